@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The UET endpoint address: what fi_getname gives, peers exchange and fi_av_insert takes. Fixed
+// 32-byte form (WIRE 4.2) and text form. Knows nothing of libfabric; the JobID is not part of it
+// (SES-148).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "uet/base/address.h"
+#include "uet/base/result.h"
+#include "uet/base/types.h"
+
+namespace uet::av {
+
+// Flag bits of the address (WIRE 4.2): which members count, and how.
+enum AddressFlag : std::uint8_t {
+  kCapabilitiesValid = 0x01,
+  kFabricAddressValid = 0x02,
+  kPidOnFepValid = 0x04,
+  kResourceIndexValid = 0x08,
+  kInitiatorIdValid = 0x10,
+  kAbsolute = 0x20,  // PIDonFEP counts on the FEP, not inside the job
+  kIpv6 = 0x40,
+  kOneMtu = 0x80,    // largest message is one MTU
+};
+
+// Capability bits: the profiles a FEP serves (WIRE 4.2).
+enum Capability : std::uint8_t {
+  kAiBase = 0x01,
+  kAiFull = 0x02,
+  kHpc = 0x04,
+  kReordering = 0x40,
+  kOptimizedNonMatching = 0x80,
+};
+
+struct UetAddress {
+  static constexpr std::size_t kBytes = 32;
+  static constexpr std::uint8_t kVersion = 0;
+
+  std::uint8_t version = kVersion;  // 4 bits
+  std::uint8_t flags = 0;           // AddressFlag; kIpv6 follows fabric_address.is_ipv6
+  std::uint8_t capabilities = 0;    // Capability, if kCapabilitiesValid
+  FabricAddress fabric_address;
+  PidOnFep pid_on_fep;              // 0 to 0xFFF
+  ResourceIndex start_resource_index;      // 0 to 0xFFF
+  std::uint16_t num_resource_indices = 0;
+  std::uint16_t udp_port = 0;       // 0 = 4793 in a destination, "choose one" in a source
+  InitiatorId initiator_id;
+
+  bool has(AddressFlag flag) const { return (flags & flag) != 0; }
+  // Where packets to this address go.
+  FepAddress fep() const { return {fabric_address, udp_port != 0 ? udp_port : kUetUdpPort}; }
+  friend constexpr bool operator==(const UetAddress&, const UetAddress&) = default;
+};
+
+using AddressBytes = std::array<std::byte, UetAddress::kBytes>;
+
+AddressBytes encode(const UetAddress& address);
+
+// Invalid if `bytes` is shorter than 32, of a later version than ours, or has a member marked valid
+// that is out of range. Members not marked valid come back as zero. Reserved bits are ignored.
+Result<UetAddress> decode(std::span<const std::byte> bytes);
+
+// Can packets be sent to it? Invalid without fabric address or resource index; other members may be
+// missing (SES-150).
+Result<void> check_destination(const UetAddress& address);
+
+// "fi_addr_uet://10.0.0.1:4793?pid=1&ri=2&n=1&init=5"; IPv6 in brackets. The port is always shown
+// (0 if unset). Parameters appear only for members marked valid: pid, ri and n (count of resource
+// indices), init, caps; "abs=1" and "onemtu=1" for those flags.
+std::string to_text(const UetAddress& address);
+
+// The inverse; numbers decimal or 0x hexadecimal, port and parameters optional. Invalid for
+// anything else.
+Result<UetAddress> from_text(std::string_view text);
+
+// True if `text` claims to be our text form, whether or not the rest of it is valid.
+bool is_text_form(std::string_view text);
+
+// The ids an endpoint takes when nothing else was asked for. They follow from address and port, so
+// that a peer which knows only these can address the first endpoint of a FEP.
+inline constexpr ResourceIndex kFirstResourceIndex{1};
+// Offset in the port range 4793 to 5816, 0 outside it.
+PidOnFep default_pid_on_fep(std::uint16_t udp_port);
+// A number that no endpoint of another FEP is likely to share (SES-20: receives match on it).
+InitiatorId default_initiator(const FepAddress& fep, ResourceIndex index);
+
+// The address of the first endpoint at `fep`, all members valid.
+UetAddress default_address(const FepAddress& fep);
+
+}  // namespace uet::av

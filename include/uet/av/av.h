@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The address vector: small numbers for peers. An index is what libfabric calls fi_addr_t.
+// Control path: insert and remove may allocate; find and find_source do not.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "uet/av/address.h"
+#include "uet/base/result.h"
+
+namespace uet::av {
+
+class Av {
+ public:
+  // Where the address is found again: a slot freed by remove (the latest first), else the next
+  // one, so that without removals indices count 0, 1, 2 ... The same address may be inserted any
+  // number of times. Invalid if nothing can be sent to it (check_destination).
+  Result<std::uint64_t> insert(const UetAddress& address);
+  // NotFound if nothing is there.
+  Result<void> remove(std::uint64_t index);
+  // nullptr if nothing is there; valid until the next insert or remove.
+  const UetAddress* find(std::uint64_t index) const {
+    if (index >= slots_.size() || !slots_[index]) return nullptr;
+    return &*slots_[index];
+  }
+  // Which entry sent this (FI_SOURCE)? The lowest index of equal ones; empty for a stranger.
+  std::optional<std::uint64_t> find_source(const FepAddress& fep, InitiatorId initiator) const;
+
+  std::size_t size() const { return slots_.size() - free_.size(); }
+
+ private:
+  struct Source {
+    FepAddress fep;
+    InitiatorId initiator;
+    friend bool operator==(const Source&, const Source&) = default;
+  };
+  struct SourceHash {
+    std::size_t operator()(const Source& s) const noexcept {
+      return FepAddressHash{}(s.fep) * 31 + s.initiator.value;
+    }
+  };
+
+  std::vector<std::optional<UetAddress>> slots_;
+  std::vector<std::uint64_t> free_;
+  std::unordered_multimap<Source, std::uint64_t, SourceHash> sources_;
+};
+
+}  // namespace uet::av

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Packets as they pass between the protocol and a NIC.
+//
+// Packet: one to send. Its head holds the headers; the payload stays where it is (user memory or a
+// buffer of a BufferPool) and is only pointed to. RxPacket: one that arrived, a view of memory that
+// the NIC owns and that stays valid until the next rx_burst.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "uet/base/address.h"
+#include "uet/base/check.h"
+#include "uet/base/intrusive_list.h"
+#include "uet/base/slab.h"
+#include "uet/base/types.h"
+
+namespace uet {
+
+// A piece of memory to read from.
+struct Slice {
+  const std::byte* data = nullptr;
+  std::uint32_t length = 0;
+};
+
+struct OutboxTag;
+
+// A packet to send. The SES header begins in the middle of the head and grows up, the PDS header
+// (and, in back ends that own them, UDP, IP and Ethernet) is put in front of it and grows down.
+class Packet : public ListNode<OutboxTag> {
+ public:
+  static constexpr std::size_t kHeadSize = 256;
+  static constexpr std::size_t kHeadroom = 128;
+
+  // Bytes of headers written so far.
+  std::span<const std::byte> head() const { return {buffer_.data() + begin_, end_ - begin_}; }
+  // `count` fresh bytes in front of / behind what is there. count must fit (see kHeadSize).
+  std::byte* prepend(std::size_t count) {
+    UET_ASSERT(count <= begin_);
+    begin_ -= count;
+    return buffer_.data() + begin_;
+  }
+  std::byte* append(std::size_t count) {
+    UET_ASSERT(end_ + count <= kHeadSize);
+    std::byte* at = buffer_.data() + end_;
+    end_ += count;
+    return at;
+  }
+  // Forgets the headers in front of the first appended byte, so that they can be written anew.
+  void drop_prepended() { begin_ = kHeadroom; }
+  void reset() {
+    begin_ = end_ = kHeadroom;
+    payload = {};
+    release_after_send = false;
+  }
+
+  std::uint32_t payload_length() const { return payload[0].length + payload[1].length; }
+  // Everything above IP and UDP.
+  std::uint32_t length() const {
+    return static_cast<std::uint32_t>(end_ - begin_) + payload_length();
+  }
+
+  std::array<Slice, 2> payload{};  // second one only after the first; length 0 = unused
+  FepAddress to;
+  std::uint16_t entropy = 0;       // UDP source port or entropy header; 0 = the NIC's own port
+  Ecn ecn = Ecn::NotEct;
+  std::uint8_t dscp = 0;
+  bool release_after_send = false;  // nobody keeps it for retransmission (ACK, NACK, control)
+
+ private:
+  alignas(8) std::array<std::byte, kHeadSize> buffer_;
+  std::size_t begin_ = kHeadroom;
+  std::size_t end_ = kHeadroom;
+};
+
+using PacketPool = Slab<Packet>;
+
+struct RxPacket {
+  std::span<const std::byte> bytes;  // from the PDS prologue (or TSS header) to the end of the packet
+  FepAddress source;                 // sender's IP address and UDP source port as they arrived
+  std::uint16_t entropy = 0;         // what the sender chose; copied into the answer (WIRE 1.1)
+  Ecn ecn = Ecn::NotEct;
+  std::uint8_t dscp = 0;
+  bool trimmed = false;              // a switch cut the payload away (PDS section 13)
+};
+
+// Equal buffers for payload that cannot stay in user memory: inject, gathers, read data, messages
+// that arrive before their receive. Memory is touched only when a buffer is first used.
+class BufferPool {
+ public:
+  BufferPool(std::size_t buffer_bytes, std::size_t count)
+      : storage_(std::make_unique_for_overwrite<std::byte[]>(buffer_bytes * count)),
+        free_(std::make_unique_for_overwrite<std::byte*[]>(count)),
+        buffer_bytes_(buffer_bytes),
+        count_(count) {}
+  BufferPool(const BufferPool&) = delete;
+  BufferPool& operator=(const BufferPool&) = delete;
+
+  // nullptr when all buffers are in use.
+  std::byte* take() {
+    if (free_count_ > 0) return free_[--free_count_];
+    if (fresh_ < count_) return storage_.get() + buffer_bytes_ * fresh_++;
+    return nullptr;
+  }
+  void give_back(std::byte* buffer) {
+    UET_ASSERT(buffer >= storage_.get() && buffer < storage_.get() + buffer_bytes_ * count_);
+    free_[free_count_++] = buffer;
+  }
+  std::size_t buffer_bytes() const { return buffer_bytes_; }
+  std::size_t capacity() const { return count_; }
+  std::size_t in_use() const { return fresh_ - free_count_; }
+  std::size_t available() const { return count_ - in_use(); }
+
+ private:
+  std::unique_ptr<std::byte[]> storage_;
+  std::unique_ptr<std::byte*[]> free_;
+  std::size_t buffer_bytes_;
+  std::size_t count_;
+  std::size_t fresh_ = 0;
+  std::size_t free_count_ = 0;
+};
+
+}  // namespace uet

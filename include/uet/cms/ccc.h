@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The congestion control context (CCC): what PDS asks before it sends and what it tells afterwards
+// (CMS section 1.3). One context serves one remote FEP in one traffic class; PDCs share it (CMS-2).
+// CMS knows no PSN, SACK or retransmission: those are PDS's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "uet/base/time.h"
+#include "uet/wire/pds.h"
+
+namespace uet::cms {
+
+enum class Algorithm : std::uint8_t { None, Nscc };          // None: a fixed window (CMS-722)
+enum class PathPolicy : std::uint8_t { Single, Oblivious };  // CMS section 5
+
+// Set once per FEP. Bytes are nominal packet sizes (CMS-6).
+struct Parameters {
+  Algorithm algorithm = Algorithm::Nscc;
+  PathPolicy paths = PathPolicy::Single;
+  std::uint32_t mtu_bytes = 4096;                              // largest nominal packet of this FEP
+  std::uint64_t link_rate_bps = 10'000'000'000;                // CMS-723
+  std::optional<Duration> base_rtt;                            // Rcfg; empty = measured (CMS-710)
+  Duration default_base_rtt = std::chrono::microseconds(100);  // until measured
+  std::uint64_t max_window_bytes = 1 << 20;    // never more in flight (receive buffer of the peer)
+  std::uint64_t fixed_window_bytes = 1 << 20;  // window of Algorithm::None
+  bool trimming = false;                       // the network trims instead of dropping
+  bool synthetic_ecn = true;                   // CMS-703
+  std::uint32_t ack_gen_trigger_bytes = 16 * 1024;  // CMS-124
+  std::uint16_t path_count = 1;                     // entropy values of `oblivious`
+};
+
+// What one ACK says (CMS section 2.2). PDS fills it in from the ACK_CC words.
+struct AckFeedback {
+  std::uint64_t newly_received_bytes = 0;  // CMS-110
+  bool ecn = false;                        // M flag
+  std::optional<Duration> rtt;             // valid sample only (CMS-113)
+  std::uint8_t rcv_cwnd_pend = 0;          // destination flow control, 0 to 127
+  bool restore_cwnd = false;
+  std::uint16_t entropy = 0;
+};
+
+// RepeatedRto: this packet's previous transmission was lost to an RTO as well (CMS-135).
+enum class LossCause : std::uint8_t { Rto, RepeatedRto, Path, OutOfOrder };
+
+class Ccc {
+ public:
+  virtual ~Ccc() = default;
+  // May a packet of this nominal size leave now? With nothing in flight one always may (CMS-133).
+  virtual bool may_send(std::uint32_t bytes) const = 0;
+  // First transmissions and retransmissions alike (CMS-103).
+  virtual void on_sent(std::uint32_t bytes, Time now) = 0;
+  virtual void on_ack(const AckFeedback& feedback, Time now) = 0;
+  virtual void on_nack(wire::NackCode code, std::uint32_t bytes, bool ecn,
+                       std::optional<Duration> rtt, Time now) = 0;
+  virtual void on_inferred_loss(std::uint32_t bytes, LossCause cause, Time now) = 0;
+  // Bytes that will never be reported (PDC failed, rounding residue, CMS-104): out of flight.
+  // Negative when more was reported than sent (rcvd_bytes is rounded up) or a loss was no loss.
+  virtual void forget(std::int64_t bytes) = 0;
+  // Should the packet just counted by on_sent ask for an ACK at once (CMS-124)?
+  virtual bool wants_ack() const = 0;
+
+  virtual std::uint64_t window_bytes() const = 0;
+  virtual std::int64_t inflight_bytes() const = 0;  // signed: may dip below 0 (CMS-104)
+};
+
+// A context for one remote FEP. Called when a PDC opens, not on the data path.
+std::unique_ptr<Ccc> make_ccc(const Parameters& parameters, Time now);
+
+// UDP length + 40 (CMS-6); `pds_bytes` counts from the PDS prologue to the end of the packet.
+constexpr std::uint32_t nominal_packet_bytes(std::uint32_t pds_bytes) { return pds_bytes + 8 + 40; }
+
+}  // namespace uet::cms

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// NSCC: a sender's window from ECN marks and queueing delay (CMS section 2).
+//
+// Decides how many bytes may be in flight to one peer. It has no deadlines: everything happens on
+// an ACK, a NACK, a loss or a transmission. The rules are free functions on NsccState, named after
+// the events of CMS 2.3 and 2.4; class Nscc puts them behind the Ccc interface and measures the
+// base round trip time when it is not configured. Fields carry the specification's names.
+//
+// Windows and gains are real numbers: bytes, and microseconds for times.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "uet/base/time.h"
+#include "uet/cms/ccc.h"
+#include "uet/cms/window.h"
+
+namespace uet::cms {
+
+// What follows from the configuration alone (CMS 2.1).
+struct NsccConstants {
+  double mtu_bytes = 0;
+  double window_limit_bytes = 0;  // Parameters::max_window_bytes
+  double rate_bytes_per_us = 0;
+  double config_base_rtt_us = 0;
+  double bdp_bytes = 0;
+  double target_qdelay_us = 0;  // before CMS-711
+  double scaling_a = 0;
+  double scaling_b = 0;
+  double alpha_bytes_per_us = 0;  // gain of RISE
+  double fi_bytes = 0;            // gain of FAIR
+  double eta_bytes = 0;           // unconditional increase per period
+  double fi_scale = 0;            // gain of fast increase
+  double adjust_bytes = 0;        // an increase is applied after so many bytes ...
+  double adjust_period_us = 0;    // ... or after so long
+  bool trimming = false;
+  bool synthetic_ecn = false;  // CMS-703
+
+  // MaxWnd for a base round trip time: 1.5 BDP within [MTU, window_limit_bytes] (CMS-101, CMS-102).
+  double max_window(double base_rtt_us) const;
+};
+
+NsccConstants nscc_constants(const Parameters& parameters, Duration config_base_rtt);
+
+// Scheduling noise (CMS-711): the median distance of consecutive round trip samples. Only batches
+// in which some sample came close to the base RTT count: noise leaves such samples, a standing
+// queue does not, and flows that took a queue for noise would widen their targets against each
+// other.
+class RttNoise {
+ public:
+  // `close_us`: the largest sample that is close to the base RTT.
+  void add(double rtt_us, double close_us);
+  double jitter_us() const { return jitter_us_; }  // 0 until the first batch is complete
+
+ private:
+  static constexpr std::size_t kBatch = 15;  // odd, so that the median is one of them
+  std::array<double, kBatch> distances_us_{};
+  std::size_t count_ = 0;
+  bool close_seen_ = false;     // in this batch
+  double previous_rtt_us_ = 0;  // 0 = none
+  double jitter_us_ = 0;
+};
+
+struct NsccState : Window {
+  double base_rtt_us = 0;            // smallest round trip time seen (CMS-140)
+  double avg_delay_us = 0;           // queueing delay over about the last base RTT (CMS-120)
+  Time avg_delay_time;               // of its last sample
+  double inc_bytes2 = 0;             // inc_bytes: increase waiting to be applied, bytes squared
+  std::uint64_t received_bytes = 0;  // reported since the last application
+  Time last_adjust_time;             // last periodic application
+  std::uint64_t achieved_bytes = 0;  // reported in this quick-adapt epoch
+  std::optional<Time> qa_end_time;   // end of the epoch; empty = not started
+  bool trigger_qa = false;           // a packet was trimmed since the last quick adapt
+  std::int64_t bytes_to_ignore = 0;  // in flight at the last quick adapt
+  std::int64_t bytes_ignored = 0;    // of those reported
+  double fi_count_bytes = 0;         // bytes reported in a row at zero delay
+  bool increase_mode = false;        // fast increase is running
+  Time last_dec_time;                // last multiplicative decrease
+  bool ecn_seen = false;             // a CE mark came from this peer (CMS-703)
+  bool silent_since_rto = false;     // no ACK since the last RTO (CMS-135)
+  Time raise_since;                  // start of the time without a short sample (CMS-142) ...
+  double raise_rtt_us = 0;           // ... and the smallest sample in it; 0 = none
+  RttNoise noise;                    // CMS-711
+};
+
+// What an ACK did to the window; for counters and tests.
+enum class NsccReaction : std::uint8_t {
+  NoSample,      // no valid round trip sample: bytes counted only
+  QuickAdapt,    // quick adapt fired, or the feedback was older than the last one
+  Fair,          // delay without mark: even increase
+  Rise,          // neither: increase by the distance to the target delay
+  FastIncrease,  // the delay has been zero for a whole window
+  Limited,       // FAIR or RISE was due, but the destination is busy
+  Cut,           // both: multiplicative decrease
+  Hold,          // mark without delay
+};
+
+// The window is at its maximum at once: there is no slow start (CMS-100).
+NsccState nscc_start(const NsccConstants& constants, Time now);
+// The configured base RTT turned out to be another one (CMS-143): `smallest_rtt` becomes the base.
+void nscc_rebase(NsccState& state, const NsccConstants& constants, Duration smallest_rtt);
+
+// Target queueing delay and "delay is zero" tolerance with this host's noise (CMS-711).
+double nscc_target_qdelay_us(const NsccState& state, const NsccConstants& constants);
+double nscc_quiet_us(const NsccState& state);
+// Extra delay that lets quick adapt fire; infinite with trimming.
+double nscc_qa_threshold_us(const NsccState& state, const NsccConstants& constants);
+
+NsccReaction nscc_on_ack(NsccState& state, const NsccConstants& constants,
+                         const AckFeedback& feedback, Time now);
+// NACK TRIMMED or TRIMMED_LASTHOP (CMS-130).
+void nscc_on_trim(NsccState& state, const NsccConstants& constants, std::uint32_t bytes,
+                  std::optional<Duration> rtt, Time now);
+void nscc_on_inferred_loss(NsccState& state, std::uint32_t bytes, LossCause cause,
+                           Time now);                                // CMS-132, CMS-135
+void nscc_on_sent(NsccState& state, std::uint32_t bytes, Time now);  // CMS-133
+
+// Base RTT from the traffic itself (CMS-710): the smallest of the first samples and a tenth more.
+class BaseRttMeasurement {
+ public:
+  static constexpr unsigned kSamples = 8;
+  static constexpr Duration kLowest = std::chrono::microseconds(5);
+  static constexpr Duration kHighest = std::chrono::milliseconds(10);
+
+  // The configured base RTT to use from now on, once, with the last of kSamples samples.
+  std::optional<Duration> add(Duration rtt);
+  bool done() const { return count_ >= kSamples; }
+  Duration smallest() const { return smallest_; }
+
+ private:
+  unsigned count_ = 0;
+  Duration smallest_ = Duration::max();
+};
+
+// NSCC behind the interface PDS uses. Until the base RTT is known, windows move on losses only.
+class Nscc final : public Ccc {
+ public:
+  Nscc(const Parameters& parameters, Time now);
+
+  bool may_send(std::uint32_t bytes) const override;
+  void on_sent(std::uint32_t bytes, Time now) override;
+  void on_ack(const AckFeedback& feedback, Time now) override;
+  void on_nack(wire::NackCode code, std::uint32_t bytes, bool ecn, std::optional<Duration> rtt,
+               Time now) override;
+  void on_inferred_loss(std::uint32_t bytes, LossCause cause, Time now) override;
+  void forget(std::int64_t bytes) override;
+  bool wants_ack() const override;
+  std::uint64_t window_bytes() const override;
+  std::int64_t inflight_bytes() const override;
+
+  const NsccState& state() const { return state_; }
+  const NsccConstants& constants() const { return constants_; }
+
+ private:
+  Parameters parameters_;
+  NsccConstants constants_;
+  NsccState state_;
+  bool measuring_;  // Parameters::base_rtt is empty and too few samples came
+  BaseRttMeasurement measurement_;
+};
+
+}  // namespace uet::cms

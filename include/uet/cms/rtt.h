@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// What the numbers in an ACK_CC header mean for congestion control, at both ends: the running count
+// of received bytes (CMS-110, CMS-111), the service time and the round trip sample made from it
+// (CMS-113, CMS-713). Pure functions; PDS owns the counters and the send records they work on.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "uet/base/time.h"
+
+namespace uet::cms {
+
+inline constexpr std::uint32_t kRcvdBytesUnit = 256;          // bytes in one unit of rcvd_bytes
+inline constexpr std::uint32_t kRcvdBytesMask = 0xFFFFFF;     // the field has 24 bits
+inline constexpr std::uint16_t kServiceTimeInvalid = 0;       // not measured
+inline constexpr std::uint16_t kServiceTimeTooLong = 0xFFFF;  // more than 8.388 ms
+inline constexpr Duration kServiceTimeUnit{128};
+
+// What one rcvd_bytes field adds to what was known.
+struct ReceivedBytes {
+  std::uint64_t newly_received_bytes = 0;  // 0 for an ACK older than one already seen
+  std::uint32_t last = 0;                  // keep this for the next ACK of the PDC
+
+  friend constexpr bool operator==(const ReceivedBytes&, const ReceivedBytes&) = default;
+};
+
+// CMS-110, source side. `last`: field value of the newest ACK so far, 0 when the PDC opens; only
+// the low 24 bits of both arguments count. The caller bounds the result by what it has outstanding
+// (CMS-820), since the field comes from the peer.
+constexpr ReceivedBytes newly_received(std::uint32_t last, std::uint32_t rcvd_bytes) {
+  const std::uint32_t units = (rcvd_bytes - last) & kRcvdBytesMask;
+  if (units >= (kRcvdBytesMask + 1) / 2) return {0, last & kRcvdBytesMask};
+  return {std::uint64_t{units} * kRcvdBytesUnit, rcvd_bytes & kRcvdBytesMask};
+}
+
+// CMS-111, destination side: the field for a running count of nominal bytes of packets that arrived
+// whole and for the first time on this PDC.
+constexpr std::uint32_t encode_rcvd_bytes(std::uint64_t count_bytes) {
+  return static_cast<std::uint32_t>((count_bytes + kRcvdBytesUnit - 1) / kRcvdBytesUnit) &
+         kRcvdBytesMask;
+}
+
+// CMS-713, destination side: time from the request's arrival to its ACK in units of 128 ns, rounded
+// to nearest, at least 1; kServiceTimeTooLong when it does not fit. A negative time is none.
+constexpr std::uint16_t encode_service_time(Duration service) {
+  if (service < Duration::zero()) return kServiceTimeInvalid;
+  if (service > kServiceTimeTooLong * kServiceTimeUnit) return kServiceTimeTooLong;
+  const auto units = (service + kServiceTimeUnit / 2) / kServiceTimeUnit;
+  return units < 1 ? std::uint16_t{1} : static_cast<std::uint16_t>(units);
+}
+
+// CMS-113, source side: the round trip of the packet that ack_psn names, without the time the peer
+// held it. `sent_count`: transmissions of that packet; `sent_time`: the latest of them; `retx`: the
+// ACK's RETX flag. Empty when it is not known which transmission the ACK answers, when the peer
+// gave no service time, or when the result would not be positive.
+constexpr std::optional<Duration> rtt_sample(std::uint32_t sent_count, bool retx, Time sent_time,
+                                             Time ack_time, std::uint16_t service_time) {
+  const bool known = retx ? sent_count == 2 : sent_count == 1;
+  if (!known) return std::nullopt;
+  if (service_time == kServiceTimeInvalid || service_time == kServiceTimeTooLong) {
+    return std::nullopt;
+  }
+  const Duration rtt = ack_time - sent_time - service_time * kServiceTimeUnit;
+  if (rtt <= Duration::zero()) return std::nullopt;
+  return rtt;
+}
+
+}  // namespace uet::cms

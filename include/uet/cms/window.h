@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// A congestion window and the bytes in flight against it: permission to send, demand for an early
+// ACK, destination flow control. What makes the window grow or shrink otherwise is not known here.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "uet/cms/ccc.h"
+
+namespace uet::cms {
+
+// Bytes are nominal packet sizes (CMS-6). Invariant: mtu_bytes <= cwnd_bytes <= max_bytes
+// (CMS-101).
+struct Window {
+  double mtu_bytes = 0;
+  double max_bytes = 0;
+  double cwnd_bytes = 0;
+  double saved_cwnd_bytes = 0;      // window before the destination's penalty, 0 = none (CMS-301)
+  std::int64_t inflight_bytes = 0;  // sent and not yet reported; may dip below 0 (CMS-104)
+
+  double inflight() const { return static_cast<double>(inflight_bytes); }
+
+  void set_cwnd(double bytes) { cwnd_bytes = std::clamp(bytes, mtu_bytes, max_bytes); }
+
+  // CMS-133: a packet of `bytes` fits; with nothing in flight one always does.
+  bool may_send(std::uint32_t bytes) const {
+    return inflight_bytes <= 0 || inflight() + bytes <= cwnd_bytes;
+  }
+
+  // CMS-124: what remains is less than a packet, or the whole window is less than the peer collects
+  // before it acknowledges.
+  bool wants_ack(std::uint32_t ack_gen_trigger_bytes) const {
+    return cwnd_bytes - inflight() < mtu_bytes || cwnd_bytes < ack_gen_trigger_bytes;
+  }
+
+  // CMS-301, CMS-302, after the ACK's bytes have left the flight. True: the destination is busy,
+  // the window must not grow now.
+  bool apply_destination_flow_control(const AckFeedback& feedback) {
+    if (feedback.rcv_cwnd_pend > 0) {
+      if (saved_cwnd_bytes == 0) saved_cwnd_bytes = cwnd_bytes;
+      const std::uint64_t pend = std::min<std::uint64_t>(feedback.rcv_cwnd_pend, 127);
+      const std::uint64_t cut = (pend * feedback.newly_received_bytes) >> 7;
+      set_cwnd(std::min(cwnd_bytes, inflight()) - static_cast<double>(cut));
+      return true;
+    }
+    if (feedback.restore_cwnd && saved_cwnd_bytes != 0) {
+      set_cwnd(saved_cwnd_bytes);
+      saved_cwnd_bytes = 0;
+    }
+    return false;
+  }
+};
+
+}  // namespace uet::cms

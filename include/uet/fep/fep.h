@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// A Fabric End Point: the whole protocol of one libfabric domain behind four calls. Packets, time
+// and operations go in; packets, completions and the next deadline come out. No thread, no clock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "uet/base/packet.h"
+#include "uet/base/rng.h"
+#include "uet/base/time.h"
+#include "uet/cms/ccc.h"
+#include "uet/fep/stats.h"
+#include "uet/nic/nic.h"
+#include "uet/pds/manager.h"
+#include "uet/pds/parameters.h"
+#include "uet/ri/mr_table.h"
+#include "uet/ses/ses.h"
+
+namespace uet::fep {
+
+// Everything is sized here; afterwards the data path allocates nothing.
+struct Config {
+  pds::Parameters pds;
+  cms::Parameters cms;
+  ses::Parameters ses;
+  std::size_t packets = 8192;        // heads: sent and not yet acknowledged, plus control
+  std::size_t buffers = 4096;        // payload buffers of ses.payload_mtu bytes
+  std::size_t memory_regions = 65536;
+  std::uint64_t seed = 1;            // start PSNs, PDC ids, entropy
+};
+
+// Largest payload MTU (a power of two, 1024 to 8192) whose packets fit an IP packet of `ip_mtu`
+// bytes with the largest headers that UET puts in front of it. 0 if not even 1024 fits.
+std::uint32_t payload_mtu_for(std::uint32_t ip_mtu);
+
+class Fep {
+ public:
+  // `nic` outlives the Fep.
+  Fep(const Config& config, nic::Nic& nic, Time now);
+  ~Fep();
+  Fep(const Fep&) = delete;
+  Fep& operator=(const Fep&) = delete;
+
+  // One bounded pass: receive a burst, expire timers, send. True if there was work.
+  bool progress(Time now);
+  // Sends what is ready without receiving; for the end of a posting call.
+  void push(Time now);
+  // When progress must be called at the latest even if no packet arrives; kNever if not at all.
+  Time next_deadline() const;
+
+  ses::Ses& ses() { return ses_; }
+  ri::MrTable& regions() { return regions_; }
+  const Config& config() const { return config_; }
+  Stats stats() const;
+
+  // Begins to close all PDCs (handshake); progress until closed() or until patience ends.
+  void begin_close(Time now);
+  bool closed() const;
+  // Every pool full, nothing queued (simulator oracle). Idle open PDCs are allowed.
+  bool quiescent() const;
+
+ private:
+  bool receive(Time now);
+  bool pump(Time now);
+  void flush();
+
+  const Config config_;
+  nic::Nic& nic_;
+  Time last_pass_;
+  Rng rng_;
+  PacketPool packets_;
+  BufferPool buffers_;
+  ri::MrTable regions_;
+  ses::Ses ses_;
+  pds::Outbox outbox_;
+  pds::Manager manager_;
+};
+
+}  // namespace uet::fep

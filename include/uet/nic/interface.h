@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Which network interfaces of this host can carry UET, and which local address leads to a peer.
+// Every call asks the kernel anew; whoever wants a cache keeps one.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "uet/base/address.h"
+#include "uet/base/result.h"
+
+namespace uet::nic {
+
+struct InterfaceAddress {
+  FabricAddress ip;
+  std::uint8_t prefix_length = 0;  // bits of `ip` that name the subnet
+
+  // The subnet as text, e.g. "10.0.0.0/24" or "fd00::/64".
+  std::string subnet() const;
+};
+
+struct Interface {
+  std::string name;
+  int index = 0;
+  std::vector<InterfaceAddress> addresses;  // in the kernel's order, never empty
+  std::uint32_t mtu = 0;                    // largest IP packet, headers included
+  std::array<std::uint8_t, 6> mac{};        // all zero where there is none
+  std::uint64_t link_rate_bps = 0;          // 0 = not known
+  bool link_up = false;                     // carrier present
+  bool loopback = false;
+};
+
+// Interfaces that are switched on and hold at least one usable address, loopback last, otherwise by
+// index. Left out are link-local addresses, because a fabric address has no room for the interface
+// they belong to, and addresses that duplicate address detection has not released. Error::Io when
+// netlink fails; `message` then says how.
+Result<std::vector<Interface>> list_interfaces(std::string& message);
+
+// The interface that holds `ip`, or the loopback interface if `ip` lies in its subnet (every
+// address in 127.0.0.0/8 is ours); nullptr if there is none.
+const Interface* interface_of(const std::vector<Interface>& interfaces, const FabricAddress& ip);
+
+// The local address that packets to `destination` leave from. Error::NotFound: no route.
+Result<FabricAddress> source_address_for(const FabricAddress& destination);
+
+// "192.0.2.1" or "2001:db8::1".
+std::string to_text(const FabricAddress& ip);
+// "192.0.2.1:4793" or "[2001:db8::1]:4793".
+std::string to_text(const FepAddress& address);
+
+}  // namespace uet::nic

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// NICs that wrap another NIC and own it: a capture file, injected faults, delivery to oneself.
+// Each looks at packets from outside only and works over any back end. registry.h stacks them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "uet/base/result.h"
+#include "uet/base/rng.h"
+#include "uet/nic/nic.h"
+
+namespace uet::nic {
+
+inline constexpr std::size_t kMaxDatagramBytes = 65536;  // no packet of any back end is longer
+
+// Forwards everything; what wraps a NIC overrides what it changes.
+class Middleware : public Nic {
+ public:
+  std::size_t rx_burst(std::span<RxPacket> out, Time now) override {
+    return inner_->rx_burst(out, now);
+  }
+  std::size_t tx_burst(std::span<const Packet* const> in) override { return inner_->tx_burst(in); }
+  int wait_fd() const override { return inner_->wait_fd(); }
+  Time next_deadline() const override { return inner_->next_deadline(); }
+  const NicCaps& caps() const override { return inner_->caps(); }
+  FepAddress local_address() const override { return inner_->local_address(); }
+  NicCounters counters() const override { return inner_->counters(); }
+
+ protected:
+  explicit Middleware(std::unique_ptr<Nic> inner) : inner_(std::move(inner)) {}
+  Nic& inner() { return *inner_; }
+  const Nic& inner() const { return *inner_; }
+
+ private:
+  std::unique_ptr<Nic> inner_;
+};
+
+// Writes every packet that comes or goes to a pcapng file, which Wireshark and tshark open. UDP
+// and IP headers carry the true addresses, ports, TOS and lengths; what only the kernel knows is
+// filled in: TTL 64, identification 0, checksum 0 over IPv4, and MAC addresses 02:00 + the last
+// four bytes of the IP address. Time is CLOCK_REALTIME when the packet passed. A sent packet is
+// written when the inner NIC has accepted it.
+class PcapNic final : public Middleware {
+ public:
+  // `file`: name of the capture; %p in it becomes the process id. A file that another open capture
+  // is writing (same process or not) is left alone: "-2", "-3", ... is put before the ending.
+  // `interface_name` appears in the file. `snap_bytes`: bytes kept of each frame, headers included;
+  // 0 = all. On failure Error::Io and `message` says what to do.
+  static Result<std::unique_ptr<PcapNic>> open(std::unique_ptr<Nic> inner, std::string_view file,
+                                               std::string_view interface_name,
+                                               std::uint32_t snap_bytes, std::string& message);
+  // Writes what is still buffered. While traffic flows this also happens every 100 ms.
+  ~PcapNic() override;
+
+  std::size_t rx_burst(std::span<RxPacket> out, Time now) override;
+  std::size_t tx_burst(std::span<const Packet* const> in) override;
+
+  // Records an incoming packet; `why`, if not empty, is shown as its comment. For packets that were
+  // thrown away before they reached this NIC.
+  void note_arrival(const RxPacket& packet, std::string_view why);
+  const std::string& file_name() const { return file_name_; }
+  // False after a write failed (disk full): the capture ends there, traffic goes on.
+  bool writing() const { return fd_ >= 0; }
+
+ private:
+  struct Frame;
+  PcapNic(std::unique_ptr<Nic> inner, int fd, std::string file_name, std::uint32_t snap_bytes);
+  void write_file_header(std::string_view interface_name);
+  void write_frame(const Frame& frame);
+  void put(const void* data, std::size_t length);
+  void put_option(std::uint16_t code, const void* data, std::size_t length);
+  void pad();
+  void end_block(std::size_t start);
+  void flush();
+
+  static constexpr std::size_t kBufferBytes = 512 * 1024;
+  static constexpr std::size_t kMaxBlockBytes = kMaxDatagramBytes + 1024;
+
+  int fd_;
+  int owner_pid_;  // a forked child must not write the parent's buffer a second time
+  std::string file_name_;
+  std::uint32_t snap_bytes_;
+  Time last_flush_{};
+  std::unique_ptr<std::byte[]> buffer_;
+  std::size_t used_ = 0;
+};
+
+// Probabilities, 0 to 1.
+struct FaultSpec {
+  double loss = 0;
+  double duplicate = 0;
+  double reorder = 0;
+  double corrupt = 0;
+  std::uint64_t seed = 1;
+
+  bool any() const { return loss > 0 || duplicate > 0 || reorder > 0 || corrupt > 0; }
+};
+
+// Reads "loss=1%,dup=0.5%,reorder=2%,corrupt=0.1%,seed=7": any of the five once, in any order;
+// rates as percentage or fraction (0.01). Error::Invalid: `message` names the bad item and what is
+// allowed.
+Result<FaultSpec> parse_fault_spec(std::string_view text, std::string& message);
+
+// Spoils what arrives, the same way for the same seed and the same arrivals. It acts on the receive
+// side only; when both processes use it, both directions suffer.
+//   loss     thrown away.
+//   corrupt  thrown away and counted apart: over UDP a damaged packet fails its checksum and never
+//            passes the kernel. (Hostile bytes are a matter for raw datagrams at the port.)
+//   dup      delivered, and a copy 1 to 8 packets later.
+//   reorder  held back for 1 to 8 packets, but at most for 1 ms, so that the last one of a burst
+//            does not hang. With all kHeld places taken packets pass untouched.
+class FaultNic final : public Middleware {
+ public:
+  struct Counters {
+    std::uint64_t seen = 0;
+    std::uint64_t lost = 0;
+    std::uint64_t corrupted = 0;
+    std::uint64_t duplicated = 0;
+    std::uint64_t reordered = 0;
+  };
+  using Witness = std::function<void(const RxPacket&, std::string_view why)>;
+  static constexpr std::size_t kHeld = 64;
+  static constexpr Duration kLongestHold = std::chrono::milliseconds(1);
+
+  FaultNic(std::unique_ptr<Nic> inner, const FaultSpec& spec);
+
+  std::size_t rx_burst(std::span<RxPacket> out, Time now) override;
+  // The moment the next held packet is due.
+  Time next_deadline() const override;
+
+  const Counters& fault_counters() const { return fault_counters_; }
+  // Called with every packet that is thrown away; must not call back into the NIC.
+  void set_witness(Witness witness) { witness_ = std::move(witness); }
+
+ private:
+  enum class State : std::uint8_t { Free, Held, Lent };
+  struct Place {
+    RxPacket packet;
+    State state = State::Free;
+    std::uint64_t release_after = 0;  // arrivals_ at which it is due
+    Time release_at{};
+  };
+  bool hold(const RxPacket& packet, std::uint64_t delay, Time now);
+  bool keep(const RxPacket& packet, Time now);
+  std::size_t release_due(std::span<RxPacket> out, Time now);
+  bool due(const Place& place, Time now) const;
+
+  FaultSpec spec_;
+  Rng rng_;
+  Counters fault_counters_;
+  Witness witness_;
+  std::array<RxPacket, kRxBurst> arrived_{};
+  std::array<Place, kHeld> places_{};
+  std::size_t places_used_ = 0;  // held or lent
+  std::uint64_t arrivals_ = 0;   // packets that passed or were held so far
+  std::unique_ptr<std::byte[]> storage_;
+};
+
+// Serves packets to local_address() from memory instead of the network: faster, and the only way
+// where the hardware does not send to itself. A full ring is a shorter prefix, like a full socket.
+// wait_fd does not see what waits here, next_deadline() does.
+class LoopbackNic final : public Middleware {
+ public:
+  static constexpr std::size_t kRingPackets = 64;
+
+  explicit LoopbackNic(std::unique_ptr<Nic> inner);
+
+  std::size_t rx_burst(std::span<RxPacket> out, Time now) override;
+  std::size_t tx_burst(std::span<const Packet* const> in) override;
+  Time next_deadline() const override {
+    return head_ != tail_ ? Time{} : Middleware::next_deadline();
+  }
+  NicCounters counters() const override;
+
+ private:
+  bool deliver(const Packet& packet);
+  std::size_t take(std::span<RxPacket> out);
+
+  FepAddress self_;
+  NicCounters own_;  // what never reached the inner NIC
+  // Positions that only grow; place = position % kRingPackets. Those from released_ to head_ were
+  // handed out by the latest rx_burst, those from head_ to tail_ wait.
+  std::uint64_t released_ = 0;
+  std::uint64_t head_ = 0;
+  std::uint64_t tail_ = 0;
+  std::array<RxPacket, kRingPackets> ring_{};
+  std::unique_ptr<std::byte[]> storage_;
+};
+
+}  // namespace uet::nic

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// What moves bursts of packets: kernel UDP, a bypass back end or the simulator's link. One virtual
+// call per burst, so that the back end is chosen at run time and costs nothing per packet.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "uet/base/packet.h"
+#include "uet/base/time.h"
+
+namespace uet::nic {
+
+inline constexpr std::size_t kRxBurst = 64;  // packets asked for in one rx_burst
+inline constexpr std::size_t kTxBurst = 64;  // packets offered in one tx_burst
+
+// What a back end can do. Decisions are taken from these values, never from a back end's name.
+struct NicCaps {
+  std::uint32_t ip_mtu = 1500;      // largest IP packet, headers included
+  std::uint64_t link_rate_bps = 0;  // 0 = not known
+  std::uint64_t receive_credit_bytes =
+      0;                            // what may wait unread before packets are lost; 0 = not known
+  bool per_packet_entropy = false;  // false: every packet leaves with the same entropy
+  bool ecn = false;                 // sets ECT and reports CE
+  bool loopback = false;            // an interface that only reaches this host
+};
+
+// What a back end has counted since it was opened; zero where it does not apply.
+struct NicCounters {
+  std::uint64_t packets_sent = 0;
+  std::uint64_t bytes_sent = 0;        // above UDP, as in Packet::length
+  std::uint64_t packets_received = 0;  // handed out by rx_burst
+  std::uint64_t bytes_received = 0;
+  std::uint64_t sends_refused = 0;      // bursts cut short because the queue was full
+  std::uint64_t packets_dropped = 0;    // could never leave: too long, no route, forbidden
+  std::uint64_t receive_truncated = 0;  // longer than any UET packet, thrown away
+  std::uint64_t receive_overflows = 0;  // lost on arrival for want of buffer, as far as known
+  std::uint64_t kernel_errors = 0;      // calls that failed with anything but "queue full"
+  std::uint64_t gso_switched_off = 0;   // 1 after the kernel refused segmented sends
+};
+
+class Nic {
+ public:
+  virtual ~Nic() = default;
+  // Fills `out` from the front and returns how many arrived; never waits. Views stay valid until
+  // the next rx_burst of this NIC.
+  virtual std::size_t rx_burst(std::span<RxPacket> out, Time now) = 0;
+  // Accepts a prefix of `in` and returns its length; the caller offers the rest again later. The
+  // packets and their payload may be reused as soon as this returns. A full queue is a shorter
+  // prefix; a packet that can never leave is counted, dropped and part of the prefix (PDS
+  // recovers).
+  virtual std::size_t tx_burst(std::span<const Packet* const> in) = 0;
+  // Readable when rx_burst may return something; -1 if there is none.
+  virtual int wait_fd() const { return -1; }
+  // When rx_burst must be called again even though wait_fd stays silent, because packets wait in
+  // memory; Time{} = at once. The host treats it like any other deadline of the domain: it does not
+  // sleep past it, and wakes or re-arms a sleeper when a burst has brought it forward.
+  virtual Time next_deadline() const { return kNever; }
+  virtual const NicCaps& caps() const = 0;
+  // The address that peers reach this NIC at.
+  virtual FepAddress local_address() const = 0;
+  virtual NicCounters counters() const { return {}; }
+};
+
+}  // namespace uet::nic

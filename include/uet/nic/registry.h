@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Opens a NIC by the name of its back end and puts the configured middleware around it. The only
+// place that knows which back ends exist.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "uet/base/result.h"
+#include "uet/nic/nic.h"
+
+namespace uet::nic {
+
+struct NicConfig {
+  std::string back_end = "udp";
+  FabricAddress ip;        // local address, a specific one
+  std::uint16_t port = 0;  // 0: 4793 or the next free port up to 5816 (way B of the design)
+  std::uint32_t receive_buffer_bytes = 4U << 20;
+  std::uint32_t send_buffer_bytes = 4U << 20;
+  bool gso = true;                    // segmented sends, where the back end can
+  bool gro = true;                    // coalesced receives, where the back end can
+  bool self_delivery = true;          // packets to oneself stay in memory
+  std::string faults;                 // as for parse_fault_spec; empty = none
+  std::string pcap_file;              // as for PcapNic::open; empty = no capture
+  std::uint32_t pcap_snap_bytes = 0;  // bytes kept of each frame; 0 = all
+};
+
+// Names that NicConfig::back_end may have.
+std::vector<std::string_view> back_end_names();
+
+// From the network upwards: back end, self-delivery, faults, capture. So the capture shows what the
+// protocol above sees, and what the faults threw away carries a comment. On failure nothing stays
+// open and `message` says what is wrong and what is allowed; on success it is a warning or empty.
+// Errors: NotFound (unknown back end), Invalid (bad faults), and those of the parts.
+Result<std::unique_ptr<Nic>> open_nic(const NicConfig& config, std::string& message);
+
+}  // namespace uet::nic

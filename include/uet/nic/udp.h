@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The default back end: one kernel UDP socket. Needs no privilege and gives the most bandwidth of
+// all kernel paths, because runs of equal packets cross the kernel as one (UDP_SEGMENT, UDP_GRO).
+// It does not know what is inside a packet.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "uet/base/result.h"
+#include "uet/nic/nic.h"
+#include "uet/nic/socket.h"
+
+namespace uet::nic {
+
+struct UdpOptions {
+  FabricAddress ip;  // an address of this host; the wildcard is refused
+  // 0: 4793, or if that is taken the next free port up to 5816 (way B of the design).
+  std::uint16_t port = 0;
+  std::uint32_t receive_buffer_bytes = 4U << 20;  // wished; see NicCaps::receive_credit_bytes
+  std::uint32_t send_buffer_bytes = 4U << 20;     // wished
+  bool gso = true;  // hand runs of equal packets to the kernel as one send
+  bool gro = true;  // take runs of equal packets from the kernel as one receive
+  // The system call that sends; tests put an unwilling kernel in its place.
+  int (*send_messages)(int, mmsghdr*, unsigned, int) = ::sendmmsg;
+};
+
+// Not thread-safe: the caller's lock covers it. Its descriptor is close-on-exec.
+class UdpNic final : public Nic {
+ public:
+  // Opens and binds the socket. `message`: on failure what failed and what to do about it, on
+  // success a warning or nothing. Errors: Invalid (wildcard address), NoDevice (not an address of
+  // this host), AddressInUse (the port, or all of 4793 to 5816), Io (anything else).
+  static Result<std::unique_ptr<UdpNic>> open(const UdpOptions& options, std::string& message);
+
+  std::size_t rx_burst(std::span<RxPacket> out, Time now) override;
+  // Ignores Packet::entropy: everything leaves from the socket's own port.
+  std::size_t tx_burst(std::span<const Packet* const> in) override;
+  int wait_fd() const override { return fd_.get(); }
+  Time next_deadline() const override { return rx_next_ < rx_count_ ? Time{} : kNever; }
+  // receive_credit_bytes is half of what the kernel reports as SO_RCVBUF, which holds about that
+  // much payload in packets of 1 KiB and more.
+  const NicCaps& caps() const override { return caps_; }
+  FepAddress local_address() const override { return local_; }
+  NicCounters counters() const override { return counters_; }
+
+ private:
+  static constexpr std::size_t kRxBuffers = 16;
+  static constexpr std::size_t kRxBufferBytes = 65536;  // a coalesced receive is never longer
+  static constexpr std::size_t kMaxTrainSegments = 64;  // older kernels refuse more
+  static constexpr std::size_t kMaxTrainBytes = 65507;  // one IPv4 packet less IP and UDP headers
+  static constexpr std::size_t kSlicesPerPacket = 3;    // head and two pieces of payload
+  static constexpr std::size_t kTxControlBytes =
+      CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(std::uint16_t));
+  static constexpr std::size_t kRxControlBytes =
+      CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(std::uint32_t));
+
+  // One datagram, or one train of equal datagrams, on its way to sendmmsg.
+  struct TxMessage {
+    SocketAddress to;
+    alignas(cmsghdr) std::array<std::byte, kTxControlBytes> control;
+    const Packet* first;
+    std::size_t packets;
+    std::size_t segment_bytes;  // length of every packet but the last
+    std::size_t total_bytes;
+    bool closed;  // a shorter packet has ended it
+  };
+  struct RxMessage {
+    SocketAddress from;
+    alignas(cmsghdr) std::array<std::byte, kRxControlBytes> control;
+    iovec buffer;
+  };
+  // What the control messages of a received buffer say.
+  struct RxContext {
+    std::size_t segment_bytes = 0;
+    FepAddress source;
+    std::uint8_t tos = 0;
+  };
+
+  UdpNic(FileDescriptor fd, const UdpOptions& options, FepAddress local, NicCaps caps);
+
+  std::size_t fill_messages(std::span<const Packet* const> in, bool trains);
+  void add_to_message(std::size_t message, const Packet& packet);
+  void write_control(std::size_t message);
+  bool fits_train(const TxMessage& message, const Packet& packet) const;
+  std::size_t account_sent(std::size_t messages);
+  void receive();
+  void read_control(std::size_t message);
+
+  FileDescriptor fd_;
+  int (*send_messages_)(int, mmsghdr*, unsigned, int);
+  FepAddress local_;
+  NicCaps caps_;
+  NicCounters counters_;
+  bool gso_;
+
+  std::array<mmsghdr, kTxBurst> tx_headers_{};
+  std::array<TxMessage, kTxBurst> tx_messages_;
+  std::array<iovec, kTxBurst * kSlicesPerPacket> tx_slices_;
+  std::size_t tx_slice_count_ = 0;
+
+  // Received messages rx_next_ to rx_count_ still hold packets that nobody has taken, the first of
+  // them from rx_offset_ on. Buffers are filled again only when all have been taken, at the
+  // earliest in the burst after that.
+  std::unique_ptr<std::byte[]> rx_storage_;
+  std::array<mmsghdr, kRxBuffers> rx_headers_{};
+  std::array<RxMessage, kRxBuffers> rx_messages_;
+  std::size_t rx_count_ = 0;
+  std::size_t rx_next_ = 0;
+  std::size_t rx_offset_ = 0;
+  RxContext rx_context_;
+};
+
+}  // namespace uet::nic

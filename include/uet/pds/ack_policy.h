@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// When an ACK leaves (PDS section 8.2). Decides only whether one is due; Pdc builds it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "uet/pds/parameters.h"
+
+namespace uet::pds {
+
+// What is known about a request packet when it has been delivered or found to be a duplicate.
+struct Arrival {
+  bool ar = false;
+  bool syn = false;
+  bool retx = false;
+  bool ecn_marked = false;
+  bool control = false;               // a control packet that consumes a PSN
+  bool out_of_order = false;          // it opened or widened a gap: lets the source infer loss early
+  bool filled_gap_below_ar = false;   // PDS-98
+  std::uint32_t payload_bytes = 0;
+};
+
+class AckPolicy {
+ public:
+  // Counts the arrival; true if an ACK is due now.
+  bool due(const Parameters& parameters, const Arrival& arrival) {
+    gen_count_ += std::max(arrival.payload_bytes, parameters.ack_gen_min_packet_add_bytes);
+    return arrival.ar || arrival.syn || arrival.retx || arrival.control ||  // PDS-93, 94, 96
+           arrival.out_of_order || arrival.filled_gap_below_ar ||           // PDS-98
+           (arrival.ecn_marked && parameters.ack_on_ecn) ||                 // PDS-99
+           gen_count_ >= parameters.ack_gen_trigger_bytes;                  // PDS-97
+  }
+  // Any ACK starts the count anew (PDS-97).
+  void on_ack_sent() { gen_count_ = 0; }
+
+ private:
+  std::uint32_t gen_count_ = 0;  // ACK_GEN_COUNT
+};
+
+}  // namespace uet::pds

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The interface between the semantic sublayer (SES, above) and the packet delivery sublayer (PDS).
+// PDS moves packets and never looks into SES headers (PDS-1); SES never sees PSNs or windows.
+//
+// Names follow the specification's SES-PDS interface: rx_req, rx_rsp, ses_nack, pds_error.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "uet/base/address.h"
+#include "uet/base/intrusive_list.h"
+#include "uet/base/packet.h"
+#include "uet/base/result.h"
+#include "uet/base/time.h"
+#include "uet/base/types.h"
+#include "uet/wire/pds.h"
+
+namespace uet::pds {
+
+using wire::NackCode;
+using wire::NextHdr;
+
+// Where a message goes and how: the key that selects a PDC (PDS-23).
+struct Destination {
+  FepAddress address;
+  JobId job;
+  DeliveryMode mode = DeliveryMode::Rud;
+  std::uint8_t traffic_class = 0;
+
+  friend constexpr bool operator==(const Destination&, const Destination&) = default;
+};
+
+// Why PDS gave up on a packet or a PDC. Numbers are part of the application's prov_errno (SES-121).
+enum class PdsError : std::uint8_t {
+  RtoExhausted = 1,    // the peer did not answer in time
+  NackExhausted = 2,   // the peer kept refusing for lack of resources
+  ClosedInError = 3,   // the peer closed the PDC, or lost a stored response
+  ProtocolError = 4,   // fatal NACK: header, mode or state did not fit
+  LocalClose = 5,      // this FEP is being closed
+};
+
+struct BacklogTag;
+
+// A message on its way out: SES derives from it, PDS keeps it in the backlog of one PDC and asks
+// for its packets one by one with Client::next_packet (PDS-7, PDS-8). It must live until PDS has
+// answered for every packet of it, or cancel() returned true.
+class Message : public ListNode<BacklogTag> {
+ public:
+  PdcId pdc{};          // the PDC it was assigned to; set by Manager
+  bool started = false; // its first packet has been handed to PDS
+};
+
+// What next_packet produced.
+enum class PacketPlan : std::uint8_t {
+  More,    // a packet was written, others follow
+  Last,    // a packet was written and it was the message's last one (EOM)
+  NotNow,  // nothing was written; ask again after Manager::kick (limit on outstanding reads)
+};
+
+// What next_packet says about the packet it wrote.
+struct PreparedPacket {
+  NextHdr next_hdr = NextHdr::RequestStd;  // of the SES header that it appended
+  std::uint32_t tag = 0;                   // comes back with the packet's response
+};
+
+// A delivered request packet: in the forward direction an SES request, in the return direction an
+// SES response with data (PDS-2). `bytes` starts at the SES header and is valid during the call.
+struct RequestView {
+  PdcId pdc;                 // local PDC id: names the PDC until pdc_closed
+  FepAddress source;         // address of the peer FEP, as answers reach it
+  DeliveryMode mode = DeliveryMode::Rud;
+  NextHdr next_hdr{};
+  Psn psn;
+  std::span<const std::byte> bytes;
+};
+
+// The answer of SES to one request packet (PDS-18). It rides in the ACK.
+struct Response {
+  static constexpr std::size_t kMaxBytes = 96;  // RESPONSE_DATA (20) plus data that may ride in an ACK
+  NextHdr next_hdr{};                 // NextHdr::None: an ACK without SES header
+  bool guaranteed = false;            // must not be lost: stored until cleared (PDS-111)
+  std::optional<NackCode> nack;       // set: refuse instead, the packet leaves no trace (PDS-211)
+  std::uint8_t length = 0;
+  std::array<std::byte, kMaxBytes> bytes{};  // SES response header and data
+};
+
+// The answer that came back for one packet.
+struct ResponseView {
+  NextHdr next_hdr{};                 // None: implied by a cumulative ACK or a bare ACK: default, OK
+  std::span<const std::byte> bytes;   // SES response header and data; empty if None
+  Psn psn;                            // PSN of the packet answered (SES-6)
+};
+
+// What PDS asks of SES.
+class Client {
+ public:
+  virtual ~Client() = default;
+  // Appends the SES header of the message's next packet to `packet` (which is reset and has its
+  // head at the SES position) and points its payload.
+  virtual PacketPlan next_packet(Message& message, Packet& packet, PreparedPacket& prepared) = 0;
+  // A request packet arrived, in order if the mode is ROD, never twice.
+  virtual Response rx_req(const RequestView& request, Time now) = 0;
+  // The response of one packet; exactly one of rx_rsp and pds_error comes for each packet (PDS-22).
+  virtual void rx_rsp(Message& message, std::uint32_t tag, const ResponseView& response, Time now) = 0;
+  virtual void pds_error(Message& message, std::uint32_t tag, PdsError error, Time now) = 0;
+  // The message was dropped before its last packet was made; packets already made are answered
+  // for separately (before this call). Nothing of it is in PDS any more afterwards.
+  virtual void message_failed(Message& message, PdsError error, Time now) = 0;
+  // The PDC is gone: half-received messages and awaited return data on it will not come.
+  // `error` is empty after an orderly close.
+  virtual void pdc_closed(PdcId pdc, std::optional<PdsError> error, Time now) = 0;
+};
+
+// What SES asks of PDS; pds::Manager is the implementation.
+class Delivery {
+ public:
+  virtual ~Delivery() = default;
+  // Queues the message on a PDC for `destination`, opening one if there is none. Error::Again when no
+  // PDC is to be had now (PDS-180): nothing was queued.
+  virtual Result<void> send(Message& message, const Destination& destination, Time now) = 0;
+  // Queues the message on the PDC `pdc` in the return direction (PDS-194). NotFound if it is gone.
+  virtual Result<void> send_on(PdcId pdc, Message& message, Time now) = 0;
+  // Takes the message out of its backlog. True: PDS makes no further packet of it (packets made
+  // before are still answered for). False: it was not in a backlog.
+  virtual bool cancel(Message& message) = 0;
+  // The message at the head of the backlog can make packets again (after PacketPlan::NotNow).
+  virtual void kick(PdcId pdc) = 0;
+  // Keeps the PDC from closing while return data is awaited on it (PDS-15).
+  virtual void lock(PdcId pdc) = 0;
+  virtual void unlock(PdcId pdc) = 0;
+  // Fails the PDC at once: everything on it ends in pds_error with LocalClose (PDS-134).
+  virtual void abort(PdcId pdc, Time now) = 0;
+};
+
+}  // namespace uet::pds

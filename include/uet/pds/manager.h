@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// All PDCs of a FEP: selection, opening, accepting, closing; the way from a packet to its PDC and
+// from a message to its PDC (PDS sections 4, 6, 11, 16). One thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+
+#include "uet/base/packet.h"
+#include "uet/base/timer_wheel.h"
+#include "uet/cms/ccc.h"
+#include "uet/pds/api.h"
+#include "uet/pds/counters.h"
+#include "uet/pds/outbox.h"
+#include "uet/pds/parameters.h"
+#include "uet/pds/pdc.h"
+
+namespace uet::pds {
+
+class Manager final : public Delivery {
+ public:
+  // All referenced objects outlive the manager. `early_bytes`: largest SES header plus payload of a
+  // packet, for packets that must wait for their predecessors (ROD).
+  Manager(const Parameters& parameters, const cms::Parameters& cms, Client& client, Outbox& outbox,
+          PacketPool& packets, std::size_t early_bytes, Rng& rng, Time now);
+  ~Manager() override;
+
+  Result<void> send(Message& message, const Destination& destination, Time now) override;
+  Result<void> send_on(PdcId pdc, Message& message, Time now) override;
+  bool cancel(Message& message) override;
+  void kick(PdcId pdc) override;
+  void lock(PdcId pdc) override;
+  void unlock(PdcId pdc) override;
+  void abort(PdcId pdc, Time now) override;
+
+  void on_packet(const RxPacket& packet, Time now);
+  // Lets PDCs send, in turn and bounded (design section 7). True if something was sent.
+  bool pump(Time now);
+  // True if a timer fired.
+  bool expire(Time now);
+  // A PDC waits for its turn.
+  bool has_ready() const { return !ready_.empty(); }
+  Time next_deadline() const { return wheel_.next_deadline(); }
+
+  // Starts closing every PDC.
+  void begin_close_all(Time now);
+  std::size_t open_pdcs() const { return open_; }
+  // No packet outstanding, no message queued, nothing stored.
+  bool quiescent() const;
+  const Counters& counters() const { return counters_; }
+  // For tests: the PDC with this local id, or nullptr.
+  Pdc* find(PdcId id);
+
+ private:
+  static constexpr std::size_t kTombstones = 4096;
+  static constexpr std::uint32_t kPumpPackets = 128;  // data packets of one pass
+  static constexpr std::uint32_t kTurnPackets = 32;   // of one PDC before the next has its turn
+  static constexpr std::uint16_t kNoSlot = 0xFFFF;
+
+  struct PeerKey {  // of a PDC that the peer opened (PDS-24)
+    FepAddress address;
+    PdcId spdcid;
+    friend bool operator==(const PeerKey&, const PeerKey&) = default;
+  };
+  struct PeerKeyHash {
+    std::size_t operator()(const PeerKey& key) const noexcept;
+  };
+  struct DestinationHash {
+    std::size_t operator()(const Destination& destination) const noexcept;
+  };
+  struct CccKey {  // CMS-2: one per peer and class; a ROD PDC has its own
+    FepAddress address;
+    std::uint8_t traffic_class = 0;
+    PdcId rod_pdc;
+    friend bool operator==(const CccKey&, const CccKey&) = default;
+  };
+  struct CccKeyHash {
+    std::size_t operator()(const CccKey& key) const noexcept;
+  };
+  struct Outgoing {  // what is remembered of a destination
+    PdcId pdc;                     // 0: none open
+    std::optional<Psn> last_psn;   // of the previous PDC (PDS-53)
+  };
+  struct Tombstone {  // PDS-175
+    PdcId id;
+    PeerKey peer;
+    Role role = Role::Target;
+    Psn start_psn;
+    Psn close_psn;
+    Time until{};
+  };
+
+  Pdc* open(const Destination& destination, Time now);
+  Pdc* accept(const PeerKey& peer, DeliveryMode mode, Psn start_psn, Time now);
+  Pdc* create(Role role, PdcId peer_id, const Destination& destination, Psn start_psn, Time now);
+  void bury(Pdc& pdc, Time now);
+  void relieve_shortage(Time now);
+  PdcId allocate_id();
+  Psn choose_start_psn(const Outgoing& outgoing);
+  SharedCcc& share_ccc(const Destination& destination, PdcId id, Time now);
+  void release_ccc_after(Pdc& pdc, std::uint16_t slot);
+  CccKey ccc_key(const Destination& destination, PdcId id) const;
+
+  void on_request_packet(const RxPacket& packet, Time now);
+  void on_ack_packet(const RxPacket& packet, Time now);
+  void on_nack_packet(const RxPacket& packet, Time now);
+  void on_control_packet(const RxPacket& packet, Time now);
+  Pdc* resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMode mode, Psn start_psn,
+                   const Incoming& request, Time now);
+  Pdc* resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid, const Incoming& request,
+               Time now);
+  void on_tombstone(const Tombstone& tombstone, const RxPacket& packet, const Incoming& request);
+  void refuse(const RxPacket& packet, NackCode code, PdcId spdcid, const Incoming& request);
+  Pdc* live(PdcId id, Time now);
+  const Tombstone* tombstone(PdcId id, Time now) const;
+
+  const Parameters parameters_;
+  const cms::Parameters cms_;
+  Counters counters_;
+  TimerWheel wheel_;
+  IntrusiveList<Pdc, ReadyTag> ready_;
+  IndexedPool<Response> stored_responses_;
+  IndexedPool<EarlyPacket> early_packets_;
+  std::unique_ptr<std::byte[]> early_storage_;
+  Rng& rng_;
+  Environment environment_;
+
+  // PDC slots and their memory; window_ PSNs each.
+  std::size_t window_;
+  std::unique_ptr<TxRecord[]> records_;
+  std::unique_ptr<RxWindow::Slot[]> slots_;
+  std::unique_ptr<std::uint16_t[]> indices_;
+  std::unique_ptr<std::optional<Pdc>[]> pdcs_;
+  IndexedPool<std::byte> slot_numbers_;
+  std::size_t open_ = 0;
+  std::size_t opened_here_ = 0;  // of them, those with Role::Initiator
+
+  std::unique_ptr<std::uint16_t[]> slot_of_id_;       // by PDC id; kNoSlot
+  std::unique_ptr<std::uint16_t[]> tombstone_of_id_;  // by PDC id; kNoSlot
+  std::unique_ptr<Tombstone[]> tombstones_;
+  std::size_t next_tombstone_ = 0;
+  std::uint16_t next_id_;
+  std::unordered_map<Destination, Outgoing, DestinationHash> outgoing_;
+  std::unordered_map<PeerKey, PdcId, PeerKeyHash> accepted_;  // tombstones included
+  std::unordered_map<CccKey, SharedCcc, CccKeyHash> cccs_;
+};
+
+}  // namespace uet::pds

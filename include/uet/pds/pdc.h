@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// A packet delivery context: one connection-like state between two FEPs in one delivery mode.
+//
+// Each end is the source of one direction (TxWindow: initiator -> target requests, or read data the
+// other way) and the destination of the other (RxWindow). pdc.cc opens, sends and closes;
+// pdc_source.cc handles what comes back for packets sent (ACK, NACK, time-outs); pdc_destination.cc
+// handles requests that arrive. Receiving only changes state; packets leave in pump(), except the
+// ACK of a guaranteed response and NACKs, which go to the outbox at once.
+//
+// Deadlines, all in one wheel entry: Resend (time-out of the oldest packet, or the end of a NACK's
+// waiting time; armed while packets are outstanding), Idle (armed always: closes, or shows by a NOOP
+// that an awaited peer lives), Close (Close_REQ_Time, armed while a Close Request is out).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "uet/base/indexed_pool.h"
+#include "uet/base/intrusive_list.h"
+#include "uet/base/packet.h"
+#include "uet/base/rng.h"
+#include "uet/base/timer_wheel.h"
+#include "uet/cms/ccc.h"
+#include "uet/cms/path.h"
+#include "uet/pds/ack_policy.h"
+#include "uet/pds/api.h"
+#include "uet/pds/counters.h"
+#include "uet/pds/outbox.h"
+#include "uet/pds/parameters.h"
+#include "uet/pds/pdc_state.h"
+#include "uet/pds/rx_window.h"
+#include "uet/pds/tx_window.h"
+
+namespace uet::pds {
+
+class Pdc;
+struct ReadyTag;
+struct WaitingForCccTag;
+
+// A congestion control context and the PDCs that wait for it to open its window.
+struct SharedCcc {
+  std::unique_ptr<cms::Ccc> ccc;
+  IntrusiveList<Pdc, WaitingForCccTag> waiting;
+  std::uint32_t users = 0;
+};
+
+// ROD: a packet that arrived before its predecessors (PDS-164).
+struct EarlyPacket {
+  std::uint16_t length = 0;  // of its SES header and payload
+  std::uint32_t nominal_bytes = 0;
+  wire::NextHdr next_hdr{};
+  bool ar = false;
+  bool retx = false;
+  bool ecn_marked = false;
+  std::uint16_t entropy = 0;
+};
+
+// What all PDCs of a FEP share. Owned by Manager.
+struct Environment {
+  const Parameters& parameters;
+  const cms::Parameters& cms;
+  Client& client;
+  Outbox& outbox;
+  PacketPool& packets;
+  Counters& counters;
+  Rng& rng;
+  TimerWheel& wheel;
+  IndexedPool<Response>& stored_responses;  // guaranteed ones, until cleared (PDS-112)
+  IndexedPool<EarlyPacket>& early_packets;
+  std::byte* early_storage;             // early_bytes_each for every early packet
+  std::size_t early_bytes_each;
+  IntrusiveList<Pdc, ReadyTag>& ready;  // PDCs that may have something to send
+  std::size_t control_reserve;          // packets that data must leave in the pool
+  bool packets_short = false;           // the pool had none for data: sending stops for this pass
+};
+
+// A request or PSN-consuming control packet, taken apart.
+struct Incoming {
+  Psn psn;
+  std::optional<Psn> clear_psn;      // control packets carry none
+  bool retx = false;
+  bool ar = false;
+  bool syn = false;
+  std::optional<wire::CpType> ctl_type;
+  wire::NextHdr next_hdr{};
+  std::span<const std::byte> bytes;  // SES header and payload
+  std::uint32_t nominal_bytes = 0;   // CMS-6
+  bool ecn_marked = false;
+  std::uint16_t entropy = 0;
+  bool trimmed = false;
+};
+
+enum class Role : std::uint8_t { Initiator, Target };
+
+class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public TimerEntry {
+ public:
+  struct Memory {  // this PDC's share of the arrays sized when the FEP opened
+    std::span<TxRecord> records;
+    std::span<RxWindow::Slot> slots;
+    std::span<std::uint16_t> indices;
+  };
+
+  Pdc(Environment& environment, Role role, PdcId id, PdcId peer_id, const Destination& destination,
+      Psn start_psn, SharedCcc& ccc, const Memory& memory, Time now);
+  ~Pdc();
+
+  PdcId id() const { return id_; }
+  PdcId peer_id() const { return peer_id_; }
+  Role role() const { return role_; }
+  PdcState state() const { return state_; }
+  Psn start_psn() const { return start_psn_; }
+  const Destination& destination() const { return destination_; }
+  SharedCcc& shared_ccc() { return ccc_; }
+  Time last_activity() const { return last_activity_; }
+  // The PSN of the Close Command, sent or received; for the tombstone.
+  Psn close_psn() const { return close_psn_; }
+
+  // May a new message join (PDS-28, PDS-29)?
+  bool takes_messages() const {
+    return state_ == PdcState::Creating || state_ == PdcState::Established;
+  }
+  // Nothing outstanding, queued or awaited.
+  bool idle() const { return tx_.empty() && backlog_.empty() && locks_ == 0; }
+  bool finished() const { return state_ == PdcState::Closed; }
+
+  // Why it failed; empty after an orderly close.
+  std::optional<PdsError> error() const { return error_; }
+
+  // Puts the PDC in line for pump().
+  void make_ready();
+  // The peer's PDC id becomes known from the first packet of its own (PDS-51, PDS-199).
+  void learn_peer(PdcId peer_id);
+  // Gives back everything it holds without a word to the client: the FEP is going away.
+  void discard();
+  void enqueue(Message& message);
+  void kick();
+  void lock() { ++locks_; }
+  void unlock();
+
+  // One turn of the scheduler: at most `budget` data packets. True if it could go on at once.
+  bool pump(std::uint32_t& budget, Time now);
+
+  // Source (pdc_source.cc).
+  void on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Time now);
+  void on_nack(const wire::NackHeader& nack, Time now);
+  void on_deadline(Time now);
+  void fail(PdsError error, Time now);
+
+  // Destination (pdc_destination.cc).
+  void on_request(const Incoming& request, Time now);
+  void on_clear(Psn clear_psn, Time now);
+  void on_clear_request(Time now);
+  void on_ack_request(Psn psn, std::uint16_t entropy, Time now);
+  void send_nack(NackCode code, const Incoming& request, std::uint32_t payload = 0);
+
+  // Starts closing: the initiator quiesces, the target asks for it (PDS-169).
+  void begin_close(Time now);
+
+ private:
+  enum Deadline : std::uint8_t { kResend, kIdle, kClose, kDeadlines };
+
+  struct AckDue {  // the packet that the next ACK answers
+    Psn psn;
+    std::optional<Psn> sack_trigger{};  // decides the bitmap base if it is not psn (PDS-92)
+    Response response{};
+    bool ecn_marked = false;
+    bool retx = false;
+    std::uint16_t entropy = 0;
+      Time arrived{};
+  };
+
+  // pdc.cc
+  void set_deadline(Deadline which, Time at);
+  void enter(PdcEvent event);
+  bool within_peer_window(Psn psn) const;
+  Packet* take_packet(bool control);
+  void release(TxRecord& record);
+  void transmit(Psn psn, TxRecord& record, bool retransmission, Time now);
+  void write_header(Psn psn, TxRecord& record, bool retransmission);
+  bool wants_ack(bool last_of_message) const;
+  bool send_next_packet(Time now);
+  bool send_control(wire::CpType type, Time now);
+  void send_clear_command();
+  void send_last_word();
+  bool resend_pending(std::uint32_t& budget, Time now);
+  void wait_for_ccc();
+  void continue_close(Time now);
+  void finish();
+  void on_idle(Time now);
+
+  // pdc_source.cc
+  bool believable(const wire::AckHeader& ack) const;
+  void note_reported(Psn psn, const TxRecord& record);
+  void back_in_flight(TxRecord& record);
+  std::uint64_t acknowledge(Psn psn, const ResponseView& response, Time now);
+  std::uint64_t apply_cack(Psn cack, Time now);
+  void apply_sack(const wire::AckHeader& ack);
+  void infer_losses(Time now);
+  void inform_ccc(const wire::AckHeader& ack, std::optional<Duration> rtt,
+                  std::uint64_t newly_acked_bytes, Time now);
+  void wake_ccc_waiters();
+  void settle_ccc();
+  void mark_lost(TxRecord& record, cms::LossCause cause, Time now);
+  void queue_resend(Psn psn, TxRecord& record);
+  void go_back(Time now);
+  void on_fatal_nack(NackCode code, Time now);
+  void send_ack_request(Psn psn);
+  // When this record must be looked at again; empty if the PDC has to fail.
+  std::optional<Time> check_record(Psn psn, TxRecord& record, Time now);
+
+  // pdc_destination.cc
+  void on_duplicate(const Incoming& request, Time now);
+  bool deliver(const Incoming& request, Time now);
+  Response process(const Incoming& request, Time now);
+  Response process_control(const Incoming& request);
+  void on_close_command(const Incoming& request, Time now);
+  void move_cack(Time now);
+  void buffer_early(const Incoming& request, Time now);
+  void deliver_early(Time now);
+  void arrived(const Incoming& request, const Response& response, Time now);
+  bool predecessor_missing(Psn psn) const;
+  bool send_ack(const AckDue& due, wire::AckRequestCode code, Time now);
+  void resend_ack(Psn psn, const Incoming& request, Time now);
+  void release_stored();
+  std::byte* early_bytes(std::uint16_t index) const;
+
+  Environment& env_;
+  const Role role_;
+  const PdcId id_;
+  PdcId peer_id_;  // 0 until the initiator has learnt it
+  const Destination destination_;
+  const Psn start_psn_;
+  PdcState state_;
+  std::optional<PdsError> error_;
+  SharedCcc& ccc_;
+  cms::PathSelector path_;
+  Time last_activity_;
+  Psn close_psn_{};
+  std::array<Time, kDeadlines> deadlines_;
+
+  // source
+  TxWindow tx_;
+  IntrusiveList<Message, BacklogTag> backlog_;
+  std::uint32_t locks_ = 0;
+  Psn peer_cack_;
+  Psn mpr_cack_;                        // cack_psn of the ACK that last set peer_range_ (PDS-41)
+  std::int32_t peer_range_;             // MP_RANGE of the peer
+  Psn highest_reported_;                // highest PSN acknowledged or SACKed
+  std::uint64_t order_ = 0;             // transmissions so far
+  // Order of the newest packet reported per path, for PDS-131; paths are consecutive numbers.
+  static constexpr std::size_t kTrackedPaths = 16;
+  std::array<std::uint64_t, kTrackedPaths> newest_reported_{};
+  std::uint32_t rto_epoch_ = 0;         // grows with CACK (PDS-125)
+  std::uint32_t resend_count_ = 0;      // records with `resend`
+  std::uint32_t rcvd_bytes_seen_ = 0;   // CMS-110
+  std::int64_t ccc_balance_ = 0;        // what this PDC holds of the shared inflight (CMS-104)
+  bool peer_buffers_ = false;           // the peer SACKs on ROD, so it keeps early packets
+  bool clear_owed_ = false;
+  bool close_wanted_ = false;           // asked for while it could not begin
+
+  // destination
+  RxWindow rx_;
+  AckPolicy ack_policy_;
+  std::optional<AckDue> ack_due_;
+  Psn reported_cack_;                   // CACK of the last ACK sent
+  std::optional<Psn> ar_behind_gap_;    // PDS-98
+  Psn rod_next_;                        // next PSN to deliver in order
+  std::optional<Psn> gap_reported_;     // PDS-165
+  std::uint64_t rcvd_bytes_ = 0;        // CMS-111
+};
+
+// Addresses a packet that nobody keeps (ACK, NACK, unacknowledged control packet) and queues it.
+void emit_control(Environment& environment, Packet& packet, const FepAddress& to,
+                  std::uint16_t entropy);
+// Builds a NACK; spdcid 0 when the sender has no PDC (WIRE 2.5). Counted.
+void emit_nack(Environment& environment, const FepAddress& to, wire::NackHeader nack,
+               std::uint16_t entropy);
+
+}  // namespace uet::pds

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// When is a packet lost, and how long is waited: the retransmission rules (PDS section 12).
+//
+// Three things make a packet leave again: its time-out (PDS-120), a NACK (nack.h) and evidence in
+// the SACK bitmap (PDS-130, PDS-131). The time-out alone is sufficient for correctness (PDS-119);
+// the rest is speed. Pure functions: the state is in TxWindow, the acting in Pdc.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "uet/base/time.h"
+#include "uet/pds/parameters.h"
+
+namespace uet::pds {
+
+// Time-out of a packet that was retransmitted `retransmissions` times by time-out since the PDC last
+// made progress: RTO_Init_Time * 2^k, limited (PDS-120, PDS-125).
+constexpr Duration rto(const Parameters& parameters, std::uint32_t retransmissions) {
+  Duration timeout = std::min(parameters.rto_init, parameters.rto_cap);
+  for (std::uint32_t k = 0; k < retransmissions && timeout < parameters.rto_cap; ++k) {
+    timeout = std::min(timeout * 2, parameters.rto_cap);
+  }
+  return timeout;
+}
+
+// Would one more retransmission by time-out exceed Max_RTO_Retx_Cnt (PDS-121)?
+constexpr bool rto_exhausted(const Parameters& parameters, std::uint32_t retransmissions) {
+  return parameters.max_rto_retransmissions != kUnlimited &&
+         retransmissions >= parameters.max_rto_retransmissions;
+}
+
+// From first transmission to failure when nothing ever answers (PDS-137).
+constexpr Duration time_to_failure(const Parameters& parameters) {
+  Duration total{};
+  for (std::uint32_t k = 0; k <= parameters.max_rto_retransmissions; ++k) {
+    total += rto(parameters, k);
+  }
+  return total;
+}
+
+// What is known about an unacknowledged packet when loss is inferred.
+struct LossEvidence {
+  std::uint32_t sacked_above = 0;       // PSNs above it that the peer has reported (PDS-130)
+  bool later_on_same_path = false;      // one sent after it with its entropy arrived (PDS-131)
+  bool sacked = false;                  // it was reported itself
+  Duration since_inferred{};            // since it was last resent by inference; max if never
+};
+
+// Rules A and B with their guard: at most one inferred retransmission per RTO (PDS-132).
+constexpr bool presumed_lost(const Parameters& parameters, const LossEvidence& evidence) {
+  if (evidence.sacked || evidence.since_inferred < parameters.rto_init) return false;
+  return evidence.later_on_same_path || evidence.sacked_above >= parameters.out_of_order_threshold;
+}
+
+}  // namespace uet::pds

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Which PSNs of the peer have arrived on a PDC, and how far they are finished.
+//
+// CACK_PSN moves over a PSN when it was delivered and its response either needs no guarantee or has
+// been cleared (PDS-83 to 87). Window and duplicates follow PDS-45 and PDS-46.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "uet/base/check.h"
+#include "uet/base/types.h"
+
+namespace uet::pds {
+
+class RxWindow {
+ public:
+  enum class Slot : std::uint8_t {
+    Missing,
+    Finished,    // delivered, default response
+    Guaranteed,  // delivered, response stored until cleared
+    Buffered,    // ROD: arrived early, waits for its predecessors
+  };
+  enum class Place : std::uint8_t { New, Duplicate, OutOfRange };
+
+  // `slots` and `indices` have the same power-of-two size, MP_RANGE.
+  RxWindow(std::span<Slot> slots, std::span<std::uint16_t> indices, Psn start_psn)
+      : slots_(slots), indices_(indices), cack_(start_psn - 1), clear_(cack_), highest_(cack_) {
+    std::fill(slots_.begin(), slots_.end(), Slot::Missing);
+  }
+
+  Psn cack_psn() const { return cack_; }
+  Psn clear_psn() const { return clear_; }
+  Psn highest_psn() const { return highest_; }  // highest one that arrived
+  std::size_t range() const { return slots_.size(); }  // MP_RANGE
+
+  Place place(Psn psn) const {
+    const std::int32_t ahead = psn - cack_;
+    const auto range = static_cast<std::int32_t>(slots_.size());
+    if (ahead <= 0) return ahead > -range ? Place::Duplicate : Place::OutOfRange;
+    if (ahead > range) return Place::OutOfRange;
+    return slot(psn) == Slot::Missing ? Place::New : Place::Duplicate;
+  }
+  // State of a PSN above CACK; Finished for those at or below it.
+  Slot state(Psn psn) const {
+    if (psn <= cack_) return Slot::Finished;
+    return psn - cack_ > static_cast<std::int32_t>(slots_.size()) ? Slot::Missing : slot(psn);
+  }
+  std::uint16_t index(Psn psn) const { return indices_[position(psn)]; }
+
+  // `index` names what is stored for Guaranteed and Buffered.
+  void mark(Psn psn, Slot state, std::uint16_t index = 0) {
+    UET_ASSERT(psn > cack_ && psn - cack_ <= static_cast<std::int32_t>(slots_.size()));
+    slots_[position(psn)] = state;
+    indices_[position(psn)] = index;
+    if (state != Slot::Missing && psn > highest_) highest_ = psn;
+  }
+  // The source says that it has the responses of all PSNs up to `psn` (PDS-114); older values
+  // change nothing, values beyond what has arrived are not believed.
+  void clear_up_to(Psn psn) {
+    if (psn > clear_ && psn <= highest_) clear_ = psn;
+  }
+  // Moves CACK as far as the rules allow; `release(index)` is called for every guaranteed response
+  // that it passes.
+  template <class Release>
+  void advance(Release&& release) {
+    while (cack_ != highest_) {
+      const Psn psn = cack_ + 1;
+      Slot& state = slots_[position(psn)];
+      if (state == Slot::Guaranteed && psn <= clear_) {
+        release(indices_[position(psn)]);
+      } else if (state != Slot::Finished) {
+        return;
+      }
+      state = Slot::Missing;
+      cack_ = psn;
+    }
+  }
+  // 64 bits from `base` on, bit 0 = base; PSNs at or below CACK count as received (PDS-88).
+  std::uint64_t bitmap(Psn base) const {
+    std::uint64_t bits = 0;
+    for (std::int32_t i = 0; i < 64; ++i) {
+      const Psn psn = base + i;
+      if (psn > highest_) break;
+      if (state(psn) != Slot::Missing) bits |= std::uint64_t{1} << i;
+    }
+    return bits;
+  }
+  // Bitmap base for an ACK triggered by `trigger` (PDS-92).
+  Psn sack_base(Psn trigger) const {
+    const std::int32_t ahead = trigger - (cack_ + 1);
+    return ahead < 64 ? cack_ + 1 : cack_ + 1 + (ahead & ~63);
+  }
+
+ private:
+  std::size_t position(Psn psn) const { return psn.value & (slots_.size() - 1); }
+  Slot slot(Psn psn) const { return slots_[position(psn)]; }
+
+  std::span<Slot> slots_;
+  std::span<std::uint16_t> indices_;
+  Psn cack_;
+  Psn clear_;
+  Psn highest_;
+};
+
+}  // namespace uet::pds

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// What this end has sent on a PDC and the peer has not yet acknowledged, by PSN.
+//
+// A record stays until its PSN is acknowledged explicitly or by CACK (PDS-87). A SACKed record stays
+// too: its response may be lost (PDS-89). The window slides over acknowledged records, and its edge
+// is CLEAR_PSN (PDS-114).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "uet/base/packet.h"
+#include "uet/base/time.h"
+#include "uet/base/types.h"
+#include "uet/pds/api.h"
+
+namespace uet::pds {
+
+struct TxRecord {
+  Packet* packet;           // nullptr: acknowledged
+  Message* message;         // nullptr: a control packet
+  std::uint32_t tag;        // of Client::next_packet
+  std::uint32_t nominal_bytes;
+  Time first_sent;
+  Time last_sent;
+  Time last_inferred;       // last retransmission by inference; Time{} = never
+  Time not_before;          // a NACK asked to wait; Time{} = no
+  std::uint64_t order;      // count of transmissions on this PDC when it was last sent
+  std::uint32_t rto_count;  // retransmissions by time-out, valid in rto_epoch (PDS-125)
+  std::uint32_t rto_epoch;
+  std::uint32_t nack_count;
+  std::uint16_t sent_count;
+  std::uint16_t entropy;
+  bool sacked;
+  bool resend;              // waits in the retransmission scan
+  bool ask_ack;             // an ACK Request is owed instead of the data (PDS-90)
+  bool out_of_flight;       // told to CMS as lost and not resent since
+  bool ar;                  // asks for an ACK on first transmission
+  wire::NextHdr next_hdr;   // if message is set
+  wire::CpType ctl_type;    // if message is nullptr
+};
+
+class TxWindow {
+ public:
+  // `storage` has a power of two elements: the tracking window of this source (PDS-40).
+  TxWindow(std::span<TxRecord> storage, Psn start_psn)
+      : storage_(storage), base_(start_psn), next_(start_psn) {}
+
+  Psn next_psn() const { return next_; }
+  // Oldest PSN that is not acknowledged; next_psn() if there is none.
+  Psn base() const { return base_; }
+  // Highest PSN up to which everything is acknowledged (PDS-114).
+  Psn clear_psn() const { return base_ - 1; }
+  bool empty() const { return base_ == next_; }
+  std::size_t span() const { return static_cast<std::size_t>(next_ - base_); }
+  std::size_t capacity() const { return storage_.size(); }
+  bool full() const { return span() >= storage_.size(); }
+
+  bool holds(Psn psn) const { return psn >= base_ && psn < next_; }
+  TxRecord& at(Psn psn) { return storage_[psn.value & (storage_.size() - 1)]; }
+  // The record if the PSN is outstanding, else nullptr.
+  TxRecord* find(Psn psn) {
+    if (!holds(psn)) return nullptr;
+    TxRecord& record = at(psn);
+    return record.packet != nullptr ? &record : nullptr;
+  }
+
+  // A blank record for next_psn(); the window must not be full.
+  TxRecord& put() {
+    UET_ASSERT(!full());
+    TxRecord& record = at(next_);
+    record = TxRecord{};
+    ++next_;
+    return record;
+  }
+  // Moves the edge over acknowledged records.
+  void slide() {
+    while (base_ != next_ && at(base_).packet == nullptr) ++base_;
+  }
+
+ private:
+  std::span<TxRecord> storage_;
+  Psn base_;
+  Psn next_;
+};
+
+}  // namespace uet::pds

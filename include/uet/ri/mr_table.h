@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Memory key -> registered memory, its rights and bounds (SES section 11).
+//
+// Keys chosen by the provider (index, bit 48 set) and keys chosen by the application (hash) are two
+// name spaces (SES-133). A provider-chosen key is not given out again before 2^16 others were
+// (SES-141).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+
+#include "uet/base/result.h"
+#include "uet/base/types.h"
+
+namespace uet::ri {
+
+enum Access : std::uint8_t { kRemoteRead = 1, kRemoteWrite = 2 };
+
+struct MemoryRegion {
+  std::byte* base = nullptr;  // nullptr with length 2^64-1: all memory, offset = address
+  std::uint64_t length = 0;
+  std::uint64_t virtual_base = 0;   // subtracted from the wire's offset (FI_MR_VIRT_ADDR, SES-136)
+  std::uint8_t access = 0;          // Access bits that the peer may use
+  std::optional<JobId> job;         // only requests of this job (SES-17)
+  std::optional<ResourceIndex> ri;  // only through this context (SES-135)
+};
+
+// BadJob is answered with BAD_MKEY like BadKey, so that a key of another job does not show
+// (SES-119).
+enum class MrVerdict : std::uint8_t { Ok, BadKey, BadJob, NoRight, OutOfBounds };
+
+struct MrAccess {
+  MrVerdict verdict = MrVerdict::BadKey;
+  std::byte* address = nullptr;  // where offset + 0 lies, when Ok
+};
+
+class MrTable {
+ public:
+  explicit MrTable(std::size_t capacity);
+  // Registers under a key of the provider's choice / of the application's choice (KeyInUse when
+  // taken). NoMemory beyond capacity; Invalid for an application key with reserved bits (SES-132).
+  Result<Rkey> add(const MemoryRegion& region);
+  Result<void> add_with_key(const MemoryRegion& region, Rkey key);
+  Result<void> remove(Rkey key);  // the key answers BadKey at once (SES-140)
+  // Checks in the order of SES-115 steps 12a to 12e; `offset` comes from the wire (SES-118).
+  MrAccess check(Rkey key, JobId job, ResourceIndex ri, std::uint8_t access, std::uint64_t offset,
+                 std::uint64_t length) const;
+  std::size_t size() const { return regions_.size(); }
+
+ private:
+  std::size_t capacity_;
+  std::uint64_t next_key_;
+  std::unordered_map<std::uint64_t, MemoryRegion> regions_;
+};
+
+}  // namespace uet::ri

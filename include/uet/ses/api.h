@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// What the host (prov/uet, the simulator) asks of the semantic sublayer and gets from it:
+// operations in, completions out. No libfabric type appears here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "uet/base/address.h"
+#include "uet/base/packet.h"
+#include "uet/base/types.h"
+#include "uet/pds/api.h"
+#include "uet/wire/ses.h"
+
+namespace uet::ses {
+
+// A piece of user memory; it must stay valid until the operation completes.
+struct IoSlice {
+  std::byte* data = nullptr;
+  std::size_t length = 0;
+};
+
+inline constexpr std::size_t kMaxIoSlices = 16;  // iov_limit
+
+// The endpoint at the other side: an AV entry resolved.
+struct Peer {
+  FepAddress fep;
+  PidOnFep pid_on_fep;
+  ResourceIndex resource_index;
+  InitiatorId initiator;      // what directed receives match on (SES-20)
+  bool relative = true;       // REL flag: PIDonFEP counts within the job (SES-12)
+  RiGeneration generation{};  // of the peer's resource index, as it stated (SES-154)
+};
+
+enum class Kind : std::uint8_t { Send, TaggedSend, Write, Read, Receive, TaggedReceive, RemoteWrite };
+
+enum class Status : std::uint8_t {
+  Ok,
+  Truncated,     // receive buffer too short; `length` placed, `excess` lost
+  Cancelled,
+  ReturnCode,    // the target refused: `return_code`
+  PdsError,      // the transport gave up: `pds_error`
+  Abandoned,     // the sender gave up in mid-message (SES-113)
+  PeerLost,      // the sender's PDC died in mid-message (SES-122)
+};
+
+// One finished operation, or (RemoteWrite) a write with immediate data that a peer has completed.
+struct Completion {
+  Kind kind = Kind::Send;
+  Status status = Status::Ok;
+  wire::ReturnCode return_code{};
+  pds::PdsError pds_error{};
+  void* context = nullptr;         // as given in the operation; nullptr for RemoteWrite
+  std::uint64_t user_flags = 0;    // as given in the operation
+  std::uint64_t length = 0;        // bytes placed (receives, RemoteWrite)
+  std::uint64_t excess = 0;        // bytes lost to truncation
+  void* buffer = nullptr;          // first byte of the receive buffer
+  std::uint64_t tag = 0;
+  bool has_data = false;           // header_data came with the message (HD)
+  std::uint64_t data = 0;
+  FepAddress source;               // receives, RemoteWrite: who sent it
+  InitiatorId source_initiator;
+};
+
+// Where a context's completions go: the CQs and counters bound to the endpoint.
+class CompletionSink {
+ public:
+  virtual ~CompletionSink() = default;
+  virtual void complete(const Completion& completion) noexcept = 0;
+  // May a completion come that no posted operation has reserved room for (RemoteWrite)? false
+  // makes the target answer NACK NO_RESOURCE, so that the peer sends it again later.
+  virtual bool can_take_event() noexcept = 0;
+  // A peer's RMA touched this context's memory without immediate data: counters only.
+  virtual void remote_access(Kind kind, std::uint64_t length) noexcept = 0;
+};
+
+struct ContextConfig {
+  JobId job;
+  PidOnFep pid_on_fep;
+  ResourceIndex resource_index;
+  InitiatorId initiator;
+  bool relative = true;
+  DeliveryMode mode = DeliveryMode::Rud;  // Rod when the application asked for any order (SES-124)
+  std::uint8_t traffic_class = 0;
+  std::size_t tx_size = 1024;   // operations in progress
+  std::size_t rx_size = 1024;   // posted receives
+  bool directed_receive = false;          // honour the source of a receive (FI_DIRECTED_RECV)
+  bool remote_cq_data = true;             // its receive CQ can report immediate data (SES-80)
+  RiGeneration generation{};              // requests must name it (SES-115 step 9)
+};
+
+// Common to all operations of the initiator.
+struct TxOp {
+  const Peer* peer = nullptr;             // only read during the call
+  std::span<const IoSlice> local;         // only the memory behind it must stay valid
+  bool inject = false;                    // copy now: the buffer is free when the call returns
+  bool delivery_complete = false;         // DC flag (SES-110)
+  std::optional<std::uint64_t> data;      // remote CQ data: HD flag and header_data
+  void* context = nullptr;
+  std::uint64_t user_flags = 0;
+};
+
+struct SendOp : TxOp {
+  std::optional<std::uint64_t> tag;       // set: TAGGED_SEND
+};
+
+struct RmaOp : TxOp {
+  std::uint64_t remote_offset = 0;        // buffer_offset on the wire
+  Rkey key;
+};
+
+struct ReceiveOp {
+  std::span<const IoSlice> local;
+  bool tagged = false;
+  std::uint64_t tag = 0;
+  std::uint64_t ignore = 0;
+  const Peer* source = nullptr;           // only from this peer; nullptr = anyone
+  void* context = nullptr;
+  std::uint64_t user_flags = 0;
+};
+
+}  // namespace uet::ses

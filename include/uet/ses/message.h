@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The messages in progress at either end and the memory they lie in. Data only: initiator.cc and
+// target.cc decide what happens to them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "uet/base/intrusive_list.h"
+#include "uet/base/packet.h"
+#include "uet/base/slab.h"
+#include "uet/pds/api.h"
+#include "uet/ses/api.h"
+#include "uet/wire/ses.h"
+
+namespace uet::ses {
+
+class Context;
+
+// ---- user memory ------------------------------------------------------------------------------
+
+std::uint64_t total_length(std::span<const IoSlice> slices);
+// Copies `data` to byte `offset` of the slices; returns how many bytes of it found room.
+std::uint32_t scatter(std::span<const IoSlice> to, std::uint64_t offset,
+                      std::span<const std::byte> data);
+// Copies `length` bytes from byte `offset` of the slices, which must hold them.
+void gather(std::span<const IoSlice> from, std::uint64_t offset, std::uint32_t length,
+            std::byte* to);
+// Points `out` at bytes [offset, offset + length) of the slices, which must hold them. False, with
+// `out` unspecified, when they lie in more than two pieces.
+bool point(std::span<const IoSlice> from, std::uint64_t offset, std::uint32_t length,
+           std::array<Slice, 2>& out);
+
+// ---- payload that cannot stay in user memory ---------------------------------------------------
+
+// A buffer with a part of a message in it: inject, gathers, read answers, unexpected messages.
+struct Piece {
+  Piece* next = nullptr;
+  std::byte* data = nullptr;
+  std::uint32_t offset = 0;  // in the message
+  std::uint32_t length = 0;
+  bool small = false;
+};
+
+// Hands out pieces: buffers of the FEP's pool, and small ones of its own.
+class PieceStore {
+ public:
+  static constexpr std::uint32_t kSmallBytes = 256;
+
+  PieceStore(BufferPool& full, std::size_t small_count);
+  // A piece with room for `length` bytes; nullptr when there is no buffer, or none beyond the
+  // `reserve` full buffers that the caller must leave to others.
+  Piece* take(std::uint32_t length, std::size_t reserve = 0);
+  void give_back(Piece* piece);
+  // Gives back the whole chain and forgets it.
+  void give_back_all(Piece*& first);
+  // Bytes of memory that a piece for `length` bytes is charged with.
+  std::size_t cost(std::uint32_t length) const;
+  std::size_t capacity() const { return full_.capacity(); }
+  std::uint32_t largest() const { return static_cast<std::uint32_t>(full_.buffer_bytes()); }
+  std::size_t in_use() const { return pieces_.in_use(); }
+
+ private:
+  BufferPool& full_;
+  BufferPool small_;
+  Slab<Piece> pieces_;
+};
+
+// ---- initiator ---------------------------------------------------------------------------------
+
+// What PDS asks packets of: an operation, or an answer to a read.
+struct OutgoingMessage : pds::Message {
+  explicit OutgoingMessage(bool answer) : is_answer(answer) {}
+  const bool is_answer;
+};
+
+struct OutstandingTag;
+
+// An operation of the initiator, from the post to its completion.
+struct TxMessage : OutgoingMessage, ListNode<OutstandingTag> {
+  TxMessage() : OutgoingMessage(false) {}
+
+  std::span<const IoSlice> slices() const { return {iov.data(), iov_count}; }
+  bool failed() const { return status != Status::Ok; }
+
+  Context* context = nullptr;        // nullptr: its context was closed, nobody wants to know
+  Kind kind = Kind::Send;
+  Status status = Status::Ok;        // the first error (SES-109)
+  wire::ReturnCode return_code{};
+  pds::PdsError pds_error{};
+  bool ended = false;                // no packet will be made any more
+  bool has_data = false;             // remote CQ data go with the first packet
+  wire::SesRequest header;           // what all its packets repeat (SES-23)
+  std::uint64_t length = 0;
+  std::uint64_t offset = 0;          // bytes that packets have been made for
+  std::uint64_t packets_made = 0;
+  std::uint64_t packets_answered = 0;
+  std::uint32_t pieces_awaited = 0;  // read requests without data or error yet
+  std::uint64_t bytes_awaited = 0;   // and the bytes they asked for
+  Piece* gathered = nullptr;         // packets that do not point to user memory, by offset
+  Piece* next_gathered = nullptr;    // first one not sent yet
+  void* operation = nullptr;         // TxOp::context
+  std::uint64_t user_flags = 0;
+  std::uint32_t iov_count = 0;
+  std::array<IoSlice, kMaxIoSlices> iov;
+};
+
+// ---- target ------------------------------------------------------------------------------------
+
+// The data that answer one read request packet, on their way in the return direction.
+struct ReadAnswer : OutgoingMessage {
+  ReadAnswer() : OutgoingMessage(true) {}
+  wire::SesResponseHeader header;
+  Piece* piece = nullptr;
+};
+
+// More slices than a receive descriptor holds itself.
+struct MoreSlices {
+  std::array<IoSlice, kMaxIoSlices> slices;
+};
+
+struct PostedTag;
+
+// A receive that waits for its message, or is bound to one.
+struct PostedReceive : ListNode<PostedTag> {
+  std::span<const IoSlice> slices() const {
+    return {more != nullptr ? more->slices.data() : &slice, slice_count};
+  }
+
+  std::uint64_t tag = 0;
+  std::uint64_t ignore = 0;
+  bool tagged = false;
+  bool directed = false;             // only from source / source_initiator
+  InitiatorId source_initiator;
+  FepAddress source;
+  IoSlice slice;
+  MoreSlices* more = nullptr;
+  std::uint32_t slice_count = 0;
+  std::uint64_t capacity = 0;        // bytes
+  std::uint64_t sequence = 0;        // order of posting
+  void* operation = nullptr;         // ReceiveOp::context
+  std::uint64_t user_flags = 0;
+};
+
+enum class RxState : std::uint8_t {
+  Matched,     // goes to `receive`
+  Unexpected,  // is kept in `pieces`
+  Writing,     // goes to registered memory
+  Error,       // its packets are dropped and answered with `return_code` (SES-35)
+};
+
+struct UnexpectedTag;
+struct ArrivingTag;
+
+// A message that arrives, or an unexpected one that has arrived.
+struct RxMessage : ListNode<UnexpectedTag>, ListNode<ArrivingTag> {
+  bool tagged() const { return kind == Kind::TaggedSend; }
+  bool complete() const { return som_seen && received == expected; }
+
+  RxMessage* next_in_bucket = nullptr;
+  PdcId pdc;
+  MsgId message_id;
+  RxState state = RxState::Error;
+  Kind kind = Kind::Send;
+  wire::ReturnCode return_code{};
+  bool som_seen = false;
+  bool has_data = false;
+  Context* context = nullptr;
+  PostedReceive* receive = nullptr;
+  Piece* pieces = nullptr;
+  std::uint64_t received = 0;        // payload bytes, placed or dropped
+  std::uint64_t expected = 0;        // when the message ends: its length, or where it was abandoned
+  std::uint64_t placed = 0;
+  std::uint64_t charged = 0;         // to the context's unexpected memory
+  std::uint64_t data = 0;
+  FepAddress source;
+  // What every packet must repeat (SES-115 step 15).
+  wire::SesOpcode opcode{};
+  JobId job;
+  InitiatorId initiator;
+  std::uint64_t match_bits = 0;
+  std::uint64_t buffer_offset = 0;
+  std::uint32_t request_length = 0;
+};
+
+}  // namespace uet::ses

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The target's checks of SES-115 as pure functions, one per group of steps, and what return codes
+// mean. Each check returns ReturnCode::Ok or the code to answer with.
+#pragma once
+
+#include <cstdint>
+
+#include "uet/pds/api.h"
+#include "uet/ri/mr_table.h"
+#include "uet/ri/ri_table.h"
+#include "uet/ses/api.h"
+#include "uet/ses/message.h"
+#include "uet/wire/ses.h"
+
+namespace uet::ses {
+
+// NULL is the default response and counts as success (SES-107).
+constexpr bool is_success(wire::ReturnCode code) {
+  return code == wire::ReturnCode::Null || code == wire::ReturnCode::Ok;
+}
+
+// All packets of a message of one packet; they need no receive state.
+constexpr bool is_single(const wire::SesRequest& request) { return request.som && request.eom; }
+
+// A send of any flavour that we serve; deferrable ones are ordinary here (SES-75).
+constexpr bool is_send(wire::SesOpcode opcode) {
+  return opcode == wire::SesOpcode::Send || opcode == wire::SesOpcode::DeferrableSend ||
+         opcode == wire::SesOpcode::TaggedSend || opcode == wire::SesOpcode::DeferrableTsend;
+}
+constexpr bool is_tagged(wire::SesOpcode opcode) {
+  return opcode == wire::SesOpcode::TaggedSend || opcode == wire::SesOpcode::DeferrableTsend;
+}
+
+// Step 2: the operations served, and the form their header may have (SES-5, SES-27).
+wire::ReturnCode check_opcode(const wire::SesRequest& request);
+// Steps 3 and 4: what the lookup of the addressed context says.
+wire::ReturnCode check_address(ri::RiVerdict verdict);
+// Steps 6 to 10: the context, the implied length of the first packet, generation, IE.
+wire::ReturnCode check_context(const ContextConfig& config, bool enabled,
+                               const wire::SesRequest& request, std::uint32_t payload_mtu);
+// Step 7 alone (SES-26): the payload of a first packet is the whole message or one payload MTU.
+wire::ReturnCode check_first_packet(const wire::SesRequest& request, std::uint32_t payload_mtu);
+// Step 12: what the memory region says (SES-119).
+wire::ReturnCode check_access(ri::MrVerdict verdict);
+// Step 13: the payload lies inside the message, and is no more than one payload MTU.
+wire::ReturnCode check_extent(const wire::SesRequest& request, std::uint32_t payload_mtu);
+// Step 14: a write with immediate data needs somebody who can report it (SES-80).
+wire::ReturnCode check_data(const ContextConfig& config, const wire::SesRequest& request);
+// Step 15: a later packet repeats what the first one said, and does not overlap what arrived.
+wire::ReturnCode check_same_message(const RxMessage& message, const wire::SesRequest& request);
+// The piece that a read request packet asks for (SES-81, SES-89, SES-116).
+struct ReadPiece {
+  wire::ReturnCode code = wire::ReturnCode::Ok;
+  std::uint32_t offset = 0;  // in the message
+  std::uint32_t length = 0;
+};
+ReadPiece read_piece(const wire::SesRequest& request, std::uint32_t payload_mtu);
+
+// The memory key of an RMA request; a small one carries the index of an optimised key (WIRE 3.4).
+Rkey memory_key(const wire::SesRequest& request);
+
+// ---- building responses ------------------------------------------------------------------------
+
+// OK and nothing else to say (SES-104); `placed` becomes modified_length (SES-43).
+pds::Response default_response(const wire::SesRequest& request, std::uint64_t placed);
+// RESPONSE with a list or a return code to tell. A guaranteed one cannot get lost (PDS-111).
+// `generation` is the one of the context, or 0.
+pds::Response explicit_response(const wire::SesRequest& request, wire::ReturnCode code,
+                                wire::List list, std::uint64_t placed, RiGeneration generation,
+                                bool guaranteed);
+// Refuses the packet for lack of something; it comes again later and left no trace (PDS-211).
+pds::Response nack_response(pds::NackCode code);
+
+}  // namespace uet::ses

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The semantic sublayer of a FEP: operations become messages and packets (Initiator), packets become
+// memory and completions (Target). One object per FEP, under the FEP's one thread or lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "uet/base/packet.h"
+#include "uet/base/result.h"
+#include "uet/base/time.h"
+#include "uet/pds/api.h"
+#include "uet/ri/mr_table.h"
+#include "uet/ses/api.h"
+#include "uet/ses/counters.h"
+#include "uet/ses/parameters.h"
+
+namespace uet::ses {
+
+class Context;  // one libfabric endpoint: a resource index with its receive queues
+
+class Ses {
+ public:
+  // `buffers` gives payload_mtu-sized buffers for inject, gathers, read data and unexpected
+  // messages. The referenced objects outlive this one.
+  Ses(const Parameters& parameters, BufferPool& buffers, ri::MrTable& regions);
+  ~Ses();
+
+  // What PDS calls.
+  pds::Client& client();
+  // What SES calls; set once, before the first operation.
+  void attach(pds::Delivery& delivery);
+
+  // Registers {JobID, PIDonFEP, ResourceIndex}; KeyInUse if taken, NoMemory if there is no room.
+  Result<Context*> open_context(const ContextConfig& config, CompletionSink& sink);
+  // Enables receiving; until then requests for it are answered DISABLED (SES-115 step 6).
+  void enable(Context& context);
+  // Operations of this context that have not completed (receives not counted).
+  std::size_t outstanding(const Context& context) const;
+  // Ends the context: receives vanish without completion, unfinished sends have their PDC aborted,
+  // so that no packet refers to user memory afterwards.
+  void close_context(Context& context, Time now);
+  const ContextConfig& config(const Context& context) const;
+
+  // Each returns Again when a pool or tx_size / rx_size is exhausted, Invalid for an impossible
+  // argument, TooLong beyond max_message_bytes / max_inject_bytes. On success exactly one
+  // Completion follows (none is *written* for inject on success: that is the sink's business).
+  Result<void> send(Context& context, const SendOp& op, Time now);
+  Result<void> write(Context& context, const RmaOp& op, Time now);
+  Result<void> read(Context& context, const RmaOp& op, Time now);
+  Result<void> receive(Context& context, const ReceiveOp& op, Time now);
+  // Cancels the oldest operation with this context pointer: a receive completes Cancelled, a send is
+  // cancelled only if no packet of it has left. NotFound otherwise.
+  Result<void> cancel(Context& context, void* operation_context, Time now);
+
+  static constexpr std::uint64_t kMaxMessageBytes = 0xFFFFF000;  // SES-32, section 12.1
+  std::size_t max_inject_bytes() const;
+
+  const Counters& counters() const;
+  // True when nothing is in progress and every pool is full again (simulator oracle).
+  bool idle() const;
+
+ private:
+  struct Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace uet::ses

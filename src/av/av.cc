@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Slots, their reuse, and the way back from a packet's source to a slot.
+#include "uet/av/av.h"
+
+#include <algorithm>
+
+namespace uet::av {
+
+Result<std::uint64_t> Av::insert(const UetAddress& address) {
+  if (auto fit = check_destination(address); !fit) return fit.error();
+  std::uint64_t index = slots_.size();
+  if (free_.empty()) {
+    free_.reserve(slots_.size() + 1);  // so that remove cannot fail
+    slots_.emplace_back();
+  } else {
+    index = free_.back();
+    free_.pop_back();
+  }
+  sources_.emplace(Source{address.fep(), address.initiator_id}, index);
+  slots_[index] = address;
+  return index;
+}
+
+Result<void> Av::remove(std::uint64_t index) {
+  const UetAddress* address = find(index);
+  if (address == nullptr) return Error::NotFound;
+  const auto [first, last] = sources_.equal_range({address->fep(), address->initiator_id});
+  sources_.erase(std::find_if(first, last, [&](const auto& entry) { return entry.second == index; }));
+  slots_[index].reset();
+  free_.push_back(index);
+  return {};
+}
+
+std::optional<std::uint64_t> Av::find_source(const FepAddress& fep, InitiatorId initiator) const {
+  const auto [first, last] = sources_.equal_range({fep, initiator});
+  if (first == last) return {};
+  return std::min_element(first, last, [](const auto& a, const auto& b) {
+           return a.second < b.second;
+         })->second;
+}
+
+}  // namespace uet::av

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Makes congestion control contexts, and the one that needs no file of its own: a fixed window for
+// peers without a network in between (CMS-722). Only the destination can shrink it (CMS 4.1).
+#include "uet/cms/ccc.h"
+
+#include <algorithm>
+
+#include "uet/cms/nscc.h"
+#include "uet/cms/window.h"
+
+namespace uet::cms {
+namespace {
+
+class FixedWindow final : public Ccc {
+ public:
+  explicit FixedWindow(const Parameters& parameters)
+      : ack_gen_trigger_bytes_(parameters.ack_gen_trigger_bytes) {
+    const std::uint64_t limit =
+        std::min(parameters.fixed_window_bytes, parameters.max_window_bytes);
+    window_.mtu_bytes = std::max<std::uint32_t>(parameters.mtu_bytes, 1);
+    window_.max_bytes = std::max(static_cast<double>(limit), window_.mtu_bytes);
+    window_.cwnd_bytes = window_.max_bytes;
+  }
+
+  bool may_send(std::uint32_t bytes) const override { return window_.may_send(bytes); }
+  void on_sent(std::uint32_t bytes, Time) override { window_.inflight_bytes += bytes; }
+
+  void on_ack(const AckFeedback& feedback, Time) override {
+    const auto bytes = static_cast<std::int64_t>(feedback.newly_received_bytes);
+    window_.inflight_bytes -= bytes;
+    if (window_.apply_destination_flow_control(feedback)) return;
+    // The ACKs with the restore bit may all be lost: one MTU per window leads back without them.
+    window_.set_cwnd(window_.cwnd_bytes +
+                     window_.mtu_bytes * static_cast<double>(bytes) / window_.cwnd_bytes);
+  }
+
+  void on_nack(wire::NackCode, std::uint32_t bytes, bool, std::optional<Duration>, Time) override {
+    window_.inflight_bytes -= bytes;
+  }
+  void on_inferred_loss(std::uint32_t bytes, LossCause, Time) override {
+    window_.inflight_bytes -= bytes;
+  }
+  void forget(std::int64_t bytes) override { window_.inflight_bytes -= bytes; }
+  bool wants_ack() const override { return window_.wants_ack(ack_gen_trigger_bytes_); }
+  std::uint64_t window_bytes() const override {
+    return static_cast<std::uint64_t>(window_.cwnd_bytes);
+  }
+  std::int64_t inflight_bytes() const override { return window_.inflight_bytes; }
+
+ private:
+  std::uint32_t ack_gen_trigger_bytes_;
+  Window window_;
+};
+
+}  // namespace
+
+std::unique_ptr<Ccc> make_ccc(const Parameters& parameters, Time now) {
+  if (parameters.algorithm == Algorithm::None) return std::make_unique<FixedWindow>(parameters);
+  return std::make_unique<Nscc>(parameters, now);
+}
+
+}  // namespace uet::cms

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// NSCC's rules in the order of CMS 2.3 and 2.4. One-letter symbols in comments are those of
+// CMS 2.1.
+#include "uet/cms/nscc.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace uet::cms {
+namespace {
+
+constexpr double kReferenceBdpBytes = 150'000;  // 100 Gb/s x 12 us
+constexpr double kReferenceRttUs = 12;
+constexpr double kGamma = 0.8;
+constexpr double kMaxMdJump = 0.5;        // a decrease leaves at least this part of the window
+constexpr double kQaGate = 8;             // 2^qa_gate
+constexpr double kQaThresholdFactor = 4;  // queue of 5 Plane_BDP before a drop
+constexpr double kQuietUs = 1;
+constexpr double kQuietOfBaseRtt = 0.02;
+constexpr double kTargetOfJitter = 4;
+constexpr double kSyntheticMarkFactor = 1.5;  // CMS-703
+constexpr double kLightLoadOfBdp = 0.25;      // "light load" of CMS-711
+constexpr double kCloseOfTarget = 0.25;       // and "close to the base RTT" (RttNoise)
+constexpr double kRaiseAfterRtts = 1000;      // CMS-142
+constexpr double kRaiseLimitOfConfig = 4;
+
+// An application of what has accumulated, or its loss.
+void drop_increase(NsccState& s) {
+  s.inc_bytes2 = 0;
+  s.received_bytes = 0;
+}
+
+void set_base_rtt(NsccState& s, const NsccConstants& c, double rtt_us) {
+  s.base_rtt_us = rtt_us;
+  s.max_bytes = c.max_window(rtt_us);
+  s.set_cwnd(s.cwnd_bytes);
+}
+
+void restart_raise(NsccState& s, Time now) {
+  s.raise_since = now;
+  s.raise_rtt_us = 0;
+}
+
+// CMS-102, CMS-140: R falls with every smaller sample; gains stay as they were.
+void lower_base_rtt(NsccState& s, const NsccConstants& c, double rtt_us) {
+  if (rtt_us < s.base_rtt_us) set_base_rtt(s, c, rtt_us);
+}
+
+// CMS-142: the path has become longer for good. Only real marks count as congestion here, since a
+// longer path looks like a synthetic mark.
+void raise_base_rtt(NsccState& s, const NsccConstants& c, double rtt_us, bool marked, Time now) {
+  if (marked || rtt_us < s.base_rtt_us + nscc_target_qdelay_us(s, c)) {
+    restart_raise(s, now);
+    return;
+  }
+  s.raise_rtt_us = s.raise_rtt_us == 0 ? rtt_us : std::min(s.raise_rtt_us, rtt_us);
+  if (to_us(now - s.raise_since) < kRaiseAfterRtts * s.base_rtt_us) return;
+  const double limit_us = std::max(s.base_rtt_us, kRaiseLimitOfConfig * c.config_base_rtt_us);
+  set_base_rtt(s, c, std::min(s.raise_rtt_us, limit_us));
+  restart_raise(s, now);
+}
+
+// CMS-120: the weight is the time since the last sample, so that coalesced ACKs change nothing.
+void average_delay(NsccState& s, double delay_us, Time now) {
+  const double weight = std::min(1.0, to_us(now - s.avg_delay_time) / s.base_rtt_us);
+  s.avg_delay_us += weight * (delay_us - s.avg_delay_us);
+  s.avg_delay_time = now;
+}
+
+bool quick_adapt(NsccState& s, const NsccConstants& c, bool loss, bool marked, double delay_us,
+                 Time now) {
+  bool fired = s.bytes_ignored < s.bytes_to_ignore && marked;
+  if (!fired && (!s.qa_end_time || now >= *s.qa_end_time)) {
+    const bool congested = s.trigger_qa || loss || delay_us > nscc_qa_threshold_us(s, c);
+    const auto achieved = static_cast<double>(s.achieved_bytes);
+    if (s.qa_end_time && congested && achieved < s.max_bytes / kQaGate) {
+      s.set_cwnd(achieved);
+      s.bytes_to_ignore = s.inflight_bytes;
+      s.bytes_ignored = 0;
+      s.trigger_qa = false;
+      fired = true;
+    }
+    s.achieved_bytes = 0;
+    const double epoch_us = s.base_rtt_us + nscc_target_qdelay_us(s, c);
+    s.qa_end_time = now + Duration(std::llround(epoch_us * 1000));
+  }
+  if (fired) drop_increase(s);
+  return fired;
+}
+
+bool fast_increase(NsccState& s, const NsccConstants& c, double bytes, double delay_us) {
+  if (delay_us >= nscc_quiet_us(s)) {
+    s.fi_count_bytes = 0;
+    s.increase_mode = false;
+    return false;
+  }
+  s.fi_count_bytes += bytes;
+  if (s.fi_count_bytes <= s.cwnd_bytes && !s.increase_mode) return false;
+  s.set_cwnd(s.cwnd_bytes + c.fi_scale * bytes);
+  s.increase_mode = true;
+  return true;
+}
+
+void decrease(NsccState& s, const NsccConstants& c, Time now) {
+  s.increase_mode = false;
+  s.fi_count_bytes = 0;
+  const double target_us = nscc_target_qdelay_us(s, c);
+  if (s.avg_delay_us <= target_us || to_us(now - s.last_dec_time) <= s.base_rtt_us) return;
+  const double excess = (s.avg_delay_us - target_us) / s.avg_delay_us;
+  s.set_cwnd(s.cwnd_bytes * std::max(1 - kGamma * excess, kMaxMdJump));
+  s.last_dec_time = now;
+}
+
+// Step 6: which of the four quadrants of CMS-121.
+NsccReaction react(NsccState& s, const NsccConstants& c, double bytes, bool marked, double delay_us,
+                   bool limited, Time now) {
+  const double target_us = nscc_target_qdelay_us(s, c);
+  if (marked && delay_us < target_us) return NsccReaction::Hold;
+  if (marked) {
+    decrease(s, c, now);
+    return NsccReaction::Cut;
+  }
+  if (limited) return NsccReaction::Limited;
+  if (delay_us >= target_us) {
+    s.inc_bytes2 += c.fi_bytes * bytes;
+    return NsccReaction::Fair;
+  }
+  if (fast_increase(s, c, bytes, delay_us)) return NsccReaction::FastIncrease;
+  s.inc_bytes2 += c.alpha_bytes_per_us * bytes * (target_us - delay_us);
+  return NsccReaction::Rise;
+}
+
+// Step 7. Dividing by W gives every flow the same increase per round trip (CMS-122).
+void apply_increase(NsccState& s, const NsccConstants& c, Time now) {
+  const bool period_over = to_us(now - s.last_adjust_time) >= c.adjust_period_us;
+  if (!period_over && static_cast<double>(s.received_bytes) <= c.adjust_bytes) return;
+  double cwnd_bytes = s.cwnd_bytes + s.inc_bytes2 / s.cwnd_bytes;
+  if (period_over) {
+    cwnd_bytes += c.eta_bytes;
+    s.last_adjust_time = now;
+  }
+  s.set_cwnd(cwnd_bytes);
+  drop_increase(s);
+}
+
+}  // namespace
+
+double NsccConstants::max_window(double base_rtt_us) const {
+  return std::clamp(1.5 * rate_bytes_per_us * base_rtt_us, mtu_bytes, window_limit_bytes);
+}
+
+NsccConstants nscc_constants(const Parameters& parameters, Duration config_base_rtt) {
+  NsccConstants c;
+  c.mtu_bytes = std::max<std::uint32_t>(parameters.mtu_bytes, 1);
+  c.window_limit_bytes = std::max(static_cast<double>(parameters.max_window_bytes), c.mtu_bytes);
+  c.rate_bytes_per_us = static_cast<double>(parameters.link_rate_bps) / 8e6;
+  c.config_base_rtt_us = to_us(std::max(config_base_rtt, Duration(1)));
+  c.bdp_bytes = c.rate_bytes_per_us * c.config_base_rtt_us;
+  c.target_qdelay_us = (parameters.trimming ? 0.75 : 1.0) * c.config_base_rtt_us;
+  c.scaling_a = c.bdp_bytes / kReferenceBdpBytes;
+  c.scaling_b = c.target_qdelay_us / kReferenceRttUs;
+  c.alpha_bytes_per_us = 4 * c.scaling_a * c.scaling_b * c.mtu_bytes / c.target_qdelay_us;
+  c.fi_bytes = 5 * c.scaling_a * c.mtu_bytes;
+  c.eta_bytes = 0.15 * c.scaling_a * c.mtu_bytes;
+  c.fi_scale = 0.25 * c.scaling_a;
+  c.adjust_bytes = 8 * c.mtu_bytes;
+  c.adjust_period_us = c.config_base_rtt_us;
+  c.trimming = parameters.trimming;
+  c.synthetic_ecn = parameters.synthetic_ecn && !parameters.trimming;
+  return c;
+}
+
+void RttNoise::add(double rtt_us, double close_us) {
+  if (previous_rtt_us_ != 0) distances_us_[count_++] = std::abs(rtt_us - previous_rtt_us_);
+  previous_rtt_us_ = rtt_us;
+  close_seen_ |= rtt_us <= close_us;
+  if (count_ < kBatch) return;
+  if (close_seen_) {
+    const auto middle = distances_us_.begin() + kBatch / 2;
+    std::nth_element(distances_us_.begin(), middle, distances_us_.end());
+    jitter_us_ = *middle;
+  }
+  count_ = 0;
+  close_seen_ = false;
+}
+
+NsccState nscc_start(const NsccConstants& constants, Time now) {
+  NsccState s;
+  s.mtu_bytes = constants.mtu_bytes;
+  s.base_rtt_us = constants.config_base_rtt_us;
+  s.max_bytes = constants.max_window(s.base_rtt_us);
+  s.cwnd_bytes = s.max_bytes;
+  s.avg_delay_time = now;
+  s.last_adjust_time = now;
+  s.last_dec_time = now;
+  s.raise_since = now;
+  return s;
+}
+
+void nscc_rebase(NsccState& state, const NsccConstants& constants, Duration smallest_rtt) {
+  const bool untouched = state.cwnd_bytes >= state.max_bytes;
+  set_base_rtt(state, constants, std::min(to_us(smallest_rtt), constants.config_base_rtt_us));
+  if (untouched) state.cwnd_bytes = state.max_bytes;  // CMS-100 for the window now known
+}
+
+double nscc_target_qdelay_us(const NsccState& state, const NsccConstants& constants) {
+  return std::max(constants.target_qdelay_us, kTargetOfJitter * state.noise.jitter_us());
+}
+
+double nscc_quiet_us(const NsccState& state) {
+  return std::max({kQuietUs, kQuietOfBaseRtt * state.base_rtt_us, state.noise.jitter_us()});
+}
+
+double nscc_qa_threshold_us(const NsccState& state, const NsccConstants& constants) {
+  if (constants.trimming) return std::numeric_limits<double>::infinity();
+  return kQaThresholdFactor * nscc_target_qdelay_us(state, constants);
+}
+
+NsccReaction nscc_on_ack(NsccState& s, const NsccConstants& c, const AckFeedback& feedback,
+                         Time now) {
+  const std::uint64_t bytes = feedback.newly_received_bytes;
+  s.inflight_bytes -= static_cast<std::int64_t>(bytes);
+  s.bytes_ignored += static_cast<std::int64_t>(bytes);
+  s.received_bytes += bytes;
+  s.achieved_bytes += bytes;
+  s.silent_since_rto = false;
+  s.ecn_seen |= feedback.ecn;
+  const bool limited = s.apply_destination_flow_control(feedback);
+  if (!feedback.rtt || *feedback.rtt <= Duration::zero()) return NsccReaction::NoSample;
+
+  const double rtt_us = to_us(*feedback.rtt);
+  lower_base_rtt(s, c, rtt_us);
+  raise_base_rtt(s, c, rtt_us, feedback.ecn, now);
+  if (!feedback.ecn && s.inflight() <= kLightLoadOfBdp * c.bdp_bytes) {
+    s.noise.add(rtt_us, s.base_rtt_us + kCloseOfTarget * c.target_qdelay_us);
+  }
+  const double delay_us = std::max(0.0, rtt_us - s.base_rtt_us);
+  average_delay(s, delay_us, now);
+
+  const bool synthetic = c.synthetic_ecn && !s.ecn_seen &&
+                         delay_us >= kSyntheticMarkFactor * nscc_target_qdelay_us(s, c);
+  const bool marked = feedback.ecn || synthetic;
+  if (quick_adapt(s, c, false, marked, delay_us, now)) return NsccReaction::QuickAdapt;
+  const NsccReaction reaction =
+      react(s, c, static_cast<double>(bytes), marked, delay_us, limited, now);
+  apply_increase(s, c, now);
+  return reaction;
+}
+
+void nscc_on_trim(NsccState& s, const NsccConstants& c, std::uint32_t bytes,
+                  std::optional<Duration> rtt, Time now) {
+  s.inflight_bytes -= bytes;
+  if (rtt && *rtt > Duration::zero()) lower_base_rtt(s, c, to_us(*rtt));
+  restart_raise(s, now);
+  average_delay(s, c.config_base_rtt_us, now);  // a trim proves at least a full queue
+  s.bytes_ignored += bytes;
+  s.trigger_qa = true;
+  if (!quick_adapt(s, c, true, true, 0, now)) s.set_cwnd(s.cwnd_bytes - bytes);
+}
+
+void nscc_on_inferred_loss(NsccState& s, std::uint32_t bytes, LossCause cause, Time now) {
+  s.set_cwnd(s.cwnd_bytes - bytes);
+  s.bytes_ignored += bytes;
+  s.inflight_bytes -= bytes;
+  restart_raise(s, now);
+  const bool rto = cause == LossCause::Rto || cause == LossCause::RepeatedRto;
+  if (cause == LossCause::RepeatedRto && s.silent_since_rto) s.set_cwnd(s.mtu_bytes);
+  if (rto) s.silent_since_rto = true;
+}
+
+void nscc_on_sent(NsccState& s, std::uint32_t bytes, Time now) {
+  if (s.inflight_bytes <= 0) restart_raise(s, now);  // CMS-142 asks for continuous sending
+  s.inflight_bytes += bytes;
+}
+
+std::optional<Duration> BaseRttMeasurement::add(Duration rtt) {
+  if (done()) return std::nullopt;
+  smallest_ = std::min(smallest_, rtt);
+  ++count_;
+  if (!done()) return std::nullopt;
+  // Bounded first, so that a tenth more cannot overflow.
+  const Duration smallest = std::min(smallest_, kHighest);
+  return std::clamp(smallest + smallest / 10, kLowest, kHighest);
+}
+
+Nscc::Nscc(const Parameters& parameters, Time now)
+    : parameters_(parameters),
+      constants_(
+          nscc_constants(parameters, parameters.base_rtt.value_or(parameters.default_base_rtt))),
+      state_(nscc_start(constants_, now)),
+      measuring_(!parameters.base_rtt.has_value()) {}
+
+bool Nscc::may_send(std::uint32_t bytes) const { return state_.may_send(bytes); }
+
+void Nscc::on_sent(std::uint32_t bytes, Time now) { nscc_on_sent(state_, bytes, now); }
+
+void Nscc::on_ack(const AckFeedback& feedback, Time now) {
+  AckFeedback seen = feedback;
+  if (measuring_ && feedback.rtt && *feedback.rtt > Duration::zero()) {
+    const std::optional<Duration> measured = measurement_.add(*feedback.rtt);
+    if (measured) {
+      constants_ = nscc_constants(parameters_, *measured);
+      nscc_rebase(state_, constants_, measurement_.smallest());
+      measuring_ = false;
+    } else {
+      seen.rtt.reset();  // without a base there is no delay to judge
+    }
+  }
+  nscc_on_ack(state_, constants_, seen, now);
+}
+
+void Nscc::on_nack(wire::NackCode code, std::uint32_t bytes, bool ecn, std::optional<Duration> rtt,
+                   Time now) {
+  state_.ecn_seen |= ecn;
+  if (code == wire::NackCode::Trimmed || code == wire::NackCode::TrimmedLastHop) {
+    nscc_on_trim(state_, constants_, bytes, rtt, now);
+  } else {
+    state_.inflight_bytes -= bytes;  // CMS-131: not a congestion signal
+  }
+}
+
+void Nscc::on_inferred_loss(std::uint32_t bytes, LossCause cause, Time now) {
+  nscc_on_inferred_loss(state_, bytes, cause, now);
+}
+
+void Nscc::forget(std::int64_t bytes) { state_.inflight_bytes -= bytes; }
+
+bool Nscc::wants_ack() const { return state_.wants_ack(parameters_.ack_gen_trigger_bytes); }
+
+std::uint64_t Nscc::window_bytes() const { return static_cast<std::uint64_t>(state_.cwnd_bytes); }
+
+std::int64_t Nscc::inflight_bytes() const { return state_.inflight_bytes; }
+
+}  // namespace uet::cms

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Composition of the protocol and its engine: one bounded pass after the other.
+#include "uet/fep/fep.h"
+
+#include <algorithm>
+#include <array>
+
+namespace uet::fep {
+
+namespace {
+
+// IPv6, UDP, PDS request with CC words, SES standard request and its largest extension with data.
+constexpr std::uint32_t kLargestHeaders = 40 + 8 + 16 + 44 + 24;
+constexpr std::uint32_t kLargestSesHeader = 44 + 36;
+// How soon to come back when the NIC or the packet pool had no room: no event tells when it has.
+constexpr Duration kRetry = std::chrono::microseconds(50);
+
+}  // namespace
+
+std::uint32_t payload_mtu_for(std::uint32_t ip_mtu) {
+  for (std::uint32_t payload = 8192; payload >= 1024; payload /= 2) {
+    if (payload + kLargestHeaders <= ip_mtu) return payload;
+  }
+  return 0;
+}
+
+Fep::Fep(const Config& config, nic::Nic& nic, Time now)
+    : config_(config),
+      nic_(nic),
+      last_pass_(now),
+      rng_(config.seed),
+      packets_(config.packets),
+      buffers_(config.ses.payload_mtu, config.buffers),
+      regions_(config.memory_regions),
+      ses_(config.ses, buffers_, regions_),
+      outbox_(packets_),
+      manager_(config.pds, config.cms, ses_.client(), outbox_, packets_,
+               config.ses.payload_mtu + kLargestSesHeader, rng_, now) {
+  ses_.attach(manager_);
+}
+
+Fep::~Fep() = default;
+
+bool Fep::progress(Time now) {
+  last_pass_ = now;
+  bool busy = receive(now);
+  busy |= manager_.expire(now);
+  busy |= pump(now);
+  flush();
+  return busy;
+}
+
+void Fep::push(Time now) {
+  last_pass_ = now;
+  pump(now);
+  flush();
+}
+
+bool Fep::receive(Time now) {
+  std::array<RxPacket, nic::kRxBurst> burst;
+  const std::size_t count = nic_.rx_burst(burst, now);
+  for (std::size_t i = 0; i < count; ++i) manager_.on_packet(burst[i], now);
+  return count > 0;
+}
+
+// Nothing new is made while the NIC has not taken what was made before.
+bool Fep::pump(Time now) {
+  if (!outbox_.empty()) flush();
+  return outbox_.empty() && manager_.pump(now);
+}
+
+void Fep::flush() {
+  std::array<const Packet*, nic::kTxBurst> burst;
+  auto& queue = outbox_.queue();
+  while (!queue.empty()) {
+    std::size_t count = 0;
+    for (auto it = queue.begin(); it != queue.end() && count < burst.size(); ++it) {
+      burst[count++] = &*it;
+    }
+    const std::size_t accepted = nic_.tx_burst({burst.data(), count});
+    for (std::size_t i = 0; i < accepted; ++i) outbox_.withdraw(queue.front());
+    if (accepted < count) return;
+  }
+}
+
+Time Fep::next_deadline() const {
+  const Time timers = std::min(manager_.next_deadline(), nic_.next_deadline());
+  const bool waiting = !outbox_.empty() || manager_.has_ready();
+  return waiting ? std::min(timers, last_pass_ + kRetry) : timers;
+}
+
+Stats Fep::stats() const { return Stats{manager_.counters(), ses_.counters()}; }
+
+void Fep::begin_close(Time now) {
+  manager_.begin_close_all(now);
+  push(now);
+}
+
+bool Fep::closed() const { return manager_.open_pdcs() == 0 && outbox_.empty(); }
+
+bool Fep::quiescent() const {
+  return packets_.in_use() == 0 && buffers_.in_use() == 0 && outbox_.empty() && ses_.idle() &&
+         manager_.quiescent();
+}
+
+}  // namespace uet::fep

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Interface discovery through libnl-route. netlink does not tell the link speed, so that comes from
+// sysfs.
+#include "uet/nic/interface.h"
+
+#include <arpa/inet.h>
+#include <linux/if_addr.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <netlink/addr.h>
+#include <netlink/cache.h>
+#include <netlink/route/addr.h>
+#include <netlink/route/link.h>
+#include <netlink/socket.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <memory>
+
+#include "uet/nic/socket.h"
+
+namespace uet::nic {
+namespace {
+
+struct SocketFree {
+  void operator()(nl_sock* socket) const { nl_socket_free(socket); }
+};
+struct CacheFree {
+  void operator()(nl_cache* cache) const { nl_cache_free(cache); }
+};
+using NetlinkSocket = std::unique_ptr<nl_sock, SocketFree>;
+using NetlinkCache = std::unique_ptr<nl_cache, CacheFree>;
+
+// The first `prefix_length` bits of `ip`, the rest zero.
+FabricAddress subnet_of(FabricAddress ip, std::uint8_t prefix_length) {
+  for (std::size_t i = 0; i < ip.bytes.size(); ++i) {
+    const int kept = std::clamp(prefix_length - static_cast<int>(8 * i), 0, 8);
+    ip.bytes[i] = static_cast<std::uint8_t>(ip.bytes[i] & (0xFF00 >> kept));
+  }
+  return ip;
+}
+
+// Drivers without a speed answer -1 or refuse the read.
+std::uint64_t link_rate_from_sysfs(const std::string& name) {
+  std::ifstream file("/sys/class/net/" + name + "/speed");
+  std::int64_t megabits = 0;
+  if (!(file >> megabits) || megabits <= 0) return 0;
+  return static_cast<std::uint64_t>(megabits) * 1'000'000;
+}
+
+Interface describe(rtnl_link* link) {
+  Interface interface;
+  interface.name = rtnl_link_get_name(link);
+  interface.index = rtnl_link_get_ifindex(link);
+  interface.mtu = rtnl_link_get_mtu(link);
+  const unsigned flags = rtnl_link_get_flags(link);
+  interface.link_up = (flags & IFF_RUNNING) != 0;
+  interface.loopback = (flags & IFF_LOOPBACK) != 0;
+  nl_addr* mac = rtnl_link_get_addr(link);
+  if (mac != nullptr && nl_addr_get_len(mac) == interface.mac.size()) {
+    std::memcpy(interface.mac.data(), nl_addr_get_binary_addr(mac), interface.mac.size());
+  }
+  interface.link_rate_bps = link_rate_from_sysfs(interface.name);
+  return interface;
+}
+
+void add_address(std::vector<Interface>& interfaces, rtnl_addr* entry) {
+  nl_addr* local = rtnl_addr_get_local(entry);
+  if (local == nullptr || rtnl_addr_get_scope(entry) == RT_SCOPE_LINK) return;
+  if ((rtnl_addr_get_flags(entry) & (IFA_F_TENTATIVE | IFA_F_DADFAILED)) != 0) return;
+  const int family = nl_addr_get_family(local);
+  const std::size_t length = family == AF_INET ? 4 : 16;
+  if ((family != AF_INET && family != AF_INET6) || nl_addr_get_len(local) != length) return;
+  const auto owner =
+      std::find_if(interfaces.begin(), interfaces.end(),
+                   [entry](const Interface& i) { return i.index == rtnl_addr_get_ifindex(entry); });
+  if (owner == interfaces.end()) return;
+  InterfaceAddress address;
+  address.ip.is_ipv6 = family == AF_INET6;
+  std::memcpy(address.ip.bytes.data(), nl_addr_get_binary_addr(local), length);
+  address.prefix_length = static_cast<std::uint8_t>(rtnl_addr_get_prefixlen(entry));
+  owner->addresses.push_back(address);
+}
+
+}  // namespace
+
+Result<std::vector<Interface>> list_interfaces(std::string& message) {
+  const NetlinkSocket socket(nl_socket_alloc());
+  if (!socket) return Error::NoMemory;
+  nl_cache* cache = nullptr;
+  int error = nl_connect(socket.get(), NETLINK_ROUTE);
+  if (error == 0) error = rtnl_link_alloc_cache(socket.get(), AF_UNSPEC, &cache);
+  const NetlinkCache links(error == 0 ? cache : nullptr);
+  if (error == 0) error = rtnl_addr_alloc_cache(socket.get(), &cache);
+  const NetlinkCache addresses(error == 0 ? cache : nullptr);
+  if (error != 0) {
+    message =
+        std::string("cannot list the network interfaces through netlink: ") + nl_geterror(error);
+    return Error::Io;
+  }
+
+  std::vector<Interface> interfaces;
+  for (nl_object* o = nl_cache_get_first(links.get()); o != nullptr; o = nl_cache_get_next(o)) {
+    auto* link = reinterpret_cast<rtnl_link*>(o);
+    if ((rtnl_link_get_flags(link) & IFF_UP) != 0) interfaces.push_back(describe(link));
+  }
+  for (nl_object* o = nl_cache_get_first(addresses.get()); o != nullptr; o = nl_cache_get_next(o)) {
+    add_address(interfaces, reinterpret_cast<rtnl_addr*>(o));
+  }
+  std::erase_if(interfaces, [](const Interface& i) { return i.addresses.empty(); });
+  std::sort(interfaces.begin(), interfaces.end(), [](const Interface& a, const Interface& b) {
+    return a.loopback != b.loopback ? b.loopback : a.index < b.index;
+  });
+  return interfaces;
+}
+
+const Interface* interface_of(const std::vector<Interface>& interfaces, const FabricAddress& ip) {
+  for (const Interface& interface : interfaces) {
+    for (const InterfaceAddress& held : interface.addresses) {
+      if (held.ip == ip) return &interface;
+    }
+  }
+  for (const Interface& interface : interfaces) {
+    if (!interface.loopback) continue;
+    for (const InterfaceAddress& held : interface.addresses) {
+      if (subnet_of(held.ip, held.prefix_length) == subnet_of(ip, held.prefix_length)) {
+        return &interface;
+      }
+    }
+  }
+  return nullptr;
+}
+
+Result<FabricAddress> source_address_for(const FabricAddress& destination) {
+  // Connecting a datagram socket sends nothing; it makes the kernel choose route and source.
+  const int family = destination.is_ipv6 ? AF_INET6 : AF_INET;
+  const FileDescriptor fd(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return Error::Io;
+  SocketAddress address;
+  write_socket_address(FepAddress{destination, kUetUdpPort}, address);
+  socklen_t length = socket_address_length(destination.is_ipv6);
+  if (::connect(fd.get(), &address.any, length) != 0) return Error::NotFound;
+  length = sizeof address;
+  if (::getsockname(fd.get(), &address.any, &length) != 0) return Error::Io;
+  return read_socket_address(address).ip;
+}
+
+std::string InterfaceAddress::subnet() const {
+  return to_text(subnet_of(ip, prefix_length)) + "/" + std::to_string(prefix_length);
+}
+
+std::string to_text(const FabricAddress& ip) {
+  char text[INET6_ADDRSTRLEN] = {};
+  ::inet_ntop(ip.is_ipv6 ? AF_INET6 : AF_INET, ip.bytes.data(), text, sizeof text);
+  return text;
+}
+
+std::string to_text(const FepAddress& address) {
+  const std::string ip = to_text(address.ip);
+  return (address.ip.is_ipv6 ? "[" + ip + "]" : ip) + ":" + std::to_string(address.port);
+}
+
+}  // namespace uet::nic

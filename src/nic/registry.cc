@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The table of back ends, and the order in which middleware is stacked on them.
+#include "uet/nic/registry.h"
+
+#include <algorithm>
+#include <array>
+
+#include "uet/nic/interface.h"
+#include "uet/nic/middleware.h"
+#include "uet/nic/udp.h"
+
+namespace uet::nic {
+namespace {
+
+Result<std::unique_ptr<Nic>> open_udp(const NicConfig& config, std::string& message) {
+  UdpOptions options;
+  options.ip = config.ip;
+  options.port = config.port;
+  options.receive_buffer_bytes = config.receive_buffer_bytes;
+  options.send_buffer_bytes = config.send_buffer_bytes;
+  options.gso = config.gso;
+  options.gro = config.gro;
+  auto nic = UdpNic::open(options, message);
+  if (!nic) return nic.error();
+  return std::unique_ptr<Nic>(std::move(nic).value());
+}
+
+struct BackEnd {
+  std::string_view name;
+  Result<std::unique_ptr<Nic>> (*open)(const NicConfig&, std::string& message);
+};
+
+constexpr std::array<BackEnd, 1> kBackEnds = {BackEnd{"udp", open_udp}};
+
+std::string interface_name_of(const FabricAddress& ip) {
+  std::string ignored;
+  const auto interfaces = list_interfaces(ignored);
+  const Interface* found = interfaces ? interface_of(interfaces.value(), ip) : nullptr;
+  return found != nullptr ? found->name : "uet";
+}
+
+}  // namespace
+
+std::vector<std::string_view> back_end_names() {
+  std::vector<std::string_view> names;
+  for (const BackEnd& back_end : kBackEnds) names.push_back(back_end.name);
+  return names;
+}
+
+Result<std::unique_ptr<Nic>> open_nic(const NicConfig& config, std::string& message) {
+  message.clear();
+  const auto back_end = std::find_if(kBackEnds.begin(), kBackEnds.end(),
+                                     [&](const BackEnd& b) { return b.name == config.back_end; });
+  if (back_end == kBackEnds.end()) {
+    message = "unknown NIC back end '" + config.back_end + "': there is";
+    for (const std::string_view name : back_end_names()) message.append(" ").append(name);
+    return Error::NotFound;
+  }
+  FaultSpec faults;
+  if (!config.faults.empty()) {
+    const auto parsed = parse_fault_spec(config.faults, message);
+    if (!parsed) return parsed.error();
+    faults = parsed.value();
+  }
+
+  auto opened = back_end->open(config, message);
+  if (!opened) return opened.error();
+  std::unique_ptr<Nic> nic = std::move(opened).value();
+  if (config.self_delivery) nic = std::make_unique<LoopbackNic>(std::move(nic));
+  FaultNic* fault_nic = nullptr;
+  if (faults.any()) {
+    auto wrapped = std::make_unique<FaultNic>(std::move(nic), faults);
+    fault_nic = wrapped.get();
+    nic = std::move(wrapped);
+  }
+  if (!config.pcap_file.empty()) {
+    auto capture = PcapNic::open(std::move(nic), config.pcap_file, interface_name_of(config.ip),
+                                 config.pcap_snap_bytes, message);
+    if (!capture) return capture.error();
+    if (fault_nic != nullptr) {
+      // The capture owns the faults below it and outlives every call that reaches them.
+      fault_nic->set_witness(
+          [pcap = capture.value().get()](const RxPacket& packet, std::string_view why) {
+            pcap->note_arrival(packet, why);
+          });
+    }
+    nic = std::move(capture).value();
+  }
+  return nic;
+}
+
+}  // namespace uet::nic

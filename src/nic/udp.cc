@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Kernel UDP. Sending: packets become messages (single datagrams or trains), messages go out with
+// one sendmmsg; whatever the kernel refuses for now is offered again by the caller. Receiving: one
+// recvmmsg fills up to 16 buffers, which are handed out packet by packet.
+#include "uet/nic/udp.h"
+
+#include <linux/udp.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <system_error>
+
+#include "uet/nic/interface.h"
+
+namespace uet::nic {
+namespace {
+
+std::string error_text(int error) { return std::generic_category().message(error); }
+
+bool set_option(int fd, int level, int name, int value) {
+  return ::setsockopt(fd, level, name, &value, sizeof value) == 0;
+}
+
+// Options without which the protocol would be wrong. Returns the name of the one that failed.
+const char* set_required_options(int fd, bool is_ipv6) {
+  if (is_ipv6) {
+    if (!set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1)) return "IPV6_V6ONLY";
+    if (!set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO)) {
+      return "IPV6_MTU_DISCOVER";
+    }
+    if (!set_option(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1)) return "IPV6_RECVTCLASS";
+    // A peer may send checksum 0 (WIRE 1.1); without this the kernel hides such packets.
+    if (!set_option(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1)) return "UDP_NO_CHECK6_RX";
+    return nullptr;
+  }
+  if (!set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)) return "IP_MTU_DISCOVER";
+  if (!set_option(fd, IPPROTO_IP, IP_RECVTOS, 1)) return "IP_RECVTOS";
+  return nullptr;
+}
+
+struct BufferKind {
+  int force;
+  int plain;
+  const char* what;
+  const char* sysctl;
+};
+constexpr BufferKind kReceiveBuffer{SO_RCVBUFFORCE, SO_RCVBUF, "receive", "net.core.rmem_max"};
+constexpr BufferKind kSendBuffer{SO_SNDBUFFORCE, SO_SNDBUF, "send", "net.core.wmem_max"};
+
+// Asks for a buffer and returns what was granted. The kernel grants and reports twice the wish, for
+// its own records; half of the report is what payload can count on.
+std::uint64_t size_buffer(int fd, const BufferKind& kind, std::uint32_t wished,
+                          std::string& message) {
+  const int value = static_cast<int>(std::min<std::uint32_t>(wished, 1U << 30));
+  if (!set_option(fd, SOL_SOCKET, kind.force, value)) set_option(fd, SOL_SOCKET, kind.plain, value);
+  int reported = 0;
+  socklen_t length = sizeof reported;
+  ::getsockopt(fd, SOL_SOCKET, kind.plain, &reported, &length);
+  const auto granted = static_cast<std::uint64_t>(reported) / 2;
+  if (granted < wished / 2) {
+    if (!message.empty()) message += "; ";
+    message += std::string("the ") + kind.what + " buffer of the UDP socket is " +
+               std::to_string(granted) + " bytes instead of " + std::to_string(wished) +
+               ", which costs bandwidth: raise it with 'sysctl -w " + kind.sysctl + "=" +
+               std::to_string(wished) + "'";
+  }
+  return granted;
+}
+
+// Binds to the port wished, or to the first free one of way B. Returns 0 or errno.
+int bind_port(int fd, const UdpOptions& options) {
+  const std::uint16_t first = options.port != 0 ? options.port : kUetUdpPort;
+  const std::uint16_t last = options.port != 0 ? options.port : kUetLastUdpPort;
+  for (std::uint32_t port = first; port <= last; ++port) {
+    SocketAddress address;
+    write_socket_address(FepAddress{options.ip, static_cast<std::uint16_t>(port)}, address);
+    if (::bind(fd, &address.any, socket_address_length(options.ip.is_ipv6)) == 0) return 0;
+    if (errno != EADDRINUSE) return errno;
+  }
+  return EADDRINUSE;
+}
+
+Error explain_bind_error(int error, const UdpOptions& options, std::string& message) {
+  const std::string ip = to_text(options.ip);
+  if (error == EADDRINUSE && options.port != 0) {
+    message = "UDP port " + std::to_string(options.port) + " of " + ip +
+              " is taken by another socket: choose another service, or none to get a free one";
+    return Error::AddressInUse;
+  }
+  if (error == EADDRINUSE) {
+    message = "all UDP ports from 4793 to 5816 of " + ip + " are taken: use another local address";
+    return Error::AddressInUse;
+  }
+  if (error == EADDRNOTAVAIL) {
+    message = ip + " is not an address of this host, or not ready yet: see 'ip address'";
+    return Error::NoDevice;
+  }
+  message = "cannot bind a UDP socket to " + ip + ": " + error_text(error);
+  return Error::Io;
+}
+
+NicCaps find_caps(const FabricAddress& ip, std::string& message) {
+  NicCaps caps;
+  caps.ecn = true;
+  std::string why;
+  const auto interfaces = list_interfaces(why);
+  const Interface* interface = interfaces ? interface_of(interfaces.value(), ip) : nullptr;
+  if (interface == nullptr) {
+    message = "MTU of " + to_text(ip) + " is not known, 1500 is assumed";
+    if (!why.empty()) message += " (" + why + ")";
+    return caps;
+  }
+  caps.ip_mtu = interface->mtu;
+  caps.link_rate_bps = interface->link_rate_bps;
+  caps.loopback = interface->loopback;
+  return caps;
+}
+
+std::uint8_t tos_of(const Packet& packet) {
+  return static_cast<std::uint8_t>((packet.dscp << 2) | static_cast<std::uint8_t>(packet.ecn));
+}
+
+template <class T>
+void append_control(msghdr& header, std::byte* control, int level, int type, T value) {
+  auto* item = reinterpret_cast<cmsghdr*>(control + header.msg_controllen);
+  item->cmsg_level = level;
+  item->cmsg_type = type;
+  item->cmsg_len = CMSG_LEN(sizeof value);
+  std::memcpy(CMSG_DATA(item), &value, sizeof value);
+  header.msg_controllen += CMSG_SPACE(sizeof value);
+}
+
+template <class T>
+T control_value(const cmsghdr* item) {
+  T value{};
+  std::memcpy(&value, CMSG_DATA(item), sizeof value);
+  return value;
+}
+
+bool queue_full(int error) { return error == EAGAIN || error == ENOBUFS || error == ENOMEM; }
+
+// Errors that a train may get although its packets would be sent one by one.
+bool may_blame_train(int error) { return error == EINVAL || error == EIO || error == EMSGSIZE; }
+
+}  // namespace
+
+Result<std::unique_ptr<UdpNic>> UdpNic::open(const UdpOptions& options, std::string& message) {
+  message.clear();
+  if (options.ip.bytes == FabricAddress{}.bytes) {
+    message = "a UDP back end needs one specific local address, not the wildcard";
+    return Error::Invalid;
+  }
+  const bool is_ipv6 = options.ip.is_ipv6;
+  FileDescriptor fd(
+      ::socket(is_ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) {
+    message = "cannot open a UDP socket: " + error_text(errno);
+    return Error::Io;
+  }
+  if (const char* failed = set_required_options(fd.get(), is_ipv6)) {
+    message = std::string("the kernel refuses socket option ") + failed + ": " + error_text(errno);
+    return Error::Io;
+  }
+  // Diagnosis and speed only: an old kernel may refuse these.
+  set_option(fd.get(), SOL_SOCKET, SO_RXQ_OVFL, 1);
+  if (options.gro) set_option(fd.get(), IPPROTO_UDP, UDP_GRO, 1);
+  UdpOptions usable = options;
+  usable.gso = options.gso && set_option(fd.get(), IPPROTO_UDP, UDP_SEGMENT, 0);
+
+  if (const int error = bind_port(fd.get(), options)) {
+    return explain_bind_error(error, options, message);
+  }
+  SocketAddress bound;
+  socklen_t length = sizeof bound;
+  if (::getsockname(fd.get(), &bound.any, &length) != 0) {
+    message = "cannot read the port of the UDP socket: " + error_text(errno);
+    return Error::Io;
+  }
+  NicCaps caps = find_caps(options.ip, message);
+  caps.receive_credit_bytes =
+      size_buffer(fd.get(), kReceiveBuffer, options.receive_buffer_bytes, message);
+  size_buffer(fd.get(), kSendBuffer, options.send_buffer_bytes, message);
+  return std::unique_ptr<UdpNic>(
+      new UdpNic(std::move(fd), usable, read_socket_address(bound), caps));
+}
+
+UdpNic::UdpNic(FileDescriptor fd, const UdpOptions& options, FepAddress local, NicCaps caps)
+    : fd_(std::move(fd)),
+      send_messages_(options.send_messages),
+      local_(local),
+      caps_(caps),
+      gso_(options.gso),
+      rx_storage_(std::make_unique_for_overwrite<std::byte[]>(kRxBuffers * kRxBufferBytes)) {
+  for (std::size_t i = 0; i < kRxBuffers; ++i) {
+    rx_messages_[i].buffer = {rx_storage_.get() + i * kRxBufferBytes, kRxBufferBytes};
+    msghdr& header = rx_headers_[i].msg_hdr;
+    header.msg_name = &rx_messages_[i].from;
+    header.msg_iov = &rx_messages_[i].buffer;
+    header.msg_iovlen = 1;
+    header.msg_control = rx_messages_[i].control.data();
+  }
+  for (std::size_t i = 0; i < kTxBurst; ++i) {
+    msghdr& header = tx_headers_[i].msg_hdr;
+    header.msg_name = &tx_messages_[i].to;
+    header.msg_namelen = socket_address_length(local_.ip.is_ipv6);
+    header.msg_control = tx_messages_[i].control.data();
+  }
+}
+
+std::size_t UdpNic::tx_burst(std::span<const Packet* const> in) {
+  std::size_t done = 0;
+  std::size_t suspects = 0;  // packets of a refused train, which are tried one by one
+  while (done < in.size()) {
+    const std::size_t offered = std::min(suspects != 0 ? suspects : kTxBurst, in.size() - done);
+    const std::size_t messages = fill_messages(in.subspan(done, offered), gso_ && suspects == 0);
+    if (messages == 0) {  // an address of the other family
+      ++counters_.packets_dropped;
+      ++done;
+      continue;
+    }
+    const int sent =
+        send_messages_(fd_.get(), tx_headers_.data(), static_cast<unsigned>(messages), 0);
+    if (sent > 0) {
+      done += account_sent(static_cast<std::size_t>(sent));
+      if (suspects != 0) {  // they can leave alone, so segmentation was at fault
+        gso_ = false;
+        ++counters_.gso_switched_off;
+        suspects = 0;
+      }
+      continue;
+    }
+    const int error = errno;
+    if (error == EINTR) continue;
+    if (queue_full(error)) {
+      ++counters_.sends_refused;
+      break;
+    }
+    ++counters_.kernel_errors;
+    const std::size_t refused = tx_messages_[0].packets;
+    if (refused > 1 && may_blame_train(error)) {
+      suspects = refused;
+      continue;
+    }
+    counters_.packets_dropped += refused;
+    done += refused;
+    suspects = 0;  // refused alone too: segmentation was not at fault
+  }
+  return done;
+}
+
+// Turns packets into messages until all are placed or one has an address of the other family.
+// Returns the number of messages.
+std::size_t UdpNic::fill_messages(std::span<const Packet* const> in, bool trains) {
+  std::size_t messages = 0;
+  tx_slice_count_ = 0;
+  for (const Packet* packet : in) {
+    if (packet->to.ip.is_ipv6 != local_.ip.is_ipv6) break;
+    if (!trains || messages == 0 || !fits_train(tx_messages_[messages - 1], *packet)) {
+      if (messages > 0) write_control(messages - 1);
+      TxMessage& fresh = tx_messages_[messages];
+      write_socket_address(packet->to, fresh.to);
+      fresh.first = packet;
+      fresh.packets = 0;
+      fresh.segment_bytes = packet->length();
+      fresh.total_bytes = 0;
+      fresh.closed = false;
+      tx_headers_[messages].msg_hdr.msg_iov = &tx_slices_[tx_slice_count_];
+      tx_headers_[messages].msg_hdr.msg_iovlen = 0;
+      ++messages;
+    }
+    add_to_message(messages - 1, *packet);
+  }
+  if (messages > 0) write_control(messages - 1);
+  return messages;
+}
+
+bool UdpNic::fits_train(const TxMessage& message, const Packet& packet) const {
+  const std::size_t length = packet.length();
+  return !message.closed && message.packets < kMaxTrainSegments && length > 0 &&
+         length <= message.segment_bytes && message.total_bytes + length <= kMaxTrainBytes &&
+         packet.to == message.first->to && tos_of(packet) == tos_of(*message.first);
+}
+
+void UdpNic::add_to_message(std::size_t message, const Packet& packet) {
+  const std::size_t before = tx_slice_count_;
+  const auto add = [this](const std::byte* data, std::size_t length) {
+    // The kernel only reads, but iovec serves both directions.
+    if (length > 0) tx_slices_[tx_slice_count_++] = {const_cast<std::byte*>(data), length};
+  };
+  add(packet.head().data(), packet.head().size());
+  for (const Slice& slice : packet.payload) add(slice.data, slice.length);
+  tx_headers_[message].msg_hdr.msg_iovlen += tx_slice_count_ - before;
+  TxMessage& train = tx_messages_[message];
+  const std::size_t length = packet.length();
+  ++train.packets;
+  train.total_bytes += length;
+  train.closed = length < train.segment_bytes;
+}
+
+void UdpNic::write_control(std::size_t message) {
+  TxMessage& train = tx_messages_[message];
+  msghdr& header = tx_headers_[message].msg_hdr;
+  header.msg_controllen = 0;
+  if (const int tos = tos_of(*train.first)) {
+    const bool is_ipv6 = local_.ip.is_ipv6;
+    append_control(header, train.control.data(), is_ipv6 ? IPPROTO_IPV6 : IPPROTO_IP,
+                   is_ipv6 ? IPV6_TCLASS : IP_TOS, tos);
+  }
+  if (train.packets > 1) {
+    append_control(header, train.control.data(), IPPROTO_UDP, UDP_SEGMENT,
+                   static_cast<std::uint16_t>(train.segment_bytes));
+  }
+}
+
+// The first `messages` messages have left; returns how many packets that were.
+std::size_t UdpNic::account_sent(std::size_t messages) {
+  std::size_t packets = 0;
+  for (std::size_t i = 0; i < messages; ++i) {
+    packets += tx_messages_[i].packets;
+    counters_.bytes_sent += tx_messages_[i].total_bytes;
+  }
+  counters_.packets_sent += packets;
+  return packets;
+}
+
+std::size_t UdpNic::rx_burst(std::span<RxPacket> out, Time /*now*/) {
+  if (rx_next_ == rx_count_) receive();
+  std::size_t filled = 0;
+  while (filled < out.size() && rx_next_ < rx_count_) {
+    const std::size_t length = rx_headers_[rx_next_].msg_len;
+    if (rx_offset_ == 0) read_control(rx_next_);
+    const bool truncated = (rx_headers_[rx_next_].msg_hdr.msg_flags & MSG_TRUNC) != 0;
+    if (truncated) ++counters_.receive_truncated;
+    if (truncated || length == 0) {
+      ++rx_next_;
+      continue;
+    }
+    const std::size_t bytes = std::min(rx_context_.segment_bytes, length - rx_offset_);
+    const auto* buffer = static_cast<const std::byte*>(rx_messages_[rx_next_].buffer.iov_base);
+    RxPacket& packet = out[filled++];
+    packet.bytes = {buffer + rx_offset_, bytes};
+    packet.source = rx_context_.source;
+    packet.entropy = rx_context_.source.port;
+    packet.ecn = static_cast<Ecn>(rx_context_.tos & 3);
+    packet.dscp = static_cast<std::uint8_t>(rx_context_.tos >> 2);
+    packet.trimmed = false;
+    counters_.bytes_received += bytes;
+    rx_offset_ += bytes;
+    if (rx_offset_ == length) {
+      ++rx_next_;
+      rx_offset_ = 0;
+    }
+  }
+  counters_.packets_received += filled;
+  return filled;
+}
+
+// Fills the buffers anew; their former contents have all been handed out in an earlier burst.
+void UdpNic::receive() {
+  rx_next_ = rx_count_ = rx_offset_ = 0;
+  for (std::size_t i = 0; i < kRxBuffers; ++i) {
+    msghdr& header = rx_headers_[i].msg_hdr;
+    header.msg_namelen = sizeof(SocketAddress);
+    header.msg_controllen = kRxControlBytes;
+  }
+  const int count = ::recvmmsg(fd_.get(), rx_headers_.data(), kRxBuffers, 0, nullptr);
+  if (count >= 0) {
+    rx_count_ = static_cast<std::size_t>(count);
+  } else if (errno != EAGAIN && errno != EINTR) {
+    ++counters_.kernel_errors;
+  }
+}
+
+void UdpNic::read_control(std::size_t message) {
+  msghdr& header = rx_headers_[message].msg_hdr;
+  rx_context_.source = read_socket_address(rx_messages_[message].from);
+  rx_context_.segment_bytes = rx_headers_[message].msg_len;
+  rx_context_.tos = 0;
+  for (cmsghdr* item = CMSG_FIRSTHDR(&header); item != nullptr; item = CMSG_NXTHDR(&header, item)) {
+    const int type = item->cmsg_type;
+    if (item->cmsg_level == IPPROTO_UDP && type == UDP_GRO) {
+      const int segment = control_value<int>(item);
+      if (segment > 0) rx_context_.segment_bytes = static_cast<std::size_t>(segment);
+    } else if (item->cmsg_level == IPPROTO_IP && type == IP_TOS) {
+      rx_context_.tos = control_value<std::uint8_t>(item);  // one byte, unlike on send
+    } else if (item->cmsg_level == IPPROTO_IPV6 && type == IPV6_TCLASS) {
+      rx_context_.tos = static_cast<std::uint8_t>(control_value<int>(item));
+    } else if (item->cmsg_level == SOL_SOCKET && type == SO_RXQ_OVFL) {
+      counters_.receive_overflows = control_value<std::uint32_t>(item);
+    }
+  }
+}
+
+}  // namespace uet::nic

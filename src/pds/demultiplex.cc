@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// From an arriving packet to its PDC: steps 2 to 7 of the receive pipeline (PDS-210). What matches
+// no rule is counted and dropped, or refused with the NACK that the rule names.
+#include "uet/pds/manager.h"
+
+namespace uet::pds {
+
+namespace {
+
+bool is_request_header(wire::NextHdr next_hdr) {
+  return next_hdr == wire::NextHdr::RequestSmall || next_hdr == wire::NextHdr::RequestMedium ||
+         next_hdr == wire::NextHdr::RequestStd;
+}
+
+Incoming incoming_from(const RxPacket& packet) {
+  Incoming request;
+  request.nominal_bytes =
+      cms::nominal_packet_bytes(static_cast<std::uint32_t>(packet.bytes.size()));
+  request.ecn_marked = packet.ecn == Ecn::Ce;
+  request.entropy = packet.entropy;
+  request.trimmed = packet.trimmed;
+  return request;
+}
+
+}  // namespace
+
+void Manager::on_packet(const RxPacket& packet, Time now) {
+  ++counters_.packets_received;
+  if (packet.bytes.size() < sizeof(wire::PdsPrologue)) {
+    ++counters_.malformed;
+    return;
+  }
+  switch (static_cast<wire::PdsType>(std::to_integer<std::uint8_t>(packet.bytes[0]) >> 3)) {
+    case wire::PdsType::RudReq:
+    case wire::PdsType::RodReq:
+    case wire::PdsType::RudCcReq:
+    case wire::PdsType::RodCcReq: return on_request_packet(packet, now);
+    case wire::PdsType::Ack:
+    case wire::PdsType::AckCc:
+    case wire::PdsType::AckCcx: return on_ack_packet(packet, now);
+    case wire::PdsType::Nack:
+    case wire::PdsType::NackCcx: return on_nack_packet(packet, now);
+    case wire::PdsType::Cp: return on_control_packet(packet, now);
+    default: ++counters_.unsupported_type;
+  }
+}
+
+// A NACK for a packet that has no PDC here: SPDCID 0, no state kept (PDS-66).
+void Manager::refuse(const RxPacket& packet, NackCode code, PdcId spdcid,
+                     const Incoming& request) {
+  wire::NackHeader nack;
+  nack.m = request.ecn_marked;
+  nack.retx = request.retx;
+  nack.nack_code = code;
+  nack.nack_psn = request.psn;
+  nack.dpdcid = spdcid;
+  emit_nack(environment_, reply_address(packet.source), nack, request.entropy);
+}
+
+void Manager::on_request_packet(const RxPacket& packet, Time now) {
+  wire::RequestHeader header;
+  if (!wire::RequestHeader::decode(packet.bytes, header)) {
+    ++counters_.malformed;
+    return;
+  }
+  const DeliveryMode mode = header.rod() ? DeliveryMode::Rod : DeliveryMode::Rud;
+  Incoming request = incoming_from(packet);
+  request.psn = header.psn;
+  request.clear_psn = header.clear_psn();
+  request.retx = header.retx;
+  request.ar = header.ar;
+  request.syn = header.syn;
+  request.next_hdr = header.next_hdr;
+  request.bytes = packet.bytes.subspan(wire::pds_header_bytes(header.type));
+  Pdc* pdc = header.syn ? resolve_syn(packet, header.spdcid, mode, header.start_psn(), request, now)
+                        : resolve(packet, header.spdcid, header.dpdcid, request, now);
+  if (pdc == nullptr) return;
+  if (pdc->destination().mode != mode) return pdc->send_nack(NackCode::PdcModeMismatch, request);
+  pdc->on_request(request, now);
+}
+
+// PDS-24, PDS-58 to 67.
+Pdc* Manager::resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMode mode, Psn start_psn,
+                          const Incoming& request, Time now) {
+  if (spdcid.value == 0) {  // PDS-27
+    ++counters_.malformed;
+    return nullptr;
+  }
+  const PeerKey peer{reply_address(packet.source), spdcid};
+  const auto entry = accepted_.find(peer);
+  if (entry != accepted_.end()) {
+    if (Pdc* pdc = live(entry->second, now); pdc != nullptr) {
+      if (pdc->start_psn() == start_psn) return pdc;
+      pdc->send_nack(NackCode::InvalidSyn, request);  // PDS-67
+      return nullptr;
+    }
+    const Tombstone* tomb = tombstone(entry->second, now);
+    if (tomb != nullptr && tomb->start_psn == start_psn) {  // PDS-175
+      on_tombstone(*tomb, packet, request);
+      return nullptr;
+    }
+  }
+  if (!request.ctl_type && !is_request_header(request.next_hdr)) {  // PDS-65
+    refuse(packet, NackCode::PdcHdrMismatch, spdcid, request);
+    return nullptr;
+  }
+  if (request.trimmed) {  // PDS-62
+    refuse(packet, NackCode::Trimmed, spdcid, request);
+    return nullptr;
+  }
+  if (mode == DeliveryMode::Rod && request.psn != start_psn) {  // PDS-61
+    refuse(packet, NackCode::RodOoo, spdcid, request);
+    return nullptr;
+  }
+  Pdc* pdc = accept(peer, mode, start_psn, now);
+  if (pdc == nullptr) refuse(packet, NackCode::NoPdcAvail, spdcid, request);  // PDS-66
+  return pdc;
+}
+
+// PDS-25, PDS-26, PDS-210 steps 4 and 5.
+Pdc* Manager::resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid, const Incoming& request,
+                      Time now) {
+  Pdc* pdc = live(dpdcid, now);
+  if (pdc == nullptr) {
+    const Tombstone* tomb = tombstone(dpdcid, now);
+    if (tomb != nullptr) {
+      on_tombstone(*tomb, packet, request);
+    } else {
+      refuse(packet, NackCode::InvDpdcid, spdcid, request);
+    }
+    return nullptr;
+  }
+  const bool known = pdc->peer_id() == spdcid || pdc->state() == PdcState::Creating;
+  if (!known || spdcid.value == 0 || pdc->destination().address != reply_address(packet.source)) {
+    refuse(packet, NackCode::PdcHdrMismatch, spdcid, request);
+    return nullptr;
+  }
+  pdc->learn_peer(spdcid);  // PDS-199: return data may overtake the first ACK
+  return pdc;
+}
+
+// PDS-175, PDS-176: a repeated Close Command has its ACK again, what follows it is refused, the rest
+// is dropped.
+void Manager::on_tombstone(const Tombstone& tomb, const RxPacket& packet,
+                           const Incoming& request) {
+  ++counters_.stray_packets;
+  if (tomb.role != Role::Target || tomb.peer.address != reply_address(packet.source)) return;
+  if (request.ctl_type == wire::CpType::Close && request.psn == tomb.close_psn) {
+    Packet* answer = environment_.packets.take();
+    if (answer == nullptr) return;
+    answer->reset();
+    wire::AckHeader ack;
+    ack.retx = request.retx;
+    ack.cack_psn = tomb.close_psn;
+    ack.spdcid = tomb.id;
+    ack.dpdcid = tomb.peer.spdcid;
+    ack.encode(answer->prepend(sizeof(wire::PdsAck)));
+    emit_control(environment_, *answer, tomb.peer.address, request.entropy);
+    ++counters_.acks_sent;
+  } else if (!request.ctl_type && request.psn > tomb.close_psn) {
+    refuse(packet, NackCode::Closing, tomb.peer.spdcid, request);
+  }
+}
+
+void Manager::on_ack_packet(const RxPacket& packet, Time now) {
+  wire::AckHeader header;
+  if (!wire::AckHeader::decode(packet.bytes, header)) {
+    ++counters_.malformed;
+    return;
+  }
+  Pdc* pdc = live(header.dpdcid, now);
+  if (pdc == nullptr || pdc->destination().address != reply_address(packet.source)) {
+    ++counters_.acks_invalid;  // PDS-108 step 1; PDS-136 swallows late ones
+    return;
+  }
+  pdc->on_ack(header, packet.bytes.subspan(wire::pds_header_bytes(header.type)), now);
+}
+
+void Manager::on_nack_packet(const RxPacket& packet, Time now) {
+  wire::NackHeader header;
+  if (!wire::NackHeader::decode(packet.bytes, header)) {
+    ++counters_.malformed;
+    return;
+  }
+  Pdc* pdc = header.nt ? nullptr : live(header.dpdcid, now);
+  if (pdc == nullptr || pdc->destination().address != reply_address(packet.source)) {
+    ++counters_.nacks_ignored;
+    return;
+  }
+  pdc->on_nack(header, now);
+}
+
+void Manager::on_control_packet(const RxPacket& packet, Time now) {
+  wire::ControlHeader header;
+  if (!wire::ControlHeader::decode(packet.bytes, header)) {
+    ++counters_.malformed;
+    return;
+  }
+  Incoming request = incoming_from(packet);
+  request.psn = header.psn;
+  request.retx = header.retx;
+  request.ar = header.ar;
+  request.syn = header.syn;
+  request.ctl_type = header.ctl_type;
+  const bool idempotent = header.ctl_type == wire::CpType::Clear ||
+                          header.ctl_type == wire::CpType::ClearRequest;
+  if (idempotent && live(header.dpdcid, now) == nullptr) {  // PDS-159
+    ++counters_.stray_packets;
+    return;
+  }
+  Pdc* pdc = nullptr;
+  if (header.syn) {
+    if (header.ctl_type != wire::CpType::Noop) {  // PDS-64
+      return refuse(packet, NackCode::PdcModeMismatch, header.spdcid, request);
+    }
+    pdc = resolve_syn(packet, header.spdcid, header.isrod ? DeliveryMode::Rod : DeliveryMode::Rud,
+                      header.start_psn(), request, now);
+  } else {
+    pdc = resolve(packet, header.spdcid, header.dpdcid, request, now);
+  }
+  if (pdc == nullptr) return;
+  switch (header.ctl_type) {
+    case wire::CpType::Noop:
+    case wire::CpType::Close:
+    case wire::CpType::CloseRequest: return pdc->on_request(request, now);
+    case wire::CpType::AckRequest: return pdc->on_ack_request(header.psn, request.entropy, now);
+    case wire::CpType::Clear: return pdc->on_clear(Psn{header.payload}, now);
+    case wire::CpType::ClearRequest: return pdc->on_clear_request(now);
+    case wire::CpType::Probe:
+    case wire::CpType::Credit:
+    case wire::CpType::CreditRequest:
+    case wire::CpType::Negotiation: ++counters_.unsupported_type; return;
+  }
+  pdc->send_nack(NackCode::UnexpEvent, request);  // PDS-157: no such control packet
+}
+
+}  // namespace uet::pds

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Which PDC a message or a packet belongs to, and the life of PDCs from slot to tombstone.
+// Must not know what a PDC does with its packets: that is pdc.cc.
+#include "uet/pds/manager.h"
+
+#include <algorithm>
+
+namespace uet::pds {
+
+namespace {
+
+constexpr std::size_t kControlReserve = 256;     // packets kept for ACKs and control
+constexpr std::size_t kStoredResponses = 16384;  // guaranteed responses of all PDCs
+constexpr std::size_t kEarlyPackets = 4096;      // ROD packets waiting for their predecessors
+
+std::size_t mix(std::size_t a, std::size_t b) {
+  return (a ^ (b + 0x9E3779B97F4A7C15ULL + (a << 6) + (a >> 2)));
+}
+
+std::size_t window_psns(const Parameters& parameters) {
+  std::size_t window = wire::kMprUnitPsns;
+  while (window < parameters.default_mpr * std::size_t{wire::kMprUnitPsns}) window *= 2;
+  return window;
+}
+
+}  // namespace
+
+std::size_t Manager::PeerKeyHash::operator()(const PeerKey& key) const noexcept {
+  return mix(FepAddressHash{}(key.address), key.spdcid.value);
+}
+std::size_t Manager::DestinationHash::operator()(const Destination& d) const noexcept {
+  return mix(mix(FepAddressHash{}(d.address), d.job.value),
+             static_cast<std::size_t>(d.mode) << 8 | d.traffic_class);
+}
+std::size_t Manager::CccKeyHash::operator()(const CccKey& key) const noexcept {
+  return mix(FepAddressHash{}(key.address), std::size_t{key.rod_pdc.value} << 8 | key.traffic_class);
+}
+
+Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Client& client,
+                 Outbox& outbox, PacketPool& packets, std::size_t early_bytes, Rng& rng, Time now)
+    : parameters_(parameters),
+      cms_(cms),
+      wheel_(now),
+      stored_responses_(kStoredResponses),
+      early_packets_(kEarlyPackets),
+      early_storage_(std::make_unique_for_overwrite<std::byte[]>(kEarlyPackets * early_bytes)),
+      rng_(rng),
+      environment_{.parameters = parameters_,
+                   .cms = cms_,
+                   .client = client,
+                   .outbox = outbox,
+                   .packets = packets,
+                   .counters = counters_,
+                   .rng = rng_,
+                   .wheel = wheel_,
+                   .stored_responses = stored_responses_,
+                   .early_packets = early_packets_,
+                   .early_storage = early_storage_.get(),
+                   .early_bytes_each = early_bytes,
+                   .ready = ready_,
+                   .control_reserve = std::min(kControlReserve, packets.capacity() / 4)},
+      window_(window_psns(parameters)),
+      records_(std::make_unique_for_overwrite<TxRecord[]>(parameters.pdc_count * window_)),
+      slots_(std::make_unique_for_overwrite<RxWindow::Slot[]>(parameters.pdc_count * window_)),
+      indices_(std::make_unique_for_overwrite<std::uint16_t[]>(parameters.pdc_count * window_)),
+      pdcs_(std::make_unique<std::optional<Pdc>[]>(parameters.pdc_count)),
+      slot_numbers_(parameters.pdc_count),
+      slot_of_id_(std::make_unique_for_overwrite<std::uint16_t[]>(65536)),
+      tombstone_of_id_(std::make_unique_for_overwrite<std::uint16_t[]>(65536)),
+      tombstones_(std::make_unique<Tombstone[]>(kTombstones)) {
+  std::fill_n(slot_of_id_.get(), 65536, kNoSlot);
+  std::fill_n(tombstone_of_id_.get(), 65536, kNoSlot);
+  next_id_ = parameters_.first_pdc_id.value_or(static_cast<std::uint16_t>(rng_.next()));
+}
+
+Manager::~Manager() {
+  for (std::size_t i = 0; i < parameters_.pdc_count; ++i) {
+    if (pdcs_[i]) pdcs_[i]->discard();
+    pdcs_[i].reset();
+  }
+}
+
+// ---- what SES asks (Delivery) -----------------------------------------------------------------
+
+Result<void> Manager::send(Message& message, const Destination& destination, Time now) {
+  const auto entry = outgoing_.find(destination);
+  Pdc* pdc = entry == outgoing_.end() ? nullptr : live(entry->second.pdc, now);
+  if (pdc == nullptr || !pdc->takes_messages()) pdc = open(destination, now);
+  if (pdc == nullptr) return Error::Again;
+  pdc->enqueue(message);
+  return {};
+}
+
+Result<void> Manager::send_on(PdcId id, Message& message, Time now) {
+  Pdc* pdc = live(id, now);
+  if (pdc == nullptr) return Error::NotFound;
+  pdc->enqueue(message);
+  return {};
+}
+
+bool Manager::cancel(Message& message) {
+  if (!message.linked()) return false;
+  IntrusiveList<Message, BacklogTag>::remove(message);
+  if (Pdc* pdc = find(message.pdc); pdc != nullptr) pdc->kick();
+  return true;
+}
+
+void Manager::kick(PdcId id) {
+  if (Pdc* pdc = find(id); pdc != nullptr) pdc->kick();
+}
+void Manager::lock(PdcId id) {
+  if (Pdc* pdc = find(id); pdc != nullptr) pdc->lock();
+}
+void Manager::unlock(PdcId id) {
+  if (Pdc* pdc = find(id); pdc != nullptr) pdc->unlock();
+}
+void Manager::abort(PdcId id, Time now) {
+  if (Pdc* pdc = find(id); pdc != nullptr) pdc->fail(PdsError::LocalClose, now);
+}
+
+// ---- life of a PDC ----------------------------------------------------------------------------
+
+Pdc* Manager::find(PdcId id) {
+  const std::uint16_t slot = slot_of_id_[id.value];
+  if (slot == kNoSlot || pdcs_[slot]->finished()) return nullptr;
+  return &*pdcs_[slot];
+}
+
+// As find, for entry points that no PDC is on the stack of: buries a finished one.
+Pdc* Manager::live(PdcId id, Time now) {
+  const std::uint16_t slot = slot_of_id_[id.value];
+  if (slot == kNoSlot) return nullptr;
+  if (!pdcs_[slot]->finished()) return &*pdcs_[slot];
+  bury(*pdcs_[slot], now);
+  return nullptr;
+}
+
+// PDS-31: ids roll, so that one is not used again soon; those of tombstones are skipped.
+PdcId Manager::allocate_id() {
+  while (next_id_ == 0 || slot_of_id_[next_id_] != kNoSlot || tombstone_of_id_[next_id_] != kNoSlot) {
+    ++next_id_;
+  }
+  return PdcId{next_id_++};
+}
+
+// PDS-53: random, not below 2^16, and as far from where the previous PDC to this peer ended.
+Psn Manager::choose_start_psn(const Outgoing& outgoing) {
+  constexpr std::int32_t kApart = 1 << 16;
+  if (parameters_.start_psn && !outgoing.last_psn) return Psn{*parameters_.start_psn};
+  for (;;) {
+    const Psn psn{static_cast<std::uint32_t>(rng_.next())};
+    if (psn.value < static_cast<std::uint32_t>(kApart)) continue;
+    if (!outgoing.last_psn) return psn;
+    const std::int32_t distance = psn - *outgoing.last_psn;
+    if (distance > kApart || distance < -kApart) return psn;
+  }
+}
+
+Manager::CccKey Manager::ccc_key(const Destination& destination, PdcId id) const {
+  return CccKey{destination.address, destination.traffic_class,
+                destination.mode == DeliveryMode::Rod ? id : PdcId{}};
+}
+
+SharedCcc& Manager::share_ccc(const Destination& destination, PdcId id, Time now) {
+  SharedCcc& shared = cccs_[ccc_key(destination, id)];
+  if (shared.ccc == nullptr) shared.ccc = cms::make_ccc(cms_, now);
+  ++shared.users;
+  return shared;
+}
+
+Pdc* Manager::create(Role role, PdcId peer_id, const Destination& destination, Psn start_psn,
+                     Time now) {
+  std::size_t usable = parameters_.pdc_count;
+  if (role == Role::Initiator) {  // PDS-182
+    usable -= std::min(usable / 2, parameters_.reserved_target_pdcs);
+    if (opened_here_ >= usable) return nullptr;
+  }
+  const std::optional<std::uint16_t> slot = slot_numbers_.take();
+  if (!slot) return nullptr;
+  const PdcId id = allocate_id();
+  const std::size_t first = *slot * window_;
+  const Pdc::Memory memory{.records = {records_.get() + first, window_},
+                           .slots = {slots_.get() + first, window_},
+                           .indices = {indices_.get() + first, window_}};
+  slot_of_id_[id.value] = *slot;
+  ++open_;
+  if (role == Role::Initiator) ++opened_here_;
+  return &pdcs_[*slot].emplace(environment_, role, id, peer_id, destination, start_psn,
+                               share_ccc(destination, id, now), memory, now);
+}
+
+Pdc* Manager::open(const Destination& destination, Time now) {
+  Outgoing& outgoing = outgoing_[destination];
+  Pdc* pdc = create(Role::Initiator, PdcId{}, destination, choose_start_psn(outgoing), now);
+  if (pdc == nullptr) {
+    relieve_shortage(now);
+    return nullptr;
+  }
+  outgoing.pdc = pdc->id();
+  ++counters_.pdcs_opened;
+  return pdc;
+}
+
+Pdc* Manager::accept(const PeerKey& peer, DeliveryMode mode, Psn start_psn, Time now) {
+  const Destination destination{.address = peer.address, .job = {}, .mode = mode};
+  Pdc* pdc = create(Role::Target, peer.spdcid, destination, start_psn, now);
+  if (pdc == nullptr) {
+    relieve_shortage(now);
+    return nullptr;
+  }
+  accepted_[peer] = pdc->id();
+  ++counters_.pdcs_accepted;
+  return pdc;
+}
+
+// PDS-174, PDS-180: the longest idle PDC makes room.
+void Manager::relieve_shortage(Time now) {
+  Pdc* oldest = nullptr;
+  for (std::size_t i = 0; i < parameters_.pdc_count; ++i) {
+    if (!pdcs_[i] || !pdcs_[i]->takes_messages() || !pdcs_[i]->idle()) continue;
+    if (oldest == nullptr || pdcs_[i]->last_activity() < oldest->last_activity()) {
+      oldest = &*pdcs_[i];
+    }
+  }
+  if (oldest != nullptr) oldest->begin_close(now);
+}
+
+// Frees a finished PDC and remembers it for a while, so that late packets neither open it again nor
+// stay unanswered (PDS-175).
+void Manager::bury(Pdc& pdc, Time now) {
+  const PdcId id = pdc.id();
+  const PeerKey peer{pdc.destination().address, pdc.peer_id()};
+  Tombstone& tomb = tombstones_[next_tombstone_];
+  if (tombstone_of_id_[tomb.id.value] == next_tombstone_) {  // the oldest one gives way
+    tombstone_of_id_[tomb.id.value] = kNoSlot;
+    const auto entry = accepted_.find(tomb.peer);
+    if (entry != accepted_.end() && entry->second == tomb.id) accepted_.erase(entry);
+  }
+  tomb = Tombstone{.id = id,
+                   .peer = peer,
+                   .role = pdc.role(),
+                   .start_psn = pdc.start_psn(),
+                   .close_psn = pdc.close_psn(),
+                   .until = now + parameters_.tombstone_time};
+  tombstone_of_id_[id.value] = static_cast<std::uint16_t>(next_tombstone_);
+  next_tombstone_ = (next_tombstone_ + 1) % kTombstones;
+
+  const auto entry = outgoing_.find(pdc.destination());
+  if (pdc.role() == Role::Initiator && entry != outgoing_.end()) {
+    entry->second.last_psn = pdc.close_psn();
+    if (entry->second.pdc == id) entry->second.pdc = PdcId{};
+  }
+  const std::optional<PdsError> error = pdc.error();
+  if (pdc.role() == Role::Initiator) --opened_here_;
+  --open_;
+  const std::uint16_t slot = slot_of_id_[id.value];
+  slot_of_id_[id.value] = kNoSlot;
+  pdc.discard();
+  release_ccc_after(pdc, slot);
+  environment_.client.pdc_closed(id, error, now);
+}
+
+// The PDC refers to its congestion context until it is destroyed.
+void Manager::release_ccc_after(Pdc& pdc, std::uint16_t slot) {
+  const CccKey key = ccc_key(pdc.destination(), pdc.id());
+  pdcs_[slot].reset();
+  slot_numbers_.give_back(slot);
+  const auto entry = cccs_.find(key);
+  if (entry != cccs_.end() && --entry->second.users == 0) cccs_.erase(entry);
+}
+
+const Manager::Tombstone* Manager::tombstone(PdcId id, Time now) const {
+  const std::uint16_t index = tombstone_of_id_[id.value];
+  if (index == kNoSlot || tombstones_[index].until < now) return nullptr;
+  return &tombstones_[index];
+}
+
+// ---- progress ---------------------------------------------------------------------------------
+
+bool Manager::pump(Time now) {
+  std::uint32_t budget = kPumpPackets;
+  bool sent = false;
+  environment_.packets_short = false;
+  for (std::size_t turn = 0; turn < 2 * parameters_.pdc_count && !ready_.empty(); ++turn) {
+    if (budget == 0 || environment_.packets_short) break;
+    Pdc& pdc = ready_.pop_front();
+    if (pdc.finished()) {
+      bury(pdc, now);
+      continue;
+    }
+    std::uint32_t share = std::min(budget, kTurnPackets);
+    const std::uint32_t before = share;
+    const bool more = pdc.pump(share, now);
+    budget -= before - share;
+    sent = sent || share != before;
+    if (pdc.finished()) {
+      bury(pdc, now);
+    } else if (more) {
+      pdc.make_ready();
+    }
+  }
+  return sent;
+}
+
+bool Manager::expire(Time now) {
+  bool fired = false;
+  wheel_.expire(now, [&](TimerEntry& entry) {
+    static_cast<Pdc&>(entry).on_deadline(now);
+    fired = true;
+  });
+  return fired;
+}
+
+void Manager::begin_close_all(Time now) {
+  for (std::size_t i = 0; i < parameters_.pdc_count; ++i) {
+    if (pdcs_[i] && !pdcs_[i]->finished()) pdcs_[i]->begin_close(now);
+  }
+}
+
+bool Manager::quiescent() const {
+  for (std::size_t i = 0; i < parameters_.pdc_count; ++i) {
+    if (pdcs_[i] && !pdcs_[i]->idle()) return false;
+  }
+  return early_packets_.in_use() == 0;
+}
+
+}  // namespace uet::pds

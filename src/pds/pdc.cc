@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// A PDC's own life: opening with SYN, sending in windows, closing with a handshake.
+// Must not know SES headers, sockets or clocks.
+#include "uet/pds/pdc.h"
+
+#include <algorithm>
+
+#include "uet/pds/retransmit.h"
+
+namespace uet::pds {
+
+namespace {
+
+constexpr std::size_t kRequestBytes = sizeof(wire::PdsRequest);
+constexpr std::size_t kControlBytes = sizeof(wire::PdsControl);
+constexpr std::size_t kNackBytes = sizeof(wire::PdsNack);
+
+}  // namespace
+
+Pdc::Pdc(Environment& environment, Role role, PdcId id, PdcId peer_id,
+         const Destination& destination, Psn start_psn, SharedCcc& ccc, const Memory& memory,
+         Time now)
+    : env_(environment),
+      role_(role),
+      id_(id),
+      peer_id_(peer_id),
+      destination_(destination),
+      start_psn_(start_psn),
+      state_(role == Role::Initiator ? PdcState::Creating : PdcState::Established),
+      ccc_(ccc),
+      path_(environment.cms, destination.mode == DeliveryMode::Rod, environment.rng),
+      last_activity_(now),
+      tx_(memory.records, start_psn),
+      peer_cack_(start_psn - 1),
+      mpr_cack_(start_psn - 1),
+      peer_range_(environment.parameters.default_mpr * static_cast<int>(wire::kMprUnitPsns)),
+      highest_reported_(start_psn - 1),
+      rx_(memory.slots, memory.indices, start_psn),
+      reported_cack_(start_psn - 1),
+      rod_next_(start_psn) {
+  deadlines_.fill(kNever);
+  set_deadline(kIdle, now + env_.parameters.keepalive_time);
+}
+
+Pdc::~Pdc() {
+  env_.wheel.cancel(*this);
+  if (ListNode<ReadyTag>::linked()) env_.ready.remove(*this);
+  if (ListNode<WaitingForCccTag>::linked()) ccc_.waiting.remove(*this);
+}
+
+void Pdc::discard() {
+  for (Psn psn = tx_.base(); psn != tx_.next_psn(); ++psn) {
+    if (TxRecord* record = tx_.find(psn); record != nullptr) release(*record);
+  }
+  tx_.slide();
+  settle_ccc();
+  while (!backlog_.empty()) backlog_.pop_front();
+  release_stored();
+}
+
+void Pdc::make_ready() {
+  // A finished PDC too: its turn is its burial.
+  if (!ListNode<ReadyTag>::linked()) env_.ready.push_back(*this);
+}
+
+void Pdc::set_deadline(Deadline which, Time at) {
+  deadlines_[which] = at;
+  const Time earliest = *std::min_element(deadlines_.begin(), deadlines_.end());
+  if (armed() && deadline() == earliest) return;
+  if (earliest == kNever) {
+    env_.wheel.cancel(*this);
+  } else {
+    env_.wheel.move(*this, earliest);
+  }
+}
+
+void Pdc::enter(PdcEvent event) {
+  const std::optional<PdcState> next = next_state(state_, event);
+  UET_ASSERT(next.has_value());
+  if (next) state_ = *next;
+}
+
+// PDS-40, and PDS-52: before establishment psn_offset must fit its 12 bits.
+bool Pdc::within_peer_window(Psn psn) const {
+  if (state_ == PdcState::Creating &&
+      psn - start_psn_ > static_cast<std::int32_t>(wire::kMaxPsnOffset)) {
+    return false;
+  }
+  return psn - peer_cack_ <= peer_range_;
+}
+
+// Data leaves some packets for ACKs and control, without which nothing would ever be freed.
+Packet* Pdc::take_packet(bool control) {
+  if (!control && env_.packets.available() <= env_.control_reserve) return nullptr;
+  return env_.packets.take();
+}
+
+void Pdc::release(TxRecord& record) {
+  if (record.resend) {
+    record.resend = false;
+    --resend_count_;
+  }
+  env_.outbox.withdraw(*record.packet);
+  env_.packets.give_back(record.packet);
+  record.packet = nullptr;
+}
+
+// ---- sending ------------------------------------------------------------------------------------
+
+void Pdc::enqueue(Message& message) {
+  message.pdc = id_;
+  backlog_.push_back(message);
+  make_ready();
+}
+
+void Pdc::kick() { make_ready(); }
+
+void Pdc::unlock() {
+  UET_ASSERT(locks_ > 0);
+  if (locks_ > 0) --locks_;
+  make_ready();
+}
+
+void Pdc::wait_for_ccc() {
+  if (!ListNode<WaitingForCccTag>::linked()) ccc_.waiting.push_back(*this);
+}
+
+void Pdc::write_header(Psn psn, TxRecord& record, bool retransmission) {
+  Packet& packet = *record.packet;
+  packet.drop_prepended();
+  const bool syn = state_ == PdcState::Creating;  // PDS-51, PDS-54
+  const auto psn_offset = static_cast<std::uint16_t>(psn - start_psn_);
+  if (record.message != nullptr) {
+    wire::RequestHeader header;
+    header.type = destination_.mode == DeliveryMode::Rod ? wire::PdsType::RodReq
+                                                         : wire::PdsType::RudReq;
+    header.next_hdr = record.next_hdr;
+    header.retx = retransmission;
+    header.ar = record.ar || retransmission;  // PDS-101, PDS-124
+    header.syn = syn;
+    header.clear_psn_offset = static_cast<std::int16_t>(tx_.clear_psn() - psn);  // PDS-34, PDS-36
+    header.psn = psn;
+    header.spdcid = id_;
+    header.dpdcid = peer_id_;
+    header.psn_offset = psn_offset;
+    header.encode(packet.prepend(kRequestBytes));
+    clear_owed_ = false;  // PDS-115
+  } else {
+    wire::ControlHeader header;
+    header.ctl_type = record.ctl_type;
+    header.isrod = record.ctl_type == wire::CpType::Noop && syn &&
+                   destination_.mode == DeliveryMode::Rod;  // PDS-158
+    header.retx = retransmission;
+    header.ar = true;
+    header.syn = syn;
+    header.psn = psn;
+    header.spdcid = id_;
+    header.dpdcid = peer_id_;
+    header.psn_offset = psn_offset;
+    header.encode(packet.prepend(kControlBytes));
+  }
+}
+
+void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
+  env_.outbox.withdraw(*record.packet);
+  write_header(psn, record, retransmission);
+  Packet& packet = *record.packet;
+  packet.to = destination_.address;
+  packet.entropy = record.entropy = path_.next(env_.rng);
+  const bool data = record.message != nullptr;
+  packet.ecn = data ? Ecn::Ect0 : Ecn::NotEct;  // CMS-31
+  packet.dscp = data ? env_.parameters.dscp_data : env_.parameters.dscp_control;
+  record.nominal_bytes = cms::nominal_packet_bytes(packet.length());
+  record.last_sent = now;
+  if (!retransmission) record.first_sent = now;
+  record.order = ++order_;
+  if (record.sent_count < UINT16_MAX) ++record.sent_count;
+  if (data) {  // control packets are not congestion controlled (PDS-3)
+    ccc_.ccc->on_sent(record.nominal_bytes, now);
+    ccc_balance_ += record.nominal_bytes;
+    record.out_of_flight = false;
+  }
+  env_.outbox.push(packet);
+  last_activity_ = now;
+  const Time due = now + rto(env_.parameters, 0);
+  if (due < deadlines_[kResend]) set_deadline(kResend, due);
+}
+
+// PDS-101 tails, PDS-47 half of the window, PDS-100 per packet, CMS-124 small congestion window.
+bool Pdc::wants_ack(bool last_of_message) const {
+  const std::size_t range = std::min(tx_.capacity(), static_cast<std::size_t>(peer_range_));
+  return last_of_message || env_.parameters.ack_per_packet || ccc_.ccc->wants_ack() ||
+         tx_.span() % (range / 2) == 0;
+}
+
+// Makes and sends the next packet of the backlog. False if nothing can be sent now.
+bool Pdc::send_next_packet(Time now) {
+  const Psn psn = tx_.next_psn();
+  if (tx_.full()) return false;
+  if (!within_peer_window(psn)) {
+    // Nothing outstanding, so no ACK will come by itself to tell that CACK has moved on.
+    if (tx_.empty()) set_deadline(kResend, std::min(deadlines_[kResend], now + rto(env_.parameters, 0)));
+    return false;
+  }
+  if (!ccc_.ccc->may_send(env_.cms.mtu_bytes)) {
+    wait_for_ccc();
+    return false;
+  }
+  Packet* packet = take_packet(false);
+  if (packet == nullptr) {
+    env_.packets_short = true;
+    make_ready();  // packets come back as peers acknowledge
+    return false;
+  }
+  packet->reset();
+  Message& message = backlog_.front();
+  PreparedPacket prepared;
+  const PacketPlan plan = env_.client.next_packet(message, *packet, prepared);
+  if (plan == PacketPlan::NotNow) {
+    env_.packets.give_back(packet);
+    return false;
+  }
+  message.started = true;
+  if (plan == PacketPlan::Last) backlog_.remove(message);  // PDS-8: only then the next one starts
+  TxRecord& record = tx_.put();
+  record.packet = packet;
+  record.message = &message;
+  record.tag = prepared.tag;
+  record.next_hdr = prepared.next_hdr;
+  record.ar = wants_ack(plan == PacketPlan::Last);
+  ++env_.counters.requests_sent;
+  transmit(psn, record, false, now);
+  return true;
+}
+
+// A control packet that consumes a PSN; acknowledged and resent like a request (PDS-155).
+bool Pdc::send_control(wire::CpType type, Time now) {
+  const Psn psn = tx_.next_psn();
+  if (tx_.full() || !within_peer_window(psn)) return false;
+  Packet* packet = take_packet(true);
+  if (packet == nullptr) return false;
+  packet->reset();
+  TxRecord& record = tx_.put();
+  record.packet = packet;
+  record.ctl_type = type;
+  transmit(psn, record, false, now);
+  return true;
+}
+
+// PDS-116: not tracked, not acknowledged; a lost one is repaired by what follows (PDS-118).
+void Pdc::send_clear_command() {
+  Packet* packet = take_packet(true);
+  if (packet == nullptr) return;
+  packet->reset();
+  wire::ControlHeader header;
+  header.ctl_type = wire::CpType::Clear;
+  header.psn = Psn{0};
+  header.spdcid = id_;
+  header.dpdcid = peer_id_;
+  header.payload = tx_.clear_psn().value;
+  header.encode(packet->prepend(kControlBytes));
+  emit_control(env_, *packet, destination_.address, path_.next(env_.rng));
+  clear_owed_ = false;
+}
+
+// PDS-135: best effort, not tracked; the PDC is already gone here.
+void Pdc::send_last_word() {
+  Packet* packet = take_packet(true);
+  if (packet == nullptr) return;
+  packet->reset();
+  wire::ControlHeader header;
+  header.ctl_type = role_ == Role::Initiator ? wire::CpType::Close : wire::CpType::CloseRequest;
+  header.ar = true;
+  header.psn = close_psn_;
+  header.spdcid = id_;
+  header.dpdcid = peer_id_;
+  header.encode(packet->prepend(kControlBytes));
+  emit_control(env_, *packet, destination_.address, path_.next(env_.rng));
+}
+
+// Sends what was found lost. False if something remains that must wait.
+bool Pdc::resend_pending(std::uint32_t& budget, Time now) {
+  for (Psn psn = tx_.base(); resend_count_ > 0 && psn != tx_.next_psn(); ++psn) {
+    TxRecord* record = tx_.find(psn);
+    if (record == nullptr || !record->resend) continue;
+    if (budget == 0) return false;
+    if (!within_peer_window(psn)) return true;  // PDS-42, PDS-127: until mpr allows it
+    const bool data = record->message != nullptr;
+    if (data && !ccc_.ccc->may_send(record->nominal_bytes)) {  // CMS-12
+      wait_for_ccc();
+      return true;
+    }
+    record->resend = false;
+    --resend_count_;
+    --budget;
+    transmit(psn, *record, true, now);
+  }
+  return true;
+}
+
+bool Pdc::pump(std::uint32_t& budget, Time now) {
+  if (state_ == PdcState::Closed) return false;
+  if (ack_due_ && send_ack(*ack_due_, wire::AckRequestCode::None, now)) ack_due_.reset();
+  if (resend_count_ > 0 && !resend_pending(budget, now)) return true;
+  while (!backlog_.empty()) {
+    if (budget == 0) return true;
+    if (resend_count_ > 0 || !send_next_packet(now)) break;  // CMS-12: lost packets go first
+    --budget;
+  }
+  if (clear_owed_ && state_ != PdcState::Creating) send_clear_command();
+  if (close_wanted_) begin_close(now);
+  if (state_ != PdcState::Established && state_ != PdcState::Creating) continue_close(now);
+  return ack_due_.has_value();
+}
+
+// ---- closing ------------------------------------------------------------------------------------
+
+void Pdc::begin_close(Time now) {
+  close_wanted_ = true;
+  if (state_ != PdcState::Established) return;  // PDS-56: after establishment
+  if (role_ == Role::Target) {
+    if (!send_control(wire::CpType::CloseRequest, now)) return make_ready();
+    set_deadline(kClose, now + env_.parameters.close_request_time);  // PDS-177
+  }
+  close_wanted_ = false;
+  enter(PdcEvent::CloseWanted);
+  make_ready();
+}
+
+void Pdc::continue_close(Time now) {
+  if (role_ == Role::Target) return;  // only the initiator closes (PDS-169)
+  if (state_ == PdcState::Quiesce && backlog_.empty() && locks_ == 0) enter(PdcEvent::Drained);
+  if (state_ == PdcState::AckWait && tx_.empty() && !clear_owed_) {
+    close_psn_ = tx_.next_psn();
+    if (send_control(wire::CpType::Close, now)) enter(PdcEvent::CloseSent);
+  }
+}
+
+// The handshake is over. Manager frees the PDC and keeps a tombstone.
+void Pdc::finish() {
+  discard();
+  enter(PdcEvent::CloseDone);
+  ++env_.counters.pdcs_closed;
+  make_ready();
+}
+
+// Idle is checked every keepalive_time: an unused PDC closes (PDS-173, PDS-174); one that waits for
+// the peer without having anything outstanding sends a NOOP, which fails the PDC if the peer is dead.
+void Pdc::on_idle(Time now) {
+  const Parameters& parameters = env_.parameters;
+  const Duration quiet = now - last_activity_;
+  const Duration limit =
+      role_ == Role::Initiator ? parameters.initiator_idle_time : parameters.target_idle_time;
+  set_deadline(kIdle, now + parameters.keepalive_time);
+  if (state_ == PdcState::Established && idle() && quiet >= limit) {
+    begin_close(now);
+  } else if (locks_ > 0 && tx_.empty() && quiet >= parameters.keepalive_time) {
+    send_control(wire::CpType::Noop, now);
+  }
+}
+
+void emit_control(Environment& env, Packet& packet, const FepAddress& to, std::uint16_t entropy) {
+  packet.to = to;
+  packet.entropy = entropy;
+  packet.ecn = Ecn::NotEct;  // CMS-31
+  packet.dscp = env.parameters.dscp_control;
+  packet.release_after_send = true;
+  env.outbox.push(packet);
+}
+
+void emit_nack(Environment& env, const FepAddress& to, wire::NackHeader nack,
+               std::uint16_t entropy) {
+  Packet* packet = env.packets.take();
+  if (packet == nullptr) return;  // as if it was lost: the time-out recovers (PDS-123)
+  packet->reset();
+  nack.encode(packet->prepend(kNackBytes));
+  emit_control(env, *packet, to, entropy);
+  ++env.counters.nacks_sent[static_cast<std::uint8_t>(nack.nack_code)];
+}
+
+}  // namespace uet::pds

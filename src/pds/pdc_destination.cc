@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// A PDC as the destination of the peer's direction: which packets are delivered, which are
+// duplicates, and when and how they are acknowledged (PDS sections 8 to 11, 15).
+#include <algorithm>
+#include <cstring>
+
+#include "uet/cms/rtt.h"
+#include "uet/pds/pdc.h"
+
+namespace uet::pds {
+
+using Slot = RxWindow::Slot;
+
+// The pipeline of PDS-210 from step 8 on; Manager did the lookup and the identity checks.
+void Pdc::on_request(const Incoming& request, Time now) {
+  last_activity_ = now;
+  if (request.clear_psn) on_clear(*request.clear_psn, now);  // PDS-209: duplicates too
+  const RxWindow::Place place = rx_.place(request.psn);
+  if (place == RxWindow::Place::Duplicate) return on_duplicate(request, now);  // PDS-202
+  if (place == RxWindow::Place::OutOfRange) {  // PDS-46
+    return send_nack(request.syn ? NackCode::InvalidSyn : NackCode::PsnOorWindow, request);
+  }
+  if (request.trimmed) return send_nack(NackCode::Trimmed, request);  // PDS-149, PDS-150
+  if (destination_.mode == DeliveryMode::Rod && request.psn != rod_next_) {
+    return buffer_early(request, now);
+  }
+  if (request.ctl_type == wire::CpType::Close) return on_close_command(request, now);
+  if (deliver(request, now) && destination_.mode == DeliveryMode::Rod) deliver_early(now);
+}
+
+void Pdc::on_duplicate(const Incoming& request, Time now) {
+  if (!request.retx) {  // PDS-206: the network copied it
+    ++env_.counters.duplicates_dropped;
+    return;
+  }
+  if (rx_.state(request.psn) == Slot::Buffered) {  // PDS-205: its response is not ready
+    return send_nack(NackCode::RcvdSesProcg, request);
+  }
+  ++env_.counters.duplicates_acked;
+  resend_ack(request.psn, request, now);
+}
+
+// PDS-203, PDS-204: the stored response again, or the default one.
+void Pdc::resend_ack(Psn psn, const Incoming& request, Time now) {
+  AckDue due;
+  due.psn = psn;
+  due.ecn_marked = request.ecn_marked;
+  due.retx = request.retx;
+  due.entropy = request.entropy;
+  due.arrived = now;
+  const bool guaranteed = rx_.state(psn) == Slot::Guaranteed;
+  if (guaranteed) due.response = env_.stored_responses[rx_.index(psn)];
+  send_ack(due, guaranteed ? wire::AckRequestCode::Clear : wire::AckRequestCode::None, now);
+}
+
+bool Pdc::deliver(const Incoming& request, Time now) {
+  if (env_.stored_responses.available() == 0) {  // PDS-113: it might need one
+    send_nack(NackCode::NoGtdDelAvail, request);
+    return false;
+  }
+  const Response response = process(request, now);
+  if (response.nack) {
+    send_nack(*response.nack, request);
+    return false;
+  }
+  arrived(request, response, now);
+  return true;
+}
+
+Response Pdc::process(const Incoming& request, Time now) {
+  if (request.ctl_type) return process_control(request);
+  RequestView view;
+  view.pdc = id_;
+  view.source = destination_.address;
+  view.mode = destination_.mode;
+  view.next_hdr = request.next_hdr;
+  view.psn = request.psn;
+  view.bytes = request.bytes;
+  ++env_.counters.requests_delivered;
+  return env_.client.rx_req(view, now);
+}
+
+// Control packets that consume a PSN. Their ACK has no SES header (PDS-104).
+Response Pdc::process_control(const Incoming& request) {
+  Response response;
+  if (request.ctl_type == wire::CpType::CloseRequest && role_ == Role::Initiator) {
+    close_wanted_ = true;  // PDS-172: acknowledged before closing starts
+    make_ready();
+  } else if (request.ctl_type != wire::CpType::Noop) {
+    response.nack = NackCode::UnexpEvent;
+  }
+  return response;
+}
+
+// PDS section 6.4: answered, then the PDC is gone.
+void Pdc::on_close_command(const Incoming& request, Time now) {
+  if (role_ != Role::Target) return send_nack(NackCode::UnexpEvent, request);
+  bool return_data = !backlog_.empty();
+  for (Psn psn = tx_.base(); psn != tx_.next_psn(); ++psn) {
+    const TxRecord* record = tx_.find(psn);
+    return_data = return_data || (record != nullptr && record->message != nullptr);
+  }
+  if (return_data) {
+    send_nack(NackCode::ClosingInErr, request);
+    ++env_.counters.close_in_error;
+    return fail(PdsError::ClosedInError, now);
+  }
+  rx_.mark(request.psn, Slot::Finished);
+  rx_.clear_up_to(request.psn);  // PDS-170
+  move_cack(now);
+  close_psn_ = request.psn;
+  AckDue due;
+  due.psn = request.psn;
+  due.retx = request.retx;
+  due.entropy = request.entropy;
+  due.arrived = now;
+  send_ack(due, wire::AckRequestCode::None, now);
+  finish();
+}
+
+bool Pdc::predecessor_missing(Psn psn) const {
+  return psn - 1 > rx_.cack_psn() && rx_.state(psn - 1) == Slot::Missing;
+}
+
+// The packet was consumed: remember it and decide about its ACK.
+void Pdc::arrived(const Incoming& request, const Response& response, Time now) {
+  const Psn psn = request.psn;
+  rcvd_bytes_ += request.nominal_bytes;  // CMS-111
+  if (destination_.mode == DeliveryMode::Rod) rod_next_ = psn + 1;
+  if (response.guaranteed) {
+    const std::uint16_t index = *env_.stored_responses.take();
+    env_.stored_responses[index] = response;
+    rx_.mark(psn, Slot::Guaranteed, index);
+  } else {
+    rx_.mark(psn, Slot::Finished);
+  }
+  move_cack(now);
+
+  Arrival arrival;
+  arrival.ar = request.ar;
+  arrival.syn = request.syn;
+  arrival.retx = request.retx;
+  arrival.ecn_marked = request.ecn_marked;
+  arrival.control = request.ctl_type.has_value();
+  arrival.out_of_order = predecessor_missing(psn);
+  arrival.payload_bytes = static_cast<std::uint32_t>(request.bytes.size());
+  if (ar_behind_gap_ && rx_.cack_psn() >= *ar_behind_gap_) {
+    arrival.filled_gap_below_ar = true;
+    ar_behind_gap_.reset();
+  }
+  if (request.ar && psn > rx_.cack_psn()) {
+    ar_behind_gap_ = ar_behind_gap_ ? std::max(*ar_behind_gap_, psn) : psn;
+  }
+  const bool due = ack_policy_.due(env_.parameters, arrival);
+  if (!due && !response.guaranteed) return;
+
+  AckDue ack;
+  ack.psn = psn;
+  ack.response = response;
+  ack.ecn_marked = request.ecn_marked;
+  ack.retx = request.retx;
+  ack.entropy = request.entropy;
+  ack.arrived = now;
+  if (response.guaranteed) {  // PDS-95: its own ACK, at once
+    const bool held = rx_.state(psn) == Slot::Guaranteed;
+    send_ack(ack, held ? wire::AckRequestCode::Clear : wire::AckRequestCode::None, now);
+    return;
+  }
+  ack.ecn_marked = ack.ecn_marked || (ack_due_ && ack_due_->ecn_marked);  // CMS-721
+  ack_due_ = ack;
+  make_ready();
+}
+
+void Pdc::move_cack(Time) {
+  rx_.advance([this](std::uint16_t index) { env_.stored_responses.give_back(index); });
+}
+
+void Pdc::on_clear(Psn clear_psn, Time now) {
+  const Psn before = rx_.cack_psn();
+  rx_.clear_up_to(clear_psn);
+  move_cack(now);
+  // A source whose window was held by guaranteed responses must learn that it moved on.
+  const std::int32_t moved = rx_.cack_psn() - before;
+  const auto range = static_cast<std::int32_t>(rx_.range());
+  if (moved > 0 && !ack_due_ && rx_.cack_psn() - reported_cack_ >= range / 4) {
+    ack_due_ = AckDue{.psn = rx_.cack_psn(), .arrived = now};
+    make_ready();
+  }
+}
+
+// PDS-117: answered with the current CLEAR_PSN.
+void Pdc::on_clear_request(Time) {
+  clear_owed_ = true;
+  make_ready();
+}
+
+// PDS-156.
+void Pdc::on_ack_request(Psn psn, std::uint16_t entropy, Time now) {
+  Incoming request;
+  request.psn = psn;
+  request.entropy = entropy;
+  const RxWindow::Place place = rx_.place(psn);
+  if (place == RxWindow::Place::OutOfRange) return;
+  if (place == RxWindow::Place::New) return send_nack(NackCode::PktNotRcvd, request);
+  if (rx_.state(psn) == Slot::Buffered) return send_nack(NackCode::RcvdSesProcg, request);
+  resend_ack(psn, request, now);
+}
+
+void Pdc::send_nack(NackCode code, const Incoming& request, std::uint32_t payload) {
+  wire::NackHeader nack;
+  nack.m = request.ecn_marked;
+  nack.retx = request.retx;  // PDS-212
+  nack.nack_code = code;
+  nack.nack_psn = request.psn;
+  nack.spdcid = id_;
+  nack.dpdcid = peer_id_;
+  nack.payload = payload;
+  emit_nack(env_, destination_.address, nack, request.entropy);
+}
+
+// False if there was no packet to build it in.
+bool Pdc::send_ack(const AckDue& due, wire::AckRequestCode code, Time now) {
+  Packet* packet = take_packet(true);
+  if (packet == nullptr) return false;
+  packet->reset();
+  const Response& response = due.response;
+  if (response.length > 0) {
+    std::memcpy(packet->append(response.length), response.bytes.data(), response.length);
+  }
+  wire::AckHeader ack;
+  ack.type = wire::PdsType::AckCc;
+  ack.next_hdr = response.next_hdr;
+  ack.m = due.ecn_marked;
+  ack.retx = due.retx;  // PDS-106
+  ack.req = code;       // PDS-105
+  ack.cack_psn = rx_.cack_psn();
+  ack.ack_psn_offset = static_cast<std::int16_t>(due.psn - ack.cack_psn);  // PDS-37
+  ack.spdcid = id_;
+  ack.dpdcid = peer_id_;
+  ack.mpr = static_cast<std::uint8_t>(rx_.range() / wire::kMprUnitPsns);
+  const Psn base = rx_.sack_base(due.sack_trigger.value_or(due.psn));
+  ack.sack_psn_offset = static_cast<std::int16_t>(base - ack.cack_psn);
+  ack.sack_bitmap = rx_.bitmap(base);
+  ack.service_time = cms::encode_service_time(now - due.arrived);
+  ack.rcvd_bytes = cms::encode_rcvd_bytes(rcvd_bytes_);
+  ack.ooo_count = UINT16_MAX;  // not tracked
+  ack.encode(packet->prepend(sizeof(wire::PdsAckCc)));
+  emit_control(env_, *packet, destination_.address, due.entropy);  // PDS-103
+  reported_cack_ = ack.cack_psn;
+  ack_policy_.on_ack_sent();
+  ++env_.counters.acks_sent;
+  return true;
+}
+
+// ---- ROD: packets that arrive before their predecessors (PDS-164) ---------------------------------
+
+void Pdc::buffer_early(const Incoming& request, Time now) {
+  const std::optional<std::uint16_t> index =
+      request.bytes.size() <= env_.early_bytes_each ? env_.early_packets.take() : std::nullopt;
+  if (index && !request.ctl_type) {
+    EarlyPacket& early = env_.early_packets[*index];
+    early.length = static_cast<std::uint16_t>(request.bytes.size());
+    early.next_hdr = request.next_hdr;
+    early.nominal_bytes = request.nominal_bytes;
+    early.ar = request.ar;
+    early.retx = request.retx;
+    early.ecn_marked = request.ecn_marked;
+    early.entropy = request.entropy;
+    std::memcpy(early_bytes(*index), request.bytes.data(), request.bytes.size());
+    rx_.mark(request.psn, Slot::Buffered, *index);
+    ++env_.counters.rod_buffered;
+  } else if (index) {
+    env_.early_packets.give_back(*index);
+  }
+  if (gap_reported_ == rod_next_) return;  // PDS-165: once per gap
+  gap_reported_ = rod_next_;
+  AckDue sack;  // tells what is here, so that only the gap is resent
+  sack.psn = rx_.cack_psn();
+  sack.sack_trigger = request.psn;
+  sack.retx = request.retx;
+  sack.entropy = request.entropy;
+  sack.arrived = now;
+  send_ack(sack, wire::AckRequestCode::None, now);
+  send_nack(NackCode::RodOoo, request);
+}
+
+void Pdc::deliver_early(Time now) {
+  while (rx_.state(rod_next_) == Slot::Buffered) {
+    const Psn psn = rod_next_;
+    const std::uint16_t index = rx_.index(psn);
+    const EarlyPacket early = env_.early_packets[index];
+    Incoming request;
+    request.psn = psn;
+    request.retx = early.retx;
+    request.ar = early.ar;
+    request.next_hdr = early.next_hdr;
+    request.bytes = {early_bytes(index), early.length};
+    request.nominal_bytes = early.nominal_bytes;
+    request.ecn_marked = early.ecn_marked;
+    request.entropy = early.entropy;
+    rx_.mark(psn, Slot::Missing);
+    const bool delivered = deliver(request, now);  // refused: NACKed, it comes again
+    env_.early_packets.give_back(index);
+    if (!delivered) return;
+  }
+}
+
+std::byte* Pdc::early_bytes(std::uint16_t index) const {
+  return env_.early_storage + index * env_.early_bytes_each;
+}
+
+void Pdc::release_stored() {
+  for (Psn psn = rx_.cack_psn() + 1; psn <= rx_.highest_psn(); ++psn) {
+    const Slot state = rx_.state(psn);
+    if (state == Slot::Guaranteed) env_.stored_responses.give_back(rx_.index(psn));
+    if (state == Slot::Buffered) env_.early_packets.give_back(rx_.index(psn));
+  }
+}
+
+}  // namespace uet::pds

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// A PDC as the source of its direction: what an ACK, a NACK or a time-out does to packets sent.
+// The rules themselves are in retransmit.h and nack.h.
+#include <algorithm>
+#include <bit>
+
+#include "uet/cms/rtt.h"
+#include "uet/pds/nack.h"
+#include "uet/pds/pdc.h"
+#include "uet/pds/retransmit.h"
+
+namespace uet::pds {
+
+// ---- acknowledgement (PDS-108, steps in its order) ------------------------------------------------
+
+bool Pdc::believable(const wire::AckHeader& ack) const {
+  const bool from_peer = state_ == PdcState::Creating || ack.spdcid == peer_id_;
+  return from_peer && ack.spdcid.value != 0 && ack.cack_psn < tx_.next_psn() &&
+         ack.cack_psn >= start_psn_ - 1;
+}
+
+void Pdc::learn_peer(PdcId peer_id) {
+  if (state_ != PdcState::Creating) return;
+  peer_id_ = peer_id;
+  enter(PdcEvent::PeerKnown);
+}
+
+void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Time now) {
+  if (!believable(ack)) {
+    ++env_.counters.acks_invalid;
+    return;
+  }
+  ++env_.counters.acks_received;
+  last_activity_ = now;
+  learn_peer(ack.spdcid);
+  if (ack.type != wire::PdsType::Ack && ack.mpr != 0 && ack.cack_psn >= mpr_cack_) {  // PDS-41, 43
+    mpr_cack_ = ack.cack_psn;
+    peer_range_ = ack.mpr * static_cast<std::int32_t>(wire::kMprUnitPsns);
+  }
+  std::optional<Duration> rtt;
+  std::uint64_t acked_bytes = 0;
+  if (!ack.p) {  // the answer to a probe names no packet
+    if (const TxRecord* record = tx_.find(ack.ack_psn()); record != nullptr) {
+      rtt = cms::rtt_sample(record->sent_count, ack.retx, record->last_sent, now,
+                            ack.type == wire::PdsType::AckCc ? ack.service_time
+                                                             : cms::kServiceTimeInvalid);
+      // PDS-109: the explicit response before what CACK implies.
+      acked_bytes += acknowledge(ack.ack_psn(), ResponseView{ack.next_hdr, ses, ack.ack_psn()}, now);
+    }
+  }
+  acked_bytes += apply_cack(ack.cack_psn, now);
+  if (ack.type != wire::PdsType::Ack) apply_sack(ack);
+  tx_.slide();
+  if (ack.req == wire::AckRequestCode::Clear) clear_owed_ = true;
+  if (ack.req == wire::AckRequestCode::Close && role_ == Role::Initiator) close_wanted_ = true;
+  inform_ccc(ack, rtt, acked_bytes, now);
+  if (destination_.mode == DeliveryMode::Rud) infer_losses(now);
+  if (state_ == PdcState::CloseAckWait && tx_.empty()) return finish();
+  make_ready();
+}
+
+void Pdc::note_reported(Psn psn, const TxRecord& record) {
+  if (psn > highest_reported_) highest_reported_ = psn;
+  // Which transmission arrived is known only if there was one.
+  if (record.sent_count != 1) return;
+  std::uint64_t& newest = newest_reported_[record.entropy % kTrackedPaths];
+  newest = std::max(newest, record.order);
+}
+
+// The peer had it although it was given up: undo what CMS was told.
+void Pdc::back_in_flight(TxRecord& record) {
+  if (!record.out_of_flight) return;
+  record.out_of_flight = false;
+  ccc_.ccc->forget(-static_cast<std::int64_t>(record.nominal_bytes));
+  ccc_balance_ += record.nominal_bytes;
+}
+
+// Returns the nominal bytes that this newly acknowledged.
+std::uint64_t Pdc::acknowledge(Psn psn, const ResponseView& response, Time now) {
+  TxRecord* record = tx_.find(psn);
+  if (record == nullptr) return 0;
+  note_reported(psn, *record);
+  back_in_flight(*record);
+  const std::uint64_t bytes = record->message != nullptr ? record->nominal_bytes : 0;
+  Message* message = record->message;
+  const std::uint32_t tag = record->tag;
+  release(*record);
+  if (message != nullptr) env_.client.rx_rsp(*message, tag, response, now);
+  return bytes;
+}
+
+// PDS-87: every PSN up to CACK needed nothing more than the default response.
+std::uint64_t Pdc::apply_cack(Psn cack, Time now) {
+  std::uint64_t bytes = 0;
+  for (Psn psn = tx_.base(); psn <= cack && psn != tx_.next_psn(); ++psn) {
+    bytes += acknowledge(psn, ResponseView{wire::NextHdr::None, {}, psn}, now);
+  }
+  if (cack > peer_cack_) {
+    peer_cack_ = cack;
+    ++rto_epoch_;  // PDS-125
+  }
+  return bytes;
+}
+
+// PDS-88, PDS-89: a set bit says received, not acknowledged; a zero bit says nothing.
+void Pdc::apply_sack(const wire::AckHeader& ack) {
+  std::uint64_t bits = ack.sack_bitmap;
+  while (bits != 0) {
+    const int i = std::countr_zero(bits);
+    bits &= bits - 1;
+    const Psn psn = ack.sack_base() + i;
+    TxRecord* record = tx_.find(psn);
+    if (record == nullptr || record->sacked) continue;
+    record->sacked = true;
+    peer_buffers_ = true;
+    note_reported(psn, *record);
+    back_in_flight(*record);
+    if (record->resend) {
+      record->resend = false;
+      --resend_count_;
+    }
+  }
+}
+
+void Pdc::inform_ccc(const wire::AckHeader& ack, std::optional<Duration> rtt,
+                     std::uint64_t newly_acked_bytes, Time now) {
+  cms::AckFeedback feedback;
+  feedback.ecn = ack.m;
+  feedback.rtt = rtt;
+  if (ack.type == wire::PdsType::AckCc && ack.cc_type == wire::CcType::Nscc) {
+    const cms::ReceivedBytes received = cms::newly_received(rcvd_bytes_seen_, ack.rcvd_bytes);
+    rcvd_bytes_seen_ = received.last;
+    feedback.newly_received_bytes = received.newly_received_bytes;
+    feedback.rcv_cwnd_pend = ack.rcv_cwnd_pend;
+    feedback.restore_cwnd = ack.rc;
+  } else {
+    feedback.newly_received_bytes = newly_acked_bytes;  // CMS-115
+  }
+  // The field comes from the peer: no more than is in flight, but for its rounding.
+  const std::uint64_t most = static_cast<std::uint64_t>(std::max<std::int64_t>(ccc_balance_, 0)) +
+                             cms::kRcvdBytesUnit;
+  feedback.newly_received_bytes = std::min(feedback.newly_received_bytes, most);
+  ccc_balance_ -= static_cast<std::int64_t>(feedback.newly_received_bytes);
+  ccc_.ccc->on_ack(feedback, now);
+  settle_ccc();
+  wake_ccc_waiters();
+}
+
+// CMS-104: with nothing outstanding, nothing of this PDC is in flight.
+void Pdc::settle_ccc() {
+  if (!tx_.empty() || ccc_balance_ == 0) return;
+  ccc_.ccc->forget(ccc_balance_);
+  ccc_balance_ = 0;
+}
+
+void Pdc::wake_ccc_waiters() {
+  while (!ccc_.waiting.empty()) ccc_.waiting.pop_front().make_ready();
+}
+
+// ---- loss -----------------------------------------------------------------------------------------
+
+void Pdc::mark_lost(TxRecord& record, cms::LossCause cause, Time now) {
+  if (record.message == nullptr || record.out_of_flight) return;
+  record.out_of_flight = true;
+  ccc_.ccc->on_inferred_loss(record.nominal_bytes, cause, now);
+  ccc_balance_ -= record.nominal_bytes;
+}
+
+void Pdc::queue_resend(Psn psn, TxRecord& record) {
+  UET_ASSERT(tx_.holds(psn));
+  (void)psn;
+  record.not_before = Time{};
+  if (!record.resend) {
+    record.resend = true;
+    ++resend_count_;
+  }
+  make_ready();
+}
+
+// PDS-130 to 132, from the highest PSN reported downwards.
+void Pdc::infer_losses(Time now) {
+  std::uint32_t reported = 0;
+  for (Psn psn = highest_reported_; psn >= tx_.base(); psn = psn - 1) {
+    TxRecord* record = tx_.find(psn);
+    if (record == nullptr || record->sacked) {
+      ++reported;
+      continue;
+    }
+    if (record->resend) continue;
+    LossEvidence evidence;
+    evidence.sacked_above = reported;
+    evidence.later_on_same_path =
+        env_.cms.path_count <= kTrackedPaths &&
+        newest_reported_[record->entropy % kTrackedPaths] > record->order;
+    evidence.since_inferred =
+        record->last_inferred == Time{} ? Duration::max() : now - record->last_inferred;
+    if (!presumed_lost(env_.parameters, evidence)) continue;
+    record->last_inferred = now;
+    ++env_.counters.inferred_loss_retransmissions;
+    mark_lost(*record, cms::LossCause::Path, now);
+    queue_resend(psn, *record);
+  }
+}
+
+// PDS-166: all from the gap on, except what the peer is known to have buffered.
+void Pdc::go_back(Time now) {
+  for (Psn psn = tx_.base(); psn != tx_.next_psn(); ++psn) {
+    if (peer_buffers_ && psn > highest_reported_) return;
+    TxRecord* record = tx_.find(psn);
+    if (record == nullptr || record->sacked || record->resend) continue;
+    ++env_.counters.nack_retransmissions;
+    mark_lost(*record, cms::LossCause::OutOfOrder, now);
+    queue_resend(psn, *record);
+  }
+}
+
+void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
+  const bool from_peer = nack.spdcid.value == 0 || nack.spdcid == peer_id_ ||
+                         state_ == PdcState::Creating;
+  TxRecord* record = tx_.find(nack.nack_psn);
+  const NackAction action = nack_action(nack.nack_code);
+  ++env_.counters.nacks_received[static_cast<std::uint8_t>(nack.nack_code)];
+  if (!from_peer || record == nullptr || action == NackAction::Ignore) {  // PDS-141, PDS-144
+    ++env_.counters.nacks_ignored;
+    return;
+  }
+  last_activity_ = now;
+  if (action == NackAction::Fail) return on_fatal_nack(nack.nack_code, now);
+  if (nack.spdcid.value != 0) learn_peer(nack.spdcid);  // PDS-55
+  const Psn psn = nack.nack_psn;
+  if (action == NackAction::RestartRto) {
+    if (now - record->first_sent >= env_.parameters.ses_processing_timeout) {  // PDS-143
+      return fail(PdsError::ClosedInError, now);
+    }
+    record->last_sent = now;
+    return;
+  }
+  if (record->message != nullptr && !record->out_of_flight) {
+    record->out_of_flight = true;
+    ccc_.ccc->on_nack(nack.nack_code, record->nominal_bytes, nack.m, std::nullopt, now);
+    ccc_balance_ -= record->nominal_bytes;
+  }
+  record->sacked = false;  // a refused packet left no trace (PDS-211)
+  if (action == NackAction::GoBack) {
+    go_back(now);
+  } else if (action == NackAction::RetransmitNow) {
+    ++env_.counters.nack_retransmissions;
+    queue_resend(psn, *record);
+  } else {
+    if (record->nack_count++ >= env_.parameters.max_nack_retransmissions) {
+      return fail(PdsError::NackExhausted, now);
+    }
+    record->not_before = now + env_.parameters.nack_retransmission_time;
+    if (record->not_before < deadlines_[kResend]) set_deadline(kResend, record->not_before);
+  }
+  wake_ccc_waiters();
+}
+
+void Pdc::on_fatal_nack(NackCode code, Time now) {
+  // PDS-171, and CLOSING_IN_ERR in section 6.3: the target has already let go of the PDC.
+  if (state_ == PdcState::CloseAckWait &&
+      (code == NackCode::InvDpdcid || code == NackCode::ClosingInErr)) {
+    return finish();
+  }
+  fail(nack_error(code), now);
+}
+
+// PDS-90: not tracked; its answer is an ACK or a NACK for that PSN.
+void Pdc::send_ack_request(Psn psn) {
+  Packet* packet = take_packet(true);
+  if (packet == nullptr) return;
+  packet->reset();
+  wire::ControlHeader header;
+  header.ctl_type = wire::CpType::AckRequest;
+  header.ar = true;
+  header.psn = psn;
+  header.spdcid = id_;
+  header.dpdcid = peer_id_;
+  header.encode(packet->prepend(sizeof(wire::PdsControl)));
+  emit_control(env_, *packet, destination_.address, path_.next(env_.rng));
+  ++env_.counters.ack_requests_sent;
+}
+
+// ---- deadlines ------------------------------------------------------------------------------------
+
+std::optional<Time> Pdc::check_record(Psn psn, TxRecord& record, Time now) {
+  if (record.resend) return kNever;
+  if (record.not_before != Time{}) {
+    if (now < record.not_before) return record.not_before;
+    ++env_.counters.nack_retransmissions;
+    queue_resend(psn, record);
+    return kNever;
+  }
+  if (!within_peer_window(psn)) {  // PDS-127
+    record.last_sent = now;
+    return now + rto(env_.parameters, 0);
+  }
+  if (record.rto_epoch != rto_epoch_) {
+    record.rto_epoch = rto_epoch_;
+    record.rto_count = 0;
+  }
+  const Time due = record.last_sent + rto(env_.parameters, record.rto_count);
+  if (now < due) return due;
+  if (rto_exhausted(env_.parameters, record.rto_count)) return std::nullopt;
+  ++record.rto_count;
+  if (record.sacked && state_ != PdcState::Creating) {
+    send_ack_request(psn);
+    record.last_sent = now;
+    return now + rto(env_.parameters, record.rto_count);
+  }
+  ++env_.counters.rto_retransmissions;
+  mark_lost(record, record.rto_count > 1 ? cms::LossCause::RepeatedRto : cms::LossCause::Rto, now);
+  queue_resend(psn, record);
+  return kNever;
+}
+
+void Pdc::on_deadline(Time now) {
+  if (now >= deadlines_[kClose]) {  // PDS-177
+    ++env_.counters.close_in_error;
+    return fail(PdsError::ClosedInError, now);
+  }
+  if (now >= deadlines_[kResend]) {
+    Time next = kNever;
+    for (Psn psn = tx_.base(); psn != tx_.next_psn(); ++psn) {
+      TxRecord* record = tx_.find(psn);
+      if (record == nullptr) continue;
+      const std::optional<Time> again = check_record(psn, *record, now);
+      if (!again) return fail(PdsError::RtoExhausted, now);
+      next = std::min(next, *again);
+    }
+    if (tx_.empty() && !backlog_.empty() && !within_peer_window(tx_.next_psn())) {
+      send_ack_request(tx_.base() - 1);  // its ACK tells how far CACK has come
+      next = now + rto(env_.parameters, 0);
+    }
+    set_deadline(kResend, next);
+    wake_ccc_waiters();
+  }
+  if (now >= deadlines_[kIdle]) on_idle(now);
+  set_deadline(kIdle, deadlines_[kIdle]);  // the wheel entry has fired: arm the earliest again
+}
+
+// ---- failure (PDS section 12.3) -------------------------------------------------------------------
+
+void Pdc::fail(PdsError error, Time now) {
+  if (state_ == PdcState::Closed) return;
+  const bool tell_peer = peer_id_.value != 0 && error != PdsError::RtoExhausted &&
+                         state_ != PdcState::CloseAckWait;
+  close_psn_ = tx_.next_psn();
+  error_ = error;
+  enter(PdcEvent::Failed);  // from here on nothing can be queued here any more
+  for (Psn psn = tx_.base(); psn != tx_.next_psn(); ++psn) {
+    TxRecord* record = tx_.find(psn);
+    if (record == nullptr) continue;
+    Message* message = record->message;
+    const std::uint32_t tag = record->tag;
+    release(*record);
+    if (message != nullptr) env_.client.pds_error(*message, tag, error, now);  // PDS-134
+  }
+  tx_.slide();
+  settle_ccc();
+  while (!backlog_.empty()) {  // PDS-139
+    env_.client.message_failed(backlog_.pop_front(), error, now);
+  }
+  wake_ccc_waiters();
+  ++env_.counters.pdcs_failed;
+  if (tell_peer) send_last_word();
+  make_ready();
+}
+
+}  // namespace uet::pds

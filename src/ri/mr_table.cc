@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Keys and bounds of registered memory (SES section 11). Decides whether a remote access may happen
+// and where; it never touches the memory.
+#include "uet/ri/mr_table.h"
+
+#include <cstdint>
+
+namespace uet::ri {
+namespace {
+
+// Bits of a memory key (SES-132).
+constexpr std::uint64_t kOptimized = std::uint64_t{1} << 62;
+constexpr std::uint64_t kProviderKey = std::uint64_t{1} << 48;  // vendor bit: provider-chosen
+constexpr std::uint64_t kIndexMask = kProviderKey - 1;          // bits 47..0
+constexpr std::uint64_t kReservedBits = 0x3FFF'0000'0000'0000;  // bits 61..48
+constexpr std::uint64_t kOptimizedReservedBits = 0x0000'FFFF'FFFF'F000;  // bits 47..12
+
+bool is_application_key(std::uint64_t key) {
+  if ((key & kReservedBits) != 0) return false;
+  return (key & kOptimized) == 0 || (key & kOptimizedReservedBits) == 0;
+}
+
+// The memory must not wrap around the address space; address 0 is only for "all memory" and for
+// regions without bytes.
+bool is_valid(const MemoryRegion& region) {
+  if (region.base == nullptr) return region.length == 0 || region.length == UINT64_MAX;
+  return region.length <= UINT64_MAX - reinterpret_cast<std::uintptr_t>(region.base);
+}
+
+}  // namespace
+
+MrTable::MrTable(std::size_t capacity) : capacity_(capacity), next_key_(0) {
+  regions_.reserve(capacity);
+}
+
+Result<Rkey> MrTable::add(const MemoryRegion& region) {
+  if (!is_valid(region)) return Error::Invalid;
+  if (regions_.size() >= capacity_) return Error::NoMemory;
+  // Counting through all 48 bits keeps a closed key out of use far longer than SES-141 asks.
+  std::uint64_t key = 0;
+  do {
+    key = kProviderKey | (next_key_++ & kIndexMask);
+  } while (!regions_.try_emplace(key, region).second);
+  return Rkey{key};
+}
+
+Result<void> MrTable::add_with_key(const MemoryRegion& region, Rkey key) {
+  if (!is_valid(region) || !is_application_key(key.value)) return Error::Invalid;
+  if (regions_.contains(key.value)) return Error::KeyInUse;
+  if (regions_.size() >= capacity_) return Error::NoMemory;
+  regions_.emplace(key.value, region);
+  return {};
+}
+
+Result<void> MrTable::remove(Rkey key) {
+  if (regions_.erase(key.value) == 0) return Error::NotFound;
+  return {};
+}
+
+MrAccess MrTable::check(Rkey key, JobId job, ResourceIndex ri, std::uint8_t access,
+                        std::uint64_t offset, std::uint64_t length) const {
+  const auto found = regions_.find(key.value);
+  if (found == regions_.end()) return {MrVerdict::BadKey, nullptr};
+  const MemoryRegion& region = found->second;
+  if (region.ri && *region.ri != ri) return {MrVerdict::BadKey, nullptr};        // 12a
+  if (region.job && *region.job != job) return {MrVerdict::BadJob, nullptr};     // 12b
+  if ((region.access & access) != access) return {MrVerdict::NoRight, nullptr};  // 12c
+  // 12e. Only subtractions that cannot wrap: the offset is the peer's to choose (SES-118).
+  if (offset < region.virtual_base) return {MrVerdict::OutOfBounds, nullptr};
+  const std::uint64_t start = offset - region.virtual_base;
+  if (start > region.length || length > region.length - start) {
+    return {MrVerdict::OutOfBounds, nullptr};
+  }
+  // As numbers, since all memory begins at the null pointer.
+  const auto address = reinterpret_cast<std::uintptr_t>(region.base) + start;
+  return {MrVerdict::Ok, reinterpret_cast<std::byte*>(address)};
+}
+
+}  // namespace uet::ri

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Cutting operations into packets and counting their answers.
+//
+// A refused message (an error response came) is not taken out of PDS: its next packet is a MSG_ERROR,
+// which ends the receive state at the target (SES-54, SES-113) and the message in PDS. Return codes
+// that ask for another try (SES-54, SES-55) fail the operation like all others.
+#include "uet/ses/initiator.h"
+
+#include <algorithm>
+
+#include "uet/ses/return_code.h"
+
+namespace uet::ses {
+namespace {
+
+constexpr std::size_t kIds = 1 << 16;             // values of a message id, and of a PDC id
+constexpr std::uint32_t kNoPiece = UINT32_MAX;    // tag of packets that ask for no data
+constexpr std::size_t kMaxInjectBytes = 4096;     // section 12.1
+constexpr std::uint64_t kMaxMessageBytes = 0xFFFFF000;
+
+void append_header(Packet& packet, const wire::SesRequest& header) {
+  header.encode(packet.append(header.encoded_bytes()));
+}
+
+}  // namespace
+
+Initiator::Initiator(const Parameters& parameters, PieceStore& pieces, Counters& counters)
+    : payload_mtu_(parameters.payload_mtu),
+      read_limit_bytes_(parameters.outstanding_reads_bytes),
+      pieces_(pieces),
+      counters_(counters),
+      messages_(std::min<std::size_t>(parameters.tx_messages, kIds - 1)),
+      by_id_(std::make_unique<TxMessage*[]>(kIds)),
+      reads_(std::make_unique<PdcReads[]>(kIds)) {}
+
+Initiator::~Initiator() {
+  for (std::size_t id = 0; id < kIds && messages_.in_use() > 0; ++id) {
+    if (by_id_[id] != nullptr) release(*by_id_[id]);
+  }
+}
+
+// ---- posting -----------------------------------------------------------------------------------
+
+Result<void> Initiator::send(Context& context, const SendOp& op, Time now) {
+  if (const auto checked = check(context, op); !checked) return checked;
+  TxMessage* message = prepare(context, op, op.tag ? Kind::TaggedSend : Kind::Send);
+  if (message == nullptr) return Error::Again;
+  message->header.opcode = op.tag ? wire::SesOpcode::TaggedSend : wire::SesOpcode::Send;
+  message->header.match_bits = op.tag.value_or(0);
+  return submit(*message, op, now);
+}
+
+Result<void> Initiator::write(Context& context, const RmaOp& op, Time now) {
+  return rma(context, op, Kind::Write, now);
+}
+
+Result<void> Initiator::read(Context& context, const RmaOp& op, Time now) {
+  if (op.inject || op.data) return Error::Invalid;
+  return rma(context, op, Kind::Read, now);
+}
+
+Result<void> Initiator::rma(Context& context, const RmaOp& op, Kind kind, Time now) {
+  if (const auto checked = check(context, op); !checked) return checked;
+  TxMessage* message = prepare(context, op, kind);
+  if (message == nullptr) return Error::Again;
+  const bool is_read = kind == Kind::Read;
+  message->header.opcode = is_read ? wire::SesOpcode::Read : wire::SesOpcode::Write;
+  message->header.match_bits = op.key.value;
+  message->header.buffer_offset = op.remote_offset;
+  return submit(*message, op, now);
+}
+
+Result<void> Initiator::check(const Context& context, const TxOp& op) const {
+  if (op.peer == nullptr || op.local.size() > kMaxIoSlices) return Error::Invalid;
+  for (const IoSlice& slice : op.local) {
+    if (slice.data == nullptr && slice.length > 0) return Error::Invalid;
+  }
+  const std::uint64_t length = total_length(op.local);
+  if (length > (op.inject ? max_inject_bytes() : kMaxMessageBytes)) return Error::TooLong;
+  if (context.transmitting_count >= context.config.tx_size) return Error::Again;
+  return {};
+}
+
+TxMessage* Initiator::prepare(Context& context, const TxOp& op, Kind kind) {
+  TxMessage* message = messages_.take();
+  if (message == nullptr) return nullptr;
+  message->context = &context;
+  message->kind = kind;
+  message->operation = op.context;
+  message->user_flags = op.user_flags;
+  message->length = total_length(op.local);
+  message->iov_count = static_cast<std::uint32_t>(op.local.size());
+  std::copy(op.local.begin(), op.local.end(), message->iov.begin());
+  message->has_data = op.data.has_value();
+
+  wire::SesRequest& header = message->header;
+  header.dc = op.delivery_complete;
+  header.rel = op.peer->relative;
+  header.message_id = take_id(*message);
+  header.ri_generation = op.peer->generation;
+  header.job_id = context.config.job;
+  header.pid_on_fep = op.peer->pid_on_fep;
+  header.resource_index = op.peer->resource_index;
+  header.initiator = context.config.initiator;
+  header.header_data = op.data.value_or(0);
+  header.request_length = static_cast<std::uint32_t>(message->length);
+
+  context.transmitting.push_back(*message);
+  ++context.transmitting_count;
+  return message;
+}
+
+Result<void> Initiator::submit(TxMessage& message, const TxOp& op, Time now) {
+  if (message.kind != Kind::Read && !gather_pieces(message, op.inject)) {
+    release(message);
+    return Error::Again;
+  }
+  const ContextConfig& config = message.context->config;
+  const pds::Destination destination{op.peer->fep, config.job, config.mode, config.traffic_class};
+  if (const auto queued = delivery_->send(message, destination, now); !queued) {
+    release(message);
+    return queued;
+  }
+  return {};
+}
+
+// Copies what cannot be pointed to with two slices (packets across several short slices, inject)
+// now, so that making a packet never waits for a buffer. At most one packet per slice begins or ends
+// inside it, so few packets have to be looked at.
+bool Initiator::gather_pieces(TxMessage& message, bool inject) {
+  if (message.length == 0 || (!inject && message.iov_count <= 2)) return true;
+  Piece** end = &message.gathered;
+  std::uint64_t slice_begin = 0;
+  std::uint64_t packets_seen = 0;
+  std::array<Slice, 2> unused;
+  for (const IoSlice& slice : message.slices()) {
+    const std::uint64_t packet = slice_begin / payload_mtu_;
+    slice_begin += slice.length;
+    const std::uint64_t offset = packet * payload_mtu_;
+    if (packet < packets_seen || offset >= message.length) continue;
+    packets_seen = packet + 1;
+    const std::uint32_t length = piece_length(message, offset);
+    if (!inject && point(message.slices(), offset, length, unused)) continue;
+    Piece* piece = pieces_.take(length);
+    if (piece == nullptr) return false;
+    gather(message.slices(), offset, length, piece->data);
+    piece->offset = static_cast<std::uint32_t>(offset);
+    *end = piece;
+    end = &piece->next;
+  }
+  message.next_gathered = message.gathered;
+  return true;
+}
+
+MsgId Initiator::take_id(TxMessage& message) {
+  do {
+    ++last_id_;
+  } while (last_id_ == 0 || by_id_[last_id_] != nullptr);
+  by_id_[last_id_] = &message;
+  return MsgId{last_id_};
+}
+
+bool Initiator::cancel(Context& context, const void* operation) {
+  for (TxMessage& message : context.transmitting) {
+    if (message.operation != operation || message.packets_made > 0 || message.ended) continue;
+    if (!delivery_->cancel(message)) continue;
+    message.status = Status::Cancelled;
+    message.ended = true;
+    finish(message);
+    return true;
+  }
+  return false;
+}
+
+void Initiator::close_context(Context& context, Time now) {
+  context.closing = true;
+  while (!context.transmitting.empty()) {
+    TxMessage& message = context.transmitting.front();
+    if (message.packets_made == 0 && delivery_->cancel(message)) {
+      release(message);
+      continue;
+    }
+    delivery_->abort(message.pdc, now);
+    if (context.transmitting.empty() || &context.transmitting.front() != &message) continue;
+    // PDS will still answer for packets of it, but to nobody.
+    IntrusiveList<TxMessage, OutstandingTag>::remove(message);
+    --context.transmitting_count;
+    message.context = nullptr;
+    orphans_.push_back(message);
+  }
+}
+
+std::size_t Initiator::max_inject_bytes() const {
+  return std::min<std::size_t>({payload_mtu_, pieces_.largest(), kMaxInjectBytes});
+}
+
+// ---- packets -----------------------------------------------------------------------------------
+
+std::uint32_t Initiator::piece_length(const TxMessage& message, std::uint64_t offset) const {
+  return static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(payload_mtu_, message.length - offset));
+}
+
+pds::PacketPlan Initiator::made(TxMessage& message, bool last) {
+  ++message.packets_made;
+  message.ended = last;
+  return last ? pds::PacketPlan::Last : pds::PacketPlan::More;
+}
+
+pds::PacketPlan Initiator::next_packet(TxMessage& message, Packet& packet, std::uint32_t& tag) {
+  if (message.failed()) return next_error(message, packet, tag);
+  if (message.kind == Kind::Read) return next_read(message, packet, tag);
+  const std::uint32_t length = piece_length(message, message.offset);
+  wire::SesRequest& header = message.header;
+  header.som = message.offset == 0;
+  header.eom = message.offset + length == message.length;
+  header.hd = header.som && message.has_data;
+  header.payload_length = length;
+  header.message_offset = static_cast<std::uint32_t>(message.offset);
+  append_header(packet, header);
+
+  Piece* piece = message.next_gathered;
+  if (piece != nullptr && piece->offset == message.offset) {
+    packet.payload = {Slice{piece->data, length}, Slice{}};
+    message.next_gathered = piece->next;
+  } else {
+    const bool pointed = point(message.slices(), message.offset, length, packet.payload);
+    UET_ASSERT(pointed);  // gather_pieces copied all others
+    (void)pointed;
+  }
+  tag = kNoPiece;
+  message.offset += length;
+  return made(message, header.eom);
+}
+
+// One request packet per payload MTU of the answer (SES-81).
+pds::PacketPlan Initiator::next_read(TxMessage& message, Packet& packet, std::uint32_t& tag) {
+  const std::uint32_t length = piece_length(message, message.offset);
+  PdcReads& reads = reads_[message.pdc.value];
+  if (reads.pieces > 0 && reads.bytes + length > read_limit_bytes_) {
+    reads.blocked = true;
+    return pds::PacketPlan::NotNow;
+  }
+  wire::SesRequest& header = message.header;
+  header.som = message.offset == 0;
+  header.eom = message.offset + length == message.length;
+  header.payload_length = length;
+  header.message_offset = static_cast<std::uint32_t>(message.offset);
+  append_header(packet, header);
+
+  tag = static_cast<std::uint32_t>(message.offset / payload_mtu_);
+  message.offset += length;
+  message.bytes_awaited += length;
+  ++message.pieces_awaited;
+  reads.bytes += length;
+  ++reads.pieces;
+  delivery_->lock(message.pdc);  // until its data or an error came (PDS-15, SES-84)
+  return made(message, header.eom);
+}
+
+pds::PacketPlan Initiator::next_error(TxMessage& message, Packet& packet, std::uint32_t& tag) {
+  wire::SesRequest header = message.header;
+  header.opcode = wire::SesOpcode::MsgError;
+  header.som = false;
+  header.eom = true;
+  header.hd = false;
+  header.payload_length = 0;
+  header.message_offset = static_cast<std::uint32_t>(message.offset);
+  append_header(packet, header);
+  tag = kNoPiece;
+  return made(message, true);
+}
+
+// ---- answers -----------------------------------------------------------------------------------
+
+void Initiator::rx_rsp(TxMessage& message, std::uint32_t tag, const pds::ResponseView& response) {
+  ++message.packets_answered;
+  wire::SesResponseHeader header;  // a bare ACK is the default response
+  if (response.next_hdr != wire::NextHdr::None &&
+      !wire::SesResponseHeader::decode(response.next_hdr, response.bytes, header)) {
+    ++counters_.malformed;
+    header = {};
+    header.return_code = wire::ReturnCode::Uncor;
+  }
+  on_response(message, tag, header);
+  finish_if_done(message);
+}
+
+void Initiator::on_response(TxMessage& message, std::uint32_t tag,
+                            const wire::SesResponseHeader& header) {
+  const bool asked = tag != kNoPiece;
+  const std::uint64_t offset = asked ? std::uint64_t{tag} * payload_mtu_ : 0;
+  if (!is_success(header.return_code)) {
+    ++counters_.errors_received;
+    fail(message, header.return_code);
+    if (asked) resolve_piece(message, offset);
+    return;
+  }
+  if (!asked) return;
+  if (header.next_hdr == wire::NextHdr::Response) {
+    if (message.length == 0) resolve_piece(message, offset);  // no data will follow
+    return;
+  }
+  place_data(message, offset, header.payload);  // data in the ACK (PDS-194)
+}
+
+void Initiator::rx_data(const pds::RequestView& request) {
+  wire::SesResponseHeader header;
+  if (!wire::SesResponseHeader::decode(request.next_hdr, request.bytes, header)) {
+    ++counters_.malformed;
+    return;
+  }
+  // Requests of ours always have a message id, so data that name a PSN are nobody's (SES-6).
+  TxMessage* message = by_id_[header.read_request_message_id.value];
+  const bool ours = header.next_hdr == wire::NextHdr::ResponseData && message != nullptr &&
+                    message->kind == Kind::Read && message->pdc == request.pdc;
+  if (!ours) {
+    ++counters_.stray_responses;
+    return;
+  }
+  if (is_success(header.return_code)) {
+    place_data(*message, header.message_offset, header.payload);
+  } else {
+    ++counters_.errors_received;
+    fail(*message, header.return_code);
+    resolve_piece(*message, std::min<std::uint64_t>(header.message_offset, message->length));
+  }
+  finish_if_done(*message);
+}
+
+// Only a piece that was asked for in this form is taken (SES-88).
+void Initiator::place_data(TxMessage& message, std::uint64_t offset,
+                           std::span<const std::byte> data) {
+  const bool asked = message.pieces_awaited > 0 && offset < message.offset &&
+                     offset % payload_mtu_ == 0 && data.size() == piece_length(message, offset);
+  if (!asked) {
+    ++counters_.stray_responses;
+    return;
+  }
+  scatter(message.slices(), offset, data);
+  resolve_piece(message, offset);
+}
+
+// The piece at `offset` needs no more waiting for.
+void Initiator::resolve_piece(TxMessage& message, std::uint64_t offset) {
+  if (message.pieces_awaited == 0) return;
+  PdcReads& reads = reads_[message.pdc.value];
+  --message.pieces_awaited;
+  --reads.pieces;
+  // With the last piece goes whatever a peer that answers twice has left in the count.
+  const std::uint64_t bytes =
+      message.pieces_awaited == 0
+          ? message.bytes_awaited
+          : std::min<std::uint64_t>(piece_length(message, offset), message.bytes_awaited);
+  message.bytes_awaited -= bytes;
+  reads.bytes -= bytes;
+  delivery_->unlock(message.pdc);
+  if (reads.blocked) {
+    reads.blocked = false;
+    delivery_->kick(message.pdc);
+  }
+}
+
+void Initiator::pds_error(TxMessage& message, std::uint32_t tag, pds::PdsError error) {
+  ++message.packets_answered;
+  fail(message, error);
+  if (tag != kNoPiece) resolve_piece(message, std::uint64_t{tag} * payload_mtu_);
+  finish_if_done(message);
+}
+
+void Initiator::message_failed(TxMessage& message, pds::PdsError error) {
+  message.ended = true;
+  fail(message, error);
+  finish_if_done(message);
+}
+
+void Initiator::pdc_closed(PdcId pdc, pds::PdsError error) {
+  if (reads_[pdc.value].pieces > 0) {
+    for (std::size_t id = 0; id < kIds; ++id) {
+      TxMessage* message = by_id_[id];
+      if (message == nullptr || message->pdc != pdc || message->pieces_awaited == 0) continue;
+      fail(*message, error);
+      message->pieces_awaited = 0;
+      message->bytes_awaited = 0;
+      finish_if_done(*message);
+    }
+  }
+  reads_[pdc.value] = {};
+}
+
+// ---- completion --------------------------------------------------------------------------------
+
+void Initiator::fail(TxMessage& message, wire::ReturnCode code) {
+  if (message.failed()) return;  // the first error wins (SES-109)
+  message.status = Status::ReturnCode;
+  message.return_code = code;
+}
+
+void Initiator::fail(TxMessage& message, pds::PdsError error) {
+  if (message.failed()) return;
+  message.status = Status::PdsError;
+  message.pds_error = error;
+}
+
+// Complete when PDS has answered for every packet, so that nothing refers to the user's memory any
+// more (SES-108, SES-109), and no data are to come (SES-85, SES-87).
+void Initiator::finish_if_done(TxMessage& message) {
+  if (message.ended && message.packets_answered == message.packets_made &&
+      message.pieces_awaited == 0) {
+    finish(message);
+  }
+}
+
+void Initiator::finish(TxMessage& message) {
+  Completion completion;
+  completion.kind = message.kind;
+  completion.status = message.status;
+  completion.return_code = message.return_code;
+  completion.pds_error = message.pds_error;
+  completion.context = message.operation;
+  completion.user_flags = message.user_flags;
+  Context* context = message.context;
+  release(message);
+  if (completion.status == Status::Ok) ++counters_.messages_sent;
+  if (context != nullptr && !context->closing) context->sink.complete(completion);
+}
+
+void Initiator::release(TxMessage& message) {
+  by_id_[message.header.message_id.value] = nullptr;
+  pieces_.give_back_all(message.gathered);
+  IntrusiveList<TxMessage, OutstandingTag>::remove(message);
+  if (message.context != nullptr) --message.context->transmitting_count;
+  messages_.give_back(&message);
+}
+
+}  // namespace uet::ses

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Moving bytes between packets, scattered user memory and buffers.
+#include "uet/ses/message.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace uet::ses {
+namespace {
+
+// Calls visit(data, length) for the parts of bytes [offset, offset + length) of the slices, as far
+// as they reach, until it returns false.
+template <class Visit>
+void for_each_part(std::span<const IoSlice> slices, std::uint64_t offset, std::uint64_t length,
+                   Visit visit) {
+  for (const IoSlice& slice : slices) {
+    if (length == 0) return;
+    if (offset >= slice.length) {
+      offset -= slice.length;
+      continue;
+    }
+    const std::uint64_t count = std::min<std::uint64_t>(slice.length - offset, length);
+    if (!visit(slice.data + offset, static_cast<std::uint32_t>(count))) return;
+    offset = 0;
+    length -= count;
+  }
+}
+
+}  // namespace
+
+std::uint64_t total_length(std::span<const IoSlice> slices) {
+  std::uint64_t total = 0;
+  for (const IoSlice& slice : slices) {
+    total = slice.length > UINT64_MAX - total ? UINT64_MAX : total + slice.length;
+  }
+  return total;
+}
+
+std::uint32_t scatter(std::span<const IoSlice> to, std::uint64_t offset,
+                      std::span<const std::byte> data) {
+  std::uint32_t copied = 0;
+  for_each_part(to, offset, data.size(), [&](std::byte* at, std::uint32_t count) {
+    std::memcpy(at, data.data() + copied, count);
+    copied += count;
+    return true;
+  });
+  return copied;
+}
+
+void gather(std::span<const IoSlice> from, std::uint64_t offset, std::uint32_t length,
+            std::byte* to) {
+  for_each_part(from, offset, length, [&](const std::byte* at, std::uint32_t count) {
+    std::memcpy(to, at, count);
+    to += count;
+    return true;
+  });
+}
+
+bool point(std::span<const IoSlice> from, std::uint64_t offset, std::uint32_t length,
+           std::array<Slice, 2>& out) {
+  out = {};
+  std::size_t used = 0;
+  bool fits = true;
+  for_each_part(from, offset, length, [&](const std::byte* at, std::uint32_t count) {
+    fits = used < out.size();
+    if (fits) out[used++] = {at, count};
+    return fits;
+  });
+  return fits;
+}
+
+PieceStore::PieceStore(BufferPool& full, std::size_t small_count)
+    : full_(full), small_(kSmallBytes, small_count), pieces_(full.capacity() + small_count) {}
+
+Piece* PieceStore::take(std::uint32_t length, std::size_t reserve) {
+  std::byte* data = length <= kSmallBytes ? small_.take() : nullptr;
+  const bool small = data != nullptr;
+  if (!small && length <= full_.buffer_bytes() && full_.available() > reserve) data = full_.take();
+  if (data == nullptr) return nullptr;
+  Piece* piece = pieces_.take();
+  UET_ASSERT(piece != nullptr);  // there are as many as buffers
+  *piece = {.data = data, .length = length, .small = small};
+  return piece;
+}
+
+void PieceStore::give_back(Piece* piece) {
+  (piece->small ? small_ : full_).give_back(piece->data);
+  pieces_.give_back(piece);
+}
+
+void PieceStore::give_back_all(Piece*& first) {
+  while (first != nullptr) {
+    Piece* piece = first;
+    first = piece->next;
+    give_back(piece);
+  }
+}
+
+std::size_t PieceStore::cost(std::uint32_t length) const {
+  return length <= kSmallBytes ? kSmallBytes : full_.buffer_bytes();
+}
+
+}  // namespace uet::ses

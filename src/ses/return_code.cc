@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The checks of SES-115 in groups, and the responses that carry their verdict.
+#include "uet/ses/return_code.h"
+
+#include <algorithm>
+
+namespace uet::ses {
+
+using wire::NextHdr;
+using wire::ReturnCode;
+using wire::SesOpcode;
+using wire::SesRequest;
+
+ReturnCode check_opcode(const SesRequest& request) {
+  switch (request.opcode) {
+    case SesOpcode::NoOp:
+      return ReturnCode::Ok;
+    case SesOpcode::TaggedSend:
+    case SesOpcode::DeferrableTsend:
+      // A small header has no match bits (SES-3).
+      if (request.next_hdr == NextHdr::RequestSmall) return ReturnCode::UnsupportedOp;
+      break;
+    case SesOpcode::Send:
+    case SesOpcode::DeferrableSend:
+    case SesOpcode::Write:
+    case SesOpcode::Read:
+      break;
+    case SesOpcode::MsgError:
+      if (request.next_hdr != NextHdr::RequestStd) return ReturnCode::UnsupportedOp;
+      break;
+    default:
+      return ReturnCode::UnsupportedOp;
+  }
+  // Message id 0 is not valid (SES-27); only the standard header has one.
+  const bool needs_id = request.next_hdr == NextHdr::RequestStd;
+  return needs_id && request.message_id.value == 0 ? ReturnCode::OpViolation : ReturnCode::Ok;
+}
+
+ReturnCode check_address(ri::RiVerdict verdict) {
+  switch (verdict) {
+    case ri::RiVerdict::Ok:
+      return ReturnCode::Ok;
+    case ri::RiVerdict::BadPid:
+      return ReturnCode::BadPid;
+    case ri::RiVerdict::BadIndex:
+      return ReturnCode::BadIndex;
+    case ri::RiVerdict::BadJob:
+      return ReturnCode::BadJobId;
+  }
+  return ReturnCode::Undeliverable;
+}
+
+ReturnCode check_first_packet(const SesRequest& request, std::uint32_t payload_mtu) {
+  if (!request.som || request.opcode == SesOpcode::Read) return ReturnCode::Ok;
+  const std::size_t payload = request.payload.size();
+  if (payload == request.request_length) return ReturnCode::Ok;
+  return payload == payload_mtu && !request.eom ? ReturnCode::Ok : ReturnCode::OpViolation;
+}
+
+ReturnCode check_context(const ContextConfig& config, bool enabled, const SesRequest& request,
+                         std::uint32_t payload_mtu) {
+  if (!enabled) return ReturnCode::Disabled;                                         // 6
+  const ReturnCode first = check_first_packet(request, payload_mtu);                 // 7
+  if (first != ReturnCode::Ok) return first;
+  if (request.ri_generation != config.generation) return ReturnCode::BadGeneration;  // 8, 9
+  return request.ie ? ReturnCode::InitiatorErr : ReturnCode::Ok;                     // 10
+}
+
+ReturnCode check_access(ri::MrVerdict verdict) {
+  switch (verdict) {
+    case ri::MrVerdict::Ok:
+      return ReturnCode::Ok;
+    case ri::MrVerdict::BadKey:
+    case ri::MrVerdict::BadJob:  // must not show that the key exists (SES-119)
+      return ReturnCode::BadMkey;
+    case ri::MrVerdict::NoRight:
+      return ReturnCode::OpViolation;
+    case ri::MrVerdict::OutOfBounds:
+      return ReturnCode::BadAddr;
+  }
+  return ReturnCode::BadMkey;
+}
+
+ReturnCode check_extent(const SesRequest& request, std::uint32_t payload_mtu) {
+  const std::uint64_t payload = request.payload.size();
+  if (payload > payload_mtu) return ReturnCode::OpViolation;
+  if (std::uint64_t{request.message_offset} + payload > request.request_length) {
+    return ReturnCode::OpViolation;
+  }
+  // A later packet that carries nothing, or begins where the first one does, belongs to no
+  // message; let in, it would keep a receive state that never ends.
+  const bool empty = payload == 0 || request.message_offset == 0;
+  return !request.som && empty ? ReturnCode::OpViolation : ReturnCode::Ok;
+}
+
+ReturnCode check_data(const ContextConfig& config, const SesRequest& request) {
+  const bool has_data = request.som && request.hd;
+  return has_data && !config.remote_cq_data ? ReturnCode::OpViolation : ReturnCode::Ok;
+}
+
+ReturnCode check_same_message(const RxMessage& message, const SesRequest& request) {
+  const bool same = message.opcode == request.opcode && message.job == request.job_id &&
+                    message.initiator == request.initiator &&
+                    message.match_bits == request.match_bits &&
+                    message.buffer_offset == request.buffer_offset &&
+                    message.request_length == request.request_length;
+  if (!same) return ReturnCode::PermViolation;
+  const bool repeats = request.som && message.som_seen;
+  const bool overlaps = message.received + request.payload.size() > message.expected;
+  return repeats || overlaps ? ReturnCode::OpViolation : ReturnCode::Ok;
+}
+
+ReadPiece read_piece(const SesRequest& request, std::uint32_t payload_mtu) {
+  ReadPiece piece;
+  if (request.som) {
+    piece.length = std::min(request.request_length, payload_mtu);  // SES-89
+    // A one-packet read of more than we put into one packet: the peer's payload MTU is larger.
+    if (request.eom && piece.length < request.request_length) piece.code = ReturnCode::OpViolation;
+    return piece;
+  }
+  piece.offset = request.message_offset;
+  piece.length = request.payload_length;
+  const std::uint64_t end = std::uint64_t{piece.offset} + piece.length;
+  if (piece.length == 0 || piece.length > payload_mtu || end > request.request_length) {
+    piece.code = ReturnCode::OpViolation;
+  }
+  return piece;
+}
+
+Rkey memory_key(const SesRequest& request) {
+  constexpr std::uint64_t kOptimized = std::uint64_t{1} << 62;
+  if (request.next_hdr != NextHdr::RequestSmall) return Rkey{request.match_bits};
+  return Rkey{kOptimized | request.resource_index.value};
+}
+
+pds::Response explicit_response(const SesRequest& request, ReturnCode code, wire::List list,
+                                std::uint64_t placed, RiGeneration generation, bool guaranteed) {
+  wire::SesResponseHeader header;
+  header.list = list;
+  header.opcode = wire::ResponseOpcode::Response;
+  header.return_code = code;
+  header.message_id = request.message_id;
+  header.job_id = request.job_id;
+  header.ri_generation = generation;
+  header.modified_length = static_cast<std::uint32_t>(placed);
+  pds::Response response;
+  response.next_hdr = NextHdr::Response;
+  response.guaranteed = guaranteed;
+  response.length = static_cast<std::uint8_t>(header.encode(response.bytes.data()));
+  return response;
+}
+
+pds::Response default_response(const SesRequest& request, std::uint64_t placed) {
+  wire::SesResponseHeader header;
+  header.return_code = ReturnCode::Ok;
+  header.message_id = request.message_id;
+  header.job_id = request.job_id;
+  header.ri_generation = request.ri_generation;
+  header.modified_length = static_cast<std::uint32_t>(placed);
+  pds::Response response;
+  response.next_hdr = NextHdr::Response;
+  response.length = static_cast<std::uint8_t>(header.encode(response.bytes.data()));
+  return response;
+}
+
+pds::Response nack_response(pds::NackCode code) {
+  pds::Response response;
+  response.next_hdr = NextHdr::None;
+  response.nack = code;
+  return response;
+}
+
+}  // namespace uet::ses

@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Receiving. The order of the checks is that of SES-115, except that the extent of the payload (13)
+// is looked at before a send is matched (11), so that a refused packet takes no receive.
+#include "uet/ses/target.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "uet/ses/return_code.h"
+
+namespace uet::ses {
+
+using pds::NackCode;
+using pds::Response;
+using wire::ReturnCode;
+using wire::SesOpcode;
+
+namespace {
+
+// What an unexpected message is charged besides its data.
+constexpr std::size_t kUnexpectedMessageBytes = sizeof(RxMessage);
+// Unexpected messages leave 1/8 of the payload buffers and 1/4 of the message states to traffic
+// that somebody waits for, else two peers that only send could block each other for good.
+constexpr std::size_t kBufferReserve = 8;
+constexpr std::size_t kMessageReserve = 4;
+
+Kind kind_of(SesOpcode opcode) {
+  if (opcode == SesOpcode::Write) return Kind::Write;
+  return is_tagged(opcode) ? Kind::TaggedSend : Kind::Send;
+}
+
+MatchKey match_key(const pds::RequestView& view, const wire::SesRequest& request) {
+  return {request.match_bits, request.initiator, view.source};
+}
+
+}  // namespace
+
+// ---- messages that arrive ----------------------------------------------------------------------
+
+ArrivingMessages::ArrivingMessages(std::size_t capacity)
+    : mask_(std::bit_ceil(std::max<std::size_t>(capacity, 1)) - 1),
+      buckets_(std::make_unique<RxMessage*[]>(mask_ + 1)) {}
+
+RxMessage** ArrivingMessages::bucket(PdcId pdc, MsgId id) {
+  const std::uint32_t key = std::uint32_t{pdc.value} << 16 | id.value;
+  return &buckets_[(key * 0x9E3779B1U >> 8) & mask_];
+}
+
+RxMessage* ArrivingMessages::find(PdcId pdc, MsgId id) {
+  if (last_ != nullptr && last_->pdc == pdc && last_->message_id == id) return last_;
+  for (RxMessage* at = *bucket(pdc, id); at != nullptr; at = at->next_in_bucket) {
+    if (at->pdc == pdc && at->message_id == id) return last_ = at;
+  }
+  return nullptr;
+}
+
+void ArrivingMessages::insert(RxMessage& message) {
+  RxMessage** head = bucket(message.pdc, message.message_id);
+  message.next_in_bucket = *head;
+  *head = &message;
+  all.push_back(message);
+  last_ = &message;
+}
+
+void ArrivingMessages::remove(RxMessage& message) {
+  RxMessage** at = bucket(message.pdc, message.message_id);
+  while (*at != &message) at = &(*at)->next_in_bucket;
+  *at = message.next_in_bucket;
+  all.remove(message);
+  if (last_ == &message) last_ = nullptr;
+}
+
+// ---- construction ------------------------------------------------------------------------------
+
+Target::Target(const Parameters& parameters, PieceStore& pieces, ri::MrTable& regions,
+               const ri::RiTable& contexts, Counters& counters)
+    : payload_mtu_(parameters.payload_mtu),
+      unexpected_limit_bytes_(parameters.unexpected_bytes_per_context),
+      pieces_(pieces),
+      regions_(regions),
+      contexts_(contexts),
+      counters_(counters),
+      messages_(parameters.rx_messages),
+      arriving_(parameters.rx_messages),
+      receives_(parameters.posted_receives),
+      more_slices_(std::max<std::size_t>(parameters.posted_receives / 8, kMaxIoSlices)),
+      answers_(parameters.return_messages) {}
+
+Target::~Target() = default;  // its owner has closed all contexts and PDCs
+
+bool Target::idle() const {
+  return messages_.in_use() == 0 && bound_receives_ == 0 && answers_.in_use() == 0;
+}
+
+// ---- receives ----------------------------------------------------------------------------------
+
+Result<void> Target::receive(Context& context, const ReceiveOp& op) {
+  if (op.local.size() > kMaxIoSlices) return Error::Invalid;
+  for (const IoSlice& slice : op.local) {
+    if (slice.data == nullptr && slice.length > 0) return Error::Invalid;
+  }
+  if (context.receive_count >= context.config.rx_size) return Error::Again;
+  MoreSlices* more = nullptr;
+  if (op.local.size() > 1 && (more = more_slices_.take()) == nullptr) return Error::Again;
+  PostedReceive* receive = receives_.take();
+  if (receive == nullptr) {
+    if (more != nullptr) more_slices_.give_back(more);
+    return Error::Again;
+  }
+  receive->tag = op.tag;
+  receive->ignore = op.ignore;
+  receive->tagged = op.tagged;
+  if (op.source != nullptr) {
+    receive->directed = true;
+    receive->source = op.source->fep;
+    receive->source_initiator = op.source->initiator;
+  }
+  receive->slice_count = static_cast<std::uint32_t>(op.local.size());
+  receive->more = more;
+  std::copy(op.local.begin(), op.local.end(),
+            more != nullptr ? more->slices.data() : &receive->slice);
+  receive->capacity = total_length(op.local);
+  receive->sequence = next_sequence_++;
+  receive->operation = op.context;
+  receive->user_flags = op.user_flags;
+  ++context.receive_count;
+  offer(context, *receive);
+  return {};
+}
+
+// Gives the receive the oldest unexpected message that it matches, or posts it.
+void Target::offer(Context& context, PostedReceive& receive) {
+  MatchQueue& queue = context.queue(receive.tagged);
+  RxMessage* message = queue.take_unexpected(receive);
+  if (message == nullptr) {
+    queue.put(receive);
+    return;
+  }
+  bind(*message, receive);
+  for (const Piece* piece = message->pieces; piece != nullptr; piece = piece->next) {
+    message->placed += scatter(receive.slices(), piece->offset, {piece->data, piece->length});
+  }
+  pieces_.give_back_all(message->pieces);
+  context.unexpected_bytes -= message->charged;
+  message->charged = 0;
+  if (message->complete()) complete_receive(*message, Status::Ok);
+}
+
+void Target::bind(RxMessage& message, PostedReceive& receive) {
+  message.state = RxState::Matched;
+  message.receive = &receive;
+  ++bound_receives_;
+}
+
+bool Target::cancel(Context& context, const void* operation) {
+  PostedReceive* receive = context.untagged.take_operation(operation);
+  if (receive == nullptr) receive = context.tagged.take_operation(operation);
+  if (receive == nullptr) return false;
+  Completion completion;
+  completion.kind = receive->tagged ? Kind::TaggedReceive : Kind::Receive;
+  completion.status = Status::Cancelled;
+  completion.context = receive->operation;
+  completion.user_flags = receive->user_flags;
+  completion.tag = receive->tag;
+  release(*receive);
+  --context.receive_count;
+  context.sink.complete(completion);
+  return true;
+}
+
+void Target::close_context(Context& context) {
+  context.closing = true;
+  for (MatchQueue* queue : {&context.untagged, &context.tagged}) {
+    while (!queue->posted.empty()) release(queue->posted.pop_front());
+    while (!queue->unexpected.empty()) {
+      RxMessage& message = queue->unexpected.pop_front();
+      if (message.complete()) {
+        pieces_.give_back_all(message.pieces);
+        messages_.give_back(&message);
+      } else {
+        release(message);
+      }
+    }
+  }
+  for (auto at = arriving_.all.begin(); at != arriving_.all.end();) {
+    RxMessage& message = *at;
+    ++at;
+    if (message.context == &context) release(message);
+  }
+  context.receive_count = 0;
+  context.unexpected_bytes = 0;
+}
+
+// ---- request packets ---------------------------------------------------------------------------
+
+Response Target::rx_req(const View& view, Time now) {
+  Request request;
+  if (!Request::decode(view.next_hdr, view.bytes, request) || request.version != 0) {
+    ++counters_.malformed;
+    return error(request, ReturnCode::Uncor);  // step 1
+  }
+  ReturnCode code = check_opcode(request);  // 2
+  if (code != ReturnCode::Ok) return error(request, code);
+  if (request.opcode == SesOpcode::NoOp) return default_response(request, 0);
+  if (request.opcode == SesOpcode::MsgError) return on_msg_error(view, request);
+  if (!is_single(request) && request.opcode != SesOpcode::Read) {
+    RxMessage* message = arriving_.find(view.pdc, request.message_id);
+    if (message != nullptr) return on_later_packet(view, request, *message);
+  }
+
+  const ri::RiKey key{request.rel, request.job_id, request.pid_on_fep, request.resource_index};
+  const bool by_process = request.next_hdr == wire::NextHdr::RequestSmall &&
+                          !is_send(request.opcode);
+  const ri::RiLookup found = by_process ? contexts_.find_process(key) : contexts_.find(key);
+  code = check_address(found.verdict);  // 3, 4
+  if (code != ReturnCode::Ok) return error(request, code);
+  Context& context = *static_cast<Context*>(found.context);
+  code = check_context(context.config, context.enabled, request, payload_mtu_);  // 6 to 10
+  if (code != ReturnCode::Ok) return refuse(view, request, context, code);
+  if (request.opcode == SesOpcode::Write) return on_write(view, request, context);
+  if (request.opcode == SesOpcode::Read) return on_read(view, request, context, now);
+  return on_send(view, request, context);
+}
+
+Response Target::error(const Request& request, ReturnCode code, RiGeneration generation) {
+  ++counters_.errors_answered;
+  return explicit_response(request, code, wire::List::Expected, 0, generation, true);
+}
+
+// Answers with an error, and remembers it for the rest of the message (SES-35). Reads need no
+// memory: each of their packets is judged alike.
+Response Target::refuse(const View& view, const Request& request, Context& context,
+                        ReturnCode code) {
+  if (!is_single(request) && request.opcode != SesOpcode::Read) {
+    RxMessage* message = messages_.available() > messages_.capacity() / kMessageReserve
+                             ? open(view, request, context, RxState::Error)
+                             : nullptr;
+    if (message != nullptr) {
+      message->return_code = code;
+      account(*message, request);
+      if (message->received >= message->expected) release(*message);
+    }
+  }
+  return error(request, code, context.config.generation);
+}
+
+RxMessage* Target::open(const View& view, const Request& request, Context& context,
+                        RxState state) {
+  RxMessage* message = messages_.take();
+  if (message == nullptr) return nullptr;
+  message->pdc = view.pdc;
+  message->message_id = request.message_id;
+  message->state = state;
+  message->kind = kind_of(request.opcode);
+  message->context = &context;
+  message->expected = request.request_length;
+  message->source = view.source;
+  message->opcode = request.opcode;
+  message->job = request.job_id;
+  message->initiator = request.initiator;
+  message->match_bits = request.match_bits;
+  message->buffer_offset = request.buffer_offset;
+  message->request_length = request.request_length;
+  arriving_.insert(*message);
+  return message;
+}
+
+void Target::account(RxMessage& message, const Request& request) {
+  message.received += request.payload.size();
+  if (!request.som) return;
+  message.som_seen = true;
+  message.has_data = request.hd;
+  message.data = request.header_data;
+}
+
+Response Target::on_later_packet(const View& view, const Request& request, RxMessage& message) {
+  ReturnCode code = check_same_message(message, request);  // 15
+  if (message.state == RxState::Error) {                   // 5
+    if (code == ReturnCode::PermViolation) {
+      // Another message with the same id: what is remembered of the old one is out of date.
+      release(message);
+      return rx_req(view, {});
+    }
+    account(message, request);
+    const ReturnCode remembered = message.return_code;
+    if (message.received >= message.expected) release(message);
+    return explicit_response(request, remembered, wire::List::Expected, 0, {}, false);  // SES-105
+  }
+  if (code == ReturnCode::Ok) code = check_first_packet(request, payload_mtu_);
+  if (code == ReturnCode::Ok && request.ie) code = ReturnCode::InitiatorErr;
+  if (code == ReturnCode::Ok) code = check_extent(request, payload_mtu_);
+  if (code == ReturnCode::Ok && message.kind == Kind::Write) {
+    code = check_data(message.context->config, request);
+  }
+  if (code == ReturnCode::Ok) {
+    switch (message.state) {
+      case RxState::Matched:
+        return place_matched(request, message);
+      case RxState::Unexpected:
+        return place_unexpected(request, message);
+      default:
+        return place_write(request, message);
+    }
+  }
+  account(message, request);
+  fail(message, code, Status::Abandoned);
+  return error(request, code);
+}
+
+// ---- sends -------------------------------------------------------------------------------------
+
+Response Target::on_send(const View& view, const Request& request, Context& context) {
+  const ReturnCode code = check_extent(request, payload_mtu_);  // 13
+  if (code != ReturnCode::Ok) return refuse(view, request, context, code);
+  MatchQueue& queue = context.queue(is_tagged(request.opcode));
+  PostedReceive* receive = queue.take_receive(match_key(view, request));  // 11
+  if (receive == nullptr) return on_unexpected(view, request, context);
+  RxMessage* message = open(view, request, context, RxState::Matched);
+  if (message == nullptr) {
+    queue.put(*receive);
+    return nack_response(NackCode::NoSesMsgAvail);  // 17
+  }
+  bind(*message, *receive);
+  return place_matched(request, *message);
+}
+
+Response Target::place_matched(const Request& request, RxMessage& message) {
+  message.placed += scatter(message.receive->slices(), request.message_offset, request.payload);
+  account(message, request);
+  const Response response = default_response(request, message.placed);
+  if (message.complete()) complete_receive(message, Status::Ok);
+  return response;
+}
+
+// A copy of the packet's payload, charged to the context. nullptr, and nothing charged, when memory
+// or the context's share of it is used up.
+Piece* Target::keep(const Request& request, Context& context) {
+  const auto length = static_cast<std::uint32_t>(request.payload.size());
+  const std::size_t cost = pieces_.cost(length);
+  if (context.unexpected_bytes + cost > unexpected_limit_bytes_) return nullptr;
+  Piece* piece = pieces_.take(length, pieces_.capacity() / kBufferReserve);
+  if (piece == nullptr) return nullptr;
+  std::memcpy(piece->data, request.payload.data(), length);
+  piece->offset = request.message_offset;
+  context.unexpected_bytes += cost;
+  return piece;
+}
+
+Response Target::on_unexpected(const View& view, const Request& request, Context& context) {
+  if (context.unexpected_bytes + kUnexpectedMessageBytes > unexpected_limit_bytes_) {
+    ++counters_.unexpected_refused;
+    return nack_response(NackCode::NoResource);
+  }
+  const bool room = messages_.available() > messages_.capacity() / kMessageReserve;
+  RxMessage* message = room ? open(view, request, context, RxState::Unexpected) : nullptr;
+  if (message == nullptr) {
+    ++counters_.unexpected_refused;
+    return nack_response(NackCode::NoSesMsgAvail);
+  }
+  message->charged = kUnexpectedMessageBytes;
+  context.unexpected_bytes += message->charged;
+  context.queue(message->tagged()).unexpected.push_back(*message);
+  const Response placed = place_unexpected(request, *message);
+  if (placed.nack) {
+    drop_unexpected(*message);
+    release(*message);
+    return placed;
+  }
+  ++counters_.unexpected_messages;
+  return explicit_response(request, ReturnCode::Ok, wire::List::Overflow, request.payload.size(),
+                           context.config.generation, true);  // SES-45
+}
+
+Response Target::place_unexpected(const Request& request, RxMessage& message) {
+  Context& context = *message.context;
+  if (!request.payload.empty()) {
+    const std::size_t before = context.unexpected_bytes;
+    Piece* piece = keep(request, context);
+    if (piece == nullptr) {
+      ++counters_.unexpected_refused;
+      return nack_response(NackCode::NoPktBuffer);
+    }
+    message.charged += context.unexpected_bytes - before;
+    piece->next = message.pieces;
+    message.pieces = piece;
+  }
+  account(message, request);
+  // Once complete it only waits for its receive; its id may come again.
+  if (message.complete()) arriving_.remove(message);
+  return default_response(request, message.received);
+}
+
+// Takes an unexpected message off its list and gives its memory back; its state remains.
+void Target::drop_unexpected(RxMessage& message) {
+  Context& context = *message.context;
+  IntrusiveList<RxMessage, UnexpectedTag>::remove(message);
+  pieces_.give_back_all(message.pieces);
+  context.unexpected_bytes -= message.charged;
+  message.charged = 0;
+}
+
+void Target::complete_receive(RxMessage& message, Status status) {
+  PostedReceive& receive = *message.receive;
+  Context& context = *message.context;
+  Completion completion;
+  completion.kind = receive.tagged ? Kind::TaggedReceive : Kind::Receive;
+  completion.status = status;
+  completion.context = receive.operation;
+  completion.user_flags = receive.user_flags;
+  completion.length = message.placed;
+  if (status == Status::Ok && message.request_length > receive.capacity) {
+    completion.status = Status::Truncated;  // SES-42
+    completion.excess = message.request_length - receive.capacity;
+    ++counters_.truncated;
+  }
+  completion.buffer = receive.slice_count > 0 ? receive.slices().front().data : nullptr;
+  completion.tag = message.tagged() ? message.match_bits : 0;
+  completion.has_data = message.has_data;
+  completion.data = message.data;
+  completion.source = message.source;
+  completion.source_initiator = message.initiator;
+  if (status == Status::Ok) {
+    ++counters_.messages_received;
+    release(message);
+  }
+  release(receive);
+  --bound_receives_;
+  --context.receive_count;
+  context.sink.complete(completion);
+}
+
+}  // namespace uet::ses

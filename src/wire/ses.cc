@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// SES headers between bytes and values (WIRE 3), and the payload length rules (WIRE 3.8).
+#include "uet/wire/ses.h"
+
+#include <algorithm>
+
+namespace uet::wire {
+
+namespace {
+
+SesCommon encode_common(const SesRequest& request) {
+  SesCommon raw{.opcode_byte = 0,
+                .flags = 0,
+                .message_id = {},
+                .ri_generation = request.ri_generation.value,
+                .job_id = request.job_id.value,
+                .pid_on_fep_word = {},
+                .resource_index_word = {}};
+  SesCommon::Opcode::set(raw, to_underlying(request.opcode));
+  SesCommon::Version::set(raw, request.version);
+  SesCommon::Dc::set(raw, request.dc);
+  SesCommon::Ie::set(raw, request.ie);
+  SesCommon::Rel::set(raw, request.rel);
+  SesCommon::Hd::set(raw, request.hd && request.next_hdr != NextHdr::RequestSmall);
+  SesCommon::Eom::set(raw, request.eom);
+  SesCommon::Som::set(raw, request.som);
+  SesCommon::PidOnFepField::set(raw, request.pid_on_fep.value);
+  SesCommon::ResourceIndexField::set(raw, request.resource_index.value);
+  if (request.next_hdr == NextHdr::RequestStd) {
+    raw.message_id = request.message_id.value;
+  } else {
+    SesCommon::RequestLength::set(raw, static_cast<std::uint16_t>(request.request_length));
+  }
+  return raw;
+}
+
+void decode_common(const SesCommon& raw, SesRequest& request) {
+  request.opcode = static_cast<SesOpcode>(SesCommon::Opcode::get(raw));
+  request.version = SesCommon::Version::get(raw);
+  request.dc = SesCommon::Dc::get(raw) != 0;
+  request.ie = SesCommon::Ie::get(raw) != 0;
+  request.rel = SesCommon::Rel::get(raw) != 0;
+  request.hd = SesCommon::Hd::get(raw) != 0;
+  request.eom = SesCommon::Eom::get(raw) != 0;
+  request.som = SesCommon::Som::get(raw) != 0;
+  request.ri_generation = RiGeneration{raw.ri_generation};
+  request.job_id = JobId{raw.job_id};
+  request.pid_on_fep = PidOnFep{SesCommon::PidOnFepField::get(raw)};
+  request.resource_index = ResourceIndex{SesCommon::ResourceIndexField::get(raw)};
+}
+
+// The header without extension; `bytes` are long enough.
+void decode_form(std::span<const std::byte> bytes, SesRequest& request) {
+  const auto common = load<SesCommon>(bytes);
+  decode_common(common, request);
+  if (request.next_hdr == NextHdr::RequestStd) {
+    const auto raw = load<SesStandard>(bytes);
+    request.message_id = MsgId{common.message_id};
+    request.buffer_offset = raw.buffer_offset;
+    request.initiator = InitiatorId{raw.initiator};
+    request.match_bits = raw.match_bits;
+    request.request_length = raw.request_length;
+    if (request.som) {
+      request.header_data = raw.header_data;
+    } else {
+      request.payload_length = static_cast<std::uint32_t>(SesStandard::PayloadLength::get(raw));
+      request.message_offset = static_cast<std::uint32_t>(SesStandard::MessageOffset::get(raw));
+    }
+    return;
+  }
+  request.request_length = SesCommon::RequestLength::get(common);
+  if (request.next_hdr == NextHdr::RequestMedium) {
+    const auto raw = load<SesMedium>(bytes);
+    (request.hd ? request.header_data : request.buffer_offset) = raw.header_data;
+    request.initiator = InitiatorId{raw.initiator};
+    request.match_bits = raw.match_bits;
+  } else {
+    request.hd = false;
+    request.buffer_offset = load<SesSmall>(bytes).buffer_offset;
+  }
+}
+
+std::size_t encode_atomic(std::byte* out, const AtomicExtension& atomic) {
+  const SesAtomic raw{.atomic_opcode = to_underlying(atomic.op),
+                      .atomic_datatype = to_underlying(atomic.datatype),
+                      .semantic_control = atomic.semantic_control,
+                      .reserved = 0};
+  if (!is_compare_swap(atomic.op)) return store(out, raw);
+  return store(out, SesCompareSwap{.atomic = raw,
+                                   .compare_high = atomic.compare_value.high,
+                                   .compare_low = atomic.compare_value.low,
+                                   .swap_high = atomic.swap_value.high,
+                                   .swap_low = atomic.swap_value.low});
+}
+
+// The decoders of extensions answer the bytes used; 0 = cut short.
+std::size_t decode_atomic(std::span<const std::byte> bytes, AtomicExtension& atomic) {
+  if (bytes.size() < sizeof(SesAtomic)) return 0;
+  const auto raw = load<SesAtomic>(bytes);
+  atomic.op = static_cast<AmoOp>(raw.atomic_opcode);
+  atomic.datatype = static_cast<AmoDatatype>(raw.atomic_datatype);
+  atomic.semantic_control = raw.semantic_control;
+  if (!is_compare_swap(atomic.op)) return sizeof raw;
+  if (bytes.size() < sizeof(SesCompareSwap)) return 0;
+  const auto swap = load<SesCompareSwap>(bytes);
+  atomic.compare_value = {.high = swap.compare_high, .low = swap.compare_low};
+  atomic.swap_value = {.high = swap.swap_high, .low = swap.swap_low};
+  return sizeof swap;
+}
+
+std::size_t encode_rendezvous(std::byte* out, const RendezvousExtension& rendezvous) {
+  SesRendezvous raw{.eager_length = rendezvous.eager_length,
+                    .read_context = {},
+                    .read_offset = rendezvous.read_offset,
+                    .read_memory_key = rendezvous.read_memory_key.value};
+  SesRendezvous::ReadRiGeneration::set(raw, rendezvous.read_ri_generation.value);
+  SesRendezvous::ReadPidOnFep::set(raw, rendezvous.read_pid_on_fep.value);
+  SesRendezvous::ReadResourceIndex::set(raw, rendezvous.read_resource_index.value);
+  return store(out, raw);
+}
+
+std::size_t decode_rendezvous(std::span<const std::byte> bytes, RendezvousExtension& rendezvous) {
+  if (bytes.size() < sizeof(SesRendezvous)) return 0;
+  const auto raw = load<SesRendezvous>(bytes);
+  rendezvous.eager_length = raw.eager_length;
+  rendezvous.read_ri_generation =
+      RiGeneration{static_cast<std::uint8_t>(SesRendezvous::ReadRiGeneration::get(raw))};
+  rendezvous.read_pid_on_fep =
+      PidOnFep{static_cast<std::uint16_t>(SesRendezvous::ReadPidOnFep::get(raw))};
+  rendezvous.read_resource_index =
+      ResourceIndex{static_cast<std::uint16_t>(SesRendezvous::ReadResourceIndex::get(raw))};
+  rendezvous.read_offset = raw.read_offset;
+  rendezvous.read_memory_key = Rkey{raw.read_memory_key};
+  return sizeof raw;
+}
+
+bool carries_data(const SesRequest& request) {
+  switch (request.opcode) {
+    case SesOpcode::NoOp:
+    case SesOpcode::Read:
+    case SesOpcode::DeferrableRtr:
+    case SesOpcode::MsgError:
+      return false;
+    default:
+      return !(has_atomic_extension(request.opcode) && is_compare_swap(request.atomic.op));
+  }
+}
+
+// Payload length by WIRE 3.8; `left`: bytes after header and extension. May exceed `left`.
+std::size_t payload_length_of(const SesRequest& request, std::size_t left) {
+  if (!carries_data(request)) return 0;
+  if (request.next_hdr != NextHdr::RequestStd) return request.request_length;
+  if (!request.som) return request.payload_length;
+  const std::size_t whole = has_rendezvous_extension(request.opcode)
+                                ? request.rendezvous.eager_length
+                                : request.request_length;
+  return std::min(whole, left);
+}
+
+// List, opcode, version and return code lie alike in all responses.
+template <class Raw>
+void encode_result(const SesResponseHeader& response, Raw& raw) {
+  Raw::ListField::set(raw, to_underlying(response.list));
+  Raw::Opcode::set(raw, to_underlying(response.opcode));
+  Raw::Version::set(raw, response.version);
+  Raw::ReturnCodeField::set(raw, to_underlying(response.return_code));
+  raw.job_id = response.job_id.value;
+}
+
+template <class Raw>
+void decode_result(const Raw& raw, SesResponseHeader& response) {
+  response.list = static_cast<List>(Raw::ListField::get(raw));
+  response.opcode = static_cast<ResponseOpcode>(Raw::Opcode::get(raw));
+  response.version = Raw::Version::get(raw);
+  response.return_code = static_cast<ReturnCode>(Raw::ReturnCodeField::get(raw));
+  response.job_id = JobId{raw.job_id};
+}
+
+}  // namespace
+
+std::size_t SesRequest::encoded_bytes() const {
+  std::size_t bytes = ses_header_bytes(next_hdr);
+  if (has_atomic_extension(opcode)) {
+    bytes += is_compare_swap(atomic.op) ? sizeof(SesCompareSwap) : sizeof(SesAtomic);
+  }
+  if (has_rendezvous_extension(opcode)) bytes += sizeof(SesRendezvous);
+  return bytes;
+}
+
+std::size_t SesRequest::encode(std::byte* out) const {
+  const SesCommon common = encode_common(*this);
+  std::size_t bytes = 0;
+  if (next_hdr == NextHdr::RequestStd) {
+    SesStandard raw{.common = common,
+                    .buffer_offset = buffer_offset,
+                    .initiator = initiator.value,
+                    .match_bits = match_bits,
+                    .header_data = {},
+                    .request_length = request_length};
+    if (som) {
+      raw.header_data = header_data;
+    } else {
+      SesStandard::PayloadLength::set(raw, payload_length);
+      SesStandard::MessageOffset::set(raw, message_offset);
+    }
+    bytes = store(out, raw);
+  } else if (next_hdr == NextHdr::RequestMedium) {
+    bytes = store(out, SesMedium{.common = common,
+                                 .header_data = hd ? header_data : buffer_offset,
+                                 .initiator = initiator.value,
+                                 .match_bits = match_bits});
+  } else {
+    bytes = store(out, SesSmall{.common = common, .buffer_offset = buffer_offset});
+  }
+  if (has_atomic_extension(opcode)) bytes += encode_atomic(out + bytes, atomic);
+  if (has_rendezvous_extension(opcode)) bytes += encode_rendezvous(out + bytes, rendezvous);
+  return bytes;
+}
+
+bool SesRequest::decode(NextHdr next_hdr, std::span<const std::byte> bytes, SesRequest& request) {
+  if (!is_request(next_hdr) || bytes.size() < ses_header_bytes(next_hdr)) return false;
+  request = {};
+  request.next_hdr = next_hdr;
+  decode_form(bytes, request);
+  const bool one_packet = request.som && request.eom;
+  if (next_hdr != NextHdr::RequestStd && !one_packet) return false;
+
+  request.header_bytes = ses_header_bytes(next_hdr);
+  auto rest = bytes.subspan(request.header_bytes);
+  std::size_t extension_bytes = 0;
+  if (has_atomic_extension(request.opcode)) {
+    extension_bytes = decode_atomic(rest, request.atomic);
+    if (extension_bytes == 0) return false;
+  } else if (has_rendezvous_extension(request.opcode)) {
+    extension_bytes = decode_rendezvous(rest, request.rendezvous);
+    if (extension_bytes == 0) return false;
+  }
+  request.header_bytes += extension_bytes;
+  rest = rest.subspan(extension_bytes);
+
+  const std::size_t length = payload_length_of(request, rest.size());
+  if (length > rest.size()) return false;
+  request.payload = rest.first(length);
+  const bool has_length_field = next_hdr == NextHdr::RequestStd && !request.som;
+  if (!has_length_field) request.payload_length = static_cast<std::uint32_t>(length);
+  return true;
+}
+
+std::size_t SesResponseHeader::encode(std::byte* out) const {
+  if (next_hdr == NextHdr::Response) {
+    SesResponse raw{.list_opcode = 0,
+                    .version_return_code = 0,
+                    .message_id = message_id.value,
+                    .ri_generation = ri_generation.value,
+                    .job_id = {},
+                    .modified_length = modified_length};
+    encode_result(*this, raw);
+    return store(out, raw);
+  }
+  if (next_hdr == NextHdr::ResponseData) {
+    SesResponseData raw{.list_opcode = 0,
+                        .version_return_code = 0,
+                        .response_message_id = response_message_id.value,
+                        .reserved = 0,
+                        .job_id = {},
+                        .read_request_message_id = read_request_message_id.value,
+                        .payload_length_word = {},
+                        .modified_length = modified_length,
+                        .message_offset = message_offset};
+    SesResponseData::PayloadLength::set(raw, static_cast<std::uint16_t>(payload_length));
+    encode_result(*this, raw);
+    return store(out, raw);
+  }
+  SesResponseDataSmall raw{.list_opcode = 0,
+                           .version_return_code = 0,
+                           .payload_length_word = {},
+                           .reserved = 0,
+                           .job_id = {},
+                           .original_request_psn = original_request_psn.value};
+  SesResponseDataSmall::PayloadLength::set(raw, static_cast<std::uint16_t>(payload_length));
+  encode_result(*this, raw);
+  return store(out, raw);
+}
+
+bool SesResponseHeader::decode(NextHdr next_hdr, std::span<const std::byte> bytes,
+                               SesResponseHeader& response) {
+  if (!is_response(next_hdr) || bytes.size() < ses_header_bytes(next_hdr)) return false;
+  response = {};
+  response.next_hdr = next_hdr;
+  response.header_bytes = ses_header_bytes(next_hdr);
+  if (next_hdr == NextHdr::Response) {
+    const auto raw = load<SesResponse>(bytes);
+    decode_result(raw, response);
+    response.message_id = MsgId{raw.message_id};
+    response.ri_generation = RiGeneration{raw.ri_generation};
+    response.modified_length = raw.modified_length;
+  } else if (next_hdr == NextHdr::ResponseData) {
+    const auto raw = load<SesResponseData>(bytes);
+    decode_result(raw, response);
+    response.response_message_id = MsgId{raw.response_message_id};
+    response.read_request_message_id = MsgId{raw.read_request_message_id};
+    response.payload_length = SesResponseData::PayloadLength::get(raw);
+    response.modified_length = raw.modified_length;
+    response.message_offset = raw.message_offset;
+  } else {
+    const auto raw = load<SesResponseDataSmall>(bytes);
+    decode_result(raw, response);
+    response.payload_length = SesResponseDataSmall::PayloadLength::get(raw);
+    response.original_request_psn = Psn{raw.original_request_psn};
+  }
+  const auto rest = bytes.subspan(response.header_bytes);
+  if (response.payload_length > rest.size()) return false;
+  response.payload = rest.first(response.payload_length);
+  return true;
+}
+
+}  // namespace uet::wire
