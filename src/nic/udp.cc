@@ -278,9 +278,9 @@ std::size_t UdpNic::fill_messages(std::span<const Packet* const> in, bool trains
 
 bool UdpNic::fits_train(const TxMessage& message, const Packet& packet) const {
   const std::size_t length = packet.length();
-  return !message.closed && message.packets < kMaxTrainSegments && length > 0 &&
-         length <= message.segment_bytes && message.total_bytes + length <= kMaxTrainBytes &&
-         packet.to == message.first->to && tos_of(packet) == tos_of(*message.first);
+  return !message.closed && length > 0 && length <= message.segment_bytes &&
+         message.total_bytes + length <= kMaxTrainBytes && packet.to == message.first->to &&
+         tos_of(packet) == tos_of(*message.first);
 }
 
 void UdpNic::add_to_message(std::size_t message, const Packet& packet) {

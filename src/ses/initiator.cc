@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Cutting operations into packets and counting their answers.
 //
-// A refused message (an error response came) is not taken out of PDS: its next packet is a MSG_ERROR,
-// which ends the receive state at the target (SES-54, SES-113) and the message in PDS. Return codes
-// that ask for another try (SES-54, SES-55) fail the operation like all others.
+// A refused message (an error response came) is not taken out of PDS: its next packet is a
+// MSG_ERROR, which ends the receive state at the target (SES-54, SES-113) and the message in PDS.
+// Return codes that ask for another try (SES-54, SES-55) fail the operation like all others.
 #include "uet/ses/initiator.h"
 
 #include <algorithm>
@@ -13,9 +13,9 @@
 namespace uet::ses {
 namespace {
 
-constexpr std::size_t kIds = 1 << 16;             // values of a message id, and of a PDC id
-constexpr std::uint32_t kNoPiece = UINT32_MAX;    // tag of packets that ask for no data
-constexpr std::size_t kMaxInjectBytes = 4096;     // section 12.1
+constexpr std::size_t kIds = 1 << 16;           // values of a message id, and of a PDC id
+constexpr std::uint32_t kNoPiece = UINT32_MAX;  // tag of packets that ask for no data
+constexpr std::size_t kMaxInjectBytes = 4096;   // section 12.1
 constexpr std::uint64_t kMaxMessageBytes = 0xFFFFF000;
 
 void append_header(Packet& packet, const wire::SesRequest& header) {
@@ -125,8 +125,8 @@ Result<void> Initiator::submit(TxMessage& message, const TxOp& op, Time now) {
 }
 
 // Copies what cannot be pointed to with two slices (packets across several short slices, inject)
-// now, so that making a packet never waits for a buffer. At most one packet per slice begins or ends
-// inside it, so few packets have to be looked at.
+// now, so that making a packet never waits for a buffer. At most one packet per slice begins or
+// ends inside it, so few packets have to be looked at.
 bool Initiator::gather_pieces(TxMessage& message, bool inject) {
   if (message.length == 0 || (!inject && message.iov_count <= 2)) return true;
   Piece** end = &message.gathered;
@@ -197,8 +197,7 @@ std::size_t Initiator::max_inject_bytes() const {
 // ---- packets -----------------------------------------------------------------------------------
 
 std::uint32_t Initiator::piece_length(const TxMessage& message, std::uint64_t offset) const {
-  return static_cast<std::uint32_t>(
-      std::min<std::uint64_t>(payload_mtu_, message.length - offset));
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(payload_mtu_, message.length - offset));
 }
 
 pds::PacketPlan Initiator::made(TxMessage& message, bool last) {
@@ -207,9 +206,10 @@ pds::PacketPlan Initiator::made(TxMessage& message, bool last) {
   return last ? pds::PacketPlan::Last : pds::PacketPlan::More;
 }
 
-pds::PacketPlan Initiator::next_packet(TxMessage& message, Packet& packet, std::uint32_t& tag) {
-  if (message.failed()) return next_error(message, packet, tag);
-  if (message.kind == Kind::Read) return next_read(message, packet, tag);
+pds::PacketPlan Initiator::next_packet(TxMessage& message, Packet& packet,
+                                       pds::PreparedPacket& prepared) {
+  if (message.failed()) return next_error(message, packet, prepared);
+  if (message.kind == Kind::Read) return next_read(message, packet, prepared);
   const std::uint32_t length = piece_length(message, message.offset);
   wire::SesRequest& header = message.header;
   header.som = message.offset == 0;
@@ -228,13 +228,14 @@ pds::PacketPlan Initiator::next_packet(TxMessage& message, Packet& packet, std::
     UET_ASSERT(pointed);  // gather_pieces copied all others
     (void)pointed;
   }
-  tag = kNoPiece;
+  prepared.tag = kNoPiece;
   message.offset += length;
   return made(message, header.eom);
 }
 
 // One request packet per payload MTU of the answer (SES-81).
-pds::PacketPlan Initiator::next_read(TxMessage& message, Packet& packet, std::uint32_t& tag) {
+pds::PacketPlan Initiator::next_read(TxMessage& message, Packet& packet,
+                                     pds::PreparedPacket& prepared) {
   const std::uint32_t length = piece_length(message, message.offset);
   PdcReads& reads = reads_[message.pdc.value];
   if (reads.pieces > 0 && reads.bytes + length > read_limit_bytes_) {
@@ -248,7 +249,7 @@ pds::PacketPlan Initiator::next_read(TxMessage& message, Packet& packet, std::ui
   header.message_offset = static_cast<std::uint32_t>(message.offset);
   append_header(packet, header);
 
-  tag = static_cast<std::uint32_t>(message.offset / payload_mtu_);
+  prepared.tag = static_cast<std::uint32_t>(message.offset / payload_mtu_);
   message.offset += length;
   message.bytes_awaited += length;
   ++message.pieces_awaited;
@@ -258,7 +259,8 @@ pds::PacketPlan Initiator::next_read(TxMessage& message, Packet& packet, std::ui
   return made(message, header.eom);
 }
 
-pds::PacketPlan Initiator::next_error(TxMessage& message, Packet& packet, std::uint32_t& tag) {
+pds::PacketPlan Initiator::next_error(TxMessage& message, Packet& packet,
+                                      pds::PreparedPacket& prepared) {
   wire::SesRequest header = message.header;
   header.opcode = wire::SesOpcode::MsgError;
   header.som = false;
@@ -267,7 +269,7 @@ pds::PacketPlan Initiator::next_error(TxMessage& message, Packet& packet, std::u
   header.payload_length = 0;
   header.message_offset = static_cast<std::uint32_t>(message.offset);
   append_header(packet, header);
-  tag = kNoPiece;
+  prepared.tag = kNoPiece;
   return made(message, true);
 }
 

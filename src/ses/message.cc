@@ -96,8 +96,4 @@ void PieceStore::give_back_all(Piece*& first) {
   }
 }
 
-std::size_t PieceStore::cost(std::uint32_t length) const {
-  return length <= kSmallBytes ? kSmallBytes : full_.buffer_bytes();
-}
-
 }  // namespace uet::ses

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
 
 #include "uet/ses/return_code.h"
 
@@ -25,9 +26,19 @@ constexpr std::size_t kUnexpectedMessageBytes = sizeof(RxMessage);
 constexpr std::size_t kBufferReserve = 8;
 constexpr std::size_t kMessageReserve = 4;
 
+bool is_arriving(const RxMessage& message) {
+  return static_cast<const ListNode<ArrivingTag>&>(message).linked();
+}
+
 Kind kind_of(SesOpcode opcode) {
   if (opcode == SesOpcode::Write) return Kind::Write;
   return is_tagged(opcode) ? Kind::TaggedSend : Kind::Send;
+}
+
+// An error remembered of an earlier message with the same id, whose end never came.
+bool is_stale(const RxMessage& message, const wire::SesRequest& request) {
+  return message.state == RxState::Error &&
+         check_same_message(message, request) == ReturnCode::PermViolation;
 }
 
 MatchKey match_key(const pds::RequestView& view, const wire::SesRequest& request) {
@@ -87,7 +98,10 @@ Target::Target(const Parameters& parameters, PieceStore& pieces, ri::MrTable& re
       more_slices_(std::max<std::size_t>(parameters.posted_receives / 8, kMaxIoSlices)),
       answers_(parameters.return_messages) {}
 
-Target::~Target() = default;  // its owner has closed all contexts and PDCs
+// Its owner has closed all contexts; read answers may still wait in a PDS that is gone.
+Target::~Target() {
+  while (!answering_.empty()) answer_done(answering_.front());
+}
 
 bool Target::idle() const {
   return messages_.in_use() == 0 && bound_receives_ == 0 && answers_.in_use() == 0;
@@ -111,7 +125,7 @@ Result<void> Target::receive(Context& context, const ReceiveOp& op) {
   receive->tag = op.tag;
   receive->ignore = op.ignore;
   receive->tagged = op.tagged;
-  if (op.source != nullptr) {
+  if (op.source != nullptr && context.config.directed_receive) {
     receive->directed = true;
     receive->source = op.source->fep;
     receive->source_initiator = op.source->initiator;
@@ -144,7 +158,7 @@ void Target::offer(Context& context, PostedReceive& receive) {
   pieces_.give_back_all(message->pieces);
   context.unexpected_bytes -= message->charged;
   message->charged = 0;
-  if (message->complete()) complete_receive(*message, Status::Ok);
+  if (message->complete()) complete_receive(*message);
 }
 
 void Target::bind(RxMessage& message, PostedReceive& receive) {
@@ -173,20 +187,14 @@ void Target::close_context(Context& context) {
   context.closing = true;
   for (MatchQueue* queue : {&context.untagged, &context.tagged}) {
     while (!queue->posted.empty()) release(queue->posted.pop_front());
-    while (!queue->unexpected.empty()) {
-      RxMessage& message = queue->unexpected.pop_front();
-      if (message.complete()) {
-        pieces_.give_back_all(message.pieces);
-        messages_.give_back(&message);
-      } else {
-        release(message);
-      }
-    }
+    while (!queue->unexpected.empty()) release(queue->unexpected.front());
   }
   for (auto at = arriving_.all.begin(); at != arriving_.all.end();) {
     RxMessage& message = *at;
     ++at;
-    if (message.context == &context) release(message);
+    if (message.context != &context) continue;
+    if (message.state == RxState::Matched) unbind(message);
+    release(message);
   }
   context.receive_count = 0;
   context.unexpected_bytes = 0;
@@ -198,7 +206,7 @@ Response Target::rx_req(const View& view, Time now) {
   Request request;
   if (!Request::decode(view.next_hdr, view.bytes, request) || request.version != 0) {
     ++counters_.malformed;
-    return error(request, ReturnCode::Uncor);  // step 1
+    return error(Request{}, ReturnCode::Uncor);  // step 1
   }
   ReturnCode code = check_opcode(request);  // 2
   if (code != ReturnCode::Ok) return error(request, code);
@@ -206,12 +214,15 @@ Response Target::rx_req(const View& view, Time now) {
   if (request.opcode == SesOpcode::MsgError) return on_msg_error(view, request);
   if (!is_single(request) && request.opcode != SesOpcode::Read) {
     RxMessage* message = arriving_.find(view.pdc, request.message_id);
-    if (message != nullptr) return on_later_packet(view, request, *message);
+    if (message != nullptr && !is_stale(*message, request)) {
+      return on_later_packet(request, *message);
+    }
+    if (message != nullptr) release(*message);
   }
 
   const ri::RiKey key{request.rel, request.job_id, request.pid_on_fep, request.resource_index};
-  const bool by_process = request.next_hdr == wire::NextHdr::RequestSmall &&
-                          !is_send(request.opcode);
+  const bool by_process =
+      request.next_hdr == wire::NextHdr::RequestSmall && !is_send(request.opcode);
   const ri::RiLookup found = by_process ? contexts_.find_process(key) : contexts_.find(key);
   code = check_address(found.verdict);  // 3, 4
   if (code != ReturnCode::Ok) return error(request, code);
@@ -245,8 +256,7 @@ Response Target::refuse(const View& view, const Request& request, Context& conte
   return error(request, code, context.config.generation);
 }
 
-RxMessage* Target::open(const View& view, const Request& request, Context& context,
-                        RxState state) {
+RxMessage* Target::open(const View& view, const Request& request, Context& context, RxState state) {
   RxMessage* message = messages_.take();
   if (message == nullptr) return nullptr;
   message->pdc = view.pdc;
@@ -262,7 +272,7 @@ RxMessage* Target::open(const View& view, const Request& request, Context& conte
   message->match_bits = request.match_bits;
   message->buffer_offset = request.buffer_offset;
   message->request_length = request.request_length;
-  arriving_.insert(*message);
+  if (!is_single(request)) arriving_.insert(*message);
   return message;
 }
 
@@ -274,14 +284,9 @@ void Target::account(RxMessage& message, const Request& request) {
   message.data = request.header_data;
 }
 
-Response Target::on_later_packet(const View& view, const Request& request, RxMessage& message) {
+Response Target::on_later_packet(const Request& request, RxMessage& message) {
   ReturnCode code = check_same_message(message, request);  // 15
   if (message.state == RxState::Error) {                   // 5
-    if (code == ReturnCode::PermViolation) {
-      // Another message with the same id: what is remembered of the old one is out of date.
-      release(message);
-      return rx_req(view, {});
-    }
     account(message, request);
     const ReturnCode remembered = message.return_code;
     if (message.received >= message.expected) release(message);
@@ -300,11 +305,16 @@ Response Target::on_later_packet(const View& view, const Request& request, RxMes
       case RxState::Unexpected:
         return place_unexpected(request, message);
       default:
-        return place_write(request, message);
+        return on_later_write(request, message);
     }
   }
+  return fail(request, message, code);
+}
+
+// A later packet breaks the message: this answer is the one that must not get lost (SES-105).
+Response Target::fail(const Request& request, RxMessage& message, ReturnCode code) {
   account(message, request);
-  fail(message, code, Status::Abandoned);
+  end_message(message, code, Status::Abandoned);
   return error(request, code);
 }
 
@@ -329,21 +339,26 @@ Response Target::place_matched(const Request& request, RxMessage& message) {
   message.placed += scatter(message.receive->slices(), request.message_offset, request.payload);
   account(message, request);
   const Response response = default_response(request, message.placed);
-  if (message.complete()) complete_receive(message, Status::Ok);
+  if (message.complete()) complete_receive(message);
   return response;
 }
 
-// A copy of the packet's payload, charged to the context. nullptr, and nothing charged, when memory
-// or the context's share of it is used up.
-Piece* Target::keep(const Request& request, Context& context) {
-  const auto length = static_cast<std::uint32_t>(request.payload.size());
-  const std::size_t cost = pieces_.cost(length);
-  if (context.unexpected_bytes + cost > unexpected_limit_bytes_) return nullptr;
-  Piece* piece = pieces_.take(length, pieces_.capacity() / kBufferReserve);
+// A copy of the packet's payload, charged to the message and its context. nullptr, and nothing
+// charged, when memory or the context's share of it is used up.
+Piece* Target::keep(const Request& request, RxMessage& message) {
+  Context& context = *message.context;
+  Piece* piece = pieces_.take(static_cast<std::uint32_t>(request.payload.size()),
+                              pieces_.capacity() / kBufferReserve);
   if (piece == nullptr) return nullptr;
-  std::memcpy(piece->data, request.payload.data(), length);
+  const std::size_t cost = pieces_.cost(*piece);
+  if (context.unexpected_bytes + cost > unexpected_limit_bytes_) {
+    pieces_.give_back(piece);
+    return nullptr;
+  }
+  std::memcpy(piece->data, request.payload.data(), request.payload.size());
   piece->offset = request.message_offset;
   context.unexpected_bytes += cost;
+  message.charged += cost;
   return piece;
 }
 
@@ -373,21 +388,18 @@ Response Target::on_unexpected(const View& view, const Request& request, Context
 }
 
 Response Target::place_unexpected(const Request& request, RxMessage& message) {
-  Context& context = *message.context;
   if (!request.payload.empty()) {
-    const std::size_t before = context.unexpected_bytes;
-    Piece* piece = keep(request, context);
+    Piece* piece = keep(request, message);
     if (piece == nullptr) {
       ++counters_.unexpected_refused;
       return nack_response(NackCode::NoPktBuffer);
     }
-    message.charged += context.unexpected_bytes - before;
     piece->next = message.pieces;
     message.pieces = piece;
   }
   account(message, request);
   // Once complete it only waits for its receive; its id may come again.
-  if (message.complete()) arriving_.remove(message);
+  if (message.complete() && is_arriving(message)) arriving_.remove(message);
   return default_response(request, message.received);
 }
 
@@ -400,9 +412,9 @@ void Target::drop_unexpected(RxMessage& message) {
   message.charged = 0;
 }
 
-void Target::complete_receive(RxMessage& message, Status status) {
-  PostedReceive& receive = *message.receive;
-  Context& context = *message.context;
+// The completion of a bound receive, whose descriptor is given back.
+Completion Target::end_receive(RxMessage& message, Status status) {
+  const PostedReceive& receive = *message.receive;
   Completion completion;
   completion.kind = receive.tagged ? Kind::TaggedReceive : Kind::Receive;
   completion.status = status;
@@ -420,14 +432,206 @@ void Target::complete_receive(RxMessage& message, Status status) {
   completion.data = message.data;
   completion.source = message.source;
   completion.source_initiator = message.initiator;
-  if (status == Status::Ok) {
-    ++counters_.messages_received;
-    release(message);
+  unbind(message);
+  --message.context->receive_count;
+  return completion;
+}
+
+void Target::complete_receive(RxMessage& message) {
+  CompletionSink& sink = message.context->sink;
+  const Completion completion = end_receive(message, Status::Ok);
+  release(message);
+  ++counters_.messages_received;
+  sink.complete(completion);
+}
+
+// ---- RMA ---------------------------------------------------------------------------------------
+
+Response Target::on_write(const View& view, const Request& request, Context& context) {
+  const ri::MrAccess access = access_memory(request, context, ri::kRemoteWrite);
+  ReturnCode code = check_access(access.verdict);                          // 12
+  if (code == ReturnCode::Ok) code = check_extent(request, payload_mtu_);  // 13
+  if (code == ReturnCode::Ok) code = check_data(context.config, request);  // 14
+  if (code != ReturnCode::Ok) return refuse(view, request, context, code);
+  RxMessage* message = open(view, request, context, RxState::Writing);
+  if (message == nullptr) return nack_response(NackCode::NoSesMsgAvail);  // 17
+  const Response response = place_write(request, *message, access.address);
+  if (response.nack) release(*message);
+  return response;
+}
+
+ri::MrAccess Target::access_memory(const Request& request, const Context& context,
+                                   std::uint8_t access) const {
+  return regions_.check(memory_key(request), request.job_id, context.config.resource_index, access,
+                        request.buffer_offset, request.request_length);
+}
+
+// The region may have been closed since the first packet (SES-140).
+Response Target::on_later_write(const Request& request, RxMessage& message) {
+  const ri::MrAccess access = access_memory(request, *message.context, ri::kRemoteWrite);
+  const ReturnCode code = check_access(access.verdict);
+  if (code != ReturnCode::Ok) return fail(request, message, code);
+  return place_write(request, message, access.address);
+}
+
+// `base`: where byte 0 of the message lies. With immediate data the last byte is taken only when
+// its completion can be taken too (SES-79).
+Response Target::place_write(const Request& request, RxMessage& message, std::byte* base) {
+  CompletionSink& sink = message.context->sink;
+  const bool has_data = request.som ? request.hd : message.has_data;
+  const bool ends = (message.som_seen || request.som) &&
+                    message.received + request.payload.size() == message.expected;
+  if (ends && has_data && !sink.can_take_event()) return nack_response(NackCode::NoResource);
+  if (!request.payload.empty()) {
+    std::memcpy(base + request.message_offset, request.payload.data(), request.payload.size());
   }
-  release(receive);
+  account(message, request);
+  const Response response = default_response(request, message.received);
+  if (!ends) return response;
+
+  Completion completion;
+  completion.kind = Kind::RemoteWrite;
+  completion.length = message.request_length;
+  completion.has_data = true;
+  completion.data = message.data;
+  completion.source = message.source;
+  completion.source_initiator = message.initiator;
+  release(message);
+  ++counters_.messages_received;
+  if (has_data) {
+    sink.complete(completion);
+  } else {
+    sink.remote_access(Kind::Write, completion.length);
+  }
+  return response;
+}
+
+// Executed at once, so that a write that follows cannot change what is read (SES-126). The data go
+// in the return direction; the response only accepts the request (PDS-195).
+Response Target::on_read(const View& view, const Request& request, Context& context, Time now) {
+  const ri::MrAccess access = access_memory(request, context, ri::kRemoteRead);
+  const ReturnCode code = check_access(access.verdict);
+  if (code != ReturnCode::Ok) return refuse(view, request, context, code);
+  const ReadPiece asked = read_piece(request, payload_mtu_);
+  if (asked.code != ReturnCode::Ok) return refuse(view, request, context, asked.code);
+  if (asked.length > 0) {
+    Piece* piece = pieces_.take(asked.length);
+    ReadAnswer* answer = piece != nullptr ? answers_.take() : nullptr;
+    if (answer == nullptr) {
+      if (piece != nullptr) pieces_.give_back(piece);
+      return nack_response(NackCode::NoResource);
+    }
+    std::memcpy(piece->data, access.address + asked.offset, asked.length);
+    answer->piece = piece;
+    answer->header = answer_header(view, request, asked);
+    answering_.push_back(*answer);
+    if (!delivery_->send_on(view.pdc, *answer, now)) {
+      answer_done(*answer);
+      return nack_response(NackCode::NoResource);
+    }
+  }
+  const Response response = default_response(request, asked.length);
+  if (request.eom) context.sink.remote_access(Kind::Read, request.request_length);
+  return response;
+}
+
+wire::SesResponseHeader Target::answer_header(const View& view, const Request& request,
+                                              const ReadPiece& asked) {
+  if (++last_answer_id_ == 0) ++last_answer_id_;
+  wire::SesResponseHeader header;
+  header.next_hdr = wire::NextHdr::ResponseData;
+  header.opcode = wire::ResponseOpcode::ResponseWData;
+  header.return_code = ReturnCode::Ok;
+  header.job_id = request.job_id;
+  header.response_message_id = MsgId{last_answer_id_};
+  header.read_request_message_id = request.message_id;
+  header.payload_length = asked.length;
+  header.modified_length = asked.length;
+  header.message_offset = asked.offset;
+  if (request.next_hdr != wire::NextHdr::RequestStd) {
+    header.next_hdr = wire::NextHdr::ResponseDataSmall;  // no message id to name (SES-6)
+    header.original_request_psn = view.psn;
+  }
+  return header;
+}
+
+pds::PacketPlan Target::next_packet(ReadAnswer& answer, Packet& packet,
+                                    pds::PreparedPacket& prepared) {
+  const bool small = answer.header.next_hdr == wire::NextHdr::ResponseDataSmall;
+  answer.header.encode(
+      packet.append(small ? sizeof(wire::SesResponseDataSmall) : sizeof(wire::SesResponseData)));
+  packet.payload = {Slice{answer.piece->data, answer.piece->length}, Slice{}};
+  prepared.next_hdr = answer.header.next_hdr;
+  return pds::PacketPlan::Last;
+}
+
+void Target::answer_done(ReadAnswer& answer) {
+  pieces_.give_back(answer.piece);
+  IntrusiveList<ReadAnswer, AnsweringTag>::remove(answer);
+  answers_.give_back(&answer);
+}
+
+// ---- the end of messages -----------------------------------------------------------------------
+
+// The initiator gives the message up where it stands. Packets made before may still come (RUD).
+Response Target::on_msg_error(const View& view, const Request& request) {
+  const Response response = default_response(request, 0);
+  RxMessage* message = arriving_.find(view.pdc, request.message_id);
+  if (message == nullptr) return response;
+  message->expected = std::min<std::uint64_t>(message->expected, request.message_offset);
+  end_message(*message, ReturnCode::Dropped, Status::Abandoned);
+  return response;
+}
+
+// The message comes to nothing. What still arrives of it is dropped and answered with `code`.
+void Target::end_message(RxMessage& message, ReturnCode code, Status status) {
+  Context& context = *message.context;
+  const RxState state = message.state;
+  if (state == RxState::Unexpected) drop_unexpected(message);
+  std::optional<Completion> completion;
+  PostedReceive* unused = nullptr;
+  if (state == RxState::Matched && status == Status::Abandoned && message.placed == 0) {
+    unused = message.receive;  // as if the message had never come (SES-113)
+    message.receive = nullptr;
+    --bound_receives_;
+  } else if (state == RxState::Matched) {
+    completion = end_receive(message, status);
+  }
+  if (state != RxState::Error) message.return_code = code;
+  message.state = RxState::Error;
+  if (message.received >= message.expected) release(message);
+  if (unused != nullptr) offer(context, *unused);
+  if (completion) context.sink.complete(*completion);
+}
+
+void Target::pdc_closed(PdcId pdc) {
+  for (auto at = arriving_.all.begin(); at != arriving_.all.end();) {
+    RxMessage& message = *at;
+    ++at;
+    if (message.pdc != pdc) continue;
+    message.expected = 0;  // nothing more will come
+    end_message(message, ReturnCode::Dropped, Status::PeerLost);
+  }
+}
+
+void Target::release(RxMessage& message) {
+  pieces_.give_back_all(message.pieces);
+  if (is_arriving(message)) arriving_.remove(message);
+  if (static_cast<ListNode<UnexpectedTag>&>(message).linked()) {
+    IntrusiveList<RxMessage, UnexpectedTag>::remove(message);
+  }
+  messages_.give_back(&message);
+}
+
+void Target::unbind(RxMessage& message) {
+  release(*message.receive);
+  message.receive = nullptr;
   --bound_receives_;
-  --context.receive_count;
-  context.sink.complete(completion);
+}
+
+void Target::release(PostedReceive& receive) {
+  if (receive.more != nullptr) more_slices_.give_back(receive.more);
+  receives_.give_back(&receive);
 }
 
 }  // namespace uet::ses

@@ -57,8 +57,7 @@ class TimerWheel {
   }
 
   // No entry is due before this time; kNever when none is armed. It may be earlier than the first
-  // due entry: then expire finds nothing and a later time is named. Not to be asked in a callback of
-  // expire.
+  // due entry: then expire finds nothing and a later time is named. Not for callbacks of expire.
   Time next_deadline() const;
 
   std::size_t size() const { return size_; }

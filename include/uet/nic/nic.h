@@ -19,8 +19,8 @@ inline constexpr std::size_t kTxBurst = 64;  // packets offered in one tx_burst
 struct NicCaps {
   std::uint32_t ip_mtu = 1500;      // largest IP packet, headers included
   std::uint64_t link_rate_bps = 0;  // 0 = not known
-  std::uint64_t receive_credit_bytes =
-      0;                            // what may wait unread before packets are lost; 0 = not known
+  // What may wait unread before packets are lost; 0 = not known.
+  std::uint64_t receive_credit_bytes = 0;
   bool per_packet_entropy = false;  // false: every packet leaves with the same entropy
   bool ecn = false;                 // sets ECT and reports CE
   bool loopback = false;            // an interface that only reaches this host

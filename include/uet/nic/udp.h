@@ -53,7 +53,7 @@ class UdpNic final : public Nic {
  private:
   static constexpr std::size_t kRxBuffers = 16;
   static constexpr std::size_t kRxBufferBytes = 65536;  // a coalesced receive is never longer
-  static constexpr std::size_t kMaxTrainSegments = 64;  // older kernels refuse more
+  static_assert(kTxBurst <= 64, "older kernels refuse trains of more than 64 packets");
   static constexpr std::size_t kMaxTrainBytes = 65507;  // one IPv4 packet less IP and UDP headers
   static constexpr std::size_t kSlicesPerPacket = 3;    // head and two pieces of payload
   static constexpr std::size_t kTxControlBytes =

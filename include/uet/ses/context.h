@@ -25,11 +25,11 @@ class Context {
   const ContextConfig config;
   CompletionSink& sink;
   bool enabled = false;
-  bool closing = false;                 // its operations end without completions
+  bool closing = false;                                   // its operations end without completions
   IntrusiveList<TxMessage, OutstandingTag> transmitting;  // in order of posting
   std::size_t transmitting_count = 0;
-  std::size_t receive_count = 0;        // posted, waiting or bound to a message
-  std::size_t unexpected_bytes = 0;     // memory its unexpected messages hold
+  std::size_t receive_count = 0;     // posted, waiting or bound to a message
+  std::size_t unexpected_bytes = 0;  // memory its unexpected messages hold
   MatchQueue untagged;
   MatchQueue tagged;
 };

@@ -38,7 +38,7 @@ class Initiator {
   std::size_t max_inject_bytes() const;
 
   // What PDS asks (pds::Client), for operations.
-  pds::PacketPlan next_packet(TxMessage& message, Packet& packet, std::uint32_t& tag);
+  pds::PacketPlan next_packet(TxMessage& message, Packet& packet, pds::PreparedPacket& prepared);
   void rx_rsp(TxMessage& message, std::uint32_t tag, const pds::ResponseView& response);
   void pds_error(TxMessage& message, std::uint32_t tag, pds::PdsError error);
   void message_failed(TxMessage& message, pds::PdsError error);
@@ -62,8 +62,8 @@ class Initiator {
   Result<void> submit(TxMessage& message, const TxOp& op, Time now);
   bool gather_pieces(TxMessage& message, bool inject);
   MsgId take_id(TxMessage& message);
-  pds::PacketPlan next_read(TxMessage& message, Packet& packet, std::uint32_t& tag);
-  pds::PacketPlan next_error(TxMessage& message, Packet& packet, std::uint32_t& tag);
+  pds::PacketPlan next_read(TxMessage& message, Packet& packet, pds::PreparedPacket& prepared);
+  pds::PacketPlan next_error(TxMessage& message, Packet& packet, pds::PreparedPacket& prepared);
   pds::PacketPlan made(TxMessage& message, bool last);
   void on_response(TxMessage& message, std::uint32_t tag, const wire::SesResponseHeader& header);
   void place_data(TxMessage& message, std::uint64_t offset, std::span<const std::byte> data);
@@ -84,7 +84,7 @@ class Initiator {
   IntrusiveList<TxMessage, OutstandingTag> orphans_;  // of closed contexts, still with PDS
   std::unique_ptr<TxMessage*[]> by_id_;               // 2^16: ids are unique in the FEP (SES-28)
   std::uint16_t last_id_ = 0;
-  std::unique_ptr<PdcReads[]> reads_;                 // 2^16, by PDC id
+  std::unique_ptr<PdcReads[]> reads_;  // 2^16, by PDC id
 };
 
 }  // namespace uet::ses

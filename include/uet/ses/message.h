@@ -56,8 +56,10 @@ class PieceStore {
   void give_back(Piece* piece);
   // Gives back the whole chain and forgets it.
   void give_back_all(Piece*& first);
-  // Bytes of memory that a piece for `length` bytes is charged with.
-  std::size_t cost(std::uint32_t length) const;
+  // Bytes of memory that the piece holds.
+  std::size_t cost(const Piece& piece) const {
+    return piece.small ? kSmallBytes : full_.buffer_bytes();
+  }
   std::size_t capacity() const { return full_.capacity(); }
   std::uint32_t largest() const { return static_cast<std::uint32_t>(full_.buffer_bytes()); }
   std::size_t in_use() const { return pieces_.in_use(); }
@@ -85,16 +87,16 @@ struct TxMessage : OutgoingMessage, ListNode<OutstandingTag> {
   std::span<const IoSlice> slices() const { return {iov.data(), iov_count}; }
   bool failed() const { return status != Status::Ok; }
 
-  Context* context = nullptr;        // nullptr: its context was closed, nobody wants to know
+  Context* context = nullptr;  // nullptr: its context was closed, nobody wants to know
   Kind kind = Kind::Send;
-  Status status = Status::Ok;        // the first error (SES-109)
+  Status status = Status::Ok;  // the first error (SES-109)
   wire::ReturnCode return_code{};
   pds::PdsError pds_error{};
-  bool ended = false;                // no packet will be made any more
-  bool has_data = false;             // remote CQ data go with the first packet
-  wire::SesRequest header;           // what all its packets repeat (SES-23)
+  bool ended = false;       // no packet will be made any more
+  bool has_data = false;    // remote CQ data go with the first packet
+  wire::SesRequest header;  // what all its packets repeat (SES-23)
   std::uint64_t length = 0;
-  std::uint64_t offset = 0;          // bytes that packets have been made for
+  std::uint64_t offset = 0;  // bytes that packets have been made for
   std::uint64_t packets_made = 0;
   std::uint64_t packets_answered = 0;
   std::uint32_t pieces_awaited = 0;  // read requests without data or error yet
@@ -109,8 +111,10 @@ struct TxMessage : OutgoingMessage, ListNode<OutstandingTag> {
 
 // ---- target ------------------------------------------------------------------------------------
 
+struct AnsweringTag;
+
 // The data that answer one read request packet, on their way in the return direction.
-struct ReadAnswer : OutgoingMessage {
+struct ReadAnswer : OutgoingMessage, ListNode<AnsweringTag> {
   ReadAnswer() : OutgoingMessage(true) {}
   wire::SesResponseHeader header;
   Piece* piece = nullptr;
@@ -132,15 +136,15 @@ struct PostedReceive : ListNode<PostedTag> {
   std::uint64_t tag = 0;
   std::uint64_t ignore = 0;
   bool tagged = false;
-  bool directed = false;             // only from source / source_initiator
+  bool directed = false;  // only from source / source_initiator
   InitiatorId source_initiator;
   FepAddress source;
   IoSlice slice;
   MoreSlices* more = nullptr;
   std::uint32_t slice_count = 0;
-  std::uint64_t capacity = 0;        // bytes
-  std::uint64_t sequence = 0;        // order of posting
-  void* operation = nullptr;         // ReceiveOp::context
+  std::uint64_t capacity = 0;  // bytes
+  std::uint64_t sequence = 0;  // order of posting
+  void* operation = nullptr;   // ReceiveOp::context
   std::uint64_t user_flags = 0;
 };
 
@@ -170,10 +174,10 @@ struct RxMessage : ListNode<UnexpectedTag>, ListNode<ArrivingTag> {
   Context* context = nullptr;
   PostedReceive* receive = nullptr;
   Piece* pieces = nullptr;
-  std::uint64_t received = 0;        // payload bytes, placed or dropped
-  std::uint64_t expected = 0;        // when the message ends: its length, or where it was abandoned
+  std::uint64_t received = 0;  // payload bytes, placed or dropped
+  std::uint64_t expected = 0;  // when the message ends: its length, or where it was abandoned
   std::uint64_t placed = 0;
-  std::uint64_t charged = 0;         // to the context's unexpected memory
+  std::uint64_t charged = 0;  // to the context's unexpected memory
   std::uint64_t data = 0;
   FepAddress source;
   // What every packet must repeat (SES-115 step 15).

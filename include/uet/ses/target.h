@@ -18,6 +18,7 @@
 #include "uet/ses/counters.h"
 #include "uet/ses/message.h"
 #include "uet/ses/parameters.h"
+#include "uet/ses/return_code.h"
 
 namespace uet::ses {
 
@@ -59,7 +60,7 @@ class Target {
   pds::Response rx_req(const pds::RequestView& view, Time now);
   void pdc_closed(PdcId pdc);
   // Read answers on their way.
-  pds::PacketPlan next_packet(ReadAnswer& answer, Packet& packet, std::uint32_t& tag);
+  pds::PacketPlan next_packet(ReadAnswer& answer, Packet& packet, pds::PreparedPacket& prepared);
   void answer_done(ReadAnswer& answer);
 
   // No message arrives, waits or is bound; receives may be posted.
@@ -70,29 +71,35 @@ class Target {
   using Request = wire::SesRequest;
 
   pds::Response on_send(const View& view, const Request& request, Context& context);
+  pds::Response on_unexpected(const View& view, const Request& request, Context& context);
   pds::Response on_write(const View& view, const Request& request, Context& context);
   pds::Response on_read(const View& view, const Request& request, Context& context, Time now);
   pds::Response on_msg_error(const View& view, const Request& request);
-  pds::Response on_later_packet(const View& view, const Request& request, RxMessage& message);
-  pds::Response on_unexpected(const View& view, const Request& request, Context& context);
-
+  pds::Response on_later_packet(const Request& request, RxMessage& message);
+  pds::Response on_later_write(const Request& request, RxMessage& message);
+  pds::Response error(const Request& request, wire::ReturnCode code, RiGeneration generation = {});
   pds::Response refuse(const View& view, const Request& request, Context& context,
                        wire::ReturnCode code);
-  pds::Response error(const Request& request, wire::ReturnCode code, RiGeneration generation = {});
+  pds::Response fail(const Request& request, RxMessage& message, wire::ReturnCode code);
+
+  pds::Response place_matched(const Request& request, RxMessage& message);
+  pds::Response place_unexpected(const Request& request, RxMessage& message);
+  pds::Response place_write(const Request& request, RxMessage& message, std::byte* base);
+  ri::MrAccess access_memory(const Request& request, const Context& context,
+                             std::uint8_t access) const;
+  wire::SesResponseHeader answer_header(const View& view, const Request& request,
+                                        const ReadPiece& asked);
+  Piece* keep(const Request& request, RxMessage& message);
 
   RxMessage* open(const View& view, const Request& request, Context& context, RxState state);
   void account(RxMessage& message, const Request& request);
-  pds::Response place_matched(const Request& request, RxMessage& message);
-  pds::Response place_unexpected(const Request& request, RxMessage& message);
-  pds::Response place_write(const Request& request, RxMessage& message);
-  Piece* keep(const Request& request, Context& context);
-  void bind(RxMessage& message, PostedReceive& receive);
   void offer(Context& context, PostedReceive& receive);
-
-  void complete_receive(RxMessage& message, Status status);
-  void complete_write(Context& context, const RxMessage& message);
+  void bind(RxMessage& message, PostedReceive& receive);
+  void unbind(RxMessage& message);
+  Completion end_receive(RxMessage& message, Status status);
+  void complete_receive(RxMessage& message);
   void drop_unexpected(RxMessage& message);
-  void fail(RxMessage& message, wire::ReturnCode code, Status status);
+  void end_message(RxMessage& message, wire::ReturnCode code, Status status);
   void release(RxMessage& message);
   void release(PostedReceive& receive);
 
@@ -108,6 +115,7 @@ class Target {
   Slab<PostedReceive> receives_;
   Slab<MoreSlices> more_slices_;
   Slab<ReadAnswer> answers_;
+  IntrusiveList<ReadAnswer, AnsweringTag> answering_;
   std::size_t bound_receives_ = 0;
   std::uint64_t next_sequence_ = 0;
   std::uint16_t last_answer_id_ = 0;

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Where libfabric's versions differ. The plug-in is built against 1.17 and runs in 1.17 to 2.x.
+#pragma once
+
+#include <rdma/fabric.h>
+#include <rdma/fi_eq.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace uet::prov {
+
+// The newest API a client may ask for and still see us; libfabric skips providers that say less.
+inline constexpr std::uint32_t kApiVersion = FI_VERSION(2, 6);
+
+// fi_progress value that 1.21 added, weaker than manual.
+inline constexpr int kProgressControlUnified = 3;
+
+// enum fi_mr_mode before API 1.5; 2.x turns the names into warnings.
+inline constexpr int kMrUnspec = 0;
+inline constexpr int kMrBasic = 1 << 0;
+inline constexpr int kMrScalable = 1 << 1;
+inline constexpr std::uint32_t kApiMrModeBits = FI_VERSION(1, 5);
+
+// From 1.5 on, err_data of an error entry is the caller's buffer.
+inline constexpr std::uint32_t kApiErrDataBuffer = FI_VERSION(1, 5);
+
+// fi_mr_attr ends before auth_key for clients older than this.
+inline constexpr std::uint32_t kApiMrAuthKey = FI_VERSION(1, 5);
+
+// What 1.20 to 2.5 added behind fi_domain_attr of 1.17. Infos come from the loaded library's
+// fi_dupinfo(NULL), so the room is there if the library is new enough.
+struct DomainAttrTail {
+  std::size_t max_ep_auth_key;
+  std::uint32_t max_group_id;
+  std::uint64_t max_cntr_value;
+  std::uint64_t max_err_cntr_value;
+};
+static_assert(sizeof(fi_domain_attr) == 192 && sizeof(DomainAttrTail) == 32);
+static_assert(sizeof(fi_cq_err_entry) == 80);
+
+// 0 would mean "unknown" to clients of 2.5 and later.
+inline void set_counter_limits(fi_domain_attr& attr) {
+  if (fi_version() < FI_VERSION(2, 5)) return;
+  auto* tail = reinterpret_cast<DomainAttrTail*>(reinterpret_cast<char*>(&attr) + sizeof attr);
+  tail->max_cntr_value = UINT64_MAX;
+  tail->max_err_cntr_value = UINT64_MAX;
+}
+
+}  // namespace uet::prov

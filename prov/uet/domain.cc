@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// From an fi_info to a running FEP: which address and port, how large, which congestion control;
+// and how it ends. Forked children are told apart here.
+#include "domain.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <strings.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "av_fid.h"
+#include "cntr.h"
+#include "compat.h"
+#include "cq.h"
+#include "endpoint.h"
+#include "getinfo.h"
+#include "mr_fid.h"
+#include "ops.h"
+#include "uet/nic/registry.h"
+
+namespace uet::prov {
+
+// All domains of the process, so that a fork can mark the child's copies.
+struct ForkRegistry {
+  std::mutex mutex;
+  IntrusiveList<Domain, ForkTag> domains;
+
+  static ForkRegistry& instance() {
+    // Never destroyed: fork handlers may run after static destructors.
+    static ForkRegistry& registry = *new ForkRegistry;
+    return registry;
+  }
+  void add(Domain& domain) {
+    static std::once_flag once;
+    std::call_once(once, [] { pthread_atfork(before_fork, after_fork, in_child); });
+    const std::lock_guard guard(mutex);
+    domains.push_back(domain);
+  }
+  void remove(Domain& domain) {
+    const std::lock_guard guard(mutex);
+    domains.remove(domain);
+  }
+
+ private:
+  static void before_fork() { instance().mutex.lock(); }
+  static void after_fork() { instance().mutex.unlock(); }
+  static void in_child() {
+    for (Domain& domain : instance().domains) {
+      domain.dead_.store(true, std::memory_order_relaxed);
+      domain.thread_.forget();
+    }
+    instance().mutex.unlock();
+  }
+};
+
+namespace {
+
+bool needs_lock(const fi_domain_attr& attr) {
+  return attr.threading != FI_THREAD_DOMAIN || attr.control_progress == FI_PROGRESS_AUTO ||
+         attr.data_progress == FI_PROGRESS_AUTO;
+}
+
+bool same(const char* a, const std::string& b) { return strcasecmp(a, b.c_str()) == 0; }
+
+// The address that an fi_info without source address means: by fabric name, else the first.
+std::optional<FabricAddress> address_of(const nic::Interface& interface, const fi_info& info) {
+  const char* fabric = info.fabric_attr != nullptr ? info.fabric_attr->name : nullptr;
+  for (const auto& address : interface.addresses) {
+    if (fabric == nullptr || same(fabric, address.subnet())) return address.ip;
+  }
+  return {};
+}
+
+std::optional<av::UetAddress> source_of(const fi_info& info, const Params& params) {
+  if (info.src_addr != nullptr) return decode_address(info.src_addr, info.src_addrlen);
+  if (info.domain_attr->name == nullptr) return {};
+  for (const auto& interface : usable_interfaces(params)) {
+    if (!same(info.domain_attr->name, interface.name)) continue;
+    if (const auto ip = address_of(interface, info)) {
+      av::UetAddress address;
+      address.flags = av::kFabricAddressValid;
+      address.fabric_address = *ip;
+      return address;
+    }
+  }
+  return {};
+}
+
+std::uint64_t random_seed() {
+  std::uint64_t seed = 0;
+  if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed) {
+    seed = static_cast<std::uint64_t>(to_ns(clock_now()));
+  }
+  return seed;
+}
+
+cms::Parameters cms_parameters(const Params& params, const nic::NicCaps& caps,
+                               std::uint32_t payload_mtu) {
+  cms::Parameters cms;
+  const auto preset = caps.loopback ? cms::Algorithm::None : cms::Algorithm::Nscc;
+  cms.algorithm = params.cc_algorithm.value_or(preset);
+  cms.paths = params.paths;
+  if (!caps.per_packet_entropy) cms.paths = cms::PathPolicy::Single;
+  cms.path_count = cms.paths == cms::PathPolicy::Oblivious ? 64 : 1;
+  cms.mtu_bytes = payload_mtu + 128;  // largest headers above IP, and IP itself
+  if (caps.link_rate_bps != 0) cms.link_rate_bps = caps.link_rate_bps;
+  if (params.cc_link_rate_mbps != 0) cms.link_rate_bps = params.cc_link_rate_mbps * 1'000'000;
+  if (params.cc_base_rtt_us != 0) {
+    cms.base_rtt = std::chrono::microseconds(params.cc_base_rtt_us);
+  }
+  // Half of what the peer's socket can hold, taken to be like ours: the other half is for others.
+  const std::uint64_t smallest = 4 * std::uint64_t{cms.mtu_bytes};
+  if (caps.receive_credit_bytes != 0) {
+    cms.max_window_bytes = std::max(smallest, caps.receive_credit_bytes / 2);
+    cms.fixed_window_bytes = cms.max_window_bytes;
+  }
+  if (params.cc_loopback_window_bytes != 0 && caps.loopback) {
+    cms.fixed_window_bytes = std::max(smallest, params.cc_loopback_window_bytes);
+    cms.max_window_bytes = std::max(cms.max_window_bytes, cms.fixed_window_bytes);
+  }
+  cms.ack_gen_trigger_bytes = static_cast<std::uint32_t>(params.ack_trigger_bytes);
+  return cms;
+}
+
+pds::Parameters pds_parameters(const Params& params) {
+  pds::Parameters pds;
+  pds.default_mpr = static_cast<std::uint8_t>(params.mpr);
+  pds.ack_gen_trigger_bytes = static_cast<std::uint32_t>(params.ack_trigger_bytes);
+  pds.rto_init = std::chrono::microseconds(params.rto_init_us);
+  pds.rto_cap = std::chrono::microseconds(params.rto_max_us);
+  pds.max_rto_retransmissions = static_cast<std::uint32_t>(params.rto_retries);
+  pds.initiator_idle_time = std::chrono::milliseconds(params.idle_timeout_ms);
+  pds.pdc_count = params.pdc_count;
+  pds.reserved_target_pdcs = std::min(pds.reserved_target_pdcs, pds.pdc_count / 2);
+  pds.dscp_data = static_cast<std::uint8_t>(params.dscp_data);
+  pds.dscp_control = static_cast<std::uint8_t>(params.dscp_control);
+  return pds;
+}
+
+int close_fid(fid* fid) noexcept { return Domain::from(fid).close(); }
+
+int domain_bind(fid*, fid* other, std::uint64_t flags) noexcept {
+  // An EQ would report asynchronous registrations; ours are all done when the call returns.
+  if (other->fclass == FI_CLASS_EQ && (flags & FI_REG_MR) == 0) return 0;
+  FI_WARN(&provider, FI_LOG_DOMAIN, "fi_domain_bind: cannot bind class %zu with flags 0x%llx\n",
+          other->fclass, static_cast<unsigned long long>(flags));
+  return -FI_EINVAL;
+}
+
+int domain_endpoint2(fid_domain* domain, fi_info* info, fid_ep** ep, std::uint64_t flags,
+                     void* context) noexcept {
+  return flags == 0 ? endpoint_open(domain, info, ep, context) : -FI_EOPNOTSUPP;
+}
+
+fi_ops domain_fid_ops = {
+    .size = sizeof(fi_ops),
+    .close = close_fid,
+    .bind = domain_bind,
+    .control = no_control,
+    .ops_open = no_ops_open,
+    .tostr = no_tostr,
+    .ops_set = no_ops_set,
+};
+
+fi_ops_domain domain_ops = {
+    .size = sizeof(fi_ops_domain),
+    .av_open = av_open,
+    .cq_open = cq_open,
+    .endpoint = endpoint_open,
+    .scalable_ep = not_supported<&fi_ops_domain::scalable_ep>,
+    .cntr_open = cntr_open,
+    .poll_open = not_supported<&fi_ops_domain::poll_open>,
+    .stx_ctx = not_supported<&fi_ops_domain::stx_ctx>,
+    .srx_ctx = not_supported<&fi_ops_domain::srx_ctx>,
+    .query_atomic = not_supported<&fi_ops_domain::query_atomic>,
+    .query_collective = not_supported<&fi_ops_domain::query_collective>,
+    .endpoint2 = domain_endpoint2,
+};
+
+fi_ops_mr domain_mr_ops = {
+    .size = sizeof(fi_ops_mr),
+    .reg = mr_reg,
+    .regv = mr_regv,
+    .regattr = mr_regattr,
+};
+
+}  // namespace
+
+Result<JobId> job_of(const std::uint8_t* auth_key, std::size_t size) {
+  if (auth_key == nullptr || (size != 3 && size != 4)) return Error::Invalid;
+  if (size == 4 && auth_key[0] != 0) return Error::Invalid;
+  const std::uint8_t* key = auth_key + (size - 3);
+  return JobId{static_cast<std::uint32_t>(key[0] << 16 | key[1] << 8 | key[2])};
+}
+
+Domain::Domain(Fabric& fabric, const fi_info& info, const Params& params, void* context)
+    : fid_domain{},
+      fabric_(fabric.references()),
+      version_(fabric.version()),
+      params_(params),
+      mr_mode_(info.domain_attr->mr_mode),
+      job_{static_cast<std::uint32_t>(params.job_id)},
+      lock_(needs_lock(*info.domain_attr)) {
+  fid.fclass = FI_CLASS_DOMAIN;
+  fid.context = context;
+  fid.ops = &domain_fid_ops;
+  ops = &domain_ops;
+  mr = &domain_mr_ops;
+}
+
+int Domain::open_nic(const fi_info& info) {
+  const auto source = source_of(info, params_);
+  if (!source) {
+    FI_WARN(&provider, FI_LOG_DOMAIN, "fi_domain: the info names no usable local address\n");
+    return -FI_EINVAL;
+  }
+  nic::NicConfig config;
+  config.ip = source->fabric_address;
+  config.port = source->udp_port;
+  config.receive_buffer_bytes = static_cast<std::uint32_t>(params_.socket_buffer_bytes);
+  config.send_buffer_bytes = config.receive_buffer_bytes;
+  config.gso = params_.gso;
+  config.gro = params_.gro;
+  config.faults = params_.faults;
+  config.pcap_file = params_.pcap;
+  std::string message;
+  auto nic = nic::open_nic(config, message);
+  if (!message.empty()) FI_WARN(&provider, FI_LOG_DOMAIN, "%s\n", message.c_str());
+  if (!nic) return to_fi_errno(nic.error());
+  nic_ = std::move(nic).value();
+  return 0;
+}
+
+int Domain::open_fep() {
+  payload_mtu_ = prov::payload_mtu(params_, nic_->caps().ip_mtu);
+  if (payload_mtu_ == 0) {
+    FI_WARN(&provider, FI_LOG_DOMAIN, "an MTU of %u bytes is too small for a payload of %llu\n",
+            nic_->caps().ip_mtu,
+            static_cast<unsigned long long>(std::max<std::uint64_t>(1024, params_.payload_mtu)));
+    return -FI_EINVAL;
+  }
+  fep::Config config;
+  config.pds = pds_parameters(params_);
+  config.cms = cms_parameters(params_, nic_->caps(), payload_mtu_);
+  config.ses.payload_mtu = payload_mtu_;
+  config.ses.unexpected_bytes_per_context = params_.unexpected_bytes;
+  config.seed = params_.seed != 0 ? params_.seed : random_seed();
+  fep_ = std::make_unique<fep::Fep>(config, *nic_, clock_now());
+  return 0;
+}
+
+int Domain::start_thread(const fi_info& info) {
+  const bool automatic = info.domain_attr->control_progress == FI_PROGRESS_AUTO ||
+                         info.domain_attr->data_progress == FI_PROGRESS_AUTO;
+  return automatic ? thread_.start(*this) : 0;
+}
+
+int Domain::open(Fabric& fabric, const fi_info& info, void* context, Domain*& out) {
+  if (info.domain_attr == nullptr) {
+    FI_WARN(&provider, FI_LOG_DOMAIN, "fi_domain: the info has no domain_attr\n");
+    return -FI_EINVAL;
+  }
+  const auto params = load_params();
+  if (!params) return -FI_EINVAL;
+  std::unique_ptr<Domain> domain(new Domain(fabric, info, *params, context));
+  if (info.domain_attr->auth_key_size != 0) {
+    const auto job = job_of(info.domain_attr->auth_key, info.domain_attr->auth_key_size);
+    if (!job) {
+      FI_WARN(&provider, FI_LOG_DOMAIN, "fi_domain: auth_key is not a JobID of 3 bytes\n");
+      return -FI_EINVAL;
+    }
+    domain->job_ = job.value();
+  }
+  int result = domain->open_nic(info);
+  if (result == 0) result = domain->open_fep();
+  if (result == 0) result = domain->start_thread(info);
+  if (result != 0) return result;
+  ForkRegistry::instance().add(*domain);
+  out = domain.release();
+  return 0;
+}
+
+int Domain::close() noexcept {
+  if (references_.any()) return -FI_EBUSY;
+  if (!dead()) {
+    thread_.stop();
+    const Guard guard(lock_);
+    fep_->begin_close(clock_now());
+    linger([&] { return fep_->closed(); });
+  }
+  ForkRegistry::instance().remove(*this);
+  delete this;
+  return 0;
+}
+
+void Domain::rest(Time until) {
+  const Time deadline = std::min(until, fep_->next_deadline());
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock_now());
+  pollfd poll_fd{.fd = nic_fd(), .events = POLLIN, .revents = 0};
+  lock_.unlock();
+  ::poll(&poll_fd, 1, static_cast<int>(std::clamp<std::int64_t>(left.count() + 1, 0, 10)));
+  lock_.lock();
+}
+
+Result<ResourceIndex> Domain::take_resource_index(std::optional<ResourceIndex> wanted) {
+  std::size_t index = wanted ? wanted->value : av::kFirstResourceIndex.value;
+  while (!wanted && index < indices_.size() && indices_[index]) ++index;
+  if (index >= indices_.size()) return Error::NoMemory;
+  if (indices_[index]) return Error::AddressInUse;
+  indices_.set(index);
+  return ResourceIndex{static_cast<std::uint16_t>(index)};
+}
+
+int domain_open(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context) noexcept {
+  return guarded([&] {
+    Domain* opened = nullptr;
+    const int result = Domain::open(Fabric::from(fabric), *info, context, opened);
+    if (result == 0) *domain = opened;
+    return result;
+  });
+}
+
+}  // namespace uet::prov

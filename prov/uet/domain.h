@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// fid_domain: one FEP with its NIC, the lock over both and over all queues and counters below, and
+// their progress.
+#pragma once
+
+#include <rdma/fi_domain.h>
+
+#include <atomic>
+#include <bitset>
+#include <memory>
+
+#include "fabric.h"
+#include "lock.h"
+#include "params.h"
+#include "progress.h"
+#include "references.h"
+#include "uet/av/address.h"
+#include "uet/base/intrusive_list.h"
+#include "uet/fep/fep.h"
+#include "uet/nic/nic.h"
+#include "wait.h"
+
+namespace uet::prov {
+
+// fi_ops_fabric.domain: fi_domain(3).
+int domain_open(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context) noexcept;
+
+struct ForkTag;
+
+class Domain final : public fid_domain, public ListNode<ForkTag> {
+ public:
+  static Domain& from(fid_domain* fid) { return *static_cast<Domain*>(fid); }
+  static Domain& from(struct fid* fid) { return from(reinterpret_cast<fid_domain*>(fid)); }
+
+  // What fi_domain does; 0 or a negative fi_errno, with the reason logged.
+  static int open(Fabric& fabric, const fi_info& info, void* context, Domain*& out);
+  // What fi_close does.
+  int close() noexcept;
+
+  Lock& lock() UET_RETURN_CAPABILITY(lock_) { return lock_; }
+  References& references() { return references_; }
+  std::uint32_t version() const { return version_; }
+
+  // A forked child owns only a copy of the memory: every call answers -FI_EOPNOTSUPP there.
+  bool dead() const { return dead_.load(std::memory_order_relaxed); }
+
+  fep::Fep& fep() UET_REQUIRES(lock_) { return *fep_; }
+  // One bounded pass of the protocol; true if there was work.
+  bool progress(Time now) UET_REQUIRES(lock_) { return fep_->progress(now); }
+  // The end of a posting call: sends what is ready, unless more follows at once (FI_MORE).
+  void posted(Time now, bool more) UET_REQUIRES(lock_) {
+    if (!more) fep_->push(now);
+    timer_.bring_forward(fep_->next_deadline());
+  }
+  void arm_timer() UET_REQUIRES(lock_) { timer_.arm(fep_->next_deadline()); }
+  Timer& timer() { return timer_; }
+  int nic_fd() const { return nic_->wait_fd(); }
+  bool has_thread() const { return thread_.running(); }
+  // Progress until `done` or for kClosePatience, for objects that close with work in hand.
+  template <class Done>
+  void linger(Done done) UET_REQUIRES(lock_);
+
+  const Params& params() const { return params_; }
+  FepAddress local_address() const { return nic_->local_address(); }
+  std::uint32_t payload_mtu() const { return payload_mtu_; }
+  int mr_mode() const { return mr_mode_; }
+  // JobID of endpoints without an auth_key of their own.
+  JobId job() const { return job_; }
+
+  // Takes `wanted` or, without it, the lowest free resource index from 1 on.
+  Result<ResourceIndex> take_resource_index(std::optional<ResourceIndex> wanted)
+      UET_REQUIRES(lock_);
+  void give_back(ResourceIndex index) UET_REQUIRES(lock_) { indices_.reset(index.value); }
+
+ private:
+  friend struct ForkRegistry;
+  Domain(Fabric& fabric, const fi_info& info, const Params& params, void* context);
+  int open_nic(const fi_info& info);
+  int open_fep();
+  int start_thread(const fi_info& info);
+  void rest(Time until) UET_REQUIRES(lock_);
+
+  Hold fabric_;
+  References references_;
+  const std::uint32_t version_;
+  const Params params_;
+  const int mr_mode_;
+  JobId job_;
+  std::uint32_t payload_mtu_ = 0;
+  std::atomic<bool> dead_{false};
+  Lock lock_;
+  std::unique_ptr<nic::Nic> nic_;
+  std::unique_ptr<fep::Fep> fep_;
+  std::bitset<kMaxResourceIndex + 1> indices_ UET_GUARDED_BY(lock_);
+  Timer timer_;
+  ProgressThread thread_;
+};
+
+inline constexpr Duration kClosePatience = std::chrono::milliseconds(500);
+
+template <class Done>
+void Domain::linger(Done done) {
+  Time now = clock_now();
+  const Time end = now + kClosePatience;
+  while (!done() && now < end) {
+    if (!progress(now) && !done()) rest(end);
+    now = clock_now();
+  }
+}
+
+// JobID of an auth_key: Invalid unless it is 3 bytes, or 4 with a zero first byte (SES-145).
+Result<JobId> job_of(const std::uint8_t* auth_key, std::size_t size);
+
+}  // namespace uet::prov

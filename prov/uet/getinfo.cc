@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// From node, service, flags and hints to a list of fi_info: one per interface and address family,
+// loopback last, named the same whether or not addresses were given.
+#include "getinfo.h"
+
+#include <netdb.h>
+#include <strings.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+
+#include "hints.h"
+#include "nic_attr.h"
+#include "provider.h"
+#include "uet/fep/fep.h"
+#include "uet/fi_ext_uet.h"
+#include "uet/nic/socket.h"
+
+namespace uet::prov {
+namespace {
+
+constexpr std::size_t kMaxInjectSize = 4096;
+
+struct FreeInfo {
+  void operator()(fi_info* info) const { fi_freeinfo(info); }
+};
+using InfoPtr = std::unique_ptr<fi_info, FreeInfo>;
+
+// A pair of addresses that one or more infos shall have; either may be open.
+struct Wanted {
+  std::optional<av::UetAddress> source;
+  std::optional<av::UetAddress> destination;
+};
+
+std::vector<nic::Interface> scan_interfaces() {
+  using Clock = std::chrono::steady_clock;
+  static std::mutex mutex;
+  static std::vector<nic::Interface> interfaces;
+  static Clock::time_point scanned;
+  const std::lock_guard lock(mutex);
+  const auto now = Clock::now();
+  if (interfaces.empty() || now - scanned > std::chrono::milliseconds(200)) {
+    std::string message;
+    auto result = nic::list_interfaces(message);
+    if (!result) {
+      FI_WARN(&provider, FI_LOG_CORE, "%s\n", message.c_str());
+      return {};
+    }
+    interfaces = std::move(result).value();
+    scanned = now;
+  }
+  return interfaces;
+}
+
+std::vector<std::string> split(const std::string& list) {
+  std::vector<std::string> names;
+  for (std::size_t start = 0; start <= list.size();) {
+    const std::size_t end = std::min(list.find(',', start), list.size());
+    if (end > start) names.push_back(list.substr(start, end - start));
+    start = end + 1;
+  }
+  return names;
+}
+
+bool same_name(const char* asked, const std::string& ours) {
+  return asked == nullptr || strcasecmp(asked, ours.c_str()) == 0;
+}
+
+std::uint16_t fold_port(std::uint16_t service) {
+  if (service == 0 || (service >= kUetUdpPort && service <= kUetLastUdpPort)) return service;
+  constexpr std::uint16_t kPorts = kUetLastUdpPort - kUetUdpPort + 1;
+  return static_cast<std::uint16_t>(kUetUdpPort + service % kPorts);
+}
+
+std::vector<av::UetAddress> resolve_text(const char* node, const char* service) {
+  auto address = av::from_text(node);
+  if (!address) return {};
+  if (service != nullptr && address.value().udp_port == 0) {
+    const auto ports = resolve(nullptr, service, false, true);
+    if (ports.empty()) return {};
+    address.value().udp_port = ports.front().udp_port;
+  }
+  return {address.value()};
+}
+
+// What the first endpoint at `fep` is called; without a port it is not known which one that will be.
+av::UetAddress source_address(const FepAddress& fep) {
+  av::UetAddress address = av::default_address(fep);
+  address.flags &= static_cast<std::uint8_t>(~(av::kResourceIndexValid | av::kInitiatorIdValid));
+  if (fep.port == 0) address.flags &= static_cast<std::uint8_t>(~av::kPidOnFepValid);
+  return av::decode(av::encode(address)).value();
+}
+
+bool is_wildcard(const FabricAddress& ip) { return ip.bytes == FabricAddress{}.bytes; }
+
+std::optional<Wanted> wanted_by_hints(const fi_info* hints) {
+  Wanted wanted;
+  if (hints == nullptr) return wanted;
+  if (hints->src_addr != nullptr) {
+    wanted.source = decode_address(hints->src_addr, hints->src_addrlen);
+    if (!wanted.source) return {};
+  }
+  if (hints->dest_addr != nullptr) {
+    wanted.destination = decode_address(hints->dest_addr, hints->dest_addrlen);
+    if (!wanted.destination) return {};
+  }
+  return wanted;
+}
+
+// All address pairs that the call asks for; empty if something cannot be resolved.
+std::vector<Wanted> wanted_addresses(const char* node, const char* service, std::uint64_t flags,
+                                     const fi_info* hints) {
+  const auto base = wanted_by_hints(hints);
+  if (!base) {
+    FI_INFO(&provider, FI_LOG_CORE, "an address in the hints is not an FI_ADDR_UET of 32 bytes\n");
+    return {};
+  }
+  if (node == nullptr && service == nullptr) return {*base};
+  const bool is_source = (flags & FI_SOURCE) != 0;
+  std::vector<Wanted> all;
+  if (is_source && node == nullptr) {
+    // Any local address, but this port: one pair for both families keeps loopback last.
+    const auto addresses = resolve(nullptr, service, true, true);
+    if (addresses.empty()) return {};
+    Wanted wanted = *base;
+    wanted.source = source_address({{}, addresses.front().udp_port});
+    wanted.source->flags &= static_cast<std::uint8_t>(~av::kFabricAddressValid);
+    return {wanted};
+  }
+  for (const auto& address : resolve(node, service, is_source, (flags & FI_NUMERICHOST) != 0)) {
+    Wanted wanted = *base;
+    (is_source ? wanted.source : wanted.destination) = address;
+    all.push_back(wanted);
+  }
+  if (all.empty()) {
+    FI_INFO(&provider, FI_LOG_CORE, "cannot resolve node %s service %s\n",
+            node != nullptr ? node : "(none)", service != nullptr ? service : "(none)");
+  }
+  return all;
+}
+
+// The local addresses that serve one wanted pair.
+std::vector<Offer> offers_for(const Wanted& wanted, const std::vector<nic::Interface>& interfaces) {
+  std::optional<FabricAddress> local;
+  if (wanted.source && !is_wildcard(wanted.source->fabric_address)) {
+    local = wanted.source->fabric_address;
+  } else if (wanted.destination) {
+    const auto route = nic::source_address_for(wanted.destination->fabric_address);
+    if (!route) return {};
+    local = route.value();
+  }
+  std::vector<Offer> offers;
+  if (local) {
+    const nic::Interface* interface = nic::interface_of(interfaces, *local);
+    if (interface == nullptr) return {};
+    // The subnet is that of the interface's own address of this family which contains `local`.
+    for (const auto& address : interface->addresses) {
+      if (address.ip.is_ipv6 != local->is_ipv6) continue;
+      if (address.ip == *local || offers.empty()) {
+        offers = {{*interface, {*local, address.prefix_length}, 0}};
+      }
+    }
+    return offers;
+  }
+  for (const auto& interface : interfaces) {
+    for (const bool is_ipv6 : {false, true}) {
+      if (wanted.source && wanted.source->has(av::kFabricAddressValid) &&
+          wanted.source->fabric_address.is_ipv6 != is_ipv6) {
+        continue;
+      }
+      const auto& list = interface.addresses;
+      const auto first = std::find_if(list.begin(), list.end(), [&](const auto& address) {
+        return address.ip.is_ipv6 == is_ipv6;
+      });
+      if (first != list.end()) offers.push_back({interface, *first, 0});
+    }
+  }
+  return offers;
+}
+
+void set_address(void*& to, std::size_t& length, const av::UetAddress& address) {
+  const av::AddressBytes bytes = av::encode(address);
+  to = std::malloc(bytes.size());
+  if (to == nullptr) throw std::bad_alloc();
+  std::memcpy(to, bytes.data(), bytes.size());
+  length = bytes.size();
+}
+
+InfoPtr make_info(const Offer& offer, const Wanted& wanted, const fi_info* hints,
+                  std::uint32_t version, const Limits& limits) {
+  InfoPtr info(fi_allocinfo());
+  if (info == nullptr) throw std::bad_alloc();
+  fill_attributes(*info, hints, version, limits);
+  info->fabric_attr->name = duplicate(offer.address.subnet().c_str());
+  info->domain_attr->name = duplicate(offer.interface.name.c_str());
+  info->nic = make_nic(offer.interface);
+  av::UetAddress source = source_address({offer.address.ip, 0});
+  if (wanted.source && is_wildcard(wanted.source->fabric_address)) {
+    source = source_address({offer.address.ip, wanted.source->udp_port});
+  } else if (wanted.source) {
+    source = *wanted.source;
+  }
+  set_address(info->src_addr, info->src_addrlen, source);
+  if (wanted.destination) set_address(info->dest_addr, info->dest_addrlen, *wanted.destination);
+  return info;
+}
+
+Limits limits_for(const Params& params, const Offer& offer) {
+  return {.inject_size = std::min<std::size_t>(kMaxInjectSize, offer.payload_mtu),
+          .tx_size = params.tx_size,
+          .rx_size = params.rx_size};
+}
+
+bool fits_hints(const Offer& offer, const fi_info* hints, std::uint32_t version,
+                const Limits& limits) {
+  if (hints == nullptr) return true;
+  const char* why = refuse_hints(*hints, version, limits);
+  if (why != nullptr) {
+    FI_INFO(&provider, FI_LOG_CORE, "%s does not meet the hints: %s\n",
+            offer.interface.name.c_str(), why);
+    return false;
+  }
+  if (hints->domain_attr != nullptr && !same_name(hints->domain_attr->name, offer.interface.name)) {
+    return false;
+  }
+  return hints->fabric_attr == nullptr ||
+         same_name(hints->fabric_attr->name, offer.address.subnet());
+}
+
+int get_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
+             const fi_info* hints, fi_info** info) {
+  if ((flags & FI_SOURCE) != 0 && node == nullptr && service == nullptr) {
+    FI_WARN(&provider, FI_LOG_CORE, "FI_SOURCE needs a node or a service\n");
+    return -FI_EINVAL;
+  }
+  const auto params = load_params();
+  if (!params) return -FI_ENODATA;
+  const auto interfaces = usable_interfaces(*params);
+  InfoPtr first;
+  fi_info* last = nullptr;
+  for (const Wanted& wanted : wanted_addresses(node, service, flags, hints)) {
+    for (Offer& offer : offers_for(wanted, interfaces)) {
+      offer.payload_mtu = payload_mtu(*params, offer.interface.mtu);
+      const Limits limits = limits_for(*params, offer);
+      if (offer.payload_mtu == 0 || !fits_hints(offer, hints, version, limits)) continue;
+      InfoPtr next = make_info(offer, wanted, hints, version, limits);
+      if (last == nullptr) {
+        last = next.get();
+        first = std::move(next);
+      } else {
+        last->next = next.release();
+        last = last->next;
+      }
+    }
+  }
+  if (first == nullptr) return -FI_ENODATA;
+  *info = first.release();
+  return 0;
+}
+
+}  // namespace
+
+std::vector<nic::Interface> usable_interfaces(const Params& params) {
+  auto interfaces = scan_interfaces();
+  if (params.iface.empty()) return interfaces;
+  std::vector<nic::Interface> chosen;
+  const auto names = split(params.iface);
+  for (const auto& interface : interfaces) {
+    if (std::find(names.begin(), names.end(), interface.name) != names.end()) {
+      chosen.push_back(interface);
+    }
+  }
+  if (names.empty() || chosen.size() < names.size()) {
+    std::string there;
+    for (const auto& interface : interfaces) there += " " + interface.name;
+    FI_WARN(&provider, FI_LOG_CORE,
+            "FI_UET_IFACE=%s is not valid; allowed: usable interfaces, which are%s\n",
+            params.iface.c_str(), there.empty() ? " none" : there.c_str());
+    return {};
+  }
+  return chosen;
+}
+
+std::uint32_t payload_mtu(const Params& params, std::uint32_t ip_mtu) {
+  const std::uint32_t fitting = fep::payload_mtu_for(ip_mtu);
+  if (params.payload_mtu == 0) return fitting;
+  return params.payload_mtu <= fitting ? static_cast<std::uint32_t>(params.payload_mtu) : 0;
+}
+
+std::vector<av::UetAddress> resolve(const char* node, const char* service, bool passive,
+                                    bool numeric) {
+  if (node != nullptr && av::is_text_form(node)) return resolve_text(node, service);
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_DGRAM;
+  hints.ai_flags = (passive ? AI_PASSIVE : 0) | (numeric ? AI_NUMERICHOST : 0);
+  addrinfo* list = nullptr;
+  if (getaddrinfo(node, service, &hints, &list) != 0) return {};
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(list, freeaddrinfo);
+  std::vector<av::UetAddress> addresses;
+  for (const addrinfo* item = list; item != nullptr; item = item->ai_next) {
+    if (item->ai_family != AF_INET && item->ai_family != AF_INET6) continue;
+    nic::SocketAddress socket_address{};
+    std::memcpy(&socket_address, item->ai_addr,
+                std::min<std::size_t>(item->ai_addrlen, sizeof socket_address));
+    FepAddress fep = nic::read_socket_address(socket_address);
+    fep.port = fold_port(fep.port);
+    if (!passive && fep.port == 0) fep.port = kUetUdpPort;
+    const auto address = passive ? source_address(fep) : av::default_address(fep);
+    if (std::find(addresses.begin(), addresses.end(), address) == addresses.end()) {
+      addresses.push_back(address);
+    }
+  }
+  return addresses;
+}
+
+std::optional<av::UetAddress> decode_address(const void* address, std::size_t length) {
+  if (length != FI_ADDR_UET_SIZE) return {};
+  const auto decoded = av::decode({static_cast<const std::byte*>(address), length});
+  if (!decoded || !decoded.value().has(av::kFabricAddressValid)) return {};
+  return decoded.value();
+}
+
+int prov_getinfo(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
+                 const fi_info* hints, fi_info** info) noexcept {
+  return guarded([&] { return get_info(version, node, service, flags, hints, info); });
+}
+
+}  // namespace uet::prov

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Discovery: what this host can offer, measured against what the application wants.
+#pragma once
+
+#include <rdma/fabric.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "params.h"
+#include "uet/av/address.h"
+#include "uet/nic/interface.h"
+
+namespace uet::prov {
+
+// fi_provider.getinfo: fi_getinfo(3).
+int prov_getinfo(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
+                 const fi_info* hints, fi_info** info) noexcept;
+
+// One way to reach the network: an interface with one of its addresses.
+struct Offer {
+  nic::Interface interface;
+  nic::InterfaceAddress address;
+  std::uint32_t payload_mtu = 0;  // bytes
+};
+
+// The interfaces that parameters allow, scanned at most every 200 ms. Empty after a warning if
+// there are none, or if FI_UET_IFACE names one that does not exist.
+std::vector<nic::Interface> usable_interfaces(const Params& params);
+
+// Payload of a full packet over an interface of this MTU: FI_UET_PAYLOAD_MTU, else what fits.
+// 0 if the interface is too small for it.
+std::uint32_t payload_mtu(const Params& params, std::uint32_t ip_mtu);
+
+// The address of the first endpoint of whoever listens at node:service. `node` is a host name, a
+// number, or our text form; nullptr is any address, to listen at (passive), or loopback.
+// A service outside 4793 to 5816 becomes port 4793 + service % 1024, because peers answer only
+// ports of that range. Empty if it cannot be resolved.
+std::vector<av::UetAddress> resolve(const char* node, const char* service, bool passive,
+                                    bool numeric);
+
+// Fields of `hints` that have to do with addresses: empty if the format is not ours.
+std::optional<av::UetAddress> decode_address(const void* address, std::size_t length);
+
+}  // namespace uet::prov

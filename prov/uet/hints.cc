@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Negotiation, attribute by attribute: refuse what we lack, return what was asked for where we can
+// do it, else our default.
+#include "hints.h"
+
+#include <rdma/fi_endpoint.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "compat.h"
+#include "provider.h"
+#include "uet/fi_ext_uet.h"
+
+namespace uet::prov {
+namespace {
+
+constexpr std::uint64_t kMessageDirections = FI_SEND | FI_RECV;
+constexpr std::uint64_t kRmaDirections = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+constexpr int kMrTargetBits = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+
+bool subset(std::uint64_t asked, std::uint64_t ours) { return (asked & ~ours) == 0; }
+
+const char* refuse_tx(const fi_tx_attr& tx, const Limits& limits) {
+  if (!subset(tx.caps, kTxCaps | kDomainCaps)) return "tx_attr.caps";
+  if (!subset(tx.op_flags, kTxOpFlags)) return "tx_attr.op_flags";
+  if (!subset(tx.msg_order, kOrders)) return "tx_attr.msg_order";
+  if (tx.comp_order != 0) return "tx_attr.comp_order: completions are not ordered";
+  if (tx.inject_size > limits.inject_size) return "tx_attr.inject_size";
+  if (tx.size > kMaxTxSize) return "tx_attr.size";
+  if (tx.iov_limit > ses::kMaxIoSlices) return "tx_attr.iov_limit";
+  if (tx.rma_iov_limit > 1) return "tx_attr.rma_iov_limit";
+  return nullptr;
+}
+
+const char* refuse_rx(const fi_rx_attr& rx) {
+  if (!subset(rx.caps, kRxCaps | kDomainCaps)) return "rx_attr.caps";
+  if (!subset(rx.op_flags, kRxOpFlags)) return "rx_attr.op_flags";
+  if (!subset(rx.msg_order, kOrders)) return "rx_attr.msg_order";
+  if (rx.comp_order != 0) return "rx_attr.comp_order: completions are not ordered";
+  if (rx.total_buffered_recv != 0) return "rx_attr.total_buffered_recv";
+  if (rx.size > kMaxRxSize) return "rx_attr.size";
+  if (rx.iov_limit > ses::kMaxIoSlices) return "rx_attr.iov_limit";
+  return nullptr;
+}
+
+const char* refuse_auth_key(std::size_t size, const std::uint8_t* key) {
+  if (size == 0) return nullptr;
+  const bool fits = size == FI_UET_AUTH_KEY_SIZE || size == 4;
+  return fits && key != nullptr ? nullptr : "auth_key: not a JobID of 3 bytes (SES-145)";
+}
+
+const char* refuse_ep(const fi_ep_attr& ep, std::uint64_t tx_order) {
+  if (ep.type != FI_EP_UNSPEC && ep.type != FI_EP_RDM) return "ep_attr.type: only FI_EP_RDM";
+  if (ep.protocol != FI_PROTO_UNSPEC && ep.protocol != FI_PROTO_UET) return "ep_attr.protocol";
+  if (ep.protocol_version > FI_PROTO_UET_VERSION) return "ep_attr.protocol_version";
+  if (ep.max_msg_size > kMaxMsgSize) return "ep_attr.max_msg_size";
+  if (ep.msg_prefix_size != 0) return "ep_attr.msg_prefix_size";
+  const std::size_t ordered = tx_order != 0 ? kMaxMsgSize : 0;  // SES-128
+  if (ep.max_order_raw_size > ordered) return "ep_attr.max_order_raw_size";
+  if (ep.max_order_war_size > ordered) return "ep_attr.max_order_war_size";
+  if (ep.max_order_waw_size > ordered) return "ep_attr.max_order_waw_size";
+  if (ep.tx_ctx_cnt > 1) return "ep_attr.tx_ctx_cnt";
+  if (ep.rx_ctx_cnt > 1) return "ep_attr.rx_ctx_cnt";
+  return refuse_auth_key(ep.auth_key_size, ep.auth_key);
+}
+
+const char* refuse_mr_mode(int mode, std::uint32_t version) {
+  if (version < kApiMrModeBits) {
+    return mode >= kMrUnspec && mode <= kMrScalable ? nullptr : "domain_attr.mr_mode";
+  }
+  const int old_bits = mode & (kMrBasic | kMrScalable);
+  return old_bits == 0 || mode == kMrBasic || mode == kMrScalable
+             ? nullptr
+             : "domain_attr.mr_mode: FI_MR_BASIC and FI_MR_SCALABLE stand alone";
+}
+
+bool known_progress(fi_progress progress) {
+  return progress == FI_PROGRESS_UNSPEC || progress == FI_PROGRESS_AUTO ||
+         progress == FI_PROGRESS_MANUAL || static_cast<int>(progress) == kProgressControlUnified;
+}
+
+const char* refuse_domain(const fi_domain_attr& domain, std::uint32_t version) {
+  if (domain.threading > FI_THREAD_ENDPOINT) return "domain_attr.threading";
+  if (!known_progress(domain.control_progress)) return "domain_attr.control_progress";
+  if (!known_progress(domain.data_progress)) return "domain_attr.data_progress";
+  if (domain.resource_mgmt > FI_RM_ENABLED) return "domain_attr.resource_mgmt";
+  if (domain.av_type > FI_AV_TABLE) return "domain_attr.av_type";
+  if (const char* why = refuse_mr_mode(domain.mr_mode, version)) return why;
+  if (domain.mr_key_size > sizeof(std::uint64_t)) return "domain_attr.mr_key_size";
+  if (domain.cq_data_size > kCqDataSize) return "domain_attr.cq_data_size";
+  if (domain.cq_cnt > kMaxObjects) return "domain_attr.cq_cnt";
+  if (domain.ep_cnt > kMaxEndpoints) return "domain_attr.ep_cnt";
+  if (domain.cntr_cnt > kMaxObjects) return "domain_attr.cntr_cnt";
+  if (domain.mr_iov_limit > 1) return "domain_attr.mr_iov_limit";
+  if (domain.mr_cnt > kMaxObjects) return "domain_attr.mr_cnt";
+  if (domain.tx_ctx_cnt > kMaxEndpoints) return "domain_attr.tx_ctx_cnt";
+  if (domain.rx_ctx_cnt > kMaxEndpoints) return "domain_attr.rx_ctx_cnt";
+  if (domain.max_ep_tx_ctx > 1) return "domain_attr.max_ep_tx_ctx";
+  if (domain.max_ep_rx_ctx > 1) return "domain_attr.max_ep_rx_ctx";
+  if (domain.max_ep_stx_ctx != 0) return "domain_attr.max_ep_stx_ctx";
+  if (domain.max_ep_srx_ctx != 0) return "domain_attr.max_ep_srx_ctx";
+  if (domain.max_err_data != 0) return "domain_attr.max_err_data";
+  if (!subset(domain.caps, kDomainCaps)) return "domain_attr.caps";
+  return refuse_auth_key(domain.auth_key_size, domain.auth_key);
+}
+
+// Requested caps with what they imply; secondary ones that cost nothing are added.
+std::uint64_t negotiate_caps(std::uint64_t asked) {
+  if (asked == 0) return kCaps;
+  std::uint64_t caps = asked & kCaps;
+  if ((caps & (FI_MSG | FI_TAGGED)) != 0 && (caps & kMessageDirections) == 0) {
+    caps |= kMessageDirections;
+  }
+  if ((caps & FI_RMA) != 0 && (caps & kRmaDirections) == 0) caps |= kRmaDirections;
+  return caps | kDomainCaps;
+}
+
+int negotiate_mr_mode(const fi_info* hints, std::uint32_t version) {
+  const int asked = hints != nullptr && hints->domain_attr != nullptr ? hints->domain_attr->mr_mode
+                                                                      : kMrUnspec;
+  if (asked == kMrBasic || asked == kMrScalable) return asked;
+  if (version < kApiMrModeBits) return kMrScalable;
+  return asked & kMrTargetBits;
+}
+
+template <class T>
+T either(T asked, T preset) {
+  return asked != T{} ? asked : preset;
+}
+
+void copy_auth_key(std::uint8_t*& to, std::size_t& to_size, const std::uint8_t* from,
+                   std::size_t size) {
+  if (size == 0 || from == nullptr) return;
+  to = static_cast<std::uint8_t*>(std::malloc(size));
+  if (to == nullptr) throw std::bad_alloc();
+  std::memcpy(to, from, size);
+  to_size = size;
+}
+
+void fill_tx(fi_tx_attr& tx, const fi_tx_attr& asked, std::uint64_t caps, const Limits& limits) {
+  tx.caps = caps & kTxCaps;
+  tx.op_flags = asked.op_flags;
+  tx.msg_order = asked.msg_order;
+  tx.inject_size = either(asked.inject_size, limits.inject_size);
+  tx.size = either(asked.size, limits.tx_size);
+  tx.iov_limit = either(asked.iov_limit, ses::kMaxIoSlices);
+  tx.rma_iov_limit = 1;
+  tx.tclass = asked.tclass;
+}
+
+void fill_rx(fi_rx_attr& rx, const fi_rx_attr& asked, std::uint64_t caps, const Limits& limits) {
+  rx.caps = caps & kRxCaps;
+  rx.op_flags = asked.op_flags;
+  rx.msg_order = asked.msg_order;
+  rx.size = either(asked.size, limits.rx_size);
+  rx.iov_limit = either(asked.iov_limit, ses::kMaxIoSlices);
+}
+
+void fill_ep(fi_ep_attr& ep, const fi_ep_attr& asked, std::uint64_t tx_order) {
+  ep.type = FI_EP_RDM;
+  ep.protocol = FI_PROTO_UET;
+  ep.protocol_version = FI_PROTO_UET_VERSION;
+  ep.max_msg_size = kMaxMsgSize;
+  const std::size_t ordered = tx_order != 0 ? kMaxMsgSize : 0;  // SES-128
+  ep.max_order_raw_size = either(asked.max_order_raw_size, ordered);
+  ep.max_order_war_size = either(asked.max_order_war_size, ordered);
+  ep.max_order_waw_size = either(asked.max_order_waw_size, ordered);
+  ep.mem_tag_format = either(asked.mem_tag_format, ~std::uint64_t{0});
+  ep.tx_ctx_cnt = 1;
+  ep.rx_ctx_cnt = 1;
+  copy_auth_key(ep.auth_key, ep.auth_key_size, asked.auth_key, asked.auth_key_size);
+}
+
+void fill_domain(fi_domain_attr& domain, const fi_domain_attr& asked) {
+  domain.threading = either(asked.threading, FI_THREAD_SAFE);
+  domain.control_progress = either(asked.control_progress, FI_PROGRESS_MANUAL);
+  domain.data_progress = either(asked.data_progress, FI_PROGRESS_MANUAL);
+  domain.resource_mgmt = either(asked.resource_mgmt, FI_RM_ENABLED);
+  domain.av_type = either(asked.av_type, FI_AV_TABLE);
+  domain.mr_key_size = sizeof(std::uint64_t);
+  domain.cq_data_size = kCqDataSize;
+  domain.cq_cnt = kMaxObjects;
+  domain.ep_cnt = kMaxEndpoints;
+  domain.tx_ctx_cnt = kMaxEndpoints;
+  domain.rx_ctx_cnt = kMaxEndpoints;
+  domain.max_ep_tx_ctx = 1;
+  domain.max_ep_rx_ctx = 1;
+  domain.cntr_cnt = kMaxObjects;
+  domain.mr_iov_limit = 1;
+  domain.caps = kDomainCaps;
+  domain.mr_cnt = kMaxObjects;
+  domain.tclass = asked.tclass;
+  copy_auth_key(domain.auth_key, domain.auth_key_size, asked.auth_key, asked.auth_key_size);
+  set_counter_limits(domain);
+}
+
+}  // namespace
+
+const char* refuse_hints(const fi_info& hints, std::uint32_t version, const Limits& limits) {
+  if (!subset(hints.caps, kCaps)) return "caps";
+  if (hints.addr_format != FI_FORMAT_UNSPEC && hints.addr_format != FI_ADDR_UET) {
+    return "addr_format: only FI_ADDR_UET";
+  }
+  const char* why = hints.tx_attr != nullptr ? refuse_tx(*hints.tx_attr, limits) : nullptr;
+  if (why == nullptr && hints.rx_attr != nullptr) why = refuse_rx(*hints.rx_attr);
+  if (why == nullptr && hints.ep_attr != nullptr) {
+    why = refuse_ep(*hints.ep_attr, hints.tx_attr != nullptr ? hints.tx_attr->msg_order : 0);
+  }
+  if (why == nullptr && hints.domain_attr != nullptr) {
+    why = refuse_domain(*hints.domain_attr, version);
+  }
+  return why;
+}
+
+void fill_attributes(fi_info& info, const fi_info* hints, std::uint32_t version,
+                     const Limits& limits) {
+  const fi_tx_attr tx = hints != nullptr && hints->tx_attr != nullptr ? *hints->tx_attr : fi_tx_attr{};
+  const fi_rx_attr rx = hints != nullptr && hints->rx_attr != nullptr ? *hints->rx_attr : fi_rx_attr{};
+  const fi_ep_attr ep = hints != nullptr && hints->ep_attr != nullptr ? *hints->ep_attr : fi_ep_attr{};
+  const bool has_domain = hints != nullptr && hints->domain_attr != nullptr;
+  info.caps = negotiate_caps(hints != nullptr ? hints->caps : 0);
+  info.addr_format = FI_ADDR_UET;
+  if (hints != nullptr) info.handle = hints->handle;
+  fill_tx(*info.tx_attr, tx, info.caps, limits);
+  fill_rx(*info.rx_attr, rx, info.caps, limits);
+  fill_ep(*info.ep_attr, ep, tx.msg_order);
+  fill_domain(*info.domain_attr, has_domain ? *hints->domain_attr : fi_domain_attr{});
+  info.domain_attr->mr_mode = negotiate_mr_mode(hints, version);
+  info.fabric_attr->prov_version = kProviderVersion;
+  info.fabric_attr->api_version = version;
+}
+
+}  // namespace uet::prov

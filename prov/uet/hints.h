@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// What uet offers in one fi_info, and whether an application's hints fit into that.
+#pragma once
+
+#include <rdma/fabric.h>
+
+#include <cstdint>
+
+#include "params.h"
+#include "uet/ses/ses.h"
+
+namespace uet::prov {
+
+inline constexpr std::uint64_t kTxCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_SEND | FI_READ | FI_WRITE;
+inline constexpr std::uint64_t kRxCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_RECV | FI_REMOTE_READ |
+                                         FI_REMOTE_WRITE | FI_DIRECTED_RECV | FI_SOURCE;
+inline constexpr std::uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
+inline constexpr std::uint64_t kCaps = kTxCaps | kRxCaps | kDomainCaps;
+
+inline constexpr std::uint64_t kTxOpFlags = FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |
+                                            FI_DELIVERY_COMPLETE | FI_COMPLETION;
+inline constexpr std::uint64_t kRxOpFlags = FI_COMPLETION;
+
+// Orders that a ROD endpoint keeps (SES-126): all between sends, reads and writes.
+inline constexpr std::uint64_t kOrders = 0x1FF | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW |
+                                         FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW;
+
+inline constexpr std::size_t kMaxMsgSize = ses::Ses::kMaxMessageBytes;
+inline constexpr std::size_t kCqDataSize = 8;
+inline constexpr std::size_t kMaxObjects = 65536;     // CQs, counters, memory regions
+inline constexpr std::size_t kMaxEndpoints = kMaxResourceIndex;
+
+struct Limits {
+  std::size_t inject_size = 0;
+  std::size_t tx_size = 0;  // defaults; kMaxTxSize and kMaxRxSize are the most
+  std::size_t rx_size = 0;
+};
+
+// Why these hints cannot be met; nullptr if they can. Names and addresses are not looked at.
+const char* refuse_hints(const fi_info& hints, std::uint32_t version, const Limits& limits);
+
+// Fills in every attribute of `info` (from fi_allocinfo) that does not depend on the interface.
+// `hints` may be nullptr, and has been accepted by refuse_hints. Throws bad_alloc.
+void fill_attributes(fi_info& info, const fi_info* hints, std::uint32_t version,
+                     const Limits& limits);
+
+}  // namespace uet::prov

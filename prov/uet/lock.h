@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The one lock of a domain, and clang's annotations for it. Under FI_THREAD_DOMAIN with manual
+// progress there is nothing to lock; a debug build then stops when two threads are inside at once.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+
+#include "uet/base/check.h"
+
+#ifdef __clang__
+#define UET_THREAD_ANNOTATION(x) __attribute__((x))
+#else
+#define UET_THREAD_ANNOTATION(x)
+#endif
+#define UET_CAPABILITY(name) UET_THREAD_ANNOTATION(capability(name))
+#define UET_SCOPED_CAPABILITY UET_THREAD_ANNOTATION(scoped_lockable)
+#define UET_GUARDED_BY(lock) UET_THREAD_ANNOTATION(guarded_by(lock))
+#define UET_REQUIRES(...) UET_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
+#define UET_ACQUIRE(...) UET_THREAD_ANNOTATION(acquire_capability(__VA_ARGS__))
+#define UET_RELEASE(...) UET_THREAD_ANNOTATION(release_capability(__VA_ARGS__))
+#define UET_RETURN_CAPABILITY(lock) UET_THREAD_ANNOTATION(lock_returned(lock))
+#define UET_NO_THREAD_ANALYSIS UET_THREAD_ANNOTATION(no_thread_safety_analysis)
+
+namespace uet::prov {
+
+class UET_CAPABILITY("mutex") Lock {
+ public:
+  // `needed`: more than one thread may enter.
+  explicit Lock(bool needed) : needed_(needed) {}
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+  void lock() UET_ACQUIRE() UET_NO_THREAD_ANALYSIS {
+    if (!needed_) {
+      [[maybe_unused]] const bool alone = !occupied_.exchange(true, std::memory_order_relaxed);
+      UET_ASSERT(alone);
+    } else if (!mutex_.try_lock()) {
+      waiting_.fetch_add(1, std::memory_order_relaxed);
+      mutex_.lock();
+      waiting_.fetch_sub(1, std::memory_order_relaxed);
+    }
+  }
+  void unlock() UET_RELEASE() UET_NO_THREAD_ANALYSIS {
+    if (needed_) {
+      mutex_.unlock();
+    } else {
+      occupied_.store(false, std::memory_order_relaxed);
+    }
+  }
+  // Somebody waits for it: the progress thread then steps back.
+  bool contended() const { return waiting_.load(std::memory_order_relaxed) > 0; }
+
+ private:
+  const bool needed_;
+  std::mutex mutex_;
+  std::atomic<int> waiting_{0};
+  std::atomic<bool> occupied_{false};
+};
+
+class UET_SCOPED_CAPABILITY Guard {
+ public:
+  explicit Guard(Lock& lock) UET_ACQUIRE(lock) : lock_(lock) { lock_.lock(); }
+  ~Guard() UET_RELEASE() { lock_.unlock(); }
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+
+ private:
+  Lock& lock_;
+};
+
+}  // namespace uet::prov

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The description of a network interface that hangs on an fi_info.
+#pragma once
+
+#include <rdma/fabric.h>
+
+#include "uet/nic/interface.h"
+
+namespace uet::prov {
+
+// For fi_info.nic, which libfabric closes and duplicates through its own ops. Throws bad_alloc.
+fid_nic* make_nic(const nic::Interface& interface);
+
+// strdup that throws bad_alloc; the caller (libfabric) frees it.
+char* duplicate(const char* text);
+
+}  // namespace uet::prov

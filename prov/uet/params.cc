@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// All parameters are strings to libfabric, whose own number types read "abc" as 0 without a word.
+#include "params.h"
+
+#include <bit>
+#include <charconv>
+#include <string_view>
+#include <variant>
+
+#include "provider.h"
+#include "uet/base/types.h"
+
+namespace uet::prov {
+namespace {
+
+struct Text {
+  std::string Params::*member;
+};
+struct Number {
+  std::uint64_t Params::*member;
+  std::uint64_t low;
+  std::uint64_t high;
+};
+struct Switch {
+  bool Params::*member;
+};
+// Anything else: `set` returns false if the value is not among `allowed`.
+struct Special {
+  bool (*set)(Params&, std::string_view);
+  const char* allowed;
+  const char* preset;
+};
+
+struct Row {
+  const char* name;   // without FI_UET_
+  const char* help;   // says what and in which unit; range and default are added
+  std::variant<Text, Number, Switch, Special> kind;
+};
+
+std::optional<std::uint64_t> parse_number(std::string_view text) {
+  int base = 10;
+  if (text.starts_with("0x")) {
+    base = 16;
+    text.remove_prefix(2);
+  }
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  if (error != std::errc{} || end != text.data() + text.size()) return {};
+  return value;
+}
+
+bool set_payload_mtu(Params& params, std::string_view text) {
+  const auto value = parse_number(text);
+  if (!value) return false;
+  params.payload_mtu = *value;
+  return *value == 0 || (std::has_single_bit(*value) && *value >= 1024 && *value <= 8192);
+}
+
+bool set_algorithm(Params& params, std::string_view text) {
+  if (text == "nscc") params.cc_algorithm = cms::Algorithm::Nscc;
+  if (text == "none") params.cc_algorithm = cms::Algorithm::None;
+  return text == "nscc" || text == "none";
+}
+
+bool set_paths(Params& params, std::string_view text) {
+  if (text == "single") params.paths = cms::PathPolicy::Single;
+  if (text == "oblivious") params.paths = cms::PathPolicy::Oblivious;
+  return text == "single" || text == "oblivious";
+}
+
+const Row kRows[] = {
+    {"IFACE", "Network interfaces to use, names separated by commas. Default: all that are up",
+     Text{&Params::iface}},
+    {"PCAP",
+     "File (pcapng) to record all packets in, %p becomes the process id. Default: no recording",
+     Text{&Params::pcap}},
+    {"FAULTS",
+     "Faults to inject into received packets, e.g. loss=1%,dup=0.5%,reorder=2%,corrupt=0.1%,seed=7."
+     " Default: none",
+     Text{&Params::faults}},
+    {"PAYLOAD_MTU",
+     "Payload of a full packet in bytes, the same at both ends; 0 = the largest that the "
+     "interface's MTU allows",
+     Special{set_payload_mtu, "0, 1024, 2048, 4096 or 8192", "0"}},
+    {"RTO_INIT_US", "First retransmission time-out in microseconds",
+     Number{&Params::rto_init_us, 100, 60'000'000}},
+    {"RTO_MAX_US", "Largest retransmission time-out after back-off, in microseconds",
+     Number{&Params::rto_max_us, 100, 60'000'000}},
+    {"RTO_RETRIES", "Retransmissions of a packet before its peer counts as dead",
+     Number{&Params::rto_retries, 1, 1000}},
+    {"PDC_COUNT", "Packet delivery contexts of a domain, a number",
+     Number{&Params::pdc_count, 64, 32768}},
+    {"MPR", "Maximum PSN range of a peer, in units of 128 packets", Number{&Params::mpr, 1, 32}},
+    {"IDLE_TIMEOUT_MS", "Idle time after which a packet delivery context is closed, milliseconds",
+     Number{&Params::idle_timeout_ms, 10, 86'400'000}},
+    {"ACK_TRIGGER_BYTES", "Bytes received after which an ACK is due",
+     Number{&Params::ack_trigger_bytes, 0, 1 << 20}},
+    {"UNEXPECTED_BYTES", "Memory in bytes per endpoint for messages without a posted receive",
+     Number{&Params::unexpected_bytes, 64 << 10, std::uint64_t{1} << 40}},
+    {"TX_SIZE", "Default number of operations in progress per endpoint",
+     Number{&Params::tx_size, 16, kMaxTxSize}},
+    {"RX_SIZE", "Default number of posted receives per endpoint",
+     Number{&Params::rx_size, 16, kMaxRxSize}},
+    {"SOCKET_BUFFER_BYTES", "Wished size in bytes of the UDP socket's buffers, each direction",
+     Number{&Params::socket_buffer_bytes, 64 << 10, 1 << 30}},
+    {"GSO", "Send runs of equal packets as one (UDP_SEGMENT), a switch", Switch{&Params::gso}},
+    {"GRO", "Receive runs of equal packets as one (UDP_GRO), a switch", Switch{&Params::gro}},
+    {"CC_ALGORITHM", "Congestion control: nscc, or none for a fixed window",
+     Special{set_algorithm, "nscc or none", "nscc, on loopback none"}},
+    {"CC_BASE_RTT_US", "Round-trip time of the idle network in microseconds, 0 = measured",
+     Number{&Params::cc_base_rtt_us, 0, 10'000'000}},
+    {"CC_LINK_RATE_MBPS", "Link rate in Mbit/s for congestion control, 0 = as the interface says",
+     Number{&Params::cc_link_rate_mbps, 0, 10'000'000}},
+    {"CC_LOOPBACK_WINDOW_BYTES",
+     "Bytes in flight to a peer on loopback without congestion control, 0 = by socket buffer",
+     Number{&Params::cc_loopback_window_bytes, 0, 1 << 30}},
+    {"PATHS",
+     "Choice of network paths: single, or oblivious for one of many per packet (only where the NIC "
+     "can set the entropy of a packet; the kernel's UDP socket cannot)",
+     Special{set_paths, "single or oblivious", "single"}},
+    {"JOB_ID", "JobID of endpoints without auth_key, a number", Number{&Params::job_id, 0, kMaxJobId}},
+    {"DSCP_DATA", "DSCP (6 bits) of packets with data", Number{&Params::dscp_data, 0, 63}},
+    {"DSCP_CONTROL", "DSCP (6 bits) of ACKs and control packets",
+     Number{&Params::dscp_control, 0, 63}},
+    {"SEED", "Seed of start PSNs, context ids and entropy values, 0 = a random one",
+     Number{&Params::seed, 0, UINT64_MAX}},
+};
+
+std::string range_text(const Row& row) {
+  const Params preset;
+  if (const auto* number = std::get_if<Number>(&row.kind)) {
+    return std::to_string(number->low) + " to " + std::to_string(number->high);
+  }
+  if (const auto* special = std::get_if<Special>(&row.kind)) return special->allowed;
+  return std::holds_alternative<Switch>(row.kind) ? "yes or no (1/0, true/false, on/off)" : "text";
+}
+
+std::string default_text(const Row& row) {
+  const Params preset;
+  if (const auto* number = std::get_if<Number>(&row.kind)) {
+    return std::to_string(preset.*(number->member));
+  }
+  if (const auto* special = std::get_if<Special>(&row.kind)) return special->preset;
+  return preset.*(std::get<Switch>(row.kind).member) ? "yes" : "no";
+}
+
+std::optional<bool> parse_switch(std::string_view text) {
+  if (text == "1" || text == "yes" || text == "true" || text == "on") return true;
+  if (text == "0" || text == "no" || text == "false" || text == "off") return false;
+  return {};
+}
+
+bool apply(Params& params, const Row& row, const std::string& value) {
+  if (const auto* text = std::get_if<Text>(&row.kind)) {
+    params.*(text->member) = value;
+    return true;
+  }
+  if (const auto* number = std::get_if<Number>(&row.kind)) {
+    const auto parsed = parse_number(value);
+    if (!parsed || *parsed < number->low || *parsed > number->high) return false;
+    params.*(number->member) = *parsed;
+    return true;
+  }
+  if (const auto* special = std::get_if<Special>(&row.kind)) return special->set(params, value);
+  const auto parsed = parse_switch(value);
+  if (parsed) params.*(std::get<Switch>(row.kind).member) = *parsed;
+  return parsed.has_value();
+}
+
+std::string refusal(const Row& row, const std::string& value, const std::string& allowed) {
+  return "FI_UET_" + std::string(row.name) + "=" + value + " is not valid; allowed: " + allowed;
+}
+
+std::optional<std::string> set_row(Params& params, const Row& row, const std::string& value) {
+  if (!apply(params, row, value)) return refusal(row, value, range_text(row));
+  if (std::string_view(row.name) == "FAULTS" && !value.empty()) {
+    std::string message;
+    if (!nic::parse_fault_spec(value, message)) return refusal(row, value, message);
+  }
+  return {};
+}
+
+}  // namespace
+
+void define_params() noexcept {
+  for (const Row& row : kRows) {
+    // libfabric takes lower case here and shows FI_UET_ with upper case.
+    std::string name(row.name);
+    for (char& letter : name) letter = letter >= 'A' && letter <= 'Z' ? char(letter + 32) : letter;
+    std::string help(row.help);
+    if (!std::holds_alternative<Text>(row.kind)) {
+      help += " (" + range_text(row) + "; default: " + default_text(row) + ")";
+    }
+    fi_param_define(&provider, name.c_str(), FI_PARAM_STRING, "%s", help.c_str());
+  }
+}
+
+std::optional<std::string> set_param(Params& params, const std::string& name,
+                                     const std::string& value) {
+  for (const Row& row : kRows) {
+    if (name == row.name) return set_row(params, row, value);
+  }
+  return "FI_UET_" + name + " is not a parameter";
+}
+
+std::optional<Params> load_params() {
+  Params params;
+  bool good = true;
+  for (const Row& row : kRows) {
+    std::string name(row.name);
+    for (char& letter : name) letter = letter >= 'A' && letter <= 'Z' ? char(letter + 32) : letter;
+    char* value = nullptr;
+    if (fi_param_get(&provider, name.c_str(), &value) != 0 || value == nullptr) continue;
+    if (const auto why = set_row(params, row, value)) {
+      FI_WARN(&provider, FI_LOG_CORE, "%s\n", why->c_str());
+      good = false;
+    }
+  }
+  if (good && params.rto_max_us < params.rto_init_us) params.rto_max_us = params.rto_init_us;
+  if (!good) return {};
+  return params;
+}
+
+}  // namespace uet::prov

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The FI_UET_ parameters: one table gives name, unit, range, default and help text. Read through
+// fi_param_get only, so that libfabric's own configuration file counts too.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "uet/cms/ccc.h"
+#include "uet/nic/middleware.h"
+
+namespace uet::prov {
+
+// Values as given; 0 often means "choose", see the help texts in params.cc.
+struct Params {
+  std::string iface;
+  std::string pcap;
+  std::string faults;
+  std::uint64_t payload_mtu = 0;
+  std::uint64_t rto_init_us = 20'000;
+  std::uint64_t rto_max_us = 1'000'000;
+  std::uint64_t rto_retries = 14;
+  std::uint64_t pdc_count = 1024;
+  std::uint64_t mpr = 8;
+  std::uint64_t idle_timeout_ms = 10'000;
+  std::uint64_t ack_trigger_bytes = 16 * 1024;
+  std::uint64_t unexpected_bytes = 16 << 20;
+  std::uint64_t tx_size = 1024;
+  std::uint64_t rx_size = 1024;
+  std::uint64_t socket_buffer_bytes = 4 << 20;
+  bool gso = true;
+  bool gro = true;
+  std::optional<cms::Algorithm> cc_algorithm;  // empty: nscc, but none on loopback
+  std::uint64_t cc_base_rtt_us = 0;
+  std::uint64_t cc_link_rate_mbps = 0;
+  std::uint64_t cc_loopback_window_bytes = 0;
+  cms::PathPolicy paths = cms::PathPolicy::Single;
+  std::uint64_t job_id = 1;
+  std::uint64_t dscp_data = 0;
+  std::uint64_t dscp_control = 46;
+  std::uint64_t seed = 0;
+};
+
+inline constexpr std::uint64_t kMaxTxSize = 8192;
+inline constexpr std::uint64_t kMaxRxSize = 65536;
+
+// Makes the parameters known to libfabric (fi_info -e). Called once, from the entry function.
+void define_params() noexcept;
+
+// Empty if a value is broken; a warning then names variable, value and what is allowed.
+std::optional<Params> load_params();
+
+// The same for the value of one variable, e.g. ("MPR", "8"): why it is refused, or empty.
+std::optional<std::string> set_param(Params& params, const std::string& name,
+                                     const std::string& value);
+
+}  // namespace uet::prov

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The one fi_provider object, which every log call and parameter names, and its version.
+#pragma once
+
+#include <rdma/fabric.h>
+#include <rdma/fi_errno.h>
+#include <rdma/providers/fi_log.h>
+#include <rdma/providers/fi_prov.h>
+
+#include <cerrno>
+#include <new>
+
+namespace uet::prov {
+
+extern fi_provider provider;
+
+// libfabric's custom: FI_VERSION(major * 100 + minor, revision * 10) of the plug-in, 0.1.0.
+inline constexpr std::uint32_t kProviderVersion = FI_VERSION(1, 0);
+
+// Runs a control call; the only exception that may come out of it is a lack of memory.
+template <class Body>
+auto guarded(Body&& body) noexcept -> decltype(body()) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return -FI_ENOMEM;
+  }
+}
+
+}  // namespace uet::prov

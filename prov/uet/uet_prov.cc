@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The entry point that libfabric calls in every process that touches it, even where uet is filtered
+// out: it only fills in a struct and names the parameters.
+#include "compat.h"
+#include "fabric.h"
+#include "getinfo.h"
+#include "params.h"
+#include "provider.h"
+
+namespace uet::prov {
+namespace {
+
+// Nothing outlives the objects that the application closes.
+void prov_cleanup() noexcept {}
+
+}  // namespace
+
+fi_provider provider = {
+    .version = kProviderVersion,
+    .fi_version = kApiVersion,
+    .context = {},
+    .name = "uet",
+    .getinfo = prov_getinfo,
+    .fabric = prov_fabric,
+    .cleanup = prov_cleanup,
+};
+
+}  // namespace uet::prov
+
+extern "C" __attribute__((visibility("default"))) fi_provider* fi_prov_ini() noexcept;
+
+fi_provider* fi_prov_ini() noexcept {
+  try {
+    uet::prov::define_params();
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+  return &uet::prov::provider;
+}

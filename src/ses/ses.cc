@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Puts initiator, target and contexts together and tells PDS's calls apart.
+#include "uet/ses/ses.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "uet/ri/ri_table.h"
+#include "uet/ses/context.h"
+#include "uet/ses/initiator.h"
+#include "uet/ses/target.h"
+
+namespace uet::ses {
+
+struct Ses::Implementation final : pds::Client {
+  Implementation(const Parameters& parameters, BufferPool& buffers, ri::MrTable& regions)
+      : context_table(parameters.contexts),
+        pieces(buffers, parameters.rx_messages),
+        initiator(parameters, pieces, counters),
+        target(parameters, pieces, regions, context_table, counters) {}
+
+  ~Implementation() override {
+    for (const auto& context : contexts) target.close_context(*context);
+  }
+
+  pds::PacketPlan next_packet(pds::Message& message, Packet& packet,
+                              pds::PreparedPacket& prepared) override {
+    auto& outgoing = static_cast<OutgoingMessage&>(message);
+    if (outgoing.is_answer) {
+      return target.next_packet(static_cast<ReadAnswer&>(outgoing), packet, prepared);
+    }
+    return initiator.next_packet(static_cast<TxMessage&>(outgoing), packet, prepared);
+  }
+
+  pds::Response rx_req(const pds::RequestView& request, Time now) override {
+    if (!wire::is_response(request.next_hdr)) return target.rx_req(request, now);
+    initiator.rx_data(request);
+    pds::Response plain;  // return data are acknowledged without a SES header (WIRE 3.12)
+    plain.next_hdr = wire::NextHdr::None;
+    return plain;
+  }
+
+  void rx_rsp(pds::Message& message, std::uint32_t tag, const pds::ResponseView& response,
+              Time) override {
+    auto& outgoing = static_cast<OutgoingMessage&>(message);
+    if (outgoing.is_answer) {
+      target.answer_done(static_cast<ReadAnswer&>(outgoing));
+    } else {
+      initiator.rx_rsp(static_cast<TxMessage&>(outgoing), tag, response);
+    }
+  }
+
+  void pds_error(pds::Message& message, std::uint32_t tag, pds::PdsError error, Time) override {
+    auto& outgoing = static_cast<OutgoingMessage&>(message);
+    if (outgoing.is_answer) {
+      target.answer_done(static_cast<ReadAnswer&>(outgoing));
+    } else {
+      initiator.pds_error(static_cast<TxMessage&>(outgoing), tag, error);
+    }
+  }
+
+  void message_failed(pds::Message& message, pds::PdsError error, Time) override {
+    auto& outgoing = static_cast<OutgoingMessage&>(message);
+    if (outgoing.is_answer) {
+      target.answer_done(static_cast<ReadAnswer&>(outgoing));
+    } else {
+      initiator.message_failed(static_cast<TxMessage&>(outgoing), error);
+    }
+  }
+
+  void pdc_closed(PdcId pdc, std::optional<pds::PdsError> error, Time) override {
+    // An orderly close with data still awaited is the peer's failure (SES-86).
+    initiator.pdc_closed(pdc, error.value_or(pds::PdsError::ClosedInError));
+    target.pdc_closed(pdc);
+  }
+
+  Counters counters;
+  ri::RiTable context_table;
+  std::vector<std::unique_ptr<Context>> contexts;
+  PieceStore pieces;
+  Initiator initiator;
+  Target target;
+};
+
+Ses::Ses(const Parameters& parameters, BufferPool& buffers, ri::MrTable& regions)
+    : implementation_(std::make_unique<Implementation>(parameters, buffers, regions)) {}
+Ses::~Ses() = default;
+
+pds::Client& Ses::client() { return *implementation_; }
+
+void Ses::attach(pds::Delivery& delivery) {
+  implementation_->initiator.attach(delivery);
+  implementation_->target.attach(delivery);
+}
+
+Result<Context*> Ses::open_context(const ContextConfig& config, CompletionSink& sink) {
+  auto context = std::make_unique<Context>(config, sink);
+  const auto added = implementation_->context_table.add(context->key(), context.get());
+  if (!added) return added.error();
+  implementation_->contexts.push_back(std::move(context));
+  return implementation_->contexts.back().get();
+}
+
+void Ses::enable(Context& context) { context.enabled = true; }
+
+std::size_t Ses::outstanding(const Context& context) const { return context.transmitting_count; }
+
+void Ses::close_context(Context& context, Time now) {
+  implementation_->initiator.close_context(context, now);
+  implementation_->target.close_context(context);
+  const auto removed = implementation_->context_table.remove(context.key());
+  UET_ASSERT(removed.ok());
+  (void)removed;
+  std::erase_if(implementation_->contexts,
+                [&](const auto& owned) { return owned.get() == &context; });
+}
+
+const ContextConfig& Ses::config(const Context& context) const { return context.config; }
+
+Result<void> Ses::send(Context& context, const SendOp& op, Time now) {
+  return implementation_->initiator.send(context, op, now);
+}
+
+Result<void> Ses::write(Context& context, const RmaOp& op, Time now) {
+  return implementation_->initiator.write(context, op, now);
+}
+
+Result<void> Ses::read(Context& context, const RmaOp& op, Time now) {
+  return implementation_->initiator.read(context, op, now);
+}
+
+Result<void> Ses::receive(Context& context, const ReceiveOp& op, Time) {
+  return implementation_->target.receive(context, op);
+}
+
+Result<void> Ses::cancel(Context& context, void* operation_context, Time) {
+  if (implementation_->target.cancel(context, operation_context)) return {};
+  if (implementation_->initiator.cancel(context, operation_context)) return {};
+  return Error::NotFound;
+}
+
+std::size_t Ses::max_inject_bytes() const { return implementation_->initiator.max_inject_bytes(); }
+
+const Counters& Ses::counters() const { return implementation_->counters; }
+
+bool Ses::idle() const {
+  return implementation_->initiator.idle() && implementation_->target.idle() &&
+         implementation_->pieces.in_use() == 0;
+}
+
+}  // namespace uet::ses

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The ground the end-to-end tests stand on: child processes with a deadline, a channel between them
+// beside the fabric, and one endpoint with its objects. Knows nothing but libfabric's public
+// interface; UET_E2E_PROVIDER names another provider to run the same tests over.
+//
+// The test process itself never calls libfabric: parameters (FI_UET_*) are read once per process, so
+// each role runs in a child that sets its environment first.
+#pragma once
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace uet::e2e {
+
+using Clock = std::chrono::steady_clock;
+using Environment = std::map<std::string, std::string>;
+
+inline constexpr std::chrono::seconds kDeadline{60};  // of a child, unless it is given another
+
+// Ends the child with a message: the test that started it fails.
+[[noreturn]] void fail(const std::string& what);
+// Fails on a negative result of libfabric; else returns it.
+ssize_t check(ssize_t result, const std::string& what);
+// Fails unless `condition`.
+void require(bool condition, const std::string& what);
+
+std::string provider();
+bool built_with_sanitizer();
+
+// ---- processes ---------------------------------------------------------------------------------
+
+class Node;
+
+// One end of a connection between two processes; keeps message boundaries.
+class Channel {
+ public:
+  static std::pair<Channel, Channel> make_pair();
+  ~Channel();
+  Channel(Channel&& other) noexcept;
+  Channel& operator=(Channel&&) = delete;
+
+  void send_bytes(std::span<const std::byte> bytes);
+  // Waits for a message; lets `node`, if there is one, make progress meanwhile.
+  std::vector<std::byte> receive_bytes(Node* node = nullptr);
+  bool readable() const;
+
+  template <class T>
+  void send(const T& value) {
+    send_bytes(std::as_bytes(std::span(&value, 1)));
+  }
+  template <class T>
+  T receive(Node* node = nullptr) {
+    const std::vector<std::byte> bytes = receive_bytes(node);
+    require(bytes.size() == sizeof(T), "a message of another size came through the channel");
+    T value{};
+    std::copy(bytes.begin(), bytes.end(), reinterpret_cast<std::byte*>(&value));
+    return value;
+  }
+  // Both sides arrive here before either goes on.
+  void meet(Node* node = nullptr) {
+    send('m');
+    receive<char>(node);
+  }
+
+ private:
+  explicit Channel(int fd) : fd_(fd) {}
+  int fd_;
+};
+
+// A forked child that runs `body` in the given environment. It ends with status 0 when `body`
+// returns, with a message and status 1 when it throws, and by SIGALRM at its deadline.
+class Process {
+ public:
+  Process(std::string name, const Environment& environment, std::function<void()> body,
+          std::chrono::seconds deadline = kDeadline);
+  ~Process();  // kills it if it still runs
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  pid_t pid() const { return pid_; }
+  // Waits for its end; the text says what went wrong, empty if nothing did.
+  std::string wait();
+
+ private:
+  friend std::string wait_for_all(std::initializer_list<Process*> processes);
+  std::string describe(int status);
+
+  std::string name_;
+  pid_t pid_;
+};
+
+// Waits for all; the first that fails has the others killed. Empty when all ended well.
+std::string wait_for_all(std::initializer_list<Process*> processes);
+
+// Output of a program, run with the given environment by the shell; nothing if it is not installed.
+struct Output {
+  int status = 0;  // as waitpid gives it
+  std::string text;
+};
+Output run_program(const std::string& command, const Environment& environment);
+
+// ---- data --------------------------------------------------------------------------------------
+
+// Bytes that depend on every bit of `seed` and on their position.
+void fill_pattern(std::span<std::byte> memory, std::uint64_t seed);
+// Fails, naming `what` and the first wrong byte, unless the memory holds fill_pattern's bytes.
+void require_pattern(std::span<const std::byte> memory, std::uint64_t seed,
+                     const std::string& what);
+
+// ---- libfabric ---------------------------------------------------------------------------------
+
+struct NodeOptions {
+  std::uint64_t capabilities = FI_MSG | FI_TAGGED | FI_RMA;
+  std::uint64_t order = 0;  // FI_ORDER_SAS and the like: reliable ordered delivery
+  int mr_mode = 0;
+  fi_threading threading = FI_THREAD_DOMAIN;
+  fi_progress progress = FI_PROGRESS_MANUAL;
+  fi_wait_obj wait = FI_WAIT_NONE;
+  bool counters = false;
+  std::size_t queue_size = 0;  // operations of each direction; 0 = the provider's own
+};
+
+struct CloseFid {
+  template <class T>
+  void operator()(T* object) const {
+    fi_close(&object->fid);
+  }
+};
+template <class T>
+using Owned = std::unique_ptr<T, CloseFid>;
+
+// One completion, good or bad.
+struct Event {
+  void* context = nullptr;
+  std::uint64_t flags = 0;
+  std::size_t length = 0;
+  std::uint64_t data = 0;
+  std::uint64_t tag = 0;
+  int error = 0;  // 0, or FI_E...
+};
+
+struct Region {
+  Owned<fid_mr> mr;
+  std::uint64_t address = 0;  // what the peer's RMA calls give as address
+  std::uint64_t key = 0;
+};
+
+struct RemoteRegion {
+  std::uint64_t address = 0;
+  std::uint64_t key = 0;
+};
+
+// Everything one process needs: fabric, domain, AV, CQ, endpoint on 127.0.0.1, enabled.
+class Node {
+ public:
+  explicit Node(const NodeOptions& options = {});
+
+  std::vector<std::byte> name() const;
+  fi_addr_t insert(std::span<const std::byte> name);
+  // Exchanges names with the process at the other end.
+  fi_addr_t connect(Channel& channel);
+
+  Region expose(void* memory, std::size_t bytes, std::uint64_t key);
+
+  // Repeats `call` while it returns -FI_EAGAIN, making progress; fails on any other error.
+  template <class Call>
+  void post(const char* what, Call&& call) {
+    const Clock::time_point start = Clock::now();
+    for (ssize_t result; (result = call()) != 0;) {
+      if (result != -FI_EAGAIN) check(result, what);
+      require(Clock::now() - start < kDeadline, std::string(what) + ": queue full for ever");
+      keep_events();
+    }
+  }
+
+  // The next completion; nothing when there is none now. Error entries come as events as well.
+  std::optional<Event> poll();
+  // Waits for the next completion and fails if it is an error.
+  Event next(const char* what);
+  // Waits for `count` completions without error.
+  void drain(std::size_t count, const char* what);
+  // Lets the provider work; completions are kept for poll.
+  void keep_events();
+
+  // Sorted by order of destruction.
+  struct FreeInfo {
+    void operator()(fi_info* info) const { fi_freeinfo(info); }
+  };
+  std::unique_ptr<fi_info, FreeInfo> info;
+  Owned<fid_fabric> fabric;
+  Owned<fid_domain> domain;
+  Owned<fid_av> av;
+  Owned<fid_cq> cq;
+  Owned<fid_cntr> sent;            // options.counters: transmit completions
+  Owned<fid_cntr> received;        // receive completions
+  Owned<fid_cntr> remote_writes;   // peers' writes into our memory
+  Owned<fid_ep> ep;
+
+ private:
+  std::optional<Event> read_one();
+
+  std::vector<Event> kept_;
+  std::size_t kept_begin_ = 0;
+};
+
+// The UDP port in an endpoint's name (uet only).
+std::uint16_t udp_port(std::span<const std::byte> name);
+
+}  // namespace uet::e2e

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# Installs BUILD under ROOT and demands that PLUGIN, MANUAL and HEADER lie there, and that libfabric
+# finds the provider in the installed directory.
+file(REMOVE_RECURSE ${ROOT})
+set(ENV{DESTDIR} ${ROOT})
+execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+foreach(file IN ITEMS ${PLUGIN} ${MANUAL} ${HEADER})
+  if(NOT EXISTS ${ROOT}${file})
+    message(FATAL_ERROR "${file} was not installed")
+  endif()
+endforeach()
+find_program(fi_info fi_info)
+if(NOT fi_info)
+  return()
+endif()
+get_filename_component(directory ${ROOT}${PLUGIN} DIRECTORY)
+set(ENV{FI_PROVIDER_PATH} ${directory})
+set(ENV{FI_PROVIDER} uet)
+execute_process(COMMAND ${fi_info} OUTPUT_VARIABLE listed RESULT_VARIABLE status)
+if(NOT status EQUAL 0 OR NOT listed MATCHES "provider: uet\n")
+  message(FATAL_ERROR "fi_info does not list the installed provider:\n${listed}")
+endif()

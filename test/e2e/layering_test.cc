@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// How the plug-in looks from outside: fi_info lists it once, nothing stacks itself on top of it, its
+// parameters explain themselves, wrong ones are refused by name, and stdout belongs to others.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <sstream>
+
+#include "harness.h"
+
+namespace uet::e2e {
+namespace {
+
+class FiInfo : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (::access("/usr/bin/fi_info", X_OK) != 0) GTEST_SKIP() << "fi_info is not installed";
+    if (built_with_sanitizer()) {
+      GTEST_SKIP() << "fi_info is not built with the sanitizer that the plug-in needs";
+    }
+    if (provider() != "uet") GTEST_SKIP() << "about uet itself";
+  }
+};
+
+std::string fi_info(const std::string& arguments, const Environment& environment = {}) {
+  return run_program("/usr/bin/fi_info " + arguments, environment).text;
+}
+
+std::size_t occurrences(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) {
+    ++count;
+  }
+  return count;
+}
+
+TEST_F(FiInfo, ListsTheProviderWithLoopbackLast) {
+  const std::string text = fi_info("");
+  EXPECT_GE(occurrences(text, "provider: uet\n"), 1U) << text;
+  EXPECT_EQ(occurrences(text, "provider:"), occurrences(text, "provider: uet\n")) << text;
+  EXPECT_EQ(occurrences(text, "type: "), occurrences(text, "type: FI_EP_RDM")) << text;
+  const std::size_t loopback = text.find("domain: lo\n");
+  ASSERT_NE(loopback, std::string::npos) << text;
+  for (std::size_t at = loopback; (at = text.find("domain: ", at)) != std::string::npos; ++at) {
+    EXPECT_EQ(text.compare(at, 11, "domain: lo\n"), 0) << text;
+  }
+}
+
+TEST_F(FiInfo, NeverShowsAnotherProviderOnTopOfUs) {
+  // Without the filter, and asking for what ofi_rxm and ofi_rxd would need from us.
+  for (const char* arguments : {"", "-t FI_EP_RDM", "-t FI_EP_MSG", "-t FI_EP_DGRAM",
+                                "-p 'uet;ofi_rxm'", "-p 'uet;ofi_rxd'"}) {
+    const std::string text = fi_info(arguments, {{"FI_PROVIDER", ""}});
+    EXPECT_EQ(text.find("uet;"), std::string::npos) << arguments << '\n' << text;
+  }
+  EXPECT_NE(fi_info("-p uet", {{"FI_PROVIDER", ""}}).find("provider: uet\n"), std::string::npos);
+}
+
+TEST_F(FiInfo, ExplainsEachParameterWithItsDefault) {
+  std::istringstream lines(fi_info("-e"));
+  std::vector<std::string> names;
+  std::string name;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("# FI_UET_", 0) == 0) {
+      name = line.substr(2, line.find(':') - 2);
+      names.push_back(name);
+    } else if (!name.empty() && !line.empty()) {
+      EXPECT_NE(line.find("efault"), std::string::npos) << name << ": " << line;
+      name.clear();
+    }
+  }
+  for (const char* wanted : {"FI_UET_IFACE", "FI_UET_PCAP", "FI_UET_FAULTS"}) {
+    EXPECT_NE(std::find(names.begin(), names.end(), wanted), names.end()) << wanted;
+  }
+}
+
+TEST_F(FiInfo, RestrictsItselfToTheNamedInterface) {
+  const std::string text = fi_info("", {{"FI_UET_IFACE", "lo"}});
+  EXPECT_EQ(occurrences(text, "domain: "), occurrences(text, "domain: lo\n")) << text;
+  EXPECT_GE(occurrences(text, "domain: lo\n"), 1U) << text;
+}
+
+TEST_F(FiInfo, KeepsOffStandardOutputEvenWhenItLogs) {
+  const std::string quiet = fi_info("");
+  const std::string logged = fi_info("", {{"FI_LOG_LEVEL", "debug"}});
+  EXPECT_EQ(quiet, logged);
+}
+
+struct Broken {
+  const char* name;
+  const char* value;
+  const char* allowed;  // part of the message that says what is
+};
+
+class BrokenParameter : public FiInfo, public ::testing::WithParamInterface<Broken> {};
+
+TEST_P(BrokenParameter, IsRefusedWithValueAndWhatIsAllowed) {
+  const Broken broken = GetParam();
+  // A parameter may be looked at only when a domain opens; fi_pingpong opens one.
+  const Environment environment{{broken.name, broken.value}, {"FI_LOG_LEVEL", "warn"}};
+  std::string text = fi_info("2>&1", environment);
+  const bool listed = text.find("provider: uet") != std::string::npos;
+  if (listed && ::access("/usr/bin/fi_pingpong", X_OK) == 0) {
+    const Output opened = run_program(
+        "/usr/bin/fi_pingpong -p uet -e rdm -I 1 -P 9 127.0.0.1 2>&1", environment);
+    text += opened.text;
+  }
+  EXPECT_FALSE(listed) << "a broken value is accepted by fi_getinfo\n" << text;
+  EXPECT_NE(text.find(broken.value), std::string::npos) << text;
+  EXPECT_NE(text.find(broken.allowed), std::string::npos) << text;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, BrokenParameter,
+    ::testing::Values(Broken{"FI_UET_IFACE", "nosuch0", "interface"},
+                      Broken{"FI_UET_FAULTS", "loss=lots", "loss"},
+                      Broken{"FI_UET_FAULTS", "frobnicate=1%", "loss"}),
+    [](const auto& info) { return std::string(info.param.name) + std::to_string(info.index); });
+
+}  // namespace
+}  // namespace uet::e2e

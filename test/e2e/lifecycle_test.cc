@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Opening and closing a thousand times leaves nothing behind, and fork() after fi_domain leaves the
+// parent working while the child can neither disturb it nor crash.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "harness.h"
+
+namespace uet::e2e {
+namespace {
+
+std::size_t entries_of(const char* directory) {
+  const std::filesystem::directory_iterator entries(directory);
+  return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
+}
+
+std::size_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::size_t total = 0;
+  std::size_t resident = 0;
+  file >> total >> resident;
+  return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+void open_and_close(fi_progress progress, bool talk) {
+  NodeOptions options;
+  options.progress = progress;
+  options.wait = FI_WAIT_FD;
+  options.counters = true;
+  Node node(options);
+  std::vector<std::byte> memory(4096);
+  const Region region = node.expose(memory.data(), memory.size(), 3);
+  const fi_addr_t self = node.insert(node.name());
+  if (!talk) return;
+  // Open PDCs and pending receives must not outlive the endpoint either.
+  std::vector<std::byte> data(100);
+  node.post("sending", [&] {
+    return fi_tsend(node.ep.get(), data.data(), data.size(), nullptr, self, 1, nullptr);
+  });
+  node.post("posting a receive", [&] {
+    return fi_trecv(node.ep.get(), memory.data(), memory.size(), nullptr, FI_ADDR_UNSPEC, 1, 0,
+                    nullptr);
+  });
+  node.drain(2, "a message to ourselves");
+  node.post("posting a receive", [&] {
+    return fi_trecv(node.ep.get(), memory.data(), memory.size(), nullptr, FI_ADDR_UNSPEC, 2, 0,
+                    nullptr);
+  });
+}
+
+class OpenAndClose : public ::testing::TestWithParam<std::tuple<fi_progress, bool>> {};
+
+TEST_P(OpenAndClose, ManyTimesLeavesNoDescriptorThreadOrMemory) {
+  const auto [progress, talk] = GetParam();
+  Process process("opener", {}, [progress = progress, talk = talk] {
+    constexpr int kRounds = 250;  // times four cases: a thousand
+    for (int i = 0; i < 10; ++i) open_and_close(progress, talk);
+    const std::size_t descriptors = entries_of("/proc/self/fd");
+    const std::size_t threads = entries_of("/proc/self/task");
+    const std::size_t memory = resident_bytes();
+    for (int i = 0; i < kRounds; ++i) open_and_close(progress, talk);
+    require(entries_of("/proc/self/fd") == descriptors,
+            std::to_string(entries_of("/proc/self/fd")) + " descriptors, before " +
+                std::to_string(descriptors));
+    require(entries_of("/proc/self/task") == threads, "threads are left");
+    const std::size_t grown = resident_bytes() - std::min(memory, resident_bytes());
+    require(built_with_sanitizer() || grown < 8U << 20,
+            std::to_string(grown) + " bytes more than before");
+  });
+  EXPECT_EQ(process.wait(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OpenAndClose,
+                         ::testing::Combine(::testing::Values(FI_PROGRESS_MANUAL, FI_PROGRESS_AUTO),
+                                            ::testing::Bool()),
+                         [](const auto& info) {
+                           const bool manual = std::get<0>(info.param) == FI_PROGRESS_MANUAL;
+                           return std::string(manual ? "Manual" : "Auto") +
+                                  (std::get<1>(info.param) ? "WithTraffic" : "Idle");
+                         });
+
+TEST(OpenAndClose, FabricAndDomainAndQueuesRefuseToCloseWhileInUse) {
+  Process process("opener", {}, [] {
+    Node node;
+    require(fi_close(&node.fabric->fid) == -FI_EBUSY, "the fabric closed under its domain");
+    require(fi_close(&node.domain->fid) == -FI_EBUSY, "the domain closed under its objects");
+    require(fi_close(&node.cq->fid) == -FI_EBUSY, "the CQ closed under its endpoint");
+    require(fi_close(&node.av->fid) == -FI_EBUSY, "the AV closed under its endpoint");
+  });
+  EXPECT_EQ(process.wait(), "");
+}
+
+// ---- fork --------------------------------------------------------------------------------------
+
+constexpr std::size_t kBytes = 100000;
+
+void send_checked(Node& node, fi_addr_t peer, std::uint64_t tag) {
+  std::vector<std::byte> data(kBytes);
+  fill_pattern(data, tag);
+  node.post("sending", [&] {
+    return fi_tsend(node.ep.get(), data.data(), data.size(), nullptr, peer, tag, nullptr);
+  });
+  node.next("a send");
+}
+
+void receive_checked(Node& node, std::uint64_t tag) {
+  std::vector<std::byte> data(kBytes);
+  node.post("posting a receive", [&] {
+    return fi_trecv(node.ep.get(), data.data(), data.size(), nullptr, FI_ADDR_UNSPEC, tag, 0,
+                    nullptr);
+  });
+  node.next("a receive");
+  require_pattern(data, tag, "message");
+}
+
+// In the child of a fork the domain is dead: calls are refused, closing is allowed.
+[[noreturn]] void be_the_child(Node& node, fi_addr_t peer) {
+  ::alarm(20);
+  char byte = 'x';
+  fi_cq_tagged_entry entry{};
+  if (fi_tsend(node.ep.get(), &byte, 1, nullptr, peer, 77, nullptr) >= 0) ::_exit(2);
+  if (fi_cq_read(node.cq.get(), &entry, 1) >= 0) ::_exit(3);
+  if (fi_close(&node.ep.release()->fid) != 0) ::_exit(4);
+  if (fi_close(&node.cq.release()->fid) != 0) ::_exit(5);
+  if (fi_close(&node.av.release()->fid) != 0) ::_exit(6);
+  if (fi_close(&node.domain.release()->fid) != 0) ::_exit(7);
+  if (fi_close(&node.fabric.release()->fid) != 0) ::_exit(8);
+  ::_exit(0);
+}
+
+void fork_in_the_middle(fi_progress progress, Channel& channel) {
+  NodeOptions options;
+  options.progress = progress;
+  Node node(options);
+  const fi_addr_t peer = node.connect(channel);
+  send_checked(node, peer, 1);
+
+  const pid_t child = ::fork();
+  require(child >= 0, "fork");
+  if (child == 0) be_the_child(node, peer);
+  // Both while the child lives and after it has ended.
+  send_checked(node, peer, 2);
+  receive_checked(node, 3);
+  int status = 0;
+  require(::waitpid(child, &status, 0) == child, "waitpid");
+  require(WIFEXITED(status), "the forked child died by signal " + std::to_string(WTERMSIG(status)));
+  require(WEXITSTATUS(status) == 0,
+          "the forked child failed at step " + std::to_string(WEXITSTATUS(status)));
+  send_checked(node, peer, 4);
+  channel.meet(&node);
+}
+
+void answer(Channel& channel) {
+  Node node;
+  const fi_addr_t peer = node.connect(channel);
+  receive_checked(node, 1);
+  receive_checked(node, 2);
+  send_checked(node, peer, 3);
+  receive_checked(node, 4);
+  channel.meet(&node);
+}
+
+class Fork : public ::testing::TestWithParam<fi_progress> {};
+
+TEST_P(Fork, AfterOpeningLeavesTheParentWorking) {
+  if (provider() != "uet") GTEST_SKIP() << "other providers promise nothing about fork";
+  const fi_progress progress = GetParam();
+  auto [left, right] = Channel::make_pair();
+  Process peer("peer", {}, [&] { answer(left); });
+  Process forker("forker", {}, [&, progress] { fork_in_the_middle(progress, right); });
+  EXPECT_EQ(wait_for_all({&peer, &forker}), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Progress, Fork, ::testing::Values(FI_PROGRESS_MANUAL, FI_PROGRESS_AUTO),
+                         [](const auto& info) {
+                           return std::string(info.param == FI_PROGRESS_MANUAL ? "Manual" : "Auto");
+                         });
+
+}  // namespace
+}  // namespace uet::e2e

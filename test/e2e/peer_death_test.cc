@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// A peer that dies in mid-stream: each operation to it completes exactly once, with an error, in
+// bounded time, and traffic with another peer goes on meanwhile.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <array>
+
+#include "harness.h"
+
+namespace uet::e2e {
+namespace {
+
+constexpr std::size_t kBytes = 20000;          // of a message: several packets
+constexpr std::size_t kWindow = 16;            // operations in flight to each peer
+constexpr std::uint64_t kBeforeDeath = 300;    // completions from each before one is killed
+constexpr std::chrono::seconds kErrorLimit{15};
+
+// Receives messages tagged 0, 1, 2... and checks them, until it is told to stop (the survivor) or
+// killed (the victim). Its memory can also be read and written.
+void receive_for_ever(Channel& channel) {
+  Node node;
+  node.connect(channel);
+  std::vector<std::byte> window(kBytes);
+  fill_pattern(window, 99);
+  const Region region = node.expose(window.data(), window.size(), 5);
+  channel.send(RemoteRegion{region.address, region.key});
+  std::array<std::vector<std::byte>, kWindow> buffers;
+  buffers.fill(std::vector<std::byte>(kBytes));
+  std::uint64_t posted = 0;
+  const auto post = [&](std::vector<std::byte>& buffer) {
+    node.post("posting a receive", [&] {
+      return fi_trecv(node.ep.get(), buffer.data(), kBytes, nullptr, FI_ADDR_UNSPEC, posted, 0,
+                      &buffer);
+    });
+    ++posted;
+  };
+  for (auto& buffer : buffers) post(buffer);
+
+  std::uint64_t received = 0;
+  for (std::uint64_t round = 0; round % 64 != 0 || !channel.readable(); ++round) {
+    const auto event = node.poll();
+    if (!event) continue;
+    require(event->error == 0, "a receive failed");
+    auto& buffer = *static_cast<std::vector<std::byte>*>(event->context);
+    require(event->length == kBytes, "a message of another length");
+    require_pattern(buffer, event->tag, "message");
+    ++received;
+    post(buffer);
+  }
+  const auto sent = channel.receive<std::uint64_t>();
+  require(received == sent, "received " + std::to_string(received) + " messages, the sender had " +
+                                std::to_string(sent) + " completions");
+  channel.send('k');
+}
+
+// One peer as the sender sees it. An operation's context is its slot.
+struct Stream {
+  struct Slot {
+    Stream* stream = nullptr;
+    bool busy = false;
+    std::vector<std::byte> data = std::vector<std::byte>(kBytes);
+  };
+
+  explicit Stream(Node& node, Channel& channel) : node(node) {
+    peer = node.connect(channel);
+    remote = channel.receive<RemoteRegion>(&node);
+    for (Slot& slot : slots) slot.stream = this;
+  }
+
+  // Fills the window; false when the provider has no room just now.
+  bool post_more(bool with_reads) {
+    for (Slot& slot : slots) {
+      if (slot.busy) continue;
+      const bool read = with_reads && next_tag % 4 == 3;
+      ssize_t result;
+      if (read) {
+        result = fi_read(node.ep.get(), slot.data.data(), kBytes, nullptr, peer, remote.address,
+                         remote.key, &slot);
+        if (result == 0) with_reads = false;  // one per call keeps tags running
+      } else {
+        fill_pattern(slot.data, next_tag);
+        result = fi_tsend(node.ep.get(), slot.data.data(), kBytes, nullptr, peer, next_tag, &slot);
+        if (result == 0) ++next_tag;
+      }
+      if (result == -FI_EAGAIN) return false;
+      check(result, "posting an operation");
+      slot.busy = true;
+      ++posted;
+    }
+    return true;
+  }
+
+  Node& node;
+  fi_addr_t peer = FI_ADDR_UNSPEC;
+  RemoteRegion remote;
+  std::array<Slot, kWindow> slots;
+  std::uint64_t next_tag = 0;
+  std::uint64_t posted = 0;
+  std::uint64_t good = 0;
+  std::uint64_t bad = 0;
+};
+
+void take(const Event& event) {
+  auto& slot = *static_cast<Stream::Slot*>(event.context);
+  require(slot.busy, "an operation completed twice");
+  slot.busy = false;
+  if (event.error == 0) {
+    ++slot.stream->good;
+    return;
+  }
+  ++slot.stream->bad;
+  require(event.error == FI_ETIMEDOUT,
+          std::string("another error than FI_ETIMEDOUT: ") + fi_strerror(event.error));
+}
+
+void send_to_both(pid_t victim_pid, Channel& to_victim, Channel& to_survivor) {
+  Node node;
+  Stream victim(node, to_victim);
+  Stream survivor(node, to_survivor);
+  const auto pass = [&](bool feed_victim) {
+    if (feed_victim) victim.post_more(true);
+    survivor.post_more(false);
+    if (const auto event = node.poll()) take(*event);
+  };
+  while (victim.good < kBeforeDeath || survivor.good < kBeforeDeath) pass(true);
+  require(::kill(victim_pid, SIGKILL) == 0, "kill");
+
+  // Everything to the victim fails in time, and the survivor never starves: never longer than a
+  // second without a completion.
+  const Clock::time_point death = Clock::now();
+  Clock::time_point last_good = death;
+  std::uint64_t good = survivor.good;
+  while (victim.good + victim.bad < victim.posted) {
+    pass(victim.bad == 0);  // keeps the window full until the first error
+    const Clock::time_point now = Clock::now();
+    require(now - death < kErrorLimit, "operations to the dead peer are still not complete");
+    if (survivor.good != good) last_good = now;
+    good = survivor.good;
+    require(now - last_good < std::chrono::seconds(1), "the dead peer stops the living one");
+  }
+  require(victim.bad > 0, "no operation to the dead peer failed");
+  require(survivor.bad == 0, "an operation to the living peer failed");
+
+  // Drain, and let the survivor compare the number of messages.
+  while (survivor.good < survivor.posted) {
+    if (const auto event = node.poll()) take(*event);
+  }
+  to_survivor.send(survivor.good);
+  to_survivor.receive<char>(&node);
+}
+
+TEST(PeerDeath, OperationsFailInTimeAndTheOtherPeerIsServed) {
+  auto [victim_left, victim_right] = Channel::make_pair();
+  auto [survivor_left, survivor_right] = Channel::make_pair();
+  Process victim("victim", {}, [&] { receive_for_ever(victim_left); });
+  Process survivor("survivor", {}, [&] { receive_for_ever(survivor_left); });
+  Process sender("sender", {}, [&] { send_to_both(victim.pid(), victim_right, survivor_right); });
+  ASSERT_EQ(wait_for_all({&survivor, &sender}), "");
+  EXPECT_EQ(victim.wait(), "victim died by signal Killed");
+}
+
+}  // namespace
+}  // namespace uet::e2e

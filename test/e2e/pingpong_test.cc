@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// libfabric's own fi_pingpong, a program that knows nothing of uet, over uet: messages and tagged
+// messages of 64 B to 1 MiB with its data check.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+#include "harness.h"
+
+namespace uet::e2e {
+namespace {
+
+constexpr const char* kProgram = "/usr/bin/fi_pingpong";
+
+// A TCP port on which somebody listens, by the kernel's table: a trial connection would be taken for
+// the client.
+bool listens(int port) {
+  char wanted[16];
+  std::snprintf(wanted, sizeof wanted, ":%04X ", port);
+  for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    std::ifstream file(table);
+    for (std::string line; std::getline(file, line);) {
+      const std::size_t at = line.find(wanted);
+      if (at != std::string::npos && at < 45 && line.find(" 0A ") != std::string::npos) return true;
+    }
+  }
+  return false;
+}
+
+class PingPong : public ::testing::TestWithParam<std::tuple<const char*, int>> {};
+
+TEST_P(PingPong, OfLibfabricFindsItsDataUnharmed) {
+  if (::access(kProgram, X_OK) != 0) GTEST_SKIP() << kProgram << " is not installed";
+  if (built_with_sanitizer()) {
+    GTEST_SKIP() << "fi_pingpong is not built with the sanitizer that the plug-in needs";
+  }
+  const auto [mode, bytes] = GetParam();
+  int port = 20000 + ::getpid() % 20000;
+  while (listens(port)) ++port;
+  const Environment environment{{"FI_UET_IFACE", "lo"}, {"FI_LOG_LEVEL", "warn"}};
+  const std::string common = std::string(kProgram) + " -p '" + provider() + "' -e rdm -c -m " +
+                             mode + " -S " + std::to_string(bytes) + " -I 200";
+
+  Output server;
+  std::thread thread([&] {
+    server = run_program(common + " -B " + std::to_string(port) + " 2>&1", environment);
+  });
+  for (int i = 0; i < 500 && !listens(port); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  const Output client = run_program(
+      common + " -P " + std::to_string(port) + " 127.0.0.1 2>&1", environment);
+  thread.join();
+  EXPECT_EQ(client.status, 0) << client.text;
+  EXPECT_EQ(server.status, 0) << server.text;
+  // Its table: a head, then one line for the size, with the number of transfers done.
+  EXPECT_NE(client.text.find("usec/xfer"), std::string::npos) << client.text;
+  EXPECT_NE(client.text.find("=200"), std::string::npos) << client.text;
+  EXPECT_EQ(client.text.find("data check error"), std::string::npos) << client.text;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PingPong,
+                         ::testing::Combine(::testing::Values("msg", "tagged"),
+                                            ::testing::Values(64, 1024, 16384, 65536, 1048576)),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param)) + "_" +
+                                  std::to_string(std::get<1>(info.param));
+                         });
+
+}  // namespace
+}  // namespace uet::e2e

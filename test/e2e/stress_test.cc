@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Threads, waiting and progress: several threads on one endpoint, blocking reads, poll() with
+// fi_trywait, counters, and targets that do not call libfabric.
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <array>
+#include <atomic>
+#include <exception>
+#include <thread>
+
+#include "harness.h"
+
+namespace uet::e2e {
+namespace {
+
+// ---- threads -----------------------------------------------------------------------------------
+
+constexpr int kThreads = 4;
+constexpr std::uint64_t kRounds = 500;  // per thread
+
+std::size_t bytes_of(std::uint64_t round) { return round * 37 % 9000; }
+
+// Reads one completion, whoever it belongs to: its context is the counter of the owner.
+void reap_one(Node& node) {
+  fi_cq_tagged_entry entry{};
+  const ssize_t count = fi_cq_read(node.cq.get(), &entry, 1);
+  if (count == -FI_EAGAIN) {
+    std::this_thread::yield();
+    return;
+  }
+  require(count == 1, "an operation failed");
+  static_cast<std::atomic<std::uint64_t>*>(entry.op_context)->fetch_add(1);
+}
+
+template <class Call>
+void post_shared(Node& node, const char* what, Call&& call) {
+  for (ssize_t result; (result = call()) != 0;) {
+    if (result != -FI_EAGAIN) check(result, what);
+    reap_one(node);
+  }
+}
+
+void ping_pong(Node& node, fi_addr_t peer, std::uint64_t thread, bool first) {
+  std::atomic<std::uint64_t> sent = 0;
+  std::atomic<std::uint64_t> received = 0;
+  std::vector<std::byte> out(9000);
+  std::vector<std::byte> in(9000);
+  for (std::uint64_t round = 0; round < kRounds; ++round) {
+    const std::size_t bytes = bytes_of(round);
+    const std::uint64_t tag = thread << 32 | round;
+    const auto send = [&] {
+      fill_pattern(std::span(out).first(bytes), tag + (first ? 0 : 1));
+      post_shared(node, "sending", [&] {
+        return fi_tsend(node.ep.get(), out.data(), bytes, nullptr, peer, tag, &sent);
+      });
+    };
+    post_shared(node, "posting a receive", [&] {
+      return fi_trecv(node.ep.get(), in.data(), in.size(), nullptr, FI_ADDR_UNSPEC, tag, 0,
+                      &received);
+    });
+    if (first) send();
+    while (received.load() <= round) reap_one(node);
+    require_pattern(std::span(in).first(bytes), tag + (first ? 1 : 0), "message");
+    if (!first) send();
+    while (sent.load() <= round) reap_one(node);
+  }
+}
+
+void run_threads(Channel& channel, bool first, fi_progress progress) {
+  NodeOptions options;
+  options.threading = FI_THREAD_SAFE;
+  options.progress = progress;
+  Node node(options);
+  const fi_addr_t peer = node.connect(channel);
+  std::array<std::exception_ptr, kThreads> errors;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, i] {
+      try {
+        ping_pong(node, peer, static_cast<std::uint64_t>(i), first);
+      } catch (...) {
+        errors[static_cast<std::size_t>(i)] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+  channel.meet(&node);
+}
+
+class Threads : public ::testing::TestWithParam<fi_progress> {};
+
+TEST_P(Threads, FourOnOneEndpointPingPong) {
+  const fi_progress progress = GetParam();
+  auto [left, right] = Channel::make_pair();
+  Process first("first", {}, [&, progress] { run_threads(left, true, progress); });
+  Process second("second", {}, [&, progress] { run_threads(right, false, progress); });
+  EXPECT_EQ(wait_for_all({&first, &second}), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Progress, Threads, ::testing::Values(FI_PROGRESS_MANUAL, FI_PROGRESS_AUTO),
+                         [](const auto& info) {
+                           return std::string(info.param == FI_PROGRESS_MANUAL ? "Manual" : "Auto");
+                         });
+
+// ---- waiting -----------------------------------------------------------------------------------
+
+constexpr std::chrono::milliseconds kPause{300};
+constexpr std::uint64_t kPings = 200;
+
+void post_ping(Node& node, fi_addr_t peer, std::vector<std::byte>& out, std::uint64_t tag) {
+  fill_pattern(out, tag);
+  node.post("sending", [&] {
+    return fi_tsend(node.ep.get(), out.data(), out.size(), nullptr, peer, tag, &out);
+  });
+}
+
+void post_pong(Node& node, std::vector<std::byte>& in, std::uint64_t tag) {
+  node.post("posting a receive", [&] {
+    return fi_trecv(node.ep.get(), in.data(), in.size(), nullptr, FI_ADDR_UNSPEC, tag, 0, &in);
+  });
+}
+
+// Waits in fi_cq_sread.
+Event wait_in_sread(Node& node) {
+  fi_cq_tagged_entry entry{};
+  const ssize_t count = fi_cq_sread(node.cq.get(), &entry, 1, nullptr, 30000);
+  check(count, "fi_cq_sread");
+  require(count == 1, "fi_cq_sread returned without a completion");
+  return {entry.op_context, entry.flags, entry.len, entry.data, entry.tag, 0};
+}
+
+// Waits in poll(), the way fi_trywait's manual page shows. `wakeups` counts poll() calls.
+Event wait_in_poll(Node& node, std::uint64_t& wakeups) {
+  int fd = -1;
+  check(fi_control(&node.cq->fid, FI_GETWAIT, &fd), "FI_GETWAIT");
+  while (true) {
+    if (const auto event = node.poll()) {
+      require(event->error == 0, "an operation failed");
+      return *event;
+    }
+    fid* fids[] = {&node.cq->fid};
+    const int ready = fi_trywait(node.fabric.get(), fids, 1);
+    if (ready == -FI_EAGAIN) continue;
+    check(ready, "fi_trywait");
+    pollfd entry{fd, POLLIN, 0};
+    require(::poll(&entry, 1, 30000) == 1, "poll() timed out: a completion without a wake-up");
+    ++wakeups;
+  }
+}
+
+void wait_side(Channel& channel, bool in_sread, std::size_t bytes) {
+  NodeOptions options;
+  options.wait = FI_WAIT_FD;
+  Node node(options);
+  const fi_addr_t peer = node.connect(channel);
+  std::vector<std::byte> out(bytes);
+  std::vector<std::byte> in(bytes);
+  std::uint64_t wakeups = 0;
+  const auto wait = [&] { return in_sread ? wait_in_sread(node) : wait_in_poll(node, wakeups); };
+  for (std::uint64_t round = 0; round < kPings; ++round) {
+    post_pong(node, in, round + 1000);
+    post_ping(node, peer, out, round);
+    bool sent = false;
+    bool received = false;
+    while (!sent || !received) (wait().context == &in ? received : sent) = true;
+    require_pattern(in, round + 1000, "message");
+  }
+  // The peer says nothing for a while: a waiter that spins would be woken thousands of times.
+  post_pong(node, in, 5000);
+  wakeups = 0;
+  wait();
+  require(wakeups < 100, "poll() came back " + std::to_string(wakeups) + " times for one message");
+  channel.meet(&node);
+}
+
+void answer_side(Channel& channel, std::size_t bytes) {
+  Node node;
+  const fi_addr_t peer = node.connect(channel);
+  std::vector<std::byte> out(bytes);
+  std::vector<std::byte> in(bytes);
+  for (std::uint64_t round = 0; round < kPings; ++round) {
+    post_pong(node, in, round);
+    node.next("a receive");
+    require_pattern(in, round, "message");
+    post_ping(node, peer, out, round + 1000);
+    node.next("a send");
+  }
+  const Clock::time_point start = Clock::now();
+  while (Clock::now() - start < kPause) node.keep_events();
+  post_ping(node, peer, out, 5000);
+  node.next("a send");
+  channel.meet(&node);
+}
+
+class Wait : public ::testing::TestWithParam<std::tuple<bool, std::size_t>> {};
+
+TEST_P(Wait, EachCompletionWakesTheWaiter) {
+  const auto [in_sread, bytes] = GetParam();
+  auto [left, right] = Channel::make_pair();
+  Process waiter("waiter", {}, [&, in_sread = in_sread, bytes = bytes] {
+    wait_side(left, in_sread, bytes);
+  });
+  Process peer("peer", {}, [&, bytes = bytes] { answer_side(right, bytes); });
+  EXPECT_EQ(wait_for_all({&waiter, &peer}), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Wait,
+                         ::testing::Combine(::testing::Bool(),
+                                            ::testing::Values(std::size_t{100},
+                                                              std::size_t{300000})),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param) ? "Sread" : "Poll") +
+                                  (std::get<1>(info.param) > 1000 ? "LargeMessage" : "SmallMessage");
+                         });
+
+TEST(WaitTimeout, SreadOfAnEmptyQueueEndsWhenItShould) {
+  Process process("waiter", {}, [] {
+    NodeOptions options;
+    options.wait = FI_WAIT_FD;
+    Node node(options);
+    fi_cq_tagged_entry entry{};
+    const Clock::time_point start = Clock::now();
+    const ssize_t result = fi_cq_sread(node.cq.get(), &entry, 1, nullptr, 200);
+    const auto waited = Clock::now() - start;
+    require(result == -FI_EAGAIN, "fi_cq_sread returned " + std::to_string(result));
+    require(waited >= std::chrono::milliseconds(190), "fi_cq_sread returned too early");
+    require(waited < std::chrono::seconds(5), "fi_cq_sread returned too late");
+  });
+  EXPECT_EQ(process.wait(), "");
+}
+
+TEST(WaitSignal, WakesABlockedSread) {
+  Process process("waiter", {}, [] {
+    NodeOptions options;
+    options.wait = FI_WAIT_FD;
+    options.threading = FI_THREAD_SAFE;
+    Node node(options);
+    std::atomic<bool> returned = false;
+    ssize_t result = 0;
+    std::thread waiter([&] {
+      fi_cq_tagged_entry entry{};
+      result = fi_cq_sread(node.cq.get(), &entry, 1, nullptr, -1);
+      returned = true;
+    });
+    // Signals until the waiter is back, so that it does not matter when it began to wait.
+    while (!returned) {
+      check(fi_cq_signal(node.cq.get()), "fi_cq_signal");
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    waiter.join();
+    require(result <= 0, "a completion out of nothing");
+  });
+  EXPECT_EQ(process.wait(), "");
+}
+
+TEST(CounterWait, ReturnsAtItsThresholdOrItsTimeout) {
+  auto [left, right] = Channel::make_pair();
+  Process waiter("waiter", {}, [&] {
+    NodeOptions options;
+    options.counters = true;
+    Node node(options);
+    node.connect(left);
+    std::array<std::byte, 2000> memory{};
+    const Region region = node.expose(memory.data(), memory.size(), 5);
+    left.send(RemoteRegion{region.address, region.key});
+    require(fi_cntr_wait(node.received.get(), 1, 100) == -FI_ETIMEDOUT, "no time-out");
+    std::vector<std::byte> in(2000);
+    for (int i = 0; i < 20; ++i) {
+      node.post("posting a receive", [&] {
+        return fi_recv(node.ep.get(), in.data(), in.size(), nullptr, FI_ADDR_UNSPEC, nullptr);
+      });
+    }
+    left.meet();
+    check(fi_cntr_wait(node.received.get(), 20, 20000), "waiting for 20 messages");
+    check(fi_cntr_wait(node.remote_writes.get(), 10, 20000), "waiting for 10 writes");
+    require_pattern(memory, 8, "written memory");
+    require(fi_cntr_read(node.received.get()) == 20, "the counter went past 20");
+    require(fi_cntr_readerr(node.received.get()) == 0, "the error counter moved");
+    left.meet(&node);
+  });
+  Process peer("peer", {}, [&] {
+    NodeOptions options;
+    options.counters = true;
+    Node node(options);
+    const fi_addr_t to = node.connect(right);
+    const auto remote = right.receive<RemoteRegion>(&node);
+    std::vector<std::byte> out(2000);
+    fill_pattern(out, 8);
+    right.meet(&node);
+    for (int i = 0; i < 30; ++i) {
+      node.post("sending", [&] {
+        return i < 20 ? fi_send(node.ep.get(), out.data(), out.size(), nullptr, to, nullptr)
+                      : fi_write(node.ep.get(), out.data(), out.size(), nullptr, to, remote.address,
+                                 remote.key, nullptr);
+      });
+    }
+    check(fi_cntr_wait(node.sent.get(), 30, 20000), "waiting for 30 completions");
+    right.meet(&node);
+  });
+  EXPECT_EQ(wait_for_all({&waiter, &peer}), "");
+}
+
+// ---- progress ----------------------------------------------------------------------------------
+
+constexpr std::size_t kRmaBytes = 200000;
+
+void write_and_read(Channel& channel) {
+  Node node;
+  const fi_addr_t peer = node.connect(channel);
+  const auto remote = channel.receive<RemoteRegion>(&node);
+  std::vector<std::byte> out(kRmaBytes);
+  std::vector<std::byte> in(kRmaBytes);
+  for (std::uint64_t round = 0; round < 20; ++round) {
+    fill_pattern(out, round);
+    node.post("writing", [&] {
+      return fi_write(node.ep.get(), out.data(), out.size(), nullptr, peer, remote.address,
+                      remote.key, nullptr);
+    });
+    node.next("a write");
+    node.post("reading", [&] {
+      return fi_read(node.ep.get(), in.data(), in.size(), nullptr, peer, remote.address, remote.key,
+                     nullptr);
+    });
+    node.next("a read");
+    require_pattern(in, round, "read");
+  }
+  channel.send('d');
+  channel.meet(&node);
+}
+
+TEST(Progress, AutomaticServesATargetThatNeverCalls) {
+  auto [left, right] = Channel::make_pair();
+  Process target("target", {}, [&] {
+    NodeOptions options;
+    options.progress = FI_PROGRESS_AUTO;
+    Node node(options);
+    node.connect(left);
+    std::vector<std::byte> memory(kRmaBytes);
+    const Region region = node.expose(memory.data(), memory.size(), 5);
+    left.send(RemoteRegion{region.address, region.key});
+    left.receive<char>();  // no libfabric call from here until all is done
+    require_pattern(memory, 19, "written memory");
+    left.meet(&node);
+  });
+  Process initiator("initiator", {}, [&] { write_and_read(right); });
+  EXPECT_EQ(wait_for_all({&target, &initiator}), "");
+}
+
+TEST(Progress, ManualTargetThatComputesForASecondAndAHalfIsNotGivenUp) {
+  auto [left, right] = Channel::make_pair();
+  Process target("target", {}, [&] {
+    Node node;
+    node.connect(left);
+    std::vector<std::byte> memory(kRmaBytes);
+    const Region region = node.expose(memory.data(), memory.size(), 5);
+    left.send(RemoteRegion{region.address, region.key});
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    left.receive<char>(&node);
+    require_pattern(memory, 19, "written memory");
+    left.meet(&node);
+  });
+  Process initiator("initiator", {}, [&] { write_and_read(right); });
+  EXPECT_EQ(wait_for_all({&target, &initiator}), "");
+}
+
+}  // namespace
+}  // namespace uet::e2e

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// From a seed to a whole configuration. Every choice is such that all operations must succeed (or
+// fail in the one way that their flavour names), so that the oracles need no exceptions.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <sstream>
+#include <tuple>
+
+#include "sim/workload.h"
+
+namespace uet::sim {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::uint64_t kAllBits = ~std::uint64_t{0};
+constexpr std::uint64_t kClassBits = 0xFFFFFFFF;  // of a tag: what a class receive ignores
+constexpr std::uint32_t kSlotBytes = 3000;
+constexpr std::uint32_t kGap = 16;                // guard bytes between places in a region
+
+template <class T, std::size_t N>
+T pick(Rng& rng, const std::array<T, N>& from) {
+  return from[rng.below(N)];
+}
+
+Duration up_to(Rng& rng, Duration most) {
+  return Duration(static_cast<std::int64_t>(
+      rng.below(static_cast<std::uint64_t>(most.count()) + 1)));
+}
+
+void draw_pds(Plan& plan, Rng& rng) {
+  pds::Parameters& pds = plan.fep.pds;
+  pds.default_mpr = static_cast<std::uint8_t>(rng.between(1, 8));
+  pds.ack_per_packet = rng.chance(0.1);
+  pds.ack_on_ecn = rng.chance(0.8);
+  pds.ack_gen_trigger_bytes = pick<std::uint32_t, 3>(rng, {4096, 16 * 1024, 32 * 1024});
+  pds.max_ack_data_bytes = pick<std::uint32_t, 3>(rng, {0, 16, 64});
+  pds.rto_init = pick<Duration, 4>(
+      rng, {microseconds(500), milliseconds(1), milliseconds(5), milliseconds(20)});
+  pds.rto_cap = pick<Duration, 2>(rng, {milliseconds(50), seconds(1)});
+  pds.max_rto_retransmissions = pds::kUnlimited;
+  pds.nack_retransmission_time = pick<Duration, 2>(rng, {microseconds(100), milliseconds(1)});
+  pds.out_of_order_threshold = pick<std::uint32_t, 3>(rng, {3, 16, 64});
+  pds.initiator_idle_time =
+      pick<Duration, 4>(rng, {microseconds(300), milliseconds(5), milliseconds(100), seconds(1)});
+  pds.target_idle_time = pick<Duration, 2>(rng, {milliseconds(200), seconds(3)});
+  pds.tombstone_time = pick<Duration, 2>(rng, {milliseconds(100), seconds(2)});
+  if (rng.chance(0.15)) pds.start_psn = static_cast<std::uint32_t>(0 - rng.below(200));
+}
+
+void draw_fep(Plan& plan, Rng& rng) {
+  plan.fep.ses.payload_mtu = pick<std::uint32_t, 4>(rng, {1024, 2048, 4096, 8192});
+  const std::uint32_t mtu = plan.fep.ses.payload_mtu;
+  draw_pds(plan, rng);
+  cms::Parameters& cms = plan.fep.cms;
+  cms.algorithm = rng.chance(0.8) ? cms::Algorithm::Nscc : cms::Algorithm::None;
+  cms.paths = rng.chance(0.5) ? cms::PathPolicy::Single : cms::PathPolicy::Oblivious;
+  cms.path_count = static_cast<std::uint16_t>(rng.between(1, 16));
+  cms.mtu_bytes = cms::nominal_packet_bytes(mtu + 12 + 44);
+  cms.fixed_window_bytes = rng.between(1, 64) * cms.mtu_bytes;
+  cms.max_window_bytes = rng.between(4, 256) * cms.mtu_bytes;
+  ses::Parameters& ses = plan.fep.ses;
+  ses.unexpected_bytes_per_context = 1 << 20;
+  plan.fep.memory_regions = 16;
+  plan.fep.packets = 2048;
+  plan.fep.buffers = 1024;
+  ses.posted_receives = 512;
+  ses.tx_messages = ses.rx_messages = 256;
+  ses.return_messages = 256;
+  if (rng.chance(0.3)) {  // so little that everything runs short now and then
+    plan.fep.packets = rng.between(32, 96);
+    plan.fep.buffers = rng.between(8, 64);
+    ses.tx_messages = rng.between(2, 16);
+    ses.rx_messages = rng.between(4, 16);
+    ses.return_messages = rng.between(1, 8);
+    ses.outstanding_reads_bytes = rng.between(1, 4) * mtu;
+    ses.unexpected_bytes_per_context = rng.between(2, 16) * mtu;
+  }
+  plan.fep.pds.pdc_count = 64;
+  plan.fep.pds.reserved_target_pdcs = 16;
+  if (rng.chance(0.25)) {
+    plan.fep.pds.pdc_count = rng.between(4, 10);
+    plan.fep.pds.reserved_target_pdcs = plan.fep.pds.pdc_count / 2;
+  }
+}
+
+void draw_network(Plan& plan, Rng& rng) {
+  LinkConfig& link = plan.link;
+  link.rate_bps = pick<std::uint64_t, 4>(
+      rng, {1'000'000'000, 10'000'000'000, 40'000'000'000, 100'000'000'000});
+  link.latency = pick<Duration, 4>(
+      rng, {microseconds(1), microseconds(10), microseconds(100), milliseconds(2)});
+  if (rng.chance(0.3)) link.jitter = up_to(rng, link.latency * 2);
+  link.queue_bytes = pick<std::uint64_t, 3>(rng, {64 * 1024, 256 * 1024, 4 << 20});
+  if (rng.chance(0.5)) link.ecn_threshold_bytes = link.queue_bytes / 4;
+  link.reorder_delay = up_to(rng, microseconds(300));
+  plan.faults_end = milliseconds(rng.between(1, 60));
+  if (rng.chance(0.75)) {
+    if (rng.chance(0.7)) link.loss = pick<double, 4>(rng, {0.001, 0.01, 0.05, 0.2});
+    if (rng.chance(0.5)) link.duplication = pick<double, 3>(rng, {0.01, 0.05, 0.3});
+    if (rng.chance(0.5)) link.reordering = pick<double, 3>(rng, {0.01, 0.1, 0.5});
+    if (rng.chance(0.3)) link.corruption = pick<double, 2>(rng, {0.01, 0.05});
+  }
+  if (rng.chance(0.25)) {
+    const auto count = rng.between(1, 3);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      PartitionPlan cut;
+      cut.from = static_cast<int>(rng.below(static_cast<std::uint64_t>(plan.nodes)));
+      cut.to = static_cast<int>(rng.below(static_cast<std::uint64_t>(plan.nodes)));
+      cut.start = up_to(rng, plan.faults_end);
+      cut.end = cut.start + up_to(rng, milliseconds(30));
+      plan.faults_end = std::max(plan.faults_end, cut.end);
+      plan.partitions.push_back(cut);
+    }
+  }
+  if (rng.chance(0.2)) plan.nic_tx_queue = rng.between(2, 32);
+  if (rng.chance(0.2)) plan.nic_rx_queue = rng.between(32, 128);
+  if (rng.chance(0.25)) {
+    plan.progress_interval =
+        pick<Duration, 3>(rng, {microseconds(20), microseconds(200), milliseconds(3)});
+  }
+  if (rng.chance(0.25)) plan.hostile_packets = static_cast<int>(rng.between(1, 200));
+  if (rng.chance(0.08)) {
+    plan.killed_node = static_cast<int>(rng.below(static_cast<std::uint64_t>(plan.nodes)));
+    plan.kill_at = up_to(rng, milliseconds(5));
+    plan.fep.pds.max_rto_retransmissions = 10;
+    plan.fep.pds.rto_cap = milliseconds(50);
+    plan.partitions.clear();
+    plan.link.loss = std::min(plan.link.loss, 0.01);
+  }
+}
+
+void draw_contexts(Plan& plan, Rng& rng) {
+  const auto style = rng.below(3);  // all RUD, all ROD, mixed
+  for (int node = 0; node < plan.nodes; ++node) {
+    const auto count = rng.between(1, 2);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      ContextPlan context;
+      context.node = node;
+      const bool rod = style == 1 || (style == 2 && rng.chance(0.5));
+      context.mode = rod ? DeliveryMode::Rod : DeliveryMode::Rud;
+      context.resource_index = static_cast<std::uint16_t>(1 + i);
+      context.initiator = static_cast<std::uint32_t>(100 * (node + 1)) +
+                          static_cast<std::uint32_t>(i);
+      plan.contexts.push_back(context);
+    }
+  }
+}
+
+std::uint32_t draw_length(const Plan& plan, Rng& rng, std::uint32_t largest) {
+  const std::uint32_t mtu = plan.fep.ses.payload_mtu;
+  std::uint64_t length = 0;
+  switch (rng.below(4)) {
+    case 0:
+      length = pick<std::uint32_t, 6>(rng, {0, 1, 7, 8, 16, 64});
+      break;
+    case 1:
+      length = rng.between(1, 4) * mtu + rng.below(3) - 1;
+      break;
+    case 2:
+      length = rng.between(1, 2 * mtu);
+      break;
+    default:
+      length = rng.between(0, largest);
+  }
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(length, std::max(largest, 4 * mtu)));
+}
+
+Flavour draw_flavour(Rng& rng, bool rod) {
+  const auto dice = rng.below(100);
+  if (dice < 28) return Flavour::Send;
+  if (dice < 52) return Flavour::TaggedSend;
+  if (dice < 70) return Flavour::Write;
+  if (dice < 84) return Flavour::Read;
+  if (dice < 96 && rod) return rng.chance(0.6) ? Flavour::SlotWrite : Flavour::SlotRead;
+  if (dice < 96) return Flavour::Write;
+  return pick<Flavour, 4>(
+      rng, {Flavour::BadKey, Flavour::BadRight, Flavour::BadBounds, Flavour::BadIndex});
+}
+
+// Where in the target's window the operation lands; grows the window.
+void draw_place(Plan& plan, OperationPlan& op, std::vector<std::uint64_t>& used,
+                std::map<std::pair<int, int>, std::uint64_t>& slots, Rng& rng) {
+  const int node = plan.contexts[static_cast<std::size_t>(op.to)].node;
+  std::uint64_t& next = used[static_cast<std::size_t>(node)];
+  switch (op.flavour) {
+    case Flavour::Write:
+      op.offset = next + kGap;
+      next += op.length + 2 * kGap;
+      break;
+    case Flavour::SlotWrite:
+    case Flavour::SlotRead: {
+      op.length = kSlotBytes;
+      const auto [slot, fresh] = slots.try_emplace({op.from, node}, next + kGap);
+      if (fresh) next += kSlotBytes + 2 * kGap;
+      op.offset = slot->second;
+      break;
+    }
+    case Flavour::Read:
+      op.offset = rng.below(plan.library_bytes - op.length + 1);
+      break;
+    default:
+      break;
+  }
+}
+
+void draw_operations(Plan& plan, Rng& rng) {
+  const std::uint32_t largest = pick<std::uint32_t, 3>(rng, {4 * 1024, 40 * 1024, 300 * 1024});
+  const std::uint64_t count = largest > 100'000 ? rng.between(3, 12) : rng.between(5, 60);
+  const Duration pace = pick<Duration, 4>(
+      rng, {Duration(0), microseconds(5), microseconds(300), milliseconds(4)});
+  const auto contexts = plan.contexts.size();
+  std::vector<std::uint64_t> used(static_cast<std::size_t>(plan.nodes), 0);
+  std::map<std::pair<int, int>, std::uint64_t> slots;
+  const bool to_self = rng.chance(0.15);
+  plan.library_bytes = std::max<std::uint32_t>(largest, 64 * 1024);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    OperationPlan op;
+    op.from = static_cast<int>(rng.below(contexts));
+    const ContextPlan& from = plan.contexts[static_cast<std::size_t>(op.from)];
+    do {
+      op.to = static_cast<int>(rng.below(contexts));
+    } while (!to_self && plan.contexts[static_cast<std::size_t>(op.to)].node == from.node);
+    op.flavour = draw_flavour(rng, from.mode == DeliveryMode::Rod);
+    op.length = draw_length(plan, rng, largest);
+    if (op.flavour >= Flavour::BadKey) op.length = std::max<std::uint32_t>(op.length, 1);
+    const bool send = op.flavour == Flavour::Send || op.flavour == Flavour::TaggedSend;
+    if (op.flavour == Flavour::TaggedSend) op.tag = rng.below(3) << 32 | rng.below(3);
+    op.with_data = (send && op.length < 8) || ((send || op.flavour == Flavour::Write) &&
+                                               rng.chance(0.4));
+    op.inject = (send || op.flavour == Flavour::Write) && op.length <= 256 && rng.chance(0.3);
+    op.delivery_complete = send && rng.chance(0.1);
+    op.slices = rng.chance(0.3) ? static_cast<std::uint32_t>(rng.between(2, 5)) : 1;
+    op.post_after = up_to(rng, pace);
+    draw_place(plan, op, used, slots, rng);
+    plan.operations.push_back(op);
+  }
+  plan.window_bytes = *std::max_element(used.begin(), used.end()) + 4096;
+}
+
+// One receive for each message. The sets of messages that receives accept are nested, and the
+// narrow ones are posted first, so that each message finds one whatever order they arrive in.
+void draw_receives(Plan& plan, Rng& rng) {
+  struct Wanted {
+    int level;  // 0 one peer and exact tag, 1 exact tag, 2 class of tags, 3 anything
+    ReceivePlan receive;
+  };
+  std::vector<Wanted> wanted;
+  std::map<std::pair<int, bool>, std::uint32_t> longest;
+  for (const OperationPlan& op : plan.operations) {
+    const bool tagged = op.flavour == Flavour::TaggedSend;
+    if (!tagged && op.flavour != Flavour::Send) continue;
+    std::uint32_t& most = longest[{op.to, tagged}];
+    most = std::max(most, op.length);
+    Wanted w;
+    w.level = static_cast<int>(rng.below(4));
+    if (w.level == 0 && !plan.directed_receive) w.level = 1;
+    w.receive.context = op.to;
+    w.receive.tagged = tagged;
+    w.receive.tag = w.level == 3 ? rng.next() : op.tag;
+    w.receive.ignore = w.level == 3 ? kAllBits : w.level == 2 ? kClassBits : 0;
+    w.receive.source = w.level == 0 ? op.from : -1;
+    wanted.push_back(w);
+  }
+  const bool truncating = rng.chance(0.4);
+  const Duration late = pick<Duration, 4>(
+      rng, {Duration(0), Duration(0), milliseconds(1), milliseconds(20)});
+  const Duration pace = pick<Duration, 3>(rng, {Duration(0), microseconds(50), milliseconds(1)});
+  for (Wanted& w : wanted) {
+    ReceivePlan& r = w.receive;
+    const std::uint32_t most = std::max<std::uint32_t>(longest[{r.context, r.tagged}], 8);
+    r.capacity = most;
+    if (truncating && rng.chance(0.3)) r.capacity = static_cast<std::uint32_t>(rng.between(8, most));
+    r.slices = rng.chance(0.2) ? static_cast<std::uint32_t>(rng.between(2, 4)) : 1;
+    r.post_after = up_to(rng, pace);
+  }
+  std::stable_sort(wanted.begin(), wanted.end(), [](const Wanted& a, const Wanted& b) {
+    return std::tie(a.receive.context, a.level) < std::tie(b.receive.context, b.level);
+  });
+  int context = -1;
+  for (Wanted& w : wanted) {
+    if (w.receive.context != context) w.receive.post_after += up_to(rng, late);
+    context = w.receive.context;
+    plan.receives.push_back(w.receive);
+  }
+}
+
+}  // namespace
+
+Plan draw_plan(std::uint64_t seed) {
+  Rng rng(seed * 0x9E3779B97F4A7C15ULL + 0x5EED);
+  Plan plan;
+  plan.seed = seed;
+  plan.nodes = static_cast<int>(rng.between(2, 4));
+  plan.relative = rng.chance(0.8);
+  plan.directed_receive = rng.chance(0.4);
+  plan.provider_keys = rng.chance(0.5);
+  if (rng.chance(0.2)) plan.refuse_events = 0.3;
+  draw_fep(plan, rng);
+  draw_network(plan, rng);
+  draw_contexts(plan, rng);
+  draw_operations(plan, rng);
+  draw_receives(plan, rng);
+  return plan;
+}
+
+std::string Plan::describe() const {
+  std::ostringstream out;
+  out << nodes << " nodes, " << contexts.size() << " contexts, " << operations.size()
+      << " operations, " << receives.size() << " receives, payload_mtu " << fep.ses.payload_mtu
+      << ", mpr " << int{fep.pds.default_mpr} << ", RTO " << to_us(fep.pds.rto_init)
+      << " us, packets " << fep.packets << ", buffers " << fep.buffers << ", PDCs "
+      << fep.pds.pdc_count << ", tx/rx/return messages " << fep.ses.tx_messages << "/"
+      << fep.ses.rx_messages << "/" << fep.ses.return_messages << ", " << link.rate_bps / 1'000'000
+      << " Mbit/s, latency " << to_us(link.latency) << " us, jitter " << to_us(link.jitter)
+      << " us, queue " << link.queue_bytes << ", loss " << link.loss << ", duplication "
+      << link.duplication << ", reordering " << link.reordering << ", corruption "
+      << link.corruption << ", partitions " << partitions.size() << ", hostile "
+      << hostile_packets << ", killed node " << killed_node << ", tx queue " << nic_tx_queue
+      << ", rx queue " << nic_rx_queue << ", progress every " << to_us(progress_interval)
+      << " us, refused events " << refuse_events << (directed_receive ? ", directed" : "")
+      << (fep.cms.algorithm == cms::Algorithm::Nscc ? ", NSCC" : ", fixed window");
+  return out.str();
+}
+
+}  // namespace uet::sim

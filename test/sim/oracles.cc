@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// What must be true during and after a run (see workload.h).
+#include <algorithm>
+#include <cstring>
+
+#include "sim/run_plan.h"
+
+namespace uet::sim {
+namespace {
+
+
+std::uint64_t number_of(void* pointer) {
+  std::uint64_t number = 0;
+  std::memcpy(&number, &pointer, sizeof number);
+  return number;
+}
+
+bool is_send(Flavour flavour) {
+  return flavour == Flavour::Send || flavour == Flavour::TaggedSend;
+}
+
+ses::Kind kind_of(Flavour flavour) {
+  switch (flavour) {
+    case Flavour::Send:
+      return ses::Kind::Send;
+    case Flavour::TaggedSend:
+      return ses::Kind::TaggedSend;
+    case Flavour::Read:
+    case Flavour::SlotRead:
+      return ses::Kind::Read;
+    default:
+      return ses::Kind::Write;
+  }
+}
+
+// The return code that the operation must fail with (SES-115), Ok if it must succeed.
+wire::ReturnCode code_of(Flavour flavour) {
+  switch (flavour) {
+    case Flavour::BadKey:
+      return wire::ReturnCode::BadMkey;
+    case Flavour::BadRight:
+      return wire::ReturnCode::OpViolation;
+    case Flavour::BadBounds:
+      return wire::ReturnCode::BadAddr;
+    case Flavour::BadIndex:
+      return wire::ReturnCode::BadIndex;
+    default:
+      return wire::ReturnCode::Ok;
+  }
+}
+
+}  // namespace
+
+void Run::Sink::complete(const ses::Completion& completion) noexcept {
+  run_.on_completion(context_, completion);
+}
+
+bool Run::Sink::can_take_event() noexcept {
+  return run_.world_.now() >= run_.end_of_faults_ || !run_.rng_.chance(run_.plan_.refuse_events);
+}
+
+bool Run::operation_counts(std::size_t number) const {
+  const OperationPlan& op = plan_.operations[number];
+  return lives(context_of(op.from).node) && lives(context_of(op.to).node);
+}
+
+void Run::on_completion(int context, const ses::Completion& completion) {
+  if (!lives(context_of(context).node)) return;
+  if (completion.kind == ses::Kind::RemoteWrite) return on_remote_write(context, completion);
+  const std::uint64_t number = number_of(completion.context);
+  if (number >= kReceiveTag) {
+    if (number - kReceiveTag >= receives_.size()) return fail("completion of no receive");
+    on_receive(number - kReceiveTag, completion);
+  } else if (number == 0 || number > operations_.size()) {
+    fail("completion with a context that nobody gave");
+  } else {
+    on_operation(number - 1, completion);
+  }
+}
+
+void Run::on_operation(std::size_t number, const ses::Completion& completion) {
+  const OperationPlan& plan = plan_.operations[number];
+  Operation& operation = operations_[number];
+  const std::string name = "operation " + std::to_string(number);
+  if (!operation.posted) fail(name + " completes but was not posted");
+  if (++operation.completions > 1) fail(name + " completes twice");
+  if (completion.kind != kind_of(plan.flavour)) fail(name + " completes as another kind");
+  if (completion.user_flags != number * 3) fail(name + " completes with wrong user_flags");
+  const bool to_dead = !lives(context_of(plan.to).node);
+  const wire::ReturnCode expected = code_of(plan.flavour);
+  operation.ok = completion.status == ses::Status::Ok;
+  if (to_dead && completion.status == ses::Status::PdsError) return;
+  if (expected == wire::ReturnCode::Ok ? !operation.ok
+                                       : completion.status != ses::Status::ReturnCode ||
+                                             completion.return_code != expected) {
+    fail(name + " completes with status " + std::to_string(static_cast<int>(completion.status)) +
+         ", return code " + std::to_string(static_cast<int>(completion.return_code)) +
+         ", PDS error " + std::to_string(static_cast<int>(completion.pds_error)));
+  }
+  if (plan.flavour == Flavour::Read || plan.flavour == Flavour::SlotRead) {
+    check_read(number);
+  } else {
+    // The buffer is the application's again; a late look at it by the core would send rubbish.
+    if (!operation.memory->guards_intact()) fail(name + ": guard bytes overwritten");
+    std::fill_n(operation.memory->data(), operation.memory->length(), kScribble);
+  }
+}
+
+void Run::check_read(std::size_t number) {
+  const OperationPlan& plan = plan_.operations[number];
+  GuardedMemory& memory = *operations_[number].memory;
+  const std::string name = "read " + std::to_string(number);
+  if (!memory.guards_intact()) return fail(name + ": guard bytes overwritten");
+  const int node = context_of(plan.to).node;
+  if (plan.flavour == Flavour::Read) {
+    const std::byte* source = libraries_[static_cast<std::size_t>(node)]->data() + plan.offset;
+    if (!std::equal(source, source + plan.length, memory.data())) fail(name + ": wrong data");
+    return;
+  }
+  // ROD: exactly what the last write posted before the read put there (RAW, WAR; SES-126).
+  int writer = -1;
+  for (std::size_t i = 0; i < number; ++i) {
+    const OperationPlan& other = plan_.operations[i];
+    if (other.flavour == Flavour::SlotWrite && other.from == plan.from &&
+        context_of(other.to).node == node) {
+      writer = static_cast<int>(i);
+    }
+  }
+  const bool right =
+      writer >= 0 ? has_pattern(static_cast<std::uint64_t>(writer), memory.data(), plan.length)
+                  : std::all_of(memory.data(), memory.data() + plan.length,
+                                [](std::byte b) { return b == kUntouched; });
+  if (!right) fail(name + ": not the data of the write before it");
+}
+
+void Run::on_receive(std::size_t number, const ses::Completion& completion) {
+  const ReceivePlan& plan = plan_.receives[number];
+  Receive& receive = receives_[number];
+  const std::string name = "receive " + std::to_string(number);
+  if (!receive.posted) fail(name + " completes but was not posted");
+  if (++receive.completions > 1) return fail(name + " completes twice");
+  const auto kind = plan.tagged ? ses::Kind::TaggedReceive : ses::Kind::Receive;
+  if (completion.kind != kind) fail(name + " completes as another kind");
+  if (completion.user_flags != number * 5) fail(name + " completes with wrong user_flags");
+  if (!receive.memory->guards_intact()) fail(name + ": guard bytes overwritten");
+  if (completion.status == ses::Status::Cancelled && cancelling_) return;
+  if (completion.status == ses::Status::PeerLost && plan_.killed_node >= 0) return;
+  if (completion.status != ses::Status::Ok && completion.status != ses::Status::Truncated) {
+    return fail(name + " completes with status " +
+                std::to_string(static_cast<int>(completion.status)));
+  }
+  if (completion.buffer != receive.memory->data()) fail(name + ": wrong buffer pointer");
+  if (completion.length > plan.capacity) return fail(name + ": more bytes than its buffer holds");
+  std::uint64_t message = 0;
+  if (completion.has_data) {
+    message = completion.data;
+  } else if (completion.length >= 8) {
+    std::memcpy(&message, receive.memory->data(), sizeof message);
+  } else {
+    return fail(name + ": took a message that nobody sent");
+  }
+  if (message >= operations_.size()) return fail(name + ": took a message that nobody sent");
+  receive.message = static_cast<int>(message);
+  on_message(number, completion, receive.message);
+}
+
+void Run::on_message(std::size_t number, const ses::Completion& completion, int message) {
+  const ReceivePlan& plan = plan_.receives[number];
+  const auto index = static_cast<std::size_t>(message);
+  const OperationPlan& sent = plan_.operations[index];
+  const ContextPlan& sender = context_of(sent.from);
+  const std::string name = "receive " + std::to_string(number) + " of message " +
+                           std::to_string(message);
+  if (!operations_[index].posted) fail(name + ": it was not sent");
+  if (!is_send(sent.flavour) || sent.to != plan.context ||
+      (sent.flavour == Flavour::TaggedSend) != plan.tagged) {
+    fail(name + ": it was sent to somebody else");
+  }
+  if (++operations_[index].events > 1) fail(name + ": taken before");
+  const std::uint64_t placed = std::min(sent.length, plan.capacity);
+  if (completion.length != placed || completion.excess != sent.length - placed) {
+    fail(name + ": wrong length " + std::to_string(completion.length) + " + " +
+         std::to_string(completion.excess));
+  }
+  const auto status = placed < sent.length ? ses::Status::Truncated : ses::Status::Ok;
+  if (completion.status != status) fail(name + ": wrong status");
+  if (!has_pattern(index, receives_[number].memory->data(), placed)) fail(name + ": wrong data");
+  if (!receives_[number].memory->untouched_from(placed)) {
+    fail(name + ": bytes written behind the message");
+  }
+  if (completion.has_data != sent.with_data) fail(name + ": remote data lost or made up");
+  if (plan.tagged && completion.tag != sent.tag) fail(name + ": wrong tag");
+  if (plan.tagged && ((sent.tag ^ plan.tag) & ~plan.ignore) != 0) fail(name + ": no match");
+  if (plan.source >= 0 && plan.source != sent.from) fail(name + ": not from the peer wanted");
+  if (completion.source != address_of(static_cast<std::uint8_t>(sender.node), 1) ||
+      completion.source_initiator.value != sender.initiator) {
+    fail(name + ": wrong source");
+  }
+  if (sender.mode == DeliveryMode::Rod) check_writes_before(index);
+}
+
+// ROD: what the sender wrote before it sent the message is in memory now (SAW, SES-126).
+void Run::check_writes_before(std::size_t message) {
+  const OperationPlan& sent = plan_.operations[message];
+  for (std::size_t i = 0; i < message; ++i) {
+    const OperationPlan& write = plan_.operations[i];
+    if (write.flavour != Flavour::Write || write.from != sent.from ||
+        context_of(write.to).node != context_of(sent.to).node) {
+      continue;
+    }
+    if (!has_pattern(i, window(context_of(write.to).node) + write.offset, write.length)) {
+      fail("message " + std::to_string(message) + " overtook write " + std::to_string(i));
+    }
+  }
+}
+
+void Run::on_remote_write(int context, const ses::Completion& completion) {
+  if (!completion.has_data || completion.data >= operations_.size()) {
+    return fail("remote write that nobody sent");
+  }
+  const auto number = static_cast<std::size_t>(completion.data);
+  const OperationPlan& write = plan_.operations[number];
+  const ContextPlan& sender = context_of(write.from);
+  const std::string name = "remote write " + std::to_string(number);
+  if (write.flavour != Flavour::Write || !write.with_data || write.to != context) {
+    return fail(name + ": not meant for here");
+  }
+  if (completion.status != ses::Status::Ok) fail(name + ": not Ok");
+  if (++operations_[number].events > 1) fail(name + ": reported twice");
+  if (completion.length != write.length) fail(name + ": wrong length");
+  if (completion.source != address_of(static_cast<std::uint8_t>(sender.node), 1) ||
+      completion.source_initiator.value != sender.initiator) {
+    fail(name + ": wrong source");
+  }
+  // SES-79: only when the whole message has been placed.
+  if (!has_pattern(number, window(context_of(context).node) + write.offset, write.length)) {
+    fail(name + ": reported before the data was there");
+  }
+}
+
+bool Run::all_done() const {
+  for (std::size_t i = 0; i < operations_.size(); ++i) {
+    const OperationPlan& plan = plan_.operations[i];
+    if (lives(context_of(plan.from).node) && operations_[i].completions == 0) return false;
+    const bool event = is_send(plan.flavour) || (plan.flavour == Flavour::Write && plan.with_data);
+    if (event && operation_counts(i) && operations_[i].events == 0) return false;
+  }
+  if (plan_.killed_node >= 0 && !cancelling_) return true;  // what is left is cancelled
+  for (std::size_t i = 0; i < receives_.size(); ++i) {
+    const bool alive = lives(context_of(plan_.receives[i].context).node);
+    if (alive && receives_[i].posted && receives_[i].completions == 0) return false;
+  }
+  return true;
+}
+
+bool Run::at_rest() {
+  for (int node = 0; node < plan_.nodes; ++node) {
+    if (!lives(node)) continue;
+    if (!world_.fep(node).quiescent() || !world_.fep(node).ses().idle()) return false;
+  }
+  return true;
+}
+
+std::string Run::unfinished() {
+  std::string text;
+  for (std::size_t i = 0; i < operations_.size(); ++i) {
+    const OperationPlan& plan = plan_.operations[i];
+    if (!lives(context_of(plan.from).node)) continue;
+    const bool event = is_send(plan.flavour) || (plan.flavour == Flavour::Write && plan.with_data);
+    const bool heard = !event || !operation_counts(i) || operations_[i].events > 0;
+    if (operations_[i].completions > 0 && heard) continue;
+    text += " operation " + std::to_string(i) + " (flavour " +
+            std::to_string(static_cast<int>(plan.flavour)) + ", context " +
+            std::to_string(plan.from) + " to " + std::to_string(plan.to) + ", " +
+            std::to_string(plan.length) + " B" + (operations_[i].posted ? "" : ", not posted") +
+            (operations_[i].completions > 0 ? ", not received" : "") + ")";
+    if (text.size() > 600) return text + " ...";
+  }
+  for (std::size_t i = 0; i < receives_.size(); ++i) {
+    if (receives_[i].posted && receives_[i].completions == 0) {
+      text += " receive " + std::to_string(i);
+    }
+  }
+  for (int node = 0; node < plan_.nodes; ++node) {
+    if (!lives(node)) continue;
+    if (!world_.fep(node).quiescent()) text += " node " + std::to_string(node) + " not quiescent";
+    if (!world_.fep(node).ses().idle()) text += " node " + std::to_string(node) + " SES not idle";
+  }
+  return text;
+}
+
+// What ROD promises of matching: of two messages of one sender the earlier one takes the earlier of
+// the receives that it could take.
+void Run::check_order() {
+  for (std::size_t a = 0; a < receives_.size(); ++a) {
+    for (std::size_t b = a + 1; b < receives_.size(); ++b) {
+      const int early = receives_[b].message, late = receives_[a].message;
+      if (early < 0 || late < 0 || early >= late) continue;
+      const ReceivePlan& first = plan_.receives[a];
+      const OperationPlan& sent = plan_.operations[static_cast<std::size_t>(early)];
+      if (first.context != plan_.receives[b].context ||
+          first.tagged != plan_.receives[b].tagged ||
+          sent.from != plan_.operations[static_cast<std::size_t>(late)].from ||
+          context_of(sent.from).mode != DeliveryMode::Rod) {
+        continue;
+      }
+      const bool matches = (!first.tagged || ((sent.tag ^ first.tag) & ~first.ignore) == 0) &&
+                           (first.source < 0 || first.source == sent.from);
+      if (matches) {
+        fail("message " + std::to_string(late) + " overtook message " + std::to_string(early));
+      }
+    }
+  }
+}
+
+// Every byte of every region is what the operations say, and no other byte was touched.
+void Run::check_memory() {
+  for (int node = 0; node < plan_.nodes; ++node) {
+    if (!lives(node)) continue;
+    const auto n = static_cast<std::size_t>(node);
+    std::vector<std::byte> expected(plan_.window_bytes, kUntouched);
+    for (std::size_t i = 0; i < operations_.size(); ++i) {
+      const OperationPlan& op = plan_.operations[i];
+      if (context_of(op.to).node != node) continue;
+      if (op.flavour != Flavour::Write && op.flavour != Flavour::SlotWrite) continue;
+      std::byte* place = expected.data() + op.offset;
+      if (lives(context_of(op.from).node)) {
+        fill_pattern(i, place, op.length);
+      } else {  // whatever part of it came
+        std::copy_n(windows_[n]->data() + op.offset, op.length, place);
+      }
+    }
+    const auto differs =
+        std::mismatch(expected.begin(), expected.end(), windows_[n]->data()).first;
+    if (differs != expected.end()) {
+      fail("node " + std::to_string(node) + ": wrong byte in the region at " +
+           std::to_string(differs - expected.begin()));
+    }
+    if (!windows_[n]->guards_intact()) fail("a byte before or behind the region was touched");
+    if (!has_pattern(kLibraryNumber, libraries_[n]->data(), plan_.library_bytes)) {
+      fail("the read-only region was touched");
+    }
+  }
+}
+
+}  // namespace uet::sim

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// One run of a plan: posts what the plan says, takes the completions, judges. See workload.h for
+// what is promised; the first broken promise is kept as text.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/sim_world.h"
+#include "sim/wire_monitor.h"
+#include "sim/workload.h"
+
+namespace uet::sim {
+
+inline constexpr std::byte kUntouched{0xE7};  // what memory holds that nobody wrote
+inline constexpr std::byte kScribble{0xDD};   // what a buffer holds after its operation
+inline constexpr std::uint64_t kLibraryNumber = 0x11B;  // pattern of the read-only regions
+// Operation contexts: the number of an operation + 1, or this + the number of a receive.
+inline constexpr std::uint64_t kReceiveTag = std::uint64_t{1} << 32;
+
+// Memory with guard bytes on both sides.
+class GuardedMemory {
+ public:
+  explicit GuardedMemory(std::size_t length);
+  std::byte* data() { return bytes_.data() + kGuard; }
+  std::size_t length() const { return bytes_.size() - 2 * kGuard; }
+  bool guards_intact() const;
+  // Nothing was written at or behind `from`.
+  bool untouched_from(std::size_t from) const;
+
+ private:
+  static constexpr std::size_t kGuard = 64;
+  std::vector<std::byte> bytes_;
+};
+
+class Run {
+ public:
+  Run(const Plan& plan, bool verbose);
+  ~Run();
+  Outcome execute();
+
+ private:
+  class Sink final : public ses::CompletionSink {
+   public:
+    Sink(Run& run, int context) : run_(run), context_(context) {}
+    void complete(const ses::Completion& completion) noexcept override;
+    bool can_take_event() noexcept override;
+    void remote_access(ses::Kind, std::uint64_t) noexcept override {}
+
+   private:
+    Run& run_;
+    int context_;
+  };
+  struct Endpoint {
+    const ContextPlan* plan = nullptr;
+    std::unique_ptr<Sink> sink;
+    ses::Context* context = nullptr;
+    ses::Peer peer;                       // how others name it
+    std::vector<std::size_t> operations;  // numbers, in posting order
+    std::vector<std::size_t> receives;
+    std::size_t next_operation = 0;
+    std::size_t next_receive = 0;
+  };
+  struct Operation {
+    std::unique_ptr<GuardedMemory> memory;
+    bool posted = false;
+    int completions = 0;
+    bool ok = false;
+    int events = 0;     // RemoteWrite completions, or matched receives
+  };
+  struct Receive {
+    std::unique_ptr<GuardedMemory> memory;
+    bool posted = false;
+    int completions = 0;
+    int message = -1;   // number of the operation that it took
+  };
+
+  void build();
+  void build_node(int node);
+  void schedule();
+  void post_operation(Endpoint& endpoint, Duration retry);
+  void post_receive(Endpoint& endpoint, Duration retry);
+  Result<void> submit(Endpoint& endpoint, std::size_t number);
+  void send_hostile_packet();
+  void on_completion(int context, const ses::Completion& completion);
+  void on_operation(std::size_t number, const ses::Completion& completion);
+  void on_receive(std::size_t number, const ses::Completion& completion);
+  void on_message(std::size_t number, const ses::Completion& completion, int message);
+  void on_remote_write(int context, const ses::Completion& completion);
+  void check_read(std::size_t number);
+  void check_writes_before(std::size_t message);
+  void check_order();
+  void check_memory();
+  bool all_done() const;
+  bool at_rest();
+  std::string unfinished();
+  void finish();
+  void cancel_receives();
+  void close_all();
+  void fail(const std::string& what);
+
+  bool lives(int node) const { return world_.alive(node); }
+  bool operation_counts(std::size_t number) const;  // neither end was killed
+  const ContextPlan& context_of(int context) const {
+    return plan_.contexts[static_cast<std::size_t>(context)];
+  }
+  std::byte* window(int node) { return windows_[static_cast<std::size_t>(node)]->data(); }
+
+  const Plan& plan_;
+  SimWorld world_;
+  WireMonitor monitor_;
+  Rng rng_;            // of the workload alone
+  std::vector<Endpoint> endpoints_;
+  std::vector<Operation> operations_;
+  std::vector<Receive> receives_;
+  std::vector<std::unique_ptr<GuardedMemory>> windows_;
+  std::vector<std::unique_ptr<GuardedMemory>> libraries_;
+  std::vector<Rkey> window_keys_;
+  std::vector<Rkey> library_keys_;
+  SimPacket last_packet_;  // raw material for hostile packets
+  bool cancelling_ = false;
+  Time end_of_faults_;
+  std::string failure_;
+};
+
+}  // namespace uet::sim

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "sim/sim_nic.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/sim_link.h"
+
+namespace uet::sim {
+namespace {
+
+void append(std::vector<std::byte>& to, const std::byte* data, std::size_t length) {
+  to.insert(to.end(), data, data + length);
+}
+
+}  // namespace
+
+std::size_t SimNic::rx_burst(std::span<RxPacket> out, Time) {
+  lent_.clear();
+  const std::size_t count = std::min(out.size(), received_.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    lent_.push_back(std::move(received_.front()));
+    received_.pop_front();
+    const SimPacket& packet = lent_.back();
+    out[i] = RxPacket{.bytes = packet.bytes,
+                      .source = packet.source,
+                      .entropy = packet.entropy,
+                      .ecn = packet.ecn,
+                      .dscp = packet.dscp,
+                      .trimmed = false};
+  }
+  return count;
+}
+
+std::size_t SimNic::tx_burst(std::span<const Packet* const> in) {
+  while (!leaving_.empty() && leaving_.front() <= now_) leaving_.pop_front();
+  refused_ = false;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    if (leaving_.size() >= config_.tx_queue) {
+      refused_ = true;
+      tx_refused_ += in.size() - i;
+      return i;
+    }
+    const Packet& from = *in[i];
+    SimPacket packet{.bytes = {},
+                     .source = config_.address,
+                     .destination = from.to,
+                     .entropy = from.entropy,
+                     .ecn = from.ecn,
+                     .dscp = from.dscp};
+    packet.bytes.reserve(from.length());
+    append(packet.bytes, from.head().data(), from.head().size());
+    for (const Slice& slice : from.payload) append(packet.bytes, slice.data, slice.length);
+    const auto wire_bytes = static_cast<std::uint32_t>(packet.bytes.size()) + kIpUdpBytes;
+    if (wire_bytes > config_.caps.ip_mtu) ++oversized_;
+    free_at_ = std::max(free_at_, now_) + serialization_time(wire_bytes, config_.rate_bps);
+    leaving_.push_back(free_at_);
+    wire_(std::move(packet), free_at_);
+  }
+  return in.size();
+}
+
+void SimNic::receive(SimPacket&& packet) {
+  if (received_.size() >= config_.rx_queue) {
+    ++rx_dropped_;
+    return;
+  }
+  received_.push_back(std::move(packet));
+}
+
+}  // namespace uet::sim

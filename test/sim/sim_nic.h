@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The NIC of a simulated node: copies packets out of the core, hands received ones to it. Both
+// queues are bounded. Must not know what a packet means.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <vector>
+
+#include "uet/nic/nic.h"
+
+namespace uet::sim {
+
+// A packet on its way: from the PDS prologue on.
+struct SimPacket {
+  std::vector<std::byte> bytes;
+  FepAddress source;
+  FepAddress destination;
+  std::uint16_t entropy = 0;
+  Ecn ecn = Ecn::NotEct;
+  std::uint8_t dscp = 0;
+};
+
+struct NicConfig {
+  FepAddress address;
+  nic::NicCaps caps;
+  std::uint64_t rate_bps = 100'000'000'000;  // how fast the transmit queue drains
+  std::size_t tx_queue = 1024;               // packets; a full queue refuses the rest of a burst
+  std::size_t rx_queue = 4096;               // packets not yet read; beyond it they are dropped
+};
+
+class SimNic final : public nic::Nic {
+ public:
+  // Takes a packet that leaves the node at the given time, which never goes back.
+  using Wire = std::function<void(SimPacket&& packet, Time leaves)>;
+
+  SimNic(const NicConfig& config, const Time& now, Wire wire)
+      : config_(config), now_(now), wire_(std::move(wire)) {}
+
+  std::size_t rx_burst(std::span<RxPacket> out, Time now) override;
+  std::size_t tx_burst(std::span<const Packet* const> in) override;
+  const nic::NicCaps& caps() const override { return config_.caps; }
+  FepAddress local_address() const override { return config_.address; }
+
+  void receive(SimPacket&& packet);
+  bool rx_empty() const { return received_.empty(); }
+  // When the transmit queue can take a packet that it refused; kNever if it refused none.
+  Time room_at() const { return refused_ && !leaving_.empty() ? leaving_.front() : kNever; }
+  std::uint64_t rx_dropped() const { return rx_dropped_; }
+  std::uint64_t tx_refused() const { return tx_refused_; }
+  // Packets larger than the MTU allows; a mistake of the core.
+  std::uint64_t oversized() const { return oversized_; }
+
+ private:
+  NicConfig config_;
+  const Time& now_;
+  Wire wire_;
+  std::deque<SimPacket> received_;
+  std::vector<SimPacket> lent_;  // what the last rx_burst handed out views of
+  std::deque<Time> leaving_;     // when the packets of the transmit queue are gone
+  Time free_at_{};
+  bool refused_ = false;
+  std::uint64_t rx_dropped_ = 0;
+  std::uint64_t tx_refused_ = 0;
+  std::uint64_t oversized_ = 0;
+};
+
+// IP and UDP headers around a packet.
+constexpr std::uint32_t kIpUdpBytes = 28;
+
+}  // namespace uet::sim

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "sim/sim_world.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace uet::sim {
+namespace {
+
+constexpr std::size_t kMaxNodes = 8;
+constexpr int kMaxPasses = 64;  // progress passes at one point of virtual time
+constexpr std::uint64_t kMaxSteps = 30'000'000;
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+  hash = (hash ^ value) * 0x9E3779B97F4A7C15ULL;
+  return hash ^ (hash >> 29);
+}
+
+std::uint64_t mix(std::uint64_t hash, std::span<const std::byte> bytes) {
+  std::size_t i = 0;
+  for (; i + 8 <= bytes.size(); i += 8) {
+    std::uint64_t word;
+    std::memcpy(&word, bytes.data() + i, sizeof word);
+    hash = mix(hash, word);
+  }
+  for (; i < bytes.size(); ++i) hash = mix(hash, std::to_integer<std::uint64_t>(bytes[i]));
+  return hash;
+}
+
+}  // namespace
+
+FepAddress address_of(std::uint8_t x, std::uint8_t y) {
+  FepAddress address;
+  address.ip.bytes = {10, 0, x, y};
+  return address;
+}
+
+int SimWorld::add_node(const NodeConfig& config) {
+  const int number = node_count();
+  auto node = std::make_unique<Node>();
+  node->config = config;
+  node->nic = std::make_unique<SimNic>(
+      config.nic, now_, [this, number](SimPacket&& packet, Time leaves) {
+        transmit(number, std::move(packet), leaves);
+      });
+  node->fep = std::make_unique<fep::Fep>(config.fep, *node->nic, now_);
+  nodes_.push_back(std::move(node));
+  links_.resize(kMaxNodes * kMaxNodes);
+  for (int other = 0; other <= number; ++other) {
+    const auto a = static_cast<std::size_t>(number), b = static_cast<std::size_t>(other);
+    links_[kMaxNodes * a + b] = std::make_unique<SimLink>(default_link_, rng_.next());
+    if (a != b) links_[kMaxNodes * b + a] = std::make_unique<SimLink>(default_link_, rng_.next());
+  }
+  return number;
+}
+
+SimLink& SimWorld::link(int from, int to) {
+  return *links_[kMaxNodes * static_cast<std::size_t>(from) + static_cast<std::size_t>(to)];
+}
+
+void SimWorld::at(Time when, std::function<void()> what) {
+  events_.push(Event{std::max(when, now_), order_++, std::move(what)});
+}
+
+void SimWorld::posted(int node) {
+  Node& n = *nodes_[static_cast<std::size_t>(node)];
+  if (!n.alive) return;
+  n.fep->push(now_);
+  wake(node, now_);
+}
+
+void SimWorld::kill(int node) { nodes_[static_cast<std::size_t>(node)]->alive = false; }
+
+void SimWorld::set_faults(bool on) {
+  for (auto& link : links_) {
+    if (link) link->set_faults(on);
+  }
+}
+
+void SimWorld::inject(SimPacket packet, int to, Duration delay) {
+  after(delay, [this, to, packet = std::move(packet)]() mutable {
+    deliver(-1, to, std::move(packet));
+  });
+}
+
+int SimWorld::node_at(const FepAddress& address) const {
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (nodes_[i]->config.nic.address == address) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+void SimWorld::transmit(int from, SimPacket&& packet, Time leaves) {
+  const int to = node_at(packet.destination);
+  if (nic(from).oversized() > 0 && complaint_.empty()) complaint_ = "a packet exceeds the MTU";
+  bool dropped = !alive(from) || to < 0;
+  if (filter || on_sent) {
+    const auto parsed = wire::parse(packet.bytes);
+    const Sighting sighting{
+        .at = now_, .from = from, .to = to, .packet = &packet, .parsed = &parsed};
+    if (on_sent) on_sent(sighting);
+    if (filter && filter(sighting)) dropped = true;
+  }
+  if (dropped) return;
+  const auto wire_bytes = static_cast<std::uint32_t>(packet.bytes.size()) + kIpUdpBytes;
+  const SimLink::Fate fate = link(from, to).send(wire_bytes, packet.ecn, leaves);
+  packet.ecn = fate.ecn;
+  for (int copy = 0; copy < fate.copies; ++copy) {
+    const bool last = copy + 1 == fate.copies;
+    // std::function wants something that can be copied: the packet itself is shared.
+    auto shared = std::make_shared<SimPacket>(last ? std::move(packet) : packet);
+    at(fate.arrival[copy], [this, from, to, shared] { deliver(from, to, std::move(*shared)); });
+  }
+}
+
+void SimWorld::deliver(int from, int to, SimPacket&& packet) {
+  if (!alive(to)) return;
+  trace_hash_ = mix(trace_hash_, static_cast<std::uint64_t>(to_ns(now_)));
+  trace_hash_ = mix(trace_hash_, static_cast<std::uint64_t>(from * 64 + to));
+  trace_hash_ = mix(trace_hash_, packet.bytes);
+  ++packets_delivered_;
+  if (on_delivered) {
+    const auto parsed = wire::parse(packet.bytes);
+    on_delivered(Sighting{
+        .at = now_, .from = from, .to = to, .packet = &packet, .parsed = &parsed});
+  }
+  nic(to).receive(std::move(packet));
+  wake(to, now_);
+}
+
+void SimWorld::wake(int node, Time when) {
+  if (when == kNever) return;
+  Node& n = *nodes_[static_cast<std::size_t>(node)];
+  when = std::max(when, now_);
+  if (const auto interval = n.config.progress_interval.count(); interval > 0) {
+    const auto ns = to_ns(when);
+    when = time_from_ns((ns + interval - 1) / interval * interval);
+  }
+  if (when >= n.wake_at) return;
+  n.wake_at = when;
+  at(when, [this, node, when] {
+    Node& woken = *nodes_[static_cast<std::size_t>(node)];
+    if (woken.wake_at != when) return;  // an earlier one has been there
+    woken.wake_at = kNever;
+    progress(node);
+  });
+}
+
+void SimWorld::progress(int node) {
+  Node& n = *nodes_[static_cast<std::size_t>(node)];
+  if (!n.alive) return;
+  int passes = 1;
+  while (n.fep->progress(now_) && passes < kMaxPasses) ++passes;
+  const auto soon = now_ + std::chrono::microseconds(1);
+  if (passes == kMaxPasses || !n.nic->rx_empty()) wake(node, soon);
+  const Time deadline = std::min(n.fep->next_deadline(), n.nic->room_at());
+  if (deadline != kNever) wake(node, std::max(deadline, soon));
+}
+
+void SimWorld::step() {
+  // The top is const only to protect the order, which moving `what` does not touch.
+  Event event = std::move(const_cast<Event&>(events_.top()));
+  events_.pop();
+  now_ = event.at;
+  event.what();
+  if (++steps_ == kMaxSteps && complaint_.empty()) complaint_ = "livelock: too many events";
+}
+
+bool SimWorld::run_until(const std::function<bool()>& done, Duration limit) {
+  const Time end = now_ + limit;
+  while (!done()) {
+    if (!complaint_.empty() || events_.empty()) return false;
+    if (events_.top().at > end) {
+      now_ = end;
+      return false;
+    }
+    step();
+  }
+  return complaint_.empty();
+}
+
+void SimWorld::run_for(Duration span) {
+  const Time end = now_ + span;
+  run_until([] { return false; }, span);
+  if (complaint_.empty()) now_ = end;  // also when nothing was left to happen
+}
+
+}  // namespace uet::sim

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The simulator itself: links, queues, partitions, the monitor and the oracles' helpers. An oracle
+// that cannot complain proves nothing.
+#include <gtest/gtest.h>
+
+#include "sim/run_plan.h"
+#include "sim/sim_link.h"
+#include "sim/sim_nic.h"
+#include "sim/stage.h"
+#include "sim/wire_monitor.h"
+
+namespace uet::sim {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+LinkConfig one_gigabit() {
+  LinkConfig config;
+  config.rate_bps = 1'000'000'000;
+  config.latency = microseconds(10);
+  return config;
+}
+
+TEST(SimLink, SerializesOnePacketAfterTheOther) {
+  SimLink link(one_gigabit(), 1);
+  const Time now = time_from_ns(0);
+  EXPECT_EQ(link.send(1000, Ecn::Ect0, now).arrival[0], now + microseconds(18));
+  EXPECT_EQ(link.send(1000, Ecn::Ect0, now).arrival[0], now + microseconds(26));
+  EXPECT_EQ(link.send(1000, Ecn::Ect0, now + milliseconds(1)).arrival[0],
+            now + milliseconds(1) + microseconds(18));
+}
+
+TEST(SimLink, FullQueueDropsAndLongQueueMarks) {
+  LinkConfig config = one_gigabit();
+  config.queue_bytes = 3000;
+  config.ecn_threshold_bytes = 1500;
+  SimLink link(config, 1);
+  EXPECT_EQ(link.send(1000, Ecn::Ect0, Time{}).ecn, Ecn::Ect0);
+  EXPECT_EQ(link.send(1000, Ecn::Ect0, Time{}).ecn, Ecn::Ect0);
+  EXPECT_EQ(link.send(1000, Ecn::Ect0, Time{}).ecn, Ecn::Ce);
+  EXPECT_EQ(link.send(1000, Ecn::Ect0, Time{}).copies, 0);
+  EXPECT_EQ(link.counters().queue_drops, 1u);
+  EXPECT_EQ(link.send(900, Ecn::NotEct, Time{} + microseconds(8)).ecn, Ecn::NotEct);
+}
+
+TEST(SimLink, FaultsFollowTheSeedAndCanBeSwitchedOff) {
+  LinkConfig config = one_gigabit();
+  config.queue_bytes = 1 << 30;
+  config.loss = 0.3;
+  config.duplication = 0.3;
+  config.reordering = 0.3;
+  SimLink a(config, 7), b(config, 7), quiet(config, 7);
+  quiet.set_faults(false);
+  for (int i = 0; i < 1000; ++i) {
+    const auto first = a.send(100, Ecn::Ect0, Time{}), second = b.send(100, Ecn::Ect0, Time{});
+    ASSERT_EQ(first.copies, second.copies);
+    ASSERT_EQ(first.arrival[0], second.arrival[0]);
+    ASSERT_EQ(quiet.send(100, Ecn::Ect0, Time{}).copies, 1);
+  }
+  EXPECT_NEAR(static_cast<double>(a.counters().lost), 300, 60);
+  EXPECT_GT(a.counters().duplicated, 0u);
+  EXPECT_GT(a.counters().reordered, 0u);
+}
+
+TEST(SimNic, FullTransmitQueueAcceptsAPrefix) {
+  Time now = time_from_ns(1000);
+  NicConfig config;
+  config.tx_queue = 3;
+  config.rate_bps = 1'000'000'000;
+  int left = 0;
+  SimNic nic(config, now, [&](SimPacket&&, Time) { ++left; });
+  Packet packet;
+  packet.append(20);
+  const Packet* burst[5] = {&packet, &packet, &packet, &packet, &packet};
+  EXPECT_EQ(nic.tx_burst(burst), 3u);
+  EXPECT_EQ(left, 3);
+  ASSERT_NE(nic.room_at(), kNever);
+  now = nic.room_at();
+  EXPECT_EQ(nic.tx_burst(std::span(burst).first(1)), 1u);
+}
+
+TEST(SimNic, FullReceiveQueueDrops) {
+  Time now{};
+  NicConfig config;
+  config.rx_queue = 2;
+  SimNic nic(config, now, [](SimPacket&&, Time) {});
+  for (int i = 0; i < 3; ++i) nic.receive(SimPacket{});
+  std::array<RxPacket, 8> out;
+  EXPECT_EQ(nic.rx_burst(out, now), 2u);
+  EXPECT_EQ(nic.rx_dropped(), 1u);
+}
+
+TEST(SimWorld, PartitionSwallowsOneDirectionUntilItIsMended) {
+  Stage stage{StageConfig()};
+  stage.world().set_partition(0, 1, true);
+  ASSERT_TRUE(stage.write(0, 1, 0, 100).ok());
+  stage.world().run_for(milliseconds(50));
+  EXPECT_TRUE(stage.acks(1).empty());
+  stage.world().set_partition(0, 1, false);
+  EXPECT_TRUE(stage.completes(0, 1));
+}
+
+TEST(SimWorld, BusyApplicationIsGivenTimeOnlyAtItsInterval) {
+  SimWorld world(1);
+  NodeConfig config;
+  config.fep.packets = config.fep.buffers = 64;
+  config.nic.address = address_of(0, 1);
+  config.progress_interval = milliseconds(1);
+  world.add_node(config);
+  SimPacket packet;
+  packet.bytes.assign(16, std::byte{0x5A});
+  packet.source = address_of(0, 2);
+  world.inject(packet, 0, microseconds(100));
+  world.run_for(microseconds(900));
+  EXPECT_EQ(world.fep(0).stats().pds.packets_received, 0u);
+  world.run_for(milliseconds(1));
+  EXPECT_EQ(world.fep(0).stats().pds.packets_received, 1u);
+}
+
+TEST(WireMonitor, ComplainsAboutAPsnBeyondTheWindow) {
+  WireMonitor monitor(1);
+  const auto sent = [&](std::uint32_t psn, bool syn, std::uint16_t offset) {
+    wire::RequestHeader header;
+    header.psn = Psn{psn};
+    header.spdcid = PdcId{1};
+    header.syn = syn;
+    header.psn_offset = offset;
+    SimPacket packet;
+    packet.bytes.resize(wire::kMaxPdsHeaderBytes);
+    packet.bytes.resize(header.encode(packet.bytes.data()));
+    const auto parsed = wire::parse(packet.bytes);
+    monitor.sent(Sighting{.at = {}, .from = 0, .to = 1, .packet = &packet, .parsed = &parsed});
+  };
+  sent(100, true, 0);
+  sent(227, true, 127);
+  EXPECT_EQ(monitor.complaint(), "");
+  sent(228, true, 128);
+  EXPECT_NE(monitor.complaint().find("PDS-40"), std::string::npos);
+}
+
+TEST(Oracles, PatternsNameTheirMessage) {
+  std::vector<std::byte> bytes(100);
+  fill_pattern(5, bytes.data(), bytes.size());
+  EXPECT_TRUE(has_pattern(5, bytes.data(), 100));
+  EXPECT_FALSE(has_pattern(6, bytes.data(), 100));
+  bytes[99] ^= std::byte{1};
+  EXPECT_FALSE(has_pattern(5, bytes.data(), 100));
+}
+
+TEST(Oracles, GuardedMemoryNoticesWritesOutside) {
+  GuardedMemory memory(10);
+  EXPECT_TRUE(memory.guards_intact());
+  EXPECT_TRUE(memory.untouched_from(3));
+  memory.data()[5] = std::byte{1};
+  EXPECT_TRUE(memory.guards_intact());
+  EXPECT_FALSE(memory.untouched_from(3));
+  EXPECT_TRUE(memory.untouched_from(6));
+  memory.data()[10] = std::byte{1};
+  EXPECT_FALSE(memory.guards_intact());
+}
+
+// A run whose network never recovers must be reported, with the way to repeat it.
+TEST(Oracles, RunThatCannotFinishIsReported) {
+  Plan plan = draw_plan(1);
+  plan.link.loss = 1.0;
+  plan.faults_end = std::chrono::minutes(10);
+  plan.killed_node = -1;
+  plan.operations.resize(1);
+  plan.operations[0].post_after = Duration(0);
+  plan.fep.pds.rto_cap = std::chrono::seconds(1);
+  const Outcome outcome = run_plan(plan);
+  EXPECT_NE(outcome.failure.find("not finished"), std::string::npos) << outcome.failure;
+}
+
+}  // namespace
+}  // namespace uet::sim

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "sim/wire_monitor.h"
+
+#include "uet/wire/dissect.h"
+
+namespace uet::sim {
+namespace {
+
+std::int32_t range(std::uint8_t mpr) {
+  return static_cast<std::int32_t>(mpr) * static_cast<std::int32_t>(wire::kMprUnitPsns);
+}
+
+}  // namespace
+
+void WireMonitor::complain(const Sighting& sighting, const std::string& what) {
+  if (!complaint_.empty()) return;
+  complaint_ = what + ": node " + std::to_string(sighting.from) + " to " +
+               std::to_string(sighting.to) + ": " + wire::dissect(sighting.packet->bytes);
+}
+
+void WireMonitor::note_psn(Flow& flow, Psn psn) {
+  if (!flow.known || psn > flow.highest) flow.highest = psn;
+  flow.known = true;
+}
+
+void WireMonitor::sent(const Sighting& sighting) {
+  if (!sighting.parsed->has_value()) {
+    complain(sighting, "a packet that does not parse");
+  } else if (const auto* request = sighting.header<wire::RequestHeader>()) {
+    request_sent(sighting, *request);
+  } else if (const auto* ack = sighting.header<wire::AckHeader>()) {
+    ack_sent(sighting, *ack);
+  } else if (const auto* control = sighting.header<wire::ControlHeader>()) {
+    const bool takes_psn = control->ctl_type == wire::CpType::Noop ||
+                           control->ctl_type == wire::CpType::Close ||
+                           control->ctl_type == wire::CpType::CloseRequest;
+    if (takes_psn && !control->syn) {
+      note_psn(flows_[{sighting.from, control->spdcid.value}], control->psn);
+    }
+    if (control->syn && control->ctl_type == wire::CpType::Close) {
+      complain(sighting, "PDS-56: Close Command with SYN");
+    }
+  }
+}
+
+void WireMonitor::request_sent(const Sighting& sighting, const wire::RequestHeader& request) {
+  Flow& flow = flows_[{sighting.from, request.spdcid.value}];
+  if (request.spdcid.value == 0) complain(sighting, "PDS-27: request with SPDCID 0");
+  if (request.clear_psn_offset > 0) complain(sighting, "PDS-34: clear_psn_offset above 0");
+  if (request.syn && (!flow.known || flow.start != request.start_psn())) {
+    flow = Flow{};  // another incarnation of the PDC id
+    flow.start = request.start_psn();
+    flow.limited = true;
+    flow.limit = flow.start + (range(mpr_) - 1);
+  }
+  if (flow.limited && request.psn > flow.limit) {
+    complain(sighting, "PDS-40: PSN beyond CACK_PSN + MP_RANGE");
+  }
+  if (request.retx && (!flow.known || request.psn > flow.highest)) {
+    complain(sighting, "PDS-124: RETX on a PSN that was never sent");
+  }
+  note_psn(flow, request.psn);
+}
+
+void WireMonitor::ack_sent(const Sighting& sighting, const wire::AckHeader& ack) {
+  if (ack.p) return;
+  const auto found = flows_.find({sighting.to, ack.dpdcid.value});
+  if (found == flows_.end() || !found->second.known) return;
+  Flow& flow = found->second;
+  if (ack.cack_psn > flow.highest) complain(sighting, "PDS-83: CACK_PSN beyond what was sent");
+  if (flow.acked && ack.cack_psn > flow.cack) flow.cack = ack.cack_psn;
+  flow.acked = true;
+}
+
+void WireMonitor::delivered(const Sighting& sighting) {
+  const auto* ack = sighting.header<wire::AckHeader>();
+  if (ack == nullptr || ack->p || sighting.from < 0) return;
+  const auto found = flows_.find({sighting.to, ack->dpdcid.value});
+  if (found == flows_.end()) return;
+  Flow& flow = found->second;
+  const std::uint8_t mpr = ack->type == wire::PdsType::Ack ? mpr_ : ack->mpr;
+  const Psn limit = ack->cack_psn + range(mpr);
+  if (!flow.limited || limit > flow.limit) flow.limit = limit;
+  flow.limited = true;
+}
+
+}  // namespace uet::sim

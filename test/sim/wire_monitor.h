@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Watches the packets of a SimWorld and notes the first one that breaks a rule of PDS which holds
+// whatever the network does. Knows only what is on the wire.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "sim/sim_world.h"
+
+namespace uet::sim {
+
+class WireMonitor {
+ public:
+  // `mpr` is what every FEP of the world assumes and advertises (PDS-44).
+  explicit WireMonitor(std::uint8_t mpr) : mpr_(mpr) {}
+
+  void sent(const Sighting& sighting);
+  void delivered(const Sighting& sighting);
+  // Empty if nothing was wrong.
+  const std::string& complaint() const { return complaint_; }
+
+ private:
+  // One direction of a PDC, named by its sender and the sender's PDC id.
+  using FlowKey = std::pair<int, std::uint16_t>;
+  struct Flow {
+    bool known = false;   // some PSN has been seen
+    Psn start;            // of the PDC; both directions share it (PDS-32)
+    Psn highest;          // newest PSN sent
+    bool limited = false;
+    Psn limit;            // largest PSN allowed so far (PDS-40)
+    bool acked = false;
+    Psn cack;             // newest CACK_PSN sent for it
+  };
+
+  void request_sent(const Sighting& sighting, const wire::RequestHeader& request);
+  void ack_sent(const Sighting& sighting, const wire::AckHeader& ack);
+  void note_psn(Flow& flow, Psn psn);
+  void complain(const Sighting& sighting, const std::string& what);
+
+  std::uint8_t mpr_;
+  std::map<FlowKey, Flow> flows_;
+  std::string complaint_;
+};
+
+}  // namespace uet::sim

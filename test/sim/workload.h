@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// What the nodes of a simulation do, drawn from a seed, and the oracles that judge it: every byte
+// lands once at the right place, every operation completes exactly once with the expected status,
+// ROD keeps order, all pools are full at rest, and all of it within bounded virtual time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/sim_world.h"
+#include "uet/ses/api.h"
+
+namespace uet::sim {
+
+// One endpoint of a node.
+struct ContextPlan {
+  int node = 0;
+  DeliveryMode mode = DeliveryMode::Rud;
+  std::uint16_t resource_index = 0;
+  std::uint32_t initiator = 0;
+};
+
+enum class Flavour : std::uint8_t {
+  Send,
+  TaggedSend,
+  Write,       // to a place of its own
+  Read,        // from the read-only region
+  SlotWrite,   // to a place that later writes of this ROD context overwrite (WAW)
+  SlotRead,    // of that place (RAW, WAR)
+  BadKey,      // write under a key that does not exist
+  BadRight,    // write to the read-only region
+  BadBounds,   // write that ends one byte behind the region
+  BadIndex,    // write to a resource index that does not exist
+};
+
+// One operation of an initiator; its number names it on the wire (data) and in its payload.
+struct OperationPlan {
+  Flavour flavour = Flavour::Send;
+  int from = 0;                 // context
+  int to = 0;                   // context
+  std::uint32_t length = 0;
+  std::uint64_t tag = 0;
+  bool with_data = false;
+  bool inject = false;
+  bool delivery_complete = false;
+  std::uint32_t slices = 1;
+  std::uint64_t offset = 0;     // in the region
+  Duration post_after{0};       // after the previous operation of this context
+};
+
+struct ReceivePlan {
+  int context = 0;
+  bool tagged = false;
+  std::uint64_t tag = 0;
+  std::uint64_t ignore = 0;
+  int source = -1;              // context; -1 = anyone
+  std::uint32_t capacity = 0;
+  std::uint32_t slices = 1;
+  Duration post_after{0};       // after the previous receive of this context
+};
+
+struct PartitionPlan {
+  int from = 0;
+  int to = 0;
+  Duration start{0};
+  Duration end{0};
+};
+
+// Everything about one run; all of it follows from the seed.
+struct Plan {
+  std::uint64_t seed = 0;
+  int nodes = 2;
+  fep::Config fep;
+  LinkConfig link;
+  std::size_t nic_tx_queue = 1024;
+  std::size_t nic_rx_queue = 4096;
+  Duration progress_interval{0};
+  bool relative = true;
+  bool directed_receive = false;
+  bool provider_keys = true;
+  double refuse_events = 0;     // chance that a CQ has no room for remote data
+  std::uint64_t window_bytes = 0;    // writable region of each node
+  std::uint64_t library_bytes = 0;   // read-only region of each node
+  std::vector<ContextPlan> contexts;
+  std::vector<OperationPlan> operations;  // per context in this order
+  std::vector<ReceivePlan> receives;      // per context in this order
+  std::vector<PartitionPlan> partitions;
+  int hostile_packets = 0;
+  int killed_node = -1;
+  Duration kill_at{0};
+  Duration faults_end{0};       // after this the network is good
+
+  std::string describe() const;
+};
+
+Plan draw_plan(std::uint64_t seed);
+
+struct Outcome {
+  std::string failure;          // empty = every oracle is content
+  std::uint64_t trace_hash = 0;
+  std::uint64_t packets = 0;
+  std::uint64_t retransmissions = 0;
+  Duration virtual_time{0};
+};
+
+// Prints every packet as a line of text when `verbose`.
+Outcome run_plan(const Plan& plan, bool verbose = false);
+
+// draw_plan and run_plan; `failure` ends with the command line that repeats the run.
+Outcome run_seed(std::uint64_t seed, bool verbose = false);
+
+// The bytes of message `number`: different for every number, and naming it in the first 8.
+void fill_pattern(std::uint64_t number, std::byte* to, std::size_t length);
+bool has_pattern(std::uint64_t number, const std::byte* at, std::size_t length);
+
+}  // namespace uet::sim

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// See tidy_checks.h. The lists here are the rules of docs/architecture.md section 3.
+#include "tidy/tidy_checks.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <regex>
+#include <sstream>
+
+namespace uet::tidy {
+namespace {
+
+// Room -> rooms it may include besides itself.
+const std::map<std::string, std::set<std::string>, std::less<>>& allowed_rooms() {
+  static const std::map<std::string, std::set<std::string>, std::less<>> rooms = {
+      {"base", {}},
+      {"wire", {"base"}},
+      {"cms", {"base", "wire"}},
+      {"pds", {"base", "wire", "cms"}},
+      {"ri", {"base"}},
+      {"av", {"base", "wire"}},
+      {"ses", {"base", "wire", "pds", "ri"}},
+      {"fep", {"base", "wire", "cms", "pds", "ri", "ses", "nic"}},
+      {"nic", {"base", "wire"}},
+      {"prov", {"base", "wire", "cms", "pds", "ri", "av", "ses", "fep", "nic"}},
+  };
+  return rooms;
+}
+
+// Headers that bring input, output, time, threads or chance into the core.
+constexpr std::array<std::string_view, 34> kImpureHeaders = {
+    "unistd.h",  "fcntl.h",   "poll.h",       "pthread.h",   "signal.h",
+    "time.h",    "stdio.h",   "netdb.h",      "ifaddrs.h",   "dlfcn.h",
+    "thread",    "mutex",     "shared_mutex", "future",      "condition_variable",
+    "semaphore", "latch",     "barrier",      "stop_token",  "ctime",
+    "iostream",  "fstream",   "istream",      "ostream",     "filesystem",
+    "random",    "csignal",   "execution",    "immintrin.h", "x86intrin.h",
+    "iomanip",   "coroutine", "threads.h",    "syslog.h"};
+constexpr std::array<std::string_view, 7> kImpureDirectories = {
+    "sys/", "rdma/", "netinet/", "arpa/", "net/", "linux/", "netlink/"};
+
+bool starts_with_any(std::string_view text, const auto& prefixes) {
+  return std::any_of(std::begin(prefixes), std::end(prefixes),
+                     [&](std::string_view prefix) { return text.starts_with(prefix); });
+}
+
+bool is_one_of(std::string_view text, const auto& list) {
+  return std::find(std::begin(list), std::end(list), text) != std::end(list);
+}
+
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  std::istringstream stream{std::string(text)};
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// The symbols in lines of nm: what follows the type letter.
+std::set<std::string> symbols_of(std::string_view nm_output) {
+  static const std::regex symbol(R"(^[0-9a-fA-F ]* [A-Za-z] (.+)$)");
+  std::set<std::string> symbols;
+  for (const std::string& line : lines_of(nm_output)) {
+    std::smatch match;
+    if (std::regex_match(line, match, symbol)) symbols.insert(match[1]);
+  }
+  return symbols;
+}
+
+// What the compiler, the C++ run time and pure functions of the C library may bring in.
+bool is_pure_symbol(std::string_view symbol) {
+  // Memory, text of addresses, assertions of debug builds, the compiler's own.
+  constexpr std::array<std::string_view, 16> kNames = {"memcpy",
+                                                       "memmove",
+                                                       "memset",
+                                                       "memcmp",
+                                                       "bcmp",
+                                                       "strlen",
+                                                       "memchr",
+                                                       "snprintf",
+                                                       "inet_pton",
+                                                       "inet_ntop",
+                                                       "__assert_fail",
+                                                       "__stack_chk_fail",
+                                                       "_GLOBAL_OFFSET_TABLE_",
+                                                       "__dso_handle",
+                                                       "__gxx_personality_v0",
+                                                       "_Unwind_Resume"};
+  constexpr std::array<std::string_view, 17> kMath = {
+      "sqrt",  "pow",    "exp",     "exp2", "log",   "log2",  "log10", "ceil", "floor",
+      "round", "lround", "llround", "fmod", "trunc", "ldexp", "fmin",  "fmax"};
+  // The C++ run time: construction, containers, strings, and what their failure paths refer to.
+  constexpr std::array<std::string_view, 21> kPrefixes = {"__cxa_",
+                                                          "operator new",
+                                                          "operator delete",
+                                                          "vtable for __cxxabiv1::",
+                                                          "vtable for std::bad_",
+                                                          "typeinfo for std::bad_",
+                                                          "vtable for std::exception",
+                                                          "typeinfo for std::exception",
+                                                          "std::exception::",
+                                                          "std::bad_alloc::",
+                                                          "std::bad_array_new_length::",
+                                                          "std::__throw_",
+                                                          "std::__glibcxx_assert_fail",
+                                                          "std::terminate()",
+                                                          "std::nothrow",
+                                                          "std::allocator<",
+                                                          "std::_Hash_bytes",
+                                                          "std::__detail::_Prime_rehash_policy",
+                                                          "std::__cxx11::basic_string<",
+                                                          "std::to_chars(",
+                                                          "std::from_chars("};
+  return is_one_of(symbol, kNames) || is_one_of(symbol, kMath) ||
+         starts_with_any(symbol, kPrefixes);
+}
+
+bool is_sanitizer_symbol(std::string_view symbol) {
+  constexpr std::array<std::string_view, 6> kPrefixes = {
+      "__asan_", "__ubsan_", "__tsan_", "__sanitizer_", "__start_asan_", "__stop_asan_"};
+  return starts_with_any(symbol, kPrefixes);
+}
+
+}  // namespace
+
+std::string without_comments_and_strings(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size();) {
+    const std::string_view rest = text.substr(i);
+    std::size_t length = 1;
+    if (rest.starts_with("//")) {
+      length = std::min(rest.find('\n'), rest.size());
+    } else if (rest.starts_with("/*")) {
+      const std::size_t end = rest.find("*/", 2);
+      length = end == std::string_view::npos ? rest.size() : end + 2;
+    } else if (rest.starts_with("R\"")) {
+      const std::size_t open = rest.find('(');
+      const std::string close = ")" + std::string(rest.substr(2, open - 2)) + "\"";
+      const std::size_t end = rest.find(close, open);
+      length = end == std::string_view::npos ? rest.size() : end + close.size();
+    } else if (rest[0] == '"' ||
+               (rest[0] == '\'' &&
+                (i == 0 || !std::isalnum(static_cast<unsigned char>(text[i - 1]))))) {
+      while (length < rest.size() && rest[length] != rest[0] && rest[length] != '\n') {
+        length += rest[length] == '\\' ? 2 : 1;
+      }
+      length = std::min(length + 1, rest.size());
+    } else {
+      out += rest[0];
+      i += 1;
+      continue;
+    }
+    out += ' ';
+    for (char c : rest.substr(0, length)) {
+      if (c == '\n') out += c;
+    }
+    i += length;
+  }
+  return out;
+}
+
+std::string room_of(std::string_view path) {
+  if (path.starts_with("prov/uet/")) return "prov";
+  for (std::string_view root : {std::string_view("src/"), std::string_view("include/uet/")}) {
+    if (!path.starts_with(root)) continue;
+    const std::string_view rest = path.substr(root.size());
+    const std::size_t slash = rest.find('/');
+    if (slash != std::string_view::npos) return std::string(rest.substr(0, slash));
+  }
+  return {};
+}
+
+bool is_core_room(std::string_view room) {
+  constexpr std::array<std::string_view, 8> kCore = {"base", "wire", "cms", "pds",
+                                                     "ri",   "av",   "ses", "fep"};
+  return is_one_of(room, kCore);
+}
+
+Complaints check_includes(std::string_view path, std::string_view text) {
+  static const std::regex include(R"(^\s*#\s*include\s*([<"])([^>"]+)[>"].*$)");
+  const std::string room = room_of(path);
+  const bool pure = is_core_room(room) || path == "include/uet/nic/nic.h";
+  Complaints complaints;
+  if (room.empty()) return complaints;
+  const auto rule = allowed_rooms().find(room);
+  if (rule == allowed_rooms().end())
+    return {std::string(path) + ": room '" + room + "' is unknown"};
+  for (const std::string& line : lines_of(text)) {
+    std::smatch match;
+    if (!std::regex_match(line, match, include)) continue;
+    const std::string header = match[2];
+    const auto complain = [&](const std::string& why) {
+      complaints.push_back(std::string(path) + ": includes " + header + ": " + why);
+    };
+    if (header.find("..") != std::string::npos) complain("paths go down only");
+    const std::string used = room_of("include/" + header);
+    if (!used.empty() && used != room && !rule->second.contains(used)) {
+      complain("room '" + room + "' may not use room '" + used + "'");
+    }
+    if (room == "fep" && used == "nic" && header != "uet/nic/nic.h") {
+      complain("the core knows only the NIC interface, uet/nic/nic.h");
+    }
+    if (room != "prov" && header.starts_with("rdma/")) complain("only prov/uet knows libfabric");
+    const bool text_of_addresses = room == "av" && header == "arpa/inet.h";  // inet_pton, _ntop
+    if (pure && !text_of_addresses &&
+        (is_one_of(header, kImpureHeaders) || starts_with_any(header, kImpureDirectories))) {
+      complain("the core is sans-IO");
+    }
+  }
+  return complaints;
+}
+
+Complaints check_core_symbols(std::string_view undefined, std::string_view defined,
+                              bool sanitized) {
+  const std::set<std::string> known = symbols_of(defined);
+  Complaints complaints;
+  for (const std::string& symbol : symbols_of(undefined)) {
+    if (known.contains(symbol) || is_pure_symbol(symbol)) continue;
+    if (sanitized && is_sanitizer_symbol(symbol)) continue;
+    complaints.push_back("the core uses " + symbol + ", which is not on the list of pure symbols");
+  }
+  return complaints;
+}
+
+Complaints check_calls(std::string_view path, std::string_view text) {
+  static const std::regex call(
+      R"((^|[^\w.>])(v?f?printf|puts|fputs|putchar|perror|exit|_exit|_Exit|quick_exit)\s*\()"
+      R"(|(^|[^\w.>])abort\s*\(\s*\))"
+      R"(|std::(cout|cerr|clog|terminate)\b)");
+  Complaints complaints;
+  std::size_t number = 0;
+  for (const std::string& line : lines_of(without_comments_and_strings(text))) {
+    ++number;
+    std::smatch match;
+    if (std::regex_search(line, match, call)) {
+      complaints.push_back(std::string(path) + ":" + std::to_string(number) + ": " + match.str() +
+                           ": no output, exit or abort in a library");
+    }
+  }
+  return complaints;
+}
+
+Complaints check_length(std::string_view path, std::string_view text) {
+  const auto lines = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+  if (lines <= kMaxLines) return {};
+  return {std::string(path) + ": " + std::to_string(lines) + " lines, at most " +
+          std::to_string(kMaxLines) + " are allowed; split it by subject"};
+}
+
+Complaints check_spdx(std::string_view path, std::string_view text) {
+  constexpr std::string_view kLine = "SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only";
+  const bool is_cpp = path.ends_with(".cc") || path.ends_with(".h");
+  const std::vector<std::string> lines = lines_of(text.substr(0, 500));
+  const std::size_t searched = std::min<std::size_t>(lines.size(), is_cpp ? 1 : 3);
+  for (std::size_t i = 0; i < searched; ++i) {
+    if (lines[i].find(kLine) != std::string::npos) return {};
+  }
+  return {std::string(path) + ": no '" + std::string(kLine) + "' at the top"};
+}
+
+Complaints check_leftovers(std::string_view path, std::string_view text) {
+  static const std::regex leftover(R"(\b(TODO|FIXME|XXX|HACK)\b)");
+  Complaints complaints;
+  std::size_t number = 0;
+  for (const std::string& line : lines_of(text)) {
+    ++number;
+    if (std::regex_search(line, leftover)) {
+      complaints.push_back(std::string(path) + ":" + std::to_string(number) + ": " + line);
+    }
+  }
+  return complaints;
+}
+
+Complaints check_exports(std::string_view output) {
+  std::set<std::string> symbols = symbols_of(output);
+  Complaints complaints;
+  if (symbols.erase("fi_prov_ini") == 0) complaints.push_back("fi_prov_ini is not exported");
+  for (const std::string& symbol : symbols) complaints.push_back("exports " + symbol);
+  return complaints;
+}
+
+Complaints check_needed(std::string_view output, bool sanitized) {
+  static const std::regex needed(R"(\(NEEDED\).*\[([^\]]+)\])");
+  constexpr std::array<std::string_view, 8> kAllowed = {
+      "libc.so.",      "libstdc++.so.", "libgcc_s.so.",      "libm.so.",
+      "libfabric.so.", "libnl-3.so.",   "libnl-route-3.so.", "ld-linux"};
+  constexpr std::array<std::string_view, 3> kSanitizers = {"libasan.", "libubsan.", "libtsan."};
+  Complaints complaints;
+  bool found = false;
+  for (const std::string& line : lines_of(output)) {
+    std::smatch match;
+    if (!std::regex_search(line, match, needed)) continue;
+    found = true;
+    const std::string library = match[1];
+    if (starts_with_any(library, kAllowed)) continue;
+    if (sanitized && starts_with_any(library, kSanitizers)) continue;
+    complaints.push_back("needs " + library);
+  }
+  if (!found) complaints.push_back("no NEEDED entry found: is this the output of readelf -d?");
+  return complaints;
+}
+
+Complaints check_parameters(std::string_view table, std::string_view manual) {
+  static const std::regex row(R"re(\{"([A-Z][A-Z_]+)",)re");
+  static const std::regex entry(R"re(\.TP\n\.B FI_UET_([A-Z_]+)\n)re");
+  const auto names = [](std::string_view text, const std::regex& pattern) {
+    const std::string copy(text);
+    std::set<std::string> found;
+    for (std::sregex_iterator it(copy.begin(), copy.end(), pattern), end; it != end; ++it) {
+      found.insert((*it)[1]);
+    }
+    return found;
+  };
+  const std::set<std::string> in_table = names(table, row);
+  const std::set<std::string> in_manual = names(manual, entry);
+  Complaints complaints;
+  for (const std::string& name : in_table) {
+    if (!in_manual.contains(name)) complaints.push_back("not in the manual: FI_UET_" + name);
+  }
+  for (const std::string& name : in_manual) {
+    if (!in_table.contains(name)) complaints.push_back("only in the manual: FI_UET_" + name);
+  }
+  if (in_table.empty()) complaints.push_back("no parameter found in the table");
+  return complaints;
+}
+
+std::set<int> pds_rules_named(std::string_view text) {
+  static const std::regex rule(R"((PDS-|Pds)([0-9]{1,3})(?![0-9]))");
+  std::set<int> named;
+  const std::string copy(text);
+  for (std::sregex_iterator it(copy.begin(), copy.end(), rule), end; it != end; ++it) {
+    named.insert(std::stoi((*it)[2]));
+  }
+  return named;
+}
+
+RuleTable parse_rule_table(std::string_view text) {
+  static const std::regex row(R"(^PDS-([0-9]{1,3})\s+(\S.{9,})$)");
+  RuleTable table;
+  for (const std::string& line : lines_of(text)) {
+    if (line.empty() || line[0] == '#') continue;
+    std::smatch match;
+    if (!std::regex_match(line, match, row)) {
+      table.complaints.push_back("not 'PDS-n reason': " + line);
+    } else if (!table.reasons.emplace(std::stoi(match[1]), match[2]).second) {
+      table.complaints.push_back("twice in the table: PDS-" + match.str(1));
+    }
+  }
+  return table;
+}
+
+Complaints check_rule_coverage(const std::set<int>& wanted, const std::set<int>& named,
+                               const RuleTable& table) {
+  Complaints complaints = table.complaints;
+  for (int rule : wanted) {
+    const bool tested = named.contains(rule);
+    const bool excused = table.reasons.contains(rule);
+    if (!tested && !excused) {
+      complaints.push_back("PDS-" + std::to_string(rule) + " is named by no test");
+    }
+    if (tested && excused) {
+      complaints.push_back("PDS-" + std::to_string(rule) + " is tested; take it off the table");
+    }
+  }
+  for (const auto& [rule, reason] : table.reasons) {
+    if (!wanted.contains(rule)) {
+      complaints.push_back("PDS-" + std::to_string(rule) + " is not in the list of rules");
+    }
+  }
+  return complaints;
+}
+
+}  // namespace uet::tidy

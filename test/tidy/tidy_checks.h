@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The checks behind tidy_test.cc: text in, complaints out. They read no files, so that each of them
+// can be shown to complain about a bad example.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace uet::tidy {
+
+using Complaints = std::vector<std::string>;
+
+// The text without comments, string literals and character literals; line breaks are kept.
+std::string without_comments_and_strings(std::string_view text);
+
+// The room a path belongs to: "pds" for src/pds/x.cc and include/uet/pds/x.h, "prov" for prov/uet;
+// empty for everything else.
+std::string room_of(std::string_view path);
+bool is_core_room(std::string_view room);
+
+// What a file of include/, src/ or prov/ includes: only rooms that its room may use
+// (docs/architecture.md section 3), <rdma/...> in prov only, no sockets, threads, clocks or streams
+// in the core and in the NIC interface.
+Complaints check_includes(std::string_view path, std::string_view text);
+
+// Symbols that core archives leave undefined and that are neither defined in another core archive
+// nor on the list of what a pure core may use. `undefined` and `defined` are outputs of nm -C.
+// `sanitized` admits the sanitizers' run time.
+Complaints check_core_symbols(std::string_view undefined, std::string_view defined, bool sanitized);
+
+// Calls that a library inside somebody else's process must not make: output, exit, abort.
+Complaints check_calls(std::string_view path, std::string_view text);
+
+// At most kMaxLines lines.
+inline constexpr std::size_t kMaxLines = 800;
+Complaints check_length(std::string_view path, std::string_view text);
+
+// The licence line: first line of C++ files, one of the first three lines elsewhere.
+Complaints check_spdx(std::string_view path, std::string_view text);
+
+// Notes to self that belong in an issue.
+Complaints check_leftovers(std::string_view path, std::string_view text);
+
+// `output` of nm -D --defined-only names fi_prov_ini and nothing else.
+Complaints check_exports(std::string_view output);
+
+// `output` of readelf -d needs only libraries that docs/dependencies.md allows at run time.
+Complaints check_needed(std::string_view output, bool sanitized);
+
+// The FI_UET_ parameters in the table of params.cc and in the manual page are the same.
+Complaints check_parameters(std::string_view table, std::string_view manual);
+
+// Numbers n of the rules PDS-n that a text names, as "PDS-n" or, in a test's name, "Pdsn".
+std::set<int> pds_rules_named(std::string_view text);
+
+// Lines "PDS-n reason" of a table; a line that is empty or begins with # says nothing.
+struct RuleTable {
+  std::map<int, std::string> reasons;
+  Complaints complaints;
+};
+RuleTable parse_rule_table(std::string_view text);
+
+// Every rule of `wanted` is named or has a reason; no rule has both; no reason for another rule.
+Complaints check_rule_coverage(const std::set<int>& wanted, const std::set<int>& named,
+                               const RuleTable& table);
+
+}  // namespace uet::tidy

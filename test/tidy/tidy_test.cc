@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The rules that the tree itself keeps: layers, purity of the core, test mirror, rule coverage, and
+// what the plug-in shows to the outside. Each check is first shown a bad example (Tidy*), so that
+// it is known to complain, and then the tree (Tree*).
+#include "tidy/tidy_checks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+namespace uet::tidy {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+const fs::path kSource = UET_SOURCE_DIR;
+
+// src/<room>/<file>.cc without a unit test of its own, and why.
+const std::map<std::string, std::string> kNoUnitTest = {};
+// test/unit/<room>/<file>_test.cc without a source of that name, and why.
+const std::map<std::string, std::string> kNoSource = {
+    {"test/unit/wire/vectors_test.cc", "checks the whole room against test/vectors"},
+};
+
+std::string read(const fs::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  EXPECT_TRUE(stream.good()) << path;
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+// Regular files under `directory`, relative to the source tree, in order.
+std::vector<std::string> files_under(const std::string& directory) {
+  std::vector<std::string> files;
+  if (!fs::exists(kSource / directory)) return files;
+  for (const auto& entry : fs::recursive_directory_iterator(kSource / directory)) {
+    if (entry.is_regular_file()) files.push_back(fs::relative(entry.path(), kSource).string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+bool is_cpp(const std::string& path) { return path.ends_with(".cc") || path.ends_with(".h"); }
+
+std::vector<std::string> cpp_files(std::initializer_list<const char*> directories) {
+  std::vector<std::string> files;
+  for (const char* directory : directories) {
+    for (std::string& file : files_under(directory)) {
+      if (is_cpp(file)) files.push_back(std::move(file));
+    }
+  }
+  return files;
+}
+
+// Standard output of a command; the test fails if the command does.
+std::string output_of(const std::string& command) {
+  std::string output;
+  FILE* pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) {
+    ADD_FAILURE() << "cannot run " << command;
+    return output;
+  }
+  char buffer[4096];
+  for (std::size_t n; (n = fread(buffer, 1, sizeof buffer, pipe)) > 0;) output.append(buffer, n);
+  EXPECT_EQ(pclose(pipe), 0) << command;
+  return output;
+}
+
+std::string joined(const Complaints& complaints) {
+  std::string text;
+  for (const std::string& complaint : complaints) text += "\n  " + complaint;
+  return text;
+}
+
+void expect_clean(const Complaints& complaints) {
+  EXPECT_TRUE(complaints.empty()) << joined(complaints);
+}
+
+void append(Complaints& to, const Complaints& more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
+
+// Quoted archive paths for nm; built with ':' between them.
+std::string core_archives() {
+  std::istringstream stream(UET_CORE_ARCHIVES);
+  std::string quoted;
+  for (std::string archive; std::getline(stream, archive, ':');) quoted += " '" + archive + "'";
+  return quoted;
+}
+
+constexpr bool kSanitized = sizeof(UET_SANITIZERS) > 1;
+
+// --- bad examples -------------------------------------------------------------------------------
+
+TEST(TidyText, CommentsAndStringsAreNotCode) {
+  EXPECT_EQ(without_comments_and_strings("a /* b\n */ c // d\ne(\"f\\\"g\", 'h', 1'000)"),
+            "a  \n c  \ne( ,  , 1'000)");
+  EXPECT_EQ(without_comments_and_strings("x(R\"(exit( \")\" ) y"), "x(  ) y");
+}
+
+TEST(TidyIncludes, RefusesARoomAbove) {
+  EXPECT_THAT(check_includes("src/pds/pdc.cc", "#include \"uet/ses/api.h\"\n"),
+              ElementsAre(HasSubstr("may not use room 'ses'")));
+  EXPECT_THAT(check_includes("include/uet/cms/ccc.h", "  #  include <uet/pds/api.h>  // why\n"),
+              ElementsAre(HasSubstr("may not use room 'pds'")));
+  EXPECT_THAT(check_includes("src/fep/fep.cc", "#include \"uet/nic/udp.h\"\n"),
+              ElementsAre(HasSubstr("only the NIC interface")));
+  EXPECT_THAT(check_includes("src/ses/match.cc", "#include \"../pds/pdc.h\"\n"), SizeIs(1));
+  EXPECT_THAT(check_includes("src/tunnel/x.cc", ""), ElementsAre(HasSubstr("unknown")));
+}
+
+TEST(TidyIncludes, RefusesImpureHeadersInTheCore) {
+  for (const char* header : {"sys/socket.h", "unistd.h", "thread", "mutex", "iostream"}) {
+    const std::string line = std::string("#include <") + header + ">\n";
+    EXPECT_THAT(check_includes("src/ses/target.cc", line), SizeIs(1)) << header;
+    EXPECT_THAT(check_includes("include/uet/nic/nic.h", line), SizeIs(1)) << header;
+    EXPECT_THAT(check_includes("src/nic/udp.cc", line), IsEmpty()) << header;
+  }
+}
+
+TEST(TidyIncludes, RefusesLibfabricBelowTheGlue) {
+  EXPECT_THAT(check_includes("src/nic/udp.cc", "#include <rdma/fabric.h>\n"), SizeIs(1));
+  EXPECT_THAT(check_includes("prov/uet/domain.h", "#include <rdma/fabric.h>\n"), IsEmpty());
+}
+
+TEST(TidyIncludes, AllowsRoomsBelow) {
+  EXPECT_THAT(check_includes("src/pds/pdc.cc",
+                             "#include \"uet/pds/pdc.h\"\n#include \"uet/cms/ccc.h\"\n"
+                             "#include <vector>\n"),
+              IsEmpty());
+}
+
+TEST(TidySymbols, RefusesWhatIsNotPure) {
+  for (const char* symbol :
+       {"clock_gettime", "socket", "getenv", "rand", "getrandom", "pthread_mutex_lock", "exit",
+        "abort", "printf", "std::chrono::_V2::steady_clock::now()", "std::cout",
+        "std::random_device::_M_getval()", "std::thread::_M_start_thread()"}) {
+    EXPECT_THAT(check_core_symbols(std::string("                 U ") + symbol + "\n", "", false),
+                ElementsAre(HasSubstr(symbol)));
+  }
+}
+
+TEST(TidySymbols, AllowsPureOnesAndThoseOfOtherArchives) {
+  EXPECT_THAT(check_core_symbols("a.o:\n                 U memcpy\n"
+                                 "                 U operator new(unsigned long)\n"
+                                 "                 U uet::wire::parse(int)\n",
+                                 "0000000000000010 T uet::wire::parse(int)\n", false),
+              IsEmpty());
+  EXPECT_THAT(check_core_symbols("                 U __asan_init\n", "", true), IsEmpty());
+  EXPECT_THAT(check_core_symbols("                 U __asan_init\n", "", false), SizeIs(1));
+}
+
+TEST(TidyCalls, RefusesOutputAndExit) {
+  for (const char* code : {"printf(\"x\");", "std::cout << 1;", "  exit (1);", "::abort();",
+                           "std::fprintf(stderr, \"x\");", "puts(\"x\");", "std::exit(0);"}) {
+    EXPECT_THAT(check_calls("src/a.cc", code), SizeIs(1)) << code;
+  }
+  EXPECT_THAT(check_calls("src/a.cc",
+                          "// exit(1)\nstd::snprintf(b, n, \"exit(1)\"); on_exit(1);\n"
+                          "virtual void abort(PdcId pdc) = 0;"),
+              IsEmpty());
+}
+
+TEST(TidyLength, RefusesLongFiles) {
+  EXPECT_THAT(check_length("a.cc", std::string(kMaxLines, '\n')), IsEmpty());
+  EXPECT_THAT(check_length("a.cc", std::string(kMaxLines + 1, '\n')), SizeIs(1));
+}
+
+TEST(TidySpdx, RefusesFilesWithoutLicenceLine) {
+  const std::string line = "// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only\n";
+  EXPECT_THAT(check_spdx("a.cc", line), IsEmpty());
+  EXPECT_THAT(check_spdx("a.cc", "\n" + line), SizeIs(1));
+  EXPECT_THAT(check_spdx("run", "#!/bin/bash\n#" + line), IsEmpty());
+  EXPECT_THAT(check_spdx("a.h", ""), SizeIs(1));
+}
+
+TEST(TidyLeftovers, RefusesNotesToSelf) {
+  EXPECT_THAT(check_leftovers("a.cc",
+                              "// TO"
+                              "DO: later\n"),
+              SizeIs(1));
+  EXPECT_THAT(check_leftovers("a.cc", "int TODOS;\n"), IsEmpty());
+}
+
+TEST(TidyPlugIn, RefusesExtraExports) {
+  EXPECT_THAT(check_exports("0000000000001000 T fi_prov_ini\n"), IsEmpty());
+  EXPECT_THAT(check_exports("0000000000001000 T fi_prov_ini\n0000000000002000 W uet::x()\n"),
+              ElementsAre("exports uet::x()"));
+  EXPECT_THAT(check_exports(""), SizeIs(1));
+}
+
+TEST(TidyPlugIn, RefusesExtraLibraries) {
+  const std::string libc = " 0x01 (NEEDED)  Shared library: [libc.so.6]\n";
+  EXPECT_THAT(check_needed(libc, false), IsEmpty());
+  EXPECT_THAT(check_needed(libc + " 0x01 (NEEDED)  Shared library: [libpcap.so.0.8]\n", false),
+              ElementsAre("needs libpcap.so.0.8"));
+  EXPECT_THAT(check_needed("", false), SizeIs(1));
+}
+
+TEST(TidyParameters, RefusesTableAndManualThatDiffer) {
+  EXPECT_THAT(check_parameters("{\"A_B\", \"x\"},", ".TP\n.B FI_UET_A_B\nx"), IsEmpty());
+  EXPECT_THAT(check_parameters("{\"A_B\",\n\"x\"},", ".TP\n.B FI_UET_C\nx"), SizeIs(2));
+  EXPECT_THAT(check_parameters("", ""), SizeIs(1));
+}
+
+TEST(TidyRules, NamedInCommentsAndTestNames) {
+  EXPECT_THAT(pds_rules_named("// PDS-53: x\nTEST(TxWindow, Pds40_Third) // SES-115, PDS-201"),
+              ElementsAre(40, 53, 201));
+}
+
+TEST(TidyRules, CoverageRefusesGapsAndStaleReasons) {
+  const RuleTable table = parse_rule_table("# text\nPDS-4 nothing that a test could observe\n");
+  EXPECT_THAT(check_rule_coverage({3, 4}, {3}, table), IsEmpty());
+  EXPECT_THAT(check_rule_coverage({3, 4, 5}, {3}, table), ElementsAre(HasSubstr("PDS-5")));
+  EXPECT_THAT(check_rule_coverage({3, 4}, {3, 4}, table), ElementsAre(HasSubstr("take it off")));
+  EXPECT_THAT(check_rule_coverage({3}, {3}, table), ElementsAre(HasSubstr("not in the list")));
+  EXPECT_THAT(parse_rule_table("PDS-4\n").complaints, SizeIs(1));
+  EXPECT_THAT(parse_rule_table("PDS-4 a long reason\nPDS-4 another reason\n").complaints,
+              SizeIs(1));
+}
+
+// --- the tree -----------------------------------------------------------------------------------
+
+TEST(Tree, IncludesFollowTheLayers) {
+  Complaints complaints;
+  for (const std::string& file : cpp_files({"include", "src", "prov"})) {
+    append(complaints, check_includes(file, read(kSource / file)));
+  }
+  expect_clean(complaints);
+}
+
+TEST(Tree, CoreIsSansIo) {
+  ASSERT_STRNE(UET_CORE_ARCHIVES, "") << "no room of the core is a library";
+  const std::string archives = core_archives();
+  expect_clean(check_core_symbols(output_of("nm -u -C" + archives),
+                                  output_of("nm --defined-only -C" + archives), kSanitized));
+}
+
+TEST(Tree, UnitTestsMirrorTheSources) {
+  Complaints complaints;
+  for (const std::string& file : cpp_files({"src"})) {
+    if (!file.ends_with(".cc") || !is_core_room(room_of(file))) continue;
+    const std::string stem = file.substr(4, file.size() - 4 - 3);
+    const bool tested = fs::exists(kSource / "test/unit" / (stem + "_test.cc"));
+    if (tested == kNoUnitTest.contains(file)) {
+      complaints.push_back(file + (tested ? ": has a test; take it off kNoUnitTest"
+                                          : ": no test/unit/" + stem + "_test.cc"));
+    }
+  }
+  for (const std::string& file : cpp_files({"test/unit"})) {
+    if (!file.ends_with("_test.cc")) continue;
+    const std::string stem = file.substr(10, file.size() - 10 - 8);
+    const std::string glue = stem.starts_with("prov/") ? "prov/uet/" + stem.substr(5) : stem;
+    if (!fs::exists(kSource / "src" / (stem + ".cc")) &&
+        !fs::exists(kSource / "include/uet" / (stem + ".h")) &&
+        !fs::exists(kSource / (glue + ".cc")) && !fs::exists(kSource / (glue + ".h")) &&
+        !kNoSource.contains(file)) {
+      complaints.push_back(file + ": tests no source file of that name");
+    }
+  }
+  for (const auto& [file, reason] : kNoUnitTest) {
+    if (!fs::exists(kSource / file)) complaints.push_back(file + ": on kNoUnitTest, not there");
+    if (reason.empty()) complaints.push_back(file + ": no reason on kNoUnitTest");
+  }
+  expect_clean(complaints);
+}
+
+TEST(Tree, FilesAreShortAndCarryTheLicence) {
+  Complaints complaints;
+  for (const std::string& file :
+       cpp_files({"include", "src", "prov", "examples", "fabtests", "test"})) {
+    const std::string text = read(kSource / file);
+    append(complaints, check_length(file, text));
+    append(complaints, check_spdx(file, text));
+  }
+  std::vector<std::string> others = {"CMakeLists.txt", ".ci/run"};
+  for (const char* directory : {"scripts", "prov", "examples", "test"}) {
+    for (const std::string& file : files_under(directory)) {
+      if (std::string_view(directory) == "scripts" || file.ends_with("CMakeLists.txt")) {
+        others.push_back(file);
+      }
+    }
+  }
+  for (const std::string& file : others) {
+    append(complaints, check_spdx(file, read(kSource / file)));
+  }
+  expect_clean(complaints);
+}
+
+TEST(Tree, LibraryCodeNeitherPrintsNorExits) {
+  Complaints complaints;
+  for (const std::string& file : cpp_files({"include", "src", "prov"})) {
+    append(complaints, check_calls(file, read(kSource / file)));
+    append(complaints, check_leftovers(file, read(kSource / file)));
+  }
+  expect_clean(complaints);
+}
+
+TEST(Tree, PlugInExportsOnlyItsEntry) {
+  ASSERT_STRNE(UET_PLUG_IN, "") << "libuet-fi.so is not built";
+  expect_clean(check_exports(output_of("nm -D -C --defined-only '" UET_PLUG_IN "'")));
+}
+
+TEST(Tree, PlugInNeedsOnlyTheAllowedLibraries) {
+  ASSERT_STRNE(UET_PLUG_IN, "") << "libuet-fi.so is not built";
+  expect_clean(check_needed(output_of("readelf -d '" UET_PLUG_IN "'"), kSanitized));
+}
+
+TEST(Tree, ManualListsTheParameters) {
+  expect_clean(
+      check_parameters(read(kSource / "prov/uet/params.cc"), read(kSource / "prov/uet/fi_uet.7")));
+}
+
+TEST(Tree, EveryRoomSaysWhatItIsFor) {
+  Complaints complaints;
+  for (const char* room : {"src/base", "src/wire", "src/cms", "src/pds", "src/ri", "src/av",
+                           "src/ses", "src/fep", "src/nic", "prov/uet"}) {
+    const fs::path readme = kSource / room / "README.md";
+    if (!fs::exists(readme)) complaints.push_back(std::string(room) + ": no README.md");
+  }
+  expect_clean(complaints);
+}
+
+// The rules that the foundation must implement; what they say is in the PDS reference.
+std::set<int> foundation_rules() {
+  std::set<int> rules;
+  for (const auto& [first, last] :
+       {std::pair{1, 62}, {83, 110}, {119, 140}, {161, 178}, {201, 211}}) {
+    for (int rule = first; rule <= last; ++rule) rules.insert(rule);
+  }
+  return rules;
+}
+
+TEST(Tree, EveryPdsRuleIsNamedByATest) {
+  std::set<int> named;
+  for (const std::string& file : cpp_files({"test"})) {
+    if (!file.starts_with("test/tidy/")) named.merge(pds_rules_named(read(kSource / file)));
+  }
+  expect_clean(check_rule_coverage(
+      foundation_rules(), named,
+      parse_rule_table(read(kSource / "test/tidy/pds_rules_without_test.txt"))));
+}
+
+}  // namespace
+}  // namespace uet::tidy

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Indices of the address vector: order, duplicates, reuse, and the way back from a source.
+#include "uet/av/av.h"
+
+#include <gtest/gtest.h>
+
+namespace uet::av {
+namespace {
+
+UetAddress address(std::uint8_t last, std::uint16_t port = 4793) {
+  FepAddress fep;
+  fep.ip.bytes = {10, 0, 0, last};
+  fep.port = port;
+  return default_address(fep);
+}
+
+TEST(AvInsert, CountsFromZeroInOrder) {
+  Av av;
+  EXPECT_EQ(av.insert(address(1)).value(), 0U);
+  EXPECT_EQ(av.insert(address(2)).value(), 1U);
+  EXPECT_EQ(av.insert(address(3)).value(), 2U);
+  EXPECT_EQ(*av.find(1), address(2));
+  EXPECT_EQ(av.size(), 3U);
+}
+
+TEST(AvInsert, Ses150_RefusesAnAddressWithoutResourceIndex) {
+  Av av;
+  UetAddress bad = address(1);
+  bad.flags = kFabricAddressValid;
+  EXPECT_EQ(av.insert(bad).error(), Error::Invalid);
+  EXPECT_EQ(av.size(), 0U);
+}
+
+TEST(AvRemove, FreedSlotIsUsedAgain) {
+  Av av;
+  for (std::uint8_t i = 1; i <= 3; ++i) ASSERT_TRUE(av.insert(address(i)).ok());
+  ASSERT_TRUE(av.remove(1).ok());
+  EXPECT_EQ(av.find(1), nullptr);
+  EXPECT_EQ(av.insert(address(9)).value(), 1U);
+  EXPECT_EQ(av.insert(address(8)).value(), 3U);
+}
+
+TEST(AvRemove, UnknownIndexIsNotFound) {
+  Av av;
+  ASSERT_TRUE(av.insert(address(1)).ok());
+  EXPECT_EQ(av.remove(1).error(), Error::NotFound);
+  ASSERT_TRUE(av.remove(0).ok());
+  EXPECT_EQ(av.remove(0).error(), Error::NotFound);
+}
+
+TEST(AvFindSource, FindsTheEntryOfASender) {
+  Av av;
+  ASSERT_TRUE(av.insert(address(1)).ok());
+  ASSERT_TRUE(av.insert(address(2, 0)).ok());  // port 0 stands for 4793
+  EXPECT_EQ(av.find_source(address(1).fep(), address(1).initiator_id), 0U);
+  EXPECT_EQ(av.find_source(address(2).fep(), address(2, 0).initiator_id), 1U);
+  EXPECT_EQ(av.find_source(address(3).fep(), address(3).initiator_id), std::nullopt);
+  EXPECT_EQ(av.find_source(address(1).fep(), InitiatorId{1}), std::nullopt);
+}
+
+TEST(AvFindSource, DuplicatesGiveTheLowestIndexThatIsLeft) {
+  Av av;
+  ASSERT_TRUE(av.insert(address(1)).ok());
+  ASSERT_TRUE(av.insert(address(1)).ok());
+  const auto find = [&] { return av.find_source(address(1).fep(), address(1).initiator_id); };
+  EXPECT_EQ(find(), 0U);
+  ASSERT_TRUE(av.remove(0).ok());
+  EXPECT_EQ(find(), 1U);
+  ASSERT_TRUE(av.remove(1).ok());
+  EXPECT_EQ(find(), std::nullopt);
+}
+
+}  // namespace
+}  // namespace uet::av

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Received-byte counts, service times and round trip samples.
+#include "uet/cms/rtt.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+namespace uet::cms {
+namespace {
+
+Time at_us(std::int64_t us) { return time_from_ns(us * 1000); }
+
+TEST(NewlyReceived, Cms110_DifferenceInUnitsOf256) {
+  EXPECT_EQ(newly_received(0, 4), (ReceivedBytes{1024, 4}));
+  EXPECT_EQ(newly_received(4, 4), (ReceivedBytes{0, 4}));
+}
+
+TEST(NewlyReceived, Cms110_WrapOf24Bits) {
+  EXPECT_EQ(newly_received(0xFFFFFE, 0x000002), (ReceivedBytes{1024, 2}));
+}
+
+TEST(NewlyReceived, Cms110_OlderAckIsZeroAndLastStays) {
+  EXPECT_EQ(newly_received(100, 99), (ReceivedBytes{0, 100}));
+  EXPECT_EQ(newly_received(2, 0xFFFFFE), (ReceivedBytes{0, 2}));
+}
+
+TEST(NewlyReceived, Cms110_HalfTheRangeIsTheLimit) {
+  EXPECT_EQ(newly_received(0, 0x7FFFFF), (ReceivedBytes{std::uint64_t{0x7FFFFF} * 256, 0x7FFFFF}));
+  EXPECT_EQ(newly_received(0, 0x800000), (ReceivedBytes{0, 0}));
+}
+
+TEST(EncodeRcvdBytes, Cms111_RoundsUpAndWraps) {
+  EXPECT_EQ(encode_rcvd_bytes(0), 0U);
+  EXPECT_EQ(encode_rcvd_bytes(1), 1U);
+  EXPECT_EQ(encode_rcvd_bytes(256), 1U);
+  EXPECT_EQ(encode_rcvd_bytes(257), 2U);
+  EXPECT_EQ(encode_rcvd_bytes(std::uint64_t{1} << 32), 0U);
+  EXPECT_EQ(encode_rcvd_bytes((std::uint64_t{1} << 32) + 300), 2U);
+}
+
+// Section 8.4 property 4: what all ACKs report is the sum, rounded up once.
+TEST(NewlyReceived, Cms112_LostAcksAreMadeUpForByTheNext) {
+  std::uint64_t count = 0;
+  std::uint64_t reported = 0;
+  std::uint32_t last = 0;
+  for (int packet = 1; packet <= 1000; ++packet) {
+    count += 1400;
+    if (packet % 3 != 0 && packet != 1000) continue;  // the others' ACKs are lost
+    const ReceivedBytes update = newly_received(last, encode_rcvd_bytes(count));
+    reported += update.newly_received_bytes;
+    last = update.last;
+  }
+  EXPECT_EQ(reported, (count + 255) / 256 * 256);
+}
+
+TEST(EncodeServiceTime, Cms713_RoundsToNearestAndNeverToZero) {
+  EXPECT_EQ(encode_service_time(Duration(0)), 1);
+  EXPECT_EQ(encode_service_time(Duration(63)), 1);
+  EXPECT_EQ(encode_service_time(Duration(191)), 1);
+  EXPECT_EQ(encode_service_time(Duration(192)), 2);
+  EXPECT_EQ(encode_service_time(Duration(2048)), 16);
+}
+
+TEST(EncodeServiceTime, Cms712_TooLongIsFfff) {
+  EXPECT_EQ(encode_service_time(Duration(65534 * 128)), 65534);
+  EXPECT_EQ(encode_service_time(Duration(65535 * 128)), kServiceTimeTooLong);
+  EXPECT_EQ(encode_service_time(Duration(65535 * 128 + 64)), kServiceTimeTooLong);
+  EXPECT_EQ(encode_service_time(std::chrono::hours(1)), kServiceTimeTooLong);
+  EXPECT_EQ(encode_service_time(Duration::max()), kServiceTimeTooLong);
+}
+
+TEST(EncodeServiceTime, Cms713_NegativeTimeIsNoMeasurement) {
+  EXPECT_EQ(encode_service_time(Duration(-1)), kServiceTimeInvalid);
+}
+
+// Example 9 of CMS 2.6.
+TEST(RttSample, Cms113_Example9) {
+  EXPECT_EQ(rtt_sample(2, true, at_us(100), at_us(130), 31), Duration(26'032));
+  EXPECT_EQ(rtt_sample(2, false, at_us(100), at_us(130), 31), std::nullopt);
+  EXPECT_EQ(rtt_sample(2, true, at_us(100), at_us(130), 0), std::nullopt);
+  EXPECT_EQ(rtt_sample(2, true, at_us(100), at_us(130), 0xFFFF), std::nullopt);
+}
+
+TEST(RttSample, Cms113_WhichTransmissionIsAnsweredMustBeKnown) {
+  EXPECT_EQ(rtt_sample(1, false, at_us(100), at_us(130), 31), Duration(26'032));
+  EXPECT_EQ(rtt_sample(1, true, at_us(100), at_us(130), 31), std::nullopt);
+  EXPECT_EQ(rtt_sample(3, true, at_us(100), at_us(130), 31), std::nullopt);
+  EXPECT_EQ(rtt_sample(3, false, at_us(100), at_us(130), 31), std::nullopt);
+  EXPECT_EQ(rtt_sample(0, false, at_us(100), at_us(130), 31), std::nullopt);
+}
+
+TEST(RttSample, Cms113_NotPositiveIsInvalid) {
+  EXPECT_EQ(rtt_sample(1, false, at_us(100), at_us(100) + Duration(128), 1), std::nullopt);
+  EXPECT_EQ(rtt_sample(1, false, at_us(100), at_us(100) + Duration(129), 1), Duration(1));
+  EXPECT_EQ(rtt_sample(1, false, at_us(100), at_us(99), 1), std::nullopt);
+}
+
+}  // namespace
+}  // namespace uet::cms

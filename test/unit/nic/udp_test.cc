@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// UdpNic over the real kernel on loopback; for what a healthy kernel does not do (full queue, no
+// segmentation, no route) an unwilling sendmmsg takes its place.
+#include "uet/nic/udp.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <cerrno>
+
+#include "nic_testing.h"
+
+namespace uet::nic {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::unique_ptr<UdpNic> open_udp(const UdpOptions& options) {
+  std::string message;
+  auto nic = UdpNic::open(options, message);
+  EXPECT_TRUE(nic.ok()) << message;
+  return nic ? std::move(nic).value() : nullptr;
+}
+
+UdpOptions own_options() {
+  UdpOptions options;
+  options.ip = own_loopback_address();
+  return options;
+}
+
+// Receives until `count` packets have come or two seconds pass without any.
+std::vector<Arrival> receive(UdpNic& nic, std::size_t count, std::size_t room = kRxBurst) {
+  std::vector<Arrival> arrivals;
+  std::vector<RxPacket> out(room);
+  while (arrivals.size() < count) {
+    const std::size_t n = nic.rx_burst(out, Time{});
+    for (std::size_t i = 0; i < n; ++i) arrivals.emplace_back(out[i]);
+    if (n > 0 || nic.next_deadline() != kNever) continue;
+    pollfd wait{nic.wait_fd(), POLLIN, 0};
+    if (::poll(&wait, 1, 2000) <= 0) break;
+  }
+  return arrivals;
+}
+
+void expect_same(const std::vector<Arrival>& arrivals, const PacketSet& packets) {
+  ASSERT_EQ(arrivals.size(), packets.all().size());
+  for (std::size_t i = 0; i < arrivals.size(); ++i) {
+    EXPECT_EQ(arrivals[i].bytes, packets.bytes(i)) << "packet " << i;
+  }
+}
+
+struct Pair {
+  std::unique_ptr<UdpNic> sender;
+  std::unique_ptr<UdpNic> receiver;
+  FepAddress to() const { return receiver->local_address(); }
+};
+
+Pair open_pair(UdpOptions options = own_options()) {
+  Pair pair;
+  pair.receiver = open_udp(options);
+  pair.sender = open_udp(options);
+  return pair;
+}
+
+TEST(UdpNic, Burst_EqualPacketsArriveCompleteAndInOrder) {
+  const Pair pair = open_pair();
+  PacketSet packets;
+  for (int i = 0; i < 64; ++i) packets.add(pair.to(), 56, 1024);
+  ASSERT_EQ(pair.sender->tx_burst(packets.all()), 64U);
+  const auto arrivals = receive(*pair.receiver, 64);
+  expect_same(arrivals, packets);
+  EXPECT_EQ(arrivals[0].source, pair.sender->local_address());
+  EXPECT_EQ(arrivals[0].entropy, pair.sender->local_address().port);
+  EXPECT_EQ(pair.sender->counters().packets_sent, 64U);
+  EXPECT_EQ(pair.sender->counters().bytes_sent, 64U * 1080);
+  EXPECT_EQ(pair.receiver->counters().packets_received, 64U);
+  EXPECT_EQ(pair.receiver->counters().bytes_received, 64U * 1080);
+}
+
+TEST(UdpNic, Burst_TrainsOf8KiBPayloadArrive) {
+  const Pair pair = open_pair();
+  PacketSet packets;
+  for (int i = 0; i < 40; ++i) packets.add(pair.to(), 56, 8192);
+  packets.add(pair.to(), 56, 100);
+  ASSERT_EQ(pair.sender->tx_burst(packets.all()), 41U);
+  expect_same(receive(*pair.receiver, 41), packets);
+  // No train was too long for the kernel.
+  EXPECT_EQ(pair.sender->counters().kernel_errors, 0U);
+  EXPECT_EQ(pair.sender->counters().gso_switched_off, 0U);
+}
+
+TEST(UdpNic, Burst_MixedSizesTwoSlicesAndNoPayload) {
+  const Pair pair = open_pair();
+  PacketSet packets;
+  const std::size_t sizes[] = {0,    1,    1000, 1000, 1000,  7,     7, 1000,
+                               2000, 8192, 8192, 0,    60000, 60000, 3};
+  for (const std::size_t size : sizes) packets.add(pair.to(), 12, size / 3, size - size / 3);
+  packets.add(pair.to(), 0, 500);
+  ASSERT_EQ(pair.sender->tx_burst(packets.all()), packets.all().size());
+  expect_same(receive(*pair.receiver, packets.all().size()), packets);
+}
+
+TEST(UdpNic, Burst_TwoReceiversInTurn) {
+  const Pair pair = open_pair();
+  const auto other = open_udp(own_options());
+  PacketSet packets;
+  for (int i = 0; i < 10; ++i) {
+    packets.add(i % 2 == 0 ? pair.to() : other->local_address(), 8, 50);
+  }
+  ASSERT_EQ(pair.sender->tx_burst(packets.all()), 10U);
+  const auto even = receive(*pair.receiver, 5);
+  const auto odd = receive(*other, 5);
+  ASSERT_EQ(even.size(), 5U);
+  ASSERT_EQ(odd.size(), 5U);
+  for (std::size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(even[i].bytes, packets.bytes(2 * i));
+    EXPECT_EQ(odd[i].bytes, packets.bytes(2 * i + 1));
+  }
+}
+
+TEST(UdpNic, Burst_LongerThanOneBatch) {
+  const Pair pair = open_pair();
+  PacketSet packets;
+  for (int i = 0; i < 200; ++i) packets.add(pair.to(), 20, 300);
+  ASSERT_EQ(pair.sender->tx_burst(packets.all()), 200U);
+  expect_same(receive(*pair.receiver, 200), packets);
+}
+
+TEST(UdpNic, Burst_WithoutSegmentationAndCoalescing) {
+  UdpOptions options = own_options();
+  options.gso = options.gro = false;
+  const Pair pair = open_pair(options);
+  PacketSet packets;
+  for (int i = 0; i < 64; ++i) packets.add(pair.to(), 56, 1024);
+  ASSERT_EQ(pair.sender->tx_burst(packets.all()), 64U);
+  expect_same(receive(*pair.receiver, 64), packets);
+}
+
+// WIRE 1.3: data ECN-capable, control packets with DSCP 46, CE seen by the receiver.
+void expect_tos_seen(const UdpOptions& options) {
+  const Pair pair = open_pair(options);
+  PacketSet packets;
+  const Ecn ecn[] = {Ecn::NotEct, Ecn::Ect0, Ecn::Ect0, Ecn::Ect1, Ecn::Ce, Ecn::Ce};
+  const std::uint8_t dscp[] = {0, 0, 0, 46, 46, 63};
+  for (std::size_t i = 0; i < std::size(ecn); ++i) {
+    packets.add(pair.to(), 56, 200);
+    packets.last().ecn = ecn[i];
+    packets.last().dscp = dscp[i];
+  }
+  ASSERT_EQ(pair.sender->tx_burst(packets.all()), std::size(ecn));
+  const auto arrivals = receive(*pair.receiver, std::size(ecn));
+  expect_same(arrivals, packets);
+  for (std::size_t i = 0; i < std::size(ecn); ++i) {
+    EXPECT_EQ(arrivals[i].ecn, ecn[i]) << i;
+    EXPECT_EQ(arrivals[i].dscp, dscp[i]) << i;
+  }
+}
+
+TEST(UdpNic, Wire13_TosReachesTheReceiverOverIpv4) { expect_tos_seen(own_options()); }
+
+bool has_ipv6_loopback() {
+  UdpOptions options;
+  options.ip = ipv6_loopback();
+  std::string message;
+  return UdpNic::open(options, message).ok();
+}
+
+TEST(UdpNic, Wire13_TosReachesTheReceiverOverIpv6) {
+  if (!has_ipv6_loopback()) GTEST_SKIP() << "this host has no ::1";
+  UdpOptions options;
+  options.ip = ipv6_loopback();
+  expect_tos_seen(options);
+}
+
+TEST(UdpNic, Burst_Ipv6TrainsArrive) {
+  if (!has_ipv6_loopback()) GTEST_SKIP() << "this host has no ::1";
+  UdpOptions options;
+  options.ip = ipv6_loopback();
+  const Pair pair = open_pair(options);
+  PacketSet packets;
+  for (int i = 0; i < 30; ++i) packets.add(pair.to(), 56, 4096);
+  ASSERT_EQ(pair.sender->tx_burst(packets.all()), 30U);
+  const auto arrivals = receive(*pair.receiver, 30);
+  expect_same(arrivals, packets);
+  EXPECT_EQ(arrivals[0].source, pair.sender->local_address());
+}
+
+TEST(UdpNic, RxBurst_SmallOutKeepsTheRestForLater) {
+  const Pair pair = open_pair();
+  PacketSet packets;
+  for (int i = 0; i < 50; ++i) packets.add(pair.to(), 16, 700);
+  ASSERT_EQ(pair.sender->tx_burst(packets.all()), 50U);
+  expect_same(receive(*pair.receiver, 50, 3), packets);
+  EXPECT_EQ(pair.receiver->next_deadline(), kNever);
+}
+
+TEST(UdpNic, RxBurst_ViewsLastUntilTheNextBurst) {
+  const Pair pair = open_pair();
+  PacketSet packets;
+  for (int i = 0; i < 8; ++i) packets.add(pair.to(), 16, 700);
+  ASSERT_EQ(pair.sender->tx_burst(packets.all()), 8U);
+  std::array<RxPacket, 4> out;
+  ASSERT_EQ(pair.receiver->rx_burst(out, Time{}), 4U);
+  EXPECT_EQ(pair.receiver->next_deadline(), Time{}) << "packets wait although the socket is empty";
+  ASSERT_EQ(pair.receiver->rx_burst(out, Time{}), 4U);
+  // New packets must not overwrite those just handed out.
+  ASSERT_EQ(pair.sender->tx_burst(packets.all()), 8U);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(Arrival(out[i]).bytes, packets.bytes(4 + i));
+}
+
+TEST(UdpNic, RxBurst_EmptyDatagramIsSkipped) {
+  const Pair pair = open_pair();
+  PacketSet packets;
+  packets.add(pair.to(), 0, 0);
+  packets.add(pair.to(), 10, 10);
+  ASSERT_EQ(pair.sender->tx_burst(packets.all()), 2U);
+  const auto arrivals = receive(*pair.receiver, 1);
+  ASSERT_EQ(arrivals.size(), 1U);
+  EXPECT_EQ(arrivals[0].bytes, packets.bytes(1));
+}
+
+TEST(UdpNic, RxBurst_NothingThere) {
+  const auto nic = open_udp(own_options());
+  std::array<RxPacket, 4> out;
+  EXPECT_EQ(nic->rx_burst(out, Time{}), 0U);
+  EXPECT_EQ(nic->counters().kernel_errors, 0U);
+}
+
+TEST(UdpNic, RxBurst_TinyReceiveBufferLosesAndCounts) {
+  UdpOptions options = own_options();
+  options.receive_buffer_bytes = 4096;
+  options.gso = false;
+  const Pair pair = open_pair(options);
+  PacketSet packets;
+  for (int i = 0; i < 64; ++i) packets.add(pair.to(), 56, 4096);
+  ASSERT_EQ(pair.sender->tx_burst(packets.all()), 64U);
+  std::array<RxPacket, kRxBurst> out;
+  EXPECT_LT(pair.receiver->rx_burst(out, Time{}), 64U);
+  // The kernel tells the number of lost packets with the next one that it keeps.
+  ASSERT_EQ(pair.sender->tx_burst(packets.all().first(1)), 1U);
+  receive(*pair.receiver, 1);
+  EXPECT_GT(pair.receiver->counters().receive_overflows, 0U);
+}
+
+// The unwilling kernel. A scripted errno is returned once, in order; 0 means: send for real, but at
+// most `g_most_messages`. When the script is used up, everything is sent.
+std::vector<int> g_script;
+std::size_t g_script_at = 0;
+unsigned g_most_messages = 1000;
+unsigned g_calls = 0;
+bool g_segmentation_works = true;
+
+bool has_segment_option(const mmsghdr* messages, unsigned count) {
+  for (unsigned i = 0; i < count; ++i) {
+    msghdr header = messages[i].msg_hdr;
+    for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
+      if (c->cmsg_level == IPPROTO_UDP) return true;
+    }
+  }
+  return false;
+}
+
+int unwilling_send(int fd, mmsghdr* messages, unsigned count, int flags) {
+  ++g_calls;
+  const int error = g_script_at < g_script.size() ? g_script[g_script_at++] : 0;
+  if (error == 0 && !g_segmentation_works && has_segment_option(messages, 1)) {
+    errno = EIO;
+    return -1;
+  }
+  if (error != 0) {
+    errno = error;
+    return -1;
+  }
+  return ::sendmmsg(fd, messages, std::min(count, g_most_messages), flags);
+}
+
+Pair open_unwilling_pair(std::vector<int> script, unsigned most_messages = 1000) {
+  g_script = std::move(script);
+  g_script_at = 0;
+  g_calls = 0;
+  g_most_messages = most_messages;
+  g_segmentation_works = true;
+  UdpOptions options = own_options();
+  options.send_messages = unwilling_send;
+  return open_pair(options);
+}
+
+TEST(UdpNic, TxBurst_FullQueueIsAShorterPrefixAndNothingIsLost) {
+  for (const int error : {EAGAIN, ENOBUFS}) {
+    const Pair pair = open_unwilling_pair({0, error, error}, 2);
+    PacketSet packets;
+    for (int i = 0; i < 20; ++i) packets.add(pair.to(), 10, static_cast<std::size_t>(10 + i));
+    std::size_t sent = pair.sender->tx_burst(packets.all());
+    EXPECT_EQ(sent, 2U);
+    EXPECT_EQ(pair.sender->tx_burst(packets.all().subspan(sent)), 0U);
+    sent += pair.sender->tx_burst(packets.all().subspan(sent));
+    EXPECT_EQ(sent, 20U);
+    expect_same(receive(*pair.receiver, 20), packets);
+    EXPECT_EQ(pair.sender->counters().sends_refused, 2U);
+    EXPECT_EQ(pair.sender->counters().packets_dropped, 0U);
+    EXPECT_EQ(pair.sender->counters().kernel_errors, 0U);
+  }
+}
+
+TEST(UdpNic, TxBurst_InterruptedCallIsRepeated) {
+  const Pair pair = open_unwilling_pair({EINTR});
+  PacketSet packets;
+  packets.add(pair.to(), 10, 10);
+  EXPECT_EQ(pair.sender->tx_burst(packets.all()), 1U);
+  expect_same(receive(*pair.receiver, 1), packets);
+}
+
+TEST(UdpNic, TxBurst_KernelWithoutSegmentationGetsSinglePackets) {
+  const Pair pair = open_unwilling_pair({});
+  g_segmentation_works = false;
+  PacketSet packets;
+  for (int i = 0; i < 20; ++i) packets.add(pair.to(), 10, 100);
+  EXPECT_EQ(pair.sender->tx_burst(packets.all()), 20U);
+  expect_same(receive(*pair.receiver, 20), packets);
+  EXPECT_EQ(pair.sender->counters().gso_switched_off, 1U);
+  EXPECT_EQ(pair.sender->counters().packets_dropped, 0U);
+  g_calls = 0;
+  EXPECT_EQ(pair.sender->tx_burst(packets.all()), 20U);
+  EXPECT_EQ(g_calls, 1U) << "segmentation must not be tried again";
+}
+
+TEST(UdpNic, TxBurst_TooLongForThePathDoesNotBlameSegmentation) {
+  const Pair pair = open_unwilling_pair({EMSGSIZE, EMSGSIZE});  // the train, then its first packet
+  PacketSet packets;
+  for (int i = 0; i < 5; ++i) packets.add(pair.to(), 10, 100);
+  EXPECT_EQ(pair.sender->tx_burst(packets.all()), 5U);
+  EXPECT_EQ(pair.sender->counters().gso_switched_off, 0U);
+  EXPECT_EQ(pair.sender->counters().packets_dropped, 1U);
+  EXPECT_EQ(receive(*pair.receiver, 4).size(), 4U);
+}
+
+TEST(UdpNic, TxBurst_PacketThatCanNeverLeaveIsDroppedAndCounted) {
+  const Pair pair = open_unwilling_pair({ENETUNREACH});
+  PacketSet packets;
+  packets.add(pair.to(), 10, 10);
+  packets.add(pair.to(), 10, 20);
+  EXPECT_EQ(pair.sender->tx_burst(packets.all()), 2U);
+  EXPECT_EQ(pair.sender->counters().packets_dropped, 1U);
+  EXPECT_EQ(pair.sender->counters().kernel_errors, 1U);
+  const auto arrivals = receive(*pair.receiver, 1);
+  ASSERT_EQ(arrivals.size(), 1U);
+  EXPECT_EQ(arrivals[0].bytes, packets.bytes(1));
+}
+
+TEST(UdpNic, TxBurst_RealKernelRefusesWhatIsTooLongOrHasNoPort) {
+  const Pair pair = open_pair();
+  PacketSet packets;
+  packets.add(pair.to(), 56, 65507);                       // 56 bytes too long
+  packets.add(FepAddress{pair.to().ip, 0}, 56, 10);        // no port
+  packets.add(FepAddress{ipv6_loopback(), 4793}, 56, 10);  // other family
+  packets.add(pair.to(), 56, 10);
+  EXPECT_EQ(pair.sender->tx_burst(packets.all()), 4U);
+  EXPECT_EQ(pair.sender->counters().packets_dropped, 3U);
+  const auto arrivals = receive(*pair.receiver, 1);
+  ASSERT_EQ(arrivals.size(), 1U);
+  EXPECT_EQ(arrivals[0].bytes, packets.bytes(3));
+}
+
+TEST(UdpNic, Open_WithoutPortTakes4793ThenTheNextFree) {
+  const auto first = open_udp(own_options());
+  const auto second = open_udp(own_options());
+  EXPECT_EQ(first->local_address().port, 4793);
+  EXPECT_EQ(second->local_address().port, 4794);
+  EXPECT_EQ(first->local_address().ip, own_loopback_address());
+}
+
+TEST(UdpNic, Open_TakenPortIsAddressInUse) {
+  UdpOptions options = own_options();
+  options.port = 5000;
+  const auto holder = open_udp(options);
+  std::string message;
+  const auto refused = UdpNic::open(options, message);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error(), Error::AddressInUse);
+  EXPECT_THAT(message, HasSubstr("5000"));
+}
+
+TEST(UdpNic, Open_ForeignAndWildcardAddressesAreRefused) {
+  UdpOptions options;
+  options.ip = ipv4(203, 0, 113, 7);  // documentation range: on no host
+  std::string message;
+  const auto foreign = UdpNic::open(options, message);
+  ASSERT_FALSE(foreign.ok());
+  EXPECT_EQ(foreign.error(), Error::NoDevice);
+  EXPECT_THAT(message, HasSubstr("203.0.113.7"));
+  const auto wildcard = UdpNic::open(UdpOptions{}, message);
+  ASSERT_FALSE(wildcard.ok());
+  EXPECT_EQ(wildcard.error(), Error::Invalid);
+}
+
+TEST(UdpNic, Open_CapsTellTheInterface) {
+  UdpOptions options = own_options();
+  options.receive_buffer_bytes = 100'000;
+  const auto nic = open_udp(options);
+  EXPECT_TRUE(nic->caps().loopback);
+  EXPECT_TRUE(nic->caps().ecn);
+  EXPECT_FALSE(nic->caps().per_packet_entropy);
+  EXPECT_GE(nic->caps().ip_mtu, 1500U);
+  EXPECT_EQ(nic->caps().receive_credit_bytes, 100'000U);
+}
+
+TEST(UdpNic, Open_DescriptorClosesOnExec) {
+  const auto nic = open_udp(own_options());
+  EXPECT_NE(::fcntl(nic->wait_fd(), F_GETFD) & FD_CLOEXEC, 0);
+}
+
+}  // namespace
+}  // namespace uet::nic

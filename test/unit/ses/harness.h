@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// SES without PDS: a Node is one FEP's Ses on top of a Delivery that only keeps lists, so that a test
+// decides which packet arrives when.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "uet/ses/ses.h"
+
+namespace uet::ses::test {
+
+using Bytes = std::vector<std::byte>;
+using wire::NextHdr;
+using wire::ReturnCode;
+using wire::SesOpcode;
+using wire::SesRequest;
+
+inline constexpr Time kNow = time_from_ns(1000);
+inline constexpr PdcId kPdc{0x41};  // at both ends, to keep tests short
+inline constexpr std::uint32_t kMtu = 1024;
+
+// `count` bytes that differ from place to place.
+inline Bytes pattern(std::size_t count, unsigned seed = 1) {
+  Bytes bytes(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    bytes[i] = static_cast<std::byte>((i * 131 + (i >> 8) * 17 + seed * 29) & 0xFF);
+  }
+  return bytes;
+}
+
+inline IoSlice slice_of(Bytes& bytes) { return {bytes.data(), bytes.size()}; }
+
+struct Sink final : CompletionSink {
+  void complete(const Completion& completion) noexcept override { all.push_back(completion); }
+  bool can_take_event() noexcept override { return room; }
+  void remote_access(Kind kind, std::uint64_t length) noexcept override {
+    accesses.emplace_back(kind, length);
+  }
+  std::vector<Completion> all;
+  std::vector<std::pair<Kind, std::uint64_t>> accesses;
+  bool room = true;
+};
+
+struct Lists final : pds::Delivery {
+  Result<void> send(pds::Message& message, const pds::Destination& to, Time) override {
+    if (refuse) return Error::Again;
+    message.pdc = kPdc;
+    destination = to;
+    backlog.push_back(&message);
+    return {};
+  }
+  Result<void> send_on(PdcId pdc, pds::Message& message, Time) override {
+    if (pdc_gone) return Error::NotFound;
+    message.pdc = pdc;
+    backlog.push_back(&message);
+    return {};
+  }
+  bool cancel(pds::Message& message) override { return std::erase(backlog, &message) > 0; }
+  void kick(PdcId) override { ++kicks; }
+  void lock(PdcId) override { ++locks; }
+  void unlock(PdcId) override { --locks; }
+  void abort(PdcId pdc, Time now) override {
+    ++aborts;
+    if (on_abort) on_abort(pdc, now);
+  }
+
+  std::deque<pds::Message*> backlog;
+  pds::Destination destination;
+  bool refuse = false;
+  bool pdc_gone = false;
+  int kicks = 0;
+  int locks = 0;
+  int aborts = 0;
+  std::function<void(PdcId, Time)> on_abort;
+};
+
+// A packet that has been made and not yet been answered.
+struct Sent {
+  pds::Message* message = nullptr;
+  std::uint32_t tag = 0;
+  NextHdr next_hdr{};
+  Bytes bytes;
+
+  SesRequest request() const {
+    SesRequest request;
+    EXPECT_TRUE(SesRequest::decode(next_hdr, bytes, request));
+    return request;
+  }
+};
+
+inline Parameters small_parameters() {
+  Parameters parameters;
+  parameters.payload_mtu = kMtu;
+  parameters.tx_messages = 64;
+  parameters.rx_messages = 64;
+  parameters.posted_receives = 128;
+  parameters.return_messages = 32;
+  parameters.outstanding_reads_bytes = 4 * kMtu;
+  parameters.unexpected_bytes_per_context = 64 * kMtu;
+  return parameters;
+}
+
+inline ContextConfig small_config() {
+  ContextConfig config;
+  config.job = JobId{101};
+  config.pid_on_fep = PidOnFep{2};
+  config.resource_index = ResourceIndex{10};
+  config.initiator = InitiatorId{77};
+  config.directed_receive = true;
+  return config;
+}
+
+inline FepAddress address_of(std::uint8_t last) {
+  FepAddress address;
+  address.ip.bytes = {10, 0, 0, last};
+  return address;
+}
+
+class Node {
+ public:
+  explicit Node(std::uint8_t number, const Parameters& parameters = small_parameters(),
+                const ContextConfig& config = small_config(), std::size_t buffer_count = 64)
+      : address(address_of(number)),
+        buffers(parameters.payload_mtu, buffer_count),
+        regions(64),
+        ses(parameters, buffers, regions) {
+    ses.attach(delivery);
+    context = ses.open_context(config, sink).value();
+    ses.enable(*context);
+  }
+
+  Peer peer() const {
+    const ContextConfig& config = ses.config(*context);
+    return {address, config.pid_on_fep, config.resource_index, config.initiator, config.relative,
+            config.generation};
+  }
+
+  // Makes all packets that can be made now.
+  std::vector<Sent> packets() {
+    std::vector<Sent> made;
+    while (!delivery.backlog.empty()) {
+      std::optional<Sent> sent = packet();
+      if (!sent) break;
+      made.push_back(std::move(*sent));
+    }
+    return made;
+  }
+  // Makes the next packet, as PDS would.
+  std::optional<Sent> packet() {
+    pds::Message& message = *delivery.backlog.front();
+    Packet head;
+    head.reset();
+    pds::PreparedPacket prepared;
+    const pds::PacketPlan plan = ses.client().next_packet(message, head, prepared);
+    if (plan == pds::PacketPlan::NotNow) return {};
+    message.started = true;
+    if (plan == pds::PacketPlan::Last) delivery.backlog.pop_front();
+    Sent sent{&message, prepared.tag, prepared.next_hdr, {}};
+    sent.bytes.assign(head.head().begin(), head.head().end());
+    for (const Slice& part : head.payload) {
+      sent.bytes.insert(sent.bytes.end(), part.data, part.data + part.length);
+    }
+    return sent;
+  }
+
+  pds::Response take(NextHdr next_hdr, const Bytes& bytes, std::uint8_t from, PdcId pdc = kPdc,
+                     std::uint32_t psn = 1) {
+    pds::RequestView view;
+    view.pdc = pdc;
+    view.source = address_of(from);
+    view.next_hdr = next_hdr;
+    view.psn = Psn{psn};
+    view.bytes = bytes;
+    return ses.client().rx_req(view, kNow);
+  }
+  void answered(const Sent& sent, const pds::Response& response) {
+    const std::span<const std::byte> bytes(response.bytes.data(), response.length);
+    ses.client().rx_rsp(*sent.message, sent.tag, {response.next_hdr, bytes, Psn{1}}, kNow);
+  }
+
+  Result<void> send(const Node& to, std::vector<IoSlice> local,
+                    std::optional<std::uint64_t> tag = {}, void* operation = nullptr) {
+    const Peer target = to.peer();
+    SendOp op;
+    op.peer = &target;
+    op.local = local;
+    op.tag = tag;
+    op.context = operation;
+    return ses.send(*context, op, kNow);
+  }
+  Result<void> receive(std::vector<IoSlice> local, std::optional<std::uint64_t> tag = {},
+                       std::uint64_t ignore = 0, void* operation = nullptr,
+                       const Peer* source = nullptr) {
+    ReceiveOp op;
+    op.local = local;
+    op.tagged = tag.has_value();
+    op.tag = tag.value_or(0);
+    op.ignore = ignore;
+    op.source = source;
+    op.context = operation;
+    return ses.receive(*context, op, kNow);
+  }
+  RmaOp rma(const Peer& target, const std::vector<IoSlice>& local, Rkey key,
+            std::uint64_t offset = 0) {
+    RmaOp op;
+    op.peer = &target;
+    op.local = local;
+    op.key = key;
+    op.remote_offset = offset;
+    return op;
+  }
+  Result<void> write(const Node& to, std::vector<IoSlice> local, Rkey key, std::uint64_t offset = 0,
+                     std::optional<std::uint64_t> data = {}) {
+    const Peer target = to.peer();
+    RmaOp op = rma(target, local, key, offset);
+    op.data = data;
+    return ses.write(*context, op, kNow);
+  }
+  Result<void> read(const Node& from, std::vector<IoSlice> local, Rkey key,
+                    std::uint64_t offset = 0) {
+    const Peer target = from.peer();
+    return ses.read(*context, rma(target, local, key, offset), kNow);
+  }
+  Rkey expose(Bytes& memory, std::uint8_t access = ri::kRemoteRead | ri::kRemoteWrite) {
+    return regions.add({.base = memory.data(), .length = memory.size(), .access = access}).value();
+  }
+  // A request addressed to this node's context.
+  SesRequest request_for(SesOpcode opcode) const {
+    const ContextConfig& config = ses.config(*context);
+    SesRequest request;
+    request.opcode = opcode;
+    request.rel = config.relative;
+    request.message_id = MsgId{9};
+    request.ri_generation = config.generation;
+    request.job_id = config.job;
+    request.pid_on_fep = config.pid_on_fep;
+    request.resource_index = config.resource_index;
+    request.initiator = InitiatorId{5};
+    return request;
+  }
+  pds::Response take(const SesRequest& request, const Bytes& payload = {}, std::uint8_t from = 1,
+                     PdcId pdc = kPdc) {
+    Bytes bytes(request.encoded_bytes());
+    request.encode(bytes.data());
+    bytes.insert(bytes.end(), payload.begin(), payload.end());
+    return take(request.next_hdr, bytes, from, pdc);
+  }
+
+  FepAddress address;
+  BufferPool buffers;
+  ri::MrTable regions;
+  Lists delivery;
+  Sink sink;
+  Ses ses;
+  Context* context = nullptr;
+};
+
+inline wire::SesResponseHeader header_of(const pds::Response& response) {
+  wire::SesResponseHeader header;
+  if (response.next_hdr == NextHdr::None) return header;
+  const std::span<const std::byte> bytes(response.bytes.data(), response.length);
+  EXPECT_TRUE(wire::SesResponseHeader::decode(response.next_hdr, bytes, header));
+  return header;
+}
+inline ReturnCode code_of(const pds::Response& response) {
+  EXPECT_FALSE(response.nack.has_value());
+  return header_of(response).return_code;
+}
+
+// Node 1 sends, node 2 is the target.
+class TwoNodes : public ::testing::Test {
+ protected:
+  // Delivers a packet of `from` to `to`; the answer goes back unless it is a NACK.
+  static pds::Response deliver(Node& from, Node& to, const Sent& sent) {
+    const pds::Response response =
+        to.take(sent.next_hdr, sent.bytes, from.address.ip.bytes[3]);
+    if (!response.nack) from.answered(sent, response);
+    return response;
+  }
+  // Everything, both ways, until nothing is left.
+  void exchange() {
+    for (int round = 0; round < 100; ++round) {
+      const std::vector<Sent> forth = a.packets();
+      for (const Sent& sent : forth) deliver(a, b, sent);
+      const std::vector<Sent> back = b.packets();
+      for (const Sent& sent : back) deliver(b, a, sent);
+      if (forth.empty() && back.empty()) return;
+    }
+    ADD_FAILURE() << "does not come to rest";
+  }
+  void expect_idle() {
+    EXPECT_TRUE(a.ses.idle());
+    EXPECT_TRUE(b.ses.idle());
+    EXPECT_EQ(a.buffers.in_use(), 0u);
+    EXPECT_EQ(b.buffers.in_use(), 0u);
+    EXPECT_EQ(a.delivery.locks, 0);
+  }
+
+  Node a{1};
+  Node b{2};
+};
+
+}  // namespace uet::ses::test

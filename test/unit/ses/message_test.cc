@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Scattered memory and the buffers beside it.
+#include "uet/ses/message.h"
+
+#include "unit/ses/harness.h"
+
+namespace uet::ses {
+namespace {
+
+using test::Bytes;
+using test::pattern;
+using test::slice_of;
+
+TEST(Scatter, BytesCrossSlicesAndStopAtTheEnd) {
+  Bytes first(3);
+  Bytes empty;
+  Bytes second(4);
+  const std::vector<IoSlice> to{slice_of(first), slice_of(empty), slice_of(second)};
+  const Bytes data = pattern(5);
+  EXPECT_EQ(scatter(to, 2, data), 5u);
+  EXPECT_EQ(first[2], data[0]);
+  EXPECT_EQ(second[3], data[4]);
+  EXPECT_EQ(scatter(to, 6, data), 1u);
+  EXPECT_EQ(second[3], data[0]);
+  EXPECT_EQ(scatter(to, 7, data), 0u);
+  EXPECT_EQ(scatter(to, UINT64_MAX, data), 0u);
+  EXPECT_EQ(scatter({}, 0, data), 0u);
+}
+
+TEST(Gather, BytesCrossSlices) {
+  Bytes first = pattern(3);
+  Bytes second = pattern(4, 2);
+  const std::vector<IoSlice> from{slice_of(first), slice_of(second)};
+  Bytes out(4);
+  gather(from, 1, 4, out.data());
+  EXPECT_EQ(out, (Bytes{first[1], first[2], second[0], second[1]}));
+}
+
+TEST(Point, TwoSlicesFitThreeDoNot) {
+  Bytes memory = pattern(12);
+  const std::vector<IoSlice> from{{&memory[0], 4}, {&memory[4], 2}, {&memory[6], 6}};
+  std::array<Slice, 2> out;
+  ASSERT_TRUE(point(from, 1, 4, out));
+  EXPECT_EQ(out[0].data, &memory[1]);
+  EXPECT_EQ(out[0].length, 3u);
+  EXPECT_EQ(out[1].data, &memory[4]);
+  EXPECT_EQ(out[1].length, 1u);
+  ASSERT_TRUE(point(from, 7, 5, out));
+  EXPECT_EQ(out[1].length, 0u);
+  EXPECT_FALSE(point(from, 0, 12, out));
+}
+
+TEST(TotalLength, SumThatWouldWrapStaysAtTheTop) {
+  std::byte memory{};
+  const std::vector<IoSlice> slices{{&memory, SIZE_MAX}, {&memory, 2}};
+  EXPECT_EQ(total_length(slices), UINT64_MAX);
+}
+
+TEST(PieceStore, SmallOnesUseTheirOwnBuffersFirst) {
+  BufferPool full(1024, 2);
+  PieceStore store(full, 1);
+  Piece* first = store.take(PieceStore::kSmallBytes);
+  Piece* second = store.take(1);  // no small buffer left
+  ASSERT_NE(first, nullptr);
+  ASSERT_NE(second, nullptr);
+  EXPECT_EQ(store.cost(*first), PieceStore::kSmallBytes);
+  EXPECT_EQ(store.cost(*second), 1024u);
+  EXPECT_EQ(full.in_use(), 1u);
+  EXPECT_EQ(store.take(1024, 1), nullptr) << "the last one is reserved";
+  Piece* third = store.take(1024);
+  ASSERT_NE(third, nullptr);
+  EXPECT_EQ(store.take(1024), nullptr);
+  first->next = second;
+  second->next = third;
+  store.give_back_all(first);
+  EXPECT_EQ(first, nullptr);
+  EXPECT_EQ(store.in_use(), 0u);
+  EXPECT_EQ(full.in_use(), 0u);
+}
+
+TEST(PieceStore, MoreThanABufferIsRefused) {
+  BufferPool full(1024, 1);
+  PieceStore store(full, 0);
+  EXPECT_EQ(store.take(1025), nullptr);
+}
+
+}  // namespace
+}  // namespace uet::ses
