@@ -151,7 +151,8 @@ struct Introduction {
 // One endpoint, its completion queue and its one peer.
 class Endpoint {
  public:
-  // `capabilities`: FI_MSG, FI_TAGGED, FI_RMA; `local_host`: the address to use, hence the interface.
+  // `capabilities`: FI_MSG, FI_TAGGED, FI_RMA; `local_host`: the address to use, hence the
+  // interface.
   Endpoint(const std::string& provider, std::uint64_t capabilities, const std::string& local_host);
 
   // Registers memory that lives longer than this object, and returns what the peer needs to know.
@@ -278,7 +279,8 @@ inline void Endpoint::poll() {
     check(fi_cq_readerr(cq_.get(), &error, 0), "fi_cq_readerr");
     std::array<char, 128> detail{};
     fi_cq_strerror(cq_.get(), error.prov_errno, error.err_data, detail.data(), detail.size());
-    fail(std::string("an operation failed: ") + fi_strerror(error.err) + " (" + detail.data() + ")");
+    fail(std::string("an operation failed: ") + fi_strerror(error.err) + " (" + detail.data() +
+         ")");
   }
   check(count, "fi_cq_read");
   for (ssize_t i = 0; i < count; ++i) {

@@ -114,9 +114,8 @@ class Bench {
         return fi_read(ep, buffer, options_.size, descriptor, to, peer_.memory_address + offset,
                        peer_.memory_key, nullptr);
       }
-      return options_.tagged
-                 ? fi_tsend(ep, buffer, options_.size, descriptor, to, kTag, nullptr)
-                 : fi_send(ep, buffer, options_.size, descriptor, to, nullptr);
+      return options_.tagged ? fi_tsend(ep, buffer, options_.size, descriptor, to, kTag, nullptr)
+                             : fi_send(ep, buffer, options_.size, descriptor, to, nullptr);
     });
     ++posted_;
   }
@@ -198,11 +197,12 @@ void print_result(const Options& options, double seconds) {
     value = seconds / count / 2 * 1e6;
     unit = "us";
   }
-  std::printf("result: %.3f %s mode=%s tagged=%d size=%llu iterations=%llu window=%llu provider=%s\n",
-              value, unit, options.mode.c_str(), options.tagged,
-              static_cast<unsigned long long>(options.size),
-              static_cast<unsigned long long>(options.iterations),
-              static_cast<unsigned long long>(options.window), options.provider.c_str());
+  std::printf(
+      "result: %.3f %s mode=%s tagged=%d size=%llu iterations=%llu window=%llu provider=%s\n",
+      value, unit, options.mode.c_str(), options.tagged,
+      static_cast<unsigned long long>(options.size),
+      static_cast<unsigned long long>(options.iterations),
+      static_cast<unsigned long long>(options.window), options.provider.c_str());
 }
 
 // ---- command line ------------------------------------------------------------------------------

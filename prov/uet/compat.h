@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
 #include <rdma/fi_eq.h>
 
 #include <cstddef>
@@ -25,8 +26,11 @@ inline constexpr std::uint32_t kApiMrModeBits = FI_VERSION(1, 5);
 // From 1.5 on, err_data of an error entry is the caller's buffer.
 inline constexpr std::uint32_t kApiErrDataBuffer = FI_VERSION(1, 5);
 
-// fi_mr_attr ends before auth_key for clients older than this.
-inline constexpr std::uint32_t kApiMrAuthKey = FI_VERSION(1, 5);
+// How much of an fi_mr_attr a client of this API has: auth_key came with 1.5, iface with 1.9.
+inline std::size_t mr_attr_bytes(std::uint32_t version) {
+  if (version < FI_VERSION(1, 5)) return offsetof(fi_mr_attr, auth_key_size);
+  return version < FI_VERSION(1, 9) ? offsetof(fi_mr_attr, iface) : sizeof(fi_mr_attr);
+}
 
 // What 1.20 to 2.5 added behind fi_domain_attr of 1.17. Infos come from the loaded library's
 // fi_dupinfo(NULL), so the room is there if the library is new enough.

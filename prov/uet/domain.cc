@@ -16,6 +16,7 @@
 #include "compat.h"
 #include "cq.h"
 #include "endpoint.h"
+#include "errors.h"
 #include "getinfo.h"
 #include "mr_fid.h"
 #include "ops.h"

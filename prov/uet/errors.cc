@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdio>
 
 namespace uet::prov {
 namespace {
@@ -147,15 +148,17 @@ CompletionError to_completion_error(const ses::Completion& completion) {
   return {FI_EOTHER, 0};
 }
 
-std::string describe_prov_errno(int prov_errno) {
-  if (prov_errno == 0) return "no further detail";
-  if (prov_errno > kPdsErrorBase) {
-    return std::string("UET packet delivery: ") +
-           describe(static_cast<pds::PdsError>(prov_errno - kPdsErrorBase));
+void describe_prov_errno(int prov_errno, char* buffer, std::size_t length) noexcept {
+  if (prov_errno == 0) {
+    std::snprintf(buffer, length, "no further detail");
+  } else if (prov_errno > kPdsErrorBase) {
+    const auto error = static_cast<pds::PdsError>(prov_errno - kPdsErrorBase);
+    std::snprintf(buffer, length, "UET packet delivery: %s", describe(error));
+  } else {
+    const auto number = static_cast<std::size_t>(prov_errno);
+    std::snprintf(buffer, length, "UET return code 0x%02x: %s", static_cast<unsigned>(prov_errno),
+                  number < kReturnCodes.size() ? kReturnCodes[number].text : "unknown");
   }
-  const auto number = static_cast<std::size_t>(prov_errno);
-  const char* text = number < kReturnCodes.size() ? kReturnCodes[number].text : "unknown";
-  return "UET return code " + std::to_string(prov_errno) + ": " + text;
 }
 
 }  // namespace uet::prov

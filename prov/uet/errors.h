@@ -2,8 +2,7 @@
 // The only place that knows which libfabric errno stands for what.
 #pragma once
 
-#include <cstdint>
-#include <string>
+#include <cstddef>
 
 #include "uet/base/result.h"
 #include "uet/pds/api.h"
@@ -27,7 +26,7 @@ inline constexpr int kPdsErrorBase = 0x1000;
 
 CompletionError to_completion_error(const ses::Completion& completion);
 
-// Words for a prov_errno, for fi_cq_strerror.
-std::string describe_prov_errno(int prov_errno);
+// Words for a prov_errno, for fi_cq_strerror; cut to `length` bytes with the final 0.
+void describe_prov_errno(int prov_errno, char* buffer, std::size_t length) noexcept;
 
 }  // namespace uet::prov

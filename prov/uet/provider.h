@@ -8,6 +8,7 @@
 #include <rdma/providers/fi_prov.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <new>
 
 namespace uet::prov {

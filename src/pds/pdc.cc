@@ -177,7 +177,9 @@ void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
   if (record.sent_count < UINT16_MAX) ++record.sent_count;
   if (data) {  // control packets are not congestion controlled (PDS-3)
     ccc_.ccc->on_sent(record.nominal_bytes, now);
+    last_data_sent_ = now;
     ccc_balance_ += record.nominal_bytes;
+    sent_bytes_ += record.nominal_bytes;
     record.out_of_flight = false;
   }
   env_.outbox.push(packet);
@@ -287,8 +289,14 @@ bool Pdc::resend_pending(std::uint32_t& budget, Time now) {
     if (!within_peer_window(psn)) return true;  // PDS-42, PDS-127: until mpr allows it
     const bool data = record->message != nullptr;
     if (data && !ccc_.ccc->may_send(record->nominal_bytes)) {  // CMS-12
-      wait_for_ccc();
-      return true;
+      // Packets that the peer holds but has not reported may fill the window, and they are reported
+      // only when the oldest one arrives: once per RTO it goes anyway (PDS-119).
+      const Time overdue = last_data_sent_ + rto(env_.parameters, 0);
+      if (psn != tx_.base() || now < overdue) {
+        wait_for_ccc();
+        set_deadline(kResend, std::min(deadlines_[kResend], overdue));
+        return true;
+      }
     }
     record->resend = false;
     --resend_count_;

@@ -125,7 +125,7 @@ bool Pdc::predecessor_missing(Psn psn) const {
 // The packet was consumed: remember it and decide about its ACK.
 void Pdc::arrived(const Incoming& request, const Response& response, Time now) {
   const Psn psn = request.psn;
-  rcvd_bytes_ += request.nominal_bytes;  // CMS-111
+  if (!request.early) rcvd_bytes_ += request.nominal_bytes;  // CMS-111
   if (destination_.mode == DeliveryMode::Rod) rod_next_ = psn + 1;
   if (response.guaranteed) {
     const std::uint16_t index = *env_.stored_responses.take();
@@ -268,6 +268,7 @@ void Pdc::buffer_early(const Incoming& request, Time now) {
     early.entropy = request.entropy;
     std::memcpy(early_bytes(*index), request.bytes.data(), request.bytes.size());
     rx_.mark(request.psn, Slot::Buffered, *index);
+    rcvd_bytes_ += request.nominal_bytes;  // now: else what waits here would fill the source's window
     ++env_.counters.rod_buffered;
   } else if (index) {
     env_.early_packets.give_back(*index);
@@ -291,6 +292,7 @@ void Pdc::deliver_early(Time now) {
     const EarlyPacket early = env_.early_packets[index];
     Incoming request;
     request.psn = psn;
+    request.early = true;
     request.retx = early.retx;
     request.ar = early.ar;
     request.next_hdr = early.next_hdr;

@@ -136,21 +136,32 @@ void Pdc::inform_ccc(const wire::AckHeader& ack, std::optional<Duration> rtt,
   } else {
     feedback.newly_received_bytes = newly_acked_bytes;  // CMS-115
   }
-  // The field comes from the peer: no more than is in flight, but for its rounding.
-  const std::uint64_t most = static_cast<std::uint64_t>(std::max<std::int64_t>(ccc_balance_, 0)) +
-                             cms::kRcvdBytesUnit;
+  // The field comes from the peer: no more than was ever sent, but for its rounding (CMS-820).
+  const std::uint64_t most = sent_bytes_ + cms::kRcvdBytesUnit - reported_bytes_;
   feedback.newly_received_bytes = std::min(feedback.newly_received_bytes, most);
+  reported_bytes_ += feedback.newly_received_bytes;
   ccc_balance_ -= static_cast<std::int64_t>(feedback.newly_received_bytes);
   ccc_.ccc->on_ack(feedback, now);
-  settle_ccc();
+  if (tx_.empty()) settle_ccc();
   wake_ccc_waiters();
 }
 
-// CMS-104: with nothing outstanding, nothing of this PDC is in flight.
+// CMS-104: nothing of this PDC is in flight, since nothing is outstanding or all of it was given up.
+// rcvd_bytes may have told of packets after they were given up: that is what is corrected here.
 void Pdc::settle_ccc() {
-  if (!tx_.empty() || ccc_balance_ == 0) return;
+  if (ccc_balance_ == 0) return;
   ccc_.ccc->forget(ccc_balance_);
   ccc_balance_ = 0;
+}
+
+// All that is outstanding was given up or has arrived.
+bool Pdc::nothing_in_flight() const {
+  for (Psn psn = tx_.base(); psn != tx_.next_psn(); ++psn) {
+    const TxRecord* record = tx_.find(psn);
+    if (record == nullptr || record->message == nullptr) continue;
+    if (!record->out_of_flight && !record->sacked) return false;
+  }
+  return true;
 }
 
 void Pdc::wake_ccc_waiters() {
@@ -240,7 +251,8 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
     ccc_.ccc->on_nack(nack.nack_code, record->nominal_bytes, nack.m, std::nullopt, now);
     ccc_balance_ -= record->nominal_bytes;
   }
-  record->sacked = false;  // a refused packet left no trace (PDS-211)
+  // A refused packet left no trace (PDS-211); ROD_OOO may name one that was buffered.
+  if (action != NackAction::GoBack) record->sacked = false;
   if (action == NackAction::GoBack) {
     go_back(now);
   } else if (action == NackAction::RetransmitNow) {
@@ -333,6 +345,7 @@ void Pdc::on_deadline(Time now) {
       next = now + rto(env_.parameters, 0);
     }
     set_deadline(kResend, next);
+    if (resend_count_ > 0) make_ready();
     wake_ccc_waiters();
   }
   if (now >= deadlines_[kIdle]) on_idle(now);

@@ -44,7 +44,8 @@ void RxWindowMarkAdvance(benchmark::State& state) {
       benchmark::DoNotOptimize(window.place(psn));
       window.mark(psn, RxWindow::Slot::Finished);
     }
-    if (late > 0 && (next - late).value % 16 == 0 && next.value > static_cast<std::uint32_t>(late)) {
+    if (late > 0 && (next - late).value % 16 == 0 &&
+        next.value > static_cast<std::uint32_t>(late)) {
       window.mark(next - late, RxWindow::Slot::Finished);
     }
     window.advance([](std::uint16_t) {});

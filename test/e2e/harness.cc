@@ -47,10 +47,10 @@ bool built_with_sanitizer() {
 
 // ---- processes ---------------------------------------------------------------------------------
 
-std::pair<Channel, Channel> Channel::make_pair() {
+std::pair<int, int> ChannelPair::open() {
   int fds[2];
   require(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0, "socketpair");
-  return {Channel(fds[0]), Channel(fds[1])};
+  return {fds[0], fds[1]};
 }
 
 Channel::~Channel() {

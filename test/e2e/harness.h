@@ -3,8 +3,8 @@
 // beside the fabric, and one endpoint with its objects. Knows nothing but libfabric's public
 // interface; UET_E2E_PROVIDER names another provider to run the same tests over.
 //
-// The test process itself never calls libfabric: parameters (FI_UET_*) are read once per process, so
-// each role runs in a child that sets its environment first.
+// The test process itself never calls libfabric: parameters (FI_UET_*) are read once per process,
+// so each role runs in a child that sets its environment first.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -52,7 +52,6 @@ class Node;
 // One end of a connection between two processes; keeps message boundaries.
 class Channel {
  public:
-  static std::pair<Channel, Channel> make_pair();
   ~Channel();
   Channel(Channel&& other) noexcept;
   Channel& operator=(Channel&&) = delete;
@@ -81,8 +80,20 @@ class Channel {
   }
 
  private:
+  friend struct ChannelPair;
   explicit Channel(int fd) : fd_(fd) {}
   int fd_;
+};
+
+// Both ends of a new connection, made before the processes that use it.
+struct ChannelPair {
+  ChannelPair() : ChannelPair(open()) {}
+  Channel left;
+  Channel right;
+
+ private:
+  explicit ChannelPair(std::pair<int, int> fds) : left(fds.first), right(fds.second) {}
+  static std::pair<int, int> open();
 };
 
 // A forked child that runs `body` in the given environment. It ends with status 0 when `body`
@@ -209,9 +220,9 @@ class Node {
   Owned<fid_domain> domain;
   Owned<fid_av> av;
   Owned<fid_cq> cq;
-  Owned<fid_cntr> sent;            // options.counters: transmit completions
-  Owned<fid_cntr> received;        // receive completions
-  Owned<fid_cntr> remote_writes;   // peers' writes into our memory
+  Owned<fid_cntr> sent;           // options.counters: transmit completions
+  Owned<fid_cntr> received;       // receive completions
+  Owned<fid_cntr> remote_writes;  // peers' writes into our memory
   Owned<fid_ep> ep;
 
  private:

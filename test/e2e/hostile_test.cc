@@ -50,10 +50,18 @@ Bytes draw(std::mt19937_64& random, const std::vector<Bytes>& real) {
   for (std::uint64_t changes = 1 + random() % 4; changes > 0 && !packet.empty(); --changes) {
     const std::size_t at = random() % packet.size();
     switch (random() % 5) {
-      case 0: packet[at] ^= static_cast<std::uint8_t>(1U << (random() % 8)); break;
-      case 1: packet[at] = static_cast<std::uint8_t>(random()); break;
-      case 2: packet.resize(at); break;
-      case 3: packet.resize(packet.size() + random() % 100); break;
+      case 0:
+        packet[at] ^= static_cast<std::uint8_t>(1U << (random() % 8));
+        break;
+      case 1:
+        packet[at] = static_cast<std::uint8_t>(random());
+        break;
+      case 2:
+        packet.resize(at);
+        break;
+      case 3:
+        packet.resize(packet.size() + random() % 100);
+        break;
       default:
         for (std::size_t i = 8; i < std::min<std::size_t>(12, packet.size()); ++i) {
           packet[i] = static_cast<std::uint8_t>(random());
@@ -197,11 +205,11 @@ void receive_through(Channel& channel) {
 
 TEST(Hostile, RandomAndMutatedDatagramsDuringATransferChangeNothing) {
   if (provider() != "uet") GTEST_SKIP() << "needs the UDP port of a uet endpoint";
-  auto [left, right] = Channel::make_pair();
-  auto [attack_left, attack_right] = Channel::make_pair();
-  Process receiver("receiver", {}, [&] { receive_through(left); });
-  Process sender("sender", {}, [&] { send_through(right, attack_left); });
-  Process attacker("attacker", {}, [&] { attack(attack_right); });
+  ChannelPair channels;
+  ChannelPair attackers;
+  Process receiver("receiver", {}, [&] { receive_through(channels.left); });
+  Process sender("sender", {}, [&] { send_through(channels.right, attackers.left); });
+  Process attacker("attacker", {}, [&] { attack(attackers.right); });
   EXPECT_EQ(wait_for_all({&receiver, &sender, &attacker}), "");
 }
 

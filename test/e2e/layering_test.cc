@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// How the plug-in looks from outside: fi_info lists it once, nothing stacks itself on top of it, its
-// parameters explain themselves, wrong ones are refused by name, and stdout belongs to others.
+// How the plug-in looks from outside: fi_info lists it once, nothing stacks itself on top of it,
+// its parameters explain themselves, wrong ones are refused by name, and stdout belongs to others.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -96,26 +96,25 @@ class BrokenParameter : public FiInfo, public ::testing::WithParamInterface<Brok
 
 TEST_P(BrokenParameter, IsRefusedWithValueAndWhatIsAllowed) {
   const Broken broken = GetParam();
-  // A parameter may be looked at only when a domain opens; fi_pingpong opens one.
   const Environment environment{{broken.name, broken.value}, {"FI_LOG_LEVEL", "warn"}};
-  std::string text = fi_info("2>&1", environment);
+  const std::string text = fi_info("2>&1", environment);
   const bool listed = text.find("provider: uet") != std::string::npos;
-  if (listed && ::access("/usr/bin/fi_pingpong", X_OK) == 0) {
-    const Output opened = run_program(
-        "/usr/bin/fi_pingpong -p uet -e rdm -I 1 -P 9 127.0.0.1 2>&1", environment);
-    text += opened.text;
-  }
   EXPECT_FALSE(listed) << "a broken value is accepted by fi_getinfo\n" << text;
   EXPECT_NE(text.find(broken.value), std::string::npos) << text;
   EXPECT_NE(text.find(broken.allowed), std::string::npos) << text;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, BrokenParameter,
-    ::testing::Values(Broken{"FI_UET_IFACE", "nosuch0", "interface"},
-                      Broken{"FI_UET_FAULTS", "loss=lots", "loss"},
-                      Broken{"FI_UET_FAULTS", "frobnicate=1%", "loss"}),
-    [](const auto& info) { return std::string(info.param.name) + std::to_string(info.index); });
+INSTANTIATE_TEST_SUITE_P(All, BrokenParameter,
+                         ::testing::Values(Broken{"FI_UET_IFACE", "nosuch0", "interface"},
+                                           Broken{"FI_UET_FAULTS", "loss=lots", "loss"},
+                                           Broken{"FI_UET_FAULTS", "frobnicate=1%", "loss"},
+                                           Broken{"FI_UET_PAYLOAD_MTU", "3000", "8192"},
+                                           Broken{"FI_UET_MPR", "99", "1 to 32"},
+                                           Broken{"FI_UET_MPR", "eight", "1 to 32"},
+                                           Broken{"FI_UET_GSO", "perhaps", "yes or no"}),
+                         [](const auto& info) {
+                           return std::string(info.param.name) + std::to_string(info.index);
+                         });
 
 }  // namespace
 }  // namespace uet::e2e

@@ -169,9 +169,9 @@ class Fork : public ::testing::TestWithParam<fi_progress> {};
 TEST_P(Fork, AfterOpeningLeavesTheParentWorking) {
   if (provider() != "uet") GTEST_SKIP() << "other providers promise nothing about fork";
   const fi_progress progress = GetParam();
-  auto [left, right] = Channel::make_pair();
-  Process peer("peer", {}, [&] { answer(left); });
-  Process forker("forker", {}, [&, progress] { fork_in_the_middle(progress, right); });
+  ChannelPair channels;
+  Process peer("peer", {}, [&] { answer(channels.left); });
+  Process forker("forker", {}, [&, progress] { fork_in_the_middle(progress, channels.right); });
   EXPECT_EQ(wait_for_all({&peer, &forker}), "");
 }
 

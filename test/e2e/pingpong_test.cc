@@ -15,8 +15,8 @@ namespace {
 
 constexpr const char* kProgram = "/usr/bin/fi_pingpong";
 
-// A TCP port on which somebody listens, by the kernel's table: a trial connection would be taken for
-// the client.
+// A TCP port on which somebody listens, by the kernel's table: a trial connection would be taken
+// for the client.
 bool listens(int port) {
   char wanted[16];
   std::snprintf(wanted, sizeof wanted, ":%04X ", port);
@@ -45,14 +45,13 @@ TEST_P(PingPong, OfLibfabricFindsItsDataUnharmed) {
                              mode + " -S " + std::to_string(bytes) + " -I 200";
 
   Output server;
-  std::thread thread([&] {
-    server = run_program(common + " -B " + std::to_string(port) + " 2>&1", environment);
-  });
+  std::thread thread(
+      [&] { server = run_program(common + " -B " + std::to_string(port) + " 2>&1", environment); });
   for (int i = 0; i < 500 && !listens(port); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  const Output client = run_program(
-      common + " -P " + std::to_string(port) + " 127.0.0.1 2>&1", environment);
+  const Output client =
+      run_program(common + " -P " + std::to_string(port) + " 127.0.0.1 2>&1", environment);
   thread.join();
   EXPECT_EQ(client.status, 0) << client.text;
   EXPECT_EQ(server.status, 0) << server.text;

@@ -95,9 +95,9 @@ class Threads : public ::testing::TestWithParam<fi_progress> {};
 
 TEST_P(Threads, FourOnOneEndpointPingPong) {
   const fi_progress progress = GetParam();
-  auto [left, right] = Channel::make_pair();
-  Process first("first", {}, [&, progress] { run_threads(left, true, progress); });
-  Process second("second", {}, [&, progress] { run_threads(right, false, progress); });
+  ChannelPair channels;
+  Process first("first", {}, [&, progress] { run_threads(channels.left, true, progress); });
+  Process second("second", {}, [&, progress] { run_threads(channels.right, false, progress); });
   EXPECT_EQ(wait_for_all({&first, &second}), "");
 }
 
@@ -200,22 +200,21 @@ class Wait : public ::testing::TestWithParam<std::tuple<bool, std::size_t>> {};
 
 TEST_P(Wait, EachCompletionWakesTheWaiter) {
   const auto [in_sread, bytes] = GetParam();
-  auto [left, right] = Channel::make_pair();
+  ChannelPair channels;
   Process waiter("waiter", {}, [&, in_sread = in_sread, bytes = bytes] {
-    wait_side(left, in_sread, bytes);
+    wait_side(channels.left, in_sread, bytes);
   });
-  Process peer("peer", {}, [&, bytes = bytes] { answer_side(right, bytes); });
+  Process peer("peer", {}, [&, bytes = bytes] { answer_side(channels.right, bytes); });
   EXPECT_EQ(wait_for_all({&waiter, &peer}), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Wait,
-                         ::testing::Combine(::testing::Bool(),
-                                            ::testing::Values(std::size_t{100},
-                                                              std::size_t{300000})),
-                         [](const auto& info) {
-                           return std::string(std::get<0>(info.param) ? "Sread" : "Poll") +
-                                  (std::get<1>(info.param) > 1000 ? "LargeMessage" : "SmallMessage");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, Wait,
+    ::testing::Combine(::testing::Bool(), ::testing::Values(std::size_t{100}, std::size_t{300000})),
+    [](const auto& info) {
+      return std::string(std::get<0>(info.param) ? "Sread" : "Poll") +
+             (std::get<1>(info.param) > 1000 ? "LargeMessage" : "SmallMessage");
+    });
 
 TEST(WaitTimeout, SreadOfAnEmptyQueueEndsWhenItShould) {
   Process process("waiter", {}, [] {
@@ -258,15 +257,15 @@ TEST(WaitSignal, WakesABlockedSread) {
 }
 
 TEST(CounterWait, ReturnsAtItsThresholdOrItsTimeout) {
-  auto [left, right] = Channel::make_pair();
+  ChannelPair channels;
   Process waiter("waiter", {}, [&] {
     NodeOptions options;
     options.counters = true;
     Node node(options);
-    node.connect(left);
+    node.connect(channels.left);
     std::array<std::byte, 2000> memory{};
     const Region region = node.expose(memory.data(), memory.size(), 5);
-    left.send(RemoteRegion{region.address, region.key});
+    channels.left.send(RemoteRegion{region.address, region.key});
     require(fi_cntr_wait(node.received.get(), 1, 100) == -FI_ETIMEDOUT, "no time-out");
     std::vector<std::byte> in(2000);
     for (int i = 0; i < 20; ++i) {
@@ -274,23 +273,23 @@ TEST(CounterWait, ReturnsAtItsThresholdOrItsTimeout) {
         return fi_recv(node.ep.get(), in.data(), in.size(), nullptr, FI_ADDR_UNSPEC, nullptr);
       });
     }
-    left.meet();
+    channels.left.meet();
     check(fi_cntr_wait(node.received.get(), 20, 20000), "waiting for 20 messages");
     check(fi_cntr_wait(node.remote_writes.get(), 10, 20000), "waiting for 10 writes");
     require_pattern(memory, 8, "written memory");
     require(fi_cntr_read(node.received.get()) == 20, "the counter went past 20");
     require(fi_cntr_readerr(node.received.get()) == 0, "the error counter moved");
-    left.meet(&node);
+    channels.left.meet(&node);
   });
   Process peer("peer", {}, [&] {
     NodeOptions options;
     options.counters = true;
     Node node(options);
-    const fi_addr_t to = node.connect(right);
-    const auto remote = right.receive<RemoteRegion>(&node);
+    const fi_addr_t to = node.connect(channels.right);
+    const auto remote = channels.right.receive<RemoteRegion>(&node);
     std::vector<std::byte> out(2000);
     fill_pattern(out, 8);
-    right.meet(&node);
+    channels.right.meet(&node);
     for (int i = 0; i < 30; ++i) {
       node.post("sending", [&] {
         return i < 20 ? fi_send(node.ep.get(), out.data(), out.size(), nullptr, to, nullptr)
@@ -299,7 +298,7 @@ TEST(CounterWait, ReturnsAtItsThresholdOrItsTimeout) {
       });
     }
     check(fi_cntr_wait(node.sent.get(), 30, 20000), "waiting for 30 completions");
-    right.meet(&node);
+    channels.right.meet(&node);
   });
   EXPECT_EQ(wait_for_all({&waiter, &peer}), "");
 }
@@ -333,37 +332,37 @@ void write_and_read(Channel& channel) {
 }
 
 TEST(Progress, AutomaticServesATargetThatNeverCalls) {
-  auto [left, right] = Channel::make_pair();
+  ChannelPair channels;
   Process target("target", {}, [&] {
     NodeOptions options;
     options.progress = FI_PROGRESS_AUTO;
     Node node(options);
-    node.connect(left);
+    node.connect(channels.left);
     std::vector<std::byte> memory(kRmaBytes);
     const Region region = node.expose(memory.data(), memory.size(), 5);
-    left.send(RemoteRegion{region.address, region.key});
-    left.receive<char>();  // no libfabric call from here until all is done
+    channels.left.send(RemoteRegion{region.address, region.key});
+    channels.left.receive<char>();  // no libfabric call from here until all is done
     require_pattern(memory, 19, "written memory");
-    left.meet(&node);
+    channels.left.meet(&node);
   });
-  Process initiator("initiator", {}, [&] { write_and_read(right); });
+  Process initiator("initiator", {}, [&] { write_and_read(channels.right); });
   EXPECT_EQ(wait_for_all({&target, &initiator}), "");
 }
 
 TEST(Progress, ManualTargetThatComputesForASecondAndAHalfIsNotGivenUp) {
-  auto [left, right] = Channel::make_pair();
+  ChannelPair channels;
   Process target("target", {}, [&] {
     Node node;
-    node.connect(left);
+    node.connect(channels.left);
     std::vector<std::byte> memory(kRmaBytes);
     const Region region = node.expose(memory.data(), memory.size(), 5);
-    left.send(RemoteRegion{region.address, region.key});
+    channels.left.send(RemoteRegion{region.address, region.key});
     std::this_thread::sleep_for(std::chrono::milliseconds(1500));
-    left.receive<char>(&node);
+    channels.left.receive<char>(&node);
     require_pattern(memory, 19, "written memory");
-    left.meet(&node);
+    channels.left.meet(&node);
   });
-  Process initiator("initiator", {}, [&] { write_and_read(right); });
+  Process initiator("initiator", {}, [&] { write_and_read(channels.right); });
   EXPECT_EQ(wait_for_all({&target, &initiator}), "");
 }
 

@@ -54,10 +54,10 @@ void send_round(Node& node, fi_addr_t peer, Operation operation, Slots& slots, s
     const std::span<std::byte> data = slots.at(i);
     fill_pattern(data, seed_of(data.size(), i));
     node.post("sending", [&] {
-      return operation == Operation::Tagged
-                 ? fi_tsend(node.ep.get(), data.data(), data.size(), nullptr, peer, i, as_context(i))
-                 : fi_senddata(node.ep.get(), data.data(), data.size(), nullptr, i, peer,
-                               as_context(i));
+      return operation == Operation::Tagged ? fi_tsend(node.ep.get(), data.data(), data.size(),
+                                                       nullptr, peer, i, as_context(i))
+                                            : fi_senddata(node.ep.get(), data.data(), data.size(),
+                                                          nullptr, i, peer, as_context(i));
     });
   }
   std::vector<bool> done(count);
@@ -90,11 +90,10 @@ void post_receives(Node& node, Operation operation, Slots& slots, std::size_t co
   for (std::size_t i = 0; i < count; ++i) {
     const std::span<std::byte> data = slots.at(i);
     node.post("posting a receive", [&] {
-      return operation == Operation::Tagged
-                 ? fi_trecv(node.ep.get(), data.data(), data.size(), nullptr, FI_ADDR_UNSPEC, i, 0,
-                            as_context(i))
-                 : fi_recv(node.ep.get(), data.data(), data.size(), nullptr, FI_ADDR_UNSPEC,
-                           as_context(i));
+      return operation == Operation::Tagged ? fi_trecv(node.ep.get(), data.data(), data.size(),
+                                                       nullptr, FI_ADDR_UNSPEC, i, 0, as_context(i))
+                                            : fi_recv(node.ep.get(), data.data(), data.size(),
+                                                      nullptr, FI_ADDR_UNSPEC, as_context(i));
     });
   }
 }
@@ -204,12 +203,12 @@ class Transfer : public ::testing::TestWithParam<std::tuple<Mode, Operation>> {}
 
 TEST_P(Transfer, DataIntactUnderLossDuplicationAndReordering) {
   const auto [mode, operation] = GetParam();
-  auto [left, right] = Channel::make_pair();
+  ChannelPair channels;
   Process target("target", faults(1), [&, mode = mode, operation = operation] {
-    serve(mode, operation, left);
+    serve(mode, operation, channels.left);
   });
   Process initiator("initiator", faults(2), [&, mode = mode, operation = operation] {
-    initiate(mode, operation, right);
+    initiate(mode, operation, channels.right);
   });
   EXPECT_EQ(wait_for_all({&target, &initiator}), "");
 }
@@ -221,13 +220,12 @@ std::string name_of(const ::testing::TestParamInfo<Transfer::ParamType>& info) {
          kOperations[static_cast<int>(std::get<1>(info.param))];
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Transfer,
-                         ::testing::Combine(::testing::Values(Mode::Rud, Mode::Rod),
-                                            ::testing::Values(Operation::Msg, Operation::Tagged,
-                                                              Operation::Write,
-                                                              Operation::WriteData,
-                                                              Operation::Read)),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(
+    All, Transfer,
+    ::testing::Combine(::testing::Values(Mode::Rud, Mode::Rod),
+                       ::testing::Values(Operation::Msg, Operation::Tagged, Operation::Write,
+                                         Operation::WriteData, Operation::Read)),
+    name_of);
 
 // ---- many messages, posted in another order than they are sent ---------------------------------
 
@@ -293,9 +291,9 @@ void receive_many(Mode mode, bool expected, Channel& channel) {
 class ManyMessages : public ::testing::TestWithParam<Mode> {
  protected:
   static void run(Mode mode, bool expected) {
-    auto [left, right] = Channel::make_pair();
-    Process receiver("receiver", faults(3), [&] { receive_many(mode, expected, left); });
-    Process sender("sender", faults(4), [&] { send_many(mode, right); });
+    ChannelPair channels;
+    Process receiver("receiver", faults(3), [&] { receive_many(mode, expected, channels.left); });
+    Process sender("sender", faults(4), [&] { send_many(mode, channels.right); });
     EXPECT_EQ(wait_for_all({&receiver, &sender}), "");
   }
 };

@@ -46,6 +46,7 @@ void draw_pds(Plan& plan, Rng& rng) {
   pds.out_of_order_threshold = pick<std::uint32_t, 3>(rng, {3, 16, 64});
   pds.initiator_idle_time =
       pick<Duration, 4>(rng, {microseconds(300), milliseconds(5), milliseconds(100), seconds(1)});
+  pds.keepalive_time = std::min<Duration>(pds.initiator_idle_time, milliseconds(500));
   pds.target_idle_time = pick<Duration, 2>(rng, {milliseconds(200), seconds(3)});
   pds.tombstone_time = pick<Duration, 2>(rng, {milliseconds(100), seconds(2)});
   if (rng.chance(0.15)) pds.start_psn = static_cast<std::uint32_t>(0 - rng.below(200));

@@ -107,7 +107,7 @@ TEST(Failure, Idea4_NoMoreThan4096PsnsBeforeThePdcIsEstablished) {
 // Idea 5; PDS-175.
 TEST(Failure, Idea5_SynReplayedAfterCloseDeliversNothing) {
   StageConfig config;
-  config.fep.pds.initiator_idle_time = milliseconds(2);
+  config.fep.pds.initiator_idle_time = config.fep.pds.keepalive_time = milliseconds(2);
   Stage stage(config);
   ASSERT_TRUE(stage.write(0, 1, 0, 64, 9).ok());
   ASSERT_TRUE(stage.completes(1, 1));
@@ -131,7 +131,7 @@ TEST(Failure, Idea6_KilledPeerFailsItsOperationsInTimeAndNoOthers) {
     ASSERT_TRUE(stage.write(0, 1, i * 65536, 65536, std::nullopt, 100 + i).ok());
     ASSERT_TRUE(stage.write(0, 2, i * 65536, 65536, std::nullopt, 200 + i).ok());
   }
-  stage.world().after(std::chrono::microseconds(250), [&] { stage.world().kill(1); });
+  stage.world().after(std::chrono::microseconds(150), [&] { stage.world().kill(1); });
   for (int i = 0; i < 40; ++i) {  // traffic with the second peer goes on
     stage.world().after(milliseconds(250 * i), [&stage] {
       (void)stage.write(0, 2, 0, 5000, std::nullopt, 300);
@@ -192,7 +192,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, PsnWrap, testing::Values(DeliveryMode::Rud, Deli
 // Idea 12; PDS-171, PDS-175.
 TEST(Failure, Idea12_LostClosingAckEndsWithoutErrorOrLeak) {
   StageConfig config;
-  config.fep.pds.initiator_idle_time = milliseconds(2);
+  config.fep.pds.initiator_idle_time = config.fep.pds.keepalive_time = milliseconds(2);
   config.fep.pds.tombstone_time = milliseconds(100);
   Stage stage(config);
   stage.world().filter = drop_first(
@@ -218,7 +218,7 @@ TEST(Failure, Idea14_BothFepsExhaustTheirPdcs) {
   StageConfig config;
   config.fep.pds.pdc_count = 4;
   config.fep.pds.reserved_target_pdcs = 2;
-  config.fep.pds.initiator_idle_time = milliseconds(1);
+  config.fep.pds.initiator_idle_time = config.fep.pds.keepalive_time = milliseconds(1);
   config.fep.pds.tombstone_time = milliseconds(10);
   Stage stage(config);
   std::vector<std::pair<int, ses::Context*>> contexts;

@@ -164,7 +164,7 @@ TEST(Sequence, S6_DuplicatedSynIsDropped) {
 // PDS section 9, S7; PDS-155, PDS-169, PDS-174.
 TEST(Sequence, S7_IdlePdcIsClosedWithAHandshake) {
   StageConfig config = starting_at(70000);
-  config.fep.pds.initiator_idle_time = milliseconds(5);
+  config.fep.pds.initiator_idle_time = config.fep.pds.keepalive_time = milliseconds(5);
   Stage stage(config);
   ASSERT_TRUE(stage.write(0, 1, 0, 5 * 1024).ok());
   stage.world().run_for(milliseconds(100));

@@ -91,6 +91,7 @@ struct Incoming {
   bool ecn_marked = false;
   std::uint16_t entropy = 0;
   bool trimmed = false;
+  bool early = false;  // waited in the reorder buffer, its bytes are counted
 };
 
 enum class Role : std::uint8_t { Initiator, Target };
@@ -203,6 +204,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
                   std::uint64_t newly_acked_bytes, Time now);
   void wake_ccc_waiters();
   void settle_ccc();
+  bool nothing_in_flight() const;
   void mark_lost(TxRecord& record, cms::LossCause cause, Time now);
   void queue_resend(Psn psn, TxRecord& record);
   void go_back(Time now);
@@ -245,6 +247,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   TxWindow tx_;
   IntrusiveList<Message, BacklogTag> backlog_;
   std::uint32_t locks_ = 0;
+  Time last_data_sent_{};
   Psn peer_cack_;
   Psn mpr_cack_;                        // cack_psn of the ACK that last set peer_range_ (PDS-41)
   std::int32_t peer_range_;             // MP_RANGE of the peer
@@ -256,6 +259,8 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   std::uint32_t rto_epoch_ = 0;         // grows with CACK (PDS-125)
   std::uint32_t resend_count_ = 0;      // records with `resend`
   std::uint32_t rcvd_bytes_seen_ = 0;   // CMS-110
+  std::uint64_t sent_bytes_ = 0;        // nominal, retransmissions included
+  std::uint64_t reported_bytes_ = 0;    // of them, what the peer has reported (CMS-110)
   std::int64_t ccc_balance_ = 0;        // what this PDC holds of the shared inflight (CMS-104)
   bool peer_buffers_ = false;           // the peer SACKs on ROD, so it keeps early packets
   bool clear_owed_ = false;

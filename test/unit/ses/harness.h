@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// SES without PDS: a Node is one FEP's Ses on top of a Delivery that only keeps lists, so that a test
-// decides which packet arrives when.
+// SES without PDS: a Node is one FEP's Ses on top of a Delivery that only keeps lists, so that a
+// test decides which packet arrives when.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -139,8 +139,8 @@ class Node {
 
   Peer peer() const {
     const ContextConfig& config = ses.config(*context);
-    return {address, config.pid_on_fep, config.resource_index, config.initiator, config.relative,
-            config.generation};
+    return {address,          config.pid_on_fep, config.resource_index,
+            config.initiator, config.relative,   config.generation};
   }
 
   // Makes all packets that can be made now.
@@ -230,7 +230,11 @@ class Node {
     return ses.read(*context, rma(target, local, key, offset), kNow);
   }
   Rkey expose(Bytes& memory, std::uint8_t access = ri::kRemoteRead | ri::kRemoteWrite) {
-    return regions.add({.base = memory.data(), .length = memory.size(), .access = access}).value();
+    ri::MemoryRegion region;
+    region.base = memory.data();
+    region.length = memory.size();
+    region.access = access;
+    return regions.add(region).value();
   }
   // A request addressed to this node's context.
   SesRequest request_for(SesOpcode opcode) const {
@@ -280,8 +284,7 @@ class TwoNodes : public ::testing::Test {
  protected:
   // Delivers a packet of `from` to `to`; the answer goes back unless it is a NACK.
   static pds::Response deliver(Node& from, Node& to, const Sent& sent) {
-    const pds::Response response =
-        to.take(sent.next_hdr, sent.bytes, from.address.ip.bytes[3]);
+    const pds::Response response = to.take(sent.next_hdr, sent.bytes, from.address.ip.bytes[3]);
     if (!response.nack) from.answered(sent, response);
     return response;
   }

@@ -30,10 +30,9 @@ class ReturnCodeTest : public ::testing::Test {
 };
 
 TEST_F(ReturnCodeTest, Ses1_OpcodesThatAreNotServedAreUnsupported) {
-  for (const SesOpcode served :
-       {SesOpcode::NoOp, SesOpcode::Write, SesOpcode::Read, SesOpcode::Send,
-        SesOpcode::DeferrableSend, SesOpcode::TaggedSend, SesOpcode::DeferrableTsend,
-        SesOpcode::MsgError}) {
+  for (const SesOpcode served : {SesOpcode::NoOp, SesOpcode::Write, SesOpcode::Read,
+                                 SesOpcode::Send, SesOpcode::DeferrableSend, SesOpcode::TaggedSend,
+                                 SesOpcode::DeferrableTsend, SesOpcode::MsgError}) {
     request.opcode = served;
     EXPECT_EQ(check_opcode(request), ReturnCode::Ok) << int(served);
   }

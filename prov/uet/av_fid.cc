@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Tables and maps alike give indices. Asynchronous insertion (FI_EVENT) is done when the call
+// returns and only told through the EQ.
+#include "av_fid.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "errors.h"
+#include "getinfo.h"
+#include "ops.h"
+
+namespace uet::prov {
+namespace {
+
+constexpr std::uint64_t kInsertFlags = FI_MORE | FI_SYNC_ERR;
+
+int close_fid(fid* fid) noexcept { return AvFid::from(fid).close(); }
+
+int av_bind(fid* fid, struct fid* other, std::uint64_t) noexcept {
+  return AvFid::from(fid).bind(other);
+}
+
+int av_insert(fid_av* av, const void* addresses, std::size_t count, fi_addr_t* fi_addr,
+              std::uint64_t flags, void* context) noexcept {
+  return guarded([&] { return AvFid::from(av).insert(addresses, count, fi_addr, flags, context); });
+}
+
+int av_insertsvc(fid_av* av, const char* node, const char* service, fi_addr_t* fi_addr,
+                 std::uint64_t flags, void* context) noexcept {
+  return guarded(
+      [&] { return AvFid::from(av).insert_service(node, service, fi_addr, flags, context); });
+}
+
+int av_remove(fid_av* av, fi_addr_t* fi_addr, std::size_t count, std::uint64_t flags) noexcept {
+  if (flags != 0) {
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_remove: flags must be 0\n");
+    return -FI_EINVAL;
+  }
+  return AvFid::from(av).remove(fi_addr, count);
+}
+
+int av_lookup(fid_av* av, fi_addr_t fi_addr, void* address, std::size_t* length) noexcept {
+  return AvFid::from(av).lookup(fi_addr, address, length);
+}
+
+const char* av_straddr(fid_av*, const void* address, char* buffer, std::size_t* length) noexcept {
+  try {
+    const auto decoded =
+        av::decode({static_cast<const std::byte*>(address), av::UetAddress::kBytes});
+    const std::string text = decoded ? av::to_text(decoded.value()) : "(not a UET address)";
+    if (buffer != nullptr && *length > 0) {
+      const std::size_t fitting = std::min(text.size(), *length - 1);
+      std::memcpy(buffer, text.data(), fitting);
+      buffer[fitting] = '\0';
+    }
+    *length = text.size() + 1;
+    return buffer;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+fi_ops av_fid_ops = {
+    .size = sizeof(fi_ops),
+    .close = close_fid,
+    .bind = av_bind,
+    .control = no_control,
+    .ops_open = no_ops_open,
+    .tostr = no_tostr,
+    .ops_set = no_ops_set,
+};
+
+fi_ops_av av_ops = {
+    .size = sizeof(fi_ops_av),
+    .insert = av_insert,
+    .insertsvc = av_insertsvc,
+    .insertsym = not_supported<&fi_ops_av::insertsym>,
+    .remove = av_remove,
+    .lookup = av_lookup,
+    .straddr = av_straddr,
+    .av_set = not_supported<&fi_ops_av::av_set>,
+};
+
+}  // namespace
+
+AvFid::AvFid(Domain& domain, const fi_av_attr& attr, void* context)
+    : fid_av{},
+      domain_(domain),
+      hold_(domain.references()),
+      asynchronous_((attr.flags & FI_EVENT) != 0) {
+  fid.fclass = FI_CLASS_AV;
+  fid.context = context;
+  fid.ops = &av_fid_ops;
+  ops = &av_ops;
+}
+
+int AvFid::open(Domain& domain, const fi_av_attr& attr, void* context, AvFid*& out) {
+  if (domain.dead()) return -FI_EOPNOTSUPP;
+  constexpr std::uint64_t kFlags = FI_EVENT | FI_SYMMETRIC;
+  if (attr.type > FI_AV_TABLE || attr.rx_ctx_bits != 0 || (attr.flags & ~kFlags) != 0) {
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_open: type %d, rx_ctx_bits %d or flags 0x%llx not valid\n",
+            attr.type, attr.rx_ctx_bits, static_cast<unsigned long long>(attr.flags));
+    return -FI_EINVAL;
+  }
+  if (attr.name != nullptr) return -FI_ENOSYS;  // FI_SHARED_AV
+  out = new AvFid(domain, attr, context);
+  return 0;
+}
+
+int AvFid::close() noexcept {
+  if (references_.any()) return -FI_EBUSY;
+  delete this;
+  return 0;
+}
+
+int AvFid::bind(struct fid* other) noexcept {
+  if (other->fclass != FI_CLASS_EQ || eq_ != nullptr) {
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_bind: only one EQ can be bound\n");
+    return -FI_EINVAL;
+  }
+  eq_ = &Eq::from(other);
+  eq_hold_ = Hold(eq_->references());
+  return 0;
+}
+
+std::optional<ses::Peer> AvFid::peer(fi_addr_t address) const noexcept {
+  const av::UetAddress* entry = av_.find(address);
+  if (entry == nullptr) return {};
+  return ses::Peer{.fep = entry->fep(),
+                   .pid_on_fep = entry->pid_on_fep,
+                   .resource_index = entry->start_resource_index,
+                   .initiator = entry->initiator_id,
+                   .relative = !entry->has(av::kAbsolute)};
+}
+
+// 0, or a positive fi_errno as FI_SYNC_ERR wants it.
+int AvFid::insert_one(const std::optional<av::UetAddress>& address, fi_addr_t* fi_addr) {
+  Result<std::uint64_t> index = Error::Invalid;
+  if (address && address->fabric_address.is_ipv6 == domain_.local_address().ip.is_ipv6) {
+    const Guard guard(domain_.lock());
+    index = av_.insert(*address);
+  }
+  if (!index) {
+    FI_WARN(&provider, FI_LOG_AV,
+            "fi_av_insert: not an FI_ADDR_UET of this domain's family with fabric address and "
+            "resource index\n");
+  }
+  if (fi_addr != nullptr) *fi_addr = index ? index.value() : FI_ADDR_NOTAVAIL;
+  return index ? 0 : -to_fi_errno(index.error());
+}
+
+int AvFid::insert(const void* addresses, std::size_t count, fi_addr_t* fi_addr,
+                  std::uint64_t flags, void* context) {
+  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if ((flags & ~kInsertFlags) != 0 || (addresses == nullptr && count > 0) ||
+      ((flags & FI_SYNC_ERR) != 0 && context == nullptr)) {
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_insert: flags 0x%llx not valid, or no addresses\n",
+            static_cast<unsigned long long>(flags));
+    return -FI_EINVAL;
+  }
+  if (asynchronous_ && eq_ == nullptr) return -FI_ENOEQ;
+  int good = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto* bytes = static_cast<const std::byte*>(addresses) + i * av::UetAddress::kBytes;
+    const int error = insert_one(decode_address(bytes, av::UetAddress::kBytes),
+                                 fi_addr != nullptr ? fi_addr + i : nullptr);
+    if (error == 0) ++good;
+    if ((flags & FI_SYNC_ERR) != 0) static_cast<int*>(context)[i] = error;
+    if (error != 0 && asynchronous_) {
+      eq_->write_error({.fid = &fid, .context = context, .data = i, .err = error,
+                        .prov_errno = 0, .err_data = nullptr, .err_data_size = 0});
+    }
+  }
+  if (!asynchronous_) return good;
+  const fi_eq_entry done{.fid = &fid, .context = context, .data = static_cast<std::uint64_t>(good)};
+  eq_->write(FI_AV_COMPLETE, &done, sizeof done);
+  return 0;
+}
+
+int AvFid::insert_service(const char* node, const char* service, fi_addr_t* fi_addr,
+                          std::uint64_t flags, void* context) {
+  if (node == nullptr) {
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_insertsvc: no node given\n");
+    return -FI_EINVAL;
+  }
+  for (const auto& address : resolve(node, service, false, false)) {
+    if (address.fabric_address.is_ipv6 != domain_.local_address().ip.is_ipv6) continue;
+    const av::AddressBytes bytes = av::encode(address);
+    return insert(bytes.data(), 1, fi_addr, flags, context);
+  }
+  FI_WARN(&provider, FI_LOG_AV, "fi_av_insertsvc: cannot resolve %s\n", node);
+  if (fi_addr != nullptr) *fi_addr = FI_ADDR_NOTAVAIL;
+  return -FI_EINVAL;
+}
+
+int AvFid::remove(const fi_addr_t* fi_addr, std::size_t count) noexcept {
+  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  const Guard guard(domain_.lock());
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!av_.remove(fi_addr[i])) {
+      FI_WARN(&provider, FI_LOG_AV, "fi_av_remove: there is no address %llu\n",
+              static_cast<unsigned long long>(fi_addr[i]));
+      return -FI_EINVAL;
+    }
+  }
+  return 0;
+}
+
+int AvFid::lookup(fi_addr_t fi_addr, void* address, std::size_t* length) noexcept {
+  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  const Guard guard(domain_.lock());
+  const av::UetAddress* entry = av_.find(fi_addr);
+  if (entry == nullptr) {
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_lookup: there is no address %llu\n",
+            static_cast<unsigned long long>(fi_addr));
+    return -FI_EINVAL;
+  }
+  const av::AddressBytes bytes = av::encode(*entry);
+  if (address != nullptr) std::memcpy(address, bytes.data(), std::min(*length, bytes.size()));
+  *length = bytes.size();
+  return 0;
+}
+
+int av_open(fid_domain* domain, fi_av_attr* attr, fid_av** av, void* context) noexcept {
+  return guarded([&] {
+    AvFid* opened = nullptr;
+    const fi_av_attr preset{};
+    const int result =
+        AvFid::open(Domain::from(domain), attr != nullptr ? *attr : preset, context, opened);
+    if (result == 0) *av = opened;
+    return result;
+  });
+}
+
+}  // namespace uet::prov

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// fid_av: the address vector as libfabric sees it; av::Av holds the addresses.
+#pragma once
+
+#include <rdma/fi_domain.h>
+
+#include <optional>
+
+#include "domain.h"
+#include "eq.h"
+#include "references.h"
+#include "uet/av/av.h"
+#include "uet/ses/api.h"
+
+namespace uet::prov {
+
+// fi_ops_domain.av_open: fi_av_open(3).
+int av_open(fid_domain* domain, fi_av_attr* attr, fid_av** av, void* context) noexcept;
+
+class AvFid final : public fid_av {
+ public:
+  static AvFid& from(fid_av* fid) { return *static_cast<AvFid*>(fid); }
+  static AvFid& from(struct fid* fid) { return from(reinterpret_cast<fid_av*>(fid)); }
+  static int open(Domain& domain, const fi_av_attr& attr, void* context, AvFid*& out);
+  int close() noexcept;
+  int bind(struct fid* other) noexcept;
+
+  Domain& domain() { return domain_; }
+  References& references() { return references_; }
+
+  // With the domain's lock. Empty if there is no such entry.
+  std::optional<ses::Peer> peer(fi_addr_t address) const noexcept;
+  fi_addr_t source(const FepAddress& fep, InitiatorId initiator) const noexcept {
+    return av_.find_source(fep, initiator).value_or(FI_ADDR_NOTAVAIL);
+  }
+
+  // What the calls of the same name do; these take the lock themselves.
+  int insert(const void* addresses, std::size_t count, fi_addr_t* fi_addr, std::uint64_t flags,
+             void* context);
+  int insert_service(const char* node, const char* service, fi_addr_t* fi_addr,
+                     std::uint64_t flags, void* context);
+  int remove(const fi_addr_t* fi_addr, std::size_t count) noexcept;
+  int lookup(fi_addr_t fi_addr, void* address, std::size_t* length) noexcept;
+
+ private:
+  AvFid(Domain& domain, const fi_av_attr& attr, void* context);
+  int insert_one(const std::optional<av::UetAddress>& address, fi_addr_t* fi_addr);
+
+  Domain& domain_;
+  Hold hold_;
+  References references_;
+  const bool asynchronous_;
+  Eq* eq_ = nullptr;  // where FI_AV_COMPLETE goes
+  Hold eq_hold_;
+  av::Av av_;
+};
+
+}  // namespace uet::prov

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Reading a counter makes progress, like reading a queue.
+#include "cntr.h"
+
+#include <sched.h>
+
+#include <memory>
+
+#include "ops.h"
+
+namespace uet::prov {
+namespace {
+
+constexpr Duration kSpin = std::chrono::microseconds(20);  // before a wait sleeps
+
+int close_fid(fid* fid) noexcept { return Cntr::from(fid).close(); }
+
+int cntr_control(fid* fid, int command, void* argument) noexcept {
+  return Cntr::from(fid).control(command, argument);
+}
+
+std::uint64_t cntr_read(fid_cntr* cntr) noexcept { return Cntr::from(cntr).read(); }
+std::uint64_t cntr_readerr(fid_cntr* cntr) noexcept { return Cntr::from(cntr).read_errors(); }
+int cntr_add(fid_cntr* cntr, std::uint64_t value) noexcept {
+  return Cntr::from(cntr).add(value, true);
+}
+int cntr_set(fid_cntr* cntr, std::uint64_t value) noexcept {
+  return Cntr::from(cntr).set(value, true);
+}
+int cntr_adderr(fid_cntr* cntr, std::uint64_t value) noexcept {
+  return Cntr::from(cntr).add(value, false);
+}
+int cntr_seterr(fid_cntr* cntr, std::uint64_t value) noexcept {
+  return Cntr::from(cntr).set(value, false);
+}
+int cntr_wait(fid_cntr* cntr, std::uint64_t threshold, int timeout) noexcept {
+  return Cntr::from(cntr).wait(threshold, timeout);
+}
+
+fi_ops cntr_fid_ops = {
+    .size = sizeof(fi_ops),
+    .close = close_fid,
+    .bind = no_bind,
+    .control = cntr_control,
+    .ops_open = no_ops_open,
+    .tostr = no_tostr,
+    .ops_set = no_ops_set,
+};
+
+fi_ops_cntr cntr_ops = {
+    .size = sizeof(fi_ops_cntr),
+    .read = cntr_read,
+    .readerr = cntr_readerr,
+    .add = cntr_add,
+    .set = cntr_set,
+    .wait = cntr_wait,
+    .adderr = cntr_adderr,
+    .seterr = cntr_seterr,
+};
+
+}  // namespace
+
+Cntr::Cntr(Domain& domain, void* context)
+    : fid_cntr{}, domain_(domain), hold_(domain.references()) {
+  fid.fclass = FI_CLASS_CNTR;
+  fid.context = context;
+  fid.ops = &cntr_fid_ops;
+  ops = &cntr_ops;
+}
+
+int Cntr::open(Domain& domain, const fi_cntr_attr& attr, void* context, Cntr*& out) {
+  if (domain.dead()) return -FI_EOPNOTSUPP;
+  if (attr.events != FI_CNTR_EVENTS_COMP || attr.flags != 0) {
+    FI_WARN(&provider, FI_LOG_CNTR, "fi_cntr_open: events %d or flags 0x%llx not supported\n",
+            attr.events, static_cast<unsigned long long>(attr.flags));
+    return -FI_EINVAL;
+  }
+  if (!Waiter::supports(attr.wait_obj)) return -FI_ENOSYS;
+  std::unique_ptr<Cntr> cntr(new Cntr(domain, context));
+  if (const int result = cntr->waiter_.open(domain, attr.wait_obj); result != 0) return result;
+  out = cntr.release();
+  return 0;
+}
+
+int Cntr::close() noexcept {
+  if (references_.any()) return -FI_EBUSY;
+  delete this;
+  return 0;
+}
+
+std::uint64_t Cntr::read() noexcept {
+  if (domain_.dead()) return value_;
+  const Guard guard(domain_.lock());
+  domain_.progress(clock_now());
+  return value_;
+}
+
+std::uint64_t Cntr::read_errors() noexcept {
+  if (domain_.dead()) return errors_;
+  const Guard guard(domain_.lock());
+  domain_.progress(clock_now());
+  return errors_;
+}
+
+int Cntr::add(std::uint64_t value, bool good) noexcept {
+  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  const Guard guard(domain_.lock());
+  (good ? value_ : errors_) += value;
+  waiter_.notify();
+  return 0;
+}
+
+int Cntr::set(std::uint64_t value, bool good) noexcept {
+  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  const Guard guard(domain_.lock());
+  (good ? value_ : errors_) = value;
+  waiter_.notify();
+  return 0;
+}
+
+int Cntr::wait(std::uint64_t threshold, int timeout) noexcept {
+  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  const Guard guard(domain_.lock());
+  const std::uint64_t errors_before = errors_;
+  Time now = clock_now();
+  const Time end = end_of_timeout(now, timeout);
+  const Time spin_end = now + kSpin;
+  for (;;) {
+    domain_.progress(now);
+    if (value_ >= threshold) return 0;
+    if (errors_ != errors_before) return -FI_EAVAIL;
+    if (now >= end) return -FI_ETIMEDOUT;
+    if (now < spin_end || !waiter_.can_sleep()) {
+      domain_.lock().unlock();
+      sched_yield();
+      domain_.lock().lock();
+    } else {
+      waiter_.sleep(domain_, end);
+    }
+    now = clock_now();
+  }
+}
+
+int Cntr::try_wait() noexcept {
+  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (!waiter_.can_sleep()) return -FI_EINVAL;
+  const Guard guard(domain_.lock());
+  waiter_.arm(domain_);
+  const std::uint64_t sum = value_ + errors_;
+  const bool moved = sum != armed_sum_;
+  armed_sum_ = sum;
+  return moved ? -FI_EAGAIN : 0;
+}
+
+int cntr_open(fid_domain* domain, fi_cntr_attr* attr, fid_cntr** cntr, void* context) noexcept {
+  return guarded([&] {
+    Cntr* opened = nullptr;
+    const fi_cntr_attr preset{};
+    const int result =
+        Cntr::open(Domain::from(domain), attr != nullptr ? *attr : preset, context, opened);
+    if (result == 0) *cntr = opened;
+    return result;
+  });
+}
+
+}  // namespace uet::prov

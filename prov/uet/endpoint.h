@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// fid_ep: one resource index of the domain's FEP, bound to queues, counters and an address vector.
+// The data transfer calls (msg.cc, tagged.cc, rma.cc) fill in a TxCall or RxCall and come here.
+#pragma once
+
+#include <rdma/fi_endpoint.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <optional>
+
+#include "av_fid.h"
+#include "cntr.h"
+#include "cq.h"
+#include "domain.h"
+#include "references.h"
+#include "uet/ses/api.h"
+
+namespace uet::prov {
+
+// fi_ops_domain.endpoint: fi_endpoint(3).
+int endpoint_open(fid_domain* domain, fi_info* info, fid_ep** ep, void* context) noexcept;
+
+extern fi_ops_msg msg_ops;
+extern fi_ops_tagged tagged_ops;
+extern fi_ops_rma rma_ops;
+
+// What all transmitting calls have in common.
+struct TxCall {
+  const iovec* iov = nullptr;
+  std::size_t count = 0;
+  fi_addr_t to = FI_ADDR_UNSPEC;
+  void* context = nullptr;
+  std::uint64_t flags = 0;                 // of this call: FI_COMPLETION, FI_INJECT, FI_MORE ...
+  std::optional<std::uint64_t> data;       // remote CQ data
+};
+
+struct RxCall {
+  const iovec* iov = nullptr;
+  std::size_t count = 0;
+  fi_addr_t from = FI_ADDR_UNSPEC;
+  void* context = nullptr;
+  std::uint64_t flags = 0;
+  bool tagged = false;
+  std::uint64_t tag = 0;
+  std::uint64_t ignore = 0;
+};
+
+class Endpoint final : public fid_ep, public ses::CompletionSink {
+ public:
+  static Endpoint& from(fid_ep* fid) { return *static_cast<Endpoint*>(fid); }
+  static Endpoint& from(struct fid* fid) { return from(reinterpret_cast<fid_ep*>(fid)); }
+  static int open(Domain& domain, const fi_info& info, void* context, Endpoint*& out);
+  ~Endpoint() override;
+
+  // The control calls of the same name.
+  int close() noexcept;
+  int bind(struct fid* other, std::uint64_t flags);
+  int control(int command, void* argument) noexcept;
+  int get_name(void* address, std::size_t* length) noexcept;
+  int get_option(int name, void* value, std::size_t* length) noexcept;
+  ssize_t cancel(void* operation_context) noexcept;
+  ssize_t tx_size_left() noexcept;
+  ssize_t rx_size_left() noexcept;
+
+  // Flags of calls that carry none of their own (fi_send ...): the endpoint's op_flags, and
+  // FI_COMPLETION unless completions are selective.
+  std::uint64_t tx_flags() const { return tx_flags_; }
+  std::uint64_t rx_flags() const { return rx_flags_; }
+  // The same for the ...msg calls, which bring their flags along.
+  std::uint64_t tx_msg_flags(std::uint64_t flags) const { return flags | tx_always_; }
+  std::uint64_t rx_msg_flags(std::uint64_t flags) const { return flags | rx_always_; }
+  // Calls of the inject family never write an entry on success.
+  std::uint64_t inject_flags() const {
+    return (tx_flags_ & ~static_cast<std::uint64_t>(FI_COMPLETION)) | FI_INJECT;
+  }
+
+  // Post operations: 0 or a negative fi_errno, -FI_EAGAIN when there is no room now.
+  ssize_t send(const TxCall& call, std::optional<std::uint64_t> tag) noexcept;
+  ssize_t write(const TxCall& call, std::uint64_t remote, std::uint64_t key) noexcept;
+  ssize_t read(const TxCall& call, std::uint64_t remote, std::uint64_t key) noexcept;
+  ssize_t receive(const RxCall& call) noexcept;
+
+  // ses::CompletionSink, under the domain's lock.
+  void complete(const ses::Completion& completion) noexcept override;
+  bool can_take_event() noexcept override;
+  void remote_access(ses::Kind kind, std::uint64_t length) noexcept override;
+
+ private:
+  enum CounterIndex { kSend, kRecv, kRead, kWrite, kRemoteRead, kRemoteWrite, kCounters };
+  using Slices = std::array<ses::IoSlice, ses::kMaxIoSlices>;
+
+  Endpoint(Domain& domain, const fi_info& info, void* context);
+  int open_context(const fi_info& info);
+  int bind_cq(Cq& cq, std::uint64_t flags);
+  int bind_counter(Cntr& counter, std::uint64_t flags);
+  int enable() noexcept;
+  int op_flags(int command, std::uint64_t& flags) noexcept;
+  void update_flags();
+  Cq* queue_of(ses::Kind kind) const;
+  Cntr* counter_of(ses::Kind kind) const;
+  template <class Op, class Post>
+  ssize_t transmit(const TxCall& call, Op& op, Post post) noexcept;
+  ssize_t post_rma(const TxCall& call, std::uint64_t remote, std::uint64_t key,
+                   Result<void> (ses::Ses::*post)(ses::Context&, const ses::RmaOp&,
+                                                  Time)) noexcept;
+  ssize_t refuse(int error, const char* why) const noexcept;
+
+  Domain& domain_;
+  std::array<Hold, 4 + 2 * kCounters> holds_;
+  std::size_t holds_used_ = 0;
+  const std::uint64_t caps_;
+  const std::size_t inject_size_;
+  std::uint64_t tx_op_flags_;
+  std::uint64_t rx_op_flags_;
+  av::UetAddress name_;
+  ses::Context* ses_context_ = nullptr;
+
+  AvFid* av_ = nullptr;
+  Cq* tx_cq_ = nullptr;
+  Cq* rx_cq_ = nullptr;
+  bool tx_selective_ = false;
+  bool rx_selective_ = false;
+  std::array<Cntr*, kCounters> counters_{};
+  bool enabled_ = false;
+  std::uint64_t tx_flags_ = 0;
+  std::uint64_t rx_flags_ = 0;
+  std::uint64_t tx_always_ = 0;
+  std::uint64_t rx_always_ = 0;
+  std::size_t tx_size_;
+  std::size_t rx_size_;
+  std::size_t tx_outstanding_ = 0;  // each holds a place in tx_cq_
+  std::size_t rx_outstanding_ = 0;  // each holds a place in rx_cq_
+};
+
+}  // namespace uet::prov

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// fi_read, fi_write and their relatives: each fills in one call and hands it to the endpoint.
+#include <rdma/fi_rma.h>
+
+#include "endpoint.h"
+#include "provider.h"
+
+namespace uet::prov {
+namespace {
+
+ssize_t rma_read(fid_ep* ep, void* buffer, std::size_t length, void*, fi_addr_t from,
+                 std::uint64_t remote, std::uint64_t key, void* context) noexcept {
+  const iovec iov{buffer, length};
+  Endpoint& endpoint = Endpoint::from(ep);
+  return endpoint.read({&iov, 1, from, context, endpoint.tx_flags(), {}}, remote, key);
+}
+
+ssize_t rma_readv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t from,
+                  std::uint64_t remote, std::uint64_t key, void* context) noexcept {
+  Endpoint& endpoint = Endpoint::from(ep);
+  return endpoint.read({iov, count, from, context, endpoint.tx_flags(), {}}, remote, key);
+}
+
+// rma_iov_limit is 1, and both sides of a transfer are equally long.
+bool is_valid(const fi_msg_rma& msg) {
+  std::size_t length = 0;
+  for (std::size_t i = 0; i < msg.iov_count; ++i) length += msg.msg_iov[i].iov_len;
+  if (msg.rma_iov_count == 1 && msg.rma_iov != nullptr && msg.rma_iov->len == length) return true;
+  FI_WARN(&provider, FI_LOG_EP_DATA,
+          "fi_readmsg, fi_writemsg: one remote piece of the same length is needed\n");
+  return false;
+}
+
+ssize_t rma_readmsg(fid_ep* ep, const fi_msg_rma* msg, std::uint64_t flags) noexcept {
+  if (!is_valid(*msg)) return -FI_EINVAL;
+  Endpoint& endpoint = Endpoint::from(ep);
+  return endpoint.read({msg->msg_iov, msg->iov_count, msg->addr, msg->context,
+                        endpoint.tx_msg_flags(flags), {}},
+                       msg->rma_iov->addr, msg->rma_iov->key);
+}
+
+ssize_t rma_write(fid_ep* ep, const void* buffer, std::size_t length, void*, fi_addr_t to,
+                  std::uint64_t remote, std::uint64_t key, void* context) noexcept {
+  const iovec iov{const_cast<void*>(buffer), length};
+  Endpoint& endpoint = Endpoint::from(ep);
+  return endpoint.write({&iov, 1, to, context, endpoint.tx_flags(), {}}, remote, key);
+}
+
+ssize_t rma_writev(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t to,
+                   std::uint64_t remote, std::uint64_t key, void* context) noexcept {
+  Endpoint& endpoint = Endpoint::from(ep);
+  return endpoint.write({iov, count, to, context, endpoint.tx_flags(), {}}, remote, key);
+}
+
+ssize_t rma_writemsg(fid_ep* ep, const fi_msg_rma* msg, std::uint64_t flags) noexcept {
+  if (!is_valid(*msg)) return -FI_EINVAL;
+  Endpoint& endpoint = Endpoint::from(ep);
+  TxCall call{msg->msg_iov, msg->iov_count, msg->addr, msg->context,
+              endpoint.tx_msg_flags(flags), {}};
+  if ((flags & FI_REMOTE_CQ_DATA) != 0) call.data = msg->data;
+  return endpoint.write(call, msg->rma_iov->addr, msg->rma_iov->key);
+}
+
+ssize_t rma_inject(fid_ep* ep, const void* buffer, std::size_t length, fi_addr_t to,
+                   std::uint64_t remote, std::uint64_t key) noexcept {
+  const iovec iov{const_cast<void*>(buffer), length};
+  Endpoint& endpoint = Endpoint::from(ep);
+  return endpoint.write({&iov, 1, to, nullptr, endpoint.inject_flags(), {}}, remote, key);
+}
+
+ssize_t rma_writedata(fid_ep* ep, const void* buffer, std::size_t length, void*,
+                      std::uint64_t data, fi_addr_t to, std::uint64_t remote, std::uint64_t key,
+                      void* context) noexcept {
+  const iovec iov{const_cast<void*>(buffer), length};
+  Endpoint& endpoint = Endpoint::from(ep);
+  return endpoint.write({&iov, 1, to, context, endpoint.tx_flags(), data}, remote, key);
+}
+
+ssize_t rma_injectdata(fid_ep* ep, const void* buffer, std::size_t length, std::uint64_t data,
+                       fi_addr_t to, std::uint64_t remote, std::uint64_t key) noexcept {
+  const iovec iov{const_cast<void*>(buffer), length};
+  Endpoint& endpoint = Endpoint::from(ep);
+  return endpoint.write({&iov, 1, to, nullptr, endpoint.inject_flags(), data}, remote, key);
+}
+
+}  // namespace
+
+fi_ops_rma rma_ops = {
+    .size = sizeof(fi_ops_rma),
+    .read = rma_read,
+    .readv = rma_readv,
+    .readmsg = rma_readmsg,
+    .write = rma_write,
+    .writev = rma_writev,
+    .writemsg = rma_writemsg,
+    .inject = rma_inject,
+    .writedata = rma_writedata,
+    .injectdata = rma_injectdata,
+};
+
+}  // namespace uet::prov

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The endpoint's data path: from a call to an operation of SES, from its completion to an entry.
+// Nothing here allocates but the queue's room, when a post needs more than ever before.
+#include <algorithm>
+#include <span>
+
+#include "endpoint.h"
+#include "errors.h"
+#include "hints.h"
+
+namespace uet::prov {
+namespace {
+
+constexpr std::uint64_t kTxCallFlags = kTxOpFlags | FI_MORE | FI_REMOTE_CQ_DATA;
+constexpr std::uint64_t kRxCallFlags = kRxOpFlags | FI_MORE;
+
+std::uint64_t entry_flags(const ses::Completion& completion) {
+  std::uint64_t flags = 0;
+  switch (completion.kind) {
+    case ses::Kind::Send:
+      return FI_SEND | FI_MSG;
+    case ses::Kind::TaggedSend:
+      return FI_SEND | FI_TAGGED;
+    case ses::Kind::Write:
+      return FI_WRITE | FI_RMA;
+    case ses::Kind::Read:
+      return FI_READ | FI_RMA;
+    case ses::Kind::Receive:
+      flags = FI_RECV | FI_MSG;
+      break;
+    case ses::Kind::TaggedReceive:
+      flags = FI_RECV | FI_TAGGED;
+      break;
+    case ses::Kind::RemoteWrite:
+      flags = FI_REMOTE_WRITE | FI_RMA;
+      break;
+  }
+  return completion.has_data ? flags | FI_REMOTE_CQ_DATA : flags;
+}
+
+bool is_receive(ses::Kind kind) {
+  return kind == ses::Kind::Receive || kind == ses::Kind::TaggedReceive;
+}
+
+template <class Slices>
+std::size_t fill_slices(const iovec* iov, std::size_t count, Slices& slices) {
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    slices[i] = {static_cast<std::byte*>(iov[i].iov_base), iov[i].iov_len};
+    total += iov[i].iov_len;
+  }
+  return total;
+}
+
+}  // namespace
+
+// Checks, peer and room for the completion are the same for all kinds; `post` hands over `op`.
+template <class Op, class Post>
+ssize_t Endpoint::transmit(const TxCall& call, Op& op, Post post) noexcept {
+  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (!enabled_) return refuse(-FI_EOPBADSTATE, "not enabled");
+  if (call.count > ses::kMaxIoSlices || (call.flags & ~kTxCallFlags) != 0) {
+    return refuse(-FI_EINVAL, "more than iov_limit pieces, or a flag that is not supported");
+  }
+  Slices slices;
+  const std::size_t length = fill_slices(call.iov, call.count, slices);
+  op.local = std::span(slices.data(), call.count);
+  op.inject = (call.flags & FI_INJECT) != 0;
+  if (op.inject && length > inject_size_) return refuse(-FI_EINVAL, "more than inject_size bytes");
+  if (length > kMaxMsgSize) return refuse(-FI_EMSGSIZE, "more than max_msg_size bytes");
+  op.delivery_complete = (call.flags & FI_DELIVERY_COMPLETE) != 0;
+  op.data = call.data;
+  op.context = call.context;
+  op.user_flags = call.flags;
+
+  const Guard guard(domain_.lock());
+  const auto peer = av_->peer(call.to);
+  if (!peer) return refuse(-FI_EINVAL, "the destination is not in the AV");
+  op.peer = &*peer;
+  if (tx_cq_ != nullptr && !tx_cq_->reserve()) return -FI_EAGAIN;
+  ++tx_outstanding_;
+  const Time now = clock_now();
+  const Result<void> posted = post(domain_.fep().ses(), op, now);
+  if (posted) {
+    domain_.posted(now, (call.flags & FI_MORE) != 0);
+    return 0;
+  }
+  --tx_outstanding_;
+  if (tx_cq_ != nullptr) tx_cq_->release();
+  // Whoever repeats a post without reading a queue must get on all the same.
+  if (posted.error() == Error::Again) domain_.progress(now);
+  return to_fi_errno(posted.error());
+}
+
+ssize_t Endpoint::send(const TxCall& call, std::optional<std::uint64_t> tag) noexcept {
+  ses::SendOp op;
+  op.tag = tag;
+  return transmit(call, op, [this](ses::Ses& ses, const ses::SendOp& send, Time now) {
+    return ses.send(*ses_context_, send, now);
+  });
+}
+
+ssize_t Endpoint::post_rma(const TxCall& call, std::uint64_t remote, std::uint64_t key,
+                           Result<void> (ses::Ses::*post)(ses::Context&, const ses::RmaOp&,
+                                                          Time)) noexcept {
+  ses::RmaOp op;
+  op.remote_offset = remote;
+  op.key = Rkey{key};
+  return transmit(call, op, [this, post](ses::Ses& ses, const ses::RmaOp& rma, Time now) {
+    return (ses.*post)(*ses_context_, rma, now);
+  });
+}
+
+ssize_t Endpoint::write(const TxCall& call, std::uint64_t remote, std::uint64_t key) noexcept {
+  return post_rma(call, remote, key, &ses::Ses::write);
+}
+
+ssize_t Endpoint::read(const TxCall& call, std::uint64_t remote, std::uint64_t key) noexcept {
+  TxCall read = call;
+  read.flags &= ~static_cast<std::uint64_t>(FI_INJECT);  // there is nothing to copy
+  return post_rma(read, remote, key, &ses::Ses::read);
+}
+
+ssize_t Endpoint::receive(const RxCall& call) noexcept {
+  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (!enabled_) return refuse(-FI_EOPBADSTATE, "not enabled");
+  if (call.count > ses::kMaxIoSlices || (call.flags & ~kRxCallFlags) != 0) {
+    return refuse(-FI_EINVAL, "more than iov_limit pieces, or a flag that is not supported");
+  }
+  Slices slices;
+  fill_slices(call.iov, call.count, slices);
+  ses::ReceiveOp op;
+  op.local = std::span(slices.data(), call.count);
+  op.tagged = call.tagged;
+  op.tag = call.tag;
+  op.ignore = call.ignore;
+  op.context = call.context;
+  op.user_flags = call.flags;
+
+  const Guard guard(domain_.lock());
+  std::optional<ses::Peer> source;
+  if ((caps_ & FI_DIRECTED_RECV) != 0 && call.from != FI_ADDR_UNSPEC) {
+    source = av_->peer(call.from);
+    if (!source) return refuse(-FI_EINVAL, "the source of a receive is not in the AV");
+    op.source = &*source;
+  }
+  if (rx_cq_ != nullptr && !rx_cq_->reserve()) return -FI_EAGAIN;
+  ++rx_outstanding_;
+  const Time now = clock_now();
+  const Result<void> posted = domain_.fep().ses().receive(*ses_context_, op, now);
+  if (posted) {
+    domain_.posted(now, (call.flags & FI_MORE) != 0);
+    return 0;
+  }
+  --rx_outstanding_;
+  if (rx_cq_ != nullptr) rx_cq_->release();
+  if (posted.error() == Error::Again) domain_.progress(now);
+  return to_fi_errno(posted.error());
+}
+
+ssize_t Endpoint::cancel(void* operation_context) noexcept {
+  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (!enabled_) return refuse(-FI_EOPBADSTATE, "not enabled");
+  const Guard guard(domain_.lock());
+  const auto result = domain_.fep().ses().cancel(*ses_context_, operation_context, clock_now());
+  return result ? 0 : to_fi_errno(result.error());
+}
+
+Cq* Endpoint::queue_of(ses::Kind kind) const {
+  return is_receive(kind) || kind == ses::Kind::RemoteWrite ? rx_cq_ : tx_cq_;
+}
+
+Cntr* Endpoint::counter_of(ses::Kind kind) const {
+  switch (kind) {
+    case ses::Kind::Send:
+    case ses::Kind::TaggedSend:
+      return counters_[kSend];
+    case ses::Kind::Write:
+      return counters_[kWrite];
+    case ses::Kind::Read:
+      return counters_[kRead];
+    case ses::Kind::Receive:
+    case ses::Kind::TaggedReceive:
+      return counters_[kRecv];
+    case ses::Kind::RemoteWrite:
+      return counters_[kRemoteWrite];
+  }
+  return nullptr;
+}
+
+void Endpoint::complete(const ses::Completion& completion) noexcept {
+  const bool event = completion.kind == ses::Kind::RemoteWrite;
+  const bool receive = is_receive(completion.kind);
+  if (!event) --(receive ? rx_outstanding_ : tx_outstanding_);
+  const CompletionError error = to_completion_error(completion);
+  if (Cntr* counter = counter_of(completion.kind)) counter->count(error.err == 0);
+  Cq* cq = queue_of(completion.kind);
+  if (cq == nullptr) return;
+  // Errors and events are always told, successes if the call wanted it.
+  if (!event && error.err == 0 && (completion.user_flags & FI_COMPLETION) == 0) {
+    cq->release();
+    return;
+  }
+  Cq::Entry entry;
+  entry.fields.op_context = completion.context;
+  entry.fields.flags = entry_flags(completion);
+  entry.err = error.err;
+  entry.prov_errno = error.prov_errno;
+  entry.excess = completion.excess;
+  if (receive || event) {
+    entry.fields.len = completion.length;
+    entry.fields.buf = completion.buffer;
+    entry.fields.data = completion.has_data ? completion.data : 0;
+    entry.fields.tag = completion.tag;
+    if ((caps_ & FI_SOURCE) != 0) {
+      entry.source = av_->source(completion.source, completion.source_initiator);
+    }
+  }
+  if (event) {
+    cq->push_event(entry);
+  } else {
+    cq->push(entry);
+  }
+}
+
+bool Endpoint::can_take_event() noexcept { return rx_cq_ == nullptr || rx_cq_->can_take_event(); }
+
+void Endpoint::remote_access(ses::Kind kind, std::uint64_t) noexcept {
+  Cntr* counter = counters_[kind == ses::Kind::Read ? kRemoteRead : kRemoteWrite];
+  if (counter != nullptr) counter->count(true);
+}
+
+}  // namespace uet::prov

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "uet/pds/outbox.h"
+
+#include <gtest/gtest.h>
+
+namespace uet::pds {
+namespace {
+
+class OutboxTest : public ::testing::Test {
+ protected:
+  Packet& packet(bool release_after_send) {
+    Packet* taken = pool.take();
+    taken->reset();
+    taken->release_after_send = release_after_send;
+    return *taken;
+  }
+  PacketPool pool{4};
+};
+
+TEST_F(OutboxTest, KeepsTheOrder) {
+  Outbox outbox(pool);
+  Packet& first = packet(true);
+  Packet& second = packet(true);
+  outbox.push(first);
+  outbox.push(second);
+  EXPECT_EQ(&outbox.queue().front(), &first);
+  outbox.withdraw(first);
+  EXPECT_EQ(&outbox.queue().front(), &second);
+}
+
+TEST_F(OutboxTest, WithdrawGivesBackWhatNobodyKeeps) {
+  Outbox outbox(pool);
+  Packet& released = packet(true);
+  outbox.push(released);
+  EXPECT_EQ(pool.in_use(), 1U);
+  outbox.withdraw(released);
+  EXPECT_EQ(pool.in_use(), 0U);
+  EXPECT_TRUE(outbox.empty());
+}
+
+TEST_F(OutboxTest, WithdrawLeavesKeptPacketsToTheirOwner) {
+  Outbox outbox(pool);
+  Packet& kept = packet(false);
+  outbox.push(kept);
+  EXPECT_TRUE(Outbox::holds(kept));
+  outbox.withdraw(kept);
+  EXPECT_FALSE(Outbox::holds(kept));
+  EXPECT_EQ(pool.in_use(), 1U);
+  outbox.withdraw(kept);  // not there: nothing happens
+  pool.give_back(&kept);
+}
+
+TEST_F(OutboxTest, DestructionGivesBackWhatNobodyKeeps) {
+  Packet& kept = packet(false);
+  {
+    Outbox outbox(pool);
+    outbox.push(packet(true));
+    outbox.push(kept);
+  }
+  EXPECT_EQ(pool.in_use(), 1U);
+  EXPECT_FALSE(Outbox::holds(kept));
+  pool.give_back(&kept);
+}
+
+}  // namespace
+}  // namespace uet::pds

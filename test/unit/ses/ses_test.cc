@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Two FEPs' SES against each other, contexts, and bytes that nobody should have sent.
+#include "uet/ses/ses.h"
+
+#include "uet/base/rng.h"
+#include "unit/ses/harness.h"
+
+namespace uet::ses::test {
+namespace {
+
+class SesTest : public TwoNodes {};
+
+TEST_F(SesTest, SendsOfManySizesArriveWhole) {
+  for (const std::size_t size : {0u, 1u, 255u, 256u, 257u, kMtu - 1, kMtu, kMtu + 1, 5 * kMtu}) {
+    for (const bool expected : {true, false}) {
+      Bytes out = pattern(size);
+      Bytes in(size);
+      if (expected) {
+        ASSERT_TRUE(b.receive({slice_of(in)}, 7));
+      }
+      ASSERT_TRUE(a.send(b, {slice_of(out)}, 7));
+      exchange();
+      if (!expected) {
+        ASSERT_TRUE(b.receive({slice_of(in)}, 7));
+      }
+      ASSERT_EQ(a.sink.all.size(), 1u);
+      ASSERT_EQ(b.sink.all.size(), 1u);
+      EXPECT_EQ(a.sink.all[0].status, Status::Ok);
+      EXPECT_EQ(b.sink.all[0].length, size);
+      EXPECT_EQ(in, out);
+      a.sink.all.clear();
+      b.sink.all.clear();
+      expect_idle();
+    }
+  }
+}
+
+TEST_F(SesTest, Idea10_WriteThenReadBackOfManySizes) {
+  Bytes region(16 * kMtu);
+  const Rkey key = b.expose(region);
+  for (const std::size_t size : {0u, 1u, 64u, kMtu, kMtu + 1, 9 * kMtu}) {
+    Bytes out = pattern(size, static_cast<unsigned>(size));
+    Bytes in(size);
+    ASSERT_TRUE(a.write(b, {slice_of(out)}, key, 33, 0xDA7A));
+    exchange();
+    ASSERT_TRUE(a.read(b, {slice_of(in)}, key, 33));
+    exchange();
+    ASSERT_EQ(a.sink.all.size(), 2u);
+    EXPECT_EQ(a.sink.all[0].status, Status::Ok);
+    EXPECT_EQ(a.sink.all[1].status, Status::Ok);
+    EXPECT_EQ(in, out);
+    EXPECT_EQ(b.sink.all.size(), 1u);
+    a.sink.all.clear();
+    b.sink.all.clear();
+    expect_idle();
+  }
+}
+
+TEST_F(SesTest, MessagesInterleaveAndPacketsComeInAnyOrder) {
+  Rng rng(7);
+  std::vector<Bytes> out;
+  std::vector<Bytes> in;
+  for (unsigned i = 0; i < 8; ++i) {
+    out.push_back(pattern(3 * kMtu + i, i));
+    in.emplace_back(4 * kMtu);
+  }
+  for (unsigned i = 0; i < 8; i += 2) ASSERT_TRUE(b.receive({slice_of(in[i])}, i));
+  for (unsigned i = 0; i < 8; ++i) ASSERT_TRUE(a.send(b, {slice_of(out[i])}, i));
+  std::vector<Sent> sent = a.packets();
+  for (std::size_t i = sent.size(); i > 1; --i) std::swap(sent[i - 1], sent[rng.below(i)]);
+  for (std::size_t i = 0; i < sent.size(); ++i) {
+    if (i == sent.size() / 2) {
+      for (unsigned late = 1; late < 8; late += 2)
+        ASSERT_TRUE(b.receive({slice_of(in[late])}, late));
+    }
+    deliver(a, b, sent[i]);
+  }
+  EXPECT_EQ(a.sink.all.size(), 8u);
+  EXPECT_EQ(b.sink.all.size(), 8u);
+  for (unsigned i = 0; i < 8; ++i) {
+    in[i].resize(out[i].size());
+    EXPECT_EQ(in[i], out[i]);
+  }
+  expect_idle();
+}
+
+TEST_F(SesTest, Idea3_OneErrorCompletionForARefusedWrite) {
+  Bytes region(kMtu);
+  const Rkey key = b.expose(region);
+  Bytes out = pattern(kMtu);
+  int operation = 0;
+  const Peer peer = b.peer();
+  const std::vector<IoSlice> local{slice_of(out)};
+  RmaOp op = a.rma(peer, local, key, 1);
+  op.context = &operation;
+  ASSERT_TRUE(a.ses.write(*a.context, op, kNow));
+  exchange();
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].status, Status::ReturnCode);
+  EXPECT_EQ(a.sink.all[0].return_code, ReturnCode::BadAddr);
+  EXPECT_EQ(a.sink.all[0].context, &operation);
+  EXPECT_EQ(region, Bytes(kMtu));
+  expect_idle();
+}
+
+TEST_F(SesTest, Ses54_RefusedLongMessageEndsAtBothSides) {
+  Bytes region(4 * kMtu);
+  const Rkey key = b.expose(region, ri::kRemoteRead);
+  Bytes out = pattern(4 * kMtu);
+  ASSERT_TRUE(a.write(b, {slice_of(out)}, key));
+  for (int packets = 0; !a.delivery.backlog.empty(); ++packets) {
+    deliver(a, b, a.packet().value());
+    ASSERT_LT(packets, 2);
+  }
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].return_code, ReturnCode::OpViolation);
+  expect_idle();
+}
+
+TEST_F(SesTest, DestinationNamesPeerJobModeAndClass) {
+  ContextConfig config = small_config();
+  config.resource_index = ResourceIndex{11};
+  config.mode = DeliveryMode::Rod;
+  config.traffic_class = 3;
+  Sink sink;
+  Context* context = a.ses.open_context(config, sink).value();
+  const Peer peer = b.peer();
+  SendOp op;
+  op.peer = &peer;
+  ASSERT_TRUE(a.ses.send(*context, op, kNow));
+  EXPECT_EQ(a.delivery.destination,
+            (pds::Destination{b.address, JobId{101}, DeliveryMode::Rod, 3}));
+  exchange();
+  EXPECT_EQ(sink.all.size(), 1u);
+  EXPECT_TRUE(a.sink.all.empty());
+}
+
+// ---- contexts ----------------------------------------------------------------------------------
+
+TEST_F(SesTest, Ses14_SecondContextWithTheSameAddressIsRefused) {
+  EXPECT_EQ(b.ses.open_context(small_config(), b.sink).error(), Error::KeyInUse);
+}
+
+TEST_F(SesTest, Ses115_Step6_DisabledUntilEnabled) {
+  ContextConfig config = small_config();
+  config.resource_index = ResourceIndex{11};
+  Context* context = b.ses.open_context(config, b.sink).value();
+  SesRequest request = b.request_for(SesOpcode::Send);
+  request.resource_index = config.resource_index;
+  EXPECT_EQ(code_of(b.take(request)), ReturnCode::Disabled);
+  b.ses.enable(*context);
+  EXPECT_EQ(code_of(b.take(request)), ReturnCode::Ok);
+}
+
+TEST_F(SesTest, QueuesOfTwoContextsAreSeparate) {
+  ContextConfig config = small_config();
+  config.resource_index = ResourceIndex{11};
+  Sink sink;
+  Context* context = b.ses.open_context(config, sink).value();
+  b.ses.enable(*context);
+  Bytes memory(4);
+  ASSERT_TRUE(b.receive({slice_of(memory)}));
+  SesRequest request = b.request_for(SesOpcode::Send);
+  request.resource_index = config.resource_index;
+  EXPECT_EQ(header_of(b.take(request)).list, wire::List::Overflow);
+  EXPECT_TRUE(b.sink.all.empty());
+}
+
+TEST_F(SesTest, CloseContextEndsReceivesAndMessagesSilently) {
+  Bytes memory(2 * kMtu);
+  SesRequest request = b.request_for(SesOpcode::TaggedSend);
+  request.eom = false;
+  request.request_length = 2 * kMtu;
+  b.take(request, pattern(kMtu));  // unexpected, partial
+  request.message_id = MsgId{10};
+  request.opcode = SesOpcode::Send;
+  ASSERT_TRUE(b.receive({{&memory[0], 1}, {&memory[1], 2 * kMtu - 1}}));
+  b.take(request, pattern(kMtu));  // matched, partial
+  ASSERT_TRUE(b.receive({slice_of(memory)}));
+  b.ses.close_context(*b.context, kNow);
+  EXPECT_TRUE(b.sink.all.empty());
+  expect_idle();
+  request.eom = true;
+  request.som = false;
+  EXPECT_EQ(code_of(b.take(request, {})), ReturnCode::BadPid);
+}
+
+TEST_F(SesTest, CloseContextAbortsThePdcOfAMessageThatHasLeft) {
+  Bytes memory = pattern(2 * kMtu);
+  ASSERT_TRUE(a.send(b, {slice_of(memory)}));
+  ASSERT_TRUE(a.send(b, {slice_of(memory)}));
+  const Sent sent = a.packet().value();
+  a.delivery.on_abort = [&](PdcId, Time now) {
+    a.delivery.backlog.pop_front();
+    a.ses.client().pds_error(*sent.message, sent.tag, pds::PdsError::LocalClose, now);
+    a.ses.client().message_failed(*sent.message, pds::PdsError::LocalClose, now);
+  };
+  a.ses.close_context(*a.context, kNow);
+  EXPECT_EQ(a.delivery.aborts, 1);
+  EXPECT_TRUE(a.delivery.backlog.empty());
+  EXPECT_TRUE(a.sink.all.empty());
+  expect_idle();
+}
+
+TEST_F(SesTest, PacketsAnsweredAfterTheirContextClosedReachNobody) {
+  Bytes memory = pattern(4);
+  ASSERT_TRUE(a.send(b, {slice_of(memory)}));
+  const Sent sent = a.packet().value();
+  a.ses.close_context(*a.context, kNow);  // this Delivery's abort answers for nothing
+  EXPECT_FALSE(a.ses.idle());
+  a.answered(sent, {});
+  EXPECT_TRUE(a.sink.all.empty());
+  expect_idle();
+}
+
+TEST_F(SesTest, DestructionWithEverythingInProgressIsClean) {
+  Bytes memory = pattern(4 * kMtu);
+  const Rkey key = b.expose(memory);
+  ASSERT_TRUE(a.send(b, {slice_of(memory)}));
+  ASSERT_TRUE(a.read(b, {slice_of(memory)}, key));
+  ASSERT_TRUE(b.receive({slice_of(memory)}));
+  deliver(a, b, a.packet().value());
+  SesRequest request = b.request_for(SesOpcode::Read);
+  request.match_bits = key.value;
+  request.request_length = 4;
+  b.take(request);
+  EXPECT_FALSE(a.ses.idle());
+  EXPECT_FALSE(b.ses.idle());
+}
+
+// ---- hostile bytes -----------------------------------------------------------------------------
+
+// Requests whose fields are drawn from values that sit at the edges. Nothing outside the registered
+// region and the posted buffers may be touched (the sanitizer build watches), and when the PDC
+// goes, everything is free again.
+TEST_F(SesTest, Ses117And118_AnyRequestIsAnsweredAndTouchesOnlyItsMemory) {
+  Rng rng(11);
+  Bytes region(2 * kMtu);
+  const Rkey key = b.expose(region);
+  Bytes memory(kMtu + 3);
+  const std::uint64_t edges[] = {0,        1,        kMtu - 1,   kMtu,       kMtu + 1,
+                                 2 * kMtu, 3 * kMtu, UINT32_MAX, UINT64_MAX, UINT64_MAX - kMtu};
+  const auto edge = [&] { return edges[rng.below(std::size(edges))]; };
+  const SesOpcode opcodes[] = {SesOpcode::Send, SesOpcode::TaggedSend, SesOpcode::Write,
+                               SesOpcode::Read, SesOpcode::MsgError};
+  for (int i = 0; i < 20000; ++i) {
+    SesRequest request = b.request_for(opcodes[rng.below(std::size(opcodes))]);
+    request.message_id = MsgId{static_cast<std::uint16_t>(rng.below(4))};
+    request.som = rng.chance(0.5);
+    request.eom = rng.chance(0.3);
+    request.hd = rng.chance(0.3);
+    request.ie = rng.chance(0.02);
+    request.match_bits = rng.chance(0.8) ? key.value : edge();
+    request.buffer_offset = rng.chance(0.5) ? 0 : edge();
+    request.request_length = static_cast<std::uint32_t>(edge());
+    request.message_offset = static_cast<std::uint32_t>(edge());
+    request.payload_length = static_cast<std::uint32_t>(edge() & wire::kMaxPayloadLength);
+    b.sink.room = rng.chance(0.8);
+    if (rng.chance(0.2)) (void)b.receive({slice_of(memory)});
+    if (rng.chance(0.2)) (void)b.receive({slice_of(memory)}, 0, UINT64_MAX);
+    const std::size_t payload = rng.chance(0.7) ? kMtu : rng.below(3 * kMtu);
+    const PdcId pdc{static_cast<std::uint16_t>(1 + rng.below(3))};
+    const pds::Response response = b.take(request, pattern(payload), 1, pdc);
+    EXPECT_TRUE(response.nack.has_value() || response.next_hdr == NextHdr::Response);
+    for (const Sent& sent : b.packets()) b.answered(sent, {});
+    if (rng.chance(0.01)) b.ses.client().pdc_closed(pdc, {}, kNow);
+  }
+  for (const std::uint16_t pdc : {1, 2, 3}) b.ses.client().pdc_closed(PdcId{pdc}, {}, kNow);
+  b.ses.close_context(*b.context, kNow);
+  expect_idle();
+}
+
+TEST_F(SesTest, AnyBytesOfAnyKindAreAnswered) {
+  Rng rng(13);
+  for (int i = 0; i < 20000; ++i) {
+    Bytes bytes(rng.below(120));
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(rng.below(256));
+    (void)b.take(static_cast<NextHdr>(rng.below(16)), bytes, 1);
+  }
+  b.ses.client().pdc_closed(kPdc, {}, kNow);
+  b.ses.close_context(*b.context, kNow);
+  expect_idle();
+}
+
+}  // namespace
+}  // namespace uet::ses::test

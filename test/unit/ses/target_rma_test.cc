@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// WRITE and READ at the target.
+#include "uet/ses/target.h"
+
+#include "unit/ses/harness.h"
+
+namespace uet::ses::test {
+namespace {
+
+class TargetRmaTest : public TwoNodes {
+ protected:
+  TargetRmaTest() : region(8 * kMtu), key(b.expose(region)) {}
+  SesRequest rma(SesOpcode opcode, std::uint32_t offset, std::uint32_t count,
+                 std::uint32_t total) const {
+    SesRequest request = b.request_for(opcode);
+    request.match_bits = key.value;
+    request.som = offset == 0;
+    request.eom = offset + count == total;
+    request.message_offset = offset;
+    request.payload_length = count;
+    request.request_length = total;
+    return request;
+  }
+  void fill() {
+    const Bytes bytes = pattern(region.size());
+    std::copy(bytes.begin(), bytes.end(), region.begin());  // in place: the region is registered
+  }
+  bool untouched() const { return region == Bytes(region.size()); }
+
+  Bytes region;
+  Rkey key;
+};
+
+TEST_F(TargetRmaTest, Ses78_WriteLandsAtRegionPlusBufferOffsetPlusMessageOffset) {
+  SesRequest second = rma(SesOpcode::Write, kMtu, 7, kMtu + 7);
+  second.buffer_offset = 100;
+  const pds::Response response = b.take(second, pattern(7, 2));
+  EXPECT_EQ(header_of(response).opcode, wire::ResponseOpcode::DefaultResponse);
+  EXPECT_FALSE(response.guaranteed);
+  SesRequest first = rma(SesOpcode::Write, 0, kMtu, kMtu + 7);
+  first.buffer_offset = 100;
+  EXPECT_EQ(header_of(b.take(first, pattern(kMtu))).modified_length, kMtu + 7);
+  Bytes expected(region.size());
+  const Bytes parts[] = {pattern(kMtu), pattern(7, 2)};
+  std::copy(parts[0].begin(), parts[0].end(), expected.begin() + 100);
+  std::copy(parts[1].begin(), parts[1].end(), expected.begin() + 100 + kMtu);
+  EXPECT_EQ(region, expected);
+  EXPECT_TRUE(b.sink.all.empty()) << "no target completion (SES-79)";
+  ASSERT_EQ(b.sink.accesses.size(), 1u);
+  EXPECT_EQ(b.sink.accesses[0], std::make_pair(Kind::Write, std::uint64_t{kMtu + 7}));
+  EXPECT_TRUE(b.ses.idle());
+}
+
+TEST_F(TargetRmaTest, Idea9_Ses79_ImmediateDataComeOnlyAfterTheLastByte) {
+  const std::uint32_t total = 3 * kMtu;
+  SesRequest som = rma(SesOpcode::Write, 0, kMtu, total);
+  som.hd = true;
+  som.header_data = 0xDA7A;
+  for (const std::uint32_t offset : {2 * kMtu, 0u, kMtu}) {
+    EXPECT_TRUE(b.sink.all.empty());
+    b.take(offset == 0 ? som : rma(SesOpcode::Write, offset, kMtu, total), pattern(kMtu));
+  }
+  ASSERT_EQ(b.sink.all.size(), 1u);
+  EXPECT_EQ(b.sink.all[0].kind, Kind::RemoteWrite);
+  EXPECT_EQ(b.sink.all[0].data, 0xDA7Au);
+  EXPECT_EQ(b.sink.all[0].length, total);
+  EXPECT_EQ(b.sink.all[0].source, address_of(1));
+  EXPECT_TRUE(b.sink.accesses.empty());
+}
+
+TEST_F(TargetRmaTest, Ses79_FullQueueRefusesThePacketThatWouldComplete) {
+  SesRequest request = rma(SesOpcode::Write, 0, 8, 8);
+  request.hd = true;
+  b.sink.room = false;
+  EXPECT_EQ(b.take(request, pattern(8)).nack, pds::NackCode::NoResource);
+  EXPECT_TRUE(untouched()) << "a refused packet leaves no trace";
+  EXPECT_TRUE(b.ses.idle());
+  SesRequest first = rma(SesOpcode::Write, 0, kMtu, 2 * kMtu);
+  first.hd = true;
+  first.message_id = MsgId{10};
+  SesRequest last = rma(SesOpcode::Write, kMtu, kMtu, 2 * kMtu);
+  last.message_id = MsgId{10};
+  EXPECT_EQ(code_of(b.take(first, pattern(kMtu))), ReturnCode::Ok);
+  EXPECT_EQ(b.take(last, pattern(kMtu)).nack, pds::NackCode::NoResource);
+  b.sink.room = true;
+  EXPECT_EQ(code_of(b.take(last, pattern(kMtu))), ReturnCode::Ok);
+  EXPECT_EQ(code_of(b.take(request, pattern(8))), ReturnCode::Ok);
+  EXPECT_EQ(b.sink.all.size(), 2u);
+}
+
+TEST_F(TargetRmaTest, Ses157_WriteWithDataOfLengthZeroGivesOnlyTheCompletion) {
+  SesRequest request = rma(SesOpcode::Write, 0, 0, 0);
+  request.hd = true;
+  request.header_data = 5;
+  EXPECT_EQ(code_of(b.take(request)), ReturnCode::Ok);
+  ASSERT_EQ(b.sink.all.size(), 1u);
+  EXPECT_EQ(b.sink.all[0].data, 5u);
+}
+
+TEST_F(TargetRmaTest, Ses80_DataForAContextThatCannotReportThem) {
+  ContextConfig config = small_config();
+  config.remote_cq_data = false;
+  Node node(3, small_parameters(), config);
+  Bytes memory(8);
+  SesRequest request = rma(SesOpcode::Write, 0, 8, 8);
+  request.match_bits = node.expose(memory).value;
+  request.hd = true;
+  EXPECT_EQ(code_of(node.take(request, pattern(8))), ReturnCode::OpViolation);
+  EXPECT_EQ(memory, Bytes(8));
+}
+
+TEST_F(TargetRmaTest, Idea3_WrongKeyJobOrBoundsTouchNothing) {
+  SesRequest request = rma(SesOpcode::Write, 0, 8, 8);
+  request.match_bits = key.value + 1;
+  EXPECT_EQ(code_of(b.take(request, pattern(8))), ReturnCode::BadMkey);
+  request = rma(SesOpcode::Write, 0, 8, 8);
+  request.buffer_offset = region.size() - 7;
+  EXPECT_EQ(code_of(b.take(request, pattern(8))), ReturnCode::BadAddr);
+  request.buffer_offset = UINT64_MAX - 3;  // offset + length wraps 2^64 (SES-118)
+  EXPECT_EQ(code_of(b.take(request, pattern(8))), ReturnCode::BadAddr);
+  ri::MemoryRegion other;
+  other.base = region.data();
+  other.length = region.size();
+  other.access = ri::kRemoteWrite;
+  other.job = JobId{55};  // SES-17
+  request = rma(SesOpcode::Write, 0, 8, 8);
+  request.match_bits = b.regions.add(other).value().value;
+  EXPECT_EQ(code_of(b.take(request, pattern(8))), ReturnCode::BadMkey);  // SES-119
+  EXPECT_TRUE(untouched());
+  EXPECT_TRUE(b.ses.idle());
+}
+
+TEST_F(TargetRmaTest, Ses135_RightsAndResourceIndexOfTheRegionCount) {
+  const Rkey read_only = b.expose(region, ri::kRemoteRead);
+  SesRequest request = rma(SesOpcode::Write, 0, 8, 8);
+  request.match_bits = read_only.value;
+  EXPECT_EQ(code_of(b.take(request, pattern(8))), ReturnCode::OpViolation);
+  ri::MemoryRegion elsewhere;
+  elsewhere.base = region.data();
+  elsewhere.length = region.size();
+  elsewhere.access = ri::kRemoteWrite;
+  elsewhere.ri = ResourceIndex{99};
+  request.match_bits = b.regions.add(elsewhere).value().value;
+  EXPECT_EQ(code_of(b.take(request, pattern(8))), ReturnCode::BadMkey);
+  EXPECT_TRUE(untouched());
+}
+
+TEST_F(TargetRmaTest, Ses117_MessageThatWouldEndOutsideIsRefusedAtItsFirstPacket) {
+  SesRequest request = rma(SesOpcode::Write, 0, kMtu, 8 * kMtu + 1);
+  EXPECT_EQ(code_of(b.take(request, pattern(kMtu))), ReturnCode::BadAddr);
+  EXPECT_TRUE(untouched());
+  request = rma(SesOpcode::Write, kMtu, kMtu, 8 * kMtu + 1);
+  EXPECT_EQ(code_of(b.take(request, pattern(kMtu))), ReturnCode::BadAddr);
+  b.ses.client().pdc_closed(kPdc, {}, kNow);
+}
+
+TEST_F(TargetRmaTest, Ses140_ClosedRegionStopsARunningMessage) {
+  EXPECT_EQ(code_of(b.take(rma(SesOpcode::Write, 0, kMtu, 3 * kMtu), pattern(kMtu))),
+            ReturnCode::Ok);
+  ASSERT_TRUE(b.regions.remove(key));
+  const pds::Response second = b.take(rma(SesOpcode::Write, kMtu, kMtu, 3 * kMtu), pattern(kMtu));
+  EXPECT_EQ(code_of(second), ReturnCode::BadMkey);
+  EXPECT_TRUE(second.guaranteed);
+  EXPECT_EQ(region[kMtu], std::byte{0});
+  const pds::Response third =
+      b.take(rma(SesOpcode::Write, 2 * kMtu, kMtu, 3 * kMtu), pattern(kMtu));
+  EXPECT_EQ(code_of(third), ReturnCode::BadMkey);
+  EXPECT_FALSE(third.guaranteed);
+  EXPECT_TRUE(b.ses.idle());
+  EXPECT_TRUE(b.sink.accesses.empty());
+}
+
+TEST_F(TargetRmaTest, Ses115_Step13_PayloadBeyondTheMessageIsRefused) {
+  SesRequest request = rma(SesOpcode::Write, kMtu, 100, 2 * kMtu);
+  request.request_length = kMtu + 50;
+  EXPECT_EQ(code_of(b.take(request, pattern(100))), ReturnCode::OpViolation);
+  EXPECT_TRUE(untouched());
+  b.ses.client().pdc_closed(kPdc, {}, kNow);
+}
+
+TEST_F(TargetRmaTest, Ses5_SmallWriteUsesTheOptimisedKey) {
+  ri::MemoryRegion small;
+  small.base = region.data();
+  small.length = region.size();
+  small.access = ri::kRemoteWrite;
+  ASSERT_TRUE(b.regions.add_with_key(small, Rkey{(std::uint64_t{1} << 62) + 0x123}));
+  SesRequest request = b.request_for(SesOpcode::Write);
+  request.next_hdr = NextHdr::RequestSmall;
+  request.resource_index = ResourceIndex{0x123};
+  request.buffer_offset = 4;
+  request.request_length = 8;
+  EXPECT_EQ(code_of(b.take(request, pattern(8))), ReturnCode::Ok);
+  EXPECT_EQ(region[4], pattern(8)[0]);
+}
+
+// ---- reads -------------------------------------------------------------------------------------
+
+TEST_F(TargetRmaTest, Ses82_EachReadPacketIsAnsweredByOneInTheReturnDirection) {
+  fill();
+  const std::uint32_t total = kMtu + 3;
+  const pds::Response response = b.take(rma(SesOpcode::Read, 0, kMtu, total));
+  EXPECT_EQ(code_of(response), ReturnCode::Ok);  // PDS-195
+  EXPECT_FALSE(response.guaranteed);
+  b.take(rma(SesOpcode::Read, kMtu, 3, total));
+  const std::vector<Sent> sent = b.packets();
+  ASSERT_EQ(sent.size(), 2u);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    wire::SesResponseHeader header;
+    EXPECT_EQ(sent[i].next_hdr, NextHdr::ResponseData);
+    ASSERT_TRUE(wire::SesResponseHeader::decode(sent[i].next_hdr, sent[i].bytes, header));
+    EXPECT_EQ(header.opcode, wire::ResponseOpcode::ResponseWData);
+    EXPECT_EQ(header.return_code, ReturnCode::Ok);
+    EXPECT_EQ(header.read_request_message_id, MsgId{9});  // SES-83
+    EXPECT_EQ(header.message_offset, i * kMtu);
+    EXPECT_EQ(header.payload_length, i == 0 ? kMtu : 3u);
+    EXPECT_TRUE(std::equal(header.payload.begin(), header.payload.end(),
+                           region.begin() + static_cast<std::ptrdiff_t>(i * kMtu)));
+    b.answered(sent[i], {});
+  }
+  ASSERT_EQ(b.sink.accesses.size(), 1u);
+  EXPECT_EQ(b.sink.accesses[0], std::make_pair(Kind::Read, std::uint64_t{total}));
+  expect_idle();
+}
+
+TEST_F(TargetRmaTest, Ses126_ReadTakesTheBytesBeforeAWriteThatFollows) {
+  fill();
+  const Bytes before(region.begin(), region.begin() + 8);
+  b.take(rma(SesOpcode::Read, 0, 8, 8));
+  b.take(rma(SesOpcode::Write, 0, 8, 8), pattern(8, 9));
+  const Sent sent = b.packets().at(0);
+  wire::SesResponseHeader header;
+  ASSERT_TRUE(wire::SesResponseHeader::decode(sent.next_hdr, sent.bytes, header));
+  EXPECT_TRUE(std::equal(before.begin(), before.end(), header.payload.begin()));
+  b.answered(sent, {});
+}
+
+TEST_F(TargetRmaTest, Ses6_ReadWithoutMessageIdIsAnsweredByPsn) {
+  SesRequest request = rma(SesOpcode::Read, 0, 8, 8);
+  request.next_hdr = NextHdr::RequestMedium;
+  Bytes bytes(request.encoded_bytes());
+  request.encode(bytes.data());
+  EXPECT_EQ(code_of(b.take(request.next_hdr, bytes, 1, kPdc, 4711)), ReturnCode::Ok);
+  const Sent sent = b.packets().at(0);
+  wire::SesResponseHeader header;
+  ASSERT_TRUE(wire::SesResponseHeader::decode(sent.next_hdr, sent.bytes, header));
+  EXPECT_EQ(sent.next_hdr, NextHdr::ResponseDataSmall);
+  EXPECT_EQ(header.original_request_psn, Psn{4711});
+  b.answered(sent, {});
+}
+
+TEST_F(TargetRmaTest, Ses116_ReadErrorsAreGuaranteedResponses) {
+  SesRequest request = rma(SesOpcode::Read, 0, 8, 8);
+  request.buffer_offset = region.size() - 7;
+  const pds::Response response = b.take(request);
+  EXPECT_EQ(code_of(response), ReturnCode::BadAddr);
+  EXPECT_TRUE(response.guaranteed);
+  request = rma(SesOpcode::Read, 0, 8, 8);
+  request.match_bits = b.expose(region, ri::kRemoteWrite).value;
+  EXPECT_EQ(code_of(b.take(request)), ReturnCode::OpViolation);
+  request = rma(SesOpcode::Read, 0, 2 * kMtu, 2 * kMtu);  // one packet for two MTUs
+  EXPECT_EQ(code_of(b.take(request)), ReturnCode::OpViolation);
+  EXPECT_TRUE(b.packets().empty());
+  expect_idle();
+}
+
+TEST_F(TargetRmaTest, ReadWithoutABufferIsRefusedForNow) {
+  Node tight(3, small_parameters(), small_config(), 1);
+  Bytes memory = pattern(2 * kMtu);
+  SesRequest request = rma(SesOpcode::Read, 0, kMtu, kMtu);
+  request.match_bits = tight.expose(memory).value;
+  EXPECT_EQ(code_of(tight.take(request)), ReturnCode::Ok);
+  EXPECT_EQ(tight.take(request).nack, pds::NackCode::NoResource);
+  const Sent sent = tight.packets().at(0);
+  tight.ses.client().pds_error(*sent.message, sent.tag, pds::PdsError::RtoExhausted, kNow);
+  EXPECT_EQ(code_of(tight.take(request)), ReturnCode::Ok);
+  tight.ses.client().message_failed(*tight.delivery.backlog.front(), pds::PdsError::LocalClose,
+                                    kNow);
+  EXPECT_TRUE(tight.ses.idle());
+}
+
+TEST_F(TargetRmaTest, ReadOnALostPdcLeavesNothing) {
+  b.delivery.pdc_gone = true;
+  EXPECT_TRUE(b.take(rma(SesOpcode::Read, 0, 8, 8)).nack.has_value());
+  expect_idle();
+}
+
+TEST_F(TargetRmaTest, ReadOfNothingNeedsNoDataPacket) {
+  EXPECT_EQ(code_of(b.take(rma(SesOpcode::Read, 0, 0, 0))), ReturnCode::Ok);
+  EXPECT_TRUE(b.packets().empty());
+}
+
+}  // namespace
+}  // namespace uet::ses::test
