@@ -84,15 +84,15 @@ Manager::~Manager() {
 
 Result<void> Manager::send(Message& message, const Destination& destination, Time now) {
   const auto entry = outgoing_.find(destination);
-  Pdc* pdc = entry == outgoing_.end() ? nullptr : live(entry->second.pdc, now);
+  Pdc* pdc = entry == outgoing_.end() ? nullptr : find(entry->second.pdc);
   if (pdc == nullptr || !pdc->takes_messages()) pdc = open(destination, now);
   if (pdc == nullptr) return Error::Again;
   pdc->enqueue(message);
   return {};
 }
 
-Result<void> Manager::send_on(PdcId id, Message& message, Time now) {
-  Pdc* pdc = live(id, now);
+Result<void> Manager::send_on(PdcId id, Message& message, Time) {
+  Pdc* pdc = find(id);
   if (pdc == nullptr) return Error::NotFound;
   pdc->enqueue(message);
   return {};

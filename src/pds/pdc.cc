@@ -89,6 +89,15 @@ bool Pdc::within_peer_window(Psn psn) const {
   return psn - peer_cack_ <= peer_range_;
 }
 
+bool Pdc::waits_for_window() const {
+  if (within_peer_window(tx_.base())) return false;
+  return !tx_.empty() || !backlog_.empty() || close_wanted_ || state_ == PdcState::AckWait;
+}
+
+void Pdc::await_window(Time now) {
+  set_deadline(kResend, std::min(deadlines_[kResend], now + rto(env_.parameters, 0)));
+}
+
 // Data leaves some packets for ACKs and control, without which nothing would ever be freed.
 Packet* Pdc::take_packet(bool control) {
   if (!control && env_.packets.available() <= env_.control_reserve) return nullptr;
@@ -172,6 +181,7 @@ void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
   packet.dscp = data ? env_.parameters.dscp_data : env_.parameters.dscp_control;
   record.nominal_bytes = cms::nominal_packet_bytes(packet.length());
   record.last_sent = now;
+  record.not_before = Time{};
   if (!retransmission) record.first_sent = now;
   record.order = ++order_;
   if (record.sent_count < UINT16_MAX) ++record.sent_count;
@@ -201,7 +211,7 @@ bool Pdc::send_next_packet(Time now) {
   if (tx_.full()) return false;
   if (!within_peer_window(psn)) {
     // Nothing outstanding, so no ACK will come by itself to tell that CACK has moved on.
-    if (tx_.empty()) set_deadline(kResend, std::min(deadlines_[kResend], now + rto(env_.parameters, 0)));
+    if (tx_.empty()) await_window(now);
     return false;
   }
   if (!ccc_.ccc->may_send(env_.cms.mtu_bytes)) {
@@ -325,9 +335,13 @@ bool Pdc::pump(std::uint32_t& budget, Time now) {
 
 void Pdc::begin_close(Time now) {
   close_wanted_ = true;
+  if (state_ == PdcState::Creating && tx_.next_psn() == start_psn_ && idle()) {
+    close_psn_ = start_psn_;
+    return finish();  // the peer knows nothing of it
+  }
   if (state_ != PdcState::Established) return;  // PDS-56: after establishment
   if (role_ == Role::Target) {
-    if (!send_control(wire::CpType::CloseRequest, now)) return make_ready();
+    if (!send_control(wire::CpType::CloseRequest, now)) return await_window(now);
     set_deadline(kClose, now + env_.parameters.close_request_time);  // PDS-177
   }
   close_wanted_ = false;
@@ -338,9 +352,10 @@ void Pdc::begin_close(Time now) {
 void Pdc::continue_close(Time now) {
   if (role_ == Role::Target) return;  // only the initiator closes (PDS-169)
   if (state_ == PdcState::Quiesce && backlog_.empty() && locks_ == 0) enter(PdcEvent::Drained);
-  if (state_ == PdcState::AckWait && tx_.empty() && !clear_owed_) {
+  if (state_ == PdcState::AckWait && tx_.empty()) {
     close_psn_ = tx_.next_psn();
-    if (send_control(wire::CpType::Close, now)) enter(PdcEvent::CloseSent);
+    if (clear_owed_ || !send_control(wire::CpType::Close, now)) return await_window(now);
+    enter(PdcEvent::CloseSent);
   }
 }
 
@@ -360,7 +375,7 @@ void Pdc::on_idle(Time now) {
   const Duration limit =
       role_ == Role::Initiator ? parameters.initiator_idle_time : parameters.target_idle_time;
   set_deadline(kIdle, now + parameters.keepalive_time);
-  if (state_ == PdcState::Established && idle() && quiet >= limit) {
+  if (takes_messages() && idle() && quiet >= limit) {
     begin_close(now);
   } else if (locks_ > 0 && tx_.empty() && quiet >= parameters.keepalive_time) {
     send_control(wire::CpType::Noop, now);

@@ -303,7 +303,7 @@ void Pdc::deliver_early(Time now) {
     rx_.mark(psn, Slot::Missing);
     const bool delivered = deliver(request, now);  // refused: NACKed, it comes again
     env_.early_packets.give_back(index);
-    if (!delivered) return;
+    if (!delivered || finished()) return;
   }
 }
 
@@ -316,6 +316,7 @@ void Pdc::release_stored() {
     const Slot state = rx_.state(psn);
     if (state == Slot::Guaranteed) env_.stored_responses.give_back(rx_.index(psn));
     if (state == Slot::Buffered) env_.early_packets.give_back(rx_.index(psn));
+    rx_.mark(psn, Slot::Missing);
   }
 }
 

@@ -15,8 +15,9 @@ namespace uet::pds {
 
 bool Pdc::believable(const wire::AckHeader& ack) const {
   const bool from_peer = state_ == PdcState::Creating || ack.spdcid == peer_id_;
-  return from_peer && ack.spdcid.value != 0 && ack.cack_psn < tx_.next_psn() &&
-         ack.cack_psn >= start_psn_ - 1;
+  // Start_PSN bounds a young PDC only: later it is more than half the circle away.
+  const bool not_below_start = state_ != PdcState::Creating || ack.cack_psn >= start_psn_ - 1;
+  return from_peer && ack.spdcid.value != 0 && ack.cack_psn < tx_.next_psn() && not_below_start;
 }
 
 void Pdc::learn_peer(PdcId peer_id) {
@@ -32,6 +33,8 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
   }
   ++env_.counters.acks_received;
   last_activity_ = now;
+  window_probes_ = 0;
+  window_probe_due_ = Time{};
   learn_peer(ack.spdcid);
   if (ack.type != wire::PdsType::Ack && ack.mpr != 0 && ack.cack_psn >= mpr_cack_) {  // PDS-41, 43
     mpr_cack_ = ack.cack_psn;
@@ -50,8 +53,15 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
   }
   acked_bytes += apply_cack(ack.cack_psn, now);
   if (ack.type != wire::PdsType::Ack) apply_sack(ack);
+  const Psn cleared = tx_.clear_psn();
   tx_.slide();
-  if (ack.req == wire::AckRequestCode::Clear) clear_owed_ = true;
+  if (ack.req == wire::AckRequestCode::Clear) {
+    clear_owed_ = true;
+    if (!clear_wanted_ || ack.ack_psn() > *clear_wanted_) clear_wanted_ = ack.ack_psn();
+  } else if (clear_wanted_ && tx_.clear_psn() > cleared) {
+    clear_owed_ = true;  // a gap kept CLEAR_PSN below what was asked for
+  }
+  if (clear_wanted_ && (tx_.clear_psn() >= *clear_wanted_ || tx_.empty())) clear_wanted_.reset();
   if (ack.req == wire::AckRequestCode::Close && role_ == Role::Initiator) close_wanted_ = true;
   inform_ccc(ack, rtt, acked_bytes, now);
   if (destination_.mode == DeliveryMode::Rud) infer_losses(now);
@@ -142,26 +152,15 @@ void Pdc::inform_ccc(const wire::AckHeader& ack, std::optional<Duration> rtt,
   reported_bytes_ += feedback.newly_received_bytes;
   ccc_balance_ -= static_cast<std::int64_t>(feedback.newly_received_bytes);
   ccc_.ccc->on_ack(feedback, now);
-  if (tx_.empty()) settle_ccc();
+  settle_ccc();
   wake_ccc_waiters();
 }
 
-// CMS-104: nothing of this PDC is in flight, since nothing is outstanding or all of it was given up.
-// rcvd_bytes may have told of packets after they were given up: that is what is corrected here.
+// CMS-104: with nothing outstanding, nothing of this PDC is in flight.
 void Pdc::settle_ccc() {
-  if (ccc_balance_ == 0) return;
+  if (!tx_.empty() || ccc_balance_ == 0) return;
   ccc_.ccc->forget(ccc_balance_);
   ccc_balance_ = 0;
-}
-
-// All that is outstanding was given up or has arrived.
-bool Pdc::nothing_in_flight() const {
-  for (Psn psn = tx_.base(); psn != tx_.next_psn(); ++psn) {
-    const TxRecord* record = tx_.find(psn);
-    if (record == nullptr || record->message == nullptr) continue;
-    if (!record->out_of_flight && !record->sacked) return false;
-  }
-  return true;
 }
 
 void Pdc::wake_ccc_waiters() {
@@ -244,7 +243,12 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
       return fail(PdsError::ClosedInError, now);
     }
     record->last_sent = now;
+    if (record->rto_count > 0) --record->rto_count;  // the peer lives: no retry is counted
     return;
+  }
+  if (action == NackAction::GoBack) {
+    go_back(now);
+    return wake_ccc_waiters();
   }
   if (record->message != nullptr && !record->out_of_flight) {
     record->out_of_flight = true;
@@ -253,9 +257,7 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
   }
   // A refused packet left no trace (PDS-211); ROD_OOO may name one that was buffered.
   if (action != NackAction::GoBack) record->sacked = false;
-  if (action == NackAction::GoBack) {
-    go_back(now);
-  } else if (action == NackAction::RetransmitNow) {
+  if (action == NackAction::RetransmitNow) {
     ++env_.counters.nack_retransmissions;
     queue_resend(psn, *record);
   } else {
@@ -305,7 +307,7 @@ std::optional<Time> Pdc::check_record(Psn psn, TxRecord& record, Time now) {
   }
   if (!within_peer_window(psn)) {  // PDS-127
     record.last_sent = now;
-    return now + rto(env_.parameters, 0);
+    return kNever;
   }
   if (record.rto_epoch != rto_epoch_) {
     record.rto_epoch = rto_epoch_;
@@ -340,10 +342,17 @@ void Pdc::on_deadline(Time now) {
       if (!again) return fail(PdsError::RtoExhausted, now);
       next = std::min(next, *again);
     }
-    if (tx_.empty() && !backlog_.empty() && !within_peer_window(tx_.next_psn())) {
-      send_ack_request(tx_.base() - 1);  // its ACK tells how far CACK has come
-      next = now + rto(env_.parameters, 0);
+    if (waits_for_window()) {
+      if (now >= window_probe_due_) {
+        if (rto_exhausted(env_.parameters, window_probes_)) {
+          return fail(PdsError::RtoExhausted, now);
+        }
+        send_ack_request(tx_.base() - 1);  // its ACK tells how far CACK has come
+        window_probe_due_ = now + rto(env_.parameters, ++window_probes_);
+      }
+      next = std::min(next, window_probe_due_);
     }
+    if (close_wanted_ || state_ == PdcState::AckWait) make_ready();
     set_deadline(kResend, next);
     if (resend_count_ > 0) make_ready();
     wake_ccc_waiters();

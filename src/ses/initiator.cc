@@ -16,7 +16,6 @@ namespace {
 constexpr std::size_t kIds = 1 << 16;           // values of a message id, and of a PDC id
 constexpr std::uint32_t kNoPiece = UINT32_MAX;  // tag of packets that ask for no data
 constexpr std::size_t kMaxInjectBytes = 4096;   // section 12.1
-constexpr std::uint64_t kMaxMessageBytes = 0xFFFFF000;
 
 void append_header(Packet& packet, const wire::SesRequest& header) {
   header.encode(packet.append(header.encoded_bytes()));

@@ -272,8 +272,20 @@ RxMessage* Target::open(const View& view, const Request& request, Context& conte
   message->match_bits = request.match_bits;
   message->buffer_offset = request.buffer_offset;
   message->request_length = request.request_length;
-  if (!is_single(request)) arriving_.insert(*message);
+  if (is_single(request)) return message;
+  arriving_.insert(*message);
+  if (state != RxState::Error) {  // its sender must be seen to live until the rest is here
+    message->awaited = true;
+    delivery_->lock(message->pdc);
+  }
   return message;
+}
+
+// No further packet of the message is missed if it does not come.
+void Target::stop_awaiting(RxMessage& message) {
+  if (!message.awaited) return;
+  message.awaited = false;
+  delivery_->unlock(message.pdc);
 }
 
 void Target::account(RxMessage& message, const Request& request) {
@@ -399,7 +411,10 @@ Response Target::place_unexpected(const Request& request, RxMessage& message) {
   }
   account(message, request);
   // Once complete it only waits for its receive; its id may come again.
-  if (message.complete() && is_arriving(message)) arriving_.remove(message);
+  if (message.complete() && is_arriving(message)) {
+    stop_awaiting(message);
+    arriving_.remove(message);
+  }
   return default_response(request, message.received);
 }
 
@@ -599,6 +614,7 @@ void Target::end_message(RxMessage& message, ReturnCode code, Status status) {
   }
   if (state != RxState::Error) message.return_code = code;
   message.state = RxState::Error;
+  stop_awaiting(message);
   if (message.received >= message.expected) release(message);
   if (unused != nullptr) offer(context, *unused);
   if (completion) context.sink.complete(*completion);
@@ -616,6 +632,7 @@ void Target::pdc_closed(PdcId pdc) {
 
 void Target::release(RxMessage& message) {
   pieces_.give_back_all(message.pieces);
+  stop_awaiting(message);
   if (is_arriving(message)) arriving_.remove(message);
   if (static_cast<ListNode<UnexpectedTag>&>(message).linked()) {
     IntrusiveList<RxMessage, UnexpectedTag>::remove(message);

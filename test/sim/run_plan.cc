@@ -304,8 +304,8 @@ void Run::post_receive(Endpoint& endpoint, Duration retry) {
                [this, &endpoint] { post_receive(endpoint, microseconds(20)); });
 }
 
-// From a stranger: noise, or a spoiled copy of a packet on the wire (a request of a job that does
-// not exist, since a stranger's true copy of a SYN packet is a legitimate request). From a peer's
+// From a stranger: noise, or a spoiled copy of a packet on the wire (a request of a job
+// and a process that do not exist, since a stranger's true copy of a SYN packet is a legitimate request). From a peer's
 // address: noise only. Nothing of it may change anything.
 void Run::send_hostile_packet() {
   SimPacket packet = last_packet_;
@@ -313,9 +313,11 @@ void Run::send_hostile_packet() {
   if (copy) {
     const auto parsed = wire::parse(packet.bytes);
     constexpr std::size_t kJobIdAt = sizeof(wire::PdsRequest) + 5;
+    constexpr std::size_t kPidAt = sizeof(wire::PdsRequest) + 8;
     if (parsed && std::holds_alternative<wire::RequestHeader>(parsed->header) &&
-        packet.bytes.size() > kJobIdAt) {
+        packet.bytes.size() > kPidAt) {
       packet.bytes[kJobIdAt] = std::byte{0xBA};
+      packet.bytes[kPidAt] = std::byte{0x0F};
     }
     if (rng_.chance(0.3)) packet.bytes.resize(rng_.below(packet.bytes.size()));
     if (rng_.chance(0.3) && packet.bytes.size() >= sizeof(wire::PdsRequest)) {

@@ -128,7 +128,8 @@ class Delivery {
   virtual bool cancel(Message& message) = 0;
   // The message at the head of the backlog can make packets again (after PacketPlan::NotNow).
   virtual void kick(PdcId pdc) = 0;
-  // Keeps the PDC from closing while return data is awaited on it (PDS-15).
+  // Keeps the PDC from closing while return data is awaited on it (PDS-15), and has it ask for a sign
+  // of life when the peer falls silent: a dead one fails the PDC. Counted: one unlock for each lock.
   virtual void lock(PdcId pdc) = 0;
   virtual void unlock(PdcId pdc) = 0;
   // Fails the PDC at once: everything on it ends in pds_error with LocalClose (PDS-134).

@@ -177,6 +177,9 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   void set_deadline(Deadline which, Time at);
   void enter(PdcEvent event);
   bool within_peer_window(Psn psn) const;
+  // Something is kept back by the peer's window, and no packet is out whose ACK would move it.
+  bool waits_for_window() const;
+  void await_window(Time now);
   Packet* take_packet(bool control);
   void release(TxRecord& record);
   void transmit(Psn psn, TxRecord& record, bool retransmission, Time now);
@@ -204,7 +207,6 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
                   std::uint64_t newly_acked_bytes, Time now);
   void wake_ccc_waiters();
   void settle_ccc();
-  bool nothing_in_flight() const;
   void mark_lost(TxRecord& record, cms::LossCause cause, Time now);
   void queue_resend(Psn psn, TxRecord& record);
   void go_back(Time now);
@@ -264,6 +266,9 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   std::int64_t ccc_balance_ = 0;        // what this PDC holds of the shared inflight (CMS-104)
   bool peer_buffers_ = false;           // the peer SACKs on ROD, so it keeps early packets
   bool clear_owed_ = false;
+  std::optional<Psn> clear_wanted_;     // highest PSN asked to be cleared and not yet so (PDS-115)
+  std::uint32_t window_probes_ = 0;     // ACK Requests in a closed window since the last ACK
+  Time window_probe_due_{};             // not before
   bool close_wanted_ = false;           // asked for while it could not begin
 
   // destination

@@ -39,6 +39,7 @@ struct PdcTransition {
 
 inline constexpr std::array kPdcTransitions{
     PdcTransition{PdcState::Creating, PdcEvent::PeerKnown, PdcState::Established},
+    PdcTransition{PdcState::Creating, PdcEvent::CloseDone, PdcState::Closed},  // nothing ever sent
     PdcTransition{PdcState::Creating, PdcEvent::Failed, PdcState::Closed},
     PdcTransition{PdcState::Established, PdcEvent::CloseWanted, PdcState::Quiesce},
     PdcTransition{PdcState::Established, PdcEvent::CloseDone, PdcState::Closed},

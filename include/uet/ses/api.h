@@ -22,7 +22,8 @@ struct IoSlice {
   std::size_t length = 0;
 };
 
-inline constexpr std::size_t kMaxIoSlices = 16;  // iov_limit
+inline constexpr std::size_t kMaxIoSlices = 16;                // iov_limit
+inline constexpr std::uint64_t kMaxMessageBytes = 0xFFFFF000;  // SES-32, section 12.1
 
 // The endpoint at the other side: an AV entry resolved.
 struct Peer {
@@ -34,16 +35,24 @@ struct Peer {
   RiGeneration generation{};  // of the peer's resource index, as it stated (SES-154)
 };
 
-enum class Kind : std::uint8_t { Send, TaggedSend, Write, Read, Receive, TaggedReceive, RemoteWrite };
+enum class Kind : std::uint8_t {
+  Send,
+  TaggedSend,
+  Write,
+  Read,
+  Receive,
+  TaggedReceive,
+  RemoteWrite
+};
 
 enum class Status : std::uint8_t {
   Ok,
-  Truncated,     // receive buffer too short; `length` placed, `excess` lost
+  Truncated,  // receive buffer too short; `length` placed, `excess` lost
   Cancelled,
-  ReturnCode,    // the target refused: `return_code`
-  PdsError,      // the transport gave up: `pds_error`
-  Abandoned,     // the sender gave up in mid-message (SES-113)
-  PeerLost,      // the sender's PDC died in mid-message (SES-122)
+  ReturnCode,  // the target refused: `return_code`
+  PdsError,    // the transport gave up: `pds_error`
+  Abandoned,   // the sender gave up in mid-message (SES-113)
+  PeerLost,    // the sender's PDC died in mid-message (SES-122)
 };
 
 // One finished operation, or (RemoteWrite) a write with immediate data that a peer has completed.
@@ -52,15 +61,15 @@ struct Completion {
   Status status = Status::Ok;
   wire::ReturnCode return_code{};
   pds::PdsError pds_error{};
-  void* context = nullptr;         // as given in the operation; nullptr for RemoteWrite
-  std::uint64_t user_flags = 0;    // as given in the operation
-  std::uint64_t length = 0;        // bytes placed (receives, RemoteWrite)
-  std::uint64_t excess = 0;        // bytes lost to truncation
-  void* buffer = nullptr;          // first byte of the receive buffer
+  void* context = nullptr;       // as given in the operation; nullptr for RemoteWrite
+  std::uint64_t user_flags = 0;  // as given in the operation
+  std::uint64_t length = 0;      // bytes placed (receives, RemoteWrite)
+  std::uint64_t excess = 0;      // bytes lost to truncation
+  void* buffer = nullptr;        // first byte of the receive buffer
   std::uint64_t tag = 0;
-  bool has_data = false;           // header_data came with the message (HD)
+  bool has_data = false;  // header_data came with the message (HD)
   std::uint64_t data = 0;
-  FepAddress source;               // receives, RemoteWrite: who sent it
+  FepAddress source;  // receives, RemoteWrite: who sent it
   InitiatorId source_initiator;
 };
 
@@ -84,30 +93,30 @@ struct ContextConfig {
   bool relative = true;
   DeliveryMode mode = DeliveryMode::Rud;  // Rod when the application asked for any order (SES-124)
   std::uint8_t traffic_class = 0;
-  std::size_t tx_size = 1024;   // operations in progress
-  std::size_t rx_size = 1024;   // posted receives
-  bool directed_receive = false;          // honour the source of a receive (FI_DIRECTED_RECV)
-  bool remote_cq_data = true;             // its receive CQ can report immediate data (SES-80)
-  RiGeneration generation{};              // requests must name it (SES-115 step 9)
+  std::size_t tx_size = 1024;     // operations in progress
+  std::size_t rx_size = 1024;     // posted receives
+  bool directed_receive = false;  // honour the source of a receive (FI_DIRECTED_RECV)
+  bool remote_cq_data = true;     // its receive CQ can report immediate data (SES-80)
+  RiGeneration generation{};      // requests must name it (SES-115 step 9)
 };
 
 // Common to all operations of the initiator.
 struct TxOp {
-  const Peer* peer = nullptr;             // only read during the call
-  std::span<const IoSlice> local;         // only the memory behind it must stay valid
-  bool inject = false;                    // copy now: the buffer is free when the call returns
-  bool delivery_complete = false;         // DC flag (SES-110)
-  std::optional<std::uint64_t> data;      // remote CQ data: HD flag and header_data
+  const Peer* peer = nullptr;         // only read during the call
+  std::span<const IoSlice> local;     // only the memory behind it must stay valid
+  bool inject = false;                // copy now: the buffer is free when the call returns
+  bool delivery_complete = false;     // DC flag (SES-110)
+  std::optional<std::uint64_t> data;  // remote CQ data: HD flag and header_data
   void* context = nullptr;
   std::uint64_t user_flags = 0;
 };
 
 struct SendOp : TxOp {
-  std::optional<std::uint64_t> tag;       // set: TAGGED_SEND
+  std::optional<std::uint64_t> tag;  // set: TAGGED_SEND
 };
 
 struct RmaOp : TxOp {
-  std::uint64_t remote_offset = 0;        // buffer_offset on the wire
+  std::uint64_t remote_offset = 0;  // buffer_offset on the wire
   Rkey key;
 };
 
@@ -116,7 +125,7 @@ struct ReceiveOp {
   bool tagged = false;
   std::uint64_t tag = 0;
   std::uint64_t ignore = 0;
-  const Peer* source = nullptr;           // only from this peer; nullptr = anyone
+  const Peer* source = nullptr;  // only from this peer; nullptr = anyone
   void* context = nullptr;
   std::uint64_t user_flags = 0;
 };

@@ -10,12 +10,12 @@ struct Counters {
   std::uint64_t messages_sent = 0;
   std::uint64_t messages_received = 0;
   std::uint64_t unexpected_messages = 0;
-  std::uint64_t unexpected_refused = 0;   // no memory: refused with a NACK
+  std::uint64_t unexpected_refused = 0;  // no memory: refused with a NACK
   std::uint64_t truncated = 0;
-  std::uint64_t malformed = 0;            // SES header or payload that does not parse
-  std::uint64_t errors_answered = 0;      // responses with an error code sent
+  std::uint64_t malformed = 0;        // SES header or payload that does not parse
+  std::uint64_t errors_answered = 0;  // responses with an error code sent
   std::uint64_t errors_received = 0;
-  std::uint64_t stray_responses = 0;      // data or responses that belong to nothing
+  std::uint64_t stray_responses = 0;  // data or responses that belong to nothing
 };
 
 }  // namespace uet::ses

@@ -171,6 +171,7 @@ struct RxMessage : ListNode<UnexpectedTag>, ListNode<ArrivingTag> {
   wire::ReturnCode return_code{};
   bool som_seen = false;
   bool has_data = false;
+  bool awaited = false;  // holds a lock on its PDC, which asks whether the sender still lives
   Context* context = nullptr;
   PostedReceive* receive = nullptr;
   Piece* pieces = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The semantic sublayer of a FEP: operations become messages and packets (Initiator), packets become
-// memory and completions (Target). One object per FEP, under the FEP's one thread or lock.
+// The semantic sublayer of a FEP: operations become messages and packets (Initiator), packets
+// become memory and completions (Target). One object per FEP, under the FEP's one thread or lock.
 #pragma once
 
 #include <cstddef>
@@ -50,15 +50,16 @@ class Ses {
   Result<void> write(Context& context, const RmaOp& op, Time now);
   Result<void> read(Context& context, const RmaOp& op, Time now);
   Result<void> receive(Context& context, const ReceiveOp& op, Time now);
-  // Cancels the oldest operation with this context pointer: a receive completes Cancelled, a send is
-  // cancelled only if no packet of it has left. NotFound otherwise.
+  // Cancels the oldest operation with this context pointer: a receive completes Cancelled, a send
+  // is cancelled only if no packet of it has left. NotFound otherwise.
   Result<void> cancel(Context& context, void* operation_context, Time now);
 
-  static constexpr std::uint64_t kMaxMessageBytes = 0xFFFFF000;  // SES-32, section 12.1
+  static constexpr std::uint64_t kMaxMessageBytes = ses::kMaxMessageBytes;
   std::size_t max_inject_bytes() const;
 
   const Counters& counters() const;
-  // True when nothing is in progress and every pool is full again (simulator oracle).
+  // True when nothing is in progress and every pool is full again (simulator oracle). Receives that
+  // wait for a message do not count.
   bool idle() const;
 
  private:

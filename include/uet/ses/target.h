@@ -100,6 +100,7 @@ class Target {
   void complete_receive(RxMessage& message);
   void drop_unexpected(RxMessage& message);
   void end_message(RxMessage& message, wire::ReturnCode code, Status status);
+  void stop_awaiting(RxMessage& message);
   void release(RxMessage& message);
   void release(PostedReceive& receive);
 

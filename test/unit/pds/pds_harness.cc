@@ -65,7 +65,9 @@ Response refusal(NackCode code) {
 
 PacketPlan FakeClient::next_packet(Message& base, Packet& packet, PreparedPacket& prepared) {
   auto& message = static_cast<TestMessage&>(base);
-  if (message.blocked) return PacketPlan::NotNow;
+  if (message.blocked || (message.block_at != 0 && message.made == message.block_at)) {
+    return PacketPlan::NotNow;
+  }
   std::byte* out = packet.append(kSesBytes);
   std::memcpy(out, &message.id, 4);
   std::memcpy(out + 4, &message.made, 4);

@@ -33,6 +33,7 @@ class TestMessage : public Message {
   std::uint32_t payload_bytes;
   std::uint32_t made = 0;
   bool blocked = false;          // next_packet answers NotNow
+  std::uint32_t block_at = 0;    // the same once so many packets were made; 0 = never
   std::vector<int> answers;      // per packet: how often rx_rsp or pds_error came for it
   std::uint32_t responses = 0;   // rx_rsp calls
   std::vector<PdsError> errors;  // pds_error calls

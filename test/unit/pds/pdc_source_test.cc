@@ -1,0 +1,536 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// What ACKs, NACKs and time-outs do to packets sent.
+#include <map>
+
+#include "uet/pds/nack.h"
+#include "uet/pds/pdc.h"
+#include "uet/pds/retransmit.h"
+#include "unit/pds/pds_harness.h"
+
+namespace uet::pds::testing {
+namespace {
+
+using wire::AckRequestCode;
+using wire::CpType;
+
+class PdcSource : public Bench {
+ protected:
+  // An established PDC with 70001 .. 70000 + count outstanding.
+  TestMessage& outstanding(std::uint32_t count, DeliveryMode mode = DeliveryMode::Rud) {
+    open(mode);
+    TestMessage& message = send(count, mode);
+    EXPECT_EQ(requests(turn()).size(), count);
+    node->client.answered.clear();
+    return message;
+  }
+  wire::AckHeader sack(std::uint32_t cack, std::uint32_t ack_psn, std::uint64_t bitmap) const {
+    wire::AckHeader header = ack(cack, ack_psn);
+    header.sack_bitmap = bitmap;  // from cack + 1 on
+    return header;
+  }
+};
+
+// ---- ACK ----------------------------------------------------------------------------------------
+
+TEST_F(PdcSource, Pds22_Pds87_CackCompletesWithoutExplicitResponse) {
+  TestMessage& message = outstanding(5);
+  receive(ack(70004, 70004));
+  EXPECT_EQ(message.responses, 4U);
+  ASSERT_EQ(node->client.answered.size(), 4U);
+  // The response of ACK_PSN came explicitly, here as a bare ACK; the others are implied.
+  for (const Answer& answer : node->client.answered) EXPECT_EQ(answer.next_hdr, NextHdr::None);
+  receive(ack(70005, 70005));
+  EXPECT_TRUE(Node::answered_once(message));
+  EXPECT_EQ(node->packets.in_use(), 0U);
+}
+
+TEST_F(PdcSource, Pds102_Pds109_ExplicitErrorWinsOverWhatCackImplies) {
+  outstanding(3);
+  wire::AckHeader header = ack(70003, 70002);
+  header.next_hdr = NextHdr::Response;
+  const std::vector<std::byte> error(12, std::byte{0xEE});
+  receive(header, error);
+  std::map<std::uint32_t, Answer> by_psn;
+  for (const Answer& answer : node->client.answered) by_psn[answer.psn.value] = answer;
+  ASSERT_EQ(node->client.answered.size(), 3U);
+  EXPECT_EQ(by_psn[70001].next_hdr, NextHdr::None);
+  EXPECT_EQ(by_psn[70002].next_hdr, NextHdr::Response);
+  EXPECT_EQ(by_psn[70002].bytes, error);
+  EXPECT_EQ(by_psn[70003].next_hdr, NextHdr::None);
+}
+
+TEST_F(PdcSource, Pds37_AckPsnAndCackAreTwoThings) {
+  TestMessage& message = outstanding(3);
+  receive(ack(70000, 70002));  // offset +2
+  EXPECT_EQ(message.answers, (std::vector<int>{0, 1, 0}));
+  receive(ack(70003, 70002));  // offset -1
+  EXPECT_EQ(message.answers, (std::vector<int>{1, 1, 1}));
+}
+
+TEST_F(PdcSource, Pds108_ResponseIsDeliveredOnce) {
+  TestMessage& message = outstanding(3);
+  for (int i = 0; i < 3; ++i) receive(ack(70000, 70002));
+  EXPECT_EQ(message.answers, (std::vector<int>{0, 1, 0}));
+  // Steps 7 to 10 still run for the repeated ACK_PSN.
+  receive(ack(70001, 70002));
+  EXPECT_EQ(message.answers, (std::vector<int>{1, 1, 0}));
+}
+
+TEST_F(PdcSource, Pds108_Step2_ForeignSpdcidIsDropped) {
+  TestMessage& message = outstanding(3);
+  wire::AckHeader foreign = ack(70003, 70003);
+  foreign.spdcid = PdcId{901};
+  receive(foreign);
+  foreign.spdcid = PdcId{0};
+  receive(foreign);
+  EXPECT_EQ(message.responses, 0U);
+  EXPECT_EQ(counters().acks_invalid, 2U);
+}
+
+// Test idea 7 of the reference.
+TEST_F(PdcSource, Pds108_Step3_CackBeyondWhatWasSentDropsTheWholeAck) {
+  TestMessage& message = outstanding(3);
+  wire::AckHeader beyond = ack(70004, 70002);
+  beyond.mpr = 1;
+  beyond.req = AckRequestCode::Close;
+  EXPECT_TRUE(answer_to(beyond).empty());
+  EXPECT_EQ(message.responses, 0U);
+  EXPECT_EQ(counters().acks_invalid, 1U);
+  EXPECT_EQ(node->manager->find(pdc)->state(), PdcState::Established);
+}
+
+TEST_F(PdcSource, Pds108_Step3_CreatingPdcLearnsNothingFromANonsenseAck) {
+  TestMessage& message = send(1);
+  turn();
+  pdc = message.pdc;
+  receive(ack(70001, 70000));
+  receive(ack(69998, 70000));
+  EXPECT_EQ(node->manager->find(pdc)->state(), PdcState::Creating);
+  EXPECT_EQ(message.responses, 0U);
+}
+
+TEST_F(PdcSource, Pds110_AckPsnOutsideTheWindowIsIgnored) {
+  TestMessage& message = outstanding(3);
+  receive(ack(70000, 70000));  // below: a duplicate
+  receive(ack(70000, 70004));  // never sent
+  wire::AckHeader absurd = ack(70000, 70000);
+  for (const int offset : {INT16_MIN, -1, INT16_MAX}) {
+    absurd.ack_psn_offset = static_cast<std::int16_t>(offset);
+    absurd.sack_psn_offset = static_cast<std::int16_t>(offset);
+    absurd.sack_bitmap = ~0ULL;
+    receive(absurd);
+  }
+  EXPECT_EQ(message.responses, 0U);
+  EXPECT_TRUE(turn().empty());
+}
+
+TEST_F(PdcSource, OldCackChangesNothing) {
+  TestMessage& message = outstanding(10);
+  receive(ack(70005, 70005));
+  EXPECT_EQ(message.responses, 5U);
+  receive(ack(70002, 70002));
+  receive(ack(70005U + 0x80000001U, 70005));  // half the circle behind
+  EXPECT_EQ(message.responses, 5U);
+  receive(ack(70010, 70010));
+  EXPECT_TRUE(Node::answered_once(message));
+}
+
+// A PDC may live longer than half the circle of PSNs from Start_PSN.
+TEST_F(PdcSource, Pds108_AcksAreBelievedFarFromStartPsn) {
+  Parameters parameters = test_parameters();
+  parameters.default_mpr = 32;
+  build(parameters);
+  // As if 2^31 packets had gone: the ACK of a packet is compared with what is outstanding, and a CACK
+  // below Start_PSN of an established PDC is merely old.
+  TestMessage& message = outstanding(2);
+  receive(ack(69000, 70001));
+  EXPECT_EQ(message.answers, (std::vector<int>{1, 0}));
+  EXPECT_EQ(counters().acks_invalid, 0U);
+}
+
+TEST_F(PdcSource, Pds88_Pds129_ZeroBitsProveNothing) {
+  outstanding(5);
+  EXPECT_TRUE(answer_to(sack(70000, 70000, 0)).empty());
+  EXPECT_EQ(counters().inferred_loss_retransmissions, 0U);
+}
+
+TEST_F(PdcSource, Pds89_SackedPacketStaysTracked) {
+  TestMessage& message = outstanding(2);
+  receive(sack(70000, 70000, 0b11));
+  EXPECT_EQ(message.responses, 0U);
+  EXPECT_EQ(node->packets.in_use(), 2U);
+  send(1);
+  EXPECT_EQ(requests(turn()).at(0).clear_psn(), Psn{70000});  // not counted in CLEAR_PSN
+  receive(ack(70002, 70002));
+  EXPECT_TRUE(Node::answered_once(message));
+}
+
+TEST_F(PdcSource, Pds38_SackBitmapMayBeginAnywhere) {
+  TestMessage& message = outstanding(4);
+  wire::AckHeader header = ack(70000, 70000);
+  header.sack_psn_offset = -10;                // from 69990 on
+  header.sack_bitmap = (1ULL << 11) - 1;       // up to 70000
+  header.sack_bitmap |= 0b1111ULL << 11;       // 70001 .. 70004
+  receive(header);
+  EXPECT_TRUE(requests(after(milliseconds(20))).empty());  // all are known to have arrived
+  EXPECT_EQ(message.responses, 0U);
+}
+
+TEST_F(PdcSource, Pds90_TimeOutOfASackedPacketAsksForItsAck) {
+  TestMessage& message = outstanding(1);
+  receive(sack(70000, 70000, 0b1));
+  const auto sent = after(milliseconds(20));
+  ASSERT_EQ(sent.size(), 1U);
+  ASSERT_TRUE(sent[0].control());
+  EXPECT_EQ(sent[0].control()->ctl_type, CpType::AckRequest);
+  EXPECT_EQ(sent[0].control()->psn, Psn{70001});
+  EXPECT_TRUE(sent[0].control()->ar);
+  receive(ack(70001, 70001));
+  EXPECT_TRUE(Node::answered_once(message));
+}
+
+TEST_F(PdcSource, Pds90_PktNotRcvdBringsTheDataBack) {
+  outstanding(1);
+  receive(sack(70000, 70000, 0b1));
+  after(milliseconds(20));
+  EXPECT_EQ(psns(requests(answer_to(nack(NackCode::PktNotRcvd, 70001)))),
+            (std::vector<std::uint32_t>{70001}));
+}
+
+TEST_F(PdcSource, AckOfAProbeNamesNoPacket) {
+  TestMessage& message = outstanding(2);
+  wire::AckHeader probe = ack(70000, 70000);
+  probe.p = true;
+  probe.probe_opaque = 1;  // would be ack_psn 70001
+  receive(probe);
+  EXPECT_EQ(message.responses, 0U);
+}
+
+// ---- loss ---------------------------------------------------------------------------------------
+
+// PDS-120, PDS-121, PDS-137: to the microsecond, in a time line whose steps are timer ticks.
+TEST_F(PdcSource, Pds119_Pds120_Pds121_Pds137_BackOffAndFailureTimesAreExact) {
+  Parameters parameters = test_parameters();
+  parameters.rto_init = milliseconds(20);
+  parameters.rto_cap = milliseconds(100);
+  parameters.max_rto_retransmissions = 4;
+  build(parameters);
+  TestMessage& message = send(1);
+  turn();
+  const Time sent_at = now;
+  std::vector<Duration> resent;
+  while (message.errors.empty()) {
+    const Time next = node->manager->next_deadline();
+    ASSERT_NE(next, kNever);
+    now = std::max(now, next);
+    for (const auto& header : requests(turn())) {
+      EXPECT_EQ(header.psn, Psn{70000});
+      EXPECT_TRUE(header.retx);
+      EXPECT_TRUE(header.ar);
+      resent.push_back(now - sent_at);
+    }
+  }
+  EXPECT_EQ(resent, (std::vector<Duration>{milliseconds(20), milliseconds(60), milliseconds(140),
+                                           milliseconds(240)}));
+  EXPECT_EQ(now - sent_at, milliseconds(340));
+  EXPECT_EQ(now - sent_at, time_to_failure(parameters));
+  EXPECT_EQ(message.errors, (std::vector{PdsError::RtoExhausted}));  // PDS-138: a time-out
+  EXPECT_EQ(node->packets.in_use(), 0U);
+}
+
+TEST_F(PdcSource, Pds121_LargestCountNeverFails) {
+  Parameters parameters = test_parameters();
+  parameters.max_rto_retransmissions = kUnlimited;
+  parameters.rto_cap = milliseconds(20);
+  build(parameters);
+  TestMessage& message = send(1);
+  for (int i = 0; i < 100; ++i) after(milliseconds(20));
+  EXPECT_TRUE(message.errors.empty());
+  EXPECT_EQ(counters().rto_retransmissions, 99U);
+}
+
+TEST_F(PdcSource, Pds124_RetransmissionIsTheSamePacketWithRetxAndAr) {
+  open();
+  send(2);
+  const auto first = turn();
+  const auto again = after(milliseconds(20));
+  ASSERT_EQ(again.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    wire::RequestHeader expected = *first[i].request();
+    expected.retx = expected.ar = true;
+    EXPECT_EQ(*again[i].request(), expected);
+    EXPECT_TRUE(std::ranges::equal(first[i].body(), again[i].body()));
+  }
+}
+
+TEST_F(PdcSource, Pds125_ProgressOfCackRestartsTheCount) {
+  outstanding(2);
+  after(milliseconds(20));  // both resent: time-out 40 ms now
+  receive(ack(70001, 70001));
+  EXPECT_TRUE(requests(after(milliseconds(19))).empty());
+  EXPECT_EQ(requests(after(milliseconds(1))).size(), 1U);  // 20 ms after the resending
+}
+
+TEST_F(PdcSource, Pds130_ThresholdOfSackedPsnsAboveMeansLost) {
+  cms::Parameters many_paths = open_window();
+  many_paths.paths = cms::PathPolicy::Oblivious;
+  many_paths.path_count = 64;  // too many for rule B
+  build(test_parameters(), many_paths);
+  open();
+  send(70);
+  turn();
+  // 70001 is missing; 70002 .. 70064 are 63 PSNs.
+  EXPECT_TRUE(answer_to(sack(70000, 70002, ~0ULL << 1)).empty());
+  wire::AckHeader more = ack(70000, 70065);
+  more.sack_psn_offset = 2;
+  more.sack_bitmap = ~0ULL;  // 70002 .. 70065
+  EXPECT_EQ(psns(requests(answer_to(more))), (std::vector<std::uint32_t>{70001}));
+  EXPECT_EQ(counters().inferred_loss_retransmissions, 1U);
+}
+
+TEST_F(PdcSource, Pds131_LaterPacketOnTheSamePathMeansLost) {
+  outstanding(3);
+  EXPECT_EQ(psns(requests(answer_to(ack(70000, 70003)))),
+            (std::vector<std::uint32_t>{70001, 70002}));
+}
+
+TEST_F(PdcSource, Pds131_LaterPacketOnAnotherPathProvesNothing) {
+  cms::Parameters two_paths = open_window();
+  two_paths.paths = cms::PathPolicy::Oblivious;
+  two_paths.path_count = 2;
+  build(test_parameters(), two_paths);
+  open();  // 70000 took one path
+  send(3);
+  std::vector<std::uint16_t> entropy;
+  for (const Sent& packet : turn()) entropy.push_back(packet.entropy);
+  ASSERT_EQ(entropy.size(), 3U);
+  std::vector<std::uint32_t> expected;
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    if (entropy[i] == entropy[2]) expected.push_back(70001 + i);
+  }
+  ASSERT_LT(expected.size(), 2U);
+  EXPECT_EQ(psns(requests(answer_to(ack(70000, 70003)))), expected);
+}
+
+TEST_F(PdcSource, Pds132_InferredLossIsResentOncePerRto) {
+  outstanding(4);
+  EXPECT_EQ(requests(answer_to(ack(70000, 70002))).size(), 1U);
+  EXPECT_EQ(requests(answer_to(ack(70000, 70003))).size(), 0U);
+  EXPECT_EQ(requests(answer_to(ack(70000, 70004))).size(), 0U);
+}
+
+TEST_F(PdcSource, Pds123_Pds133_ReportedLossIsResentAtOnce) {
+  outstanding(3);
+  for (const NackCode code : {NackCode::RcvrInferLoss, NackCode::Trimmed}) {
+    const auto again = requests(answer_to(nack(code, 70002)));
+    ASSERT_EQ(psns(again), (std::vector<std::uint32_t>{70002}));
+    EXPECT_TRUE(again[0].retx);
+  }
+  // PDS-123: had the NACK been lost, the time-out would have brought all three back.
+  EXPECT_EQ(requests(after(milliseconds(20))).size(), 3U);
+}
+
+TEST_F(PdcSource, Pds122_ShortageIsRetriedAfterNackRetxTime) {
+  outstanding(2);
+  EXPECT_TRUE(answer_to(nack(NackCode::NoResource, 70001)).empty());
+  EXPECT_TRUE(requests(after(milliseconds(1) - Duration(1))).empty());
+  EXPECT_EQ(psns(requests(after(TimerWheel::kTick))), (std::vector<std::uint32_t>{70001}));
+  EXPECT_EQ(counters().rto_retransmissions, 0U);
+}
+
+TEST_F(PdcSource, Pds122_NackRetriesAreCountedApart) {
+  Parameters parameters = test_parameters();
+  parameters.max_nack_retransmissions = 3;
+  build(parameters);
+  TestMessage& message = outstanding(1);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(answer_to(nack(NackCode::NoPktBuffer, 70001)).empty());
+    EXPECT_EQ(requests(after(milliseconds(2))).size(), 1U);
+  }
+  receive(nack(NackCode::NoPktBuffer, 70001));
+  EXPECT_EQ(message.errors, (std::vector{PdsError::NackExhausted}));
+}
+
+TEST_F(PdcSource, NackOfAPacketAlreadyQueuedAgainSendsItOnce) {
+  outstanding(1);
+  receive(nack(NackCode::RcvrInferLoss, 70001));
+  receive(nack(NackCode::NoPktBuffer, 70001));
+  EXPECT_EQ(requests(turn()).size(), 1U);
+  EXPECT_TRUE(requests(after(milliseconds(2))).empty());
+}
+
+// ---- ROD ----------------------------------------------------------------------------------------
+
+TEST_F(PdcSource, Pds163_Pds166_RodOooGoesBackToTheGap) {
+  outstanding(6, DeliveryMode::Rod);
+  receive(ack(70002, 70002));
+  const auto again = requests(answer_to(nack(NackCode::RodOoo, 70004)));
+  EXPECT_EQ(psns(again), (std::vector<std::uint32_t>{70003, 70004, 70005, 70006}));
+  for (const auto& header : again) EXPECT_TRUE(header.retx);
+}
+
+TEST_F(PdcSource, Pds166_WhatTheDestinationBufferedIsNotResent) {
+  outstanding(6, DeliveryMode::Rod);
+  receive(ack(70002, 70002));
+  receive(sack(70002, 70002, 0b10));  // 70004 is there
+  EXPECT_EQ(psns(requests(answer_to(nack(NackCode::RodOoo, 70004)))),
+            (std::vector<std::uint32_t>{70003}));
+}
+
+TEST_F(PdcSource, RodInfersNoLossFromSack) {
+  outstanding(6, DeliveryMode::Rod);
+  EXPECT_TRUE(answer_to(sack(70000, 70000, 0b111110)).empty());
+}
+
+// ---- NACKs that matter, and those that do not ----------------------------------------------------
+
+// Test idea 9 of the reference.
+TEST_F(PdcSource, Pds141_NackOfAPsnNotOutstandingChangesNothing) {
+  TestMessage& message = outstanding(2);
+  for (int code = 0; code < 256; ++code) {
+    for (const std::uint32_t psn : {70000U, 70003U, 0U, 70001U + 0x80000000U}) {
+      receive(nack(static_cast<NackCode>(code), psn));
+      ASSERT_TRUE(turn().empty()) << code;
+    }
+  }
+  EXPECT_EQ(node->manager->find(pdc)->state(), PdcState::Established);
+  EXPECT_EQ(counters().nacks_ignored, 256U * 4);
+  EXPECT_TRUE(message.errors.empty());
+}
+
+TEST_F(PdcSource, Pds144_FatalNackMustMatchPeerAndPsn) {
+  TestMessage& message = outstanding(1);
+  wire::NackHeader stray = nack(NackCode::UnexpEvent, 70001);
+  stray.spdcid = PdcId{901};
+  receive(stray);
+  EXPECT_TRUE(message.errors.empty());
+  receive(nack(NackCode::UnexpEvent, 70001));
+  EXPECT_EQ(message.errors, (std::vector{PdsError::ProtocolError}));
+}
+
+// PDS-142 asks for a retry on a new PDC where that is safe; here every fatal NACK is an error, which
+// is safe always.
+TEST_F(PdcSource, Pds134_Pds142_FatalNackFailsEverythingOnce) {
+  for (int code = 0; code < 256; ++code) {
+    const auto nack_code = static_cast<NackCode>(code);
+    if (nack_action(nack_code) != NackAction::Fail) continue;
+    build(test_parameters());
+    TestMessage& message = outstanding(3);
+    TestMessage& waiting = node->message(1);
+    waiting.blocked = true;
+    ASSERT_TRUE(node->manager->send(waiting, to_peer(), now).ok());
+    receive(nack(nack_code, 70002));
+    turn();
+    EXPECT_TRUE(Node::answered_once(message));
+    EXPECT_EQ(message.errors, std::vector(3, nack_error(nack_code))) << code;
+    EXPECT_EQ(waiting.failed, nack_error(nack_code));
+    ASSERT_EQ(node->client.closed.size(), 1U);
+    EXPECT_EQ(node->client.closed[0].error, nack_error(nack_code));
+    EXPECT_EQ(node->packets.in_use(), 0U);
+    EXPECT_EQ(counters().pdcs_failed, 1U);
+  }
+}
+
+TEST_F(PdcSource, Pds143_SesAtWorkRestartsTheTimeOutWithoutCountingARetry) {
+  TestMessage& message = outstanding(1);
+  for (int i = 0; i < 100; ++i) {  // many more than Max_RTO_Retx_Cnt
+    now += milliseconds(20);
+    ASSERT_EQ(requests(turn()).size(), 1U) << i;
+    receive(nack(NackCode::RcvdSesProcg, 70001));
+    ASSERT_TRUE(turn().empty());
+  }
+  EXPECT_TRUE(message.errors.empty());
+  receive(ack(70001, 70001));
+  EXPECT_TRUE(Node::answered_once(message));
+}
+
+TEST_F(PdcSource, Pds143_SesProcTimeoutBoundsIt) {
+  TestMessage& message = outstanding(1);
+  const Time first_sent = now;
+  while (message.errors.empty() && now < first_sent + seconds(60)) {
+    after(milliseconds(10));
+    receive(nack(NackCode::RcvdSesProcg, 70001));
+  }
+  EXPECT_EQ(message.errors, (std::vector{PdsError::ClosedInError}));
+  EXPECT_GE(now - first_sent, seconds(30));
+  EXPECT_LE(now - first_sent, seconds(30) + milliseconds(20));
+}
+
+// ---- failure ------------------------------------------------------------------------------------
+
+TEST_F(PdcSource, Pds20_Pds134_FailureReportsEachUnacknowledgedPacketOnce) {
+  TestMessage& message = outstanding(10);
+  receive(ack(70003, 70003));
+  receive(sack(70003, 70005, 0b1010));
+  node->manager->abort(pdc, now);
+  turn();
+  EXPECT_EQ(message.responses, 4U);
+  EXPECT_EQ(message.errors, std::vector(6, PdsError::LocalClose));
+  EXPECT_TRUE(Node::answered_once(message));
+  EXPECT_EQ(node->packets.in_use(), 0U);
+}
+
+TEST_F(PdcSource, Pds134_OtherPdcsAreNotTouched) {
+  TestMessage& failing = outstanding(2);
+  TestMessage& other = node->send({.address = peer, .mode = DeliveryMode::Rod}, 2, now);
+  turn();
+  node->manager->abort(pdc, now);
+  turn();
+  EXPECT_EQ(failing.errors.size(), 2U);
+  EXPECT_TRUE(other.errors.empty());
+  EXPECT_EQ(node->manager->open_pdcs(), 1U);
+}
+
+TEST_F(PdcSource, Pds136_LateAcksOfAFailedPdcAreSwallowed) {
+  outstanding(2);
+  node->manager->abort(pdc, now);
+  turn();
+  const std::uint64_t invalid = counters().acks_invalid;
+  EXPECT_TRUE(answer_to(ack(70002, 70002)).empty());
+  EXPECT_TRUE(answer_to(nack(NackCode::NoResource, 70002)).empty());
+  EXPECT_EQ(counters().acks_invalid, invalid + 1);
+}
+
+TEST_F(PdcSource, Pds139_QueuedRequestsFailTooAndTheNextOneTriesAFreshPdc) {
+  TestMessage& message = outstanding(1100 - 76);  // the whole window
+  TestMessage& queued = send(1);
+  turn();
+  for (int i = 0; i < 20 && message.errors.empty(); ++i) after(seconds(1));
+  EXPECT_EQ(queued.failed, PdsError::RtoExhausted);
+  EXPECT_EQ(queued.made, 0U);
+  TestMessage& next = send(1);
+  const auto sent = requests(turn());
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_TRUE(sent[0].syn);
+  EXPECT_NE(next.pdc, pdc);
+}
+
+// SES may ask for things while it is being told of a failure.
+TEST_F(PdcSource, ClientMaySendWhileItIsToldOfTheFailure) {
+  outstanding(3);
+  TestMessage* again = nullptr;
+  node->client.on_error = [&](TestMessage&) {
+    if (again == nullptr) again = &send(1);
+  };
+  node->manager->abort(pdc, now);
+  const auto sent = requests(turn());
+  ASSERT_NE(again, nullptr);
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_TRUE(sent[0].syn);
+  EXPECT_NE(again->pdc, pdc);
+}
+
+TEST_F(PdcSource, ClientMayAbortThePdcWhileItIsToldOfAnAnswer) {
+  TestMessage& message = outstanding(10);
+  node->client.on_answer = [&](const Answer& answer) {
+    if (answer.psn == Psn{70003}) node->manager->abort(pdc, now);
+  };
+  receive(ack(70010, 70010));
+  turn();
+  EXPECT_TRUE(Node::answered_once(message));
+  EXPECT_EQ(node->packets.in_use(), 0U);
+  EXPECT_EQ(node->manager->open_pdcs(), 0U);
+}
+
+}  // namespace
+}  // namespace uet::pds::testing

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Negotiation of attributes without any network: what is refused, and what comes back.
+#include "hints.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+
+#include "uet/fi_ext_uet.h"
+
+namespace uet::prov {
+namespace {
+
+constexpr std::uint32_t kVersion = FI_VERSION(1, 17);
+constexpr Limits kLimits{.inject_size = 4096, .tx_size = 1024, .rx_size = 1024};
+
+struct Free {
+  void operator()(fi_info* info) const { fi_freeinfo(info); }
+};
+using Info = std::unique_ptr<fi_info, Free>;
+
+Info make_hints() { return Info(fi_allocinfo()); }
+
+Info fill(const fi_info* hints, std::uint32_t version = kVersion) {
+  Info info(fi_allocinfo());
+  fill_attributes(*info, hints, version, kLimits);
+  return info;
+}
+
+TEST(RefuseHints, EmptyHintsAreMet) {
+  EXPECT_EQ(refuse_hints(*make_hints(), kVersion, kLimits), nullptr);
+}
+
+TEST(RefuseHints, EachThingWeLackIsRefused) {
+  const std::function<void(fi_info&)> wishes[] = {
+      [](fi_info& h) { h.caps = FI_MSG | FI_ATOMIC; },
+      [](fi_info& h) { h.caps = FI_MSG | FI_MULTI_RECV; },
+      [](fi_info& h) { h.ep_attr->type = FI_EP_MSG; },
+      [](fi_info& h) { h.ep_attr->type = FI_EP_DGRAM; },
+      [](fi_info& h) { h.addr_format = FI_SOCKADDR_IN; },
+      [](fi_info& h) { h.ep_attr->protocol = FI_PROTO_UDP; },
+      [](fi_info& h) { h.ep_attr->max_msg_size = std::size_t{1} << 33; },
+      [](fi_info& h) { h.ep_attr->max_order_waw_size = 8; },
+      [](fi_info& h) { h.ep_attr->tx_ctx_cnt = 2; },
+      [](fi_info& h) { h.ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT; },
+      [](fi_info& h) { h.tx_attr->inject_size = 4097; },
+      [](fi_info& h) { h.tx_attr->size = 8193; },
+      [](fi_info& h) { h.tx_attr->iov_limit = 17; },
+      [](fi_info& h) { h.tx_attr->rma_iov_limit = 2; },
+      [](fi_info& h) { h.tx_attr->msg_order = FI_ORDER_ATOMIC_WAW; },
+      [](fi_info& h) { h.tx_attr->comp_order = FI_ORDER_STRICT; },
+      [](fi_info& h) { h.tx_attr->op_flags = FI_COMMIT_COMPLETE; },
+      [](fi_info& h) { h.rx_attr->comp_order = FI_ORDER_STRICT; },
+      [](fi_info& h) { h.rx_attr->total_buffered_recv = 1; },
+      [](fi_info& h) { h.rx_attr->op_flags = FI_MULTI_RECV; },
+      [](fi_info& h) { h.domain_attr->cq_data_size = 9; },
+      [](fi_info& h) { h.domain_attr->mr_iov_limit = 2; },
+      [](fi_info& h) { h.domain_attr->max_ep_srx_ctx = 1; },
+      [](fi_info& h) { h.domain_attr->mr_mode = 1 << 0 | FI_MR_LOCAL; },
+      [](fi_info& h) { h.domain_attr->caps = FI_SHARED_AV; },
+  };
+  int number = 0;
+  for (const auto& wish : wishes) {
+    const Info hints = make_hints();
+    wish(*hints);
+    EXPECT_NE(refuse_hints(*hints, kVersion, kLimits), nullptr) << "wish " << number;
+    ++number;
+  }
+}
+
+TEST(RefuseHints, Ses145_AuthKeyIsThreeOrFourBytes) {
+  for (const std::size_t size : {1, 2, 3, 4, 5, 8}) {
+    const Info hints = make_hints();
+    hints->ep_attr->auth_key = static_cast<std::uint8_t*>(std::calloc(1, size));
+    hints->ep_attr->auth_key_size = size;
+    EXPECT_EQ(refuse_hints(*hints, kVersion, kLimits) == nullptr, size == 3 || size == 4) << size;
+  }
+}
+
+TEST(FillAttributes, WithoutHintsEverythingThatWorksIsShown) {
+  const Info info = fill(nullptr);
+  EXPECT_EQ(info->caps, kCaps);
+  EXPECT_EQ(info->addr_format, FI_ADDR_UET);
+  EXPECT_EQ(info->mode, 0U);
+  EXPECT_EQ(info->ep_attr->type, FI_EP_RDM);
+  EXPECT_EQ(info->ep_attr->max_msg_size, 0xFFFFF000U);
+  EXPECT_EQ(info->ep_attr->mem_tag_format, ~std::uint64_t{0});
+  EXPECT_EQ(info->domain_attr->threading, FI_THREAD_SAFE);
+  EXPECT_EQ(info->domain_attr->data_progress, FI_PROGRESS_MANUAL);
+  EXPECT_EQ(info->domain_attr->resource_mgmt, FI_RM_ENABLED);
+  EXPECT_EQ(info->domain_attr->cq_data_size, 8U);
+  EXPECT_EQ(info->domain_attr->mr_mode, 0);
+  EXPECT_EQ(info->tx_attr->msg_order, 0U);
+  EXPECT_EQ(info->fabric_attr->prov_name, nullptr);
+}
+
+// SES-124, SES-128: order only when asked for, and sizes to match.
+TEST(FillAttributes, Ses128_OrderBringsItsSizes) {
+  const Info hints = make_hints();
+  hints->tx_attr->msg_order = FI_ORDER_SAS | FI_ORDER_RMA_WAW;
+  ASSERT_EQ(refuse_hints(*hints, kVersion, kLimits), nullptr);
+  const Info ordered = fill(hints.get());
+  EXPECT_EQ(ordered->tx_attr->msg_order, FI_ORDER_SAS | FI_ORDER_RMA_WAW);
+  EXPECT_EQ(ordered->ep_attr->max_order_raw_size, kMaxMsgSize);
+  EXPECT_EQ(ordered->ep_attr->max_order_waw_size, kMaxMsgSize);
+  EXPECT_EQ(fill(nullptr)->ep_attr->max_order_waw_size, 0U);
+}
+
+TEST(FillAttributes, WhatWasAskedForComesBack) {
+  const Info hints = make_hints();
+  hints->caps = FI_TAGGED;
+  hints->domain_attr->threading = FI_THREAD_DOMAIN;
+  hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
+  hints->domain_attr->av_type = FI_AV_MAP;
+  hints->tx_attr->inject_size = 16;
+  hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
+  hints->rx_attr->size = 7;
+  ASSERT_EQ(refuse_hints(*hints, kVersion, kLimits), nullptr);
+  const Info info = fill(hints.get());
+  EXPECT_EQ(info->caps, FI_TAGGED | FI_SEND | FI_RECV | FI_LOCAL_COMM | FI_REMOTE_COMM);
+  EXPECT_EQ(info->tx_attr->caps, FI_TAGGED | FI_SEND);
+  EXPECT_EQ(info->rx_attr->caps, FI_TAGGED | FI_RECV);
+  EXPECT_EQ(info->domain_attr->threading, FI_THREAD_DOMAIN);
+  EXPECT_EQ(info->domain_attr->data_progress, FI_PROGRESS_AUTO);
+  EXPECT_EQ(info->domain_attr->av_type, FI_AV_MAP);
+  EXPECT_EQ(info->tx_attr->inject_size, 16U);
+  EXPECT_EQ(info->tx_attr->op_flags, FI_DELIVERY_COMPLETE);
+  EXPECT_EQ(info->rx_attr->size, 7U);
+}
+
+TEST(FillAttributes, MemoryRegistrationModesAreTakenAsOffered) {
+  const struct {
+    int offered;
+    int returned;
+    std::uint32_t version;
+  } rows[] = {
+      {0, 0, kVersion},
+      {0, 2, FI_VERSION(1, 4)},
+      {1, 1, FI_VERSION(1, 4)},
+      {1, 1, kVersion},
+      {2, 2, kVersion},
+      {FI_MR_LOCAL | FI_MR_ENDPOINT, 0, kVersion},
+      {FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_LOCAL,
+       FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY, kVersion},
+  };
+  for (const auto& row : rows) {
+    const Info hints = make_hints();
+    hints->domain_attr->mr_mode = row.offered;
+    ASSERT_EQ(refuse_hints(*hints, row.version, kLimits), nullptr) << row.offered;
+    EXPECT_EQ(fill(hints.get(), row.version)->domain_attr->mr_mode, row.returned) << row.offered;
+  }
+}
+
+// An info that came from us is met by us again.
+TEST(RefuseHints, OwnInfosWorkAsHints) {
+  const Info plain = fill(nullptr);
+  EXPECT_EQ(refuse_hints(*plain, kVersion, kLimits), nullptr);
+  const Info hints = make_hints();
+  hints->tx_attr->msg_order = kOrders;
+  hints->rx_attr->msg_order = kOrders;
+  const Info ordered = fill(hints.get());
+  EXPECT_EQ(refuse_hints(*ordered, kVersion, kLimits), nullptr);
+}
+
+}  // namespace
+}  // namespace uet::prov

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Values of FI_UET_ variables: taken, or refused with a text that says what is allowed.
+#include "params.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace uet::prov {
+namespace {
+
+using testing::HasSubstr;
+
+std::string refusal(const std::string& name, const std::string& value) {
+  Params params;
+  return set_param(params, name, value).value_or("taken");
+}
+
+TEST(SetParam, TakesNumbersInBothNotations) {
+  Params params;
+  EXPECT_EQ(set_param(params, "MPR", "32"), std::nullopt);
+  EXPECT_EQ(params.mpr, 32U);
+  EXPECT_EQ(set_param(params, "JOB_ID", "0xABCDEF"), std::nullopt);
+  EXPECT_EQ(params.job_id, 0xABCDEFU);
+}
+
+TEST(SetParam, RefusalNamesVariableValueAndRange) {
+  const std::string text = refusal("MPR", "33");
+  EXPECT_THAT(text, HasSubstr("FI_UET_MPR=33"));
+  EXPECT_THAT(text, HasSubstr("1 to 32"));
+}
+
+TEST(SetParam, RefusesWhatIsNotANumber) {
+  for (const char* value : {"", "abc", "1x", "-1", " 1", "0x", "18446744073709551616"}) {
+    EXPECT_THAT(refusal("TX_SIZE", value), HasSubstr("allowed: 16 to 8192")) << value;
+  }
+}
+
+TEST(SetParam, PayloadMtuIsAPowerOfTwoOrZero) {
+  for (const char* value : {"0", "1024", "2048", "4096", "8192"}) {
+    EXPECT_EQ(refusal("PAYLOAD_MTU", value), "taken") << value;
+  }
+  for (const char* value : {"512", "1500", "16384"}) {
+    EXPECT_THAT(refusal("PAYLOAD_MTU", value), HasSubstr("8192")) << value;
+  }
+}
+
+TEST(SetParam, SwitchesTakeTheUsualWords) {
+  Params params;
+  for (const char* value : {"0", "no", "false", "off"}) {
+    params.gso = true;
+    EXPECT_EQ(set_param(params, "GSO", value), std::nullopt);
+    EXPECT_FALSE(params.gso) << value;
+  }
+  EXPECT_EQ(set_param(params, "GSO", "yes"), std::nullopt);
+  EXPECT_TRUE(params.gso);
+  EXPECT_THAT(refusal("GRO", "maybe"), HasSubstr("yes or no"));
+}
+
+TEST(SetParam, ChoicesAndFaults) {
+  Params params;
+  EXPECT_EQ(set_param(params, "CC_ALGORITHM", "none"), std::nullopt);
+  EXPECT_EQ(params.cc_algorithm, cms::Algorithm::None);
+  EXPECT_EQ(set_param(params, "PATHS", "oblivious"), std::nullopt);
+  EXPECT_EQ(params.paths, cms::PathPolicy::Oblivious);
+  EXPECT_THAT(refusal("CC_ALGORITHM", "cubic"), HasSubstr("nscc or none"));
+  EXPECT_THAT(refusal("PATHS", "all"), HasSubstr("single or oblivious"));
+  EXPECT_EQ(refusal("FAULTS", "loss=1%,seed=7"), "taken");
+  EXPECT_THAT(refusal("FAULTS", "loss=101%"), HasSubstr("FI_UET_FAULTS=loss=101%"));
+}
+
+TEST(SetParam, UnknownNameIsSaidSo) {
+  EXPECT_THAT(refusal("NO_SUCH_THING", "1"), HasSubstr("FI_UET_NO_SUCH_THING"));
+}
+
+}  // namespace
+}  // namespace uet::prov
