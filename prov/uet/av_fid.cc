@@ -151,8 +151,8 @@ int AvFid::insert_one(const std::optional<av::UetAddress>& address, fi_addr_t* f
   return index ? 0 : -to_fi_errno(index.error());
 }
 
-int AvFid::insert(const void* addresses, std::size_t count, fi_addr_t* fi_addr,
-                  std::uint64_t flags, void* context) {
+int AvFid::insert(const void* addresses, std::size_t count, fi_addr_t* fi_addr, std::uint64_t flags,
+                  void* context) {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
   if ((flags & ~kInsertFlags) != 0 || (addresses == nullptr && count > 0) ||
       ((flags & FI_SYNC_ERR) != 0 && context == nullptr)) {
@@ -169,8 +169,13 @@ int AvFid::insert(const void* addresses, std::size_t count, fi_addr_t* fi_addr,
     if (error == 0) ++good;
     if ((flags & FI_SYNC_ERR) != 0) static_cast<int*>(context)[i] = error;
     if (error != 0 && asynchronous_) {
-      eq_->write_error({.fid = &fid, .context = context, .data = i, .err = error,
-                        .prov_errno = 0, .err_data = nullptr, .err_data_size = 0});
+      eq_->write_error({.fid = &fid,
+                        .context = context,
+                        .data = i,
+                        .err = error,
+                        .prov_errno = 0,
+                        .err_data = nullptr,
+                        .err_data_size = 0});
     }
   }
   if (!asynchronous_) return good;

@@ -37,8 +37,8 @@ class AvFid final : public fid_av {
   // What the calls of the same name do; these take the lock themselves.
   int insert(const void* addresses, std::size_t count, fi_addr_t* fi_addr, std::uint64_t flags,
              void* context);
-  int insert_service(const char* node, const char* service, fi_addr_t* fi_addr,
-                     std::uint64_t flags, void* context);
+  int insert_service(const char* node, const char* service, fi_addr_t* fi_addr, std::uint64_t flags,
+                     void* context);
   int remove(const fi_addr_t* fi_addr, std::size_t count) noexcept;
   int lookup(fi_addr_t fi_addr, void* address, std::size_t* length) noexcept;
 

@@ -25,7 +25,7 @@ class Cq final : public fid_cq {
     std::size_t excess = 0;  // olen of an error entry
     int err = 0;             // 0: success
     int prov_errno = 0;
-    bool event = false;      // nobody reserved it (push_event)
+    bool event = false;  // nobody reserved it (push_event)
   };
 
   static Cq& from(fid_cq* fid) { return *static_cast<Cq*>(fid); }

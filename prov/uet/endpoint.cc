@@ -174,8 +174,9 @@ int Endpoint::open(Domain& domain, const fi_info& info, void* context, Endpoint*
 int Endpoint::close() noexcept {
   if (!domain_.dead()) {
     const Guard guard(domain_.lock());
-    domain_.linger([&] { return domain_.fep().ses().outstanding(*ses_context_) == 0; });
-    domain_.fep().ses().close_context(*ses_context_, clock_now());
+    auto& ses = domain_.fep().ses();
+    domain_.linger([&] { return ses.outstanding(*ses_context_) == 0; });
+    ses.close_context(*ses_context_, clock_now());
     domain_.give_back(name_.start_resource_index);
     if (tx_cq_ != nullptr) tx_cq_->release(tx_outstanding_);
     if (rx_cq_ != nullptr) rx_cq_->release(rx_outstanding_);

@@ -31,8 +31,8 @@ struct TxCall {
   std::size_t count = 0;
   fi_addr_t to = FI_ADDR_UNSPEC;
   void* context = nullptr;
-  std::uint64_t flags = 0;                 // of this call: FI_COMPLETION, FI_INJECT, FI_MORE ...
-  std::optional<std::uint64_t> data;       // remote CQ data
+  std::uint64_t flags = 0;            // of this call: FI_COMPLETION, FI_INJECT, FI_MORE ...
+  std::optional<std::uint64_t> data;  // remote CQ data
 };
 
 struct RxCall {
@@ -102,8 +102,7 @@ class Endpoint final : public fid_ep, public ses::CompletionSink {
   template <class Op, class Post>
   ssize_t transmit(const TxCall& call, Op& op, Post post) noexcept;
   ssize_t post_rma(const TxCall& call, std::uint64_t remote, std::uint64_t key,
-                   Result<void> (ses::Ses::*post)(ses::Context&, const ses::RmaOp&,
-                                                  Time)) noexcept;
+                   Result<void> (ses::Ses::*post)(ses::Context&, const ses::RmaOp&, Time)) noexcept;
   ssize_t refuse(int error, const char* why) const noexcept;
 
   Domain& domain_;

@@ -87,7 +87,8 @@ std::vector<av::UetAddress> resolve_text(const char* node, const char* service) 
   return {address.value()};
 }
 
-// What the first endpoint at `fep` is called; without a port it is not known which one that will be.
+// What the first endpoint at `fep` is called; without a port it is not known which one that will
+// be.
 av::UetAddress source_address(const FepAddress& fep) {
   av::UetAddress address = av::default_address(fep);
   address.flags &= static_cast<std::uint8_t>(~(av::kResourceIndexValid | av::kInitiatorIdValid));

@@ -118,8 +118,8 @@ std::uint64_t negotiate_caps(std::uint64_t asked) {
 }
 
 int negotiate_mr_mode(const fi_info* hints, std::uint32_t version) {
-  const int asked = hints != nullptr && hints->domain_attr != nullptr ? hints->domain_attr->mr_mode
-                                                                      : kMrUnspec;
+  const int asked =
+      hints != nullptr && hints->domain_attr != nullptr ? hints->domain_attr->mr_mode : kMrUnspec;
   if (asked == kMrBasic || asked == kMrScalable) return asked;
   if (version < kApiMrModeBits) return kMrScalable;
   return asked & kMrTargetBits;
@@ -216,9 +216,12 @@ const char* refuse_hints(const fi_info& hints, std::uint32_t version, const Limi
 
 void fill_attributes(fi_info& info, const fi_info* hints, std::uint32_t version,
                      const Limits& limits) {
-  const fi_tx_attr tx = hints != nullptr && hints->tx_attr != nullptr ? *hints->tx_attr : fi_tx_attr{};
-  const fi_rx_attr rx = hints != nullptr && hints->rx_attr != nullptr ? *hints->rx_attr : fi_rx_attr{};
-  const fi_ep_attr ep = hints != nullptr && hints->ep_attr != nullptr ? *hints->ep_attr : fi_ep_attr{};
+  const fi_tx_attr tx =
+      hints != nullptr && hints->tx_attr != nullptr ? *hints->tx_attr : fi_tx_attr{};
+  const fi_rx_attr rx =
+      hints != nullptr && hints->rx_attr != nullptr ? *hints->rx_attr : fi_rx_attr{};
+  const fi_ep_attr ep =
+      hints != nullptr && hints->ep_attr != nullptr ? *hints->ep_attr : fi_ep_attr{};
   const bool has_domain = hints != nullptr && hints->domain_attr != nullptr;
   info.caps = negotiate_caps(hints != nullptr ? hints->caps : 0);
   info.addr_format = FI_ADDR_UET;

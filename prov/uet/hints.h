@@ -17,17 +17,17 @@ inline constexpr std::uint64_t kRxCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_RECV |
 inline constexpr std::uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 inline constexpr std::uint64_t kCaps = kTxCaps | kRxCaps | kDomainCaps;
 
-inline constexpr std::uint64_t kTxOpFlags = FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |
-                                            FI_DELIVERY_COMPLETE | FI_COMPLETION;
+inline constexpr std::uint64_t kTxOpFlags =
+    FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_COMPLETION;
 inline constexpr std::uint64_t kRxOpFlags = FI_COMPLETION;
 
 // Orders that a ROD endpoint keeps (SES-126): all between sends, reads and writes.
-inline constexpr std::uint64_t kOrders = 0x1FF | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW |
-                                         FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW;
+inline constexpr std::uint64_t kOrders =
+    0x1FF | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW;
 
 inline constexpr std::size_t kMaxMsgSize = ses::Ses::kMaxMessageBytes;
 inline constexpr std::size_t kCqDataSize = 8;
-inline constexpr std::size_t kMaxObjects = 65536;     // CQs, counters, memory regions
+inline constexpr std::size_t kMaxObjects = 65536;  // CQs, counters, memory regions
 inline constexpr std::size_t kMaxEndpoints = kMaxResourceIndex;
 
 struct Limits {

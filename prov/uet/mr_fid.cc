@@ -41,8 +41,7 @@ std::uint8_t remote_access(std::uint64_t access) {
 
 }  // namespace
 
-Mr::Mr(Domain& domain, void* context)
-    : fid_mr{}, domain_(domain), hold_(domain.references()) {
+Mr::Mr(Domain& domain, void* context) : fid_mr{}, domain_(domain), hold_(domain.references()) {
   fid.fclass = FI_CLASS_MR;
   fid.context = context;
   fid.ops = &mr_fid_ops;

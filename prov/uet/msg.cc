@@ -22,8 +22,8 @@ ssize_t msg_recvv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_ad
 
 ssize_t msg_recvmsg(fid_ep* ep, const fi_msg* msg, std::uint64_t flags) noexcept {
   Endpoint& endpoint = Endpoint::from(ep);
-  return endpoint.receive({msg->msg_iov, msg->iov_count, msg->addr, msg->context,
-                           endpoint.rx_msg_flags(flags)});
+  return endpoint.receive(
+      {msg->msg_iov, msg->iov_count, msg->addr, msg->context, endpoint.rx_msg_flags(flags)});
 }
 
 ssize_t msg_send(fid_ep* ep, const void* buffer, std::size_t length, void*, fi_addr_t to,
@@ -41,8 +41,8 @@ ssize_t msg_sendv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_ad
 
 ssize_t msg_sendmsg(fid_ep* ep, const fi_msg* msg, std::uint64_t flags) noexcept {
   Endpoint& endpoint = Endpoint::from(ep);
-  TxCall call{msg->msg_iov, msg->iov_count, msg->addr, msg->context,
-              endpoint.tx_msg_flags(flags), {}};
+  TxCall call{
+      msg->msg_iov, msg->iov_count, msg->addr, msg->context, endpoint.tx_msg_flags(flags), {}};
   if ((flags & FI_REMOTE_CQ_DATA) != 0) call.data = msg->data;
   return endpoint.send(call, kUntagged);
 }

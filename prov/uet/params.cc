@@ -32,8 +32,8 @@ struct Special {
 };
 
 struct Row {
-  const char* name;   // without FI_UET_
-  const char* help;   // says what and in which unit; range and default are added
+  const char* name;  // without FI_UET_
+  const char* help;  // says what and in which unit; range and default are added
   std::variant<Text, Number, Switch, Special> kind;
 };
 
@@ -118,7 +118,8 @@ const Row kRows[] = {
      "Choice of network paths: single, or oblivious for one of many per packet (only where the NIC "
      "can set the entropy of a packet; the kernel's UDP socket cannot)",
      Special{set_paths, "single or oblivious", "single"}},
-    {"JOB_ID", "JobID of endpoints without auth_key, a number", Number{&Params::job_id, 0, kMaxJobId}},
+    {"JOB_ID", "JobID of endpoints without auth_key, a number",
+     Number{&Params::job_id, 0, kMaxJobId}},
     {"DSCP_DATA", "DSCP (6 bits) of packets with data", Number{&Params::dscp_data, 0, 63}},
     {"DSCP_CONTROL", "DSCP (6 bits) of ACKs and control packets",
      Number{&Params::dscp_control, 0, 63}},

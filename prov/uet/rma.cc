@@ -34,9 +34,9 @@ bool is_valid(const fi_msg_rma& msg) {
 ssize_t rma_readmsg(fid_ep* ep, const fi_msg_rma* msg, std::uint64_t flags) noexcept {
   if (!is_valid(*msg)) return -FI_EINVAL;
   Endpoint& endpoint = Endpoint::from(ep);
-  return endpoint.read({msg->msg_iov, msg->iov_count, msg->addr, msg->context,
-                        endpoint.tx_msg_flags(flags), {}},
-                       msg->rma_iov->addr, msg->rma_iov->key);
+  return endpoint.read(
+      {msg->msg_iov, msg->iov_count, msg->addr, msg->context, endpoint.tx_msg_flags(flags), {}},
+      msg->rma_iov->addr, msg->rma_iov->key);
 }
 
 ssize_t rma_write(fid_ep* ep, const void* buffer, std::size_t length, void*, fi_addr_t to,
@@ -55,8 +55,8 @@ ssize_t rma_writev(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_a
 ssize_t rma_writemsg(fid_ep* ep, const fi_msg_rma* msg, std::uint64_t flags) noexcept {
   if (!is_valid(*msg)) return -FI_EINVAL;
   Endpoint& endpoint = Endpoint::from(ep);
-  TxCall call{msg->msg_iov, msg->iov_count, msg->addr, msg->context,
-              endpoint.tx_msg_flags(flags), {}};
+  TxCall call{
+      msg->msg_iov, msg->iov_count, msg->addr, msg->context, endpoint.tx_msg_flags(flags), {}};
   if ((flags & FI_REMOTE_CQ_DATA) != 0) call.data = msg->data;
   return endpoint.write(call, msg->rma_iov->addr, msg->rma_iov->key);
 }
@@ -68,8 +68,8 @@ ssize_t rma_inject(fid_ep* ep, const void* buffer, std::size_t length, fi_addr_t
   return endpoint.write({&iov, 1, to, nullptr, endpoint.inject_flags(), {}}, remote, key);
 }
 
-ssize_t rma_writedata(fid_ep* ep, const void* buffer, std::size_t length, void*,
-                      std::uint64_t data, fi_addr_t to, std::uint64_t remote, std::uint64_t key,
+ssize_t rma_writedata(fid_ep* ep, const void* buffer, std::size_t length, void*, std::uint64_t data,
+                      fi_addr_t to, std::uint64_t remote, std::uint64_t key,
                       void* context) noexcept {
   const iovec iov{const_cast<void*>(buffer), length};
   Endpoint& endpoint = Endpoint::from(ep);

@@ -41,8 +41,8 @@ ssize_t tagged_sendv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi
 
 ssize_t tagged_sendmsg(fid_ep* ep, const fi_msg_tagged* msg, std::uint64_t flags) noexcept {
   Endpoint& endpoint = Endpoint::from(ep);
-  TxCall call{msg->msg_iov, msg->iov_count, msg->addr, msg->context,
-              endpoint.tx_msg_flags(flags), {}};
+  TxCall call{
+      msg->msg_iov, msg->iov_count, msg->addr, msg->context, endpoint.tx_msg_flags(flags), {}};
   if ((flags & FI_REMOTE_CQ_DATA) != 0) call.data = msg->data;
   return endpoint.send(call, msg->tag);
 }

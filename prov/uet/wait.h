@@ -65,11 +65,12 @@ class Waiter {
     if (sleepers_ > 0 || armed_) event_.signal();
     armed_ = false;
   }
+  // The next two with the domain's lock, which the analysis cannot see from here.
   // For fi_trywait: from now on the descriptor tells. The caller looks once more afterwards.
-  void arm(Domain& domain) noexcept;
+  void arm(Domain& domain) noexcept UET_NO_THREAD_ANALYSIS;
   // Gives up the domain's lock and sleeps until something may have happened, at the latest until
   // `end`.
-  void sleep(Domain& domain, Time end) noexcept;
+  void sleep(Domain& domain, Time end) noexcept UET_NO_THREAD_ANALYSIS;
   bool others_sleep() const { return sleepers_ > 0; }
   void wake() noexcept { event_.signal(); }
 

@@ -25,7 +25,8 @@ Result<void> Av::remove(std::uint64_t index) {
   const UetAddress* address = find(index);
   if (address == nullptr) return Error::NotFound;
   const auto [first, last] = sources_.equal_range({address->fep(), address->initiator_id});
-  sources_.erase(std::find_if(first, last, [&](const auto& entry) { return entry.second == index; }));
+  sources_.erase(
+      std::find_if(first, last, [&](const auto& entry) { return entry.second == index; }));
   slots_[index].reset();
   free_.push_back(index);
   return {};
@@ -34,9 +35,9 @@ Result<void> Av::remove(std::uint64_t index) {
 std::optional<std::uint64_t> Av::find_source(const FepAddress& fep, InitiatorId initiator) const {
   const auto [first, last] = sources_.equal_range({fep, initiator});
   if (first == last) return {};
-  return std::min_element(first, last, [](const auto& a, const auto& b) {
-           return a.second < b.second;
-         })->second;
+  return std::min_element(first, last,
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->second;
 }
 
 }  // namespace uet::av

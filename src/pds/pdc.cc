@@ -191,6 +191,7 @@ void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
     ccc_balance_ += record.nominal_bytes;
     sent_bytes_ += record.nominal_bytes;
     record.out_of_flight = false;
+    if (!record.sacked) in_flight_bytes_ += record.nominal_bytes;
   }
   env_.outbox.push(packet);
   last_activity_ = now;
@@ -298,7 +299,7 @@ bool Pdc::resend_pending(std::uint32_t& budget, Time now) {
     if (budget == 0) return false;
     if (!within_peer_window(psn)) return true;  // PDS-42, PDS-127: until mpr allows it
     const bool data = record->message != nullptr;
-    if (data && !ccc_.ccc->may_send(record->nominal_bytes)) {  // CMS-12
+    if (data && !ccc_.ccc->may_send(env_.cms.mtu_bytes)) {  // CMS-12
       // Packets that the peer holds but has not reported may fill the window, and they are reported
       // only when the oldest one arrives: once per RTO it goes anyway (PDS-119).
       const Time overdue = last_data_sent_ + rto(env_.parameters, 0);

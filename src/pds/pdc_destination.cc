@@ -14,6 +14,9 @@ using Slot = RxWindow::Slot;
 // The pipeline of PDS-210 from step 8 on; Manager did the lookup and the identity checks.
 void Pdc::on_request(const Incoming& request, Time now) {
   last_activity_ = now;
+  if (deadlines_[kClose] != kNever) {  // PDS-177: the initiator is still finishing
+    set_deadline(kClose, now + env_.parameters.close_request_time);
+  }
   if (request.clear_psn) on_clear(*request.clear_psn, now);  // PDS-209: duplicates too
   const RxWindow::Place place = rx_.place(request.psn);
   if (place == RxWindow::Place::Duplicate) return on_duplicate(request, now);  // PDS-202

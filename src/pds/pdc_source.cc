@@ -81,6 +81,7 @@ void Pdc::note_reported(Psn psn, const TxRecord& record) {
 void Pdc::back_in_flight(TxRecord& record) {
   if (!record.out_of_flight) return;
   record.out_of_flight = false;
+  if (!record.sacked) in_flight_bytes_ += record.nominal_bytes;
   ccc_.ccc->forget(-static_cast<std::int64_t>(record.nominal_bytes));
   ccc_balance_ += record.nominal_bytes;
 }
@@ -92,6 +93,7 @@ std::uint64_t Pdc::acknowledge(Psn psn, const ResponseView& response, Time now) 
   note_reported(psn, *record);
   back_in_flight(*record);
   const std::uint64_t bytes = record->message != nullptr ? record->nominal_bytes : 0;
+  if (!record->sacked) in_flight_bytes_ -= static_cast<std::int64_t>(bytes);
   Message* message = record->message;
   const std::uint32_t tag = record->tag;
   release(*record);
@@ -121,6 +123,9 @@ void Pdc::apply_sack(const wire::AckHeader& ack) {
     const Psn psn = ack.sack_base() + i;
     TxRecord* record = tx_.find(psn);
     if (record == nullptr || record->sacked) continue;
+    if (record->message != nullptr && !record->out_of_flight) {
+      in_flight_bytes_ -= record->nominal_bytes;
+    }
     record->sacked = true;
     peer_buffers_ = true;
     note_reported(psn, *record);
@@ -128,6 +133,9 @@ void Pdc::apply_sack(const wire::AckHeader& ack) {
     if (record->resend) {
       record->resend = false;
       --resend_count_;
+      // Its response is still to come: watched again (PDS-89, PDS-90).
+      const Time due = record->last_sent + rto(env_.parameters, record->rto_count);
+      if (due < deadlines_[kResend]) set_deadline(kResend, due);
     }
   }
 }
@@ -156,21 +164,33 @@ void Pdc::inform_ccc(const wire::AckHeader& ack, std::optional<Duration> rtt,
   wake_ccc_waiters();
 }
 
-// CMS-104: with nothing outstanding, nothing of this PDC is in flight.
+// CMS-104: with nothing outstanding, nothing of this PDC is in flight; and never more than what is
+// neither given up nor reported. (rcvd_bytes may count a packet that was given up just before: it
+// would be taken out of flight once and put back when its ACK comes.)
 void Pdc::settle_ccc() {
-  if (!tx_.empty() || ccc_balance_ == 0) return;
-  ccc_.ccc->forget(ccc_balance_);
-  ccc_balance_ = 0;
+  if (tx_.empty()) in_flight_bytes_ = 0;
+  const std::int64_t excess = ccc_balance_ - in_flight_bytes_;
+  if (excess == 0 || (excess < 0 && !tx_.empty())) return;
+  ccc_.ccc->forget(excess);
+  ccc_balance_ -= excess;
 }
 
+// Who has waited longest goes first, before PDCs that did not wait: with a window of one packet small
+// ones would starve a large one for ever.
 void Pdc::wake_ccc_waiters() {
-  while (!ccc_.waiting.empty()) ccc_.waiting.pop_front().make_ready();
+  while (!ccc_.waiting.empty()) {
+    Pdc& pdc = ccc_.waiting.back();
+    ccc_.waiting.remove(pdc);
+    if (pdc.ListNode<ReadyTag>::linked()) env_.ready.remove(pdc);
+    env_.ready.push_front(pdc);
+  }
 }
 
 // ---- loss -----------------------------------------------------------------------------------------
 
 void Pdc::mark_lost(TxRecord& record, cms::LossCause cause, Time now) {
   if (record.message == nullptr || record.out_of_flight) return;
+  if (!record.sacked) in_flight_bytes_ -= record.nominal_bytes;
   record.out_of_flight = true;
   ccc_.ccc->on_inferred_loss(record.nominal_bytes, cause, now);
   ccc_balance_ -= record.nominal_bytes;
@@ -251,6 +271,7 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
     return wake_ccc_waiters();
   }
   if (record->message != nullptr && !record->out_of_flight) {
+    if (!record->sacked) in_flight_bytes_ -= record->nominal_bytes;
     record->out_of_flight = true;
     ccc_.ccc->on_nack(nack.nack_code, record->nominal_bytes, nack.m, std::nullopt, now);
     ccc_balance_ -= record->nominal_bytes;
@@ -267,6 +288,7 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
     record->not_before = now + env_.parameters.nack_retransmission_time;
     if (record->not_before < deadlines_[kResend]) set_deadline(kResend, record->not_before);
   }
+  settle_ccc();
   wake_ccc_waiters();
 }
 
@@ -318,7 +340,8 @@ std::optional<Time> Pdc::check_record(Psn psn, TxRecord& record, Time now) {
   if (rto_exhausted(env_.parameters, record.rto_count)) return std::nullopt;
   ++record.rto_count;
   if (record.sacked && state_ != PdcState::Creating) {
-    send_ack_request(psn);
+    // ROD: behind a gap there is no response to ask for yet (PDS-205).
+    if (destination_.mode != DeliveryMode::Rod || psn == tx_.base()) send_ack_request(psn);
     record.last_sent = now;
     return now + rto(env_.parameters, record.rto_count);
   }
@@ -355,6 +378,7 @@ void Pdc::on_deadline(Time now) {
     if (close_wanted_ || state_ == PdcState::AckWait) make_ready();
     set_deadline(kResend, next);
     if (resend_count_ > 0) make_ready();
+    settle_ccc();
     wake_ccc_waiters();
   }
   if (now >= deadlines_[kIdle]) on_idle(now);

@@ -35,6 +35,9 @@ std::string provider() {
   return other == nullptr ? "uet" : other;
 }
 
+// For FI_PROVIDER: the core provider that does the work.
+static std::string filter() { return provider().substr(0, provider().find(';')); }
+
 bool built_with_sanitizer() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return true;
@@ -89,6 +92,7 @@ Process::Process(std::string name, const Environment& environment, std::function
   if (pid_ > 0) return;
 
   ::alarm(static_cast<unsigned>(deadline.count()));
+  ::setenv("FI_PROVIDER", filter().c_str(), 1);
   ::setenv("FI_UET_IFACE", "lo", 1);
   for (const auto& [key, value] : environment) ::setenv(key.c_str(), value.c_str(), 1);
   int status = 0;
@@ -148,9 +152,14 @@ std::string wait_for_all(std::initializer_list<Process*> processes) {
 }
 
 Output run_program(const std::string& command, const Environment& environment) {
-  std::string line;
-  for (const auto& [key, value] : environment) line += key + "='" + value + "' ";
-  line += "timeout 60 " + command;
+  std::string line = "env FI_PROVIDER='" + filter() + '\'';
+  for (const auto& [key, value] : environment) {
+    if (!value.empty()) line += ' ' + key + "='" + value + '\'';
+  }
+  for (const auto& [key, value] : environment) {
+    if (value.empty()) line += " env -u " + key;
+  }
+  line += " timeout 60 " + command;
   Output output;
   std::FILE* pipe = ::popen(line.c_str(), "r");
   if (pipe == nullptr) throw std::runtime_error("popen");

@@ -121,7 +121,8 @@ class Process {
 // Waits for all; the first that fails has the others killed. Empty when all ended well.
 std::string wait_for_all(std::initializer_list<Process*> processes);
 
-// Output of a program, run with the given environment by the shell; nothing if it is not installed.
+// What a program prints, run by the shell within a minute. FI_PROVIDER is set to provider(); an
+// empty value in `environment` takes the variable away.
 struct Output {
   int status = 0;  // as waitpid gives it
   std::string text;

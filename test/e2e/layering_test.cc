@@ -47,13 +47,18 @@ TEST_F(FiInfo, ListsTheProviderWithLoopbackLast) {
 }
 
 TEST_F(FiInfo, NeverShowsAnotherProviderOnTopOfUs) {
-  // Without the filter, and asking for what ofi_rxm and ofi_rxd would need from us.
-  for (const char* arguments : {"", "-t FI_EP_RDM", "-t FI_EP_MSG", "-t FI_EP_DGRAM",
-                                "-p 'uet;ofi_rxm'", "-p 'uet;ofi_rxd'"}) {
-    const std::string text = fi_info(arguments, {{"FI_PROVIDER", ""}});
+  // Without a filter, and asking for what ofi_rxm and ofi_rxd would need from us.
+  const Environment no_filter{{"FI_PROVIDER", ""}};
+  for (const char* arguments : {"", "-p uet", "-t FI_EP_RDM"}) {
+    const std::string text = fi_info(arguments, no_filter);
+    EXPECT_NE(text.find("provider: uet\n"), std::string::npos) << arguments << '\n' << text;
     EXPECT_EQ(text.find("uet;"), std::string::npos) << arguments << '\n' << text;
   }
-  EXPECT_NE(fi_info("-p uet", {{"FI_PROVIDER", ""}}).find("provider: uet\n"), std::string::npos);
+  for (const char* arguments :
+       {"-t FI_EP_MSG", "-t FI_EP_DGRAM", "-p 'uet;ofi_rxm'", "-p 'uet;ofi_rxd'"}) {
+    const std::string text = fi_info(std::string(arguments) + " 2>&1", no_filter);
+    EXPECT_EQ(text.find("uet"), std::string::npos) << arguments << '\n' << text;
+  }
 }
 
 TEST_F(FiInfo, ExplainsEachParameterWithItsDefault) {

@@ -308,5 +308,34 @@ INSTANTIATE_TEST_SUITE_P(Modes, ManyMessages, ::testing::Values(Mode::Rud, Mode:
                            return std::string(info.param == Mode::Rud ? "Rud" : "Rod");
                          });
 
+// ---- the faults themselves ---------------------------------------------------------------------
+
+// What makes the tests above mean something: with nothing but losses nothing arrives.
+TEST(Faults, AllLostMeansThatNothingArrives) {
+  if (provider() != "uet") GTEST_SKIP() << "faults are a parameter of uet";
+  ChannelPair channels;
+  Process target("target", {{"FI_UET_FAULTS", "loss=100%,seed=1"}}, [&] {
+    Node node;
+    node.connect(channels.left);
+    std::byte byte{};
+    node.post("posting a receive",
+              [&] { return fi_recv(node.ep.get(), &byte, 1, nullptr, FI_ADDR_UNSPEC, nullptr); });
+    channels.left.meet(&node);
+    require(!node.poll(), "a message arrived through a network that loses all");
+  });
+  const Environment impatient{{"FI_UET_RTO_INIT_US", "1000"}, {"FI_UET_RTO_RETRIES", "3"}};
+  Process initiator("initiator", impatient, [&] {
+    Node node;
+    const fi_addr_t peer = node.connect(channels.right);
+    std::byte byte{};
+    node.post("sending", [&] { return fi_send(node.ep.get(), &byte, 1, nullptr, peer, nullptr); });
+    std::optional<Event> event;
+    while (!event) event = node.poll();
+    require(event->error == FI_ETIMEDOUT, "the send did not time out");
+    channels.right.meet(&node);
+  });
+  EXPECT_EQ(wait_for_all({&target, &initiator}), "");
+}
+
 }  // namespace
 }  // namespace uet::e2e

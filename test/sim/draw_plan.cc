@@ -19,7 +19,7 @@ using std::chrono::seconds;
 constexpr std::uint64_t kAllBits = ~std::uint64_t{0};
 constexpr std::uint64_t kClassBits = 0xFFFFFFFF;  // of a tag: what a class receive ignores
 constexpr std::uint32_t kSlotBytes = 3000;
-constexpr std::uint32_t kGap = 16;                // guard bytes between places in a region
+constexpr std::uint32_t kGap = 16;  // guard bytes between places in a region
 
 template <class T, std::size_t N>
 T pick(Rng& rng, const std::array<T, N>& from) {
@@ -27,8 +27,8 @@ T pick(Rng& rng, const std::array<T, N>& from) {
 }
 
 Duration up_to(Rng& rng, Duration most) {
-  return Duration(static_cast<std::int64_t>(
-      rng.below(static_cast<std::uint64_t>(most.count()) + 1)));
+  return Duration(
+      static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(most.count()) + 1)));
 }
 
 void draw_pds(Plan& plan, Rng& rng) {
@@ -90,8 +90,8 @@ void draw_fep(Plan& plan, Rng& rng) {
 
 void draw_network(Plan& plan, Rng& rng) {
   LinkConfig& link = plan.link;
-  link.rate_bps = pick<std::uint64_t, 4>(
-      rng, {1'000'000'000, 10'000'000'000, 40'000'000'000, 100'000'000'000});
+  link.rate_bps =
+      pick<std::uint64_t, 4>(rng, {1'000'000'000, 10'000'000'000, 40'000'000'000, 100'000'000'000});
   link.latency = pick<Duration, 4>(
       rng, {microseconds(1), microseconds(10), microseconds(100), milliseconds(2)});
   if (rng.chance(0.3)) link.jitter = up_to(rng, link.latency * 2);
@@ -144,8 +144,8 @@ void draw_contexts(Plan& plan, Rng& rng) {
       const bool rod = style == 1 || (style == 2 && rng.chance(0.5));
       context.mode = rod ? DeliveryMode::Rod : DeliveryMode::Rud;
       context.resource_index = static_cast<std::uint16_t>(1 + i);
-      context.initiator = static_cast<std::uint32_t>(100 * (node + 1)) +
-                          static_cast<std::uint32_t>(i);
+      context.initiator =
+          static_cast<std::uint32_t>(100 * (node + 1)) + static_cast<std::uint32_t>(i);
       plan.contexts.push_back(context);
     }
   }
@@ -211,8 +211,8 @@ void draw_place(Plan& plan, OperationPlan& op, std::vector<std::uint64_t>& used,
 void draw_operations(Plan& plan, Rng& rng) {
   const std::uint32_t largest = pick<std::uint32_t, 3>(rng, {4 * 1024, 40 * 1024, 300 * 1024});
   const std::uint64_t count = largest > 100'000 ? rng.between(3, 12) : rng.between(5, 60);
-  const Duration pace = pick<Duration, 4>(
-      rng, {Duration(0), microseconds(5), microseconds(300), milliseconds(4)});
+  const Duration pace =
+      pick<Duration, 4>(rng, {Duration(0), microseconds(5), microseconds(300), milliseconds(4)});
   const auto contexts = plan.contexts.size();
   std::vector<std::uint64_t> used(static_cast<std::size_t>(plan.nodes), 0);
   std::map<std::pair<int, int>, std::uint64_t> slots;
@@ -230,8 +230,8 @@ void draw_operations(Plan& plan, Rng& rng) {
     if (op.flavour >= Flavour::BadKey) op.length = std::max<std::uint32_t>(op.length, 1);
     const bool send = op.flavour == Flavour::Send || op.flavour == Flavour::TaggedSend;
     if (op.flavour == Flavour::TaggedSend) op.tag = rng.below(3) << 32 | rng.below(3);
-    op.with_data = (send && op.length < 8) || ((send || op.flavour == Flavour::Write) &&
-                                               rng.chance(0.4));
+    op.with_data =
+        (send && op.length < 8) || ((send || op.flavour == Flavour::Write) && rng.chance(0.4));
     op.inject = (send || op.flavour == Flavour::Write) && op.length <= 256 && rng.chance(0.3);
     op.delivery_complete = send && rng.chance(0.1);
     op.slices = rng.chance(0.3) ? static_cast<std::uint32_t>(rng.between(2, 5)) : 1;
@@ -267,14 +267,15 @@ void draw_receives(Plan& plan, Rng& rng) {
     wanted.push_back(w);
   }
   const bool truncating = rng.chance(0.4);
-  const Duration late = pick<Duration, 4>(
-      rng, {Duration(0), Duration(0), milliseconds(1), milliseconds(20)});
+  const Duration late =
+      pick<Duration, 4>(rng, {Duration(0), Duration(0), milliseconds(1), milliseconds(20)});
   const Duration pace = pick<Duration, 3>(rng, {Duration(0), microseconds(50), milliseconds(1)});
   for (Wanted& w : wanted) {
     ReceivePlan& r = w.receive;
     const std::uint32_t most = std::max<std::uint32_t>(longest[{r.context, r.tagged}], 8);
     r.capacity = most;
-    if (truncating && rng.chance(0.3)) r.capacity = static_cast<std::uint32_t>(rng.between(8, most));
+    if (truncating && rng.chance(0.3))
+      r.capacity = static_cast<std::uint32_t>(rng.between(8, most));
     r.slices = rng.chance(0.2) ? static_cast<std::uint32_t>(rng.between(2, 4)) : 1;
     r.post_after = up_to(rng, pace);
   }
@@ -319,10 +320,10 @@ std::string Plan::describe() const {
       << " Mbit/s, latency " << to_us(link.latency) << " us, jitter " << to_us(link.jitter)
       << " us, queue " << link.queue_bytes << ", loss " << link.loss << ", duplication "
       << link.duplication << ", reordering " << link.reordering << ", corruption "
-      << link.corruption << ", partitions " << partitions.size() << ", hostile "
-      << hostile_packets << ", killed node " << killed_node << ", tx queue " << nic_tx_queue
-      << ", rx queue " << nic_rx_queue << ", progress every " << to_us(progress_interval)
-      << " us, refused events " << refuse_events << (directed_receive ? ", directed" : "")
+      << link.corruption << ", partitions " << partitions.size() << ", hostile " << hostile_packets
+      << ", killed node " << killed_node << ", tx queue " << nic_tx_queue << ", rx queue "
+      << nic_rx_queue << ", progress every " << to_us(progress_interval) << " us, refused events "
+      << refuse_events << (directed_receive ? ", directed" : "")
       << (fep.cms.algorithm == cms::Algorithm::Nscc ? ", NSCC" : ", fixed window");
   return out.str();
 }

@@ -66,8 +66,8 @@ TEST(Failure, Idea2_AckOfGuaranteedResponseLostThreeTimes) {
 // Idea 3; PDS-34, PDS-86, PDS-118.
 TEST(Failure, Idea3_LostClearIsRepairedByTheNextRequest) {
   Stage stage{StageConfig()};
-  stage.world().filter = from_node<wire::ControlHeader>(
-      0, [](const auto& c) { return c.ctl_type == CpType::Clear; });
+  stage.world().filter =
+      from_node<wire::ControlHeader>(0, [](const auto& c) { return c.ctl_type == CpType::Clear; });
   ASSERT_TRUE(stage.send(0, 1, 0, 100).ok());
   ASSERT_TRUE(stage.completes(0, 1));
   stage.world().run_for(milliseconds(2));
@@ -133,9 +133,8 @@ TEST(Failure, Idea6_KilledPeerFailsItsOperationsInTimeAndNoOthers) {
   }
   stage.world().after(std::chrono::microseconds(150), [&] { stage.world().kill(1); });
   for (int i = 0; i < 40; ++i) {  // traffic with the second peer goes on
-    stage.world().after(milliseconds(250 * i), [&stage] {
-      (void)stage.write(0, 2, 0, 5000, std::nullopt, 300);
-    });
+    stage.world().after(milliseconds(250 * i),
+                        [&stage] { (void)stage.write(0, 2, 0, 5000, std::nullopt, 300); });
   }
   const Duration limit = pds::time_to_failure(config.fep.pds) + milliseconds(500);
   EXPECT_LT(limit, seconds(15));
@@ -246,8 +245,8 @@ TEST(Failure, Idea14_BothFepsExhaustTheirPdcs) {
     stage.world().after(std::chrono::microseconds(50), [&post, i] { post(i); });
   };
   for (std::size_t i = 0; i < contexts.size(); ++i) post(i);
-  EXPECT_TRUE(stage.world().run_until(
-      [&] { return sink.completions.size() == contexts.size(); }, seconds(30)));
+  EXPECT_TRUE(stage.world().run_until([&] { return sink.completions.size() == contexts.size(); },
+                                      seconds(30)));
   for (const auto& completion : sink.completions) EXPECT_EQ(completion.status, ses::Status::Ok);
   for (const auto& [node, context] : contexts) {
     stage.fep(node).ses().close_context(*context, stage.world().now());

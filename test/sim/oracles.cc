@@ -8,16 +8,13 @@
 namespace uet::sim {
 namespace {
 
-
 std::uint64_t number_of(void* pointer) {
   std::uint64_t number = 0;
   std::memcpy(&number, &pointer, sizeof number);
   return number;
 }
 
-bool is_send(Flavour flavour) {
-  return flavour == Flavour::Send || flavour == Flavour::TaggedSend;
-}
+bool is_send(Flavour flavour) { return flavour == Flavour::Send || flavour == Flavour::TaggedSend; }
 
 ses::Kind kind_of(Flavour flavour) {
   switch (flavour) {
@@ -90,9 +87,9 @@ void Run::on_operation(std::size_t number, const ses::Completion& completion) {
   const wire::ReturnCode expected = code_of(plan.flavour);
   operation.ok = completion.status == ses::Status::Ok;
   if (to_dead && completion.status == ses::Status::PdsError) return;
-  if (expected == wire::ReturnCode::Ok ? !operation.ok
-                                       : completion.status != ses::Status::ReturnCode ||
-                                             completion.return_code != expected) {
+  if (expected == wire::ReturnCode::Ok
+          ? !operation.ok
+          : completion.status != ses::Status::ReturnCode || completion.return_code != expected) {
     fail(name + " completes with status " + std::to_string(static_cast<int>(completion.status)) +
          ", return code " + std::to_string(static_cast<int>(completion.return_code)) +
          ", PDS error " + std::to_string(static_cast<int>(completion.pds_error)));
@@ -169,8 +166,8 @@ void Run::on_message(std::size_t number, const ses::Completion& completion, int 
   const auto index = static_cast<std::size_t>(message);
   const OperationPlan& sent = plan_.operations[index];
   const ContextPlan& sender = context_of(sent.from);
-  const std::string name = "receive " + std::to_string(number) + " of message " +
-                           std::to_string(message);
+  const std::string name =
+      "receive " + std::to_string(number) + " of message " + std::to_string(message);
   if (!operations_[index].posted) fail(name + ": it was not sent");
   if (!is_send(sent.flavour) || sent.to != plan.context ||
       (sent.flavour == Flavour::TaggedSend) != plan.tagged) {
@@ -245,10 +242,11 @@ bool Run::all_done() const {
     const bool event = is_send(plan.flavour) || (plan.flavour == Flavour::Write && plan.with_data);
     if (event && operation_counts(i) && operations_[i].events == 0) return false;
   }
-  if (plan_.killed_node >= 0 && !cancelling_) return true;  // what is left is cancelled
+  // After a death the receives that found no message are cancelled, once all have been posted.
+  const bool posted_suffices = plan_.killed_node >= 0 && !cancelling_;
   for (std::size_t i = 0; i < receives_.size(); ++i) {
-    const bool alive = lives(context_of(plan_.receives[i].context).node);
-    if (alive && receives_[i].posted && receives_[i].completions == 0) return false;
+    if (!lives(context_of(plan_.receives[i].context).node)) continue;
+    if (!receives_[i].posted || (!posted_suffices && receives_[i].completions == 0)) return false;
   }
   return true;
 }
@@ -277,7 +275,8 @@ std::string Run::unfinished() {
     if (text.size() > 600) return text + " ...";
   }
   for (std::size_t i = 0; i < receives_.size(); ++i) {
-    if (receives_[i].posted && receives_[i].completions == 0) {
+    const bool alive = lives(context_of(plan_.receives[i].context).node);
+    if (alive && receives_[i].posted && receives_[i].completions == 0) {
       text += " receive " + std::to_string(i);
     }
   }
@@ -298,8 +297,7 @@ void Run::check_order() {
       if (early < 0 || late < 0 || early >= late) continue;
       const ReceivePlan& first = plan_.receives[a];
       const OperationPlan& sent = plan_.operations[static_cast<std::size_t>(early)];
-      if (first.context != plan_.receives[b].context ||
-          first.tagged != plan_.receives[b].tagged ||
+      if (first.context != plan_.receives[b].context || first.tagged != plan_.receives[b].tagged ||
           sent.from != plan_.operations[static_cast<std::size_t>(late)].from ||
           context_of(sent.from).mode != DeliveryMode::Rod) {
         continue;
@@ -330,8 +328,7 @@ void Run::check_memory() {
         std::copy_n(windows_[n]->data() + op.offset, op.length, place);
       }
     }
-    const auto differs =
-        std::mismatch(expected.begin(), expected.end(), windows_[n]->data()).first;
+    const auto differs = std::mismatch(expected.begin(), expected.end(), windows_[n]->data()).first;
     if (differs != expected.end()) {
       fail("node " + std::to_string(node) + ": wrong byte in the region at " +
            std::to_string(differs - expected.begin()));

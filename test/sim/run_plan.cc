@@ -304,9 +304,9 @@ void Run::post_receive(Endpoint& endpoint, Duration retry) {
                [this, &endpoint] { post_receive(endpoint, microseconds(20)); });
 }
 
-// From a stranger: noise, or a spoiled copy of a packet on the wire (a request of a job
-// and a process that do not exist, since a stranger's true copy of a SYN packet is a legitimate request). From a peer's
-// address: noise only. Nothing of it may change anything.
+// From a stranger: noise, or a spoiled copy of a packet on the wire (a request names a job and a
+// process that do not exist, since a stranger's true copy of a SYN packet is a legitimate request).
+// From a peer's address: noise only. Nothing of it may change anything.
 void Run::send_hostile_packet() {
   SimPacket packet = last_packet_;
   const bool copy = rng_.chance(0.5) && !packet.bytes.empty();
@@ -344,8 +344,9 @@ void Run::cancel_receives() {
     if (!receives_[i].posted || receives_[i].completions > 0 || !lives(context.node)) continue;
     Endpoint& endpoint = endpoints_[static_cast<std::size_t>(plan_.receives[i].context)];
     // NotFound: a message that a dead peer began has it; it completes when the PDC ends.
-    (void)world_.fep(context.node).ses().cancel(*endpoint.context,
-                                                context_pointer(kReceiveTag + i), world_.now());
+    (void)world_.fep(context.node)
+        .ses()
+        .cancel(*endpoint.context, context_pointer(kReceiveTag + i), world_.now());
   }
 }
 
@@ -377,8 +378,7 @@ Outcome Run::execute() {
   const Time begin = world_.now();
   Duration limit = plan_.faults_end + seconds(120);
   if (plan_.killed_node >= 0) limit += seconds(plan_.operations.size());
-  const bool done = world_.run_until(
-      [this] { return !failure_.empty() || all_done(); }, limit);
+  const bool done = world_.run_until([this] { return !failure_.empty() || all_done(); }, limit);
   if (!done) {
     fail("not finished in time: " +
          (world_.complaint().empty() ? unfinished() : world_.complaint()));
@@ -395,8 +395,8 @@ Outcome Run::execute() {
   outcome.packets = world_.packets_delivered();
   for (int node = 0; node < plan_.nodes; ++node) {
     const auto pds = world_.fep(node).stats().pds;
-    outcome.retransmissions += pds.rto_retransmissions + pds.nack_retransmissions +
-                               pds.inferred_loss_retransmissions;
+    outcome.retransmissions +=
+        pds.rto_retransmissions + pds.nack_retransmissions + pds.inferred_loss_retransmissions;
   }
   return outcome;
 }

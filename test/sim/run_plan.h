@@ -15,8 +15,8 @@
 
 namespace uet::sim {
 
-inline constexpr std::byte kUntouched{0xE7};  // what memory holds that nobody wrote
-inline constexpr std::byte kScribble{0xDD};   // what a buffer holds after its operation
+inline constexpr std::byte kUntouched{0xE7};            // what memory holds that nobody wrote
+inline constexpr std::byte kScribble{0xDD};             // what a buffer holds after its operation
 inline constexpr std::uint64_t kLibraryNumber = 0x11B;  // pattern of the read-only regions
 // Operation contexts: the number of an operation + 1, or this + the number of a receive.
 inline constexpr std::uint64_t kReceiveTag = std::uint64_t{1} << 32;
@@ -69,13 +69,13 @@ class Run {
     bool posted = false;
     int completions = 0;
     bool ok = false;
-    int events = 0;     // RemoteWrite completions, or matched receives
+    int events = 0;  // RemoteWrite completions, or matched receives
   };
   struct Receive {
     std::unique_ptr<GuardedMemory> memory;
     bool posted = false;
     int completions = 0;
-    int message = -1;   // number of the operation that it took
+    int message = -1;  // number of the operation that it took
   };
 
   void build();
@@ -112,7 +112,7 @@ class Run {
   const Plan& plan_;
   SimWorld world_;
   WireMonitor monitor_;
-  Rng rng_;            // of the workload alone
+  Rng rng_;  // of the workload alone
   std::vector<Endpoint> endpoints_;
   std::vector<Operation> operations_;
   std::vector<Receive> receives_;

@@ -15,13 +15,13 @@ namespace uet::sim {
 struct LinkConfig {
   std::uint64_t rate_bps = 10'000'000'000;
   Duration latency = std::chrono::microseconds(5);
-  Duration jitter{0};                          // extra delay, uniform from 0 to this; may reorder
-  std::uint64_t queue_bytes = 1 << 20;         // what may wait; beyond it packets are dropped
+  Duration jitter{0};                   // extra delay, uniform from 0 to this; may reorder
+  std::uint64_t queue_bytes = 1 << 20;  // what may wait; beyond it packets are dropped
   std::uint64_t ecn_threshold_bytes = UINT64_MAX;  // queue length that marks ECT packets with CE
   double loss = 0;
   double duplication = 0;
-  double reordering = 0;                       // the packet is held back by reorder_delay
-  double corruption = 0;                       // arrives broken: the receiver's checksum drops it
+  double reordering = 0;  // the packet is held back by reorder_delay
+  double corruption = 0;  // arrives broken: the receiver's checksum drops it
   Duration reorder_delay = std::chrono::microseconds(50);
 };
 

@@ -12,9 +12,9 @@ namespace {
 
 constexpr int kCases = 10;
 #ifdef UET_SIM_FEW_SEEDS  // a build with sanitizers
-constexpr std::uint64_t kSeedsPerCase = 6;
+constexpr std::uint64_t kSeedsPerCase = 15;
 #else
-constexpr std::uint64_t kSeedsPerCase = 60;
+constexpr std::uint64_t kSeedsPerCase = 150;
 #endif
 
 class DrawnConfigurations : public testing::TestWithParam<int> {};

@@ -40,8 +40,8 @@ int SimWorld::add_node(const NodeConfig& config) {
   const int number = node_count();
   auto node = std::make_unique<Node>();
   node->config = config;
-  node->nic = std::make_unique<SimNic>(
-      config.nic, now_, [this, number](SimPacket&& packet, Time leaves) {
+  node->nic =
+      std::make_unique<SimNic>(config.nic, now_, [this, number](SimPacket&& packet, Time leaves) {
         transmit(number, std::move(packet), leaves);
       });
   node->fep = std::make_unique<fep::Fep>(config.fep, *node->nic, now_);
@@ -79,9 +79,8 @@ void SimWorld::set_faults(bool on) {
 }
 
 void SimWorld::inject(SimPacket packet, int to, Duration delay) {
-  after(delay, [this, to, packet = std::move(packet)]() mutable {
-    deliver(-1, to, std::move(packet));
-  });
+  after(delay,
+        [this, to, packet = std::move(packet)]() mutable { deliver(-1, to, std::move(packet)); });
 }
 
 int SimWorld::node_at(const FepAddress& address) const {
@@ -122,8 +121,8 @@ void SimWorld::deliver(int from, int to, SimPacket&& packet) {
   ++packets_delivered_;
   if (on_delivered) {
     const auto parsed = wire::parse(packet.bytes);
-    on_delivered(Sighting{
-        .at = now_, .from = from, .to = to, .packet = &packet, .parsed = &parsed});
+    on_delivered(
+        Sighting{.at = now_, .from = from, .to = to, .packet = &packet, .parsed = &parsed});
   }
   nic(to).receive(std::move(packet));
   wake(to, now_);

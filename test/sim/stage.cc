@@ -186,9 +186,8 @@ std::vector<Seen> Stage::nacks(int from) const {
 }
 
 std::vector<Seen> Stage::controls(int from, wire::CpType type) const {
-  return sent_where([=](const Seen& s) {
-    return s.from == from && s.control && s.control->ctl_type == type;
-  });
+  return sent_where(
+      [=](const Seen& s) { return s.from == from && s.control && s.control->ctl_type == type; });
 }
 
 }  // namespace uet::sim

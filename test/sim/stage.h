@@ -45,8 +45,8 @@ class RecordingSink final : public ses::CompletionSink {
 struct Actor {
   RecordingSink sink;
   ses::Context* context = nullptr;
-  ses::Peer peer;                  // how others name it
-  std::vector<std::byte> memory;   // all of it registered
+  ses::Peer peer;                 // how others name it
+  std::vector<std::byte> memory;  // all of it registered
   Rkey key;
 };
 

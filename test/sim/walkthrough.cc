@@ -38,7 +38,8 @@ Walkthrough::Walkthrough() : source(Cast::kLength), region(Cast::kLength), world
   world_.on_sent = [this](const Sighting& sighting) { sent.push_back(remember(sighting)); };
   const int a = add_node(world_, config_, address_of(0, 11), Cast::kInitiatorPdc);
   const int b = add_node(world_, config_, address_of(1, 11), Cast::kTargetPdc);
-  for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::byte>(i * 13 + i / 97);
+  for (std::size_t i = 0; i < source.size(); ++i)
+    source[i] = static_cast<std::byte>(i * 13 + i / 97);
   ri::MemoryRegion memory;
   memory.base = region.data();
   memory.length = region.size();
@@ -51,8 +52,9 @@ Walkthrough::Walkthrough() : source(Cast::kLength), region(Cast::kLength), world
               .open_context(context_config(Cast::kInitiatorPid, ResourceIndex{1}, InitiatorId{0}),
                             initiator)
               .value();
-  to_ = ses_b.open_context(context_config(Cast::kTargetPid, Cast::kTargetIndex, InitiatorId{2}),
-                           target)
+  to_ = ses_b
+            .open_context(context_config(Cast::kTargetPid, Cast::kTargetIndex, InitiatorId{2}),
+                          target)
             .value();
   ses_a.enable(*from_);
   ses_b.enable(*to_);
@@ -104,7 +106,8 @@ std::string tell_walkthrough() {
         << "DSCP " << int{seen.packet.dscp} << "  " << wire::dissect(seen.packet.bytes) << "\n";
   }
   const bool same = walk.source == walk.region;
-  out << "\n" << walk.initiator.completions.size() << " completions at the initiator, "
+  out << "\n"
+      << walk.initiator.completions.size() << " completions at the initiator, "
       << walk.target.completions.size() << " at the target (a plain write makes none there).\n"
       << "The target's memory " << (same ? "equals" : "DIFFERS FROM") << " the source.\n";
   return out.str();

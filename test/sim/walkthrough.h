@@ -37,7 +37,7 @@ class Walkthrough {
   // the PDC; later ones use it. `context` comes back in the completion.
   void write(void* context);
 
-  std::vector<Seen> sent;                // every packet, both directions
+  std::vector<Seen> sent;  // every packet, both directions
   RecordingSink initiator, target;
   std::vector<std::byte> source, region;  // what is written from, what is written to
   const fep::Config& config() const { return config_; }

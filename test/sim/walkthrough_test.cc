@@ -42,8 +42,8 @@ TEST_F(WalkthroughTest, AddressesPortsAndTrafficClasses) {
     EXPECT_EQ(seen.packet.source, address_of(forward ? 0 : 1, 11));
     EXPECT_EQ(seen.packet.destination, address_of(forward ? 1 : 0, 11));
     EXPECT_EQ(seen.packet.destination.port, 4793);
-    EXPECT_EQ(seen.packet.dscp, forward ? walk_.config().pds.dscp_data
-                                        : walk_.config().pds.dscp_control);  // PDS-160
+    EXPECT_EQ(seen.packet.dscp,
+              forward ? walk_.config().pds.dscp_data : walk_.config().pds.dscp_control);  // PDS-160
   }
   EXPECT_NE(walk_.config().pds.dscp_data, walk_.config().pds.dscp_control);
   // PDS-103: an ACK reuses the entropy value of a request.

@@ -26,13 +26,13 @@ class WireMonitor {
   // One direction of a PDC, named by its sender and the sender's PDC id.
   using FlowKey = std::pair<int, std::uint16_t>;
   struct Flow {
-    bool known = false;   // some PSN has been seen
-    Psn start;            // of the PDC; both directions share it (PDS-32)
-    Psn highest;          // newest PSN sent
+    bool known = false;  // some PSN has been seen
+    Psn start;           // of the PDC; both directions share it (PDS-32)
+    Psn highest;         // newest PSN sent
     bool limited = false;
-    Psn limit;            // largest PSN allowed so far (PDS-40)
+    Psn limit;  // largest PSN allowed so far (PDS-40)
     bool acked = false;
-    Psn cack;             // newest CACK_PSN sent for it
+    Psn cack;  // newest CACK_PSN sent for it
   };
 
   void request_sent(const Sighting& sighting, const wire::RequestHeader& request);

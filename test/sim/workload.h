@@ -26,29 +26,29 @@ struct ContextPlan {
 enum class Flavour : std::uint8_t {
   Send,
   TaggedSend,
-  Write,       // to a place of its own
-  Read,        // from the read-only region
-  SlotWrite,   // to a place that later writes of this ROD context overwrite (WAW)
-  SlotRead,    // of that place (RAW, WAR)
-  BadKey,      // write under a key that does not exist
-  BadRight,    // write to the read-only region
-  BadBounds,   // write that ends one byte behind the region
-  BadIndex,    // write to a resource index that does not exist
+  Write,      // to a place of its own
+  Read,       // from the read-only region
+  SlotWrite,  // to a place that later writes of this ROD context overwrite (WAW)
+  SlotRead,   // of that place (RAW, WAR)
+  BadKey,     // write under a key that does not exist
+  BadRight,   // write to the read-only region
+  BadBounds,  // write that ends one byte behind the region
+  BadIndex,   // write to a resource index that does not exist
 };
 
 // One operation of an initiator; its number names it on the wire (data) and in its payload.
 struct OperationPlan {
   Flavour flavour = Flavour::Send;
-  int from = 0;                 // context
-  int to = 0;                   // context
+  int from = 0;  // context
+  int to = 0;    // context
   std::uint32_t length = 0;
   std::uint64_t tag = 0;
   bool with_data = false;
   bool inject = false;
   bool delivery_complete = false;
   std::uint32_t slices = 1;
-  std::uint64_t offset = 0;     // in the region
-  Duration post_after{0};       // after the previous operation of this context
+  std::uint64_t offset = 0;  // in the region
+  Duration post_after{0};    // after the previous operation of this context
 };
 
 struct ReceivePlan {
@@ -56,10 +56,10 @@ struct ReceivePlan {
   bool tagged = false;
   std::uint64_t tag = 0;
   std::uint64_t ignore = 0;
-  int source = -1;              // context; -1 = anyone
+  int source = -1;  // context; -1 = anyone
   std::uint32_t capacity = 0;
   std::uint32_t slices = 1;
-  Duration post_after{0};       // after the previous receive of this context
+  Duration post_after{0};  // after the previous receive of this context
 };
 
 struct PartitionPlan {
@@ -81,9 +81,9 @@ struct Plan {
   bool relative = true;
   bool directed_receive = false;
   bool provider_keys = true;
-  double refuse_events = 0;     // chance that a CQ has no room for remote data
-  std::uint64_t window_bytes = 0;    // writable region of each node
-  std::uint64_t library_bytes = 0;   // read-only region of each node
+  double refuse_events = 0;         // chance that a CQ has no room for remote data
+  std::uint64_t window_bytes = 0;   // writable region of each node
+  std::uint64_t library_bytes = 0;  // read-only region of each node
   std::vector<ContextPlan> contexts;
   std::vector<OperationPlan> operations;  // per context in this order
   std::vector<ReceivePlan> receives;      // per context in this order
@@ -91,7 +91,7 @@ struct Plan {
   int hostile_packets = 0;
   int killed_node = -1;
   Duration kill_at{0};
-  Duration faults_end{0};       // after this the network is good
+  Duration faults_end{0};  // after this the network is good
 
   std::string describe() const;
 };
@@ -99,7 +99,7 @@ struct Plan {
 Plan draw_plan(std::uint64_t seed);
 
 struct Outcome {
-  std::string failure;          // empty = every oracle is content
+  std::string failure;  // empty = every oracle is content
   std::uint64_t trace_hash = 0;
   std::uint64_t packets = 0;
   std::uint64_t retransmissions = 0;

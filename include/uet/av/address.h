@@ -26,7 +26,7 @@ enum AddressFlag : std::uint8_t {
   kInitiatorIdValid = 0x10,
   kAbsolute = 0x20,  // PIDonFEP counts on the FEP, not inside the job
   kIpv6 = 0x40,
-  kOneMtu = 0x80,    // largest message is one MTU
+  kOneMtu = 0x80,  // largest message is one MTU
 };
 
 // Capability bits: the profiles a FEP serves (WIRE 4.2).
@@ -46,10 +46,10 @@ struct UetAddress {
   std::uint8_t flags = 0;           // AddressFlag; kIpv6 follows fabric_address.is_ipv6
   std::uint8_t capabilities = 0;    // Capability, if kCapabilitiesValid
   FabricAddress fabric_address;
-  PidOnFep pid_on_fep;              // 0 to 0xFFF
-  ResourceIndex start_resource_index;      // 0 to 0xFFF
+  PidOnFep pid_on_fep;                 // 0 to 0xFFF
+  ResourceIndex start_resource_index;  // 0 to 0xFFF
   std::uint16_t num_resource_indices = 0;
-  std::uint16_t udp_port = 0;       // 0 = 4793 in a destination, "choose one" in a source
+  std::uint16_t udp_port = 0;  // 0 = 4793 in a destination, "choose one" in a source
   InitiatorId initiator_id;
 
   bool has(AddressFlag flag) const { return (flags & flag) != 0; }

@@ -264,6 +264,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   std::uint64_t sent_bytes_ = 0;        // nominal, retransmissions included
   std::uint64_t reported_bytes_ = 0;    // of them, what the peer has reported (CMS-110)
   std::int64_t ccc_balance_ = 0;        // what this PDC holds of the shared inflight (CMS-104)
+  std::int64_t in_flight_bytes_ = 0;    // of packets neither given up nor reported: its limit
   bool peer_buffers_ = false;           // the peer SACKs on ROD, so it keeps early packets
   bool clear_owed_ = false;
   std::optional<Psn> clear_wanted_;     // highest PSN asked to be cleared and not yet so (PDS-115)

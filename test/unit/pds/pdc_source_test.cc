@@ -137,11 +137,8 @@ TEST_F(PdcSource, OldCackChangesNothing) {
 
 // A PDC may live longer than half the circle of PSNs from Start_PSN.
 TEST_F(PdcSource, Pds108_AcksAreBelievedFarFromStartPsn) {
-  Parameters parameters = test_parameters();
-  parameters.default_mpr = 32;
-  build(parameters);
-  // As if 2^31 packets had gone: the ACK of a packet is compared with what is outstanding, and a CACK
-  // below Start_PSN of an established PDC is merely old.
+  // After 2^31 packets a CACK is below Start_PSN in serial order. It is compared with what was sent:
+  // to an established PDC one below Start_PSN is merely old.
   TestMessage& message = outstanding(2);
   receive(ack(69000, 70001));
   EXPECT_EQ(message.answers, (std::vector<int>{1, 0}));
@@ -472,7 +469,7 @@ TEST_F(PdcSource, Pds20_Pds134_FailureReportsEachUnacknowledgedPacketOnce) {
 
 TEST_F(PdcSource, Pds134_OtherPdcsAreNotTouched) {
   TestMessage& failing = outstanding(2);
-  TestMessage& other = node->send({.address = peer, .mode = DeliveryMode::Rod}, 2, now);
+  TestMessage& other = send(2, DeliveryMode::Rod);
   turn();
   node->manager->abort(pdc, now);
   turn();

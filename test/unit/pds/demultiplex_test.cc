@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// From a packet to its PDC: lookup, identity checks, refusals, tombstones, nonsense.
+#include "unit/pds/pds_harness.h"
+
+namespace uet::pds::testing {
+namespace {
+
+using wire::CpType;
+
+class Demultiplex : public Bench {
+ protected:
+  // The NACK that `header` is answered with; code Reserved if there is none, or something else.
+  template <class Header>
+  wire::NackHeader refusal_of(const Header& header) {
+    const auto sent = answer_to(header);
+    if (sent.size() != 1 || !sent[0].nack()) return {};
+    return *sent[0].nack();
+  }
+  template <class Header>
+  std::vector<Sent> from(const FepAddress& source, const Header& header) {
+    std::vector<std::byte> bytes(wire::kMaxPdsHeaderBytes);
+    bytes.resize(header.encode(bytes.data()));
+    bytes.resize(bytes.size() + 16);
+    node->receive(bytes, source, now);
+    return turn();
+  }
+};
+
+// ---- lookup -------------------------------------------------------------------------------------
+
+TEST_F(Demultiplex, Pds24_SynIsLookedUpBySourceAndSpdcid) {
+  accept(333);
+  const PdcId first = pdc;
+  receive(request(334, true));
+  EXPECT_EQ(node->client.delivered.back().pdc, first);
+  wire::RequestHeader other = request(333, true);
+  other.spdcid = PdcId{901};
+  receive(other);
+  EXPECT_NE(node->client.delivered.back().pdc, first);
+  from(address_of(3), request(333, true));
+  EXPECT_EQ(node->manager->open_pdcs(), 3U);
+  EXPECT_EQ(counters().pdcs_accepted, 3U);
+}
+
+TEST_F(Demultiplex, Pds25_WithoutSynDpdcidAloneIsLookedUp) {
+  accept(333);
+  receive(request(334));
+  EXPECT_EQ(node->client.delivered.back().pdc, pdc);
+}
+
+TEST_F(Demultiplex, Pds26_PeerIdentifierAndAddressMustMatch) {
+  accept(333);
+  wire::RequestHeader foreign = request(334);
+  foreign.spdcid = PdcId{901};
+  wire::NackHeader refused = refusal_of(foreign);
+  EXPECT_EQ(refused.nack_code, NackCode::PdcHdrMismatch);
+  EXPECT_EQ(refused.spdcid, PdcId{0});
+  EXPECT_EQ(refused.dpdcid, PdcId{901});
+  const auto sent = from(address_of(3), request(334));
+  ASSERT_EQ(nacks(sent).size(), 1U);
+  EXPECT_EQ(nacks(sent)[0].nack_code, NackCode::PdcHdrMismatch);
+  EXPECT_EQ(sent[0].to, address_of(3));
+  EXPECT_EQ(node->client.delivered.size(), 1U);
+}
+
+TEST_F(Demultiplex, Pds27_PdcidZeroIsNeverAPdc) {
+  peer_start = 333;
+  wire::RequestHeader zero = request(333, true);
+  zero.spdcid = {};
+  EXPECT_TRUE(answer_to(zero).empty());
+  EXPECT_EQ(counters().malformed, 1U);
+  accept(333);
+  zero = request(334);
+  zero.dpdcid = {};
+  EXPECT_EQ(refusal_of(zero).nack_code, NackCode::InvDpdcid);
+  zero = request(334);
+  zero.spdcid = {};
+  EXPECT_EQ(refusal_of(zero).nack_code, NackCode::PdcHdrMismatch);
+}
+
+// Way B of the design: answers go to the port in which our own processes listen.
+TEST_F(Demultiplex, AnswersGoToTheSourcePortOnlyInTheKnownRange) {
+  peer_start = 333;
+  EXPECT_EQ(from(address_of(3, 4795), request(333, true)).at(0).to, address_of(3, 4795));
+  EXPECT_EQ(from(address_of(3, 51000), request(333, true)).at(0).to, address_of(3));
+  EXPECT_EQ(node->manager->open_pdcs(), 2U);
+}
+
+// ---- accepting ----------------------------------------------------------------------------------
+
+TEST_F(Demultiplex, Pds58_AnySynPacketOpensThePdc) {
+  peer_start = 70000;
+  const auto sent = answer_to(request(70003, true));
+  EXPECT_EQ(delivered_psns(), (std::vector<std::uint32_t>{70003}));
+  EXPECT_EQ(acks(sent).at(0).cack_psn, Psn{69999});
+  EXPECT_EQ(acks(sent)[0].sack_bitmap, 0b1000U);
+}
+
+TEST_F(Demultiplex, Pds58_StartPsnIsFoundAcrossTheWrap) {
+  peer_start = 0xFFFFFFFEU;
+  const auto sent = answer_to(request(1, true));  // psn_offset 3
+  EXPECT_EQ(acks(sent).at(0).cack_psn, Psn{0xFFFFFFFDU});
+  EXPECT_EQ(acks(sent)[0].ack_psn(), Psn{1});
+}
+
+TEST_F(Demultiplex, Pds59_TargetIsEstablishedAtOnce) {
+  const Pdc& accepted = accept(333);
+  EXPECT_EQ(accepted.state(), PdcState::Established);
+  EXPECT_EQ(accepted.role(), Role::Target);
+  EXPECT_NE(accepted.id(), PdcId{0});
+  EXPECT_EQ(accepted.peer_id(), kPeerPdc);
+  EXPECT_EQ(delivered_psns(), (std::vector<std::uint32_t>{333}));
+}
+
+TEST_F(Demultiplex, Pds60_LaterSynIsAnOrdinaryRequest) {
+  accept(333);
+  EXPECT_EQ(acks(answer_to(request(334, true))).at(0).cack_psn, Psn{334});
+  EXPECT_TRUE(answer_to(request(334, true)).empty());  // a copy
+  EXPECT_EQ(delivered_psns(), (std::vector<std::uint32_t>{333, 334}));
+}
+
+TEST_F(Demultiplex, Pds61_RodOpensWithItsFirstPacketOnly) {
+  peer_start = 333;
+  peer_mode = DeliveryMode::Rod;
+  const wire::NackHeader refused = refusal_of(request(334, true));
+  EXPECT_EQ(refused.nack_code, NackCode::RodOoo);
+  EXPECT_EQ(refused.spdcid, PdcId{0});
+  EXPECT_EQ(node->manager->open_pdcs(), 0U);
+  receive(request(333, true));
+  receive(request(334, true));
+  EXPECT_EQ(delivered_psns(), (std::vector<std::uint32_t>{333, 334}));
+}
+
+TEST_F(Demultiplex, Pds62_TrimmedSynCreatesNothing) {
+  peer_start = 333;
+  rx_trimmed = true;
+  const wire::NackHeader refused = refusal_of(request(333, true));
+  EXPECT_EQ(refused.nack_code, NackCode::Trimmed);
+  EXPECT_EQ(refused.spdcid, PdcId{0});
+  EXPECT_EQ(node->manager->open_pdcs(), 0U);
+}
+
+TEST_F(Demultiplex, Pds57_Pds158_NoopOpensAPdcOfTheModeItNames) {
+  for (const bool rod : {false, true}) {
+    build(test_parameters());
+    wire::ControlHeader noop = control(CpType::Noop, 333);
+    noop.syn = true;
+    noop.isrod = rod;
+    const auto sent = answer_to(noop);
+    ASSERT_EQ(acks(sent).size(), 1U);
+    EXPECT_EQ(acks(sent)[0].cack_psn, Psn{333});
+    pdc = acks(sent)[0].spdcid;
+    EXPECT_EQ(node->manager->find(pdc)->destination().mode,
+              rod ? DeliveryMode::Rod : DeliveryMode::Rud);
+    peer_start = 333;
+    peer_mode = rod ? DeliveryMode::Rod : DeliveryMode::Rud;
+    receive(request(334));  // the NOOP consumed a PSN
+    EXPECT_EQ(delivered_psns(), (std::vector<std::uint32_t>{334}));
+  }
+}
+
+TEST_F(Demultiplex, Pds64_OtherControlPacketsOpenNothing) {
+  for (const CpType type : {CpType::AckRequest, CpType::Close, CpType::CloseRequest, CpType::Probe,
+                            CpType::Credit, CpType::CreditRequest}) {
+    wire::ControlHeader header = control(type, 333);
+    header.syn = true;
+    EXPECT_EQ(refusal_of(header).nack_code, NackCode::PdcModeMismatch) << static_cast<int>(type);
+  }
+  EXPECT_EQ(node->manager->open_pdcs(), 0U);
+}
+
+TEST_F(Demultiplex, Pds65_SynWithoutASesRequestIsRefused) {
+  peer_start = 333;
+  for (const NextHdr next_hdr : {NextHdr::None, NextHdr::Response, NextHdr::ResponseData}) {
+    wire::RequestHeader header = request(333, true);
+    header.next_hdr = next_hdr;
+    EXPECT_EQ(refusal_of(header).nack_code, NackCode::PdcHdrMismatch);
+  }
+  EXPECT_EQ(node->manager->open_pdcs(), 0U);
+}
+
+TEST_F(Demultiplex, Pds67_AnotherStartPsnIsAnotherIncarnation) {
+  accept(333);
+  wire::RequestHeader stale = request(340, true);
+  stale.psn_offset = 6;
+  EXPECT_EQ(refusal_of(stale).nack_code, NackCode::InvalidSyn);
+  receive(request(334));
+  EXPECT_EQ(delivered_psns(), (std::vector<std::uint32_t>{333, 334}));
+}
+
+// ---- the rest of the pipeline -------------------------------------------------------------------
+
+TEST_F(Demultiplex, Pds210_Step4_UnknownDpdcid) {
+  pdc = PdcId{4444};
+  rx_entropy = 54321;
+  const auto sent = answer_to(request(333));
+  ASSERT_EQ(nacks(sent).size(), 1U);
+  EXPECT_EQ(nacks(sent)[0].nack_code, NackCode::InvDpdcid);
+  EXPECT_EQ(nacks(sent)[0].spdcid, PdcId{0});
+  EXPECT_EQ(nacks(sent)[0].dpdcid, kPeerPdc);
+  EXPECT_EQ(sent[0].entropy, 54321);
+}
+
+TEST_F(Demultiplex, Pds5_Pds210_Step6_ModeMustFitThePdc) {
+  accept(333);
+  wire::RequestHeader rod = request(334);
+  rod.type = wire::PdsType::RodReq;
+  EXPECT_EQ(refusal_of(rod).nack_code, NackCode::PdcModeMismatch);
+  EXPECT_EQ(node->client.delivered.size(), 1U);
+}
+
+TEST_F(Demultiplex, RequestsWithCongestionWordsAreRequests) {
+  accept(333);
+  wire::RequestHeader header = request(334);
+  header.type = wire::PdsType::RudCcReq;
+  receive(header, 5, 40);
+  ASSERT_EQ(node->client.delivered.size(), 2U);
+  EXPECT_EQ(node->client.delivered[1].message, 5U);
+  EXPECT_EQ(node->client.delivered[1].bytes, 40U);
+}
+
+TEST_F(Demultiplex, Pds213_AcksAndNacksAreNeverRefused) {
+  pdc = PdcId{4444};
+  EXPECT_TRUE(answer_to(ack(333, 333)).empty());
+  for (int code = 0; code < 256; ++code) {
+    EXPECT_TRUE(answer_to(nack(static_cast<NackCode>(code), 333)).empty());
+  }
+  const std::vector<std::byte> uud{std::byte{6 << 3}, std::byte{0}, std::byte{0}, std::byte{0}};
+  node->receive(uud, peer, now);
+  EXPECT_TRUE(turn().empty());
+  EXPECT_EQ(counters().unsupported_type, 1U);
+}
+
+TEST_F(Demultiplex, Pds108_Step1_AckForAnUnknownPdcIsDroppedAndCounted) {
+  pdc = PdcId{4444};
+  receive(ack(333, 333));
+  EXPECT_EQ(counters().acks_invalid, 1U);
+}
+
+TEST_F(Demultiplex, AcksAndNacksFromAnotherAddressAreNotBelieved) {
+  TestMessage& message = send(1);
+  turn();
+  pdc = message.pdc;
+  from(address_of(9), ack(70000, 70000));
+  from(address_of(9), nack(NackCode::UnexpEvent, 70000));
+  EXPECT_EQ(message.responses, 0U);
+  EXPECT_TRUE(message.errors.empty());
+  EXPECT_EQ(node->manager->find(pdc)->state(), PdcState::Creating);
+}
+
+TEST_F(Demultiplex, RudiNackIsNotForAPdc) {
+  TestMessage& message = send(1);
+  turn();
+  pdc = message.pdc;
+  wire::NackHeader rudi = nack(NackCode::UnexpEvent, 70000);
+  rudi.nt = true;
+  receive(rudi);
+  EXPECT_TRUE(message.errors.empty());
+}
+
+TEST_F(Demultiplex, Pds157_ControlPacketsAreCheckedLikeRequests) {
+  pdc = PdcId{4444};
+  EXPECT_EQ(refusal_of(control(CpType::Noop, 1)).nack_code, NackCode::InvDpdcid);
+  EXPECT_EQ(refusal_of(control(CpType::AckRequest, 1)).nack_code, NackCode::InvDpdcid);
+  accept(333);
+  wire::ControlHeader foreign = control(CpType::Noop, 334);
+  foreign.spdcid = PdcId{901};
+  EXPECT_EQ(refusal_of(foreign).nack_code, NackCode::PdcHdrMismatch);
+  EXPECT_EQ(refusal_of(control(static_cast<CpType>(13), 334)).nack_code, NackCode::UnexpEvent);
+  receive(request(334));
+  EXPECT_EQ(delivered_psns(), (std::vector<std::uint32_t>{333, 334}));
+}
+
+TEST_F(Demultiplex, Pds159_ClearForAnUnknownPdcIsDroppedSilently) {
+  pdc = PdcId{4444};
+  EXPECT_TRUE(answer_to(control(CpType::Clear, 0)).empty());
+  EXPECT_TRUE(answer_to(control(CpType::ClearRequest, 0)).empty());
+  EXPECT_EQ(counters().stray_packets, 2U);
+}
+
+TEST_F(Demultiplex, ControlPacketsOfLaterPartsAreCountedAndDropped) {
+  accept(333);
+  for (const CpType type :
+       {CpType::Probe, CpType::Credit, CpType::CreditRequest, CpType::Negotiation}) {
+    EXPECT_TRUE(answer_to(control(type, 334)).empty());
+  }
+  EXPECT_EQ(counters().unsupported_type, 4U);
+}
+
+// ---- nonsense -----------------------------------------------------------------------------------
+
+// PDS-210 step 1: what does not parse is dropped and counted, never refused.
+TEST_F(Demultiplex, Pds210_Step1_CutPacketsAreDroppedAndCounted) {
+  accept(333);
+  std::uint64_t malformed = counters().malformed;
+  const auto cut = [&](const auto& header) {
+    std::vector<std::byte> bytes(wire::kMaxPdsHeaderBytes);
+    bytes.resize(header.encode(bytes.data()));
+    for (std::size_t length = 0; length < bytes.size(); ++length) {
+      node->receive(std::span(bytes).first(length), peer, now);
+      EXPECT_EQ(counters().malformed, ++malformed);
+    }
+  };
+  cut(request(334));
+  cut(request(334, true));
+  cut(ack(333, 333));
+  cut(nack(NackCode::NoResource, 333));
+  cut(control(CpType::Close, 334));
+  EXPECT_TRUE(turn().empty());
+  EXPECT_EQ(node->client.delivered.size(), 1U);
+}
+
+TEST_F(Demultiplex, RandomPacketsNeitherCrashNorLeak) {
+  Parameters parameters = test_parameters();
+  parameters.max_rto_retransmissions = 2;
+  build(parameters);
+  Rng rng(20240611);
+  node->client.respond = [&](const Delivered&) {
+    const std::uint64_t choice = rng.below(8);
+    if (choice == 0) return refusal(NackCode::NoResource);
+    return choice == 1 ? guaranteed_response() : default_response();
+  };
+  std::vector<TestMessage*> sent;
+  std::vector<std::byte> bytes;
+  for (int i = 0; i < 100'000; ++i) {
+    if (i % 1000 == 0) {
+      TestMessage& message = node->message(3);
+      if (node->manager->send(message, to_peer(i % 2 ? DeliveryMode::Rod : DeliveryMode::Rud), now)
+              .ok()) {
+        sent.push_back(&message);
+      }
+    }
+    bytes.resize(rng.below(64));
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(rng.next());
+    if (bytes.size() >= 12) {
+      // Most of them shaped so that they get past the first check: a known type and known ids.
+      bytes[0] = static_cast<std::byte>(rng.between(2, 14) << 3 | (rng.next() & 7));
+      const bool has_ids = !rng.chance(0.1);
+      const auto id = static_cast<std::uint8_t>(rng.between(10, 40));
+      const auto peer_id = static_cast<std::uint8_t>(rng.between(1, 12));
+      const Psn near{70000U + static_cast<std::uint32_t>(rng.below(16))};
+      if (has_ids) {
+        bytes[8] = std::byte{0};
+        bytes[9] = std::byte{peer_id};
+        bytes[10] = std::byte{0};
+        bytes[11] = std::byte{id};
+        for (int k = 0; k < 4; ++k) {
+          bytes[4 + static_cast<std::size_t>(k)] =
+              static_cast<std::byte>(near.value >> (24 - 8 * k));
+        }
+      }
+    }
+    node->receive(bytes, peer, now, static_cast<std::uint16_t>(rng.next()),
+                  static_cast<Ecn>(rng.below(4)), rng.chance(0.01));
+    if (i % 16 == 0) {
+      node->turn(now);
+      node->drain();
+    }
+    if (i % 256 == 0) now += milliseconds(5);
+  }
+  EXPECT_GT(counters().requests_delivered, 100U);
+  EXPECT_GT(counters().acks_received, 0U);
+  node->manager->begin_close_all(now);
+  for (int i = 0; i < 2000 && node->manager->open_pdcs() > 0; ++i) after(milliseconds(10));
+  EXPECT_EQ(node->manager->open_pdcs(), 0U);
+  EXPECT_EQ(node->packets.in_use(), 0U);
+  EXPECT_TRUE(node->manager->quiescent());
+  for (const TestMessage* message : sent) {
+    EXPECT_TRUE(Node::answered_once(*message) || message->failed.has_value());
+    for (const int answers : message->answers) EXPECT_EQ(answers, 1);
+  }
+}
+
+}  // namespace
+}  // namespace uet::pds::testing

@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Which PDC a message goes to, and the life of PDCs from slot to tombstone.
+#include "uet/pds/manager.h"
+
+#include <set>
+
+#include "unit/pds/pds_harness.h"
+
+namespace uet::pds::testing {
+namespace {
+
+using wire::CpType;
+
+class ManagerTest : public Bench {
+ protected:
+  void with_pdcs(std::size_t count) {  // half of them for each side
+    Parameters parameters = test_parameters();
+    parameters.pdc_count = count;
+    build(parameters);
+  }
+  Result<void> try_send(TestMessage& message, std::uint8_t traffic_class) {
+    Destination destination = to_peer();
+    destination.traffic_class = traffic_class;
+    return node->manager->send(message, destination, now);
+  }
+  // Closes the PDC with a handshake.
+  void close(std::uint32_t close_psn) {
+    node->manager->find(pdc)->begin_close(now);
+    turn();
+    receive(ack(close_psn, close_psn));
+    turn();
+  }
+};
+
+// ---- selection ----------------------------------------------------------------------------------
+
+TEST_F(ManagerTest, Pds23_KeyIsAddressJobModeAndClass) {
+  with_pdcs(16);
+  const Destination base = to_peer();
+  std::vector<Destination> keys(6, base);
+  keys[1].address = address_of(3);
+  keys[2].address.port = kUetUdpPort + 1;
+  keys[3].job = JobId{8};
+  keys[4].mode = DeliveryMode::Rod;
+  keys[5].traffic_class = 1;
+  std::set<std::uint16_t> ids;
+  for (const Destination& key : keys) ids.insert(node->send(key, 1, now).pdc.value);
+  EXPECT_EQ(ids.size(), 6U);
+  for (const Destination& key : keys) ids.insert(node->send(key, 1, now).pdc.value);
+  EXPECT_EQ(ids.size(), 6U);
+}
+
+TEST_F(ManagerTest, Pds5_RudAndRodNeverShareAPdc) {
+  const TestMessage& rud = send(1, DeliveryMode::Rud);
+  const TestMessage& rod = send(1, DeliveryMode::Rod);
+  EXPECT_NE(rud.pdc, rod.pdc);
+  for (const Sent& packet : turn()) {
+    const bool is_rod = packet.request()->spdcid == rod.pdc;
+    EXPECT_EQ(packet.type(), is_rod ? wire::PdsType::RodReq : wire::PdsType::RudReq);
+  }
+}
+
+// Another traffic class is how a short message gets past a long one.
+TEST_F(ManagerTest, Pds6_Pds9_SeveralPdcsToOnePeerTakeTurns) {
+  Destination other = to_peer();
+  other.traffic_class = 1;
+  TestMessage& long_one = send(900);
+  TestMessage& short_one = node->send(other, 2, now);
+  node->manager->pump(now);  // one pass
+  EXPECT_EQ(short_one.made, 2U);
+  EXPECT_LT(long_one.made, 900U);
+  turn();
+  EXPECT_EQ(long_one.made, 900U);
+}
+
+TEST_F(ManagerTest, Pds17_PacketsOfOneRodContextStayOnOnePdc) {
+  std::set<std::uint16_t> ids;
+  for (int i = 0; i < 20; ++i) ids.insert(send(3, DeliveryMode::Rod).pdc.value);
+  EXPECT_EQ(ids.size(), 1U);
+}
+
+TEST_F(ManagerTest, Pds28_CreatingPdcTakesFurtherMessages) {
+  TestMessage& first = send(1);
+  turn();
+  TestMessage& second = send(1);
+  EXPECT_EQ(first.pdc, second.pdc);
+  EXPECT_EQ(node->manager->open_pdcs(), 1U);
+}
+
+TEST_F(ManagerTest, Pds29_ClosingPdcTakesNoNewMessage) {
+  Pdc& closing = open();
+  closing.begin_close(now);
+  TestMessage& message = send(1);
+  EXPECT_NE(message.pdc, pdc);
+  EXPECT_TRUE(requests(turn()).at(0).syn);
+}
+
+TEST_F(ManagerTest, Pds27_Pds31_IdsRollAndSkipZero) {
+  Parameters parameters = test_parameters();
+  parameters.first_pdc_id = 65534;
+  build(parameters);
+  std::vector<std::uint16_t> ids;
+  for (std::uint8_t i = 0; i < 4; ++i) {
+    TestMessage& message = node->message(1);
+    ASSERT_TRUE(try_send(message, i).ok());
+    ids.push_back(message.pdc.value);
+  }
+  EXPECT_EQ(ids, (std::vector<std::uint16_t>{65534, 65535, 1, 2}));
+}
+
+TEST_F(ManagerTest, Pds31_IdOfATombstoneIsNotGivenOutAgain) {
+  Parameters parameters = test_parameters();
+  parameters.pdc_count = 4;
+  build(parameters);
+  std::set<std::uint16_t> ids;
+  for (int round = 0; round < 200; ++round) {
+    ASSERT_TRUE(ids.insert(send(1).pdc.value).second);
+    turn();
+    node->manager->begin_close_all(now);
+    node->manager->abort(PdcId{*ids.rbegin()}, now);
+    turn();
+  }
+  EXPECT_EQ(node->manager->open_pdcs(), 0U);
+}
+
+TEST_F(ManagerTest, Pds53_StartPsnIsFarFromWhereThePreviousPdcEnded) {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    Parameters parameters = test_parameters();
+    parameters.start_psn.reset();
+    node = std::make_unique<Node>(std::uint8_t{1}, parameters, open_window(), 8192, seed);
+    send(1);
+    const std::uint32_t first = requests(turn()).at(0).psn.value;
+    EXPECT_GE(first, 1U << 16);
+    start_psn = first;
+    pdc = node->messages.back().pdc;
+    receive(ack(first, first));
+    close(first + 1);
+    ASSERT_EQ(node->manager->open_pdcs(), 0U);
+    send(1);
+    const std::uint32_t second = requests(turn()).at(0).psn.value;
+    const std::int32_t distance = Psn{second} - Psn{first + 1};
+    EXPECT_GE(distance < 0 ? -distance : distance, 1 << 16);
+  }
+}
+
+TEST_F(ManagerTest, Pds53_StartPsnsDiffer) {
+  Parameters parameters = test_parameters();
+  parameters.start_psn.reset();
+  build(parameters);
+  std::set<std::uint32_t> starts;
+  for (std::uint8_t i = 0; i < 4; ++i) {
+    TestMessage& message = node->message(1);
+    ASSERT_TRUE(try_send(message, i).ok());
+  }
+  for (const auto& header : requests(turn())) starts.insert(header.psn.value);
+  EXPECT_EQ(starts.size(), 4U);
+}
+
+TEST_F(ManagerTest, SendOnAnUnknownPdcIsNotFound) {
+  TestMessage& message = node->message(1);
+  EXPECT_EQ(node->manager->send_on(PdcId{77}, message, now).error(), Error::NotFound);
+  EXPECT_EQ(node->manager->send_on(PdcId{0}, message, now).error(), Error::NotFound);
+}
+
+TEST_F(ManagerTest, CancelTakesAMessageOutOfTheBacklog) {
+  open();
+  TestMessage& first = node->message(1);
+  first.blocked = true;
+  ASSERT_TRUE(node->manager->send(first, to_peer(), now).ok());
+  TestMessage& second = send(1);
+  EXPECT_TRUE(node->manager->cancel(first));
+  EXPECT_FALSE(node->manager->cancel(first));
+  EXPECT_EQ(requests(turn()).size(), 1U);
+  EXPECT_EQ(second.made, 1U);
+  EXPECT_EQ(first.made, 0U);
+  EXPECT_FALSE(node->manager->cancel(second));
+}
+
+// ---- shortage -----------------------------------------------------------------------------------
+
+TEST_F(ManagerTest, Pds180_Pds181_NoPdcIsAgainAndQueuesNothing) {
+  with_pdcs(2);  // one for each side
+  send(1);
+  TestMessage& refused = node->message(1);
+  const Result<void> result = try_send(refused, 1);
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error(), Error::Again);
+  EXPECT_FALSE(refused.linked());
+  EXPECT_FALSE(refused.failed.has_value());
+}
+
+TEST_F(ManagerTest, Pds174_Pds180_ShortageClosesTheLongestIdlePdc) {
+  with_pdcs(4);  // two for each side
+  open();
+  const PdcId older = pdc;
+  now += milliseconds(10);
+  TestMessage& second = node->message(1);
+  ASSERT_TRUE(try_send(second, 1).ok());
+  turn();
+  pdc = second.pdc;
+  receive(ack(70000, 70000));
+  turn();
+  TestMessage& third = node->message(1);
+  EXPECT_EQ(try_send(third, 2).error(), Error::Again);
+  const auto sent = controls(turn());
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].ctl_type, CpType::Close);
+  EXPECT_EQ(sent[0].spdcid, older);
+  pdc = older;
+  receive(ack(70001, 70001));
+  turn();
+  EXPECT_TRUE(try_send(third, 2).ok());
+}
+
+TEST_F(ManagerTest, Pds182_SomePdcsAreKeptForThePeer) {
+  with_pdcs(4);
+  for (std::uint8_t i = 0; i < 4; ++i) {
+    TestMessage& message = node->message(1);
+    EXPECT_EQ(try_send(message, i).ok(), i < 2);
+  }
+  turn();
+  peer_start = 333;
+  for (std::uint16_t id = 1; id <= 3; ++id) {
+    wire::RequestHeader header = request(333, true);
+    header.spdcid = PdcId{id};
+    receive(header);
+  }
+  EXPECT_EQ(node->client.delivered.size(), 2U);
+  EXPECT_EQ(node->manager->open_pdcs(), 4U);
+}
+
+TEST_F(ManagerTest, Pds66_Pds179_ShortageIsSaidWithANackAndKeepsNoState) {
+  with_pdcs(2);
+  peer_start = 333;
+  wire::RequestHeader header = request(333, true);
+  receive(header);
+  header.spdcid = PdcId{901};
+  receive(header);
+  turn();
+  header.spdcid = PdcId{902};
+  rx_entropy = 55555;
+  const auto sent = answer_to(header);
+  ASSERT_EQ(nacks(sent).size(), 1U);
+  const auto refused = nacks(sent)[0];
+  EXPECT_EQ(refused.nack_code, NackCode::NoPdcAvail);
+  EXPECT_EQ(refused.spdcid, PdcId{0});
+  EXPECT_EQ(refused.dpdcid, PdcId{902});
+  EXPECT_EQ(refused.nack_psn, Psn{333});
+  EXPECT_EQ(node->client.delivered.size(), 2U);
+}
+
+// ---- burial and tombstones ----------------------------------------------------------------------
+
+TEST_F(ManagerTest, Pds175_Pds178_RepeatedCloseHasItsAckAgainForTombstoneTime) {
+  accept(333);
+  receive(control(CpType::Close, 334));
+  turn();
+  ASSERT_EQ(node->manager->open_pdcs(), 0U);
+  wire::ControlHeader again = control(CpType::Close, 334);
+  again.retx = true;
+  for (const Duration wait : {milliseconds(0), milliseconds(1999)}) {
+    now += wait;
+    const auto answers = acks(answer_to(again));
+    ASSERT_EQ(answers.size(), 1U);
+    EXPECT_EQ(answers[0].cack_psn, Psn{334});
+    EXPECT_EQ(answers[0].ack_psn(), Psn{334});
+    EXPECT_EQ(answers[0].spdcid, pdc);
+    EXPECT_EQ(answers[0].dpdcid, kPeerPdc);
+    EXPECT_TRUE(answers[0].retx);
+  }
+  now += milliseconds(2);
+  const auto refused = nacks(answer_to(again));
+  ASSERT_EQ(refused.size(), 1U);
+  EXPECT_EQ(refused[0].nack_code, NackCode::InvDpdcid);
+}
+
+// Test idea 5 of the reference.
+TEST_F(ManagerTest, Pds175_ReplayedSynAfterTheCloseDeliversNothing) {
+  accept(333);
+  receive(control(CpType::Close, 334));
+  turn();
+  for (const bool retx : {false, true}) {
+    wire::RequestHeader replay = request(333, true);
+    replay.retx = retx;
+    EXPECT_TRUE(answer_to(replay).empty());
+  }
+  EXPECT_EQ(node->client.delivered.size(), 1U);
+  EXPECT_EQ(node->manager->open_pdcs(), 0U);
+}
+
+TEST_F(ManagerTest, Pds175_AnotherStartPsnIsAnotherPdc) {
+  accept(333);
+  const PdcId first = pdc;
+  receive(control(CpType::Close, 334));
+  turn();
+  accept(100'000);
+  EXPECT_NE(pdc, first);
+  EXPECT_EQ(node->client.delivered.size(), 2U);
+  EXPECT_EQ(node->manager->open_pdcs(), 1U);
+}
+
+TEST_F(ManagerTest, Pds175_ForgottenAfterItsTime) {
+  accept(333);
+  receive(control(CpType::Close, 334));
+  turn();
+  now += milliseconds(2001);
+  receive(request(333, true));
+  EXPECT_EQ(node->client.delivered.size(), 2U);
+}
+
+TEST_F(ManagerTest, Pds176_RequestBehindTheCloseIsRefused) {
+  accept(333);
+  receive(control(CpType::Close, 334));
+  turn();
+  const auto refused = nacks(answer_to(request(335)));
+  ASSERT_EQ(refused.size(), 1U);
+  EXPECT_EQ(refused[0].nack_code, NackCode::Closing);
+  EXPECT_EQ(refused[0].nack_psn, Psn{335});
+  EXPECT_TRUE(answer_to(request(333)).empty());  // anything else is dropped
+  wire::ControlHeader other_close = control(CpType::Close, 335);
+  EXPECT_TRUE(answer_to(other_close).empty());
+}
+
+TEST_F(ManagerTest, Pds175_TombstoneAnswersItsPeerOnly) {
+  accept(333);
+  receive(control(CpType::Close, 334));
+  turn();
+  wire::ControlHeader again = control(CpType::Close, 334);
+  std::vector<std::byte> bytes(sizeof(wire::PdsControl));
+  again.encode(bytes.data());
+  node->receive(bytes, address_of(9), now);
+  EXPECT_TRUE(turn().empty());
+}
+
+TEST_F(ManagerTest, MoreTombstonesThanAreKeptForgetTheOldest) {
+  peer_start = 333;
+  for (std::uint32_t i = 0; i < 4200; ++i) {
+    wire::RequestHeader header = request(333, true);
+    header.spdcid = PdcId{static_cast<std::uint16_t>(i + 1)};
+    receive(header);
+    pdc = node->client.delivered.back().pdc;
+    wire::ControlHeader close_it = control(CpType::Close, 334);
+    close_it.spdcid = header.spdcid;
+    receive(close_it);
+    turn();
+  }
+  EXPECT_EQ(node->client.delivered.size(), 4200U);
+  EXPECT_EQ(node->manager->open_pdcs(), 0U);
+  // The newest is remembered, the first is not.
+  wire::RequestHeader replay = request(333, true);
+  replay.spdcid = PdcId{4200};
+  receive(replay);
+  EXPECT_EQ(node->client.delivered.size(), 4200U);
+  replay.spdcid = PdcId{1};
+  receive(replay);
+  EXPECT_EQ(node->client.delivered.size(), 4201U);
+}
+
+TEST_F(ManagerTest, MemoryOfABuriedPdcIsUsedAgainClean) {
+  Parameters parameters = test_parameters();
+  parameters.pdc_count = 2;
+  parameters.start_psn.reset();
+  build(parameters);
+  for (std::uint32_t round = 1; round <= 20; ++round) {
+    // One that leaves with packets outstanding, one with responses stored and gaps behind them.
+    TestMessage& message = send(100);
+    start_psn = requests(turn()).at(0).psn.value;
+    pdc = message.pdc;
+    receive(ack(start_psn - 1, start_psn + 50));
+    peer_start = 1000 * round;
+    const std::size_t before = node->client.delivered.size();
+    node->client.respond = [](const Delivered&) { return guaranteed_response(); };
+    receive(request(peer_start, true));
+    ASSERT_EQ(node->client.delivered.size(), before + 1);
+    pdc = node->client.delivered.back().pdc;
+    for (std::uint32_t i = 2; i < 60; i += 2) {
+      receive(request(peer_start + i));
+      ASSERT_EQ(node->client.delivered.back().psn, Psn{peer_start + i});
+    }
+    turn();
+    EXPECT_EQ(message.responses, 1U);
+    node->manager->abort(pdc, now);
+    node->manager->abort(message.pdc, now);
+    turn();
+    EXPECT_TRUE(Node::answered_once(message));
+    ASSERT_EQ(node->manager->open_pdcs(), 0U);
+    ASSERT_EQ(node->packets.in_use(), 0U);
+  }
+}
+
+TEST_F(ManagerTest, QuiescentMeansNothingOutstanding) {
+  EXPECT_TRUE(node->manager->quiescent());
+  open();
+  EXPECT_TRUE(node->manager->quiescent());
+  send(1);
+  EXPECT_FALSE(node->manager->quiescent());
+  turn();
+  EXPECT_FALSE(node->manager->quiescent());
+  receive(ack(70001, 70001));
+  EXPECT_TRUE(node->manager->quiescent());
+  node->manager->lock(pdc);
+  EXPECT_FALSE(node->manager->quiescent());
+  node->manager->unlock(pdc);
+}
+
+TEST_F(ManagerTest, DestructionGivesEverythingBack) {
+  open();
+  send(50);
+  turn();
+  send(5);
+  TestMessage& queued = node->messages.back();
+  node->manager.reset();
+  EXPECT_FALSE(queued.linked());
+  node->drain();
+  EXPECT_EQ(node->packets.in_use(), 0U);
+}
+
+TEST_F(ManagerTest, CongestionContextOfOnePeerIsSharedAndWakesAll) {
+  cms::Parameters narrow = open_window();
+  narrow.fixed_window_bytes = narrow.mtu_bytes = 4096;
+  build(test_parameters(), narrow);
+  Destination other_job = to_peer();
+  other_job.job = JobId{8};
+  TestMessage& first = send(1);
+  TestMessage& second = node->send(other_job, 1, now);
+  EXPECT_EQ(requests(turn()).size(), 1U);
+  const PdcId sender = first.made == 1 ? first.pdc : second.pdc;
+  pdc = sender;
+  receive(ack(70000, 70000));
+  EXPECT_EQ(requests(turn()).size(), 1U);
+  EXPECT_EQ(first.made + second.made, 2U);
+}
+
+TEST_F(ManagerTest, FailedPdcLetsOthersIntoTheSharedWindow) {
+  cms::Parameters narrow = open_window();
+  narrow.fixed_window_bytes = narrow.mtu_bytes = 4096;
+  build(test_parameters(), narrow);
+  Destination other_job = to_peer();
+  other_job.job = JobId{8};
+  TestMessage& first = send(1);
+  TestMessage& second = node->send(other_job, 1, now);
+  turn();
+  const bool first_sent = first.made == 1;
+  node->manager->abort(first_sent ? first.pdc : second.pdc, now);
+  turn();
+  EXPECT_EQ(first.made + second.made, 2U);
+}
+
+}  // namespace
+}  // namespace uet::pds::testing
