@@ -96,7 +96,7 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   ProgressThread thread_;
 };
 
-inline constexpr Duration kClosePatience = std::chrono::milliseconds(500);
+inline constexpr Duration kClosePatience = std::chrono::milliseconds(250);
 
 template <class Done>
 void Domain::linger(Done done) {

@@ -60,7 +60,8 @@ Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Clien
                    .ready = ready_,
                    .control_reserve = std::min(kControlReserve, packets.capacity() / 4)},
       window_(window_psns(parameters)),
-      records_(std::make_unique_for_overwrite<TxRecord[]>(parameters.pdc_count * window_)),
+      records_(std::make_unique_for_overwrite<std::byte[]>(parameters.pdc_count * window_ *
+                                                           sizeof(TxRecord))),
       slots_(std::make_unique_for_overwrite<RxWindow::Slot[]>(parameters.pdc_count * window_)),
       indices_(std::make_unique_for_overwrite<std::uint16_t[]>(parameters.pdc_count * window_)),
       pdcs_(std::make_unique<std::optional<Pdc>[]>(parameters.pdc_count)),
@@ -85,7 +86,12 @@ Manager::~Manager() {
 Result<void> Manager::send(Message& message, const Destination& destination, Time now) {
   const auto entry = outgoing_.find(destination);
   Pdc* pdc = entry == outgoing_.end() ? nullptr : find(entry->second.pdc);
-  if (pdc == nullptr || !pdc->takes_messages()) pdc = open(destination, now);
+  if (pdc != nullptr && !pdc->takes_messages()) {
+    // SES-125: what is ordered must not overtake, on a new PDC, what the closing one still holds.
+    if (destination.mode == DeliveryMode::Rod && !pdc->drained()) return Error::Again;
+    pdc = nullptr;
+  }
+  if (pdc == nullptr) pdc = open(destination, now);
   if (pdc == nullptr) return Error::Again;
   pdc->enqueue(message);
   return {};
@@ -179,7 +185,8 @@ Pdc* Manager::create(Role role, PdcId peer_id, const Destination& destination, P
   if (!slot) return nullptr;
   const PdcId id = allocate_id();
   const std::size_t first = *slot * window_;
-  const Pdc::Memory memory{.records = {records_.get() + first, window_},
+  auto* records = reinterpret_cast<TxRecord*>(records_.get());
+  const Pdc::Memory memory{.records = {records + first, window_},
                            .slots = {slots_.get() + first, window_},
                            .indices = {indices_.get() + first, window_}};
   slot_of_id_[id.value] = *slot;

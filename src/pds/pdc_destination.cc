@@ -14,9 +14,7 @@ using Slot = RxWindow::Slot;
 // The pipeline of PDS-210 from step 8 on; Manager did the lookup and the identity checks.
 void Pdc::on_request(const Incoming& request, Time now) {
   last_activity_ = now;
-  if (deadlines_[kClose] != kNever) {  // PDS-177: the initiator is still finishing
-    set_deadline(kClose, now + env_.parameters.close_request_time);
-  }
+  extend_close(now);
   if (request.clear_psn) on_clear(*request.clear_psn, now);  // PDS-209: duplicates too
   const RxWindow::Place place = rx_.place(request.psn);
   if (place == RxWindow::Place::Duplicate) return on_duplicate(request, now);  // PDS-202
@@ -178,6 +176,12 @@ void Pdc::move_cack(Time) {
   rx_.advance([this](std::uint16_t index) { env_.stored_responses.give_back(index); });
 }
 
+// PDS-177: an initiator that is still finishing has time to do so.
+void Pdc::extend_close(Time now) {
+  if (deadlines_[kClose] == kNever) return;
+  set_deadline(kClose, now + env_.parameters.close_request_time);
+}
+
 void Pdc::on_clear(Psn clear_psn, Time now) {
   const Psn before = rx_.cack_psn();
   rx_.clear_up_to(clear_psn);
@@ -199,6 +203,7 @@ void Pdc::on_clear_request(Time) {
 
 // PDS-156.
 void Pdc::on_ack_request(Psn psn, std::uint16_t entropy, Time now) {
+  extend_close(now);
   Incoming request;
   request.psn = psn;
   request.entropy = entropy;

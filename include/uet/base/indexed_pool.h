@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <type_traits>
 
 #include "uet/base/check.h"
 
@@ -14,9 +15,12 @@ namespace uet {
 template <class T>
 class IndexedPool {
  public:
-  // capacity <= 65536. Objects are default-initialised when first taken.
+  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
+
+  // capacity <= 65536. Objects hold nothing until they are assigned; memory is touched only then.
   explicit IndexedPool(std::size_t capacity)
-      : objects_(std::make_unique_for_overwrite<T[]>(capacity)),
+      : storage_(std::make_unique_for_overwrite<std::byte[]>(capacity * sizeof(T))),
+        objects_(reinterpret_cast<T*>(storage_.get())),
         free_(std::make_unique_for_overwrite<std::uint16_t[]>(capacity)),
         capacity_(capacity) {
     UET_ASSERT(capacity <= 65536);
@@ -36,7 +40,8 @@ class IndexedPool {
   std::size_t available() const { return capacity_ - in_use(); }
 
  private:
-  std::unique_ptr<T[]> objects_;
+  std::unique_ptr<std::byte[]> storage_;  // T are implicit-lifetime types: they begin to live here
+  T* objects_;
   std::unique_ptr<std::uint16_t[]> free_;
   std::size_t capacity_;
   std::size_t fresh_ = 0;

@@ -130,7 +130,7 @@ class Manager final : public Delivery {
 
   // PDC slots and their memory; window_ PSNs each.
   std::size_t window_;
-  std::unique_ptr<TxRecord[]> records_;
+  std::unique_ptr<std::byte[]> records_;  // TxRecords; untouched until a PDC uses them
   std::unique_ptr<RxWindow::Slot[]> slots_;
   std::unique_ptr<std::uint16_t[]> indices_;
   std::unique_ptr<std::optional<Pdc>[]> pdcs_;

@@ -123,6 +123,10 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   bool takes_messages() const {
     return state_ == PdcState::Creating || state_ == PdcState::Established;
   }
+  // Closing, and all that was given to it has been acknowledged.
+  bool drained() const {
+    return backlog_.empty() && (tx_.empty() || state_ == PdcState::CloseAckWait);
+  }
   // Nothing outstanding, queued or awaited.
   bool idle() const { return tx_.empty() && backlog_.empty() && locks_ == 0; }
   bool finished() const { return state_ == PdcState::Closed; }
@@ -216,6 +220,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   std::optional<Time> check_record(Psn psn, TxRecord& record, Time now);
 
   // pdc_destination.cc
+  void extend_close(Time now);
   void on_duplicate(const Incoming& request, Time now);
   bool deliver(const Incoming& request, Time now);
   Response process(const Incoming& request, Time now);

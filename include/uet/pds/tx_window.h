@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 #include "uet/base/packet.h"
 #include "uet/base/time.h"
@@ -39,6 +40,8 @@ struct TxRecord {
   wire::NextHdr next_hdr;   // if message is set
   wire::CpType ctl_type;    // if message is nullptr
 };
+
+static_assert(std::is_trivially_copyable_v<TxRecord>);
 
 class TxWindow {
  public:
