@@ -88,19 +88,23 @@ int Cntr::close() noexcept {
   return 0;
 }
 
-std::uint64_t Cntr::read() noexcept {
-  if (domain_.dead()) return value_;
-  const Guard guard(domain_.lock());
-  domain_.progress(clock_now());
-  return value_;
+std::uint64_t Cntr::poll(const std::uint64_t& number) noexcept {
+  if (domain_.dead()) return number;
+  std::uint64_t result = 0;
+  bool quiet = false;
+  {
+    const Guard guard(domain_.lock());
+    domain_.progress(clock_now());
+    result = number;
+    quiet = domain_.quiet();
+  }
+  if (quiet) sched_yield();
+  return result;
 }
 
-std::uint64_t Cntr::read_errors() noexcept {
-  if (domain_.dead()) return errors_;
-  const Guard guard(domain_.lock());
-  domain_.progress(clock_now());
-  return errors_;
-}
+std::uint64_t Cntr::read() noexcept { return poll(value_); }
+
+std::uint64_t Cntr::read_errors() noexcept { return poll(errors_); }
 
 int Cntr::add(std::uint64_t value, bool good) noexcept {
   if (domain_.dead()) return -FI_EOPNOTSUPP;

@@ -41,6 +41,7 @@ class Cntr final : public fid_cntr {
   int set(std::uint64_t value, bool good) noexcept;
 
  private:
+  std::uint64_t poll(const std::uint64_t& number) noexcept;
   Cntr(Domain& domain, void* context);
 
   Domain& domain_;

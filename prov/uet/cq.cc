@@ -195,13 +195,22 @@ ssize_t Cq::pop(void* buffer, std::size_t count, fi_addr_t* sources) noexcept {
 
 ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) noexcept {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
-  const Guard guard(domain_.lock());
-  if (count == 0 || count_ < count || ++reads_without_progress_ >= kReadsWithoutProgress) {
-    reads_without_progress_ = 0;
-    domain_.progress(clock_now());
+  ssize_t result = 0;
+  {
+    const Guard guard(domain_.lock());
+    if (count == 0 || count_ < count || ++reads_without_progress_ >= kReadsWithoutProgress) {
+      reads_without_progress_ = 0;
+      domain_.progress(clock_now());
+    }
+    if (count > 0 || count_ == 0) {
+      result = pop(buffer, count, sources);
+    } else if (front().err != 0) {
+      result = -FI_EAVAIL;
+    }
+    if (result != -FI_EAGAIN || !domain_.quiet()) return result;
   }
-  if (count == 0) return count_ == 0 ? -FI_EAGAIN : front().err != 0 ? -FI_EAVAIL : 0;
-  return pop(buffer, count, sources);
+  sched_yield();
+  return result;
 }
 
 ssize_t Cq::sread(void* buffer, std::size_t count, fi_addr_t* sources, int timeout) noexcept {

@@ -46,7 +46,14 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
 
   fep::Fep& fep() UET_REQUIRES(lock_) { return *fep_; }
   // One bounded pass of the protocol; true if there was work.
-  bool progress(Time now) UET_REQUIRES(lock_) { return fep_->progress(now); }
+  bool progress(Time now) UET_REQUIRES(lock_) {
+    const bool busy = fep_->progress(now);
+    idle_passes_ = busy ? 0 : idle_passes_ + 1;
+    return busy;
+  }
+  // Nothing has come for so many passes that the caller, who is polling, should let others run: the
+  // peer may wait for this very core.
+  bool quiet() const UET_REQUIRES(lock_) { return idle_passes_ >= kPatientPasses; }
   // The end of a posting call: sends what is ready, unless more follows at once (FI_MORE).
   void posted(Time now, bool more) UET_REQUIRES(lock_) {
     if (!more) fep_->push(now);
@@ -80,6 +87,8 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   int start_thread(const fi_info& info);
   void rest(Time until) UET_REQUIRES(lock_);
 
+  static constexpr unsigned kPatientPasses = 16;
+
   Hold fabric_;
   References references_;
   const std::uint32_t version_;
@@ -92,6 +101,7 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   std::unique_ptr<nic::Nic> nic_;
   std::unique_ptr<fep::Fep> fep_;
   std::bitset<kMaxResourceIndex + 1> indices_ UET_GUARDED_BY(lock_);
+  unsigned idle_passes_ UET_GUARDED_BY(lock_) = 0;
   Timer timer_;
   ProgressThread thread_;
 };

@@ -341,7 +341,8 @@ TEST(Progress, AutomaticServesATargetThatNeverCalls) {
     std::vector<std::byte> memory(kRmaBytes);
     const Region region = node.expose(memory.data(), memory.size(), 5);
     channels.left.send(RemoteRegion{region.address, region.key});
-    channels.left.receive<char>();  // no libfabric call from here until all is done
+    channels.left.receive<char>();  // no libfabric call from the last line until all is done
+    node.keep_events();  // takes the domain's lock: what its thread wrote is visible to us now
     require_pattern(memory, 19, "written memory");
     channels.left.meet(&node);
   });

@@ -13,24 +13,38 @@ struct Row {
 
 // PDS section 12.4, by number.
 constexpr Row kRows[] = {
-    {0x01, NackAction::RetransmitNow},   {0x02, NackAction::RetransmitNow},
-    {0x03, NackAction::RetransmitNow},   {0x04, NackAction::RetransmitLater},
-    {0x05, NackAction::RetransmitLater}, {0x06, NackAction::RetransmitLater},
-    {0x07, NackAction::RetransmitLater}, {0x08, NackAction::RetransmitLater},
-    {0x09, NackAction::RetransmitLater}, {0x0A, NackAction::RetransmitLater},
-    {0x0B, NackAction::RetransmitLater}, {0x0D, NackAction::GoBack},
-    {0x0E, NackAction::Fail},            {0x0F, NackAction::Fail},
-    {0x10, NackAction::Fail},            {0x11, NackAction::Fail},
-    {0x12, NackAction::RetransmitNow},   {0x13, NackAction::Fail},
-    {0x14, NackAction::RetransmitNow},   {0x15, NackAction::Fail},
-    {0x16, NackAction::Fail},            {0x17, NackAction::Ignore},
-    {0x18, NackAction::RestartRto},      {0x19, NackAction::Fail},
-    {0x1A, NackAction::RetransmitNow},   {0xFD, NackAction::RetransmitLater},
-    {0xFE, NackAction::RetransmitLater}, {0xFF, NackAction::Fail},
+    {0x01, NackAction::RetransmitNow},
+    {0x02, NackAction::RetransmitNow},
+    {0x03, NackAction::RetransmitNow},
+    {0x04, NackAction::RetransmitLater},
+    {0x05, NackAction::RetransmitLater},
+    {0x06, NackAction::RetransmitLater},
+    {0x07, NackAction::RetransmitLater},
+    {0x08, NackAction::RetransmitLater},
+    {0x09, NackAction::RetransmitLater},
+    {0x0A, NackAction::RetransmitLater},
+    {0x0B, NackAction::RetransmitLater},
+    {0x0D, NackAction::GoBack},
+    {0x0E, NackAction::Fail},
+    {0x0F, NackAction::Fail},
+    {0x10, NackAction::Fail},
+    {0x11, NackAction::Fail},
+    {0x12, NackAction::RetransmitNow},
+    {0x13, NackAction::Fail},
+    {0x14, NackAction::RetransmitNow},
+    {0x15, NackAction::Fail},
+    {0x16, NackAction::Fail},
+    {0x17, NackAction::Ignore},
+    {0x18, NackAction::RestartRto},
+    {0x19, NackAction::Fail},
+    {0x1A, NackAction::RetransmitNow},
+    {0xFD, NackAction::RetransmitLater},
+    {0xFE, NackAction::RetransmitLater},
+    {0xFF, NackAction::Fail},
 };
 
-// PDS-122: trims and loss reports are answered at once, shortages later. PDS-133: RCVR_INFER_LOSS is
-// a report of loss like another.
+// PDS-122: trims and loss reports are answered at once, shortages later. PDS-133: RCVR_INFER_LOSS
+// is a report of loss like another.
 TEST(NackAction, Pds122_Pds133_EveryCodeOfTheTable) {
   for (const Row& row : kRows) {
     EXPECT_EQ(nack_action(static_cast<NackCode>(row.code)), row.action) << int{row.code};
@@ -54,8 +68,9 @@ TEST(NackError, ClosedInErrorWhereThePeerClosedOrLostTheResponse) {
 }
 
 TEST(NackError, ProtocolErrorForOtherFatalCodes) {
-  for (const NackCode code : {NackCode::InvDpdcid, NackCode::PdcHdrMismatch, NackCode::InvalidSyn,
-                              NackCode::PdcModeMismatch, NackCode::UnexpEvent, NackCode::ExpFatal}) {
+  for (const NackCode code :
+       {NackCode::InvDpdcid, NackCode::PdcHdrMismatch, NackCode::InvalidSyn,
+        NackCode::PdcModeMismatch, NackCode::UnexpEvent, NackCode::ExpFatal}) {
     EXPECT_EQ(nack_error(code), PdsError::ProtocolError) << static_cast<int>(code);
   }
 }

@@ -137,8 +137,8 @@ TEST_F(PdcSource, OldCackChangesNothing) {
 
 // A PDC may live longer than half the circle of PSNs from Start_PSN.
 TEST_F(PdcSource, Pds108_AcksAreBelievedFarFromStartPsn) {
-  // After 2^31 packets a CACK is below Start_PSN in serial order. It is compared with what was sent:
-  // to an established PDC one below Start_PSN is merely old.
+  // After 2^31 packets a CACK is below Start_PSN in serial order. It is compared with what was
+  // sent: to an established PDC one below Start_PSN is merely old.
   TestMessage& message = outstanding(2);
   receive(ack(69000, 70001));
   EXPECT_EQ(message.answers, (std::vector<int>{1, 0}));
@@ -165,9 +165,9 @@ TEST_F(PdcSource, Pds89_SackedPacketStaysTracked) {
 TEST_F(PdcSource, Pds38_SackBitmapMayBeginAnywhere) {
   TestMessage& message = outstanding(4);
   wire::AckHeader header = ack(70000, 70000);
-  header.sack_psn_offset = -10;                // from 69990 on
-  header.sack_bitmap = (1ULL << 11) - 1;       // up to 70000
-  header.sack_bitmap |= 0b1111ULL << 11;       // 70001 .. 70004
+  header.sack_psn_offset = -10;           // from 69990 on
+  header.sack_bitmap = (1ULL << 11) - 1;  // up to 70000
+  header.sack_bitmap |= 0b1111ULL << 11;  // 70001 .. 70004
   receive(header);
   EXPECT_TRUE(requests(after(milliseconds(20))).empty());  // all are known to have arrived
   EXPECT_EQ(message.responses, 0U);
@@ -379,7 +379,8 @@ TEST_F(PdcSource, RodInfersNoLossFromSack) {
   EXPECT_TRUE(answer_to(sack(70000, 70000, 0b111110)).empty());
 }
 
-// ---- NACKs that matter, and those that do not ----------------------------------------------------
+// ---- NACKs that matter, and those that do not
+// ----------------------------------------------------
 
 // Test idea 9 of the reference.
 TEST_F(PdcSource, Pds141_NackOfAPsnNotOutstandingChangesNothing) {
@@ -405,8 +406,8 @@ TEST_F(PdcSource, Pds144_FatalNackMustMatchPeerAndPsn) {
   EXPECT_EQ(message.errors, (std::vector{PdsError::ProtocolError}));
 }
 
-// PDS-142 asks for a retry on a new PDC where that is safe; here every fatal NACK is an error, which
-// is safe always.
+// PDS-142 asks for a retry on a new PDC where that is safe; here every fatal NACK is an error,
+// which is safe always.
 TEST_F(PdcSource, Pds134_Pds142_FatalNackFailsEverythingOnce) {
   for (int code = 0; code < 256; ++code) {
     const auto nack_code = static_cast<NackCode>(code);

@@ -211,8 +211,8 @@ void Node::receive(std::span<const std::byte> bytes, const FepAddress& source, T
                    std::uint16_t entropy, Ecn ecn, bool trimmed) {
   // A copy of exactly this size, so that the sanitizer sees reading past the end.
   const std::vector<std::byte> copy(bytes.begin(), bytes.end());
-  manager->on_packet({.bytes = copy, .source = source, .entropy = entropy, .ecn = ecn,
-                      .trimmed = trimmed}, now);
+  manager->on_packet(
+      {.bytes = copy, .source = source, .entropy = entropy, .ecn = ecn, .trimmed = trimmed}, now);
 }
 
 void Node::turn(Time now) {
@@ -227,7 +227,10 @@ std::vector<Sent> Node::drain() {
   std::vector<Sent> sent;
   while (!outbox.empty()) {
     Packet& packet = outbox.queue().front();
-    Sent copy{.bytes = {}, .to = packet.to, .entropy = packet.entropy, .ecn = packet.ecn,
+    Sent copy{.bytes = {},
+              .to = packet.to,
+              .entropy = packet.entropy,
+              .ecn = packet.ecn,
               .dscp = packet.dscp};
     copy.bytes.assign(packet.head().begin(), packet.head().end());
     for (const Slice& slice : packet.payload) {
@@ -295,8 +298,7 @@ wire::NackHeader Bench::nack(NackCode code, std::uint32_t psn) const {
 
 wire::RequestHeader Bench::request(std::uint32_t psn, bool syn) const {
   wire::RequestHeader header;
-  header.type =
-      peer_mode == DeliveryMode::Rod ? wire::PdsType::RodReq : wire::PdsType::RudReq;
+  header.type = peer_mode == DeliveryMode::Rod ? wire::PdsType::RodReq : wire::PdsType::RudReq;
   header.next_hdr = NextHdr::RequestStd;
   header.syn = syn;
   header.psn = Psn{psn};

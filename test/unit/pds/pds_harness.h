@@ -74,8 +74,7 @@ class FakeClient : public Client {
  public:
   PacketPlan next_packet(Message& message, Packet& packet, PreparedPacket& prepared) override;
   Response rx_req(const RequestView& request, Time now) override;
-  void rx_rsp(Message& message, std::uint32_t tag, const ResponseView& response,
-              Time now) override;
+  void rx_rsp(Message& message, std::uint32_t tag, const ResponseView& response, Time now) override;
   void pds_error(Message& message, std::uint32_t tag, PdsError error, Time now) override;
   void message_failed(Message& message, PdsError error, Time now) override;
   void pdc_closed(PdcId pdc, std::optional<PdsError> error, Time now) override;
@@ -205,7 +204,7 @@ class Bench : public ::testing::Test {
   std::uint32_t start_psn = 0;
   std::uint32_t peer_start = 0;  // of an accepted PDC
   DeliveryMode peer_mode = DeliveryMode::Rud;
-  PdcId pdc{};                   // of the PDC that open() or accept() made
+  PdcId pdc{};  // of the PDC that open() or accept() made
   std::uint16_t rx_entropy = 50000;
   Ecn rx_ecn = Ecn::NotEct;
   bool rx_trimmed = false;

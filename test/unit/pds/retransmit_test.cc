@@ -17,9 +17,7 @@ TEST(Rto, Pds120_DoublesUpToTheCap) {
   }
 }
 
-TEST(Rto, Pds120_HugeCountStaysAtTheCap) {
-  EXPECT_EQ(rto(Parameters{}, UINT32_MAX), seconds(1));
-}
+TEST(Rto, Pds120_HugeCountStaysAtTheCap) { EXPECT_EQ(rto(Parameters{}, UINT32_MAX), seconds(1)); }
 
 TEST(Rto, Pds120_InitialTimeAboveTheCapIsCut) {
   Parameters parameters;

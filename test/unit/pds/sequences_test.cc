@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Two Managers over a wire that loses, copies and delays: the sequences of PDS section 9 and the test
-// ideas of section 22.
+// Two Managers over a wire that loses, copies and delays: the sequences of PDS section 9 and the
+// test ideas of section 22.
 #include <set>
 
 #include "uet/pds/retransmit.h"
@@ -141,8 +141,7 @@ TEST_F(Sequences, S5_OpenWithLoss) {
   EXPECT_FALSE(first[5].syn);
   EXPECT_TRUE(first[5].retx);
   EXPECT_TRUE(first[5].ar);
-  EXPECT_EQ(delivered_at(*b),
-            (std::vector<std::uint32_t>{70001, 70002, 70003, 70004, 70000}));
+  EXPECT_EQ(delivered_at(*b), (std::vector<std::uint32_t>{70001, 70002, 70003, 70004, 70000}));
   const auto answers = sent_by(*b, acks);
   ASSERT_GE(answers.size(), 2U);
   EXPECT_EQ(answers.front().cack_psn, Psn{69999});
@@ -159,8 +158,7 @@ TEST_F(Sequences, S6_DuplicatedSyn) {
   };
   TestMessage& message = send(5);
   run_for(milliseconds(50));
-  EXPECT_EQ(delivered_at(*b),
-            (std::vector<std::uint32_t>{70000, 70001, 70002, 70003, 70004}));
+  EXPECT_EQ(delivered_at(*b), (std::vector<std::uint32_t>{70000, 70001, 70002, 70003, 70004}));
   EXPECT_EQ(b->manager->counters().duplicates_dropped, 1U);
   EXPECT_EQ(b->manager->open_pdcs(), 1U);
   EXPECT_TRUE(Node::answered_once(message));
@@ -396,8 +394,7 @@ TEST_F(Sequences, Idea14_Pds182_BothExhaustTheirPdcsTowardEachOther) {
 // ---- everything at once -------------------------------------------------------------------------
 
 class LossyWire : public Sequences, public ::testing::WithParamInterface<DeliveryMode> {};
-INSTANTIATE_TEST_SUITE_P(Modes, LossyWire,
-                         ::testing::Values(DeliveryMode::Rud, DeliveryMode::Rod));
+INSTANTIATE_TEST_SUITE_P(Modes, LossyWire, ::testing::Values(DeliveryMode::Rud, DeliveryMode::Rod));
 
 // PDS-119: the time-out alone suffices, whatever else is lost.
 TEST_P(LossyWire, Pds119_EverythingArrivesOnceDespiteLossCopiesAndReordering) {
@@ -406,7 +403,9 @@ TEST_P(LossyWire, Pds119_EverythingArrivesOnceDespiteLossCopiesAndReordering) {
     return packet.number % 7 == 0 ? guaranteed_response() : default_response();
   };
   fate = [&](const Node&, const Sent&) {
-    return Fate{.copies = rng.chance(0.08) ? 0 : rng.chance(0.05) ? 2 : 1,
+    return Fate{.copies = rng.chance(0.08)   ? 0
+                          : rng.chance(0.05) ? 2
+                                             : 1,
                 .delay = microseconds(rng.chance(0.1) ? rng.below(300) : 0)};
   };
   std::vector<TestMessage*> messages;

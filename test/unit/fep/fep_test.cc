@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Two Feps over NICs that are memory. This binary counts allocations: the data path makes none.
+#include "uet/fep/fep.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <new>
+#include <vector>
+
+namespace {
+
+std::size_t allocations = 0;
+
+void* allocate(std::size_t bytes) {
+  ++allocations;
+  void* memory = std::malloc(bytes == 0 ? 1 : bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return allocate(bytes); }
+void* operator new[](std::size_t bytes) { return allocate(bytes); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace uet::fep {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Time kStart = time_from_ns(16'000'000);
+constexpr std::uint32_t kPayload = 1024;
+constexpr JobId kJob{7};
+
+// A ring of fixed packets that the other end fills; no allocation after construction.
+class MemoryNic final : public nic::Nic {
+ public:
+  explicit MemoryNic(std::uint8_t last_byte) : ring_(kSlots) {
+    address_.ip.bytes = {10, 0, 0, last_byte};
+    caps_.ip_mtu = 9000;
+  }
+
+  std::size_t rx_burst(std::span<RxPacket> out, Time) override {
+    std::size_t count = 0;
+    for (; count < out.size() && read_ != written_; ++count, ++read_) {
+      const Slot& slot = ring_[read_ % kSlots];
+      out[count] = RxPacket{.bytes = std::span(slot.bytes).first(slot.length),
+                            .source = peer->address_,
+                            .entropy = slot.entropy};
+    }
+    return count;
+  }
+  std::size_t tx_burst(std::span<const Packet* const> in) override {
+    ++tx_bursts;
+    const std::size_t count = std::min(in.size(), accept);
+    for (std::size_t i = 0; i < count; ++i) {
+      EXPECT_EQ(in[i]->to, peer->address_);
+      if (!lose || !lose()) peer->take(*in[i]);
+    }
+    sent += count;
+    return count;
+  }
+  const nic::NicCaps& caps() const override { return caps_; }
+  FepAddress local_address() const override { return address_; }
+  Time next_deadline() const override { return wants_attention; }
+
+  MemoryNic* peer = nullptr;
+  std::size_t accept = SIZE_MAX;  // packets of one burst
+  std::size_t tx_bursts = 0;
+  std::size_t sent = 0;
+  Time wants_attention = kNever;
+  std::function<bool()> lose;
+
+ private:
+  static constexpr std::size_t kSlots = 2048;
+  struct Slot {
+    std::array<std::byte, 2048> bytes;
+    std::size_t length = 0;
+    std::uint16_t entropy = 0;
+  };
+
+  void take(const Packet& packet) {
+    if (written_ - read_ >= kSlots - nic::kRxBurst) return;  // lost; views stay valid for a burst
+    Slot& slot = ring_[written_++ % kSlots];
+    ASSERT_LE(packet.length(), slot.bytes.size());
+    std::byte* out = std::ranges::copy(packet.head(), slot.bytes.begin()).out;
+    for (const Slice& slice : packet.payload) out = std::copy_n(slice.data, slice.length, out);
+    slot.length = packet.length();
+    slot.entropy = packet.entropy;
+  }
+
+  FepAddress address_;
+  nic::NicCaps caps_;
+  std::vector<Slot> ring_;
+  std::size_t written_ = 0;
+  std::size_t read_ = 0;
+};
+
+struct Sink final : ses::CompletionSink {
+  Sink() { all.reserve(10'000); }
+  void complete(const ses::Completion& completion) noexcept override { all.push_back(completion); }
+  bool can_take_event() noexcept override { return true; }
+  void remote_access(ses::Kind, std::uint64_t) noexcept override {}
+  std::size_t count(ses::Kind kind) const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(all, [kind](const auto& c) { return c.kind == kind; }));
+  }
+  std::vector<ses::Completion> all;
+};
+
+Config small_config(std::uint64_t seed) {
+  Config config;
+  config.pds.pdc_count = 8;
+  config.cms.algorithm = cms::Algorithm::None;
+  config.cms.mtu_bytes = 2048;
+  config.ses.payload_mtu = kPayload;
+  config.ses.tx_messages = 256;
+  config.ses.rx_messages = 256;
+  config.ses.posted_receives = 256;
+  config.ses.return_messages = 256;
+  config.ses.contexts = 4;
+  config.packets = 2048;
+  config.buffers = 256;
+  config.memory_regions = 16;
+  config.seed = seed;
+  return config;
+}
+
+std::vector<std::byte> pattern(std::size_t bytes) {
+  std::vector<std::byte> data(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::byte>(i * 7 + i / 256);
+  return data;
+}
+
+class Node {
+ public:
+  Node(std::uint8_t last_byte, std::uint64_t seed)
+      : nic(last_byte), fep(std::make_unique<Fep>(small_config(seed), nic, kStart)) {}
+  void open() {
+    auto opened = fep->ses().open_context({.job = kJob,
+                                           .pid_on_fep = PidOnFep{1},
+                                           .resource_index = ResourceIndex{0},
+                                           .initiator = InitiatorId{5},
+                                           .tx_size = 128,
+                                           .rx_size = 128},
+                                          sink);
+    ASSERT_TRUE(opened.ok());
+    context = opened.value();
+    fep->ses().enable(*context);
+  }
+  ses::Peer as_peer() const {
+    return {.fep = nic.local_address(),
+            .pid_on_fep = PidOnFep{1},
+            .resource_index = ResourceIndex{0},
+            .initiator = InitiatorId{5}};
+  }
+
+  MemoryNic nic;
+  Sink sink;
+  std::unique_ptr<Fep> fep;
+  ses::Context* context = nullptr;
+};
+
+class FepPair : public ::testing::Test {
+ protected:
+  FepPair() {
+    a.nic.peer = &b.nic;
+    b.nic.peer = &a.nic;
+    a.open();
+    b.open();
+    peer = b.as_peer();
+  }
+  bool run_while_not(const std::function<bool()>& done, Duration limit = seconds(5)) {
+    const Time end = now + limit;
+    while (!done() && now < end) step();
+    return done();
+  }
+  void step() {
+    a.fep->progress(now);
+    b.fep->progress(now);
+    now += microseconds(16);
+  }
+  Result<void> send(std::span<const ses::IoSlice> local) {
+    ses::SendOp op;
+    op.peer = &peer;
+    op.local = local;
+    return a.fep->ses().send(*a.context, op, now);
+  }
+  Result<void> receive(std::span<const ses::IoSlice> local) {
+    ses::ReceiveOp op;
+    op.local = local;
+    return b.fep->ses().receive(*b.context, op, now);
+  }
+  Rkey expose(std::vector<std::byte>& memory) {
+    ri::MemoryRegion region;
+    region.base = memory.data();
+    region.length = memory.size();
+    region.access = ri::kRemoteRead | ri::kRemoteWrite;
+    return b.fep->regions().add(region).value();
+  }
+  ses::RmaOp rma(std::span<const ses::IoSlice> local, Rkey key) const {
+    ses::RmaOp op;
+    op.peer = &peer;
+    op.local = local;
+    op.key = key;
+    return op;
+  }
+  void expect_all_ok() const {
+    for (const Sink* sink : {&a.sink, &b.sink}) {
+      for (const ses::Completion& done : sink->all) EXPECT_EQ(done.status, ses::Status::Ok);
+    }
+  }
+  void expect_clean_close() {
+    EXPECT_TRUE(run_while_not([this] { return a.fep->quiescent() && b.fep->quiescent(); }));
+    a.fep->begin_close(now);
+    b.fep->begin_close(now);
+    EXPECT_TRUE(run_while_not([this] { return a.fep->closed() && b.fep->closed(); }));
+    EXPECT_TRUE(a.fep->quiescent());
+    EXPECT_TRUE(b.fep->quiescent());
+  }
+
+  Node a{1, 1};
+  Node b{2, 2};
+  ses::Peer peer;
+  Time now = kStart;
+  std::size_t expected_completions = 0;
+};
+
+// ---- payload MTU --------------------------------------------------------------------------------
+
+TEST(PayloadMtuFor, LargestPowerOfTwoThatFits) {
+  struct Row {
+    std::uint32_t ip_mtu;
+    std::uint32_t payload;
+  };
+  for (const Row& row : {Row{0, 0}, Row{576, 0}, Row{1155, 0}, Row{1156, 1024}, Row{1500, 1024},
+                         Row{2179, 1024}, Row{2180, 2048}, Row{4227, 2048}, Row{4228, 4096},
+                         Row{8323, 4096}, Row{8324, 8192}, Row{9000, 8192}, Row{65536, 8192}}) {
+    EXPECT_EQ(payload_mtu_for(row.ip_mtu), row.payload) << row.ip_mtu;
+  }
+}
+
+// ---- operations ---------------------------------------------------------------------------------
+
+TEST_F(FepPair, SendArrivesInThePostedBuffer) {
+  for (const std::size_t bytes : {0UL, 1UL, 1024UL, 1025UL, 100'000UL}) {
+    a.sink.all.clear();
+    b.sink.all.clear();
+    std::vector<std::byte> from = pattern(bytes);
+    std::vector<std::byte> to(bytes + 1);
+    const ses::IoSlice source{from.data(), bytes};
+    const ses::IoSlice target{to.data(), bytes};
+    ASSERT_TRUE(receive({&target, 1}).ok());
+    ASSERT_TRUE(send({&source, 1}).ok());
+    ASSERT_TRUE(run_while_not([&] { return a.sink.all.size() + b.sink.all.size() == 2; }));
+    expect_all_ok();
+    EXPECT_EQ(b.sink.all[0].length, bytes);
+    EXPECT_TRUE(std::equal(from.begin(), from.end(), to.begin()));
+  }
+  expect_clean_close();
+}
+
+TEST_F(FepPair, WriteAndReadReachRegisteredMemory) {
+  std::vector<std::byte> remote(50'000);
+  const Rkey key = expose(remote);
+  std::vector<std::byte> from = pattern(remote.size());
+  const ses::IoSlice source{from.data(), from.size()};
+  ASSERT_TRUE(a.fep->ses().write(*a.context, rma({&source, 1}, key), now).ok());
+  ASSERT_TRUE(run_while_not([&] { return a.sink.all.size() == 1; }));
+  EXPECT_EQ(remote, from);
+
+  std::vector<std::byte> to(remote.size());
+  const ses::IoSlice target{to.data(), to.size()};
+  ASSERT_TRUE(a.fep->ses().read(*a.context, rma({&target, 1}, key), now).ok());
+  ASSERT_TRUE(run_while_not([&] { return a.sink.all.size() == 2; }));
+  expect_all_ok();
+  EXPECT_EQ(to, from);
+  expect_clean_close();
+}
+
+TEST_F(FepPair, LossIsRepaired) {
+  Rng rng(3);
+  a.nic.lose = b.nic.lose = [&rng] { return rng.chance(0.1); };
+  std::vector<std::byte> remote(200'000);
+  const Rkey key = expose(remote);
+  std::vector<std::byte> from = pattern(remote.size());
+  std::vector<std::byte> to(remote.size());
+  const ses::IoSlice source{from.data(), from.size()};
+  const ses::IoSlice target{to.data(), to.size()};
+  ASSERT_TRUE(a.fep->ses().write(*a.context, rma({&source, 1}, key), now).ok());
+  ASSERT_TRUE(run_while_not([&] { return a.sink.all.size() == 1; }, seconds(60)));
+  ASSERT_TRUE(a.fep->ses().read(*a.context, rma({&target, 1}, key), now).ok());
+  ASSERT_TRUE(run_while_not([&] { return a.sink.all.size() == 2; }, seconds(60)));
+  expect_all_ok();
+  EXPECT_EQ(remote, from);
+  EXPECT_EQ(to, from);
+  EXPECT_GT(
+      a.fep->stats().pds.rto_retransmissions + a.fep->stats().pds.inferred_loss_retransmissions,
+      0U);
+  a.nic.lose = b.nic.lose = nullptr;
+  expect_clean_close();
+}
+
+// ---- the engine ---------------------------------------------------------------------------------
+
+TEST_F(FepPair, WhatTheNicRefusesStaysFirstInLine) {
+  a.nic.accept = 1;
+  b.nic.accept = 3;
+  std::vector<std::byte> from = pattern(60'000);
+  std::vector<std::byte> to(from.size());
+  const ses::IoSlice source{from.data(), from.size()};
+  const ses::IoSlice target{to.data(), to.size()};
+  ASSERT_TRUE(receive({&target, 1}).ok());
+  ASSERT_TRUE(send({&source, 1}).ok());
+  ASSERT_TRUE(run_while_not([&] { return a.sink.all.size() + b.sink.all.size() == 2; }));
+  expect_all_ok();
+  EXPECT_EQ(to, from);
+  EXPECT_EQ(b.fep->stats().pds.duplicates_dropped + b.fep->stats().pds.duplicates_acked, 0U);
+  expect_clean_close();
+}
+
+TEST_F(FepPair, FullNicIsTriedAgainSoon) {
+  a.nic.accept = 0;
+  std::byte byte{};
+  const ses::IoSlice source{&byte, 1};
+  ASSERT_TRUE(send({&source, 1}).ok());
+  a.fep->push(now);
+  EXPECT_EQ(a.nic.sent, 0U);
+  EXPECT_EQ(a.fep->next_deadline(), now + microseconds(50));
+  EXPECT_FALSE(a.fep->quiescent());
+  const std::size_t bursts = a.nic.tx_bursts;
+  a.fep->progress(now);
+  EXPECT_GT(a.nic.tx_bursts, bursts);
+  a.nic.accept = SIZE_MAX;
+  a.fep->progress(now);
+  EXPECT_EQ(a.nic.sent, 1U);
+  EXPECT_GT(a.fep->next_deadline(), now + microseconds(50));
+}
+
+TEST_F(FepPair, PushSendsAtOnceAndReceivesNothing) {
+  std::byte byte{};
+  const ses::IoSlice slice{&byte, 1};
+  ASSERT_TRUE(receive({&slice, 1}).ok());
+  ASSERT_TRUE(send({&slice, 1}).ok());
+  EXPECT_EQ(a.nic.sent, 0U);
+  a.fep->push(now);
+  EXPECT_EQ(a.nic.sent, 1U);
+  b.fep->progress(now);
+  a.fep->push(now);
+  EXPECT_TRUE(a.sink.all.empty());
+  a.fep->progress(now);
+  EXPECT_EQ(a.sink.all.size(), 1U);
+}
+
+TEST_F(FepPair, NextDeadlineIsTheTimeOutOfWhatWasSent) {
+  EXPECT_EQ(a.fep->next_deadline(), kNever);
+  std::byte byte{};
+  const ses::IoSlice source{&byte, 1};
+  ASSERT_TRUE(send({&source, 1}).ok());
+  a.fep->push(now);
+  EXPECT_GT(a.fep->next_deadline(), now);
+  EXPECT_LE(a.fep->next_deadline(), now + milliseconds(20));
+  EXPECT_EQ(a.nic.sent, 1U);
+  // Woken when asked for and no earlier, it sends the packet again after RTO_Init_Time.
+  const Time sent_at = now;
+  while (a.nic.sent == 1 && now < sent_at + seconds(1)) {
+    now = std::max(now, a.fep->next_deadline());
+    a.fep->progress(now);
+  }
+  EXPECT_EQ(now, sent_at + milliseconds(20));
+}
+
+TEST_F(FepPair, NextDeadlineHeedsTheNic) {
+  a.nic.wants_attention = now + microseconds(3);
+  EXPECT_EQ(a.fep->next_deadline(), now + microseconds(3));
+}
+
+TEST_F(FepPair, ProgressSaysWhetherThereWasWork) {
+  EXPECT_FALSE(a.fep->progress(now));
+  std::byte byte{};
+  const ses::IoSlice source{&byte, 1};
+  ASSERT_TRUE(send({&source, 1}).ok());
+  EXPECT_TRUE(a.fep->progress(now));
+  EXPECT_FALSE(a.fep->progress(now));
+  EXPECT_TRUE(b.fep->progress(now));
+}
+
+TEST_F(FepPair, FreshFepIsClosedAndQuiescent) {
+  EXPECT_TRUE(a.fep->quiescent());
+  EXPECT_TRUE(a.fep->closed());
+  a.fep->begin_close(now);
+  EXPECT_TRUE(a.fep->closed());
+}
+
+TEST_F(FepPair, BeginCloseEndsPdcsWithAHandshake) {
+  std::byte byte{};
+  const ses::IoSlice slice{&byte, 1};
+  ASSERT_TRUE(receive({&slice, 1}).ok());
+  ASSERT_TRUE(send({&slice, 1}).ok());
+  ASSERT_TRUE(run_while_not([&] { return a.sink.all.size() + b.sink.all.size() == 2; }));
+  EXPECT_FALSE(a.fep->closed());
+  a.fep->begin_close(now);
+  EXPECT_FALSE(a.fep->closed());
+  EXPECT_TRUE(run_while_not([this] { return a.fep->closed() && b.fep->closed(); }));
+  EXPECT_EQ(a.fep->stats().pds.pdcs_closed, 1U);
+  EXPECT_EQ(b.fep->stats().pds.pdcs_closed, 1U);
+  EXPECT_EQ(a.fep->stats().pds.pdcs_failed + b.fep->stats().pds.pdcs_failed, 0U);
+}
+
+// ---- allocation guard ---------------------------------------------------------------------------
+
+TEST_F(FepPair, DataPathAllocatesNothing) {
+  std::vector<std::byte> remote(20'000);
+  std::vector<std::byte> local = pattern(remote.size());
+  std::vector<std::byte> received(remote.size());
+  const Rkey key = expose(remote);
+  const ses::IoSlice source{local.data(), local.size()};
+  const ses::IoSlice target{received.data(), received.size()};
+  // References only: a std::function that captures more would allocate itself.
+  const std::function<bool()> done = [this] {
+    return a.sink.all.size() + b.sink.all.size() == expected_completions;
+  };
+  const auto round = [&] {
+    expected_completions += 4;
+    EXPECT_TRUE(receive({&target, 1}).ok());
+    EXPECT_TRUE(send({&source, 1}).ok());
+    EXPECT_TRUE(a.fep->ses().write(*a.context, rma({&source, 1}, key), now).ok());
+    EXPECT_TRUE(a.fep->ses().read(*a.context, rma({&target, 1}, key), now).ok());
+    EXPECT_TRUE(run_while_not(done));
+  };
+  round();  // opens the PDC and touches what is made on first use
+  const std::size_t before = allocations;
+  for (int i = 0; i < 50; ++i) round();
+  EXPECT_EQ(allocations, before);
+  EXPECT_GT(before, 0U);
+  expect_all_ok();
+  expect_clean_close();
+}
+
+}  // namespace
+}  // namespace uet::fep
