@@ -56,7 +56,7 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   bool quiet() const UET_REQUIRES(lock_) { return idle_passes_ >= kPatientPasses; }
   // The end of a posting call: sends what is ready, unless more follows at once (FI_MORE).
   void posted(Time now, bool more) UET_REQUIRES(lock_) {
-    if (!more) fep_->push(now);
+    if (!more) fep_->posted(now);
     timer_.bring_forward(fep_->next_deadline());
   }
   void arm_timer() UET_REQUIRES(lock_) { timer_.arm(fep_->next_deadline()); }

@@ -50,6 +50,10 @@ bool Fep::progress(Time now) {
   return busy;
 }
 
+void Fep::posted(Time now) {
+  if (packets_.in_use() < kBusyPackets || ++waiting_posts_ >= kPostBatch) push(now);
+}
+
 void Fep::push(Time now) {
   last_pass_ = now;
   pump(now);
@@ -65,6 +69,7 @@ bool Fep::receive(Time now) {
 
 // Nothing new is made while the NIC has not taken what was made before.
 bool Fep::pump(Time now) {
+  waiting_posts_ = 0;
   if (!outbox_.empty()) flush();
   return outbox_.empty() && manager_.pump(now);
 }

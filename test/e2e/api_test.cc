@@ -313,8 +313,10 @@ TEST(AddressVector, StraddrLookupRemoveAndReuse) {
   Node node;
   const auto name = node.name();
   std::array<fi_addr_t, 3> addresses{};
-  std::vector<std::byte> three;
-  for (int i = 0; i < 3; ++i) three.insert(three.end(), name.begin(), name.end());
+  std::vector<std::byte> three(3 * name.size());
+  for (std::size_t i = 0; i < 3; ++i) {
+    std::copy(name.begin(), name.end(), three.begin() + static_cast<std::ptrdiff_t>(i * name.size()));
+  }
   ASSERT_EQ(fi_av_insert(node.av, three.data(), 3, addresses.data(), 0, nullptr), 3);
   EXPECT_EQ(addresses, (std::array<fi_addr_t, 3>{0, 1, 2}));
   char text[128];

@@ -45,7 +45,11 @@ class Fep {
 
   // One bounded pass: receive a burst, expire timers, send. True if there was work.
   bool progress(Time now);
-  // Sends what is ready without receiving; for the end of a posting call.
+  // The end of a posting call: sends what is ready, without receiving. While many packets are still
+  // unanswered, up to kPostBatch posts wait for one another or for the next progress, because a
+  // burst costs the NIC little more than one packet; next_deadline says so.
+  void posted(Time now);
+  // Sends what is ready without receiving.
   void push(Time now);
   // When progress must be called at the latest even if no packet arrives; kNever if not at all.
   Time next_deadline() const;
@@ -62,6 +66,9 @@ class Fep {
   bool quiescent() const;
 
  private:
+  static constexpr std::size_t kBusyPackets = 16;  // unanswered ones that make posts wait
+  static constexpr std::size_t kPostBatch = 16;
+
   bool receive(Time now);
   bool pump(Time now);
   void flush();
@@ -69,6 +76,7 @@ class Fep {
   const Config config_;
   nic::Nic& nic_;
   Time last_pass_;
+  std::size_t waiting_posts_ = 0;
   Rng rng_;
   PacketPool packets_;
   BufferPool buffers_;
