@@ -98,9 +98,12 @@ void Pdc::await_window(Time now) {
   set_deadline(kResend, std::min(deadlines_[kResend], now + rto(env_.parameters, 0)));
 }
 
-// Data leaves some packets for ACKs and control, without which nothing would ever be freed.
+// Data leaves some packets for ACKs and control, without which nothing would ever be freed; requests
+// leave some for read data, since FEPs that wait for each other's read data would wait for ever.
 Packet* Pdc::take_packet(bool control) {
-  if (!control && env_.packets.available() <= env_.control_reserve) return nullptr;
+  const std::size_t reserve =
+      role_ == Role::Target ? env_.control_reserve / 2 : env_.control_reserve;
+  if (!control && env_.packets.available() <= reserve) return nullptr;
   return env_.packets.take();
 }
 
@@ -191,6 +194,7 @@ void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
     ccc_balance_ += record.nominal_bytes;
     sent_bytes_ += record.nominal_bytes;
     record.out_of_flight = false;
+    if (ListNode<WaitingForCccTag>::linked()) ccc_.waiting.remove(*this);  // it had its turn
     if (!record.sacked) in_flight_bytes_ += record.nominal_bytes;
   }
   env_.outbox.push(packet);

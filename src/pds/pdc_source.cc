@@ -175,15 +175,10 @@ void Pdc::settle_ccc() {
   ccc_balance_ -= excess;
 }
 
-// Who has waited longest goes first, before PDCs that did not wait: with a window of one packet small
-// ones would starve a large one for ever.
+// They keep their places until they have sent: with a window of one packet a PDC with small packets
+// would else starve one with a large packet for ever.
 void Pdc::wake_ccc_waiters() {
-  while (!ccc_.waiting.empty()) {
-    Pdc& pdc = ccc_.waiting.back();
-    ccc_.waiting.remove(pdc);
-    if (pdc.ListNode<ReadyTag>::linked()) env_.ready.remove(pdc);
-    env_.ready.push_front(pdc);
-  }
+  for (Pdc& pdc : ccc_.waiting) pdc.make_ready();
 }
 
 // ---- loss -----------------------------------------------------------------------------------------
@@ -255,6 +250,7 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
     return;
   }
   last_activity_ = now;
+  record->rto_count = 0;  // PDS-125: the peer lives, though it refuses
   if (action == NackAction::Fail) return on_fatal_nack(nack.nack_code, now);
   if (nack.spdcid.value != 0) learn_peer(nack.spdcid);  // PDS-55
   const Psn psn = nack.nack_psn;
@@ -263,7 +259,6 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
       return fail(PdsError::ClosedInError, now);
     }
     record->last_sent = now;
-    if (record->rto_count > 0) --record->rto_count;  // the peer lives: no retry is counted
     return;
   }
   if (action == NackAction::GoBack) {
@@ -337,11 +332,14 @@ std::optional<Time> Pdc::check_record(Psn psn, TxRecord& record, Time now) {
   }
   const Time due = record.last_sent + rto(env_.parameters, record.rto_count);
   if (now < due) return due;
+  if (record.sacked && destination_.mode == DeliveryMode::Rod && psn != tx_.base()) {
+    record.last_sent = now;  // behind a gap there is no response to ask for yet (PDS-205)
+    return now + rto(env_.parameters, 0);
+  }
   if (rto_exhausted(env_.parameters, record.rto_count)) return std::nullopt;
   ++record.rto_count;
   if (record.sacked && state_ != PdcState::Creating) {
-    // ROD: behind a gap there is no response to ask for yet (PDS-205).
-    if (destination_.mode != DeliveryMode::Rod || psn == tx_.base()) send_ack_request(psn);
+    send_ack_request(psn);
     record.last_sent = now;
     return now + rto(env_.parameters, record.rto_count);
   }

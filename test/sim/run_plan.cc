@@ -350,9 +350,13 @@ void Run::cancel_receives() {
   }
 }
 
-// A receive that nothing matches, cancelled: completes once, as cancelled.
+// Waits until nothing is left anywhere. After a death the receives that found no message are
+// cancelled, once what the dead node had sent is there.
 void Run::finish() {
-  if (plan_.killed_node >= 0) cancel_receives();
+  if (plan_.killed_node >= 0) {
+    world_.run_for(seconds(1));
+    cancel_receives();
+  }
   if (!world_.run_until([this] { return all_done() && at_rest(); }, seconds(60))) {
     fail("not at rest: " + (world_.complaint().empty() ? unfinished() : world_.complaint()));
   }

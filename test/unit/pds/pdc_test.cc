@@ -70,8 +70,9 @@ TEST_F(PdcTest, Pds51_SynUntilTheFirstValidAckTellsTheTargetsId) {
   EXPECT_EQ(established.dpdcid, kPeerPdc);
 }
 
+// With a window larger than 12 bits of psn_offset only PDS-52 is in the way.
 TEST_F(PdcTest, Pds52_AtMost4096PsnsBeforeEstablishment) {
-  with_mpr(32);
+  with_mpr(64);
   send(5000);
   const auto first = requests(turn());
   ASSERT_EQ(first.size(), 4096U);
@@ -79,7 +80,6 @@ TEST_F(PdcTest, Pds52_AtMost4096PsnsBeforeEstablishment) {
   EXPECT_EQ(sends_now(), 0U);
 }
 
-// With a window larger than 12 bits of psn_offset only PDS-52 is in the way.
 TEST_F(PdcTest, Pds52_RestFollowsOnceEstablished) {
   with_mpr(32);
   TestMessage& message = send(4100);
@@ -288,6 +288,31 @@ TEST_F(PdcTest, Pds121_ClosedWindowOfADeadPeerFailsThePdc) {
   while (!message.failed && now < last_ack + seconds(60)) after(milliseconds(5));
   EXPECT_EQ(message.failed, PdsError::RtoExhausted);
   EXPECT_LE(now - last_ack, time_to_failure(test_parameters()) + milliseconds(40));
+}
+
+TEST_F(PdcTest, Pds48_ClosedWindowOfALivingPeerIsAwaited) {
+  with_mpr(1);
+  open();
+  TestMessage& message = send(300);
+  turn();
+  wire::AckHeader held = ack(70000, 0);
+  held.mpr = 1;
+  for (std::int16_t i = 1; i <= 128; ++i) {
+    held.ack_psn_offset = i;
+    receive(held);
+  }
+  int asked = 0;
+  for (int i = 0; i < 6000; ++i) {  // 30 s
+    for (const auto& header : controls(after(milliseconds(5)))) {
+      asked += header.ctl_type == CpType::AckRequest;
+      receive(held);
+    }
+  }
+  EXPECT_GT(asked, 100);
+  EXPECT_FALSE(message.failed.has_value());
+  held = ack(70128, 70128);
+  held.mpr = 1;
+  EXPECT_EQ(requests(answer_to(held)).size(), 128U);
 }
 
 // mpr shrinks below what acknowledged but uncleared packets occupy, and the CLEAR was lost.
@@ -711,6 +736,30 @@ TEST_F(PdcTest, Pds135_FailureDuringTheCloseFreesAtOnce) {
 }
 
 // ---- few packets --------------------------------------------------------------------------------
+
+TEST_F(PdcTest, CloseThatFindsNoPacketIsTriedAgain) {
+  build(test_parameters(), open_window(), 8);
+  open().begin_close(now);
+  std::vector<Packet*> taken;
+  while (Packet* packet = node->packets.take()) taken.push_back(packet);
+  EXPECT_TRUE(turn().empty());
+  for (Packet* packet : taken) node->packets.give_back(packet);
+  let_close(after(milliseconds(20)));
+  EXPECT_EQ(node->manager->open_pdcs(), 0U);
+}
+
+TEST_F(PdcTest, CloseRequestThatFindsNoPacketIsTriedAgain) {
+  build(test_parameters(), open_window(), 8);
+  Pdc& accepted = accept();
+  std::vector<Packet*> taken;
+  while (Packet* packet = node->packets.take()) taken.push_back(packet);
+  accepted.begin_close(now);
+  EXPECT_TRUE(turn().empty());
+  for (Packet* packet : taken) node->packets.give_back(packet);
+  const auto sent = controls(after(milliseconds(20)));
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].ctl_type, CpType::CloseRequest);
+}
 
 TEST_F(PdcTest, DataLeavesPacketsForAcksAndGoesOnWhenSomeComeBack) {
   build(test_parameters(), open_window(), 64);
