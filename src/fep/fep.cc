@@ -71,7 +71,9 @@ bool Fep::receive(Time now) {
 bool Fep::pump(Time now) {
   waiting_posts_ = 0;
   if (!outbox_.empty()) flush();
-  return outbox_.empty() && manager_.pump(now);
+  if (outbox_.empty()) return manager_.pump(now);
+  manager_.bury_finished(now);  // their slots may be what the peers wait for
+  return false;
 }
 
 void Fep::flush() {

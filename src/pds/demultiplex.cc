@@ -34,20 +34,24 @@ void Manager::on_packet(const RxPacket& packet, Time now) {
     case wire::PdsType::RudReq:
     case wire::PdsType::RodReq:
     case wire::PdsType::RudCcReq:
-    case wire::PdsType::RodCcReq: return on_request_packet(packet, now);
+    case wire::PdsType::RodCcReq:
+      return on_request_packet(packet, now);
     case wire::PdsType::Ack:
     case wire::PdsType::AckCc:
-    case wire::PdsType::AckCcx: return on_ack_packet(packet, now);
+    case wire::PdsType::AckCcx:
+      return on_ack_packet(packet, now);
     case wire::PdsType::Nack:
-    case wire::PdsType::NackCcx: return on_nack_packet(packet, now);
-    case wire::PdsType::Cp: return on_control_packet(packet, now);
-    default: ++counters_.unsupported_type;
+    case wire::PdsType::NackCcx:
+      return on_nack_packet(packet, now);
+    case wire::PdsType::Cp:
+      return on_control_packet(packet, now);
+    default:
+      ++counters_.unsupported_type;
   }
 }
 
 // A NACK for a packet that has no PDC here: SPDCID 0, no state kept (PDS-66).
-void Manager::refuse(const RxPacket& packet, NackCode code, PdcId spdcid,
-                     const Incoming& request) {
+void Manager::refuse(const RxPacket& packet, NackCode code, PdcId spdcid, const Incoming& request) {
   wire::NackHeader nack;
   nack.m = request.ecn_marked;
   nack.retx = request.retx;
@@ -139,10 +143,9 @@ Pdc* Manager::resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid, const 
   return pdc;
 }
 
-// PDS-175, PDS-176: a repeated Close Command has its ACK again, what follows it is refused, the rest
-// is dropped.
-void Manager::on_tombstone(const Tombstone& tomb, const RxPacket& packet,
-                           const Incoming& request) {
+// PDS-175, PDS-176: a repeated Close Command has its ACK again, what follows it is refused, the
+// rest is dropped.
+void Manager::on_tombstone(const Tombstone& tomb, const RxPacket& packet, const Incoming& request) {
   ++counters_.stray_packets;
   if (tomb.role != Role::Target || tomb.peer.address != reply_address(packet.source)) return;
   if (request.ctl_type == wire::CpType::Close && request.psn == tomb.close_psn) {
@@ -202,8 +205,8 @@ void Manager::on_control_packet(const RxPacket& packet, Time now) {
   request.ar = header.ar;
   request.syn = header.syn;
   request.ctl_type = header.ctl_type;
-  const bool idempotent = header.ctl_type == wire::CpType::Clear ||
-                          header.ctl_type == wire::CpType::ClearRequest;
+  const bool idempotent =
+      header.ctl_type == wire::CpType::Clear || header.ctl_type == wire::CpType::ClearRequest;
   if (idempotent && live(header.dpdcid, now) == nullptr) {  // PDS-159
     ++counters_.stray_packets;
     return;
@@ -222,14 +225,20 @@ void Manager::on_control_packet(const RxPacket& packet, Time now) {
   switch (header.ctl_type) {
     case wire::CpType::Noop:
     case wire::CpType::Close:
-    case wire::CpType::CloseRequest: return pdc->on_request(request, now);
-    case wire::CpType::AckRequest: return pdc->on_ack_request(header.psn, request.entropy, now);
-    case wire::CpType::Clear: return pdc->on_clear(Psn{header.payload}, now);
-    case wire::CpType::ClearRequest: return pdc->on_clear_request(now);
+    case wire::CpType::CloseRequest:
+      return pdc->on_request(request, now);
+    case wire::CpType::AckRequest:
+      return pdc->on_ack_request(header.psn, request.entropy, now);
+    case wire::CpType::Clear:
+      return pdc->on_clear(Psn{header.payload}, now);
+    case wire::CpType::ClearRequest:
+      return pdc->on_clear_request(now);
     case wire::CpType::Probe:
     case wire::CpType::Credit:
     case wire::CpType::CreditRequest:
-    case wire::CpType::Negotiation: ++counters_.unsupported_type; return;
+    case wire::CpType::Negotiation:
+      ++counters_.unsupported_type;
+      return;
   }
   pdc->send_nack(NackCode::UnexpEvent, request);  // PDS-157: no such control packet
 }

@@ -33,7 +33,8 @@ std::size_t Manager::DestinationHash::operator()(const Destination& d) const noe
              static_cast<std::size_t>(d.mode) << 8 | d.traffic_class);
 }
 std::size_t Manager::CccKeyHash::operator()(const CccKey& key) const noexcept {
-  return mix(FepAddressHash{}(key.address), std::size_t{key.rod_pdc.value} << 8 | key.traffic_class);
+  return mix(FepAddressHash{}(key.address),
+             std::size_t{key.rod_pdc.value} << 8 | key.traffic_class);
 }
 
 Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Client& client,
@@ -143,7 +144,8 @@ Pdc* Manager::live(PdcId id, Time now) {
 
 // PDS-31: ids roll, so that one is not used again soon; those of tombstones are skipped.
 PdcId Manager::allocate_id() {
-  while (next_id_ == 0 || slot_of_id_[next_id_] != kNoSlot || tombstone_of_id_[next_id_] != kNoSlot) {
+  while (next_id_ == 0 || slot_of_id_[next_id_] != kNoSlot ||
+         tombstone_of_id_[next_id_] != kNoSlot) {
     ++next_id_;
   }
   return PdcId{next_id_++};
@@ -307,6 +309,16 @@ bool Manager::pump(Time now) {
     }
   }
   return sent;
+}
+
+void Manager::bury_finished(Time now) {
+  for (auto at = ready_.begin(); at != ready_.end();) {
+    Pdc& pdc = *at;
+    ++at;
+    if (!pdc.finished()) continue;
+    ready_.remove(pdc);
+    bury(pdc, now);
+  }
 }
 
 bool Manager::expire(Time now) {

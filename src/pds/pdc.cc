@@ -98,8 +98,9 @@ void Pdc::await_window(Time now) {
   set_deadline(kResend, std::min(deadlines_[kResend], now + rto(env_.parameters, 0)));
 }
 
-// Data leaves some packets for ACKs and control, without which nothing would ever be freed; requests
-// leave some for read data, since FEPs that wait for each other's read data would wait for ever.
+// Data leaves some packets for ACKs and control, without which nothing would ever be freed;
+// requests leave some for read data, since FEPs that wait for each other's read data would wait for
+// ever.
 Packet* Pdc::take_packet(bool control) {
   const std::size_t reserve =
       role_ == Role::Target ? env_.control_reserve / 2 : env_.control_reserve;
@@ -144,8 +145,8 @@ void Pdc::write_header(Psn psn, TxRecord& record, bool retransmission) {
   const auto psn_offset = static_cast<std::uint16_t>(psn - start_psn_);
   if (record.message != nullptr) {
     wire::RequestHeader header;
-    header.type = destination_.mode == DeliveryMode::Rod ? wire::PdsType::RodReq
-                                                         : wire::PdsType::RudReq;
+    header.type =
+        destination_.mode == DeliveryMode::Rod ? wire::PdsType::RodReq : wire::PdsType::RudReq;
     header.next_hdr = record.next_hdr;
     header.retx = retransmission;
     header.ar = record.ar || retransmission;  // PDS-101, PDS-124
@@ -264,35 +265,38 @@ bool Pdc::send_control(wire::CpType type, Time now) {
   return true;
 }
 
-// PDS-116: not tracked, not acknowledged; a lost one is repaired by what follows (PDS-118).
-void Pdc::send_clear_command() {
+// A control packet that is neither tracked nor acknowledged. False if there is no packet for it.
+bool Pdc::send_untracked(wire::ControlHeader header) {
   Packet* packet = take_packet(true);
-  if (packet == nullptr) return;
+  if (packet == nullptr) return false;
   packet->reset();
-  wire::ControlHeader header;
-  header.ctl_type = wire::CpType::Clear;
-  header.psn = Psn{0};
   header.spdcid = id_;
   header.dpdcid = peer_id_;
-  header.payload = tx_.clear_psn().value;
   header.encode(packet->prepend(kControlBytes));
   emit_control(env_, *packet, destination_.address, path_.next(env_.rng));
-  clear_owed_ = false;
+  return true;
 }
 
-// PDS-135: best effort, not tracked; the PDC is already gone here.
+// PDS-116: a lost one is repaired by what follows (PDS-118).
+void Pdc::send_clear_command() {
+  const wire::ControlHeader clear{.ctl_type = wire::CpType::Clear,
+                                  .payload = tx_.clear_psn().value};
+  if (send_untracked(clear)) clear_owed_ = false;
+}
+
+// PDS-90: its answer is an ACK or a NACK for that PSN.
+void Pdc::send_ack_request(Psn psn) {
+  if (send_untracked({.ctl_type = wire::CpType::AckRequest, .ar = true, .psn = psn})) {
+    ++env_.counters.ack_requests_sent;
+  }
+}
+
+// PDS-135: best effort, the PDC is already gone here.
 void Pdc::send_last_word() {
-  Packet* packet = take_packet(true);
-  if (packet == nullptr) return;
-  packet->reset();
-  wire::ControlHeader header;
-  header.ctl_type = role_ == Role::Initiator ? wire::CpType::Close : wire::CpType::CloseRequest;
-  header.ar = true;
-  header.psn = close_psn_;
-  header.spdcid = id_;
-  header.dpdcid = peer_id_;
-  header.encode(packet->prepend(kControlBytes));
-  emit_control(env_, *packet, destination_.address, path_.next(env_.rng));
+  const bool initiator = role_ == Role::Initiator;
+  send_untracked({.ctl_type = initiator ? wire::CpType::Close : wire::CpType::CloseRequest,
+                  .ar = true,
+                  .psn = close_psn_});
 }
 
 // Sends what was found lost. False if something remains that must wait.
@@ -373,7 +377,8 @@ void Pdc::finish() {
 }
 
 // Idle is checked every keepalive_time: an unused PDC closes (PDS-173, PDS-174); one that waits for
-// the peer without having anything outstanding sends a NOOP, which fails the PDC if the peer is dead.
+// the peer without having anything outstanding sends a NOOP, which fails the PDC if the peer is
+// dead.
 void Pdc::on_idle(Time now) {
   const Parameters& parameters = env_.parameters;
   const Duration quiet = now - last_activity_;

@@ -18,7 +18,7 @@ void Pdc::on_request(const Incoming& request, Time now) {
   if (request.clear_psn) on_clear(*request.clear_psn, now);  // PDS-209: duplicates too
   const RxWindow::Place place = rx_.place(request.psn);
   if (place == RxWindow::Place::Duplicate) return on_duplicate(request, now);  // PDS-202
-  if (place == RxWindow::Place::OutOfRange) {  // PDS-46
+  if (place == RxWindow::Place::OutOfRange) {                                  // PDS-46
     return send_nack(request.syn ? NackCode::InvalidSyn : NackCode::PsnOorWindow, request);
   }
   if (request.trimmed) return send_nack(NackCode::Trimmed, request);  // PDS-149, PDS-150
@@ -260,7 +260,8 @@ bool Pdc::send_ack(const AckDue& due, wire::AckRequestCode code, Time now) {
   return true;
 }
 
-// ---- ROD: packets that arrive before their predecessors (PDS-164) ---------------------------------
+// ---- ROD: packets that arrive before their predecessors (PDS-164)
+// ---------------------------------
 
 void Pdc::buffer_early(const Incoming& request, Time now) {
   const std::optional<std::uint16_t> index =
@@ -276,7 +277,8 @@ void Pdc::buffer_early(const Incoming& request, Time now) {
     early.entropy = request.entropy;
     std::memcpy(early_bytes(*index), request.bytes.data(), request.bytes.size());
     rx_.mark(request.psn, Slot::Buffered, *index);
-    rcvd_bytes_ += request.nominal_bytes;  // now: else what waits here would fill the source's window
+    rcvd_bytes_ +=
+        request.nominal_bytes;  // now: else what waits here would fill the source's window
     ++env_.counters.rod_buffered;
   } else if (index) {
     env_.early_packets.give_back(*index);

@@ -11,7 +11,8 @@
 
 namespace uet::pds {
 
-// ---- acknowledgement (PDS-108, steps in its order) ------------------------------------------------
+// ---- acknowledgement (PDS-108, steps in its order)
+// ------------------------------------------------
 
 bool Pdc::believable(const wire::AckHeader& ack) const {
   const bool from_peer = state_ == PdcState::Creating || ack.spdcid == peer_id_;
@@ -44,11 +45,12 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
   std::uint64_t acked_bytes = 0;
   if (!ack.p) {  // the answer to a probe names no packet
     if (const TxRecord* record = tx_.find(ack.ack_psn()); record != nullptr) {
-      rtt = cms::rtt_sample(record->sent_count, ack.retx, record->last_sent, now,
-                            ack.type == wire::PdsType::AckCc ? ack.service_time
-                                                             : cms::kServiceTimeInvalid);
+      rtt = cms::rtt_sample(
+          record->sent_count, ack.retx, record->last_sent, now,
+          ack.type == wire::PdsType::AckCc ? ack.service_time : cms::kServiceTimeInvalid);
       // PDS-109: the explicit response before what CACK implies.
-      acked_bytes += acknowledge(ack.ack_psn(), ResponseView{ack.next_hdr, ses, ack.ack_psn()}, now);
+      acked_bytes +=
+          acknowledge(ack.ack_psn(), ResponseView{ack.next_hdr, ses, ack.ack_psn()}, now);
     }
   }
   acked_bytes += apply_cack(ack.cack_psn, now);
@@ -181,7 +183,8 @@ void Pdc::wake_ccc_waiters() {
   for (Pdc& pdc : ccc_.waiting) pdc.make_ready();
 }
 
-// ---- loss -----------------------------------------------------------------------------------------
+// ---- loss
+// -----------------------------------------------------------------------------------------
 
 void Pdc::mark_lost(TxRecord& record, cms::LossCause cause, Time now) {
   if (record.message == nullptr || record.out_of_flight) return;
@@ -214,9 +217,8 @@ void Pdc::infer_losses(Time now) {
     if (record->resend) continue;
     LossEvidence evidence;
     evidence.sacked_above = reported;
-    evidence.later_on_same_path =
-        env_.cms.path_count <= kTrackedPaths &&
-        newest_reported_[record->entropy % kTrackedPaths] > record->order;
+    evidence.later_on_same_path = env_.cms.path_count <= kTrackedPaths &&
+                                  newest_reported_[record->entropy % kTrackedPaths] > record->order;
     evidence.since_inferred =
         record->last_inferred == Time{} ? Duration::max() : now - record->last_inferred;
     if (!presumed_lost(env_.parameters, evidence)) continue;
@@ -240,8 +242,8 @@ void Pdc::go_back(Time now) {
 }
 
 void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
-  const bool from_peer = nack.spdcid.value == 0 || nack.spdcid == peer_id_ ||
-                         state_ == PdcState::Creating;
+  const bool from_peer =
+      nack.spdcid.value == 0 || nack.spdcid == peer_id_ || state_ == PdcState::Creating;
   TxRecord* record = tx_.find(nack.nack_psn);
   const NackAction action = nack_action(nack.nack_code);
   ++env_.counters.nacks_received[static_cast<std::uint8_t>(nack.nack_code)];
@@ -296,23 +298,8 @@ void Pdc::on_fatal_nack(NackCode code, Time now) {
   fail(nack_error(code), now);
 }
 
-// PDS-90: not tracked; its answer is an ACK or a NACK for that PSN.
-void Pdc::send_ack_request(Psn psn) {
-  Packet* packet = take_packet(true);
-  if (packet == nullptr) return;
-  packet->reset();
-  wire::ControlHeader header;
-  header.ctl_type = wire::CpType::AckRequest;
-  header.ar = true;
-  header.psn = psn;
-  header.spdcid = id_;
-  header.dpdcid = peer_id_;
-  header.encode(packet->prepend(sizeof(wire::PdsControl)));
-  emit_control(env_, *packet, destination_.address, path_.next(env_.rng));
-  ++env_.counters.ack_requests_sent;
-}
-
-// ---- deadlines ------------------------------------------------------------------------------------
+// ---- deadlines
+// ------------------------------------------------------------------------------------
 
 std::optional<Time> Pdc::check_record(Psn psn, TxRecord& record, Time now) {
   if (record.resend) return kNever;
@@ -360,13 +347,13 @@ void Pdc::on_deadline(Time now) {
       TxRecord* record = tx_.find(psn);
       if (record == nullptr) continue;
       const std::optional<Time> again = check_record(psn, *record, now);
-      if (!again) return fail(PdsError::RtoExhausted, now);
+      if (!again) return give_up(now);
       next = std::min(next, *again);
     }
     if (waits_for_window()) {
       if (now >= window_probe_due_) {
         if (rto_exhausted(env_.parameters, window_probes_)) {
-          return fail(PdsError::RtoExhausted, now);
+          return give_up(now);
         }
         send_ack_request(tx_.base() - 1);  // its ACK tells how far CACK has come
         window_probe_due_ = now + rto(env_.parameters, ++window_probes_);
@@ -383,12 +370,20 @@ void Pdc::on_deadline(Time now) {
   set_deadline(kIdle, deadlines_[kIdle]);  // the wheel entry has fired: arm the earliest again
 }
 
-// ---- failure (PDS section 12.3) -------------------------------------------------------------------
+// Retries are used up. An unanswered Close Command harms nobody (PDS section 6.3).
+void Pdc::give_up(Time now) {
+  if (state_ != PdcState::CloseAckWait) return fail(PdsError::RtoExhausted, now);
+  ++env_.counters.close_in_error;
+  finish();
+}
+
+// ---- failure (PDS section 12.3)
+// -------------------------------------------------------------------
 
 void Pdc::fail(PdsError error, Time now) {
   if (state_ == PdcState::Closed) return;
-  const bool tell_peer = peer_id_.value != 0 && error != PdsError::RtoExhausted &&
-                         state_ != PdcState::CloseAckWait;
+  const bool tell_peer =
+      peer_id_.value != 0 && error != PdsError::RtoExhausted && state_ != PdcState::CloseAckWait;
   close_psn_ = tx_.next_psn();
   error_ = error;
   enter(PdcEvent::Failed);  // from here on nothing can be queued here any more

@@ -56,12 +56,12 @@ class Line {
     if (!first) text_ += ']';
   }
   void pdc(PdcId from, PdcId to) {
-    number("pdc", from.value);
-    text_ += '>';
-    text_ += digits(to.value, 10);
+    hex("pdc", from.value);
+    text_ += ">0x";
+    text_ += digits(to.value, 16);
   }
   void pdc_syn(PdcId from, std::uint16_t psn_offset) {
-    number("pdc", from.value);
+    hex("pdc", from.value);
     text_ += ">new";
     number("psn_offset", psn_offset);
   }
@@ -154,8 +154,8 @@ void add_ses(Line& line, NextHdr next_hdr, std::span<const std::byte> bytes) {
 }
 
 void add_request(Line& line, const RequestHeader& header) {
-  line.number("psn", header.psn.value);
-  line.number("clear", header.clear_psn().value);
+  line.hex("psn", header.psn.value);
+  line.hex("clear", header.clear_psn().value);
   if (header.syn) {
     line.pdc_syn(header.spdcid, header.psn_offset);
   } else {
@@ -169,16 +169,16 @@ void add_request(Line& line, const RequestHeader& header) {
 }
 
 void add_ack(Line& line, const AckHeader& header) {
-  line.number("cack", header.cack_psn.value);
+  line.hex("cack", header.cack_psn.value);
   if (header.p) {
     line.hex("probe", header.probe_opaque);
   } else {
-    line.number("psn", header.ack_psn().value);
+    line.hex("psn", header.ack_psn().value);
   }
   line.pdc(header.spdcid, header.dpdcid);
   if (header.type != PdsType::Ack) {
     line.number("mpr", header.mpr);
-    line.number("sack_base", header.sack_base().value);
+    line.hex("sack_base", header.sack_base().value);
     line.hex("sack", header.sack_bitmap);
     line.number("cc_type", to_underlying(header.cc_type));
   }
@@ -201,7 +201,7 @@ void add_ack(Line& line, const AckHeader& header) {
 
 void add_nack(Line& line, const NackHeader& header) {
   line.name(header.nack_code);
-  line.number(header.nt ? "pkt_id" : "psn", header.nack_psn.value);
+  line.hex(header.nt ? "pkt_id" : "psn", header.nack_psn.value);
   line.pdc(header.spdcid, header.dpdcid);
   line.number("payload", header.payload);
   line.flags({{"ce", header.m}, {"retx", header.retx}, {"rudi", header.nt}});
@@ -209,7 +209,7 @@ void add_nack(Line& line, const NackHeader& header) {
 
 void add_control(Line& line, const ControlHeader& header) {
   line.name(header.ctl_type);
-  line.number("psn", header.psn.value);
+  line.hex("psn", header.psn.value);
   if (header.syn) {
     line.pdc_syn(header.spdcid, header.psn_offset);
   } else {
@@ -240,7 +240,7 @@ NextHdr add_pds(Line& line, const ParsedPacket& packet) {
     return ack->next_hdr;
   }
   if (const auto* rudi = std::get_if<RudiHeader>(&packet.header)) {
-    line.number("pkt_id", rudi->pkt_id);
+    line.hex("pkt_id", rudi->pkt_id);
     line.flags({{"ce", rudi->m}, {"retx", rudi->retx}});
     return rudi->next_hdr;
   }

@@ -315,7 +315,8 @@ TEST(AddressVector, StraddrLookupRemoveAndReuse) {
   std::array<fi_addr_t, 3> addresses{};
   std::vector<std::byte> three(3 * name.size());
   for (std::size_t i = 0; i < 3; ++i) {
-    std::copy(name.begin(), name.end(), three.begin() + static_cast<std::ptrdiff_t>(i * name.size()));
+    std::copy(name.begin(), name.end(),
+              three.begin() + static_cast<std::ptrdiff_t>(i * name.size()));
   }
   ASSERT_EQ(fi_av_insert(node.av, three.data(), 3, addresses.data(), 0, nullptr), 3);
   EXPECT_EQ(addresses, (std::array<fi_addr_t, 3>{0, 1, 2}));

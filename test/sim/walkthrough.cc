@@ -26,6 +26,7 @@ ses::ContextConfig context_config(PidOnFep pid, ResourceIndex index, InitiatorId
   config.pid_on_fep = pid;
   config.resource_index = index;
   config.initiator = initiator;
+  config.generation = Cast::kGeneration;
   return config;
 }
 
@@ -62,7 +63,8 @@ Walkthrough::Walkthrough() : source(Cast::kLength), region(Cast::kLength), world
                     .pid_on_fep = Cast::kTargetPid,
                     .resource_index = Cast::kTargetIndex,
                     .initiator = InitiatorId{2},
-                    .relative = true};
+                    .relative = true,
+                    .generation = Cast::kGeneration};
 }
 
 Walkthrough::~Walkthrough() {

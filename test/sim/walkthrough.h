@@ -19,6 +19,7 @@ struct WalkthroughCast {
   static constexpr PidOnFep kTargetPid{2};
   static constexpr ResourceIndex kTargetIndex{0x00A};
   static constexpr Rkey kKey{0xACCE5};
+  static constexpr RiGeneration kGeneration{1};
   static constexpr std::uint32_t kPayloadMtu = 4096;
   static constexpr std::size_t kLength = 16384;
   static constexpr PdcId kInitiatorPdc{0x4001};

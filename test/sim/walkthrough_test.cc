@@ -77,6 +77,7 @@ TEST_F(WalkthroughTest, SesHeadersOfTheRequests) {
     EXPECT_EQ(ses.job_id.value, 101u);
     EXPECT_EQ(ses.pid_on_fep.value, 2);
     EXPECT_EQ(ses.resource_index.value, 0x00A);
+    EXPECT_EQ(ses.ri_generation.value, 1);
     EXPECT_EQ(ses.initiator.value, 0u);
     EXPECT_EQ(ses.message_id.value, 1);
     EXPECT_EQ(ses.match_bits, 0xACCE5u);

@@ -9,8 +9,8 @@
 
 namespace uet {
 
-inline constexpr std::uint16_t kUetUdpPort = 4793;       // WIRE 1.1
-inline constexpr std::uint16_t kUetLastUdpPort = 5816;   // end of the range of way B (design 9)
+inline constexpr std::uint16_t kUetUdpPort = 4793;      // WIRE 1.1
+inline constexpr std::uint16_t kUetLastUdpPort = 5816;  // end of the range of way B (design 9)
 
 // IPv4 in the first 4 bytes, or IPv6 in all 16; network order.
 struct FabricAddress {

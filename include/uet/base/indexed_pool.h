@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// A fixed number of objects handed out by a 16-bit number, where a pointer would be too big to keep.
+// A fixed number of objects handed out by a 16-bit number, where a pointer would be too big to
+// keep.
 #pragma once
 
 #include <cstddef>

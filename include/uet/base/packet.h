@@ -65,7 +65,7 @@ class Packet : public ListNode<OutboxTag> {
 
   std::array<Slice, 2> payload{};  // second one only after the first; length 0 = unused
   FepAddress to;
-  std::uint16_t entropy = 0;       // UDP source port or entropy header; 0 = the NIC's own port
+  std::uint16_t entropy = 0;  // UDP source port or entropy header; 0 = the NIC's own port
   Ecn ecn = Ecn::NotEct;
   std::uint8_t dscp = 0;
   bool release_after_send = false;  // nobody keeps it for retransmission (ACK, NACK, control)
@@ -79,12 +79,13 @@ class Packet : public ListNode<OutboxTag> {
 using PacketPool = Slab<Packet>;
 
 struct RxPacket {
-  std::span<const std::byte> bytes;  // from the PDS prologue (or TSS header) to the end of the packet
-  FepAddress source;                 // sender's IP address and UDP source port as they arrived
-  std::uint16_t entropy = 0;         // what the sender chose; copied into the answer (WIRE 1.1)
+  std::span<const std::byte>
+      bytes;                  // from the PDS prologue (or TSS header) to the end of the packet
+  FepAddress source;          // sender's IP address and UDP source port as they arrived
+  std::uint16_t entropy = 0;  // what the sender chose; copied into the answer (WIRE 1.1)
   Ecn ecn = Ecn::NotEct;
   std::uint8_t dscp = 0;
-  bool trimmed = false;              // a switch cut the payload away (PDS section 13)
+  bool trimmed = false;  // a switch cut the payload away (PDS section 13)
 };
 
 // Equal buffers for payload that cannot stay in user memory: inject, gathers, read data, messages

@@ -11,11 +11,11 @@ namespace uet {
 
 // Why an operation was refused locally. prov/uet/errors.cc turns these into fi_errno values.
 enum class Error {
-  Again,         // no room now, try after progress
+  Again,  // no room now, try after progress
   NoMemory,
-  Invalid,       // an argument is outside what is allowed
+  Invalid,  // an argument is outside what is allowed
   NotFound,
-  Busy,          // something still depends on it
+  Busy,  // something still depends on it
   NotSupported,
   AddressInUse,
   NoDevice,

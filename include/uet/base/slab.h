@@ -52,7 +52,7 @@ class Slab {
 
  private:
   union Cell {
-    Cell() {}   // bytes stay untouched until taken
+    Cell() {}  // bytes stay untouched until taken
     ~Cell() {}
     Cell* next;
     alignas(T) std::byte bytes[sizeof(T)];

@@ -25,10 +25,10 @@ struct Config {
   pds::Parameters pds;
   cms::Parameters cms;
   ses::Parameters ses;
-  std::size_t packets = 8192;        // heads: sent and not yet acknowledged, plus control
-  std::size_t buffers = 4096;        // payload buffers of ses.payload_mtu bytes
+  std::size_t packets = 8192;  // heads: sent and not yet acknowledged, plus control
+  std::size_t buffers = 4096;  // payload buffers of ses.payload_mtu bytes
   std::size_t memory_regions = 65536;
-  std::uint64_t seed = 1;            // start PSNs, PDC ids, entropy
+  std::uint64_t seed = 1;  // start PSNs, PDC ids, entropy
 };
 
 // Largest payload MTU (a power of two, 1024 to 8192) whose packets fit an IP packet of `ip_mtu`

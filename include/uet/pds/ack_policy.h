@@ -15,9 +15,9 @@ struct Arrival {
   bool syn = false;
   bool retx = false;
   bool ecn_marked = false;
-  bool control = false;               // a control packet that consumes a PSN
-  bool out_of_order = false;          // it opened or widened a gap: lets the source infer loss early
-  bool filled_gap_below_ar = false;   // PDS-98
+  bool control = false;              // a control packet that consumes a PSN
+  bool out_of_order = false;         // it opened or widened a gap: lets the source infer loss early
+  bool filled_gap_below_ar = false;  // PDS-98
   std::uint32_t payload_bytes = 0;
 };
 

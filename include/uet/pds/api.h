@@ -35,11 +35,11 @@ struct Destination {
 
 // Why PDS gave up on a packet or a PDC. Numbers are part of the application's prov_errno (SES-121).
 enum class PdsError : std::uint8_t {
-  RtoExhausted = 1,    // the peer did not answer in time
-  NackExhausted = 2,   // the peer kept refusing for lack of resources
-  ClosedInError = 3,   // the peer closed the PDC, or lost a stored response
-  ProtocolError = 4,   // fatal NACK: header, mode or state did not fit
-  LocalClose = 5,      // this FEP is being closed
+  RtoExhausted = 1,   // the peer did not answer in time
+  NackExhausted = 2,  // the peer kept refusing for lack of resources
+  ClosedInError = 3,  // the peer closed the PDC, or lost a stored response
+  ProtocolError = 4,  // fatal NACK: header, mode or state did not fit
+  LocalClose = 5,     // this FEP is being closed
 };
 
 struct BacklogTag;
@@ -49,8 +49,8 @@ struct BacklogTag;
 // answered for every packet of it, or cancel() returned true.
 class Message : public ListNode<BacklogTag> {
  public:
-  PdcId pdc{};          // the PDC it was assigned to; set by Manager
-  bool started = false; // its first packet has been handed to PDS
+  PdcId pdc{};           // the PDC it was assigned to; set by Manager
+  bool started = false;  // its first packet has been handed to PDS
 };
 
 // What next_packet produced.
@@ -69,8 +69,8 @@ struct PreparedPacket {
 // A delivered request packet: in the forward direction an SES request, in the return direction an
 // SES response with data (PDS-2). `bytes` starts at the SES header and is valid during the call.
 struct RequestView {
-  PdcId pdc;                 // local PDC id: names the PDC until pdc_closed
-  FepAddress source;         // address of the peer FEP, as answers reach it
+  PdcId pdc;          // local PDC id: names the PDC until pdc_closed
+  FepAddress source;  // address of the peer FEP, as answers reach it
   DeliveryMode mode = DeliveryMode::Rud;
   NextHdr next_hdr{};
   Psn psn;
@@ -79,19 +79,20 @@ struct RequestView {
 
 // The answer of SES to one request packet (PDS-18). It rides in the ACK.
 struct Response {
-  static constexpr std::size_t kMaxBytes = 96;  // RESPONSE_DATA (20) plus data that may ride in an ACK
-  NextHdr next_hdr{};                 // NextHdr::None: an ACK without SES header
-  bool guaranteed = false;            // must not be lost: stored until cleared (PDS-111)
-  std::optional<NackCode> nack;       // set: refuse instead, the packet leaves no trace (PDS-211)
+  static constexpr std::size_t kMaxBytes =
+      96;                        // RESPONSE_DATA (20) plus data that may ride in an ACK
+  NextHdr next_hdr{};            // NextHdr::None: an ACK without SES header
+  bool guaranteed = false;       // must not be lost: stored until cleared (PDS-111)
+  std::optional<NackCode> nack;  // set: refuse instead, the packet leaves no trace (PDS-211)
   std::uint8_t length = 0;
   std::array<std::byte, kMaxBytes> bytes{};  // SES response header and data
 };
 
 // The answer that came back for one packet.
 struct ResponseView {
-  NextHdr next_hdr{};                 // None: implied by a cumulative ACK or a bare ACK: default, OK
-  std::span<const std::byte> bytes;   // SES response header and data; empty if None
-  Psn psn;                            // PSN of the packet answered (SES-6)
+  NextHdr next_hdr{};                // None: implied by a cumulative ACK or a bare ACK: default, OK
+  std::span<const std::byte> bytes;  // SES response header and data; empty if None
+  Psn psn;                           // PSN of the packet answered (SES-6)
 };
 
 // What PDS asks of SES.
@@ -104,7 +105,8 @@ class Client {
   // A request packet arrived, in order if the mode is ROD, never twice.
   virtual Response rx_req(const RequestView& request, Time now) = 0;
   // The response of one packet; exactly one of rx_rsp and pds_error comes for each packet (PDS-22).
-  virtual void rx_rsp(Message& message, std::uint32_t tag, const ResponseView& response, Time now) = 0;
+  virtual void rx_rsp(Message& message, std::uint32_t tag, const ResponseView& response,
+                      Time now) = 0;
   virtual void pds_error(Message& message, std::uint32_t tag, PdsError error, Time now) = 0;
   // The message was dropped before its last packet was made; packets already made are answered
   // for separately (before this call). Nothing of it is in PDS any more afterwards.
@@ -118,8 +120,8 @@ class Client {
 class Delivery {
  public:
   virtual ~Delivery() = default;
-  // Queues the message on a PDC for `destination`, opening one if there is none. Error::Again when no
-  // PDC is to be had now (PDS-180): nothing was queued.
+  // Queues the message on a PDC for `destination`, opening one if there is none. Error::Again when
+  // no PDC is to be had now (PDS-180): nothing was queued.
   virtual Result<void> send(Message& message, const Destination& destination, Time now) = 0;
   // Queues the message on the PDC `pdc` in the return direction (PDS-194). NotFound if it is gone.
   virtual Result<void> send_on(PdcId pdc, Message& message, Time now) = 0;
@@ -128,8 +130,9 @@ class Delivery {
   virtual bool cancel(Message& message) = 0;
   // The message at the head of the backlog can make packets again (after PacketPlan::NotNow).
   virtual void kick(PdcId pdc) = 0;
-  // Keeps the PDC from closing while return data is awaited on it (PDS-15), and has it ask for a sign
-  // of life when the peer falls silent: a dead one fails the PDC. Counted: one unlock for each lock.
+  // Keeps the PDC from closing while return data is awaited on it (PDS-15), and has it ask for a
+  // sign of life when the peer falls silent: a dead one fails the PDC. Counted: one unlock for each
+  // lock.
   virtual void lock(PdcId pdc) = 0;
   virtual void unlock(PdcId pdc) = 0;
   // Fails the PDC at once: everything on it ends in pds_error with LocalClose (PDS-134).

@@ -9,20 +9,20 @@ namespace uet::pds {
 
 struct Counters {
   std::uint64_t packets_received = 0;
-  std::uint64_t malformed = 0;                // did not parse
-  std::uint64_t unsupported_type = 0;         // RUDI, UUD, TSS: no receiver for them
+  std::uint64_t malformed = 0;         // did not parse
+  std::uint64_t unsupported_type = 0;  // RUDI, UUD, TSS: no receiver for them
   std::uint64_t requests_delivered = 0;
-  std::uint64_t duplicates_dropped = 0;       // PDS-206
-  std::uint64_t duplicates_acked = 0;         // PDS-203, PDS-204
-  std::uint64_t rod_buffered = 0;             // PDS-164
+  std::uint64_t duplicates_dropped = 0;  // PDS-206
+  std::uint64_t duplicates_acked = 0;    // PDS-203, PDS-204
+  std::uint64_t rod_buffered = 0;        // PDS-164
   std::uint64_t acks_sent = 0;
   std::uint64_t acks_received = 0;
-  std::uint64_t acks_invalid = 0;             // PDS-108 steps 1 to 3
-  std::uint64_t stray_packets = 0;            // for a tombstone or an unknown PDC
-  std::array<std::uint64_t, 256> nacks_sent{};      // by NackCode
+  std::uint64_t acks_invalid = 0;               // PDS-108 steps 1 to 3
+  std::uint64_t stray_packets = 0;              // for a tombstone or an unknown PDC
+  std::array<std::uint64_t, 256> nacks_sent{};  // by NackCode
   std::array<std::uint64_t, 256> nacks_received{};
-  std::uint64_t nacks_ignored = 0;            // PDS-141, PDS-144
-  std::uint64_t requests_sent = 0;            // first transmissions
+  std::uint64_t nacks_ignored = 0;  // PDS-141, PDS-144
+  std::uint64_t requests_sent = 0;  // first transmissions
   std::uint64_t rto_retransmissions = 0;
   std::uint64_t nack_retransmissions = 0;
   std::uint64_t inferred_loss_retransmissions = 0;

@@ -39,6 +39,8 @@ class Manager final : public Delivery {
   void on_packet(const RxPacket& packet, Time now);
   // Lets PDCs send, in turn and bounded (design section 7). True if something was sent.
   bool pump(Time now);
+  // Frees PDCs whose end has come, without sending.
+  void bury_finished(Time now);
   // True if a timer fired.
   bool expire(Time now);
   // A PDC waits for its turn.
@@ -80,9 +82,9 @@ class Manager final : public Delivery {
   struct CccKeyHash {
     std::size_t operator()(const CccKey& key) const noexcept;
   };
-  struct Outgoing {  // what is remembered of a destination
-    PdcId pdc;                     // 0: none open
-    std::optional<Psn> last_psn;   // of the previous PDC (PDS-53)
+  struct Outgoing {               // what is remembered of a destination
+    PdcId pdc;                    // 0: none open
+    std::optional<Psn> last_psn;  // of the previous PDC (PDS-53)
   };
   struct Tombstone {  // PDS-175
     PdcId id;

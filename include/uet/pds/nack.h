@@ -9,12 +9,12 @@
 namespace uet::pds {
 
 enum class NackAction : std::uint8_t {
-  Ignore,          // reserved codes, and those that only concern features not in use
-  RetransmitNow,   // trims and loss reports (PDS-122, PDS-133)
-  RetransmitLater, // shortage at the destination: after NACK_Retx_Time (PDS-122)
-  GoBack,          // ROD_OOO: from the first gap (PDS-166)
-  RestartRto,      // received, SES still at work (PDS-143)
-  Fail,            // the PDC cannot go on (PDS-134)
+  Ignore,           // reserved codes, and those that only concern features not in use
+  RetransmitNow,    // trims and loss reports (PDS-122, PDS-133)
+  RetransmitLater,  // shortage at the destination: after NACK_Retx_Time (PDS-122)
+  GoBack,           // ROD_OOO: from the first gap (PDS-166)
+  RestartRto,       // received, SES still at work (PDS-143)
+  Fail,             // the PDC cannot go on (PDS-134)
 };
 
 constexpr NackAction nack_action(NackCode code) {
@@ -24,7 +24,8 @@ constexpr NackAction nack_action(NackCode code) {
     case NackCode::TrimmedAck:
     case NackCode::PktNotRcvd:
     case NackCode::AckWithData:
-    case NackCode::RcvrInferLoss: return NackAction::RetransmitNow;
+    case NackCode::RcvrInferLoss:
+      return NackAction::RetransmitNow;
     case NackCode::NoPdcAvail:
     case NackCode::NoCccAvail:
     case NackCode::NoBitmap:
@@ -34,9 +35,12 @@ constexpr NackAction nack_action(NackCode code) {
     case NackCode::NoResource:
     case NackCode::PsnOorWindow:
     case NackCode::ExpNormal:
-    case NackCode::ExpErr: return NackAction::RetransmitLater;
-    case NackCode::RodOoo: return NackAction::GoBack;
-    case NackCode::RcvdSesProcg: return NackAction::RestartRto;
+    case NackCode::ExpErr:
+      return NackAction::RetransmitLater;
+    case NackCode::RodOoo:
+      return NackAction::GoBack;
+    case NackCode::RcvdSesProcg:
+      return NackAction::RestartRto;
     case NackCode::InvDpdcid:
     case NackCode::PdcHdrMismatch:
     case NackCode::Closing:
@@ -45,9 +49,11 @@ constexpr NackAction nack_action(NackCode code) {
     case NackCode::InvalidSyn:
     case NackCode::PdcModeMismatch:
     case NackCode::UnexpEvent:
-    case NackCode::ExpFatal: return NackAction::Fail;
+    case NackCode::ExpFatal:
+      return NackAction::Fail;
     case NackCode::NewStartPsn:
-    case NackCode::Reserved: return NackAction::Ignore;
+    case NackCode::Reserved:
+      return NackAction::Ignore;
   }
   return NackAction::Ignore;
 }
@@ -57,9 +63,11 @@ constexpr PdsError nack_error(NackCode code) {
   switch (code) {
     case NackCode::ClosingInErr:
     case NackCode::Closing:
-    case NackCode::GtdRespUnavail: return PdsError::ClosedInError;
-    default: return nack_action(code) == NackAction::Fail ? PdsError::ProtocolError
-                                                          : PdsError::NackExhausted;
+    case NackCode::GtdRespUnavail:
+      return PdsError::ClosedInError;
+    default:
+      return nack_action(code) == NackAction::Fail ? PdsError::ProtocolError
+                                                   : PdsError::NackExhausted;
   }
 }
 

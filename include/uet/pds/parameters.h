@@ -11,30 +11,30 @@
 namespace uet::pds {
 
 struct Parameters {
-  std::uint8_t default_mpr = 8;                      // Default_MPR, units of 128 PSNs, 1 to 32
-  std::uint32_t max_ack_data_bytes = 64;             // Max_ACK_Data_Size
-  bool ack_on_ecn = true;                            // ACK_On_ECN
-  bool ack_per_packet = false;                       // Enb_ACK_Per_Pkt
-  std::uint32_t ack_gen_trigger_bytes = 16 * 1024;   // ACK_Gen_Trigger
-  std::uint32_t ack_gen_min_packet_add_bytes = 1024; // ACK_Gen_Min_Pkt_Add
-  Duration rto_init = std::chrono::milliseconds(20);     // RTO_Init_Time
-  Duration rto_cap = std::chrono::seconds(1);            // largest time-out after back-off
-  std::uint32_t max_rto_retransmissions = 14;        // Max_RTO_Retx_Cnt; kUnlimited = for ever
+  std::uint8_t default_mpr = 8;                       // Default_MPR, units of 128 PSNs, 1 to 32
+  std::uint32_t max_ack_data_bytes = 64;              // Max_ACK_Data_Size
+  bool ack_on_ecn = true;                             // ACK_On_ECN
+  bool ack_per_packet = false;                        // Enb_ACK_Per_Pkt
+  std::uint32_t ack_gen_trigger_bytes = 16 * 1024;    // ACK_Gen_Trigger
+  std::uint32_t ack_gen_min_packet_add_bytes = 1024;  // ACK_Gen_Min_Pkt_Add
+  Duration rto_init = std::chrono::milliseconds(20);  // RTO_Init_Time
+  Duration rto_cap = std::chrono::seconds(1);         // largest time-out after back-off
+  std::uint32_t max_rto_retransmissions = 14;         // Max_RTO_Retx_Cnt; kUnlimited = for ever
   Duration nack_retransmission_time = std::chrono::milliseconds(1);  // NACK_Retx_Time
-  std::uint32_t max_nack_retransmissions = UINT32_MAX;   // Max_NACK_Retx_Cnt
-  Duration close_request_time = std::chrono::seconds(1); // Close_REQ_Time
-  std::uint32_t out_of_order_threshold = 64;         // OOO_Threshold (PDS-130)
-  Duration ses_processing_timeout = std::chrono::seconds(30);  // SES_Proc_Timeout (PDS-143)
-  Duration initiator_idle_time = std::chrono::seconds(10);     // PDC_Idle_Time of the initiator
-  Duration target_idle_time = std::chrono::seconds(60);        // PDC_Idle_Time of the target
-  Duration keepalive_time = std::chrono::milliseconds(500);    // awaited peers are asked so often
-  Duration tombstone_time = std::chrono::seconds(2);           // Tombstone_Time
-  std::size_t pdc_count = 1024;                      // PDCs of a FEP, both roles together
-  std::size_t reserved_target_pdcs = 32;             // kept for accepting SYNs (PDS-182)
-  std::uint8_t dscp_data = 0;                        // PDS-160
+  std::uint32_t max_nack_retransmissions = UINT32_MAX;               // Max_NACK_Retx_Cnt
+  Duration close_request_time = std::chrono::seconds(1);             // Close_REQ_Time
+  std::uint32_t out_of_order_threshold = 64;                         // OOO_Threshold (PDS-130)
+  Duration ses_processing_timeout = std::chrono::seconds(30);        // SES_Proc_Timeout (PDS-143)
+  Duration initiator_idle_time = std::chrono::seconds(10);   // PDC_Idle_Time of the initiator
+  Duration target_idle_time = std::chrono::seconds(60);      // PDC_Idle_Time of the target
+  Duration keepalive_time = std::chrono::milliseconds(500);  // awaited peers are asked so often
+  Duration tombstone_time = std::chrono::seconds(2);         // Tombstone_Time
+  std::size_t pdc_count = 1024;                              // PDCs of a FEP, both roles together
+  std::size_t reserved_target_pdcs = 32;                     // kept for accepting SYNs (PDS-182)
+  std::uint8_t dscp_data = 0;                                // PDS-160
   std::uint8_t dscp_control = 46;
-  std::optional<std::uint32_t> start_psn;            // first Start_PSN; empty = random (PDS-53)
-  std::optional<std::uint16_t> first_pdc_id;         // first PDC id given out; empty = random
+  std::optional<std::uint32_t> start_psn;     // first Start_PSN; empty = random (PDS-53)
+  std::optional<std::uint16_t> first_pdc_id;  // first PDC id given out; empty = random
 };
 
 inline constexpr std::uint32_t kUnlimited = UINT32_MAX;

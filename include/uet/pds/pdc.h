@@ -8,8 +8,8 @@
 // ACK of a guaranteed response and NACKs, which go to the outbox at once.
 //
 // Deadlines, all in one wheel entry: Resend (time-out of the oldest packet, or the end of a NACK's
-// waiting time; armed while packets are outstanding), Idle (armed always: closes, or shows by a NOOP
-// that an awaited peer lives), Close (Close_REQ_Time, armed while a Close Request is out).
+// waiting time; armed while packets are outstanding), Idle (armed always: closes, or shows by a
+// NOOP that an awaited peer lives), Close (Close_REQ_Time, armed while a Close Request is out).
 #pragma once
 
 #include <array>
@@ -70,7 +70,7 @@ struct Environment {
   TimerWheel& wheel;
   IndexedPool<Response>& stored_responses;  // guaranteed ones, until cleared (PDS-112)
   IndexedPool<EarlyPacket>& early_packets;
-  std::byte* early_storage;             // early_bytes_each for every early packet
+  std::byte* early_storage;  // early_bytes_each for every early packet
   std::size_t early_bytes_each;
   IntrusiveList<Pdc, ReadyTag>& ready;  // PDCs that may have something to send
   std::size_t control_reserve;          // packets that data must leave in the pool
@@ -80,7 +80,7 @@ struct Environment {
 // A request or PSN-consuming control packet, taken apart.
 struct Incoming {
   Psn psn;
-  std::optional<Psn> clear_psn;      // control packets carry none
+  std::optional<Psn> clear_psn;  // control packets carry none
   bool retx = false;
   bool ar = false;
   bool syn = false;
@@ -174,7 +174,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
     bool ecn_marked = false;
     bool retx = false;
     std::uint16_t entropy = 0;
-      Time arrived{};
+    Time arrived{};
   };
 
   // pdc.cc
@@ -191,7 +191,9 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   bool wants_ack(bool last_of_message) const;
   bool send_next_packet(Time now);
   bool send_control(wire::CpType type, Time now);
+  bool send_untracked(wire::ControlHeader header);
   void send_clear_command();
+  void send_ack_request(Psn psn);
   void send_last_word();
   bool resend_pending(std::uint32_t& budget, Time now);
   void wait_for_ccc();
@@ -215,7 +217,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   void queue_resend(Psn psn, TxRecord& record);
   void go_back(Time now);
   void on_fatal_nack(NackCode code, Time now);
-  void send_ack_request(Psn psn);
+  void give_up(Time now);
   // When this record must be looked at again; empty if the PDC has to fail.
   std::optional<Time> check_record(Psn psn, TxRecord& record, Time now);
 
@@ -256,36 +258,36 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   std::uint32_t locks_ = 0;
   Time last_data_sent_{};
   Psn peer_cack_;
-  Psn mpr_cack_;                        // cack_psn of the ACK that last set peer_range_ (PDS-41)
-  std::int32_t peer_range_;             // MP_RANGE of the peer
-  Psn highest_reported_;                // highest PSN acknowledged or SACKed
-  std::uint64_t order_ = 0;             // transmissions so far
+  Psn mpr_cack_;             // cack_psn of the ACK that last set peer_range_ (PDS-41)
+  std::int32_t peer_range_;  // MP_RANGE of the peer
+  Psn highest_reported_;     // highest PSN acknowledged or SACKed
+  std::uint64_t order_ = 0;  // transmissions so far
   // Order of the newest packet reported per path, for PDS-131; paths are consecutive numbers.
   static constexpr std::size_t kTrackedPaths = 16;
   std::array<std::uint64_t, kTrackedPaths> newest_reported_{};
-  std::uint32_t rto_epoch_ = 0;         // grows with CACK (PDS-125)
-  std::uint32_t resend_count_ = 0;      // records with `resend`
-  std::uint32_t rcvd_bytes_seen_ = 0;   // CMS-110
-  std::uint64_t sent_bytes_ = 0;        // nominal, retransmissions included
-  std::uint64_t reported_bytes_ = 0;    // of them, what the peer has reported (CMS-110)
-  std::int64_t ccc_balance_ = 0;        // what this PDC holds of the shared inflight (CMS-104)
-  std::int64_t in_flight_bytes_ = 0;    // of packets neither given up nor reported: its limit
-  bool peer_buffers_ = false;           // the peer SACKs on ROD, so it keeps early packets
+  std::uint32_t rto_epoch_ = 0;        // grows with CACK (PDS-125)
+  std::uint32_t resend_count_ = 0;     // records with `resend`
+  std::uint32_t rcvd_bytes_seen_ = 0;  // CMS-110
+  std::uint64_t sent_bytes_ = 0;       // nominal, retransmissions included
+  std::uint64_t reported_bytes_ = 0;   // of them, what the peer has reported (CMS-110)
+  std::int64_t ccc_balance_ = 0;       // what this PDC holds of the shared inflight (CMS-104)
+  std::int64_t in_flight_bytes_ = 0;   // of packets neither given up nor reported: its limit
+  bool peer_buffers_ = false;          // the peer SACKs on ROD, so it keeps early packets
   bool clear_owed_ = false;
-  std::optional<Psn> clear_wanted_;     // highest PSN asked to be cleared and not yet so (PDS-115)
-  std::uint32_t window_probes_ = 0;     // ACK Requests in a closed window since the last ACK
-  Time window_probe_due_{};             // not before
-  bool close_wanted_ = false;           // asked for while it could not begin
+  std::optional<Psn> clear_wanted_;  // highest PSN asked to be cleared and not yet so (PDS-115)
+  std::uint32_t window_probes_ = 0;  // ACK Requests in a closed window since the last ACK
+  Time window_probe_due_{};          // not before
+  bool close_wanted_ = false;        // asked for while it could not begin
 
   // destination
   RxWindow rx_;
   AckPolicy ack_policy_;
   std::optional<AckDue> ack_due_;
-  Psn reported_cack_;                   // CACK of the last ACK sent
-  std::optional<Psn> ar_behind_gap_;    // PDS-98
-  Psn rod_next_;                        // next PSN to deliver in order
-  std::optional<Psn> gap_reported_;     // PDS-165
-  std::uint64_t rcvd_bytes_ = 0;        // CMS-111
+  Psn reported_cack_;                 // CACK of the last ACK sent
+  std::optional<Psn> ar_behind_gap_;  // PDS-98
+  Psn rod_next_;                      // next PSN to deliver in order
+  std::optional<Psn> gap_reported_;   // PDS-165
+  std::uint64_t rcvd_bytes_ = 0;      // CMS-111
 };
 
 // Addresses a packet that nobody keeps (ACK, NACK, unacknowledged control packet) and queues it.

@@ -12,7 +12,7 @@ namespace uet::pds {
 
 enum class PdcState : std::uint8_t {
   Closed,
-  Creating,      // initiator: the peer's PDC id is not known yet, packets carry SYN
+  Creating,  // initiator: the peer's PDC id is not known yet, packets carry SYN
   Established,
   Quiesce,       // closing: takes no new message, finishes the started ones
   AckWait,       // initiator: all sent, waits for the last acknowledgements

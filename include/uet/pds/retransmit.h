@@ -14,8 +14,8 @@
 
 namespace uet::pds {
 
-// Time-out of a packet that was retransmitted `retransmissions` times by time-out since the PDC last
-// made progress: RTO_Init_Time * 2^k, limited (PDS-120, PDS-125).
+// Time-out of a packet that was retransmitted `retransmissions` times by time-out since the PDC
+// last made progress: RTO_Init_Time * 2^k, limited (PDS-120, PDS-125).
 constexpr Duration rto(const Parameters& parameters, std::uint32_t retransmissions) {
   Duration timeout = std::min(parameters.rto_init, parameters.rto_cap);
   for (std::uint32_t k = 0; k < retransmissions && timeout < parameters.rto_cap; ++k) {
@@ -41,10 +41,10 @@ constexpr Duration time_to_failure(const Parameters& parameters) {
 
 // What is known about an unacknowledged packet when loss is inferred.
 struct LossEvidence {
-  std::uint32_t sacked_above = 0;       // PSNs above it that the peer has reported (PDS-130)
-  bool later_on_same_path = false;      // one sent after it with its entropy arrived (PDS-131)
-  bool sacked = false;                  // it was reported itself
-  Duration since_inferred{};            // since it was last resent by inference; max if never
+  std::uint32_t sacked_above = 0;   // PSNs above it that the peer has reported (PDS-130)
+  bool later_on_same_path = false;  // one sent after it with its entropy arrived (PDS-131)
+  bool sacked = false;              // it was reported itself
+  Duration since_inferred{};        // since it was last resent by inference; max if never
 };
 
 // Rules A and B with their guard: at most one inferred retransmission per RTO (PDS-132).

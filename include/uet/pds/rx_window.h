@@ -32,7 +32,7 @@ class RxWindow {
 
   Psn cack_psn() const { return cack_; }
   Psn clear_psn() const { return clear_; }
-  Psn highest_psn() const { return highest_; }  // highest one that arrived
+  Psn highest_psn() const { return highest_; }         // highest one that arrived
   std::size_t range() const { return slots_.size(); }  // MP_RANGE
 
   Place place(Psn psn) const {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // What this end has sent on a PDC and the peer has not yet acknowledged, by PSN.
 //
-// A record stays until its PSN is acknowledged explicitly or by CACK (PDS-87). A SACKed record stays
-// too: its response may be lost (PDS-89). The window slides over acknowledged records, and its edge
-// is CLEAR_PSN (PDS-114).
+// A record stays until its PSN is acknowledged explicitly or by CACK (PDS-87). A SACKed record
+// stays too: its response may be lost (PDS-89). The window slides over acknowledged records, and
+// its edge is CLEAR_PSN (PDS-114).
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@
 namespace uet::pds {
 
 struct TxRecord {
-  Packet* packet;           // nullptr: acknowledged
-  Message* message;         // nullptr: a control packet
-  std::uint32_t tag;        // of Client::next_packet
+  Packet* packet;     // nullptr: acknowledged
+  Message* message;   // nullptr: a control packet
+  std::uint32_t tag;  // of Client::next_packet
   std::uint32_t nominal_bytes;
   Time first_sent;
   Time last_sent;
@@ -33,12 +33,11 @@ struct TxRecord {
   std::uint16_t sent_count;
   std::uint16_t entropy;
   bool sacked;
-  bool resend;              // waits in the retransmission scan
-  bool ask_ack;             // an ACK Request is owed instead of the data (PDS-90)
-  bool out_of_flight;       // told to CMS as lost and not resent since
-  bool ar;                  // asks for an ACK on first transmission
-  wire::NextHdr next_hdr;   // if message is set
-  wire::CpType ctl_type;    // if message is nullptr
+  bool resend;             // waits in the retransmission scan
+  bool out_of_flight;      // told to CMS as lost and not resent since
+  bool ar;                 // asks for an ACK on first transmission
+  wire::NextHdr next_hdr;  // if message is set
+  wire::CpType ctl_type;   // if message is nullptr
 };
 
 static_assert(std::is_trivially_copyable_v<TxRecord>);

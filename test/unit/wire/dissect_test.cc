@@ -18,34 +18,35 @@ std::string line_of(const std::string& vector) { return dissect(vector_bytes(vec
 TEST(Dissect, RequestThatOpensAPdc) {
   EXPECT_EQ(
       line_of("rud_syn_write_first"),
-      "RUD_REQ psn 65536 clear 65535 pdc 17>new psn_offset 0 [syn] | WRITE REQUEST_STD msg 257 "
+      "RUD_REQ psn 0x10000 clear 0xffff pdc 0x11>new psn_offset 0 [syn] | WRITE REQUEST_STD msg "
+      "257 "
       "job 74565 pid 7 ri 15 gen 0 initiator 16 match 0x1234 offset 0x2000 at 0 of 56 [som rel] "
       "payload 16");
 }
 
 TEST(Dissect, AckWithResponse) {
-  EXPECT_EQ(
-      line_of("ack_default_response"),
-      "ACK cack 65539 psn 65539 pdc 34>17 | DEFAULT_RESPONSE OK list 0 job 74565 msg 257 gen 0 "
-      "modified 56 payload 0");
+  EXPECT_EQ(line_of("ack_default_response"),
+            "ACK cack 0x10003 psn 0x10003 pdc 0x22>0x11 | DEFAULT_RESPONSE OK list 0 job 74565 msg "
+            "257 gen 0 "
+            "modified 56 payload 0");
 }
 
 TEST(Dissect, AckCc) {
-  EXPECT_EQ(
-      line_of("ack_cc_nscc_sack"),
-      "ACK_CC cack 65539 psn 65542 pdc 34>17 mpr 1 sack_base 65540 sack 0x26 cc_type 0 service "
-      "16 pend 32 rcvd 4 ooo 3 [ce]");
+  EXPECT_EQ(line_of("ack_cc_nscc_sack"),
+            "ACK_CC cack 0x10003 psn 0x10006 pdc 0x22>0x11 mpr 1 sack_base 0x10004 sack 0x26 "
+            "cc_type 0 service "
+            "16 pend 32 rcvd 4 ooo 3 [ce]");
 }
 
 TEST(Dissect, NackNamesItsCode) {
-  EXPECT_EQ(line_of("nack_no_pdc"), "NACK NO_PDC_AVAIL psn 65536 pdc 0>17 payload 0 [retx]");
-  EXPECT_EQ(line_of("nack_rudi"), "NACK NO_PKT_BUFFER pkt_id 51966 pdc 0>0 payload 0 [rudi]");
+  EXPECT_EQ(line_of("nack_no_pdc"), "NACK NO_PDC_AVAIL psn 0x10000 pdc 0x0>0x11 payload 0 [retx]");
+  EXPECT_EQ(line_of("nack_rudi"), "NACK NO_PKT_BUFFER pkt_id 0xcafe pdc 0x0>0x0 payload 0 [rudi]");
 }
 
 TEST(Dissect, ControlPackets) {
   EXPECT_EQ(line_of("cp_noop_syn_rod"),
-            "CP NOOP psn 131072 pdc 19>new psn_offset 0 payload 0 [rod syn ar]");
-  EXPECT_EQ(line_of("cp_probe"), "CP PROBE psn 0 pdc 17>34 probe 0xbeef payload 65540");
+            "CP NOOP psn 0x20000 pdc 0x13>new psn_offset 0 payload 0 [rod syn ar]");
+  EXPECT_EQ(line_of("cp_probe"), "CP PROBE psn 0x0 pdc 0x11>0x22 probe 0xbeef payload 65540");
 }
 
 TEST(Dissect, Extensions) {
@@ -56,7 +57,7 @@ TEST(Dissect, Extensions) {
 
 TEST(Dissect, UnreliableAndIdempotentPackets) {
   EXPECT_THAT(line_of("rudi_response"),
-              HasSubstr("RUDI_RESP pkt_id 51966 [ce] | DEFAULT_RESPONSE"));
+              HasSubstr("RUDI_RESP pkt_id 0xcafe [ce] | DEFAULT_RESPONSE"));
   EXPECT_THAT(line_of("uud_datagram_send"), HasSubstr("UUD_REQ | DATAGRAM_SEND"));
 }
 
@@ -69,7 +70,7 @@ TEST(Dissect, MalformedBytesSaySo) {
   EXPECT_EQ(dissect(from_hex("1188ffff")), "malformed RUD_REQ bytes 4");
   EXPECT_EQ(dissect(from_hex("f800")), "malformed reserved 31 bytes 2");
   EXPECT_EQ(dissect(from_hex("1188ffff000100030011002201")),
-            "RUD_REQ psn 65539 clear 65538 pdc 17>34 [ar] | malformed REQUEST_STD bytes 1");
+            "RUD_REQ psn 0x10003 clear 0x10002 pdc 0x11>0x22 [ar] | malformed REQUEST_STD bytes 1");
 }
 
 TEST(Dissect, EveryVectorGivesOneLineWithoutComplaint) {
