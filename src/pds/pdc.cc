@@ -175,7 +175,6 @@ void Pdc::write_header(Psn psn, TxRecord& record, bool retransmission) {
 }
 
 void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
-  env_.outbox.withdraw(*record.packet);
   write_header(psn, record, retransmission);
   Packet& packet = *record.packet;
   packet.to = destination_.address;
@@ -198,7 +197,7 @@ void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
     if (ListNode<WaitingForCccTag>::linked()) ccc_.waiting.remove(*this);  // it had its turn
     if (!record.sacked) in_flight_bytes_ += record.nominal_bytes;
   }
-  env_.outbox.push(packet);
+  if (!Outbox::holds(packet)) env_.outbox.push(packet);  // else it keeps its place in line
   last_activity_ = now;
   const Time due = now + rto(env_.parameters, 0);
   if (due < deadlines_[kResend]) set_deadline(kResend, due);

@@ -313,6 +313,11 @@ std::optional<Time> Pdc::check_record(Psn psn, TxRecord& record, Time now) {
     record.last_sent = now;
     return kNever;
   }
+  if (Outbox::holds(*record.packet)) {  // not even sent: the NIC takes nothing
+    record.last_sent = now;
+    extend_close(now);
+    return now + rto(env_.parameters, 0);
+  }
   if (record.rto_epoch != rto_epoch_) {
     record.rto_epoch = rto_epoch_;
     record.rto_count = 0;
