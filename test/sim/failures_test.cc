@@ -157,6 +157,30 @@ TEST(Failure, Idea6_KilledPeerFailsItsOperationsInTimeAndNoOthers) {
   EXPECT_EQ(stage.counters(0).pdcs_failed, 1u);
 }
 
+// SES-122: a receiver has nothing outstanding towards a sender that died in mid-message, and a reader
+// nothing but acknowledged requests; both notice all the same.
+TEST(Failure, PeerKilledInMidMessageEndsReceivesAndReads) {
+  StageConfig config;
+  Stage stage(config);
+  // Three packets with data get through, then only answers, and after a millisecond nothing.
+  const Time start = stage.world().now();
+  stage.world().filter = [&stage, start, data = 0](const Sighting& sighting) mutable {
+    if (stage.world().now() > start + milliseconds(1)) return true;
+    return sighting.from == 0 && remember(sighting).request && ++data > 3;
+  };
+  ASSERT_TRUE(stage.receive(1, 524288, 65536, 7).ok());
+  ASSERT_TRUE(stage.send(0, 1, 0, 65536, std::nullopt, 1).ok());
+  ASSERT_TRUE(stage.read(1, 0, 0, 65536, 8).ok());
+  const Duration limit = pds::time_to_failure(config.fep.pds) + seconds(2);
+  EXPECT_LT(limit, seconds(15));
+  const auto& done = stage.actor(1).sink.completions;
+  EXPECT_TRUE(stage.world().run_until([&] { return done.size() == 2; }, limit));
+  for (const auto& completion : done) {
+    const bool receive = reinterpret_cast<std::uintptr_t>(completion.context) == 7;
+    EXPECT_EQ(completion.status, receive ? ses::Status::PeerLost : ses::Status::PdsError);
+  }
+}
+
 class PsnWrap : public testing::TestWithParam<DeliveryMode> {};
 
 // Idea 8: both directions wrap, with losses.
