@@ -27,7 +27,7 @@ struct Params {
   std::uint64_t ack_trigger_bytes = 16 * 1024;
   std::uint64_t unexpected_bytes = 16 << 20;
   std::uint64_t tx_size = 1024;
-  std::uint64_t rx_size = 1024;
+  std::uint64_t rx_size = 8192;  // MPI ranks post all receives of a phase before any send
   std::uint64_t socket_buffer_bytes = 4 << 20;
   bool gso = true;
   bool gro = true;

@@ -186,11 +186,16 @@ void Pdc::on_clear(Psn clear_psn, Time now) {
   const Psn before = rx_.cack_psn();
   rx_.clear_up_to(clear_psn);
   move_cack(now);
+  const Psn cack = rx_.cack_psn();
+  if (cack == before) return;
+  // What CACK jumped over above CLEAR_PSN is news if its source has asked: the ACK that answered
+  // the AR left with the older CACK, and no other would follow.
+  const bool asked = ar_behind_gap_ && *ar_behind_gap_ > clear_psn && cack > clear_psn;
+  if (ar_behind_gap_ && cack >= *ar_behind_gap_) ar_behind_gap_.reset();
   // A source whose window was held by guaranteed responses must learn that it moved on.
-  const std::int32_t moved = rx_.cack_psn() - before;
-  const auto range = static_cast<std::int32_t>(rx_.range());
-  if (moved > 0 && !ack_due_ && rx_.cack_psn() - reported_cack_ >= range / 4) {
-    ack_due_ = AckDue{.psn = rx_.cack_psn(), .arrived = now};
+  const bool far = cack - reported_cack_ >= static_cast<std::int32_t>(rx_.range()) / 4;
+  if ((asked || far) && !ack_due_) {
+    ack_due_ = AckDue{.psn = cack, .arrived = now};
     make_ready();
   }
 }

@@ -564,6 +564,15 @@ TEST_P(Transfer, MoreCompletionsThanTheQueueWasOpenedForAreKept) {
   EXPECT_EQ(fi_cq_read(a_->cq, &none, 1), -FI_EAGAIN) << "inject writes no entry";
 }
 
+// MPI waits in its own post until the receive is taken: with four ranks, 500 each way are 1500.
+TEST_P(Transfer, ThousandsOfReceivesFitByDefault) {
+  char room[4];
+  for (int i = 0; i < 8192; ++i) {
+    ASSERT_EQ(fi_recv(b_->ep, room, sizeof room, nullptr, FI_ADDR_UNSPEC, room), 0) << i;
+  }
+  EXPECT_EQ(fi_recv(b_->ep, room, sizeof room, nullptr, FI_ADDR_UNSPEC, room), -FI_EAGAIN);
+}
+
 TEST_P(Transfer, EndpointClosesWithReceivesPosted) {
   char room[10];
   ASSERT_EQ(fi_recv(b_->ep, room, sizeof room, nullptr, FI_ADDR_UNSPEC, room), 0);

@@ -342,11 +342,41 @@ TEST_F(PdcDestination, Pds86_ClearLetsCackJumpOverAllThatIsFinishedBehind) {
   guarantee([](std::uint32_t psn) { return psn == 334; });
   receive(request(334));
   receive(request(335));
-  EXPECT_EQ(acks_of(asking(336)).at(0).cack_psn, Psn{333});
+  receive(request(336));
+  turn();
   wire::ControlHeader clear = control(CpType::Clear, 0);
   clear.payload = 334;
   EXPECT_TRUE(answer_to(clear).empty());  // PDS-116: not acknowledged
   EXPECT_EQ(acks_of(asking(337)).at(0).cack_psn, Psn{337});
+}
+
+// 336 asked and got its ACK while CACK was held; without another, 335 would wait for its time-out.
+TEST_F(PdcDestination, Pds86_Pds98_ClearThatLetsCackPassAnArPacketTriggersAnAck) {
+  arrive(1);
+  guarantee([](std::uint32_t psn) { return psn == 334 || psn == 337; });
+  receive(request(334));
+  receive(request(335));
+  EXPECT_EQ(acks_of(asking(336)).at(0).cack_psn, Psn{333});
+  receive(request(337));
+  EXPECT_EQ(acks_of(asking(338)).at(0).cack_psn, Psn{333});
+  wire::ControlHeader clear = control(CpType::Clear, 0);
+  clear.payload = 334;  // 335 is not known to be finished, which keeps CLEAR_PSN below 337
+  const auto answers = acks(answer_to(clear));
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_EQ(answers[0].cack_psn, Psn{336});
+  EXPECT_EQ(answers[0].ack_psn(), Psn{336});
+  EXPECT_EQ(answers[0].req, AckRequestCode::None);
+}
+
+// S2: the source has the response already, so nothing is news, neither now nor later.
+TEST_F(PdcDestination, Pds86_ClearOfAnArPacketTriggersNoAck) {
+  arrive(1);
+  guarantee([](std::uint32_t psn) { return psn == 334; });
+  EXPECT_EQ(acks_of(asking(334)).at(0).req, AckRequestCode::Clear);
+  wire::ControlHeader clear = control(CpType::Clear, 0);
+  clear.payload = 334;
+  EXPECT_TRUE(answer_to(clear).empty());
+  EXPECT_TRUE(answer_to(request(335)).empty());
 }
 
 TEST_F(PdcDestination, Pds84_BufferedRodPacketHoldsCack) {
