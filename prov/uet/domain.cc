@@ -248,6 +248,8 @@ int Domain::open_fep() {
   config.cms = cms_parameters(params_, nic_->caps(), payload_mtu_);
   config.ses.payload_mtu = payload_mtu_;
   config.ses.unexpected_bytes_per_context = params_.unexpected_bytes;
+  // Room for what one endpoint may keep, beside the share that SES leaves to other traffic (1/8).
+  config.buffers += params_.unexpected_bytes / payload_mtu_ * 8 / 7;
   config.seed = params_.seed != 0 ? params_.seed : random_seed();
   fep_ = std::make_unique<fep::Fep>(config, *nic_, clock_now());
   return 0;

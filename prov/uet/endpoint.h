@@ -99,6 +99,7 @@ class Endpoint final : public fid_ep, public ses::CompletionSink {
   void update_flags();
   Cq* queue_of(ses::Kind kind) const;
   Cntr* counter_of(ses::Kind kind) const;
+  void warn_refused(wire::ReturnCode code) const noexcept;
   template <class Op, class Post>
   ssize_t transmit(const TxCall& call, Op& op, Post post) noexcept;
   ssize_t post_rma(const TxCall& call, std::uint64_t remote, std::uint64_t key,

@@ -7,6 +7,7 @@
 #include "endpoint.h"
 #include "errors.h"
 #include "hints.h"
+#include "provider.h"
 
 namespace uet::prov {
 namespace {
@@ -188,11 +189,25 @@ Cntr* Endpoint::counter_of(ses::Kind kind) const {
   return nullptr;
 }
 
+// The peer knows why; its answer is all that reaches this side.
+void Endpoint::warn_refused(wire::ReturnCode code) const noexcept {
+  char text[128];
+  describe_prov_errno(static_cast<int>(code), text, sizeof text);
+  FI_WARN(&provider, FI_LOG_EP_DATA, "the target refused an operation: %s\n", text);
+  if (code == wire::ReturnCode::OpViolation) {  // SES-26
+    FI_WARN(&provider, FI_LOG_EP_DATA,
+            "if it was a message: both ends need the same payload MTU, here it is %u bytes "
+            "(FI_UET_PAYLOAD_MTU sets it)\n",
+            domain_.payload_mtu());
+  }
+}
+
 void Endpoint::complete(const ses::Completion& completion) noexcept {
   const bool event = completion.kind == ses::Kind::RemoteWrite;
   const bool receive = is_receive(completion.kind);
   if (!event) --(receive ? rx_outstanding_ : tx_outstanding_);
   const CompletionError error = to_completion_error(completion);
+  if (completion.status == ses::Status::ReturnCode) warn_refused(completion.return_code);
   if (Cntr* counter = counter_of(completion.kind)) counter->count(error.err == 0);
   Cq* cq = queue_of(completion.kind);
   if (cq == nullptr) return;

@@ -546,6 +546,22 @@ TEST_P(Transfer, RemoteRefusalIsAnErrorWithItsReturnCode) {
             std::string::npos);
 }
 
+// SES-26: only the target can see it, and the sender is told.
+TEST_P(Transfer, DifferentPayloadMtusAreAnErrorAtTheSender) {
+  a_.reset();
+  ASSERT_EQ(setenv("FI_UET_PAYLOAD_MTU", "1024", 1), 0);
+  a_ = std::make_unique<Node>(options_);
+  ASSERT_EQ(unsetenv("FI_UET_PAYLOAD_MTU"), 0);
+  to_b_ = a_->insert(*b_);
+  std::vector<std::uint8_t> room(4096);
+  ASSERT_EQ(fi_recv(b_->ep, room.data(), room.size(), nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  const auto data = pattern(4096);
+  ASSERT_EQ(fi_send(a_->ep, data.data(), data.size(), nullptr, to_b_, nullptr), 0);
+  next(*a_);
+  EXPECT_EQ(error_.err, FI_EACCES);
+  EXPECT_EQ(error_.prov_errno, 0x18);
+}
+
 TEST_P(Transfer, MoreCompletionsThanTheQueueWasOpenedForAreKept) {
   constexpr int kMessages = 200;
   std::vector<std::array<char, 4>> rooms(kMessages);
