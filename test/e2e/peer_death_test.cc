@@ -38,17 +38,22 @@ void receive_for_ever(Channel& channel) {
   for (auto& buffer : buffers) post(buffer);
 
   std::uint64_t received = 0;
-  for (std::uint64_t round = 0; round % 64 != 0 || !channel.readable(); ++round) {
+  const auto take_one = [&] {
     const auto event = node.poll();
-    if (!event) continue;
+    if (!event) return;
     require(event->error == 0, "a receive failed");
     auto& buffer = *static_cast<std::vector<std::byte>*>(event->context);
     require(event->length == kBytes, "a message of another length");
     require_pattern(buffer, event->tag, "message");
     ++received;
     post(buffer);
-  }
+  };
+  for (std::uint64_t round = 0; round % 64 != 0 || !channel.readable(); ++round) take_one();
   const auto sent = channel.receive<std::uint64_t>();
+  // A message that has reached this side is complete for its sender, and may not have been read
+  // yet.
+  const auto limit = Clock::now() + std::chrono::seconds(5);
+  while (received < sent && Clock::now() < limit) take_one();
   require(received == sent, "received " + std::to_string(received) + " messages, the sender had " +
                                 std::to_string(sent) + " completions");
   channel.send('k');
