@@ -237,7 +237,6 @@ bool Pdc::send_next_packet(Time now) {
     env_.packets.give_back(packet);
     return false;
   }
-  message.started = true;
   if (plan == PacketPlan::Last) backlog_.remove(message);  // PDS-8: only then the next one starts
   TxRecord& record = tx_.put();
   record.packet = packet;

@@ -37,7 +37,6 @@ void draw_pds(Plan& plan, Rng& rng) {
   pds.ack_per_packet = rng.chance(0.1);
   pds.ack_on_ecn = rng.chance(0.8);
   pds.ack_gen_trigger_bytes = pick<std::uint32_t, 3>(rng, {4096, 16 * 1024, 32 * 1024});
-  pds.max_ack_data_bytes = pick<std::uint32_t, 3>(rng, {0, 16, 64});
   pds.rto_init = pick<Duration, 4>(
       rng, {microseconds(500), milliseconds(1), milliseconds(5), milliseconds(20)});
   pds.rto_cap = pick<Duration, 2>(rng, {milliseconds(50), seconds(1)});

@@ -49,8 +49,7 @@ struct BacklogTag;
 // answered for every packet of it, or cancel() returned true.
 class Message : public ListNode<BacklogTag> {
  public:
-  PdcId pdc{};           // the PDC it was assigned to; set by Manager
-  bool started = false;  // its first packet has been handed to PDS
+  PdcId pdc{};  // the PDC it was assigned to; set by Manager
 };
 
 // What next_packet produced.
@@ -79,8 +78,8 @@ struct RequestView {
 
 // The answer of SES to one request packet (PDS-18). It rides in the ACK.
 struct Response {
-  static constexpr std::size_t kMaxBytes =
-      96;                        // RESPONSE_DATA (20) plus data that may ride in an ACK
+  // RESPONSE_DATA (20) plus data that may ride in an ACK.
+  static constexpr std::size_t kMaxBytes = 96;
   NextHdr next_hdr{};            // NextHdr::None: an ACK without SES header
   bool guaranteed = false;       // must not be lost: stored until cleared (PDS-111)
   std::optional<NackCode> nack;  // set: refuse instead, the packet leaves no trace (PDS-211)

@@ -12,7 +12,6 @@ namespace uet::pds {
 
 struct Parameters {
   std::uint8_t default_mpr = 8;                       // Default_MPR, units of 128 PSNs, 1 to 32
-  std::uint32_t max_ack_data_bytes = 64;              // Max_ACK_Data_Size
   bool ack_on_ecn = true;                             // ACK_On_ECN
   bool ack_per_packet = false;                        // Enb_ACK_Per_Pkt
   std::uint32_t ack_gen_trigger_bytes = 16 * 1024;    // ACK_Gen_Trigger

@@ -114,7 +114,6 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   PdcState state() const { return state_; }
   Psn start_psn() const { return start_psn_; }
   const Destination& destination() const { return destination_; }
-  SharedCcc& shared_ccc() { return ccc_; }
   Time last_activity() const { return last_activity_; }
   // The PSN of the Close Command, sent or received; for the tombstone.
   Psn close_psn() const { return close_psn_; }

@@ -161,7 +161,6 @@ class Node {
     pds::PreparedPacket prepared;
     const pds::PacketPlan plan = ses.client().next_packet(message, head, prepared);
     if (plan == pds::PacketPlan::NotNow) return {};
-    message.started = true;
     if (plan == pds::PacketPlan::Last) delivery.backlog.pop_front();
     Sent sent{&message, prepared.tag, prepared.next_hdr, {}};
     sent.bytes.assign(head.head().begin(), head.head().end());
