@@ -16,9 +16,36 @@
 namespace uet::prov {
 namespace {
 
+constexpr std::uint64_t kMessages = FI_MSG | FI_TAGGED;
 constexpr std::uint64_t kMessageDirections = FI_SEND | FI_RECV;
-constexpr std::uint64_t kRmaDirections = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+constexpr std::uint64_t kOneSided = FI_RMA | FI_ATOMIC;
+constexpr std::uint64_t kOneSidedDirections = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 constexpr int kMrTargetBits = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+
+// Numbers that are refused above `most` and otherwise returned as that.
+template <class Attr>
+struct Most {
+  const char* name;
+  std::size_t Attr::*member;
+  std::size_t most;
+};
+
+constexpr Most<fi_domain_attr> kDomainMost[] = {
+    {"domain_attr.mr_key_size", &fi_domain_attr::mr_key_size, sizeof(std::uint64_t)},
+    {"domain_attr.cq_data_size", &fi_domain_attr::cq_data_size, kCqDataSize},
+    {"domain_attr.cq_cnt", &fi_domain_attr::cq_cnt, kMaxObjects},
+    {"domain_attr.ep_cnt", &fi_domain_attr::ep_cnt, kMaxEndpoints},
+    {"domain_attr.tx_ctx_cnt", &fi_domain_attr::tx_ctx_cnt, kMaxEndpoints},
+    {"domain_attr.rx_ctx_cnt", &fi_domain_attr::rx_ctx_cnt, kMaxEndpoints},
+    {"domain_attr.max_ep_tx_ctx", &fi_domain_attr::max_ep_tx_ctx, 1},
+    {"domain_attr.max_ep_rx_ctx", &fi_domain_attr::max_ep_rx_ctx, 1},
+    {"domain_attr.max_ep_stx_ctx", &fi_domain_attr::max_ep_stx_ctx, 0},
+    {"domain_attr.max_ep_srx_ctx", &fi_domain_attr::max_ep_srx_ctx, 0},
+    {"domain_attr.cntr_cnt", &fi_domain_attr::cntr_cnt, kMaxObjects},
+    {"domain_attr.mr_iov_limit", &fi_domain_attr::mr_iov_limit, 1},
+    {"domain_attr.mr_cnt", &fi_domain_attr::mr_cnt, kMaxObjects},
+    {"domain_attr.max_err_data", &fi_domain_attr::max_err_data, 0},
+};
 
 bool subset(std::uint64_t asked, std::uint64_t ours) { return (asked & ~ours) == 0; }
 
@@ -88,33 +115,28 @@ const char* refuse_domain(const fi_domain_attr& domain, std::uint32_t version) {
   if (domain.resource_mgmt > FI_RM_ENABLED) return "domain_attr.resource_mgmt";
   if (domain.av_type > FI_AV_TABLE) return "domain_attr.av_type";
   if (const char* why = refuse_mr_mode(domain.mr_mode, version)) return why;
-  if (domain.mr_key_size > sizeof(std::uint64_t)) return "domain_attr.mr_key_size";
-  if (domain.cq_data_size > kCqDataSize) return "domain_attr.cq_data_size";
-  if (domain.cq_cnt > kMaxObjects) return "domain_attr.cq_cnt";
-  if (domain.ep_cnt > kMaxEndpoints) return "domain_attr.ep_cnt";
-  if (domain.cntr_cnt > kMaxObjects) return "domain_attr.cntr_cnt";
-  if (domain.mr_iov_limit > 1) return "domain_attr.mr_iov_limit";
-  if (domain.mr_cnt > kMaxObjects) return "domain_attr.mr_cnt";
-  if (domain.tx_ctx_cnt > kMaxEndpoints) return "domain_attr.tx_ctx_cnt";
-  if (domain.rx_ctx_cnt > kMaxEndpoints) return "domain_attr.rx_ctx_cnt";
-  if (domain.max_ep_tx_ctx > 1) return "domain_attr.max_ep_tx_ctx";
-  if (domain.max_ep_rx_ctx > 1) return "domain_attr.max_ep_rx_ctx";
-  if (domain.max_ep_stx_ctx != 0) return "domain_attr.max_ep_stx_ctx";
-  if (domain.max_ep_srx_ctx != 0) return "domain_attr.max_ep_srx_ctx";
-  if (domain.max_err_data != 0) return "domain_attr.max_err_data";
+  for (const auto& row : kDomainMost) {
+    if (domain.*row.member > row.most) return row.name;
+  }
   if (!subset(domain.caps, kDomainCaps)) return "domain_attr.caps";
   return refuse_auth_key(domain.auth_key_size, domain.auth_key);
 }
 
-// Requested caps with what they imply; secondary ones that cost nothing are added.
+// Requested caps with what they imply; everything if none are.
 std::uint64_t negotiate_caps(std::uint64_t asked) {
   if (asked == 0) return kCaps;
-  std::uint64_t caps = asked & kCaps;
-  if ((caps & (FI_MSG | FI_TAGGED)) != 0 && (caps & kMessageDirections) == 0) {
-    caps |= kMessageDirections;
+  std::uint64_t caps = asked;
+  if ((caps & kMessages) != 0 && (caps & kMessageDirections) == 0) caps |= kMessageDirections;
+  if ((caps & kOneSided) != 0 && (caps & kOneSidedDirections) == 0) caps |= kOneSidedDirections;
+  for (const Capability& row : kCapabilities) {
+    if ((caps & row.beside) != 0) caps |= row.bit;
   }
-  if ((caps & FI_RMA) != 0 && (caps & kRmaDirections) == 0) caps |= kRmaDirections;
-  return caps | kDomainCaps;
+  return caps;
+}
+
+// tx_attr.caps or rx_attr.caps: what was asked of this side alone, else of the endpoint.
+std::uint64_t side_caps(std::uint64_t asked, std::uint64_t caps, std::uint64_t ours) {
+  return (asked != 0 ? negotiate_caps(asked) : caps) & ours;
 }
 
 int negotiate_mr_mode(const fi_info* hints, std::uint32_t version) {
@@ -140,7 +162,7 @@ void copy_auth_key(std::uint8_t*& to, std::size_t& to_size, const std::uint8_t* 
 }
 
 void fill_tx(fi_tx_attr& tx, const fi_tx_attr& asked, std::uint64_t caps, const Limits& limits) {
-  tx.caps = caps & kTxCaps;
+  tx.caps = side_caps(asked.caps, caps, kTxCaps);
   tx.op_flags = asked.op_flags;
   tx.msg_order = asked.msg_order;
   tx.inject_size = either(asked.inject_size, limits.inject_size);
@@ -151,7 +173,7 @@ void fill_tx(fi_tx_attr& tx, const fi_tx_attr& asked, std::uint64_t caps, const 
 }
 
 void fill_rx(fi_rx_attr& rx, const fi_rx_attr& asked, std::uint64_t caps, const Limits& limits) {
-  rx.caps = caps & kRxCaps;
+  rx.caps = side_caps(asked.caps, caps, kRxCaps);
   rx.op_flags = asked.op_flags;
   rx.msg_order = asked.msg_order;
   rx.size = either(asked.size, limits.rx_size);
@@ -179,18 +201,8 @@ void fill_domain(fi_domain_attr& domain, const fi_domain_attr& asked) {
   domain.data_progress = either(asked.data_progress, FI_PROGRESS_MANUAL);
   domain.resource_mgmt = either(asked.resource_mgmt, FI_RM_ENABLED);
   domain.av_type = either(asked.av_type, FI_AV_TABLE);
-  domain.mr_key_size = sizeof(std::uint64_t);
-  domain.cq_data_size = kCqDataSize;
-  domain.cq_cnt = kMaxObjects;
-  domain.ep_cnt = kMaxEndpoints;
-  domain.tx_ctx_cnt = kMaxEndpoints;
-  domain.rx_ctx_cnt = kMaxEndpoints;
-  domain.max_ep_tx_ctx = 1;
-  domain.max_ep_rx_ctx = 1;
-  domain.cntr_cnt = kMaxObjects;
-  domain.mr_iov_limit = 1;
+  for (const auto& row : kDomainMost) domain.*row.member = row.most;
   domain.caps = kDomainCaps;
-  domain.mr_cnt = kMaxObjects;
   domain.tclass = asked.tclass;
   copy_auth_key(domain.auth_key, domain.auth_key_size, asked.auth_key, asked.auth_key_size);
   set_counter_limits(domain);

@@ -11,10 +11,45 @@
 
 namespace uet::prov {
 
-inline constexpr std::uint64_t kTxCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_SEND | FI_READ | FI_WRITE;
-inline constexpr std::uint64_t kRxCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_RECV | FI_REMOTE_READ |
-                                         FI_REMOTE_WRITE | FI_DIRECTED_RECV | FI_SOURCE;
-inline constexpr std::uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
+// The attributes that state a capability; fi_info.caps states them all.
+enum Side : std::uint8_t { kTx = 1, kRx = 2, kDomain = 4 };
+
+struct Capability {
+  std::uint64_t bit;
+  std::uint8_t sides;  // Side
+  // 0: returned only when asked for. Otherwise also returned to who does not ask, beside any of
+  // these; for secondary capabilities that cost nothing.
+  std::uint64_t beside = 0;
+};
+
+// All that works. A capability is added here and nowhere else.
+inline constexpr Capability kCapabilities[] = {
+    {FI_MSG, kTx | kRx},
+    {FI_TAGGED, kTx | kRx},
+    {FI_RMA, kTx | kRx},
+    {FI_SEND, kTx},
+    {FI_READ, kTx},
+    {FI_WRITE, kTx},
+    {FI_RECV, kRx},
+    {FI_REMOTE_READ, kRx},
+    {FI_REMOTE_WRITE, kRx},
+    {FI_DIRECTED_RECV, kRx},
+    {FI_SOURCE, kRx},
+    {FI_LOCAL_COMM, kDomain, ~std::uint64_t{0}},
+    {FI_REMOTE_COMM, kDomain, ~std::uint64_t{0}},
+};
+
+// Those that any of `sides` states.
+constexpr std::uint64_t caps_of(unsigned sides) {
+  std::uint64_t caps = 0;
+  for (const Capability& row : kCapabilities) {
+    if ((row.sides & sides) != 0) caps |= row.bit;
+  }
+  return caps;
+}
+inline constexpr std::uint64_t kTxCaps = caps_of(kTx);
+inline constexpr std::uint64_t kRxCaps = caps_of(kRx);
+inline constexpr std::uint64_t kDomainCaps = caps_of(kDomain);
 inline constexpr std::uint64_t kCaps = kTxCaps | kRxCaps | kDomainCaps;
 
 inline constexpr std::uint64_t kTxOpFlags =

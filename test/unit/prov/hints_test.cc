@@ -129,6 +129,18 @@ TEST(FillAttributes, WhatWasAskedForComesBack) {
   EXPECT_EQ(info->rx_attr->size, 7U);
 }
 
+// fi_getinfo(3): a context may ask for less than the endpoint.
+TEST(FillAttributes, ASideThatAsksForItselfGetsThat) {
+  const Info hints = make_hints();
+  hints->caps = FI_TAGGED | FI_MSG;
+  hints->tx_attr->caps = FI_TAGGED | FI_SEND;
+  hints->rx_attr->caps = FI_TAGGED;
+  ASSERT_EQ(refuse_hints(*hints, kVersion, kLimits), nullptr);
+  const Info info = fill(hints.get());
+  EXPECT_EQ(info->tx_attr->caps, FI_TAGGED | FI_SEND);
+  EXPECT_EQ(info->rx_attr->caps, FI_TAGGED | FI_RECV);
+}
+
 TEST(FillAttributes, MemoryRegistrationModesAreTakenAsOffered) {
   const struct {
     int offered;
