@@ -15,7 +15,7 @@
 #include "cntr.h"
 #include "compat.h"
 #include "cq.h"
-#include "endpoint.h"
+#include "endpoint_fid.h"
 #include "errors.h"
 #include "getinfo.h"
 #include "mr_fid.h"

@@ -1,80 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Life of an endpoint: open, bind, enable, name, close.
+// Life of an endpoint: open, bind, enable, name, options, end.
 #include "endpoint.h"
-
-#include <rdma/fi_cm.h>
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
+#include <utility>
 
 #include "errors.h"
 #include "getinfo.h"
 #include "hints.h"
-#include "ops.h"
+#include "provider.h"
 
 namespace uet::prov {
 namespace {
-
-int close_fid(fid* fid) noexcept { return Endpoint::from(fid).close(); }
-
-int ep_bind(fid* fid, struct fid* other, std::uint64_t flags) noexcept {
-  return guarded([&] { return Endpoint::from(fid).bind(other, flags); });
-}
-
-int ep_control(fid* fid, int command, void* argument) noexcept {
-  return Endpoint::from(fid).control(command, argument);
-}
-
-int ep_getname(fid* fid, void* address, std::size_t* length) noexcept {
-  return Endpoint::from(fid).get_name(address, length);
-}
-
-ssize_t ep_cancel(fid* fid, void* context) noexcept { return Endpoint::from(fid).cancel(context); }
-
-int ep_getopt(fid* fid, int level, int name, void* value, std::size_t* length) noexcept {
-  if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
-  return Endpoint::from(fid).get_option(name, value, length);
-}
-
-int ep_setopt(fid*, int, int, const void*, std::size_t) noexcept { return -FI_ENOPROTOOPT; }
-
-ssize_t ep_rx_size_left(fid_ep* ep) noexcept { return Endpoint::from(ep).rx_size_left(); }
-ssize_t ep_tx_size_left(fid_ep* ep) noexcept { return Endpoint::from(ep).tx_size_left(); }
-
-fi_ops ep_fid_ops = {
-    .size = sizeof(fi_ops),
-    .close = close_fid,
-    .bind = ep_bind,
-    .control = ep_control,
-    .ops_open = no_ops_open,
-    .tostr = no_tostr,
-    .ops_set = no_ops_set,
-};
-
-fi_ops_ep ep_ops = {
-    .size = sizeof(fi_ops_ep),
-    .cancel = ep_cancel,
-    .getopt = ep_getopt,
-    .setopt = ep_setopt,
-    .tx_ctx = not_supported<&fi_ops_ep::tx_ctx>,
-    .rx_ctx = not_supported<&fi_ops_ep::rx_ctx>,
-    .rx_size_left = ep_rx_size_left,
-    .tx_size_left = ep_tx_size_left,
-};
-
-fi_ops_cm cm_ops = {
-    .size = sizeof(fi_ops_cm),
-    .setname = not_supported<&fi_ops_cm::setname>,
-    .getname = ep_getname,
-    .getpeer = not_supported<&fi_ops_cm::getpeer>,
-    .connect = not_supported<&fi_ops_cm::connect>,
-    .listen = not_supported<&fi_ops_cm::listen>,
-    .accept = not_supported<&fi_ops_cm::accept>,
-    .reject = not_supported<&fi_ops_cm::reject>,
-    .shutdown = not_supported<&fi_ops_cm::shutdown>,
-    .join = not_supported<&fi_ops_cm::join>,
-};
 
 // SES-124: any order asked for makes a ROD endpoint.
 DeliveryMode mode_of(const fi_info& info) {
@@ -85,28 +23,25 @@ DeliveryMode mode_of(const fi_info& info) {
 }  // namespace
 
 Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
-    : fid_ep{},
-      domain_(domain),
+    : domain_(domain),
+      context_(context),
       caps_(info.caps),
       inject_size_(info.tx_attr->inject_size),
-      tx_op_flags_(info.tx_attr->op_flags),
-      rx_op_flags_(info.rx_attr->op_flags),
       tx_size_(info.tx_attr->size),
       rx_size_(info.rx_attr->size) {
-  fid.fclass = FI_CLASS_EP;
-  fid.context = context;
-  fid.ops = &ep_fid_ops;
-  ops = &ep_ops;
-  cm = &cm_ops;
-  msg = &msg_ops;
-  rma = &rma_ops;
-  tagged = &tagged_ops;
-  atomic = &no_atomics;
-  collective = &no_collectives;
   holds_[holds_used_++] = Hold(domain.references());
 }
 
-Endpoint::~Endpoint() = default;
+Endpoint::~Endpoint() {
+  if (domain_.dead() || ses_context_ == nullptr) return;
+  const Guard guard(domain_.lock());
+  auto& ses = domain_.fep().ses();
+  domain_.linger([&] { return ses.outstanding(*ses_context_) == 0; });
+  ses.close_context(*ses_context_, clock_now());
+  domain_.give_back(name_.start_resource_index);
+  if (tx_cq_ != nullptr) tx_cq_->release(tx_outstanding_);
+  if (rx_cq_ != nullptr) rx_cq_->release(rx_outstanding_);
+}
 
 int Endpoint::open_context(const fi_info& info) {
   ses::ContextConfig config;
@@ -151,7 +86,8 @@ int Endpoint::open_context(const fi_info& info) {
   return 0;
 }
 
-int Endpoint::open(Domain& domain, const fi_info& info, void* context, Endpoint*& out) {
+int Endpoint::open(Domain& domain, const fi_info& info, void* context,
+                   std::shared_ptr<Endpoint>& out) {
   if (domain.dead()) return -FI_EOPNOTSUPP;
   const bool complete =
       info.ep_attr != nullptr && info.tx_attr != nullptr && info.rx_attr != nullptr;
@@ -163,25 +99,11 @@ int Endpoint::open(Domain& domain, const fi_info& info, void* context, Endpoint*
     FI_WARN(&provider, FI_LOG_EP_CTRL, "fi_endpoint: tx_attr or rx_attr size is too large\n");
     return -FI_EINVAL;
   }
-  std::unique_ptr<Endpoint> endpoint(new Endpoint(domain, info, context));
+  std::shared_ptr<Endpoint> endpoint(new Endpoint(domain, info, context));
   if (endpoint->tx_size_ == 0) endpoint->tx_size_ = domain.params().tx_size;
   if (endpoint->rx_size_ == 0) endpoint->rx_size_ = domain.params().rx_size;
   if (const int result = endpoint->open_context(info); result != 0) return result;
-  out = endpoint.release();
-  return 0;
-}
-
-int Endpoint::close() noexcept {
-  if (!domain_.dead()) {
-    const Guard guard(domain_.lock());
-    auto& ses = domain_.fep().ses();
-    domain_.linger([&] { return ses.outstanding(*ses_context_) == 0; });
-    ses.close_context(*ses_context_, clock_now());
-    domain_.give_back(name_.start_resource_index);
-    if (tx_cq_ != nullptr) tx_cq_->release(tx_outstanding_);
-    if (rx_cq_ != nullptr) rx_cq_->release(rx_outstanding_);
-  }
-  delete this;
+  out = std::move(endpoint);
   return 0;
 }
 
@@ -196,14 +118,14 @@ int Endpoint::bind_cq(Cq& cq, std::uint64_t flags) {
       (rx && rx_cq_ != nullptr)) {
     return static_cast<int>(refuse(-FI_EINVAL, "CQ flags not valid, or a CQ is bound already"));
   }
-  const bool selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
+  const std::uint64_t always = (flags & FI_SELECTIVE_COMPLETION) != 0 ? 0 : FI_COMPLETION;
   if (tx) {
     tx_cq_ = &cq;
-    tx_selective_ = selective;
+    tx_always_ = always;
   }
   if (rx) {
     rx_cq_ = &cq;
-    rx_selective_ = selective;
+    rx_always_ = always;
   }
   holds_[holds_used_++] = Hold(cq.references());
   return 0;
@@ -270,52 +192,10 @@ int Endpoint::enable() noexcept {
   if (receives && rx_cq_ == nullptr && counters_[kRecv] == nullptr) {
     return static_cast<int>(refuse(-FI_ENOCQ, "no CQ or counter is bound for FI_RECV"));
   }
-  update_flags();
   const Guard guard(domain_.lock());
   domain_.fep().ses().enable(*ses_context_);
   enabled_ = true;
   return 0;
-}
-
-void Endpoint::update_flags() {
-  tx_always_ = tx_selective_ ? 0 : FI_COMPLETION;
-  rx_always_ = rx_selective_ ? 0 : FI_COMPLETION;
-  tx_flags_ = tx_op_flags_ | tx_always_;
-  rx_flags_ = rx_op_flags_ | rx_always_;
-}
-
-// FI_TRANSMIT or FI_RECV in `flags` says whose op_flags are meant.
-int Endpoint::op_flags(int command, std::uint64_t& flags) noexcept {
-  const std::uint64_t side = flags & (FI_TRANSMIT | FI_RECV);
-  const std::uint64_t value = flags & ~side;
-  if (side == 0 || side == (FI_TRANSMIT | FI_RECV)) {
-    return static_cast<int>(refuse(-FI_EINVAL, "op_flags: either FI_TRANSMIT or FI_RECV"));
-  }
-  const bool tx = side == FI_TRANSMIT;
-  if (command == FI_GETOPSFLAG) {
-    flags = tx ? tx_op_flags_ : rx_op_flags_;
-    return 0;
-  }
-  if ((value & ~(tx ? kTxOpFlags : kRxOpFlags)) != 0) {
-    return static_cast<int>(refuse(-FI_EINVAL, "op_flags: a flag that is not supported"));
-  }
-  (tx ? tx_op_flags_ : rx_op_flags_) = value;
-  update_flags();
-  return 0;
-}
-
-int Endpoint::control(int command, void* argument) noexcept {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
-  switch (command) {
-    case FI_ENABLE:
-      return enable();
-    case FI_GETOPSFLAG:
-    case FI_SETOPSFLAG:
-      if (argument == nullptr) return -FI_EINVAL;
-      return op_flags(command, *static_cast<std::uint64_t*>(argument));
-    default:
-      return -FI_ENOSYS;
-  }
 }
 
 // SES-149: complete from the start, because the port is bound when the domain opens.
@@ -367,15 +247,6 @@ ssize_t Endpoint::rx_size_left() noexcept {
 ssize_t Endpoint::refuse(int error, const char* why) const noexcept {
   FI_WARN(&provider, FI_LOG_EP_CTRL, "endpoint: %s\n", why);
   return error;
-}
-
-int endpoint_open(fid_domain* domain, fi_info* info, fid_ep** ep, void* context) noexcept {
-  return guarded([&] {
-    Endpoint* opened = nullptr;
-    const int result = Endpoint::open(Domain::from(domain), *info, context, opened);
-    if (result == 0) *ep = opened;
-    return result;
-  });
 }
 
 }  // namespace uet::prov

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// fid_ep: one resource index of the domain's FEP, bound to queues, counters and an address vector.
+// One resource index of the domain's FEP, bound to queues, counters and an address vector.
+// Applications reach it through handles (endpoint_fid.h).
 // The data transfer calls (msg.cc, tagged.cc, rma.cc) fill in a TxCall or RxCall and come here.
 #pragma once
 
@@ -7,6 +8,7 @@
 #include <sys/uio.h>
 
 #include <array>
+#include <memory>
 #include <optional>
 
 #include "av_fid.h"
@@ -17,13 +19,6 @@
 #include "uet/ses/api.h"
 
 namespace uet::prov {
-
-// fi_ops_domain.endpoint: fi_endpoint(3).
-int endpoint_open(fid_domain* domain, fi_info* info, fid_ep** ep, void* context) noexcept;
-
-extern fi_ops_msg msg_ops;
-extern fi_ops_tagged tagged_ops;
-extern fi_ops_rma rma_ops;
 
 // What all transmitting calls have in common.
 struct TxCall {
@@ -46,34 +41,30 @@ struct RxCall {
   std::uint64_t ignore = 0;
 };
 
-class Endpoint final : public fid_ep, public ses::CompletionSink {
+class Endpoint final : public ses::CompletionSink {
  public:
-  static Endpoint& from(fid_ep* fid) { return *static_cast<Endpoint*>(fid); }
-  static Endpoint& from(struct fid* fid) { return from(reinterpret_cast<fid_ep*>(fid)); }
-  static int open(Domain& domain, const fi_info& info, void* context, Endpoint*& out);
+  // `context` is the application's.
+  static int open(Domain& domain, const fi_info& info, void* context,
+                  std::shared_ptr<Endpoint>& out);
+  // Waits a little for operations in progress; what is left then is dropped without a completion.
   ~Endpoint() override;
 
+  Domain& domain() { return domain_; }
+  // Of objects that must be closed before the last handle.
+  References& references() { return references_; }
+
   // The control calls of the same name.
-  int close() noexcept;
   int bind(struct fid* other, std::uint64_t flags);
-  int control(int command, void* argument) noexcept;
+  int enable() noexcept;
   int get_name(void* address, std::size_t* length) noexcept;
   int get_option(int name, void* value, std::size_t* length) noexcept;
   ssize_t cancel(void* operation_context) noexcept;
   ssize_t tx_size_left() noexcept;
   ssize_t rx_size_left() noexcept;
 
-  // Flags of calls that carry none of their own (fi_send ...): the endpoint's op_flags, and
-  // FI_COMPLETION unless completions are selective.
-  std::uint64_t tx_flags() const { return tx_flags_; }
-  std::uint64_t rx_flags() const { return rx_flags_; }
-  // The same for the ...msg calls, which bring their flags along.
-  std::uint64_t tx_msg_flags(std::uint64_t flags) const { return flags | tx_always_; }
-  std::uint64_t rx_msg_flags(std::uint64_t flags) const { return flags | rx_always_; }
-  // Calls of the inject family never write an entry on success.
-  std::uint64_t inject_flags() const {
-    return (tx_flags_ & ~static_cast<std::uint64_t>(FI_COMPLETION)) | FI_INJECT;
-  }
+  // FI_COMPLETION unless completions of this side are selective; fixed from fi_enable on.
+  std::uint64_t tx_always() const { return tx_always_; }
+  std::uint64_t rx_always() const { return rx_always_; }
 
   // Post operations: 0 or a negative fi_errno, -FI_EAGAIN when there is no room now.
   ssize_t send(const TxCall& call, std::optional<std::uint64_t> tag) noexcept;
@@ -94,9 +85,6 @@ class Endpoint final : public fid_ep, public ses::CompletionSink {
   int open_context(const fi_info& info);
   int bind_cq(Cq& cq, std::uint64_t flags);
   int bind_counter(Cntr& counter, std::uint64_t flags);
-  int enable() noexcept;
-  int op_flags(int command, std::uint64_t& flags) noexcept;
-  void update_flags();
   Cq* queue_of(ses::Kind kind) const;
   Cntr* counter_of(ses::Kind kind) const;
   void warn_refused(wire::ReturnCode code) const noexcept;
@@ -107,26 +95,22 @@ class Endpoint final : public fid_ep, public ses::CompletionSink {
   ssize_t refuse(int error, const char* why) const noexcept;
 
   Domain& domain_;
+  References references_;
+  void* const context_;
   std::array<Hold, 4 + 2 * kCounters> holds_;
   std::size_t holds_used_ = 0;
   const std::uint64_t caps_;
   const std::size_t inject_size_;
-  std::uint64_t tx_op_flags_;
-  std::uint64_t rx_op_flags_;
   av::UetAddress name_;
   ses::Context* ses_context_ = nullptr;
 
   AvFid* av_ = nullptr;
   Cq* tx_cq_ = nullptr;
   Cq* rx_cq_ = nullptr;
-  bool tx_selective_ = false;
-  bool rx_selective_ = false;
   std::array<Cntr*, kCounters> counters_{};
   bool enabled_ = false;
-  std::uint64_t tx_flags_ = 0;
-  std::uint64_t rx_flags_ = 0;
-  std::uint64_t tx_always_ = 0;
-  std::uint64_t rx_always_ = 0;
+  std::uint64_t tx_always_ = FI_COMPLETION;
+  std::uint64_t rx_always_ = FI_COMPLETION;
   std::size_t tx_size_;
   std::size_t rx_size_;
   std::size_t tx_outstanding_ = 0;  // each holds a place in tx_cq_

@@ -2,7 +2,7 @@
 // fi_read, fi_write and their relatives: each fills in one call and hands it to the endpoint.
 #include <rdma/fi_rma.h>
 
-#include "endpoint.h"
+#include "endpoint_fid.h"
 #include "provider.h"
 
 namespace uet::prov {
@@ -11,14 +11,14 @@ namespace {
 ssize_t rma_read(fid_ep* ep, void* buffer, std::size_t length, void*, fi_addr_t from,
                  std::uint64_t remote, std::uint64_t key, void* context) noexcept {
   const iovec iov{buffer, length};
-  Endpoint& endpoint = Endpoint::from(ep);
-  return endpoint.read({&iov, 1, from, context, endpoint.tx_flags(), {}}, remote, key);
+  const EndpointFid& handle = EndpointFid::from(ep);
+  return handle.endpoint().read({&iov, 1, from, context, handle.tx_flags(), {}}, remote, key);
 }
 
 ssize_t rma_readv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t from,
                   std::uint64_t remote, std::uint64_t key, void* context) noexcept {
-  Endpoint& endpoint = Endpoint::from(ep);
-  return endpoint.read({iov, count, from, context, endpoint.tx_flags(), {}}, remote, key);
+  const EndpointFid& handle = EndpointFid::from(ep);
+  return handle.endpoint().read({iov, count, from, context, handle.tx_flags(), {}}, remote, key);
 }
 
 // rma_iov_limit is 1, and both sides of a transfer are equally long.
@@ -33,54 +33,54 @@ bool is_valid(const fi_msg_rma& msg) {
 
 ssize_t rma_readmsg(fid_ep* ep, const fi_msg_rma* msg, std::uint64_t flags) noexcept {
   if (!is_valid(*msg)) return -FI_EINVAL;
-  Endpoint& endpoint = Endpoint::from(ep);
-  return endpoint.read(
-      {msg->msg_iov, msg->iov_count, msg->addr, msg->context, endpoint.tx_msg_flags(flags), {}},
+  const EndpointFid& handle = EndpointFid::from(ep);
+  return handle.endpoint().read(
+      {msg->msg_iov, msg->iov_count, msg->addr, msg->context, handle.tx_msg_flags(flags), {}},
       msg->rma_iov->addr, msg->rma_iov->key);
 }
 
 ssize_t rma_write(fid_ep* ep, const void* buffer, std::size_t length, void*, fi_addr_t to,
                   std::uint64_t remote, std::uint64_t key, void* context) noexcept {
   const iovec iov{const_cast<void*>(buffer), length};
-  Endpoint& endpoint = Endpoint::from(ep);
-  return endpoint.write({&iov, 1, to, context, endpoint.tx_flags(), {}}, remote, key);
+  const EndpointFid& handle = EndpointFid::from(ep);
+  return handle.endpoint().write({&iov, 1, to, context, handle.tx_flags(), {}}, remote, key);
 }
 
 ssize_t rma_writev(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t to,
                    std::uint64_t remote, std::uint64_t key, void* context) noexcept {
-  Endpoint& endpoint = Endpoint::from(ep);
-  return endpoint.write({iov, count, to, context, endpoint.tx_flags(), {}}, remote, key);
+  const EndpointFid& handle = EndpointFid::from(ep);
+  return handle.endpoint().write({iov, count, to, context, handle.tx_flags(), {}}, remote, key);
 }
 
 ssize_t rma_writemsg(fid_ep* ep, const fi_msg_rma* msg, std::uint64_t flags) noexcept {
   if (!is_valid(*msg)) return -FI_EINVAL;
-  Endpoint& endpoint = Endpoint::from(ep);
+  const EndpointFid& handle = EndpointFid::from(ep);
   TxCall call{
-      msg->msg_iov, msg->iov_count, msg->addr, msg->context, endpoint.tx_msg_flags(flags), {}};
+      msg->msg_iov, msg->iov_count, msg->addr, msg->context, handle.tx_msg_flags(flags), {}};
   if ((flags & FI_REMOTE_CQ_DATA) != 0) call.data = msg->data;
-  return endpoint.write(call, msg->rma_iov->addr, msg->rma_iov->key);
+  return handle.endpoint().write(call, msg->rma_iov->addr, msg->rma_iov->key);
 }
 
 ssize_t rma_inject(fid_ep* ep, const void* buffer, std::size_t length, fi_addr_t to,
                    std::uint64_t remote, std::uint64_t key) noexcept {
   const iovec iov{const_cast<void*>(buffer), length};
-  Endpoint& endpoint = Endpoint::from(ep);
-  return endpoint.write({&iov, 1, to, nullptr, endpoint.inject_flags(), {}}, remote, key);
+  const EndpointFid& handle = EndpointFid::from(ep);
+  return handle.endpoint().write({&iov, 1, to, nullptr, handle.inject_flags(), {}}, remote, key);
 }
 
 ssize_t rma_writedata(fid_ep* ep, const void* buffer, std::size_t length, void*, std::uint64_t data,
                       fi_addr_t to, std::uint64_t remote, std::uint64_t key,
                       void* context) noexcept {
   const iovec iov{const_cast<void*>(buffer), length};
-  Endpoint& endpoint = Endpoint::from(ep);
-  return endpoint.write({&iov, 1, to, context, endpoint.tx_flags(), data}, remote, key);
+  const EndpointFid& handle = EndpointFid::from(ep);
+  return handle.endpoint().write({&iov, 1, to, context, handle.tx_flags(), data}, remote, key);
 }
 
 ssize_t rma_injectdata(fid_ep* ep, const void* buffer, std::size_t length, std::uint64_t data,
                        fi_addr_t to, std::uint64_t remote, std::uint64_t key) noexcept {
   const iovec iov{const_cast<void*>(buffer), length};
-  Endpoint& endpoint = Endpoint::from(ep);
-  return endpoint.write({&iov, 1, to, nullptr, endpoint.inject_flags(), data}, remote, key);
+  const EndpointFid& handle = EndpointFid::from(ep);
+  return handle.endpoint().write({&iov, 1, to, nullptr, handle.inject_flags(), data}, remote, key);
 }
 
 }  // namespace

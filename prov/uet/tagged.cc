@@ -2,7 +2,7 @@
 // fi_tsend, fi_trecv and their relatives: each fills in one call and hands it to the endpoint.
 #include <rdma/fi_tagged.h>
 
-#include "endpoint.h"
+#include "endpoint_fid.h"
 
 namespace uet::prov {
 namespace {
@@ -10,63 +10,64 @@ namespace {
 ssize_t tagged_recv(fid_ep* ep, void* buffer, std::size_t length, void*, fi_addr_t from,
                     std::uint64_t tag, std::uint64_t ignore, void* context) noexcept {
   const iovec iov{buffer, length};
-  Endpoint& endpoint = Endpoint::from(ep);
-  return endpoint.receive({&iov, 1, from, context, endpoint.rx_flags(), true, tag, ignore});
+  const EndpointFid& handle = EndpointFid::from(ep);
+  return handle.endpoint().receive({&iov, 1, from, context, handle.rx_flags(), true, tag, ignore});
 }
 
 ssize_t tagged_recvv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t from,
                      std::uint64_t tag, std::uint64_t ignore, void* context) noexcept {
-  Endpoint& endpoint = Endpoint::from(ep);
-  return endpoint.receive({iov, count, from, context, endpoint.rx_flags(), true, tag, ignore});
+  const EndpointFid& handle = EndpointFid::from(ep);
+  return handle.endpoint().receive(
+      {iov, count, from, context, handle.rx_flags(), true, tag, ignore});
 }
 
 ssize_t tagged_recvmsg(fid_ep* ep, const fi_msg_tagged* msg, std::uint64_t flags) noexcept {
-  Endpoint& endpoint = Endpoint::from(ep);
-  return endpoint.receive({msg->msg_iov, msg->iov_count, msg->addr, msg->context,
-                           endpoint.rx_msg_flags(flags), true, msg->tag, msg->ignore});
+  const EndpointFid& handle = EndpointFid::from(ep);
+  return handle.endpoint().receive({msg->msg_iov, msg->iov_count, msg->addr, msg->context,
+                                    handle.rx_msg_flags(flags), true, msg->tag, msg->ignore});
 }
 
 ssize_t tagged_send(fid_ep* ep, const void* buffer, std::size_t length, void*, fi_addr_t to,
                     std::uint64_t tag, void* context) noexcept {
   const iovec iov{const_cast<void*>(buffer), length};
-  Endpoint& endpoint = Endpoint::from(ep);
-  return endpoint.send({&iov, 1, to, context, endpoint.tx_flags(), {}}, tag);
+  const EndpointFid& handle = EndpointFid::from(ep);
+  return handle.endpoint().send({&iov, 1, to, context, handle.tx_flags(), {}}, tag);
 }
 
 ssize_t tagged_sendv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t to,
                      std::uint64_t tag, void* context) noexcept {
-  Endpoint& endpoint = Endpoint::from(ep);
-  return endpoint.send({iov, count, to, context, endpoint.tx_flags(), {}}, tag);
+  const EndpointFid& handle = EndpointFid::from(ep);
+  return handle.endpoint().send({iov, count, to, context, handle.tx_flags(), {}}, tag);
 }
 
 ssize_t tagged_sendmsg(fid_ep* ep, const fi_msg_tagged* msg, std::uint64_t flags) noexcept {
-  Endpoint& endpoint = Endpoint::from(ep);
+  const EndpointFid& handle = EndpointFid::from(ep);
   TxCall call{
-      msg->msg_iov, msg->iov_count, msg->addr, msg->context, endpoint.tx_msg_flags(flags), {}};
+      msg->msg_iov, msg->iov_count, msg->addr, msg->context, handle.tx_msg_flags(flags), {}};
   if ((flags & FI_REMOTE_CQ_DATA) != 0) call.data = msg->data;
-  return endpoint.send(call, msg->tag);
+  return handle.endpoint().send(call, msg->tag);
 }
 
 ssize_t tagged_inject(fid_ep* ep, const void* buffer, std::size_t length, fi_addr_t to,
                       std::uint64_t tag) noexcept {
   const iovec iov{const_cast<void*>(buffer), length};
-  Endpoint& endpoint = Endpoint::from(ep);
-  return endpoint.send({&iov, 1, to, nullptr, endpoint.inject_flags(), {}}, tag);
+  const EndpointFid& handle = EndpointFid::from(ep);
+  return handle.endpoint().send({&iov, 1, to, nullptr, handle.inject_flags(), {}}, tag);
 }
 
 ssize_t tagged_senddata(fid_ep* ep, const void* buffer, std::size_t length, void*,
                         std::uint64_t data, fi_addr_t to, std::uint64_t tag,
                         void* context) noexcept {
   const iovec iov{const_cast<void*>(buffer), length};
-  Endpoint& endpoint = Endpoint::from(ep);
-  return endpoint.send({&iov, 1, to, context, endpoint.tx_flags(), data}, tag);
+  const EndpointFid& handle = EndpointFid::from(ep);
+  return handle.endpoint().send({&iov, 1, to, context, handle.tx_flags(), data}, tag);
 }
 
 ssize_t tagged_injectdata(fid_ep* ep, const void* buffer, std::size_t length, std::uint64_t data,
                           fi_addr_t to, std::uint64_t tag) noexcept {
   const iovec iov{const_cast<void*>(buffer), length};
-  Endpoint& endpoint = Endpoint::from(ep);
-  return endpoint.send({&iov, 1, to, nullptr, endpoint.inject_flags(), data}, tag);
+  const EndpointFid& handle = EndpointFid::from(ep);
+  return handle.endpoint().send({&iov, 1, to, nullptr, handle.inject_flags(), data}, tag);
 }
 
 }  // namespace

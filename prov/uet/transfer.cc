@@ -218,6 +218,8 @@ void Endpoint::complete(const ses::Completion& completion) noexcept {
   }
   Cq::Entry entry;
   entry.fields.op_context = completion.context;
+  // fi_endpoint(3): an error without a context of its own comes with the endpoint's.
+  if (error.err != 0 && completion.context == nullptr) entry.fields.op_context = context_;
   entry.fields.flags = entry_flags(completion);
   entry.err = error.err;
   entry.prov_errno = error.prov_errno;
