@@ -20,7 +20,7 @@ struct Ses::Implementation final : pds::Client {
         target(parameters, pieces, regions, context_table, counters) {}
 
   ~Implementation() override {
-    for (const auto& context : contexts) target.close_context(*context);
+    for (const auto& context : contexts) target.receiver().close_context(*context);
   }
 
   pds::PacketPlan next_packet(pds::Message& message, Packet& packet,
@@ -107,7 +107,7 @@ std::size_t Ses::outstanding(const Context& context) const { return context.tran
 
 void Ses::close_context(Context& context, Time now) {
   implementation_->initiator.close_context(context, now);
-  implementation_->target.close_context(context);
+  implementation_->target.receiver().close_context(context);
   const auto removed = implementation_->context_table.remove(context.key());
   UET_ASSERT(removed.ok());
   (void)removed;
@@ -130,11 +130,11 @@ Result<void> Ses::read(Context& context, const RmaOp& op, Time now) {
 }
 
 Result<void> Ses::receive(Context& context, const ReceiveOp& op, Time) {
-  return implementation_->target.receive(context, op);
+  return implementation_->target.receiver().receive(context, op);
 }
 
 Result<void> Ses::cancel(Context& context, void* operation_context, Time) {
-  if (implementation_->target.cancel(context, operation_context)) return {};
+  if (implementation_->target.receiver().cancel(context, operation_context)) return {};
   if (implementation_->initiator.cancel(context, operation_context)) return {};
   return Error::NotFound;
 }

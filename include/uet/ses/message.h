@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The messages in progress at either end and the memory they lie in. Data only: initiator.cc and
-// target.cc decide what happens to them.
+// The messages in progress at either end and the memory they lie in. Data only: initiator.cc,
+// target.cc and receive.cc decide what happens to them.
 #pragma once
 
 #include <array>

@@ -306,6 +306,23 @@ class TwoNodes : public ::testing::Test {
     EXPECT_EQ(a.delivery.locks, 0);
   }
 
+  // A packet of a message to node b: `payload` at `offset` of `total` bytes.
+  static SesRequest part(SesRequest request, std::uint32_t offset, std::size_t payload,
+                         std::uint32_t total) {
+    request.som = offset == 0;
+    request.eom = offset + payload == total;
+    request.message_offset = offset;
+    request.payload_length = static_cast<std::uint32_t>(payload);
+    request.request_length = total;
+    return request;
+  }
+  pds::Response take_part(const SesRequest& request, const Bytes& message, std::uint32_t offset,
+                          std::size_t count) {
+    const auto begin = message.begin() + offset;
+    return b.take(part(request, offset, count, static_cast<std::uint32_t>(message.size())),
+                  Bytes(begin, begin + static_cast<std::ptrdiff_t>(count)));
+  }
+
   Node a{1};
   Node b{2};
 };

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Receives and the messages sent to them: which message goes to which receive, where its bytes go
+// meanwhile, and what completes when. The target has checked each packet before it comes here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "uet/base/result.h"
+#include "uet/base/slab.h"
+#include "uet/pds/api.h"
+#include "uet/ses/api.h"
+#include "uet/ses/arriving.h"
+#include "uet/ses/context.h"
+#include "uet/ses/counters.h"
+#include "uet/ses/message.h"
+#include "uet/ses/parameters.h"
+
+namespace uet::ses {
+
+class Receiver {
+ public:
+  // The referenced objects outlive this one.
+  Receiver(const Parameters& parameters, PieceStore& pieces, ArrivingMessages& messages,
+           Counters& counters);
+
+  // As in ses.h.
+  Result<void> receive(Context& context, const ReceiveOp& op);
+  // Cancels the oldest waiting receive with this pointer; false if none.
+  bool cancel(Context& context, const void* operation);
+  // Ends its receives and messages without completions.
+  void close_context(Context& context);
+
+  // The first packet that arrives of a send.
+  pds::Response on_send(const pds::RequestView& view, const wire::SesRequest& request,
+                        Context& context);
+  // A later one; the message is Matched or Unexpected.
+  pds::Response on_later_send(const wire::SesRequest& request, RxMessage& message);
+  // The message, of whatever kind, comes to nothing: a receive bound to it completes with `status`,
+  // or waits again if nothing was placed (SES-113). What still comes is answered with `code`.
+  void end_message(RxMessage& message, wire::ReturnCode code, Status status);
+
+  // No receive is bound to a message; receives may be posted.
+  bool idle() const { return bound_receives_ == 0; }
+
+ private:
+  pds::Response on_unexpected(const pds::RequestView& view, const wire::SesRequest& request,
+                              Context& context);
+  pds::Response place_matched(const wire::SesRequest& request, RxMessage& message);
+  pds::Response place_unexpected(const wire::SesRequest& request, RxMessage& message);
+  Piece* keep(const wire::SesRequest& request, RxMessage& message);
+  void offer(Context& context, PostedReceive& receive);
+  void bind(RxMessage& message, PostedReceive& receive);
+  void unbind(RxMessage& message);
+  Completion end_receive(RxMessage& message, Status status);
+  void complete_receive(RxMessage& message);
+  void drop_unexpected(RxMessage& message);
+  void release(PostedReceive& receive);
+
+  const std::size_t unexpected_limit_bytes_;
+  PieceStore& pieces_;
+  ArrivingMessages& messages_;
+  Counters& counters_;
+  Slab<PostedReceive> receives_;
+  Slab<MoreSlices> more_slices_;
+  std::size_t bound_receives_ = 0;
+  std::uint64_t next_sequence_ = 0;
+};
+
+}  // namespace uet::ses

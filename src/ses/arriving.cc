@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// A slab of message states and an index of those that more packets are awaited of.
+#include "uet/ses/arriving.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "uet/ses/return_code.h"
+
+namespace uet::ses {
+namespace {
+
+constexpr std::size_t kSpareReserve = 4;  // open_spare leaves 1/4
+
+Kind kind_of(wire::SesOpcode opcode) {
+  if (opcode == wire::SesOpcode::Write) return Kind::Write;
+  return is_tagged(opcode) ? Kind::TaggedSend : Kind::Send;
+}
+
+bool is_arriving(const RxMessage& message) {
+  return static_cast<const ListNode<ArrivingTag>&>(message).linked();
+}
+
+}  // namespace
+
+ArrivingMessages::ArrivingMessages(std::size_t capacity, PieceStore& pieces)
+    : pieces_(pieces),
+      messages_(capacity),
+      mask_(std::bit_ceil(std::max<std::size_t>(capacity, 1)) - 1),
+      buckets_(std::make_unique<RxMessage*[]>(mask_ + 1)) {}
+
+RxMessage** ArrivingMessages::bucket(PdcId pdc, MsgId id) {
+  const std::uint32_t key = std::uint32_t{pdc.value} << 16 | id.value;
+  return &buckets_[(key * 0x9E3779B1U >> 8) & mask_];
+}
+
+RxMessage* ArrivingMessages::find(PdcId pdc, MsgId id) {
+  if (last_ != nullptr && last_->pdc == pdc && last_->message_id == id) return last_;
+  for (RxMessage* at = *bucket(pdc, id); at != nullptr; at = at->next_in_bucket) {
+    if (at->pdc == pdc && at->message_id == id) return last_ = at;
+  }
+  return nullptr;
+}
+
+void ArrivingMessages::insert(RxMessage& message) {
+  RxMessage** head = bucket(message.pdc, message.message_id);
+  message.next_in_bucket = *head;
+  *head = &message;
+  arriving_.push_back(message);
+  last_ = &message;
+}
+
+void ArrivingMessages::remove(RxMessage& message) {
+  RxMessage** at = bucket(message.pdc, message.message_id);
+  while (*at != &message) at = &(*at)->next_in_bucket;
+  *at = message.next_in_bucket;
+  IntrusiveList<RxMessage, ArrivingTag>::remove(message);
+  if (last_ == &message) last_ = nullptr;
+}
+
+RxMessage* ArrivingMessages::open(const pds::RequestView& view, const wire::SesRequest& request,
+                                  Context& context, RxState state) {
+  RxMessage* message = messages_.take();
+  if (message == nullptr) return nullptr;
+  message->pdc = view.pdc;
+  message->message_id = request.message_id;
+  message->state = state;
+  message->kind = kind_of(request.opcode);
+  message->context = &context;
+  message->expected = request.request_length;
+  message->source = view.source;
+  message->opcode = request.opcode;
+  message->job = request.job_id;
+  message->initiator = request.initiator;
+  message->match_bits = request.match_bits;
+  message->buffer_offset = request.buffer_offset;
+  message->request_length = request.request_length;
+  if (is_single(request)) return message;
+  insert(*message);
+  if (state != RxState::Error) {  // its sender must be seen to live until the rest is here
+    message->awaited = true;
+    delivery_->lock(message->pdc);
+  }
+  return message;
+}
+
+RxMessage* ArrivingMessages::open_spare(const pds::RequestView& view,
+                                        const wire::SesRequest& request, Context& context,
+                                        RxState state) {
+  const bool spare = messages_.available() > messages_.capacity() / kSpareReserve;
+  return spare ? open(view, request, context, state) : nullptr;
+}
+
+// No further packet of the message is missed if it does not come.
+void ArrivingMessages::stop_awaiting(RxMessage& message) {
+  if (!message.awaited) return;
+  message.awaited = false;
+  delivery_->unlock(message.pdc);
+}
+
+void ArrivingMessages::account(RxMessage& message, const wire::SesRequest& request) {
+  message.received += request.payload.size();
+  if (!request.som) return;
+  message.som_seen = true;
+  message.has_data = request.hd;
+  message.data = request.header_data;
+}
+
+void ArrivingMessages::arrived(RxMessage& message) {
+  if (!is_arriving(message)) return;
+  stop_awaiting(message);
+  remove(message);
+}
+
+void ArrivingMessages::abandon(RxMessage& message, wire::ReturnCode code) {
+  if (message.state != RxState::Error) message.return_code = code;
+  message.state = RxState::Error;
+  stop_awaiting(message);
+  if (message.received >= message.expected) release(message);
+}
+
+void ArrivingMessages::release(RxMessage& message) {
+  pieces_.give_back_all(message.pieces);
+  stop_awaiting(message);
+  if (is_arriving(message)) remove(message);
+  if (static_cast<ListNode<UnexpectedTag>&>(message).linked()) {
+    IntrusiveList<RxMessage, UnexpectedTag>::remove(message);
+  }
+  messages_.give_back(&message);
+}
+
+}  // namespace uet::ses

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Sends that arrive: matching, unexpected messages, how they end.
+#include "uet/ses/receive.h"
+
+#include "unit/ses/harness.h"
+
+namespace uet::ses::test {
+namespace {
+
+using ReceiveTest = TwoNodes;
+
+TEST_F(ReceiveTest, Idea1_TenPacketsInReverseOrderCompleteOnceWithTheDataOfSom) {
+  const Bytes message = pattern(10 * kMtu);
+  Bytes memory(message.size());
+  ASSERT_TRUE(b.receive({slice_of(memory)}));
+  SesRequest request = b.request_for(SesOpcode::Send);
+  request.hd = true;
+  request.header_data = 0xDA7A;
+  for (int i = 9; i >= 0; --i) {
+    EXPECT_TRUE(b.sink.all.empty());
+    const auto offset = static_cast<std::uint32_t>(i) * kMtu;
+    SesRequest packet = request;
+    packet.hd = i == 0;
+    EXPECT_EQ(code_of(take_part(packet, message, offset, kMtu)), ReturnCode::Ok);
+  }
+  ASSERT_EQ(b.sink.all.size(), 1u);
+  const Completion& completion = b.sink.all[0];
+  EXPECT_EQ(completion.kind, Kind::Receive);
+  EXPECT_EQ(completion.status, Status::Ok);
+  EXPECT_EQ(completion.length, message.size());
+  EXPECT_TRUE(completion.has_data);
+  EXPECT_EQ(completion.data, 0xDA7Au);
+  EXPECT_EQ(completion.buffer, memory.data());
+  EXPECT_EQ(completion.source, address_of(1));
+  EXPECT_EQ(completion.source_initiator, InitiatorId{5});
+  EXPECT_EQ(memory, message);
+  EXPECT_TRUE(b.ses.idle());
+}
+
+TEST_F(ReceiveTest, Idea2_Ses30_NoCompletionBeforeSomArrives) {
+  const Bytes message = pattern(2 * kMtu);
+  Bytes memory(message.size());
+  ASSERT_TRUE(b.receive({slice_of(memory)}));
+  const SesRequest request = b.request_for(SesOpcode::Send);
+  take_part(request, message, kMtu, kMtu);
+  EXPECT_TRUE(b.sink.all.empty());
+  EXPECT_FALSE(b.ses.idle());
+  take_part(request, message, 0, kMtu);
+  EXPECT_EQ(b.sink.all.size(), 1u);
+}
+
+TEST_F(ReceiveTest, Ses29_MessagesWithOneIdFromTwoPdcsAreTwo) {
+  const Bytes message = pattern(2 * kMtu);
+  Bytes first(message.size());
+  Bytes second(message.size());
+  ASSERT_TRUE(b.receive({slice_of(first)}));
+  ASSERT_TRUE(b.receive({slice_of(second)}));
+  const SesRequest request = b.request_for(SesOpcode::Send);
+  const Bytes half(message.begin(), message.begin() + kMtu);
+  const SesRequest packet = part(request, 0, kMtu, 2 * kMtu);
+  EXPECT_EQ(code_of(b.take(packet, half, 1, PdcId{1})), ReturnCode::Ok);
+  EXPECT_EQ(code_of(b.take(packet, half, 1, PdcId{2})), ReturnCode::Ok);
+  EXPECT_EQ(first, second);
+  b.ses.client().pdc_closed(PdcId{1}, {}, kNow);
+  b.ses.client().pdc_closed(PdcId{2}, {}, kNow);
+  EXPECT_EQ(b.sink.all.size(), 2u);
+}
+
+TEST_F(ReceiveTest, Ses31_ZeroLengthIsMatchedAndCompleted) {
+  ASSERT_TRUE(b.receive({}, 7));
+  SesRequest request = b.request_for(SesOpcode::TaggedSend);
+  request.match_bits = 7;
+  const pds::Response response = b.take(request);
+  EXPECT_EQ(code_of(response), ReturnCode::Ok);
+  EXPECT_FALSE(response.guaranteed);
+  ASSERT_EQ(b.sink.all.size(), 1u);
+  EXPECT_EQ(b.sink.all[0].kind, Kind::TaggedReceive);
+  EXPECT_EQ(b.sink.all[0].length, 0u);
+  EXPECT_EQ(b.sink.all[0].tag, 7u);
+}
+
+TEST_F(ReceiveTest, Ses31_ZeroLengthUnexpectedIsKept) {
+  EXPECT_EQ(header_of(b.take(b.request_for(SesOpcode::Send))).list, wire::List::Overflow);
+  ASSERT_TRUE(b.receive({}));
+  EXPECT_EQ(b.sink.all.size(), 1u);
+  expect_idle();
+}
+
+TEST_F(ReceiveTest, Ses38_TaggedAndUntaggedAreSeparate) {
+  Bytes memory(4);
+  ASSERT_TRUE(b.receive({slice_of(memory)}));
+  SesRequest request = part(b.request_for(SesOpcode::TaggedSend), 0, 4, 4);
+  EXPECT_EQ(header_of(b.take(request, pattern(4))).list, wire::List::Overflow);
+  EXPECT_TRUE(b.sink.all.empty());
+  request.opcode = SesOpcode::Send;
+  EXPECT_EQ(header_of(b.take(request, pattern(4))).list, wire::List::Expected);
+  EXPECT_EQ(b.sink.all.size(), 1u);
+}
+
+TEST_F(ReceiveTest, Ses20_DirectedReceiveWaitsForItsPeer) {
+  Bytes memory(4);
+  Peer source;
+  source.fep = address_of(1);
+  source.initiator = InitiatorId{5};
+  ASSERT_TRUE(b.receive({slice_of(memory)}, {}, 0, nullptr, &source));
+  const SesRequest request = part(b.request_for(SesOpcode::Send), 0, 4, 4);
+  b.take(request, pattern(4), 3);  // same initiator id, other FEP
+  EXPECT_TRUE(b.sink.all.empty());
+  b.take(request, pattern(4), 1);
+  EXPECT_EQ(b.sink.all.size(), 1u);
+}
+
+TEST_F(ReceiveTest, Ses75_DeferrableSendsAreOrdinarySends) {
+  Bytes memory(8);
+  ASSERT_TRUE(b.receive({slice_of(memory)}));
+  ASSERT_TRUE(b.receive({slice_of(memory)}, 1, UINT64_MAX));
+  EXPECT_EQ(code_of(b.take(part(b.request_for(SesOpcode::DeferrableSend), 0, 4, 4), pattern(4))),
+            ReturnCode::Ok);
+  EXPECT_EQ(code_of(b.take(part(b.request_for(SesOpcode::DeferrableTsend), 0, 4, 4), pattern(4))),
+            ReturnCode::Ok);
+  ASSERT_EQ(b.sink.all.size(), 2u);
+  EXPECT_EQ(b.sink.all[1].kind, Kind::TaggedReceive);
+}
+
+TEST_F(ReceiveTest, Ses4_MediumAndSmallSendsAreTaken) {
+  Bytes memory(8);
+  ASSERT_TRUE(b.receive({slice_of(memory)}, 9));
+  ASSERT_TRUE(b.receive({slice_of(memory)}));
+  SesRequest request = b.request_for(SesOpcode::TaggedSend);
+  request.next_hdr = NextHdr::RequestMedium;
+  request.match_bits = 9;
+  request.hd = true;
+  request.header_data = 3;
+  request.request_length = 8;
+  EXPECT_EQ(code_of(b.take(request, pattern(8))), ReturnCode::Ok);
+  EXPECT_EQ(memory, pattern(8));
+  request = b.request_for(SesOpcode::Send);
+  request.next_hdr = NextHdr::RequestSmall;
+  request.request_length = 5;
+  EXPECT_EQ(code_of(b.take(request, pattern(5, 2))), ReturnCode::Ok);
+  ASSERT_EQ(b.sink.all.size(), 2u);
+  EXPECT_EQ(b.sink.all[0].data, 3u);
+  EXPECT_EQ(b.sink.all[1].length, 5u);
+}
+
+TEST_F(ReceiveTest, Idea8_Ses42_TruncationByOneByte) {
+  const Bytes message = pattern(2 * kMtu);
+  Bytes memory(message.size() - 1);
+  ASSERT_TRUE(b.receive({{memory.data(), 5}, {memory.data() + 5, memory.size() - 5}}));
+  const SesRequest request = b.request_for(SesOpcode::Send);
+  take_part(request, message, 0, kMtu);
+  const pds::Response last = take_part(request, message, kMtu, kMtu);
+  EXPECT_EQ(code_of(last), ReturnCode::Ok) << "success for the sender";
+  EXPECT_EQ(header_of(last).modified_length, memory.size());  // SES-43
+  ASSERT_EQ(b.sink.all.size(), 1u);
+  EXPECT_EQ(b.sink.all[0].status, Status::Truncated);
+  EXPECT_EQ(b.sink.all[0].length, memory.size());
+  EXPECT_EQ(b.sink.all[0].excess, 1u);
+  EXPECT_TRUE(std::equal(memory.begin(), memory.end(), message.begin()));
+}
+
+// ---- unexpected --------------------------------------------------------------------------------
+
+TEST_F(ReceiveTest, Ses45_OnlyTheFirstPacketOfAnUnexpectedMessageIsGuaranteed) {
+  const Bytes message = pattern(3 * kMtu);
+  const SesRequest request = b.request_for(SesOpcode::Send);
+  const pds::Response first = take_part(request, message, kMtu, kMtu);  // not SOM (SES-23)
+  EXPECT_TRUE(first.guaranteed);
+  EXPECT_EQ(header_of(first).opcode, wire::ResponseOpcode::Response);
+  EXPECT_EQ(header_of(first).list, wire::List::Overflow);
+  EXPECT_EQ(header_of(first).return_code, ReturnCode::Ok);
+  for (const std::uint32_t offset : {0u, 2 * kMtu}) {
+    const pds::Response later = take_part(request, message, offset, kMtu);
+    EXPECT_FALSE(later.guaranteed);
+    EXPECT_EQ(header_of(later).opcode, wire::ResponseOpcode::DefaultResponse);
+  }
+  EXPECT_EQ(b.ses.counters().unexpected_messages, 1u);
+  Bytes memory(message.size());
+  ASSERT_TRUE(b.receive({slice_of(memory)}));
+  ASSERT_EQ(b.sink.all.size(), 1u);
+  EXPECT_EQ(memory, message);
+  expect_idle();
+}
+
+TEST_F(ReceiveTest, Ses37_ReceivePostedLaterTakesOverAPartialMessage) {
+  const Bytes message = pattern(4 * kMtu);
+  const SesRequest request = b.request_for(SesOpcode::Send);
+  take_part(request, message, 3 * kMtu, kMtu);
+  take_part(request, message, kMtu, kMtu);
+  Bytes memory(message.size());
+  ASSERT_TRUE(b.receive({slice_of(memory)}));
+  EXPECT_TRUE(b.sink.all.empty());
+  EXPECT_EQ(b.buffers.in_use(), 0u) << "what was kept is copied, the rest lands directly";
+  take_part(request, message, 0, kMtu);
+  take_part(request, message, 2 * kMtu, kMtu);
+  ASSERT_EQ(b.sink.all.size(), 1u);
+  EXPECT_EQ(memory, message);
+  expect_idle();
+}
+
+TEST_F(ReceiveTest, Idea5_Ses51_UnexpectedMessagesKeepTheirOrder) {
+  const SesRequest request = part(b.request_for(SesOpcode::Send), 0, 4, 4);
+  for (const unsigned seed : {1u, 2u, 3u}) b.take(request, pattern(4, seed));
+  for (const unsigned seed : {1u, 2u, 3u}) {
+    Bytes memory(4);
+    ASSERT_TRUE(b.receive({slice_of(memory)}));
+    EXPECT_EQ(memory, pattern(4, seed));
+  }
+  EXPECT_EQ(b.sink.all.size(), 3u);
+}
+
+TEST_F(ReceiveTest, Ses44_MemoryOfUnexpectedMessagesIsBoundedPerContext) {
+  const SesRequest request = b.request_for(SesOpcode::Send);
+  const Bytes message = pattern(kMtu);
+  int kept = 0;
+  std::optional<pds::NackCode> nack;
+  while (!nack && kept < 1000) {
+    nack = take_part(request, message, 0, kMtu).nack;
+    kept += nack ? 0 : 1;
+  }
+  ASSERT_TRUE(nack.has_value()) << "refused for a while, never an SES error";
+  EXPECT_GT(kept, 30);
+  EXPECT_LT(kept, 64);
+  EXPECT_EQ(b.ses.counters().unexpected_refused, 1u);
+  EXPECT_EQ(b.ses.counters().unexpected_messages, static_cast<std::uint64_t>(kept));
+  Bytes memory(kMtu);
+  ASSERT_TRUE(b.receive({slice_of(memory)}));
+  EXPECT_FALSE(take_part(request, message, 0, kMtu).nack.has_value()) << "room again";
+}
+
+TEST_F(ReceiveTest, Ses44_UnexpectedMessagesLeaveBuffersToOthers) {
+  Node tight(3, small_parameters(), small_config(), 8);
+  const SesRequest request = part(tight.request_for(SesOpcode::Send), 0, kMtu, kMtu);
+  std::optional<pds::NackCode> nack;
+  while (!nack) nack = tight.take(request, pattern(kMtu)).nack;
+  EXPECT_EQ(*nack, pds::NackCode::NoPktBuffer);
+  EXPECT_EQ(tight.buffers.available(), 1u);
+}
+
+TEST_F(ReceiveTest, Ses44_PacketRefusedInMidMessageComesAgain) {
+  Node tight(3, small_parameters(), small_config(), 2);
+  const SesRequest request = tight.request_for(SesOpcode::Send);
+  const Bytes half = pattern(kMtu);
+  tight.take(part(request, 0, kMtu, 4 * kMtu), half);
+  tight.take(part(request, kMtu, kMtu, 4 * kMtu), half);
+  EXPECT_TRUE(tight.take(part(request, 2 * kMtu, kMtu, 4 * kMtu), half).nack.has_value());
+  Bytes memory(4 * kMtu);
+  ASSERT_TRUE(tight.receive({slice_of(memory)}));
+  EXPECT_EQ(code_of(tight.take(part(request, 2 * kMtu, kMtu, 4 * kMtu), half)), ReturnCode::Ok);
+  EXPECT_EQ(code_of(tight.take(part(request, 3 * kMtu, kMtu, 4 * kMtu), half)), ReturnCode::Ok);
+  EXPECT_EQ(tight.sink.all.size(), 1u);
+}
+
+TEST_F(ReceiveTest, Ses115_Step17_NoStateForAMatchedMessageKeepsTheReceive) {
+  Parameters parameters = small_parameters();
+  parameters.rx_messages = 1;
+  Node tight(3, parameters);
+  Bytes memory(2 * kMtu);
+  ASSERT_TRUE(tight.receive({slice_of(memory)}));
+  ASSERT_TRUE(tight.receive({slice_of(memory)}));
+  SesRequest request = tight.request_for(SesOpcode::Send);
+  tight.take(part(request, 0, kMtu, 2 * kMtu), pattern(kMtu));
+  request.message_id = MsgId{10};
+  const pds::Response refused = tight.take(part(request, 0, kMtu, 2 * kMtu), pattern(kMtu));
+  EXPECT_EQ(refused.nack, pds::NackCode::NoSesMsgAvail);
+  request.message_id = MsgId{9};
+  tight.take(part(request, kMtu, kMtu, 2 * kMtu), pattern(kMtu));
+  EXPECT_EQ(tight.sink.all.size(), 1u);
+  EXPECT_EQ(code_of(tight.take(part(request, 0, 4, 4), pattern(4))), ReturnCode::Ok);
+  EXPECT_EQ(tight.sink.all.size(), 2u);
+}
+
+// ---- the end of messages -----------------------------------------------------------------------
+
+TEST_F(ReceiveTest, Idea13_Ses113_AbandonedMessageEndsItsReceiveAndNoOther) {
+  const Bytes message = pattern(4 * kMtu);
+  Bytes first(message.size());
+  Bytes second(message.size());
+  ASSERT_TRUE(b.receive({slice_of(first)}));
+  ASSERT_TRUE(b.receive({slice_of(second)}));
+  SesRequest request = b.request_for(SesOpcode::Send);
+  take_part(request, message, 0, kMtu);
+  const SesRequest end = part(b.request_for(SesOpcode::MsgError), 2 * kMtu, 0, 4 * kMtu);
+  EXPECT_EQ(code_of(b.take(end)), ReturnCode::Ok);
+  ASSERT_EQ(b.sink.all.size(), 1u);
+  EXPECT_EQ(b.sink.all[0].status, Status::Abandoned);
+  EXPECT_EQ(b.sink.all[0].length, kMtu);
+  EXPECT_FALSE(b.ses.idle()) << "one packet was sent before and is on its way (RUD)";
+  take_part(request, message, kMtu, kMtu);
+  EXPECT_TRUE(b.ses.idle());
+  request.message_id = MsgId{10};
+  for (std::uint32_t i = 0; i < 4; ++i) take_part(request, message, i * kMtu, kMtu);
+  ASSERT_EQ(b.sink.all.size(), 2u);
+  EXPECT_EQ(b.sink.all[1].status, Status::Ok);
+  EXPECT_EQ(second, message);
+}
+
+TEST_F(ReceiveTest, Ses113_ReceiveOfWhichNothingWasPlacedIsPutBack) {
+  Bytes memory(10);
+  int operation = 0;
+  ASSERT_TRUE(b.receive({slice_of(memory)}, {}, 0, &operation));
+  const SesRequest request = b.request_for(SesOpcode::Send);
+  const Bytes message = pattern(3 * kMtu);
+  take_part(request, message, kMtu, kMtu);  // beyond the buffer: nothing placed
+  b.take(part(b.request_for(SesOpcode::MsgError), kMtu, 0, 3 * kMtu));
+  EXPECT_TRUE(b.sink.all.empty());
+  b.take(part(request, 0, 10, 10), pattern(10));
+  ASSERT_EQ(b.sink.all.size(), 1u);
+  EXPECT_EQ(b.sink.all[0].context, &operation);
+  EXPECT_EQ(b.sink.all[0].status, Status::Ok);
+}
+
+TEST_F(ReceiveTest, Ses113_AbandonedUnexpectedMessageVanishes) {
+  const Bytes message = pattern(4 * kMtu);
+  take_part(b.request_for(SesOpcode::Send), message, 0, kMtu);
+  b.take(part(b.request_for(SesOpcode::MsgError), kMtu, 0, 4 * kMtu));
+  expect_idle();
+  Bytes memory(message.size());
+  ASSERT_TRUE(b.receive({slice_of(memory)}));
+  EXPECT_TRUE(b.sink.all.empty());
+}
+
+TEST_F(ReceiveTest, Ses122_PdcLostInMidMessage) {
+  const Bytes message = pattern(4 * kMtu);
+  Bytes memory(message.size());
+  SesRequest request = b.request_for(SesOpcode::Send);
+  take_part(request, message, 0, kMtu);  // unexpected
+  request.message_id = MsgId{10};
+  b.take(part(request, 0, 4, 4), pattern(4));  // unexpected and complete
+  ASSERT_TRUE(b.receive({slice_of(memory)}));  // takes over the first
+  request.message_id = MsgId{11};
+  take_part(request, message, 0, kMtu);  // unexpected
+  b.ses.client().pdc_closed(kPdc, pds::PdsError::RtoExhausted, kNow);
+  ASSERT_EQ(b.sink.all.size(), 1u);
+  EXPECT_EQ(b.sink.all[0].status, Status::PeerLost);
+  ASSERT_TRUE(b.receive({slice_of(memory)}));
+  ASSERT_EQ(b.sink.all.size(), 2u) << "a complete message outlives its PDC";
+  EXPECT_EQ(b.sink.all[1].length, 4u);
+  ASSERT_TRUE(b.receive({slice_of(memory)}));
+  EXPECT_EQ(b.sink.all.size(), 2u) << "the partial one is gone";
+  expect_idle();
+}
+
+TEST_F(ReceiveTest, ReceiveIsRefusedBeyondItsLimits) {
+  EXPECT_EQ(b.receive({{nullptr, 1}}).error(), Error::Invalid);
+  EXPECT_EQ(b.receive(std::vector<IoSlice>(kMaxIoSlices + 1)).error(), Error::Invalid);
+  Bytes memory(4);
+  for (std::size_t i = 0; i < small_parameters().posted_receives; ++i) {
+    ASSERT_TRUE(b.receive({slice_of(memory)}));
+  }
+  EXPECT_EQ(b.receive({slice_of(memory)}).error(), Error::Again);
+}
+
+TEST_F(ReceiveTest, CancelledReceiveIsOutOfTheWay) {
+  Bytes memory(4);
+  int operation = 0;
+  ASSERT_TRUE(b.receive({slice_of(memory)}, 5, 0, &operation));
+  EXPECT_TRUE(b.ses.cancel(*b.context, &operation, kNow));
+  EXPECT_EQ(b.ses.cancel(*b.context, &operation, kNow).error(), Error::NotFound);
+  ASSERT_EQ(b.sink.all.size(), 1u);
+  EXPECT_EQ(b.sink.all[0].status, Status::Cancelled);
+  SesRequest request = part(b.request_for(SesOpcode::TaggedSend), 0, 4, 4);
+  request.match_bits = 5;
+  EXPECT_EQ(header_of(b.take(request, pattern(4))).list, wire::List::Overflow);
+}
+
+}  // namespace
+}  // namespace uet::ses::test
