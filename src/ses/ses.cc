@@ -95,8 +95,10 @@ void Ses::attach(pds::Delivery& delivery) {
 
 Result<Context*> Ses::open_context(const ContextConfig& config, CompletionSink& sink) {
   auto context = std::make_unique<Context>(config, sink);
-  const auto added = implementation_->context_table.add(context->key(), context.get());
-  if (!added) return added.error();
+  if (config.receives) {
+    const auto added = implementation_->context_table.add(context->key(), context.get());
+    if (!added) return added.error();
+  }
   implementation_->contexts.push_back(std::move(context));
   return implementation_->contexts.back().get();
 }
@@ -107,10 +109,11 @@ std::size_t Ses::outstanding(const Context& context) const { return context.tran
 
 void Ses::close_context(Context& context, Time now) {
   implementation_->initiator.close_context(context, now);
-  implementation_->target.receiver().close_context(context);
-  const auto removed = implementation_->context_table.remove(context.key());
-  UET_ASSERT(removed.ok());
-  (void)removed;
+  if (context.config.receives) {
+    implementation_->target.receiver().close_context(context);
+    [[maybe_unused]] const auto removed = implementation_->context_table.remove(context.key());
+    UET_ASSERT(removed.ok());
+  }
   std::erase_if(implementation_->contexts,
                 [&](const auto& owned) { return owned.get() == &context; });
 }
@@ -130,6 +133,7 @@ Result<void> Ses::read(Context& context, const RmaOp& op, Time now) {
 }
 
 Result<void> Ses::receive(Context& context, const ReceiveOp& op, Time) {
+  UET_ASSERT(context.config.receives);
   return implementation_->target.receiver().receive(context, op);
 }
 

@@ -90,6 +90,7 @@ struct ContextConfig {
   PidOnFep pid_on_fep;
   ResourceIndex resource_index;
   InitiatorId initiator;
+  bool receives = true;  // false: no request reaches it, and its resource index takes no place
   bool relative = true;
   DeliveryMode mode = DeliveryMode::Rud;  // Rod when the application asked for any order (SES-124)
   std::uint8_t traffic_class = 0;

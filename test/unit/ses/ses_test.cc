@@ -166,6 +166,34 @@ TEST_F(SesTest, QueuesOfTwoContextsAreSeparate) {
   EXPECT_TRUE(b.sink.all.empty());
 }
 
+TEST_F(SesTest, TransmitOnlyContextSendsAndTakesNoAddress) {
+  ContextConfig config = small_config();
+  config.receives = false;
+  Sink sink;
+  Context* first = a.ses.open_context(config, sink).value();  // the address of a.context
+  Context* second = a.ses.open_context(config, sink).value();
+  Bytes out = pattern(2 * kMtu);
+  Bytes in(2 * kMtu);
+  ASSERT_TRUE(b.receive({slice_of(in)}));
+  const Peer target = b.peer();
+  const std::vector<IoSlice> local = {slice_of(out)};
+  SendOp op;
+  op.peer = &target;
+  op.local = local;
+  ASSERT_TRUE(a.ses.send(*first, op, kNow));
+  exchange();
+  EXPECT_EQ(in, out);
+  ASSERT_EQ(sink.all.size(), 1u);
+  ASSERT_EQ(b.sink.all.size(), 1u);
+  EXPECT_EQ(b.sink.all[0].source_initiator, config.initiator);
+  a.ses.close_context(*second, kNow);
+  a.ses.close_context(*first, kNow);
+  ASSERT_TRUE(a.receive({slice_of(in)}));
+  ASSERT_TRUE(b.send(a, {slice_of(out)}));  // what was there before still has its address
+  exchange();
+  EXPECT_EQ(a.sink.all.size(), 1u);
+}
+
 TEST_F(SesTest, CloseContextEndsReceivesAndMessagesSilently) {
   Bytes memory(2 * kMtu);
   SesRequest request = b.request_for(SesOpcode::TaggedSend);
