@@ -74,6 +74,7 @@ void Manager::on_request_packet(const RxPacket& packet, Time now) {
   request.retx = header.retx;
   request.ar = header.ar;
   request.syn = header.syn;
+  request.reserved_pool = header.syn && wire::wants_reserved_pool(header.pdc_info);
   request.next_hdr = header.next_hdr;
   request.bytes = packet.bytes.subspan(wire::pds_header_bytes(header.type));
   Pdc* pdc = header.syn ? resolve_syn(packet, header.spdcid, mode, header.start_psn(), request, now)
@@ -116,7 +117,7 @@ Pdc* Manager::resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMode mod
     refuse(packet, NackCode::RodOoo, spdcid, request);
     return nullptr;
   }
-  Pdc* pdc = accept(peer, mode, start_psn, now);
+  Pdc* pdc = accept(peer, mode, request, start_psn, now);
   if (pdc == nullptr) refuse(packet, NackCode::NoPdcAvail, spdcid, request);  // PDS-66
   return pdc;
 }
@@ -204,6 +205,7 @@ void Manager::on_control_packet(const RxPacket& packet, Time now) {
   request.retx = header.retx;
   request.ar = header.ar;
   request.syn = header.syn;
+  request.reserved_pool = header.syn && wire::wants_reserved_pool(header.pdc_info);
   request.ctl_type = header.ctl_type;
   const bool idempotent =
       header.ctl_type == wire::CpType::Clear || header.ctl_type == wire::CpType::ClearRequest;

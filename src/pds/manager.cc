@@ -30,7 +30,8 @@ std::size_t Manager::PeerKeyHash::operator()(const PeerKey& key) const noexcept 
 }
 std::size_t Manager::DestinationHash::operator()(const Destination& d) const noexcept {
   return mix(mix(FepAddressHash{}(d.address), d.job.value),
-             static_cast<std::size_t>(d.mode) << 8 | d.traffic_class);
+             static_cast<std::size_t>(d.mode) << 9 |
+                 static_cast<std::size_t>(d.reserved_pool) << 8 | d.traffic_class);
 }
 std::size_t Manager::CccKeyHash::operator()(const CccKey& key) const noexcept {
   return mix(FepAddressHash{}(key.address),
@@ -176,13 +177,28 @@ SharedCcc& Manager::share_ccc(const Destination& destination, PdcId id, Time now
   return shared;
 }
 
+// How many more PDCs of the role the reserved pool may still take from the common slots.
+std::size_t Manager::pool_left(Role role) const {
+  const std::size_t most =
+      std::min(std::max<std::size_t>(parameters_.pdc_count / 8, 1), parameters_.reserved_pool_pdcs);
+  return most - std::min(most, pool_open_[static_cast<std::size_t>(role)]);
+}
+
+// Ordinary PDCs leave the pool's share in both roles alone, those of the pool the other role's.
+bool Manager::has_slot(Role role, bool of_pool) const {
+  const Role other = role == Role::Initiator ? Role::Target : Role::Initiator;
+  const std::size_t kept = pool_left(other) + (of_pool ? 0 : pool_left(role));
+  if (parameters_.pdc_count - open_ <= kept) return false;
+  if (role == Role::Target) return true;
+  const std::size_t for_targets =
+      std::min(parameters_.pdc_count / 2, parameters_.reserved_target_pdcs);  // PDS-182
+  const std::size_t for_pool = of_pool ? 0 : pool_left(role);
+  return opened_here_ + for_targets + for_pool < parameters_.pdc_count;
+}
+
 Pdc* Manager::create(Role role, PdcId peer_id, const Destination& destination, Psn start_psn,
                      Time now) {
-  std::size_t usable = parameters_.pdc_count;
-  if (role == Role::Initiator) {  // PDS-182
-    usable -= std::min(usable / 2, parameters_.reserved_target_pdcs);
-    if (opened_here_ >= usable) return nullptr;
-  }
+  if (!has_slot(role, destination.reserved_pool)) return nullptr;
   const std::optional<std::uint16_t> slot = slot_numbers_.take();
   if (!slot) return nullptr;
   const PdcId id = allocate_id();
@@ -194,6 +210,7 @@ Pdc* Manager::create(Role role, PdcId peer_id, const Destination& destination, P
   slot_of_id_[id.value] = *slot;
   ++open_;
   if (role == Role::Initiator) ++opened_here_;
+  if (destination.reserved_pool) ++pool_open_[static_cast<std::size_t>(role)];
   return &pdcs_[*slot].emplace(environment_, role, id, peer_id, destination, start_psn,
                                share_ccc(destination, id, now), memory, now);
 }
@@ -210,8 +227,10 @@ Pdc* Manager::open(const Destination& destination, Time now) {
   return pdc;
 }
 
-Pdc* Manager::accept(const PeerKey& peer, DeliveryMode mode, Psn start_psn, Time now) {
-  const Destination destination{.address = peer.address, .job = {}, .mode = mode};
+Pdc* Manager::accept(const PeerKey& peer, DeliveryMode mode, const Incoming& syn, Psn start_psn,
+                     Time now) {
+  const Destination destination{
+      .address = peer.address, .job = {}, .mode = mode, .reserved_pool = syn.reserved_pool};
   Pdc* pdc = create(Role::Target, peer.spdcid, destination, start_psn, now);
   if (pdc == nullptr) {
     relieve_shortage(now);
@@ -261,6 +280,7 @@ void Manager::bury(Pdc& pdc, Time now) {
   }
   const std::optional<PdsError> error = pdc.error();
   if (pdc.role() == Role::Initiator) --opened_here_;
+  if (pdc.destination().reserved_pool) --pool_open_[static_cast<std::size_t>(pdc.role())];
   --open_;
   const std::uint16_t slot = slot_of_id_[id.value];
   slot_of_id_[id.value] = kNoSlot;

@@ -99,11 +99,12 @@ void Pdc::await_window(Time now) {
 }
 
 // Data leaves some packets for ACKs and control, without which nothing would ever be freed;
-// requests leave some for read data, since FEPs that wait for each other's read data would wait for
-// ever.
+// requests leave some for the reserved pool's and both for read data, since FEPs that wait for each
+// other's read data would wait for ever.
 Packet* Pdc::take_packet(bool control) {
-  const std::size_t reserve =
-      role_ == Role::Target ? env_.control_reserve / 2 : env_.control_reserve;
+  std::size_t reserve = env_.control_reserve;
+  if (destination_.reserved_pool) reserve = reserve * 3 / 4;
+  if (role_ == Role::Target) reserve = env_.control_reserve / 2;
   if (!control && env_.packets.available() <= reserve) return nullptr;
   return env_.packets.take();
 }
@@ -142,6 +143,7 @@ void Pdc::write_header(Psn psn, TxRecord& record, bool retransmission) {
   Packet& packet = *record.packet;
   packet.drop_prepended();
   const bool syn = state_ == PdcState::Creating;  // PDS-51, PDS-54
+  const std::uint8_t pdc_info = destination_.reserved_pool ? wire::kReservedPool : 0;
   const auto psn_offset = static_cast<std::uint16_t>(psn - start_psn_);
   if (record.message != nullptr) {
     wire::RequestHeader header;
@@ -155,6 +157,7 @@ void Pdc::write_header(Psn psn, TxRecord& record, bool retransmission) {
     header.psn = psn;
     header.spdcid = id_;
     header.dpdcid = peer_id_;
+    header.pdc_info = pdc_info;
     header.psn_offset = psn_offset;
     header.encode(packet.prepend(kRequestBytes));
     clear_owed_ = false;  // PDS-115
@@ -169,6 +172,7 @@ void Pdc::write_header(Psn psn, TxRecord& record, bool retransmission) {
     header.psn = psn;
     header.spdcid = id_;
     header.dpdcid = peer_id_;
+    header.pdc_info = pdc_info;
     header.psn_offset = psn_offset;
     header.encode(packet.prepend(kControlBytes));
   }

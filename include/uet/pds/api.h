@@ -29,6 +29,9 @@ struct Destination {
   JobId job;
   DeliveryMode mode = DeliveryMode::Rud;
   std::uint8_t traffic_class = 0;
+  // On PDCs of its own, for which both ends keep a pool (pdc_info, WIRE 2.2): traffic without which
+  // what fills the other PDCs, packets and buffers would never drain (PDS-9).
+  bool reserved_pool = false;
 
   friend constexpr bool operator==(const Destination&, const Destination&) = default;
 };

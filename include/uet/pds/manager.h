@@ -3,6 +3,7 @@
 // from a message to its PDC (PDS sections 4, 6, 11, 16). One thread.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -96,7 +97,9 @@ class Manager final : public Delivery {
   };
 
   Pdc* open(const Destination& destination, Time now);
-  Pdc* accept(const PeerKey& peer, DeliveryMode mode, Psn start_psn, Time now);
+  Pdc* accept(const PeerKey& peer, DeliveryMode mode, const Incoming& syn, Psn start_psn, Time now);
+  std::size_t pool_left(Role role) const;
+  bool has_slot(Role role, bool of_pool) const;
   Pdc* create(Role role, PdcId peer_id, const Destination& destination, Psn start_psn, Time now);
   void bury(Pdc& pdc, Time now);
   void relieve_shortage(Time now);
@@ -138,7 +141,8 @@ class Manager final : public Delivery {
   std::unique_ptr<std::optional<Pdc>[]> pdcs_;
   IndexedPool<std::byte> slot_numbers_;
   std::size_t open_ = 0;
-  std::size_t opened_here_ = 0;  // of them, those with Role::Initiator
+  std::size_t opened_here_ = 0;             // of them, those with Role::Initiator
+  std::array<std::size_t, 2> pool_open_{};  // and those of the reserved pool, by role
 
   std::unique_ptr<std::uint16_t[]> slot_of_id_;       // by PDC id; kNoSlot
   std::unique_ptr<std::uint16_t[]> tombstone_of_id_;  // by PDC id; kNoSlot

@@ -30,7 +30,8 @@ struct Parameters {
   Duration tombstone_time = std::chrono::seconds(2);         // Tombstone_Time
   std::size_t pdc_count = 1024;                              // PDCs of a FEP, both roles together
   std::size_t reserved_target_pdcs = 32;                     // kept for accepting SYNs (PDS-182)
-  std::uint8_t dscp_data = 0;                                // PDS-160
+  std::size_t reserved_pool_pdcs = 16;  // kept in each role for Destination::reserved_pool
+  std::uint8_t dscp_data = 0;           // PDS-160
   std::uint8_t dscp_control = 46;
   std::optional<std::uint32_t> start_psn;     // first Start_PSN; empty = random (PDS-53)
   std::optional<std::uint16_t> first_pdc_id;  // first PDC id given out; empty = random

@@ -84,6 +84,7 @@ struct Incoming {
   bool retx = false;
   bool ar = false;
   bool syn = false;
+  bool reserved_pool = false;  // of a SYN: its PDC may take a slot of the reserved pool
   std::optional<wire::CpType> ctl_type;
   wire::NextHdr next_hdr{};
   std::span<const std::byte> bytes;  // SES header and payload

@@ -104,6 +104,11 @@ inline constexpr std::uint32_t kCcByteUnit = 256;        // rcvd_bytes and credi
 inline constexpr std::int64_t kServiceTimeUnitNs = 128;  // WIRE 2.4
 inline constexpr std::size_t kMaxPdsHeaderBytes = 40;
 
+// pdc_info of a SYN: "use the reserved PDC pool" (WIRE 2.2). Its place is disputed: sent in one,
+// understood in both (WIRE 6.1).
+inline constexpr std::uint8_t kReservedPool = 0x1;
+constexpr bool wants_reserved_pool(std::uint8_t pdc_info) { return (pdc_info & 0x9) != 0; }
+
 // ---- as it lies on the wire -------------------------------------------------------------------
 
 // The first two bytes of every PDS header (WIRE 2.1).

@@ -37,17 +37,18 @@ class ManagerTest : public Bench {
 TEST_F(ManagerTest, Pds23_KeyIsAddressJobModeAndClass) {
   with_pdcs(16);
   const Destination base = to_peer();
-  std::vector<Destination> keys(6, base);
+  std::vector<Destination> keys(7, base);
   keys[1].address = address_of(3);
   keys[2].address.port = kUetUdpPort + 1;
   keys[3].job = JobId{8};
   keys[4].mode = DeliveryMode::Rod;
   keys[5].traffic_class = 1;
+  keys[6].reserved_pool = true;
   std::set<std::uint16_t> ids;
   for (const Destination& key : keys) ids.insert(node->send(key, 1, now).pdc.value);
-  EXPECT_EQ(ids.size(), 6U);
+  EXPECT_EQ(ids.size(), 7U);
   for (const Destination& key : keys) ids.insert(node->send(key, 1, now).pdc.value);
-  EXPECT_EQ(ids.size(), 6U);
+  EXPECT_EQ(ids.size(), 7U);
 }
 
 TEST_F(ManagerTest, Pds5_RudAndRodNeverShareAPdc) {
@@ -226,6 +227,40 @@ TEST_F(ManagerTest, Pds182_SomePdcsAreKeptForThePeer) {
   }
   EXPECT_EQ(node->client.delivered.size(), 2U);
   EXPECT_EQ(node->manager->open_pdcs(), 4U);
+}
+
+// A read of what the peer could not keep needs a PDC at both ends when all others wait for it.
+TEST_F(ManagerTest, Pds9_Pds182_TheReservedPoolHasItsOwnPdcsInBothRoles) {
+  Parameters parameters = test_parameters();
+  parameters.pdc_count = 8;
+  parameters.reserved_pool_pdcs = 1;
+  build(parameters);
+  for (std::uint8_t i = 0; i < 8; ++i) {  // four are for the peer, one is of the pool
+    EXPECT_EQ(try_send(node->message(1), i).ok(), i < 3);
+  }
+  turn();
+  peer_start = 333;
+  for (std::uint16_t id = 1; id <= 5; ++id) {
+    wire::RequestHeader header = request(333, true);
+    header.spdcid = PdcId{id};
+    receive(header);
+  }
+  EXPECT_EQ(node->client.delivered.size(), 3U);  // with both shares of the pool free
+  for (const std::uint8_t pdc_info : {1, 8}) {   // WIRE 6.1: either place of the bit
+    wire::RequestHeader header = request(333, true);
+    header.spdcid = PdcId{static_cast<std::uint16_t>(10 + pdc_info)};
+    header.pdc_info = pdc_info;
+    receive(header);
+  }
+  EXPECT_EQ(node->client.delivered.size(), 4U);
+  Destination pool = to_peer();
+  pool.reserved_pool = true;
+  TestMessage& read = node->message(1);
+  ASSERT_TRUE(node->manager->send(read, pool, now).ok());
+  const auto sent = requests(turn());
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].pdc_info, wire::kReservedPool);
+  EXPECT_EQ(node->manager->open_pdcs(), 8U);
 }
 
 TEST_F(ManagerTest, Pds66_Pds179_ShortageIsSaidWithANackAndKeepsNoState) {

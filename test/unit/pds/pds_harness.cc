@@ -171,6 +171,7 @@ FepAddress address_of(std::uint8_t last_byte, std::uint16_t port) {
 Parameters test_parameters() {
   Parameters parameters;
   parameters.pdc_count = 8;
+  parameters.reserved_pool_pdcs = 0;
   parameters.start_psn = 70000;
   parameters.first_pdc_id = 10;
   return parameters;
