@@ -20,6 +20,8 @@
 #include "getinfo.h"
 #include "mr_fid.h"
 #include "ops.h"
+#include "scalable_ep.h"
+#include "shared_ctx.h"
 #include "uet/nic/registry.h"
 
 namespace uet::prov {
@@ -171,10 +173,10 @@ fi_ops_domain domain_ops = {
     .av_open = av_open,
     .cq_open = cq_open,
     .endpoint = endpoint_open,
-    .scalable_ep = not_supported<&fi_ops_domain::scalable_ep>,
+    .scalable_ep = scalable_ep_open,
     .cntr_open = cntr_open,
     .poll_open = not_supported<&fi_ops_domain::poll_open>,
-    .stx_ctx = not_supported<&fi_ops_domain::stx_ctx>,
+    .stx_ctx = stx_open,
     .srx_ctx = not_supported<&fi_ops_domain::srx_ctx>,
     .query_atomic = not_supported<&fi_ops_domain::query_atomic>,
     .query_collective = not_supported<&fi_ops_domain::query_collective>,
@@ -308,13 +310,26 @@ void Domain::rest(Time until) {
   lock_.lock();
 }
 
-Result<ResourceIndex> Domain::take_resource_index(std::optional<ResourceIndex> wanted) {
-  std::size_t index = wanted ? wanted->value : av::kFirstResourceIndex.value;
-  while (!wanted && index < indices_.size() && indices_[index]) ++index;
-  if (index >= indices_.size()) return Error::NoMemory;
-  if (indices_[index]) return Error::AddressInUse;
-  indices_.set(index);
-  return ResourceIndex{static_cast<std::uint16_t>(index)};
+Result<ResourceIndex> Domain::take_resource_indices(std::optional<ResourceIndex> wanted,
+                                                    std::size_t count) {
+  std::size_t first = wanted ? wanted->value : av::kFirstResourceIndex.value;
+  for (std::size_t free = 0; free < count;) {
+    if (first + free >= indices_.size()) return Error::NoMemory;
+    if (!indices_[first + free]) {
+      ++free;
+    } else if (wanted) {
+      return Error::AddressInUse;
+    } else {
+      first += free + 1;
+      free = 0;
+    }
+  }
+  for (std::size_t i = 0; i < count; ++i) indices_.set(first + i);
+  return ResourceIndex{static_cast<std::uint16_t>(first)};
+}
+
+void Domain::give_back(ResourceIndex first, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) indices_.reset(first.value + i);
 }
 
 int domain_open(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context) noexcept {

@@ -74,10 +74,11 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   // JobID of endpoints without an auth_key of their own.
   JobId job() const { return job_; }
 
-  // Takes `wanted` or, without it, the lowest free resource index from 1 on.
-  Result<ResourceIndex> take_resource_index(std::optional<ResourceIndex> wanted)
-      UET_REQUIRES(lock_);
-  void give_back(ResourceIndex index) UET_REQUIRES(lock_) { indices_.reset(index.value); }
+  // Takes `count` resource indices in a row, from `wanted` or, without it, from the lowest place
+  // from 1 on where they are free.
+  Result<ResourceIndex> take_resource_indices(std::optional<ResourceIndex> wanted,
+                                              std::size_t count) UET_REQUIRES(lock_);
+  void give_back(ResourceIndex first, std::size_t count) UET_REQUIRES(lock_);
 
  private:
   friend struct ForkRegistry;

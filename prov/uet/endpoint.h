@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// One resource index of the domain's FEP, bound to queues, counters and an address vector.
-// Applications reach it through handles (endpoint_fid.h).
+// One context of SES, bound to queues, counters and an address vector: a plain endpoint, or a
+// transmit or receive context of a scalable endpoint. Applications reach it through handles
+// (endpoint_fid.h).
 // The data transfer calls (msg.cc, tagged.cc, rma.cc) fill in a TxCall or RxCall and come here.
 #pragma once
 
@@ -10,15 +11,21 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "av_fid.h"
 #include "cntr.h"
 #include "cq.h"
 #include "domain.h"
+#include "ep_options.h"
+#include "identity.h"
 #include "references.h"
+#include "shared_ctx.h"
 #include "uet/ses/api.h"
 
 namespace uet::prov {
+
+class ScalableEndpoint;
 
 // What all transmitting calls have in common.
 struct TxCall {
@@ -41,23 +48,49 @@ struct RxCall {
   std::uint64_t ignore = 0;
 };
 
+enum class EndpointRole : std::uint8_t { Both, Transmit, Receive };
+
+// What an endpoint is made from.
+struct EndpointConfig {
+  EndpointRole role = EndpointRole::Both;
+  std::shared_ptr<const Identity> identity;
+  ScalableEndpoint* parent = nullptr;  // whose AV it uses
+  std::size_t index = 0;               // of a receive context within the identity
+  bool shares_tx = false;              // needs a shared transmit context (FI_SHARED_CONTEXT)
+  std::uint64_t caps = 0;
+  DeliveryMode mode = DeliveryMode::Rud;
+  std::size_t inject_size = 0;
+  std::size_t tx_size = 0;  // 0: the domain's default
+  std::size_t rx_size = 0;
+};
+
+// Has all attributes, and they are not those of another endpoint type.
+bool is_reliable_datagram(const fi_info& info);
+
+// SES-124: any order asked for makes a ROD endpoint.
+DeliveryMode delivery_mode(const fi_tx_attr& tx, const fi_rx_attr& rx);
+
 class Endpoint final : public ses::CompletionSink {
  public:
   // `context` is the application's.
-  static int open(Domain& domain, const fi_info& info, void* context,
+  static int open(Domain& domain, const EndpointConfig& config, void* context,
                   std::shared_ptr<Endpoint>& out);
   // Waits a little for operations in progress; what is left then is dropped without a completion.
   ~Endpoint() override;
 
   Domain& domain() { return domain_; }
+  EndpointRole role() const { return role_; }
   // Of objects that must be closed before the last handle.
   References& references() { return references_; }
 
-  // The control calls of the same name.
-  int bind(struct fid* other, std::uint64_t flags);
+  // The control calls of the same name; `self` is the handle.
+  int bind(struct fid* other, struct fid* self, std::uint64_t flags);
   int enable() noexcept;
-  int get_name(void* address, std::size_t* length) noexcept;
+  int get_name(void* address, std::size_t* length) const noexcept {
+    return identity_->get_name(address, length);
+  }
   int get_option(int name, void* value, std::size_t* length) noexcept;
+  int set_option(int name, const void* value, std::size_t length) noexcept;
   ssize_t cancel(void* operation_context) noexcept;
   ssize_t tx_size_left() noexcept;
   ssize_t rx_size_left() noexcept;
@@ -81,38 +114,51 @@ class Endpoint final : public ses::CompletionSink {
   enum CounterIndex { kSend, kRecv, kRead, kWrite, kRemoteRead, kRemoteWrite, kCounters };
   using Slices = std::array<ses::IoSlice, ses::kMaxIoSlices>;
 
-  Endpoint(Domain& domain, const fi_info& info, void* context);
-  int open_context(const fi_info& info);
+  Endpoint(Domain& domain, const EndpointConfig& config, void* context);
+  // Also replaces one that is not enabled yet.
+  int open_context() noexcept;
+  int bind_av(AvFid& av);
+  int bind_stx(Stx& stx);
   int bind_cq(Cq& cq, std::uint64_t flags);
   int bind_counter(Cntr& counter, std::uint64_t flags);
+  int set_limit(int name, std::size_t wanted) noexcept;
+  int set_queue_size(int name, std::size_t wanted) noexcept;
+  int set_size(int name, std::size_t wanted) noexcept;
+  bool take_tx_room() noexcept;
+  void give_back_tx_room() noexcept;
   Cq* queue_of(ses::Kind kind) const;
   Cntr* counter_of(ses::Kind kind) const;
   void warn_refused(wire::ReturnCode code) const noexcept;
   template <class Op, class Post>
-  ssize_t transmit(const TxCall& call, Op& op, Post post) noexcept;
+  ssize_t transmit(const TxCall& call, TransferKind kind, Op& op, Post post) noexcept;
   ssize_t post_rma(const TxCall& call, std::uint64_t remote, std::uint64_t key,
                    Result<void> (ses::Ses::*post)(ses::Context&, const ses::RmaOp&, Time)) noexcept;
-  ssize_t refuse(int error, const char* why) const noexcept;
+  int refuse(int error, const char* why) const noexcept;
 
   Domain& domain_;
   References references_;
   void* const context_;
-  std::array<Hold, 4 + 2 * kCounters> holds_;
-  std::size_t holds_used_ = 0;
+  std::vector<Hold> holds_;
+  const std::shared_ptr<const Identity> identity_;
+  ScalableEndpoint* const parent_;
+  const EndpointRole role_;
   const std::uint64_t caps_;
-  const std::size_t inject_size_;
-  av::UetAddress name_;
+  ses::ContextConfig ses_config_;
   ses::Context* ses_context_ = nullptr;
 
   AvFid* av_ = nullptr;
+  Stx* stx_ = nullptr;
   Cq* tx_cq_ = nullptr;
   Cq* rx_cq_ = nullptr;
   std::array<Cntr*, kCounters> counters_{};
+  const bool shares_tx_;
   bool enabled_ = false;
+  bool may_send_ = false;     // enabled, and for that
+  bool may_receive_ = false;  // the same
   std::uint64_t tx_always_ = FI_COMPLETION;
   std::uint64_t rx_always_ = FI_COMPLETION;
-  std::size_t tx_size_;
-  std::size_t rx_size_;
+  const std::size_t inject_size_;
+  SizeLimits limits_;
   std::size_t tx_outstanding_ = 0;  // each holds a place in tx_cq_
   std::size_t rx_outstanding_ = 0;  // each holds a place in rx_cq_
 };

@@ -13,7 +13,7 @@ namespace {
 int close_fid(fid* fid) noexcept { return EndpointFid::from(fid).close(); }
 
 int ep_bind(fid* fid, struct fid* other, std::uint64_t flags) noexcept {
-  return guarded([&] { return EndpointFid::from(fid).endpoint().bind(other, flags); });
+  return guarded([&] { return EndpointFid::from(fid).endpoint().bind(other, fid, flags); });
 }
 
 int ep_control(fid* fid, int command, void* argument) noexcept {
@@ -33,7 +33,10 @@ int ep_getopt(fid* fid, int level, int name, void* value, std::size_t* length) n
   return EndpointFid::from(fid).endpoint().get_option(name, value, length);
 }
 
-int ep_setopt(fid*, int, int, const void*, std::size_t) noexcept { return -FI_ENOPROTOOPT; }
+int ep_setopt(fid* fid, int level, int name, const void* value, std::size_t length) noexcept {
+  if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
+  return EndpointFid::from(fid).endpoint().set_option(name, value, length);
+}
 
 ssize_t ep_rx_size_left(fid_ep* ep) noexcept {
   return EndpointFid::from(ep).endpoint().rx_size_left();
@@ -63,18 +66,7 @@ fi_ops_ep ep_ops = {
     .tx_size_left = ep_tx_size_left,
 };
 
-fi_ops_cm cm_ops = {
-    .size = sizeof(fi_ops_cm),
-    .setname = not_supported<&fi_ops_cm::setname>,
-    .getname = ep_getname,
-    .getpeer = not_supported<&fi_ops_cm::getpeer>,
-    .connect = not_supported<&fi_ops_cm::connect>,
-    .listen = not_supported<&fi_ops_cm::listen>,
-    .accept = not_supported<&fi_ops_cm::accept>,
-    .reject = not_supported<&fi_ops_cm::reject>,
-    .shutdown = not_supported<&fi_ops_cm::shutdown>,
-    .join = not_supported<&fi_ops_cm::join>,
-};
+fi_ops_cm cm_ops = name_only(ep_getname);
 
 int refuse(int error, const char* why) {
   FI_WARN(&provider, FI_LOG_EP_CTRL, "endpoint: %s\n", why);
@@ -89,14 +81,18 @@ EndpointFid::EndpointFid(std::shared_ptr<Endpoint> endpoint, std::uint64_t tx_op
       endpoint_(std::move(endpoint)),
       tx_op_flags_(tx_op_flags),
       rx_op_flags_(rx_op_flags) {
-  fid.fclass = FI_CLASS_EP;
+  const EndpointRole role = endpoint_->role();
+  const bool transmits = role != EndpointRole::Receive;
+  fid.fclass = role == EndpointRole::Both ? FI_CLASS_EP
+               : transmits                ? FI_CLASS_TX_CTX
+                                          : FI_CLASS_RX_CTX;
   fid.context = context;
   fid.ops = &ep_fid_ops;
   ops = &ep_ops;
   cm = &cm_ops;
-  msg = &msg_ops;
-  rma = &rma_ops;
-  tagged = &tagged_ops;
+  msg = role == EndpointRole::Both ? &msg_ops : transmits ? &tx_msg_ops : &rx_msg_ops;
+  tagged = role == EndpointRole::Both ? &tagged_ops : transmits ? &tx_tagged_ops : &rx_tagged_ops;
+  rma = transmits ? &rma_ops : &no_rma;
   atomic = &no_atomics;
   collective = &no_collectives;
 }
@@ -155,8 +151,21 @@ int EndpointFid::control(int command, void* argument) {
 
 int endpoint_open(fid_domain* domain, fi_info* info, fid_ep** ep, void* context) noexcept {
   return guarded([&] {
+    Domain& parent = Domain::from(domain);
+    if (parent.dead()) return -FI_EOPNOTSUPP;
+    if (!is_reliable_datagram(*info)) {
+      return refuse(-FI_EINVAL, "fi_endpoint: the info is not one for FI_EP_RDM");
+    }
+    EndpointConfig config;
+    config.caps = info->caps;
+    config.mode = delivery_mode(*info->tx_attr, *info->rx_attr);
+    config.inject_size = info->tx_attr->inject_size;
+    config.tx_size = info->tx_attr->size;
+    config.rx_size = info->rx_attr->size;
+    config.shares_tx = info->ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT;
+    int result = Identity::take(parent, *info, 1, config.identity);
     std::shared_ptr<Endpoint> opened;
-    const int result = Endpoint::open(Domain::from(domain), *info, context, opened);
+    if (result == 0) result = Endpoint::open(parent, config, context, opened);
     if (result != 0) return result;
     *ep = new EndpointFid(std::move(opened), info->tx_attr->op_flags, info->rx_attr->op_flags,
                           context);

@@ -14,8 +14,9 @@ namespace uet::prov {
 // fi_ops_domain.endpoint: fi_endpoint(3).
 int endpoint_open(fid_domain* domain, fi_info* info, fid_ep** ep, void* context) noexcept;
 
-extern fi_ops_msg msg_ops;
-extern fi_ops_tagged tagged_ops;
+// All calls, those of a transmit context, those of a receive context.
+extern fi_ops_msg msg_ops, tx_msg_ops, rx_msg_ops;
+extern fi_ops_tagged tagged_ops, tx_tagged_ops, rx_tagged_ops;
 extern fi_ops_rma rma_ops;
 
 class EndpointFid final : public fid_ep {

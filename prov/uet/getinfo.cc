@@ -210,12 +210,6 @@ InfoPtr make_info(const Offer& offer, const Wanted& wanted, const fi_info* hints
   return info;
 }
 
-Limits limits_for(const Params& params, const Offer& offer) {
-  return {.inject_size = std::min<std::size_t>(kMaxInjectSize, offer.payload_mtu),
-          .tx_size = params.tx_size,
-          .rx_size = params.rx_size};
-}
-
 bool fits_hints(const Offer& offer, const fi_info* hints, std::uint32_t version,
                 const Limits& limits) {
   if (hints == nullptr) return true;
@@ -246,7 +240,7 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
   for (const Wanted& wanted : wanted_addresses(node, service, flags, hints)) {
     for (Offer& offer : offers_for(wanted, interfaces)) {
       offer.payload_mtu = payload_mtu(*params, offer.interface.mtu);
-      const Limits limits = limits_for(*params, offer);
+      const Limits limits = limits_for(*params, offer.payload_mtu);
       if (offer.payload_mtu == 0 || !fits_hints(offer, hints, version, limits)) continue;
       InfoPtr next = make_info(offer, wanted, hints, version, limits);
       if (last == nullptr) {
@@ -324,6 +318,12 @@ std::optional<av::UetAddress> decode_address(const void* address, std::size_t le
   const auto decoded = av::decode({static_cast<const std::byte*>(address), length});
   if (!decoded || !decoded.value().has(av::kFabricAddressValid)) return {};
   return decoded.value();
+}
+
+Limits limits_for(const Params& params, std::uint32_t payload_mtu) {
+  return {.inject_size = std::min<std::size_t>(kMaxInjectSize, payload_mtu),
+          .tx_size = params.tx_size,
+          .rx_size = params.rx_size};
 }
 
 int prov_getinfo(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "hints.h"
 #include "params.h"
 #include "uet/av/address.h"
 #include "uet/nic/interface.h"
@@ -33,6 +34,9 @@ std::vector<nic::Interface> usable_interfaces(const Params& params);
 // Payload of a full packet over an interface of this MTU: FI_UET_PAYLOAD_MTU, else what fits.
 // 0 if the interface is too small for it.
 std::uint32_t payload_mtu(const Params& params, std::uint32_t ip_mtu);
+
+// What one endpoint of a domain with this payload MTU may have at most, and has by default.
+Limits limits_for(const Params& params, std::uint32_t payload_mtu);
 
 // The address of the first endpoint of whoever listens at node:service. `node` is a host name, a
 // number, or our text form; nullptr is any address, to listen at (passive), or loopback.

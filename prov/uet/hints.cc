@@ -37,9 +37,9 @@ constexpr Most<fi_domain_attr> kDomainMost[] = {
     {"domain_attr.ep_cnt", &fi_domain_attr::ep_cnt, kMaxEndpoints},
     {"domain_attr.tx_ctx_cnt", &fi_domain_attr::tx_ctx_cnt, kMaxEndpoints},
     {"domain_attr.rx_ctx_cnt", &fi_domain_attr::rx_ctx_cnt, kMaxEndpoints},
-    {"domain_attr.max_ep_tx_ctx", &fi_domain_attr::max_ep_tx_ctx, 1},
-    {"domain_attr.max_ep_rx_ctx", &fi_domain_attr::max_ep_rx_ctx, 1},
-    {"domain_attr.max_ep_stx_ctx", &fi_domain_attr::max_ep_stx_ctx, 0},
+    {"domain_attr.max_ep_tx_ctx", &fi_domain_attr::max_ep_tx_ctx, kMaxContexts},
+    {"domain_attr.max_ep_rx_ctx", &fi_domain_attr::max_ep_rx_ctx, kMaxContexts},
+    {"domain_attr.max_ep_stx_ctx", &fi_domain_attr::max_ep_stx_ctx, kMaxEndpoints},
     {"domain_attr.max_ep_srx_ctx", &fi_domain_attr::max_ep_srx_ctx, 0},
     {"domain_attr.cntr_cnt", &fi_domain_attr::cntr_cnt, kMaxObjects},
     {"domain_attr.mr_iov_limit", &fi_domain_attr::mr_iov_limit, 1},
@@ -49,33 +49,15 @@ constexpr Most<fi_domain_attr> kDomainMost[] = {
 
 bool subset(std::uint64_t asked, std::uint64_t ours) { return (asked & ~ours) == 0; }
 
-const char* refuse_tx(const fi_tx_attr& tx, const Limits& limits) {
-  if (!subset(tx.caps, kTxCaps | kDomainCaps)) return "tx_attr.caps";
-  if (!subset(tx.op_flags, kTxOpFlags)) return "tx_attr.op_flags";
-  if (!subset(tx.msg_order, kOrders)) return "tx_attr.msg_order";
-  if (tx.comp_order != 0) return "tx_attr.comp_order: completions are not ordered";
-  if (tx.inject_size > limits.inject_size) return "tx_attr.inject_size";
-  if (tx.size > kMaxTxSize) return "tx_attr.size";
-  if (tx.iov_limit > ses::kMaxIoSlices) return "tx_attr.iov_limit";
-  if (tx.rma_iov_limit > 1) return "tx_attr.rma_iov_limit";
-  return nullptr;
-}
-
-const char* refuse_rx(const fi_rx_attr& rx) {
-  if (!subset(rx.caps, kRxCaps | kDomainCaps)) return "rx_attr.caps";
-  if (!subset(rx.op_flags, kRxOpFlags)) return "rx_attr.op_flags";
-  if (!subset(rx.msg_order, kOrders)) return "rx_attr.msg_order";
-  if (rx.comp_order != 0) return "rx_attr.comp_order: completions are not ordered";
-  if (rx.total_buffered_recv != 0) return "rx_attr.total_buffered_recv";
-  if (rx.size > kMaxRxSize) return "rx_attr.size";
-  if (rx.iov_limit > ses::kMaxIoSlices) return "rx_attr.iov_limit";
-  return nullptr;
-}
-
 const char* refuse_auth_key(std::size_t size, const std::uint8_t* key) {
   if (size == 0) return nullptr;
   const bool fits = size == FI_UET_AUTH_KEY_SIZE || size == 4;
   return fits && key != nullptr ? nullptr : "auth_key: not a JobID of 3 bytes (SES-145)";
+}
+
+// fi_endpoint(3): so many contexts, or one that several endpoints share.
+bool fits_contexts(std::size_t count) {
+  return count <= kMaxContexts || count == FI_SHARED_CONTEXT;
 }
 
 const char* refuse_ep(const fi_ep_attr& ep, std::uint64_t tx_order) {
@@ -88,8 +70,8 @@ const char* refuse_ep(const fi_ep_attr& ep, std::uint64_t tx_order) {
   if (ep.max_order_raw_size > ordered) return "ep_attr.max_order_raw_size";
   if (ep.max_order_war_size > ordered) return "ep_attr.max_order_war_size";
   if (ep.max_order_waw_size > ordered) return "ep_attr.max_order_waw_size";
-  if (ep.tx_ctx_cnt > 1) return "ep_attr.tx_ctx_cnt";
-  if (ep.rx_ctx_cnt > 1) return "ep_attr.rx_ctx_cnt";
+  if (!fits_contexts(ep.tx_ctx_cnt)) return "ep_attr.tx_ctx_cnt";
+  if (!fits_contexts(ep.rx_ctx_cnt)) return "ep_attr.rx_ctx_cnt";
   return refuse_auth_key(ep.auth_key_size, ep.auth_key);
 }
 
@@ -190,8 +172,8 @@ void fill_ep(fi_ep_attr& ep, const fi_ep_attr& asked, std::uint64_t tx_order) {
   ep.max_order_war_size = either(asked.max_order_war_size, ordered);
   ep.max_order_waw_size = either(asked.max_order_waw_size, ordered);
   ep.mem_tag_format = either(asked.mem_tag_format, ~std::uint64_t{0});
-  ep.tx_ctx_cnt = 1;
-  ep.rx_ctx_cnt = 1;
+  ep.tx_ctx_cnt = either(asked.tx_ctx_cnt, std::size_t{1});
+  ep.rx_ctx_cnt = either(asked.rx_ctx_cnt, std::size_t{1});
   copy_auth_key(ep.auth_key, ep.auth_key_size, asked.auth_key, asked.auth_key_size);
 }
 
@@ -209,6 +191,29 @@ void fill_domain(fi_domain_attr& domain, const fi_domain_attr& asked) {
 }
 
 }  // namespace
+
+const char* refuse_tx(const fi_tx_attr& tx, const Limits& limits) {
+  if (!subset(tx.caps, kTxCaps | kDomainCaps)) return "tx_attr.caps";
+  if (!subset(tx.op_flags, kTxOpFlags)) return "tx_attr.op_flags";
+  if (!subset(tx.msg_order, kOrders)) return "tx_attr.msg_order";
+  if (tx.comp_order != 0) return "tx_attr.comp_order: completions are not ordered";
+  if (tx.inject_size > limits.inject_size) return "tx_attr.inject_size";
+  if (tx.size > kMaxTxSize) return "tx_attr.size";
+  if (tx.iov_limit > ses::kMaxIoSlices) return "tx_attr.iov_limit";
+  if (tx.rma_iov_limit > 1) return "tx_attr.rma_iov_limit";
+  return nullptr;
+}
+
+const char* refuse_rx(const fi_rx_attr& rx) {
+  if (!subset(rx.caps, kRxCaps | kDomainCaps)) return "rx_attr.caps";
+  if (!subset(rx.op_flags, kRxOpFlags)) return "rx_attr.op_flags";
+  if (!subset(rx.msg_order, kOrders)) return "rx_attr.msg_order";
+  if (rx.comp_order != 0) return "rx_attr.comp_order: completions are not ordered";
+  if (rx.total_buffered_recv != 0) return "rx_attr.total_buffered_recv";
+  if (rx.size > kMaxRxSize) return "rx_attr.size";
+  if (rx.iov_limit > ses::kMaxIoSlices) return "rx_attr.iov_limit";
+  return nullptr;
+}
 
 const char* refuse_hints(const fi_info& hints, std::uint32_t version, const Limits& limits) {
   if (!subset(hints.caps, kCaps)) return "caps";

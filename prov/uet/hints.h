@@ -35,6 +35,7 @@ inline constexpr Capability kCapabilities[] = {
     {FI_REMOTE_WRITE, kRx},
     {FI_DIRECTED_RECV, kRx},
     {FI_SOURCE, kRx},
+    {FI_NAMED_RX_CTX, kTx},
     {FI_LOCAL_COMM, kDomain, ~std::uint64_t{0}},
     {FI_REMOTE_COMM, kDomain, ~std::uint64_t{0}},
 };
@@ -64,6 +65,7 @@ inline constexpr std::size_t kMaxMsgSize = ses::Ses::kMaxMessageBytes;
 inline constexpr std::size_t kCqDataSize = 8;
 inline constexpr std::size_t kMaxObjects = 65536;  // CQs, counters, memory regions
 inline constexpr std::size_t kMaxEndpoints = kMaxResourceIndex;
+inline constexpr std::size_t kMaxContexts = 256;  // of each direction, of a scalable endpoint
 
 struct Limits {
   std::size_t inject_size = 0;
@@ -73,6 +75,10 @@ struct Limits {
 
 // Why these hints cannot be met; nullptr if they can. Names and addresses are not looked at.
 const char* refuse_hints(const fi_info& hints, std::uint32_t version, const Limits& limits);
+
+// The same for one side, which may be that of a single context.
+const char* refuse_tx(const fi_tx_attr& tx, const Limits& limits);
+const char* refuse_rx(const fi_rx_attr& rx);
 
 // Fills in every attribute of `info` (from fi_allocinfo) that does not depend on the interface.
 // `hints` may be nullptr, and has been accepted by refuse_hints. Throws bad_alloc.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // fi_send, fi_recv and their relatives: each fills in one call and hands it to the endpoint.
 #include "endpoint_fid.h"
+#include "ops.h"
 
 namespace uet::prov {
 namespace {
@@ -67,9 +68,7 @@ ssize_t msg_injectdata(fid_ep* ep, const void* buffer, std::size_t length, std::
   return handle.endpoint().send({&iov, 1, to, nullptr, handle.inject_flags(), data}, kUntagged);
 }
 
-}  // namespace
-
-fi_ops_msg msg_ops = {
+constexpr fi_ops_msg kOps = {
     .size = sizeof(fi_ops_msg),
     .recv = msg_recv,
     .recvv = msg_recvv,
@@ -81,5 +80,11 @@ fi_ops_msg msg_ops = {
     .senddata = msg_senddata,
     .injectdata = msg_injectdata,
 };
+
+}  // namespace
+
+fi_ops_msg msg_ops = kOps;
+fi_ops_msg tx_msg_ops = transmit_only(kOps);
+fi_ops_msg rx_msg_ops = receive_only(kOps);
 
 }  // namespace uet::prov

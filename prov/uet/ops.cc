@@ -4,6 +4,22 @@
 
 namespace uet::prov {
 
+fi_ops_msg no_msg = transmit_only(receive_only(fi_ops_msg{.size = sizeof(fi_ops_msg)}));
+fi_ops_tagged no_tagged = transmit_only(receive_only(fi_ops_tagged{.size = sizeof(fi_ops_tagged)}));
+
+fi_ops_rma no_rma = {
+    .size = sizeof(fi_ops_rma),
+    .read = not_supported<&fi_ops_rma::read>,
+    .readv = not_supported<&fi_ops_rma::readv>,
+    .readmsg = not_supported<&fi_ops_rma::readmsg>,
+    .write = not_supported<&fi_ops_rma::write>,
+    .writev = not_supported<&fi_ops_rma::writev>,
+    .writemsg = not_supported<&fi_ops_rma::writemsg>,
+    .inject = not_supported<&fi_ops_rma::inject>,
+    .writedata = not_supported<&fi_ops_rma::writedata>,
+    .injectdata = not_supported<&fi_ops_rma::injectdata>,
+};
+
 fi_ops_atomic no_atomics = {
     .size = sizeof(fi_ops_atomic),
     .write = not_supported<&fi_ops_atomic::write>,

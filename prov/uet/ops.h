@@ -10,6 +10,8 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_eq.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
 
 #include "provider.h"
 
@@ -39,7 +41,45 @@ inline constexpr auto no_ops_open = not_supported<&fi_ops::ops_open>;
 inline constexpr auto no_tostr = not_supported<&fi_ops::tostr>;
 inline constexpr auto no_ops_set = not_supported<&fi_ops::ops_set>;
 
+extern fi_ops_msg no_msg;
+extern fi_ops_tagged no_tagged;
+extern fi_ops_rma no_rma;
 extern fi_ops_atomic no_atomics;
 extern fi_ops_collective no_collectives;
+
+// fi_ops_msg or fi_ops_tagged without one of the directions.
+template <class Table>
+constexpr Table transmit_only(Table table) {
+  table.recv = not_supported<&Table::recv>;
+  table.recvv = not_supported<&Table::recvv>;
+  table.recvmsg = not_supported<&Table::recvmsg>;
+  return table;
+}
+template <class Table>
+constexpr Table receive_only(Table table) {
+  table.send = not_supported<&Table::send>;
+  table.sendv = not_supported<&Table::sendv>;
+  table.sendmsg = not_supported<&Table::sendmsg>;
+  table.inject = not_supported<&Table::inject>;
+  table.senddata = not_supported<&Table::senddata>;
+  table.injectdata = not_supported<&Table::injectdata>;
+  return table;
+}
+
+// There are no connections: of fi_cm(3) only fi_getname.
+constexpr fi_ops_cm name_only(decltype(fi_ops_cm::getname) getname) {
+  return {
+      .size = sizeof(fi_ops_cm),
+      .setname = not_supported<&fi_ops_cm::setname>,
+      .getname = getname,
+      .getpeer = not_supported<&fi_ops_cm::getpeer>,
+      .connect = not_supported<&fi_ops_cm::connect>,
+      .listen = not_supported<&fi_ops_cm::listen>,
+      .accept = not_supported<&fi_ops_cm::accept>,
+      .reject = not_supported<&fi_ops_cm::reject>,
+      .shutdown = not_supported<&fi_ops_cm::shutdown>,
+      .join = not_supported<&fi_ops_cm::join>,
+  };
+}
 
 }  // namespace uet::prov

@@ -3,6 +3,7 @@
 #include <rdma/fi_tagged.h>
 
 #include "endpoint_fid.h"
+#include "ops.h"
 
 namespace uet::prov {
 namespace {
@@ -70,9 +71,7 @@ ssize_t tagged_injectdata(fid_ep* ep, const void* buffer, std::size_t length, st
   return handle.endpoint().send({&iov, 1, to, nullptr, handle.inject_flags(), data}, tag);
 }
 
-}  // namespace
-
-fi_ops_tagged tagged_ops = {
+constexpr fi_ops_tagged kOps = {
     .size = sizeof(fi_ops_tagged),
     .recv = tagged_recv,
     .recvv = tagged_recvv,
@@ -84,5 +83,11 @@ fi_ops_tagged tagged_ops = {
     .senddata = tagged_senddata,
     .injectdata = tagged_injectdata,
 };
+
+}  // namespace
+
+fi_ops_tagged tagged_ops = kOps;
+fi_ops_tagged tx_tagged_ops = transmit_only(kOps);
+fi_ops_tagged rx_tagged_ops = receive_only(kOps);
 
 }  // namespace uet::prov

@@ -55,11 +55,28 @@ std::size_t fill_slices(const iovec* iov, std::size_t count, Slices& slices) {
 
 }  // namespace
 
+// A place for one operation, in the shared context too, and room for its completion.
+bool Endpoint::take_tx_room() noexcept {
+  if (stx_ != nullptr && !stx_->take()) return false;
+  if (tx_cq_ != nullptr && !tx_cq_->reserve()) {
+    if (stx_ != nullptr) stx_->give_back();
+    return false;
+  }
+  ++tx_outstanding_;
+  return true;
+}
+
+// The completion has used its room, or gives it back by itself.
+void Endpoint::give_back_tx_room() noexcept {
+  --tx_outstanding_;
+  if (stx_ != nullptr) stx_->give_back();
+}
+
 // Checks, peer and room for the completion are the same for all kinds; `post` hands over `op`.
 template <class Op, class Post>
-ssize_t Endpoint::transmit(const TxCall& call, Op& op, Post post) noexcept {
+ssize_t Endpoint::transmit(const TxCall& call, TransferKind kind, Op& op, Post post) noexcept {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
-  if (!enabled_) return refuse(-FI_EOPBADSTATE, "not enabled");
+  if (!may_send_) return refuse(-FI_EOPBADSTATE, "not enabled");
   if (call.count > ses::kMaxIoSlices || (call.flags & ~kTxCallFlags) != 0) {
     return refuse(-FI_EINVAL, "more than iov_limit pieces, or a flag that is not supported");
   }
@@ -67,8 +84,9 @@ ssize_t Endpoint::transmit(const TxCall& call, Op& op, Post post) noexcept {
   const std::size_t length = fill_slices(call.iov, call.count, slices);
   op.local = std::span(slices.data(), call.count);
   op.inject = (call.flags & FI_INJECT) != 0;
-  if (op.inject && length > inject_size_) return refuse(-FI_EINVAL, "more than inject_size bytes");
-  if (length > kMaxMsgSize) return refuse(-FI_EMSGSIZE, "more than max_msg_size bytes");
+  if (op.inject && length > limits_.inject[kind])
+    return refuse(-FI_EINVAL, "more than inject_size bytes");
+  if (length > limits_.most[kind]) return refuse(-FI_EMSGSIZE, "more than max_msg_size bytes");
   op.delivery_complete = (call.flags & FI_DELIVERY_COMPLETE) != 0;
   op.data = call.data;
   op.context = call.context;
@@ -78,15 +96,17 @@ ssize_t Endpoint::transmit(const TxCall& call, Op& op, Post post) noexcept {
   const auto peer = av_->peer(call.to);
   if (!peer) return refuse(-FI_EINVAL, "the destination is not in the AV");
   op.peer = &*peer;
-  if (tx_cq_ != nullptr && !tx_cq_->reserve()) return -FI_EAGAIN;
-  ++tx_outstanding_;
   const Time now = clock_now();
+  if (!take_tx_room()) {
+    domain_.progress(now);
+    return -FI_EAGAIN;
+  }
   const Result<void> posted = post(domain_.fep().ses(), op, now);
   if (posted) {
     domain_.posted(now, (call.flags & FI_MORE) != 0);
     return 0;
   }
-  --tx_outstanding_;
+  give_back_tx_room();
   if (tx_cq_ != nullptr) tx_cq_->release();
   // Whoever repeats a post without reading a queue must get on all the same.
   if (posted.error() == Error::Again) domain_.progress(now);
@@ -96,9 +116,10 @@ ssize_t Endpoint::transmit(const TxCall& call, Op& op, Post post) noexcept {
 ssize_t Endpoint::send(const TxCall& call, std::optional<std::uint64_t> tag) noexcept {
   ses::SendOp op;
   op.tag = tag;
-  return transmit(call, op, [this](ses::Ses& ses, const ses::SendOp& send, Time now) {
-    return ses.send(*ses_context_, send, now);
-  });
+  return transmit(call, tag ? kTagged : kMessage, op,
+                  [this](ses::Ses& ses, const ses::SendOp& send, Time now) {
+                    return ses.send(*ses_context_, send, now);
+                  });
 }
 
 ssize_t Endpoint::post_rma(const TxCall& call, std::uint64_t remote, std::uint64_t key,
@@ -107,7 +128,7 @@ ssize_t Endpoint::post_rma(const TxCall& call, std::uint64_t remote, std::uint64
   ses::RmaOp op;
   op.remote_offset = remote;
   op.key = Rkey{key};
-  return transmit(call, op, [this, post](ses::Ses& ses, const ses::RmaOp& rma, Time now) {
+  return transmit(call, kRma, op, [this, post](ses::Ses& ses, const ses::RmaOp& rma, Time now) {
     return (ses.*post)(*ses_context_, rma, now);
   });
 }
@@ -124,7 +145,7 @@ ssize_t Endpoint::read(const TxCall& call, std::uint64_t remote, std::uint64_t k
 
 ssize_t Endpoint::receive(const RxCall& call) noexcept {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
-  if (!enabled_) return refuse(-FI_EOPBADSTATE, "not enabled");
+  if (!may_receive_) return refuse(-FI_EOPBADSTATE, "not enabled");
   if (call.count > ses::kMaxIoSlices || (call.flags & ~kRxCallFlags) != 0) {
     return refuse(-FI_EINVAL, "more than iov_limit pieces, or a flag that is not supported");
   }
@@ -167,6 +188,21 @@ ssize_t Endpoint::cancel(void* operation_context) noexcept {
   return result ? 0 : to_fi_errno(result.error());
 }
 
+ssize_t Endpoint::tx_size_left() noexcept {
+  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (!may_send_) return -FI_EOPBADSTATE;
+  const Guard guard(domain_.lock());
+  if (stx_ != nullptr) return static_cast<ssize_t>(stx_->left());
+  return static_cast<ssize_t>(ses_config_.tx_size - tx_outstanding_);
+}
+
+ssize_t Endpoint::rx_size_left() noexcept {
+  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (!may_receive_) return -FI_EOPBADSTATE;
+  const Guard guard(domain_.lock());
+  return static_cast<ssize_t>(ses_config_.rx_size - std::min(ses_config_.rx_size, rx_outstanding_));
+}
+
 Cq* Endpoint::queue_of(ses::Kind kind) const {
   return is_receive(kind) || kind == ses::Kind::RemoteWrite ? rx_cq_ : tx_cq_;
 }
@@ -205,7 +241,11 @@ void Endpoint::warn_refused(wire::ReturnCode code) const noexcept {
 void Endpoint::complete(const ses::Completion& completion) noexcept {
   const bool event = completion.kind == ses::Kind::RemoteWrite;
   const bool receive = is_receive(completion.kind);
-  if (!event) --(receive ? rx_outstanding_ : tx_outstanding_);
+  if (receive) {
+    --rx_outstanding_;
+  } else if (!event) {
+    give_back_tx_room();
+  }
   const CompletionError error = to_completion_error(completion);
   if (completion.status == ses::Status::ReturnCode) warn_refused(completion.return_code);
   if (Cntr* counter = counter_of(completion.kind)) counter->count(error.err == 0);

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// fi_getopt and fi_setopt of an endpoint. Nobody can set FI_OPT_CM_DATA_SIZE: it is always 0.
+#include "ep_options.h"
+
+#include <cstring>
+#include <optional>
+
+#include "endpoint.h"
+#include "hints.h"
+#include "provider.h"
+
+namespace uet::prov {
+namespace {
+
+bool is_size_limit(int name) { return name >= kOptMaxMsgSize && name <= kOptLast; }
+
+// fi_setopt's value, if it is of this type.
+template <class T>
+std::optional<T> typed(const void* value, std::size_t length) {
+  if (value == nullptr || length != sizeof(T)) return {};
+  T out;
+  std::memcpy(&out, value, sizeof out);
+  return out;
+}
+
+// fi_getopt's answer: -FI_ETOOSMALL, with the room that is needed, if it does not fit.
+template <class T>
+int give(const T& answer, void* value, std::size_t* length) {
+  const std::size_t room = *length;
+  *length = sizeof answer;
+  if (room < sizeof answer) return -FI_ETOOSMALL;
+  std::memcpy(value, &answer, sizeof answer);
+  return 0;
+}
+
+}  // namespace
+
+std::size_t& SizeLimits::of_option(int name) {
+  const auto number = static_cast<std::size_t>(name - kOptMaxMsgSize);
+  return number < kTransferKinds ? most[number] : inject[number - kTransferKinds];
+}
+
+int Endpoint::get_option(int name, void* value, std::size_t* length) noexcept {
+  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (value == nullptr || length == nullptr) return refuse(-FI_EINVAL, "fi_getopt: no room given");
+  if (is_size_limit(name)) return give(limits_.of_option(name), value, length);
+  switch (name) {
+    case FI_OPT_CM_DATA_SIZE:
+      return give(std::size_t{0}, value, length);
+    case FI_OPT_TX_SIZE:
+      return give(ses_config_.tx_size, value, length);
+    case FI_OPT_RX_SIZE:
+      return give(ses_config_.rx_size, value, length);
+    case FI_OPT_FI_HMEM_P2P:
+      return give(int{FI_HMEM_P2P_DISABLED}, value, length);
+    case kOptCudaApiPermitted:
+    case kOptSharedMemoryPermitted:
+      return give(false, value, length);
+    default:
+      return -FI_ENOPROTOOPT;
+  }
+}
+
+// What operations of one kind may carry; the data path looks there.
+int Endpoint::set_limit(int name, std::size_t wanted) noexcept {
+  if (wanted > (name < kOptInjectMsgSize ? kMaxMsgSize : inject_size_)) {
+    return refuse(-FI_EINVAL, "fi_setopt: more than max_msg_size or inject_size");
+  }
+  limits_.of_option(name) = wanted;
+  return 0;
+}
+
+int Endpoint::set_queue_size(int name, std::size_t wanted) noexcept {
+  if (enabled_) return refuse(-FI_EOPBADSTATE, "fi_setopt: queue sizes are set before fi_enable");
+  const bool tx = name == FI_OPT_TX_SIZE;
+  if (wanted == 0 || wanted > (tx ? kMaxTxSize : kMaxRxSize)) {
+    return refuse(-FI_EINVAL, "fi_setopt: a queue size that is not possible");
+  }
+  if (tx && stx_ != nullptr) {
+    return refuse(-FI_EINVAL, "fi_setopt: the shared transmit context has the size");
+  }
+  (tx ? ses_config_.tx_size : ses_config_.rx_size) = wanted;
+  return open_context();
+}
+
+int Endpoint::set_size(int name, std::size_t wanted) noexcept {
+  return is_size_limit(name) ? set_limit(name, wanted) : set_queue_size(name, wanted);
+}
+
+int Endpoint::set_option(int name, const void* value, std::size_t length) noexcept {
+  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  constexpr const char* kWrongLength = "fi_setopt: optlen is not that of the option's type";
+  if (is_size_limit(name) || name == FI_OPT_TX_SIZE || name == FI_OPT_RX_SIZE) {
+    const auto wanted = typed<std::size_t>(value, length);
+    return wanted ? set_size(name, *wanted) : refuse(-FI_EINVAL, kWrongLength);
+  }
+  if (name == FI_OPT_FI_HMEM_P2P) {  // there is no device memory, so that only "required" fails
+    const auto wanted = typed<int>(value, length);
+    if (!wanted) return refuse(-FI_EINVAL, kWrongLength);
+    if (*wanted == FI_HMEM_P2P_REQUIRED) return -FI_EOPNOTSUPP;
+    return *wanted >= FI_HMEM_P2P_ENABLED && *wanted <= FI_HMEM_P2P_DISABLED ? 0 : -FI_EINVAL;
+  }
+  if (name == kOptCudaApiPermitted || name == kOptSharedMemoryPermitted) {
+    // Permission or not: neither is ever used.
+    return typed<unsigned char>(value, length) ? 0 : refuse(-FI_EINVAL, kWrongLength);
+  }
+  return -FI_ENOPROTOOPT;
+}
+
+}  // namespace uet::prov

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Options of fi_getopt and fi_setopt that say how much one operation may carry, and those that
+// libfabric 1.17 has no name for.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+namespace uet::prov {
+
+// Options that libfabric 1.18 to 2.2 added behind those of 1.17.
+enum LaterOption : int {
+  kOptCudaApiPermitted = 10,  // bool, 1.18
+  kOptSharedMemoryPermitted,  // bool, 1.21
+  kOptMaxMsgSize,             // size_t, 1.22, as those below; one of each per TransferKind
+  kOptInjectMsgSize = kOptMaxMsgSize + 4,
+  kOptLast = kOptInjectMsgSize + 3,
+};
+
+// In the order of the options.
+enum TransferKind : std::size_t { kMessage, kTagged, kRma, kAtomic, kTransferKinds };
+
+// The most bytes of one operation, by kind.
+struct SizeLimits {
+  std::array<std::size_t, kTransferKinds> most{};
+  std::array<std::size_t, kTransferKinds> inject{};
+  // That which a LaterOption from kOptMaxMsgSize on is about.
+  std::size_t& of_option(int name);
+};
+
+}  // namespace uet::prov

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Who an endpoint is on the wire: its JobID, its UET address, and a run of resource indices of the
+// domain's FEP. The contexts of a scalable endpoint share one.
+#pragma once
+
+#include <rdma/fabric.h>
+
+#include <memory>
+
+#include "domain.h"
+#include "references.h"
+#include "uet/av/address.h"
+
+namespace uet::prov {
+
+class Identity {
+ public:
+  // Takes `count` resource indices in a row: from the one in info.src_addr on, if it names one,
+  // else the first that are free (SES-15). 0 or a negative fi_errno, with the reason logged.
+  static int take(Domain& domain, const fi_info& info, std::size_t count,
+                  std::shared_ptr<const Identity>& out);
+  // Gives the resource indices back.
+  ~Identity();
+  Identity(const Identity&) = delete;
+  Identity& operator=(const Identity&) = delete;
+
+  JobId job() const { return job_; }
+  // What fi_getname gives: complete from the start, because the port is bound when the domain opens
+  // (SES-149).
+  const av::UetAddress& name() const { return name_; }
+  // Of the context number `index`.
+  ResourceIndex resource_index(std::size_t index) const {
+    return {static_cast<std::uint16_t>(name_.start_resource_index.value + index)};
+  }
+
+  // What fi_getname does.
+  int get_name(void* address, std::size_t* length) const noexcept;
+
+ private:
+  Identity(Domain& domain, JobId job) : domain_(domain), hold_(domain.references()), job_(job) {}
+
+  Domain& domain_;
+  Hold hold_;
+  JobId job_;
+  av::UetAddress name_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace uet::prov
