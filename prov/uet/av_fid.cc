@@ -14,6 +14,7 @@
 namespace uet::prov {
 namespace {
 
+constexpr int kMaxRxCtxBits = 12;  // as many as a resource index has
 constexpr std::uint64_t kInsertFlags = FI_MORE | FI_SYNC_ERR;
 
 int close_fid(fid* fid) noexcept { return AvFid::from(fid).close(); }
@@ -89,7 +90,8 @@ AvFid::AvFid(Domain& domain, const fi_av_attr& attr, void* context)
     : fid_av{},
       domain_(domain),
       hold_(domain.references()),
-      asynchronous_((attr.flags & FI_EVENT) != 0) {
+      asynchronous_((attr.flags & FI_EVENT) != 0),
+      rx_ctx_bits_(attr.rx_ctx_bits) {
   fid.fclass = FI_CLASS_AV;
   fid.context = context;
   fid.ops = &av_fid_ops;
@@ -99,7 +101,8 @@ AvFid::AvFid(Domain& domain, const fi_av_attr& attr, void* context)
 int AvFid::open(Domain& domain, const fi_av_attr& attr, void* context, AvFid*& out) {
   if (domain.dead()) return -FI_EOPNOTSUPP;
   constexpr std::uint64_t kFlags = FI_EVENT | FI_SYMMETRIC;
-  if (attr.type > FI_AV_TABLE || attr.rx_ctx_bits != 0 || (attr.flags & ~kFlags) != 0) {
+  if (attr.type > FI_AV_TABLE || attr.rx_ctx_bits < 0 || attr.rx_ctx_bits > kMaxRxCtxBits ||
+      (attr.flags & ~kFlags) != 0) {
     FI_WARN(&provider, FI_LOG_AV, "fi_av_open: type %d, rx_ctx_bits %d or flags 0x%llx not valid\n",
             attr.type, attr.rx_ctx_bits, static_cast<unsigned long long>(attr.flags));
     return -FI_EINVAL;
@@ -126,11 +129,15 @@ int AvFid::bind(struct fid* other) noexcept {
 }
 
 std::optional<ses::Peer> AvFid::peer(fi_addr_t address) const noexcept {
-  const av::UetAddress* entry = av_.find(address);
+  // fi_rx_addr(3): the upper rx_ctx_bits name the receive context.
+  const std::uint64_t context = rx_ctx_bits_ == 0 ? 0 : address >> (64 - rx_ctx_bits_);
+  const av::UetAddress* entry = av_.find(address << rx_ctx_bits_ >> rx_ctx_bits_);
   if (entry == nullptr) return {};
+  const std::uint64_t index = entry->start_resource_index.value + context;
+  if (index > kMaxResourceIndex) return {};
   return ses::Peer{.fep = entry->fep(),
                    .pid_on_fep = entry->pid_on_fep,
-                   .resource_index = entry->start_resource_index,
+                   .resource_index = {static_cast<std::uint16_t>(index)},
                    .initiator = entry->initiator_id,
                    .relative = !entry->has(av::kAbsolute)};
 }

@@ -28,7 +28,8 @@ class AvFid final : public fid_av {
   Domain& domain() { return domain_; }
   References& references() { return references_; }
 
-  // With the domain's lock. Empty if there is no such entry.
+  // With the domain's lock. Empty if there is no such entry. The address may name one of the
+  // peer's receive contexts.
   std::optional<ses::Peer> peer(fi_addr_t address) const noexcept;
   fi_addr_t source(const FepAddress& fep, InitiatorId initiator) const noexcept {
     return av_.find_source(fep, initiator).value_or(FI_ADDR_NOTAVAIL);
@@ -50,6 +51,7 @@ class AvFid final : public fid_av {
   Hold hold_;
   References references_;
   const bool asynchronous_;
+  const int rx_ctx_bits_;
   Eq* eq_ = nullptr;  // where FI_AV_COMPLETE goes
   Hold eq_hold_;
   av::Av av_;
