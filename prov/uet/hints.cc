@@ -71,7 +71,7 @@ const char* refuse_ep(const fi_ep_attr& ep, std::uint64_t tx_order) {
   if (ep.max_order_war_size > ordered) return "ep_attr.max_order_war_size";
   if (ep.max_order_waw_size > ordered) return "ep_attr.max_order_waw_size";
   if (!fits_contexts(ep.tx_ctx_cnt)) return "ep_attr.tx_ctx_cnt";
-  if (!fits_contexts(ep.rx_ctx_cnt)) return "ep_attr.rx_ctx_cnt";
+  if (ep.rx_ctx_cnt > kMaxContexts) return "ep_attr.rx_ctx_cnt";
   return refuse_auth_key(ep.auth_key_size, ep.auth_key);
 }
 

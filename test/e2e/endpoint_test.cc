@@ -85,5 +85,247 @@ TEST_F(Alias, ErrorOfAnInjectNamesTheEndpoint) {
   EXPECT_EQ(event.context, &a_);
 }
 
+// ---- shared transmit contexts ------------------------------------------------------------------
+
+class SharedTransmit : public testing::Test {
+ protected:
+  static constexpr std::size_t kSize = 16;
+
+  SharedTransmit()
+      : a_({.info = [](fi_info& info) { info.ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT; }}) {
+    fi_tx_attr attr{};
+    attr.size = kSize;
+    Side::open(stx_, "fi_stx_context",
+               [&](auto** out) { return fi_stx_context(a_.domain.get(), &attr, out, nullptr); });
+    other_ = b_.open_endpoint(0);
+    to_other_ = a_.insert(*other_);
+  }
+  // Not enabled.
+  Owned<fid_ep> sharing() {
+    Owned<fid_ep> ep;
+    Side::open(ep, "fi_endpoint", [&](auto** out) {
+      return fi_endpoint(a_.domain.get(), a_.info.get(), out, nullptr);
+    });
+    check(fi_ep_bind(ep.get(), &a_.av->fid, 0), "bind AV");
+    check(fi_ep_bind(ep.get(), &a_.cq->fid, FI_TRANSMIT | FI_RECV), "bind CQ");
+    return ep;
+  }
+
+  Side a_;
+  Side b_;
+  Owned<fid_stx> stx_;
+  Owned<fid_ep> other_;
+  fi_addr_t to_other_ = 0;
+};
+
+TEST_F(SharedTransmit, HoldsTheOperationsOfAllItsEndpoints) {
+  const auto first = sharing();
+  const auto second = sharing();
+  for (const auto& ep : {first.get(), second.get()}) {
+    ASSERT_EQ(fi_ep_bind(ep, &stx_->fid, 0), 0);
+    ASSERT_EQ(fi_enable(ep), 0);
+  }
+  std::vector<char> memory(kSize);
+  for (std::size_t i = 0; i < kSize; ++i) {
+    ASSERT_EQ(fi_recv(other_.get(), &memory[i], 1, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+    fid_ep* const ep = i % 2 == 0 ? first.get() : second.get();
+    ASSERT_EQ(fi_send(ep, "x", 1, nullptr, to_other_, ep), 0);
+  }
+  EXPECT_EQ(fi_send(first.get(), "x", 1, nullptr, to_other_, nullptr), -FI_EAGAIN);
+  EXPECT_EQ(fi_send(second.get(), "x", 1, nullptr, to_other_, nullptr), -FI_EAGAIN);
+  std::size_t of_first = 0;
+  for (std::size_t i = 0; i < kSize; ++i) {
+    const Event sent = a_.next(b_);
+    ASSERT_EQ(sent.error, 0);
+    if (sent.context == first.get()) ++of_first;
+  }
+  EXPECT_EQ(of_first, kSize / 2);
+  EXPECT_EQ(fi_inject(second.get(), "x", 1, to_other_), 0);
+}
+
+TEST_F(SharedTransmit, MustBeBoundWhereItWasAskedFor) {
+  const auto ep = sharing();
+  EXPECT_EQ(fi_enable(ep.get()), -FI_EOPBADSTATE);
+  EXPECT_EQ(fi_ep_bind(ep.get(), &stx_->fid, FI_TRANSMIT), -FI_EINVAL);
+  EXPECT_EQ(fi_ep_bind(ep.get(), &stx_->fid, 0), 0);
+  EXPECT_EQ(fi_ep_bind(ep.get(), &stx_->fid, 0), -FI_EINVAL);
+  EXPECT_EQ(fi_enable(ep.get()), 0);
+  EXPECT_EQ(fi_close(&stx_->fid), -FI_EBUSY);
+}
+
+TEST_F(SharedTransmit, BelongsToItsDomainAndHasItsLimits) {
+  Owned<fid_ep> ep;
+  Side::open(ep, "fi_endpoint",
+             [&](auto** out) { return fi_endpoint(b_.domain.get(), b_.info.get(), out, nullptr); });
+  EXPECT_EQ(fi_ep_bind(ep.get(), &stx_->fid, 0), -FI_EDOMAIN);
+  fi_tx_attr attr{};
+  attr.size = std::size_t{1} << 30;
+  fid_stx* stx = nullptr;
+  EXPECT_EQ(fi_stx_context(a_.domain.get(), &attr, &stx, nullptr), -FI_EINVAL);
+}
+
+// ---- options -----------------------------------------------------------------------------------
+
+// The numbers that libfabric 1.18 to 1.22 gave them.
+constexpr int kCudaApiPermitted = 10;
+constexpr int kSharedMemoryPermitted = 11;
+constexpr int kMaxMsgSize = 12;
+constexpr int kMaxAtomicSize = 15;
+constexpr int kInjectMsgSize = 16;
+constexpr int kInjectTaggedSize = 17;
+constexpr int kInjectAtomicSize = 19;
+
+class Options : public testing::Test {
+ protected:
+  Options() {
+    Side::open(ep_, "fi_endpoint", [&](auto** out) {
+      return fi_endpoint(a_.domain.get(), a_.info.get(), out, nullptr);
+    });
+  }
+  template <class T>
+  T get(int name) {
+    T value{};
+    std::size_t length = sizeof value;
+    EXPECT_EQ(fi_getopt(&ep_->fid, FI_OPT_ENDPOINT, name, &value, &length), 0) << name;
+    EXPECT_EQ(length, sizeof value) << name;
+    return value;
+  }
+  template <class T>
+  int set(int name, T value) {
+    return fi_setopt(&ep_->fid, FI_OPT_ENDPOINT, name, &value, sizeof value);
+  }
+  void enable() {
+    ASSERT_EQ(fi_ep_bind(ep_.get(), &a_.av->fid, 0), 0);
+    ASSERT_EQ(fi_ep_bind(ep_.get(), &a_.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+    ASSERT_EQ(fi_enable(ep_.get()), 0);
+  }
+
+  Side a_;
+  Owned<fid_ep> ep_;
+};
+
+TEST_F(Options, HaveTheValuesOfTheInfo) {
+  EXPECT_EQ(get<std::size_t>(FI_OPT_CM_DATA_SIZE), 0U);
+  EXPECT_EQ(get<std::size_t>(FI_OPT_TX_SIZE), a_.info->tx_attr->size);
+  EXPECT_EQ(get<std::size_t>(FI_OPT_RX_SIZE), a_.info->rx_attr->size);
+  EXPECT_EQ(get<int>(FI_OPT_FI_HMEM_P2P), int{FI_HMEM_P2P_DISABLED});
+  for (int name = kMaxMsgSize; name <= kMaxAtomicSize; ++name) {
+    EXPECT_EQ(get<std::size_t>(name), a_.info->ep_attr->max_msg_size);
+  }
+  for (int name = kInjectMsgSize; name <= kInjectAtomicSize; ++name) {
+    EXPECT_EQ(get<std::size_t>(name), a_.info->tx_attr->inject_size);
+  }
+}
+
+TEST_F(Options, ThatAreUnknownAreNoProtocolOption) {
+  std::size_t value = 0;
+  std::size_t length = sizeof value;
+  for (const int name : {static_cast<int>(FI_OPT_BUFFERED_MIN), 20, 1000, -1}) {
+    EXPECT_EQ(fi_getopt(&ep_->fid, FI_OPT_ENDPOINT, name, &value, &length), -FI_ENOPROTOOPT);
+    EXPECT_EQ(set(name, value), -FI_ENOPROTOOPT) << name;
+  }
+  EXPECT_EQ(fi_getopt(&ep_->fid, 77, FI_OPT_TX_SIZE, &value, &length), -FI_ENOPROTOOPT);
+  EXPECT_EQ(fi_setopt(&ep_->fid, 77, FI_OPT_TX_SIZE, &value, length), -FI_ENOPROTOOPT);
+  EXPECT_EQ(set(FI_OPT_CM_DATA_SIZE, value), -FI_ENOPROTOOPT) << "nobody can set it";
+}
+
+TEST_F(Options, OfAnotherLengthAreRefused) {
+  char small = 0;
+  std::size_t length = sizeof small;
+  EXPECT_EQ(fi_getopt(&ep_->fid, FI_OPT_ENDPOINT, FI_OPT_TX_SIZE, &small, &length), -FI_ETOOSMALL);
+  EXPECT_EQ(length, sizeof(std::size_t));
+  EXPECT_EQ(set(FI_OPT_TX_SIZE, small), -FI_EINVAL);
+  EXPECT_EQ(set(kInjectMsgSize, small), -FI_EINVAL);
+  EXPECT_EQ(set(kCudaApiPermitted, std::size_t{0}), -FI_EINVAL);
+}
+
+TEST_F(Options, QueueSizesAreSetBeforeEnable) {
+  EXPECT_EQ(set(FI_OPT_TX_SIZE, std::size_t{0}), -FI_EINVAL);
+  EXPECT_EQ(set(FI_OPT_TX_SIZE, std::size_t{1} << 30), -FI_EINVAL);
+  ASSERT_EQ(set(FI_OPT_TX_SIZE, std::size_t{2}), 0);
+  ASSERT_EQ(set(FI_OPT_RX_SIZE, std::size_t{1}), 0);
+  EXPECT_EQ(get<std::size_t>(FI_OPT_TX_SIZE), 2U);
+  enable();
+  EXPECT_EQ(set(FI_OPT_RX_SIZE, std::size_t{4}), -FI_EOPBADSTATE);
+  EXPECT_EQ(ep_->ops->tx_size_left(ep_.get()), 2);
+  char memory[2];
+  ASSERT_EQ(fi_recv(ep_.get(), memory, 1, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  EXPECT_EQ(fi_recv(ep_.get(), memory, 1, nullptr, FI_ADDR_UNSPEC, nullptr), -FI_EAGAIN);
+  EXPECT_EQ(ep_->ops->rx_size_left(ep_.get()), 0);
+}
+
+TEST_F(Options, LimitTheSizeOfOneKindOfOperation) {
+  enable();
+  const fi_addr_t self = a_.insert(*ep_);
+  EXPECT_EQ(set(kMaxMsgSize, a_.info->ep_attr->max_msg_size + 1), -FI_EINVAL);
+  EXPECT_EQ(set(kInjectMsgSize, a_.info->tx_attr->inject_size + 1), -FI_EINVAL);
+  ASSERT_EQ(set(kMaxMsgSize, std::size_t{8}), 0);
+  ASSERT_EQ(set(kInjectTaggedSize, std::size_t{4}), 0);
+  char memory[9] = "";
+  EXPECT_EQ(fi_send(ep_.get(), memory, 9, nullptr, self, nullptr), -FI_EMSGSIZE);
+  EXPECT_EQ(fi_tinject(ep_.get(), memory, 5, self, 1), -FI_EINVAL);
+  EXPECT_EQ(fi_tsend(ep_.get(), memory, 9, nullptr, self, 1, nullptr), 0);
+  EXPECT_EQ(fi_inject(ep_.get(), memory, 8, self), 0);
+}
+
+TEST_F(Options, ForDeviceMemoryPermitAndForbidButCannotRequire) {
+  for (const bool allowed : {true, false}) {
+    EXPECT_EQ(set(kCudaApiPermitted, allowed), 0);
+    EXPECT_EQ(set(kSharedMemoryPermitted, allowed), 0);
+  }
+  EXPECT_EQ(set(FI_OPT_FI_HMEM_P2P, int{FI_HMEM_P2P_ENABLED}), 0);
+  EXPECT_EQ(set(FI_OPT_FI_HMEM_P2P, int{FI_HMEM_P2P_DISABLED}), 0);
+  EXPECT_EQ(set(FI_OPT_FI_HMEM_P2P, int{FI_HMEM_P2P_REQUIRED}), -FI_EOPNOTSUPP);
+  EXPECT_EQ(set(FI_OPT_FI_HMEM_P2P, 99), -FI_EINVAL);
+}
+
+// ---- binding -----------------------------------------------------------------------------------
+
+TEST(Bind, IsRefusedForWhatDoesNotBelongTogether) {
+  Side a;
+  Side b;
+  Owned<fid_ep> ep;
+  Side::open(ep, "fi_endpoint",
+             [&](auto** out) { return fi_endpoint(a.domain.get(), a.info.get(), out, nullptr); });
+  EXPECT_EQ(fi_ep_bind(ep.get(), &b.cq->fid, FI_TRANSMIT), -FI_EDOMAIN);
+  EXPECT_EQ(fi_ep_bind(ep.get(), &b.av->fid, 0), -FI_EDOMAIN);
+  EXPECT_EQ(fi_ep_bind(ep.get(), &a.domain->fid, 0), -FI_EINVAL);
+  EXPECT_EQ(fi_ep_bind(ep.get(), &a.av->fid, FI_TRANSMIT), -FI_EINVAL);
+  EXPECT_EQ(fi_ep_bind(ep.get(), &a.cq->fid, FI_PEEK | FI_TRANSMIT), -FI_EINVAL);
+  EXPECT_EQ(fi_ep_bind(ep.get(), &a.av->fid, 0), 0);
+  EXPECT_EQ(fi_ep_bind(ep.get(), &a.cq->fid, FI_TRANSMIT), 0);
+  EXPECT_EQ(fi_ep_bind(ep.get(), &a.cq->fid, FI_TRANSMIT), -FI_EINVAL);
+  EXPECT_EQ(fi_enable(ep.get()), -FI_ENOCQ);
+  EXPECT_EQ(fi_ep_bind(ep.get(), &a.cq->fid, FI_RECV), 0);
+  EXPECT_EQ(fi_enable(ep.get()), 0);
+  EXPECT_EQ(fi_ep_bind(ep.get(), &a.cq->fid, FI_RECV), -FI_EOPBADSTATE);
+  EXPECT_EQ(fi_enable(ep.get()), -FI_EOPBADSTATE);
+}
+
+TEST(Endpoints, OfOneDomainShareQueueAndAddressVector) {
+  Side a;
+  Side b;
+  const auto first = a.open_endpoint(0);
+  const auto second = a.open_endpoint(0);
+  const auto other = b.open_endpoint(0);
+  const fi_addr_t to_other = a.insert(*other);
+  const fi_addr_t targets[] = {b.insert(*first), b.insert(*second)};
+  char in[2][4] = {};
+  char back[4] = "";
+  fid_ep* const eps[] = {first.get(), second.get()};
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(fi_recv(eps[i], in[i], 4, nullptr, FI_ADDR_UNSPEC, in[i]), 0);
+  }
+  for (const int i : {1, 0}) {
+    ASSERT_EQ(fi_inject(other.get(), i == 0 ? "one" : "two", 4, targets[i]), 0);
+    EXPECT_EQ(a.next(b).context, in[i]);
+    ASSERT_EQ(fi_recv(other.get(), back, 4, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+    ASSERT_EQ(fi_send(eps[i], in[i], 4, nullptr, to_other, eps[i]), 0);
+    EXPECT_EQ(b.next(a).length, 4U);
+    EXPECT_STREQ(back, i == 0 ? "one" : "two");
+    EXPECT_EQ(a.next(b).context, eps[i]);
+  }
+}
+
 }  // namespace
 }  // namespace uet::e2e

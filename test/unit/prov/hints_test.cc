@@ -32,6 +32,20 @@ TEST(RefuseHints, EmptyHintsAreMet) {
   EXPECT_EQ(refuse_hints(*make_hints(), kVersion, kLimits), nullptr);
 }
 
+TEST(RefuseHints, ContextsOfAScalableEndpointAndASharedOneAreMet) {
+  const Info hints = make_hints();
+  hints->ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT;
+  hints->ep_attr->rx_ctx_cnt = kMaxContexts;
+  ASSERT_EQ(refuse_hints(*hints, kVersion, kLimits), nullptr);
+  const Info info = make_hints();
+  fill_attributes(*info, hints.get(), kVersion, kLimits);
+  EXPECT_EQ(info->ep_attr->tx_ctx_cnt, FI_SHARED_CONTEXT);
+  EXPECT_EQ(info->ep_attr->rx_ctx_cnt, kMaxContexts);
+  fill_attributes(*info, nullptr, kVersion, kLimits);
+  EXPECT_EQ(info->ep_attr->tx_ctx_cnt, 1U);
+  EXPECT_EQ(info->ep_attr->rx_ctx_cnt, 1U);
+}
+
 TEST(RefuseHints, EachThingWeLackIsRefused) {
   const std::function<void(fi_info&)> wishes[] = {
       [](fi_info& h) { h.caps = FI_MSG | FI_ATOMIC; },
@@ -42,7 +56,7 @@ TEST(RefuseHints, EachThingWeLackIsRefused) {
       [](fi_info& h) { h.ep_attr->protocol = FI_PROTO_UDP; },
       [](fi_info& h) { h.ep_attr->max_msg_size = std::size_t{1} << 33; },
       [](fi_info& h) { h.ep_attr->max_order_waw_size = 8; },
-      [](fi_info& h) { h.ep_attr->tx_ctx_cnt = 2; },
+      [](fi_info& h) { h.ep_attr->tx_ctx_cnt = kMaxContexts + 1; },
       [](fi_info& h) { h.ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT; },
       [](fi_info& h) { h.tx_attr->inject_size = 4097; },
       [](fi_info& h) { h.tx_attr->size = 8193; },
