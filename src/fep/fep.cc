@@ -46,7 +46,7 @@ bool Fep::progress(Time now) {
   bool busy = receive(now);
   busy |= manager_.expire(now);
   busy |= pump(now);
-  flush();
+  flush(now);
   return busy;
 }
 
@@ -57,7 +57,7 @@ void Fep::posted(Time now) {
 void Fep::push(Time now) {
   last_pass_ = now;
   pump(now);
-  flush();
+  flush(now);
 }
 
 bool Fep::receive(Time now) {
@@ -70,13 +70,13 @@ bool Fep::receive(Time now) {
 // Nothing new is made while the NIC has not taken what was made before.
 bool Fep::pump(Time now) {
   waiting_posts_ = 0;
-  if (!outbox_.empty()) flush();
+  if (!outbox_.empty()) flush(now);
   if (outbox_.empty()) return manager_.pump(now);
   manager_.bury_finished(now);  // their slots may be what the peers wait for
   return false;
 }
 
-void Fep::flush() {
+void Fep::flush(Time now) {
   std::array<const Packet*, nic::kTxBurst> burst;
   auto& queue = outbox_.queue();
   while (!queue.empty()) {
@@ -86,8 +86,9 @@ void Fep::flush() {
     }
     const std::size_t accepted = nic_.tx_burst({burst.data(), count});
     for (std::size_t i = 0; i < accepted; ++i) outbox_.withdraw(queue.front());
-    if (accepted < count) return;
+    if (accepted < count) break;
   }
+  manager_.answer_datagrams(now);
 }
 
 Time Fep::next_deadline() const {
@@ -103,7 +104,9 @@ void Fep::begin_close(Time now) {
   push(now);
 }
 
-bool Fep::closed() const { return manager_.open_pdcs() == 0 && outbox_.empty(); }
+bool Fep::closed() const {
+  return manager_.open_pdcs() == 0 && outbox_.empty() && !manager_.has_ready();
+}
 
 bool Fep::quiescent() const {
   return packets_.in_use() == 0 && buffers_.in_use() == 0 && outbox_.empty() && ses_.idle() &&

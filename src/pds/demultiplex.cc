@@ -45,6 +45,8 @@ void Manager::on_packet(const RxPacket& packet, Time now) {
       return on_nack_packet(packet, now);
     case wire::PdsType::Cp:
       return on_control_packet(packet, now);
+    case wire::PdsType::UudReq:
+      return on_datagram_packet(packet, now);
     default:
       ++counters_.unsupported_type;
   }
@@ -243,6 +245,27 @@ void Manager::on_control_packet(const RxPacket& packet, Time now) {
       return;
   }
   pdc->send_nack(NackCode::UnexpEvent, request);  // PDS-157: no such control packet
+}
+
+// PDS-191: nothing is remembered of it and nothing answers it, whatever becomes of it (PDS-213).
+void Manager::on_datagram_packet(const RxPacket& packet, Time now) {
+  wire::UudHeader header;
+  if (!wire::UudHeader::decode(packet.bytes, header) || !is_request_header(header.next_hdr)) {
+    ++counters_.malformed;
+    return;
+  }
+  if (packet.trimmed) {
+    ++counters_.datagrams_trimmed;
+    return;
+  }
+  ++counters_.datagrams_received;
+  const RequestView view{.pdc = {},
+                         .source = reply_address(packet.source),
+                         .mode = DeliveryMode::Uud,
+                         .next_hdr = header.next_hdr,
+                         .psn = {},
+                         .bytes = packet.bytes.subspan(sizeof(wire::PdsUud))};
+  environment_.client.rx_req(view, now);
 }
 
 }  // namespace uet::pds

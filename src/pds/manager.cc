@@ -61,6 +61,7 @@ Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Clien
                    .early_bytes_each = early_bytes,
                    .ready = ready_,
                    .control_reserve = std::min(kControlReserve, packets.capacity() / 4)},
+      datagrams_(environment_),
       window_(window_psns(parameters)),
       records_(std::make_unique_for_overwrite<std::byte[]>(parameters.pdc_count * window_ *
                                                            sizeof(TxRecord))),
@@ -86,6 +87,7 @@ Manager::~Manager() {
 // ---- what SES asks (Delivery) -----------------------------------------------------------------
 
 Result<void> Manager::send(Message& message, const Destination& destination, Time now) {
+  if (destination.mode == DeliveryMode::Uud) return datagrams_.send(message, destination);
   const auto entry = outgoing_.find(destination);
   Pdc* pdc = entry == outgoing_.end() ? nullptr : find(entry->second.pdc);
   if (pdc != nullptr && !pdc->takes_messages()) {
@@ -107,7 +109,7 @@ Result<void> Manager::send_on(PdcId id, Message& message, Time) {
 }
 
 bool Manager::cancel(Message& message) {
-  if (!message.linked()) return false;
+  if (!message.linked()) return message.pdc == PdcId{} && datagrams_.cancel(message);
   IntrusiveList<Message, BacklogTag>::remove(message);
   if (Pdc* pdc = find(message.pdc); pdc != nullptr) pdc->kick();
   return true;
@@ -308,7 +310,7 @@ const Manager::Tombstone* Manager::tombstone(PdcId id, Time now) const {
 
 bool Manager::pump(Time now) {
   std::uint32_t budget = kPumpPackets;
-  bool sent = false;
+  bool sent = datagrams_.pump(kTurnPackets);
   environment_.packets_short = false;
   for (std::size_t turn = 0; turn < 2 * parameters_.pdc_count && !ready_.empty(); ++turn) {
     if (budget == 0 || environment_.packets_short) break;
@@ -360,7 +362,7 @@ bool Manager::quiescent() const {
   for (std::size_t i = 0; i < parameters_.pdc_count; ++i) {
     if (pdcs_[i] && !pdcs_[i]->idle()) return false;
   }
-  return early_packets_.in_use() == 0;
+  return early_packets_.in_use() == 0 && datagrams_.empty();
 }
 
 }  // namespace uet::pds

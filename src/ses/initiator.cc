@@ -18,6 +18,12 @@ constexpr std::uint32_t kNoPiece = UINT32_MAX;  // tag of packets that ask for n
 constexpr std::size_t kMaxInjectBytes = 4096;   // section 12.1
 
 void append_header(Packet& packet, const wire::SesRequest& header) {
+  if (header.opcode == wire::SesOpcode::DatagramSend) {
+    wire::SesRequest datagram = header;
+    datagram.message_id = {};  // SES-27; the id is for our own use
+    datagram.encode(packet.append(datagram.encoded_bytes()));
+    return;
+  }
   header.encode(packet.append(header.encoded_bytes()));
 }
 
@@ -41,6 +47,7 @@ Initiator::~Initiator() {
 // ---- posting -----------------------------------------------------------------------------------
 
 Result<void> Initiator::send(Context& context, const SendOp& op, Time now) {
+  if (context.config.mode == DeliveryMode::Uud) return send_datagram(context, op, now);
   if (const auto checked = check(context, op); !checked) return checked;
   TxMessage* message = prepare(context, op, op.tag ? Kind::TaggedSend : Kind::Send);
   if (message == nullptr) return Error::Again;
@@ -59,6 +66,7 @@ Result<void> Initiator::read(Context& context, const RmaOp& op, Time now) {
 }
 
 Result<void> Initiator::rma(Context& context, const RmaOp& op, Kind kind, Time now) {
+  if (context.config.mode == DeliveryMode::Uud) return Error::Invalid;  // PDS-191
   if (const auto checked = check(context, op); !checked) return checked;
   TxMessage* message = prepare(context, op, kind);
   if (message == nullptr) return Error::Again;
@@ -161,7 +169,7 @@ MsgId Initiator::take_id(TxMessage& message) {
 
 bool Initiator::cancel(Context& context, const void* operation) {
   for (TxMessage& message : context.transmitting) {
-    if (message.operation != operation || message.packets_made > 0 || message.ended) continue;
+    if (message.operation != operation || !message.withdrawable()) continue;
     if (!delivery_->cancel(message)) continue;
     message.status = Status::Cancelled;
     message.ended = true;
@@ -175,7 +183,7 @@ void Initiator::close_context(Context& context, Time now) {
   context.closing = true;
   while (!context.transmitting.empty()) {
     TxMessage& message = context.transmitting.front();
-    if (message.packets_made == 0 && delivery_->cancel(message)) {
+    if (message.withdrawable() && delivery_->cancel(message)) {
       release(message);
       continue;
     }

@@ -59,8 +59,9 @@ ReturnCode check_first_packet(const SesRequest& request, std::uint32_t payload_m
 
 ReturnCode check_context(const ContextConfig& config, bool enabled, const SesRequest& request,
                          std::uint32_t payload_mtu) {
-  if (!enabled) return ReturnCode::Disabled;                          // 6
-  const ReturnCode first = check_first_packet(request, payload_mtu);  // 7
+  if (config.mode == DeliveryMode::Uud) return ReturnCode::UnsupportedOp;  // takes datagrams only
+  if (!enabled) return ReturnCode::Disabled;                               // 6
+  const ReturnCode first = check_first_packet(request, payload_mtu);       // 7
   if (first != ReturnCode::Ok) return first;
   if (request.ri_generation != config.generation) return ReturnCode::BadGeneration;  // 8, 9
   return request.ie ? ReturnCode::InitiatorErr : ReturnCode::Ok;                     // 10

@@ -50,6 +50,10 @@ bool Target::idle() const {
 // ---- request packets ---------------------------------------------------------------------------
 
 Response Target::rx_req(const View& view, Time now) {
+  if (view.mode == DeliveryMode::Uud) {
+    if (!take_datagram(view)) ++counters_.datagrams_dropped;  // PDS-193
+    return {};
+  }
   Request request;
   if (!Request::decode(view.next_hdr, view.bytes, request) || request.version != 0) {
     ++counters_.malformed;

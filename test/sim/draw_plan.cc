@@ -289,6 +289,40 @@ void draw_receives(Plan& plan, Rng& rng) {
   }
 }
 
+// Datagrams between endpoints of their own, one per node. Drawn last: what else the seed says
+// stays.
+void draw_datagrams(Plan& plan, Rng& rng) {
+  if (!rng.chance(0.3)) return;
+  const int first = static_cast<int>(plan.contexts.size());
+  for (int node = 0; node < plan.nodes; ++node) {
+    plan.contexts.push_back({.node = node,
+                             .mode = DeliveryMode::Uud,
+                             .resource_index = 3,
+                             .initiator = static_cast<std::uint32_t>(100 * (node + 1) + 50)});
+  }
+  const auto nodes = static_cast<std::uint64_t>(plan.nodes);
+  const std::uint32_t mtu = plan.fep.ses.payload_mtu;
+  const Duration pace = pick<Duration, 3>(rng, {Duration(0), microseconds(5), milliseconds(1)});
+  for (std::uint64_t count = rng.between(1, 60); count > 0; --count) {
+    OperationPlan op;
+    op.flavour = Flavour::Datagram;
+    op.from = first + static_cast<int>(rng.below(nodes));
+    op.to = first + static_cast<int>(rng.below(nodes));
+    op.length = static_cast<std::uint32_t>(rng.chance(0.2) ? mtu : rng.below(mtu + 1));
+    op.with_data = op.length < 8 || rng.chance(0.4);
+    op.inject = op.length <= 256 && rng.chance(0.5);
+    op.slices = rng.chance(0.3) ? static_cast<std::uint32_t>(rng.between(2, 5)) : 1;
+    op.post_after = up_to(rng, pace);
+    plan.operations.push_back(op);
+    if (rng.chance(0.1)) continue;  // without a receive of its own
+    ReceivePlan receive;
+    receive.context = op.to;
+    receive.capacity = rng.chance(0.1) ? static_cast<std::uint32_t>(rng.between(8, mtu)) : mtu;
+    receive.post_after = up_to(rng, pace);
+    plan.receives.push_back(receive);
+  }
+}
+
 }  // namespace
 
 Plan draw_plan(std::uint64_t seed) {
@@ -305,6 +339,7 @@ Plan draw_plan(std::uint64_t seed) {
   draw_contexts(plan, rng);
   draw_operations(plan, rng);
   draw_receives(plan, rng);
+  draw_datagrams(plan, rng);
   return plan;
 }
 

@@ -157,8 +157,8 @@ TEST(Failure, Idea6_KilledPeerFailsItsOperationsInTimeAndNoOthers) {
   EXPECT_EQ(stage.counters(0).pdcs_failed, 1u);
 }
 
-// SES-122: a receiver has nothing outstanding towards a sender that died in mid-message, and a reader
-// nothing but acknowledged requests; both notice all the same.
+// SES-122: a receiver has nothing outstanding towards a sender that died in mid-message, and a
+// reader nothing but acknowledged requests; both notice all the same.
 TEST(Failure, PeerKilledInMidMessageEndsReceivesAndReads) {
   StageConfig config;
   Stage stage(config);

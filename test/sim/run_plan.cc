@@ -224,7 +224,8 @@ Result<void> Run::submit(Endpoint& endpoint, std::size_t number) {
     op.user_flags = number * 3;
   };
   ses::Ses& ses = world_.fep(endpoint.plan->node).ses();
-  if (plan.flavour == Flavour::Send || plan.flavour == Flavour::TaggedSend) {
+  if (plan.flavour == Flavour::Send || plan.flavour == Flavour::TaggedSend ||
+      plan.flavour == Flavour::Datagram) {
     ses::SendOp op;
     fill(op);
     if (plan.flavour == Flavour::TaggedSend) op.tag = plan.tag;
@@ -312,12 +313,14 @@ void Run::send_hostile_packet() {
   const bool copy = rng_.chance(0.5) && !packet.bytes.empty();
   if (copy) {
     const auto parsed = wire::parse(packet.bytes);
-    constexpr std::size_t kJobIdAt = sizeof(wire::PdsRequest) + 5;
-    constexpr std::size_t kPidAt = sizeof(wire::PdsRequest) + 8;
-    if (parsed && std::holds_alternative<wire::RequestHeader>(parsed->header) &&
-        packet.bytes.size() > kPidAt) {
-      packet.bytes[kJobIdAt] = std::byte{0xBA};
-      packet.bytes[kPidAt] = std::byte{0x0F};
+    constexpr std::size_t kJobIdAt = 5;  // in a SES request
+    constexpr std::size_t kPidAt = 8;
+    const bool request = parsed && std::holds_alternative<wire::RequestHeader>(parsed->header);
+    const bool datagram = parsed && std::holds_alternative<wire::UudHeader>(parsed->header);
+    const std::size_t ses_at = datagram ? sizeof(wire::PdsUud) : sizeof(wire::PdsRequest);
+    if ((request || datagram) && packet.bytes.size() > ses_at + kPidAt) {
+      packet.bytes[ses_at + kJobIdAt] = std::byte{0xBA};
+      packet.bytes[ses_at + kPidAt] = std::byte{0x0F};
     }
     if (rng_.chance(0.3)) packet.bytes.resize(rng_.below(packet.bytes.size()));
     if (rng_.chance(0.3) && packet.bytes.size() >= sizeof(wire::PdsRequest)) {
@@ -350,6 +353,15 @@ void Run::cancel_receives() {
   }
 }
 
+// Receives without a datagram, and datagrams without a receive, end with their context.
+void Run::close_datagram_contexts() {
+  for (Endpoint& endpoint : endpoints_) {
+    if (endpoint.plan->mode != DeliveryMode::Uud || !lives(endpoint.plan->node)) continue;
+    world_.fep(endpoint.plan->node).ses().close_context(*endpoint.context, world_.now());
+    endpoint.context = nullptr;
+  }
+}
+
 // Waits until nothing is left anywhere. After a death the receives that found no message are
 // cancelled, once what the dead node had sent is there.
 void Run::finish() {
@@ -357,6 +369,7 @@ void Run::finish() {
     world_.run_for(seconds(1));
     cancel_receives();
   }
+  close_datagram_contexts();
   if (!world_.run_until([this] { return all_done() && at_rest(); }, seconds(60))) {
     fail("not at rest: " + (world_.complaint().empty() ? unfinished() : world_.complaint()));
   }

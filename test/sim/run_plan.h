@@ -99,11 +99,13 @@ class Run {
   std::string unfinished();
   void finish();
   void cancel_receives();
+  void close_datagram_contexts();
   void close_all();
   void fail(const std::string& what);
 
   bool lives(int node) const { return world_.alive(node); }
   bool operation_counts(std::size_t number) const;  // neither end was killed
+  bool must_be_heard_of(std::size_t number) const;  // by its target's application
   const ContextPlan& context_of(int context) const {
     return plan_.contexts[static_cast<std::size_t>(context)];
   }

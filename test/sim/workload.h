@@ -34,6 +34,7 @@ enum class Flavour : std::uint8_t {
   BadRight,   // write to the read-only region
   BadBounds,  // write that ends one byte behind the region
   BadIndex,   // write to a resource index that does not exist
+  Datagram,   // between contexts of mode Uud: may get lost, and comes twice if a link copies it
 };
 
 // One operation of an initiator; its number names it on the wire (data) and in its payload.

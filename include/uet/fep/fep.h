@@ -71,7 +71,7 @@ class Fep {
 
   bool receive(Time now);
   bool pump(Time now);
-  void flush();
+  void flush(Time now);
 
   const Config config_;
   nic::Nic& nic_;

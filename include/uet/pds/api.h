@@ -71,7 +71,7 @@ struct PreparedPacket {
 // A delivered request packet: in the forward direction an SES request, in the return direction an
 // SES response with data (PDS-2). `bytes` starts at the SES header and is valid during the call.
 struct RequestView {
-  PdcId pdc;          // local PDC id: names the PDC until pdc_closed
+  PdcId pdc;          // local PDC id: names the PDC until pdc_closed; 0 in mode Uud
   FepAddress source;  // address of the peer FEP, as answers reach it
   DeliveryMode mode = DeliveryMode::Rud;
   NextHdr next_hdr{};
@@ -104,7 +104,8 @@ class Client {
   // Appends the SES header of the message's next packet to `packet` (which is reset and has its
   // head at the SES position) and points its payload.
   virtual PacketPlan next_packet(Message& message, Packet& packet, PreparedPacket& prepared) = 0;
-  // A request packet arrived, in order if the mode is ROD, never twice.
+  // A request packet arrived, in order if the mode is ROD, never twice; if it is UUD, nobody hears
+  // the response.
   virtual Response rx_req(const RequestView& request, Time now) = 0;
   // The response of one packet; exactly one of rx_rsp and pds_error comes for each packet (PDS-22).
   virtual void rx_rsp(Message& message, std::uint32_t tag, const ResponseView& response,
@@ -123,12 +124,14 @@ class Delivery {
  public:
   virtual ~Delivery() = default;
   // Queues the message on a PDC for `destination`, opening one if there is none. Error::Again when
-  // no PDC is to be had now (PDS-180): nothing was queued.
+  // no PDC is to be had now (PDS-180): nothing was queued. A message with mode Uud is one packet,
+  // made during the call; its response comes when the NIC has taken it (PDS-192).
   virtual Result<void> send(Message& message, const Destination& destination, Time now) = 0;
   // Queues the message on the PDC `pdc` in the return direction (PDS-194). NotFound if it is gone.
   virtual Result<void> send_on(PdcId pdc, Message& message, Time now) = 0;
   // Takes the message out of its backlog. True: PDS makes no further packet of it (packets made
-  // before are still answered for). False: it was not in a backlog.
+  // before are still answered for). False: it was not in a backlog. A datagram (Uud) is withdrawn
+  // packet and all, unless the NIC has it already: then false, and its answer comes.
   virtual bool cancel(Message& message) = 0;
   // The message at the head of the backlog can make packets again (after PacketPlan::NotNow).
   virtual void kick(PdcId pdc) = 0;

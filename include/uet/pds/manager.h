@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // All PDCs of a FEP: selection, opening, accepting, closing; the way from a packet to its PDC and
-// from a message to its PDC (PDS sections 4, 6, 11, 16). One thread.
+// from a message to its PDC (PDS sections 4, 6, 11, 16), or past all PDCs (UUD). One thread.
 #pragma once
 
 #include <array>
@@ -15,6 +15,7 @@
 #include "uet/cms/ccc.h"
 #include "uet/pds/api.h"
 #include "uet/pds/counters.h"
+#include "uet/pds/datagrams.h"
 #include "uet/pds/outbox.h"
 #include "uet/pds/parameters.h"
 #include "uet/pds/pdc.h"
@@ -44,8 +45,12 @@ class Manager final : public Delivery {
   void bury_finished(Time now);
   // True if a timer fired.
   bool expire(Time now);
-  // A PDC waits for its turn.
-  bool has_ready() const { return !ready_.empty(); }
+  // A PDC or a datagram waits for its turn.
+  bool has_ready() const { return !ready_.empty() || datagrams_.waiting(); }
+  // To be called when packets have left the outbox: datagrams among them are done.
+  void answer_datagrams(Time now) {
+    if (!datagrams_.empty()) datagrams_.answer_taken(now);
+  }
   Time next_deadline() const { return wheel_.next_deadline(); }
 
   // Starts closing every PDC.
@@ -113,6 +118,7 @@ class Manager final : public Delivery {
   void on_ack_packet(const RxPacket& packet, Time now);
   void on_nack_packet(const RxPacket& packet, Time now);
   void on_control_packet(const RxPacket& packet, Time now);
+  void on_datagram_packet(const RxPacket& packet, Time now);
   Pdc* resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMode mode, Psn start_psn,
                    const Incoming& request, Time now);
   Pdc* resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid, const Incoming& request,
@@ -132,6 +138,7 @@ class Manager final : public Delivery {
   std::unique_ptr<std::byte[]> early_storage_;
   Rng& rng_;
   Environment environment_;
+  Datagrams datagrams_;
 
   // PDC slots and their memory; window_ PSNs each.
   std::size_t window_;

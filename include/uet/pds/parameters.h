@@ -33,6 +33,7 @@ struct Parameters {
   std::size_t reserved_pool_pdcs = 16;  // kept in each role for Destination::reserved_pool
   std::uint8_t dscp_data = 0;           // PDS-160
   std::uint8_t dscp_control = 46;
+  std::uint8_t dscp_datagram = 10;            // UUD: not the class of what UET-CC controls (PDS-12)
   std::optional<std::uint32_t> start_psn;     // first Start_PSN; empty = random (PDS-53)
   std::optional<std::uint16_t> first_pdc_id;  // first PDC id given out; empty = random
 };

@@ -92,7 +92,8 @@ struct ContextConfig {
   InitiatorId initiator;
   bool receives = true;  // false: no request reaches it, and its resource index takes no place
   bool relative = true;
-  DeliveryMode mode = DeliveryMode::Rud;  // Rod when the application asked for any order (SES-124)
+  // Rod when the application asked for any order (SES-124); Uud: sends and receives datagrams only.
+  DeliveryMode mode = DeliveryMode::Rud;
   std::uint8_t traffic_class = 0;
   std::size_t tx_size = 1024;     // operations in progress
   std::size_t rx_size = 1024;     // posted receives
@@ -112,6 +113,8 @@ struct TxOp {
   std::uint64_t user_flags = 0;
 };
 
+// In a context of mode Uud a send is a DATAGRAM_SEND: at most one payload MTU, no tag, no DC; it
+// completes when the NIC has taken it, and may get lost (SES-77).
 struct SendOp : TxOp {
   std::optional<std::uint64_t> tag;  // set: TAGGED_SEND
 };

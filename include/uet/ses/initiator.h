@@ -59,6 +59,7 @@ class Initiator {
   Result<void> check(const Context& context, const TxOp& op) const;
   TxMessage* prepare(Context& context, const TxOp& op, Kind kind);
   Result<void> rma(Context& context, const RmaOp& op, Kind kind, Time now);
+  Result<void> send_datagram(Context& context, const SendOp& op, Time now);
   Result<void> submit(TxMessage& message, const TxOp& op, Time now);
   bool gather_pieces(TxMessage& message, bool inject);
   MsgId take_id(TxMessage& message);

@@ -86,6 +86,10 @@ struct TxMessage : OutgoingMessage, ListNode<OutstandingTag> {
 
   std::span<const IoSlice> slices() const { return {iov.data(), iov_count}; }
   bool failed() const { return status != Status::Ok; }
+  // PDS may be asked to take it back as if it had never been sent.
+  bool withdrawable() const {
+    return header.opcode == wire::SesOpcode::DatagramSend || (packets_made == 0 && !ended);
+  }
 
   Context* context = nullptr;  // nullptr: its context was closed, nobody wants to know
   Kind kind = Kind::Send;

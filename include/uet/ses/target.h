@@ -52,6 +52,7 @@ class Target {
   using View = pds::RequestView;
   using Request = wire::SesRequest;
 
+  bool take_datagram(const View& view);
   pds::Response on_send(const View& view, const Request& request, Context& context);
   pds::Response on_write(const View& view, const Request& request, Context& context);
   pds::Response on_read(const View& view, const Request& request, Context& context, Time now);

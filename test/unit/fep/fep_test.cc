@@ -148,11 +148,12 @@ class Node {
  public:
   Node(std::uint8_t last_byte, std::uint64_t seed)
       : nic(last_byte), fep(std::make_unique<Fep>(small_config(seed), nic, kStart)) {}
-  void open() {
+  void open(DeliveryMode mode = DeliveryMode::Rud) {
     auto opened = fep->ses().open_context({.job = kJob,
                                            .pid_on_fep = PidOnFep{1},
                                            .resource_index = ResourceIndex{0},
                                            .initiator = InitiatorId{5},
+                                           .mode = mode,
                                            .tx_size = 128,
                                            .rx_size = 128},
                                           sink);
@@ -175,11 +176,11 @@ class Node {
 
 class FepPair : public ::testing::Test {
  protected:
-  FepPair() {
+  explicit FepPair(DeliveryMode mode = DeliveryMode::Rud) {
     a.nic.peer = &b.nic;
     b.nic.peer = &a.nic;
-    a.open();
-    b.open();
+    a.open(mode);
+    b.open(mode);
     peer = b.as_peer();
   }
   bool run_while_not(const std::function<bool()>& done, Duration limit = seconds(5)) {
@@ -417,6 +418,108 @@ TEST_F(FepPair, BeginCloseEndsPdcsWithAHandshake) {
   EXPECT_EQ(a.fep->stats().pds.pdcs_closed, 1U);
   EXPECT_EQ(b.fep->stats().pds.pdcs_closed, 1U);
   EXPECT_EQ(a.fep->stats().pds.pdcs_failed + b.fep->stats().pds.pdcs_failed, 0U);
+}
+
+// ---- datagrams ----------------------------------------------------------------------------------
+
+class DatagramPair : public FepPair {
+ protected:
+  DatagramPair() : FepPair(DeliveryMode::Uud) {}
+};
+
+TEST_F(DatagramPair, Pds192_DatagramsArriveAndEndWhenTheNicHasThem) {
+  constexpr std::size_t kCount = 100;
+  std::vector<std::byte> from = pattern(kPayload);
+  std::vector<std::vector<std::byte>> to(kCount, std::vector<std::byte>(kPayload));
+  for (std::vector<std::byte>& buffer : to) {
+    const ses::IoSlice target{buffer.data(), buffer.size()};
+    ASSERT_TRUE(receive({&target, 1}).ok());
+  }
+  const ses::IoSlice source{from.data(), from.size()};
+  for (std::size_t i = 0; i < kCount; ++i) ASSERT_TRUE(send({&source, 1}).ok());
+  EXPECT_TRUE(a.sink.all.empty());
+  while (a.fep->next_deadline() != kNever) a.fep->push(now);
+  EXPECT_EQ(a.sink.all.size(), kCount);
+  ASSERT_TRUE(run_while_not([&] { return b.sink.all.size() == kCount; }));
+  expect_all_ok();
+  for (const std::vector<std::byte>& buffer : to) EXPECT_EQ(buffer, from);
+  EXPECT_EQ(a.nic.sent, kCount);
+  EXPECT_EQ(b.nic.sent, 0U);  // nothing answers them (PDS-191)
+  EXPECT_EQ(a.fep->stats().pds.datagrams_sent, kCount);
+  EXPECT_EQ(b.fep->stats().pds.datagrams_received, kCount);
+  expect_clean_close();
+}
+
+TEST_F(DatagramPair, AFullNicHoldsThemAndThePostsBack) {
+  a.nic.accept = 0;
+  std::byte byte{};
+  const ses::IoSlice source{&byte, 1};
+  std::size_t posted = 0;
+  while (send({&source, 1}).ok()) {
+    a.fep->posted(now);
+    ++posted;
+  }
+  EXPECT_EQ(posted, 128U);  // tx_size
+  EXPECT_TRUE(a.sink.all.empty());
+  EXPECT_LE(a.fep->next_deadline(), now + microseconds(50));
+  EXPECT_FALSE(a.fep->closed());
+  a.nic.accept = SIZE_MAX;
+  ASSERT_TRUE(run_while_not([&] { return a.sink.all.size() == posted; }));
+  expect_all_ok();
+  EXPECT_TRUE(a.fep->quiescent());
+}
+
+TEST_F(DatagramPair, ClosingAContextTakesItsDatagramsBack) {
+  a.nic.accept = 0;
+  std::byte byte{};
+  const ses::IoSlice source{&byte, 1};
+  ASSERT_TRUE(send({&source, 1}).ok());
+  a.fep->push(now);  // in the outbox
+  ASSERT_TRUE(send({&source, 1}).ok());
+  a.fep->ses().close_context(*a.context, now);
+  EXPECT_TRUE(a.fep->quiescent());
+  a.nic.accept = SIZE_MAX;
+  a.fep->progress(now);
+  EXPECT_EQ(a.nic.sent, 0U);
+  EXPECT_TRUE(a.sink.all.empty());
+}
+
+TEST_F(DatagramPair, OneThatTheNicHasNotTakenCanBeCancelled) {
+  a.nic.accept = 0;
+  std::byte byte{};
+  const ses::IoSlice source{&byte, 1};
+  ses::SendOp op;
+  op.peer = &peer;
+  op.local = {&source, 1};
+  op.context = &byte;
+  ASSERT_TRUE(a.fep->ses().send(*a.context, op, now).ok());
+  a.fep->push(now);
+  EXPECT_TRUE(a.fep->ses().cancel(*a.context, &byte, now).ok());
+  ASSERT_EQ(a.sink.all.size(), 1U);
+  EXPECT_EQ(a.sink.all[0].status, ses::Status::Cancelled);
+  EXPECT_FALSE(a.fep->ses().cancel(*a.context, &byte, now).ok());
+  a.nic.accept = SIZE_MAX;
+  a.fep->progress(now);
+  EXPECT_EQ(a.nic.sent, 0U);
+  EXPECT_TRUE(a.fep->quiescent());
+}
+
+TEST_F(DatagramPair, DatagramsAllocateNothing) {
+  std::vector<std::byte> memory(kPayload);
+  const ses::IoSlice slice{memory.data(), memory.size()};
+  const std::function<bool()> done = [this] {
+    return a.sink.all.size() + b.sink.all.size() == expected_completions;
+  };
+  const auto round = [&] {
+    expected_completions += 2;
+    EXPECT_TRUE(receive({&slice, 1}).ok());
+    EXPECT_TRUE(send({&slice, 1}).ok());
+    EXPECT_TRUE(run_while_not(done));
+  };
+  round();
+  const std::size_t before = allocations;
+  for (int i = 0; i < 50; ++i) round();
+  EXPECT_EQ(allocations, before);
 }
 
 // ---- allocation guard ---------------------------------------------------------------------------

@@ -225,10 +225,15 @@ TEST_F(Demultiplex, Pds213_AcksAndNacksAreNeverRefused) {
   for (int code = 0; code < 256; ++code) {
     EXPECT_TRUE(answer_to(nack(static_cast<NackCode>(code), 333)).empty());
   }
-  const std::vector<std::byte> uud{std::byte{6 << 3}, std::byte{0}, std::byte{0}, std::byte{0}};
-  node->receive(uud, peer, now);
+}
+
+TEST_F(Demultiplex, TypesThatNobodyTakesAreCounted) {
+  for (const unsigned type : {0U, 1U, 15U, 31U}) {
+    const std::vector<std::byte> packet(64, static_cast<std::byte>(type << 3));
+    node->receive(packet, peer, now);
+  }
   EXPECT_TRUE(turn().empty());
-  EXPECT_EQ(counters().unsupported_type, 1U);
+  EXPECT_EQ(counters().unsupported_type, 4U);
 }
 
 TEST_F(Demultiplex, Pds108_Step1_AckForAnUnknownPdcIsDroppedAndCounted) {

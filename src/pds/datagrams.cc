@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Datagrams on their way to the NIC. The outbox keeps its packets in order, so those that have left
+// it are the oldest ones.
+#include "uet/pds/datagrams.h"
+
+#include "uet/cms/path.h"
+
+namespace uet::pds {
+
+Datagrams::Datagrams(Environment& environment)
+    : env_(environment), entries_(std::make_unique<Entry[]>(kCapacity)) {}
+
+Datagrams::~Datagrams() {
+  for (; oldest_ != end_; ++oldest_) withdraw(at(oldest_));
+}
+
+void Datagrams::withdraw(Entry& entry) {
+  if (entry.packet != nullptr) {
+    env_.outbox.withdraw(*entry.packet);
+    env_.packets.give_back(entry.packet);
+  }
+  entry = {};
+}
+
+Result<void> Datagrams::send(Message& message, const Destination& destination) {
+  if (end_ - oldest_ == kCapacity) return Error::Again;
+  if (env_.packets.available() <= env_.control_reserve) return Error::Again;
+  Packet* packet = env_.packets.take();
+  packet->reset();
+  PreparedPacket prepared;
+  const PacketPlan plan = env_.client.next_packet(message, *packet, prepared);
+  UET_ASSERT(plan == PacketPlan::Last);  // PDS-191
+  (void)plan;
+  const wire::UudHeader header{.next_hdr = prepared.next_hdr};
+  header.encode(packet->prepend(sizeof(wire::PdsUud)));
+  packet->to = destination.address;
+  packet->entropy = static_cast<std::uint16_t>(  // any path will do (CMS-401)
+      cms::PathSelector::kFirstEntropy + env_.rng.below(cms::PathSelector::kEntropyValues));
+  packet->ecn = Ecn::NotEct;  // nobody would report a mark (CMS-4, CMS-31)
+  packet->dscp = env_.parameters.dscp_datagram;
+  at(end_++) = {.packet = packet, .message = &message, .tag = prepared.tag};
+  return {};
+}
+
+bool Datagrams::cancel(const Message& message) {
+  for (std::size_t number = oldest_; number != end_; ++number) {
+    Entry& entry = at(number);
+    if (entry.message != &message) continue;
+    const bool taken = number < queued_ && !Outbox::holds(*entry.packet);
+    if (!taken) withdraw(entry);
+    return !taken;
+  }
+  return false;
+}
+
+bool Datagrams::pump(std::size_t limit) {
+  const std::size_t before = queued_;
+  for (; limit > 0 && queued_ != end_; --limit, ++queued_) {
+    if (Packet* packet = at(queued_).packet; packet != nullptr) env_.outbox.push(*packet);
+  }
+  return queued_ != before;
+}
+
+void Datagrams::answer_taken(Time now) {
+  while (oldest_ != queued_) {
+    Entry& oldest = at(oldest_);
+    if (oldest.packet != nullptr && Outbox::holds(*oldest.packet)) return;
+    const Entry entry = oldest;
+    oldest = {};
+    ++oldest_;  // first, because the client may send the next one
+    if (entry.packet == nullptr) continue;
+    env_.packets.give_back(entry.packet);
+    ++env_.counters.datagrams_sent;
+    env_.client.rx_rsp(*entry.message, entry.tag, ResponseView{}, now);
+  }
+}
+
+}  // namespace uet::pds

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// DATAGRAM_SEND (SES-77): a send of one packet that may get lost. The initiator hears nothing of
+// it, so what the target cannot take is dropped; matching is that of every other untagged send.
+#include "uet/ses/initiator.h"
+#include "uet/ses/return_code.h"
+#include "uet/ses/target.h"
+
+namespace uet::ses {
+
+Result<void> Initiator::send_datagram(Context& context, const SendOp& op, Time now) {
+  if (op.tag || op.delivery_complete) return Error::Invalid;
+  if (const auto checked = check(context, op); !checked) return checked;
+  if (total_length(op.local) > payload_mtu_) return Error::TooLong;
+  TxMessage* message = prepare(context, op, Kind::Send);
+  if (message == nullptr) return Error::Again;
+  message->header.opcode = wire::SesOpcode::DatagramSend;
+  return submit(*message, op, now);
+}
+
+// False: it is dropped. The checks are those of SES-115 without generation (step 9).
+bool Target::take_datagram(const View& view) {
+  Request request;
+  const bool parsed = Request::decode(view.next_hdr, view.bytes, request) && request.version == 0;
+  if (!parsed || request.opcode != wire::SesOpcode::DatagramSend || !is_single(request) ||
+      request.message_id != MsgId{}) {
+    ++counters_.malformed;
+    return false;
+  }
+  const ri::RiLookup found = contexts_.find(
+      {request.rel, request.job_id, request.pid_on_fep, request.resource_index});  // 3, 4
+  if (check_address(found.verdict) != wire::ReturnCode::Ok) return false;
+  Context& context = *static_cast<Context*>(found.context);
+  if (context.config.mode != DeliveryMode::Uud || !context.enabled || request.ie) return false;
+  // One packet: its payload is the whole message (7, 13).
+  if (request.payload.size() != request.request_length || request.payload.size() > payload_mtu_) {
+    return false;
+  }
+  return !on_send(view, request, context).nack;
+}
+
+}  // namespace uet::ses
