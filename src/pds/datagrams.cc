@@ -3,6 +3,8 @@
 // it are the oldest ones.
 #include "uet/pds/datagrams.h"
 
+#include <algorithm>
+
 #include "uet/cms/path.h"
 
 namespace uet::pds {
@@ -47,8 +49,11 @@ bool Datagrams::cancel(const Message& message) {
     Entry& entry = at(number);
     if (entry.message != &message) continue;
     const bool taken = number < queued_ && !Outbox::holds(*entry.packet);
-    if (!taken) withdraw(entry);
-    return !taken;
+    if (taken) return false;
+    withdraw(entry);
+    while (oldest_ != end_ && at(oldest_).packet == nullptr) ++oldest_;
+    queued_ = std::max(queued_, oldest_);
+    return true;
   }
   return false;
 }

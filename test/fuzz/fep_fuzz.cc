@@ -146,6 +146,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   send.peer = &peer;
   send.local = {&from, 1};
   require(fep.ses().send(context, send, now).ok());
+  with.resource_index = ResourceIndex{1};
+  with.mode = DeliveryMode::Uud;
+  auto datagrams = fep.ses().open_context(with, sink);
+  require(datagrams.ok());
+  fep.ses().enable(*datagrams.value());
+  require(fep.ses().receive(*datagrams.value(), receive, now).ok());
   fep.progress(now);
 
   while (size >= 2) {
@@ -163,6 +169,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
 
   fep.ses().close_context(context, now);
+  fep.ses().close_context(*datagrams.value(), now);
   fep.begin_close(now);
   for (int i = 0; i < 1000 && !fep.closed(); ++i) {
     now += milliseconds(5);
