@@ -119,13 +119,11 @@ int AvFid::close() noexcept {
 }
 
 int AvFid::bind(struct fid* other) noexcept {
-  if (other->fclass != FI_CLASS_EQ || eq_ != nullptr) {
-    FI_WARN(&provider, FI_LOG_AV, "fi_av_bind: only one EQ can be bound\n");
+  if (other->fclass != FI_CLASS_EQ) {
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_bind: only an EQ can be bound\n");
     return -FI_EINVAL;
   }
-  eq_ = &Eq::from(other);
-  eq_hold_ = Hold(eq_->references());
-  return 0;
+  return eq_.open(Eq::from(other), domain_);
 }
 
 std::optional<ses::Peer> AvFid::peer(fi_addr_t address) const noexcept {
@@ -167,7 +165,7 @@ int AvFid::insert(const void* addresses, std::size_t count, fi_addr_t* fi_addr, 
             static_cast<unsigned long long>(flags));
     return -FI_EINVAL;
   }
-  if (asynchronous_ && eq_ == nullptr) return -FI_ENOEQ;
+  if (asynchronous_ && eq_.eq() == nullptr) return -FI_ENOEQ;
   int good = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const auto* bytes = static_cast<const std::byte*>(addresses) + i * av::UetAddress::kBytes;
@@ -176,18 +174,18 @@ int AvFid::insert(const void* addresses, std::size_t count, fi_addr_t* fi_addr, 
     if (error == 0) ++good;
     if ((flags & FI_SYNC_ERR) != 0) static_cast<int*>(context)[i] = error;
     if (error != 0 && asynchronous_) {
-      eq_->write_error({.fid = &fid,
-                        .context = context,
-                        .data = i,
-                        .err = error,
-                        .prov_errno = 0,
-                        .err_data = nullptr,
-                        .err_data_size = 0});
+      eq_.eq()->write_error({.fid = &fid,
+                             .context = context,
+                             .data = i,
+                             .err = error,
+                             .prov_errno = 0,
+                             .err_data = nullptr,
+                             .err_data_size = 0});
     }
   }
   if (!asynchronous_) return good;
   const fi_eq_entry done{.fid = &fid, .context = context, .data = static_cast<std::uint64_t>(good)};
-  eq_->write(FI_AV_COMPLETE, &done, sizeof done);
+  eq_.eq()->write(FI_AV_COMPLETE, &done, sizeof done);
   return 0;
 }
 

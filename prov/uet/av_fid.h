@@ -52,8 +52,7 @@ class AvFid final : public fid_av {
   References references_;
   const bool asynchronous_;
   const int rx_ctx_bits_;
-  Eq* eq_ = nullptr;  // where FI_AV_COMPLETE goes
-  Hold eq_hold_;
+  EqBinding eq_;  // where FI_AV_COMPLETE goes
   av::Av av_;
 };
 

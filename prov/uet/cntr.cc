@@ -75,9 +75,9 @@ int Cntr::open(Domain& domain, const fi_cntr_attr& attr, void* context, Cntr*& o
             attr.events, static_cast<unsigned long long>(attr.flags));
     return -FI_EINVAL;
   }
-  if (!Waiter::supports(attr.wait_obj)) return -FI_ENOSYS;
   std::unique_ptr<Cntr> cntr(new Cntr(domain, context));
-  if (const int result = cntr->waiter_.open(domain, attr.wait_obj); result != 0) return result;
+  const int result = cntr->waiter_.open(attr.wait_obj, attr.wait_set, &cntr->fid, &domain);
+  if (result != 0) return result;
   out = cntr.release();
   return 0;
 }
@@ -88,29 +88,35 @@ int Cntr::close() noexcept {
   return 0;
 }
 
-std::uint64_t Cntr::poll(const std::uint64_t& number) noexcept {
+std::uint64_t Cntr::poll(const std::uint64_t& number, std::uint64_t& told) noexcept {
   if (domain_.dead()) return number;
   std::uint64_t result = 0;
   bool quiet = false;
   {
     const Guard guard(domain_.lock());
     domain_.progress(clock_now());
-    result = number;
+    told = result = number;
     quiet = domain_.quiet();
   }
   if (quiet) sched_yield();
   return result;
 }
 
-std::uint64_t Cntr::read() noexcept { return poll(value_); }
+std::uint64_t Cntr::read() noexcept { return poll(value_, waited_.value); }
 
-std::uint64_t Cntr::read_errors() noexcept { return poll(errors_); }
+std::uint64_t Cntr::read_errors() noexcept { return poll(errors_, waited_.errors); }
+
+// After add and set. Whoever waits for a value wakes when the errors move, too.
+void Cntr::moved(bool good) noexcept {
+  (good ? polled_.value : polled_.errors) = good ? value_ : errors_;
+  waiter_.notify(good ? value_ : UINT64_MAX);
+}
 
 int Cntr::add(std::uint64_t value, bool good) noexcept {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
   const Guard guard(domain_.lock());
   (good ? value_ : errors_) += value;
-  waiter_.notify();
+  moved(good);
   return 0;
 }
 
@@ -118,7 +124,7 @@ int Cntr::set(std::uint64_t value, bool good) noexcept {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
   const Guard guard(domain_.lock());
   (good ? value_ : errors_) = value;
-  waiter_.notify();
+  moved(good);
   return 0;
 }
 
@@ -134,12 +140,12 @@ int Cntr::wait(std::uint64_t threshold, int timeout) noexcept {
     if (value_ >= threshold) return 0;
     if (errors_ != errors_before) return -FI_EAVAIL;
     if (now >= end) return -FI_ETIMEDOUT;
-    if (now < spin_end || !waiter_.can_sleep()) {
+    if (now < spin_end) {
       domain_.lock().unlock();
       sched_yield();
       domain_.lock().lock();
     } else {
-      waiter_.sleep(domain_, end);
+      waiter_.sleep(domain_.lock(), domain_.activity(), end, threshold);
     }
     now = clock_now();
   }
@@ -147,13 +153,24 @@ int Cntr::wait(std::uint64_t threshold, int timeout) noexcept {
 
 int Cntr::try_wait() noexcept {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
-  if (!waiter_.can_sleep()) return -FI_EINVAL;
+  if (!waiter_.has_object()) return -FI_EINVAL;
   const Guard guard(domain_.lock());
-  waiter_.arm(domain_);
-  const std::uint64_t sum = value_ + errors_;
-  const bool moved = sum != armed_sum_;
-  armed_sum_ = sum;
-  return moved ? -FI_EAGAIN : 0;
+  if (waited_.differs(value_, errors_)) return -FI_EAGAIN;
+  waiter_.arm();
+  domain_.activity();
+  return 0;
+}
+
+int Cntr::control(int command, void* argument) noexcept {
+  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  const Guard guard(domain_.lock());
+  return waiter_.control(command, argument, domain_.activity());
+}
+
+bool Cntr::pending() noexcept {
+  if (domain_.dead()) return true;
+  const Guard guard(domain_.lock());
+  return waited_.differs(value_, errors_);
 }
 
 int cntr_open(fid_domain* domain, fi_cntr_attr* attr, fid_cntr** cntr, void* context) noexcept {

@@ -25,8 +25,13 @@ class Cntr final : public fid_cntr {
 
   // An operation ended; with the domain's lock.
   void count(bool good) noexcept {
-    ++(good ? value_ : errors_);
-    waiter_.notify();
+    if (good) {
+      ++value_;
+      waiter_.notify(value_);
+    } else {
+      ++errors_;
+      waiter_.notify();
+    }
   }
 
   // What the calls of the same name do; these take the lock themselves.
@@ -34,14 +39,29 @@ class Cntr final : public fid_cntr {
   std::uint64_t read_errors() noexcept;
   int wait(std::uint64_t threshold, int timeout) noexcept;
   int try_wait() noexcept;
-  int control(int command, void* argument) noexcept { return waiter_.control(command, argument); }
+  int control(int command, void* argument) noexcept;
+  // For wait sets: has it moved since it was asked last? Takes the lock itself.
+  bool pending() noexcept;
+  // For poll sets, with the lock: has it moved, but for add and set, since it was asked last?
+  bool poll_changed() noexcept { return polled_.differs(value_, errors_); }
 
   // fi_cntr_add and fi_cntr_set, for successes or errors.
   int add(std::uint64_t value, bool good) noexcept;
   int set(std::uint64_t value, bool good) noexcept;
 
  private:
-  std::uint64_t poll(const std::uint64_t& number) noexcept;
+  // What somebody has been told.
+  struct Told {
+    std::uint64_t value = 0;
+    std::uint64_t errors = 0;
+    bool differs(std::uint64_t new_value, std::uint64_t new_errors) {
+      const bool moved = value != new_value || errors != new_errors;
+      *this = {new_value, new_errors};
+      return moved;
+    }
+  };
+  std::uint64_t poll(const std::uint64_t& number, std::uint64_t& told) noexcept;
+  void moved(bool good) noexcept;
   Cntr(Domain& domain, void* context);
 
   Domain& domain_;
@@ -49,7 +69,8 @@ class Cntr final : public fid_cntr {
   References references_;
   std::uint64_t value_ = 0;
   std::uint64_t errors_ = 0;
-  std::uint64_t armed_sum_ = 0;  // value and errors when fi_trywait looked last
+  Told waited_;  // through fi_trywait and fi_wait, or by reading
+  Told polled_;  // through fi_poll
   Waiter waiter_;
 };
 

@@ -52,13 +52,14 @@ ssize_t cq_readerr(fid_cq* cq, fi_cq_err_entry* buffer, std::uint64_t) noexcept 
   return Cq::from(cq).read_error(buffer);
 }
 
-ssize_t cq_sread(fid_cq* cq, void* buffer, std::size_t count, const void*, int timeout) noexcept {
-  return Cq::from(cq).sread(buffer, count, nullptr, timeout);
+ssize_t cq_sread(fid_cq* cq, void* buffer, std::size_t count, const void* condition,
+                 int timeout) noexcept {
+  return Cq::from(cq).sread(buffer, count, nullptr, condition, timeout);
 }
 
-ssize_t cq_sreadfrom(fid_cq* cq, void* buffer, std::size_t count, fi_addr_t* sources, const void*,
-                     int timeout) noexcept {
-  return Cq::from(cq).sread(buffer, count, sources, timeout);
+ssize_t cq_sreadfrom(fid_cq* cq, void* buffer, std::size_t count, fi_addr_t* sources,
+                     const void* condition, int timeout) noexcept {
+  return Cq::from(cq).sread(buffer, count, sources, condition, timeout);
 }
 
 int cq_signal(fid_cq* cq) noexcept { return Cq::from(cq).signal(); }
@@ -102,8 +103,9 @@ Cq::Cq(Domain& domain, const fi_cq_attr& attr, void* context)
       domain_(domain),
       hold_(domain.references()),
       format_(attr.format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_TAGGED : attr.format),
-      event_limit_(std::clamp(attr.size != 0 ? attr.size : kDefaultSize, kSmallestEventLimit,
-                              kMostEntries)) {
+      event_limit_(
+          std::clamp(attr.size != 0 ? attr.size : kDefaultSize, kSmallestEventLimit, kMostEntries)),
+      threshold_(attr.wait_cond == FI_CQ_COND_THRESHOLD) {
   fid.fclass = FI_CLASS_CQ;
   fid.context = context;
   fid.ops = &cq_fid_ops;
@@ -112,10 +114,10 @@ Cq::Cq(Domain& domain, const fi_cq_attr& attr, void* context)
 
 int Cq::open(Domain& domain, const fi_cq_attr& attr, void* context, Cq*& out) {
   if (domain.dead()) return -FI_EOPNOTSUPP;
-  if (attr.format > FI_CQ_FORMAT_TAGGED || !Waiter::supports(attr.wait_obj)) {
-    FI_WARN(&provider, FI_LOG_CQ, "fi_cq_open: format %d or wait object %d is not supported\n",
-            attr.format, attr.wait_obj);
-    return Waiter::supports(attr.wait_obj) ? -FI_EINVAL : -FI_ENOSYS;
+  if (attr.format > FI_CQ_FORMAT_TAGGED || attr.wait_cond > FI_CQ_COND_THRESHOLD) {
+    FI_WARN(&provider, FI_LOG_CQ, "fi_cq_open: format %d or wait_cond %d is not known\n",
+            attr.format, attr.wait_cond);
+    return -FI_EINVAL;
   }
   if ((attr.flags & ~static_cast<std::uint64_t>(FI_AFFINITY)) != 0) {
     FI_WARN(&provider, FI_LOG_CQ, "fi_cq_open: flags 0x%llx are not supported\n",
@@ -124,7 +126,8 @@ int Cq::open(Domain& domain, const fi_cq_attr& attr, void* context, Cq*& out) {
   }
   std::unique_ptr<Cq> cq(new Cq(domain, attr, context));
   if (!cq->grow(std::bit_ceil(2 * cq->event_limit_))) return -FI_ENOMEM;
-  if (const int result = cq->waiter_.open(domain, attr.wait_obj); result != 0) return result;
+  const int result = cq->waiter_.open(attr.wait_obj, attr.wait_set, &cq->fid, &domain);
+  if (result != 0) return result;
   out = cq.release();
   return 0;
 }
@@ -156,7 +159,7 @@ bool Cq::reserve() noexcept {
 void Cq::append(const Entry& entry) noexcept {
   UET_ASSERT(count_ < capacity_);
   ring_[(head_ + count_++) & (capacity_ - 1)] = entry;
-  waiter_.notify();
+  waiter_.notify(count_);
 }
 
 void Cq::push(const Entry& entry) noexcept {
@@ -213,31 +216,35 @@ ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) noexcept {
   return result;
 }
 
-ssize_t Cq::sread(void* buffer, std::size_t count, fi_addr_t* sources, int timeout) noexcept {
+ssize_t Cq::sread(void* buffer, std::size_t count, fi_addr_t* sources, const void* condition,
+                  int timeout) noexcept {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
   if (!waiter_.can_sleep()) return -FI_ENOSYS;
+  const bool any = !threshold_ || condition == nullptr;
+  const std::size_t wanted =
+      any ? 1 : std::max(std::size_t{1}, *static_cast<const std::size_t*>(condition));
   const Guard guard(domain_.lock());
+  const unsigned signals = signals_;
   Time now = clock_now();
   const Time end = end_of_timeout(now, timeout);
   const Time spin_end = now + kSpin;
+  ++blocked_;
   for (;;) {
     domain_.progress(now);
-    if (count_ > 0 || signalled_) break;
-    if (now >= end) return -FI_EAGAIN;
+    if (count_ >= wanted || (count_ > 0 && front().err != 0)) break;
+    if (signalled_ || signals_ != signals || now >= end) break;
     if (now < spin_end) {
       domain_.lock().unlock();
       sched_yield();
       domain_.lock().lock();
-    } else {
-      waiter_.sleep(domain_, end);
+    } else if (!waiter_.sleep(domain_.lock(), domain_.activity(), end, wanted)) {
+      break;
     }
     now = clock_now();
   }
-  const bool only_signal = count_ == 0;
+  --blocked_;
   signalled_ = false;
-  const ssize_t result = only_signal ? -FI_EAGAIN : pop(buffer, count, sources);
-  if (count_ > 0 && waiter_.others_sleep()) waiter_.wake();
-  return result;
+  return pop(buffer, count, sources);
 }
 
 ssize_t Cq::read_error(fi_cq_err_entry* buffer) noexcept {
@@ -265,17 +272,35 @@ int Cq::signal() noexcept {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
   if (!waiter_.can_sleep()) return -FI_ENOSYS;
   const Guard guard(domain_.lock());
-  signalled_ = true;
-  waiter_.wake();
+  if (blocked_ == 0) {
+    signalled_ = true;  // for whoever comes next
+  } else {
+    ++signals_;
+    waiter_.notify();
+  }
   return 0;
 }
 
 int Cq::try_wait() noexcept {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
-  if (!waiter_.can_sleep()) return -FI_EINVAL;
+  if (!waiter_.has_object()) return -FI_EINVAL;
   const Guard guard(domain_.lock());
-  waiter_.arm(domain_);
-  return count_ > 0 ? -FI_EAGAIN : 0;
+  if (count_ > 0) return -FI_EAGAIN;
+  waiter_.arm();
+  domain_.activity();
+  return 0;
+}
+
+int Cq::control(int command, void* argument) noexcept {
+  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  const Guard guard(domain_.lock());
+  return waiter_.control(command, argument, domain_.activity());
+}
+
+bool Cq::pending() noexcept {
+  if (domain_.dead()) return true;
+  const Guard guard(domain_.lock());
+  return count_ > 0;
 }
 
 int cq_open(fid_domain* domain, fi_cq_attr* attr, fid_cq** cq, void* context) noexcept {

@@ -46,14 +46,19 @@ class Cq final : public fid_cq {
   // application asked the queue to hold.
   bool can_take_event() const noexcept { return events_ < event_limit_; }
   void push_event(const Entry& entry) noexcept;
+  bool empty() const noexcept { return count_ == 0; }
 
   // What the calls of the same name do; these take the lock themselves.
   ssize_t read(void* buffer, std::size_t count, fi_addr_t* sources) noexcept;
-  ssize_t sread(void* buffer, std::size_t count, fi_addr_t* sources, int timeout) noexcept;
+  // `condition`: FI_CQ_COND_THRESHOLD's size_t, else ignored.
+  ssize_t sread(void* buffer, std::size_t count, fi_addr_t* sources, const void* condition,
+                int timeout) noexcept;
   ssize_t read_error(fi_cq_err_entry* buffer) noexcept;
   int signal() noexcept;
   int try_wait() noexcept;
-  int control(int command, void* argument) noexcept { return waiter_.control(command, argument); }
+  int control(int command, void* argument) noexcept;
+  // For wait sets: takes the lock itself.
+  bool pending() noexcept;
 
   static constexpr std::size_t kMostEntries = std::size_t{1} << 20;
 
@@ -77,7 +82,10 @@ class Cq final : public fid_cq {
   std::size_t events_ = 0;
   std::size_t reserved_ = 0;
   unsigned reads_without_progress_ = 0;
-  bool signalled_ = false;
+  const bool threshold_;     // FI_CQ_COND_THRESHOLD
+  bool signalled_ = false;   // and nobody was there to hear it
+  unsigned signals_ = 0;     // calls of fi_cq_signal that somebody in sread has heard
+  std::size_t blocked_ = 0;  // threads in sread
   Waiter waiter_;
 };
 

@@ -20,6 +20,7 @@
 #include "getinfo.h"
 #include "mr_fid.h"
 #include "ops.h"
+#include "poll_set.h"
 #include "scalable_ep.h"
 #include "shared_ctx.h"
 #include "uet/nic/registry.h"
@@ -61,9 +62,8 @@ struct ForkRegistry {
 
 namespace {
 
-bool needs_lock(const fi_domain_attr& attr) {
-  return attr.threading != FI_THREAD_DOMAIN || attr.control_progress == FI_PROGRESS_AUTO ||
-         attr.data_progress == FI_PROGRESS_AUTO;
+bool wants_thread(const fi_domain_attr& attr) {
+  return attr.control_progress == FI_PROGRESS_AUTO || attr.data_progress == FI_PROGRESS_AUTO;
 }
 
 bool same(const char* a, const std::string& b) { return strcasecmp(a, b.c_str()) == 0; }
@@ -145,9 +145,11 @@ pds::Parameters pds_parameters(const Params& params) {
 
 int close_fid(fid* fid) noexcept { return Domain::from(fid).close(); }
 
-int domain_bind(fid*, fid* other, std::uint64_t flags) noexcept {
+int domain_bind(fid* fid, struct fid* other, std::uint64_t flags) noexcept {
   // An EQ would report asynchronous registrations; ours are all done when the call returns.
-  if (other->fclass == FI_CLASS_EQ && (flags & FI_REG_MR) == 0) return 0;
+  if (other->fclass == FI_CLASS_EQ && (flags & FI_REG_MR) == 0) {
+    return Domain::from(fid).bind(Eq::from(other));
+  }
   FI_WARN(&provider, FI_LOG_DOMAIN, "fi_domain_bind: cannot bind class %zu with flags 0x%llx\n",
           other->fclass, static_cast<unsigned long long>(flags));
   return -FI_EINVAL;
@@ -175,7 +177,7 @@ fi_ops_domain domain_ops = {
     .endpoint = endpoint_open,
     .scalable_ep = scalable_ep_open,
     .cntr_open = cntr_open,
-    .poll_open = not_supported<&fi_ops_domain::poll_open>,
+    .poll_open = poll_open,
     .stx_ctx = stx_open,
     .srx_ctx = not_supported<&fi_ops_domain::srx_ctx>,
     .query_atomic = not_supported<&fi_ops_domain::query_atomic>,
@@ -206,7 +208,7 @@ Domain::Domain(Fabric& fabric, const fi_info& info, const Params& params, void* 
       params_(params),
       mr_mode_(info.domain_attr->mr_mode),
       job_{static_cast<std::uint32_t>(params.job_id)},
-      lock_(needs_lock(*info.domain_attr)) {
+      lock_(info.domain_attr->threading != FI_THREAD_DOMAIN) {
   fid.fclass = FI_CLASS_DOMAIN;
   fid.context = context;
   fid.ops = &domain_fid_ops;
@@ -257,10 +259,16 @@ int Domain::open_fep() {
   return 0;
 }
 
-int Domain::start_thread(const fi_info& info) {
-  const bool automatic = info.domain_attr->control_progress == FI_PROGRESS_AUTO ||
-                         info.domain_attr->data_progress == FI_PROGRESS_AUTO;
-  return automatic ? thread_.start(*this) : 0;
+int Domain::open_activity() noexcept {
+  if (!timer_.open()) return -errno;
+  activity_ = open_epoll(timer_.get(), nic_->wait_fd());
+  return activity_.valid() ? 0 : -errno;
+}
+
+int Domain::need_thread() noexcept {
+  lock_.need();
+  const Guard guard(lock_);
+  return thread_.running() ? 0 : thread_.start(*this);
 }
 
 int Domain::open(Fabric& fabric, const fi_info& info, void* context, Domain*& out) {
@@ -281,7 +289,8 @@ int Domain::open(Fabric& fabric, const fi_info& info, void* context, Domain*& ou
   }
   int result = domain->open_nic(info);
   if (result == 0) result = domain->open_fep();
-  if (result == 0) result = domain->start_thread(info);
+  if (result == 0) result = domain->open_activity();
+  if (result == 0 && wants_thread(*info.domain_attr)) result = domain->need_thread();
   if (result != 0) return result;
   ForkRegistry::instance().add(*domain);
   out = domain.release();
@@ -304,7 +313,7 @@ int Domain::close() noexcept {
 void Domain::rest(Time until) {
   const Time deadline = std::min(until, fep_->next_deadline());
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock_now());
-  pollfd poll_fd{.fd = nic_fd(), .events = POLLIN, .revents = 0};
+  pollfd poll_fd{.fd = nic_->wait_fd(), .events = POLLIN, .revents = 0};
   lock_.unlock();
   ::poll(&poll_fd, 1, static_cast<int>(std::clamp<std::int64_t>(left.count() + 1, 0, 10)));
   lock_.lock();

@@ -9,6 +9,7 @@
 #include <bitset>
 #include <memory>
 
+#include "eq.h"
 #include "fabric.h"
 #include "lock.h"
 #include "params.h"
@@ -59,10 +60,20 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
     if (!more) fep_->posted(now);
     timer_.bring_forward(fep_->next_deadline());
   }
+  // For whoever is about to sleep: a descriptor that is readable when the domain needs progress,
+  // because packets or its deadline have come; -1 if its thread sees to that.
+  int activity() UET_REQUIRES(lock_) {
+    if (thread_.running() || dead()) return -1;
+    arm_timer();
+    return activity_.get();
+  }
+  int activity_fd() const { return activity_.get(); }
   void arm_timer() UET_REQUIRES(lock_) { timer_.arm(fep_->next_deadline()); }
-  Timer& timer() { return timer_; }
-  int nic_fd() const { return nic_->wait_fd(); }
-  bool has_thread() const { return thread_.running(); }
+  // Starts the progress thread if there is none, because somebody will sleep who cannot make
+  // progress. 0 or a negative fi_errno; the caller is alone in the domain unless it has a lock.
+  int need_thread() noexcept;
+  // fi_domain_bind: reading this EQ makes our progress.
+  int bind(Eq& eq) noexcept { return eq_.open(eq, *this); }
   // Progress until `done` or for kClosePatience, for objects that close with work in hand.
   template <class Done>
   void linger(Done done) UET_REQUIRES(lock_);
@@ -85,7 +96,7 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   Domain(Fabric& fabric, const fi_info& info, const Params& params, void* context);
   int open_nic(const fi_info& info);
   int open_fep();
-  int start_thread(const fi_info& info);
+  int open_activity() noexcept;
   void rest(Time until) UET_REQUIRES(lock_);
 
   static constexpr unsigned kPatientPasses = 16;
@@ -104,7 +115,9 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   std::bitset<kMaxResourceIndex + 1> indices_ UET_GUARDED_BY(lock_);
   unsigned idle_passes_ UET_GUARDED_BY(lock_) = 0;
   Timer timer_;
+  nic::FileDescriptor activity_;  // of the NIC's descriptor and the timer
   ProgressThread thread_;
+  EqBinding eq_;
 };
 
 inline constexpr Duration kClosePatience = std::chrono::milliseconds(250);

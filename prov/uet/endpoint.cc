@@ -151,7 +151,8 @@ int Endpoint::bind(struct fid* other, struct fid* self, std::uint64_t flags) {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
   switch (other->fclass) {
     case FI_CLASS_EQ:
-      return 0;  // no connections, so that nothing ever comes through it
+      // No connections, so that nothing ever comes through it; but reading it makes progress.
+      return eq_.open(Eq::from(other), domain_);
     case FI_CLASS_MR:
       return other->ops->bind(other, self, flags);
     case FI_CLASS_CQ:

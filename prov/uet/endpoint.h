@@ -18,6 +18,7 @@
 #include "cq.h"
 #include "domain.h"
 #include "ep_options.h"
+#include "eq.h"
 #include "identity.h"
 #include "references.h"
 #include "shared_ctx.h"
@@ -146,6 +147,7 @@ class Endpoint final : public ses::CompletionSink {
   ses::ContextConfig ses_config_;
   ses::Context* ses_context_ = nullptr;
 
+  EqBinding eq_;
   AvFid* av_ = nullptr;
   Stx* stx_ = nullptr;
   Cq* tx_cq_ = nullptr;

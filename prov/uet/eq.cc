@@ -2,10 +2,10 @@
 // An unbounded queue of small events; rare enough to allocate for each.
 #include "eq.h"
 
-#include <chrono>
 #include <cstring>
 #include <memory>
 
+#include "domain.h"
 #include "ops.h"
 
 namespace uet::prov {
@@ -73,10 +73,7 @@ fi_ops_eq eq_ops = {
 }  // namespace
 
 Eq::Eq(Fabric& fabric, const fi_eq_attr& attr, void* context)
-    : fid_eq{},
-      hold_(fabric.references()),
-      writable_((attr.flags & FI_WRITE) != 0),
-      wait_obj_(attr.wait_obj == FI_WAIT_UNSPEC ? FI_WAIT_FD : attr.wait_obj) {
+    : fid_eq{}, hold_(fabric.references()), writable_((attr.flags & FI_WRITE) != 0) {
   fid.fclass = FI_CLASS_EQ;
   fid.context = context;
   fid.ops = &eq_fid_ops;
@@ -84,7 +81,6 @@ Eq::Eq(Fabric& fabric, const fi_eq_attr& attr, void* context)
 }
 
 int Eq::open(Fabric& fabric, const fi_eq_attr& attr, void* context, Eq*& out) {
-  if (!Waiter::supports(attr.wait_obj)) return -FI_ENOSYS;
   constexpr std::uint64_t kFlags = FI_WRITE | FI_AFFINITY;
   if ((attr.flags & ~kFlags) != 0) {
     FI_WARN(&provider, FI_LOG_EQ, "fi_eq_open: flags 0x%llx are not supported\n",
@@ -92,7 +88,9 @@ int Eq::open(Fabric& fabric, const fi_eq_attr& attr, void* context, Eq*& out) {
     return -FI_EINVAL;
   }
   std::unique_ptr<Eq> eq(new Eq(fabric, attr, context));
-  if (eq->wait_obj_ == FI_WAIT_FD && !eq->event_fd_.open()) return -errno;
+  if (const int result = eq->domains_.open(); result != 0) return result;
+  const int result = eq->waiter_.open(attr.wait_obj, attr.wait_set, &eq->fid, nullptr);
+  if (result != 0) return result;
   out = eq.release();
   return 0;
 }
@@ -103,13 +101,17 @@ int Eq::close() noexcept {
   return 0;
 }
 
-void Eq::append(Event event) {
-  {
-    const std::lock_guard lock(mutex_);
-    events_.push_back(std::move(event));
-    if (wait_obj_ == FI_WAIT_FD) event_fd_.signal();
+int Eq::attach(Domain& domain) noexcept {
+  if (waiter_.kind() == FI_WAIT_MUTEX_COND) {
+    if (const int result = domain.need_thread(); result != 0) return result;
   }
-  arrived_.notify_one();
+  return domains_.add(domain);
+}
+
+void Eq::append(Event event) {
+  const Guard guard(lock_);
+  events_.push_back(std::move(event));
+  waiter_.notify(events_.size());
 }
 
 void Eq::write(std::uint32_t event, const void* data, std::size_t length) {
@@ -145,25 +147,27 @@ ssize_t Eq::take(std::uint32_t* event, void* buffer, std::size_t length, std::ui
 }
 
 ssize_t Eq::read(std::uint32_t* event, void* buffer, std::size_t length, std::uint64_t flags) {
-  const std::lock_guard lock(mutex_);
+  domains_.progress();
+  const Guard guard(lock_);
   return take(event, buffer, length, flags);
 }
 
 ssize_t Eq::sread(std::uint32_t* event, void* buffer, std::size_t length, int timeout,
                   std::uint64_t flags) {
-  if (wait_obj_ == FI_WAIT_NONE) return -FI_ENOSYS;
-  std::unique_lock lock(mutex_);
-  const auto something = [&] { return !events_.empty(); };
-  if (timeout < 0) {
-    arrived_.wait(lock, something);
-  } else {
-    arrived_.wait_for(lock, std::chrono::milliseconds(timeout), something);
+  if (!waiter_.can_sleep()) return -FI_ENOSYS;
+  const Time end = end_of_timeout(clock_now(), timeout);
+  for (;;) {
+    domains_.progress();
+    const int activity = domains_.activity();
+    const Guard guard(lock_);
+    const ssize_t result = take(event, buffer, length, flags);
+    if (result != -FI_EAGAIN || clock_now() >= end) return result;
+    if (!waiter_.sleep(lock_, activity, end)) return -FI_EAGAIN;
   }
-  return take(event, buffer, length, flags);
 }
 
 ssize_t Eq::read_error(fi_eq_err_entry* buffer, std::uint64_t flags) {
-  const std::lock_guard lock(mutex_);
+  const Guard guard(lock_);
   if (events_.empty() || !events_.front().is_error) return -FI_EAGAIN;
   fi_eq_err_entry error;
   std::memcpy(&error, events_.front().data.data(), sizeof error);
@@ -174,24 +178,34 @@ ssize_t Eq::read_error(fi_eq_err_entry* buffer, std::uint64_t flags) {
 }
 
 int Eq::try_wait() {
-  if (wait_obj_ != FI_WAIT_FD) return -FI_EINVAL;
-  const std::lock_guard lock(mutex_);
+  if (!waiter_.has_object()) return -FI_EINVAL;
+  domains_.activity();
+  const Guard guard(lock_);
   if (!events_.empty()) return -FI_EAGAIN;
-  event_fd_.drain();
+  waiter_.arm();
   return 0;
 }
 
 int Eq::control(int command, void* argument) noexcept {
-  if (command == FI_GETWAITOBJ && argument != nullptr) {
-    *static_cast<fi_wait_obj*>(argument) = wait_obj_;
-    return 0;
+  const Guard guard(lock_);
+  return waiter_.control(command, argument, domains_.descriptor());
+}
+
+bool Eq::pending() noexcept {
+  const Guard guard(lock_);
+  return !events_.empty();
+}
+
+int EqBinding::open(Eq& eq, Domain& domain) noexcept {
+  if (eq_ != nullptr) {
+    FI_WARN(&provider, FI_LOG_EQ, "bind: an EQ is bound already\n");
+    return -FI_EINVAL;
   }
-  if (command == FI_GETWAIT && argument != nullptr) {
-    if (wait_obj_ != FI_WAIT_FD) return -FI_ENODATA;
-    *static_cast<int*>(argument) = event_fd_.get();
-    return 0;
-  }
-  return -FI_ENOSYS;
+  if (const int result = eq.attach(domain); result != 0) return result;
+  hold_ = Hold(eq.references());
+  eq_ = &eq;
+  domain_ = &domain;
+  return 0;
 }
 
 int eq_open(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** eq, void* context) noexcept {

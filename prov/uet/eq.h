@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // fid_eq: events of the control path. uet produces FI_AV_COMPLETE; everything else is what the
-// application writes itself. It belongs to no domain and has its own lock.
+// application writes itself. It belongs to no domain and has its own lock; reading it makes the
+// progress of the domains that are bound to it, themselves or through an endpoint or an AV.
 #pragma once
 
 #include <rdma/fi_eq.h>
 
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <vector>
 
+#include "domain_group.h"
 #include "fabric.h"
+#include "lock.h"
 #include "references.h"
 #include "wait.h"
 
@@ -27,6 +28,10 @@ class Eq final : public fid_eq {
   int close() noexcept;
   References& references() { return references_; }
 
+  // Once for each object that is bound to the EQ (EqBinding): 0 or a negative fi_errno.
+  int attach(Domain& domain) noexcept;
+  void detach(Domain& domain) noexcept { domains_.remove(domain); }
+
   // Both throw bad_alloc.
   void write(std::uint32_t event, const void* data, std::size_t length);
   void write_error(const fi_eq_err_entry& error);
@@ -39,6 +44,8 @@ class Eq final : public fid_eq {
   int try_wait();
   int control(int command, void* argument) noexcept;
   bool writable() const { return writable_; }
+  // For wait sets.
+  bool pending() noexcept;
 
  private:
   struct Event {
@@ -54,11 +61,30 @@ class Eq final : public fid_eq {
   Hold hold_;
   References references_;
   const bool writable_;
-  const fi_wait_obj wait_obj_;
-  EventFd event_fd_;  // readable while events wait, except between fi_trywait and the next event
-  std::mutex mutex_;
-  std::condition_variable arrived_;
+  DomainGroup domains_;
+  Lock lock_{true};  // of what follows; never held while a domain's lock is taken
+  Waiter waiter_;
   std::deque<Event> events_;
+};
+
+// That an object of `domain` is bound to an EQ, as long as it lives.
+class EqBinding {
+ public:
+  EqBinding() = default;
+  EqBinding(const EqBinding&) = delete;
+  EqBinding& operator=(const EqBinding&) = delete;
+  ~EqBinding() {
+    if (eq_ != nullptr) eq_->detach(*domain_);
+  }
+  // 0 or a negative fi_errno: -FI_EINVAL if one is bound already. Not with the domain's lock.
+  int open(Eq& eq, Domain& domain) noexcept;
+  // nullptr: none is bound.
+  Eq* eq() const { return eq_; }
+
+ private:
+  Hold hold_;
+  Eq* eq_ = nullptr;
+  Domain* domain_ = nullptr;
 };
 
 }  // namespace uet::prov

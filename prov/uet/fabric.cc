@@ -4,11 +4,10 @@
 
 #include <rdma/fi_eq.h>
 
-#include "cntr.h"
-#include "cq.h"
 #include "domain.h"
 #include "eq.h"
 #include "ops.h"
+#include "wait_set.h"
 
 namespace uet::prov {
 namespace {
@@ -22,22 +21,7 @@ int fabric_close(fid* fid) noexcept {
 
 int fabric_trywait(fid_fabric*, fid** fids, int count) noexcept {
   for (int i = 0; i < count; ++i) {
-    int result = -FI_EINVAL;
-    switch (fids[i]->fclass) {
-      case FI_CLASS_CQ:
-        result = Cq::from(fids[i]).try_wait();
-        break;
-      case FI_CLASS_CNTR:
-        result = Cntr::from(fids[i]).try_wait();
-        break;
-      case FI_CLASS_EQ:
-        result = Eq::from(fids[i]).try_wait();
-        break;
-      default:
-        FI_WARN(&provider, FI_LOG_FABRIC, "fi_trywait: object class %zu has no wait object\n",
-                fids[i]->fclass);
-    }
-    if (result != 0) return result;
+    if (const int result = try_wait(fids[i]); result != 0) return result;
   }
   return 0;
 }
@@ -63,7 +47,7 @@ fi_ops_fabric fabric_ops = {
     .domain = domain_open,
     .passive_ep = not_supported<&fi_ops_fabric::passive_ep>,
     .eq_open = eq_open,
-    .wait_open = not_supported<&fi_ops_fabric::wait_open>,
+    .wait_open = wait_open,
     .trywait = fabric_trywait,
     .domain2 = fabric_domain2,
 };

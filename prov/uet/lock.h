@@ -28,6 +28,8 @@ class UET_CAPABILITY("mutex") Lock {
  public:
   // `needed`: more than one thread may enter.
   explicit Lock(bool needed) : needed_(needed) {}
+  // From now on more than one thread may enter; nobody is inside or comes in during the call.
+  void need() { needed_ = true; }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 
@@ -52,7 +54,7 @@ class UET_CAPABILITY("mutex") Lock {
   bool contended() const { return waiting_.load(std::memory_order_relaxed) > 0; }
 
  private:
-  const bool needed_;
+  bool needed_;
   std::mutex mutex_;
   std::atomic<int> waiting_{0};
   std::atomic<bool> occupied_{false};

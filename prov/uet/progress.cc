@@ -5,7 +5,6 @@
 
 #include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
 
 #include "domain.h"
@@ -20,15 +19,8 @@ constexpr int kIdlePasses = 20;  // before it sleeps
 
 int ProgressThread::start(Domain& domain) noexcept {
   domain_ = &domain;
-  if (!wake_.open() || !domain.timer().open()) return -errno;
-  epoll_ = open_epoll(wake_.get(), domain.timer().get(), domain.nic_fd());
-  if (!epoll_.valid()) return -errno;
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const int error = pthread_create(&thread_, nullptr, main, this);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!wake_.open()) return -errno;
+  const int error = start_thread(thread_, main, this);
   if (error != 0) {
     FI_WARN(&provider, FI_LOG_DOMAIN, "no progress thread: %s\n", strerror(error));
     return -error;
@@ -59,8 +51,9 @@ void ProgressThread::loop() noexcept {
       if (idle_passes >= kIdlePasses) domain_->arm_timer();
     }
     if (idle_passes >= kIdlePasses) {
-      pollfd poll_fd{.fd = epoll_.get(), .events = POLLIN, .revents = 0};
-      ::poll(&poll_fd, 1, -1);
+      pollfd fds[] = {{.fd = wake_.get(), .events = POLLIN, .revents = 0},
+                      {.fd = domain_->activity_fd(), .events = POLLIN, .revents = 0}};
+      ::poll(fds, 2, -1);
       idle_passes = kIdlePasses - 1;  // one pass for what woke it
     } else if (idle_passes > 0 || domain_->lock().contended()) {
       sched_yield();

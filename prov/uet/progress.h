@@ -6,6 +6,7 @@
 
 #include <atomic>
 
+#include "bell.h"
 #include "wait.h"
 
 namespace uet::prov {
@@ -31,7 +32,6 @@ class ProgressThread {
   bool running_ = false;
   std::atomic<bool> stop_{false};
   EventFd wake_;
-  nic::FileDescriptor epoll_;
 };
 
 }  // namespace uet::prov

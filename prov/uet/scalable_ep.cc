@@ -124,7 +124,7 @@ int ScalableEndpoint::bind(struct fid* other, std::uint64_t flags) {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
   switch (other->fclass) {
     case FI_CLASS_EQ:
-      return 0;
+      return eq_.open(Eq::from(other), domain_);
     case FI_CLASS_MR:
       return other->ops->bind(other, &fid, flags);
     case FI_CLASS_AV:

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "endpoint.h"
+#include "eq.h"
 #include "identity.h"
 #include "references.h"
 
@@ -58,6 +59,7 @@ class ScalableEndpoint final : public fid_ep {
   fi_rx_attr rx_attr_;
   AvFid* av_ = nullptr;
   Hold av_hold_;
+  EqBinding eq_;
   Contexts tx_;
   Contexts rx_;
 };

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The order that makes wake-ups certain is always: arm, look, sleep. The timer is level-triggered
-// and shared, because a deadline belongs to the domain; posting brings it forward.
+// and shared, because a deadline belongs to the domain; posting brings it forward. The event of the
+// application's descriptor is drained only when nothing is there, so that no poller misses it.
 #include "wait.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
@@ -11,9 +13,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "domain.h"
 #include "provider.h"
+#include "wait_set.h"
 
 namespace uet::prov {
 namespace {
@@ -53,9 +57,7 @@ void EventFd::drain() const noexcept {
 }
 
 bool Timer::open() noexcept {
-  if (!fd_.valid()) {
-    fd_ = nic::FileDescriptor(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-  }
+  fd_ = nic::FileDescriptor(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
   return fd_.valid();
 }
 
@@ -80,58 +82,136 @@ nic::FileDescriptor open_epoll(int a, int b, int c) noexcept {
   return epoll;
 }
 
-bool Waiter::supports(fi_wait_obj kind) {
-  return kind == FI_WAIT_NONE || kind == FI_WAIT_UNSPEC || kind == FI_WAIT_FD ||
-         kind == FI_WAIT_YIELD;
+bool Sleeper::wait(int activity, Time end) const noexcept {
+  if (event_.get() < 0) {
+    sched_yield();
+    return true;
+  }
+  pollfd fds[] = {{.fd = event_.get(), .events = POLLIN, .revents = 0},
+                  {.fd = activity, .events = POLLIN, .revents = 0}};  // poll ignores -1
+  if (end == kNever) return ::poll(fds, 2, -1) >= 0;
+  const timespec left = to_timespec(std::max<std::int64_t>(0, to_ns(end) - to_ns(clock_now())));
+  return ::ppoll(fds, 2, &left, nullptr) >= 0;
 }
 
-int Waiter::open(Domain& domain, fi_wait_obj kind) noexcept {
-  if (kind == FI_WAIT_NONE) return 0;
-  const Guard guard(domain.lock());
-  if (!event_.open() || !domain.timer().open()) return -errno;
-  // With automatic progress packets and deadlines are the thread's business.
-  const bool own_progress = !domain.has_thread();
-  epoll_ = open_epoll(event_.get(), own_progress ? domain.timer().get() : -1,
-                      own_progress ? domain.nic_fd() : -1);
-  if (!epoll_.valid()) return -errno;
+int Waiter::open(fi_wait_obj kind, fid_wait* set, struct fid* owner, Domain* domain) {
+  switch (kind) {
+    case FI_WAIT_NONE:
+    case FI_WAIT_UNSPEC:
+    case FI_WAIT_YIELD:
+    case FI_WAIT_FD:
+    case FI_WAIT_POLLFD:
+      break;
+    case FI_WAIT_MUTEX_COND: {
+      // Nobody makes progress while the application sleeps on the condition.
+      const int thread = domain != nullptr ? domain->need_thread() : 0;
+      if (thread != 0) return thread;
+      bell_ = std::make_unique<Bell>();
+      if (const int result = bell_->open(); result != 0) return result;
+      break;
+    }
+    case FI_WAIT_SET: {
+      if (set == nullptr || set->fid.fclass != FI_CLASS_WAIT) {
+        FI_WARN(&provider, FI_LOG_CORE, "FI_WAIT_SET: wait_set is not a wait set\n");
+        return -FI_EINVAL;
+      }
+      WaitSet& wait_set = WaitSet::from(set);
+      if (const int result = wait_set.attach(*owner, domain); result != 0) return result;
+      set_ = &wait_set;
+      owner_ = owner;
+      domain_ = domain;
+      break;
+    }
+    default:
+      FI_WARN(&provider, FI_LOG_CORE, "wait object %d is not known\n", kind);
+      return -FI_ENOSYS;
+  }
   kind_ = kind;
   return 0;
 }
 
-int Waiter::control(int command, void* argument) const noexcept {
-  if (command == FI_GETWAITOBJ && argument != nullptr) {
-    *static_cast<fi_wait_obj*>(argument) = kind_ == FI_WAIT_UNSPEC ? FI_WAIT_FD : kind_;
+void Waiter::close() noexcept {
+  if (set_ != nullptr) set_->detach(*owner_, domain_);
+  set_ = nullptr;
+}
+
+int Waiter::open_descriptor(int activity) noexcept {
+  if (epoll_.valid()) return 0;
+  if (!event_.open()) return -errno;
+  epoll_ = open_epoll(event_.get(), activity);
+  if (!epoll_.valid()) return -errno;
+  event_.signal();  // whoever polls before the first fi_trywait has to look
+  return 0;
+}
+
+int Waiter::get_wait(void* argument, int activity) noexcept {
+  if (kind_ == FI_WAIT_MUTEX_COND) {
+    *static_cast<fi_mutex_cond*>(argument) = bell_->handles();
     return 0;
   }
-  if (command == FI_GETWAIT && argument != nullptr) {
-    if (kind_ != FI_WAIT_FD && kind_ != FI_WAIT_UNSPEC) return -FI_ENODATA;
+  if (kind_ != FI_WAIT_FD && kind_ != FI_WAIT_UNSPEC && kind_ != FI_WAIT_POLLFD) {
+    return -FI_ENODATA;
+  }
+  if (const int result = open_descriptor(activity); result != 0) return result;
+  if (kind_ != FI_WAIT_POLLFD) {
     *static_cast<int*>(argument) = epoll_.get();
     return 0;
   }
-  return -FI_ENOSYS;
+  // The epoll descriptor stands for all; it never changes.
+  auto& answer = *static_cast<fi_wait_pollfd*>(argument);
+  const bool fits = answer.nfds >= 1 && answer.fd != nullptr;
+  answer.change_index = 1;
+  answer.nfds = 1;
+  if (fits) *answer.fd = {.fd = epoll_.get(), .events = POLLIN, .revents = 0};
+  return fits ? 0 : -FI_ETOOSMALL;
 }
 
-void Waiter::arm(Domain& domain) noexcept {
-  event_.drain();
-  armed_ = true;
-  if (!domain.has_thread()) domain.arm_timer();
+int Waiter::control(int command, void* argument, int activity) noexcept {
+  if (command != FI_GETWAITOBJ && command != FI_GETWAIT) return -FI_ENOSYS;
+  if (argument == nullptr) return -FI_EINVAL;
+  if (command == FI_GETWAIT) return get_wait(argument, activity);
+  *static_cast<fi_wait_obj*>(argument) = kind_ == FI_WAIT_UNSPEC ? FI_WAIT_FD : kind_;
+  return 0;
 }
 
-void Waiter::sleep(Domain& domain, Time end) noexcept {
-  ++sleepers_;
-  if (!domain.has_thread()) domain.arm_timer();
-  domain.lock().unlock();
-  pollfd poll_fd{.fd = epoll_.get(), .events = POLLIN, .revents = 0};
-  if (end == kNever) {
-    ::poll(&poll_fd, 1, -1);
-  } else {
-    const std::int64_t left = to_ns(end) - to_ns(clock_now());
-    const timespec limit = to_timespec(std::max<std::int64_t>(0, left));
-    ::ppoll(&poll_fd, 1, &limit, nullptr);
+void Waiter::tell(std::uint64_t amount) noexcept {
+  for (Sleeper& sleeper : sleepers_) {
+    if (sleeper.woken_ || amount < sleeper.wake_at_) continue;
+    sleeper.woken_ = true;
+    sleeper.event_.signal();
   }
-  domain.lock().lock();
-  --sleepers_;
-  event_.drain();
+  if (armed_) {
+    armed_ = false;
+    if (bell_ != nullptr) bell_->ring();
+    if (epoll_.valid()) event_.signal();
+  }
+  if (set_ != nullptr) set_->signal();
+}
+
+bool Waiter::has_object() const {
+  return kind_ == FI_WAIT_UNSPEC || kind_ == FI_WAIT_FD || kind_ == FI_WAIT_POLLFD ||
+         kind_ == FI_WAIT_MUTEX_COND;
+}
+
+void Waiter::arm() noexcept {
+  if (epoll_.valid() && !armed_) event_.drain();
+  armed_ = true;
+}
+
+bool Waiter::sleep(Lock& lock, int activity, Time end, std::uint64_t wake_at) noexcept {
+  if (kind_ == FI_WAIT_NONE || kind_ == FI_WAIT_YIELD) {
+    lock.unlock();
+    sched_yield();
+    lock.lock();
+    return true;
+  }
+  Sleeper sleeper(wake_at);
+  enlist(sleeper);
+  lock.unlock();
+  const bool undisturbed = sleeper.wait(activity, end);
+  lock.lock();
+  delist(sleeper);
+  return undisturbed;
 }
 
 }  // namespace uet::prov

@@ -233,10 +233,11 @@ fi_info* get_info(const NodeOptions& options) {
   return found;
 }
 
-Owned<fid_cntr> open_counter(fid_domain* domain, fi_wait_obj wait) {
+Owned<fid_cntr> open_counter(fid_domain* domain, fi_wait_obj wait, fid_wait* set) {
   fi_cntr_attr attr{};
   attr.events = FI_CNTR_EVENTS_COMP;
   attr.wait_obj = wait == FI_WAIT_NONE ? FI_WAIT_UNSPEC : wait;
+  attr.wait_set = set;
   fid_cntr* counter = nullptr;
   check(fi_cntr_open(domain, &attr, &counter, nullptr), "fi_cntr_open");
   return Owned<fid_cntr>(counter);
@@ -248,6 +249,15 @@ Node::Node(const NodeOptions& options) : info(get_info(options)) {
   fid_fabric* fabric_fid = nullptr;
   check(fi_fabric(info->fabric_attr, &fabric_fid, nullptr), "fi_fabric");
   fabric.reset(fabric_fid);
+
+  if (options.wait_set != FI_WAIT_NONE) {
+    fi_wait_attr set_attr{};
+    set_attr.wait_obj = options.wait_set;
+    fid_wait* set_fid = nullptr;
+    // Not by the inline call, which 2.x warns about.
+    check(fabric_fid->ops->wait_open(fabric_fid, &set_attr, &set_fid), "fi_wait_open");
+    wait_set.reset(set_fid);
+  }
 
   fid_domain* domain_fid = nullptr;
   check(fi_domain(fabric_fid, info.get(), &domain_fid, nullptr), "fi_domain");
@@ -261,7 +271,10 @@ Node::Node(const NodeOptions& options) : info(get_info(options)) {
 
   fi_cq_attr cq_attr{};
   cq_attr.format = FI_CQ_FORMAT_TAGGED;
+  cq_attr.size = options.cq_size;
   cq_attr.wait_obj = options.wait;
+  cq_attr.wait_cond = options.wait_cond;
+  cq_attr.wait_set = wait_set.get();
   fid_cq* cq_fid = nullptr;
   check(fi_cq_open(domain_fid, &cq_attr, &cq_fid, nullptr), "fi_cq_open");
   cq.reset(cq_fid);
@@ -272,9 +285,9 @@ Node::Node(const NodeOptions& options) : info(get_info(options)) {
   check(fi_ep_bind(ep_fid, &av_fid->fid, 0), "fi_ep_bind to the AV");
   check(fi_ep_bind(ep_fid, &cq_fid->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind to the CQ");
   if (options.counters) {
-    sent = open_counter(domain_fid, options.wait);
-    received = open_counter(domain_fid, options.wait);
-    remote_writes = open_counter(domain_fid, options.wait);
+    sent = open_counter(domain_fid, options.wait, wait_set.get());
+    received = open_counter(domain_fid, options.wait, wait_set.get());
+    remote_writes = open_counter(domain_fid, options.wait, wait_set.get());
     check(fi_ep_bind(ep_fid, &sent->fid, FI_SEND | FI_WRITE | FI_READ), "fi_ep_bind to a counter");
     check(fi_ep_bind(ep_fid, &received->fid, FI_RECV), "fi_ep_bind to a counter");
     check(fi_ep_bind(ep_fid, &remote_writes->fid, FI_REMOTE_WRITE), "fi_ep_bind to a counter");

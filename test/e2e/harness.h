@@ -146,6 +146,9 @@ struct NodeOptions {
   fi_threading threading = FI_THREAD_DOMAIN;
   fi_progress progress = FI_PROGRESS_MANUAL;
   fi_wait_obj wait = FI_WAIT_NONE;
+  fi_cq_wait_cond wait_cond = FI_CQ_COND_NONE;
+  fi_wait_obj wait_set = FI_WAIT_NONE;  // of the set that queue and counters join with FI_WAIT_SET
+  std::size_t cq_size = 0;
   bool counters = false;
   std::size_t queue_size = 0;  // operations of each direction; 0 = the provider's own
 };
@@ -218,6 +221,7 @@ class Node {
   };
   std::unique_ptr<fi_info, FreeInfo> info;
   Owned<fid_fabric> fabric;
+  Owned<fid_wait> wait_set;  // options.wait_set
   Owned<fid_domain> domain;
   Owned<fid_av> av;
   Owned<fid_cq> cq;

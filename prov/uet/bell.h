@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// FI_WAIT_MUTEX_COND: a condition that the application sleeps on with a mutex of its own. Whoever
+// has news may hold a lock that the application wants while it holds the mutex (fi_trywait), so
+// that a thread in between takes the mutex: it knows nothing but the bell.
+#pragma once
+
+#include <pthread.h>
+#include <rdma/fi_eq.h>
+#include <semaphore.h>
+#include <sys/types.h>
+
+#include <atomic>
+
+namespace uet::prov {
+
+// A thread of ours that blocks all signals: 0 or a positive errno.
+int start_thread(pthread_t& thread, void* (*main)(void*), void* argument) noexcept;
+
+class Bell {
+ public:
+  Bell();
+  ~Bell();
+  Bell(const Bell&) = delete;
+  Bell& operator=(const Bell&) = delete;
+
+  // 0 or a negative fi_errno.
+  int open() noexcept;
+  // Wakes all who sleep on the condition, soon; never waits.
+  void ring() noexcept { sem_post(&rung_); }
+  fi_mutex_cond handles() { return {.mutex = &mutex_, .cond = &condition_}; }
+
+ private:
+  static void* main(void* self) noexcept;
+
+  pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
+  pthread_cond_t condition_ = PTHREAD_COND_INITIALIZER;
+  sem_t rung_;
+  std::atomic<bool> stop_{false};
+  pthread_t thread_{};
+  pid_t process_ = 0;  // where the thread lives; a forked child has none
+};
+
+}  // namespace uet::prov

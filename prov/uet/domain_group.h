@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The domains whose progress an object makes that belongs to none of them: an EQ, a wait set.
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "uet/nic/socket.h"
+
+namespace uet::prov {
+
+class Domain;
+
+// Several domains, each as often as somebody has added it.
+class DomainGroup {
+ public:
+  // 0 or a negative fi_errno.
+  int open() noexcept;
+  // Its lock counts from now on: whoever uses the group is another thread than the domain's.
+  int add(Domain& domain) noexcept;
+  void remove(Domain& domain) noexcept;
+  // One pass of each; the caller holds no lock.
+  void progress() noexcept;
+  // For sleepers: readable when progress() is due. Sets the domains' timers.
+  int activity() noexcept;
+  // The same descriptor, for whoever only wants to know it.
+  int descriptor() const { return epoll_.get(); }
+
+ private:
+  struct Part {
+    Domain* domain;
+    int count;
+  };
+  std::mutex mutex_;  // held while a domain's lock is taken, never the other way round
+  std::vector<Part> parts_;
+  nic::FileDescriptor epoll_;
+};
+
+}  // namespace uet::prov
