@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "compat.h"
 #include "ops.h"
 
 namespace uet::prov {
@@ -60,8 +61,11 @@ fi_ops_cntr cntr_ops = {
 
 }  // namespace
 
-Cntr::Cntr(Domain& domain, void* context)
-    : fid_cntr{}, domain_(domain), hold_(domain.references()) {
+Cntr::Cntr(Domain& domain, const fi_cntr_attr& attr, void* context)
+    : fid_cntr{},
+      domain_(domain),
+      hold_(domain.references()),
+      in_bytes_(static_cast<int>(attr.events) == kCounterEventsBytes) {
   fid.fclass = FI_CLASS_CNTR;
   fid.context = context;
   fid.ops = &cntr_fid_ops;
@@ -70,12 +74,13 @@ Cntr::Cntr(Domain& domain, void* context)
 
 int Cntr::open(Domain& domain, const fi_cntr_attr& attr, void* context, Cntr*& out) {
   if (domain.dead()) return -FI_EOPNOTSUPP;
-  if (attr.events != FI_CNTR_EVENTS_COMP || attr.flags != 0) {
+  const int events = attr.events;
+  if ((events != FI_CNTR_EVENTS_COMP && events != kCounterEventsBytes) || attr.flags != 0) {
     FI_WARN(&provider, FI_LOG_CNTR, "fi_cntr_open: events %d or flags 0x%llx not supported\n",
-            attr.events, static_cast<unsigned long long>(attr.flags));
+            events, static_cast<unsigned long long>(attr.flags));
     return -FI_EINVAL;
   }
-  std::unique_ptr<Cntr> cntr(new Cntr(domain, context));
+  std::unique_ptr<Cntr> cntr(new Cntr(domain, attr, context));
   const int result = cntr->waiter_.open(attr.wait_obj, attr.wait_set, &cntr->fid, &domain);
   if (result != 0) return result;
   out = cntr.release();

@@ -23,10 +23,10 @@ class Cntr final : public fid_cntr {
   Domain& domain() { return domain_; }
   References& references() { return references_; }
 
-  // An operation ended; with the domain's lock.
-  void count(bool good) noexcept {
+  // An operation of so many bytes ended; with the domain's lock.
+  void count(bool good, std::uint64_t bytes) noexcept {
     if (good) {
-      ++value_;
+      value_ += in_bytes_ ? bytes : 1;
       waiter_.notify(value_);
     } else {
       ++errors_;
@@ -62,11 +62,12 @@ class Cntr final : public fid_cntr {
   };
   std::uint64_t poll(const std::uint64_t& number, std::uint64_t& told) noexcept;
   void moved(bool good) noexcept;
-  Cntr(Domain& domain, void* context);
+  Cntr(Domain& domain, const fi_cntr_attr& attr, void* context);
 
   Domain& domain_;
   Hold hold_;
   References references_;
+  const bool in_bytes_;  // FI_CNTR_EVENTS_BYTES
   std::uint64_t value_ = 0;
   std::uint64_t errors_ = 0;
   Told waited_;  // through fi_trywait and fi_wait, or by reading

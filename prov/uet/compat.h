@@ -17,6 +17,9 @@ inline constexpr std::uint32_t kApiVersion = FI_VERSION(2, 6);
 // fi_progress value that 1.21 added, weaker than manual.
 inline constexpr int kProgressControlUnified = 3;
 
+// fi_cntr_events value that 1.21 added.
+inline constexpr int kCounterEventsBytes = 1;
+
 // enum fi_mr_mode before API 1.5; 2.x turns the names into warnings.
 inline constexpr int kMrUnspec = 0;
 inline constexpr int kMrBasic = 1 << 0;

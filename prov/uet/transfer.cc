@@ -248,7 +248,7 @@ void Endpoint::complete(const ses::Completion& completion) noexcept {
   }
   const CompletionError error = to_completion_error(completion);
   if (completion.status == ses::Status::ReturnCode) warn_refused(completion.return_code);
-  if (Cntr* counter = counter_of(completion.kind)) counter->count(error.err == 0);
+  if (Cntr* counter = counter_of(completion.kind)) counter->count(error.err == 0, completion.length);
   Cq* cq = queue_of(completion.kind);
   if (cq == nullptr) return;
   // Errors and events are always told, successes if the call wanted it.
@@ -282,9 +282,9 @@ void Endpoint::complete(const ses::Completion& completion) noexcept {
 
 bool Endpoint::can_take_event() noexcept { return rx_cq_ == nullptr || rx_cq_->can_take_event(); }
 
-void Endpoint::remote_access(ses::Kind kind, std::uint64_t) noexcept {
+void Endpoint::remote_access(ses::Kind kind, std::uint64_t length) noexcept {
   Cntr* counter = counters_[kind == ses::Kind::Read ? kRemoteRead : kRemoteWrite];
-  if (counter != nullptr) counter->count(true);
+  if (counter != nullptr) counter->count(true, length);
 }
 
 }  // namespace uet::prov

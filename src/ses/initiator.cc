@@ -428,6 +428,7 @@ void Initiator::finish(TxMessage& message) {
   completion.pds_error = message.pds_error;
   completion.context = message.operation;
   completion.user_flags = message.user_flags;
+  completion.length = message.length;
   Context* context = message.context;
   release(message);
   if (completion.status == Status::Ok) ++counters_.messages_sent;

@@ -5,9 +5,11 @@
 #include <poll.h>
 #include <pthread.h>
 #include <rdma/fi_eq.h>
+#include <signal.h>
 #include <time.h>
 
 #include <array>
+#include <atomic>
 #include <thread>
 
 #include "harness.h"
@@ -15,7 +17,7 @@
 namespace uet::e2e {
 namespace {
 
-constexpr int kPatience = 3000;  // milliseconds; whoever waits longer has missed something
+constexpr int kPatience = 30000;  // milliseconds; whoever waits longer has missed something
 
 // What a test blocks on: the object behind `fid` is a CQ, counter, EQ or wait set of this kind.
 struct Blocker {
@@ -385,8 +387,10 @@ TEST(Threshold, SreadWaitsForAsManyEntriesAsTheConditionSays) {
     });
     std::array<fi_cq_tagged_entry, 16> entries{};
     const std::size_t wanted = 10;
+    const auto start = Clock::now();
     const ssize_t count =
         fi_cq_sread(loop.node.cq.get(), entries.data(), entries.size(), &wanted, kPatience);
+    require(since(start) < std::chrono::milliseconds(kPatience), "only the time-out woke it");
     sender.join();
     require(count == 10, "fi_cq_sread returned " + std::to_string(count));
   });
@@ -406,6 +410,67 @@ TEST(Threshold, ATimeoutReturnsWhatIsThere) {
         fi_cq_sread(loop.node.cq.get(), entries.data(), entries.size(), &wanted, 200);
     require(count == 3, "fi_cq_sread returned " + std::to_string(count));
     require(since(start) >= std::chrono::milliseconds(190), "it returned before its time-out");
+  });
+}
+
+TEST(Counter, OfBytesGrowsByTheLengthOfEachMessage) {
+  in_child([] {
+    Node node;
+    fi_cntr_attr attr{};
+    attr.events = static_cast<fi_cntr_events>(1);  // FI_CNTR_EVENTS_BYTES of 1.21
+    std::array<Owned<fid_cntr>, 2> counters;
+    Owned<fid_ep> ep;
+    fid_ep* endpoint = nullptr;
+    check(fi_endpoint(node.domain.get(), node.info.get(), &endpoint, nullptr), "fi_endpoint");
+    for (Owned<fid_cntr>& counter : counters) {
+      fid_cntr* opened = nullptr;
+      check(fi_cntr_open(node.domain.get(), &attr, &opened, nullptr), "fi_cntr_open");
+      counter.reset(opened);
+    }
+    ep.reset(endpoint);
+    check(fi_ep_bind(endpoint, &counters[0]->fid, FI_SEND), "fi_ep_bind");
+    check(fi_ep_bind(endpoint, &counters[1]->fid, FI_RECV), "fi_ep_bind");
+    check(fi_ep_bind(endpoint, &node.cq->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
+    check(fi_ep_bind(endpoint, &node.av->fid, 0), "fi_ep_bind");
+    check(fi_enable(endpoint), "fi_enable");
+    std::vector<std::byte> name(256);
+    std::size_t size = name.size();
+    check(fi_getname(&endpoint->fid, name.data(), &size), "fi_getname");
+    const fi_addr_t self = node.insert(std::span(name).first(size));
+    std::vector<std::byte> in(20000);
+    std::vector<std::byte> out(20000);
+    for (const std::size_t bytes : {std::size_t{7}, std::size_t{20000}, std::size_t{0}}) {
+      check(fi_recv(endpoint, in.data(), in.size(), nullptr, FI_ADDR_UNSPEC, nullptr), "fi_recv");
+      check(fi_send(endpoint, out.data(), bytes, nullptr, self, nullptr), "fi_send");
+    }
+    node.drain(6, "messages");
+    for (const Owned<fid_cntr>& counter : counters) {
+      require(fi_cntr_read(counter.get()) == 20007, "not as many bytes as were sent");
+    }
+  });
+}
+
+TEST(Signals, AHandlerEndsAnEndlessSread) {
+  in_child([] {
+    struct sigaction action {};
+    action.sa_handler = [](int) {};
+    sigaction(SIGUSR1, &action, nullptr);
+    NodeOptions options;
+    options.wait = FI_WAIT_UNSPEC;
+    Node node(options);
+    std::atomic<bool> back = false;
+    const pthread_t sleeper = pthread_self();
+    std::thread disturber([&] {
+      while (!back) {
+        pthread_kill(sleeper, SIGUSR1);
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      }
+    });
+    fi_cq_tagged_entry entry{};
+    const ssize_t count = fi_cq_sread(node.cq.get(), &entry, 1, nullptr, -1);
+    back = true;
+    disturber.join();
+    require(count == -FI_EAGAIN, "fi_cq_sread returned " + std::to_string(count));
   });
 }
 

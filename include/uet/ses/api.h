@@ -63,7 +63,7 @@ struct Completion {
   pds::PdsError pds_error{};
   void* context = nullptr;       // as given in the operation; nullptr for RemoteWrite
   std::uint64_t user_flags = 0;  // as given in the operation
-  std::uint64_t length = 0;      // bytes placed (receives, RemoteWrite)
+  std::uint64_t length = 0;      // bytes placed; of the whole operation at the initiator
   std::uint64_t excess = 0;      // bytes lost to truncation
   void* buffer = nullptr;        // first byte of the receive buffer
   std::uint64_t tag = 0;
