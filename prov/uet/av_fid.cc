@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
+#include <vector>
 
 #include "errors.h"
-#include "getinfo.h"
+#include "names.h"
 #include "ops.h"
 
 namespace uet::prov {
@@ -16,11 +16,15 @@ namespace {
 
 constexpr int kMaxRxCtxBits = 12;  // as many as a resource index has
 constexpr std::uint64_t kInsertFlags = FI_MORE | FI_SYNC_ERR;
+constexpr std::size_t kMostReserved = 1 << 16;  // fi_av_attr.count is only a hint
+constexpr std::size_t kMostInRange = 1 << 20;   // addresses of one fi_av_insertsym
 
 int close_fid(fid* fid) noexcept { return AvFid::from(fid).close(); }
 
-int av_bind(fid* fid, struct fid* other, std::uint64_t) noexcept {
-  return AvFid::from(fid).bind(other);
+int av_bind(fid* fid, struct fid* other, std::uint64_t flags) noexcept {
+  if (flags == 0) return AvFid::from(fid).bind(other);
+  FI_WARN(&provider, FI_LOG_AV, "fi_av_bind: flags must be 0\n");
+  return -FI_EINVAL;
 }
 
 int av_insert(fid_av* av, const void* addresses, std::size_t count, fi_addr_t* fi_addr,
@@ -31,7 +35,15 @@ int av_insert(fid_av* av, const void* addresses, std::size_t count, fi_addr_t* f
 int av_insertsvc(fid_av* av, const char* node, const char* service, fi_addr_t* fi_addr,
                  std::uint64_t flags, void* context) noexcept {
   return guarded(
-      [&] { return AvFid::from(av).insert_service(node, service, fi_addr, flags, context); });
+      [&] { return AvFid::from(av).insert_range(node, 1, service, 1, fi_addr, flags, context); });
+}
+
+int av_insertsym(fid_av* av, const char* node, std::size_t nodes, const char* service,
+                 std::size_t services, fi_addr_t* fi_addr, std::uint64_t flags,
+                 void* context) noexcept {
+  return guarded([&] {
+    return AvFid::from(av).insert_range(node, nodes, service, services, fi_addr, flags, context);
+  });
 }
 
 int av_remove(fid_av* av, fi_addr_t* fi_addr, std::size_t count, std::uint64_t flags) noexcept {
@@ -43,14 +55,13 @@ int av_remove(fid_av* av, fi_addr_t* fi_addr, std::size_t count, std::uint64_t f
 }
 
 int av_lookup(fid_av* av, fi_addr_t fi_addr, void* address, std::size_t* length) noexcept {
-  return AvFid::from(av).lookup(fi_addr, address, length);
+  return guarded([&] { return AvFid::from(av).lookup(fi_addr, address, length); });
 }
 
-const char* av_straddr(fid_av*, const void* address, char* buffer, std::size_t* length) noexcept {
+const char* av_straddr(fid_av* av, const void* address, char* buffer,
+                       std::size_t* length) noexcept {
   try {
-    const auto decoded =
-        av::decode({static_cast<const std::byte*>(address), av::UetAddress::kBytes});
-    const std::string text = decoded ? av::to_text(decoded.value()) : "(not a UET address)";
+    const std::string text = AvFid::from(av).domain().format().to_text(address);
     if (buffer != nullptr && *length > 0) {
       const std::size_t fitting = std::min(text.size(), *length - 1);
       std::memcpy(buffer, text.data(), fitting);
@@ -77,7 +88,7 @@ fi_ops_av av_ops = {
     .size = sizeof(fi_ops_av),
     .insert = av_insert,
     .insertsvc = av_insertsvc,
-    .insertsym = not_supported<&fi_ops_av::insertsym>,
+    .insertsym = av_insertsym,
     .remove = av_remove,
     .lookup = av_lookup,
     .straddr = av_straddr,
@@ -91,23 +102,33 @@ AvFid::AvFid(Domain& domain, const fi_av_attr& attr, void* context)
       domain_(domain),
       hold_(domain.references()),
       asynchronous_((attr.flags & FI_EVENT) != 0),
+      map_(attr.type == FI_AV_MAP),
       rx_ctx_bits_(attr.rx_ctx_bits) {
   fid.fclass = FI_CLASS_AV;
   fid.context = context;
   fid.ops = &av_fid_ops;
   ops = &av_ops;
+  av_.reserve(std::min(attr.count, kMostReserved));
 }
 
 int AvFid::open(Domain& domain, const fi_av_attr& attr, void* context, AvFid*& out) {
   if (domain.dead()) return -FI_EOPNOTSUPP;
   constexpr std::uint64_t kFlags = FI_EVENT | FI_SYMMETRIC;
-  if (attr.type > FI_AV_TABLE || attr.rx_ctx_bits < 0 || attr.rx_ctx_bits > kMaxRxCtxBits ||
-      (attr.flags & ~kFlags) != 0) {
-    FI_WARN(&provider, FI_LOG_AV, "fi_av_open: type %d, rx_ctx_bits %d or flags 0x%llx not valid\n",
-            attr.type, attr.rx_ctx_bits, static_cast<unsigned long long>(attr.flags));
+  if (attr.name != nullptr) {
+    FI_WARN(&provider, FI_LOG_AV,
+            "fi_av_open: named address vectors (FI_SHARED_AV) are not there\n");
+    return -FI_ENOSYS;
+  }
+  if (attr.type > FI_AV_TABLE || (attr.flags & ~kFlags) != 0) {
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_open: type %d or flags 0x%llx not valid\n", attr.type,
+            static_cast<unsigned long long>(attr.flags));
     return -FI_EINVAL;
   }
-  if (attr.name != nullptr) return -FI_ENOSYS;  // FI_SHARED_AV
+  if (attr.rx_ctx_bits < 0 || attr.rx_ctx_bits > kMaxRxCtxBits) {
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_open: rx_ctx_bits %d is not 0 to %d\n", attr.rx_ctx_bits,
+            kMaxRxCtxBits);
+    return -FI_EINVAL;
+  }
   out = new AvFid(domain, attr, context);
   return 0;
 }
@@ -140,37 +161,52 @@ std::optional<ses::Peer> AvFid::peer(fi_addr_t address) const noexcept {
                    .relative = !entry->has(av::kAbsolute)};
 }
 
+int AvFid::check_insert(const fi_addr_t* fi_addr, std::uint64_t flags, const void* context) const {
+  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  const std::uint64_t allowed = asynchronous_ ? std::uint64_t{FI_MORE} : kInsertFlags;
+  if ((flags & ~allowed) != 0) {
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_insert: flags 0x%llx are not among FI_MORE%s\n",
+            static_cast<unsigned long long>(flags), asynchronous_ ? "" : " and FI_SYNC_ERR");
+    return -FI_EBADFLAGS;
+  }
+  if ((flags & FI_SYNC_ERR) != 0 && context == nullptr) {
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_insert: FI_SYNC_ERR needs an array of int as context\n");
+    return -FI_EINVAL;
+  }
+  if (map_ && fi_addr == nullptr) {
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_insert: FI_AV_MAP needs a place for the fi_addr_t\n");
+    return -FI_EINVAL;
+  }
+  if (asynchronous_ && eq_.eq() == nullptr) {
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_insert: an AV with FI_EVENT needs an EQ bound first\n");
+    return -FI_ENOEQ;
+  }
+  return 0;
+}
+
 // 0, or a positive fi_errno as FI_SYNC_ERR wants it.
 int AvFid::insert_one(const std::optional<av::UetAddress>& address, fi_addr_t* fi_addr) {
   Result<std::uint64_t> index = Error::Invalid;
-  if (address && address->fabric_address.is_ipv6 == domain_.local_address().ip.is_ipv6) {
+  if (address) {
     const Guard guard(domain_.lock());
     index = av_.insert(*address);
   }
   if (!index) {
     FI_WARN(&provider, FI_LOG_AV,
-            "fi_av_insert: not an FI_ADDR_UET of this domain's family with fabric address and "
-            "resource index\n");
+            "fi_av_insert: not an address of the domain's addr_format and IP version, or one that "
+            "cannot be resolved\n");
   }
   if (fi_addr != nullptr) *fi_addr = index ? index.value() : FI_ADDR_NOTAVAIL;
   return index ? 0 : -to_fi_errno(index.error());
 }
 
-int AvFid::insert(const void* addresses, std::size_t count, fi_addr_t* fi_addr, std::uint64_t flags,
-                  void* context) {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
-  if ((flags & ~kInsertFlags) != 0 || (addresses == nullptr && count > 0) ||
-      ((flags & FI_SYNC_ERR) != 0 && context == nullptr)) {
-    FI_WARN(&provider, FI_LOG_AV, "fi_av_insert: flags 0x%llx not valid, or no addresses\n",
-            static_cast<unsigned long long>(flags));
-    return -FI_EINVAL;
-  }
-  if (asynchronous_ && eq_.eq() == nullptr) return -FI_ENOEQ;
+// `next` gives the addresses one by one, empty where there is none.
+template <class Next>
+int AvFid::insert_all(Next next, std::size_t count, fi_addr_t* fi_addr, std::uint64_t flags,
+                      void* context) {
   int good = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    const auto* bytes = static_cast<const std::byte*>(addresses) + i * av::UetAddress::kBytes;
-    const int error = insert_one(decode_address(bytes, av::UetAddress::kBytes),
-                                 fi_addr != nullptr ? fi_addr + i : nullptr);
+    const int error = insert_one(next(), fi_addr != nullptr ? fi_addr + i : nullptr);
     if (error == 0) ++good;
     if ((flags & FI_SYNC_ERR) != 0) static_cast<int*>(context)[i] = error;
     if (error != 0 && asynchronous_) {
@@ -189,20 +225,30 @@ int AvFid::insert(const void* addresses, std::size_t count, fi_addr_t* fi_addr, 
   return 0;
 }
 
-int AvFid::insert_service(const char* node, const char* service, fi_addr_t* fi_addr,
-                          std::uint64_t flags, void* context) {
-  if (node == nullptr) {
-    FI_WARN(&provider, FI_LOG_AV, "fi_av_insertsvc: no node given\n");
+int AvFid::insert(const void* addresses, std::size_t count, fi_addr_t* fi_addr, std::uint64_t flags,
+                  void* context) {
+  if (const int result = check_insert(fi_addr, flags, context); result != 0) return result;
+  if (addresses == nullptr && count > 0) {
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_insert: no addresses given\n");
     return -FI_EINVAL;
   }
-  for (const auto& address : resolve(node, service, false, false)) {
-    if (address.fabric_address.is_ipv6 != domain_.local_address().ip.is_ipv6) continue;
-    const av::AddressBytes bytes = av::encode(address);
-    return insert(bytes.data(), 1, fi_addr, flags, context);
+  const auto* cursor = static_cast<const std::byte*>(addresses);
+  return insert_all([&] { return domain_.format().next(cursor); }, count, fi_addr, flags, context);
+}
+
+int AvFid::insert_range(const char* node, std::size_t nodes, const char* service,
+                        std::size_t services, fi_addr_t* fi_addr, std::uint64_t flags,
+                        void* context) {
+  if (const int result = check_insert(fi_addr, flags, context); result != 0) return result;
+  if (node == nullptr || (nodes > 0 && services > kMostInRange / nodes)) {
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_insertsvc: no node given, or more than %zu addresses\n",
+            kMostInRange);
+    return -FI_EINVAL;
   }
-  FI_WARN(&provider, FI_LOG_AV, "fi_av_insertsvc: cannot resolve %s\n", node);
-  if (fi_addr != nullptr) *fi_addr = FI_ADDR_NOTAVAIL;
-  return -FI_EINVAL;
+  const bool is_ipv6 = domain_.local_address().ip.is_ipv6;
+  const auto addresses = resolve_range(node, nodes, service, services, is_ipv6);
+  auto address = addresses.begin();
+  return insert_all([&] { return *address++; }, addresses.size(), fi_addr, flags, context);
 }
 
 int AvFid::remove(const fi_addr_t* fi_addr, std::size_t count) noexcept {
@@ -218,7 +264,7 @@ int AvFid::remove(const fi_addr_t* fi_addr, std::size_t count) noexcept {
   return 0;
 }
 
-int AvFid::lookup(fi_addr_t fi_addr, void* address, std::size_t* length) noexcept {
+int AvFid::lookup(fi_addr_t fi_addr, void* address, std::size_t* length) {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
   const Guard guard(domain_.lock());
   const av::UetAddress* entry = av_.find(fi_addr);
@@ -227,7 +273,7 @@ int AvFid::lookup(fi_addr_t fi_addr, void* address, std::size_t* length) noexcep
             static_cast<unsigned long long>(fi_addr));
     return -FI_EINVAL;
   }
-  const av::AddressBytes bytes = av::encode(*entry);
+  const std::vector<std::byte> bytes = domain_.format().encode(*entry);
   if (address != nullptr) std::memcpy(address, bytes.data(), std::min(*length, bytes.size()));
   *length = bytes.size();
   return 0;
@@ -239,8 +285,10 @@ int av_open(fid_domain* domain, fi_av_attr* attr, fid_av** av, void* context) no
     const fi_av_attr preset{};
     const int result =
         AvFid::open(Domain::from(domain), attr != nullptr ? *attr : preset, context, opened);
-    if (result == 0) *av = opened;
-    return result;
+    if (result != 0) return result;
+    if (attr != nullptr && attr->type == FI_AV_UNSPEC) attr->type = FI_AV_TABLE;
+    *av = opened;
+    return 0;
   });
 }
 

@@ -38,19 +38,24 @@ class AvFid final : public fid_av {
   // What the calls of the same name do; these take the lock themselves.
   int insert(const void* addresses, std::size_t count, fi_addr_t* fi_addr, std::uint64_t flags,
              void* context);
-  int insert_service(const char* node, const char* service, fi_addr_t* fi_addr, std::uint64_t flags,
-                     void* context);
+  int insert_range(const char* node, std::size_t nodes, const char* service, std::size_t services,
+                   fi_addr_t* fi_addr, std::uint64_t flags, void* context);
   int remove(const fi_addr_t* fi_addr, std::size_t count) noexcept;
-  int lookup(fi_addr_t fi_addr, void* address, std::size_t* length) noexcept;
+  int lookup(fi_addr_t fi_addr, void* address, std::size_t* length);
 
  private:
   AvFid(Domain& domain, const fi_av_attr& attr, void* context);
+  int check_insert(const fi_addr_t* fi_addr, std::uint64_t flags, const void* context) const;
+  template <class Next>
+  int insert_all(Next next, std::size_t count, fi_addr_t* fi_addr, std::uint64_t flags,
+                 void* context);
   int insert_one(const std::optional<av::UetAddress>& address, fi_addr_t* fi_addr);
 
   Domain& domain_;
   Hold hold_;
   References references_;
   const bool asynchronous_;
+  const bool map_;
   const int rx_ctx_bits_;
   EqBinding eq_;  // where FI_AV_COMPLETE goes
   av::Av av_;

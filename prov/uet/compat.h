@@ -20,6 +20,9 @@ inline constexpr int kProgressControlUnified = 3;
 // fi_cntr_events value that 1.21 added.
 inline constexpr int kCounterEventsBytes = 1;
 
+// addr_format that 2.3 added: FI_SOCKADDR_IN or FI_SOCKADDR_IN6.
+inline constexpr std::uint32_t kSockaddrIp = FI_ADDR_CXI + 2;
+
 // enum fi_mr_mode before API 1.5; 2.x turns the names into warnings.
 inline constexpr int kMrUnspec = 0;
 inline constexpr int kMrBasic = 1 << 0;

@@ -78,7 +78,9 @@ std::optional<FabricAddress> address_of(const nic::Interface& interface, const f
 }
 
 std::optional<av::UetAddress> source_of(const fi_info& info, const Params& params) {
-  if (info.src_addr != nullptr) return decode_address(info.src_addr, info.src_addrlen);
+  if (info.src_addr != nullptr) {
+    return AddressFormat::decode(info.addr_format, info.src_addr, info.src_addrlen);
+  }
   if (info.domain_attr->name == nullptr) return {};
   for (const auto& interface : usable_interfaces(params)) {
     if (!same(info.domain_attr->name, interface.name)) continue;
@@ -222,6 +224,12 @@ int Domain::open_nic(const fi_info& info) {
     FI_WARN(&provider, FI_LOG_DOMAIN, "fi_domain: the info names no usable local address\n");
     return -FI_EINVAL;
   }
+  const auto format = AddressFormat::of(info.addr_format, source->fabric_address.is_ipv6);
+  if (!format) {
+    FI_WARN(&provider, FI_LOG_DOMAIN, "fi_domain: addr_format is not one for the source address\n");
+    return -FI_EINVAL;
+  }
+  format_ = *format;
   nic::NicConfig config;
   config.ip = source->fabric_address;
   config.port = source->udp_port;
@@ -321,10 +329,14 @@ void Domain::rest(Time until) {
 
 Result<ResourceIndex> Domain::take_resource_indices(std::optional<ResourceIndex> wanted,
                                                     std::size_t count) {
+  const auto can_begin = [&](std::size_t index) {
+    const ResourceIndex candidate{static_cast<std::uint16_t>(index)};
+    return wanted || format_.can_name(av::default_address(local_address(), candidate));
+  };
   std::size_t first = wanted ? wanted->value : av::kFirstResourceIndex.value;
   for (std::size_t free = 0; free < count;) {
     if (first + free >= indices_.size()) return Error::NoMemory;
-    if (!indices_[first + free]) {
+    if (!indices_[first + free] && (free > 0 || can_begin(first))) {
       ++free;
     } else if (wanted) {
       return Error::AddressInUse;

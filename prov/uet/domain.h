@@ -9,6 +9,7 @@
 #include <bitset>
 #include <memory>
 
+#include "address_format.h"
 #include "eq.h"
 #include "fabric.h"
 #include "lock.h"
@@ -80,13 +81,15 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
 
   const Params& params() const { return params_; }
   FepAddress local_address() const { return nic_->local_address(); }
+  // How its endpoints and AVs show and take addresses.
+  const AddressFormat& format() const { return format_; }
   std::uint32_t payload_mtu() const { return payload_mtu_; }
   int mr_mode() const { return mr_mode_; }
   // JobID of endpoints without an auth_key of their own.
   JobId job() const { return job_; }
 
   // Takes `count` resource indices in a row, from `wanted` or, without it, from the lowest place
-  // from 1 on where they are free.
+  // from 1 on where they are free and the address format can name the first.
   Result<ResourceIndex> take_resource_indices(std::optional<ResourceIndex> wanted,
                                               std::size_t count) UET_REQUIRES(lock_);
   void give_back(ResourceIndex first, std::size_t count) UET_REQUIRES(lock_);
@@ -106,6 +109,7 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   const std::uint32_t version_;
   const Params params_;
   const int mr_mode_;
+  AddressFormat format_;
   JobId job_;
   std::uint32_t payload_mtu_ = 0;
   std::atomic<bool> dead_{false};

@@ -87,7 +87,7 @@ class Endpoint final : public ses::CompletionSink {
   // The control calls of the same name; `self` is the handle.
   int bind(struct fid* other, struct fid* self, std::uint64_t flags);
   int enable() noexcept;
-  int get_name(void* address, std::size_t* length) const noexcept {
+  int get_name(void* address, std::size_t* length) const {
     return identity_->get_name(address, length);
   }
   int get_option(int name, void* value, std::size_t* length) noexcept;

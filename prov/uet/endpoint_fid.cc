@@ -21,7 +21,7 @@ int ep_control(fid* fid, int command, void* argument) noexcept {
 }
 
 int ep_getname(fid* fid, void* address, std::size_t* length) noexcept {
-  return EndpointFid::from(fid).endpoint().get_name(address, length);
+  return guarded([&] { return EndpointFid::from(fid).endpoint().get_name(address, length); });
 }
 
 ssize_t ep_cancel(fid* fid, void* context) noexcept {

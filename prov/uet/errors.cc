@@ -92,6 +92,8 @@ int to_fi_errno(Error error) {
       return -FI_EOPNOTSUPP;
     case Error::AddressInUse:
       return -FI_EADDRINUSE;
+    case Error::AddressNotAvailable:
+      return -FI_EADDRNOTAVAIL;
     case Error::NoDevice:
       return -FI_ENODEV;
     case Error::TooLong:

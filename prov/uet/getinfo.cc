@@ -3,7 +3,6 @@
 // loopback last, named the same whether or not addresses were given.
 #include "getinfo.h"
 
-#include <netdb.h>
 #include <strings.h>
 
 #include <algorithm>
@@ -13,12 +12,12 @@
 #include <memory>
 #include <mutex>
 
+#include "address_format.h"
 #include "hints.h"
+#include "names.h"
 #include "nic_attr.h"
 #include "provider.h"
 #include "uet/fep/fep.h"
-#include "uet/fi_ext_uet.h"
-#include "uet/nic/socket.h"
 
 namespace uet::prov {
 namespace {
@@ -70,43 +69,31 @@ bool same_name(const char* asked, const std::string& ours) {
   return asked == nullptr || strcasecmp(asked, ours.c_str()) == 0;
 }
 
-std::uint16_t fold_port(std::uint16_t service) {
-  if (service == 0 || (service >= kUetUdpPort && service <= kUetLastUdpPort)) return service;
-  constexpr std::uint16_t kPorts = kUetLastUdpPort - kUetUdpPort + 1;
-  return static_cast<std::uint16_t>(kUetUdpPort + service % kPorts);
-}
-
-std::vector<av::UetAddress> resolve_text(const char* node, const char* service) {
-  auto address = av::from_text(node);
-  if (!address) return {};
-  if (service != nullptr && address.value().udp_port == 0) {
-    const auto ports = resolve(nullptr, service, false, true);
-    if (ports.empty()) return {};
-    address.value().udp_port = ports.front().udp_port;
-  }
-  return {address.value()};
-}
-
-// What the first endpoint at `fep` is called; without a port it is not known which one that will
-// be.
-av::UetAddress source_address(const FepAddress& fep) {
-  av::UetAddress address = av::default_address(fep);
-  address.flags &= static_cast<std::uint8_t>(~(av::kResourceIndexValid | av::kInitiatorIdValid));
-  if (fep.port == 0) address.flags &= static_cast<std::uint8_t>(~av::kPidOnFepValid);
-  return av::decode(av::encode(address)).value();
-}
-
 bool is_wildcard(const FabricAddress& ip) { return ip.bytes == FabricAddress{}.bytes; }
+
+// The format in which the application speaks of addresses: as stated, or as those in the hints are.
+std::uint32_t wanted_format(const fi_info* hints) {
+  if (hints == nullptr) return FI_FORMAT_UNSPEC;
+  std::uint32_t format = hints->addr_format;
+  if (format == FI_FORMAT_UNSPEC && hints->src_addr != nullptr) {
+    format = AddressFormat::recognise(hints->src_addr, hints->src_addrlen);
+  }
+  if (format == FI_FORMAT_UNSPEC && hints->dest_addr != nullptr) {
+    format = AddressFormat::recognise(hints->dest_addr, hints->dest_addrlen);
+  }
+  return format;
+}
 
 std::optional<Wanted> wanted_by_hints(const fi_info* hints) {
   Wanted wanted;
   if (hints == nullptr) return wanted;
   if (hints->src_addr != nullptr) {
-    wanted.source = decode_address(hints->src_addr, hints->src_addrlen);
+    wanted.source = AddressFormat::decode(hints->addr_format, hints->src_addr, hints->src_addrlen);
     if (!wanted.source) return {};
   }
   if (hints->dest_addr != nullptr) {
-    wanted.destination = decode_address(hints->dest_addr, hints->dest_addrlen);
+    wanted.destination =
+        AddressFormat::decode(hints->addr_format, hints->dest_addr, hints->dest_addrlen);
     if (!wanted.destination) return {};
   }
   return wanted;
@@ -117,7 +104,7 @@ std::vector<Wanted> wanted_addresses(const char* node, const char* service, std:
                                      const fi_info* hints) {
   const auto base = wanted_by_hints(hints);
   if (!base) {
-    FI_INFO(&provider, FI_LOG_CORE, "an address in the hints is not an FI_ADDR_UET of 32 bytes\n");
+    FI_INFO(&provider, FI_LOG_CORE, "an address in the hints is not one of their addr_format\n");
     return {};
   }
   if (node == nullptr && service == nullptr) return {*base};
@@ -128,7 +115,7 @@ std::vector<Wanted> wanted_addresses(const char* node, const char* service, std:
     const auto addresses = resolve(nullptr, service, true, true);
     if (addresses.empty()) return {};
     Wanted wanted = *base;
-    wanted.source = source_address({{}, addresses.front().udp_port});
+    wanted.source = addresses.front();
     wanted.source->flags &= static_cast<std::uint8_t>(~av::kFabricAddressValid);
     return {wanted};
   }
@@ -144,9 +131,13 @@ std::vector<Wanted> wanted_addresses(const char* node, const char* service, std:
   return all;
 }
 
-// The local addresses that serve one wanted pair.
+// The local addresses that serve one wanted pair, of the destination's family if there is one.
 std::vector<Offer> offers_for(const Wanted& wanted, const std::vector<nic::Interface>& interfaces) {
   std::optional<FabricAddress> local;
+  if (wanted.source && wanted.destination && wanted.source->has(av::kFabricAddressValid) &&
+      wanted.source->fabric_address.is_ipv6 != wanted.destination->fabric_address.is_ipv6) {
+    return {};
+  }
   if (wanted.source && !is_wildcard(wanted.source->fabric_address)) {
     local = wanted.source->fabric_address;
   } else if (wanted.destination) {
@@ -183,30 +174,49 @@ std::vector<Offer> offers_for(const Wanted& wanted, const std::vector<nic::Inter
   return offers;
 }
 
-void set_address(void*& to, std::size_t& length, const av::UetAddress& address) {
-  const av::AddressBytes bytes = av::encode(address);
-  to = std::malloc(bytes.size());
+void set_address(void*& to, std::size_t& length, const std::vector<std::byte>& address) {
+  to = std::malloc(address.size());
   if (to == nullptr) throw std::bad_alloc();
-  std::memcpy(to, bytes.data(), bytes.size());
-  length = bytes.size();
+  std::memcpy(to, address.data(), address.size());
+  length = address.size();
 }
 
-InfoPtr make_info(const Offer& offer, const Wanted& wanted, const fi_info* hints,
-                  std::uint32_t version, const Limits& limits) {
+// What endpoints of `offer` start with. Without a port it is not known what they will be called.
+av::UetAddress source_at(const Offer& offer, const std::optional<av::UetAddress>& wanted) {
+  av::UetAddress source = wanted.value_or(av::UetAddress{});
+  if (is_wildcard(source.fabric_address)) {
+    if (const auto name = av::port_name_of(source); name && source.has(av::kInitiatorIdValid)) {
+      return av::address_at(offer.address.ip, *name);
+    }
+    source.fabric_address = offer.address.ip;
+    source.flags &= static_cast<std::uint8_t>(~av::kIpv6);
+  }
+  source.flags |= av::kFabricAddressValid;
+  if (source.fabric_address.is_ipv6) source.flags |= av::kIpv6;
+  return source.udp_port != 0 ? av::complete(source) : source;
+}
+
+// Empty if the addresses cannot be written in this format.
+InfoPtr make_info(const Offer& offer, const Wanted& wanted, const AddressFormat& format,
+                  const fi_info* hints, std::uint32_t version, const Limits& limits) {
+  const av::UetAddress source = source_at(offer, wanted.source);
+  const bool nameable = (source.udp_port == 0 || format.can_name(source)) &&
+                        (!wanted.destination || format.can_name(*wanted.destination));
+  if (!nameable) {
+    FI_INFO(&provider, FI_LOG_CORE, "addr_format cannot express the ids of the address\n");
+    return {};
+  }
   InfoPtr info(fi_allocinfo());
   if (info == nullptr) throw std::bad_alloc();
   fill_attributes(*info, hints, version, limits);
+  info->addr_format = format.addr_format();
   info->fabric_attr->name = duplicate(offer.address.subnet().c_str());
   info->domain_attr->name = duplicate(offer.interface.name.c_str());
   info->nic = make_nic(offer.interface);
-  av::UetAddress source = source_address({offer.address.ip, 0});
-  if (wanted.source && is_wildcard(wanted.source->fabric_address)) {
-    source = source_address({offer.address.ip, wanted.source->udp_port});
-  } else if (wanted.source) {
-    source = *wanted.source;
+  set_address(info->src_addr, info->src_addrlen, format.encode(source));
+  if (wanted.destination) {
+    set_address(info->dest_addr, info->dest_addrlen, format.encode(*wanted.destination));
   }
-  set_address(info->src_addr, info->src_addrlen, source);
-  if (wanted.destination) set_address(info->dest_addr, info->dest_addrlen, *wanted.destination);
   return info;
 }
 
@@ -235,14 +245,18 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
   const auto params = load_params();
   if (!params) return -FI_ENODATA;
   const auto interfaces = usable_interfaces(*params);
+  const std::uint32_t addr_format = wanted_format(hints);
   InfoPtr first;
   fi_info* last = nullptr;
   for (const Wanted& wanted : wanted_addresses(node, service, flags, hints)) {
     for (Offer& offer : offers_for(wanted, interfaces)) {
+      const auto format = AddressFormat::of(addr_format, offer.address.ip.is_ipv6);
+      if (!format) continue;
       offer.payload_mtu = payload_mtu(*params, offer.interface.mtu);
       const Limits limits = limits_for(*params, offer.payload_mtu);
       if (offer.payload_mtu == 0 || !fits_hints(offer, hints, version, limits)) continue;
-      InfoPtr next = make_info(offer, wanted, hints, version, limits);
+      InfoPtr next = make_info(offer, wanted, *format, hints, version, limits);
+      if (next == nullptr) continue;
       if (last == nullptr) {
         last = next.get();
         first = std::move(next);
@@ -284,40 +298,6 @@ std::uint32_t payload_mtu(const Params& params, std::uint32_t ip_mtu) {
   const std::uint32_t fitting = fep::payload_mtu_for(ip_mtu);
   if (params.payload_mtu == 0) return fitting;
   return params.payload_mtu <= fitting ? static_cast<std::uint32_t>(params.payload_mtu) : 0;
-}
-
-std::vector<av::UetAddress> resolve(const char* node, const char* service, bool passive,
-                                    bool numeric) {
-  if (node != nullptr && av::is_text_form(node)) return resolve_text(node, service);
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_DGRAM;
-  hints.ai_flags = (passive ? AI_PASSIVE : 0) | (numeric ? AI_NUMERICHOST : 0);
-  addrinfo* list = nullptr;
-  if (getaddrinfo(node, service, &hints, &list) != 0) return {};
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(list, freeaddrinfo);
-  std::vector<av::UetAddress> addresses;
-  for (const addrinfo* item = list; item != nullptr; item = item->ai_next) {
-    if (item->ai_family != AF_INET && item->ai_family != AF_INET6) continue;
-    nic::SocketAddress socket_address{};
-    std::memcpy(&socket_address, item->ai_addr,
-                std::min<std::size_t>(item->ai_addrlen, sizeof socket_address));
-    FepAddress fep = nic::read_socket_address(socket_address);
-    fep.port = fold_port(fep.port);
-    if (!passive && fep.port == 0) fep.port = kUetUdpPort;
-    const auto address = passive ? source_address(fep) : av::default_address(fep);
-    if (std::find(addresses.begin(), addresses.end(), address) == addresses.end()) {
-      addresses.push_back(address);
-    }
-  }
-  return addresses;
-}
-
-std::optional<av::UetAddress> decode_address(const void* address, std::size_t length) {
-  if (length != FI_ADDR_UET_SIZE) return {};
-  const auto decoded = av::decode({static_cast<const std::byte*>(address), length});
-  if (!decoded || !decoded.value().has(av::kFabricAddressValid)) return {};
-  return decoded.value();
 }
 
 Limits limits_for(const Params& params, std::uint32_t payload_mtu) {

@@ -4,14 +4,10 @@
 
 #include <rdma/fabric.h>
 
-#include <optional>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "hints.h"
 #include "params.h"
-#include "uet/av/address.h"
 #include "uet/nic/interface.h"
 
 namespace uet::prov {
@@ -37,15 +33,5 @@ std::uint32_t payload_mtu(const Params& params, std::uint32_t ip_mtu);
 
 // What one endpoint of a domain with this payload MTU may have at most, and has by default.
 Limits limits_for(const Params& params, std::uint32_t payload_mtu);
-
-// The address of the first endpoint of whoever listens at node:service. `node` is a host name, a
-// number, or our text form; nullptr is any address, to listen at (passive), or loopback.
-// A service outside 4793 to 5816 becomes port 4793 + service % 1024, because peers answer only
-// ports of that range. Empty if it cannot be resolved.
-std::vector<av::UetAddress> resolve(const char* node, const char* service, bool passive,
-                                    bool numeric);
-
-// Fields of `hints` that have to do with addresses: empty if the format is not ours.
-std::optional<av::UetAddress> decode_address(const void* address, std::size_t length);
 
 }  // namespace uet::prov

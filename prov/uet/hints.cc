@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "address_format.h"
 #include "compat.h"
 #include "provider.h"
 #include "uet/fi_ext_uet.h"
@@ -217,8 +218,8 @@ const char* refuse_rx(const fi_rx_attr& rx) {
 
 const char* refuse_hints(const fi_info& hints, std::uint32_t version, const Limits& limits) {
   if (!subset(hints.caps, kCaps)) return "caps";
-  if (hints.addr_format != FI_FORMAT_UNSPEC && hints.addr_format != FI_ADDR_UET) {
-    return "addr_format: only FI_ADDR_UET";
+  if (!AddressFormat::of(hints.addr_format, false) && !AddressFormat::of(hints.addr_format, true)) {
+    return "addr_format";
   }
   const char* why = hints.tx_attr != nullptr ? refuse_tx(*hints.tx_attr, limits) : nullptr;
   if (why == nullptr && hints.rx_attr != nullptr) why = refuse_rx(*hints.rx_attr);
@@ -241,7 +242,6 @@ void fill_attributes(fi_info& info, const fi_info* hints, std::uint32_t version,
       hints != nullptr && hints->ep_attr != nullptr ? *hints->ep_attr : fi_ep_attr{};
   const bool has_domain = hints != nullptr && hints->domain_attr != nullptr;
   info.caps = negotiate_caps(hints != nullptr ? hints->caps : 0);
-  info.addr_format = FI_ADDR_UET;
   if (hints != nullptr) info.handle = hints->handle;
   fill_tx(*info.tx_attr, tx, info.caps, limits);
   fill_rx(*info.rx_attr, rx, info.caps, limits);

@@ -80,7 +80,8 @@ const char* refuse_hints(const fi_info& hints, std::uint32_t version, const Limi
 const char* refuse_tx(const fi_tx_attr& tx, const Limits& limits);
 const char* refuse_rx(const fi_rx_attr& rx);
 
-// Fills in every attribute of `info` (from fi_allocinfo) that does not depend on the interface.
+// Fills in every attribute of `info` (from fi_allocinfo) that depends neither on the interface nor
+// on addresses.
 // `hints` may be nullptr, and has been accepted by refuse_hints. Throws bad_alloc.
 void fill_attributes(fi_info& info, const fi_info* hints, std::uint32_t version,
                      const Limits& limits);

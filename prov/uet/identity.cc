@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <vector>
 
 #include "errors.h"
-#include "getinfo.h"
 #include "provider.h"
 
 namespace uet::prov {
@@ -29,24 +30,43 @@ int Identity::take(Domain& domain, const fi_info& info, std::size_t count,
   }
   av::UetAddress wanted;
   if (info.src_addr != nullptr) {
-    wanted = decode_address(info.src_addr, info.src_addrlen).value_or(wanted);
+    const auto decoded = AddressFormat::decode(info.addr_format, info.src_addr, info.src_addrlen);
+    if (!decoded) return refuse(-FI_EINVAL, "src_addr is not of addr_format");
+    wanted = *decoded;
   }
+  const std::shared_ptr<Identity> identity(new Identity(domain, job));
+  const int result = identity->take_name(wanted, count);
+  if (result == 0) out = identity;
+  return result;
+}
+
+int Identity::take_name(const av::UetAddress& wanted, std::size_t count) {
+  const FepAddress here = domain_.local_address();
+  const bool other_ip =
+      wanted.fabric_address.bytes != FabricAddress{}.bytes && wanted.fabric_address != here.ip;
+  if (other_ip || (wanted.udp_port != 0 && wanted.udp_port != here.port)) {
+    return refuse(-FI_EADDRNOTAVAIL, "the address is not one of the domain's FEP");
+  }
+  const bool by_port = av::port_name_of(wanted).has_value();
   std::optional<ResourceIndex> index;
   if (wanted.has(av::kResourceIndexValid)) index = wanted.start_resource_index;
-  const std::shared_ptr<Identity> identity(new Identity(domain, job));
-  const Guard guard(domain.lock());
-  const auto taken = domain.take_resource_indices(index, count);
+  const Guard guard(domain_.lock());
+  auto taken = domain_.take_resource_indices(index, count);
+  if (!taken && by_port) taken = domain_.take_resource_indices({}, count);
   if (!taken) return refuse(to_fi_errno(taken.error()), "no free resource index");
-  identity->count_ = count;
-  av::UetAddress& name = identity->name_;
-  name = av::default_address(domain.local_address());
-  name.start_resource_index = taken.value();
+  av::UetAddress name = av::default_address(here, taken.value());
   name.num_resource_indices = static_cast<std::uint16_t>(count);
-  name.initiator_id = av::default_initiator(domain.local_address(), taken.value());
-  if (wanted.has(av::kPidOnFepValid)) name.pid_on_fep = wanted.pid_on_fep;
-  if (wanted.has(av::kInitiatorIdValid)) name.initiator_id = wanted.initiator_id;
-  if (wanted.has(av::kAbsolute)) name.flags |= av::kAbsolute;
-  out = identity;
+  if (!by_port) {
+    if (wanted.has(av::kPidOnFepValid)) name.pid_on_fep = wanted.pid_on_fep;
+    if (wanted.has(av::kInitiatorIdValid)) name.initiator_id = wanted.initiator_id;
+    if (wanted.has(av::kAbsolute)) name.flags |= av::kAbsolute;
+  }
+  if (!domain_.format().can_name(name)) {
+    domain_.give_back(taken.value(), count);
+    return refuse(-FI_EADDRNOTAVAIL, "the domain's addr_format cannot express the address");
+  }
+  name_ = name;
+  count_ = count;
   return 0;
 }
 
@@ -56,9 +76,9 @@ Identity::~Identity() {
   domain_.give_back(name_.start_resource_index, count_);
 }
 
-int Identity::get_name(void* address, std::size_t* length) const noexcept {
+int Identity::get_name(void* address, std::size_t* length) const {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
-  const av::AddressBytes bytes = av::encode(name_);
+  const std::vector<std::byte> bytes = domain_.format().encode(name_);
   const std::size_t room = *length;
   *length = bytes.size();
   if (room > 0 && address != nullptr) {

@@ -16,7 +16,10 @@ namespace uet::prov {
 class Identity {
  public:
   // Takes `count` resource indices in a row: from the one in info.src_addr on, if it names one,
-  // else the first that are free (SES-15). 0 or a negative fi_errno, with the reason logged.
+  // else the first that are free (SES-15). An index that only follows from a port says where to
+  // look first, so that several endpoints can be opened with one fi_info. 0 or a negative fi_errno,
+  // with the reason logged: -FI_EADDRINUSE; -FI_EADDRNOTAVAIL for another IP address or UDP port
+  // than the domain's, and for ids that its address format cannot express.
   static int take(Domain& domain, const fi_info& info, std::size_t count,
                   std::shared_ptr<const Identity>& out);
   // Gives the resource indices back.
@@ -34,9 +37,10 @@ class Identity {
   }
 
   // What fi_getname does.
-  int get_name(void* address, std::size_t* length) const noexcept;
+  int get_name(void* address, std::size_t* length) const;
 
  private:
+  int take_name(const av::UetAddress& wanted, std::size_t count);
   Identity(Domain& domain, JobId job) : domain_(domain), hold_(domain.references()), job_(job) {}
 
   Domain& domain_;

@@ -25,7 +25,7 @@ int sep_control(fid* fid, int command, void*) noexcept {
 }
 
 int sep_getname(fid* fid, void* address, std::size_t* length) noexcept {
-  return ScalableEndpoint::from(fid).get_name(address, length);
+  return guarded([&] { return ScalableEndpoint::from(fid).get_name(address, length); });
 }
 
 int sep_tx_ctx(fid_ep* sep, int index, fi_tx_attr* attr, fid_ep** ep, void* context) noexcept {

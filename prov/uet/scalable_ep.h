@@ -30,7 +30,7 @@ class ScalableEndpoint final : public fid_ep {
   int close() noexcept;
   int bind(struct fid* other, std::uint64_t flags);
   int control(int command) noexcept;
-  int get_name(void* address, std::size_t* length) const noexcept {
+  int get_name(void* address, std::size_t* length) const {
     return identity_->get_name(address, length);
   }
   int open_tx(int index, fi_tx_attr* attr, fid_ep** ep, void* context);

@@ -18,6 +18,7 @@ using wire::be16;
 using wire::be32;
 
 constexpr std::string_view kScheme = "fi_addr_uet://";
+constexpr unsigned kUdpPorts = kUetLastUdpPort - kUetUdpPort + 1;  // 1024, so 64 indices of each
 
 // WIRE 4.2, the UDP port in the two spare bytes.
 struct AddressForm {
@@ -230,16 +231,66 @@ InitiatorId default_initiator(const FepAddress& fep, ResourceIndex index) {
   return {static_cast<std::uint32_t>(hash ^ (hash >> 32))};
 }
 
-UetAddress default_address(const FepAddress& fep) {
+UetAddress default_address(const FepAddress& fep, ResourceIndex index) {
   UetAddress address;
   address.flags = kFabricAddressValid | kPidOnFepValid | kResourceIndexValid | kInitiatorIdValid;
   if (fep.ip.is_ipv6) address.flags |= kIpv6;
   address.fabric_address = fep.ip;
   address.udp_port = fep.port;
   address.pid_on_fep = default_pid_on_fep(fep.port);
-  address.start_resource_index = kFirstResourceIndex;
+  address.start_resource_index = index;
   address.num_resource_indices = 1;
-  address.initiator_id = default_initiator(fep, kFirstResourceIndex);
+  address.initiator_id = default_initiator(fep, index);
+  return address;
+}
+
+UetAddress address_at(const FabricAddress& ip, std::uint16_t port_name) {
+  if (port_name == 0) port_name = kUetUdpPort;
+  const auto offset = static_cast<std::uint16_t>(port_name - kUetUdpPort);
+  const auto udp_port = static_cast<std::uint16_t>(kUetUdpPort + offset % kUdpPorts);
+  const auto index = static_cast<std::uint16_t>(kFirstResourceIndex.value + offset / kUdpPorts);
+  return default_address({ip, udp_port}, {index});
+}
+
+std::optional<std::uint16_t> port_name_of(const UetAddress& address) {
+  const FepAddress fep = address.fep();
+  const unsigned step = address.start_resource_index.value - kFirstResourceIndex.value;
+  const auto name = static_cast<std::uint16_t>(fep.port + step * kUdpPorts);
+  const UetAddress named = address_at(fep.ip, name);
+  const bool same = name != 0 && named.udp_port == fep.port && !address.has(kAbsolute) &&
+                    named.start_resource_index == address.start_resource_index &&
+                    named.pid_on_fep == address.pid_on_fep &&
+                    named.initiator_id == address.initiator_id;
+  return same ? std::optional(name) : std::nullopt;
+}
+
+UetAddress complete(UetAddress address) {
+  if (!address.has(kResourceIndexValid)) {
+    const UetAddress named = address_at(address.fabric_address, address.udp_port);
+    address.udp_port = named.udp_port;
+    address.start_resource_index = named.start_resource_index;
+    address.num_resource_indices = 1;
+  }
+  const FepAddress fep = address.fep();
+  address.udp_port = fep.port;
+  if (!address.has(kPidOnFepValid)) address.pid_on_fep = default_pid_on_fep(fep.port);
+  if (!address.has(kInitiatorIdValid)) {
+    address.initiator_id = default_initiator(fep, address.start_resource_index);
+  }
+  address.flags |= kFabricAddressValid | kPidOnFepValid | kResourceIndexValid | kInitiatorIdValid;
+  if (address.fabric_address.is_ipv6) address.flags |= kIpv6;
+  return address;
+}
+
+UetAddress address_of_source(const FepAddress& fep, InitiatorId initiator) {
+  for (std::uint16_t index = kFirstResourceIndex.value; index <= kMaxResourceIndex; ++index) {
+    if (default_initiator(fep, {index}) == initiator) return default_address(fep, {index});
+  }
+  UetAddress address = default_address(fep);
+  address.initiator_id = initiator;
+  address.start_resource_index = {};
+  address.num_resource_indices = 0;
+  address.flags &= static_cast<std::uint8_t>(~kResourceIndexValid);
   return address;
 }
 

@@ -3,6 +3,7 @@
 #include "uet/av/av.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace uet::av {
 
@@ -10,9 +11,11 @@ Result<std::uint64_t> Av::insert(const UetAddress& address) {
   if (auto fit = check_destination(address); !fit) return fit.error();
   std::uint64_t index = slots_.size();
   if (free_.empty()) {
-    free_.reserve(slots_.size() + 1);  // so that remove cannot fail
+    // Room for every slot, so that remove cannot fail.
+    if (free_.capacity() <= slots_.size()) free_.reserve(2 * slots_.size() + 1);
     slots_.emplace_back();
   } else {
+    std::pop_heap(free_.begin(), free_.end(), std::greater{});
     index = free_.back();
     free_.pop_back();
   }
@@ -29,7 +32,14 @@ Result<void> Av::remove(std::uint64_t index) {
       std::find_if(first, last, [&](const auto& entry) { return entry.second == index; }));
   slots_[index].reset();
   free_.push_back(index);
+  std::push_heap(free_.begin(), free_.end(), std::greater{});
   return {};
+}
+
+void Av::reserve(std::size_t count) {
+  slots_.reserve(slots_.size() + count);
+  free_.reserve(slots_.size() + count);
+  sources_.reserve(slots_.size() + count);
 }
 
 std::optional<std::uint64_t> Av::find_source(const FepAddress& fep, InitiatorId initiator) const {

@@ -121,11 +121,13 @@ TEST(GetInfo, NodeIsTheDestinationAndTheSourceRoutesToIt) {
   EXPECT_STREQ(info->fabric_attr->name, "127.0.0.0/8");
 }
 
-TEST(GetInfo, ServiceOutsideTheRangeIsFoldedIntoIt) {
+// 9228 = 5132 + 4 * 1024: the fifth endpoint at UDP port 5132.
+TEST(GetInfo, ServiceOutsideTheRangeNamesPortAndEndpoint) {
   Info info;
   ASSERT_EQ(get_info("127.0.0.1", "9228", 0, make_hints().get(), info), 0);
   const auto* destination = static_cast<const std::uint8_t*>(info->dest_addr);
-  EXPECT_EQ(destination[26] << 8 | destination[27], 4793 + 9228 % 1024);
+  EXPECT_EQ(destination[26] << 8 | destination[27], 5132);
+  EXPECT_EQ(destination[23], 5);
 }
 
 TEST(GetInfo, TextFormIsAcceptedAsNode) {

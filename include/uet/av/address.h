@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -82,15 +83,31 @@ Result<UetAddress> from_text(std::string_view text);
 // True if `text` claims to be our text form, whether or not the rest of it is valid.
 bool is_text_form(std::string_view text);
 
-// The ids an endpoint takes when nothing else was asked for. They follow from address and port, so
-// that a peer which knows only these can address the first endpoint of a FEP.
+// The ids an endpoint takes when nothing else was asked for. They follow from address, port and
+// resource index, so that a peer which knows only these can address it.
 inline constexpr ResourceIndex kFirstResourceIndex{1};
 // Offset in the port range 4793 to 5816, 0 outside it.
 PidOnFep default_pid_on_fep(std::uint16_t udp_port);
 // A number that no endpoint of another FEP is likely to share (SES-20: receives match on it).
 InitiatorId default_initiator(const FepAddress& fep, ResourceIndex index);
 
-// The address of the first endpoint at `fep`, all members valid.
-UetAddress default_address(const FepAddress& fep);
+// The address of the endpoint with this index at `fep` if it has the default ids, all members
+// valid.
+UetAddress default_address(const FepAddress& fep, ResourceIndex index = kFirstResourceIndex);
+
+// Where 16 bits are all there is to name an endpoint (the service of fi_getinfo, a socket address),
+// they mean UDP port and resource index together: 4793 to 5816 are the first endpoint at that UDP
+// port, and every 1024 on, modulo 2^16, is the next index of the same UDP port. 0 means 4793.
+UetAddress address_at(const FabricAddress& ip, std::uint16_t port_name);
+// The inverse. Empty if no port name says the same: beyond index 64, or with other ids.
+std::optional<std::uint16_t> port_name_of(const UetAddress& address);
+
+// The same address with what is missing filled in: without a resource index `udp_port` is a port
+// name; the other ids are the default ones.
+UetAddress complete(UetAddress address);
+
+// What a packet tells of the endpoint that sent it. The resource index is found by trying which one
+// has this initiator as its default; without a hit it stays invalid. Not for the data path.
+UetAddress address_of_source(const FepAddress& fep, InitiatorId initiator);
 
 }  // namespace uet::av

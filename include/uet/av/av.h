@@ -16,8 +16,8 @@ namespace uet::av {
 
 class Av {
  public:
-  // Where the address is found again: a slot freed by remove (the latest first), else the next
-  // one, so that without removals indices count 0, 1, 2 ... The same address may be inserted any
+  // Where the address is found again: the lowest free index, so that without removals indices
+  // count 0, 1, 2 ... The same address may be inserted any
   // number of times. Invalid if nothing can be sent to it (check_destination).
   Result<std::uint64_t> insert(const UetAddress& address);
   // NotFound if nothing is there.
@@ -29,6 +29,9 @@ class Av {
   }
   // Which entry sent this (FI_SOURCE)? The lowest index of equal ones; empty for a stranger.
   std::optional<std::uint64_t> find_source(const FepAddress& fep, InitiatorId initiator) const;
+
+  // Room for `count` more addresses without moving those that are there.
+  void reserve(std::size_t count);
 
   std::size_t size() const { return slots_.size() - free_.size(); }
 
@@ -45,7 +48,7 @@ class Av {
   };
 
   std::vector<std::optional<UetAddress>> slots_;
-  std::vector<std::uint64_t> free_;
+  std::vector<std::uint64_t> free_;  // a heap, the lowest index first
   std::unordered_multimap<Source, std::uint64_t, SourceHash> sources_;
 };
 

@@ -18,6 +18,7 @@ enum class Error {
   Busy,  // something still depends on it
   NotSupported,
   AddressInUse,
+  AddressNotAvailable,  // it is not one that this FEP can have
   NoDevice,
   TooLong,
   KeyInUse,

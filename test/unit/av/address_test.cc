@@ -151,5 +151,58 @@ TEST(DefaultIds, FollowFromAddressAndPort) {
   EXPECT_TRUE(check_destination(default_address(fep)).ok());
 }
 
+// What a service number or the port of a socket address means, both ways and for every number.
+TEST(PortName, NamesUdpPortAndResourceIndexForEveryNumber) {
+  const FabricAddress ip = ipv4(10, 0, 0, 1);
+  EXPECT_EQ(address_at(ip, 4793), default_address({ip, 4793}));
+  EXPECT_EQ(address_at(ip, 5816), default_address({ip, 5816}));
+  EXPECT_EQ(address_at(ip, 4793 + 1024), default_address({ip, 4793}, {2}));
+  EXPECT_EQ(address_at(ip, 0), default_address({ip, 4793}));
+  EXPECT_EQ(address_at(ip, 4792), default_address({ip, 5816}, {64}));
+  for (unsigned name = 1; name <= 0xFFFF; ++name) {
+    const UetAddress address = address_at(ip, static_cast<std::uint16_t>(name));
+    EXPECT_GE(address.udp_port, kUetUdpPort);
+    EXPECT_LE(address.udp_port, kUetLastUdpPort);
+    ASSERT_EQ(port_name_of(address), name);
+  }
+}
+
+TEST(PortName, IsMissingWhereSixteenBitsDoNotSayIt) {
+  const FepAddress fep{ipv4(10, 0, 0, 1), 4800};
+  EXPECT_TRUE(port_name_of(default_address(fep, {64})).has_value());
+  EXPECT_EQ(port_name_of(default_address(fep, {65})), std::nullopt);
+  EXPECT_EQ(port_name_of(default_address(fep, {0})), std::nullopt);
+  EXPECT_EQ(port_name_of(default_address({fep.ip, 6000})), std::nullopt);
+  UetAddress other = default_address(fep);
+  other.pid_on_fep = {9};
+  EXPECT_EQ(port_name_of(other), std::nullopt);
+  other = default_address(fep);
+  other.initiator_id = {9};
+  EXPECT_EQ(port_name_of(other), std::nullopt);
+}
+
+TEST(Complete, FillsInOnlyWhatIsMissing) {
+  UetAddress address;
+  address.flags = kFabricAddressValid;
+  address.fabric_address = ipv4(10, 0, 0, 1);
+  EXPECT_EQ(complete(address), default_address({address.fabric_address, 4793}));
+  address.udp_port = 9228;
+  EXPECT_EQ(complete(address), address_at(address.fabric_address, 9228));
+  EXPECT_EQ(complete(full_address()), full_address());
+  const UetAddress named = complete(from_text("fi_addr_uet://10.0.0.1:4800?ri=7&pid=3").value());
+  EXPECT_EQ(named.start_resource_index.value, 7);
+  EXPECT_EQ(named.pid_on_fep.value, 3);
+  EXPECT_EQ(named.initiator_id, default_initiator({address.fabric_address, 4800}, {7}));
+}
+
+TEST(AddressOfSource, FindsTheIndexOfADefaultInitiator) {
+  const FepAddress fep{ipv4(10, 0, 0, 1), 4800};
+  EXPECT_EQ(address_of_source(fep, default_initiator(fep, {17})), default_address(fep, {17}));
+  const UetAddress unknown = address_of_source(fep, {1});
+  EXPECT_EQ(unknown.fep(), fep);
+  EXPECT_EQ(unknown.initiator_id.value, 1U);
+  EXPECT_FALSE(unknown.has(kResourceIndexValid));
+}
+
 }  // namespace
 }  // namespace uet::av

@@ -40,6 +40,17 @@ TEST(AvRemove, FreedSlotIsUsedAgain) {
   EXPECT_EQ(av.insert(address(8)).value(), 3U);
 }
 
+// fi_av(3): "inserted at the lowest index that corresponds to an unused table location".
+TEST(AvRemove, TheLowestFreeSlotIsUsedFirst) {
+  Av av;
+  av.reserve(3);
+  for (std::uint8_t i = 1; i <= 5; ++i) ASSERT_TRUE(av.insert(address(i)).ok());
+  for (const std::uint64_t index : {1U, 0U, 3U}) ASSERT_TRUE(av.remove(index).ok());
+  for (const std::uint64_t expected : {0U, 1U, 3U, 5U}) {
+    EXPECT_EQ(av.insert(address(9)).value(), expected);
+  }
+}
+
 TEST(AvRemove, UnknownIndexIsNotFound) {
   Av av;
   ASSERT_TRUE(av.insert(address(1)).ok());

@@ -52,7 +52,7 @@ TEST(RefuseHints, EachThingWeLackIsRefused) {
       [](fi_info& h) { h.caps = FI_MSG | FI_MULTI_RECV; },
       [](fi_info& h) { h.ep_attr->type = FI_EP_MSG; },
       [](fi_info& h) { h.ep_attr->type = FI_EP_DGRAM; },
-      [](fi_info& h) { h.addr_format = FI_SOCKADDR_IN; },
+      [](fi_info& h) { h.addr_format = FI_ADDR_IB_UD; },
       [](fi_info& h) { h.ep_attr->protocol = FI_PROTO_UDP; },
       [](fi_info& h) { h.ep_attr->max_msg_size = std::size_t{1} << 33; },
       [](fi_info& h) { h.ep_attr->max_order_waw_size = 8; },
@@ -95,7 +95,6 @@ TEST(RefuseHints, Ses145_AuthKeyIsThreeOrFourBytes) {
 TEST(FillAttributes, WithoutHintsEverythingThatWorksIsShown) {
   const Info info = fill(nullptr);
   EXPECT_EQ(info->caps, kCaps);
-  EXPECT_EQ(info->addr_format, FI_ADDR_UET);
   EXPECT_EQ(info->mode, 0U);
   EXPECT_EQ(info->ep_attr->type, FI_EP_RDM);
   EXPECT_EQ(info->ep_attr->max_msg_size, 0xFFFFF000U);
