@@ -3,10 +3,13 @@
 // fi_trywait, counters, and targets that do not call libfabric.
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <time.h>
 
 #include <array>
 #include <atomic>
+#include <cstdio>
 #include <exception>
+#include <functional>
 #include <thread>
 
 #include "harness.h"
@@ -102,6 +105,126 @@ TEST_P(Threads, FourOnOneEndpointPingPong) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Progress, Threads, ::testing::Values(FI_PROGRESS_MANUAL, FI_PROGRESS_AUTO),
+                         [](const auto& info) {
+                           return std::string(info.param == FI_PROGRESS_MANUAL ? "Manual" : "Auto");
+                         });
+
+// Every kind of call at once on one endpoint: each thread has its own way to post and to wait.
+class MixedThreads : public ::testing::TestWithParam<fi_progress> {};
+
+constexpr std::uint64_t kMixedRounds = 200;
+
+void mixed_side(Channel& channel, fi_progress progress) {
+  NodeOptions options;
+  options.threading = FI_THREAD_SAFE;
+  options.progress = progress;
+  options.wait = FI_WAIT_FD;
+  options.counters = true;
+  Node node(options);
+  const fi_addr_t peer = node.connect(channel);
+  std::vector<std::byte> memory(5000);
+  const Region region = node.expose(memory.data(), memory.size(), 5);
+  channel.send(RemoteRegion{region.address, region.key});
+  const auto remote = channel.receive<RemoteRegion>(&node);
+  std::atomic<std::uint64_t> entries = 0;               // that the readers have taken
+  constexpr std::uint64_t kEntries = 4 * kMixedRounds;  // sends, receives, writes, reads
+  const auto patiently = [&](const char* what, const std::function<ssize_t()>& call) {
+    for (ssize_t result; (result = call()) != 0;) {
+      if (result != -FI_EAGAIN) check(result, what);
+      fi_cntr_read(node.sent.get());
+    }
+  };
+  std::vector<std::function<void()>> bodies;
+  bodies.emplace_back([&] {
+    std::vector<std::byte> out(3000);
+    for (std::uint64_t i = 0; i < kMixedRounds; ++i) {
+      patiently("sending", [&] {
+        return fi_send(node.ep.get(), out.data(), out.size(), nullptr, peer, nullptr);
+      });
+    }
+  });
+  bodies.emplace_back([&] {
+    static std::array<std::byte, 3000> in;
+    for (std::uint64_t i = 0; i < kMixedRounds; ++i) {
+      patiently("posting a receive", [&] {
+        return fi_recv(node.ep.get(), in.data(), in.size(), nullptr, FI_ADDR_UNSPEC, nullptr);
+      });
+    }
+    check(fi_cntr_wait(node.received.get(), kMixedRounds, 40000), "waiting for messages");
+  });
+  bodies.emplace_back([&] {
+    std::vector<std::byte> out(5000);
+    std::vector<std::byte> in(5000);
+    for (std::uint64_t i = 0; i < kMixedRounds; ++i) {
+      patiently("writing", [&] {
+        return fi_write(node.ep.get(), out.data(), out.size(), nullptr, peer, remote.address,
+                        remote.key, nullptr);
+      });
+      patiently("reading", [&] {
+        return fi_read(node.ep.get(), in.data(), in.size(), nullptr, peer, remote.address,
+                       remote.key, nullptr);
+      });
+    }
+    check(fi_cntr_wait(node.sent.get(), 3 * kMixedRounds, 40000), "waiting for transmits");
+  });
+  bodies.emplace_back([&] {  // one reader sleeps in a call
+    while (entries < kEntries) {
+      fi_cq_tagged_entry entry{};
+      const ssize_t count = fi_cq_sread(node.cq.get(), &entry, 1, nullptr, 50);
+      if (count == 1) ++entries;
+      require(count == 1 || count == -FI_EAGAIN, "fi_cq_sread failed");
+    }
+  });
+  bodies.emplace_back([&] {  // the other in poll()
+    int fd = -1;
+    check(fi_control(&node.cq->fid, FI_GETWAIT, &fd), "FI_GETWAIT");
+    while (entries < kEntries) {
+      fi_cq_tagged_entry entry{};
+      const ssize_t count = fi_cq_read(node.cq.get(), &entry, 1);
+      if (count == 1) ++entries;
+      require(count == 1 || count == -FI_EAGAIN, "fi_cq_read failed");
+      std::array<fid*, 1> fids{&node.cq->fid};
+      if (count == 1 || fi_trywait(node.fabric.get(), fids.data(), 1) != 0) continue;
+      pollfd poll_fd{fd, POLLIN, 0};
+      ::poll(&poll_fd, 1, 50);
+    }
+  });
+  bodies.emplace_back([&] {  // addresses come and go meanwhile
+    const std::vector<std::byte> name = node.name();
+    for (std::uint64_t i = 0; i < kMixedRounds; ++i) {
+      fi_addr_t address = node.insert(name);
+      check(fi_av_remove(node.av.get(), &address, 1, 0), "fi_av_remove");
+      std::this_thread::yield();
+    }
+  });
+  std::vector<std::exception_ptr> errors(bodies.size());
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < bodies.size(); ++i) {
+    threads.emplace_back([&, i] {
+      try {
+        bodies[i]();
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+  channel.meet(&node);
+}
+
+TEST_P(MixedThreads, AllKindsOfCallsOnOneEndpoint) {
+  const fi_progress progress = GetParam();
+  ChannelPair channels;
+  Process first("first", {}, [&, progress] { mixed_side(channels.left, progress); });
+  Process second("second", {}, [&, progress] { mixed_side(channels.right, progress); });
+  EXPECT_EQ(wait_for_all({&first, &second}), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Progress, MixedThreads,
+                         ::testing::Values(FI_PROGRESS_MANUAL, FI_PROGRESS_AUTO),
                          [](const auto& info) {
                            return std::string(info.param == FI_PROGRESS_MANUAL ? "Manual" : "Auto");
                          });
@@ -348,6 +471,81 @@ TEST(Progress, AutomaticServesATargetThatNeverCalls) {
   });
   Process initiator("initiator", {}, [&] { write_and_read(channels.right); });
   EXPECT_EQ(wait_for_all({&target, &initiator}), "");
+}
+
+// Both sides compute; what the application has posted is sent, acknowledged and sent again where
+// packets are lost, all without a call.
+TEST(Progress, AutomaticFinishesWhatAComputingInitiatorPostedDespiteLoss) {
+  const Environment lossy{{"FI_UET_FAULTS", "loss=5%,seed=3"}};
+  constexpr std::uint64_t kWrites = 20;
+  NodeOptions options;
+  options.progress = FI_PROGRESS_AUTO;
+  options.counters = true;
+  ChannelPair channels;
+  Process target("target", lossy, [&] {
+    Node node(options);
+    node.connect(channels.left);
+    std::vector<std::byte> memory(kRmaBytes);
+    const Region region = node.expose(memory.data(), memory.size(), 5);
+    channels.left.send(RemoteRegion{region.address, region.key});
+    // Sleeps all the time: only the progress thread works.
+    check(fi_cntr_wait(node.remote_writes.get(), kWrites, 30000), "waiting for the writes");
+    require_pattern(memory, kWrites - 1, "written memory");
+    channels.left.send('d');
+    channels.left.meet(&node);
+  });
+  Process initiator("initiator", lossy, [&] {
+    Node node(options);
+    const fi_addr_t peer = node.connect(channels.right);
+    const auto remote = channels.right.receive<RemoteRegion>(&node);
+    std::vector<std::vector<std::byte>> out(kWrites, std::vector<std::byte>(kRmaBytes));
+    for (std::uint64_t i = 0; i < kWrites; ++i) {
+      fill_pattern(out[i], i);
+      const bool last = i + 1 == kWrites;
+      if (last) check(fi_cntr_wait(node.sent.get(), i, 30000), "waiting for the writes before");
+      check(fi_write(node.ep.get(), out[i].data(), kRmaBytes, nullptr, peer, remote.address,
+                     remote.key, nullptr),
+            "fi_write");
+    }
+    channels.right.receive<char>();  // no libfabric call until the target has everything
+    check(fi_cntr_wait(node.sent.get(), kWrites, 30000), "waiting for the last write");
+    channels.right.meet(&node);
+  });
+  EXPECT_EQ(wait_for_all({&target, &initiator}), "");
+}
+
+// Time on a processor of this process, all threads.
+std::chrono::microseconds processor_time() {
+  timespec used{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return std::chrono::seconds(used.tv_sec) + std::chrono::microseconds(used.tv_nsec / 1000);
+}
+
+TEST(Progress, IdleAutomaticUsesLessThanAHundredthOfACore) {
+  ChannelPair channels;
+  const auto idle_side = [](Channel& channel) {
+    NodeOptions options;
+    options.progress = FI_PROGRESS_AUTO;
+    Node node(options);
+    const fi_addr_t peer = node.connect(channel);
+    std::byte byte{};
+    node.post("sending", [&] { return fi_inject(node.ep.get(), &byte, 1, peer); });
+    node.post("posting a receive",
+              [&] { return fi_recv(node.ep.get(), &byte, 1, nullptr, FI_ADDR_UNSPEC, nullptr); });
+    node.next("a receive");
+    channel.meet(&node);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // last acknowledgements
+    const auto before = processor_time();
+    std::this_thread::sleep_for(std::chrono::seconds(3));
+    const auto used = processor_time() - before;
+    require(used < std::chrono::milliseconds(30),
+            "3 idle seconds took " + std::to_string(used.count()) + " us of a core");
+    std::printf("3 idle seconds took %lld us of a core\n", static_cast<long long>(used.count()));
+    channel.meet(&node);
+  };
+  Process first("first", {}, [&] { idle_side(channels.left); });
+  Process second("second", {}, [&] { idle_side(channels.right); });
+  EXPECT_EQ(wait_for_all({&first, &second}), "");
 }
 
 TEST(Progress, ManualTargetThatComputesForASecondAndAHalfIsNotGivenUp) {
