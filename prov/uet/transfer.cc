@@ -26,6 +26,11 @@ std::uint64_t entry_flags(const ses::Completion& completion) {
       return FI_WRITE | FI_RMA;
     case ses::Kind::Read:
       return FI_READ | FI_RMA;
+    case ses::Kind::Atomic:
+      return FI_WRITE | FI_ATOMIC;
+    case ses::Kind::FetchAtomic:
+    case ses::Kind::CompareAtomic:
+      return FI_READ | FI_ATOMIC;
     case ses::Kind::Receive:
       flags = FI_RECV | FI_MSG;
       break;
@@ -213,8 +218,11 @@ Cntr* Endpoint::counter_of(ses::Kind kind) const {
     case ses::Kind::TaggedSend:
       return counters_[kSend];
     case ses::Kind::Write:
+    case ses::Kind::Atomic:
       return counters_[kWrite];
     case ses::Kind::Read:
+    case ses::Kind::FetchAtomic:
+    case ses::Kind::CompareAtomic:
       return counters_[kRead];
     case ses::Kind::Receive:
     case ses::Kind::TaggedReceive:

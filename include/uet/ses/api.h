@@ -40,6 +40,9 @@ enum class Kind : std::uint8_t {
   TaggedSend,
   Write,
   Read,
+  Atomic,         // nothing comes back
+  FetchAtomic,    // the old values come back
+  CompareAtomic,  // compare-and-swap: the old value comes back
   Receive,
   TaggedReceive,
   RemoteWrite
