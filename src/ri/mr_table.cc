@@ -57,23 +57,29 @@ Result<void> MrTable::remove(Rkey key) {
   return {};
 }
 
+MemoryRegion* MrTable::find(Rkey key) {
+  const auto found = regions_.find(key.value);
+  return found != regions_.end() ? &found->second : nullptr;
+}
+
 MrAccess MrTable::check(Rkey key, JobId job, ResourceIndex ri, std::uint8_t access,
                         std::uint64_t offset, std::uint64_t length) const {
   const auto found = regions_.find(key.value);
-  if (found == regions_.end()) return {MrVerdict::BadKey, nullptr};
+  if (found == regions_.end()) return {MrVerdict::BadKey};
   const MemoryRegion& region = found->second;
-  if (region.ri && *region.ri != ri) return {MrVerdict::BadKey, nullptr};        // 12a
-  if (region.job && *region.job != job) return {MrVerdict::BadJob, nullptr};     // 12b
-  if ((region.access & access) != access) return {MrVerdict::NoRight, nullptr};  // 12c
+  if (!region.enabled) return {MrVerdict::BadKey};                      // SES-134
+  if (region.ri && *region.ri != ri) return {MrVerdict::BadKey};        // 12a
+  if (region.job && *region.job != job) return {MrVerdict::BadJob};     // 12b
+  if ((region.access & access) != access) return {MrVerdict::NoRight};  // 12c
   // 12e. Only subtractions that cannot wrap: the offset is the peer's to choose (SES-118).
-  if (offset < region.virtual_base) return {MrVerdict::OutOfBounds, nullptr};
+  if (offset < region.virtual_base) return {MrVerdict::OutOfBounds};
   const std::uint64_t start = offset - region.virtual_base;
   if (start > region.length || length > region.length - start) {
-    return {MrVerdict::OutOfBounds, nullptr};
+    return {MrVerdict::OutOfBounds};
   }
   // As numbers, since all memory begins at the null pointer.
   const auto address = reinterpret_cast<std::uintptr_t>(region.base) + start;
-  return {MrVerdict::Ok, reinterpret_cast<std::byte*>(address)};
+  return {MrVerdict::Ok, reinterpret_cast<std::byte*>(address), region.observer};
 }
 
 }  // namespace uet::ri

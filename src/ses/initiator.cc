@@ -13,9 +13,8 @@
 namespace uet::ses {
 namespace {
 
-constexpr std::size_t kIds = 1 << 16;           // values of a message id, and of a PDC id
-constexpr std::uint32_t kNoPiece = UINT32_MAX;  // tag of packets that ask for no data
-constexpr std::size_t kMaxInjectBytes = 4096;   // section 12.1
+constexpr std::size_t kIds = 1 << 16;          // values of a message id, and of a PDC id
+constexpr std::size_t kMaxInjectBytes = 4096;  // section 12.1
 
 void append_header(Packet& packet, const wire::SesRequest& header) {
   if (header.opcode == wire::SesOpcode::DatagramSend) {
@@ -118,7 +117,8 @@ TxMessage* Initiator::prepare(Context& context, const TxOp& op, Kind kind) {
 }
 
 Result<void> Initiator::submit(TxMessage& message, const TxOp& op, Time now) {
-  if (message.kind != Kind::Read && !gather_pieces(message, op.inject)) {
+  const bool cut = message.kind != Kind::Read && !is_atomic(message.kind);
+  if (cut && !gather_pieces(message, op.inject)) {
     release(message);
     return Error::Again;
   }
@@ -217,6 +217,7 @@ pds::PacketPlan Initiator::next_packet(TxMessage& message, Packet& packet,
                                        pds::PreparedPacket& prepared) {
   if (message.failed()) return next_error(message, packet, prepared);
   if (message.kind == Kind::Read) return next_read(message, packet, prepared);
+  if (is_atomic(message.kind)) return next_atomic(message, packet, prepared);
   const std::uint32_t length = piece_length(message, message.offset);
   wire::SesRequest& header = message.header;
   header.som = message.offset == 0;
@@ -244,11 +245,7 @@ pds::PacketPlan Initiator::next_packet(TxMessage& message, Packet& packet,
 pds::PacketPlan Initiator::next_read(TxMessage& message, Packet& packet,
                                      pds::PreparedPacket& prepared) {
   const std::uint32_t length = piece_length(message, message.offset);
-  PdcReads& reads = reads_[message.pdc.value];
-  if (reads.pieces > 0 && reads.bytes + length > read_limit_bytes_) {
-    reads.blocked = true;
-    return pds::PacketPlan::NotNow;
-  }
+  if (!await_piece(message, length)) return pds::PacketPlan::NotNow;
   wire::SesRequest& header = message.header;
   header.som = message.offset == 0;
   header.eom = message.offset + length == message.length;
@@ -258,12 +255,22 @@ pds::PacketPlan Initiator::next_read(TxMessage& message, Packet& packet,
 
   prepared.tag = static_cast<std::uint32_t>(message.offset / payload_mtu_);
   message.offset += length;
+  return made(message, header.eom);
+}
+
+// A request packet is about to ask for `length` bytes; false: too many are on their way already.
+bool Initiator::await_piece(TxMessage& message, std::uint32_t length) {
+  PdcReads& reads = reads_[message.pdc.value];
+  if (reads.pieces > 0 && reads.bytes + length > read_limit_bytes_) {
+    reads.blocked = true;
+    return false;
+  }
   message.bytes_awaited += length;
   ++message.pieces_awaited;
   reads.bytes += length;
   ++reads.pieces;
   delivery_->lock(message.pdc);  // until its data or an error came (PDS-15, SES-84)
-  return made(message, header.eom);
+  return true;
 }
 
 pds::PacketPlan Initiator::next_error(TxMessage& message, Packet& packet,
@@ -322,7 +329,7 @@ void Initiator::rx_data(const pds::RequestView& request) {
   // Requests of ours always have a message id, so data that name a PSN are nobody's (SES-6).
   TxMessage* message = by_id_[header.read_request_message_id.value];
   const bool ours = header.next_hdr == wire::NextHdr::ResponseData && message != nullptr &&
-                    message->kind == Kind::Read && message->pdc == request.pdc;
+                    returns_data(message->kind) && message->pdc == request.pdc;
   if (!ours) {
     ++counters_.stray_responses;
     return;
@@ -346,7 +353,11 @@ void Initiator::place_data(TxMessage& message, std::uint64_t offset,
     ++counters_.stray_responses;
     return;
   }
-  scatter(message.slices(), offset, data);
+  if (is_atomic(message.kind)) {
+    place_results(message, data);
+  } else {
+    scatter(message.slices(), offset, data);
+  }
   resolve_piece(message, offset);
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "uet/ses/atomic.h"
+
 namespace uet::ses {
 
 using wire::NextHdr;
@@ -24,6 +26,8 @@ ReturnCode check_opcode(const SesRequest& request) {
     case SesOpcode::DeferrableSend:
     case SesOpcode::Write:
     case SesOpcode::Read:
+    case SesOpcode::Atomic:
+    case SesOpcode::FetchingAtomic:
       break;
     case SesOpcode::MsgError:
       if (request.next_hdr != NextHdr::RequestStd) return ReturnCode::UnsupportedOp;
@@ -53,6 +57,12 @@ ReturnCode check_address(ri::RiVerdict verdict) {
 ReturnCode check_first_packet(const SesRequest& request, std::uint32_t payload_mtu) {
   if (!request.som || request.opcode == SesOpcode::Read) return ReturnCode::Ok;
   const std::size_t payload = request.payload.size();
+  // Operands in the header, or none: request_length then stands for no payload (WIRE 3.8).
+  const bool needs_none =
+      wire::is_compare_swap(request.atomic.op) || request.atomic.op == wire::AmoOp::Read;
+  if (wire::has_atomic_extension(request.opcode) && needs_none && payload == 0) {
+    return ReturnCode::Ok;
+  }
   if (payload == request.request_length) return ReturnCode::Ok;
   return payload == payload_mtu && !request.eom ? ReturnCode::Ok : ReturnCode::OpViolation;
 }
@@ -126,6 +136,22 @@ ReadPiece read_piece(const SesRequest& request, std::uint32_t payload_mtu) {
     piece.code = ReturnCode::OpViolation;
   }
   return piece;
+}
+
+AtomicExtent atomic_extent(const SesRequest& request, std::uint32_t payload_mtu) {
+  const wire::AtomicExtension& atomic = request.atomic;
+  const std::uint32_t element = element_bytes(atomic.datatype);
+  const bool compares = wire::is_compare_swap(atomic.op);
+  const bool fetches = request.opcode == SesOpcode::FetchingAtomic;
+  AtomicExtent extent;
+  extent.length = compares ? element : request.request_length;
+  const Kind form = compares ? Kind::CompareAtomic : fetches ? Kind::FetchAtomic : Kind::Atomic;
+  extent.code = check_atomic(form, atomic.op, atomic.datatype);
+  if (extent.code != ReturnCode::Ok) return extent;
+  extent.count = extent.length / element;
+  const bool whole = extent.length > 0 && extent.length % element == 0;
+  if (!whole || extent.length > payload_mtu) extent.code = ReturnCode::AmoUnsupportedSize;
+  return extent;
 }
 
 Rkey memory_key(const SesRequest& request) {

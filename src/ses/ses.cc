@@ -132,6 +132,10 @@ Result<void> Ses::read(Context& context, const RmaOp& op, Time now) {
   return implementation_->initiator.read(context, op, now);
 }
 
+Result<void> Ses::atomic(Context& context, const AtomicOp& op, Time now) {
+  return implementation_->initiator.atomic(context, op, now);
+}
+
 Result<void> Ses::receive(Context& context, const ReceiveOp& op, Time) {
   UET_ASSERT(context.config.receives);
   return implementation_->target.receiver().receive(context, op);
@@ -144,6 +148,8 @@ Result<void> Ses::cancel(Context& context, void* operation_context, Time) {
 }
 
 std::size_t Ses::max_inject_bytes() const { return implementation_->initiator.max_inject_bytes(); }
+
+std::size_t Ses::max_atomic_bytes() const { return implementation_->initiator.max_atomic_bytes(); }
 
 const Counters& Ses::counters() const { return implementation_->counters; }
 

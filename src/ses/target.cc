@@ -82,6 +82,7 @@ Response Target::rx_req(const View& view, Time now) {
   if (code != ReturnCode::Ok) return refuse(view, request, context, code);
   if (request.opcode == SesOpcode::Write) return on_write(view, request, context);
   if (request.opcode == SesOpcode::Read) return on_read(view, request, context, now);
+  if (wire::has_atomic_extension(request.opcode)) return on_atomic(view, request, context, now);
   return on_send(view, request, context);
 }
 
@@ -154,7 +155,7 @@ Response Target::on_write(const View& view, const Request& request, Context& con
   if (code != ReturnCode::Ok) return refuse(view, request, context, code);
   RxMessage* message = messages_.open(view, request, context, RxState::Writing);
   if (message == nullptr) return nack_response(NackCode::NoSesMsgAvail);  // 17
-  const Response response = place_write(request, *message, access.address);
+  const Response response = place_write(request, *message, access);
   if (response.nack) messages_.release(*message);
   return response;
 }
@@ -170,19 +171,21 @@ Response Target::on_later_write(const Request& request, RxMessage& message) {
   const ri::MrAccess access = access_memory(request, *message.context, ri::kRemoteWrite);
   const ReturnCode code = check_access(access.verdict);
   if (code != ReturnCode::Ok) return fail(request, message, code);
-  return place_write(request, message, access.address);
+  return place_write(request, message, access);
 }
 
-// `base`: where byte 0 of the message lies. With immediate data the last byte is taken only when
+// `access`: where byte 0 of the message lies. With immediate data the last byte is taken only when
 // its completion can be taken too (SES-79).
-Response Target::place_write(const Request& request, RxMessage& message, std::byte* base) {
+Response Target::place_write(const Request& request, RxMessage& message,
+                             const ri::MrAccess& access) {
   CompletionSink& sink = message.context->sink;
   const bool has_data = request.som ? request.hd : message.has_data;
   const bool ends = (message.som_seen || request.som) &&
                     message.received + request.payload.size() == message.expected;
   if (ends && has_data && !sink.can_take_event()) return nack_response(NackCode::NoResource);
   if (!request.payload.empty()) {
-    std::memcpy(base + request.message_offset, request.payload.data(), request.payload.size());
+    std::memcpy(access.address + request.message_offset, request.payload.data(),
+                request.payload.size());
   }
   ArrivingMessages::account(message, request);
   const Response response = default_response(request, message.received);
@@ -197,6 +200,7 @@ Response Target::place_write(const Request& request, RxMessage& message, std::by
   completion.source_initiator = message.initiator;
   messages_.release(message);
   ++counters_.messages_received;
+  access.executed(ri::kRemoteWrite);
   if (has_data) {
     sink.complete(completion);
   } else {
@@ -214,24 +218,35 @@ Response Target::on_read(const View& view, const Request& request, Context& cont
   const ReadPiece asked = read_piece(request, payload_mtu_);
   if (asked.code != ReturnCode::Ok) return refuse(view, request, context, asked.code);
   if (asked.length > 0) {
-    Piece* piece = pieces_.take(asked.length);
-    ReadAnswer* answer = piece != nullptr ? answers_.take() : nullptr;
-    if (answer == nullptr) {
-      if (piece != nullptr) pieces_.give_back(piece);
-      return nack_response(NackCode::NoResource);
-    }
-    std::memcpy(piece->data, access.address + asked.offset, asked.length);
-    answer->piece = piece;
-    answer->header = answer_header(view, request, asked);
-    answering_.push_back(*answer);
-    if (!delivery_->send_on(view.pdc, *answer, now)) {
-      answer_done(*answer);
-      return nack_response(NackCode::NoResource);
-    }
+    ReadAnswer* answer = begin_answer(view, request, asked, now);
+    if (answer == nullptr) return nack_response(NackCode::NoResource);
+    std::memcpy(answer->piece->data, access.address + asked.offset, asked.length);
   }
   const Response response = default_response(request, asked.length);
-  if (request.eom) context.sink.remote_access(Kind::Read, request.request_length);
+  if (request.eom) {
+    access.executed(ri::kRemoteRead);
+    context.sink.remote_access(Kind::Read, request.request_length);
+  }
   return response;
+}
+
+// Queues a packet of the return direction; the caller fills the piece before PDS asks for it.
+// nullptr, and nothing is left behind, when something is missing.
+ReadAnswer* Target::begin_answer(const View& view, const Request& request, const ReadPiece& asked,
+                                 Time now) {
+  Piece* piece = pieces_.take(asked.length);
+  if (piece == nullptr) return nullptr;
+  ReadAnswer* answer = answers_.take();
+  if (answer == nullptr) {
+    pieces_.give_back(piece);
+    return nullptr;
+  }
+  answer->piece = piece;
+  answer->header = answer_header(view, request, asked);
+  answering_.push_back(*answer);
+  if (delivery_->send_on(view.pdc, *answer, now)) return answer;
+  answer_done(*answer);
+  return nullptr;
 }
 
 wire::SesResponseHeader Target::answer_header(const View& view, const Request& request,

@@ -18,6 +18,15 @@ namespace uet::ri {
 
 enum Access : std::uint8_t { kRemoteRead = 1, kRemoteWrite = 2 };
 
+// Hears of the remote operations on a region that have been executed.
+class AccessObserver {
+ public:
+  virtual ~AccessObserver() = default;
+  // `access`: kRemoteRead if the operation brought bytes of the region to the peer, kRemoteWrite if
+  // it may have changed some.
+  virtual void accessed(std::uint8_t access) noexcept = 0;
+};
+
 struct MemoryRegion {
   std::byte* base = nullptr;  // nullptr with length 2^64-1: all memory, offset = address
   std::uint64_t length = 0;
@@ -25,6 +34,8 @@ struct MemoryRegion {
   std::uint8_t access = 0;          // Access bits that the peer may use
   std::optional<JobId> job;         // only requests of this job (SES-17)
   std::optional<ResourceIndex> ri;  // only through this context (SES-135)
+  bool enabled = true;              // false: nobody may touch it yet (SES-134)
+  AccessObserver* observer = nullptr;
 };
 
 // BadJob is answered with BAD_MKEY like BadKey, so that a key of another job does not show
@@ -34,6 +45,12 @@ enum class MrVerdict : std::uint8_t { Ok, BadKey, BadJob, NoRight, OutOfBounds }
 struct MrAccess {
   MrVerdict verdict = MrVerdict::BadKey;
   std::byte* address = nullptr;  // where offset + 0 lies, when Ok
+  AccessObserver* observer = nullptr;
+
+  // The operation that this access was for has been executed.
+  void executed(std::uint8_t access) const {
+    if (observer != nullptr) observer->accessed(access);
+  }
 };
 
 class MrTable {
@@ -44,6 +61,8 @@ class MrTable {
   Result<Rkey> add(const MemoryRegion& region);
   Result<void> add_with_key(const MemoryRegion& region, Rkey key);
   Result<void> remove(Rkey key);  // the key answers BadKey at once (SES-140)
+  // The region under this key, to restrict or enable it; nullptr if there is none.
+  MemoryRegion* find(Rkey key);
   // Checks in the order of SES-115 steps 12a to 12e; `offset` comes from the wire (SES-118).
   MrAccess check(Rkey key, JobId job, ResourceIndex ri, std::uint8_t access, std::uint64_t offset,
                  std::uint64_t length) const;

@@ -58,6 +58,12 @@ enum class Status : std::uint8_t {
   PeerLost,    // the sender's PDC died in mid-message (SES-122)
 };
 
+constexpr bool is_atomic(Kind kind) { return kind >= Kind::Atomic && kind <= Kind::CompareAtomic; }
+// Operations of the initiator that bytes come back for.
+constexpr bool returns_data(Kind kind) {
+  return kind == Kind::Read || kind == Kind::FetchAtomic || kind == Kind::CompareAtomic;
+}
+
 // One finished operation, or (RemoteWrite) a write with immediate data that a peer has completed.
 struct Completion {
   Kind kind = Kind::Send;
@@ -84,7 +90,8 @@ class CompletionSink {
   // May a completion come that no posted operation has reserved room for (RemoteWrite)? false
   // makes the target answer NACK NO_RESOURCE, so that the peer sends it again later.
   virtual bool can_take_event() noexcept = 0;
-  // A peer's RMA touched this context's memory without immediate data: counters only.
+  // A peer's RMA or atomic touched memory through this context, without immediate data: counters
+  // only. `kind`: Write, Read, Atomic, FetchAtomic or CompareAtomic.
   virtual void remote_access(Kind kind, std::uint64_t length) noexcept = 0;
 };
 
@@ -125,6 +132,15 @@ struct SendOp : TxOp {
 struct RmaOp : TxOp {
   std::uint64_t remote_offset = 0;  // buffer_offset on the wire
   Rkey key;
+};
+
+// One packet: at most Ses::max_atomic_bytes of operands, and one element for CompareAtomic.
+struct AtomicOp : RmaOp {
+  Kind form = Kind::Atomic;          // Atomic, FetchAtomic or CompareAtomic
+  wire::AmoOp op{};                  // `local`: its operands; none for Read
+  wire::AmoDatatype datatype{};      // of operands, comparison values and results
+  std::span<const IoSlice> compare;  // CompareAtomic
+  std::span<const IoSlice> results;  // FetchAtomic, CompareAtomic: where the old values go
 };
 
 struct ReceiveOp {

@@ -31,11 +31,13 @@ class Initiator {
   Result<void> send(Context& context, const SendOp& op, Time now);
   Result<void> write(Context& context, const RmaOp& op, Time now);
   Result<void> read(Context& context, const RmaOp& op, Time now);
+  Result<void> atomic(Context& context, const AtomicOp& op, Time now);
   // Cancels the oldest operation with this pointer that no packet has left of; false if none.
   bool cancel(Context& context, const void* operation);
   // Ends all its operations without completions; see ses.h.
   void close_context(Context& context, Time now);
   std::size_t max_inject_bytes() const;
+  std::size_t max_atomic_bytes() const { return payload_mtu_; }
 
   // What PDS asks (pds::Client), for operations.
   pds::PacketPlan next_packet(TxMessage& message, Packet& packet, pds::PreparedPacket& prepared);
@@ -50,6 +52,8 @@ class Initiator {
   bool idle() const { return messages_.in_use() == 0; }
 
  private:
+  static constexpr std::uint32_t kNoPiece = UINT32_MAX;  // tag of packets that ask for no data
+
   struct PdcReads {
     std::uint64_t bytes = 0;   // asked for and not yet arrived
     std::uint32_t pieces = 0;  // request packets they were asked with
@@ -62,13 +66,18 @@ class Initiator {
   Result<void> send_datagram(Context& context, const SendOp& op, Time now);
   Result<void> submit(TxMessage& message, const TxOp& op, Time now);
   bool gather_pieces(TxMessage& message, bool inject);
+  Result<void> check_atomic_op(const AtomicOp& op) const;
+  bool fill_operands(TxMessage& message, const AtomicOp& op);
   MsgId take_id(TxMessage& message);
   pds::PacketPlan next_read(TxMessage& message, Packet& packet, pds::PreparedPacket& prepared);
+  pds::PacketPlan next_atomic(TxMessage& message, Packet& packet, pds::PreparedPacket& prepared);
   pds::PacketPlan next_error(TxMessage& message, Packet& packet, pds::PreparedPacket& prepared);
   pds::PacketPlan made(TxMessage& message, bool last);
   void on_response(TxMessage& message, std::uint32_t tag, const wire::SesResponseHeader& header);
   void place_data(TxMessage& message, std::uint64_t offset, std::span<const std::byte> data);
+  static void place_results(const TxMessage& message, std::span<const std::byte> results);
   std::uint32_t piece_length(const TxMessage& message, std::uint64_t offset) const;
+  bool await_piece(TxMessage& message, std::uint32_t length);
   void resolve_piece(TxMessage& message, std::uint64_t offset);
   void fail(TxMessage& message, wire::ReturnCode code);
   void fail(TxMessage& message, pds::PdsError error);

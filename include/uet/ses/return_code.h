@@ -38,7 +38,8 @@ wire::ReturnCode check_address(ri::RiVerdict verdict);
 // Steps 6 to 10: the context, the implied length of the first packet, generation, IE.
 wire::ReturnCode check_context(const ContextConfig& config, bool enabled,
                                const wire::SesRequest& request, std::uint32_t payload_mtu);
-// Step 7 alone (SES-26): the payload of a first packet is the whole message or one payload MTU.
+// Step 7 alone (SES-26): the payload of a first packet is the whole message or one payload MTU;
+// compare-and-swap and atomic reads have none.
 wire::ReturnCode check_first_packet(const wire::SesRequest& request, std::uint32_t payload_mtu);
 // Step 12: what the memory region says (SES-119).
 wire::ReturnCode check_access(ri::MrVerdict verdict);
@@ -55,6 +56,15 @@ struct ReadPiece {
   std::uint32_t length = 0;
 };
 ReadPiece read_piece(const wire::SesRequest& request, std::uint32_t payload_mtu);
+
+// Step 16 without the address: what an atomic works on (SES-92). `length` is right also for an
+// operation that is refused, as far as it can be known.
+struct AtomicExtent {
+  wire::ReturnCode code = wire::ReturnCode::Ok;
+  std::uint32_t length = 0;  // bytes of the region
+  std::uint32_t count = 0;   // elements
+};
+AtomicExtent atomic_extent(const wire::SesRequest& request, std::uint32_t payload_mtu);
 
 // The memory key of an RMA request; a small one carries the index of an optimised key (WIRE 3.4).
 Rkey memory_key(const wire::SesRequest& request);

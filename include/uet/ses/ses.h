@@ -49,6 +49,7 @@ class Ses {
   Result<void> send(Context& context, const SendOp& op, Time now);
   Result<void> write(Context& context, const RmaOp& op, Time now);
   Result<void> read(Context& context, const RmaOp& op, Time now);
+  Result<void> atomic(Context& context, const AtomicOp& op, Time now);
   Result<void> receive(Context& context, const ReceiveOp& op, Time now);
   // Cancels the oldest operation with this context pointer: a receive completes Cancelled, a send
   // is cancelled only if no packet of it has left. NotFound otherwise.
@@ -56,6 +57,8 @@ class Ses {
 
   static constexpr std::uint64_t kMaxMessageBytes = ses::kMaxMessageBytes;
   std::size_t max_inject_bytes() const;
+  // Operands of one atomic: what one packet holds (SES-90).
+  std::size_t max_atomic_bytes() const;
 
   const Counters& counters() const;
   // True when nothing is in progress and every pool is full again (simulator oracle). Receives that

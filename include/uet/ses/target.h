@@ -56,6 +56,7 @@ class Target {
   pds::Response on_send(const View& view, const Request& request, Context& context);
   pds::Response on_write(const View& view, const Request& request, Context& context);
   pds::Response on_read(const View& view, const Request& request, Context& context, Time now);
+  pds::Response on_atomic(const View& view, const Request& request, Context& context, Time now);
   pds::Response on_msg_error(const View& view, const Request& request);
   pds::Response on_later_packet(const Request& request, RxMessage& message);
   pds::Response on_later_write(const Request& request, RxMessage& message);
@@ -64,7 +65,9 @@ class Target {
                        wire::ReturnCode code);
   pds::Response fail(const Request& request, RxMessage& message, wire::ReturnCode code);
 
-  pds::Response place_write(const Request& request, RxMessage& message, std::byte* base);
+  pds::Response place_write(const Request& request, RxMessage& message, const ri::MrAccess& access);
+  ReadAnswer* begin_answer(const View& view, const Request& request, const ReadPiece& asked,
+                           Time now);
   ri::MrAccess access_memory(const Request& request, const Context& context,
                              std::uint8_t access) const;
   wire::SesResponseHeader answer_header(const View& view, const Request& request,

@@ -41,6 +41,38 @@ TEST_F(MrTableTest, Check_KnownKeyGivesTheAddressOfTheOffset) {
   EXPECT_EQ(access.address, memory_.data() + 10);
 }
 
+TEST_F(MrTableTest, Check_Ses134_KeyIsNotValidBeforeItIsEnabled) {
+  MemoryRegion disabled = region();
+  disabled.enabled = false;
+  const Rkey key = add(disabled);
+  EXPECT_EQ(verdict(key, 0, 1), MrVerdict::BadKey);
+  ASSERT_NE(table_.find(key), nullptr);
+  table_.find(key)->enabled = true;
+  EXPECT_EQ(verdict(key, 0, 1), MrVerdict::Ok);
+  ASSERT_TRUE(table_.remove(key).ok());
+  EXPECT_EQ(table_.find(key), nullptr);
+}
+
+TEST_F(MrTableTest, Check_Ses135_RegionMayBeRestrictedLater) {
+  const Rkey key = add(region());
+  table_.find(key)->ri = ResourceIndex{16};
+  EXPECT_EQ(verdict(key, 0, 1), MrVerdict::BadKey);
+  table_.find(key)->ri = kRi;
+  EXPECT_EQ(verdict(key, 0, 1), MrVerdict::Ok);
+}
+
+TEST_F(MrTableTest, Check_AccessNamesTheObserver) {
+  struct Observer final : AccessObserver {
+    void accessed(std::uint8_t access) noexcept override { last = access; }
+    std::uint8_t last = 0;
+  } observer;
+  const Rkey key = add(region());
+  table_.check(key, kJob, kRi, kRemoteWrite, 0, 1).executed(kRemoteWrite);  // nobody listens
+  table_.find(key)->observer = &observer;
+  table_.check(key, kJob, kRi, kRemoteWrite, 0, 1).executed(kRemoteWrite);
+  EXPECT_EQ(observer.last, kRemoteWrite);
+}
+
 TEST_F(MrTableTest, Add_Ses133_ProviderKeysHaveBit48AndDiffer) {
   const Rkey a = add(region());
   const Rkey b = add(region());

@@ -35,7 +35,7 @@ TEST_F(TargetTest, NoOpIsAnsweredAndTouchesNothing) {
 }
 
 TEST_F(TargetTest, Ses115_Steps2To4_WrongAddress) {
-  SesRequest request = b.request_for(SesOpcode::Atomic);
+  SesRequest request = b.request_for(SesOpcode::TsendAtomic);
   EXPECT_EQ(code_of(b.take(request)), ReturnCode::UnsupportedOp);
   request.opcode = SesOpcode::Send;
   request.pid_on_fep = PidOnFep{999};

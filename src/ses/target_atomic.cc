@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Atomics at the target: all checks and the room for the answer come first, since what has been
+// executed must be answered and never runs again (SES-93, SES-94).
+#include <array>
+#include <cstdint>
+
+#include "uet/ses/atomic.h"
+#include "uet/ses/target.h"
+
+namespace uet::ses {
+
+using pds::Response;
+using wire::ReturnCode;
+using wire::SesOpcode;
+
+namespace {
+
+// The atomic of a checked request. The operands of compare-and-swap are taken out of the header
+// into `compare` and `swap`, where they must stay.
+AtomicWork work_of(const wire::SesRequest& request, const AtomicExtent& extent, std::byte* target,
+                   std::array<std::byte, 16>& compare, std::array<std::byte, 16>& swap) {
+  AtomicWork work;
+  work.op = request.atomic.op;
+  work.datatype = request.atomic.datatype;
+  work.target = target;
+  work.operands = request.payload.data();
+  work.count = extent.count;
+  if (wire::is_compare_swap(work.op)) {
+    operand_to_wire(request.atomic.compare_value, compare);
+    operand_to_wire(request.atomic.swap_value, swap);
+    work.compare = compare.data() + (compare.size() - extent.length);
+    work.operands = swap.data() + (swap.size() - extent.length);
+  }
+  return work;
+}
+
+Kind kind_of(const wire::SesRequest& request) {
+  if (request.opcode == SesOpcode::Atomic) return Kind::Atomic;
+  return wire::is_compare_swap(request.atomic.op) ? Kind::CompareAtomic : Kind::FetchAtomic;
+}
+
+// How the region was touched, for who counts it.
+std::uint8_t access_of(const wire::SesRequest& request) {
+  if (request.opcode == SesOpcode::Atomic) return ri::kRemoteWrite;
+  if (request.atomic.op == wire::AmoOp::Read) return ri::kRemoteRead;
+  return ri::kRemoteRead | ri::kRemoteWrite;
+}
+
+}  // namespace
+
+Response Target::on_atomic(const View& view, const Request& request, Context& context, Time now) {
+  const AtomicExtent extent = atomic_extent(request, payload_mtu_);
+  const ri::MrAccess access =
+      regions_.check(memory_key(request), request.job_id, context.config.resource_index,
+                     ri::kRemoteRead | ri::kRemoteWrite,  // both, whatever the operation (SES-91)
+                     request.buffer_offset, extent.length);
+  ReturnCode code = check_access(access.verdict);                          // 12
+  if (code == ReturnCode::Ok) code = check_extent(request, payload_mtu_);  // 13
+  // An atomic is one packet, and brings no data for a completion (SES-90).
+  if (code == ReturnCode::Ok && (!is_single(request) || request.hd)) code = ReturnCode::OpViolation;
+  if (code == ReturnCode::Ok) code = extent.code;  // 16
+  const auto address = reinterpret_cast<std::uintptr_t>(access.address);
+  if (code == ReturnCode::Ok && address % element_alignment(request.atomic.datatype) != 0) {
+    code = ReturnCode::AmoUnaligned;
+  }
+  if (code != ReturnCode::Ok) return error(request, code, context.config.generation);
+
+  std::array<std::byte, 16> compare;
+  std::array<std::byte, 16> swap;
+  AtomicWork work = work_of(request, extent, access.address, compare, swap);
+  Response response;
+  if (request.opcode == SesOpcode::Atomic) {
+    response = default_response(request, extent.length);
+  } else {
+    const ReadPiece asked{.offset = 0, .length = extent.length};
+    const wire::SesResponseHeader header = answer_header(view, request, asked);
+    const std::size_t header_bytes = wire::ses_header_bytes(header.next_hdr);
+    if (header_bytes + extent.length <= Response::kMaxBytes) {  // PDS-194
+      response.next_hdr = header.next_hdr;
+      response.guaranteed = true;
+      response.length = static_cast<std::uint8_t>(header_bytes + extent.length);
+      header.encode(response.bytes.data());
+      work.results = response.bytes.data() + header_bytes;
+    } else {
+      ReadAnswer* answer = begin_answer(view, request, asked, now);
+      if (answer == nullptr) return nack_response(pds::NackCode::NoResource);
+      response = default_response(request, extent.length);  // PDS-195
+      work.results = answer->piece->data;
+    }
+  }
+  execute(work);
+  ++counters_.messages_received;
+  access.executed(access_of(request));
+  context.sink.remote_access(kind_of(request), extent.length);
+  return response;
+}
+
+}  // namespace uet::ses
