@@ -32,6 +32,14 @@ inline constexpr std::uint32_t kApiMrModeBits = FI_VERSION(1, 5);
 // From 1.5 on, err_data of an error entry is the caller's buffer.
 inline constexpr std::uint32_t kApiErrDataBuffer = FI_VERSION(1, 5);
 
+// Atomic operation and datatypes that 2.0 added (enum fi_op, enum fi_datatype).
+inline constexpr int kOpDiff = 19;
+inline constexpr int kDatatypeFloat16 = 16;
+inline constexpr int kDatatypeBfloat16 = 17;
+
+// fi_domain_bind's FI_REG_MR, which 2.x turns into a warning.
+inline constexpr std::uint64_t kRegMr = std::uint64_t{1} << 59;
+
 // How much of an fi_mr_attr a client of this API has: auth_key came with 1.5, iface with 1.9.
 inline std::size_t mr_attr_bytes(std::uint32_t version) {
   if (version < FI_VERSION(1, 5)) return offsetof(fi_mr_attr, auth_key_size);

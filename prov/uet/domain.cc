@@ -11,11 +11,13 @@
 #include <algorithm>
 #include <mutex>
 
+#include "atomic.h"
 #include "av_fid.h"
 #include "cntr.h"
 #include "compat.h"
 #include "cq.h"
 #include "endpoint_fid.h"
+#include "eq.h"
 #include "errors.h"
 #include "getinfo.h"
 #include "mr_fid.h"
@@ -148,13 +150,18 @@ pds::Parameters pds_parameters(const Params& params) {
 int close_fid(fid* fid) noexcept { return Domain::from(fid).close(); }
 
 int domain_bind(fid* fid, struct fid* other, std::uint64_t flags) noexcept {
-  // An EQ would report asynchronous registrations; ours are all done when the call returns.
-  if (other->fclass == FI_CLASS_EQ && (flags & FI_REG_MR) == 0) {
-    return Domain::from(fid).bind(Eq::from(other));
+  return Domain::from(fid).bind(*other, flags);
+}
+
+int domain_control(fid*, int command, void* argument) noexcept {
+  switch (command) {
+    case FI_MAP_RAW_MR:
+      return map_raw_key(*static_cast<const struct fi_mr_map_raw*>(argument));
+    case FI_UNMAP_KEY:
+      return 0;
+    default:
+      return -FI_ENOSYS;
   }
-  FI_WARN(&provider, FI_LOG_DOMAIN, "fi_domain_bind: cannot bind class %zu with flags 0x%llx\n",
-          other->fclass, static_cast<unsigned long long>(flags));
-  return -FI_EINVAL;
 }
 
 int domain_endpoint2(fid_domain* domain, fi_info* info, fid_ep** ep, std::uint64_t flags,
@@ -166,7 +173,7 @@ fi_ops domain_fid_ops = {
     .size = sizeof(fi_ops),
     .close = close_fid,
     .bind = domain_bind,
-    .control = no_control,
+    .control = domain_control,
     .ops_open = no_ops_open,
     .tostr = no_tostr,
     .ops_set = no_ops_set,
@@ -182,7 +189,7 @@ fi_ops_domain domain_ops = {
     .poll_open = poll_open,
     .stx_ctx = stx_open,
     .srx_ctx = not_supported<&fi_ops_domain::srx_ctx>,
-    .query_atomic = not_supported<&fi_ops_domain::query_atomic>,
+    .query_atomic = query_atomic,
     .query_collective = not_supported<&fi_ops_domain::query_collective>,
     .endpoint2 = domain_endpoint2,
 };
@@ -316,6 +323,32 @@ int Domain::close() noexcept {
   ForkRegistry::instance().remove(*this);
   delete this;
   return 0;
+}
+
+bool Domain::mr_mode_has(int bit) const {
+  constexpr int kBasicBits = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+  if (mr_mode_ == kMrBasic) return (bit & kBasicBits) != 0;
+  return mr_mode_ != kMrScalable && (mr_mode_ & bit) != 0;
+}
+
+// Of what happens to a domain only registrations have events, when they are asked for.
+int Domain::bind(struct fid& other, std::uint64_t flags) {
+  if (other.fclass != FI_CLASS_EQ || (flags & ~kRegMr) != 0) {
+    FI_WARN(&provider, FI_LOG_DOMAIN, "fi_domain_bind: an EQ, with flags 0 or FI_REG_MR\n");
+    return -FI_EINVAL;
+  }
+  Eq& eq = Eq::from(&other);
+  if (const int result = eq_.open(eq, *this); result != 0) return result;
+  if ((flags & kRegMr) != 0) registration_eq_ = &eq;
+  return 0;
+}
+
+void Domain::registered(fid_mr& mr) {
+  if (registration_eq_ == nullptr) return;
+  fi_eq_entry entry{};
+  entry.fid = &mr.fid;
+  entry.context = mr.fid.context;
+  registration_eq_->write(FI_MR_COMPLETE, &entry, sizeof entry);
 }
 
 void Domain::rest(Time until) {

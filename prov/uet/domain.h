@@ -27,6 +27,7 @@ namespace uet::prov {
 // fi_ops_fabric.domain: fi_domain(3).
 int domain_open(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context) noexcept;
 
+class Eq;
 struct ForkTag;
 
 class Domain final : public fid_domain, public ListNode<ForkTag> {
@@ -74,7 +75,6 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   // progress. 0 or a negative fi_errno; the caller is alone in the domain unless it has a lock.
   int need_thread() noexcept;
   // fi_domain_bind: reading this EQ makes our progress.
-  int bind(Eq& eq) noexcept { return eq_.open(eq, *this); }
   // Progress until `done` or for kClosePatience, for objects that close with work in hand.
   template <class Done>
   void linger(Done done) UET_REQUIRES(lock_);
@@ -84,7 +84,13 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   // How its endpoints and AVs show and take addresses.
   const AddressFormat& format() const { return format_; }
   std::uint32_t payload_mtu() const { return payload_mtu_; }
-  int mr_mode() const { return mr_mode_; }
+  // Is this bit in force? It is if the info that the domain was opened with says so: getinfo
+  // requires none, and the application may set those that it wants. FI_MR_BASIC stands for three.
+  bool mr_mode_has(int bit) const;
+  // An object of this domain has been registered: the EQ bound with FI_REG_MR is told.
+  void registered(fid_mr& mr);
+  // fi_domain_bind.
+  int bind(struct fid& other, std::uint64_t flags);
   // JobID of endpoints without an auth_key of their own.
   JobId job() const { return job_; }
 
@@ -110,6 +116,7 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   const Params params_;
   const int mr_mode_;
   AddressFormat format_;
+  Eq* registration_eq_ = nullptr;  // FI_REG_MR
   JobId job_;
   std::uint32_t payload_mtu_ = 0;
   std::atomic<bool> dead_{false};

@@ -175,15 +175,15 @@ int Endpoint::enable() noexcept {
   if (enabled_) return refuse(-FI_EOPBADSTATE, "the endpoint is enabled already");
   if (parent_ != nullptr) av_ = parent_->av();
   if (av_ == nullptr) return refuse(-FI_ENOAV, "no AV is bound");
-  const bool transmits = role_ != EndpointRole::Receive;
-  const bool receives = role_ != EndpointRole::Transmit;
-  const bool sends = transmits && (caps_ & (FI_SEND | FI_READ | FI_WRITE)) != 0;
-  const bool tx_counter = counters_[kSend] || counters_[kRead] || counters_[kWrite];
-  if (sends && tx_cq_ == nullptr && !tx_counter) {
-    return refuse(-FI_ENOCQ, "no CQ or counter is bound for FI_TRANSMIT");
-  }
-  if (receives && (caps_ & FI_RECV) != 0 && rx_cq_ == nullptr && counters_[kRecv] == nullptr) {
-    return refuse(-FI_ENOCQ, "no CQ or counter is bound for FI_RECV");
+  // A side that the application has bound nothing to is one that it does not use.
+  const bool tx_told = tx_cq_ != nullptr || counters_[kSend] != nullptr ||
+                       counters_[kRead] != nullptr || counters_[kWrite] != nullptr;
+  const bool rx_told = rx_cq_ != nullptr || counters_[kRecv] != nullptr;
+  const bool sends =
+      role_ != EndpointRole::Receive && (caps_ & (FI_SEND | FI_READ | FI_WRITE)) != 0;
+  const bool receives = role_ != EndpointRole::Transmit && (caps_ & FI_RECV) != 0;
+  if ((sends || receives) && !(sends && tx_told) && !(receives && rx_told)) {
+    return refuse(-FI_ENOCQ, "no CQ or counter is bound");
   }
   if (shares_tx_ && stx_ == nullptr) {
     return refuse(-FI_EOPBADSTATE, "no shared transmit context is bound");
@@ -191,8 +191,8 @@ int Endpoint::enable() noexcept {
   const Guard guard(domain_.lock());
   domain_.fep().ses().enable(*ses_context_);
   enabled_ = true;
-  may_send_ = transmits;
-  may_receive_ = receives;
+  may_send_ = role_ != EndpointRole::Receive && (tx_told || !sends);
+  may_receive_ = role_ != EndpointRole::Transmit && (rx_told || !receives);
   return 0;
 }
 

@@ -49,6 +49,8 @@ struct RxCall {
   std::uint64_t ignore = 0;
 };
 
+struct AtomicCall;
+
 enum class EndpointRole : std::uint8_t { Both, Transmit, Receive };
 
 // What an endpoint is made from.
@@ -81,6 +83,7 @@ class Endpoint final : public ses::CompletionSink {
 
   Domain& domain() { return domain_; }
   EndpointRole role() const { return role_; }
+  ResourceIndex resource_index() const { return ses_config_.resource_index; }
   // Of objects that must be closed before the last handle.
   References& references() { return references_; }
 
@@ -104,6 +107,7 @@ class Endpoint final : public ses::CompletionSink {
   ssize_t send(const TxCall& call, std::optional<std::uint64_t> tag) noexcept;
   ssize_t write(const TxCall& call, std::uint64_t remote, std::uint64_t key) noexcept;
   ssize_t read(const TxCall& call, std::uint64_t remote, std::uint64_t key) noexcept;
+  ssize_t atomic(const AtomicCall& call) noexcept;
   ssize_t receive(const RxCall& call) noexcept;
 
   // ses::CompletionSink, under the domain's lock.
@@ -134,6 +138,7 @@ class Endpoint final : public ses::CompletionSink {
   ssize_t transmit(const TxCall& call, TransferKind kind, Op& op, Post post) noexcept;
   ssize_t post_rma(const TxCall& call, std::uint64_t remote, std::uint64_t key,
                    Result<void> (ses::Ses::*post)(ses::Context&, const ses::RmaOp&, Time)) noexcept;
+  ssize_t post_atomic(const TxCall& call, ses::AtomicOp& op) noexcept;
   int refuse(int error, const char* why) const noexcept;
 
   Domain& domain_;

@@ -93,7 +93,7 @@ EndpointFid::EndpointFid(std::shared_ptr<Endpoint> endpoint, std::uint64_t tx_op
   msg = role == EndpointRole::Both ? &msg_ops : transmits ? &tx_msg_ops : &rx_msg_ops;
   tagged = role == EndpointRole::Both ? &tagged_ops : transmits ? &tx_tagged_ops : &rx_tagged_ops;
   rma = transmits ? &rma_ops : &no_rma;
-  atomic = &no_atomics;
+  atomic = transmits ? &atomic_ops : &no_atomics;
   collective = &no_collectives;
 }
 

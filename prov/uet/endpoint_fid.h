@@ -18,6 +18,7 @@ int endpoint_open(fid_domain* domain, fi_info* info, fid_ep** ep, void* context)
 extern fi_ops_msg msg_ops, tx_msg_ops, rx_msg_ops;
 extern fi_ops_tagged tagged_ops, tx_tagged_ops, rx_tagged_ops;
 extern fi_ops_rma rma_ops;
+extern fi_ops_atomic atomic_ops;
 
 class EndpointFid final : public fid_ep {
  public:

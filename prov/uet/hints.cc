@@ -21,7 +21,6 @@ constexpr std::uint64_t kMessages = FI_MSG | FI_TAGGED;
 constexpr std::uint64_t kMessageDirections = FI_SEND | FI_RECV;
 constexpr std::uint64_t kOneSided = FI_RMA | FI_ATOMIC;
 constexpr std::uint64_t kOneSidedDirections = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
-constexpr int kMrTargetBits = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 
 // Numbers that are refused above `most` and otherwise returned as that.
 template <class Attr>
@@ -122,12 +121,13 @@ std::uint64_t side_caps(std::uint64_t asked, std::uint64_t caps, std::uint64_t o
   return (asked != 0 ? negotiate_caps(asked) : caps) & ours;
 }
 
+// From 1.5 on a bit that is returned is one that is required, and none is: who offers them all must
+// cope with that (fi_mr(3)). Those set again before fi_domain are honoured (Domain::mr_mode_has).
 int negotiate_mr_mode(const fi_info* hints, std::uint32_t version) {
   const int asked =
       hints != nullptr && hints->domain_attr != nullptr ? hints->domain_attr->mr_mode : kMrUnspec;
   if (asked == kMrBasic || asked == kMrScalable) return asked;
-  if (version < kApiMrModeBits) return kMrScalable;
-  return asked & kMrTargetBits;
+  return version < kApiMrModeBits ? kMrScalable : 0;
 }
 
 template <class T>

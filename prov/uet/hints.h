@@ -27,6 +27,7 @@ inline constexpr Capability kCapabilities[] = {
     {FI_MSG, kTx | kRx},
     {FI_TAGGED, kTx | kRx},
     {FI_RMA, kTx | kRx},
+    {FI_ATOMIC, kTx | kRx},
     {FI_SEND, kTx},
     {FI_READ, kTx},
     {FI_WRITE, kTx},
@@ -36,6 +37,7 @@ inline constexpr Capability kCapabilities[] = {
     {FI_DIRECTED_RECV, kRx},
     {FI_SOURCE, kRx},
     {FI_NAMED_RX_CTX, kTx},
+    {FI_RMA_EVENT, kRx, FI_REMOTE_READ | FI_REMOTE_WRITE},
     {FI_LOCAL_COMM, kDomain, ~std::uint64_t{0}},
     {FI_REMOTE_COMM, kDomain, ~std::uint64_t{0}},
 };
@@ -57,9 +59,10 @@ inline constexpr std::uint64_t kTxOpFlags =
     FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_COMPLETION;
 inline constexpr std::uint64_t kRxOpFlags = FI_COMPLETION;
 
-// Orders that a ROD endpoint keeps (SES-126): all between sends, reads and writes.
+// Orders that a ROD endpoint keeps (SES-126): all between sends, reads, writes and atomics.
 inline constexpr std::uint64_t kOrders =
-    0x1FF | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW;
+    0x1FF | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW |
+    FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW;
 
 inline constexpr std::size_t kMaxMsgSize = ses::Ses::kMaxMessageBytes;
 inline constexpr std::size_t kCqDataSize = 8;

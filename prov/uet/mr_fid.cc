@@ -1,27 +1,48 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Both styles at once: offsets and keys of the application's choice, or virtual addresses and keys
-// of ours, as the domain's mr_mode says.
+// Registration in every mr_mode that a domain may have been opened with: offsets and keys of the
+// application's choice, or virtual addresses and keys of ours; valid at once, or only from
+// fi_mr_enable on.
 #include "mr_fid.h"
 
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include "compat.h"
+#include "endpoint_fid.h"
+#include "eq.h"
 #include "errors.h"
 #include "ops.h"
 
 namespace uet::prov {
 namespace {
 
-int close_fid(fid* fid) noexcept { return Mr::from(fid).close(); }
+constexpr std::uint64_t kAccess =
+    FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_COLLECTIVE;
+constexpr std::uint64_t kFlags = FI_RMA_EVENT;
 
-int mr_bind(fid* fid, struct fid* other, std::uint64_t) noexcept {
-  return Mr::from(fid).bind(other);
+int refuse(int error, const char* why) {
+  FI_WARN(&provider, FI_LOG_MR, "%s\n", why);
+  return error;
 }
 
-// A region is enabled from the start; there is nothing to refresh.
-int mr_control(fid*, int command, void*) noexcept {
-  return command == FI_ENABLE || command == FI_REFRESH ? 0 : -FI_ENOSYS;
+int close_fid(fid* fid) noexcept { return Mr::from(fid).close(); }
+
+int mr_bind(fid* fid, struct fid* other, std::uint64_t flags) noexcept {
+  return guarded([&] { return Mr::from(fid).bind(other, flags); });
+}
+
+int mr_control(fid* fid, int command, void* argument) noexcept {
+  switch (command) {
+    case FI_ENABLE:
+      return Mr::from(fid).enable();
+    case FI_REFRESH:  // pages are looked at when they are used
+      return 0;
+    case FI_GET_RAW_MR:
+      return Mr::from(fid).get_raw(*static_cast<const struct fi_mr_raw_attr*>(argument));
+    default:
+      return -FI_ENOSYS;
+  }
 }
 
 fi_ops mr_fid_ops = {
@@ -39,30 +60,56 @@ std::uint8_t remote_access(std::uint64_t access) {
                                    ((access & FI_REMOTE_WRITE) != 0 ? ri::kRemoteWrite : 0));
 }
 
+int check_attr(const fi_mr_attr& attr, std::uint64_t flags) {
+  if ((flags & ~kFlags) != 0) {
+    return refuse(-FI_EBADFLAGS, "fi_mr_reg: of the flags only FI_RMA_EVENT is supported");
+  }
+  if (attr.iov_count > 1 || (attr.iov_count == 1 && attr.mr_iov == nullptr)) {
+    return refuse(-FI_EINVAL, "fi_mr_reg: mr_iov_limit is 1");
+  }
+  if (attr.offset != 0) return refuse(-FI_EINVAL, "fi_mr_reg: offset must be 0");
+  if ((attr.access & ~kAccess) != 0) return refuse(-FI_EINVAL, "fi_mr_reg: access not valid");
+  if (attr.iface != FI_HMEM_SYSTEM) {
+    return refuse(-FI_ENOSYS, "fi_mr_reg: only memory of FI_HMEM_SYSTEM");
+  }
+  return 0;
+}
+
 }  // namespace
 
-Mr::Mr(Domain& domain, void* context) : fid_mr{}, domain_(domain), hold_(domain.references()) {
+Mr::Mr(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags)
+    : fid_mr{}, domain_(domain), flags_(flags) {
   fid.fclass = FI_CLASS_MR;
-  fid.context = context;
+  fid.context = attr.context;
   fid.ops = &mr_fid_ops;
-  mem_desc = this;
+  mem_desc = static_cast<fid_mr*>(this);
+  holds_[0] = Hold(domain.references());
 }
 
 // Without remote rights nobody asks for the key, and then it need not be unique.
 int Mr::enter(const fi_mr_attr& attr) {
-  const int mode = domain_.mr_mode();
-  const bool own_key = mode == kMrBasic || (mode & FI_MR_PROV_KEY) != 0;
-  const bool virtual_addresses = mode == kMrBasic || (mode & FI_MR_VIRT_ADDR) != 0;
   ri::MemoryRegion region;
   if (attr.iov_count == 1) {
     region.base = static_cast<std::byte*>(attr.mr_iov->iov_base);
     region.length = attr.mr_iov->iov_len;
   }
   if (region.base == nullptr && region.length != 0) region.length = UINT64_MAX;  // all memory
-  if (virtual_addresses) region.virtual_base = reinterpret_cast<std::uintptr_t>(region.base);
+  if (domain_.mr_mode_has(FI_MR_VIRT_ADDR)) {
+    region.virtual_base = reinterpret_cast<std::uintptr_t>(region.base);
+  }
+  base_address_ = region.virtual_base;
   region.access = remote_access(attr.access);
+  region.observer = this;
+  if (attr.auth_key_size != 0) {
+    const auto job = job_of(attr.auth_key, attr.auth_key_size);
+    if (!job) return refuse(-FI_EINVAL, "fi_mr_regattr: auth_key is not a JobID of 3 bytes");
+    region.job = job.value();
+  }
+  enabled_ = !domain_.mr_mode_has(FI_MR_ENDPOINT) &&
+             !(domain_.mr_mode_has(FI_MR_RMA_EVENT) && (flags_ & FI_RMA_EVENT) != 0);
+  region.enabled = enabled_;
   const Guard guard(domain_.lock());
-  if (own_key) {
+  if (domain_.mr_mode_has(FI_MR_PROV_KEY)) {
     const auto added = domain_.fep().regions().add(region);
     if (!added) return to_fi_errno(added.error());
     key = added.value().value;
@@ -73,7 +120,7 @@ int Mr::enter(const fi_mr_attr& attr) {
     if (!added) {
       FI_WARN(&provider, FI_LOG_MR, "fi_mr_reg: key 0x%llx is taken, or not of 48 bits\n",
               static_cast<unsigned long long>(key));
-      return to_fi_errno(added.error());
+      return added.error() == Error::Invalid ? -FI_EKEYREJECTED : to_fi_errno(added.error());
     }
   }
   entered_ = true;
@@ -82,19 +129,8 @@ int Mr::enter(const fi_mr_attr& attr) {
 
 int Mr::open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, Mr*& out) {
   if (domain.dead()) return -FI_EOPNOTSUPP;
-  constexpr std::uint64_t kAccess =
-      FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
-  if (attr.iov_count > 1 || (attr.iov_count == 1 && attr.mr_iov == nullptr) || attr.offset != 0 ||
-      (attr.access & ~kAccess) != 0 || flags != 0) {
-    FI_WARN(&provider, FI_LOG_MR,
-            "fi_mr_reg: %zu pieces (at most 1), offset %llu (0), access 0x%llx or flags 0x%llx "
-            "not valid\n",
-            attr.iov_count, static_cast<unsigned long long>(attr.offset),
-            static_cast<unsigned long long>(attr.access), static_cast<unsigned long long>(flags));
-    return -FI_EINVAL;
-  }
-  if (attr.iface != FI_HMEM_SYSTEM) return -FI_ENOSYS;
-  std::unique_ptr<Mr> mr(new Mr(domain, attr.context));
+  if (const int result = check_attr(attr, flags); result != 0) return result;
+  std::unique_ptr<Mr> mr(new Mr(domain, attr, flags));
   if (const int result = mr->enter(attr); result != 0) return result;
   out = mr.release();
   return 0;
@@ -110,10 +146,107 @@ int Mr::close() noexcept {
   return 0;
 }
 
-int Mr::bind(struct fid* other) noexcept {
-  if (other->fclass == FI_CLASS_EP) return 0;  // FI_MR_ENDPOINT: any endpoint will do
-  FI_WARN(&provider, FI_LOG_MR, "fi_mr_bind: cannot bind an object of class %zu\n", other->fclass);
-  return -FI_EINVAL;
+template <class Change>
+void Mr::change_region(Change change) {
+  if (!entered_) return;
+  const Guard guard(domain_.lock());
+  change(*domain_.fep().regions().find(Rkey{key}));
+}
+
+int Mr::bind_counter(Cntr& counter, std::uint64_t flags) {
+  constexpr std::uint64_t kEvents = FI_REMOTE_READ | FI_REMOTE_WRITE;
+  if (&counter.domain() != &domain_) {
+    return refuse(-FI_EDOMAIN, "fi_mr_bind: the counter belongs to another domain");
+  }
+  if (flags == 0 || (flags & ~kEvents) != 0) {
+    return refuse(-FI_EBADFLAGS, "fi_mr_bind: a counter takes FI_REMOTE_READ, FI_REMOTE_WRITE");
+  }
+  if (domain_.mr_mode_has(FI_MR_RMA_EVENT) && (enabled_ || (flags_ & FI_RMA_EVENT) == 0)) {
+    return refuse(-FI_EOPBADSTATE,
+                  "fi_mr_bind: register with FI_RMA_EVENT, bind, then fi_mr_enable");
+  }
+  const bool read = (flags & FI_REMOTE_READ) != 0;
+  const bool write = (flags & FI_REMOTE_WRITE) != 0;
+  if ((read && remote_read_ != nullptr) || (write && remote_write_ != nullptr)) {
+    return refuse(-FI_EINVAL, "fi_mr_bind: a counter is bound for this already");
+  }
+  Hold hold(counter.references());
+  const Guard guard(domain_.lock());
+  if (read) {
+    remote_read_ = &counter;
+    holds_[2] = std::move(hold);
+    if (write) holds_[3] = Hold(counter.references());
+  } else {
+    holds_[3] = std::move(hold);
+  }
+  if (write) remote_write_ = &counter;
+  return 0;
+}
+
+// From now on only operations that go to this endpoint may touch the region (SES-135).
+int Mr::bind_endpoint(ResourceIndex index, References& references, std::uint64_t flags) {
+  if (flags != 0) return refuse(-FI_EBADFLAGS, "fi_mr_bind: an endpoint takes no flags");
+  if (bound_) return refuse(-FI_EINVAL, "fi_mr_bind: an endpoint is bound already");
+  if (domain_.mr_mode_has(FI_MR_ENDPOINT) && enabled_) {
+    return refuse(-FI_EOPBADSTATE, "fi_mr_bind: before fi_mr_enable");
+  }
+  bound_ = true;
+  holds_[1] = Hold(references);
+  change_region([&](ri::MemoryRegion& region) { region.ri = index; });
+  return 0;
+}
+
+int Mr::bind(struct fid* other, std::uint64_t flags) {
+  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  switch (other->fclass) {
+    case FI_CLASS_CNTR:
+      return bind_counter(Cntr::from(other), flags);
+    case FI_CLASS_EP: {
+      Endpoint& endpoint = EndpointFid::from(other).endpoint();
+      if (&endpoint.domain() != &domain_) {
+        return refuse(-FI_EDOMAIN, "fi_mr_bind: the endpoint belongs to another domain");
+      }
+      return bind_endpoint(endpoint.resource_index(), endpoint.references(), flags);
+    }
+    default:
+      return refuse(-FI_EINVAL, "fi_mr_bind: a counter or an endpoint");
+  }
+}
+
+int Mr::enable() {
+  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (domain_.mr_mode_has(FI_MR_ENDPOINT) && !bound_) {
+    return refuse(-FI_EOPBADSTATE, "fi_mr_enable: no endpoint is bound (FI_MR_ENDPOINT)");
+  }
+  enabled_ = true;
+  change_region([](ri::MemoryRegion& region) { region.enabled = true; });
+  return 0;
+}
+
+int Mr::get_raw(const struct fi_mr_raw_attr& request) const noexcept {
+  if (request.key_size == nullptr) return refuse(-FI_EINVAL, "fi_mr_raw_attr: no key_size");
+  const std::size_t room = *request.key_size;
+  *request.key_size = sizeof key;
+  if (request.base_addr != nullptr) *request.base_addr = base_address_;
+  if (room < sizeof key || request.raw_key == nullptr) return -FI_ETOOSMALL;
+  std::memcpy(request.raw_key, &key, sizeof key);
+  return 0;
+}
+
+void Mr::accessed(std::uint8_t access, std::uint64_t length) noexcept {
+  const bool reads = (access & ri::kRemoteRead) != 0;
+  const bool writes = (access & ri::kRemoteWrite) != 0;
+  if (reads && remote_read_ != nullptr) remote_read_->count(true, length);
+  if (writes && remote_write_ != nullptr) remote_write_->count(true, length);
+}
+
+int map_raw_key(const struct fi_mr_map_raw& request) noexcept {
+  if (request.raw_key == nullptr || request.key == nullptr ||
+      request.key_size != sizeof(std::uint64_t)) {
+    return refuse(-FI_EINVAL, "fi_mr_map_raw: a raw key has 8 bytes");
+  }
+  std::memcpy(request.key, request.raw_key, sizeof(std::uint64_t));
+  return 0;
 }
 
 int mr_reg(fid* domain, const void* buffer, std::size_t length, std::uint64_t access,
@@ -144,8 +277,14 @@ int mr_regattr(fid* domain, const fi_mr_attr* attr, std::uint64_t flags, fid_mr*
     std::memcpy(&known, attr, mr_attr_bytes(parent.version()));
     Mr* opened = nullptr;
     const int result = Mr::open(parent, known, flags, opened);
-    if (result == 0) *mr = opened;
-    return result;
+    if (result != 0) return result;
+    *mr = opened;  // before the event can be read
+    const int told = guarded([&] {
+      parent.registered(*opened);
+      return 0;
+    });
+    if (told != 0) opened->close();
+    return told;
   });
 }
 

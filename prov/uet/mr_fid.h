@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// fid_mr: registered memory. Nothing is pinned or mapped; a region is an entry of ri::MrTable.
+// fid_mr: registered memory. Nothing is pinned or mapped; a region is an entry of ri::MrTable, with
+// the counters of those who want to know when a peer has touched it.
 #pragma once
 
 #include <rdma/fi_domain.h>
 
+#include <array>
+
+#include "cntr.h"
 #include "domain.h"
 #include "references.h"
 
@@ -18,20 +22,41 @@ int mr_regv(fid* domain, const iovec* iov, std::size_t count, std::uint64_t acce
             void* context) noexcept;
 int mr_regattr(fid* domain, const fi_mr_attr* attr, std::uint64_t flags, fid_mr** mr) noexcept;
 
-class Mr final : public fid_mr {
+// What fi_mr_map_raw and fi_mr_unmap_key do (fi_control of the domain): a raw key is the key in
+// memory order, so that nothing has to be kept.
+int map_raw_key(const struct fi_mr_map_raw& request) noexcept;
+
+class Mr final : public fid_mr, public ri::AccessObserver {
  public:
   static Mr& from(struct fid* fid) { return *static_cast<Mr*>(reinterpret_cast<fid_mr*>(fid)); }
   static int open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, Mr*& out);
+
+  // What the calls of the same name do.
   int close() noexcept;
-  int bind(struct fid* other) noexcept;
+  int bind(struct fid* other, std::uint64_t flags);
+  int enable();
+  int get_raw(const struct fi_mr_raw_attr& request) const noexcept;
+
+  // ri::AccessObserver, under the domain's lock.
+  void accessed(std::uint8_t access, std::uint64_t length) noexcept override;
 
  private:
-  Mr(Domain& domain, void* context);
+  Mr(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags);
   int enter(const fi_mr_attr& attr);
+  int bind_counter(Cntr& counter, std::uint64_t flags);
+  int bind_endpoint(ResourceIndex index, References& references, std::uint64_t flags);
+  template <class Change>
+  void change_region(Change change);
 
   Domain& domain_;
-  Hold hold_;
-  bool entered_ = false;  // in the table: a peer can reach it
+  std::array<Hold, 4> holds_;  // domain, endpoint, two counters
+  const std::uint64_t flags_;
+  std::uint64_t base_address_ = 0;  // what peers give for the first byte
+  bool entered_ = false;            // in the table: a peer can reach it
+  bool enabled_ = false;
+  bool bound_ = false;  // to an endpoint
+  Cntr* remote_read_ = nullptr;
+  Cntr* remote_write_ = nullptr;
 };
 
 }  // namespace uet::prov

@@ -81,7 +81,7 @@ void Endpoint::give_back_tx_room() noexcept {
 template <class Op, class Post>
 ssize_t Endpoint::transmit(const TxCall& call, TransferKind kind, Op& op, Post post) noexcept {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
-  if (!may_send_) return refuse(-FI_EOPBADSTATE, "not enabled");
+  if (!may_send_) return refuse(-FI_EOPBADSTATE, "not enabled, or not for this");
   if (call.count > ses::kMaxIoSlices || (call.flags & ~kTxCallFlags) != 0) {
     return refuse(-FI_EINVAL, "more than iov_limit pieces, or a flag that is not supported");
   }
@@ -148,9 +148,15 @@ ssize_t Endpoint::read(const TxCall& call, std::uint64_t remote, std::uint64_t k
   return post_rma(read, remote, key, &ses::Ses::read);
 }
 
+ssize_t Endpoint::post_atomic(const TxCall& call, ses::AtomicOp& op) noexcept {
+  return transmit(call, kAtomic, op, [this](ses::Ses& ses, const ses::AtomicOp& atomic, Time now) {
+    return ses.atomic(*ses_context_, atomic, now);
+  });
+}
+
 ssize_t Endpoint::receive(const RxCall& call) noexcept {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
-  if (!may_receive_) return refuse(-FI_EOPBADSTATE, "not enabled");
+  if (!may_receive_) return refuse(-FI_EOPBADSTATE, "not enabled, or not for this");
   if (call.count > ses::kMaxIoSlices || (call.flags & ~kRxCallFlags) != 0) {
     return refuse(-FI_EINVAL, "more than iov_limit pieces, or a flag that is not supported");
   }
@@ -256,7 +262,8 @@ void Endpoint::complete(const ses::Completion& completion) noexcept {
   }
   const CompletionError error = to_completion_error(completion);
   if (completion.status == ses::Status::ReturnCode) warn_refused(completion.return_code);
-  if (Cntr* counter = counter_of(completion.kind)) counter->count(error.err == 0, completion.length);
+  if (Cntr* counter = counter_of(completion.kind))
+    counter->count(error.err == 0, completion.length);
   Cq* cq = queue_of(completion.kind);
   if (cq == nullptr) return;
   // Errors and events are always told, successes if the call wanted it.
@@ -290,8 +297,9 @@ void Endpoint::complete(const ses::Completion& completion) noexcept {
 
 bool Endpoint::can_take_event() noexcept { return rx_cq_ == nullptr || rx_cq_->can_take_event(); }
 
+// fi_endpoint(3): FI_REMOTE_READ counts reads, fetching and comparing atomics.
 void Endpoint::remote_access(ses::Kind kind, std::uint64_t length) noexcept {
-  Cntr* counter = counters_[kind == ses::Kind::Read ? kRemoteRead : kRemoteWrite];
+  Cntr* counter = counters_[ses::returns_data(kind) ? kRemoteRead : kRemoteWrite];
   if (counter != nullptr) counter->count(true, length);
 }
 

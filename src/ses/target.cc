@@ -200,7 +200,7 @@ Response Target::place_write(const Request& request, RxMessage& message,
   completion.source_initiator = message.initiator;
   messages_.release(message);
   ++counters_.messages_received;
-  access.executed(ri::kRemoteWrite);
+  access.executed(ri::kRemoteWrite, completion.length);
   if (has_data) {
     sink.complete(completion);
   } else {
@@ -224,7 +224,7 @@ Response Target::on_read(const View& view, const Request& request, Context& cont
   }
   const Response response = default_response(request, asked.length);
   if (request.eom) {
-    access.executed(ri::kRemoteRead);
+    access.executed(ri::kRemoteRead, request.request_length);
     context.sink.remote_access(Kind::Read, request.request_length);
   }
   return response;

@@ -90,7 +90,7 @@ Response Target::on_atomic(const View& view, const Request& request, Context& co
   }
   execute(work);
   ++counters_.messages_received;
-  access.executed(access_of(request));
+  access.executed(access_of(request), extent.length);
   context.sink.remote_access(kind_of(request), extent.length);
   return response;
 }

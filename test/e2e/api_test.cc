@@ -186,9 +186,9 @@ class Node {
     hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_SOURCE | FI_DIRECTED_RECV;
     hints->tx_attr->msg_order = options.order;
     hints->rx_attr->msg_order = options.order;
-    hints->domain_attr->mr_mode = options.mr_mode;
     hints->domain_attr->data_progress = options.progress;
     info = loopback_info(hints.get());
+    info->domain_attr->mr_mode = options.mr_mode;  // none is required; these are wanted
     check(fi_fabric(info->fabric_attr, &fabric, nullptr));
     check(fi_domain(fabric, info.get(), &domain, nullptr));
     check(fi_endpoint(domain, info.get(), &ep, nullptr));

@@ -23,8 +23,8 @@ class AccessObserver {
  public:
   virtual ~AccessObserver() = default;
   // `access`: kRemoteRead if the operation brought bytes of the region to the peer, kRemoteWrite if
-  // it may have changed some.
-  virtual void accessed(std::uint8_t access) noexcept = 0;
+  // it may have changed some; `length`: of the operation, in bytes.
+  virtual void accessed(std::uint8_t access, std::uint64_t length) noexcept = 0;
 };
 
 struct MemoryRegion {
@@ -48,8 +48,8 @@ struct MrAccess {
   AccessObserver* observer = nullptr;
 
   // The operation that this access was for has been executed.
-  void executed(std::uint8_t access) const {
-    if (observer != nullptr) observer->accessed(access);
+  void executed(std::uint8_t access, std::uint64_t length) const {
+    if (observer != nullptr) observer->accessed(access, length);
   }
 };
 

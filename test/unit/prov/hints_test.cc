@@ -48,7 +48,7 @@ TEST(RefuseHints, ContextsOfAScalableEndpointAndASharedOneAreMet) {
 
 TEST(RefuseHints, EachThingWeLackIsRefused) {
   const std::function<void(fi_info&)> wishes[] = {
-      [](fi_info& h) { h.caps = FI_MSG | FI_ATOMIC; },
+      [](fi_info& h) { h.caps = FI_MSG | FI_HMEM; },
       [](fi_info& h) { h.caps = FI_MSG | FI_MULTI_RECV; },
       [](fi_info& h) { h.ep_attr->type = FI_EP_MSG; },
       [](fi_info& h) { h.ep_attr->type = FI_EP_DGRAM; },
@@ -62,7 +62,7 @@ TEST(RefuseHints, EachThingWeLackIsRefused) {
       [](fi_info& h) { h.tx_attr->size = 8193; },
       [](fi_info& h) { h.tx_attr->iov_limit = 17; },
       [](fi_info& h) { h.tx_attr->rma_iov_limit = 2; },
-      [](fi_info& h) { h.tx_attr->msg_order = FI_ORDER_ATOMIC_WAW; },
+      [](fi_info& h) { h.tx_attr->msg_order = std::uint64_t{1} << 40; },
       [](fi_info& h) { h.tx_attr->comp_order = FI_ORDER_STRICT; },
       [](fi_info& h) { h.tx_attr->op_flags = FI_COMMIT_COMPLETE; },
       [](fi_info& h) { h.rx_attr->comp_order = FI_ORDER_STRICT; },
@@ -154,7 +154,8 @@ TEST(FillAttributes, ASideThatAsksForItselfGetsThat) {
   EXPECT_EQ(info->rx_attr->caps, FI_TAGGED | FI_RECV);
 }
 
-TEST(FillAttributes, MemoryRegistrationModesAreTakenAsOffered) {
+// A bit that comes back is required, and none is.
+TEST(FillAttributes, NoMemoryRegistrationModeIsRequired) {
   const struct {
     int offered;
     int returned;
@@ -166,8 +167,8 @@ TEST(FillAttributes, MemoryRegistrationModesAreTakenAsOffered) {
       {1, 1, kVersion},
       {2, 2, kVersion},
       {FI_MR_LOCAL | FI_MR_ENDPOINT, 0, kVersion},
-      {FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_LOCAL,
-       FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY, kVersion},
+      {FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_LOCAL, 0, kVersion},
+      {~3, 0, kVersion},
   };
   for (const auto& row : rows) {
     const Info hints = make_hints();

@@ -63,13 +63,13 @@ TEST_F(MrTableTest, Check_Ses135_RegionMayBeRestrictedLater) {
 
 TEST_F(MrTableTest, Check_AccessNamesTheObserver) {
   struct Observer final : AccessObserver {
-    void accessed(std::uint8_t access) noexcept override { last = access; }
+    void accessed(std::uint8_t access, std::uint64_t) noexcept override { last = access; }
     std::uint8_t last = 0;
   } observer;
   const Rkey key = add(region());
-  table_.check(key, kJob, kRi, kRemoteWrite, 0, 1).executed(kRemoteWrite);  // nobody listens
+  table_.check(key, kJob, kRi, kRemoteWrite, 0, 1).executed(kRemoteWrite, 1);  // nobody listens
   table_.find(key)->observer = &observer;
-  table_.check(key, kJob, kRi, kRemoteWrite, 0, 1).executed(kRemoteWrite);
+  table_.check(key, kJob, kRi, kRemoteWrite, 0, 1).executed(kRemoteWrite, 1);
   EXPECT_EQ(observer.last, kRemoteWrite);
 }
 

@@ -10,7 +10,7 @@ using wire::AmoDatatype;
 using wire::AmoOp;
 
 struct Observer final : ri::AccessObserver {
-  void accessed(std::uint8_t access) noexcept override { all.push_back(access); }
+  void accessed(std::uint8_t access, std::uint64_t) noexcept override { all.push_back(access); }
   std::vector<std::uint8_t> all;
 };
 
