@@ -44,6 +44,7 @@ Endpoint::Endpoint(Domain& domain, const EndpointConfig& config, void* context)
   ses_config_.rx_size = config.rx_size != 0 ? config.rx_size : domain.params().rx_size;
   ses_config_.directed_receive = (caps_ & FI_DIRECTED_RECV) != 0;
   limits_.most.fill(kMaxMsgSize);
+  limits_.most[kAtomic] = domain.payload_mtu();  // one packet (SES-90)
   limits_.inject.fill(config.inject_size);
 }
 
