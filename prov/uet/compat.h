@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Where libfabric's versions differ. The plug-in is built against 1.17 and runs in 1.17 to 2.x.
+// Where libfabric's versions differ, and the only place that knows. The plug-in that is installed
+// is built against 1.17 and runs in 1.17 to 2.x; built against 2.x headers it runs in 2.x only.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -40,29 +41,38 @@ inline constexpr int kDatatypeBfloat16 = 17;
 // fi_domain_bind's FI_REG_MR, which 2.x turns into a warning.
 inline constexpr std::uint64_t kRegMr = std::uint64_t{1} << 59;
 
-// How much of an fi_mr_attr a client of this API has: auth_key came with 1.5, iface with 1.9.
+// How much of an fi_mr_attr a client of this API has: auth_key came with 1.5, iface and device with
+// 1.9. What came later (hmem_data, page_size, base_mr) is never read.
 inline std::size_t mr_attr_bytes(std::uint32_t version) {
   if (version < FI_VERSION(1, 5)) return offsetof(fi_mr_attr, auth_key_size);
-  return version < FI_VERSION(1, 9) ? offsetof(fi_mr_attr, iface) : sizeof(fi_mr_attr);
+  if (version < FI_VERSION(1, 9)) return offsetof(fi_mr_attr, iface);
+  return offsetof(fi_mr_attr, device) + sizeof(fi_mr_attr::device);
 }
 
-// What 1.20 to 2.5 added behind fi_domain_attr of 1.17. Infos come from the loaded library's
-// fi_dupinfo(NULL), so the room is there if the library is new enough.
+// What 1.20 to 2.5 added behind the fi_domain_attr of 1.17. Infos come from the loaded library's
+// fi_dupinfo(NULL), so the room is there if the library is new enough, whatever we were built with.
 struct DomainAttrTail {
   std::size_t max_ep_auth_key;
   std::uint32_t max_group_id;
   std::uint64_t max_cntr_value;
   std::uint64_t max_err_cntr_value;
 };
-static_assert(sizeof(fi_domain_attr) == 192 && sizeof(DomainAttrTail) == 32);
-static_assert(sizeof(fi_cq_err_entry) == 80);
+inline constexpr std::size_t kDomainAttrBytes = 192;  // in 1.17
 
 // 0 would mean "unknown" to clients of 2.5 and later.
 inline void set_counter_limits(fi_domain_attr& attr) {
   if (fi_version() < FI_VERSION(2, 5)) return;
-  auto* tail = reinterpret_cast<DomainAttrTail*>(reinterpret_cast<char*>(&attr) + sizeof attr);
+  auto* tail = reinterpret_cast<DomainAttrTail*>(reinterpret_cast<char*>(&attr) + kDomainAttrBytes);
   tail->max_cntr_value = UINT64_MAX;
   tail->max_err_cntr_value = UINT64_MAX;
 }
+
+// The layouts that the loaded library and its clients rely on. Newer headers may add members at the
+// end; a difference in front of them would be a new interface.
+static_assert(offsetof(fi_domain_attr, tclass) + 8 == kDomainAttrBytes);
+static_assert(sizeof(fi_domain_attr) == kDomainAttrBytes ||
+              sizeof(fi_domain_attr) == kDomainAttrBytes + sizeof(DomainAttrTail));
+static_assert(offsetof(fi_cq_err_entry, err_data_size) + sizeof(std::size_t) == 80);
+static_assert(offsetof(fi_mr_attr, device) + sizeof(fi_mr_attr::device) == 80);
 
 }  // namespace uet::prov

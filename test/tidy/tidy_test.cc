@@ -284,7 +284,7 @@ TEST(Tree, FilesAreShortAndCarryTheLicence) {
     append(complaints, check_spdx(file, text));
   }
   std::vector<std::string> others = {"CMakeLists.txt", ".ci/run"};
-  for (const char* directory : {"scripts", "prov", "examples", "test"}) {
+  for (const char* directory : {"scripts", "prov", "examples", "fabtests", "test"}) {
     for (const std::string& file : files_under(directory)) {
       if (std::string_view(directory) == "scripts" || file.ends_with("CMakeLists.txt")) {
         others.push_back(file);
@@ -293,6 +293,17 @@ TEST(Tree, FilesAreShortAndCarryTheLicence) {
   }
   for (const std::string& file : others) {
     append(complaints, check_spdx(file, read(kSource / file)));
+  }
+  expect_clean(complaints);
+}
+
+TEST(Tree, WhatFabtestsExcludesHasAReasonAboveIt) {
+  std::istringstream lines(read(kSource / "fabtests/uet.exclude"));
+  Complaints complaints;
+  bool reason = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty() && line.front() != '#' && !reason) complaints.push_back(line);
+    reason = line.starts_with("# ");
   }
   expect_clean(complaints);
 }
