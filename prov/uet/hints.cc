@@ -21,6 +21,9 @@ constexpr std::uint64_t kMessages = FI_MSG | FI_TAGGED;
 constexpr std::uint64_t kMessageDirections = FI_SEND | FI_RECV;
 constexpr std::uint64_t kOneSided = FI_RMA | FI_ATOMIC;
 constexpr std::uint64_t kOneSidedDirections = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+// Pieces of a message where the application does not ask for more (up to ses::kMaxIoSlices): as
+// most providers say, and as many as fi_ubertest splits a message into without losing bytes.
+constexpr std::size_t kDefaultIovLimit = 4;
 
 // Numbers that are refused above `most` and otherwise returned as that.
 template <class Attr>
@@ -150,7 +153,7 @@ void fill_tx(fi_tx_attr& tx, const fi_tx_attr& asked, std::uint64_t caps, const 
   tx.msg_order = asked.msg_order;
   tx.inject_size = either(asked.inject_size, limits.inject_size);
   tx.size = either(asked.size, limits.tx_size);
-  tx.iov_limit = either(asked.iov_limit, ses::kMaxIoSlices);
+  tx.iov_limit = either(asked.iov_limit, kDefaultIovLimit);
   tx.rma_iov_limit = 1;
   tx.tclass = asked.tclass;
 }
@@ -160,7 +163,7 @@ void fill_rx(fi_rx_attr& rx, const fi_rx_attr& asked, std::uint64_t caps, const 
   rx.op_flags = asked.op_flags;
   rx.msg_order = asked.msg_order;
   rx.size = either(asked.size, limits.rx_size);
-  rx.iov_limit = either(asked.iov_limit, ses::kMaxIoSlices);
+  rx.iov_limit = either(asked.iov_limit, kDefaultIovLimit);
 }
 
 void fill_ep(fi_ep_attr& ep, const fi_ep_attr& asked, std::uint64_t tx_order) {

@@ -189,5 +189,15 @@ TEST(RefuseHints, OwnInfosWorkAsHints) {
   EXPECT_EQ(refuse_hints(*ordered, kVersion, kLimits), nullptr);
 }
 
+TEST(FillAttributes, FourPiecesUnlessMoreAreAskedFor) {
+  const Info hints = make_hints();
+  EXPECT_EQ(fill(hints.get())->tx_attr->iov_limit, 4U);
+  EXPECT_EQ(fill(hints.get())->rx_attr->iov_limit, 4U);
+  hints->tx_attr->iov_limit = 16;
+  hints->rx_attr->iov_limit = 2;
+  EXPECT_EQ(fill(hints.get())->tx_attr->iov_limit, 16U);
+  EXPECT_EQ(fill(hints.get())->rx_attr->iov_limit, 2U);
+}
+
 }  // namespace
 }  // namespace uet::prov
