@@ -15,6 +15,10 @@ namespace uet::prov {
 // The newest API a client may ask for and still see us; libfabric skips providers that say less.
 inline constexpr std::uint32_t kApiVersion = FI_VERSION(2, 6);
 
+// Flag of fi_getinfo that utility providers set when they look for something to stand on; internal
+// to libfabric, the same bit in all versions.
+inline constexpr std::uint64_t kCoreProvidersOnly = std::uint64_t{1} << 59;
+
 // fi_progress value that 1.21 added, weaker than manual.
 inline constexpr int kProgressControlUnified = 3;
 

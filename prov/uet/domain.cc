@@ -144,6 +144,7 @@ pds::Parameters pds_parameters(const Params& params) {
   pds.reserved_target_pdcs = std::min(pds.reserved_target_pdcs, pds.pdc_count / 2);
   pds.dscp_data = static_cast<std::uint8_t>(params.dscp_data);
   pds.dscp_control = static_cast<std::uint8_t>(params.dscp_control);
+  pds.dscp_datagram = static_cast<std::uint8_t>(params.dscp_datagram);
   return pds;
 }
 

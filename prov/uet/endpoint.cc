@@ -12,12 +12,14 @@
 
 namespace uet::prov {
 
-bool is_reliable_datagram(const fi_info& info) {
+bool is_connectionless(const fi_info& info) {
   return info.ep_attr != nullptr && info.tx_attr != nullptr && info.rx_attr != nullptr &&
-         (info.ep_attr->type == FI_EP_RDM || info.ep_attr->type == FI_EP_UNSPEC);
+         (info.ep_attr->type == FI_EP_RDM || info.ep_attr->type == FI_EP_DGRAM ||
+          info.ep_attr->type == FI_EP_UNSPEC);
 }
 
-DeliveryMode delivery_mode(const fi_tx_attr& tx, const fi_rx_attr& rx) {
+DeliveryMode delivery_mode(fi_ep_type type, const fi_tx_attr& tx, const fi_rx_attr& rx) {
+  if (type == FI_EP_DGRAM) return DeliveryMode::Uud;
   return (tx.msg_order | rx.msg_order) != 0 ? DeliveryMode::Rod : DeliveryMode::Rud;
 }
 
@@ -29,6 +31,7 @@ Endpoint::Endpoint(Domain& domain, const EndpointConfig& config, void* context)
       role_(config.role),
       caps_(config.caps),
       shares_tx_(config.shares_tx),
+      max_msg_size_(config.mode == DeliveryMode::Uud ? domain.payload_mtu() : kMaxMsgSize),
       inject_size_(config.inject_size) {
   holds_.emplace_back(domain.references());
   if (parent_ != nullptr) holds_.emplace_back(parent_->references());
@@ -43,7 +46,7 @@ Endpoint::Endpoint(Domain& domain, const EndpointConfig& config, void* context)
   ses_config_.tx_size = config.tx_size != 0 ? config.tx_size : domain.params().tx_size;
   ses_config_.rx_size = config.rx_size != 0 ? config.rx_size : domain.params().rx_size;
   ses_config_.directed_receive = (caps_ & FI_DIRECTED_RECV) != 0;
-  limits_.most.fill(kMaxMsgSize);
+  limits_.most.fill(max_msg_size_);
   limits_.most[kAtomic] = domain.payload_mtu();  // one packet (SES-90)
   limits_.inject.fill(config.inject_size);
 }

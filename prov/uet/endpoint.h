@@ -19,6 +19,7 @@
 #include "domain.h"
 #include "ep_options.h"
 #include "eq.h"
+#include "hints.h"
 #include "identity.h"
 #include "references.h"
 #include "shared_ctx.h"
@@ -67,11 +68,11 @@ struct EndpointConfig {
   std::size_t rx_size = 0;
 };
 
-// Has all attributes, and they are not those of another endpoint type.
-bool is_reliable_datagram(const fi_info& info);
+// Has all attributes, and they are not those of an endpoint type that is not offered.
+bool is_connectionless(const fi_info& info);
 
-// SES-124: any order asked for makes a ROD endpoint.
-DeliveryMode delivery_mode(const fi_tx_attr& tx, const fi_rx_attr& rx);
+// UUD for FI_EP_DGRAM; else any order asked for makes a ROD endpoint (SES-124).
+DeliveryMode delivery_mode(fi_ep_type type, const fi_tx_attr& tx, const fi_rx_attr& rx);
 
 class Endpoint final : public ses::CompletionSink {
  public:
@@ -83,6 +84,7 @@ class Endpoint final : public ses::CompletionSink {
 
   Domain& domain() { return domain_; }
   EndpointRole role() const { return role_; }
+  const EndpointType& type() const { return ses_config_.mode == DeliveryMode::Uud ? kDgram : kRdm; }
   ResourceIndex resource_index() const { return ses_config_.resource_index; }
   // Of objects that must be closed before the last handle.
   References& references() { return references_; }
@@ -164,6 +166,7 @@ class Endpoint final : public ses::CompletionSink {
   bool may_receive_ = false;  // the same
   std::uint64_t tx_always_ = FI_COMPLETION;
   std::uint64_t rx_always_ = FI_COMPLETION;
+  const std::size_t max_msg_size_;
   const std::size_t inject_size_;
   SizeLimits limits_;
   std::size_t tx_outstanding_ = 0;  // each holds a place in tx_cq_

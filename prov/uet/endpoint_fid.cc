@@ -91,9 +91,11 @@ EndpointFid::EndpointFid(std::shared_ptr<Endpoint> endpoint, std::uint64_t tx_op
   ops = &ep_ops;
   cm = &cm_ops;
   msg = role == EndpointRole::Both ? &msg_ops : transmits ? &tx_msg_ops : &rx_msg_ops;
+  const bool datagrams = endpoint_->type().type == FI_EP_DGRAM;
   tagged = role == EndpointRole::Both ? &tagged_ops : transmits ? &tx_tagged_ops : &rx_tagged_ops;
-  rma = transmits ? &rma_ops : &no_rma;
-  atomic = transmits ? &atomic_ops : &no_atomics;
+  if (datagrams) tagged = &no_tagged;
+  rma = transmits && !datagrams ? &rma_ops : &no_rma;
+  atomic = transmits && !datagrams ? &atomic_ops : &no_atomics;
   collective = &no_collectives;
 }
 
@@ -122,7 +124,7 @@ int EndpointFid::set_op_flags(std::uint64_t flags) noexcept {
     return refuse(-FI_EINVAL, "operation flags: either FI_TRANSMIT or FI_RECV");
   }
   const bool tx = side == FI_TRANSMIT;
-  if ((value & ~(tx ? kTxOpFlags : kRxOpFlags)) != 0) {
+  if ((value & ~(tx ? endpoint_->type().tx_op_flags : kRxOpFlags)) != 0) {
     return refuse(-FI_EINVAL, "operation flags: a flag that is not supported");
   }
   (tx ? tx_op_flags_ : rx_op_flags_) = value;
@@ -153,12 +155,12 @@ int endpoint_open(fid_domain* domain, fi_info* info, fid_ep** ep, void* context)
   return guarded([&] {
     Domain& parent = Domain::from(domain);
     if (parent.dead()) return -FI_EOPNOTSUPP;
-    if (!is_reliable_datagram(*info)) {
-      return refuse(-FI_EINVAL, "fi_endpoint: the info is not one for FI_EP_RDM");
+    if (!is_connectionless(*info)) {
+      return refuse(-FI_EINVAL, "fi_endpoint: the info is not for FI_EP_RDM or FI_EP_DGRAM");
     }
     EndpointConfig config;
     config.caps = info->caps;
-    config.mode = delivery_mode(*info->tx_attr, *info->rx_attr);
+    config.mode = delivery_mode(info->ep_attr->type, *info->tx_attr, *info->rx_attr);
     config.inject_size = info->tx_attr->inject_size;
     config.tx_size = info->tx_attr->size;
     config.rx_size = info->rx_attr->size;

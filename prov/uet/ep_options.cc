@@ -64,7 +64,7 @@ int Endpoint::get_option(int name, void* value, std::size_t* length) noexcept {
 // What operations of one kind may carry; the data path looks there.
 int Endpoint::set_limit(int name, std::size_t wanted) noexcept {
   const bool atomic = name == kOptMaxMsgSize + static_cast<int>(kAtomic);
-  const std::size_t most = atomic ? domain_.payload_mtu() : kMaxMsgSize;
+  const std::size_t most = atomic ? domain_.payload_mtu() : max_msg_size_;
   if (wanted > (name < kOptInjectMsgSize ? most : inject_size_)) {
     return refuse(-FI_EINVAL, "fi_setopt: more than max_msg_size or inject_size");
   }

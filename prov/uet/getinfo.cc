@@ -13,6 +13,7 @@
 #include <mutex>
 
 #include "address_format.h"
+#include "compat.h"
 #include "hints.h"
 #include "names.h"
 #include "nic_attr.h"
@@ -244,6 +245,10 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
   }
   const auto params = load_params();
   if (!params) return -FI_ENODATA;
+  const EndpointType& type = wanted_type(hints);
+  if (type.type == FI_EP_DGRAM && (flags & kCoreProvidersOnly) != 0 && !params->allow_layering) {
+    return -FI_ENODATA;  // else ofi_rxd would put uet;ofi_rxd in front of uet
+  }
   const auto interfaces = usable_interfaces(*params);
   const std::uint32_t addr_format = wanted_format(hints);
   InfoPtr first;
@@ -253,7 +258,7 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
       const auto format = AddressFormat::of(addr_format, offer.address.ip.is_ipv6);
       if (!format) continue;
       offer.payload_mtu = payload_mtu(*params, offer.interface.mtu);
-      const Limits limits = limits_for(*params, offer.payload_mtu);
+      const Limits limits = limits_for(*params, offer.payload_mtu, type);
       if (offer.payload_mtu == 0 || !fits_hints(offer, hints, version, limits)) continue;
       InfoPtr next = make_info(offer, wanted, *format, hints, version, limits);
       if (next == nullptr) continue;
@@ -300,8 +305,10 @@ std::uint32_t payload_mtu(const Params& params, std::uint32_t ip_mtu) {
   return params.payload_mtu <= fitting ? static_cast<std::uint32_t>(params.payload_mtu) : 0;
 }
 
-Limits limits_for(const Params& params, std::uint32_t payload_mtu) {
-  return {.inject_size = std::min<std::size_t>(kMaxInjectSize, payload_mtu),
+Limits limits_for(const Params& params, std::uint32_t payload_mtu, const EndpointType& type) {
+  return {.type = &type,
+          .max_msg_size = type.type == FI_EP_DGRAM ? payload_mtu : kMaxMsgSize,  // SES-77
+          .inject_size = std::min<std::size_t>(kMaxInjectSize, payload_mtu),
           .tx_size = params.tx_size,
           .rx_size = params.rx_size};
 }

@@ -32,6 +32,6 @@ std::vector<nic::Interface> usable_interfaces(const Params& params);
 std::uint32_t payload_mtu(const Params& params, std::uint32_t ip_mtu);
 
 // What one endpoint of a domain with this payload MTU may have at most, and has by default.
-Limits limits_for(const Params& params, std::uint32_t payload_mtu);
+Limits limits_for(const Params& params, std::uint32_t payload_mtu, const EndpointType& type);
 
 }  // namespace uet::prov

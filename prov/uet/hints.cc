@@ -63,11 +63,13 @@ bool fits_contexts(std::size_t count) {
   return count <= kMaxContexts || count == FI_SHARED_CONTEXT;
 }
 
-const char* refuse_ep(const fi_ep_attr& ep, std::uint64_t tx_order) {
-  if (ep.type != FI_EP_UNSPEC && ep.type != FI_EP_RDM) return "ep_attr.type: only FI_EP_RDM";
+const char* refuse_ep(const fi_ep_attr& ep, std::uint64_t tx_order, const Limits& limits) {
+  if (ep.type != FI_EP_UNSPEC && ep.type != limits.type->type) {
+    return "ep_attr.type: only FI_EP_RDM and FI_EP_DGRAM";
+  }
   if (ep.protocol != FI_PROTO_UNSPEC && ep.protocol != FI_PROTO_UET) return "ep_attr.protocol";
   if (ep.protocol_version > FI_PROTO_UET_VERSION) return "ep_attr.protocol_version";
-  if (ep.max_msg_size > kMaxMsgSize) return "ep_attr.max_msg_size";
+  if (ep.max_msg_size > limits.max_msg_size) return "ep_attr.max_msg_size";
   if (ep.msg_prefix_size != 0) return "ep_attr.msg_prefix_size";
   const std::size_t ordered = tx_order != 0 ? kMaxMsgSize : 0;  // SES-128
   if (ep.max_order_raw_size > ordered) return "ep_attr.max_order_raw_size";
@@ -108,20 +110,21 @@ const char* refuse_domain(const fi_domain_attr& domain, std::uint32_t version) {
 }
 
 // Requested caps with what they imply; everything if none are.
-std::uint64_t negotiate_caps(std::uint64_t asked) {
-  if (asked == 0) return kCaps;
+std::uint64_t negotiate_caps(std::uint64_t asked, const EndpointType& type) {
+  if (asked == 0) return type.caps;
   std::uint64_t caps = asked;
   if ((caps & kMessages) != 0 && (caps & kMessageDirections) == 0) caps |= kMessageDirections;
   if ((caps & kOneSided) != 0 && (caps & kOneSidedDirections) == 0) caps |= kOneSidedDirections;
   for (const Capability& row : kCapabilities) {
     if ((caps & row.beside) != 0) caps |= row.bit;
   }
-  return caps;
+  return caps & type.caps;
 }
 
 // tx_attr.caps or rx_attr.caps: what was asked of this side alone, else of the endpoint.
-std::uint64_t side_caps(std::uint64_t asked, std::uint64_t caps, std::uint64_t ours) {
-  return (asked != 0 ? negotiate_caps(asked) : caps) & ours;
+std::uint64_t side_caps(std::uint64_t asked, std::uint64_t caps, std::uint64_t ours,
+                        const EndpointType& type) {
+  return (asked != 0 ? negotiate_caps(asked, type) : caps) & ours;
 }
 
 // From 1.5 on a bit that is returned is one that is required, and none is: who offers them all must
@@ -148,7 +151,7 @@ void copy_auth_key(std::uint8_t*& to, std::size_t& to_size, const std::uint8_t* 
 }
 
 void fill_tx(fi_tx_attr& tx, const fi_tx_attr& asked, std::uint64_t caps, const Limits& limits) {
-  tx.caps = side_caps(asked.caps, caps, kTxCaps);
+  tx.caps = side_caps(asked.caps, caps, kTxCaps, *limits.type);
   tx.op_flags = asked.op_flags;
   tx.msg_order = asked.msg_order;
   tx.inject_size = either(asked.inject_size, limits.inject_size);
@@ -159,18 +162,19 @@ void fill_tx(fi_tx_attr& tx, const fi_tx_attr& asked, std::uint64_t caps, const 
 }
 
 void fill_rx(fi_rx_attr& rx, const fi_rx_attr& asked, std::uint64_t caps, const Limits& limits) {
-  rx.caps = side_caps(asked.caps, caps, kRxCaps);
+  rx.caps = side_caps(asked.caps, caps, kRxCaps, *limits.type);
   rx.op_flags = asked.op_flags;
   rx.msg_order = asked.msg_order;
   rx.size = either(asked.size, limits.rx_size);
   rx.iov_limit = either(asked.iov_limit, kDefaultIovLimit);
 }
 
-void fill_ep(fi_ep_attr& ep, const fi_ep_attr& asked, std::uint64_t tx_order) {
-  ep.type = FI_EP_RDM;
+void fill_ep(fi_ep_attr& ep, const fi_ep_attr& asked, std::uint64_t tx_order,
+             const Limits& limits) {
+  ep.type = limits.type->type;
   ep.protocol = FI_PROTO_UET;
   ep.protocol_version = FI_PROTO_UET_VERSION;
-  ep.max_msg_size = kMaxMsgSize;
+  ep.max_msg_size = limits.max_msg_size;
   const std::size_t ordered = tx_order != 0 ? kMaxMsgSize : 0;  // SES-128
   ep.max_order_raw_size = either(asked.max_order_raw_size, ordered);
   ep.max_order_war_size = either(asked.max_order_war_size, ordered);
@@ -197,9 +201,10 @@ void fill_domain(fi_domain_attr& domain, const fi_domain_attr& asked) {
 }  // namespace
 
 const char* refuse_tx(const fi_tx_attr& tx, const Limits& limits) {
-  if (!subset(tx.caps, kTxCaps | kDomainCaps)) return "tx_attr.caps";
-  if (!subset(tx.op_flags, kTxOpFlags)) return "tx_attr.op_flags";
-  if (!subset(tx.msg_order, kOrders)) return "tx_attr.msg_order";
+  const EndpointType& type = *limits.type;
+  if (!subset(tx.caps, (kTxCaps | kDomainCaps) & type.caps)) return "tx_attr.caps";
+  if (!subset(tx.op_flags, type.tx_op_flags)) return "tx_attr.op_flags";
+  if (!subset(tx.msg_order, type.orders)) return "tx_attr.msg_order";
   if (tx.comp_order != 0) return "tx_attr.comp_order: completions are not ordered";
   if (tx.inject_size > limits.inject_size) return "tx_attr.inject_size";
   if (tx.size > kMaxTxSize) return "tx_attr.size";
@@ -208,10 +213,11 @@ const char* refuse_tx(const fi_tx_attr& tx, const Limits& limits) {
   return nullptr;
 }
 
-const char* refuse_rx(const fi_rx_attr& rx) {
-  if (!subset(rx.caps, kRxCaps | kDomainCaps)) return "rx_attr.caps";
+const char* refuse_rx(const fi_rx_attr& rx, const Limits& limits) {
+  const EndpointType& type = *limits.type;
+  if (!subset(rx.caps, (kRxCaps | kDomainCaps) & type.caps)) return "rx_attr.caps";
   if (!subset(rx.op_flags, kRxOpFlags)) return "rx_attr.op_flags";
-  if (!subset(rx.msg_order, kOrders)) return "rx_attr.msg_order";
+  if (!subset(rx.msg_order, type.orders)) return "rx_attr.msg_order";
   if (rx.comp_order != 0) return "rx_attr.comp_order: completions are not ordered";
   if (rx.total_buffered_recv != 0) return "rx_attr.total_buffered_recv";
   if (rx.size > kMaxRxSize) return "rx_attr.size";
@@ -219,15 +225,22 @@ const char* refuse_rx(const fi_rx_attr& rx) {
   return nullptr;
 }
 
+const EndpointType& wanted_type(const fi_info* hints) {
+  const bool datagrams =
+      hints != nullptr && hints->ep_attr != nullptr && hints->ep_attr->type == FI_EP_DGRAM;
+  return datagrams ? kDgram : kRdm;
+}
+
 const char* refuse_hints(const fi_info& hints, std::uint32_t version, const Limits& limits) {
-  if (!subset(hints.caps, kCaps)) return "caps";
+  if (!subset(hints.caps, limits.type->caps)) return "caps";
   if (!AddressFormat::of(hints.addr_format, false) && !AddressFormat::of(hints.addr_format, true)) {
     return "addr_format";
   }
   const char* why = hints.tx_attr != nullptr ? refuse_tx(*hints.tx_attr, limits) : nullptr;
-  if (why == nullptr && hints.rx_attr != nullptr) why = refuse_rx(*hints.rx_attr);
+  if (why == nullptr && hints.rx_attr != nullptr) why = refuse_rx(*hints.rx_attr, limits);
   if (why == nullptr && hints.ep_attr != nullptr) {
-    why = refuse_ep(*hints.ep_attr, hints.tx_attr != nullptr ? hints.tx_attr->msg_order : 0);
+    const std::uint64_t tx_order = hints.tx_attr != nullptr ? hints.tx_attr->msg_order : 0;
+    why = refuse_ep(*hints.ep_attr, tx_order, limits);
   }
   if (why == nullptr && hints.domain_attr != nullptr) {
     why = refuse_domain(*hints.domain_attr, version);
@@ -244,11 +257,11 @@ void fill_attributes(fi_info& info, const fi_info* hints, std::uint32_t version,
   const fi_ep_attr ep =
       hints != nullptr && hints->ep_attr != nullptr ? *hints->ep_attr : fi_ep_attr{};
   const bool has_domain = hints != nullptr && hints->domain_attr != nullptr;
-  info.caps = negotiate_caps(hints != nullptr ? hints->caps : 0);
+  info.caps = negotiate_caps(hints != nullptr ? hints->caps : 0, *limits.type);
   if (hints != nullptr) info.handle = hints->handle;
   fill_tx(*info.tx_attr, tx, info.caps, limits);
   fill_rx(*info.rx_attr, rx, info.caps, limits);
-  fill_ep(*info.ep_attr, ep, tx.msg_order);
+  fill_ep(*info.ep_attr, ep, tx.msg_order, limits);
   fill_domain(*info.domain_attr, has_domain ? *hints->domain_attr : fi_domain_attr{});
   info.domain_attr->mr_mode = negotiate_mr_mode(hints, version);
   info.fabric_attr->prov_version = kProviderVersion;

@@ -70,18 +70,39 @@ inline constexpr std::size_t kMaxObjects = 65536;  // CQs, counters, memory regi
 inline constexpr std::size_t kMaxEndpoints = kMaxResourceIndex;
 inline constexpr std::size_t kMaxContexts = 256;  // of each direction, of a scalable endpoint
 
+// What an endpoint type offers of all that.
+struct EndpointType {
+  fi_ep_type type;
+  std::uint64_t caps;
+  std::uint64_t tx_op_flags;
+  std::uint64_t orders;
+};
+inline constexpr EndpointType kRdm{FI_EP_RDM, kCaps, kTxOpFlags, kOrders};
+// UUD carries sends only and nothing comes back (PDS-191): no tags, no RMA, no word of delivery.
+inline constexpr EndpointType kDgram{
+    .type = FI_EP_DGRAM,
+    .caps = kCaps & ~(FI_TAGGED | FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_REMOTE_READ |
+                      FI_REMOTE_WRITE | FI_RMA_EVENT | FI_FENCE),
+    .tx_op_flags = kTxOpFlags & ~FI_DELIVERY_COMPLETE,
+    .orders = 0};
+
 struct Limits {
+  const EndpointType* type = &kRdm;
+  std::size_t max_msg_size = kMaxMsgSize;
   std::size_t inject_size = 0;
   std::size_t tx_size = 0;  // defaults; kMaxTxSize and kMaxRxSize are the most
   std::size_t rx_size = 0;
 };
+
+// The type that the hints ask for: FI_EP_DGRAM only by name.
+const EndpointType& wanted_type(const fi_info* hints);
 
 // Why these hints cannot be met; nullptr if they can. Names and addresses are not looked at.
 const char* refuse_hints(const fi_info& hints, std::uint32_t version, const Limits& limits);
 
 // The same for one side, which may be that of a single context.
 const char* refuse_tx(const fi_tx_attr& tx, const Limits& limits);
-const char* refuse_rx(const fi_rx_attr& rx);
+const char* refuse_rx(const fi_rx_attr& rx, const Limits& limits);
 
 // Fills in every attribute of `info` (from fi_allocinfo) that depends neither on the interface nor
 // on addresses.

@@ -123,6 +123,10 @@ const Row kRows[] = {
     {"DSCP_DATA", "DSCP (6 bits) of packets with data", Number{&Params::dscp_data, 0, 63}},
     {"DSCP_CONTROL", "DSCP (6 bits) of ACKs and control packets",
      Number{&Params::dscp_control, 0, 63}},
+    {"DSCP_DATAGRAM", "DSCP (6 bits) of the packets of FI_EP_DGRAM endpoints",
+     Number{&Params::dscp_datagram, 0, 63}},
+    {"ALLOW_LAYERING", "Offer FI_EP_DGRAM to utility providers such as ofi_rxd too, a switch",
+     Switch{&Params::allow_layering}},
     {"SEED", "Seed of start PSNs, context ids and entropy values, 0 = a random one",
      Number{&Params::seed, 0, UINT64_MAX}},
 };

@@ -39,6 +39,8 @@ struct Params {
   std::uint64_t job_id = 1;
   std::uint64_t dscp_data = 0;
   std::uint64_t dscp_control = 46;
+  std::uint64_t dscp_datagram = 10;
+  bool allow_layering = false;
   std::uint64_t seed = 0;
 };
 

@@ -81,6 +81,7 @@ ScalableEndpoint::ScalableEndpoint(Domain& domain, const fi_info& info, void* co
     : fid_ep{},
       domain_(domain),
       hold_(domain.references()),
+      type_(wanted_type(&info)),
       tx_attr_(*info.tx_attr),
       rx_attr_(*info.rx_attr),
       tx_(at_least_one(info.ep_attr->tx_ctx_cnt)),
@@ -102,8 +103,8 @@ ScalableEndpoint::ScalableEndpoint(Domain& domain, const fi_info& info, void* co
 int ScalableEndpoint::open(Domain& domain, const fi_info& info, void* context,
                            ScalableEndpoint*& out) {
   if (domain.dead()) return -FI_EOPNOTSUPP;
-  if (!is_reliable_datagram(info)) {
-    return refuse(-FI_EINVAL, "the info is not one for FI_EP_RDM");
+  if (!is_connectionless(info)) {
+    return refuse(-FI_EINVAL, "the info is not for FI_EP_RDM or FI_EP_DGRAM");
   }
   if (info.ep_attr->tx_ctx_cnt > kMaxContexts || info.ep_attr->rx_ctx_cnt > kMaxContexts) {
     return refuse(-FI_EINVAL, "ep_attr.tx_ctx_cnt or rx_ctx_cnt is more than max_ep_tx_ctx");
@@ -154,7 +155,7 @@ EndpointConfig ScalableEndpoint::config_of(EndpointRole role, const fi_tx_attr& 
   config.caps = role == EndpointRole::Transmit ? tx.caps : rx.caps;
   config.identity = identity_;
   config.parent = this;
-  config.mode = delivery_mode(tx, rx);
+  config.mode = delivery_mode(type_.type, tx, rx);
   config.inject_size = tx.inject_size;
   config.tx_size = tx.size;
   config.rx_size = rx.size;
@@ -172,7 +173,7 @@ int ScalableEndpoint::open_tx(int index, fi_tx_attr* attr, fid_ep** ep, void* co
     inherit(asked.size, tx_attr_.size);
     inherit(asked.iov_limit, tx_attr_.iov_limit);
     inherit(asked.rma_iov_limit, tx_attr_.rma_iov_limit);
-    const Limits limits{.inject_size = tx_attr_.inject_size};
+    const Limits limits{.type = &type_, .inject_size = tx_attr_.inject_size};
     if (const char* why = refuse_tx(asked, limits)) return refuse(-FI_EINVAL, why);
   }
   const EndpointConfig config = config_of(EndpointRole::Transmit, asked, rx_attr_);
@@ -190,7 +191,7 @@ int ScalableEndpoint::open_rx(int index, fi_rx_attr* attr, fid_ep** ep, void* co
     inherit(asked.msg_order, rx_attr_.msg_order);
     inherit(asked.size, rx_attr_.size);
     inherit(asked.iov_limit, rx_attr_.iov_limit);
-    if (const char* why = refuse_rx(asked)) return refuse(-FI_EINVAL, why);
+    if (const char* why = refuse_rx(asked, {.type = &type_})) return refuse(-FI_EINVAL, why);
   }
   EndpointConfig config = config_of(EndpointRole::Receive, tx_attr_, asked);
   config.index = static_cast<std::size_t>(index);

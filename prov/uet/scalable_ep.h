@@ -55,6 +55,7 @@ class ScalableEndpoint final : public fid_ep {
   Hold hold_;
   References references_;
   std::shared_ptr<const Identity> identity_;
+  const EndpointType& type_;
   fi_tx_attr tx_attr_;
   fi_rx_attr rx_attr_;
   AvFid* av_ = nullptr;

@@ -12,7 +12,7 @@
 namespace uet::prov {
 namespace {
 
-constexpr std::uint64_t kTxCallFlags = kTxOpFlags | FI_MORE | FI_REMOTE_CQ_DATA;
+constexpr std::uint64_t kTxCallFlags = FI_MORE | FI_REMOTE_CQ_DATA;  // beside op_flags
 constexpr std::uint64_t kRxCallFlags = kRxOpFlags | FI_MORE;
 
 std::uint64_t entry_flags(const ses::Completion& completion) {
@@ -82,7 +82,7 @@ template <class Op, class Post>
 ssize_t Endpoint::transmit(const TxCall& call, TransferKind kind, Op& op, Post post) noexcept {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
   if (!may_send_) return refuse(-FI_EOPBADSTATE, "not enabled, or not for this");
-  if (call.count > ses::kMaxIoSlices || (call.flags & ~kTxCallFlags) != 0) {
+  if (call.count > ses::kMaxIoSlices || (call.flags & ~(kTxCallFlags | type().tx_op_flags)) != 0) {
     return refuse(-FI_EINVAL, "more than iov_limit pieces, or a flag that is not supported");
   }
   Slices slices;

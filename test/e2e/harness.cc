@@ -215,7 +215,7 @@ namespace {
 
 fi_info* get_info(const NodeOptions& options) {
   std::unique_ptr<fi_info, Node::FreeInfo> hints(fi_allocinfo());
-  hints->ep_attr->type = FI_EP_RDM;
+  hints->ep_attr->type = options.type;
   hints->caps = options.capabilities;
   hints->tx_attr->msg_order = options.order;
   hints->rx_attr->msg_order = options.order;

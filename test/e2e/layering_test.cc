@@ -54,11 +54,25 @@ TEST_F(FiInfo, NeverShowsAnotherProviderOnTopOfUs) {
     EXPECT_NE(text.find("provider: uet\n"), std::string::npos) << arguments << '\n' << text;
     EXPECT_EQ(text.find("uet;"), std::string::npos) << arguments << '\n' << text;
   }
-  for (const char* arguments :
-       {"-t FI_EP_MSG", "-t FI_EP_DGRAM", "-p 'uet;ofi_rxm'", "-p 'uet;ofi_rxd'"}) {
+  for (const char* arguments : {"-t FI_EP_MSG", "-p 'uet;ofi_rxm'", "-p 'uet;ofi_rxd'"}) {
     const std::string text = fi_info(std::string(arguments) + " 2>&1", no_filter);
     EXPECT_EQ(text.find("uet"), std::string::npos) << arguments << '\n' << text;
   }
+}
+
+TEST_F(FiInfo, ShowsDatagramsOnlyToWhoAsksForThem) {
+  const Environment no_filter{{"FI_PROVIDER", ""}};
+  const std::string text = fi_info("-t FI_EP_DGRAM", no_filter);
+  EXPECT_NE(text.find("provider: uet\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("uet;"), std::string::npos) << text;
+  EXPECT_EQ(occurrences(text, "type: "), occurrences(text, "type: FI_EP_DGRAM")) << text;
+  const std::string rdm = fi_info("-p uet", no_filter);
+  EXPECT_EQ(rdm.find("FI_EP_DGRAM"), std::string::npos) << rdm;
+}
+
+TEST_F(FiInfo, LetsUtilityProvidersStandOnItWhenToldTo) {
+  const std::string text = fi_info("", {{"FI_PROVIDER", ""}, {"FI_UET_ALLOW_LAYERING", "yes"}});
+  EXPECT_NE(text.find("uet;ofi_rxd"), std::string::npos) << text;
 }
 
 TEST_F(FiInfo, ExplainsEachParameterWithItsDefault) {

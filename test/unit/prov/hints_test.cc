@@ -51,7 +51,6 @@ TEST(RefuseHints, EachThingWeLackIsRefused) {
       [](fi_info& h) { h.caps = FI_MSG | FI_HMEM; },
       [](fi_info& h) { h.caps = FI_MSG | FI_MULTI_RECV; },
       [](fi_info& h) { h.ep_attr->type = FI_EP_MSG; },
-      [](fi_info& h) { h.ep_attr->type = FI_EP_DGRAM; },
       [](fi_info& h) { h.addr_format = FI_ADDR_IB_UD; },
       [](fi_info& h) { h.ep_attr->protocol = FI_PROTO_UDP; },
       [](fi_info& h) { h.ep_attr->max_msg_size = std::size_t{1} << 33; },
@@ -81,6 +80,59 @@ TEST(RefuseHints, EachThingWeLackIsRefused) {
     EXPECT_NE(refuse_hints(*hints, kVersion, kLimits), nullptr) << "wish " << number;
     ++number;
   }
+}
+
+constexpr Limits kDatagramLimits{
+    .type = &kDgram, .max_msg_size = 4096, .inject_size = 4096, .tx_size = 1024, .rx_size = 1024};
+
+TEST(RefuseHints, DatagramsAreForWhoNamesThem) {
+  const Info hints = make_hints();
+  EXPECT_EQ(wanted_type(nullptr).type, FI_EP_RDM);
+  EXPECT_EQ(wanted_type(hints.get()).type, FI_EP_RDM);
+  hints->ep_attr->type = FI_EP_DGRAM;
+  EXPECT_EQ(wanted_type(hints.get()).type, FI_EP_DGRAM);
+  EXPECT_EQ(refuse_hints(*hints, kVersion, kDatagramLimits), nullptr);
+  EXPECT_NE(refuse_hints(*hints, kVersion, kLimits), nullptr);
+}
+
+TEST(RefuseHints, WhatDatagramsCannotDoIsRefused) {
+  const std::function<void(fi_info&)> wishes[] = {
+      [](fi_info& h) { h.caps = FI_TAGGED; },
+      [](fi_info& h) { h.caps = FI_MSG | FI_RMA; },
+      [](fi_info& h) { h.caps = FI_MSG | FI_ATOMIC; },
+      [](fi_info& h) { h.tx_attr->caps = FI_MSG | FI_READ; },
+      [](fi_info& h) { h.rx_attr->caps = FI_MSG | FI_REMOTE_WRITE; },
+      [](fi_info& h) { h.tx_attr->msg_order = FI_ORDER_SAS; },
+      [](fi_info& h) { h.rx_attr->msg_order = FI_ORDER_SAS; },
+      [](fi_info& h) { h.tx_attr->op_flags = FI_DELIVERY_COMPLETE; },
+      [](fi_info& h) { h.ep_attr->max_msg_size = 4097; },
+      [](fi_info& h) { h.ep_attr->max_order_raw_size = 1; },
+      [](fi_info& h) { h.ep_attr->msg_prefix_size = 1; },
+  };
+  int number = 0;
+  for (const auto& wish : wishes) {
+    const Info hints = make_hints();
+    hints->ep_attr->type = FI_EP_DGRAM;
+    wish(*hints);
+    EXPECT_NE(refuse_hints(*hints, kVersion, kDatagramLimits), nullptr) << "wish " << number;
+    ++number;
+  }
+}
+
+TEST(FillAttributes, DatagramEndpointsSendAndReceiveOnePacketEach) {
+  const Info hints = make_hints();
+  hints->ep_attr->type = FI_EP_DGRAM;
+  Info info(fi_allocinfo());
+  fill_attributes(*info, hints.get(), kVersion, kDatagramLimits);
+  EXPECT_EQ(info->ep_attr->type, FI_EP_DGRAM);
+  EXPECT_EQ(info->ep_attr->max_msg_size, 4096U);
+  EXPECT_EQ(info->ep_attr->msg_prefix_size, 0U);
+  EXPECT_EQ(info->caps & (FI_MSG | FI_SEND | FI_RECV | FI_SOURCE),
+            FI_MSG | FI_SEND | FI_RECV | FI_SOURCE);
+  EXPECT_EQ((info->caps | info->tx_attr->caps | info->rx_attr->caps) &
+                (FI_TAGGED | FI_RMA | FI_ATOMIC | FI_READ | FI_REMOTE_READ),
+            0U);
+  EXPECT_EQ(refuse_hints(*info, kVersion, kDatagramLimits), nullptr);
 }
 
 TEST(RefuseHints, Ses145_AuthKeyIsThreeOrFourBytes) {
