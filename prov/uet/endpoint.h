@@ -115,6 +115,8 @@ class Endpoint final : public ses::CompletionSink {
   // ses::CompletionSink, under the domain's lock.
   void complete(const ses::Completion& completion) noexcept override;
   bool can_take_event() noexcept override;
+  bool reserve_receive() noexcept override;
+  void release_receive() noexcept override;
   void remote_access(ses::Kind kind, std::uint64_t length) noexcept override;
 
  private:

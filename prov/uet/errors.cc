@@ -142,6 +142,8 @@ CompletionError to_completion_error(const ses::Completion& completion) {
     case ses::Status::PdsError:
       return {to_fi_errno(completion.pds_error),
               kPdsErrorBase + static_cast<int>(completion.pds_error)};
+    case ses::Status::NoMessage:
+      return {FI_ENOMSG, 0};
     case ses::Status::Abandoned:
       return {FI_EIO, 0};
     case ses::Status::PeerLost:

@@ -260,6 +260,8 @@ void Endpoint::complete(const ses::Completion& completion) noexcept {
   } else if (!event) {
     give_back_tx_room();
   }
+  // A multi-receive's last entry rides on that of its last message: its own place is free.
+  if (completion.multi && completion.released) release_receive();
   const CompletionError error = to_completion_error(completion);
   if (completion.status == ses::Status::ReturnCode) warn_refused(completion.return_code);
   if (Cntr* counter = counter_of(completion.kind))
@@ -296,6 +298,17 @@ void Endpoint::complete(const ses::Completion& completion) noexcept {
 }
 
 bool Endpoint::can_take_event() noexcept { return rx_cq_ == nullptr || rx_cq_->can_take_event(); }
+
+bool Endpoint::reserve_receive() noexcept {
+  if (rx_cq_ != nullptr && !rx_cq_->reserve()) return false;
+  ++rx_outstanding_;
+  return true;
+}
+
+void Endpoint::release_receive() noexcept {
+  if (rx_cq_ != nullptr) rx_cq_->release();
+  --rx_outstanding_;
+}
 
 // fi_endpoint(3): FI_REMOTE_READ counts reads, fetching and comparing atomics.
 void Endpoint::remote_access(ses::Kind kind, std::uint64_t length) noexcept {

@@ -44,6 +44,7 @@ Fep::~Fep() = default;
 bool Fep::progress(Time now) {
   last_pass_ = now;
   bool busy = receive(now);
+  ses_.progress();
   busy |= manager_.expire(now);
   busy |= pump(now);
   flush(now);

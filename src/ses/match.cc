@@ -7,32 +7,28 @@ namespace {
 
 using PostedList = IntrusiveList<PostedReceive, PostedTag>;
 
+}  // namespace
+
 MatchKey key_of(const RxMessage& message) {
   return {message.match_bits, message.initiator, message.source};
 }
 
-}  // namespace
-
-bool matches(const PostedReceive& receive, const MatchKey& message) {
-  if (receive.tagged && ((receive.tag ^ message.tag) & ~receive.ignore) != 0) return false;
-  return !receive.directed ||
-         (receive.source_initiator == message.initiator && receive.source == message.source);
+bool matches(const MatchCriteria& criteria, const MatchKey& message) {
+  if (criteria.tagged && ((criteria.tag ^ message.tag) & ~criteria.ignore) != 0) return false;
+  return !criteria.directed ||
+         (criteria.source_initiator == message.initiator && criteria.source == message.source);
 }
 
-PostedReceive* MatchQueue::take_receive(const MatchKey& message) {
+PostedReceive* MatchQueue::find_receive(const MatchKey& message) {
   for (PostedReceive& receive : posted) {
-    if (!matches(receive, message)) continue;
-    PostedList::remove(receive);
-    return &receive;
+    if (matches(receive, message)) return &receive;
   }
   return nullptr;
 }
 
-RxMessage* MatchQueue::take_unexpected(const PostedReceive& receive) {
+RxMessage* MatchQueue::find_unexpected(const MatchCriteria& criteria) {
   for (RxMessage& message : unexpected) {
-    if (!matches(receive, key_of(message))) continue;
-    IntrusiveList<RxMessage, UnexpectedTag>::remove(message);
-    return &message;
+    if (matches(criteria, key_of(message))) return &message;
   }
   return nullptr;
 }
@@ -48,11 +44,9 @@ void MatchQueue::put(PostedReceive& receive) {
   while (!later.empty()) posted.push_back(later.pop_front());
 }
 
-PostedReceive* MatchQueue::take_operation(const void* operation) {
+PostedReceive* MatchQueue::find_operation(const void* operation) {
   for (PostedReceive& receive : posted) {
-    if (receive.operation != operation) continue;
-    PostedList::remove(receive);
-    return &receive;
+    if (receive.operation == operation) return &receive;
   }
   return nullptr;
 }

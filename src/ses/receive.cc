@@ -25,6 +25,63 @@ MatchKey match_key(const pds::RequestView& view, const wire::SesRequest& request
   return {request.match_bits, request.initiator, view.source};
 }
 
+// What the message takes of a multi-receive buffer.
+std::uint64_t room_taken(const RxMessage& message, const PostedReceive& receive) {
+  return std::min<std::uint64_t>(message.request_length, receive.capacity - message.base);
+}
+
+// Only a message that no buffer of this size could hold is truncated.
+bool fits(const PostedReceive& receive, std::uint64_t length) {
+  return !receive.multi || receive.used == 0 || length <= receive.capacity - receive.used;
+}
+
+// What the last entry of a multi-receive says.
+Status last_status(const PostedReceive& receive) {
+  return receive.cancelled ? Status::Cancelled : Status::Ok;
+}
+
+std::byte* address_at(std::span<const IoSlice> slices, std::uint64_t offset) {
+  for (const IoSlice& slice : slices) {
+    if (offset < slice.length || offset == 0) return slice.data + offset;
+    offset -= slice.length;
+  }
+  return nullptr;
+}
+
+void describe(const RxMessage& message, Completion& completion) {
+  completion.tag = message.tagged() ? message.match_bits : 0;
+  completion.has_data = message.has_data;
+  completion.data = message.data;
+  completion.source = message.source;
+  completion.source_initiator = message.initiator;
+}
+
+// Messages whose first packet is still missing cannot be described.
+RxMessage* find_described(MatchQueue& lists, const MatchCriteria& criteria) {
+  for (RxMessage& message : lists.unexpected) {
+    if (message.som_seen && matches(criteria, key_of(message))) return &message;
+  }
+  return nullptr;
+}
+
+RxMessage* find_claimed(ReceiveQueue& queue, const void* operation) {
+  for (RxMessage& message : queue.claimed) {
+    if (message.claimed_by == operation) return &message;
+  }
+  return nullptr;
+}
+
+template <class Op>
+void set_criteria(MatchCriteria& criteria, const ReceiveQueue& queue, const Op& op) {
+  criteria.tag = op.tag;
+  criteria.ignore = op.ignore;
+  criteria.tagged = op.tagged;
+  if (op.source == nullptr || !queue.directed) return;
+  criteria.directed = true;
+  criteria.source = op.source->fep;
+  criteria.source_initiator = op.source->initiator;
+}
+
 }  // namespace
 
 Receiver::Receiver(const Parameters& parameters, PieceStore& pieces, ArrivingMessages& messages,
@@ -38,12 +95,13 @@ Receiver::Receiver(const Parameters& parameters, PieceStore& pieces, ArrivingMes
 
 // ---- receives ----------------------------------------------------------------------------------
 
-Result<void> Receiver::receive(Context& context, const ReceiveOp& op) {
-  if (op.local.size() > kMaxIoSlices) return Error::Invalid;
+// A descriptor of the receive, which is on no list yet.
+Result<PostedReceive*> Receiver::prepare(ReceiveQueue& queue, const ReceiveOp& op) {
+  if (op.local.size() > kMaxIoSlices || (op.multi && op.claim)) return Error::Invalid;
   for (const IoSlice& slice : op.local) {
     if (slice.data == nullptr && slice.length > 0) return Error::Invalid;
   }
-  if (context.receive_count >= context.config.rx_size) return Error::Again;
+  if (queue.count >= queue.size) return Error::Again;
   MoreSlices* more = nullptr;
   if (op.local.size() > 1 && (more = more_slices_.take()) == nullptr) return Error::Again;
   PostedReceive* receive = receives_.take();
@@ -51,14 +109,11 @@ Result<void> Receiver::receive(Context& context, const ReceiveOp& op) {
     if (more != nullptr) more_slices_.give_back(more);
     return Error::Again;
   }
-  receive->tag = op.tag;
-  receive->ignore = op.ignore;
-  receive->tagged = op.tagged;
-  if (op.source != nullptr && context.config.directed_receive) {
-    receive->directed = true;
-    receive->source = op.source->fep;
-    receive->source_initiator = op.source->initiator;
-  }
+  set_criteria(*receive, queue, op);
+  receive->multi = op.multi;
+  receive->shared = queue.shared;
+  receive->min_free = op.min_free;
+  receive->queue = &queue;
   receive->slice_count = static_cast<std::uint32_t>(op.local.size());
   receive->more = more;
   std::copy(op.local.begin(), op.local.end(),
@@ -67,77 +122,217 @@ Result<void> Receiver::receive(Context& context, const ReceiveOp& op) {
   receive->sequence = next_sequence_++;
   receive->operation = op.context;
   receive->user_flags = op.user_flags;
-  ++context.receive_count;
-  offer(context, *receive);
+  ++queue.count;
+  return receive;
+}
+
+Result<void> Receiver::receive(ReceiveQueue& queue, const ReceiveOp& op) {
+  if (!settle(queue)) return Error::Again;  // older receives come first
+  const auto prepared = prepare(queue, op);
+  if (!prepared) return prepared.error();
+  PostedReceive& receive = *prepared.value();
+  if (op.claim) return claim(receive);
+  if (receive.multi && queue.shared && !queue.sink.reserve_receive()) {  // for its last entry
+    release(receive);
+    return Error::Again;
+  }
+  offer(receive);
   return {};
 }
 
-// Gives the receive the oldest unexpected message that it matches, or posts it.
-void Receiver::offer(Context& context, PostedReceive& receive) {
-  MatchQueue& queue = context.queue(receive.tagged);
-  RxMessage* message = queue.take_unexpected(receive);
-  if (message == nullptr) {
-    queue.put(receive);
-    return;
+Result<void> Receiver::claim(PostedReceive& receive) {
+  RxMessage* message = find_claimed(*receive.queue, receive.operation);
+  const bool room =
+      message != nullptr && (!receive.shared || message->context->sink.reserve_receive());
+  if (room) {
+    take(*message, receive);
+    return {};
   }
-  bind(*message, receive);
-  for (const Piece* piece = message->pieces; piece != nullptr; piece = piece->next) {
-    message->placed += scatter(receive.slices(), piece->offset, {piece->data, piece->length});
-  }
-  pieces_.give_back_all(message->pieces);
-  context.unexpected_bytes -= message->charged;
-  message->charged = 0;
-  if (message->complete()) complete_receive(*message);
+  release(receive);
+  return message == nullptr ? Error::NotFound : Error::Again;
 }
 
+// Posts the receive and gives it the unexpected messages that it matches.
+void Receiver::offer(PostedReceive& receive) {
+  ReceiveQueue& queue = *receive.queue;
+  queue.of(receive.tagged).put(receive);
+  if (!feed(receive) && !queue.linked()) short_of_room_.push_back(queue);
+}
+
+// Gives a posted receive the oldest unexpected message that it matches; a multi-receive all of
+// them, as far as they fit. False when a completion finds no room.
+bool Receiver::feed(PostedReceive& receive) {
+  MatchQueue& lists = receive.queue->of(receive.tagged);
+  for (bool more = true; more;) {
+    RxMessage* message = lists.find_unexpected(receive);
+    if (message == nullptr) return true;
+    if (!fits(receive, message->request_length)) {
+      close(receive);
+      return true;
+    }
+    if (receive.room_by_message() && !message->context->sink.reserve_receive()) return false;
+    more = take(*message, receive);
+  }
+  return true;
+}
+
+// What feed could not do before. True when nothing is left of it.
+bool Receiver::settle(ReceiveQueue& queue) {
+  if (!queue.linked()) return true;
+  for (MatchQueue* lists : {&queue.untagged, &queue.tagged}) {
+    for (auto at = lists->posted.begin(); at != lists->posted.end();) {
+      PostedReceive& receive = *at;
+      ++at;
+      if (!feed(receive)) return false;
+    }
+  }
+  short_of_room_.remove(queue);
+  return true;
+}
+
+void Receiver::settle() {
+  for (auto at = short_of_room_.begin(); at != short_of_room_.end();) {
+    ReceiveQueue& queue = *at;
+    ++at;
+    settle(queue);
+  }
+}
+
+// Moves an unexpected message to its receive. True when the receive can take another one.
+bool Receiver::take(RxMessage& message, PostedReceive& receive) {
+  IntrusiveList<RxMessage, UnexpectedTag>::remove(message);
+  bind(message, receive);
+  const bool more = receive.multi && !receive.closed;
+  for (const Piece* piece = message.pieces; piece != nullptr; piece = piece->next) {
+    message.placed +=
+        scatter(receive.slices(), message.base + piece->offset, {piece->data, piece->length});
+  }
+  pieces_.give_back_all(message.pieces);
+  message.context->unexpected_bytes -= message.charged;
+  message.charged = 0;
+  if (message.complete()) complete_receive(message);
+  return more;
+}
+
+// The message takes the receive off its list, or room in the buffer of a multi-receive.
 void Receiver::bind(RxMessage& message, PostedReceive& receive) {
   message.state = RxState::Matched;
   message.receive = &receive;
   ++bound_receives_;
-}
-
-bool Receiver::cancel(Context& context, const void* operation) {
-  PostedReceive* receive = context.untagged.take_operation(operation);
-  if (receive == nullptr) receive = context.tagged.take_operation(operation);
-  if (receive == nullptr) return false;
-  Completion completion;
-  completion.kind = receive->tagged ? Kind::TaggedReceive : Kind::Receive;
-  completion.status = Status::Cancelled;
-  completion.context = receive->operation;
-  completion.user_flags = receive->user_flags;
-  completion.tag = receive->tag;
-  release(*receive);
-  --context.receive_count;
-  context.sink.complete(completion);
-  return true;
-}
-
-void Receiver::close_context(Context& context) {
-  context.closing = true;
-  for (MatchQueue* queue : {&context.untagged, &context.tagged}) {
-    while (!queue->posted.empty()) release(queue->posted.pop_front());
-    while (!queue->unexpected.empty()) messages_.release(queue->unexpected.front());
+  if (receive.multi) {
+    ++receive.under_way;
+    message.base = receive.used;
+    receive.used += room_taken(message, receive);
+    const std::uint64_t left = receive.capacity - receive.used;
+    if (left >= std::max<std::uint64_t>(receive.min_free, 1)) return;
+    receive.closed = true;
   }
-  messages_.for_each([&](RxMessage& message) {
-    if (message.context != &context) return;
-    if (message.state == RxState::Matched) unbind(message);
-    messages_.release(message);
-  });
-  context.receive_count = 0;
-  context.unexpected_bytes = 0;
+  if (receive.linked()) MatchQueue::remove(receive);
+}
+
+// Ends the tie; whoever calls decides what becomes of the receive.
+PostedReceive& Receiver::unbind(RxMessage& message) {
+  PostedReceive& receive = *message.receive;
+  message.receive = nullptr;
+  --bound_receives_;
+  if (receive.multi) --receive.under_way;
+  return receive;
+}
+
+// A multi-receive takes no more messages.
+void Receiver::close(PostedReceive& receive) {
+  receive.closed = true;
+  MatchQueue::remove(receive);
+  if (receive.under_way == 0) give_back(receive, Status::Ok);
+}
+
+// The end of a receive that no message is bound to: cancelled, or a multi-receive given back.
+void Receiver::give_back(PostedReceive& receive, Status status) {
+  CompletionSink& sink = receive.queue->sink;
+  Completion completion;
+  completion.kind = receive.tagged ? Kind::TaggedReceive : Kind::Receive;
+  completion.status = status;
+  completion.released = receive.multi;
+  completion.context = receive.operation;
+  completion.user_flags = receive.user_flags;
+  completion.tag = receive.tag;
+  release(receive);
+  sink.complete(completion);
+}
+
+Result<void> Receiver::cancel(ReceiveQueue& queue, const void* operation) {
+  PostedReceive* receive = queue.untagged.find_operation(operation);
+  if (receive == nullptr) receive = queue.tagged.find_operation(operation);
+  if (receive == nullptr) return Error::NotFound;
+  if (receive->shared && !receive->multi && !queue.sink.reserve_receive()) return Error::Again;
+  MatchQueue::remove(*receive);
+  receive->closed = receive->cancelled = true;
+  if (receive->under_way == 0) give_back(*receive, Status::Cancelled);
+  return {};
+}
+
+// ---- peeks -------------------------------------------------------------------------------------
+
+Result<void> Receiver::peek(ReceiveQueue& queue, const PeekOp& op) {
+  if (op.discard && op.claim) return Error::Invalid;
+  if (queue.shared && !queue.sink.reserve_receive()) return Error::Again;
+  MatchCriteria criteria;
+  set_criteria(criteria, queue, op);
+  RxMessage* message =
+      op.claimed ? find_claimed(queue, op.context) : find_described(queue.of(op.tagged), criteria);
+  Completion completion;
+  completion.kind = op.tagged ? Kind::TaggedReceive : Kind::Receive;
+  completion.context = op.context;
+  completion.user_flags = op.user_flags;
+  if (message == nullptr) {
+    completion.status = Status::NoMessage;
+    completion.tag = op.tag;
+  } else {
+    completion.length = message->request_length;
+    describe(*message, completion);
+    if (op.discard) discard(*message);
+    if (op.claim && !op.claimed) {
+      IntrusiveList<RxMessage, UnexpectedTag>::remove(*message);
+      queue.claimed.push_back(*message);
+      message->claimed_by = op.context;
+    }
+  }
+  queue.sink.complete(completion);
+  return {};
+}
+
+// Nobody wants the message; what is still to come of it is accepted and dropped.
+void Receiver::discard(RxMessage& message) {
+  drop_unexpected(message);
+  messages_.abandon(message, ReturnCode::Ok);
 }
 
 // ---- sends -------------------------------------------------------------------------------------
 
+// The oldest receive that the message may go to. Buffers that it finds too full are closed: a later
+// and shorter message must not overtake it there.
+PostedReceive* Receiver::find_fitting(MatchQueue& lists, const MatchKey& key,
+                                      std::uint64_t length) {
+  PostedReceive* receive = lists.find_receive(key);
+  while (receive != nullptr && !fits(*receive, length)) {
+    close(*receive);
+    receive = lists.find_receive(key);
+  }
+  return receive;
+}
+
 Response Receiver::on_send(const pds::RequestView& view, const wire::SesRequest& request,
                            Context& context) {
-  MatchQueue& queue = context.queue(is_tagged(request.opcode));
-  PostedReceive* receive = queue.take_receive(match_key(view, request));  // 11
+  ReceiveQueue& queue = context.receives;
+  if (!settle(queue)) return nack_response(NackCode::NoResource);  // older messages come first
+  PostedReceive* receive = find_fitting(queue.of(is_tagged(request.opcode)),
+                                        match_key(view, request), request.request_length);  // 11
   if (receive == nullptr) return on_unexpected(view, request, context);
   RxMessage* message = messages_.open(view, request, context, RxState::Matched);
-  if (message == nullptr) {
-    queue.put(*receive);
-    return nack_response(NackCode::NoSesMsgAvail);  // 17
+  if (message == nullptr) return nack_response(NackCode::NoSesMsgAvail);  // 17
+  if (receive->room_by_message() && !context.sink.reserve_receive()) {
+    messages_.release(*message);
+    return nack_response(NackCode::NoResource);
   }
   bind(*message, *receive);
   return place_matched(request, *message);
@@ -149,7 +344,8 @@ Response Receiver::on_later_send(const wire::SesRequest& request, RxMessage& mes
 }
 
 Response Receiver::place_matched(const wire::SesRequest& request, RxMessage& message) {
-  message.placed += scatter(message.receive->slices(), request.message_offset, request.payload);
+  message.placed +=
+      scatter(message.receive->slices(), message.base + request.message_offset, request.payload);
   ArrivingMessages::account(message, request);
   const Response response = default_response(request, message.placed);
   if (message.complete()) complete_receive(message);
@@ -188,7 +384,7 @@ Response Receiver::on_unexpected(const pds::RequestView& view, const wire::SesRe
   }
   message->charged = kUnexpectedMessageBytes;
   context.unexpected_bytes += message->charged;
-  context.queue(message->tagged()).unexpected.push_back(*message);
+  context.receives.of(message->tagged()).unexpected.push_back(*message);
   const Response placed = place_unexpected(request, *message);
   if (placed.nack) {
     drop_unexpected(*message);
@@ -224,9 +420,12 @@ void Receiver::drop_unexpected(RxMessage& message) {
   message.charged = 0;
 }
 
-// The completion of a bound receive, whose descriptor is given back.
-Completion Receiver::end_receive(RxMessage& message, Status status) {
-  const PostedReceive& receive = *message.receive;
+// ---- the end of messages -----------------------------------------------------------------------
+
+// The completion of a message that is bound to a receive, which is given back; one that must be
+// told of for itself afterwards is left in `buffer`.
+Completion Receiver::end_receive(RxMessage& message, Status status, PostedReceive*& buffer) {
+  PostedReceive& receive = unbind(message);
   Completion completion;
   completion.kind = receive.tagged ? Kind::TaggedReceive : Kind::Receive;
   completion.status = status;
@@ -238,51 +437,106 @@ Completion Receiver::end_receive(RxMessage& message, Status status) {
     completion.excess = message.request_length - receive.capacity;
     ++counters_.truncated;
   }
-  completion.buffer = receive.slice_count > 0 ? receive.slices().front().data : nullptr;
-  completion.tag = message.tagged() ? message.match_bits : 0;
-  completion.has_data = message.has_data;
-  completion.data = message.data;
-  completion.source = message.source;
-  completion.source_initiator = message.initiator;
-  unbind(message);
-  --message.context->receive_count;
+  completion.buffer = address_at(receive.slices(), message.base);
+  describe(message, completion);
+  if (!receive.multi) {
+    release(receive);
+    return completion;
+  }
+  completion.multi = true;
+  if (!receive.closed || receive.under_way > 0) return completion;
+  if (completion.status != Status::Ok || receive.cancelled || receive.shared) {
+    buffer = &receive;
+  } else {
+    completion.released = true;
+    release(receive);
+  }
   return completion;
 }
 
 void Receiver::complete_receive(RxMessage& message) {
   CompletionSink& sink = message.context->sink;
-  const Completion completion = end_receive(message, Status::Ok);
+  PostedReceive* buffer = nullptr;
+  const Completion completion = end_receive(message, Status::Ok, buffer);
   messages_.release(message);
   ++counters_.messages_received;
   sink.complete(completion);
+  if (buffer != nullptr) give_back(*buffer, last_status(*buffer));
 }
 
-// The message comes to nothing. What still arrives of it is dropped and answered with `code`.
 void Receiver::end_message(RxMessage& message, ReturnCode code, Status status) {
   Context& context = *message.context;
-  const RxState state = message.state;
-  if (state == RxState::Unexpected) drop_unexpected(message);
-  std::optional<Completion> completion;
-  PostedReceive* unused = nullptr;
-  if (state == RxState::Matched && status == Status::Abandoned && message.placed == 0) {
-    unused = message.receive;  // as if the message had never come (SES-113)
-    message.receive = nullptr;
-    --bound_receives_;
-  } else if (state == RxState::Matched) {
-    completion = end_receive(message, status);
+  if (message.state == RxState::Unexpected) drop_unexpected(message);
+  if (message.state != RxState::Matched) return messages_.abandon(message, code);
+  const bool unused = status == Status::Abandoned && message.placed == 0;
+  if (unused) {
+    PostedReceive& receive = withdraw(message);
+    messages_.abandon(message, code);
+    return restore(receive);
   }
+  PostedReceive* buffer = nullptr;
+  const Completion completion = end_receive(message, status, buffer);
   messages_.abandon(message, code);
-  if (unused != nullptr) offer(context, *unused);
-  if (completion) context.sink.complete(*completion);
+  context.sink.complete(completion);
+  if (buffer != nullptr) give_back(*buffer, last_status(*buffer));
 }
 
-void Receiver::unbind(RxMessage& message) {
-  release(*message.receive);
-  message.receive = nullptr;
-  --bound_receives_;
+// Undoes bind and the reservation of room: as if the message had never come.
+PostedReceive& Receiver::withdraw(RxMessage& message) {
+  PostedReceive& receive = unbind(message);
+  if (receive.room_by_message()) message.context->sink.release_receive();
+  // Room at the end of what is used can be used again.
+  if (receive.multi && message.base + room_taken(message, receive) == receive.used) {
+    receive.used = message.base;
+  }
+  return receive;
+}
+
+// Lets a receive that lost its message wait again, at its old place.
+void Receiver::restore(PostedReceive& receive) {
+  if (!receive.multi) {
+    offer(receive);
+  } else if (receive.closed && receive.under_way == 0) {
+    give_back(receive, last_status(receive));
+  }
+}
+
+// ---- the end of contexts -----------------------------------------------------------------------
+
+void Receiver::close_context(Context& context) {
+  context.closing = true;
+  ReceiveQueue& queue = context.receives;
+  for (auto* list : {&queue.untagged.unexpected, &queue.tagged.unexpected, &queue.claimed}) {
+    for (auto at = list->begin(); at != list->end();) {
+      RxMessage& message = *at;
+      ++at;
+      if (message.context == &context) messages_.release(message);
+    }
+  }
+  messages_.for_each([&](RxMessage& message) {
+    if (message.context != &context) return;
+    PostedReceive* receive = message.state == RxState::Matched ? &withdraw(message) : nullptr;
+    messages_.release(message);
+    if (receive == nullptr) return;
+    if (queue.shared) {
+      restore(*receive);
+    } else if (!receive->linked() && receive->under_way == 0) {
+      release(*receive);
+    }
+  });
+  if (!queue.shared) close_queue(queue);
+  context.unexpected_bytes = 0;
+}
+
+void Receiver::close_queue(ReceiveQueue& queue) {
+  for (MatchQueue* lists : {&queue.untagged, &queue.tagged}) {
+    while (!lists->posted.empty()) release(lists->posted.pop_front());
+  }
+  if (queue.linked()) short_of_room_.remove(queue);
 }
 
 void Receiver::release(PostedReceive& receive) {
+  --receive.queue->count;
   if (receive.more != nullptr) more_slices_.give_back(receive.more);
   receives_.give_back(&receive);
 }

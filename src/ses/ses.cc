@@ -21,6 +21,7 @@ struct Ses::Implementation final : pds::Client {
 
   ~Implementation() override {
     for (const auto& context : contexts) target.receiver().close_context(*context);
+    for (const auto& queue : queues) target.receiver().close_queue(*queue);
   }
 
   pds::PacketPlan next_packet(pds::Message& message, Packet& packet,
@@ -76,6 +77,7 @@ struct Ses::Implementation final : pds::Client {
 
   Counters counters;
   ri::RiTable context_table;
+  std::vector<std::unique_ptr<ReceiveQueue>> queues;
   std::vector<std::unique_ptr<Context>> contexts;
   PieceStore pieces;
   Initiator initiator;
@@ -120,6 +122,17 @@ void Ses::close_context(Context& context, Time now) {
 
 const ContextConfig& Ses::config(const Context& context) const { return context.config; }
 
+ReceiveQueue* Ses::open_receive_queue(std::size_t size, bool directed, CompletionSink& sink) {
+  auto& queues = implementation_->queues;
+  queues.push_back(std::make_unique<ReceiveQueue>(size, directed, true, sink));
+  return queues.back().get();
+}
+
+void Ses::close_receive_queue(ReceiveQueue& queue) {
+  implementation_->target.receiver().close_queue(queue);
+  std::erase_if(implementation_->queues, [&](const auto& owned) { return owned.get() == &queue; });
+}
+
 Result<void> Ses::send(Context& context, const SendOp& op, Time now) {
   return implementation_->initiator.send(context, op, now);
 }
@@ -136,16 +149,34 @@ Result<void> Ses::atomic(Context& context, const AtomicOp& op, Time now) {
   return implementation_->initiator.atomic(context, op, now);
 }
 
-Result<void> Ses::receive(Context& context, const ReceiveOp& op, Time) {
-  UET_ASSERT(context.config.receives);
-  return implementation_->target.receiver().receive(context, op);
+Result<void> Ses::receive(Context& context, const ReceiveOp& op, Time now) {
+  return receive(context.receives, op, now);
 }
 
-Result<void> Ses::cancel(Context& context, void* operation_context, Time) {
-  if (implementation_->target.receiver().cancel(context, operation_context)) return {};
+Result<void> Ses::receive(ReceiveQueue& queue, const ReceiveOp& op, Time) {
+  return implementation_->target.receiver().receive(queue, op);
+}
+
+Result<void> Ses::peek(Context& context, const PeekOp& op, Time now) {
+  return peek(context.receives, op, now);
+}
+
+Result<void> Ses::peek(ReceiveQueue& queue, const PeekOp& op, Time) {
+  return implementation_->target.receiver().peek(queue, op);
+}
+
+Result<void> Ses::cancel(Context& context, void* operation_context, Time now) {
+  const Result<void> receive = cancel(context.receives, operation_context, now);
+  if (receive || receive.error() != Error::NotFound) return receive;
   if (implementation_->initiator.cancel(context, operation_context)) return {};
   return Error::NotFound;
 }
+
+Result<void> Ses::cancel(ReceiveQueue& queue, void* operation_context, Time) {
+  return implementation_->target.receiver().cancel(queue, operation_context);
+}
+
+void Ses::progress() { implementation_->target.receiver().settle(); }
 
 std::size_t Ses::max_inject_bytes() const { return implementation_->initiator.max_inject_bytes(); }
 

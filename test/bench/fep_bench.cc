@@ -23,6 +23,8 @@ class Counter final : public ses::CompletionSink {
     ++(completion.status == ses::Status::Ok ? good : bad);
   }
   bool can_take_event() noexcept override { return true; }
+  bool reserve_receive() noexcept override { return true; }
+  void release_receive() noexcept override {}
   void remote_access(ses::Kind, std::uint64_t) noexcept override {}
 
   std::uint64_t good = 0;

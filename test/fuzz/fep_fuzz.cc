@@ -63,6 +63,8 @@ class QuietSink final : public ses::CompletionSink {
  public:
   void complete(const ses::Completion&) noexcept override {}
   bool can_take_event() noexcept override { return true; }
+  bool reserve_receive() noexcept override { return true; }
+  void release_receive() noexcept override {}
   void remote_access(ses::Kind, std::uint64_t) noexcept override {}
 };
 

@@ -48,6 +48,8 @@ class Run {
     Sink(Run& run, int context) : run_(run), context_(context) {}
     void complete(const ses::Completion& completion) noexcept override;
     bool can_take_event() noexcept override;
+    bool reserve_receive() noexcept override { return can_take_event(); }
+    void release_receive() noexcept override {}
     void remote_access(ses::Kind, std::uint64_t) noexcept override {}
 
    private:

@@ -37,6 +37,8 @@ class RecordingSink final : public ses::CompletionSink {
     completions.push_back(completion);
   }
   bool can_take_event() noexcept override { return true; }
+  bool reserve_receive() noexcept override { return true; }
+  void release_receive() noexcept override {}
   void remote_access(ses::Kind, std::uint64_t) noexcept override {}
 
   std::vector<ses::Completion> completions;

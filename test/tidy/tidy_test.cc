@@ -29,6 +29,9 @@ const std::map<std::string, std::string> kNoUnitTest = {};
 // test/unit/<room>/<file>_test.cc without a source of that name, and why.
 const std::map<std::string, std::string> kNoSource = {
     {"test/unit/pds/sequences_test.cc", "two Managers and a lossy wire between them"},
+    {"test/unit/ses/multi_receive_test.cc", "the multi-receive part of receive.cc"},
+    {"test/unit/ses/peek_test.cc", "the peek and claim part of receive.cc"},
+    {"test/unit/ses/shared_receive_test.cc", "the shared queue part of receive.cc"},
     {"test/unit/ses/target_rma_test.cc", "the RMA half of target.cc; one file would be too long"},
     {"test/unit/wire/vectors_test.cc", "checks the whole room against test/vectors"},
 };

@@ -54,6 +54,7 @@ enum class Status : std::uint8_t {
   Cancelled,
   ReturnCode,  // the target refused: `return_code`
   PdsError,    // the transport gave up: `pds_error`
+  NoMessage,   // a peek found nothing
   Abandoned,   // the sender gave up in mid-message (SES-113)
   PeerLost,    // the sender's PDC died in mid-message (SES-122)
 };
@@ -64,7 +65,8 @@ constexpr bool returns_data(Kind kind) {
   return kind == Kind::Read || kind == Kind::FetchAtomic || kind == Kind::CompareAtomic;
 }
 
-// One finished operation, or (RemoteWrite) a write with immediate data that a peer has completed.
+// One finished operation, one message in a multi-receive buffer, or (RemoteWrite) a write with
+// immediate data that a peer has completed.
 struct Completion {
   Kind kind = Kind::Send;
   Status status = Status::Ok;
@@ -74,11 +76,13 @@ struct Completion {
   std::uint64_t user_flags = 0;  // as given in the operation
   std::uint64_t length = 0;      // bytes placed; of the whole operation at the initiator
   std::uint64_t excess = 0;      // bytes lost to truncation
-  void* buffer = nullptr;        // first byte of the receive buffer
+  void* buffer = nullptr;        // where the message begins in the receive buffer
   std::uint64_t tag = 0;
   bool has_data = false;  // header_data came with the message (HD)
   std::uint64_t data = 0;
-  FepAddress source;  // receives, RemoteWrite: who sent it
+  bool multi = false;     // a message in a multi-receive buffer; another completion follows for it
+  bool released = false;  // the last entry of a multi-receive buffer: it is the application's again
+  FepAddress source;      // receives, RemoteWrite: who sent it
   InitiatorId source_initiator;
 };
 
@@ -90,10 +94,17 @@ class CompletionSink {
   // May a completion come that no posted operation has reserved room for (RemoteWrite)? false
   // makes the target answer NACK NO_RESOURCE, so that the peer sends it again later.
   virtual bool can_take_event() noexcept = 0;
+  // Room for one receive completion that no post has reserved: a message in a multi-receive buffer
+  // or one that takes a receive of a shared queue. false refuses the message for now.
+  virtual bool reserve_receive() noexcept = 0;
+  // A place that reserve_receive gave is not needed after all.
+  virtual void release_receive() noexcept = 0;
   // A peer's RMA or atomic touched memory through this context, without immediate data: counters
   // only. `kind`: Write, Read, Atomic, FetchAtomic or CompareAtomic.
   virtual void remote_access(Kind kind, std::uint64_t length) noexcept = 0;
 };
+
+class ReceiveQueue;
 
 struct ContextConfig {
   JobId job;
@@ -105,11 +116,12 @@ struct ContextConfig {
   // Rod when the application asked for any order (SES-124); Uud: sends and receives datagrams only.
   DeliveryMode mode = DeliveryMode::Rud;
   std::uint8_t traffic_class = 0;
-  std::size_t tx_size = 1024;     // operations in progress
-  std::size_t rx_size = 1024;     // posted receives
-  bool directed_receive = false;  // honour the source of a receive (FI_DIRECTED_RECV)
-  bool remote_cq_data = true;     // its receive CQ can report immediate data (SES-80)
-  RiGeneration generation{};      // requests must name it (SES-115 step 9)
+  std::size_t tx_size = 1024;      // operations in progress
+  std::size_t rx_size = 1024;      // posted receives
+  bool directed_receive = false;   // honour the source of a receive (FI_DIRECTED_RECV)
+  ReceiveQueue* shared = nullptr;  // takes its receives from this queue instead of one of its own
+  bool remote_cq_data = true;      // its receive CQ can report immediate data (SES-80)
+  RiGeneration generation{};       // requests must name it (SES-115 step 9)
 };
 
 // Common to all operations of the initiator.
@@ -149,6 +161,27 @@ struct ReceiveOp {
   std::uint64_t tag = 0;
   std::uint64_t ignore = 0;
   const Peer* source = nullptr;  // only from this peer; nullptr = anyone
+  // Takes the message that a peek claimed with the same `context`; tag and source are not read.
+  bool claim = false;
+  // Takes message after message, one behind the other, each with a completion (`multi`) of its own.
+  // Ends with `released`, once fewer than `min_free` bytes are left or a message finds too little
+  // room. A message longer than the whole buffer is truncated if it comes first.
+  bool multi = false;
+  std::uint64_t min_free = 0;
+  void* context = nullptr;
+  std::uint64_t user_flags = 0;
+};
+
+// Looks at the oldest unexpected message that a receive with these properties would take. Completes
+// at once as a receive does, with the message's whole length, or with Status::NoMessage.
+struct PeekOp {
+  bool tagged = false;
+  std::uint64_t tag = 0;
+  std::uint64_t ignore = 0;
+  const Peer* source = nullptr;
+  bool claimed = false;  // looks at what was claimed with the same `context` instead
+  bool claim = false;    // reserves the message for the receive that claims it
+  bool discard = false;  // drops the message
   void* context = nullptr;
   std::uint64_t user_flags = 0;
 };

@@ -15,12 +15,15 @@ namespace uet::ses {
 
 class Context {
  public:
-  Context(const ContextConfig& with, CompletionSink& to) : config(with), sink(to) {}
+  Context(const ContextConfig& with, CompletionSink& to)
+      : config(with),
+        sink(to),
+        own_receives(with.rx_size, with.directed_receive, false, to),
+        receives(with.shared != nullptr ? *with.shared : own_receives) {}
 
   ri::RiKey key() const {
     return {config.relative, config.job, config.pid_on_fep, config.resource_index};
   }
-  MatchQueue& queue(bool is_tagged) { return is_tagged ? tagged : untagged; }
 
   const ContextConfig config;
   CompletionSink& sink;
@@ -28,10 +31,9 @@ class Context {
   bool closing = false;                                   // its operations end without completions
   IntrusiveList<TxMessage, OutstandingTag> transmitting;  // in order of posting
   std::size_t transmitting_count = 0;
-  std::size_t receive_count = 0;     // posted, waiting or bound to a message
   std::size_t unexpected_bytes = 0;  // memory its unexpected messages hold
-  MatchQueue untagged;
-  MatchQueue tagged;
+  ReceiveQueue own_receives;
+  ReceiveQueue& receives;  // where its messages find receives and wait for them
 };
 
 }  // namespace uet::ses

@@ -20,23 +20,50 @@ struct MatchKey {
 
 // SES-38. The tag counts for tagged receives only; a directed receive wants initiator id and
 // address of the peer.
-bool matches(const PostedReceive& receive, const MatchKey& message);
+bool matches(const MatchCriteria& criteria, const MatchKey& message);
+MatchKey key_of(const RxMessage& message);
 
-// The receives and unexpected messages of one kind (tagged or not) of one context.
+// The receives and unexpected messages of one kind (tagged or not) of one queue.
 class MatchQueue {
  public:
-  // Takes the oldest receive that matches off the list; nullptr if there is none.
-  PostedReceive* take_receive(const MatchKey& message);
-  // Takes the oldest unexpected message that `receive` matches off the list, or nullptr (SES-51).
-  RxMessage* take_unexpected(const PostedReceive& receive);
+  // The oldest receive that matches; nullptr if there is none.
+  PostedReceive* find_receive(const MatchKey& message);
+  // The oldest unexpected message that matches (SES-51), or nullptr.
+  RxMessage* find_unexpected(const MatchCriteria& criteria);
   // Puts the receive into its place by `sequence`: the end for a new one, its old place for one
   // whose message was abandoned (SES-113).
   void put(PostedReceive& receive);
-  // Takes the oldest waiting receive with this operation context off the list, or nullptr.
-  PostedReceive* take_operation(const void* operation);
+  // Takes the receive off the list.
+  static void remove(PostedReceive& receive) {
+    IntrusiveList<PostedReceive, PostedTag>::remove(receive);
+  }
+  // The oldest waiting receive with this operation context, or nullptr.
+  PostedReceive* find_operation(const void* operation);
 
   IntrusiveList<PostedReceive, PostedTag> posted;
   IntrusiveList<RxMessage, UnexpectedTag> unexpected;
+};
+
+struct ShortOfRoomTag;
+
+// What receives are posted to and messages wait on: of one context, or shared by several
+// (fi_srx_context).
+class ReceiveQueue : public ListNode<ShortOfRoomTag> {
+ public:
+  // `sink` gets what belongs to no message: cancelled receives, peeks, released buffers.
+  ReceiveQueue(std::size_t room, bool honour_source, bool is_shared, CompletionSink& to)
+      : size(room), directed(honour_source), shared(is_shared), sink(to) {}
+
+  MatchQueue& of(bool is_tagged) { return is_tagged ? tagged : untagged; }
+
+  const std::size_t size;  // receives, posted or bound to a message
+  const bool directed;     // honour the source of a receive
+  const bool shared;
+  CompletionSink& sink;
+  std::size_t count = 0;
+  MatchQueue untagged;
+  MatchQueue tagged;
+  IntrusiveList<RxMessage, UnexpectedTag> claimed;
 };
 
 }  // namespace uet::ses

@@ -129,20 +129,33 @@ struct MoreSlices {
   std::array<IoSlice, kMaxIoSlices> slices;
 };
 
-struct PostedTag;
-
-// A receive that waits for its message, or is bound to one.
-struct PostedReceive : ListNode<PostedTag> {
-  std::span<const IoSlice> slices() const {
-    return {more != nullptr ? more->slices.data() : &slice, slice_count};
-  }
-
+// Which messages a receive or a peek is for.
+struct MatchCriteria {
   std::uint64_t tag = 0;
   std::uint64_t ignore = 0;
   bool tagged = false;
   bool directed = false;  // only from source / source_initiator
   InitiatorId source_initiator;
   FepAddress source;
+};
+
+class ReceiveQueue;
+struct PostedTag;
+
+// A receive that waits for a message, or is bound to one; a multi-receive may be both, and bound to
+// several.
+struct PostedReceive : ListNode<PostedTag>, MatchCriteria {
+  std::span<const IoSlice> slices() const {
+    return {more != nullptr ? more->slices.data() : &slice, slice_count};
+  }
+  // Its completions need places that the post has not reserved.
+  bool room_by_message() const { return multi || shared; }
+
+  bool multi = false;
+  bool shared = false;     // of a queue that serves several contexts
+  bool closed = false;     // multi: takes no more messages; off the list
+  bool cancelled = false;  // multi: closed because it was cancelled
+  ReceiveQueue* queue = nullptr;
   IoSlice slice;
   MoreSlices* more = nullptr;
   std::uint32_t slice_count = 0;
@@ -150,13 +163,16 @@ struct PostedReceive : ListNode<PostedTag> {
   std::uint64_t sequence = 0;  // order of posting
   void* operation = nullptr;   // ReceiveOp::context
   std::uint64_t user_flags = 0;
+  std::uint64_t min_free = 0;   // multi
+  std::uint64_t used = 0;       // multi: bytes that messages have taken
+  std::uint32_t under_way = 0;  // multi: messages bound to it
 };
 
 enum class RxState : std::uint8_t {
   Matched,     // goes to `receive`
-  Unexpected,  // is kept in `pieces`
+  Unexpected,  // is kept in `pieces`; waits for a receive, or for the one that claims it
   Writing,     // goes to registered memory
-  Error,       // its packets are dropped and answered with `return_code` (SES-35)
+  Error,       // its packets are dropped and answered with `return_code` (SES-35); discarded: OK
 };
 
 struct UnexpectedTag;
@@ -178,10 +194,12 @@ struct RxMessage : ListNode<UnexpectedTag>, ListNode<ArrivingTag> {
   bool awaited = false;  // holds a lock on its PDC, which asks whether the sender still lives
   Context* context = nullptr;
   PostedReceive* receive = nullptr;
+  const void* claimed_by = nullptr;  // operation context of the peek
   Piece* pieces = nullptr;
   std::uint64_t received = 0;  // payload bytes, placed or dropped
   std::uint64_t expected = 0;  // when the message ends: its length, or where it was abandoned
   std::uint64_t placed = 0;
+  std::uint64_t base = 0;     // where it begins in the buffer of `receive`
   std::uint64_t charged = 0;  // to the context's unexpected memory
   std::uint64_t data = 0;
   FepAddress source;

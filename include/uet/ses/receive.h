@@ -25,11 +25,18 @@ class Receiver {
            Counters& counters);
 
   // As in ses.h.
-  Result<void> receive(Context& context, const ReceiveOp& op);
-  // Cancels the oldest waiting receive with this pointer; false if none.
-  bool cancel(Context& context, const void* operation);
-  // Ends its receives and messages without completions.
+  Result<void> receive(ReceiveQueue& queue, const ReceiveOp& op);
+  Result<void> peek(ReceiveQueue& queue, const PeekOp& op);
+  // Cancels the oldest waiting receive with this pointer. NotFound if there is none; Again when a
+  // shared queue has no room to tell of it.
+  Result<void> cancel(ReceiveQueue& queue, const void* operation);
+  // Ends the context's messages without completions. Receives of its own queue vanish, those of a
+  // shared one wait again.
   void close_context(Context& context);
+  // Drops the receives of a shared queue, whose contexts have been closed.
+  void close_queue(ReceiveQueue& queue);
+  // Tries again to give messages to receives, where room for a completion was missing.
+  void settle();
 
   // The first packet that arrives of a send.
   pds::Response on_send(const pds::RequestView& view, const wire::SesRequest& request,
@@ -49,11 +56,22 @@ class Receiver {
   pds::Response place_matched(const wire::SesRequest& request, RxMessage& message);
   pds::Response place_unexpected(const wire::SesRequest& request, RxMessage& message);
   Piece* keep(const wire::SesRequest& request, RxMessage& message);
-  void offer(Context& context, PostedReceive& receive);
+  Result<PostedReceive*> prepare(ReceiveQueue& queue, const ReceiveOp& op);
+  Result<void> claim(PostedReceive& receive);
+  PostedReceive* find_fitting(MatchQueue& lists, const MatchKey& key, std::uint64_t length);
+  void offer(PostedReceive& receive);
+  bool feed(PostedReceive& receive);
+  bool settle(ReceiveQueue& queue);
+  bool take(RxMessage& message, PostedReceive& receive);
   void bind(RxMessage& message, PostedReceive& receive);
-  void unbind(RxMessage& message);
-  Completion end_receive(RxMessage& message, Status status);
+  PostedReceive& unbind(RxMessage& message);
+  PostedReceive& withdraw(RxMessage& message);
+  void restore(PostedReceive& receive);
+  Completion end_receive(RxMessage& message, Status status, PostedReceive*& buffer);
   void complete_receive(RxMessage& message);
+  void close(PostedReceive& receive);
+  void give_back(PostedReceive& receive, Status status);
+  void discard(RxMessage& message);
   void drop_unexpected(RxMessage& message);
   void release(PostedReceive& receive);
 
@@ -63,6 +81,7 @@ class Receiver {
   Counters& counters_;
   Slab<PostedReceive> receives_;
   Slab<MoreSlices> more_slices_;
+  IntrusiveList<ReceiveQueue, ShortOfRoomTag> short_of_room_;  // messages wait for receives there
   std::size_t bound_receives_ = 0;
   std::uint64_t next_sequence_ = 0;
 };

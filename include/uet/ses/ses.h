@@ -18,7 +18,8 @@
 
 namespace uet::ses {
 
-class Context;  // one libfabric endpoint: a resource index with its receive queues
+class Context;       // one libfabric endpoint: a resource index with its receive queues
+class ReceiveQueue;  // receives and the messages that wait for them
 
 class Ses {
  public:
@@ -32,7 +33,8 @@ class Ses {
   // What SES calls; set once, before the first operation.
   void attach(pds::Delivery& delivery);
 
-  // Registers {JobID, PIDonFEP, ResourceIndex}; KeyInUse if taken, NoMemory if there is no room.
+  // Registers {JobID, PIDonFEP, ResourceIndex} if it receives; KeyInUse if taken, NoMemory if there
+  // is no room.
   Result<Context*> open_context(const ContextConfig& config, CompletionSink& sink);
   // Enables receiving; until then requests for it are answered DISABLED (SES-115 step 6).
   void enable(Context& context);
@@ -43,6 +45,13 @@ class Ses {
   void close_context(Context& context, Time now);
   const ContextConfig& config(const Context& context) const;
 
+  // A queue of at most `size` receives for several contexts (ContextConfig::shared). `directed`:
+  // honour the source of a receive. A message's completion goes to the context that it was sent to;
+  // `sink` gets those that belong to none: peeks, cancelled receives, released buffers.
+  ReceiveQueue* open_receive_queue(std::size_t size, bool directed, CompletionSink& sink);
+  // Its contexts have been closed. Receives vanish without completion.
+  void close_receive_queue(ReceiveQueue& queue);
+
   // Each returns Again when a pool or tx_size / rx_size is exhausted, Invalid for an impossible
   // argument, TooLong beyond max_message_bytes / max_inject_bytes. On success exactly one
   // Completion follows (none is *written* for inject on success: that is the sink's business).
@@ -50,10 +59,20 @@ class Ses {
   Result<void> write(Context& context, const RmaOp& op, Time now);
   Result<void> read(Context& context, const RmaOp& op, Time now);
   Result<void> atomic(Context& context, const AtomicOp& op, Time now);
+  // A claim finds nothing: NotFound. For a context that receives from a queue of its own; posts of
+  // the queue itself are for shared ones. The host has reserved one completion for each of these
+  // posts, except those to shared queues.
   Result<void> receive(Context& context, const ReceiveOp& op, Time now);
-  // Cancels the oldest operation with this context pointer: a receive completes Cancelled, a send
-  // is cancelled only if no packet of it has left. NotFound otherwise.
+  Result<void> receive(ReceiveQueue& queue, const ReceiveOp& op, Time now);
+  Result<void> peek(Context& context, const PeekOp& op, Time now);
+  Result<void> peek(ReceiveQueue& queue, const PeekOp& op, Time now);
+  // Cancels the oldest operation with this context pointer: a receive completes Cancelled (a
+  // multi-receive after the messages that are under way to it), a send is cancelled only if no
+  // packet of it has left. NotFound otherwise; Again when a shared queue's sink has no room.
   Result<void> cancel(Context& context, void* operation_context, Time now);
+  Result<void> cancel(ReceiveQueue& queue, void* operation_context, Time now);
+  // Gives messages that wait for room in a completion queue to their receives.
+  void progress();
 
   static constexpr std::uint64_t kMaxMessageBytes = ses::kMaxMessageBytes;
   std::size_t max_inject_bytes() const;

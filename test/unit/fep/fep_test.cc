@@ -112,6 +112,8 @@ struct Sink final : ses::CompletionSink {
   Sink() { all.reserve(10'000); }
   void complete(const ses::Completion& completion) noexcept override { all.push_back(completion); }
   bool can_take_event() noexcept override { return true; }
+  bool reserve_receive() noexcept override { return true; }
+  void release_receive() noexcept override {}
   void remote_access(ses::Kind, std::uint64_t) noexcept override {}
   std::size_t count(ses::Kind kind) const {
     return static_cast<std::size_t>(

@@ -41,12 +41,19 @@ inline IoSlice slice_of(Bytes& bytes) { return {bytes.data(), bytes.size()}; }
 struct Sink final : CompletionSink {
   void complete(const Completion& completion) noexcept override { all.push_back(completion); }
   bool can_take_event() noexcept override { return room; }
+  bool reserve_receive() noexcept override {
+    if (receive_room == 0) return false;
+    --receive_room;
+    return true;
+  }
+  void release_receive() noexcept override { ++receive_room; }
   void remote_access(Kind kind, std::uint64_t length) noexcept override {
     accesses.emplace_back(kind, length);
   }
   std::vector<Completion> all;
   std::vector<std::pair<Kind, std::uint64_t>> accesses;
   bool room = true;
+  std::size_t receive_room = 1000;  // reserve_receive fails beyond it
 };
 
 struct Lists final : pds::Delivery {

@@ -55,10 +55,12 @@ TEST(MatchQueue, Ses40_OldestReceiveThatMatchesWinsThoughALaterOneIsExact) {
   MatchQueue queue;
   queue.put(wildcard);
   queue.put(exact);
-  EXPECT_EQ(queue.take_receive(message(7)), &wildcard);
-  EXPECT_EQ(queue.take_receive(message(8)), nullptr);
-  EXPECT_EQ(queue.take_receive(message(7)), &exact);
-  EXPECT_TRUE(queue.posted.empty());
+  ASSERT_EQ(queue.find_receive(message(7)), &wildcard);
+  MatchQueue::remove(wildcard);
+  EXPECT_EQ(queue.find_receive(message(8)), nullptr);
+  ASSERT_EQ(queue.find_receive(message(7)), &exact);
+  MatchQueue::remove(exact);
+  EXPECT_EQ(queue.find_receive(message(7)), nullptr);
 }
 
 TEST(MatchQueue, Ses51_UnexpectedMessagesAreTakenInOrderOfArrival) {
@@ -73,10 +75,11 @@ TEST(MatchQueue, Ses51_UnexpectedMessagesAreTakenInOrderOfArrival) {
   queue.unexpected.push_back(second);
   PostedReceive receive;
   set(receive, 0, 7);
-  EXPECT_EQ(queue.take_unexpected(receive), &first);
-  EXPECT_EQ(queue.take_unexpected(receive), &second);
-  EXPECT_EQ(queue.take_unexpected(receive), nullptr);
-  EXPECT_EQ(&queue.unexpected.front(), &other);
+  EXPECT_EQ(queue.find_unexpected(receive), &first);
+  queue.unexpected.remove(first);
+  EXPECT_EQ(queue.find_unexpected(receive), &second);
+  queue.unexpected.remove(second);
+  EXPECT_EQ(queue.find_unexpected(receive), nullptr);
 }
 
 TEST(MatchQueue, Ses113_ReceivePutBackStandsAtItsOldPlace) {
@@ -86,14 +89,17 @@ TEST(MatchQueue, Ses113_ReceivePutBackStandsAtItsOldPlace) {
     set(receives[i], i, 0, UINT64_MAX);
     queue.put(receives[i]);
   }
-  PostedReceive* first = queue.take_receive(message(1));
-  PostedReceive* second = queue.take_receive(message(1));
-  queue.put(*second);
-  queue.put(*first);
-  for (PostedReceive& receive : receives) EXPECT_EQ(queue.take_receive(message(1)), &receive);
+  MatchQueue::remove(receives[0]);
+  MatchQueue::remove(receives[1]);
+  queue.put(receives[1]);
+  queue.put(receives[0]);
+  for (PostedReceive& receive : receives) {
+    ASSERT_EQ(queue.find_receive(message(1)), &receive);
+    MatchQueue::remove(receive);
+  }
 }
 
-TEST(MatchQueue, TakeOperationFindsTheOldestWithThePointer) {
+TEST(MatchQueue, FindsTheOldestOperationWithThePointer) {
   int operation = 0;
   PostedReceive receives[3];
   MatchQueue queue;
@@ -102,9 +108,11 @@ TEST(MatchQueue, TakeOperationFindsTheOldestWithThePointer) {
     if (i > 0) receives[i].operation = &operation;
     queue.put(receives[i]);
   }
-  EXPECT_EQ(queue.take_operation(&operation), &receives[1]);
-  EXPECT_EQ(queue.take_operation(&operation), &receives[2]);
-  EXPECT_EQ(queue.take_operation(&operation), nullptr);
+  ASSERT_EQ(queue.find_operation(&operation), &receives[1]);
+  MatchQueue::remove(receives[1]);
+  ASSERT_EQ(queue.find_operation(&operation), &receives[2]);
+  MatchQueue::remove(receives[2]);
+  EXPECT_EQ(queue.find_operation(&operation), nullptr);
 }
 
 }  // namespace
