@@ -224,7 +224,9 @@ Node::Node(Link& link, Setup setup) : link_(link) {
   hints->ep_attr->type = FI_EP_RDM;
   hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
   if (setup.hints) setup.hints(*hints);
-  OK(fi_getinfo(FI_VERSION(1, 17), link.address().c_str(), nullptr, FI_SOURCE, hints, &info));
+  const std::string& address = setup.address.empty() ? link.address() : setup.address;
+  const char* service = setup.service.empty() ? nullptr : setup.service.c_str();
+  OK(fi_getinfo(FI_VERSION(1, 17), address.c_str(), service, FI_SOURCE, hints, &info));
   fi_freeinfo(hints);
 
   OK(fi_fabric(info->fabric_attr, &fabric, nullptr));
@@ -240,6 +242,7 @@ Node::Node(Link& link, Setup setup) : link_(link) {
     attr = setup.cq;
     OK(fi_cq_open(domain, &attr, &rx, nullptr));
   }
+  if (!setup.endpoint) return;
   OK(fi_endpoint(domain, info, &ep, nullptr));
   OK(fi_ep_bind(ep, &av->fid, 0));
   OK(fi_ep_bind(ep, &tx->fid, FI_TRANSMIT | setup.tx_bind_flags));
@@ -247,7 +250,7 @@ Node::Node(Link& link, Setup setup) : link_(link) {
 }
 
 Node::~Node() {
-  OK(fi_close(&ep->fid));
+  if (ep != nullptr) OK(fi_close(&ep->fid));
   for (auto object = owned_.rbegin(); object != owned_.rend(); ++object) OK(fi_close(*object));
   if (rx != tx) OK(fi_close(&rx->fid));
   OK(fi_close(&tx->fid));
@@ -259,8 +262,12 @@ Node::~Node() {
 
 void Node::connect() {
   OK(fi_enable(ep));
-  link_.send(name_of(ep));
-  peer = insert(link_.receive(this));
+  peer = exchange(ep);
+}
+
+fi_addr_t Node::exchange(fid_ep* endpoint) {
+  link_.send(name_of(endpoint));
+  return insert(link_.receive(this));
 }
 
 fid_cntr* Node::counter(std::uint64_t counts) {

@@ -123,10 +123,14 @@ struct Setup {
   std::uint64_t tx_bind_flags = 0;            // beside FI_TRANSMIT: FI_SELECTIVE_COMPLETION
   std::uint64_t rx_bind_flags = 0;            // beside FI_RECV
   bool one_cq = false;                        // one queue for both directions
+  std::string address;                        // IP address of this side, if not link.address()
+  std::string service;                        // with it, to be found by host and service
+  bool endpoint = true;                       // false: `ep` stays null, the program opens its own
 };
 
-// fabric, domain, AV, a CQ for each direction, and an FI_EP_RDM endpoint bound to them: FI_MSG,
-// FI_TAGGED and FI_RMA unless setup.hints says otherwise. Closes all of it in the right order.
+// fabric, domain, AV, a CQ for each direction, and an endpoint bound to them: FI_EP_RDM with
+// FI_MSG, FI_TAGGED and FI_RMA unless setup.hints says otherwise. Closes all of it in the right
+// order.
 class Node {
  public:
   explicit Node(Link& link, Setup setup = {});
@@ -137,6 +141,8 @@ class Node {
   // Enables the endpoint, exchanges names with the other side and inserts its name as `peer`.
   // What else is to be bound to the endpoint is bound before.
   void connect();
+  // The second half of it, for an endpoint of the program's own: the other side's address.
+  fi_addr_t exchange(fid_ep* endpoint);
   // Closes `object` after the endpoint and before the domain; last given, first closed.
   void close_later(fid_t object) { owned_.push_back(object); }
   // A counter of the operations in `counts` (FI_SEND, FI_REMOTE_WRITE, ...) of this endpoint, which

@@ -220,9 +220,10 @@ ssize_t Cq::sread(void* buffer, std::size_t count, fi_addr_t* sources, const voi
                   int timeout) noexcept {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
   if (!waiter_.can_sleep()) return -FI_ENOSYS;
-  const bool any = !threshold_ || condition == nullptr;
-  const std::size_t wanted =
-      any ? 1 : std::max(std::size_t{1}, *static_cast<const std::size_t*>(condition));
+  // The number itself travels in the pointer, as with most providers; who passes the address of one
+  // instead waits for `count` entries.
+  const auto asked = threshold_ ? reinterpret_cast<std::uintptr_t>(condition) : 1;
+  const std::size_t wanted = std::max(std::size_t{1}, std::min(std::size_t{asked}, count));
   const Guard guard(domain_.lock());
   const unsigned signals = signals_;
   Time now = clock_now();

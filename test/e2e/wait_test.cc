@@ -386,10 +386,10 @@ TEST(Threshold, SreadWaitsForAsManyEntriesAsTheConditionSays) {
       }
     });
     std::array<fi_cq_tagged_entry, 16> entries{};
-    const std::size_t wanted = 10;
+    const auto* wanted = reinterpret_cast<const void*>(std::uintptr_t{10});
     const auto start = Clock::now();
     const ssize_t count =
-        fi_cq_sread(loop.node.cq.get(), entries.data(), entries.size(), &wanted, kPatience);
+        fi_cq_sread(loop.node.cq.get(), entries.data(), entries.size(), wanted, kPatience);
     require(since(start) < std::chrono::milliseconds(kPatience), "only the time-out woke it");
     sender.join();
     require(count == 10, "fi_cq_sread returned " + std::to_string(count));
@@ -404,10 +404,10 @@ TEST(Threshold, ATimeoutReturnsWhatIsThere) {
     Loop loop(options);
     loop.send(3);
     std::array<fi_cq_tagged_entry, 16> entries{};
-    const std::size_t wanted = 10;
+    const auto* wanted = reinterpret_cast<const void*>(std::uintptr_t{10});
     const auto start = Clock::now();
     const ssize_t count =
-        fi_cq_sread(loop.node.cq.get(), entries.data(), entries.size(), &wanted, 200);
+        fi_cq_sread(loop.node.cq.get(), entries.data(), entries.size(), wanted, 200);
     require(count == 3, "fi_cq_sread returned " + std::to_string(count));
     require(since(start) >= std::chrono::milliseconds(190), "it returned before its time-out");
   });
