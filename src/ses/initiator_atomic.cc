@@ -45,6 +45,7 @@ Result<void> Initiator::check_atomic_op(const AtomicOp& op) const {
 }
 
 Result<void> Initiator::atomic(Context& context, const AtomicOp& op, Time now) {
+  if (context.config.mode == DeliveryMode::Uud) return Error::Invalid;  // PDS-191
   if (const auto checked = check(context, op); !checked) return checked;
   if (const auto checked = check_atomic_op(op); !checked) return checked;
   TxMessage* message = prepare(context, op, op.form);

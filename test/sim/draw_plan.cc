@@ -323,6 +323,48 @@ void draw_datagrams(Plan& plan, Rng& rng) {
   }
 }
 
+// Atomics on counters behind the windows. Drawn last as well.
+void draw_atomics(Plan& plan, Rng& rng) {
+  constexpr std::uint64_t kCounters = 256;
+  constexpr std::uint64_t kWord = sizeof(std::uint64_t);
+  if (!rng.chance(0.5)) return;
+  const std::uint64_t counters_at = (plan.window_bytes + kWord - 1) / kWord * kWord;
+  const std::uint64_t swaps_at = counters_at + kCounters * kWord;
+  plan.window_bytes = swaps_at + plan.contexts.size() * kWord + kGap;
+  std::vector<int> reliable;
+  for (std::size_t i = 0; i < plan.contexts.size(); ++i) {
+    if (plan.contexts[i].mode != DeliveryMode::Uud) reliable.push_back(static_cast<int>(i));
+  }
+  const auto node_of = [&](int context) {
+    return plan.contexts[static_cast<std::size_t>(context)].node;
+  };
+  const Duration pace = pick<Duration, 3>(rng, {Duration(0), microseconds(5), milliseconds(1)});
+  const std::uint64_t most = std::min<std::uint64_t>(plan.fep.ses.payload_mtu / kWord, kCounters);
+  for (std::uint64_t count = rng.between(1, 60); count > 0; --count) {
+    OperationPlan op;
+    op.from = reliable[rng.below(reliable.size())];
+    do {
+      op.to = reliable[rng.below(reliable.size())];
+    } while (node_of(op.to) == node_of(op.from));
+    const bool rod = plan.contexts[static_cast<std::size_t>(op.from)].mode == DeliveryMode::Rod;
+    op.flavour = rng.chance(0.5) ? Flavour::FetchAdd : Flavour::Add;
+    if (rod && rng.chance(0.4)) op.flavour = Flavour::Swap;
+    const std::uint64_t elements =
+        op.flavour == Flavour::Swap
+            ? 1
+            : std::min(most, pick<std::uint64_t, 6>(rng, {1, 1, 2, 9, 10, kCounters}));
+    op.length = static_cast<std::uint32_t>(elements * kWord);
+    op.offset = op.flavour == Flavour::Swap
+                    ? swaps_at + static_cast<std::uint64_t>(op.from) * kWord
+                    : counters_at + rng.below(kCounters - elements + 1) * kWord;
+    op.operand = rng.next() | 1;
+    op.inject = op.length <= 256 && rng.chance(0.3);
+    op.delivery_complete = rng.chance(0.1);
+    op.post_after = up_to(rng, pace);
+    plan.operations.push_back(op);
+  }
+}
+
 }  // namespace
 
 Plan draw_plan(std::uint64_t seed) {
@@ -340,6 +382,7 @@ Plan draw_plan(std::uint64_t seed) {
   draw_operations(plan, rng);
   draw_receives(plan, rng);
   draw_datagrams(plan, rng);
+  draw_atomics(plan, rng);
   return plan;
 }
 

@@ -28,6 +28,12 @@ ses::Kind kind_of(Flavour flavour) {
     case Flavour::Read:
     case Flavour::SlotRead:
       return ses::Kind::Read;
+    case Flavour::Add:
+      return ses::Kind::Atomic;
+    case Flavour::FetchAdd:
+      return ses::Kind::FetchAtomic;
+    case Flavour::Swap:
+      return ses::Kind::CompareAtomic;
     default:
       return ses::Kind::Write;
   }
@@ -106,6 +112,7 @@ void Run::on_operation(std::size_t number, const ses::Completion& completion) {
   if (plan.flavour == Flavour::Read || plan.flavour == Flavour::SlotRead) {
     check_read(number);
   } else {
+    if (plan.flavour == Flavour::Swap) check_swap(number);
     // The buffer is the application's again; a late look at it by the core would send rubbish.
     if (!operation.memory->guards_intact()) fail(name + ": guard bytes overwritten");
     std::fill_n(operation.memory->data(), operation.memory->length(), kScribble);
@@ -340,6 +347,7 @@ void Run::check_memory() {
         std::copy_n(windows_[n]->data() + op.offset, op.length, place);
       }
     }
+    expect_counters(node, expected);
     const auto differs = std::mismatch(expected.begin(), expected.end(), windows_[n]->data()).first;
     if (differs != expected.end()) {
       fail("node " + std::to_string(node) + ": wrong byte in the region at " +

@@ -18,13 +18,6 @@ using std::chrono::seconds;
 
 constexpr JobId kJob{101};
 
-void* context_pointer(std::uint64_t number) {
-  void* pointer = nullptr;
-  static_assert(sizeof pointer == sizeof number);
-  std::memcpy(&pointer, &number, sizeof pointer);
-  return pointer;
-}
-
 // `length` bytes at `data` as `count` pieces of drawn sizes.
 std::vector<ses::IoSlice> cut(std::byte* data, std::size_t length, std::size_t count, Rng rng) {
   std::vector<ses::IoSlice> slices;
@@ -39,6 +32,13 @@ std::vector<ses::IoSlice> cut(std::byte* data, std::size_t length, std::size_t c
 }
 
 }  // namespace
+
+void* context_pointer(std::uint64_t number) {
+  void* pointer = nullptr;
+  static_assert(sizeof pointer == sizeof number);
+  std::memcpy(&pointer, &number, sizeof pointer);
+  return pointer;
+}
 
 void fill_pattern(std::uint64_t number, std::byte* to, std::size_t length) {
   Rng rng(number * 0xD1B54A32D192ED03ULL);
@@ -167,7 +167,11 @@ void Run::build() {
     endpoints_[static_cast<std::size_t>(op.from)].operations.push_back(i);
     operations_.emplace_back().memory = std::make_unique<GuardedMemory>(op.length);
     const bool read = op.flavour == Flavour::Read || op.flavour == Flavour::SlotRead;
-    if (!read) fill_pattern(i, operations_.back().memory->data(), op.length);
+    if (is_atomic(op.flavour)) {
+      prepare_atomic(i);
+    } else if (!read) {
+      fill_pattern(i, operations_.back().memory->data(), op.length);
+    }
   }
   for (std::size_t i = 0; i < plan_.receives.size(); ++i) {
     const ReceivePlan& receive = plan_.receives[i];
@@ -209,6 +213,7 @@ void Run::schedule() {
 
 Result<void> Run::submit(Endpoint& endpoint, std::size_t number) {
   const OperationPlan& plan = plan_.operations[number];
+  if (is_atomic(plan.flavour)) return submit_atomic(endpoint, number);
   Operation& operation = operations_[number];
   const Endpoint& target = endpoints_[static_cast<std::size_t>(plan.to)];
   ses::Peer peer = target.peer;
@@ -404,6 +409,7 @@ Outcome Run::execute() {
   outcome.virtual_time = world_.now() - begin;
   if (failure_.empty()) finish();
   if (failure_.empty()) check_memory();
+  if (failure_.empty()) check_fetched();
   if (failure_.empty()) check_order();
   if (failure_.empty()) close_all();
   if (failure_.empty() && !monitor_.complaint().empty()) fail(monitor_.complaint());

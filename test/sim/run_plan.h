@@ -15,11 +15,16 @@
 
 namespace uet::sim {
 
-inline constexpr std::byte kUntouched{0xE7};            // what memory holds that nobody wrote
-inline constexpr std::byte kScribble{0xDD};             // what a buffer holds after its operation
+inline constexpr std::byte kUntouched{0xE7};  // what memory holds that nobody wrote
+inline constexpr std::byte kScribble{0xDD};   // what a buffer holds after its operation
+inline constexpr std::uint64_t kUntouchedWord = 0xE7E7E7E7E7E7E7E7;
 inline constexpr std::uint64_t kLibraryNumber = 0x11B;  // pattern of the read-only regions
 // Operation contexts: the number of an operation + 1, or this + the number of a receive.
 inline constexpr std::uint64_t kReceiveTag = std::uint64_t{1} << 32;
+
+constexpr bool is_atomic(Flavour flavour) { return flavour >= Flavour::Add; }
+
+void* context_pointer(std::uint64_t number);
 
 // Memory with guard bytes on both sides.
 class GuardedMemory {
@@ -68,6 +73,7 @@ class Run {
   };
   struct Operation {
     std::unique_ptr<GuardedMemory> memory;
+    std::unique_ptr<GuardedMemory> results;  // of atomics that bring values back
     bool posted = false;
     int completions = 0;
     bool ok = false;
@@ -86,6 +92,7 @@ class Run {
   void post_operation(Endpoint& endpoint, Duration retry);
   void post_receive(Endpoint& endpoint, Duration retry);
   Result<void> submit(Endpoint& endpoint, std::size_t number);
+  Result<void> submit_atomic(Endpoint& endpoint, std::size_t number);
   void send_hostile_packet();
   void on_completion(int context, const ses::Completion& completion);
   void on_operation(std::size_t number, const ses::Completion& completion);
@@ -93,6 +100,11 @@ class Run {
   void on_message(std::size_t number, const ses::Completion& completion, int message);
   void on_remote_write(int context, const ses::Completion& completion);
   void check_read(std::size_t number);
+  void prepare_atomic(std::size_t number);
+  std::uint64_t previous_swap(std::size_t number) const;
+  void check_swap(std::size_t number);
+  void check_fetched();
+  void expect_counters(int node, std::vector<std::byte>& window);
   void check_writes_before(std::size_t message);
   void check_order();
   void check_memory();

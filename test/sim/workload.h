@@ -35,6 +35,9 @@ enum class Flavour : std::uint8_t {
   BadBounds,  // write that ends one byte behind the region
   BadIndex,   // write to a resource index that does not exist
   Datagram,   // between contexts of mode Uud: may get lost, and comes twice if a link copies it
+  Add,        // to counters that all contexts share
+  FetchAdd,   // the same, bringing their values back
+  Swap,       // ROD: compare-and-swap from this context's previous number to the next
 };
 
 // One operation of an initiator; its number names it on the wire (data) and in its payload.
@@ -48,8 +51,9 @@ struct OperationPlan {
   bool inject = false;
   bool delivery_complete = false;
   std::uint32_t slices = 1;
-  std::uint64_t offset = 0;  // in the region
-  Duration post_after{0};    // after the previous operation of this context
+  std::uint64_t offset = 0;   // in the region
+  std::uint64_t operand = 0;  // Add, FetchAdd: to each counter; Swap: the next number
+  Duration post_after{0};     // after the previous operation of this context
 };
 
 struct ReceivePlan {
