@@ -2,8 +2,12 @@
 // All parameters are strings to libfabric, whose own number types read "abc" as 0 without a word.
 #include "params.h"
 
+#include <unistd.h>
+
 #include <bit>
 #include <charconv>
+#include <functional>
+#include <mutex>
 #include <string_view>
 #include <variant>
 
@@ -185,6 +189,35 @@ std::optional<std::string> set_row(Params& params, const Row& row, const std::st
   return {};
 }
 
+// Differs when a FI_UET_ variable does.
+std::size_t environment_mark() {
+  constexpr std::string_view kPrefix = "FI_UET_";
+  std::size_t mark = 0;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+    const std::string_view text(*variable);
+    if (text.starts_with(kPrefix)) mark = mark * 31 + std::hash<std::string_view>{}(text);
+  }
+  return mark;
+}
+
+std::optional<Params> read_params() {
+  Params params;
+  bool good = true;
+  for (const Row& row : kRows) {
+    std::string name(row.name);
+    for (char& letter : name) letter = letter >= 'A' && letter <= 'Z' ? char(letter + 32) : letter;
+    char* value = nullptr;
+    if (fi_param_get(&provider, name.c_str(), &value) != 0 || value == nullptr) continue;
+    if (const auto why = set_row(params, row, value)) {
+      FI_WARN(&provider, FI_LOG_CORE, "%s\n", why->c_str());
+      good = false;
+    }
+  }
+  if (good && params.rto_max_us < params.rto_init_us) params.rto_max_us = params.rto_init_us;
+  if (!good) return {};
+  return params;
+}
+
 }  // namespace
 
 void define_params() noexcept {
@@ -209,20 +242,15 @@ std::optional<std::string> set_param(Params& params, const std::string& name,
 }
 
 std::optional<Params> load_params() {
-  Params params;
-  bool good = true;
-  for (const Row& row : kRows) {
-    std::string name(row.name);
-    for (char& letter : name) letter = letter >= 'A' && letter <= 'Z' ? char(letter + 32) : letter;
-    char* value = nullptr;
-    if (fi_param_get(&provider, name.c_str(), &value) != 0 || value == nullptr) continue;
-    if (const auto why = set_row(params, row, value)) {
-      FI_WARN(&provider, FI_LOG_CORE, "%s\n", why->c_str());
-      good = false;
-    }
-  }
-  if (good && params.rto_max_us < params.rto_init_us) params.rto_max_us = params.rto_init_us;
-  if (!good) return {};
+  // fi_param_get searches and logs each variable, which is too much for every fi_getinfo. What it
+  // answers changes only when the environment does: libfabric reads its own file once.
+  static std::mutex mutex;
+  static std::size_t seen = 0;
+  static std::optional<Params> params;
+  const std::lock_guard lock(mutex);
+  const std::size_t now = environment_mark();
+  if (!params || seen != now) params = read_params();  // broken values warn each time
+  seen = now;
   return params;
 }
 

@@ -50,7 +50,8 @@ inline constexpr std::uint64_t kMaxRxSize = 65536;
 // Makes the parameters known to libfabric (fi_info -e). Called once, from the entry function.
 void define_params() noexcept;
 
-// Empty if a value is broken; a warning then names variable, value and what is allowed.
+// Empty if a value is broken; a warning then names variable, value and what is allowed. Read again
+// only after the environment has changed.
 std::optional<Params> load_params();
 
 // The same for the value of one variable, e.g. ("MPR", "8"): why it is refused, or empty.
