@@ -35,13 +35,9 @@ Endpoint::Endpoint(Domain& domain, const EndpointConfig& config, void* context)
       inject_size_(config.inject_size) {
   holds_.emplace_back(domain.references());
   if (parent_ != nullptr) holds_.emplace_back(parent_->references());
-  const av::UetAddress& name = identity_->name();
   ses_config_.job = identity_->job();
-  ses_config_.pid_on_fep = name.pid_on_fep;
-  ses_config_.resource_index = identity_->resource_index(config.index);
-  ses_config_.initiator = name.initiator_id;
+  use_identity(config.index);
   ses_config_.receives = role_ != EndpointRole::Transmit;
-  ses_config_.relative = !name.has(av::kAbsolute);
   ses_config_.mode = config.mode;
   ses_config_.tx_size = config.tx_size != 0 ? config.tx_size : domain.params().tx_size;
   ses_config_.rx_size = config.rx_size != 0 ? config.rx_size : domain.params().rx_size;
@@ -60,6 +56,26 @@ Endpoint::~Endpoint() {
   if (stx_ != nullptr) stx_->give_back(tx_outstanding_);
   if (tx_cq_ != nullptr) tx_cq_->release(tx_outstanding_);
   if (rx_cq_ != nullptr) rx_cq_->release(rx_outstanding_);
+}
+
+void Endpoint::use_identity(std::size_t index) {
+  const av::UetAddress& name = identity_->name();
+  ses_config_.pid_on_fep = name.pid_on_fep;
+  ses_config_.resource_index = identity_->resource_index(index);
+  ses_config_.initiator = name.initiator_id;
+  ses_config_.relative = !name.has(av::kAbsolute);
+}
+
+// IP address and UDP port stay: they are the domain's.
+int Endpoint::set_name(const void* address, std::size_t length) {
+  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (enabled_) return refuse(-FI_EOPBADSTATE, "fi_setname comes before fi_enable");
+  if (parent_ != nullptr) return refuse(-FI_EOPNOTSUPP, "a context has its endpoint's name");
+  const auto wanted = AddressFormat::decode(domain_.format().addr_format(), address, length);
+  if (!wanted) return refuse(-FI_EINVAL, "fi_setname: not of the domain's addr_format");
+  if (const int result = identity_->rename(*wanted); result != 0) return result;
+  use_identity(0);
+  return open_context();
 }
 
 int Endpoint::open_context() noexcept {

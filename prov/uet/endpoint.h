@@ -57,7 +57,7 @@ enum class EndpointRole : std::uint8_t { Both, Transmit, Receive };
 // What an endpoint is made from.
 struct EndpointConfig {
   EndpointRole role = EndpointRole::Both;
-  std::shared_ptr<const Identity> identity;
+  std::shared_ptr<Identity> identity;
   ScalableEndpoint* parent = nullptr;  // whose AV it uses
   std::size_t index = 0;               // of a receive context within the identity
   bool shares_tx = false;              // needs a shared transmit context (FI_SHARED_CONTEXT)
@@ -95,6 +95,7 @@ class Endpoint final : public ses::CompletionSink {
   int get_name(void* address, std::size_t* length) const {
     return identity_->get_name(address, length);
   }
+  int set_name(const void* address, std::size_t length);
   int get_option(int name, void* value, std::size_t* length) noexcept;
   int set_option(int name, const void* value, std::size_t length) noexcept;
   ssize_t cancel(void* operation_context) noexcept;
@@ -125,6 +126,7 @@ class Endpoint final : public ses::CompletionSink {
 
   Endpoint(Domain& domain, const EndpointConfig& config, void* context);
   // Also replaces one that is not enabled yet.
+  void use_identity(std::size_t index);
   int open_context() noexcept;
   int bind_av(AvFid& av);
   int bind_stx(Stx& stx);
@@ -149,7 +151,7 @@ class Endpoint final : public ses::CompletionSink {
   References references_;
   void* const context_;
   std::vector<Hold> holds_;
-  const std::shared_ptr<const Identity> identity_;
+  const std::shared_ptr<Identity> identity_;
   ScalableEndpoint* const parent_;
   const EndpointRole role_;
   const std::uint64_t caps_;

@@ -24,6 +24,10 @@ int ep_getname(fid* fid, void* address, std::size_t* length) noexcept {
   return guarded([&] { return EndpointFid::from(fid).endpoint().get_name(address, length); });
 }
 
+int ep_setname(fid* fid, void* address, std::size_t length) noexcept {
+  return guarded([&] { return EndpointFid::from(fid).endpoint().set_name(address, length); });
+}
+
 ssize_t ep_cancel(fid* fid, void* context) noexcept {
   return EndpointFid::from(fid).endpoint().cancel(context);
 }
@@ -66,7 +70,7 @@ fi_ops_ep ep_ops = {
     .tx_size_left = ep_tx_size_left,
 };
 
-fi_ops_cm cm_ops = name_only(ep_getname);
+fi_ops_cm cm_ops = name_only(ep_getname, ep_setname);
 
 int refuse(int error, const char* why) {
   FI_WARN(&provider, FI_LOG_EP_CTRL, "endpoint: %s\n", why);

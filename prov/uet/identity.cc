@@ -21,7 +21,7 @@ int refuse(int error, const char* why) {
 }  // namespace
 
 int Identity::take(Domain& domain, const fi_info& info, std::size_t count,
-                   std::shared_ptr<const Identity>& out) {
+                   std::shared_ptr<Identity>& out) {
   JobId job = domain.job();
   if (info.ep_attr->auth_key_size != 0) {
     const auto own = job_of(info.ep_attr->auth_key, info.ep_attr->auth_key_size);
@@ -35,12 +35,22 @@ int Identity::take(Domain& domain, const fi_info& info, std::size_t count,
     wanted = *decoded;
   }
   const std::shared_ptr<Identity> identity(new Identity(domain, job));
-  const int result = identity->take_name(wanted, count);
+  const Guard guard(domain.lock());
+  const int result = identity->take_name(wanted, count, false);
   if (result == 0) out = identity;
   return result;
 }
 
-int Identity::take_name(const av::UetAddress& wanted, std::size_t count) {
+int Identity::rename(const av::UetAddress& wanted) {
+  const Guard guard(domain_.lock());
+  domain_.give_back(name_.start_resource_index, count_);
+  const int result = take_name(wanted, count_, true);
+  // Its own indices are still free, for want of anyone who could have taken them.
+  if (result != 0) (void)domain_.take_resource_indices(name_.start_resource_index, count_).ok();
+  return result;
+}
+
+int Identity::take_name(const av::UetAddress& wanted, std::size_t count, bool exact) {
   const FepAddress here = domain_.local_address();
   const bool other_ip =
       wanted.fabric_address.bytes != FabricAddress{}.bytes && wanted.fabric_address != here.ip;
@@ -50,9 +60,8 @@ int Identity::take_name(const av::UetAddress& wanted, std::size_t count) {
   const bool by_port = av::port_name_of(wanted).has_value();
   std::optional<ResourceIndex> index;
   if (wanted.has(av::kResourceIndexValid)) index = wanted.start_resource_index;
-  const Guard guard(domain_.lock());
   auto taken = domain_.take_resource_indices(index, count);
-  if (!taken && by_port) taken = domain_.take_resource_indices({}, count);
+  if (!taken && by_port && !exact) taken = domain_.take_resource_indices({}, count);
   if (!taken) return refuse(to_fi_errno(taken.error()), "no free resource index");
   av::UetAddress name = av::default_address(here, taken.value());
   name.num_resource_indices = static_cast<std::uint16_t>(count);

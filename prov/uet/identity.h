@@ -21,7 +21,10 @@ class Identity {
   // with the reason logged: -FI_EADDRINUSE; -FI_EADDRNOTAVAIL for another IP address or UDP port
   // than the domain's, and for ids that its address format cannot express.
   static int take(Domain& domain, const fi_info& info, std::size_t count,
-                  std::shared_ptr<const Identity>& out);
+                  std::shared_ptr<Identity>& out);
+  // Takes another name instead, exactly as `wanted` says. What take refuses is refused here too;
+  // the old name stays then.
+  int rename(const av::UetAddress& wanted);
   // Gives the resource indices back.
   ~Identity();
   Identity(const Identity&) = delete;
@@ -40,7 +43,8 @@ class Identity {
   int get_name(void* address, std::size_t* length) const;
 
  private:
-  int take_name(const av::UetAddress& wanted, std::size_t count);
+  int take_name(const av::UetAddress& wanted, std::size_t count, bool exact)
+      UET_REQUIRES(domain_.lock());
   Identity(Domain& domain, JobId job) : domain_(domain), hold_(domain.references()), job_(job) {}
 
   Domain& domain_;

@@ -66,11 +66,13 @@ constexpr Table receive_only(Table table) {
   return table;
 }
 
-// There are no connections: of fi_cm(3) only fi_getname.
-constexpr fi_ops_cm name_only(decltype(fi_ops_cm::getname) getname) {
+// There are no connections: of fi_cm(3) only the names.
+constexpr fi_ops_cm name_only(
+    decltype(fi_ops_cm::getname) getname,
+    decltype(fi_ops_cm::setname) setname = not_supported<&fi_ops_cm::setname>) {
   return {
       .size = sizeof(fi_ops_cm),
-      .setname = not_supported<&fi_ops_cm::setname>,
+      .setname = setname,
       .getname = getname,
       .getpeer = not_supported<&fi_ops_cm::getpeer>,
       .connect = not_supported<&fi_ops_cm::connect>,

@@ -54,7 +54,7 @@ class ScalableEndpoint final : public fid_ep {
   Domain& domain_;
   Hold hold_;
   References references_;
-  std::shared_ptr<const Identity> identity_;
+  std::shared_ptr<Identity> identity_;
   const EndpointType& type_;
   fi_tx_attr tx_attr_;
   fi_rx_attr rx_attr_;

@@ -19,6 +19,8 @@ namespace uet::e2e {
 struct SideOptions {
   std::uint64_t capabilities = 0;  // 0: all that the provider gives by default
   int rx_ctx_bits = 0;             // of the AV
+  const char* node = "127.0.0.1";  // where it listens
+  const char* service = nullptr;
   std::function<void(fi_info&)> hints;
   std::function<void(fi_info&)> info;  // what the application changes before it opens anything
 };
@@ -33,7 +35,8 @@ class Side {
     hints->caps = options.capabilities;
     if (options.hints) options.hints(*hints);
     fi_info* found = nullptr;
-    check(fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", nullptr, FI_SOURCE, hints.get(), &found),
+    check(fi_getinfo(FI_VERSION(1, 17), options.node, options.service, FI_SOURCE, hints.get(),
+                     &found),
           "fi_getinfo");
     info.reset(found);
     if (options.info) options.info(*info);
@@ -77,7 +80,7 @@ class Side {
   }
 
   static std::vector<std::byte> name_of(fid_ep& ep) {
-    std::vector<std::byte> name(64);
+    std::vector<std::byte> name(160);
     std::size_t length = name.size();
     check(fi_getname(&ep.fid, name.data(), &length), "fi_getname");
     name.resize(length);
