@@ -31,6 +31,7 @@ Endpoint::Endpoint(Domain& domain, const EndpointConfig& config, void* context)
       role_(config.role),
       caps_(config.caps),
       shares_tx_(config.shares_tx),
+      shares_rx_(config.shares_rx),
       max_msg_size_(config.mode == DeliveryMode::Uud ? domain.payload_mtu() : kMaxMsgSize),
       inject_size_(config.inject_size) {
   holds_.emplace_back(domain.references());
@@ -53,6 +54,7 @@ Endpoint::~Endpoint() {
   auto& ses = domain_.fep().ses();
   domain_.linger([&] { return ses.outstanding(*ses_context_) == 0; });
   ses.close_context(*ses_context_, clock_now());
+  if (srx_ != nullptr) srx_->leave(*this);
   if (stx_ != nullptr) stx_->give_back(tx_outstanding_);
   if (tx_cq_ != nullptr) tx_cq_->release(tx_outstanding_);
   if (rx_cq_ != nullptr) rx_cq_->release(rx_outstanding_);
@@ -167,6 +169,18 @@ int Endpoint::bind_stx(Stx& stx) {
   return open_context();
 }
 
+int Endpoint::bind_srx(Srx& srx) {
+  if (role_ != EndpointRole::Both) return refuse(-FI_EINVAL, "contexts have receives of their own");
+  if (&srx.domain() != &domain_) {
+    return refuse(-FI_EDOMAIN, "the shared receive context belongs to another domain");
+  }
+  if (srx_ != nullptr) return refuse(-FI_EINVAL, "a shared receive context is bound already");
+  holds_.emplace_back(srx.references());
+  srx_ = &srx;
+  ses_config_.shared = srx.queue();
+  return open_context();
+}
+
 int Endpoint::bind(struct fid* other, struct fid* self, std::uint64_t flags) {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
   switch (other->fclass) {
@@ -179,6 +193,7 @@ int Endpoint::bind(struct fid* other, struct fid* self, std::uint64_t flags) {
     case FI_CLASS_CNTR:
     case FI_CLASS_AV:
     case FI_CLASS_STX_CTX:
+    case FI_CLASS_SRX_CTX:
       break;
     default:
       return refuse(-FI_EINVAL, "fi_ep_bind: this class cannot be bound");
@@ -188,10 +203,11 @@ int Endpoint::bind(struct fid* other, struct fid* self, std::uint64_t flags) {
   if (other->fclass == FI_CLASS_CNTR) return bind_counter(Cntr::from(other), flags);
   if (flags != 0) return refuse(-FI_EINVAL, "fi_ep_bind: flags are for CQs and counters");
   if (other->fclass == FI_CLASS_AV) return bind_av(AvFid::from(other));
-  return bind_stx(Stx::from(other));
+  if (other->fclass == FI_CLASS_STX_CTX) return bind_stx(Stx::from(other));
+  return bind_srx(Srx::from(other));
 }
 
-int Endpoint::enable() noexcept {
+int Endpoint::enable() {
   if (enabled_) return refuse(-FI_EOPBADSTATE, "the endpoint is enabled already");
   if (parent_ != nullptr) av_ = parent_->av();
   if (av_ == nullptr) return refuse(-FI_ENOAV, "no AV is bound");
@@ -208,11 +224,20 @@ int Endpoint::enable() noexcept {
   if (shares_tx_ && stx_ == nullptr) {
     return refuse(-FI_EOPBADSTATE, "no shared transmit context is bound");
   }
+  if (shares_rx_ && srx_ == nullptr) {
+    return refuse(-FI_EOPBADSTATE, "no shared receive context is bound");
+  }
   const Guard guard(domain_.lock());
+  if (srx_ != nullptr) {
+    if (srx_->av() != nullptr && srx_->av() != av_) {
+      return refuse(-FI_EINVAL, "endpoints that share a receive context have the same AV");
+    }
+    srx_->join(*this);
+  }
   domain_.fep().ses().enable(*ses_context_);
   enabled_ = true;
   may_send_ = role_ != EndpointRole::Receive && (tx_told || !sends);
-  may_receive_ = role_ != EndpointRole::Transmit && (rx_told || !receives);
+  may_receive_ = role_ != EndpointRole::Transmit && srx_ == nullptr && (rx_told || !receives);
   return 0;
 }
 

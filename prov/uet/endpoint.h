@@ -21,6 +21,7 @@
 #include "eq.h"
 #include "hints.h"
 #include "identity.h"
+#include "post_receive.h"
 #include "references.h"
 #include "shared_ctx.h"
 #include "uet/ses/api.h"
@@ -39,17 +40,6 @@ struct TxCall {
   std::optional<std::uint64_t> data;  // remote CQ data
 };
 
-struct RxCall {
-  const iovec* iov = nullptr;
-  std::size_t count = 0;
-  fi_addr_t from = FI_ADDR_UNSPEC;
-  void* context = nullptr;
-  std::uint64_t flags = 0;
-  bool tagged = false;
-  std::uint64_t tag = 0;
-  std::uint64_t ignore = 0;
-};
-
 struct AtomicCall;
 
 enum class EndpointRole : std::uint8_t { Both, Transmit, Receive };
@@ -61,6 +51,7 @@ struct EndpointConfig {
   ScalableEndpoint* parent = nullptr;  // whose AV it uses
   std::size_t index = 0;               // of a receive context within the identity
   bool shares_tx = false;              // needs a shared transmit context (FI_SHARED_CONTEXT)
+  bool shares_rx = false;              // needs a shared receive context
   std::uint64_t caps = 0;
   DeliveryMode mode = DeliveryMode::Rud;
   std::size_t inject_size = 0;
@@ -86,12 +77,13 @@ class Endpoint final : public ses::CompletionSink {
   EndpointRole role() const { return role_; }
   const EndpointType& type() const { return ses_config_.mode == DeliveryMode::Uud ? kDgram : kRdm; }
   ResourceIndex resource_index() const { return ses_config_.resource_index; }
+  const AvFid* av() const { return av_; }
   // Of objects that must be closed before the last handle.
   References& references() { return references_; }
 
   // The control calls of the same name; `self` is the handle.
   int bind(struct fid* other, struct fid* self, std::uint64_t flags);
-  int enable() noexcept;
+  int enable();
   int get_name(void* address, std::size_t* length) const {
     return identity_->get_name(address, length);
   }
@@ -122,7 +114,6 @@ class Endpoint final : public ses::CompletionSink {
 
  private:
   enum CounterIndex { kSend, kRecv, kRead, kWrite, kRemoteRead, kRemoteWrite, kCounters };
-  using Slices = std::array<ses::IoSlice, ses::kMaxIoSlices>;
 
   Endpoint(Domain& domain, const EndpointConfig& config, void* context);
   // Also replaces one that is not enabled yet.
@@ -130,6 +121,7 @@ class Endpoint final : public ses::CompletionSink {
   int open_context() noexcept;
   int bind_av(AvFid& av);
   int bind_stx(Stx& stx);
+  int bind_srx(Srx& srx);
   int bind_cq(Cq& cq, std::uint64_t flags);
   int bind_counter(Cntr& counter, std::uint64_t flags);
   int set_limit(int name, std::size_t wanted) noexcept;
@@ -161,10 +153,12 @@ class Endpoint final : public ses::CompletionSink {
   EqBinding eq_;
   AvFid* av_ = nullptr;
   Stx* stx_ = nullptr;
+  Srx* srx_ = nullptr;
   Cq* tx_cq_ = nullptr;
   Cq* rx_cq_ = nullptr;
   std::array<Cntr*, kCounters> counters_{};
   const bool shares_tx_;
+  const bool shares_rx_;
   bool enabled_ = false;
   bool may_send_ = false;     // enabled, and for that
   bool may_receive_ = false;  // the same

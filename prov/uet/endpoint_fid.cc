@@ -169,6 +169,7 @@ int endpoint_open(fid_domain* domain, fi_info* info, fid_ep** ep, void* context)
     config.tx_size = info->tx_attr->size;
     config.rx_size = info->rx_attr->size;
     config.shares_tx = info->ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT;
+    config.shares_rx = info->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
     int result = Identity::take(parent, *info, 1, config.identity);
     std::shared_ptr<Endpoint> opened;
     if (result == 0) result = Endpoint::open(parent, config, context, opened);

@@ -23,16 +23,6 @@ std::optional<T> typed(const void* value, std::size_t length) {
   return out;
 }
 
-// fi_getopt's answer: -FI_ETOOSMALL, with the room that is needed, if it does not fit.
-template <class T>
-int give(const T& answer, void* value, std::size_t* length) {
-  const std::size_t room = *length;
-  *length = sizeof answer;
-  if (room < sizeof answer) return -FI_ETOOSMALL;
-  std::memcpy(value, &answer, sizeof answer);
-  return 0;
-}
-
 }  // namespace
 
 std::size_t& SizeLimits::of_option(int name) {
@@ -43,19 +33,19 @@ std::size_t& SizeLimits::of_option(int name) {
 int Endpoint::get_option(int name, void* value, std::size_t* length) noexcept {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
   if (value == nullptr || length == nullptr) return refuse(-FI_EINVAL, "fi_getopt: no room given");
-  if (is_size_limit(name)) return give(limits_.of_option(name), value, length);
+  if (is_size_limit(name)) return give_option(limits_.of_option(name), value, length);
   switch (name) {
     case FI_OPT_CM_DATA_SIZE:
-      return give(std::size_t{0}, value, length);
+      return give_option(std::size_t{0}, value, length);
     case FI_OPT_TX_SIZE:
-      return give(ses_config_.tx_size, value, length);
+      return give_option(ses_config_.tx_size, value, length);
     case FI_OPT_RX_SIZE:
-      return give(ses_config_.rx_size, value, length);
+      return give_option(ses_config_.rx_size, value, length);
     case FI_OPT_FI_HMEM_P2P:
-      return give(int{FI_HMEM_P2P_DISABLED}, value, length);
+      return give_option(int{FI_HMEM_P2P_DISABLED}, value, length);
     case kOptCudaApiPermitted:
     case kOptSharedMemoryPermitted:
-      return give(false, value, length);
+      return give_option(false, value, length);
     default:
       return -FI_ENOPROTOOPT;
   }

@@ -3,8 +3,11 @@
 // libfabric 1.17 has no name for.
 #pragma once
 
+#include <rdma/fi_errno.h>
+
 #include <array>
 #include <cstddef>
+#include <cstring>
 
 namespace uet::prov {
 
@@ -27,5 +30,15 @@ struct SizeLimits {
   // That which a LaterOption from kOptMaxMsgSize on is about.
   std::size_t& of_option(int name);
 };
+
+// fi_getopt's answer: -FI_ETOOSMALL, with the room that is needed, if it does not fit.
+template <class T>
+int give_option(const T& answer, void* value, std::size_t* length) {
+  const std::size_t room = *length;
+  *length = sizeof answer;
+  if (room < sizeof answer) return -FI_ETOOSMALL;
+  std::memcpy(value, &answer, sizeof answer);
+  return 0;
+}
 
 }  // namespace uet::prov

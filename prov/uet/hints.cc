@@ -43,7 +43,7 @@ constexpr Most<fi_domain_attr> kDomainMost[] = {
     {"domain_attr.max_ep_tx_ctx", &fi_domain_attr::max_ep_tx_ctx, kMaxContexts},
     {"domain_attr.max_ep_rx_ctx", &fi_domain_attr::max_ep_rx_ctx, kMaxContexts},
     {"domain_attr.max_ep_stx_ctx", &fi_domain_attr::max_ep_stx_ctx, kMaxEndpoints},
-    {"domain_attr.max_ep_srx_ctx", &fi_domain_attr::max_ep_srx_ctx, 0},
+    {"domain_attr.max_ep_srx_ctx", &fi_domain_attr::max_ep_srx_ctx, kMaxEndpoints},
     {"domain_attr.cntr_cnt", &fi_domain_attr::cntr_cnt, kMaxObjects},
     {"domain_attr.mr_iov_limit", &fi_domain_attr::mr_iov_limit, 1},
     {"domain_attr.mr_cnt", &fi_domain_attr::mr_cnt, kMaxObjects},
@@ -76,7 +76,7 @@ const char* refuse_ep(const fi_ep_attr& ep, std::uint64_t tx_order, const Limits
   if (ep.max_order_war_size > ordered) return "ep_attr.max_order_war_size";
   if (ep.max_order_waw_size > ordered) return "ep_attr.max_order_waw_size";
   if (!fits_contexts(ep.tx_ctx_cnt)) return "ep_attr.tx_ctx_cnt";
-  if (ep.rx_ctx_cnt > kMaxContexts) return "ep_attr.rx_ctx_cnt";
+  if (!fits_contexts(ep.rx_ctx_cnt)) return "ep_attr.rx_ctx_cnt";
   return refuse_auth_key(ep.auth_key_size, ep.auth_key);
 }
 

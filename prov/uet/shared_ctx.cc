@@ -2,6 +2,9 @@
 // Life of shared contexts.
 #include "shared_ctx.h"
 
+#include <algorithm>
+
+#include "endpoint.h"
 #include "getinfo.h"
 #include "hints.h"
 #include "ops.h"
@@ -63,6 +66,228 @@ int stx_open(fid_domain* domain, fi_tx_attr* attr, fid_stx** stx, void* context)
       return -FI_EINVAL;
     }
     *stx = new Stx(parent, asked, context);
+    return 0;
+  });
+}
+
+// ---- receives ----------------------------------------------------------------------------------
+
+namespace {
+
+int close_srx(fid* fid) noexcept { return Srx::from(fid).close(); }
+
+int srx_control(fid* fid, int command, void* argument) noexcept {
+  return Srx::from(fid).control(command, argument);
+}
+
+ssize_t srx_cancel(fid* fid, void* context) noexcept { return Srx::from(fid).cancel(context); }
+
+int srx_getopt(fid* fid, int level, int name, void* value, std::size_t* length) noexcept {
+  if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
+  return Srx::from(fid).get_option(name, value, length);
+}
+
+int srx_setopt(fid*, int, int, const void*, std::size_t) noexcept { return -FI_ENOPROTOOPT; }
+
+ssize_t srx_recv(fid_ep* ep, void* buffer, std::size_t length, void*, fi_addr_t from,
+                 void* context) noexcept {
+  const iovec iov{buffer, length};
+  Srx& srx = Srx::from(ep);
+  return srx.receive({&iov, 1, from, context, srx.op_flags()});
+}
+
+ssize_t srx_recvv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t from,
+                  void* context) noexcept {
+  Srx& srx = Srx::from(ep);
+  return srx.receive({iov, count, from, context, srx.op_flags()});
+}
+
+ssize_t srx_recvmsg(fid_ep* ep, const fi_msg* msg, std::uint64_t flags) noexcept {
+  return Srx::from(ep).receive({msg->msg_iov, msg->iov_count, msg->addr, msg->context, flags});
+}
+
+ssize_t srx_trecv(fid_ep* ep, void* buffer, std::size_t length, void*, fi_addr_t from,
+                  std::uint64_t tag, std::uint64_t ignore, void* context) noexcept {
+  const iovec iov{buffer, length};
+  Srx& srx = Srx::from(ep);
+  return srx.receive({&iov, 1, from, context, srx.op_flags(), true, tag, ignore});
+}
+
+ssize_t srx_trecvv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t from,
+                   std::uint64_t tag, std::uint64_t ignore, void* context) noexcept {
+  Srx& srx = Srx::from(ep);
+  return srx.receive({iov, count, from, context, srx.op_flags(), true, tag, ignore});
+}
+
+ssize_t srx_trecvmsg(fid_ep* ep, const fi_msg_tagged* msg, std::uint64_t flags) noexcept {
+  return Srx::from(ep).receive(
+      {msg->msg_iov, msg->iov_count, msg->addr, msg->context, flags, true, msg->tag, msg->ignore});
+}
+
+fi_ops srx_fid_ops = {
+    .size = sizeof(fi_ops),
+    .close = close_srx,
+    .bind = no_bind,
+    .control = srx_control,
+    .ops_open = no_ops_open,
+    .tostr = no_tostr,
+    .ops_set = no_ops_set,
+};
+
+fi_ops_ep srx_ops = {
+    .size = sizeof(fi_ops_ep),
+    .cancel = srx_cancel,
+    .getopt = srx_getopt,
+    .setopt = srx_setopt,
+    .tx_ctx = not_supported<&fi_ops_ep::tx_ctx>,
+    .rx_ctx = not_supported<&fi_ops_ep::rx_ctx>,
+    .rx_size_left = not_supported<&fi_ops_ep::rx_size_left>,
+    .tx_size_left = not_supported<&fi_ops_ep::tx_size_left>,
+};
+
+fi_ops_cm srx_cm_ops = name_only(not_supported<&fi_ops_cm::getname>);
+
+fi_ops_msg srx_msg_ops = receive_only(fi_ops_msg{
+    .size = sizeof(fi_ops_msg),
+    .recv = srx_recv,
+    .recvv = srx_recvv,
+    .recvmsg = srx_recvmsg,
+});
+
+fi_ops_tagged srx_tagged_ops = receive_only(fi_ops_tagged{
+    .size = sizeof(fi_ops_tagged),
+    .recv = srx_trecv,
+    .recvv = srx_trecvv,
+    .recvmsg = srx_trecvmsg,
+});
+
+}  // namespace
+
+Srx::Srx(Domain& domain, const fi_rx_attr& attr, void* context)
+    : fid_ep{},
+      domain_(domain),
+      hold_(domain.references()),
+      op_flags_(attr.op_flags),
+      size_(attr.size != 0 ? attr.size : domain.params().rx_size),
+      directed_((attr.caps & FI_DIRECTED_RECV) != 0) {
+  fid.fclass = FI_CLASS_SRX_CTX;
+  fid.context = context;
+  fid.ops = &srx_fid_ops;
+  ops = &srx_ops;
+  cm = &srx_cm_ops;
+  msg = &srx_msg_ops;
+  rma = &no_rma;
+  tagged = &srx_tagged_ops;
+  atomic = &no_atomics;
+  collective = &no_collectives;
+  const Guard guard(domain_.lock());
+  queue_ = domain_.fep().ses().open_receive_queue(size_, directed_, *this);
+}
+
+int Srx::close() noexcept {
+  if (references_.any()) return -FI_EBUSY;
+  if (!domain_.dead()) {
+    const Guard guard(domain_.lock());
+    domain_.fep().ses().close_receive_queue(*queue_);
+  }
+  delete this;
+  return 0;
+}
+
+ssize_t Srx::receive(const RxCall& call) noexcept {
+  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  const auto post = [this](ses::Ses& ses, const ses::ReceiveOp& op, Time now) {
+    return ses.receive(*queue_, op, now);
+  };
+  return post_receive(
+      domain_, call, directed_, [this] { return av(); }, post);
+}
+
+ssize_t Srx::cancel(void* operation_context) noexcept {
+  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  const Guard guard(domain_.lock());
+  const auto result = domain_.fep().ses().cancel(*queue_, operation_context, clock_now());
+  return result ? 0 : to_fi_errno(result.error());
+}
+
+int Srx::control(int command, void* argument) noexcept {
+  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (command == FI_ENABLE) return 0;  // it works from the start
+  if (command != FI_GETOPSFLAG && command != FI_SETOPSFLAG) return -FI_ENOSYS;
+  auto* flags = static_cast<std::uint64_t*>(argument);
+  const bool of_receives = flags != nullptr && (*flags & (FI_TRANSMIT | FI_RECV)) == FI_RECV;
+  if (!of_receives || (command == FI_SETOPSFLAG && (*flags & ~(kRxOpFlags | FI_RECV)) != 0)) {
+    FI_WARN(&provider, FI_LOG_EP_CTRL,
+            "shared receive context: FI_RECV and flags that receives have\n");
+    return -FI_EINVAL;
+  }
+  if (command == FI_GETOPSFLAG) {
+    *flags = op_flags_;
+  } else {
+    op_flags_ = *flags & ~static_cast<std::uint64_t>(FI_RECV);
+  }
+  return 0;
+}
+
+int Srx::get_option(int name, void* value, std::size_t* length) const noexcept {
+  return name == FI_OPT_RX_SIZE ? give_option(size_, value, length) : -FI_ENOPROTOOPT;
+}
+
+const AvFid* Srx::av() const { return endpoints_.empty() ? nullptr : endpoints_.front()->av(); }
+
+void Srx::join(Endpoint& endpoint) {
+  endpoints_.push_back(&endpoint);
+  hold_places();
+}
+
+// The endpoint's places in its CQ go with it.
+void Srx::leave(Endpoint& endpoint) noexcept {
+  const auto at = std::find(endpoints_.begin(), endpoints_.end(), &endpoint);
+  if (at == endpoints_.end()) return;
+  if (at == endpoints_.begin()) held_ = 0;
+  endpoints_.erase(at);
+  hold_places();
+}
+
+void Srx::hold_places() noexcept {
+  if (endpoints_.empty()) return;
+  while (held_ < owed_ && endpoints_.front()->reserve_receive()) ++held_;
+}
+
+bool Srx::reserve_receive() noexcept {
+  if (!endpoints_.empty()) {
+    if (!endpoints_.front()->reserve_receive()) return false;
+    ++held_;
+  }
+  ++owed_;
+  return true;
+}
+
+void Srx::release_receive() noexcept {
+  --owed_;
+  if (held_ == 0) return;
+  --held_;
+  endpoints_.front()->release_receive();
+}
+
+void Srx::complete(const ses::Completion& completion) noexcept {
+  --owed_;
+  if (held_ == 0) return;
+  --held_;
+  endpoints_.front()->complete(completion);
+}
+
+int srx_open(fid_domain* domain, fi_rx_attr* attr, fid_ep** srx, void* context) noexcept {
+  return guarded([&] {
+    Domain& parent = Domain::from(domain);
+    if (parent.dead()) return -FI_EOPNOTSUPP;
+    const fi_rx_attr preset{};
+    const fi_rx_attr& asked = attr != nullptr ? *attr : preset;
+    if (const char* why = refuse_rx(asked, Limits{})) {
+      FI_WARN(&provider, FI_LOG_EP_CTRL, "fi_srx_context: not possible: %s\n", why);
+      return -FI_EINVAL;
+    }
+    *srx = new Srx(parent, asked, context);
     return 0;
   });
 }

@@ -13,7 +13,6 @@ namespace uet::prov {
 namespace {
 
 constexpr std::uint64_t kTxCallFlags = FI_MORE | FI_REMOTE_CQ_DATA;  // beside op_flags
-constexpr std::uint64_t kRxCallFlags = kRxOpFlags | FI_MORE;
 
 std::uint64_t entry_flags(const ses::Completion& completion) {
   std::uint64_t flags = 0;
@@ -46,16 +45,6 @@ std::uint64_t entry_flags(const ses::Completion& completion) {
 
 bool is_receive(ses::Kind kind) {
   return kind == ses::Kind::Receive || kind == ses::Kind::TaggedReceive;
-}
-
-template <class Slices>
-std::size_t fill_slices(const iovec* iov, std::size_t count, Slices& slices) {
-  std::size_t total = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    slices[i] = {static_cast<std::byte*>(iov[i].iov_base), iov[i].iov_len};
-    total += iov[i].iov_len;
-  }
-  return total;
 }
 
 }  // namespace
@@ -157,38 +146,14 @@ ssize_t Endpoint::post_atomic(const TxCall& call, ses::AtomicOp& op) noexcept {
 ssize_t Endpoint::receive(const RxCall& call) noexcept {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
   if (!may_receive_) return refuse(-FI_EOPBADSTATE, "not enabled, or not for this");
-  if (call.count > ses::kMaxIoSlices || (call.flags & ~kRxCallFlags) != 0) {
-    return refuse(-FI_EINVAL, "more than iov_limit pieces, or a flag that is not supported");
-  }
-  Slices slices;
-  fill_slices(call.iov, call.count, slices);
-  ses::ReceiveOp op;
-  op.local = std::span(slices.data(), call.count);
-  op.tagged = call.tagged;
-  op.tag = call.tag;
-  op.ignore = call.ignore;
-  op.context = call.context;
-  op.user_flags = call.flags;
-
-  const Guard guard(domain_.lock());
-  std::optional<ses::Peer> source;
-  if ((caps_ & FI_DIRECTED_RECV) != 0 && call.from != FI_ADDR_UNSPEC) {
-    source = av_->peer(call.from);
-    if (!source) return refuse(-FI_EINVAL, "the source of a receive is not in the AV");
-    op.source = &*source;
-  }
-  if (rx_cq_ != nullptr && !rx_cq_->reserve()) return -FI_EAGAIN;
-  ++rx_outstanding_;
-  const Time now = clock_now();
-  const Result<void> posted = domain_.fep().ses().receive(*ses_context_, op, now);
-  if (posted) {
-    domain_.posted(now, (call.flags & FI_MORE) != 0);
-    return 0;
-  }
-  --rx_outstanding_;
-  if (rx_cq_ != nullptr) rx_cq_->release();
-  if (posted.error() == Error::Again) domain_.progress(now);
-  return to_fi_errno(posted.error());
+  const auto post = [this](ses::Ses& ses, const ses::ReceiveOp& op, Time now) -> Result<void> {
+    if (!reserve_receive()) return Error::Again;
+    const auto posted = ses.receive(*ses_context_, op, now);
+    if (!posted) release_receive();
+    return posted;
+  };
+  return post_receive(
+      domain_, call, ses_config_.directed_receive, [this] { return av_; }, post);
 }
 
 ssize_t Endpoint::cancel(void* operation_context) noexcept {
@@ -268,8 +233,10 @@ void Endpoint::complete(const ses::Completion& completion) noexcept {
     counter->count(error.err == 0, completion.length);
   Cq* cq = queue_of(completion.kind);
   if (cq == nullptr) return;
-  // Errors and events are always told, successes if the call wanted it.
-  if (!event && error.err == 0 && (completion.user_flags & FI_COMPLETION) == 0) {
+  // Errors and events are always told, successes if the call wanted it. Receives of a shared
+  // context were posted without knowing this endpoint.
+  const std::uint64_t flags = completion.user_flags | (receive ? rx_always_ : 0);
+  if (!event && error.err == 0 && (flags & FI_COMPLETION) == 0) {
     cq->release();
     return;
   }

@@ -85,85 +85,6 @@ TEST_F(Alias, ErrorOfAnInjectNamesTheEndpoint) {
   EXPECT_EQ(event.context, &a_);
 }
 
-// ---- shared transmit contexts ------------------------------------------------------------------
-
-class SharedTransmit : public testing::Test {
- protected:
-  static constexpr std::size_t kSize = 16;
-
-  SharedTransmit()
-      : a_({.info = [](fi_info& info) { info.ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT; }}) {
-    fi_tx_attr attr{};
-    attr.size = kSize;
-    Side::open(stx_, "fi_stx_context",
-               [&](auto** out) { return fi_stx_context(a_.domain.get(), &attr, out, nullptr); });
-    other_ = b_.open_endpoint(0);
-    to_other_ = a_.insert(*other_);
-  }
-  // Not enabled.
-  Owned<fid_ep> sharing() {
-    Owned<fid_ep> ep;
-    Side::open(ep, "fi_endpoint", [&](auto** out) {
-      return fi_endpoint(a_.domain.get(), a_.info.get(), out, nullptr);
-    });
-    check(fi_ep_bind(ep.get(), &a_.av->fid, 0), "bind AV");
-    check(fi_ep_bind(ep.get(), &a_.cq->fid, FI_TRANSMIT | FI_RECV), "bind CQ");
-    return ep;
-  }
-
-  Side a_;
-  Side b_;
-  Owned<fid_stx> stx_;
-  Owned<fid_ep> other_;
-  fi_addr_t to_other_ = 0;
-};
-
-TEST_F(SharedTransmit, HoldsTheOperationsOfAllItsEndpoints) {
-  const auto first = sharing();
-  const auto second = sharing();
-  for (const auto& ep : {first.get(), second.get()}) {
-    ASSERT_EQ(fi_ep_bind(ep, &stx_->fid, 0), 0);
-    ASSERT_EQ(fi_enable(ep), 0);
-  }
-  std::vector<char> memory(kSize);
-  for (std::size_t i = 0; i < kSize; ++i) {
-    ASSERT_EQ(fi_recv(other_.get(), &memory[i], 1, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
-    fid_ep* const ep = i % 2 == 0 ? first.get() : second.get();
-    ASSERT_EQ(fi_send(ep, "x", 1, nullptr, to_other_, ep), 0);
-  }
-  EXPECT_EQ(fi_send(first.get(), "x", 1, nullptr, to_other_, nullptr), -FI_EAGAIN);
-  EXPECT_EQ(fi_send(second.get(), "x", 1, nullptr, to_other_, nullptr), -FI_EAGAIN);
-  std::size_t of_first = 0;
-  for (std::size_t i = 0; i < kSize; ++i) {
-    const Event sent = a_.next(b_);
-    ASSERT_EQ(sent.error, 0);
-    if (sent.context == first.get()) ++of_first;
-  }
-  EXPECT_EQ(of_first, kSize / 2);
-  EXPECT_EQ(fi_inject(second.get(), "x", 1, to_other_), 0);
-}
-
-TEST_F(SharedTransmit, MustBeBoundWhereItWasAskedFor) {
-  const auto ep = sharing();
-  EXPECT_EQ(fi_enable(ep.get()), -FI_EOPBADSTATE);
-  EXPECT_EQ(fi_ep_bind(ep.get(), &stx_->fid, FI_TRANSMIT), -FI_EINVAL);
-  EXPECT_EQ(fi_ep_bind(ep.get(), &stx_->fid, 0), 0);
-  EXPECT_EQ(fi_ep_bind(ep.get(), &stx_->fid, 0), -FI_EINVAL);
-  EXPECT_EQ(fi_enable(ep.get()), 0);
-  EXPECT_EQ(fi_close(&stx_->fid), -FI_EBUSY);
-}
-
-TEST_F(SharedTransmit, BelongsToItsDomainAndHasItsLimits) {
-  Owned<fid_ep> ep;
-  Side::open(ep, "fi_endpoint",
-             [&](auto** out) { return fi_endpoint(b_.domain.get(), b_.info.get(), out, nullptr); });
-  EXPECT_EQ(fi_ep_bind(ep.get(), &stx_->fid, 0), -FI_EDOMAIN);
-  fi_tx_attr attr{};
-  attr.size = std::size_t{1} << 30;
-  fid_stx* stx = nullptr;
-  EXPECT_EQ(fi_stx_context(a_.domain.get(), &attr, &stx, nullptr), -FI_EINVAL);
-}
-
 // ---- options -----------------------------------------------------------------------------------
 
 // The numbers that libfabric 1.18 to 1.22 gave them.
@@ -209,9 +130,10 @@ TEST_F(Options, HaveTheValuesOfTheInfo) {
   EXPECT_EQ(get<std::size_t>(FI_OPT_TX_SIZE), a_.info->tx_attr->size);
   EXPECT_EQ(get<std::size_t>(FI_OPT_RX_SIZE), a_.info->rx_attr->size);
   EXPECT_EQ(get<int>(FI_OPT_FI_HMEM_P2P), int{FI_HMEM_P2P_DISABLED});
-  for (int name = kMaxMsgSize; name <= kMaxAtomicSize; ++name) {
+  for (int name = kMaxMsgSize; name < kMaxAtomicSize; ++name) {
     EXPECT_EQ(get<std::size_t>(name), a_.info->ep_attr->max_msg_size);
   }
+  EXPECT_LE(get<std::size_t>(kMaxAtomicSize), 8192U) << "one packet";
   for (int name = kInjectMsgSize; name <= kInjectAtomicSize; ++name) {
     EXPECT_EQ(get<std::size_t>(name), a_.info->tx_attr->inject_size);
   }
@@ -295,7 +217,6 @@ TEST(Bind, IsRefusedForWhatDoesNotBelongTogether) {
   EXPECT_EQ(fi_ep_bind(ep.get(), &a.av->fid, 0), 0);
   EXPECT_EQ(fi_ep_bind(ep.get(), &a.cq->fid, FI_TRANSMIT), 0);
   EXPECT_EQ(fi_ep_bind(ep.get(), &a.cq->fid, FI_TRANSMIT), -FI_EINVAL);
-  EXPECT_EQ(fi_enable(ep.get()), -FI_ENOCQ);
   EXPECT_EQ(fi_ep_bind(ep.get(), &a.cq->fid, FI_RECV), 0);
   EXPECT_EQ(fi_enable(ep.get()), 0);
   EXPECT_EQ(fi_ep_bind(ep.get(), &a.cq->fid, FI_RECV), -FI_EOPBADSTATE);

@@ -32,9 +32,11 @@ TEST(RefuseHints, EmptyHintsAreMet) {
   EXPECT_EQ(refuse_hints(*make_hints(), kVersion, kLimits), nullptr);
 }
 
-TEST(RefuseHints, ContextsOfAScalableEndpointAndASharedOneAreMet) {
+TEST(RefuseHints, ContextsOfAScalableEndpointAndSharedOnesAreMet) {
   const Info hints = make_hints();
   hints->ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT;
+  hints->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+  ASSERT_EQ(refuse_hints(*hints, kVersion, kLimits), nullptr);
   hints->ep_attr->rx_ctx_cnt = kMaxContexts;
   ASSERT_EQ(refuse_hints(*hints, kVersion, kLimits), nullptr);
   const Info info = make_hints();
@@ -56,7 +58,7 @@ TEST(RefuseHints, EachThingWeLackIsRefused) {
       [](fi_info& h) { h.ep_attr->max_msg_size = std::size_t{1} << 33; },
       [](fi_info& h) { h.ep_attr->max_order_waw_size = 8; },
       [](fi_info& h) { h.ep_attr->tx_ctx_cnt = kMaxContexts + 1; },
-      [](fi_info& h) { h.ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT; },
+      [](fi_info& h) { h.ep_attr->rx_ctx_cnt = kMaxContexts + 1; },
       [](fi_info& h) { h.tx_attr->inject_size = 4097; },
       [](fi_info& h) { h.tx_attr->size = 8193; },
       [](fi_info& h) { h.tx_attr->iov_limit = 17; },
@@ -69,7 +71,7 @@ TEST(RefuseHints, EachThingWeLackIsRefused) {
       [](fi_info& h) { h.rx_attr->op_flags = FI_MULTI_RECV; },
       [](fi_info& h) { h.domain_attr->cq_data_size = 9; },
       [](fi_info& h) { h.domain_attr->mr_iov_limit = 2; },
-      [](fi_info& h) { h.domain_attr->max_ep_srx_ctx = 1; },
+      [](fi_info& h) { h.domain_attr->max_ep_srx_ctx = kMaxEndpoints + 1; },
       [](fi_info& h) { h.domain_attr->mr_mode = 1 << 0 | FI_MR_LOCAL; },
       [](fi_info& h) { h.domain_attr->caps = FI_SHARED_AV; },
   };
