@@ -44,7 +44,6 @@ Fep::~Fep() = default;
 bool Fep::progress(Time now) {
   last_pass_ = now;
   bool busy = receive(now);
-  ses_.progress();
   busy |= manager_.expire(now);
   busy |= pump(now);
   flush(now);
@@ -72,6 +71,7 @@ bool Fep::receive(Time now) {
 bool Fep::pump(Time now) {
   waiting_posts_ = 0;
   if (!outbox_.empty()) flush(now);
+  ses_.progress(now);
   if (outbox_.empty()) return manager_.pump(now);
   manager_.bury_finished(now);  // their slots may be what the peers wait for
   return false;
@@ -93,7 +93,8 @@ void Fep::flush(Time now) {
 }
 
 Time Fep::next_deadline() const {
-  const Time timers = std::min(manager_.next_deadline(), nic_.next_deadline());
+  const Time timers =
+      std::min({manager_.next_deadline(), nic_.next_deadline(), ses_.next_deadline()});
   const bool waiting = !outbox_.empty() || manager_.has_ready();
   return waiting ? std::min(timers, last_pass_ + kRetry) : timers;
 }

@@ -363,7 +363,8 @@ void Pdc::begin_close(Time now) {
 void Pdc::continue_close(Time now) {
   if (role_ == Role::Target) return;  // only the initiator closes (PDS-169)
   if (state_ == PdcState::Quiesce && backlog_.empty() && locks_ == 0) enter(PdcEvent::Drained);
-  if (state_ == PdcState::AckWait && tx_.empty()) {
+  // The last response may be what makes SES wait for the peer, or send another packet.
+  if (state_ == PdcState::AckWait && tx_.empty() && backlog_.empty() && locks_ == 0) {
     close_psn_ = tx_.next_psn();
     if (clear_owed_ || !send_control(wire::CpType::Close, now)) return await_window(now);
     enter(PdcEvent::CloseSent);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "uet/ses/rendezvous.h"
 #include "uet/ses/return_code.h"
 
 namespace uet::ses {
@@ -15,6 +16,16 @@ constexpr std::size_t kSpareReserve = 4;  // open_spare leaves 1/4
 Kind kind_of(wire::SesOpcode opcode) {
   if (opcode == wire::SesOpcode::Write) return Kind::Write;
   return is_tagged(opcode) ? Kind::TaggedSend : Kind::Send;
+}
+
+void set_rendezvous(RxMessage& message, const wire::SesRequest& request) {
+  const wire::RendezvousExtension& where = request.rendezvous;
+  message.rendezvous = where;
+  message.relative = request.rel;
+  message.expected = where.eager_length;
+  message.read_from = where.eager_length;
+  message.must_read = where.eager_length < request.request_length;
+  message.readable = !message.must_read && is_message_key(where.read_memory_key);
 }
 
 bool is_arriving(const RxMessage& message) {
@@ -75,13 +86,19 @@ RxMessage* ArrivingMessages::open(const pds::RequestView& view, const wire::SesR
   message->match_bits = request.match_bits;
   message->buffer_offset = request.buffer_offset;
   message->request_length = request.request_length;
+  message->delivery_complete = request.dc;
+  message->read_from = request.request_length;
+  if (wire::has_rendezvous_extension(request.opcode)) set_rendezvous(*message, request);
   if (is_single(request)) return message;
   insert(*message);
-  if (state != RxState::Error) {  // its sender must be seen to live until the rest is here
-    message->awaited = true;
-    delivery_->lock(message->pdc);
-  }
+  if (state != RxState::Error) await(*message);
   return message;
+}
+
+void ArrivingMessages::await(RxMessage& message) {
+  if (message.awaited) return;
+  message.awaited = true;
+  delivery_->lock(message.pdc);
 }
 
 RxMessage* ArrivingMessages::open_spare(const pds::RequestView& view,
@@ -108,7 +125,7 @@ void ArrivingMessages::account(RxMessage& message, const wire::SesRequest& reque
 
 void ArrivingMessages::arrived(RxMessage& message) {
   if (!is_arriving(message)) return;
-  stop_awaiting(message);
+  if (!message.must_read) stop_awaiting(message);
   remove(message);
 }
 
@@ -125,6 +142,9 @@ void ArrivingMessages::release(RxMessage& message) {
   if (is_arriving(message)) remove(message);
   if (static_cast<ListNode<UnexpectedTag>&>(message).linked()) {
     IntrusiveList<RxMessage, UnexpectedTag>::remove(message);
+  }
+  if (static_cast<ListNode<PullTag>&>(message).linked()) {
+    IntrusiveList<RxMessage, PullTag>::remove(message);
   }
   messages_.give_back(&message);
 }

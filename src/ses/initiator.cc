@@ -16,7 +16,9 @@ namespace {
 constexpr std::size_t kIds = 1 << 16;          // values of a message id, and of a PDC id
 constexpr std::size_t kMaxInjectBytes = 4096;  // section 12.1
 
-void append_header(Packet& packet, const wire::SesRequest& header) {
+}  // namespace
+
+void Initiator::append_header(Packet& packet, const wire::SesRequest& header) {
   if (header.opcode == wire::SesOpcode::DatagramSend) {
     wire::SesRequest datagram = header;
     datagram.message_id = {};  // SES-27; the id is for our own use
@@ -26,20 +28,25 @@ void append_header(Packet& packet, const wire::SesRequest& header) {
   header.encode(packet.append(header.encoded_bytes()));
 }
 
-}  // namespace
-
 Initiator::Initiator(const Parameters& parameters, PieceStore& pieces, Counters& counters)
     : payload_mtu_(parameters.payload_mtu),
       read_limit_bytes_(parameters.outstanding_reads_bytes),
+      rendezvous_threshold_bytes_(parameters.rendezvous_threshold_bytes),
+      rendezvous_timeout_(parameters.rendezvous_timeout),
+      operations_limit_(std::min(parameters.tx_messages, kIds - 1 - parameters.pulls)),
+      pulls_limit_(parameters.pulls),
       pieces_(pieces),
       counters_(counters),
-      messages_(std::min<std::size_t>(parameters.tx_messages, kIds - 1)),
+      rng_(parameters.seed),
+      messages_(operations_limit_ + pulls_limit_),
       by_id_(std::make_unique<TxMessage*[]>(kIds)),
       reads_(std::make_unique<PdcReads[]>(kIds)) {}
 
 Initiator::~Initiator() {
   for (std::size_t id = 0; id < kIds && messages_.in_use() > 0; ++id) {
-    if (by_id_[id] != nullptr) release(*by_id_[id]);
+    if (by_id_[id] == nullptr) continue;
+    by_id_[id]->watched = false;  // PDS may be gone
+    release(*by_id_[id]);
   }
 }
 
@@ -52,6 +59,7 @@ Result<void> Initiator::send(Context& context, const SendOp& op, Time now) {
   if (message == nullptr) return Error::Again;
   message->header.opcode = op.tag ? wire::SesOpcode::TaggedSend : wire::SesOpcode::Send;
   message->header.match_bits = op.tag.value_or(0);
+  offer_reads(*message, *op.peer);
   return submit(*message, op, now);
 }
 
@@ -88,10 +96,13 @@ Result<void> Initiator::check(const Context& context, const TxOp& op) const {
 }
 
 TxMessage* Initiator::prepare(Context& context, const TxOp& op, Kind kind) {
+  if (messages_.in_use() - pulls_count_ >= operations_limit_) return nullptr;
   TxMessage* message = messages_.take();
   if (message == nullptr) return nullptr;
   message->context = &context;
   message->kind = kind;
+  message->fence = op.fence;
+  message->to = op.peer->fep;
   message->operation = op.context;
   message->user_flags = op.user_flags;
   message->length = total_length(op.local);
@@ -122,13 +133,19 @@ Result<void> Initiator::submit(TxMessage& message, const TxOp& op, Time now) {
     release(message);
     return Error::Again;
   }
-  const ContextConfig& config = message.context->config;
-  const pds::Destination destination{op.peer->fep, config.job, config.mode, config.traffic_class};
-  if (const auto queued = delivery_->send(message, destination, now); !queued) {
-    release(message);
-    return queued;
+  if (must_wait(message)) {
+    hold(message);
+    return {};
   }
-  return {};
+  const auto started = start(message, now);
+  if (!started) release(message);
+  return started;
+}
+
+Result<void> Initiator::start(TxMessage& message, Time now) {
+  const ContextConfig& config = message.context->config;
+  const pds::Destination destination{message.to, config.job, config.mode, config.traffic_class};
+  return delivery_->send(message, destination, now);
 }
 
 // Copies what cannot be pointed to with two slices (packets across several short slices, inject)
@@ -156,6 +173,10 @@ bool Initiator::gather_pieces(TxMessage& message, bool inject) {
     end = &piece->next;
   }
   message.next_gathered = message.gathered;
+  if (inject) {  // the copy is what a target can read
+    message.iov[0] = {message.gathered->data, message.gathered->length};
+    message.iov_count = 1;
+  }
   return true;
 }
 
@@ -167,13 +188,21 @@ MsgId Initiator::take_id(TxMessage& message) {
   return MsgId{last_id_};
 }
 
-bool Initiator::cancel(Context& context, const void* operation) {
+// What has begun ends with a MSG_ERROR (SES-113).
+bool Initiator::cancel(Context& context, const void* operation, Time now) {
   for (TxMessage& message : context.transmitting) {
-    if (message.operation != operation || !message.withdrawable()) continue;
-    if (!delivery_->cancel(message)) continue;
+    if (message.operation != operation || message.failed()) continue;
+    const bool held = is_held(message);
+    if (held || (message.withdrawable() && delivery_->cancel(message))) {
+      message.status = Status::Cancelled;
+      message.ended = true;
+      finish(message);
+      return true;
+    }
+    const bool unread = message.awaits_read && !message.read_out;
+    if (message.packets_made == 0 || (message.ended && !unread)) continue;  // too late
     message.status = Status::Cancelled;
-    message.ended = true;
-    finish(message);
+    abandon(message, now);
     return true;
   }
   return false;
@@ -183,18 +212,38 @@ void Initiator::close_context(Context& context, Time now) {
   context.closing = true;
   while (!context.transmitting.empty()) {
     TxMessage& message = context.transmitting.front();
-    if (message.withdrawable() && delivery_->cancel(message)) {
+    if (is_held(message) || (message.withdrawable() && delivery_->cancel(message))) {
       release(message);
       continue;
     }
+    const auto gone = [&] {
+      return context.transmitting.empty() || &context.transmitting.front() != &message;
+    };
+    if (!message.failed()) message.status = Status::Cancelled;  // nobody may read it any more
+    while (!gone() && !message.answers.empty()) {
+      const ReadAnswer* answer = &message.answers.front();
+      delivery_->abort(answer->pdc, now);
+      if (!gone() && !message.answers.empty() && &message.answers.front() == answer) break;
+    }
+    if (!gone()) finish_if_done(message);
+    if (gone()) continue;
     delivery_->abort(message.pdc, now);
-    if (context.transmitting.empty() || &context.transmitting.front() != &message) continue;
+    if (gone()) continue;
     // PDS will still answer for packets of it, but to nobody.
     IntrusiveList<TxMessage, OutstandingTag>::remove(message);
     --context.transmitting_count;
     message.context = nullptr;
     orphans_.push_back(message);
   }
+}
+
+void Initiator::progress(Time now) {
+  start_all_held(now);
+  expire_reads(now);
+}
+
+Time Initiator::next_deadline() {
+  return std::min(holding_.empty() ? kNever : next_try_, read_deadline());
 }
 
 std::size_t Initiator::max_inject_bytes() const {
@@ -218,6 +267,7 @@ pds::PacketPlan Initiator::next_packet(TxMessage& message, Packet& packet,
   if (message.failed()) return next_error(message, packet, prepared);
   if (message.kind == Kind::Read) return next_read(message, packet, prepared);
   if (is_atomic(message.kind)) return next_atomic(message, packet, prepared);
+  if (message.awaits_read) return next_end(message, packet, prepared);
   const std::uint32_t length = piece_length(message, message.offset);
   wire::SesRequest& header = message.header;
   header.som = message.offset == 0;
@@ -289,7 +339,8 @@ pds::PacketPlan Initiator::next_error(TxMessage& message, Packet& packet,
 
 // ---- answers -----------------------------------------------------------------------------------
 
-void Initiator::rx_rsp(TxMessage& message, std::uint32_t tag, const pds::ResponseView& response) {
+void Initiator::rx_rsp(TxMessage& message, std::uint32_t tag, const pds::ResponseView& response,
+                       Time now) {
   ++message.packets_answered;
   wire::SesResponseHeader header;  // a bare ACK is the default response
   if (response.next_hdr != wire::NextHdr::None &&
@@ -298,12 +349,12 @@ void Initiator::rx_rsp(TxMessage& message, std::uint32_t tag, const pds::Respons
     header = {};
     header.return_code = wire::ReturnCode::Uncor;
   }
-  on_response(message, tag, header);
+  on_response(message, tag, header, now);
   finish_if_done(message);
 }
 
 void Initiator::on_response(TxMessage& message, std::uint32_t tag,
-                            const wire::SesResponseHeader& header) {
+                            const wire::SesResponseHeader& header, Time now) {
   const bool asked = tag != kNoPiece;
   const std::uint64_t offset = asked ? std::uint64_t{tag} * payload_mtu_ : 0;
   if (!is_success(header.return_code)) {
@@ -312,7 +363,12 @@ void Initiator::on_response(TxMessage& message, std::uint32_t tag,
     if (asked) resolve_piece(message, offset);
     return;
   }
-  if (!asked) return;
+  if (!asked) {
+    const bool dropped = header.opcode == wire::ResponseOpcode::Response &&
+                         header.list == wire::List::Overflow && header.modified_length == 0;
+    if (dropped && message.readable) await_read(message, now);
+    return;
+  }
   if (header.next_hdr == wire::NextHdr::Response) {
     if (message.length == 0) resolve_piece(message, offset);  // no data will follow
     return;
@@ -395,11 +451,13 @@ void Initiator::message_failed(TxMessage& message, pds::PdsError error) {
 }
 
 void Initiator::pdc_closed(PdcId pdc, pds::PdsError error) {
-  if (reads_[pdc.value].pieces > 0) {
+  if (reads_[pdc.value].pieces > 0 || reads_[pdc.value].watched > 0) {
     for (std::size_t id = 0; id < kIds; ++id) {
       TxMessage* message = by_id_[id];
-      if (message == nullptr || message->pdc != pdc || message->pieces_awaited == 0) continue;
+      if (message == nullptr || message->pdc != pdc) continue;
+      if (message->pieces_awaited == 0 && !message->watched) continue;
       fail(*message, error);
+      message->watched = false;
       message->pieces_awaited = 0;
       message->bytes_awaited = 0;
       finish_if_done(*message);
@@ -423,10 +481,14 @@ void Initiator::fail(TxMessage& message, pds::PdsError error) {
 }
 
 // Complete when PDS has answered for every packet, so that nothing refers to the user's memory any
-// more (SES-108, SES-109), and no data are to come (SES-85, SES-87).
+// more (SES-108, SES-109), no data are to come (SES-85, SES-87), and the target has read what it
+// wants to (SES-61).
 void Initiator::finish_if_done(TxMessage& message) {
+  const bool read = message.ended && message.pieces_awaited == 0 && !message.failed();
+  if (read && message.pull_for != nullptr) tell_puller(message);
+  const bool unread = message.awaits_read && !message.read_out && !message.failed();
   if (message.ended && message.packets_answered == message.packets_made &&
-      message.pieces_awaited == 0) {
+      message.pieces_awaited == 0 && !unread && message.answers.empty()) {
     finish(message);
   }
 }
@@ -441,7 +503,11 @@ void Initiator::finish(TxMessage& message) {
   completion.user_flags = message.user_flags;
   completion.length = message.length;
   Context* context = message.context;
+  if (message.pull_for != nullptr) tell_puller(message);
+  const bool is_pull = message.pull;
   release(message);
+  if (is_pull) return;
+  if (context != nullptr && !context->held.empty()) next_try_ = Time{};  // a fence may open
   if (completion.status == Status::Ok) ++counters_.messages_sent;
   if (context != nullptr && !context->closing) context->sink.complete(completion);
 }
@@ -450,6 +516,9 @@ void Initiator::release(TxMessage& message) {
   by_id_[message.header.message_id.value] = nullptr;
   pieces_.give_back_all(message.gathered);
   IntrusiveList<TxMessage, OutstandingTag>::remove(message);
+  if (is_held(message)) unhold(message);
+  stop_awaiting_read(message);
+  if (message.pull) --pulls_count_;
   if (message.context != nullptr) --message.context->transmitting_count;
   messages_.give_back(&message);
 }

@@ -20,6 +20,13 @@ namespace {
 constexpr std::size_t kUnexpectedMessageBytes = sizeof(RxMessage);
 // Unexpected messages leave 1/8 of the payload buffers to traffic that somebody waits for.
 constexpr std::size_t kBufferReserve = 8;
+// Of a message that can be read again nothing is kept when this part of the memory is full: the
+// rest is for those that must be kept or refused.
+constexpr std::size_t kReadableShare = 2;
+// All unexpected messages together may take 3/4 of the states (open_spare), those of one peer 1/2.
+constexpr std::size_t messages_per_peer(std::size_t all) {
+  return std::max<std::size_t>(all / 2, 1);
+}
 
 MatchKey match_key(const pds::RequestView& view, const wire::SesRequest& request) {
   return {request.match_bits, request.initiator, view.source};
@@ -85,11 +92,16 @@ void set_criteria(MatchCriteria& criteria, const ReceiveQueue& queue, const Op& 
 }  // namespace
 
 Receiver::Receiver(const Parameters& parameters, PieceStore& pieces, ArrivingMessages& messages,
-                   Counters& counters)
+                   Initiator& initiator, Counters& counters)
     : unexpected_limit_bytes_(parameters.unexpected_bytes_per_context),
+      peer_limit_bytes_(parameters.unexpected_bytes_per_peer),
+      peer_limit_messages_(messages_per_peer(parameters.rx_messages)),
+      eager_bytes_(parameters.eager_bytes),
       pieces_(pieces),
       messages_(messages),
+      initiator_(initiator),
       counters_(counters),
+      peers_(std::make_unique<PeerShare[]>(std::size_t{1} << 16)),
       receives_(parameters.posted_receives),
       more_slices_(std::max<std::size_t>(parameters.posted_receives / 8, kMaxIoSlices)) {}
 
@@ -208,9 +220,8 @@ bool Receiver::take(RxMessage& message, PostedReceive& receive) {
         scatter(receive.slices(), message.base + piece->offset, {piece->data, piece->length});
   }
   pieces_.give_back_all(message.pieces);
-  message.context->unexpected_bytes -= message.charged;
-  message.charged = 0;
-  if (message.complete()) complete_receive(message);
+  refund(message);
+  if (message.complete()) eager_part_is_here(message);
   return more;
 }
 
@@ -304,7 +315,9 @@ Result<void> Receiver::peek(ReceiveQueue& queue, const PeekOp& op) {
 // Nobody wants the message; what is still to come of it is accepted and dropped.
 void Receiver::discard(RxMessage& message) {
   drop_unexpected(message);
-  messages_.abandon(message, ReturnCode::Ok);
+  message.state = RxState::Error;
+  message.return_code = ReturnCode::Ok;
+  if (message.complete()) dismiss(message);
 }
 
 // ---- sends -------------------------------------------------------------------------------------
@@ -334,11 +347,13 @@ Response Receiver::on_send(const pds::RequestView& view, const wire::SesRequest&
     messages_.release(*message);
     return nack_response(NackCode::NoResource);
   }
+  if (message->must_read) defer(*message);
   bind(*message, *receive);
   return place_matched(request, *message);
 }
 
 Response Receiver::on_later_send(const wire::SesRequest& request, RxMessage& message) {
+  if (ends_eager_part(request)) return end_eager_part(request, message);
   return message.state == RxState::Matched ? place_matched(request, message)
                                            : place_unexpected(request, message);
 }
@@ -348,42 +363,70 @@ Response Receiver::place_matched(const wire::SesRequest& request, RxMessage& mes
       scatter(message.receive->slices(), message.base + request.message_offset, request.payload);
   ArrivingMessages::account(message, request);
   const Response response = default_response(request, message.placed);
-  if (message.complete()) complete_receive(message);
+  if (message.complete()) eager_part_is_here(message);
   return response;
 }
 
-// A copy of the packet's payload, charged to the message and its context. nullptr, and nothing
-// charged, when memory or the context's share of it is used up.
-Piece* Receiver::keep(const wire::SesRequest& request, RxMessage& message) {
+// Charges memory to the message, its context and its peer. False, and nothing charged, when a share
+// is used up.
+bool Receiver::charge(RxMessage& message, std::size_t bytes) {
   Context& context = *message.context;
+  PeerShare& peer = peers_[message.pdc.value];
+  if (context.unexpected_bytes + bytes > unexpected_limit_bytes_) return false;
+  if (peer.bytes + bytes > peer_limit_bytes_) return false;
+  context.unexpected_bytes += bytes;
+  peer.bytes += bytes;
+  message.charged += bytes;
+  return true;
+}
+
+void Receiver::refund(RxMessage& message) {
+  message.context->unexpected_bytes -= message.charged;
+  PeerShare& peer = peers_[message.pdc.value];
+  peer.bytes -= message.charged;
+  --peer.messages;
+  message.charged = 0;
+}
+
+bool Receiver::worth_keeping(const wire::SesRequest& request, const RxMessage& message) const {
+  if (!message.readable) return true;
+  return request.message_offset + request.payload.size() <= eager_bytes_ &&
+         message.context->unexpected_bytes < unexpected_limit_bytes_ / kReadableShare;
+}
+
+// A copy of the packet's payload, charged to the message. nullptr, and nothing charged, when memory
+// or a share of it is used up, or when the message can as well be read again.
+Piece* Receiver::keep(const wire::SesRequest& request, RxMessage& message) {
+  if (!worth_keeping(request, message)) return nullptr;
   Piece* piece = pieces_.take(static_cast<std::uint32_t>(request.payload.size()),
                               pieces_.capacity() / kBufferReserve);
   if (piece == nullptr) return nullptr;
-  const std::size_t cost = pieces_.cost(*piece);
-  if (context.unexpected_bytes + cost > unexpected_limit_bytes_) {
+  if (!charge(message, pieces_.cost(*piece))) {
     pieces_.give_back(piece);
     return nullptr;
   }
   std::memcpy(piece->data, request.payload.data(), request.payload.size());
   piece->offset = request.message_offset;
-  context.unexpected_bytes += cost;
-  message.charged += cost;
   return piece;
 }
 
 Response Receiver::on_unexpected(const pds::RequestView& view, const wire::SesRequest& request,
                                  Context& context) {
-  if (context.unexpected_bytes + kUnexpectedMessageBytes > unexpected_limit_bytes_) {
-    ++counters_.unexpected_refused;
-    return nack_response(NackCode::NoResource);
-  }
-  RxMessage* message = messages_.open_spare(view, request, context, RxState::Unexpected);
+  PeerShare& peer = peers_[view.pdc.value];
+  const bool crowded = peer.messages >= peer_limit_messages_;
+  RxMessage* message =
+      crowded ? nullptr : messages_.open_spare(view, request, context, RxState::Unexpected);
   if (message == nullptr) {
     ++counters_.unexpected_refused;
     return nack_response(NackCode::NoSesMsgAvail);
   }
-  message->charged = kUnexpectedMessageBytes;
-  context.unexpected_bytes += message->charged;
+  if (!charge(*message, kUnexpectedMessageBytes)) {
+    messages_.release(*message);
+    ++counters_.unexpected_refused;
+    return nack_response(NackCode::NoResource);
+  }
+  ++peer.messages;
+  if (message->must_read) defer(*message);
   context.receives.of(message->tagged()).unexpected.push_back(*message);
   const Response placed = place_unexpected(request, *message);
   if (placed.nack) {
@@ -392,32 +435,45 @@ Response Receiver::on_unexpected(const pds::RequestView& view, const wire::SesRe
     return placed;
   }
   ++counters_.unexpected_messages;
+  if (message->readable && message->must_read) return placed;
   return explicit_response(request, ReturnCode::Ok, wire::List::Overflow, request.payload.size(),
                            context.config.generation, true);  // SES-45
 }
 
+// What can be read again is never refused: the first packet that is dropped is answered in a way
+// that tells so. A sender that wants to know about delivery is told in any case; it waits for our
+// read, which comes when a receive has the message (SES-110, SES-111).
 Response Receiver::place_unexpected(const wire::SesRequest& request, RxMessage& message) {
+  bool dropped = false;
   if (!request.payload.empty()) {
     Piece* piece = keep(request, message);
-    if (piece == nullptr) {
+    dropped = piece == nullptr;
+    if (dropped && !message.readable) {
       ++counters_.unexpected_refused;
       return nack_response(NackCode::NoPktBuffer);
     }
-    piece->next = message.pieces;
-    message.pieces = piece;
+    if (dropped) {
+      message.read_from = std::min<std::uint64_t>(message.read_from, request.message_offset);
+    } else {
+      piece->next = message.pieces;
+      message.pieces = piece;
+    }
   }
   ArrivingMessages::account(message, request);
+  const bool tell =
+      message.readable && !message.must_read && (dropped || message.delivery_complete);
+  if (tell) defer(message);
   if (message.complete()) messages_.arrived(message);  // it only waits for its receive now
-  return default_response(request, message.received);
+  if (!tell) return default_response(request, message.received);
+  return explicit_response(request, ReturnCode::Ok, wire::List::Overflow, 0,
+                           message.context->config.generation, true);
 }
 
 // Takes an unexpected message off its list and gives its memory back; its state remains.
 void Receiver::drop_unexpected(RxMessage& message) {
-  Context& context = *message.context;
   IntrusiveList<RxMessage, UnexpectedTag>::remove(message);
   pieces_.give_back_all(message.pieces);
-  context.unexpected_bytes -= message.charged;
-  message.charged = 0;
+  refund(message);
 }
 
 // ---- the end of messages -----------------------------------------------------------------------
@@ -458,14 +514,14 @@ void Receiver::complete_receive(RxMessage& message) {
   CompletionSink& sink = message.context->sink;
   PostedReceive* buffer = nullptr;
   const Completion completion = end_receive(message, Status::Ok, buffer);
-  messages_.release(message);
+  dismiss(message);
   ++counters_.messages_received;
   sink.complete(completion);
   if (buffer != nullptr) give_back(*buffer, last_status(*buffer));
 }
 
 void Receiver::end_message(RxMessage& message, ReturnCode code, Status status) {
-  Context& context = *message.context;
+  stop_reading(message);
   if (message.state == RxState::Unexpected) drop_unexpected(message);
   if (message.state != RxState::Matched) return messages_.abandon(message, code);
   const bool unused = status == Status::Abandoned && message.placed == 0;
@@ -474,6 +530,11 @@ void Receiver::end_message(RxMessage& message, ReturnCode code, Status status) {
     messages_.abandon(message, code);
     return restore(receive);
   }
+  fail_receive(message, code, status);
+}
+
+void Receiver::fail_receive(RxMessage& message, ReturnCode code, Status status) {
+  Context& context = *message.context;
   PostedReceive* buffer = nullptr;
   const Completion completion = end_receive(message, status, buffer);
   messages_.abandon(message, code);
@@ -502,31 +563,6 @@ void Receiver::restore(PostedReceive& receive) {
 }
 
 // ---- the end of contexts -----------------------------------------------------------------------
-
-void Receiver::close_context(Context& context) {
-  context.closing = true;
-  ReceiveQueue& queue = context.receives;
-  for (auto* list : {&queue.untagged.unexpected, &queue.tagged.unexpected, &queue.claimed}) {
-    for (auto at = list->begin(); at != list->end();) {
-      RxMessage& message = *at;
-      ++at;
-      if (message.context == &context) messages_.release(message);
-    }
-  }
-  messages_.for_each([&](RxMessage& message) {
-    if (message.context != &context) return;
-    PostedReceive* receive = message.state == RxState::Matched ? &withdraw(message) : nullptr;
-    messages_.release(message);
-    if (receive == nullptr) return;
-    if (queue.shared) {
-      restore(*receive);
-    } else if (!receive->linked() && receive->under_way == 0) {
-      release(*receive);
-    }
-  });
-  if (!queue.shared) close_queue(queue);
-  context.unexpected_bytes = 0;
-}
 
 void Receiver::close_queue(ReceiveQueue& queue) {
   for (MatchQueue* lists : {&queue.untagged, &queue.tagged}) {

@@ -29,6 +29,11 @@ ReturnCode check_opcode(const SesRequest& request) {
     case SesOpcode::Atomic:
     case SesOpcode::FetchingAtomic:
       break;
+    case SesOpcode::RendezvousSend:
+    case SesOpcode::RendezvousTsend:
+      if (request.next_hdr != NextHdr::RequestStd) return ReturnCode::UnsupportedOp;
+      if (request.rendezvous.eager_length > request.request_length) return ReturnCode::OpViolation;
+      break;
     case SesOpcode::MsgError:
       if (request.next_hdr != NextHdr::RequestStd) return ReturnCode::UnsupportedOp;
       break;
@@ -63,7 +68,7 @@ ReturnCode check_first_packet(const SesRequest& request, std::uint32_t payload_m
   if (wire::has_atomic_extension(request.opcode) && needs_none && payload == 0) {
     return ReturnCode::Ok;
   }
-  if (payload == request.request_length) return ReturnCode::Ok;
+  if (payload == eager_length(request)) return ReturnCode::Ok;
   return payload == payload_mtu && !request.eom ? ReturnCode::Ok : ReturnCode::OpViolation;
 }
 
@@ -95,13 +100,14 @@ ReturnCode check_access(ri::MrVerdict verdict) {
 ReturnCode check_extent(const SesRequest& request, std::uint32_t payload_mtu) {
   const std::uint64_t payload = request.payload.size();
   if (payload > payload_mtu) return ReturnCode::OpViolation;
-  if (std::uint64_t{request.message_offset} + payload > request.request_length) {
+  if (std::uint64_t{request.message_offset} + payload > eager_length(request)) {
     return ReturnCode::OpViolation;
   }
   // A later packet that carries nothing, or begins where the first one does, belongs to no
   // message; let in, it would keep a receive state that never ends.
   const bool empty = payload == 0 || request.message_offset == 0;
-  return !request.som && empty ? ReturnCode::OpViolation : ReturnCode::Ok;
+  return !request.som && empty && !ends_eager_part(request) ? ReturnCode::OpViolation
+                                                            : ReturnCode::Ok;
 }
 
 ReturnCode check_data(const ContextConfig& config, const SesRequest& request) {
@@ -116,6 +122,13 @@ ReturnCode check_same_message(const RxMessage& message, const SesRequest& reques
                     message.buffer_offset == request.buffer_offset &&
                     message.request_length == request.request_length;
   if (!same) return ReturnCode::PermViolation;
+  if (wire::has_rendezvous_extension(request.opcode) && message.rendezvous != request.rendezvous) {
+    return ReturnCode::PermViolation;
+  }
+  if (ends_eager_part(request)) {
+    const bool asked_for = message.must_read && request.message_offset >= message.received;
+    return asked_for ? ReturnCode::Ok : ReturnCode::OpViolation;
+  }
   const bool repeats = request.som && message.som_seen;
   const bool overlaps = message.received + request.payload.size() > message.expected;
   return repeats || overlaps ? ReturnCode::OpViolation : ReturnCode::Ok;

@@ -17,7 +17,9 @@ struct Ses::Implementation final : pds::Client {
       : context_table(parameters.contexts),
         pieces(buffers, parameters.rx_messages),
         initiator(parameters, pieces, counters),
-        target(parameters, pieces, regions, context_table, counters) {}
+        target(parameters, pieces, regions, context_table, initiator, counters) {
+    initiator.attach(target.receiver());
+  }
 
   ~Implementation() override {
     for (const auto& context : contexts) target.receiver().close_context(*context);
@@ -42,12 +44,12 @@ struct Ses::Implementation final : pds::Client {
   }
 
   void rx_rsp(pds::Message& message, std::uint32_t tag, const pds::ResponseView& response,
-              Time) override {
+              Time now) override {
     auto& outgoing = static_cast<OutgoingMessage&>(message);
     if (outgoing.is_answer) {
       target.answer_done(static_cast<ReadAnswer&>(outgoing));
     } else {
-      initiator.rx_rsp(static_cast<TxMessage&>(outgoing), tag, response);
+      initiator.rx_rsp(static_cast<TxMessage&>(outgoing), tag, response, now);
     }
   }
 
@@ -111,10 +113,11 @@ std::size_t Ses::outstanding(const Context& context) const { return context.tran
 
 void Ses::close_context(Context& context, Time now) {
   implementation_->initiator.close_context(context, now);
+  implementation_->target.receiver().close_context(context);
   if (context.config.receives) {
-    implementation_->target.receiver().close_context(context);
-    [[maybe_unused]] const auto removed = implementation_->context_table.remove(context.key());
+    const auto removed = implementation_->context_table.remove(context.key());
     UET_ASSERT(removed.ok());
+    (void)removed;
   }
   std::erase_if(implementation_->contexts,
                 [&](const auto& owned) { return owned.get() == &context; });
@@ -168,7 +171,7 @@ Result<void> Ses::peek(ReceiveQueue& queue, const PeekOp& op, Time) {
 Result<void> Ses::cancel(Context& context, void* operation_context, Time now) {
   const Result<void> receive = cancel(context.receives, operation_context, now);
   if (receive || receive.error() != Error::NotFound) return receive;
-  if (implementation_->initiator.cancel(context, operation_context)) return {};
+  if (implementation_->initiator.cancel(context, operation_context, now)) return {};
   return Error::NotFound;
 }
 
@@ -176,7 +179,15 @@ Result<void> Ses::cancel(ReceiveQueue& queue, void* operation_context, Time) {
   return implementation_->target.receiver().cancel(queue, operation_context);
 }
 
-void Ses::progress() { implementation_->target.receiver().settle(); }
+void Ses::progress(Time now) {
+  implementation_->target.receiver().progress(now);
+  implementation_->initiator.progress(now);
+}
+
+Time Ses::next_deadline() const {
+  return std::min(implementation_->initiator.next_deadline(),
+                  implementation_->target.receiver().next_deadline());
+}
 
 std::size_t Ses::max_inject_bytes() const { return implementation_->initiator.max_inject_bytes(); }
 

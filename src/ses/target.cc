@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "uet/ses/rendezvous.h"
 #include "uet/ses/return_code.h"
 
 namespace uet::ses {
@@ -28,19 +29,21 @@ bool is_stale(const RxMessage& message, const wire::SesRequest& request) {
 // ---- construction ------------------------------------------------------------------------------
 
 Target::Target(const Parameters& parameters, PieceStore& pieces, ri::MrTable& regions,
-               const ri::RiTable& contexts, Counters& counters)
+               const ri::RiTable& contexts, Initiator& initiator, Counters& counters)
     : payload_mtu_(parameters.payload_mtu),
       pieces_(pieces),
       regions_(regions),
       contexts_(contexts),
+      initiator_(initiator),
       counters_(counters),
       messages_(parameters.rx_messages, pieces),
-      receiver_(parameters, pieces, messages_, counters),
+      receiver_(parameters, pieces, messages_, initiator, counters),
       answers_(parameters.return_messages) {}
 
 // Its owner has closed all contexts; read answers may still wait in a PDS that is gone.
 Target::~Target() {
   while (!answering_.empty()) answer_done(answering_.front());
+  receiver_.discard_all();
 }
 
 bool Target::idle() const {
@@ -71,6 +74,9 @@ Response Target::rx_req(const View& view, Time now) {
     if (message != nullptr) messages_.release(*message);
   }
 
+  if (request.opcode == SesOpcode::Read && is_message_key(memory_key(request))) {
+    return on_message_read(view, request, now);
+  }
   const ri::RiKey key{request.rel, request.job_id, request.pid_on_fep, request.resource_index};
   const bool by_process =
       request.next_hdr == wire::NextHdr::RequestSmall && !is_send(request.opcode);
@@ -109,9 +115,12 @@ Response Target::refuse(const View& view, const Request& request, Context& conte
 Response Target::on_later_packet(const Request& request, RxMessage& message) {
   ReturnCode code = check_same_message(message, request);  // 15
   if (message.state == RxState::Error) {                   // 5
+    if (ends_eager_part(request)) {
+      message.expected = std::min<std::uint64_t>(message.expected, request.message_offset);
+    }
     ArrivingMessages::account(message, request);
     const ReturnCode remembered = message.return_code;
-    if (message.received >= message.expected) messages_.release(message);
+    if (message.received >= message.expected) receiver_.dismiss(message);
     return explicit_response(request, remembered, wire::List::Expected, 0, {}, false);  // SES-105
   }
   if (code == ReturnCode::Ok) code = check_first_packet(request, payload_mtu_);
@@ -140,7 +149,8 @@ Response Target::fail(const Request& request, RxMessage& message, ReturnCode cod
 }
 
 Response Target::on_send(const View& view, const Request& request, Context& context) {
-  const ReturnCode code = check_extent(request, payload_mtu_);  // 13
+  ReturnCode code = check_extent(request, payload_mtu_);         // 13
+  if (ends_eager_part(request)) code = ReturnCode::OpViolation;  // of no message that is known
   if (code != ReturnCode::Ok) return refuse(view, request, context, code);
   return receiver_.on_send(view, request, context);  // 11
 }
@@ -242,6 +252,7 @@ ReadAnswer* Target::begin_answer(const View& view, const Request& request, const
     return nullptr;
   }
   answer->piece = piece;
+  answer->payload = {Slice{piece->data, piece->length}, Slice{}};
   answer->header = answer_header(view, request, asked);
   answering_.push_back(*answer);
   if (delivery_->send_on(view.pdc, *answer, now)) return answer;
@@ -274,13 +285,14 @@ pds::PacketPlan Target::next_packet(ReadAnswer& answer, Packet& packet,
   const bool small = answer.header.next_hdr == wire::NextHdr::ResponseDataSmall;
   answer.header.encode(
       packet.append(small ? sizeof(wire::SesResponseDataSmall) : sizeof(wire::SesResponseData)));
-  packet.payload = {Slice{answer.piece->data, answer.piece->length}, Slice{}};
+  packet.payload = answer.payload;
   prepared.next_hdr = answer.header.next_hdr;
   return pds::PacketPlan::Last;
 }
 
 void Target::answer_done(ReadAnswer& answer) {
-  pieces_.give_back(answer.piece);
+  if (answer.piece != nullptr) pieces_.give_back(answer.piece);
+  if (answer.source != nullptr) initiator_.answer_done(answer);
   IntrusiveList<ReadAnswer, AnsweringTag>::remove(answer);
   answers_.give_back(&answer);
 }
@@ -291,7 +303,10 @@ void Target::answer_done(ReadAnswer& answer) {
 Response Target::on_msg_error(const View& view, const Request& request) {
   const Response response = default_response(request, 0);
   RxMessage* message = messages_.find(view.pdc, request.message_id);
-  if (message == nullptr) return response;
+  if (message == nullptr) {
+    receiver_.abandoned(view.pdc, request.message_id);
+    return response;
+  }
   message->expected = std::min<std::uint64_t>(message->expected, request.message_offset);
   receiver_.end_message(*message, ReturnCode::Dropped, Status::Abandoned);
   return response;
@@ -303,6 +318,7 @@ void Target::pdc_closed(PdcId pdc) {
     message.expected = 0;  // nothing more will come
     receiver_.end_message(message, ReturnCode::Dropped, Status::PeerLost);
   });
+  receiver_.pdc_closed(pdc);
 }
 
 }  // namespace uet::ses

@@ -64,6 +64,11 @@ void draw_fep(Plan& plan, Rng& rng) {
   cms.max_window_bytes = rng.between(4, 256) * cms.mtu_bytes;
   ses::Parameters& ses = plan.fep.ses;
   ses.unexpected_bytes_per_context = 1 << 20;
+  ses.unexpected_bytes_per_peer = rng.chance(0.5) ? 1 << 20 : 8 * mtu;
+  ses.rendezvous_threshold_bytes =
+      pick<std::uint64_t, 4>(rng, {0, mtu, 4 * std::uint64_t{mtu}, 64 * 1024});
+  ses.eager_bytes = pick<std::size_t, 4>(rng, {0, mtu, 16 * 1024, 1 << 20});
+  ses.pulls = rng.chance(0.5) ? 64 : rng.between(1, 3);
   plan.fep.memory_regions = 16;
   plan.fep.packets = 2048;
   plan.fep.buffers = 1024;
@@ -135,8 +140,9 @@ void draw_network(Plan& plan, Rng& rng) {
 
 void draw_contexts(Plan& plan, Rng& rng) {
   const auto style = rng.below(3);  // all RUD, all ROD, mixed
+  const std::uint64_t most = rng.chance(0.3) ? 1 : 2;
   for (int node = 0; node < plan.nodes; ++node) {
-    const auto count = rng.between(1, 2);
+    const auto count = rng.between(1, most);
     for (std::uint64_t i = 0; i < count; ++i) {
       ContextPlan context;
       context.node = node;
@@ -216,6 +222,9 @@ void draw_operations(Plan& plan, Rng& rng) {
   std::vector<std::uint64_t> used(static_cast<std::size_t>(plan.nodes), 0);
   std::map<std::pair<int, int>, std::uint64_t> slots;
   const bool to_self = rng.chance(0.15);
+  // A fence holds what goes to one peer; the order promised is that of all to one node.
+  const bool one_each = plan.contexts.size() == static_cast<std::size_t>(plan.nodes);
+  const double fences = one_each ? pick<double, 3>(rng, {0, 0.05, 0.3}) : 0;
   plan.library_bytes = std::max<std::uint32_t>(largest, 64 * 1024);
   for (std::uint64_t i = 0; i < count; ++i) {
     OperationPlan op;
@@ -232,7 +241,9 @@ void draw_operations(Plan& plan, Rng& rng) {
     op.with_data =
         (send && op.length < 8) || ((send || op.flavour == Flavour::Write) && rng.chance(0.4));
     op.inject = (send || op.flavour == Flavour::Write) && op.length <= 256 && rng.chance(0.3);
-    op.delivery_complete = send && rng.chance(0.1);
+    op.delivery_complete = send && rng.chance(0.15);
+    op.fence = rng.chance(fences);
+    if (send && plan.cancels && rng.chance(0.3)) op.cancel_after = up_to(rng, milliseconds(2));
     op.slices = rng.chance(0.3) ? static_cast<std::uint32_t>(rng.between(2, 5)) : 1;
     op.post_after = up_to(rng, pace);
     draw_place(plan, op, used, slots, rng);
@@ -375,6 +386,8 @@ Plan draw_plan(std::uint64_t seed) {
   plan.relative = rng.chance(0.8);
   plan.directed_receive = rng.chance(0.4);
   plan.provider_keys = rng.chance(0.5);
+  plan.rendezvous = rng.chance(0.85);
+  plan.cancels = rng.chance(0.15);
   if (rng.chance(0.2)) plan.refuse_events = 0.3;
   draw_fep(plan, rng);
   draw_network(plan, rng);
@@ -400,7 +413,10 @@ std::string Plan::describe() const {
       << link.corruption << ", partitions " << partitions.size() << ", hostile " << hostile_packets
       << ", killed node " << killed_node << ", tx queue " << nic_tx_queue << ", rx queue "
       << nic_rx_queue << ", progress every " << to_us(progress_interval) << " us, refused events "
-      << refuse_events << (directed_receive ? ", directed" : "")
+      << refuse_events << ", rendezvous " << (rendezvous ? "above " : "off, ")
+      << fep.ses.rendezvous_threshold_bytes << ", " << fep.ses.eager_bytes << " kept, "
+      << fep.ses.pulls << " pulls" << (cancels ? ", cancels" : "")
+      << (directed_receive ? ", directed" : "")
       << (fep.cms.algorithm == cms::Algorithm::Nscc ? ", NSCC" : ", fixed window");
   return out.str();
 }

@@ -102,6 +102,11 @@ void Run::on_operation(std::size_t number, const ses::Completion& completion) {
   const wire::ReturnCode expected = code_of(plan.flavour);
   operation.ok = completion.status == ses::Status::Ok;
   if (to_dead && completion.status == ses::Status::PdsError) return;
+  if (operation.cancelled) {
+    if (completion.status != ses::Status::Cancelled) fail(name + " is not Cancelled");
+    return;
+  }
+  check_fence(number);
   if (expected == wire::ReturnCode::Ok
           ? !operation.ok
           : completion.status != ses::Status::ReturnCode || completion.return_code != expected) {
@@ -112,10 +117,34 @@ void Run::on_operation(std::size_t number, const ses::Completion& completion) {
   if (plan.flavour == Flavour::Read || plan.flavour == Flavour::SlotRead) {
     check_read(number);
   } else {
+    const bool delivered = operation.events > 0 || !must_be_heard_of(number);
+    if (plan.delivery_complete && plan_.rendezvous && !delivered) {  // SES-110
+      fail(name + " completes before it is delivered");
+    }
     if (plan.flavour == Flavour::Swap) check_swap(number);
     // The buffer is the application's again; a late look at it by the core would send rubbish.
     if (!operation.memory->guards_intact()) fail(name + ": guard bytes overwritten");
     std::fill_n(operation.memory->data(), operation.memory->length(), kScribble);
+  }
+}
+
+// All that was posted before a fence that stands before the operation has completed.
+void Run::check_fence(std::size_t number) {
+  const OperationPlan& plan = plan_.operations[number];
+  const auto to_same_peer = [&](std::size_t other) {
+    const OperationPlan& op = plan_.operations[other];
+    return op.from == plan.from && op.to == plan.to &&
+           (op.flavour == Flavour::BadIndex) == (plan.flavour == Flavour::BadIndex);
+  };
+  const auto is_fence = [&](std::size_t i) {
+    return plan_.operations[i].fence && !operations_[i].cancelled && to_same_peer(i);
+  };
+  std::size_t fence = number + 1;
+  while (fence > 0 && !is_fence(fence - 1)) --fence;
+  for (std::size_t i = 0; i + 1 < fence; ++i) {
+    if (to_same_peer(i) && operations_[i].completions == 0) {
+      fail("operation " + std::to_string(number) + " did not wait for " + std::to_string(i));
+    }
   }
 }
 
@@ -158,6 +187,7 @@ void Run::on_receive(std::size_t number, const ses::Completion& completion) {
   if (!receive.memory->guards_intact()) fail(name + ": guard bytes overwritten");
   if (completion.status == ses::Status::Cancelled && cancelling_) return;
   if (completion.status == ses::Status::PeerLost && plan_.killed_node >= 0) return;
+  if (completion.status == ses::Status::Abandoned && plan_.cancels) return;
   if (completion.status != ses::Status::Ok && completion.status != ses::Status::Truncated) {
     return fail(name + " completes with status " +
                 std::to_string(static_cast<int>(completion.status)));
@@ -257,15 +287,16 @@ bool Run::all_done() const {
   for (std::size_t i = 0; i < operations_.size(); ++i) {
     const OperationPlan& plan = plan_.operations[i];
     if (lives(context_of(plan.from).node) && operations_[i].completions == 0) return false;
+    if (operations_[i].cancelled) continue;
     if (must_be_heard_of(i) && operations_[i].events == 0) return false;
   }
-  // After a death the receives that found no message are cancelled, once all have been posted.
+  // The receives that found no message are cancelled at the end, once all have been posted.
   // Those of datagrams may stay without one.
   for (std::size_t i = 0; i < receives_.size(); ++i) {
     const ContextPlan& context = context_of(plan_.receives[i].context);
     if (!lives(context.node)) continue;
-    const bool posted_suffices =
-        context.mode == DeliveryMode::Uud || (plan_.killed_node >= 0 && !cancelling_);
+    const bool posted_suffices = context.mode == DeliveryMode::Uud ||
+                                 ((plan_.killed_node >= 0 || plan_.cancels) && !cancelling_);
     if (!receives_[i].posted || (!posted_suffices && receives_[i].completions == 0)) return false;
   }
   return true;
@@ -284,7 +315,8 @@ std::string Run::unfinished() {
   for (std::size_t i = 0; i < operations_.size(); ++i) {
     const OperationPlan& plan = plan_.operations[i];
     if (!lives(context_of(plan.from).node)) continue;
-    const bool heard = !must_be_heard_of(i) || operations_[i].events > 0;
+    const bool heard =
+        operations_[i].cancelled || !must_be_heard_of(i) || operations_[i].events > 0;
     if (operations_[i].completions > 0 && heard) continue;
     text += " operation " + std::to_string(i) + " (flavour " +
             std::to_string(static_cast<int>(plan.flavour)) + ", context " +

@@ -161,6 +161,7 @@ void Run::build() {
     endpoint.peer.resource_index = config.resource_index;
     endpoint.peer.initiator = config.initiator;
     endpoint.peer.relative = plan_.relative;
+    endpoint.peer.rendezvous = plan_.rendezvous;
   }
   for (std::size_t i = 0; i < plan_.operations.size(); ++i) {
     const OperationPlan& op = plan_.operations[i];
@@ -224,6 +225,7 @@ Result<void> Run::submit(Endpoint& endpoint, std::size_t number) {
     op.local = slices;
     op.inject = plan.inject;
     op.delivery_complete = plan.delivery_complete;
+    op.fence = plan.fence;
     if (plan.with_data) op.data = number;
     op.context = context_pointer(number + 1);
     op.user_flags = number * 3;
@@ -272,9 +274,24 @@ void Run::post_operation(Endpoint& endpoint, Duration retry) {
   if (plan_.operations[number].inject) {  // the buffer is ours again
     std::fill_n(operation.memory->data(), operation.memory->length(), kScribble);
   }
+  if (plan_.operations[number].cancel_after) {
+    world_.after(*plan_.operations[number].cancel_after,
+                 [this, &endpoint, number] { cancel_operation(endpoint, number); });
+  }
   if (++endpoint.next_operation == endpoint.operations.size()) return;
   world_.after(plan_.operations[endpoint.operations[endpoint.next_operation]].post_after,
                [this, &endpoint] { post_operation(endpoint, microseconds(20)); });
+}
+
+void Run::cancel_operation(Endpoint& endpoint, std::size_t number) {
+  Operation& operation = operations_[number];
+  if (!lives(endpoint.plan->node) || operation.completions > 0) return;
+  ses::Ses& ses = world_.fep(endpoint.plan->node).ses();
+  operation.cancelled = true;  // it may complete before the call returns
+  const Result<void> result =
+      ses.cancel(*endpoint.context, context_pointer(number + 1), world_.now());
+  if (!result.ok()) operation.cancelled = false;  // too late
+  world_.posted(endpoint.plan->node);
 }
 
 void Run::post_receive(Endpoint& endpoint, Duration retry) {
@@ -367,10 +384,10 @@ void Run::close_datagram_contexts() {
   }
 }
 
-// Waits until nothing is left anywhere. After a death the receives that found no message are
-// cancelled, once what the dead node had sent is there.
+// Waits until nothing is left anywhere. After a death, or where sends are cancelled, the receives
+// that found no message are cancelled, once what was sent is there.
 void Run::finish() {
-  if (plan_.killed_node >= 0) {
+  if (plan_.killed_node >= 0 || plan_.cancels) {
     world_.run_for(seconds(1));
     cancel_receives();
   }

@@ -77,6 +77,7 @@ class Run {
     bool posted = false;
     int completions = 0;
     bool ok = false;
+    bool cancelled = false;
     int events = 0;  // RemoteWrite completions, or matched receives
   };
   struct Receive {
@@ -91,6 +92,8 @@ class Run {
   void schedule();
   void post_operation(Endpoint& endpoint, Duration retry);
   void post_receive(Endpoint& endpoint, Duration retry);
+  void cancel_operation(Endpoint& endpoint, std::size_t number);
+  void check_fence(std::size_t number);
   Result<void> submit(Endpoint& endpoint, std::size_t number);
   Result<void> submit_atomic(Endpoint& endpoint, std::size_t number);
   void send_hostile_packet();

@@ -50,6 +50,8 @@ struct OperationPlan {
   bool with_data = false;
   bool inject = false;
   bool delivery_complete = false;
+  bool fence = false;
+  std::optional<Duration> cancel_after;  // cancelled then, unless it has ended
   std::uint32_t slices = 1;
   std::uint64_t offset = 0;   // in the region
   std::uint64_t operand = 0;  // Add, FetchAdd: to each counter; Swap: the next number
@@ -86,6 +88,8 @@ struct Plan {
   bool relative = true;
   bool directed_receive = false;
   bool provider_keys = true;
+  bool rendezvous = true;           // peers say that they serve rendezvous sends
+  bool cancels = false;             // some sends are cancelled: not every receive finds a message
   double refuse_events = 0;         // chance that a CQ has no room for remote data
   std::uint64_t window_bytes = 0;   // writable region of each node
   std::uint64_t library_bytes = 0;  // read-only region of each node

@@ -33,6 +33,7 @@ struct Peer {
   InitiatorId initiator;      // what directed receives match on (SES-20)
   bool relative = true;       // REL flag: PIDonFEP counts within the job (SES-12)
   RiGeneration generation{};  // of the peer's resource index, as it stated (SES-154)
+  bool rendezvous = false;    // its address says that it serves rendezvous sends (SES-161)
 };
 
 enum class Kind : std::uint8_t {
@@ -126,10 +127,11 @@ struct ContextConfig {
 
 // Common to all operations of the initiator.
 struct TxOp {
-  const Peer* peer = nullptr;         // only read during the call
-  std::span<const IoSlice> local;     // only the memory behind it must stay valid
-  bool inject = false;                // copy now: the buffer is free when the call returns
-  bool delivery_complete = false;     // DC flag (SES-110)
+  const Peer* peer = nullptr;      // only read during the call
+  std::span<const IoSlice> local;  // only the memory behind it must stay valid
+  bool inject = false;             // copy now: the buffer is free when the call returns
+  bool delivery_complete = false;  // DC flag (SES-110)
+  bool fence = false;  // waits, with all posted after it to this peer, for all posted before it
   std::optional<std::uint64_t> data;  // remote CQ data: HD flag and header_data
   void* context = nullptr;
   std::uint64_t user_flags = 0;

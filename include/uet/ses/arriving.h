@@ -32,7 +32,10 @@ class ArrivingMessages {
                         Context& context, RxState state);
   // Counts a packet of the message and keeps what only the first packet carries.
   static void account(RxMessage& message, const wire::SesRequest& request);
-  // All of it is here: its id may come again, and its sender need not live on.
+  // Has its PDC ask whether its sender still lives, until its state is given back.
+  void await(RxMessage& message);
+  // All of it is here: its id may come again, and its sender need not live on, unless it must still
+  // be read.
   void arrived(RxMessage& message);
   // The message comes to nothing: what still arrives of it is dropped and answered with `code`
   // (SES-35). Gives its state back when nothing will.

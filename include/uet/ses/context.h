@@ -13,7 +13,9 @@
 
 namespace uet::ses {
 
-class Context {
+struct HoldingTag;
+
+class Context : public ListNode<HoldingTag> {
  public:
   Context(const ContextConfig& with, CompletionSink& to)
       : config(with),
@@ -31,7 +33,8 @@ class Context {
   bool closing = false;                                   // its operations end without completions
   IntrusiveList<TxMessage, OutstandingTag> transmitting;  // in order of posting
   std::size_t transmitting_count = 0;
-  std::size_t unexpected_bytes = 0;  // memory its unexpected messages hold
+  IntrusiveList<TxMessage, HeldTag> held;  // those of them that wait for a fence, in order
+  std::size_t unexpected_bytes = 0;        // memory its unexpected messages hold
   ReceiveQueue own_receives;
   ReceiveQueue& receives;  // where its messages find receives and wait for them
 };

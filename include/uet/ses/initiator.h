@@ -3,12 +3,14 @@
 // and when it is complete; knows no PSN, window or timer.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 
 #include "uet/base/result.h"
+#include "uet/base/rng.h"
 #include "uet/base/slab.h"
 #include "uet/base/time.h"
 #include "uet/pds/api.h"
@@ -20,20 +22,29 @@
 
 namespace uet::ses {
 
+// Who posts reads for a target (SES-57); implemented by Receiver.
+class PullClient {
+ public:
+  virtual ~PullClient() = default;
+  // The read for this message has ended; with Status::Ok all its bytes are in place.
+  virtual void pulled(RxMessage& message, Status status) noexcept = 0;
+};
+
 class Initiator {
  public:
   // The referenced objects outlive this one.
   Initiator(const Parameters& parameters, PieceStore& pieces, Counters& counters);
   ~Initiator();
   void attach(pds::Delivery& delivery) { delivery_ = &delivery; }
+  void attach(PullClient& client) { pull_client_ = &client; }
 
   // As in ses.h.
   Result<void> send(Context& context, const SendOp& op, Time now);
   Result<void> write(Context& context, const RmaOp& op, Time now);
   Result<void> read(Context& context, const RmaOp& op, Time now);
   Result<void> atomic(Context& context, const AtomicOp& op, Time now);
-  // Cancels the oldest operation with this pointer that no packet has left of; false if none.
-  bool cancel(Context& context, const void* operation);
+  // As in ses.h; false if there is no such operation.
+  bool cancel(Context& context, const void* operation, Time now);
   // Ends all its operations without completions; see ses.h.
   void close_context(Context& context, Time now);
   std::size_t max_inject_bytes() const;
@@ -41,12 +52,34 @@ class Initiator {
 
   // What PDS asks (pds::Client), for operations.
   pds::PacketPlan next_packet(TxMessage& message, Packet& packet, pds::PreparedPacket& prepared);
-  void rx_rsp(TxMessage& message, std::uint32_t tag, const pds::ResponseView& response);
+  void rx_rsp(TxMessage& message, std::uint32_t tag, const pds::ResponseView& response, Time now);
   void pds_error(TxMessage& message, std::uint32_t tag, pds::PdsError error);
   void message_failed(TxMessage& message, pds::PdsError error);
   void pdc_closed(PdcId pdc, pds::PdsError error);
   // Return data: a request packet in the return direction (SES-83).
   void rx_data(const pds::RequestView& request);
+
+  // What a target asks that is told to read a message of this FEP (initiator_rendezvous.cc).
+  // The message that the FEP `reader` may read under the key (is_message_key); nullptr: none.
+  TxMessage* readable(Rkey key, JobId job, const FepAddress& reader);
+  // Points to `length` bytes of the message; false if they lie in more than two pieces.
+  static bool point_at(const TxMessage& message, std::uint64_t offset, std::uint32_t length,
+                       std::array<Slice, 2>& out);
+  void read_served(TxMessage& message, bool reaches_end, std::uint32_t length,
+                   std::uint32_t read_length, Time now);
+  void reader_gave_up(TxMessage& message);
+  void answer_done(ReadAnswer& answer);  // its source is ours
+
+  // Reads bytes [from, from + total_length(into)) of a peer's message; 0 bytes at its end tell the
+  // peer that all is read. The client is told. Again: no message or PDC now.
+  Result<void> pull(RxMessage& message, std::uint64_t from, std::span<const IoSlice> into,
+                    Time now);
+  // What still comes for it goes nowhere.
+  void forget_memory(const RxMessage& message);
+
+  // As in ses.h.
+  void progress(Time now);
+  Time next_deadline();
 
   // Nothing in progress.
   bool idle() const { return messages_.in_use() == 0; }
@@ -55,16 +88,27 @@ class Initiator {
   static constexpr std::uint32_t kNoPiece = UINT32_MAX;  // tag of packets that ask for no data
 
   struct PdcReads {
-    std::uint64_t bytes = 0;   // asked for and not yet arrived
-    std::uint32_t pieces = 0;  // request packets they were asked with
-    bool blocked = false;      // a message was told NotNow
+    std::uint64_t bytes = 0;    // asked for and not yet arrived
+    std::uint32_t pieces = 0;   // request packets they were asked with
+    std::uint32_t watched = 0;  // sends that wait until their target has read them
+    bool blocked = false;       // a message was told NotNow
   };
 
+  static void append_header(Packet& packet, const wire::SesRequest& header);
   Result<void> check(const Context& context, const TxOp& op) const;
   TxMessage* prepare(Context& context, const TxOp& op, Kind kind);
   Result<void> rma(Context& context, const RmaOp& op, Kind kind, Time now);
   Result<void> send_datagram(Context& context, const SendOp& op, Time now);
   Result<void> submit(TxMessage& message, const TxOp& op, Time now);
+  Result<void> start(TxMessage& message, Time now);
+  bool must_wait(const TxMessage& message) const;
+  void hold(TxMessage& message);
+  void unhold(TxMessage& message);
+  static bool is_held(const TxMessage& message) {
+    return static_cast<const ListNode<HeldTag>&>(message).linked();
+  }
+  void start_held(Context& context, Time now);
+  void start_all_held(Time now);
   bool gather_pieces(TxMessage& message, bool inject);
   Result<void> check_atomic_op(const AtomicOp& op) const;
   bool fill_operands(TxMessage& message, const AtomicOp& op);
@@ -72,8 +116,17 @@ class Initiator {
   pds::PacketPlan next_read(TxMessage& message, Packet& packet, pds::PreparedPacket& prepared);
   pds::PacketPlan next_atomic(TxMessage& message, Packet& packet, pds::PreparedPacket& prepared);
   pds::PacketPlan next_error(TxMessage& message, Packet& packet, pds::PreparedPacket& prepared);
+  pds::PacketPlan next_end(TxMessage& message, Packet& packet, pds::PreparedPacket& prepared);
   pds::PacketPlan made(TxMessage& message, bool last);
-  void on_response(TxMessage& message, std::uint32_t tag, const wire::SesResponseHeader& header);
+  void on_response(TxMessage& message, std::uint32_t tag, const wire::SesResponseHeader& header,
+                   Time now);
+  void offer_reads(TxMessage& message, const Peer& peer);
+  void await_read(TxMessage& message, Time now);
+  void stop_awaiting_read(TxMessage& message);
+  void abandon(TxMessage& message, Time now);
+  void tell_puller(TxMessage& read);
+  void expire_reads(Time now);
+  Time read_deadline();
   void place_data(TxMessage& message, std::uint64_t offset, std::span<const std::byte> data);
   static void place_results(const TxMessage& message, std::span<const std::byte> results);
   std::uint32_t piece_length(const TxMessage& message, std::uint64_t offset) const;
@@ -87,14 +140,25 @@ class Initiator {
 
   const std::uint32_t payload_mtu_;
   const std::size_t read_limit_bytes_;
+  const std::uint64_t rendezvous_threshold_bytes_;
+  const Duration rendezvous_timeout_;
+  const std::size_t operations_limit_;
+  const std::size_t pulls_limit_;
   PieceStore& pieces_;
   Counters& counters_;
   pds::Delivery* delivery_ = nullptr;
+  PullClient* pull_client_ = nullptr;
+  Rng rng_;
   Slab<TxMessage> messages_;
+  std::size_t pulls_count_ = 0;  // of them, a target's own
+  IntrusiveList<TxMessage, OutstandingTag> pulling_;
+  IntrusiveList<TxMessage, AwaitingReadTag> awaiting_read_;
   IntrusiveList<TxMessage, OutstandingTag> orphans_;  // of closed contexts, still with PDS
   std::unique_ptr<TxMessage*[]> by_id_;               // 2^16: ids are unique in the FEP (SES-28)
   std::uint16_t last_id_ = 0;
-  std::unique_ptr<PdcReads[]> reads_;  // 2^16, by PDC id
+  std::unique_ptr<PdcReads[]> reads_;           // 2^16, by PDC id
+  IntrusiveList<Context, HoldingTag> holding_;  // contexts with operations behind a fence
+  Time next_try_ = kNever;                      // when to look at them again
 };
 
 }  // namespace uet::ses

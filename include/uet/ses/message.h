@@ -11,6 +11,7 @@
 #include "uet/base/intrusive_list.h"
 #include "uet/base/packet.h"
 #include "uet/base/slab.h"
+#include "uet/base/time.h"
 #include "uet/pds/api.h"
 #include "uet/ses/api.h"
 #include "uet/wire/ses.h"
@@ -79,9 +80,17 @@ struct OutgoingMessage : pds::Message {
 };
 
 struct OutstandingTag;
+struct HeldTag;
+struct AwaitingReadTag;
+struct ServedTag;
+struct ReadAnswer;
+struct RxMessage;
 
 // An operation of the initiator, from the post to its completion.
-struct TxMessage : OutgoingMessage, ListNode<OutstandingTag> {
+struct TxMessage : OutgoingMessage,
+                   ListNode<OutstandingTag>,
+                   ListNode<HeldTag>,
+                   ListNode<AwaitingReadTag> {
   TxMessage() : OutgoingMessage(false) {}
 
   std::span<const IoSlice> slices() const { return {iov.data(), iov_count}; }
@@ -96,8 +105,10 @@ struct TxMessage : OutgoingMessage, ListNode<OutstandingTag> {
   Status status = Status::Ok;  // the first error (SES-109)
   wire::ReturnCode return_code{};
   pds::PdsError pds_error{};
-  bool ended = false;       // no packet will be made any more
-  bool has_data = false;    // remote CQ data go with the first packet
+  bool ended = false;     // no packet will be made any more
+  bool has_data = false;  // remote CQ data go with the first packet
+  bool fence = false;     // waits for all earlier ones of its context to the same peer
+  FepAddress to;
   wire::SesRequest header;  // what all its packets repeat (SES-23)
   std::uint64_t length = 0;
   std::uint64_t offset = 0;  // bytes that packets have been made for
@@ -105,9 +116,20 @@ struct TxMessage : OutgoingMessage, ListNode<OutstandingTag> {
   std::uint64_t packets_answered = 0;
   std::uint32_t pieces_awaited = 0;  // read requests without data or error yet
   std::uint64_t bytes_awaited = 0;   // and the bytes they asked for
-  Piece* gathered = nullptr;         // packets that do not point to user memory, by offset
-  Piece* next_gathered = nullptr;    // first one not sent yet
-  void* operation = nullptr;         // TxOp::context
+  // A send that the target can read again (initiator_rendezvous.cc).
+  bool readable = false;     // its packets say where
+  bool awaits_read = false;  // the target will: not complete before it has read to the end
+  bool watched = false;      // holds a lock on its PDC, which asks whether the target still lives
+  bool read_out = false;
+  std::uint64_t last_read_bytes = 0;  // answered of the read that reaches the end
+  Time awaiting_since{};
+  IntrusiveList<ReadAnswer, ServedTag> answers;  // that point into its memory
+  bool pull = false;                             // a read of the target's own,
+  RxMessage* pull_for = nullptr;                 // for this message, until its bytes are here
+
+  Piece* gathered = nullptr;       // packets that do not point to user memory, by offset
+  Piece* next_gathered = nullptr;  // first one not sent yet
+  void* operation = nullptr;       // TxOp::context
   std::uint64_t user_flags = 0;
   std::uint32_t iov_count = 0;
   std::array<IoSlice, kMaxIoSlices> iov;
@@ -117,11 +139,14 @@ struct TxMessage : OutgoingMessage, ListNode<OutstandingTag> {
 
 struct AnsweringTag;
 
-// The data that answer one read request packet, on their way in the return direction.
-struct ReadAnswer : OutgoingMessage, ListNode<AnsweringTag> {
+// The data that answer one read request packet, on their way in the return direction: a copy in
+// `piece`, or what they were when the read came of a message that is still being sent.
+struct ReadAnswer : OutgoingMessage, ListNode<AnsweringTag>, ListNode<ServedTag> {
   ReadAnswer() : OutgoingMessage(true) {}
   wire::SesResponseHeader header;
   Piece* piece = nullptr;
+  TxMessage* source = nullptr;
+  std::array<Slice, 2> payload{};  // in the memory of `source`
 };
 
 // More slices than a receive descriptor holds itself.
@@ -177,9 +202,10 @@ enum class RxState : std::uint8_t {
 
 struct UnexpectedTag;
 struct ArrivingTag;
+struct PullTag;
 
 // A message that arrives, or an unexpected one that has arrived.
-struct RxMessage : ListNode<UnexpectedTag>, ListNode<ArrivingTag> {
+struct RxMessage : ListNode<UnexpectedTag>, ListNode<ArrivingTag>, ListNode<PullTag> {
   bool tagged() const { return kind == Kind::TaggedSend; }
   bool complete() const { return som_seen && received == expected; }
 
@@ -191,6 +217,7 @@ struct RxMessage : ListNode<UnexpectedTag>, ListNode<ArrivingTag> {
   wire::ReturnCode return_code{};
   bool som_seen = false;
   bool has_data = false;
+  bool delivery_complete = false;  // its sender wants to know (SES-110)
   bool awaited = false;  // holds a lock on its PDC, which asks whether the sender still lives
   Context* context = nullptr;
   PostedReceive* receive = nullptr;
@@ -210,6 +237,14 @@ struct RxMessage : ListNode<UnexpectedTag>, ListNode<ArrivingTag> {
   std::uint64_t match_bits = 0;
   std::uint64_t buffer_offset = 0;
   std::uint32_t request_length = 0;
+  // Of a rendezvous send: what is not here, and where it can be read (SES-56).
+  bool relative = false;
+  bool readable = false;        // from its first byte on, not only behind the eager part
+  bool must_read = false;       // its sender waits until it has been read to the end
+  bool leaving = false;         // all that is left to do is to tell it
+  bool undelivered = false;     // nobody will get it; the sender is told
+  std::uint64_t read_from = 0;  // what lies before is here, or on its way
+  wire::RendezvousExtension rendezvous;
 };
 
 }  // namespace uet::ses

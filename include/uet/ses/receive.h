@@ -5,24 +5,27 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "uet/base/result.h"
 #include "uet/base/slab.h"
+#include "uet/base/time.h"
 #include "uet/pds/api.h"
 #include "uet/ses/api.h"
 #include "uet/ses/arriving.h"
 #include "uet/ses/context.h"
 #include "uet/ses/counters.h"
+#include "uet/ses/initiator.h"
 #include "uet/ses/message.h"
 #include "uet/ses/parameters.h"
 
 namespace uet::ses {
 
-class Receiver {
+class Receiver final : public PullClient {
  public:
   // The referenced objects outlive this one.
   Receiver(const Parameters& parameters, PieceStore& pieces, ArrivingMessages& messages,
-           Counters& counters);
+           Initiator& initiator, Counters& counters);
 
   // As in ses.h.
   Result<void> receive(ReceiveQueue& queue, const ReceiveOp& op);
@@ -35,8 +38,11 @@ class Receiver {
   void close_context(Context& context);
   // Drops the receives of a shared queue, whose contexts have been closed.
   void close_queue(ReceiveQueue& queue);
-  // Tries again to give messages to receives, where room for a completion was missing.
-  void settle();
+  // Goes on where room for a completion, a PDC or a message was missing.
+  void progress(Time now);
+  Time next_deadline();
+  // PullClient.
+  void pulled(RxMessage& message, Status status) noexcept override;
 
   // The first packet that arrives of a send.
   pds::Response on_send(const pds::RequestView& view, const wire::SesRequest& request,
@@ -46,11 +52,37 @@ class Receiver {
   // The message, of whatever kind, comes to nothing: a receive bound to it completes with `status`,
   // or waits again if nothing was placed (SES-113). What still comes is answered with `code`.
   void end_message(RxMessage& message, wire::ReturnCode code, Status status);
+  // Nothing more comes of a message whose packets were dropped; its sender may wait for a read.
+  void dismiss(RxMessage& message);
+  // The sender gives up a message that has arrived but must still be read.
+  void abandoned(PdcId pdc, MsgId id);
+  // After the messages that were arriving on it have ended.
+  void pdc_closed(PdcId pdc);
+  // Forgets all messages: PDS is gone.
+  void discard_all();
 
   // No receive is bound to a message; receives may be posted.
   bool idle() const { return bound_receives_ == 0; }
 
  private:
+  struct PeerShare {  // of the memory of unexpected messages: what came on one PDC
+    std::size_t bytes = 0;
+    std::size_t messages = 0;
+  };
+
+  void settle();
+  bool charge(RxMessage& message, std::size_t bytes);
+  void refund(RxMessage& message);
+  bool worth_keeping(const wire::SesRequest& request, const RxMessage& message) const;
+  void defer(RxMessage& message);
+  void eager_part_is_here(RxMessage& message);
+  pds::Response end_eager_part(const wire::SesRequest& request, RxMessage& message);
+  void stop_reading(RxMessage& message);
+  Result<void> read(RxMessage& message, Time now);
+  void fail_receive(RxMessage& message, wire::ReturnCode code, Status status);
+  void dismiss_unexpected(RxMessage& message);
+  template <class ReleaseReceive>
+  void dismiss_reads(Context& context, ReleaseReceive release_receive);
   pds::Response on_unexpected(const pds::RequestView& view, const wire::SesRequest& request,
                               Context& context);
   pds::Response place_matched(const wire::SesRequest& request, RxMessage& message);
@@ -76,12 +108,21 @@ class Receiver {
   void release(PostedReceive& receive);
 
   const std::size_t unexpected_limit_bytes_;
+  const std::size_t peer_limit_bytes_;
+  const std::size_t peer_limit_messages_;
+  const std::size_t eager_bytes_;
   PieceStore& pieces_;
   ArrivingMessages& messages_;
+  Initiator& initiator_;
   Counters& counters_;
+  std::unique_ptr<PeerShare[]> peers_;  // 2^16, by PDC id
   Slab<PostedReceive> receives_;
   Slab<MoreSlices> more_slices_;
   IntrusiveList<ReceiveQueue, ShortOfRoomTag> short_of_room_;  // messages wait for receives there
+  IntrusiveList<RxMessage, PullTag> deferred_;
+  IntrusiveList<RxMessage, PullTag> waiting_;
+  IntrusiveList<RxMessage, PullTag> reading_;
+  Time next_try_{};  // for those that wait
   std::size_t bound_receives_ = 0;
   std::uint64_t next_sequence_ = 0;
 };

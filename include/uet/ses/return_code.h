@@ -25,10 +25,22 @@ constexpr bool is_single(const wire::SesRequest& request) { return request.som &
 // A send of any flavour that we serve; deferrable ones are ordinary here (SES-75).
 constexpr bool is_send(wire::SesOpcode opcode) {
   return opcode == wire::SesOpcode::Send || opcode == wire::SesOpcode::DeferrableSend ||
-         opcode == wire::SesOpcode::TaggedSend || opcode == wire::SesOpcode::DeferrableTsend;
+         opcode == wire::SesOpcode::TaggedSend || opcode == wire::SesOpcode::DeferrableTsend ||
+         wire::has_rendezvous_extension(opcode);
 }
 constexpr bool is_tagged(wire::SesOpcode opcode) {
-  return opcode == wire::SesOpcode::TaggedSend || opcode == wire::SesOpcode::DeferrableTsend;
+  return opcode == wire::SesOpcode::TaggedSend || opcode == wire::SesOpcode::DeferrableTsend ||
+         opcode == wire::SesOpcode::RendezvousTsend;
+}
+// The packet that ends the eager part of a rendezvous send before its length is reached.
+constexpr bool ends_eager_part(const wire::SesRequest& request) {
+  return wire::has_rendezvous_extension(request.opcode) && !request.som && request.eom &&
+         request.payload.empty() && request.message_offset > 0;
+}
+// Bytes that the packets of the message carry: a rendezvous send leaves the rest to be read.
+constexpr std::uint32_t eager_length(const wire::SesRequest& request) {
+  return wire::has_rendezvous_extension(request.opcode) ? request.rendezvous.eager_length
+                                                        : request.request_length;
 }
 
 // Step 2: the operations served, and the form their header may have (SES-5, SES-27).

@@ -67,12 +67,16 @@ class Ses {
   Result<void> peek(Context& context, const PeekOp& op, Time now);
   Result<void> peek(ReceiveQueue& queue, const PeekOp& op, Time now);
   // Cancels the oldest operation with this context pointer: a receive completes Cancelled (a
-  // multi-receive after the messages that are under way to it), a send is cancelled only if no
-  // packet of it has left. NotFound otherwise; Again when a shared queue's sink has no room.
+  // multi-receive after the messages that are under way to it); an operation that packets are still
+  // to be made of too, when the peer has answered what it got (SES-113). NotFound otherwise; Again
+  // when a shared queue's sink has no room.
   Result<void> cancel(Context& context, void* operation_context, Time now);
   Result<void> cancel(ReceiveQueue& queue, void* operation_context, Time now);
-  // Gives messages that wait for room in a completion queue to their receives.
-  void progress();
+
+  // Goes on with what had to wait; part of every pass of the FEP.
+  void progress(Time now);
+  // When progress must be called at the latest; kNever if nothing waits.
+  Time next_deadline() const;
 
   static constexpr std::uint64_t kMaxMessageBytes = ses::kMaxMessageBytes;
   std::size_t max_inject_bytes() const;

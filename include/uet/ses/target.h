@@ -17,6 +17,7 @@
 #include "uet/ses/arriving.h"
 #include "uet/ses/context.h"
 #include "uet/ses/counters.h"
+#include "uet/ses/initiator.h"
 #include "uet/ses/message.h"
 #include "uet/ses/parameters.h"
 #include "uet/ses/receive.h"
@@ -28,7 +29,7 @@ class Target {
  public:
   // The referenced objects outlive this one.
   Target(const Parameters& parameters, PieceStore& pieces, ri::MrTable& regions,
-         const ri::RiTable& contexts, Counters& counters);
+         const ri::RiTable& contexts, Initiator& initiator, Counters& counters);
   ~Target();
   void attach(pds::Delivery& delivery) {
     delivery_ = &delivery;
@@ -57,6 +58,9 @@ class Target {
   pds::Response on_write(const View& view, const Request& request, Context& context);
   pds::Response on_read(const View& view, const Request& request, Context& context, Time now);
   pds::Response on_atomic(const View& view, const Request& request, Context& context, Time now);
+  pds::Response on_message_read(const View& view, const Request& request, Time now);
+  bool answer_from(TxMessage& source, const View& view, const Request& request,
+                   const ReadPiece& asked, Time now);
   pds::Response on_msg_error(const View& view, const Request& request);
   pds::Response on_later_packet(const Request& request, RxMessage& message);
   pds::Response on_later_write(const Request& request, RxMessage& message);
@@ -77,6 +81,7 @@ class Target {
   PieceStore& pieces_;
   ri::MrTable& regions_;
   const ri::RiTable& contexts_;
+  Initiator& initiator_;
   Counters& counters_;
   pds::Delivery* delivery_ = nullptr;
   ArrivingMessages messages_;

@@ -548,6 +548,24 @@ TEST_F(PdcTest, Pds15_LockKeepsThePdcOpen) {
   let_close(turn());
 }
 
+// What the last response says may be that the peer will read what was sent.
+TEST_F(PdcTest, Pds15_LockThatComesWithTheLastResponseStillKeepsThePdcOpen) {
+  Pdc& open_pdc = open();
+  send(1);
+  turn();
+  open_pdc.begin_close(now);
+  turn();
+  EXPECT_EQ(open_pdc.state(), PdcState::AckWait);
+  node->manager->lock(pdc);
+  EXPECT_TRUE(controls(answer_to(ack(70001, 70001))).empty());
+  TestMessage& more = node->message(1);
+  ASSERT_TRUE(node->manager->send_on(pdc, more, now).ok());
+  EXPECT_EQ(requests(turn()).size(), 1U);
+  node->manager->unlock(pdc);
+  EXPECT_TRUE(controls(turn()).empty()) << "its answer is still to come";
+  EXPECT_EQ(controls(answer_to(ack(70002, 70002))).size(), 1U);
+}
+
 TEST_F(PdcTest, Pds56_CloseWaitsForEstablishment) {
   TestMessage& message = send(1);
   turn();

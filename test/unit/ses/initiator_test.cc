@@ -305,21 +305,74 @@ TEST_F(InitiatorTest, ImpossibleArgumentsAreInvalid) {
   EXPECT_EQ(a.send(b, std::vector<IoSlice>(kMaxIoSlices + 1)).error(), Error::Invalid);
 }
 
-TEST_F(InitiatorTest, CancelTakesOnlyWhatHasNotLeft) {
+TEST_F(InitiatorTest, CancelOfWhatHasNotLeftCompletesAtOnce) {
   Bytes memory = pattern(2 * kMtu);
   int first = 0;
   int second = 0;
   ASSERT_TRUE(a.send(b, {slice_of(memory)}, {}, &first));
   ASSERT_TRUE(a.send(b, {slice_of(memory)}, {}, &second));
   const Sent sent = a.packet().value();
-  EXPECT_EQ(a.ses.cancel(*a.context, &first, kNow).error(), Error::NotFound);
   EXPECT_TRUE(a.ses.cancel(*a.context, &second, kNow));
   ASSERT_EQ(a.sink.all.size(), 1u);
   EXPECT_EQ(a.sink.all[0].status, Status::Cancelled);
   EXPECT_EQ(a.sink.all[0].context, &second);
   a.answered(sent, bare_ack);
   for (const Sent& rest : a.packets()) a.answered(rest, bare_ack);
-  EXPECT_EQ(a.sink.all.size(), 2u);
+  ASSERT_EQ(a.sink.all.size(), 2u);
+  EXPECT_EQ(a.sink.all[1].status, Status::Ok);
+}
+
+TEST_F(InitiatorTest, Ses113_CancelOfWhatHasBegunEndsItWithMsgError) {
+  Bytes memory = pattern(3 * kMtu);
+  Bytes received(memory.size());
+  int operation = 0;
+  ASSERT_TRUE(b.receive({slice_of(received)}));
+  ASSERT_TRUE(a.send(b, {slice_of(memory)}, {}, &operation));
+  deliver(a, b, a.packet().value());
+  EXPECT_TRUE(a.ses.cancel(*a.context, &operation, kNow));
+  EXPECT_EQ(a.ses.cancel(*a.context, &operation, kNow).error(), Error::NotFound) << "only once";
+  EXPECT_TRUE(a.sink.all.empty()) << "not before the peer has answered";
+  const Sent end = a.packet().value();
+  EXPECT_EQ(end.request().opcode, SesOpcode::MsgError);
+  EXPECT_EQ(end.request().message_offset, kMtu);
+  deliver(a, b, end);
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].status, Status::Cancelled);
+  ASSERT_EQ(b.sink.all.size(), 1u);
+  EXPECT_EQ(b.sink.all[0].status, Status::Abandoned);
+  expect_idle();
+}
+
+TEST_F(InitiatorTest, CancelOfWhatHasLeftWholeIsTooLate) {
+  Bytes memory = pattern(2 * kMtu);
+  int operation = 0;
+  ASSERT_TRUE(a.send(b, {slice_of(memory)}, {}, &operation));
+  const std::vector<Sent> sent = a.packets();
+  EXPECT_EQ(a.ses.cancel(*a.context, &operation, kNow).error(), Error::NotFound);
+  for (const Sent& packet : sent) a.answered(packet, bare_ack);
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].status, Status::Ok);
+}
+
+TEST_F(InitiatorTest, CancelOfAReadWaitsForTheDataAskedFor) {
+  Bytes region = pattern(8 * kMtu);
+  Bytes memory(region.size());
+  const Rkey key = b.expose(region);
+  const Peer peer = b.peer();
+  int operation = 0;
+  const std::vector<IoSlice> local{slice_of(memory)};
+  RmaOp op = a.rma(peer, local, key);
+  op.context = &operation;
+  ASSERT_TRUE(a.ses.read(*a.context, op, kNow));
+  const std::vector<Sent> asked = a.packets();  // as many as may be awaited at a time
+  ASSERT_EQ(asked.size(), 4u);
+  EXPECT_TRUE(a.ses.cancel(*a.context, &operation, kNow));
+  EXPECT_GT(a.delivery.kicks, 0);
+  for (const Sent& sent : asked) deliver(a, b, sent);
+  exchange();
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].status, Status::Cancelled);
+  expect_idle();
 }
 
 // ---- reads -------------------------------------------------------------------------------------

@@ -197,7 +197,7 @@ TEST_F(MultiReceiveTest, UnexpectedMessagesWithoutRoomForTheirCompletionsKeepThe
   EXPECT_EQ(take(pattern(100, 3)).nack, pds::NackCode::NoResource);
   EXPECT_EQ(post(memory, 1).error(), Error::Again);
   b.sink.receive_room = 100;
-  b.ses.progress();
+  b.ses.progress(kNow);
   ASSERT_EQ(b.sink.all.size(), 3u);
   EXPECT_FALSE(take(pattern(100, 3)).nack.has_value());
   for (unsigned i = 0; i < 4; ++i) expect_message(i, memory, 100 * i, pattern(100, i));

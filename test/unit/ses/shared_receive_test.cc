@@ -96,7 +96,7 @@ TEST_F(SharedReceiveTest, UnexpectedMessageWithoutRoomWaitsAndIsNotOvertaken) {
   ASSERT_TRUE(post(memory));
   EXPECT_EQ(take(1, pattern(100, 2)).nack, pds::NackCode::NoResource);
   sinks[0].receive_room = 1;
-  b.ses.progress();
+  b.ses.progress(kNow);
   EXPECT_EQ(sinks[0].all.size(), 1u);
   EXPECT_EQ(memory, pattern(100, 1));
 }

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Messages whose sender waits until we have read to their end (SES-57, SES-61 to 63): what was not
+// kept while nobody wanted it, the remainder behind a shorter eager part, and the read of no bytes
+// at the end that tells a sender that all is done.
+//
+// Such a message is deferred_ until its eager part is here and a receive is bound to it. Then it
+// waits its turn (waiting_) and is read (reading_). What nobody will ever get goes the same way
+// without a receive, so that its sender can finish.
+#include <algorithm>
+#include <array>
+
+#include "uet/ses/initiator.h"
+#include "uet/ses/receive.h"
+#include "uet/ses/return_code.h"
+
+namespace uet::ses {
+
+using pds::Response;
+using wire::ReturnCode;
+
+namespace {
+
+// How soon to try again when there was no PDC or no message: not every event says when there is.
+constexpr Duration kRetry = std::chrono::milliseconds(1);
+constexpr int kTries = 8;  // that may fail in one pass
+
+using PullList = IntrusiveList<RxMessage, PullTag>;
+
+bool is_listed(const RxMessage& message) {
+  return static_cast<const ListNode<PullTag>&>(message).linked();
+}
+
+// Bytes [offset, offset + length) of the slices as slices; their number.
+std::size_t cut(std::span<const IoSlice> slices, std::uint64_t offset, std::uint64_t length,
+                std::array<IoSlice, kMaxIoSlices>& out) {
+  std::size_t count = 0;
+  for (const IoSlice& slice : slices) {
+    if (offset >= slice.length) {
+      offset -= slice.length;
+      continue;
+    }
+    const std::uint64_t part = std::min<std::uint64_t>(slice.length - offset, length);
+    if (part > 0) out[count++] = {slice.data + offset, part};
+    length -= part;
+    offset = 0;
+  }
+  return count;
+}
+
+// Where the part ends that its receive has room for.
+std::uint64_t end_of_room(const RxMessage& message) {
+  return std::min<std::uint64_t>(message.request_length, message.receive->capacity - message.base);
+}
+
+}  // namespace
+
+// From now on the sender waits for us, and we for it.
+void Receiver::defer(RxMessage& message) {
+  message.must_read = true;
+  deferred_.push_back(message);
+  messages_.await(message);
+}
+
+// The eager part of a message that is bound to a receive is in place.
+void Receiver::eager_part_is_here(RxMessage& message) {
+  if (!message.must_read) return complete_receive(message);
+  messages_.arrived(message);
+  PullList::remove(message);
+  if (message.read_from >= end_of_room(message)) return complete_receive(message);
+  waiting_.push_back(message);
+  next_try_ = Time{};
+}
+
+// The sender saw that we drop what comes and ends the eager part where it stands (as SES-69).
+Response Receiver::end_eager_part(const wire::SesRequest& request, RxMessage& message) {
+  message.expected = request.message_offset;
+  message.read_from = std::min<std::uint64_t>(message.read_from, request.message_offset);
+  if (message.complete()) {
+    if (message.state == RxState::Matched) {
+      eager_part_is_here(message);
+    } else {
+      messages_.arrived(message);
+    }
+  }
+  return default_response(request, 0);
+}
+
+// Done with the message; its sender may have to be told.
+void Receiver::dismiss(RxMessage& message) {
+  if (!message.must_read) return messages_.release(message);
+  messages_.arrived(message);
+  if (is_listed(message)) PullList::remove(message);
+  message.context = nullptr;
+  message.state = RxState::Error;
+  message.leaving = true;
+  waiting_.push_back(message);
+  next_try_ = Time{};
+}
+
+// Its sender waits no longer.
+void Receiver::stop_reading(RxMessage& message) {
+  message.must_read = false;
+  if (is_listed(message)) PullList::remove(message);
+}
+
+Result<void> Receiver::read(RxMessage& message, Time now) {
+  std::array<IoSlice, kMaxIoSlices> into;
+  if (message.leaving) return initiator_.pull(message, message.request_length, {}, now);
+  const std::uint64_t length = end_of_room(message) - message.read_from;
+  const std::size_t count =
+      cut(message.receive->slices(), message.base + message.read_from, length, into);
+  return initiator_.pull(message, message.read_from, {into.data(), count}, now);
+}
+
+void Receiver::progress(Time now) {
+  settle();
+  if (waiting_.empty() || now < next_try_) return;
+  int failures = 0;
+  for (auto at = waiting_.begin(); at != waiting_.end() && failures < kTries;) {
+    RxMessage& message = *at;
+    ++at;
+    if (!read(message, now)) {
+      ++failures;
+      continue;
+    }
+    PullList::remove(message);
+    reading_.push_back(message);
+  }
+  next_try_ = now + kRetry;
+}
+
+Time Receiver::next_deadline() { return waiting_.empty() ? kNever : next_try_; }
+
+void Receiver::pulled(RxMessage& message, Status status) noexcept {
+  PullList::remove(message);
+  next_try_ = Time{};
+  if (message.leaving) return messages_.release(message);
+  if (message.context == nullptr) {  // closed meanwhile
+    message.must_read = status == Status::Ok;
+    return dismiss(message);
+  }
+  if (status != Status::Ok) {  // SES-64
+    message.must_read = false;
+    return fail_receive(message, ReturnCode::Dropped,
+                        status == Status::PdsError ? Status::PeerLost : Status::Abandoned);
+  }
+  message.placed = end_of_room(message);
+  message.must_read = message.placed < message.request_length;  // SES-63
+  complete_receive(message);
+}
+
+void Receiver::abandoned(PdcId pdc, MsgId id) {
+  const auto is_meant = [&](const RxMessage& message) {
+    return message.pdc == pdc && message.message_id == id && !message.leaving;
+  };
+  for (PullList* list : {&deferred_, &waiting_}) {
+    for (RxMessage& message : *list) {
+      if (!is_meant(message)) continue;
+      stop_reading(message);
+      return end_message(message, ReturnCode::Dropped, Status::Abandoned);
+    }
+  }
+}
+
+void Receiver::pdc_closed(PdcId pdc) {
+  for (auto at = deferred_.begin(); at != deferred_.end();) {
+    RxMessage& message = *at;
+    ++at;
+    if (message.pdc != pdc) continue;
+    message.awaited = false;
+    stop_reading(message);
+    end_message(message, ReturnCode::Dropped, Status::PeerLost);
+  }
+  for (PullList* list : {&waiting_, &reading_}) {
+    for (RxMessage& message : *list) {
+      if (message.pdc == pdc) message.awaited = false;
+    }
+  }
+}
+
+// Messages that no receive gets any more. Those that have not arrived whole are forgotten: what
+// still comes of them is refused, and their senders fail.
+void Receiver::dismiss_unexpected(RxMessage& message) {
+  drop_unexpected(message);
+  if (!message.complete()) stop_reading(message);
+  message.undelivered = message.delivery_complete;
+  dismiss(message);
+}
+
+// Of a context that is being closed; takes them off their receives, which `release_receive` ends.
+template <class ReleaseReceive>
+void Receiver::dismiss_reads(Context& context, ReleaseReceive release_receive) {
+  for (PullList* list : {&waiting_, &reading_}) {
+    for (auto at = list->begin(); at != list->end();) {
+      RxMessage& message = *at;
+      ++at;
+      if (message.context != &context) continue;
+      release_receive(withdraw(message));
+      message.undelivered = message.delivery_complete;
+      if (list == &waiting_) {
+        dismiss(message);
+      } else {
+        initiator_.forget_memory(message);
+        message.context = nullptr;
+      }
+    }
+  }
+}
+
+void Receiver::close_context(Context& context) {
+  context.closing = true;
+  ReceiveQueue& queue = context.receives;
+  for (auto* list : {&queue.untagged.unexpected, &queue.tagged.unexpected, &queue.claimed}) {
+    for (auto at = list->begin(); at != list->end();) {
+      RxMessage& message = *at;
+      ++at;
+      if (message.context == &context) dismiss_unexpected(message);
+    }
+  }
+  const auto release_receive = [&](PostedReceive& receive) {
+    if (queue.shared) {
+      restore(receive);
+    } else if (!receive.linked() && receive.under_way == 0) {
+      release(receive);
+    }
+  };
+  dismiss_reads(context, release_receive);
+  messages_.for_each([&](RxMessage& message) {
+    if (message.context != &context) return;
+    PostedReceive* receive = message.state == RxState::Matched ? &withdraw(message) : nullptr;
+    messages_.release(message);
+    if (receive != nullptr) release_receive(*receive);
+  });
+  if (!queue.shared) close_queue(queue);
+  context.unexpected_bytes = 0;
+}
+
+void Receiver::discard_all() {
+  for (PullList* list : {&deferred_, &waiting_, &reading_}) {
+    while (!list->empty()) {
+      RxMessage& message = list->front();
+      message.awaited = false;
+      messages_.release(message);
+    }
+  }
+}
+
+}  // namespace uet::ses

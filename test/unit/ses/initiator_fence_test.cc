@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// FI_FENCE: who waits for whom.
+#include "uet/ses/initiator.h"
+#include "unit/ses/harness.h"
+
+namespace uet::ses::test {
+namespace {
+
+class FenceTest : public TwoNodes {
+ protected:
+  Result<void> send(const Peer& to, bool fence, void* operation = nullptr) {
+    SendOp op;
+    op.peer = &to;
+    op.fence = fence;
+    op.context = operation;
+    return a.ses.send(*a.context, op, kNow);
+  }
+  // The packets that can be made now.
+  std::vector<Sent> turn() {
+    a.ses.progress(kNow);
+    return a.packets();
+  }
+  const pds::Response bare_ack{};
+};
+
+TEST_F(FenceTest, FencedAndLaterOnesWaitUntilAllEarlierOnesHaveCompleted) {
+  const Peer peer = b.peer();
+  ASSERT_TRUE(send(peer, false));
+  ASSERT_TRUE(send(peer, false));
+  ASSERT_TRUE(send(peer, true));
+  ASSERT_TRUE(send(peer, false));
+  const std::vector<Sent> early = turn();
+  ASSERT_EQ(early.size(), 2u);
+  a.answered(early[1], bare_ack);
+  EXPECT_TRUE(turn().empty());
+  a.answered(early[0], bare_ack);
+  EXPECT_LE(a.ses.next_deadline(), kNow);
+  const std::vector<Sent> late = turn();
+  ASSERT_EQ(late.size(), 2u) << "the fence is open for those behind it too";
+  EXPECT_EQ(late[0].request().message_id, MsgId{3});
+  for (const Sent& sent : late) a.answered(sent, bare_ack);
+  EXPECT_EQ(a.sink.all.size(), 4u);
+  EXPECT_EQ(a.ses.next_deadline(), kNever);
+  expect_idle();
+}
+
+TEST_F(FenceTest, FenceWithNothingBeforeItDoesNotWait) {
+  const Peer peer = b.peer();
+  ASSERT_TRUE(send(peer, true));
+  const std::vector<Sent> sent = a.packets();
+  ASSERT_EQ(sent.size(), 1u);
+  a.answered(sent[0], bare_ack);
+}
+
+TEST_F(FenceTest, SecondFenceWaitsForTheFirst) {
+  const Peer peer = b.peer();
+  ASSERT_TRUE(send(peer, false));
+  ASSERT_TRUE(send(peer, true));
+  ASSERT_TRUE(send(peer, true));
+  for (int i = 0; i < 3; ++i) {
+    const std::vector<Sent> sent = turn();
+    ASSERT_EQ(sent.size(), 1u);
+    a.answered(sent[0], bare_ack);
+  }
+  expect_idle();
+}
+
+TEST_F(FenceTest, OtherPeersAndContextsDoNotWait) {
+  const Peer peer = b.peer();
+  Peer other = peer;
+  other.resource_index = ResourceIndex{11};
+  ContextConfig config = small_config();
+  config.resource_index = ResourceIndex{12};
+  Context* second = a.ses.open_context(config, a.sink).value();
+  ASSERT_TRUE(send(peer, false));
+  ASSERT_TRUE(send(peer, true));
+  ASSERT_TRUE(send(other, true));
+  SendOp op;
+  op.peer = &peer;
+  ASSERT_TRUE(a.ses.send(*second, op, kNow));
+  std::vector<Sent> sent = turn();
+  ASSERT_EQ(sent.size(), 3u);
+  for (const Sent& packet : sent) a.answered(packet, bare_ack);
+  sent = turn();
+  ASSERT_EQ(sent.size(), 1u);
+  a.answered(sent[0], bare_ack);
+  a.ses.close_context(*second, kNow);
+}
+
+TEST_F(FenceTest, ReadsAndWritesAreFencedToo) {
+  Bytes region(kMtu);
+  Bytes memory = pattern(16);
+  const Rkey key = b.expose(region);
+  const Peer peer = b.peer();
+  const std::vector<IoSlice> local{slice_of(memory)};
+  ASSERT_TRUE(a.ses.write(*a.context, a.rma(peer, local, key), kNow));
+  RmaOp op = a.rma(peer, local, key);
+  op.fence = true;
+  ASSERT_TRUE(a.ses.read(*a.context, op, kNow));
+  std::vector<Sent> sent = turn();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].request().opcode, SesOpcode::Write);
+  deliver(a, b, sent[0]);
+  sent = turn();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].request().opcode, SesOpcode::Read);
+  deliver(a, b, sent[0]);
+  exchange();
+  EXPECT_EQ(a.sink.all.size(), 2u);
+  expect_idle();
+}
+
+TEST_F(FenceTest, ShortageWhenTheFenceOpensIsTriedAgain) {
+  const Peer peer = b.peer();
+  ASSERT_TRUE(send(peer, false));
+  ASSERT_TRUE(send(peer, true));
+  a.answered(turn().at(0), bare_ack);
+  a.delivery.refuse = true;
+  EXPECT_TRUE(turn().empty());
+  const Time again = a.ses.next_deadline();
+  EXPECT_GT(again, kNow);
+  EXPECT_LT(again, kNever);
+  a.delivery.refuse = false;
+  EXPECT_TRUE(turn().empty()) << "not yet";
+  a.ses.progress(again);
+  const std::vector<Sent> sent = a.packets();
+  ASSERT_EQ(sent.size(), 1u);
+  a.answered(sent[0], bare_ack);
+  expect_idle();
+}
+
+TEST_F(FenceTest, CancelledFenceLetsTheOthersGo) {
+  const Peer peer = b.peer();
+  int fence = 0;
+  ASSERT_TRUE(send(peer, false));
+  ASSERT_TRUE(send(peer, true, &fence));
+  ASSERT_TRUE(send(peer, false));
+  EXPECT_TRUE(a.ses.cancel(*a.context, &fence, kNow));
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].status, Status::Cancelled);
+  const std::vector<Sent> sent = turn();
+  ASSERT_EQ(sent.size(), 2u);
+  for (const Sent& packet : sent) a.answered(packet, bare_ack);
+  expect_idle();
+}
+
+TEST_F(FenceTest, ClosingTheContextEndsWhatWaits) {
+  const Peer peer = b.peer();
+  ASSERT_TRUE(send(peer, false));
+  ASSERT_TRUE(send(peer, true));
+  const std::vector<Sent> sent = turn();
+  a.delivery.on_abort = [&](PdcId, Time) { a.answered(sent[0], bare_ack); };
+  a.ses.close_context(*a.context, kNow);
+  EXPECT_EQ(a.ses.next_deadline(), kNever);
+  EXPECT_TRUE(a.ses.idle());
+  a.context = a.ses.open_context(small_config(), a.sink).value();
+}
+
+}  // namespace
+}  // namespace uet::ses::test
