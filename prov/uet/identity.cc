@@ -35,8 +35,9 @@ int Identity::take(Domain& domain, const fi_info& info, std::size_t count,
     wanted = *decoded;
   }
   const std::shared_ptr<Identity> identity(new Identity(domain, job));
-  const Guard guard(domain.lock());
-  const int result = identity->take_name(wanted, count, false);
+  Identity& self = *identity;
+  const Guard guard(self.domain_.lock());
+  const int result = self.take_name(wanted, count, false);
   if (result == 0) out = identity;
   return result;
 }
