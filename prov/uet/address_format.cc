@@ -113,6 +113,10 @@ std::vector<std::byte> AddressFormat::encode(const av::UetAddress& address) cons
   return bytes_of(&socket_address, nic::socket_address_length(is_ipv6_));
 }
 
+std::size_t AddressFormat::most_endpoints() const {
+  return is_socket_format(addr_format_) ? av::kPortNamesOfFep : kMaxResourceIndex;
+}
+
 bool AddressFormat::can_name(const av::UetAddress& address) const {
   return !is_socket_format(addr_format_) || av::port_name_of(address).has_value();
 }

@@ -36,6 +36,8 @@ class AddressFormat {
   // As in fi_info, fi_getname and fi_av_lookup; text ends with its 0. A socket address has room for
   // an IP address and a port name only.
   std::vector<std::byte> encode(const av::UetAddress& address) const;
+  // How many endpoints of one domain it can name.
+  std::size_t most_endpoints() const;
   // Would decode give the same endpoint again?
   bool can_name(const av::UetAddress& address) const;
 

@@ -22,6 +22,9 @@ inline constexpr std::uint64_t kCoreProvidersOnly = std::uint64_t{1} << 59;
 // fi_progress value that 1.21 added, weaker than manual.
 inline constexpr int kProgressControlUnified = 3;
 
+// Flag of fi_getinfo that 2.2 added: what the kernel knows now, no older.
+inline constexpr std::uint64_t kRescan = std::uint64_t{1} << 35;
+
 // fi_cntr_events value that 1.21 added.
 inline constexpr int kCounterEventsBytes = 1;
 

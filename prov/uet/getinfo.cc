@@ -36,14 +36,14 @@ struct Wanted {
   std::optional<av::UetAddress> destination;
 };
 
-std::vector<nic::Interface> scan_interfaces() {
+std::vector<nic::Interface> scan_interfaces(bool rescan) {
   using Clock = std::chrono::steady_clock;
   static std::mutex mutex;
   static std::vector<nic::Interface> interfaces;
   static Clock::time_point scanned;
   const std::lock_guard lock(mutex);
   const auto now = Clock::now();
-  if (interfaces.empty() || now - scanned > std::chrono::milliseconds(200)) {
+  if (rescan || interfaces.empty() || now - scanned > std::chrono::milliseconds(200)) {
     std::string message;
     auto result = nic::list_interfaces(message);
     if (!result) {
@@ -203,14 +203,17 @@ InfoPtr make_info(const Offer& offer, const Wanted& wanted, const AddressFormat&
   const av::UetAddress source = source_at(offer, wanted.source);
   const bool nameable = (source.udp_port == 0 || format.can_name(source)) &&
                         (!wanted.destination || format.can_name(*wanted.destination));
-  if (!nameable) {
-    FI_INFO(&provider, FI_LOG_CORE, "addr_format cannot express the ids of the address\n");
+  const std::size_t endpoints =
+      hints != nullptr && hints->domain_attr != nullptr ? hints->domain_attr->ep_cnt : 0;
+  if (!nameable || endpoints > format.most_endpoints()) {
+    FI_INFO(&provider, FI_LOG_CORE, "addr_format cannot name the address, or so many endpoints\n");
     return {};
   }
   InfoPtr info(fi_allocinfo());
   if (info == nullptr) throw std::bad_alloc();
   fill_attributes(*info, hints, version, limits);
   info->addr_format = format.addr_format();
+  info->domain_attr->ep_cnt = std::min(info->domain_attr->ep_cnt, format.most_endpoints());
   info->fabric_attr->name = duplicate(offer.address.subnet().c_str());
   info->domain_attr->name = duplicate(offer.interface.name.c_str());
   info->nic = make_nic(offer.interface);
@@ -249,7 +252,7 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
   if (type.type == FI_EP_DGRAM && (flags & kCoreProvidersOnly) != 0 && !params->allow_layering) {
     return -FI_ENODATA;  // else ofi_rxd would put uet;ofi_rxd in front of uet
   }
-  const auto interfaces = usable_interfaces(*params);
+  const auto interfaces = usable_interfaces(*params, (flags & kRescan) != 0);
   const std::uint32_t addr_format = wanted_format(hints);
   InfoPtr first;
   fi_info* last = nullptr;
@@ -278,8 +281,8 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
 
 }  // namespace
 
-std::vector<nic::Interface> usable_interfaces(const Params& params) {
-  auto interfaces = scan_interfaces();
+std::vector<nic::Interface> usable_interfaces(const Params& params, bool rescan) {
+  auto interfaces = scan_interfaces(rescan);
   if (params.iface.empty()) return interfaces;
   std::vector<nic::Interface> chosen;
   const auto names = split(params.iface);

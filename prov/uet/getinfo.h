@@ -23,9 +23,9 @@ struct Offer {
   std::uint32_t payload_mtu = 0;  // bytes
 };
 
-// The interfaces that parameters allow, scanned at most every 200 ms. Empty after a warning if
-// there are none, or if FI_UET_IFACE names one that does not exist.
-std::vector<nic::Interface> usable_interfaces(const Params& params);
+// The interfaces that parameters allow, scanned at most every 200 ms unless `rescan` is set. Empty
+// after a warning if there are none, or if FI_UET_IFACE names one that does not exist.
+std::vector<nic::Interface> usable_interfaces(const Params& params, bool rescan = false);
 
 // Payload of a full packet over an interface of this MTU: FI_UET_PAYLOAD_MTU, else what fits.
 // 0 if the interface is too small for it.

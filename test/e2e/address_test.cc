@@ -164,6 +164,22 @@ TEST(SocketAddress, KeepsThePortThatWasAskedFor) {
   }
 }
 
+// One of the 64 port names of UDP port 5120 would be port 0, which is none.
+TEST(SocketAddress, NamesSixtyFourEndpointsOfADomain) {
+  Side side({.service = "5120", .hints = with_format(FI_SOCKADDR_IN)});
+  EXPECT_EQ(side.info->domain_attr->ep_cnt, 64U);
+  std::vector<Owned<fid_ep>> endpoints;
+  for (int i = 0; i < 63; ++i) {
+    endpoints.push_back(side.open_endpoint(0));
+    const auto name = Side::name_of(*endpoints.back());
+    const std::uint16_t port = ntohs(reinterpret_cast<const sockaddr_in*>(name.data())->sin_port);
+    EXPECT_EQ(port % 1024, 0);
+    EXPECT_NE(port, 0);
+  }
+  fid_ep* more = nullptr;
+  EXPECT_LT(fi_endpoint(side.domain.get(), side.info.get(), &more, nullptr), 0);
+}
+
 TEST(SocketAddress, FormatOfOneFamilyGivesThatFamilyOnly) {
   for (const std::uint32_t format : {FI_SOCKADDR_IN, FI_SOCKADDR_IN6}) {
     const std::unique_ptr<fi_info, Node::FreeInfo> hints(fi_allocinfo());

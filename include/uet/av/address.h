@@ -99,6 +99,7 @@ UetAddress default_address(const FepAddress& fep, ResourceIndex index = kFirstRe
 // they mean UDP port and resource index together: 4793 to 5816 are the first endpoint at that UDP
 // port, and every 1024 on, modulo 2^16, is the next index of the same UDP port. 0 means 4793.
 UetAddress address_at(const FabricAddress& ip, std::uint16_t port_name);
+inline constexpr std::size_t kPortNamesOfFep = 64;
 // The inverse. Empty if no port name says the same: beyond index 64, or with other ids.
 std::optional<std::uint16_t> port_name_of(const UetAddress& address);
 
