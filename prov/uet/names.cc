@@ -106,12 +106,15 @@ std::vector<std::optional<av::UetAddress>> resolve_range(const char* node, std::
       });
       if (fitting != found.end()) first = *fitting;
     }
-    const auto port = first ? av::port_name_of(*first) : std::nullopt;
+    // Without a port there is no next one. (An optional here has g++ 12 warn at -O3.)
+    constexpr std::size_t kLastPort = 0xFFFF;
+    const std::size_t port =
+        first ? av::port_name_of(*first).value_or(std::uint16_t{kLastPort}) : kLastPort;
     for (std::size_t j = 0; j < services; ++j) {
       if (j == 0) {
         all.push_back(first);
-      } else if (port && *port + j <= 0xFFFF) {
-        all.push_back(av::address_at(first->fabric_address, static_cast<std::uint16_t>(*port + j)));
+      } else if (port + j <= kLastPort) {
+        all.push_back(av::address_at(first->fabric_address, static_cast<std::uint16_t>(port + j)));
       } else {
         all.emplace_back();
       }
