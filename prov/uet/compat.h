@@ -19,6 +19,12 @@ inline constexpr std::uint32_t kApiVersion = FI_VERSION(2, 6);
 // to libfabric, the same bit in all versions.
 inline constexpr std::uint64_t kCoreProvidersOnly = std::uint64_t{1} << 59;
 
+// Capabilities that 2.0 added; older libraries give the bits other meanings elsewhere.
+inline constexpr std::uint64_t kTaggedDirectedRecv = std::uint64_t{1} << 45;
+inline constexpr std::uint64_t kTaggedMultiRecv = std::uint64_t{1} << 46;
+inline constexpr std::uint64_t kCapsSince2 = kTaggedDirectedRecv | kTaggedMultiRecv;
+inline constexpr std::uint32_t kApi2 = FI_VERSION(2, 0);
+
 // fi_progress value that 1.21 added, weaker than manual.
 inline constexpr int kProgressControlUnified = 3;
 

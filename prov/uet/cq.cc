@@ -248,6 +248,28 @@ ssize_t Cq::sread(void* buffer, std::size_t count, fi_addr_t* sources, const voi
   return pop(buffer, count, sources);
 }
 
+// fi_cq(3): into the caller's buffer if there is one, else the caller gets to see ours. What lies
+// behind, src_addr of 1.20, older callers do not have.
+void Cq::give_error_data(const Entry& entry, fi_cq_err_entry& buffer) noexcept {
+  error_data_given_.clear();
+  if (entry.has_error_data) {
+    error_data_given_ = std::move(error_data_.front());
+    error_data_.pop_front();
+  }
+  const std::size_t size = error_data_given_.size();
+  if (domain_.version() < kApiErrDataBuffer || buffer.err_data_size == 0) {
+    if (domain_.version() < kApiErrDataBuffer || size > 0) {
+      buffer.err_data = size > 0 ? error_data_given_.data() : nullptr;
+    }
+    buffer.err_data_size = size;
+    return;
+  }
+  buffer.err_data_size = std::min(size, buffer.err_data_size);
+  if (buffer.err_data_size > 0) {
+    std::memcpy(buffer.err_data, error_data_given_.data(), buffer.err_data_size);
+  }
+}
+
 ssize_t Cq::read_error(fi_cq_err_entry* buffer) noexcept {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
   const Guard guard(domain_.lock());
@@ -262,9 +284,7 @@ ssize_t Cq::read_error(fi_cq_err_entry* buffer) noexcept {
   buffer->olen = entry.excess;
   buffer->err = entry.err;
   buffer->prov_errno = entry.prov_errno;
-  // There is never more to say. What lies behind, src_addr of 1.20, older callers do not have.
-  if (domain_.version() < kApiErrDataBuffer) buffer->err_data = nullptr;
-  buffer->err_data_size = 0;
+  give_error_data(entry, *buffer);
   drop_front();
   return 1;
 }

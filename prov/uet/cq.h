@@ -6,7 +6,9 @@
 #include <rdma/fi_eq.h>
 
 #include <cstddef>
+#include <deque>
 #include <memory>
+#include <vector>
 
 #include "domain.h"
 #include "references.h"
@@ -25,7 +27,8 @@ class Cq final : public fid_cq {
     std::size_t excess = 0;  // olen of an error entry
     int err = 0;             // 0: success
     int prov_errno = 0;
-    bool event = false;  // nobody reserved it (push_event)
+    bool event = false;           // nobody reserved it (push_event)
+    bool has_error_data = false;  // the oldest of error_data_ belongs to it
   };
 
   static Cq& from(fid_cq* fid) { return *static_cast<Cq*>(fid); }
@@ -47,6 +50,8 @@ class Cq final : public fid_cq {
   bool can_take_event() const noexcept { return events_ < event_limit_; }
   void push_event(const Entry& entry) noexcept;
   bool empty() const noexcept { return count_ == 0; }
+  // err_data of the error entry that is pushed next (has_error_data). Throws bad_alloc.
+  void keep_error_data(std::vector<std::byte> data) { error_data_.push_back(std::move(data)); }
 
   // What the calls of the same name do; these take the lock themselves.
   ssize_t read(void* buffer, std::size_t count, fi_addr_t* sources) noexcept;
@@ -65,6 +70,7 @@ class Cq final : public fid_cq {
  private:
   Cq(Domain& domain, const fi_cq_attr& attr, void* context);
   bool grow(std::size_t capacity) noexcept;
+  void give_error_data(const Entry& entry, fi_cq_err_entry& buffer) noexcept;
   void append(const Entry& entry) noexcept;
   ssize_t pop(void* buffer, std::size_t count, fi_addr_t* sources) noexcept;
   Entry& front() { return ring_[head_ & (capacity_ - 1)]; }
@@ -81,6 +87,8 @@ class Cq final : public fid_cq {
   std::size_t count_ = 0;     // entries waiting, `events_` of them unreserved
   std::size_t events_ = 0;
   std::size_t reserved_ = 0;
+  std::deque<std::vector<std::byte>> error_data_;  // in order of the entries
+  std::vector<std::byte> error_data_given_;        // the application may look until the next read
   unsigned reads_without_progress_ = 0;
   const bool threshold_;     // FI_CQ_COND_THRESHOLD
   bool signalled_ = false;   // and nobody was there to hear it

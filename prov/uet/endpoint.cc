@@ -42,7 +42,8 @@ Endpoint::Endpoint(Domain& domain, const EndpointConfig& config, void* context)
   ses_config_.mode = config.mode;
   ses_config_.tx_size = config.tx_size != 0 ? config.tx_size : domain.params().tx_size;
   ses_config_.rx_size = config.rx_size != 0 ? config.rx_size : domain.params().rx_size;
-  ses_config_.directed_receive = (caps_ & FI_DIRECTED_RECV) != 0;
+  receive_settings_ = ReceiveSettings::of(caps_);
+  ses_config_.directed_receive = receive_settings_.tagged_directed;
   limits_.most.fill(max_msg_size_);
   limits_.most[kAtomic] = domain.payload_mtu();  // one packet (SES-90)
   limits_.inject.fill(config.inject_size);

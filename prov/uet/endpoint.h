@@ -104,6 +104,7 @@ class Endpoint final : public ses::CompletionSink {
   ssize_t read(const TxCall& call, std::uint64_t remote, std::uint64_t key) noexcept;
   ssize_t atomic(const AtomicCall& call) noexcept;
   ssize_t receive(const RxCall& call) noexcept;
+  const ReceiveSettings& receive_settings() const { return receive_settings_; }
 
   // ses::CompletionSink, under the domain's lock.
   void complete(const ses::Completion& completion) noexcept override;
@@ -129,6 +130,8 @@ class Endpoint final : public ses::CompletionSink {
   int set_size(int name, std::size_t wanted) noexcept;
   bool take_tx_room() noexcept;
   void give_back_tx_room() noexcept;
+  bool keep_sender(const ses::Completion& completion) noexcept;
+  void describe_receive(const ses::Completion& completion, Cq::Entry& entry) noexcept;
   Cq* queue_of(ses::Kind kind) const;
   Cntr* counter_of(ses::Kind kind) const;
   void warn_refused(wire::ReturnCode code) const noexcept;
@@ -167,6 +170,7 @@ class Endpoint final : public ses::CompletionSink {
   const std::size_t max_msg_size_;
   const std::size_t inject_size_;
   SizeLimits limits_;
+  ReceiveSettings receive_settings_;
   std::size_t tx_outstanding_ = 0;  // each holds a place in tx_cq_
   std::size_t rx_outstanding_ = 0;  // each holds a place in rx_cq_
 };

@@ -3,7 +3,6 @@
 #include "ep_options.h"
 
 #include <cstring>
-#include <optional>
 
 #include "endpoint.h"
 #include "hints.h"
@@ -13,15 +12,6 @@ namespace uet::prov {
 namespace {
 
 bool is_size_limit(int name) { return name >= kOptMaxMsgSize && name <= kOptLast; }
-
-// fi_setopt's value, if it is of this type.
-template <class T>
-std::optional<T> typed(const void* value, std::size_t length) {
-  if (value == nullptr || length != sizeof(T)) return {};
-  T out;
-  std::memcpy(&out, value, sizeof out);
-  return out;
-}
 
 }  // namespace
 
@@ -35,6 +25,8 @@ int Endpoint::get_option(int name, void* value, std::size_t* length) noexcept {
   if (value == nullptr || length == nullptr) return refuse(-FI_EINVAL, "fi_getopt: no room given");
   if (is_size_limit(name)) return give_option(limits_.of_option(name), value, length);
   switch (name) {
+    case FI_OPT_MIN_MULTI_RECV:
+      return give_option(receive_settings_.min_multi_receive, value, length);
     case FI_OPT_CM_DATA_SIZE:
       return give_option(std::size_t{0}, value, length);
     case FI_OPT_TX_SIZE:
@@ -76,25 +68,30 @@ int Endpoint::set_queue_size(int name, std::size_t wanted) noexcept {
 }
 
 int Endpoint::set_size(int name, std::size_t wanted) noexcept {
+  if (name == FI_OPT_MIN_MULTI_RECV) {
+    receive_settings_.min_multi_receive = wanted;  // counts for buffers posted from now on
+    return 0;
+  }
   return is_size_limit(name) ? set_limit(name, wanted) : set_queue_size(name, wanted);
 }
 
 int Endpoint::set_option(int name, const void* value, std::size_t length) noexcept {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
   constexpr const char* kWrongLength = "fi_setopt: optlen is not that of the option's type";
-  if (is_size_limit(name) || name == FI_OPT_TX_SIZE || name == FI_OPT_RX_SIZE) {
-    const auto wanted = typed<std::size_t>(value, length);
+  if (is_size_limit(name) || name == FI_OPT_TX_SIZE || name == FI_OPT_RX_SIZE ||
+      name == FI_OPT_MIN_MULTI_RECV) {
+    const auto wanted = read_option<std::size_t>(value, length);
     return wanted ? set_size(name, *wanted) : refuse(-FI_EINVAL, kWrongLength);
   }
   if (name == FI_OPT_FI_HMEM_P2P) {  // there is no device memory, so that only "required" fails
-    const auto wanted = typed<int>(value, length);
+    const auto wanted = read_option<int>(value, length);
     if (!wanted) return refuse(-FI_EINVAL, kWrongLength);
     if (*wanted == FI_HMEM_P2P_REQUIRED) return -FI_EOPNOTSUPP;
     return *wanted >= FI_HMEM_P2P_ENABLED && *wanted <= FI_HMEM_P2P_DISABLED ? 0 : -FI_EINVAL;
   }
   if (name == kOptCudaApiPermitted || name == kOptSharedMemoryPermitted) {
     // Permission or not: neither is ever used.
-    return typed<unsigned char>(value, length) ? 0 : refuse(-FI_EINVAL, kWrongLength);
+    return read_option<unsigned char>(value, length) ? 0 : refuse(-FI_EINVAL, kWrongLength);
   }
   return -FI_ENOPROTOOPT;
 }

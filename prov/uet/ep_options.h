@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <optional>
 
 namespace uet::prov {
 
@@ -19,6 +20,9 @@ enum LaterOption : int {
   kOptInjectMsgSize = kOptMaxMsgSize + 4,
   kOptLast = kOptInjectMsgSize + 3,
 };
+
+// FI_OPT_MIN_MULTI_RECV, in bytes, until it is set.
+inline constexpr std::size_t kDefaultMinMultiReceive = 16384;
 
 // In the order of the options.
 enum TransferKind : std::size_t { kMessage, kTagged, kRma, kAtomic, kTransferKinds };
@@ -39,6 +43,15 @@ int give_option(const T& answer, void* value, std::size_t* length) {
   if (room < sizeof answer) return -FI_ETOOSMALL;
   std::memcpy(value, &answer, sizeof answer);
   return 0;
+}
+
+// fi_setopt's value, if it is of this type.
+template <class T>
+std::optional<T> read_option(const void* value, std::size_t length) {
+  if (value == nullptr || length != sizeof(T)) return {};
+  T out;
+  std::memcpy(&out, value, sizeof out);
+  return out;
 }
 
 }  // namespace uet::prov

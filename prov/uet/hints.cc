@@ -47,7 +47,7 @@ constexpr Most<fi_domain_attr> kDomainMost[] = {
     {"domain_attr.cntr_cnt", &fi_domain_attr::cntr_cnt, kMaxObjects},
     {"domain_attr.mr_iov_limit", &fi_domain_attr::mr_iov_limit, 1},
     {"domain_attr.mr_cnt", &fi_domain_attr::mr_cnt, kMaxObjects},
-    {"domain_attr.max_err_data", &fi_domain_attr::max_err_data, 0},
+    {"domain_attr.max_err_data", &fi_domain_attr::max_err_data, kMaxErrorData},
 };
 
 bool subset(std::uint64_t asked, std::uint64_t ours) { return (asked & ~ours) == 0; }
@@ -109,9 +109,9 @@ const char* refuse_domain(const fi_domain_attr& domain, std::uint32_t version) {
   return refuse_auth_key(domain.auth_key_size, domain.auth_key);
 }
 
-// Requested caps with what they imply; everything if none are.
-std::uint64_t negotiate_caps(std::uint64_t asked, const EndpointType& type) {
-  if (asked == 0) return type.caps;
+// Requested caps with what they imply; the default ones if there are none.
+std::uint64_t negotiate_caps(std::uint64_t asked, const EndpointType& type, std::uint32_t version) {
+  if (asked == 0) return default_caps(type, version);
   std::uint64_t caps = asked;
   if ((caps & kMessages) != 0 && (caps & kMessageDirections) == 0) caps |= kMessageDirections;
   if ((caps & kOneSided) != 0 && (caps & kOneSidedDirections) == 0) caps |= kOneSidedDirections;
@@ -124,7 +124,7 @@ std::uint64_t negotiate_caps(std::uint64_t asked, const EndpointType& type) {
 // tx_attr.caps or rx_attr.caps: what was asked of this side alone, else of the endpoint.
 std::uint64_t side_caps(std::uint64_t asked, std::uint64_t caps, std::uint64_t ours,
                         const EndpointType& type) {
-  return (asked != 0 ? negotiate_caps(asked, type) : caps) & ours;
+  return (asked != 0 ? negotiate_caps(asked, type, kApiVersion) : caps) & ours;
 }
 
 // From 1.5 on a bit that is returned is one that is required, and none is: who offers them all must
@@ -232,7 +232,7 @@ const EndpointType& wanted_type(const fi_info* hints) {
 }
 
 const char* refuse_hints(const fi_info& hints, std::uint32_t version, const Limits& limits) {
-  if (!subset(hints.caps, limits.type->caps)) return "caps";
+  if (!subset(hints.caps, caps_offered(*limits.type, version))) return "caps";
   if (!AddressFormat::of(hints.addr_format, false) && !AddressFormat::of(hints.addr_format, true)) {
     return "addr_format";
   }
@@ -257,7 +257,7 @@ void fill_attributes(fi_info& info, const fi_info* hints, std::uint32_t version,
   const fi_ep_attr ep =
       hints != nullptr && hints->ep_attr != nullptr ? *hints->ep_attr : fi_ep_attr{};
   const bool has_domain = hints != nullptr && hints->domain_attr != nullptr;
-  info.caps = negotiate_caps(hints != nullptr ? hints->caps : 0, *limits.type);
+  info.caps = negotiate_caps(hints != nullptr ? hints->caps : 0, *limits.type, version);
   if (hints != nullptr) info.handle = hints->handle;
   fill_tx(*info.tx_attr, tx, info.caps, limits);
   fill_rx(*info.rx_attr, rx, info.caps, limits);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "compat.h"
 #include "params.h"
 #include "uet/ses/ses.h"
 
@@ -35,7 +36,11 @@ inline constexpr Capability kCapabilities[] = {
     {FI_REMOTE_READ, kRx},
     {FI_REMOTE_WRITE, kRx},
     {FI_DIRECTED_RECV, kRx},
+    {kTaggedDirectedRecv, kRx},
+    {FI_MULTI_RECV, kRx, FI_MSG},
+    {kTaggedMultiRecv, kRx},
     {FI_SOURCE, kRx},
+    {FI_SOURCE_ERR, kRx},
     {FI_NAMED_RX_CTX, kTx},
     {FI_RMA_EVENT, kRx, FI_REMOTE_READ | FI_REMOTE_WRITE},
     {FI_LOCAL_COMM, kDomain, ~std::uint64_t{0}},
@@ -57,7 +62,7 @@ inline constexpr std::uint64_t kCaps = kTxCaps | kRxCaps | kDomainCaps;
 
 inline constexpr std::uint64_t kTxOpFlags =
     FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_COMPLETION;
-inline constexpr std::uint64_t kRxOpFlags = FI_COMPLETION;
+inline constexpr std::uint64_t kRxOpFlags = FI_COMPLETION | FI_MULTI_RECV;
 
 // Orders that a ROD endpoint keeps (SES-126): all between sends, reads, writes and atomics.
 inline constexpr std::uint64_t kOrders =
@@ -66,6 +71,7 @@ inline constexpr std::uint64_t kOrders =
 
 inline constexpr std::size_t kMaxMsgSize = ses::Ses::kMaxMessageBytes;
 inline constexpr std::size_t kCqDataSize = 8;
+inline constexpr std::size_t kMaxErrorData = 128;  // an address in any format (FI_SOURCE_ERR)
 inline constexpr std::size_t kMaxObjects = 65536;  // CQs, counters, memory regions
 inline constexpr std::size_t kMaxEndpoints = kMaxResourceIndex;
 inline constexpr std::size_t kMaxContexts = 256;  // of each direction, of a scalable endpoint
@@ -82,9 +88,19 @@ inline constexpr EndpointType kRdm{FI_EP_RDM, kCaps, kTxOpFlags, kOrders};
 inline constexpr EndpointType kDgram{
     .type = FI_EP_DGRAM,
     .caps = kCaps & ~(FI_TAGGED | FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_REMOTE_READ |
-                      FI_REMOTE_WRITE | FI_RMA_EVENT | FI_FENCE),
+                      FI_REMOTE_WRITE | FI_RMA_EVENT | FI_FENCE | kCapsSince2),
     .tx_op_flags = kTxOpFlags & ~FI_DELIVERY_COMPLETE,
     .orders = 0};
+
+// What an application of this API version can know of it.
+constexpr std::uint64_t caps_offered(const EndpointType& type, std::uint32_t version) {
+  return version < kApi2 ? type.caps & ~kCapsSince2 : type.caps;
+}
+
+// What it gives to who names none. FI_SOURCE_ERR makes errors of messages from unknown senders.
+constexpr std::uint64_t default_caps(const EndpointType& type, std::uint32_t version) {
+  return caps_offered(type, version) & ~FI_SOURCE_ERR;
+}
 
 struct Limits {
   const EndpointType* type = &kRdm;

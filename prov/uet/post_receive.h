@@ -11,7 +11,9 @@
 #include <span>
 
 #include "av_fid.h"
+#include "compat.h"
 #include "domain.h"
+#include "ep_options.h"
 #include "errors.h"
 #include "hints.h"
 #include "provider.h"
@@ -30,7 +32,29 @@ struct RxCall {
   std::uint64_t ignore = 0;
 };
 
-inline constexpr std::uint64_t kRxCallFlags = kRxOpFlags | FI_MORE;
+// How receives behave where they are posted.
+struct ReceiveSettings {
+  bool directed = false;         // honour the source (FI_DIRECTED_RECV)
+  bool tagged_directed = false;  // the same, of tagged receives
+  bool tagged_multi = false;     // FI_MULTI_RECV means something to tagged receives
+  std::size_t min_multi_receive = kDefaultMinMultiReceive;
+
+  static ReceiveSettings of(std::uint64_t caps) {
+    ReceiveSettings settings;
+    settings.directed = (caps & FI_DIRECTED_RECV) != 0;
+    settings.tagged_directed = (caps & (FI_DIRECTED_RECV | kTaggedDirectedRecv)) != 0;
+    settings.tagged_multi = (caps & kTaggedMultiRecv) != 0;
+    return settings;
+  }
+  // FI_MULTI_RECV as a default flag is for untagged receives, unless FI_TAGGED_MULTI_RECV says
+  // otherwise.
+  std::uint64_t tagged_defaults(std::uint64_t flags) const {
+    return tagged_multi ? flags : flags & ~static_cast<std::uint64_t>(FI_MULTI_RECV);
+  }
+};
+
+// What is wrong with a call; nullptr if nothing is.
+const char* refuse_receive(const RxCall& call, const ReceiveSettings& settings);
 
 using Slices = std::array<ses::IoSlice, ses::kMaxIoSlices>;
 
@@ -44,43 +68,72 @@ inline std::size_t fill_slices(const iovec* iov, std::size_t count, Slices& slic
   return total;
 }
 
-// `directed`: honour the source of the receive, which the AV that `av` gives resolves. `post` hands
-// the operation over, having reserved room for what completes. Both are called with the lock.
-template <class GetAv, class Post>
-ssize_t post_receive(Domain& domain, const RxCall& call, bool directed, GetAv av,
-                     Post post) noexcept {
-  const auto refuse = [](const char* why) {
-    FI_WARN(&provider, FI_LOG_EP_DATA, "receive: %s\n", why);
-    return -FI_EINVAL;
-  };
-  if (call.count > ses::kMaxIoSlices || (call.flags & ~kRxCallFlags) != 0) {
-    return refuse("more than iov_limit pieces, or a flag that is not supported");
-  }
-  Slices slices;
-  fill_slices(call.iov, call.count, slices);
-  ses::ReceiveOp op;
-  op.local = std::span(slices.data(), call.count);
+// What receives and looks at messages have in common.
+template <class Op>
+Op operation_of(const RxCall& call, const std::optional<ses::Peer>& source) {
+  Op op;
   op.tagged = call.tagged;
   op.tag = call.tag;
   op.ignore = call.ignore;
+  op.source = source ? &*source : nullptr;
   op.context = call.context;
   op.user_flags = call.flags;
+  return op;
+}
+
+// `queue`: a context or a queue of SES.
+template <class Queue>
+Result<void> hand_over(Domain& domain, Queue& queue, const RxCall& call,
+                       const ReceiveSettings& settings, const std::optional<ses::Peer>& source,
+                       Time now) noexcept {
+  ses::Ses& ses = domain.fep().ses();
+  if ((call.flags & (FI_PEEK | FI_DISCARD)) != 0) {
+    domain.progress(now);  // what has come belongs to the answer
+    auto op = operation_of<ses::PeekOp>(call, source);
+    op.claimed = (call.flags & FI_PEEK) == 0;
+    op.claim = !op.claimed && (call.flags & FI_CLAIM) != 0;
+    op.discard = (call.flags & FI_DISCARD) != 0;
+    return ses.peek(queue, op, now);
+  }
+  Slices slices;
+  fill_slices(call.iov, call.count, slices);
+  auto op = operation_of<ses::ReceiveOp>(call, source);
+  op.local = std::span(slices.data(), call.count);
+  op.claim = (call.flags & FI_CLAIM) != 0;
+  op.multi = (call.flags & FI_MULTI_RECV) != 0;
+  op.min_free = settings.min_multi_receive;
+  return ses.receive(queue, op, now);
+}
+
+// The AV that `av` gives resolves the source. `post` calls hand_over, having reserved room for what
+// completes. Both are called with the lock.
+template <class GetAv, class Post>
+ssize_t post_receive(Domain& domain, const RxCall& call, const ReceiveSettings& settings, GetAv av,
+                     Post post) noexcept {
+  const auto refuse = [](int error, const char* why) {
+    FI_WARN(&provider, FI_LOG_EP_DATA, "receive: %s\n", why);
+    return error;
+  };
+  if (const char* why = refuse_receive(call, settings)) return refuse(-FI_EINVAL, why);
 
   const Guard guard(domain.lock());
   std::optional<ses::Peer> source;
+  const bool directed = call.tagged ? settings.tagged_directed : settings.directed;
   if (directed && call.from != FI_ADDR_UNSPEC) {
     if (const AvFid* known = av()) source = known->peer(call.from);
-    if (!source) return refuse("its source is not in the AV");
-    op.source = &*source;
+    if (!source) return refuse(-FI_EINVAL, "its source is not in the AV");
   }
   const Time now = clock_now();
-  const Result<void> posted = post(domain.fep().ses(), op, now);
+  const Result<void> posted = post(source, now);
   if (posted) {
     domain.posted(now, (call.flags & FI_MORE) != 0);
     return 0;
   }
   // Whoever repeats a post without reading a queue must get on all the same.
   if (posted.error() == Error::Again) domain.progress(now);
+  if (posted.error() == Error::NotFound) {
+    return refuse(-FI_ENOENT, "FI_CLAIM: no message was claimed with this context");
+  }
   return to_fi_errno(posted.error());
 }
 

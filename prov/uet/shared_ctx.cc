@@ -87,7 +87,10 @@ int srx_getopt(fid* fid, int level, int name, void* value, std::size_t* length) 
   return Srx::from(fid).get_option(name, value, length);
 }
 
-int srx_setopt(fid*, int, int, const void*, std::size_t) noexcept { return -FI_ENOPROTOOPT; }
+int srx_setopt(fid* fid, int level, int name, const void* value, std::size_t length) noexcept {
+  if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
+  return Srx::from(fid).set_option(name, value, length);
+}
 
 ssize_t srx_recv(fid_ep* ep, void* buffer, std::size_t length, void*, fi_addr_t from,
                  void* context) noexcept {
@@ -110,13 +113,13 @@ ssize_t srx_trecv(fid_ep* ep, void* buffer, std::size_t length, void*, fi_addr_t
                   std::uint64_t tag, std::uint64_t ignore, void* context) noexcept {
   const iovec iov{buffer, length};
   Srx& srx = Srx::from(ep);
-  return srx.receive({&iov, 1, from, context, srx.op_flags(), true, tag, ignore});
+  return srx.receive({&iov, 1, from, context, srx.tagged_op_flags(), true, tag, ignore});
 }
 
 ssize_t srx_trecvv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t from,
                    std::uint64_t tag, std::uint64_t ignore, void* context) noexcept {
   Srx& srx = Srx::from(ep);
-  return srx.receive({iov, count, from, context, srx.op_flags(), true, tag, ignore});
+  return srx.receive({iov, count, from, context, srx.tagged_op_flags(), true, tag, ignore});
 }
 
 ssize_t srx_trecvmsg(fid_ep* ep, const fi_msg_tagged* msg, std::uint64_t flags) noexcept {
@@ -169,7 +172,7 @@ Srx::Srx(Domain& domain, const fi_rx_attr& attr, void* context)
       hold_(domain.references()),
       op_flags_(attr.op_flags),
       size_(attr.size != 0 ? attr.size : domain.params().rx_size),
-      directed_((attr.caps & FI_DIRECTED_RECV) != 0) {
+      settings_(ReceiveSettings::of(attr.caps)) {
   fid.fclass = FI_CLASS_SRX_CTX;
   fid.context = context;
   fid.ops = &srx_fid_ops;
@@ -181,7 +184,7 @@ Srx::Srx(Domain& domain, const fi_rx_attr& attr, void* context)
   atomic = &no_atomics;
   collective = &no_collectives;
   const Guard guard(domain_.lock());
-  queue_ = domain_.fep().ses().open_receive_queue(size_, directed_, *this);
+  queue_ = domain_.fep().ses().open_receive_queue(size_, settings_.tagged_directed, *this);
 }
 
 int Srx::close() noexcept {
@@ -196,11 +199,11 @@ int Srx::close() noexcept {
 
 ssize_t Srx::receive(const RxCall& call) noexcept {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
-  const auto post = [this](ses::Ses& ses, const ses::ReceiveOp& op, Time now) {
-    return ses.receive(*queue_, op, now);
+  const auto post = [&](const std::optional<ses::Peer>& source, Time now) {
+    return hand_over(domain_, *queue_, call, settings_, source, now);
   };
   return post_receive(
-      domain_, call, directed_, [this] { return av(); }, post);
+      domain_, call, settings_, [this] { return av(); }, post);
 }
 
 ssize_t Srx::cancel(void* operation_context) noexcept {
@@ -230,7 +233,17 @@ int Srx::control(int command, void* argument) noexcept {
 }
 
 int Srx::get_option(int name, void* value, std::size_t* length) const noexcept {
-  return name == FI_OPT_RX_SIZE ? give_option(size_, value, length) : -FI_ENOPROTOOPT;
+  if (name == FI_OPT_RX_SIZE) return give_option(size_, value, length);
+  if (name != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
+  return give_option(settings_.min_multi_receive, value, length);
+}
+
+int Srx::set_option(int name, const void* value, std::size_t length) noexcept {
+  if (name != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
+  const auto wanted = read_option<std::size_t>(value, length);
+  if (!wanted) return -FI_EINVAL;
+  settings_.min_multi_receive = *wanted;  // counts for buffers posted from now on
+  return 0;
 }
 
 const AvFid* Srx::av() const { return endpoints_.empty() ? nullptr : endpoints_.front()->av(); }

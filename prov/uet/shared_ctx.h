@@ -69,7 +69,9 @@ class Srx final : public fid_ep, public ses::CompletionSink {
   ssize_t cancel(void* operation_context) noexcept;
   int control(int command, void* argument) noexcept;
   int get_option(int name, void* value, std::size_t* length) const noexcept;
+  int set_option(int name, const void* value, std::size_t length) noexcept;
   std::uint64_t op_flags() const { return op_flags_; }
+  std::uint64_t tagged_op_flags() const { return settings_.tagged_defaults(op_flags_); }
 
   Domain& domain() { return domain_; }
   References& references() { return references_; }
@@ -99,7 +101,7 @@ class Srx final : public fid_ep, public ses::CompletionSink {
   References references_;
   std::uint64_t op_flags_;
   const std::size_t size_;
-  const bool directed_;
+  ReceiveSettings settings_;
   ses::ReceiveQueue* queue_ = nullptr;
   std::vector<Endpoint*> endpoints_;  // the first one tells
   std::size_t owed_ = 0;              // completions that will come without a message

@@ -12,14 +12,15 @@ ssize_t tagged_recv(fid_ep* ep, void* buffer, std::size_t length, void*, fi_addr
                     std::uint64_t tag, std::uint64_t ignore, void* context) noexcept {
   const iovec iov{buffer, length};
   const EndpointFid& handle = EndpointFid::from(ep);
-  return handle.endpoint().receive({&iov, 1, from, context, handle.rx_flags(), true, tag, ignore});
+  return handle.endpoint().receive(
+      {&iov, 1, from, context, handle.tagged_rx_flags(), true, tag, ignore});
 }
 
 ssize_t tagged_recvv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t from,
                      std::uint64_t tag, std::uint64_t ignore, void* context) noexcept {
   const EndpointFid& handle = EndpointFid::from(ep);
   return handle.endpoint().receive(
-      {iov, count, from, context, handle.rx_flags(), true, tag, ignore});
+      {iov, count, from, context, handle.tagged_rx_flags(), true, tag, ignore});
 }
 
 ssize_t tagged_recvmsg(fid_ep* ep, const fi_msg_tagged* msg, std::uint64_t flags) noexcept {

@@ -47,6 +47,14 @@ bool is_receive(ses::Kind kind) {
   return kind == ses::Kind::Receive || kind == ses::Kind::TaggedReceive;
 }
 
+// Peeks and the release of a multi-receive buffer transfer nothing.
+bool counts(const ses::Completion& completion) {
+  if (!is_receive(completion.kind)) return true;
+  const bool only_releases = completion.released && !completion.multi;
+  return (completion.user_flags & (FI_PEEK | FI_DISCARD)) == 0 &&
+         (!only_releases || completion.status != ses::Status::Ok);
+}
+
 }  // namespace
 
 // A place for one operation, in the shared context too, and room for its completion.
@@ -143,19 +151,6 @@ ssize_t Endpoint::post_atomic(const TxCall& call, ses::AtomicOp& op) noexcept {
   });
 }
 
-ssize_t Endpoint::receive(const RxCall& call) noexcept {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
-  if (!may_receive_) return refuse(-FI_EOPBADSTATE, "not enabled, or not for this");
-  const auto post = [this](ses::Ses& ses, const ses::ReceiveOp& op, Time now) -> Result<void> {
-    if (!reserve_receive()) return Error::Again;
-    const auto posted = ses.receive(*ses_context_, op, now);
-    if (!posted) release_receive();
-    return posted;
-  };
-  return post_receive(
-      domain_, call, ses_config_.directed_receive, [this] { return av_; }, post);
-}
-
 ssize_t Endpoint::cancel(void* operation_context) noexcept {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
   if (!enabled_) return refuse(-FI_EOPBADSTATE, "not enabled");
@@ -229,14 +224,15 @@ void Endpoint::complete(const ses::Completion& completion) noexcept {
   if (completion.multi && completion.released) release_receive();
   const CompletionError error = to_completion_error(completion);
   if (completion.status == ses::Status::ReturnCode) warn_refused(completion.return_code);
-  if (Cntr* counter = counter_of(completion.kind))
-    counter->count(error.err == 0, completion.length);
+  Cntr* counter = counter_of(completion.kind);
+  if (counter != nullptr && counts(completion)) counter->count(error.err == 0, completion.length);
   Cq* cq = queue_of(completion.kind);
   if (cq == nullptr) return;
-  // Errors and events are always told, successes if the call wanted it. Receives of a shared
-  // context were posted without knowing this endpoint.
+  // Errors, events and released buffers are always told, successes if the call wanted it. Receives
+  // of a shared context were posted without knowing this endpoint.
+  const bool always = event || error.err != 0 || completion.released;
   const std::uint64_t flags = completion.user_flags | (receive ? rx_always_ : 0);
-  if (!event && error.err == 0 && (flags & FI_COMPLETION) == 0) {
+  if (!always && (flags & FI_COMPLETION) == 0) {
     cq->release();
     return;
   }
@@ -248,15 +244,7 @@ void Endpoint::complete(const ses::Completion& completion) noexcept {
   entry.err = error.err;
   entry.prov_errno = error.prov_errno;
   entry.excess = completion.excess;
-  if (receive || event) {
-    entry.fields.len = completion.length;
-    entry.fields.buf = completion.buffer;
-    entry.fields.data = completion.has_data ? completion.data : 0;
-    entry.fields.tag = completion.tag;
-    if ((caps_ & FI_SOURCE) != 0) {
-      entry.source = av_->source(completion.source, completion.source_initiator);
-    }
-  }
+  if (receive || event) describe_receive(completion, entry);
   if (event) {
     cq->push_event(entry);
   } else {
@@ -265,17 +253,6 @@ void Endpoint::complete(const ses::Completion& completion) noexcept {
 }
 
 bool Endpoint::can_take_event() noexcept { return rx_cq_ == nullptr || rx_cq_->can_take_event(); }
-
-bool Endpoint::reserve_receive() noexcept {
-  if (rx_cq_ != nullptr && !rx_cq_->reserve()) return false;
-  ++rx_outstanding_;
-  return true;
-}
-
-void Endpoint::release_receive() noexcept {
-  if (rx_cq_ != nullptr) rx_cq_->release();
-  --rx_outstanding_;
-}
 
 // fi_endpoint(3): FI_REMOTE_READ counts reads, fetching and comparing atomics.
 void Endpoint::remote_access(ses::Kind kind, std::uint64_t length) noexcept {

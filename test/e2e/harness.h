@@ -171,6 +171,7 @@ struct Event {
   std::uint64_t data = 0;
   std::uint64_t tag = 0;
   int error = 0;  // 0, or FI_E...
+  void* buffer = nullptr;
 };
 
 struct Region {

@@ -100,7 +100,7 @@ class Side {
     fi_cq_tagged_entry entry{};
     const ssize_t result = fi_cq_readfrom(&queue, &entry, 1, source);
     if (result == 1) {
-      return Event{entry.op_context, entry.flags, entry.len, entry.data, entry.tag, 0};
+      return Event{entry.op_context, entry.flags, entry.len, entry.data, entry.tag, 0, entry.buf};
     }
     if (result == -FI_EAGAIN) return {};
     require(result == -FI_EAVAIL, "fi_cq_read failed");

@@ -51,7 +51,7 @@ TEST(RefuseHints, ContextsOfAScalableEndpointAndSharedOnesAreMet) {
 TEST(RefuseHints, EachThingWeLackIsRefused) {
   const std::function<void(fi_info&)> wishes[] = {
       [](fi_info& h) { h.caps = FI_MSG | FI_HMEM; },
-      [](fi_info& h) { h.caps = FI_MSG | FI_MULTI_RECV; },
+      [](fi_info& h) { h.caps = FI_MSG | FI_COLLECTIVE; },
       [](fi_info& h) { h.ep_attr->type = FI_EP_MSG; },
       [](fi_info& h) { h.addr_format = FI_ADDR_IB_UD; },
       [](fi_info& h) { h.ep_attr->protocol = FI_PROTO_UDP; },
@@ -68,7 +68,7 @@ TEST(RefuseHints, EachThingWeLackIsRefused) {
       [](fi_info& h) { h.tx_attr->op_flags = FI_COMMIT_COMPLETE; },
       [](fi_info& h) { h.rx_attr->comp_order = 1; },
       [](fi_info& h) { h.rx_attr->total_buffered_recv = 1; },
-      [](fi_info& h) { h.rx_attr->op_flags = FI_MULTI_RECV; },
+      [](fi_info& h) { h.rx_attr->op_flags = FI_PEEK; },
       [](fi_info& h) { h.domain_attr->cq_data_size = 9; },
       [](fi_info& h) { h.domain_attr->mr_iov_limit = 2; },
       [](fi_info& h) { h.domain_attr->max_ep_srx_ctx = kMaxEndpoints + 1; },
@@ -82,6 +82,19 @@ TEST(RefuseHints, EachThingWeLackIsRefused) {
     EXPECT_NE(refuse_hints(*hints, kVersion, kLimits), nullptr) << "wish " << number;
     ++number;
   }
+}
+
+TEST(Capabilities, ThoseOf2AreUnknownToOlderApplications) {
+  const Info hints = make_hints();
+  for (const std::uint64_t bit : {kTaggedDirectedRecv, kTaggedMultiRecv}) {
+    hints->caps = FI_TAGGED | bit;
+    EXPECT_NE(refuse_hints(*hints, FI_VERSION(1, 22), kLimits), nullptr);
+    EXPECT_EQ(refuse_hints(*hints, FI_VERSION(2, 0), kLimits), nullptr);
+  }
+  Info info(fi_allocinfo());
+  fill_attributes(*info, nullptr, FI_VERSION(1, 22), kLimits);
+  EXPECT_EQ(info->caps & kCapsSince2, 0U);
+  EXPECT_EQ(info->caps & FI_MULTI_RECV, FI_MULTI_RECV);
 }
 
 constexpr Limits kDatagramLimits{
@@ -148,7 +161,7 @@ TEST(RefuseHints, Ses145_AuthKeyIsThreeOrFourBytes) {
 
 TEST(FillAttributes, WithoutHintsEverythingThatWorksIsShown) {
   const Info info = fill(nullptr);
-  EXPECT_EQ(info->caps, kCaps);
+  EXPECT_EQ(info->caps, kCaps & ~(kCapsSince2 | FI_SOURCE_ERR));
   EXPECT_EQ(info->mode, 0U);
   EXPECT_EQ(info->ep_attr->type, FI_EP_RDM);
   EXPECT_EQ(info->ep_attr->max_msg_size, 0xFFFFF000U);
