@@ -213,15 +213,15 @@ TEST_F(SharedReceive, ReceivesForItsEndpointsAndDoesNothingElse) {
 }
 
 TEST_F(SharedReceive, MustBeBoundWhereItWasAskedForWithOneAddressVector) {
+  fi_av_attr attr{};
+  Owned<fid_av> other;
+  Side::open(other, "fi_av_open",
+             [&](auto** out) { return fi_av_open(a_.domain.get(), &attr, out, nullptr); });
   auto ep = plain(*a_.av, *a_.cq);
   EXPECT_EQ(fi_enable(ep.get()), -FI_EOPBADSTATE);
   EXPECT_EQ(fi_ep_bind(ep.get(), &srx_->fid, 0), 0);
   EXPECT_EQ(fi_ep_bind(ep.get(), &srx_->fid, 0), -FI_EINVAL);
   EXPECT_EQ(fi_enable(ep.get()), 0);
-  fi_av_attr attr{};
-  Owned<fid_av> other;
-  Side::open(other, "fi_av_open",
-             [&](auto** out) { return fi_av_open(a_.domain.get(), &attr, out, nullptr); });
   ep = plain(*other, *a_.cq);
   EXPECT_EQ(fi_ep_bind(ep.get(), &srx_->fid, 0), 0);
   EXPECT_EQ(fi_enable(ep.get()), -FI_EINVAL);
