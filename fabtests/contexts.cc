@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// More than one endpoint: aliases, scalable endpoints, and
+// More than one endpoint: aliases, shared transmit and receive contexts, scalable endpoints, and
 // several endpoints in one domain, fi_endpoint(3).
 #include <array>
 
@@ -77,6 +77,50 @@ void several(Link& link) {
   for (fid_ep* endpoint : endpoints) OK(fi_close(&endpoint->fid));
 }
 
+// All endpoints of the server take their messages from one shared receive context, all of the
+// client send through one shared transmit context.
+void shared(Link& link) {
+  Setup setup;
+  setup.endpoint = false;
+  setup.hints = [](fi_info& hints) {
+    hints.caps = FI_MSG;
+    hints.ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT;
+    hints.ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+  };
+  Node node(link, setup);
+  fid_stx* transmit = nullptr;
+  fid_ep* receive = nullptr;
+  OK(fi_stx_context(node.domain, node.info->tx_attr, &transmit, nullptr));
+  OK(fi_srx_context(node.domain, node.info->rx_attr, &receive, nullptr));
+  std::array<fid_ep*, kEndpoints> endpoints{};
+  std::array<fi_addr_t, kEndpoints> peers{};
+  for (std::size_t i = 0; i < kEndpoints; ++i) {
+    OK(fi_endpoint(node.domain, node.info, &endpoints[i], nullptr));
+    OK(fi_ep_bind(endpoints[i], &transmit->fid, 0));
+    OK(fi_ep_bind(endpoints[i], &receive->fid, 0));
+    OK(fi_ep_bind(endpoints[i], &node.av->fid, 0));
+    OK(fi_ep_bind(endpoints[i], &node.tx->fid, FI_TRANSMIT));
+    OK(fi_ep_bind(endpoints[i], &node.rx->fid, FI_RECV));
+    OK(fi_enable(endpoints[i]));
+    peers[i] = node.exchange(endpoints[i]);
+  }
+  for (std::size_t i = 0; i < kEndpoints; ++i) {
+    const int number = static_cast<int>(i);
+    if (link.server()) {
+      int value = -1;
+      POST(node, fi_recv(receive, &value, sizeof value, nullptr, FI_ADDR_UNSPEC, &value));
+      CHECK(node.completion(node.rx).op_context == &value);
+      CHECK(value == number);
+    } else {
+      send_number(node, endpoints[i], peers[kEndpoints - 1 - i], number);
+    }
+  }
+  node.meet();
+  for (fid_ep* endpoint : endpoints) OK(fi_close(&endpoint->fid));
+  OK(fi_close(&receive->fid));
+  OK(fi_close(&transmit->fid));
+}
+
 // A scalable endpoint: every transmit context of the client reaches every receive context of the
 // server by the index in the address (FI_NAMED_RX_CTX).
 void scalable(Link& link) {
@@ -137,7 +181,8 @@ void scalable(Link& link) {
   OK(fi_close(&av->fid));
 }
 
-constexpr Case kCases[] = {{"alias", alias}, {"several", several}, {"scalable", scalable}};
+constexpr Case kCases[] = {
+    {"alias", alias}, {"several", several}, {"shared", shared}, {"scalable", scalable}};
 
 }  // namespace
 
