@@ -34,6 +34,7 @@ class Identity {
   // What fi_getname gives: complete from the start, because the port is bound when the domain opens
   // (SES-149).
   const av::UetAddress& name() const { return name_; }
+  std::size_t count() const { return count_; }
   // Of the context number `index`.
   ResourceIndex resource_index(std::size_t index) const {
     return {static_cast<std::uint16_t>(name_.start_resource_index.value + index)};

@@ -13,6 +13,7 @@
 #include "eq.h"
 #include "errors.h"
 #include "ops.h"
+#include "scalable_ep.h"
 
 namespace uet::prov {
 namespace {
@@ -184,7 +185,11 @@ int Mr::bind_counter(Cntr& counter, std::uint64_t flags) {
 }
 
 // From now on only operations that go to this endpoint may touch the region (SES-135).
-int Mr::bind_endpoint(ResourceIndex index, References& references, std::uint64_t flags) {
+int Mr::bind_endpoint(Domain& domain, References& references, ResourceIndex first,
+                      std::size_t count, std::uint64_t flags) {
+  if (&domain != &domain_) {
+    return refuse(-FI_EDOMAIN, "fi_mr_bind: the endpoint belongs to another domain");
+  }
   if (flags != 0) return refuse(-FI_EBADFLAGS, "fi_mr_bind: an endpoint takes no flags");
   if (bound_) return refuse(-FI_EINVAL, "fi_mr_bind: an endpoint is bound already");
   if (domain_.mr_mode_has(FI_MR_ENDPOINT) && enabled_) {
@@ -192,7 +197,10 @@ int Mr::bind_endpoint(ResourceIndex index, References& references, std::uint64_t
   }
   bound_ = true;
   holds_[1] = Hold(references);
-  change_region([&](ri::MemoryRegion& region) { region.ri = index; });
+  change_region([&](ri::MemoryRegion& region) {
+    region.ri = first;
+    region.ri_count = static_cast<std::uint16_t>(count);
+  });
   return 0;
 }
 
@@ -201,12 +209,17 @@ int Mr::bind(struct fid* other, std::uint64_t flags) {
   switch (other->fclass) {
     case FI_CLASS_CNTR:
       return bind_counter(Cntr::from(other), flags);
-    case FI_CLASS_EP: {
+    case FI_CLASS_EP:
+    case FI_CLASS_RX_CTX: {
       Endpoint& endpoint = EndpointFid::from(other).endpoint();
-      if (&endpoint.domain() != &domain_) {
-        return refuse(-FI_EDOMAIN, "fi_mr_bind: the endpoint belongs to another domain");
-      }
-      return bind_endpoint(endpoint.resource_index(), endpoint.references(), flags);
+      return bind_endpoint(endpoint.domain(), endpoint.references(), endpoint.resource_index(), 1,
+                           flags);
+    }
+    case FI_CLASS_SEP: {
+      ScalableEndpoint& endpoint = ScalableEndpoint::from(other);
+      const Identity& identity = endpoint.identity();
+      return bind_endpoint(endpoint.domain(), endpoint.references(), identity.resource_index(0),
+                           identity.count(), flags);
     }
     default:
       return refuse(-FI_EINVAL, "fi_mr_bind: a counter or an endpoint");

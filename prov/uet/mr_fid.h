@@ -44,7 +44,8 @@ class Mr final : public fid_mr, public ri::AccessObserver {
   Mr(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags);
   int enter(const fi_mr_attr& attr);
   int bind_counter(Cntr& counter, std::uint64_t flags);
-  int bind_endpoint(ResourceIndex index, References& references, std::uint64_t flags);
+  int bind_endpoint(Domain& domain, References& references, ResourceIndex first, std::size_t count,
+                    std::uint64_t flags);
   template <class Change>
   void change_region(Change change);
 

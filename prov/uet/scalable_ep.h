@@ -37,6 +37,7 @@ class ScalableEndpoint final : public fid_ep {
   int open_rx(int index, fi_rx_attr* attr, fid_ep** ep, void* context);
 
   Domain& domain() { return domain_; }
+  const Identity& identity() const { return *identity_; }
   References& references() { return references_; }
   // Bound so far; nullptr if none is.
   AvFid* av() const { return av_; }

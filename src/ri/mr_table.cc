@@ -67,8 +67,10 @@ MrAccess MrTable::check(Rkey key, JobId job, ResourceIndex ri, std::uint8_t acce
   const auto found = regions_.find(key.value);
   if (found == regions_.end()) return {MrVerdict::BadKey};
   const MemoryRegion& region = found->second;
-  if (!region.enabled) return {MrVerdict::BadKey};                      // SES-134
-  if (region.ri && *region.ri != ri) return {MrVerdict::BadKey};        // 12a
+  if (!region.enabled) return {MrVerdict::BadKey};  // SES-134
+  const bool through =
+      !region.ri || (ri >= *region.ri && ri.value - region.ri->value < region.ri_count);
+  if (!through) return {MrVerdict::BadKey};                             // 12a
   if (region.job && *region.job != job) return {MrVerdict::BadJob};     // 12b
   if ((region.access & access) != access) return {MrVerdict::NoRight};  // 12c
   // 12e. Only subtractions that cannot wrap: the offset is the peer's to choose (SES-118).

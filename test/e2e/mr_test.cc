@@ -146,6 +146,19 @@ TEST_F(EndpointMode, Ses135_OnlyThatEndpointReachesTheRegion) {
   EXPECT_EQ(fi_close(&target_.release()->fid), 0);
 }
 
+TEST_F(EndpointMode, RegionOfAScalableEndpointIsReachedThroughAllItsContexts) {
+  Owned<fid_ep> sep;
+  Side::open(sep, "fi_scalable_ep", [&](auto** out) {
+    return fi_scalable_ep(b_.domain.get(), b_.info.get(), out, nullptr);
+  });
+  auto mr = expose();
+  ASSERT_EQ(fi_mr_bind(mr.get(), &sep->fid, 0), 0);
+  ASSERT_EQ(fi_mr_enable(mr.get()), 0);
+  EXPECT_EQ(write(to_, kKey), FI_ENOKEY) << "another endpoint";
+  EXPECT_EQ(fi_close(&sep->fid), -FI_EBUSY);
+  mr.reset();
+}
+
 struct RmaEventMode : MemoryRegion {
   RmaEventMode() : MemoryRegion(FI_MR_RMA_EVENT) {}
 };

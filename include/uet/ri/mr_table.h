@@ -34,6 +34,7 @@ struct MemoryRegion {
   std::uint8_t access = 0;          // Access bits that the peer may use
   std::optional<JobId> job;         // only requests of this job (SES-17)
   std::optional<ResourceIndex> ri;  // only through this context (SES-135)
+  std::uint16_t ri_count = 1;       // and as many minus 1 that follow it
   bool enabled = true;              // false: nobody may touch it yet (SES-134)
   AccessObserver* observer = nullptr;
 };

@@ -59,6 +59,11 @@ TEST_F(MrTableTest, Check_Ses135_RegionMayBeRestrictedLater) {
   EXPECT_EQ(verdict(key, 0, 1), MrVerdict::BadKey);
   table_.find(key)->ri = kRi;
   EXPECT_EQ(verdict(key, 0, 1), MrVerdict::Ok);
+  table_.find(key)->ri = ResourceIndex{13};
+  table_.find(key)->ri_count = 2;
+  EXPECT_EQ(verdict(key, 0, 1), MrVerdict::BadKey);
+  table_.find(key)->ri_count = 3;
+  EXPECT_EQ(verdict(key, 0, 1), MrVerdict::Ok);
 }
 
 TEST_F(MrTableTest, Check_AccessNamesTheObserver) {
