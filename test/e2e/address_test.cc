@@ -365,7 +365,7 @@ TEST_F(AddressVector, WrongUseGetsTheErrorOfTheManual) {
   attr.rx_ctx_bits = 13;
   EXPECT_EQ(refuse(attr), -FI_EINVAL);
   attr = {};
-  attr.type = static_cast<fi_av_type>(7);
+  attr.type = static_cast<fi_av_type>(3);
   EXPECT_EQ(refuse(attr), -FI_EINVAL);
 }
 
