@@ -7,6 +7,7 @@
 #include <array>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "compat.h"
 #include "endpoint_fid.h"
@@ -304,6 +305,9 @@ ssize_t Endpoint::atomic(const AtomicCall& call) noexcept {
   for (std::size_t i = 0; i < operand_count; ++i) {
     operands[i] = {call.operands[i].addr, call.operands[i].count * kind->element_bytes};
   }
+  const TxCall tx{operands.data(), operand_count, call.to, call.context, call.flags, {},
+                  call.locked,     call.mark};
+  if ((call.flags & FI_TRIGGER) != 0) return defer_atomic(call, tx, kind->element_bytes);
   Slices compare;
   Slices results;
   ses::AtomicOp op;
@@ -314,7 +318,34 @@ ssize_t Endpoint::atomic(const AtomicCall& call) noexcept {
   op.key = Rkey{call.key};
   op.compare = slices_of(call.compare, call.compare_count, kind->element_bytes, compare);
   op.results = slices_of(call.results, call.result_count, kind->element_bytes, results);
-  return post_atomic({operands.data(), operand_count, call.to, call.context, call.flags, {}}, op);
+  return post_atomic(tx, op);
+}
+
+// `tx` has the operands, of which the queue keeps a copy; we keep one of the rest.
+ssize_t Endpoint::defer_atomic(const AtomicCall& call, const TxCall& tx,
+                               std::uint32_t element_bytes) noexcept {
+  if (const int result = may_defer(); result != 0) return result;
+  return guarded([&] {
+    const std::vector<fi_ioc> compare(call.compare, call.compare + call.compare_count);
+    const std::vector<fi_ioc> results(call.results, call.results + call.result_count);
+    return domain_.works().defer(
+        *this, call.form, tx, [this, call, compare, results, element_bytes](const TxCall& due) {
+          std::array<fi_ioc, ses::kMaxIoSlices> operands;
+          for (std::size_t i = 0; i < due.count; ++i) {
+            operands[i] = {due.iov[i].iov_base, due.iov[i].iov_len / element_bytes};
+          }
+          AtomicCall own = call;
+          own.operands = operands.data();
+          own.operand_count = due.count;
+          own.compare = compare.data();
+          own.results = results.data();
+          own.context = due.context;
+          own.flags = due.flags;
+          own.locked = due.locked;
+          own.mark = due.mark;
+          return atomic(own);
+        });
+  });
 }
 
 }  // namespace uet::prov

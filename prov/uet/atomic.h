@@ -46,6 +46,8 @@ struct AtomicCall {
   std::uint64_t key = 0;
   void* context = nullptr;
   std::uint64_t flags = 0;
+  bool locked = false;     // like TxCall's
+  std::uint64_t mark = 0;  // the same
 };
 
 }  // namespace uet::prov

@@ -111,25 +111,28 @@ std::uint64_t Cntr::read() noexcept { return poll(value_, waited_.value); }
 
 std::uint64_t Cntr::read_errors() noexcept { return poll(errors_, waited_.errors); }
 
-// After add and set. Whoever waits for a value wakes when the errors move, too.
-void Cntr::moved(bool good) noexcept {
-  (good ? polled_.value : polled_.errors) = good ? value_ : errors_;
+// Whoever waits for a value wakes when the errors move, too.
+void Cntr::change(std::uint64_t value, bool good, bool adds) noexcept {
+  std::uint64_t& number = good ? value_ : errors_;
+  number = adds ? number + value : value;
+  (good ? polled_.value : polled_.errors) = number;
   waiter_.notify(good ? value_ : UINT64_MAX);
+  if (!waiting_.empty()) domain_.works().moved(*this);
 }
 
 int Cntr::add(std::uint64_t value, bool good) noexcept {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
   const Guard guard(domain_.lock());
-  (good ? value_ : errors_) += value;
-  moved(good);
+  change(value, good, true);
+  domain_.works().run();
   return 0;
 }
 
 int Cntr::set(std::uint64_t value, bool good) noexcept {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
   const Guard guard(domain_.lock());
-  (good ? value_ : errors_) = value;
-  moved(good);
+  change(value, good, false);
+  domain_.works().run();
   return 0;
 }
 

@@ -23,7 +23,15 @@ class Cntr final : public fid_cntr {
   Domain& domain() { return domain_; }
   References& references() { return references_; }
 
-  // An operation of so many bytes ended; with the domain's lock.
+  // All below with the domain's lock.
+  std::uint64_t value() const { return value_; }
+  std::uint64_t errors() const { return errors_; }
+  // What waits for its values.
+  WorkList& waiting() { return waiting_; }
+  // fi_cntr_add (or fi_cntr_set, unless `adds`) for successes or errors.
+  void change(std::uint64_t value, bool good, bool adds) noexcept;
+
+  // An operation of so many bytes ended.
   void count(bool good, std::uint64_t bytes) noexcept {
     if (good) {
       value_ += in_bytes_ ? bytes : 1;
@@ -32,6 +40,7 @@ class Cntr final : public fid_cntr {
       ++errors_;
       waiter_.notify();
     }
+    if (!waiting_.empty()) domain_.works().moved(*this);
   }
 
   // What the calls of the same name do; these take the lock themselves.
@@ -61,7 +70,6 @@ class Cntr final : public fid_cntr {
     }
   };
   std::uint64_t poll(const std::uint64_t& number, std::uint64_t& told) noexcept;
-  void moved(bool good) noexcept;
   Cntr(Domain& domain, const fi_cntr_attr& attr, void* context);
 
   Domain& domain_;
@@ -70,6 +78,7 @@ class Cntr final : public fid_cntr {
   const bool in_bytes_;  // FI_CNTR_EVENTS_BYTES
   std::uint64_t value_ = 0;
   std::uint64_t errors_ = 0;
+  WorkList waiting_;
   Told waited_;  // through fi_trywait and fi_wait, or by reading
   Told polled_;  // through fi_poll
   Waiter waiter_;

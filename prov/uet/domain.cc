@@ -154,8 +154,17 @@ int domain_bind(fid* fid, struct fid* other, std::uint64_t flags) noexcept {
   return Domain::from(fid).bind(*other, flags);
 }
 
-int domain_control(fid*, int command, void* argument) noexcept {
+int domain_control(fid* fid, int command, void* argument) noexcept {
+  Domain& domain = Domain::from(fid);
+  if (domain.dead()) return -FI_EOPNOTSUPP;
+  auto* work = static_cast<fi_deferred_work*>(argument);
   switch (command) {
+    case FI_QUEUE_WORK:
+      return work != nullptr ? domain.works().queue(*work) : -FI_EINVAL;
+    case FI_CANCEL_WORK:
+      return work != nullptr ? domain.works().cancel(*work) : -FI_EINVAL;
+    case FI_FLUSH_WORK:
+      return domain.works().flush(work);
     case FI_MAP_RAW_MR:
       return map_raw_key(*static_cast<const struct fi_mr_map_raw*>(argument));
     case FI_UNMAP_KEY:

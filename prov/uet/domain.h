@@ -16,6 +16,7 @@
 #include "params.h"
 #include "progress.h"
 #include "references.h"
+#include "trigger.h"
 #include "uet/av/address.h"
 #include "uet/base/intrusive_list.h"
 #include "uet/fep/fep.h"
@@ -51,6 +52,7 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   // One bounded pass of the protocol; true if there was work.
   bool progress(Time now) UET_REQUIRES(lock_) {
     const bool busy = fep_->progress(now);
+    works_.run();
     idle_passes_ = busy ? 0 : idle_passes_ + 1;
     return busy;
   }
@@ -60,6 +62,7 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   // The end of a posting call: sends what is ready, unless more follows at once (FI_MORE).
   void posted(Time now, bool more) UET_REQUIRES(lock_) {
     if (!more) fep_->posted(now);
+    works_.run();  // a post may complete at once, and that may release some
     timer_.bring_forward(fep_->next_deadline());
   }
   // For whoever is about to sleep: a descriptor that is readable when the domain needs progress,
@@ -71,10 +74,10 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   }
   int activity_fd() const { return activity_.get(); }
   void arm_timer() UET_REQUIRES(lock_) { timer_.arm(fep_->next_deadline()); }
+  WorkQueue& works() { return works_; }
   // Starts the progress thread if there is none, because somebody will sleep who cannot make
   // progress. 0 or a negative fi_errno; the caller is alone in the domain unless it has a lock.
   int need_thread() noexcept;
-  // fi_domain_bind: reading this EQ makes our progress.
   // Progress until `done` or for kClosePatience, for objects that close with work in hand.
   template <class Done>
   void linger(Done done) UET_REQUIRES(lock_);
@@ -89,7 +92,7 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   bool mr_mode_has(int bit) const;
   // An object of this domain has been registered: the EQ bound with FI_REG_MR is told.
   void registered(fid_mr& mr);
-  // fi_domain_bind.
+  // fi_domain_bind: reading this EQ makes our progress.
   int bind(struct fid& other, std::uint64_t flags);
   // JobID of endpoints without an auth_key of their own.
   JobId job() const { return job_; }
@@ -128,6 +131,7 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   Timer timer_;
   nic::FileDescriptor activity_;  // of the NIC's descriptor and the timer
   ProgressThread thread_;
+  WorkQueue works_{*this};
   EqBinding eq_;
 };
 

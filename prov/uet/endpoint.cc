@@ -53,8 +53,10 @@ Endpoint::~Endpoint() {
   if (domain_.dead() || ses_context_ == nullptr) return;
   const Guard guard(domain_.lock());
   auto& ses = domain_.fep().ses();
+  domain_.works().drop(*this, false);
   domain_.linger([&] { return ses.outstanding(*ses_context_) == 0; });
   ses.close_context(*ses_context_, clock_now());
+  domain_.works().drop(*this, true);
   if (srx_ != nullptr) srx_->leave(*this);
   if (stx_ != nullptr) stx_->give_back(tx_outstanding_);
   if (tx_cq_ != nullptr) tx_cq_->release(tx_outstanding_);

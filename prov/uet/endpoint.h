@@ -38,6 +38,8 @@ struct TxCall {
   void* context = nullptr;
   std::uint64_t flags = 0;            // of this call: FI_COMPLETION, FI_INJECT, FI_MORE ...
   std::optional<std::uint64_t> data;  // remote CQ data
+  bool locked = false;                // the caller has the domain's lock (WorkQueue)
+  std::uint64_t mark = 0;             // goes into the user flags of SES beside `flags`
 };
 
 struct AtomicCall;
@@ -106,6 +108,10 @@ class Endpoint final : public ses::CompletionSink {
   ssize_t receive(const RxCall& call) noexcept;
   const ReceiveSettings& receive_settings() const { return receive_settings_; }
 
+  // Ends an operation that was never posted as if it had been cancelled; with the domain's lock.
+  // False: there is no room for its completion now.
+  bool end_unposted(ses::Kind kind, void* operation_context, std::uint64_t user_flags) noexcept;
+
   // ses::CompletionSink, under the domain's lock.
   void complete(const ses::Completion& completion) noexcept override;
   bool can_take_event() noexcept override;
@@ -135,6 +141,12 @@ class Endpoint final : public ses::CompletionSink {
   Cq* queue_of(ses::Kind kind) const;
   Cntr* counter_of(ses::Kind kind) const;
   void warn_refused(wire::ReturnCode code) const noexcept;
+  int may_defer() const noexcept;
+  ssize_t defer_atomic(const AtomicCall& call, const TxCall& tx,
+                       std::uint32_t element_bytes) noexcept;
+  ssize_t defer(const RxCall& call) noexcept;
+  template <class Post>
+  ssize_t defer(ses::Kind kind, const TxCall& call, Post post) noexcept;
   template <class Op, class Post>
   ssize_t transmit(const TxCall& call, TransferKind kind, Op& op, Post post) noexcept;
   ssize_t post_rma(const TxCall& call, std::uint64_t remote, std::uint64_t key,

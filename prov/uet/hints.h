@@ -43,6 +43,7 @@ inline constexpr Capability kCapabilities[] = {
     {FI_SOURCE_ERR, kRx},
     {FI_NAMED_RX_CTX, kTx},
     {FI_RMA_EVENT, kRx, FI_REMOTE_READ | FI_REMOTE_WRITE},
+    {FI_TRIGGER, kTx | kRx, ~std::uint64_t{0}},
     {FI_LOCAL_COMM, kDomain, ~std::uint64_t{0}},
     {FI_REMOTE_COMM, kDomain, ~std::uint64_t{0}},
 };
@@ -60,9 +61,9 @@ inline constexpr std::uint64_t kRxCaps = caps_of(kRx);
 inline constexpr std::uint64_t kDomainCaps = caps_of(kDomain);
 inline constexpr std::uint64_t kCaps = kTxCaps | kRxCaps | kDomainCaps;
 
-inline constexpr std::uint64_t kTxOpFlags =
-    FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_COMPLETION;
-inline constexpr std::uint64_t kRxOpFlags = FI_COMPLETION | FI_MULTI_RECV;
+inline constexpr std::uint64_t kTxOpFlags = FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |
+                                            FI_DELIVERY_COMPLETE | FI_COMPLETION | FI_TRIGGER;
+inline constexpr std::uint64_t kRxOpFlags = FI_COMPLETION | FI_MULTI_RECV | FI_TRIGGER;
 
 // Orders that a ROD endpoint keeps (SES-126): all between sends, reads, writes and atomics.
 inline constexpr std::uint64_t kOrders =

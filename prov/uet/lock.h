@@ -63,12 +63,19 @@ class UET_CAPABILITY("mutex") Lock {
 class UET_SCOPED_CAPABILITY Guard {
  public:
   explicit Guard(Lock& lock) UET_ACQUIRE(lock) : lock_(lock) { lock_.lock(); }
-  ~Guard() UET_RELEASE() { lock_.unlock(); }
+  // `held`: the caller has it already, and keeps it.
+  Guard(Lock& lock, bool held) UET_ACQUIRE(lock) UET_NO_THREAD_ANALYSIS : lock_(lock), held_(held) {
+    if (!held_) lock_.lock();
+  }
+  ~Guard() UET_RELEASE() UET_NO_THREAD_ANALYSIS {
+    if (!held_) lock_.unlock();
+  }
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
  private:
   Lock& lock_;
+  const bool held_ = false;
 };
 
 }  // namespace uet::prov

@@ -30,6 +30,8 @@ struct RxCall {
   bool tagged = false;
   std::uint64_t tag = 0;
   std::uint64_t ignore = 0;
+  bool locked = false;     // the caller has the domain's lock (WorkQueue)
+  std::uint64_t mark = 0;  // goes into the user flags of SES beside `flags`
 };
 
 // How receives behave where they are posted.
@@ -77,7 +79,7 @@ Op operation_of(const RxCall& call, const std::optional<ses::Peer>& source) {
   op.ignore = call.ignore;
   op.source = source ? &*source : nullptr;
   op.context = call.context;
-  op.user_flags = call.flags;
+  op.user_flags = call.flags | call.mark;
   return op;
 }
 
@@ -116,7 +118,7 @@ ssize_t post_receive(Domain& domain, const RxCall& call, const ReceiveSettings& 
   };
   if (const char* why = refuse_receive(call, settings)) return refuse(-FI_EINVAL, why);
 
-  const Guard guard(domain.lock());
+  const Guard guard(domain.lock(), call.locked);
   std::optional<ses::Peer> source;
   const bool directed = call.tagged ? settings.tagged_directed : settings.directed;
   if (directed && call.from != FI_ADDR_UNSPEC) {

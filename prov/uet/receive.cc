@@ -13,7 +13,8 @@ namespace uet::prov {
 namespace {
 
 constexpr std::uint64_t kLookFlags = FI_PEEK | FI_CLAIM | FI_DISCARD;
-constexpr std::uint64_t kRxCallFlags = kRxOpFlags | FI_MORE | kLookFlags;
+constexpr std::uint64_t kTrigger = FI_TRIGGER;
+constexpr std::uint64_t kRxCallFlags = (kRxOpFlags & ~kTrigger) | FI_MORE | kLookFlags;
 
 }  // namespace
 
@@ -33,7 +34,19 @@ const char* refuse_receive(const RxCall& call, const ReceiveSettings& settings) 
   return nullptr;
 }
 
+// An operation with FI_TRIGGER waits in the domain's queue.
+ssize_t Endpoint::defer(const RxCall& call) noexcept {
+  if (const int result = may_defer(); result != 0) return result;
+  RxCall later = call;
+  later.flags &= ~kTrigger;
+  if ((call.flags & kLookFlags) != 0 || refuse_receive(later, receive_settings_) != nullptr) {
+    return refuse(-FI_EINVAL, "a receive that cannot be triggered");
+  }
+  return domain_.works().defer(*this, later);
+}
+
 ssize_t Endpoint::receive(const RxCall& call) noexcept {
+  if ((call.flags & kTrigger) != 0) return defer(call);
   if (domain_.dead()) return -FI_EOPNOTSUPP;
   if (!may_receive_) return refuse(-FI_EOPBADSTATE, "not enabled, or not for this");
   const auto post = [&](const std::optional<ses::Peer>& source, Time now) -> Result<void> {

@@ -8,10 +8,12 @@
 #include "errors.h"
 #include "hints.h"
 #include "provider.h"
+#include "trigger.h"
 
 namespace uet::prov {
 namespace {
 
+constexpr std::uint64_t kTrigger = FI_TRIGGER;
 constexpr std::uint64_t kTxCallFlags = FI_MORE | FI_REMOTE_CQ_DATA;  // beside op_flags
 
 std::uint64_t entry_flags(const ses::Completion& completion) {
@@ -92,9 +94,9 @@ ssize_t Endpoint::transmit(const TxCall& call, TransferKind kind, Op& op, Post p
   op.delivery_complete = (call.flags & FI_DELIVERY_COMPLETE) != 0;
   op.data = call.data;
   op.context = call.context;
-  op.user_flags = call.flags;
+  op.user_flags = call.flags | call.mark;
 
-  const Guard guard(domain_.lock());
+  const Guard guard(domain_.lock(), call.locked);
   const auto peer = av_->peer(call.to);
   if (!peer) return refuse(-FI_EINVAL, "the destination is not in the AV");
   op.peer = &*peer;
@@ -115,7 +117,27 @@ ssize_t Endpoint::transmit(const TxCall& call, TransferKind kind, Op& op, Post p
   return to_fi_errno(posted.error());
 }
 
+// An operation with FI_TRIGGER waits in the domain's queue.
+int Endpoint::may_defer() const noexcept {
+  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (!enabled_) return refuse(-FI_EOPBADSTATE, "not enabled");
+  return (caps_ & FI_TRIGGER) != 0 ? 0 : refuse(-FI_EINVAL, "not opened with FI_TRIGGER");
+}
+
+template <class Post>
+ssize_t Endpoint::defer(ses::Kind kind, const TxCall& call, Post post) noexcept {
+  if (const int result = may_defer(); result != 0) return result;
+  if (call.count > ses::kMaxIoSlices || (call.flags & ~(kTxCallFlags | type().tx_op_flags)) != 0) {
+    return refuse(-FI_EINVAL, "more than iov_limit pieces, or a flag that is not supported");
+  }
+  return guarded([&] { return domain_.works().defer(*this, kind, call, post); });
+}
+
 ssize_t Endpoint::send(const TxCall& call, std::optional<std::uint64_t> tag) noexcept {
+  if ((call.flags & kTrigger) != 0) {
+    return defer(tag ? ses::Kind::TaggedSend : ses::Kind::Send, call,
+                 [this, tag](const TxCall& due) { return send(due, tag); });
+  }
   ses::SendOp op;
   op.tag = tag;
   return transmit(call, tag ? kTagged : kMessage, op,
@@ -136,12 +158,20 @@ ssize_t Endpoint::post_rma(const TxCall& call, std::uint64_t remote, std::uint64
 }
 
 ssize_t Endpoint::write(const TxCall& call, std::uint64_t remote, std::uint64_t key) noexcept {
+  if ((call.flags & kTrigger) != 0) {
+    return defer(ses::Kind::Write, call,
+                 [this, remote, key](const TxCall& due) { return write(due, remote, key); });
+  }
   return post_rma(call, remote, key, &ses::Ses::write);
 }
 
 ssize_t Endpoint::read(const TxCall& call, std::uint64_t remote, std::uint64_t key) noexcept {
   TxCall read = call;
   read.flags &= ~static_cast<std::uint64_t>(FI_INJECT);  // there is nothing to copy
+  if ((read.flags & kTrigger) != 0) {
+    return defer(ses::Kind::Read, read,
+                 [this, remote, key](const TxCall& due) { return this->read(due, remote, key); });
+  }
   return post_rma(read, remote, key, &ses::Ses::read);
 }
 
@@ -155,6 +185,7 @@ ssize_t Endpoint::cancel(void* operation_context) noexcept {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
   if (!enabled_) return refuse(-FI_EOPBADSTATE, "not enabled");
   const Guard guard(domain_.lock());
+  if (domain_.works().cancel(*this, operation_context)) return 0;
   const auto result = domain_.fep().ses().cancel(*ses_context_, operation_context, clock_now());
   return result ? 0 : to_fi_errno(result.error());
 }
@@ -212,7 +243,27 @@ void Endpoint::warn_refused(wire::ReturnCode code) const noexcept {
   }
 }
 
+bool Endpoint::end_unposted(ses::Kind kind, void* operation_context,
+                            std::uint64_t user_flags) noexcept {
+  if (!is_receive(kind)) {
+    if (!take_tx_room()) return false;
+  } else if (!reserve_receive()) {
+    return false;
+  }
+  ses::Completion completion;
+  completion.kind = kind;
+  completion.status = ses::Status::Cancelled;
+  completion.context = operation_context;
+  completion.user_flags = user_flags;
+  complete(completion);
+  return true;
+}
+
 void Endpoint::complete(const ses::Completion& completion) noexcept {
+  if ((completion.user_flags & kDeferred) != 0) {
+    return complete(
+        domain_.works().finish(completion, counter_of(completion.kind), counts(completion)));
+  }
   const bool event = completion.kind == ses::Kind::RemoteWrite;
   const bool receive = is_receive(completion.kind);
   if (receive) {
@@ -225,13 +276,16 @@ void Endpoint::complete(const ses::Completion& completion) noexcept {
   const CompletionError error = to_completion_error(completion);
   if (completion.status == ses::Status::ReturnCode) warn_refused(completion.return_code);
   Cntr* counter = counter_of(completion.kind);
-  if (counter != nullptr && counts(completion)) counter->count(error.err == 0, completion.length);
+  if (counter != nullptr && counts(completion) && (completion.user_flags & kUncounted) == 0) {
+    counter->count(error.err == 0, completion.length);
+  }
   Cq* cq = queue_of(completion.kind);
   if (cq == nullptr) return;
   // Errors, events and released buffers are always told, successes if the call wanted it. Receives
   // of a shared context were posted without knowing this endpoint.
   const bool always = event || error.err != 0 || completion.released;
-  const std::uint64_t flags = completion.user_flags | (receive ? rx_always_ : 0);
+  const bool by_endpoint = receive && (completion.user_flags & kUncounted) == 0;
+  const std::uint64_t flags = completion.user_flags | (by_endpoint ? rx_always_ : 0);
   if (!always && (flags & FI_COMPLETION) == 0) {
     cq->release();
     return;

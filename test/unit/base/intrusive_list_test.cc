@@ -36,6 +36,15 @@ TEST(IntrusiveList, KeepsOrder) {
   EXPECT_EQ(list.back().number, 3);
 }
 
+TEST(IntrusiveList, InsertPutsAnElementInFrontOfAnother) {
+  Element one(1), two(2), three(3);
+  ListA list;
+  list.insert(list.end(), three);
+  list.insert(list.begin(), one);
+  list.insert(++list.begin(), two);
+  EXPECT_EQ(numbers(list), (std::vector{1, 2, 3}));
+}
+
 TEST(IntrusiveList, RemoveFromTheMiddleAndAgain) {
   Element one(1), two(2), three(3);
   ListA list;
