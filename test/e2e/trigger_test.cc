@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Triggered operations and the deferred work queue, in one process that talks to itself.
 #include <gtest/gtest.h>
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_trigger.h>
 
 #include <array>
@@ -24,7 +25,7 @@ Owned<fid_cntr> open_counter(fid_domain* domain) {
 
 NodeOptions options() {
   NodeOptions options;
-  options.capabilities = FI_MSG | FI_TAGGED | FI_RMA | FI_TRIGGER;
+  options.capabilities = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_TRIGGER;
   options.order = FI_ORDER_SAS;
   options.counters = true;
   return options;
@@ -336,6 +337,35 @@ struct Deferred {
     work.op.rma = &op;
     return queue(type);
   }
+  int atomic(fi_op_type type, std::uint64_t& operand, std::uint64_t& fetched, fi_op op_code,
+             const Region& region) {
+    const fi_ioc iov{&operand, 1};
+    const fi_ioc result{&fetched, 1};
+    const fi_rma_ioc remote{region.address, 1, region.key};
+    fi_msg_atomic msg{};
+    msg.msg_iov = &iov;
+    msg.iov_count = 1;
+    msg.addr = loop.self;
+    msg.rma_iov = &remote;
+    msg.rma_iov_count = 1;
+    msg.datatype = FI_UINT64;
+    msg.op = op_code;
+    fi_msg_fetch fetch{};
+    fetch.msg_iov = const_cast<fi_ioc*>(&result);
+    fetch.iov_count = 1;
+    static std::uint64_t expected = 40;  // read when the work is due
+    const fi_ioc comparison{&expected, 1};
+    fi_msg_compare compare{};
+    compare.msg_iov = &comparison;
+    compare.iov_count = 1;
+    fi_op_atomic base{loop.ep(), msg, 0};
+    fi_op_fetch_atomic fetching{loop.ep(), msg, fetch, 0};
+    fi_op_compare_atomic comparing{loop.ep(), msg, fetch, compare, 0};
+    if (type == FI_OP_ATOMIC) work.op.atomic = &base;
+    if (type == FI_OP_FETCH_ATOMIC) work.op.fetch_atomic = &fetching;
+    if (type == FI_OP_COMPARE_ATOMIC) work.op.compare_atomic = &comparing;
+    return queue(type);
+  }
   int on_counter(fi_op_type type, fid_cntr* target, std::uint64_t value) {
     fi_op_cntr op{target, value};
     work.completion_cntr = nullptr;
@@ -371,6 +401,31 @@ TEST(DeferredWork, EveryTransferCountsOnItsCounterOnly) {
     require_pattern(memory, 6, "written memory");
     require(fi_cntr_read(loop.node.sent.get()) == 0, "the endpoint's counter has counted");
     require(fi_cntr_read(loop.node.received.get()) == 0, "the endpoint's counter has counted");
+    loop.require_nothing("an entry that nobody asked for");
+  });
+}
+
+TEST(DeferredWork, AtomicsOfEveryForm) {
+  in_child([] {
+    Loop loop;
+    std::uint64_t memory = 1;
+    const Region region = loop.node.expose(&memory, sizeof memory, 5);
+    std::array<std::uint64_t, 2> operands{9, 30};
+    std::array<std::uint64_t, 2> fetched{};
+    Deferred add(loop);
+    Deferred fetch(loop);
+    fetch.work.triggering_cntr = loop.done.get();  // one after the other
+    check(fetch.atomic(FI_OP_FETCH_ATOMIC, operands[1], fetched[1], FI_SUM, region), "queueing");
+    check(add.atomic(FI_OP_ATOMIC, operands[0], fetched[0], FI_SUM, region), "queueing");
+    check(fi_cntr_add(loop.counter.get(), 1), "fi_cntr_add");
+    check(fi_cntr_wait(loop.done.get(), 2, 10000), "waiting for two works");
+    require(memory == 40 && fetched[1] == 10, "wrong sums");
+    std::uint64_t other = 0;
+    std::uint64_t desired = 7;
+    Deferred swap(loop);
+    check(swap.atomic(FI_OP_COMPARE_ATOMIC, desired, other, FI_CSWAP, region), "queueing");
+    check(fi_cntr_wait(loop.done.get(), 3, 10000), "waiting for the swap");
+    require(other == 40 && memory == 7, "the swap did not happen");
     loop.require_nothing("an entry that nobody asked for");
   });
 }
