@@ -198,9 +198,10 @@ TEST(FillAttributes, WhatWasAskedForComesBack) {
   hints->rx_attr->size = 7;
   ASSERT_EQ(refuse_hints(*hints, kVersion, kLimits), nullptr);
   const Info info = fill(hints.get());
-  EXPECT_EQ(info->caps, FI_TAGGED | FI_SEND | FI_RECV | FI_LOCAL_COMM | FI_REMOTE_COMM);
-  EXPECT_EQ(info->tx_attr->caps, FI_TAGGED | FI_SEND);
-  EXPECT_EQ(info->rx_attr->caps, FI_TAGGED | FI_RECV);
+  EXPECT_EQ(info->caps,
+            FI_TAGGED | FI_SEND | FI_RECV | FI_TRIGGER | FI_LOCAL_COMM | FI_REMOTE_COMM);
+  EXPECT_EQ(info->tx_attr->caps, FI_TAGGED | FI_SEND | FI_TRIGGER);
+  EXPECT_EQ(info->rx_attr->caps, FI_TAGGED | FI_RECV | FI_TRIGGER);
   EXPECT_EQ(info->domain_attr->threading, FI_THREAD_DOMAIN);
   EXPECT_EQ(info->domain_attr->data_progress, FI_PROGRESS_AUTO);
   EXPECT_EQ(info->domain_attr->av_type, FI_AV_MAP);
@@ -217,8 +218,8 @@ TEST(FillAttributes, ASideThatAsksForItselfGetsThat) {
   hints->rx_attr->caps = FI_TAGGED;
   ASSERT_EQ(refuse_hints(*hints, kVersion, kLimits), nullptr);
   const Info info = fill(hints.get());
-  EXPECT_EQ(info->tx_attr->caps, FI_TAGGED | FI_SEND);
-  EXPECT_EQ(info->rx_attr->caps, FI_TAGGED | FI_RECV);
+  EXPECT_EQ(info->tx_attr->caps, FI_TAGGED | FI_SEND | FI_TRIGGER);
+  EXPECT_EQ(info->rx_attr->caps, FI_TAGGED | FI_RECV | FI_TRIGGER);
 }
 
 // A bit that comes back is required, and none is.
