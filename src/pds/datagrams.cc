@@ -24,23 +24,48 @@ void Datagrams::withdraw(Entry& entry) {
   entry = {};
 }
 
-Result<void> Datagrams::send(Message& message, const Destination& destination) {
+// The message's packet, without a PDS header.
+Result<Packet*> Datagrams::make(Message& message, PreparedPacket& prepared) {
   if (end_ - oldest_ == kCapacity) return Error::Again;
   if (env_.packets.available() <= env_.control_reserve) return Error::Again;
   Packet* packet = env_.packets.take();
   packet->reset();
-  PreparedPacket prepared;
   const PacketPlan plan = env_.client.next_packet(message, *packet, prepared);
-  UET_ASSERT(plan == PacketPlan::Last);  // PDS-191
+  UET_ASSERT(plan == PacketPlan::Last);  // PDS-191, PDS-189
   (void)plan;
-  const wire::UudHeader header{.next_hdr = prepared.next_hdr};
-  header.encode(packet->prepend(sizeof(wire::PdsUud)));
-  packet->to = destination.address;
-  packet->entropy = static_cast<std::uint16_t>(  // any path will do (CMS-401)
-      cms::PathSelector::kFirstEntropy + env_.rng.below(cms::PathSelector::kEntropyValues));
   packet->ecn = Ecn::NotEct;  // nobody would report a mark (CMS-4, CMS-31)
-  packet->dscp = env_.parameters.dscp_datagram;
-  at(end_++) = {.packet = packet, .message = &message, .tag = prepared.tag};
+  return packet;
+}
+
+Result<void> Datagrams::send(Message& message, const Destination& destination) {
+  PreparedPacket prepared;
+  const auto made = make(message, prepared);
+  if (!made) return made.error();
+  Packet& packet = *made.value();
+  const wire::UudHeader header{.next_hdr = prepared.next_hdr};
+  header.encode(packet.prepend(sizeof(wire::PdsUud)));
+  packet.to = destination.address;
+  packet.entropy = static_cast<std::uint16_t>(  // any path will do (CMS-401)
+      cms::PathSelector::kFirstEntropy + env_.rng.below(cms::PathSelector::kEntropyValues));
+  packet.dscp = env_.parameters.dscp_datagram;
+  queue(packet, message, prepared.tag);
+  ++env_.counters.datagrams_sent;
+  return {};
+}
+
+Result<void> Datagrams::respond(Message& message, const wire::RudiHeader& header,
+                                const FepAddress& to, std::uint16_t entropy) {
+  PreparedPacket prepared;
+  const auto made = make(message, prepared);
+  if (!made) return made.error();
+  Packet& packet = *made.value();
+  wire::RudiHeader response = header;
+  response.next_hdr = prepared.next_hdr;
+  response.encode(packet.prepend(sizeof(wire::PdsRudi)));
+  packet.to = to;
+  packet.entropy = entropy;  // WIRE 1.1
+  packet.dscp = env_.parameters.dscp_data;
+  queue(packet, message, prepared.tag);
   return {};
 }
 
@@ -75,7 +100,6 @@ void Datagrams::answer_taken(Time now) {
     ++oldest_;  // first, because the client may send the next one
     if (entry.packet == nullptr) continue;
     env_.packets.give_back(entry.packet);
-    ++env_.counters.datagrams_sent;
     env_.client.rx_rsp(*entry.message, entry.tag, ResponseView{}, now);
   }
 }

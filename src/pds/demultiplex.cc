@@ -45,6 +45,9 @@ void Manager::on_packet(const RxPacket& packet, Time now) {
       return on_nack_packet(packet, now);
     case wire::PdsType::Cp:
       return on_control_packet(packet, now);
+    case wire::PdsType::RudiReq:
+    case wire::PdsType::RudiResp:
+      return on_rudi_packet(packet, now);
     case wire::PdsType::UudReq:
       return on_datagram_packet(packet, now);
     default:
@@ -188,7 +191,8 @@ void Manager::on_nack_packet(const RxPacket& packet, Time now) {
     ++counters_.malformed;
     return;
   }
-  Pdc* pdc = header.nt ? nullptr : live(header.dpdcid, now);
+  if (header.nt) return rudi_.on_nack(header, reply_address(packet.source), now);
+  Pdc* pdc = live(header.dpdcid, now);
   if (pdc == nullptr || pdc->destination().address != reply_address(packet.source)) {
     ++counters_.nacks_ignored;
     return;
@@ -245,6 +249,62 @@ void Manager::on_control_packet(const RxPacket& packet, Time now) {
       return;
   }
   pdc->send_nack(NackCode::UnexpEvent, request);  // PDS-157: no such control packet
+}
+
+void Manager::on_rudi_packet(const RxPacket& packet, Time now) {
+  wire::RudiHeader header;
+  const bool parsed = wire::RudiHeader::decode(packet.bytes, header);
+  const bool request = parsed && header.type == wire::PdsType::RudiReq;
+  if (!parsed || (request ? !is_request_header(header.next_hdr) : packet.trimmed)) {
+    ++counters_.malformed;
+  } else if (request) {
+    on_rudi_request(packet, header, now);
+  } else {
+    rudi_.on_response(header, packet.bytes.subspan(sizeof(wire::PdsRudi)),
+                      reply_address(packet.source), now);
+  }
+}
+
+// PDS-187: no PDC, the packet id in the place of the PSN.
+void Manager::refuse_rudi(const RxPacket& packet, const wire::RudiHeader& header, NackCode code) {
+  wire::NackHeader nack;
+  nack.m = packet.ecn == Ecn::Ce;
+  nack.retx = header.retx;
+  nack.nt = true;
+  nack.nack_code = code;
+  nack.nack_psn = Psn{header.pkt_id};
+  emit_nack(environment_, reply_address(packet.source), nack, packet.entropy);
+}
+
+// PDS-184: delivered and answered each time it comes; nothing is remembered of it.
+void Manager::on_rudi_request(const RxPacket& packet, const wire::RudiHeader& header, Time now) {
+  if (packet.trimmed) return refuse_rudi(packet, header, NackCode::Trimmed);  // PDS-149
+  ++counters_.rudi_requests_received;
+  rudi_request_ = &packet;
+  rudi_response_ = {.type = wire::PdsType::RudiResp,
+                    .m = packet.ecn == Ecn::Ce,
+                    .retx = header.retx,
+                    .pkt_id = header.pkt_id};
+  rudi_responded_ = false;
+  const RequestView view{.pdc = {},
+                         .source = reply_address(packet.source),
+                         .mode = DeliveryMode::Rudi,
+                         .next_hdr = header.next_hdr,
+                         .psn = Psn{header.pkt_id},
+                         .bytes = packet.bytes.subspan(sizeof(wire::PdsRudi))};
+  const Response response = environment_.client.rx_req(view, now);
+  rudi_request_ = nullptr;
+  if (response.nack) return refuse_rudi(packet, header, *response.nack);
+  if (!rudi_responded_) {
+    Packet* answer = environment_.packets.take();
+    if (answer == nullptr) return;  // as if it was lost: the request comes again (PDS-185)
+    answer->reset();
+    std::copy_n(response.bytes.begin(), response.length, answer->append(response.length));
+    rudi_response_.next_hdr = response.next_hdr;
+    rudi_response_.encode(answer->prepend(sizeof(wire::PdsRudi)));
+    emit_control(environment_, *answer, view.source, packet.entropy);
+  }
+  ++counters_.rudi_responses_sent;
 }
 
 // PDS-191: nothing is remembered of it and nothing answers it, whatever becomes of it (PDS-213).

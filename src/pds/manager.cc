@@ -62,6 +62,7 @@ Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Clien
                    .ready = ready_,
                    .control_reserve = std::min(kControlReserve, packets.capacity() / 4)},
       datagrams_(environment_),
+      rudi_(environment_, now),
       window_(window_psns(parameters)),
       records_(std::make_unique_for_overwrite<std::byte[]>(parameters.pdc_count * window_ *
                                                            sizeof(TxRecord))),
@@ -78,6 +79,7 @@ Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Clien
 }
 
 Manager::~Manager() {
+  rudi_.discard();
   for (std::size_t i = 0; i < parameters_.pdc_count; ++i) {
     if (pdcs_[i]) pdcs_[i]->discard();
     pdcs_[i].reset();
@@ -88,6 +90,15 @@ Manager::~Manager() {
 
 Result<void> Manager::send(Message& message, const Destination& destination, Time now) {
   if (destination.mode == DeliveryMode::Uud) return datagrams_.send(message, destination);
+  if (destination.mode == DeliveryMode::Rudi) {
+    std::unique_ptr<RudiFlow>& flow = outgoing_[destination].rudi;
+    if (flow == nullptr) {
+      flow = std::make_unique<RudiFlow>(environment_, destination,
+                                        share_ccc(destination, PdcId{}, now));
+    }
+    rudi_.send(message, *flow);
+    return {};
+  }
   const auto entry = outgoing_.find(destination);
   Pdc* pdc = entry == outgoing_.end() ? nullptr : find(entry->second.pdc);
   if (pdc != nullptr && !pdc->takes_messages()) {
@@ -101,6 +112,14 @@ Result<void> Manager::send(Message& message, const Destination& destination, Tim
   return {};
 }
 
+Result<void> Manager::respond(Message& message) {
+  if (rudi_request_ == nullptr) return Error::Invalid;
+  const auto queued = datagrams_.respond(
+      message, rudi_response_, reply_address(rudi_request_->source), rudi_request_->entropy);
+  rudi_responded_ = queued.ok();
+  return queued;
+}
+
 Result<void> Manager::send_on(PdcId id, Message& message, Time) {
   Pdc* pdc = find(id);
   if (pdc == nullptr) return Error::NotFound;
@@ -109,13 +128,15 @@ Result<void> Manager::send_on(PdcId id, Message& message, Time) {
 }
 
 bool Manager::cancel(Message& message) {
-  if (!message.linked()) return message.pdc == PdcId{} && datagrams_.cancel(message);
+  if (message.pdc == PdcId{}) return rudi_.cancel(message) || datagrams_.cancel(message);
+  if (!message.linked()) return false;
   IntrusiveList<Message, BacklogTag>::remove(message);
   if (Pdc* pdc = find(message.pdc); pdc != nullptr) pdc->kick();
   return true;
 }
 
 void Manager::kick(PdcId id) {
+  if (id == PdcId{}) rudi_.kick();
   if (Pdc* pdc = find(id); pdc != nullptr) pdc->kick();
 }
 void Manager::lock(PdcId id) {
@@ -309,8 +330,17 @@ const Manager::Tombstone* Manager::tombstone(PdcId id, Time now) const {
 // ---- progress ---------------------------------------------------------------------------------
 
 bool Manager::pump(Time now) {
-  std::uint32_t budget = kPumpPackets;
   bool sent = datagrams_.pump(kTurnPackets);
+  rudi_first_ = !rudi_first_;
+  if (rudi_first_) sent |= rudi_.pump(kPumpPackets / 2, now);
+  sent |= pump_pdcs(now);
+  if (!rudi_first_) sent |= rudi_.pump(kPumpPackets / 2, now);
+  return sent;
+}
+
+bool Manager::pump_pdcs(Time now) {
+  std::uint32_t budget = kPumpPackets;
+  bool sent = false;
   environment_.packets_short = false;
   for (std::size_t turn = 0; turn < 2 * parameters_.pdc_count && !ready_.empty(); ++turn) {
     if (budget == 0 || environment_.packets_short) break;
@@ -344,7 +374,7 @@ void Manager::bury_finished(Time now) {
 }
 
 bool Manager::expire(Time now) {
-  bool fired = false;
+  bool fired = rudi_.expire(now);
   wheel_.expire(now, [&](TimerEntry& entry) {
     static_cast<Pdc&>(entry).on_deadline(now);
     fired = true;
@@ -362,7 +392,7 @@ bool Manager::quiescent() const {
   for (std::size_t i = 0; i < parameters_.pdc_count; ++i) {
     if (pdcs_[i] && !pdcs_[i]->idle()) return false;
   }
-  return early_packets_.in_use() == 0 && datagrams_.empty();
+  return early_packets_.in_use() == 0 && datagrams_.empty() && rudi_.empty();
 }
 
 }  // namespace uet::pds

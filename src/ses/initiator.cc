@@ -35,6 +35,7 @@ Initiator::Initiator(const Parameters& parameters, PieceStore& pieces, Counters&
       rendezvous_timeout_(parameters.rendezvous_timeout),
       operations_limit_(std::min(parameters.tx_messages, kIds - 1 - parameters.pulls)),
       pulls_limit_(parameters.pulls),
+      uses_rudi_(parameters.rudi),
       pieces_(pieces),
       counters_(counters),
       rng_(parameters.seed),
@@ -78,6 +79,7 @@ Result<void> Initiator::rma(Context& context, const RmaOp& op, Kind kind, Time n
   TxMessage* message = prepare(context, op, kind);
   if (message == nullptr) return Error::Again;
   const bool is_read = kind == Kind::Read;
+  if (is_idempotent(context, op)) message->mode = DeliveryMode::Rudi;
   message->header.opcode = is_read ? wire::SesOpcode::Read : wire::SesOpcode::Write;
   message->header.match_bits = op.key.value;
   message->header.buffer_offset = op.remote_offset;
@@ -103,6 +105,7 @@ TxMessage* Initiator::prepare(Context& context, const TxOp& op, Kind kind) {
   message->kind = kind;
   message->fence = op.fence;
   message->to = op.peer->fep;
+  message->mode = context.config.mode;
   message->operation = op.context;
   message->user_flags = op.user_flags;
   message->length = total_length(op.local);
@@ -144,7 +147,7 @@ Result<void> Initiator::submit(TxMessage& message, const TxOp& op, Time now) {
 
 Result<void> Initiator::start(TxMessage& message, Time now) {
   const ContextConfig& config = message.context->config;
-  const pds::Destination destination{message.to, config.job, config.mode, config.traffic_class};
+  const pds::Destination destination{message.to, config.job, message.mode, config.traffic_class};
   return delivery_->send(message, destination, now);
 }
 
@@ -193,7 +196,7 @@ bool Initiator::cancel(Context& context, const void* operation, Time now) {
   for (TxMessage& message : context.transmitting) {
     if (message.operation != operation || message.failed()) continue;
     const bool held = is_held(message);
-    if (held || (message.withdrawable() && delivery_->cancel(message))) {
+    if (held || (message.withdrawable() && withdraw(message))) {
       message.status = Status::Cancelled;
       message.ended = true;
       finish(message);
@@ -212,7 +215,7 @@ void Initiator::close_context(Context& context, Time now) {
   context.closing = true;
   while (!context.transmitting.empty()) {
     TxMessage& message = context.transmitting.front();
-    if (is_held(message) || (message.withdrawable() && delivery_->cancel(message))) {
+    if (is_held(message) || (message.withdrawable() && withdraw(message))) {
       release(message);
       continue;
     }
@@ -349,7 +352,10 @@ void Initiator::rx_rsp(TxMessage& message, std::uint32_t tag, const pds::Respons
     header = {};
     header.return_code = wire::ReturnCode::Uncor;
   }
+  const std::uint32_t awaited = message.pieces_awaited;
   on_response(message, tag, header, now);
+  const bool unresolved = tag != kNoPiece && message.pieces_awaited == awaited;
+  if (unresolved && message.mode == DeliveryMode::Rudi) fail(message, wire::ReturnCode::Uncor);
   finish_if_done(message);
 }
 
@@ -484,6 +490,10 @@ void Initiator::fail(TxMessage& message, pds::PdsError error) {
 // more (SES-108, SES-109), no data are to come (SES-85, SES-87), and the target has read what it
 // wants to (SES-61).
 void Initiator::finish_if_done(TxMessage& message) {
+  if (message.failed() && message.mode == DeliveryMode::Rudi) {
+    withdraw(message);  // the peer keeps nothing that a MSG_ERROR could end
+    return finish(message);
+  }
   const bool read = message.ended && message.pieces_awaited == 0 && !message.failed();
   if (read && message.pull_for != nullptr) tell_puller(message);
   const bool unread = message.awaits_read && !message.read_out && !message.failed();

@@ -57,6 +57,7 @@ Response Target::rx_req(const View& view, Time now) {
     if (!take_datagram(view)) ++counters_.datagrams_dropped;  // PDS-193
     return {};
   }
+  if (view.mode == DeliveryMode::Rudi) return on_rudi(view, now);
   Request request;
   if (!Request::decode(view.next_hdr, view.bytes, request) || request.version != 0) {
     ++counters_.malformed;
@@ -233,7 +234,7 @@ Response Target::on_read(const View& view, const Request& request, Context& cont
     std::memcpy(answer->piece->data, access.address + asked.offset, asked.length);
   }
   const Response response = default_response(request, asked.length);
-  if (request.eom) {
+  if (request.eom && view.mode != DeliveryMode::Rudi) {  // RUDI may come again: not counted
     access.executed(ri::kRemoteRead, request.request_length);
     context.sink.remote_access(Kind::Read, request.request_length);
   }
@@ -255,7 +256,9 @@ ReadAnswer* Target::begin_answer(const View& view, const Request& request, const
   answer->payload = {Slice{piece->data, piece->length}, Slice{}};
   answer->header = answer_header(view, request, asked);
   answering_.push_back(*answer);
-  if (delivery_->send_on(view.pdc, *answer, now)) return answer;
+  const bool rudi = view.mode == DeliveryMode::Rudi;
+  if (rudi ? delivery_->respond(*answer) : delivery_->send_on(view.pdc, *answer, now))
+    return answer;
   answer_done(*answer);
   return nullptr;
 }

@@ -396,6 +396,7 @@ Plan draw_plan(std::uint64_t seed) {
   draw_receives(plan, rng);
   draw_datagrams(plan, rng);
   draw_atomics(plan, rng);
+  plan.fep.ses.rudi = !plan.provider_keys && rng.chance(0.5);
   return plan;
 }
 
@@ -417,7 +418,8 @@ std::string Plan::describe() const {
       << fep.ses.rendezvous_threshold_bytes << ", " << fep.ses.eager_bytes << " kept, "
       << fep.ses.pulls << " pulls" << (cancels ? ", cancels" : "")
       << (directed_receive ? ", directed" : "")
-      << (fep.cms.algorithm == cms::Algorithm::Nscc ? ", NSCC" : ", fixed window");
+      << (fep.cms.algorithm == cms::Algorithm::Nscc ? ", NSCC" : ", fixed window")
+      << (fep.ses.rudi ? ", RUDI" : "");
   return out.str();
 }
 

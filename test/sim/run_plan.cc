@@ -126,8 +126,10 @@ void Run::build_node(int node) {
     window_keys_.push_back(regions.add(window_region).value());
     library_keys_.push_back(regions.add(library_region).value());
   } else {
-    window_keys_.push_back(Rkey{0x1000 + static_cast<std::uint64_t>(node)});
-    library_keys_.push_back(Rkey{0x2000 + static_cast<std::uint64_t>(node)});
+    // All accesses here may be repeated: each writes the same bytes to a place of its own.
+    const std::uint64_t safe = plan_.fep.ses.rudi ? std::uint64_t{1} << 63 : 0;
+    window_keys_.push_back(Rkey{safe | (0x1000 + static_cast<std::uint64_t>(node))});
+    library_keys_.push_back(Rkey{safe | (0x2000 + static_cast<std::uint64_t>(node))});
     if (!regions.add_with_key(window_region, window_keys_.back()).ok() ||
         !regions.add_with_key(library_region, library_keys_.back()).ok()) {
       fail("a memory region was refused");
@@ -162,6 +164,7 @@ void Run::build() {
     endpoint.peer.initiator = config.initiator;
     endpoint.peer.relative = plan_.relative;
     endpoint.peer.rendezvous = plan_.rendezvous;
+    endpoint.peer.hpc = true;
   }
   for (std::size_t i = 0; i < plan_.operations.size(); ++i) {
     const OperationPlan& op = plan_.operations[i];
@@ -339,8 +342,11 @@ void Run::send_hostile_packet() {
     constexpr std::size_t kPidAt = 8;
     const bool request = parsed && std::holds_alternative<wire::RequestHeader>(parsed->header);
     const bool datagram = parsed && std::holds_alternative<wire::UudHeader>(parsed->header);
-    const std::size_t ses_at = datagram ? sizeof(wire::PdsUud) : sizeof(wire::PdsRequest);
-    if ((request || datagram) && packet.bytes.size() > ses_at + kPidAt) {
+    const bool rudi = parsed && std::holds_alternative<wire::RudiHeader>(parsed->header);
+    const std::size_t ses_at = datagram ? sizeof(wire::PdsUud)
+                               : rudi   ? sizeof(wire::PdsRudi)
+                                        : sizeof(wire::PdsRequest);
+    if ((request || datagram || rudi) && packet.bytes.size() > ses_at + kPidAt) {
       packet.bytes[ses_at + kJobIdAt] = std::byte{0xBA};
       packet.bytes[ses_at + kPidAt] = std::byte{0x0F};
     }

@@ -71,7 +71,7 @@ struct PreparedPacket {
 // A delivered request packet: in the forward direction an SES request, in the return direction an
 // SES response with data (PDS-2). `bytes` starts at the SES header and is valid during the call.
 struct RequestView {
-  PdcId pdc;          // local PDC id: names the PDC until pdc_closed; 0 in mode Uud
+  PdcId pdc;          // local PDC id: names the PDC until pdc_closed; 0 in modes Rudi and Uud
   FepAddress source;  // address of the peer FEP, as answers reach it
   DeliveryMode mode = DeliveryMode::Rud;
   NextHdr next_hdr{};
@@ -105,7 +105,7 @@ class Client {
   // head at the SES position) and points its payload.
   virtual PacketPlan next_packet(Message& message, Packet& packet, PreparedPacket& prepared) = 0;
   // A request packet arrived, in order if the mode is ROD, never twice; if it is UUD, nobody hears
-  // the response.
+  // the response, and if it is RUDI, it may have been here before (PDS-184).
   virtual Response rx_req(const RequestView& request, Time now) = 0;
   // The response of one packet; exactly one of rx_rsp and pds_error comes for each packet (PDS-22).
   virtual void rx_rsp(Message& message, std::uint32_t tag, const ResponseView& response,
@@ -125,13 +125,18 @@ class Delivery {
   virtual ~Delivery() = default;
   // Queues the message on a PDC for `destination`, opening one if there is none. Error::Again when
   // no PDC is to be had now (PDS-180): nothing was queued. A message with mode Uud is one packet,
-  // made during the call; its response comes when the NIC has taken it (PDS-192).
+  // made during the call; its response comes when the NIC has taken it (PDS-192). The packets of
+  // one with mode Rudi are requests of their own: each may reach the peer's SES more than once.
   virtual Result<void> send(Message& message, const Destination& destination, Time now) = 0;
+  // Sends the message's only packet as the response to the RUDI request that rx_req is being called
+  // for (PDS-189); rx_req's own answer is not sent then. Again when there is no room.
+  virtual Result<void> respond(Message& message) = 0;
   // Queues the message on the PDC `pdc` in the return direction (PDS-194). NotFound if it is gone.
   virtual Result<void> send_on(PdcId pdc, Message& message, Time now) = 0;
   // Takes the message out of its backlog. True: PDS makes no further packet of it (packets made
   // before are still answered for). False: it was not in a backlog. A datagram (Uud) is withdrawn
-  // packet and all, unless the NIC has it already: then false, and its answer comes.
+  // packet and all, unless the NIC has it already: then false, and its answer comes. Of a Rudi
+  // message nothing is answered any more.
   virtual bool cancel(Message& message) = 0;
   // The message at the head of the backlog can make packets again (after PacketPlan::NotNow).
   virtual void kick(PdcId pdc) = 0;

@@ -10,7 +10,7 @@ namespace uet::pds {
 struct Counters {
   std::uint64_t packets_received = 0;
   std::uint64_t malformed = 0;         // did not parse
-  std::uint64_t unsupported_type = 0;  // RUDI, TSS: no receiver for them
+  std::uint64_t unsupported_type = 0;  // TSS: no receiver for it
   std::uint64_t requests_delivered = 0;
   std::uint64_t duplicates_dropped = 0;  // PDS-206
   std::uint64_t duplicates_acked = 0;    // PDS-203, PDS-204
@@ -32,9 +32,12 @@ struct Counters {
   std::uint64_t pdcs_closed = 0;
   std::uint64_t pdcs_failed = 0;
   std::uint64_t close_in_error = 0;
-  std::uint64_t datagrams_sent = 0;      // UUD packets that the NIC took
-  std::uint64_t datagrams_received = 0;  // given to SES, which counts what it drops
-  std::uint64_t datagrams_trimmed = 0;   // arrived without payload: dropped
+  std::uint64_t datagrams_sent = 0;          // UUD packets made
+  std::uint64_t datagrams_received = 0;      // given to SES, which counts what it drops
+  std::uint64_t rudi_requests_sent = 0;      // first transmissions
+  std::uint64_t rudi_requests_received = 0;  // given to SES, copies included (PDS-184)
+  std::uint64_t rudi_responses_sent = 0;
+  std::uint64_t datagrams_trimmed = 0;  // arrived without payload: dropped
 };
 
 }  // namespace uet::pds

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// UUD, sending (PDS section 19): a message is one packet without PDC, sequence number or answer,
-// and is done when the NIC has taken it (PDS-192). Not congestion controlled (CMS-4). Must not know
-// what a PDC is.
+// Messages of one packet that nobody acknowledges and that are done when the NIC has taken it:
+// datagrams (UUD, PDS-192) and RUDI responses with data. Not congestion controlled (CMS-4). Must
+// not know what a PDC is.
 #pragma once
 
 #include <cstddef>
@@ -29,6 +29,9 @@ class Datagrams {
   // Makes the message's only packet, which waits for its turn. Again when too many wait or packets
   // are short: nothing was made.
   Result<void> send(Message& message, const Destination& destination);
+  // The same for the response to a RUDI request, which `header` names; `entropy` is the request's.
+  Result<void> respond(Message& message, const wire::RudiHeader& header, const FepAddress& to,
+                       std::uint16_t entropy);
   // Withdraws the packet; false if the NIC has it already or the message is none of these.
   bool cancel(const Message& message);
   // Moves up to `limit` packets into the outbox. True if there was one.
@@ -49,6 +52,10 @@ class Datagrams {
     Message* message = nullptr;
     std::uint32_t tag = 0;
   };
+  Result<Packet*> make(Message& message, PreparedPacket& prepared);
+  void queue(Packet& packet, Message& message, std::uint32_t tag) {
+    at(end_++) = {.packet = &packet, .message = &message, .tag = tag};
+  }
   Entry& at(std::size_t number) { return entries_[number % kCapacity]; }
   void withdraw(Entry& entry);
 

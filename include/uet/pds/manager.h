@@ -3,6 +3,7 @@
 // from a message to its PDC (PDS sections 4, 6, 11, 16), or past all PDCs (UUD). One thread.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +20,7 @@
 #include "uet/pds/outbox.h"
 #include "uet/pds/parameters.h"
 #include "uet/pds/pdc.h"
+#include "uet/pds/rudi.h"
 
 namespace uet::pds {
 
@@ -31,6 +33,7 @@ class Manager final : public Delivery {
   ~Manager() override;
 
   Result<void> send(Message& message, const Destination& destination, Time now) override;
+  Result<void> respond(Message& message) override;
   Result<void> send_on(PdcId pdc, Message& message, Time now) override;
   bool cancel(Message& message) override;
   void kick(PdcId pdc) override;
@@ -46,12 +49,12 @@ class Manager final : public Delivery {
   // True if a timer fired.
   bool expire(Time now);
   // A PDC or a datagram waits for its turn.
-  bool has_ready() const { return !ready_.empty() || datagrams_.waiting(); }
+  bool has_ready() const { return !ready_.empty() || datagrams_.waiting() || rudi_.has_ready(); }
   // To be called when packets have left the outbox: datagrams among them are done.
   void answer_datagrams(Time now) {
     if (!datagrams_.empty()) datagrams_.answer_taken(now);
   }
-  Time next_deadline() const { return wheel_.next_deadline(); }
+  Time next_deadline() const { return std::min(wheel_.next_deadline(), rudi_.next_deadline()); }
 
   // Starts closing every PDC.
   void begin_close_all(Time now);
@@ -91,6 +94,7 @@ class Manager final : public Delivery {
   struct Outgoing {               // what is remembered of a destination
     PdcId pdc;                    // 0: none open
     std::optional<Psn> last_psn;  // of the previous PDC (PDS-53)
+    std::unique_ptr<RudiFlow> rudi;
   };
   struct Tombstone {  // PDS-175
     PdcId id;
@@ -106,6 +110,7 @@ class Manager final : public Delivery {
   std::size_t pool_left(Role role) const;
   bool has_slot(Role role, bool of_pool) const;
   Pdc* create(Role role, PdcId peer_id, const Destination& destination, Psn start_psn, Time now);
+  bool pump_pdcs(Time now);
   void bury(Pdc& pdc, Time now);
   void relieve_shortage(Time now);
   PdcId allocate_id();
@@ -119,6 +124,9 @@ class Manager final : public Delivery {
   void on_nack_packet(const RxPacket& packet, Time now);
   void on_control_packet(const RxPacket& packet, Time now);
   void on_datagram_packet(const RxPacket& packet, Time now);
+  void on_rudi_packet(const RxPacket& packet, Time now);
+  void on_rudi_request(const RxPacket& packet, const wire::RudiHeader& header, Time now);
+  void refuse_rudi(const RxPacket& packet, const wire::RudiHeader& header, NackCode code);
   Pdc* resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMode mode, Psn start_psn,
                    const Incoming& request, Time now);
   Pdc* resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid, const Incoming& request,
@@ -139,6 +147,11 @@ class Manager final : public Delivery {
   Rng& rng_;
   Environment environment_;
   Datagrams datagrams_;
+  Rudi rudi_;
+  const RxPacket* rudi_request_ = nullptr;  // the one that rx_req is being called for
+  wire::RudiHeader rudi_response_;          // and the header of its response
+  bool rudi_responded_ = false;
+  bool rudi_first_ = false;  // RUDI and PDCs go first by turns
 
   // PDC slots and their memory; window_ PSNs each.
   std::size_t window_;

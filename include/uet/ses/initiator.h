@@ -99,6 +99,8 @@ class Initiator {
   TxMessage* prepare(Context& context, const TxOp& op, Kind kind);
   Result<void> rma(Context& context, const RmaOp& op, Kind kind, Time now);
   Result<void> send_datagram(Context& context, const SendOp& op, Time now);
+  bool is_idempotent(const Context& context, const RmaOp& op) const;
+  bool withdraw(TxMessage& message);
   Result<void> submit(TxMessage& message, const TxOp& op, Time now);
   Result<void> start(TxMessage& message, Time now);
   bool must_wait(const TxMessage& message) const;
@@ -144,6 +146,7 @@ class Initiator {
   const Duration rendezvous_timeout_;
   const std::size_t operations_limit_;
   const std::size_t pulls_limit_;
+  const bool uses_rudi_;
   PieceStore& pieces_;
   Counters& counters_;
   pds::Delivery* delivery_ = nullptr;

@@ -97,11 +97,12 @@ struct TxMessage : OutgoingMessage,
   bool failed() const { return status != Status::Ok; }
   // PDS may be asked to take it back as if it had never been sent.
   bool withdrawable() const {
-    return header.opcode == wire::SesOpcode::DatagramSend || (packets_made == 0 && !ended);
+    return mode == DeliveryMode::Uud || mode == DeliveryMode::Rudi || (packets_made == 0 && !ended);
   }
 
   Context* context = nullptr;  // nullptr: its context was closed, nobody wants to know
   Kind kind = Kind::Send;
+  DeliveryMode mode = DeliveryMode::Rud;
   Status status = Status::Ok;  // the first error (SES-109)
   wire::ReturnCode return_code{};
   pds::PdsError pds_error{};

@@ -24,6 +24,7 @@ struct Parameters {
   Duration rendezvous_timeout{0};  // Rndv_Timeout of SES-64; 0 = as long as the peer lives
   std::size_t pulls = 64;          // reads of a target's own at a time
   std::uint64_t seed = 1;          // of the read keys
+  bool rudi = false;               // use RUDI where it is safe (SES-137, SES-138)
 };
 
 }  // namespace uet::ses

@@ -81,6 +81,9 @@ AtomicExtent atomic_extent(const wire::SesRequest& request, std::uint32_t payloa
 // The memory key of an RMA request; a small one carries the index of an optimised key (WIRE 3.4).
 Rkey memory_key(const wire::SesRequest& request);
 
+// SES-137: the region's owner promises that repeating an access is harmless.
+constexpr bool is_idempotent_safe(Rkey key) { return key.value >> 63 != 0; }
+
 // ---- building responses ------------------------------------------------------------------------
 
 // OK and nothing else to say (SES-104); `placed` becomes modified_length (SES-43).

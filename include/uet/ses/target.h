@@ -54,6 +54,8 @@ class Target {
   using Request = wire::SesRequest;
 
   bool take_datagram(const View& view);
+  pds::Response on_rudi(const View& view, Time now);
+  pds::Response on_rudi_write(const Request& request, const Context& context);
   pds::Response on_send(const View& view, const Request& request, Context& context);
   pds::Response on_write(const View& view, const Request& request, Context& context);
   pds::Response on_read(const View& view, const Request& request, Context& context, Time now);

@@ -64,6 +64,11 @@ struct Lists final : pds::Delivery {
     backlog.push_back(&message);
     return {};
   }
+  Result<void> respond(pds::Message& message) override {
+    if (refuse) return Error::Again;
+    responses.push_back(&message);
+    return {};
+  }
   Result<void> send_on(PdcId pdc, pds::Message& message, Time) override {
     if (pdc_gone) return Error::NotFound;
     message.pdc = pdc;
@@ -80,6 +85,7 @@ struct Lists final : pds::Delivery {
   }
 
   std::deque<pds::Message*> backlog;
+  std::deque<pds::Message*> responses;  // to RUDI requests
   pds::Destination destination;
   bool refuse = false;
   bool pdc_gone = false;

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// RUDI, sending (PDS section 18): every packet is a request of its own, named by an id and sent
+// again until its response comes. There is no PDC and the peer keeps no state, so that a packet may
+// be executed more than once; SES uses it only where that does no harm (PDS-188).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "uet/base/intrusive_list.h"
+#include "uet/base/packet.h"
+#include "uet/base/time.h"
+#include "uet/base/timer_wheel.h"
+#include "uet/cms/path.h"
+#include "uet/pds/api.h"
+#include "uet/pds/pdc.h"
+
+namespace uet::pds {
+
+struct RudiFlowTag;
+
+// What goes to one destination.
+struct RudiFlow : ListNode<RudiFlowTag> {
+  RudiFlow(const Environment& environment, const Destination& to, SharedCcc& shared)
+      : destination(to), ccc(shared), path(environment.cms, false, environment.rng) {}
+
+  const Destination destination;
+  SharedCcc& ccc;  // the one of the RUD PDCs to there (CMS-4)
+  cms::PathSelector path;
+  IntrusiveList<Message, BacklogTag> backlog;
+  Time last_heard{};
+};
+
+class Rudi {
+ public:
+  // Packets without a response that there may be at a time; a power of two.
+  static constexpr std::size_t kOutstanding = 1024;
+
+  // `environment` outlives it.
+  Rudi(Environment& environment, Time now);
+  // To be called before its flows end: withdraws everything, without a word to the client.
+  void discard();
+
+  void send(Message& message, RudiFlow& flow);
+  // Withdraws what there is of the message: nothing of it is answered any more. False if nothing.
+  bool cancel(Message& message);
+  // A message that answered NotNow can make packets again.
+  void kick() { ready_ = !active_.empty(); }
+  // Sends what may be sent, at most `budget` packets. True if something was.
+  bool pump(std::uint32_t budget, Time now);
+  // True if a timer fired.
+  bool expire(Time now);
+  void on_response(const wire::RudiHeader& header, std::span<const std::byte> ses,
+                   const FepAddress& from, Time now);
+  void on_nack(const wire::NackHeader& nack, const FepAddress& from, Time now);
+
+  // Something could be sent at once.
+  bool has_ready() const { return ready_; }
+  Time next_deadline() const { return wheel_.next_deadline(); }
+  bool empty() const { return free_count_ == kOutstanding && active_.empty(); }
+
+ private:
+  enum class State : std::uint8_t { Awaiting, ToResend };
+
+  struct Sent {
+    RudiFlow* flow = nullptr;  // nullptr: not in use
+    Packet* packet = nullptr;
+    Message* message = nullptr;
+    std::uint32_t tag = 0;
+    std::uint32_t packet_id = 0;
+    std::uint32_t nominal_bytes = 0;
+    wire::NextHdr next_hdr{};
+    State state = State::Awaiting;
+    bool in_flight = false;  // counted by the congestion context
+    bool resent = false;     // its round-trip time is ambiguous
+    std::uint32_t rto_count = 0;
+    std::uint32_t nack_count = 0;
+    std::uint16_t entropy = 0;
+    Time first_sent{};
+    Time last_sent{};
+  };
+  struct Record : TimerEntry, Sent {};
+
+  // Why a flow sends no more for now.
+  enum class Stop : std::uint8_t { Drained, Blocked, TurnOver };
+  Stop send_some(RudiFlow& flow, std::uint32_t& budget, Time now);
+  std::uint32_t next_packet_id(std::uint16_t index);
+  void transmit(Record& record, Time now);
+  void resend(Record& record, Time now);
+  Record* find(std::uint32_t packet_id, const FepAddress& from);
+  void on_deadline(Record& record, Time now);
+  void lose(Record& record, cms::LossCause cause, Time now);
+  void release(Record& record);
+  void fail(Record& record, PdsError error, Time now);
+  void fail_flow(RudiFlow& flow, PdsError error, Time now);
+  static void wake_waiters(RudiFlow& flow);
+  void drop_drained_flows();
+
+  Environment& env_;
+  TimerWheel wheel_;
+  std::unique_ptr<Record[]> records_;
+  std::unique_ptr<std::uint16_t[]> free_;
+  std::size_t free_count_ = 0;
+  std::uint32_t uses_ = 0;                       // upper part of packet ids
+  IntrusiveList<RudiFlow, RudiFlowTag> active_;  // flows with a backlog
+  std::size_t active_count_ = 0;
+  bool ready_ = false;
+};
+
+}  // namespace uet::pds

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Packets that wait for their RUDI response. Decides when one is sent again and when it has failed;
+// time-outs and limits are those of RUD (PDS-185).
+#include "uet/pds/rudi.h"
+
+#include "uet/pds/nack.h"
+#include "uet/pds/retransmit.h"
+
+namespace uet::pds {
+
+namespace {
+
+constexpr std::uint32_t kTurnPackets = 16;  // of one flow before the next has its turn
+
+}  // namespace
+
+Rudi::Rudi(Environment& environment, Time now)
+    : env_(environment),
+      wheel_(now),
+      records_(std::make_unique<Record[]>(kOutstanding)),
+      free_(std::make_unique_for_overwrite<std::uint16_t[]>(kOutstanding)) {
+  while (free_count_ < kOutstanding) {
+    free_[free_count_] = static_cast<std::uint16_t>(kOutstanding - 1 - free_count_);
+    ++free_count_;
+  }
+}
+
+void Rudi::discard() {
+  for (std::size_t i = 0; free_count_ < kOutstanding; ++i) {
+    if (records_[i].flow != nullptr) release(records_[i]);
+  }
+  while (!active_.empty()) {
+    RudiFlow& flow = active_.pop_front();
+    while (!flow.backlog.empty()) flow.backlog.pop_front();
+  }
+  active_count_ = 0;
+}
+
+// ---- sending ------------------------------------------------------------------------------------
+
+void Rudi::send(Message& message, RudiFlow& flow) {
+  flow.backlog.push_back(message);
+  ready_ = true;
+  if (flow.linked()) return;
+  active_.push_back(flow);
+  ++active_count_;
+}
+
+bool Rudi::pump(std::uint32_t budget, Time now) {
+  const std::uint32_t before = budget;
+  ready_ = false;
+  for (std::size_t turns = active_count_; turns > 0; --turns) {
+    RudiFlow& flow = active_.pop_front();
+    const Stop stop = send_some(flow, budget, now);
+    if (stop == Stop::Drained) {
+      --active_count_;
+      continue;
+    }
+    active_.push_back(flow);
+    ready_ = ready_ || stop == Stop::TurnOver;
+  }
+  return budget != before;
+}
+
+// What blocks ends with a response, with a time-out, or when packets come back: each brings a pass.
+Rudi::Stop Rudi::send_some(RudiFlow& flow, std::uint32_t& budget, Time now) {
+  for (std::uint32_t turn = kTurnPackets; !flow.backlog.empty(); --turn, --budget) {
+    if (turn == 0 || budget == 0) return Stop::TurnOver;
+    if (free_count_ == 0 || !flow.ccc.ccc->may_send(env_.cms.mtu_bytes)) return Stop::Blocked;
+    if (env_.packets.available() <= env_.control_reserve) return Stop::TurnOver;
+    Packet* packet = env_.packets.take();
+    packet->reset();
+    Message& message = flow.backlog.front();
+    PreparedPacket prepared;
+    const PacketPlan plan = env_.client.next_packet(message, *packet, prepared);
+    if (plan == PacketPlan::NotNow) {
+      env_.packets.give_back(packet);
+      return Stop::Blocked;
+    }
+    if (plan == PacketPlan::Last) flow.backlog.remove(message);
+    const std::uint16_t index = free_[--free_count_];
+    Record& record = records_[index];
+    static_cast<Sent&>(record) = {.flow = &flow,
+                                  .packet = packet,
+                                  .message = &message,
+                                  .tag = prepared.tag,
+                                  .packet_id = next_packet_id(index),
+                                  .next_hdr = prepared.next_hdr,
+                                  .first_sent = now};
+    ++env_.counters.rudi_requests_sent;
+    transmit(record, now);
+  }
+  return Stop::Drained;
+}
+
+// PDS-183: the index is unique, the rest tells its uses apart, and those of an earlier process.
+std::uint32_t Rudi::next_packet_id(std::uint16_t index) {
+  if (uses_ == 0) uses_ = static_cast<std::uint32_t>(env_.rng.next());
+  return ++uses_ * static_cast<std::uint32_t>(kOutstanding) + index;
+}
+
+void Rudi::transmit(Record& record, Time now) {
+  Packet& packet = *record.packet;
+  packet.drop_prepended();
+  const wire::RudiHeader header{.type = wire::PdsType::RudiReq,
+                                .next_hdr = record.next_hdr,
+                                .retx = record.resent,
+                                .pkt_id = record.packet_id};
+  header.encode(packet.prepend(sizeof(wire::PdsRudi)));
+  packet.to = record.flow->destination.address;
+  packet.entropy = record.entropy = record.flow->path.next(env_.rng);
+  packet.ecn = Ecn::Ect0;  // CMS-31
+  packet.dscp = env_.parameters.dscp_data;
+  record.nominal_bytes = cms::nominal_packet_bytes(packet.length());
+  record.flow->ccc.ccc->on_sent(record.nominal_bytes, now);
+  record.in_flight = true;
+  record.state = State::Awaiting;
+  record.last_sent = now;
+  env_.outbox.push(packet);
+  wheel_.move(record, now + rto(env_.parameters, record.rto_count));
+}
+
+// ---- answers ------------------------------------------------------------------------------------
+
+// PDS-186: nullptr for an id that is not outstanding at that peer.
+Rudi::Record* Rudi::find(std::uint32_t packet_id, const FepAddress& from) {
+  Record& record = records_[packet_id % kOutstanding];
+  const bool ours = record.flow != nullptr && record.packet_id == packet_id &&
+                    record.flow->destination.address == from;
+  return ours ? &record : nullptr;
+}
+
+void Rudi::on_response(const wire::RudiHeader& header, std::span<const std::byte> ses,
+                       const FepAddress& from, Time now) {
+  Record* record = find(header.pkt_id, from);
+  if (record == nullptr) {
+    ++env_.counters.stray_packets;
+    return;
+  }
+  RudiFlow& flow = *record->flow;
+  flow.last_heard = now;
+  cms::AckFeedback feedback;
+  feedback.ecn = header.m;
+  feedback.entropy = record->entropy;
+  if (!record->resent) feedback.rtt = now - record->last_sent;
+  if (record->in_flight) feedback.newly_received_bytes = record->nominal_bytes;
+  record->in_flight = false;
+  flow.ccc.ccc->on_ack(feedback, now);
+  Message& message = *record->message;
+  const std::uint32_t tag = record->tag;
+  release(*record);
+  wake_waiters(flow);
+  env_.client.rx_rsp(message, tag,
+                     {.next_hdr = header.next_hdr, .bytes = ses, .psn = Psn{header.pkt_id}}, now);
+}
+
+// PDS-187.
+void Rudi::on_nack(const wire::NackHeader& nack, const FepAddress& from, Time now) {
+  ++env_.counters.nacks_received[static_cast<std::uint8_t>(nack.nack_code)];
+  Record* record = find(nack.nack_psn.value, from);
+  const NackAction action = nack_action(nack.nack_code);
+  if (record == nullptr || action == NackAction::Ignore) {
+    ++env_.counters.nacks_ignored;
+    return;
+  }
+  RudiFlow& flow = *record->flow;
+  flow.last_heard = now;
+  record->rto_count = 0;
+  if (action == NackAction::Fail) return fail(*record, nack_error(nack.nack_code), now);
+  if (record->in_flight) {
+    record->in_flight = false;
+    flow.ccc.ccc->on_nack(nack.nack_code, record->nominal_bytes, nack.m, std::nullopt, now);
+    wake_waiters(flow);
+  }
+  record->state = State::ToResend;
+  ++env_.counters.nack_retransmissions;
+  if (action == NackAction::RetransmitNow) return resend(*record, now);
+  if (record->nack_count++ >= env_.parameters.max_nack_retransmissions) {
+    return fail(*record, PdsError::NackExhausted, now);
+  }
+  wheel_.move(*record, now + env_.parameters.nack_retransmission_time);
+}
+
+// ---- loss ---------------------------------------------------------------------------------------
+
+bool Rudi::expire(Time now) {
+  bool fired = false;
+  wheel_.expire(now, [&](TimerEntry& entry) {
+    on_deadline(static_cast<Record&>(entry), now);
+    fired = true;
+  });
+  return fired;
+}
+
+void Rudi::on_deadline(Record& record, Time now) {
+  if (Outbox::holds(*record.packet)) {  // the NIC has not taken it yet
+    wheel_.move(record, now + rto(env_.parameters, 0));
+    return;
+  }
+  if (record.state == State::Awaiting) {
+    lose(record, record.rto_count > 0 ? cms::LossCause::RepeatedRto : cms::LossCause::Rto, now);
+    if (rto_exhausted(env_.parameters, record.rto_count)) {
+      // A peer that has been silent since takes nothing else either (PDS-139).
+      if (record.flow->last_heard < record.first_sent) {
+        return fail_flow(*record.flow, PdsError::RtoExhausted, now);
+      }
+      return fail(record, PdsError::RtoExhausted, now);
+    }
+    ++record.rto_count;
+    ++env_.counters.rto_retransmissions;
+    record.state = State::ToResend;
+  }
+  resend(record, now);
+}
+
+void Rudi::lose(Record& record, cms::LossCause cause, Time now) {
+  if (!record.in_flight) return;
+  record.in_flight = false;
+  record.flow->ccc.ccc->on_inferred_loss(record.nominal_bytes, cause, now);
+  wake_waiters(*record.flow);
+}
+
+// CMS-12: a retransmission needs room in the window too.
+void Rudi::resend(Record& record, Time now) {
+  if (Outbox::holds(*record.packet) || !record.flow->ccc.ccc->may_send(env_.cms.mtu_bytes)) {
+    wheel_.move(record, now + rto(env_.parameters, 0));
+    return;
+  }
+  record.resent = true;
+  transmit(record, now);
+}
+
+// ---- the end ------------------------------------------------------------------------------------
+
+void Rudi::wake_waiters(RudiFlow& flow) {
+  for (Pdc& pdc : flow.ccc.waiting) pdc.make_ready();
+}
+
+void Rudi::release(Record& record) {
+  if (record.in_flight) record.flow->ccc.ccc->forget(record.nominal_bytes);
+  wheel_.cancel(record);
+  env_.outbox.withdraw(*record.packet);
+  env_.packets.give_back(record.packet);
+  record.flow = nullptr;
+  free_[free_count_++] = static_cast<std::uint16_t>(record.packet_id % kOutstanding);
+}
+
+void Rudi::fail(Record& record, PdsError error, Time now) {
+  RudiFlow& flow = *record.flow;
+  Message& message = *record.message;
+  const std::uint32_t tag = record.tag;
+  release(record);
+  wake_waiters(flow);
+  env_.client.pds_error(message, tag, error, now);
+}
+
+void Rudi::fail_flow(RudiFlow& flow, PdsError error, Time now) {
+  for (std::size_t i = 0; i < kOutstanding; ++i) {
+    if (records_[i].flow == &flow) fail(records_[i], error, now);
+  }
+  while (!flow.backlog.empty()) env_.client.message_failed(flow.backlog.pop_front(), error, now);
+  drop_drained_flows();
+}
+
+void Rudi::drop_drained_flows() {
+  for (auto at = active_.begin(); at != active_.end();) {
+    RudiFlow& flow = *at;
+    ++at;
+    if (!flow.backlog.empty()) continue;
+    active_.remove(flow);
+    --active_count_;
+  }
+}
+
+bool Rudi::cancel(Message& message) {
+  bool found = message.linked();
+  if (found) {
+    IntrusiveList<Message, BacklogTag>::remove(message);
+    drop_drained_flows();
+  }
+  for (std::size_t i = 0; i < kOutstanding; ++i) {
+    Record& record = records_[i];
+    if (record.flow == nullptr || record.message != &message) continue;
+    RudiFlow& flow = *record.flow;
+    release(record);
+    wake_waiters(flow);
+    found = true;
+  }
+  return found;
+}
+
+}  // namespace uet::pds

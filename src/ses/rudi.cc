@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// RUDI (SES-137 to 139): reads and writes that may be executed more than once, each packet by
+// itself. The target keeps no state of them and counts none, because it cannot tell a copy.
+#include <cstring>
+
+#include "uet/ses/initiator.h"
+#include "uet/ses/return_code.h"
+#include "uet/ses/target.h"
+
+namespace uet::ses {
+
+using pds::Response;
+using wire::ReturnCode;
+using wire::SesOpcode;
+
+// ---- initiator ---------------------------------------------------------------------------------
+
+// Atomics never come here (SES-95). ROD would lose its order, and immediate data would be told at
+// the target as often as they come.
+bool Initiator::is_idempotent(const Context& context, const RmaOp& op) const {
+  return uses_rudi_ && context.config.mode == DeliveryMode::Rud && op.peer->hpc && !op.data &&
+         is_idempotent_safe(op.key);
+}
+
+// Takes the message out of PDS. If nothing of it is answered any more, nothing is awaited either.
+bool Initiator::withdraw(TxMessage& message) {
+  if (!delivery_->cancel(message)) return false;
+  if (message.pieces_awaited == 0) return true;
+  PdcReads& reads = reads_[message.pdc.value];
+  reads.pieces -= message.pieces_awaited;
+  reads.bytes -= message.bytes_awaited;
+  message.pieces_awaited = 0;
+  message.bytes_awaited = 0;
+  if (reads.blocked) {
+    reads.blocked = false;
+    delivery_->kick(message.pdc);
+  }
+  return true;
+}
+
+// ---- target ------------------------------------------------------------------------------------
+
+// The checks of SES-115; nothing is remembered of what is refused.
+Response Target::on_rudi(const View& view, Time now) {
+  Request request;
+  if (!Request::decode(view.next_hdr, view.bytes, request) || request.version != 0) {
+    ++counters_.malformed;
+    return error(Request{}, ReturnCode::Uncor);
+  }
+  const bool is_read = request.opcode == SesOpcode::Read;
+  if (!is_read && request.opcode != SesOpcode::Write) {  // SES-95, SES-137
+    return error(request, ReturnCode::UnsupportedOp);
+  }
+  ReturnCode code = check_opcode(request);
+  const ri::RiKey key{request.rel, request.job_id, request.pid_on_fep, request.resource_index};
+  const bool by_process = request.next_hdr == wire::NextHdr::RequestSmall;
+  const ri::RiLookup found = by_process ? contexts_.find_process(key) : contexts_.find(key);
+  if (code == ReturnCode::Ok) code = check_address(found.verdict);
+  if (code != ReturnCode::Ok) return error(request, code);
+  Context& context = *static_cast<Context*>(found.context);
+  code = check_context(context.config, context.enabled, request, payload_mtu_);
+  if (code == ReturnCode::Ok && !is_idempotent_safe(memory_key(request))) {  // 12d
+    code = ReturnCode::OpViolation;
+  }
+  if (code != ReturnCode::Ok) return error(request, code, context.config.generation);
+  return is_read ? on_read(view, request, context, now) : on_rudi_write(request, context);
+}
+
+Response Target::on_rudi_write(const Request& request, const Context& context) {
+  const ri::MrAccess access = access_memory(request, context, ri::kRemoteWrite);
+  ReturnCode code = check_access(access.verdict);
+  if (code == ReturnCode::Ok) code = check_extent(request, payload_mtu_);
+  if (code == ReturnCode::Ok && request.hd) code = ReturnCode::OpViolation;
+  if (code != ReturnCode::Ok) return error(request, code, context.config.generation);
+  if (!request.payload.empty()) {
+    std::memcpy(access.address + request.message_offset, request.payload.data(),
+                request.payload.size());
+  }
+  return default_response(request, request.payload.size());
+}
+
+}  // namespace uet::ses

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// RUDI (PDS section 18): requests without a PDC, and their responses, in both directions.
+#include "uet/pds/rudi.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "unit/pds/pds_harness.h"
+
+namespace uet::pds::testing {
+namespace {
+
+class RudiTest : public Bench {
+ protected:
+  static std::vector<wire::RudiHeader> headers(const std::vector<Sent>& sent) {
+    std::vector<wire::RudiHeader> all;
+    for (const Sent& packet : sent) {
+      wire::RudiHeader header;
+      if (wire::RudiHeader::decode(packet.bytes, header)) all.push_back(header);
+    }
+    return all;
+  }
+  // A RUDI packet from the peer (or somebody else) with `bytes` behind its header.
+  void arrive(const wire::RudiHeader& header, std::size_t bytes = 12,
+              const std::optional<FepAddress>& from = {}) {
+    std::vector<std::byte> packet(sizeof(wire::PdsRudi) + bytes, std::byte{0x77});
+    header.encode(packet.data());
+    node->receive(packet, from.value_or(peer), now, rx_entropy, rx_ecn, rx_trimmed);
+  }
+  void respond(std::uint32_t packet_id, const std::optional<FepAddress>& from = {}) {
+    arrive({.type = wire::PdsType::RudiResp, .next_hdr = NextHdr::Response, .pkt_id = packet_id},
+           12, from);
+  }
+  void refuse(NackCode code, std::uint32_t packet_id) {
+    wire::NackHeader nack;
+    nack.nt = true;
+    nack.nack_code = code;
+    nack.nack_psn = Psn{packet_id};
+    receive(nack);
+  }
+  TestMessage& rudi(std::uint32_t packets) { return send(packets, DeliveryMode::Rudi); }
+  void expect_nothing_left() {
+    EXPECT_TRUE(turn().empty());
+    EXPECT_EQ(node->packets.in_use(), 0U);
+    EXPECT_TRUE(node->manager->quiescent());
+    EXPECT_FALSE(node->manager->has_ready());
+  }
+};
+
+// ---- sending ------------------------------------------------------------------------------------
+
+TEST_F(RudiTest, Pds183_EveryPacketHasAnIdOfItsOwnAndNoPdc) {
+  TestMessage& first = rudi(5);
+  TestMessage& second = rudi(3);
+  const std::vector<Sent> sent = turn();
+  ASSERT_EQ(sent.size(), 8U);
+  std::set<std::uint32_t> ids;
+  for (const wire::RudiHeader& header : headers(sent)) {
+    EXPECT_EQ(header.type, wire::PdsType::RudiReq);
+    EXPECT_EQ(header.next_hdr, NextHdr::RequestStd);
+    EXPECT_FALSE(header.retx);
+    ids.insert(header.pkt_id);
+  }
+  EXPECT_EQ(ids.size(), 8U);
+  EXPECT_EQ(sent[0].to, peer);
+  EXPECT_EQ(sent[0].ecn, Ecn::Ect0);
+  EXPECT_EQ(content(sent[0].body()), std::pair(first.id, 0U));
+  EXPECT_EQ(content(sent[7].body()), std::pair(second.id, 2U));
+  EXPECT_EQ(node->manager->open_pdcs(), 0U);
+}
+
+TEST_F(RudiTest, Pds22_ResponsesInAnyOrderEndEachPacketOnce) {
+  TestMessage& message = rudi(4);
+  std::vector<wire::RudiHeader> sent = headers(turn());
+  ASSERT_EQ(sent.size(), 4U);
+  std::reverse(sent.begin(), sent.end());
+  for (const wire::RudiHeader& header : sent) {
+    respond(header.pkt_id);
+    respond(header.pkt_id);  // a copy
+  }
+  EXPECT_TRUE(Node::answered_once(message));
+  EXPECT_EQ(node->client.answered[0].tag, 3U);
+  EXPECT_EQ(node->client.answered[0].next_hdr, NextHdr::Response);
+  EXPECT_EQ(node->client.answered[0].bytes.size(), 12U);
+  EXPECT_EQ(counters().stray_packets, 4U);
+  expect_nothing_left();
+}
+
+TEST_F(RudiTest, Pds186_ResponsesWithAnUnknownIdOrFromElsewhereAreIgnored) {
+  TestMessage& message = rudi(1);
+  const std::vector<wire::RudiHeader> sent = headers(turn());
+  ASSERT_EQ(sent.size(), 1U);
+  respond(sent[0].pkt_id + 1);
+  respond(sent[0].pkt_id + Rudi::kOutstanding);  // the same place, another use
+  respond(sent[0].pkt_id, address_of(9));
+  EXPECT_EQ(message.responses, 0U);
+  EXPECT_EQ(counters().stray_packets, 3U);
+  respond(sent[0].pkt_id);
+  EXPECT_EQ(message.responses, 1U);
+}
+
+TEST_F(RudiTest, Pds185_ATimeOutSendsItAgainWithTheSameIdAndRetx) {
+  TestMessage& message = rudi(1);
+  const std::vector<Sent> first = turn();
+  ASSERT_EQ(first.size(), 1U);
+  EXPECT_TRUE(after(milliseconds(19)).empty());
+  const std::vector<Sent> again = after(milliseconds(2));
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(headers(again)[0].pkt_id, headers(first)[0].pkt_id);
+  EXPECT_TRUE(headers(again)[0].retx);
+  EXPECT_TRUE(std::ranges::equal(again[0].body(), first[0].body()));
+  EXPECT_TRUE(after(milliseconds(39)).empty());  // twice as long
+  EXPECT_EQ(after(milliseconds(3)).size(), 1U);
+  respond(headers(first)[0].pkt_id);
+  EXPECT_TRUE(Node::answered_once(message));
+  EXPECT_TRUE(after(seconds(10)).empty());
+  expect_nothing_left();
+}
+
+TEST_F(RudiTest, Pds185_ASilentPeerFailsEverythingToIt) {
+  Parameters parameters = test_parameters();
+  parameters.max_rto_retransmissions = 3;
+  build(parameters);
+  TestMessage& message = rudi(2);
+  turn();
+  TestMessage& waiting = rudi(1);
+  waiting.blocked = true;
+  const Time give_up = now + seconds(5);
+  while (!waiting.failed && now < give_up) after(milliseconds(10));
+  EXPECT_EQ(message.errors, (std::vector{PdsError::RtoExhausted, PdsError::RtoExhausted}));
+  EXPECT_EQ(waiting.failed, PdsError::RtoExhausted);
+  // 20 + 40 + 80 + 160 ms and the steps between.
+  EXPECT_NEAR(std::chrono::duration<double>(now - kStart).count(), 0.3, 0.06);
+  expect_nothing_left();
+}
+
+TEST_F(RudiTest, Pds185_OnePacketThatIsNeverAnsweredFailsAlone) {
+  Parameters parameters = test_parameters();
+  parameters.max_rto_retransmissions = 2;
+  build(parameters);
+  TestMessage& lost = rudi(1);
+  const std::uint32_t lost_id = headers(turn()).at(0).pkt_id;
+  for (int i = 0; i < 40; ++i) {
+    TestMessage& lucky = rudi(1);
+    for (const wire::RudiHeader& header : headers(after(milliseconds(10)))) {
+      if (header.pkt_id != lost_id) respond(header.pkt_id);
+    }
+    EXPECT_TRUE(Node::answered_once(lucky));
+  }
+  EXPECT_EQ(lost.errors, std::vector{PdsError::RtoExhausted});
+  expect_nothing_left();
+}
+
+TEST_F(RudiTest, Pds187_ANackBringsThePacketBackLater) {
+  TestMessage& message = rudi(1);
+  const std::uint32_t id = headers(turn()).at(0).pkt_id;
+  refuse(NackCode::NoResource, id);
+  EXPECT_TRUE(turn().empty());
+  const std::vector<wire::RudiHeader> again = headers(after(milliseconds(2)));
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again[0].pkt_id, id);
+  EXPECT_TRUE(again[0].retx);
+  refuse(NackCode::Trimmed, id);
+  EXPECT_EQ(turn().size(), 1U);  // at once
+  respond(id);
+  EXPECT_TRUE(Node::answered_once(message));
+}
+
+TEST_F(RudiTest, Pds122_EndlessNacksExhaustTheirRetries) {
+  Parameters parameters = test_parameters();
+  parameters.max_nack_retransmissions = 2;
+  build(parameters);
+  TestMessage& message = rudi(1);
+  const std::uint32_t id = headers(turn()).at(0).pkt_id;
+  for (int i = 0; i < 3; ++i) {
+    refuse(NackCode::NoPktBuffer, id);
+    after(milliseconds(2));
+  }
+  EXPECT_EQ(message.errors, std::vector{PdsError::NackExhausted});
+  expect_nothing_left();
+}
+
+TEST_F(RudiTest, AFatalNackFailsThePacketAndForeignOnesDoNot) {
+  TestMessage& message = rudi(2);
+  const std::vector<wire::RudiHeader> sent = headers(turn());
+  refuse(NackCode::UnexpEvent, sent[0].pkt_id + Rudi::kOutstanding);
+  refuse(NackCode::Reserved, sent[0].pkt_id);
+  EXPECT_TRUE(message.errors.empty());
+  EXPECT_EQ(counters().nacks_ignored, 2U);
+  refuse(NackCode::UnexpEvent, sent[0].pkt_id);
+  EXPECT_EQ(message.errors, std::vector{PdsError::ProtocolError});
+  respond(sent[1].pkt_id);
+  EXPECT_EQ(message.responses, 1U);
+}
+
+TEST_F(RudiTest, Cms4_TheCongestionWindowLimitsThemToo) {
+  cms::Parameters cms = open_window();
+  cms.fixed_window_bytes = 4 * cms.mtu_bytes;
+  build(test_parameters(), cms);
+  TestMessage& message = node->message(100, 4000);
+  ASSERT_TRUE(node->manager->send(message, to_peer(DeliveryMode::Rudi), now).ok());
+  std::size_t answered = 0;
+  for (int round = 0; round < 100 && answered < 100; ++round) {
+    const std::vector<wire::RudiHeader> sent = headers(turn());
+    EXPECT_LE(sent.size(), 5U);
+    EXPECT_GT(sent.size(), 0U);
+    for (const wire::RudiHeader& header : sent) respond(header.pkt_id);
+    answered += sent.size();
+  }
+  EXPECT_TRUE(Node::answered_once(message));
+  expect_nothing_left();
+}
+
+TEST_F(RudiTest, Cms4_APdcToTheSamePeerSharesTheWindow) {
+  cms::Parameters cms = open_window();
+  cms.fixed_window_bytes = cms.mtu_bytes;
+  build(test_parameters(), cms);
+  rudi(1);
+  const std::vector<Sent> sent = turn();
+  ASSERT_EQ(headers(sent).size(), 1U);
+  TestMessage& reliable = node->message(2, 4000);
+  ASSERT_TRUE(node->manager->send(reliable, to_peer(), now).ok());
+  EXPECT_EQ(turn().size(), 0U);
+  respond(headers(sent)[0].pkt_id);
+  EXPECT_EQ(requests(turn()).size(), 1U);
+}
+
+TEST_F(RudiTest, TooManyOutstandingWaitForResponses) {
+  TestMessage& message = rudi(Rudi::kOutstanding + 10);
+  const std::vector<wire::RudiHeader> sent = headers(turn());
+  EXPECT_EQ(sent.size(), Rudi::kOutstanding);
+  EXPECT_FALSE(node->manager->has_ready());
+  for (const wire::RudiHeader& header : sent) respond(header.pkt_id);
+  const std::vector<wire::RudiHeader> rest = headers(turn());
+  EXPECT_EQ(rest.size(), 10U);
+  for (const wire::RudiHeader& header : rest) respond(header.pkt_id);
+  EXPECT_TRUE(Node::answered_once(message));
+  expect_nothing_left();
+}
+
+TEST_F(RudiTest, ABlockedMessageGoesOnAfterAKick) {
+  TestMessage& message = rudi(3);
+  message.block_at = 1;
+  const std::vector<wire::RudiHeader> first = headers(turn());
+  EXPECT_EQ(first.size(), 1U);
+  EXPECT_FALSE(node->manager->has_ready());
+  message.block_at = 0;
+  node->manager->kick(PdcId{});
+  EXPECT_TRUE(node->manager->has_ready());
+  EXPECT_EQ(turn().size(), 2U);
+}
+
+TEST_F(RudiTest, ACancelledMessageIsWithdrawnWhole) {
+  TestMessage& begun = rudi(3);
+  begun.block_at = 2;
+  const std::vector<wire::RudiHeader> sent = headers(turn());
+  ASSERT_EQ(sent.size(), 2U);
+  TestMessage& other = rudi(1);
+  EXPECT_TRUE(node->manager->cancel(begun));
+  EXPECT_FALSE(node->manager->cancel(begun));
+  const std::vector<wire::RudiHeader> rest = headers(turn());
+  ASSERT_EQ(rest.size(), 1U);
+  respond(sent[0].pkt_id);
+  respond(rest[0].pkt_id);
+  EXPECT_EQ(begun.responses, 0U);
+  EXPECT_TRUE(Node::answered_once(other));
+  EXPECT_TRUE(after(seconds(10)).empty());
+  expect_nothing_left();
+}
+
+TEST_F(RudiTest, DestructionGivesEverythingBack) {
+  TestMessage& message = rudi(3);
+  node->manager->pump(now);
+  rudi(1);
+  node->manager.reset();
+  EXPECT_EQ(node->packets.in_use(), 0U);
+  EXPECT_FALSE(message.linked());
+}
+
+// ---- receiving ----------------------------------------------------------------------------------
+
+wire::RudiHeader request_with(std::uint32_t packet_id) {
+  return {.type = wire::PdsType::RudiReq, .next_hdr = NextHdr::RequestStd, .pkt_id = packet_id};
+}
+
+TEST_F(RudiTest, Pds184_EachArrivalIsDeliveredAndAnsweredWithItsId) {
+  rx_ecn = Ecn::Ce;
+  for (int copy = 0; copy < 2; ++copy) {
+    wire::RudiHeader header = request_with(0xCAFE);
+    header.retx = copy == 1;
+    arrive(header, 72);
+    const std::vector<Sent> sent = turn();
+    ASSERT_EQ(headers(sent).size(), 1U);
+    const wire::RudiHeader response = headers(sent)[0];
+    EXPECT_EQ(response.type, wire::PdsType::RudiResp);
+    EXPECT_EQ(response.pkt_id, 0xCAFEU);
+    EXPECT_EQ(response.next_hdr, NextHdr::Response);
+    EXPECT_TRUE(response.m);
+    EXPECT_EQ(response.retx, copy == 1);
+    EXPECT_EQ(sent[0].to, peer);
+    EXPECT_EQ(sent[0].entropy, rx_entropy);
+    EXPECT_EQ(sent[0].dscp, test_parameters().dscp_control);
+    EXPECT_EQ(sent[0].body().size(), 12U);
+  }
+  ASSERT_EQ(node->client.delivered.size(), 2U);
+  EXPECT_EQ(node->client.delivered[0].mode, DeliveryMode::Rudi);
+  EXPECT_EQ(node->client.delivered[0].psn, Psn{0xCAFE});
+  EXPECT_EQ(node->client.delivered[0].pdc, PdcId{});
+  EXPECT_EQ(node->manager->open_pdcs(), 0U);
+  expect_nothing_left();
+}
+
+TEST_F(RudiTest, Pds187_ARefusalIsANackWithTheIdAndNoPdc) {
+  node->client.respond = [](const Delivered&) { return refusal(NackCode::NoResource); };
+  wire::RudiHeader header = request_with(77);
+  header.retx = true;
+  arrive(header, 72);
+  const std::vector<Sent> sent = turn();
+  ASSERT_EQ(nacks(sent).size(), 1U);
+  const wire::NackHeader nack = nacks(sent)[0];
+  EXPECT_TRUE(nack.nt);
+  EXPECT_TRUE(nack.retx);
+  EXPECT_EQ(nack.nack_code, NackCode::NoResource);
+  EXPECT_EQ(nack.nack_psn, Psn{77});
+  EXPECT_EQ(nack.spdcid, PdcId{});
+  EXPECT_EQ(nack.dpdcid, PdcId{});
+  EXPECT_EQ(sent[0].entropy, rx_entropy);
+}
+
+TEST_F(RudiTest, Pds149_ATrimmedRequestIsRefusedAndATrimmedResponseDropped) {
+  rx_trimmed = true;
+  arrive(request_with(77), 0);
+  const std::vector<Sent> sent = turn();
+  ASSERT_EQ(nacks(sent).size(), 1U);
+  EXPECT_EQ(nacks(sent)[0].nack_code, NackCode::Trimmed);
+  EXPECT_TRUE(node->client.delivered.empty());
+  respond(77);
+  EXPECT_TRUE(turn().empty());
+}
+
+TEST_F(RudiTest, MalformedOnesAreCounted) {
+  wire::RudiHeader header = request_with(1);
+  header.next_hdr = NextHdr::Response;
+  arrive(header, 72);
+  const std::vector<std::byte> cut(7, std::byte{0x21});
+  node->receive(cut, peer, now);
+  EXPECT_EQ(counters().malformed, 2U);
+  EXPECT_TRUE(turn().empty());
+}
+
+// PDS-189: the data of a read are a message of its own, sent in the place of the response.
+TEST_F(RudiTest, Pds189_AResponseWithDataIsAMessageOfOnePacket) {
+  TestMessage& data = node->message(1, 200);
+  node->client.next_hdr = NextHdr::ResponseData;
+  node->client.respond = [&](const Delivered&) {
+    EXPECT_TRUE(node->manager->respond(data).ok());
+    return default_response();
+  };
+  arrive(request_with(0xBEEF), 44);
+  const std::vector<Sent> sent = turn();
+  ASSERT_EQ(headers(sent).size(), 1U);
+  EXPECT_EQ(headers(sent)[0].type, wire::PdsType::RudiResp);
+  EXPECT_EQ(headers(sent)[0].pkt_id, 0xBEEFU);
+  EXPECT_EQ(headers(sent)[0].next_hdr, NextHdr::ResponseData);
+  EXPECT_EQ(sent[0].body().size(), 208U);
+  EXPECT_EQ(sent[0].entropy, rx_entropy);
+  node->manager->answer_datagrams(now);
+  EXPECT_TRUE(Node::answered_once(data));
+  EXPECT_EQ(node->manager->respond(data).error(), Error::Invalid);  // outside rx_req
+}
+
+}  // namespace
+}  // namespace uet::pds::testing
