@@ -276,6 +276,7 @@ int Domain::open_fep() {
   config.pds = pds_parameters(params_);
   config.cms = cms_parameters(params_, nic_->caps(), payload_mtu_);
   config.ses.payload_mtu = payload_mtu_;
+  config.ses.rudi = params_.rudi;
   config.ses.unexpected_bytes_per_context = params_.unexpected_bytes;
   // Room for what one endpoint may keep, beside the share that SES leaves to other traffic (1/8).
   config.buffers += params_.unexpected_bytes / payload_mtu_ * 8 / 7;

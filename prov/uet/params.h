@@ -41,6 +41,7 @@ struct Params {
   std::uint64_t dscp_control = 46;
   std::uint64_t dscp_datagram = 10;
   bool allow_layering = false;
+  bool rudi = false;
   std::uint64_t seed = 0;
 };
 
