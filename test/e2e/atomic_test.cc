@@ -311,6 +311,8 @@ TEST_F(Atomic, CountersTellBaseFromFetching) {
   EXPECT_EQ(fi_cntr_read(counters[1].get()), 3U);
   EXPECT_EQ(fi_cntr_read(counters[2].get()), 1U);
   EXPECT_EQ(fi_cntr_read(counters[3].get()), 3U);
+  ep_.reset();  // before the counters
+  target_.reset();
 }
 
 // SES test idea 4, many times: nothing is added twice, nothing fetched twice, nothing lost.

@@ -86,10 +86,10 @@ TEST_F(MemoryRegion, CountersCountWhatTouchesTheRegion) {
 
 TEST_F(MemoryRegion, ManyPacketsCountAsOneOperation) {
   std::vector<char> large(100'000);
+  const auto writes = open_counter(b_);
   fid_mr* mr = nullptr;
   ASSERT_EQ(reg(b_, large.data(), large.size(), FI_REMOTE_WRITE, kKey, 0, &mr), 0);
   const Owned<fid_mr> owned(mr);
-  const auto writes = open_counter(b_);
   ASSERT_EQ(fi_mr_bind(mr, &writes->fid, FI_REMOTE_WRITE), 0);
   const std::vector<char> source(large.size(), 'z');
   ASSERT_EQ(fi_write(ep_.get(), source.data(), source.size(), nullptr, to_, 0, kKey, nullptr), 0);
