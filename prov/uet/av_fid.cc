@@ -256,6 +256,8 @@ int AvFid::remove(const fi_addr_t* fi_addr, std::size_t count) noexcept {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
   const Guard guard(domain_.lock());
   for (std::size_t i = 0; i < count; ++i) {
+    const av::UetAddress* entry = av_.find(fi_addr[i]);
+    if (entry != nullptr) domain_.fep().forget(entry->fep(), clock_now());
     if (!av_.remove(fi_addr[i])) {
       FI_WARN(&provider, FI_LOG_AV, "fi_av_remove: there is no address %llu\n",
               static_cast<unsigned long long>(fi_addr[i]));

@@ -101,6 +101,11 @@ Time Fep::next_deadline() const {
 
 Stats Fep::stats() const { return Stats{manager_.counters(), ses_.counters()}; }
 
+void Fep::forget(const FepAddress& address, Time now) {
+  manager_.forget(address, now);
+  push(now);
+}
+
 void Fep::begin_close(Time now) {
   manager_.begin_close_all(now);
   push(now);

@@ -382,6 +382,15 @@ bool Manager::expire(Time now) {
   return fired;
 }
 
+void Manager::forget(const FepAddress& address, Time now) {
+  for (const auto& [destination, outgoing] : outgoing_) {
+    if (destination.address != address) continue;
+    if (Pdc* pdc = find(outgoing.pdc); pdc != nullptr && pdc->takes_messages()) {
+      pdc->begin_close(now);
+    }
+  }
+}
+
 void Manager::begin_close_all(Time now) {
   for (std::size_t i = 0; i < parameters_.pdc_count; ++i) {
     if (pdcs_[i] && !pdcs_[i]->finished()) pdcs_[i]->begin_close(now);

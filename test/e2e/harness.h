@@ -141,6 +141,7 @@ void require_pattern(std::span<const std::byte> memory, std::uint64_t seed,
 
 struct NodeOptions {
   fi_ep_type type = FI_EP_RDM;
+  const char* service = nullptr;  // at which to be found; null: any
   std::uint64_t capabilities = FI_MSG | FI_TAGGED | FI_RMA;
   std::uint64_t order = 0;  // FI_ORDER_SAS and the like: reliable ordered delivery
   int mr_mode = 0;

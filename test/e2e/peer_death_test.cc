@@ -165,5 +165,54 @@ TEST(PeerDeath, OperationsFailInTimeAndTheOtherPeerIsServed) {
   EXPECT_EQ(victim.wait(), "victim died by signal Killed");
 }
 
+// Opens its node when told to, receives one message, and then waits: for its end, or to be killed.
+void receive_one(Channel& channel) {
+  channel.receive<char>();
+  NodeOptions options;
+  options.service = "5799";  // a UDP port of ours, the same for both
+  Node node(options);
+  node.connect(channel);
+  int value = 0;
+  node.post("fi_recv", [&] {
+    return fi_recv(node.ep.get(), &value, sizeof value, nullptr, FI_ADDR_UNSPEC, &value);
+  });
+  node.next("a message");
+  require(value == 42, "a wrong message");
+  channel.send('r');
+  channel.receive<char>(&node);
+}
+
+void send_one(Node& node, Channel& channel, fi_addr_t peer) {
+  const int value = 42;
+  node.post("fi_send",
+            [&] { return fi_send(node.ep.get(), &value, sizeof value, nullptr, peer, nullptr); });
+  node.next("sending a message");
+  channel.receive<char>(&node);
+}
+
+// A process that ends without a word leaves its port to the next one. Who has removed the old one's
+// address reaches the new one, though its own PDC was to the old one.
+TEST(PeerDeath, ItsSuccessorAtTheSameAddressIsReachedOnceTheAddressWasRemoved) {
+  ChannelPair firsts;
+  ChannelPair seconds;
+  Process first("first", {}, [&] { receive_one(firsts.left); });
+  Process second("second", {}, [&] { receive_one(seconds.left); });
+  Process sender("sender", {}, [&] {
+    firsts.right.send('g');
+    Node node;
+    fi_addr_t peer = node.connect(firsts.right);
+    send_one(node, firsts.right, peer);
+    require(::kill(first.pid(), SIGKILL) == 0, "kill");
+    const auto gone = Clock::now() + std::chrono::milliseconds(300);
+    while (Clock::now() < gone) node.keep_events();
+    check(fi_av_remove(node.av.get(), &peer, 1, 0), "fi_av_remove");
+    seconds.right.send('g');
+    send_one(node, seconds.right, node.connect(seconds.right));
+    seconds.right.send('e');
+  });
+  ASSERT_EQ(wait_for_all({&second, &sender}), "");
+  EXPECT_EQ(first.wait(), "first died by signal Killed");
+}
+
 }  // namespace
 }  // namespace uet::e2e

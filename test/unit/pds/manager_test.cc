@@ -96,6 +96,25 @@ TEST_F(ManagerTest, Pds29_ClosingPdcTakesNoNewMessage) {
   EXPECT_TRUE(requests(turn()).at(0).syn);
 }
 
+// Who comes back to an address is met with a new PDC; others keep theirs.
+TEST_F(ManagerTest, Pds29_Pds180_ForgottenAddressIsMetWithANewPdc) {
+  open();
+  const PdcId old = pdc;
+  Destination elsewhere = to_peer();
+  elsewhere.address = address_of(3);
+  const PdcId other = node->send(elsewhere, 1, now).pdc;
+  turn();
+  node->manager->forget(to_peer().address, now);
+  const auto sent = controls(turn());
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].ctl_type, CpType::Close);
+  EXPECT_EQ(sent[0].spdcid, old);
+  TestMessage& message = send(1);
+  EXPECT_NE(message.pdc, old);
+  EXPECT_TRUE(requests(turn()).at(0).syn);
+  EXPECT_EQ(node->send(elsewhere, 1, now).pdc, other);
+}
+
 TEST_F(ManagerTest, Pds27_Pds31_IdsRollAndSkipZero) {
   Parameters parameters = test_parameters();
   parameters.first_pdc_id = 65534;
