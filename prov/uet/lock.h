@@ -29,7 +29,9 @@ class UET_CAPABILITY("mutex") Lock {
   // `needed`: more than one thread may enter.
   explicit Lock(bool needed) : needed_(needed) {}
   // From now on more than one thread may enter; nobody is inside or comes in during the call.
-  void need() { needed_ = true; }
+  void need() {
+    if (!needed_) needed_ = true;  // written only while nobody else can look
+  }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 

@@ -135,11 +135,11 @@ void mixed_side(Channel& channel, fi_progress progress) {
     }
   };
   std::vector<std::function<void()>> bodies;
+  std::vector<std::byte> message(3000);  // read until the last send has completed
   bodies.emplace_back([&] {
-    std::vector<std::byte> out(3000);
     for (std::uint64_t i = 0; i < kMixedRounds; ++i) {
       patiently("sending", [&] {
-        return fi_send(node.ep.get(), out.data(), out.size(), nullptr, peer, nullptr);
+        return fi_send(node.ep.get(), message.data(), message.size(), nullptr, peer, nullptr);
       });
     }
   });
