@@ -83,11 +83,11 @@ Op operation_of(const RxCall& call, const std::optional<ses::Peer>& source) {
   return op;
 }
 
-// `queue`: a context or a queue of SES.
+// `queue`: a context or a queue of SES. With the lock, which the analysis does not see.
 template <class Queue>
 Result<void> hand_over(Domain& domain, Queue& queue, const RxCall& call,
                        const ReceiveSettings& settings, const std::optional<ses::Peer>& source,
-                       Time now) noexcept {
+                       Time now) noexcept UET_NO_THREAD_ANALYSIS {
   ses::Ses& ses = domain.fep().ses();
   if ((call.flags & (FI_PEEK | FI_DISCARD)) != 0) {
     domain.progress(now);  // what has come belongs to the answer
