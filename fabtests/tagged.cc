@@ -150,10 +150,83 @@ void directed(Link& link) {
   node.meet();
 }
 
+// Looks for `tag`; the entry or error tells what is there.
+void peek(Node& node, std::uint64_t tag, std::uint64_t flags, void* context, void* buffer = nullptr,
+          std::size_t bytes = 0) {
+  const iovec piece{buffer, bytes};
+  fi_msg_tagged message{};
+  message.msg_iov = &piece;
+  message.iov_count = buffer != nullptr ? 1 : 0;
+  message.addr = node.peer;
+  message.tag = tag;
+  message.context = context;
+  POST(node, fi_trecvmsg(node.ep, &message, flags));
+}
+
+// FI_PEEK says whether a message is there and leaves it; with FI_CLAIM it is kept for one later
+// receive, with FI_DISCARD it is gone.
+void peeking(Link& link) {
+  Node node(link);
+  node.connect();
+  if (!link.server()) {
+    for (std::uint64_t tag = 1; tag <= 4; ++tag) {
+      const Bytes message = pattern(tag * 1000, tag);
+      POST(node,
+           fi_tsend(node.ep, message.data(), message.size(), nullptr, node.peer, tag, nullptr));
+      if (tag != 4) continue;
+      link.send_value('s');
+      for (int i = 0; i < 4; ++i) node.completion(node.tx);
+    }
+    node.meet();
+    return;
+  }
+  fi_context2 context{};
+  peek(node, 99, FI_PEEK, &context);
+  fi_cq_err_entry error = node.error(node.rx);
+  CHECK(error.err == FI_ENOMSG && error.op_context == &context);
+  link.receive_value<char>(&node);
+  const auto wait_for = [&](std::uint64_t tag, std::uint64_t flags) {
+    // On its way, perhaps: then there is no message yet.
+    const Clock::time_point end = Clock::now() + kPatience;
+    for (;;) {
+      CHECK(Clock::now() < end);
+      peek(node, tag, flags, &context);
+      fi_cq_tagged_entry entry{};
+      const ssize_t result = node.repeat([&] { return fi_cq_read(node.rx, &entry, 1); });
+      if (result == 1) return entry;
+      CHECK(node.error(node.rx).err == FI_ENOMSG);
+    }
+  };
+  Bytes buffer(4000);
+  fi_cq_tagged_entry entry = wait_for(2, FI_PEEK);
+  CHECK(entry.len == 2000 && entry.tag == 2 && entry.op_context == &context);
+  POST(node, fi_trecv(node.ep, buffer.data(), 4000, nullptr, node.peer, 2, 0, nullptr));
+  node.completion(node.rx);
+  CHECK(same(std::span(buffer).first(2000), 2));
+  // Claimed: a receive of that tag does not get it, the claim does.
+  CHECK(wait_for(3, FI_PEEK | FI_CLAIM).len == 3000);
+  peek(node, 3, FI_PEEK, &buffer);
+  CHECK(node.error(node.rx).err == FI_ENOMSG);
+  peek(node, 3, FI_CLAIM, &context, buffer.data(), buffer.size());
+  entry = node.completion(node.rx);
+  CHECK(entry.len == 3000 && same(std::span(buffer).first(3000), 3));
+  // Discarded, at once or after a claim.
+  wait_for(1, FI_PEEK | FI_DISCARD);
+  peek(node, 1, FI_PEEK, &context);
+  CHECK(node.error(node.rx).err == FI_ENOMSG);
+  wait_for(4, FI_PEEK | FI_CLAIM);
+  peek(node, 4, FI_CLAIM | FI_DISCARD, &context);
+  node.completion(node.rx);
+  peek(node, 4, FI_PEEK, &context);
+  CHECK(node.error(node.rx).err == FI_ENOMSG);
+  node.meet();
+}
+
 constexpr Case kCases[] = {{"every_call", every_call},
                            {"masks", masks},
                            {"two_worlds", two_worlds},
-                           {"directed", directed}};
+                           {"directed", directed},
+                           {"peeking", peeking}};
 
 }  // namespace
 
