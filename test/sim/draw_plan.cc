@@ -376,6 +376,34 @@ void draw_atomics(Plan& plan, Rng& rng) {
   }
 }
 
+// Some contexts receive their messages in multi-receive buffers, as many as there are messages, and
+// each large enough for the longest. Drawn last as well.
+void draw_multi_receives(Plan& plan, Rng& rng) {
+  plan.looks = rng.chance(0.2);
+  if (!rng.chance(0.25)) return;
+  std::map<std::pair<int, bool>, std::uint32_t> longest;
+  for (const OperationPlan& op : plan.operations) {
+    if (op.flavour != Flavour::Send && op.flavour != Flavour::TaggedSend) continue;
+    std::uint32_t& most = longest[{op.to, op.flavour == Flavour::TaggedSend}];
+    most = std::max({most, op.length, std::uint32_t{8}});
+  }
+  for (const auto& [kind, most] : longest) {
+    if (rng.chance(0.3)) continue;
+    plan.multi_receives = true;
+    const auto messages = static_cast<std::uint32_t>(rng.between(1, 6));
+    const auto min_free = pick<std::uint32_t, 3>(rng, {0, most / 2, most});
+    for (ReceivePlan& receive : plan.receives) {
+      if (std::pair(receive.context, receive.tagged) != kind) continue;
+      receive.multi = true;
+      receive.capacity = most * messages;
+      receive.min_free = min_free;
+      receive.tag = 0;
+      receive.ignore = kAllBits;
+      receive.source = -1;
+    }
+  }
+}
+
 }  // namespace
 
 Plan draw_plan(std::uint64_t seed) {
@@ -397,6 +425,7 @@ Plan draw_plan(std::uint64_t seed) {
   draw_datagrams(plan, rng);
   draw_atomics(plan, rng);
   plan.fep.ses.rudi = !plan.provider_keys && rng.chance(0.5);
+  draw_multi_receives(plan, rng);
   return plan;
 }
 
@@ -417,7 +446,8 @@ std::string Plan::describe() const {
       << refuse_events << ", rendezvous " << (rendezvous ? "above " : "off, ")
       << fep.ses.rendezvous_threshold_bytes << ", " << fep.ses.eager_bytes << " kept, "
       << fep.ses.pulls << " pulls" << (cancels ? ", cancels" : "")
-      << (directed_receive ? ", directed" : "")
+      << (directed_receive ? ", directed" : "") << (multi_receives ? ", multi-receives" : "")
+      << (looks ? ", looks" : "")
       << (fep.cms.algorithm == cms::Algorithm::Nscc ? ", NSCC" : ", fixed window")
       << (fep.ses.rudi ? ", RUDI" : "");
   return out.str();

@@ -179,12 +179,14 @@ void Run::on_receive(std::size_t number, const ses::Completion& completion) {
   const ReceivePlan& plan = plan_.receives[number];
   Receive& receive = receives_[number];
   const std::string name = "receive " + std::to_string(number);
+  if (receive.looking) return on_look(number, completion);
   if (!receive.posted) fail(name + " completes but was not posted");
-  if (++receive.completions > 1) return fail(name + " completes twice");
   const auto kind = plan.tagged ? ses::Kind::TaggedReceive : ses::Kind::Receive;
   if (completion.kind != kind) fail(name + " completes as another kind");
   if (completion.user_flags != number * 5) fail(name + " completes with wrong user_flags");
   if (!receive.memory->guards_intact()) fail(name + ": guard bytes overwritten");
+  if (plan.multi) return on_multi_receive(number, completion);
+  if (++receive.completions > 1) return fail(name + " completes twice");
   if (completion.status == ses::Status::Cancelled && cancelling_) return;
   if (completion.status == ses::Status::PeerLost && plan_.killed_node >= 0) return;
   if (completion.status == ses::Status::Abandoned && plan_.cancels) return;
@@ -194,26 +196,32 @@ void Run::on_receive(std::size_t number, const ses::Completion& completion) {
   }
   if (completion.buffer != receive.memory->data()) fail(name + ": wrong buffer pointer");
   if (completion.length > plan.capacity) return fail(name + ": more bytes than its buffer holds");
-  std::uint64_t message = 0;
-  if (completion.has_data) {
-    message = completion.data;
-  } else if (completion.length >= 8) {
-    std::memcpy(&message, receive.memory->data(), sizeof message);
-  } else {
-    return fail(name + ": took a message that nobody sent");
-  }
-  if (message >= operations_.size()) return fail(name + ": took a message that nobody sent");
-  receive.message = static_cast<int>(message);
-  on_message(number, completion, receive.message);
+  const auto message = message_of(completion);
+  if (!message) return fail(name + ": took a message that nobody sent");
+  receive.message = static_cast<int>(*message);
+  on_message(number, completion, *message);
+  const std::uint64_t placed = completion.length;
+  if (!receive.memory->untouched_from(placed)) fail(name + ": bytes written behind the message");
 }
 
-void Run::on_message(std::size_t number, const ses::Completion& completion, int message) {
+// The number that the message carries as remote data or in its first bytes.
+std::optional<std::size_t> Run::message_of(const ses::Completion& completion) const {
+  std::uint64_t message = operations_.size();
+  if (completion.has_data) {
+    message = completion.data;
+  } else if (completion.length >= sizeof message) {
+    std::memcpy(&message, completion.buffer, sizeof message);
+  }
+  if (message >= operations_.size()) return {};
+  return message;
+}
+
+void Run::on_message(std::size_t number, const ses::Completion& completion, std::size_t index) {
   const ReceivePlan& plan = plan_.receives[number];
-  const auto index = static_cast<std::size_t>(message);
   const OperationPlan& sent = plan_.operations[index];
   const ContextPlan& sender = context_of(sent.from);
   const std::string name =
-      "receive " + std::to_string(number) + " of message " + std::to_string(message);
+      "receive " + std::to_string(number) + " of message " + std::to_string(index);
   if (!operations_[index].posted) fail(name + ": it was not sent");
   if (!is_send(sent.flavour) || sent.to != plan.context ||
       (sent.flavour == Flavour::TaggedSend) != plan.tagged) {
@@ -229,9 +237,8 @@ void Run::on_message(std::size_t number, const ses::Completion& completion, int 
   }
   const auto status = placed < sent.length ? ses::Status::Truncated : ses::Status::Ok;
   if (completion.status != status) fail(name + ": wrong status");
-  if (!has_pattern(index, receives_[number].memory->data(), placed)) fail(name + ": wrong data");
-  if (!receives_[number].memory->untouched_from(placed)) {
-    fail(name + ": bytes written behind the message");
+  if (!has_pattern(index, static_cast<const std::byte*>(completion.buffer), placed)) {
+    fail(name + ": wrong data");
   }
   if (completion.has_data != sent.with_data) fail(name + ": remote data lost or made up");
   if (plan.tagged && completion.tag != sent.tag) fail(name + ": wrong tag");
@@ -295,8 +302,8 @@ bool Run::all_done() const {
   for (std::size_t i = 0; i < receives_.size(); ++i) {
     const ContextPlan& context = context_of(plan_.receives[i].context);
     if (!lives(context.node)) continue;
-    const bool posted_suffices = context.mode == DeliveryMode::Uud ||
-                                 ((plan_.killed_node >= 0 || plan_.cancels) && !cancelling_);
+    const bool posted_suffices =
+        context.mode == DeliveryMode::Uud || (some_receives_stay() && !cancelling_);
     if (!receives_[i].posted || (!posted_suffices && receives_[i].completions == 0)) return false;
   }
   return true;

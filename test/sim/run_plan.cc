@@ -303,12 +303,16 @@ void Run::post_receive(Endpoint& endpoint, Duration retry) {
   const ReceivePlan& plan = plan_.receives[number];
   Receive& receive = receives_[number];
   const auto slices = cut(receive.memory->data(), plan.capacity, plan.slices, Rng(number));
+  if (plan_.looks && !plan.multi && !receive.claimed) look(endpoint, number);
   ses::ReceiveOp op;
   op.local = slices;
   op.tagged = plan.tagged;
   op.tag = plan.tag;
   op.ignore = plan.ignore;
   if (plan.source >= 0) op.source = &endpoints_[static_cast<std::size_t>(plan.source)].peer;
+  op.multi = plan.multi;
+  op.min_free = plan.min_free;
+  op.claim = receive.claimed;
   op.context = context_pointer(kReceiveTag + number);
   op.user_flags = number * 5;
   receive.posted = true;
@@ -317,7 +321,10 @@ void Run::post_receive(Endpoint& endpoint, Duration retry) {
   world_.posted(endpoint.plan->node);
   if (!result.ok()) {
     receive.posted = false;
-    if (result.error() != Error::Again) {
+    // The claimed message has come to nothing since.
+    const bool gone = result.error() == Error::NotFound && some_receives_stay();
+    if (gone) receive.claimed = false;
+    if (result.error() != Error::Again && !gone) {
       return fail("receive " + std::to_string(number) + " was refused");
     }
     world_.after(retry, [this, &endpoint, retry] {
@@ -393,7 +400,7 @@ void Run::close_datagram_contexts() {
 // Waits until nothing is left anywhere. After a death, or where sends are cancelled, the receives
 // that found no message are cancelled, once what was sent is there.
 void Run::finish() {
-  if (plan_.killed_node >= 0 || plan_.cancels) {
+  if (some_receives_stay()) {
     world_.run_for(seconds(1));
     cancel_receives();
   }
@@ -434,6 +441,7 @@ Outcome Run::execute() {
   if (failure_.empty()) check_memory();
   if (failure_.empty()) check_fetched();
   if (failure_.empty()) check_order();
+  if (failure_.empty()) check_order_in_buffers();
   if (failure_.empty()) close_all();
   if (failure_.empty() && !monitor_.complaint().empty()) fail(monitor_.complaint());
   outcome.failure = failure_;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -80,11 +81,21 @@ class Run {
     bool cancelled = false;
     int events = 0;  // RemoteWrite completions, or matched receives
   };
+  // A message in a multi-receive buffer.
+  struct Placed {
+    std::size_t message = 0;
+    std::size_t offset = 0;
+    std::size_t length = 0;
+  };
   struct Receive {
     std::unique_ptr<GuardedMemory> memory;
     bool posted = false;
-    int completions = 0;
-    int message = -1;  // number of the operation that it took
+    int completions = 0;         // of a multi-receive: last entries
+    int message = -1;            // number of the operation that it took
+    bool looking = false;        // a peek with its properties is under way
+    bool claimed = false;        // and has found a message
+    std::vector<Placed> placed;  // multi
+    bool broken = false;         // multi: holds parts of messages that came to nothing
   };
 
   void build();
@@ -100,7 +111,13 @@ class Run {
   void on_completion(int context, const ses::Completion& completion);
   void on_operation(std::size_t number, const ses::Completion& completion);
   void on_receive(std::size_t number, const ses::Completion& completion);
-  void on_message(std::size_t number, const ses::Completion& completion, int message);
+  void on_multi_receive(std::size_t number, const ses::Completion& completion);
+  void on_look(std::size_t number, const ses::Completion& completion);
+  void on_message(std::size_t number, const ses::Completion& completion, std::size_t message);
+  std::optional<std::size_t> message_of(const ses::Completion& completion) const;
+  void look(Endpoint& endpoint, std::size_t number);
+  void check_released(std::size_t number);
+  void check_order_in_buffers();
   void on_remote_write(int context, const ses::Completion& completion);
   void check_read(std::size_t number);
   void prepare_atomic(std::size_t number);
@@ -120,6 +137,10 @@ class Run {
   void close_all();
   void fail(const std::string& what);
 
+  // Without a message, until they are cancelled.
+  bool some_receives_stay() const {
+    return plan_.killed_node >= 0 || plan_.cancels || plan_.multi_receives;
+  }
   bool lives(int node) const { return world_.alive(node); }
   bool operation_counts(std::size_t number) const;  // neither end was killed
   bool must_be_heard_of(std::size_t number) const;  // by its target's application

@@ -66,6 +66,8 @@ struct ReceivePlan {
   int source = -1;  // context; -1 = anyone
   std::uint32_t capacity = 0;
   std::uint32_t slices = 1;
+  bool multi = false;  // takes message after message; as many as there are messages suffice
+  std::uint32_t min_free = 0;
   Duration post_after{0};  // after the previous receive of this context
 };
 
@@ -90,6 +92,8 @@ struct Plan {
   bool provider_keys = true;
   bool rendezvous = true;           // peers say that they serve rendezvous sends
   bool cancels = false;             // some sends are cancelled: not every receive finds a message
+  bool multi_receives = false;      // some receives are; those left over are cancelled at the end
+  bool looks = false;               // receives claim a message that is there already
   double refuse_events = 0;         // chance that a CQ has no room for remote data
   std::uint64_t window_bytes = 0;   // writable region of each node
   std::uint64_t library_bytes = 0;  // read-only region of each node
