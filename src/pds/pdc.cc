@@ -315,7 +315,8 @@ bool Pdc::resend_pending(std::uint32_t& budget, Time now) {
       const Time overdue = last_data_sent_ + rto(env_.parameters, 0);
       if (psn != tx_.base() || now < overdue) {
         wait_for_ccc();
-        set_deadline(kResend, std::min(deadlines_[kResend], overdue));
+        // Another packet than the oldest waits for that one, which has a timer of its own.
+        if (now < overdue) set_deadline(kResend, std::min(deadlines_[kResend], overdue));
         return true;
       }
     }
