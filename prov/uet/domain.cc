@@ -278,9 +278,14 @@ int Domain::open_fep() {
   config.ses.payload_mtu = payload_mtu_;
   config.ses.rudi = params_.rudi;
   config.ses.unexpected_bytes_per_context = params_.unexpected_bytes;
+  config.ses.unexpected_bytes_per_peer = params_.unexpected_bytes_per_peer;
+  config.ses.eager_bytes = params_.eager_bytes;
+  config.ses.rendezvous_threshold_bytes = params_.rendezvous_threshold;
+  config.ses.rendezvous_timeout = std::chrono::seconds(params_.rendezvous_timeout);
   // Room for what one endpoint may keep, beside the share that SES leaves to other traffic (1/8).
   config.buffers += params_.unexpected_bytes / payload_mtu_ * 8 / 7;
   config.seed = params_.seed != 0 ? params_.seed : random_seed();
+  config.ses.seed = config.seed;
   fep_ = std::make_unique<fep::Fep>(config, *nic_, clock_now());
   return 0;
 }
@@ -328,6 +333,7 @@ int Domain::close() noexcept {
   if (!dead()) {
     thread_.stop();
     const Guard guard(lock_);
+    linger([&] { return fep_->ses().idle(); });  // senders that wait for what nobody received
     fep_->begin_close(clock_now());
     linger([&] { return fep_->closed(); });
   }

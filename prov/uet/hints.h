@@ -42,6 +42,7 @@ inline constexpr Capability kCapabilities[] = {
     {FI_SOURCE, kRx},
     {FI_SOURCE_ERR, kRx},
     {FI_NAMED_RX_CTX, kTx},
+    {FI_FENCE, kTx},
     {FI_RMA_EVENT, kRx, FI_REMOTE_READ | FI_REMOTE_WRITE},
     {FI_TRIGGER, kTx | kRx, ~std::uint64_t{0}},
     {FI_LOCAL_COMM, kDomain, ~std::uint64_t{0}},
@@ -61,8 +62,11 @@ inline constexpr std::uint64_t kRxCaps = caps_of(kRx);
 inline constexpr std::uint64_t kDomainCaps = caps_of(kDomain);
 inline constexpr std::uint64_t kCaps = kTxCaps | kRxCaps | kDomainCaps;
 
+// Levels at which the target has to take part: a message is delivered when it is in the buffer of
+// the receive that it matched, so that both are one.
+inline constexpr std::uint64_t kDelivered = FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE;
 inline constexpr std::uint64_t kTxOpFlags = FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |
-                                            FI_DELIVERY_COMPLETE | FI_COMPLETION | FI_TRIGGER;
+                                            kDelivered | FI_COMPLETION | FI_FENCE | FI_TRIGGER;
 inline constexpr std::uint64_t kRxOpFlags = FI_COMPLETION | FI_MULTI_RECV | FI_TRIGGER;
 
 // Orders that a ROD endpoint keeps (SES-126): all between sends, reads, writes and atomics.
@@ -90,7 +94,7 @@ inline constexpr EndpointType kDgram{
     .type = FI_EP_DGRAM,
     .caps = kCaps & ~(FI_TAGGED | FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_REMOTE_READ |
                       FI_REMOTE_WRITE | FI_RMA_EVENT | FI_FENCE | kCapsSince2),
-    .tx_op_flags = kTxOpFlags & ~FI_DELIVERY_COMPLETE,
+    .tx_op_flags = kTxOpFlags & ~(kDelivered | FI_FENCE),
     .orders = 0};
 
 // What an application of this API version can know of it.

@@ -66,8 +66,6 @@ int Identity::take_name(const av::UetAddress& wanted, std::size_t count, bool ex
   if (!taken) return refuse(to_fi_errno(taken.error()), "no free resource index");
   av::UetAddress name = av::default_address(here, taken.value());
   name.num_resource_indices = static_cast<std::uint16_t>(count);
-  name.flags |= av::kCapabilitiesValid;  // peers choose protocols by the profile (SES-151, SES-159)
-  name.capabilities = av::kAiBase | av::kAiFull | av::kHpc;
   if (!by_port) {
     if (wanted.has(av::kPidOnFepValid)) name.pid_on_fep = wanted.pid_on_fep;
     if (wanted.has(av::kInitiatorIdValid)) name.initiator_id = wanted.initiator_id;

@@ -91,7 +91,8 @@ ssize_t Endpoint::transmit(const TxCall& call, TransferKind kind, Op& op, Post p
   if (op.inject && length > limits_.inject[kind])
     return refuse(-FI_EINVAL, "more than inject_size bytes");
   if (length > limits_.most[kind]) return refuse(-FI_EMSGSIZE, "more than max_msg_size bytes");
-  op.delivery_complete = (call.flags & FI_DELIVERY_COMPLETE) != 0;
+  op.delivery_complete = (call.flags & kDelivered) != 0;
+  op.fence = (call.flags & FI_FENCE) != 0;
   op.data = call.data;
   op.context = call.context;
   op.user_flags = call.flags | call.mark;
@@ -186,7 +187,9 @@ ssize_t Endpoint::cancel(void* operation_context) noexcept {
   if (!enabled_) return refuse(-FI_EOPBADSTATE, "not enabled");
   const Guard guard(domain_.lock());
   if (domain_.works().cancel(*this, operation_context)) return 0;
-  const auto result = domain_.fep().ses().cancel(*ses_context_, operation_context, clock_now());
+  const Time now = clock_now();
+  const auto result = domain_.fep().ses().cancel(*ses_context_, operation_context, now);
+  if (result) domain_.posted(now, false);
   return result ? 0 : to_fi_errno(result.error());
 }
 

@@ -18,6 +18,10 @@ using wire::be16;
 using wire::be32;
 
 constexpr std::string_view kScheme = "fi_addr_uet://";
+constexpr std::uint8_t kDefaultFlags = kCapabilitiesValid | kFabricAddressValid | kPidOnFepValid |
+                                       kResourceIndexValid | kInitiatorIdValid;
+// What this provider is; peers choose protocols by it (SES-151, SES-159).
+constexpr std::uint8_t kDefaultCapabilities = kAiBase | kAiFull | kHpc;
 constexpr unsigned kUdpPorts = kUetLastUdpPort - kUetUdpPort + 1;  // 1024, so 64 indices of each
 
 // WIRE 4.2, the UDP port in the two spare bytes.
@@ -233,7 +237,8 @@ InitiatorId default_initiator(const FepAddress& fep, ResourceIndex index) {
 
 UetAddress default_address(const FepAddress& fep, ResourceIndex index) {
   UetAddress address;
-  address.flags = kFabricAddressValid | kPidOnFepValid | kResourceIndexValid | kInitiatorIdValid;
+  address.flags = kDefaultFlags;
+  address.capabilities = kDefaultCapabilities;
   if (fep.ip.is_ipv6) address.flags |= kIpv6;
   address.fabric_address = fep.ip;
   address.udp_port = fep.port;
@@ -271,13 +276,14 @@ UetAddress complete(UetAddress address) {
     address.start_resource_index = named.start_resource_index;
     address.num_resource_indices = 1;
   }
+  if (!address.has(kCapabilitiesValid)) address.capabilities = kDefaultCapabilities;
   const FepAddress fep = address.fep();
   address.udp_port = fep.port;
   if (!address.has(kPidOnFepValid)) address.pid_on_fep = default_pid_on_fep(fep.port);
   if (!address.has(kInitiatorIdValid)) {
     address.initiator_id = default_initiator(fep, address.start_resource_index);
   }
-  address.flags |= kFabricAddressValid | kPidOnFepValid | kResourceIndexValid | kInitiatorIdValid;
+  address.flags |= kDefaultFlags;
   if (address.fabric_address.is_ipv6) address.flags |= kIpv6;
   return address;
 }

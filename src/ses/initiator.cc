@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Cutting operations into packets and counting their answers.
 //
-// A refused message (an error response came) is not taken out of PDS: its next packet is a
-// MSG_ERROR, which ends the receive state at the target (SES-54, SES-113) and the message in PDS.
+// A refused message (an error response came) makes no more packets but a MSG_ERROR, which ends the
+// receive state at the target (SES-54, SES-113).
 // Return codes that ask for another try (SES-54, SES-55) fail the operation like all others.
 #include "uet/ses/initiator.h"
 
@@ -356,7 +356,9 @@ void Initiator::rx_rsp(TxMessage& message, std::uint32_t tag, const pds::Respons
   on_response(message, tag, header, now);
   const bool unresolved = tag != kNoPiece && message.pieces_awaited == awaited;
   if (unresolved && message.mode == DeliveryMode::Rudi) fail(message, wire::ReturnCode::Uncor);
-  finish_if_done(message);
+  if (message.mode == DeliveryMode::Rudi) return finish_if_done(message);  // nobody remembers it
+  if (message.failed() && !message.ended) return abandon(message, now);
+  if (message.packets_answered == message.packets_made) send_error(message, now);
 }
 
 void Initiator::on_response(TxMessage& message, std::uint32_t tag,
@@ -445,6 +447,7 @@ void Initiator::resolve_piece(TxMessage& message, std::uint64_t offset) {
 
 void Initiator::pds_error(TxMessage& message, std::uint32_t tag, pds::PdsError error) {
   ++message.packets_answered;
+  message.owes_error = false;
   fail(message, error);
   if (tag != kNoPiece) resolve_piece(message, std::uint64_t{tag} * payload_mtu_);
   finish_if_done(message);
@@ -464,6 +467,7 @@ void Initiator::pdc_closed(PdcId pdc, pds::PdsError error) {
       if (message->pieces_awaited == 0 && !message->watched) continue;
       fail(*message, error);
       message->watched = false;
+      message->owes_error = false;
       message->pieces_awaited = 0;
       message->bytes_awaited = 0;
       finish_if_done(*message);
@@ -498,7 +502,7 @@ void Initiator::finish_if_done(TxMessage& message) {
   if (read && message.pull_for != nullptr) tell_puller(message);
   const bool unread = message.awaits_read && !message.read_out && !message.failed();
   if (message.ended && message.packets_answered == message.packets_made &&
-      message.pieces_awaited == 0 && !unread && message.answers.empty()) {
+      message.pieces_awaited == 0 && !unread && !message.owes_error && message.answers.empty()) {
     finish(message);
   }
 }

@@ -19,7 +19,7 @@ namespace uet::ses {
 // delivered, since only the read tells it (SES-110, SES-111).
 void Initiator::offer_reads(TxMessage& message, const Peer& peer) {
   wire::SesRequest& header = message.header;
-  if (!peer.rendezvous || (message.length <= rendezvous_threshold_bytes_ && !header.dc)) return;
+  if (!peer.hpc || (message.length <= rendezvous_threshold_bytes_ && !header.dc)) return;
   const ContextConfig& config = message.context->config;
   const bool tagged = message.kind == Kind::TaggedSend;
   header.opcode = tagged ? wire::SesOpcode::RendezvousTsend : wire::SesOpcode::RendezvousSend;
@@ -107,12 +107,23 @@ void Initiator::answer_done(ReadAnswer& answer) {
   finish_if_done(message);
 }
 
-// Ends a message that the target knows of: with a MSG_ERROR, if it must still be made (SES-113).
+// Makes no more packets of a failed message and ends it at its target with a MSG_ERROR (SES-113).
+// That one goes when all others are answered: it would do nothing for packets that come after it,
+// because the target had no room for them before.
 void Initiator::abandon(TxMessage& message, Time now) {
-  if (!message.ended) return delivery_->kick(message.pdc);  // in place of its next packet
-  message.ended = false;
-  if (delivery_->send_on(message.pdc, message, now)) return;
+  if (!message.ended && !delivery_->cancel(message)) return;
   message.ended = true;
+  message.owes_error = true;
+  if (message.packets_answered == message.packets_made) send_error(message, now);
+}
+
+void Initiator::send_error(TxMessage& message, Time now) {
+  if (message.owes_error) {
+    message.owes_error = false;
+    message.ended = false;
+    if (delivery_->send_on(message.pdc, message, now)) return;
+    message.ended = true;
+  }
   finish_if_done(message);
 }
 

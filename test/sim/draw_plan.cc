@@ -414,7 +414,7 @@ Plan draw_plan(std::uint64_t seed) {
   plan.relative = rng.chance(0.8);
   plan.directed_receive = rng.chance(0.4);
   plan.provider_keys = rng.chance(0.5);
-  plan.rendezvous = rng.chance(0.85);
+  plan.hpc = rng.chance(0.85);
   plan.cancels = rng.chance(0.15);
   if (rng.chance(0.2)) plan.refuse_events = 0.3;
   draw_fep(plan, rng);
@@ -443,7 +443,7 @@ std::string Plan::describe() const {
       << link.corruption << ", partitions " << partitions.size() << ", hostile " << hostile_packets
       << ", killed node " << killed_node << ", tx queue " << nic_tx_queue << ", rx queue "
       << nic_rx_queue << ", progress every " << to_us(progress_interval) << " us, refused events "
-      << refuse_events << ", rendezvous " << (rendezvous ? "above " : "off, ")
+      << refuse_events << ", rendezvous " << (hpc ? "above " : "off, ")
       << fep.ses.rendezvous_threshold_bytes << ", " << fep.ses.eager_bytes << " kept, "
       << fep.ses.pulls << " pulls" << (cancels ? ", cancels" : "")
       << (directed_receive ? ", directed" : "") << (multi_receives ? ", multi-receives" : "")

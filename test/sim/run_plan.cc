@@ -163,8 +163,7 @@ void Run::build() {
     endpoint.peer.resource_index = config.resource_index;
     endpoint.peer.initiator = config.initiator;
     endpoint.peer.relative = plan_.relative;
-    endpoint.peer.rendezvous = plan_.rendezvous;
-    endpoint.peer.hpc = true;
+    endpoint.peer.hpc = plan_.hpc;
   }
   for (std::size_t i = 0; i < plan_.operations.size(); ++i) {
     const OperationPlan& op = plan_.operations[i];

@@ -90,7 +90,7 @@ struct Plan {
   bool relative = true;
   bool directed_receive = false;
   bool provider_keys = true;
-  bool rendezvous = true;           // peers say that they serve rendezvous sends
+  bool hpc = true;                  // the peers' addresses say so: rendezvous, RUDI
   bool cancels = false;             // some sends are cancelled: not every receive finds a message
   bool multi_receives = false;      // some receives are; those left over are cancelled at the end
   bool looks = false;               // receives claim a message that is there already

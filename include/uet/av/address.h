@@ -104,7 +104,7 @@ inline constexpr std::size_t kPortNamesOfFep = 64;
 std::optional<std::uint16_t> port_name_of(const UetAddress& address);
 
 // The same address with what is missing filled in: without a resource index `udp_port` is a port
-// name; the other ids are the default ones.
+// name; the other ids are the default ones, and the FEP is taken for one of ours.
 UetAddress complete(UetAddress address);
 
 // What a packet tells of the endpoint that sent it. The resource index is found by trying which one

@@ -33,8 +33,7 @@ struct Peer {
   InitiatorId initiator;      // what directed receives match on (SES-20)
   bool relative = true;       // REL flag: PIDonFEP counts within the job (SES-12)
   RiGeneration generation{};  // of the peer's resource index, as it stated (SES-154)
-  bool rendezvous = false;    // its address says that it serves rendezvous sends (SES-161)
-  bool hpc = false;           // its address states the HPC profile (SES-151)
+  bool hpc = false;           // its address states the HPC profile: RUDI, rendezvous (SES-151)
 };
 
 enum class Kind : std::uint8_t {

@@ -126,6 +126,7 @@ class Initiator {
   void await_read(TxMessage& message, Time now);
   void stop_awaiting_read(TxMessage& message);
   void abandon(TxMessage& message, Time now);
+  void send_error(TxMessage& message, Time now);
   void tell_puller(TxMessage& read);
   void expire_reads(Time now);
   Time read_deadline();

@@ -106,9 +106,10 @@ struct TxMessage : OutgoingMessage,
   Status status = Status::Ok;  // the first error (SES-109)
   wire::ReturnCode return_code{};
   pds::PdsError pds_error{};
-  bool ended = false;     // no packet will be made any more
-  bool has_data = false;  // remote CQ data go with the first packet
-  bool fence = false;     // waits for all earlier ones of its context to the same peer
+  bool ended = false;       // no packet will be made any more
+  bool owes_error = false;  // except a MSG_ERROR, when all others are answered
+  bool has_data = false;    // remote CQ data go with the first packet
+  bool fence = false;       // waits for all earlier ones of its context to the same peer
   FepAddress to;
   wire::SesRequest header;  // what all its packets repeat (SES-23)
   std::uint64_t length = 0;

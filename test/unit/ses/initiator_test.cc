@@ -343,6 +343,25 @@ TEST_F(InitiatorTest, Ses113_CancelOfWhatHasBegunEndsItWithMsgError) {
   expect_idle();
 }
 
+// Packets that the target refused for the moment must find no state that nobody ends.
+TEST_F(InitiatorTest, Ses113_MsgErrorFollowsAllPacketsThatWereMade) {
+  Bytes memory = pattern(4 * kMtu);
+  int operation = 0;
+  ASSERT_TRUE(a.send(b, {slice_of(memory)}, {}, &operation));
+  const Sent first = a.packet().value();
+  const Sent second = a.packet().value();
+  EXPECT_TRUE(a.ses.cancel(*a.context, &operation, kNow));
+  deliver(a, b, second);
+  EXPECT_TRUE(a.delivery.backlog.empty());
+  deliver(a, b, first);
+  const Sent end = a.packet().value();
+  EXPECT_EQ(end.request().opcode, SesOpcode::MsgError);
+  EXPECT_EQ(end.request().message_offset, 2 * kMtu);
+  deliver(a, b, end);
+  EXPECT_EQ(a.sink.all.size(), 1u);
+  expect_idle();
+}
+
 TEST_F(InitiatorTest, CancelOfWhatHasLeftWholeIsTooLate) {
   Bytes memory = pattern(2 * kMtu);
   int operation = 0;
@@ -367,7 +386,7 @@ TEST_F(InitiatorTest, CancelOfAReadWaitsForTheDataAskedFor) {
   const std::vector<Sent> asked = a.packets();  // as many as may be awaited at a time
   ASSERT_EQ(asked.size(), 4u);
   EXPECT_TRUE(a.ses.cancel(*a.context, &operation, kNow));
-  EXPECT_GT(a.delivery.kicks, 0);
+  EXPECT_TRUE(a.delivery.backlog.empty()) << "no request more";
   for (const Sent& sent : asked) deliver(a, b, sent);
   exchange();
   ASSERT_EQ(a.sink.all.size(), 1u);
@@ -456,11 +475,12 @@ TEST_F(InitiatorTest, Ses87_ReadErrorStopsAskingAndWaitsForTheRest) {
   const Sent first = a.packet().value();
   const Sent second = a.packet().value();
   a.answered(first, answer(ReturnCode::BadAddr));
+  EXPECT_TRUE(a.packets().empty());
+  a.answered(second, bare_ack);
   const std::vector<Sent> rest = a.packets();
   ASSERT_EQ(rest.size(), 1u);
   EXPECT_EQ(rest[0].request().opcode, SesOpcode::MsgError);
   a.answered(rest[0], bare_ack);
-  a.answered(second, bare_ack);
   EXPECT_TRUE(a.sink.all.empty()) << "data of the second packet are on their way";
   read_data(second, kMtu, pattern(kMtu));
   ASSERT_EQ(a.sink.all.size(), 1u);

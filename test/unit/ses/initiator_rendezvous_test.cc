@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Sends that their target can read again, seen from the sender: what its packets say, when it
+// stops, when it is complete, and how it ends before that.
+#include "uet/ses/initiator.h"
+
+#include "unit/ses/rendezvous_harness.h"
+
+namespace uet::ses::test {
+namespace {
+
+TEST_F(RendezvousTest, Ses56_Ses59_EveryPacketOfALongSendSaysWhereItCanBeRead) {
+  Bytes memory = pattern(kThreshold + 1);
+  ASSERT_TRUE(send(memory));
+  const std::vector<Sent> sent = a.packets();
+  ASSERT_EQ(sent.size(), 5u);
+  for (const Sent& packet : sent) {
+    const SesRequest request = packet.request();
+    EXPECT_EQ(request.opcode, SesOpcode::RendezvousSend);
+    EXPECT_EQ(request.rendezvous.eager_length, memory.size()) << "all of it is sent";
+    EXPECT_EQ(request.rendezvous.read_resource_index, a.ses.config(*a.context).resource_index);
+    EXPECT_EQ(request.rendezvous.read_pid_on_fep, a.ses.config(*a.context).pid_on_fep);
+    EXPECT_TRUE(is_message_key(request.rendezvous.read_memory_key));
+    a.answered(packet, {});
+  }
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].status, Status::Ok);
+}
+
+TEST_F(RendezvousTest, Ses161_ShortSendsAndOtherPeersGetPlainSends) {
+  Bytes memory = pattern(kThreshold);
+  ASSERT_TRUE(send(memory));
+  Bytes longer = pattern(kThreshold + 1);
+  ASSERT_TRUE(a.send(b, {slice_of(longer)}));  // its address does not say that it serves them
+  for (const Sent& packet : a.packets()) {
+    EXPECT_EQ(packet.request().opcode, SesOpcode::Send);
+    a.answered(packet, {});
+  }
+}
+
+TEST_F(RendezvousTest, Ses110_SendsThatMustTellOfDeliveryAreReadableWhateverTheirLength) {
+  Bytes memory;
+  ASSERT_TRUE(send(memory, true));
+  const std::vector<Sent> sent = a.packets();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].request().opcode, SesOpcode::RendezvousSend);
+  EXPECT_TRUE(sent[0].request().dc);
+  a.answered(sent[0], {});
+}
+
+// The first dropped packet is answered in a way that cannot get lost; the sender stops there.
+TEST_F(RendezvousTest, Ses67_Ses69_SenderStopsWhenItHearsThatTheRestIsDropped) {
+  Bytes out = pattern(20 * kMtu);
+  ASSERT_TRUE(send(out));
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    const pds::Response response = deliver(a, b, a.packet().value());
+    const wire::SesResponseHeader header = header_of(response);
+    EXPECT_EQ(header.return_code, ReturnCode::Ok);
+    EXPECT_EQ(response.guaranteed, i != 1);
+    EXPECT_EQ(header.list, i == 1 ? wire::List::Expected : wire::List::Overflow);
+    EXPECT_EQ(header.modified_length, i == 2 ? 0 : (i + 1) * kMtu);
+  }
+  const Sent end = a.packet().value();
+  EXPECT_TRUE(a.delivery.backlog.empty());
+  EXPECT_EQ(end.request().opcode, SesOpcode::RendezvousSend);
+  EXPECT_TRUE(end.request().eom);
+  EXPECT_FALSE(end.request().som);
+  EXPECT_EQ(end.request().message_offset, 3 * kMtu);
+  EXPECT_TRUE(end.request().payload.empty());
+  deliver(a, b, end);
+  EXPECT_TRUE(a.sink.all.empty());
+  Bytes in(out.size());
+  ASSERT_TRUE(b.receive({slice_of(in)}));
+  exchange();
+  EXPECT_EQ(in, out);
+  expect_idle();
+}
+
+// The send must not complete while packets of the answer still point to its memory.
+TEST_F(RendezvousTest, Ses61_SendCompletesWhenTheDataReadAreAcknowledged) {
+  Bytes out = pattern(6 * kMtu);
+  Bytes in(out.size());
+  send_unexpected(out);
+  ASSERT_TRUE(b.receive({slice_of(in)}));
+  for (const Sent& ask : packets(b)) deliver(b, a, ask);
+  const std::vector<Sent> data = packets(a);
+  ASSERT_EQ(data.size(), 4u);
+  for (const Sent& packet : data) {
+    EXPECT_TRUE(a.sink.all.empty());
+    deliver(a, b, packet);
+  }
+  EXPECT_EQ(a.sink.all.size(), 1u);
+  expect_idle();
+}
+
+TEST_F(RendezvousTest, ReadThatOvertakesTheAnswerToTheEagerPart) {
+  Bytes out = pattern(6 * kMtu);
+  Bytes in(out.size());
+  ASSERT_TRUE(send(out));
+  std::vector<std::pair<Sent, pds::Response>> late;
+  for (const Sent& sent : a.packets()) {
+    late.emplace_back(sent, b.take(sent.next_hdr, sent.bytes, 1));  // no answer arrives yet
+  }
+  ASSERT_TRUE(b.receive({slice_of(in)}));
+  exchange();
+  EXPECT_EQ(in, out);
+  EXPECT_EQ(b.sink.all.size(), 1u);
+  EXPECT_TRUE(a.sink.all.empty());
+  for (const auto& [sent, response] : late) a.answered(sent, response);
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].status, Status::Ok);
+  expect_idle();
+}
+
+TEST_F(RendezvousTest, Ses113_CancelWhileItWaitsForTheRead) {
+  Bytes out = pattern(8 * kMtu);
+  int operation = 0;
+  send_unexpected(out, false, &operation);
+  EXPECT_TRUE(a.ses.cancel(*a.context, &operation, kNow));
+  exchange();
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].status, Status::Cancelled);
+  expect_idle();
+  Bytes in(out.size());
+  ASSERT_TRUE(b.receive({slice_of(in)}));
+  EXPECT_TRUE(b.sink.all.empty()) << "the unexpected message has vanished";
+}
+
+TEST_F(RendezvousTest, Ses64_CancelWhileItIsReadEndsTheReceiveWithAnError) {
+  Bytes out = pattern(12 * kMtu);
+  Bytes in(out.size());
+  int operation = 0;
+  send_unexpected(out, false, &operation);
+  ASSERT_TRUE(b.receive({slice_of(in)}));
+  const std::vector<Sent> asked = packets(b);  // not all of it: a limit
+  deliver(b, a, asked.at(0));
+  EXPECT_TRUE(a.ses.cancel(*a.context, &operation, kNow));
+  EXPECT_TRUE(a.sink.all.empty()) << "an answer still points into its memory";
+  for (std::size_t i = 1; i < asked.size(); ++i) deliver(b, a, asked[i]);
+  exchange();
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].status, Status::Cancelled);
+  ASSERT_EQ(b.sink.all.size(), 1u);
+  EXPECT_EQ(b.sink.all[0].status, Status::Abandoned);
+  expect_idle();
+}
+
+TEST_F(RendezvousTest, Ses64_TimeOutEndsTheSend) {
+  Parameters parameters = rendezvous_parameters();
+  parameters.rendezvous_timeout = std::chrono::seconds(30);
+  Node c{1, parameters};
+  const Peer peer = to_b();
+  Bytes out = pattern(8 * kMtu);
+  const std::vector<IoSlice> local{slice_of(out)};
+  SendOp op;
+  op.peer = &peer;
+  op.local = local;
+  ASSERT_TRUE(c.ses.send(*c.context, op, kNow));
+  for (const Sent& sent : c.packets()) deliver(c, b, sent);
+  const Time end = c.ses.next_deadline();
+  EXPECT_EQ(end, kNow + std::chrono::seconds(30));
+  c.ses.progress(end - Duration(1));
+  EXPECT_TRUE(c.delivery.backlog.empty());
+  c.ses.progress(end);
+  for (const Sent& sent : c.packets()) {
+    EXPECT_EQ(sent.request().opcode, SesOpcode::MsgError);
+    deliver(c, b, sent);
+  }
+  ASSERT_EQ(c.sink.all.size(), 1u);
+  EXPECT_EQ(c.sink.all[0].status, Status::PdsError);
+  EXPECT_EQ(c.sink.all[0].pds_error, pds::PdsError::RtoExhausted);
+  EXPECT_TRUE(b.ses.idle());
+}
+
+TEST_F(RendezvousTest, LossOfThePdcEndsTheWaitAtBothEnds) {
+  Bytes out = pattern(8 * kMtu);
+  send_unexpected(out);
+  a.ses.client().pdc_closed(kPdc, pds::PdsError::RtoExhausted, kNow);
+  a.delivery.locks = 0;  // gone with the PDC
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].status, Status::PdsError);
+  b.ses.client().pdc_closed(kPdc, {}, kNow);
+  b.delivery.locks = 0;
+  expect_idle();
+  Bytes in(out.size());
+  ASSERT_TRUE(b.receive({slice_of(in)}));
+  EXPECT_TRUE(b.sink.all.empty());
+}
+
+TEST_F(RendezvousTest, SenderClosedWhileItIsReadHasNoPacketPointingToItsMemory) {
+  Bytes out = pattern(8 * kMtu);
+  Bytes in(out.size());
+  send_unexpected(out);
+  ASSERT_TRUE(b.receive({slice_of(in)}));
+  const std::vector<Sent> asked = packets(b);
+  deliver(b, a, asked.at(0));
+  const Sent answer = a.packet().value();
+  a.delivery.on_abort = [&](PdcId, Time) {
+    a.ses.client().pds_error(*answer.message, answer.tag, pds::PdsError::LocalClose, kNow);
+  };
+  a.ses.close_context(*a.context, kNow);
+  EXPECT_EQ(a.delivery.aborts, 1);
+  EXPECT_TRUE(a.ses.idle());
+  EXPECT_TRUE(a.sink.all.empty());
+  a.context = a.ses.open_context(small_config(), a.sink).value();
+}
+
+TEST_F(RendezvousTest, SenderClosedWhileItWaitsIsGoneAtOnce) {
+  Bytes out = pattern(8 * kMtu);
+  send_unexpected(out);
+  a.ses.close_context(*a.context, kNow);
+  EXPECT_TRUE(a.ses.idle());
+  EXPECT_EQ(a.delivery.aborts, 0);
+  a.context = a.ses.open_context(small_config(), a.sink).value();
+}
+
+}  // namespace
+}  // namespace uet::ses::test

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Both ends of sends that their target can read again, small enough to count packets.
+#pragma once
+
+#include "uet/ses/context.h"
+#include "uet/ses/rendezvous.h"
+#include "unit/ses/harness.h"
+
+namespace uet::ses::test {
+
+inline constexpr std::size_t kThreshold = 4 * kMtu;
+inline constexpr std::size_t kKept = 2 * kMtu;
+
+inline Parameters rendezvous_parameters() {
+  Parameters parameters = small_parameters();
+  parameters.rendezvous_threshold_bytes = kThreshold;
+  parameters.eager_bytes = kKept;
+  parameters.pulls = 4;
+  return parameters;
+}
+
+// Two nodes whose long sends can be read.
+class RendezvousTest : public ::testing::Test {
+ protected:
+  static pds::Response deliver(Node& from, Node& to, const Sent& sent) {
+    const pds::Response response = to.take(sent.next_hdr, sent.bytes, from.address.ip.bytes[3]);
+    if (!response.nack) from.answered(sent, response);
+    return response;
+  }
+  static std::vector<Sent> packets(Node& node) {
+    node.ses.progress(kNow);
+    return node.packets();
+  }
+  // Everything, both ways, until nothing is left.
+  void exchange() {
+    for (int round = 0; round < 100; ++round) {
+      const std::vector<Sent> forth = packets(a);
+      for (const Sent& sent : forth) deliver(a, b, sent);
+      const std::vector<Sent> back = packets(b);
+      for (const Sent& sent : back) deliver(b, a, sent);
+      if (forth.empty() && back.empty()) return;
+    }
+    ADD_FAILURE() << "does not come to rest";
+  }
+  void expect_idle() {
+    for (Node* node : {&a, &b}) {
+      EXPECT_TRUE(node->ses.idle());
+      EXPECT_EQ(node->buffers.in_use(), 0u);
+      EXPECT_EQ(node->delivery.locks, 0);
+      EXPECT_EQ(node->ses.next_deadline(), kNever);
+    }
+  }
+  Peer to_b() const {
+    Peer peer = b.peer();
+    peer.hpc = true;
+    return peer;
+  }
+  Result<void> send(Bytes& memory, bool delivery_complete = false, void* operation = nullptr,
+                    std::size_t slices = 1, bool inject = false) {
+    const Peer peer = to_b();
+    std::vector<IoSlice> local;
+    const std::size_t part = memory.size() / slices;
+    for (std::size_t i = 0; i < slices; ++i) {
+      local.push_back({memory.data() + i * part, i + 1 < slices ? part : memory.size() - i * part});
+    }
+    SendOp op;
+    op.peer = &peer;
+    op.local = local;
+    op.delivery_complete = delivery_complete;
+    op.context = operation;
+    op.inject = inject;
+    return a.ses.send(*a.context, op, kNow);
+  }
+  // Sends `memory`, of which b has kept the first part and dropped the rest.
+  void send_unexpected(Bytes& memory, bool delivery_complete = false, void* operation = nullptr) {
+    ASSERT_TRUE(send(memory, delivery_complete, operation));
+    exchange();
+    EXPECT_TRUE(a.sink.all.empty()) << "completes only when it has been read";
+    EXPECT_GT(a.delivery.locks, 0) << "its sender watches whether the target lives";
+    EXPECT_GT(b.delivery.locks, 0) << "and the other way";
+  }
+  static ReturnCode read_code(Node& source, Rkey key, std::uint64_t offset, std::uint32_t length,
+                              std::uint8_t from = 2, std::uint32_t job = 101) {
+    SesRequest read = source.request_for(SesOpcode::Read);
+    read.match_bits = key.value;
+    read.buffer_offset = offset;
+    read.request_length = length;
+    read.job_id = JobId{job};
+    return code_of(source.take(read, {}, from));
+  }
+
+  Node a{1, rendezvous_parameters()};
+  Node b{2, rendezvous_parameters()};
+};
+
+}  // namespace uet::ses::test
