@@ -234,8 +234,8 @@ TEST(Trigger, ErrorsAreToldWhenPosting) {
     std::uint64_t out = 0;
     const auto data = std::as_writable_bytes(std::span(&out, 1));
     fi_triggered_context context = at(loop.counter.get(), 1);
-    context.event_type = static_cast<fi_trigger_event>(7);
-    require(loop.send_at(data, context) == -FI_EINVAL, "an unknown event was accepted");
+    context.event_type = static_cast<fi_trigger_event>(1);  // FI_TRIGGER_XPU, which 2.x lacks
+    require(loop.send_at(data, context) == -FI_EINVAL, "an event that is not served");
     context = at(nullptr, 1);
     require(loop.send_at(data, context) == -FI_EINVAL, "no counter was accepted");
     context = at(other.sent.get(), 1);

@@ -649,7 +649,7 @@ TEST_P(EqProgress, ReadingTheEqServesThePeersWrites) {
     require(fi_close(&eq->fid) == -FI_EBUSY, "an EQ that is bound was closed");
     node.connect(channels.left);
     std::vector<std::byte> memory(300000);
-    const Region region = node.expose(memory.data(), memory.size(), 5);
+    Region region = node.expose(memory.data(), memory.size(), 5);
     channels.left.send(RemoteRegion{region.address, region.key});
     while (!channels.left.readable()) {
       std::uint32_t number = 0;
@@ -661,6 +661,12 @@ TEST_P(EqProgress, ReadingTheEqServesThePeersWrites) {
     channels.left.receive<char>();
     require_pattern(memory, 7, "written memory");
     channels.left.meet(&node);
+    region.mr.reset();
+    node.ep.reset();
+    node.cq.reset();
+    node.av.reset();
+    node.domain.reset();
+    check(fi_close(&eq->fid), "closing the EQ after the domain");
   });
   Process initiator("initiator", {}, [&] {
     Node node;
