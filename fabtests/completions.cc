@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // What a completion means, fi_cq(3) and fi_endpoint(3): the levels inject, transmit and delivery;
-// and the orders that an application may ask for.
+// FI_FENCE; and the orders that an application may ask for.
 #include <array>
+#include <atomic>
 
 #include "common.h"
 
@@ -99,6 +100,45 @@ void delivery_means_placed(Link& link) {
   node.meet();
 }
 
+// A fenced write begins when all before it is done: whoever sees its flag sees the data as well.
+void fence(Link& link) {
+  Setup setup;
+  setup.hints = [](fi_info& hints) { hints.caps |= FI_FENCE; };
+  Node node(link, setup);
+  node.connect();
+  Bytes memory(kBytes + 8);
+  if (link.server()) {
+    const Region region(node, memory, FI_REMOTE_WRITE, 1);
+    link.send_value(region.remote);
+    for (std::uint8_t round = 1; round <= 10; ++round) {
+      std::atomic_ref<std::byte> flag(memory[kBytes]);
+      const Clock::time_point end = Clock::now() + kPatience;
+      while (flag.load() != std::byte{round}) {
+        node.progress();
+        CHECK(Clock::now() < end);
+      }
+      CHECK(same(std::span(memory).first(kBytes), round));
+      node.meet();
+    }
+  } else {
+    const Remote there = link.receive_value<Remote>(&node);
+    for (std::uint8_t round = 1; round <= 10; ++round) {
+      memory = pattern(kBytes, round);
+      POST(node, fi_write(node.ep, memory.data(), kBytes, nullptr, node.peer, there.address,
+                          there.key, nullptr));
+      const std::byte flag{round};
+      const iovec piece{const_cast<std::byte*>(&flag), 1};
+      const fi_rma_iov target{there.address + kBytes, 1, there.key};
+      const fi_msg_rma message = write_message(piece, target, node.peer);
+      POST(node, fi_writemsg(node.ep, &message, FI_FENCE));
+      node.completion(node.tx);
+      node.completion(node.tx);
+      node.meet();
+    }
+  }
+  node.meet();
+}
+
 // Writes to one place keep their order (FI_ORDER_WAW), and a message follows the writes before it
 // (FI_ORDER_SAW): who has received it finds the last value.
 void order_of_writes(Link& link) {
@@ -141,6 +181,7 @@ void order_of_writes(Link& link) {
 constexpr Case kCases[] = {{"levels", levels},
                            {"default_level", default_level},
                            {"delivery_means_placed", delivery_means_placed},
+                           {"fence", fence},
                            {"order_of_writes", order_of_writes}};
 
 }  // namespace

@@ -190,6 +190,10 @@ int AvFid::insert_one(const std::optional<av::UetAddress>& address, fi_addr_t* f
   Result<std::uint64_t> index = Error::Invalid;
   if (address) {
     const Guard guard(domain_.lock());
+    // Again an address that is there: it may be another process's, whose predecessor is gone.
+    if (av_.find_source(address->fep(), address->initiator_id)) {
+      domain_.fep().forget(address->fep(), clock_now());
+    }
     index = av_.insert(*address);
   }
   if (!index) {

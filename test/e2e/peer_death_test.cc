@@ -190,9 +190,12 @@ void send_one(Node& node, Channel& channel, fi_addr_t peer) {
   channel.receive<char>(&node);
 }
 
-// A process that ends without a word leaves its port to the next one. Who has removed the old one's
-// address reaches the new one, though its own PDC was to the old one.
-TEST(PeerDeath, ItsSuccessorAtTheSameAddressIsReachedOnceTheAddressWasRemoved) {
+// A process that ends without a word leaves its port to the next one. Who removes the old one's
+// address, or inserts the new one's, reaches the new one, though its own PDC was to the old one.
+class Successor : public ::testing::TestWithParam<bool> {};
+
+TEST_P(Successor, AtTheSameAddressIsReachedOnceItsAddressWasInserted) {
+  const bool remove_first = GetParam();
   ChannelPair firsts;
   ChannelPair seconds;
   Process first("first", {}, [&] { receive_one(firsts.left); });
@@ -205,7 +208,7 @@ TEST(PeerDeath, ItsSuccessorAtTheSameAddressIsReachedOnceTheAddressWasRemoved) {
     require(::kill(first.pid(), SIGKILL) == 0, "kill");
     const auto gone = Clock::now() + std::chrono::milliseconds(300);
     while (Clock::now() < gone) node.keep_events();
-    check(fi_av_remove(node.av.get(), &peer, 1, 0), "fi_av_remove");
+    if (remove_first) check(fi_av_remove(node.av.get(), &peer, 1, 0), "fi_av_remove");
     seconds.right.send('g');
     send_one(node, seconds.right, node.connect(seconds.right));
     seconds.right.send('e');
@@ -213,6 +216,10 @@ TEST(PeerDeath, ItsSuccessorAtTheSameAddressIsReachedOnceTheAddressWasRemoved) {
   ASSERT_EQ(wait_for_all({&second, &sender}), "");
   EXPECT_EQ(first.wait(), "first died by signal Killed");
 }
+
+INSTANTIATE_TEST_SUITE_P(PeerDeath, Successor, ::testing::Bool(), [](const auto& run) {
+  return run.param ? "RemovedFirst" : "InsertedTwice";
+});
 
 }  // namespace
 }  // namespace uet::e2e
