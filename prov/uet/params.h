@@ -26,9 +26,9 @@ struct Params {
   std::uint64_t idle_timeout_ms = 10'000;
   std::uint64_t ack_trigger_bytes = 16 * 1024;
   std::uint64_t unexpected_bytes = 16 << 20;
-  std::uint64_t unexpected_bytes_per_peer = 8 << 20;
-  std::uint64_t rendezvous_threshold = 64 << 10;  // bytes
-  std::uint64_t eager_bytes = 16 << 10;
+  std::uint64_t unexpected_bytes_per_peer = 12 << 20;
+  std::uint64_t rendezvous_threshold = 4 << 10;  // bytes
+  std::uint64_t eager_bytes = 64 << 10;
   std::uint64_t rendezvous_timeout = 0;  // seconds
   std::uint64_t tx_size = 1024;
   std::uint64_t rx_size = 8192;  // MPI ranks post all receives of a phase before any send

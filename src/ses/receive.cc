@@ -20,8 +20,8 @@ namespace {
 constexpr std::size_t kUnexpectedMessageBytes = sizeof(RxMessage);
 // Unexpected messages leave 1/8 of the payload buffers to traffic that somebody waits for.
 constexpr std::size_t kBufferReserve = 8;
-// Of a message that can be read again nothing is kept when this part of the memory is full: the
-// rest is for those that must be kept or refused.
+// Of a message that can be read again nothing is kept when this part of the memory, of the context
+// or of the peer, is full: the rest is for those that must be kept or refused.
 constexpr std::size_t kReadableShare = 2;
 // All unexpected messages together may take 3/4 of the states (open_spare), those of one peer 1/2.
 constexpr std::size_t messages_per_peer(std::size_t all) {
@@ -391,7 +391,8 @@ void Receiver::refund(RxMessage& message) {
 bool Receiver::worth_keeping(const wire::SesRequest& request, const RxMessage& message) const {
   if (!message.readable) return true;
   return request.message_offset + request.payload.size() <= eager_bytes_ &&
-         message.context->unexpected_bytes < unexpected_limit_bytes_ / kReadableShare;
+         message.context->unexpected_bytes < unexpected_limit_bytes_ / kReadableShare &&
+         peers_[message.pdc.value].bytes < peer_limit_bytes_ / kReadableShare;
 }
 
 // A copy of the packet's payload, charged to the message. nullptr, and nothing charged, when memory

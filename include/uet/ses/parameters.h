@@ -17,10 +17,10 @@ struct Parameters {
   std::size_t return_messages = 4096;   // read answers on their way
   std::size_t outstanding_reads_bytes = 1 << 20;  // asked for and not yet arrived, per PDC
   std::size_t unexpected_bytes_per_context = 16 << 20;
-  std::size_t unexpected_bytes_per_peer = 8 << 20;      // of these, those that came on one PDC
-  std::size_t eager_bytes = 16 << 10;                   // kept of a message that can be read again
-  std::size_t contexts = 4096;                          // endpoints of the FEP
-  std::uint64_t rendezvous_threshold_bytes = 64 << 10;  // longer sends can be read by the target
+  std::size_t unexpected_bytes_per_peer = 12 << 20;    // of these, those that came on one PDC
+  std::size_t eager_bytes = 64 << 10;                  // kept of a message that can be read again
+  std::size_t contexts = 4096;                         // endpoints of the FEP
+  std::uint64_t rendezvous_threshold_bytes = 4 << 10;  // longer sends can be read by the target
   Duration rendezvous_timeout{0};  // Rndv_Timeout of SES-64; 0 = as long as the peer lives
   std::size_t pulls = 64;          // reads of a target's own at a time
   std::uint64_t seed = 1;          // of the read keys
