@@ -241,6 +241,22 @@ void Pdc::go_back(Time now) {
   }
 }
 
+// The peer has no PDC yet and takes only the packet that opens it (PDS-61). To send all others
+// again at once would multiply the refusals, packet for packet, until it has one.
+void Pdc::wait_for_first(TxRecord& refused, Time now) {
+  const Duration pause = env_.parameters.nack_retransmission_time;
+  TxRecord* first = tx_.find(tx_.base());
+  if (first != nullptr && first != &refused) send_later(*first, first->last_sent + pause, now);
+  send_later(refused, now + pause, now);
+}
+
+void Pdc::send_later(TxRecord& record, Time not_before, Time now) {
+  if (record.sacked || record.resend || record.not_before != Time{}) return;
+  mark_lost(record, cms::LossCause::OutOfOrder, now);
+  record.not_before = not_before;
+  if (not_before < deadlines_[kResend]) set_deadline(kResend, not_before);
+}
+
 void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
   const bool from_peer =
       nack.spdcid.value == 0 || nack.spdcid == peer_id_ || state_ == PdcState::Creating;
@@ -264,7 +280,11 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
     return;
   }
   if (action == NackAction::GoBack) {
-    go_back(now);
+    if (nack.spdcid.value != 0) {
+      go_back(now);
+    } else if (state_ == PdcState::Creating) {
+      wait_for_first(*record, now);
+    }
     return wake_ccc_waiters();
   }
   if (record->message != nullptr && !record->out_of_flight) {

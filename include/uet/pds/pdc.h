@@ -216,6 +216,8 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   void mark_lost(TxRecord& record, cms::LossCause cause, Time now);
   void queue_resend(Psn psn, TxRecord& record);
   void go_back(Time now);
+  void wait_for_first(TxRecord& refused, Time now);
+  void send_later(TxRecord& record, Time not_before, Time now);
   void on_fatal_nack(NackCode code, Time now);
   void give_up(Time now);
   // When this record must be looked at again; empty if the PDC has to fail.

@@ -366,6 +366,20 @@ TEST_F(PdcSource, Pds163_Pds166_RodOooGoesBackToTheGap) {
   for (const auto& header : again) EXPECT_TRUE(header.retx);
 }
 
+TEST_F(PdcSource, Pds61_PacketsRefusedForWantOfAPdcComeOnceEach) {
+  send(4, DeliveryMode::Rod);
+  const auto sent = requests(turn());
+  ASSERT_EQ(sent.size(), 4U);
+  for (std::size_t i = 1; i < sent.size(); ++i) {
+    wire::NackHeader refused = nack(NackCode::RodOoo, sent[i].psn.value);
+    refused.spdcid = PdcId{};
+    refused.dpdcid = sent[i].spdcid;
+    for (int copy = 0; copy < 2; ++copy) EXPECT_TRUE(answer_to(refused).empty());
+  }
+  const auto again = requests(after(milliseconds(2)));
+  EXPECT_EQ(psns(again), psns(sent));
+}
+
 TEST_F(PdcSource, Pds166_WhatTheDestinationBufferedIsNotResent) {
   outstanding(6, DeliveryMode::Rod);
   receive(ack(70002, 70002));
