@@ -174,6 +174,50 @@ TEST_F(SharedReceive, HonoursTheSource) {
   EXPECT_EQ(fi_recv(srx_.get(), &in_[0], sizeof(int), nullptr, 99, nullptr), -FI_EINVAL);
 }
 
+TEST_F(SharedReceive, MultiReceiveTakesMessagesToAllAndIsGivenBackByTheFirstEndpoint) {
+  const std::size_t min = 1;
+  ASSERT_EQ(fi_setopt(&srx_->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &min, sizeof min), 0);
+  const iovec iov{in_, 2 * sizeof(int)};
+  fi_msg msg{};
+  msg.msg_iov = &iov;
+  msg.iov_count = 1;
+  msg.addr = FI_ADDR_UNSPEC;
+  msg.context = in_;
+  ASSERT_EQ(fi_recvmsg(srx_.get(), &msg, FI_MULTI_RECV), 0);
+  for (int i = 0; i < 2; ++i) {
+    const int value = 60 + i;
+    ASSERT_EQ(fi_inject(senders_[0].get(), &value, sizeof value, to_[1]), 0);
+    const Event event = next(1);
+    EXPECT_EQ(event.flags, FI_RECV | FI_MSG);
+    EXPECT_EQ(event.buffer, &in_[i]);
+    EXPECT_EQ(in_[i], value);
+  }
+  const Event release = next(0);
+  EXPECT_EQ(release.flags, FI_MULTI_RECV);
+  EXPECT_EQ(release.context, in_);
+}
+
+TEST_F(SharedReceive, PeekIsAnsweredByTheFirstEndpoint) {
+  fi_msg_tagged msg{};
+  msg.addr = FI_ADDR_UNSPEC;
+  msg.tag = 7;
+  fi_context context{};
+  msg.context = &context;
+  ASSERT_EQ(fi_trecvmsg(srx_.get(), &msg, FI_PEEK), 0);
+  EXPECT_EQ(next(0).error, FI_ENOMSG);
+  const int value = 70;
+  ASSERT_EQ(fi_tsend(senders_[0].get(), &value, sizeof value, nullptr, to_[1], 7, nullptr), 0);
+  EXPECT_EQ(b_.next(a_).error, 0);  // the peer's provider has it
+  ASSERT_EQ(fi_trecvmsg(srx_.get(), &msg, FI_PEEK | FI_CLAIM | FI_COMPLETION), 0);
+  EXPECT_EQ(next(0).length, sizeof(int));
+  const iovec iov{in_, sizeof(int)};
+  msg.msg_iov = &iov;
+  msg.iov_count = 1;
+  ASSERT_EQ(fi_trecvmsg(srx_.get(), &msg, FI_CLAIM), 0);
+  EXPECT_EQ(next(1).context, &context);
+  EXPECT_EQ(in_[0], 70);
+}
+
 TEST_F(SharedReceive, CancelledOneIsToldByTheFirstEndpoint) {
   ASSERT_EQ(post(0), 0);
   EXPECT_EQ(fi_cancel(&srx_->fid, &in_[0]), 0);
