@@ -3,6 +3,9 @@
 // endpoint and what to its contexts.
 #include <gtest/gtest.h>
 
+#include <exception>
+#include <thread>
+
 #include "objects.h"
 
 namespace uet::e2e {
@@ -11,10 +14,11 @@ namespace {
 constexpr int kContexts = 2;
 constexpr int kBits = 1;
 
-SideOptions scalable_options() {
+SideOptions scalable_options(fi_threading threading = FI_THREAD_DOMAIN) {
   SideOptions options;
   options.rx_ctx_bits = kBits;
-  options.hints = [](fi_info& hints) {
+  options.hints = [threading](fi_info& hints) {
+    hints.domain_attr->threading = threading;
     hints.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_SOURCE | FI_NAMED_RX_CTX;
     hints.ep_attr->tx_ctx_cnt = kContexts;
     hints.ep_attr->rx_ctx_cnt = kContexts;
@@ -24,7 +28,7 @@ SideOptions scalable_options() {
 
 // A scalable endpoint with all its contexts, each with a CQ of its own, enabled.
 struct Scalable : Side {
-  Scalable() : Side(scalable_options()) {
+  explicit Scalable(const SideOptions& options = scalable_options()) : Side(options) {
     open(sep, "fi_scalable_ep",
          [&](auto** out) { return fi_scalable_ep(domain.get(), info.get(), out, nullptr); });
     for (int i = 0; i < kContexts; ++i) {
@@ -186,6 +190,73 @@ TEST(ScalableEndpoint, BindsAnAddressVectorAndContextsTheRest) {
   EXPECT_EQ(fi_ep_bind(tx.get(), &side.cq->fid, FI_TRANSMIT), 0);
   EXPECT_EQ(fi_enable(tx.get()), 0);
 }
+
+// One thread for each context: it sends and receives there, and nowhere else.
+class ScalableThreads : public ::testing::TestWithParam<fi_threading> {};
+
+constexpr std::uint64_t kRounds = 300;
+
+void exchange(Scalable& self, fi_addr_t peer, int context, bool first) {
+  const fi_addr_t address = fi_rx_addr(peer, context, kBits);
+  std::vector<std::byte> out(3000);
+  std::vector<std::byte> in(3000);
+  const auto seed = [&](std::uint64_t round, bool of_first) {
+    return round << 8 | static_cast<std::uint64_t>(context) << 1 | (of_first ? 1U : 0U);
+  };
+  const auto wait_for = [](fid_cq& queue) {
+    const Clock::time_point start = Clock::now();
+    for (;;) {
+      if (const auto event = Side::poll(queue)) {
+        require(event->error == 0, "an operation failed");
+        return;
+      }
+      require(Clock::now() - start < kDeadline, "no completion came");
+      std::this_thread::yield();
+    }
+  };
+  const auto send = [&](std::uint64_t round) {
+    fill_pattern(out, seed(round, first));
+    check(fi_tsend(self.tx[context].get(), out.data(), out.size(), nullptr, address, round, &out),
+          "fi_tsend");
+    wait_for(*self.tx_cq[context]);
+  };
+  for (std::uint64_t round = 0; round < kRounds; ++round) {
+    check(fi_trecv(self.rx[context].get(), in.data(), in.size(), nullptr, FI_ADDR_UNSPEC, round, 0,
+                   &in),
+          "fi_trecv");
+    if (first) send(round);
+    wait_for(*self.rx_cq[context]);
+    require_pattern(in, seed(round, !first), "message");
+    if (!first) send(round);
+  }
+}
+
+TEST_P(ScalableThreads, OnContextsOfTheirOwnDisturbNobody) {
+  Scalable a(scalable_options(GetParam()));
+  Scalable b(scalable_options(GetParam()));
+  const fi_addr_t b_at_a = a.insert(*b.sep);
+  const fi_addr_t a_at_b = b.insert(*a.sep);
+  std::vector<std::string> errors(2 * kContexts);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2 * kContexts; ++i) {
+    threads.emplace_back([&, i] {
+      try {
+        const bool first = i % 2 == 0;
+        exchange(first ? a : b, first ? b_at_a : a_at_b, i / 2, first);
+      } catch (const std::exception& error) {
+        errors[static_cast<std::size_t>(i)] = error.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& error : errors) EXPECT_EQ(error, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Threading, ScalableThreads,
+                         ::testing::Values(FI_THREAD_SAFE, FI_THREAD_COMPLETION),
+                         [](const auto& info) {
+                           return std::string(info.param == FI_THREAD_SAFE ? "Safe" : "Completion");
+                         });
 
 }  // namespace
 }  // namespace uet::e2e
