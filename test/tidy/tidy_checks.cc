@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <map>
 #include <regex>
 #include <sstream>
 
@@ -322,52 +323,6 @@ Complaints check_parameters(std::string_view table, std::string_view manual) {
     if (!in_table.contains(name)) complaints.push_back("only in the manual: FI_UET_" + name);
   }
   if (in_table.empty()) complaints.push_back("no parameter found in the table");
-  return complaints;
-}
-
-std::set<int> pds_rules_named(std::string_view text) {
-  static const std::regex rule(R"((PDS-|Pds)([0-9]{1,3})(?![0-9]))");
-  std::set<int> named;
-  const std::string copy(text);
-  for (std::sregex_iterator it(copy.begin(), copy.end(), rule), end; it != end; ++it) {
-    named.insert(std::stoi((*it)[2]));
-  }
-  return named;
-}
-
-RuleTable parse_rule_table(std::string_view text) {
-  static const std::regex row(R"(^PDS-([0-9]{1,3})\s+(\S.{9,})$)");
-  RuleTable table;
-  for (const std::string& line : lines_of(text)) {
-    if (line.empty() || line[0] == '#') continue;
-    std::smatch match;
-    if (!std::regex_match(line, match, row)) {
-      table.complaints.push_back("not 'PDS-n reason': " + line);
-    } else if (!table.reasons.emplace(std::stoi(match[1]), match[2]).second) {
-      table.complaints.push_back("twice in the table: PDS-" + match.str(1));
-    }
-  }
-  return table;
-}
-
-Complaints check_rule_coverage(const std::set<int>& wanted, const std::set<int>& named,
-                               const RuleTable& table) {
-  Complaints complaints = table.complaints;
-  for (int rule : wanted) {
-    const bool tested = named.contains(rule);
-    const bool excused = table.reasons.contains(rule);
-    if (!tested && !excused) {
-      complaints.push_back("PDS-" + std::to_string(rule) + " is named by no test");
-    }
-    if (tested && excused) {
-      complaints.push_back("PDS-" + std::to_string(rule) + " is tested; take it off the table");
-    }
-  }
-  for (const auto& [rule, reason] : table.reasons) {
-    if (!wanted.contains(rule)) {
-      complaints.push_back("PDS-" + std::to_string(rule) + " is not in the list of rules");
-    }
-  }
   return complaints;
 }
 

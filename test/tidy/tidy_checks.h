@@ -3,7 +3,6 @@
 // can be shown to complain about a bad example.
 #pragma once
 
-#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -52,19 +51,5 @@ Complaints check_needed(std::string_view output, bool sanitized);
 
 // The FI_UET_ parameters in the table of params.cc and in the manual page are the same.
 Complaints check_parameters(std::string_view table, std::string_view manual);
-
-// Numbers n of the rules PDS-n that a text names, as "PDS-n" or, in a test's name, "Pdsn".
-std::set<int> pds_rules_named(std::string_view text);
-
-// Lines "PDS-n reason" of a table; a line that is empty or begins with # says nothing.
-struct RuleTable {
-  std::map<int, std::string> reasons;
-  Complaints complaints;
-};
-RuleTable parse_rule_table(std::string_view text);
-
-// Every rule of `wanted` is named or has a reason; no rule has both; no reason for another rule.
-Complaints check_rule_coverage(const std::set<int>& wanted, const std::set<int>& named,
-                               const RuleTable& table);
 
 }  // namespace uet::tidy

@@ -9,9 +9,12 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <map>
+#include <optional>
 #include <sstream>
+
+#include "tidy/conformance.h"
+#include "tidy/source_tree.h"
 
 namespace uet::tidy {
 namespace {
@@ -37,23 +40,14 @@ const std::map<std::string, std::string> kNoSource = {
 };
 
 std::string read(const fs::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  EXPECT_TRUE(stream.good()) << path;
-  return {std::istreambuf_iterator<char>(stream), {}};
+  const std::optional<std::string> text = read_file(path);
+  EXPECT_TRUE(text.has_value()) << path;
+  return text.value_or("");
 }
 
-// Regular files under `directory`, relative to the source tree, in order.
 std::vector<std::string> files_under(const std::string& directory) {
-  std::vector<std::string> files;
-  if (!fs::exists(kSource / directory)) return files;
-  for (const auto& entry : fs::recursive_directory_iterator(kSource / directory)) {
-    if (entry.is_regular_file()) files.push_back(fs::relative(entry.path(), kSource).string());
-  }
-  std::sort(files.begin(), files.end());
-  return files;
+  return tidy::files_under(kSource, directory);
 }
-
-bool is_cpp(const std::string& path) { return path.ends_with(".cc") || path.ends_with(".h"); }
 
 std::vector<std::string> cpp_files(std::initializer_list<const char*> directories) {
   std::vector<std::string> files;
@@ -216,20 +210,75 @@ TEST(TidyParameters, RefusesTableAndManualThatDiffer) {
   EXPECT_THAT(check_parameters("", ""), SizeIs(1));
 }
 
-TEST(TidyRules, NamedInCommentsAndTestNames) {
-  EXPECT_THAT(pds_rules_named("// PDS-53: x\nTEST(TxWindow, Pds40_Third) // SES-115, PDS-201"),
-              ElementsAre(40, 53, 201));
+TEST(TidyRules, NamedByTheTestTheCommentAboveAndItsName) {
+  Citations citations;
+  add_citations("test/unit/pds/a_test.cc",
+                "// PDS-1: the head names nothing\n#include <x>\n// SES-115, WIRE 2.3\n"
+                "TEST(TxWindow, Pds40_Third4096) {\n  f();  // PDS-201\n}\n"
+                "// PDS-7 belongs to no test\nint x;\n"
+                "TEST_F(A, Ses117And118) { f(); }\n// WIRE 3.11.\nTEST_P(A,\n       B) {\n}\n",
+                citations);
+  const Citation third{"test/unit/pds/a_test.cc", "TxWindow.Pds40_Third4096"};
+  EXPECT_THAT(citations["PDS-40"], ElementsAre(third));
+  EXPECT_THAT(citations["PDS-201"], ElementsAre(third));
+  EXPECT_THAT(citations["SES-115"], ElementsAre(third));
+  EXPECT_THAT(citations["WIRE 2.3"], ElementsAre(third));
+  EXPECT_THAT(citations["SES-118"],
+              ElementsAre(Citation{"test/unit/pds/a_test.cc", "A.Ses117And118"}));
+  EXPECT_THAT(citations["WIRE 3.11"], ElementsAre(Citation{"test/unit/pds/a_test.cc", "A.B"}));
+  EXPECT_EQ(citations.size(), 7U);  // those and SES-117
+}
+
+TEST(TidyRules, NamedByAFileOfChecks) {
+  Citations citations;
+  add_citations("test/sim/oracles.cc", "// head\n  complain(\"PDS-34: above 0\");\n", citations);
+  EXPECT_THAT(citations["PDS-34"], ElementsAre(Citation{"test/sim/oracles.cc", ""}));
+}
+
+TEST(TidyRules, TablesRefuseWhatSaysNothing) {
+  const Rules rules = parse_rules("# text\n## Part\nPDS-3 one\nWIRE 2.10 two\n");
+  EXPECT_THAT(rules.complaints, IsEmpty());
+  ASSERT_THAT(rules.rules, SizeIs(2));
+  EXPECT_EQ(rules.rules[0].heading, "Part");
+  EXPECT_EQ(rules.rules[1].name, "WIRE 2.10");
+  EXPECT_THAT(parse_rules("PDS-3 one\nPDS-3 two\nPDS-4\n").complaints, SizeIs(2));
+  const Exceptions exceptions =
+      parse_exceptions("PDS-4 there is nothing to see\nSES-5 open: tests\n");
+  EXPECT_THAT(exceptions.complaints, IsEmpty());
+  EXPECT_EQ(exceptions.not_applicable.at("PDS-4"), "there is nothing to see");
+  EXPECT_EQ(exceptions.open.at("SES-5"), "tests");
+  EXPECT_THAT(parse_exceptions("PDS-4\nPDS-5 short\n").complaints, SizeIs(2));
+  EXPECT_THAT(parse_exceptions("PDS-4 a long reason\nPDS-4 open: another\n").complaints, SizeIs(1));
 }
 
 TEST(TidyRules, CoverageRefusesGapsAndStaleReasons) {
-  const RuleTable table = parse_rule_table("# text\nPDS-4 nothing that a test could observe\n");
-  EXPECT_THAT(check_rule_coverage({3, 4}, {3}, table), IsEmpty());
-  EXPECT_THAT(check_rule_coverage({3, 4, 5}, {3}, table), ElementsAre(HasSubstr("PDS-5")));
-  EXPECT_THAT(check_rule_coverage({3, 4}, {3, 4}, table), ElementsAre(HasSubstr("take it off")));
-  EXPECT_THAT(check_rule_coverage({3}, {3}, table), ElementsAre(HasSubstr("not in the list")));
-  EXPECT_THAT(parse_rule_table("PDS-4\n").complaints, SizeIs(1));
-  EXPECT_THAT(parse_rule_table("PDS-4 a long reason\nPDS-4 another reason\n").complaints,
-              SizeIs(1));
+  const Rules rules = parse_rules("PDS-3 x\nPDS-4 y\nPDS-5 z\n");
+  const Exceptions exceptions = parse_exceptions("PDS-4 nothing to see\nPDS-5 open: not built\n");
+  Citations citations = {{"PDS-3", {{"a_test.cc", "A.B"}}}};
+  EXPECT_THAT(check_conformance(rules, citations, exceptions), IsEmpty());
+  EXPECT_THAT(check_conformance(rules, {}, exceptions),
+              ElementsAre(HasSubstr("PDS-3 is named by no")));
+  citations["PDS-5"] = {{"a_test.cc", "A.B"}};
+  EXPECT_THAT(check_conformance(rules, citations, exceptions),
+              ElementsAre(HasSubstr("take it off")));
+  citations.erase("PDS-5");
+  citations["PDS-6"] = {{"a_test.cc", "A.B"}};
+  EXPECT_THAT(check_conformance(rules, citations, exceptions),
+              ElementsAre(HasSubstr("PDS-6 is no rule")));
+}
+
+TEST(TidyRules, ThePageSaysWhatIsTestedAndWhatIsNot) {
+  const std::string page =
+      conformance_page(parse_rules("## Part\nPDS-3 x\nPDS-4 y\nPDS-5 z\n"),
+                       {{"PDS-3", {{"test/a_test.cc", "A.B"}, {"test/a_test.cc", "A.C"}}}},
+                       parse_exceptions("PDS-4 nothing to see\nPDS-5 open: not built\n"),
+                       vector_names("{\"name\": \"rud_write\"}"));
+  EXPECT_THAT(page, HasSubstr("| PDS | 3 | 1 | 1 | 1 |"));
+  EXPECT_THAT(page, HasSubstr("\n## Part\n"));
+  EXPECT_THAT(page, HasSubstr("| PDS-3 | x | a_test.cc: A.B, A.C |"));
+  EXPECT_THAT(page, HasSubstr("| PDS-4 | y | not applicable: nothing to see |"));
+  EXPECT_THAT(page, HasSubstr("| PDS-5 | z | **open**: not built |"));
+  EXPECT_THAT(page, HasSubstr("- rud_write\n"));
 }
 
 // --- the tree -----------------------------------------------------------------------------------
@@ -345,24 +394,15 @@ TEST(Tree, EveryRoomSaysWhatItIsFor) {
   expect_clean(complaints);
 }
 
-// The rules that the foundation must implement; what they say is in the PDS reference.
-std::set<int> foundation_rules() {
-  std::set<int> rules;
-  for (const auto& [first, last] :
-       {std::pair{1, 62}, {83, 110}, {119, 140}, {161, 178}, {183, 193}, {201, 213}}) {
-    for (int rule = first; rule <= last; ++rule) rules.insert(rule);
-  }
-  return rules;
+TEST(Tree, EveryRuleIsNamedByATestOrHasAReason) {
+  const Conformance tree = read_conformance(kSource);
+  expect_clean(check_conformance(tree.rules, tree.citations, tree.exceptions));
 }
 
-TEST(Tree, EveryPdsRuleIsNamedByATest) {
-  std::set<int> named;
-  for (const std::string& file : cpp_files({"test"})) {
-    if (!file.starts_with("test/tidy/")) named.merge(pds_rules_named(read(kSource / file)));
-  }
-  expect_clean(check_rule_coverage(
-      foundation_rules(), named,
-      parse_rule_table(read(kSource / "test/tidy/pds_rules_without_test.txt"))));
+TEST(Tree, ConformancePageIsOfThisTree) {
+  EXPECT_TRUE(read(kSource / "docs/conformance.md") == page_of(read_conformance(kSource)))
+      << "docs/conformance.md is stale: run scripts/conformance, or in this build tree\n  "
+      << UET_CONFORMANCE << "\nand commit what it wrote";
 }
 
 }  // namespace

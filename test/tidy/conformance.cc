@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// See conformance.h.
+#include "tidy/conformance.h"
+
+#include <algorithm>
+#include <array>
+#include <regex>
+#include <set>
+#include <sstream>
+
+namespace uet::tidy {
+namespace {
+
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  std::istringstream stream{std::string(text)};
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// "PDS-4 text", "WIRE 2.3 text".
+const std::regex& rule_line() {
+  static const std::regex line(R"(^((?:PDS|SES)-[0-9]+|WIRE [0-9]+\.[0-9]+) (\S.*)$)");
+  return line;
+}
+
+// The rules that one line names in words.
+void named_in(const std::string& line, std::set<RuleName>& named) {
+  static const std::regex rule(R"((PDS|SES)-([0-9]+)|WIRE ([0-9]+\.[0-9]+))");
+  for (std::sregex_iterator it(line.begin(), line.end(), rule), end; it != end; ++it) {
+    named.insert(it->str());
+  }
+}
+
+// The rules in the name of a test: Pds40_Third, LostAckPds101, Ses117And118.
+void named_by_test(const std::string& test, std::set<RuleName>& named) {
+  static const std::regex rule(R"((Pds|Ses)([0-9]{1,3})(?:And([0-9]{1,3}))?(?![0-9]))");
+  for (std::sregex_iterator it(test.begin(), test.end(), rule), end; it != end; ++it) {
+    const std::string kind = (*it)[1] == "Pds" ? "PDS-" : "SES-";
+    named.insert(kind + it->str(2));
+    if ((*it)[3].matched) named.insert(kind + it->str(3));
+  }
+}
+
+// "Suite.Name" if a test begins at line `at`; its name may stand on the next line.
+std::string test_at(const std::vector<std::string>& lines, std::size_t at) {
+  static const std::regex test(R"(^(?:TYPED_)?TEST(?:_[FP])?\(\s*(\w+)\s*,\s*(\w+)\s*\).*)");
+  if (!lines[at].starts_with("TEST") && !lines[at].starts_with("TYPED_TEST")) return {};
+  const std::string text = lines[at] + (at + 1 < lines.size() ? lines[at + 1] : "");
+  std::smatch match;
+  return std::regex_match(text, match, test) ? match.str(1) + "." + match.str(2) : std::string();
+}
+
+void add(const std::set<RuleName>& named, const Citation& citation, Citations& to) {
+  for (const RuleName& rule : named) {
+    std::vector<Citation>& known = to[rule];
+    if (std::find(known.begin(), known.end(), citation) == known.end()) known.push_back(citation);
+  }
+}
+
+std::string tests_of(const std::vector<Citation>& citations) {
+  std::string text;
+  std::string file;
+  for (const Citation& citation : citations) {
+    if (citation.file != file) {
+      file = citation.file;
+      text += (text.empty() ? "" : "; ") + file.substr(file.find('/') + 1) + ": ";
+    } else {
+      text += ", ";
+    }
+    text += citation.test.empty() ? "every simulated run" : citation.test;
+  }
+  return text;
+}
+
+}  // namespace
+
+Rules parse_rules(std::string_view text) {
+  Rules rules;
+  std::set<RuleName> names;
+  std::string heading;
+  for (const std::string& line : lines_of(text)) {
+    std::smatch match;
+    if (line.starts_with("## ")) {
+      heading = line.substr(3);
+    } else if (std::regex_match(line, match, rule_line())) {
+      if (!names.insert(match[1]).second) {
+        rules.complaints.push_back("twice in the list of rules: " + match.str(1));
+      }
+      rules.rules.push_back({match[1], match[2], heading});
+      heading.clear();
+    } else if (!line.empty() && line[0] != '#') {
+      rules.complaints.push_back("not 'PDS-n subject': " + line);
+    }
+  }
+  return rules;
+}
+
+Exceptions parse_exceptions(std::string_view text) {
+  constexpr std::string_view kOpen = "open: ";
+  constexpr std::ptrdiff_t kShortest = 10;  // a reason says something
+  Exceptions exceptions;
+  for (const std::string& line : lines_of(text)) {
+    if (line.empty() || line[0] == '#') continue;
+    std::smatch match;
+    if (!std::regex_match(line, match, rule_line()) || match.length(2) < kShortest) {
+      exceptions.complaints.push_back("not 'PDS-n reason': " + line);
+      continue;
+    }
+    const RuleName rule = match[1];
+    const std::string reason = match[2];
+    const bool twice = exceptions.not_applicable.contains(rule) || exceptions.open.contains(rule);
+    if (twice) exceptions.complaints.push_back("twice in the table: " + rule);
+    if (reason.starts_with(kOpen)) {
+      exceptions.open[rule] = reason.substr(kOpen.size());
+    } else {
+      exceptions.not_applicable[rule] = reason;
+    }
+  }
+  return exceptions;
+}
+
+void add_citations(std::string_view file, std::string_view text, Citations& to) {
+  const std::vector<std::string> lines = lines_of(text);
+  const bool checks = text.find("\nTEST") == std::string_view::npos &&
+                      text.find("\nTYPED_TEST") == std::string_view::npos;
+  std::set<RuleName> above;  // named in the comment that ends here
+  std::string test;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    std::set<RuleName> named;
+    named_in(lines[i], named);
+    if (checks) {
+      add(named, {std::string(file), ""}, to);
+      continue;
+    }
+    if (const std::string begins = test_at(lines, i); !begins.empty()) {
+      test = begins;
+      named.merge(above);
+      named_by_test(test, named);
+    }
+    if (!lines[i].starts_with("//")) above.clear();
+    if (!test.empty()) {
+      add(named, {std::string(file), test}, to);
+      const bool one_line = lines[i].starts_with("TEST") && lines[i].ends_with("}");
+      if (one_line || lines[i].starts_with("}")) test.clear();
+    } else if (lines[i].starts_with("//")) {
+      above.merge(named);
+    }
+  }
+}
+
+Complaints check_conformance(const Rules& rules, const Citations& citations,
+                             const Exceptions& exceptions) {
+  Complaints complaints = rules.complaints;
+  complaints.insert(complaints.end(), exceptions.complaints.begin(), exceptions.complaints.end());
+  std::set<RuleName> names;
+  for (const Rules::Rule& rule : rules.rules) {
+    names.insert(rule.name);
+    const bool excused =
+        exceptions.not_applicable.contains(rule.name) || exceptions.open.contains(rule.name);
+    const bool tested = citations.contains(rule.name);
+    if (!tested && !excused) complaints.push_back(rule.name + " is named by no test");
+    if (tested && excused) {
+      complaints.push_back(rule.name + " is tested (" + tests_of(citations.at(rule.name)) +
+                           "); take it off the table");
+    }
+  }
+  const auto known = [&](const RuleName& rule, const std::string& where) {
+    if (!names.contains(rule)) complaints.push_back(rule + " is no rule: " + where);
+  };
+  for (const auto& [rule, tests] : citations) known(rule, tests_of(tests));
+  for (const auto& [rule, reason] : exceptions.not_applicable) known(rule, "the table");
+  for (const auto& [rule, reason] : exceptions.open) known(rule, "the table");
+  return complaints;
+}
+
+std::vector<std::string> vector_names(std::string_view json) {
+  static const std::regex name(R"re("name"\s*:\s*"([a-z0-9_]+)")re");
+  const std::string text(json);
+  std::vector<std::string> names;
+  for (std::sregex_iterator it(text.begin(), text.end(), name), end; it != end; ++it) {
+    names.push_back((*it)[1]);
+  }
+  return names;
+}
+
+std::string conformance_page(const Rules& rules, const Citations& citations,
+                             const Exceptions& exceptions,
+                             const std::vector<std::string>& vectors) {
+  constexpr std::array<std::string_view, 3> kReferences = {"PDS", "SES", "WIRE"};
+  std::ostringstream page;
+  page << "<!-- made by scripts/conformance; do not edit -->\n# Conformance\n\n"
+          "Each rule of the PDS, SES and wire references and the tests that check it, which name "
+          "it, or why there is none.\nA rule with neither fails `uet_tidy_test`, and so does a "
+          "page that is not what `scripts/conformance` makes of the tree.\n"
+          "The rules are listed in `test/tidy/rules.txt`, those without a test in "
+          "`test/tidy/rules_without_test.txt`.\n\n"
+          "| reference | rules | tested | not applicable | open |\n| --- | --- | --- | --- | --- "
+          "|\n";
+  for (const std::string_view reference : kReferences) {
+    const auto count = [&](const auto& table) {
+      return std::count_if(rules.rules.begin(), rules.rules.end(), [&](const Rules::Rule& rule) {
+        return rule.name.starts_with(reference) && table(rule.name);
+      });
+    };
+    page << "| " << reference << " | " << count([](const RuleName&) { return true; }) << " | "
+         << count([&](const RuleName& rule) { return citations.contains(rule); }) << " | "
+         << count([&](const RuleName& rule) { return exceptions.not_applicable.contains(rule); })
+         << " | " << count([&](const RuleName& rule) { return exceptions.open.contains(rule); })
+         << " |\n";
+  }
+  for (const Rules::Rule& rule : rules.rules) {
+    if (!rule.heading.empty()) {
+      page << "\n## " << rule.heading << "\n| rule | subject | tests |\n| --- | --- | --- |\n";
+    }
+    page << "| " << rule.name << " | " << rule.subject << " | ";
+    if (const auto it = citations.find(rule.name); it != citations.end()) {
+      page << tests_of(it->second);
+    } else if (const auto why = exceptions.not_applicable.find(rule.name);
+               why != exceptions.not_applicable.end()) {
+      page << "not applicable: " << why->second;
+    } else if (const auto what = exceptions.open.find(rule.name); what != exceptions.open.end()) {
+      page << "**open**: " << what->second;
+    }
+    page << " |\n";
+  }
+  page << "\n## Worked examples\n"
+       << vectors.size()
+       << " packets and frames, each decoded and encoded (`test/unit/wire/vectors_test.cc`):\n";
+  for (const std::string& name : vectors) page << "- " << name << "\n";
+  return page.str();
+}
+
+}  // namespace uet::tidy

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// See source_tree.h.
+#include "tidy/source_tree.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+namespace uet::tidy {
+
+namespace fs = std::filesystem;
+
+std::optional<std::string> read_file(const fs::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream.good()) return std::nullopt;
+  return std::string{std::istreambuf_iterator<char>(stream), {}};
+}
+
+std::vector<std::string> files_under(const fs::path& source, const std::string& directory) {
+  std::vector<std::string> files;
+  if (!fs::exists(source / directory)) return files;
+  for (const auto& entry : fs::recursive_directory_iterator(source / directory)) {
+    if (entry.is_regular_file()) files.push_back(fs::relative(entry.path(), source).string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+bool is_cpp(std::string_view path) { return path.ends_with(".cc") || path.ends_with(".h"); }
+
+Conformance read_conformance(const fs::path& source) {
+  const auto text = [&](const char* file) { return read_file(source / file).value_or(""); };
+  Conformance tree;
+  tree.rules = parse_rules(text("test/tidy/rules.txt"));
+  tree.exceptions = parse_exceptions(text("test/tidy/rules_without_test.txt"));
+  for (const std::string& file : files_under(source, "test")) {
+    // The checks of the tree quote rules as examples; a header declares, its source checks.
+    if (!file.ends_with(".cc") || file.starts_with("test/tidy/")) continue;
+    add_citations(file, text(file.c_str()), tree.citations);
+  }
+  for (const char* file :
+       {"test/vectors/uet-wire-vectors.json", "test/vectors/uet-frame-vectors.json"}) {
+    for (std::string& name : vector_names(text(file))) tree.vectors.push_back(std::move(name));
+  }
+  return tree;
+}
+
+std::string page_of(const Conformance& tree) {
+  return conformance_page(tree.rules, tree.citations, tree.exceptions, tree.vectors);
+}
+
+}  // namespace uet::tidy
