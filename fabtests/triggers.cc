@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Triggered operations and the deferred work queue, fi_trigger(3): a transfer that was posted begins
-// when its counter reaches the threshold, without another call of the application.
+// Triggered operations and the deferred work queue, fi_trigger(3): a transfer that was posted
+// begins when its counter reaches the threshold, without another call of the application.
 #include <rdma/fi_trigger.h>
 
 #include "common.h"

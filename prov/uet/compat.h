@@ -51,6 +51,15 @@ inline constexpr int kOpDiff = 19;
 inline constexpr int kDatatypeFloat16 = 16;
 inline constexpr int kDatatypeBfloat16 = 17;
 
+// Options of fi_getopt and fi_setopt that 1.18 to 2.2 added behind those of 1.17.
+enum LaterOption : int {
+  kOptCudaApiPermitted = 10,  // bool, 1.18
+  kOptSharedMemoryPermitted,  // bool, 1.21
+  kOptMaxMsgSize,             // size_t, 1.22, as those below; one of each per TransferKind
+  kOptInjectMsgSize = kOptMaxMsgSize + 4,
+  kOptLast = kOptInjectMsgSize + 3,
+};
+
 // fi_domain_bind's FI_REG_MR, which 2.x turns into a warning.
 inline constexpr std::uint64_t kRegMr = std::uint64_t{1} << 59;
 

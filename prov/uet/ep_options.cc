@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "compat.h"
 #include "endpoint.h"
 #include "hints.h"
 #include "provider.h"

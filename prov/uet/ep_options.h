@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Options of fi_getopt and fi_setopt that say how much one operation may carry, and those that
-// libfabric 1.17 has no name for.
+// Options of fi_getopt and fi_setopt: how much one operation may carry, and reading and writing the
+// values of all.
 #pragma once
 
 #include <rdma/fi_errno.h>
@@ -11,15 +11,6 @@
 #include <optional>
 
 namespace uet::prov {
-
-// Options that libfabric 1.18 to 2.2 added behind those of 1.17.
-enum LaterOption : int {
-  kOptCudaApiPermitted = 10,  // bool, 1.18
-  kOptSharedMemoryPermitted,  // bool, 1.21
-  kOptMaxMsgSize,             // size_t, 1.22, as those below; one of each per TransferKind
-  kOptInjectMsgSize = kOptMaxMsgSize + 4,
-  kOptLast = kOptInjectMsgSize + 3,
-};
 
 // FI_OPT_MIN_MULTI_RECV, in bytes, until it is set.
 inline constexpr std::size_t kDefaultMinMultiReceive = 16384;

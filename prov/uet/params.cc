@@ -141,8 +141,8 @@ const Row kRows[] = {
     {"DSCP_DATAGRAM", "DSCP (6 bits) of the packets of FI_EP_DGRAM endpoints",
      Number{&Params::dscp_datagram, 0, 63}},
     {"RUDI",
-     "Use the mode RUDI, which needs no connection state, for RMA with idempotent-safe keys (bit 63 "
-     "set) to peers of the HPC profile, a switch",
+     "Use the mode RUDI, which needs no connection state, for RMA with idempotent-safe keys (bit "
+     "63 set) to peers of the HPC profile, a switch",
      Switch{&Params::rudi}},
     {"ALLOW_LAYERING", "Offer FI_EP_DGRAM to utility providers such as ofi_rxd too, a switch",
      Switch{&Params::allow_layering}},

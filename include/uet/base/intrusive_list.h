@@ -70,9 +70,9 @@ class IntrusiveList {
     friend class IntrusiveList;
     Node* node_;
   };
-  // The element at an iterator may be removed once the iterator has moved on.
   // Puts `element` in front of what `at` points to.
   void insert(iterator at, T& element) { insert_before(*at.node_, element); }
+  // The element at an iterator may be removed once the iterator has moved on.
   iterator begin() { return iterator(head_.next_); }
   iterator end() { return iterator(&head_); }
 

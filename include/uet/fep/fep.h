@@ -59,8 +59,8 @@ class Fep {
   const Config& config() const { return config_; }
   Stats stats() const;
 
-  // The application knows the peer at `address` no more: its PDCs are closed when they are done, and
-  // a later process at that address is met with new ones.
+  // The application knows the peer at `address` no more: its PDCs are closed when they are done,
+  // and a later process at that address is met with new ones.
   void forget(const FepAddress& address, Time now);
   // Begins to close all PDCs (handshake); progress until closed() or until patience ends.
   void begin_close(Time now);

@@ -56,8 +56,8 @@ class Manager final : public Delivery {
   }
   Time next_deadline() const { return std::min(wheel_.next_deadline(), rudi_.next_deadline()); }
 
-  // Begins to close the PDCs that lead to `address`. What is sent there later opens new ones: another
-  // process may be there then, which would refuse the old ones (PDS-134).
+  // Begins to close the PDCs that lead to `address`. What is sent there later opens new ones:
+  // another process may be there then, which would refuse the old ones (PDS-134).
   void forget(const FepAddress& address, Time now);
   // Starts closing every PDC.
   void begin_close_all(Time now);
