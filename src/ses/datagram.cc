@@ -26,10 +26,9 @@ bool Target::take_datagram(const View& view) {
     ++counters_.malformed;
     return false;
   }
-  const ri::RiLookup found = contexts_.find(
-      {request.rel, request.job_id, request.pid_on_fep, request.resource_index});  // 3, 4
-  if (check_address(found.verdict) != wire::ReturnCode::Ok) return false;
-  Context& context = *static_cast<Context*>(found.context);
+  const Addressed addressed = find_context(request);  // 3, 4
+  if (addressed.code != wire::ReturnCode::Ok) return false;
+  Context& context = *addressed.context;
   if (context.config.mode != DeliveryMode::Uud || !context.enabled || request.ie) return false;
   // One packet: its payload is the whole message (7, 13).
   if (request.payload.size() != request.request_length || request.payload.size() > payload_mtu_) {

@@ -267,10 +267,10 @@ pds::PacketPlan Initiator::made(TxMessage& message, bool last) {
 
 pds::PacketPlan Initiator::next_packet(TxMessage& message, Packet& packet,
                                        pds::PreparedPacket& prepared) {
-  if (message.failed()) return next_error(message, packet, prepared);
+  if (message.failed()) return next_end(message, wire::SesOpcode::MsgError, packet, prepared);
   if (message.kind == Kind::Read) return next_read(message, packet, prepared);
   if (is_atomic(message.kind)) return next_atomic(message, packet, prepared);
-  if (message.awaits_read) return next_end(message, packet, prepared);
+  if (message.awaits_read) return next_end(message, message.header.opcode, packet, prepared);
   const std::uint32_t length = piece_length(message, message.offset);
   wire::SesRequest& header = message.header;
   header.som = message.offset == 0;
@@ -326,10 +326,12 @@ bool Initiator::await_piece(TxMessage& message, std::uint32_t length) {
   return true;
 }
 
-pds::PacketPlan Initiator::next_error(TxMessage& message, Packet& packet,
-                                      pds::PreparedPacket& prepared) {
+// Ends the message where it stands, without payload: MSG_ERROR gives it up (SES-113), its own
+// opcode ends the eager part (as SES-69).
+pds::PacketPlan Initiator::next_end(TxMessage& message, wire::SesOpcode opcode, Packet& packet,
+                                    pds::PreparedPacket& prepared) {
   wire::SesRequest header = message.header;
-  header.opcode = wire::SesOpcode::MsgError;
+  header.opcode = opcode;
   header.som = false;
   header.eom = true;
   header.hd = false;

@@ -51,20 +51,6 @@ void Initiator::stop_awaiting_read(TxMessage& message) {
   delivery_->unlock(message.pdc);
 }
 
-// Ends the eager part where it stands (as SES-69).
-pds::PacketPlan Initiator::next_end(TxMessage& message, Packet& packet,
-                                    pds::PreparedPacket& prepared) {
-  wire::SesRequest& header = message.header;
-  header.som = false;
-  header.eom = true;
-  header.hd = false;
-  header.payload_length = 0;
-  header.message_offset = static_cast<std::uint32_t>(message.offset);
-  append_header(packet, header);
-  prepared.tag = kNoPiece;
-  return made(message, true);
-}
-
 TxMessage* Initiator::readable(Rkey key, JobId job, const FepAddress& reader) {
   TxMessage* message = by_id_[message_of(key).value];
   const bool valid = message != nullptr && message->readable && !message->failed() &&

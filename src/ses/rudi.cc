@@ -52,12 +52,10 @@ Response Target::on_rudi(const View& view, Time now) {
     return error(request, ReturnCode::UnsupportedOp);
   }
   ReturnCode code = check_opcode(request);
-  const ri::RiKey key{request.rel, request.job_id, request.pid_on_fep, request.resource_index};
-  const bool by_process = request.next_hdr == wire::NextHdr::RequestSmall;
-  const ri::RiLookup found = by_process ? contexts_.find_process(key) : contexts_.find(key);
-  if (code == ReturnCode::Ok) code = check_address(found.verdict);
+  const Addressed addressed = find_context(request);
+  if (code == ReturnCode::Ok) code = addressed.code;
   if (code != ReturnCode::Ok) return error(request, code);
-  Context& context = *static_cast<Context*>(found.context);
+  Context& context = *addressed.context;
   code = check_context(context.config, context.enabled, request, payload_mtu_);
   if (code == ReturnCode::Ok && !is_idempotent_safe(memory_key(request))) {  // 12d
     code = ReturnCode::OpViolation;

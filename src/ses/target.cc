@@ -78,19 +78,24 @@ Response Target::rx_req(const View& view, Time now) {
   if (request.opcode == SesOpcode::Read && is_message_key(memory_key(request))) {
     return on_message_read(view, request, now);
   }
-  const ri::RiKey key{request.rel, request.job_id, request.pid_on_fep, request.resource_index};
-  const bool by_process =
-      request.next_hdr == wire::NextHdr::RequestSmall && !is_send(request.opcode);
-  const ri::RiLookup found = by_process ? contexts_.find_process(key) : contexts_.find(key);
-  code = check_address(found.verdict);  // 3, 4
-  if (code != ReturnCode::Ok) return error(request, code);
-  Context& context = *static_cast<Context*>(found.context);
+  const Addressed addressed = find_context(request);  // 3, 4
+  if (addressed.code != ReturnCode::Ok) return error(request, addressed.code);
+  Context& context = *addressed.context;
   code = check_context(context.config, context.enabled, request, payload_mtu_);  // 6 to 10
   if (code != ReturnCode::Ok) return refuse(view, request, context, code);
   if (request.opcode == SesOpcode::Write) return on_write(view, request, context);
   if (request.opcode == SesOpcode::Read) return on_read(view, request, context, now);
   if (wire::has_atomic_extension(request.opcode)) return on_atomic(view, request, context, now);
   return on_send(view, request, context);
+}
+
+// Steps 3 and 4. A small RMA request has its key where others have the resource index (SES-5).
+Target::Addressed Target::find_context(const Request& request) const {
+  const ri::RiKey key{request.rel, request.job_id, request.pid_on_fep, request.resource_index};
+  const bool by_process =
+      request.next_hdr == wire::NextHdr::RequestSmall && !is_send(request.opcode);
+  const ri::RiLookup found = by_process ? contexts_.find_process(key) : contexts_.find(key);
+  return {check_address(found.verdict), static_cast<Context*>(found.context)};
 }
 
 Response Target::error(const Request& request, ReturnCode code, RiGeneration generation) {

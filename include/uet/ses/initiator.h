@@ -117,8 +117,8 @@ class Initiator {
   MsgId take_id(TxMessage& message);
   pds::PacketPlan next_read(TxMessage& message, Packet& packet, pds::PreparedPacket& prepared);
   pds::PacketPlan next_atomic(TxMessage& message, Packet& packet, pds::PreparedPacket& prepared);
-  pds::PacketPlan next_error(TxMessage& message, Packet& packet, pds::PreparedPacket& prepared);
-  pds::PacketPlan next_end(TxMessage& message, Packet& packet, pds::PreparedPacket& prepared);
+  pds::PacketPlan next_end(TxMessage& message, wire::SesOpcode opcode, Packet& packet,
+                           pds::PreparedPacket& prepared);
   pds::PacketPlan made(TxMessage& message, bool last);
   void on_response(TxMessage& message, std::uint32_t tag, const wire::SesResponseHeader& header,
                    Time now);

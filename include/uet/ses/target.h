@@ -53,6 +53,12 @@ class Target {
   using View = pds::RequestView;
   using Request = wire::SesRequest;
 
+  struct Addressed {
+    wire::ReturnCode code = wire::ReturnCode::Ok;
+    Context* context = nullptr;  // if the code is Ok
+  };
+
+  Addressed find_context(const Request& request) const;
   bool take_datagram(const View& view);
   pds::Response on_rudi(const View& view, Time now);
   pds::Response on_rudi_write(const Request& request, const Context& context);
