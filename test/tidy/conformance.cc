@@ -32,13 +32,17 @@ void named_in(const std::string& line, std::set<RuleName>& named) {
   }
 }
 
-// The rules in the name of a test: Pds40_Third, LostAckPds101, Ses117And118.
+// The rules in the name of a test: Pds40_Third, Ses117And118, Wire38 for WIRE 3.8.
 void named_by_test(const std::string& test, std::set<RuleName>& named) {
   static const std::regex rule(R"((Pds|Ses)([0-9]{1,3})(?:And([0-9]{1,3}))?(?![0-9]))");
   for (std::sregex_iterator it(test.begin(), test.end(), rule), end; it != end; ++it) {
     const std::string kind = (*it)[1] == "Pds" ? "PDS-" : "SES-";
     named.insert(kind + it->str(2));
     if ((*it)[3].matched) named.insert(kind + it->str(3));
+  }
+  static const std::regex section(R"(Wire([1-6])([0-9]{1,2})(?![0-9]))");
+  for (std::sregex_iterator it(test.begin(), test.end(), section), end; it != end; ++it) {
+    named.insert("WIRE " + it->str(1) + "." + it->str(2));
   }
 }
 

@@ -38,9 +38,9 @@ struct Exceptions {
 Exceptions parse_exceptions(std::string_view text);
 
 // The tests that name each rule. A test names a rule by "PDS-53", "SES-115" or "WIRE 2.3" in it or
-// in the comment right above it, or by "Pds53", "Ses117And118" in its name; the comment at the head
-// of a file of tests names nothing. In a file of checks without tests of its own, which the
-// simulator applies to every run, all lines count.
+// in the comment right above it, or by "Pds53", "Ses117And118", "Wire23" in its name; the comment
+// at the head of a file of tests names nothing. In a file of checks without tests of its own, which
+// the simulator applies to every run, all lines count.
 struct Citation {
   std::string file;  // relative to the source tree
   std::string test;  // "TxWindow.Pds40_Third"; empty for a file of checks

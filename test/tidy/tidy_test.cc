@@ -212,21 +212,22 @@ TEST(TidyParameters, RefusesTableAndManualThatDiffer) {
 
 TEST(TidyRules, NamedByTheTestTheCommentAboveAndItsName) {
   Citations citations;
-  add_citations("test/unit/pds/a_test.cc",
-                "// PDS-1: the head names nothing\n#include <x>\n// SES-115, WIRE 2.3\n"
-                "TEST(TxWindow, Pds40_Third4096) {\n  f();  // PDS-201\n}\n"
-                "// PDS-7 belongs to no test\nint x;\n"
-                "TEST_F(A, Ses117And118) { f(); }\n// WIRE 3.11.\nTEST_P(A,\n       B) {\n}\n",
-                citations);
+  add_citations(
+      "test/unit/pds/a_test.cc",
+      "// PDS-1: the head names nothing\n#include <x>\n// SES-115, WIRE 2.3\n"
+      "TEST(TxWindow, Pds40_Third4096) {\n  f();  // PDS-201\n}\n"
+      "// PDS-7 belongs to no test\nint x;\n"
+      "TEST_F(A, Ses117And118_Wire310) { f(); }\n// WIRE 3.11.\nTEST_P(A,\n       B) {\n}\n",
+      citations);
   const Citation third{"test/unit/pds/a_test.cc", "TxWindow.Pds40_Third4096"};
   EXPECT_THAT(citations["PDS-40"], ElementsAre(third));
   EXPECT_THAT(citations["PDS-201"], ElementsAre(third));
   EXPECT_THAT(citations["SES-115"], ElementsAre(third));
   EXPECT_THAT(citations["WIRE 2.3"], ElementsAre(third));
   EXPECT_THAT(citations["SES-118"],
-              ElementsAre(Citation{"test/unit/pds/a_test.cc", "A.Ses117And118"}));
+              ElementsAre(Citation{"test/unit/pds/a_test.cc", "A.Ses117And118_Wire310"}));
   EXPECT_THAT(citations["WIRE 3.11"], ElementsAre(Citation{"test/unit/pds/a_test.cc", "A.B"}));
-  EXPECT_EQ(citations.size(), 7U);  // those and SES-117
+  EXPECT_EQ(citations.size(), 8U);  // those, SES-117 and WIRE 3.10
 }
 
 TEST(TidyRules, NamedByAFileOfChecks) {

@@ -63,6 +63,7 @@ TEST(AddressDecode, RefusesShortBytesAndLaterVersion) {
   EXPECT_TRUE(decode(bytes).ok());
 }
 
+// WIRE 4.1
 TEST(AddressDecode, RefusesIdsOfMoreThan12Bits) {
   UetAddress address = full_address();
   address.pid_on_fep = {0x1000};
@@ -92,6 +93,7 @@ TEST(CheckDestination, Ses150_NeedsFabricAddressAndResourceIndexOnly) {
   EXPECT_EQ(check_destination(address).error(), Error::Invalid);
 }
 
+// WIRE 1.1
 TEST(UetAddressFep, PortZeroMeansThePortOfTheStandard) {
   UetAddress address = full_address();
   EXPECT_EQ(address.fep().port, 4800);

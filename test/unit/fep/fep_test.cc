@@ -243,7 +243,7 @@ class FepPair : public ::testing::Test {
 
 // ---- payload MTU --------------------------------------------------------------------------------
 
-TEST(PayloadMtuFor, LargestPowerOfTwoThatFits) {
+TEST(PayloadMtuFor, Wire15_LargestPowerOfTwoThatFits) {
   struct Row {
     std::uint32_t ip_mtu;
     std::uint32_t payload;

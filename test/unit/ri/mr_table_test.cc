@@ -78,6 +78,7 @@ TEST_F(MrTableTest, Check_AccessNamesTheObserver) {
   EXPECT_EQ(observer.last, kRemoteWrite);
 }
 
+// WIRE 4.3
 TEST_F(MrTableTest, Add_Ses133_ProviderKeysHaveBit48AndDiffer) {
   const Rkey a = add(region());
   const Rkey b = add(region());
@@ -112,6 +113,7 @@ TEST_F(MrTableTest, AddWithKey_TakenKeyIsKeyInUse) {
   EXPECT_EQ(table_.size(), 1U);
 }
 
+// WIRE 4.3
 TEST_F(MrTableTest, AddWithKey_Ses132_EachReservedBitIsInvalid) {
   for (int bit = 48; bit <= 61; ++bit) {
     const Rkey key{(std::uint64_t{1} << bit) | 7};
@@ -120,12 +122,14 @@ TEST_F(MrTableTest, AddWithKey_Ses132_EachReservedBitIsInvalid) {
   EXPECT_EQ(table_.size(), 0U);
 }
 
+// WIRE 4.3
 TEST_F(MrTableTest, AddWithKey_Ses132_IdempotentAndOptimizedBitsAreAllowed) {
   EXPECT_TRUE(table_.add_with_key(region(), Rkey{(std::uint64_t{1} << 63) | 7}).ok());
   EXPECT_TRUE(table_.add_with_key(region(), Rkey{(std::uint64_t{1} << 62) | 0xFFF}).ok());
   EXPECT_TRUE(table_.add_with_key(region(), Rkey{0x0000'FFFF'FFFF'FFFF}).ok());
 }
 
+// WIRE 4.3
 TEST_F(MrTableTest, AddWithKey_Ses132_OptimizedKeyHasTwelveBits) {
   for (int bit = 12; bit <= 47; ++bit) {
     const Rkey key{(std::uint64_t{1} << 62) | (std::uint64_t{1} << bit)};

@@ -53,6 +53,7 @@ TEST_F(RiTableTest, Ses16_OtherJobIsToldFromOtherIndexAndOtherPid) {
   EXPECT_EQ(table.find(key(true, 101, 3, 10)).context, nullptr);
 }
 
+// WIRE 4.1
 TEST_F(RiTableTest, Ses11_NumbersBeyondTheirFieldsAreInvalid) {
   EXPECT_EQ(table.add(key(true, kMaxJobId + 1, 2, 10), &first).error(), Error::Invalid);
   EXPECT_EQ(table.add(key(true, 1, kMaxPidOnFep + 1, 10), &first).error(), Error::Invalid);

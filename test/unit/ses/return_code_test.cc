@@ -29,6 +29,7 @@ class ReturnCodeTest : public ::testing::Test {
   ContextConfig config;
 };
 
+// WIRE 3.7: 0x10 and 0x11 among them.
 TEST_F(ReturnCodeTest, Ses1_OpcodesThatAreNotServedAreUnsupported) {
   for (const SesOpcode served :
        {SesOpcode::NoOp, SesOpcode::Write, SesOpcode::Read, SesOpcode::Send,

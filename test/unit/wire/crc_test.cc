@@ -46,10 +46,12 @@ TEST(Crc32c, MayBeTakenInPieces) {
   }
 }
 
+// WIRE 1.4
 TEST(CrcTrailer, LeastSignificantByteFirst) {
   EXPECT_EQ(to_hex(crc_trailer(0xE3069283)), "839206e3");
 }
 
+// WIRE 1.4
 TEST(CrcTrailer, MatchesOnlyTheRightBytes) {
   Bytes packet = from_hex("313233343536373839839206e3");
   EXPECT_TRUE(crc_trailer_matches(packet));

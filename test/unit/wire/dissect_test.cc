@@ -81,19 +81,171 @@ TEST(Dissect, EveryVectorGivesOneLineWithoutComplaint) {
   }
 }
 
-TEST(NameOf, LastOfEachTable) {
-  EXPECT_EQ(name_of(PdsType::RodCcReq), "ROD_CC_REQ");
-  EXPECT_EQ(name_of(NextHdr::ResponseDataSmall), "RESPONSE_DATA_SMALL");
-  EXPECT_EQ(name_of(CpType::Negotiation), "NEGOTIATION");
-  EXPECT_EQ(name_of(NackCode::RodOoo), "ROD_OOO");
-  EXPECT_EQ(name_of(NackCode::RcvrInferLoss), "RCVR_INFER_LOSS");
-  EXPECT_EQ(name_of(NackCode::ExpFatal), "EXP_FATAL");
-  EXPECT_EQ(name_of(SesOpcode::MsgError), "MSG_ERROR");
-  EXPECT_EQ(name_of(ResponseOpcode::NoResponse), "NO_RESPONSE");
-  EXPECT_EQ(name_of(ReturnCode::BadMkey), "BAD_MKEY");
-  EXPECT_EQ(name_of(ReturnCode::Dropped), "DROPPED");
-  EXPECT_EQ(name_of(AmoOp::Inval), "INVAL");
-  EXPECT_EQ(name_of(AmoDatatype::Fp16), "FP16");
+template <class Enum>
+struct Named {
+  int number;  // number and name as the reference gives them
+  Enum value;
+  std::string_view name;
+};
+
+template <class Enum>
+void expect_names(std::initializer_list<Named<Enum>> all) {
+  for (const Named<Enum>& row : all) {
+    EXPECT_EQ(static_cast<int>(row.value), row.number) << row.name;
+    EXPECT_EQ(name_of(row.value), row.name);
+  }
+}
+
+// WIRE 2.1, WIRE 2.5, WIRE 2.6
+TEST(NameOf, NumbersOfThePdsHeaders) {
+  expect_names<PdsType>({{0x01, PdsType::Tss, "TSS"},
+                         {0x02, PdsType::RudReq, "RUD_REQ"},
+                         {0x03, PdsType::RodReq, "ROD_REQ"},
+                         {0x04, PdsType::RudiReq, "RUDI_REQ"},
+                         {0x05, PdsType::RudiResp, "RUDI_RESP"},
+                         {0x06, PdsType::UudReq, "UUD_REQ"},
+                         {0x07, PdsType::Ack, "ACK"},
+                         {0x08, PdsType::AckCc, "ACK_CC"},
+                         {0x09, PdsType::AckCcx, "ACK_CCX"},
+                         {0x0A, PdsType::Nack, "NACK"},
+                         {0x0B, PdsType::Cp, "CP"},
+                         {0x0C, PdsType::NackCcx, "NACK_CCX"},
+                         {0x0D, PdsType::RudCcReq, "RUD_CC_REQ"},
+                         {0x0E, PdsType::RodCcReq, "ROD_CC_REQ"}});
+  expect_names<NextHdr>({{0, NextHdr::None, "NONE"},
+                         {1, NextHdr::RequestSmall, "REQUEST_SMALL"},
+                         {2, NextHdr::RequestMedium, "REQUEST_MEDIUM"},
+                         {3, NextHdr::RequestStd, "REQUEST_STD"},
+                         {4, NextHdr::Response, "RESPONSE"},
+                         {5, NextHdr::ResponseData, "RESPONSE_DATA"},
+                         {6, NextHdr::ResponseDataSmall, "RESPONSE_DATA_SMALL"}});
+  expect_names<NackCode>({{0x01, NackCode::Trimmed, "TRIMMED"},
+                          {0x02, NackCode::TrimmedLastHop, "TRIMMED_LASTHOP"},
+                          {0x03, NackCode::TrimmedAck, "TRIMMED_ACK"},
+                          {0x04, NackCode::NoPdcAvail, "NO_PDC_AVAIL"},
+                          {0x05, NackCode::NoCccAvail, "NO_CCC_AVAIL"},
+                          {0x06, NackCode::NoBitmap, "NO_BITMAP"},
+                          {0x07, NackCode::NoPktBuffer, "NO_PKT_BUFFER"},
+                          {0x08, NackCode::NoGtdDelAvail, "NO_GTD_DEL_AVAIL"},
+                          {0x09, NackCode::NoSesMsgAvail, "NO_SES_MSG_AVAIL"},
+                          {0x0A, NackCode::NoResource, "NO_RESOURCE"},
+                          {0x0B, NackCode::PsnOorWindow, "PSN_OOR_WINDOW"},
+                          {0x0D, NackCode::RodOoo, "ROD_OOO"},
+                          {0x0E, NackCode::InvDpdcid, "INV_DPDCID"},
+                          {0x0F, NackCode::PdcHdrMismatch, "PDC_HDR_MISMATCH"},
+                          {0x10, NackCode::Closing, "CLOSING"},
+                          {0x11, NackCode::ClosingInErr, "CLOSING_IN_ERR"},
+                          {0x12, NackCode::PktNotRcvd, "PKT_NOT_RCVD"},
+                          {0x13, NackCode::GtdRespUnavail, "GTD_RESP_UNAVAIL"},
+                          {0x14, NackCode::AckWithData, "ACK_WITH_DATA"},
+                          {0x15, NackCode::InvalidSyn, "INVALID_SYN"},
+                          {0x16, NackCode::PdcModeMismatch, "PDC_MODE_MISMATCH"},
+                          {0x17, NackCode::NewStartPsn, "NEW_START_PSN"},
+                          {0x18, NackCode::RcvdSesProcg, "RCVD_SES_PROCG"},
+                          {0x19, NackCode::UnexpEvent, "UNEXP_EVENT"},
+                          {0x1A, NackCode::RcvrInferLoss, "RCVR_INFER_LOSS"},
+                          {0xFD, NackCode::ExpNormal, "EXP_NORMAL"},
+                          {0xFE, NackCode::ExpErr, "EXP_ERR"},
+                          {0xFF, NackCode::ExpFatal, "EXP_FATAL"}});
+  expect_names<CpType>({{0x00, CpType::Noop, "NOOP"},
+                        {0x01, CpType::AckRequest, "ACK_REQ"},
+                        {0x02, CpType::Clear, "CLEAR"},
+                        {0x03, CpType::ClearRequest, "CLEAR_REQ"},
+                        {0x04, CpType::Close, "CLOSE"},
+                        {0x05, CpType::CloseRequest, "CLOSE_REQ"},
+                        {0x06, CpType::Probe, "PROBE"},
+                        {0x07, CpType::Credit, "CREDIT"},
+                        {0x08, CpType::CreditRequest, "CREDIT_REQ"},
+                        {0x09, CpType::Negotiation, "NEGOTIATION"}});
+}
+
+TEST(NameOf, Wire31_NumbersOfTheSesHeaders) {
+  expect_names<SesOpcode>({{0x00, SesOpcode::NoOp, "NO_OP"},
+                           {0x01, SesOpcode::Write, "WRITE"},
+                           {0x02, SesOpcode::Read, "READ"},
+                           {0x03, SesOpcode::Atomic, "ATOMIC"},
+                           {0x04, SesOpcode::FetchingAtomic, "FETCHING_ATOMIC"},
+                           {0x05, SesOpcode::Send, "SEND"},
+                           {0x06, SesOpcode::RendezvousSend, "RENDEZVOUS_SEND"},
+                           {0x07, SesOpcode::DatagramSend, "DATAGRAM_SEND"},
+                           {0x08, SesOpcode::DeferrableSend, "DEFERRABLE_SEND"},
+                           {0x09, SesOpcode::TaggedSend, "TAGGED_SEND"},
+                           {0x0A, SesOpcode::RendezvousTsend, "RENDEZVOUS_TSEND"},
+                           {0x0B, SesOpcode::DeferrableTsend, "DEFERRABLE_TSEND"},
+                           {0x0C, SesOpcode::DeferrableRtr, "DEFERRABLE_RTR"},
+                           {0x0D, SesOpcode::TsendAtomic, "TSEND_ATOMIC"},
+                           {0x0E, SesOpcode::TsendFetchAtomic, "TSEND_FETCH_ATOMIC"},
+                           {0x0F, SesOpcode::MsgError, "MSG_ERROR"}});
+  expect_names<ResponseOpcode>({{0x00, ResponseOpcode::DefaultResponse, "DEFAULT_RESPONSE"},
+                                {0x01, ResponseOpcode::Response, "RESPONSE"},
+                                {0x02, ResponseOpcode::ResponseWData, "RESPONSE_W_DATA"},
+                                {0x03, ResponseOpcode::NoResponse, "NO_RESPONSE"}});
+  expect_names<ReturnCode>({{0x00, ReturnCode::Null, "NULL"},
+                            {0x01, ReturnCode::Ok, "OK"},
+                            {0x02, ReturnCode::BadGeneration, "BAD_GENERATION"},
+                            {0x03, ReturnCode::Disabled, "DISABLED"},
+                            {0x04, ReturnCode::DisabledGen, "DISABLED_GEN"},
+                            {0x05, ReturnCode::NoMatch, "NO_MATCH"},
+                            {0x06, ReturnCode::UnsupportedOp, "UNSUPPORTED_OP"},
+                            {0x07, ReturnCode::UnsupportedSize, "UNSUPPORTED_SIZE"},
+                            {0x08, ReturnCode::AtInvalid, "AT_INVALID"},
+                            {0x09, ReturnCode::AtPerm, "AT_PERM"},
+                            {0x0A, ReturnCode::AtAtsError, "AT_ATS_ERROR"},
+                            {0x0B, ReturnCode::AtNoTrans, "AT_NO_TRANS"},
+                            {0x0C, ReturnCode::AtOutOfRange, "AT_OUT_OF_RANGE"},
+                            {0x0D, ReturnCode::HostPoisoned, "HOST_POISONED"},
+                            {0x0E, ReturnCode::HostUnsuccessCmpl, "HOST_UNSUCCESS_CMPL"},
+                            {0x0F, ReturnCode::AmoUnsupportedOp, "AMO_UNSUPPORTED_OP"},
+                            {0x10, ReturnCode::AmoUnsupportedDt, "AMO_UNSUPPORTED_DT"},
+                            {0x11, ReturnCode::AmoUnsupportedSize, "AMO_UNSUPPORTED_SIZE"},
+                            {0x12, ReturnCode::AmoUnaligned, "AMO_UNALIGNED"},
+                            {0x13, ReturnCode::AmoFpNan, "AMO_FP_NAN"},
+                            {0x14, ReturnCode::FpUnderflow, "FP_UNDERFLOW"},
+                            {0x15, ReturnCode::FpOverflow, "FP_OVERFLOW"},
+                            {0x16, ReturnCode::FpInexact, "FP_INEXACT"},
+                            {0x17, ReturnCode::PermViolation, "PERM_VIOLATION"},
+                            {0x18, ReturnCode::OpViolation, "OP_VIOLATION"},
+                            {0x19, ReturnCode::BadIndex, "BAD_INDEX"},
+                            {0x1A, ReturnCode::BadPid, "BAD_PID"},
+                            {0x1B, ReturnCode::BadJobId, "BAD_JOB_ID"},
+                            {0x1C, ReturnCode::BadMkey, "BAD_MKEY"},
+                            {0x1D, ReturnCode::BadAddr, "BAD_ADDR"},
+                            {0x1E, ReturnCode::Cancelled, "CANCELLED"},
+                            {0x1F, ReturnCode::Undeliverable, "UNDELIVERABLE"},
+                            {0x20, ReturnCode::Uncor, "UNCOR"},
+                            {0x21, ReturnCode::UncorTrnsnt, "UNCOR_TRNSNT"},
+                            {0x22, ReturnCode::TooLong, "TOO_LONG"},
+                            {0x23, ReturnCode::InitiatorErr, "INITIATOR_ERR"},
+                            {0x24, ReturnCode::Dropped, "DROPPED"}});
+  expect_names<AmoOp>({{0x00, AmoOp::Min, "MIN"},          {0x01, AmoOp::Max, "MAX"},
+                       {0x02, AmoOp::Sum, "SUM"},          {0x03, AmoOp::Diff, "DIFF"},
+                       {0x04, AmoOp::Prod, "PROD"},        {0x05, AmoOp::Lor, "LOR"},
+                       {0x06, AmoOp::Land, "LAND"},        {0x07, AmoOp::Bor, "BOR"},
+                       {0x08, AmoOp::Band, "BAND"},        {0x09, AmoOp::Lxor, "LXOR"},
+                       {0x0A, AmoOp::Bxor, "BXOR"},        {0x0B, AmoOp::Read, "READ"},
+                       {0x0C, AmoOp::Write, "WRITE"},      {0x0D, AmoOp::Cswap, "CSWAP"},
+                       {0x0E, AmoOp::CswapNe, "CSWAP_NE"}, {0x0F, AmoOp::CswapLe, "CSWAP_LE"},
+                       {0x10, AmoOp::CswapLt, "CSWAP_LT"}, {0x11, AmoOp::CswapGe, "CSWAP_GE"},
+                       {0x12, AmoOp::CswapGt, "CSWAP_GT"}, {0x13, AmoOp::Mswap, "MSWAP"},
+                       {0x14, AmoOp::Inval, "INVAL"}});
+  expect_names<AmoDatatype>({{0x00, AmoDatatype::Int8, "INT8"},
+                             {0x01, AmoDatatype::Uint8, "UINT8"},
+                             {0x02, AmoDatatype::Int16, "INT16"},
+                             {0x03, AmoDatatype::Uint16, "UINT16"},
+                             {0x04, AmoDatatype::Int32, "INT32"},
+                             {0x05, AmoDatatype::Uint32, "UINT32"},
+                             {0x06, AmoDatatype::Int64, "INT64"},
+                             {0x07, AmoDatatype::Uint64, "UINT64"},
+                             {0x08, AmoDatatype::Int128, "INT128"},
+                             {0x09, AmoDatatype::Uint128, "UINT128"},
+                             {0x0A, AmoDatatype::Float, "FLOAT"},
+                             {0x0B, AmoDatatype::Double, "DOUBLE"},
+                             {0x0C, AmoDatatype::FloatComplex, "FLOAT_COMPLEX"},
+                             {0x0D, AmoDatatype::DoubleComplex, "DOUBLE_COMPLEX"},
+                             {0x0E, AmoDatatype::LongDouble, "LONG_DOUBLE"},
+                             {0x0F, AmoDatatype::LongDoubleComplex, "LONG_DOUBLE_COMPLEX"},
+                             {0x10, AmoDatatype::Bf16, "BF16"},
+                             {0x11, AmoDatatype::Fp16, "FP16"}});
 }
 
 TEST(NameOf, ReservedNumbers) {

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <map>
+#include <set>
+#include <string>
 
 #include "uet/wire/crc.h"
 #include "uet/wire/parse.h"
@@ -415,6 +418,9 @@ void expect_ses(NextHdr next_hdr, std::span<const std::byte> rest, const json& f
   EXPECT_EQ(to_hex(payload), fields["payload_hex"].get<std::string>());
 }
 
+// WIRE 5.1. The vectors hold every header and every field: WIRE 2.1, WIRE 2.2, WIRE 2.3, WIRE 2.4,
+// WIRE 2.5, WIRE 2.6, WIRE 2.7, WIRE 2.8, WIRE 2.9, WIRE 3.2, WIRE 3.3, WIRE 3.4, WIRE 3.5,
+// WIRE 3.6, WIRE 3.9, WIRE 3.10, WIRE 3.11.
 TEST_P(WireVector, DecodeGivesTheStatedFields) {
   const Bytes all = bytes();
   std::span<const std::byte> rest = all;
@@ -433,6 +439,9 @@ TEST_P(WireVector, DecodeGivesTheStatedFields) {
   expect_ses(next_hdr(), packet->rest, fields());
 }
 
+// The same rules: WIRE 5.1, WIRE 2.1, WIRE 2.2, WIRE 2.3, WIRE 2.4, WIRE 2.5, WIRE 2.6, WIRE 2.7,
+// WIRE 2.8, WIRE 2.9, WIRE 3.2, WIRE 3.3, WIRE 3.4, WIRE 3.5, WIRE 3.6, WIRE 3.9, WIRE 3.10,
+// WIRE 3.11.
 TEST_P(WireVector, EncodeGivesTheStatedBytes) {
   Bytes made;
   const auto add = [&](const Bytes& part) { made.insert(made.end(), part.begin(), part.end()); };
@@ -451,7 +460,30 @@ INSTANTIATE_TEST_SUITE_P(All, WireVector,
                            return info.param["name"].template get<std::string>();
                          });
 
-// WIRE 5.2. The frames begin with 14 bytes of Ethernet and 20 bytes of IPv4.
+TEST(WireVectors, HoldEveryHeaderAndFlag) {
+  std::set<int> types;
+  std::set<int> next_hdrs;
+  std::map<std::string, std::set<int>> flags;
+  for (const json& vector : wire_vectors()) {
+    const json& pds = vector["fields"]["pds"];
+    types.insert(pds["type"].get<int>());
+    if (pds.contains("next_hdr")) next_hdrs.insert(pds["next_hdr"].get<int>());
+    for (const char* part : {"pds", "ses"}) {
+      if (!vector["fields"].contains(part)) continue;
+      for (const auto& [name, value] : vector["fields"][part].items()) {
+        if (value.is_number() && value <= 1) flags[name].insert(value.get<int>());
+      }
+    }
+  }
+  EXPECT_EQ(types, (std::set{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}));
+  EXPECT_EQ(next_hdrs, (std::set{0, 1, 2, 3, 4, 5, 6}));
+  for (const char* flag :
+       {"retx", "ar", "syn", "m", "p", "nt", "isrod", "dc", "ie", "rel", "hd", "som", "eom"}) {
+    EXPECT_EQ(flags[flag], (std::set{0, 1})) << flag;
+  }
+}
+
+// The frames begin with 14 bytes of Ethernet and 20 bytes of IPv4.
 constexpr std::size_t kIpHeaderAt = 14;
 constexpr std::size_t kAboveIpAt = kIpHeaderAt + 20;
 constexpr std::size_t kIpSourceAt = kIpHeaderAt + 12;
@@ -463,6 +495,7 @@ Bytes frame(const std::string& name) {
   return {};
 }
 
+// WIRE 5.2, WIRE 1.1
 TEST(FrameVector, UdpFrameHoldsTheVectorBehindUdp) {
   const Bytes bytes = frame("frame_udp_ipv4_write_first");
   ASSERT_GT(bytes.size(), kAboveIpAt + 8);
@@ -475,6 +508,7 @@ TEST(FrameVector, UdpFrameHoldsTheVectorBehindUdp) {
   EXPECT_TRUE(parse(packet).has_value());
 }
 
+// WIRE 5.2, WIRE 1.4
 TEST(FrameVector, NativeFrameHoldsTheVectorBehindEntropyHeaderAndEndsInItsCrc) {
   const Bytes bytes = frame("frame_native_ipv4_write_last_crc");
   const Bytes vector = vector_bytes("rud_write_last");
