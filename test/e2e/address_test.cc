@@ -199,6 +199,7 @@ TEST(SocketAddress, FormatOfOneFamilyGivesThatFamilyOnly) {
 
 // ---- fi_setname --------------------------------------------------------------------------------
 
+// SES-149: a name is there before fi_enable and stays.
 TEST(SetName, GivesAnEndpointTheNameBeforeItIsEnabled) {
   Side side({.service = "4910", .hints = with_format(FI_SOCKADDR_IN)});
   Side peer({.hints = with_format(FI_SOCKADDR_IN)});
@@ -223,6 +224,7 @@ TEST(SetName, GivesAnEndpointTheNameBeforeItIsEnabled) {
   ASSERT_EQ(fi_ep_bind(ep.get(), &side.cq->fid, FI_TRANSMIT | FI_RECV), 0);
   ASSERT_EQ(fi_enable(ep.get()), 0);
   EXPECT_EQ(fi_setname(&ep->fid, &name, sizeof name), -FI_EOPBADSTATE);
+  EXPECT_EQ(std::memcmp(Side::name_of(*ep).data(), &name, sizeof name), 0);
   const auto sender = peer.open_endpoint(0);
   char room[4] = "";
   ASSERT_EQ(fi_recv(ep.get(), room, sizeof room, nullptr, FI_ADDR_UNSPEC, room), 0);

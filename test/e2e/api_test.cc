@@ -535,6 +535,27 @@ TEST_P(Transfer, WriteReadAndWriteWithData) {
   EXPECT_EQ(close_fid(mr), 0);
 }
 
+TEST_P(Transfer, Ses156_DataOfAWriteTakeNoReceiveThoseOfASendComeWithIt) {
+  char remote[4] = "";
+  fid_mr* mr = nullptr;
+  ASSERT_EQ(fi_mr_reg(b_->domain, remote, sizeof remote, FI_REMOTE_WRITE, 0, 12, 0, &mr, nullptr),
+            0);
+  char room[8];
+  ASSERT_EQ(fi_recv(b_->ep, room, sizeof room, nullptr, FI_ADDR_UNSPEC, room), 0);
+  ASSERT_EQ(fi_writedata(a_->ep, "w", 1, nullptr, 71, to_b_, 0, 12, nullptr), 0);
+  auto event = next(*b_);
+  EXPECT_EQ(event.flags, FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
+  EXPECT_EQ(event.data, 71U);
+  ASSERT_EQ(fi_senddata(a_->ep, "send", 4, nullptr, 72, to_b_, nullptr), 0);
+  event = next(*b_);
+  EXPECT_EQ(event.flags, FI_RECV | FI_MSG | FI_REMOTE_CQ_DATA);
+  EXPECT_EQ(event.op_context, room);
+  EXPECT_EQ(event.data, 72U);
+  EXPECT_EQ(next(*a_).flags & (FI_RMA | FI_MSG), FI_RMA);
+  EXPECT_EQ(next(*a_).flags & (FI_RMA | FI_MSG), FI_MSG);
+  EXPECT_EQ(close_fid(mr), 0);
+}
+
 TEST_P(Transfer, RemoteRefusalIsAnErrorWithItsReturnCode) {
   char local = 0;
   ASSERT_EQ(fi_write(a_->ep, &local, 1, nullptr, to_b_, 0, 999, &local), 0);
@@ -624,6 +645,7 @@ class Selective : public Transfer {
 };
 INSTANTIATE_TEST_SUITE_P(Rud, Selective, testing::Values(std::uint64_t{0}));
 
+// SES-158
 TEST_P(Selective, OnlyMarkedOperationsAreTold) {
   char room[8];
   ASSERT_EQ(fi_recv(b_->ep, room, sizeof room, nullptr, FI_ADDR_UNSPEC, nullptr), 0);

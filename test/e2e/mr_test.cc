@@ -275,6 +275,7 @@ TEST_F(MemoryRegion, RawKeysAreKeys) {
   EXPECT_EQ(fi_mr_unmap_key(a_.domain.get(), key), 0);
 }
 
+// SES-19: the JobID is what the auth_key says.
 TEST_F(MemoryRegion, Ses17_RegionOfAnotherJobIsNotThere) {
   const iovec iov{memory_, sizeof memory_};
   std::array<std::uint8_t, 3> job = {0, 0, 99};

@@ -26,7 +26,7 @@ UetAddress full_address() {
   return address;
 }
 
-// WIRE 4.2, every offset.
+// WIRE 4.2, every offset; there is no JobID among them (SES-148).
 TEST(AddressEncode, Ses147_PutsEachMemberAtItsOffset) {
   const AddressBytes bytes = encode(full_address());
   const auto at = [&](std::size_t i) { return std::to_integer<int>(bytes[i]); };

@@ -486,6 +486,7 @@ TEST_F(DatagramPair, ClosingAContextTakesItsDatagramsBack) {
   EXPECT_TRUE(a.sink.all.empty());
 }
 
+// SES-114: nothing follows the cancelled one.
 TEST_F(DatagramPair, OneThatTheNicHasNotTakenCanBeCancelled) {
   a.nic.accept = 0;
   std::byte byte{};

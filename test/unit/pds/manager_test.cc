@@ -74,6 +74,7 @@ TEST_F(ManagerTest, Pds6_Pds9_SeveralPdcsToOnePeerTakeTurns) {
   EXPECT_EQ(long_one.made, 900U);
 }
 
+// SES-125: and so do all ordered operations between two endpoints.
 TEST_F(ManagerTest, Pds17_PacketsOfOneRodContextStayOnOnePdc) {
   std::set<std::uint16_t> ids;
   for (int i = 0; i < 20; ++i) ids.insert(send(3, DeliveryMode::Rod).pdc.value);

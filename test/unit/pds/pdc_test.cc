@@ -340,6 +340,7 @@ TEST_F(PdcTest, Pds127_OutstandingPacketsBeyondTheWindowAskForAnAck) {
 
 // ---- messages -----------------------------------------------------------------------------------
 
+// SES-34 asks for the same.
 TEST_F(PdcTest, Pds7_Pds8_Pds30_MessagesFollowEachOtherOnOnePdc) {
   open();
   for (int i = 0; i < 3; ++i) send(50);

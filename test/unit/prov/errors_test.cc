@@ -27,7 +27,7 @@ TEST(ToFiErrno, EveryLocalErrorHasItsOwnValue) {
   EXPECT_EQ(to_fi_errno(Error::Io), -FI_EIO);
 }
 
-// SES section 9, the whole table, by name.
+// SES section 9, the whole table, by name; those of floating point among them (SES-102).
 TEST(ToFiErrno, Ses120_EveryReturnCodeAsTheTableSays) {
   const struct {
     ReturnCode code;

@@ -175,13 +175,15 @@ TEST(FillAttributes, WithoutHintsEverythingThatWorksIsShown) {
   EXPECT_EQ(info->fabric_attr->prov_name, nullptr);
 }
 
-// SES-124, SES-128: order only when asked for, and sizes to match.
+// SES-124, SES-127, SES-128: order only when asked for, and sizes to match.
 TEST(FillAttributes, Ses128_OrderBringsItsSizes) {
   const Info hints = make_hints();
   hints->tx_attr->msg_order = FI_ORDER_SAS | FI_ORDER_RMA_WAW;
   ASSERT_EQ(refuse_hints(*hints, kVersion, kLimits), nullptr);
   const Info ordered = fill(hints.get());
   EXPECT_EQ(ordered->tx_attr->msg_order, FI_ORDER_SAS | FI_ORDER_RMA_WAW);
+  EXPECT_EQ(ordered->tx_attr->comp_order, 0U);  // completions are not ordered all the same
+  EXPECT_EQ(ordered->rx_attr->comp_order, 0U);
   EXPECT_EQ(ordered->ep_attr->max_order_raw_size, kMaxMsgSize);
   EXPECT_EQ(ordered->ep_attr->max_order_waw_size, kMaxMsgSize);
   EXPECT_EQ(fill(nullptr)->ep_attr->max_order_waw_size, 0U);

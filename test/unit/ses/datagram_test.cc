@@ -206,6 +206,7 @@ TEST_F(DatagramTest, Pds193_WhatBelongsNowhereIsDroppedAndCounted) {
   EXPECT_EQ(b.sink.all.size(), 1u);
 }
 
+// SES-114: a MSG_ERROR on UUD is dropped like every other opcode.
 TEST_F(DatagramTest, OnlyWholeDatagramSendsWithoutAnIdAreDatagrams) {
   const SesRequest good = request_for(b, 4);
   for (unsigned opcode = 0; opcode < 64; ++opcode) {

@@ -70,6 +70,7 @@ TEST_F(InitiatorTest, Ses21And22_AllButTheLastPacketAreFullAndMarksAreRight) {
   }
 }
 
+// SES-10: and every packet has the flags that it must have.
 TEST_F(InitiatorTest, Ses23_EveryPacketRepeatsWhatNamesTheMessage) {
   Bytes memory = pattern(3 * kMtu);
   Peer peer = b.peer();
@@ -92,8 +93,11 @@ TEST_F(InitiatorTest, Ses23_EveryPacketRepeatsWhatNamesTheMessage) {
     EXPECT_EQ(request.buffer_offset, 4096u);
     EXPECT_EQ(request.match_bits, 0xACCE5u);
     EXPECT_EQ(request.request_length, 3 * kMtu);
-    EXPECT_TRUE(request.rel);            // SES-12
-    EXPECT_TRUE(request.dc);             // SES-110
+    EXPECT_TRUE(request.rel);  // SES-12
+    EXPECT_TRUE(request.dc);   // SES-110
+    EXPECT_FALSE(request.ie);
+    EXPECT_EQ(request.som, request.message_offset == 0);
+    EXPECT_EQ(request.eom, request.message_offset == 2 * kMtu);
     EXPECT_EQ(request.hd, request.som);  // SES-24
     EXPECT_EQ(request.header_data, request.som ? 0xDA7Au : 0u);
     a.answered(sent, bare_ack);
@@ -396,6 +400,7 @@ TEST_F(InitiatorTest, CancelOfAReadWaitsForTheDataAskedFor) {
 
 // ---- reads -------------------------------------------------------------------------------------
 
+// WIRE 3.12: a request packet for each payload MTU of the answer.
 TEST_F(InitiatorTest, Ses81_ReadAsksForOneMtuPerPacket) {
   Bytes memory(2 * kMtu + 1);
   ASSERT_TRUE(a.read(b, {slice_of(memory)}, Rkey{1}));
@@ -445,6 +450,7 @@ TEST_F(InitiatorTest, Pds199_DataMayComeBeforeTheAck) {
   EXPECT_EQ(a.sink.all.size(), 1u);
 }
 
+// WIRE 3.12: the data in the ACK.
 TEST_F(InitiatorTest, Ses82_DataMayRideInTheAck) {
   for (const NextHdr form : {NextHdr::ResponseData, NextHdr::ResponseDataSmall}) {
     Bytes memory(16);

@@ -86,6 +86,23 @@ TEST_F(ReceiveTest, Ses31_ZeroLengthUnexpectedIsKept) {
   expect_idle();
 }
 
+// PDS hands them over as they come on RUD, and they match in that order.
+TEST_F(ReceiveTest, Ses129_SendsThatSwapOnTheWayMatchInOrderOfArrival) {
+  Bytes first(4);
+  Bytes second(4);
+  ASSERT_TRUE(b.receive({slice_of(first)}));
+  ASSERT_TRUE(b.receive({slice_of(second)}));
+  Bytes out[] = {pattern(4, 1), pattern(4, 2)};
+  ASSERT_TRUE(a.send(b, {slice_of(out[0])}));
+  ASSERT_TRUE(a.send(b, {slice_of(out[1])}));
+  const std::vector<Sent> sent = a.packets();
+  deliver(a, b, sent[1]);
+  deliver(a, b, sent[0]);
+  EXPECT_EQ(first, out[1]);
+  EXPECT_EQ(second, out[0]);
+  expect_idle();
+}
+
 TEST_F(ReceiveTest, Ses38_TaggedAndUntaggedAreSeparate) {
   Bytes memory(4);
   ASSERT_TRUE(b.receive({slice_of(memory)}));

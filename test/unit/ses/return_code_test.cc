@@ -87,6 +87,7 @@ TEST_F(ReturnCodeTest, Ses115_Steps6To10_FirstFailureWins) {
   EXPECT_EQ(context_code(), ReturnCode::Ok);
 }
 
+// SES-25: both ends agree on the MTU.
 TEST_F(ReturnCodeTest, Ses26_FirstPayloadIsTheMessageOrOneMtu) {
   request.request_length = 3 * kMtu;
   request.eom = false;

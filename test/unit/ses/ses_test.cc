@@ -261,6 +261,7 @@ TEST_F(SesTest, DestructionWithEverythingInProgressIsClean) {
 // Requests whose fields are drawn from values that sit at the edges. Nothing outside the registered
 // region and the posted buffers may be touched (the sanitizer build watches), and when the PDC
 // goes, everything is free again.
+// SES-103: whatever the request, one response or one NACK.
 TEST_F(SesTest, Ses117And118_AnyRequestIsAnsweredAndTouchesOnlyItsMemory) {
   Rng rng(11);
   Bytes region(2 * kMtu);

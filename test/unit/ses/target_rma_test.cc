@@ -31,6 +31,7 @@ class TargetRmaTest : public TwoNodes {
   Rkey key;
 };
 
+// SES-33
 TEST_F(TargetRmaTest, Ses78_WriteLandsAtRegionPlusBufferOffsetPlusMessageOffset) {
   SesRequest second = rma(SesOpcode::Write, kMtu, 7, kMtu + 7);
   second.buffer_offset = 100;
@@ -195,6 +196,7 @@ TEST_F(TargetRmaTest, Ses5_SmallWriteUsesTheOptimisedKey) {
 
 // ---- reads -------------------------------------------------------------------------------------
 
+// WIRE 3.12: the data in the return direction.
 TEST_F(TargetRmaTest, Ses82_EachReadPacketIsAnsweredByOneInTheReturnDirection) {
   fill();
   const std::uint32_t total = kMtu + 3;

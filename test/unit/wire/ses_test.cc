@@ -167,7 +167,7 @@ TEST(SesRequest, NoRequestFormIsRefused) {
   }
 }
 
-// WIRE 3.8, first row
+// SES-25: the first row of WIRE 3.8.
 TEST(SesRequest, Wire38_FirstPacketTakesTheSmallerOfMessageAndRest) {
   EXPECT_EQ(payload_found(standard(SesOpcode::Send, 100), 60), 60);
   EXPECT_EQ(payload_found(standard(SesOpcode::Send, 60), 60), 60);
