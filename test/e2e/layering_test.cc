@@ -11,10 +11,12 @@
 namespace uet::e2e {
 namespace {
 
+constexpr const char* kFiInfo = UET_LIBFABRIC_BIN "/fi_info";
+
 class FiInfo : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (::access("/usr/bin/fi_info", X_OK) != 0) GTEST_SKIP() << "fi_info is not installed";
+    if (::access(kFiInfo, X_OK) != 0) GTEST_SKIP() << kFiInfo << " is not installed";
     if (built_with_sanitizer()) {
       GTEST_SKIP() << "fi_info is not built with the sanitizer that the plug-in needs";
     }
@@ -23,7 +25,7 @@ class FiInfo : public ::testing::Test {
 };
 
 std::string fi_info(const std::string& arguments, const Environment& environment = {}) {
-  return run_program("/usr/bin/fi_info " + arguments, environment).text;
+  return run_program(std::string(kFiInfo) + ' ' + arguments, environment).text;
 }
 
 std::size_t occurrences(const std::string& text, const std::string& part) {

@@ -13,7 +13,7 @@
 namespace uet::e2e {
 namespace {
 
-constexpr const char* kProgram = "/usr/bin/fi_pingpong";
+constexpr const char* kProgram = UET_LIBFABRIC_BIN "/fi_pingpong";
 
 // A TCP port on which somebody listens, by the kernel's table: a trial connection would be taken
 // for the client.
