@@ -4,6 +4,7 @@
 #include "uet/pds/pdc.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "uet/pds/retransmit.h"
 
@@ -109,15 +110,17 @@ Packet* Pdc::take_packet(bool control) {
   return env_.packets.take();
 }
 
-void Pdc::release(TxRecord& record) {
+// Ends the record; its packet leaves no more and is the caller's.
+Packet* Pdc::withdraw(TxRecord& record) {
   if (record.resend) {
     record.resend = false;
     --resend_count_;
   }
   env_.outbox.withdraw(*record.packet);
-  env_.packets.give_back(record.packet);
-  record.packet = nullptr;
+  return std::exchange(record.packet, nullptr);
 }
+
+void Pdc::release(TxRecord& record) { env_.packets.give_back(withdraw(record)); }
 
 // ---- sending ------------------------------------------------------------------------------------
 

@@ -98,9 +98,45 @@ std::uint64_t Pdc::acknowledge(Psn psn, const ResponseView& response, Time now) 
   if (!record->sacked) in_flight_bytes_ -= static_cast<std::int64_t>(bytes);
   Message* message = record->message;
   const std::uint32_t tag = record->tag;
-  release(*record);
-  if (message != nullptr) env_.client.rx_rsp(*message, tag, response, now);
-  return bytes;
+  const bool reported = record->sacked;
+  Packet* packet = withdraw(*record);
+  Verdict verdict = Verdict::Final;
+  if (message != nullptr) verdict = env_.client.rx_rsp(*message, tag, response, now);
+  const bool answered =
+      verdict == Verdict::Final || response.next_hdr == wire::NextHdr::None;  // PDS-87
+  if (answered || state_ == PdcState::Closed) {
+    env_.packets.give_back(packet);
+  } else {
+    await_final_response(psn, *record, *packet, now);
+  }
+  // The client failed the PDC meanwhile and was told of everything but this packet.
+  if (!answered && state_ == PdcState::Closed) {
+    env_.client.pds_error(*message, tag, error_.value_or(PdsError::ClosedInError), now);
+  }
+  return reported ? 0 : bytes;
+}
+
+// SES-46, SES-48: the peer has the packet and holds its CACK below it until the real response is
+// there, which takes as long as an application there takes. It is asked so rarely that this costs
+// nothing, and often enough that a dead peer is noticed (PDS-90).
+void Pdc::await_final_response(Psn psn, TxRecord& record, Packet& packet, Time now) {
+  record.packet = &packet;
+  record.sacked = true;  // not in flight, and not acknowledged (PDS-89)
+  record.provisional = true;
+  record.not_before = Time{};
+  record.rto_count = 0;
+  record.rto_epoch = rto_epoch_;
+  record.sent_count = UINT16_MAX;  // the time until the final response is no round trip
+  record.last_sent = now;
+  if (psn > highest_reported_) highest_reported_ = psn;
+  const Time due = now + response_time(record);
+  if (due < deadlines_[kResend]) set_deadline(kResend, due);
+}
+
+// How long this packet is waited for since it was last sent or asked for.
+Duration Pdc::response_time(const TxRecord& record) const {
+  const Duration timeout = rto(env_.parameters, record.rto_count);
+  return record.provisional ? env_.parameters.keepalive_time + timeout : timeout;
 }
 
 // PDS-87: every PSN up to CACK needed nothing more than the default response.
@@ -136,7 +172,7 @@ void Pdc::apply_sack(const wire::AckHeader& ack) {
       record->resend = false;
       --resend_count_;
       // Its response is still to come: watched again (PDS-89, PDS-90).
-      const Time due = record->last_sent + rto(env_.parameters, record->rto_count);
+      const Time due = record->last_sent + response_time(*record);
       if (due < deadlines_[kResend]) set_deadline(kResend, due);
     }
   }
@@ -273,7 +309,8 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
   if (nack.spdcid.value != 0) learn_peer(nack.spdcid);  // PDS-55
   const Psn psn = nack.nack_psn;
   if (action == NackAction::RestartRto) {
-    if (now - record->first_sent >= env_.parameters.ses_processing_timeout) {  // PDS-143
+    const bool bounded = !record->provisional;  // else the peer's SES has said that it takes time
+    if (bounded && now - record->first_sent >= env_.parameters.ses_processing_timeout) {  // PDS-143
       return fail(PdsError::ClosedInError, now);
     }
     record->last_sent = now;
@@ -294,7 +331,7 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
     ccc_balance_ -= record->nominal_bytes;
   }
   // A refused packet left no trace (PDS-211); ROD_OOO may name one that was buffered.
-  if (action != NackAction::GoBack) record->sacked = false;
+  if (action != NackAction::GoBack) record->sacked = record->provisional = false;
   if (action == NackAction::RetransmitNow) {
     ++env_.counters.nack_retransmissions;
     queue_resend(psn, *record);
@@ -342,7 +379,7 @@ std::optional<Time> Pdc::check_record(Psn psn, TxRecord& record, Time now) {
     record.rto_epoch = rto_epoch_;
     record.rto_count = 0;
   }
-  const Time due = record.last_sent + rto(env_.parameters, record.rto_count);
+  const Time due = record.last_sent + response_time(record);
   if (now < due) return due;
   if (record.sacked && destination_.mode == DeliveryMode::Rod && psn != tx_.base()) {
     record.last_sent = now;  // behind a gap there is no response to ask for yet (PDS-205)
@@ -353,7 +390,7 @@ std::optional<Time> Pdc::check_record(Psn psn, TxRecord& record, Time now) {
   if (record.sacked && state_ != PdcState::Creating) {
     send_ack_request(psn);
     record.last_sent = now;
-    return now + rto(env_.parameters, record.rto_count);
+    return now + response_time(record);
   }
   ++env_.counters.rto_retransmissions;
   mark_lost(record, record.rto_count > 1 ? cms::LossCause::RepeatedRto : cms::LossCause::Rto, now);

@@ -344,9 +344,8 @@ pds::PacketPlan Initiator::next_end(TxMessage& message, wire::SesOpcode opcode, 
 
 // ---- answers -----------------------------------------------------------------------------------
 
-void Initiator::rx_rsp(TxMessage& message, std::uint32_t tag, const pds::ResponseView& response,
-                       Time now) {
-  ++message.packets_answered;
+pds::Verdict Initiator::rx_rsp(TxMessage& message, std::uint32_t tag,
+                               const pds::ResponseView& response, Time now) {
   wire::SesResponseHeader header;  // a bare ACK is the default response
   if (response.next_hdr != wire::NextHdr::None &&
       !wire::SesResponseHeader::decode(response.next_hdr, response.bytes, header)) {
@@ -354,6 +353,22 @@ void Initiator::rx_rsp(TxMessage& message, std::uint32_t tag, const pds::Respons
     header = {};
     header.return_code = wire::ReturnCode::Uncor;
   }
+  if (is_provisional(message, tag, header)) return pds::Verdict::Provisional;
+  take_response(message, tag, header, now);
+  return pds::Verdict::Final;
+}
+
+// SES-47, SES-49: NO_RESPONSE ends what is complete once the peer has it; who waits for data or for
+// delivery waits for the response that follows.
+bool Initiator::is_provisional(const TxMessage& message, std::uint32_t tag,
+                               const wire::SesResponseHeader& header) {
+  return header.opcode == wire::ResponseOpcode::NoResponse && is_success(header.return_code) &&
+         message.mode != DeliveryMode::Rudi && (message.header.dc || tag != kNoPiece);
+}
+
+void Initiator::take_response(TxMessage& message, std::uint32_t tag,
+                              const wire::SesResponseHeader& header, Time now) {
+  ++message.packets_answered;
   const std::uint32_t awaited = message.pieces_awaited;
   on_response(message, tag, header, now);
   const bool unresolved = tag != kNoPiece && message.pieces_awaited == awaited;

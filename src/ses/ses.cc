@@ -43,14 +43,14 @@ struct Ses::Implementation final : pds::Client {
     return plain;
   }
 
-  void rx_rsp(pds::Message& message, std::uint32_t tag, const pds::ResponseView& response,
-              Time now) override {
+  pds::Verdict rx_rsp(pds::Message& message, std::uint32_t tag, const pds::ResponseView& response,
+                      Time now) override {
     auto& outgoing = static_cast<OutgoingMessage&>(message);
-    if (outgoing.is_answer) {
-      target.answer_done(static_cast<ReadAnswer&>(outgoing));
-    } else {
-      initiator.rx_rsp(static_cast<TxMessage&>(outgoing), tag, response, now);
+    if (!outgoing.is_answer) {
+      return initiator.rx_rsp(static_cast<TxMessage&>(outgoing), tag, response, now);
     }
+    target.answer_done(static_cast<ReadAnswer&>(outgoing));
+    return pds::Verdict::Final;
   }
 
   void pds_error(pds::Message& message, std::uint32_t tag, pds::PdsError error, Time) override {

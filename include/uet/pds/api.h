@@ -97,6 +97,12 @@ struct ResponseView {
   Psn psn;                           // PSN of the packet answered (SES-6)
 };
 
+// What SES makes of a response.
+enum class Verdict : std::uint8_t {
+  Final,        // it was the answer: no other comes for this packet
+  Provisional,  // the packet was accepted, its meaning follows in another response (NO_RESPONSE)
+};
+
 // What PDS asks of SES.
 class Client {
  public:
@@ -107,9 +113,12 @@ class Client {
   // A request packet arrived, in order if the mode is ROD, never twice; if it is UUD, nobody hears
   // the response, and if it is RUDI, it may have been here before (PDS-184).
   virtual Response rx_req(const RequestView& request, Time now) = 0;
-  // The response of one packet; exactly one of rx_rsp and pds_error comes for each packet (PDS-22).
-  virtual void rx_rsp(Message& message, std::uint32_t tag, const ResponseView& response,
-                      Time now) = 0;
+  // The response of one packet. Exactly one of pds_error and an rx_rsp that is Final comes for each
+  // packet (PDS-22). After Provisional PDS keeps the PSN unacknowledged, asks the peer from time to
+  // time, and delivers what comes; a cumulative ACK over the PSN is Final whatever SES says
+  // (PDS-87).
+  virtual Verdict rx_rsp(Message& message, std::uint32_t tag, const ResponseView& response,
+                         Time now) = 0;
   virtual void pds_error(Message& message, std::uint32_t tag, PdsError error, Time now) = 0;
   // The message was dropped before its last packet was made; packets already made are answered
   // for separately (before this call). Nothing of it is in PDS any more afterwards.

@@ -185,6 +185,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   bool waits_for_window() const;
   void await_window(Time now);
   Packet* take_packet(bool control);
+  Packet* withdraw(TxRecord& record);
   void release(TxRecord& record);
   void transmit(Psn psn, TxRecord& record, bool retransmission, Time now);
   void write_header(Psn psn, TxRecord& record, bool retransmission);
@@ -206,6 +207,8 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   void note_reported(Psn psn, const TxRecord& record);
   void back_in_flight(TxRecord& record);
   std::uint64_t acknowledge(Psn psn, const ResponseView& response, Time now);
+  void await_final_response(Psn psn, TxRecord& record, Packet& packet, Time now);
+  Duration response_time(const TxRecord& record) const;
   std::uint64_t apply_cack(Psn cack, Time now);
   void apply_sack(const wire::AckHeader& ack);
   void infer_losses(Time now);

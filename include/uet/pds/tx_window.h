@@ -33,6 +33,7 @@ struct TxRecord {
   std::uint16_t sent_count;
   std::uint16_t entropy;
   bool sacked;
+  bool provisional;        // answered, but the answer that counts is still to come (SES-46)
   bool resend;             // waits in the retransmission scan
   bool out_of_flight;      // told to CMS as lost and not resent since
   bool ar;                 // asks for an ACK on first transmission

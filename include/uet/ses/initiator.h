@@ -52,7 +52,8 @@ class Initiator {
 
   // What PDS asks (pds::Client), for operations.
   pds::PacketPlan next_packet(TxMessage& message, Packet& packet, pds::PreparedPacket& prepared);
-  void rx_rsp(TxMessage& message, std::uint32_t tag, const pds::ResponseView& response, Time now);
+  pds::Verdict rx_rsp(TxMessage& message, std::uint32_t tag, const pds::ResponseView& response,
+                      Time now);
   void pds_error(TxMessage& message, std::uint32_t tag, pds::PdsError error);
   void message_failed(TxMessage& message, pds::PdsError error);
   void pdc_closed(PdcId pdc, pds::PdsError error);
@@ -120,6 +121,10 @@ class Initiator {
   pds::PacketPlan next_end(TxMessage& message, wire::SesOpcode opcode, Packet& packet,
                            pds::PreparedPacket& prepared);
   pds::PacketPlan made(TxMessage& message, bool last);
+  static bool is_provisional(const TxMessage& message, std::uint32_t tag,
+                             const wire::SesResponseHeader& header);
+  void take_response(TxMessage& message, std::uint32_t tag, const wire::SesResponseHeader& header,
+                     Time now);
   void on_response(TxMessage& message, std::uint32_t tag, const wire::SesResponseHeader& header,
                    Time now);
   void offer_reads(TxMessage& message, const Peer& peer);

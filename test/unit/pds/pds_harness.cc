@@ -91,16 +91,21 @@ Response FakeClient::rx_req(const RequestView& request, Time) {
   return response;
 }
 
-void FakeClient::rx_rsp(Message& base, std::uint32_t tag, const ResponseView& response, Time) {
+Verdict FakeClient::rx_rsp(Message& base, std::uint32_t tag, const ResponseView& response, Time) {
   auto& message = static_cast<TestMessage&>(base);
-  ++message.answers.at(tag);
-  ++message.responses;
   answered.push_back({.message = message.id,
                       .tag = tag,
                       .psn = response.psn,
                       .next_hdr = response.next_hdr,
                       .bytes = {response.bytes.begin(), response.bytes.end()}});
-  if (on_answer) on_answer(answered.back());
+  const Answer answer = answered.back();
+  const bool final = !provisional || !provisional(answer) || response.next_hdr == NextHdr::None;
+  if (final) {
+    ++message.answers.at(tag);
+    ++message.responses;
+  }
+  if (on_answer) on_answer(answer);
+  return final ? Verdict::Final : Verdict::Provisional;
 }
 
 void FakeClient::pds_error(Message& base, std::uint32_t tag, PdsError error, Time) {

@@ -74,7 +74,8 @@ class FakeClient : public Client {
  public:
   PacketPlan next_packet(Message& message, Packet& packet, PreparedPacket& prepared) override;
   Response rx_req(const RequestView& request, Time now) override;
-  void rx_rsp(Message& message, std::uint32_t tag, const ResponseView& response, Time now) override;
+  Verdict rx_rsp(Message& message, std::uint32_t tag, const ResponseView& response,
+                 Time now) override;
   void pds_error(Message& message, std::uint32_t tag, PdsError error, Time now) override;
   void message_failed(Message& message, PdsError error, Time now) override;
   void pdc_closed(PdcId pdc, std::optional<PdsError> error, Time now) override;
@@ -82,6 +83,8 @@ class FakeClient : public Client {
   // How requests are answered; default_response() if empty.
   std::function<Response(const Delivered&)> respond;
   std::function<void(const Answer&)> on_answer;
+  // Responses that are not the answer yet; none if empty.
+  std::function<bool(const Answer&)> provisional;
   std::function<void(TestMessage&)> on_error;
 
   std::vector<Delivered> delivered;

@@ -193,9 +193,9 @@ class Node {
     view.bytes = bytes;
     return ses.client().rx_req(view, kNow);
   }
-  void answered(const Sent& sent, const pds::Response& response) {
+  pds::Verdict answered(const Sent& sent, const pds::Response& response) {
     const std::span<const std::byte> bytes(response.bytes.data(), response.length);
-    ses.client().rx_rsp(*sent.message, sent.tag, {response.next_hdr, bytes, Psn{1}}, kNow);
+    return ses.client().rx_rsp(*sent.message, sent.tag, {response.next_hdr, bytes, Psn{1}}, kNow);
   }
 
   Result<void> send(const Node& to, std::vector<IoSlice> local,

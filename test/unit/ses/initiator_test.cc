@@ -168,6 +168,28 @@ TEST_F(InitiatorTest, Ses49_NoResponseCountsAsAcknowledged) {
   EXPECT_EQ(a.sink.all[0].status, Status::Ok);
 }
 
+// A sender that asked for delivery waits for the response that follows; so does a read for data.
+TEST_F(InitiatorTest, Ses47_Ses49_NoResponseIsProvisionalForDeliveryCompleteAndReads) {
+  Bytes memory = pattern(64);
+  const Peer target = b.peer();
+  const IoSlice local[] = {slice_of(memory)};
+  SendOp op;
+  op.peer = &target;
+  op.local = local;
+  op.delivery_complete = true;
+  ASSERT_TRUE(a.ses.send(*a.context, op, kNow).ok());
+  const auto sent = a.packets();
+  ASSERT_EQ(sent.size(), 1u);
+  const auto no_response = answer(ReturnCode::Null, wire::ResponseOpcode::NoResponse);
+  EXPECT_EQ(a.answered(sent[0], no_response), pds::Verdict::Provisional);
+  EXPECT_EQ(a.answered(sent[0], no_response), pds::Verdict::Provisional);
+  EXPECT_TRUE(a.sink.all.empty());
+  EXPECT_EQ(a.answered(sent[0], answer(ReturnCode::Disabled)), pds::Verdict::Final);
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].status, Status::ReturnCode);
+  EXPECT_TRUE(a.ses.idle());
+}
+
 TEST_F(InitiatorTest, Ses43_ShorterModifiedLengthIsSuccessForTheSender) {
   Bytes memory = pattern(10);
   ASSERT_TRUE(a.send(b, {slice_of(memory)}));

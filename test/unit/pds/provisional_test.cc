@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// NO_RESPONSE first and the real response later (SES-46 to SES-49): what the source does between
+// the two. PDS does not know the opcode; the client says what a response was worth.
+#include "unit/pds/pds_harness.h"
+
+namespace uet::pds::testing {
+namespace {
+
+using wire::AckRequestCode;
+using wire::CpType;
+
+class Provisional : public Bench {
+ protected:
+  static constexpr std::byte kNoResponse{0x03};
+  static constexpr std::byte kReal{0x01};
+
+  Provisional() {
+    node->client.provisional = [](const Answer& answer) {
+      return !answer.bytes.empty() && answer.bytes[0] == kNoResponse;
+    };
+  }
+  // 70001 .. 70000 + count are outstanding on an established PDC.
+  TestMessage& outstanding(std::uint32_t count) {
+    open();
+    TestMessage& message = send(count);
+    turn();
+    node->client.answered.clear();
+    return message;
+  }
+  // The peer's SES has said NO_RESPONSE to `psn`; its CACK is held below (SES-48).
+  std::vector<Sent> no_response(std::uint32_t cack, std::uint32_t psn) {
+    wire::AckHeader header = ack(cack, psn);
+    header.next_hdr = NextHdr::Response;
+    receive(header, std::vector<std::byte>(12, kNoResponse));
+    return turn();
+  }
+  std::vector<Sent> real_response(std::uint32_t cack, std::uint32_t psn) {
+    wire::AckHeader header = ack(cack, psn);
+    header.next_hdr = NextHdr::Response;
+    header.req = AckRequestCode::Clear;
+    receive(header, std::vector<std::byte>(12, kReal));
+    return turn();
+  }
+  static std::size_t ack_requests(const std::vector<Sent>& sent) {
+    const auto headers = controls(sent);
+    return static_cast<std::size_t>(std::count_if(
+        headers.begin(), headers.end(),
+        [](const wire::ControlHeader& header) { return header.ctl_type == CpType::AckRequest; }));
+  }
+};
+
+// PDS-22: the provisional one ends nothing, the real one does, once. PDS-108 step 6 does not drop
+// it. PDS-95, PDS-115: it is guaranteed and is cleared.
+TEST_F(Provisional, Pds22_Pds108_TheResponseThatFollowsIsDelivered) {
+  TestMessage& message = outstanding(1);
+  EXPECT_TRUE(no_response(70000, 70001).empty());
+  EXPECT_EQ(message.responses, 0U);
+  EXPECT_FALSE(node->manager->find(pdc)->idle());
+  const auto sent = controls(real_response(70000, 70001));
+  EXPECT_TRUE(Node::answered_once(message));
+  ASSERT_EQ(node->client.answered.size(), 2U);
+  EXPECT_EQ(node->client.answered[1].bytes[0], kReal);
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].ctl_type, CpType::Clear);
+  EXPECT_EQ(sent[0].payload, 70001U);
+  EXPECT_EQ(node->packets.in_use(), 0U);
+  real_response(70000, 70001);  // repeated: the CLEAR was lost
+  EXPECT_TRUE(Node::answered_once(message));
+}
+
+// PDS-89, PDS-114: CLEAR_PSN stays below a PSN whose response is to come, whatever is answered
+// above it, so that the peer cannot take its slot for cleared (SES-46).
+TEST_F(Provisional, Pds114_ClearStaysBelowIt) {
+  TestMessage& message = outstanding(3);
+  no_response(70000, 70001);
+  receive(ack(70000, 70002));
+  receive(ack(70000, 70003));
+  EXPECT_EQ(message.responses, 2U);
+  send(1);
+  const auto sent = requests(turn());
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].clear_psn(), Psn{70000});
+  real_response(70000, 70001);
+  EXPECT_TRUE(Node::answered_once(message));
+}
+
+// PDS-87: CACK over the PSN says that nothing more is to come.
+TEST_F(Provisional, Pds87_CackOverItIsFinal) {
+  TestMessage& message = outstanding(2);
+  no_response(70000, 70001);
+  receive(ack(70002, 70002));
+  EXPECT_TRUE(Node::answered_once(message));
+  EXPECT_EQ(node->packets.in_use(), 0U);
+}
+
+// PDS-90: asked for instead of sent again; each sign of life starts the count anew, for as long as
+// the application there takes (PDS-143 bounds only what its SES is at work on).
+TEST_F(Provisional, Pds90_ThePeerIsAskedAndMayTakeAnyTime) {
+  TestMessage& message = outstanding(1);
+  no_response(70000, 70001);
+  EXPECT_TRUE(after(test_parameters().keepalive_time).empty());
+  std::size_t asked = 0;
+  const Time end = now + 2 * test_parameters().ses_processing_timeout;
+  while (now < end) {
+    const std::vector<Sent> sent = after(milliseconds(10));
+    EXPECT_TRUE(requests(sent).empty());
+    if (ack_requests(sent) == 0) continue;
+    ++asked;
+    if (asked % 2 == 0) {
+      no_response(70000, 70001);
+    } else {
+      receive(nack(NackCode::RcvdSesProcg, 70001));
+    }
+  }
+  EXPECT_GE(asked, 60U);   // in 60 s
+  EXPECT_LE(asked, 120U);  // one per keepalive_time
+  EXPECT_TRUE(message.errors.empty());
+  real_response(70000, 70001);
+  EXPECT_TRUE(Node::answered_once(message));
+}
+
+// PDS-121, PDS-134.
+TEST_F(Provisional, Pds121_Pds134_APeerThatDiesMeanwhileFailsThePdc) {
+  TestMessage& message = outstanding(1);
+  no_response(70000, 70001);
+  for (int i = 0; i < 60 && message.errors.empty(); ++i) after(seconds(1));
+  EXPECT_EQ(message.errors, (std::vector{PdsError::RtoExhausted}));
+  EXPECT_TRUE(Node::answered_once(message));
+  EXPECT_EQ(node->packets.in_use(), 0U);
+}
+
+// PDS-156: the peer has forgotten it, which PKT_NOT_RCVD says: it is sent again.
+TEST_F(Provisional, Pds156_PktNotRcvdBringsThePacketBack) {
+  outstanding(1);
+  no_response(70000, 70001);
+  const auto sent = requests(answer_to(nack(NackCode::PktNotRcvd, 70001)));
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].psn, Psn{70001});
+  EXPECT_TRUE(sent[0].retx);
+}
+
+TEST_F(Provisional, Pds134_ClientThatAbortsWhileItIsToldHearsOfThePacketOnce) {
+  TestMessage& message = outstanding(2);
+  node->client.on_answer = [&](const Answer&) { node->manager->abort(pdc, now); };
+  no_response(70000, 70001);
+  EXPECT_TRUE(Node::answered_once(message));
+  EXPECT_EQ(message.errors.size(), 2U);
+  EXPECT_EQ(node->packets.in_use(), 0U);
+}
+
+}  // namespace
+}  // namespace uet::pds::testing
