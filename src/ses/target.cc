@@ -279,7 +279,9 @@ wire::SesResponseHeader Target::answer_header(const View& view, const Request& r
   header.response_message_id = MsgId{last_answer_id_};
   header.read_request_message_id = request.message_id;
   header.payload_length = asked.length;
-  header.modified_length = asked.length;
+  // Of the whole read, in each of its packets (WIRE 5.1).
+  const bool read = request.opcode == wire::SesOpcode::Read;
+  header.modified_length = read ? request.request_length : asked.length;
   header.message_offset = asked.offset;
   if (request.next_hdr != wire::NextHdr::RequestStd) {
     header.next_hdr = wire::NextHdr::ResponseDataSmall;  // no message id to name (SES-6)
