@@ -58,6 +58,8 @@ struct StageConfig {
   std::size_t memory_bytes = 1 << 20;
   fep::Config fep;
   LinkConfig link;
+  // Changes `fep` for one node; empty: all are alike.
+  std::function<void(int node, fep::Config& fep)> configure;
 
   // Payload MTU 1,024, a window that never closes, one path, Start_PSN 70,000.
   StageConfig();

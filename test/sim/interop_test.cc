@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Two Feps that are configured differently understand each other: every pair of the table below, in
+// both delivery modes, with a little loss, carries every kind of operation both ways.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+#include "sim/stage.h"
+
+namespace uet::sim {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr std::uint32_t kMtu = 1024;  // the payload MTU is the one number both must agree on
+
+struct Make {
+  std::string_view name;
+  void (*configure)(fep::Config& config);
+  bool hpc = false;  // what its address says: its peers may send it what can be read
+};
+
+constexpr std::array kMakes{
+    Make{"defaults", [](fep::Config&) {}, true},
+    // No rendezvous, no congestion control, the smallest window.
+    Make{"base",
+         [](fep::Config& c) {
+           c.pds.default_mpr = 1;
+           c.cms.algorithm = cms::Algorithm::None;
+           c.ses.rendezvous_threshold_bytes = UINT64_MAX;
+         },
+         false},
+    // Large window, seldom an ACK, everything can be read.
+    Make{"lazy",
+         [](fep::Config& c) {
+           c.pds.default_mpr = 32;
+           c.pds.ack_gen_trigger_bytes = 32 * 1024;
+           c.pds.ack_gen_min_packet_add_bytes = 0;
+           c.pds.ack_on_ecn = false;
+           c.ses.rendezvous_threshold_bytes = 0;
+           c.ses.eager_bytes = 0;
+         },
+         true},
+    // An ACK for each packet, and impatient.
+    Make{"eager",
+         [](fep::Config& c) {
+           c.pds.ack_per_packet = true;
+           c.pds.rto_init = milliseconds(2);
+           c.pds.rto_cap = milliseconds(8);
+           c.pds.nack_retransmission_time = microseconds(100);
+           c.ses.rendezvous_threshold_bytes = 64 << 10;
+         },
+         true},
+    // Little of everything: few PDCs, few buffers, few messages.
+    Make{"small",
+         [](fep::Config& c) {
+           c.pds.default_mpr = 1;
+           c.pds.pdc_count = 8;
+           c.pds.reserved_target_pdcs = 2;
+           c.pds.reserved_pool_pdcs = 1;
+           c.packets = 256;
+           c.buffers = 48;
+           c.ses.tx_messages = c.ses.rx_messages = c.ses.return_messages = 16;
+           c.ses.posted_receives = 32;
+           c.ses.outstanding_reads_bytes = 4 * kMtu;
+           c.ses.unexpected_bytes_per_context = 16 * kMtu;
+           c.ses.unexpected_bytes_per_peer = 16 * kMtu;
+           c.ses.eager_bytes = 2 * kMtu;
+         },
+         true},
+    // Next to the wraps of both number spaces.
+    Make{"wrapping",
+         [](fep::Config& c) {
+           c.pds.start_psn = UINT32_MAX - 3;
+           c.pds.first_pdc_id = UINT16_MAX;
+           c.pds.out_of_order_threshold = 2;
+         },
+         true},
+};
+
+using Pair = std::tuple<std::size_t, std::size_t, DeliveryMode>;
+
+class Interop : public testing::TestWithParam<Pair> {
+ protected:
+  static constexpr std::size_t kRegion = 1 << 16;  // of each kind of operation
+  static constexpr std::size_t kLong = 40'000;
+
+  static StageConfig config() {
+    const auto& [left, right, mode] = GetParam();
+    StageConfig config;
+    config.mode = mode;
+    config.fep.pds.start_psn.reset();
+    config.fep.cms.algorithm = cms::Algorithm::Nscc;
+    config.fep.cms.max_window_bytes = 1 << 20;
+    config.link.loss = 0.01;
+    config.link.reordering = mode == DeliveryMode::Rud ? 0.02 : 0;
+    const std::array makes{kMakes[left], kMakes[right]};
+    config.configure = [makes](int node, fep::Config& fep) {
+      makes[static_cast<std::size_t>(node)].configure(fep);
+    };
+    return config;
+  }
+  Interop() : stage_(config()) {
+    const auto& [left, right, mode] = GetParam();
+    stage_.actor(0).peer.hpc = kMakes[left].hpc;
+    stage_.actor(1).peer.hpc = kMakes[right].hpc;
+  }
+
+  bool same(std::size_t offset, std::size_t length) {
+    return std::memcmp(stage_.actor(0).memory.data() + offset,
+                       stage_.actor(1).memory.data() + offset, length) == 0;
+  }
+  // What node `from` has of it arrives at the other one.
+  void write_and_read(int from, std::size_t offset) {
+    const int to = 1 - from;
+    ASSERT_TRUE(stage_.write(from, to, offset, kLong, 7).ok());
+    ASSERT_TRUE(stage_.completes(from, 1));
+    ASSERT_TRUE(stage_.completes(to, 1)) << "the data of the write";
+    EXPECT_TRUE(same(offset, kLong));
+    ASSERT_TRUE(stage_.read(to, from, offset + kLong, 20'000).ok());
+    ASSERT_TRUE(stage_.completes(to, 2));
+    EXPECT_TRUE(same(offset + kLong, 20'000));
+    expect_all_ok();
+  }
+  // `length` bytes, the receive posted before or only after they have left.
+  void send_and_receive(int from, std::size_t offset, std::size_t length, bool expected) {
+    const int to = 1 - from;
+    const auto receive = [&] { ASSERT_TRUE(stage_.receive(to, offset, kRegion).ok()); };
+    if (expected) receive();
+    ASSERT_TRUE(stage_.send(from, to, offset, length).ok());
+    if (!expected) {
+      stage_.world().run_for(milliseconds(30));
+      receive();
+    }
+    ASSERT_TRUE(stage_.completes(to, 1)) << length;
+    ASSERT_TRUE(stage_.completes(from, 1)) << length;
+    EXPECT_EQ(stage_.actor(to).sink.completions[0].length, length);
+    EXPECT_TRUE(same(offset, length)) << length;
+    expect_all_ok();
+  }
+  void expect_all_ok() {
+    for (const int node : {0, 1}) {
+      for (const ses::Completion& done : stage_.actor(node).sink.completions) {
+        EXPECT_EQ(done.status, ses::Status::Ok) << ses_text(done);
+      }
+      stage_.actor(node).sink.completions.clear();
+    }
+  }
+  static std::string ses_text(const ses::Completion& done) {
+    return "kind " + std::to_string(static_cast<int>(done.kind)) + ", return code " +
+           std::to_string(static_cast<int>(done.return_code)) + ", PDS error " +
+           std::to_string(static_cast<int>(done.pds_error));
+  }
+
+  Stage stage_;
+};
+
+TEST_P(Interop, EveryOperationWorksBothWaysAndThePdcsClose) {
+  std::size_t offset = 0;
+  for (const int from : {0, 1}) {
+    write_and_read(from, offset);
+    offset += kRegion;
+    for (const bool expected : {true, false}) {
+      for (const std::size_t length : {std::size_t{0}, std::size_t{100}, kLong}) {
+        send_and_receive(from, offset, length, expected);
+        offset += kRegion;
+      }
+    }
+  }
+  for (const int node : {0, 1}) stage_.fep(node).begin_close(stage_.world().now());
+  stage_.world().run_for(std::chrono::seconds(5));
+  for (const int node : {0, 1}) {
+    EXPECT_TRUE(stage_.fep(node).closed());
+    EXPECT_TRUE(stage_.fep(node).quiescent());
+    EXPECT_EQ(stage_.counters(node).pdcs_failed, 0U);
+  }
+}
+
+std::string name_of(const testing::TestParamInfo<Pair>& info) {
+  const auto& [left, right, mode] = info.param;
+  return std::string(kMakes[left].name) + "_and_" + std::string(kMakes[right].name) +
+         (mode == DeliveryMode::Rod ? "_ROD" : "_RUD");
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, Interop,
+                         testing::Combine(testing::Range(std::size_t{0}, kMakes.size()),
+                                          testing::Range(std::size_t{0}, kMakes.size()),
+                                          testing::Values(DeliveryMode::Rud, DeliveryMode::Rod)),
+                         name_of);
+
+}  // namespace
+}  // namespace uet::sim
