@@ -8,6 +8,10 @@
 #define FI_EXT_UET_H
 
 #include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -43,6 +47,41 @@ extern "C" {
 
 /* A JobID as auth_key: 3 bytes, most significant first (or 4 bytes, the first one 0). */
 #define FI_UET_AUTH_KEY_SIZE 3
+
+/*
+ * The counters of a domain:
+ *
+ *   struct fi_uet_stats_ops *stats;
+ *   fi_open_ops(&domain->fid, FI_UET_STATS_OPS, 0, (void **) &stats, NULL);
+ *
+ * Names, meanings and order are the same for all domains of a process. A counter keeps its name in
+ * later versions, but others may come before it: find it by name. Counters only grow, from 0 when
+ * the domain is opened, and wrap at 2^64. All of them: fi_uet(7), COUNTERS.
+ */
+#define FI_UET_STATS_OPS "uet_stats"
+
+struct fi_uet_counter {
+  const char* name;    /* "pds_rto_retransmissions"; valid as long as the provider is loaded */
+  const char* meaning; /* a few words, for people; likewise */
+};
+
+/*
+ * Later versions may add members at the end: a member is there if "size" says that it lies inside.
+ * The table itself belongs to the provider and is never freed.
+ */
+struct fi_uet_stats_ops {
+  size_t size; /* of this structure */
+  /* How many counters there are. */
+  size_t (*count)(struct fid_domain* domain);
+  /* Tells of counter "index", from 0. -FI_EINVAL: there is none. */
+  int (*describe)(struct fid_domain* domain, size_t index, struct fi_uet_counter* counter);
+  /*
+   * Writes the first "count" counters to "values", as they are now; more than there are is no
+   * error. Returns how many, or -FI_EOPNOTSUPP in a forked child. Calls for one domain follow
+   * its threading model.
+   */
+  ssize_t (*read)(struct fid_domain* domain, uint64_t* values, size_t count);
+};
 
 #ifdef __cplusplus
 }

@@ -184,7 +184,7 @@ fi_ops domain_fid_ops = {
     .close = close_fid,
     .bind = domain_bind,
     .control = domain_control,
-    .ops_open = no_ops_open,
+    .ops_open = open_domain_ops,
     .tostr = no_tostr,
     .ops_set = no_ops_set,
 };
@@ -292,7 +292,8 @@ int Domain::open_fep() {
 
 int Domain::open_activity() noexcept {
   if (!timer_.open()) return -errno;
-  activity_ = open_epoll(timer_.get(), nic_->wait_fd());
+  if (params_.stats.when == StatsDump::When::Signal) stats_signal_.subscribe();
+  activity_ = open_epoll(timer_.get(), nic_->wait_fd(), stats_signal_.fd());
   return activity_.valid() ? 0 : -errno;
 }
 
@@ -336,10 +337,33 @@ int Domain::close() noexcept {
     linger([&] { return fep_->ses().idle(); });  // senders that wait for what nobody received
     fep_->begin_close(clock_now());
     linger([&] { return fep_->closed(); });
+    if (params_.stats.when == StatsDump::When::Exit) write_stats("closed");
   }
   ForkRegistry::instance().remove(*this);
   delete this;
   return 0;
+}
+
+void Domain::write_stats(const char* why) noexcept {
+  guarded([&] {
+    prov::write_stats(params_.stats, local_address(), why, fep_->stats());
+    return 0;
+  });
+}
+
+// Other threads may still run, and one may have ended with the lock in its hands.
+void Domain::write_stats_at_exit() noexcept {
+  ForkRegistry& registry = ForkRegistry::instance();
+  const std::lock_guard guard(registry.mutex);
+  for (Domain& domain : registry.domains) {
+    if (domain.dead() || domain.params_.stats.when != StatsDump::When::Exit) continue;
+    if (!domain.lock_.try_lock_for_a_while()) {
+      FI_WARN(&provider, FI_LOG_DOMAIN, "FI_UET_STATS: a thread is busy in a domain at exit\n");
+      continue;
+    }
+    domain.write_stats("process ends");
+    domain.lock_.unlock();
+  }
 }
 
 bool Domain::mr_mode_has(int bit) const {

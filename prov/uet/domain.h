@@ -16,6 +16,7 @@
 #include "params.h"
 #include "progress.h"
 #include "references.h"
+#include "stats.h"
 #include "trigger.h"
 #include "uet/av/address.h"
 #include "uet/base/intrusive_list.h"
@@ -54,6 +55,7 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
     const bool busy = fep_->progress(now);
     works_.run();
     idle_passes_ = busy ? 0 : idle_passes_ + 1;
+    if (stats_signal_.requested()) write_stats("SIGUSR2");
     return busy;
   }
   // Nothing has come for so many passes that the caller, who is polling, should let others run: the
@@ -75,6 +77,8 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   int activity_fd() const { return activity_.get(); }
   void arm_timer() UET_REQUIRES(lock_) { timer_.arm(fep_->next_deadline()); }
   WorkQueue& works() { return works_; }
+  // What FI_UET_STATS=exit owes for domains that are still open when the process ends.
+  static void write_stats_at_exit() noexcept;
   // Starts the progress thread if there is none, because somebody will sleep who cannot make
   // progress. 0 or a negative fi_errno; the caller is alone in the domain unless it has a lock.
   int need_thread() noexcept;
@@ -109,6 +113,7 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   int open_nic(const fi_info& info);
   int open_fep();
   int open_activity() noexcept;
+  void write_stats(const char* why) noexcept UET_REQUIRES(lock_);
   void rest(Time until) UET_REQUIRES(lock_);
 
   static constexpr unsigned kPatientPasses = 16;
@@ -130,6 +135,7 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   unsigned idle_passes_ UET_GUARDED_BY(lock_) = 0;
   Timer timer_;
   nic::FileDescriptor activity_;  // of the NIC's descriptor and the timer
+  StatsSignal stats_signal_;
   ProgressThread thread_;
   WorkQueue works_{*this};
   EqBinding eq_;

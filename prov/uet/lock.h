@@ -3,6 +3,8 @@
 // progress there is nothing to lock; a debug build then stops when two threads are inside at once.
 #pragma once
 
+#include <sched.h>
+
 #include <atomic>
 #include <mutex>
 
@@ -19,6 +21,7 @@
 #define UET_REQUIRES(...) UET_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
 #define UET_ACQUIRE(...) UET_THREAD_ANNOTATION(acquire_capability(__VA_ARGS__))
 #define UET_RELEASE(...) UET_THREAD_ANNOTATION(release_capability(__VA_ARGS__))
+#define UET_TRY_ACQUIRE(...) UET_THREAD_ANNOTATION(try_acquire_capability(__VA_ARGS__))
 #define UET_RETURN_CAPABILITY(lock) UET_THREAD_ANNOTATION(lock_returned(lock))
 #define UET_NO_THREAD_ANALYSIS UET_THREAD_ANNOTATION(no_thread_safety_analysis)
 
@@ -44,6 +47,16 @@ class UET_CAPABILITY("mutex") Lock {
       mutex_.lock();
       waiting_.fetch_sub(1, std::memory_order_relaxed);
     }
+  }
+  // For the end of the process; false if others keep it for longer than a pass takes.
+  bool try_lock_for_a_while() UET_TRY_ACQUIRE(true) UET_NO_THREAD_ANALYSIS {
+    for (int attempt = 0; attempt < 1000; ++attempt) {
+      const bool mine =
+          needed_ ? mutex_.try_lock() : !occupied_.exchange(true, std::memory_order_relaxed);
+      if (mine) return true;
+      sched_yield();
+    }
+    return false;
   }
   void unlock() UET_RELEASE() UET_NO_THREAD_ANALYSIS {
     if (needed_) {

@@ -72,6 +72,10 @@ bool set_paths(Params& params, std::string_view text) {
   return text == "single" || text == "oblivious";
 }
 
+bool set_stats(Params& params, std::string_view text) {
+  return parse_stats_dump(text, params.stats);
+}
+
 const Row kRows[] = {
     {"IFACE", "Network interfaces to use, names separated by commas. Default: all that are up",
      Text{&Params::iface}},
@@ -148,6 +152,10 @@ const Row kRows[] = {
      Switch{&Params::allow_layering}},
     {"SEED", "Seed of start PSNs, context ids and entropy values, 0 = a random one",
      Number{&Params::seed, 0, UINT64_MAX}},
+    {"STATS",
+     "Write all counters of a domain when it is closed, or whenever SIGUSR2 comes, to standard "
+     "error or a file (%p becomes the process id)",
+     Special{set_stats, "exit, signal, exit:file or signal:file", "never"}},
 };
 
 std::string range_text(const Row& row) {

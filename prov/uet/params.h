@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "stats.h"
 #include "uet/cms/ccc.h"
 #include "uet/nic/middleware.h"
 
@@ -47,6 +48,7 @@ struct Params {
   bool allow_layering = false;
   bool rudi = false;
   std::uint64_t seed = 0;
+  StatsDump stats;
 };
 
 inline constexpr std::uint64_t kMaxTxSize = 8192;

@@ -2,6 +2,7 @@
 // The entry point that libfabric calls in every process that touches it, even where uet is filtered
 // out: it only fills in a struct and names the parameters.
 #include "compat.h"
+#include "domain.h"
 #include "fabric.h"
 #include "getinfo.h"
 #include "params.h"
@@ -10,8 +11,9 @@
 namespace uet::prov {
 namespace {
 
-// Nothing outlives the objects that the application closes.
-void prov_cleanup() noexcept {}
+// Nothing outlives the objects that the application closes; libfabric calls this when the process
+// ends.
+void prov_cleanup() noexcept { Domain::write_stats_at_exit(); }
 
 }  // namespace
 

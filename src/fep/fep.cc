@@ -99,7 +99,7 @@ Time Fep::next_deadline() const {
   return waiting ? std::min(timers, last_pass_ + kRetry) : timers;
 }
 
-Stats Fep::stats() const { return Stats{manager_.counters(), ses_.counters()}; }
+Stats Fep::stats() const { return Stats{manager_.counters(), ses_.counters(), nic_.counters()}; }
 
 void Fep::forget(const FepAddress& address, Time now) {
   manager_.forget(address, now);

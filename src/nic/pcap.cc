@@ -81,15 +81,6 @@ void put_mac(std::uint8_t* at, const FabricAddress& ip) {
   std::memcpy(at + 2, ip.bytes.data() + (ip.is_ipv6 ? 12 : 0), 4);
 }
 
-std::string with_process_id(std::string_view pattern) {
-  std::string name(pattern);
-  const std::string pid = std::to_string(::getpid());
-  for (auto at = name.find("%p"); at != std::string::npos; at = name.find("%p", at + pid.size())) {
-    name.replace(at, 2, pid);
-  }
-  return name;
-}
-
 // "a/b.pcapng" and 2 give "a/b-2.pcapng".
 std::string numbered(const std::string& name, int number) {
   if (number == 1) return name;
@@ -173,6 +164,15 @@ std::uint64_t realtime_ns() {
 }
 
 }  // namespace
+
+std::string with_process_id(std::string_view pattern) {
+  std::string name(pattern);
+  const std::string pid = std::to_string(::getpid());
+  for (auto at = name.find("%p"); at != std::string::npos; at = name.find("%p", at + pid.size())) {
+    name.replace(at, 2, pid);
+  }
+  return name;
+}
 
 Result<std::unique_ptr<PcapNic>> PcapNic::open(std::unique_ptr<Nic> inner_nic,
                                                std::string_view file,

@@ -26,6 +26,8 @@ Incoming incoming_from(const RxPacket& packet) {
 
 void Manager::on_packet(const RxPacket& packet, Time now) {
   ++counters_.packets_received;
+  if (packet.trimmed) ++counters_.trimmed_received;
+  if (packet.ecn == Ecn::Ce) ++counters_.marked_received;
   if (packet.bytes.size() < sizeof(wire::PdsPrologue)) {
     ++counters_.malformed;
     return;
@@ -156,7 +158,10 @@ void Manager::on_tombstone(const Tombstone& tomb, const RxPacket& packet, const 
   if (tomb.role != Role::Target || tomb.peer.address != reply_address(packet.source)) return;
   if (request.ctl_type == wire::CpType::Close && request.psn == tomb.close_psn) {
     Packet* answer = environment_.packets.take();
-    if (answer == nullptr) return;
+    if (answer == nullptr) {
+      ++counters_.no_packet;
+      return;
+    }
     answer->reset();
     wire::AckHeader ack;
     ack.retx = request.retx;
@@ -297,7 +302,10 @@ void Manager::on_rudi_request(const RxPacket& packet, const wire::RudiHeader& he
   if (response.nack) return refuse_rudi(packet, header, *response.nack);
   if (!rudi_responded_) {
     Packet* answer = environment_.packets.take();
-    if (answer == nullptr) return;  // as if it was lost: the request comes again (PDS-185)
+    if (answer == nullptr) {  // as if it was lost: the request comes again (PDS-185)
+      ++counters_.no_packet;
+      return;
+    }
     answer->reset();
     std::copy_n(response.bytes.begin(), response.length, answer->append(response.length));
     rudi_response_.next_hdr = response.next_hdr;

@@ -411,7 +411,10 @@ void emit_control(Environment& env, Packet& packet, const FepAddress& to, std::u
 void emit_nack(Environment& env, const FepAddress& to, wire::NackHeader nack,
                std::uint16_t entropy) {
   Packet* packet = env.packets.take();
-  if (packet == nullptr) return;  // as if it was lost: the time-out recovers (PDS-123)
+  if (packet == nullptr) {  // as if it was lost: the time-out recovers (PDS-123)
+    ++env.counters.no_packet;
+    return;
+  }
   packet->reset();
   nack.encode(packet->prepend(kNackBytes));
   emit_control(env, *packet, to, entropy);

@@ -234,7 +234,10 @@ void Pdc::send_nack(NackCode code, const Incoming& request, std::uint32_t payloa
 // False if there was no packet to build it in.
 bool Pdc::send_ack(const AckDue& due, wire::AckRequestCode code, Time now) {
   Packet* packet = take_packet(true);
-  if (packet == nullptr) return false;
+  if (packet == nullptr) {
+    ++env_.counters.no_packet;
+    return false;
+  }
   packet->reset();
   const Response& response = due.response;
   if (response.length > 0) {

@@ -464,6 +464,7 @@ void Pdc::fail(PdsError error, Time now) {
   }
   wake_ccc_waiters();
   ++env_.counters.pdcs_failed;
+  if (error == PdsError::RtoExhausted) ++env_.counters.rto_exhausted;
   if (tell_peer) send_last_word();
   make_ready();
 }

@@ -200,6 +200,7 @@ void Rudi::on_deadline(Record& record, Time now) {
   if (record.state == State::Awaiting) {
     lose(record, record.rto_count > 0 ? cms::LossCause::RepeatedRto : cms::LossCause::Rto, now);
     if (rto_exhausted(env_.parameters, record.rto_count)) {
+      ++env_.counters.rto_exhausted;
       // A peer that has been silent since takes nothing else either (PDS-139).
       if (record.flow->last_heard < record.first_sent) {
         return fail_flow(*record.flow, PdsError::RtoExhausted, now);

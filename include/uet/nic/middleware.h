@@ -41,6 +41,9 @@ class Middleware : public Nic {
   std::unique_ptr<Nic> inner_;
 };
 
+// A file name with %p replaced by the process id.
+std::string with_process_id(std::string_view pattern);
+
 // Writes every packet that comes or goes to a pcapng file, which Wireshark and tshark open. UDP
 // and IP headers carry the true addresses, ports, TOS and lengths; what only the kernel knows is
 // filled in: TTL 64, identification 0, checksum 0 over IPv4, and MAC addresses 02:00 + the last

@@ -26,7 +26,8 @@ struct NicCaps {
   bool loopback = false;            // an interface that only reaches this host
 };
 
-// What a back end has counted since it was opened; zero where it does not apply.
+// What a back end has counted since it was opened; zero where it does not apply. Each member has a
+// row in src/fep/stats.cc.
 struct NicCounters {
   std::uint64_t packets_sent = 0;
   std::uint64_t bytes_sent = 0;        // above UDP, as in Packet::length

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What PDS counts, per FEP. Every packet that is not delivered is counted somewhere.
+// What PDS counts, per FEP. Every packet that is not delivered is counted somewhere. Names and
+// meanings for people: src/fep/stats.cc, which needs a row for each member.
 #pragma once
 
 #include <array>
@@ -38,6 +39,10 @@ struct Counters {
   std::uint64_t rudi_requests_received = 0;  // given to SES, copies included (PDS-184)
   std::uint64_t rudi_responses_sent = 0;
   std::uint64_t datagrams_trimmed = 0;  // arrived without payload: dropped
+  std::uint64_t trimmed_received = 0;   // packets of any type that a switch had trimmed
+  std::uint64_t marked_received = 0;    // ECN CE
+  std::uint64_t no_packet = 0;          // ACKs and NACKs that found no packet buffer
+  std::uint64_t rto_exhausted = 0;      // PDCs and RUDI packets given up (PDS-134)
 };
 
 }  // namespace uet::pds

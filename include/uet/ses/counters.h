@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What SES counts, per FEP.
+// What SES counts, per FEP. Names and meanings for people: src/fep/stats.cc, which needs a row for
+// each member.
 #pragma once
 
 #include <cstdint>

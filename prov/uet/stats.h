@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The counters of a domain for people and programs: FI_UET_STATS, and the operations "uet_stats" of
+// fi_open_ops (fi_ext_uet.h). What is counted stands in uet/fep/stats.h.
+#pragma once
+
+#include <rdma/fabric.h>
+
+#include <atomic>
+#include <string>
+#include <string_view>
+
+#include "uet/base/address.h"
+#include "uet/fep/stats.h"
+
+namespace uet::prov {
+
+// FI_UET_STATS: "exit", "signal", and either with ":file".
+struct StatsDump {
+  enum class When : std::uint8_t { Never, Exit, Signal };
+  When when = When::Never;
+  std::string file;  // %p becomes the process id; empty = standard error
+};
+bool parse_stats_dump(std::string_view text, StatsDump& dump);
+
+// Appends all counters, a line each, to the file that `dump` names, in one piece, so that those of
+// several processes do not mix. `why` is shown in the first line.
+void write_stats(const StatsDump& dump, const FepAddress& domain, const char* why,
+                 const fep::Stats& stats);
+
+// fi_ops.ops_open of a domain: fi_domain(3), fi_open_ops.
+int open_domain_ops(struct fid* fid, const char* name, std::uint64_t flags, void** ops,
+                    void* context) noexcept;
+
+// Requests by SIGUSR2, for one domain. The handler is put in place by the first subscription of the
+// process, and only where the program has none; it notes the request and touches nothing else.
+class StatsSignal {
+ public:
+  StatsSignal() = default;
+  ~StatsSignal();
+  StatsSignal(const StatsSignal&) = delete;
+  StatsSignal& operator=(const StatsSignal&) = delete;
+
+  // False with a warning if the program uses the signal itself, or when resources are short.
+  bool subscribe() noexcept;
+  // Readable while a request waits; -1 without subscription.
+  int fd() const;
+  // True once for each request.
+  bool requested() noexcept {
+    return place_ != nullptr && place_->requests.load(std::memory_order_relaxed) != 0 && take();
+  }
+
+  // What the handler sees. Places and their descriptors stay for the life of the process, because
+  // the handler may run in the middle of anything.
+  struct Place {
+    std::atomic<bool> used{false};
+    std::atomic<int> event{-1};
+    std::atomic<unsigned> requests{0};
+  };
+
+ private:
+  bool take() noexcept;
+
+  Place* place_ = nullptr;
+};
+
+}  // namespace uet::prov

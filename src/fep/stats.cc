@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The table of counters. Who adds a member to a room's Counters adds its row here; a test finds the
+// member that no row reads.
+#include "uet/fep/stats.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "uet/base/check.h"
+#include "uet/wire/dissect.h"
+
+namespace uet::fep {
+
+namespace {
+
+struct Row {
+  const char* name;
+  const char* meaning;
+  std::uint64_t (*read)(const Stats&);
+};
+
+template <auto Member>
+constexpr Row pds(const char* name, const char* meaning) {
+  return {name, meaning, [](const Stats& stats) { return stats.pds.*Member; }};
+}
+template <auto Member>
+constexpr Row ses(const char* name, const char* meaning) {
+  return {name, meaning, [](const Stats& stats) { return stats.ses.*Member; }};
+}
+template <auto Member>
+constexpr Row nic(const char* name, const char* meaning) {
+  return {name, meaning, [](const Stats& stats) { return stats.nic.*Member; }};
+}
+
+using P = pds::Counters;
+using S = ses::Counters;
+using N = nic::NicCounters;
+
+constexpr Row kRows[] = {
+    pds<&P::packets_received>("pds_packets_received", "packets that reached PDS"),
+    pds<&P::malformed>("pds_malformed", "dropped: header cut short or not possible"),
+    pds<&P::unsupported_type>("pds_unsupported_type",
+                              "dropped: of a type that nothing here takes (TSS, reserved)"),
+    pds<&P::stray_packets>("pds_stray_packets", "dropped: for a PDC that is gone or never was"),
+    pds<&P::requests_sent>("pds_requests_sent", "RUD and ROD requests, first transmissions"),
+    pds<&P::requests_delivered>("pds_requests_delivered", "RUD and ROD requests given to SES"),
+    pds<&P::rto_retransmissions>("pds_rto_retransmissions",
+                                 "packets sent again because a time-out expired"),
+    pds<&P::nack_retransmissions>("pds_nack_retransmissions",
+                                  "packets sent again because of a NACK"),
+    pds<&P::inferred_loss_retransmissions>("pds_inferred_loss_retransmissions",
+                                           "packets sent again because later ones arrived"),
+    pds<&P::duplicates_dropped>("pds_duplicates_dropped", "copies made by the network, dropped"),
+    pds<&P::duplicates_acked>("pds_duplicates_acked",
+                              "retransmissions of what had arrived, acknowledged again"),
+    pds<&P::rod_buffered>("pds_rod_buffered", "ROD requests kept until their predecessors came"),
+    pds<&P::acks_sent>("pds_acks_sent", "ACKs sent"),
+    pds<&P::acks_received>("pds_acks_received", "ACKs believed"),
+    pds<&P::acks_invalid>("pds_acks_invalid", "ACKs dropped: they match nothing that was sent"),
+    pds<&P::ack_requests_sent>("pds_ack_requests_sent", "ACK Requests sent"),
+    pds<&P::nacks_ignored>("pds_nacks_ignored", "NACKs dropped: they match nothing that was sent"),
+    pds<&P::trimmed_received>("pds_trimmed_received", "packets that arrived trimmed"),
+    pds<&P::datagrams_trimmed>("pds_datagrams_trimmed", "UUD packets dropped because trimmed"),
+    pds<&P::marked_received>("pds_marked_received", "packets that arrived with the mark ECN CE"),
+    pds<&P::no_packet>("pds_no_packet", "ACKs and NACKs that found no packet buffer"),
+    pds<&P::pdcs_opened>("pds_pdcs_opened", "PDCs opened"),
+    pds<&P::pdcs_accepted>("pds_pdcs_accepted", "PDCs that peers opened"),
+    pds<&P::pdcs_closed>("pds_pdcs_closed", "PDCs closed"),
+    pds<&P::pdcs_failed>("pds_pdcs_failed", "PDCs given up, with all that was under way"),
+    pds<&P::rto_exhausted>("pds_rto_exhausted",
+                           "PDCs and RUDI packets given up because nothing was answered"),
+    pds<&P::close_in_error>("pds_close_in_error", "PDCs whose closing did not end as it should"),
+    pds<&P::datagrams_sent>("pds_datagrams_sent", "UUD packets sent"),
+    pds<&P::datagrams_received>("pds_datagrams_received", "UUD packets given to SES"),
+    pds<&P::rudi_requests_sent>("pds_rudi_requests_sent", "RUDI requests, first transmissions"),
+    pds<&P::rudi_requests_received>("pds_rudi_requests_received",
+                                    "RUDI requests given to SES, copies included"),
+    pds<&P::rudi_responses_sent>("pds_rudi_responses_sent", "RUDI responses sent"),
+
+    ses<&S::messages_sent>("ses_messages_sent", "messages, RMA and atomics of ours that succeeded"),
+    ses<&S::messages_received>("ses_messages_received", "messages, RMA and atomics of peers"),
+    ses<&S::unexpected_messages>("ses_unexpected_messages",
+                                 "messages kept because no receive was posted"),
+    ses<&S::unexpected_refused>("ses_unexpected_refused",
+                                "messages refused because neither receive nor memory was there"),
+    ses<&S::truncated>("ses_truncated", "messages longer than the receive they met"),
+    ses<&S::malformed>("ses_malformed", "dropped: SES header or payload not possible"),
+    ses<&S::errors_answered>("ses_errors_answered", "error codes sent to peers"),
+    ses<&S::errors_received>("ses_errors_received", "error codes received from peers"),
+    ses<&S::datagrams_dropped>("ses_datagrams_dropped",
+                               "datagrams dropped: nobody to take them, or no memory"),
+    ses<&S::stray_responses>("ses_stray_responses",
+                             "dropped: data or response that belongs to no operation"),
+
+    nic<&N::packets_sent>("nic_packets_sent", "packets sent"),
+    nic<&N::bytes_sent>("nic_bytes_sent", "bytes sent, from the PDS header on"),
+    nic<&N::packets_received>("nic_packets_received", "packets received"),
+    nic<&N::bytes_received>("nic_bytes_received", "bytes received, from the PDS header on"),
+    nic<&N::sends_refused>("nic_sends_refused", "bursts that the full send queue cut short"),
+    nic<&N::packets_dropped>("nic_packets_dropped",
+                             "dropped on sending: too long, no route, forbidden"),
+    nic<&N::receive_truncated>("nic_receive_truncated",
+                               "dropped on arrival: longer than any UET packet"),
+    nic<&N::receive_overflows>("nic_receive_overflows",
+                               "dropped on arrival: the receive buffer was full"),
+    nic<&N::kernel_errors>("nic_kernel_errors", "system calls that failed"),
+    nic<&N::gso_switched_off>("nic_gso_switched_off", "1 after the kernel refused segmented sends"),
+};
+
+constexpr std::size_t kCodes = 256;
+
+bool has_name(std::size_t code) {
+  return wire::name_of(static_cast<wire::NackCode>(code)) != "reserved";
+}
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+  return lower;
+}
+
+// One direction: a counter for each code that has a name, and one for the rest.
+void add_nack_names(const std::string& direction, std::vector<CounterName>& names) {
+  const std::string prefix = "pds_nacks_" + direction + "_";
+  for (std::size_t code = 0; code < kCodes; ++code) {
+    if (!has_name(code)) continue;
+    const std::string name(wire::name_of(static_cast<wire::NackCode>(code)));
+    names.push_back({prefix + lower_case(name), "NACKs " + direction + ", code " + name});
+  }
+  names.push_back({prefix + "other", "NACKs " + direction + ", reserved codes"});
+}
+
+std::uint64_t* read_nacks(const std::array<std::uint64_t, kCodes>& counts, std::uint64_t* out) {
+  std::uint64_t other = 0;
+  for (std::size_t code = 0; code < kCodes; ++code) {
+    if (has_name(code)) {
+      *out++ = counts[code];
+    } else {
+      other += counts[code];
+    }
+  }
+  *out++ = other;
+  return out;
+}
+
+}  // namespace
+
+std::span<const CounterName> counter_names() {
+  static const std::vector<CounterName> all = [] {
+    std::vector<CounterName> names;
+    for (const Row& row : kRows) names.push_back({row.name, row.meaning});
+    add_nack_names("sent", names);
+    add_nack_names("received", names);
+    return names;
+  }();
+  return all;
+}
+
+void read_counters(const Stats& stats, std::span<std::uint64_t> values) {
+  UET_ASSERT(values.size() == counter_names().size());
+  std::uint64_t* out = values.data();
+  for (const Row& row : kRows) *out++ = row.read(stats);
+  out = read_nacks(stats.pds.nacks_sent, out);
+  read_nacks(stats.pds.nacks_received, out);
+}
+
+}  // namespace uet::fep

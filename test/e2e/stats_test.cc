@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The counters of a domain from outside: fi_open_ops, and FI_UET_STATS at the end and by signal.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <thread>
+
+#include "harness.h"
+#include "uet/fi_ext_uet.h"
+
+namespace uet::e2e {
+namespace {
+
+using Counters = std::map<std::string, std::uint64_t>;
+
+fi_uet_stats_ops& open_stats(Node& node) {
+  fi_uet_stats_ops* stats = nullptr;
+  check(fi_open_ops(&node.domain->fid, FI_UET_STATS_OPS, 0, reinterpret_cast<void**>(&stats),
+                    nullptr),
+        "fi_open_ops");
+  require(stats->size >= sizeof(fi_uet_stats_ops), "an older table than the header's");
+  return *stats;
+}
+
+Counters read_counters(Node& node) {
+  fi_uet_stats_ops& stats = open_stats(node);
+  std::vector<std::uint64_t> values(stats.count(node.domain.get()));
+  require(stats.read(node.domain.get(), values.data(), values.size()) ==
+              static_cast<ssize_t>(values.size()),
+          "not all counters were read");
+  Counters counters;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    fi_uet_counter counter{};
+    check(stats.describe(node.domain.get(), i, &counter), "describe");
+    require(counter.meaning[0] != '\0', std::string(counter.name) + " has no meaning");
+    require(counters.emplace(counter.name, values[i]).second,
+            std::string(counter.name) + " is there twice");
+  }
+  return counters;
+}
+
+// What FI_UET_STATS wrote; the first line is a heading.
+Counters parse_dump(const std::string& text) {
+  std::istringstream lines(text);
+  std::string heading;
+  std::getline(lines, heading);
+  EXPECT_EQ(heading.find("uet statistics: process "), 0U) << heading;
+  Counters counters;
+  std::string name;
+  std::uint64_t value = 0;
+  while (lines >> name >> value) {
+    EXPECT_TRUE(counters.emplace(name, value).second) << name << " is there twice";
+  }
+  return counters;
+}
+
+std::string contents(const std::string& file) {
+  std::ifstream in(file);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+std::string scratch_file(const char* name) {
+  return testing::TempDir() + "uet_stats_" + std::to_string(::getpid()) + "_" + name;
+}
+
+constexpr std::uint64_t kMessages = 300;
+constexpr std::size_t kBytes = 6000;
+
+void stream(Node& node, fi_addr_t peer, bool sender) {
+  std::vector<std::byte> memory(kBytes);
+  for (std::uint64_t i = 0; i < kMessages; ++i) {
+    if (sender) {
+      fill_pattern(memory, i);
+      node.post("sending", [&] {
+        return fi_tsend(node.ep.get(), memory.data(), kBytes, nullptr, peer, i, nullptr);
+      });
+    } else {
+      node.post("receiving", [&] {
+        return fi_trecv(node.ep.get(), memory.data(), kBytes, nullptr, peer, i, 0, nullptr);
+      });
+    }
+    node.next("message");
+    if (!sender) require_pattern(memory, i, "message");
+  }
+}
+
+// ---- fi_open_ops -------------------------------------------------------------------------------
+
+TEST(Stats, OperationsShowTrafficAndRetransmissions) {
+  ChannelPair pair;
+  const Environment faults{{"FI_UET_FAULTS", "loss=5%,seed=3"}};
+  Process sender("sender", faults, [&] {
+    Node node;
+    const fi_addr_t peer = node.connect(pair.left);
+    require(read_counters(node).at("pds_requests_sent") == 0, "counted before anything was sent");
+    stream(node, peer, true);
+    const Counters counters = read_counters(node);
+    require(counters.at("ses_messages_sent") == kMessages, "messages_sent is wrong");
+    require(counters.at("pds_requests_sent") >= kMessages, "requests_sent is wrong");
+    const std::uint64_t again = counters.at("pds_rto_retransmissions") +
+                                counters.at("pds_inferred_loss_retransmissions") +
+                                counters.at("pds_nack_retransmissions");
+    require(again > 0, "no retransmission was counted although packets were lost");
+    require(counters.at("nic_packets_sent") >= counters.at("pds_requests_sent") + again,
+            "the NIC sent fewer packets than PDS");
+    pair.left.meet(&node);
+  });
+  Process receiver("receiver", faults, [&] {
+    Node node;
+    const fi_addr_t peer = node.connect(pair.right);
+    stream(node, peer, false);
+    pair.right.meet(&node);
+    const Counters counters = read_counters(node);
+    require(counters.at("ses_messages_received") == kMessages, "messages_received is wrong");
+    require(counters.at("pds_requests_delivered") >= kMessages, "requests_delivered is wrong");
+    require(counters.at("pds_acks_sent") > 0, "no ACK was counted");
+    for (const char* direction : {"sent", "received"}) {
+      for (const char* code : {"trimmed", "no_pdc_avail", "inv_dpdcid", "exp_fatal", "other"}) {
+        require(counters.contains(std::string("pds_nacks_") + direction + "_" + code),
+                std::string("no counter for NACKs ") + direction + ", " + code);
+      }
+    }
+  });
+  EXPECT_EQ(wait_for_all({&sender, &receiver}), "");
+}
+
+TEST(Stats, WrongCallsAreRefused) {
+  Process process("process", {}, [&] {
+    Node node;
+    void* ops = nullptr;
+    require(fi_open_ops(&node.domain->fid, "no such thing", 0, &ops, nullptr) == -FI_ENOSYS,
+            "an unknown name was taken");
+    require(fi_open_ops(&node.domain->fid, FI_UET_STATS_OPS, 1, &ops, nullptr) == -FI_EINVAL,
+            "unknown flags were taken");
+    fi_uet_stats_ops& stats = open_stats(node);
+    fid_domain* domain = node.domain.get();
+    fi_uet_counter counter{};
+    require(stats.describe(domain, stats.count(domain), &counter) == -FI_EINVAL,
+            "a counter behind the last was described");
+    std::uint64_t values[2] = {7, 7};
+    require(stats.read(domain, values, 1) == 1 && values[1] == 7, "more was written than asked");
+    require(stats.read(domain, nullptr, 0) == 0, "nothing cannot be read");
+    std::vector<std::uint64_t> room(stats.count(domain) + 10);
+    require(
+        stats.read(domain, room.data(), room.size()) == static_cast<ssize_t>(stats.count(domain)),
+        "more counters were read than there are");
+  });
+  EXPECT_EQ(process.wait(), "");
+}
+
+// ---- FI_UET_STATS ------------------------------------------------------------------------------
+
+TEST(Stats, ExitWritesAllCountersOfAClosedDomain) {
+  const std::string file = scratch_file("closed");
+  std::remove(file.c_str());
+  Process process("process", {{"FI_UET_STATS", "exit:" + file}}, [&] {
+    Node node;
+    const Counters counters = read_counters(node);
+    node.ep.reset();
+    std::ofstream(file + ".names") << counters.size();
+  });
+  EXPECT_EQ(process.wait(), "");
+  const Counters dumped = parse_dump(contents(file));
+  EXPECT_EQ(dumped.size(), std::stoul(contents(file + ".names")));
+  EXPECT_TRUE(dumped.contains("pds_rto_retransmissions"));
+  std::remove(file.c_str());
+  std::remove((file + ".names").c_str());
+}
+
+TEST(Stats, ExitWritesAFileForEachProcess) {
+  const std::string file = scratch_file("%p");
+  const std::string files = scratch_file("*");
+  const std::string program = "fi_pingpong -e rdm -I 50 -S 64 -p " + provider();
+  const Output output = run_program("sh -c '" + program + " & sleep 0.5; " + program +
+                                        " 127.0.0.1; wait $!; cat " + files + "; rm " + files + "'",
+                                    {{"FI_UET_STATS", "exit:" + file}});
+  EXPECT_EQ(output.status, 0) << output.text;
+  std::size_t headings = 0;
+  for (std::size_t at = 0; (at = output.text.find("uet statistics:", at)) != std::string::npos;) {
+    ++at;
+    ++headings;
+  }
+  EXPECT_EQ(headings, 2U) << output.text;
+}
+
+TEST(Stats, ExitWritesWhenTheProcessEndsWithAnOpenDomain) {
+  const std::string file = scratch_file("open");
+  std::remove(file.c_str());
+  // Not in a Process: those leave without running destructors.
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setenv("FI_UET_STATS", ("exit:" + file).c_str(), 1);
+    new Node;
+    std::exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_GT(parse_dump(contents(file)).size(), 50U);
+  std::remove(file.c_str());
+}
+
+void expect_dumps(const NodeOptions& options, bool progress) {
+  const std::string file = scratch_file("signal");
+  std::remove(file.c_str());
+  Process process("process", {{"FI_UET_STATS", "signal:" + file}}, [&] {
+    Node node(options);
+    for (int round = 1; round <= 2; ++round) {
+      ::kill(::getpid(), SIGUSR2);
+      const Clock::time_point start = Clock::now();
+      const auto headings = [&] {
+        const std::string text = contents(file);
+        int count = 0;
+        for (std::size_t at = 0; (at = text.find("SIGUSR2", at)) != std::string::npos; ++at) {
+          ++count;
+        }
+        return count;
+      };
+      while (headings() < round) {
+        if (progress) node.keep_events();
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        require(Clock::now() - start < kDeadline, "no counters came");
+      }
+      require(headings() == round, "one signal wrote more than one table");
+    }
+  });
+  EXPECT_EQ(process.wait(), "");
+  std::remove(file.c_str());
+}
+
+TEST(Stats, SignalWritesAtTheNextProgress) { expect_dumps({}, true); }
+
+TEST(Stats, SignalWakesTheProgressThread) {
+  NodeOptions options;
+  options.threading = FI_THREAD_SAFE;
+  options.progress = FI_PROGRESS_AUTO;
+  expect_dumps(options, false);
+}
+
+std::atomic<int> caught{0};
+
+TEST(Stats, TheProgramsOwnHandlerIsLeftAlone) {
+  const std::string file = scratch_file("own");
+  std::remove(file.c_str());
+  Process process("process", {{"FI_UET_STATS", "signal:" + file}}, [&] {
+    ::signal(SIGUSR2, [](int) { caught.fetch_add(1); });
+    Node node;
+    ::kill(::getpid(), SIGUSR2);
+    node.keep_events();
+    require(caught.load() == 1, "the program's handler did not run");
+  });
+  EXPECT_EQ(process.wait(), "");
+  EXPECT_EQ(contents(file), "");
+  std::remove(file.c_str());
+}
+
+TEST(Stats, ASignalAfterTheLastDomainIsClosedHarmsNobody) {
+  Process process("process", {{"FI_UET_STATS", "signal:/dev/null"}}, [&] {
+    { const Node node; }
+    ::kill(::getpid(), SIGUSR2);
+  });
+  EXPECT_EQ(process.wait(), "");
+}
+
+// The child shares the descriptors; its signals are its own.
+TEST(Stats, ASignalToAForkedChildWritesNothing) {
+  const std::string file = scratch_file("child");
+  std::remove(file.c_str());
+  Process process("process", {{"FI_UET_STATS", "signal:" + file}}, [&] {
+    Node node;
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::kill(::getpid(), SIGUSR2);
+      ::_exit(0);
+    }
+    int status = 0;
+    require(::waitpid(child, &status, 0) == child && status == 0, "the signal ended the child");
+    for (int i = 0; i < 100; ++i) node.keep_events();
+  });
+  EXPECT_EQ(process.wait(), "");
+  EXPECT_EQ(contents(file), "");
+}
+
+TEST(Stats, AnUnknownWordGivesAWarningThatSaysWhatIsAllowed) {
+  const Output output =
+      run_program("fi_info -p uet 2>&1", {{"FI_UET_STATS", "often"}, {"FI_LOG_LEVEL", "warn"}});
+  EXPECT_NE(output.status, 0);
+  EXPECT_NE(output.text.find("FI_UET_STATS=often is not valid; allowed: exit, signal"),
+            std::string::npos)
+      << output.text;
+}
+
+}  // namespace
+}  // namespace uet::e2e
