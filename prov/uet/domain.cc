@@ -281,6 +281,9 @@ int Domain::open_fep() {
   config.ses.unexpected_bytes_per_peer = params_.unexpected_bytes_per_peer;
   config.ses.eager_bytes = params_.eager_bytes;
   config.ses.rendezvous_threshold_bytes = params_.rendezvous_threshold;
+  config.ses.no_match = params_.no_match;
+  config.ses.retries = static_cast<std::uint16_t>(params_.retries);
+  config.ses.retry_wait = std::chrono::microseconds(params_.retry_wait_us);
   config.ses.rendezvous_timeout = std::chrono::seconds(params_.rendezvous_timeout);
   // Room for what one endpoint may keep, beside the share that SES leaves to other traffic (1/8).
   config.buffers += params_.unexpected_bytes / payload_mtu_ * 8 / 7;

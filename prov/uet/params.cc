@@ -116,6 +116,16 @@ const Row kRows[] = {
     {"RENDEZVOUS_TIMEOUT",
      "Seconds after which a send fails that its target has not read; 0 = as long as the peer lives",
      Number{&Params::rendezvous_timeout, 0, 1'000'000}},
+    {"NO_MATCH",
+     "Refuse a message that nobody waits for and no memory is left for with NO_MATCH instead of a "
+     "NACK, so that its sender starts it anew, a switch",
+     Switch{&Params::no_match}},
+    {"RETRIES", "Times that an operation is sent again which its target has refused for now",
+     Number{&Params::retries, 0, 65535}},
+    {"RETRY_WAIT_US",
+     "About how long such an operation waits at first, in microseconds; twice as long each time, "
+     "100 ms at most",
+     Number{&Params::retry_wait_us, 1, 100'000}},
     {"TX_SIZE", "Default number of operations in progress per endpoint",
      Number{&Params::tx_size, 16, kMaxTxSize}},
     {"RX_SIZE", "Default number of posted receives per endpoint",

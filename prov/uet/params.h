@@ -31,6 +31,9 @@ struct Params {
   std::uint64_t rendezvous_threshold = 4 << 10;  // bytes
   std::uint64_t eager_bytes = 64 << 10;
   std::uint64_t rendezvous_timeout = 0;  // seconds
+  bool no_match = false;
+  std::uint64_t retries = 16;
+  std::uint64_t retry_wait_us = 1000;
   std::uint64_t tx_size = 1024;
   std::uint64_t rx_size = 8192;  // MPI ranks post all receives of a phase before any send
   std::uint64_t socket_buffer_bytes = 4 << 20;

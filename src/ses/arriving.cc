@@ -108,6 +108,16 @@ RxMessage* ArrivingMessages::open_spare(const pds::RequestView& view,
   return spare ? open(view, request, context, state) : nullptr;
 }
 
+void ArrivingMessages::refuse(const pds::RequestView& view, const wire::SesRequest& request,
+                              Context& context, wire::ReturnCode code) {
+  if (is_single(request) || request.opcode == wire::SesOpcode::Read) return;
+  RxMessage* message = open_spare(view, request, context, RxState::Error);
+  if (message == nullptr) return;
+  message->return_code = code;
+  account(*message, request);
+  if (message->received >= message->expected) release(*message);
+}
+
 // No further packet of the message is missed if it does not come.
 void ArrivingMessages::stop_awaiting(RxMessage& message) {
   if (!message.awaited) return;

@@ -3,7 +3,7 @@
 //
 // A refused message (an error response came) makes no more packets but a MSG_ERROR, which ends the
 // receive state at the target (SES-54, SES-113).
-// Return codes that ask for another try (SES-54, SES-55) fail the operation like all others.
+// After a return code that passes it is sent again (initiator_retry.cc).
 #include "uet/ses/initiator.h"
 
 #include <algorithm>
@@ -33,6 +33,9 @@ Initiator::Initiator(const Parameters& parameters, PieceStore& pieces, Counters&
       read_limit_bytes_(parameters.outstanding_reads_bytes),
       rendezvous_threshold_bytes_(parameters.rendezvous_threshold_bytes),
       rendezvous_timeout_(parameters.rendezvous_timeout),
+      retries_(parameters.retries),
+      retry_wait_(parameters.retry_wait),
+      retry_wait_most_(parameters.retry_wait_most),
       operations_limit_(std::min(parameters.tx_messages, kIds - 1 - parameters.pulls)),
       pulls_limit_(parameters.pulls),
       uses_rudi_(parameters.rudi),
@@ -41,6 +44,7 @@ Initiator::Initiator(const Parameters& parameters, PieceStore& pieces, Counters&
       rng_(parameters.seed),
       messages_(operations_limit_ + pulls_limit_),
       by_id_(std::make_unique<TxMessage*[]>(kIds)),
+      learned_(std::make_unique<LearnedGeneration[]>(kLearnedGenerations)),
       reads_(std::make_unique<PdcReads[]>(kIds)) {}
 
 Initiator::~Initiator() {
@@ -112,6 +116,7 @@ TxMessage* Initiator::prepare(Context& context, const TxOp& op, Kind kind) {
   message->iov_count = static_cast<std::uint32_t>(op.local.size());
   std::copy(op.local.begin(), op.local.end(), message->iov.begin());
   message->has_data = op.data.has_value();
+  message->sequence = next_sequence_++;
 
   wire::SesRequest& header = message->header;
   header.dc = op.delivery_complete;
@@ -147,6 +152,7 @@ Result<void> Initiator::submit(TxMessage& message, const TxOp& op, Time now) {
 
 Result<void> Initiator::start(TxMessage& message, Time now) {
   const ContextConfig& config = message.context->config;
+  if (has_learned_) message.header.ri_generation = generation_of(message);
   const pds::Destination destination{message.to, config.job, message.mode, config.traffic_class};
   return delivery_->send(message, destination, now);
 }
@@ -194,7 +200,13 @@ MsgId Initiator::take_id(TxMessage& message) {
 // What has begun ends with a MSG_ERROR (SES-113).
 bool Initiator::cancel(Context& context, const void* operation, Time now) {
   for (TxMessage& message : context.transmitting) {
-    if (message.operation != operation || message.failed()) continue;
+    if (message.operation != operation) continue;
+    if (message.try_again) {  // what was sent of it has been given up already
+      message.try_again = false;
+      message.status = Status::Cancelled;
+      return true;
+    }
+    if (message.failed()) continue;
     const bool held = is_held(message);
     if (held || (message.withdrawable() && withdraw(message))) {
       message.status = Status::Cancelled;
@@ -213,6 +225,7 @@ bool Initiator::cancel(Context& context, const void* operation, Time now) {
 
 void Initiator::close_context(Context& context, Time now) {
   context.closing = true;
+  if (has_learned_) forget_generations(context);
   while (!context.transmitting.empty()) {
     TxMessage& message = context.transmitting.front();
     if (is_held(message) || (message.withdrawable() && withdraw(message))) {
@@ -235,6 +248,7 @@ void Initiator::close_context(Context& context, Time now) {
     // PDS will still answer for packets of it, but to nobody.
     IntrusiveList<TxMessage, OutstandingTag>::remove(message);
     --context.transmitting_count;
+    if (message.refused) --context.refused_count;
     message.context = nullptr;
     orphans_.push_back(message);
   }
@@ -384,7 +398,7 @@ void Initiator::on_response(TxMessage& message, std::uint32_t tag,
   const std::uint64_t offset = asked ? std::uint64_t{tag} * payload_mtu_ : 0;
   if (!is_success(header.return_code)) {
     ++counters_.errors_received;
-    fail(message, header.return_code);
+    refuse(message, header, now);
     if (asked) resolve_piece(message, offset);
     return;
   }
@@ -401,7 +415,7 @@ void Initiator::on_response(TxMessage& message, std::uint32_t tag,
   place_data(message, offset, header.payload);  // data in the ACK (PDS-194)
 }
 
-void Initiator::rx_data(const pds::RequestView& request) {
+void Initiator::rx_data(const pds::RequestView& request, Time now) {
   wire::SesResponseHeader header;
   if (!wire::SesResponseHeader::decode(request.next_hdr, request.bytes, header)) {
     ++counters_.malformed;
@@ -419,7 +433,7 @@ void Initiator::rx_data(const pds::RequestView& request) {
     place_data(*message, header.message_offset, header.payload);
   } else {
     ++counters_.errors_received;
-    fail(*message, header.return_code);
+    refuse(*message, header, now);
     resolve_piece(*message, std::min<std::uint64_t>(header.message_offset, message->length));
   }
   finish_if_done(*message);
@@ -502,7 +516,8 @@ void Initiator::fail(TxMessage& message, wire::ReturnCode code) {
 }
 
 void Initiator::fail(TxMessage& message, pds::PdsError error) {
-  if (message.failed()) return;
+  if (message.failed() && !message.try_again) return;
+  message.try_again = false;  // to nobody
   message.status = Status::PdsError;
   message.pds_error = error;
 }
@@ -513,13 +528,23 @@ void Initiator::fail(TxMessage& message, pds::PdsError error) {
 void Initiator::finish_if_done(TxMessage& message) {
   if (message.failed() && message.mode == DeliveryMode::Rudi) {
     withdraw(message);  // the peer keeps nothing that a MSG_ERROR could end
-    return finish(message);
+    return end(message);
   }
   const bool read = message.ended && message.pieces_awaited == 0 && !message.failed();
   if (read && message.pull_for != nullptr) tell_puller(message);
   const bool unread = message.awaits_read && !message.read_out && !message.failed();
   if (message.ended && message.packets_answered == message.packets_made &&
       message.pieces_awaited == 0 && !unread && !message.owes_error && message.answers.empty()) {
+    end(message);
+  }
+}
+
+// Nothing refers to the user's memory any more.
+void Initiator::end(TxMessage& message) {
+  const bool again = message.try_again && message.context != nullptr && !message.context->closing;
+  if (again) {
+    rewind(message);
+  } else {
     finish(message);
   }
 }
@@ -550,7 +575,10 @@ void Initiator::release(TxMessage& message) {
   if (is_held(message)) unhold(message);
   stop_awaiting_read(message);
   if (message.pull) --pulls_count_;
-  if (message.context != nullptr) --message.context->transmitting_count;
+  if (message.context != nullptr) {
+    --message.context->transmitting_count;
+    if (message.refused) --message.context->refused_count;
+  }
   messages_.give_back(&message);
 }
 

@@ -1,27 +1,47 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The fence: an operation that waits until all earlier ones of its context to the same peer have
-// completed, and makes all later ones to that peer wait behind it (fi_endpoint(3), FI_FENCE).
+// Operations that must wait. The fence: an operation that waits until all earlier ones of its
+// context to the same peer have completed, and makes all later ones to that peer wait behind it
+// (fi_endpoint(3), FI_FENCE).
+#include <algorithm>
+
 #include "uet/ses/initiator.h"
 
 namespace uet::ses {
 namespace {
 
+bool is_holding(const Context& context) {
+  return static_cast<const ListNode<HoldingTag>&>(context).linked();
+}
+
 // How soon to try again when PDS had no PDC: no event tells when it has.
 constexpr Duration kRetry = std::chrono::milliseconds(1);
 
-bool same_peer(const TxMessage& a, const TxMessage& b) {
-  return a.to == b.to && a.header.pid_on_fep == b.header.pid_on_fep &&
-         a.header.resource_index == b.header.resource_index && a.header.rel == b.header.rel;
+// On ROD whatever follows a refused message comes after it (SES-54).
+bool follows_refused(const TxMessage& message) {
+  Context& context = *message.context;
+  if (context.refused_count == 0 || message.mode != DeliveryMode::Rod) return false;
+  for (const TxMessage& other : context.transmitting) {
+    if (&other == &message) break;
+    if (other.refused && same_peer(other, message)) return true;
+  }
+  return false;
+}
+
+// Nothing waits for an unordered one that only waits for its next try.
+bool may_be_overtaken(const TxMessage& message) {
+  return message.refused && !message.fence && message.mode != DeliveryMode::Rod;
 }
 
 }  // namespace
 
 // For one that is being posted, or is held.
-bool Initiator::must_wait(const TxMessage& message) const {
+bool Initiator::must_wait(TxMessage& message) {
   Context& context = *message.context;
+  // A fence, since others may have been refused that we have not heard of yet.
+  if (follows_refused(message)) message.fence = true;
   for (const TxMessage& other : context.held) {
     if (&other == &message) break;
-    if (same_peer(other, message)) return true;
+    if (same_peer(other, message) && !may_be_overtaken(other)) return true;
   }
   if (!message.fence) return false;
   for (const TxMessage& other : context.transmitting) {
@@ -33,8 +53,14 @@ bool Initiator::must_wait(const TxMessage& message) const {
 
 void Initiator::hold(TxMessage& message) {
   Context& context = *message.context;
-  context.held.push_back(message);
-  if (!context.linked()) holding_.push_back(context);
+  auto later = context.held.begin();  // one that is sent again belongs to its old place
+  if (context.held.empty() || context.held.back().sequence < message.sequence) {
+    later = context.held.end();
+  }
+  while (later != context.held.end() && later->sequence < message.sequence) ++later;
+  context.held.insert(later, message);
+  if (!is_holding(context)) holding_.push_back(context);
+  if (message.refused) next_try_ = std::min(next_try_, message.not_before);
 }
 
 void Initiator::unhold(TxMessage& message) {
@@ -48,10 +74,14 @@ void Initiator::start_held(Context& context, Time now) {
     TxMessage& message = *at;
     ++at;
     if (must_wait(message)) continue;
+    if (now < message.not_before) {
+      next_try_ = std::min(next_try_, message.not_before);
+      continue;
+    }
     if (start(message, now)) {
       unhold(message);
     } else {
-      next_try_ = now + kRetry;
+      next_try_ = std::min(next_try_, now + kRetry);
     }
   }
 }

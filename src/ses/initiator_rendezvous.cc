@@ -21,10 +21,11 @@ void Initiator::offer_reads(TxMessage& message, const Peer& peer) {
   wire::SesRequest& header = message.header;
   if (!peer.hpc || (message.length <= rendezvous_threshold_bytes_ && !header.dc)) return;
   const ContextConfig& config = message.context->config;
+  const RiGeneration generation = message.context->generation.value;
   const bool tagged = message.kind == Kind::TaggedSend;
   header.opcode = tagged ? wire::SesOpcode::RendezvousTsend : wire::SesOpcode::RendezvousSend;
   header.rendezvous.eager_length = header.request_length;
-  header.rendezvous.read_ri_generation = config.generation;
+  header.rendezvous.read_ri_generation = generation;
   header.rendezvous.read_pid_on_fep = config.pid_on_fep;
   header.rendezvous.read_resource_index = config.resource_index;
   header.rendezvous.read_memory_key =

@@ -97,6 +97,7 @@ Receiver::Receiver(const Parameters& parameters, PieceStore& pieces, ArrivingMes
       peer_limit_bytes_(parameters.unexpected_bytes_per_peer),
       peer_limit_messages_(messages_per_peer(parameters.rx_messages)),
       eager_bytes_(parameters.eager_bytes),
+      answers_no_match_(parameters.no_match),
       pieces_(pieces),
       messages_(messages),
       initiator_(initiator),
@@ -149,6 +150,7 @@ Result<void> Receiver::receive(ReceiveQueue& queue, const ReceiveOp& op) {
     return Error::Again;
   }
   offer(receive);
+  enable_generations(queue);
   return {};
 }
 
@@ -157,7 +159,9 @@ Result<void> Receiver::claim(PostedReceive& receive) {
   const bool room =
       message != nullptr && (!receive.shared || message->context->sink.reserve_receive());
   if (room) {
+    ReceiveQueue& queue = *receive.queue;  // the receive may be done
     take(*message, receive);
+    enable_generations(queue);
     return {};
   }
   release(receive);
@@ -301,7 +305,10 @@ Result<void> Receiver::peek(ReceiveQueue& queue, const PeekOp& op) {
   } else {
     completion.length = message->request_length;
     describe(*message, completion);
-    if (op.discard) discard(*message);
+    if (op.discard) {
+      discard(*message);
+      enable_generations(queue);
+    }
     if (op.claim && !op.claimed) {
       IntrusiveList<RxMessage, UnexpectedTag>::remove(*message);
       queue.claimed.push_back(*message);
@@ -411,20 +418,42 @@ Piece* Receiver::keep(const wire::SesRequest& request, RxMessage& message) {
   return piece;
 }
 
+// No room for an unexpected message. It comes again when PDS repeats the refused packet (`code`),
+// or when its sender sends it again: on ROD nothing may overtake it meanwhile (SES-52).
+Response Receiver::refuse(const pds::RequestView& view, const wire::SesRequest& request,
+                          Context& context, NackCode code) {
+  ++counters_.unexpected_refused;
+  if (!answers_no_match_ || view.mode == DeliveryMode::Uud) return nack_response(code);
+  ++counters_.no_match_answered;
+  if (view.mode == DeliveryMode::Rod) {
+    context.generation.enabled = false;
+    context.receives.disabled.push_back(context);
+  }
+  messages_.refuse(view, request, context, ReturnCode::NoMatch);
+  return explicit_response(request, ReturnCode::NoMatch, wire::List::Expected, 0,
+                           context.generation.value, true);
+}
+
+// What made room for unexpected messages lets the refused ones come again, in their order: packets
+// under way still name the old generation.
+void Receiver::enable_generations(ReceiveQueue& queue) {
+  while (!queue.disabled.empty()) {
+    Generation& generation = queue.disabled.pop_front().generation;
+    ++generation.value.value;
+    generation.enabled = true;
+  }
+}
+
 Response Receiver::on_unexpected(const pds::RequestView& view, const wire::SesRequest& request,
                                  Context& context) {
   PeerShare& peer = peers_[view.pdc.value];
   const bool crowded = peer.messages >= peer_limit_messages_;
   RxMessage* message =
       crowded ? nullptr : messages_.open_spare(view, request, context, RxState::Unexpected);
-  if (message == nullptr) {
-    ++counters_.unexpected_refused;
-    return nack_response(NackCode::NoSesMsgAvail);
-  }
+  if (message == nullptr) return refuse(view, request, context, NackCode::NoSesMsgAvail);
   if (!charge(*message, kUnexpectedMessageBytes)) {
     messages_.release(*message);
-    ++counters_.unexpected_refused;
-    return nack_response(NackCode::NoResource);
+    return refuse(view, request, context, NackCode::NoResource);
   }
   ++peer.messages;
   if (message->must_read) defer(*message);
@@ -433,12 +462,12 @@ Response Receiver::on_unexpected(const pds::RequestView& view, const wire::SesRe
   if (placed.nack) {
     drop_unexpected(*message);
     messages_.release(*message);
-    return placed;
+    return refuse(view, request, context, *placed.nack);
   }
   ++counters_.unexpected_messages;
   if (message->readable && message->must_read) return placed;
   return explicit_response(request, ReturnCode::Ok, wire::List::Overflow, request.payload.size(),
-                           context.config.generation, true);  // SES-45
+                           context.generation.value, true);  // SES-45
 }
 
 // What can be read again is never refused: the first packet that is dropped is answered in a way
@@ -449,10 +478,7 @@ Response Receiver::place_unexpected(const wire::SesRequest& request, RxMessage& 
   if (!request.payload.empty()) {
     Piece* piece = keep(request, message);
     dropped = piece == nullptr;
-    if (dropped && !message.readable) {
-      ++counters_.unexpected_refused;
-      return nack_response(NackCode::NoPktBuffer);
-    }
+    if (dropped && !message.readable) return nack_response(NackCode::NoPktBuffer);
     if (dropped) {
       message.read_from = std::min<std::uint64_t>(message.read_from, request.message_offset);
     } else {
@@ -467,7 +493,7 @@ Response Receiver::place_unexpected(const wire::SesRequest& request, RxMessage& 
   if (message.complete()) messages_.arrived(message);  // it only waits for its receive now
   if (!tell) return default_response(request, message.received);
   return explicit_response(request, ReturnCode::Ok, wire::List::Overflow, 0,
-                           message.context->config.generation, true);
+                           message.context->generation.value, true);
 }
 
 // Takes an unexpected message off its list and gives its memory back; its state remains.

@@ -231,6 +231,7 @@ void Receiver::close_context(Context& context) {
     messages_.release(message);
     if (receive != nullptr) release_receive(*receive);
   });
+  if (!context.generation.enabled) queue.disabled.remove(context);
   if (!queue.shared) close_queue(queue);
   context.unexpected_bytes = 0;
 }

@@ -72,14 +72,17 @@ ReturnCode check_first_packet(const SesRequest& request, std::uint32_t payload_m
   return payload == payload_mtu && !request.eom ? ReturnCode::Ok : ReturnCode::OpViolation;
 }
 
-ReturnCode check_context(const ContextConfig& config, bool enabled, const SesRequest& request,
+ReturnCode check_context(const Context& context, const SesRequest& request,
                          std::uint32_t payload_mtu) {
-  if (config.mode == DeliveryMode::Uud) return ReturnCode::UnsupportedOp;  // takes datagrams only
-  if (!enabled) return ReturnCode::Disabled;                               // 6
-  const ReturnCode first = check_first_packet(request, payload_mtu);       // 7
+  // Takes datagrams only.
+  if (context.config.mode == DeliveryMode::Uud) return ReturnCode::UnsupportedOp;
+  if (!context.enabled) return ReturnCode::Disabled;                  // 6
+  const ReturnCode first = check_first_packet(request, payload_mtu);  // 7
   if (first != ReturnCode::Ok) return first;
-  if (request.ri_generation != config.generation) return ReturnCode::BadGeneration;  // 8, 9
-  return request.ie ? ReturnCode::InitiatorErr : ReturnCode::Ok;                     // 10
+  const Generation& generation = context.generation;
+  if (!generation.enabled) return ReturnCode::DisabledGen;                          // 8
+  if (request.ri_generation != generation.value) return ReturnCode::BadGeneration;  // 9
+  return request.ie ? ReturnCode::InitiatorErr : ReturnCode::Ok;                    // 10
 }
 
 ReturnCode check_access(ri::MrVerdict verdict) {

@@ -56,11 +56,11 @@ Response Target::on_rudi(const View& view, Time now) {
   if (code == ReturnCode::Ok) code = addressed.code;
   if (code != ReturnCode::Ok) return error(request, code);
   Context& context = *addressed.context;
-  code = check_context(context.config, context.enabled, request, payload_mtu_);
+  code = check_context(context, request, payload_mtu_);
   if (code == ReturnCode::Ok && !is_idempotent_safe(memory_key(request))) {  // 12d
     code = ReturnCode::OpViolation;
   }
-  if (code != ReturnCode::Ok) return error(request, code, context.config.generation);
+  if (code != ReturnCode::Ok) return error(request, code, context.generation.value);
   return is_read ? on_read(view, request, context, now) : on_rudi_write(request, context);
 }
 
@@ -69,7 +69,7 @@ Response Target::on_rudi_write(const Request& request, const Context& context) {
   ReturnCode code = check_access(access.verdict);
   if (code == ReturnCode::Ok) code = check_extent(request, payload_mtu_);
   if (code == ReturnCode::Ok && request.hd) code = ReturnCode::OpViolation;
-  if (code != ReturnCode::Ok) return error(request, code, context.config.generation);
+  if (code != ReturnCode::Ok) return error(request, code, context.generation.value);
   if (!request.payload.empty()) {
     std::memcpy(access.address + request.message_offset, request.payload.data(),
                 request.payload.size());

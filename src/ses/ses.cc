@@ -37,7 +37,7 @@ struct Ses::Implementation final : pds::Client {
 
   pds::Response rx_req(const pds::RequestView& request, Time now) override {
     if (!wire::is_response(request.next_hdr)) return target.rx_req(request, now);
-    initiator.rx_data(request);
+    initiator.rx_data(request, now);
     pds::Response plain;  // return data are acknowledged without a SES header (WIRE 3.12)
     plain.next_hdr = wire::NextHdr::None;
     return plain;

@@ -81,7 +81,7 @@ Response Target::rx_req(const View& view, Time now) {
   const Addressed addressed = find_context(request);  // 3, 4
   if (addressed.code != ReturnCode::Ok) return error(request, addressed.code);
   Context& context = *addressed.context;
-  code = check_context(context.config, context.enabled, request, payload_mtu_);  // 6 to 10
+  code = check_context(context, request, payload_mtu_);  // 6 to 10
   if (code != ReturnCode::Ok) return refuse(view, request, context, code);
   if (request.opcode == SesOpcode::Write) return on_write(view, request, context);
   if (request.opcode == SesOpcode::Read) return on_read(view, request, context, now);
@@ -103,19 +103,11 @@ Response Target::error(const Request& request, ReturnCode code, RiGeneration gen
   return explicit_response(request, code, wire::List::Expected, 0, generation, true);
 }
 
-// Answers with an error, and remembers it for the rest of the message (SES-35). Reads need no
-// memory: each of their packets is judged alike.
+// Answers with an error, and remembers it for the rest of the message.
 Response Target::refuse(const View& view, const Request& request, Context& context,
                         ReturnCode code) {
-  if (!is_single(request) && request.opcode != SesOpcode::Read) {
-    RxMessage* message = messages_.open_spare(view, request, context, RxState::Error);
-    if (message != nullptr) {
-      message->return_code = code;
-      ArrivingMessages::account(*message, request);
-      if (message->received >= message->expected) messages_.release(*message);
-    }
-  }
-  return error(request, code, context.config.generation);
+  messages_.refuse(view, request, context, code);
+  return error(request, code, context.generation.value);
 }
 
 Response Target::on_later_packet(const Request& request, RxMessage& message) {
@@ -126,8 +118,11 @@ Response Target::on_later_packet(const Request& request, RxMessage& message) {
     }
     ArrivingMessages::account(message, request);
     const ReturnCode remembered = message.return_code;
+    const RiGeneration generation =
+        message.context != nullptr ? message.context->generation.value : RiGeneration{};
     if (message.received >= message.expected) receiver_.dismiss(message);
-    return explicit_response(request, remembered, wire::List::Expected, 0, {}, false);  // SES-105
+    return explicit_response(request, remembered, wire::List::Expected, 0, generation,
+                             false);  // SES-105
   }
   if (code == ReturnCode::Ok) code = check_first_packet(request, payload_mtu_);
   if (code == ReturnCode::Ok && request.ie) code = ReturnCode::InitiatorErr;

@@ -63,7 +63,7 @@ Response Target::on_atomic(const View& view, const Request& request, Context& co
   if (code == ReturnCode::Ok && address % element_alignment(request.atomic.datatype) != 0) {
     code = ReturnCode::AmoUnaligned;
   }
-  if (code != ReturnCode::Ok) return error(request, code, context.config.generation);
+  if (code != ReturnCode::Ok) return error(request, code, context.generation.value);
 
   std::array<std::byte, 16> compare;
   std::array<std::byte, 16> swap;

@@ -404,6 +404,29 @@ void draw_multi_receives(Plan& plan, Rng& rng) {
   }
 }
 
+// Some FEPs answer NO_MATCH where others send a NACK; nobody gives up.
+void draw_refusals(Plan& plan, Rng& rng) {
+  ses::Parameters& ses = plan.fep.ses;
+  ses.no_match = rng.chance(0.25);
+  ses.retries = UINT16_MAX;
+  ses.retry_wait = pick<Duration, 2>(rng, {microseconds(50), milliseconds(1)});
+  ses.retry_wait_most = milliseconds(20);
+  if (ses.no_match && rng.chance(0.5)) {
+    ses.unexpected_bytes_per_context = rng.between(0, 4) * ses.payload_mtu;
+  }
+  if (!ses.no_match) return;
+  // What one context of a node refuses is not ordered with what another one takes (SES-131), so all
+  // that a sender does to one place goes through the same.
+  std::map<std::pair<int, int>, int> through;
+  for (OperationPlan& op : plan.operations) {
+    const bool place = op.flavour == Flavour::SlotWrite || op.flavour == Flavour::SlotRead ||
+                       op.flavour == Flavour::Swap;
+    if (!place) continue;
+    const int node = plan.contexts[static_cast<std::size_t>(op.to)].node;
+    op.to = through.try_emplace({op.from, node}, op.to).first->second;
+  }
+}
+
 }  // namespace
 
 Plan draw_plan(std::uint64_t seed) {
@@ -426,6 +449,7 @@ Plan draw_plan(std::uint64_t seed) {
   draw_atomics(plan, rng);
   plan.fep.ses.rudi = !plan.provider_keys && rng.chance(0.5);
   draw_multi_receives(plan, rng);
+  draw_refusals(plan, rng);
   return plan;
 }
 
@@ -449,7 +473,7 @@ std::string Plan::describe() const {
       << (directed_receive ? ", directed" : "") << (multi_receives ? ", multi-receives" : "")
       << (looks ? ", looks" : "")
       << (fep.cms.algorithm == cms::Algorithm::Nscc ? ", NSCC" : ", fixed window")
-      << (fep.ses.rudi ? ", RUDI" : "");
+      << (fep.ses.rudi ? ", RUDI" : "") << (fep.ses.no_match ? ", NO_MATCH" : "");
   return out.str();
 }
 

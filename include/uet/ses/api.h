@@ -32,7 +32,7 @@ struct Peer {
   ResourceIndex resource_index;
   InitiatorId initiator;      // what directed receives match on (SES-20)
   bool relative = true;       // REL flag: PIDonFEP counts within the job (SES-12)
-  RiGeneration generation{};  // of the peer's resource index, as it stated (SES-154)
+  RiGeneration generation{};  // of its resource index, as long as it has not told another (SES-154)
   bool hpc = false;           // its address states the HPC profile: RUDI, rendezvous (SES-151)
 };
 
@@ -122,7 +122,7 @@ struct ContextConfig {
   bool directed_receive = false;   // honour the source of a receive (FI_DIRECTED_RECV)
   ReceiveQueue* shared = nullptr;  // takes its receives from this queue instead of one of its own
   bool remote_cq_data = true;      // its receive CQ can report immediate data (SES-80)
-  RiGeneration generation{};       // requests must name it (SES-115 step 9)
+  RiGeneration generation{};       // the first one; requests must name it (SES-115 step 9)
 };
 
 // Common to all operations of the initiator.

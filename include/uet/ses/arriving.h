@@ -30,6 +30,10 @@ class ArrivingMessages {
   // only send could block each other for good.
   RxMessage* open_spare(const pds::RequestView& view, const wire::SesRequest& request,
                         Context& context, RxState state);
+  // Remembers, if there is a state to spare, that the message was refused with `code` (SES-35).
+  // Reads and single packets need no memory.
+  void refuse(const pds::RequestView& view, const wire::SesRequest& request, Context& context,
+              wire::ReturnCode code);
   // Counts a packet of the message and keeps what only the first packet carries.
   static void account(RxMessage& message, const wire::SesRequest& request);
   // Has its PDC ask whether its sender still lives, until its state is given back.

@@ -14,12 +14,20 @@
 namespace uet::ses {
 
 struct HoldingTag;
+struct DisabledTag;
 
-class Context : public ListNode<HoldingTag> {
+// The generation of a resource index: requests must name it (SES-115 steps 8 and 9).
+struct Generation {
+  RiGeneration value;
+  bool enabled = true;  // false: a message was refused, nothing may overtake it (SES-52)
+};
+
+class Context : public ListNode<HoldingTag>, public ListNode<DisabledTag> {
  public:
   Context(const ContextConfig& with, CompletionSink& to)
       : config(with),
         sink(to),
+        generation{with.generation},
         own_receives(with.rx_size, with.directed_receive, false, to),
         receives(with.shared != nullptr ? *with.shared : own_receives) {}
 
@@ -30,9 +38,11 @@ class Context : public ListNode<HoldingTag> {
   const ContextConfig config;
   CompletionSink& sink;
   bool enabled = false;
+  Generation generation;
   bool closing = false;                                   // its operations end without completions
   IntrusiveList<TxMessage, OutstandingTag> transmitting;  // in order of posting
   std::size_t transmitting_count = 0;
+  std::size_t refused_count = 0;           // those of them that were refused and are tried again
   IntrusiveList<TxMessage, HeldTag> held;  // those of them that wait for a fence, in order
   std::size_t unexpected_bytes = 0;        // memory its unexpected messages hold
   ReceiveQueue own_receives;

@@ -12,6 +12,8 @@ struct Counters {
   std::uint64_t messages_received = 0;
   std::uint64_t unexpected_messages = 0;
   std::uint64_t unexpected_refused = 0;  // no memory: refused with a NACK
+  std::uint64_t no_match_answered = 0;   // of these, refused with NO_MATCH
+  std::uint64_t messages_retried = 0;    // sent again because their target asked for it
   std::uint64_t truncated = 0;
   std::uint64_t malformed = 0;        // SES header or payload that does not parse
   std::uint64_t errors_answered = 0;  // responses with an error code sent

@@ -32,6 +32,8 @@ class PullClient {
 
 class Initiator {
  public:
+  static constexpr std::size_t kLearnedGenerations = 1024;  // a power of 2
+
   // The referenced objects outlive this one.
   Initiator(const Parameters& parameters, PieceStore& pieces, Counters& counters);
   ~Initiator();
@@ -58,7 +60,7 @@ class Initiator {
   void message_failed(TxMessage& message, pds::PdsError error);
   void pdc_closed(PdcId pdc, pds::PdsError error);
   // Return data: a request packet in the return direction (SES-83).
-  void rx_data(const pds::RequestView& request);
+  void rx_data(const pds::RequestView& request, Time now);
 
   // What a target asks that is told to read a message of this FEP (initiator_rendezvous.cc).
   // The message that the FEP `reader` may read under the key (is_message_key); nullptr: none.
@@ -95,6 +97,17 @@ class Initiator {
     bool blocked = false;       // a message was told NotNow
   };
 
+  // The generation that a peer told one of our contexts. Each context learns it for itself: what
+  // one knew too early would let its messages overtake those that are still to be refused.
+  struct LearnedGeneration {
+    const Context* context = nullptr;
+    FepAddress to;
+    PidOnFep pid_on_fep;
+    ResourceIndex resource_index;
+    bool relative = false;
+    RiGeneration value;
+  };
+
   static void append_header(Packet& packet, const wire::SesRequest& header);
   Result<void> check(const Context& context, const TxOp& op) const;
   TxMessage* prepare(Context& context, const TxOp& op, Kind kind);
@@ -104,7 +117,7 @@ class Initiator {
   bool withdraw(TxMessage& message);
   Result<void> submit(TxMessage& message, const TxOp& op, Time now);
   Result<void> start(TxMessage& message, Time now);
-  bool must_wait(const TxMessage& message) const;
+  static bool must_wait(TxMessage& message);
   void hold(TxMessage& message);
   void unhold(TxMessage& message);
   static bool is_held(const TxMessage& message) {
@@ -140,6 +153,14 @@ class Initiator {
   std::uint32_t piece_length(const TxMessage& message, std::uint64_t offset) const;
   bool await_piece(TxMessage& message, std::uint32_t length);
   void resolve_piece(TxMessage& message, std::uint64_t offset);
+  void refuse(TxMessage& message, const wire::SesResponseHeader& header, Time now);
+  void hold_back_later(TxMessage& refused);
+  void rewind(TxMessage& message);
+  Duration wait_before(std::uint16_t next_try);
+  void learn_generation(const TxMessage& message, RiGeneration generation);
+  RiGeneration generation_of(const TxMessage& message) const;
+  void forget_generations(const Context& context);
+  void end(TxMessage& message);
   void fail(TxMessage& message, wire::ReturnCode code);
   void fail(TxMessage& message, pds::PdsError error);
   void finish_if_done(TxMessage& message);
@@ -150,6 +171,9 @@ class Initiator {
   const std::size_t read_limit_bytes_;
   const std::uint64_t rendezvous_threshold_bytes_;
   const Duration rendezvous_timeout_;
+  const std::uint16_t retries_;
+  const Duration retry_wait_;
+  const Duration retry_wait_most_;
   const std::size_t operations_limit_;
   const std::size_t pulls_limit_;
   const bool uses_rudi_;
@@ -165,6 +189,10 @@ class Initiator {
   IntrusiveList<TxMessage, OutstandingTag> orphans_;  // of closed contexts, still with PDS
   std::unique_ptr<TxMessage*[]> by_id_;               // 2^16: ids are unique in the FEP (SES-28)
   std::uint16_t last_id_ = 0;
+  std::uint64_t next_sequence_ = 0;
+  // By a hash; a generation that is lost here is learned again.
+  std::unique_ptr<LearnedGeneration[]> learned_;
+  bool has_learned_ = false;
   std::unique_ptr<PdcReads[]> reads_;           // 2^16, by PDC id
   IntrusiveList<Context, HoldingTag> holding_;  // contexts with operations behind a fence
   Time next_try_ = kNever;                      // when to look at them again

@@ -44,6 +44,8 @@ class MatchQueue {
   IntrusiveList<RxMessage, UnexpectedTag> unexpected;
 };
 
+class Context;
+struct DisabledTag;
 struct ShortOfRoomTag;
 
 // What receives are posted to and messages wait on: of one context, or shared by several
@@ -64,6 +66,7 @@ class ReceiveQueue : public ListNode<ShortOfRoomTag> {
   MatchQueue untagged;
   MatchQueue tagged;
   IntrusiveList<RxMessage, UnexpectedTag> claimed;
+  IntrusiveList<Context, DisabledTag> disabled;  // generations that the next receive enables
 };
 
 }  // namespace uet::ses

@@ -108,8 +108,14 @@ struct TxMessage : OutgoingMessage,
   pds::PdsError pds_error{};
   bool ended = false;       // no packet will be made any more
   bool owes_error = false;  // except a MSG_ERROR, when all others are answered
-  bool has_data = false;    // remote CQ data go with the first packet
-  bool fence = false;       // waits for all earlier ones of its context to the same peer
+  // Refused with a code that passes (initiator_retry.cc).
+  bool refused = false;    // at least once: on ROD all later ones wait for it
+  bool try_again = false;  // to be sent again instead of completing
+  std::uint16_t tries = 0;
+  Time not_before{};           // of the next try
+  std::uint64_t sequence = 0;  // order of posting
+  bool has_data = false;       // remote CQ data go with the first packet
+  bool fence = false;          // waits for all earlier ones of its context to the same peer
   FepAddress to;
   wire::SesRequest header;  // what all its packets repeat (SES-23)
   std::uint64_t length = 0;
@@ -136,6 +142,12 @@ struct TxMessage : OutgoingMessage,
   std::uint32_t iov_count = 0;
   std::array<IoSlice, kMaxIoSlices> iov;
 };
+
+// To the same resource index of the same FEP.
+inline bool same_peer(const TxMessage& a, const TxMessage& b) {
+  return a.to == b.to && a.header.pid_on_fep == b.header.pid_on_fep &&
+         a.header.resource_index == b.header.resource_index && a.header.rel == b.header.rel;
+}
 
 // ---- target ------------------------------------------------------------------------------------
 

@@ -22,9 +22,17 @@ struct Parameters {
   std::size_t contexts = 4096;                         // endpoints of the FEP
   std::uint64_t rendezvous_threshold_bytes = 4 << 10;  // longer sends can be read by the target
   Duration rendezvous_timeout{0};  // Rndv_Timeout of SES-64; 0 = as long as the peer lives
-  std::size_t pulls = 64;          // reads of a target's own at a time
-  std::uint64_t seed = 1;          // of the read keys
-  bool rudi = false;               // use RUDI where it is safe (SES-137, SES-138)
+  // No room for an unexpected message: answer NO_MATCH and, on ROD, disable the generation
+  // (SES-52), so that its sender tries again. Otherwise the packet is refused with a NACK.
+  bool no_match = false;
+  // Of operations refused with a code that passes (SES-54): how often they are sent again, how long
+  // they wait for the second time, about; every further wait is twice as long, up to the last.
+  std::uint16_t retries = 16;
+  Duration retry_wait = std::chrono::milliseconds(1);
+  Duration retry_wait_most = std::chrono::milliseconds(100);
+  std::size_t pulls = 64;  // reads of a target's own at a time
+  std::uint64_t seed = 1;  // of the read keys
+  bool rudi = false;       // use RUDI where it is safe (SES-137, SES-138)
 };
 
 }  // namespace uet::ses

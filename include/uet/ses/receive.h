@@ -83,6 +83,9 @@ class Receiver final : public PullClient {
   void dismiss_unexpected(RxMessage& message);
   template <class ReleaseReceive>
   void dismiss_reads(Context& context, ReleaseReceive release_receive);
+  pds::Response refuse(const pds::RequestView& view, const wire::SesRequest& request,
+                       Context& context, pds::NackCode code);
+  static void enable_generations(ReceiveQueue& queue);
   pds::Response on_unexpected(const pds::RequestView& view, const wire::SesRequest& request,
                               Context& context);
   pds::Response place_matched(const wire::SesRequest& request, RxMessage& message);
@@ -111,6 +114,7 @@ class Receiver final : public PullClient {
   const std::size_t peer_limit_bytes_;
   const std::size_t peer_limit_messages_;
   const std::size_t eager_bytes_;
+  const bool answers_no_match_;
   PieceStore& pieces_;
   ArrivingMessages& messages_;
   Initiator& initiator_;

@@ -9,6 +9,7 @@
 #include "uet/ri/mr_table.h"
 #include "uet/ri/ri_table.h"
 #include "uet/ses/api.h"
+#include "uet/ses/context.h"
 #include "uet/ses/message.h"
 #include "uet/wire/ses.h"
 
@@ -17,6 +18,12 @@ namespace uet::ses {
 // NULL is the default response and counts as success (SES-107).
 constexpr bool is_success(wire::ReturnCode code) {
   return code == wire::ReturnCode::Null || code == wire::ReturnCode::Ok;
+}
+
+// The target may take the operation at another time (section 9, "retry").
+constexpr bool passes(wire::ReturnCode code) {
+  return code == wire::ReturnCode::BadGeneration || code == wire::ReturnCode::DisabledGen ||
+         code == wire::ReturnCode::NoMatch || code == wire::ReturnCode::UncorTrnsnt;
 }
 
 // All packets of a message of one packet; they need no receive state.
@@ -48,8 +55,8 @@ wire::ReturnCode check_opcode(const wire::SesRequest& request);
 // Steps 3 and 4: what the lookup of the addressed context says.
 wire::ReturnCode check_address(ri::RiVerdict verdict);
 // Steps 6 to 10: the context, the implied length of the first packet, generation, IE.
-wire::ReturnCode check_context(const ContextConfig& config, bool enabled,
-                               const wire::SesRequest& request, std::uint32_t payload_mtu);
+wire::ReturnCode check_context(const Context& context, const wire::SesRequest& request,
+                               std::uint32_t payload_mtu);
 // Step 7 alone (SES-26): the payload of a first packet is the whole message or one payload MTU;
 // compare-and-swap and atomic reads have none.
 wire::ReturnCode check_first_packet(const wire::SesRequest& request, std::uint32_t payload_mtu);

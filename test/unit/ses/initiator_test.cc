@@ -225,10 +225,10 @@ TEST_F(InitiatorTest, Ses109_ErrorAfterTheLastPacketNeedsNoMsgError) {
   Bytes memory = pattern(2 * kMtu);
   ASSERT_TRUE(a.send(b, {slice_of(memory)}));
   const std::vector<Sent> sent = a.packets();
-  a.answered(sent[0], answer(ReturnCode::NoMatch));
+  a.answered(sent[0], answer(ReturnCode::Dropped));
   a.answered(sent[1], bare_ack);
   EXPECT_TRUE(a.packets().empty());
-  EXPECT_EQ(a.sink.all.at(0).return_code, ReturnCode::NoMatch);
+  EXPECT_EQ(a.sink.all.at(0).return_code, ReturnCode::Dropped);
 }
 
 TEST_F(InitiatorTest, Pds20_PdsErrorsEndInOneCompletion) {

@@ -22,11 +22,13 @@ class ReturnCodeTest : public ::testing::Test {
     request.opcode = SesOpcode::Send;
   }
   void payload(std::size_t count) { request.payload = std::span(memory).first(count); }
-  ReturnCode context_code() const { return check_context(config, true, request, kMtu); }
+  ReturnCode context_code() const { return check_context(context, request, kMtu); }
 
   Bytes memory = Bytes(4 * kMtu);
   SesRequest request;
+  test::Sink sink;
   ContextConfig config;
+  Context context{config, sink};
 };
 
 // WIRE 3.7: 0x10 and 0x11 among them.
@@ -77,11 +79,15 @@ TEST_F(ReturnCodeTest, Ses115_Steps6To10_FirstFailureWins) {
   request.ri_generation = RiGeneration{3};
   request.request_length = 7;
   payload(6);
-  EXPECT_EQ(check_context(config, false, request, kMtu), ReturnCode::Disabled);
+  context.generation.enabled = false;
+  EXPECT_EQ(context_code(), ReturnCode::Disabled);
+  context.enabled = true;
   EXPECT_EQ(context_code(), ReturnCode::OpViolation);
   payload(7);
+  EXPECT_EQ(context_code(), ReturnCode::DisabledGen);
+  context.generation.enabled = true;
   EXPECT_EQ(context_code(), ReturnCode::BadGeneration);
-  config.generation = RiGeneration{3};
+  context.generation.value = RiGeneration{3};
   EXPECT_EQ(context_code(), ReturnCode::InitiatorErr);
   request.ie = false;
   EXPECT_EQ(context_code(), ReturnCode::Ok);

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Operations that their target refused with a code that passes (SES-52 to 55): no receive, or a
+// generation that is disabled or has changed. The message ends as every refused one does and then,
+// instead of completing, waits and is sent again as a new message.
+//
+// On ROD it keeps its place: whatever was posted after it to the same peer waits or is refused as
+// well, and each of them is sent when all before it have completed. A target that lets nothing
+// overtake what it refused (SES-52) thus sees them in order.
+#include <algorithm>
+
+#include "uet/ses/initiator.h"
+#include "uet/ses/rendezvous.h"
+#include "uet/ses/return_code.h"
+
+namespace uet::ses {
+
+void Initiator::refuse(TxMessage& message, const wire::SesResponseHeader& header, Time now) {
+  const wire::ReturnCode code = header.return_code;
+  Context* context = message.context;  // none: a target's own read
+  const bool first = !message.failed();
+  fail(message, code);
+  if (context == nullptr || context->closing || !passes(code)) return;
+  const bool tells_generation =
+      code == wire::ReturnCode::BadGeneration && header.next_hdr == wire::NextHdr::Response;
+  if (tells_generation) learn_generation(message, header.ri_generation);
+  if (!first || message.tries >= retries_ || message.awaits_read) return;
+  ++message.tries;
+  message.try_again = true;
+  // A generation that is known now needs no wait (SES-55).
+  message.not_before = tells_generation ? now : now + wait_before(message.tries);
+  if (!message.refused) ++context->refused_count;
+  message.refused = true;
+  if (message.mode == DeliveryMode::Rod) hold_back_later(message);
+}
+
+// About twice as long each time; at random, so that peers do not come all at once.
+Duration Initiator::wait_before(std::uint16_t next_try) {
+  Duration wait = retry_wait_;
+  for (std::uint16_t i = 1; i < next_try && wait < retry_wait_most_; ++i) wait *= 2;
+  wait = std::min(wait, retry_wait_most_);
+  const auto half = static_cast<std::uint64_t>(std::max<Duration::rep>(wait.count() / 2, 1));
+  return Duration(static_cast<Duration::rep>(half + rng_.below(half)));
+}
+
+// What follows the refused message and has not begun would only be refused too.
+void Initiator::hold_back_later(TxMessage& refused) {
+  Context& context = *refused.context;
+  for (TxMessage& message : context.transmitting) {
+    const bool later = message.sequence > refused.sequence && same_peer(message, refused);
+    if (!later || message.packets_made > 0 || is_held(message)) continue;
+    if (delivery_->cancel(message)) hold(message);
+  }
+}
+
+// All that was sent of the message is answered and forgotten.
+void Initiator::rewind(TxMessage& message) {
+  by_id_[message.header.message_id.value] = nullptr;
+  message.header.message_id = take_id(message);
+  if (message.readable) {
+    message.header.rendezvous.read_memory_key =
+        message_key(message.header.message_id, static_cast<std::uint32_t>(rng_.next()));
+  }
+  message.try_again = false;
+  message.status = Status::Ok;
+  message.return_code = {};
+  message.ended = false;
+  message.offset = 0;
+  message.packets_made = 0;
+  message.packets_answered = 0;
+  message.next_gathered = message.gathered;
+  message.fence = message.fence || message.mode == DeliveryMode::Rod;
+  ++counters_.messages_retried;
+  hold(message);
+}
+
+namespace {
+
+constexpr std::size_t kLearnedMask = Initiator::kLearnedGenerations - 1;
+
+std::size_t slot_of(const TxMessage& message) {
+  const wire::SesRequest& header = message.header;
+  const std::size_t index =
+      std::size_t{header.pid_on_fep.value} << 12 | header.resource_index.value;
+  return (FepAddressHash{}(message.to) ^ index * 0x9E3779B1U ^
+          message.context->config.resource_index.value) &
+         kLearnedMask;
+}
+
+}  // namespace
+
+void Initiator::learn_generation(const TxMessage& message, RiGeneration generation) {
+  const wire::SesRequest& header = message.header;
+  learned_[slot_of(message)] = {message.context,       message.to, header.pid_on_fep,
+                                header.resource_index, header.rel, generation};
+  has_learned_ = true;
+}
+
+// As the peer told it, else what the operation says.
+RiGeneration Initiator::generation_of(const TxMessage& message) const {
+  const wire::SesRequest& header = message.header;
+  const LearnedGeneration& learned = learned_[slot_of(message)];
+  const bool known = learned.context == message.context && learned.to == message.to &&
+                     learned.pid_on_fep == header.pid_on_fep &&
+                     learned.resource_index == header.resource_index &&
+                     learned.relative == header.rel;
+  return known ? learned.value : header.ri_generation;
+}
+
+void Initiator::forget_generations(const Context& context) {
+  for (std::size_t i = 0; i < kLearnedGenerations; ++i) {
+    if (learned_[i].context == &context) learned_[i] = {};
+  }
+}
+
+}  // namespace uet::ses
