@@ -415,7 +415,7 @@ void draw_refusals(Plan& plan, Rng& rng) {
     ses.unexpected_bytes_per_context = rng.between(0, 4) * ses.payload_mtu;
   }
   if (!ses.no_match) return;
-  // What one context of a node refuses is not ordered with what another one takes (SES-131), so all
+  // What one context of a node refuses is not ordered with what another one takes, so all
   // that a sender does to one place goes through the same.
   std::map<std::pair<int, int>, int> through;
   for (OperationPlan& op : plan.operations) {

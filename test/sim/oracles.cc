@@ -260,7 +260,7 @@ void Run::check_writes_before(std::size_t message) {
         context_of(write.to).node != context_of(sent.to).node) {
       continue;
     }
-    if (plan_.fep.ses.no_match && write.to != sent.to) continue;  // SES-131
+    if (plan_.fep.ses.no_match && write.to != sent.to) continue;  // not ordered
     if (!has_pattern(i, window(context_of(write.to).node) + write.offset, write.length)) {
       fail("message " + std::to_string(message) + " overtook write " + std::to_string(i));
     }

@@ -363,7 +363,7 @@ TEST_F(NoMatchTest, ContextMayCloseWhileItsGenerationIsDisabled) {
             ReturnCode::BadPid);
 }
 
-TEST_F(NoMatchTest, Ses46_WithoutIt_PdsKeepsTheMessage) {
+TEST_F(NoMatchTest, WithoutNoMatchPdsKeepsTheMessage) {
   Parameters parameters = no_room();
   parameters.no_match = false;
   Node node(5, parameters);
