@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Prints the UET packets of a capture (pcap or pcapng) in words, one line each. Reading the file is
-// libpcap's work, the words are uet::wire::dissect's; here are only Ethernet, IP and UDP.
+// libpcap's work, headers and words are those of the wire room.
 //
 // Use: uet_dissect FILE [--count N]
 
 #include <arpa/inet.h>
 #include <pcap/pcap.h>
 
-#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -22,68 +21,19 @@
 
 #include "uet/base/address.h"
 #include "uet/wire/dissect.h"
+#include "uet/wire/frame.h"
 
 namespace {
 
 using Bytes = std::span<const std::byte>;
 
-constexpr std::size_t kEthernetBytes = 14;
-constexpr std::size_t kUdpBytes = 8;
-constexpr std::uint8_t kUdpProtocol = 17;
+// Kernels leave the checksums of what stays on the host unfinished.
+constexpr uet::wire::FrameFormat kAnyUdp{.udp_checksum = false};
 
-std::uint32_t byte_at(Bytes bytes, std::size_t at) {
-  return std::to_integer<std::uint32_t>(bytes[at]);
-}
-
-std::uint16_t word_at(Bytes bytes, std::size_t at) {
-  return static_cast<std::uint16_t>(byte_at(bytes, at) << 8 | byte_at(bytes, at + 1));
-}
-
-// A UDP datagram with the addresses it travelled between.
-struct Datagram {
-  std::string source;
-  std::string destination;
-  std::uint16_t source_port = 0;
-  std::uint16_t destination_port = 0;
-  Bytes payload;
-};
-
-std::string address_text(int family, Bytes bytes) {
+std::string address_text(const uet::FabricAddress& ip) {
   char text[INET6_ADDRSTRLEN] = "";
-  inet_ntop(family, bytes.data(), text, sizeof text);
-  return text;
-}
-
-// The datagram in an IP packet; nothing if it carries something else or is cut off.
-std::optional<Datagram> parse_ip(Bytes ip) {
-  if (ip.empty()) return std::nullopt;
-  Datagram datagram;
-  std::size_t header_bytes = 0;
-  switch (byte_at(ip, 0) >> 4) {
-    case 4:
-      header_bytes = (byte_at(ip, 0) & 0xF) * 4;
-      if (header_bytes < 20 || ip.size() < header_bytes + kUdpBytes) return std::nullopt;
-      if (byte_at(ip, 9) != kUdpProtocol) return std::nullopt;
-      datagram.source = address_text(AF_INET, ip.subspan(12, 4));
-      datagram.destination = address_text(AF_INET, ip.subspan(16, 4));
-      break;
-    case 6:
-      header_bytes = 40;
-      if (ip.size() < header_bytes + kUdpBytes) return std::nullopt;
-      if (byte_at(ip, 6) != kUdpProtocol) return std::nullopt;
-      datagram.source = "[" + address_text(AF_INET6, ip.subspan(8, 16)) + "]";
-      datagram.destination = "[" + address_text(AF_INET6, ip.subspan(24, 16)) + "]";
-      break;
-    default:
-      return std::nullopt;
-  }
-  const Bytes udp = ip.subspan(header_bytes);
-  datagram.source_port = word_at(udp, 0);
-  datagram.destination_port = word_at(udp, 2);
-  const std::size_t length = word_at(udp, 4);
-  if (length < kUdpBytes || length > udp.size()) return std::nullopt;
-  datagram.payload = udp.subspan(kUdpBytes, length - kUdpBytes);
-  return datagram;
+  inet_ntop(ip.is_ipv6 ? AF_INET6 : AF_INET, ip.bytes.data(), text, sizeof text);
+  return ip.is_ipv6 ? "[" + std::string(text) + "]" : text;
 }
 
 bool is_uet_port(std::uint16_t port) {
@@ -105,16 +55,19 @@ std::uint64_t print_packets(pcap_t* capture, std::uint64_t count) {
         static_cast<double>(header->ts.tv_sec) * 1e6 + static_cast<double>(header->ts.tv_usec);
     if (!start_us) start_us = now_us;
     Bytes frame(reinterpret_cast<const std::byte*>(data), header->caplen);
-    if (ethernet) frame = frame.subspan(std::min(kEthernetBytes, frame.size()));
-    const std::optional<Datagram> datagram = parse_ip(frame);
-    if (!datagram || !is_uet_port(datagram->destination_port)) {
+    uet::wire::ParsedFrame parsed;
+    const auto verdict = ethernet ? uet::wire::parse_frame(frame, kAnyUdp, {}, parsed)
+                                  : uet::wire::parse_ip(frame, kAnyUdp, {}, parsed);
+    const uet::wire::FrameFields& fields = parsed.fields;
+    if (verdict != uet::wire::FrameVerdict::Ok || !is_uet_port(fields.port)) {
       ++others;
       continue;
     }
     std::printf("%4llu %10.0f us  %s:%u > %s:%u  %s\n",
                 static_cast<unsigned long long>(frame_number), now_us - *start_us,
-                datagram->source.c_str(), datagram->source_port, datagram->destination.c_str(),
-                datagram->destination_port, uet::wire::dissect(datagram->payload).c_str());
+                address_text(fields.source).c_str(), fields.entropy,
+                address_text(fields.destination).c_str(), fields.port,
+                uet::wire::dissect(parsed.packet).c_str());
     ++printed;
   }
   return others;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The pcapng writer. Blocks are assembled whole in a buffer and written from there, so the file
 // consists of complete blocks whenever the process ends. Numbers of the format itself are in host
-// order (the section header tells which), numbers of the frames in network order.
+// order (the section header tells which); the frames' headers come from wire/frame.h.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "uet/nic/middleware.h"
+#include "uet/wire/frame.h"
 
 namespace uet::nic {
 
@@ -21,7 +22,8 @@ namespace uet::nic {
 struct PcapNic::Frame {
   FepAddress from;
   FepAddress to;
-  std::uint8_t tos = 0;
+  std::uint8_t dscp = 0;
+  Ecn ecn = Ecn::NotEct;
   bool inbound = false;
   std::array<Slice, 3> pieces{};  // what is above UDP
   std::string_view comment;
@@ -43,42 +45,11 @@ constexpr std::uint16_t kLinkEthernet = 1;
 constexpr Duration kFlushInterval = std::chrono::milliseconds(100);
 constexpr int kMostFiles = 100;
 
-constexpr std::size_t kEthernetBytes = 14;
-constexpr std::size_t kUdpBytes = 8;
-constexpr std::size_t kMostHeaderBytes = kEthernetBytes + 40 + kUdpBytes;
-constexpr std::uint8_t kTimeToLive = 64;
-constexpr std::uint8_t kProtocolUdp = 17;
-
-// The Internet checksum, over any number of pieces of any length.
-class Checksum {
- public:
-  void add(const void* data, std::size_t length) {
-    const auto* bytes = static_cast<const std::uint8_t*>(data);
-    for (std::size_t i = 0; i < length; ++i, odd_ = !odd_) {
-      sum_ += odd_ ? bytes[i] : static_cast<std::uint32_t>(bytes[i] << 8);
-    }
-  }
-  std::uint16_t value() const {
-    std::uint64_t folded = sum_;
-    while (folded > 0xFFFF) folded = (folded & 0xFFFF) + (folded >> 16);
-    return static_cast<std::uint16_t>(~folded);
-  }
-
- private:
-  std::uint64_t sum_ = 0;
-  bool odd_ = false;
-};
-
-void put_be16(std::uint8_t* at, std::size_t value) {
-  const std::size_t shown = std::min<std::size_t>(value, 0xFFFF);
-  at[0] = static_cast<std::uint8_t>(shown >> 8);
-  at[1] = static_cast<std::uint8_t>(shown);
-}
-
-void put_mac(std::uint8_t* at, const FabricAddress& ip) {
-  at[0] = 0x02;  // locally administered
-  at[1] = 0x00;
-  std::memcpy(at + 2, ip.bytes.data() + (ip.is_ipv6 ? 12 : 0), 4);
+// Locally administered, and telling which IP address it stands for.
+wire::MacAddress mac_of(const FabricAddress& ip) {
+  wire::MacAddress mac = {0x02, 0x00};
+  std::copy_n(ip.bytes.begin() + (ip.is_ipv6 ? 12 : 0), 4, mac.begin() + 2);
+  return mac;
 }
 
 // "a/b.pcapng" and 2 give "a/b-2.pcapng".
@@ -109,51 +80,6 @@ int open_unused(const std::string& wished, std::string& opened) {
   }
   errno = EWOULDBLOCK;
   return -1;
-}
-
-// Writes Ethernet, IP and UDP headers in front of `length` bytes whose checksum contribution is
-// asked of `add_payload`. Returns the number of header bytes.
-template <class AddPayload>
-std::size_t make_headers(std::uint8_t* at, const FepAddress& from, const FepAddress& to,
-                         std::uint8_t tos, std::size_t length, AddPayload add_payload) {
-  const bool is_ipv6 = from.ip.is_ipv6;
-  put_mac(at, to.ip);
-  put_mac(at + 6, from.ip);
-  put_be16(at + 12, is_ipv6 ? 0x86DD : 0x0800);
-  std::uint8_t* const ip = at + kEthernetBytes;
-  std::uint8_t* const udp = ip + (is_ipv6 ? 40 : 20);
-  put_be16(udp, from.port);
-  put_be16(udp + 2, to.port);
-  put_be16(udp + 4, kUdpBytes + length);
-  if (is_ipv6) {
-    ip[0] = static_cast<std::uint8_t>(0x60 | (tos >> 4));
-    ip[1] = static_cast<std::uint8_t>(tos << 4);
-    put_be16(ip + 4, kUdpBytes + length);
-    ip[6] = kProtocolUdp;
-    ip[7] = kTimeToLive;
-    std::memcpy(ip + 8, from.ip.bytes.data(), 16);
-    std::memcpy(ip + 24, to.ip.bytes.data(), 16);
-    Checksum sum;
-    sum.add(ip + 8, 32);
-    const std::array<std::uint8_t, 4> rest = {udp[4], udp[5], 0, kProtocolUdp};
-    sum.add(rest.data(), rest.size());
-    sum.add(udp, 6);
-    add_payload(sum);
-    put_be16(udp + 6, sum.value() == 0 ? 0xFFFF : sum.value());
-  } else {
-    ip[0] = 0x45;
-    ip[1] = tos;
-    put_be16(ip + 2, 20 + kUdpBytes + length);
-    ip[6] = 0x40;  // do not fragment (WIRE 1.1)
-    ip[8] = kTimeToLive;
-    ip[9] = kProtocolUdp;
-    std::memcpy(ip + 12, from.ip.bytes.data(), 4);
-    std::memcpy(ip + 16, to.ip.bytes.data(), 4);
-    Checksum sum;
-    sum.add(ip, 20);
-    put_be16(ip + 10, sum.value());
-  }
-  return static_cast<std::size_t>(udp - at) + kUdpBytes;
 }
 
 std::uint64_t realtime_ns() {
@@ -225,8 +151,8 @@ std::size_t PcapNic::tx_burst(std::span<const Packet* const> in) {
     frame.from = local_address();
     if (packet->entropy != 0 && caps().per_packet_entropy) frame.from.port = packet->entropy;
     frame.to = packet->to;
-    frame.tos =
-        static_cast<std::uint8_t>((packet->dscp << 2) | static_cast<std::uint8_t>(packet->ecn));
+    frame.dscp = packet->dscp;
+    frame.ecn = packet->ecn;
     const auto head = packet->head();
     frame.pieces = {Slice{head.data(), static_cast<std::uint32_t>(head.size())}, packet->payload[0],
                     packet->payload[1]};
@@ -239,7 +165,8 @@ void PcapNic::note_arrival(const RxPacket& packet, std::string_view why) {
   Frame frame;
   frame.from = packet.source;
   frame.to = local_address();
-  frame.tos = static_cast<std::uint8_t>((packet.dscp << 2) | static_cast<std::uint8_t>(packet.ecn));
+  frame.dscp = packet.dscp;
+  frame.ecn = packet.ecn;
   frame.inbound = true;
   frame.pieces[0] = {packet.bytes.data(), static_cast<std::uint32_t>(packet.bytes.size())};
   frame.comment = why;
@@ -252,11 +179,20 @@ void PcapNic::write_frame(const Frame& frame) {
   if (!writing() || length > kMaxDatagramBytes) return;
   if (used_ + kMaxBlockBytes > kBufferBytes) flush();
 
-  std::array<std::uint8_t, kMostHeaderBytes> headers{};
+  wire::FrameFields fields;
+  fields.source_mac = mac_of(frame.from.ip);
+  fields.destination_mac = mac_of(frame.to.ip);
+  fields.source = frame.from.ip;
+  fields.destination = frame.to.ip;
+  fields.entropy = frame.from.port;
+  fields.port = frame.to.port;
+  fields.dscp = frame.dscp;
+  fields.ecn = frame.ecn;
+  wire::FrameFormat format;
+  format.udp_checksum = frame.from.ip.is_ipv6;
+  std::array<std::byte, wire::kMaxFrameHeaderBytes> headers;
   const std::size_t header_bytes =
-      make_headers(headers.data(), frame.from, frame.to, frame.tos, length, [&](Checksum& sum) {
-        for (const Slice& piece : frame.pieces) sum.add(piece.data, piece.length);
-      });
+      wire::write_frame_headers(headers.data(), format, fields, frame.pieces);
   const std::size_t frame_bytes = header_bytes + length;
   const std::size_t kept =
       snap_bytes_ == 0 ? frame_bytes : std::min<std::size_t>(frame_bytes, snap_bytes_);

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "uet/wire/dissect.h"
+#include "uet/wire/frame.h"
 #include "uet/wire/parse.h"
 #include "uet/wire/ses.h"
 
@@ -46,11 +47,26 @@ void check_ses(Bytes bytes) {
   }
 }
 
+// The same bytes as a frame, with whatever comes out of it inside them.
+void check_frame(Bytes bytes) {
+  using uet::wire::Encapsulation;
+  for (const auto encapsulation : {Encapsulation::Udp, Encapsulation::NativeIp}) {
+    for (const bool crc : {false, true}) {
+      uet::wire::ParsedFrame frame;
+      const uet::wire::FrameFormat format{.encapsulation = encapsulation, .crc = crc};
+      const auto verdict =
+          uet::wire::parse_frame(bytes, format, {.trimmed = 12, .trimmed_last_hop = 16}, frame);
+      if (verdict == uet::wire::FrameVerdict::Ok) require_inside(frame.packet, bytes);
+    }
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const Bytes bytes = std::as_bytes(std::span(data, size));
   require(!uet::wire::dissect(bytes).empty());
+  check_frame(bytes);
   const auto packet = uet::wire::parse(bytes);
   if (!packet) return 0;
   require_inside(packet->rest, bytes);
