@@ -465,9 +465,7 @@ Response Receiver::on_unexpected(const pds::RequestView& view, const wire::SesRe
     return refuse(view, request, context, *placed.nack);
   }
   ++counters_.unexpected_messages;
-  if (message->readable && message->must_read) return placed;
-  return explicit_response(request, ReturnCode::Ok, wire::List::Overflow, request.payload.size(),
-                           context.generation.value, true);  // SES-45
+  return placed;
 }
 
 // What can be read again is never refused: the first packet that is dropped is answered in a way
@@ -491,9 +489,13 @@ Response Receiver::place_unexpected(const wire::SesRequest& request, RxMessage& 
       message.readable && !message.must_read && (dropped || message.delivery_complete);
   if (tell) defer(message);
   if (message.complete()) messages_.arrived(message);  // it only waits for its receive now
-  if (!tell) return default_response(request, message.received);
-  return explicit_response(request, ReturnCode::Ok, wire::List::Overflow, 0,
-                           message.context->generation.value, true);
+  // Otherwise only the last packet says that nobody waited (SES-45, SES-105): an earlier guaranteed
+  // response would hold CACK, and with it the sender, until its CLEAR has come, and we may have the
+  // receive by then and make no more progress.
+  const bool kept_until_wanted = request.eom && !(message.readable && message.must_read);
+  if (!tell && !kept_until_wanted) return default_response(request, message.received);
+  return explicit_response(request, ReturnCode::Ok, wire::List::Overflow,
+                           tell ? 0 : message.received, message.context->generation.value, true);
 }
 
 // Takes an unexpected message off its list and gives its memory back; its state remains.

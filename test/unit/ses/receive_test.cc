@@ -178,19 +178,21 @@ TEST_F(ReceiveTest, Idea8_Ses42_TruncationByOneByte) {
 
 // ---- unexpected --------------------------------------------------------------------------------
 
-TEST_F(ReceiveTest, Ses45_OnlyTheFirstPacketOfAnUnexpectedMessageIsGuaranteed) {
+// An earlier one would hold CACK for all packets behind it (PDS-86).
+TEST_F(ReceiveTest, Ses45_Ses105_OnlyTheLastPacketOfAnUnexpectedMessageIsGuaranteed) {
   const Bytes message = pattern(3 * kMtu);
   const SesRequest request = b.request_for(SesOpcode::Send);
-  const pds::Response first = take_part(request, message, kMtu, kMtu);  // not SOM (SES-23)
-  EXPECT_TRUE(first.guaranteed);
-  EXPECT_EQ(header_of(first).opcode, wire::ResponseOpcode::Response);
-  EXPECT_EQ(header_of(first).list, wire::List::Overflow);
-  EXPECT_EQ(header_of(first).return_code, ReturnCode::Ok);
-  for (const std::uint32_t offset : {0u, 2 * kMtu}) {
-    const pds::Response later = take_part(request, message, offset, kMtu);
-    EXPECT_FALSE(later.guaranteed);
-    EXPECT_EQ(header_of(later).opcode, wire::ResponseOpcode::DefaultResponse);
+  for (const std::uint32_t offset : {kMtu, 0u}) {  // the first to come is not SOM (SES-23)
+    const pds::Response early = take_part(request, message, offset, kMtu);
+    EXPECT_FALSE(early.guaranteed);
+    EXPECT_EQ(header_of(early).opcode, wire::ResponseOpcode::DefaultResponse);
   }
+  const pds::Response last = take_part(request, message, 2 * kMtu, kMtu);
+  EXPECT_TRUE(last.guaranteed);
+  EXPECT_EQ(header_of(last).opcode, wire::ResponseOpcode::Response);
+  EXPECT_EQ(header_of(last).list, wire::List::Overflow);
+  EXPECT_EQ(header_of(last).return_code, ReturnCode::Ok);
+  EXPECT_EQ(header_of(last).modified_length, message.size());
   EXPECT_EQ(b.ses.counters().unexpected_messages, 1u);
   Bytes memory(message.size());
   ASSERT_TRUE(b.receive({slice_of(memory)}));
