@@ -158,6 +158,21 @@ TEST_F(ReceiveCase, CancelledMultiReceiveSaysThatTheBufferIsFree) {
   EXPECT_EQ(event.flags, FI_MSG | FI_RECV | FI_MULTI_RECV);
 }
 
+// Many programs meet outside the fabric when they have what they wait for.
+TEST_F(ReceiveCase, ReceiverThatStopsCallingWhenItHasItsMessageLetsTheSendComplete) {
+  open(0);
+  for (const std::size_t length : {20'000U, 60'000U}) {
+    std::vector<char> data(length, 'd');
+    std::vector<char> memory(length);
+    ASSERT_EQ(fi_send(sender.get(), data.data(), length, nullptr, to_receiver, nullptr), 0);
+    for (int i = 0; i < 3; ++i) fi_cq_read(b->cq.get(), nullptr, 0);  // it comes unexpectedly
+    ASSERT_EQ(receive(memory.data(), length, 0, &context), 0);
+    EXPECT_EQ(received().length, length);
+    EXPECT_EQ(memory, data);
+    EXPECT_EQ(a->next(*a).error, 0) << "without a call of the receiver";
+  }
+}
+
 TEST_F(ReceiveCase, PeekDescribesAMessageAndLeavesIt) {
   open(0);
   ASSERT_EQ(receive_tagged(nullptr, 0, FI_PEEK, &context, 7), 0);
