@@ -23,6 +23,13 @@ DeliveryMode delivery_mode(fi_ep_type type, const fi_tx_attr& tx, const fi_rx_at
   return (tx.msg_order | rx.msg_order) != 0 ? DeliveryMode::Rod : DeliveryMode::Rud;
 }
 
+std::uint32_t tclass_of(const fi_info& info) {
+  if (info.tx_attr->tclass != FI_TC_UNSPEC || info.domain_attr == nullptr) {
+    return info.tx_attr->tclass;
+  }
+  return info.domain_attr->tclass;
+}
+
 Endpoint::Endpoint(Domain& domain, const EndpointConfig& config, void* context)
     : domain_(domain),
       context_(context),
@@ -40,6 +47,7 @@ Endpoint::Endpoint(Domain& domain, const EndpointConfig& config, void* context)
   use_identity(config.index);
   ses_config_.receives = role_ != EndpointRole::Transmit;
   ses_config_.mode = config.mode;
+  ses_config_.traffic_class = config.traffic_class;
   ses_config_.tx_size = config.tx_size != 0 ? config.tx_size : domain.params().tx_size;
   ses_config_.rx_size = config.rx_size != 0 ? config.rx_size : domain.params().rx_size;
   receive_settings_ = ReceiveSettings::of(caps_);

@@ -59,6 +59,7 @@ struct EndpointConfig {
   std::size_t inject_size = 0;
   std::size_t tx_size = 0;  // 0: the domain's default
   std::size_t rx_size = 0;
+  std::uint8_t traffic_class = 0;  // traffic_class_of
 };
 
 // Has all attributes, and they are not those of an endpoint type that is not offered.
@@ -66,6 +67,9 @@ bool is_connectionless(const fi_info& info);
 
 // UUD for FI_EP_DGRAM; else any order asked for makes a ROD endpoint (SES-124).
 DeliveryMode delivery_mode(fi_ep_type type, const fi_tx_attr& tx, const fi_rx_attr& rx);
+
+// That of tx_attr, else the default of the domain (fi_endpoint(3), tclass).
+std::uint32_t tclass_of(const fi_info& info);
 
 class Endpoint final : public ses::CompletionSink {
  public:

@@ -6,6 +6,7 @@
 
 #include "hints.h"
 #include "ops.h"
+#include "traffic_class.h"
 
 namespace uet::prov {
 namespace {
@@ -165,6 +166,7 @@ int endpoint_open(fid_domain* domain, fi_info* info, fid_ep** ep, void* context)
     EndpointConfig config;
     config.caps = info->caps;
     config.mode = delivery_mode(info->ep_attr->type, *info->tx_attr, *info->rx_attr);
+    config.traffic_class = traffic_class_of(tclass_of(*info));
     config.inject_size = info->tx_attr->inject_size;
     config.tx_size = info->tx_attr->size;
     config.rx_size = info->rx_attr->size;

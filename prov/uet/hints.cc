@@ -12,6 +12,7 @@
 #include "address_format.h"
 #include "compat.h"
 #include "provider.h"
+#include "traffic_class.h"
 #include "uet/fi_ext_uet.h"
 
 namespace uet::prov {
@@ -106,6 +107,7 @@ const char* refuse_domain(const fi_domain_attr& domain, std::uint32_t version) {
     if (domain.*row.member > row.most) return row.name;
   }
   if (!subset(domain.caps, kDomainCaps)) return "domain_attr.caps";
+  if (!is_traffic_class(domain.tclass)) return "domain_attr.tclass";
   return refuse_auth_key(domain.auth_key_size, domain.auth_key);
 }
 
@@ -205,6 +207,7 @@ const char* refuse_tx(const fi_tx_attr& tx, const Limits& limits) {
   if (!subset(tx.caps, (kTxCaps | kDomainCaps) & type.caps)) return "tx_attr.caps";
   if (!subset(tx.op_flags, type.tx_op_flags)) return "tx_attr.op_flags";
   if (!subset(tx.msg_order, type.orders)) return "tx_attr.msg_order";
+  if (!is_traffic_class(tx.tclass)) return "tx_attr.tclass";
   if (tx.comp_order != 0) return "tx_attr.comp_order: completions are not ordered";
   if (tx.inject_size > limits.inject_size) return "tx_attr.inject_size";
   if (tx.size > kMaxTxSize) return "tx_attr.size";

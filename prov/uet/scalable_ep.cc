@@ -10,6 +10,7 @@
 #include "getinfo.h"
 #include "hints.h"
 #include "ops.h"
+#include "traffic_class.h"
 
 namespace uet::prov {
 namespace {
@@ -98,6 +99,7 @@ ScalableEndpoint::ScalableEndpoint(Domain& domain, const fi_info& info, void* co
   collective = &no_collectives;
   inherit(tx_attr_.caps, info.caps & kTxCaps);
   inherit(rx_attr_.caps, info.caps & kRxCaps);
+  tx_attr_.tclass = tclass_of(info);
 }
 
 int ScalableEndpoint::open(Domain& domain, const fi_info& info, void* context,
@@ -156,6 +158,7 @@ EndpointConfig ScalableEndpoint::config_of(EndpointRole role, const fi_tx_attr& 
   config.identity = identity_;
   config.parent = this;
   config.mode = delivery_mode(type_.type, tx, rx);
+  config.traffic_class = traffic_class_of(tx.tclass);
   config.inject_size = tx.inject_size;
   config.tx_size = tx.size;
   config.rx_size = rx.size;
@@ -173,6 +176,7 @@ int ScalableEndpoint::open_tx(int index, fi_tx_attr* attr, fid_ep** ep, void* co
     inherit(asked.size, tx_attr_.size);
     inherit(asked.iov_limit, tx_attr_.iov_limit);
     inherit(asked.rma_iov_limit, tx_attr_.rma_iov_limit);
+    inherit(asked.tclass, tx_attr_.tclass);
     const Limits limits{.type = &type_, .inject_size = tx_attr_.inject_size};
     if (const char* why = refuse_tx(asked, limits)) return refuse(-FI_EINVAL, why);
   }

@@ -47,7 +47,7 @@ Result<void> Datagrams::send(Message& message, const Destination& destination) {
   packet.to = destination.address;
   packet.entropy = static_cast<std::uint16_t>(  // any path will do (CMS-401)
       cms::PathSelector::kFirstEntropy + env_.rng.below(cms::PathSelector::kEntropyValues));
-  packet.dscp = env_.parameters.dscp_datagram;
+  packet.dscp = dscp_of_class(destination.traffic_class, env_.parameters.dscp_datagram);
   queue(packet, message, prepared.tag);
   ++env_.counters.datagrams_sent;
   return {};

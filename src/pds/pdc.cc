@@ -188,7 +188,8 @@ void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
   packet.entropy = record.entropy = path_.next(env_.rng);
   const bool data = record.message != nullptr;
   packet.ecn = data ? Ecn::Ect0 : Ecn::NotEct;  // CMS-31
-  packet.dscp = data ? env_.parameters.dscp_data : env_.parameters.dscp_control;
+  packet.dscp = data ? dscp_of_class(destination_.traffic_class, env_.parameters.dscp_data)
+                     : env_.parameters.dscp_control;
   record.nominal_bytes = cms::nominal_packet_bytes(packet.length());
   record.last_sent = now;
   record.not_before = Time{};

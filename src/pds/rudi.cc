@@ -110,7 +110,7 @@ void Rudi::transmit(Record& record, Time now) {
   packet.to = record.flow->destination.address;
   packet.entropy = record.entropy = record.flow->path.next(env_.rng);
   packet.ecn = Ecn::Ect0;  // CMS-31
-  packet.dscp = env_.parameters.dscp_data;
+  packet.dscp = dscp_of_class(record.flow->destination.traffic_class, env_.parameters.dscp_data);
   record.nominal_bytes = cms::nominal_packet_bytes(packet.length());
   record.flow->ccc.ccc->on_sent(record.nominal_bytes, now);
   record.in_flight = true;

@@ -23,6 +23,16 @@ namespace uet::pds {
 using wire::NackCode;
 using wire::NextHdr;
 
+// A traffic class is 0, whose packets have the DSCP of Parameters, or names a DSCP (SES-130).
+// Packets of different classes travel on different PDCs.
+constexpr std::uint8_t class_of_dscp(std::uint8_t dscp) {
+  return static_cast<std::uint8_t>(0x80 | (dscp & 0x3F));
+}
+// `otherwise`: the DSCP of a class that names none.
+constexpr std::uint8_t dscp_of_class(std::uint8_t traffic_class, std::uint8_t otherwise) {
+  return (traffic_class & 0x80) != 0 ? traffic_class & 0x3F : otherwise;
+}
+
 // Where a message goes and how: the key that selects a PDC (PDS-23).
 struct Destination {
   FepAddress address;

@@ -116,7 +116,7 @@ struct ContextConfig {
   bool relative = true;
   // Rod when the application asked for any order (SES-124); Uud: sends and receives datagrams only.
   DeliveryMode mode = DeliveryMode::Rud;
-  std::uint8_t traffic_class = 0;
+  std::uint8_t traffic_class = 0;  // of what it sends: 0 or pds::class_of_dscp (SES-130)
   std::size_t tx_size = 1024;      // operations in progress
   std::size_t rx_size = 1024;      // posted receives
   bool directed_receive = false;   // honour the source of a receive (FI_DIRECTED_RECV)

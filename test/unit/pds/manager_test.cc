@@ -51,6 +51,25 @@ TEST_F(ManagerTest, Pds23_KeyIsAddressJobModeAndClass) {
   EXPECT_EQ(ids.size(), 7U);
 }
 
+// A class that names a DSCP gives it to data, and to data only.
+TEST_F(ManagerTest, Ses130_TheClassChoosesTheDscpOfData) {
+  Destination named = to_peer();
+  named.traffic_class = class_of_dscp(18);
+  node->send(named, 1, now);
+  const auto sent = turn();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].dscp, 18);
+  EXPECT_EQ(dscp_of_class(class_of_dscp(0), 63), 0);
+  EXPECT_EQ(dscp_of_class(0, 63), 63);
+  for (const DeliveryMode mode : {DeliveryMode::Rudi, DeliveryMode::Uud}) {
+    named.mode = mode;
+    node->send(named, 1, now);
+    const auto other = turn();
+    ASSERT_EQ(other.size(), 1U);
+    EXPECT_EQ(other[0].dscp, 18);
+  }
+}
+
 TEST_F(ManagerTest, Pds5_RudAndRodNeverShareAPdc) {
   const TestMessage& rud = send(1, DeliveryMode::Rud);
   const TestMessage& rod = send(1, DeliveryMode::Rod);

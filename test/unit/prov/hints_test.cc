@@ -66,6 +66,8 @@ TEST(RefuseHints, EachThingWeLackIsRefused) {
       [](fi_info& h) { h.tx_attr->msg_order = std::uint64_t{1} << 40; },
       [](fi_info& h) { h.tx_attr->comp_order = 1; },
       [](fi_info& h) { h.tx_attr->op_flags = FI_COMMIT_COMPLETE; },
+      [](fi_info& h) { h.tx_attr->tclass = 1; },
+      [](fi_info& h) { h.domain_attr->tclass = FI_TC_NETWORK_CTRL + 1; },
       [](fi_info& h) { h.rx_attr->comp_order = 1; },
       [](fi_info& h) { h.rx_attr->total_buffered_recv = 1; },
       [](fi_info& h) { h.rx_attr->op_flags = FI_PEEK; },

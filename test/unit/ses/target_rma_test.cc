@@ -69,6 +69,18 @@ TEST_F(TargetRmaTest, Idea9_Ses79_ImmediateDataComeOnlyAfterTheLastByte) {
   EXPECT_TRUE(b.sink.accesses.empty());
 }
 
+// As many bytes as the message has are not enough: without its first packet nobody knows the data.
+TEST_F(TargetRmaTest, Ses30_WriteIsNotCompleteWithoutItsFirstPacket) {
+  const SesRequest later = rma(SesOpcode::Write, kMtu, kMtu, 2 * kMtu);
+  for (int copy = 0; copy < 2; ++copy) {
+    EXPECT_EQ(code_of(b.take(later, pattern(kMtu))), ReturnCode::Ok);
+    EXPECT_TRUE(b.sink.all.empty());
+    EXPECT_TRUE(b.sink.accesses.empty());
+    EXPECT_FALSE(b.ses.idle());
+  }
+  b.ses.client().pdc_closed(kPdc, {}, kNow);
+}
+
 TEST_F(TargetRmaTest, Ses79_FullQueueRefusesThePacketThatWouldComplete) {
   SesRequest request = rma(SesOpcode::Write, 0, 8, 8);
   request.hd = true;
