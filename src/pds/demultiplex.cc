@@ -12,13 +12,18 @@ bool is_request_header(wire::NextHdr next_hdr) {
          next_hdr == wire::NextHdr::RequestStd;
 }
 
+// PDS-149.
+NackCode trim_code(const RxPacket& packet) {
+  return packet.trimmed_last_hop ? NackCode::TrimmedLastHop : NackCode::Trimmed;
+}
+
 Incoming incoming_from(const RxPacket& packet) {
   Incoming request;
   request.nominal_bytes =
       cms::nominal_packet_bytes(static_cast<std::uint32_t>(packet.bytes.size()));
   request.ecn_marked = packet.ecn == Ecn::Ce;
   request.entropy = packet.entropy;
-  request.trimmed = packet.trimmed;
+  if (packet.trimmed) request.trimmed = trim_code(packet);
   return request;
 }
 
@@ -117,7 +122,11 @@ Pdc* Manager::resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMode mod
     return nullptr;
   }
   if (request.trimmed) {  // PDS-62
-    refuse(packet, NackCode::Trimmed, spdcid, request);
+    refuse(packet, *request.trimmed, spdcid, request);
+    return nullptr;
+  }
+  if (opened_to(peer)) {  // PDS-63
+    refuse(packet, NackCode::InvalidSyn, spdcid, request);
     return nullptr;
   }
   if (mode == DeliveryMode::Rod && request.psn != start_psn) {  // PDS-61
@@ -127,6 +136,17 @@ Pdc* Manager::resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMode mod
   Pdc* pdc = accept(peer, mode, request, start_psn, now);
   if (pdc == nullptr) refuse(packet, NackCode::NoPdcAvail, spdcid, request);  // PDS-66
   return pdc;
+}
+
+// Is `peer` the far end of a PDC that was opened here?
+bool Manager::opened_to(const PeerKey& peer) const {
+  for (std::size_t i = 0; opened_here_ > 0 && i < parameters_.pdc_count; ++i) {
+    if (pdcs_[i] && pdcs_[i]->role() == Role::Initiator && pdcs_[i]->peer_id() == peer.spdcid &&
+        pdcs_[i]->destination().address == peer.address) {
+      return true;
+    }
+  }
+  return false;
 }
 
 // PDS-25, PDS-26, PDS-210 steps 4 and 5.
@@ -178,6 +198,10 @@ void Manager::on_tombstone(const Tombstone& tomb, const RxPacket& packet, const 
 
 void Manager::on_ack_packet(const RxPacket& packet, Time now) {
   wire::AckHeader header;
+  if (packet.trimmed) {  // PDS-151: the time-out of what it answers recovers
+    ++counters_.acks_trimmed;
+    return;
+  }
   if (!wire::AckHeader::decode(packet.bytes, header)) {
     ++counters_.malformed;
     return;
@@ -283,7 +307,7 @@ void Manager::refuse_rudi(const RxPacket& packet, const wire::RudiHeader& header
 
 // PDS-184: delivered and answered each time it comes; nothing is remembered of it.
 void Manager::on_rudi_request(const RxPacket& packet, const wire::RudiHeader& header, Time now) {
-  if (packet.trimmed) return refuse_rudi(packet, header, NackCode::Trimmed);  // PDS-149
+  if (packet.trimmed) return refuse_rudi(packet, header, trim_code(packet));  // PDS-149
   ++counters_.rudi_requests_received;
   rudi_request_ = &packet;
   rudi_response_ = {.type = wire::PdsType::RudiResp,

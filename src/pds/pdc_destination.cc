@@ -18,10 +18,10 @@ void Pdc::on_request(const Incoming& request, Time now) {
   if (request.clear_psn) on_clear(*request.clear_psn, now);  // PDS-209: duplicates too
   const RxWindow::Place place = rx_.place(request.psn);
   if (place == RxWindow::Place::Duplicate) return on_duplicate(request, now);  // PDS-202
+  if (request.trimmed) return send_nack(*request.trimmed, request);            // PDS-149, PDS-150
   if (place == RxWindow::Place::OutOfRange) {                                  // PDS-46
     return send_nack(request.syn ? NackCode::InvalidSyn : NackCode::PsnOorWindow, request);
   }
-  if (request.trimmed) return send_nack(NackCode::Trimmed, request);  // PDS-149, PDS-150
   if (destination_.mode == DeliveryMode::Rod && request.psn != rod_next_) {
     return buffer_early(request, now);
   }
@@ -123,6 +123,20 @@ bool Pdc::predecessor_missing(Psn psn) const {
   return psn - 1 > rx_.cack_psn() && rx_.state(psn - 1) == Slot::Missing;
 }
 
+// PDS-133: says so once per gap.
+void Pdc::infer_loss_here(const Incoming& request) {
+  const std::uint32_t threshold = env_.parameters.receiver_infers_loss_psns;
+  const Psn gap = rx_.cack_psn() + 1;
+  if (threshold == 0 || destination_.mode == DeliveryMode::Rod || gap_reported_ == gap) return;
+  if (request.psn - gap < static_cast<std::int32_t>(threshold)) return;
+  if (rx_.state(gap) != Slot::Missing) return;  // held by a response that is not cleared
+  gap_reported_ = gap;
+  Incoming missing;
+  missing.psn = gap;
+  missing.entropy = request.entropy;
+  send_nack(NackCode::RcvrInferLoss, missing);
+}
+
 // The packet was consumed: remember it and decide about its ACK.
 void Pdc::arrived(const Incoming& request, const Response& response, Time now) {
   const Psn psn = request.psn;
@@ -136,6 +150,7 @@ void Pdc::arrived(const Incoming& request, const Response& response, Time now) {
     rx_.mark(psn, Slot::Finished);
   }
   move_cack(now);
+  infer_loss_here(request);
 
   Arrival arrival;
   arrival.ar = request.ar;

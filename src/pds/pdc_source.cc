@@ -286,6 +286,33 @@ void Pdc::wait_for_first(TxRecord& refused, Time now) {
   send_later(refused, now + pause, now);
 }
 
+// PDS-76, PDS-77: the target names the Start_PSN. Nothing has been accepted there yet, so that all
+// there is moves by the same distance, in order, and is sent anew.
+void Pdc::rebase(Psn start_psn, Time now) {
+  if (start_psn == start_psn_) return;
+  if (rto_exhausted(env_.parameters, rebases_++)) return fail(PdsError::NackExhausted, now);
+  tx_.rebase(start_psn);
+  start_psn_ = start_psn;
+  peer_cack_ = mpr_cack_ = highest_reported_ = reported_cack_ = start_psn - 1;
+  rx_.rebase(start_psn);
+  rod_next_ = start_psn;
+  for (Psn psn = tx_.base(); psn != tx_.next_psn(); ++psn) {
+    TxRecord* record = tx_.find(psn);
+    if (record == nullptr) continue;
+    record->rto_count = record->nack_count = 0;
+    if (record->message != nullptr && !record->out_of_flight) {  // refused, not lost
+      in_flight_bytes_ -= record->nominal_bytes;
+      record->out_of_flight = true;
+      ccc_.ccc->forget(record->nominal_bytes);
+      ccc_balance_ -= record->nominal_bytes;
+    }
+    ++env_.counters.nack_retransmissions;
+    queue_resend(psn, *record);
+  }
+  settle_ccc();
+  wake_ccc_waiters();
+}
+
 void Pdc::send_later(TxRecord& record, Time not_before, Time now) {
   if (record.sacked || record.resend || record.not_before != Time{}) return;
   mark_lost(record, cms::LossCause::OutOfOrder, now);
@@ -299,7 +326,12 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
   TxRecord* record = tx_.find(nack.nack_psn);
   const NackAction action = nack_action(nack.nack_code);
   ++env_.counters.nacks_received[static_cast<std::uint8_t>(nack.nack_code)];
-  if (!from_peer || record == nullptr || action == NackAction::Ignore) {  // PDS-141, PDS-144
+  if (action == NackAction::Rebase && state_ == PdcState::Creating && !tx_.empty()) {
+    last_activity_ = now;
+    return rebase(Psn{nack.payload}, now);
+  }
+  if (!from_peer || record == nullptr || action == NackAction::Ignore ||
+      action == NackAction::Rebase) {  // PDS-76, PDS-141, PDS-144
     ++env_.counters.nacks_ignored;
     return;
   }
@@ -332,6 +364,7 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
   }
   // A refused packet left no trace (PDS-211); ROD_OOO may name one that was buffered.
   if (action != NackAction::GoBack) record->sacked = record->provisional = false;
+  if (nack.nack_code == NackCode::NoGtdDelAvail) clear_owed_ = true;  // the last CLEAR may be lost
   if (action == NackAction::RetransmitNow) {
     ++env_.counters.nack_retransmissions;
     queue_resend(psn, *record);

@@ -159,7 +159,7 @@ void Rudi::on_nack(const wire::NackHeader& nack, const FepAddress& from, Time no
   ++env_.counters.nacks_received[static_cast<std::uint8_t>(nack.nack_code)];
   Record* record = find(nack.nack_psn.value, from);
   const NackAction action = nack_action(nack.nack_code);
-  if (record == nullptr || action == NackAction::Ignore) {
+  if (record == nullptr || action == NackAction::Ignore || action == NackAction::Rebase) {
     ++env_.counters.nacks_ignored;
     return;
   }

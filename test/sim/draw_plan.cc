@@ -42,6 +42,7 @@ void draw_pds(Plan& plan, Rng& rng) {
   pds.rto_cap = pick<Duration, 2>(rng, {milliseconds(50), seconds(1)});
   pds.max_rto_retransmissions = pds::kUnlimited;
   pds.nack_retransmission_time = pick<Duration, 2>(rng, {microseconds(100), milliseconds(1)});
+  if (rng.chance(0.2)) pds.receiver_infers_loss_psns = pick<std::uint32_t, 2>(rng, {3, 64});
   pds.out_of_order_threshold = pick<std::uint32_t, 3>(rng, {3, 16, 64});
   pds.initiator_idle_time =
       pick<Duration, 4>(rng, {microseconds(300), milliseconds(5), milliseconds(100), seconds(1)});
@@ -104,6 +105,7 @@ void draw_network(Plan& plan, Rng& rng) {
   link.reorder_delay = up_to(rng, microseconds(300));
   plan.faults_end = milliseconds(rng.between(1, 60));
   if (rng.chance(0.75)) {
+    if (rng.chance(0.2)) link.trimming = pick<double, 3>(rng, {0.001, 0.01, 0.1});
     if (rng.chance(0.7)) link.loss = pick<double, 4>(rng, {0.001, 0.01, 0.05, 0.2});
     if (rng.chance(0.5)) link.duplication = pick<double, 3>(rng, {0.01, 0.05, 0.3});
     if (rng.chance(0.5)) link.reordering = pick<double, 3>(rng, {0.01, 0.1, 0.5});
@@ -462,12 +464,12 @@ std::string Plan::describe() const {
       << fep.pds.pdc_count << ", tx/rx/return messages " << fep.ses.tx_messages << "/"
       << fep.ses.rx_messages << "/" << fep.ses.return_messages << ", " << link.rate_bps / 1'000'000
       << " Mbit/s, latency " << to_us(link.latency) << " us, jitter " << to_us(link.jitter)
-      << " us, queue " << link.queue_bytes << ", loss " << link.loss << ", duplication "
-      << link.duplication << ", reordering " << link.reordering << ", corruption "
-      << link.corruption << ", partitions " << partitions.size() << ", hostile " << hostile_packets
-      << ", killed node " << killed_node << ", tx queue " << nic_tx_queue << ", rx queue "
-      << nic_rx_queue << ", progress every " << to_us(progress_interval) << " us, refused events "
-      << refuse_events << ", rendezvous " << (hpc ? "above " : "off, ")
+      << " us, queue " << link.queue_bytes << ", loss " << link.loss << ", trimming "
+      << link.trimming << ", duplication " << link.duplication << ", reordering " << link.reordering
+      << ", corruption " << link.corruption << ", partitions " << partitions.size() << ", hostile "
+      << hostile_packets << ", killed node " << killed_node << ", tx queue " << nic_tx_queue
+      << ", rx queue " << nic_rx_queue << ", progress every " << to_us(progress_interval)
+      << " us, refused events " << refuse_events << ", rendezvous " << (hpc ? "above " : "off, ")
       << fep.ses.rendezvous_threshold_bytes << ", " << fep.ses.eager_bytes << " kept, "
       << fep.ses.pulls << " pulls" << (cancels ? ", cancels" : "")
       << (directed_receive ? ", directed" : "") << (multi_receives ? ", multi-receives" : "")

@@ -15,9 +15,16 @@ SimLink::Fate SimLink::send(std::uint32_t bytes, Ecn ecn, Time now) {
   const Duration backlog = std::max(free_at_, now) - now;
   const auto queued =
       static_cast<std::uint64_t>(backlog.count()) * (config_.rate_bps / 1'000'000) / 8'000;
-  if (queued + bytes > config_.queue_bytes) {
+  const bool trimmable = config_.trimming > 0 && ecn != Ecn::NotEct;
+  const bool full = queued + bytes > config_.queue_bytes;
+  if (full && !trimmable) {
     ++counters_.queue_drops;
     return fate;
+  }
+  if (trimmable && (full || (faults_ && rng_.chance(config_.trimming)))) {
+    fate.trimmed = true;  // what is left of it takes next to no room
+    ++counters_.trimmed;
+    bytes = 0;
   }
   if (queued > config_.ecn_threshold_bytes && ecn != Ecn::NotEct) {
     fate.ecn = Ecn::Ce;

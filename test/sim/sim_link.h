@@ -22,6 +22,9 @@ struct LinkConfig {
   double duplication = 0;
   double reordering = 0;  // the packet is held back by reorder_delay
   double corruption = 0;  // arrives broken: the receiver's checksum drops it
+  // Trimmable packets arrive without payload, also where the queue has no room for them whole.
+  // Trimmable is what takes part in ECN: data (PDS-152).
+  double trimming = 0;
   Duration reorder_delay = std::chrono::microseconds(50);
 };
 
@@ -32,6 +35,7 @@ struct LinkCounters {
   std::uint64_t reordered = 0;
   std::uint64_t queue_drops = 0;
   std::uint64_t marked = 0;
+  std::uint64_t trimmed = 0;
   std::uint64_t partition_drops = 0;
 };
 
@@ -42,6 +46,7 @@ class SimLink {
     int copies = 0;
     Time arrival[2];
     Ecn ecn = Ecn::NotEct;
+    bool trimmed = false;
   };
 
   SimLink(const LinkConfig& config, std::uint64_t seed) : config_(config), rng_(seed) {}

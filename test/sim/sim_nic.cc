@@ -27,7 +27,7 @@ std::size_t SimNic::rx_burst(std::span<RxPacket> out, Time) {
                       .entropy = packet.entropy,
                       .ecn = packet.ecn,
                       .dscp = packet.dscp,
-                      .trimmed = false};
+                      .trimmed = packet.trimmed};
   }
   return count;
 }

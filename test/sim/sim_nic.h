@@ -21,6 +21,7 @@ struct SimPacket {
   std::uint16_t entropy = 0;
   Ecn ecn = Ecn::NotEct;
   std::uint8_t dscp = 0;
+  bool trimmed = false;
 };
 
 struct NicConfig {

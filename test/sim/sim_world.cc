@@ -9,7 +9,8 @@ namespace uet::sim {
 namespace {
 
 constexpr std::size_t kMaxNodes = 8;
-constexpr int kMaxPasses = 64;  // progress passes at one point of virtual time
+constexpr std::size_t kTrimmedBytes = 24 - 8;  // what a switch keeps besides UDP (PDS-148)
+constexpr int kMaxPasses = 64;                 // progress passes at one point of virtual time
 constexpr std::uint64_t kMaxSteps = 30'000'000;
 
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
@@ -105,6 +106,10 @@ void SimWorld::transmit(int from, SimPacket&& packet, Time leaves) {
   const auto wire_bytes = static_cast<std::uint32_t>(packet.bytes.size()) + kIpUdpBytes;
   const SimLink::Fate fate = link(from, to).send(wire_bytes, packet.ecn, leaves);
   packet.ecn = fate.ecn;
+  if (fate.trimmed) {
+    packet.trimmed = true;
+    packet.bytes.resize(std::min(packet.bytes.size(), kTrimmedBytes));
+  }
   for (int copy = 0; copy < fate.copies; ++copy) {
     const bool last = copy + 1 == fate.copies;
     // std::function wants something that can be copied: the packet itself is shared.

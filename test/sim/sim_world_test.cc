@@ -44,6 +44,20 @@ TEST(SimLink, FullQueueDropsAndLongQueueMarks) {
   EXPECT_EQ(link.send(900, Ecn::NotEct, Time{} + microseconds(8)).ecn, Ecn::NotEct);
 }
 
+TEST(SimLink, TrimsDataInsteadOfDroppingIt) {
+  LinkConfig config = one_gigabit();
+  config.queue_bytes = 1500;
+  config.trimming = 1e-9;
+  SimLink link(config, 1);
+  EXPECT_FALSE(link.send(1000, Ecn::Ect0, Time{}).trimmed);
+  const SimLink::Fate data = link.send(1000, Ecn::Ect0, Time{});
+  EXPECT_TRUE(data.trimmed);
+  EXPECT_EQ(data.copies, 1);
+  EXPECT_EQ(link.send(1000, Ecn::NotEct, Time{}).copies, 0);
+  EXPECT_EQ(link.counters().trimmed, 1u);
+  EXPECT_EQ(link.counters().queue_drops, 1u);
+}
+
 TEST(SimLink, FaultsFollowTheSeedAndCanBeSwitchedOff) {
   LinkConfig config = one_gigabit();
   config.queue_bytes = 1 << 30;

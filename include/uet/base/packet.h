@@ -85,7 +85,8 @@ struct RxPacket {
   std::uint16_t entropy = 0;  // what the sender chose; copied into the answer (WIRE 1.1)
   Ecn ecn = Ecn::NotEct;
   std::uint8_t dscp = 0;
-  bool trimmed = false;  // a switch cut the payload away (PDS section 13)
+  bool trimmed = false;           // a switch cut the payload away (PDS section 13)
+  bool trimmed_last_hop = false;  // with `trimmed`: it was the last switch on the way
 };
 
 // Equal buffers for payload that cannot stay in user memory: inject, gathers, read data, messages

@@ -130,6 +130,7 @@ class Manager final : public Delivery {
   void on_rudi_packet(const RxPacket& packet, Time now);
   void on_rudi_request(const RxPacket& packet, const wire::RudiHeader& header, Time now);
   void refuse_rudi(const RxPacket& packet, const wire::RudiHeader& header, NackCode code);
+  bool opened_to(const PeerKey& peer) const;
   Pdc* resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMode mode, Psn start_psn,
                    const Incoming& request, Time now);
   Pdc* resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid, const Incoming& request,

@@ -9,11 +9,12 @@
 namespace uet::pds {
 
 enum class NackAction : std::uint8_t {
-  Ignore,           // reserved codes, and those that only concern features not in use
+  Ignore,           // reserved codes
   RetransmitNow,    // trims and loss reports (PDS-122, PDS-133)
   RetransmitLater,  // shortage at the destination: after NACK_Retx_Time (PDS-122)
   GoBack,           // ROD_OOO: from the first gap (PDS-166)
   RestartRto,       // received, SES still at work (PDS-143)
+  Rebase,           // NEW_START_PSN: everything again from another Start_PSN (PDS-77)
   Fail,             // the PDC cannot go on (PDS-134)
 };
 
@@ -52,6 +53,7 @@ constexpr NackAction nack_action(NackCode code) {
     case NackCode::ExpFatal:
       return NackAction::Fail;
     case NackCode::NewStartPsn:
+      return NackAction::Rebase;
     case NackCode::Reserved:
       return NackAction::Ignore;
   }

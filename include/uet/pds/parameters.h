@@ -23,13 +23,16 @@ struct Parameters {
   std::uint32_t max_nack_retransmissions = UINT32_MAX;               // Max_NACK_Retx_Cnt
   Duration close_request_time = std::chrono::seconds(1);             // Close_REQ_Time
   std::uint32_t out_of_order_threshold = 64;                         // OOO_Threshold (PDS-130)
-  Duration ses_processing_timeout = std::chrono::seconds(30);        // SES_Proc_Timeout (PDS-143)
-  Duration initiator_idle_time = std::chrono::seconds(10);   // PDC_Idle_Time of the initiator
-  Duration target_idle_time = std::chrono::seconds(60);      // PDC_Idle_Time of the target
-  Duration keepalive_time = std::chrono::milliseconds(500);  // awaited peers are asked so often
-  Duration tombstone_time = std::chrono::seconds(2);         // Tombstone_Time
-  std::size_t pdc_count = 1024;                              // PDCs of a FEP, both roles together
-  std::size_t reserved_target_pdcs = 32;                     // kept for accepting SYNs (PDS-182)
+  // A gap that so many PSNs have arrived above is reported with RCVR_INFER_LOSS (PDS-133); 0 =
+  // never: the source sees the gap in the SACK bitmap itself.
+  std::uint32_t receiver_infers_loss_psns = 0;
+  Duration ses_processing_timeout = std::chrono::seconds(30);  // SES_Proc_Timeout (PDS-143)
+  Duration initiator_idle_time = std::chrono::seconds(10);     // PDC_Idle_Time of the initiator
+  Duration target_idle_time = std::chrono::seconds(60);        // PDC_Idle_Time of the target
+  Duration keepalive_time = std::chrono::milliseconds(500);    // awaited peers are asked so often
+  Duration tombstone_time = std::chrono::seconds(2);           // Tombstone_Time
+  std::size_t pdc_count = 1024;                                // PDCs of a FEP, both roles together
+  std::size_t reserved_target_pdcs = 32;                       // kept for accepting SYNs (PDS-182)
   std::size_t reserved_pool_pdcs = 16;  // kept in each role for Destination::reserved_pool
   std::uint8_t dscp_data = 0;           // PDS-160
   std::uint8_t dscp_control = 46;

@@ -91,8 +91,8 @@ struct Incoming {
   std::uint32_t nominal_bytes = 0;   // CMS-6
   bool ecn_marked = false;
   std::uint16_t entropy = 0;
-  bool trimmed = false;
-  bool early = false;  // waited in the reorder buffer, its bytes are counted
+  std::optional<NackCode> trimmed;  // how its trimming is reported; empty if it is whole
+  bool early = false;               // waited in the reorder buffer, its bytes are counted
 };
 
 enum class Role : std::uint8_t { Initiator, Target };
@@ -219,6 +219,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   void mark_lost(TxRecord& record, cms::LossCause cause, Time now);
   void queue_resend(Psn psn, TxRecord& record);
   void go_back(Time now);
+  void rebase(Psn start_psn, Time now);
   void wait_for_first(TxRecord& refused, Time now);
   void send_later(TxRecord& record, Time not_before, Time now);
   void on_fatal_nack(NackCode code, Time now);
@@ -238,6 +239,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   void deliver_early(Time now);
   void arrived(const Incoming& request, const Response& response, Time now);
   bool predecessor_missing(Psn psn) const;
+  void infer_loss_here(const Incoming& request);
   bool send_ack(const AckDue& due, wire::AckRequestCode code, Time now);
   void resend_ack(Psn psn, const Incoming& request, Time now);
   void release_stored();
@@ -248,7 +250,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   const PdcId id_;
   PdcId peer_id_;  // 0 until the initiator has learnt it
   const Destination destination_;
-  const Psn start_psn_;
+  Psn start_psn_;
   PdcState state_;
   std::optional<PdsError> error_;
   SharedCcc& ccc_;
@@ -283,6 +285,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   std::uint32_t window_probes_ = 0;  // ACK Requests in a closed window since the last ACK
   Time window_probe_due_{};          // not before
   bool close_wanted_ = false;        // asked for while it could not begin
+  std::uint32_t rebases_ = 0;        // PDS-77
 
   // destination
   RxWindow rx_;
@@ -291,7 +294,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   Psn reported_cack_;                 // CACK of the last ACK sent
   std::optional<Psn> ar_behind_gap_;  // PDS-98
   Psn rod_next_;                      // next PSN to deliver in order
-  std::optional<Psn> gap_reported_;   // PDS-165
+  std::optional<Psn> gap_reported_;   // PDS-165; RUD: with RCVR_INFER_LOSS
   std::uint64_t rcvd_bytes_ = 0;      // CMS-111
 };
 

@@ -49,6 +49,9 @@ class RxWindow {
   }
   std::uint16_t index(Psn psn) const { return indices_[position(psn)]; }
 
+  // Nothing has arrived, and Start_PSN is another one (PDS-77).
+  void rebase(Psn start_psn) { cack_ = clear_ = highest_ = start_psn - 1; }
+
   // `index` names what is stored for Guaranteed and Buffered.
   void mark(Psn psn, Slot state, std::uint16_t index = 0) {
     UET_ASSERT(psn > cack_ && psn - cack_ <= static_cast<std::int32_t>(slots_.size()));

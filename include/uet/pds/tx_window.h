@@ -6,6 +6,7 @@
 // its edge is CLEAR_PSN (PDS-114).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <type_traits>
@@ -75,6 +76,14 @@ class TxWindow {
     record = TxRecord{};
     ++next_;
     return record;
+  }
+  // All of it begins at `start_psn` instead (PDS-77).
+  void rebase(Psn start_psn) {
+    const std::size_t turn = static_cast<std::size_t>(base_ - start_psn) & (storage_.size() - 1);
+    std::rotate(storage_.begin(), storage_.begin() + static_cast<std::ptrdiff_t>(turn),
+                storage_.end());
+    next_ = start_psn + (next_ - base_);
+    base_ = start_psn;
   }
   // Moves the edge over acknowledged records.
   void slide() {

@@ -439,7 +439,9 @@ TEST_F(ManagerTest, MemoryOfABuriedPdcIsUsedAgainClean) {
     TestMessage& message = send(100);
     start_psn = requests(turn()).at(0).psn.value;
     pdc = message.pdc;
-    receive(ack(start_psn - 1, start_psn + 50));
+    wire::AckHeader gap = ack(start_psn - 1, start_psn + 50);
+    gap.spdcid = PdcId{901};
+    receive(gap);
     peer_start = 1000 * round;
     const std::size_t before = node->client.delivered.size();
     node->client.respond = [](const Delivered&) { return guaranteed_response(); };

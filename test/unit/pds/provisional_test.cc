@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// NO_RESPONSE first and the real response later (SES-46 to SES-49): what the source does between
+// NO_RESPONSE first and the real response later (SES-49): what the source does between
 // the two. PDS does not know the opcode; the client says what a response was worth.
 #include "unit/pds/pds_harness.h"
 
@@ -69,7 +69,7 @@ TEST_F(Provisional, Pds22_Pds108_TheResponseThatFollowsIsDelivered) {
 }
 
 // PDS-89, PDS-114: CLEAR_PSN stays below a PSN whose response is to come, whatever is answered
-// above it, so that the peer cannot take its slot for cleared (SES-46).
+// above it, so that the peer cannot take its slot for cleared.
 TEST_F(Provisional, Pds114_ClearStaysBelowIt) {
   TestMessage& message = outstanding(3);
   no_response(70000, 70001);
