@@ -18,7 +18,6 @@ struct Counters {
   std::uint64_t rod_buffered = 0;        // PDS-164
   std::uint64_t acks_sent = 0;
   std::uint64_t acks_received = 0;
-  std::uint64_t acks_trimmed = 0;               // PDS-151
   std::uint64_t acks_invalid = 0;               // PDS-108 steps 1 to 3
   std::uint64_t stray_packets = 0;              // for a tombstone or an unknown PDC
   std::array<std::uint64_t, 256> nacks_sent{};  // by NackCode

@@ -457,7 +457,7 @@ TEST_F(NackDestination, Pds151_ATrimmedAckIsDroppedWithoutANack) {
   rx_trimmed = true;
   EXPECT_TRUE(answer_to(ack(70001, 70001)).empty());
   EXPECT_EQ(message.responses, 0U);
-  EXPECT_EQ(counters().acks_trimmed, 1U);
+  EXPECT_EQ(counters().trimmed_received, 1U);
   rx_trimmed = false;
   receive(ack(70001, 70001));
   EXPECT_EQ(message.responses, 1U);

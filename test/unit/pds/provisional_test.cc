@@ -49,8 +49,8 @@ class Provisional : public Bench {
   }
 };
 
-// PDS-22: the provisional one ends nothing, the real one does, once. PDS-108 step 6 does not drop
-// it. PDS-95, PDS-115: it is guaranteed and is cleared.
+// PDS-22, SES-48: the provisional one ends nothing, the real one does, once. PDS-108 step 6 does
+// not drop it. PDS-95, PDS-115: it is guaranteed and is cleared.
 TEST_F(Provisional, Pds22_Pds108_TheResponseThatFollowsIsDelivered) {
   TestMessage& message = outstanding(1);
   EXPECT_TRUE(no_response(70000, 70001).empty());
@@ -69,7 +69,7 @@ TEST_F(Provisional, Pds22_Pds108_TheResponseThatFollowsIsDelivered) {
 }
 
 // PDS-89, PDS-114: CLEAR_PSN stays below a PSN whose response is to come, whatever is answered
-// above it, so that the peer cannot take its slot for cleared.
+// above it, so that the peer cannot take its slot for cleared (SES-46).
 TEST_F(Provisional, Pds114_ClearStaysBelowIt) {
   TestMessage& message = outstanding(3);
   no_response(70000, 70001);
