@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace uet::sim {
 namespace {
@@ -394,14 +395,54 @@ class ForeignTarget : public ::testing::Test {
  protected:
   static constexpr PdcId kTheirs{0x0D01};  // the peer's id of our PDC
 
-  void send(const std::vector<std::byte>& data) {
+  // Sends what it posts only with the next pass.
+  void post(const std::vector<std::byte>& data) {
     const ses::IoSlice slice{const_cast<std::byte*>(data.data()), data.size()};
     const ses::Peer to = peer.as_peer();
     ses::SendOp op;
     op.peer = &to;
     op.local = {&slice, 1};
     ASSERT_TRUE(peer.fep().ses().send(peer.context(), op, peer.now()).ok());
+  }
+  void send(const std::vector<std::byte>& data) {
+    post(data);
     peer.push();
+  }
+  // Reads into `room` on the established PDC. The request, and the packet of the return direction
+  // that answers it with pattern(..., 7).
+  std::pair<wire::RequestHeader, std::vector<std::byte>> ask_for(std::vector<std::byte>& room) {
+    const ses::IoSlice slice{room.data(), room.size()};
+    const ses::Peer to = peer.as_peer();
+    ses::RmaOp op;
+    op.peer = &to;
+    op.local = {&slice, 1};
+    op.key = Rkey{0x1234};
+    EXPECT_TRUE(peer.fep().ses().read(peer.context(), op, peer.now()).ok());
+    peer.push();
+    const Answer asked = peer.hear();
+    const auto read = asked.request().value();
+    const auto wanted = asked.ses_request().value();
+    EXPECT_EQ(wanted.opcode, SesOpcode::Read);
+    EXPECT_TRUE(wanted.som && wanted.eom);
+    EXPECT_TRUE(wanted.payload.empty());
+    wire::RequestHeader pds;
+    pds.next_hdr = NextHdr::ResponseData;
+    pds.psn = Psn{0x0200'0000};
+    pds.clear_psn_offset = -1;
+    pds.spdcid = kTheirs;
+    pds.dpdcid = read.spdcid;
+    pds.ar = true;
+    wire::SesResponseHeader ses = response(ResponseOpcode::ResponseWData, ReturnCode::Ok);
+    ses.next_hdr = NextHdr::ResponseData;
+    ses.read_request_message_id = wanted.message_id;
+    ses.payload_length = ses.modified_length = static_cast<std::uint32_t>(room.size());
+    std::vector<std::byte> bytes(100);
+    std::size_t length = pds.encode(bytes.data());
+    length += ses.encode(bytes.data() + length);
+    bytes.resize(length);
+    const auto data = pattern(room.size(), 7);
+    bytes.insert(bytes.end(), data.begin(), data.end());
+    return {read, bytes};
   }
   // An ACK of everything up to `psn` by the peer's PDC.
   wire::AckHeader ack(const wire::RequestHeader& request) const {
@@ -519,16 +560,20 @@ TEST_F(ForeignTarget, NoPdcAvailableIsTriedAgain) {
   EXPECT_EQ(peer.sink.completions.size(), 1U);
 }
 
-// PDS-55, PDS-54: a NACK TRIMMED of a PDC that exists tells its id.
+// PDS-55, PDS-54: a NACK TRIMMED of a PDC that exists tells its id. PDS-146: what another make puts
+// into its payload changes nothing.
 TEST_F(ForeignTarget, TrimmedTellsThePdcIdAndIsSentAgainWithoutSyn) {
   send(first);
   const auto request = peer.hear().request().value();
-  peer.say(nack(request, NackCode::Trimmed, kTheirs));
+  auto refusal = nack(request, NackCode::Trimmed, kTheirs);
+  refusal.payload = request.psn.value + 77;
+  peer.say(refusal);
   peer.wait(milliseconds(5));
   const auto again = peer.hear().request().value();
   EXPECT_FALSE(again.syn);
   EXPECT_EQ(again.dpdcid, kTheirs);
   EXPECT_TRUE(again.retx);
+  EXPECT_EQ(again.psn, request.psn);
   peer.say(ack(again));
   EXPECT_EQ(peer.sink.completions.size(), 1U);
 }
@@ -604,49 +649,32 @@ TEST_F(ForeignTarget, CloseRequestIsAcknowledgedFirst) {
 
 // PDS-198, PDS-199, SES-85: read data in the return direction come before the ACK of the request.
 TEST_F(ForeignTarget, ReadDataMayComeBeforeTheAck) {
-  const auto request = establish();
+  establish();
   std::vector<std::byte> room(100);
-  const ses::IoSlice slice{room.data(), room.size()};
-  const ses::Peer to = peer.as_peer();
-  ses::RmaOp op;
-  op.peer = &to;
-  op.local = {&slice, 1};
-  op.key = Rkey{0x1234};
-  ASSERT_TRUE(peer.fep().ses().read(peer.context(), op, peer.now()).ok());
-  peer.push();
-  const Answer asked = peer.hear();
-  const auto read = asked.request().value();
-  const auto wanted = asked.ses_request().value();
-  EXPECT_EQ(wanted.opcode, SesOpcode::Read);
-  EXPECT_TRUE(wanted.som && wanted.eom);
-  EXPECT_TRUE(wanted.payload.empty());
-  const auto data = pattern(100, 7);
-  wire::RequestHeader pds;
-  pds.next_hdr = NextHdr::ResponseData;
-  pds.psn = Psn{0x0200'0000};
-  pds.clear_psn_offset = -1;
-  pds.spdcid = kTheirs;
-  pds.dpdcid = request.spdcid;
-  pds.ar = true;
-  wire::SesResponseHeader ses = response(ResponseOpcode::ResponseWData, ReturnCode::Ok);
-  ses.next_hdr = NextHdr::ResponseData;
-  ses.read_request_message_id = wanted.message_id;
-  ses.payload_length = ses.modified_length = 100;
-  std::vector<std::byte> bytes(100);
-  std::size_t length = pds.encode(bytes.data());
-  length += ses.encode(bytes.data() + length);
-  bytes.resize(length);
-  bytes.insert(bytes.end(), data.begin(), data.end());
-  peer.say(bytes);
+  const auto [read, data_packet] = ask_for(room);
+  peer.say(data_packet);
   const auto answer = peer.hear().ack();
   ASSERT_TRUE(answer.has_value());
   EXPECT_EQ(answer->next_hdr, NextHdr::None);
   EXPECT_EQ(answer->req, AckRequestCode::None);  // PDS-197
-  EXPECT_EQ(answer->cack_psn, pds.psn);
+  EXPECT_EQ(answer->cack_psn, Psn{0x0200'0000});
   peer.say(ack(read));
   ASSERT_EQ(peer.sink.completions.size(), 1U);
   EXPECT_EQ(peer.sink.completions[0].kind, ses::Kind::Read);
-  EXPECT_EQ(room, data);
+  EXPECT_EQ(room, pattern(100, 7));
+}
+
+// PDS-214: a PDC answers what it has received before it sends anything new.
+TEST_F(ForeignTarget, AnswersLeaveBeforeNewRequests) {
+  establish();
+  std::vector<std::byte> room(100);
+  const auto [read, data_packet] = ask_for(room);
+  post(message);
+  EXPECT_TRUE(peer.silent());
+  peer.say(data_packet);
+  EXPECT_TRUE(peer.hear().ack().has_value());
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(peer.hear().request().has_value());
+  EXPECT_TRUE(peer.silent());
 }
 
 // SES-56, SES-57: of 8,192 bytes or more HPC peers send a rendezvous; the rest is read on a

@@ -75,6 +75,7 @@ TEST_F(TargetAtomicTest, Ses93_FetchedValueIsAGuaranteedResponseWithData) {
   EXPECT_EQ(b.sink.accesses[0].first, Kind::FetchAtomic);
 }
 
+// PDS-194: nothing of what does not fit is in the ACK.
 TEST_F(TargetAtomicTest, WhatFitsTheAckRidesInItTheRestDoesNot) {
   constexpr std::size_t kFits = (pds::Response::kMaxBytes - sizeof(wire::SesResponseData)) / 8;
   const auto rides =
