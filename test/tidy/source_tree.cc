@@ -3,6 +3,7 @@
 #include "tidy/source_tree.h"
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <iterator>
 
@@ -28,6 +29,20 @@ std::vector<std::string> files_under(const fs::path& source, const std::string& 
 
 bool is_cpp(std::string_view path) { return path.ends_with(".cc") || path.ends_with(".h"); }
 
+namespace {
+
+// What judges every run of the simulator. Other files without tests only set the stage.
+constexpr std::array<std::string_view, 4> kJudges = {"test/sim/atomics.cc", "test/sim/oracles.cc",
+                                                     "test/sim/receives.cc",
+                                                     "test/sim/wire_monitor.cc"};
+
+bool has_tests(std::string_view text) {
+  return text.find("\nTEST") != std::string_view::npos ||
+         text.find("\nTYPED_TEST") != std::string_view::npos;
+}
+
+}  // namespace
+
 Conformance read_conformance(const fs::path& source) {
   const auto text = [&](const char* file) { return read_file(source / file).value_or(""); };
   Conformance tree;
@@ -36,7 +51,9 @@ Conformance read_conformance(const fs::path& source) {
   for (const std::string& file : files_under(source, "test")) {
     // The checks of the tree quote rules as examples; a header declares, its source checks.
     if (!file.ends_with(".cc") || file.starts_with("test/tidy/")) continue;
-    add_citations(file, text(file.c_str()), tree.citations);
+    const std::string source_text = text(file.c_str());
+    const bool judge = std::find(kJudges.begin(), kJudges.end(), file) != kJudges.end();
+    if (judge || has_tests(source_text)) add_citations(file, source_text, tree.citations);
   }
   for (const char* file :
        {"test/vectors/uet-wire-vectors.json", "test/vectors/uet-frame-vectors.json"}) {
