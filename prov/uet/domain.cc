@@ -128,8 +128,14 @@ cms::Parameters cms_parameters(const Params& params, const nic::NicCaps& caps,
     cms.fixed_window_bytes = std::max(smallest, params.cc_loopback_window_bytes);
     cms.max_window_bytes = std::max(cms.max_window_bytes, cms.fixed_window_bytes);
   }
+  cms.trimming = params.cc_trimming;
   cms.ack_gen_trigger_bytes = static_cast<std::uint32_t>(params.ack_trigger_bytes);
   return cms;
+}
+
+wire::TrimMarks trim_marks(const Params& params) {
+  return {.trimmed = static_cast<std::uint8_t>(params.dscp_trimmed),
+          .trimmed_last_hop = static_cast<std::uint8_t>(params.dscp_trimmed_lasthop)};
 }
 
 pds::Parameters pds_parameters(const Params& params) {
@@ -255,6 +261,10 @@ int Domain::open_nic(const fi_info& info) {
   config.gso = params_.gso;
   config.gro = params_.gro;
   config.faults = params_.faults;
+  config.crc = params_.crc;
+  config.dscp_trimmable = static_cast<std::uint8_t>(params_.dscp_data);
+  config.trimming = params_.cc_trimming;
+  config.trim_marks = trim_marks(params_);
   config.pcap_file = params_.pcap;
   std::string message;
   auto nic = nic::open_nic(config, message);
@@ -275,6 +285,7 @@ int Domain::open_fep() {
   fep::Config config;
   config.pds = pds_parameters(params_);
   config.cms = cms_parameters(params_, nic_->caps(), payload_mtu_);
+  if (params_.cc_trimming) config.trim_marks = trim_marks(params_);
   config.ses.payload_mtu = payload_mtu_;
   config.ses.rudi = params_.rudi;
   config.ses.unexpected_bytes_per_context = params_.unexpected_bytes;

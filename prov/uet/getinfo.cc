@@ -303,7 +303,8 @@ std::vector<nic::Interface> usable_interfaces(const Params& params, bool rescan)
 }
 
 std::uint32_t payload_mtu(const Params& params, std::uint32_t ip_mtu) {
-  const std::uint32_t fitting = fep::payload_mtu_for(ip_mtu);
+  const std::uint32_t trailer = params.crc ? wire::kCrcTrailerBytes : 0;
+  const std::uint32_t fitting = fep::payload_mtu_for(ip_mtu - std::min(ip_mtu, trailer));
   if (params.payload_mtu == 0) return fitting;
   return params.payload_mtu <= fitting ? static_cast<std::uint32_t>(params.payload_mtu) : 0;
 }

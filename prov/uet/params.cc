@@ -83,7 +83,9 @@ const Row kRows[] = {
      "File (pcapng) to record all packets in, %p becomes the process id. Default: no recording",
      Text{&Params::pcap}},
     {"FAULTS",
-     "Faults to inject into received packets, e.g. loss=1%,dup=0.5%,reorder=2%,corrupt=0.1%,seed=7."
+     "Faults to inject into received packets, e.g. "
+     "loss=1%,dup=0.5%,reorder=2%,corrupt=0.1%,trim=1%,"
+     "seed=7."
      " Default: none",
      Text{&Params::faults}},
     {"PAYLOAD_MTU",
@@ -134,6 +136,10 @@ const Row kRows[] = {
      Number{&Params::socket_buffer_bytes, 64 << 10, 1 << 30}},
     {"GSO", "Send runs of equal packets as one (UDP_SEGMENT), a switch", Switch{&Params::gso}},
     {"GRO", "Receive runs of equal packets as one (UDP_GRO), a switch", Switch{&Params::gro}},
+    {"CRC",
+     "Send a CRC-32C behind every packet and drop packets without or with a wrong one; the same at "
+     "both ends, a switch",
+     Switch{&Params::crc}},
     {"CC_ALGORITHM", "Congestion control: nscc, or none for a fixed window",
      Special{set_algorithm, "nscc or none", "nscc, on loopback none"}},
     {"CC_BASE_RTT_US", "Round-trip time of the idle network in microseconds, 0 = measured",
@@ -143,6 +149,10 @@ const Row kRows[] = {
     {"CC_LOOPBACK_WINDOW_BYTES",
      "Bytes in flight to a peer on loopback without congestion control, 0 = by socket buffer",
      Number{&Params::cc_loopback_window_bytes, 0, 1 << 30}},
+    {"CC_TRIMMING",
+     "The network trims packets instead of dropping them: packets with the DSCPs below are "
+     "answered so that their payload comes again at once, a switch",
+     Switch{&Params::cc_trimming}},
     {"PATHS",
      "Choice of network paths: single, or oblivious for one of many per packet (only where the NIC "
      "can set the entropy of a packet; the kernel's UDP socket cannot)",
@@ -154,6 +164,10 @@ const Row kRows[] = {
      Number{&Params::dscp_control, 0, 63}},
     {"DSCP_DATAGRAM", "DSCP (6 bits) of the packets of FI_EP_DGRAM endpoints",
      Number{&Params::dscp_datagram, 0, 63}},
+    {"DSCP_TRIMMED", "DSCP (6 bits) that a switch gives to what it trims",
+     Number{&Params::dscp_trimmed, 0, 63}},
+    {"DSCP_TRIMMED_LASTHOP", "DSCP (6 bits) that the last switch on the way gives to what it trims",
+     Number{&Params::dscp_trimmed_lasthop, 0, 63}},
     {"RUDI",
      "Use the mode RUDI, which needs no connection state, for RMA with idempotent-safe keys (bit "
      "63 set) to peers of the HPC profile, a switch",
@@ -246,6 +260,10 @@ std::optional<Params> read_params() {
       good = false;
     }
   }
+  if (const auto why = find_conflict(params); good && why) {
+    FI_WARN(&provider, FI_LOG_CORE, "%s\n", why->c_str());
+    good = false;
+  }
   if (good && params.rto_max_us < params.rto_init_us) params.rto_max_us = params.rto_init_us;
   if (!good) return {};
   return params;
@@ -272,6 +290,23 @@ std::optional<std::string> set_param(Params& params, const std::string& name,
     if (name == row.name) return set_row(params, row, value);
   }
   return "FI_UET_" + name + " is not a parameter";
+}
+
+// WIRE 1.3.
+std::optional<std::string> find_conflict(const Params& params) {
+  if (!params.cc_trimming) return {};
+  if (params.dscp_trimmed == params.dscp_trimmed_lasthop) {
+    return "FI_UET_DSCP_TRIMMED and FI_UET_DSCP_TRIMMED_LASTHOP must differ";
+  }
+  for (const std::uint64_t mark : {params.dscp_trimmed, params.dscp_trimmed_lasthop}) {
+    for (const std::uint64_t used : {params.dscp_data, params.dscp_control, params.dscp_datagram}) {
+      if (mark != used) continue;
+      return "FI_UET_CC_TRIMMING: DSCP " + std::to_string(mark) +
+             " says that a packet was trimmed, so that FI_UET_DSCP_DATA, FI_UET_DSCP_CONTROL and "
+             "FI_UET_DSCP_DATAGRAM must differ from it";
+    }
+  }
+  return {};
 }
 
 std::optional<Params> load_params() {

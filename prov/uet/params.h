@@ -39,6 +39,7 @@ struct Params {
   std::uint64_t socket_buffer_bytes = 4 << 20;
   bool gso = true;
   bool gro = true;
+  bool crc = false;
   std::optional<cms::Algorithm> cc_algorithm;  // empty: nscc, but none on loopback
   std::uint64_t cc_base_rtt_us = 0;
   std::uint64_t cc_link_rate_mbps = 0;
@@ -48,6 +49,9 @@ struct Params {
   std::uint64_t dscp_data = 0;
   std::uint64_t dscp_control = 46;
   std::uint64_t dscp_datagram = 10;
+  std::uint64_t dscp_trimmed = 12;
+  std::uint64_t dscp_trimmed_lasthop = 16;
+  bool cc_trimming = false;
   bool allow_layering = false;
   bool rudi = false;
   std::uint64_t seed = 0;
@@ -67,5 +71,8 @@ std::optional<Params> load_params();
 // The same for the value of one variable, e.g. ("MPR", "8"): why it is refused, or empty.
 std::optional<std::string> set_param(Params& params, const std::string& name,
                                      const std::string& value);
+
+// Why these values, each of them allowed, do not go together, or empty.
+std::optional<std::string> find_conflict(const Params& params);
 
 }  // namespace uet::prov

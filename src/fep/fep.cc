@@ -63,7 +63,14 @@ void Fep::push(Time now) {
 bool Fep::receive(Time now) {
   std::array<RxPacket, nic::kRxBurst> burst;
   const std::size_t count = nic_.rx_burst(burst, now);
-  for (std::size_t i = 0; i < count; ++i) manager_.on_packet(burst[i], now);
+  for (std::size_t i = 0; i < count; ++i) {
+    RxPacket& packet = burst[i];
+    if (config_.trim_marks.on(packet.dscp)) {  // PDS-147
+      packet.trimmed = true;
+      packet.trimmed_last_hop = packet.dscp == config_.trim_marks.trimmed_last_hop;
+    }
+    manager_.on_packet(packet, now);
+  }
   return count > 0;
 }
 

@@ -84,6 +84,9 @@ constexpr Row kRows[] = {
                                  "messages kept because no receive was posted"),
     ses<&S::unexpected_refused>("ses_unexpected_refused",
                                 "messages refused because neither receive nor memory was there"),
+    ses<&S::no_match_answered>("ses_no_match_answered", "of these, refused with NO_MATCH"),
+    ses<&S::messages_retried>("ses_messages_retried",
+                              "messages sent again because their target asked for it"),
     ses<&S::truncated>("ses_truncated", "messages longer than the receive they met"),
     ses<&S::malformed>("ses_malformed", "dropped: SES header or payload not possible"),
     ses<&S::errors_answered>("ses_errors_answered", "error codes sent to peers"),
@@ -105,6 +108,7 @@ constexpr Row kRows[] = {
     nic<&N::receive_overflows>("nic_receive_overflows",
                                "dropped on arrival: the receive buffer was full"),
     nic<&N::kernel_errors>("nic_kernel_errors", "system calls that failed"),
+    nic<&N::crc_errors>("nic_crc_errors", "dropped on arrival: CRC missing or wrong"),
     nic<&N::gso_switched_off>("nic_gso_switched_off", "1 after the kernel refused segmented sends"),
 };
 

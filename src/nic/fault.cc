@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Seeded faults on the receive side. The same five numbers are drawn for every arrival whatever
+// Seeded faults on the receive side. The same seven numbers are drawn for every arrival whatever
 // happens to it, so that changing one rate does not change the fate that another rate decides.
 #include <algorithm>
 #include <charconv>
@@ -12,7 +12,8 @@ namespace uet::nic {
 namespace {
 
 constexpr std::string_view kAllowed =
-    "allowed are loss=, dup=, reorder=, corrupt= (a rate such as 1% or 0.01, at most 100% or 1) "
+    "allowed are loss=, dup=, reorder=, corrupt=, trim= (a rate such as 1% or 0.01, at most 100% "
+    "or 1) "
     "and seed= (a whole number), each once, separated by commas";
 
 std::optional<double> parse_rate(std::string_view text) {
@@ -33,10 +34,11 @@ std::optional<std::uint64_t> parse_seed(std::string_view text) {
   return seed;
 }
 
-constexpr std::array<std::string_view, 5> kKeys = {"loss", "dup", "reorder", "corrupt", "seed"};
+constexpr std::array<std::string_view, 6> kKeys = {"loss",    "dup",  "reorder",
+                                                   "corrupt", "trim", "seed"};
 
 // Reads one "key=value" into `spec`; false if it is not one of ours.
-bool parse_item(std::string_view item, FaultSpec& spec, std::array<bool, 5>& seen) {
+bool parse_item(std::string_view item, FaultSpec& spec, std::array<bool, 6>& seen) {
   const std::size_t equals = item.find('=');
   if (equals == std::string_view::npos) return false;
   const std::string_view value = item.substr(equals + 1);
@@ -49,7 +51,8 @@ bool parse_item(std::string_view item, FaultSpec& spec, std::array<bool, 5>& see
     spec.seed = seed.value_or(0);
     return seed.has_value();
   }
-  const std::array<double*, 4> rates = {&spec.loss, &spec.duplicate, &spec.reorder, &spec.corrupt};
+  const std::array<double*, 5> rates = {&spec.loss, &spec.duplicate, &spec.reorder, &spec.corrupt,
+                                        &spec.trim};
   const auto rate = parse_rate(value);
   *rates[index] = rate.value_or(0);
   return rate.has_value();
@@ -59,7 +62,7 @@ bool parse_item(std::string_view item, FaultSpec& spec, std::array<bool, 5>& see
 
 Result<FaultSpec> parse_fault_spec(std::string_view text, std::string& message) {
   FaultSpec spec;
-  std::array<bool, 5> seen{};
+  std::array<bool, 6> seen{};
   while (true) {
     const std::size_t comma = text.find(',');
     const std::string_view item = text.substr(0, comma);
@@ -72,11 +75,16 @@ Result<FaultSpec> parse_fault_spec(std::string_view text, std::string& message) 
   }
 }
 
-FaultNic::FaultNic(std::unique_ptr<Nic> inner_nic, const FaultSpec& spec)
+FaultNic::FaultNic(std::unique_ptr<Nic> inner_nic, const FaultSpec& spec,
+                   const FaultSurroundings& surroundings)
     : Middleware(std::move(inner_nic)),
       spec_(spec),
+      surroundings_(surroundings),
       rng_(spec.seed),
-      storage_(std::make_unique_for_overwrite<std::byte[]>(kHeld * kMaxDatagramBytes)) {}
+      storage_(std::make_unique_for_overwrite<std::byte[]>(kHeld * kMaxDatagramBytes)) {
+  if (spec.corrupt == 0 || !surroundings.crc) return;
+  corrupted_ = std::make_unique_for_overwrite<std::byte[]>(kRxBurst * kMaxDatagramBytes);
+}
 
 std::size_t FaultNic::rx_burst(std::span<RxPacket> out, Time now) {
   for (Place& place : places_) {
@@ -90,7 +98,7 @@ std::size_t FaultNic::rx_burst(std::span<RxPacket> out, Time now) {
   if (room == 0) return filled;
   const std::size_t count = inner().rx_burst(std::span(arrived_).first(room), now);
   for (std::size_t i = 0; i < count; ++i) {
-    if (keep(arrived_[i], now)) out[filled++] = arrived_[i];
+    if (keep(arrived_[i], i, now)) out[filled++] = arrived_[i];
     // Each packet that still waits in arrived_ may need its place in `out`.
     const std::size_t spare = out.size() - filled - (count - i - 1);
     filled += release_due(out.subspan(filled, spare), now);
@@ -99,24 +107,49 @@ std::size_t FaultNic::rx_burst(std::span<RxPacket> out, Time now) {
 }
 
 // Decides the fate of an arrival; true if it is delivered now.
-bool FaultNic::keep(const RxPacket& packet, Time now) {
+bool FaultNic::keep(RxPacket& packet, std::size_t index, Time now) {
   const bool loss = rng_.chance(spec_.loss);
   const bool corrupt = rng_.chance(spec_.corrupt);
   const bool duplicate = rng_.chance(spec_.duplicate);
   const bool reorder = rng_.chance(spec_.reorder);
   const std::uint64_t delay = rng_.between(1, 8);
+  const bool cut = rng_.chance(spec_.trim);
+  const std::uint64_t detail = rng_.next();
   ++fault_counters_.seen;
-  if (loss || corrupt) {
+  const bool broken = corrupt && corrupted_ == nullptr;
+  if (loss || broken) {
     ++(loss ? fault_counters_.lost : fault_counters_.corrupted);
     if (witness_)
       witness_(packet, loss ? "lost by fault injection" : "corrupted by fault injection");
     return false;
   }
+  if (cut) trim(packet, detail % 4 == 0);
+  if (corrupt) flip_bit(packet, index, detail);
   ++arrivals_;
   if (duplicate && hold(packet, delay, now)) ++fault_counters_.duplicated;
   if (!reorder || !hold(packet, delay, now)) return true;
   ++fault_counters_.reordered;
   return false;
+}
+
+void FaultNic::flip_bit(RxPacket& packet, std::size_t index, std::uint64_t which) {
+  if (packet.bytes.empty() || packet.bytes.size() > kMaxDatagramBytes) return;
+  std::byte* copy = corrupted_.get() + index * kMaxDatagramBytes;
+  std::copy(packet.bytes.begin(), packet.bytes.end(), copy);
+  const std::uint64_t bit = which % (packet.bytes.size() * 8);
+  copy[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
+  packet.bytes = {copy, packet.bytes.size()};
+  ++fault_counters_.corrupted;
+}
+
+void FaultNic::trim(RxPacket& packet, bool last_hop) {
+  if (packet.dscp != surroundings_.dscp_trimmable || packet.bytes.size() <= kTrimmedBytes) return;
+  const auto& marks = surroundings_.marks;
+  packet.trimmed = true;
+  packet.trimmed_last_hop = last_hop && marks.trimmed_last_hop.has_value();
+  packet.dscp = packet.trimmed_last_hop ? *marks.trimmed_last_hop : marks.trimmed.value_or(0);
+  packet.bytes = packet.bytes.first(kTrimmedBytes);
+  ++fault_counters_.trimmed;
 }
 
 // Keeps a copy that is due after `delay` more packets; false if there is no place.

@@ -69,7 +69,9 @@ Result<std::unique_ptr<Nic>> open_nic(const NicConfig& config, std::string& mess
   if (config.self_delivery) nic = std::make_unique<LoopbackNic>(std::move(nic));
   FaultNic* fault_nic = nullptr;
   if (faults.any()) {
-    auto wrapped = std::make_unique<FaultNic>(std::move(nic), faults);
+    const FaultSurroundings surroundings{
+        .crc = config.crc, .dscp_trimmable = config.dscp_trimmable, .marks = config.trim_marks};
+    auto wrapped = std::make_unique<FaultNic>(std::move(nic), faults, surroundings);
     fault_nic = wrapped.get();
     nic = std::move(wrapped);
   }
@@ -86,6 +88,9 @@ Result<std::unique_ptr<Nic>> open_nic(const NicConfig& config, std::string& mess
     }
     nic = std::move(capture).value();
   }
+  if (config.crc)
+    nic = std::make_unique<CrcNic>(std::move(nic),
+                                   config.trimming ? config.trim_marks : wire::TrimMarks{});
   return nic;
 }
 

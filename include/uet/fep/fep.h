@@ -17,6 +17,7 @@
 #include "uet/pds/parameters.h"
 #include "uet/ri/mr_table.h"
 #include "uet/ses/ses.h"
+#include "uet/wire/frame.h"
 
 namespace uet::fep {
 
@@ -29,6 +30,8 @@ struct Config {
   std::size_t buffers = 4096;  // payload buffers of ses.payload_mtu bytes
   std::size_t memory_regions = 65536;
   std::uint64_t seed = 1;  // start PSNs, PDC ids, entropy
+  // DSCPs that tell trimmed packets (PDS-147); none: only what the NIC marks itself counts.
+  wire::TrimMarks trim_marks;
 };
 
 // Largest payload MTU (a power of two, 1024 to 8192) whose packets fit an IP packet of `ip_mtu`

@@ -14,6 +14,7 @@
 #include "uet/base/result.h"
 #include "uet/base/rng.h"
 #include "uet/nic/nic.h"
+#include "uet/wire/frame.h"
 
 namespace uet::nic {
 
@@ -100,21 +101,33 @@ struct FaultSpec {
   double duplicate = 0;
   double reorder = 0;
   double corrupt = 0;
+  double trim = 0;
   std::uint64_t seed = 1;
 
-  bool any() const { return loss > 0 || duplicate > 0 || reorder > 0 || corrupt > 0; }
+  bool any() const { return loss > 0 || duplicate > 0 || reorder > 0 || corrupt > 0 || trim > 0; }
 };
 
-// Reads "loss=1%,dup=0.5%,reorder=2%,corrupt=0.1%,seed=7": any of the five once, in any order;
-// rates as percentage or fraction (0.01). Error::Invalid: `message` names the bad item and what is
-// allowed.
+// Reads "loss=1%,dup=0.5%,reorder=2%,corrupt=0.1%,trim=1%,seed=7": any of the six once, in any
+// order; rates as percentage or fraction (0.01). Error::Invalid: `message` names the bad item and
+// what is allowed.
 Result<FaultSpec> parse_fault_spec(std::string_view text, std::string& message);
+
+// What the faults must know of the configuration around them.
+struct FaultSurroundings {
+  bool crc = false;                 // a CrcNic above looks at what was corrupted
+  std::uint8_t dscp_trimmable = 0;  // only these packets are trimmed
+  wire::TrimMarks marks{.trimmed = 12, .trimmed_last_hop = 16};
+};
 
 // Spoils what arrives, the same way for the same seed and the same arrivals. It acts on the receive
 // side only; when both processes use it, both directions suffer.
 //   loss     thrown away.
 //   corrupt  thrown away and counted apart: over UDP a damaged packet fails its checksum and never
-//            passes the kernel. (Hostile bytes are a matter for raw datagrams at the port.)
+//            passes the kernel. (Hostile bytes are a matter for raw datagrams at the port.) With a
+//            CrcNic above delivered with one bit flipped, as if the checksum had not seen it.
+//   trim     what a switch does when its queue is full (CMS-500): packets with the trimmable DSCP
+//            are cut to kTrimmedBytes, get the DSCP that says so, and go on; one in four has been
+//            trimmed by the last switch.
 //   dup      delivered, and a copy 1 to 8 packets later.
 //   reorder  held back for 1 to 8 packets, but at most for 1 ms, so that the last one of a burst
 //            does not hang. With all kHeld places taken packets pass untouched.
@@ -126,12 +139,15 @@ class FaultNic final : public Middleware {
     std::uint64_t corrupted = 0;
     std::uint64_t duplicated = 0;
     std::uint64_t reordered = 0;
+    std::uint64_t trimmed = 0;
   };
   using Witness = std::function<void(const RxPacket&, std::string_view why)>;
   static constexpr std::size_t kHeld = 64;
   static constexpr Duration kLongestHold = std::chrono::milliseconds(1);
+  static constexpr std::size_t kTrimmedBytes = 16;  // beside UDP the least that WIRE 1.3 allows
 
-  FaultNic(std::unique_ptr<Nic> inner, const FaultSpec& spec);
+  FaultNic(std::unique_ptr<Nic> inner, const FaultSpec& spec,
+           const FaultSurroundings& surroundings = {});
 
   std::size_t rx_burst(std::span<RxPacket> out, Time now) override;
   // The moment the next held packet is due.
@@ -150,11 +166,14 @@ class FaultNic final : public Middleware {
     Time release_at{};
   };
   bool hold(const RxPacket& packet, std::uint64_t delay, Time now);
-  bool keep(const RxPacket& packet, Time now);
+  bool keep(RxPacket& packet, std::size_t index, Time now);
+  void flip_bit(RxPacket& packet, std::size_t index, std::uint64_t which);
+  void trim(RxPacket& packet, bool last_hop);
   std::size_t release_due(std::span<RxPacket> out, Time now);
   bool due(const Place& place, Time now) const;
 
   FaultSpec spec_;
+  FaultSurroundings surroundings_;
   Rng rng_;
   Counters fault_counters_;
   Witness witness_;
@@ -162,6 +181,32 @@ class FaultNic final : public Middleware {
   std::array<Place, kHeld> places_{};
   std::size_t places_used_ = 0;  // held or lent
   std::uint64_t arrivals_ = 0;   // packets that passed or were held so far
+  std::unique_ptr<std::byte[]> storage_;
+  std::unique_ptr<std::byte[]> corrupted_;  // one place for each of arrived_
+};
+
+// Puts the CRC trailer of WIRE 1.4 behind every packet that leaves and takes it off what arrives;
+// what has none or a wrong one is dropped and counted (NicCounters::crc_errors), unless it was
+// trimmed. Both ends must do it. For back ends whose IP and UDP headers the kernel writes: the UDP
+// checksum, which the kernel computes over the trailer, counts as 0. Packets are
+// kCrcTrailerBytes longer below it; the user leaves that much room.
+class CrcNic final : public Middleware {
+ public:
+  // `marks`: which packets were trimmed on the way.
+  CrcNic(std::unique_ptr<Nic> inner, const wire::TrimMarks& marks);
+
+  std::size_t rx_burst(std::span<RxPacket> out, Time now) override;
+  std::size_t tx_burst(std::span<const Packet* const> in) override;
+  NicCounters counters() const override;
+
+ private:
+  const Packet& with_trailer(const Packet& packet, std::size_t place);
+  bool check(RxPacket& packet) const;
+
+  wire::TrimMarks marks_;
+  FepAddress self_;
+  std::uint64_t crc_errors_ = 0;
+  std::unique_ptr<Packet[]> packets_;
   std::unique_ptr<std::byte[]> storage_;
 };
 

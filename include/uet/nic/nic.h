@@ -38,6 +38,7 @@ struct NicCounters {
   std::uint64_t receive_truncated = 0;  // longer than any UET packet, thrown away
   std::uint64_t receive_overflows = 0;  // lost on arrival for want of buffer, as far as known
   std::uint64_t kernel_errors = 0;      // calls that failed with anything but "queue full"
+  std::uint64_t crc_errors = 0;         // thrown away on arrival: the CRC is missing or wrong
   std::uint64_t gso_switched_off = 0;   // 1 after the kernel refused segmented sends
 };
 

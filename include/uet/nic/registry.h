@@ -11,6 +11,7 @@
 
 #include "uet/base/result.h"
 #include "uet/nic/nic.h"
+#include "uet/wire/frame.h"
 
 namespace uet::nic {
 
@@ -26,15 +27,20 @@ struct NicConfig {
   std::string faults;                 // as for parse_fault_spec; empty = none
   std::string pcap_file;              // as for PcapNic::open; empty = no capture
   std::uint32_t pcap_snap_bytes = 0;  // bytes kept of each frame; 0 = all
+  bool crc = false;                   // CRC trailer behind each packet (WIRE 1.4)
+  std::uint8_t dscp_trimmable = 0;    // what the fault "trim" trims
+  wire::TrimMarks trim_marks{.trimmed = 12, .trimmed_last_hop = 16};
+  bool trimming = false;  // the network trims: packets with these marks have no CRC
 };
 
 // Names that NicConfig::back_end may have.
 std::vector<std::string_view> back_end_names();
 
-// From the network upwards: back end, self-delivery, faults, capture. So the capture shows what the
-// protocol above sees, and what the faults threw away carries a comment. On failure nothing stays
-// open and `message` says what is wrong and what is allowed; on success it is a warning or empty.
-// Errors: NotFound (unknown back end), Invalid (bad faults), and those of the parts.
+// From the network upwards: back end, self-delivery, faults, capture, CRC. So the capture shows
+// what the protocol above sees, with the trailer, and what the faults threw away carries a comment.
+// On failure nothing stays open and `message` says what is wrong and what is allowed; on success it
+// is a warning or empty. Errors: NotFound (unknown back end), Invalid (bad faults), and those of
+// the parts.
 Result<std::unique_ptr<Nic>> open_nic(const NicConfig& config, std::string& message);
 
 }  // namespace uet::nic

@@ -59,6 +59,7 @@ class MemoryNic final : public nic::Nic {
       out[count] = RxPacket{.bytes = std::span(slot.bytes).first(slot.length),
                             .source = peer->address_,
                             .entropy = slot.entropy};
+      if (on_the_way) on_the_way(out[count]);
     }
     return count;
   }
@@ -82,6 +83,7 @@ class MemoryNic final : public nic::Nic {
   std::size_t sent = 0;
   Time wants_attention = kNever;
   std::function<bool()> lose;
+  std::function<void(RxPacket&)> on_the_way;  // what a switch does to what arrives here
 
  private:
   static constexpr std::size_t kSlots = 2048;
@@ -314,6 +316,45 @@ TEST_F(FepPair, LossIsRepaired) {
       0U);
   a.nic.lose = b.nic.lose = nullptr;
   expect_clean_close();
+}
+
+// PDS-147: told by its DSCP alone, a trimmed packet is refused and comes again at once.
+TEST_F(FepPair, Pds147_TrimmedPacketsAreToldByTheirDscp) {
+  Config config = small_config(2);
+  config.trim_marks = {.trimmed = 12, .trimmed_last_hop = 16};
+  b.fep = std::make_unique<Fep>(config, b.nic, kStart);
+  b.open();
+  int arrived = 0;
+  b.nic.on_the_way = [&arrived](RxPacket& packet) {
+    if (packet.bytes.size() < 500 || ++arrived % 3 != 0) return;
+    packet.dscp = arrived % 2 == 0 ? 12 : 16;
+    packet.bytes = packet.bytes.first(16);
+  };
+  std::vector<std::byte> remote(50'000);
+  const Rkey key = expose(remote);
+  std::vector<std::byte> from = pattern(remote.size());
+  const ses::IoSlice source{from.data(), from.size()};
+  ASSERT_TRUE(a.fep->ses().write(*a.context, rma({&source, 1}, key), now).ok());
+  ASSERT_TRUE(run_while_not([&] { return a.sink.all.size() == 1; }, milliseconds(10)));
+  expect_all_ok();
+  EXPECT_EQ(remote, from);
+  const Stats stats = b.fep->stats();
+  EXPECT_GT(stats.pds.trimmed_received, 20U);
+  EXPECT_EQ(stats.pds.nacks_sent[0x01] + stats.pds.nacks_sent[0x02], stats.pds.trimmed_received);
+  EXPECT_EQ(a.fep->stats().pds.rto_retransmissions, 0U);
+  EXPECT_EQ(stats.pds.malformed + stats.ses.malformed, 0U);
+}
+
+TEST_F(FepPair, WithoutMarksADscpMeansNothing) {
+  b.nic.on_the_way = [](RxPacket& packet) { packet.dscp = 12; };
+  std::vector<std::byte> remote(5'000);
+  const Rkey key = expose(remote);
+  std::vector<std::byte> from = pattern(remote.size());
+  const ses::IoSlice source{from.data(), from.size()};
+  ASSERT_TRUE(a.fep->ses().write(*a.context, rma({&source, 1}, key), now).ok());
+  ASSERT_TRUE(run_while_not([&] { return a.sink.all.size() == 1; }));
+  EXPECT_EQ(remote, from);
+  EXPECT_EQ(b.fep->stats().pds.trimmed_received, 0U);
 }
 
 // ---- the engine ---------------------------------------------------------------------------------

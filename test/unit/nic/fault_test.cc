@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <numeric>
+#include <set>
 
 #include "nic_testing.h"
 #include "uet/nic/middleware.h"
@@ -83,6 +85,61 @@ TEST(FaultNic, CorruptionIsLossCountedApart) {
   EXPECT_TRUE(result.delivered.empty());
   EXPECT_EQ(result.counters.corrupted, 500U);
   EXPECT_EQ(result.counters.lost, 0U);
+}
+
+// A CRC above is what must find the damage.
+TEST(FaultNic, UnderACrcCorruptionIsOneFlippedBit) {
+  auto* fake = new FakeNic(FepAddress{});
+  FaultNic nic(std::unique_ptr<Nic>(fake), FaultSpec{.corrupt = 1}, {.crc = true});
+  std::array<RxPacket, kRxBurst> out;
+  const std::vector<std::byte> sent(100, std::byte{0x5A});
+  std::set<std::size_t> places;
+  for (int round = 0; round < 20; ++round) {
+    for (int i = 0; i < 10; ++i) fake->arrive(sent);
+    ASSERT_EQ(nic.rx_burst(out, Time{}), 10U);
+    for (int i = 0; i < 10; ++i) {
+      ASSERT_EQ(out[i].bytes.size(), sent.size());
+      int flipped = 0;
+      for (std::size_t at = 0; at < sent.size(); ++at) {
+        const auto difference = std::to_integer<unsigned>(out[i].bytes[at] ^ sent[at]);
+        flipped += std::popcount(difference);
+        if (difference != 0) places.insert(at);
+      }
+      EXPECT_EQ(flipped, 1);
+    }
+  }
+  EXPECT_GT(places.size(), 50U);
+  EXPECT_EQ(nic.fault_counters().corrupted, 200U);
+}
+
+// CMS-500, CMS-510: cut, marked, delivered; never what is not trimmable or short already.
+TEST(FaultNic, TrimmingCutsAndMarks) {
+  auto* fake = new FakeNic(FepAddress{});
+  FaultNic nic(std::unique_ptr<Nic>(fake), FaultSpec{.trim = 1},
+               {.dscp_trimmable = 4, .marks = {.trimmed = 12, .trimmed_last_hop = 16}});
+  std::array<RxPacket, kRxBurst> out;
+  std::vector<std::byte> sent(100);
+  for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<std::byte>(i);
+  int last_hops = 0;
+  for (int round = 0; round < 200; ++round) {
+    fake->arrive(sent, {}, 4);
+    ASSERT_EQ(nic.rx_burst(out, Time{}), 1U);
+    EXPECT_TRUE(out[0].trimmed);
+    EXPECT_EQ(out[0].dscp, out[0].trimmed_last_hop ? 16 : 12);
+    ASSERT_EQ(out[0].bytes.size(), FaultNic::kTrimmedBytes);
+    EXPECT_TRUE(std::equal(out[0].bytes.begin(), out[0].bytes.end(), sent.begin()));
+    last_hops += out[0].trimmed_last_hop ? 1 : 0;
+  }
+  EXPECT_GT(last_hops, 20);
+  EXPECT_LT(last_hops, 100);
+  EXPECT_EQ(nic.fault_counters().trimmed, 200U);
+  fake->arrive(sent, {}, 46);
+  fake->arrive(std::vector<std::byte>(FaultNic::kTrimmedBytes), {}, 4);
+  ASSERT_EQ(nic.rx_burst(out, Time{}), 2U);
+  EXPECT_FALSE(out[0].trimmed);
+  EXPECT_EQ(out[0].bytes.size(), sent.size());
+  EXPECT_FALSE(out[1].trimmed);
+  EXPECT_EQ(nic.fault_counters().trimmed, 200U);
 }
 
 TEST(FaultNic, ReorderNeverLoses) {

@@ -100,8 +100,8 @@ class FakeNic final : public Nic {
  public:
   explicit FakeNic(FepAddress self) : self_(self) {}
 
-  void arrive(std::vector<std::byte> bytes, FepAddress source = {}) {
-    waiting_.push_back({std::move(bytes), source});
+  void arrive(std::vector<std::byte> bytes, FepAddress source = {}, std::uint8_t dscp = 0) {
+    waiting_.push_back({std::move(bytes), source, dscp});
   }
   // How many packets each later tx_burst accepts.
   std::size_t tx_room = 1000;
@@ -117,6 +117,7 @@ class FakeNic final : public Nic {
       packet.bytes = lent_.back().bytes;
       packet.source = lent_.back().source;
       packet.entropy = packet.source.port;
+      packet.dscp = lent_.back().dscp;
     }
     return lent_.size();
   }
@@ -138,6 +139,7 @@ class FakeNic final : public Nic {
   struct Waiting {
     std::vector<std::byte> bytes;
     FepAddress source;
+    std::uint8_t dscp = 0;
   };
   FepAddress self_;
   NicCaps caps_;

@@ -56,6 +56,37 @@ TEST(SetParam, SwitchesTakeTheUsualWords) {
   EXPECT_THAT(refusal("GRO", "maybe"), HasSubstr("yes or no"));
 }
 
+TEST(SetParam, StatsSayWhenAndPerhapsWhere) {
+  Params params;
+  EXPECT_EQ(set_param(params, "STATS", "exit"), std::nullopt);
+  EXPECT_EQ(params.stats.when, StatsDump::When::Exit);
+  EXPECT_EQ(params.stats.file, "");
+  EXPECT_EQ(set_param(params, "STATS", "signal:/tmp/a:b.%p"), std::nullopt);
+  EXPECT_EQ(params.stats.when, StatsDump::When::Signal);
+  EXPECT_EQ(params.stats.file, "/tmp/a:b.%p");
+  for (const char* value : {"", "exit:", "signal:", "Exit", "exit,signal", ":file", "exits"}) {
+    EXPECT_THAT(refusal("STATS", value), HasSubstr("exit, signal, exit:file")) << value;
+  }
+}
+
+// WIRE 1.3: what says "trimmed" must not be what packets are sent with.
+TEST(FindConflict, DscpsOfTrimmedPacketsAreTheirOwn) {
+  Params params;
+  params.cc_trimming = true;
+  EXPECT_EQ(find_conflict(params), std::nullopt);
+  for (auto member : {&Params::dscp_data, &Params::dscp_control, &Params::dscp_datagram}) {
+    for (auto mark : {&Params::dscp_trimmed, &Params::dscp_trimmed_lasthop}) {
+      Params bad = params;
+      bad.*member = params.*mark;
+      EXPECT_THAT(find_conflict(bad).value_or(""), HasSubstr("must differ"));
+      bad.cc_trimming = false;
+      EXPECT_EQ(find_conflict(bad), std::nullopt);
+    }
+  }
+  params.dscp_trimmed = params.dscp_trimmed_lasthop;
+  EXPECT_THAT(find_conflict(params).value_or(""), HasSubstr("must differ"));
+}
+
 TEST(SetParam, ChoicesAndFaults) {
   Params params;
   EXPECT_EQ(set_param(params, "CC_ALGORITHM", "none"), std::nullopt);
