@@ -133,11 +133,6 @@ cms::Parameters cms_parameters(const Params& params, const nic::NicCaps& caps,
   return cms;
 }
 
-wire::TrimMarks trim_marks(const Params& params) {
-  return {.trimmed = static_cast<std::uint8_t>(params.dscp_trimmed),
-          .trimmed_last_hop = static_cast<std::uint8_t>(params.dscp_trimmed_lasthop)};
-}
-
 pds::Parameters pds_parameters(const Params& params) {
   pds::Parameters pds;
   pds.default_mpr = static_cast<std::uint8_t>(params.mpr);

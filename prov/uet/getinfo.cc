@@ -314,7 +314,8 @@ Limits limits_for(const Params& params, std::uint32_t payload_mtu, const Endpoin
           .max_msg_size = type.type == FI_EP_DGRAM ? payload_mtu : kMaxMsgSize,  // SES-77
           .inject_size = std::min<std::size_t>(kMaxInjectSize, payload_mtu),
           .tx_size = params.tx_size,
-          .rx_size = params.rx_size};
+          .rx_size = params.rx_size,
+          .trim_marks = params.cc_trimming ? trim_marks(params) : wire::TrimMarks{}};
 }
 
 int prov_getinfo(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,

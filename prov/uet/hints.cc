@@ -96,7 +96,15 @@ bool known_progress(fi_progress progress) {
          progress == FI_PROGRESS_MANUAL || static_cast<int>(progress) == kProgressControlUnified;
 }
 
-const char* refuse_domain(const fi_domain_attr& domain, std::uint32_t version) {
+// WIRE 1.3: what says "trimmed" is nothing to send with.
+bool usable_traffic_class(std::uint32_t tclass, const Limits& limits) {
+  constexpr std::uint8_t kNoDscp = 0xFF;
+  return is_traffic_class(tclass) &&
+         !limits.trim_marks.on(pds::dscp_of_class(traffic_class_of(tclass), kNoDscp));
+}
+
+const char* refuse_domain(const fi_domain_attr& domain, std::uint32_t version,
+                          const Limits& limits) {
   if (domain.threading > FI_THREAD_ENDPOINT) return "domain_attr.threading";
   if (!known_progress(domain.control_progress)) return "domain_attr.control_progress";
   if (!known_progress(domain.data_progress)) return "domain_attr.data_progress";
@@ -107,7 +115,7 @@ const char* refuse_domain(const fi_domain_attr& domain, std::uint32_t version) {
     if (domain.*row.member > row.most) return row.name;
   }
   if (!subset(domain.caps, kDomainCaps)) return "domain_attr.caps";
-  if (!is_traffic_class(domain.tclass)) return "domain_attr.tclass";
+  if (!usable_traffic_class(domain.tclass, limits)) return "domain_attr.tclass";
   return refuse_auth_key(domain.auth_key_size, domain.auth_key);
 }
 
@@ -207,7 +215,7 @@ const char* refuse_tx(const fi_tx_attr& tx, const Limits& limits) {
   if (!subset(tx.caps, (kTxCaps | kDomainCaps) & type.caps)) return "tx_attr.caps";
   if (!subset(tx.op_flags, type.tx_op_flags)) return "tx_attr.op_flags";
   if (!subset(tx.msg_order, type.orders)) return "tx_attr.msg_order";
-  if (!is_traffic_class(tx.tclass)) return "tx_attr.tclass";
+  if (!usable_traffic_class(tx.tclass, limits)) return "tx_attr.tclass";
   if (tx.comp_order != 0) return "tx_attr.comp_order: completions are not ordered";
   if (tx.inject_size > limits.inject_size) return "tx_attr.inject_size";
   if (tx.size > kMaxTxSize) return "tx_attr.size";
@@ -246,7 +254,7 @@ const char* refuse_hints(const fi_info& hints, std::uint32_t version, const Limi
     why = refuse_ep(*hints.ep_attr, tx_order, limits);
   }
   if (why == nullptr && hints.domain_attr != nullptr) {
-    why = refuse_domain(*hints.domain_attr, version);
+    why = refuse_domain(*hints.domain_attr, version, limits);
   }
   return why;
 }

@@ -9,6 +9,7 @@
 #include "compat.h"
 #include "params.h"
 #include "uet/ses/ses.h"
+#include "uet/wire/frame.h"
 
 namespace uet::prov {
 
@@ -113,6 +114,7 @@ struct Limits {
   std::size_t inject_size = 0;
   std::size_t tx_size = 0;  // defaults; kMaxTxSize and kMaxRxSize are the most
   std::size_t rx_size = 0;
+  wire::TrimMarks trim_marks;  // DSCPs that no traffic class may stand for
 };
 
 // The type that the hints ask for: FI_EP_DGRAM only by name.

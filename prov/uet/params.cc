@@ -292,6 +292,11 @@ std::optional<std::string> set_param(Params& params, const std::string& name,
   return "FI_UET_" + name + " is not a parameter";
 }
 
+wire::TrimMarks trim_marks(const Params& params) {
+  return {.trimmed = static_cast<std::uint8_t>(params.dscp_trimmed),
+          .trimmed_last_hop = static_cast<std::uint8_t>(params.dscp_trimmed_lasthop)};
+}
+
 // WIRE 1.3.
 std::optional<std::string> find_conflict(const Params& params) {
   if (!params.cc_trimming) return {};

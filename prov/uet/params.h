@@ -10,6 +10,7 @@
 #include "stats.h"
 #include "uet/cms/ccc.h"
 #include "uet/nic/middleware.h"
+#include "uet/wire/frame.h"
 
 namespace uet::prov {
 
@@ -71,6 +72,9 @@ std::optional<Params> load_params();
 // The same for the value of one variable, e.g. ("MPR", "8"): why it is refused, or empty.
 std::optional<std::string> set_param(Params& params, const std::string& name,
                                      const std::string& value);
+
+// What says that a packet was trimmed, where the network trims.
+wire::TrimMarks trim_marks(const Params& params);
 
 // Why these values, each of them allowed, do not go together, or empty.
 std::optional<std::string> find_conflict(const Params& params);

@@ -271,5 +271,22 @@ TEST(FillAttributes, FourPiecesUnlessMoreAreAskedFor) {
   EXPECT_EQ(fill(hints.get())->rx_attr->iov_limit, 2U);
 }
 
+// WIRE 1.3: a class with the DSCP of trimmed packets would look trimmed to every peer.
+TEST(RefuseHints, TrafficClassesOfTrimmedPackets) {
+  Limits limits = kLimits;
+  limits.trim_marks = {.trimmed = 12, .trimmed_last_hop = 18};
+  const auto hints = make_hints();
+  for (const std::uint32_t tclass : {fi_tc_dscp_set(12), std::uint32_t{FI_TC_LOW_LATENCY}}) {
+    hints->tx_attr->tclass = tclass;
+    EXPECT_EQ(refuse_hints(*hints, kVersion, kLimits), nullptr);
+    EXPECT_STREQ(refuse_hints(*hints, kVersion, limits), "tx_attr.tclass");
+    hints->tx_attr->tclass = FI_TC_UNSPEC;
+    hints->domain_attr->tclass = tclass;
+    EXPECT_STREQ(refuse_hints(*hints, kVersion, limits), "domain_attr.tclass");
+    hints->domain_attr->tclass = FI_TC_UNSPEC;
+  }
+  EXPECT_EQ(refuse_hints(*hints, kVersion, limits), nullptr);
+}
+
 }  // namespace
 }  // namespace uet::prov
