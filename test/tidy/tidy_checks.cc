@@ -117,8 +117,9 @@ bool is_pure_symbol(std::string_view symbol) {
 }
 
 bool is_sanitizer_symbol(std::string_view symbol) {
-  constexpr std::array<std::string_view, 6> kPrefixes = {
-      "__asan_", "__ubsan_", "__tsan_", "__sanitizer_", "__start_asan_", "__stop_asan_"};
+  constexpr std::array<std::string_view, 9> kPrefixes = {
+      "__asan_",      "__ubsan_",  "__tsan_",           "__sanitizer_",    "__start_asan_",
+      "__stop_asan_", "__sancov_", "__start___sancov_", "__stop___sancov_"};
   return starts_with_any(symbol, kPrefixes);
 }
 
