@@ -28,7 +28,7 @@ TEST(ToFiErrno, EveryLocalErrorHasItsOwnValue) {
 }
 
 // SES section 9, the whole table, by name; those of floating point among them (SES-102).
-TEST(ToFiErrno, Ses120_EveryReturnCodeAsTheTableSays) {
+TEST(ToFiErrno, EveryReturnCodeAsTheTableSays) {
   const struct {
     ReturnCode code;
     int err;

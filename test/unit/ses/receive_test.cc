@@ -139,6 +139,7 @@ TEST_F(ReceiveTest, Ses75_DeferrableSendsAreOrdinarySends) {
   EXPECT_EQ(b.sink.all[1].kind, Kind::TaggedReceive);
 }
 
+// SES-3: medium with a tag, small without.
 TEST_F(ReceiveTest, Ses4_MediumAndSmallSendsAreTaken) {
   Bytes memory(8);
   ASSERT_TRUE(b.receive({slice_of(memory)}, 9));

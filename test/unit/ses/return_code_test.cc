@@ -47,6 +47,7 @@ TEST_F(ReturnCodeTest, Ses1_OpcodesThatAreNotServedAreUnsupported) {
   }
 }
 
+// SES-3: a small request has no match bits; nor, like a medium one, a message id.
 TEST_F(ReturnCodeTest, Ses3_SmallHasNoTag) {
   request.next_hdr = NextHdr::RequestSmall;
   EXPECT_EQ(check_opcode(request), ReturnCode::Ok);
