@@ -55,8 +55,9 @@ bool subset(std::uint64_t asked, std::uint64_t ours) { return (asked & ~ours) ==
 
 const char* refuse_auth_key(std::size_t size, const std::uint8_t* key) {
   if (size == 0) return nullptr;
-  const bool fits = size == FI_UET_AUTH_KEY_SIZE || size == 4;
-  return fits && key != nullptr ? nullptr : "auth_key: not a JobID of 3 bytes (SES-145)";
+  if (key == nullptr) return "auth_key: none, but a size";
+  const bool fits = size == FI_UET_AUTH_KEY_SIZE || (size == 4 && key[0] == 0);
+  return fits ? nullptr : "auth_key: not a JobID of 3 bytes (SES-145)";
 }
 
 // fi_endpoint(3): so many contexts, or one that several endpoints share.

@@ -288,6 +288,11 @@ TEST_F(MemoryRegion, Ses17_RegionOfAnotherJobIsNotThere) {
   attr.auth_key_size = 2;
   fid_mr* mr = nullptr;
   EXPECT_EQ(fi_mr_regattr(b_.domain.get(), &attr, 0, &mr), -FI_EINVAL);
+  std::array<std::uint8_t, 4> wide = {1, 0, 0, 99};  // more than 24 bits (SES-145)
+  attr.auth_key = wide.data();
+  attr.auth_key_size = wide.size();
+  EXPECT_EQ(fi_mr_regattr(b_.domain.get(), &attr, 0, &mr), -FI_EINVAL);
+  attr.auth_key = job.data();
   attr.auth_key_size = job.size();
   ASSERT_EQ(fi_mr_regattr(b_.domain.get(), &attr, 0, &mr), 0);
   EXPECT_EQ(write(to_, kKey), FI_ENOKEY);

@@ -158,6 +158,8 @@ TEST(RefuseHints, Ses145_AuthKeyIsThreeOrFourBytes) {
     hints->ep_attr->auth_key = static_cast<std::uint8_t*>(std::calloc(1, size));
     hints->ep_attr->auth_key_size = size;
     EXPECT_EQ(refuse_hints(*hints, kVersion, kLimits) == nullptr, size == 3 || size == 4) << size;
+    hints->ep_attr->auth_key[0] = 1;  // in 4 bytes, a JobID of more than 24 bits
+    EXPECT_EQ(refuse_hints(*hints, kVersion, kLimits) == nullptr, size == 3) << size;
   }
 }
 
