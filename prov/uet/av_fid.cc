@@ -159,7 +159,8 @@ std::optional<ses::Peer> AvFid::peer(fi_addr_t address) const noexcept {
                    .resource_index = {static_cast<std::uint16_t>(index)},
                    .initiator = entry->initiator_id,
                    .relative = !entry->has(av::kAbsolute),
-                   .hpc = (entry->capabilities & av::kHpc) != 0};
+                   .hpc = (entry->capabilities & av::kHpc) != 0,
+                   .optimized = (entry->capabilities & av::kOptimizedNonMatching) != 0};
 }
 
 int AvFid::check_insert(const fi_addr_t* fi_addr, std::uint64_t flags, const void* context) const {

@@ -287,6 +287,7 @@ int Domain::open_fep() {
   config.ses.unexpected_bytes_per_peer = params_.unexpected_bytes_per_peer;
   config.ses.eager_bytes = params_.eager_bytes;
   config.ses.rendezvous_threshold_bytes = params_.rendezvous_threshold;
+  config.ses.short_headers = params_.short_headers;
   config.ses.no_match = params_.no_match;
   config.ses.retries = static_cast<std::uint16_t>(params_.retries);
   config.ses.retry_wait = std::chrono::microseconds(params_.retry_wait_us);

@@ -118,6 +118,10 @@ const Row kRows[] = {
     {"RENDEZVOUS_TIMEOUT",
      "Seconds after which a send fails that its target has not read; 0 = as long as the peer lives",
      Number{&Params::rendezvous_timeout, 0, 1'000'000}},
+    {"SHORT_HEADERS",
+     "Send messages of one packet with the medium or small header to peers whose address says that "
+     "they take the optimised non-matching one, a switch",
+     Switch{&Params::short_headers}},
     {"NO_MATCH",
      "Refuse a message that nobody waits for and no memory is left for with NO_MATCH instead of a "
      "NACK, so that its sender starts it anew, a switch",

@@ -33,6 +33,7 @@ struct Params {
   std::uint64_t eager_bytes = 64 << 10;
   std::uint64_t rendezvous_timeout = 0;  // seconds
   bool no_match = false;
+  bool short_headers = true;
   std::uint64_t retries = 16;
   std::uint64_t retry_wait_us = 1000;
   std::uint64_t tx_size = 1024;

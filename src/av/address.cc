@@ -21,7 +21,7 @@ constexpr std::string_view kScheme = "fi_addr_uet://";
 constexpr std::uint8_t kDefaultFlags = kCapabilitiesValid | kFabricAddressValid | kPidOnFepValid |
                                        kResourceIndexValid | kInitiatorIdValid;
 // What this provider is; peers choose protocols by it (SES-151, SES-159).
-constexpr std::uint8_t kDefaultCapabilities = kAiBase | kAiFull | kHpc;
+constexpr std::uint8_t kDefaultCapabilities = kAiBase | kAiFull | kHpc | kOptimizedNonMatching;
 constexpr unsigned kUdpPorts = kUetLastUdpPort - kUetUdpPort + 1;  // 1024, so 64 indices of each
 
 // WIRE 4.2, the UDP port in the two spare bytes.

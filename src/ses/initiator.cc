@@ -25,6 +25,12 @@ void Initiator::append_header(Packet& packet, const wire::SesRequest& header) {
     datagram.encode(packet.append(datagram.encoded_bytes()));
     return;
   }
+  if (header.next_hdr == wire::NextHdr::RequestSmall) {  // carries the key there (WIRE 3.4)
+    wire::SesRequest small = header;
+    small.resource_index = {static_cast<std::uint16_t>(header.match_bits & kMaxResourceIndex)};
+    small.encode(packet.append(small.encoded_bytes()));
+    return;
+  }
   header.encode(packet.append(header.encoded_bytes()));
 }
 
@@ -39,6 +45,7 @@ Initiator::Initiator(const Parameters& parameters, PieceStore& pieces, Counters&
       operations_limit_(std::min(parameters.tx_messages, kIds - 1 - parameters.pulls)),
       pulls_limit_(parameters.pulls),
       uses_rudi_(parameters.rudi),
+      short_headers_(parameters.short_headers),
       pieces_(pieces),
       counters_(counters),
       rng_(parameters.seed),
@@ -141,6 +148,7 @@ Result<void> Initiator::submit(TxMessage& message, const TxOp& op, Time now) {
     release(message);
     return Error::Again;
   }
+  if (op.peer->optimized && short_headers_) choose_header(message);
   if (must_wait(message)) {
     hold(message);
     return {};
@@ -148,6 +156,22 @@ Result<void> Initiator::submit(TxMessage& message, const TxOp& op, Time now) {
   const auto started = start(message, now);
   if (!started) release(message);
   return started;
+}
+
+// Messages of one packet that need neither message id nor both of header_data and buffer_offset
+// (SES-3). What brings data back keeps its id, which the data name in the return direction (SES-6).
+void Initiator::choose_header(TxMessage& message) const {
+  wire::SesRequest& header = message.header;
+  if (message.length > std::min(payload_mtu_, wire::kMaxShortLength)) return;  // SES-4
+  if (header.opcode == wire::SesOpcode::Send || header.opcode == wire::SesOpcode::TaggedSend) {
+    header.next_hdr = wire::NextHdr::RequestMedium;
+  } else if (header.opcode != wire::SesOpcode::Write) {
+    return;
+  } else if (is_optimized(Rkey{header.match_bits}) && !message.has_data) {
+    header.next_hdr = wire::NextHdr::RequestSmall;
+  } else if (header.buffer_offset == 0 || !message.has_data) {
+    header.next_hdr = wire::NextHdr::RequestMedium;
+  }
 }
 
 Result<void> Initiator::start(TxMessage& message, Time now) {
@@ -303,6 +327,7 @@ pds::PacketPlan Initiator::next_packet(TxMessage& message, Packet& packet,
     UET_ASSERT(pointed);  // gather_pieces copied all others
     (void)pointed;
   }
+  prepared.next_hdr = header.next_hdr;
   prepared.tag = kNoPiece;
   message.offset += length;
   return made(message, header.eom);

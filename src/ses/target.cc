@@ -89,11 +89,16 @@ Response Target::rx_req(const View& view, Time now) {
   return on_send(view, request, context);
 }
 
-// Steps 3 and 4. A small RMA request has its key where others have the resource index (SES-5).
+// Steps 3 and 4. A small RMA request has its key where others have the resource index (SES-5): it
+// comes through the context that its region is bound to, or any of the process.
 Target::Addressed Target::find_context(const Request& request) const {
-  const ri::RiKey key{request.rel, request.job_id, request.pid_on_fep, request.resource_index};
-  const bool by_process =
-      request.next_hdr == wire::NextHdr::RequestSmall && !is_send(request.opcode);
+  ri::RiKey key{request.rel, request.job_id, request.pid_on_fep, request.resource_index};
+  bool by_process = request.next_hdr == wire::NextHdr::RequestSmall && !is_send(request.opcode);
+  if (by_process) {
+    const ri::MemoryRegion* region = regions_.find(memory_key(request));
+    by_process = region == nullptr || !region->ri;
+    if (!by_process) key.resource_index = *region->ri;
+  }
   const ri::RiLookup found = by_process ? contexts_.find_process(key) : contexts_.find(key);
   return {check_address(found.verdict), static_cast<Context*>(found.context)};
 }

@@ -409,6 +409,7 @@ void draw_multi_receives(Plan& plan, Rng& rng) {
 // Some FEPs answer NO_MATCH where others send a NACK; nobody gives up.
 void draw_refusals(Plan& plan, Rng& rng) {
   ses::Parameters& ses = plan.fep.ses;
+  ses.short_headers = rng.chance(0.5);
   ses.no_match = rng.chance(0.25);
   ses.retries = UINT16_MAX;
   ses.retry_wait = pick<Duration, 2>(rng, {microseconds(50), milliseconds(1)});
@@ -475,7 +476,8 @@ std::string Plan::describe() const {
       << (directed_receive ? ", directed" : "") << (multi_receives ? ", multi-receives" : "")
       << (looks ? ", looks" : "")
       << (fep.cms.algorithm == cms::Algorithm::Nscc ? ", NSCC" : ", fixed window")
-      << (fep.ses.rudi ? ", RUDI" : "") << (fep.ses.no_match ? ", NO_MATCH" : "");
+      << (fep.ses.rudi ? ", RUDI" : "") << (fep.ses.no_match ? ", NO_MATCH" : "")
+      << (fep.ses.short_headers ? ", short headers" : "");
   return out.str();
 }
 

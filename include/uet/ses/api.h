@@ -34,6 +34,7 @@ struct Peer {
   bool relative = true;       // REL flag: PIDonFEP counts within the job (SES-12)
   RiGeneration generation{};  // of its resource index, as long as it has not told another (SES-154)
   bool hpc = false;           // its address states the HPC profile: RUDI, rendezvous (SES-151)
+  bool optimized = false;     // and the optimised non-matching header: medium and small (SES-5)
 };
 
 enum class Kind : std::uint8_t {

@@ -116,6 +116,7 @@ class Initiator {
   bool is_idempotent(const Context& context, const RmaOp& op) const;
   bool withdraw(TxMessage& message);
   Result<void> submit(TxMessage& message, const TxOp& op, Time now);
+  void choose_header(TxMessage& message) const;
   Result<void> start(TxMessage& message, Time now);
   static bool must_wait(TxMessage& message);
   void hold(TxMessage& message);
@@ -177,6 +178,7 @@ class Initiator {
   const std::size_t operations_limit_;
   const std::size_t pulls_limit_;
   const bool uses_rudi_;
+  const bool short_headers_;
   PieceStore& pieces_;
   Counters& counters_;
   pds::Delivery* delivery_ = nullptr;

@@ -30,9 +30,10 @@ struct Parameters {
   std::uint16_t retries = 16;
   Duration retry_wait = std::chrono::milliseconds(1);
   Duration retry_wait_most = std::chrono::milliseconds(100);
-  std::size_t pulls = 64;  // reads of a target's own at a time
-  std::uint64_t seed = 1;  // of the read keys
-  bool rudi = false;       // use RUDI where it is safe (SES-137, SES-138)
+  std::size_t pulls = 64;     // reads of a target's own at a time
+  bool short_headers = true;  // medium and small where the peer takes them (SES-5)
+  std::uint64_t seed = 1;     // of the read keys
+  bool rudi = false;          // use RUDI where it is safe (SES-137, SES-138)
 };
 
 }  // namespace uet::ses

@@ -88,6 +88,9 @@ AtomicExtent atomic_extent(const wire::SesRequest& request, std::uint32_t payloa
 // The memory key of an RMA request; a small one carries the index of an optimised key (WIRE 3.4).
 Rkey memory_key(const wire::SesRequest& request);
 
+// SES-132: the key may be used in the small header, which carries its low 12 bits (WIRE 3.4).
+constexpr bool is_optimized(Rkey key) { return (key.value >> 62 & 1) != 0; }
+
 // SES-137: the region's owner promises that repeating an access is harmless.
 constexpr bool is_idempotent_safe(Rkey key) { return key.value >> 63 != 0; }
 

@@ -140,6 +140,7 @@ inline constexpr std::uint8_t kAtomicCacheable = 0x01;
 inline constexpr std::uint8_t kAtomicCpuCoherent = 0x02;
 
 inline constexpr std::uint32_t kMaxPayloadLength = 0x3FFF;  // 14-bit length fields
+inline constexpr std::uint32_t kMaxShortLength = 8191;      // of a medium or small request (SES-4)
 inline constexpr std::size_t kMaxSesHeaderBytes = 80;       // standard and compare-and-swap
 
 // Which extension follows the request header (WIRE 3.5).
