@@ -160,6 +160,7 @@ std::optional<ses::Peer> AvFid::peer(fi_addr_t address) const noexcept {
                    .initiator = entry->initiator_id,
                    .relative = !entry->has(av::kAbsolute),
                    .hpc = (entry->capabilities & av::kHpc) != 0,
+                   .ai_full = (entry->capabilities & av::kAiFull) != 0,
                    .optimized = (entry->capabilities & av::kOptimizedNonMatching) != 0};
 }
 

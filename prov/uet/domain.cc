@@ -282,7 +282,9 @@ int Domain::open_fep() {
   config.cms = cms_parameters(params_, nic_->caps(), payload_mtu_);
   if (params_.cc_trimming) config.trim_marks = trim_marks(params_);
   config.ses.payload_mtu = payload_mtu_;
-  config.ses.rudi = params_.rudi;
+  config.ses.rudi = params_.rudi && params_.profile == Profile::Hpc;  // SES-138
+  config.ses.rendezvous = params_.profile == Profile::Hpc;
+  config.ses.deferrable = params_.profile == Profile::AiFull;
   config.ses.unexpected_bytes_per_context = params_.unexpected_bytes;
   config.ses.unexpected_bytes_per_peer = params_.unexpected_bytes_per_peer;
   config.ses.eager_bytes = params_.eager_bytes;
@@ -328,6 +330,7 @@ int Domain::open(Fabric& fabric, const fi_info& info, void* context, Domain*& ou
       return -FI_EINVAL;
     }
     domain->job_ = job.value();
+    domain->auth_job_ = job.value();
   }
   int result = domain->open_nic(info);
   if (result == 0) result = domain->open_fep();

@@ -100,6 +100,8 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   int bind(struct fid& other, std::uint64_t flags);
   // JobID of endpoints without an auth_key of their own.
   JobId job() const { return job_; }
+  // The one that the domain was opened with as auth_key.
+  std::optional<JobId> auth_job() const { return auth_job_; }
 
   // Takes `count` resource indices in a row, from `wanted` or, without it, from the lowest place
   // from 1 on where they are free and the address format can name the first.
@@ -126,6 +128,7 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   AddressFormat format_;
   Eq* registration_eq_ = nullptr;  // FI_REG_MR
   JobId job_;
+  std::optional<JobId> auth_job_;
   std::uint32_t payload_mtu_ = 0;
   std::atomic<bool> dead_{false};
   Lock lock_;

@@ -52,6 +52,7 @@ Endpoint::Endpoint(Domain& domain, const EndpointConfig& config, void* context)
   ses_config_.rx_size = config.rx_size != 0 ? config.rx_size : domain.params().rx_size;
   receive_settings_ = ReceiveSettings::of(caps_);
   ses_config_.directed_receive = receive_settings_.tagged_directed;
+  may_tag_ = (type().caps & FI_TAGGED) != 0;
   limits_.most.fill(max_msg_size_);
   limits_.most[kAtomic] = domain.payload_mtu();  // one packet (SES-90)
   limits_.inject.fill(config.inject_size);
@@ -77,6 +78,7 @@ void Endpoint::use_identity(std::size_t index) {
   ses_config_.resource_index = identity_->resource_index(index);
   ses_config_.initiator = name.initiator_id;
   ses_config_.relative = !name.has(av::kAbsolute);
+  ses_config_.own_job_only = identity_->has_auth_key();
 }
 
 // IP address and UDP port stay: they are the domain's.

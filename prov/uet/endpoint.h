@@ -81,7 +81,9 @@ class Endpoint final : public ses::CompletionSink {
 
   Domain& domain() { return domain_; }
   EndpointRole role() const { return role_; }
-  const EndpointType& type() const { return ses_config_.mode == DeliveryMode::Uud ? kDgram : kRdm; }
+  const EndpointType& type() const {
+    return ses_config_.mode == DeliveryMode::Uud ? kDgram : rdm_of(domain_.params().profile);
+  }
   ResourceIndex resource_index() const { return ses_config_.resource_index; }
   const AvFid* av() const { return av_; }
   // Of objects that must be closed before the last handle.
@@ -180,6 +182,7 @@ class Endpoint final : public ses::CompletionSink {
   const bool shares_rx_;
   bool enabled_ = false;
   bool may_send_ = false;     // enabled, and for that
+  bool may_tag_ = true;       // its type has tagged messages
   bool may_receive_ = false;  // the same
   std::uint64_t tx_always_ = FI_COMPLETION;
   std::uint64_t rx_always_ = FI_COMPLETION;

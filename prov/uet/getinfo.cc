@@ -248,7 +248,7 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
   }
   const auto params = load_params();
   if (!params) return -FI_ENODATA;
-  const EndpointType& type = wanted_type(hints);
+  const EndpointType& type = wanted_type(hints, params->profile);
   if (type.type == FI_EP_DGRAM && (flags & kCoreProvidersOnly) != 0 && !params->allow_layering) {
     return -FI_ENODATA;  // else ofi_rxd would put uet;ofi_rxd in front of uet
   }

@@ -237,10 +237,10 @@ const char* refuse_rx(const fi_rx_attr& rx, const Limits& limits) {
   return nullptr;
 }
 
-const EndpointType& wanted_type(const fi_info* hints) {
+const EndpointType& wanted_type(const fi_info* hints, Profile profile) {
   const bool datagrams =
       hints != nullptr && hints->ep_attr != nullptr && hints->ep_attr->type == FI_EP_DGRAM;
-  return datagrams ? kDgram : kRdm;
+  return datagrams ? kDgram : rdm_of(profile);
 }
 
 const char* refuse_hints(const fi_info& hints, std::uint32_t version, const Limits& limits) {

@@ -90,6 +90,18 @@ struct EndpointType {
   std::uint64_t orders;
 };
 inline constexpr EndpointType kRdm{FI_EP_RDM, kCaps, kTxOpFlags, kOrders};
+// Of the smaller profiles (SES section 13). A send without rendezvous does not say when it has been
+// delivered.
+inline constexpr EndpointType kRdmAiFull{FI_EP_RDM, kCaps, kTxOpFlags & ~kDelivered, kOrders};
+inline constexpr EndpointType kRdmAiBase{
+    .type = FI_EP_RDM,
+    .caps = kCaps & ~(FI_TAGGED | FI_ATOMIC | kTaggedDirectedRecv | kTaggedMultiRecv),
+    .tx_op_flags = kRdmAiFull.tx_op_flags,
+    .orders = kOrders};
+constexpr const EndpointType& rdm_of(Profile profile) {
+  if (profile == Profile::Hpc) return kRdm;
+  return profile == Profile::AiFull ? kRdmAiFull : kRdmAiBase;
+}
 // UUD carries sends only and nothing comes back (PDS-191): no tags, no RMA, no word of delivery.
 inline constexpr EndpointType kDgram{
     .type = FI_EP_DGRAM,
@@ -118,7 +130,7 @@ struct Limits {
 };
 
 // The type that the hints ask for: FI_EP_DGRAM only by name.
-const EndpointType& wanted_type(const fi_info* hints);
+const EndpointType& wanted_type(const fi_info* hints, Profile profile = Profile::Hpc);
 
 // Why these hints cannot be met; nullptr if they can. Names and addresses are not looked at.
 const char* refuse_hints(const fi_info& hints, std::uint32_t version, const Limits& limits);

@@ -18,6 +18,15 @@ int refuse(int error, const char* why) {
   return error;
 }
 
+// SES-159: a profile contains the smaller ones.
+std::uint8_t capabilities_of(const Params& params) {
+  std::uint8_t capabilities = av::kAiBase;
+  if (params.profile != Profile::AiBase) capabilities |= av::kAiFull;
+  if (params.profile == Profile::Hpc) capabilities |= av::kHpc;
+  if (params.short_headers) capabilities |= av::kOptimizedNonMatching;
+  return capabilities;
+}
+
 }  // namespace
 
 int Identity::take(Domain& domain, const fi_info& info, std::size_t count,
@@ -28,13 +37,14 @@ int Identity::take(Domain& domain, const fi_info& info, std::size_t count,
     if (!own) return refuse(-FI_EINVAL, "auth_key is not a JobID of 3 bytes");
     job = own.value();
   }
+  const bool has_key = info.ep_attr->auth_key_size != 0 || domain.auth_job().has_value();
   av::UetAddress wanted;
   if (info.src_addr != nullptr) {
     const auto decoded = AddressFormat::decode(info.addr_format, info.src_addr, info.src_addrlen);
     if (!decoded) return refuse(-FI_EINVAL, "src_addr is not of addr_format");
     wanted = *decoded;
   }
-  const std::shared_ptr<Identity> identity(new Identity(domain, job));
+  const std::shared_ptr<Identity> identity(new Identity(domain, job, has_key));
   Identity& self = *identity;
   const Guard guard(self.domain_.lock());
   const int result = self.take_name(wanted, count, false);
@@ -65,6 +75,7 @@ int Identity::take_name(const av::UetAddress& wanted, std::size_t count, bool ex
   if (!taken && by_port && !exact) taken = domain_.take_resource_indices({}, count);
   if (!taken) return refuse(to_fi_errno(taken.error()), "no free resource index");
   av::UetAddress name = av::default_address(here, taken.value());
+  name.capabilities = capabilities_of(domain_.params());
   name.num_resource_indices = static_cast<std::uint16_t>(count);
   if (!by_port) {
     if (wanted.has(av::kPidOnFepValid)) name.pid_on_fep = wanted.pid_on_fep;

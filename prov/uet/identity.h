@@ -31,6 +31,8 @@ class Identity {
   Identity& operator=(const Identity&) = delete;
 
   JobId job() const { return job_; }
+  // The job was given as auth_key: no other may send to it.
+  bool has_auth_key() const { return has_auth_key_; }
   // What fi_getname gives: complete from the start, because the port is bound when the domain opens
   // (SES-149).
   const av::UetAddress& name() const { return name_; }
@@ -46,11 +48,13 @@ class Identity {
  private:
   int take_name(const av::UetAddress& wanted, std::size_t count, bool exact)
       UET_REQUIRES(domain_.lock());
-  Identity(Domain& domain, JobId job) : domain_(domain), hold_(domain.references()), job_(job) {}
+  Identity(Domain& domain, JobId job, bool has_auth_key)
+      : domain_(domain), hold_(domain.references()), job_(job), has_auth_key_(has_auth_key) {}
 
   Domain& domain_;
   Hold hold_;
   JobId job_;
+  const bool has_auth_key_;
   av::UetAddress name_;
   std::size_t count_ = 0;
 };

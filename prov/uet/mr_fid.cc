@@ -105,6 +105,8 @@ int Mr::enter(const fi_mr_attr& attr) {
     const auto job = job_of(attr.auth_key, attr.auth_key_size);
     if (!job) return refuse(-FI_EINVAL, "fi_mr_regattr: auth_key is not a JobID of 3 bytes");
     region.job = job.value();
+  } else {
+    region.job = domain_.auth_job();  // fi_mr(3): the domain's key, if it was opened with one
   }
   enabled_ = !domain_.mr_mode_has(FI_MR_ENDPOINT) &&
              !(domain_.mr_mode_has(FI_MR_RMA_EVENT) && (flags_ & FI_RMA_EVENT) != 0);

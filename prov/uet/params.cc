@@ -76,6 +76,13 @@ bool set_stats(Params& params, std::string_view text) {
   return parse_stats_dump(text, params.stats);
 }
 
+bool set_profile(Params& params, std::string_view text) {
+  if (text == "ai_base") params.profile = Profile::AiBase;
+  if (text == "ai_full") params.profile = Profile::AiFull;
+  if (text == "hpc") params.profile = Profile::Hpc;
+  return text == "ai_base" || text == "ai_full" || text == "hpc";
+}
+
 const Row kRows[] = {
     {"IFACE", "Network interfaces to use, names separated by commas. Default: all that are up",
      Text{&Params::iface}},
@@ -118,6 +125,8 @@ const Row kRows[] = {
     {"RENDEZVOUS_TIMEOUT",
      "Seconds after which a send fails that its target has not read; 0 = as long as the peer lives",
      Number{&Params::rendezvous_timeout, 0, 1'000'000}},
+    {"PROFILE", "The largest profile of the UET specification that is offered and made use of",
+     Special{set_profile, "ai_base, ai_full or hpc", "hpc"}},
     {"SHORT_HEADERS",
      "Send messages of one packet with the medium or small header to peers whose address says that "
      "they take the optimised non-matching one, a switch",

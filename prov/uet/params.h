@@ -14,6 +14,9 @@
 
 namespace uet::prov {
 
+// What the FEP says that it serves, and keeps to when it sends (SES-159, SES-160).
+enum class Profile : std::uint8_t { AiBase, AiFull, Hpc };
+
 // Values as given; 0 often means "choose", see the help texts in params.cc.
 struct Params {
   std::string iface;
@@ -32,6 +35,7 @@ struct Params {
   std::uint64_t rendezvous_threshold = 4 << 10;  // bytes
   std::uint64_t eager_bytes = 64 << 10;
   std::uint64_t rendezvous_timeout = 0;  // seconds
+  Profile profile = Profile::Hpc;
   bool no_match = false;
   bool short_headers = true;
   std::uint64_t retries = 16;

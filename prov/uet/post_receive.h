@@ -117,6 +117,12 @@ ssize_t post_receive(Domain& domain, const RxCall& call, const ReceiveSettings& 
     return error;
   };
   if (const char* why = refuse_receive(call, settings)) return refuse(-FI_EINVAL, why);
+  if (call.tagged && domain.params().profile == Profile::AiBase) {
+    return refuse(-FI_EOPNOTSUPP, "FI_UET_PROFILE=ai_base has no tagged messages");
+  }
+  if (call.tagged && call.ignore != 0 && domain.params().profile != Profile::Hpc) {  // SES-41
+    return refuse(-FI_EINVAL, "FI_UET_PROFILE: only the profile hpc ignores bits of a tag");
+  }
 
   const Guard guard(domain.lock(), call.locked);
   std::optional<ses::Peer> source;

@@ -82,7 +82,7 @@ ScalableEndpoint::ScalableEndpoint(Domain& domain, const fi_info& info, void* co
     : fid_ep{},
       domain_(domain),
       hold_(domain.references()),
-      type_(wanted_type(&info)),
+      type_(wanted_type(&info, domain.params().profile)),
       tx_attr_(*info.tx_attr),
       rx_attr_(*info.rx_attr),
       tx_(at_least_one(info.ep_attr->tx_ctx_cnt)),

@@ -60,7 +60,8 @@ int stx_open(fid_domain* domain, fi_tx_attr* attr, fid_stx** stx, void* context)
     if (parent.dead()) return -FI_EOPNOTSUPP;
     const fi_tx_attr preset{};
     const fi_tx_attr& asked = attr != nullptr ? *attr : preset;
-    const Limits limits = limits_for(parent.params(), parent.payload_mtu(), kRdm);
+    const Limits limits =
+        limits_for(parent.params(), parent.payload_mtu(), rdm_of(parent.params().profile));
     if (const char* why = refuse_tx(asked, limits)) {
       FI_WARN(&provider, FI_LOG_EP_CTRL, "fi_stx_context: not possible: %s\n", why);
       return -FI_EINVAL;

@@ -139,6 +139,7 @@ ssize_t Endpoint::send(const TxCall& call, std::optional<std::uint64_t> tag) noe
     return defer(tag ? ses::Kind::TaggedSend : ses::Kind::Send, call,
                  [this, tag](const TxCall& due) { return send(due, tag); });
   }
+  if (tag && !may_tag_) return refuse(-FI_EOPNOTSUPP, "the profile has no tagged messages");
   ses::SendOp op;
   op.tag = tag;
   return transmit(call, tag ? kTagged : kMessage, op,
@@ -177,6 +178,7 @@ ssize_t Endpoint::read(const TxCall& call, std::uint64_t remote, std::uint64_t k
 }
 
 ssize_t Endpoint::post_atomic(const TxCall& call, ses::AtomicOp& op) noexcept {
+  if ((type().caps & FI_ATOMIC) == 0) return refuse(-FI_EOPNOTSUPP, "the profile has no atomics");
   return transmit(call, kAtomic, op, [this](ses::Ses& ses, const ses::AtomicOp& atomic, Time now) {
     return ses.atomic(*ses_context_, atomic, now);
   });

@@ -46,6 +46,7 @@ Initiator::Initiator(const Parameters& parameters, PieceStore& pieces, Counters&
       pulls_limit_(parameters.pulls),
       uses_rudi_(parameters.rudi),
       short_headers_(parameters.short_headers),
+      uses_rendezvous_(parameters.rendezvous),
       pieces_(pieces),
       counters_(counters),
       rng_(parameters.seed),
@@ -428,9 +429,11 @@ void Initiator::on_response(TxMessage& message, std::uint32_t tag,
     return;
   }
   if (!asked) {
-    const bool dropped = header.opcode == wire::ResponseOpcode::Response &&
-                         header.list == wire::List::Overflow && header.modified_length == 0;
-    if (dropped && message.readable) await_read(message, now);
+    const bool dropped =
+        header.list == wire::List::Overflow && header.modified_length == 0 && message.length > 0;
+    const bool to_be_read = dropped || header.list == wire::List::ToBeRead;
+    const bool told = header.opcode == wire::ResponseOpcode::Response && to_be_read;
+    if (told && message.readable) await_read(message, now);
     return;
   }
   if (header.next_hdr == wire::NextHdr::Response) {

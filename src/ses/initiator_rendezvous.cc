@@ -19,7 +19,8 @@ namespace uet::ses {
 // delivered, since only the read tells it (SES-110, SES-111).
 void Initiator::offer_reads(TxMessage& message, const Peer& peer) {
   wire::SesRequest& header = message.header;
-  if (!peer.hpc || (message.length <= rendezvous_threshold_bytes_ && !header.dc)) return;
+  const bool served = uses_rendezvous_ && peer.hpc;
+  if (!served || (message.length <= rendezvous_threshold_bytes_ && !header.dc)) return;
   const ContextConfig& config = message.context->config;
   const RiGeneration generation = message.context->generation.value;
   const bool tagged = message.kind == Kind::TaggedSend;

@@ -494,8 +494,11 @@ Response Receiver::place_unexpected(const wire::SesRequest& request, RxMessage& 
   // receive by then and make no more progress.
   const bool kept_until_wanted = request.eom && !(message.readable && message.must_read);
   if (!tell && !kept_until_wanted) return default_response(request, message.received);
-  return explicit_response(request, ReturnCode::Ok, wire::List::Overflow,
-                           tell ? 0 : message.received, message.context->generation.value, true);
+  // Of a message without bytes OVERFLOW, 0 would say nothing that is not said of any unexpected one.
+  const bool told_later = tell && message.request_length == 0;
+  const wire::List list = told_later ? wire::List::ToBeRead : wire::List::Overflow;
+  return explicit_response(request, ReturnCode::Ok, list, tell ? 0 : message.received,
+                           message.context->generation.value, true);
 }
 
 // Takes an unexpected message off its list and gives its memory back; its state remains.

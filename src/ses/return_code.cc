@@ -85,6 +85,11 @@ ReturnCode check_context(const Context& context, const SesRequest& request,
   return request.ie ? ReturnCode::InitiatorErr : ReturnCode::Ok;                    // 10
 }
 
+ReturnCode check_job(const ContextConfig& config, const SesRequest& request) {
+  const bool foreign = config.own_job_only && request.job_id != config.job;
+  return foreign ? ReturnCode::BadJobId : ReturnCode::Ok;
+}
+
 ReturnCode check_access(ri::MrVerdict verdict) {
   switch (verdict) {
     case ri::MrVerdict::Ok:

@@ -157,6 +157,7 @@ Response Target::fail(const Request& request, RxMessage& message, ReturnCode cod
 Response Target::on_send(const View& view, const Request& request, Context& context) {
   ReturnCode code = check_extent(request, payload_mtu_);         // 13
   if (ends_eager_part(request)) code = ReturnCode::OpViolation;  // of no message that is known
+  if (code == ReturnCode::Ok) code = check_job(context.config, request);  // 11b
   if (code != ReturnCode::Ok) return refuse(view, request, context, code);
   return receiver_.on_send(view, request, context);  // 11
 }
@@ -225,25 +226,47 @@ Response Target::place_write(const Request& request, RxMessage& message,
   return response;
 }
 
-// Executed at once, so that a write that follows cannot change what is read (SES-126). The data go
-// in the return direction; the response only accepts the request (PDS-195).
+// Executed at once, so that a write that follows cannot change what is read (SES-126). Few data
+// ride in the ACK, others in the return direction; the response then only accepts the request
+// (PDS-195).
 Response Target::on_read(const View& view, const Request& request, Context& context, Time now) {
   const ri::MrAccess access = access_memory(request, context, ri::kRemoteRead);
   const ReturnCode code = check_access(access.verdict);
   if (code != ReturnCode::Ok) return refuse(view, request, context, code);
   const ReadPiece asked = read_piece(request, payload_mtu_);
   if (asked.code != ReturnCode::Ok) return refuse(view, request, context, asked.code);
+  Response response = default_response(request, asked.length);
   if (asked.length > 0) {
-    ReadAnswer* answer = begin_answer(view, request, asked, now);
-    if (answer == nullptr) return nack_response(NackCode::NoResource);
-    std::memcpy(answer->piece->data, access.address + asked.offset, asked.length);
+    std::byte* data = answer_in_ack(view, request, asked, response);
+    if (data == nullptr) {
+      ReadAnswer* answer = begin_answer(view, request, asked, now);
+      if (answer == nullptr) return nack_response(NackCode::NoResource);
+      data = answer->piece->data;
+    }
+    std::memcpy(data, access.address + asked.offset, asked.length);
   }
-  const Response response = default_response(request, asked.length);
   if (request.eom && view.mode != DeliveryMode::Rudi) {  // RUDI may come again: not counted
     access.executed(ri::kRemoteRead, request.request_length);
     context.sink.remote_access(Kind::Read, request.request_length);
   }
   return response;
+}
+
+// Makes the response one that carries all that was asked for (PDS-194), guaranteed (SES-104); the
+// caller fills the data in. nullptr if there is no room for them.
+std::byte* Target::answer_in_ack(const View& view, const Request& request, const ReadPiece& asked,
+                                 Response& response) {
+  const std::size_t header_bytes = request.next_hdr == wire::NextHdr::RequestStd
+                                       ? sizeof(wire::SesResponseData)
+                                       : sizeof(wire::SesResponseDataSmall);
+  const bool fits = is_single(request) && header_bytes + asked.length <= Response::kMaxBytes;
+  if (!fits || view.mode == DeliveryMode::Rudi) return nullptr;
+  const wire::SesResponseHeader header = answer_header(view, request, asked);
+  response.next_hdr = header.next_hdr;
+  response.guaranteed = true;
+  response.length = static_cast<std::uint8_t>(header_bytes + asked.length);
+  header.encode(response.bytes.data());
+  return response.bytes.data() + header_bytes;
 }
 
 // Queues a packet of the return direction; the caller fills the piece before PDS asks for it.

@@ -73,15 +73,8 @@ Response Target::on_atomic(const View& view, const Request& request, Context& co
     response = default_response(request, extent.length);
   } else {
     const ReadPiece asked{.offset = 0, .length = extent.length};
-    const wire::SesResponseHeader header = answer_header(view, request, asked);
-    const std::size_t header_bytes = wire::ses_header_bytes(header.next_hdr);
-    if (header_bytes + extent.length <= Response::kMaxBytes) {  // PDS-194
-      response.next_hdr = header.next_hdr;
-      response.guaranteed = true;
-      response.length = static_cast<std::uint8_t>(header_bytes + extent.length);
-      header.encode(response.bytes.data());
-      work.results = response.bytes.data() + header_bytes;
-    } else {
+    work.results = answer_in_ack(view, request, asked, response);
+    if (work.results == nullptr) {
       ReadAnswer* answer = begin_answer(view, request, asked, now);
       if (answer == nullptr) return nack_response(pds::NackCode::NoResource);
       response = default_response(request, extent.length);  // PDS-195

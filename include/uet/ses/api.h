@@ -34,6 +34,7 @@ struct Peer {
   bool relative = true;       // REL flag: PIDonFEP counts within the job (SES-12)
   RiGeneration generation{};  // of its resource index, as long as it has not told another (SES-154)
   bool hpc = false;           // its address states the HPC profile: RUDI, rendezvous (SES-151)
+  bool ai_full = false;       // and the AI Full profile: deferrable sends
   bool optimized = false;     // and the optimised non-matching header: medium and small (SES-5)
 };
 
@@ -115,6 +116,7 @@ struct ContextConfig {
   InitiatorId initiator;
   bool receives = true;  // false: no request reaches it, and its resource index takes no place
   bool relative = true;
+  bool own_job_only = false;  // absolute: receives messages of its job alone (SES-17)
   // Rod when the application asked for any order (SES-124); Uud: sends and receives datagrams only.
   DeliveryMode mode = DeliveryMode::Rud;
   std::uint8_t traffic_class = 0;  // of what it sends: 0 or pds::class_of_dscp (SES-130)

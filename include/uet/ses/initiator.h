@@ -179,6 +179,7 @@ class Initiator {
   const std::size_t pulls_limit_;
   const bool uses_rudi_;
   const bool short_headers_;
+  const bool uses_rendezvous_;
   PieceStore& pieces_;
   Counters& counters_;
   pds::Delivery* delivery_ = nullptr;

@@ -60,6 +60,8 @@ wire::ReturnCode check_context(const Context& context, const wire::SesRequest& r
 // Step 7 alone (SES-26): the payload of a first packet is the whole message or one payload MTU;
 // compare-and-swap and atomic reads have none.
 wire::ReturnCode check_first_packet(const wire::SesRequest& request, std::uint32_t payload_mtu);
+// Step 11b: the receives of an absolute context may be for one job alone (SES-16, SES-17).
+wire::ReturnCode check_job(const ContextConfig& config, const wire::SesRequest& request);
 // Step 12: what the memory region says (SES-119).
 wire::ReturnCode check_access(ri::MrVerdict verdict);
 // Step 13: the payload lies inside the message, and is no more than one payload MTU.

@@ -44,8 +44,9 @@ enum class ResponseOpcode : std::uint8_t {
   NoResponse = 0x03,
 };
 
-// Where a message went (WIRE 3.1); 2 and 3 are vendor values.
-enum class List : std::uint8_t { Expected = 0, Overflow = 1 };
+// Where a message went (WIRE 3.1); 2 and 3 are the vendor's. ToBeRead: ours, to our own kind only;
+// a message without bytes is kept, and its sender will be told by a read when it is delivered.
+enum class List : std::uint8_t { Expected = 0, Overflow = 1, ToBeRead = 2 };
 
 // WIRE 3.1; other values are reserved or the vendor's.
 enum class ReturnCode : std::uint8_t {

@@ -47,6 +47,55 @@ TEST_F(RendezvousTest, Ses110_SendsThatMustTellOfDeliveryAreReadableWhateverThei
   a.answered(sent[0], {});
 }
 
+// Another make answers OVERFLOW, 0 to every unexpected message without bytes, and will read
+// nothing.
+TEST_F(RendezvousTest, Ses110_DeliveryOfNoBytesIsAwaitedOnlyFromWhoSaysThatItWillBeTold) {
+  for (const wire::List list : {wire::List::Expected, wire::List::Overflow, wire::List::ToBeRead}) {
+    Bytes memory;
+    ASSERT_TRUE(send(memory, true));
+    const Sent sent = a.packet().value();
+    wire::SesResponseHeader header;
+    header.opcode = wire::ResponseOpcode::Response;
+    header.return_code = ReturnCode::Ok;
+    header.list = list;
+    pds::Response response;
+    response.next_hdr = NextHdr::Response;
+    response.length = static_cast<std::uint8_t>(header.encode(response.bytes.data()));
+    a.answered(sent, response);
+    EXPECT_EQ(a.sink.all.size(), list == wire::List::ToBeRead ? 0u : 1u) << int(list);
+    a.sink.all.clear();
+  }
+  a.ses.close_context(*a.context, kNow);
+}
+
+// With DC too: the default response is all that a target says which has delivered at once
+// (SES-111).
+TEST_F(RendezvousTest, Ses110_Ses111_DefaultResponseSaysThatAMessageIsDelivered) {
+  Bytes memory = pattern(100);
+  ASSERT_TRUE(send(memory, true));
+  a.answered(a.packet().value(), {});
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].status, Status::Ok);
+  expect_idle();
+}
+
+TEST_F(RendezvousTest, Ses161_WithoutTheProfileNothingIsReadable) {
+  Parameters parameters = rendezvous_parameters();
+  parameters.rendezvous = false;
+  Node plain(3, parameters);
+  Bytes memory = pattern(kThreshold + 1);
+  const Peer peer = to_b();
+  const IoSlice slice = slice_of(memory);
+  SendOp op;
+  op.peer = &peer;
+  op.local = {&slice, 1};
+  ASSERT_TRUE(plain.ses.send(*plain.context, op, kNow));
+  for (const Sent& sent : plain.packets()) {
+    EXPECT_EQ(sent.request().opcode, SesOpcode::Send);
+    plain.answered(sent, {});
+  }
+}
+
 // The first dropped packet is answered in a way that cannot get lost; the sender stops there.
 TEST_F(RendezvousTest, Ses67_Ses69_SenderStopsWhenItHearsThatTheRestIsDropped) {
   Bytes out = pattern(20 * kMtu);

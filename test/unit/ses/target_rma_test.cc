@@ -236,10 +236,48 @@ TEST_F(TargetRmaTest, Ses82_EachReadPacketIsAnsweredByOneInTheReturnDirection) {
   expect_idle();
 }
 
+TEST_F(TargetRmaTest, Idea10_Ses82_Ses104_FewDataRideInTheAckGuaranteed) {
+  fill();
+  constexpr std::uint32_t kMost = pds::Response::kMaxBytes - sizeof(wire::SesResponseData);
+  for (const std::uint32_t count : {std::uint32_t{1}, kMost}) {
+    const pds::Response response = b.take(rma(SesOpcode::Read, 0, count, count));
+    EXPECT_TRUE(response.guaranteed);
+    EXPECT_EQ(response.next_hdr, NextHdr::ResponseData);
+    const wire::SesResponseHeader header = header_of(response);
+    EXPECT_EQ(header.read_request_message_id, MsgId{9});
+    const Bytes data(header.payload.begin(), header.payload.end());
+    EXPECT_EQ(data, Bytes(region.begin(), region.begin() + count));
+    EXPECT_TRUE(b.packets().empty());
+  }
+  const pds::Response response = b.take(rma(SesOpcode::Read, 0, kMost + 1, kMost + 1));
+  EXPECT_EQ(response.next_hdr, NextHdr::Response) << "all of it goes in the return direction";
+  const std::vector<Sent> sent = b.packets();
+  ASSERT_EQ(sent.size(), 1u);
+  b.answered(sent[0], {});
+  EXPECT_EQ(b.sink.accesses.size(), 3u);
+  expect_idle();
+}
+
+TEST_F(TargetRmaTest, Ses82_ReadsOfEverySizeBringTheirData) {
+  fill();
+  for (const std::size_t count :
+       {std::size_t{1}, std::size_t{64}, std::size_t{77}, std::size_t{kMtu}, std::size_t{kMtu + 1},
+        5 * std::size_t{kMtu}}) {
+    Bytes memory(count);
+    ASSERT_TRUE(a.read(b, {slice_of(memory)}, key));
+    exchange();
+    EXPECT_TRUE(std::equal(memory.begin(), memory.end(), region.begin())) << count;
+    ASSERT_EQ(a.sink.all.size(), 1u);
+    EXPECT_EQ(a.sink.all[0].status, Status::Ok);
+    a.sink.all.clear();
+  }
+  expect_idle();
+}
+
 TEST_F(TargetRmaTest, Ses126_ReadTakesTheBytesBeforeAWriteThatFollows) {
   fill();
-  const Bytes before(region.begin(), region.begin() + 8);
-  b.take(rma(SesOpcode::Read, 0, 8, 8));
+  const Bytes before(region.begin(), region.begin() + 100);
+  b.take(rma(SesOpcode::Read, 0, 100, 100));
   b.take(rma(SesOpcode::Write, 0, 8, 8), pattern(8, 9));
   const Sent sent = b.packets().at(0);
   wire::SesResponseHeader header;
@@ -249,7 +287,7 @@ TEST_F(TargetRmaTest, Ses126_ReadTakesTheBytesBeforeAWriteThatFollows) {
 }
 
 TEST_F(TargetRmaTest, Ses6_ReadWithoutMessageIdIsAnsweredByPsn) {
-  SesRequest request = rma(SesOpcode::Read, 0, 8, 8);
+  SesRequest request = rma(SesOpcode::Read, 0, 100, 100);
   request.next_hdr = NextHdr::RequestMedium;
   Bytes bytes(request.encoded_bytes());
   request.encode(bytes.data());
@@ -294,7 +332,7 @@ TEST_F(TargetRmaTest, ReadWithoutABufferIsRefusedForNow) {
 
 TEST_F(TargetRmaTest, ReadOnALostPdcLeavesNothing) {
   b.delivery.pdc_gone = true;
-  EXPECT_TRUE(b.take(rma(SesOpcode::Read, 0, 8, 8)).nack.has_value());
+  EXPECT_TRUE(b.take(rma(SesOpcode::Read, 0, 100, 100)).nack.has_value());
   expect_idle();
 }
 

@@ -27,6 +27,28 @@ TEST_F(TargetTest, Ses115_Step1_TooShortIsUncor) {
   EXPECT_EQ(b.ses.counters().malformed, bytes.size());
 }
 
+TEST_F(TargetTest, Ses16_Ses17_ReceivesOfAnAbsoluteContextMayBeForItsJobOnly) {
+  ContextConfig config = small_config();
+  config.relative = false;
+  for (const bool own_job_only : {false, true}) {
+    config.own_job_only = own_job_only;
+    Node node(3, small_parameters(), config);
+    Bytes buffer(8);
+    ASSERT_TRUE(node.receive({slice_of(buffer)}));
+    SesRequest request = node.request_for(SesOpcode::Send);
+    request.som = request.eom = true;
+    request.request_length = 8;
+    request.job_id = JobId{55};
+    const ReturnCode code = code_of(node.take(request, pattern(8)));
+    EXPECT_EQ(code, own_job_only ? ReturnCode::BadJobId : ReturnCode::Ok);
+    EXPECT_EQ(buffer, own_job_only ? Bytes(8) : pattern(8)) << "refused before a byte is placed";
+    if (!own_job_only) continue;
+    request.job_id = config.job;
+    EXPECT_EQ(code_of(node.take(request, pattern(8))), ReturnCode::Ok);
+    EXPECT_EQ(buffer, pattern(8));
+  }
+}
+
 TEST_F(TargetTest, NoOpIsAnsweredAndTouchesNothing) {
   SesRequest request = b.request_for(SesOpcode::NoOp);
   request.pid_on_fep = PidOnFep{999};
