@@ -47,7 +47,8 @@ bool has_request(const std::string& capture, int opcode) {
   const std::string bytes(std::istreambuf_iterator<char>(file), {});
   const std::string flags{static_cast<char>(opcode), 0x09};
   const std::string job{0, 0, 0, 1};
-  for (std::size_t at = bytes.find(flags); at != std::string::npos; at = bytes.find(flags, at + 1)) {
+  for (std::size_t at = bytes.find(flags); at != std::string::npos;
+       at = bytes.find(flags, at + 1)) {
     if (bytes.compare(at + 4, job.size(), job) == 0) return true;
   }
   return false;

@@ -73,6 +73,9 @@ class Initiator {
   void reader_gave_up(TxMessage& message);
   void answer_done(ReadAnswer& answer);  // its source is ours
 
+  // DEFERRABLE_RTR: the FEP `source` has a receive now for a message that it had put off.
+  wire::ReturnCode restart(const wire::SesRequest& request, const FepAddress& source, Time now);
+
   // Reads bytes [from, from + total_length(into)) of a peer's message; 0 bytes at its end tell the
   // peer that all is read. The client is told. Again: no message or PDC now.
   Result<void> pull(RxMessage& message, std::uint64_t from, std::span<const IoSlice> into,
@@ -142,6 +145,13 @@ class Initiator {
   void on_response(TxMessage& message, std::uint32_t tag, const wire::SesResponseHeader& header,
                    Time now);
   void offer_reads(TxMessage& message, const Peer& peer);
+  void offer_deferral(TxMessage& message, const Peer& peer);
+  void park(TxMessage& message, Time now);
+  TxMessage* find_deferrable(std::uint32_t token);
+  void expire_deferred(Time now);
+  Time deferred_deadline();
+  void watch(TxMessage& message);
+  void stop_watching(TxMessage& message);
   void await_read(TxMessage& message, Time now);
   void stop_awaiting_read(TxMessage& message);
   void abandon(TxMessage& message, Time now);
@@ -180,6 +190,9 @@ class Initiator {
   const bool uses_rudi_;
   const bool short_headers_;
   const bool uses_rendezvous_;
+  const bool uses_deferral_;
+  const std::uint64_t deferrable_threshold_bytes_;
+  const Duration deferred_timeout_;
   PieceStore& pieces_;
   Counters& counters_;
   pds::Delivery* delivery_ = nullptr;
@@ -189,6 +202,9 @@ class Initiator {
   std::size_t pulls_count_ = 0;  // of them, a target's own
   IntrusiveList<TxMessage, OutstandingTag> pulling_;
   IntrusiveList<TxMessage, AwaitingReadTag> awaiting_read_;
+  IntrusiveList<TxMessage, DeferrableTag> deferrable_;  // under way
+  IntrusiveList<TxMessage, DeferrableTag> deferred_;    // put off, in order of time
+  std::uint32_t last_token_ = 0;
   IntrusiveList<TxMessage, OutstandingTag> orphans_;  // of closed contexts, still with PDS
   std::unique_ptr<TxMessage*[]> by_id_;               // 2^16: ids are unique in the FEP (SES-28)
   std::uint16_t last_id_ = 0;

@@ -82,6 +82,7 @@ struct OutgoingMessage : pds::Message {
 struct OutstandingTag;
 struct HeldTag;
 struct AwaitingReadTag;
+struct DeferrableTag;
 struct ServedTag;
 struct ReadAnswer;
 struct RxMessage;
@@ -90,7 +91,8 @@ struct RxMessage;
 struct TxMessage : OutgoingMessage,
                    ListNode<OutstandingTag>,
                    ListNode<HeldTag>,
-                   ListNode<AwaitingReadTag> {
+                   ListNode<AwaitingReadTag>,
+                   ListNode<DeferrableTag> {
   TxMessage() : OutgoingMessage(false) {}
 
   std::span<const IoSlice> slices() const { return {iov.data(), iov_count}; }
@@ -131,6 +133,10 @@ struct TxMessage : OutgoingMessage,
   bool read_out = false;
   std::uint64_t last_read_bytes = 0;  // answered of the read that reaches the end
   Time awaiting_since{};
+  // A send that the target may put off (initiator_deferrable.cc).
+  std::uint32_t restart_token = 0;               // ours; not 0: it may
+  bool deferred = false;                         // it has: not complete before it was sent again
+  bool restart = false;                          // and asks for it now
   IntrusiveList<ReadAnswer, ServedTag> answers;  // that point into its memory
   bool pull = false;                             // a read of the target's own,
   RxMessage* pull_for = nullptr;                 // for this message, until its bytes are here
