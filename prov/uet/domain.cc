@@ -285,6 +285,8 @@ int Domain::open_fep() {
   config.ses.rudi = params_.rudi && params_.profile == Profile::Hpc;  // SES-138
   config.ses.rendezvous = params_.profile == Profile::Hpc;
   config.ses.deferrable = params_.profile == Profile::AiFull;
+  config.ses.deferrable_threshold_bytes = params_.deferrable_threshold;
+  config.ses.deferred_timeout = std::chrono::seconds(params_.deferred_timeout);
   config.ses.unexpected_bytes_per_context = params_.unexpected_bytes;
   config.ses.unexpected_bytes_per_peer = params_.unexpected_bytes_per_peer;
   config.ses.eager_bytes = params_.eager_bytes;

@@ -131,6 +131,12 @@ const Row kRows[] = {
      "Send messages of one packet with the medium or small header to peers whose address says that "
      "they take the optimised non-matching one, a switch",
      Switch{&Params::short_headers}},
+    {"DEFERRABLE_THRESHOLD",
+     "Length in bytes from which unordered messages are deferrable, under FI_UET_PROFILE=ai_full",
+     Number{&Params::deferrable_threshold, 1, UINT32_MAX}},
+    {"DEFERRED_TIMEOUT",
+     "Seconds after which a send fails that its target has put off; 0 = as long as the peer lives",
+     Number{&Params::deferred_timeout, 0, 1'000'000}},
     {"NO_MATCH",
      "Refuse a message that nobody waits for and no memory is left for with NO_MATCH instead of a "
      "NACK, so that its sender starts it anew, a switch",

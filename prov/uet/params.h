@@ -38,6 +38,8 @@ struct Params {
   Profile profile = Profile::Hpc;
   bool no_match = false;
   bool short_headers = true;
+  std::uint64_t deferrable_threshold = 8 << 10;  // bytes
+  std::uint64_t deferred_timeout = 60;           // seconds
   std::uint64_t retries = 16;
   std::uint64_t retry_wait_us = 1000;
   std::uint64_t tx_size = 1024;

@@ -47,6 +47,10 @@ Initiator::Initiator(const Parameters& parameters, PieceStore& pieces, Counters&
       uses_rudi_(parameters.rudi),
       short_headers_(parameters.short_headers),
       uses_rendezvous_(parameters.rendezvous),
+      uses_deferral_(parameters.deferrable),
+      deferrable_threshold_bytes_(
+          std::max<std::uint64_t>(parameters.deferrable_threshold_bytes, 1)),
+      deferred_timeout_(parameters.deferred_timeout),
       pieces_(pieces),
       counters_(counters),
       rng_(parameters.seed),
@@ -73,6 +77,7 @@ Result<void> Initiator::send(Context& context, const SendOp& op, Time now) {
   message->header.opcode = op.tag ? wire::SesOpcode::TaggedSend : wire::SesOpcode::Send;
   message->header.match_bits = op.tag.value_or(0);
   offer_reads(*message, *op.peer);
+  offer_deferral(*message, *op.peer);
   return submit(*message, op, now);
 }
 
@@ -239,8 +244,8 @@ bool Initiator::cancel(Context& context, const void* operation, Time now) {
       finish(message);
       return true;
     }
-    const bool unread = message.awaits_read && !message.read_out;
-    if (message.packets_made == 0 || (message.ended && !unread)) continue;  // too late
+    const bool waits = message.deferred || (message.awaits_read && !message.read_out);
+    if (message.packets_made == 0 || (message.ended && !waits)) continue;  // too late
     message.status = Status::Cancelled;
     abandon(message, now);
     return true;
@@ -282,10 +287,11 @@ void Initiator::close_context(Context& context, Time now) {
 void Initiator::progress(Time now) {
   start_all_held(now);
   expire_reads(now);
+  expire_deferred(now);
 }
 
 Time Initiator::next_deadline() {
-  return std::min(holding_.empty() ? kNever : next_try_, read_deadline());
+  return std::min({holding_.empty() ? kNever : next_try_, read_deadline(), deferred_deadline()});
 }
 
 std::size_t Initiator::max_inject_bytes() const {
@@ -309,7 +315,8 @@ pds::PacketPlan Initiator::next_packet(TxMessage& message, Packet& packet,
   if (message.failed()) return next_end(message, wire::SesOpcode::MsgError, packet, prepared);
   if (message.kind == Kind::Read) return next_read(message, packet, prepared);
   if (is_atomic(message.kind)) return next_atomic(message, packet, prepared);
-  if (message.awaits_read) return next_end(message, message.header.opcode, packet, prepared);
+  if (message.awaits_read || message.deferred)
+    return next_end(message, message.header.opcode, packet, prepared);
   const std::uint32_t length = piece_length(message, message.offset);
   wire::SesRequest& header = message.header;
   header.som = message.offset == 0;
@@ -434,6 +441,7 @@ void Initiator::on_response(TxMessage& message, std::uint32_t tag,
     const bool to_be_read = dropped || header.list == wire::List::ToBeRead;
     const bool told = header.opcode == wire::ResponseOpcode::Response && to_be_read;
     if (told && message.readable) await_read(message, now);
+    if (told && message.restart_token != 0) park(message, now);
     return;
   }
   if (header.next_hdr == wire::NextHdr::Response) {
@@ -569,6 +577,10 @@ void Initiator::finish_if_done(TxMessage& message) {
 
 // Nothing refers to the user's memory any more.
 void Initiator::end(TxMessage& message) {
+  if (message.deferred && !message.failed()) {
+    if (message.restart) rewind(message);
+    return;
+  }
   const bool again = message.try_again && message.context != nullptr && !message.context->closing;
   if (again) {
     rewind(message);
@@ -602,6 +614,8 @@ void Initiator::release(TxMessage& message) {
   IntrusiveList<TxMessage, OutstandingTag>::remove(message);
   if (is_held(message)) unhold(message);
   stop_awaiting_read(message);
+  stop_watching(message);
+  if (static_cast<const ListNode<DeferrableTag>&>(message).linked()) deferrable_.remove(message);
   if (message.pull) --pulls_count_;
   if (message.context != nullptr) {
     --message.context->transmitting_count;

@@ -29,7 +29,8 @@ bool follows_refused(const TxMessage& message) {
 
 // Nothing waits for an unordered one that only waits for its next try.
 bool may_be_overtaken(const TxMessage& message) {
-  return message.refused && !message.fence && message.mode != DeliveryMode::Rod;
+  const bool sent_again = message.refused || message.restart_token != 0;
+  return sent_again && !message.fence && message.mode != DeliveryMode::Rod;
 }
 
 }  // namespace
@@ -60,7 +61,6 @@ void Initiator::hold(TxMessage& message) {
   while (later != context.held.end() && later->sequence < message.sequence) ++later;
   context.held.insert(later, message);
   if (!is_holding(context)) holding_.push_back(context);
-  if (message.refused) next_try_ = std::min(next_try_, message.not_before);
 }
 
 void Initiator::unhold(TxMessage& message) {

@@ -37,16 +37,25 @@ void Initiator::offer_reads(TxMessage& message, const Peer& peer) {
 void Initiator::await_read(TxMessage& message, Time now) {
   if (message.awaits_read) return;
   message.awaits_read = true;
-  message.watched = true;
   message.awaiting_since = now;
-  delivery_->lock(message.pdc);
-  ++reads_[message.pdc.value].watched;
+  watch(message);
   awaiting_read_.push_back(message);
 }
 
 void Initiator::stop_awaiting_read(TxMessage& message) {
   if (message.awaits_read) awaiting_read_.remove(message);
   message.awaits_read = false;
+}
+
+// Its PDC is kept, and asks whether the target still lives.
+void Initiator::watch(TxMessage& message) {
+  if (message.watched) return;
+  message.watched = true;
+  delivery_->lock(message.pdc);
+  ++reads_[message.pdc.value].watched;
+}
+
+void Initiator::stop_watching(TxMessage& message) {
   if (!message.watched) return;
   message.watched = false;
   --reads_[message.pdc.value].watched;

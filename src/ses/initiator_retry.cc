@@ -60,6 +60,13 @@ void Initiator::rewind(TxMessage& message) {
     message.header.rendezvous.read_memory_key =
         message_key(message.header.message_id, static_cast<std::uint32_t>(rng_.next()));
   }
+  stop_watching(message);
+  if (message.deferred) {
+    deferred_.remove(message);
+    deferrable_.push_back(message);
+  }
+  message.deferred = false;
+  message.restart = false;
   message.try_again = false;
   message.status = Status::Ok;
   message.return_code = {};
@@ -71,6 +78,7 @@ void Initiator::rewind(TxMessage& message) {
   message.fence = message.fence || message.mode == DeliveryMode::Rod;
   ++counters_.messages_retried;
   hold(message);
+  next_try_ = std::min(next_try_, message.not_before);
 }
 
 namespace {

@@ -494,7 +494,8 @@ Response Receiver::place_unexpected(const wire::SesRequest& request, RxMessage& 
   // receive by then and make no more progress.
   const bool kept_until_wanted = request.eom && !(message.readable && message.must_read);
   if (!tell && !kept_until_wanted) return default_response(request, message.received);
-  // Of a message without bytes OVERFLOW, 0 would say nothing that is not said of any unexpected one.
+  // Of a message without bytes OVERFLOW, 0 would say nothing that is not said of any unexpected
+  // one.
   const bool told_later = tell && message.request_length == 0;
   const wire::List list = told_later ? wire::List::ToBeRead : wire::List::Overflow;
   return explicit_response(request, ReturnCode::Ok, list, tell ? 0 : message.received,

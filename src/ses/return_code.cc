@@ -19,6 +19,7 @@ ReturnCode check_opcode(const SesRequest& request) {
       return ReturnCode::Ok;
     case SesOpcode::TaggedSend:
     case SesOpcode::DeferrableTsend:
+    case SesOpcode::DeferrableRtr:
       // A small header has no match bits (SES-3).
       if (request.next_hdr == NextHdr::RequestSmall) return ReturnCode::UnsupportedOp;
       break;

@@ -67,6 +67,7 @@ Response Target::rx_req(const View& view, Time now) {
   if (code != ReturnCode::Ok) return error(request, code);
   if (request.opcode == SesOpcode::NoOp) return default_response(request, 0);
   if (request.opcode == SesOpcode::MsgError) return on_msg_error(view, request);
+  if (request.opcode == SesOpcode::DeferrableRtr) return on_restart(view, request, now);
   if (!is_single(request) && request.opcode != SesOpcode::Read) {
     RxMessage* message = messages_.find(view.pdc, request.message_id);
     if (message != nullptr && !is_stale(*message, request)) {
@@ -343,6 +344,13 @@ Response Target::on_msg_error(const View& view, const Request& request) {
   message->expected = std::min<std::uint64_t>(message->expected, request.message_offset);
   receiver_.end_message(*message, ReturnCode::Dropped, Status::Abandoned);
   return response;
+}
+
+// A target that had put off a message of ours wants it now. The tokens say which one.
+Response Target::on_restart(const View& view, const Request& request, Time now) {
+  const ReturnCode code =
+      is_single(request) ? initiator_.restart(request, view.source, now) : ReturnCode::OpViolation;
+  return code == ReturnCode::Ok ? default_response(request, 0) : error(request, code);
 }
 
 void Target::pdc_closed(PdcId pdc) {

@@ -410,6 +410,7 @@ void draw_multi_receives(Plan& plan, Rng& rng) {
 void draw_refusals(Plan& plan, Rng& rng) {
   ses::Parameters& ses = plan.fep.ses;
   ses.short_headers = rng.chance(0.5);
+  ses.deferrable = rng.chance(0.3);
   ses.no_match = rng.chance(0.25);
   ses.retries = UINT16_MAX;
   ses.retry_wait = pick<Duration, 2>(rng, {microseconds(50), milliseconds(1)});

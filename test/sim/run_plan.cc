@@ -164,6 +164,7 @@ void Run::build() {
     endpoint.peer.initiator = config.initiator;
     endpoint.peer.relative = plan_.relative;
     endpoint.peer.hpc = plan_.hpc;
+    endpoint.peer.ai_full = true;
     endpoint.peer.optimized = plan_.fep.ses.short_headers;
   }
   for (std::size_t i = 0; i < plan_.operations.size(); ++i) {

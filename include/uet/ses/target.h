@@ -70,6 +70,7 @@ class Target {
   bool answer_from(TxMessage& source, const View& view, const Request& request,
                    const ReadPiece& asked, Time now);
   pds::Response on_msg_error(const View& view, const Request& request);
+  pds::Response on_restart(const View& view, const Request& request, Time now);
   pds::Response on_later_packet(const Request& request, RxMessage& message);
   pds::Response on_later_write(const Request& request, RxMessage& message);
   pds::Response error(const Request& request, wire::ReturnCode code, RiGeneration generation = {});
