@@ -18,22 +18,6 @@ constexpr std::size_t kMaxInjectBytes = 4096;  // section 12.1
 
 }  // namespace
 
-void Initiator::append_header(Packet& packet, const wire::SesRequest& header) {
-  if (header.opcode == wire::SesOpcode::DatagramSend) {
-    wire::SesRequest datagram = header;
-    datagram.message_id = {};  // SES-27; the id is for our own use
-    datagram.encode(packet.append(datagram.encoded_bytes()));
-    return;
-  }
-  if (header.next_hdr == wire::NextHdr::RequestSmall) {  // carries the key there (WIRE 3.4)
-    wire::SesRequest small = header;
-    small.resource_index = {static_cast<std::uint16_t>(header.match_bits & kMaxResourceIndex)};
-    small.encode(packet.append(small.encoded_bytes()));
-    return;
-  }
-  header.encode(packet.append(header.encoded_bytes()));
-}
-
 Initiator::Initiator(const Parameters& parameters, PieceStore& pieces, Counters& counters)
     : payload_mtu_(parameters.payload_mtu),
       read_limit_bytes_(parameters.outstanding_reads_bytes),
@@ -162,22 +146,6 @@ Result<void> Initiator::submit(TxMessage& message, const TxOp& op, Time now) {
   const auto started = start(message, now);
   if (!started) release(message);
   return started;
-}
-
-// Messages of one packet that need neither message id nor both of header_data and buffer_offset
-// (SES-3). What brings data back keeps its id, which the data name in the return direction (SES-6).
-void Initiator::choose_header(TxMessage& message) const {
-  wire::SesRequest& header = message.header;
-  if (message.length > std::min(payload_mtu_, wire::kMaxShortLength)) return;  // SES-4
-  if (header.opcode == wire::SesOpcode::Send || header.opcode == wire::SesOpcode::TaggedSend) {
-    header.next_hdr = wire::NextHdr::RequestMedium;
-  } else if (header.opcode != wire::SesOpcode::Write) {
-    return;
-  } else if (is_optimized(Rkey{header.match_bits}) && !message.has_data) {
-    header.next_hdr = wire::NextHdr::RequestSmall;
-  } else if (header.buffer_offset == 0 || !message.has_data) {
-    header.next_hdr = wire::NextHdr::RequestMedium;
-  }
 }
 
 Result<void> Initiator::start(TxMessage& message, Time now) {
