@@ -107,6 +107,10 @@ const Row kRows[] = {
      Number{&Params::rto_retries, 1, 1000}},
     {"PDC_COUNT", "Packet delivery contexts of a domain, a number",
      Number{&Params::pdc_count, 64, 32768}},
+    {"PDCS_PER_DESTINATION",
+     "Packet delivery contexts to one destination, so that a short message need not wait behind a "
+     "long one",
+     Number{&Params::pdcs_per_destination, 1, 64}},
     {"MPR", "Maximum PSN range of a peer, in units of 128 packets", Number{&Params::mpr, 1, 32}},
     {"IDLE_TIMEOUT_MS", "Idle time after which a packet delivery context is closed, milliseconds",
      Number{&Params::idle_timeout_ms, 10, 86'400'000}},

@@ -27,6 +27,7 @@ struct Params {
   std::uint64_t rto_max_us = 1'000'000;
   std::uint64_t rto_retries = 14;
   std::uint64_t pdc_count = 1024;
+  std::uint64_t pdcs_per_destination = 1;
   std::uint64_t mpr = 8;
   std::uint64_t idle_timeout_ms = 10'000;
   std::uint64_t ack_trigger_bytes = 16 * 1024;

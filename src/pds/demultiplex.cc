@@ -268,7 +268,8 @@ void Manager::on_control_packet(const RxPacket& packet, Time now) {
     case wire::CpType::ClearRequest:
       return pdc->on_clear_request(now);
     case wire::CpType::Probe:
-    case wire::CpType::Credit:
+      return pdc->on_probe(header.probe_opaque, Psn{header.payload}, request.entropy, now);
+    case wire::CpType::Credit:  // no algorithm that paces by credit is offered
     case wire::CpType::CreditRequest:
     case wire::CpType::Negotiation:
       ++counters_.unsupported_type;

@@ -99,14 +99,7 @@ Result<void> Manager::send(Message& message, const Destination& destination, Tim
     rudi_.send(message, *flow);
     return {};
   }
-  const auto entry = outgoing_.find(destination);
-  Pdc* pdc = entry == outgoing_.end() ? nullptr : find(entry->second.pdc);
-  if (pdc != nullptr && !pdc->takes_messages()) {
-    // SES-125: what is ordered must not overtake, on a new PDC, what the closing one still holds.
-    if (destination.mode == DeliveryMode::Rod && !pdc->drained()) return Error::Again;
-    pdc = nullptr;
-  }
-  if (pdc == nullptr) pdc = open(destination, now);
+  Pdc* pdc = choose(outgoing_[destination], destination, now);
   if (pdc == nullptr) return Error::Again;
   pdc->enqueue(message);
   return {};
@@ -238,6 +231,34 @@ Pdc* Manager::create(Role role, PdcId peer_id, const Destination& destination, P
                                share_ccc(destination, id, now), memory, now);
 }
 
+// The PDC for the next message to there; nullptr if there is none now.
+Pdc* Manager::choose(Outgoing& outgoing, const Destination& destination, Time now) {
+  Pdc* oldest = nullptr;
+  std::size_t taking = 0;
+  for (const PdcId id : outgoing.pdcs) {
+    Pdc* pdc = find(id);
+    if (pdc == nullptr) continue;
+    if (!pdc->takes_messages()) {
+      // SES-125: what is ordered must not overtake, on a new PDC, what the closing one still holds.
+      if (destination.mode == DeliveryMode::Rod && !pdc->drained()) return nullptr;
+      continue;
+    }
+    if (!pdc->has_backlog()) return pdc;
+    if (oldest == nullptr) oldest = pdc;
+    ++taking;
+  }
+  if (oldest == nullptr) return open(destination, now);
+  const bool alone = destination.mode == DeliveryMode::Rod || destination.reserved_pool;
+  const std::size_t most = alone ? 1 : parameters_.pdcs_per_destination;
+  if (taking < most && has_slot(Role::Initiator, false)) return open(destination, now);  // PDS-9
+  if (taking > 1) {
+    const PdcId id = oldest->id();
+    std::rotate(std::find(outgoing.pdcs.begin(), outgoing.pdcs.end(), id),
+                std::find(outgoing.pdcs.begin(), outgoing.pdcs.end(), id) + 1, outgoing.pdcs.end());
+  }
+  return oldest;
+}
+
 Pdc* Manager::open(const Destination& destination, Time now) {
   Outgoing& outgoing = outgoing_[destination];
   Pdc* pdc = create(Role::Initiator, PdcId{}, destination, choose_start_psn(outgoing), now);
@@ -245,7 +266,7 @@ Pdc* Manager::open(const Destination& destination, Time now) {
     relieve_shortage(now);
     return nullptr;
   }
-  outgoing.pdc = pdc->id();
+  outgoing.pdcs.push_back(pdc->id());
   ++counters_.pdcs_opened;
   return pdc;
 }
@@ -299,7 +320,7 @@ void Manager::bury(Pdc& pdc, Time now) {
   const auto entry = outgoing_.find(pdc.destination());
   if (pdc.role() == Role::Initiator && entry != outgoing_.end()) {
     entry->second.last_psn = pdc.close_psn();
-    if (entry->second.pdc == id) entry->second.pdc = PdcId{};
+    std::erase(entry->second.pdcs, id);
   }
   const std::optional<PdsError> error = pdc.error();
   if (pdc.role() == Role::Initiator) --opened_here_;
@@ -385,8 +406,8 @@ bool Manager::expire(Time now) {
 void Manager::forget(const FepAddress& address, Time now) {
   for (const auto& [destination, outgoing] : outgoing_) {
     if (destination.address != address) continue;
-    if (Pdc* pdc = find(outgoing.pdc); pdc != nullptr && pdc->takes_messages()) {
-      pdc->begin_close(now);
+    for (const PdcId id : outgoing.pdcs) {
+      if (Pdc* pdc = find(id); pdc != nullptr && pdc->takes_messages()) pdc->begin_close(now);
     }
   }
 }

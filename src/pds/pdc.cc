@@ -393,6 +393,7 @@ void Pdc::on_idle(Time now) {
   const Duration limit =
       role_ == Role::Initiator ? parameters.initiator_idle_time : parameters.target_idle_time;
   set_deadline(kIdle, now + parameters.keepalive_time);
+  ask_for_clear_if_late(now);
   if (takes_messages() && idle() && quiet >= limit) {
     begin_close(now);
   } else if (locks_ > 0 && tx_.empty() && quiet >= parameters.keepalive_time) {

@@ -57,6 +57,7 @@ void Pdc::resend_ack(Psn psn, const Incoming& request, Time now) {
 bool Pdc::deliver(const Incoming& request, Time now) {
   if (env_.stored_responses.available() == 0) {  // PDS-113: it might need one
     send_nack(NackCode::NoGtdDelAvail, request);
+    if (stored_ > 0 && now - clear_progress_ > 2 * env_.parameters.clear_time) request_clear(now);
     return false;
   }
   const Response response = process(request, now);
@@ -146,6 +147,8 @@ void Pdc::arrived(const Incoming& request, const Response& response, Time now) {
     const std::uint16_t index = *env_.stored_responses.take();
     env_.stored_responses[index] = response;
     rx_.mark(psn, Slot::Guaranteed, index);
+    if (stored_++ == 0) clear_progress_ = now;
+    ask_for_clear_if_late(now);
   } else {
     rx_.mark(psn, Slot::Finished);
   }
@@ -187,8 +190,24 @@ void Pdc::arrived(const Incoming& request, const Response& response, Time now) {
   make_ready();
 }
 
-void Pdc::move_cack(Time) {
-  rx_.advance([this](std::uint16_t index) { env_.stored_responses.give_back(index); });
+void Pdc::move_cack(Time now) {
+  rx_.advance([&](std::uint16_t index) {
+    env_.stored_responses.give_back(index);
+    --stored_;
+    clear_progress_ = now;
+  });
+}
+
+// PDS-118: a CLEAR was lost and nothing that would repair it comes.
+void Pdc::ask_for_clear_if_late(Time now) {
+  const bool late = now - clear_progress_ > 2 * env_.parameters.clear_time;
+  if (late && stored_ > rx_.range() / 2) request_clear(now);
+}
+
+// PDS-117.
+void Pdc::request_clear(Time now) {
+  clear_progress_ = now;
+  send_untracked({.ctl_type = wire::CpType::ClearRequest, .payload = rx_.highest_psn().value});
 }
 
 // PDS-177: an initiator that is still finishing has time to do so.
@@ -234,6 +253,19 @@ void Pdc::on_ack_request(Psn psn, std::uint16_t entropy, Time now) {
   resend_ack(psn, request, now);
 }
 
+// CMS-140: an answer without SES header that names no packet.
+void Pdc::on_probe(std::uint16_t opaque, Psn base, std::uint16_t entropy, Time now) {
+  extend_close(now);
+  const std::int32_t ahead = base - rx_.cack_psn();
+  const bool near = ahead > 0 && ahead <= static_cast<std::int32_t>(rx_.range());
+  AckDue due;
+  due.psn = near ? base : rx_.cack_psn() + 1;
+  due.probe_opaque = opaque;
+  due.entropy = entropy;
+  due.arrived = now;
+  send_ack(due, wire::AckRequestCode::None, now);
+}
+
 void Pdc::send_nack(NackCode code, const Incoming& request, std::uint32_t payload) {
   wire::NackHeader nack;
   nack.m = request.ecn_marked;
@@ -269,7 +301,11 @@ bool Pdc::send_ack(const AckDue& due, wire::AckRequestCode code, Time now) {
   ack.spdcid = id_;
   ack.dpdcid = peer_id_;
   ack.mpr = static_cast<std::uint8_t>(rx_.range() / wire::kMprUnitPsns);
-  const Psn base = rx_.sack_base(due.sack_trigger.value_or(due.psn));
+  if (due.probe_opaque) {
+    ack.p = true;
+    ack.probe_opaque = *due.probe_opaque;
+  }
+  const Psn base = due.probe_opaque ? due.psn : rx_.sack_base(due.sack_trigger.value_or(due.psn));
   ack.sack_psn_offset = static_cast<std::int16_t>(base - ack.cack_psn);
   ack.sack_bitmap = rx_.bitmap(base);
   ack.service_time = cms::encode_service_time(now - due.arrived);
@@ -347,7 +383,10 @@ std::byte* Pdc::early_bytes(std::uint16_t index) const {
 void Pdc::release_stored() {
   for (Psn psn = rx_.cack_psn() + 1; psn <= rx_.highest_psn(); ++psn) {
     const Slot state = rx_.state(psn);
-    if (state == Slot::Guaranteed) env_.stored_responses.give_back(rx_.index(psn));
+    if (state == Slot::Guaranteed) {
+      env_.stored_responses.give_back(rx_.index(psn));
+      --stored_;
+    }
     if (state == Slot::Buffered) env_.early_packets.give_back(rx_.index(psn));
     rx_.mark(psn, Slot::Missing);
   }

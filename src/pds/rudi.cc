@@ -184,6 +184,7 @@ void Rudi::on_nack(const wire::NackHeader& nack, const FepAddress& from, Time no
 // ---- loss ---------------------------------------------------------------------------------------
 
 bool Rudi::expire(Time now) {
+  if (!in_use()) return false;
   bool fired = false;
   wheel_.expire(now, [&](TimerEntry& entry) {
     on_deadline(static_cast<Record&>(entry), now);

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "uet/base/packet.h"
 #include "uet/base/timer_wheel.h"
@@ -95,7 +96,7 @@ class Manager final : public Delivery {
     std::size_t operator()(const CccKey& key) const noexcept;
   };
   struct Outgoing {               // what is remembered of a destination
-    PdcId pdc;                    // 0: none open
+    std::vector<PdcId> pdcs;      // open, the one used least recently first
     std::optional<Psn> last_psn;  // of the previous PDC (PDS-53)
     std::unique_ptr<RudiFlow> rudi;
   };
@@ -109,6 +110,7 @@ class Manager final : public Delivery {
   };
 
   Pdc* open(const Destination& destination, Time now);
+  Pdc* choose(Outgoing& outgoing, const Destination& destination, Time now);
   Pdc* accept(const PeerKey& peer, DeliveryMode mode, const Incoming& syn, Psn start_psn, Time now);
   std::size_t pool_left(Role role) const;
   bool has_slot(Role role, bool of_pool) const;

@@ -22,7 +22,12 @@ struct Parameters {
   Duration nack_retransmission_time = std::chrono::milliseconds(1);  // NACK_Retx_Time
   std::uint32_t max_nack_retransmissions = UINT32_MAX;               // Max_NACK_Retx_Cnt
   Duration close_request_time = std::chrono::seconds(1);             // Close_REQ_Time
-  std::uint32_t out_of_order_threshold = 64;                         // OOO_Threshold (PDS-130)
+  Duration clear_time = std::chrono::milliseconds(1);                // PDS_Clear_Time (PDS-118)
+  // PDCs that RUD messages to one destination may spread over, so that a short one does not wait
+  // behind a long one (PDS-9). 1: they follow each other. Another one is opened when all have
+  // messages waiting.
+  std::size_t pdcs_per_destination = 1;
+  std::uint32_t out_of_order_threshold = 64;  // OOO_Threshold (PDS-130)
   // A gap that so many PSNs have arrived above is reported with RCVR_INFER_LOSS (PDS-133); 0 =
   // never: the source sees the gap in the SACK bitmap itself.
   std::uint32_t receiver_infers_loss_psns = 0;

@@ -129,6 +129,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   }
   // Nothing outstanding, queued or awaited.
   bool idle() const { return tx_.empty() && backlog_.empty() && locks_ == 0; }
+  bool has_backlog() const { return !backlog_.empty(); }
   bool finished() const { return state_ == PdcState::Closed; }
 
   // Why it failed; empty after an orderly close.
@@ -158,6 +159,8 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   void on_request(const Incoming& request, Time now);
   void on_clear(Psn clear_psn, Time now);
   void on_clear_request(Time now);
+  // A Probe: answered at once with what has arrived, its bitmap from `base` on if that is near.
+  void on_probe(std::uint16_t opaque, Psn base, std::uint16_t entropy, Time now);
   void on_ack_request(Psn psn, std::uint16_t entropy, Time now);
   void send_nack(NackCode code, const Incoming& request, std::uint32_t payload = 0);
 
@@ -170,6 +173,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   struct AckDue {  // the packet that the next ACK answers
     Psn psn;
     std::optional<Psn> sack_trigger{};  // decides the bitmap base if it is not psn (PDS-92)
+    std::optional<std::uint16_t> probe_opaque{};  // of the Probe that this answers (PDS-106)
     Response response{};
     bool ecn_marked = false;
     bool retx = false;
@@ -243,6 +247,8 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   bool send_ack(const AckDue& due, wire::AckRequestCode code, Time now);
   void resend_ack(Psn psn, const Incoming& request, Time now);
   void release_stored();
+  void request_clear(Time now);
+  void ask_for_clear_if_late(Time now);
   std::byte* early_bytes(std::uint16_t index) const;
 
   Environment& env_;
@@ -293,6 +299,8 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   std::optional<AckDue> ack_due_;
   Psn reported_cack_;                 // CACK of the last ACK sent
   std::optional<Psn> ar_behind_gap_;  // PDS-98
+  std::size_t stored_ = 0;            // guaranteed responses that wait for their CLEAR
+  Time clear_progress_{};             // when one of them last came, or was asked for
   Psn rod_next_;                      // next PSN to deliver in order
   std::optional<Psn> gap_reported_;   // PDS-165; RUD: with RCVR_INFER_LOSS
   std::uint64_t rcvd_bytes_ = 0;      // CMS-111

@@ -58,10 +58,12 @@ class Rudi {
 
   // Something could be sent at once.
   bool has_ready() const { return ready_; }
-  Time next_deadline() const { return wheel_.next_deadline(); }
-  bool empty() const { return free_count_ == kOutstanding && active_.empty(); }
+  Time next_deadline() const { return in_use() ? wheel_.next_deadline() : kNever; }
+  bool empty() const { return !in_use() && active_.empty(); }
 
  private:
+  bool in_use() const { return free_count_ != kOutstanding; }
+
   enum class State : std::uint8_t { Awaiting, ToResend };
 
   struct Sent {

@@ -285,11 +285,37 @@ TEST_F(Demultiplex, Pds159_ClearForAnUnknownPdcIsDroppedSilently) {
 
 TEST_F(Demultiplex, ControlPacketsOfLaterPartsAreCountedAndDropped) {
   accept(333);
-  for (const CpType type :
-       {CpType::Probe, CpType::Credit, CpType::CreditRequest, CpType::Negotiation}) {
+  for (const CpType type : {CpType::Credit, CpType::CreditRequest, CpType::Negotiation}) {
     EXPECT_TRUE(answer_to(control(type, 334)).empty());
   }
-  EXPECT_EQ(counters().unsupported_type, 4U);
+  EXPECT_EQ(counters().unsupported_type, 3U);
+}
+
+// The answer repeats the opaque value, says what has arrived from the wanted PSN on, and carries no
+// response; it consumes nothing.
+TEST_F(Demultiplex, Pds106_ProbeIsAnsweredWithItsOpaqueValueAndABitmap) {
+  accept(333);
+  for (const std::uint32_t psn : {335U, 337U, 440U}) receive(request(psn));
+  turn();
+  wire::ControlHeader probe = control(CpType::Probe, 0);
+  probe.probe_opaque = 0xBEEF;
+  probe.payload = 336;
+  const auto near = acks(answer_to(probe));
+  ASSERT_EQ(near.size(), 1U);
+  EXPECT_TRUE(near[0].p);
+  EXPECT_EQ(near[0].probe_opaque, 0xBEEF);
+  EXPECT_EQ(near[0].next_hdr, NextHdr::None);
+  EXPECT_EQ(near[0].cack_psn, Psn{333});
+  EXPECT_EQ(near[0].sack_base(), Psn{336});
+  EXPECT_EQ(near[0].sack_bitmap, 0b10U);
+  for (const std::uint32_t far : {0U, 332U, 333U + 2000U}) {
+    probe.payload = far;
+    const auto answer = acks(answer_to(probe));
+    ASSERT_EQ(answer.size(), 1U);
+    EXPECT_EQ(answer[0].sack_base(), Psn{334});
+    EXPECT_EQ(answer[0].sack_bitmap, 0b1010U);
+  }
+  EXPECT_EQ(counters().unsupported_type, 0U);
 }
 
 // ---- nonsense -----------------------------------------------------------------------------------

@@ -506,6 +506,99 @@ TEST_F(ManagerTest, CongestionContextOfOnePeerIsSharedAndWakesAll) {
   EXPECT_EQ(first.made + second.made, 2U);
 }
 
+// PDS-9, PDS-6, PDS-7: a long message keeps its PDC; a short one that follows takes another and is
+// on the wire before the long one has ended.
+TEST_F(ManagerTest, Pds9_AShortMessageDoesNotWaitBehindALongOne) {
+  for (const std::size_t most : {1U, 2U, 3U}) {
+    Parameters parameters = test_parameters();
+    parameters.pdcs_per_destination = most;
+    build(parameters);
+    TestMessage& longest = send(3000);
+    TestMessage& second = send(3000);
+    TestMessage& shortest = send(1);
+    turn();
+    EXPECT_EQ(node->manager->open_pdcs(), most);
+    EXPECT_EQ(longest.made, 1024U);  // Default_MPR
+    EXPECT_EQ(second.made, most > 1 ? 1024U : 0U);
+    EXPECT_EQ(shortest.made, most > 2 ? 1U : 0U);
+    EXPECT_EQ(shortest.pdc == longest.pdc, most < 3);
+    EXPECT_EQ(send(1).pdc, most == 1 ? longest.pdc : most == 2 ? second.pdc : shortest.pdc);
+  }
+}
+
+// What is ordered stays together (PDS-17), and one PDC does while it keeps up.
+TEST_F(ManagerTest, Pds9_Pds17_OneRodPdcAndNoMorePdcsThanAreNeeded) {
+  Parameters parameters = test_parameters();
+  parameters.pdcs_per_destination = 4;
+  build(parameters);
+  for (int i = 0; i < 4; ++i) send(2000, DeliveryMode::Rod);
+  EXPECT_EQ(node->manager->open_pdcs(), 1U);
+  for (int i = 0; i < 10; ++i) {
+    send(1);
+    turn();
+  }
+  EXPECT_EQ(node->manager->open_pdcs(), 2U);
+}
+
+// PDS-180: an additional PDC is no reason to close another one or to refuse the message.
+TEST_F(ManagerTest, Pds9_Pds180_ShortageMakesMessagesShareAPdc) {
+  Parameters parameters = test_parameters();
+  parameters.pdcs_per_destination = 8;
+  parameters.pdc_count = 4;  // two of them are kept for the peer
+  build(parameters);
+  std::set<std::uint16_t> used;
+  for (int i = 0; i < 6; ++i) used.insert(send(2000).pdc.value);
+  EXPECT_EQ(used.size(), node->manager->open_pdcs());
+  EXPECT_LT(used.size(), 4U);
+  EXPECT_GT(used.size(), 1U);
+}
+
+// Every PDC that the ids allow, less those kept for peers; then the message has to wait.
+TEST_F(ManagerTest, Pds27_Pds31_Pds180_SixtyFourThousandPdcs) {
+  Parameters parameters = test_parameters();
+  parameters.default_mpr = 1;
+  parameters.pdc_count = 64535;  // the largest number of section 21
+  build(parameters);
+  const std::size_t most = parameters.pdc_count - parameters.reserved_target_pdcs;
+  std::vector<bool> seen(65536);
+  Destination destination = to_peer();
+  for (std::uint32_t job = 1; job <= most; ++job) {
+    destination.job = JobId{job};
+    TestMessage& message = node->message(1);
+    ASSERT_TRUE(node->manager->send(message, destination, now).ok()) << job;
+    ASSERT_NE(message.pdc, PdcId{});
+    ASSERT_FALSE(seen[message.pdc.value]);
+    seen[message.pdc.value] = true;
+  }
+  EXPECT_EQ(node->manager->open_pdcs(), most);
+  destination.job = JobId{0};
+  TestMessage& waiting = node->message(1);
+  EXPECT_EQ(node->manager->send(waiting, destination, now).error(), Error::Again);
+  // The peer can still open its own (PDS-182), and one that closes makes room.
+  accept(333);
+  node->manager->abort(node->messages[0].pdc, now);
+  node->manager->bury_finished(now);
+  EXPECT_TRUE(node->manager->send(waiting, destination, now).ok());
+}
+
+// What has arrived is answered before lost packets go again, and those before new ones.
+TEST_F(ManagerTest, Pds214_AcksThenRetransmissionsThenNewRequests) {
+  open();
+  send(2);
+  turn();
+  send(1);
+  receive(nack(NackCode::Trimmed, 70001));
+  peer_start = 70000;
+  wire::RequestHeader back = request(70000);
+  back.ar = true;
+  receive(back);
+  const auto sent = turn();
+  ASSERT_EQ(sent.size(), 3U);
+  EXPECT_TRUE(sent[0].ack());
+  EXPECT_EQ(sent[1].request().value().psn, Psn{70001});
+  EXPECT_EQ(sent[2].request().value().psn, Psn{70003});
+}
+
 TEST_F(ManagerTest, FailedPdcLetsOthersIntoTheSharedWindow) {
   cms::Parameters narrow = open_window();
   narrow.fixed_window_bytes = narrow.mtu_bytes = 4096;

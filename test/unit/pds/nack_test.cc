@@ -481,6 +481,41 @@ TEST_F(NackDestination, Pds152_AcksAndNacksAreNotTrimmable) {
   for (const Sent& packet : sent) EXPECT_EQ(packet.dscp, test_parameters().dscp_control);
 }
 
+// More than half of the window is held by responses whose CLEAR does not come: it is asked for, not
+// more often than every 2 x PDS_Clear_Time.
+TEST_F(NackDestination, Pds117_Pds118_LateClearIsAskedFor) {
+  const auto clear_requests = [&] {
+    auto sent = controls(node->drain());
+    std::erase_if(sent, [](const auto& header) { return header.ctl_type != CpType::ClearRequest; });
+    return sent;
+  };
+  node->client.respond = [](const Delivered&) { return guaranteed_response(); };
+  accept(333);
+  const std::uint32_t half = 333 + 512;
+  for (std::uint32_t psn = 334; psn < half; ++psn) receive(request(psn));
+  now += milliseconds(3);
+  EXPECT_TRUE(clear_requests().empty());
+  receive(request(half));
+  receive(request(half + 1));
+  const auto sent = clear_requests();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].payload, half);
+  EXPECT_EQ(sent[0].psn, Psn{0});
+  EXPECT_FALSE(sent[0].ar);
+  now += milliseconds(3);
+  receive(request(half + 2));
+  EXPECT_EQ(clear_requests().size(), 1U);
+  now += test_parameters().keepalive_time;  // and when nothing arrives any more
+  node->turn(now);
+  EXPECT_EQ(clear_requests().size(), 1U);
+  wire::ControlHeader clear = control(CpType::Clear, 0);
+  clear.payload = half + 2;
+  receive(clear);
+  now += test_parameters().keepalive_time;
+  node->turn(now);
+  EXPECT_TRUE(clear_requests().empty());
+}
+
 TEST_F(NackDestination, Pds133_InferredLossIsReportedOncePerGap) {
   Parameters parameters = test_parameters();
   parameters.receiver_infers_loss_psns = 4;

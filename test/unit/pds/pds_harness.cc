@@ -375,13 +375,13 @@ void Pair::build(const Parameters& for_a, const Parameters& for_b, std::size_t p
 
 void Pair::transmit(Node& from, Node& to) {
   for (Sent& packet : from.drain()) {
-    log.emplace_back(&from, packet);
+    if (keep_log) log.emplace_back(&from, packet);
     const Fate decided = fate ? fate(from, packet) : Fate{};
     for (int i = 0; i < decided.copies; ++i) {
       const Time due = now + kLatency + decided.delay;
-      const auto later = [due](const InFlight& other) { return other.due > due; };
-      wire_.insert(std::find_if(wire_.begin(), wire_.end(), later),
-                   InFlight{due, &to, from.address, packet});
+      auto at = wire_.end();
+      while (at != wire_.begin() && std::prev(at)->due > due) --at;
+      wire_.insert(at, InFlight{due, &to, from.address, packet});
     }
   }
 }

@@ -255,6 +255,7 @@ class Pair : public ::testing::Test {
   // Decides about each packet; everything arrives if empty.
   std::function<Fate(const Node& from, const Sent& packet)> fate;
   std::vector<std::pair<const Node*, Sent>> log;  // all that left, before its fate
+  bool keep_log = true;
 
  private:
   struct InFlight {

@@ -125,6 +125,43 @@ TEST_F(Sequences, S3_FourGuaranteedThenTwoPlain) {
   EXPECT_EQ(answers[4].req, AckRequestCode::None);
 }
 
+// PDS-194 to PDS-197: three read requests, three packets of data in the return direction's own
+// PSNs.
+TEST_F(Sequences, S4_ReadOfThreePackets) {
+  Parameters parameters = test_parameters();
+  parameters.start_psn = 48;
+  build(parameters, target_parameters());
+  send(285);  // up to 332
+  run_for(milliseconds(5));
+  ASSERT_EQ(b->client.delivered.back().psn, Psn{332});
+  log.clear();
+  b->client.respond = [&](const Delivered& packet) {
+    if (packet.psn == Psn{335}) {
+      EXPECT_TRUE(b->manager->send_on(packet.pdc, b->message(3), now).ok());
+    }
+    return default_response();  // RC_OK, not guaranteed (PDS-195)
+  };
+  send(3);
+  run_for(microseconds(100));  // the data are on their way, or just there
+  send(1);
+  run_for(milliseconds(5));
+  const auto accepted = sent_by(*b, acks);
+  ASSERT_GE(accepted.size(), 2U);
+  for (const wire::AckHeader& ack : accepted) EXPECT_EQ(ack.req, AckRequestCode::None);
+  EXPECT_EQ(accepted[0].cack_psn, Psn{335});
+  const auto data = sent_by(*b, requests);
+  EXPECT_EQ(psns(data), (std::vector<std::uint32_t>{48, 49, 50}));
+  EXPECT_EQ(data.at(2).clear_psn_offset, -3);  // 48 and 49 are not acknowledged yet
+  EXPECT_FALSE(data[0].syn);
+  const auto of_data = sent_by(*a, acks);
+  ASSERT_EQ(of_data.size(), 1U);
+  EXPECT_EQ(of_data[0].cack_psn, Psn{50});
+  EXPECT_EQ(of_data[0].req, AckRequestCode::None);
+  const auto write = sent_by(*a, requests).back();
+  EXPECT_EQ(write.psn, Psn{336});
+  EXPECT_EQ(write.clear_psn_offset, -1);
+}
+
 // Also test idea 1: the target builds the PDC from the second packet.
 TEST_F(Sequences, S5_OpenWithLoss) {
   lose(*a, 1, request_with(70000));
@@ -318,6 +355,43 @@ TEST_F(Sequences, Idea8_PsnsWrapInBothDirections) {
     fate = nullptr;
     expect_clean_close();
   }
+}
+
+// A million messages (in a release build) over one PDC whose PSNs wrap on the way, each answered
+// once; every 50th response is guaranteed.
+TEST_F(Sequences, MillionMessagesOverOnePdc) {
+#if defined(NDEBUG) && !defined(UET_PDS_FEW_MESSAGES)
+  constexpr std::uint32_t kMessages = 1'000'000;
+#else
+  constexpr std::uint32_t kMessages = 50'000;  // without optimisation a million take too long
+#endif
+  constexpr std::uint32_t kBatch = 500;
+  Parameters parameters = test_parameters();
+  parameters.start_psn = 0U - kMessages / 2;
+  build(parameters, target_parameters());
+  keep_log = false;
+  b->client.respond = [](const Delivered& packet) {
+    return packet.psn.value % 50 == 0 ? guaranteed_response() : default_response();
+  };
+  Psn next{*parameters.start_psn};
+  for (std::uint32_t done = 0; done < kMessages; done += kBatch) {
+    for (std::uint32_t i = 0; i < kBatch; ++i) send(1);
+    ASSERT_TRUE(run_while_not([&] {
+      return std::ranges::all_of(a->messages, [](const auto& m) { return m.responses == 1; });
+    })) << done;
+    ASSERT_TRUE(std::ranges::all_of(a->messages, Node::answered_once));
+    ASSERT_EQ(b->client.delivered.size(), kBatch);
+    for (const Delivered& packet : b->client.delivered) {
+      ASSERT_EQ(packet.psn, next);
+      ++next;
+    }
+    a->messages.clear();
+    a->client.answered.clear();
+    b->client.delivered.clear();
+  }
+  EXPECT_EQ(next.value, kMessages / 2);
+  EXPECT_EQ(a->manager->counters().pdcs_opened, 1U);
+  expect_clean_close();
 }
 
 TEST_F(Sequences, Idea10_Pds162_RodWithOneLossInTen) {
