@@ -23,7 +23,10 @@ constexpr std::uint32_t kMtu = 1024;  // the payload MTU is the one number both 
 struct Make {
   std::string_view name;
   void (*configure)(fep::Config& config);
-  bool hpc = false;  // what its address says: its peers may send it what can be read
+  // What its address says that its peers may send it.
+  bool hpc = false;        // what can be read
+  bool ai_full = false;    // what can be deferred
+  bool optimized = false;  // medium and small headers
 };
 
 constexpr std::array kMakes{
@@ -82,6 +85,15 @@ constexpr std::array kMakes{
            c.pds.out_of_order_threshold = 2;
          },
          true},
+    // The AI Full profile: long sends are deferrable, nothing is read.
+    Make{"ai_full",
+         [](fep::Config& c) {
+           c.ses.rendezvous = false;
+           c.ses.deferrable = true;
+         },
+         false, true},
+    // Every profile, and short headers.
+    Make{"all", [](fep::Config& c) { c.ses.deferrable = true; }, true, true, true},
 };
 
 using Pair = std::tuple<std::size_t, std::size_t, DeliveryMode>;
@@ -108,8 +120,14 @@ class Interop : public testing::TestWithParam<Pair> {
   }
   Interop() : stage_(config()) {
     const auto& [left, right, mode] = GetParam();
-    stage_.actor(0).peer.hpc = kMakes[left].hpc;
-    stage_.actor(1).peer.hpc = kMakes[right].hpc;
+    say(stage_.actor(0).peer, kMakes[left]);
+    say(stage_.actor(1).peer, kMakes[right]);
+  }
+
+  static void say(ses::Peer& peer, const Make& make) {
+    peer.hpc = make.hpc;
+    peer.ai_full = make.ai_full;
+    peer.optimized = make.optimized;
   }
 
   bool same(std::size_t offset, std::size_t length) {
