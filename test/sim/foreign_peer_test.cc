@@ -677,7 +677,7 @@ TEST_F(ForeignTarget, AnswersLeaveBeforeNewRequests) {
   EXPECT_TRUE(peer.silent());
 }
 
-// SES-56, SES-57: of 8,192 bytes or more HPC peers send a rendezvous; the rest is read on a
+// SES-56, SES-57, PDS-10: of 8,192 bytes or more HPC peers send a rendezvous; the rest is read on a
 // PDC that we open.
 TEST_F(ForeignTarget, RemainderOfARendezvousIsReadOnAPdcOfOurs) {
   const auto data = pattern(12 * kMtu);
@@ -701,9 +701,13 @@ TEST_F(ForeignTarget, RemainderOfARendezvousIsReadOnAPdcOfOurs) {
   std::vector<std::pair<wire::RequestHeader, wire::SesRequest>> reads;
   while (!peer.silent()) {
     const Answer answer = peer.hear();
-    if (answer.ack()) continue;
+    if (const auto eager = answer.ack()) {
+      peer.tpdcid = eager->spdcid;
+      continue;
+    }
     ASSERT_TRUE(answer.request().has_value());
     EXPECT_TRUE(answer.request()->syn);
+    EXPECT_NE(peer.tpdcid.value, 0);
     EXPECT_NE(answer.request()->spdcid, peer.tpdcid);
     reads.emplace_back(*answer.request(), answer.ses_request().value());
   }
