@@ -242,7 +242,7 @@ class OrderedRetryTest : public RetryTest {
 };
 
 // 1 is refused for want of a receive, and 2 because the generation has changed since; the answers
-// come in the wrong order. 3 has not begun yet, 4 is posted meanwhile.
+// come in the wrong order. 3 has not begun yet, 4 is posted meanwhile. PDS-168: all come again.
 TEST_F(OrderedRetryTest, Ses54_EachIsSentWhenAllBeforeItHaveCompleted) {
   for (std::uint64_t tag = 1; tag <= 3; ++tag) send(tag);
   const Sent one = *node.packet();
