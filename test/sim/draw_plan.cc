@@ -133,6 +133,7 @@ void draw_network(Plan& plan, Rng& rng) {
   if (rng.chance(0.08)) {
     plan.killed_node = static_cast<int>(rng.below(static_cast<std::uint64_t>(plan.nodes)));
     plan.kill_at = up_to(rng, milliseconds(5));
+    if (rng.chance(0.5)) plan.returns_after = up_to(rng, milliseconds(100));
     plan.fep.pds.max_rto_retransmissions = 10;
     plan.fep.pds.rto_cap = milliseconds(50);
     plan.partitions.clear();
@@ -469,13 +470,14 @@ std::string Plan::describe() const {
       << " us, queue " << link.queue_bytes << ", loss " << link.loss << ", trimming "
       << link.trimming << ", duplication " << link.duplication << ", reordering " << link.reordering
       << ", corruption " << link.corruption << ", partitions " << partitions.size() << ", hostile "
-      << hostile_packets << ", killed node " << killed_node << ", tx queue " << nic_tx_queue
-      << ", rx queue " << nic_rx_queue << ", progress every " << to_us(progress_interval)
-      << " us, refused events " << refuse_events << ", rendezvous " << (hpc ? "above " : "off, ")
-      << fep.ses.rendezvous_threshold_bytes << ", " << fep.ses.eager_bytes << " kept, "
-      << fep.ses.pulls << " pulls" << (cancels ? ", cancels" : "")
-      << (directed_receive ? ", directed" : "") << (multi_receives ? ", multi-receives" : "")
-      << (looks ? ", looks" : "")
+      << hostile_packets << ", killed node " << killed_node << ", returns after "
+      << to_us(returns_after) << " us"
+      << ", tx queue " << nic_tx_queue << ", rx queue " << nic_rx_queue << ", progress every "
+      << to_us(progress_interval) << " us, refused events " << refuse_events << ", rendezvous "
+      << (hpc ? "above " : "off, ") << fep.ses.rendezvous_threshold_bytes << ", "
+      << fep.ses.eager_bytes << " kept, " << fep.ses.pulls << " pulls"
+      << (cancels ? ", cancels" : "") << (directed_receive ? ", directed" : "")
+      << (multi_receives ? ", multi-receives" : "") << (looks ? ", looks" : "")
       << (fep.cms.algorithm == cms::Algorithm::Nscc ? ", NSCC" : ", fixed window")
       << (fep.ses.rudi ? ", RUDI" : "") << (fep.ses.no_match ? ", NO_MATCH" : "")
       << (fep.ses.short_headers ? ", short headers" : "");

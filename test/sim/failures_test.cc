@@ -157,6 +157,29 @@ TEST(Failure, Idea6_KilledPeerFailsItsOperationsInTimeAndNoOthers) {
   EXPECT_EQ(stage.counters(0).pdcs_failed, 1u);
 }
 
+// A new process at the address of a dead one knows none of its PDCs: it refuses what still comes
+// for them, so that the sender need not wait for its time-outs to run out.
+TEST(Failure, SuccessorAtTheAddressOfADeadPeerRefusesItsPackets) {
+  StageConfig config;
+  Stage stage(config);
+  ASSERT_TRUE(stage.write(0, 1, 0, 524288, std::nullopt, 100).ok());
+  stage.world().after(std::chrono::microseconds(150), [&] { stage.world().kill(1); });
+  stage.world().after(milliseconds(1), [&] {
+    NodeConfig successor;
+    successor.fep = config.fep;
+    successor.fep.seed = 99;
+    successor.nic.address = stage.world().nic(1).local_address();
+    successor.nic.caps = stage.world().nic(1).caps();
+    EXPECT_EQ(stage.world().add_node(successor), 2);
+  });
+  const auto& done = stage.actor(0).sink.completions;
+  ASSERT_TRUE(stage.world().run_until([&] { return !done.empty(); }, seconds(1)));
+  EXPECT_EQ(done[0].status, ses::Status::PdsError);
+  EXPECT_GT(stage.counters(2).nacks_sent[static_cast<std::uint8_t>(wire::NackCode::InvDpdcid)], 0U);
+  EXPECT_EQ(stage.counters(2).requests_delivered, 0U);
+  EXPECT_TRUE(stage.fep(2).quiescent());
+}
+
 // SES-122: a receiver has nothing outstanding towards a sender that died in mid-message, and a
 // reader nothing but acknowledged requests; both notice all the same.
 TEST(Failure, PeerKilledInMidMessageEndsReceivesAndReads) {

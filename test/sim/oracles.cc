@@ -102,6 +102,8 @@ void Run::on_operation(std::size_t number, const ses::Completion& completion) {
   const wire::ReturnCode expected = code_of(plan.flavour);
   operation.ok = completion.status == ses::Status::Ok;
   if (to_dead && completion.status == ses::Status::PdsError) return;
+  const bool successor = to_dead && plan_.returns_after != Duration{0};
+  if (successor && completion.status == ses::Status::ReturnCode) return;  // it has no such endpoint
   if (operation.cancelled) {
     if (completion.status != ses::Status::Cancelled) fail(name + " is not Cancelled");
     return;
@@ -189,7 +191,7 @@ void Run::on_receive(std::size_t number, const ses::Completion& completion) {
   if (++receive.completions > 1) return fail(name + " completes twice");
   if (completion.status == ses::Status::Cancelled && cancelling_) return;
   if (completion.status == ses::Status::PeerLost && plan_.killed_node >= 0) return;
-  if (completion.status == ses::Status::Abandoned && plan_.cancels) return;
+  if (completion.status == ses::Status::Abandoned && may_abandon()) return;
   if (completion.status != ses::Status::Ok && completion.status != ses::Status::Truncated) {
     return fail(name + " completes with status " +
                 std::to_string(static_cast<int>(completion.status)));
@@ -311,7 +313,7 @@ bool Run::all_done() const {
 }
 
 bool Run::at_rest() {
-  for (int node = 0; node < plan_.nodes; ++node) {
+  for (int node = 0; node < world_.node_count(); ++node) {  // and who came to a dead one's address
     if (!lives(node)) continue;
     if (!world_.fep(node).quiescent() || !world_.fep(node).ses().idle()) return false;
   }
@@ -339,7 +341,7 @@ std::string Run::unfinished() {
       text += " receive " + std::to_string(i);
     }
   }
-  for (int node = 0; node < plan_.nodes; ++node) {
+  for (int node = 0; node < world_.node_count(); ++node) {
     if (!lives(node)) continue;
     if (!world_.fep(node).quiescent()) text += " node " + std::to_string(node) + " not quiescent";
     if (!world_.fep(node).ses().idle()) text += " node " + std::to_string(node) + " SES not idle";

@@ -54,7 +54,7 @@ void Run::on_multi_receive(std::size_t number, const ses::Completion& completion
     return check_released(number);
   }
   const bool lost = (status == ses::Status::PeerLost && plan_.killed_node >= 0) ||
-                    (status == ses::Status::Abandoned && plan_.cancels);
+                    (status == ses::Status::Abandoned && may_abandon());
   if (lost) {
     receive.broken = true;
     return;

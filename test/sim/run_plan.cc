@@ -96,7 +96,7 @@ void Run::fail(const std::string& what) {
              " us)";
 }
 
-void Run::build_node(int node) {
+NodeConfig Run::node_config(int node) const {
   NodeConfig config;
   config.fep = plan_.fep;
   config.fep.seed = plan_.seed * 16 + static_cast<std::uint64_t>(node);
@@ -109,7 +109,19 @@ void Run::build_node(int node) {
   config.nic.caps.link_rate_bps = plan_.link.rate_bps;
   config.nic.caps.ecn = true;
   config.nic.caps.per_packet_entropy = true;
+  return config;
+}
+
+// A new process at the address of the dead one: it knows nobody, and has neither contexts nor
+// memory. What still comes for the dead one is refused (PDS-134); no harm may come of it.
+void Run::add_successor() {
+  NodeConfig config = node_config(plan_.killed_node);
+  config.fep.seed += 8;
   world_.add_node(config);
+}
+
+void Run::build_node(int node) {
+  world_.add_node(node_config(node));
   auto& regions = world_.fep(node).regions();
   windows_.push_back(std::make_unique<GuardedMemory>(plan_.window_bytes));
   libraries_.push_back(std::make_unique<GuardedMemory>(plan_.library_bytes));
@@ -203,6 +215,9 @@ void Run::schedule() {
   }
   if (plan_.killed_node >= 0) {
     world_.after(plan_.kill_at, [this] { world_.kill(plan_.killed_node); });
+    if (plan_.returns_after != Duration{0}) {
+      world_.after(plan_.kill_at + plan_.returns_after, [this] { add_successor(); });
+    }
   }
   for (Endpoint& endpoint : endpoints_) {
     if (!endpoint.operations.empty()) {

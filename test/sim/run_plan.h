@@ -99,6 +99,8 @@ class Run {
   };
 
   void build();
+  NodeConfig node_config(int node) const;
+  void add_successor();
   void build_node(int node);
   void schedule();
   void post_operation(Endpoint& endpoint, Duration retry);
@@ -141,6 +143,8 @@ class Run {
   bool some_receives_stay() const {
     return plan_.killed_node >= 0 || plan_.cancels || plan_.multi_receives;
   }
+  // A sender may withdraw a message, or its successor knows nothing of it when the rest is read.
+  bool may_abandon() const { return plan_.cancels || plan_.returns_after != Duration{0}; }
   bool lives(int node) const { return world_.alive(node); }
   bool operation_counts(std::size_t number) const;  // neither end was killed
   bool must_be_heard_of(std::size_t number) const;  // by its target's application

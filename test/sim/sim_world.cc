@@ -52,6 +52,9 @@ int SimWorld::add_node(const NodeConfig& config) {
     const auto a = static_cast<std::size_t>(number), b = static_cast<std::size_t>(other);
     links_[kMaxNodes * a + b] = std::make_unique<SimLink>(default_link_, rng_.next());
     if (a != b) links_[kMaxNodes * b + a] = std::make_unique<SimLink>(default_link_, rng_.next());
+    for (const auto& link : {links_[kMaxNodes * a + b].get(), links_[kMaxNodes * b + a].get()}) {
+      if (link != nullptr) link->set_faults(faults_);
+    }
   }
   return number;
 }
@@ -74,6 +77,7 @@ void SimWorld::posted(int node) {
 void SimWorld::kill(int node) { nodes_[static_cast<std::size_t>(node)]->alive = false; }
 
 void SimWorld::set_faults(bool on) {
+  faults_ = on;
   for (auto& link : links_) {
     if (link) link->set_faults(on);
   }
@@ -85,10 +89,13 @@ void SimWorld::inject(SimPacket packet, int to, Duration delay) {
 }
 
 int SimWorld::node_at(const FepAddress& address) const {
+  int found = -1;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    if (nodes_[i]->config.nic.address == address) return static_cast<int>(i);
+    if (nodes_[i]->config.nic.address != address) continue;
+    found = static_cast<int>(i);
+    if (nodes_[i]->alive) break;
   }
-  return -1;
+  return found;
 }
 
 void SimWorld::transmit(int from, SimPacket&& packet, Time leaves) {

@@ -52,7 +52,8 @@ class SimWorld {
 
   // Links that are made from now on; every pair of nodes (and a node with itself) has two.
   void set_default_link(const LinkConfig& link) { default_link_ = link; }
-  // Returns the number of the node: 0, 1, 2 ...
+  // Returns the number of the node: 0, 1, 2 ... It may have the address of one that was killed, and
+  // is what others reach there from then on.
   int add_node(const NodeConfig& config);
   int node_count() const { return static_cast<int>(nodes_.size()); }
   fep::Fep& fep(int node) { return *nodes_[static_cast<std::size_t>(node)]->fep; }
@@ -128,6 +129,7 @@ class SimWorld {
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<std::unique_ptr<SimLink>> links_;  // kMaxNodes * from + to
   LinkConfig default_link_;
+  bool faults_ = true;
   std::uint64_t trace_hash_ = 0xCBF29CE484222325ULL;
   std::uint64_t packets_delivered_ = 0;
   std::uint64_t steps_ = 0;

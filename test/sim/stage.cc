@@ -105,7 +105,7 @@ Stage::Stage(const StageConfig& config) : world_(config.fep.seed) {
 }
 
 Stage::~Stage() {
-  for (int node = 0; node < world_.node_count(); ++node) {
+  for (int node = 0; node < static_cast<int>(actors_.size()); ++node) {
     fep(node).ses().close_context(*actor(node).context, world_.now());
   }
 }

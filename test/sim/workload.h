@@ -103,6 +103,7 @@ struct Plan {
   std::vector<PartitionPlan> partitions;
   int hostile_packets = 0;
   int killed_node = -1;
+  Duration returns_after{0};  // another process at its address, so long after; 0 = none
   Duration kill_at{0};
   Duration faults_end{0};  // after this the network is good
 
