@@ -108,14 +108,15 @@ RxMessage* ArrivingMessages::open_spare(const pds::RequestView& view,
   return spare ? open(view, request, context, state) : nullptr;
 }
 
-void ArrivingMessages::refuse(const pds::RequestView& view, const wire::SesRequest& request,
+bool ArrivingMessages::refuse(const pds::RequestView& view, const wire::SesRequest& request,
                               Context& context, wire::ReturnCode code) {
-  if (is_single(request) || request.opcode == wire::SesOpcode::Read) return;
+  if (is_single(request) || request.opcode == wire::SesOpcode::Read) return true;
   RxMessage* message = open_spare(view, request, context, RxState::Error);
-  if (message == nullptr) return;
+  if (message == nullptr) return false;
   message->return_code = code;
   account(*message, request);
   if (message->received >= message->expected) release(*message);
+  return true;
 }
 
 // No further packet of the message is missed if it does not come.

@@ -424,12 +424,13 @@ Response Receiver::refuse(const pds::RequestView& view, const wire::SesRequest& 
                           Context& context, NackCode code) {
   ++counters_.unexpected_refused;
   if (!answers_no_match_ || view.mode == DeliveryMode::Uud) return nack_response(code);
+  // A message that is sent anew must not leave a part behind that a receive has taken meanwhile.
+  if (!messages_.refuse(view, request, context, ReturnCode::NoMatch)) return nack_response(code);
   ++counters_.no_match_answered;
   if (view.mode == DeliveryMode::Rod) {
     context.generation.enabled = false;
     context.receives.disabled.push_back(context);
   }
-  messages_.refuse(view, request, context, ReturnCode::NoMatch);
   return explicit_response(request, ReturnCode::NoMatch, wire::List::Expected, 0,
                            context.generation.value, true);
 }

@@ -112,7 +112,7 @@ Response Target::error(const Request& request, ReturnCode code, RiGeneration gen
 // Answers with an error, and remembers it for the rest of the message.
 Response Target::refuse(const View& view, const Request& request, Context& context,
                         ReturnCode code) {
-  messages_.refuse(view, request, context, code);
+  (void)messages_.refuse(view, request, context, code);  // else each packet is judged anew
   return error(request, code, context.generation.value);
 }
 

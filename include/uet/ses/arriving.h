@@ -32,7 +32,8 @@ class ArrivingMessages {
                         Context& context, RxState state);
   // Remembers, if there is a state to spare, that the message was refused with `code` (SES-35).
   // Reads and single packets need no memory.
-  void refuse(const pds::RequestView& view, const wire::SesRequest& request, Context& context,
+  // False: it cannot be remembered.
+  bool refuse(const pds::RequestView& view, const wire::SesRequest& request, Context& context,
               wire::ReturnCode code);
   // Counts a packet of the message and keeps what only the first packet carries.
   static void account(RxMessage& message, const wire::SesRequest& request);

@@ -355,6 +355,28 @@ TEST_F(NoMatchTest, Ses152_GenerationWrapsAndIsTold) {
   EXPECT_TRUE(sender.ses.idle());
 }
 
+// Packets that find a receive later must not be taken for a message that is sent anew (SES-35).
+TEST_F(NoMatchTest, Ses35_RefusalThatCannotBeRememberedIsLeftToPds) {
+  Parameters parameters = no_room();
+  parameters.rx_messages = 4;  // one of them is not for unexpected ones
+  Node node(5, parameters);
+  SesRequest request = node.request_for(SesOpcode::Send);
+  for (std::uint16_t id = 1; id <= 4; ++id) {
+    request.message_id = MsgId{id};
+    const pds::Response response = node.take(part(request, 0, kMtu, 2 * kMtu), pattern(kMtu));
+    EXPECT_EQ(response.nack.has_value(), id == 4);
+  }
+  request.message_id = MsgId{1};
+  EXPECT_EQ(code_of(node.take(part(request, kMtu, kMtu, 2 * kMtu), pattern(kMtu))),
+            ReturnCode::NoMatch);
+  request.message_id = MsgId{4};
+  EXPECT_EQ(code_of(node.take(part(request, 0, kMtu, 2 * kMtu), pattern(kMtu))),
+            ReturnCode::NoMatch)
+      << "there is room to remember it now";
+  node.ses.client().pdc_closed(kPdc, {}, kNow);
+  EXPECT_TRUE(node.ses.idle());
+}
+
 TEST_F(NoMatchTest, ContextMayCloseWhileItsGenerationIsDisabled) {
   ASSERT_TRUE(sender.send(full, {}));
   EXPECT_EQ(code_of(deliver_to(full, only(sender))), ReturnCode::NoMatch);
