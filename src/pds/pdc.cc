@@ -101,9 +101,11 @@ void Pdc::await_window(Time now) {
 
 // Data leaves some packets for ACKs and control, without which nothing would ever be freed;
 // requests leave some for the reserved pool's and both for read data, since FEPs that wait for each
-// other's read data would wait for ever.
+// other's read data would wait for ever. A PDC that the peer has not accepted leaves some to the
+// others: it may wait for a PDC of the peer that ends only when those have sent.
 Packet* Pdc::take_packet(bool control) {
   std::size_t reserve = env_.control_reserve;
+  if (state_ != PdcState::Creating) reserve = reserve * 7 / 8;
   if (destination_.reserved_pool) reserve = reserve * 3 / 4;
   if (role_ == Role::Target) reserve = env_.control_reserve / 2;
   if (!control && env_.packets.available() <= reserve) return nullptr;
