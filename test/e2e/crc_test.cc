@@ -102,9 +102,9 @@ TEST(Crc, ServesOnesOwnPacketsToo) {
 TEST(Crc, PacketsWithoutOneAreCountedWhereItIsExpected) {
   ChannelPair pair;
   Process sender("sender", {}, [&] {
+    std::vector<std::byte> memory(100);  // outlives the node: the send is never completed
     Node node;
     const fi_addr_t peer = node.connect(pair.left);
-    std::vector<std::byte> memory(100);
     node.post("sending", [&] {
       return fi_tsend(node.ep.get(), memory.data(), 100, nullptr, peer, 1, nullptr);
     });
@@ -155,14 +155,6 @@ void expect_trimmed_payload_again(const char* crc) {
 TEST(Trimming, PayloadComesAgain) { expect_trimmed_payload_again("off"); }
 
 TEST(Trimming, PayloadComesAgainUnderACrc) { expect_trimmed_payload_again("on"); }
-
-TEST(Trimming, MarksThatPacketsAreSentWithAreRefused) {
-  const Output output = run_program(
-      "fi_info -p uet 2>&1",
-      {{"FI_UET_CC_TRIMMING", "on"}, {"FI_UET_DSCP_DATA", "12"}, {"FI_LOG_LEVEL", "warn"}});
-  EXPECT_NE(output.status, 0);
-  EXPECT_NE(output.text.find("FI_UET_DSCP_DATA"), std::string::npos) << output.text;
-}
 
 }  // namespace
 }  // namespace uet::e2e

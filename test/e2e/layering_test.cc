@@ -107,6 +107,13 @@ TEST_F(FiInfo, KeepsOffStandardOutputEvenWhenItLogs) {
   EXPECT_EQ(quiet, logged);
 }
 
+TEST_F(FiInfo, RefusesToSendWithTheDscpOfTrimmedPackets) {
+  const std::string text = fi_info(
+      "2>&1", {{"FI_UET_CC_TRIMMING", "on"}, {"FI_UET_DSCP_DATA", "12"}, {"FI_LOG_LEVEL", "warn"}});
+  EXPECT_EQ(text.find("provider: uet"), std::string::npos) << text;
+  EXPECT_NE(text.find("FI_UET_DSCP_DATA"), std::string::npos) << text;
+}
+
 struct Broken {
   const char* name;
   const char* value;
@@ -132,7 +139,8 @@ INSTANTIATE_TEST_SUITE_P(All, BrokenParameter,
                                            Broken{"FI_UET_PAYLOAD_MTU", "3000", "8192"},
                                            Broken{"FI_UET_MPR", "99", "1 to 32"},
                                            Broken{"FI_UET_MPR", "eight", "1 to 32"},
-                                           Broken{"FI_UET_GSO", "perhaps", "yes or no"}),
+                                           Broken{"FI_UET_GSO", "perhaps", "yes or no"},
+                                           Broken{"FI_UET_STATS", "often", "exit, signal"}),
                          [](const auto& info) {
                            return std::string(info.param.name) + std::to_string(info.index);
                          });

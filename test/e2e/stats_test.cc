@@ -178,9 +178,12 @@ TEST(Stats, ExitWritesAllCountersOfAClosedDomain) {
 }
 
 TEST(Stats, ExitWritesAFileForEachProcess) {
+  if (built_with_sanitizer()) {
+    GTEST_SKIP() << "fi_pingpong is not built with the sanitizer that the plug-in needs";
+  }
   const std::string file = scratch_file("%p");
   const std::string files = scratch_file("*");
-  const std::string program = "fi_pingpong -e rdm -I 50 -S 64 -p " + provider();
+  const std::string program = UET_LIBFABRIC_BIN "/fi_pingpong -e rdm -I 50 -S 64 -p " + provider();
   const Output output = run_program("sh -c '" + program + " & sleep 0.5; " + program +
                                         " 127.0.0.1; wait $!; cat " + files + "; rm " + files + "'",
                                     {{"FI_UET_STATS", "exit:" + file}});
@@ -289,15 +292,6 @@ TEST(Stats, ASignalToAForkedChildWritesNothing) {
   });
   EXPECT_EQ(process.wait(), "");
   EXPECT_EQ(contents(file), "");
-}
-
-TEST(Stats, AnUnknownWordGivesAWarningThatSaysWhatIsAllowed) {
-  const Output output =
-      run_program("fi_info -p uet 2>&1", {{"FI_UET_STATS", "often"}, {"FI_LOG_LEVEL", "warn"}});
-  EXPECT_NE(output.status, 0);
-  EXPECT_NE(output.text.find("FI_UET_STATS=often is not valid; allowed: exit, signal"),
-            std::string::npos)
-      << output.text;
 }
 
 }  // namespace
