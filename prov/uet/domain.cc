@@ -281,7 +281,7 @@ int Domain::open_fep() {
   fep::Config config;
   config.pds = pds_parameters(params_);
   config.cms = cms_parameters(params_, nic_->caps(), payload_mtu_);
-  if (params_.cc_trimming) config.trim_marks = trim_marks(params_);
+  config.trim_marks = recognized_trim_marks(params_);
   config.ses.payload_mtu = payload_mtu_;
   config.ses.rudi = params_.rudi && params_.profile == Profile::Hpc;  // SES-138
   config.ses.rendezvous = params_.profile == Profile::Hpc;

@@ -315,7 +315,7 @@ Limits limits_for(const Params& params, std::uint32_t payload_mtu, const Endpoin
           .inject_size = std::min<std::size_t>(kMaxInjectSize, payload_mtu),
           .tx_size = params.tx_size,
           .rx_size = params.rx_size,
-          .trim_marks = params.cc_trimming ? trim_marks(params) : wire::TrimMarks{}};
+          .trim_marks = recognized_trim_marks(params)};
 }
 
 int prov_getinfo(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,

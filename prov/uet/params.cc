@@ -320,6 +320,10 @@ wire::TrimMarks trim_marks(const Params& params) {
           .trimmed_last_hop = static_cast<std::uint8_t>(params.dscp_trimmed_lasthop)};
 }
 
+wire::TrimMarks recognized_trim_marks(const Params& params) {
+  return params.cc_trimming ? trim_marks(params) : wire::TrimMarks{};
+}
+
 // WIRE 1.3.
 std::optional<std::string> find_conflict(const Params& params) {
   if (!params.cc_trimming) return {};

@@ -58,8 +58,8 @@ struct Params {
   std::uint64_t dscp_data = 0;
   std::uint64_t dscp_control = 46;
   std::uint64_t dscp_datagram = 10;
-  std::uint64_t dscp_trimmed = 12;
-  std::uint64_t dscp_trimmed_lasthop = 16;
+  std::uint64_t dscp_trimmed = *wire::kDefaultTrimMarks.trimmed;
+  std::uint64_t dscp_trimmed_lasthop = *wire::kDefaultTrimMarks.trimmed_last_hop;
   bool cc_trimming = false;
   bool allow_layering = false;
   bool rudi = false;
@@ -81,8 +81,10 @@ std::optional<Params> load_params();
 std::optional<std::string> set_param(Params& params, const std::string& name,
                                      const std::string& value);
 
-// What says that a packet was trimmed, where the network trims.
+// What a switch that trims marks packets with.
 wire::TrimMarks trim_marks(const Params& params);
+// What we take for a trimmed packet: those marks where the network trims, else nothing.
+wire::TrimMarks recognized_trim_marks(const Params& params);
 
 // Why these values, each of them allowed, do not go together, or empty.
 std::optional<std::string> find_conflict(const Params& params);

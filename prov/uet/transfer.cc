@@ -88,8 +88,9 @@ ssize_t Endpoint::transmit(const TxCall& call, TransferKind kind, Op& op, Post p
   const std::size_t length = fill_slices(call.iov, call.count, slices);
   op.local = std::span(slices.data(), call.count);
   op.inject = (call.flags & FI_INJECT) != 0;
-  if (op.inject && length > limits_.inject[kind])
+  if (op.inject && length > limits_.inject[kind]) {
     return refuse(-FI_EINVAL, "more than inject_size bytes");
+  }
   if (length > limits_.most[kind]) return refuse(-FI_EMSGSIZE, "more than max_msg_size bytes");
   op.delivery_complete = (call.flags & kDelivered) != 0;
   op.fence = (call.flags & FI_FENCE) != 0;

@@ -119,8 +119,9 @@ bool FaultNic::keep(RxPacket& packet, std::size_t index, Time now) {
   const bool broken = corrupt && corrupted_ == nullptr;
   if (loss || broken) {
     ++(loss ? fault_counters_.lost : fault_counters_.corrupted);
-    if (witness_)
+    if (witness_) {
       witness_(packet, loss ? "lost by fault injection" : "corrupted by fault injection");
+    }
     return false;
   }
   if (cut) trim(packet, detail % 4 == 0);

@@ -88,9 +88,10 @@ Result<std::unique_ptr<Nic>> open_nic(const NicConfig& config, std::string& mess
     }
     nic = std::move(capture).value();
   }
-  if (config.crc)
-    nic = std::make_unique<CrcNic>(std::move(nic),
-                                   config.trimming ? config.trim_marks : wire::TrimMarks{});
+  if (config.crc) {
+    const wire::TrimMarks recognized = config.trimming ? config.trim_marks : wire::TrimMarks{};
+    nic = std::make_unique<CrcNic>(std::move(nic), recognized);
+  }
   return nic;
 }
 

@@ -283,8 +283,9 @@ pds::PacketPlan Initiator::next_packet(TxMessage& message, Packet& packet,
   if (message.failed()) return next_end(message, wire::SesOpcode::MsgError, packet, prepared);
   if (message.kind == Kind::Read) return next_read(message, packet, prepared);
   if (is_atomic(message.kind)) return next_atomic(message, packet, prepared);
-  if (message.awaits_read || message.deferred)
+  if (message.awaits_read || message.deferred) {
     return next_end(message, message.header.opcode, packet, prepared);
+  }
   const std::uint32_t length = piece_length(message, message.offset);
   wire::SesRequest& header = message.header;
   header.som = message.offset == 0;

@@ -49,8 +49,8 @@ wire::ReturnCode Initiator::restart(const wire::SesRequest& request, const FepAd
                      message->header.job_id == request.job_id;
   if (!valid) return wire::ReturnCode::OpViolation;  // SES-71
   const std::uint32_t token = request.target_restart_token();
-  if (message->header.target_restart_token() == token)
-    return wire::ReturnCode::Ok;  // a repeated one
+  const bool repeated = message->header.target_restart_token() == token;
+  if (repeated) return wire::ReturnCode::Ok;
   park(*message, now);
   message->header.set_restart_tokens(message->restart_token, token);
   message->restart = true;

@@ -286,8 +286,9 @@ ReadAnswer* Target::begin_answer(const View& view, const Request& request, const
   answer->header = answer_header(view, request, asked);
   answering_.push_back(*answer);
   const bool rudi = view.mode == DeliveryMode::Rudi;
-  if (rudi ? delivery_->respond(*answer) : delivery_->send_on(view.pdc, *answer, now))
+  if (rudi ? delivery_->respond(*answer) : delivery_->send_on(view.pdc, *answer, now)) {
     return answer;
+  }
   answer_done(*answer);
   return nullptr;
 }

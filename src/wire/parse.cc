@@ -44,8 +44,9 @@ std::optional<ParsedPacket> parse(std::span<const std::byte> bytes) {
       return parse_as<UudHeader>(type, header_bytes, bytes);
     case PdsType::Tss: {
       auto packet = parse_as<SecurityHeader>(type, sizeof(TssHeader), bytes);
-      if (packet && packet->as<SecurityHeader>().sp)
+      if (packet && packet->as<SecurityHeader>().sp) {
         packet->rest = bytes.subspan(sizeof(TssHeaderSsi));
+      }
       return packet;
     }
     case PdsType::Reserved:

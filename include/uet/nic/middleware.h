@@ -116,7 +116,7 @@ Result<FaultSpec> parse_fault_spec(std::string_view text, std::string& message);
 struct FaultSurroundings {
   bool crc = false;                 // a CrcNic above looks at what was corrupted
   std::uint8_t dscp_trimmable = 0;  // only these packets are trimmed
-  wire::TrimMarks marks{.trimmed = 12, .trimmed_last_hop = 16};
+  wire::TrimMarks marks = wire::kDefaultTrimMarks;
 };
 
 // Spoils what arrives, the same way for the same seed and the same arrivals. It acts on the receive

@@ -29,7 +29,7 @@ struct NicConfig {
   std::uint32_t pcap_snap_bytes = 0;  // bytes kept of each frame; 0 = all
   bool crc = false;                   // CRC trailer behind each packet (WIRE 1.4)
   std::uint8_t dscp_trimmable = 0;    // what the fault "trim" trims
-  wire::TrimMarks trim_marks{.trimmed = 12, .trimmed_last_hop = 16};
+  wire::TrimMarks trim_marks = wire::kDefaultTrimMarks;
   bool trimming = false;  // the network trims: packets with these marks have no CRC
 };
 

@@ -88,6 +88,9 @@ struct TrimMarks {
   bool on(std::uint8_t dscp) const { return dscp == trimmed || dscp == trimmed_last_hop; }
 };
 
+// Seen in use (CMS-30); switches are configured to match.
+inline constexpr TrimMarks kDefaultTrimMarks{.trimmed = 12, .trimmed_last_hop = 16};
+
 // `bytes`: an Ethernet frame without its check sequence. `out` is filled as far as the frame could
 // be read. Accepts up to two VLAN tags, IPv4 options and the IPv6 headers of WIRE 1.1; padding
 // behind the IP packet is cut off. Whether addresses and port are ours is for the caller.
