@@ -142,6 +142,7 @@ pds::Parameters pds_parameters(const Params& params) {
   pds.max_rto_retransmissions = static_cast<std::uint32_t>(params.rto_retries);
   pds.initiator_idle_time = std::chrono::milliseconds(params.idle_timeout_ms);
   pds.pdc_count = params.pdc_count;
+  pds.ccc_count = 2 * pds.pdc_count;  // one for each ROD PDC, and those that RUDI shares
   pds.pdcs_per_destination = params.pdcs_per_destination;
   pds.reserved_target_pdcs = std::min(pds.reserved_target_pdcs, pds.pdc_count / 2);
   pds.dscp_data = static_cast<std::uint8_t>(params.dscp_data);

@@ -134,13 +134,13 @@ Pdc* Manager::resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMode mod
     return nullptr;
   }
   Pdc* pdc = accept(peer, mode, request, start_psn, now);
-  if (pdc == nullptr) refuse(packet, NackCode::NoPdcAvail, spdcid, request);  // PDS-66
+  if (pdc == nullptr) refuse(packet, shortage_, spdcid, request);  // PDS-66
   return pdc;
 }
 
 // Is `peer` the far end of a PDC that was opened here?
 bool Manager::opened_to(const PeerKey& peer) const {
-  for (std::size_t i = 0; opened_here_ > 0 && i < parameters_.pdc_count; ++i) {
+  for (std::size_t i = 0; open_.initiators() > 0 && i < parameters_.pdc_count; ++i) {
     if (pdcs_[i] && pdcs_[i]->role() == Role::Initiator && pdcs_[i]->peer_id() == peer.spdcid &&
         pdcs_[i]->destination().address == peer.address) {
       return true;

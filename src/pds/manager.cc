@@ -13,6 +13,14 @@ constexpr std::size_t kControlReserve = 256;     // packets kept for ACKs and co
 constexpr std::size_t kStoredResponses = 16384;  // guaranteed responses of all PDCs
 constexpr std::size_t kEarlyPackets = 4096;      // ROD packets waiting for their predecessors
 
+constexpr Use kRudiUse{Role::Initiator, false};
+
+// CMS-2: one per peer and class; a ROD PDC has its own.
+CccKey ccc_key(const Destination& destination, PdcId id) {
+  return CccKey{destination.address, destination.traffic_class,
+                destination.mode == DeliveryMode::Rod ? id : PdcId{}};
+}
+
 std::size_t mix(std::size_t a, std::size_t b) {
   return (a ^ (b + 0x9E3779B97F4A7C15ULL + (a << 6) + (a >> 2)));
 }
@@ -32,10 +40,6 @@ std::size_t Manager::DestinationHash::operator()(const Destination& d) const noe
   return mix(mix(FepAddressHash{}(d.address), d.job.value),
              static_cast<std::size_t>(d.mode) << 9 |
                  static_cast<std::size_t>(d.reserved_pool) << 8 | d.traffic_class);
-}
-std::size_t Manager::CccKeyHash::operator()(const CccKey& key) const noexcept {
-  return mix(FepAddressHash{}(key.address),
-             std::size_t{key.rod_pdc.value} << 8 | key.traffic_class);
 }
 
 Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Client& client,
@@ -70,9 +74,12 @@ Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Clien
       indices_(std::make_unique_for_overwrite<std::uint16_t[]>(parameters.pdc_count * window_)),
       pdcs_(std::make_unique<std::optional<Pdc>[]>(parameters.pdc_count)),
       slot_numbers_(parameters.pdc_count),
+      open_(parameters.pdc_count, parameters.reserved_target_pdcs, parameters.reserved_pool_pdcs),
       slot_of_id_(std::make_unique_for_overwrite<std::uint16_t[]>(65536)),
       tombstone_of_id_(std::make_unique_for_overwrite<std::uint16_t[]>(65536)),
-      tombstones_(std::make_unique<Tombstone[]>(kTombstones)) {
+      tombstones_(std::make_unique<Tombstone[]>(kTombstones)),
+      cccs_(cms_, parameters.ccc_count, parameters.reserved_target_pdcs,
+            parameters.reserved_pool_pdcs) {
   std::fill_n(slot_of_id_.get(), 65536, kNoSlot);
   std::fill_n(tombstone_of_id_.get(), 65536, kNoSlot);
   next_id_ = parameters_.first_pdc_id.value_or(static_cast<std::uint16_t>(rng_.next()));
@@ -91,11 +98,8 @@ Manager::~Manager() {
 Result<void> Manager::send(Message& message, const Destination& destination, Time now) {
   if (destination.mode == DeliveryMode::Uud) return datagrams_.send(message, destination);
   if (destination.mode == DeliveryMode::Rudi) {
-    std::unique_ptr<RudiFlow>& flow = outgoing_[destination].rudi;
-    if (flow == nullptr) {
-      flow = std::make_unique<RudiFlow>(environment_, destination,
-                                        share_ccc(destination, PdcId{}, now));
-    }
+    RudiFlow* flow = rudi_flow(destination, now);
+    if (flow == nullptr) return Error::Again;
     rudi_.send(message, *flow);
     return {};
   }
@@ -181,54 +185,29 @@ Psn Manager::choose_start_psn(const Outgoing& outgoing) {
   }
 }
 
-Manager::CccKey Manager::ccc_key(const Destination& destination, PdcId id) const {
-  return CccKey{destination.address, destination.traffic_class,
-                destination.mode == DeliveryMode::Rod ? id : PdcId{}};
-}
-
-SharedCcc& Manager::share_ccc(const Destination& destination, PdcId id, Time now) {
-  SharedCcc& shared = cccs_[ccc_key(destination, id)];
-  if (shared.ccc == nullptr) shared.ccc = cms::make_ccc(cms_, now);
-  ++shared.users;
-  return shared;
-}
-
-// How many more PDCs of the role the reserved pool may still take from the common slots.
-std::size_t Manager::pool_left(Role role) const {
-  const std::size_t most =
-      std::min(std::max<std::size_t>(parameters_.pdc_count / 8, 1), parameters_.reserved_pool_pdcs);
-  return most - std::min(most, pool_open_[static_cast<std::size_t>(role)]);
-}
-
-// Ordinary PDCs leave the pool's share in both roles alone, those of the pool the other role's.
-bool Manager::has_slot(Role role, bool of_pool) const {
-  const Role other = role == Role::Initiator ? Role::Target : Role::Initiator;
-  const std::size_t kept = pool_left(other) + (of_pool ? 0 : pool_left(role));
-  if (parameters_.pdc_count - open_ <= kept) return false;
-  if (role == Role::Target) return true;
-  const std::size_t for_targets =
-      std::min(parameters_.pdc_count / 2, parameters_.reserved_target_pdcs);  // PDS-182
-  const std::size_t for_pool = of_pool ? 0 : pool_left(role);
-  return opened_here_ + for_targets + for_pool < parameters_.pdc_count;
-}
-
 Pdc* Manager::create(Role role, PdcId peer_id, const Destination& destination, Psn start_psn,
                      Time now) {
-  if (!has_slot(role, destination.reserved_pool)) return nullptr;
+  const Use use{role, destination.reserved_pool};
+  shortage_ = NackCode::NoPdcAvail;
+  if (!open_.available(use)) return nullptr;
   const std::optional<std::uint16_t> slot = slot_numbers_.take();
   if (!slot) return nullptr;
   const PdcId id = allocate_id();
+  SharedCcc* ccc = cccs_.share(ccc_key(destination, id), use, now);
+  if (ccc == nullptr) {
+    shortage_ = NackCode::NoCccAvail;
+    slot_numbers_.give_back(*slot);
+    return nullptr;
+  }
   const std::size_t first = *slot * window_;
   auto* records = reinterpret_cast<TxRecord*>(records_.get());
   const Pdc::Memory memory{.records = {records + first, window_},
                            .slots = {slots_.get() + first, window_},
                            .indices = {indices_.get() + first, window_}};
   slot_of_id_[id.value] = *slot;
-  ++open_;
-  if (role == Role::Initiator) ++opened_here_;
-  if (destination.reserved_pool) ++pool_open_[static_cast<std::size_t>(role)];
-  return &pdcs_[*slot].emplace(environment_, role, id, peer_id, destination, start_psn,
-                               share_ccc(destination, id, now), memory, now);
+  open_.take(use);
+  return &pdcs_[*slot].emplace(environment_, role, id, peer_id, destination, start_psn, *ccc,
+                               memory, now);
 }
 
 // The PDC for the next message to there; nullptr if there is none now.
@@ -250,7 +229,8 @@ Pdc* Manager::choose(Outgoing& outgoing, const Destination& destination, Time no
   if (oldest == nullptr) return open(destination, now);
   const bool alone = destination.mode == DeliveryMode::Rod || destination.reserved_pool;
   const std::size_t most = alone ? 1 : parameters_.pdcs_per_destination;
-  if (taking < most && has_slot(Role::Initiator, false)) return open(destination, now);  // PDS-9
+  if (taking < most && open_.available({Role::Initiator, false}))
+    return open(destination, now);  // PDS-9
   if (taking > 1) {
     const PdcId id = oldest->id();
     std::rotate(std::find(outgoing.pdcs.begin(), outgoing.pdcs.end(), id),
@@ -285,8 +265,32 @@ Pdc* Manager::accept(const PeerKey& peer, DeliveryMode mode, const Incoming& syn
   return pdc;
 }
 
-// PDS-174, PDS-180: the longest idle PDC makes room.
+// The packets of RUDI to there, or nullptr if no congestion context is to be had for them now.
+RudiFlow* Manager::rudi_flow(const Destination& destination, Time now) {
+  std::unique_ptr<RudiFlow>& flow = outgoing_[destination].rudi;
+  if (flow == nullptr) {
+    SharedCcc* ccc = cccs_.share(ccc_key(destination, PdcId{}), kRudiUse, now);
+    if (ccc != nullptr) {
+      flow = std::make_unique<RudiFlow>(environment_, destination, *ccc);
+    } else {
+      relieve_shortage(now);
+    }
+  }
+  return flow.get();
+}
+
+void Manager::drop_idle_rudi_flows() {
+  for (auto& [destination, outgoing] : outgoing_) {
+    if (outgoing.rudi == nullptr || !outgoing.rudi->idle()) continue;
+    SharedCcc& ccc = outgoing.rudi->ccc;
+    outgoing.rudi.reset();
+    cccs_.release(ccc, kRudiUse);
+  }
+}
+
+// PDS-174, PDS-180: the longest idle PDC makes room, and so does what RUDI keeps for later.
 void Manager::relieve_shortage(Time now) {
+  drop_idle_rudi_flows();
   Pdc* oldest = nullptr;
   for (std::size_t i = 0; i < parameters_.pdc_count; ++i) {
     if (!pdcs_[i] || !pdcs_[i]->takes_messages() || !pdcs_[i]->idle()) continue;
@@ -323,23 +327,16 @@ void Manager::bury(Pdc& pdc, Time now) {
     std::erase(entry->second.pdcs, id);
   }
   const std::optional<PdsError> error = pdc.error();
-  if (pdc.role() == Role::Initiator) --opened_here_;
-  if (pdc.destination().reserved_pool) --pool_open_[static_cast<std::size_t>(pdc.role())];
-  --open_;
+  open_.give_back(pdc.use());
   const std::uint16_t slot = slot_of_id_[id.value];
   slot_of_id_[id.value] = kNoSlot;
   pdc.discard();
-  release_ccc_after(pdc, slot);
-  environment_.client.pdc_closed(id, error, now);
-}
-
-// The PDC refers to its congestion context until it is destroyed.
-void Manager::release_ccc_after(Pdc& pdc, std::uint16_t slot) {
-  const CccKey key = ccc_key(pdc.destination(), pdc.id());
+  SharedCcc& ccc = pdc.ccc();  // which the PDC refers to until it is destroyed
+  const Use use = pdc.use();
   pdcs_[slot].reset();
   slot_numbers_.give_back(slot);
-  const auto entry = cccs_.find(key);
-  if (entry != cccs_.end() && --entry->second.users == 0) cccs_.erase(entry);
+  cccs_.release(ccc, use);
+  environment_.client.pdc_closed(id, error, now);
 }
 
 const Manager::Tombstone* Manager::tombstone(PdcId id, Time now) const {

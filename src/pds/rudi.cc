@@ -79,6 +79,7 @@ Rudi::Stop Rudi::send_some(RudiFlow& flow, std::uint32_t& budget, Time now) {
     }
     if (plan == PacketPlan::Last) flow.backlog.remove(message);
     const std::uint16_t index = free_[--free_count_];
+    ++flow.outstanding;
     Record& record = records_[index];
     static_cast<Sent&>(record) = {.flow = &flow,
                                   .packet = packet,
@@ -243,6 +244,7 @@ void Rudi::release(Record& record) {
   wheel_.cancel(record);
   env_.outbox.withdraw(*record.packet);
   env_.packets.give_back(record.packet);
+  --record.flow->outstanding;
   record.flow = nullptr;
   free_[free_count_++] = static_cast<std::uint16_t>(record.packet_id % kOutstanding);
 }

@@ -16,6 +16,7 @@
 #include "uet/base/timer_wheel.h"
 #include "uet/cms/ccc.h"
 #include "uet/pds/api.h"
+#include "uet/pds/ccc_pool.h"
 #include "uet/pds/counters.h"
 #include "uet/pds/datagrams.h"
 #include "uet/pds/outbox.h"
@@ -62,7 +63,8 @@ class Manager final : public Delivery {
   void forget(const FepAddress& address, Time now);
   // Starts closing every PDC.
   void begin_close_all(Time now);
-  std::size_t open_pdcs() const { return open_; }
+  std::size_t open_pdcs() const { return open_.in_use(); }
+  std::size_t open_cccs() const { return cccs_.in_use(); }
   // No packet outstanding, no message queued, nothing stored.
   bool quiescent() const;
   const Counters& counters() const { return counters_; }
@@ -86,15 +88,6 @@ class Manager final : public Delivery {
   struct DestinationHash {
     std::size_t operator()(const Destination& destination) const noexcept;
   };
-  struct CccKey {  // CMS-2: one per peer and class; a ROD PDC has its own
-    FepAddress address;
-    std::uint8_t traffic_class = 0;
-    PdcId rod_pdc;
-    friend bool operator==(const CccKey&, const CccKey&) = default;
-  };
-  struct CccKeyHash {
-    std::size_t operator()(const CccKey& key) const noexcept;
-  };
   struct Outgoing {               // what is remembered of a destination
     std::vector<PdcId> pdcs;      // open, the one used least recently first
     std::optional<Psn> last_psn;  // of the previous PDC (PDS-53)
@@ -112,17 +105,14 @@ class Manager final : public Delivery {
   Pdc* open(const Destination& destination, Time now);
   Pdc* choose(Outgoing& outgoing, const Destination& destination, Time now);
   Pdc* accept(const PeerKey& peer, DeliveryMode mode, const Incoming& syn, Psn start_psn, Time now);
-  std::size_t pool_left(Role role) const;
-  bool has_slot(Role role, bool of_pool) const;
   Pdc* create(Role role, PdcId peer_id, const Destination& destination, Psn start_psn, Time now);
   bool pump_pdcs(Time now);
   void bury(Pdc& pdc, Time now);
   void relieve_shortage(Time now);
   PdcId allocate_id();
   Psn choose_start_psn(const Outgoing& outgoing);
-  SharedCcc& share_ccc(const Destination& destination, PdcId id, Time now);
-  void release_ccc_after(Pdc& pdc, std::uint16_t slot);
-  CccKey ccc_key(const Destination& destination, PdcId id) const;
+  RudiFlow* rudi_flow(const Destination& destination, Time now);
+  void drop_idle_rudi_flows();
 
   void on_request_packet(const RxPacket& packet, Time now);
   void on_ack_packet(const RxPacket& packet, Time now);
@@ -166,9 +156,8 @@ class Manager final : public Delivery {
   std::unique_ptr<std::uint16_t[]> indices_;
   std::unique_ptr<std::optional<Pdc>[]> pdcs_;
   IndexedPool<std::byte> slot_numbers_;
-  std::size_t open_ = 0;
-  std::size_t opened_here_ = 0;             // of them, those with Role::Initiator
-  std::array<std::size_t, 2> pool_open_{};  // and those of the reserved pool, by role
+  Quota open_;                                // slots in use
+  NackCode shortage_ = NackCode::NoPdcAvail;  // why create() last failed
 
   std::unique_ptr<std::uint16_t[]> slot_of_id_;       // by PDC id; kNoSlot
   std::unique_ptr<std::uint16_t[]> tombstone_of_id_;  // by PDC id; kNoSlot
@@ -177,7 +166,7 @@ class Manager final : public Delivery {
   std::uint16_t next_id_;
   std::unordered_map<Destination, Outgoing, DestinationHash> outgoing_;
   std::unordered_map<PeerKey, PdcId, PeerKeyHash> accepted_;  // tombstones included
-  std::unordered_map<CccKey, SharedCcc, CccKeyHash> cccs_;
+  CccPool cccs_;
 };
 
 }  // namespace uet::pds

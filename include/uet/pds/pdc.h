@@ -14,7 +14,6 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 
@@ -27,6 +26,7 @@
 #include "uet/cms/path.h"
 #include "uet/pds/ack_policy.h"
 #include "uet/pds/api.h"
+#include "uet/pds/ccc_pool.h"
 #include "uet/pds/counters.h"
 #include "uet/pds/outbox.h"
 #include "uet/pds/parameters.h"
@@ -38,14 +38,6 @@ namespace uet::pds {
 
 class Pdc;
 struct ReadyTag;
-struct WaitingForCccTag;
-
-// A congestion control context and the PDCs that wait for it to open its window.
-struct SharedCcc {
-  std::unique_ptr<cms::Ccc> ccc;
-  IntrusiveList<Pdc, WaitingForCccTag> waiting;
-  std::uint32_t users = 0;
-};
 
 // ROD: a packet that arrived before its predecessors (PDS-164).
 struct EarlyPacket {
@@ -95,8 +87,6 @@ struct Incoming {
   bool early = false;               // waited in the reorder buffer, its bytes are counted
 };
 
-enum class Role : std::uint8_t { Initiator, Target };
-
 class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public TimerEntry {
  public:
   struct Memory {  // this PDC's share of the arrays sized when the FEP opened
@@ -112,6 +102,8 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   PdcId id() const { return id_; }
   PdcId peer_id() const { return peer_id_; }
   Role role() const { return role_; }
+  Use use() const { return {role_, destination_.reserved_pool}; }
+  SharedCcc& ccc() { return ccc_; }
   PdcState state() const { return state_; }
   Psn start_psn() const { return start_psn_; }
   const Destination& destination() const { return destination_; }

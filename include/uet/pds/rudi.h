@@ -31,6 +31,9 @@ struct RudiFlow : ListNode<RudiFlowTag> {
   cms::PathSelector path;
   IntrusiveList<Message, BacklogTag> backlog;
   Time last_heard{};
+  std::uint32_t outstanding = 0;  // packets without a response
+
+  bool idle() const { return !linked() && outstanding == 0; }
 };
 
 class Rudi {

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The congestion contexts of a FEP and who shares them: one for each peer and traffic class, one
+// for each ROD PDC (CMS-2). Bounded; decides who may have one, not what it does.
+//
+// A context is counted as taken for the most demanding of its users (Use): what an initiator holds
+// may have to wait for a peer, so that it must not eat up what is kept for targets (PDS-182).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+
+#include "uet/base/address.h"
+#include "uet/base/intrusive_list.h"
+#include "uet/base/types.h"
+#include "uet/cms/ccc.h"
+#include "uet/pds/quota.h"
+
+namespace uet::pds {
+
+class Pdc;
+struct WaitingForCccTag;
+
+struct CccKey {
+  FepAddress address;
+  std::uint8_t traffic_class = 0;
+  PdcId rod_pdc;  // 0: shared by all PDCs that are not ROD
+  friend bool operator==(const CccKey&, const CccKey&) = default;
+};
+
+// A congestion control context and the PDCs that wait for it to open its window.
+struct SharedCcc {
+  std::unique_ptr<cms::Ccc> ccc;
+  IntrusiveList<Pdc, WaitingForCccTag> waiting;
+  CccKey key;
+  std::array<std::uint32_t, 4> users{};  // by kind of use, the most demanding first
+};
+
+class CccPool {
+ public:
+  // `count`, `for_targets`, `for_pool`: as Quota.
+  CccPool(const cms::Parameters& cms, std::size_t count, std::size_t for_targets,
+          std::size_t for_pool)
+      : cms_(cms), quota_(count, for_targets, for_pool) {}
+
+  // The context of `key` with one user more, made if there is none. nullptr: none is to be had now.
+  SharedCcc* share(const CccKey& key, Use use, Time now);
+  // One user less; with the last one the context is gone. No PDC may wait for it then.
+  void release(SharedCcc& shared, Use use);
+
+  std::size_t in_use() const { return quota_.in_use(); }
+
+ private:
+  struct KeyHash {
+    std::size_t operator()(const CccKey& key) const noexcept;
+  };
+
+  const cms::Parameters& cms_;
+  Quota quota_;
+  std::unordered_map<CccKey, SharedCcc, KeyHash> cccs_;
+};
+
+}  // namespace uet::pds

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Sharing congestion contexts, and what they are counted for.
+#include "uet/pds/ccc_pool.h"
+
+#include <algorithm>
+
+#include "uet/pds/pdc.h"
+
+namespace uet::pds {
+
+namespace {
+
+// The most demanding first.
+constexpr std::array<Use, 4> kUses{{{Role::Initiator, false},
+                                    {Role::Initiator, true},
+                                    {Role::Target, false},
+                                    {Role::Target, true}}};
+
+std::size_t index_of(Use use) {
+  return static_cast<std::size_t>(std::find(kUses.begin(), kUses.end(), use) - kUses.begin());
+}
+
+// What the context counts for: kUses.size() without a user.
+std::size_t counted_for(const SharedCcc& shared) {
+  std::size_t i = 0;
+  while (i < kUses.size() && shared.users[i] == 0) ++i;
+  return i;
+}
+
+}  // namespace
+
+std::size_t CccPool::KeyHash::operator()(const CccKey& key) const noexcept {
+  const std::size_t rest = std::size_t{key.rod_pdc.value} << 8 | key.traffic_class;
+  return FepAddressHash{}(key.address) ^ (rest * 0x9E3779B97F4A7C15ULL);
+}
+
+SharedCcc* CccPool::share(const CccKey& key, Use use, Time now) {
+  const std::size_t wanted = index_of(use);
+  const auto entry = cccs_.find(key);
+  const std::size_t counted = entry == cccs_.end() ? kUses.size() : counted_for(entry->second);
+  if (wanted < counted) {
+    if (counted < kUses.size()) quota_.give_back(kUses[counted]);
+    const bool available = quota_.available(use);
+    if (available) {
+      quota_.take(use);
+    } else if (counted < kUses.size()) {
+      quota_.take(kUses[counted]);
+    }
+    if (!available) return nullptr;
+  }
+  SharedCcc& shared = entry == cccs_.end() ? cccs_[key] : entry->second;
+  if (shared.ccc == nullptr) {
+    shared.key = key;
+    shared.ccc = cms::make_ccc(cms_, now);
+  }
+  ++shared.users[wanted];
+  return &shared;
+}
+
+void CccPool::release(SharedCcc& shared, Use use) {
+  const std::size_t before = counted_for(shared);
+  --shared.users[index_of(use)];
+  const std::size_t after = counted_for(shared);
+  if (after != before) quota_.give_back(kUses[before]);
+  if (after == kUses.size()) {
+    cccs_.erase(CccKey(shared.key));
+  } else if (after != before) {
+    quota_.take(kUses[after]);
+  }
+}
+
+}  // namespace uet::pds

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Who shares a congestion context, and who gets none when they run short. CMS-2.
+#include "uet/pds/ccc_pool.h"
+
+#include "unit/pds/pds_harness.h"
+
+namespace uet::pds::testing {
+namespace {
+
+using wire::CpType;
+
+constexpr Use kInitiator{Role::Initiator, false};
+constexpr Use kTarget{Role::Target, false};
+
+CccKey key_of(std::uint8_t last_byte, std::uint8_t traffic_class = 0, std::uint16_t rod_pdc = 0) {
+  return {address_of(last_byte), traffic_class, PdcId{rod_pdc}};
+}
+
+TEST(CccPool, OnePerPeerClassAndRodPdc) {
+  const cms::Parameters cms = open_window();
+  CccPool pool(cms, 8, 4, 0);
+  SharedCcc* first = pool.share(key_of(1), kInitiator, kStart);
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(pool.share(key_of(1), kTarget, kStart), first);
+  for (const CccKey& other : {key_of(2), key_of(1, 1), key_of(1, 0, 7)}) {
+    EXPECT_NE(pool.share(other, kTarget, kStart), first);
+  }
+  EXPECT_EQ(pool.in_use(), 4U);
+}
+
+TEST(CccPool, TheLastUserGivesItBack) {
+  const cms::Parameters cms = open_window();
+  CccPool pool(cms, 2, 1, 0);
+  SharedCcc* shared = pool.share(key_of(1), kInitiator, kStart);
+  pool.share(key_of(1), kInitiator, kStart);
+  EXPECT_EQ(pool.share(key_of(2), kInitiator, kStart), nullptr);
+  pool.release(*shared, kInitiator);
+  EXPECT_EQ(pool.share(key_of(2), kInitiator, kStart), nullptr);
+  pool.release(*shared, kInitiator);
+  EXPECT_EQ(pool.in_use(), 0U);
+  EXPECT_NE(pool.share(key_of(2), kInitiator, kStart), nullptr);
+}
+
+// An initiator that joins a target's context would keep it from the targets when that one is gone.
+TEST(CccPool, Pds182_AnInitiatorDoesNotComeToWhatIsKeptForTargets) {
+  const cms::Parameters cms = open_window();
+  CccPool pool(cms, 2, 1, 0);
+  ASSERT_NE(pool.share(key_of(1), kInitiator, kStart), nullptr);
+  SharedCcc* kept = pool.share(key_of(2), kTarget, kStart);
+  ASSERT_NE(kept, nullptr);
+  EXPECT_EQ(pool.share(key_of(2), kInitiator, kStart), nullptr);
+  EXPECT_EQ(pool.share(key_of(2), kTarget, kStart), kept);  // unharmed
+  EXPECT_EQ(pool.in_use(), 2U);
+}
+
+TEST(CccPool, WhenTheInitiatorLeavesTheContextCountsForTheTarget) {
+  const cms::Parameters cms = open_window();
+  CccPool pool(cms, 2, 1, 0);
+  SharedCcc* shared = pool.share(key_of(1), kTarget, kStart);
+  ASSERT_EQ(pool.share(key_of(1), kInitiator, kStart), shared);
+  EXPECT_EQ(pool.share(key_of(2), kInitiator, kStart), nullptr);
+  pool.release(*shared, kInitiator);
+  EXPECT_NE(pool.share(key_of(2), kInitiator, kStart), nullptr);
+  EXPECT_EQ(pool.share(key_of(3), kTarget, kStart), nullptr);
+}
+
+// ---- PDCs without a context
+// -----------------------------------------------------------------------
+
+class CccShortage : public Bench {
+ protected:
+  void with_cccs(std::size_t count) {  // half of them for each side
+    Parameters parameters = test_parameters();
+    parameters.ccc_count = count;
+    build(parameters);
+  }
+  Result<void> try_send(std::uint8_t traffic_class, DeliveryMode mode = DeliveryMode::Rud) {
+    Destination destination = to_peer(mode);
+    destination.traffic_class = traffic_class;
+    return node->manager->send(node->message(1), destination, now);
+  }
+};
+
+TEST_F(CccShortage, Pds66_Cms204_SaidWithANackAndNoStateIsKept) {
+  with_cccs(2);
+  peer_mode = DeliveryMode::Rod;  // each of them has its own
+  peer_start = 333;
+  wire::RequestHeader header = request(333, true);
+  receive(header);
+  header.spdcid = PdcId{901};
+  receive(header);
+  turn();
+  const std::size_t pdcs = node->manager->open_pdcs();
+  header.spdcid = PdcId{902};
+  const auto sent = answer_to(header);
+  ASSERT_EQ(nacks(sent).size(), 1U);
+  EXPECT_EQ(nacks(sent)[0].nack_code, NackCode::NoCccAvail);
+  EXPECT_EQ(nacks(sent)[0].spdcid, PdcId{0});
+  EXPECT_EQ(nacks(sent)[0].dpdcid, PdcId{902});
+  EXPECT_EQ(nacks(sent)[0].nack_psn, Psn{333});
+  EXPECT_EQ(node->client.delivered.size(), 2U);
+  EXPECT_EQ(node->manager->open_pdcs(), pdcs);
+  EXPECT_EQ(node->manager->open_cccs(), 2U);
+}
+
+// The refused SYN is tried again, and what keeps the context from it is asked to close.
+TEST_F(CccShortage, Pds66_Pds174_AnIdlePdcMakesRoomForTheRefusedOne) {
+  with_cccs(1);
+  accept(333, DeliveryMode::Rod);
+  wire::RequestHeader header = request(333, true);
+  header.spdcid = PdcId{901};
+  const auto refused = answer_to(header);
+  ASSERT_EQ(nacks(refused).size(), 1U);
+  EXPECT_EQ(nacks(refused)[0].nack_code, NackCode::NoCccAvail);
+  ASSERT_EQ(controls(refused).size(), 1U);
+  EXPECT_EQ(controls(refused)[0].ctl_type, CpType::CloseRequest);
+  receive(control(CpType::Close, 334));
+  turn();
+  EXPECT_EQ(node->manager->open_cccs(), 0U);
+  receive(header);
+  turn();
+  EXPECT_EQ(node->client.delivered.size(), 2U);
+}
+
+TEST_F(CccShortage, Pds180_WithoutAContextTheMessageIsToBeSentAgain) {
+  with_cccs(4);
+  EXPECT_TRUE(try_send(0).ok());
+  EXPECT_TRUE(try_send(1).ok());
+  EXPECT_EQ(try_send(2).error(), Error::Again);
+  EXPECT_TRUE(try_send(1).ok());
+  EXPECT_EQ(node->manager->open_pdcs(), 2U);
+}
+
+// Section 12.4: class NORMAL, after NACK_Retx_Time.
+TEST_F(CccShortage, Pds122_TheRefusedInitiatorTriesAgainLater) {
+  send(1);
+  turn();
+  pdc = node->messages.back().pdc;
+  wire::NackHeader refusal = nack(NackCode::NoCccAvail, start_psn);
+  refusal.spdcid = PdcId{0};
+  EXPECT_TRUE(requests(answer_to(refusal)).empty());
+  const auto again = requests(after(test_parameters().nack_retransmission_time + microseconds(32)));
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_TRUE(again[0].syn);
+  EXPECT_TRUE(again[0].retx);
+  receive(ack(start_psn, start_psn));
+  turn();
+  EXPECT_TRUE(Node::answered_once(node->messages.back()));
+}
+
+TEST_F(CccShortage, RudiGivesItsContextBackWhenOthersNeedIt) {
+  with_cccs(2);
+  ASSERT_TRUE(try_send(0, DeliveryMode::Rudi).ok());
+  const auto sent = turn();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(try_send(1).error(), Error::Again);  // it is busy
+  EXPECT_EQ(node->manager->open_cccs(), 1U);
+  wire::RudiHeader response;
+  ASSERT_TRUE(wire::RudiHeader::decode(sent[0].bytes, response));
+  response.type = wire::PdsType::RudiResp;
+  response.next_hdr = NextHdr::Response;
+  std::vector<std::byte> bytes(sizeof(wire::PdsRudi) + 12);
+  response.encode(bytes.data());
+  node->receive(bytes, peer, now);
+  EXPECT_EQ(try_send(1).error(), Error::Again);
+  EXPECT_EQ(node->manager->open_cccs(), 0U);
+  EXPECT_TRUE(try_send(1).ok());
+}
+
+// Two FEPs that fill each other's contexts: the share of the targets lets both go on.
+TEST_F(Pair, Pds182_CccShortageAtBothEndsIsNoDeadlock) {
+  Parameters for_a = test_parameters();
+  Parameters for_b = target_parameters();
+  for_a.ccc_count = 8;
+  for_b.ccc_count = 2;
+  build(for_a, for_b);
+  std::vector<TestMessage*> all;
+  for (std::uint8_t traffic_class = 0; traffic_class < 4; ++traffic_class) {
+    for (Node* node : {a.get(), b.get()}) {
+      TestMessage& message = node->message(3);
+      const Destination to = node == a.get() ? to_b(DeliveryMode::Rod, traffic_class)
+                                             : to_a(DeliveryMode::Rod, traffic_class);
+      const Time limit = now + seconds(60);
+      while (!node->manager->send(message, to, now).ok() && now < limit) run_for(milliseconds(1));
+      all.push_back(&message);
+    }
+  }
+  EXPECT_TRUE(run_while_not([&] {
+    return std::all_of(all.begin(), all.end(),
+                       [](const TestMessage* m) { return Node::answered_once(*m); });
+  }));
+  const auto code = static_cast<std::size_t>(NackCode::NoCccAvail);
+  EXPECT_LE(a->manager->open_cccs(), 8U);
+  EXPECT_LE(b->manager->open_cccs(), 2U);
+  EXPECT_GT(b->manager->counters().nacks_sent[code], 0U);
+  expect_clean_close();
+}
+
+}  // namespace
+}  // namespace uet::pds::testing
