@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# What is installed beside the provider, the Debian package, and the target that takes it all away.
+
+install(FILES examples/mpi_ring.c examples/rma_example.cc examples/uet_bench.cc
+  examples/common.h examples/README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libfabric-uet/examples)
+install(FILES scripts/wireshark/uet.lua DESTINATION ${CMAKE_INSTALL_DATADIR}/uet/wireshark)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libfabric-uet RENAME copyright)
+if(TARGET uet_dissect)
+  install(TARGETS uet_dissect RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+
+# Removes what the last `cmake --install` of this directory wrote; honours DESTDIR like it.
+add_custom_target(uninstall
+  COMMAND ${CMAKE_COMMAND} -DMANIFEST=${PROJECT_BINARY_DIR}/install_manifest.txt
+    -P ${PROJECT_SOURCE_DIR}/cmake/Uninstall.cmake
+  VERBATIM)
+
+# cpack -G DEB, or the target `package`. The plug-in's directory is libfabric's, hence absolute.
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME libfabric-uet)
+set(CPACK_PACKAGE_VENDOR "the uet provider authors")
+set(CPACK_PACKAGE_CONTACT "the uet provider authors <uet@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Ultra Ethernet Transport for libfabric")
+set(CPACK_PACKAGE_DESCRIPTION "A libfabric provider that carries messages, tagged messages, RMA and
+atomics as Ultra Ethernet Transport packets over the kernel's UDP sockets. No special hardware and
+no privilege is needed; programs that use libfabric run over it unchanged.")
+set(CPACK_SET_DESTDIR ON)
+set(CPACK_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE
+  GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "libfabric1 (>= 1.17)")
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libfabric-bin, openmpi-bin, wireshark | tshark")
+include(CPack)

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# Makes the Debian package of BUILD in ROOT, and demands that it holds each of FILES and depends on
+# the libraries that the plug-in needs, and that libfabric finds the provider in what it unpacks to.
+find_program(dpkg_deb dpkg-deb)
+find_program(dpkg_shlibdeps dpkg-shlibdeps)
+if(NOT dpkg_deb OR NOT dpkg_shlibdeps)
+  message("SKIPPED: dpkg-deb or dpkg-shlibdeps is not there (Debian: apt-get install dpkg-dev)")
+  return()
+endif()
+if(SANITIZE)
+  message("SKIPPED: packages are made of builds without sanitizers")
+  return()
+endif()
+file(REMOVE_RECURSE ${ROOT})
+execute_process(COMMAND ${CPACK} -G DEB --config ${BUILD}/CPackConfig.cmake -B ${ROOT}/made
+  OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+file(GLOB package ${ROOT}/made/libfabric-uet_*.deb)
+list(LENGTH package count)
+if(NOT count EQUAL 1)
+  message(FATAL_ERROR "not one package but: ${package}")
+endif()
+execute_process(COMMAND ${dpkg_deb} --field ${package} Depends OUTPUT_VARIABLE depends
+  COMMAND_ERROR_IS_FATAL ANY)
+foreach(needed IN ITEMS "libfabric1 \\(>= 1\\.17\\)" libnl-3-200 libnl-route-3-200 libstdc[+][+]6)
+  if(NOT depends MATCHES ${needed})
+    message(FATAL_ERROR "the package does not depend on ${needed}: ${depends}")
+  endif()
+endforeach()
+execute_process(COMMAND ${dpkg_deb} --extract ${package} ${ROOT}/unpacked
+  COMMAND_ERROR_IS_FATAL ANY)
+foreach(file IN LISTS PLUGIN FILES)
+  if(NOT EXISTS ${ROOT}/unpacked${file})
+    message(FATAL_ERROR "${file} is not in the package")
+  endif()
+endforeach()
+include(${CMAKE_CURRENT_LIST_DIR}/ask_fi_info.cmake)
+ask_fi_info(${ROOT}/unpacked${PLUGIN})

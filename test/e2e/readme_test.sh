@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# Runs the block of README.md below the heading HEADING as it stands, and demands that it succeeds
+# and that packets went over uet. Ends with 77, and says why, if one of PROGRAMs is not there.
+# Use: readme_test.sh REPOSITORY HEADING PROGRAM...    with FI_PROVIDER_PATH
+set -euo pipefail
+
+repository="$1" heading="$2"
+shift 2
+for program in "$@"; do
+  command -v "$program" >/dev/null || {
+    echo "skipped: $program is not installed"
+    exit 77
+  }
+done
+# A name space of its own keeps the ports of these programs apart from those of others.
+if [[ "${UET_README_NETWORK:-}" != own ]] && unshare --net true 2>/dev/null; then
+  export UET_README_NETWORK=own
+  exec unshare --net "$0" "$repository" "$heading" "$@"
+fi
+[[ "${UET_README_NETWORK:-}" != own ]] || ip link set lo up
+
+scratch="$(mktemp -d)"
+trap 'rm -rf "$scratch"' EXIT
+ln -s "$repository/examples" "$repository/scripts" "$scratch/"
+cd "$scratch"
+awk -v heading="### $heading" '
+  /^#/ && !inside { here = ($0 == heading) }
+  /^```/ { inside = !inside; next }
+  here && inside { print }' "$repository/README.md" >block
+[[ -s block ]] || {
+  echo "README.md has no block below '### $heading'"
+  exit 1
+}
+cat block
+# mpirun refuses root otherwise. The statistics tell that it was uet.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 FI_UET_STATS=exit
+timeout 100 bash -e -o pipefail block 2>&1 | tee output
+received="$(awk '$1 == "pds_packets_received" { n += $2 } END { print n + 0 }' output)"
+[[ "$received" -gt 0 ]] || {
+  echo "no packet went over uet"
+  exit 1
+}
