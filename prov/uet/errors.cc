@@ -70,6 +70,8 @@ const char* describe(pds::PdsError error) {
       return "the peer reported a protocol error";
     case pds::PdsError::LocalClose:
       return "closed locally";
+    case pds::PdsError::NotConsumed:
+      return "the peer refused the packet delivery context; it has done nothing of the operation";
   }
   return "unknown transport error";
 }
@@ -123,6 +125,8 @@ int to_fi_errno(pds::PdsError error) {
       return EPROTO;
     case pds::PdsError::LocalClose:
       return FI_ECANCELED;
+    case pds::PdsError::NotConsumed:
+      return FI_ECONNREFUSED;
   }
   return FI_EOTHER;
 }

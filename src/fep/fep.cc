@@ -108,6 +108,12 @@ Time Fep::next_deadline() const {
 
 Stats Fep::stats() const { return Stats{manager_.counters(), ses_.counters(), nic_.counters()}; }
 
+Result<void> Fep::open_pdc(const pds::Destination& destination, Time now) {
+  const Result<void> opened = manager_.open_ahead(destination, now);
+  push(now);
+  return opened;
+}
+
 void Fep::forget(const FepAddress& address, Time now) {
   manager_.forget(address, now);
   push(now);

@@ -125,7 +125,7 @@ Pdc* Manager::resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMode mod
     refuse(packet, *request.trimmed, spdcid, request);
     return nullptr;
   }
-  if (opened_to(peer)) {  // PDS-63
+  if (opened_.contains(peer)) {  // PDS-63
     refuse(packet, NackCode::InvalidSyn, spdcid, request);
     return nullptr;
   }
@@ -136,17 +136,6 @@ Pdc* Manager::resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMode mod
   Pdc* pdc = accept(peer, mode, request, start_psn, now);
   if (pdc == nullptr) refuse(packet, shortage_, spdcid, request);  // PDS-66
   return pdc;
-}
-
-// Is `peer` the far end of a PDC that was opened here?
-bool Manager::opened_to(const PeerKey& peer) const {
-  for (std::size_t i = 0; open_.initiators() > 0 && i < parameters_.pdc_count; ++i) {
-    if (pdcs_[i] && pdcs_[i]->role() == Role::Initiator && pdcs_[i]->peer_id() == peer.spdcid &&
-        pdcs_[i]->destination().address == peer.address) {
-      return true;
-    }
-  }
-  return false;
 }
 
 // PDS-25, PDS-26, PDS-210 steps 4 and 5.
@@ -167,7 +156,10 @@ Pdc* Manager::resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid, const 
     refuse(packet, NackCode::PdcHdrMismatch, spdcid, request);
     return nullptr;
   }
-  pdc->learn_peer(spdcid);  // PDS-199: return data may overtake the first ACK
+  if (pdc->state() == PdcState::Creating) {
+    pdc->learn_peer(spdcid);  // PDS-199: return data may overtake the first ACK
+    note_peer(*pdc);
+  }
   return pdc;
 }
 
@@ -208,7 +200,9 @@ void Manager::on_ack_packet(const RxPacket& packet, Time now) {
     ++counters_.acks_invalid;  // PDS-108 step 1; PDS-136 swallows late ones
     return;
   }
+  const bool creating = pdc->state() == PdcState::Creating;
   pdc->on_ack(header, packet.bytes.subspan(wire::pds_header_bytes(header.type)), now);
+  if (creating) note_peer(*pdc);
 }
 
 void Manager::on_nack_packet(const RxPacket& packet, Time now) {
@@ -223,7 +217,9 @@ void Manager::on_nack_packet(const RxPacket& packet, Time now) {
     ++counters_.nacks_ignored;
     return;
   }
+  const bool creating = pdc->state() == PdcState::Creating;
   pdc->on_nack(header, now);
+  if (creating) note_peer(*pdc);
 }
 
 void Manager::on_control_packet(const RxPacket& packet, Time now) {

@@ -75,6 +75,8 @@ Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Clien
       pdcs_(std::make_unique<std::optional<Pdc>[]>(parameters.pdc_count)),
       slot_numbers_(parameters.pdc_count),
       open_(parameters.pdc_count, parameters.reserved_target_pdcs, parameters.reserved_pool_pdcs),
+      bitmaps_(parameters.bitmap_count, parameters.reserved_target_pdcs,
+               parameters.reserved_pool_pdcs),
       slot_of_id_(std::make_unique_for_overwrite<std::uint16_t[]>(65536)),
       tombstone_of_id_(std::make_unique_for_overwrite<std::uint16_t[]>(65536)),
       tombstones_(std::make_unique<Tombstone[]>(kTombstones)),
@@ -190,8 +192,10 @@ Pdc* Manager::create(Role role, PdcId peer_id, const Destination& destination, P
   const Use use{role, destination.reserved_pool};
   shortage_ = NackCode::NoPdcAvail;
   if (!open_.available(use)) return nullptr;
+  shortage_ = NackCode::NoBitmap;
+  if (!bitmaps_.available(use)) return nullptr;
   const std::optional<std::uint16_t> slot = slot_numbers_.take();
-  if (!slot) return nullptr;
+  if (!slot) return nullptr;  // never: as many as open_ counts
   const PdcId id = allocate_id();
   SharedCcc* ccc = cccs_.share(ccc_key(destination, id), use, now);
   if (ccc == nullptr) {
@@ -206,6 +210,7 @@ Pdc* Manager::create(Role role, PdcId peer_id, const Destination& destination, P
                            .indices = {indices_.get() + first, window_}};
   slot_of_id_[id.value] = *slot;
   open_.take(use);
+  bitmaps_.take(use);
   return &pdcs_[*slot].emplace(environment_, role, id, peer_id, destination, start_psn, *ccc,
                                memory, now);
 }
@@ -229,18 +234,22 @@ Pdc* Manager::choose(Outgoing& outgoing, const Destination& destination, Time no
   if (oldest == nullptr) return open(destination, now);
   const bool alone = destination.mode == DeliveryMode::Rod || destination.reserved_pool;
   const std::size_t most = alone ? 1 : parameters_.pdcs_per_destination;
-  if (taking < most && open_.available({Role::Initiator, false}))
-    return open(destination, now);  // PDS-9
+  const Use use{Role::Initiator, false};
+  const bool more = taking < most && open_.available(use) && bitmaps_.available(use);
+  if (more) return open(destination, now);  // PDS-9
   if (taking > 1) {
-    const PdcId id = oldest->id();
-    std::rotate(std::find(outgoing.pdcs.begin(), outgoing.pdcs.end(), id),
-                std::find(outgoing.pdcs.begin(), outgoing.pdcs.end(), id) + 1, outgoing.pdcs.end());
+    const auto at = std::find(outgoing.pdcs.begin(), outgoing.pdcs.end(), oldest->id());
+    std::rotate(at, at + 1, outgoing.pdcs.end());
   }
   return oldest;
 }
 
 Pdc* Manager::open(const Destination& destination, Time now) {
   Outgoing& outgoing = outgoing_[destination];
+  for (const PdcId id : outgoing.pdcs) {  // one that has failed and is not buried yet
+    const Pdc& last = *pdcs_[slot_of_id_[id.value]];
+    if (last.finished()) outgoing.last_psn = last.close_psn();
+  }
   Pdc* pdc = create(Role::Initiator, PdcId{}, destination, choose_start_psn(outgoing), now);
   if (pdc == nullptr) {
     relieve_shortage(now);
@@ -249,6 +258,20 @@ Pdc* Manager::open(const Destination& destination, Time now) {
   outgoing.pdcs.push_back(pdc->id());
   ++counters_.pdcs_opened;
   return pdc;
+}
+
+Result<void> Manager::open_ahead(const Destination& destination, Time now) {
+  const bool uses_pdc =
+      destination.mode == DeliveryMode::Rud || destination.mode == DeliveryMode::Rod;
+  if (!uses_pdc) return Error::Invalid;
+  for (const PdcId id : outgoing_[destination].pdcs) {
+    if (const Pdc* pdc = find(id); pdc != nullptr && pdc->takes_messages()) return {};
+  }
+  Pdc* pdc = open(destination, now);
+  if (pdc == nullptr) return Error::Again;
+  if (pdc->send_noop(now)) return {};
+  pdc->begin_close(now);  // nobody has heard of it
+  return Error::Again;
 }
 
 Pdc* Manager::accept(const PeerKey& peer, DeliveryMode mode, const Incoming& syn, Psn start_psn,
@@ -301,6 +324,12 @@ void Manager::relieve_shortage(Time now) {
   if (oldest != nullptr) oldest->begin_close(now);
 }
 
+// PDS-63 asks whom the PDCs opened here lead to: known from their first answer on.
+void Manager::note_peer(const Pdc& pdc) {
+  if (pdc.role() != Role::Initiator || pdc.peer_id().value == 0) return;
+  opened_[{pdc.destination().address, pdc.peer_id()}] = pdc.id();
+}
+
 // Frees a finished PDC and remembers it for a while, so that late packets neither open it again nor
 // stay unanswered (PDS-175).
 void Manager::bury(Pdc& pdc, Time now) {
@@ -327,7 +356,11 @@ void Manager::bury(Pdc& pdc, Time now) {
     std::erase(entry->second.pdcs, id);
   }
   const std::optional<PdsError> error = pdc.error();
+  if (const auto opened = opened_.find(peer); opened != opened_.end() && opened->second == id) {
+    opened_.erase(opened);
+  }
   open_.give_back(pdc.use());
+  bitmaps_.give_back(pdc.use());
   const std::uint16_t slot = slot_of_id_[id.value];
   slot_of_id_[id.value] = kNoSlot;
   pdc.discard();

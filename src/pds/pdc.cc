@@ -38,6 +38,7 @@ Pdc::Pdc(Environment& environment, Role role, PdcId id, PdcId peer_id,
       highest_reported_(start_psn - 1),
       rx_(memory.slots, memory.indices, start_psn),
       reported_cack_(start_psn - 1),
+      own_acks_(start_psn - 1),
       rod_next_(start_psn) {
   deadlines_.fill(kNever);
   set_deadline(kIdle, now + env_.parameters.keepalive_time);

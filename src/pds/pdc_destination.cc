@@ -171,7 +171,10 @@ void Pdc::arrived(const Incoming& request, const Response& response, Time now) {
     ar_behind_gap_ = ar_behind_gap_ ? std::max(*ar_behind_gap_, psn) : psn;
   }
   const bool due = ack_policy_.due(env_.parameters, arrival);
-  if (!due && !response.guaranteed) return;
+  const bool behind_held = stored_ > 0 && psn > rx_.cack_psn();
+  const bool asked_before = behind_held && psn < own_acks_;  // it was missing then
+  if (!due && !response.guaranteed && !asked_before) return;
+  if (behind_held && request.ar) ack_what_cack_cannot_cover(request, now);
 
   AckDue ack;
   ack.psn = psn;
@@ -185,9 +188,27 @@ void Pdc::arrived(const Incoming& request, const Response& response, Time now) {
     send_ack(ack, held ? wire::AckRequestCode::Clear : wire::AckRequestCode::None, now);
     return;
   }
+  if (behind_held) {  // no later one would cover it
+    send_ack(ack, wire::AckRequestCode::None, now);
+    return;
+  }
   ack.ecn_marked = ack.ecn_marked || (ack_due_ && ack_due_->ecn_marked);  // CMS-721
   ack_due_ = ack;
   make_ready();
+}
+
+// A guaranteed response holds CACK until its CLEAR has come and been answered. The source asks for
+// an ACK of all up to here, and may have to do without that answer: an application that has all it
+// wants may make no more progress. So each packet behind the response has an ACK of its own.
+void Pdc::ack_what_cack_cannot_cover(const Incoming& request, Time now) {
+  AckDue own;
+  own.entropy = request.entropy;
+  own.arrived = now;
+  for (own.psn = std::max(own_acks_, rx_.cack_psn()) + 1; own.psn < request.psn;
+       own.psn = own.psn + 1) {
+    if (rx_.state(own.psn) == Slot::Finished) send_ack(own, wire::AckRequestCode::None, now);
+  }
+  own_acks_ = std::max(own_acks_, request.psn);
 }
 
 void Pdc::move_cack(Time now) {

@@ -293,7 +293,7 @@ void Pdc::rebase(Psn start_psn, Time now) {
   if (rto_exhausted(env_.parameters, rebases_++)) return fail(PdsError::NackExhausted, now);
   tx_.rebase(start_psn);
   start_psn_ = start_psn;
-  peer_cack_ = mpr_cack_ = highest_reported_ = reported_cack_ = start_psn - 1;
+  peer_cack_ = mpr_cack_ = highest_reported_ = reported_cack_ = own_acks_ = start_psn - 1;
   rx_.rebase(start_psn);
   rod_next_ = start_psn;
   for (Psn psn = tx_.base(); psn != tx_.next_psn(); ++psn) {
@@ -337,7 +337,7 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
   }
   last_activity_ = now;
   record->rto_count = 0;  // PDS-125: the peer lives, though it refuses
-  if (action == NackAction::Fail) return on_fatal_nack(nack.nack_code, now);
+  if (is_fatal(nack.nack_code)) return on_fatal_nack(nack.nack_code, nack.nack_psn, *record, now);
   if (nack.spdcid.value != 0) learn_peer(nack.spdcid);  // PDS-55
   const Psn psn = nack.nack_psn;
   if (action == NackAction::RestartRto) {
@@ -379,13 +379,22 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
   wake_ccc_waiters();
 }
 
-void Pdc::on_fatal_nack(NackCode code, Time now) {
+// PDS-142: what was sent once and is refused has not been consumed. Of what was sent more often
+// another copy may have been, by a PDC that the peer has since let go of.
+void Pdc::on_fatal_nack(NackCode code, Psn psn, const TxRecord& record, Time now) {
   // PDS-171, and CLOSING_IN_ERR in section 6.3: the target has already let go of the PDC.
   if (state_ == PdcState::CloseAckWait &&
       (code == NackCode::InvDpdcid || code == NackCode::ClosingInErr)) {
     return finish();
   }
-  fail(nack_error(code), now);
+  Ending ending{.error = nack_error(code)};
+  if (nack_action(code) == NackAction::FailUnconsumed) {
+    if (record.sent_count == 1 && !record.sacked) ending.not_consumed = psn;
+    ending.spares_backlog = role_ == Role::Initiator;
+    // No PDC there: closed without a handshake.
+    ending.tells_peer = code != NackCode::InvDpdcid && code != NackCode::PdcHdrMismatch;
+  }
+  end_all(ending, now);
 }
 
 // ---- deadlines
@@ -476,9 +485,14 @@ void Pdc::give_up(Time now) {
 // -------------------------------------------------------------------
 
 void Pdc::fail(PdsError error, Time now) {
+  end_all({.error = error, .tells_peer = error != PdsError::RtoExhausted}, now);
+}
+
+void Pdc::end_all(const Ending& ending, Time now) {
   if (state_ == PdcState::Closed) return;
+  const PdsError error = ending.error;
   const bool tell_peer =
-      peer_id_.value != 0 && error != PdsError::RtoExhausted && state_ != PdcState::CloseAckWait;
+      ending.tells_peer && peer_id_.value != 0 && state_ != PdcState::CloseAckWait;
   close_psn_ = tx_.next_psn();
   error_ = error;
   enter(PdcEvent::Failed);  // from here on nothing can be queued here any more
@@ -488,12 +502,15 @@ void Pdc::fail(PdsError error, Time now) {
     Message* message = record->message;
     const std::uint32_t tag = record->tag;
     release(*record);
-    if (message != nullptr) env_.client.pds_error(*message, tag, error, now);  // PDS-134
+    if (message == nullptr) continue;
+    const bool spared = psn == ending.not_consumed;
+    env_.client.pds_error(*message, tag, spared ? PdsError::NotConsumed : error, now);  // PDS-134
   }
   tx_.slide();
   settle_ccc();
   while (!backlog_.empty()) {  // PDS-139
-    env_.client.message_failed(backlog_.pop_front(), error, now);
+    env_.client.message_failed(backlog_.pop_front(),
+                               ending.spares_backlog ? PdsError::NotConsumed : error, now);
   }
   wake_ccc_waiters();
   ++env_.counters.pdcs_failed;

@@ -167,7 +167,7 @@ void Rudi::on_nack(const wire::NackHeader& nack, const FepAddress& from, Time no
   RudiFlow& flow = *record->flow;
   flow.last_heard = now;
   record->rto_count = 0;
-  if (action == NackAction::Fail) return fail(*record, nack_error(nack.nack_code), now);
+  if (is_fatal(nack.nack_code)) return fail(*record, nack_error(nack.nack_code), now);
   if (record->in_flight) {
     record->in_flight = false;
     flow.ccc.ccc->on_nack(nack.nack_code, record->nominal_bytes, nack.m, std::nullopt, now);

@@ -481,17 +481,30 @@ void Initiator::resolve_piece(TxMessage& message, std::uint64_t offset) {
   }
 }
 
-void Initiator::pds_error(TxMessage& message, std::uint32_t tag, pds::PdsError error) {
+// PDS-142: it is sent again if no other packet of it may have been consumed.
+void Initiator::pds_error(TxMessage& message, std::uint32_t tag, pds::PdsError error, Time now) {
   ++message.packets_answered;
   message.owes_error = false;
-  fail(message, error);
+  if (error != pds::PdsError::NotConsumed) {
+    fail(message, error);
+  } else if (message.packets_made > 1) {
+    fail(message, pds::PdsError::ProtocolError);
+  } else {
+    not_consumed(message, now);
+  }
   if (tag != kNoPiece) resolve_piece(message, std::uint64_t{tag} * payload_mtu_);
   finish_if_done(message);
 }
 
-void Initiator::message_failed(TxMessage& message, pds::PdsError error) {
+void Initiator::message_failed(TxMessage& message, pds::PdsError error, Time now) {
   message.ended = true;
-  fail(message, error);
+  if (error != pds::PdsError::NotConsumed) {
+    fail(message, error);
+  } else if (message.packets_made == 0) {
+    not_consumed(message, now);
+  } else if (!message.try_again) {  // else this is the rest of what is sent again
+    fail(message, pds::PdsError::ProtocolError);
+  }
   finish_if_done(message);
 }
 

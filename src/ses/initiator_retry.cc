@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Operations that their target refused with a code that passes (SES-52 to 55): no receive, or a
 // generation that is disabled or has changed. The message ends as every refused one does and then,
-// instead of completing, waits and is sent again as a new message.
+// instead of completing, waits and is sent again as a new message. So is one whose PDC the peer has
+// let go of, if nothing of it was consumed (PDS-142).
 //
 // On ROD it keeps its place: whatever was posted after it to the same peer waits or is refused as
 // well, and each of them is sent when all before it have completed. A target that lets nothing
@@ -24,13 +25,27 @@ void Initiator::refuse(TxMessage& message, const wire::SesResponseHeader& header
       code == wire::ReturnCode::BadGeneration && header.next_hdr == wire::NextHdr::Response;
   if (tells_generation) learn_generation(message, header.ri_generation);
   if (!first || message.tries >= retries_ || message.awaits_read) return;
+  // A generation that is known now needs no wait (SES-55).
+  send_again(message, tells_generation, now);
+}
+
+void Initiator::send_again(TxMessage& message, bool at_once, Time now) {
   ++message.tries;
   message.try_again = true;
-  // A generation that is known now needs no wait (SES-55).
-  message.not_before = tells_generation ? now : now + wait_before(message.tries);
-  if (!message.refused) ++context->refused_count;
+  message.not_before = at_once ? now : now + wait_before(message.tries);
+  if (!message.refused) ++message.context->refused_count;
   message.refused = true;
   if (message.mode == DeliveryMode::Rod) hold_back_later(message);
+}
+
+// PDS-142: its PDC is gone and nothing of it has been consumed. Sent again it goes to a new PDC, at
+// first without a wait.
+void Initiator::not_consumed(TxMessage& message, Time now) {
+  const bool first = !message.failed();
+  fail(message, pds::PdsError::NotConsumed);
+  const Context* context = message.context;  // none: a target's own read
+  if (!first || context == nullptr || context->closing || message.tries >= retries_) return;
+  send_again(message, message.tries == 0, now);
 }
 
 // About twice as long each time; at random, so that peers do not come all at once.

@@ -53,21 +53,21 @@ struct Ses::Implementation final : pds::Client {
     return pds::Verdict::Final;
   }
 
-  void pds_error(pds::Message& message, std::uint32_t tag, pds::PdsError error, Time) override {
+  void pds_error(pds::Message& message, std::uint32_t tag, pds::PdsError error, Time now) override {
     auto& outgoing = static_cast<OutgoingMessage&>(message);
     if (outgoing.is_answer) {
       target.answer_done(static_cast<ReadAnswer&>(outgoing));
     } else {
-      initiator.pds_error(static_cast<TxMessage&>(outgoing), tag, error);
+      initiator.pds_error(static_cast<TxMessage&>(outgoing), tag, error, now);
     }
   }
 
-  void message_failed(pds::Message& message, pds::PdsError error, Time) override {
+  void message_failed(pds::Message& message, pds::PdsError error, Time now) override {
     auto& outgoing = static_cast<OutgoingMessage&>(message);
     if (outgoing.is_answer) {
       target.answer_done(static_cast<ReadAnswer&>(outgoing));
     } else {
-      initiator.message_failed(static_cast<TxMessage&>(outgoing), error);
+      initiator.message_failed(static_cast<TxMessage&>(outgoing), error, now);
     }
   }
 

@@ -93,6 +93,7 @@ void draw_fep(Plan& plan, Rng& rng) {
     plan.fep.pds.reserved_target_pdcs = plan.fep.pds.pdc_count / 2;
   }
   if (rng.chance(0.2)) plan.fep.pds.ccc_count = rng.between(4, 10);
+  if (rng.chance(0.2)) plan.fep.pds.bitmap_count = rng.between(4, 10);
 }
 
 void draw_network(Plan& plan, Rng& rng) {

@@ -204,6 +204,92 @@ TEST(Failure, PeerKilledInMidMessageEndsReceivesAndReads) {
   }
 }
 
+// PDS-86, PDS-93, SES-105: an application that has all it wants may make no more progress. Nobody
+// waited for these messages, so that the end of each is told with a response that holds CACK.
+TEST(Failure, TwoUnexpectedMessagesAreCompleteThoughTheReceiverHearsNoMore) {
+  StageConfig config;
+  Stage stage(config);
+  stage.world().filter = [heard = 0](const Sighting& sighting) mutable {
+    return sighting.from == 0 && (!remember(sighting).request || ++heard > 6);
+  };
+  ASSERT_TRUE(stage.send(0, 1, 0, 3000, std::nullopt, 1).ok());
+  ASSERT_TRUE(stage.send(0, 1, 4096, 3000, std::nullopt, 2).ok());
+  const auto& sent = stage.actor(0).sink.completions;
+  EXPECT_TRUE(stage.world().run_until([&] { return sent.size() == 2; }, milliseconds(15)));
+  for (const auto& completion : sent) EXPECT_EQ(completion.status, ses::Status::Ok);
+  ASSERT_TRUE(stage.receive(1, 8192, 4096, 3).ok());
+  ASSERT_TRUE(stage.receive(1, 16384, 4096, 4).ok());
+  EXPECT_TRUE(stage.completes(1, 2));
+}
+
+// PDS-142: a target that heard nothing for long enough has let go of its PDC (PDS-173, PDS-177).
+// The initiator does not know, and its next operation goes to a new one.
+class ForgetfulPeer : public testing::TestWithParam<DeliveryMode> {
+ protected:
+  ForgetfulPeer() : stage_(config()) {}
+  static StageConfig config() {
+    StageConfig config;
+    config.mode = GetParam();
+    config.configure = [](int node, fep::Config& fep) {
+      if (node == 0) return;
+      fep.pds.target_idle_time = fep.pds.keepalive_time = milliseconds(5);
+      fep.pds.close_request_time = fep.pds.tombstone_time = milliseconds(20);
+    };
+    return config;
+  }
+  // The first write opens the PDC, then node 1 hears nothing and gives it up.
+  void SetUp() override {
+    ASSERT_TRUE(stage_.write(0, 1, 0, 64, 1).ok());
+    ASSERT_TRUE(stage_.completes(1, 1));
+    stage_.world().filter = [](const Sighting&) { return true; };
+    stage_.world().run_for(milliseconds(100));
+    stage_.world().filter = nullptr;
+    ASSERT_EQ(stage_.counters(1).close_in_error, 1u);
+    ASSERT_EQ(stage_.counters(0).pdcs_failed, 0u);
+  }
+  Stage stage_;
+};
+
+TEST_P(ForgetfulPeer, Pds142_WhatItRefusesGoesToANewPdc) {
+  ASSERT_TRUE(stage_.write(0, 1, 64, 64, 2, 2).ok());
+  ASSERT_TRUE(stage_.read(0, 1, 0, 128, 3).ok());
+  ASSERT_TRUE(stage_.completes(0, 3));
+  stage_.world().run_for(milliseconds(100));
+  const auto refused = stage_.nacks(1);
+  ASSERT_GE(refused.size(), 1u);
+  EXPECT_EQ(refused[0].nack->nack_code, wire::NackCode::InvDpdcid);
+  const std::uint32_t named = refused[0].nack->nack_psn.value;
+  for (const auto& completion : stage_.actor(0).sink.completions) {
+    // The one that was named is retried; the other one may have been consumed, for all we know.
+    const auto number = reinterpret_cast<std::uintptr_t>(completion.context);
+    const bool retried = number == 1 || number + 69999 == named + 0u;
+    EXPECT_EQ(completion.status, retried ? ses::Status::Ok : ses::Status::PdsError) << number;
+  }
+  EXPECT_EQ(stage_.counters(0).pdcs_opened, 2u);
+  EXPECT_EQ(stage_.counters(1).pdcs_accepted, 2u);
+  EXPECT_EQ(stage_.actor(1).sink.completions.size(), 2u) << "each write once";
+  EXPECT_TRUE(std::ranges::equal(std::span(stage_.actor(0).memory).subspan(64, 64),
+                                 std::span(stage_.actor(1).memory).subspan(64, 64)));
+}
+
+// Its packets may have been consumed, one by one, as far as the initiator can know.
+TEST_P(ForgetfulPeer, Pds142_MessageOfSeveralPacketsFails) {
+  ASSERT_TRUE(stage_.write(0, 1, 0, 3000, 2, 2).ok());
+  ASSERT_TRUE(stage_.completes(0, 2));
+  EXPECT_EQ(stage_.actor(0).sink.completions[1].status, ses::Status::PdsError);
+  EXPECT_EQ(stage_.actor(0).sink.completions[1].pds_error, pds::PdsError::ProtocolError);
+  ASSERT_TRUE(stage_.write(0, 1, 0, 3000, 3, 3).ok());  // the next one finds a new PDC
+  ASSERT_TRUE(stage_.completes(0, 3));
+  EXPECT_EQ(stage_.actor(0).sink.completions[2].status, ses::Status::Ok);
+  EXPECT_EQ(stage_.actor(1).sink.completions.size(), 2u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, ForgetfulPeer,
+                         testing::Values(DeliveryMode::Rud, DeliveryMode::Rod),
+                         [](const auto& info) {
+                           return info.param == DeliveryMode::Rud ? "Rud" : "Rod";
+                         });
+
 class PsnWrap : public testing::TestWithParam<DeliveryMode> {};
 
 // Idea 8: both directions wrap, with losses.

@@ -562,6 +562,33 @@ TEST_F(ForeignTarget, NoPdcAvailableIsTriedAgain) {
 
 // PDS-55, PDS-54: a NACK TRIMMED of a PDC that exists tells its id. PDS-146: what another make puts
 // into its payload changes nothing.
+// PDS-142: it was restarted and knows nothing of the PDC. What it names goes to a new one, under
+// new identifiers and nothing else; the old one is not spoken of again.
+TEST_F(ForeignTarget, Pds142_RestartedPeerIsMetWithANewPdc) {
+  const auto old = establish();
+  const auto data = pattern(100, 5);
+  send(data);
+  const Answer sent = peer.hear();
+  const auto refused = sent.request().value();
+  EXPECT_FALSE(refused.syn);
+  peer.say(nack(refused, NackCode::InvDpdcid, PdcId{0}));
+  const Answer again = peer.hear();
+  const auto request = again.request().value();
+  EXPECT_TRUE(request.syn);
+  EXPECT_FALSE(request.retx);
+  EXPECT_NE(request.spdcid, old.spdcid);
+  EXPECT_EQ(request.psn_offset, 0);
+  EXPECT_GT(std::abs(request.psn - refused.psn), 1 << 16);  // PDS-53
+  EXPECT_TRUE(std::ranges::equal(again.ses_request()->payload, data));
+  EXPECT_NE(again.ses_request()->message_id, sent.ses_request()->message_id);
+  const std::size_t before = peer.sink.completions.size();
+  const auto plain = response(ResponseOpcode::DefaultResponse, ReturnCode::Ok);
+  peer.say(ack(request), &plain);
+  ASSERT_EQ(peer.sink.completions.size(), before + 1);
+  EXPECT_EQ(peer.sink.completions.back().status, ses::Status::Ok);
+  EXPECT_TRUE(peer.silent());
+}
+
 TEST_F(ForeignTarget, TrimmedTellsThePdcIdAndIsSentAgainWithoutSyn) {
   send(first);
   const auto request = peer.hear().request().value();

@@ -33,6 +33,7 @@ const std::map<std::string, std::string> kNoUnitTest = {};
 const std::map<std::string, std::string> kNoSource = {
     {"test/unit/pds/provisional_test.cc", "the NO_RESPONSE part of pdc_source.cc"},
     {"test/unit/pds/sequences_test.cc", "two Managers and a lossy wire between them"},
+    {"test/unit/pds/open_close_test.cc", "both ends of a PDC opening and closing"},
     {"test/unit/ses/multi_receive_test.cc", "the multi-receive part of receive.cc"},
     {"test/unit/ses/peek_test.cc", "the peek and claim part of receive.cc"},
     {"test/unit/ses/shared_receive_test.cc", "the shared queue part of receive.cc"},

@@ -53,6 +53,9 @@ enum class PdsError : std::uint8_t {
   ClosedInError = 3,  // the peer closed the PDC, or lost a stored response
   ProtocolError = 4,  // fatal NACK: header, mode or state did not fit
   LocalClose = 5,     // this FEP is being closed
+  // The peer let go of the PDC and is known not to have consumed the packet, or anything of the
+  // message: SES may send it again, which opens a new PDC (PDS-142).
+  NotConsumed = 6,
 };
 
 struct BacklogTag;

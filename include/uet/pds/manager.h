@@ -58,6 +58,9 @@ class Manager final : public Delivery {
   }
   Time next_deadline() const { return std::min(wheel_.next_deadline(), rudi_.next_deadline()); }
 
+  // Opens a PDC to there ahead of the first message, with a NOOP (PDS-57), if there is none that
+  // takes messages. Again: none is to be had now. Invalid: the mode uses no PDC.
+  Result<void> open_ahead(const Destination& destination, Time now);
   // Begins to close the PDCs that lead to `address`. What is sent there later opens new ones:
   // another process may be there then, which would refuse the old ones (PDS-134).
   void forget(const FepAddress& address, Time now);
@@ -122,7 +125,7 @@ class Manager final : public Delivery {
   void on_rudi_packet(const RxPacket& packet, Time now);
   void on_rudi_request(const RxPacket& packet, const wire::RudiHeader& header, Time now);
   void refuse_rudi(const RxPacket& packet, const wire::RudiHeader& header, NackCode code);
-  bool opened_to(const PeerKey& peer) const;
+  void note_peer(const Pdc& pdc);
   Pdc* resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMode mode, Psn start_psn,
                    const Incoming& request, Time now);
   Pdc* resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid, const Incoming& request,
@@ -157,6 +160,7 @@ class Manager final : public Delivery {
   std::unique_ptr<std::optional<Pdc>[]> pdcs_;
   IndexedPool<std::byte> slot_numbers_;
   Quota open_;                                // slots in use
+  Quota bitmaps_;                             // of them, receive windows: may be fewer
   NackCode shortage_ = NackCode::NoPdcAvail;  // why create() last failed
 
   std::unique_ptr<std::uint16_t[]> slot_of_id_;       // by PDC id; kNoSlot
@@ -166,6 +170,7 @@ class Manager final : public Delivery {
   std::uint16_t next_id_;
   std::unordered_map<Destination, Outgoing, DestinationHash> outgoing_;
   std::unordered_map<PeerKey, PdcId, PeerKeyHash> accepted_;  // tombstones included
+  std::unordered_map<PeerKey, PdcId, PeerKeyHash> opened_;    // that their peer has answered
   CccPool cccs_;
 };
 

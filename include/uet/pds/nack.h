@@ -16,6 +16,7 @@ enum class NackAction : std::uint8_t {
   RestartRto,       // received, SES still at work (PDS-143)
   Rebase,           // NEW_START_PSN: everything again from another Start_PSN (PDS-77)
   Fail,             // the PDC cannot go on (PDS-134)
+  FailUnconsumed,   // nor can it here, but a new PDC may take the packet (PDS-142)
 };
 
 constexpr NackAction nack_action(NackCode code) {
@@ -42,22 +43,29 @@ constexpr NackAction nack_action(NackCode code) {
       return NackAction::GoBack;
     case NackCode::RcvdSesProcg:
       return NackAction::RestartRto;
+    case NackCode::ClosingInErr:
+    case NackCode::GtdRespUnavail:
+    case NackCode::ExpFatal:
+      return NackAction::Fail;
     case NackCode::InvDpdcid:
     case NackCode::PdcHdrMismatch:
     case NackCode::Closing:
-    case NackCode::ClosingInErr:
-    case NackCode::GtdRespUnavail:
     case NackCode::InvalidSyn:
     case NackCode::PdcModeMismatch:
     case NackCode::UnexpEvent:
-    case NackCode::ExpFatal:
-      return NackAction::Fail;
+      return NackAction::FailUnconsumed;
     case NackCode::NewStartPsn:
       return NackAction::Rebase;
     case NackCode::Reserved:
       return NackAction::Ignore;
   }
   return NackAction::Ignore;
+}
+
+// The PDC cannot go on.
+constexpr bool is_fatal(NackCode code) {
+  const NackAction action = nack_action(code);
+  return action == NackAction::Fail || action == NackAction::FailUnconsumed;
 }
 
 // What the application is told when the PDC fails for this code (SES-121).
@@ -68,8 +76,7 @@ constexpr PdsError nack_error(NackCode code) {
     case NackCode::GtdRespUnavail:
       return PdsError::ClosedInError;
     default:
-      return nack_action(code) == NackAction::Fail ? PdsError::ProtocolError
-                                                   : PdsError::NackExhausted;
+      return is_fatal(code) ? PdsError::ProtocolError : PdsError::NackExhausted;
   }
 }
 

@@ -38,9 +38,10 @@ struct Parameters {
   Duration tombstone_time = std::chrono::seconds(2);           // Tombstone_Time
   std::size_t pdc_count = 1024;                                // PDCs of a FEP, both roles together
   std::size_t ccc_count = 4096;                                // congestion contexts of a FEP
-  std::size_t reserved_target_pdcs = 32;                       // kept for accepting SYNs (PDS-182)
-  std::size_t reserved_pool_pdcs = 16;  // kept in each role for Destination::reserved_pool
-  // Of the congestion contexts as many are kept as of the PDCs.
+  std::size_t bitmap_count = 65536;       // receive windows of a FEP: one for each PDC (PDS-66)
+  std::size_t reserved_target_pdcs = 32;  // kept for accepting SYNs (PDS-182)
+  std::size_t reserved_pool_pdcs = 16;    // kept in each role for Destination::reserved_pool
+  // Of the congestion contexts and the receive windows as many are kept as of the PDCs.
   std::uint8_t dscp_data = 0;  // PDS-160
   std::uint8_t dscp_control = 46;
   std::uint8_t dscp_datagram = 10;            // UUD: not the class of what UET-CC controls (PDS-12)

@@ -138,6 +138,9 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   void lock() { ++locks_; }
   void unlock();
 
+  // A packet that says nothing but wants an answer (PDS-57). False if none can be sent now.
+  bool send_noop(Time now) { return send_control(wire::CpType::Noop, now); }
+
   // One turn of the scheduler: at most `budget` data packets. True if it could go on at once.
   bool pump(std::uint32_t& budget, Time now);
 
@@ -218,7 +221,15 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   void rebase(Psn start_psn, Time now);
   void wait_for_first(TxRecord& refused, Time now);
   void send_later(TxRecord& record, Time not_before, Time now);
-  void on_fatal_nack(NackCode code, Time now);
+  void on_fatal_nack(NackCode code, Psn psn, const TxRecord& record, Time now);
+  // How fail() ends the packets and messages it names, and whether the peer hears of it.
+  struct Ending {
+    PdsError error;
+    std::optional<Psn> not_consumed{};  // a packet that the peer has not consumed (PDS-142)
+    bool spares_backlog = false;        // nor has it heard of what was not sent
+    bool tells_peer = true;
+  };
+  void end_all(const Ending& ending, Time now);
   void give_up(Time now);
   // When this record must be looked at again; empty if the PDC has to fail.
   std::optional<Time> check_record(Psn psn, TxRecord& record, Time now);
@@ -237,6 +248,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   bool predecessor_missing(Psn psn) const;
   void infer_loss_here(const Incoming& request);
   bool send_ack(const AckDue& due, wire::AckRequestCode code, Time now);
+  void ack_what_cack_cannot_cover(const Incoming& request, Time now);
   void resend_ack(Psn psn, const Incoming& request, Time now);
   void release_stored();
   void request_clear(Time now);
@@ -291,6 +303,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   std::optional<AckDue> ack_due_;
   Psn reported_cack_;                 // CACK of the last ACK sent
   std::optional<Psn> ar_behind_gap_;  // PDS-98
+  Psn own_acks_;                      // up to here, what has arrived above CACK has ACKs of its own
   std::size_t stored_ = 0;            // guaranteed responses that wait for their CLEAR
   Time clear_progress_{};             // when one of them last came, or was asked for
   Psn rod_next_;                      // next PSN to deliver in order

@@ -56,8 +56,8 @@ class Initiator {
   pds::PacketPlan next_packet(TxMessage& message, Packet& packet, pds::PreparedPacket& prepared);
   pds::Verdict rx_rsp(TxMessage& message, std::uint32_t tag, const pds::ResponseView& response,
                       Time now);
-  void pds_error(TxMessage& message, std::uint32_t tag, pds::PdsError error);
-  void message_failed(TxMessage& message, pds::PdsError error);
+  void pds_error(TxMessage& message, std::uint32_t tag, pds::PdsError error, Time now);
+  void message_failed(TxMessage& message, pds::PdsError error, Time now);
   void pdc_closed(PdcId pdc, pds::PdsError error);
   // Return data: a request packet in the return direction (SES-83).
   void rx_data(const pds::RequestView& request, Time now);
@@ -165,6 +165,8 @@ class Initiator {
   bool await_piece(TxMessage& message, std::uint32_t length);
   void resolve_piece(TxMessage& message, std::uint64_t offset);
   void refuse(TxMessage& message, const wire::SesResponseHeader& header, Time now);
+  void not_consumed(TxMessage& message, Time now);
+  void send_again(TxMessage& message, bool at_once, Time now);
   void hold_back_later(TxMessage& refused);
   void rewind(TxMessage& message);
   Duration wait_before(std::uint16_t next_try);

@@ -159,6 +159,25 @@ TEST_F(Demultiplex, Pds57_Pds158_NoopOpensAPdcOfTheModeItNames) {
   }
 }
 
+// Its PDC id is that of a PDC which was opened here: a SYN is not for that one. When it has ended
+// the peer may use the id again.
+TEST_F(Demultiplex, Pds63_SynToAPdcThatWasOpenedHere) {
+  Pdc& ours = open();
+  peer_start = 333;
+  const wire::NackHeader refused = refusal_of(request(333, true));
+  EXPECT_EQ(refused.nack_code, NackCode::InvalidSyn);
+  EXPECT_EQ(refused.dpdcid, kPeerPdc);
+  EXPECT_TRUE(node->client.delivered.empty());
+  EXPECT_EQ(node->manager->open_pdcs(), 1U);
+  ours.begin_close(now);
+  turn();
+  receive(ack(70001, 70001));
+  turn();
+  ASSERT_EQ(node->manager->open_pdcs(), 0U);
+  receive(request(333, true));
+  EXPECT_EQ(delivered_psns(), std::vector<std::uint32_t>{333});
+}
+
 TEST_F(Demultiplex, Pds64_OtherControlPacketsOpenNothing) {
   for (const CpType type : {CpType::AckRequest, CpType::Close, CpType::CloseRequest, CpType::Probe,
                             CpType::Credit, CpType::CreditRequest}) {

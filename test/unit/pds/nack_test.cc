@@ -19,39 +19,25 @@ struct Row {
 
 // PDS section 12.4, by number.
 constexpr Row kRows[] = {
-    {0x01, NackAction::RetransmitNow},
-    {0x02, NackAction::RetransmitNow},
-    {0x03, NackAction::RetransmitNow},
-    {0x04, NackAction::RetransmitLater},
-    {0x05, NackAction::RetransmitLater},
-    {0x06, NackAction::RetransmitLater},
-    {0x07, NackAction::RetransmitLater},
-    {0x08, NackAction::RetransmitLater},
-    {0x09, NackAction::RetransmitLater},
-    {0x0A, NackAction::RetransmitLater},
-    {0x0B, NackAction::RetransmitLater},
-    {0x0D, NackAction::GoBack},
-    {0x0E, NackAction::Fail},
-    {0x0F, NackAction::Fail},
-    {0x10, NackAction::Fail},
-    {0x11, NackAction::Fail},
-    {0x12, NackAction::RetransmitNow},
-    {0x13, NackAction::Fail},
-    {0x14, NackAction::RetransmitNow},
-    {0x15, NackAction::Fail},
-    {0x16, NackAction::Fail},
-    {0x17, NackAction::Rebase},
-    {0x18, NackAction::RestartRto},
-    {0x19, NackAction::Fail},
-    {0x1A, NackAction::RetransmitNow},
-    {0xFD, NackAction::RetransmitLater},
-    {0xFE, NackAction::RetransmitLater},
-    {0xFF, NackAction::Fail},
+    {0x01, NackAction::RetransmitNow},   {0x02, NackAction::RetransmitNow},
+    {0x03, NackAction::RetransmitNow},   {0x04, NackAction::RetransmitLater},
+    {0x05, NackAction::RetransmitLater}, {0x06, NackAction::RetransmitLater},
+    {0x07, NackAction::RetransmitLater}, {0x08, NackAction::RetransmitLater},
+    {0x09, NackAction::RetransmitLater}, {0x0A, NackAction::RetransmitLater},
+    {0x0B, NackAction::RetransmitLater}, {0x0D, NackAction::GoBack},
+    {0x0E, NackAction::FailUnconsumed},  {0x0F, NackAction::FailUnconsumed},
+    {0x10, NackAction::FailUnconsumed},  {0x11, NackAction::Fail},
+    {0x12, NackAction::RetransmitNow},   {0x13, NackAction::Fail},
+    {0x14, NackAction::RetransmitNow},   {0x15, NackAction::FailUnconsumed},
+    {0x16, NackAction::FailUnconsumed},  {0x17, NackAction::Rebase},
+    {0x18, NackAction::RestartRto},      {0x19, NackAction::FailUnconsumed},
+    {0x1A, NackAction::RetransmitNow},   {0xFD, NackAction::RetransmitLater},
+    {0xFE, NackAction::RetransmitLater}, {0xFF, NackAction::Fail},
 };
 
 // PDS-122: trims and loss reports are answered at once, shortages later. PDS-133: RCVR_INFER_LOSS
-// is a report of loss like another.
-TEST(NackAction, Pds122_Pds133_EveryCodeOfTheTable) {
+// is a report of loss like another. PDS-142: only some fatal codes leave the packet to a new PDC.
+TEST(NackAction, Pds122_Pds133_Pds142_EveryCodeOfTheTable) {
   for (const Row& row : kRows) {
     EXPECT_EQ(nack_action(static_cast<NackCode>(row.code)), row.action) << int{row.code};
   }
@@ -157,10 +143,14 @@ void NackSource::expect_action(NackCode code) {
       EXPECT_EQ(counters().nacks_ignored, 1U);
       break;
     case NackAction::Fail:
-      EXPECT_EQ(message_->errors, std::vector(3, nack_error(code)));
+    case NackAction::FailUnconsumed: {
+      std::vector<PdsError> errors(3, nack_error(code));
+      if (action == NackAction::FailUnconsumed) errors[1] = PdsError::NotConsumed;  // PDS-142
+      EXPECT_EQ(message_->errors, errors);
       EXPECT_TRUE(Node::answered_once(*message_));
       EXPECT_EQ(node->manager->open_pdcs(), 0U);
       return;
+    }
   }
   expect_survives();
 }

@@ -417,15 +417,16 @@ TEST_F(PdcSource, Pds144_FatalNackMustMatchPeerAndPsn) {
   receive(stray);
   EXPECT_TRUE(message.errors.empty());
   receive(nack(NackCode::UnexpEvent, 70001));
-  EXPECT_EQ(message.errors, (std::vector{PdsError::ProtocolError}));
+  EXPECT_EQ(message.errors, (std::vector{PdsError::NotConsumed}));
 }
 
-// PDS-142 asks for a retry on a new PDC where that is safe; here every fatal NACK is an error,
-// which is safe always.
+// The packet that the NACK names, and what was never sent, may go to a new PDC if the code says so;
+// of nothing else is it known whether it was consumed.
 TEST_F(PdcSource, Pds134_Pds142_FatalNackFailsEverythingOnce) {
   for (int code = 0; code < 256; ++code) {
     const auto nack_code = static_cast<NackCode>(code);
-    if (nack_action(nack_code) != NackAction::Fail) continue;
+    if (!is_fatal(nack_code)) continue;
+    const bool elsewhere = nack_action(nack_code) == NackAction::FailUnconsumed;
     build(test_parameters());
     TestMessage& message = outstanding(3);
     TestMessage& waiting = node->message(1);
@@ -434,13 +435,46 @@ TEST_F(PdcSource, Pds134_Pds142_FatalNackFailsEverythingOnce) {
     receive(nack(nack_code, 70002));
     turn();
     EXPECT_TRUE(Node::answered_once(message));
-    EXPECT_EQ(message.errors, std::vector(3, nack_error(nack_code))) << code;
-    EXPECT_EQ(waiting.failed, nack_error(nack_code));
+    std::vector<PdsError> errors(3, nack_error(nack_code));
+    if (elsewhere) errors[1] = PdsError::NotConsumed;  // 70001, 70002, 70003
+    EXPECT_EQ(message.errors, errors) << code;
+    EXPECT_EQ(waiting.failed, elsewhere ? PdsError::NotConsumed : nack_error(nack_code));
     ASSERT_EQ(node->client.closed.size(), 1U);
     EXPECT_EQ(node->client.closed[0].error, nack_error(nack_code));
     EXPECT_EQ(node->packets.in_use(), 0U);
     EXPECT_EQ(counters().pdcs_failed, 1U);
   }
+}
+
+// A copy of it may have been consumed before the peer let go of the PDC.
+TEST_F(PdcSource, Pds142_APacketThatWasSentTwiceOrIsReportedMayHaveBeenConsumed) {
+  TestMessage& resent = outstanding(1);
+  ASSERT_EQ(requests(after(milliseconds(20))).size(), 1U);
+  receive(nack(NackCode::InvDpdcid, 70001));
+  EXPECT_EQ(resent.errors, (std::vector{PdsError::ProtocolError}));
+
+  build(test_parameters());
+  TestMessage& reported = outstanding(2);
+  wire::AckHeader sack = ack(70000, 70000);
+  sack.type = wire::PdsType::AckCc;
+  sack.sack_psn_offset = 2;
+  sack.sack_bitmap = 1;
+  receive(sack);
+  receive(nack(NackCode::InvDpdcid, 70002));
+  EXPECT_EQ(reported.errors, std::vector(2, PdsError::ProtocolError));
+}
+
+TEST_F(PdcSource, Pds142_WhoKnowsNoSuchPdcIsNotAskedToCloseIt) {
+  for (const NackCode code : {NackCode::InvDpdcid, NackCode::PdcHdrMismatch}) {
+    build(test_parameters());
+    outstanding(1);
+    receive(nack(code, 70001));
+    EXPECT_TRUE(controls(turn()).empty());
+  }
+  build(test_parameters());
+  outstanding(1);
+  receive(nack(NackCode::PdcModeMismatch, 70001));
+  EXPECT_EQ(controls(turn()).size(), 1U);
 }
 
 TEST_F(PdcSource, Pds143_SesAtWorkRestartsTheTimeOutWithoutCountingARetry) {

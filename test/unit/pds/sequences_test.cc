@@ -266,6 +266,38 @@ TEST_F(Sequences, Idea3_Pds118_LostClearIsRepairedByTheNextRequest) {
   EXPECT_EQ(sent_by(*b, acks).back().cack_psn, Psn{334});
 }
 
+// A guaranteed response holds CACK (PDS-86), and the target hears of no CLEAR: what is behind it
+// needs nothing but the ACKs that the target sends when it is asked for one.
+TEST_F(Sequences, Pds86_Pds93_PacketsBehindAHeldResponseHaveAcksOfTheirOwn) {
+  for (const bool last_too : {false, true}) {
+    for (const bool swapped : {false, true}) {
+      SCOPED_TRACE(::testing::Message() << last_too << swapped);
+      build(test_parameters(), target_parameters());
+      open_up_to(332);
+      b->client.respond = [last_too](const Delivered& packet) {
+        const bool held = packet.psn == Psn{335} || (last_too && packet.psn == Psn{338});
+        return held ? guaranteed_response() : default_response();
+      };
+      int left = 6;  // the target hears these, 336 and 338 perhaps in the wrong order
+      fate = [&](const Node& from, const Sent& packet) {
+        if (&from != a.get()) return Fate{};
+        const bool heard = packet.request() && left-- > 0;
+        const bool late = swapped && packet.request() && packet.request()->psn == Psn{336};
+        return Fate{.copies = heard ? 1 : 0, .delay = late ? milliseconds(1) : Duration{}};
+      };
+      TestMessage& first = send(3);
+      TestMessage& second = send(3);
+      run_for(milliseconds(10));
+      EXPECT_TRUE(Node::answered_once(first));
+      EXPECT_TRUE(Node::answered_once(second));
+      EXPECT_TRUE(second.errors.empty());
+      EXPECT_EQ(sent_by(*b, acks).back().cack_psn, Psn{334});
+      fate = nullptr;
+      expect_clean_close();
+    }
+  }
+}
+
 // Guaranteed responses hold the window; CLEARs and ACKs are lost all the time.
 TEST_F(Sequences, Pds48_Pds86_GuaranteedResponsesDoNotDeadlockTheWindow) {
   for (const std::uint8_t mpr : {1, 8}) {

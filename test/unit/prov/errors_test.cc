@@ -87,6 +87,7 @@ TEST(ToFiErrno, Ses121_EveryTransportError) {
   EXPECT_EQ(to_fi_errno(pds::PdsError::ClosedInError), FI_ECONNABORTED);
   EXPECT_EQ(to_fi_errno(pds::PdsError::ProtocolError), EPROTO);
   EXPECT_EQ(to_fi_errno(pds::PdsError::LocalClose), FI_ECANCELED);
+  EXPECT_EQ(to_fi_errno(pds::PdsError::NotConsumed), FI_ECONNREFUSED);
 }
 
 ses::Completion with_status(ses::Status status) {

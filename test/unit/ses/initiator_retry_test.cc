@@ -223,6 +223,110 @@ TEST_F(RetryTest, DeadPeerIsNotTriedAgain) {
   expect_idle();
 }
 
+// ---- a PDC that the peer has let go of ---------------------------------------------------------
+
+void not_consumed(Node& node, const Sent& sent) {
+  node.ses.client().pds_error(*sent.message, sent.tag, pds::PdsError::NotConsumed, kNow);
+}
+
+TEST_F(RetryTest, Pds142_WhatWasNotConsumedIsSentAgainAtOnce) {
+  Bytes memory = pattern(64);
+  ASSERT_TRUE(a.send(b, {slice_of(memory)}));
+  const Sent first = only(a);
+  not_consumed(a, first);
+  EXPECT_TRUE(a.sink.all.empty());
+  const Sent again = only(a);
+  EXPECT_TRUE(again.request().som);
+  EXPECT_TRUE(again.request().eom);
+  EXPECT_NE(again.request().message_id, first.request().message_id);
+  EXPECT_TRUE(std::ranges::equal(again.request().payload, memory));
+  not_consumed(a, again);  // the second time after a wait
+  EXPECT_TRUE(turn(a).empty());
+  answer(a, only(a, kNow + milliseconds(2)), ReturnCode::Ok);
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].status, Status::Ok);
+  expect_idle();
+}
+
+TEST_F(RetryTest, Pds142_ReadThatWasNotConsumedIsSentAgain) {
+  Bytes memory(64);
+  ASSERT_TRUE(a.read(b, {slice_of(memory)}, Rkey{1}));
+  not_consumed(a, only(a));
+  const Sent again = only(a);
+  EXPECT_EQ(again.request().opcode, SesOpcode::Read);
+  EXPECT_TRUE(a.sink.all.empty());
+  a.ses.client().pds_error(*again.message, again.tag, pds::PdsError::RtoExhausted, kNow);
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  expect_idle();
+}
+
+TEST_F(RetryTest, Pds142_MessageWithAnotherPacketUnderWayFails) {
+  Bytes memory(2 * kMtu);
+  ASSERT_TRUE(a.send(b, {slice_of(memory)}));
+  const std::vector<Sent> sent = turn(a);
+  ASSERT_EQ(sent.size(), 2u);
+  not_consumed(a, sent[0]);
+  a.ses.client().pds_error(*sent[1].message, sent[1].tag, pds::PdsError::ProtocolError, kNow);
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].pds_error, pds::PdsError::ProtocolError);
+  EXPECT_TRUE(turn(a, kNow + milliseconds(200)).empty());
+  expect_idle();
+}
+
+// The rest of the message was still in the backlog of the PDC.
+TEST_F(RetryTest, Pds142_MessageThatHadOnlyBegunIsSentAgainFromTheStart) {
+  Bytes memory = pattern(3 * kMtu);
+  ASSERT_TRUE(a.send(b, {slice_of(memory)}));
+  const Sent first = *a.packet();
+  a.delivery.backlog.clear();
+  not_consumed(a, first);
+  a.ses.client().message_failed(*first.message, pds::PdsError::NotConsumed, kNow);
+  EXPECT_TRUE(a.sink.all.empty());
+  const std::vector<Sent> again = turn(a);
+  ASSERT_EQ(again.size(), 3u);
+  for (const Sent& sent : again) answer(a, sent, ReturnCode::Ok);
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].status, Status::Ok);
+  expect_idle();
+}
+
+TEST_F(RetryTest, Pds142_MessageThatHadNotBegunGoesToTheNewPdcToo) {
+  ASSERT_TRUE(a.send(b, {}));
+  pds::Message& message = *a.delivery.backlog.front();
+  a.delivery.backlog.clear();
+  a.ses.client().message_failed(message, pds::PdsError::NotConsumed, kNow);
+  answer(a, only(a), ReturnCode::Ok);
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].status, Status::Ok);
+}
+
+TEST_F(RetryTest, Pds142_MessageWhoseFirstPacketWasAnsweredIsNotSentAgain) {
+  Bytes memory(2 * kMtu);
+  ASSERT_TRUE(a.send(b, {slice_of(memory)}));
+  const Sent first = *a.packet();
+  a.delivery.backlog.clear();
+  answer(a, first, ReturnCode::Ok);
+  a.ses.client().message_failed(*first.message, pds::PdsError::NotConsumed, kNow);
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].status, Status::PdsError);
+  expect_idle();
+}
+
+TEST_F(RetryTest, Pds142_PeerThatRefusesEveryPdcIsGivenUp) {
+  ASSERT_TRUE(a.send(b, {}));
+  Time now = kNow;
+  int tries = 0;
+  for (; a.sink.all.empty() && tries < 1000; ++tries) {
+    const std::vector<Sent> sent = turn(a, now);
+    if (!sent.empty()) not_consumed(a, sent.at(0));
+    now += milliseconds(200);
+  }
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].pds_error, pds::PdsError::NotConsumed);
+  EXPECT_EQ(tries, 1 + small_parameters().retries);
+  expect_idle();
+}
+
 TEST_F(RetryTest, UnorderedMessagesOvertakeOneThatWaits) {
   ASSERT_TRUE(a.send(b, {}));
   answer(a, only(a), ReturnCode::NoMatch);
