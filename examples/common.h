@@ -22,6 +22,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace example {
 
@@ -52,6 +53,8 @@ class Socket {
   // Waits for one client on `port` / connects to `host`:`port`.
   static Socket accept_one(const std::string& port);
   static Socket connect_to(const std::string& host, const std::string& port);
+  // Two ends of one connection inside this process.
+  static std::pair<Socket, Socket> pair();
   ~Socket() {
     if (fd_ >= 0) ::close(fd_);
   }
@@ -83,6 +86,7 @@ class Socket {
   }
   // Our IP address on this connection: the interface that leads to the peer.
   std::string local_host() const;
+  int fd() const { return fd_; }
 
  private:
   explicit Socket(int fd) : fd_(fd) {}
@@ -117,11 +121,22 @@ inline Socket Socket::accept_one(const std::string& port) {
   return connection;
 }
 
+inline std::pair<Socket, Socket> Socket::pair() {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    fail(std::string("socketpair: ") + std::strerror(errno));
+  }
+  return {Socket(ends[0]), Socket(ends[1])};
+}
+
 inline Socket Socket::connect_to(const std::string& host, const std::string& port) {
   const AddressList address = look_up(host.c_str(), port, 0);
   Socket connection(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const timeval patience{kPatience.count(), 0};  // connect fails with EINPROGRESS after that
+  ::setsockopt(connection.fd_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   if (::connect(connection.fd_, address->ai_addr, address->ai_addrlen) != 0) {
-    fail("connecting to " + host + " port " + port + ": " + std::strerror(errno));
+    const std::string why = errno == EINPROGRESS ? "no answer" : std::strerror(errno);
+    fail("connecting to " + host + " port " + port + ": " + why);
   }
   return connection;
 }
@@ -179,6 +194,7 @@ class Endpoint {
   std::uint64_t last_data() const { return last_data_; }
 
   fid_ep* ep() { return ep_.get(); }
+  fid_domain* domain() { return domain_.get(); }
   fi_addr_t peer() const { return peer_; }
   void* descriptor() { return region_ ? fi_mr_desc(region_.get()) : nullptr; }
   const fi_info& info() const { return *info_; }

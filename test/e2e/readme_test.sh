@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # Runs the block of README.md below the heading HEADING as it stands, and demands that it succeeds
 # and that packets went over uet. Ends with 77, and says why, if one of PROGRAMs is not there.
-# Use: readme_test.sh REPOSITORY HEADING PROGRAM...    with FI_PROVIDER_PATH
+# BUILD is where the blocks say build/release.
+# Use: readme_test.sh REPOSITORY BUILD HEADING PROGRAM...    with FI_PROVIDER_PATH
 set -euo pipefail
 
-repository="$1" heading="$2"
-shift 2
+repository="$1" build="$2" heading="$3"
+shift 3
 for program in "$@"; do
   command -v "$program" >/dev/null || {
     echo "skipped: $program is not installed"
@@ -16,13 +17,15 @@ done
 # A name space of its own keeps the ports of these programs apart from those of others.
 if [[ "${UET_README_NETWORK:-}" != own ]] && unshare --net true 2>/dev/null; then
   export UET_README_NETWORK=own
-  exec unshare --net "$0" "$repository" "$heading" "$@"
+  exec unshare --net "$0" "$repository" "$build" "$heading" "$@"
 fi
 [[ "${UET_README_NETWORK:-}" != own ]] || ip link set lo up
 
 scratch="$(mktemp -d)"
 trap 'rm -rf "$scratch"' EXIT
 ln -s "$repository/examples" "$repository/scripts" "$scratch/"
+mkdir "$scratch/build"
+ln -s "$build" "$scratch/build/release"
 cd "$scratch"
 awk -v heading="### $heading" '
   /^#/ && !inside { here = ($0 == heading) }

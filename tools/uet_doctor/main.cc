@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// uet_doctor: is this machine ready for the libfabric provider uet, and if not, why not?
+#include <getopt.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "host.h"
+#include "path.h"
+#include "plug_in.h"
+#include "provider_log.h"
+#include "report.h"
+
+namespace {
+
+constexpr const char* kUsage =
+    "usage: uet_doctor [--peer HOST | --serve] [--port N]\n"
+    "Says whether this machine is ready for the libfabric provider uet, and why not.\n"
+    "  --peer HOST  also examines the path to HOST, where 'uet_doctor --serve' runs\n"
+    "  --serve      then serves such examinations until it is ended\n"
+    "  --port N     TCP port on which the two meet, 1 to 65535 (7474)\n"
+    "Ends with 0: ready, 1: not ready, 2: used wrongly.\n";
+
+struct Options {
+  std::string peer;
+  std::string port = "7474";
+  bool serve = false;
+  bool help = false;
+};
+
+bool is_port(const std::string& text) {
+  char* end = nullptr;
+  const long number = std::strtol(text.c_str(), &end, 10);
+  return end != text.c_str() && *end == '\0' && number > 0 && number < 65536;
+}
+
+bool parse_options(int argc, char** argv, Options& options) {
+  const option known[] = {{"peer", required_argument, nullptr, 'p'},
+                          {"serve", no_argument, nullptr, 's'},
+                          {"port", required_argument, nullptr, 'n'},
+                          {"help", no_argument, nullptr, 'h'},
+                          {nullptr, 0, nullptr, 0}};
+  for (int c; (c = getopt_long(argc, argv, "", known, nullptr)) != -1;) {
+    if (c == '?') return false;
+    if (c == 'p') options.peer = optarg;
+    if (c == 's') options.serve = true;
+    if (c == 'n') options.port = optarg;
+    if (c == 'h') options.help = true;
+    if (c == 'p' && options.peer.empty()) return false;
+  }
+  const bool both = options.serve && !options.peer.empty();
+  return optind == argc && !both && is_port(options.port);
+}
+
+// One address is enough: packets to any address of this host stay inside it.
+void examine_self(uet::doctor::Report& report,
+                  const std::vector<uet::doctor::LocalAddress>& addresses) {
+  if (addresses.empty()) return;
+  const auto outside = std::find_if(addresses.begin(), addresses.end(),
+                                    [](const auto& address) { return !address.loopback; });
+  uet::doctor::examine_self(report, outside != addresses.end() ? *outside : addresses.front());
+}
+
+int run(const Options& options) {
+  uet::doctor::Report report;
+  uet::doctor::ProviderLog log;
+  const uet::doctor::Infos infos = uet::doctor::examine_plug_in(report);
+  log.flush(report);
+  if (infos) {
+    const auto addresses = uet::doctor::examine_interfaces(report, *infos);
+    uet::doctor::examine_ports(report, addresses);
+    uet::doctor::examine_buffers(report);
+    uet::doctor::examine_rights(report);
+    examine_self(report, addresses);
+    if (!options.peer.empty()) uet::doctor::examine_peer(report, options.peer, options.port);
+  }
+  log.flush(report);
+  report.conclude();
+  if (report.failed()) return 1;
+  if (options.serve) uet::doctor::serve(options.port, report, log);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  if (!parse_options(argc, argv, options)) {
+    std::fputs(kUsage, stderr);
+    return 2;
+  }
+  if (options.help) {
+    std::fputs(kUsage, stdout);
+    return 0;
+  }
+  try {
+    return run(options);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "uet_doctor: %s\n", error.what());
+    return 1;
+  }
+}
