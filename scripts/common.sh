@@ -64,6 +64,20 @@ ensure_packages() {
   rm -f "$log"
 }
 
+# wish_packages NAME...: the same for packages that are not needed; who may not install goes without.
+wish_packages() {
+  local name status missing=()
+  for name in "$@"; do
+    status="$(dpkg-query -W -f='${db:Status-Status}' "$name" 2>/dev/null || true)"
+    [[ "$status" == installed ]] || missing+=("$name")
+  done
+  if [[ ${#missing[@]} -gt 0 && "$(id -u)" -ne 0 ]]; then
+    note "not installed, what runs them is skipped: ${missing[*]}"
+  else
+    ensure_packages "$@"
+  fi
+}
+
 # build PRESET [TARGET...]: configures build/PRESET once, then builds what is out of date.
 build() {
   local preset="$1" directory="build/$1" targets=()

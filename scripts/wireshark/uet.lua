@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
--- Ultra Ethernet Transport for Wireshark and tshark 4.0 and later: every field of the PDS, SES and
--- TSS headers (docs/conformance.md: WIRE 1 to 3), the entropy header of the native form, the CRC
--- trailer, and which packet answers which. Its line of a packet is that of uet_dissect.
+-- Ultra Ethernet Transport for Wireshark and tshark (tested: 4.0, Lua 5.2): every field of the
+-- PDS, SES and TSS headers (WIRE 1 to 3), the entropy header of the native form, the CRC trailer,
+-- and which packet answers which. Its line of a packet is that of uet_dissect. One file, though
+-- longer than others here, so that it can be copied alone.
 --
 -- Use:  tshark -X lua_script:uet.lua -r FILE        once
 --       or copy it into a folder of "Personal Lua Plugins" (Help > About Wireshark > Folders)
@@ -86,7 +87,7 @@ local function bits(byte, bit, count, name, title, show)
   local first = byte + math.floor(bit / 8)
   local length = math.ceil((byte * 8 + bit + count) / 8) - first
   local below = (first + length) * 8 - (byte * 8 + bit + count)
-  local mask = count < length * 8 and length <= 4 and (2 ^ count - 1) * 2 ^ below or nil
+  local mask = count < length * 8 and length <= 4 and math.floor((2 ^ count - 1) * 2 ^ below) or nil
   local abbreviation = "uet." .. name
   local field
   if show == "bytes" then
@@ -106,7 +107,7 @@ local function bits(byte, bit, count, name, title, show)
     key = name:match("[^.]+$"), field = keep(field), first = first, length = length,
     below = below, count = count, show = show,
     -- A field's mask is a Lua number, which is too narrow for 60 bits.
-    cut = length == 8 and count < 64 and UInt64.fromhex(string.rep("f", count / 4)) or nil,
+    cut = length == 8 and count == 60 and UInt64.fromhex("0fffffffffffffff") or nil,
   }
 end
 
@@ -367,7 +368,7 @@ local function value_of(item, range)
   if item.show == "bytes" then return range:bytes():tohex(true) end
   if item.show == "signed" then return range:int() end
   if item.length > 4 then return range:bytes():tohex(true) end -- hexadecimal digits
-  return math.floor(range:uint() / 2 ^ item.below) % 2 ^ item.count
+  return math.floor(math.floor(range:uint() / 2 ^ item.below) % 2 ^ item.count)
 end
 
 -- Adds all fields of `layout` to `tree` and their values to `values`; the header is at `at`.
@@ -385,7 +386,7 @@ end
 
 local function generated(tree, field, value) tree:add(field, value):set_generated() end
 
-local function sum(psn_value, offset) return (psn_value + offset) % 2 ^ 32 end
+local function sum(psn_value, offset) return math.floor((psn_value + offset) % 2 ^ 32) end
 
 -- ---- PDS --------------------------------------------------------------------------------------
 
@@ -682,7 +683,7 @@ local function link(entry, pinfo)
   if request.answer then return end
   local ns = math.floor((pinfo.rel_ts - entry.time) * 1e9 + 0.5)
   request.answer = pinfo.number
-  request.time = NSTime.new(math.floor(ns / 1e9), ns % 1e9)
+  request.time = NSTime.new(math.floor(ns / 1e9), math.floor(ns % 1e9))
 end
 
 -- What the ACK says of other packets than the one it answers: all up to CACK_PSN, and the SACK.
