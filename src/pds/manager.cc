@@ -383,14 +383,14 @@ const Manager::Tombstone* Manager::tombstone(PdcId id, Time now) const {
 bool Manager::pump(Time now) {
   bool sent = datagrams_.pump(kTurnPackets);
   rudi_first_ = !rudi_first_;
-  if (rudi_first_) sent |= rudi_.pump(kPumpPackets / 2, now);
+  if (rudi_first_) sent |= rudi_.pump(std::max(parameters_.packets_per_pass / 2, 1U), now);
   sent |= pump_pdcs(now);
-  if (!rudi_first_) sent |= rudi_.pump(kPumpPackets / 2, now);
+  if (!rudi_first_) sent |= rudi_.pump(std::max(parameters_.packets_per_pass / 2, 1U), now);
   return sent;
 }
 
 bool Manager::pump_pdcs(Time now) {
-  std::uint32_t budget = kPumpPackets;
+  std::uint32_t budget = parameters_.packets_per_pass;
   bool sent = false;
   environment_.packets_short = false;
   for (std::size_t turn = 0; turn < 2 * parameters_.pdc_count && !ready_.empty(); ++turn) {
