@@ -333,13 +333,14 @@ TEST(Tree, UnitTestsMirrorTheSources) {
 TEST(Tree, FilesAreShortAndCarryTheLicence) {
   Complaints complaints;
   for (const std::string& file :
-       cpp_files({"include", "src", "prov", "examples", "fabtests", "tools", "test"})) {
+       cpp_files({"include", "src", "prov", "examples", "fabtests", "tools", "netsim", "test"})) {
     const std::string text = read(kSource / file);
     append(complaints, check_length(file, text));
     append(complaints, check_spdx(file, text));
   }
   std::vector<std::string> others = {"CMakeLists.txt", ".ci/run"};
-  for (const char* directory : {"scripts", "prov", "examples", "fabtests", "tools", "test"}) {
+  for (const char* directory :
+       {"scripts", "prov", "examples", "fabtests", "tools", "netsim", "test"}) {
     for (const std::string& file : files_under(directory)) {
       if (std::string_view(directory) == "scripts" || file.ends_with("CMakeLists.txt")) {
         others.push_back(file);

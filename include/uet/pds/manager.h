@@ -76,7 +76,7 @@ class Manager final : public Delivery {
 
  private:
   static constexpr std::size_t kTombstones = 4096;
-  static constexpr std::uint32_t kTurnPackets = 32;   // of one PDC before the next has its turn
+  static constexpr std::uint32_t kTurnPackets = 32;  // of one PDC before the next has its turn
   static constexpr std::uint16_t kNoSlot = 0xFFFF;
 
   struct PeerKey {  // of a PDC that the peer opened (PDS-24)

@@ -36,11 +36,12 @@ struct Parameters {
   Duration target_idle_time = std::chrono::seconds(60);        // PDC_Idle_Time of the target
   Duration keepalive_time = std::chrono::milliseconds(500);    // awaited peers are asked so often
   Duration tombstone_time = std::chrono::seconds(2);           // Tombstone_Time
-  // Data packets made in one pass of the FEP. A NIC that takes them one by one wants few: what waits
-  // in its line is counted as delay of the network and cannot be overtaken by an ACK (CMS-720).
+  // Data packets made in one pass of the FEP. A NIC that takes them one by one wants few: what
+  // waits in its line is counted as delay of the network and cannot be overtaken by an ACK
+  // (CMS-720).
   std::uint32_t packets_per_pass = 128;
-  std::size_t pdc_count = 1024;                                // PDCs of a FEP, both roles together
-  std::size_t ccc_count = 4096;                                // congestion contexts of a FEP
+  std::size_t pdc_count = 1024;           // PDCs of a FEP, both roles together
+  std::size_t ccc_count = 4096;           // congestion contexts of a FEP
   std::size_t bitmap_count = 65536;       // receive windows of a FEP: one for each PDC (PDS-66)
   std::size_t reserved_target_pdcs = 32;  // kept for accepting SYNs (PDS-182)
   std::size_t reserved_pool_pdcs = 16;    // kept in each role for Destination::reserved_pool

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Between the event loop and one Fep.
+#include "netsim/host.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "netsim/network.h"
+#include "uet/cms/ccc.h"
+
+namespace uet::netsim {
+namespace {
+
+constexpr JobId kJob{1};
+constexpr PidOnFep kPid{1};
+constexpr ResourceIndex kIndex{1};
+constexpr Rkey kKey{1};
+constexpr Picoseconds kSoon = kPsPerUs;  // after a deadline that is already over
+
+void* context_of(std::uint32_t flow) {
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(flow) + 1);
+}
+std::uint32_t flow_of(void* context) {
+  return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(context) - 1);
+}
+
+}  // namespace
+
+FepAddress address_of(std::uint32_t host) {
+  FepAddress address;
+  address.ip.bytes = {10, static_cast<std::uint8_t>(host >> 16),
+                      static_cast<std::uint8_t>(host >> 8), static_cast<std::uint8_t>(host)};
+  return address;
+}
+
+std::uint32_t host_of(const FepAddress& address) {
+  const auto& bytes = address.ip.bytes;
+  return std::uint32_t{bytes[1]} << 16 | std::uint32_t{bytes[2]} << 8 | bytes[3];
+}
+
+Host::Host(Network& network, std::uint32_t number, const fep::Config& fep, DeliveryMode mode,
+           std::uint64_t memory_bytes)
+    : network_(network), number_(number), mode_(mode) {
+  caps_.ip_mtu = fep.ses.payload_mtu + 148;
+  caps_.link_rate_bps = network.port_of_host(number).link.rate_bps;
+  caps_.per_packet_entropy = true;
+  caps_.ecn = true;
+  fep_ = std::make_unique<fep::Fep>(fep, *this, core_time(network.now()));
+  ses::ContextConfig config;
+  config.job = kJob;
+  config.pid_on_fep = kPid;
+  config.resource_index = kIndex;
+  config.initiator = InitiatorId{number};
+  config.mode = mode;
+  config.tx_size = fep.ses.tx_messages;
+  context_ = fep_->ses().open_context(config, *this).value();
+  fep_->ses().enable(*context_);
+  ri::MemoryRegion region;
+  region.base = network.memory();
+  region.length = memory_bytes;
+  region.access = ri::kRemoteWrite;
+  if (!fep_->regions().add_with_key(region, kKey)) network.violation("a region was refused");
+}
+
+Host::~Host() { fep_->ses().close_context(*context_, core_time(network_.now())); }
+
+void Host::start(std::uint32_t flow) {
+  if (!not_posted_.empty() || !post(flow)) not_posted_.push_back(flow);
+  progress();
+}
+
+// False if the Fep has no room now.
+bool Host::post(std::uint32_t number) {
+  const Flow& flow = network_.traffic().flows[number];
+  const ses::Peer peer{.fep = address_of(flow.destination),
+                       .pid_on_fep = kPid,
+                       .resource_index = kIndex,
+                       .initiator = InitiatorId{flow.destination}};
+  const ses::IoSlice slice{network_.memory(), flow.bytes};
+  ses::RmaOp op;
+  op.peer = &peer;
+  op.local = {&slice, 1};
+  op.key = kKey;
+  op.context = context_of(number);
+  const Result<void> posted = fep_->ses().write(*context_, op, core_time(network_.now()));
+  if (!posted.ok() && posted.error() != Error::Again) {
+    network_.violation("host " + std::to_string(number_) + ": a write was refused");
+  }
+  return posted.ok();
+}
+
+void Host::complete(const ses::Completion& completion) noexcept {
+  network_.finished(flow_of(completion.context), completion.status == ses::Status::Ok);
+}
+
+void Host::receive(NetPacket& packet) {
+  arrived_ = &packet;
+  progress();
+  arrived_ = nullptr;
+}
+
+void Host::wake() {
+  if (network_.now() < wake_at_) return;  // an earlier one has been there
+  wake_at_ = kPsNever;
+  const Picoseconds deadline = picoseconds(fep_->next_deadline());
+  if (deadline > network_.now()) {
+    ++idle_wakes_;
+    return schedule();
+  }
+  progress();
+}
+
+// As many passes as there is something to receive or room to send.
+void Host::progress() {
+  if (in_progress_) return;
+  in_progress_ = true;
+  const Time now = core_time(network_.now());
+  do {
+    ++passes_;
+  } while (fep_->progress(now) && (arrived_ != nullptr || has_room()));
+  while (!not_posted_.empty() && post(not_posted_.front())) not_posted_.pop_front();
+  in_progress_ = false;
+  network_.passed(number_);
+  schedule();
+}
+
+void Host::schedule() {
+  const Picoseconds deadline = picoseconds(fep_->next_deadline());
+  if (deadline == kPsNever) return;
+  const Picoseconds at = std::max(deadline, network_.now() + kSoon);
+  if (at >= wake_at_) return;
+  wake_at_ = at;
+  network_.wake_at(number_, at);
+}
+
+bool Host::has_room() const {
+  return network_.port_of_host(number_).waiting(TrafficClass::Data) < kStagedPackets;
+}
+
+std::size_t Host::rx_burst(std::span<RxPacket> out, Time) {
+  if (arrived_ == nullptr || out.empty()) return 0;
+  const NetPacket& packet = *arrived_;
+  arrived_ = nullptr;
+  out[0] = RxPacket{.bytes = network_.view(packet),
+                    .source = address_of(packet.source),
+                    .entropy = packet.entropy,
+                    .ecn = packet.ecn,
+                    .dscp = packet.dscp,
+                    .trimmed = packet.trimmed,
+                    .trimmed_last_hop = packet.trimmed_last_hop};
+  return 1;
+}
+
+// Control packets always find room.
+std::size_t Host::tx_burst(std::span<const Packet* const> in) {
+  std::size_t taken = 0;
+  for (; taken < in.size(); ++taken) {
+    if (in[taken]->ecn != Ecn::NotEct && !has_room()) break;
+    emit(*in[taken]);
+  }
+  return taken;
+}
+
+void Host::emit(const Packet& from) {
+  NetPacket& packet = *network_.pool().take();
+  packet.source = number_;
+  packet.destination = host_of(from.to);
+  packet.pds_bytes = from.length();
+  packet.wire_bytes = network_.wire_bytes(packet.pds_bytes);
+  packet.entropy = from.entropy;
+  packet.dscp = from.dscp;
+  packet.ecn = from.ecn;
+  packet.trimmed = packet.trimmed_last_hop = false;
+  packet.traffic_class = from.ecn == Ecn::NotEct ? TrafficClass::Control : TrafficClass::Data;
+  const std::span<const std::byte> head = from.head();
+  std::size_t used = std::min(head.size(), packet.head.size());
+  std::memcpy(packet.head.data(), head.data(), used);
+  if (packet.pds_bytes <= packet.head.size()) {  // a short one travels with its true payload
+    for (const Slice& slice : from.payload) {
+      std::memcpy(packet.head.data() + used, slice.data, slice.length);
+      used += slice.length;
+    }
+  }
+  packet.head_bytes = static_cast<std::uint16_t>(used);
+  network_.send(packet);
+}
+
+}  // namespace uet::netsim

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// A host of the simulated network: one real Fep, the NIC under it and the application above it,
+// which writes to the memory of its peers (RMA). Nothing of the protocol is modelled here.
+//
+// The NIC's queue is short (CMS-802), so that what waits waits in the Fep, under its congestion
+// control. Payload is never looked at: all memory of all hosts is the same few pages.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "netsim/packet.h"
+#include "netsim/port.h"
+#include "netsim/traffic.h"
+#include "uet/fep/fep.h"
+#include "uet/nic/nic.h"
+#include "uet/ses/ses.h"
+
+namespace uet::netsim {
+
+class Network;
+
+// The address of a host, and the host of an address.
+FepAddress address_of(std::uint32_t host);
+std::uint32_t host_of(const FepAddress& address);
+
+class Host final : public nic::Nic, public ses::CompletionSink {
+ public:
+  // `network` outlives the host.
+  Host(Network& network, std::uint32_t number, const fep::Config& fep, DeliveryMode mode,
+       std::uint64_t memory_bytes);
+  ~Host() override;
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+
+  // The application posts the flow now, or when the Fep has room.
+  void start(std::uint32_t flow);
+  // A packet arrives; it is the network's again when this returns.
+  void receive(NetPacket& packet);
+  // The NIC has sent a packet.
+  void sent() { progress(); }
+  // An event that schedule() asked for.
+  void wake();
+
+  fep::Fep& fep() { return *fep_; }
+  const fep::Fep& fep() const { return *fep_; }
+  std::uint64_t passes() const { return passes_; }
+  std::uint64_t idle_wakes() const { return idle_wakes_; }
+
+  // nic::Nic
+  std::size_t rx_burst(std::span<RxPacket> out, Time now) override;
+  std::size_t tx_burst(std::span<const Packet* const> in) override;
+  const nic::NicCaps& caps() const override { return caps_; }
+  FepAddress local_address() const override { return address_of(number_); }
+
+  // ses::CompletionSink
+  void complete(const ses::Completion& completion) noexcept override;
+  bool can_take_event() noexcept override { return true; }
+  bool reserve_receive() noexcept override { return true; }
+  void release_receive() noexcept override {}
+  void remote_access(ses::Kind, std::uint64_t) noexcept override {}
+
+ private:
+  static constexpr std::uint32_t kStagedPackets = 1;  // of data, besides the one being sent
+
+  bool has_room() const;
+  void emit(const Packet& packet);
+  bool post(std::uint32_t flow);
+  void progress();
+  void schedule();
+
+  Network& network_;
+  const std::uint32_t number_;
+  const DeliveryMode mode_;
+  nic::NicCaps caps_;
+  std::unique_ptr<fep::Fep> fep_;
+  ses::Context* context_ = nullptr;
+  NetPacket* arrived_ = nullptr;          // what the next rx_burst hands out
+  std::deque<std::uint32_t> not_posted_;  // flows that found no room
+  Picoseconds wake_at_ = kPsNever;
+  std::uint64_t passes_ = 0;
+  std::uint64_t idle_wakes_ = 0;  // deadlines that nothing happened at
+  bool in_progress_ = false;
+};
+
+}  // namespace uet::netsim

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// uet-sim: runs one network and one traffic, and prints what came of it. Status 0: all flows done
+// and no property violated; 1: not so; 2: the arguments are wrong.
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <iostream>
+
+#include "netsim/options.h"
+#include "netsim/results.h"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// On standard error, every two seconds.
+class ProgressLine {
+ public:
+  explicit ProgressLine(std::size_t flows) : flows_(flows) {}
+
+  void operator()(const uet::netsim::Progress& progress) {
+    const double spent_s = seconds_since(begin_);
+    if (spent_s < next_s_) return;
+    next_s_ = spent_s + 2;
+    std::fprintf(stderr, "%.0f s: %.1f us simulated, %zu of %zu flows done, %.1f million events\n",
+                 spent_s, uet::netsim::microseconds(progress.now), progress.finished, flows_,
+                 static_cast<double>(progress.events) / 1e6);
+  }
+
+ private:
+  std::size_t flows_;
+  Clock::time_point begin_ = Clock::now();
+  double next_s_ = 2;
+};
+
+int run(const uet::netsim::RunSetup& setup) {
+  using namespace uet::netsim;
+  const std::uint64_t idle_memory_bytes = peak_memory_bytes();
+  const auto begin = Clock::now();
+  Network network(setup.network, setup.traffic);
+  ProgressLine progress(setup.traffic.flows.size());
+  network.run(setup.limit, [&](const Progress& p) {
+    if (!setup.quiet) progress(p);
+  });
+  const Results results = results_of(network, seconds_since(begin), idle_memory_bytes);
+  if (setup.csv) print_csv(network, std::cout);
+  if (setup.json) print_json(results, std::cout);
+  if (!setup.csv && !setup.json) print_text(results, std::cout);
+  for (const std::string& violation : results.violations) {
+    std::fprintf(stderr, "uet-sim: a property is violated %s\n", violation.c_str());
+  }
+  if (results.finished < results.flows) {
+    std::fprintf(stderr, "uet-sim: %zu of %zu flows were not done after %.0f us (--limit-us)\n",
+                 results.flows - results.finished, results.flows, results.simulated_us);
+  }
+  return results.violations.empty() && results.finished == results.flows ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    uet::netsim::RunSetup setup;
+    const auto parsed = uet::netsim::parse_command_line(argc, argv, setup);
+    if (parsed.run) return run(setup);
+    std::fputs(parsed.text.c_str(), parsed.status == 0 ? stdout : stderr);
+    return parsed.status;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "uet-sim: %s\n", error.what());
+    return 1;
+  }
+}

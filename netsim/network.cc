@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The event loop, and what happens to a packet from port to port.
+#include "netsim/network.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "uet/cms/ccc.h"
+
+namespace uet::netsim {
+namespace {
+
+constexpr std::size_t kMostViolations = 10;
+constexpr std::uint64_t kReportEvents = 1 << 20;
+constexpr std::size_t kViewBytes = 16384;
+
+std::uint64_t largest_flow(const Traffic& traffic) {
+  std::uint64_t largest = 0;
+  for (const Flow& flow : traffic.flows) largest = std::max(largest, flow.bytes);
+  return largest;
+}
+
+}  // namespace
+
+Network::Network(const NetworkConfig& config, const Traffic& traffic)
+    : config_(config),
+      traffic_(traffic),
+      topology_(config.topology, config.seed),
+      memory_(largest_flow(traffic)),
+      view_(kViewBytes),
+      rng_(config.seed),
+      checks_(*this),
+      records_(traffic.flows.size()) {
+  make_ports();
+  make_hosts();
+  std::uint32_t last_trigger = 0;
+  for (const Trigger& trigger : traffic.triggers) last_trigger = std::max(last_trigger, trigger.id);
+  triggers_.resize(last_trigger + 1);
+  for (const Trigger& trigger : traffic.triggers) triggers_[trigger.id].trigger = trigger;
+  for (std::uint32_t i = 0; i < traffic.flows.size(); ++i) {
+    const Flow& flow = traffic.flows[i];
+    if (flow.trigger != 0) triggers_[flow.trigger].flows.push_back(i);
+    if (flow.start) events_.push(now_ + *flow.start, EventKind::FlowStart, i);
+  }
+  for (std::uint32_t i = 0; i < config_.faults.size(); ++i) {
+    events_.push(now_ + config_.faults[i].at, EventKind::Fault, i);
+  }
+}
+
+Network::~Network() = default;
+
+void Network::make_ports() {
+  ports_.resize(topology_.links().size());
+  for (std::size_t i = 0; i < ports_.size(); ++i) {
+    Port& port = ports_[i];
+    port.link = topology_.links()[i];
+    if (port.link.from_host) continue;
+    port.config = config_.queues;
+    if (port.link.last_hop && !config_.ecn_on_last_hop) port.config.ecn_high_bytes = 0;
+    if (port.link.last_hop) continue;
+    port.link.loss = config_.loss;
+    port.link.control_loss = config_.control_loss;
+    port.link.jitter = config_.jitter;
+  }
+}
+
+void Network::make_hosts() {
+  std::vector<std::set<std::uint32_t>> to(traffic_.nodes), from(traffic_.nodes);
+  std::vector<std::size_t> flows(traffic_.nodes);
+  for (const Flow& flow : traffic_.flows) {
+    to[flow.source].insert(flow.destination);
+    from[flow.destination].insert(flow.source);
+    ++flows[flow.source];
+  }
+  const std::uint64_t memory_bytes = largest_flow(traffic_);
+  for (std::uint32_t i = 0; i < traffic_.nodes; ++i) {
+    const fep::Config fep = host_config(i, to[i].size(), from[i].size(), flows[i]);
+    hosts_.push_back(std::make_unique<Host>(*this, i, fep, config_.mode, memory_bytes));
+  }
+}
+
+// Just as large as the traffic needs: there may be thousands of hosts.
+fep::Config Network::host_config(std::uint32_t host, std::size_t destinations, std::size_t sources,
+                                 std::size_t flows) const {
+  constexpr std::size_t kMostMessages = 4096;
+  constexpr std::size_t kMostPackets = 1 << 16;
+  fep::Config fep = config_.fep;
+  const std::size_t pdcs = fep.pds.pdcs_per_destination;
+  fep.pds.pdc_count = std::min<std::size_t>((destinations + sources) * pdcs + 2, 65000);
+  fep.pds.reserved_target_pdcs = 0;
+  fep.pds.reserved_pool_pdcs = 0;
+  const std::uint64_t rate_bytes_per_us = fep.cms.link_rate_bps / 8'000'000;
+  const double rtt_us = to_us(fep.cms.base_rtt.value_or(fep.cms.default_base_rtt));
+  const auto window =
+      static_cast<std::size_t>(2 * static_cast<double>(rate_bytes_per_us) * rtt_us) /
+          fep.cms.mtu_bytes +
+      64;
+  fep.packets = std::min((destinations + 1) * window * pdcs + 4 * sources + 512, kMostPackets);
+  fep.buffers = 16;
+  fep.memory_regions = 2;
+  fep.ses.tx_messages = std::clamp<std::size_t>(flows, 4, kMostMessages);
+  fep.ses.rx_messages = std::clamp<std::size_t>(2 * sources, 16, kMostMessages);
+  fep.ses.posted_receives = fep.ses.return_messages = fep.ses.pulls = 16;
+  fep.ses.contexts = 2;
+  fep.seed = config_.seed * 0x9E3779B97F4A7C15ULL + host;
+  fep.ses.seed = fep.seed;
+  return fep;
+}
+
+std::span<const std::byte> Network::view(const NetPacket& packet) {
+  std::memcpy(view_.data(), packet.head.data(), packet.head_bytes);
+  return {view_.data(), std::min<std::size_t>(packet.pds_bytes, view_.size())};
+}
+
+void Network::violation(const std::string& what) {
+  if (violations_.size() < kMostViolations) {
+    violations_.push_back("at " + std::to_string(microseconds(now_ - begin_)) + " us: " + what);
+  }
+}
+
+// ---- packets ------------------------------------------------------------------------------------
+
+void Network::send(NetPacket& packet) {
+  checks_.on_sent(packet);
+  offer(topology_.first_port(packet.source), &packet);
+}
+
+void Network::offer(std::uint32_t number, NetPacket* packet) {
+  if (NetPacket* dropped = ports_[number].enqueue(packet, rng_, now_); dropped != nullptr) {
+    pool_.give_back(dropped);
+  }
+  serve(number);
+}
+
+// Sends the next packet if the link is free. A NIC hears of every packet that has left; a switch
+// port only has to come back when something waits.
+void Network::serve(std::uint32_t number) {
+  Port& port = ports_[number];
+  if (port.busy) return;
+  if (now_ >= port.free_at) {
+    NetPacket* packet = port.dequeue(rng_, now_);
+    if (packet == nullptr) return;
+    port.free_at = now_ + serialization(packet->wire_bytes, port.link.rate_bps);
+    Picoseconds delay = port.link.delay;
+    if (port.link.jitter > 0) {
+      delay +=
+          static_cast<Picoseconds>(rng_.below(static_cast<std::uint64_t>(port.link.jitter) + 1));
+    }
+    if (port.link.up) {
+      events_.push(port.free_at + delay, EventKind::Arrival, number, packet);
+    } else {
+      ++port.counters.lost;
+      pool_.give_back(packet);
+    }
+  }
+  if (port.empty() && !port.link.from_host) return;
+  port.busy = true;
+  events_.push(port.free_at, EventKind::PortFree, number);
+}
+
+void Network::arrive(std::uint32_t number, NetPacket* packet) {
+  Port& port = ports_[number];
+  const Port::Link& link = port.link;
+  const bool control = packet->traffic_class != TrafficClass::Data;
+  const bool lost = !link.up || (link.loss > 0 && rng_.chance(link.loss)) ||
+                    (control && link.control_loss > 0 && rng_.chance(link.control_loss));
+  if (lost) {
+    ++port.counters.lost;
+    pool_.give_back(packet);
+    return;
+  }
+  if (topology_.is_host(link.to)) {
+    checks_.on_delivered(*packet);
+    if (link.to < hosts_.size()) hosts_[link.to]->receive(*packet);
+    pool_.give_back(packet);
+    return;
+  }
+  const std::uint32_t next = topology_.route(link.to, *packet, ports_, rng_);
+  if (next != Topology::kNoPort) return offer(next, packet);
+  ++unroutable_;
+  pool_.give_back(packet);
+}
+
+// ---- flows --------------------------------------------------------------------------------------
+
+void Network::start_flow(std::uint32_t flow) {
+  FlowRecord& record = records_[flow];
+  if (record.started != kPsNever) return;
+  record.started = now_;
+  hosts_[traffic_.flows[flow].source]->start(flow);
+}
+
+void Network::finished(std::uint32_t flow, bool good) {
+  if (flow >= records_.size() || records_[flow].started == kPsNever) {
+    return violation("something completed that was never posted");
+  }
+  FlowRecord& record = records_[flow];
+  if (record.finished != kPsNever) {
+    return violation("flow " + std::to_string(flow) + " completed twice");
+  }
+  record.finished = now_;
+  record.good = good;
+  ++finished_;
+  if (!good) violation("flow " + std::to_string(flow) + " ended with an error");
+  if (const std::uint32_t trigger = traffic_.flows[flow].done_trigger; trigger != 0) fire(trigger);
+}
+
+// The flows start as events of their own: a completion comes in the middle of a Fep's pass.
+void Network::fire(std::uint32_t id) {
+  TriggerState& state = triggers_[id];
+  ++state.told;
+  const bool now = state.trigger.repeats || state.told == state.trigger.count;
+  if (!now) return;
+  for (const std::uint32_t flow : state.flows) events_.push(now_, EventKind::FlowStart, flow);
+}
+
+// ---- the loop -----------------------------------------------------------------------------------
+
+void Network::apply(const Fault& fault) {
+  for (const std::uint32_t number : {fault.port, topology_.reverse(fault.port)}) {
+    Port::Link& link = ports_[number].link;
+    switch (fault.kind) {
+      case Fault::Kind::Down:
+        link.up = false;
+        break;
+      case Fault::Kind::Up:
+        link.up = true;
+        link.avoided = false;
+        break;
+      case Fault::Kind::Avoid:
+        link.avoided = true;
+        break;
+      case Fault::Kind::Rate:
+        link.rate_bps = fault.rate_bps;
+        break;
+    }
+  }
+  topology_.set_any_avoided(std::any_of(ports_.begin(), ports_.end(),
+                                        [](const Port& port) { return port.link.avoided; }));
+}
+
+void Network::handle(const Event& event) {
+  switch (event.kind) {
+    case EventKind::Arrival:
+      arrive(event.subject, event.packet);
+      break;
+    case EventKind::PortFree: {
+      Port& port = ports_[event.subject];
+      port.busy = false;
+      serve(event.subject);
+      if (port.link.from_host) hosts_[event.subject]->sent();
+      break;
+    }
+    case EventKind::Wake:
+      hosts_[event.subject]->wake();
+      break;
+    case EventKind::FlowStart:
+      start_flow(event.subject);
+      break;
+    case EventKind::Fault:
+      apply(config_.faults[event.subject]);
+      break;
+  }
+}
+
+bool Network::quiet() const {
+  return finished_ == records_.size() && pool_.in_use() == 0 &&
+         std::all_of(hosts_.begin(), hosts_.end(),
+                     [](const auto& host) { return host->fep().quiescent(); });
+}
+
+void Network::run(Picoseconds limit, const std::function<void(const Progress&)>& report) {
+  const Picoseconds end = begin_ + limit;
+  while (!events_.empty() && violations_.empty()) {
+    if (events_.top().at > end) break;
+    // The network empties itself before idle timers come, some of them seconds later.
+    if (finished_ == records_.size() && pool_.in_use() == 0 && quiet()) break;
+    const Event event = events_.pop();
+    now_ = event.at;
+    handle(event);
+    if (++events_done_ % kReportEvents == 0 && report) {
+      report(Progress{.now = now_ - begin_, .finished = finished_, .events = events_done_});
+    }
+  }
+  checks_.at_end(finished_ == records_.size());
+}
+
+}  // namespace uet::netsim

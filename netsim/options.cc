@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The command line, by CLI11; and the calibration of CMS-809 where nothing else is asked for.
+#include "netsim/options.h"
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "uet/cms/ccc.h"
+
+namespace uet::netsim {
+namespace {
+
+constexpr double kGiga = 1e9;
+constexpr std::uint32_t kHeaderBytes = 56;  // PDS request and SES standard header
+constexpr std::uint32_t kAckWireBytes = 64;
+constexpr std::uint32_t kDefaultHosts = 128;     // of generated traffic
+constexpr double kFasterThanAnything = 100'000;  // Gb/s
+
+struct Arguments {
+  // network
+  Shape shape = Shape::FatTree;
+  std::uint32_t hosts = 0;  // 0 = as many as the traffic needs
+  std::uint32_t hosts_per_leaf = 0, leaf_uplinks = 0, leaves_per_pod = 0, pod_uplinks = 0;
+  std::uint32_t oversubscription = 1;
+  double link_gbps = 100, fabric_gbps = 0;
+  double hop_us = 1;
+  bool spray_in_switches = false;
+  // queues
+  bool trimming = true, ecn = true;
+  double ecn_low = 0.2, ecn_high = 0.8, trim_at = 1.0, drop_at = 5.0;  // of the BDP
+  bool strict = false, separate_trimmed = false;
+  // endpoints
+  cms::Algorithm algorithm = cms::Algorithm::Nscc;
+  cms::PathPolicy paths = cms::PathPolicy::Oblivious;
+  std::uint16_t path_count = 64;
+  bool rod = false, ack_per_packet = false, synthetic_ecn = false;
+  double rto_us = 0, base_rtt_us = 0;
+  std::uint32_t payload_mtu = 4086, overhead_bytes = 8;
+  std::uint32_t mpr = 8, ooo_threshold = 64;
+  std::size_t pdcs = 1;
+  // traffic
+  std::string matrix, write_matrix;
+  std::uint32_t incast = 0, outcast = 0, all_to_all = 0, ring = 0;
+  bool permutation = false, serial = false;
+  std::uint64_t size = 2'000'000;
+  double start_jitter_us = 0;
+  // faults
+  double loss = 0, control_loss = 0, jitter_us = 0;
+  std::uint32_t slow_links = 0, fail_links = 0;
+  double slow_gbps = 25, fail_from_us = 0, fail_until_us = -1, fail_detect_us = -1;
+  // run
+  std::uint64_t seed = 1;
+  double limit_us = 1e6;
+  bool csv = false, json = false, quiet = false;
+};
+
+// Names of the choices that a library enumeration offers.
+const std::map<std::string, cms::Algorithm> kAlgorithms = {{"nscc", cms::Algorithm::Nscc},
+                                                           {"none", cms::Algorithm::None}};
+const std::map<std::string, cms::PathPolicy> kPathPolicies = {
+    {"single", cms::PathPolicy::Single}, {"oblivious", cms::PathPolicy::Oblivious}};
+const std::map<std::string, Shape> kShapes = {{"one-switch", Shape::OneSwitch},
+                                              {"two-tier", Shape::TwoTier},
+                                              {"leaf-spine", Shape::LeafSpine},
+                                              {"fat-tree", Shape::FatTree}};
+
+template <class Enum>
+CLI::Option* choice(CLI::App* group, const std::string& name, Enum& value,
+                    const std::map<std::string, Enum>& names, const std::string& text) {
+  std::string all;
+  for (const auto& [word, ignored] : names) all += (all.empty() ? "" : ", ") + word;
+  CLI::Option* option = group->add_option(name, value, text + " (" + all + ")");
+  option->transform(CLI::CheckedTransformer(names).description(""))->type_name("NAME");
+  return option;
+}
+
+void add_network(CLI::App& app, Arguments& a) {
+  auto* group = app.add_option_group("Network");
+  choice(group, "--topology", a.shape, kShapes, "Shape, sized to the hosts; default fat-tree");
+  group
+      ->add_option("--hosts", a.hosts,
+                   "Number of hosts; default: as the matrix says, or 128, or more if needed")
+      ->check(CLI::Range(2, 1 << 20));
+  group->add_option("--hosts-per-leaf", a.hosts_per_leaf, "Instead of the shape's own number");
+  group->add_option("--leaf-uplinks", a.leaf_uplinks, "Instead of the shape's own number");
+  group->add_option("--leaves-per-pod", a.leaves_per_pod, "Fat-tree, likewise");
+  group->add_option("--pod-uplinks", a.pod_uplinks,
+                    "Fat-tree, likewise: uplinks of an aggregation switch");
+  group
+      ->add_option("--oversubscription", a.oversubscription,
+                   "Leaves have so many times fewer uplinks than hosts")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 64));
+  const auto rate = CLI::Range(0.001, kFasterThanAnything);
+  group->add_option("--link-gbps", a.link_gbps, "Rate of all links")
+      ->capture_default_str()
+      ->check(rate);
+  group->add_option("--fabric-gbps", a.fabric_gbps, "Rate between switches, if it differs")
+      ->check(rate);
+  group->add_option("--hop-us", a.hop_us, "Delay of a link, us")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1e6));
+  group->add_flag("--spray-in-switches", a.spray_in_switches,
+                  "Switches draw a path for each packet, whatever its entropy");
+}
+
+void add_queues(CLI::App& app, Arguments& a) {
+  auto* group = app.add_option_group("Queues of switches");
+  group->add_flag("--trimming,!--no-trimming", a.trimming,
+                  "Full queues trim (default) or drop data");
+  group->add_flag("--ecn,!--no-ecn", a.ecn, "Mark packets (default) or not");
+  const auto share = CLI::Range(0.0, 1000.0);
+  group->add_option("--ecn-low", a.ecn_low, "Marking begins here, in BDP")
+      ->capture_default_str()
+      ->check(share);
+  group->add_option("--ecn-high", a.ecn_high, "From here on all are marked, in BDP")
+      ->capture_default_str()
+      ->check(share);
+  group->add_option("--trim-at", a.trim_at, "Limit of a queue that trims, in BDP")
+      ->capture_default_str()
+      ->check(share);
+  group->add_option("--drop-at", a.drop_at, "Limit of a queue that does not, in BDP")
+      ->capture_default_str()
+      ->check(share);
+  group->add_flag("--strict", a.strict, "Control strictly first; default: 10 to 1 at most");
+  group->add_flag("--trimmed-class", a.separate_trimmed,
+                  "Trimmed packets in a class of their own, not with control");
+}
+
+void add_endpoints(CLI::App& app, Arguments& a) {
+  auto* group = app.add_option_group("Endpoints");
+  choice(group, "--cc", a.algorithm, kAlgorithms, "Congestion control; default nscc");
+  choice(group, "--paths", a.paths, kPathPolicies, "Choice of paths; default oblivious");
+  group->add_option("--evs", a.path_count, "Entropy values of a context")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+  group->add_flag("--rod", a.rod, "Ordered delivery (ROD) instead of RUD");
+  group->add_flag("--ack-per-packet", a.ack_per_packet, "Instead of one for 16 KiB");
+  group->add_flag("--synthetic-ecn", a.synthetic_ecn, "CMS-703");
+  group
+      ->add_option("--rto-us", a.rto_us,
+                   "Time-out, us; default: 15 and the time that six full queues take")
+      ->check(CLI::Range(1.0, 1e7));
+  group->add_option("--base-rtt-us", a.base_rtt_us, "Default: that of the longest path, idle")
+      ->check(CLI::Range(0.1, 1e6));
+  group->add_option("--mtu", a.payload_mtu, "Bytes of payload in a packet")
+      ->capture_default_str()
+      ->check(CLI::Range(256, 8192));
+  group
+      ->add_option("--overhead", a.overhead_bytes,
+                   "Bytes on the wire beside PDS, SES and payload; 8 is the official simulator's "
+                   "packet, 66 UDP, IPv4 and Ethernet")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 256));
+  group->add_option("--mpr", a.mpr, "Default_MPR, units of 128 PSNs")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 32));
+  group->add_option("--ooo-threshold", a.ooo_threshold, "OOO_Threshold of PDS-130, packets")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 4096));
+  group->add_option("--pdcs", a.pdcs, "PDCs that messages to one destination may spread over")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 16));
+}
+
+void add_traffic(CLI::App& app, Arguments& a) {
+  auto* group = app.add_option_group("Traffic", "exactly one of the first six");
+  const auto most = CLI::Range(1, 1 << 20);
+  group->add_option("--matrix", a.matrix, "A connection matrix as uet-htsim reads it")
+      ->type_name("FILE");
+  group->add_option("--incast", a.incast, "N hosts, drawn from the seed, to host 0")
+      ->type_name("N")
+      ->check(most);
+  group->add_option("--outcast", a.outcast, "Host 0 to N, drawn from the seed")
+      ->type_name("N")
+      ->check(most);
+  group->add_flag("--permutation", a.permutation, "Every host to another, one flow each way");
+  group->add_option("--all-to-all", a.all_to_all, "N hosts, each to all others")
+      ->type_name("N")
+      ->check(CLI::Range(2, 4096));
+  group->add_option("--ring-all-reduce", a.ring, "N hosts, 2 (N - 1) steps")
+      ->type_name("N")
+      ->check(CLI::Range(2, 4096));
+  group->add_option("--size", a.size, "Bytes of a flow that is not from a matrix")
+      ->capture_default_str()
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{0xFFFFF000}));
+  group->add_flag("--serial", a.serial, "All-to-all: one flow of a host after the other");
+  group
+      ->add_option("--start-jitter-us", a.start_jitter_us,
+                   "Flows with a start begin up to so much later")
+      ->check(CLI::Range(0.0, 1e6));
+  group->add_option("--write-matrix", a.write_matrix, "Write the traffic there and end")
+      ->type_name("FILE");
+}
+
+void add_faults(CLI::App& app, Arguments& a) {
+  auto* group = app.add_option_group("Faults", "of links between switches");
+  const auto probability = CLI::Range(0.0, 1.0);
+  group->add_option("--loss", a.loss, "Probability that a packet vanishes on a link")
+      ->check(probability);
+  group->add_option("--control-loss", a.control_loss, "The same, of control packets only")
+      ->check(probability);
+  group->add_option("--jitter-us", a.jitter_us, "Each packet is up to so much later: reordering")
+      ->check(CLI::Range(0.0, 1e6));
+  group->add_option("--slow-links", a.slow_links, "So many leaf uplinks are slow");
+  group->add_option("--slow-gbps", a.slow_gbps, "Their rate")
+      ->capture_default_str()
+      ->check(CLI::Range(0.001, kFasterThanAnything));
+  group->add_option("--fail-links", a.fail_links, "So many leaf uplinks fail");
+  group->add_option("--fail-from-us", a.fail_from_us, "When they fail")
+      ->check(CLI::Range(0.0, 1e9));
+  group->add_option("--fail-until-us", a.fail_until_us, "When they come back; default never")
+      ->check(CLI::Range(0.0, 1e9));
+  group
+      ->add_option("--fail-detect-us", a.fail_detect_us,
+                   "Routing avoids them so long after; default never")
+      ->check(CLI::Range(0.0, 1e9));
+}
+
+void add_run(CLI::App& app, Arguments& a) {
+  auto* group = app.add_option_group("Run");
+  group->add_option("--seed", a.seed, "Of all chance; the same seed gives the same run")
+      ->capture_default_str();
+  group->add_option("--limit-us", a.limit_us, "Simulated time after which the run ends")
+      ->capture_default_str()
+      ->check(CLI::Range(1.0, 1e9));
+  group->add_flag("--json", a.json, "Results as one JSON object");
+  group->add_flag("--csv", a.csv, "One line for each flow");
+  group->add_flag("--quiet", a.quiet, "No progress line on standard error");
+}
+
+std::string make_generated(const Arguments& a, Traffic& traffic) {
+  std::uint32_t needed = 2;
+  if (a.incast > 0 || a.outcast > 0) needed = std::max(a.incast, a.outcast) + 1;
+  if (a.all_to_all > 0 || a.ring > 0) needed = std::max(a.all_to_all, a.ring);
+  const std::uint32_t hosts = a.hosts != 0 ? a.hosts : std::max(needed, kDefaultHosts);
+  if (hosts < needed) {
+    return "--hosts " + std::to_string(hosts) + ": this traffic has " + std::to_string(needed);
+  }
+  if (a.incast > 0) traffic = incast(hosts, a.incast, a.size, a.seed);
+  if (a.outcast > 0) traffic = outcast(hosts, a.outcast, a.size, a.seed);
+  if (a.permutation) traffic = permutation(hosts, a.size, a.seed);
+  if (a.all_to_all > 0) traffic = all_to_all(hosts, a.all_to_all, a.size, a.serial);
+  if (a.ring > 0) traffic = ring_all_reduce(hosts, a.ring, a.size);
+  return {};
+}
+
+std::string make_traffic(const Arguments& a, Traffic& traffic) {
+  const int kinds = (a.matrix.empty() ? 0 : 1) + (a.incast > 0) + (a.outcast > 0) + a.permutation +
+                    (a.all_to_all > 0) + (a.ring > 0);
+  if (kinds != 1) {
+    return "name one of --matrix, --incast, --outcast, --permutation, --all-to-all, "
+           "--ring-all-reduce; see --help";
+  }
+  if (a.matrix.empty()) {
+    if (std::string complaint = make_generated(a, traffic); !complaint.empty()) return complaint;
+  } else {
+    std::ifstream file(a.matrix);
+    if (!file) return a.matrix + ": cannot be read";
+    std::string complaint;
+    std::optional<Traffic> read = read_matrix(file, complaint);
+    if (!read) return a.matrix + ": " + complaint;
+    traffic = std::move(*read);
+  }
+  if (a.start_jitter_us <= 0) return {};
+  Rng rng(a.seed);
+  const auto most = static_cast<std::uint64_t>(a.start_jitter_us * kPsPerUs);
+  for (Flow& flow : traffic.flows) {
+    if (flow.start) *flow.start += static_cast<Picoseconds>(rng.below(most + 1));
+  }
+  return {};
+}
+
+std::string make_topology(const Arguments& a, const Traffic& traffic, TopologyConfig& config) {
+  const std::uint32_t hosts = std::max(a.hosts, traffic.nodes);
+  std::string complaint;
+  config = topology_for(a.shape, hosts, a.oversubscription, complaint);
+  if (!complaint.empty()) return "--oversubscription: " + complaint;
+  if (a.leaf_uplinks != 0) config.leaf_uplinks = a.leaf_uplinks;
+  if (a.pod_uplinks != 0) config.pod_uplinks = a.pod_uplinks;
+  if (a.hosts_per_leaf != 0 || a.leaves_per_pod != 0) {
+    if (a.hosts_per_leaf != 0) config.hosts_per_leaf = a.hosts_per_leaf;
+    if (a.leaves_per_pod != 0) config.leaves_per_pod = a.leaves_per_pod;
+    const std::uint32_t pod_leaves = config.tiers == 3 ? config.leaves_per_pod : 1;
+    const std::uint32_t pod_hosts = pod_leaves * config.hosts_per_leaf;
+    config.leaves = (hosts + pod_hosts - 1) / pod_hosts * pod_leaves;
+  }
+  config.host_rate_bps = static_cast<std::uint64_t>(a.link_gbps * kGiga);
+  config.fabric_rate_bps =
+      static_cast<std::uint64_t>((a.fabric_gbps > 0 ? a.fabric_gbps : a.link_gbps) * kGiga);
+  config.hop_delay = static_cast<Picoseconds>(a.hop_us * kPsPerUs);
+  config.spray_in_switches = a.spray_in_switches;
+  return Topology::complaint_about(config);
+}
+
+// RTT of a full packet and its ACK over the longest path when nothing else is there (CMS-809).
+Picoseconds idle_rtt(const TopologyConfig& topology, std::uint32_t wire_bytes) {
+  const auto across = [&](std::uint32_t bytes) {
+    return 2 * (topology.hop_delay + serialization(bytes, topology.host_rate_bps)) +
+           2 * (topology.tiers - 1) *
+               (topology.hop_delay + serialization(bytes, topology.fabric_rate_bps));
+  };
+  return across(wire_bytes) + across(kAckWireBytes);
+}
+
+Duration duration_of(Picoseconds span) { return Duration(span / kPsPerNs); }
+
+void make_queues(const Arguments& a, double bdp_bytes, std::uint32_t wire_bytes,
+                 QueueConfig& queues) {
+  const double whole = std::ceil(bdp_bytes / wire_bytes) * wire_bytes;  // CMS-809: 43 packets
+  queues.ecn_low_bytes = a.ecn_low * whole;
+  queues.ecn_high_bytes = a.ecn ? a.ecn_high * whole : 0;
+  queues.trimming = a.trimming;
+  queues.data_limit_bytes =
+      static_cast<std::uint64_t>((a.trimming ? a.trim_at : a.drop_at) * whole);
+  queues.control_limit_bytes = 2 * queues.data_limit_bytes;  // CMS-501
+  queues.separate_trimmed = a.separate_trimmed;
+  queues.scheduling = a.strict ? Scheduling::Strict : Scheduling::Weighted;
+}
+
+void make_endpoints(const Arguments& a, Picoseconds rtt, double rto_us, fep::Config& fep) {
+  fep.ses.payload_mtu = a.payload_mtu;
+  fep.cms.algorithm = a.algorithm;
+  fep.cms.paths = a.paths;
+  fep.cms.path_count = a.path_count;
+  fep.cms.mtu_bytes = cms::nominal_packet_bytes(a.payload_mtu + kHeaderBytes);
+  fep.cms.link_rate_bps = static_cast<std::uint64_t>(a.link_gbps * kGiga);
+  fep.cms.base_rtt = duration_of(rtt);
+  fep.cms.max_window_bytes = std::uint64_t{1} << 40;
+  fep.cms.trimming = a.trimming;
+  fep.cms.synthetic_ecn = a.synthetic_ecn;
+  fep.pds.ack_per_packet = a.ack_per_packet;
+  fep.pds.default_mpr = static_cast<std::uint8_t>(a.mpr);
+  fep.pds.out_of_order_threshold = a.ooo_threshold;
+  fep.pds.pdcs_per_destination = a.pdcs;
+  fep.pds.packets_per_pass = 1;
+  fep.pds.rto_init = duration_of(static_cast<Picoseconds>(rto_us * kPsPerUs));
+  fep.pds.rto_cap = fep.pds.rto_init * 16;
+}
+
+void make_faults(const Arguments& a, const Topology& topology, std::vector<Fault>& faults) {
+  const auto at = [](double us) { return static_cast<Picoseconds>(us * kPsPerUs); };
+  for (std::uint32_t i = 0; i < a.slow_links; ++i) {
+    faults.push_back(Fault{.port = topology.leaf_uplink(i),
+                           .kind = Fault::Kind::Rate,
+                           .rate_bps = static_cast<std::uint64_t>(a.slow_gbps * kGiga)});
+  }
+  for (std::uint32_t i = 0; i < a.fail_links; ++i) {
+    const std::uint32_t port = topology.leaf_uplink(i);
+    faults.push_back(Fault{.at = at(a.fail_from_us), .port = port, .kind = Fault::Kind::Down});
+    if (a.fail_detect_us >= 0) {
+      faults.push_back(Fault{
+          .at = at(a.fail_from_us + a.fail_detect_us), .port = port, .kind = Fault::Kind::Avoid});
+    }
+    if (a.fail_until_us >= 0) {
+      faults.push_back(Fault{.at = at(a.fail_until_us), .port = port, .kind = Fault::Kind::Up});
+    }
+  }
+}
+
+// The links that the matrix names, at a quarter of their rate.
+std::string make_matrix_failures(const Traffic& traffic, const Topology& topology,
+                                 std::vector<Fault>& faults) {
+  for (const MatrixFailure& failure : traffic.failures) {
+    const std::optional<std::uint32_t> port = topology.uplink_of(
+        static_cast<std::uint32_t>(failure.kind) + 1, failure.switch_id, failure.link_id);
+    if (!port) return "a failure names a link that this network does not have";
+    faults.push_back(Fault{.port = *port,
+                           .kind = Fault::Kind::Rate,
+                           .rate_bps = topology.config().fabric_rate_bps / 4});
+  }
+  return {};
+}
+
+std::string make_setup(const Arguments& a, RunSetup& setup) {
+  std::string complaint = make_traffic(a, setup.traffic);
+  if (complaint.empty()) complaint = make_topology(a, setup.traffic, setup.network.topology);
+  if (!complaint.empty()) return complaint;
+  NetworkConfig& network = setup.network;
+  const std::uint32_t wire_bytes = a.payload_mtu + kHeaderBytes + a.overhead_bytes;
+  const Picoseconds rtt = a.base_rtt_us > 0 ? static_cast<Picoseconds>(a.base_rtt_us * kPsPerUs)
+                                            : idle_rtt(network.topology, wire_bytes);
+  const double bdp_bytes = microseconds(rtt) * a.link_gbps * 125;
+  make_queues(a, bdp_bytes, wire_bytes, network.queues);
+  const auto limit = static_cast<double>(network.queues.data_limit_bytes);
+  const double rto_us = a.rto_us > 0 ? a.rto_us : 15 + 6 * limit / (a.link_gbps * 125);
+  make_endpoints(a, rtt, rto_us, network.fep);
+  network.mode = a.rod ? DeliveryMode::Rod : DeliveryMode::Rud;
+  network.overhead_bytes = a.overhead_bytes;
+  network.loss = a.loss;
+  network.control_loss = a.control_loss;
+  network.jitter = static_cast<Picoseconds>(a.jitter_us * kPsPerUs);
+  network.seed = a.seed;
+  const Topology topology(network.topology, a.seed);
+  if (std::max(a.slow_links, a.fail_links) > topology.leaf_uplink_count()) {
+    return "the leaves have only " + std::to_string(topology.leaf_uplink_count()) + " uplinks";
+  }
+  make_faults(a, topology, network.faults);
+  setup.limit = static_cast<Picoseconds>(a.limit_us * kPsPerUs);
+  setup.csv = a.csv;
+  setup.json = a.json;
+  setup.quiet = a.quiet;
+  return make_matrix_failures(setup.traffic, topology, network.faults);
+}
+
+}  // namespace
+
+ParseResult parse_command_line(int argc, const char* const* argv, RunSetup& setup) {
+  CLI::App app(
+      "Runs the provider's unchanged protocol core, one Fep per host, in a simulated network.\n"
+      "Default: a three-tier fat-tree of 100 Gb/s and 1 us per hop, trimming and ECN on.",
+      "uet-sim");
+  Arguments arguments;
+  add_traffic(app, arguments);
+  add_network(app, arguments);
+  add_queues(app, arguments);
+  add_endpoints(app, arguments);
+  add_faults(app, arguments);
+  add_run(app, arguments);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return {.run = false, .status = 0, .text = app.help()};
+  } catch (const CLI::Error& error) {
+    return {.run = false, .status = 2, .text = std::string("uet-sim: ") + error.what() + "\n"};
+  }
+  if (std::string complaint = make_setup(arguments, setup); !complaint.empty()) {
+    return {.run = false, .status = 2, .text = "uet-sim: " + complaint + "\n"};
+  }
+  if (arguments.write_matrix.empty()) return {.run = true, .status = 0, .text = {}};
+  std::ofstream file(arguments.write_matrix);
+  write_matrix(setup.traffic, file);
+  file.close();
+  if (file) return {.run = false, .status = 0, .text = {}};
+  return {
+      .run = false, .status = 2, .text = "uet-sim: cannot write " + arguments.write_matrix + "\n"};
+}
+
+}  // namespace uet::netsim

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The command line of uet-sim: what it may say, and the network and traffic that it asks for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "netsim/network.h"
+#include "netsim/traffic.h"
+
+namespace uet::netsim {
+
+// Everything ready to run.
+struct RunSetup {
+  NetworkConfig network;
+  Traffic traffic;
+  Picoseconds limit = 0;
+  std::string csv_file;  // empty = none, "-" = standard output
+  bool csv = false;
+  bool json = false;
+  bool quiet = false;  // no progress line
+};
+
+struct ParseResult {
+  bool run = false;  // false: print `text` and end with `status`
+  int status = 0;
+  std::string text;
+};
+
+// Reads arguments, the matrix file if one is named, and fills `setup`.
+ParseResult parse_command_line(int argc, const char* const* argv, RunSetup& setup);
+
+}  // namespace uet::netsim

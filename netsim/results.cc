@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Counting at the end of a run.
+#include "netsim/results.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iomanip>
+#include <nlohmann/json.hpp>
+
+namespace uet::netsim {
+namespace {
+
+double rounded(double value) { return std::round(value * 1000) / 1000; }
+
+void count_flows(const Network& network, Results& results) {
+  std::vector<double> times;
+  double sum = 0, square = 0, bytes = 0;
+  Picoseconds first = kPsNever, last = 0;
+  for (std::size_t i = 0; i < network.flows().size(); ++i) {
+    const FlowRecord& record = network.flows()[i];
+    if (record.started != kPsNever) first = std::min(first, record.started);
+    if (record.finished == kPsNever) continue;
+    last = std::max(last, record.finished);
+    const double fct_us = microseconds(record.finished - record.started);
+    const double rate = static_cast<double>(network.traffic().flows[i].bytes) * 8e-3 / fct_us;
+    times.push_back(fct_us);
+    sum += rate;
+    square += rate * rate;
+    bytes += static_cast<double>(network.traffic().flows[i].bytes);
+  }
+  results.flows = network.flows().size();
+  results.finished = times.size();
+  if (times.empty()) return;
+  std::sort(times.begin(), times.end());
+  const auto count = static_cast<double>(times.size());
+  double total_us = 0;
+  for (const double time : times) total_us += time;
+  const auto rank = static_cast<std::size_t>(std::ceil(0.99 * count)) - 1;
+  results.fct = FctResult{
+      .min = times.front(), .mean = total_us / count, .p99 = times[rank], .worst = times.back()};
+  results.makespan_us = microseconds(last - first);
+  results.jain = square > 0 ? sum * sum / (count * square) : 0;
+  results.goodput_gbps = bytes * 8e-3 / results.makespan_us;
+  results.flow_goodput_gbps = sum / count;
+}
+
+void take_queue(QueueResult& queue, const PortCounters& counters) {
+  const auto max = static_cast<double>(counters.max_data_bytes);
+  if (max < queue.max) return;
+  queue.max = max;
+  queue.mean = std::max(queue.mean, counters.mean_data_bytes());
+}
+
+void count_ports(const Network& network, Results& results) {
+  double bytes = 0, control = 0;
+  for (const Port& port : network.ports()) {
+    const PortCounters& counters = port.counters;
+    results.trims += counters.trims;
+    results.marks += counters.marks;
+    results.data_drops += counters.data_drops;
+    results.control_drops += counters.control_drops;
+    results.lost += counters.lost;
+    if (port.link.from_host) continue;
+    bytes += static_cast<double>(counters.bytes);
+    control += static_cast<double>(counters.control_bytes);
+    take_queue(port.link.last_hop ? results.last_hop_queue : results.switch_queue, counters);
+  }
+  results.control_share = bytes > 0 ? control / bytes : 0;
+  results.unroutable = network.unroutable();
+}
+
+void count_hosts(const Network& network, Results& results) {
+  for (std::size_t i = 0; i < network.host_count(); ++i) {
+    const pds::Counters pds = network.host(i).fep().stats().pds;
+    results.data_packets += pds.requests_sent;
+    results.rto_retransmissions += pds.rto_retransmissions;
+    results.nack_retransmissions += pds.nack_retransmissions;
+    results.inferred_retransmissions += pds.inferred_loss_retransmissions;
+    results.duplicates += pds.duplicates_dropped + pds.duplicates_acked;
+    results.acks += pds.acks_sent;
+    results.pdcs += pds.pdcs_opened + pds.pdcs_accepted;
+  }
+  results.retransmissions =
+      results.rto_retransmissions + results.nack_retransmissions + results.inferred_retransmissions;
+}
+
+nlohmann::ordered_json as_json(const QueueResult& queue) {
+  return {{"max", rounded(queue.max)}, {"mean", rounded(queue.mean)}};
+}
+
+}  // namespace
+
+std::uint64_t peak_memory_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+Results results_of(const Network& network, double wall_s, std::uint64_t idle_memory_bytes) {
+  Results results;
+  count_flows(network, results);
+  count_ports(network, results);
+  count_hosts(network, results);
+  results.events = network.events();
+  results.simulated_us = network.simulated_us();
+  results.wall_s = wall_s;
+  results.memory_bytes = peak_memory_bytes();
+  if (results.pdcs > 0 && results.memory_bytes > idle_memory_bytes) {
+    results.bytes_per_pdc = static_cast<double>(results.memory_bytes - idle_memory_bytes) /
+                            static_cast<double>(results.pdcs);
+  }
+  results.violations = network.violations();
+  return results;
+}
+
+void print_text(const Results& r, std::ostream& out) {
+  out << std::fixed << std::setprecision(3);
+  out << "flows            " << r.finished << " of " << r.flows << " done\n"
+      << "FCT us           min " << r.fct.min << "  mean " << r.fct.mean << "  p99 " << r.fct.p99
+      << "  worst " << r.fct.worst << "\n"
+      << "goodput Gb/s     " << r.goodput_gbps << " in all, " << r.flow_goodput_gbps
+      << " a flow; Jain " << r.jain << "\n"
+      << "data packets     " << r.data_packets << " + " << r.retransmissions
+      << " retransmissions (time-out " << r.rto_retransmissions << ", NACK "
+      << r.nack_retransmissions << ", inferred " << r.inferred_retransmissions << "), "
+      << r.duplicates << " of them in vain\n"
+      << "network          " << r.trims << " trims, " << r.marks << " marks, " << r.data_drops
+      << " + " << r.control_drops << " (control) drops, " << r.lost << " lost, " << r.unroutable
+      << " without a way\n"
+      << "queue bytes      last hop max " << r.last_hop_queue.max << " mean "
+      << r.last_hop_queue.mean << "; inside max " << r.switch_queue.max << " mean "
+      << r.switch_queue.mean << "\n"
+      << "simulation       " << r.simulated_us << " us in " << r.wall_s << " s, " << r.events
+      << " events (" << static_cast<double>(r.events) / 1e6 / std::max(r.wall_s, 1e-9)
+      << " million/s), " << static_cast<double>(r.memory_bytes) / 1048576 << " MiB, "
+      << r.bytes_per_pdc << " bytes per PDC\n";
+  for (const std::string& violation : r.violations) out << "VIOLATION        " << violation << "\n";
+}
+
+void print_json(const Results& r, std::ostream& out) {
+  nlohmann::ordered_json json = {
+      {"flows", r.flows},
+      {"finished", r.finished},
+      {"fct_us",
+       {{"min", rounded(r.fct.min)},
+        {"mean", rounded(r.fct.mean)},
+        {"p99", rounded(r.fct.p99)},
+        {"worst", rounded(r.fct.worst)}}},
+      {"makespan_us", rounded(r.makespan_us)},
+      {"jain", std::round(r.jain * 1e6) / 1e6},
+      {"goodput_gbps", rounded(r.goodput_gbps)},
+      {"flow_goodput_gbps", rounded(r.flow_goodput_gbps)},
+      {"data_packets", r.data_packets},
+      {"retransmissions", r.retransmissions},
+      {"retransmissions_by_cause",
+       {{"time_out", r.rto_retransmissions},
+        {"nack", r.nack_retransmissions},
+        {"inferred", r.inferred_retransmissions}}},
+      {"duplicates", r.duplicates},
+      {"acks", r.acks},
+      {"trims", r.trims},
+      {"marks", r.marks},
+      {"data_drops", r.data_drops},
+      {"control_drops", r.control_drops},
+      {"lost", r.lost},
+      {"unroutable", r.unroutable},
+      {"control_share", std::round(r.control_share * 1e6) / 1e6},
+      {"queue_bytes", rounded(std::max(r.switch_queue.max, r.last_hop_queue.max))},
+      {"queues", {{"last_hop", as_json(r.last_hop_queue)}, {"inside", as_json(r.switch_queue)}}},
+      {"events", r.events},
+      {"simulated_us", rounded(r.simulated_us)},
+      {"violations", r.violations}};
+  out << json.dump(2) << "\n";
+}
+
+void print_csv(const Network& network, std::ostream& out) {
+  out << "id,source,destination,bytes,start_us,fct_us,gbps\n" << std::fixed << std::setprecision(3);
+  const Picoseconds begin = network.begin();
+  for (std::size_t i = 0; i < network.flows().size(); ++i) {
+    const FlowRecord& record = network.flows()[i];
+    const Flow& flow = network.traffic().flows[i];
+    out << (flow.id != 0 ? flow.id : i + 1) << "," << flow.source << "," << flow.destination << ","
+        << flow.bytes << ",";
+    if (record.started != kPsNever) out << microseconds(record.started - begin);
+    out << ",";
+    if (record.finished != kPsNever) {
+      const double fct_us = microseconds(record.finished - record.started);
+      out << fct_us << "," << static_cast<double>(flow.bytes) * 8e-3 / fct_us;
+    } else {
+      out << ",";
+    }
+    out << "\n";
+  }
+}
+
+}  // namespace uet::netsim

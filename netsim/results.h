@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// What a run has come to, in numbers and as text (CMS-807).
+#pragma once
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "netsim/network.h"
+
+namespace uet::netsim {
+
+struct FctResult {  // of the flows that finished, us
+  double min = 0, mean = 0, p99 = 0, worst = 0;
+};
+
+struct QueueResult {  // data that waited in front of one link, bytes
+  double max = 0;
+  double mean = 0;  // over the time in which some waited, of the port with the largest
+};
+
+struct Results {
+  std::size_t flows = 0;
+  std::size_t finished = 0;
+  FctResult fct;
+  double makespan_us = 0;          // first start to last end
+  double jain = 0;                 // over size / FCT of the flows
+  double goodput_gbps = 0;         // all bytes over the makespan
+  double flow_goodput_gbps = 0;    // mean of size / FCT
+  std::uint64_t data_packets = 0;  // first transmissions
+  std::uint64_t retransmissions = 0;
+  std::uint64_t rto_retransmissions = 0, nack_retransmissions = 0, inferred_retransmissions = 0;
+  std::uint64_t duplicates = 0;  // arrived a second time: retransmitted in vain
+  std::uint64_t acks = 0;
+  std::uint64_t trims = 0, marks = 0, data_drops = 0, control_drops = 0, lost = 0, unroutable = 0;
+  double control_share = 0;  // of the bytes that links between switches and to hosts carried
+  QueueResult switch_queue, last_hop_queue;
+  std::uint64_t events = 0;
+  double simulated_us = 0;
+  double wall_s = 0;
+  std::uint64_t memory_bytes = 0;  // of this process at its largest
+  std::uint64_t pdcs = 0;
+  double bytes_per_pdc = 0;  // memory that came with the hosts and their traffic, per PDC end
+  std::vector<std::string> violations;
+};
+
+// `wall_s`: how long it took. `idle_memory_bytes`: of the process before the network was built.
+Results results_of(const Network& network, double wall_s, std::uint64_t idle_memory_bytes);
+// Largest resident size of this process so far.
+std::uint64_t peak_memory_bytes();
+
+void print_text(const Results& results, std::ostream& out);
+void print_json(const Results& results, std::ostream& out);
+// One line for each flow: id, source, destination, bytes, start_us, fct_us, gbps.
+void print_csv(const Network& network, std::ostream& out);
+
+}  // namespace uet::netsim

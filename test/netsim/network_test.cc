@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The event loop with real Feps: calibration, triggers, faults, sameness of runs, end of runs.
+#include "netsim/network.h"
+
+#include <gtest/gtest.h>
+
+#include "netsim/run_line.h"
+
+namespace uet::netsim {
+namespace {
+
+TEST(EventQueue, EqualTimesComeInTheOrderOfCreation) {
+  EventQueue queue;
+  for (std::uint32_t i = 0; i < 100; ++i) queue.push(i % 7, EventKind::Wake, i);
+  Picoseconds last = 0;
+  std::uint64_t order = 0;
+  while (!queue.empty()) {
+    const Event event = queue.pop();
+    ASSERT_GE(event.at, last);
+    ASSERT_TRUE(event.at > last || event.order >= order);
+    last = event.at;
+    order = event.order;
+  }
+}
+
+TEST(Clock, SerializationIsExact) {
+  EXPECT_EQ(serialization(4150, 100'000'000'000), 332'000);
+  EXPECT_EQ(serialization(64, 400'000'000'000), 1'280);
+  EXPECT_EQ(serialization(9216, 1'000'000'000), 73'728'000);
+}
+
+// CMS-809: 2 MB are 490 packets of 4,150 bytes, and take 176.2 us.
+TEST(Network, Cms809_CalibratedSingleFlow) {
+  const Results results = run_line("--hosts 16", "Nodes 16\n0->13 start 0 size 2000000\n");
+  EXPECT_NEAR(results.fct.worst, 176.2, 0.1);
+  EXPECT_EQ(results.data_packets, 490U);
+}
+
+TEST(Network, SameSeedSameRun) {
+  const std::string line = "--hosts 16 --incast 6 --size 300000 --loss 0.01 --jitter-us 2";
+  const Results a = run_line(line + " --seed 5"), b = run_line(line + " --seed 5");
+  EXPECT_EQ(a.events, b.events);
+  EXPECT_EQ(a.fct.mean, b.fct.mean);
+  EXPECT_EQ(a.retransmissions, b.retransmissions);
+  EXPECT_NE(a.events, run_line(line + " --seed 6").events);
+}
+
+TEST(Network, TriggersStartFlowsInTurn) {
+  const Results results = run_line("",
+                                   "Nodes 16\nTriggers 2\n0->9 start 0 size 2000000 id 1 "
+                                   "send_done_trigger 1\n1->10 id 2 start 0 size 1000000 "
+                                   "send_done_trigger 1\n2->11 id 3 trigger 1 size 2000000\n"
+                                   "trigger id 1 barrier count 2\ntrigger id 9 oneshot\n");
+  EXPECT_NEAR(results.makespan_us, 2 * 176.2, 4);
+  EXPECT_NEAR(results.fct.worst, 176.2, 4);
+}
+
+TEST(Network, LostPacketsAreCountedAndSentAgain) {
+  const Results results = run_line("--hosts 16 --incast 1 --size 4000000 --loss 0.02");
+  EXPECT_GT(results.lost, 20U);
+  EXPECT_GE(results.retransmissions, 20U);
+}
+
+TEST(Network, RodArrivesInOrderOnOnePath) {
+  const Results results = run_line("--hosts 16 --incast 2 --rod --size 1000000");
+  EXPECT_GT(results.goodput_gbps, 70);
+}
+
+TEST(Network, SlowLinksSlowTheFlowsThatUseThem) {
+  const std::string matrix = "Nodes 16\n0->13 start 0 size 2000000\n";
+  const Results all = run_line(
+      "--slow-links 2 --slow-gbps 10 --topology two-tier --leaf-uplinks 1 --hosts 16", matrix);
+  EXPECT_GT(all.fct.worst, 1600);
+  EXPECT_LT(run_line("--topology two-tier", matrix).fct.worst, 200);
+}
+
+TEST(Network, AFailureOfTheMatrixMakesItsLinkSlow) {
+  const Results results = run_line(
+      "--topology two-tier --leaf-uplinks 1",
+      "Nodes 16\nFailures 1\n0->13 start 0 size 2000000\nfailure switch_type TOR switch_id 0 "
+      "link_id 0\n");
+  EXPECT_GT(results.fct.worst, 4 * 162);
+}
+
+// The only way of the leaf is gone for a while; time-outs bring the flow through.
+TEST(Network, AFlapIsSurvived) {
+  const Results results = run_line(
+      "--topology two-tier --leaf-uplinks 1 --hosts 16 --fail-links 1 --fail-from-us 50 "
+      "--fail-until-us 250",
+      "Nodes 16\n0->13 start 0 size 2000000\n");
+  EXPECT_GT(results.lost, 0U);
+  EXPECT_GT(results.rto_retransmissions, 0U);
+  EXPECT_LT(results.fct.worst, 2000);
+}
+
+TEST(Network, RoutingAvoidsAFailedLinkOnceItIsDetected) {
+  const std::string line =
+      "--hosts 128 --incast 1 --size 8000000 --fail-links 32 --fail-from-us 20";
+  const Results stale = run_line(line);
+  const Results avoided = run_line(line + " --fail-detect-us 10");
+  EXPECT_GT(stale.lost, 4 * avoided.lost);
+  EXPECT_LT(avoided.fct.worst, stale.fct.worst);
+}
+
+TEST(Network, ALimitEndsTheRunUnfinished) {
+  RunSetup setup;
+  ASSERT_TRUE(parse_line("--hosts 16 --incast 2 --limit-us 30", setup).run);
+  Network network(setup.network, setup.traffic);
+  network.run(setup.limit, nullptr);
+  const Results results = results_of(network, 1, 0);
+  EXPECT_EQ(results.finished, 0U);
+  EXPECT_LE(results.simulated_us, 30);
+  EXPECT_TRUE(results.violations.empty());
+}
+
+}  // namespace
+}  // namespace uet::netsim

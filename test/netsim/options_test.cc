@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// What the command line accepts, refuses, and makes of it; and the forms of the output.
+#include "netsim/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "netsim/run_line.h"
+
+namespace uet::netsim {
+namespace {
+
+using testing::HasSubstr;
+
+std::string refusal(const std::string& line) {
+  RunSetup setup;
+  const ParseResult result = parse_line(line, setup);
+  EXPECT_FALSE(result.run) << line;
+  EXPECT_EQ(result.status, 2) << line;
+  return result.text;
+}
+
+TEST(Options, DefaultsAreTheCalibratedFabric) {  // CMS-809, CMS-32
+  RunSetup setup;
+  ASSERT_TRUE(parse_line("--incast 2", setup).run);
+  const NetworkConfig& network = setup.network;
+  EXPECT_EQ(network.topology.tiers, 3U);
+  EXPECT_EQ(network.fep.cms.base_rtt, Duration(14'022));
+  EXPECT_EQ(network.queues.data_limit_bytes, 178'450U);
+  EXPECT_NEAR(network.queues.ecn_low_bytes, 35'690, 1);
+  EXPECT_NEAR(network.queues.ecn_high_bytes, 142'760, 1);
+  EXPECT_TRUE(network.queues.trimming);
+  EXPECT_NEAR(to_us(network.fep.pds.rto_init), 100.7, 0.1);
+  EXPECT_EQ(network.fep.cms.mtu_bytes, 4190U);
+  ASSERT_TRUE(parse_line("--incast 2 --no-trimming", setup = {}).run);
+  EXPECT_EQ(setup.network.queues.data_limit_bytes, 892'250U);
+  EXPECT_NEAR(to_us(setup.network.fep.pds.rto_init), 443.3, 0.1);
+}
+
+TEST(Options, RefuseWithTheReason) {
+  EXPECT_THAT(refusal(""), HasSubstr("name one of --matrix"));
+  EXPECT_THAT(refusal("--incast 2 --permutation"), HasSubstr("name one of --matrix"));
+  EXPECT_THAT(refusal("--incast"), HasSubstr("--incast"));
+  EXPECT_THAT(refusal("--incast 2 --speed 5"), HasSubstr("--speed"));
+  EXPECT_THAT(refusal("--incast 2 --cc magic"), HasSubstr("magic"));
+  EXPECT_THAT(refusal("--incast 2 --loss 2"), HasSubstr("--loss"));
+  EXPECT_THAT(refusal("--incast 20 --hosts 8"), HasSubstr("this traffic has 21"));
+  EXPECT_THAT(refusal("--incast 2 --oversubscription 3"), HasSubstr("does not divide"));
+  EXPECT_THAT(refusal("--incast 2 --fail-links 9999"), HasSubstr("only 128 uplinks"));
+  EXPECT_THAT(refusal("--matrix /nowhere.cm"), HasSubstr("/nowhere.cm: cannot be read"));
+}
+
+TEST(Options, HelpNamesEveryGroup) {
+  RunSetup setup;
+  const ParseResult help = parse_line("--help", setup);
+  EXPECT_FALSE(help.run);
+  EXPECT_EQ(help.status, 0);
+  for (const char* word : {"--matrix", "--topology", "--trimming", "--cc", "--loss", "--json"}) {
+    EXPECT_THAT(help.text, HasSubstr(word));
+  }
+}
+
+TEST(Output, JsonHasWhatIsPromised) {
+  const Results results = run_line("--hosts 16 --incast 3 --size 100000");
+  std::ostringstream out;
+  print_json(results, out);
+  const auto json = nlohmann::json::parse(out.str());
+  for (const char* key : {"min", "mean", "p99", "worst"}) {
+    EXPECT_GT(json.at("fct_us").at(key).get<double>(), 0) << key;
+  }
+  EXPECT_LE(json.at("fct_us").at("min"), json.at("fct_us").at("mean"));
+  EXPECT_LE(json.at("fct_us").at("mean"), json.at("fct_us").at("worst"));
+  EXPECT_GT(json.at("jain").get<double>(), 0.5);
+  EXPECT_GT(json.at("goodput_gbps").get<double>(), 10);
+  EXPECT_TRUE(json.at("retransmissions").is_number_unsigned());
+  EXPECT_TRUE(json.at("trims").is_number_unsigned());
+  EXPECT_GT(json.at("queue_bytes").get<double>(), 0);
+}
+
+TEST(Output, CsvHasALineForEachFlow) {
+  RunSetup setup;
+  ASSERT_TRUE(parse_line("--hosts 16 --incast 3 --size 10000", setup).run);
+  Network network(setup.network, setup.traffic);
+  network.run(setup.limit, nullptr);
+  std::ostringstream out;
+  print_csv(network, out);
+  std::istringstream lines(out.str());
+  std::string line;
+  ASSERT_TRUE(std::getline(lines, line));
+  EXPECT_EQ(line, "id,source,destination,bytes,start_us,fct_us,gbps");
+  int count = 0;
+  while (std::getline(lines, line)) {
+    EXPECT_EQ(std::count(line.begin(), line.end(), ','), 6);
+    EXPECT_THAT(line, HasSubstr(",0,10000,0.000,"));
+    ++count;
+  }
+  EXPECT_EQ(count, 3);
+}
+
+}  // namespace
+}  // namespace uet::netsim
