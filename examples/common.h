@@ -51,8 +51,11 @@ using Owned = std::unique_ptr<T, Close>;
 class Socket {
  public:
   // Waits for one client on `port` / connects to `host`:`port`.
-  static Socket accept_one(const std::string& port);
+  static Socket accept_one(const std::string& port) { return listen_on(port).accept(); }
   static Socket connect_to(const std::string& host, const std::string& port);
+  // Clients wait in line at `port` / the next of them, who may have yet to come.
+  static Socket listen_on(const std::string& port);
+  Socket accept() const;
   // Two ends of one connection inside this process.
   static std::pair<Socket, Socket> pair();
   ~Socket() {
@@ -107,16 +110,20 @@ inline AddressList look_up(const char* host, const std::string& port, int flags)
   return {found, &::freeaddrinfo};
 }
 
-inline Socket Socket::accept_one(const std::string& port) {
+inline Socket Socket::listen_on(const std::string& port) {
   const AddressList address = look_up(nullptr, port, AI_PASSIVE);
-  const Socket listener(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Socket listener(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = 1;
   ::setsockopt(listener.fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (::bind(listener.fd_, address->ai_addr, address->ai_addrlen) != 0 ||
-      ::listen(listener.fd_, 1) != 0) {
+      ::listen(listener.fd_, 8) != 0) {
     fail("TCP port " + port + ": " + std::strerror(errno));
   }
-  Socket connection(::accept4(listener.fd_, nullptr, nullptr, SOCK_CLOEXEC));
+  return listener;
+}
+
+inline Socket Socket::accept() const {
+  Socket connection(::accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC));
   if (connection.fd_ < 0) fail(std::string("waiting for the client: ") + std::strerror(errno));
   return connection;
 }

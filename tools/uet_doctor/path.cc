@@ -306,12 +306,14 @@ void examine_peer(Report& report, const std::string& host, const std::string& po
 }
 
 void serve(const std::string& port, Report& report, ProviderLog& log) {
+  const Socket listener = Socket::listen_on(port);
   std::printf("serving on TCP port %s; end with Ctrl-C\n", port.c_str());
   std::fflush(stdout);
   for (;;) {
-    Socket socket = Socket::accept_one(port);
-    const std::string client = peer_host(socket);
+    Socket socket = listener.accept();
+    std::string client = "a client that has gone";
     try {
+      client = peer_host(socket);
       follow(socket, socket.local_host());
       std::printf("served %s\n", client.c_str());
     } catch (const std::exception& error) {

@@ -183,26 +183,32 @@ std::optional<ProbeSocket::Arrival> ProbeSocket::receive(milliseconds patience) 
   return std::nullopt;
 }
 
+// A busy end may answer late: what comes during a later burst, or after the last, is not lost.
 void ProbeSocket::examine_loss(ProbeResult& result) {
+  std::set<std::uint32_t> missing;
   int silent_bursts = 0;
-  for (int burst = 0; burst < kBursts && silent_bursts < 3; ++burst) {
-    std::set<std::uint32_t> missing;
+  const auto wait_for = [&](std::uint32_t first) {
+    const std::size_t before = missing.size();
     const auto start = Clock::now();
-    for (int i = 0; i < kBurst; ++i) {
-      missing.insert(next_number_);
-      send(next_number_++, kEct0, 0);
-    }
-    result.sent += kBurst;
-    while (!missing.empty()) {
+    while (missing.lower_bound(first) != missing.end()) {
       const auto arrival = receive(kPatience);
       if (!arrival) break;
       missing.erase(arrival->number);
       slowest_ = std::max(slowest_, std::chrono::ceil<milliseconds>(Clock::now() - start));
     }
-    const int answered = kBurst - static_cast<int>(missing.size());
-    result.answered += answered;
-    silent_bursts = answered == 0 ? silent_bursts + 1 : 0;
+    return missing.size() < before;
+  };
+  for (int burst = 0; burst < kBursts && silent_bursts < 3; ++burst) {
+    const std::uint32_t first = next_number_;
+    for (int i = 0; i < kBurst; ++i) {
+      missing.insert(next_number_);
+      send(next_number_++, kEct0, 0);
+    }
+    result.sent += kBurst;
+    silent_bursts = wait_for(first) ? 0 : silent_bursts + 1;
   }
+  wait_for(0);
+  result.answered = result.sent - static_cast<int>(missing.size());
 }
 
 void ProbeSocket::examine_ecn(ProbeResult& result) {
