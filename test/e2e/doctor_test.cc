@@ -205,14 +205,15 @@ Result between_hosts(const std::string& change, const std::string& afterwards = 
                            "ip -n there address add 10.77.0.2/24 dev far0\n"
                            "ip link set near0 up\n"
                            "ip -n there link set far0 up\n"
-                        << change << "\nip netns exec there " << UET_DOCTOR << " --serve > "
-                        << served << " 2>&1 &\n"
+                        << change << "\nip netns exec there timeout 100 " << UET_DOCTOR
+                        << " --serve > " << served << " 2>&1 &\n"
+                        << "trap 'kill $! || true; wait || true; cat " << served << "' EXIT\n"
                         << "for i in $(seq 200); do grep -q ^serving " << served
                         << " && break; sleep 0.1; done\n"
                         << "status=0\n"
                         << UET_DOCTOR << " --peer 10.77.0.2 || status=$?\n"
                         << afterwards << "\n"
-                        << "kill $!; cat " << served << "; exit $status\n";
+                        << "exit $status\n";
   return run("unshare --net --mount bash " + script);
 }
 

@@ -38,7 +38,14 @@ awk -v heading="### $heading" '
 cat block
 # mpirun refuses root otherwise. The statistics tell that it was uet.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 FI_UET_STATS=exit
-timeout 100 bash -e -o pipefail block 2>&1 | tee output
+# timeout makes a process group, with which also what the block left in the background ends.
+timeout 100 bash -e -o pipefail block >output 2>&1 &
+group=$!
+trap 'kill -- "-$group" 2>/dev/null || true; rm -rf "$scratch"' EXIT
+status=0
+wait "$group" || status=$?
+cat output
+[[ "$status" -eq 0 ]] || exit "$status"
 received="$(awk '$1 == "pds_packets_received" { n += $2 } END { print n + 0 }' output)"
 [[ "$received" -gt 0 ]] || {
   echo "no packet went over uet"
