@@ -257,6 +257,7 @@ int Domain::open_nic(const fi_info& info) {
   config.send_buffer_bytes = config.receive_buffer_bytes;
   config.gso = params_.gso;
   config.gro = params_.gro;
+  config.local_rings = params_.local_rings;
   config.faults = params_.faults;
   config.crc = params_.crc;
   config.dscp_trimmable = static_cast<std::uint8_t>(params_.dscp_data);
@@ -410,6 +411,7 @@ void Domain::registered(fid_mr& mr) {
 }
 
 void Domain::rest(Time until) {
+  if (nic_->prepare_wait()) return;
   const Time deadline = std::min(until, fep_->next_deadline());
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock_now());
   pollfd poll_fd{.fd = nic_->wait_fd(), .events = POLLIN, .revents = 0};

@@ -75,7 +75,9 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
     return activity_.get();
   }
   int activity_fd() const { return activity_.get(); }
-  void arm_timer() UET_REQUIRES(lock_) { timer_.arm(fep_->next_deadline()); }
+  void arm_timer() UET_REQUIRES(lock_) {
+    timer_.arm(nic_->prepare_wait() ? Time{} : fep_->next_deadline());
+  }
   WorkQueue& works() { return works_; }
   // What FI_UET_STATS=exit owes for domains that are still open when the process ends.
   static void write_stats_at_exit() noexcept;

@@ -72,6 +72,8 @@ const char* describe(pds::PdsError error) {
       return "closed locally";
     case pds::PdsError::NotConsumed:
       return "the peer refused the packet delivery context; it has done nothing of the operation";
+    case pds::PdsError::PeerLost:
+      return "the peer's process has ended, or closed its domain";
   }
   return "unknown transport error";
 }
@@ -127,6 +129,8 @@ int to_fi_errno(pds::PdsError error) {
       return FI_ECANCELED;
     case pds::PdsError::NotConsumed:
       return FI_ECONNREFUSED;
+    case pds::PdsError::PeerLost:
+      return FI_ECONNRESET;
   }
   return FI_EOTHER;
 }

@@ -72,6 +72,11 @@ bool set_paths(Params& params, std::string_view text) {
   return text == "single" || text == "oblivious";
 }
 
+bool set_local(Params& params, std::string_view text) {
+  params.local_rings = text == "auto";
+  return text == "auto" || text == "off";
+}
+
 bool set_stats(Params& params, std::string_view text) {
   return parse_stats_dump(text, params.stats);
 }
@@ -157,6 +162,10 @@ const Row kRows[] = {
      Number{&Params::rx_size, 16, kMaxRxSize}},
     {"SOCKET_BUFFER_BYTES", "Wished size in bytes of the UDP socket's buffers, each direction",
      Number{&Params::socket_buffer_bytes, 64 << 10, 1 << 30}},
+    {"LOCAL",
+     "Rings in shared memory to processes of this user on this host: auto finds them, off sends "
+     "everything through the NIC",
+     Special{set_local, "auto or off", "auto"}},
     {"GSO", "Send runs of equal packets as one (UDP_SEGMENT), a switch", Switch{&Params::gso}},
     {"GRO", "Receive runs of equal packets as one (UDP_GRO), a switch", Switch{&Params::gro}},
     {"CRC",

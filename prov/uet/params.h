@@ -61,6 +61,7 @@ struct Params {
   std::uint64_t dscp_trimmed = *wire::kDefaultTrimMarks.trimmed;
   std::uint64_t dscp_trimmed_lasthop = *wire::kDefaultTrimMarks.trimmed_last_hop;
   bool cc_trimming = false;
+  bool local_rings = true;
   bool allow_layering = false;
   bool rudi = false;
   std::uint64_t seed = 0;

@@ -62,6 +62,7 @@ void Fep::push(Time now) {
 
 bool Fep::receive(Time now) {
   std::array<RxPacket, nic::kRxBurst> burst;
+  while (const auto lost = nic_.take_lost_peer()) manager_.on_peer_lost(*lost, now);
   const std::size_t count = nic_.rx_burst(burst, now);
   for (std::size_t i = 0; i < count; ++i) {
     RxPacket& packet = burst[i];

@@ -110,6 +110,10 @@ constexpr Row kRows[] = {
     nic<&N::kernel_errors>("nic_kernel_errors", "system calls that failed"),
     nic<&N::crc_errors>("nic_crc_errors", "dropped on arrival: CRC missing or wrong"),
     nic<&N::gso_switched_off>("nic_gso_switched_off", "1 after the kernel refused segmented sends"),
+    nic<&N::local_packets_sent>("nic_local_packets_sent",
+                                "of the packets sent, those through rings on this host"),
+    nic<&N::local_packets_received>("nic_local_packets_received",
+                                    "of the packets received, those through rings on this host"),
 };
 
 constexpr std::size_t kCodes = 256;

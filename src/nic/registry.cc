@@ -6,6 +6,7 @@
 #include <array>
 
 #include "uet/nic/interface.h"
+#include "uet/nic/local.h"
 #include "uet/nic/middleware.h"
 #include "uet/nic/udp.h"
 
@@ -66,6 +67,12 @@ Result<std::unique_ptr<Nic>> open_nic(const NicConfig& config, std::string& mess
   auto opened = back_end->open(config, message);
   if (!opened) return opened.error();
   std::unique_ptr<Nic> nic = std::move(opened).value();
+  if (config.local_rings) {
+    std::string why;
+    auto rings = LocalNic::wrap(nic, config.receive_buffer_bytes, why);
+    if (rings) nic = std::move(rings).value();
+    if (!why.empty()) message += (message.empty() ? "" : "; ") + why;
+  }
   if (config.self_delivery) nic = std::make_unique<LoopbackNic>(std::move(nic));
   FaultNic* fault_nic = nullptr;
   if (faults.any()) {

@@ -442,6 +442,17 @@ void Manager::forget(const FepAddress& address, Time now) {
   }
 }
 
+void Manager::on_peer_lost(const FepAddress& address, Time now) {
+  for (std::size_t i = 0; i < parameters_.pdc_count; ++i) {
+    if (!pdcs_[i] || pdcs_[i]->destination().address != address) continue;
+    pdcs_[i]->fail(PdsError::PeerLost, now);
+  }
+  for (const auto& [destination, outgoing] : outgoing_) {
+    if (destination.address != address || !outgoing.rudi) continue;
+    rudi_.fail_flow(*outgoing.rudi, PdsError::PeerLost, now);
+  }
+}
+
 void Manager::begin_close_all(Time now) {
   for (std::size_t i = 0; i < parameters_.pdc_count; ++i) {
     if (pdcs_[i] && !pdcs_[i]->finished()) pdcs_[i]->begin_close(now);

@@ -485,7 +485,8 @@ void Pdc::give_up(Time now) {
 // -------------------------------------------------------------------
 
 void Pdc::fail(PdsError error, Time now) {
-  end_all({.error = error, .tells_peer = error != PdsError::RtoExhausted}, now);
+  const bool hears = error != PdsError::RtoExhausted && error != PdsError::PeerLost;
+  end_all({.error = error, .tells_peer = hears}, now);
 }
 
 void Pdc::end_all(const Ending& ending, Time now) {

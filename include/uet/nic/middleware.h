@@ -28,6 +28,8 @@ class Middleware : public Nic {
   }
   std::size_t tx_burst(std::span<const Packet* const> in) override { return inner_->tx_burst(in); }
   int wait_fd() const override { return inner_->wait_fd(); }
+  bool prepare_wait() override { return inner_->prepare_wait(); }
+  std::optional<FepAddress> take_lost_peer() override { return inner_->take_lost_peer(); }
   Time next_deadline() const override { return inner_->next_deadline(); }
   const NicCaps& caps() const override { return inner_->caps(); }
   FepAddress local_address() const override { return inner_->local_address(); }

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "uet/base/packet.h"
@@ -40,6 +41,9 @@ struct NicCounters {
   std::uint64_t kernel_errors = 0;      // calls that failed with anything but "queue full"
   std::uint64_t crc_errors = 0;         // thrown away on arrival: the CRC is missing or wrong
   std::uint64_t gso_switched_off = 0;   // 1 after the kernel refused segmented sends
+  // Of packets_sent and packets_received, those through rings to peers on this host.
+  std::uint64_t local_packets_sent = 0;
+  std::uint64_t local_packets_received = 0;
 };
 
 class Nic {
@@ -55,6 +59,12 @@ class Nic {
   virtual std::size_t tx_burst(std::span<const Packet* const> in) = 0;
   // Readable when rx_burst may return something; -1 if there is none.
   virtual int wait_fd() const { return -1; }
+  // To be called after the last rx_burst before a sleep on wait_fd, which need not tell of packets
+  // otherwise. True: some wait already, do not sleep.
+  virtual bool prepare_wait() { return false; }
+  // An address whose process is known to be gone, each once, after the last packet from it; the
+  // caller gives up what it has with it. Most back ends never know.
+  virtual std::optional<FepAddress> take_lost_peer() { return {}; }
   // When rx_burst must be called again even though wait_fd stays silent, because packets wait in
   // memory; Time{} = at once. The host treats it like any other deadline of the domain: it does not
   // sleep past it, and wakes or re-arms a sleeper when a burst has brought it forward.

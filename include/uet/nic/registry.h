@@ -24,6 +24,7 @@ struct NicConfig {
   bool gso = true;                    // segmented sends, where the back end can
   bool gro = true;                    // coalesced receives, where the back end can
   bool self_delivery = true;          // packets to oneself stay in memory
+  bool local_rings = false;           // packets to processes on this host, too (LocalNic)
   std::string faults;                 // as for parse_fault_spec; empty = none
   std::string pcap_file;              // as for PcapNic::open; empty = no capture
   std::uint32_t pcap_snap_bytes = 0;  // bytes kept of each frame; 0 = all
@@ -36,11 +37,11 @@ struct NicConfig {
 // Names that NicConfig::back_end may have.
 std::vector<std::string_view> back_end_names();
 
-// From the network upwards: back end, self-delivery, faults, capture, CRC. So the capture shows
-// what the protocol above sees, with the trailer, and what the faults threw away carries a comment.
-// On failure nothing stays open and `message` says what is wrong and what is allowed; on success it
-// is a warning or empty. Errors: NotFound (unknown back end), Invalid (bad faults), and those of
-// the parts.
+// From the network upwards: back end, rings, self-delivery, faults, capture, CRC. So the capture
+// shows what the protocol above sees, with the trailer, and what the faults threw away carries a
+// comment. On failure nothing stays open and `message` says what is wrong and what is allowed; on
+// success it is a warning or empty. Errors: NotFound (unknown back end), Invalid (bad faults), and
+// those of the parts.
 Result<std::unique_ptr<Nic>> open_nic(const NicConfig& config, std::string& message);
 
 }  // namespace uet::nic

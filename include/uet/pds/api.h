@@ -56,6 +56,7 @@ enum class PdsError : std::uint8_t {
   // The peer let go of the PDC and is known not to have consumed the packet, or anything of the
   // message: SES may send it again, which opens a new PDC (PDS-142).
   NotConsumed = 6,
+  PeerLost = 7,  // the back end knows that the peer's process is gone
 };
 
 struct BacklogTag;

@@ -59,6 +59,9 @@ class Rudi {
                    const FepAddress& from, Time now);
   void on_nack(const wire::NackHeader& nack, const FepAddress& from, Time now);
 
+  // Everything of the flow ends with `error`.
+  void fail_flow(RudiFlow& flow, PdsError error, Time now);
+
   // Something could be sent at once.
   bool has_ready() const { return ready_; }
   Time next_deadline() const { return in_use() ? wheel_.next_deadline() : kNever; }
@@ -99,7 +102,6 @@ class Rudi {
   void lose(Record& record, cms::LossCause cause, Time now);
   void release(Record& record);
   void fail(Record& record, PdsError error, Time now);
-  void fail_flow(RudiFlow& flow, PdsError error, Time now);
   static void wake_waiters(RudiFlow& flow);
   void drop_drained_flows();
 

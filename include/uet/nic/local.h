@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Same-host rings: packets to peers of the same user on the same host go through shared memory
+// instead of the NIC below. They are the same packets; whoever is above sees no difference.
+//
+// Each direction between two processes has a ring of its own, made by the sender when it first
+// sends to the address: it connects to the name that the address has on this host (local_socket.h)
+// and hands the memory over. An address that no such process has is somebody else's: its packets
+// go to the NIC below, and it is asked for again now and then. What does not fit into a full ring
+// takes the same way, so that a peer which does not read stops nobody.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "uet/base/result.h"
+#include "uet/nic/local_socket.h"
+#include "uet/nic/middleware.h"
+#include "uet/nic/shared_memory.h"
+#include "uet/nic/shared_ring.h"
+
+namespace uet::nic {
+
+class LocalNic final : public Middleware {
+ public:
+  // Wraps `inner`, which stays as it is on failure. `ring_bytes`: capacity of a ring, taken as the
+  // next power of two within the bounds of shared_ring.h. Errors of listen_local, with `message`.
+  static Result<std::unique_ptr<LocalNic>> wrap(std::unique_ptr<Nic>& inner, std::size_t ring_bytes,
+                                                std::string& message);
+  ~LocalNic() override;
+
+  std::size_t rx_burst(std::span<RxPacket> out, Time now) override;
+  std::size_t tx_burst(std::span<const Packet* const> in) override;
+  int wait_fd() const override { return epoll_.get(); }
+  bool prepare_wait() override;
+  std::optional<FepAddress> take_lost_peer() override;
+  NicCounters counters() const override;
+
+ private:
+  // New peers and the end of old ones are looked for so often while there is no sleep.
+  static constexpr Duration kEventInterval = std::chrono::microseconds(100);
+  // The NIC below costs a system call: so often only, while it is silent and there are rings.
+  static constexpr Duration kInnerInterval = std::chrono::microseconds(1);
+  // An address without a local process is asked for again after ...
+  static constexpr Duration kFirstRetry = std::chrono::milliseconds(10);
+  static constexpr Duration kLastRetry = std::chrono::seconds(1);
+  static constexpr std::size_t kMaxIncoming = 4096;
+
+  struct Offer;
+  struct Outgoing;
+  struct Incoming;
+  // Where packets to an address go.
+  struct Route {
+    std::unique_ptr<Outgoing> ring;  // nullptr: to the NIC below
+    Time next_try{};
+    Duration wait = kFirstRetry;
+  };
+  struct Lost {
+    FepAddress peer;
+    std::uint64_t instance;
+  };
+  enum class Watched : std::uint8_t { Plain, Listener, Incoming, Outgoing };
+
+  LocalNic(std::unique_ptr<Nic> inner, std::size_t ring_bytes, FileDescriptor listener,
+           FileDescriptor epoll, FileDescriptor bell);
+  bool watch(int fd, Watched what, std::uint64_t id);
+  void unwatch(const FileDescriptor& fd);
+
+  Outgoing* ring_to(const FepAddress& to);
+  std::unique_ptr<Outgoing> connect(const FepAddress& to);
+  bool put(Outgoing& ring, const Packet& packet);
+  void publish();
+  void wake(Outgoing& ring);
+
+  std::size_t take(std::span<RxPacket> out);
+  void stop_sleeping();
+  void handle_events();
+  void accept_peers();
+  void on_incoming(std::uint64_t id);
+  bool attach(Incoming& from, const Offer& offer, FileDescriptor descriptor);
+  void on_outgoing(std::uint64_t id);
+  void end(Incoming& from);
+  void forget(Route& route, Duration wait);
+  void lose(const FepAddress& peer, std::uint64_t instance);
+  void drop_drained();
+
+  std::size_t ring_bytes_;
+  FileDescriptor listener_;
+  FileDescriptor epoll_;        // of the NIC below, the bell, the listener and all peers
+  FileDescriptor bell_;         // eventfd that peers write to when they have put something
+  int owner_process_;           // a forked child must not say goodbye to the parent's peers
+  std::uint64_t instance_ = 0;  // tells this NIC from those that have had its address before
+  std::uint64_t last_id_ = 0;
+
+  std::unordered_map<FepAddress, Route, FepAddressHash> routes_;
+  std::vector<Outgoing*> unpublished_;  // of this burst
+  std::vector<std::unique_ptr<Incoming>> incoming_;
+  std::size_t first_ = 0;   // of incoming_, the one to begin with
+  std::vector<Lost> lost_;  // not told yet
+  bool any_ended_ = false;  // a peer has ended whose ring is not empty yet
+  bool asleep_ = false;     // since prepare_wait
+  bool inner_busy_ = true;  // the last burst of the NIC below was not empty
+  Time now_{};              // of the last rx_burst
+  Time next_events_{};
+  Time next_inner_{};
+  NicCounters own_;
+};
+
+}  // namespace uet::nic

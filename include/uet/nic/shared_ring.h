@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// A ring of packets in memory that two processes share: one puts, the other takes, neither waits.
+// How the memory came to both and how a sleeper is woken is not known here (local.h).
+//
+// The other process is of the same user, but it may be broken: what it has written is checked
+// before it is used, and nothing it writes makes a side read or write outside the ring.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "uet/base/packet.h"
+
+namespace uet::nic {
+
+// At the beginning of the memory, which is zero at first. Each side's words have a cache line.
+struct RingControl {
+  alignas(64) std::atomic<std::uint64_t> tail;  // bytes ever put; the producer's
+  alignas(64) std::atomic<std::uint64_t> head;  // bytes ever given back; the consumer's
+  std::atomic<std::uint32_t> consumer_sleeps;   // set by the consumer, cleared by who wakes it
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+inline constexpr std::size_t kRingControlBytes = 4096;
+inline constexpr std::size_t kMinRingBytes = 128 * 1024;  // room for the longest packet
+inline constexpr std::size_t kMaxRingBytes = 64 * 1024 * 1024;
+
+// Whether a ring may have this capacity: a power of two within the bounds.
+bool is_ring_capacity(std::size_t bytes);
+// What a ring of this capacity needs.
+constexpr std::size_t ring_memory_bytes(std::size_t capacity) {
+  return kRingControlBytes + capacity;
+}
+
+class RingProducer {
+ public:
+  // `memory`: ring_memory_bytes(capacity), page aligned, all zero; it must live longer.
+  explicit RingProducer(std::span<std::byte> memory);
+
+  // False: no room, or longer than any packet may be. The consumer sees it after publish().
+  bool put(const Packet& packet);
+  // True if the consumer sleeps and must be woken; it is told once for each sleep.
+  bool publish();
+
+ private:
+  bool has_room(std::uint64_t bytes);
+
+  RingControl* control_;
+  std::byte* data_;
+  std::uint64_t capacity_;
+  std::uint64_t tail_ = 0;       // of what has been put
+  std::uint64_t seen_head_ = 0;  // never more than the true one
+};
+
+class RingConsumer {
+ public:
+  enum class Next : std::uint8_t { Empty, Packet, Broken };
+
+  explicit RingConsumer(std::span<std::byte> memory);
+
+  // `out`: bytes, entropy, ECN and DSCP of the next packet, a view until release(). Broken: what
+  // the producer wrote makes no sense; nothing more can be taken.
+  Next next(RxPacket& out);
+  // Gives back the room of all that next() has handed out.
+  void release();
+  bool empty() const { return control_->tail.load(std::memory_order_acquire) == position_; }
+  // Before going to sleep, followed by a fence and a look at empty(); and after.
+  void announce_sleep() { control_->consumer_sleeps.store(1, std::memory_order_relaxed); }
+  void announce_awake() { control_->consumer_sleeps.store(0, std::memory_order_relaxed); }
+
+ private:
+  RingControl* control_;
+  const std::byte* data_;
+  std::uint64_t capacity_;
+  std::uint64_t position_ = 0;   // of what next() has handed out
+  std::uint64_t released_ = 0;   // value of head
+  std::uint64_t seen_tail_ = 0;  // never more than the true one
+};
+
+}  // namespace uet::nic

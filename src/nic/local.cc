@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Rings to and from the processes of this host. The data path looks at memory only; sockets are
+// for the beginning, the end and the sleep of a peer.
+#include "uet/nic/local.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+namespace uet::nic {
+namespace {
+
+// The answer to an Offer, with the descriptor of the receiver's bell. It is sent before the
+// receiver announces its sleep for the first time.
+struct Welcome {
+  std::uint64_t instance = 0;
+};
+
+template <class T>
+std::span<const std::byte> bytes_of(const T& message) {
+  return std::as_bytes(std::span(&message, 1));
+}
+
+bool process_ended(const FileDescriptor& process) {
+  pollfd ended{.fd = process.get(), .events = POLLIN, .revents = 0};
+  return process.valid() && ::poll(&ended, 1, 0) == 1;
+}
+
+std::size_t capacity_for(std::size_t wished) {
+  return std::bit_ceil(std::clamp(wished, kMinRingBytes, kMaxRingBytes));
+}
+
+}  // namespace
+
+// What the sender of a direction says first, with the memory's descriptor.
+struct LocalNic::Offer {
+  std::uint64_t ring_bytes = 0;
+  std::uint64_t instance = 0;
+  std::array<std::uint8_t, 16> ip{};
+  std::uint16_t port = 0;
+  std::uint8_t is_ipv6 = 0;
+  std::array<std::uint8_t, 5> reserved{};
+};
+
+struct LocalNic::Outgoing {
+  Outgoing(FepAddress peer_address, FileDescriptor connection, SharedMemory ring_memory)
+      : peer(peer_address),
+        socket(std::move(connection)),
+        process(watch_process(socket.get())),
+        memory(std::move(ring_memory)),
+        ring(memory.bytes()) {}
+
+  FepAddress peer;
+  std::uint64_t id = 0;
+  std::uint64_t instance = 0;  // of the peer; unknown before its Welcome
+  FileDescriptor socket;
+  FileDescriptor process;
+  SharedMemory memory;
+  RingProducer ring;
+  FileDescriptor bell;  // not valid() before the peer's Welcome
+  bool unpublished = false;
+
+  // False: the peer is gone.
+  bool read_welcome() {
+    Welcome welcome;
+    FileDescriptor sent;
+    const auto bytes = std::as_writable_bytes(std::span(&welcome, 1));
+    const Received received = receive_with_descriptor(socket.get(), bytes, sent);
+    if (received == Received::Message && sent.valid()) {
+      bell = std::move(sent);
+      instance = welcome.instance;
+    }
+    return received != Received::Ended;
+  }
+};
+
+struct LocalNic::Incoming {
+  explicit Incoming(FileDescriptor connection)
+      : socket(std::move(connection)), process(watch_process(socket.get())) {}
+
+  FepAddress peer;
+  std::uint64_t id = 0;
+  std::uint64_t instance = 0;
+  FileDescriptor socket;
+  FileDescriptor process;
+  std::optional<SharedMemory> memory;  // empty until the peer's Offer
+  std::optional<RingConsumer> ring;
+  bool ended = false;   // what is still in the ring is taken, then it goes
+  bool broken = false;  // nothing more can be taken
+};
+
+Result<std::unique_ptr<LocalNic>> LocalNic::wrap(std::unique_ptr<Nic>& inner,
+                                                 std::size_t ring_bytes, std::string& message) {
+  auto listener = listen_local(inner->local_address(), message);
+  if (!listener) return listener.error();
+  FileDescriptor epoll(::epoll_create1(EPOLL_CLOEXEC));
+  FileDescriptor bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!epoll.valid() || !bell.valid()) {
+    message = "no same-host rings: no descriptors left, see 'ulimit -n'";
+    return Error::Io;
+  }
+  std::unique_ptr<LocalNic> nic(new LocalNic(std::move(inner), capacity_for(ring_bytes),
+                                             std::move(listener).value(), std::move(epoll),
+                                             std::move(bell)));
+  nic->watch(nic->inner().wait_fd(), Watched::Plain, 0);
+  nic->watch(nic->bell_.get(), Watched::Plain, 0);
+  nic->watch(nic->listener_.get(), Watched::Listener, 0);
+  return nic;
+}
+
+LocalNic::LocalNic(std::unique_ptr<Nic> inner_nic, std::size_t ring_bytes, FileDescriptor listener,
+                   FileDescriptor epoll, FileDescriptor bell)
+    : Middleware(std::move(inner_nic)),
+      ring_bytes_(ring_bytes),
+      listener_(std::move(listener)),
+      epoll_(std::move(epoll)),
+      bell_(std::move(bell)),
+      owner_process_(::getpid()) {
+  if (::getrandom(&instance_, sizeof instance_, 0) != sizeof instance_) {
+    instance_ = static_cast<std::uint64_t>(owner_process_);
+  }
+}
+
+// Forked children may hold copies of the sockets: closing ours would not show the peers our end.
+LocalNic::~LocalNic() {
+  if (::getpid() != owner_process_) return;
+  for (const auto& [address, route] : routes_) {
+    if (route.ring != nullptr) ::shutdown(route.ring->socket.get(), SHUT_RDWR);
+  }
+  for (const auto& from : incoming_) ::shutdown(from->socket.get(), SHUT_RDWR);
+}
+
+bool LocalNic::watch(int fd, Watched what, std::uint64_t id) {
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = id << 2 | static_cast<std::uint64_t>(what)}};
+  return fd < 0 || ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+// Explicitly, because closing does not do it where a forked child has a copy.
+void LocalNic::unwatch(const FileDescriptor& fd) {
+  if (fd.valid()) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd.get(), nullptr);
+}
+
+// ---- sending -----------------------------------------------------------------------------------
+
+LocalNic::Outgoing* LocalNic::ring_to(const FepAddress& to) {
+  Route& route = routes_[to];
+  if (route.ring != nullptr || now_ < route.next_try) return route.ring.get();
+  route.ring = connect(to);
+  route.next_try = now_ + route.wait;
+  route.wait = std::min(2 * route.wait, kLastRetry);
+  return route.ring.get();
+}
+
+std::unique_ptr<LocalNic::Outgoing> LocalNic::connect(const FepAddress& to) {
+  FileDescriptor socket = connect_local(to);
+  if (!socket.valid()) return nullptr;
+  auto memory = SharedMemory::create(ring_memory_bytes(ring_bytes_));
+  if (!memory) return nullptr;
+  const FepAddress self = local_address();
+  const Offer offer{.ring_bytes = ring_bytes_,
+                    .instance = instance_,
+                    .ip = self.ip.bytes,
+                    .port = self.port,
+                    .is_ipv6 = self.ip.is_ipv6};
+  if (!send_with_descriptor(socket.get(), bytes_of(offer), memory.value().fd())) return nullptr;
+  auto ring = std::make_unique<Outgoing>(to, std::move(socket), std::move(memory).value());
+  ring->id = ++last_id_;
+  if (!watch(ring->socket.get(), Watched::Outgoing, ring->id) ||
+      !watch(ring->process.get(), Watched::Outgoing, ring->id)) {
+    return nullptr;
+  }
+  return ring;
+}
+
+// A prefix goes through rings and the NIC below in turn, each packet in its order.
+std::size_t LocalNic::tx_burst(std::span<const Packet* const> in) {
+  std::size_t done = 0;
+  while (done < in.size()) {
+    Outgoing* const ring = ring_to(in[done]->to);
+    std::size_t end = done + 1;
+    while (end < in.size() && in[end]->to == in[done]->to) ++end;
+    if (ring != nullptr) {
+      while (done < end && put(*ring, *in[done])) ++done;
+      if (done == end) continue;
+    }
+    const std::size_t accepted = inner().tx_burst(in.subspan(done, end - done));
+    done += accepted;
+    if (done < end) break;
+  }
+  publish();
+  return done;
+}
+
+bool LocalNic::put(Outgoing& ring, const Packet& packet) {
+  if (!ring.ring.put(packet)) return false;
+  if (!ring.unpublished) {
+    ring.unpublished = true;
+    unpublished_.push_back(&ring);
+  }
+  ++own_.packets_sent;
+  ++own_.local_packets_sent;
+  own_.bytes_sent += packet.length();
+  return true;
+}
+
+void LocalNic::publish() {
+  for (Outgoing* ring : unpublished_) {
+    ring->unpublished = false;
+    if (ring->ring.publish()) wake(*ring);
+  }
+  unpublished_.clear();
+}
+
+// Without a bell its number is in the socket: the peer sends it before it sleeps.
+void LocalNic::wake(Outgoing& ring) {
+  if (!ring.bell.valid()) ring.read_welcome();
+  if (ring.bell.valid()) ::eventfd_write(ring.bell.get(), 1);
+}
+
+// ---- receiving ---------------------------------------------------------------------------------
+
+std::size_t LocalNic::rx_burst(std::span<RxPacket> out, Time now) {
+  now_ = now;
+  for (const auto& from : incoming_) {
+    if (from->ring) from->ring->release();
+  }
+  if (asleep_) stop_sleeping();
+  if (any_ended_ || now >= next_events_) handle_events();
+  // Half the room for each side first, so that neither starves the other.
+  std::size_t filled = take(out.first((out.size() + 1) / 2));
+  if (incoming_.empty() || inner_busy_ || now >= next_inner_) {
+    const std::size_t below = inner().rx_burst(out.subspan(filled), now);
+    inner_busy_ = below > 0;
+    next_inner_ = now + kInnerInterval;
+    filled += below;
+  }
+  return filled + take(out.subspan(filled));
+}
+
+std::size_t LocalNic::take(std::span<RxPacket> out) {
+  std::size_t filled = 0;
+  for (std::size_t i = 0; i < incoming_.size() && filled < out.size(); ++i) {
+    Incoming& from = *incoming_[(first_ + i) % incoming_.size()];
+    // What another process sends from a lost one's address has to wait until that is known above.
+    if (!from.ring || from.broken || from.ended != any_ended_) continue;
+    while (filled < out.size()) {
+      RxPacket& packet = out[filled];
+      const RingConsumer::Next next = from.ring->next(packet);
+      if (next == RingConsumer::Next::Broken) {
+        from.broken = true;
+        end(from);
+      }
+      if (next != RingConsumer::Next::Packet) break;
+      packet.source = from.peer;
+      if (packet.entropy == 0) packet.entropy = from.peer.port;
+      own_.bytes_received += packet.bytes.size();
+      ++filled;
+    }
+  }
+  ++first_;
+  own_.packets_received += filled;
+  own_.local_packets_received += filled;
+  return filled;
+}
+
+// ---- sleeping ----------------------------------------------------------------------------------
+
+bool LocalNic::prepare_wait() {
+  asleep_ = true;
+  for (const auto& from : incoming_) {
+    if (from->ring) from->ring->announce_sleep();
+  }
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  bool waiting = inner().prepare_wait();
+  for (const auto& from : incoming_) waiting |= from->ring && !from->ended && !from->ring->empty();
+  return waiting;
+}
+
+void LocalNic::stop_sleeping() {
+  asleep_ = false;
+  for (const auto& from : incoming_) {
+    if (from->ring) from->ring->announce_awake();
+  }
+  eventfd_t rings = 0;
+  ::eventfd_read(bell_.get(), &rings);  // EAGAIN: something else woke us
+  next_events_ = now_;                  // perhaps a peer
+}
+
+// ---- peers come and go -------------------------------------------------------------------------
+
+void LocalNic::handle_events() {
+  next_events_ = now_ + kEventInterval;
+  std::array<epoll_event, 32> events;
+  const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
+  for (int i = 0; i < count; ++i) {
+    const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64 >> 2;
+    switch (static_cast<Watched>(events[static_cast<std::size_t>(i)].data.u64 & 3)) {
+      case Watched::Plain:
+        break;
+      case Watched::Listener:
+        accept_peers();
+        break;
+      case Watched::Incoming:
+        on_incoming(id);
+        break;
+      case Watched::Outgoing:
+        on_outgoing(id);
+        break;
+    }
+  }
+  drop_drained();
+}
+
+void LocalNic::accept_peers() {
+  while (true) {
+    FileDescriptor socket = accept_local(listener_.get());
+    if (!socket.valid()) return;
+    if (incoming_.size() >= kMaxIncoming) continue;
+    auto incoming = std::make_unique<Incoming>(std::move(socket));
+    incoming->id = ++last_id_;
+    if (!watch(incoming->socket.get(), Watched::Incoming, incoming->id) ||
+        !watch(incoming->process.get(), Watched::Incoming, incoming->id)) {
+      continue;
+    }
+    incoming_.push_back(std::move(incoming));
+    on_incoming(incoming_.back()->id);  // its Offer is mostly there
+  }
+}
+
+// After the Offer nothing more is said: what comes then is the end.
+void LocalNic::on_incoming(std::uint64_t id) {
+  const auto at = std::find_if(incoming_.begin(), incoming_.end(),
+                               [&](const auto& from) { return from->id == id; });
+  if (at == incoming_.end()) return;
+  Incoming& from = **at;
+  Offer offer;
+  FileDescriptor memory;
+  const auto bytes = std::as_writable_bytes(std::span(&offer, 1));
+  const Received received = receive_with_descriptor(from.socket.get(), bytes, memory);
+  const bool attached = received == Received::Message && attach(from, offer, std::move(memory));
+  const bool waits = received == Received::Nothing && !process_ended(from.process);
+  if (!attached && !waits) end(from);
+}
+
+void LocalNic::end(Incoming& from) {
+  if (from.ended) return;
+  from.ended = any_ended_ = true;
+  if (from.ring) lose(from.peer, from.instance);
+}
+
+bool LocalNic::attach(Incoming& from, const Offer& offer, FileDescriptor descriptor) {
+  if (from.ring || !is_ring_capacity(offer.ring_bytes)) return false;
+  auto memory = SharedMemory::attach(std::move(descriptor), ring_memory_bytes(offer.ring_bytes));
+  if (!memory ||
+      !send_with_descriptor(from.socket.get(), bytes_of(Welcome{instance_}), bell_.get())) {
+    return false;
+  }
+  from.memory = std::move(memory).value();
+  from.ring.emplace(from.memory->bytes());
+  from.instance = offer.instance;
+  from.peer.ip.bytes = offer.ip;
+  from.peer.ip.is_ipv6 = offer.is_ipv6 != 0;
+  from.peer.port = offer.port;
+  return true;
+}
+
+void LocalNic::on_outgoing(std::uint64_t id) {
+  const auto at = std::find_if(routes_.begin(), routes_.end(), [&](const auto& entry) {
+    return entry.second.ring != nullptr && entry.second.ring->id == id;
+  });
+  if (at == routes_.end()) return;
+  Outgoing& ring = *at->second.ring;
+  if (ring.read_welcome() && !process_ended(ring.process)) return;
+  if (ring.bell.valid()) {
+    lose(ring.peer, ring.instance);
+  } else {
+    forget(at->second, kLastRetry);  // it does not want us
+  }
+}
+
+void LocalNic::forget(Route& route, Duration wait) {
+  unwatch(route.ring->socket);
+  unwatch(route.ring->process);
+  route = Route{.ring = nullptr, .next_try = now_ + wait, .wait = wait};
+}
+
+// Both directions end together, so that the loss is told once and nothing of it is met later, when
+// another process may have the address.
+void LocalNic::lose(const FepAddress& peer, std::uint64_t instance) {
+  lost_.push_back({peer, instance});
+  const auto route = routes_.find(peer);
+  if (route != routes_.end() && route->second.ring && route->second.ring->instance == instance) {
+    forget(route->second, kFirstRetry);
+  }
+  for (const auto& from : incoming_) {
+    if (from->ring && from->instance == instance) from->ended = any_ended_ = true;
+  }
+}
+
+// Only at the beginning of a burst, when nobody reads what was handed out.
+void LocalNic::drop_drained() {
+  any_ended_ = false;
+  std::erase_if(incoming_, [&](const std::unique_ptr<Incoming>& from) {
+    if (!from->ended) return false;
+    if (from->ring && !from->broken && !from->ring->empty()) {
+      any_ended_ = true;
+      return false;
+    }
+    unwatch(from->socket);
+    unwatch(from->process);
+    ::shutdown(from->socket.get(), SHUT_RDWR);
+    return true;
+  });
+}
+
+// Not before the last packet that it sent has been taken.
+std::optional<FepAddress> LocalNic::take_lost_peer() {
+  if (lost_.empty()) return inner().take_lost_peer();
+  const auto at = std::find_if(lost_.begin(), lost_.end(), [&](const Lost& lost) {
+    return std::none_of(incoming_.begin(), incoming_.end(),
+                        [&](const auto& from) { return from->instance == lost.instance; });
+  });
+  if (at == lost_.end()) return inner().take_lost_peer();
+  const FepAddress peer = at->peer;
+  lost_.erase(at);
+  return peer;
+}
+
+NicCounters LocalNic::counters() const {
+  NicCounters sum = Middleware::counters();
+  sum.packets_sent += own_.packets_sent;
+  sum.bytes_sent += own_.bytes_sent;
+  sum.packets_received += own_.packets_received;
+  sum.bytes_received += own_.bytes_received;
+  sum.local_packets_sent += own_.local_packets_sent;
+  sum.local_packets_received += own_.local_packets_received;
+  return sum;
+}
+
+}  // namespace uet::nic

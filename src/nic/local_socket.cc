@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Unix sockets of type SOCK_SEQPACKET: messages stay whole, and the end of the peer shows.
+#include "uet/nic/local_socket.h"
+
+#include <sys/syscall.h>
+#include <sys/un.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <system_error>
+
+namespace uet::nic {
+namespace {
+
+constexpr int kSocketType = SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK;
+constexpr int kBacklog = 1024;
+
+struct LocalName {
+  sockaddr_un address{};
+  socklen_t length = 0;
+};
+
+// An abstract name begins with a zero byte. The 1 is the version of what is spoken there.
+LocalName name_of(const FepAddress& fep) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string name(1, '\0');
+  name += "uet-local-1-";
+  const std::size_t bytes = fep.ip.is_ipv6 ? 16 : 4;
+  for (std::size_t i = 0; i < bytes; ++i) {
+    name += kDigits[fep.ip.bytes[i] >> 4];
+    name += kDigits[fep.ip.bytes[i] & 15];
+  }
+  name += "-" + std::to_string(fep.port);
+  LocalName local;
+  local.address.sun_family = AF_UNIX;
+  std::memcpy(local.address.sun_path, name.data(), name.size());
+  local.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
+  return local;
+}
+
+ucred credentials(int socket) {
+  ucred peer{.pid = 0, .uid = static_cast<uid_t>(-1), .gid = 0};
+  socklen_t length = sizeof peer;
+  ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length);
+  return peer;
+}
+
+}  // namespace
+
+Result<FileDescriptor> listen_local(const FepAddress& self, std::string& message) {
+  const LocalName name = name_of(self);
+  FileDescriptor listener(::socket(AF_UNIX, kSocketType, 0));
+  const auto* address = reinterpret_cast<const sockaddr*>(&name.address);
+  if (listener.valid() && ::bind(listener.get(), address, name.length) == 0 &&
+      ::listen(listener.get(), kBacklog) == 0) {
+    return listener;
+  }
+  const int error = errno;
+  message = "no same-host rings: cannot listen for peers on this host: " +
+            std::generic_category().message(error);
+  return error == EADDRINUSE ? Error::AddressInUse : Error::Io;
+}
+
+FileDescriptor accept_local(int listener) {
+  while (true) {
+    FileDescriptor peer(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!peer.valid() || credentials(peer.get()).uid == ::geteuid()) return peer;
+  }
+}
+
+FileDescriptor connect_local(const FepAddress& peer) {
+  const LocalName name = name_of(peer);
+  FileDescriptor socket(::socket(AF_UNIX, kSocketType, 0));
+  const auto* address = reinterpret_cast<const sockaddr*>(&name.address);
+  if (!socket.valid() || ::connect(socket.get(), address, name.length) != 0 ||
+      credentials(socket.get()).uid != ::geteuid()) {
+    return FileDescriptor();
+  }
+  return socket;
+}
+
+bool send_with_descriptor(int socket, std::span<const std::byte> message, int descriptor) {
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control{};
+  iovec part{.iov_base = const_cast<std::byte*>(message.data()), .iov_len = message.size()};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control.data();
+  header.msg_controllen = control.size();
+  cmsghdr* item = CMSG_FIRSTHDR(&header);
+  item->cmsg_level = SOL_SOCKET;
+  item->cmsg_type = SCM_RIGHTS;
+  item->cmsg_len = CMSG_LEN(sizeof descriptor);
+  std::memcpy(CMSG_DATA(item), &descriptor, sizeof descriptor);
+  return ::sendmsg(socket, &header, MSG_NOSIGNAL) == static_cast<ssize_t>(message.size());
+}
+
+Received receive_with_descriptor(int socket, std::span<std::byte> message,
+                                 FileDescriptor& descriptor) {
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control{};
+  iovec part{.iov_base = message.data(), .iov_len = message.size()};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control.data();
+  header.msg_controllen = control.size();
+  const ssize_t length = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
+  if (length < 0) {
+    return errno == EAGAIN || errno == EINTR ? Received::Nothing : Received::Ended;
+  }
+  const cmsghdr* item = CMSG_FIRSTHDR(&header);
+  if (item != nullptr && item->cmsg_level == SOL_SOCKET && item->cmsg_type == SCM_RIGHTS) {
+    int fd = -1;
+    std::memcpy(&fd, CMSG_DATA(item), sizeof fd);
+    descriptor = FileDescriptor(fd);
+  }
+  const bool whole = length == static_cast<ssize_t>(message.size()) && length > 0 &&
+                     (header.msg_flags & MSG_TRUNC) == 0;
+  return whole ? Received::Message : Received::Ended;
+}
+
+FileDescriptor watch_process(int socket) {
+  const pid_t process = credentials(socket).pid;
+  if (process <= 0) return FileDescriptor();
+  return FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
+}
+
+}  // namespace uet::nic

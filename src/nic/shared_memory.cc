@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Sealed memfds. A forked child does not inherit the mapping: nothing there may use it.
+#include "uet/nic/shared_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+namespace uet::nic {
+namespace {
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+}  // namespace
+
+Result<SharedMemory> SharedMemory::create(std::size_t bytes) {
+  FileDescriptor fd(::memfd_create("uet", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd.valid() || ::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0 ||
+      ::fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {
+    return Error::NoMemory;
+  }
+  return map(std::move(fd), bytes);
+}
+
+Result<SharedMemory> SharedMemory::attach(FileDescriptor fd, std::size_t bytes) {
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0 || status.st_size != static_cast<off_t>(bytes)) {
+    return Error::Invalid;
+  }
+  if ((::fcntl(fd.get(), F_GET_SEALS) & kSeals) != kSeals) return Error::Invalid;
+  return map(std::move(fd), bytes);
+}
+
+Result<SharedMemory> SharedMemory::map(FileDescriptor fd, std::size_t bytes) {
+  void* start = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (start == MAP_FAILED) return Error::NoMemory;
+  ::madvise(start, bytes, MADV_DONTFORK);
+  return SharedMemory(std::move(fd), {static_cast<std::byte*>(start), bytes});
+}
+
+SharedMemory::SharedMemory(SharedMemory&& other) noexcept
+    : fd_(std::move(other.fd_)), bytes_(std::exchange(other.bytes_, {})) {}
+
+SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+SharedMemory::~SharedMemory() {
+  if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
+}
+
+}  // namespace uet::nic

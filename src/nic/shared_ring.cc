@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Records of a header and a packet's bytes, in steps of a cache line, each in one piece: where one
+// does not fit before the end, a skip leads to the beginning. Positions only grow; their low bits
+// are the place. While the consumer keeps up, the producer turns back early, so that light traffic
+// stays in a part of the ring that the caches hold.
+#include "uet/nic/shared_ring.h"
+
+#include <bit>
+#include <cstring>
+
+#include "uet/base/check.h"
+#include "uet/nic/middleware.h"
+
+namespace uet::nic {
+namespace {
+
+constexpr std::uint64_t kStep = 64;
+constexpr std::uint32_t kSkip = 0xFFFFFFFF;  // in place of a length: go to the beginning
+constexpr std::uint64_t kTurnBackBytes =
+    64 * 1024;                                      // where the producer thinks of turning back ...
+constexpr std::uint64_t kKeepsUpBytes = 16 * 1024;  // ... if the consumer is no further behind
+
+struct Record {
+  std::uint32_t length;
+  std::uint16_t entropy;
+  std::uint8_t dscp;
+  std::uint8_t ecn;
+};
+
+constexpr std::uint64_t record_bytes(std::uint64_t length) {
+  return (sizeof(Record) + length + kStep - 1) / kStep * kStep;
+}
+static_assert(2 * record_bytes(kMaxDatagramBytes) <= 2 * kMinRingBytes);
+
+}  // namespace
+
+bool is_ring_capacity(std::size_t bytes) {
+  return std::has_single_bit(bytes) && bytes >= kMinRingBytes && bytes <= kMaxRingBytes;
+}
+
+RingProducer::RingProducer(std::span<std::byte> memory)
+    : control_(reinterpret_cast<RingControl*>(memory.data())),
+      data_(memory.data() + kRingControlBytes),
+      capacity_(memory.size() - kRingControlBytes) {
+  UET_ASSERT(is_ring_capacity(capacity_));
+}
+
+// A head that is ahead of what was put is nonsense: then there is no room, ever.
+bool RingProducer::has_room(std::uint64_t bytes) {
+  if (tail_ + bytes - seen_head_ <= capacity_) return true;
+  const std::uint64_t head = control_->head.load(std::memory_order_acquire);
+  if (tail_ - head > capacity_) return false;
+  seen_head_ = head;
+  return tail_ + bytes - seen_head_ <= capacity_;
+}
+
+bool RingProducer::put(const Packet& packet) {
+  const std::uint32_t length = packet.length();
+  if (length > kMaxDatagramBytes) return false;
+  const std::uint64_t needed = record_bytes(length);
+  std::uint64_t place = tail_ & (capacity_ - 1);
+  const std::uint64_t to_end = capacity_ - place;
+  const bool crosses = place / kTurnBackBytes != (place + needed) / kTurnBackBytes;
+  bool turn_back = needed > to_end;
+  if (crosses && !turn_back) {
+    const std::uint64_t head = control_->head.load(std::memory_order_acquire);
+    turn_back = tail_ - head <= kKeepsUpBytes && to_end + needed + kKeepsUpBytes <= capacity_;
+  }
+  if (!has_room(turn_back ? to_end + needed : needed)) return false;
+  if (turn_back) {
+    const Record skip{.length = kSkip, .entropy = 0, .dscp = 0, .ecn = 0};
+    std::memcpy(data_ + place, &skip, sizeof skip);
+    tail_ += to_end;
+    place = 0;
+  }
+  const Record record{.length = length,
+                      .entropy = packet.entropy,
+                      .dscp = packet.dscp,
+                      .ecn = static_cast<std::uint8_t>(packet.ecn)};
+  std::byte* end = data_ + place;
+  const auto write = [&end](const void* from, std::size_t bytes) {
+    if (bytes != 0) std::memcpy(end, from, bytes);
+    end += bytes;
+  };
+  write(&record, sizeof record);
+  write(packet.head().data(), packet.head().size());
+  for (const Slice& slice : packet.payload) write(slice.data, slice.length);
+  tail_ += needed;
+  return true;
+}
+
+bool RingProducer::publish() {
+  control_->tail.store(tail_, std::memory_order_release);
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // against announce_sleep, fence, empty
+  return control_->consumer_sleeps.load(std::memory_order_relaxed) != 0 &&
+         control_->consumer_sleeps.exchange(0) != 0;
+}
+
+RingConsumer::RingConsumer(std::span<std::byte> memory)
+    : control_(reinterpret_cast<RingControl*>(memory.data())),
+      data_(memory.data() + kRingControlBytes),
+      capacity_(memory.size() - kRingControlBytes) {
+  UET_ASSERT(is_ring_capacity(capacity_));
+}
+
+RingConsumer::Next RingConsumer::next(RxPacket& out) {
+  while (true) {
+    if (position_ == seen_tail_) {
+      seen_tail_ = control_->tail.load(std::memory_order_acquire);
+      if (position_ == seen_tail_) return Next::Empty;
+    }
+    const std::uint64_t waiting = seen_tail_ - position_;
+    if (waiting > capacity_ || waiting % kStep != 0) return Next::Broken;
+    const std::uint64_t place = position_ & (capacity_ - 1);
+    const std::uint64_t to_end = capacity_ - place;
+    Record record;  // a copy: the producer may go on writing
+    std::memcpy(&record, data_ + place, sizeof record);
+    if (record.length == kSkip) {
+      if (place == 0 || to_end > waiting) return Next::Broken;
+      position_ += to_end;
+      continue;
+    }
+    if (record.length > kMaxDatagramBytes) return Next::Broken;
+    const std::uint64_t bytes = record_bytes(record.length);
+    if (bytes > waiting || bytes > to_end) return Next::Broken;
+    out = {};
+    out.bytes = {data_ + place + sizeof record, record.length};
+    out.entropy = record.entropy;
+    out.dscp = record.dscp & 0x3F;
+    out.ecn = static_cast<Ecn>(record.ecn & 3);
+    position_ += bytes;
+    return Next::Packet;
+  }
+}
+
+void RingConsumer::release() {
+  if (released_ == position_) return;
+  released_ = position_;
+  control_->head.store(released_, std::memory_order_release);
+}
+
+}  // namespace uet::nic

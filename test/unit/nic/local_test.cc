@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Same-host rings between NICs of one process, and between processes where one has to die.
+#include "uet/nic/local.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/wait.h>
+
+#include <csignal>
+#include <functional>
+
+#include "nic_testing.h"
+
+namespace uet::nic {
+namespace {
+
+constexpr Duration kStep = std::chrono::milliseconds(1);
+
+// A NIC whose network goes nowhere, with rings around it.
+struct Host {
+  explicit Host(std::uint16_t port, std::size_t ring_bytes = kMinRingBytes)
+      : address{own_loopback_address(), port} {
+    auto inner = std::make_unique<FakeNic>(address);
+    below = inner.get();
+    std::unique_ptr<Nic> lower = std::move(inner);
+    std::string message;
+    auto wrapped = LocalNic::wrap(lower, ring_bytes, message);
+    if (wrapped) nic = std::move(wrapped).value();
+    error = message;
+  }
+  std::size_t send(const PacketSet& packets) { return nic->tx_burst(packets.all()); }
+  // All that is there after a few passes.
+  std::vector<Arrival> receive() {
+    std::vector<Arrival> all;
+    std::array<RxPacket, kRxBurst> out;
+    for (int pass = 0; pass < 3; ++pass) {
+      const std::size_t count = nic->rx_burst(out, now += kStep);
+      for (std::size_t i = 0; i < count; ++i) all.emplace_back(out[i]);
+    }
+    return all;
+  }
+  bool readable(int timeout_ms = 0) const {
+    pollfd fd{.fd = nic->wait_fd(), .events = POLLIN, .revents = 0};
+    return ::poll(&fd, 1, timeout_ms) == 1;
+  }
+
+  FepAddress address;
+  FakeNic* below = nullptr;
+  std::unique_ptr<LocalNic> nic;
+  std::string error;
+  Time now{};
+};
+
+struct Local : ::testing::Test {
+  Host a{4793};
+  Host b{4794};
+  PacketSet to_b;
+  PacketSet to_a;
+
+  // Both have heard of each other.
+  void connect() {
+    to_b.add(b.address, 4, 0);
+    to_a.add(a.address, 4, 0);
+    ASSERT_EQ(a.send(to_b), 1U);
+    ASSERT_EQ(b.send(to_a), 1U);
+    ASSERT_EQ(a.receive().size(), 1U);
+    ASSERT_EQ(b.receive().size(), 1U);
+    a.receive();  // the answer of b, which comes with its first burst
+  }
+};
+
+TEST_F(Local, PacketsToAPeerOfThisHostStayOutOfTheNetwork) {
+  for (std::size_t i = 0; i < 10; ++i) to_b.add(b.address, 20, 100 * i, i);
+  to_b.last().dscp = 46;
+  to_b.last().entropy = 50'000;
+  ASSERT_EQ(a.send(to_b), 10U);
+  EXPECT_TRUE(a.below->sent.empty());
+  const std::vector<Arrival> arrived = b.receive();
+  ASSERT_EQ(arrived.size(), 10U);
+  for (std::size_t i = 0; i < 10; ++i) EXPECT_EQ(arrived[i].bytes, to_b.bytes(i));
+  EXPECT_EQ(arrived[0].source, a.address);
+  EXPECT_EQ(arrived[0].entropy, a.address.port) << "as a socket has it";
+  EXPECT_EQ(arrived[9].entropy, 50'000);
+  EXPECT_EQ(arrived[9].dscp, 46);
+  EXPECT_EQ(a.nic->counters().local_packets_sent, 10U);
+  EXPECT_EQ(a.nic->counters().packets_sent, 10U);
+  EXPECT_EQ(b.nic->counters().local_packets_received, 10U);
+  EXPECT_EQ(b.nic->counters().bytes_received, a.nic->counters().bytes_sent);
+}
+
+TEST_F(Local, OtherPacketsGoToTheNetworkInTheirOrder) {
+  const FepAddress elsewhere{ipv4(192, 0, 2, 1), 4793};
+  to_b.add(elsewhere, 4, 10);
+  to_b.add(b.address, 4, 11);
+  to_b.add(elsewhere, 4, 12);
+  ASSERT_EQ(a.send(to_b), 3U);
+  ASSERT_EQ(a.below->sent.size(), 2U);
+  EXPECT_EQ(a.below->sent[0], to_b.bytes(0));
+  EXPECT_EQ(a.below->sent[1], to_b.bytes(2));
+  EXPECT_EQ(b.receive().size(), 1U);
+}
+
+TEST_F(Local, FullNetworkEndsThePrefixButWhatWentBeforeIsThere) {
+  a.below->tx_room = 0;
+  to_b.add(b.address, 4, 11);
+  to_b.add({ipv4(192, 0, 2, 1), 4793}, 4, 10);
+  to_b.add(b.address, 4, 12);
+  EXPECT_EQ(a.send(to_b), 1U);
+  EXPECT_EQ(b.receive().size(), 1U);
+}
+
+TEST_F(Local, WhatDoesNotFitIntoAFullRingTakesTheNetwork) {
+  for (int i = 0; i < 40; ++i) to_b.add(b.address, 24, 8000);
+  ASSERT_EQ(a.send(to_b), 40U) << "a peer that does not read stops nobody";
+  EXPECT_EQ(a.below->sent.size(), 40 - kMinRingBytes / 8064);
+  EXPECT_EQ(b.receive().size(), kMinRingBytes / 8064);
+}
+
+TEST_F(Local, PacketsFromBelowAndFromRingsAreBothTaken) {
+  connect();
+  PacketSet more;
+  for (int i = 0; i < 10; ++i) more.add(b.address, 4, 0);
+  ASSERT_EQ(a.send(more), 10U);
+  for (std::uint32_t i = 0; i < 10; ++i) b.below->arrive(numbered_bytes(i), a.address);
+  EXPECT_EQ(b.receive().size(), 20U);
+}
+
+TEST_F(Local, SleeperIsWokenByTheFirstPacketOfAPeer) {
+  EXPECT_FALSE(b.nic->prepare_wait());
+  EXPECT_FALSE(b.readable());
+  to_b.add(b.address, 4, 0);
+  ASSERT_EQ(a.send(to_b), 1U);
+  EXPECT_TRUE(b.readable());
+  EXPECT_EQ(b.receive().size(), 1U);
+}
+
+TEST_F(Local, SleeperIsWokenByLaterPacketsAndOnlyWhileAsleep) {
+  connect();
+  EXPECT_FALSE(b.nic->prepare_wait());
+  EXPECT_FALSE(b.readable());
+  ASSERT_EQ(a.send(to_b), 1U);
+  EXPECT_TRUE(b.readable());
+  ASSERT_EQ(b.receive().size(), 1U);
+  EXPECT_FALSE(b.readable()) << "the bell is silent again";
+  ASSERT_EQ(a.send(to_b), 1U);
+  EXPECT_FALSE(b.readable()) << "nobody sleeps, so nobody pays for a bell";
+  EXPECT_TRUE(b.nic->prepare_wait()) << "a packet waits already";
+  EXPECT_EQ(b.receive().size(), 1U);
+}
+
+TEST_F(Local, ClosedPeerIsToldOfOnceAfterItsLastPacket) {
+  connect();
+  ASSERT_EQ(b.send(to_a), 1U);
+  b.nic.reset();
+  EXPECT_EQ(a.nic->take_lost_peer(), std::nullopt) << "nothing has been looked at yet";
+  std::array<RxPacket, 1> out;
+  ASSERT_EQ(a.nic->rx_burst(out, a.now += kStep), 1U);
+  EXPECT_EQ(a.nic->take_lost_peer(), std::nullopt) << "its last packet is still being read";
+  EXPECT_EQ(a.receive().size(), 0U);
+  EXPECT_EQ(a.nic->take_lost_peer(), b.address);
+  EXPECT_EQ(a.nic->take_lost_peer(), std::nullopt);
+  EXPECT_EQ(a.receive().size(), 0U);
+  EXPECT_EQ(a.nic->take_lost_peer(), std::nullopt);
+  ASSERT_EQ(a.send(to_b), 1U);
+  EXPECT_EQ(a.below->sent.size(), 1U);
+}
+
+TEST_F(Local, ThoseWhoSleepHearOfAClosedPeer) {
+  connect();
+  EXPECT_FALSE(a.nic->prepare_wait());
+  b.nic.reset();
+  EXPECT_TRUE(a.readable());
+  a.receive();
+  EXPECT_EQ(a.nic->take_lost_peer(), b.address);
+  EXPECT_FALSE(a.nic->prepare_wait());
+  EXPECT_FALSE(a.readable());
+}
+
+TEST_F(Local, ThePacketsOfASuccessorComeAfterTheLoss) {
+  connect();
+  ASSERT_EQ(b.send(to_a), 1U);
+  b.nic.reset();
+  Host next(4794);
+  ASSERT_EQ(next.send(to_a), 1U);
+  std::array<RxPacket, 8> out;
+  ASSERT_EQ(a.nic->rx_burst(out, a.now += kStep), 1U) << "that of the predecessor";
+  EXPECT_EQ(a.nic->take_lost_peer(), std::nullopt);
+  std::size_t count = a.nic->rx_burst(out, a.now += kStep);
+  EXPECT_EQ(a.nic->take_lost_peer(), next.address);
+  for (int pass = 0; pass < 3; ++pass) count += a.nic->rx_burst(out, a.now += kStep);
+  EXPECT_EQ(count, 1U);
+  EXPECT_EQ(a.nic->take_lost_peer(), std::nullopt);
+  a.now += std::chrono::seconds(1);
+  a.receive();
+  ASSERT_EQ(a.send(to_b), 1U);
+  EXPECT_EQ(next.receive().size(), 1U) << "and it is found at the old address";
+}
+
+TEST_F(Local, APeerThatComesLaterIsFound) {
+  const FepAddress late{own_loopback_address(), 4795};
+  to_b.add(late, 4, 0);
+  ASSERT_EQ(a.send(to_b), 1U);
+  EXPECT_EQ(a.below->sent.size(), 1U);
+  Host c(4795);
+  a.now += std::chrono::milliseconds(5);
+  a.receive();
+  ASSERT_EQ(a.send(to_b), 1U);
+  EXPECT_EQ(a.below->sent.size(), 2U) << "not asked for with every packet";
+  a.now += std::chrono::milliseconds(10);
+  a.receive();
+  ASSERT_EQ(a.send(to_b), 1U);
+  EXPECT_EQ(a.below->sent.size(), 2U);
+  EXPECT_EQ(c.receive().size(), 1U);
+}
+
+TEST_F(Local, AnAddressHasOneOwner) {
+  Host second(4793);
+  EXPECT_EQ(second.nic, nullptr);
+  EXPECT_NE(second.error.find("same-host rings"), std::string::npos) << second.error;
+  EXPECT_NE(second.below, nullptr) << "the NIC below is still there";
+}
+
+// What a broken process may send instead of an Offer.
+TEST_F(Local, NonsenseInsteadOfAnOfferIsTurnedAway) {
+  for (const std::size_t length : {1U, 40U, 4000U}) {
+    const FileDescriptor socket = connect_local(a.address);
+    ASSERT_TRUE(socket.valid());
+    const std::vector<std::byte> nonsense(length, std::byte{0x5A});
+    ASSERT_TRUE(send_with_descriptor(socket.get(), nonsense, a.nic->wait_fd()));
+    a.receive();
+    pollfd end{.fd = socket.get(), .events = POLLIN, .revents = 0};
+    EXPECT_EQ(::poll(&end, 1, 0), 1) << length;
+    EXPECT_NE(end.revents & POLLHUP, 0) << length;
+  }
+  EXPECT_EQ(a.nic->take_lost_peer(), std::nullopt);
+  connect();
+}
+
+// Runs `role` in a child process; returns its process id.
+pid_t start(const std::function<void()>& role) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    role();
+    ::_exit(0);
+  }
+  return child;
+}
+
+TEST(LocalProcesses, KilledPeerIsNoticedByAProcessThatSleeps) {
+  Host a(4793);
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const FepAddress address_of_b{own_loopback_address(), 4794};
+  const FepAddress address_of_a = a.address;
+  const pid_t child = start([&] {
+    Host b(4794);
+    b.address = address_of_b;
+    PacketSet to_a;
+    to_a.add(address_of_a, 4, 0);
+    if (b.nic == nullptr || b.send(to_a) != 1 || ::write(ready[1], "r", 1) != 1) ::_exit(1);
+    while (true) ::pause();
+  });
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  const std::vector<Arrival> first = a.receive();
+  ASSERT_EQ(first.size(), 1U);
+  EXPECT_FALSE(a.nic->prepare_wait());
+  EXPECT_FALSE(a.readable());
+  ASSERT_EQ(::kill(child, SIGKILL), 0);
+  EXPECT_TRUE(a.readable(10'000));
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  a.receive();
+  EXPECT_EQ(a.nic->take_lost_peer(), first[0].source);
+}
+
+TEST(LocalProcesses, AForkedChildThatClosesItsCopyDisturbsNobody) {
+  Host a(4793);
+  Host b(4794);
+  PacketSet to_b;
+  to_b.add(b.address, 4, 0);
+  ASSERT_EQ(a.send(to_b), 1U);
+  ASSERT_EQ(b.receive().size(), 1U);
+  const pid_t child = start([&] {
+    a.nic.reset();
+    b.nic.reset();
+  });
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  b.receive();
+  EXPECT_EQ(b.nic->take_lost_peer(), std::nullopt);
+  ASSERT_EQ(a.send(to_b), 1U);
+  EXPECT_EQ(b.receive().size(), 1U);
+}
+
+}  // namespace
+}  // namespace uet::nic
