@@ -76,12 +76,14 @@ class MemoryNic final : public nic::Nic {
   const nic::NicCaps& caps() const override { return caps_; }
   FepAddress local_address() const override { return address_; }
   Time next_deadline() const override { return wants_attention; }
+  std::optional<FepAddress> take_lost_peer() override { return std::exchange(lost_peer, {}); }
 
   MemoryNic* peer = nullptr;
   std::size_t accept = SIZE_MAX;  // packets of one burst
   std::size_t tx_bursts = 0;
   std::size_t sent = 0;
   Time wants_attention = kNever;
+  std::optional<FepAddress> lost_peer;
   std::function<bool()> lose;
   std::function<void(RxPacket&)> on_the_way;  // what a switch does to what arrives here
 
@@ -429,6 +431,17 @@ TEST_F(FepPair, NextDeadlineIsTheTimeOutOfWhatWasSent) {
 TEST_F(FepPair, NextDeadlineHeedsTheNic) {
   a.nic.wants_attention = now + microseconds(3);
   EXPECT_EQ(a.fep->next_deadline(), now + microseconds(3));
+}
+
+TEST_F(FepPair, WhatTheNicKnowsOfALostPeerEndsOperationsAtOnce) {
+  std::byte byte{};
+  const std::array local{ses::IoSlice{&byte, 1}};
+  ASSERT_TRUE(send(local).ok());
+  a.fep->progress(now);
+  a.nic.lost_peer = b.nic.local_address();
+  a.fep->progress(now);
+  ASSERT_EQ(a.sink.all.size(), 1U);
+  EXPECT_EQ(a.sink.all[0].pds_error, pds::PdsError::PeerLost);
 }
 
 TEST_F(FepPair, ProgressSaysWhetherThereWasWork) {

@@ -135,6 +135,17 @@ TEST_F(RudiTest, Pds185_ASilentPeerFailsEverythingToIt) {
   expect_nothing_left();
 }
 
+TEST_F(RudiTest, Pds185_ALostPeerFailsEverythingToItAtOnce) {
+  TestMessage& message = rudi(2);
+  turn();
+  TestMessage& waiting = rudi(1);
+  waiting.blocked = true;
+  node->manager->on_peer_lost(to_peer().address, now);
+  EXPECT_EQ(message.errors, (std::vector{PdsError::PeerLost, PdsError::PeerLost}));
+  EXPECT_EQ(waiting.failed, PdsError::PeerLost);
+  expect_nothing_left();
+}
+
 TEST_F(RudiTest, Pds185_OnePacketThatIsNeverAnsweredFailsAlone) {
   Parameters parameters = test_parameters();
   parameters.max_rto_retransmissions = 2;

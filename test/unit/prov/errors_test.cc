@@ -88,6 +88,7 @@ TEST(ToFiErrno, Ses121_EveryTransportError) {
   EXPECT_EQ(to_fi_errno(pds::PdsError::ProtocolError), EPROTO);
   EXPECT_EQ(to_fi_errno(pds::PdsError::LocalClose), FI_ECANCELED);
   EXPECT_EQ(to_fi_errno(pds::PdsError::NotConsumed), FI_ECONNREFUSED);
+  EXPECT_EQ(to_fi_errno(pds::PdsError::PeerLost), FI_ECONNRESET);
 }
 
 ses::Completion with_status(ses::Status status) {
