@@ -137,12 +137,12 @@ TEST_F(ManagerTest, Pds29_Pds180_ForgottenAddressIsMetWithANewPdc) {
 
 // A back end that knows the end of a peer spares the time-outs of PDS-134; nobody is told of it.
 TEST_F(ManagerTest, Pds134_ALostPeerFailsEverythingWithItAtOnce) {
+  const PdcId accepted = accept().id();
   open();
   TestMessage& message = send(3);
   turn();
   TestMessage& waiting = send(1);
   waiting.blocked = true;
-  const PdcId accepted = accept().id();
   Destination elsewhere = to_peer();
   elsewhere.address = address_of(3);
   TestMessage& other = node->send(elsewhere, 1, now);
