@@ -320,11 +320,19 @@ void Pdc::send_later(TxRecord& record, Time not_before, Time now) {
   if (not_before < deadlines_[kResend]) set_deadline(kResend, not_before);
 }
 
+// The peer's window is smaller than the Default_MPR that we began with, and the packet still had
+// its SYN (PDS-46). Another incarnation would be refused from its first packet on (PDS-67).
+bool Pdc::is_beyond_window(const wire::NackHeader& nack) const {
+  return nack.nack_code == NackCode::InvalidSyn && nack.spdcid.value != 0 &&
+         nack.nack_psn - start_psn_ >= static_cast<std::int32_t>(wire::kMprUnitPsns);
+}
+
 void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
   const bool from_peer =
       nack.spdcid.value == 0 || nack.spdcid == peer_id_ || state_ == PdcState::Creating;
   TxRecord* record = tx_.find(nack.nack_psn);
-  const NackAction action = nack_action(nack.nack_code);
+  const bool beyond_window = is_beyond_window(nack);
+  const NackAction action = nack_action(beyond_window ? NackCode::PsnOorWindow : nack.nack_code);
   ++env_.counters.nacks_received[static_cast<std::uint8_t>(nack.nack_code)];
   if (action == NackAction::Rebase && state_ == PdcState::Creating && !tx_.empty()) {
     last_activity_ = now;
@@ -337,8 +345,10 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
   }
   last_activity_ = now;
   record->rto_count = 0;  // PDS-125: the peer lives, though it refuses
-  if (is_fatal(nack.nack_code)) return on_fatal_nack(nack.nack_code, nack.nack_psn, *record, now);
-  if (nack.spdcid.value != 0) learn_peer(nack.spdcid);  // PDS-55
+  if (!beyond_window && is_fatal(nack.nack_code)) {
+    return on_fatal_nack(nack.nack_code, nack.nack_psn, *record, now);
+  }
+  if (nack.spdcid.value != 0 && !beyond_window) learn_peer(nack.spdcid);  // PDS-55
   const Psn psn = nack.nack_psn;
   if (action == NackAction::RestartRto) {
     const bool bounded = !record->provisional;  // else the peer's SES has said that it takes time

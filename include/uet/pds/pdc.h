@@ -221,6 +221,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   void rebase(Psn start_psn, Time now);
   void wait_for_first(TxRecord& refused, Time now);
   void send_later(TxRecord& record, Time not_before, Time now);
+  bool is_beyond_window(const wire::NackHeader& nack) const;
   void on_fatal_nack(NackCode code, Psn psn, const TxRecord& record, Time now);
   // How fail() ends the packets and messages it names, and whether the peer hears of it.
   struct Ending {

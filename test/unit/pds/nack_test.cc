@@ -163,6 +163,29 @@ TEST_F(NackSource, Pds119_EachCodeIsActedOnByItsClass) {
   }
 }
 
+// The peer takes 128 PSNs, we began with more: what its window refuses comes again, without SYN
+// once it can (PDS-54), and the message goes on.
+TEST_F(NackSource, Pds46_InvalidSynBeyondTheSmallestWindowIsNoEnd) {
+  Parameters parameters = test_parameters();
+  parameters.default_mpr = 2;
+  for (const bool known : {false, true}) {
+    build(parameters);
+    message_ = &send(200);
+    EXPECT_EQ(requests(turn()).size(), 200U);
+    pdc = message_->pdc;
+    if (known) receive(ack(70000, 70000));
+    now += milliseconds(5);
+    receive(nack(NackCode::InvalidSyn, 70150));
+    ASSERT_NE(node->manager->find(pdc), nullptr);
+    EXPECT_TRUE(message_->errors.empty());
+    const auto again =
+        psns(requests(after(parameters.nack_retransmission_time + microseconds(64))));
+    EXPECT_EQ(again, std::vector<std::uint32_t>{70150});
+    receive(nack(NackCode::InvalidSyn, 70010));  // that one was inside: another incarnation's PDC
+    EXPECT_EQ(message_->errors.size(), known ? 199U : 200U);
+  }
+}
+
 // What the pseudo-payload says is used for NEW_START_PSN only.
 TEST_F(NackSource, Pds146_APayloadOfTrimmedOrRodOooIsNotBelieved) {
   for (const NackCode code : {NackCode::Trimmed, NackCode::RodOoo}) {
