@@ -9,6 +9,7 @@ namespace uet::ri {
 namespace {
 
 // Bits of a memory key (SES-132).
+constexpr std::uint64_t kIdempotentSafe = std::uint64_t{1} << 63;
 constexpr std::uint64_t kOptimized = std::uint64_t{1} << 62;
 constexpr std::uint64_t kProviderKey = std::uint64_t{1} << 48;  // vendor bit: provider-chosen
 constexpr std::uint64_t kIndexMask = kProviderKey - 1;          // bits 47..0
@@ -46,7 +47,9 @@ Result<Rkey> MrTable::add(const MemoryRegion& region) {
 
 Result<void> MrTable::add_with_key(const MemoryRegion& region, Rkey key) {
   if (!is_valid(region) || !is_application_key(key.value)) return Error::Invalid;
-  if (regions_.contains(key.value)) return Error::KeyInUse;
+  // Small headers do not carry bit 63: they could not tell such a pair apart.
+  const bool twin = (key.value & kOptimized) != 0 && regions_.contains(key.value ^ kIdempotentSafe);
+  if (twin || regions_.contains(key.value)) return Error::KeyInUse;
   if (regions_.size() >= capacity_) return Error::NoMemory;
   regions_.emplace(key.value, region);
   return {};
@@ -60,6 +63,11 @@ Result<void> MrTable::remove(Rkey key) {
 MemoryRegion* MrTable::find(Rkey key) {
   const auto found = regions_.find(key.value);
   return found != regions_.end() ? &found->second : nullptr;
+}
+
+Rkey MrTable::optimized_key(std::uint16_t index) const {
+  const std::uint64_t safe = kIdempotentSafe | kOptimized | index;
+  return Rkey{regions_.contains(safe) ? safe : kOptimized | index};
 }
 
 MrAccess MrTable::check(Rkey key, JobId job, ResourceIndex ri, std::uint8_t access,

@@ -444,16 +444,17 @@ void Initiator::rx_data(const pds::RequestView& request, Time now) {
   finish_if_done(*message);
 }
 
-// Only a piece that was asked for in this form is taken (SES-88).
+// Only a piece that was asked for in this form is taken (SES-88). One of another length comes from
+// a peer with another payload MTU (SES-25): the right one never will.
 void Initiator::place_data(TxMessage& message, std::uint64_t offset,
                            std::span<const std::byte> data) {
-  const bool asked = message.pieces_awaited > 0 && offset < message.offset &&
-                     offset % payload_mtu_ == 0 && data.size() == piece_length(message, offset);
-  if (!asked) {
+  const bool asked =
+      message.pieces_awaited > 0 && offset < message.offset && offset % payload_mtu_ == 0;
+  if (!asked || data.size() != piece_length(message, offset)) {
     ++counters_.stray_responses;
-    return;
-  }
-  if (is_atomic(message.kind)) {
+    if (!asked) return;
+    fail(message, wire::ReturnCode::OpViolation);
+  } else if (is_atomic(message.kind)) {
     place_results(message, data);
   } else {
     scatter(message.slices(), offset, data);

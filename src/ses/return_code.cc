@@ -147,8 +147,10 @@ ReadPiece read_piece(const SesRequest& request, std::uint32_t payload_mtu) {
   ReadPiece piece;
   if (request.som) {
     piece.length = std::min(request.request_length, payload_mtu);  // SES-89
-    // A one-packet read of more than we put into one packet: the peer's payload MTU is larger.
-    if (request.eom && piece.length < request.request_length) piece.code = ReturnCode::OpViolation;
+    // One packet for more than we put into one, or several for less: the peer has another payload
+    // MTU, and would not take what we send (SES-25).
+    const bool whole = piece.length == request.request_length;
+    if (request.eom != whole) piece.code = ReturnCode::OpViolation;
     return piece;
   }
   piece.offset = request.message_offset;
@@ -176,10 +178,9 @@ AtomicExtent atomic_extent(const SesRequest& request, std::uint32_t payload_mtu)
   return extent;
 }
 
-Rkey memory_key(const SesRequest& request) {
-  constexpr std::uint64_t kOptimized = std::uint64_t{1} << 62;
+Rkey memory_key(const SesRequest& request, const ri::MrTable& regions) {
   if (request.next_hdr != NextHdr::RequestSmall) return Rkey{request.match_bits};
-  return Rkey{kOptimized | request.resource_index.value};
+  return regions.optimized_key(request.resource_index.value);
 }
 
 pds::Response explicit_response(const SesRequest& request, ReturnCode code, wire::List list,

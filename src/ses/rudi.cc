@@ -57,17 +57,21 @@ Response Target::on_rudi(const View& view, Time now) {
   if (code != ReturnCode::Ok) return error(request, code);
   Context& context = *addressed.context;
   code = check_context(context, request, payload_mtu_);
-  if (code == ReturnCode::Ok && !is_idempotent_safe(memory_key(request))) {  // 12d
+  if (code != ReturnCode::Ok) return error(request, code, context.generation.value);
+  const std::uint8_t right = is_read ? ri::kRemoteRead : ri::kRemoteWrite;
+  const ri::MrAccess access = access_memory(request, context, right);
+  code = check_access(access.verdict);
+  const bool may = code == ReturnCode::Ok || access.verdict == ri::MrVerdict::OutOfBounds;
+  if (may && !is_idempotent_safe(memory_key(request, regions_))) {  // 12d
     code = ReturnCode::OpViolation;
   }
   if (code != ReturnCode::Ok) return error(request, code, context.generation.value);
-  return is_read ? on_read(view, request, context, now) : on_rudi_write(request, context);
+  return is_read ? on_read(view, request, context, now) : on_rudi_write(request, context, access);
 }
 
-Response Target::on_rudi_write(const Request& request, const Context& context) {
-  const ri::MrAccess access = access_memory(request, context, ri::kRemoteWrite);
-  ReturnCode code = check_access(access.verdict);
-  if (code == ReturnCode::Ok) code = check_extent(request, payload_mtu_);
+Response Target::on_rudi_write(const Request& request, const Context& context,
+                               const ri::MrAccess& access) {
+  ReturnCode code = check_extent(request, payload_mtu_);
   if (code == ReturnCode::Ok && request.hd) code = ReturnCode::OpViolation;
   if (code != ReturnCode::Ok) return error(request, code, context.generation.value);
   if (!request.payload.empty()) {

@@ -76,7 +76,7 @@ Response Target::rx_req(const View& view, Time now) {
     if (message != nullptr) messages_.release(*message);
   }
 
-  if (request.opcode == SesOpcode::Read && is_message_key(memory_key(request))) {
+  if (request.opcode == SesOpcode::Read && is_message_key(memory_key(request, regions_))) {
     return on_message_read(view, request, now);
   }
   const Addressed addressed = find_context(request);  // 3, 4
@@ -96,7 +96,7 @@ Target::Addressed Target::find_context(const Request& request) const {
   ri::RiKey key{request.rel, request.job_id, request.pid_on_fep, request.resource_index};
   bool by_process = request.next_hdr == wire::NextHdr::RequestSmall && !is_send(request.opcode);
   if (by_process) {
-    const ri::MemoryRegion* region = regions_.find(memory_key(request));
+    const ri::MemoryRegion* region = regions_.find(memory_key(request, regions_));
     by_process = region == nullptr || !region->ri;
     if (!by_process) key.resource_index = *region->ri;
   }
@@ -178,10 +178,22 @@ Response Target::on_write(const View& view, const Request& request, Context& con
   return response;
 }
 
+// Of another job than the context's, if it serves its own alone, only who a region is for by name
+// (SES-16, SES-17).
+ri::MrAccess Target::access_memory(const Request& request, const Context& context,
+                                   std::uint8_t access, std::uint64_t length) const {
+  const Rkey key = memory_key(request, regions_);
+  if (check_job(context.config, request) != ReturnCode::Ok) {
+    const ri::MemoryRegion* region = regions_.find(key);
+    if (region == nullptr || !region->job) return {ri::MrVerdict::BadJob};
+  }
+  return regions_.check(key, request.job_id, context.config.resource_index, access,
+                        request.buffer_offset, length);
+}
+
 ri::MrAccess Target::access_memory(const Request& request, const Context& context,
                                    std::uint8_t access) const {
-  return regions_.check(memory_key(request), request.job_id, context.config.resource_index, access,
-                        request.buffer_offset, request.request_length);
+  return access_memory(request, context, access, request.request_length);
 }
 
 // The region may have been closed since the first packet (SES-140).

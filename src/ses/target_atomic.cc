@@ -50,10 +50,8 @@ std::uint8_t access_of(const wire::SesRequest& request) {
 
 Response Target::on_atomic(const View& view, const Request& request, Context& context, Time now) {
   const AtomicExtent extent = atomic_extent(request, payload_mtu_);
-  const ri::MrAccess access =
-      regions_.check(memory_key(request), request.job_id, context.config.resource_index,
-                     ri::kRemoteRead | ri::kRemoteWrite,  // both, whatever the operation (SES-91)
-                     request.buffer_offset, extent.length);
+  constexpr std::uint8_t kBoth = ri::kRemoteRead | ri::kRemoteWrite;  // for any (SES-91)
+  const ri::MrAccess access = access_memory(request, context, kBoth, extent.length);
   ReturnCode code = check_access(access.verdict);                          // 12
   if (code == ReturnCode::Ok) code = check_extent(request, payload_mtu_);  // 13
   // An atomic is one packet, and brings no data for a completion (SES-90).

@@ -16,7 +16,8 @@ using wire::ReturnCode;
 
 // No context is looked up: one that only transmits is not in the table. The key says enough.
 Response Target::on_message_read(const View& view, const Request& request, Time now) {
-  TxMessage* source = initiator_.readable(memory_key(request), request.job_id, view.source);
+  TxMessage* source =
+      initiator_.readable(memory_key(request, regions_), request.job_id, view.source);
   if (source == nullptr) return error(request, ReturnCode::BadMkey);
   if (request.ie) {  // the reader cannot deliver the message
     initiator_.reader_gave_up(*source);

@@ -58,12 +58,16 @@ class MrTable {
  public:
   explicit MrTable(std::size_t capacity);
   // Registers under a key of the provider's choice / of the application's choice (KeyInUse when
-  // taken). NoMemory beyond capacity; Invalid for an application key with reserved bits (SES-132).
+  // taken, also by an OPTIMIZED one of the same index). NoMemory beyond capacity; Invalid for an
+  // application key with reserved bits (SES-132).
   Result<Rkey> add(const MemoryRegion& region);
   Result<void> add_with_key(const MemoryRegion& region, Rkey key);
   Result<void> remove(Rkey key);  // the key answers BadKey at once (SES-140)
   // The region under this key, to restrict or enable it; nullptr if there is none.
   MemoryRegion* find(Rkey key);
+  // The whole OPTIMIZED key of which a small header carries the low 12 bits: with IDEMPOTENT_SAFE
+  // if it was registered so (WIRE 4.3).
+  Rkey optimized_key(std::uint16_t index) const;
   // Checks in the order of SES-115 steps 12a to 12e; `offset` comes from the wire (SES-118).
   MrAccess check(Rkey key, JobId job, ResourceIndex ri, std::uint8_t access, std::uint64_t offset,
                  std::uint64_t length) const;

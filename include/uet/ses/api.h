@@ -116,7 +116,9 @@ struct ContextConfig {
   InitiatorId initiator;
   bool receives = true;  // false: no request reaches it, and its resource index takes no place
   bool relative = true;
-  bool own_job_only = false;  // absolute: receives messages of its job alone (SES-17)
+  // Absolute: its job alone reaches its receives, and through it the regions that are restricted to
+  // no job of their own (SES-17).
+  bool own_job_only = false;
   // Rod when the application asked for any order (SES-124); Uud: sends and receives datagrams only.
   DeliveryMode mode = DeliveryMode::Rud;
   std::uint8_t traffic_class = 0;  // of what it sends: 0 or pds::class_of_dscp (SES-130)

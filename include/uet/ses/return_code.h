@@ -87,8 +87,9 @@ struct AtomicExtent {
 };
 AtomicExtent atomic_extent(const wire::SesRequest& request, std::uint32_t payload_mtu);
 
-// The memory key of an RMA request; a small one carries the index of an optimised key (WIRE 3.4).
-Rkey memory_key(const wire::SesRequest& request);
+// The memory key of an RMA request. A small one carries the index of an optimised key (WIRE 3.4),
+// of which `regions` knows the rest.
+Rkey memory_key(const wire::SesRequest& request, const ri::MrTable& regions);
 
 // SES-132: the key may be used in the small header, which carries its low 12 bits (WIRE 3.4).
 constexpr bool is_optimized(Rkey key) { return (key.value >> 62 & 1) != 0; }

@@ -61,7 +61,8 @@ class Target {
   Addressed find_context(const Request& request) const;
   bool take_datagram(const View& view);
   pds::Response on_rudi(const View& view, Time now);
-  pds::Response on_rudi_write(const Request& request, const Context& context);
+  pds::Response on_rudi_write(const Request& request, const Context& context,
+                              const ri::MrAccess& access);
   pds::Response on_send(const View& view, const Request& request, Context& context);
   pds::Response on_write(const View& view, const Request& request, Context& context);
   pds::Response on_read(const View& view, const Request& request, Context& context, Time now);
@@ -83,8 +84,10 @@ class Target {
                            pds::Response& response);
   ReadAnswer* begin_answer(const View& view, const Request& request, const ReadPiece& asked,
                            Time now);
+  ri::MrAccess access_memory(const Request& request, const Context& context, std::uint8_t access,
+                             std::uint64_t length) const;
   ri::MrAccess access_memory(const Request& request, const Context& context,
-                             std::uint8_t access) const;
+                             std::uint8_t access) const;  // to the whole message
   wire::SesResponseHeader answer_header(const View& view, const Request& request,
                                         const ReadPiece& asked);
 

@@ -129,6 +129,22 @@ TEST_F(MrTableTest, AddWithKey_Ses132_IdempotentAndOptimizedBitsAreAllowed) {
   EXPECT_TRUE(table_.add_with_key(region(), Rkey{0x0000'FFFF'FFFF'FFFF}).ok());
 }
 
+// WIRE 4.3: a small header carries only the index, so no two keys may share one.
+TEST_F(MrTableTest, OptimizedKey_Ses132_IsFoundByItsIndexAlone) {
+  constexpr Rkey kPlain{(std::uint64_t{1} << 62) | 0x123};
+  constexpr Rkey kSafe{(std::uint64_t{3} << 62) | 0x123};
+  for (const Rkey key : {kPlain, kSafe}) {
+    ASSERT_TRUE(table_.add_with_key(region(), key).ok());
+    EXPECT_EQ(table_.optimized_key(0x123), key);
+    EXPECT_EQ(table_.add_with_key(region(), kPlain).error(), Error::KeyInUse);
+    EXPECT_EQ(table_.add_with_key(region(), kSafe).error(), Error::KeyInUse);
+    ASSERT_TRUE(table_.remove(key).ok());
+  }
+  EXPECT_EQ(table_.find(table_.optimized_key(0x123)), nullptr);
+  ASSERT_TRUE(table_.add_with_key(region(), Rkey{5}).ok());
+  EXPECT_TRUE(table_.add_with_key(region(), Rkey{(std::uint64_t{1} << 63) | 5}).ok());
+}
+
 // WIRE 4.3
 TEST_F(MrTableTest, AddWithKey_Ses132_OptimizedKeyHasTwelveBits) {
   for (int bit = 12; bit <= 47; ++bit) {

@@ -106,6 +106,7 @@ TEST_F(DeferrableTest, Ses65_EveryPacketCarriesATokenOfOursAndNoneOfTheTarget) {
   EXPECT_TRUE(sender.ses.idle());
 }
 
+// SES-151
 TEST_F(DeferrableTest, Ses68_Ses74_Ses161_OnlyLongUnorderedOnesToTheAiFullProfile) {
   Bytes shorter(kLength - 1);
   ASSERT_TRUE(send(shorter));
@@ -128,7 +129,7 @@ TEST_F(DeferrableTest, Ses68_Ses74_Ses161_OnlyLongUnorderedOnesToTheAiFullProfil
   }
 }
 
-TEST_F(DeferrableTest, Ses69_SenderStopsWithAnEmptyPacketAndParks) {
+TEST_F(DeferrableTest, Ses67_Ses69_SenderStopsWithAnEmptyPacketAndParks) {
   ASSERT_TRUE(send(memory));
   const Sent first = sender.packet().value();
   const Sent second = sender.packet().value();

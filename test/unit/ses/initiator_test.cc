@@ -187,6 +187,14 @@ TEST_F(InitiatorTest, Ses47_Ses49_NoResponseIsProvisionalForDeliveryCompleteAndR
   EXPECT_EQ(a.answered(sent[0], answer(ReturnCode::Disabled)), pds::Verdict::Final);
   ASSERT_EQ(a.sink.all.size(), 1u);
   EXPECT_EQ(a.sink.all[0].status, Status::ReturnCode);
+  ASSERT_TRUE(a.read(b, {slice_of(memory)}, Rkey{1}));
+  const Sent asked = a.packets().at(0);
+  EXPECT_EQ(a.answered(asked, no_response), pds::Verdict::Provisional);
+  EXPECT_EQ(a.answered(asked, answer(ReturnCode::Ok)), pds::Verdict::Final);
+  EXPECT_EQ(a.sink.all.size(), 1u) << "SES-85: the data are still to come";
+  read_data(asked, 0, pattern(64, 2));
+  EXPECT_EQ(a.sink.all.size(), 2u);
+  EXPECT_EQ(memory, pattern(64, 2));
   EXPECT_TRUE(a.ses.idle());
 }
 
@@ -532,19 +540,37 @@ TEST_F(InitiatorTest, Ses88_OnlyPiecesAskedForAreTaken) {
   const Sent sent = a.packet().value();  // only the first piece is asked for
   read_data(sent, kMtu, pattern(kMtu));
   read_data(sent, 1, pattern(kMtu));
-  read_data(sent, 0, pattern(kMtu - 1));
   read_data(sent, UINT32_MAX, pattern(1));
   read_data(sent, 0, pattern(kMtu), ReturnCode::Ok, PdcId{0x99});  // another peer
-  EXPECT_EQ(a.ses.counters().stray_responses, 5u);
+  EXPECT_EQ(a.ses.counters().stray_responses, 4u);
   EXPECT_EQ(memory, Bytes(3 * kMtu)) << "nothing was placed";
   read_data(sent, 0, pattern(kMtu));
   read_data(sent, 0, pattern(kMtu, 2));  // a second answer to the same piece
-  EXPECT_EQ(a.ses.counters().stray_responses, 6u);
+  EXPECT_EQ(a.ses.counters().stray_responses, 5u);
   EXPECT_EQ(memory[0], pattern(1)[0]);
   a.ses.client().pdc_closed(kPdc, {}, kNow);
   a.ses.client().pds_error(*sent.message, sent.tag, pds::PdsError::LocalClose, kNow);
   a.ses.client().message_failed(*sent.message, pds::PdsError::LocalClose, kNow);
   EXPECT_TRUE(a.ses.idle());
+}
+
+// SES-25: both ends must agree on the payload MTU; a read must not wait for what cannot come.
+TEST_F(InitiatorTest, Ses25_Ses88_PieceOfAnotherLengthFailsTheRead) {
+  for (const std::size_t length : {kMtu - 1, kMtu + 1, std::uint32_t{0}}) {
+    a.sink.all.clear();
+    Bytes memory(2 * kMtu);
+    ASSERT_TRUE(a.read(b, {slice_of(memory)}, Rkey{1}));
+    const std::vector<Sent> sent = a.packets();
+    for (const Sent& packet : sent) a.answered(packet, answer(ReturnCode::Ok));
+    read_data(sent[0], 0, pattern(length));
+    EXPECT_TRUE(a.sink.all.empty()) << "the other piece is on its way";
+    read_data(sent[0], kMtu, pattern(kMtu));
+    ASSERT_EQ(a.sink.all.size(), 1u);
+    EXPECT_EQ(a.sink.all[0].status, Status::ReturnCode);
+    EXPECT_EQ(a.sink.all[0].return_code, ReturnCode::OpViolation);
+    EXPECT_TRUE(std::equal(memory.begin(), memory.begin() + kMtu, Bytes(kMtu).begin()));
+    EXPECT_TRUE(a.ses.idle());
+  }
 }
 
 TEST_F(InitiatorTest, Ses6_DataThatNameAPsnAreNobodys) {

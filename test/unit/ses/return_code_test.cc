@@ -191,6 +191,11 @@ TEST_F(ReturnCodeTest, Ses89_FirstReadPacketAsksForOneMtuOrLess) {
   EXPECT_EQ(read_piece(request, kMtu).length, kMtu);
   request.eom = true;
   EXPECT_EQ(read_piece(request, kMtu).code, ReturnCode::OpViolation);
+  request.eom = false;  // SES-25: who asks in several packets where one would do has another MTU
+  request.request_length = kMtu;
+  EXPECT_EQ(read_piece(request, kMtu).code, ReturnCode::OpViolation);
+  request.eom = true;
+  EXPECT_EQ(read_piece(request, kMtu).code, ReturnCode::Ok);
 }
 
 TEST_F(ReturnCodeTest, Ses116_ReadPieceLiesInsideTheRequest) {
@@ -241,7 +246,8 @@ TEST_F(ReturnCodeTest, Ses104_OkIsADefaultResponseAndNotGuaranteed) {
 TEST_F(ReturnCodeTest, Ses5_SmallRequestNamesAnOptimisedKey) {
   request.next_hdr = NextHdr::RequestSmall;
   request.resource_index = ResourceIndex{0x123};
-  EXPECT_EQ(memory_key(request).value, (std::uint64_t{1} << 62) + 0x123);
+  const ri::MrTable regions(1);
+  EXPECT_EQ(memory_key(request, regions).value, (std::uint64_t{1} << 62) + 0x123);
 }
 
 }  // namespace

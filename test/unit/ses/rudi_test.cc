@@ -104,6 +104,7 @@ TEST_F(RudiTest, Ses137_OnlyIdempotentSafeKeysUseRudi) {
   a.ses.close_context(*a.context, kNow);
 }
 
+// SES-151
 TEST_F(RudiTest, Ses138_NotForWritesWithDataNorForOtherProfiles) {
   RmaOp with_data = op(kSafeKey);
   with_data.data = 7;
@@ -191,6 +192,26 @@ TEST_F(RudiTest, Idea11_Ses139_ARegionWithoutThePromiseIsAViolation) {
   EXPECT_EQ(memory, before);
 }
 
+// WIRE 3.4: a small header carries no bit 63; the region knows whether it has it.
+TEST_F(RudiTest, Ses139_SmallHeaderReachesARegionWithThePromiseOnly) {
+  ri::MemoryRegion region;
+  region.base = memory.data();
+  region.length = memory.size();
+  region.access = ri::kRemoteWrite;
+  SesRequest request = b.request_for(SesOpcode::Write);
+  request.next_hdr = NextHdr::RequestSmall;
+  request.resource_index = ResourceIndex{0x77};
+  request.request_length = 16;
+  for (const bool safe : {false, true}) {
+    const Rkey key{std::uint64_t{safe ? 3U : 1U} << 62 | 0x77};
+    ASSERT_TRUE(b.regions.add_with_key(region, key));
+    EXPECT_EQ(code_of(arrive(request, pattern(16))),
+              safe ? ReturnCode::Ok : ReturnCode::OpViolation);
+    ASSERT_TRUE(b.regions.remove(key));
+  }
+  EXPECT_TRUE(std::equal(memory.begin(), memory.begin() + 16, pattern(16).begin()));
+}
+
 TEST_F(RudiTest, Ses95_OnlyWritesAndReadsUseRudi) {
   for (unsigned opcode = 0; opcode < 64; ++opcode) {
     const auto code = static_cast<SesOpcode>(opcode);
@@ -213,6 +234,11 @@ TEST_F(RudiTest, Ses115_TheOtherChecksHoldAsWell) {
   bad = good;
   bad.match_bits ^= 1;
   EXPECT_EQ(code_of(arrive(bad, payload)), ReturnCode::BadMkey);
+  bad.match_bits = 0xDEAD;  // nor does it promise anything: 12a comes before 12d
+  EXPECT_EQ(code_of(arrive(bad, payload)), ReturnCode::BadMkey);
+  bad = request_for(SesOpcode::Write, 16, kPlainKey);
+  bad.buffer_offset = memory.size();  // 12d comes before 12e
+  EXPECT_EQ(code_of(arrive(bad, payload)), ReturnCode::OpViolation);
   bad = good;
   bad.buffer_offset = memory.size() - 15;
   EXPECT_EQ(code_of(arrive(bad, payload)), ReturnCode::BadAddr);

@@ -196,14 +196,22 @@ TEST_F(TargetRmaTest, Ses5_SmallWriteUsesTheOptimisedKey) {
   small.base = region.data();
   small.length = region.size();
   small.access = ri::kRemoteWrite;
-  ASSERT_TRUE(b.regions.add_with_key(small, Rkey{(std::uint64_t{1} << 62) + 0x123}));
   SesRequest request = b.request_for(SesOpcode::Write);
   request.next_hdr = NextHdr::RequestSmall;
   request.resource_index = ResourceIndex{0x123};
-  request.buffer_offset = 4;
   request.request_length = 8;
-  EXPECT_EQ(code_of(b.take(request, pattern(8))), ReturnCode::Ok);
-  EXPECT_EQ(region[4], pattern(8)[0]);
+  EXPECT_EQ(code_of(b.take(request, pattern(8))), ReturnCode::BadMkey);
+  EXPECT_TRUE(untouched());
+  for (const std::uint64_t flags : {1, 3}) {  // OPTIMIZED, also with IDEMPOTENT_SAFE
+    const Rkey small_key{(flags << 62) + 0x123};
+    ASSERT_TRUE(b.regions.add_with_key(small, small_key));
+    request.buffer_offset = 16 * flags;
+    EXPECT_EQ(code_of(b.take(request, pattern(8))), ReturnCode::Ok);
+    const Bytes payload = pattern(8);
+    EXPECT_TRUE(std::equal(payload.begin(), payload.end(),
+                           region.begin() + static_cast<std::ptrdiff_t>(16 * flags)));
+    ASSERT_TRUE(b.regions.remove(small_key));
+  }
 }
 
 // ---- reads -------------------------------------------------------------------------------------
