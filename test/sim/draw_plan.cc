@@ -7,6 +7,7 @@
 #include <sstream>
 #include <tuple>
 
+#include "sim/sim_frame.h"
 #include "sim/workload.h"
 
 namespace uet::sim {
@@ -435,6 +436,49 @@ void draw_refusals(Plan& plan, Rng& rng) {
   }
 }
 
+// How packets are carried. Where damage would not be noticed there is none.
+void draw_framing(Plan& plan, Rng& rng) {
+  if (rng.chance(0.4)) return;
+  wire::FrameFormat& format = plan.framing.emplace();
+  if (rng.chance(0.5)) format.encapsulation = wire::Encapsulation::NativeIp;
+  format.crc = rng.chance(0.6);
+  if (!finds_damage(format)) plan.link.corruption = 0;
+}
+
+// One node as another make would be.
+void draw_make(MakePlan& make, Rng& rng) {
+  pds::Parameters& pds = make.fep.pds;
+  pds.default_mpr = pick<std::uint8_t, 4>(rng, {1, 2, 8, 32});
+  pds.ack_per_packet = rng.chance(0.3);
+  pds.ack_gen_trigger_bytes = pick<std::uint32_t, 3>(rng, {4096, 16 * 1024, 32 * 1024});
+  pds.rto_init = pick<Duration, 3>(rng, {microseconds(500), milliseconds(2), milliseconds(20)});
+  make.fep.cms.algorithm = rng.chance(0.5) ? cms::Algorithm::Nscc : cms::Algorithm::None;
+  ses::Parameters& ses = make.fep.ses;
+  const std::uint64_t mtu = ses.payload_mtu;
+  ses.rendezvous_threshold_bytes = pick<std::uint64_t, 3>(rng, {0, 3 * mtu, UINT64_MAX});
+  ses.eager_bytes = pick<std::size_t, 3>(rng, {0, mtu, 1 << 20});
+  ses.deferrable_threshold_bytes = pick<std::uint64_t, 3>(rng, {1, mtu + 1, 64 * 1024});
+  ses.deferrable = rng.chance(0.5);
+  ses.short_headers = rng.chance(0.5);
+  make.optimized = rng.chance(0.5);
+  make.ai_full = rng.chance(0.7);  // the profiles contain each other (SES-159)
+  make.hpc = make.ai_full && rng.chance(0.6);
+  ses.rendezvous = make.hpc;
+  make.spare_mtu_bytes = static_cast<std::uint32_t>(rng.below(2000));
+}
+
+void draw_makes(Plan& plan, Rng& rng) {
+  MakePlan make;
+  make.fep = plan.fep;
+  make.hpc = plan.hpc;
+  make.optimized = plan.fep.ses.short_headers;
+  plan.makes.assign(static_cast<std::size_t>(plan.nodes), make);
+  if (!rng.chance(0.5)) return;
+  for (MakePlan& each : plan.makes) {
+    if (rng.chance(0.7)) draw_make(each, rng);
+  }
+}
+
 }  // namespace
 
 Plan draw_plan(std::uint64_t seed) {
@@ -458,6 +502,9 @@ Plan draw_plan(std::uint64_t seed) {
   plan.fep.ses.rudi = !plan.provider_keys && rng.chance(0.5);
   draw_multi_receives(plan, rng);
   draw_refusals(plan, rng);
+  draw_framing(plan, rng);
+  draw_makes(plan, rng);
+  if (rng.chance(0.25)) plan.nasty_sequences = static_cast<int>(rng.between(1, 30));
   return plan;
 }
 
@@ -483,7 +530,19 @@ std::string Plan::describe() const {
       << (multi_receives ? ", multi-receives" : "") << (looks ? ", looks" : "")
       << (fep.cms.algorithm == cms::Algorithm::Nscc ? ", NSCC" : ", fixed window")
       << (fep.ses.rudi ? ", RUDI" : "") << (fep.ses.no_match ? ", NO_MATCH" : "")
-      << (fep.ses.short_headers ? ", short headers" : "");
+      << (fep.ses.short_headers ? ", short headers" : "") << ", nasty sequences "
+      << nasty_sequences;
+  if (framing) {
+    out << (framing->encapsulation == wire::Encapsulation::Udp ? ", UDP frames" : ", native frames")
+        << (framing->crc ? " with CRC" : "");
+  }
+  for (const MakePlan& make : makes) {
+    out << "; MPR " << int{make.fep.pds.default_mpr} << ", profile "
+        << (make.hpc       ? "HPC"
+            : make.ai_full ? "AI Full"
+                           : "AI Base")
+        << ", rendezvous above " << make.fep.ses.rendezvous_threshold_bytes;
+  }
   return out.str();
 }
 

@@ -123,25 +123,32 @@ TEST(ForeignInitiator, LaterPacketsAreCoalescedUntilTheOneWithAr) {
   EXPECT_TRUE(std::equal(data.begin(), data.end(), peer.memory.begin()));
 }
 
+// Adds `value` to the 64-bit word at `offset` by the second request of the peer's PDC.
+Answer add(ForeignPeer& peer, SesOpcode opcode, std::uint64_t offset, std::uint8_t value,
+           bool again) {
+  auto atomic = peer.to_context(opcode, 2);
+  atomic.match_bits = peer.key.value;
+  atomic.buffer_offset = offset;
+  atomic.request_length = 8;
+  atomic.atomic = {.op = wire::AmoOp::Sum, .datatype = wire::AmoDatatype::Uint64};
+  std::vector<std::byte> operand(8);
+  operand[7] = std::byte{value};  // big-endian, as the reference sends it (SES-96)
+  auto header = peer.request(1);
+  header.clear_psn_offset = -1;
+  header.ar = true;
+  header.retx = again;
+  peer.say(header, atomic, operand);
+  return peer.hear();
+}
+
 // The constant time-out of the reference sends what was only acknowledged slowly again.
-// PDS-96, PDS-106, PDS-204: the same ACK with RETX; nothing is written twice.
+// PDS-96, PDS-106, PDS-204: the same ACK with RETX; nothing is written twice. SES-96: big-endian.
 TEST(ForeignInitiator, RetransmissionIsAcknowledgedAgain) {
   ForeignPeer peer;
   first_write(peer, 10);
-  auto sum = peer.to_context(SesOpcode::Atomic, 2);
-  sum.match_bits = peer.key.value;
-  sum.buffer_offset = 1024;
-  sum.request_length = 8;
-  sum.atomic = {.op = wire::AmoOp::Sum, .datatype = wire::AmoDatatype::Uint64};
-  std::vector<std::byte> five(8);
-  five[7] = std::byte{5};  // big-endian, as the reference sends it (SES-96)
   for (const bool again : {false, true}) {
-    auto header = peer.request(1);
-    header.clear_psn_offset = -1;
-    header.ar = true;
-    header.retx = again;
-    peer.say(header, sum, five);
-    const auto ack = expect_ack(peer, peer.hear(), kStart + 1, kStart + 1);
+    const Answer answer = add(peer, SesOpcode::Atomic, 1024, 5, again);
+    const auto ack = expect_ack(peer, answer, kStart + 1, kStart + 1);
     EXPECT_EQ(ack.retx, again);
     EXPECT_TRUE(peer.silent());
   }
@@ -154,21 +161,8 @@ TEST(ForeignInitiator, RetransmissionIsAcknowledgedAgain) {
 TEST(ForeignInitiator, FetchedValueIsGuaranteedUntilItsClear) {
   ForeignPeer peer;
   first_write(peer, 10);
-  auto fetch = peer.to_context(SesOpcode::FetchingAtomic, 2);
-  fetch.match_bits = peer.key.value;
-  fetch.buffer_offset = 2048;
-  fetch.request_length = 8;
-  fetch.atomic = {.op = wire::AmoOp::Sum, .datatype = wire::AmoDatatype::Uint64};
-  std::vector<std::byte> nine(8);
-  nine[7] = std::byte{9};
-  std::vector<std::byte> first_answer;
   for (const bool again : {false, true}) {
-    auto header = peer.request(1);
-    header.clear_psn_offset = -1;
-    header.ar = true;
-    header.retx = again;
-    peer.say(header, fetch, nine);
-    const Answer answer = peer.hear();
+    const Answer answer = add(peer, SesOpcode::FetchingAtomic, 2048, 9, again);
     const auto ack = expect_ack(peer, answer, kStart + 1, kStart);
     EXPECT_EQ(ack.req, AckRequestCode::Clear);
     const auto response = answer.ses_response();

@@ -18,7 +18,9 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr std::uint32_t kMtu = 1024;  // the payload MTU is the one number both must agree on
+constexpr std::uint32_t kMtu = 1024;  // the smallest
+// The payload MTU is the one number both must agree on: each pair has one of these.
+constexpr std::array<std::uint32_t, 4> kMtus = {kMtu, 2048, 4096, 8192};
 
 struct Make {
   std::string_view name;
@@ -107,6 +109,7 @@ class Interop : public testing::TestWithParam<Pair> {
     const auto& [left, right, mode] = GetParam();
     StageConfig config;
     config.mode = mode;
+    config.set_payload_mtu(kMtus[(left + 3 * right) % kMtus.size()]);
     config.fep.pds.start_psn.reset();
     config.fep.cms.algorithm = cms::Algorithm::Nscc;
     config.fep.cms.max_window_bytes = 1 << 20;
@@ -199,6 +202,101 @@ TEST_P(Interop, EveryOperationWorksBothWaysAndThePdcsClose) {
     EXPECT_EQ(stage_.counters(node).pdcs_failed, 0U);
   }
 }
+
+// ---- payload MTUs that do not agree (WIRE 1.5) --------------------------------------------------
+
+using Mtus = std::tuple<std::uint32_t, std::uint32_t, DeliveryMode>;
+
+// What fits one packet of both works. What does not is refused, in either direction, and hurts
+// nobody.
+class InteropMtu : public testing::TestWithParam<Mtus> {
+ protected:
+  static StageConfig config() {
+    const auto [left, right, mode] = GetParam();
+    StageConfig config;
+    config.mode = mode;
+    config.set_payload_mtu(std::max(left, right));
+    const std::array mtus{left, right};
+    config.configure = [mtus](int node, fep::Config& fep) {
+      fep.ses.payload_mtu = mtus[static_cast<std::size_t>(node)];
+    };
+    return config;
+  }
+  ses::Completion ended(int node) {
+    EXPECT_TRUE(stage_.completes(node, 1));
+    auto& all = stage_.actor(node).sink.completions;
+    const ses::Completion completion = all.empty() ? ses::Completion{} : all[0];
+    all.clear();
+    return completion;
+  }
+  void expect_refused(int node) {
+    const ses::Completion completion = ended(node);
+    EXPECT_EQ(completion.status, ses::Status::ReturnCode);
+    EXPECT_EQ(completion.return_code, wire::ReturnCode::OpViolation);
+  }
+  void expect_short_ones_work(int from, std::size_t bytes) {
+    const int to = 1 - from;
+    const auto same = [&](std::size_t at) {
+      return std::memcmp(stage_.actor(0).memory.data() + at, stage_.actor(1).memory.data() + at,
+                         bytes) == 0;
+    };
+    next_ += 1 << 14;
+    ASSERT_TRUE(stage_.write(from, to, next_, bytes).ok());
+    EXPECT_EQ(ended(from).status, ses::Status::Ok);
+    EXPECT_TRUE(same(next_));
+    ASSERT_TRUE(stage_.read(from, to, next_ + (1 << 13), bytes).ok());
+    EXPECT_EQ(ended(from).status, ses::Status::Ok);
+    EXPECT_TRUE(same(next_ + (1 << 13)));
+    next_ += 1 << 14;
+    ASSERT_TRUE(stage_.receive(to, next_, bytes).ok());
+    ASSERT_TRUE(stage_.send(from, to, next_, bytes).ok());
+    EXPECT_EQ(ended(from).status, ses::Status::Ok);
+    EXPECT_EQ(ended(to).status, ses::Status::Ok);
+    EXPECT_TRUE(same(next_));
+  }
+
+  Stage stage_{config()};
+  std::size_t next_ = 0;
+};
+
+TEST_P(InteropMtu, Ses25_Ses26_WhatDoesNotFitOnePacketIsRefusedAndTheRestWorks) {
+  const auto [left, right, mode] = GetParam();
+  const std::size_t small = std::min(left, right);
+  const std::size_t large = std::max(left, right);
+  for (const int from : {0, 1}) {
+    expect_short_ones_work(from, small);
+    for (const std::size_t length : {small + 1, large, large + 1, 3 * large}) {
+      const std::vector<std::byte> before = stage_.actor(1 - from).memory;
+      ASSERT_TRUE(stage_.write(from, 1 - from, next_, length).ok());
+      expect_refused(from);
+      EXPECT_EQ(stage_.actor(1 - from).memory, before) << "a write of " << length;
+      ASSERT_TRUE(stage_.read(from, 1 - from, next_, length).ok());
+      expect_refused(from);
+      ASSERT_TRUE(stage_.send(from, 1 - from, next_, length).ok());
+      expect_refused(from);
+    }
+    expect_short_ones_work(from, small);
+  }
+  for (const int node : {0, 1}) stage_.fep(node).begin_close(stage_.world().now());
+  stage_.world().run_for(std::chrono::seconds(5));
+  for (const int node : {0, 1}) {
+    EXPECT_TRUE(stage_.fep(node).closed());
+    EXPECT_TRUE(stage_.fep(node).quiescent());
+  }
+}
+
+std::string name_of_mtus(const testing::TestParamInfo<Mtus>& info) {
+  const auto& [left, right, mode] = info.param;
+  return std::to_string(left) + "_and_" + std::to_string(right) +
+         (mode == DeliveryMode::Rod ? "_ROD" : "_RUD");
+}
+
+INSTANTIATE_TEST_SUITE_P(Mtus, InteropMtu,
+                         testing::Combine(testing::Values(kMtu), testing::Values(2048, 8192),
+                                          testing::Values(DeliveryMode::Rud, DeliveryMode::Rod)),
+                         name_of_mtus);
+
+// ---- the table ---------------------------------------------------------------------------------
 
 std::string name_of(const testing::TestParamInfo<Pair>& info) {
   const auto& [left, right, mode] = info.param;

@@ -67,9 +67,24 @@ bool GuardedMemory::untouched_from(std::size_t from) const {
                      [](std::byte b) { return b == kUntouched; });
 }
 
+namespace {
+
+std::vector<std::uint8_t> mprs_of(const Plan& plan) {
+  std::vector<std::uint8_t> mprs;
+  for (const MakePlan& make : plan.makes) mprs.push_back(make.fep.pds.default_mpr);
+  return mprs;
+}
+
+}  // namespace
+
 Run::Run(const Plan& plan, bool verbose)
-    : plan_(plan), world_(plan.seed), monitor_(plan.fep.pds.default_mpr), rng_(plan.seed ^ 0xF00D) {
+    : plan_(plan),
+      world_(plan.seed),
+      monitor_(mprs_of(plan)),
+      rng_(plan.seed ^ 0xF00D),
+      strangers_(world_, kJob, plan.seed ^ 0x5741) {
   world_.on_sent = [this](const Sighting& sighting) {
+    strangers_.heard(sighting);
     monitor_.sent(sighting);
     last_packet_ = *sighting.packet;
   };
@@ -98,14 +113,15 @@ void Run::fail(const std::string& what) {
 
 NodeConfig Run::node_config(int node) const {
   NodeConfig config;
-  config.fep = plan_.fep;
+  const MakePlan& make = plan_.makes[static_cast<std::size_t>(node)];
+  config.fep = make.fep;
   config.fep.seed = plan_.seed * 16 + static_cast<std::uint64_t>(node);
   config.progress_interval = plan_.progress_interval;
   config.nic.address = address_of(static_cast<std::uint8_t>(node), 1);
   config.nic.tx_queue = plan_.nic_tx_queue;
   config.nic.rx_queue = plan_.nic_rx_queue;
   config.nic.rate_bps = plan_.link.rate_bps * 2;
-  config.nic.caps.ip_mtu = plan_.fep.ses.payload_mtu + 148;
+  config.nic.caps.ip_mtu = make.fep.ses.payload_mtu + 148 + make.spare_mtu_bytes;
   config.nic.caps.link_rate_bps = plan_.link.rate_bps;
   config.nic.caps.ecn = true;
   config.nic.caps.per_packet_entropy = true;
@@ -151,6 +167,7 @@ void Run::build_node(int node) {
 
 void Run::build() {
   world_.set_default_link(plan_.link);
+  if (plan_.framing) world_.set_framing(*plan_.framing);
   for (int node = 0; node < plan_.nodes; ++node) build_node(node);
   endpoints_.resize(plan_.contexts.size());
   for (std::size_t i = 0; i < endpoints_.size(); ++i) {
@@ -175,9 +192,10 @@ void Run::build() {
     endpoint.peer.resource_index = config.resource_index;
     endpoint.peer.initiator = config.initiator;
     endpoint.peer.relative = plan_.relative;
-    endpoint.peer.hpc = plan_.hpc;
-    endpoint.peer.ai_full = true;
-    endpoint.peer.optimized = plan_.fep.ses.short_headers;
+    const MakePlan& make = plan_.makes[static_cast<std::size_t>(endpoint.plan->node)];
+    endpoint.peer.hpc = make.hpc;
+    endpoint.peer.ai_full = make.ai_full;
+    endpoint.peer.optimized = make.optimized;
   }
   for (std::size_t i = 0; i < plan_.operations.size(); ++i) {
     const OperationPlan& op = plan_.operations[i];
@@ -212,6 +230,13 @@ void Run::schedule() {
   for (int i = 0; i < plan_.hostile_packets; ++i) {
     const auto when = rng_.below(static_cast<std::uint64_t>(plan_.faults_end.count()));
     world_.after(Duration(static_cast<std::int64_t>(when)), [this] { send_hostile_packet(); });
+  }
+  Rng nasty(plan_.seed ^ 0x4A57);
+  for (int i = 0; i < plan_.nasty_sequences; ++i) {
+    const int node = static_cast<int>(nasty.below(static_cast<std::uint64_t>(plan_.nodes)));
+    const auto when = nasty.below(static_cast<std::uint64_t>(plan_.faults_end.count()));
+    world_.after(Duration(static_cast<std::int64_t>(when)),
+                 [this, node] { strangers_.begin(node); });
   }
   if (plan_.killed_node >= 0) {
     world_.after(plan_.kill_at, [this] { world_.kill(plan_.killed_node); });

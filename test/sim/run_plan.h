@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/nasty.h"
 #include "sim/sim_world.h"
 #include "sim/wire_monitor.h"
 #include "sim/workload.h"
@@ -107,6 +108,7 @@ class Run {
   void post_receive(Endpoint& endpoint, Duration retry);
   void cancel_operation(Endpoint& endpoint, std::size_t number);
   void check_fence(std::size_t number);
+  bool can_be_read(const OperationPlan& plan) const;
   Result<void> submit(Endpoint& endpoint, std::size_t number);
   Result<void> submit_atomic(Endpoint& endpoint, std::size_t number);
   void send_hostile_packet();
@@ -157,6 +159,7 @@ class Run {
   SimWorld world_;
   WireMonitor monitor_;
   Rng rng_;  // of the workload alone
+  Strangers strangers_;
   std::vector<Endpoint> endpoints_;
   std::vector<Operation> operations_;
   std::vector<Receive> receives_;

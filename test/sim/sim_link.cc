@@ -51,7 +51,7 @@ SimLink::Fate SimLink::send(std::uint32_t bytes, Ecn ecn, Time now) {
     fate.copies = 0;
     ++counters_.lost;
   } else if (rng_.chance(config_.corruption)) {
-    fate.copies = 0;
+    fate.damaged = true;
     ++counters_.corrupted;
   }
   return fate;

@@ -21,7 +21,7 @@ struct LinkConfig {
   double loss = 0;
   double duplication = 0;
   double reordering = 0;  // the packet is held back by reorder_delay
-  double corruption = 0;  // arrives broken: the receiver's checksum drops it
+  double corruption = 0;  // arrives broken
   // Trimmable packets arrive without payload, also where the queue has no room for them whole.
   // Trimmable is what takes part in ECN: data (PDS-152).
   double trimming = 0;
@@ -47,6 +47,7 @@ class SimLink {
     Time arrival[2];
     Ecn ecn = Ecn::NotEct;
     bool trimmed = false;
+    bool damaged = false;  // some of its bits are wrong
   };
 
   SimLink(const LinkConfig& config, std::uint64_t seed) : config_(config), rng_(seed) {}

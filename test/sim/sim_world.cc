@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "sim/sim_frame.h"
+
 namespace uet::sim {
 namespace {
 
@@ -113,16 +115,34 @@ void SimWorld::transmit(int from, SimPacket&& packet, Time leaves) {
   const auto wire_bytes = static_cast<std::uint32_t>(packet.bytes.size()) + kIpUdpBytes;
   const SimLink::Fate fate = link(from, to).send(wire_bytes, packet.ecn, leaves);
   packet.ecn = fate.ecn;
-  if (fate.trimmed) {
-    packet.trimmed = true;
-    packet.bytes.resize(std::min(packet.bytes.size(), kTrimmedBytes));
-  }
+  packet.trimmed = fate.trimmed;
+  if (framing_ ? !pass_as_frame(packet, fate.damaged) : fate.damaged) return;
+  if (packet.trimmed) packet.bytes.resize(std::min(packet.bytes.size(), kTrimmedBytes));
   for (int copy = 0; copy < fate.copies; ++copy) {
     const bool last = copy + 1 == fate.copies;
     // std::function wants something that can be copied: the packet itself is shared.
     auto shared = std::make_shared<SimPacket>(last ? std::move(packet) : packet);
     at(fate.arrival[copy], [this, from, to, shared] { deliver(from, to, std::move(*shared)); });
   }
+}
+
+// False: the receiver drops it. What arrives is what was sent, or what is left of it.
+bool SimWorld::pass_as_frame(SimPacket& packet, bool damaged) {
+  std::vector<std::byte> frame = frame_of(packet, *framing_);
+  if (packet.trimmed) {
+    trim(frame, *framing_);
+  } else if (damaged) {
+    damage(frame, *framing_, rng_);
+  }
+  SimPacket arrived = packet;
+  const bool good = read_frame(frame, *framing_, arrived) == wire::FrameVerdict::Ok;
+  const bool same = good && arrived.source == packet.source && arrived.ecn == packet.ecn &&
+                    arrived.entropy == packet.entropy && arrived.trimmed == packet.trimmed &&
+                    (packet.trimmed || arrived.bytes == packet.bytes);
+  if (good != same || (!good && !damaged)) complaint_ = "a frame arrives as something else";
+  if (!good) ++frames_refused_;
+  if (good) packet = std::move(arrived);
+  return good;
 }
 
 void SimWorld::deliver(int from, int to, SimPacket&& packet) {

@@ -18,6 +18,7 @@
 #include "sim/sim_link.h"
 #include "sim/sim_nic.h"
 #include "uet/fep/fep.h"
+#include "uet/wire/frame.h"
 #include "uet/wire/parse.h"
 
 namespace uet::sim {
@@ -52,6 +53,9 @@ class SimWorld {
 
   // Links that are made from now on; every pair of nodes (and a node with itself) has two.
   void set_default_link(const LinkConfig& link) { default_link_ = link; }
+  // From now on packets travel as frames of this form, are damaged and trimmed as such, and read by
+  // the receiver; without it only a packet's fate is simulated, and damaged ones are dropped.
+  void set_framing(const wire::FrameFormat& format) { framing_ = format; }
   // Returns the number of the node: 0, 1, 2 ... It may have the address of one that was killed, and
   // is what others reach there from then on.
   int add_node(const NodeConfig& config);
@@ -93,6 +97,8 @@ class SimWorld {
   // Mixes time, route and bytes of every delivered packet.
   std::uint64_t trace_hash() const { return trace_hash_; }
   std::uint64_t packets_delivered() const { return packets_delivered_; }
+  // Damaged frames that a receiver noticed.
+  std::uint64_t frames_refused() const { return frames_refused_; }
   // Why the run was given up (a livelock, an oversized packet); empty if all is well.
   const std::string& complaint() const { return complaint_; }
 
@@ -116,6 +122,7 @@ class SimWorld {
   };
 
   void transmit(int from, SimPacket&& packet, Time leaves);
+  bool pass_as_frame(SimPacket& packet, bool damaged);
   void deliver(int from, int to, SimPacket&& packet);
   void progress(int node);
   void wake(int node, Time when);
@@ -129,6 +136,8 @@ class SimWorld {
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<std::unique_ptr<SimLink>> links_;  // kMaxNodes * from + to
   LinkConfig default_link_;
+  std::optional<wire::FrameFormat> framing_;
+  std::uint64_t frames_refused_ = 0;
   bool faults_ = true;
   std::uint64_t trace_hash_ = 0xCBF29CE484222325ULL;
   std::uint64_t packets_delivered_ = 0;

@@ -3,7 +3,11 @@
 // that cannot complain proves nothing.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+
 #include "sim/run_plan.h"
+#include "sim/sim_frame.h"
 #include "sim/sim_link.h"
 #include "sim/sim_nic.h"
 #include "sim/stage.h"
@@ -132,8 +136,90 @@ TEST(SimWorld, BusyApplicationIsGivenTimeOnlyAtItsInterval) {
   EXPECT_EQ(world.fep(0).stats().pds.packets_received, 1u);
 }
 
+// ---- frames ------------------------------------------------------------------------------------
+
+SimPacket some_packet() {
+  SimPacket packet;
+  packet.bytes.resize(700);
+  for (std::size_t i = 0; i < packet.bytes.size(); ++i) packet.bytes[i] = std::byte(i * 31);
+  packet.source = address_of(0, 1);
+  packet.destination = address_of(1, 1);
+  packet.entropy = 4242;
+  packet.ecn = Ecn::Ect0;
+  packet.dscp = 8;
+  return packet;
+}
+
+constexpr std::array<wire::FrameFormat, 4> kFormats = {{
+    {},
+    {.crc = true},
+    {.encapsulation = wire::Encapsulation::NativeIp},
+    {.encapsulation = wire::Encapsulation::NativeIp, .crc = true},
+}};
+
+TEST(SimFrame, BringsThePacketAsItWas) {
+  const SimPacket sent = some_packet();
+  for (const wire::FrameFormat& format : kFormats) {
+    SimPacket arrived;
+    ASSERT_EQ(read_frame(frame_of(sent, format), format, arrived), wire::FrameVerdict::Ok);
+    EXPECT_EQ(arrived.bytes, sent.bytes);
+    EXPECT_EQ(arrived.source, sent.source);
+    EXPECT_EQ(arrived.entropy, sent.entropy);
+    EXPECT_EQ(arrived.ecn, sent.ecn);
+    EXPECT_EQ(arrived.dscp, sent.dscp);
+    EXPECT_FALSE(arrived.trimmed);
+  }
+}
+
+TEST(SimFrame, DamageIsNoticedWhereItIsSaidToBe) {
+  const SimPacket sent = some_packet();
+  Rng rng(1);
+  for (const wire::FrameFormat& format : kFormats) {
+    int harmed = 0;
+    for (int i = 0; i < 500; ++i) {
+      auto frame = frame_of(sent, format);
+      damage(frame, format, rng);
+      SimPacket arrived;
+      const bool good = read_frame(frame, format, arrived) == wire::FrameVerdict::Ok;
+      harmed += good && arrived.bytes != sent.bytes ? 1 : 0;
+    }
+    EXPECT_EQ(harmed == 0, finds_damage(format)) << harmed;
+  }
+}
+
+TEST(SimFrame, TrimmedOneSaysSoAndKeepsTheHeader) {
+  const SimPacket sent = some_packet();
+  for (const wire::FrameFormat& format : kFormats) {
+    auto frame = frame_of(sent, format);
+    trim(frame, format);
+    SimPacket arrived;
+    ASSERT_EQ(read_frame(frame, format, arrived), wire::FrameVerdict::Ok);
+    EXPECT_TRUE(arrived.trimmed);
+    ASSERT_GE(arrived.bytes.size(), 12u);
+    EXPECT_TRUE(std::equal(arrived.bytes.begin(), arrived.bytes.begin() + 12, sent.bytes.begin()));
+  }
+}
+
+// The whole way: every damaged packet is noticed, and the write arrives all the same.
+TEST(SimWorld, PacketsTravelAsFrames) {
+  for (const wire::FrameFormat& format : kFormats) {
+    StageConfig config;
+    config.link.corruption = finds_damage(format) ? 0.1 : 0;
+    config.link.trimming = 0.05;
+    Stage stage(config);
+    stage.world().set_framing(format);
+    ASSERT_TRUE(stage.write(0, 1, 0, 100'000).ok());
+    ASSERT_TRUE(stage.completes(0, 1));
+    EXPECT_EQ(stage.actor(0).sink.completions[0].status, ses::Status::Ok);
+    EXPECT_TRUE(std::equal(stage.actor(0).memory.begin(), stage.actor(0).memory.begin() + 100'000,
+                           stage.actor(1).memory.begin()));
+    EXPECT_EQ(stage.world().frames_refused() > 0, finds_damage(format));
+    EXPECT_EQ(stage.world().complaint(), "");
+  }
+}
+
 TEST(WireMonitor, ComplainsAboutAPsnBeyondTheWindow) {
-  WireMonitor monitor(1);
+  WireMonitor monitor({1});
   const auto sent = [&](std::uint32_t psn, bool syn, std::uint16_t offset) {
     wire::RequestHeader header;
     header.psn = Psn{psn};
@@ -183,7 +269,7 @@ TEST(Oracles, RunThatCannotFinishIsReported) {
   plan.multi_receives = false;  // so that receives without a message are missed
   plan.operations.resize(1);
   plan.operations[0].post_after = Duration(0);
-  plan.fep.pds.rto_cap = std::chrono::seconds(1);
+  for (MakePlan& make : plan.makes) make.fep.pds.rto_cap = std::chrono::seconds(1);
   const Outcome outcome = run_plan(plan);
   EXPECT_NE(outcome.failure.find("not finished"), std::string::npos) << outcome.failure;
 }

@@ -47,8 +47,13 @@ std::function<bool(const Sighting&)> drop_first(int count,
   };
 }
 
+void StageConfig::set_payload_mtu(std::uint32_t bytes) {
+  fep.ses.payload_mtu = bytes;
+  fep.cms.mtu_bytes = cms::nominal_packet_bytes(bytes + 56);
+}
+
 StageConfig::StageConfig() {
-  fep.ses.payload_mtu = 1024;
+  set_payload_mtu(1024);
   fep.ses.tx_messages = fep.ses.rx_messages = fep.ses.return_messages = 512;
   fep.ses.posted_receives = 512;
   fep.packets = 8192;
@@ -59,7 +64,6 @@ StageConfig::StageConfig() {
   fep.pds.reserved_target_pdcs = 4;
   fep.cms.algorithm = cms::Algorithm::None;
   fep.cms.fixed_window_bytes = fep.cms.max_window_bytes = 64 << 20;
-  fep.cms.mtu_bytes = cms::nominal_packet_bytes(fep.ses.payload_mtu + 56);
   link.latency = std::chrono::microseconds(100);
 }
 

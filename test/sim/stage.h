@@ -61,6 +61,9 @@ struct StageConfig {
   // Changes `fep` for one node; empty: all are alike.
   std::function<void(int node, fep::Config& fep)> configure;
 
+  // Of all nodes, with what follows from it.
+  void set_payload_mtu(std::uint32_t bytes);
+
   // Payload MTU 1,024, a window that never closes, one path, Start_PSN 70,000.
   StageConfig();
 };

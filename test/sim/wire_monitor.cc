@@ -51,7 +51,7 @@ void WireMonitor::request_sent(const Sighting& sighting, const wire::RequestHead
     flow = Flow{};  // another incarnation of the PDC id
     flow.start = request.start_psn();
     flow.limited = true;
-    flow.limit = flow.start + (range(mpr_) - 1);
+    flow.limit = flow.start + (range(mpr_of(sighting.from)) - 1);
   }
   if (flow.limited && request.psn > flow.limit) {
     complain(sighting, "PDS-40: PSN beyond CACK_PSN + MP_RANGE");
@@ -78,7 +78,7 @@ void WireMonitor::delivered(const Sighting& sighting) {
   const auto found = flows_.find({sighting.to, ack->dpdcid.value});
   if (found == flows_.end()) return;
   Flow& flow = found->second;
-  const std::uint8_t mpr = ack->type == wire::PdsType::Ack ? mpr_ : ack->mpr;
+  const std::uint8_t mpr = ack->type == wire::PdsType::Ack ? mpr_of(sighting.to) : ack->mpr;
   const Psn limit = ack->cack_psn + range(mpr);
   if (!flow.limited || limit > flow.limit) flow.limit = limit;
   flow.limited = true;

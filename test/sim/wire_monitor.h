@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "sim/sim_world.h"
 
@@ -14,8 +15,9 @@ namespace uet::sim {
 
 class WireMonitor {
  public:
-  // `mpr` is what every FEP of the world assumes and advertises (PDS-44).
-  explicit WireMonitor(std::uint8_t mpr) : mpr_(mpr) {}
+  // `mprs`: what the FEP of each node assumes and advertises (PDS-44). A node that has none is
+  // another process at the address of one.
+  explicit WireMonitor(std::vector<std::uint8_t> mprs) : mprs_(std::move(mprs)) {}
 
   void sent(const Sighting& sighting);
   void delivered(const Sighting& sighting);
@@ -40,7 +42,12 @@ class WireMonitor {
   void note_psn(Flow& flow, Psn psn);
   void complain(const Sighting& sighting, const std::string& what);
 
-  std::uint8_t mpr_;
+  std::uint8_t mpr_of(int node) const {
+    const auto index = static_cast<std::size_t>(node);
+    return index < mprs_.size() ? mprs_[index] : UINT8_MAX;
+  }
+
+  std::vector<std::uint8_t> mprs_;
   std::map<FlowKey, Flow> flows_;
   std::string complaint_;
 };

@@ -12,8 +12,19 @@
 
 #include "sim/sim_world.h"
 #include "uet/ses/api.h"
+#include "uet/wire/frame.h"
 
 namespace uet::sim {
+
+// How the FEP of one node is configured, and what its address says that peers may send it. The
+// payload MTU is everybody's.
+struct MakePlan {
+  fep::Config fep;
+  bool hpc = true;  // what can be read, RUDI
+  bool ai_full = true;
+  bool optimized = true;
+  std::uint32_t spare_mtu_bytes = 0;  // its IP MTU is so much larger than it need be
+};
 
 // One endpoint of a node.
 struct ContextPlan {
@@ -82,15 +93,17 @@ struct PartitionPlan {
 struct Plan {
   std::uint64_t seed = 0;
   int nodes = 2;
-  fep::Config fep;
+  fep::Config fep;              // of every node, but for what its make changes
+  std::vector<MakePlan> makes;  // of each node
   LinkConfig link;
+  std::optional<wire::FrameFormat> framing;  // none: packets as such
   std::size_t nic_tx_queue = 1024;
   std::size_t nic_rx_queue = 4096;
   Duration progress_interval{0};
   bool relative = true;
   bool directed_receive = false;
   bool provider_keys = true;
-  bool hpc = true;                  // the peers' addresses say so: rendezvous, RUDI
+  bool hpc = true;                  // the peers' addresses say so, but for a make's own
   bool cancels = false;             // some sends are cancelled: not every receive finds a message
   bool multi_receives = false;      // some receives are; those left over are cancelled at the end
   bool looks = false;               // receives claim a message that is there already
@@ -102,6 +115,7 @@ struct Plan {
   std::vector<ReceivePlan> receives;      // per context in this order
   std::vector<PartitionPlan> partitions;
   int hostile_packets = 0;
+  int nasty_sequences = 0;  // of strangers: each packet is legal, the whole is not (nasty.h)
   int killed_node = -1;
   Duration returns_after{0};  // another process at its address, so long after; 0 = none
   Duration kill_at{0};
