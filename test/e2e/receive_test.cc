@@ -3,6 +3,7 @@
 // unknown senders. Two domains in one process, on loopback.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -377,6 +378,67 @@ TEST_F(UnknownSender, InTheAvItIsNamed) {
   EXPECT_EQ(Side::next(*b->cq, *a, &source).error, 0);
   EXPECT_EQ(source, known);
 }
+
+// ---- messages that their sender gives up -------------------------------------------------------
+
+// SES-113, SES-122: what was placed stays, the receive ends with FI_EIO, and nothing else is hurt.
+// FI_SOURCE_ERR does not turn the end of a message into a message from an unknown sender.
+class AbandonedMessage : public ReceiveCase, public testing::WithParamInterface<std::uint64_t> {
+ protected:
+  static constexpr std::size_t kBytes = 64 << 20;  // more than may be under way
+  // Half of it has left when it is cancelled.
+  void send_and_cancel(const std::vector<char>& message) {
+    ASSERT_EQ(fi_send(sender.get(), message.data(), message.size(), nullptr, to_receiver, &context),
+              0);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_FALSE(a->poll().has_value());
+      EXPECT_FALSE(b->poll().has_value());
+    }
+    ASSERT_EQ(fi_cancel(&sender->fid, &context), 0);
+    const Event event = a->next(*b);
+    EXPECT_EQ(event.error, FI_ECANCELED);
+    EXPECT_EQ(event.context, &context);
+  }
+  void expect_next_message_arrives() {
+    ASSERT_EQ(receive(room, sizeof room, 0, &other_context), 0);
+    send(100);
+    const Event event = received();
+    EXPECT_EQ(event.context, &other_context);
+    EXPECT_EQ(event.length, 100U);
+  }
+};
+
+TEST_P(AbandonedMessage, Ses113_Ses122_EndsItsReceiveWithAnErrorAndNoOther) {
+  open(GetParam());
+  const std::vector<char> message(kBytes, 'm');
+  std::vector<char> into(kBytes, 0);
+  ASSERT_EQ(receive(into.data(), into.size(), 0, &into), 0);
+  send_and_cancel(message);
+  const Event event = received();
+  EXPECT_EQ(event.error, FI_EIO);
+  EXPECT_EQ(event.context, &into);
+  EXPECT_GT(event.length, 0U);
+  EXPECT_LT(event.length, kBytes);
+  EXPECT_TRUE(std::all_of(into.begin(), into.begin() + static_cast<std::ptrdiff_t>(event.length),
+                          [](char c) { return c == 'm'; }));
+  into.assign(kBytes, 0);  // it is the application's again
+  if (GetParam() != (FI_SOURCE | FI_SOURCE_ERR)) expect_next_message_arrives();
+  EXPECT_FALSE(b->poll().has_value());
+  EXPECT_EQ(std::count(into.begin(), into.end(), 0), static_cast<std::ptrdiff_t>(kBytes));
+}
+
+TEST_P(AbandonedMessage, Ses113_ThatNobodyWaitedForIsForgotten) {
+  open(GetParam());
+  send_and_cancel(std::vector<char>(kBytes, 'm'));
+  if (GetParam() != (FI_SOURCE | FI_SOURCE_ERR)) return expect_next_message_arrives();
+  ASSERT_EQ(receive(nullptr, 0, FI_PEEK, &context), 0);
+  EXPECT_EQ(received().error, FI_ENOMSG);
+}
+
+INSTANTIATE_TEST_SUITE_P(Capabilities, AbandonedMessage,
+                         testing::Values(0, FI_SOURCE | FI_SOURCE_ERR), [](const auto& info) {
+                           return std::string(info.param == 0 ? "None" : "SourceErr");
+                         });
 
 }  // namespace
 }  // namespace uet::e2e

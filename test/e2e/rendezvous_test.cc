@@ -34,6 +34,13 @@ NodeOptions options_of(const Mode& mode) {
   return options;
 }
 
+// The receiver goes on until the sender has ended, and says so through `channel`.
+void expect_both_end(Process& sender, Process& receiver, Channel& channel) {
+  EXPECT_EQ(sender.wait(), "");
+  channel.send('e');
+  EXPECT_EQ(receiver.wait(), "");
+}
+
 // ---- memory of the target ----------------------------------------------------------------------
 
 constexpr std::size_t kFlood = 160;
@@ -128,9 +135,7 @@ TEST_P(Rendezvous, DeliveryCompleteWaitsForTheReceive) {
     }
     channels.right.receive<char>(&node);
   });
-  EXPECT_EQ(sender.wait(), "");
-  channels.left.send('e');
-  EXPECT_EQ(receiver.wait(), "");
+  expect_both_end(sender, receiver, channels.left);
 }
 
 TEST(RendezvousEnds, LongUnexpectedMessageIsTruncatedLikeAnyOther) {
@@ -210,9 +215,7 @@ TEST_P(Rendezvous, FencedMessageFindsWhatWasWrittenBefore) {
     }
     channels.right.receive<char>(&node);
   });
-  EXPECT_EQ(sender.wait(), "");
-  channels.left.send('e');
-  EXPECT_EQ(receiver.wait(), "");
+  expect_both_end(sender, receiver, channels.left);
 }
 
 // ---- cancelling, and the end of a peer ---------------------------------------------------------
