@@ -40,6 +40,7 @@ class FixedWindow final : public Ccc {
   void on_inferred_loss(std::uint32_t bytes, LossCause, Time) override {
     window_.inflight_bytes -= bytes;
   }
+  void on_spurious_loss(std::uint32_t bytes) override { window_.inflight_bytes += bytes; }
   void forget(std::int64_t bytes) override { window_.inflight_bytes -= bytes; }
   bool wants_ack() const override { return window_.wants_ack(ack_gen_trigger_bytes_); }
   std::uint64_t window_bytes() const override {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace uet::cms {
 namespace {
@@ -22,7 +23,8 @@ constexpr double kTargetOfJitter = 4;
 constexpr double kSyntheticMarkFactor = 1.5;  // CMS-703
 constexpr double kLightLoadOfBdp = 0.25;      // "light load" of CMS-711
 constexpr double kCloseOfTarget = 0.25;       // and "close to the base RTT" (RttNoise)
-constexpr double kRaiseAfterRtts = 1000;      // CMS-142
+constexpr double kNoiseAgeRtts = 1000;
+constexpr double kRaiseAfterRtts = 1000;  // CMS-142
 constexpr double kRaiseLimitOfConfig = 4;
 
 // An application of what has accumulated, or its loss.
@@ -31,10 +33,29 @@ void drop_increase(NsccState& s) {
   s.received_bytes = 0;
 }
 
+// After a change of base RTT or host time. A window that nothing has ever cut stays the largest.
+void resize(NsccState& s, const NsccConstants& c) {
+  const bool largest = s.cwnd_bytes >= s.max_bytes;
+  s.max_bytes = c.max_window(nscc_loop_us(s));
+  s.set_cwnd(largest ? s.max_bytes : s.cwnd_bytes);
+}
+
 void set_base_rtt(NsccState& s, const NsccConstants& c, double rtt_us) {
   s.base_rtt_us = rtt_us;
-  s.max_bytes = c.max_window(rtt_us);
-  s.set_cwnd(s.cwnd_bytes);
+  resize(s, c);
+}
+
+// What the gains of CMS 2.1, made for the configured RTT, must be multiplied with.
+double loop_gain(const NsccState& s, const NsccConstants& c) {
+  const double loop_us = std::min(nscc_loop_us(s), c.longest_rtt_us());
+  return std::max(1.0, loop_us / c.config_base_rtt_us);
+}
+
+void add_host_time(NsccState& s, const NsccConstants& c, const AckFeedback& feedback, Time now) {
+  if (!feedback.loop) return;
+  const double network_us = feedback.rtt ? to_us(*feedback.rtt) : s.base_rtt_us;
+  s.host.add(std::max(0.0, to_us(*feedback.loop) - network_us), now);
+  resize(s, c);
 }
 
 void restart_raise(NsccState& s, Time now) {
@@ -63,16 +84,37 @@ void raise_base_rtt(NsccState& s, const NsccConstants& c, double rtt_us, bool ma
 
 // CMS-120: the weight is the time since the last sample, so that coalesced ACKs change nothing.
 void average_delay(NsccState& s, double delay_us, Time now) {
-  const double weight = std::min(1.0, to_us(now - s.avg_delay_time) / s.base_rtt_us);
+  const double weight = std::min(1.0, to_us(now - s.avg_delay_time) / nscc_loop_us(s));
   s.avg_delay_us += weight * (delay_us - s.avg_delay_us);
   s.avg_delay_time = now;
+}
+
+// The answers of a full window may be taken up together: what is in flight just now tells little.
+double load_bytes(const NsccState& s) {
+  return static_cast<double>(std::max({s.inflight_bytes, s.peak_bytes, s.last_peak_bytes}));
+}
+
+// A queue in the network delays all packets of a round trip; a host that lost its core for a moment
+// delays a few. Where hosts add time, a delay has to last before it counts as a queue.
+void note_delay(NsccState& s, const NsccConstants& c, double delay_us, Time now) {
+  if (delay_us < kSyntheticMarkFactor * nscc_target_qdelay_us(s, c)) {
+    s.delayed_since.reset();
+  } else if (!s.delayed_since) {
+    s.delayed_since = now;
+  }
+}
+
+bool queue_lasts(const NsccState& s, Time now) {
+  const double long_enough_us = std::min(s.base_rtt_us, s.host.us());
+  return s.delayed_since && to_us(now - *s.delayed_since) >= long_enough_us;
 }
 
 bool quick_adapt(NsccState& s, const NsccConstants& c, bool loss, bool marked, double delay_us,
                  Time now) {
   bool fired = s.bytes_ignored < s.bytes_to_ignore && marked;
   if (!fired && (!s.qa_end_time || now >= *s.qa_end_time)) {
-    const bool congested = s.trigger_qa || loss || delay_us > nscc_qa_threshold_us(s, c);
+    const bool queue = delay_us > nscc_qa_threshold_us(s, c) && queue_lasts(s, now);
+    const bool congested = s.trigger_qa || loss || queue;
     const auto achieved = static_cast<double>(s.achieved_bytes);
     if (s.qa_end_time && congested && achieved < s.max_bytes / kQaGate) {
       s.set_cwnd(achieved);
@@ -82,7 +124,8 @@ bool quick_adapt(NsccState& s, const NsccConstants& c, bool loss, bool marked, d
       fired = true;
     }
     s.achieved_bytes = 0;
-    const double epoch_us = s.base_rtt_us + nscc_target_qdelay_us(s, c);
+    s.last_peak_bytes = std::exchange(s.peak_bytes, s.inflight_bytes);
+    const double epoch_us = nscc_loop_us(s) + nscc_target_qdelay_us(s, c);
     s.qa_end_time = now + Duration(std::llround(epoch_us * 1000));
   }
   if (fired) drop_increase(s);
@@ -97,7 +140,7 @@ bool fast_increase(NsccState& s, const NsccConstants& c, double bytes, double de
   }
   s.fi_count_bytes += bytes;
   if (s.fi_count_bytes <= s.cwnd_bytes && !s.increase_mode) return false;
-  s.set_cwnd(s.cwnd_bytes + c.fi_scale * bytes);
+  s.set_cwnd(s.cwnd_bytes + c.fi_scale * loop_gain(s, c) * bytes);
   s.increase_mode = true;
   return true;
 }
@@ -106,7 +149,7 @@ void decrease(NsccState& s, const NsccConstants& c, Time now) {
   s.increase_mode = false;
   s.fi_count_bytes = 0;
   const double target_us = nscc_target_qdelay_us(s, c);
-  if (s.avg_delay_us <= target_us || to_us(now - s.last_dec_time) <= s.base_rtt_us) return;
+  if (s.avg_delay_us <= target_us || to_us(now - s.last_dec_time) <= nscc_loop_us(s)) return;
   const double excess = (s.avg_delay_us - target_us) / s.avg_delay_us;
   s.set_cwnd(s.cwnd_bytes * std::max(1 - kGamma * excess, kMaxMdJump));
   s.last_dec_time = now;
@@ -123,11 +166,11 @@ NsccReaction react(NsccState& s, const NsccConstants& c, double bytes, bool mark
   }
   if (limited) return NsccReaction::Limited;
   if (delay_us >= target_us) {
-    s.inc_bytes2 += c.fi_bytes * bytes;
+    s.inc_bytes2 += c.fi_bytes * loop_gain(s, c) * bytes;
     return NsccReaction::Fair;
   }
   if (fast_increase(s, c, bytes, delay_us)) return NsccReaction::FastIncrease;
-  s.inc_bytes2 += c.alpha_bytes_per_us * bytes * (target_us - delay_us);
+  s.inc_bytes2 += c.alpha_bytes_per_us * loop_gain(s, c) * bytes * (target_us - delay_us);
   return NsccReaction::Rise;
 }
 
@@ -137,7 +180,7 @@ void apply_increase(NsccState& s, const NsccConstants& c, Time now) {
   if (!period_over && static_cast<double>(s.received_bytes) <= c.adjust_bytes) return;
   double cwnd_bytes = s.cwnd_bytes + s.inc_bytes2 / s.cwnd_bytes;
   if (period_over) {
-    cwnd_bytes += c.eta_bytes;
+    cwnd_bytes += c.eta_bytes * loop_gain(s, c);
     s.last_adjust_time = now;
   }
   s.set_cwnd(cwnd_bytes);
@@ -146,8 +189,8 @@ void apply_increase(NsccState& s, const NsccConstants& c, Time now) {
 
 }  // namespace
 
-double NsccConstants::max_window(double base_rtt_us) const {
-  return std::clamp(1.5 * rate_bytes_per_us * base_rtt_us, mtu_bytes, window_limit_bytes);
+double NsccConstants::max_window(double rtt_us) const {
+  return std::clamp(1.5 * rate_bytes_per_us * rtt_us, mtu_bytes, window_limit_bytes);
 }
 
 NsccConstants nscc_constants(const Parameters& parameters, Duration config_base_rtt) {
@@ -171,7 +214,7 @@ NsccConstants nscc_constants(const Parameters& parameters, Duration config_base_
   return c;
 }
 
-void RttNoise::add(double rtt_us, double close_us) {
+void RttNoise::add(double rtt_us, double close_us, Time now) {
   if (previous_rtt_us_ != 0) distances_us_[count_++] = std::abs(rtt_us - previous_rtt_us_);
   previous_rtt_us_ = rtt_us;
   close_seen_ |= rtt_us <= close_us;
@@ -180,9 +223,16 @@ void RttNoise::add(double rtt_us, double close_us) {
     const auto middle = distances_us_.begin() + kBatch / 2;
     std::nth_element(distances_us_.begin(), middle, distances_us_.end());
     jitter_us_ = *middle;
+    measured_ = now;
   }
   count_ = 0;
   close_seen_ = false;
+}
+
+double nscc_loop_us(const NsccState& state) { return state.base_rtt_us + state.host.us(); }
+
+void RttNoise::expire(double age_us, Time now) {
+  if (to_us(now - measured_) > age_us) jitter_us_ = 0;
 }
 
 NsccState nscc_start(const NsccConstants& constants, Time now) {
@@ -199,9 +249,7 @@ NsccState nscc_start(const NsccConstants& constants, Time now) {
 }
 
 void nscc_rebase(NsccState& state, const NsccConstants& constants, Duration smallest_rtt) {
-  const bool untouched = state.cwnd_bytes >= state.max_bytes;
   set_base_rtt(state, constants, std::min(to_us(smallest_rtt), constants.config_base_rtt_us));
-  if (untouched) state.cwnd_bytes = state.max_bytes;  // CMS-100 for the window now known
 }
 
 double nscc_target_qdelay_us(const NsccState& state, const NsccConstants& constants) {
@@ -225,21 +273,24 @@ NsccReaction nscc_on_ack(NsccState& s, const NsccConstants& c, const AckFeedback
   s.received_bytes += bytes;
   s.achieved_bytes += bytes;
   s.silent_since_rto = false;
+  s.before_collapse_bytes = 0;
   s.ecn_seen |= feedback.ecn;
   const bool limited = s.apply_destination_flow_control(feedback);
+  add_host_time(s, c, feedback, now);
   if (!feedback.rtt || *feedback.rtt <= Duration::zero()) return NsccReaction::NoSample;
 
   const double rtt_us = to_us(*feedback.rtt);
   lower_base_rtt(s, c, rtt_us);
   raise_base_rtt(s, c, rtt_us, feedback.ecn, now);
-  if (!feedback.ecn && s.inflight() <= kLightLoadOfBdp * c.bdp_bytes) {
-    s.noise.add(rtt_us, s.base_rtt_us + kCloseOfTarget * c.target_qdelay_us);
+  if (!feedback.ecn && load_bytes(s) <= kLightLoadOfBdp * c.bdp_bytes) {
+    s.noise.add(rtt_us, s.base_rtt_us + kCloseOfTarget * c.target_qdelay_us, now);
   }
+  s.noise.expire(kNoiseAgeRtts * s.base_rtt_us, now);
   const double delay_us = std::max(0.0, rtt_us - s.base_rtt_us);
   average_delay(s, delay_us, now);
 
-  const bool synthetic = c.synthetic_ecn && !s.ecn_seen &&
-                         delay_us >= kSyntheticMarkFactor * nscc_target_qdelay_us(s, c);
+  note_delay(s, c, delay_us, now);
+  const bool synthetic = c.synthetic_ecn && !s.ecn_seen && queue_lasts(s, now);
   const bool marked = feedback.ecn || synthetic;
   if (quick_adapt(s, c, false, marked, delay_us, now)) return NsccReaction::QuickAdapt;
   const NsccReaction reaction =
@@ -265,13 +316,23 @@ void nscc_on_inferred_loss(NsccState& s, std::uint32_t bytes, LossCause cause, T
   s.inflight_bytes -= bytes;
   restart_raise(s, now);
   const bool rto = cause == LossCause::Rto || cause == LossCause::RepeatedRto;
-  if (cause == LossCause::RepeatedRto && s.silent_since_rto) s.set_cwnd(s.mtu_bytes);
+  if (cause == LossCause::RepeatedRto && s.silent_since_rto) {
+    if (s.before_collapse_bytes == 0) s.before_collapse_bytes = s.cwnd_bytes;
+    s.set_cwnd(s.mtu_bytes);
+  }
   if (rto) s.silent_since_rto = true;
+}
+
+void nscc_on_spurious_loss(NsccState& s, std::uint32_t bytes) {
+  s.inflight_bytes += bytes;
+  s.set_cwnd(std::max(s.cwnd_bytes, s.before_collapse_bytes) + bytes);
+  s.before_collapse_bytes = 0;
 }
 
 void nscc_on_sent(NsccState& s, std::uint32_t bytes, Time now) {
   if (s.inflight_bytes <= 0) restart_raise(s, now);  // CMS-142 asks for continuous sending
   s.inflight_bytes += bytes;
+  s.peak_bytes = std::max(s.peak_bytes, s.inflight_bytes);
 }
 
 std::optional<Duration> BaseRttMeasurement::add(Duration rtt) {
@@ -323,6 +384,8 @@ void Nscc::on_nack(wire::NackCode code, std::uint32_t bytes, bool ecn, std::opti
 void Nscc::on_inferred_loss(std::uint32_t bytes, LossCause cause, Time now) {
   nscc_on_inferred_loss(state_, bytes, cause, now);
 }
+
+void Nscc::on_spurious_loss(std::uint32_t bytes) { nscc_on_spurious_loss(state_, bytes); }
 
 void Nscc::forget(std::int64_t bytes) { state_.inflight_bytes -= bytes; }
 

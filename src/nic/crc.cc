@@ -47,7 +47,9 @@ std::size_t CrcNic::tx_burst(std::span<const Packet* const> in) {
   std::array<const Packet*, kTxBurst> out;
   const std::size_t count = std::min(in.size(), out.size());
   for (std::size_t i = 0; i < count; ++i) out[i] = &with_trailer(*in[i], i);
-  return inner().tx_burst({out.data(), count});
+  const std::size_t taken = inner().tx_burst({out.data(), count});
+  for (std::size_t i = 0; i < taken; ++i) in[i]->sent = out[i]->sent;
+  return taken;
 }
 
 bool CrcNic::check(RxPacket& packet) const {

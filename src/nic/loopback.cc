@@ -50,6 +50,7 @@ bool LoopbackNic::deliver(const Packet& packet) {
   received.ecn = packet.ecn;
   received.dscp = packet.dscp;
   received.trimmed = false;
+  received.arrived = {};
   ++tail_;
   ++own_.packets_sent;
   own_.bytes_sent += received.bytes.size();

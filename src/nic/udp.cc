@@ -139,6 +139,12 @@ T control_value(const cmsghdr* item) {
   return value;
 }
 
+Duration read_clock(clockid_t clock) {
+  timespec now;
+  ::clock_gettime(clock, &now);
+  return std::chrono::seconds(now.tv_sec) + Duration(now.tv_nsec);
+}
+
 bool queue_full(int error) { return error == EAGAIN || error == ENOBUFS || error == ENOMEM; }
 
 // Errors that a train may get although its packets would be sent one by one.
@@ -165,6 +171,7 @@ Result<std::unique_ptr<UdpNic>> UdpNic::open(const UdpOptions& options, std::str
   }
   // Diagnosis and speed only: an old kernel may refuse these.
   set_option(fd.get(), SOL_SOCKET, SO_RXQ_OVFL, 1);
+  set_option(fd.get(), SOL_SOCKET, SO_TIMESTAMPNS, 1);
   if (options.gro) set_option(fd.get(), IPPROTO_UDP, UDP_GRO, 1);
   UdpOptions usable = options;
   usable.gso = options.gso && set_option(fd.get(), IPPROTO_UDP, UDP_SEGMENT, 0);
@@ -209,7 +216,18 @@ UdpNic::UdpNic(FileDescriptor fd, const UdpOptions& options, FepAddress local, N
   }
 }
 
+// On a path inside this host the call itself carries the packets over, one after the other, so each
+// gets its share of the time that it takes.
 std::size_t UdpNic::tx_burst(std::span<const Packet* const> in) {
+  const Time begin(read_clock(CLOCK_MONOTONIC));
+  const std::size_t done = send_all(in);
+  const Duration each =
+      (Time(read_clock(CLOCK_MONOTONIC)) - begin) / std::max<std::size_t>(done, 1);
+  for (std::size_t i = 0; i < done; ++i) in[i]->sent = begin + each * i;
+  return done;
+}
+
+std::size_t UdpNic::send_all(std::span<const Packet* const> in) {
   std::size_t done = 0;
   std::size_t suspects = 0;  // packets of a refused train, which are tried one by one
   while (done < in.size()) {
@@ -345,6 +363,7 @@ std::size_t UdpNic::rx_burst(std::span<RxPacket> out, Time /*now*/) {
     packet.entropy = rx_context_.source.port;
     packet.ecn = static_cast<Ecn>(rx_context_.tos & 3);
     packet.dscp = static_cast<std::uint8_t>(rx_context_.tos >> 2);
+    packet.arrived = rx_context_.arrived;
     packet.trimmed = false;
     counters_.bytes_received += bytes;
     rx_offset_ += bytes;
@@ -367,6 +386,7 @@ void UdpNic::receive() {
   }
   const int count = ::recvmmsg(fd_.get(), rx_headers_.data(), kRxBuffers, 0, nullptr);
   if (count >= 0) {
+    rx_clock_offset_ = read_clock(CLOCK_REALTIME) - read_clock(CLOCK_MONOTONIC);
     rx_count_ = static_cast<std::size_t>(count);
   } else if (errno != EAGAIN && errno != EINTR) {
     ++counters_.kernel_errors;
@@ -378,6 +398,7 @@ void UdpNic::read_control(std::size_t message) {
   rx_context_.source = read_socket_address(rx_messages_[message].from);
   rx_context_.segment_bytes = rx_headers_[message].msg_len;
   rx_context_.tos = 0;
+  rx_context_.arrived = {};
   for (cmsghdr* item = CMSG_FIRSTHDR(&header); item != nullptr; item = CMSG_NXTHDR(&header, item)) {
     const int type = item->cmsg_type;
     if (item->cmsg_level == IPPROTO_UDP && type == UDP_GRO) {
@@ -389,6 +410,10 @@ void UdpNic::read_control(std::size_t message) {
       rx_context_.tos = static_cast<std::uint8_t>(control_value<int>(item));
     } else if (item->cmsg_level == SOL_SOCKET && type == SO_RXQ_OVFL) {
       counters_.receive_overflows = control_value<std::uint32_t>(item);
+    } else if (item->cmsg_level == SOL_SOCKET && type == SCM_TIMESTAMPNS) {
+      const auto stamp = control_value<timespec>(item);
+      rx_context_.arrived =
+          Time(std::chrono::seconds(stamp.tv_sec) + Duration(stamp.tv_nsec) - rx_clock_offset_);
     }
   }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // From an arriving packet to its PDC: steps 2 to 7 of the receive pipeline (PDS-210). What matches
 // no rule is counted and dropped, or refused with the NACK that the rule names.
+#include <algorithm>
+
 #include "uet/pds/manager.h"
 
 namespace uet::pds {
@@ -17,8 +19,14 @@ NackCode trim_code(const RxPacket& packet) {
   return packet.trimmed_last_hop ? NackCode::TrimmedLastHop : NackCode::Trimmed;
 }
 
-Incoming incoming_from(const RxPacket& packet) {
+// CMS-712. It may have come after the pass began and read its clock.
+Time arrival_of(const RxPacket& packet, Time now) {
+  return packet.arrived == Time{} ? now : packet.arrived;
+}
+
+Incoming incoming_from(const RxPacket& packet, Time now) {
   Incoming request;
+  request.arrived = std::min(arrival_of(packet, now), now);
   request.nominal_bytes =
       cms::nominal_packet_bytes(static_cast<std::uint32_t>(packet.bytes.size()));
   request.ecn_marked = packet.ecn == Ecn::Ce;
@@ -80,7 +88,7 @@ void Manager::on_request_packet(const RxPacket& packet, Time now) {
     return;
   }
   const DeliveryMode mode = header.rod() ? DeliveryMode::Rod : DeliveryMode::Rud;
-  Incoming request = incoming_from(packet);
+  Incoming request = incoming_from(packet, now);
   request.psn = header.psn;
   request.clear_psn = header.clear_psn();
   request.retx = header.retx;
@@ -201,7 +209,8 @@ void Manager::on_ack_packet(const RxPacket& packet, Time now) {
     return;
   }
   const bool creating = pdc->state() == PdcState::Creating;
-  pdc->on_ack(header, packet.bytes.subspan(wire::pds_header_bytes(header.type)), now);
+  pdc->on_ack(header, packet.bytes.subspan(wire::pds_header_bytes(header.type)),
+              arrival_of(packet, now), now);
   if (creating) note_peer(*pdc);
 }
 
@@ -228,7 +237,7 @@ void Manager::on_control_packet(const RxPacket& packet, Time now) {
     ++counters_.malformed;
     return;
   }
-  Incoming request = incoming_from(packet);
+  Incoming request = incoming_from(packet, now);
   request.psn = header.psn;
   request.retx = header.retx;
   request.ar = header.ar;

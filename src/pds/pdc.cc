@@ -188,6 +188,7 @@ void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
   write_header(psn, record, retransmission);
   Packet& packet = *record.packet;
   packet.to = destination_.address;
+  packet.sent = {};
   packet.entropy = record.entropy = path_.next(env_.rng);
   const bool data = record.message != nullptr;
   packet.ecn = data ? Ecn::Ect0 : Ecn::NotEct;  // CMS-31

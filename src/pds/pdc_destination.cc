@@ -48,7 +48,7 @@ void Pdc::resend_ack(Psn psn, const Incoming& request, Time now) {
   due.ecn_marked = request.ecn_marked;
   due.retx = request.retx;
   due.entropy = request.entropy;
-  due.arrived = now;
+  due.arrived = request.arrived;
   const bool guaranteed = rx_.state(psn) == Slot::Guaranteed;
   if (guaranteed) due.response = env_.stored_responses[rx_.index(psn)];
   send_ack(due, guaranteed ? wire::AckRequestCode::Clear : wire::AckRequestCode::None, now);
@@ -115,7 +115,7 @@ void Pdc::on_close_command(const Incoming& request, Time now) {
   due.psn = request.psn;
   due.retx = request.retx;
   due.entropy = request.entropy;
-  due.arrived = now;
+  due.arrived = request.arrived;
   send_ack(due, wire::AckRequestCode::None, now);
   finish();
 }
@@ -182,7 +182,7 @@ void Pdc::arrived(const Incoming& request, const Response& response, Time now) {
   ack.ecn_marked = request.ecn_marked;
   ack.retx = request.retx;
   ack.entropy = request.entropy;
-  ack.arrived = now;
+  ack.arrived = request.arrived;
   if (response.guaranteed) {  // PDS-95: its own ACK, at once
     const bool held = rx_.state(psn) == Slot::Guaranteed;
     send_ack(ack, held ? wire::AckRequestCode::Clear : wire::AckRequestCode::None, now);
@@ -267,6 +267,7 @@ void Pdc::on_ack_request(Psn psn, std::uint16_t entropy, Time now) {
   Incoming request;
   request.psn = psn;
   request.entropy = entropy;
+  request.arrived = now;
   const RxWindow::Place place = rx_.place(psn);
   if (place == RxWindow::Place::OutOfRange) return;
   if (place == RxWindow::Place::New) return send_nack(NackCode::PktNotRcvd, request);
@@ -355,6 +356,7 @@ void Pdc::buffer_early(const Incoming& request, Time now) {
     early.retx = request.retx;
     early.ecn_marked = request.ecn_marked;
     early.entropy = request.entropy;
+    early.arrived = request.arrived;
     std::memcpy(early_bytes(*index), request.bytes.data(), request.bytes.size());
     rx_.mark(request.psn, Slot::Buffered, *index);
     rcvd_bytes_ +=
@@ -370,7 +372,7 @@ void Pdc::buffer_early(const Incoming& request, Time now) {
   sack.sack_trigger = request.psn;
   sack.retx = request.retx;
   sack.entropy = request.entropy;
-  sack.arrived = now;
+  sack.arrived = request.arrived;
   send_ack(sack, wire::AckRequestCode::None, now);
   send_nack(NackCode::RodOoo, request);
 }
@@ -390,6 +392,7 @@ void Pdc::deliver_early(Time now) {
     request.nominal_bytes = early.nominal_bytes;
     request.ecn_marked = early.ecn_marked;
     request.entropy = early.entropy;
+    request.arrived = early.arrived;
     rx_.mark(psn, Slot::Missing);
     const bool delivered = deliver(request, now);  // refused: NACKed, it comes again
     env_.early_packets.give_back(index);

@@ -11,6 +11,15 @@
 
 namespace uet::pds {
 
+namespace {
+
+// CMS-712: a packet that waits its turn in this host is not in the network yet.
+Time departure_of(const TxRecord& record) {
+  return record.packet->sent == Time{} ? record.last_sent : record.packet->sent;
+}
+
+}  // namespace
+
 // ---- acknowledgement (PDS-108, steps in its order)
 // ------------------------------------------------
 
@@ -27,7 +36,8 @@ void Pdc::learn_peer(PdcId peer_id) {
   enter(PdcEvent::PeerKnown);
 }
 
-void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Time now) {
+void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Time arrived,
+                 Time now) {
   if (!believable(ack)) {
     ++env_.counters.acks_invalid;
     return;
@@ -41,13 +51,22 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
     mpr_cack_ = ack.cack_psn;
     peer_range_ = ack.mpr * static_cast<std::int32_t>(wire::kMprUnitPsns);
   }
-  std::optional<Duration> rtt;
+  cms::AckFeedback feedback;
   std::uint64_t acked_bytes = 0;
   if (!ack.p) {  // the answer to a probe names no packet
     if (const TxRecord* record = tx_.find(ack.ack_psn()); record != nullptr) {
-      rtt = cms::rtt_sample(
-          record->sent_count, ack.retx, record->last_sent, now,
-          ack.type == wire::PdsType::AckCc ? ack.service_time : cms::kServiceTimeInvalid);
+      const std::uint16_t service_time =
+          ack.type == wire::PdsType::AckCc ? ack.service_time : cms::kServiceTimeInvalid;
+      feedback.rtt = cms::rtt_sample(record->sent_count, ack.retx, departure_of(*record), arrived,
+                                     service_time);
+      // The RETX flag tells which transmission is answered.
+      if (record->sent_count == 1 || (record->sent_count == 2 && !ack.retx)) {
+        answer_time_.add(now - record->first_sent);
+      } else if (record->sent_count == 2) {
+        answer_time_.add(now - record->last_sent);
+      }
+      const bool late = service_time == cms::kServiceTimeTooLong && record->sent_count == 1;
+      if (feedback.rtt || late) feedback.loop = now - record->last_sent;
       // PDS-109: the explicit response before what CACK implies.
       acked_bytes +=
           acknowledge(ack.ack_psn(), ResponseView{ack.next_hdr, ses, ack.ack_psn()}, now);
@@ -65,7 +84,7 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
   }
   if (clear_wanted_ && (tx_.clear_psn() >= *clear_wanted_ || tx_.empty())) clear_wanted_.reset();
   if (ack.req == wire::AckRequestCode::Close && role_ == Role::Initiator) close_wanted_ = true;
-  inform_ccc(ack, rtt, acked_bytes, now);
+  inform_ccc(ack, feedback, acked_bytes, now);
   if (destination_.mode == DeliveryMode::Rud) infer_losses(now);
   if (state_ == PdcState::CloseAckWait && tx_.empty()) return finish();
   make_ready();
@@ -84,7 +103,7 @@ void Pdc::back_in_flight(TxRecord& record) {
   if (!record.out_of_flight) return;
   record.out_of_flight = false;
   if (!record.sacked) in_flight_bytes_ += record.nominal_bytes;
-  ccc_.ccc->forget(-static_cast<std::int64_t>(record.nominal_bytes));
+  ccc_.ccc->on_spurious_loss(record.nominal_bytes);
   ccc_balance_ += record.nominal_bytes;
 }
 
@@ -135,7 +154,7 @@ void Pdc::await_final_response(Psn psn, TxRecord& record, Packet& packet, Time n
 
 // How long this packet is waited for since it was last sent or asked for.
 Duration Pdc::response_time(const TxRecord& record) const {
-  const Duration timeout = rto(env_.parameters, record.rto_count);
+  const Duration timeout = rto(env_.parameters, record.rto_count, answer_time_.limit());
   return record.provisional ? env_.parameters.keepalive_time + timeout : timeout;
 }
 
@@ -178,11 +197,9 @@ void Pdc::apply_sack(const wire::AckHeader& ack) {
   }
 }
 
-void Pdc::inform_ccc(const wire::AckHeader& ack, std::optional<Duration> rtt,
+void Pdc::inform_ccc(const wire::AckHeader& ack, cms::AckFeedback& feedback,
                      std::uint64_t newly_acked_bytes, Time now) {
-  cms::AckFeedback feedback;
   feedback.ecn = ack.m;
-  feedback.rtt = rtt;
   if (ack.type == wire::PdsType::AckCc && ack.cc_type == wire::CcType::Nscc) {
     const cms::ReceivedBytes received = cms::newly_received(rcvd_bytes_seen_, ack.rcvd_bytes);
     rcvd_bytes_seen_ = received.last;

@@ -16,6 +16,7 @@
 #include "uet/base/check.h"
 #include "uet/base/intrusive_list.h"
 #include "uet/base/slab.h"
+#include "uet/base/time.h"
 #include "uet/base/types.h"
 
 namespace uet {
@@ -55,6 +56,7 @@ class Packet : public ListNode<OutboxTag> {
     begin_ = end_ = kHeadroom;
     payload = {};
     release_after_send = false;
+    sent = {};
   }
 
   std::uint32_t payload_length() const { return payload[0].length + payload[1].length; }
@@ -68,6 +70,9 @@ class Packet : public ListNode<OutboxTag> {
   std::uint16_t entropy = 0;  // UDP source port or entropy header; 0 = the NIC's own port
   Ecn ecn = Ecn::NotEct;
   std::uint8_t dscp = 0;
+  // When it was last handed to the network, on the core's time line (CMS-712). Written by a NIC
+  // that can tell, which is all that it may write; Time{} = not known.
+  mutable Time sent{};
   bool release_after_send = false;  // nobody keeps it for retransmission (ACK, NACK, control)
 
  private:
@@ -85,6 +90,9 @@ struct RxPacket {
   std::uint16_t entropy = 0;  // what the sender chose; copied into the answer (WIRE 1.1)
   Ecn ecn = Ecn::NotEct;
   std::uint8_t dscp = 0;
+  // When it came to this host, however late it was taken, on the core's time line (CMS-712); Time{}
+  // = not known.
+  Time arrived{};
   bool trimmed = false;           // a switch cut the payload away (PDS section 13)
   bool trimmed_last_hop = false;  // with `trimmed`: it was the last switch on the way
 };

@@ -37,7 +37,10 @@ struct AckFeedback {
   std::uint64_t newly_received_bytes = 0;  // CMS-110
   bool ecn = false;                        // M flag
   std::optional<Duration> rtt;             // valid sample only (CMS-113)
-  std::uint8_t rcv_cwnd_pend = 0;          // destination flow control, 0 to 127
+  // From transmission until this host took the ACK up: `rtt` and what both hosts added to it. Also
+  // set when the peer kept the packet too long to say how long; empty when nothing is known.
+  std::optional<Duration> loop;
+  std::uint8_t rcv_cwnd_pend = 0;  // destination flow control, 0 to 127
   bool restore_cwnd = false;
   std::uint16_t entropy = 0;
 };
@@ -56,8 +59,11 @@ class Ccc {
   virtual void on_nack(wire::NackCode code, std::uint32_t bytes, bool ecn,
                        std::optional<Duration> rtt, Time now) = 0;
   virtual void on_inferred_loss(std::uint32_t bytes, LossCause cause, Time now) = 0;
+  // What was reported lost has arrived after all: back in flight, and the window gets back what the
+  // loss has cost it. Not for a packet that was sent again since.
+  virtual void on_spurious_loss(std::uint32_t bytes) = 0;
   // Bytes that will never be reported (PDC failed, rounding residue, CMS-104): out of flight.
-  // Negative when more was reported than sent (rcvd_bytes is rounded up) or a loss was no loss.
+  // Negative when more was reported than sent (rcvd_bytes is rounded up).
   virtual void forget(std::int64_t bytes) = 0;
   // Should the packet just counted by on_sent ask for an ACK at once (CMS-124)?
   virtual bool wants_ack() const = 0;

@@ -16,6 +16,7 @@
 
 #include "uet/base/time.h"
 #include "uet/cms/ccc.h"
+#include "uet/cms/host_time.h"
 #include "uet/cms/window.h"
 
 namespace uet::cms {
@@ -39,8 +40,10 @@ struct NsccConstants {
   bool trimming = false;
   bool synthetic_ecn = false;  // CMS-703
 
-  // MaxWnd for a base round trip time: 1.5 BDP within [MTU, window_limit_bytes] (CMS-101, CMS-102).
-  double max_window(double base_rtt_us) const;
+  // MaxWnd for a round trip time: 1.5 BDP within [MTU, window_limit_bytes] (CMS-101, CMS-102).
+  double max_window(double rtt_us) const;
+  // The round trip time beyond which window_limit_bytes bounds MaxWnd.
+  double longest_rtt_us() const { return window_limit_bytes / (1.5 * rate_bytes_per_us); }
 };
 
 NsccConstants nscc_constants(const Parameters& parameters, Duration config_base_rtt);
@@ -48,11 +51,14 @@ NsccConstants nscc_constants(const Parameters& parameters, Duration config_base_
 // Scheduling noise (CMS-711): the median distance of consecutive round trip samples. Only batches
 // in which some sample came close to the base RTT count: noise leaves such samples, a standing
 // queue does not, and flows that took a queue for noise would widen their targets against each
-// other.
+// other. A flow under load measures none, so what it knew before is forgotten: else it would be
+// more patient for ever than the flows it shares a queue with.
 class RttNoise {
  public:
   // `close_us`: the largest sample that is close to the base RTT.
-  void add(double rtt_us, double close_us);
+  void add(double rtt_us, double close_us, Time now);
+  // Forgets a jitter that was measured more than `age_us` ago.
+  void expire(double age_us, Time now);
   double jitter_us() const { return jitter_us_; }  // 0 until the first batch is complete
 
  private:
@@ -62,8 +68,13 @@ class RttNoise {
   bool close_seen_ = false;     // in this batch
   double previous_rtt_us_ = 0;  // 0 = none
   double jitter_us_ = 0;
+  Time measured_{};
 };
 
+// Time in the hosts is no queue in the network: delay is judged by samples without it. But it is
+// part of the control loop. So windows and gains are made for a round trip of base RTT + host time
+// (`loop`), and what happens once per round trip happens once per loop. Without host time all is as
+// CMS section 2 has it.
 struct NsccState : Window {
   double base_rtt_us = 0;            // smallest round trip time seen (CMS-140)
   double avg_delay_us = 0;           // queueing delay over about the last base RTT (CMS-120)
@@ -84,6 +95,11 @@ struct NsccState : Window {
   Time raise_since;                  // start of the time without a short sample (CMS-142) ...
   double raise_rtt_us = 0;           // ... and the smallest sample in it; 0 = none
   RttNoise noise;                    // CMS-711
+  std::int64_t peak_bytes = 0;       // most in flight in this quick-adapt epoch ...
+  std::int64_t last_peak_bytes = 0;  // ... and in the one before
+  HostTime host;
+  std::optional<Time> delayed_since;  // all samples since then showed a queue
+  double before_collapse_bytes = 0;   // window before CMS-135 took all, 0 = it did not
 };
 
 // What an ACK did to the window; for counters and tests.
@@ -98,6 +114,8 @@ enum class NsccReaction : std::uint8_t {
   Hold,          // mark without delay
 };
 
+// Base RTT and host time: the round trip that windows and gains are made for.
+double nscc_loop_us(const NsccState& state);
 // The window is at its maximum at once: there is no slow start (CMS-100).
 NsccState nscc_start(const NsccConstants& constants, Time now);
 // The configured base RTT turned out to be another one (CMS-143): `smallest_rtt` becomes the base.
@@ -115,7 +133,9 @@ NsccReaction nscc_on_ack(NsccState& state, const NsccConstants& constants,
 void nscc_on_trim(NsccState& state, const NsccConstants& constants, std::uint32_t bytes,
                   std::optional<Duration> rtt, Time now);
 void nscc_on_inferred_loss(NsccState& state, std::uint32_t bytes, LossCause cause,
-                           Time now);                                // CMS-132, CMS-135
+                           Time now);  // CMS-132, CMS-135
+// A loss that was none.
+void nscc_on_spurious_loss(NsccState& state, std::uint32_t bytes);
 void nscc_on_sent(NsccState& state, std::uint32_t bytes, Time now);  // CMS-133
 
 // Base RTT from the traffic itself (CMS-710): the smallest of the first samples and a tenth more.
@@ -146,6 +166,7 @@ class Nscc final : public Ccc {
   void on_nack(wire::NackCode code, std::uint32_t bytes, bool ecn, std::optional<Duration> rtt,
                Time now) override;
   void on_inferred_loss(std::uint32_t bytes, LossCause cause, Time now) override;
+  void on_spurious_loss(std::uint32_t bytes) override;
   void forget(std::int64_t bytes) override;
   bool wants_ack() const override;
   std::uint64_t window_bytes() const override;

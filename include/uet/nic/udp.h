@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <memory>
 #include <string>
 
@@ -58,8 +59,9 @@ class UdpNic final : public Nic {
   static constexpr std::size_t kSlicesPerPacket = 3;    // head and two pieces of payload
   static constexpr std::size_t kTxControlBytes =
       CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(std::uint16_t));
-  static constexpr std::size_t kRxControlBytes =
-      CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(std::uint32_t));
+  static constexpr std::size_t kRxControlBytes = CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(int)) +
+                                                 CMSG_SPACE(sizeof(std::uint32_t)) +
+                                                 CMSG_SPACE(sizeof(timespec));
 
   // One datagram, or one train of equal datagrams, on its way to sendmmsg.
   struct TxMessage {
@@ -81,6 +83,7 @@ class UdpNic final : public Nic {
     std::size_t segment_bytes = 0;
     FepAddress source;
     std::uint8_t tos = 0;
+    Time arrived{};
   };
 
   UdpNic(FileDescriptor fd, const UdpOptions& options, FepAddress local, NicCaps caps);
@@ -89,6 +92,7 @@ class UdpNic final : public Nic {
   void add_to_message(std::size_t message, const Packet& packet);
   void write_control(std::size_t message);
   bool fits_train(const TxMessage& message, const Packet& packet) const;
+  std::size_t send_all(std::span<const Packet* const> in);
   std::size_t account_sent(std::size_t messages);
   void receive();
   void read_control(std::size_t message);
@@ -114,6 +118,7 @@ class UdpNic final : public Nic {
   std::size_t rx_count_ = 0;
   std::size_t rx_next_ = 0;
   std::size_t rx_offset_ = 0;
+  Duration rx_clock_offset_{};  // what the kernel's clock of arrivals is ahead of the core's
   RxContext rx_context_;
 };
 

@@ -25,6 +25,7 @@
 #include "uet/cms/ccc.h"
 #include "uet/cms/path.h"
 #include "uet/pds/ack_policy.h"
+#include "uet/pds/answer_time.h"
 #include "uet/pds/api.h"
 #include "uet/pds/ccc_pool.h"
 #include "uet/pds/counters.h"
@@ -48,6 +49,7 @@ struct EarlyPacket {
   bool retx = false;
   bool ecn_marked = false;
   std::uint16_t entropy = 0;
+  Time arrived{};
 };
 
 // What all PDCs of a FEP share. Owned by Manager.
@@ -83,6 +85,7 @@ struct Incoming {
   std::uint32_t nominal_bytes = 0;   // CMS-6
   bool ecn_marked = false;
   std::uint16_t entropy = 0;
+  Time arrived{};                   // at this host; not after the pass that takes it
   std::optional<NackCode> trimmed;  // how its trimming is reported; empty if it is whole
   bool early = false;               // waited in the reorder buffer, its bytes are counted
 };
@@ -145,7 +148,8 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   bool pump(std::uint32_t& budget, Time now);
 
   // Source (pdc_source.cc).
-  void on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Time now);
+  // `arrived`: when the ACK came to this host.
+  void on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Time arrived, Time now);
   void on_nack(const wire::NackHeader& nack, Time now);
   void on_deadline(Time now);
   void fail(PdsError error, Time now);
@@ -211,7 +215,8 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   std::uint64_t apply_cack(Psn cack, Time now);
   void apply_sack(const wire::AckHeader& ack);
   void infer_losses(Time now);
-  void inform_ccc(const wire::AckHeader& ack, std::optional<Duration> rtt,
+  // `feedback` holds what is known of the packet that the ACK names.
+  void inform_ccc(const wire::AckHeader& ack, cms::AckFeedback& feedback,
                   std::uint64_t newly_acked_bytes, Time now);
   void wake_ccc_waiters();
   void settle_ccc();
@@ -286,11 +291,12 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   std::uint32_t rto_epoch_ = 0;        // grows with CACK (PDS-125)
   std::uint32_t resend_count_ = 0;     // records with `resend`
   std::uint32_t rcvd_bytes_seen_ = 0;  // CMS-110
-  std::uint64_t sent_bytes_ = 0;       // nominal, retransmissions included
-  std::uint64_t reported_bytes_ = 0;   // of them, what the peer has reported (CMS-110)
-  std::int64_t ccc_balance_ = 0;       // what this PDC holds of the shared inflight (CMS-104)
-  std::int64_t in_flight_bytes_ = 0;   // of packets neither given up nor reported: its limit
-  bool peer_buffers_ = false;          // the peer SACKs on ROD, so it keeps early packets
+  AnswerTime answer_time_;
+  std::uint64_t sent_bytes_ = 0;      // nominal, retransmissions included
+  std::uint64_t reported_bytes_ = 0;  // of them, what the peer has reported (CMS-110)
+  std::int64_t ccc_balance_ = 0;      // what this PDC holds of the shared inflight (CMS-104)
+  std::int64_t in_flight_bytes_ = 0;  // of packets neither given up nor reported: its limit
+  bool peer_buffers_ = false;         // the peer SACKs on ROD, so it keeps early packets
   bool clear_owed_ = false;
   std::optional<Psn> clear_wanted_;  // highest PSN asked to be cleared and not yet so (PDS-115)
   std::uint32_t window_probes_ = 0;  // ACK Requests in a closed window since the last ACK

@@ -15,9 +15,11 @@
 namespace uet::pds {
 
 // Time-out of a packet that was retransmitted `retransmissions` times by time-out since the PDC
-// last made progress: RTO_Init_Time * 2^k, limited (PDS-120, PDS-125).
-constexpr Duration rto(const Parameters& parameters, std::uint32_t retransmissions) {
-  Duration timeout = std::min(parameters.rto_init, parameters.rto_cap);
+// last made progress: RTO_Init_Time * 2^k, limited (PDS-120, PDS-125). `least`: what answers
+// take at present, if that is longer than RTO_Init_Time.
+constexpr Duration rto(const Parameters& parameters, std::uint32_t retransmissions,
+                       Duration least = {}) {
+  Duration timeout = std::min(std::max(parameters.rto_init, least), parameters.rto_cap);
   for (std::uint32_t k = 0; k < retransmissions && timeout < parameters.rto_cap; ++k) {
     timeout = std::min(timeout * 2, parameters.rto_cap);
   }

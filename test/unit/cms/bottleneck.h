@@ -25,6 +25,7 @@ class Bottleneck {
     bool ecn = true;
     double one_way_us = 6;
     double jitter_us = 3;  // added to each ACK, uniform; stands for spraying
+    double host_us = 0;    // every ACK is taken up so much later, evenly up to twice that
     double timeout_us = 443;
     std::uint64_t seed = 1;
   };
@@ -86,6 +87,7 @@ class Bottleneck {
     std::size_t flow;
     double sent_us;
     bool ecn;
+    double host_us;  // of the time until at_us, in the hosts
     bool operator<(const Event& other) const {
       return std::pair(at_us, order) > std::pair(other.at_us, other.order);
     }
@@ -93,8 +95,8 @@ class Bottleneck {
 
   static Time time_of(double us) { return time_from_ns(std::llround(us * 1000)); }
 
-  void push(double at_us, Kind kind, std::size_t flow, bool ecn) {
-    events_.push({at_us, ++order_, kind, flow, now_us_, ecn});
+  void push(double at_us, Kind kind, std::size_t flow, bool ecn, double host_us = 0) {
+    events_.push({at_us + host_us, ++order_, kind, flow, now_us_, ecn, host_us});
   }
 
   void send(std::size_t flow) {
@@ -118,7 +120,9 @@ class Bottleneck {
       const bool mark = config_.ecn && rng_.chance((queue / bdp_ - 0.2) / 0.6);
       const double jitter_us = static_cast<double>(rng_.below(1000)) / 1000 * config_.jitter_us;
       const double departure_us = free_us_ - size / rate_;
-      push(departure_us + config_.one_way_us + jitter_us, Kind::Ack, flow, mark);
+      const double host_us =
+          config_.host_us == 0 ? 0 : static_cast<double>(rng_.below(2000)) / 1000 * config_.host_us;
+      push(departure_us + config_.one_way_us + jitter_us, Kind::Ack, flow, mark, host_us);
     }
   }
 
@@ -131,7 +135,8 @@ class Bottleneck {
         AckFeedback feedback;
         feedback.newly_received_bytes = size;
         feedback.ecn = event.ecn;
-        feedback.rtt = now - time_of(event.sent_us);
+        feedback.loop = now - time_of(event.sent_us);
+        feedback.rtt = time_of(event.at_us - event.host_us) - time_of(event.sent_us);
         ccc.on_ack(feedback, now);
         delivered_[event.flow] += size;
         break;

@@ -673,16 +673,16 @@ TEST(BaseRttMeasurement, Cms710_ClampedTo5UsAnd10Ms) {
 
 TEST(RttNoise, Cms711_MedianOfConsecutiveDistances) {
   RttNoise noise;
-  noise.add(100, 102);
-  for (int i = 0; i < 14; ++i) noise.add(i % 2 == 0 ? 103 : 100, 102);
+  noise.add(100, 102, at(0));
+  for (int i = 0; i < 14; ++i) noise.add(i % 2 == 0 ? 103 : 100, 102, at(0));
   EXPECT_EQ(noise.jitter_us(), 0);
-  noise.add(1000, 102);  // an outlier does not move the median
+  noise.add(1000, 102, at(0));  // an outlier does not move the median
   expect_close(noise.jitter_us(), 3);
 }
 
 TEST(RttNoise, Cms711_AStandingQueueIsNotNoise) {
   RttNoise noise;
-  for (int i = 0; i < 100; ++i) noise.add(i % 2 == 0 ? 103 : 110, 102);
+  for (int i = 0; i < 100; ++i) noise.add(i % 2 == 0 ? 103 : 110, 102, at(0));
   EXPECT_EQ(noise.jitter_us(), 0);
 }
 

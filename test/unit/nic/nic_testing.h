@@ -86,13 +86,15 @@ struct Arrival {
   std::uint16_t entropy;
   Ecn ecn;
   std::uint8_t dscp;
+  Time arrived;
 
   explicit Arrival(const RxPacket& packet)
       : bytes(packet.bytes.begin(), packet.bytes.end()),
         source(packet.source),
         entropy(packet.entropy),
         ecn(packet.ecn),
-        dscp(packet.dscp) {}
+        dscp(packet.dscp),
+        arrived(packet.arrived) {}
 };
 
 // Hands out what a test queued with arrive() and remembers what was sent.

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sched.h>
 
 #include <cerrno>
 
@@ -77,6 +78,41 @@ TEST(UdpNic, Burst_EqualPacketsArriveCompleteAndInOrder) {
   EXPECT_EQ(pair.sender->counters().bytes_sent, 64U * 1080);
   EXPECT_EQ(pair.receiver->counters().packets_received, 64U);
   EXPECT_EQ(pair.receiver->counters().bytes_received, 64U * 1080);
+}
+
+// CMS-712: however late the receiver looks, it learns when they came.
+TEST(UdpNic, Cms712_TimesOfDepartureAndArrivalAreKnown) {
+  const auto clock = [] {
+    timespec now;
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    return Time(std::chrono::seconds(now.tv_sec) + Duration(now.tv_nsec));
+  };
+  const Duration error = std::chrono::milliseconds(1);  // two clocks, read one after the other
+  const Pair pair = open_pair();
+  bool known = false;
+  // The kernel begins to note arrivals a little after it was asked to.
+  for (int attempt = 0; attempt < 100 && !known; ++attempt) {
+    PacketSet packets;
+    for (int i = 0; i < 8; ++i) packets.add(pair.to(), 56, 1024);
+    const Time before = clock();
+    ASSERT_EQ(pair.sender->tx_burst(packets.all()), 8U);
+    const Time after = clock();
+    Time last = before;
+    for (const Packet* packet : packets.all()) {
+      EXPECT_GE(packet->sent, last);
+      last = packet->sent;
+    }
+    EXPECT_LE(last, after);
+    while (clock() < after + std::chrono::milliseconds(5)) ::sched_yield();
+    const auto arrivals = receive(*pair.receiver, 8);
+    ASSERT_EQ(arrivals.size(), 8U);
+    known = true;
+    for (const Arrival& arrival : arrivals) {
+      EXPECT_GE(arrival.arrived, before - error);
+      known = known && arrival.arrived <= after + error;
+    }
+  }
+  EXPECT_TRUE(known);
 }
 
 TEST(UdpNic, Burst_TrainsOf8KiBPayloadArrive) {

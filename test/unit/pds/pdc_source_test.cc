@@ -263,7 +263,9 @@ TEST_F(PdcSource, Pds124_RetransmissionIsTheSamePacketWithRetxAndAr) {
 TEST_F(PdcSource, Pds125_ProgressOfCackRestartsTheCount) {
   outstanding(2);
   after(milliseconds(20));  // both resent: time-out 40 ms now
-  receive(ack(70001, 70001));
+  wire::AckHeader answer = ack(70001, 70001);
+  answer.retx = true;
+  receive(answer);
   EXPECT_TRUE(requests(after(milliseconds(19))).empty());
   EXPECT_EQ(requests(after(milliseconds(1))).size(), 1U);  // 20 ms after the resending
 }

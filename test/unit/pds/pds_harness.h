@@ -145,6 +145,7 @@ class Node {
   // True if `message` has exactly one answer for each packet it made and made all of them.
   static bool answered_once(const TestMessage& message);
 
+  Time arrived{};  // of what receive() gets; Time{} = the NIC cannot tell
   FepAddress address;
   Rng rng;
   PacketPool packets;

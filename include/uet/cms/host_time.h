@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// How long hosts keep packets and ACKs before they take them up. What that means for a window is
+// not known here.
+#pragma once
+
+#include <algorithm>
+
+#include "uet/base/time.h"
+
+namespace uet::cms {
+
+// Averaged over time, not over samples: a process that waits for a core adds milliseconds to a
+// round trip of microseconds, and while it waits there are no samples.
+class HostTime {
+ public:
+  // One round trip to which the hosts added `host_us` microseconds.
+  void add(double host_us, Time now) {
+    const double weight = started_ ? std::min(1.0, to_us(now - last_) / kMemoryUs) : 0;
+    average_us_ += weight * (host_us - average_us_);
+    last_ = now;
+    started_ = true;
+  }
+  double us() const { return average_us_; }
+
+ private:
+  static constexpr double kMemoryUs = 100'000;
+  double average_us_ = 0;
+  Time last_{};
+  bool started_ = false;
+};
+
+}  // namespace uet::cms
