@@ -105,7 +105,7 @@ Result<void> Manager::send(Message& message, const Destination& destination, Tim
     rudi_.send(message, *flow);
     return {};
   }
-  Pdc* pdc = choose(outgoing_[destination], destination, now);
+  Pdc* pdc = choose(outgoing_[destination], destination, message.is_long, now);
   if (pdc == nullptr) return Error::Again;
   pdc->enqueue(message);
   return {};
@@ -215,10 +215,16 @@ Pdc* Manager::create(Role role, PdcId peer_id, const Destination& destination, P
                                memory, now);
 }
 
-// The PDC for the next message to there; nullptr if there is none now.
-Pdc* Manager::choose(Outgoing& outgoing, const Destination& destination, Time now) {
-  Pdc* oldest = nullptr;
+// The PDC for the next message to there; nullptr if there is none now. Of several PDCs long
+// messages leave one to the short ones (PDS-9).
+Pdc* Manager::choose(Outgoing& outgoing, const Destination& destination, bool is_long, Time now) {
+  const bool alone = destination.mode == DeliveryMode::Rod || destination.reserved_pool;
+  const std::size_t most = alone ? 1 : parameters_.pdcs_per_destination;
   std::size_t taking = 0;
+  std::size_t with_long = 0;
+  Pdc* unused = nullptr;     // the first that has nothing waiting
+  Pdc* for_long = nullptr;   // of those that have, the one used least recently that carries a long
+  Pdc* for_short = nullptr;  // message, and the one that does not
   for (const PdcId id : outgoing.pdcs) {
     Pdc* pdc = find(id);
     if (pdc == nullptr) continue;
@@ -227,21 +233,25 @@ Pdc* Manager::choose(Outgoing& outgoing, const Destination& destination, Time no
       if (destination.mode == DeliveryMode::Rod && !pdc->drained()) return nullptr;
       continue;
     }
-    if (!pdc->has_backlog()) return pdc;
-    if (oldest == nullptr) oldest = pdc;
+    if (!pdc->has_backlog() && (!is_long || most == 1)) return pdc;
     ++taking;
+    Pdc*& kind = pdc->carries_long() ? for_long : pdc->has_backlog() ? for_short : unused;
+    if (kind == nullptr) kind = pdc;
+    if (pdc->carries_long()) ++with_long;
   }
-  if (oldest == nullptr) return open(destination, now);
-  const bool alone = destination.mode == DeliveryMode::Rod || destination.reserved_pool;
-  const std::size_t most = alone ? 1 : parameters_.pdcs_per_destination;
+  const bool one_more = !is_long || with_long + 1 < most || with_long == 0;
+  if (one_more && unused != nullptr) return unused;
+  if (taking == 0) return open(destination, now);
   const Use use{Role::Initiator, false};
-  const bool more = taking < most && open_.available(use) && bitmaps_.available(use);
-  if (more) return open(destination, now);  // PDS-9
+  const bool room = taking < most && open_.available(use) && bitmaps_.available(use);
+  if (one_more && room) return open(destination, now);
+  Pdc* shared = is_long ? for_long : for_short;
+  if (shared == nullptr) shared = is_long ? for_short : for_long;
   if (taking > 1) {
-    const auto at = std::find(outgoing.pdcs.begin(), outgoing.pdcs.end(), oldest->id());
+    const auto at = std::find(outgoing.pdcs.begin(), outgoing.pdcs.end(), shared->id());
     std::rotate(at, at + 1, outgoing.pdcs.end());
   }
-  return oldest;
+  return shared;
 }
 
 Pdc* Manager::open(const Destination& destination, Time now) {

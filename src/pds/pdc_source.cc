@@ -544,6 +544,9 @@ void Pdc::end_all(const Ending& ending, Time now) {
   ++env_.counters.pdcs_failed;
   if (error == PdsError::RtoExhausted) ++env_.counters.rto_exhausted;
   if (tell_peer) send_last_word();
+  // The tombstone refuses what comes behind this as not consumed (PDS-142, PDS-176): of what has
+  // arrived a copy may come.
+  if (role_ == Role::Target) close_psn_ = rx_.highest_psn();
   make_ready();
 }
 

@@ -151,6 +151,7 @@ Result<void> Initiator::submit(TxMessage& message, const TxOp& op, Time now) {
 Result<void> Initiator::start(TxMessage& message, Time now) {
   const ContextConfig& config = message.context->config;
   if (has_learned_) message.header.ri_generation = generation_of(message);
+  message.is_long = message.length > kShortPackets * payload_mtu_;
   const pds::Destination destination{message.to, config.job, message.mode, config.traffic_class};
   return delivery_->send(message, destination, now);
 }

@@ -222,6 +222,27 @@ TEST(Failure, TwoUnexpectedMessagesAreCompleteThoughTheReceiverHearsNoMore) {
   EXPECT_TRUE(stage.completes(1, 2));
 }
 
+// PDS-9: with a second PDC a short message overtakes the long ones that were posted before it.
+TEST(Failure, Pds9_AShortMessageOvertakesLongOnesOnAPdcOfItsOwn) {
+  for (const std::size_t pdcs : {1U, 2U, 4U}) {
+    StageConfig config;
+    config.memory_bytes = 16 << 20;
+    config.fep.pds.pdcs_per_destination = pdcs;
+    config.link.queue_bytes = 64 << 20;
+    Stage stage(config);
+    constexpr std::size_t kLong = 4 << 20;
+    for (std::uintptr_t i = 0; i < 3; ++i) {
+      ASSERT_TRUE(stage.write(0, 1, i * kLong, kLong, std::nullopt, 1 + i).ok());
+    }
+    ASSERT_TRUE(stage.write(0, 1, 15 << 20, 64, std::nullopt, 9).ok());
+    ASSERT_TRUE(stage.completes(0, 4));
+    const auto& done = stage.actor(0).sink.completions;
+    const std::size_t first = pdcs == 1 ? 3 : 0;
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(done[first].context), 9u) << pdcs;
+    EXPECT_LE(stage.counters(0).pdcs_opened, pdcs);
+  }
+}
+
 // PDS-142: a target that heard nothing for long enough has let go of its PDC (PDS-173, PDS-177).
 // The initiator does not know, and its next operation goes to a new one.
 class ForgetfulPeer : public testing::TestWithParam<DeliveryMode> {

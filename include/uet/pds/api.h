@@ -67,6 +67,9 @@ struct BacklogTag;
 class Message : public ListNode<BacklogTag> {
  public:
   PdcId pdc{};  // the PDC it was assigned to; set by Manager
+  // Makes many packets, or must wait between them: leaves a PDC to short ones if there are several
+  // to its destination (PDS-9).
+  bool is_long = false;
 };
 
 // What next_packet produced.

@@ -107,7 +107,7 @@ class Manager final : public Delivery {
   };
 
   Pdc* open(const Destination& destination, Time now);
-  Pdc* choose(Outgoing& outgoing, const Destination& destination, Time now);
+  Pdc* choose(Outgoing& outgoing, const Destination& destination, bool is_long, Time now);
   Pdc* accept(const PeerKey& peer, DeliveryMode mode, const Incoming& syn, Psn start_psn, Time now);
   Pdc* create(Role role, PdcId peer_id, const Destination& destination, Psn start_psn, Time now);
   bool pump_pdcs(Time now);

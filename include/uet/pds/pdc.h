@@ -125,6 +125,11 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   // Nothing outstanding, queued or awaited.
   bool idle() const { return tx_.empty() && backlog_.empty() && locks_ == 0; }
   bool has_backlog() const { return !backlog_.empty(); }
+  // A long message waits, or is being sent: shorter ones join it only where there is no other PDC,
+  // so that its ends tell.
+  bool carries_long() {
+    return !backlog_.empty() && (backlog_.front().is_long || backlog_.back().is_long);
+  }
   bool finished() const { return state_ == PdcState::Closed; }
 
   // Why it failed; empty after an orderly close.

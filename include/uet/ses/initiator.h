@@ -33,6 +33,8 @@ class PullClient {
 class Initiator {
  public:
   static constexpr std::size_t kLearnedGenerations = 1024;  // a power of 2
+  // Messages of more packets are long: they leave a PDC to shorter ones (PDS-9).
+  static constexpr std::uint64_t kShortPackets = 8;
 
   // The referenced objects outlive this one.
   Initiator(const Parameters& parameters, PieceStore& pieces, Counters& counters);

@@ -2,6 +2,7 @@
 // Which PDC a message goes to, and the life of PDCs from slot to tombstone.
 #include "uet/pds/manager.h"
 
+#include <cstdlib>
 #include <set>
 
 #include "unit/pds/pds_harness.h"
@@ -202,6 +203,24 @@ TEST_F(ManagerTest, Pds53_StartPsnIsFarFromWhereThePreviousPdcEnded) {
     const std::uint32_t second = requests(turn()).at(0).psn.value;
     const std::int32_t distance = Psn{second} - Psn{first + 1};
     EXPECT_GE(distance < 0 ? -distance : distance, 1 << 16);
+  }
+}
+
+// The first PDC ends right where the next one would begin by chance.
+TEST_F(ManagerTest, Pds53_ACandidateTooNearIsNotTaken) {
+  std::uint32_t start = 70000;
+  for (const bool near : {false, true}) {
+    Parameters parameters = test_parameters();
+    parameters.start_psn = start;
+    build(parameters);
+    open();
+    close(start + 1);
+    const auto candidate = static_cast<std::uint32_t>(Rng(node->rng).next());
+    send(1);
+    const Psn second = requests(turn()).at(0).psn;
+    EXPECT_EQ(second.value == candidate, !near);
+    EXPECT_GE(std::abs(second - Psn{start + 1}), 1 << 16);
+    start = candidate;
   }
 }
 
@@ -546,6 +565,33 @@ TEST_F(ManagerTest, Pds9_AShortMessageDoesNotWaitBehindALongOne) {
     EXPECT_EQ(shortest.made, most > 2 ? 1U : 0U);
     EXPECT_EQ(shortest.pdc == longest.pdc, most < 3);
     EXPECT_EQ(send(1).pdc, most == 1 ? longest.pdc : most == 2 ? second.pdc : shortest.pdc);
+  }
+}
+
+// However many long messages there are, and whichever PDC was used last.
+TEST_F(ManagerTest, Pds9_LongMessagesLeaveAPdcToShortOnes) {
+  for (const std::size_t most : {2U, 3U}) {
+    Parameters parameters = test_parameters();
+    parameters.pdcs_per_destination = most;
+    build(parameters);
+    const auto send_long = [&]() -> TestMessage& {
+      TestMessage& message = node->message(3000);
+      message.is_long = true;
+      EXPECT_TRUE(node->manager->send(message, to_peer(), now).ok());
+      return message;
+    };
+    std::set<std::uint16_t> used;
+    for (int i = 0; i < 5; ++i) used.insert(send_long().pdc.value);
+    EXPECT_EQ(used.size(), most - 1);
+    turn();
+    for (int i = 0; i < 5; ++i) {
+      TestMessage& shortest = send(1);
+      EXPECT_FALSE(used.contains(shortest.pdc.value));
+      turn();
+      EXPECT_EQ(shortest.made, 1U);
+      EXPECT_TRUE(used.contains(send_long().pdc.value));
+    }
+    EXPECT_EQ(node->manager->open_pdcs(), most);
   }
 }
 

@@ -392,6 +392,30 @@ std::vector<NackDestination::Situation> NackDestination::situations_without_pdc(
          node->drain();
          receive(request(334, true));
        }},
+      {"PDS-66", NackCode::NoBitmap, true, 334,
+       [&] {
+         Parameters parameters = test_parameters();
+         parameters.bitmap_count = 1;
+         build(parameters);
+         wire::RequestHeader other = request(333, true);
+         other.spdcid = PdcId{901};
+         receive(other);
+         node->drain();
+         receive(request(334, true));
+       }},
+      {"PDS-66", NackCode::NoCccAvail, true, 334,
+       [&] {
+         Parameters parameters = test_parameters();
+         parameters.ccc_count = 1;
+         build(parameters);
+         peer_mode = DeliveryMode::Rod;  // each PDC has its own context
+         wire::RequestHeader other = request(333, true);
+         other.spdcid = PdcId{901};
+         receive(other);
+         node->drain();
+         peer_start = 334;
+         receive(request(334, true));
+       }},
       {"PDS-61", NackCode::RodOoo, true, 334,
        [&] {
          peer_mode = DeliveryMode::Rod;
@@ -423,9 +447,8 @@ std::vector<NackDestination::Situation> NackDestination::situations_without_pdc(
 }
 
 // PDS-210, PDS-211, PDS-212: each answered with exactly this NACK, and delivered to nobody.
-// NO_CCC_AVAIL and NO_BITMAP are never sent: context and bitmap come with the PDC. TRIMMED_ACK is
-// reserved in 1.0.3. ACK_WITH_DATA and GTD_RESP_UNAVAIL are never sent: what is guaranteed is
-// stored (PDS-112). NEW_START_PSN belongs to transport security.
+// TRIMMED_ACK is reserved in 1.0.3. ACK_WITH_DATA and GTD_RESP_UNAVAIL are never sent: what is
+// guaranteed is stored (PDS-112). NEW_START_PSN belongs to transport security.
 TEST_F(NackDestination, Pds210_EachSituationHasItsCode) {
   for (const bool with_pdc : {true, false}) {
     const auto all = with_pdc ? situations() : situations_without_pdc();

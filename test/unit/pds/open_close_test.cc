@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Opening ahead of the first message, and closing from either end when packets of the handshake are
-// lost.
+// lost; what a failed PDC leaves.
+#include <algorithm>
+
 #include "unit/pds/pds_harness.h"
 
 namespace uet::pds::testing {
@@ -110,6 +112,7 @@ class OpenClose : public Pair {
     run_for(milliseconds(5));
     ASSERT_TRUE(Node::answered_once(message));
   }
+  std::size_t refused_ = 0;  // messages that were not consumed
   void expect_both_closed_in_order() {
     EXPECT_TRUE(run_while_not(
         [this] { return a->manager->open_pdcs() + b->manager->open_pdcs() == 0; }, seconds(5)));
@@ -219,6 +222,69 @@ TEST_F(OpenClose, Pds175_LateSynAfterEitherEndClosed) {
     EXPECT_EQ(b->client.delivered.size(), 3U);
     log.clear();
   }
+}
+
+// ---- what comes for a PDC that has failed
+// --------------------------------------------------------
+
+// PDS-136, PDS-142: only what never arrived is refused, and may then be sent again on a new PDC. Of
+// what has arrived the network may bring another copy, which must not look like the only one.
+TEST_F(OpenAhead, Pds136_Pds142_OnlyWhatNeverArrivedIsRefusedAfterAFailure) {
+  accept(333);
+  for (const std::uint32_t psn : {334U, 336U}) receive(request(psn));
+  node->manager->abort(pdc, now);
+  turn();
+  ASSERT_EQ(node->manager->open_pdcs(), 0U);
+  for (const std::uint32_t psn : {333U, 334U, 335U, 336U}) {
+    EXPECT_TRUE(answer_to(request(psn)).empty()) << psn;
+    EXPECT_TRUE(answer_to(retransmission(psn)).empty()) << psn;
+  }
+  EXPECT_TRUE(answer_to(request(333, true)).empty());
+  const auto refused = nacks(answer_to(request(337)));
+  ASSERT_EQ(refused.size(), 1U);
+  EXPECT_EQ(refused[0].nack_code, NackCode::Closing);
+  EXPECT_EQ(refused[0].nack_psn, Psn{337});
+  EXPECT_EQ(node->client.delivered.size(), 3U);
+}
+
+// The target fails while messages are under way, and the network copies packets: those that are
+// sent again on a new PDC are delivered once (PDS-142, PDS-201).
+TEST_F(OpenClose, Pds142_RetriedMessagesAreDeliveredOnce) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    build(test_parameters(), target_parameters());
+    Rng rng(seed);
+    fate = [&](const Node&, const Sent&) {
+      return Fate{.copies = rng.chance(0.1)   ? 0
+                            : rng.chance(0.3) ? 2
+                                              : 1,
+                  .delay = microseconds(rng.below(200))};
+    };
+    std::vector<TestMessage*> all;
+    for (int round = 0; round < 40; ++round) {
+      all.push_back(&send(1));
+      run_for(microseconds(rng.below(300)));
+      if (Pdc* pdc = only_pdc(*b); pdc != nullptr && rng.chance(0.1)) {
+        b->manager->abort(pdc->id(), now);
+      }
+    }
+    run_for(seconds(20));
+    std::vector<int> deliveries(all.size());
+    const std::uint32_t first = all.front()->id;
+    for (const Delivered& packet : b->client.delivered) ++deliveries.at(packet.message - first);
+    std::size_t refused = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const bool not_consumed = all[i]->failed == PdsError::NotConsumed ||
+                                std::ranges::count(all[i]->errors, PdsError::NotConsumed) > 0;
+      if (!not_consumed) continue;
+      ++refused;
+      EXPECT_EQ(deliveries[i], 0) << "message " << i << " would be executed twice";
+    }
+    EXPECT_LE(*std::ranges::max_element(deliveries), 1);
+    refused_ += refused;
+    fate = nullptr;
+  }
+  EXPECT_GT(refused_, 0U);
 }
 
 // ---- a bounded number of receive windows

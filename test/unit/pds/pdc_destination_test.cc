@@ -710,7 +710,7 @@ TEST_F(PdcDestination, Pds169_OnlyTheInitiatorCloses) {
   const auto sent = answer_to(control(CpType::Close, 70000));
   EXPECT_EQ(nacks(sent).at(0).nack_code, NackCode::UnexpEvent);
   EXPECT_EQ(node->manager->find(pdc)->state(), PdcState::Established);
-  node->manager->abort(pdc, now);  // the peer's id is free for a PDC that the peer opens (PDS-63)
+  node->manager->abort(pdc, now);  // the peer's id is free for a PDC of its own
   turn();
   arrive(1);
   EXPECT_EQ(nacks(answer_to(control(CpType::CloseRequest, 334))).at(0).nack_code,

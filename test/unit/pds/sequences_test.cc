@@ -266,6 +266,22 @@ TEST_F(Sequences, Idea3_Pds118_LostClearIsRepairedByTheNextRequest) {
   EXPECT_EQ(sent_by(*b, acks).back().cack_psn, Psn{334});
 }
 
+// Every NACK is lost: the time-out alone brings the refused packets back.
+TEST_F(Sequences, Pds123_LostNacksAreCoveredByTheTimeOut) {
+  open_up_to(332);
+  int refusals = 3;
+  b->client.respond = [&](const Delivered&) {
+    return refusals-- > 0 ? refusal(NackCode::NoResource) : default_response();
+  };
+  lose(*b, 1000, [](const Sent& packet) { return packet.nack().has_value(); });
+  TestMessage& message = send(3);
+  EXPECT_TRUE(run_while_not([&] { return message.responses == 3; }, milliseconds(500)));
+  EXPECT_TRUE(Node::answered_once(message));
+  EXPECT_EQ(b->client.delivered.size(), 3U);
+  EXPECT_GE(a->manager->counters().rto_retransmissions, 3U);
+  EXPECT_EQ(a->manager->counters().nack_retransmissions, 0U);
+}
+
 // A guaranteed response holds CACK (PDS-86), and the target hears of no CLEAR: what is behind it
 // needs nothing but the ACKs that the target sends when it is asked for one.
 TEST_F(Sequences, Pds86_Pds93_PacketsBehindAHeldResponseHaveAcksOfTheirOwn) {

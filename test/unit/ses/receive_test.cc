@@ -189,7 +189,7 @@ TEST_F(ReceiveTest, Ses45_Ses105_OnlyTheLastPacketOfAnUnexpectedMessageIsGuarant
     EXPECT_EQ(header_of(early).opcode, wire::ResponseOpcode::DefaultResponse);
   }
   const pds::Response last = take_part(request, message, 2 * kMtu, kMtu);
-  EXPECT_TRUE(last.guaranteed);
+  EXPECT_TRUE(last.guaranteed);  // PDS-111: the overflow list
   EXPECT_EQ(header_of(last).opcode, wire::ResponseOpcode::Response);
   EXPECT_EQ(header_of(last).list, wire::List::Overflow);
   EXPECT_EQ(header_of(last).return_code, ReturnCode::Ok);

@@ -68,7 +68,7 @@ TEST_F(TargetAtomicTest, Ses93_FetchedValueIsAGuaranteedResponseWithData) {
   SesRequest fetch = request(SesOpcode::FetchingAtomic, AmoOp::Sum);
   fetch.buffer_offset = 16;
   const auto response = b.take(fetch, operands(2));
-  EXPECT_TRUE(response.guaranteed);
+  EXPECT_TRUE(response.guaranteed);  // PDS-111: results of fetching atomics
   EXPECT_EQ(fetched(response), 40u);
   EXPECT_EQ(header_of(response).read_request_message_id, fetch.message_id);
   EXPECT_EQ(cells[2], 42u);

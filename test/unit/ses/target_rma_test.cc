@@ -249,7 +249,7 @@ TEST_F(TargetRmaTest, Idea10_Ses82_Ses104_FewDataRideInTheAckGuaranteed) {
   constexpr std::uint32_t kMost = pds::Response::kMaxBytes - sizeof(wire::SesResponseData);
   for (const std::uint32_t count : {std::uint32_t{1}, kMost}) {
     const pds::Response response = b.take(rma(SesOpcode::Read, 0, count, count));
-    EXPECT_TRUE(response.guaranteed);
+    EXPECT_TRUE(response.guaranteed);  // PDS-111: data in the ACK
     EXPECT_EQ(response.next_hdr, NextHdr::ResponseData);
     const wire::SesResponseHeader header = header_of(response);
     EXPECT_EQ(header.read_request_message_id, MsgId{9});

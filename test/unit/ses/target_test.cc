@@ -14,7 +14,7 @@ TEST_F(TargetTest, Ses9_OtherVersionIsUncor) {
   request.version = 1;
   const pds::Response response = b.take(request);
   EXPECT_EQ(code_of(response), ReturnCode::Uncor);
-  EXPECT_TRUE(response.guaranteed);  // SES-104
+  EXPECT_TRUE(response.guaranteed);  // SES-104; PDS-111: errors
 }
 
 TEST_F(TargetTest, Ses115_Step1_TooShortIsUncor) {
