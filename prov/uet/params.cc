@@ -62,8 +62,10 @@ bool set_payload_mtu(Params& params, std::string_view text) {
 
 bool set_algorithm(Params& params, std::string_view text) {
   if (text == "nscc") params.cc_algorithm = cms::Algorithm::Nscc;
+  if (text == "rccc") params.cc_algorithm = cms::Algorithm::Rccc;
+  if (text == "both") params.cc_algorithm = cms::Algorithm::Both;
   if (text == "none") params.cc_algorithm = cms::Algorithm::None;
-  return text == "nscc" || text == "none";
+  return text == "nscc" || text == "rccc" || text == "both" || text == "none";
 }
 
 bool set_paths(Params& params, std::string_view text) {
@@ -172,8 +174,13 @@ const Row kRows[] = {
      "Send a CRC-32C behind every packet and drop packets without or with a wrong one; the same at "
      "both ends, a switch",
      Switch{&Params::crc}},
-    {"CC_ALGORITHM", "Congestion control: nscc, or none for a fixed window",
-     Special{set_algorithm, "nscc or none", "nscc, on loopback none"}},
+    {"CC_ALGORITHM",
+     "Congestion control: nscc, rccc (receiver credit, at both ends), both, or none for a fixed "
+     "window",
+     Special{set_algorithm, "nscc, rccc, both or none (TFC is not implemented)",
+             "nscc, on loopback none"}},
+    {"CC_RECEIVE_RATE_MBPS", "Rate in Mbit/s at which rccc lets peers send here, 0 = the link rate",
+     Number{&Params::cc_receive_rate_mbps, 0, 10'000'000}},
     {"CC_BASE_RTT_US", "Round-trip time of the idle network in microseconds, 0 = measured",
      Number{&Params::cc_base_rtt_us, 0, 10'000'000}},
     {"CC_LINK_RATE_MBPS", "Link rate in Mbit/s for congestion control, 0 = as the interface says",

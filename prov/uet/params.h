@@ -52,6 +52,7 @@ struct Params {
   std::optional<cms::Algorithm> cc_algorithm;  // empty: nscc, but none on loopback
   std::uint64_t cc_base_rtt_us = 0;
   std::uint64_t cc_link_rate_mbps = 0;
+  std::uint64_t cc_receive_rate_mbps = 0;
   std::uint64_t cc_loopback_window_bytes = 0;
   cms::PathPolicy paths = cms::PathPolicy::Single;
   std::uint64_t job_id = 1;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "uet/cms/nscc.h"
+#include "uet/cms/rccc.h"
 #include "uet/cms/window.h"
 
 namespace uet::cms {
@@ -55,8 +56,12 @@ class FixedWindow final : public Ccc {
 
 }  // namespace
 
-std::unique_ptr<Ccc> make_ccc(const Parameters& parameters, Time now) {
+std::unique_ptr<Ccc> make_ccc(const Parameters& parameters, Time now,
+                              std::optional<std::uint8_t> ccc_id) {
   if (parameters.algorithm == Algorithm::None) return std::make_unique<FixedWindow>(parameters);
+  if (uses_credit(parameters.algorithm) && ccc_id) {
+    return std::make_unique<Rccc>(parameters, *ccc_id, now);
+  }
   return std::make_unique<Nscc>(parameters, now);
 }
 

@@ -3,6 +3,7 @@
 #include "uet/pds/ccc_pool.h"
 
 #include <algorithm>
+#include <bitset>
 
 #include "uet/pds/pdc.h"
 
@@ -30,8 +31,20 @@ std::size_t counted_for(const SharedCcc& shared) {
 }  // namespace
 
 std::size_t CccPool::KeyHash::operator()(const CccKey& key) const noexcept {
-  const std::size_t rest = std::size_t{key.rod_pdc.value} << 8 | key.traffic_class;
+  const std::size_t rest =
+      std::size_t{key.rudi} << 24 | std::size_t{key.rod_pdc.value} << 8 | key.traffic_class;
   return FepAddressHash{}(key.address) ^ (rest * 0x9E3779B97F4A7C15ULL);
+}
+
+// CMS-204. They roll, so that the peer does not take a new context for one that has just ended.
+std::optional<std::uint8_t> CccPool::free_ccc_id(const FepAddress& address) {
+  std::bitset<256> taken;
+  for (const auto& [key, shared] : cccs_) {
+    if (shared.credit != nullptr && key.address == address) taken.set(shared.credit->ccc_id());
+  }
+  if (taken.all()) return std::nullopt;
+  while (taken.test(next_ccc_id_)) ++next_ccc_id_;
+  return next_ccc_id_++;
 }
 
 SharedCcc* CccPool::share(const CccKey& key, Use use, Time now) {
@@ -51,7 +64,10 @@ SharedCcc* CccPool::share(const CccKey& key, Use use, Time now) {
   SharedCcc& shared = entry == cccs_.end() ? cccs_[key] : entry->second;
   if (shared.ccc == nullptr) {
     shared.key = key;
-    shared.ccc = cms::make_ccc(cms_, now);
+    const bool credit = cms::uses_credit(cms_.algorithm) && !key.rudi;
+    const auto ccc_id = credit ? free_ccc_id(key.address) : std::nullopt;
+    shared.ccc = cms::make_ccc(cms_, now, ccc_id);
+    shared.credit = shared.ccc->by_credit();
   }
   ++shared.users[wanted];
   return &shared;

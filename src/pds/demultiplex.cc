@@ -88,6 +88,8 @@ void Manager::on_request_packet(const RxPacket& packet, Time now) {
     return;
   }
   const DeliveryMode mode = header.rod() ? DeliveryMode::Rod : DeliveryMode::Rud;
+  const bool with_credit =
+      header.type == wire::PdsType::RudCcReq || header.type == wire::PdsType::RodCcReq;
   Incoming request = incoming_from(packet, now);
   request.psn = header.psn;
   request.clear_psn = header.clear_psn();
@@ -101,6 +103,10 @@ void Manager::on_request_packet(const RxPacket& packet, Time now) {
                         : resolve(packet, header.spdcid, header.dpdcid, request, now);
   if (pdc == nullptr) return;
   if (pdc->destination().mode != mode) return pdc->send_nack(NackCode::PdcModeMismatch, request);
+  if (with_credit && cms::uses_credit(cms_.algorithm)) {
+    const std::uint32_t bytes = request.trimmed ? 0 : request.nominal_bytes;
+    credits_.on_request(*pdc, header.ccc_id, header.credit_target, bytes, now);
+  }
   pdc->on_request(request, now);
 }
 
@@ -274,13 +280,27 @@ void Manager::on_control_packet(const RxPacket& packet, Time now) {
       return pdc->on_clear_request(now);
     case wire::CpType::Probe:
       return pdc->on_probe(header.probe_opaque, Psn{header.payload}, request.entropy, now);
-    case wire::CpType::Credit:  // no algorithm that paces by credit is offered
+    case wire::CpType::Credit:
     case wire::CpType::CreditRequest:
-    case wire::CpType::Negotiation:
+      return on_credit_packet(*pdc, header, now);
+    case wire::CpType::Negotiation:  // not needed (WIRE 2.6)
       ++counters_.unsupported_type;
       return;
   }
   pdc->send_nack(NackCode::UnexpEvent, request);  // PDS-157: no such control packet
+}
+
+// CMS-200, CMS-220.
+void Manager::on_credit_packet(Pdc& pdc, const wire::ControlHeader& header, Time now) {
+  const std::uint32_t units = header.payload & cms::kCreditMask;
+  const bool credit = header.ctl_type == wire::CpType::Credit;
+  ++(credit ? counters_.credits_received : counters_.credit_requests_received);
+  if (credit) {
+    if (pdc.ccc().credit != nullptr) return pdc.on_credit(units, now);
+  } else if (cms::uses_credit(cms_.algorithm)) {
+    if (credits_.on_credit_request(pdc, units, now)) return;
+  }
+  ++counters_.credit_ignored;
 }
 
 void Manager::on_rudi_packet(const RxPacket& packet, Time now) {

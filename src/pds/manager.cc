@@ -65,6 +65,7 @@ Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Clien
                    .early_bytes_each = early_bytes,
                    .ready = ready_,
                    .control_reserve = std::min(kControlReserve, packets.capacity() / 4)},
+      credits_(environment_, now),
       datagrams_(environment_),
       rudi_(environment_, now),
       window_(window_psns(parameters)),
@@ -82,6 +83,7 @@ Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Clien
       tombstones_(std::make_unique<Tombstone[]>(kTombstones)),
       cccs_(cms_, parameters.ccc_count, parameters.reserved_target_pdcs,
             parameters.reserved_pool_pdcs) {
+  environment_.credits = &credits_;
   std::fill_n(slot_of_id_.get(), 65536, kNoSlot);
   std::fill_n(tombstone_of_id_.get(), 65536, kNoSlot);
   next_id_ = parameters_.first_pdc_id.value_or(static_cast<std::uint16_t>(rng_.next()));
@@ -107,7 +109,7 @@ Result<void> Manager::send(Message& message, const Destination& destination, Tim
   }
   Pdc* pdc = choose(outgoing_[destination], destination, message.is_long, now);
   if (pdc == nullptr) return Error::Again;
-  pdc->enqueue(message);
+  pdc->enqueue(message, now);
   return {};
 }
 
@@ -119,10 +121,10 @@ Result<void> Manager::respond(Message& message) {
   return queued;
 }
 
-Result<void> Manager::send_on(PdcId id, Message& message, Time) {
+Result<void> Manager::send_on(PdcId id, Message& message, Time now) {
   Pdc* pdc = find(id);
   if (pdc == nullptr) return Error::NotFound;
-  pdc->enqueue(message);
+  pdc->enqueue(message, now);
   return {};
 }
 
@@ -130,7 +132,10 @@ bool Manager::cancel(Message& message) {
   if (message.pdc == PdcId{}) return rudi_.cancel(message) || datagrams_.cancel(message);
   if (!message.linked()) return false;
   IntrusiveList<Message, BacklogTag>::remove(message);
-  if (Pdc* pdc = find(message.pdc); pdc != nullptr) pdc->kick();
+  if (Pdc* pdc = find(message.pdc); pdc != nullptr) {
+    pdc->leave_backlog(message);
+    pdc->kick();
+  }
   return true;
 }
 
@@ -302,7 +307,9 @@ Pdc* Manager::accept(const PeerKey& peer, DeliveryMode mode, const Incoming& syn
 RudiFlow* Manager::rudi_flow(const Destination& destination, Time now) {
   std::unique_ptr<RudiFlow>& flow = outgoing_[destination].rudi;
   if (flow == nullptr) {
-    SharedCcc* ccc = cccs_.share(ccc_key(destination, PdcId{}), kRudiUse, now);
+    CccKey key = ccc_key(destination, PdcId{});
+    key.rudi = cms::uses_credit(cms_.algorithm);
+    SharedCcc* ccc = cccs_.share(key, kRudiUse, now);
     if (ccc != nullptr) {
       flow = std::make_unique<RudiFlow>(environment_, destination, *ccc);
     } else {
@@ -436,6 +443,7 @@ void Manager::bury_finished(Time now) {
 
 bool Manager::expire(Time now) {
   bool fired = rudi_.expire(now);
+  if (cms::uses_credit(cms_.algorithm)) fired |= credits_.expire(now);
   wheel_.expire(now, [&](TimerEntry& entry) {
     static_cast<Pdc&>(entry).on_deadline(now);
     fired = true;

@@ -4,6 +4,7 @@
 #include "uet/pds/pdc.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "uet/pds/retransmit.h"
@@ -13,6 +14,7 @@ namespace uet::pds {
 namespace {
 
 constexpr std::size_t kRequestBytes = sizeof(wire::PdsRequest);
+constexpr std::size_t kCcRequestBytes = sizeof(wire::PdsCcRequest);
 constexpr std::size_t kControlBytes = sizeof(wire::PdsControl);
 constexpr std::size_t kNackBytes = sizeof(wire::PdsNack);
 
@@ -51,12 +53,13 @@ Pdc::~Pdc() {
 }
 
 void Pdc::discard() {
+  if (credit_sender_ != nullptr) env_.credits->leave(*this);
   for (Psn psn = tx_.base(); psn != tx_.next_psn(); ++psn) {
     if (TxRecord* record = tx_.find(psn); record != nullptr) release(*record);
   }
   tx_.slide();
   settle_ccc();
-  while (!backlog_.empty()) backlog_.pop_front();
+  while (!backlog_.empty()) leave_backlog(backlog_.pop_front());
   release_stored();
 }
 
@@ -115,10 +118,7 @@ Packet* Pdc::take_packet(bool control) {
 
 // Ends the record; its packet leaves no more and is the caller's.
 Packet* Pdc::withdraw(TxRecord& record) {
-  if (record.resend) {
-    record.resend = false;
-    --resend_count_;
-  }
+  if (record.resend) end_resend(record);
   env_.outbox.withdraw(*record.packet);
   return std::exchange(record.packet, nullptr);
 }
@@ -127,8 +127,18 @@ void Pdc::release(TxRecord& record) { env_.packets.give_back(withdraw(record)); 
 
 // ---- sending ------------------------------------------------------------------------------------
 
-void Pdc::enqueue(Message& message) {
+// The nominal size of what a message will send is estimated with full packets, at least one.
+void Pdc::enqueue(Message& message, Time now) {
   message.pdc = id_;
+  if (ccc_.credit != nullptr) {
+    const std::uint64_t mtu = env_.cms.mtu_bytes;
+    const std::uint64_t payload = std::bit_floor(mtu);
+    const std::uint64_t packets = message.backlog_bytes / payload + 1;
+    message.backlog_bytes += packets * (mtu - payload);
+    message.backlog_bytes = std::max(message.backlog_bytes, mtu);
+    ccc_.credit->on_new_data(message.backlog_bytes, now);
+    env_.credits->note_demand(ccc_);
+  }
   backlog_.push_back(message);
   make_ready();
 }
@@ -141,8 +151,25 @@ void Pdc::unlock() {
   make_ready();
 }
 
-void Pdc::wait_for_ccc() {
+// `bytes` of it remain.
+void Pdc::set_backlog(Message& message, std::uint64_t bytes) {
+  if (ccc_.credit == nullptr) return;
+  ccc_.credit->on_backlog_left(message.backlog_bytes - bytes);
+  message.backlog_bytes = bytes;
+  env_.credits->note_demand(ccc_);
+}
+
+void Pdc::end_resend(TxRecord& record) {
+  record.resend = false;
+  --resend_count_;
+  if (ccc_.credit == nullptr || record.message == nullptr) return;
+  ccc_.credit->unmark_rtx(record.nominal_bytes);
+  env_.credits->note_demand(ccc_);
+}
+
+void Pdc::wait_for_ccc(Time now) {
   if (!ListNode<WaitingForCccTag>::linked()) ccc_.waiting.push_back(*this);
+  if (ccc_.credit != nullptr) env_.credits->await(ccc_, now);
 }
 
 void Pdc::write_header(Psn psn, TxRecord& record, bool retransmission) {
@@ -165,7 +192,15 @@ void Pdc::write_header(Psn psn, TxRecord& record, bool retransmission) {
     header.dpdcid = peer_id_;
     header.pdc_info = pdc_info;
     header.psn_offset = psn_offset;
-    header.encode(packet.prepend(kRequestBytes));
+    if (ccc_.credit != nullptr && ccc_.credit->asks_for_credit()) {  // CMS-200
+      header.type = destination_.mode == DeliveryMode::Rod ? wire::PdsType::RodCcReq
+                                                           : wire::PdsType::RudCcReq;
+      header.ccc_id = ccc_.credit->ccc_id();
+      header.credit_target = env_.credits->take_target(ccc_);
+      header.encode(packet.prepend(kCcRequestBytes));
+    } else {
+      header.encode(packet.prepend(kRequestBytes));
+    }
     clear_owed_ = false;  // PDS-115
   } else {
     wire::ControlHeader header;
@@ -232,7 +267,7 @@ bool Pdc::send_next_packet(Time now) {
     return false;
   }
   if (!ccc_.ccc->may_send(env_.cms.mtu_bytes)) {
-    wait_for_ccc();
+    wait_for_ccc(now);
     return false;
   }
   Packet* packet = take_packet(false);
@@ -249,15 +284,22 @@ bool Pdc::send_next_packet(Time now) {
     env_.packets.give_back(packet);
     return false;
   }
-  if (plan == PacketPlan::Last) backlog_.remove(message);  // PDS-8: only then the next one starts
+  const bool last = plan == PacketPlan::Last;
+  if (last) backlog_.remove(message);  // PDS-8: only then the next one starts
   TxRecord& record = tx_.put();
   record.packet = packet;
   record.message = &message;
   record.tag = prepared.tag;
   record.next_hdr = prepared.next_hdr;
-  record.ar = wants_ack(plan == PacketPlan::Last);
+  record.ar = wants_ack(last);
   ++env_.counters.requests_sent;
   transmit(psn, record, false, now);
+  if (ccc_.credit != nullptr) {  // after its target was made: it counts as waiting there
+    const std::uint64_t before = message.backlog_bytes;
+    const std::uint64_t sent = std::min<std::uint64_t>(record.nominal_bytes, before);
+    const std::uint64_t least = std::min<std::uint64_t>(before, env_.cms.mtu_bytes);
+    set_backlog(message, last ? 0 : std::max(before - sent, least));
+  }
   return true;
 }
 
@@ -294,6 +336,18 @@ void Pdc::send_clear_command() {
   if (send_untracked(clear)) clear_owed_ = false;
 }
 
+// CMS-200. A lost one is repaired by the next (CMS-203).
+void Pdc::send_credit(std::uint32_t credit) {
+  if (send_untracked({.ctl_type = wire::CpType::Credit, .payload = credit})) {
+    ++env_.counters.credits_sent;
+  }
+}
+void Pdc::send_credit_request(std::uint32_t target) {
+  if (send_untracked({.ctl_type = wire::CpType::CreditRequest, .payload = target})) {
+    ++env_.counters.credit_requests_sent;
+  }
+}
+
 // PDS-90: its answer is an ACK or a NACK for that PSN.
 void Pdc::send_ack_request(Psn psn) {
   if (send_untracked({.ctl_type = wire::CpType::AckRequest, .ar = true, .psn = psn})) {
@@ -322,16 +376,21 @@ bool Pdc::resend_pending(std::uint32_t& budget, Time now) {
       // only when the oldest one arrives: once per RTO it goes anyway (PDS-119).
       const Time overdue = last_data_sent_ + rto(env_.parameters, 0);
       if (psn != tx_.base() || now < overdue) {
-        wait_for_ccc();
+        wait_for_ccc(now);
         // Another packet than the oldest waits for that one, which has a timer of its own.
         if (now < overdue) set_deadline(kResend, std::min(deadlines_[kResend], overdue));
         return true;
       }
     }
+    const std::uint32_t waited = record->nominal_bytes;
     record->resend = false;
     --resend_count_;
     --budget;
     transmit(psn, *record, true, now);
+    if (data && ccc_.credit != nullptr) {
+      ccc_.credit->unmark_rtx(waited);
+      env_.credits->note_demand(ccc_);
+    }
   }
   return true;
 }

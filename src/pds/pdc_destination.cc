@@ -332,7 +332,11 @@ bool Pdc::send_ack(const AckDue& due, wire::AckRequestCode code, Time now) {
   ack.sack_bitmap = rx_.bitmap(base);
   ack.service_time = cms::encode_service_time(now - due.arrived);
   ack.rcvd_bytes = cms::encode_rcvd_bytes(rcvd_bytes_);
-  ack.ooo_count = UINT16_MAX;  // not tracked
+  ack.ooo_count = UINT16_MAX;                                                     // not tracked
+  if (credit_sender_ != nullptr && env_.cms.algorithm == cms::Algorithm::Rccc) {  // CMS-202
+    ack.cc_type = wire::CcType::Credit;
+    ack.credit = credit_sender_->granted_units;
+  }
   ack.encode(packet->prepend(sizeof(wire::PdsAckCc)));
   emit_control(env_, *packet, destination_.address, due.entropy);  // PDS-103
   reported_cack_ = ack.cack_psn;

@@ -85,6 +85,9 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
   if (clear_wanted_ && (tx_.clear_psn() >= *clear_wanted_ || tx_.empty())) clear_wanted_.reset();
   if (ack.req == wire::AckRequestCode::Close && role_ == Role::Initiator) close_wanted_ = true;
   inform_ccc(ack, feedback, acked_bytes, now);
+  if (ack.type == wire::PdsType::AckCc && ack.cc_type == wire::CcType::Credit) {
+    on_credit(ack.credit, now);
+  }
   if (destination_.mode == DeliveryMode::Rud) infer_losses(now);
   if (state_ == PdcState::CloseAckWait && tx_.empty()) return finish();
   make_ready();
@@ -114,6 +117,7 @@ std::uint64_t Pdc::acknowledge(Psn psn, const ResponseView& response, Time now) 
   note_reported(psn, *record);
   back_in_flight(*record);
   const std::uint64_t bytes = record->message != nullptr ? record->nominal_bytes : 0;
+  context_known_ |= bytes > 0 && ccc_.credit != nullptr && ccc_.credit->asks_for_credit();
   if (!record->sacked) in_flight_bytes_ -= static_cast<std::int64_t>(bytes);
   Message* message = record->message;
   const std::uint32_t tag = record->tag;
@@ -188,8 +192,7 @@ void Pdc::apply_sack(const wire::AckHeader& ack) {
     note_reported(psn, *record);
     back_in_flight(*record);
     if (record->resend) {
-      record->resend = false;
-      --resend_count_;
+      end_resend(*record);
       // Its response is still to come: watched again (PDS-89, PDS-90).
       const Time due = record->last_sent + response_time(*record);
       if (due < deadlines_[kResend]) set_deadline(kResend, due);
@@ -232,6 +235,12 @@ void Pdc::settle_ccc() {
 
 // They keep their places until they have sent: with a window of one packet a PDC with small packets
 // would else starve one with a large packet for ever.
+void Pdc::on_credit(std::uint32_t credit, Time now) {
+  if (ccc_.credit == nullptr) return;
+  ccc_.credit->on_credit(credit, now);
+  wake_ccc_waiters();
+}
+
 void Pdc::wake_ccc_waiters() {
   for (Pdc& pdc : ccc_.waiting) pdc.make_ready();
 }
@@ -254,6 +263,10 @@ void Pdc::queue_resend(Psn psn, TxRecord& record) {
   if (!record.resend) {
     record.resend = true;
     ++resend_count_;
+    if (ccc_.credit != nullptr && record.message != nullptr) {
+      ccc_.credit->mark_rtx(record.nominal_bytes);
+      env_.credits->note_demand(ccc_);
+    }
   }
   make_ready();
 }
@@ -537,8 +550,9 @@ void Pdc::end_all(const Ending& ending, Time now) {
   tx_.slide();
   settle_ccc();
   while (!backlog_.empty()) {  // PDS-139
-    env_.client.message_failed(backlog_.pop_front(),
-                               ending.spares_backlog ? PdsError::NotConsumed : error, now);
+    Message& message = backlog_.pop_front();
+    leave_backlog(message);
+    env_.client.message_failed(message, ending.spares_backlog ? PdsError::NotConsumed : error, now);
   }
   wake_ccc_waiters();
   ++env_.counters.pdcs_failed;

@@ -153,6 +153,7 @@ Result<void> Initiator::start(TxMessage& message, Time now) {
   if (has_learned_) message.header.ri_generation = generation_of(message);
   message.is_long = message.length > kShortPackets * payload_mtu_;
   const pds::Destination destination{message.to, config.job, message.mode, config.traffic_class};
+  message.backlog_bytes = message.kind == Kind::Read ? 0 : message.length;
   return delivery_->send(message, destination, now);
 }
 

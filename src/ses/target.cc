@@ -296,6 +296,7 @@ ReadAnswer* Target::begin_answer(const View& view, const Request& request, const
   answer->piece = piece;
   answer->payload = {Slice{piece->data, piece->length}, Slice{}};
   answer->header = answer_header(view, request, asked);
+  answer->backlog_bytes = asked.length;
   answering_.push_back(*answer);
   const bool rudi = view.mode == DeliveryMode::Rudi;
   if (rudi ? delivery_->respond(*answer) : delivery_->send_on(view.pdc, *answer, now)) {

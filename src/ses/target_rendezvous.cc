@@ -55,6 +55,7 @@ bool Target::answer_from(TxMessage& source, const View& view, const Request& req
   answer->source = &source;
   source.answers.push_back(*answer);
   answer->header = answer_header(view, request, asked);
+  answer->backlog_bytes = asked.length;
   answering_.push_back(*answer);
   if (delivery_->send_on(view.pdc, *answer, now)) return true;
   answer_done(*answer);

@@ -60,9 +60,12 @@ void draw_fep(Plan& plan, Rng& rng) {
   draw_pds(plan, rng);
   cms::Parameters& cms = plan.fep.cms;
   cms.algorithm = rng.chance(0.8) ? cms::Algorithm::Nscc : cms::Algorithm::None;
+  if (rng.chance(0.25)) {
+    cms.algorithm = rng.chance(0.5) ? cms::Algorithm::Rccc : cms::Algorithm::Both;
+  }
   cms.paths = rng.chance(0.5) ? cms::PathPolicy::Single : cms::PathPolicy::Oblivious;
   cms.path_count = static_cast<std::uint16_t>(rng.between(1, 16));
-  cms.mtu_bytes = cms::nominal_packet_bytes(mtu + 12 + 44);
+  cms.mtu_bytes = cms::nominal_packet_bytes(mtu + 16 + 44);
   cms.fixed_window_bytes = rng.between(1, 64) * cms.mtu_bytes;
   cms.max_window_bytes = rng.between(4, 256) * cms.mtu_bytes;
   ses::Parameters& ses = plan.fep.ses;
@@ -508,6 +511,8 @@ Plan draw_plan(std::uint64_t seed) {
   return plan;
 }
 
+constexpr std::array kAlgorithms{", fixed window", ", NSCC", ", RCCC", ", NSCC and RCCC"};
+
 std::string Plan::describe() const {
   std::ostringstream out;
   out << nodes << " nodes, " << contexts.size() << " contexts, " << operations.size()
@@ -528,7 +533,7 @@ std::string Plan::describe() const {
       << fep.ses.eager_bytes << " kept, " << fep.ses.pulls << " pulls"
       << (cancels ? ", cancels" : "") << (directed_receive ? ", directed" : "")
       << (multi_receives ? ", multi-receives" : "") << (looks ? ", looks" : "")
-      << (fep.cms.algorithm == cms::Algorithm::Nscc ? ", NSCC" : ", fixed window")
+      << kAlgorithms[static_cast<std::size_t>(fep.cms.algorithm)] << ", CCCs " << fep.pds.ccc_count
       << (fep.ses.rudi ? ", RUDI" : "") << (fep.ses.no_match ? ", NO_MATCH" : "")
       << (fep.ses.short_headers ? ", short headers" : "") << ", nasty sequences "
       << nasty_sequences;

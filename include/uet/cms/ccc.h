@@ -13,7 +13,8 @@
 
 namespace uet::cms {
 
-enum class Algorithm : std::uint8_t { None, Nscc };          // None: a fixed window (CMS-722)
+// None: a fixed window (CMS-722). Both: NSCC and RCCC, a packet needs the leave of either.
+enum class Algorithm : std::uint8_t { None, Nscc, Rccc, Both };
 enum class PathPolicy : std::uint8_t { Single, Oblivious };  // CMS section 5
 
 // Set once per FEP. Bytes are nominal packet sizes (CMS-6).
@@ -24,10 +25,11 @@ struct Parameters {
   std::uint64_t link_rate_bps = 10'000'000'000;                // CMS-723
   std::optional<Duration> base_rtt;                            // Rcfg; empty = measured (CMS-710)
   Duration default_base_rtt = std::chrono::microseconds(100);  // until measured
-  std::uint64_t max_window_bytes = 1 << 20;    // never more in flight (receive buffer of the peer)
-  std::uint64_t fixed_window_bytes = 1 << 20;  // window of Algorithm::None
-  bool trimming = false;                       // the network trims instead of dropping
-  bool synthetic_ecn = true;                   // CMS-703
+  std::uint64_t max_window_bytes = 1 << 20;     // never more in flight (receive buffer of the peer)
+  std::uint64_t fixed_window_bytes = 1 << 20;   // window of Algorithm::None
+  std::uint64_t receive_rate_bps = UINT64_MAX;  // never grant more (CMS-228)
+  bool trimming = false;                        // the network trims instead of dropping
+  bool synthetic_ecn = true;                    // CMS-703
   std::uint32_t ack_gen_trigger_bytes = 16 * 1024;  // CMS-124
   std::uint16_t path_count = 1;                     // entropy values of `oblivious`
 };
@@ -48,9 +50,13 @@ struct AckFeedback {
 // RepeatedRto: this packet's previous transmission was lost to an RTO as well (CMS-135).
 enum class LossCause : std::uint8_t { Rto, RepeatedRto, Path, OutOfOrder };
 
+class Rccc;
+
 class Ccc {
  public:
   virtual ~Ccc() = default;
+  // Itself, if its sending needs the receiver's credit; asked once, not for each packet.
+  virtual Rccc* by_credit() { return nullptr; }
   // May a packet of this nominal size leave now? With nothing in flight one always may (CMS-133).
   virtual bool may_send(std::uint32_t bytes) const = 0;
   // First transmissions and retransmissions alike (CMS-103).
@@ -72,8 +78,15 @@ class Ccc {
   virtual std::int64_t inflight_bytes() const = 0;  // signed: may dip below 0 (CMS-104)
 };
 
-// A context for one remote FEP. Called when a PDC opens, not on the data path.
-std::unique_ptr<Ccc> make_ccc(const Parameters& parameters, Time now);
+// Does sending need the receiver's credit?
+constexpr bool uses_credit(Algorithm algorithm) {
+  return algorithm == Algorithm::Rccc || algorithm == Algorithm::Both;
+}
+
+// A context for one remote FEP. Called when a PDC opens, not on the data path. `ccc_id`: its name
+// in requests (CMS-204); without one it does not use credit, but NSCC in its place.
+std::unique_ptr<Ccc> make_ccc(const Parameters& parameters, Time now,
+                              std::optional<std::uint8_t> ccc_id = {});
 
 // UDP length + 40 (CMS-6); `pds_bytes` counts from the PDS prologue to the end of the packet.
 constexpr std::uint32_t nominal_packet_bytes(std::uint32_t pds_bytes) { return pds_bytes + 8 + 40; }

@@ -70,6 +70,9 @@ class Message : public ListNode<BacklogTag> {
   // Makes many packets, or must wait between them: leaves a PDC to short ones if there are several
   // to its destination (PDS-9).
   bool is_long = false;
+  // Bytes of payload that packets will carry: set it before sending, PDS counts it down. Only what
+  // is asked of the receiver's credit depends on it, and a wrong number costs no more than time.
+  std::uint64_t backlog_bytes = 0;
 };
 
 // What next_packet produced.

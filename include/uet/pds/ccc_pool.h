@@ -10,12 +10,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
 #include "uet/base/address.h"
 #include "uet/base/intrusive_list.h"
+#include "uet/base/timer_wheel.h"
 #include "uet/base/types.h"
 #include "uet/cms/ccc.h"
+#include "uet/cms/rccc.h"
 #include "uet/pds/quota.h"
 
 namespace uet::pds {
@@ -26,13 +29,24 @@ struct WaitingForCccTag;
 struct CccKey {
   FepAddress address;
   std::uint8_t traffic_class = 0;
-  PdcId rod_pdc;  // 0: shared by all PDCs that are not ROD
+  PdcId rod_pdc;      // 0: shared by all PDCs that are not ROD
+  bool rudi = false;  // RUDI carries no targets: where credit is used it has a context of its own
   friend bool operator==(const CccKey&, const CccKey&) = default;
 };
 
-// A congestion control context and the PDCs that wait for it to open its window.
-struct SharedCcc {
+// A congestion control context and the PDCs that wait for its leave to send.
+struct SharedCcc : TimerEntry {
+  SharedCcc() = default;
+  ~SharedCcc() {
+    if (wheel != nullptr) wheel->cancel(*this);
+  }
+  SharedCcc(const SharedCcc&) = delete;
+  SharedCcc& operator=(const SharedCcc&) = delete;
+
   std::unique_ptr<cms::Ccc> ccc;
+  cms::Rccc* credit = nullptr;  // the same, if it needs credit (credits.h)
+  bool wants_credit = false;    // counted as active by Credits
+  TimerWheel* wheel = nullptr;  // that the entry has been on
   IntrusiveList<Pdc, WaitingForCccTag> waiting;
   CccKey key;
   std::array<std::uint32_t, 4> users{};  // by kind of use, the most demanding first
@@ -57,8 +71,11 @@ class CccPool {
     std::size_t operator()(const CccKey& key) const noexcept;
   };
 
+  std::optional<std::uint8_t> free_ccc_id(const FepAddress& address);
+
   const cms::Parameters& cms_;
   Quota quota_;
+  std::uint8_t next_ccc_id_ = 0;
   std::unordered_map<CccKey, SharedCcc, KeyHash> cccs_;
 };
 

@@ -41,8 +41,14 @@ struct Counters {
   std::uint64_t datagrams_trimmed = 0;  // arrived without payload: dropped
   std::uint64_t trimmed_received = 0;   // packets of any type that a switch had trimmed
   std::uint64_t marked_received = 0;    // ECN CE
-  std::uint64_t no_packet = 0;          // ACKs and NACKs that found no packet buffer
-  std::uint64_t rto_exhausted = 0;      // PDCs and RUDI packets given up (PDS-134)
+  std::uint64_t credits_sent = 0;       // Credit control packets
+  std::uint64_t credits_received = 0;
+  std::uint64_t credit_requests_sent = 0;
+  std::uint64_t credit_requests_received = 0;
+  std::uint64_t credit_ignored = 0;    // of both kinds: RCCC is off, or no request named a context
+  std::uint64_t credit_fallbacks = 0;  // contexts whose peer grants nothing (CMS-241)
+  std::uint64_t no_packet = 0;         // ACKs and NACKs that found no packet buffer
+  std::uint64_t rto_exhausted = 0;     // PDCs and RUDI packets given up (PDS-134)
 };
 
 }  // namespace uet::pds

@@ -18,6 +18,7 @@
 #include "uet/pds/api.h"
 #include "uet/pds/ccc_pool.h"
 #include "uet/pds/counters.h"
+#include "uet/pds/credits.h"
 #include "uet/pds/datagrams.h"
 #include "uet/pds/outbox.h"
 #include "uet/pds/parameters.h"
@@ -56,7 +57,9 @@ class Manager final : public Delivery {
   void answer_datagrams(Time now) {
     if (!datagrams_.empty()) datagrams_.answer_taken(now);
   }
-  Time next_deadline() const { return std::min(wheel_.next_deadline(), rudi_.next_deadline()); }
+  Time next_deadline() const {
+    return std::min({wheel_.next_deadline(), rudi_.next_deadline(), credits_.next_deadline()});
+  }
 
   // Opens a PDC to there ahead of the first message, with a NOOP (PDS-57), if there is none that
   // takes messages. Again: none is to be had now. Invalid: the mode uses no PDC.
@@ -122,6 +125,7 @@ class Manager final : public Delivery {
   void on_ack_packet(const RxPacket& packet, Time now);
   void on_nack_packet(const RxPacket& packet, Time now);
   void on_control_packet(const RxPacket& packet, Time now);
+  void on_credit_packet(Pdc& pdc, const wire::ControlHeader& header, Time now);
   void on_datagram_packet(const RxPacket& packet, Time now);
   void on_rudi_packet(const RxPacket& packet, Time now);
   void on_rudi_request(const RxPacket& packet, const wire::RudiHeader& header, Time now);
@@ -146,6 +150,7 @@ class Manager final : public Delivery {
   std::unique_ptr<std::byte[]> early_storage_;
   Rng& rng_;
   Environment environment_;
+  Credits credits_;
   Datagrams datagrams_;
   Rudi rudi_;
   const RxPacket* rudi_request_ = nullptr;  // the one that rx_req is being called for

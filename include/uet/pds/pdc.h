@@ -29,6 +29,7 @@
 #include "uet/pds/api.h"
 #include "uet/pds/ccc_pool.h"
 #include "uet/pds/counters.h"
+#include "uet/pds/credits.h"
 #include "uet/pds/outbox.h"
 #include "uet/pds/parameters.h"
 #include "uet/pds/pdc_state.h"
@@ -69,6 +70,7 @@ struct Environment {
   IntrusiveList<Pdc, ReadyTag>& ready;  // PDCs that may have something to send
   std::size_t control_reserve;          // packets that data must leave in the pool
   bool packets_short = false;           // the pool had none for data: sending stops for this pass
+  Credits* credits = nullptr;           // set once, before there is a PDC
 };
 
 // A request or PSN-consuming control packet, taken apart.
@@ -141,7 +143,9 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   void learn_peer(PdcId peer_id);
   // Gives back everything it holds without a word to the client: the FEP is going away.
   void discard();
-  void enqueue(Message& message);
+  void enqueue(Message& message, Time now);
+  // The message, which is in its backlog, will make no packet any more.
+  void leave_backlog(Message& message) { set_backlog(message, 0); }
   void kick();
   void lock() { ++locks_; }
   void unlock();
@@ -167,6 +171,16 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   void on_probe(std::uint16_t opaque, Psn base, std::uint16_t entropy, Time now);
   void on_ack_request(Psn psn, std::uint16_t entropy, Time now);
   void send_nack(NackCode code, const Incoming& request, std::uint32_t payload = 0);
+
+  // Receiver credit (credits.h).
+  CreditSender* credit_sender() const { return credit_sender_; }
+  void set_credit_sender(CreditSender* sender) { credit_sender_ = sender; }
+  bool ack_is_due() const { return ack_due_.has_value(); }
+  // A Credit Request names no context: the peer must know it from a request of this PDC.
+  bool can_request_credit() const { return context_known_ && !finished(); }
+  void send_credit(std::uint32_t credit);
+  void send_credit_request(std::uint32_t target);
+  void on_credit(std::uint32_t credit, Time now);
 
   // Starts closing: the initiator quiesces, the target asks for it (PDS-169).
   void begin_close(Time now);
@@ -205,7 +219,9 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   void send_ack_request(Psn psn);
   void send_last_word();
   bool resend_pending(std::uint32_t& budget, Time now);
-  void wait_for_ccc();
+  void wait_for_ccc(Time now);
+  void set_backlog(Message& message, std::uint64_t bytes);
+  void end_resend(TxRecord& record);
   void continue_close(Time now);
   void finish();
   void on_idle(Time now);
@@ -302,6 +318,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   std::int64_t ccc_balance_ = 0;      // what this PDC holds of the shared inflight (CMS-104)
   std::int64_t in_flight_bytes_ = 0;  // of packets neither given up nor reported: its limit
   bool peer_buffers_ = false;         // the peer SACKs on ROD, so it keeps early packets
+  bool context_known_ = false;        // the peer has had a request that names the context
   bool clear_owed_ = false;
   std::optional<Psn> clear_wanted_;  // highest PSN asked to be cleared and not yet so (PDS-115)
   std::uint32_t window_probes_ = 0;  // ACK Requests in a closed window since the last ACK
@@ -310,6 +327,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   std::uint32_t rebases_ = 0;        // PDS-77
 
   // destination
+  CreditSender* credit_sender_ = nullptr;  // the peer's context, if its requests name one
   RxWindow rx_;
   AckPolicy ack_policy_;
   std::optional<AckDue> ack_due_;

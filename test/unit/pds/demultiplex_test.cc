@@ -302,12 +302,13 @@ TEST_F(Demultiplex, Pds159_ClearForAnUnknownPdcIsDroppedSilently) {
   EXPECT_EQ(counters().stray_packets, 2U);
 }
 
-TEST_F(Demultiplex, ControlPacketsOfLaterPartsAreCountedAndDropped) {
+TEST_F(Demultiplex, UnwantedControlPacketsAreCountedAndDropped) {
   accept(333);
   for (const CpType type : {CpType::Credit, CpType::CreditRequest, CpType::Negotiation}) {
     EXPECT_TRUE(answer_to(control(type, 334)).empty());
   }
-  EXPECT_EQ(counters().unsupported_type, 3U);
+  EXPECT_EQ(counters().unsupported_type, 1U);
+  EXPECT_EQ(counters().credit_ignored, 2U);
 }
 
 // The answer repeats the opaque value, says what has arrived from the wanted PSN on, and carries no

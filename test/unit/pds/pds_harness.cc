@@ -209,6 +209,7 @@ TestMessage& Node::message(std::uint32_t count, std::uint32_t payload_bytes) {
 TestMessage& Node::send(const Destination& destination, std::uint32_t count, Time now,
                         std::uint32_t payload_bytes) {
   TestMessage& queued = message(count, payload_bytes);
+  queued.backlog_bytes = std::uint64_t{count} * payload_bytes;
   EXPECT_TRUE(manager->send(queued, destination, now).ok());
   return queued;
 }
@@ -373,9 +374,10 @@ Parameters Pair::target_parameters() {
   return parameters;
 }
 
-void Pair::build(const Parameters& for_a, const Parameters& for_b, std::size_t packets) {
-  a = std::make_unique<Node>(std::uint8_t{1}, for_a, open_window(), packets, 1);
-  b = std::make_unique<Node>(std::uint8_t{2}, for_b, open_window(), packets, 2);
+void Pair::build(const Parameters& for_a, const Parameters& for_b, std::size_t packets,
+                 const cms::Parameters& cms_a, const cms::Parameters& cms_b) {
+  a = std::make_unique<Node>(std::uint8_t{1}, for_a, cms_a, packets, 1);
+  b = std::make_unique<Node>(std::uint8_t{2}, for_b, cms_b, packets, 2);
 }
 
 void Pair::transmit(Node& from, Node& to) {

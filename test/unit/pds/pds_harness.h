@@ -227,7 +227,9 @@ class Pair : public ::testing::Test {
 
   Pair() { build(test_parameters(), target_parameters()); }
   static Parameters target_parameters();
-  void build(const Parameters& for_a, const Parameters& for_b, std::size_t packets = 8192);
+  void build(const Parameters& for_a, const Parameters& for_b, std::size_t packets = 8192,
+             const cms::Parameters& cms_a = open_window(),
+             const cms::Parameters& cms_b = open_window());
 
   Destination to_b(DeliveryMode mode = DeliveryMode::Rud, std::uint8_t traffic_class = 0) const {
     return {.address = b->address, .job = JobId{7}, .mode = mode, .traffic_class = traffic_class};

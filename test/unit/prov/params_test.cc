@@ -93,7 +93,12 @@ TEST(SetParam, ChoicesAndFaults) {
   EXPECT_EQ(params.cc_algorithm, cms::Algorithm::None);
   EXPECT_EQ(set_param(params, "PATHS", "oblivious"), std::nullopt);
   EXPECT_EQ(params.paths, cms::PathPolicy::Oblivious);
-  EXPECT_THAT(refusal("CC_ALGORITHM", "cubic"), HasSubstr("nscc or none"));
+  EXPECT_THAT(refusal("CC_ALGORITHM", "cubic"), HasSubstr("nscc, rccc, both or none"));
+  EXPECT_THAT(refusal("CC_ALGORITHM", "tfc"), HasSubstr("TFC is not implemented"));  // CMS-312
+  EXPECT_EQ(set_param(params, "CC_ALGORITHM", "rccc"), std::nullopt);
+  EXPECT_EQ(params.cc_algorithm, cms::Algorithm::Rccc);
+  EXPECT_EQ(set_param(params, "CC_ALGORITHM", "both"), std::nullopt);
+  EXPECT_EQ(params.cc_algorithm, cms::Algorithm::Both);
   EXPECT_THAT(refusal("PATHS", "all"), HasSubstr("single or oblivious"));
   EXPECT_EQ(refusal("FAULTS", "loss=1%,seed=7"), "taken");
   EXPECT_THAT(refusal("FAULTS", "loss=101%"), HasSubstr("FI_UET_FAULTS=loss=101%"));

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Receiver credit between PDS and CMS: carries targets and Credit Requests to the pacer, grants to
+// their sources, and asks for credit when a context that has data gets none. How much and when is
+// decided in cms (rccc.h, credit_pacer.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+
+#include "uet/base/address.h"
+#include "uet/base/time.h"
+#include "uet/base/timer_wheel.h"
+#include "uet/cms/credit_pacer.h"
+#include "uet/pds/ccc_pool.h"
+
+namespace uet::pds {
+
+struct Environment;
+
+// A peer's context that asks for credit here (CMS-204), shared by the PDCs that carry its data.
+struct CreditSender : cms::CreditSource {
+  FepAddress address;
+  std::uint8_t ccc_id = 0;
+  Pdc* speaker = nullptr;  // the PDC it was last heard on: grants go there
+  std::uint32_t users = 0;
+};
+
+class Credits {
+ public:
+  // `environment` outlives it.
+  Credits(Environment& environment, Time now);
+
+  // Receiver. A request of the peer's context `ccc_id` arrived with this target; `bytes`: its
+  // nominal size, 0 if it was trimmed.
+  void on_request(Pdc& pdc, std::uint8_t ccc_id, std::uint32_t target, std::uint32_t bytes,
+                  Time now);
+  // A Credit Request; answered at once with what has been granted so far. False if no request has
+  // said yet which context the PDC belongs to.
+  bool on_credit_request(Pdc& pdc, std::uint32_t target, Time now);
+  // The PDC ends: it carries no grants any more.
+  void leave(Pdc& pdc);
+
+  // Source. credit_target for a request of this context.
+  std::uint32_t take_target(SharedCcc& shared);
+  // The context got data to send, or has none left.
+  void note_demand(SharedCcc& shared);
+  // A PDC of this context could not send for lack of credit.
+  void await(SharedCcc& shared, Time now);
+
+  // Sends what is due: grants and Credit Requests. True if there was something.
+  bool expire(Time now);
+  Time next_deadline() const;
+
+ private:
+  struct Key {
+    FepAddress address;
+    std::uint8_t ccc_id;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const noexcept;
+  };
+
+  void ask(SharedCcc& shared, Time now);
+
+  Environment& env_;
+  TimerWheel wheel_;  // of SharedCcc: the next Credit Request
+  cms::CreditPacer pacer_;
+  std::unordered_map<Key, CreditSender, KeyHash> senders_;  // at most one for each PDC
+  std::size_t active_ = 0;                                  // contexts of this FEP that have data
+};
+
+}  // namespace uet::pds

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Turns of the receiver's grants, in the order of CMS 3.3.
+#include "uet/cms/credit_pacer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "uet/cms/rccc.h"
+
+namespace uet::cms {
+namespace {
+
+constexpr double kPacerFraction = 0.99;    // CMS-222: the last hop's queue drains
+constexpr std::uint32_t kTurnPackets = 4;  // CMS-221
+constexpr double kSilenceFactor = 4;       // CMS-226
+
+}  // namespace
+
+CreditPacer::CreditPacer(const Parameters& parameters, Duration rto)
+    : bytes_per_ns_(
+          kPacerFraction *
+          static_cast<double>(std::min(parameters.link_rate_bps, parameters.receive_rate_bps)) /
+          8e9),
+      turn_units_((kTurnPackets * parameters.mtu_bytes + kCreditUnit - 1) / kCreditUnit),
+      rto_(rto) {}
+
+Duration CreditPacer::spacing(std::uint32_t units) const {
+  return Duration(std::llround(units * double{kCreditUnit} / bytes_per_ns_));
+}
+
+bool CreditPacer::on_target(CreditSource& source, std::uint32_t target, Time now) {
+  source.last_heard = now;
+  if (credit_ahead(target, source.target_units) == 0) return false;
+  source.target_units = target & kCreditMask;
+  if (source.linked() || credit_ahead(source.target_units, source.granted_units) == 0) return true;
+  if (active_.empty()) next_turn_ = std::max(next_turn_, now);
+  active_.push_back(source);
+  return true;
+}
+
+void CreditPacer::on_arrival(CreditSource& source, std::uint32_t bytes) {
+  source.unseen_bytes -= std::min<std::uint64_t>(bytes, source.unseen_bytes);
+}
+
+void CreditPacer::remove(CreditSource& source) {
+  if (source.linked()) active_.remove(source);
+}
+
+// CMS-226: what was granted should long have come.
+bool CreditPacer::silent(const CreditSource& source, Time now) const {
+  const double due_ns = kSilenceFactor * static_cast<double>(source.unseen_bytes) / bytes_per_ns_;
+  return now - source.last_heard > Duration(std::llround(due_ns)) + 2 * rto_;
+}
+
+CreditSource* CreditPacer::grant(Time now) {
+  while (!active_.empty() && now >= next_turn_) {
+    CreditSource& source = active_.pop_front();
+    if (silent(source, now)) {
+      source.target_units = source.granted_units;
+      continue;
+    }
+    const std::uint32_t demand = credit_ahead(source.target_units, source.granted_units);
+    const std::uint32_t units = std::min(demand, turn_units_);
+    source.granted_units = (source.granted_units + units) & kCreditMask;
+    source.unseen_bytes += std::uint64_t{units} * kCreditUnit;
+    if (units < demand) active_.push_back(source);
+    // CMS-227: a late pass makes up for one turn, not for all the time it missed.
+    next_turn_ = std::max(next_turn_, now - spacing(turn_units_)) + spacing(units);
+    return &source;
+  }
+  return nullptr;
+}
+
+}  // namespace uet::cms

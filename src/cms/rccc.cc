@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The source's rules of RCCC in the order of CMS 3.2.
+#include "uet/cms/rccc.h"
+
+#include <algorithm>
+
+namespace uet::cms {
+namespace {
+
+constexpr std::uint32_t kUnansweredLimit = 3;  // CMS-241
+constexpr std::uint32_t kRequestRtts = 2;      // CMS-215
+constexpr std::uint32_t kIdleRtts = 10;        // CMS-216
+constexpr Duration kRequestCap = std::chrono::milliseconds(100);
+
+Parameters nscc_parameters(Parameters parameters) {
+  parameters.algorithm = Algorithm::Nscc;
+  return parameters;
+}
+
+}  // namespace
+
+void credit_start(CreditState& state, std::uint64_t allowance_bytes) {
+  state.credit_bytes = static_cast<std::int64_t>(allowance_bytes);
+  state.speculative = true;
+}
+
+void credit_end_speculation(CreditState& state) {
+  if (!state.speculative) return;
+  state.speculative = false;
+  state.credit_bytes = std::min<std::int64_t>(state.credit_bytes, 0);
+}
+
+bool credit_on_update(CreditState& state, std::uint32_t credit, std::uint64_t max_bytes) {
+  const std::uint32_t units = credit_ahead(credit, state.granted_units);
+  if (units == 0) return false;
+  state.credit_bytes = std::min(state.credit_bytes + std::int64_t{units} * kCreditUnit,
+                                static_cast<std::int64_t>(max_bytes));
+  state.granted_units = credit & kCreditMask;
+  return true;
+}
+
+std::uint32_t credit_target(const CreditState& state, const TargetLimits& limits) {
+  const std::uint64_t waiting = state.backlog_bytes + state.rtx_backlog_bytes;
+  std::uint64_t bound = limits.max_bytes;
+  if (limits.window_bytes) bound = std::min(bound, *limits.window_bytes + limits.mtu_bytes);
+  std::int64_t want = static_cast<std::int64_t>(std::min(waiting, bound)) - state.credit_bytes;
+  if (state.speculative && state.backlog_bytes > 0) {
+    want = std::max<std::int64_t>(want, limits.mtu_bytes);
+  }
+  if (limits.active > 1) want /= static_cast<std::int64_t>(limits.active);
+  if (waiting > 0) want = std::max(want, 1 - state.credit_bytes);
+  if (waiting == 0 || want <= 0) return state.granted_units;
+  const auto units = static_cast<std::uint64_t>(want + kCreditUnit - 1) / kCreditUnit;
+  const std::uint64_t most = kCreditMask / 2;  // more would read as an old message
+  return static_cast<std::uint32_t>(state.granted_units + std::min(units, most)) & kCreditMask;
+}
+
+Rccc::Rccc(const Parameters& parameters, std::uint8_t ccc_id, Time now)
+    : parameters_(parameters),
+      window_(nscc_parameters(parameters), now),
+      ccc_id_(ccc_id),
+      last_event_(now) {
+  credit_start(state_, static_cast<std::uint64_t>(window_.state().max_bytes / 1.5));
+}
+
+// CMS-211, CMS-240. Without both nothing limits what was granted.
+bool Rccc::may_send(std::uint32_t bytes) const {
+  if (fallen_back_) return window_.may_send(bytes);
+  if (state_.credit_bytes <= 0) return false;
+  return parameters_.algorithm != Algorithm::Both || window_.may_send(bytes);
+}
+
+void Rccc::on_sent(std::uint32_t bytes, Time now) {
+  window_.on_sent(bytes, now);
+  state_.credit_bytes -= fallen_back_ ? 0 : bytes;
+  last_event_ = now;
+}
+
+void Rccc::on_answer(Time now) {
+  last_event_ = now;
+  credit_end_speculation(state_);
+}
+
+void Rccc::on_ack(const AckFeedback& feedback, Time now) {
+  window_.on_ack(feedback, now);
+  acked_ = true;
+  on_answer(now);
+}
+
+// CMS-240: what the last hop trims is the credits' business.
+void Rccc::on_nack(wire::NackCode code, std::uint32_t bytes, bool ecn, std::optional<Duration> rtt,
+                   Time now) {
+  if (code == wire::NackCode::TrimmedLastHop && !fallen_back_) {
+    window_.forget(bytes);
+  } else {
+    window_.on_nack(code, bytes, ecn, rtt, now);
+  }
+  on_answer(now);
+}
+
+void Rccc::on_inferred_loss(std::uint32_t bytes, LossCause cause, Time now) {
+  window_.on_inferred_loss(bytes, cause, now);
+}
+
+void Rccc::on_spurious_loss(std::uint32_t bytes) { window_.on_spurious_loss(bytes); }
+
+void Rccc::on_new_data(std::uint64_t bytes, Time now) {
+  const bool idle = !has_data() && window_.inflight_bytes() <= 0;
+  if (idle && now - last_event_ > kIdleRtts * base_rtt()) {  // CMS-216
+    credit_start(state_, static_cast<std::uint64_t>(window_.state().max_bytes / 1.5));
+    unanswered_ = 0;
+    last_event_ = now;
+  }
+  state_.backlog_bytes += bytes;
+}
+
+void Rccc::on_backlog_left(std::uint64_t bytes) {
+  state_.backlog_bytes -= std::min(bytes, state_.backlog_bytes);
+}
+
+void Rccc::unmark_rtx(std::uint32_t bytes) {
+  state_.rtx_backlog_bytes -= std::min<std::uint64_t>(bytes, state_.rtx_backlog_bytes);
+}
+
+void Rccc::on_credit(std::uint32_t credit, Time now) {
+  on_answer(now);
+  unanswered_ = 0;
+  acked_ = false;
+  fallen_back_ = false;
+  credit_on_update(state_, credit, static_cast<std::uint64_t>(window_.state().max_bytes));
+}
+
+std::uint32_t Rccc::take_target(std::size_t active) {
+  TargetLimits limits;
+  limits.max_bytes = static_cast<std::uint64_t>(window_.state().max_bytes);
+  if (parameters_.algorithm == Algorithm::Both) limits.window_bytes = window_.window_bytes();
+  limits.mtu_bytes = parameters_.mtu_bytes;
+  limits.active = active;
+  last_target_ = credit_target(state_, limits);
+  return last_target_;
+}
+
+Duration Rccc::base_rtt() const {
+  return Duration(static_cast<std::int64_t>(window_.state().base_rtt_us * 1000));
+}
+
+// CMS-215: at once if the receiver has not been told that something waits, else after 2 R, doubling
+// while none is answered.
+Time Rccc::request_due(Time now) const {
+  if (fallen_back_ || !has_data()) return kNever;
+  if (state_.credit_bytes > 0 || window_.inflight_bytes() > 0) return kNever;
+  if (unanswered_ == 0 && credit_ahead(last_target_, state_.granted_units) == 0) return now;
+  const Duration first = std::min<Duration>(kRequestRtts * base_rtt(), kRequestCap);
+  const Duration wait = std::min<Duration>(first * (1U << std::min(unanswered_, 10U)), kRequestCap);
+  return std::max(last_event_, last_request_) + wait;
+}
+
+bool Rccc::start_request(Time now) {
+  last_request_ = now;
+  if (unanswered_ >= kUnansweredLimit && acked_) {  // CMS-241
+    fallen_back_ = true;
+    return false;
+  }
+  ++unanswered_;
+  return true;
+}
+
+void Rccc::on_request_impossible(Time now) {
+  last_request_ = now;
+  if (state_.credit_bytes <= 0) state_.credit_bytes = 1;
+}
+
+}  // namespace uet::cms

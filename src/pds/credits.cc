@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Who is told about a grant, and which PDC asks for one. CMS sections 3.2 and 3.3.
+#include "uet/pds/credits.h"
+
+#include "uet/cms/rccc.h"
+#include "uet/pds/pdc.h"
+
+namespace uet::pds {
+
+std::size_t Credits::KeyHash::operator()(const Key& key) const noexcept {
+  return FepAddressHash{}(key.address) * 31 + key.ccc_id;
+}
+
+Credits::Credits(Environment& environment, Time now)
+    : env_(environment), wheel_(now), pacer_(environment.cms, environment.parameters.rto_init) {}
+
+// ---- receiver -----------------------------------------------------------------------------------
+
+void Credits::on_request(Pdc& pdc, std::uint8_t ccc_id, std::uint32_t target, std::uint32_t bytes,
+                         Time now) {
+  CreditSender* sender = pdc.credit_sender();
+  if (sender == nullptr || sender->ccc_id != ccc_id) {
+    leave(pdc);
+    const Key key{pdc.destination().address, ccc_id};
+    sender = &senders_[key];
+    sender->address = key.address;
+    sender->ccc_id = ccc_id;
+    ++sender->users;
+    pdc.set_credit_sender(sender);
+  }
+  sender->speaker = &pdc;
+  pacer_.on_target(*sender, target, now);
+  cms::CreditPacer::on_arrival(*sender, bytes);
+}
+
+bool Credits::on_credit_request(Pdc& pdc, std::uint32_t target, Time now) {
+  CreditSender* sender = pdc.credit_sender();
+  if (sender == nullptr) return false;
+  sender->speaker = &pdc;
+  pacer_.on_target(*sender, target, now);
+  // It may have missed what it was granted, or wait behind many others: both must be told apart
+  // from a receiver that grants nothing (CMS-241).
+  pdc.send_credit(sender->granted_units);
+  return true;
+}
+
+void Credits::leave(Pdc& pdc) {
+  CreditSender* sender = pdc.credit_sender();
+  if (sender == nullptr) return;
+  pdc.set_credit_sender(nullptr);
+  if (sender->speaker == &pdc) {  // silent until it is heard on another one
+    sender->speaker = nullptr;
+    sender->target_units = sender->granted_units;
+    pacer_.remove(*sender);
+  }
+  if (--sender->users == 0) senders_.erase(Key{sender->address, sender->ccc_id});
+}
+
+// ---- source -------------------------------------------------------------------------------------
+
+std::uint32_t Credits::take_target(SharedCcc& shared) {
+  return shared.credit->take_target(active_);
+}
+
+void Credits::note_demand(SharedCcc& shared) {
+  const bool wants = shared.credit->has_data();
+  if (wants == shared.wants_credit) return;
+  shared.wants_credit = wants;
+  active_ += wants ? 1 : std::size_t{0} - 1;
+}
+
+void Credits::await(SharedCcc& shared, Time now) {
+  const Time due = shared.credit->request_due(now);
+  if (due == kNever) {
+    wheel_.cancel(shared);
+  } else if (!shared.armed() || shared.deadline() != due) {
+    shared.wheel = &wheel_;
+    wheel_.move(shared, due);
+  }
+}
+
+// CMS-215.
+void Credits::ask(SharedCcc& shared, Time now) {
+  cms::Rccc& credit = *shared.credit;
+  if (shared.waiting.empty()) return;  // else it would not need credit any more
+  if (credit.request_due(now) <= now) {
+    Pdc* carrier = nullptr;
+    for (Pdc& pdc : shared.waiting) {
+      if (pdc.can_request_credit()) carrier = &pdc;
+    }
+    if (!credit.start_request(now)) {
+      ++env_.counters.credit_fallbacks;
+    } else if (carrier == nullptr) {
+      credit.on_request_impossible(now);
+    } else {
+      carrier->send_credit_request(take_target(shared));
+    }
+    for (Pdc& pdc : shared.waiting) pdc.make_ready();
+  }
+  await(shared, now);
+}
+
+// ---- time ---------------------------------------------------------------------------------------
+
+bool Credits::expire(Time now) {
+  bool fired = false;
+  while (cms::CreditSource* source = pacer_.grant(now)) {
+    const auto& sender = static_cast<CreditSender&>(*source);
+    // With RCCC alone each ACK says what is granted (CMS-202).
+    const bool rides = env_.cms.algorithm == cms::Algorithm::Rccc && sender.speaker->ack_is_due();
+    if (!rides) sender.speaker->send_credit(sender.granted_units);
+    fired = true;
+  }
+  wheel_.expire(now, [&](TimerEntry& entry) {
+    ask(static_cast<SharedCcc&>(entry), now);
+    fired = true;
+  });
+  return fired;
+}
+
+Time Credits::next_deadline() const {
+  if (wheel_.size() == 0) return pacer_.next_turn();
+  return std::min(wheel_.next_deadline(), pacer_.next_turn());
+}
+
+}  // namespace uet::pds

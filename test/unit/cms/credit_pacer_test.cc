@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// RCCC at the receiver: turns, their pace and who is left out. Worked examples of CMS 3.6.
+#include "uet/cms/credit_pacer.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <vector>
+
+namespace uet::cms {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+constexpr Time kStart = time_from_ns(1'000'000);
+
+Parameters at_rate(std::uint64_t bps) {
+  Parameters p;
+  p.algorithm = Algorithm::Rccc;
+  p.mtu_bytes = 4096;
+  p.link_rate_bps = bps;
+  return p;
+}
+
+class CreditPacerTest : public ::testing::Test {
+ protected:
+  struct Turn {
+    double t_us;
+    char source;
+    std::uint32_t units;
+  };
+  // Wakes exactly at each turn until nobody asks.
+  std::vector<Turn> run(std::size_t most = 1000) {
+    std::vector<Turn> turns;
+    while (pacer.next_turn() != kNever && turns.size() < most) {
+      now = std::max(now, pacer.next_turn());
+      std::array<std::uint32_t, 3> before{};
+      for (std::size_t i = 0; i < 3; ++i) before[i] = sources[i].granted_units;
+      const CreditSource* granted = pacer.grant(now);
+      if (granted == nullptr) continue;
+      const auto i = static_cast<std::size_t>(granted - sources.data());
+      turns.push_back({to_us(now - kStart), static_cast<char>('A' + i),
+                       (granted->granted_units - before[i]) & 0xFFFFFF});
+    }
+    return turns;
+  }
+
+  CreditPacer pacer{at_rate(100'000'000'000), milliseconds(20)};
+  std::array<CreditSource, 3> sources;
+  Time now = kStart;
+};
+
+TEST_F(CreditPacerTest, Cms222_Spacing) {
+  EXPECT_EQ(pacer.turn_units(), 64U);
+  EXPECT_EQ(pacer.spacing(64), nanoseconds(1324));  // 1.323960 us
+  EXPECT_EQ(pacer.spacing(4), nanoseconds(83));     // 1,024 B: 0.082747 us
+  const CreditPacer slow(at_rate(10'000'000'000), milliseconds(20));
+  EXPECT_EQ(slow.spacing(64), nanoseconds(13240));  // 13.239596 us
+}
+
+TEST_F(CreditPacerTest, Cms228_TheSlowerRateDecides) {
+  Parameters limited = at_rate(100'000'000'000);
+  limited.receive_rate_bps = 10'000'000'000;
+  EXPECT_EQ(CreditPacer(limited, milliseconds(20)).spacing(64), nanoseconds(13240));
+}
+
+TEST_F(CreditPacerTest, Cms221_Cms222_RoundRobinOfTheWorkedExample) {
+  pacer.on_target(sources[0], 160, now);
+  pacer.on_target(sources[1], 64, now);
+  pacer.on_target(sources[2], 100, now);
+  const auto turns = run();
+  const std::vector<Turn> expected{{0, 'A', 64},      {1.3240, 'B', 64}, {2.6479, 'C', 64},
+                                   {3.9719, 'A', 64}, {5.2958, 'C', 36}, {6.0406, 'A', 32}};
+  ASSERT_EQ(turns.size(), expected.size());
+  for (std::size_t i = 0; i < turns.size(); ++i) {
+    EXPECT_NEAR(turns[i].t_us, expected[i].t_us, 1e-3) << i;
+    EXPECT_EQ(turns[i].source, expected[i].source) << i;
+    EXPECT_EQ(turns[i].units, expected[i].units) << i;
+  }
+  pacer.on_target(sources[0], 161, now);
+  EXPECT_NEAR(to_us(pacer.next_turn() - kStart), 6.7025, 1.1e-3);
+}
+
+TEST_F(CreditPacerTest, Cms220_OldTargetsChangeNothing) {
+  EXPECT_TRUE(pacer.on_target(sources[0], 100, now));
+  EXPECT_FALSE(pacer.on_target(sources[0], 60, now));
+  EXPECT_FALSE(pacer.on_target(sources[0], 100, now));
+  EXPECT_TRUE(pacer.on_target(sources[0], 130, now));
+  run();
+  EXPECT_EQ(sources[0].granted_units, 130U);
+  EXPECT_FALSE(pacer.on_target(sources[0], 130, now));
+  EXPECT_EQ(pacer.next_turn(), kNever);
+}
+
+TEST_F(CreditPacerTest, Cms201_GrantsWrap) {
+  sources[0].target_units = sources[0].granted_units = 0xFFFFC0;
+  EXPECT_TRUE(pacer.on_target(sources[0], 0x40, now));
+  const auto turns = run();
+  ASSERT_EQ(turns.size(), 2U);
+  EXPECT_EQ(sources[0].granted_units, 0x40U);
+}
+
+TEST_F(CreditPacerTest, Cms225_AllWhoAskGetTheSame) {
+  for (CreditSource& source : sources) pacer.on_target(source, 100'000, now);
+  for (int i = 0; i < 300; ++i) {
+    for (CreditSource& source : sources) source.last_heard = now;
+    run(1);
+  }
+  EXPECT_EQ(sources[0].granted_units, 100 * 64U);
+  EXPECT_EQ(sources[1].granted_units, 100 * 64U);
+  EXPECT_EQ(sources[2].granted_units, 100 * 64U);
+}
+
+// A pass that comes a millisecond late grants two turns, not 755.
+TEST_F(CreditPacerTest, Cms227_ALatePassGrantsTheBucketOnly) {
+  pacer.on_target(sources[0], 100'000, now);
+  ASSERT_NE(pacer.grant(now), nullptr);
+  now += milliseconds(1);
+  int turns = 0;
+  while (pacer.grant(now) != nullptr) ++turns;
+  EXPECT_EQ(turns, 2);
+}
+
+TEST_F(CreditPacerTest, Cms226_ASilentSourceIsSuspendedUntilItSpeaks) {
+  pacer.on_target(sources[0], 100'000, now);
+  pacer.on_target(sources[1], 100'000, now);
+  now += milliseconds(39);
+  EXPECT_EQ(pacer.grant(now), &sources[0]);
+  now += milliseconds(2);
+  CreditPacer::on_arrival(sources[1], 0);
+  sources[1].last_heard = now;
+  EXPECT_EQ(pacer.grant(now), &sources[1]);
+  EXPECT_EQ(pacer.grant(now), &sources[1]);  // the first one has lost its place
+  EXPECT_EQ(sources[0].target_units, 64U);
+  EXPECT_TRUE(pacer.on_target(sources[0], 100'000, now));
+  now += milliseconds(1);
+  EXPECT_EQ(pacer.grant(now), &sources[1]);
+  EXPECT_EQ(pacer.grant(now), &sources[0]);
+}
+
+TEST_F(CreditPacerTest, Cms226_WhatHasArrivedIsNotAwaited) {
+  pacer.on_target(sources[0], 64, now);
+  run();
+  EXPECT_EQ(sources[0].unseen_bytes, 64U * 256);
+  CreditPacer::on_arrival(sources[0], 10'000);
+  EXPECT_EQ(sources[0].unseen_bytes, 64U * 256 - 10'000);
+  CreditPacer::on_arrival(sources[0], 100'000);  // speculative packets count too
+  EXPECT_EQ(sources[0].unseen_bytes, 0U);
+}
+
+TEST_F(CreditPacerTest, WhoLeavesHasNoTurn) {
+  pacer.on_target(sources[0], 100, now);
+  pacer.on_target(sources[1], 64, now);
+  pacer.remove(sources[0]);
+  EXPECT_EQ(run().size(), 1U);
+  EXPECT_EQ(sources[0].granted_units, 0U);
+}
+
+}  // namespace
+}  // namespace uet::cms
