@@ -78,14 +78,10 @@ Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Clien
       open_(parameters.pdc_count, parameters.reserved_target_pdcs, parameters.reserved_pool_pdcs),
       bitmaps_(parameters.bitmap_count, parameters.reserved_target_pdcs,
                parameters.reserved_pool_pdcs),
-      slot_of_id_(std::make_unique_for_overwrite<std::uint16_t[]>(65536)),
-      tombstone_of_id_(std::make_unique_for_overwrite<std::uint16_t[]>(65536)),
-      tombstones_(std::make_unique<Tombstone[]>(kTombstones)),
+      tombstones_(kTombstones),
       cccs_(cms_, parameters.ccc_count, parameters.reserved_target_pdcs,
             parameters.reserved_pool_pdcs) {
   environment_.credits = &credits_;
-  std::fill_n(slot_of_id_.get(), 65536, kNoSlot);
-  std::fill_n(tombstone_of_id_.get(), 65536, kNoSlot);
   next_id_ = parameters_.first_pdc_id.value_or(static_cast<std::uint16_t>(rng_.next()));
 }
 
@@ -213,7 +209,7 @@ Pdc* Manager::create(Role role, PdcId peer_id, const Destination& destination, P
   const Pdc::Memory memory{.records = {records + first, window_},
                            .slots = {slots_.get() + first, window_},
                            .indices = {indices_.get() + first, window_}};
-  slot_of_id_[id.value] = *slot;
+  slot_of_id_.set(id.value, *slot);
   open_.take(use);
   bitmaps_.take(use);
   return &pdcs_[*slot].emplace(environment_, role, id, peer_id, destination, start_psn, *ccc,
@@ -354,7 +350,7 @@ void Manager::bury(Pdc& pdc, Time now) {
   const PeerKey peer{pdc.destination().address, pdc.peer_id()};
   Tombstone& tomb = tombstones_[next_tombstone_];
   if (tombstone_of_id_[tomb.id.value] == next_tombstone_) {  // the oldest one gives way
-    tombstone_of_id_[tomb.id.value] = kNoSlot;
+    tombstone_of_id_.set(tomb.id.value, kNoSlot);
     const auto entry = accepted_.find(tomb.peer);
     if (entry != accepted_.end() && entry->second == tomb.id) accepted_.erase(entry);
   }
@@ -364,7 +360,7 @@ void Manager::bury(Pdc& pdc, Time now) {
                    .start_psn = pdc.start_psn(),
                    .close_psn = pdc.close_psn(),
                    .until = now + parameters_.tombstone_time};
-  tombstone_of_id_[id.value] = static_cast<std::uint16_t>(next_tombstone_);
+  tombstone_of_id_.set(id.value, static_cast<std::uint16_t>(next_tombstone_));
   next_tombstone_ = (next_tombstone_ + 1) % kTombstones;
 
   const auto entry = outgoing_.find(pdc.destination());
@@ -379,7 +375,7 @@ void Manager::bury(Pdc& pdc, Time now) {
   open_.give_back(pdc.use());
   bitmaps_.give_back(pdc.use());
   const std::uint16_t slot = slot_of_id_[id.value];
-  slot_of_id_[id.value] = kNoSlot;
+  slot_of_id_.set(id.value, kNoSlot);
   pdc.discard();
   SharedCcc& ccc = pdc.ccc();  // which the PDC refers to until it is destroyed
   const Use use = pdc.use();

@@ -39,9 +39,9 @@ Initiator::Initiator(const Parameters& parameters, PieceStore& pieces, Counters&
       counters_(counters),
       rng_(parameters.seed),
       messages_(operations_limit_ + pulls_limit_),
-      by_id_(std::make_unique<TxMessage*[]>(kIds)),
-      learned_(std::make_unique<LearnedGeneration[]>(kLearnedGenerations)),
-      reads_(std::make_unique<PdcReads[]>(kIds)) {}
+      by_id_(kIds),
+      learned_(kLearnedGenerations),
+      reads_(kIds) {}
 
 Initiator::~Initiator() {
   for (std::size_t id = 0; id < kIds && messages_.in_use() > 0; ++id) {

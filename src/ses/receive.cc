@@ -102,7 +102,7 @@ Receiver::Receiver(const Parameters& parameters, PieceStore& pieces, ArrivingMes
       messages_(messages),
       initiator_(initiator),
       counters_(counters),
-      peers_(std::make_unique<PeerShare[]>(std::size_t{1} << 16)),
+      peers_(std::size_t{1} << 16),
       receives_(parameters.posted_receives),
       more_slices_(std::max<std::size_t>(parameters.posted_receives / 8, kMaxIoSlices)) {}
 

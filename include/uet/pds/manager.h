@@ -14,6 +14,7 @@
 
 #include "uet/base/packet.h"
 #include "uet/base/timer_wheel.h"
+#include "uet/base/zeroed_array.h"
 #include "uet/cms/ccc.h"
 #include "uet/pds/api.h"
 #include "uet/pds/ccc_pool.h"
@@ -76,6 +77,7 @@ class Manager final : public Delivery {
   // No packet outstanding, no message queued, nothing stored.
   bool quiescent() const;
   const Counters& counters() const { return counters_; }
+  const CccPool& contexts() const { return cccs_; }
   // For tests: the PDC with this local id, or nullptr.
   Pdc* find(PdcId id);
 
@@ -99,6 +101,20 @@ class Manager final : public Delivery {
     std::vector<PdcId> pdcs;      // open, the one used least recently first
     std::optional<Psn> last_psn;  // of the previous PDC (PDS-53)
     std::unique_ptr<RudiFlow> rudi;
+  };
+  // By PDC id: the number of something, or kNoSlot. Few ids are in use, so it is touched here and
+  // there only.
+  class NumberOfId {
+   public:
+    std::uint16_t operator[](std::uint16_t id) const {
+      return static_cast<std::uint16_t>(plus_one_[id] - 1);
+    }
+    void set(std::uint16_t id, std::uint16_t number) {
+      plus_one_[id] = static_cast<std::uint16_t>(number + 1);
+    }
+
+   private:
+    ZeroedArray<std::uint16_t> plus_one_{65536};
   };
   struct Tombstone {  // PDS-175
     PdcId id;
@@ -169,9 +185,9 @@ class Manager final : public Delivery {
   Quota bitmaps_;                             // of them, receive windows: may be fewer
   NackCode shortage_ = NackCode::NoPdcAvail;  // why create() last failed
 
-  std::unique_ptr<std::uint16_t[]> slot_of_id_;       // by PDC id; kNoSlot
-  std::unique_ptr<std::uint16_t[]> tombstone_of_id_;  // by PDC id; kNoSlot
-  std::unique_ptr<Tombstone[]> tombstones_;
+  NumberOfId slot_of_id_;
+  NumberOfId tombstone_of_id_;
+  ZeroedArray<Tombstone> tombstones_;
   std::size_t next_tombstone_ = 0;
   std::uint16_t next_id_;
   std::unordered_map<Destination, Outgoing, DestinationHash> outgoing_;

@@ -13,6 +13,7 @@
 #include "uet/base/rng.h"
 #include "uet/base/slab.h"
 #include "uet/base/time.h"
+#include "uet/base/zeroed_array.h"
 #include "uet/pds/api.h"
 #include "uet/ses/api.h"
 #include "uet/ses/context.h"
@@ -210,13 +211,13 @@ class Initiator {
   IntrusiveList<TxMessage, DeferrableTag> deferred_;    // put off, in order of time
   std::uint32_t last_token_ = 0;
   IntrusiveList<TxMessage, OutstandingTag> orphans_;  // of closed contexts, still with PDS
-  std::unique_ptr<TxMessage*[]> by_id_;               // 2^16: ids are unique in the FEP (SES-28)
+  ZeroedArray<TxMessage*> by_id_;                     // 2^16: ids are unique in the FEP (SES-28)
   std::uint16_t last_id_ = 0;
   std::uint64_t next_sequence_ = 0;
   // By a hash; a generation that is lost here is learned again.
-  std::unique_ptr<LearnedGeneration[]> learned_;
+  ZeroedArray<LearnedGeneration> learned_;
   bool has_learned_ = false;
-  std::unique_ptr<PdcReads[]> reads_;           // 2^16, by PDC id
+  ZeroedArray<PdcReads> reads_;                 // 2^16, by PDC id
   IntrusiveList<Context, HoldingTag> holding_;  // contexts with operations behind a fence
   Time next_try_ = kNever;                      // when to look at them again
 };

@@ -10,6 +10,7 @@
 #include "uet/base/result.h"
 #include "uet/base/slab.h"
 #include "uet/base/time.h"
+#include "uet/base/zeroed_array.h"
 #include "uet/pds/api.h"
 #include "uet/ses/api.h"
 #include "uet/ses/arriving.h"
@@ -119,7 +120,7 @@ class Receiver final : public PullClient {
   ArrivingMessages& messages_;
   Initiator& initiator_;
   Counters& counters_;
-  std::unique_ptr<PeerShare[]> peers_;  // 2^16, by PDC id
+  ZeroedArray<PeerShare> peers_;  // 2^16, by PDC id
   Slab<PostedReceive> receives_;
   Slab<MoreSlices> more_slices_;
   IntrusiveList<ReceiveQueue, ShortOfRoomTag> short_of_room_;  // messages wait for receives there
