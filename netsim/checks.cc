@@ -1,19 +1,177 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Numbers are those of the list in CMS 8.4.
 #include "netsim/checks.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "netsim/network.h"
+#include "uet/cms/ccc.h"
 
 namespace uet::netsim {
+namespace {
 
-void Checks::on_sent(const NetPacket&) {}
-void Checks::on_delivered(const NetPacket&) {}
-void Checks::after_pass(std::uint32_t) {}
+constexpr std::size_t kFewContexts = 16;  // looked at after every pass; more: now and then
+constexpr std::uint64_t kNowAndThen = 64;
+constexpr double kBarrenEveryUs = 5;  // passes without any packet: one in so many us
+constexpr std::uint64_t kBarrenAllowed = 1000;
+constexpr double kRaiseLimit = 4;  // CMS-142
+
+std::span<const std::byte> head_of(const NetPacket& packet) {
+  return {packet.head.data(), packet.head_bytes};
+}
+
+// Packets that a target refused leave no trace in what it reports (PDS-211).
+bool refused_any(const pds::Counters& counters) {
+  std::uint64_t refused = 0;
+  for (std::size_t code = 0; code < counters.nacks_sent.size(); ++code) {
+    const auto nack = static_cast<wire::NackCode>(code);
+    const bool trimmed = nack == wire::NackCode::Trimmed || nack == wire::NackCode::TrimmedLastHop;
+    refused += trimmed ? 0 : counters.nacks_sent[code];
+  }
+  return refused + counters.no_packet > 0;
+}
+
+}  // namespace
+
+void Checks::complain(std::uint32_t host, const std::string& what) {
+  network_.violation("host " + std::to_string(host) + ": " + what);
+}
+
+void Checks::before_pass(bool held) {
+  held_ = held;
+  sent_to_.clear();
+}
+
+void Checks::on_sent(const NetPacket& packet) {
+  wire::RequestHeader request;
+  if (packet.traffic_class == TrafficClass::Data) {
+    if (wire::RequestHeader::decode(head_of(packet), request)) request_sent(packet, request);
+    return;
+  }
+  wire::AckHeader ack;
+  if (wire::AckHeader::decode(head_of(packet), ack)) ack_sent(packet, ack);
+}
+
+void Checks::request_sent(const NetPacket& packet, const wire::RequestHeader& request) {
+  Stream& stream = streams_[key(packet.source, request.spdcid)];
+  if (request.syn && stream.start != request.start_psn()) {
+    stream = Stream{};
+    stream.start = request.start_psn();
+  }
+  if (!request.retx) sent_to_.push_back(packet.destination);
+  ++stream.sends;
+  stream.entropies.insert(packet.entropy);
+  check_entropy(packet, stream);
+}
+
+// 6: entropy values are those of the set, and a policy without feedback uses all of it.
+void Checks::check_entropy(const NetPacket& packet, const Stream& stream) {
+  const cms::Parameters& cms = network_.config().fep.cms;
+  const bool single =
+      network_.config().mode == DeliveryMode::Rod || cms.paths == cms::PathPolicy::Single;
+  const std::size_t most = single ? 1 : cms.path_count;
+  const std::size_t used = stream.entropies.size();
+  if (used > most) {
+    complain(packet.source,
+             "a PDC uses " + std::to_string(used) + " entropy values of " + std::to_string(most));
+  }
+  const bool all = !single && cms.paths == cms::PathPolicy::Oblivious;
+  if (all && stream.sends == 2 * most && used < most) {
+    complain(packet.source, "of " + std::to_string(most) + " entropy values only " +
+                                std::to_string(used) + " were used in twice as many packets");
+  }
+}
+
+// 4: what a target reports is what has arrived whole and for the first time.
+void Checks::ack_sent(const NetPacket& packet, const wire::AckHeader& ack) {
+  if (ack.type != wire::PdsType::AckCc || ack.cc_type != wire::CcType::Nscc || held_) return;
+  const auto entry = streams_.find(key(packet.destination, ack.dpdcid));
+  if (entry == streams_.end()) return;
+  const std::uint64_t arrived = entry->second.nominal_bytes;
+  const auto expected =
+      static_cast<std::uint32_t>((arrived + wire::kCcByteUnit - 1) / wire::kCcByteUnit) & 0xFFFFFF;
+  if (ack.rcvd_bytes == expected) return;
+  const bool more = ((ack.rcvd_bytes - expected) & 0xFFFFFF) < 0x800000;
+  const fep::Stats stats = network_.host(packet.source).fep().stats();
+  if (!more && refused_any(stats.pds)) return;
+  complain(packet.source, "reports " + std::to_string(ack.rcvd_bytes) + " units of " +
+                              std::to_string(expected) + " that arrived");
+}
+
+void Checks::on_delivered(const NetPacket& packet) {
+  wire::RequestHeader request;
+  if (packet.traffic_class != TrafficClass::Data) return;  // trimmed ones among them
+  if (!wire::RequestHeader::decode(head_of(packet), request)) return;
+  const auto entry = streams_.find(key(packet.source, request.spdcid));
+  if (entry == streams_.end()) return;
+  Stream& stream = entry->second;
+  const auto place = static_cast<std::size_t>(request.psn - stream.start);
+  if (place >= stream.arrived.size()) stream.arrived.resize(place + 1);
+  if (stream.arrived[place]) return;
+  stream.arrived[place] = true;
+  stream.nominal_bytes += cms::nominal_packet_bytes(packet.pds_bytes);
+}
+
+void Checks::after_pass(std::uint32_t host) {
+  const std::size_t contexts = network_.host(host).fep().contexts().in_use();
+  ++passes_;
+  if (contexts <= kFewContexts || passes_ % kNowAndThen == 0) check_contexts(host);
+}
+
+// 1: W within its bounds, F not far below zero. 2: what was sent was permitted.
+void Checks::check_contexts(std::uint32_t host) {
+  const fep::Config& config = network_.host(host).fep().config();
+  if (config.cms.algorithm == cms::Algorithm::None) return;
+  const double rtt_us = to_us(*config.cms.base_rtt);
+  const double bdp = static_cast<double>(config.cms.link_rate_bps) / 8e6 * rtt_us;
+  const double raised = network_.simulated_us() < 1000 * rtt_us ? 1 : kRaiseLimit;
+  const double highest = std::max(1.5 * bdp * raised, double{1} * config.cms.mtu_bytes) + 1;
+  const auto residue = static_cast<std::int64_t>(wire::kCcByteUnit * config.pds.pdc_count);
+  network_.host(host).fep().contexts().for_each([&](const FepAddress& to, const cms::Ccc& ccc) {
+    const std::uint64_t window = ccc.window_bytes();
+    const std::int64_t flight = ccc.inflight_bytes();
+    const std::string numbers =
+        " (window " + std::to_string(window) + ", in flight " + std::to_string(flight) + ")";
+    if (window < config.cms.mtu_bytes || static_cast<double>(window) > highest) {
+      complain(host, "a window is out of its bounds" + numbers);
+    }
+    // Below zero while what was given up as lost is reported after all (CMS-104).
+    const auto most = static_cast<std::int64_t>(highest) + config.cms.mtu_bytes;
+    if (flight < -residue - most || flight > most) {
+      complain(host, "bytes in flight are out of their bounds" + numbers);
+    }
+    const bool sent = std::find(sent_to_.begin(), sent_to_.end(), host_of(to)) != sent_to_.end();
+    const auto permitted =
+        static_cast<std::int64_t>(std::max<std::uint64_t>(window + 1, config.cms.mtu_bytes));
+    if (sent && !held_ && flight > permitted) {
+      complain(host, "a packet left without permission" + numbers);
+    }
+  });
+}
+
+// 1: at rest only the rounding of rcvd_bytes is left in flight. 5: nothing spins.
+void Checks::check_rest(std::size_t number) {
+  const Host& host = network_.host(number);
+  const auto name = static_cast<std::uint32_t>(number);
+  if (!host.fep().quiescent()) complain(name, "is not at rest after the last flow");
+  const auto residue =
+      static_cast<std::int64_t>(wire::kCcByteUnit * host.fep().config().pds.pdc_count);
+  host.fep().contexts().for_each([&](const FepAddress&, const cms::Ccc& ccc) {
+    if (std::abs(ccc.inflight_bytes()) > residue) {
+      complain(name, std::to_string(ccc.inflight_bytes()) + " bytes are in flight at rest");
+    }
+  });
+}
 
 void Checks::at_end(bool finished) {
-  if (!finished) return;
+  const double allowed = kBarrenAllowed + network_.simulated_us() / kBarrenEveryUs;
   for (std::size_t i = 0; i < network_.host_count(); ++i) {
-    if (!network_.host(i).fep().quiescent()) {
-      network_.violation("host " + std::to_string(i) + " is not at rest after its last flow");
+    if (finished) check_rest(i);
+    const std::uint64_t barren = network_.host(i).barren_passes();
+    if (static_cast<double>(barren) > allowed) {
+      complain(static_cast<std::uint32_t>(i),
+               "was woken " + std::to_string(barren) + " times and had nothing to do");
     }
   }
 }

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The properties of CMS 8.4 that every run is held to, seen from outside the core: on the wire, in
-// what a Fep tells of its congestion contexts, and at the end.
+// what a Fep tells of its congestion contexts, and at the end. README.md says which is where.
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
 
 #include "netsim/packet.h"
+#include "uet/base/types.h"
+#include "uet/wire/pds.h"
 
 namespace uet::netsim {
 
@@ -16,15 +22,40 @@ class Checks {
   // Violations are told to `network`, which outlives this.
   explicit Checks(Network& network) : network_(network) {}
 
+  // A host begins a pass. `held`: packets of earlier passes are still to leave in this one, so that
+  // what is sent tells nothing of the state after the pass.
+  void before_pass(bool held);
+  // A packet leaves its host, or arrives at one.
   void on_sent(const NetPacket& packet);
   void on_delivered(const NetPacket& packet);
-  // The host has ended its passes at this point of time.
   void after_pass(std::uint32_t host);
   // `finished`: all flows have completed.
   void at_end(bool finished);
 
  private:
+  struct Stream {  // requests of one PDC in one direction
+    Psn start;
+    std::vector<bool> arrived;        // by PSN
+    std::uint64_t nominal_bytes = 0;  // of those, once each (CMS-111)
+    std::unordered_set<std::uint16_t> entropies;
+    std::uint64_t sends = 0;
+  };
+
+  static std::uint64_t key(std::uint32_t source, PdcId pdc) {
+    return std::uint64_t{source} << 16 | pdc.value;
+  }
+  void request_sent(const NetPacket& packet, const wire::RequestHeader& request);
+  void ack_sent(const NetPacket& packet, const wire::AckHeader& ack);
+  void check_entropy(const NetPacket& packet, const Stream& stream);
+  void check_contexts(std::uint32_t host);
+  void check_rest(std::size_t host);
+  void complain(std::uint32_t host, const std::string& what);
+
   Network& network_;
+  std::unordered_map<std::uint64_t, Stream> streams_;
+  bool held_ = false;
+  std::vector<std::uint32_t> sent_to_;  // in this pass, first transmissions
+  std::uint64_t passes_ = 0;
 };
 
 }  // namespace uet::netsim

@@ -105,24 +105,29 @@ void Host::wake() {
   wake_at_ = kPsNever;
   const Picoseconds deadline = picoseconds(fep_->next_deadline());
   if (deadline > network_.now()) {
-    ++idle_wakes_;
     return schedule();
   }
-  progress();
+  if (!progress()) ++barren_passes_;
 }
 
 // As many passes as there is something to receive or room to send.
-void Host::progress() {
-  if (in_progress_) return;
+// True if there was anything.
+bool Host::progress() {
+  if (in_progress_) return true;
   in_progress_ = true;
   const Time now = core_time(network_.now());
-  do {
-    ++passes_;
-  } while (fep_->progress(now) && (arrived_ != nullptr || has_room()));
+  bool any = false, busy = true;
+  while (busy) {
+    network_.before_pass(held_);
+    busy = fep_->progress(now);
+    network_.after_pass(number_);
+    any |= busy;
+    busy = busy && (arrived_ != nullptr || has_room());
+  }
   while (!not_posted_.empty() && post(not_posted_.front())) not_posted_.pop_front();
   in_progress_ = false;
-  network_.passed(number_);
   schedule();
+  return any;
 }
 
 void Host::schedule() {
@@ -159,6 +164,7 @@ std::size_t Host::tx_burst(std::span<const Packet* const> in) {
     if (in[taken]->ecn != Ecn::NotEct && !has_room()) break;
     emit(*in[taken]);
   }
+  held_ = taken < in.size();
   return taken;
 }
 

@@ -47,8 +47,8 @@ class Host final : public nic::Nic, public ses::CompletionSink {
 
   fep::Fep& fep() { return *fep_; }
   const fep::Fep& fep() const { return *fep_; }
-  std::uint64_t passes() const { return passes_; }
-  std::uint64_t idle_wakes() const { return idle_wakes_; }
+  // Wakes at which nothing was received and nothing sent.
+  std::uint64_t barren_passes() const { return barren_passes_; }
 
   // nic::Nic
   std::size_t rx_burst(std::span<RxPacket> out, Time now) override;
@@ -69,7 +69,7 @@ class Host final : public nic::Nic, public ses::CompletionSink {
   bool has_room() const;
   void emit(const Packet& packet);
   bool post(std::uint32_t flow);
-  void progress();
+  bool progress();
   void schedule();
 
   Network& network_;
@@ -81,8 +81,8 @@ class Host final : public nic::Nic, public ses::CompletionSink {
   NetPacket* arrived_ = nullptr;          // what the next rx_burst hands out
   std::deque<std::uint32_t> not_posted_;  // flows that found no room
   Picoseconds wake_at_ = kPsNever;
-  std::uint64_t passes_ = 0;
-  std::uint64_t idle_wakes_ = 0;  // deadlines that nothing happened at
+  std::uint64_t barren_passes_ = 0;
+  bool held_ = false;  // the last tx_burst did not take all
   bool in_progress_ = false;
 };
 

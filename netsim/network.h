@@ -103,8 +103,9 @@ class Network {
   void send(NetPacket& packet);
   void wake_at(std::uint32_t host, Picoseconds at) { events_.push(at, EventKind::Wake, host); }
   void finished(std::uint32_t flow, bool good);
-  // A host has ended its passes at this time.
-  void passed(std::uint32_t host) { checks_.after_pass(host); }
+  // Around each pass of a Fep (Checks).
+  void before_pass(bool held) { checks_.before_pass(held); }
+  void after_pass(std::uint32_t host) { checks_.after_pass(host); }
   // The packet as a NIC would show it: valid until the next call.
   std::span<const std::byte> view(const NetPacket& packet);
 

@@ -61,6 +61,8 @@ class Fep {
   ri::MrTable& regions() { return regions_; }
   const Config& config() const { return config_; }
   Stats stats() const;
+  // Its congestion contexts, to look at.
+  const pds::CccPool& contexts() const { return manager_.contexts(); }
 
   // Opens a PDC ahead of the first message, which then waits for no shortage at the peer; as
   // pds::Manager::open_ahead. A message opens one itself where there is none.

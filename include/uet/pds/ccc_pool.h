@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "uet/base/address.h"
 #include "uet/base/intrusive_list.h"
@@ -65,6 +66,11 @@ class CccPool {
   void release(SharedCcc& shared, Use use);
 
   std::size_t in_use() const { return quota_.in_use(); }
+  // visit(peer's FepAddress, const cms::Ccc&) for each context, for those who watch from outside.
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    for (const auto& [key, shared] : cccs_) visit(key.address, std::as_const(*shared.ccc));
+  }
 
  private:
   struct KeyHash {
