@@ -59,7 +59,8 @@ Rccc::Rccc(const Parameters& parameters, std::uint8_t ccc_id, Time now)
     : parameters_(parameters),
       window_(nscc_parameters(parameters), now),
       ccc_id_(ccc_id),
-      last_event_(now) {
+      last_event_(now),
+      last_credit_event_(now) {
   credit_start(state_, static_cast<std::uint64_t>(window_.state().max_bytes / 1.5));
 }
 
@@ -73,7 +74,7 @@ bool Rccc::may_send(std::uint32_t bytes) const {
 void Rccc::on_sent(std::uint32_t bytes, Time now) {
   window_.on_sent(bytes, now);
   state_.credit_bytes -= fallen_back_ ? 0 : bytes;
-  last_event_ = now;
+  last_event_ = last_credit_event_ = now;
 }
 
 void Rccc::on_answer(Time now) {
@@ -124,6 +125,7 @@ void Rccc::unmark_rtx(std::uint32_t bytes) {
 
 void Rccc::on_credit(std::uint32_t credit, Time now) {
   on_answer(now);
+  last_credit_event_ = now;
   unanswered_ = 0;
   acked_ = false;
   fallen_back_ = false;
@@ -152,7 +154,7 @@ Time Rccc::request_due(Time now) const {
   if (unanswered_ == 0 && credit_ahead(last_target_, state_.granted_units) == 0) return now;
   const Duration first = std::min<Duration>(kRequestRtts * base_rtt(), kRequestCap);
   const Duration wait = std::min<Duration>(first * (1U << std::min(unanswered_, 10U)), kRequestCap);
-  return std::max(last_event_, last_request_) + wait;
+  return std::max(last_credit_event_, last_request_) + wait;
 }
 
 bool Rccc::start_request(Time now) {

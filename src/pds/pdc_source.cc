@@ -59,11 +59,14 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
           ack.type == wire::PdsType::AckCc ? ack.service_time : cms::kServiceTimeInvalid;
       feedback.rtt = cms::rtt_sample(record->sent_count, ack.retx, departure_of(*record), arrived,
                                      service_time);
-      // The RETX flag tells which transmission is answered.
-      if (record->sent_count == 1 || (record->sent_count == 2 && !ack.retx)) {
-        answer_time_.add(now - record->first_sent);
-      } else if (record->sent_count == 2) {
-        answer_time_.add(now - record->last_sent);
+      // The RETX flag tells which transmission is answered. What was SACKed before had been
+      // answered already: this answer came because it was asked for.
+      if (!record->sacked) {
+        if (record->sent_count == 1 || (record->sent_count == 2 && !ack.retx)) {
+          answer_time_.add(now - record->first_sent);
+        } else if (record->sent_count == 2) {
+          answer_time_.add(now - record->last_sent);
+        }
       }
       const bool late = service_time == cms::kServiceTimeTooLong && record->sent_count == 1;
       if (feedback.rtt || late) feedback.loop = now - record->last_sent;

@@ -107,6 +107,8 @@ class Rccc final : public Ccc {
   bool acked_ = false;            // an ACK came since then
   Time last_request_{};
   Time last_event_;  // something was sent or answered
+  // A request that told its target was sent, or credit came. ACKs say nothing of credit.
+  Time last_credit_event_;
 };
 
 }  // namespace uet::cms
