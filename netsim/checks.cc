@@ -16,8 +16,6 @@ constexpr std::uint64_t kNowAndThen = 64;
 constexpr double kBarrenEveryUs = 5;  // passes without any packet: one in so many us
 constexpr std::uint64_t kBarrenAllowed = 1000;
 constexpr double kRaiseLimit = 4;  // CMS-142
-// NSCC makes windows for base RTT and the time in hosts, here that in the NIC's line.
-constexpr double kHostShare = 1.1;
 
 std::span<const std::byte> head_of(const NetPacket& packet) {
   return {packet.head.data(), packet.head_bytes};
@@ -128,8 +126,10 @@ void Checks::check_contexts(std::uint32_t host) {
   const double rtt_us = to_us(*config.cms.base_rtt);
   const double bdp = static_cast<double>(config.cms.link_rate_bps) / 8e6 * rtt_us;
   const double raised = network_.simulated_us() < 1000 * rtt_us ? 1 : kRaiseLimit;
-  const double highest =
-      std::max(1.5 * bdp * raised * kHostShare, double{1} * config.cms.mtu_bytes) + 1;
+  // Windows are made for base RTT and the time in hosts, here that behind one packet in the line
+  // of either end.
+  const double line_bytes = 2.0 * config.cms.mtu_bytes;
+  const double highest = 1.5 * (bdp * raised + line_bytes) + 1;
   const auto residue = static_cast<std::int64_t>(wire::kCcByteUnit * config.pds.pdc_count);
   network_.host(host).fep().contexts().for_each([&](const FepAddress& to, const cms::Ccc& ccc) {
     const std::uint64_t window = ccc.window_bytes();

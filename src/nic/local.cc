@@ -434,15 +434,6 @@ std::optional<FepAddress> LocalNic::take_lost_peer() {
   return peer;
 }
 
-NicCounters LocalNic::counters() const {
-  NicCounters sum = Middleware::counters();
-  sum.packets_sent += own_.packets_sent;
-  sum.bytes_sent += own_.bytes_sent;
-  sum.packets_received += own_.packets_received;
-  sum.bytes_received += own_.bytes_received;
-  sum.local_packets_sent += own_.local_packets_sent;
-  sum.local_packets_received += own_.local_packets_received;
-  return sum;
-}
+NicCounters LocalNic::counters() const { return Middleware::counters() + own_; }
 
 }  // namespace uet::nic

@@ -41,8 +41,20 @@ void Pdc::on_duplicate(const Incoming& request, Time now) {
   resend_ack(request.psn, request, now);
 }
 
-// PDS-203, PDS-204: the stored response again, or the default one.
+// The NIC has not taken yet what answers this packet.
+bool Pdc::answer_waits(Psn psn) const {
+  for (const Packet& packet : env_.outbox.queue()) {
+    wire::AckHeader ack;
+    if (packet.to != destination_.address || !wire::AckHeader::decode(packet.head(), ack)) continue;
+    if (ack.spdcid == id_ && ack.dpdcid == peer_id_ && !ack.p && ack.ack_psn() == psn) return true;
+  }
+  return false;
+}
+
+// PDS-203, PDS-204: the stored response again, or the default one. Once at a time: to a source that
+// asks faster than the NIC takes answers, each further copy would make the next one later.
 void Pdc::resend_ack(Psn psn, const Incoming& request, Time now) {
+  if (answer_waits(psn)) return;
   AckDue due;
   due.psn = psn;
   due.ecn_marked = request.ecn_marked;

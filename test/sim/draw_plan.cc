@@ -136,10 +136,6 @@ void draw_network(Plan& plan, Rng& rng) {
     plan.progress_interval =
         pick<Duration, 3>(rng, {microseconds(20), microseconds(200), milliseconds(3)});
   }
-  // Fewer packets in a time-out than PDCs resend in it: nothing gets better from there on.
-  if (plan.progress_interval >= milliseconds(1)) {
-    plan.nic_tx_queue = std::max<std::size_t>(plan.nic_tx_queue, 16);
-  }
   if (rng.chance(0.25)) plan.hostile_packets = static_cast<int>(rng.between(1, 200));
   if (rng.chance(0.08)) {
     plan.killed_node = static_cast<int>(rng.below(static_cast<std::uint64_t>(plan.nodes)));

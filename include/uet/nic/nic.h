@@ -3,6 +3,8 @@
 // call per burst, so that the back end is chosen at run time and costs nothing per packet.
 #pragma once
 
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -45,6 +47,15 @@ struct NicCounters {
   std::uint64_t local_packets_sent = 0;
   std::uint64_t local_packets_received = 0;
 };
+
+// What two NICs have counted together, member by member.
+inline NicCounters operator+(const NicCounters& a, const NicCounters& b) {
+  using Words = std::array<std::uint64_t, sizeof(NicCounters) / sizeof(std::uint64_t)>;
+  Words sum = std::bit_cast<Words>(a);
+  const auto other = std::bit_cast<Words>(b);
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += other[i];
+  return std::bit_cast<NicCounters>(sum);
+}
 
 class Nic {
  public:

@@ -276,6 +276,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   void infer_loss_here(const Incoming& request);
   bool send_ack(const AckDue& due, wire::AckRequestCode code, Time now);
   void ack_what_cack_cannot_cover(const Incoming& request, Time now);
+  bool answer_waits(Psn psn) const;
   void resend_ack(Psn psn, const Incoming& request, Time now);
   void release_stored();
   void request_clear(Time now);

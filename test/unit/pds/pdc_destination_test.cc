@@ -495,6 +495,20 @@ TEST_F(PdcDestination, Pds204_FinishedDuplicateIsAcknowledgedAgain) {
   EXPECT_EQ(node->client.delivered.size(), 2U);
 }
 
+// A NIC that takes fewer packets in a time-out than sources repeat would never catch up.
+TEST_F(PdcDestination, Pds204_DuplicatesGetOneAnswerWhileItWaitsForTheNic) {
+  arrive(2);
+  receive(retransmission(334));
+  receive(retransmission(334));
+  receive(retransmission(333));
+  receive(retransmission(334));
+  const auto sent = acks(turn());
+  ASSERT_EQ(sent.size(), 2U);
+  EXPECT_EQ(sent[0].ack_psn(), Psn{334});
+  EXPECT_EQ(sent[1].ack_psn(), Psn{333});
+  EXPECT_EQ(acks(answer_to(retransmission(334))).size(), 1U);  // it has left: once more
+}
+
 TEST_F(PdcDestination, Pds205_DuplicateThatStillWaitsIsBeingProcessed) {
   arrive(1, DeliveryMode::Rod);
   receive(request(335));
