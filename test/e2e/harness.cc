@@ -338,6 +338,26 @@ std::optional<Event> Node::read_one() {
   return Event{error.op_context, error.flags, error.len, error.data, error.tag, error.err};
 }
 
+void Node::write_and_read_back(fi_addr_t peer, const RemoteRegion& remote, std::size_t bytes,
+                               std::uint64_t rounds) {
+  std::vector<std::byte> out(bytes);
+  std::vector<std::byte> in(bytes);
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    fill_pattern(out, round);
+    post("writing", [&] {
+      return fi_write(ep.get(), out.data(), out.size(), nullptr, peer, remote.address, remote.key,
+                      nullptr);
+    });
+    next("a write");
+    post("reading", [&] {
+      return fi_read(ep.get(), in.data(), in.size(), nullptr, peer, remote.address, remote.key,
+                     nullptr);
+    });
+    next("a read");
+    require_pattern(in, round, "what was written");
+  }
+}
+
 std::optional<Event> Node::poll() {
   if (kept_begin_ == kept_.size()) return read_one();
   const Event event = kept_[kept_begin_++];

@@ -209,6 +209,10 @@ class Node {
     }
   }
 
+  // Writes `rounds` patterns of `bytes` to the region of `peer`, reads each back and checks it.
+  void write_and_read_back(fi_addr_t peer, const RemoteRegion& remote, std::size_t bytes,
+                           std::uint64_t rounds);
+
   // The next completion; nothing when there is none now. Error entries come as events as well.
   std::optional<Event> poll();
   // Waits for the next completion and fails if it is an error.

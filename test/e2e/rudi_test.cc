@@ -20,22 +20,8 @@ void initiate(Channel& channel) {
   Node node;
   const fi_addr_t peer = node.connect(channel);
   const auto remote = channel.receive<RemoteRegion>(&node);
-  std::vector<std::byte> out(kBytes);
-  std::vector<std::byte> in(kBytes);
-  for (std::uint64_t round = 0; round < 10; ++round) {
-    fill_pattern(out, round);
-    node.post("writing", [&] {
-      return fi_write(node.ep.get(), out.data(), out.size(), nullptr, peer, remote.address,
-                      remote.key, nullptr);
-    });
-    node.next("a write");
-    node.post("reading", [&] {
-      return fi_read(node.ep.get(), in.data(), in.size(), nullptr, peer, remote.address, remote.key,
-                     nullptr);
-    });
-    node.next("a read");
-    require_pattern(in, round, "what was written");
-  }
+  node.write_and_read_back(peer, remote, kBytes, 10);
+  const std::vector<std::byte> out(kBytes);
   node.post("writing outside", [&] {
     return fi_write(node.ep.get(), out.data(), out.size(), nullptr, peer, remote.address + 1,
                     remote.key, nullptr);

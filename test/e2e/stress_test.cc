@@ -434,22 +434,7 @@ void write_and_read(Channel& channel) {
   Node node;
   const fi_addr_t peer = node.connect(channel);
   const auto remote = channel.receive<RemoteRegion>(&node);
-  std::vector<std::byte> out(kRmaBytes);
-  std::vector<std::byte> in(kRmaBytes);
-  for (std::uint64_t round = 0; round < 20; ++round) {
-    fill_pattern(out, round);
-    node.post("writing", [&] {
-      return fi_write(node.ep.get(), out.data(), out.size(), nullptr, peer, remote.address,
-                      remote.key, nullptr);
-    });
-    node.next("a write");
-    node.post("reading", [&] {
-      return fi_read(node.ep.get(), in.data(), in.size(), nullptr, peer, remote.address, remote.key,
-                     nullptr);
-    });
-    node.next("a read");
-    require_pattern(in, round, "read");
-  }
+  node.write_and_read_back(peer, remote, kRmaBytes, 20);
   channel.send('d');
   channel.meet(&node);
 }

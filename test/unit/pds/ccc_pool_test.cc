@@ -174,21 +174,7 @@ TEST_F(Pair, Pds182_CccShortageAtBothEndsIsNoDeadlock) {
   for_a.ccc_count = 8;
   for_b.ccc_count = 2;
   build(for_a, for_b);
-  std::vector<TestMessage*> all;
-  for (std::uint8_t traffic_class = 0; traffic_class < 4; ++traffic_class) {
-    for (Node* node : {a.get(), b.get()}) {
-      TestMessage& message = node->message(3);
-      const Destination to = node == a.get() ? to_b(DeliveryMode::Rod, traffic_class)
-                                             : to_a(DeliveryMode::Rod, traffic_class);
-      const Time limit = now + seconds(60);
-      while (!node->manager->send(message, to, now).ok() && now < limit) run_for(milliseconds(1));
-      all.push_back(&message);
-    }
-  }
-  EXPECT_TRUE(run_while_not([&] {
-    return std::all_of(all.begin(), all.end(),
-                       [](const TestMessage* m) { return Node::answered_once(*m); });
-  }));
+  expect_both_reach_each_other();
   const auto code = static_cast<std::size_t>(NackCode::NoCccAvail);
   EXPECT_LE(a->manager->open_cccs(), 8U);
   EXPECT_LE(b->manager->open_cccs(), 2U);

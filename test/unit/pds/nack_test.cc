@@ -311,6 +311,7 @@ class NackDestination : public Bench {
     receive(request(334));
   }
   std::vector<Situation> situations();
+  void another_peer_pdc();
   std::vector<Situation> situations_without_pdc();
 };
 
@@ -377,6 +378,14 @@ std::vector<NackDestination::Situation> NackDestination::situations() {
   };
 }
 
+// The peer opens a PDC that no situation is about.
+void NackDestination::another_peer_pdc() {
+  wire::RequestHeader other = request(333, true);
+  other.spdcid = PdcId{901};
+  receive(other);
+  node->drain();
+}
+
 std::vector<NackDestination::Situation> NackDestination::situations_without_pdc() {
   return {
       {"PDS-62", NackCode::Trimmed, true, 334, [&] { trimmed(request(334, true)); }},
@@ -386,10 +395,7 @@ std::vector<NackDestination::Situation> NackDestination::situations_without_pdc(
          Parameters parameters = test_parameters();
          parameters.pdc_count = 1;
          build(parameters);
-         wire::RequestHeader other = request(333, true);
-         other.spdcid = PdcId{901};
-         receive(other);
-         node->drain();
+         another_peer_pdc();
          receive(request(334, true));
        }},
       {"PDS-66", NackCode::NoBitmap, true, 334,
@@ -397,10 +403,7 @@ std::vector<NackDestination::Situation> NackDestination::situations_without_pdc(
          Parameters parameters = test_parameters();
          parameters.bitmap_count = 1;
          build(parameters);
-         wire::RequestHeader other = request(333, true);
-         other.spdcid = PdcId{901};
-         receive(other);
-         node->drain();
+         another_peer_pdc();
          receive(request(334, true));
        }},
       {"PDS-66", NackCode::NoCccAvail, true, 334,
@@ -409,10 +412,7 @@ std::vector<NackDestination::Situation> NackDestination::situations_without_pdc(
          parameters.ccc_count = 1;
          build(parameters);
          peer_mode = DeliveryMode::Rod;  // each PDC has its own context
-         wire::RequestHeader other = request(333, true);
-         other.spdcid = PdcId{901};
-         receive(other);
-         node->drain();
+         another_peer_pdc();
          peer_start = 334;
          receive(request(334, true));
        }},

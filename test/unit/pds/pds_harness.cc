@@ -421,6 +421,23 @@ bool Pair::run_while_not(const std::function<bool()>& done, Duration limit) {
   return done();
 }
 
+void Pair::expect_both_reach_each_other() {
+  std::vector<TestMessage*> all;
+  for (std::uint8_t traffic_class = 0; traffic_class < 4; ++traffic_class) {
+    for (Node* node : {a.get(), b.get()}) {
+      TestMessage& message = node->message(3);
+      const Destination to = node == a.get() ? to_b(DeliveryMode::Rod, traffic_class)
+                                             : to_a(DeliveryMode::Rod, traffic_class);
+      const Time limit = now + seconds(60);
+      while (!node->manager->send(message, to, now).ok() && now < limit) run_for(milliseconds(1));
+      all.push_back(&message);
+    }
+  }
+  EXPECT_TRUE(run_while_not([&] {
+    return std::ranges::all_of(all, [](const TestMessage* m) { return Node::answered_once(*m); });
+  }));
+}
+
 void Pair::expect_clean_close() {
   run_for(milliseconds(1));
   a->manager->begin_close_all(now);

@@ -245,6 +245,9 @@ class Pair : public ::testing::Test {
   void run_for(Duration duration) { run_until(now + duration); }
   // Until `done` holds; false if it does not within `limit`.
   bool run_while_not(const std::function<bool()>& done, Duration limit = seconds(60));
+  // Both send a message of three packets in each of four traffic classes, that is over four PDCs
+  // each, as soon as there is room, and every message must be answered.
+  void expect_both_reach_each_other();
   // Closes every PDC of both and waits: everything must be given back.
   void expect_clean_close();
   // The PDC of `node` that is open, if there is exactly one.
