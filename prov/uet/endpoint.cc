@@ -240,6 +240,11 @@ int Endpoint::enable() {
   if (shares_rx_ && srx_ == nullptr) {
     return refuse(-FI_EOPBADSTATE, "no shared receive context is bound");
   }
+  // SES-80: immediate data of a write are refused where nobody would hear of them.
+  if (role_ != EndpointRole::Transmit && !rx_told && counters_[kRemoteWrite] == nullptr) {
+    ses_config_.remote_cq_data = false;
+    if (const int result = open_context(); result != 0) return result;
+  }
   const Guard guard(domain_.lock());
   if (srx_ != nullptr) {
     if (srx_->av() != nullptr && srx_->av() != av_) {

@@ -61,7 +61,7 @@ ReturnCode check_address(ri::RiVerdict verdict) {
 }
 
 ReturnCode check_first_packet(const SesRequest& request, std::uint32_t payload_mtu) {
-  if (!request.som || request.opcode == SesOpcode::Read) return ReturnCode::Ok;
+  if (!request.som) return ReturnCode::Ok;
   const std::size_t payload = request.payload.size();
   // Operands in the header, or none: request_length then stands for no payload (WIRE 3.8).
   const bool needs_none =
@@ -77,9 +77,12 @@ ReturnCode check_context(const Context& context, const SesRequest& request,
                          std::uint32_t payload_mtu) {
   // Takes datagrams only.
   if (context.config.mode == DeliveryMode::Uud) return ReturnCode::UnsupportedOp;
-  if (!context.enabled) return ReturnCode::Disabled;                  // 6
-  const ReturnCode first = check_first_packet(request, payload_mtu);  // 7
+  if (!context.enabled) return ReturnCode::Disabled;    // 6
+  const bool read = request.opcode == SesOpcode::Read;  // in the order of SES-116
+  const ReturnCode first =
+      read ? read_piece(request, payload_mtu).code : check_first_packet(request, payload_mtu);  // 7
   if (first != ReturnCode::Ok) return first;
+  if (read && request.ie) return ReturnCode::InitiatorErr;
   const Generation& generation = context.generation;
   if (!generation.enabled) return ReturnCode::DisabledGen;                          // 8
   if (request.ri_generation != generation.value) return ReturnCode::BadGeneration;  // 9

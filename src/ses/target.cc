@@ -247,7 +247,6 @@ Response Target::on_read(const View& view, const Request& request, Context& cont
   const ReturnCode code = check_access(access.verdict);
   if (code != ReturnCode::Ok) return refuse(view, request, context, code);
   const ReadPiece asked = read_piece(request, payload_mtu_);
-  if (asked.code != ReturnCode::Ok) return refuse(view, request, context, asked.code);
   Response response = default_response(request, asked.length);
   if (asked.length > 0) {
     std::byte* data = answer_in_ack(view, request, asked, response);

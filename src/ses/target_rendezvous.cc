@@ -14,22 +14,23 @@ using pds::NackCode;
 using pds::Response;
 using wire::ReturnCode;
 
-// No context is looked up: one that only transmits is not in the table. The key says enough.
+// In the order of SES-116. No context is looked up: one that only transmits is not in the table.
+// The key says enough.
 Response Target::on_message_read(const View& view, const Request& request, Time now) {
+  const ReadPiece asked = read_piece(request, payload_mtu_);
+  if (asked.code != ReturnCode::Ok) return error(request, asked.code);
   TxMessage* source =
       initiator_.readable(memory_key(request, regions_), request.job_id, view.source);
-  if (source == nullptr) return error(request, ReturnCode::BadMkey);
   if (request.ie) {  // the reader cannot deliver the message
-    initiator_.reader_gave_up(*source);
+    if (source != nullptr) initiator_.reader_gave_up(*source);
     return error(request, ReturnCode::InitiatorErr);
   }
+  if (source == nullptr) return error(request, ReturnCode::BadMkey);
   const std::uint64_t begin = request.buffer_offset;
   const std::uint64_t length = request.request_length;
   if (begin > source->length || length > source->length - begin) {  // SES-118
     return error(request, ReturnCode::BadAddr);
   }
-  const ReadPiece asked = read_piece(request, payload_mtu_);
-  if (asked.code != ReturnCode::Ok) return error(request, asked.code);
   if (asked.length > 0 && !answer_from(*source, view, request, asked, now)) {
     return nack_response(NackCode::NoResource);
   }

@@ -230,6 +230,47 @@ TEST(Bind, IsRefusedForWhatDoesNotBelongTogether) {
   EXPECT_EQ(fi_enable(ep.get()), -FI_EOPBADSTATE);
 }
 
+// A target without receive CQ and counter could tell nobody the data of a write; writes without
+// data need no one to tell.
+TEST(Bind, Ses80_DataOfAWriteThatNobodyCouldBeToldAreRefused) {
+  enum class Told { Nobody, Queue, Counter };
+  constexpr std::uint64_t kKey = 5;
+  for (const Told told : {Told::Nobody, Told::Queue, Told::Counter}) {
+    Side initiator;
+    Side target;
+    Owned<fid_cntr> written;
+    Side::open(written, "fi_cntr_open", [&](auto** out) {
+      return fi_cntr_open(target.domain.get(), nullptr, out, nullptr);
+    });
+    Owned<fid_ep> ep;
+    Side::open(ep, "fi_endpoint", [&](auto** out) {
+      return fi_endpoint(target.domain.get(), target.info.get(), out, nullptr);
+    });
+    ASSERT_EQ(fi_ep_bind(ep.get(), &target.av->fid, 0), 0);
+    const std::uint64_t sides = FI_TRANSMIT | (told == Told::Queue ? FI_RECV : 0);
+    ASSERT_EQ(fi_ep_bind(ep.get(), &target.cq->fid, sides), 0);
+    if (told == Told::Counter) {
+      ASSERT_EQ(fi_ep_bind(ep.get(), &written->fid, FI_REMOTE_WRITE), 0);
+    }
+    ASSERT_EQ(fi_enable(ep.get()), 0);
+    char memory[4] = "";
+    Owned<fid_mr> mr;
+    Side::open(mr, "fi_mr_reg", [&](auto** out) {
+      return fi_mr_reg(target.domain.get(), memory, sizeof memory, FI_REMOTE_WRITE, 0, kKey, 0, out,
+                       nullptr);
+    });
+    const auto from = initiator.open_endpoint(0);
+    const fi_addr_t to = initiator.insert(*ep);
+    ASSERT_EQ(fi_writedata(from.get(), "abc", 4, nullptr, 7, to, 0, kKey, nullptr), 0);
+    const bool refused = told == Told::Nobody;
+    EXPECT_EQ(initiator.next(target).error, refused ? FI_EACCES : 0);
+    EXPECT_STREQ(memory, refused ? "" : "abc");
+    ASSERT_EQ(fi_write(from.get(), "def", 4, nullptr, to, 0, kKey, nullptr), 0);
+    EXPECT_EQ(initiator.next(target).error, 0);
+    EXPECT_STREQ(memory, "def");
+  }
+}
+
 TEST(Endpoints, OfOneDomainShareQueueAndAddressVector) {
   Side a;
   Side b;

@@ -237,6 +237,40 @@ TEST(JobsOfTheDefault, Ses19_JobIdOfTheEnvironmentSeparatesProcesses) {
   }
 }
 
+// A key of another size than a JobID's, of a JobID of more than 24 bits, or without bytes, is
+// refused by whoever is given it.
+TEST(JobKeys, Ses145_OfAWrongSizeOrTooWideAreInvalid) {
+  Side side;
+  const auto open_with = [&](KeyOf whose, const std::uint8_t* key, std::size_t size) {
+    fi_info& info = *side.info;
+    const bool domain = whose == KeyOf::Domain;
+    auto& to = domain ? info.domain_attr->auth_key : info.ep_attr->auth_key;
+    auto& to_size = domain ? info.domain_attr->auth_key_size : info.ep_attr->auth_key_size;
+    to = const_cast<std::uint8_t*>(key);
+    to_size = size;
+    fid_domain* opened_domain = nullptr;
+    fid_ep* opened_ep = nullptr;
+    const int result = domain ? fi_domain(side.fabric.get(), &info, &opened_domain, nullptr)
+                              : fi_endpoint(side.domain.get(), &info, &opened_ep, nullptr);
+    if (opened_domain != nullptr) fi_close(&opened_domain->fid);
+    if (opened_ep != nullptr) fi_close(&opened_ep->fid);
+    to = nullptr;  // not fi_freeinfo's
+    to_size = 0;
+    return result;
+  };
+  const std::array<std::uint8_t, 8> narrow = {0, 0, 0, 9};
+  const std::array<std::uint8_t, 8> wide = {1, 0, 0, 9};
+  for (const KeyOf whose : {KeyOf::Endpoint, KeyOf::Domain}) {
+    for (const std::size_t size : {1, 2, 5, 8}) {
+      EXPECT_EQ(open_with(whose, narrow.data(), size), -FI_EINVAL) << size;
+    }
+    EXPECT_EQ(open_with(whose, narrow.data(), 3), 0);
+    EXPECT_EQ(open_with(whose, narrow.data(), 4), 0);
+    EXPECT_EQ(open_with(whose, wide.data(), 4), -FI_EINVAL) << "more than 24 bits";
+    EXPECT_EQ(open_with(whose, nullptr, 3), -FI_EINVAL);
+  }
+}
+
 // ---- names -------------------------------------------------------------------------------------
 
 // SES-11 to SES-13: the mode is part of the name, as are process and index.

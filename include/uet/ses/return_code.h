@@ -54,7 +54,8 @@ constexpr std::uint32_t eager_length(const wire::SesRequest& request) {
 wire::ReturnCode check_opcode(const wire::SesRequest& request);
 // Steps 3 and 4: what the lookup of the addressed context says.
 wire::ReturnCode check_address(ri::RiVerdict verdict);
-// Steps 6 to 10: the context, the implied length of the first packet, generation, IE.
+// Steps 6 to 10: the context, the implied length of the first packet, generation, IE; of a READ the
+// piece that it asks for and IE come before the generation (SES-116).
 wire::ReturnCode check_context(const Context& context, const wire::SesRequest& request,
                                std::uint32_t payload_mtu);
 // Step 7 alone (SES-26): the payload of a first packet is the whole message or one payload MTU;

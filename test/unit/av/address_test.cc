@@ -45,6 +45,37 @@ TEST(AddressEncode, Ses147_PutsEachMemberAtItsOffset) {
   EXPECT_EQ(at(31), 0xD4);
 }
 
+// WIRE 4.2: mode, address type, largest message and what a FEP can do.
+TEST(AddressEncode, Ses147_Ses159_EachFlagAndCapabilityHasItsBit) {
+  const auto flag = [](std::uint8_t added) {
+    UetAddress address = full_address();
+    address.flags |= added;
+    return std::to_integer<int>(encode(address)[1]) & ~0x1F;
+  };
+  EXPECT_EQ(flag(0), 0);
+  EXPECT_EQ(flag(kAbsolute), 0x20);
+  EXPECT_EQ(flag(kOneMtu), 0x80);
+  UetAddress ipv6 = full_address();
+  ipv6.fabric_address.is_ipv6 = true;
+  ipv6.fabric_address.bytes[15] = 9;
+  ipv6.flags |= kIpv6;
+  EXPECT_EQ(std::to_integer<int>(encode(ipv6)[1]), 0x5F);
+  EXPECT_EQ(std::to_integer<int>(encode(ipv6)[4 + 15]), 9);
+  const struct {
+    std::uint8_t capability;
+    int bit;
+  } rows[] = {{kAiBase, 0x01},
+              {kAiFull, 0x02},
+              {kHpc, 0x04},
+              {kReordering, 0x40},
+              {kOptimizedNonMatching, 0x80}};
+  for (const auto& row : rows) {
+    UetAddress address = full_address();
+    address.capabilities = row.capability;
+    EXPECT_EQ(std::to_integer<int>(encode(address)[2]), row.bit);
+  }
+}
+
 TEST(AddressDecode, InvertsEncode) {
   UetAddress address = full_address();
   EXPECT_EQ(decode(encode(address)).value(), address);

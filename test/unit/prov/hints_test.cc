@@ -189,8 +189,12 @@ TEST(FillAttributes, Ses128_OrderBringsItsSizes) {
   EXPECT_EQ(ordered->tx_attr->comp_order, 0U);  // completions are not ordered all the same
   EXPECT_EQ(ordered->rx_attr->comp_order, 0U);
   EXPECT_EQ(ordered->ep_attr->max_order_raw_size, kMaxMsgSize);
+  EXPECT_EQ(ordered->ep_attr->max_order_war_size, kMaxMsgSize);
   EXPECT_EQ(ordered->ep_attr->max_order_waw_size, kMaxMsgSize);
-  EXPECT_EQ(fill(nullptr)->ep_attr->max_order_waw_size, 0U);
+  const Info unordered = fill(nullptr);
+  EXPECT_EQ(unordered->ep_attr->max_order_raw_size, 0U);
+  EXPECT_EQ(unordered->ep_attr->max_order_war_size, 0U);
+  EXPECT_EQ(unordered->ep_attr->max_order_waw_size, 0U);
 }
 
 TEST(FillAttributes, WhatWasAskedForComesBack) {

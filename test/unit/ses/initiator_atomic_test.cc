@@ -79,9 +79,28 @@ TEST_F(InitiatorAtomicTest, Ses97_ReadNeedsNoOperands) {
   std::uint64_t old = 0;
   const std::vector<IoSlice> results = {slice(&old, 1)};
   ASSERT_TRUE(a.ses.atomic(*a.context, op(Kind::FetchAtomic, AmoOp::Read, {}, results), kNow));
-  exchange();
+  const auto sent = a.packets();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].request().opcode, SesOpcode::FetchingAtomic);
+  EXPECT_EQ(sent[0].request().atomic.op, AmoOp::Read);
+  deliver(a, b, sent[0]);
   EXPECT_EQ(old, 41u);
   EXPECT_EQ(cells[0], 41u);
+  expect_idle();
+}
+
+TEST_F(InitiatorAtomicTest, Ses97_WriteBringsNothingBack) {
+  cells[0] = 41;
+  std::uint64_t value = 42;
+  const std::vector<IoSlice> local = {slice(&value, 1)};
+  ASSERT_TRUE(a.ses.atomic(*a.context, op(Kind::Atomic, AmoOp::Write, local), kNow));
+  const auto sent = a.packets();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].request().opcode, SesOpcode::Atomic);
+  EXPECT_EQ(sent[0].request().atomic.op, AmoOp::Write);
+  EXPECT_EQ(header_of(deliver(a, b, sent[0])).opcode, wire::ResponseOpcode::DefaultResponse);
+  EXPECT_EQ(cells[0], 42u);
+  EXPECT_EQ(a.sink.all.size(), 1u);
   expect_idle();
 }
 

@@ -518,7 +518,7 @@ TEST_F(InitiatorTest, Ses87_ReadErrorStopsAskingAndWaitsForTheRest) {
   EXPECT_EQ(rest[0].request().opcode, SesOpcode::MsgError);
   a.answered(rest[0], bare_ack);
   EXPECT_TRUE(a.sink.all.empty()) << "data of the second packet are on their way";
-  read_data(second, kMtu, pattern(kMtu));
+  read_data(second, kMtu, {}, ReturnCode::HostPoisoned);
   ASSERT_EQ(a.sink.all.size(), 1u);
   EXPECT_EQ(a.sink.all[0].return_code, ReturnCode::BadAddr);
   EXPECT_EQ(a.delivery.locks, 0);

@@ -94,6 +94,28 @@ TEST_F(ReturnCodeTest, Ses115_Steps6To10_FirstFailureWins) {
   EXPECT_EQ(context_code(), ReturnCode::Ok);
 }
 
+TEST_F(ReturnCodeTest, Ses116_OfAReadThePieceAndIeComeBeforeTheGeneration) {
+  request.opcode = SesOpcode::Read;
+  request.som = false;
+  request.request_length = 100;
+  request.message_offset = 60;
+  request.payload_length = 41;
+  request.ie = true;
+  request.ri_generation = RiGeneration{3};
+  context.generation.enabled = false;
+  EXPECT_EQ(context_code(), ReturnCode::Disabled);
+  context.enabled = true;
+  EXPECT_EQ(context_code(), ReturnCode::OpViolation);
+  request.payload_length = 40;
+  EXPECT_EQ(context_code(), ReturnCode::InitiatorErr);
+  request.ie = false;
+  EXPECT_EQ(context_code(), ReturnCode::DisabledGen);
+  context.generation.enabled = true;
+  EXPECT_EQ(context_code(), ReturnCode::BadGeneration);
+  request.ri_generation = {};
+  EXPECT_EQ(context_code(), ReturnCode::Ok);
+}
+
 // SES-25: both ends agree on the MTU.
 TEST_F(ReturnCodeTest, Ses26_FirstPayloadIsTheMessageOrOneMtu) {
   request.request_length = 3 * kMtu;
@@ -178,6 +200,12 @@ TEST_F(ReturnCodeTest, Ses23_LaterPacketsRepeatTheFirst) {
   other = request;
   other.job_id = JobId{1};
   EXPECT_EQ(check_same_message(message, other), ReturnCode::PermViolation);
+  other = request;
+  other.initiator = InitiatorId{1};
+  EXPECT_EQ(check_same_message(message, other), ReturnCode::PermViolation);
+  other = request;
+  other.buffer_offset = 1;
+  EXPECT_EQ(check_same_message(message, other), ReturnCode::PermViolation);
   message.received = 91;
   EXPECT_EQ(check_same_message(message, request), ReturnCode::OpViolation);
 }
@@ -224,15 +252,26 @@ TEST_F(ReturnCodeTest, Ses107_NullCountsAsSuccess) {
 TEST_F(ReturnCodeTest, Ses106_ResponseRepeatsMessageIdAndJob) {
   request.message_id = MsgId{0x1234};
   request.job_id = JobId{101};
-  const pds::Response response = explicit_response(request, ReturnCode::BadGeneration,
-                                                   wire::List::Expected, 5, RiGeneration{8}, true);
-  const wire::SesResponseHeader header = header_of(response);
-  EXPECT_TRUE(response.guaranteed);
-  EXPECT_EQ(header.opcode, wire::ResponseOpcode::Response);
+  request.ri_generation = RiGeneration{7};
+  for (const wire::List list : {wire::List::Expected, wire::List::Overflow}) {
+    const pds::Response response =
+        explicit_response(request, ReturnCode::BadGeneration, list, 5, RiGeneration{8}, true);
+    const wire::SesResponseHeader header = header_of(response);
+    EXPECT_TRUE(response.guaranteed);
+    EXPECT_EQ(header.list, list);
+    EXPECT_EQ(header.opcode, wire::ResponseOpcode::Response);
+    EXPECT_EQ(header.return_code, ReturnCode::BadGeneration);
+    EXPECT_EQ(header.message_id, request.message_id);
+    EXPECT_EQ(header.job_id, request.job_id);
+    EXPECT_EQ(header.ri_generation, RiGeneration{8});
+    EXPECT_EQ(header.modified_length, 5u);
+  }
+  const wire::SesResponseHeader header = header_of(default_response(request, 6));
+  EXPECT_EQ(header.list, wire::List::Expected);
   EXPECT_EQ(header.message_id, request.message_id);
   EXPECT_EQ(header.job_id, request.job_id);
-  EXPECT_EQ(header.ri_generation, RiGeneration{8});
-  EXPECT_EQ(header.modified_length, 5u);
+  EXPECT_EQ(header.ri_generation, RiGeneration{7});
+  EXPECT_EQ(header.modified_length, 6u);
 }
 
 TEST_F(ReturnCodeTest, Ses104_OkIsADefaultResponseAndNotGuaranteed) {

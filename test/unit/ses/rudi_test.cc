@@ -116,6 +116,29 @@ TEST_F(RudiTest, Ses138_NotForWritesWithDataNorForOtherProfiles) {
   a.ses.close_context(*a.context, kNow);
 }
 
+// Whatever the key promises: repeated it would count twice.
+TEST_F(RudiTest, Ses95_Ses138_NeverForAtomics) {
+  std::uint64_t value = 0;
+  std::uint64_t old = 0;
+  const std::vector<IoSlice> operand{{reinterpret_cast<std::byte*>(&value), sizeof value}};
+  const std::vector<IoSlice> result{{reinterpret_cast<std::byte*>(&old), sizeof old}};
+  for (const Kind form : {Kind::Atomic, Kind::FetchAtomic, Kind::CompareAtomic}) {
+    AtomicOp atomic;
+    atomic.peer = &peer;
+    atomic.local = operand;
+    atomic.key = kSafeKey;
+    atomic.form = form;
+    atomic.op = form == Kind::CompareAtomic ? wire::AmoOp::Cswap : wire::AmoOp::Write;
+    atomic.datatype = wire::AmoDatatype::Uint64;
+    if (form != Kind::Atomic) atomic.results = result;
+    if (form == Kind::CompareAtomic) atomic.compare = operand;
+    a.delivery.destination.mode = DeliveryMode::Rudi;
+    ASSERT_TRUE(a.ses.atomic(*a.context, atomic, kNow));
+    EXPECT_EQ(mode_of_last(), DeliveryMode::Rud);
+  }
+  a.ses.close_context(*a.context, kNow);
+}
+
 TEST_F(RudiTest, NotUnlessItIsSwitchedOnAndNotWhereOrderIsKept) {
   Node off{3};
   ASSERT_TRUE(off.ses.write(*off.context, op(kSafeKey), kNow));
@@ -242,6 +265,12 @@ TEST_F(RudiTest, Ses115_TheOtherChecksHoldAsWell) {
   bad = good;
   bad.buffer_offset = memory.size() - 15;
   EXPECT_EQ(code_of(arrive(bad, payload)), ReturnCode::BadAddr);
+  bad = good;
+  bad.ie = true;  // SES-112
+  EXPECT_EQ(code_of(arrive(bad, payload)), ReturnCode::InitiatorErr);
+  bad = request_for(SesOpcode::Read, 16);
+  bad.ie = true;
+  EXPECT_EQ(code_of(arrive(bad)), ReturnCode::InitiatorErr);
   bad = good;
   bad.hd = true;
   EXPECT_EQ(code_of(arrive(bad, payload)), ReturnCode::OpViolation);

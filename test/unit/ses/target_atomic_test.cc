@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // ATOMIC and FETCHING_ATOMIC at the target.
+#include <bit>
+#include <limits>
+
 #include "uet/ses/target.h"
 #include "unit/ses/atomic_harness.h"
 
@@ -197,6 +200,30 @@ TEST_F(TargetAtomicTest, Ses101_PairsThatAreNone) {
   EXPECT_EQ(code_of(b.take(request(SesOpcode::Atomic, AmoOp::Read), operands(1))),
             ReturnCode::AmoUnsupportedOp);
   expect_untouched();
+}
+
+// NaN, overflow, underflow and inexact results are results like any other.
+TEST_F(TargetAtomicTest, Ses102_FloatingPointConditionsAreNotTold) {
+  constexpr double kMax = std::numeric_limits<double>::max();
+  constexpr double kMin = std::numeric_limits<double>::denorm_min();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const struct {
+    AmoOp op;
+    double there, operand, result;
+  } rows[] = {{AmoOp::Sum, kMax, kMax, kInfinity},
+              {AmoOp::Prod, kMin, 0.25, 0},
+              {AmoOp::Sum, 1, kMin, 1},
+              {AmoOp::Sum, kInfinity, -kInfinity, std::numeric_limits<double>::quiet_NaN()}};
+  for (const auto& row : rows) {
+    cells[0] = std::bit_cast<std::uint64_t>(row.there);
+    SesRequest atomic = request(SesOpcode::Atomic, row.op);
+    atomic.atomic.datatype = AmoDatatype::Double;
+    const auto response = b.take(atomic, operands(std::bit_cast<std::uint64_t>(row.operand)));
+    EXPECT_EQ(code_of(response), ReturnCode::Ok);
+    EXPECT_FALSE(response.guaranteed);
+    const auto result = std::bit_cast<double>(cells[0]);
+    EXPECT_TRUE(result == row.result || (result != result && row.result != row.result));
+  }
 }
 
 TEST_F(TargetAtomicTest, Ses90_OnePacketWithoutImmediateData) {

@@ -76,5 +76,33 @@ TEST_F(RendezvousTest, Ses60_KeyIsForThisPeerJobAndMessageOnly) {
   expect_idle();
 }
 
+// SES-112: the reader cannot deliver the message, which ends the send with an error.
+TEST_F(RendezvousTest, Ses116_ReadOfAMessageIsCheckedInTheSameOrder) {
+  Bytes out = pattern(6 * kMtu);
+  ASSERT_TRUE(send(out));
+  const std::vector<Sent> sent = a.packets();
+  const Rkey key = sent[0].request().rendezvous.read_memory_key;
+  SesRequest read = a.request_for(SesOpcode::Read);
+  read.match_bits = key.value ^ 1;
+  read.buffer_offset = out.size();
+  read.request_length = 2 * kMtu;
+  read.ie = true;
+  EXPECT_EQ(code_of(a.take(read, {}, 2)), ReturnCode::OpViolation) << "one packet for two MTUs";
+  read.request_length = 8;
+  EXPECT_EQ(code_of(a.take(read, {}, 2)), ReturnCode::InitiatorErr);
+  read.ie = false;
+  EXPECT_EQ(code_of(a.take(read, {}, 2)), ReturnCode::BadMkey);
+  read.match_bits = key.value;
+  EXPECT_EQ(code_of(a.take(read, {}, 2)), ReturnCode::BadAddr);
+  EXPECT_TRUE(a.sink.all.empty());
+  read.ie = true;
+  EXPECT_EQ(code_of(a.take(read, {}, 2)), ReturnCode::InitiatorErr);
+  for (const Sent& packet : sent) a.answered(packet, {});
+  for (const Sent& packet : a.packets()) a.answered(packet, {});
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].return_code, ReturnCode::Dropped);
+  expect_idle();
+}
+
 }  // namespace
 }  // namespace uet::ses::test

@@ -191,6 +191,43 @@ TEST_F(TargetRmaTest, Ses115_Step13_PayloadBeyondTheMessageIsRefused) {
   b.ses.client().pdc_closed(kPdc, {}, kNow);
 }
 
+// A write that fails every check, which is mended in their order.
+TEST_F(TargetRmaTest, Ses115_Steps9To14_FirstFailureOfAWriteWins) {
+  ContextConfig config = small_config();
+  config.remote_cq_data = false;
+  config.generation = RiGeneration{4};
+  Node node(3, small_parameters(), config);
+  ri::MemoryRegion restricted;
+  restricted.base = region.data();
+  restricted.length = region.size();
+  restricted.access = ri::kRemoteRead;
+  restricted.job = JobId{55};
+  const Rkey theirs = node.regions.add(restricted).value();
+  SesRequest request = part(node.request_for(SesOpcode::Write), 0, 8, 8);
+  request.ri_generation = RiGeneration{3};
+  request.ie = request.hd = true;
+  request.match_bits = theirs.value + 1;
+  request.buffer_offset = region.size();
+  const auto code = [&] { return code_of(node.take(request, pattern(8))); };
+  EXPECT_EQ(code(), ReturnCode::BadGeneration);
+  request.ri_generation = RiGeneration{4};
+  EXPECT_EQ(code(), ReturnCode::InitiatorErr);
+  request.ie = false;
+  EXPECT_EQ(code(), ReturnCode::BadMkey);
+  request.match_bits = theirs.value;
+  EXPECT_EQ(code(), ReturnCode::BadMkey) << "SES-119: of another job";
+  node.regions.find(theirs)->job.reset();
+  EXPECT_EQ(code(), ReturnCode::OpViolation) << "to be read only";
+  node.regions.find(theirs)->access = ri::kRemoteWrite;
+  EXPECT_EQ(code(), ReturnCode::BadAddr);
+  request.buffer_offset = 0;
+  EXPECT_EQ(code(), ReturnCode::OpViolation) << "nobody can be told the data";
+  EXPECT_TRUE(untouched());
+  request.hd = false;
+  EXPECT_EQ(code(), ReturnCode::Ok);
+  EXPECT_TRUE(node.ses.idle());
+}
+
 TEST_F(TargetRmaTest, Ses5_SmallWriteUsesTheOptimisedKey) {
   ri::MemoryRegion small;
   small.base = region.data();
@@ -220,14 +257,16 @@ TEST_F(TargetRmaTest, Ses5_SmallWriteUsesTheOptimisedKey) {
 TEST_F(TargetRmaTest, Ses82_EachReadPacketIsAnsweredByOneInTheReturnDirection) {
   fill();
   const std::uint32_t total = kMtu + 3;
-  const pds::Response response = b.take(rma(SesOpcode::Read, 0, kMtu, total));
+  constexpr PdcId kOfTheRequest{0x99};
+  const pds::Response response = b.take(rma(SesOpcode::Read, 0, kMtu, total), {}, 1, kOfTheRequest);
   EXPECT_EQ(code_of(response), ReturnCode::Ok);  // PDS-195
   EXPECT_FALSE(response.guaranteed);
-  b.take(rma(SesOpcode::Read, kMtu, 3, total));
+  b.take(rma(SesOpcode::Read, kMtu, 3, total), {}, 1, kOfTheRequest);
   const std::vector<Sent> sent = b.packets();
   ASSERT_EQ(sent.size(), 2u);
   for (std::uint32_t i = 0; i < 2; ++i) {
     wire::SesResponseHeader header;
+    EXPECT_EQ(sent[i].message->pdc, kOfTheRequest);
     EXPECT_EQ(sent[i].next_hdr, NextHdr::ResponseData);
     ASSERT_TRUE(wire::SesResponseHeader::decode(sent[i].next_hdr, sent[i].bytes, header));
     EXPECT_EQ(header.opcode, wire::ResponseOpcode::ResponseWData);
@@ -235,6 +274,8 @@ TEST_F(TargetRmaTest, Ses82_EachReadPacketIsAnsweredByOneInTheReturnDirection) {
     EXPECT_EQ(header.read_request_message_id, MsgId{9});  // SES-83
     EXPECT_EQ(header.message_offset, i * kMtu);
     EXPECT_EQ(header.payload_length, i == 0 ? kMtu : 3u);
+    EXPECT_EQ(header.job_id, small_config().job);
+    EXPECT_EQ(header.modified_length, total);  // WIRE 5.1: of the whole read
     EXPECT_TRUE(std::equal(header.payload.begin(), header.payload.end(),
                            region.begin() + static_cast<std::ptrdiff_t>(i * kMtu)));
     b.answered(sent[i], {});
@@ -321,6 +362,33 @@ TEST_F(TargetRmaTest, Ses116_ReadErrorsAreGuaranteedResponses) {
   EXPECT_EQ(code_of(b.take(request)), ReturnCode::OpViolation);
   EXPECT_TRUE(b.packets().empty());
   expect_idle();
+}
+
+// A read that fails every check, which is mended in their order.
+TEST_F(TargetRmaTest, Ses116_FirstFailureOfAReadWins) {
+  SesRequest request = rma(SesOpcode::Read, kMtu, 8, kMtu + 7);
+  request.eom = true;
+  request.ie = true;
+  request.ri_generation = RiGeneration{1};
+  request.match_bits = key.value + 1;
+  request.buffer_offset = region.size();
+  const auto code = [&] { return code_of(b.take(request)); };
+  EXPECT_EQ(code(), ReturnCode::OpViolation);
+  request.payload_length = 7;
+  EXPECT_EQ(code(), ReturnCode::InitiatorErr);
+  request.ie = false;
+  EXPECT_EQ(code(), ReturnCode::BadGeneration);
+  request.ri_generation = {};
+  EXPECT_EQ(code(), ReturnCode::BadMkey);
+  request.match_bits = b.expose(region, ri::kRemoteWrite).value;
+  EXPECT_EQ(code(), ReturnCode::OpViolation);
+  request.match_bits = key.value;
+  EXPECT_EQ(code(), ReturnCode::BadAddr);
+  EXPECT_TRUE(b.packets().empty());
+  EXPECT_TRUE(b.sink.accesses.empty());
+  request.buffer_offset = 0;
+  EXPECT_EQ(code(), ReturnCode::Ok);
+  for (const Sent& sent : b.packets()) b.answered(sent, {});
 }
 
 TEST_F(TargetRmaTest, ReadWithoutABufferIsRefusedForNow) {

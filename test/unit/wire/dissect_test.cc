@@ -180,6 +180,8 @@ TEST(NameOf, Wire31_NumbersOfTheSesHeaders) {
                                 {0x01, ResponseOpcode::Response, "RESPONSE"},
                                 {0x02, ResponseOpcode::ResponseWData, "RESPONSE_W_DATA"},
                                 {0x03, ResponseOpcode::NoResponse, "NO_RESPONSE"}});
+  EXPECT_EQ(static_cast<int>(List::Expected), 0);
+  EXPECT_EQ(static_cast<int>(List::Overflow), 1);
   expect_names<ReturnCode>({{0x00, ReturnCode::Null, "NULL"},
                             {0x01, ReturnCode::Ok, "OK"},
                             {0x02, ReturnCode::BadGeneration, "BAD_GENERATION"},
