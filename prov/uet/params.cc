@@ -98,7 +98,7 @@ const Row kRows[] = {
      Text{&Params::pcap}},
     {"FAULTS",
      "Faults to inject into received packets, e.g. "
-     "loss=1%,dup=0.5%,reorder=2%,corrupt=0.1%,trim=1%,"
+     "loss=1%,dup=0.5%,reorder=2%,corrupt=0.1%,trim=1%,mark=5%,"
      "seed=7."
      " Default: none",
      Text{&Params::faults}},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Seeded faults on the receive side. The same seven numbers are drawn for every arrival whatever
+// Seeded faults on the receive side. The same eight numbers are drawn for every arrival whatever
 // happens to it, so that changing one rate does not change the fate that another rate decides.
 #include <algorithm>
 #include <charconv>
@@ -12,9 +12,8 @@ namespace uet::nic {
 namespace {
 
 constexpr std::string_view kAllowed =
-    "allowed are loss=, dup=, reorder=, corrupt=, trim= (a rate such as 1% or 0.01, at most 100% "
-    "or 1) "
-    "and seed= (a whole number), each once, separated by commas";
+    "allowed are loss=, dup=, reorder=, corrupt=, trim=, mark= (a rate such as 1% or 0.01, at most "
+    "100% or 1) and seed= (a whole number), each once, separated by commas";
 
 std::optional<double> parse_rate(std::string_view text) {
   const bool percent = text.ends_with('%');
@@ -34,11 +33,11 @@ std::optional<std::uint64_t> parse_seed(std::string_view text) {
   return seed;
 }
 
-constexpr std::array<std::string_view, 6> kKeys = {"loss",    "dup",  "reorder",
-                                                   "corrupt", "trim", "seed"};
+constexpr std::array<std::string_view, 7> kKeys = {"loss", "dup",  "reorder", "corrupt",
+                                                   "trim", "mark", "seed"};
 
 // Reads one "key=value" into `spec`; false if it is not one of ours.
-bool parse_item(std::string_view item, FaultSpec& spec, std::array<bool, 6>& seen) {
+bool parse_item(std::string_view item, FaultSpec& spec, std::array<bool, kKeys.size()>& seen) {
   const std::size_t equals = item.find('=');
   if (equals == std::string_view::npos) return false;
   const std::string_view value = item.substr(equals + 1);
@@ -51,8 +50,8 @@ bool parse_item(std::string_view item, FaultSpec& spec, std::array<bool, 6>& see
     spec.seed = seed.value_or(0);
     return seed.has_value();
   }
-  const std::array<double*, 5> rates = {&spec.loss, &spec.duplicate, &spec.reorder, &spec.corrupt,
-                                        &spec.trim};
+  const std::array<double*, kKeys.size() - 1> rates = {
+      &spec.loss, &spec.duplicate, &spec.reorder, &spec.corrupt, &spec.trim, &spec.mark};
   const auto rate = parse_rate(value);
   *rates[index] = rate.value_or(0);
   return rate.has_value();
@@ -62,7 +61,7 @@ bool parse_item(std::string_view item, FaultSpec& spec, std::array<bool, 6>& see
 
 Result<FaultSpec> parse_fault_spec(std::string_view text, std::string& message) {
   FaultSpec spec;
-  std::array<bool, 6> seen{};
+  std::array<bool, kKeys.size()> seen{};
   while (true) {
     const std::size_t comma = text.find(',');
     const std::string_view item = text.substr(0, comma);
@@ -115,6 +114,7 @@ bool FaultNic::keep(RxPacket& packet, std::size_t index, Time now) {
   const std::uint64_t delay = rng_.between(1, 8);
   const bool cut = rng_.chance(spec_.trim);
   const std::uint64_t detail = rng_.next();
+  const bool congested = rng_.chance(spec_.mark);
   ++fault_counters_.seen;
   const bool broken = corrupt && corrupted_ == nullptr;
   if (loss || broken) {
@@ -125,6 +125,7 @@ bool FaultNic::keep(RxPacket& packet, std::size_t index, Time now) {
     return false;
   }
   if (cut) trim(packet, detail % 4 == 0);
+  if (congested) mark(packet);
   if (corrupt) flip_bit(packet, index, detail);
   ++arrivals_;
   if (duplicate && hold(packet, delay, now)) ++fault_counters_.duplicated;
@@ -151,6 +152,12 @@ void FaultNic::trim(RxPacket& packet, bool last_hop) {
   packet.dscp = packet.trimmed_last_hop ? *marks.trimmed_last_hop : marks.trimmed.value_or(0);
   packet.bytes = packet.bytes.first(kTrimmedBytes);
   ++fault_counters_.trimmed;
+}
+
+void FaultNic::mark(RxPacket& packet) {
+  if (packet.ecn != Ecn::Ect0 && packet.ecn != Ecn::Ect1) return;
+  packet.ecn = Ecn::Ce;
+  ++fault_counters_.marked;
 }
 
 // Keeps a copy that is due after `delay` more packets; false if there is no place.

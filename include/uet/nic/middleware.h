@@ -104,12 +104,15 @@ struct FaultSpec {
   double reorder = 0;
   double corrupt = 0;
   double trim = 0;
+  double mark = 0;
   std::uint64_t seed = 1;
 
-  bool any() const { return loss > 0 || duplicate > 0 || reorder > 0 || corrupt > 0 || trim > 0; }
+  bool any() const {
+    return loss > 0 || duplicate > 0 || reorder > 0 || corrupt > 0 || trim > 0 || mark > 0;
+  }
 };
 
-// Reads "loss=1%,dup=0.5%,reorder=2%,corrupt=0.1%,trim=1%,seed=7": any of the six once, in any
+// Reads "loss=1%,dup=0.5%,reorder=2%,corrupt=0.1%,trim=1%,mark=5%,seed=7": any of them once, in any
 // order; rates as percentage or fraction (0.01). Error::Invalid: `message` names the bad item and
 // what is allowed.
 Result<FaultSpec> parse_fault_spec(std::string_view text, std::string& message);
@@ -130,6 +133,7 @@ struct FaultSurroundings {
 //   trim     what a switch does when its queue is full (CMS-500): packets with the trimmable DSCP
 //            are cut to kTrimmedBytes, get the DSCP that says so, and go on; one in four has been
 //            trimmed by the last switch.
+//   mark     what a switch does when its queue grows: ECN-capable packets arrive marked CE.
 //   dup      delivered, and a copy 1 to 8 packets later.
 //   reorder  held back for 1 to 8 packets, but at most for 1 ms, so that the last one of a burst
 //            does not hang. With all kHeld places taken packets pass untouched.
@@ -142,6 +146,7 @@ class FaultNic final : public Middleware {
     std::uint64_t duplicated = 0;
     std::uint64_t reordered = 0;
     std::uint64_t trimmed = 0;
+    std::uint64_t marked = 0;
   };
   using Witness = std::function<void(const RxPacket&, std::string_view why)>;
   static constexpr std::size_t kHeld = 64;
@@ -171,6 +176,7 @@ class FaultNic final : public Middleware {
   bool keep(RxPacket& packet, std::size_t index, Time now);
   void flip_bit(RxPacket& packet, std::size_t index, std::uint64_t which);
   void trim(RxPacket& packet, bool last_hop);
+  void mark(RxPacket& packet);
   std::size_t release_due(std::span<RxPacket> out, Time now);
   bool due(const Place& place, Time now) const;
 

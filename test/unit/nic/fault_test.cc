@@ -196,14 +196,36 @@ TEST(FaultNic, WitnessSeesWhatIsThrownAway) {
   EXPECT_EQ(reasons, std::vector<std::string>{"lost by fault injection"});
 }
 
+TEST(FaultNic, MarksAreForWhatIsEcnCapable) {
+  auto* fake = new FakeNic(FepAddress{});
+  FaultNic nic(std::unique_ptr<Nic>(fake), FaultSpec{.mark = 0.25});
+  std::array<RxPacket, kRxBurst> out;
+  const std::vector<std::byte> sent(100);
+  std::size_t marked = 0;
+  for (int round = 0; round < 1000; ++round) {
+    const Ecn ecn = round % 3 == 0 ? Ecn::NotEct : round % 3 == 1 ? Ecn::Ect0 : Ecn::Ect1;
+    fake->arrive(sent, {}, 0, ecn);
+    ASSERT_EQ(nic.rx_burst(out, Time{}), 1U);
+    EXPECT_EQ(out[0].bytes.size(), sent.size());
+    if (out[0].ecn == ecn) continue;
+    EXPECT_EQ(out[0].ecn, Ecn::Ce);
+    EXPECT_NE(ecn, Ecn::NotEct);
+    ++marked;
+  }
+  EXPECT_NEAR(static_cast<double>(marked), 0.25 * 667, 45);
+  EXPECT_EQ(nic.fault_counters().marked, marked);
+}
+
 TEST(ParseFaultSpec, PercentagesAndFractions) {
   std::string message;
-  const auto spec = parse_fault_spec("loss=1%,dup=0.5%,reorder=0.02,corrupt=0.1%,seed=7", message);
+  const auto spec =
+      parse_fault_spec("loss=1%,dup=0.5%,reorder=0.02,corrupt=0.1%,mark=3%,seed=7", message);
   ASSERT_TRUE(spec.ok()) << message;
   EXPECT_DOUBLE_EQ(spec.value().loss, 0.01);
   EXPECT_DOUBLE_EQ(spec.value().duplicate, 0.005);
   EXPECT_DOUBLE_EQ(spec.value().reorder, 0.02);
   EXPECT_DOUBLE_EQ(spec.value().corrupt, 0.001);
+  EXPECT_DOUBLE_EQ(spec.value().mark, 0.03);
   EXPECT_EQ(spec.value().seed, 7U);
   EXPECT_TRUE(spec.value().any());
 }

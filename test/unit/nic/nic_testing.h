@@ -102,8 +102,9 @@ class FakeNic final : public Nic {
  public:
   explicit FakeNic(FepAddress self) : self_(self) {}
 
-  void arrive(std::vector<std::byte> bytes, FepAddress source = {}, std::uint8_t dscp = 0) {
-    waiting_.push_back({std::move(bytes), source, dscp});
+  void arrive(std::vector<std::byte> bytes, FepAddress source = {}, std::uint8_t dscp = 0,
+              Ecn ecn = Ecn::NotEct) {
+    waiting_.push_back({std::move(bytes), source, dscp, ecn});
   }
   // How many packets each later tx_burst accepts.
   std::size_t tx_room = 1000;
@@ -120,6 +121,7 @@ class FakeNic final : public Nic {
       packet.source = lent_.back().source;
       packet.entropy = packet.source.port;
       packet.dscp = lent_.back().dscp;
+      packet.ecn = lent_.back().ecn;
     }
     return lent_.size();
   }
@@ -142,6 +144,7 @@ class FakeNic final : public Nic {
     std::vector<std::byte> bytes;
     FepAddress source;
     std::uint8_t dscp = 0;
+    Ecn ecn{};
   };
   FepAddress self_;
   NicCaps caps_;
