@@ -43,7 +43,9 @@ class FixedWindow final : public Ccc {
   }
   void on_spurious_loss(std::uint32_t bytes) override { window_.inflight_bytes += bytes; }
   void forget(std::int64_t bytes) override { window_.inflight_bytes -= bytes; }
-  bool wants_ack() const override { return window_.wants_ack(ack_gen_trigger_bytes_); }
+  bool wants_ack(std::uint32_t bytes) const override {
+    return window_.wants_ack(bytes, ack_gen_trigger_bytes_);
+  }
   std::uint64_t window_bytes() const override {
     return static_cast<std::uint64_t>(window_.cwnd_bytes);
   }
@@ -57,12 +59,13 @@ class FixedWindow final : public Ccc {
 }  // namespace
 
 std::unique_ptr<Ccc> make_ccc(const Parameters& parameters, Time now,
-                              std::optional<std::uint8_t> ccc_id) {
+                              std::optional<std::uint8_t> ccc_id,
+                              std::optional<Duration> base_rtt) {
   if (parameters.algorithm == Algorithm::None) return std::make_unique<FixedWindow>(parameters);
   if (uses_credit(parameters.algorithm) && ccc_id) {
-    return std::make_unique<Rccc>(parameters, *ccc_id, now);
+    return std::make_unique<Rccc>(parameters, *ccc_id, now, base_rtt);
   }
-  return std::make_unique<Nscc>(parameters, now);
+  return std::make_unique<Nscc>(parameters, now, base_rtt);
 }
 
 }  // namespace uet::cms

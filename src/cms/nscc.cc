@@ -26,6 +26,7 @@ constexpr double kCloseOfTarget = 0.25;       // and "close to the base RTT" (Rt
 constexpr double kNoiseAgeRtts = 1000;
 constexpr double kRaiseAfterRtts = 1000;  // CMS-142
 constexpr double kRaiseLimitOfConfig = 4;
+constexpr double kLeastBaseRttUs = 0.001;  // the resolution of Duration
 
 // An application of what has accumulated, or its loss.
 void drop_increase(NsccState& s) {
@@ -252,6 +253,15 @@ void nscc_rebase(NsccState& state, const NsccConstants& constants, Duration smal
   set_base_rtt(state, constants, std::min(to_us(smallest_rtt), constants.config_base_rtt_us));
 }
 
+void nscc_resume(NsccState& state, const NsccConstants& constants, Duration base_rtt) {
+  const double limit_us = kRaiseLimitOfConfig * constants.config_base_rtt_us;
+  set_base_rtt(state, constants, std::clamp(to_us(base_rtt), kLeastBaseRttUs, limit_us));
+}
+
+void nscc_on_probe_answer(NsccState& state, const NsccConstants& constants, Duration rtt) {
+  lower_base_rtt(state, constants, to_us(rtt));
+}
+
 double nscc_target_qdelay_us(const NsccState& state, const NsccConstants& constants) {
   return std::max(constants.target_qdelay_us, kTargetOfJitter * state.noise.jitter_us());
 }
@@ -340,17 +350,22 @@ std::optional<Duration> BaseRttMeasurement::add(Duration rtt) {
   smallest_ = std::min(smallest_, rtt);
   ++count_;
   if (!done()) return std::nullopt;
-  // Bounded first, so that a tenth more cannot overflow.
-  const Duration smallest = std::min(smallest_, kHighest);
+  return config_base_rtt(smallest_);
+}
+
+Duration BaseRttMeasurement::config_base_rtt(Duration smallest) {
+  smallest = std::min(smallest, kHighest);  // so that a tenth more cannot overflow
   return std::clamp(smallest + smallest / 10, kLowest, kHighest);
 }
 
-Nscc::Nscc(const Parameters& parameters, Time now)
-    : parameters_(parameters),
-      constants_(
-          nscc_constants(parameters, parameters.base_rtt.value_or(parameters.default_base_rtt))),
-      state_(nscc_start(constants_, now)),
-      measuring_(!parameters.base_rtt.has_value()) {}
+Nscc::Nscc(const Parameters& parameters, Time now, std::optional<Duration> base_rtt)
+    : parameters_(parameters), measuring_(!parameters.base_rtt && !base_rtt) {
+  const Duration unconfigured =
+      base_rtt ? BaseRttMeasurement::config_base_rtt(*base_rtt) : parameters.default_base_rtt;
+  constants_ = nscc_constants(parameters, parameters.base_rtt.value_or(unconfigured));
+  state_ = nscc_start(constants_, now);
+  if (base_rtt) nscc_resume(state_, constants_, *base_rtt);
+}
 
 bool Nscc::may_send(std::uint32_t bytes) const { return state_.may_send(bytes); }
 
@@ -358,17 +373,36 @@ void Nscc::on_sent(std::uint32_t bytes, Time now) { nscc_on_sent(state_, bytes, 
 
 void Nscc::on_ack(const AckFeedback& feedback, Time now) {
   AckFeedback seen = feedback;
-  if (measuring_ && feedback.rtt && *feedback.rtt > Duration::zero()) {
-    const std::optional<Duration> measured = measurement_.add(*feedback.rtt);
-    if (measured) {
-      constants_ = nscc_constants(parameters_, *measured);
-      nscc_rebase(state_, constants_, measurement_.smallest());
-      measuring_ = false;
-    } else {
-      seen.rtt.reset();  // without a base there is no delay to judge
-    }
+  const bool sampled = feedback.rtt && *feedback.rtt > Duration::zero();
+  rtt_known_ |= sampled;
+  if (measuring_ && sampled && !measure(*feedback.rtt)) {
+    seen.rtt.reset();  // without a base there is no delay to judge
   }
   nscc_on_ack(state_, constants_, seen, now);
+}
+
+bool Nscc::measure(Duration rtt) {
+  const std::optional<Duration> measured = measurement_.add(rtt);
+  if (!measured) return false;
+  constants_ = nscc_constants(parameters_, *measured);
+  nscc_rebase(state_, constants_, measurement_.smallest());
+  measuring_ = false;
+  return true;
+}
+
+void Nscc::on_probe_answer(Duration rtt) {
+  if (rtt <= Duration::zero()) return;
+  rtt_known_ = true;
+  if (measuring_) {
+    measure(rtt);
+  } else {
+    nscc_on_probe_answer(state_, constants_, rtt);
+  }
+}
+
+std::optional<Duration> Nscc::base_rtt() const {
+  if (measuring_ || !rtt_known_) return std::nullopt;
+  return Duration(std::llround(state_.base_rtt_us * 1000));
 }
 
 void Nscc::on_nack(wire::NackCode code, std::uint32_t bytes, bool ecn, std::optional<Duration> rtt,
@@ -389,7 +423,9 @@ void Nscc::on_spurious_loss(std::uint32_t bytes) { nscc_on_spurious_loss(state_,
 
 void Nscc::forget(std::int64_t bytes) { state_.inflight_bytes -= bytes; }
 
-bool Nscc::wants_ack() const { return state_.wants_ack(parameters_.ack_gen_trigger_bytes); }
+bool Nscc::wants_ack(std::uint32_t bytes) const {
+  return state_.wants_ack(bytes, parameters_.ack_gen_trigger_bytes);
+}
 
 std::uint64_t Nscc::window_bytes() const { return static_cast<std::uint64_t>(state_.cwnd_bytes); }
 

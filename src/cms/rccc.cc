@@ -55,9 +55,10 @@ std::uint32_t credit_target(const CreditState& state, const TargetLimits& limits
   return static_cast<std::uint32_t>(state.granted_units + std::min(units, most)) & kCreditMask;
 }
 
-Rccc::Rccc(const Parameters& parameters, std::uint8_t ccc_id, Time now)
+Rccc::Rccc(const Parameters& parameters, std::uint8_t ccc_id, Time now,
+           std::optional<Duration> base_rtt)
     : parameters_(parameters),
-      window_(nscc_parameters(parameters), now),
+      window_(nscc_parameters(parameters), now, base_rtt),
       ccc_id_(ccc_id),
       last_event_(now),
       last_credit_event_(now) {
@@ -107,7 +108,7 @@ void Rccc::on_spurious_loss(std::uint32_t bytes) { window_.on_spurious_loss(byte
 
 void Rccc::on_new_data(std::uint64_t bytes, Time now) {
   const bool idle = !has_data() && window_.inflight_bytes() <= 0;
-  if (idle && now - last_event_ > kIdleRtts * base_rtt()) {  // CMS-216
+  if (idle && now - last_event_ > kIdleRtts * rtt()) {  // CMS-216
     credit_start(state_, static_cast<std::uint64_t>(window_.state().max_bytes / 1.5));
     unanswered_ = 0;
     last_event_ = now;
@@ -142,7 +143,7 @@ std::uint32_t Rccc::take_target(std::size_t active) {
   return last_target_;
 }
 
-Duration Rccc::base_rtt() const {
+Duration Rccc::rtt() const {
   return Duration(static_cast<std::int64_t>(window_.state().base_rtt_us * 1000));
 }
 
@@ -152,7 +153,7 @@ Time Rccc::request_due(Time now) const {
   if (fallen_back_ || !has_data()) return kNever;
   if (state_.credit_bytes > 0 || window_.inflight_bytes() > 0) return kNever;
   if (unanswered_ == 0 && credit_ahead(last_target_, state_.granted_units) == 0) return now;
-  const Duration first = std::min<Duration>(kRequestRtts * base_rtt(), kRequestCap);
+  const Duration first = std::min<Duration>(kRequestRtts * rtt(), kRequestCap);
   const Duration wait = std::min<Duration>(first * (1U << std::min(unanswered_, 10U)), kRequestCap);
   return std::max(last_credit_event_, last_request_) + wait;
 }

@@ -59,6 +59,7 @@ constexpr Row kRows[] = {
     pds<&P::acks_received>("pds_acks_received", "ACKs believed"),
     pds<&P::acks_invalid>("pds_acks_invalid", "ACKs dropped: they match nothing that was sent"),
     pds<&P::ack_requests_sent>("pds_ack_requests_sent", "ACK Requests sent"),
+    pds<&P::probes_sent>("pds_probes_sent", "Probes sent, for the base round trip time of a peer"),
     pds<&P::nacks_ignored>("pds_nacks_ignored", "NACKs dropped: they match nothing that was sent"),
     pds<&P::trimmed_received>("pds_trimmed_received", "packets that arrived trimmed"),
     pds<&P::datagrams_trimmed>("pds_datagrams_trimmed", "UUD packets dropped because trimmed"),

@@ -66,19 +66,24 @@ SharedCcc* CccPool::share(const CccKey& key, Use use, Time now) {
     shared.key = key;
     const bool credit = cms::uses_credit(cms_.algorithm) && !key.rudi;
     const auto ccc_id = credit ? free_ccc_id(key.address) : std::nullopt;
-    shared.ccc = cms::make_ccc(cms_, now, ccc_id);
+    const std::optional<Duration> base_rtt = rtts_.find(key.address, now);
+    shared.ccc = cms::make_ccc(cms_, now, ccc_id, base_rtt);
     shared.credit = shared.ccc->by_credit();
+    const bool measured = cms_.algorithm != cms::Algorithm::None && !cms_.base_rtt;
+    shared.wants_probe = measured && !base_rtt;
   }
   ++shared.users[wanted];
   return &shared;
 }
 
-void CccPool::release(SharedCcc& shared, Use use) {
+void CccPool::release(SharedCcc& shared, Use use, Time now) {
   const std::size_t before = counted_for(shared);
   --shared.users[index_of(use)];
   const std::size_t after = counted_for(shared);
   if (after != before) quota_.give_back(kUses[before]);
   if (after == kUses.size()) {
+    const std::optional<Duration> base_rtt = shared.ccc->base_rtt();
+    if (base_rtt) rtts_.keep(shared.key.address, *base_rtt, now);
     cccs_.erase(CccKey(shared.key));
   } else if (after != before) {
     quota_.take(kUses[after]);

@@ -279,7 +279,7 @@ void Manager::on_control_packet(const RxPacket& packet, Time now) {
     case wire::CpType::ClearRequest:
       return pdc->on_clear_request(now);
     case wire::CpType::Probe:
-      return pdc->on_probe(header.probe_opaque, Psn{header.payload}, request.entropy, now);
+      return pdc->on_probe(header.probe_opaque, Psn{header.payload}, request, now);
     case wire::CpType::Credit:
     case wire::CpType::CreditRequest:
       return on_credit_packet(*pdc, header, now);

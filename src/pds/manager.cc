@@ -315,18 +315,18 @@ RudiFlow* Manager::rudi_flow(const Destination& destination, Time now) {
   return flow.get();
 }
 
-void Manager::drop_idle_rudi_flows() {
+void Manager::drop_idle_rudi_flows(Time now) {
   for (auto& [destination, outgoing] : outgoing_) {
     if (outgoing.rudi == nullptr || !outgoing.rudi->idle()) continue;
     SharedCcc& ccc = outgoing.rudi->ccc;
     outgoing.rudi.reset();
-    cccs_.release(ccc, kRudiUse);
+    cccs_.release(ccc, kRudiUse, now);
   }
 }
 
 // PDS-174, PDS-180: the longest idle PDC makes room, and so does what RUDI keeps for later.
 void Manager::relieve_shortage(Time now) {
-  drop_idle_rudi_flows();
+  drop_idle_rudi_flows(now);
   Pdc* oldest = nullptr;
   for (std::size_t i = 0; i < parameters_.pdc_count; ++i) {
     if (!pdcs_[i] || !pdcs_[i]->takes_messages() || !pdcs_[i]->idle()) continue;
@@ -381,7 +381,7 @@ void Manager::bury(Pdc& pdc, Time now) {
   const Use use = pdc.use();
   pdcs_[slot].reset();
   slot_numbers_.give_back(slot);
-  cccs_.release(ccc, use);
+  cccs_.release(ccc, use, now);
   environment_.client.pdc_closed(id, error, now);
 }
 

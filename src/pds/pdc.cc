@@ -251,9 +251,9 @@ void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
 }
 
 // PDS-101 tails, PDS-47 half of the window, PDS-100 per packet, CMS-124 small congestion window.
-bool Pdc::wants_ack(bool last_of_message) const {
+bool Pdc::wants_ack(bool last_of_message, std::uint32_t nominal_bytes) const {
   const std::size_t range = std::min(tx_.capacity(), static_cast<std::size_t>(peer_range_));
-  return last_of_message || env_.parameters.ack_per_packet || ccc_.ccc->wants_ack() ||
+  return last_of_message || env_.parameters.ack_per_packet || ccc_.ccc->wants_ack(nominal_bytes) ||
          tx_.span() % (range / 2) == 0;
 }
 
@@ -291,7 +291,8 @@ bool Pdc::send_next_packet(Time now) {
   record.message = &message;
   record.tag = prepared.tag;
   record.next_hdr = prepared.next_hdr;
-  record.ar = wants_ack(last);
+  const auto header_bytes = static_cast<std::uint32_t>(kRequestBytes);
+  record.ar = wants_ack(last, cms::nominal_packet_bytes(packet->length() + header_bytes));
   ++env_.counters.requests_sent;
   transmit(psn, record, false, now);
   if (ccc_.credit != nullptr) {  // after its target was made: it counts as waiting there
@@ -353,6 +354,23 @@ void Pdc::send_ack_request(Psn psn) {
   if (send_untracked({.ctl_type = wire::CpType::AckRequest, .ar = true, .psn = psn})) {
     ++env_.counters.ack_requests_sent;
   }
+}
+
+// CMS-140: before a transfer fills queues with data, one packet that waits behind none tells how
+// long the path is. Not for a transfer that is over with its first answer. A lost one is not
+// repeated: the traffic tells as well, if later.
+void Pdc::probe_base_rtt(Time now) {
+  const bool can = state_ == PdcState::Established && role_ == Role::Initiator;
+  if (!can || backlog_.empty()) return;
+  if (!send_untracked({.ctl_type = wire::CpType::Probe,
+                       .ar = true,
+                       .probe_opaque = kProbeOpaque,
+                       .payload = (peer_cack_ + 1).value})) {
+    return;
+  }
+  ++env_.counters.probes_sent;
+  ccc_.wants_probe = false;
+  ccc_.probe_sent = now;
 }
 
 // PDS-135: best effort, the PDC is already gone here.

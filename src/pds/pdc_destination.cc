@@ -288,15 +288,15 @@ void Pdc::on_ack_request(Psn psn, std::uint16_t entropy, Time now) {
 }
 
 // CMS-140: an answer without SES header that names no packet.
-void Pdc::on_probe(std::uint16_t opaque, Psn base, std::uint16_t entropy, Time now) {
+void Pdc::on_probe(std::uint16_t opaque, Psn base, const Incoming& request, Time now) {
   extend_close(now);
   const std::int32_t ahead = base - rx_.cack_psn();
   const bool near = ahead > 0 && ahead <= static_cast<std::int32_t>(rx_.range());
   AckDue due;
   due.psn = near ? base : rx_.cack_psn() + 1;
   due.probe_opaque = opaque;
-  due.entropy = entropy;
-  due.arrived = now;
+  due.entropy = request.entropy;
+  due.arrived = request.arrived;
   send_ack(due, wire::AckRequestCode::None, now);
 }
 

@@ -87,7 +87,9 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
   }
   if (clear_wanted_ && (tx_.clear_psn() >= *clear_wanted_ || tx_.empty())) clear_wanted_.reset();
   if (ack.req == wire::AckRequestCode::Close && role_ == Role::Initiator) close_wanted_ = true;
+  if (ack.p) on_probe_answer(ack, arrived);
   inform_ccc(ack, feedback, acked_bytes, now);
+  if (ccc_.wants_probe) probe_base_rtt(now);
   if (ack.type == wire::PdsType::AckCc && ack.cc_type == wire::CcType::Credit) {
     on_credit(ack.credit, now);
   }
@@ -223,6 +225,14 @@ void Pdc::inform_ccc(const wire::AckHeader& ack, cms::AckFeedback& feedback,
   ccc_.ccc->on_ack(feedback, now);
   settle_ccc();
   wake_ccc_waiters();
+}
+
+// CMS-140: the first answer, or a copy of it.
+void Pdc::on_probe_answer(const wire::AckHeader& ack, Time arrived) {
+  if (ccc_.probe_sent == Time{} || ack.probe_opaque != kProbeOpaque) return;
+  const auto rtt = cms::rtt_sample(1, false, ccc_.probe_sent, arrived, ack.service_time);
+  ccc_.probe_sent = Time{};
+  if (rtt) ccc_.ccc->on_probe_answer(*rtt);
 }
 
 // CMS-104: with nothing outstanding, nothing of this PDC is in flight; and never more than what is
@@ -420,6 +430,7 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
   }
   settle_ccc();
   wake_ccc_waiters();
+  if (ccc_.wants_probe) probe_base_rtt(now);
 }
 
 // PDS-142: what was sent once and is refused has not been consumed. Of what was sent more often

@@ -33,6 +33,8 @@ const std::map<std::string, std::string> kNoUnitTest = {};
 const std::map<std::string, std::string> kNoSource = {
     {"test/unit/pds/provisional_test.cc", "the NO_RESPONSE part of pdc_source.cc"},
     {"test/unit/pds/sequences_test.cc", "two Managers and a lossy wire between them"},
+    {"test/unit/cms/nscc_example_test.cc",
+     "nscc.cc on the derived values and examples of CMS 2.1, 2.6"},
     {"test/unit/pds/open_close_test.cc", "both ends of a PDC opening and closing"},
     {"test/unit/ses/multi_receive_test.cc", "the multi-receive part of receive.cc"},
     {"test/unit/ses/peek_test.cc", "the peek and claim part of receive.cc"},

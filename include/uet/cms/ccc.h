@@ -71,8 +71,13 @@ class Ccc {
   // Bytes that will never be reported (PDC failed, rounding residue, CMS-104): out of flight.
   // Negative when more was reported than sent (rcvd_bytes is rounded up).
   virtual void forget(std::int64_t bytes) = 0;
-  // Should the packet just counted by on_sent ask for an ACK at once (CMS-124)?
-  virtual bool wants_ack() const = 0;
+  // Should a packet of this nominal size that leaves now ask for an ACK at once (CMS-124)?
+  virtual bool wants_ack(std::uint32_t bytes) const = 0;
+  // The answer to a Probe: a round trip that waited behind no data (CMS-140). It tells how long the
+  // path is and nothing about queues.
+  virtual void on_probe_answer(Duration) {}
+  // Smallest round trip time seen, once there is one; for the next context to this peer (CMS-141).
+  virtual std::optional<Duration> base_rtt() const { return std::nullopt; }
 
   virtual std::uint64_t window_bytes() const = 0;
   virtual std::int64_t inflight_bytes() const = 0;  // signed: may dip below 0 (CMS-104)
@@ -84,9 +89,11 @@ constexpr bool uses_credit(Algorithm algorithm) {
 }
 
 // A context for one remote FEP. Called when a PDC opens, not on the data path. `ccc_id`: its name
-// in requests (CMS-204); without one it does not use credit, but NSCC in its place.
+// in requests (CMS-204); without one it does not use credit, but NSCC in its place. `base_rtt`:
+// what an earlier context learnt (CMS-141).
 std::unique_ptr<Ccc> make_ccc(const Parameters& parameters, Time now,
-                              std::optional<std::uint8_t> ccc_id = {});
+                              std::optional<std::uint8_t> ccc_id = {},
+                              std::optional<Duration> base_rtt = {});
 
 // UDP length + 40 (CMS-6); `pds_bytes` counts from the PDS prologue to the end of the packet.
 constexpr std::uint32_t nominal_packet_bytes(std::uint32_t pds_bytes) { return pds_bytes + 8 + 40; }

@@ -121,6 +121,12 @@ NsccState nscc_start(const NsccConstants& constants, Time now);
 // The configured base RTT turned out to be another one (CMS-143): `smallest_rtt` becomes the base.
 void nscc_rebase(NsccState& state, const NsccConstants& constants, Duration smallest_rtt);
 
+// What an earlier context learnt becomes the base (CMS-141), to 4 times the configured one
+// (CMS-142).
+void nscc_resume(NsccState& state, const NsccConstants& constants, Duration base_rtt);
+// A round trip without queues (CMS-140).
+void nscc_on_probe_answer(NsccState& state, const NsccConstants& constants, Duration rtt);
+
 // Target queueing delay and "delay is zero" tolerance with this host's noise (CMS-711).
 double nscc_target_qdelay_us(const NsccState& state, const NsccConstants& constants);
 double nscc_quiet_us(const NsccState& state);
@@ -145,6 +151,8 @@ class BaseRttMeasurement {
   static constexpr Duration kLowest = std::chrono::microseconds(5);
   static constexpr Duration kHighest = std::chrono::milliseconds(10);
 
+  // The configured base RTT for a path whose smallest sample this is.
+  static Duration config_base_rtt(Duration smallest);
   // The configured base RTT to use from now on, once, with the last of kSamples samples.
   std::optional<Duration> add(Duration rtt);
   bool done() const { return count_ >= kSamples; }
@@ -158,7 +166,8 @@ class BaseRttMeasurement {
 // NSCC behind the interface PDS uses. Until the base RTT is known, windows move on losses only.
 class Nscc final : public Ccc {
  public:
-  Nscc(const Parameters& parameters, Time now);
+  // `base_rtt`: what an earlier context learnt; nothing is measured then (CMS-141).
+  Nscc(const Parameters& parameters, Time now, std::optional<Duration> base_rtt = {});
 
   bool may_send(std::uint32_t bytes) const override;
   void on_sent(std::uint32_t bytes, Time now) override;
@@ -168,7 +177,9 @@ class Nscc final : public Ccc {
   void on_inferred_loss(std::uint32_t bytes, LossCause cause, Time now) override;
   void on_spurious_loss(std::uint32_t bytes) override;
   void forget(std::int64_t bytes) override;
-  bool wants_ack() const override;
+  bool wants_ack(std::uint32_t bytes) const override;
+  void on_probe_answer(Duration rtt) override;
+  std::optional<Duration> base_rtt() const override;
   std::uint64_t window_bytes() const override;
   std::int64_t inflight_bytes() const override;
 
@@ -176,10 +187,14 @@ class Nscc final : public Ccc {
   const NsccConstants& constants() const { return constants_; }
 
  private:
+  // A sample of the base RTT while it is measured. True: it is known now.
+  bool measure(Duration rtt);
+
   Parameters parameters_;
   NsccConstants constants_;
   NsccState state_;
-  bool measuring_;  // Parameters::base_rtt is empty and too few samples came
+  bool measuring_;          // Parameters::base_rtt is empty and too few samples came
+  bool rtt_known_ = false;  // some sample came
   BaseRttMeasurement measurement_;
 };
 

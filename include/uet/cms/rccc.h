@@ -54,7 +54,8 @@ std::uint32_t credit_target(const CreditState& state, const TargetLimits& limits
 class Rccc final : public Ccc {
  public:
   // parameters.algorithm: Rccc or Both. `ccc_id`: what requests call this context (CMS-204).
-  Rccc(const Parameters& parameters, std::uint8_t ccc_id, Time now);
+  Rccc(const Parameters& parameters, std::uint8_t ccc_id, Time now,
+       std::optional<Duration> base_rtt = {});
 
   bool may_send(std::uint32_t bytes) const override;
   void on_sent(std::uint32_t bytes, Time now) override;
@@ -64,7 +65,9 @@ class Rccc final : public Ccc {
   void on_inferred_loss(std::uint32_t bytes, LossCause cause, Time now) override;
   void on_spurious_loss(std::uint32_t bytes) override;
   void forget(std::int64_t bytes) override { window_.forget(bytes); }
-  bool wants_ack() const override { return window_.wants_ack(); }
+  bool wants_ack(std::uint32_t bytes) const override { return window_.wants_ack(bytes); }
+  void on_probe_answer(Duration rtt) override { window_.on_probe_answer(rtt); }
+  std::optional<Duration> base_rtt() const override { return window_.base_rtt(); }
   std::uint64_t window_bytes() const override { return window_.window_bytes(); }
   std::int64_t inflight_bytes() const override { return window_.inflight_bytes(); }
   Rccc* by_credit() override { return this; }
@@ -94,7 +97,7 @@ class Rccc final : public Ccc {
   void on_request_impossible(Time now);
 
  private:
-  Duration base_rtt() const;
+  Duration rtt() const;
   void on_answer(Time now);
 
   Parameters parameters_;

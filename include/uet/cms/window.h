@@ -28,10 +28,10 @@ struct Window {
     return inflight_bytes <= 0 || inflight() + bytes <= cwnd_bytes;
   }
 
-  // CMS-124: what remains is less than a packet, or the whole window is less than the peer collects
-  // before it acknowledges.
-  bool wants_ack(std::uint32_t ack_gen_trigger_bytes) const {
-    return cwnd_bytes - inflight() < mtu_bytes || cwnd_bytes < ack_gen_trigger_bytes;
+  // CMS-124, for a packet of `bytes`: what remains behind it is less than a packet, or the whole
+  // window is less than the peer collects before it acknowledges.
+  bool wants_ack(std::uint32_t bytes, std::uint32_t ack_gen_trigger_bytes) const {
+    return cwnd_bytes - inflight() - bytes < mtu_bytes || cwnd_bytes < ack_gen_trigger_bytes;
   }
 
   // CMS-301, CMS-302, after the ACK's bytes have left the flight. True: the destination is busy,

@@ -20,6 +20,7 @@
 #include "uet/base/types.h"
 #include "uet/cms/ccc.h"
 #include "uet/cms/rccc.h"
+#include "uet/cms/rtt_cache.h"
 #include "uet/pds/quota.h"
 
 namespace uet::pds {
@@ -47,6 +48,11 @@ struct SharedCcc : TimerEntry {
   std::unique_ptr<cms::Ccc> ccc;
   cms::Rccc* credit = nullptr;  // the same, if it needs credit (credits.h)
   bool wants_credit = false;    // counted as active by Credits
+  // Its base RTT is neither configured nor known, and no Probe was sent yet (CMS-140). Where it is
+  // configured all peers are alike (CMS-710), and flows that learn at once that they are nearer are
+  // treated less fairly, not more: quick adapt spares them above a lower rate.
+  bool wants_probe = false;
+  Time probe_sent{};            // Time{}: none that is still unanswered
   TimerWheel* wheel = nullptr;  // that the entry has been on
   IntrusiveList<Pdc, WaitingForCccTag> waiting;
   CccKey key;
@@ -62,8 +68,9 @@ class CccPool {
 
   // The context of `key` with one user more, made if there is none. nullptr: none is to be had now.
   SharedCcc* share(const CccKey& key, Use use, Time now);
-  // One user less; with the last one the context is gone. No PDC may wait for it then.
-  void release(SharedCcc& shared, Use use);
+  // One user less; with the last one the context is gone, but for the base RTT it has learnt
+  // (CMS-141). No PDC may wait for it then.
+  void release(SharedCcc& shared, Use use, Time now);
 
   std::size_t in_use() const { return quota_.in_use(); }
   // visit(peer's FepAddress, const cms::Ccc&) for each context, for those who watch from outside.
@@ -82,6 +89,7 @@ class CccPool {
   const cms::Parameters& cms_;
   Quota quota_;
   std::uint8_t next_ccc_id_ = 0;
+  cms::RttCache rtts_;
   std::unordered_map<CccKey, SharedCcc, KeyHash> cccs_;
 };
 

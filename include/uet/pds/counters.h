@@ -28,6 +28,7 @@ struct Counters {
   std::uint64_t nack_retransmissions = 0;
   std::uint64_t inferred_loss_retransmissions = 0;
   std::uint64_t ack_requests_sent = 0;
+  std::uint64_t probes_sent = 0;
   std::uint64_t pdcs_opened = 0;
   std::uint64_t pdcs_accepted = 0;
   std::uint64_t pdcs_closed = 0;

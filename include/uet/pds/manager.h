@@ -135,7 +135,7 @@ class Manager final : public Delivery {
   PdcId allocate_id();
   Psn choose_start_psn(const Outgoing& outgoing);
   RudiFlow* rudi_flow(const Destination& destination, Time now);
-  void drop_idle_rudi_flows();
+  void drop_idle_rudi_flows(Time now);
 
   void on_request_packet(const RxPacket& packet, Time now);
   void on_ack_packet(const RxPacket& packet, Time now);

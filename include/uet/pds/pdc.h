@@ -167,8 +167,9 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   void on_request(const Incoming& request, Time now);
   void on_clear(Psn clear_psn, Time now);
   void on_clear_request(Time now);
-  // A Probe: answered at once with what has arrived, its bitmap from `base` on if that is near.
-  void on_probe(std::uint16_t opaque, Psn base, std::uint16_t entropy, Time now);
+  // A Probe that came as `request`: answered at once with what has arrived, its bitmap from `base`
+  // on if that is near.
+  void on_probe(std::uint16_t opaque, Psn base, const Incoming& request, Time now);
   void on_ack_request(Psn psn, std::uint16_t entropy, Time now);
   void send_nack(NackCode code, const Incoming& request, std::uint32_t payload = 0);
 
@@ -211,13 +212,14 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   void release(TxRecord& record);
   void transmit(Psn psn, TxRecord& record, bool retransmission, Time now);
   void write_header(Psn psn, TxRecord& record, bool retransmission);
-  bool wants_ack(bool last_of_message) const;
+  bool wants_ack(bool last_of_message, std::uint32_t nominal_bytes) const;
   bool send_next_packet(Time now);
   bool send_control(wire::CpType type, Time now);
   bool send_untracked(wire::ControlHeader header);
   void send_clear_command();
   void send_ack_request(Psn psn);
   void send_last_word();
+  void probe_base_rtt(Time now);
   bool resend_pending(std::uint32_t& budget, Time now);
   void wait_for_ccc(Time now);
   void set_backlog(Message& message, std::uint64_t bytes);
@@ -239,6 +241,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   // `feedback` holds what is known of the packet that the ACK names.
   void inform_ccc(const wire::AckHeader& ack, cms::AckFeedback& feedback,
                   std::uint64_t newly_acked_bytes, Time now);
+  void on_probe_answer(const wire::AckHeader& ack, Time arrived);
   void wake_ccc_waiters();
   void settle_ccc();
   void mark_lost(TxRecord& record, cms::LossCause cause, Time now);
@@ -309,6 +312,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   std::uint64_t order_ = 0;  // transmissions so far
   // Order of the newest packet reported per path, for PDS-131; paths are consecutive numbers.
   static constexpr std::size_t kTrackedPaths = 16;
+  static constexpr std::uint16_t kProbeOpaque = 1;  // of every Probe: there is one at a time
   std::array<std::uint64_t, kTrackedPaths> newest_reported_{};
   std::uint32_t rto_epoch_ = 0;        // grows with CACK (PDS-125)
   std::uint32_t resend_count_ = 0;     // records with `resend`

@@ -31,7 +31,7 @@ TEST(NominalPacketBytes, Cms6_UdpLengthPlus40) {
   EXPECT_EQ(nominal_packet_bytes(0), 48U);
 }
 
-TEST(MakeCcc, NsccStartsAtItsMaximumWindow) {
+TEST(MakeCcc, Cms100_NsccStartsAtItsMaximumWindow) {
   Parameters p;
   p.link_rate_bps = 100'000'000'000;
   p.base_rtt = std::chrono::microseconds(12);
@@ -46,16 +46,16 @@ TEST(MakeCcc, Cms722_NoneIsAFixedWindow) {
     ccc->on_sent(4096, Time{});
   }
   EXPECT_FALSE(ccc->may_send(4096));
-  EXPECT_TRUE(ccc->wants_ack());
+  EXPECT_TRUE(ccc->wants_ack(4096));
   ccc->on_nack(wire::NackCode::Trimmed, 4096, true, std::nullopt, Time{});
   ccc->on_inferred_loss(4096, LossCause::RepeatedRto, Time{});
   ccc->on_ack(ack(22 * 4096), Time{});
   EXPECT_EQ(ccc->inflight_bytes(), 0);
   EXPECT_EQ(ccc->window_bytes(), 100'000U);
-  EXPECT_FALSE(ccc->wants_ack());
+  EXPECT_FALSE(ccc->wants_ack(4096));
 }
 
-TEST(MakeCcc, MaxWindowBytesBoundsTheFixedWindow) {
+TEST(MakeCcc, Cms722_MaxWindowBytesBoundsTheFixedWindow) {
   Parameters p = fixed();
   p.max_window_bytes = 50'000;
   EXPECT_EQ(make_ccc(p, Time{})->window_bytes(), 50'000U);
@@ -80,7 +80,7 @@ TEST(FixedWindow, Cms301_FullPenaltyLeavesOnePacket) {
   EXPECT_TRUE(ccc->may_send(4096));
 }
 
-TEST(FixedWindow, WindowComesBackWithoutTheRestoreBit) {
+TEST(FixedWindow, Cms302_WindowComesBackWithoutTheRestoreBit) {
   const std::unique_ptr<Ccc> ccc = make_ccc(fixed(), Time{});
   ccc->on_ack(ack(0, 127), Time{});
   EXPECT_EQ(ccc->window_bytes(), 4096U);

@@ -1,269 +1,24 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// NSCC: derived values, the worked examples of CMS 2.6 and 4.1, each rule by its number, and a
-// small closed loop.
+// NSCC: each rule by its number, and a small closed loop. The worked examples are in
+// nscc_example_test.cc.
 #include "uet/cms/nscc.h"
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstdint>
 #include <optional>
-#include <string>
 
 #include "unit/cms/bottleneck.h"
+#include "unit/cms/nscc_model.h"
 
 namespace uet::cms {
 namespace {
 
-Time at(double us) { return time_from_ns(std::llround(us * 1000)); }
-Duration us(double value) { return Duration(std::llround(value * 1000)); }
-
-Parameters reference_network(bool trimming = true) {
-  Parameters p;
-  p.mtu_bytes = 4096;
-  p.link_rate_bps = 100'000'000'000;
-  p.base_rtt = us(12);
-  p.trimming = trimming;
-  return p;
-}
-
-// The state that the examples of CMS 2.6 start from.
-struct Model {
-  NsccConstants c;
-  NsccState s;
-
-  explicit Model(const Parameters& p = reference_network())
-      : c(nscc_constants(p, *p.base_rtt)), s(nscc_start(c, at(0))) {
-    s.qa_end_time = at(1e9);
-  }
-  NsccReaction ack(double now_us, std::uint64_t bytes, bool ecn, std::optional<double> rtt_us,
-                   std::uint8_t pend = 0, bool restore = false) {
-    AckFeedback f;
-    f.newly_received_bytes = bytes;
-    f.ecn = ecn;
-    if (rtt_us) f.rtt = us(*rtt_us);
-    f.rcv_cwnd_pend = pend;
-    f.restore_cwnd = restore;
-    return nscc_on_ack(s, c, f, at(now_us));
-  }
-  void trim(double now_us, std::uint32_t bytes, std::optional<double> rtt_us = std::nullopt) {
-    nscc_on_trim(s, c, bytes, rtt_us ? std::optional(us(*rtt_us)) : std::nullopt, at(now_us));
-  }
-  void loss(double now_us, std::uint32_t bytes, LossCause cause = LossCause::Path) {
-    nscc_on_inferred_loss(s, bytes, cause, at(now_us));
-  }
-};
-
-void expect_close(double value, double expected, double tolerance = 1e-6) {
-  EXPECT_NEAR(value, expected, std::abs(expected) * tolerance);
-}
-
-// --- Derived values, table of CMS 2.1 ---------------------------------------------------------
-
-struct Derived {
-  const char* name;
-  double gbps, rtt_us;
-  std::uint32_t mtu;
-  bool trimming;
-  double bdp, max_window, target, a, b, alpha, fi, eta, fi_scale, threshold, gate;
-};
-
-class NsccConstantsTable : public testing::TestWithParam<Derived> {};
-
-TEST_P(NsccConstantsTable, Cms2_1_DerivedValues) {
-  const Derived& row = GetParam();
-  Parameters p;
-  p.link_rate_bps = static_cast<std::uint64_t>(row.gbps * 1e9);
-  p.mtu_bytes = row.mtu;
-  p.trimming = row.trimming;
-  p.base_rtt = us(row.rtt_us);
-  const NsccConstants c = nscc_constants(p, *p.base_rtt);
-  const NsccState s = nscc_start(c, at(0));
-  expect_close(c.bdp_bytes, row.bdp, 1e-4);
-  expect_close(s.max_bytes, row.max_window, 1e-4);
-  expect_close(nscc_target_qdelay_us(s, c), row.target, 1e-4);
-  expect_close(c.scaling_a, row.a, 1e-4);
-  expect_close(c.scaling_b, row.b, 1e-4);
-  expect_close(c.alpha_bytes_per_us, row.alpha, 1e-4);
-  expect_close(c.fi_bytes, row.fi, 1e-4);
-  expect_close(c.eta_bytes, row.eta, 1e-4);
-  expect_close(c.fi_scale, row.fi_scale, 1e-4);
-  expect_close(s.max_bytes / 8, row.gate, 1e-4);
-  expect_close(c.adjust_bytes, 8.0 * row.mtu, 1e-9);
-  expect_close(c.adjust_period_us, row.rtt_us, 1e-9);
-  if (row.trimming) {
-    EXPECT_TRUE(std::isinf(nscc_qa_threshold_us(s, c)));
-  } else {
-    expect_close(nscc_qa_threshold_us(s, c), row.threshold, 1e-4);
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Networks, NsccConstantsTable,
-    testing::Values(Derived{"100G_12us_trimming", 100, 12, 4096, true, 150'000, 225'000, 9, 1, 0.75,
-                            1365.3333, 20'480, 614.4, 0.25, 0, 28'125},
-                    Derived{"100G_12us", 100, 12, 4096, false, 150'000, 225'000, 12, 1, 1,
-                            1365.3333, 20'480, 614.4, 0.25, 48, 28'125},
-                    Derived{"400G_6us_trimming", 400, 6, 4096, true, 300'000, 450'000, 4.5, 2,
-                            0.375, 2730.6667, 40'960, 1228.8, 0.5, 0, 56'250},
-                    Derived{"400G_12us_trimming", 400, 12, 4096, true, 600'000, 900'000, 9, 4, 0.75,
-                            5461.3333, 81'920, 2457.6, 1, 0, 112'500},
-                    Derived{"25G_50us", 25, 50, 4096, false, 156'250, 234'375, 50, 1.041667,
-                            4.166667, 1422.2222, 21'333.33, 640, 0.260417, 200, 29'296.875},
-                    Derived{"10G_100us_8192", 10, 100, 8192, false, 125'000, 187'500, 100, 0.833333,
-                            8.333333, 2275.5556, 34'133.33, 1024, 0.208333, 400, 23'437.5},
-                    Derived{"10G_100us_1400", 10, 100, 1400, false, 125'000, 187'500, 100, 0.833333,
-                            8.333333, 388.8889, 5'833.33, 175, 0.208333, 400, 23'437.5}),
-    [](const testing::TestParamInfo<Derived>& i) { return std::string(i.param.name); });
-
-// --- Worked examples, CMS 2.6 -----------------------------------------------------------------
-
-TEST(NsccExample, Example1_Rise) {
-  Model m;
-  m.s.cwnd_bytes = 100'000;
-  EXPECT_EQ(m.ack(5, 16'384, false, 15), NsccReaction::Rise);
-  expect_close(m.s.inc_bytes2, 134'217'728);
-  EXPECT_EQ(m.ack(6, 16'384, false, 15), NsccReaction::Rise);
-  expect_close(m.s.inc_bytes2, 268'435'456);
-  expect_close(m.s.cwnd_bytes, 100'000);
-  m.ack(7, 16'384, false, 15);
-  EXPECT_EQ(m.s.inc_bytes2, 0);
-  expect_close(m.s.cwnd_bytes, 104'026.53184);
-}
-
-TEST(NsccExample, Example1_RiseWithEtaWhenThePeriodIsOver) {
-  Model m;
-  m.s.cwnd_bytes = 100'000;
-  for (double t : {3.0, 6.0, 12.0}) m.ack(t, 16'384, false, 15);
-  expect_close(m.s.cwnd_bytes, 104'640.93184);
-  EXPECT_EQ(m.s.last_adjust_time, at(12));
-}
-
-TEST(NsccExample, Example2_Fair) {
-  Model m;
-  m.s.cwnd_bytes = 60'000;
-  EXPECT_EQ(m.ack(3, 16'384, false, 23), NsccReaction::Fair);
-  expect_close(m.s.inc_bytes2, 335'544'320);
-  m.ack(6, 16'384, false, 23);
-  expect_close(m.s.inc_bytes2, 671'088'640);
-  m.ack(12, 16'384, false, 23);
-  expect_close(m.s.cwnd_bytes, 77'391.616);
-}
-
-TEST(NsccExample, Example3_Cut) {
-  const std::pair<double, double> rows[] = {{9, 200'000},  {10, 184'000}, {15, 136'000},
-                                            {24, 100'000}, {30, 100'000}, {45, 100'000}};
-  for (const auto& [average, after] : rows) {
-    Model m;
-    m.s.cwnd_bytes = 200'000;
-    m.s.avg_delay_us = average;
-    m.s.avg_delay_time = at(100);  // weight 0: Q stays
-    m.s.last_adjust_time = at(100);
-    EXPECT_EQ(m.ack(100, 4096, true, 12 + 9), NsccReaction::Cut);
-    expect_close(m.s.cwnd_bytes, after);
-  }
-}
-
-TEST(NsccExample, Example4_FastIncrease) {
-  Model m;
-  m.s.cwnd_bytes = 50'000;
-  EXPECT_EQ(m.ack(1.3, 16'384, false, 12.4), NsccReaction::Rise);
-  expect_close(m.s.inc_bytes2, 192'378'743.5);
-  EXPECT_EQ(m.ack(2.6, 16'384, false, 12.4), NsccReaction::Rise);
-  expect_close(m.s.inc_bytes2, 2 * 192'378'743.5);
-  expect_close(m.s.fi_count_bytes, 32'768);
-  EXPECT_EQ(m.ack(3.9, 16'384, false, 12.4), NsccReaction::Rise);
-  expect_close(m.s.cwnd_bytes, 61'542.72, 1e-6);
-  const double after[] = {65'638.72, 69'734.72, 73'830.72};
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(m.ack(5.2 + 1.3 * i, 16'384, false, 12.4), NsccReaction::FastIncrease);
-    expect_close(m.s.cwnd_bytes, after[i], 1e-6);
-  }
-  expect_close(m.s.fi_count_bytes, 98'304);
-  EXPECT_TRUE(m.s.increase_mode);
-}
-
-TEST(NsccExample, Example5_IncastWithTrimsAndQuickAdapt) {
-  Model m;
-  m.s.qa_end_time.reset();
-  m.s.inflight_bytes = 225'000;
-  m.trim(20, 4096);
-  expect_close(m.s.cwnd_bytes, 220'904);
-  EXPECT_EQ(m.s.inflight_bytes, 220'904);
-  EXPECT_EQ(m.s.qa_end_time, at(41));
-  expect_close(m.s.avg_delay_us, 12);
-  EXPECT_TRUE(m.s.trigger_qa);
-
-  EXPECT_EQ(m.ack(25, 8192, true, 25), NsccReaction::Cut);
-  EXPECT_NEAR(m.s.cwnd_bytes, 172'889.868, 1e-3);
-  EXPECT_EQ(m.s.inflight_bytes, 212'712);
-  EXPECT_NEAR(m.s.avg_delay_us, 12.41667, 1e-5);
-
-  m.trim(30, 4096);
-  EXPECT_NEAR(m.s.cwnd_bytes, 168'793.868, 1e-3);
-  EXPECT_EQ(m.s.inflight_bytes, 208'616);
-
-  m.trim(41.5, 4096);
-  expect_close(m.s.cwnd_bytes, 8192);
-  EXPECT_EQ(m.s.inflight_bytes, 204'520);
-  EXPECT_EQ(m.s.bytes_to_ignore, 204'520);
-  EXPECT_EQ(m.s.qa_end_time, at(62.5));
-
-  m.trim(43, 4096);
-  expect_close(m.s.cwnd_bytes, 8192);
-  EXPECT_EQ(m.s.inflight_bytes, 200'424);
-  EXPECT_EQ(m.s.bytes_ignored, 4096);
-
-  EXPECT_EQ(m.ack(44, 8192, true, 40), NsccReaction::QuickAdapt);
-  expect_close(m.s.cwnd_bytes, 8192);
-  EXPECT_EQ(m.s.inflight_bytes, 192'232);
-
-  EXPECT_EQ(m.ack(45, 8192, false, 13), NsccReaction::Rise);
-  expect_close(m.s.cwnd_bytes, 19'729.0667, 1e-6);
-  EXPECT_EQ(m.s.inflight_bytes, 184'040);
-  EXPECT_FALSE(m.s.may_send(4096)) << "sending resumes when the flight has shrunk below the window";
-}
-
-TEST(NsccExample, Example6_InferredLoss) {
-  Model m;
-  m.s.cwnd_bytes = 50'000;
-  m.s.inflight_bytes = 40'960;
-  m.loss(1, 4096);
-  expect_close(m.s.cwnd_bytes, 45'904);
-  EXPECT_EQ(m.s.inflight_bytes, 36'864);
-  m.s.cwnd_bytes = 6000;
-  m.loss(2, 4096);
-  expect_close(m.s.cwnd_bytes, 4096);
-}
-
-TEST(NsccExample, Example7_BaseRttFalls) {
-  Model m;
-  m.ack(1, 4096, true, 10);
-  expect_close(m.s.base_rtt_us, 10);
-  expect_close(m.s.max_bytes, 187'500);
-  expect_close(m.s.cwnd_bytes, 187'500);
-  expect_close(nscc_target_qdelay_us(m.s, m.c), 9);
-}
-
-TEST(NsccExample, Example8_QuickAdaptByDelayWithoutTrimming) {
-  Model fires(reference_network(false));
-  fires.s.qa_end_time = at(20);
-  fires.s.achieved_bytes = 20'000 - 4096;
-  EXPECT_EQ(fires.ack(20, 4096, true, 12 + 49), NsccReaction::QuickAdapt);
-  expect_close(fires.s.cwnd_bytes, 20'000);
-
-  Model restarts(reference_network(false));
-  restarts.s.qa_end_time = at(20);
-  restarts.s.achieved_bytes = 30'000 - 4096;
-  restarts.s.avg_delay_time = at(20);  // Q = 0: no cut hides the result
-  restarts.s.last_adjust_time = at(20);
-  EXPECT_EQ(restarts.ack(20, 4096, true, 12 + 49), NsccReaction::Cut);
-  expect_close(restarts.s.cwnd_bytes, 225'000);
-  EXPECT_EQ(restarts.s.achieved_bytes, 0U);
-  EXPECT_EQ(restarts.s.qa_end_time, at(20 + 12 + 12));
-}
-
-// Example 9 is in rtt_test.cc, that of destination flow control in window_test.cc.
+using test::at;
+using test::expect_close;
+using test::Model;
+using test::reference_network;
+using test::us;
 
 TEST(NsccOnAck, Cms301_BusyDestinationStopsGrowthButNotCuts) {
   Model m;
@@ -299,7 +54,7 @@ TEST(NsccOnAck, Cms101_WindowStaysWithinMtuAndMaximum) {
   expect_close(m.s.cwnd_bytes, 4096);
 }
 
-TEST(NsccConstants, MaxWindowBytesIsAnotherUpperBound) {
+TEST(NsccConstants, Cms101_MaxWindowBytesIsAnotherUpperBound) {
   Parameters p = reference_network();
   p.max_window_bytes = 65'536;
   const Model m(p);
@@ -406,7 +161,7 @@ TEST(NsccOnAck, Cms123_CoalescedAcksIncreaseAsMuch) {
   expect_close(many.s.inc_bytes2, one.s.inc_bytes2);
 }
 
-TEST(NsccOnAck, FastIncreaseEndsWithDelay) {
+TEST(NsccOnAck, Cms2_3_FastIncreaseEndsWithDelay) {
   Model m;
   m.s.increase_mode = true;
   m.s.cwnd_bytes = 50'000;
@@ -416,7 +171,7 @@ TEST(NsccOnAck, FastIncreaseEndsWithDelay) {
   EXPECT_EQ(m.s.fi_count_bytes, 0);
 }
 
-TEST(NsccOnAck, CutOncePerBaseRttAndEndsFastIncrease) {
+TEST(NsccOnAck, Cms2_3_CutOncePerBaseRttAndEndsFastIncrease) {
   Model m;
   m.s.cwnd_bytes = 200'000;
   m.s.increase_mode = true;
@@ -431,7 +186,7 @@ TEST(NsccOnAck, CutOncePerBaseRttAndEndsFastIncrease) {
   expect_close(m.s.cwnd_bytes, 121'228.8 * 0.6);
 }
 
-TEST(NsccOnAck, QuickAdaptNeedsAnEpoch) {
+TEST(NsccOnAck, Cms2_3_QuickAdaptNeedsAnEpoch) {
   Model m(reference_network(false));
   m.s.qa_end_time.reset();
   m.s.avg_delay_time = at(5);
@@ -440,14 +195,14 @@ TEST(NsccOnAck, QuickAdaptNeedsAnEpoch) {
   EXPECT_EQ(m.s.achieved_bytes, 0U);
 }
 
-TEST(NsccOnAck, QuickAdaptNeverByDelayWithTrimming) {
+TEST(NsccOnAck, Cms2_3_QuickAdaptNeverByDelayWithTrimming) {
   Model m;
   m.s.qa_end_time = at(20);
   m.s.avg_delay_time = at(20);
   EXPECT_EQ(m.ack(20, 4096, true, 12 + 1000), NsccReaction::Cut);
 }
 
-TEST(NsccOnAck, QuickAdaptByAnArmedTrigger) {
+TEST(NsccOnAck, Cms2_3_QuickAdaptByAnArmedTrigger) {
   Model m;
   m.s.qa_end_time = at(20);
   m.s.trigger_qa = true;
@@ -557,6 +312,60 @@ TEST(NsccOnAck, Cms140_BaseRttOnlyFalls) {
   expect_close(m.s.base_rtt_us, 11);
   m.ack(3, 4096, false, 12);
   expect_close(m.s.base_rtt_us, 11);
+}
+
+TEST(Nscc, Cms140_AProbeLowersTheBaseRttAndNothingElse) {
+  Nscc nscc(reference_network(), at(0));
+  nscc.on_probe_answer(us(20));
+  expect_close(nscc.state().base_rtt_us, 12);
+  nscc.on_probe_answer(us(8));
+  expect_close(nscc.state().base_rtt_us, 8);
+  expect_close(nscc.state().max_bytes, 150'000);
+  expect_close(nscc.constants().config_base_rtt_us, 12);
+  EXPECT_EQ(nscc.state().avg_delay_us, 0);
+  EXPECT_EQ(nscc.state().inc_bytes2, 0);
+  nscc.on_probe_answer(us(0));
+  expect_close(nscc.state().base_rtt_us, 8);
+}
+
+TEST(Nscc, Cms140_AProbeIsASampleOfTheMeasurement) {
+  Parameters p = reference_network();
+  p.base_rtt.reset();
+  Nscc nscc(p, at(0));
+  for (int i = 0; i < 7; ++i) nscc.on_probe_answer(us(60));
+  EXPECT_EQ(nscc.base_rtt(), std::nullopt);
+  nscc.on_probe_answer(us(40));
+  EXPECT_EQ(nscc.base_rtt(), us(40));
+  expect_close(nscc.constants().config_base_rtt_us, 44);
+}
+
+TEST(Nscc, Cms141_WithoutASampleThereIsNothingToKeep) {
+  Nscc nscc(reference_network(), at(0));
+  EXPECT_EQ(nscc.base_rtt(), std::nullopt);
+  AckFeedback f;
+  f.rtt = us(30);
+  nscc.on_ack(f, at(1));
+  EXPECT_EQ(nscc.base_rtt(), us(12));
+}
+
+TEST(Nscc, Cms141_BeginsWithTheBaseRttOfAnEarlierContext) {
+  Nscc configured(reference_network(), at(0), us(10));
+  expect_close(configured.state().base_rtt_us, 10);
+  expect_close(configured.state().cwnd_bytes, 187'500);
+  expect_close(configured.constants().config_base_rtt_us, 12);
+  Nscc longer(reference_network(), at(0), us(1000));  // never above 4 Rcfg (CMS-142)
+  expect_close(longer.state().base_rtt_us, 48);
+
+  Parameters p = reference_network();
+  p.base_rtt.reset();
+  Nscc measured(p, at(0), us(40));
+  expect_close(measured.constants().config_base_rtt_us, 44);
+  expect_close(measured.state().base_rtt_us, 40);
+  AckFeedback f;
+  f.newly_received_bytes = 4096;
+  f.rtt = us(70);
+  measured.on_ack(f, at(1));
+  EXPECT_GT(measured.state().avg_delay_us, 0) << "the first sample counts";
 }
 
 // A path that became longer: 1,000 R without a short sample, a mark or a loss.
@@ -775,7 +584,7 @@ TEST(NsccClosedLoop, Cms711_LargeIncastIsNotTakenForNoise) {
   expect_converges(incast(false, false, 32), 0.95, 0.95, 30);
 }
 
-TEST(NsccClosedLoop, WindowRecoversWhenTheOthersStop) {
+TEST(NsccClosedLoop, Cms122_WindowRecoversWhenTheOthersStop) {
   test::Bottleneck port(incast(true, true, 8));
   port.run_until(2000);
   EXPECT_LT(port.context(0).window_bytes(), 100'000U);

@@ -44,13 +44,16 @@ TEST(Window, MaySend_Cms133_OnePacketWithNothingInFlight) {
 }
 
 TEST(Window, WantsAck_Cms124_LessThanAPacketIsLeft) {
-  EXPECT_FALSE(window(100'000, 95'904).wants_ack(16'384));
-  EXPECT_TRUE(window(100'000, 95'905).wants_ack(16'384));
+  // After counting it: 4,096 bytes remain, or one byte less.
+  EXPECT_FALSE(window(100'000, 91'808).wants_ack(4096, 16'384));
+  EXPECT_TRUE(window(100'000, 91'809).wants_ack(4096, 16'384));
+  EXPECT_FALSE(window(100'000, 95'804).wants_ack(100, 16'384));
+  EXPECT_TRUE(window(100'000, 95'805).wants_ack(100, 16'384));
 }
 
 TEST(Window, WantsAck_Cms124_WindowBelowTheTrigger) {
-  EXPECT_FALSE(window(16'384, 0).wants_ack(16'384));
-  EXPECT_TRUE(window(16'383, 0).wants_ack(16'384));
+  EXPECT_FALSE(window(16'384, 0).wants_ack(4096, 16'384));
+  EXPECT_TRUE(window(16'383, 0).wants_ack(4096, 16'384));
 }
 
 // The worked example of CMS 4.1, after F has been reduced.
@@ -90,7 +93,7 @@ TEST(Window, DestinationFlowControl_Cms303_HalfAWindowPerWindow) {
   EXPECT_EQ(w.cwnd_bytes, 50'000);
 }
 
-TEST(Window, DestinationFlowControl_PenaltyIsAtMost127) {
+TEST(Window, DestinationFlowControl_Cms300_PenaltyIsAtMost127) {
   Window w = window(100'000, 100'000);
   w.apply_destination_flow_control(ack(12'800, 255));
   EXPECT_EQ(w.cwnd_bytes, 100'000 - 12'700);

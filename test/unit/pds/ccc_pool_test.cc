@@ -34,9 +34,9 @@ TEST(CccPool, TheLastUserGivesItBack) {
   SharedCcc* shared = pool.share(key_of(1), kInitiator, kStart);
   pool.share(key_of(1), kInitiator, kStart);
   EXPECT_EQ(pool.share(key_of(2), kInitiator, kStart), nullptr);
-  pool.release(*shared, kInitiator);
+  pool.release(*shared, kInitiator, kStart);
   EXPECT_EQ(pool.share(key_of(2), kInitiator, kStart), nullptr);
-  pool.release(*shared, kInitiator);
+  pool.release(*shared, kInitiator, kStart);
   EXPECT_EQ(pool.in_use(), 0U);
   EXPECT_NE(pool.share(key_of(2), kInitiator, kStart), nullptr);
 }
@@ -59,9 +59,33 @@ TEST(CccPool, WhenTheInitiatorLeavesTheContextCountsForTheTarget) {
   SharedCcc* shared = pool.share(key_of(1), kTarget, kStart);
   ASSERT_EQ(pool.share(key_of(1), kInitiator, kStart), shared);
   EXPECT_EQ(pool.share(key_of(2), kInitiator, kStart), nullptr);
-  pool.release(*shared, kInitiator);
+  pool.release(*shared, kInitiator, kStart);
   EXPECT_NE(pool.share(key_of(2), kInitiator, kStart), nullptr);
   EXPECT_EQ(pool.share(key_of(3), kTarget, kStart), nullptr);
+}
+
+// What a context has learnt of the path is there for the next one, which then sends no Probe.
+TEST(CccPool, Cms140_Cms141_TheNextContextKnowsTheBaseRtt) {
+  const cms::Parameters cms;
+  CccPool pool(cms, 4, 1, 0);
+  SharedCcc* first = pool.share(key_of(1), kInitiator, kStart);
+  EXPECT_TRUE(first->wants_probe);
+  for (int i = 0; i < 8; ++i) first->ccc->on_probe_answer(microseconds(40));
+  pool.release(*first, kInitiator, kStart);
+  SharedCcc* next = pool.share(key_of(1), kInitiator, kStart + seconds(3600));
+  EXPECT_EQ(next->ccc->base_rtt(), std::nullopt) << "nothing of its own yet";
+  EXPECT_FALSE(next->wants_probe);
+  EXPECT_EQ(next->ccc->window_bytes(), 75'000U) << "1.5 x 10 Gb/s x 40 us";
+  EXPECT_TRUE(pool.share(key_of(2), kInitiator, kStart)->wants_probe) << "another peer";
+}
+
+TEST(CccPool, Cms140_NoProbeWithAConfiguredBaseRttOrAFixedWindow) {
+  cms::Parameters configured;
+  configured.base_rtt = microseconds(100);
+  for (const cms::Parameters& cms : {configured, open_window()}) {
+    CccPool pool(cms, 4, 1, 0);
+    EXPECT_FALSE(pool.share(key_of(1), kInitiator, kStart)->wants_probe);
+  }
 }
 
 // ---- PDCs without a context

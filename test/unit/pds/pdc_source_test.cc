@@ -203,6 +203,85 @@ TEST_F(PdcSource, AckOfAProbeNamesNoPacket) {
   EXPECT_EQ(message.responses, 0U);
 }
 
+// ---- base RTT (CMS-140) -------------------------------------------------------------------------
+
+class PdcProbe : public PdcSource {
+ protected:
+  PdcProbe() {
+    cms::Parameters cms;
+    cms.mtu_bytes = 4096;
+    cms.max_window_bytes = 40'960;
+    build(test_parameters(), cms);
+  }
+  static std::vector<wire::ControlHeader> probes(const std::vector<Sent>& sent) {
+    std::vector<wire::ControlHeader> found = controls(sent);
+    std::erase_if(found, [](const auto& header) { return header.ctl_type != CpType::Probe; });
+    return found;
+  }
+  // The base RTT that seven samples of 1 ms and the Probe make.
+  std::optional<Duration> base_rtt() {
+    now += milliseconds(1);
+    for (std::uint32_t psn = 70002; psn < 70009; ++psn) {
+      wire::AckHeader header = ack(psn, psn);
+      header.service_time = 1;
+      receive(header);
+    }
+    return node->manager->find(pdc)->ccc().ccc->base_rtt();
+  }
+};
+
+TEST_F(PdcProbe, Cms140_OnceWithTheFirstAnswerOfALongTransfer) {
+  open();
+  EXPECT_EQ(counters().probes_sent, 0U) << "a short transfer is over with its first answer";
+  send(100, DeliveryMode::Rud, 4000);
+  ASSERT_FALSE(requests(turn()).empty());
+  const auto first = answer_to(ack(70001, 70001));
+  ASSERT_EQ(probes(first).size(), 1U);
+  EXPECT_EQ(probes(first)[0].psn, Psn{0});
+  EXPECT_EQ(probes(first)[0].payload, 70002U) << "where the bitmap of the answer begins";
+  for (const Sent& sent : first) {
+    if (!sent.control()) continue;
+    EXPECT_EQ(sent.dscp, test_parameters().dscp_control);
+  }
+  EXPECT_TRUE(probes(answer_to(ack(70002, 70002))).empty());
+}
+
+TEST_F(PdcProbe, Cms140_AlsoWithANack) {
+  open();
+  send(100, DeliveryMode::Rud, 4000);
+  turn();
+  EXPECT_EQ(probes(answer_to(nack(NackCode::NoPktBuffer, 70001))).size(), 1U);
+}
+
+// 40 us after it left, of which the peer has had it for 10.
+TEST_F(PdcProbe, Cms113_Cms140_ItsAnswerIsARoundTripWithoutTheServiceTime) {
+  open();
+  send(100, DeliveryMode::Rud, 4000);
+  turn();
+  answer_to(ack(70001, 70001));
+  now += microseconds(40);
+  wire::AckHeader answer = ack(70001, 70001);
+  answer.p = true;
+  answer.service_time = 78;  // 9.984 us
+  answer.probe_opaque = 77;
+  receive(answer);  // to somebody else's
+  answer.probe_opaque = 1;
+  receive(answer);
+  answer.service_time = 240;  // a copy says nothing
+  receive(answer);
+  EXPECT_EQ(base_rtt(), Duration(40'000 - 9'984));
+}
+
+// Window 40,960: nine packets of 4,096 leave 4,096; behind the next nothing would fit.
+TEST_F(PdcProbe, Cms124_ThePacketThatFillsTheWindowAsksForAnAck) {
+  open();
+  const std::uint32_t payload = 4096 - 48 - sizeof(wire::PdsRequest) - 8;
+  send(100, DeliveryMode::Rud, payload);
+  const auto sent = requests(turn());
+  ASSERT_EQ(sent.size(), 10U);
+  for (std::size_t i = 0; i < 10; ++i) EXPECT_EQ(sent[i].ar, i == 9) << i;
+}
+
 // ---- loss ---------------------------------------------------------------------------------------
 
 // PDS-120, PDS-121, PDS-137: to the microsecond, in a time line whose steps are timer ticks.

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The base round trip time of peers whose congestion context has ended (CMS-141), so that the next
+// one need not learn it again. What a context does with it is not known here.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <unordered_map>
+
+#include "uet/base/address.h"
+#include "uet/base/time.h"
+
+namespace uet::cms {
+
+class RttCache {
+ public:
+  static constexpr std::size_t kPeers = 4096;  // what is kept beyond that displaces another peer
+  static constexpr Duration kLifetime = std::chrono::hours(1);
+
+  void keep(const FepAddress& peer, Duration base_rtt, Time now) {
+    const bool known = entries_.contains(peer);
+    if (!known && entries_.size() >= kPeers) {
+      std::erase_if(entries_, [&](const auto& entry) { return expired(entry.second, now); });
+      if (entries_.size() >= kPeers) entries_.erase(entries_.begin());
+    }
+    entries_[peer] = {base_rtt, now};
+  }
+  // Empty if nothing was kept for this peer within the last hour.
+  std::optional<Duration> find(const FepAddress& peer, Time now) const {
+    const auto entry = entries_.find(peer);
+    if (entry == entries_.end() || expired(entry->second, now)) return std::nullopt;
+    return entry->second.base_rtt;
+  }
+  std::size_t size() const { return entries_.size(); }
+
+ private:
+  struct Entry {
+    Duration base_rtt{};
+    Time kept{};
+  };
+  static bool expired(const Entry& entry, Time now) { return now - entry.kept > kLifetime; }
+
+  std::unordered_map<FepAddress, Entry, FepAddressHash> entries_;
+};
+
+}  // namespace uet::cms
