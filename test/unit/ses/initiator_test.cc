@@ -221,6 +221,7 @@ TEST_F(InitiatorTest, Ses109_FirstErrorWinsAndMsgErrorEndsTheMessage) {
   EXPECT_TRUE(end.eom);
   EXPECT_EQ(end.message_id, first.request().message_id);
   EXPECT_EQ(end.message_offset, 2 * kMtu);
+  EXPECT_EQ(end.payload_length, 0u);  // WIRE 3.12
   EXPECT_TRUE(end.payload.empty());
   a.answered(rest[0], bare_ack);
   ASSERT_EQ(a.sink.all.size(), 1u);

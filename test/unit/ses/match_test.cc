@@ -63,6 +63,25 @@ TEST(MatchQueue, Ses40_OldestReceiveThatMatchesWinsThoughALaterOneIsExact) {
   EXPECT_EQ(queue.find_receive(message(7)), nullptr);
 }
 
+// One that is bound to the sender does not go first either, as it would in the reference (SES-39).
+TEST(MatchQueue, Ses40_OldestReceiveThatMatchesWinsThoughALaterOneIsForTheSender) {
+  PostedReceive open_to_all;
+  PostedReceive bound;
+  set(open_to_all, 0, 7);
+  set(bound, 1, 7);
+  bound.directed = true;
+  bound.source_initiator = InitiatorId{5};
+  bound.source = address_of(1);
+  MatchQueue queue;
+  queue.put(open_to_all);
+  queue.put(bound);
+  ASSERT_EQ(queue.find_receive(message(7, 5, 1)), &open_to_all);
+  MatchQueue::remove(open_to_all);
+  EXPECT_EQ(queue.find_receive(message(7, 6, 1)), nullptr);
+  ASSERT_EQ(queue.find_receive(message(7, 5, 1)), &bound);
+  MatchQueue::remove(bound);
+}
+
 TEST(MatchQueue, Ses51_UnexpectedMessagesAreTakenInOrderOfArrival) {
   RxMessage first;
   RxMessage second;
