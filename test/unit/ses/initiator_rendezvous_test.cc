@@ -125,6 +125,31 @@ TEST_F(RendezvousTest, Ses67_Ses69_SenderStopsWhenItHearsThatTheRestIsDropped) {
   expect_idle();
 }
 
+// A target that says so and refuses the message all the same gets no second one.
+TEST_F(RendezvousTest, Ses54_MessageThatWillBeReadIsNotSentAgain) {
+  Bytes out = pattern(8 * kMtu);
+  ASSERT_TRUE(send(out));
+  const Sent first = a.packet().value();
+  const Sent second = a.packet().value();
+  const auto say = [&](const Sent& sent, wire::List list, ReturnCode code) {
+    wire::SesResponseHeader header;
+    header.opcode = wire::ResponseOpcode::Response;
+    header.return_code = code;
+    header.list = list;
+    pds::Response response;
+    response.next_hdr = NextHdr::Response;
+    response.length = static_cast<std::uint8_t>(header.encode(response.bytes.data()));
+    a.answered(sent, response);
+  };
+  say(first, wire::List::Overflow, ReturnCode::Ok);
+  say(second, wire::List::Expected, ReturnCode::NoMatch);
+  for (const Sent& sent : packets(a)) a.answered(sent, {});
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].return_code, ReturnCode::NoMatch);
+  EXPECT_TRUE(packets(a).empty());
+  expect_idle();
+}
+
 // The send must not complete while packets of the answer still point to its memory.
 TEST_F(RendezvousTest, Ses61_SendCompletesWhenTheDataReadAreAcknowledged) {
   Bytes out = pattern(6 * kMtu);
@@ -185,7 +210,9 @@ TEST_F(RendezvousTest, Ses64_CancelWhileItIsReadEndsTheReceiveWithAnError) {
   deliver(b, a, asked.at(0));
   EXPECT_TRUE(a.ses.cancel(*a.context, &operation, kNow));
   EXPECT_TRUE(a.sink.all.empty()) << "an answer still points into its memory";
-  for (std::size_t i = 1; i < asked.size(); ++i) deliver(b, a, asked[i]);
+  for (std::size_t i = 1; i < asked.size(); ++i) {
+    EXPECT_EQ(code_of(deliver(b, a, asked[i])), ReturnCode::BadMkey) << "nothing more is told";
+  }
   exchange();
   ASSERT_EQ(a.sink.all.size(), 1u);
   EXPECT_EQ(a.sink.all[0].status, Status::Cancelled);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Operations that their target refuses for now, and targets that do so.
+#include "uet/ses/initiator.h"
 #include "unit/ses/harness.h"
 
 namespace uet::ses::test {
@@ -133,6 +134,44 @@ TEST_F(RetryTest, Ses55_Ses154_NewGenerationIsTakenAtOnceForThatPeerAndIndex) {
   EXPECT_EQ(later.request().ri_generation, RiGeneration{0}) << "of that index only";
   answer(a, later, ReturnCode::Ok);
   expect_idle();
+}
+
+// Whatever has the place in the table of generations: address, process, mode and context count.
+TEST_F(RetryTest, Ses154_OneGenerationForEachAddressAndIndex) {
+  ASSERT_TRUE(a.send(b, {}));
+  answer(a, only(a), ReturnCode::BadGeneration, kNewGeneration);
+  answer(a, only(a), ReturnCode::Ok);
+  const auto generation_for = [&](Context& context, const Peer& peer) {
+    SendOp op;
+    op.peer = &peer;
+    EXPECT_TRUE(a.ses.send(context, op, kNow));
+    const Sent sent = only(a);
+    answer(a, sent, ReturnCode::Ok);
+    return sent.request().ri_generation;
+  };
+  Peer other = b.peer();
+  EXPECT_EQ(generation_for(*a.context, other), RiGeneration{kNewGeneration});
+  other.relative = !other.relative;
+  EXPECT_EQ(generation_for(*a.context, other), RiGeneration{0});
+  constexpr int kMany = 4 * Initiator::kLearnedGenerations;  // some share the place
+  for (int i = 1; i < kMany; ++i) {
+    other = b.peer();
+    other.fep.port = static_cast<std::uint16_t>(other.fep.port + i);
+    ASSERT_EQ(generation_for(*a.context, other), RiGeneration{0}) << i;
+  }
+  for (std::uint16_t pid = 0; pid <= kMaxPidOnFep; ++pid) {
+    other = b.peer();
+    if (other.pid_on_fep.value == pid) continue;
+    other.pid_on_fep = PidOnFep{pid};
+    ASSERT_EQ(generation_for(*a.context, other), RiGeneration{0}) << pid;
+  }
+  ContextConfig absolute = small_config();
+  absolute.relative = false;
+  Sink sink;
+  Context* second = a.ses.open_context(absolute, sink).value();
+  EXPECT_EQ(generation_for(*second, b.peer()), RiGeneration{0}) << "learns for itself";
+  EXPECT_EQ(generation_for(*a.context, b.peer()), RiGeneration{kNewGeneration});
+  a.ses.close_context(*second, kNow);
 }
 
 TEST_F(RetryTest, Ses55_GenerationThatNeverFitsFailsInTheEnd) {

@@ -230,6 +230,27 @@ TEST_F(InitiatorTest, Ses109_FirstErrorWinsAndMsgErrorEndsTheMessage) {
   EXPECT_TRUE(a.ses.idle());
 }
 
+// Header data are the first packet's alone.
+TEST_F(InitiatorTest, Ses24_Ses113_EndOfAMessageWithDataCarriesNone) {
+  Bytes memory = pattern(3 * kMtu);
+  const Peer peer = b.peer();
+  const std::vector<IoSlice> local{slice_of(memory)};
+  SendOp op;
+  op.peer = &peer;
+  op.local = local;
+  op.data = 0xDA7A;
+  ASSERT_TRUE(a.ses.send(*a.context, op, kNow));
+  const Sent first = a.packet().value();
+  EXPECT_TRUE(first.request().hd);
+  a.answered(first, answer(ReturnCode::Disabled));
+  const std::vector<Sent> rest = a.packets();
+  ASSERT_EQ(rest.size(), 1u);
+  EXPECT_EQ(rest[0].request().opcode, SesOpcode::MsgError);
+  EXPECT_FALSE(rest[0].request().hd);
+  a.answered(rest[0], bare_ack);
+  EXPECT_EQ(a.sink.all.size(), 1u);
+}
+
 TEST_F(InitiatorTest, Ses109_ErrorAfterTheLastPacketNeedsNoMsgError) {
   Bytes memory = pattern(2 * kMtu);
   ASSERT_TRUE(a.send(b, {slice_of(memory)}));
@@ -623,12 +644,15 @@ TEST_F(InitiatorTest, ReadOfNothingCompletesWithItsAck) {
   EXPECT_EQ(a.delivery.locks, 0);
 }
 
-TEST_F(InitiatorTest, ReadCannotBeInjected) {
+TEST_F(InitiatorTest, ReadCannotBeInjectedNorBringData) {
   Bytes memory(10);
   const Peer peer = b.peer();
   const std::vector<IoSlice> local{slice_of(memory)};
   RmaOp op = a.rma(peer, local, Rkey{1});
   op.inject = true;
+  EXPECT_EQ(a.ses.read(*a.context, op, kNow).error(), Error::Invalid);
+  op.inject = false;
+  op.data = 1;
   EXPECT_EQ(a.ses.read(*a.context, op, kNow).error(), Error::Invalid);
 }
 

@@ -238,8 +238,10 @@ TEST_F(ReturnCodeTest, Ses116_ReadPieceLiesInsideTheRequest) {
   EXPECT_EQ(read_piece(request, kMtu).code, ReturnCode::OpViolation);
   request.message_offset = UINT32_MAX;
   EXPECT_EQ(read_piece(request, kMtu).code, ReturnCode::OpViolation);
-  request.message_offset = 0;
+  request.message_offset = kMtu;
   request.payload_length = kMtu + 1;
+  EXPECT_EQ(read_piece(request, kMtu).code, ReturnCode::OpViolation);
+  request.payload_length = 0;
   EXPECT_EQ(read_piece(request, kMtu).code, ReturnCode::OpViolation);
 }
 

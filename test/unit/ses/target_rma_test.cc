@@ -122,6 +122,25 @@ TEST_F(TargetRmaTest, Ses80_DataForAContextThatCannotReportThem) {
   EXPECT_EQ(memory, Bytes(8));
 }
 
+// On RUD the packet that says so may not be the first to come.
+TEST_F(TargetRmaTest, Ses80_DataThatComeLaterAreRefusedAsWell) {
+  ContextConfig config = small_config();
+  config.remote_cq_data = false;
+  Node node(3, small_parameters(), config);
+  Bytes memory(2 * kMtu);
+  SesRequest second = rma(SesOpcode::Write, kMtu, kMtu, 2 * kMtu);
+  second.match_bits = node.expose(memory).value;
+  EXPECT_EQ(code_of(node.take(second, pattern(kMtu))), ReturnCode::Ok);
+  SesRequest first = rma(SesOpcode::Write, 0, kMtu, 2 * kMtu);
+  first.match_bits = second.match_bits;
+  first.hd = true;
+  EXPECT_EQ(code_of(node.take(first, pattern(kMtu))), ReturnCode::OpViolation);
+  EXPECT_TRUE(std::all_of(memory.begin(), memory.begin() + kMtu,
+                          [](std::byte byte) { return byte == std::byte{}; }));
+  EXPECT_TRUE(node.sink.all.empty());
+  EXPECT_TRUE(node.ses.idle());
+}
+
 TEST_F(TargetRmaTest, Idea3_WrongKeyJobOrBoundsTouchNothing) {
   SesRequest request = rma(SesOpcode::Write, 0, 8, 8);
   request.match_bits = key.value + 1;

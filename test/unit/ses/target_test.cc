@@ -162,6 +162,20 @@ TEST_F(TargetTest, Ses115_Step15_LaterPacketThatSaysSomethingElseFailsTheMessage
   b.ses.client().pdc_closed(kPdc, {}, kNow);
 }
 
+// Step 7 holds for a first packet that does not come first, too.
+TEST_F(TargetTest, Ses26_FirstPacketThatComesLaterIsOneMtuAsWell) {
+  const Bytes message = pattern(3 * kMtu);
+  Bytes memory(message.size());
+  ASSERT_TRUE(b.receive({slice_of(memory)}));
+  const SesRequest request = b.request_for(SesOpcode::Send);
+  EXPECT_EQ(code_of(take_part(request, message, kMtu, kMtu)), ReturnCode::Ok);
+  EXPECT_EQ(code_of(take_part(request, message, 0, kMtu - 1)), ReturnCode::OpViolation);
+  ASSERT_EQ(b.sink.all.size(), 1u);
+  EXPECT_EQ(b.sink.all[0].status, Status::Abandoned);
+  EXPECT_EQ(memory[0], std::byte{0});
+  b.ses.client().pdc_closed(kPdc, {}, kNow);
+}
+
 TEST_F(TargetTest, MsgErrorForNoMessageIsAnswered) {
   EXPECT_EQ(code_of(b.take(part(b.request_for(SesOpcode::MsgError), kMtu, 0, 4 * kMtu))),
             ReturnCode::Ok);
