@@ -77,6 +77,8 @@ TEST_F(ArrivingTest, Ses35_AbandonedMessageRemembersItsFirstErrorUntilItsEnd) {
   messages.abandon(*message, ReturnCode::Dropped);
   EXPECT_EQ(delivery.locks, 0);
   ASSERT_EQ(messages.find(PdcId{1}, MsgId{7}), message);
+  messages.abandon(*message, ReturnCode::Uncor);
+  EXPECT_EQ(message->return_code, ReturnCode::Dropped);
   message->received = message->expected;
   messages.abandon(*message, ReturnCode::Uncor);
   EXPECT_EQ(messages.in_use(), 0u);

@@ -219,6 +219,7 @@ TEST_F(DeferrableTest, ParkedMessageFailsWhenNobodyAsksForIt) {
   sender.answered(end[0], {});
   ASSERT_EQ(sender.sink.all.size(), 1u);
   EXPECT_EQ(sender.sink.all[0].status, Status::PdsError);
+  EXPECT_EQ(sender.sink.all[0].pds_error, pds::PdsError::RtoExhausted);  // FI_ETIMEDOUT
   EXPECT_TRUE(sender.ses.idle());
 }
 

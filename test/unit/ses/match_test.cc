@@ -63,7 +63,7 @@ TEST(MatchQueue, Ses40_OldestReceiveThatMatchesWinsThoughALaterOneIsExact) {
   EXPECT_EQ(queue.find_receive(message(7)), nullptr);
 }
 
-// One that is bound to the sender does not go first either, as it would in the reference (SES-39).
+// One that is bound to the sender does not go first either, as it would in the reference.
 TEST(MatchQueue, Ses40_OldestReceiveThatMatchesWinsThoughALaterOneIsForTheSender) {
   PostedReceive open_to_all;
   PostedReceive bound;

@@ -323,6 +323,36 @@ TEST_F(ForeignRendezvousTest, Ses57_RemainderIsReadWhenTheMessageIsExpected) {
   expect_idle();
 }
 
+TEST_F(ForeignRendezvousTest, Ses56_ReadGoesWhereTheExtensionSays) {
+  SesRequest only = request();
+  only.rendezvous = {.eager_length = 0,
+                     .read_ri_generation = RiGeneration{0x2A},
+                     .read_pid_on_fep = PidOnFep{7},
+                     .read_resource_index = ResourceIndex{0x20},
+                     .read_offset = kReadOffset,
+                     .read_memory_key = Rkey{0x5678}};
+  Bytes in(out.size());
+  ASSERT_TRUE(b.receive({slice_of(in)}));
+  EXPECT_EQ(code_of(b.take(only)), ReturnCode::Ok);
+  const std::vector<Sent> asked = packets(b);
+  ASSERT_FALSE(asked.empty());
+  for (const Sent& sent : asked) {
+    const SesRequest read = sent.request();
+    EXPECT_EQ(read.opcode, SesOpcode::Read);
+    EXPECT_EQ(read.ri_generation, RiGeneration{0x2A});
+    EXPECT_EQ(read.pid_on_fep, PidOnFep{7});
+    EXPECT_EQ(read.resource_index, ResourceIndex{0x20});
+    EXPECT_EQ(read.buffer_offset, kReadOffset);
+    EXPECT_EQ(read.match_bits, 0x5678u);
+    EXPECT_EQ(read.job_id, only.job_id);
+    EXPECT_EQ(read.request_length, out.size());
+    b.ses.client().pds_error(*sent.message, sent.tag, pds::PdsError::RtoExhausted, kNow);
+  }
+  for (const Sent& sent : b.packets()) b.answered(sent, {});
+  EXPECT_EQ(b.sink.all.size(), 1u);
+  EXPECT_TRUE(b.ses.idle());
+}
+
 TEST_F(ForeignRendezvousTest, Ses62_UnexpectedOneIsKeptAndReadWhenAReceiveComes) {
   const wire::SesResponseHeader header = header_of(second_packet());
   EXPECT_EQ(header.list, wire::List::Overflow);

@@ -361,6 +361,18 @@ TEST_F(ReceiveTest, Ses122_PdcLostInMidMessage) {
   expect_idle();
 }
 
+// Only a MSG_ERROR puts a receive back (SES-113).
+TEST_F(ReceiveTest, Ses122_PdcLostBeforeAnythingWasPlaced) {
+  Bytes memory(10);
+  ASSERT_TRUE(b.receive({slice_of(memory)}));
+  take_part(b.request_for(SesOpcode::Send), pattern(3 * kMtu), kMtu, kMtu);  // beyond the buffer
+  b.ses.client().pdc_closed(kPdc, pds::PdsError::RtoExhausted, kNow);
+  ASSERT_EQ(b.sink.all.size(), 1u);
+  EXPECT_EQ(b.sink.all[0].status, Status::PeerLost);
+  EXPECT_EQ(b.sink.all[0].length, 0u);
+  expect_idle();
+}
+
 TEST_F(ReceiveTest, ReceiveIsRefusedBeyondItsLimits) {
   EXPECT_EQ(b.receive({{nullptr, 1}}).error(), Error::Invalid);
   EXPECT_EQ(b.receive(std::vector<IoSlice>(kMaxIoSlices + 1)).error(), Error::Invalid);

@@ -66,6 +66,7 @@ TEST_F(TargetRmaTest, Idea9_Ses79_ImmediateDataComeOnlyAfterTheLastByte) {
   EXPECT_EQ(b.sink.all[0].data, 0xDA7Au);
   EXPECT_EQ(b.sink.all[0].length, total);
   EXPECT_EQ(b.sink.all[0].source, address_of(1));
+  EXPECT_EQ(b.sink.all[0].source_initiator, InitiatorId{5});
   EXPECT_TRUE(b.sink.accesses.empty());
 }
 
@@ -324,6 +325,19 @@ TEST_F(TargetRmaTest, Idea10_Ses82_Ses104_FewDataRideInTheAckGuaranteed) {
   b.answered(sent[0], {});
   EXPECT_EQ(b.sink.accesses.size(), 3u);
   expect_idle();
+}
+
+// WIRE 3.10: the target numbers its answers, and 0 is no message id (SES-27).
+TEST_F(TargetRmaTest, Ses27_AnswersAreNeverNumberedZero) {
+  std::uint16_t last = 0;
+  bool wrapped = false;
+  for (int i = 0; i < 0x10001; ++i) {
+    const auto header = header_of(b.take(rma(SesOpcode::Read, 0, 1, 1)));
+    ASSERT_NE(header.response_message_id.value, 0);
+    wrapped |= header.response_message_id.value < last;
+    last = header.response_message_id.value;
+  }
+  EXPECT_TRUE(wrapped);
 }
 
 TEST_F(TargetRmaTest, Ses82_ReadsOfEverySizeBringTheirData) {
