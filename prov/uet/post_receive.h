@@ -6,6 +6,7 @@
 #include <rdma/fi_errno.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <span>
@@ -68,6 +69,13 @@ inline std::size_t fill_slices(const iovec* iov, std::size_t count, Slices& slic
     total += iov[i].iov_len;
   }
   return total;
+}
+
+// Some piece has bytes and no address.
+inline bool lacks_address(const iovec* iov, std::size_t count) {
+  return std::any_of(iov, iov + count, [](const iovec& piece) {
+    return piece.iov_base == nullptr && piece.iov_len != 0;
+  });
 }
 
 // What receives and looks at messages have in common.

@@ -21,6 +21,7 @@ constexpr std::uint64_t kRxCallFlags = (kRxOpFlags & ~kTrigger) | FI_MORE | kLoo
 const char* refuse_receive(const RxCall& call, const ReceiveSettings& settings) {
   if (call.count > ses::kMaxIoSlices) return "more than iov_limit pieces";
   if ((call.flags & ~kRxCallFlags) != 0) return "a flag that is not supported";
+  if (lacks_address(call.iov, call.count)) return "a buffer that has a length and no address";
   const std::uint64_t look = call.flags & kLookFlags;
   if (look == FI_DISCARD || look == kLookFlags) {
     return "FI_DISCARD goes with either FI_PEEK or FI_CLAIM";

@@ -84,6 +84,9 @@ ssize_t Endpoint::transmit(const TxCall& call, TransferKind kind, Op& op, Post p
   if (call.count > ses::kMaxIoSlices || (call.flags & ~(kTxCallFlags | type().tx_op_flags)) != 0) {
     return refuse(-FI_EINVAL, "more than iov_limit pieces, or a flag that is not supported");
   }
+  if (lacks_address(call.iov, call.count)) {
+    return refuse(-FI_EINVAL, "a buffer that has a length and no address");
+  }
   Slices slices;
   const std::size_t length = fill_slices(call.iov, call.count, slices);
   op.local = std::span(slices.data(), call.count);

@@ -302,13 +302,16 @@ TEST(Endpoint, UnknownOptionIsNoProtocolOption) {
             -FI_ENOPROTOOPT);
 }
 
-TEST(Endpoint, UnknownFlagsAreInvalid) {
+TEST(Endpoint, UnknownFlagsPeersAndBuffersAreInvalid) {
   Node node;
   const fi_addr_t self = node.insert(node);
   fi_msg msg{};
   msg.addr = self;
   EXPECT_EQ(fi_sendmsg(node.ep, &msg, std::uint64_t{1} << 60), -FI_EINVAL);
   EXPECT_EQ(fi_send(node.ep, nullptr, 0, nullptr, self + 1, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_send(node.ep, nullptr, 8, nullptr, self, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_inject(node.ep, nullptr, 8, self), -FI_EINVAL);
+  EXPECT_EQ(fi_recv(node.ep, nullptr, 8, nullptr, FI_ADDR_UNSPEC, nullptr), -FI_EINVAL);
 }
 
 TEST(AddressVector, StraddrLookupRemoveAndReuse) {

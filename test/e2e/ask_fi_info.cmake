@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # ask_fi_info(PLUGIN): libfabric's fi_info must list the provider of that file. Not asked with
-# SANITIZE, whose run time fi_info lacks, nor where fi_info is not installed.
+# SANITIZE, whose run time fi_info lacks, nor where fi_info is not installed. A plug-in that was
+# built for LIBFABRIC, another one than the system's, needs the fi_info of that one.
 function(ask_fi_info plugin)
-  find_program(fi_info fi_info)
+  find_program(fi_info fi_info HINTS ${LIBFABRIC}/bin)
   if(NOT fi_info OR SANITIZE)
     message(STATUS "fi_info is not asked: it is not installed, or cannot load a plug-in with sanitizers")
     return()
