@@ -61,7 +61,12 @@ struct Arguments {
 const std::map<std::string, cms::Algorithm> kAlgorithms = {{"nscc", cms::Algorithm::Nscc},
                                                            {"none", cms::Algorithm::None}};
 const std::map<std::string, cms::PathPolicy> kPathPolicies = {
-    {"single", cms::PathPolicy::Single}, {"oblivious", cms::PathPolicy::Oblivious}};
+    {"single", cms::PathPolicy::Single},
+    {"oblivious", cms::PathPolicy::Oblivious},
+    {"round_robin", cms::PathPolicy::RoundRobin},
+    {"bitmap", cms::PathPolicy::Bitmap},
+    {"reps", cms::PathPolicy::Reps},
+    {"mixed", cms::PathPolicy::Mixed}};
 const std::map<std::string, Shape> kShapes = {{"one-switch", Shape::OneSwitch},
                                               {"two-tier", Shape::TwoTier},
                                               {"leaf-spine", Shape::LeafSpine},

@@ -111,7 +111,7 @@ cms::Parameters cms_parameters(const Params& params, const nic::NicCaps& caps,
   cms.algorithm = params.cc_algorithm.value_or(preset);
   cms.paths = params.paths;
   if (!caps.per_packet_entropy) cms.paths = cms::PathPolicy::Single;
-  cms.path_count = cms.paths == cms::PathPolicy::Oblivious ? 64 : 1;
+  cms.path_count = cms.paths == cms::PathPolicy::Single ? 1 : 64;
   cms.mtu_bytes = payload_mtu + 128;  // largest headers above IP, and IP itself
   if (caps.link_rate_bps != 0) cms.link_rate_bps = caps.link_rate_bps;
   if (params.cc_link_rate_mbps != 0) cms.link_rate_bps = params.cc_link_rate_mbps * 1'000'000;

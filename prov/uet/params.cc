@@ -69,9 +69,19 @@ bool set_algorithm(Params& params, std::string_view text) {
 }
 
 bool set_paths(Params& params, std::string_view text) {
-  if (text == "single") params.paths = cms::PathPolicy::Single;
-  if (text == "oblivious") params.paths = cms::PathPolicy::Oblivious;
-  return text == "single" || text == "oblivious";
+  static constexpr std::pair<std::string_view, cms::PathPolicy> kNames[] = {
+      {"single", cms::PathPolicy::Single},
+      {"oblivious", cms::PathPolicy::Oblivious},
+      {"round_robin", cms::PathPolicy::RoundRobin},
+      {"bitmap", cms::PathPolicy::Bitmap},
+      {"reps", cms::PathPolicy::Reps},
+      {"mixed", cms::PathPolicy::Mixed}};
+  for (const auto& [name, policy] : kNames) {
+    if (text != name) continue;
+    params.paths = policy;
+    return true;
+  }
+  return false;
 }
 
 bool set_local(Params& params, std::string_view text) {
@@ -193,9 +203,10 @@ const Row kRows[] = {
      "answered so that their payload comes again at once, a switch",
      Switch{&Params::cc_trimming}},
     {"PATHS",
-     "Choice of network paths: single, or oblivious for one of many per packet (only where the NIC "
-     "can set the entropy of a packet; the kernel's UDP socket cannot)",
-     Special{set_paths, "single or oblivious", "single"}},
+     "Choice of network paths: single, or one of many per packet, without (oblivious, round_robin) "
+     "or with (bitmap, reps, mixed) regard to what became of earlier ones; only where the NIC can "
+     "set the entropy of a packet (the kernel's UDP socket cannot)",
+     Special{set_paths, "single, oblivious, round_robin, bitmap, reps or mixed", "single"}},
     {"JOB_ID", "JobID of endpoints without auth_key, a number",
      Number{&Params::job_id, 0, kMaxJobId}},
     {"DSCP_DATA", "DSCP (6 bits) of packets with data", Number{&Params::dscp_data, 0, 63}},

@@ -47,6 +47,13 @@ std::optional<std::uint8_t> CccPool::free_ccc_id(const FepAddress& address) {
   return next_ccc_id_++;
 }
 
+cms::PathSelector& paths_for(SharedCcc& shared, std::optional<cms::PathSelector>& own,
+                             const cms::Parameters& cms, bool single, Rng& rng) {
+  if (single || cms.paths == cms::PathPolicy::Single) return own.emplace(cms, true, rng);
+  if (!shared.paths) shared.paths.emplace(cms, false, rng);
+  return *shared.paths;
+}
+
 SharedCcc* CccPool::share(const CccKey& key, Use use, Time now) {
   const std::size_t wanted = index_of(use);
   const auto entry = cccs_.find(key);

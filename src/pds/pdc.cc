@@ -31,7 +31,8 @@ Pdc::Pdc(Environment& environment, Role role, PdcId id, PdcId peer_id,
       start_psn_(start_psn),
       state_(role == Role::Initiator ? PdcState::Creating : PdcState::Established),
       ccc_(ccc),
-      path_(environment.cms, destination.mode == DeliveryMode::Rod, environment.rng),
+      path_(paths_for(ccc, own_path_, environment.cms, destination.mode == DeliveryMode::Rod,
+                      environment.rng)),
       last_activity_(now),
       tx_(memory.records, start_psn),
       peer_cack_(start_psn - 1),
@@ -224,7 +225,7 @@ void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
   Packet& packet = *record.packet;
   packet.to = destination_.address;
   packet.sent = {};
-  packet.entropy = record.entropy = path_.next(env_.rng);
+  packet.entropy = record.entropy = path_.next(env_.rng, now);
   const bool data = record.message != nullptr;
   packet.ecn = data ? Ecn::Ect0 : Ecn::NotEct;  // CMS-31
   packet.dscp = data ? dscp_of_class(destination_.traffic_class, env_.parameters.dscp_data)
@@ -326,7 +327,7 @@ bool Pdc::send_untracked(wire::ControlHeader header) {
   header.spdcid = id_;
   header.dpdcid = peer_id_;
   header.encode(packet->prepend(kControlBytes));
-  emit_control(env_, *packet, destination_.address, path_.next(env_.rng));
+  emit_control(env_, *packet, destination_.address, path_.next_for_control(env_.rng));
   return true;
 }
 

@@ -18,6 +18,13 @@ Time departure_of(const TxRecord& record) {
   return record.packet->sent == Time{} ? record.last_sent : record.packet->sent;
 }
 
+// CMS-20, CMS-21: a last hop that trims says nothing of the path to it.
+cms::PathFeedback path_feedback(const wire::NackHeader& nack) {
+  if (nack.nack_code == NackCode::Trimmed) return cms::PathFeedback::Nack;
+  if (nack.nack_code == NackCode::TrimmedLastHop) return cms::PathFeedback::Good;
+  return nack.m ? cms::PathFeedback::Ecn : cms::PathFeedback::Good;
+}
+
 }  // namespace
 
 // ---- acknowledgement (PDS-108, steps in its order)
@@ -53,12 +60,14 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
   }
   cms::AckFeedback feedback;
   std::uint64_t acked_bytes = 0;
+  ack_vouches_ = path_.uses_feedback() && !ack.m && !ack.p;
   if (!ack.p) {  // the answer to a probe names no packet
     if (const TxRecord* record = tx_.find(ack.ack_psn()); record != nullptr) {
       const std::uint16_t service_time =
           ack.type == wire::PdsType::AckCc ? ack.service_time : cms::kServiceTimeInvalid;
       feedback.rtt = cms::rtt_sample(record->sent_count, ack.retx, departure_of(*record), arrived,
                                      service_time);
+      if (ack.m) path_.on_feedback(record->entropy, cms::PathFeedback::Ecn, now);  // CMS-114
       // The RETX flag tells which transmission is answered. What was SACKed before had been
       // answered already: this answer came because it was asked for.
       if (!record->sacked) {
@@ -76,7 +85,7 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
     }
   }
   acked_bytes += apply_cack(ack.cack_psn, now);
-  if (ack.type != wire::PdsType::Ack) apply_sack(ack);
+  if (ack.type != wire::PdsType::Ack) apply_sack(ack, now);
   const Psn cleared = tx_.clear_psn();
   tx_.slide();
   if (ack.req == wire::AckRequestCode::Clear) {
@@ -106,6 +115,13 @@ void Pdc::note_reported(Psn psn, const TxRecord& record) {
   newest = std::max(newest, record.order);
 }
 
+// CMS-418: what an unmarked ACK reports for the first time went along good paths. Which of several
+// transmissions arrived is not known.
+void Pdc::praise_path(const TxRecord& record, Time now) {
+  if (!ack_vouches_ || record.sacked || record.sent_count != 1) return;
+  path_.on_feedback(record.entropy, cms::PathFeedback::Good, now);
+}
+
 // The peer had it although it was given up: undo what CMS was told.
 void Pdc::back_in_flight(TxRecord& record) {
   if (!record.out_of_flight) return;
@@ -120,6 +136,7 @@ std::uint64_t Pdc::acknowledge(Psn psn, const ResponseView& response, Time now) 
   TxRecord* record = tx_.find(psn);
   if (record == nullptr) return 0;
   note_reported(psn, *record);
+  praise_path(*record, now);
   back_in_flight(*record);
   const std::uint64_t bytes = record->message != nullptr ? record->nominal_bytes : 0;
   context_known_ |= bytes > 0 && ccc_.credit != nullptr && ccc_.credit->asks_for_credit();
@@ -181,7 +198,7 @@ std::uint64_t Pdc::apply_cack(Psn cack, Time now) {
 }
 
 // PDS-88, PDS-89: a set bit says received, not acknowledged; a zero bit says nothing.
-void Pdc::apply_sack(const wire::AckHeader& ack) {
+void Pdc::apply_sack(const wire::AckHeader& ack, Time now) {
   std::uint64_t bits = ack.sack_bitmap;
   while (bits != 0) {
     const int i = std::countr_zero(bits);
@@ -192,6 +209,7 @@ void Pdc::apply_sack(const wire::AckHeader& ack) {
     if (record->message != nullptr && !record->out_of_flight) {
       in_flight_bytes_ -= record->nominal_bytes;
     }
+    praise_path(*record, now);
     record->sacked = true;
     peer_buffers_ = true;
     note_reported(psn, *record);
@@ -266,6 +284,9 @@ void Pdc::mark_lost(TxRecord& record, cms::LossCause cause, Time now) {
   if (!record.sacked) in_flight_bytes_ -= record.nominal_bytes;
   record.out_of_flight = true;
   ccc_.ccc->on_inferred_loss(record.nominal_bytes, cause, now);
+  if (cause != cms::LossCause::OutOfOrder) {  // else a NACK has said that it must come again
+    path_.on_feedback(record.entropy, cms::PathFeedback::Timeout, now);
+  }
   ccc_balance_ -= record.nominal_bytes;
 }
 
@@ -387,6 +408,7 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
     return;
   }
   last_activity_ = now;
+  path_.on_feedback(record->entropy, path_feedback(nack), now);
   record->rto_count = 0;  // PDS-125: the peer lives, though it refuses
   if (!beyond_window && is_fatal(nack.nack_code)) {
     return on_fatal_nack(nack.nack_code, nack.nack_psn, *record, now);

@@ -109,7 +109,7 @@ void Rudi::transmit(Record& record, Time now) {
                                 .pkt_id = record.packet_id};
   header.encode(packet.prepend(sizeof(wire::PdsRudi)));
   packet.to = record.flow->destination.address;
-  packet.entropy = record.entropy = record.flow->path.next(env_.rng);
+  packet.entropy = record.entropy = record.flow->path.next(env_.rng, now);
   packet.ecn = Ecn::Ect0;  // CMS-31
   packet.dscp = dscp_of_class(record.flow->destination.traffic_class, env_.parameters.dscp_data);
   record.nominal_bytes = cms::nominal_packet_bytes(packet.length());
@@ -147,6 +147,10 @@ void Rudi::on_response(const wire::RudiHeader& header, std::span<const std::byte
   if (record->in_flight) feedback.newly_received_bytes = record->nominal_bytes;
   record->in_flight = false;
   flow.ccc.ccc->on_ack(feedback, now);
+  if (header.m || !record->resent) {
+    flow.path.on_feedback(record->entropy,
+                          header.m ? cms::PathFeedback::Ecn : cms::PathFeedback::Good, now);
+  }
   Message& message = *record->message;
   const std::uint32_t tag = record->tag;
   release(*record);
@@ -220,6 +224,7 @@ void Rudi::lose(Record& record, cms::LossCause cause, Time now) {
   if (!record.in_flight) return;
   record.in_flight = false;
   record.flow->ccc.ccc->on_inferred_loss(record.nominal_bytes, cause, now);
+  record.flow->path.on_feedback(record.entropy, cms::PathFeedback::Timeout, now);
   wake_waiters(*record.flow);
 }
 

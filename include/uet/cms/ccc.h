@@ -15,7 +15,8 @@ namespace uet::cms {
 
 // None: a fixed window (CMS-722). Both: NSCC and RCCC, a packet needs the leave of either.
 enum class Algorithm : std::uint8_t { None, Nscc, Rccc, Both };
-enum class PathPolicy : std::uint8_t { Single, Oblivious };  // CMS section 5
+// CMS 5.2. The last three learn from what becomes of packets.
+enum class PathPolicy : std::uint8_t { Single, Oblivious, RoundRobin, Bitmap, Reps, Mixed };
 
 // Set once per FEP. Bytes are nominal packet sizes (CMS-6).
 struct Parameters {
@@ -31,7 +32,7 @@ struct Parameters {
   bool trimming = false;                        // the network trims instead of dropping
   bool synthetic_ecn = true;                    // CMS-703
   std::uint32_t ack_gen_trigger_bytes = 16 * 1024;  // CMS-124
-  std::uint16_t path_count = 1;                     // entropy values of `oblivious`
+  std::uint16_t path_count = 1;                     // entropy values of all policies but `single`
 };
 
 // What one ACK says (CMS section 2.2). PDS fills it in from the ACK_CC words.

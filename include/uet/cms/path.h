@@ -1,36 +1,71 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Which path (entropy value) a packet takes. ROD always keeps one (PDS-161, CMS-401).
+// Which path (entropy value) a packet takes: the schemes of CMS 5.2. ROD always keeps one value
+// (PDS-161, CMS-401). What an ACK or a loss says of a path is decided by PDS (CMS-20).
 //
 // Entropy values come from the dynamic ports 49152 to 65535 (CMS-404) and are therefore never 0.
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "uet/base/rng.h"
+#include "uet/base/time.h"
 #include "uet/cms/ccc.h"
+#include "uet/cms/recycled_paths.h"
 
 namespace uet::cms {
+
+// CMS-20. Timeout: a loss that was inferred.
+enum class PathFeedback : std::uint8_t { Good, Ecn, Nack, Timeout };
 
 class PathSelector {
  public:
   static constexpr std::uint16_t kFirstEntropy = 49152;
   static constexpr std::uint16_t kEntropyValues = 16384;  // a power of two
   static constexpr std::uint16_t kMaxPaths = 1024;        // CMS-404
+  static constexpr std::uint8_t kMaxPenalty = 15;         // CMS-412
+  static constexpr std::uint32_t kExploreAfterFreeze = 16;
+  static constexpr Duration kLeastFreeze = std::chrono::microseconds(100);
 
   // `single` forces one value whatever the policy says (CMS-416). Parameters::path_count is taken
   // within 1 to kMaxPaths.
   PathSelector(const Parameters& parameters, bool single, Rng& rng);
-  // The entropy value of the next packet. `oblivious` (CMS-410) uses each of its values once, in
-  // turn, from a start drawn anew for every round.
-  std::uint16_t next(Rng& rng);
+
+  // The entropy value of the next data packet.
+  std::uint16_t next(Rng& rng, Time now);
+  // That of a packet whose fate teaches nothing: it uses up no recycled value.
+  std::uint16_t next_for_control(Rng& rng);
+  // Should on_feedback be called at all?
+  bool uses_feedback() const { return uses_feedback_; }
+  // What became of a packet that took this value. Values that are not of the set are ignored.
+  void on_feedback(std::uint16_t entropy, PathFeedback feedback, Time now);
+
   std::uint16_t path_count() const { return count_; }
+  bool frozen() const { return frozen_until_.has_value(); }
 
  private:
-  std::uint16_t base_;       // where the values begin, 0 to kEntropyValues - 1
-  std::uint16_t stride_;     // from one value to the next; odd, so that no value comes twice
-  std::uint16_t count_;      // values in use; 1 = single path
-  std::uint16_t start_ = 0;  // of this round
-  std::uint16_t taken_ = 0;  // values used in this round
+  std::uint16_t value(std::uint32_t index) const;
+  std::optional<std::uint16_t> index_of(std::uint16_t entropy) const;
+  std::uint16_t walk(Rng& rng);            // oblivious, round_robin
+  std::uint16_t least_bad();               // bitmap
+  std::uint16_t explore(Rng& rng) const;   // any of the set
+  std::uint16_t reps(Rng& rng, Time now);  // reps
+
+  PathPolicy policy_;
+  bool uses_feedback_;
+  bool may_freeze_;
+  std::uint16_t base_;         // where the values begin, 0 to kEntropyValues - 1
+  std::uint16_t stride_;       // from one value to the next; odd, so that no value comes twice
+  std::uint16_t count_;        // values in use; 1 = single path
+  std::uint16_t start_ = 0;    // of this round
+  std::uint16_t taken_ = 0;    // values used in this round
+  std::uint16_t current_ = 0;  // bitmap: where the walk stands
+  std::vector<std::uint8_t> penalties_;  // bitmap, mixed: one for each value
+  RecycledPaths recycled_;               // reps, mixed
+  std::uint32_t explore_left_;           // reps: packets that still take random values
+  Duration freeze_time_;
+  std::optional<Time> frozen_until_;
 };
 
 }  // namespace uet::cms

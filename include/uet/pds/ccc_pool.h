@@ -19,6 +19,7 @@
 #include "uet/base/timer_wheel.h"
 #include "uet/base/types.h"
 #include "uet/cms/ccc.h"
+#include "uet/cms/path.h"
 #include "uet/cms/rccc.h"
 #include "uet/cms/rtt_cache.h"
 #include "uet/pds/quota.h"
@@ -54,10 +55,17 @@ struct SharedCcc : TimerEntry {
   bool wants_probe = false;
   Time probe_sent{};            // Time{}: none that is still unanswered
   TimerWheel* wheel = nullptr;  // that the entry has been on
+  // The entropy values that its users share, with their scores (CMS-404). Empty: each has its own.
+  std::optional<cms::PathSelector> paths;
   IntrusiveList<Pdc, WaitingForCccTag> waiting;
   CccKey key;
   std::array<std::uint32_t, 4> users{};  // by kind of use, the most demanding first
 };
+
+// The paths of a user of the context: with `single` its own one, else those of all its users, made
+// for the first. `own` keeps the former.
+cms::PathSelector& paths_for(SharedCcc& shared, std::optional<cms::PathSelector>& own,
+                             const cms::Parameters& cms, bool single, Rng& rng);
 
 class CccPool {
  public:

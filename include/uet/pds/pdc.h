@@ -231,12 +231,13 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   // pdc_source.cc
   bool believable(const wire::AckHeader& ack) const;
   void note_reported(Psn psn, const TxRecord& record);
+  void praise_path(const TxRecord& record, Time now);
   void back_in_flight(TxRecord& record);
   std::uint64_t acknowledge(Psn psn, const ResponseView& response, Time now);
   void await_final_response(Psn psn, TxRecord& record, Packet& packet, Time now);
   Duration response_time(const TxRecord& record) const;
   std::uint64_t apply_cack(Psn cack, Time now);
-  void apply_sack(const wire::AckHeader& ack);
+  void apply_sack(const wire::AckHeader& ack, Time now);
   void infer_losses(Time now);
   // `feedback` holds what is known of the packet that the ACK names.
   void inform_ccc(const wire::AckHeader& ack, cms::AckFeedback& feedback,
@@ -295,7 +296,9 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   PdcState state_;
   std::optional<PdsError> error_;
   SharedCcc& ccc_;
-  cms::PathSelector path_;
+  std::optional<cms::PathSelector> own_path_;  // if it has one of its own
+  cms::PathSelector& path_;
+  bool ack_vouches_ = false;  // the ACK being applied is not marked (CMS-418)
   Time last_activity_;
   Psn close_psn_{};
   std::array<Time, kDeadlines> deadlines_;

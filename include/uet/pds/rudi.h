@@ -24,11 +24,14 @@ struct RudiFlowTag;
 // What goes to one destination.
 struct RudiFlow : ListNode<RudiFlowTag> {
   RudiFlow(const Environment& environment, const Destination& to, SharedCcc& shared)
-      : destination(to), ccc(shared), path(environment.cms, false, environment.rng) {}
+      : destination(to),
+        ccc(shared),
+        path(paths_for(shared, own_path, environment.cms, false, environment.rng)) {}
 
   const Destination destination;
   SharedCcc& ccc;  // the one of the RUD PDCs to there (CMS-4)
-  cms::PathSelector path;
+  std::optional<cms::PathSelector> own_path;
+  cms::PathSelector& path;
   IntrusiveList<Message, BacklogTag> backlog;
   Time last_heard{};
   std::uint32_t outstanding = 0;  // packets without a response

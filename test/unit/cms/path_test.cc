@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Path choice `single` and `oblivious` (CMS section 5).
+// The path schemes of CMS section 5, by rule; the ring of `reps` is in recycled_paths_test.cc.
 #include "uet/cms/path.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -20,7 +23,7 @@ Parameters oblivious(std::uint16_t path_count) {
 
 std::set<std::uint16_t> draw(PathSelector& selector, Rng& rng, int count) {
   std::set<std::uint16_t> values;
-  for (int i = 0; i < count; ++i) values.insert(selector.next(rng));
+  for (int i = 0; i < count; ++i) values.insert(selector.next(rng, Time{}));
   return values;
 }
 
@@ -42,7 +45,7 @@ TEST(PathSelector, Cms2_TwoSelectorsUseDifferentValues) {
   std::set<std::uint16_t> values;
   for (int i = 0; i < 20; ++i) {
     PathSelector selector(Parameters{}, true, rng);
-    values.insert(selector.next(rng));
+    values.insert(selector.next(rng, Time{}));
   }
   EXPECT_GE(values.size(), 18U);
 }
@@ -62,7 +65,7 @@ TEST(PathSelector, Cms410_RoundsBeginAtDifferentValues) {
   PathSelector selector(oblivious(64), false, rng);
   std::set<std::uint16_t> starts;
   for (int round = 0; round < 20; ++round) {
-    starts.insert(selector.next(rng));
+    starts.insert(selector.next(rng, Time{}));
     draw(selector, rng, 63);
   }
   EXPECT_GE(starts.size(), 10U);
@@ -82,14 +85,219 @@ TEST(PathSelector, Cms404_PathCountIsTakenWithinItsRange) {
   EXPECT_EQ(PathSelector(oblivious(65535), false, rng).path_count(), 1024);
 }
 
-TEST(PathSelector, Next_SameSeedSameValues) {
+TEST(PathSelector, Cms410_SameSeedSameValues) {
   std::vector<std::uint16_t> runs[2];
   for (auto& run : runs) {
     Rng rng(7);
     PathSelector selector(oblivious(8), false, rng);
-    for (int i = 0; i < 100; ++i) run.push_back(selector.next(rng));
+    for (int i = 0; i < 100; ++i) run.push_back(selector.next(rng, Time{}));
   }
   EXPECT_EQ(runs[0], runs[1]);
+}
+
+// ---- schemes that learn -------------------------------------------------------------------------
+
+constexpr auto kGood = PathFeedback::Good;
+constexpr auto kEcn = PathFeedback::Ecn;
+constexpr auto kNack = PathFeedback::Nack;
+constexpr auto kTimeout = PathFeedback::Timeout;
+
+class Scheme : public testing::Test {
+ protected:
+  void with(PathPolicy policy, std::uint16_t count, bool trimming = true) {
+    Parameters p;
+    p.paths = policy;
+    p.path_count = count;
+    p.trimming = trimming;
+    p.mtu_bytes = 4096;
+    p.link_rate_bps = 100'000'000'000;
+    p.base_rtt = std::chrono::microseconds(12);  // 150,000 bytes: 36.6 packets
+    selector_.emplace(p, false, rng_);
+  }
+  std::uint16_t next() { return selector_->next(rng_, now_); }
+  std::vector<std::uint16_t> take(int count) {
+    std::vector<std::uint16_t> values;
+    for (int i = 0; i < count; ++i) values.push_back(next());
+    return values;
+  }
+  void tell(std::uint16_t entropy, PathFeedback feedback) {
+    selector_->on_feedback(entropy, feedback, now_);
+  }
+  // Ends the exploration of `reps`.
+  std::vector<std::uint16_t> explore() { return take(37); }
+
+  Rng rng_{11};
+  Time now_{};
+  std::optional<PathSelector> selector_;
+};
+
+TEST_F(Scheme, Cms411_RoundRobinCountsUp) {
+  with(PathPolicy::RoundRobin, 5);
+  const auto values = take(11);
+  for (std::size_t i = 1; i < values.size(); ++i) {
+    const int next_in_turn = i % 5 == 0 ? values[0] : values[i - 1] + 1;
+    EXPECT_EQ(49152 + (next_in_turn - 49152) % 16384, values[i]);
+  }
+}
+
+TEST_F(Scheme, Cms412_BitmapWorkedExample) {
+  with(PathPolicy::Bitmap, 8);
+  const auto v = take(8);
+  EXPECT_EQ(std::set<std::uint16_t>(v.begin(), v.end()).size(), 8U);
+  tell(v[2], kNack);
+  tell(v[5], kEcn);
+  std::vector<std::uint16_t> expected;
+  for (const int i : {0, 1, 3, 4, 6, 7, 0, 1, 3, 4, 5, 6, 7, 0, 1}) {
+    expected.push_back(v[static_cast<std::size_t>(i)]);
+  }
+  EXPECT_EQ(take(15), expected);
+  const auto later = take(20);  // p[2] is 2 now: skipped twice more
+  const auto again = std::find(later.begin(), later.end(), v[2]) - later.begin();
+  EXPECT_EQ(std::count(later.begin(), later.begin() + again, v[1]), 2);
+}
+
+TEST_F(Scheme, Cms412_WhereAllAreBadTheCircleCloses) {
+  with(PathPolicy::Bitmap, 4);
+  const auto v = take(4);
+  for (const auto value : v) tell(value, kTimeout);
+  for (int round = 0; round < 3; ++round) {
+    for (const auto value : v) EXPECT_EQ(next(), value) << "each costs one decrement";
+  }
+}
+
+TEST_F(Scheme, Cms412_OneSelectionForgivesOnlyTheFirstBadOne) {
+  with(PathPolicy::Bitmap, 8);
+  const auto v = take(8);
+  tell(v[1], kEcn);
+  tell(v[2], kEcn);
+  EXPECT_EQ(take(6), (std::vector<std::uint16_t>{v[0], v[3], v[4], v[5], v[6], v[7]}));
+  EXPECT_EQ(take(4), (std::vector<std::uint16_t>{v[0], v[1], v[3], v[4]}));
+}
+
+TEST_F(Scheme, Cms412_PenaltiesSaturateAt15) {
+  with(PathPolicy::Bitmap, 2);
+  const auto v = take(2);
+  for (int i = 0; i < 10; ++i) tell(v[0], kTimeout);
+  for (int i = 0; i < 15; ++i) ASSERT_EQ(next(), v[1]) << i;
+  EXPECT_EQ(next(), v[0]);
+}
+
+TEST_F(Scheme, Cms412_GoodNewsForgiveNothing) {
+  with(PathPolicy::Bitmap, 2);
+  const auto v = take(2);
+  tell(v[0], kEcn);
+  tell(v[0], kGood);
+  EXPECT_EQ(next(), v[1]);
+  EXPECT_EQ(next(), v[0]);
+}
+
+TEST_F(Scheme, Cms413_RepsExploresOneBdpAndRecyclesOnlyGoodOnes) {
+  with(PathPolicy::Reps, 64);
+  const std::uint16_t first = next();
+  tell(first, kGood);
+  const auto explored = take(36);
+  EXPECT_GE(std::set<std::uint16_t>(explored.begin(), explored.end()).size(), 15U);
+  EXPECT_EQ(next(), first) << "not used before the exploration was over";
+  tell(explored[1], kGood);
+  tell(explored[2], kEcn);
+  tell(explored[3], kNack);
+  tell(explored[4], kGood);
+  EXPECT_EQ(next(), explored[1]);
+  EXPECT_EQ(next(), explored[4]);
+  const auto random = take(40);
+  EXPECT_GE(std::set<std::uint16_t>(random.begin(), random.end()).size(), 15U);
+}
+
+TEST_F(Scheme, Cms414_RepsFreezesForAtLeast100UsThenExplores16Packets) {
+  with(PathPolicy::Reps, 64);
+  const auto explored = explore();
+  const std::vector<std::uint16_t> good{explored[0], explored[1], explored[2]};
+  for (const auto value : good) tell(value, kGood);
+  EXPECT_EQ(next(), good[0]);
+  tell(explored[5], kTimeout);
+  ASSERT_TRUE(selector_->frozen());
+  tell(explored[6], kGood);  // ignored
+  EXPECT_EQ(take(4), (std::vector<std::uint16_t>{good[0], good[1], good[2], good[0]}));
+  now_ += std::chrono::microseconds(99);
+  EXPECT_EQ(next(), good[1]);
+  now_ += std::chrono::microseconds(1);
+  const auto after = take(16);
+  EXPECT_FALSE(selector_->frozen());
+  EXPECT_GE(std::set<std::uint16_t>(after.begin(), after.end()).size(), 8U);
+  EXPECT_EQ(next(), good[1]) << "what was good and not used since is still known";
+}
+
+TEST_F(Scheme, Cms414_ALongPathFreezesFor8Rtts) {
+  Parameters p = oblivious(64);
+  p.paths = PathPolicy::Reps;
+  p.trimming = true;
+  p.mtu_bytes = 1 << 20;
+  p.base_rtt = std::chrono::microseconds(100);
+  selector_.emplace(p, false, rng_);
+  const std::uint16_t value = next();
+  tell(value, kGood);
+  tell(value, kTimeout);
+  now_ += std::chrono::microseconds(799);
+  next();
+  EXPECT_TRUE(selector_->frozen());
+  now_ += std::chrono::microseconds(1);
+  next();
+  EXPECT_FALSE(selector_->frozen());
+}
+
+TEST_F(Scheme, Cms414_NoFreezeWhileExploringNorWithoutTrimming) {
+  with(PathPolicy::Reps, 64);
+  tell(next(), kTimeout);
+  EXPECT_FALSE(selector_->frozen());
+  with(PathPolicy::Reps, 64, false);
+  tell(explore()[0], kTimeout);
+  EXPECT_FALSE(selector_->frozen());
+}
+
+TEST_F(Scheme, Cms415_MixedTakesARecycledValueElseTheBitmaps) {
+  with(PathPolicy::Mixed, 8);
+  const auto v = take(8);
+  EXPECT_EQ(std::set<std::uint16_t>(v.begin(), v.end()).size(), 8U);
+  tell(v[6], kGood);
+  tell(v[3], kGood);
+  tell(v[0], kNack);
+  EXPECT_EQ(take(4), (std::vector<std::uint16_t>{v[6], v[3], v[1], v[2]}));
+}
+
+TEST_F(Scheme, Cms20_OnlySchemesThatLearnTakeFeedback) {
+  for (const auto policy : {PathPolicy::Bitmap, PathPolicy::Reps, PathPolicy::Mixed}) {
+    with(policy, 8);
+    EXPECT_TRUE(selector_->uses_feedback());
+  }
+  for (const auto policy : {PathPolicy::Single, PathPolicy::Oblivious, PathPolicy::RoundRobin}) {
+    with(policy, 8);
+    EXPECT_FALSE(selector_->uses_feedback());
+  }
+  Parameters rod = oblivious(8);
+  rod.paths = PathPolicy::Mixed;
+  EXPECT_FALSE(PathSelector(rod, true, rng_).uses_feedback()) << "ROD";
+}
+
+// 8.4 property 7: what the peer names need not be a path of ours.
+TEST_F(Scheme, Cms8_4_FeedbackOfForeignValuesIsIgnored) {
+  with(PathPolicy::Mixed, 8);
+  const auto v = take(8);
+  const std::set<std::uint16_t> set(v.begin(), v.end());
+  for (std::uint32_t entropy = 0; entropy < 65536; ++entropy) {
+    if (!set.contains(static_cast<std::uint16_t>(entropy))) {
+      tell(static_cast<std::uint16_t>(entropy), entropy % 2 == 0 ? kGood : kTimeout);
+    }
+  }
+  EXPECT_EQ(take(8), v);
+}
+
+TEST_F(Scheme, Cms20_ControlPacketsUseUpNoRecycledValue) {
+  with(PathPolicy::Mixed, 8);
+  const auto v = take(8);
+  const std::set<std::uint16_t> set(v.begin(), v.end());
+  tell(v[4], kGood);
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(set.contains(selector_->next_for_control(rng_)));
+  EXPECT_EQ(next(), v[4]);
 }
 
 }  // namespace

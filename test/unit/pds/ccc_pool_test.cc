@@ -88,6 +88,23 @@ TEST(CccPool, Cms140_NoProbeWithAConfiguredBaseRttOrAFixedWindow) {
   }
 }
 
+TEST(CccPool, Cms404_UsersOfAContextShareItsPathsUnlessTheyKeepOneEach) {
+  cms::Parameters cms = open_window();
+  cms.path_count = 64;
+  Rng rng(1);
+  CccPool pool(cms, 4, 1, 0);
+  SharedCcc* shared = pool.share(key_of(1), kInitiator, kStart);
+  std::optional<cms::PathSelector> own[4];
+  EXPECT_EQ(&paths_for(*shared, own[0], cms, false, rng), &*own[0]);  // `single`
+  cms.paths = cms::PathPolicy::Mixed;
+  cms::PathSelector& common = paths_for(*shared, own[1], cms, false, rng);
+  EXPECT_EQ(common.path_count(), 64);
+  EXPECT_EQ(&paths_for(*shared, own[2], cms, false, rng), &common);
+  EXPECT_FALSE(own[2].has_value());
+  EXPECT_EQ(&paths_for(*shared, own[3], cms, true, rng), &*own[3]);  // ROD
+  EXPECT_EQ(own[3]->path_count(), 1);
+}
+
 // ---- PDCs without a context
 // -----------------------------------------------------------------------
 

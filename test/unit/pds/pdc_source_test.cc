@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // What ACKs, NACKs and time-outs do to packets sent.
+#include <algorithm>
 #include <map>
 
 #include "uet/pds/nack.h"
@@ -280,6 +281,60 @@ TEST_F(PdcProbe, Cms124_ThePacketThatFillsTheWindowAsksForAnAck) {
   const auto sent = requests(turn());
   ASSERT_EQ(sent.size(), 10U);
   for (std::size_t i = 0; i < 10; ++i) EXPECT_EQ(sent[i].ar, i == 9) << i;
+}
+
+// ---- paths (CMS-20, CMS-418) --------------------------------------------------------------------
+
+class PdcPaths : public PdcSource {
+ protected:
+  PdcPaths() {
+    cms::Parameters cms = open_window();
+    cms.paths = cms::PathPolicy::Mixed;
+    cms.path_count = 64;
+    build(test_parameters(), cms);
+  }
+  // The entropy values of the next `count` packets.
+  std::vector<std::uint16_t> send_on(std::uint32_t count) {
+    send(count);
+    std::vector<std::uint16_t> values;
+    for (const Sent& sent : turn()) {
+      if (sent.request()) values.push_back(sent.entropy);
+    }
+    return values;
+  }
+};
+
+TEST_F(PdcPaths, Cms418_AnUnmarkedAckVouchesForAllThatItNewlyReports) {
+  open();
+  const auto v = send_on(8);  // 70001 to 70008
+  ASSERT_EQ(v.size(), 8U);
+  wire::AckHeader header = sack(70002, 70002, 0b10);  // and 70004
+  receive(header);
+  receive(header);  // reports nothing newly
+  const auto next = send_on(4);
+  EXPECT_EQ((std::vector<std::uint16_t>{next.begin() + 0, next.begin() + 3}),
+            (std::vector<std::uint16_t>{v[1], v[0], v[3]}));
+  EXPECT_EQ(std::count(v.begin(), v.end(), next[3]), 0) << "the next of the walk";
+}
+
+TEST_F(PdcPaths, Cms114_Cms418_AMarkedAckVouchesForNone) {
+  open();
+  const auto v = send_on(8);
+  wire::AckHeader header = ack(70003, 70003);
+  header.m = true;
+  receive(header);
+  for (const auto value : send_on(4)) EXPECT_EQ(std::count(v.begin(), v.end(), value), 0);
+}
+
+TEST_F(PdcPaths, Cms21_ATrimAtTheLastHopIsNotThePathsFault) {
+  open();
+  const auto v = send_on(2);
+  const auto resent = answer_to(nack(NackCode::TrimmedLastHop, 70001));
+  ASSERT_EQ(requests(resent).size(), 1U);
+  EXPECT_EQ(resent[0].entropy, v[0]);
+  const auto other = answer_to(nack(NackCode::Trimmed, 70002));
+  ASSERT_EQ(requests(other).size(), 1U);
+  EXPECT_NE(other[0].entropy, v[1]);
 }
 
 // ---- loss ---------------------------------------------------------------------------------------

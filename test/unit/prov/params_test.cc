@@ -99,7 +99,8 @@ TEST(SetParam, ChoicesAndFaults) {
   EXPECT_EQ(params.cc_algorithm, cms::Algorithm::Rccc);
   EXPECT_EQ(set_param(params, "CC_ALGORITHM", "both"), std::nullopt);
   EXPECT_EQ(params.cc_algorithm, cms::Algorithm::Both);
-  EXPECT_THAT(refusal("PATHS", "all"), HasSubstr("single or oblivious"));
+  EXPECT_THAT(refusal("PATHS", "all"),
+              HasSubstr("single, oblivious, round_robin, bitmap, reps or mixed"));
   EXPECT_EQ(refusal("FAULTS", "loss=1%,seed=7"), "taken");
   EXPECT_THAT(refusal("FAULTS", "loss=101%"), HasSubstr("FI_UET_FAULTS=loss=101%"));
 }
