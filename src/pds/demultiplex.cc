@@ -70,13 +70,16 @@ void Manager::on_packet(const RxPacket& packet, Time now) {
   }
 }
 
-// A NACK for a packet that has no PDC here: SPDCID 0, no state kept (PDS-66).
-void Manager::refuse(const RxPacket& packet, NackCode code, PdcId spdcid, const Incoming& request) {
+// A NACK for a packet that no PDC here takes; `own` names the one it was for, SPDCID 0 says that
+// there is none. No state is kept (PDS-66).
+void Manager::refuse(const RxPacket& packet, NackCode code, PdcId spdcid, const Incoming& request,
+                     PdcId own) {
   wire::NackHeader nack;
   nack.m = request.ecn_marked;
   nack.retx = request.retx;
   nack.nack_code = code;
   nack.nack_psn = request.psn;
+  nack.spdcid = own;
   nack.dpdcid = spdcid;
   emit_nack(environment_, reply_address(packet.source), nack, request.entropy);
 }
@@ -127,7 +130,7 @@ Pdc* Manager::resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMode mod
     }
     const Tombstone* tomb = tombstone(entry->second, now);
     if (tomb != nullptr && tomb->start_psn == start_psn) {  // PDS-175
-      on_tombstone(*tomb, packet, request);
+      on_tombstone(*tomb, packet, peer, request);
       return nullptr;
     }
   }
@@ -139,8 +142,8 @@ Pdc* Manager::resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMode mod
     refuse(packet, *request.trimmed, spdcid, request);
     return nullptr;
   }
-  if (opened_.contains(peer)) {  // PDS-63
-    refuse(packet, NackCode::InvalidSyn, spdcid, request);
+  if (const auto ours = opened_.find(peer); ours != opened_.end()) {  // PDS-63
+    refuse(packet, NackCode::InvalidSyn, spdcid, request, ours->second);
     return nullptr;
   }
   if (mode == DeliveryMode::Rod && request.psn != start_psn) {  // PDS-61
@@ -159,7 +162,7 @@ Pdc* Manager::resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid, const 
   if (pdc == nullptr) {
     const Tombstone* tomb = tombstone(dpdcid, now);
     if (tomb != nullptr) {
-      on_tombstone(*tomb, packet, request);
+      on_tombstone(*tomb, packet, {reply_address(packet.source), spdcid}, request);
     } else {
       refuse(packet, NackCode::InvDpdcid, spdcid, request);
     }
@@ -179,9 +182,10 @@ Pdc* Manager::resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid, const 
 
 // PDS-175, PDS-176: a repeated Close Command has its ACK again, what follows it is refused, the
 // rest is dropped.
-void Manager::on_tombstone(const Tombstone& tomb, const RxPacket& packet, const Incoming& request) {
+void Manager::on_tombstone(const Tombstone& tomb, const RxPacket& packet, const PeerKey& from,
+                           const Incoming& request) {
   ++counters_.stray_packets;
-  if (tomb.role != Role::Target || tomb.peer.address != reply_address(packet.source)) return;
+  if (tomb.role != Role::Target || tomb.peer != from) return;
   if (request.ctl_type == wire::CpType::Close && request.psn == tomb.close_psn) {
     Packet* answer = environment_.packets.take();
     if (answer == nullptr) {
@@ -198,7 +202,7 @@ void Manager::on_tombstone(const Tombstone& tomb, const RxPacket& packet, const 
     emit_control(environment_, *answer, tomb.peer.address, request.entropy);
     ++counters_.acks_sent;
   } else if (!request.ctl_type && request.psn > tomb.close_psn) {
-    refuse(packet, NackCode::Closing, tomb.peer.spdcid, request);
+    refuse(packet, NackCode::Closing, tomb.peer.spdcid, request, tomb.id);
   }
 }
 

@@ -264,8 +264,10 @@ Pdc* Manager::open(const Destination& destination, Time now) {
   Pdc* pdc = create(Role::Initiator, PdcId{}, destination, choose_start_psn(outgoing), now);
   if (pdc == nullptr) {
     relieve_shortage(now);
+    relieve_long_shortage(now);
     return nullptr;
   }
+  short_since_ = kNever;
   outgoing.pdcs.push_back(pdc->id());
   ++counters_.pdcs_opened;
   return pdc;
@@ -333,6 +335,24 @@ void Manager::relieve_shortage(Time now) {
     if (oldest == nullptr || pdcs_[i]->last_activity() < oldest->last_activity()) {
       oldest = &*pdcs_[i];
     }
+  }
+  if (oldest != nullptr) oldest->begin_close(now);
+}
+
+// PDS-181: with PDCs that are never idle a message to somewhere else would wait for ever. After
+// Pend_Timeout one of them, and one more after each further one, takes no new messages and closes
+// when it has sent those it has.
+void Manager::relieve_long_shortage(Time now) {
+  const bool begins = short_since_ == kNever || now - short_at_ > parameters_.pending_timeout;
+  if (begins) short_since_ = now;
+  short_at_ = now;
+  if (now - short_since_ < parameters_.pending_timeout) return;
+  short_since_ = now;
+  Pdc* oldest = nullptr;
+  for (std::size_t i = 0; i < parameters_.pdc_count; ++i) {
+    if (!pdcs_[i] || pdcs_[i]->state() != PdcState::Established) continue;
+    if (pdcs_[i]->role() == Role::Target || pdcs_[i]->destination().reserved_pool) continue;
+    if (oldest == nullptr || pdcs_[i]->opened() < oldest->opened()) oldest = &*pdcs_[i];
   }
   if (oldest != nullptr) oldest->begin_close(now);
 }

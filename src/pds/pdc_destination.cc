@@ -186,6 +186,7 @@ void Pdc::arrived(const Incoming& request, const Response& response, Time now) {
   const bool behind_held = stored_ > 0 && psn > rx_.cack_psn();
   const bool asked_before = behind_held && psn < own_acks_;  // it was missing then
   if (!due && !response.guaranteed && !asked_before) return;
+  if (response.guaranteed || behind_held) send_waiting_ack_first(now);
   if (behind_held && request.ar) ack_what_cack_cannot_cover(request, now);
 
   AckDue ack;
@@ -207,6 +208,13 @@ void Pdc::arrived(const Incoming& request, const Response& response, Time now) {
   ack.ecn_marked = ack.ecn_marked || (ack_due_ && ack_due_->ecn_marked);  // CMS-721
   ack_due_ = ack;
   make_ready();
+}
+
+// PDS-167: what waits for its turn goes before what leaves at once. On RUD the order is free, and
+// the one that waits may still be spared.
+void Pdc::send_waiting_ack_first(Time now) {
+  if (!ack_due_ || destination_.mode != DeliveryMode::Rod) return;
+  if (send_ack(*ack_due_, wire::AckRequestCode::None, now)) ack_due_.reset();
 }
 
 // A guaranteed response holds CACK until its CLEAR has come and been answered. The source asks for

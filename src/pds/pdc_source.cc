@@ -444,6 +444,7 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
     ++env_.counters.nack_retransmissions;
     queue_resend(psn, *record);
   } else {
+    note_progress(*record);
     if (record->nack_count++ >= env_.parameters.max_nack_retransmissions) {
       return fail(PdsError::NackExhausted, now);
     }
@@ -476,6 +477,13 @@ void Pdc::on_fatal_nack(NackCode code, Psn psn, const TxRecord& record, Time now
 // ---- deadlines
 // ------------------------------------------------------------------------------------
 
+// PDS-125: the retries of a packet are counted anew since CACK last moved.
+void Pdc::note_progress(TxRecord& record) {
+  if (record.rto_epoch == rto_epoch_) return;
+  record.rto_epoch = rto_epoch_;
+  record.rto_count = record.nack_count = 0;
+}
+
 std::optional<Time> Pdc::check_record(Psn psn, TxRecord& record, Time now) {
   if (record.resend) return kNever;
   if (record.not_before != Time{}) {
@@ -493,10 +501,7 @@ std::optional<Time> Pdc::check_record(Psn psn, TxRecord& record, Time now) {
     extend_close(now);
     return now + rto(env_.parameters, 0);
   }
-  if (record.rto_epoch != rto_epoch_) {
-    record.rto_epoch = rto_epoch_;
-    record.rto_count = 0;
-  }
+  note_progress(record);
   const Time due = record.last_sent + response_time(record);
   if (now < due) return due;
   if (record.sacked && destination_.mode == DeliveryMode::Rod && psn != tx_.base()) {
@@ -552,8 +557,8 @@ void Pdc::on_deadline(Time now) {
 
 // Retries are used up. An unanswered Close Command harms nobody (PDS section 6.3).
 void Pdc::give_up(Time now) {
+  if (role_ == Role::Target || state_ == PdcState::CloseAckWait) ++env_.counters.close_in_error;
   if (state_ != PdcState::CloseAckWait) return fail(PdsError::RtoExhausted, now);
-  ++env_.counters.close_in_error;
   finish();
 }
 
@@ -561,8 +566,7 @@ void Pdc::give_up(Time now) {
 // -------------------------------------------------------------------
 
 void Pdc::fail(PdsError error, Time now) {
-  const bool hears = error != PdsError::RtoExhausted && error != PdsError::PeerLost;
-  end_all({.error = error, .tells_peer = hears}, now);
+  end_all({.error = error, .tells_peer = error != PdsError::PeerLost}, now);
 }
 
 void Pdc::end_all(const Ending& ending, Time now) {

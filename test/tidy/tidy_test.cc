@@ -36,6 +36,7 @@ const std::map<std::string, std::string> kNoSource = {
     {"test/unit/cms/nscc_example_test.cc",
      "nscc.cc on the derived values and examples of CMS 2.1, 2.6"},
     {"test/unit/pds/open_close_test.cc", "both ends of a PDC opening and closing"},
+    {"test/unit/pds/return_direction_test.cc", "PDS section 20: read data and their ACKs"},
     {"test/unit/ses/multi_receive_test.cc", "the multi-receive part of receive.cc"},
     {"test/unit/ses/peek_test.cc", "the peek and claim part of receive.cc"},
     {"test/unit/ses/shared_receive_test.cc", "the shared queue part of receive.cc"},

@@ -132,6 +132,7 @@ class Manager final : public Delivery {
   bool pump_pdcs(Time now);
   void bury(Pdc& pdc, Time now);
   void relieve_shortage(Time now);
+  void relieve_long_shortage(Time now);
   PdcId allocate_id();
   Psn choose_start_psn(const Outgoing& outgoing);
   RudiFlow* rudi_flow(const Destination& destination, Time now);
@@ -151,8 +152,10 @@ class Manager final : public Delivery {
                    const Incoming& request, Time now);
   Pdc* resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid, const Incoming& request,
                Time now);
-  void on_tombstone(const Tombstone& tombstone, const RxPacket& packet, const Incoming& request);
-  void refuse(const RxPacket& packet, NackCode code, PdcId spdcid, const Incoming& request);
+  void on_tombstone(const Tombstone& tombstone, const RxPacket& packet, const PeerKey& from,
+                    const Incoming& request);
+  void refuse(const RxPacket& packet, NackCode code, PdcId spdcid, const Incoming& request,
+              PdcId own = {});
   Pdc* live(PdcId id, Time now);
   const Tombstone* tombstone(PdcId id, Time now) const;
 
@@ -184,6 +187,8 @@ class Manager final : public Delivery {
   Quota open_;                                // slots in use
   Quota bitmaps_;                             // of them, receive windows: may be fewer
   NackCode shortage_ = NackCode::NoPdcAvail;  // why create() last failed
+  Time short_since_ = kNever;                 // no message could open a PDC since
+  Time short_at_{};                           // the last time that one could not
 
   NumberOfId slot_of_id_;
   NumberOfId tombstone_of_id_;

@@ -35,6 +35,7 @@ struct Parameters {
   Duration initiator_idle_time = std::chrono::seconds(10);     // PDC_Idle_Time of the initiator
   Duration target_idle_time = std::chrono::seconds(60);        // PDC_Idle_Time of the target
   Duration keepalive_time = std::chrono::milliseconds(500);    // awaited peers are asked so often
+  Duration pending_timeout = std::chrono::milliseconds(100);   // Pend_Timeout (PDS-181)
   Duration tombstone_time = std::chrono::seconds(2);           // Tombstone_Time
   // Data packets made in one pass of the FEP. A NIC that takes them one by one wants few: what
   // waits in its line is counted as delay of the network and cannot be overtaken by an ACK

@@ -112,6 +112,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   PdcState state() const { return state_; }
   Psn start_psn() const { return start_psn_; }
   const Destination& destination() const { return destination_; }
+  Time opened() const { return opened_; }
   Time last_activity() const { return last_activity_; }
   // The PSN of the Close Command, sent or received; for the tombstone.
   Psn close_psn() const { return close_psn_; }
@@ -262,6 +263,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   };
   void end_all(const Ending& ending, Time now);
   void give_up(Time now);
+  void note_progress(TxRecord& record);
   // When this record must be looked at again; empty if the PDC has to fail.
   std::optional<Time> check_record(Psn psn, TxRecord& record, Time now);
 
@@ -279,6 +281,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   bool predecessor_missing(Psn psn) const;
   void infer_loss_here(const Incoming& request);
   bool send_ack(const AckDue& due, wire::AckRequestCode code, Time now);
+  void send_waiting_ack_first(Time now);
   void ack_what_cack_cannot_cover(const Incoming& request, Time now);
   bool answer_waits(Psn psn) const;
   void resend_ack(Psn psn, const Incoming& request, Time now);
@@ -299,6 +302,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   std::optional<cms::PathSelector> own_path_;  // if it has one of its own
   cms::PathSelector& path_;
   bool ack_vouches_ = false;  // the ACK being applied is not marked (CMS-418)
+  const Time opened_;
   Time last_activity_;
   Psn close_psn_{};
   std::array<Time, kDeadlines> deadlines_;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // From a packet to its PDC: lookup, identity checks, refusals, tombstones, nonsense.
+#include <functional>
+
 #include "unit/pds/pds_harness.h"
 
 namespace uet::pds::testing {
@@ -226,6 +228,76 @@ TEST_F(Demultiplex, Pds5_Pds210_Step6_ModeMustFitThePdc) {
   rod.type = wire::PdsType::RodReq;
   EXPECT_EQ(refusal_of(rod).nack_code, NackCode::PdcModeMismatch);
   EXPECT_EQ(node->client.delivered.size(), 1U);
+}
+
+// Two things are wrong with each packet, and the step that comes first says what.
+TEST_F(Demultiplex, Pds210_TheEarlierStepDecides) {
+  struct Row {
+    const char* steps;
+    NackCode code;
+    std::function<wire::RequestHeader()> packet;
+    bool trimmed = false;
+    DeliveryMode mode = DeliveryMode::Rud;
+  };
+  const auto with = [this](std::uint32_t psn, auto&& change) {
+    wire::RequestHeader header = request(psn);
+    change(header);
+    return header;
+  };
+  const auto other_peer = [](wire::RequestHeader& header) { header.spdcid = PdcId{901}; };
+  const auto other_mode = [](wire::RequestHeader& header) {
+    header.type = header.rod() ? wire::PdsType::RudReq : wire::PdsType::RodReq;
+  };
+  constexpr std::uint32_t kFar = 333 + 2000;
+  const std::vector<Row> rows = {
+      {"4, 9", NackCode::InvDpdcid,
+       [&] { return with(334, [](auto& header) { header.dpdcid = PdcId{4444}; }); }, true},
+      {"5, 6", NackCode::PdcHdrMismatch,
+       [&] {
+         return with(334, [&](auto& header) {
+           other_peer(header);
+           other_mode(header);
+         });
+       }},
+      {"5, 11", NackCode::PdcHdrMismatch, [&] { return with(kFar, other_peer); }},
+      {"6, 9", NackCode::PdcModeMismatch, [&] { return with(334, other_mode); }, true},
+      {"6, 11", NackCode::PdcModeMismatch, [&] { return with(kFar, other_mode); }},
+      {"9, 11", NackCode::Trimmed, [&] { return request(kFar); }, true},
+      {"9, 12", NackCode::Trimmed, [&] { return request(335); }, true, DeliveryMode::Rod},
+      {"11, 12", NackCode::PsnOorWindow, [&] { return request(kFar); }, false, DeliveryMode::Rod},
+      {"11, 13", NackCode::PsnOorWindow, [&] { return request(kFar); }},
+      {"12, 13", NackCode::RodOoo, [&] { return request(335); }, false, DeliveryMode::Rod},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.steps);
+    build(test_parameters());
+    accept(333, row.mode);
+    node->drain();
+    node->client.respond = [](const Delivered&) { return refusal(NackCode::NoResource); };
+    rx_trimmed = row.trimmed;
+    receive(row.packet());
+    rx_trimmed = false;
+    const auto sent = nacks(node->drain());
+    ASSERT_EQ(sent.size(), 1U);
+    EXPECT_EQ(sent[0].nack_code, row.code);
+  }
+}
+
+// Step 8 comes before the steps that refuse a packet: its CLEAR_PSN counts all the same.
+TEST_F(Demultiplex, Pds210_Step8_ClearPsnOfARefusedPacketIsApplied) {
+  for (const bool cut : {true, false}) {
+    build(test_parameters());
+    accept(333);
+    node->client.respond = [](const Delivered&) { return guaranteed_response(); };
+    receive(request(334));
+    node->drain();
+    wire::RequestHeader refused = request(cut ? 335 : 335 + 1024);
+    refused.clear_psn_offset = static_cast<std::int16_t>(Psn{334} - refused.psn);
+    rx_trimmed = cut;
+    EXPECT_EQ(refusal_of(refused).nack_code, cut ? NackCode::Trimmed : NackCode::PsnOorWindow);
+    rx_trimmed = false;
+    EXPECT_EQ(acks(answer_to(retransmission(334))).at(0).cack_psn, Psn{334});
+  }
 }
 
 TEST_F(Demultiplex, RequestsWithCongestionWordsAreRequests) {

@@ -293,6 +293,75 @@ TEST_F(ManagerTest, Pds174_Pds180_ShortageClosesTheLongestIdlePdc) {
   EXPECT_TRUE(try_send(third, 2).ok());
 }
 
+// The only PDC is never idle, and somebody else waits for its place.
+TEST_F(ManagerTest, Pds181_ABusyPdcIsClosedForWhoHasWaitedForPendTimeout) {
+  with_pdcs(2);  // one for each side
+  const PdcId busy = open().id();
+  TestMessage* last = &send(1);
+  turn();
+  std::uint32_t psn = 70001;
+  TestMessage& waiting = node->message(1);
+  const auto step = [&] {  // the next message is there before the last one has been answered
+    TestMessage& next = node->message(1);
+    const bool taken = node->manager->send(next, to_peer(), now).ok();
+    turn();
+    receive(ack(psn, psn));
+    if (!taken) return;
+    last = &next;
+    ++psn;
+  };
+  const Time begun = now;
+  ASSERT_EQ(try_send(waiting, 1).error(), Error::Again);
+  while (node->manager->find(busy)->takes_messages() && now < begun + seconds(10)) {
+    step();
+    now += milliseconds(1);
+    EXPECT_EQ(try_send(waiting, 1).error(), Error::Again);
+  }
+  EXPECT_EQ(now - begun, test_parameters().pending_timeout);
+  receive(ack(psn, psn));
+  const auto sent = controls(turn());
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].ctl_type, CpType::Close);
+  EXPECT_EQ(sent[0].psn, Psn{psn + 1});
+  EXPECT_TRUE(Node::answered_once(*last));  // what it had been given was sent
+  receive(ack(psn + 1, psn + 1));
+  turn();
+  EXPECT_TRUE(try_send(waiting, 1).ok());
+}
+
+// One more after each further Pend_Timeout; a message that found room, or nobody who asks, ends it.
+TEST_F(ManagerTest, Pds181_OnePdcPerPendTimeoutAndOnlyWhileSomebodyWaits) {
+  with_pdcs(8);  // four for each side
+  std::vector<PdcId> pdcs;
+  for (std::uint8_t i = 0; i < 4; ++i) {
+    TestMessage& message = node->message(2000);
+    ASSERT_TRUE(try_send(message, i).ok());
+    turn();
+    pdc = message.pdc;
+    receive(ack(69999, 70000));  // established, and never done
+    pdcs.push_back(message.pdc);
+    now += milliseconds(1);
+  }
+  const auto closing = [&] {
+    std::vector<bool> all;
+    for (const PdcId id : pdcs) all.push_back(!node->manager->find(id)->takes_messages());
+    return all;
+  };
+  const auto wait = [&](Duration time) {
+    for (const Time end = now + time; now < end; now += milliseconds(1)) {
+      EXPECT_FALSE(try_send(node->message(1), 9).ok());
+    }
+  };
+  wait(milliseconds(100));
+  now += milliseconds(300);  // given up
+  wait(milliseconds(100));
+  EXPECT_EQ(closing(), (std::vector{false, false, false, false}));
+  wait(milliseconds(1));
+  EXPECT_EQ(closing(), (std::vector{true, false, false, false}));
+  wait(milliseconds(100));
+  EXPECT_EQ(closing(), (std::vector{true, true, false, false}));
+}
+
 TEST_F(ManagerTest, Pds182_SomePdcsAreKeptForThePeer) {
   with_pdcs(4);
   for (std::uint8_t i = 0; i < 4; ++i) {
@@ -366,7 +435,7 @@ TEST_F(ManagerTest, Pds66_Pds179_ShortageIsSaidWithANackAndKeepsNoState) {
 
 // ---- burial and tombstones ----------------------------------------------------------------------
 
-TEST_F(ManagerTest, Pds175_Pds178_RepeatedCloseHasItsAckAgainForTombstoneTime) {
+TEST_F(ManagerTest, Pds175_RepeatedCloseHasItsAckAgainForTombstoneTime) {
   accept(333);
   receive(control(CpType::Close, 334));
   turn();
@@ -445,6 +514,29 @@ TEST_F(ManagerTest, Pds175_TombstoneAnswersItsPeerOnly) {
   again.encode(bytes.data());
   node->receive(bytes, address_of(9), now);
   EXPECT_TRUE(turn().empty());
+  again.spdcid = PdcId{901};  // another PDC of the peer
+  EXPECT_TRUE(answer_to(again).empty());
+  wire::RequestHeader behind = request(335);
+  behind.spdcid = PdcId{901};
+  EXPECT_TRUE(answer_to(behind).empty());
+}
+
+// Of a PDC that was opened here only time frees the place: whatever still comes for it is dropped.
+TEST_F(ManagerTest, Pds175_TheInitiatorsTombstoneIsSilent) {
+  open();
+  close(70001);
+  ASSERT_EQ(node->manager->open_pdcs(), 0U);
+  peer_start = 70000;
+  const auto late = [&] {
+    std::size_t answers = answer_to(request(70000)).size();
+    answers += answer_to(retransmission(70005)).size();
+    answers += answer_to(control(CpType::CloseRequest, 70002)).size();
+    return answers + answer_to(ack(70001, 70001)).size();
+  };
+  EXPECT_EQ(late(), 0U);
+  EXPECT_TRUE(node->client.delivered.empty());
+  now += test_parameters().tombstone_time + milliseconds(1);
+  EXPECT_EQ(late(), 3U);  // INV_DPDCID for all but the ACK
 }
 
 TEST_F(ManagerTest, MoreTombstonesThanAreKeptForgetTheOldest) {

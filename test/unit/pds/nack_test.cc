@@ -218,7 +218,8 @@ TEST_F(NackSource, Pds74_Pds76_Pds77_NewStartPsnMovesEverything) {
       TestMessage& message = send(5);
       turn();
       pdc = message.pdc;
-      wire::NackHeader header = nack(NackCode::NewStartPsn, 70003);
+      // PDS-141: it need not name an outstanding PSN.
+      wire::NackHeader header = nack(NackCode::NewStartPsn, spdcid.value == 0 ? 70003 : 4711);
       header.spdcid = spdcid;
       header.payload = start;
       const auto sent = requests(answer_to(header));
@@ -335,7 +336,7 @@ std::vector<NackDestination::Situation> NackDestination::situations() {
          header.spdcid = PdcId{901};
          receive(header);
        }},
-      {"PDS-176", NackCode::Closing, true, 335,
+      {"PDS-176", NackCode::Closing, false, 335,
        [&] {
          close();
          turn();
@@ -438,7 +439,7 @@ std::vector<NackDestination::Situation> NackDestination::situations_without_pdc(
          header.syn = true;
          receive(header);
        }},
-      {"PDS-63", NackCode::InvalidSyn, true, 334,
+      {"PDS-63", NackCode::InvalidSyn, false, 334,
        [&] {
          open();  // from here to that very PDC
          receive(request(334, true));
@@ -479,6 +480,10 @@ TEST_F(NackDestination, Pds147_Pds148_Pds154_ATrimmedPacketComesAgainWhole) {
   node->drain();
   trimmed(request(334));
   EXPECT_EQ(nacks(node->drain()).at(0).nack_code, NackCode::Trimmed);
+  wire::RequestHeader with_credit = request(334);  // the longest header: nothing else remains
+  with_credit.type = wire::PdsType::RudCcReq;
+  trimmed(with_credit);
+  EXPECT_EQ(nacks(node->drain()).at(0).nack_psn, Psn{334});
   retransmitted(334);
   EXPECT_EQ(delivered_psns(), (std::vector<std::uint32_t>{333, 334}));
   trimmed(retransmission(334));  // PDS-150
@@ -515,6 +520,27 @@ TEST_F(NackDestination, Pds152_AcksAndNacksAreNotTrimmable) {
   const auto sent = node->drain();
   ASSERT_EQ(sent.size(), 2U);
   for (const Sent& packet : sent) EXPECT_EQ(packet.dscp, test_parameters().dscp_control);
+}
+
+TEST_F(NackDestination, Pds160_TheDscpsOfDataAndOfTheRestAreConfigured) {
+  Parameters parameters = test_parameters();
+  parameters.dscp_data = 12;
+  parameters.dscp_control = 40;
+  build(parameters);
+  accept(333);
+  node->drain();
+  receive(retransmission(334));               // an ACK
+  receive(request(333 + 2000));               // a NACK
+  receive(control(CpType::ClearRequest, 0));  // a control packet
+  EXPECT_TRUE(node->manager->send_on(pdc, node->message(1), now).ok());
+  int data = 0;
+  int others = 0;
+  for (const Sent& packet : turn()) {
+    ++(packet.request() ? data : others);
+    EXPECT_EQ(packet.dscp, packet.request() ? 12 : 40);
+  }
+  EXPECT_EQ(data, 1);
+  EXPECT_EQ(others, 2);  // the data's CLEAR_PSN answers the Clear Request
 }
 
 // More than half of the window is held by responses whose CLEAR does not come: it is asked for, not

@@ -185,6 +185,22 @@ TEST_F(OpenClose, Pds121_CloseCommandWithoutAnAnswerEndsWithoutAnError) {
   EXPECT_EQ(a->manager->counters().pdcs_failed, 0U);
 }
 
+// The other end of the wait of PDS-177: the Close Request itself is never answered.
+TEST_F(OpenClose, Pds173_CloseRequestThatRunsOutOfRetriesClosesInError) {
+  Parameters for_b = target_parameters();
+  for_b.max_rto_retransmissions = 2;
+  build(test_parameters(), for_b);
+  opened();
+  fate = [](const Node&, const Sent&) { return Fate{.copies = 0}; };
+  const Time asked = now;
+  b->manager->begin_close_all(now);
+  EXPECT_TRUE(run_while_not([this] { return b->manager->open_pdcs() == 0; }, seconds(5)));
+  EXPECT_NEAR(std::chrono::duration<double>(now - asked).count(), 0.14, 0.01);
+  ASSERT_EQ(b->client.closed.size(), 1U);
+  EXPECT_EQ(b->client.closed[0].error, PdsError::RtoExhausted);
+  EXPECT_EQ(b->manager->counters().close_in_error, 1U);
+}
+
 // Section 6.4: return data are under way when the Close Command comes. The initiator had its own
 // reasons, and its PDC ends in order (section 6.3, CLOSING_IN_ERR).
 TEST_F(OpenClose, Pds20_CloseWithReturnDataUnderWayIsAnErrorAtTheTarget) {

@@ -56,60 +56,6 @@ TEST_F(PdcDestination, Pds18_EachRequestIsHandedOverOnceWithWhatSesNeeds) {
   EXPECT_EQ(packet.bytes, 100U);
 }
 
-TEST_F(PdcDestination, Pds32_Pds33_BothDirectionsBeginAtStartPsn) {
-  Pdc& accepted = accept(333);
-  TestMessage& answer = node->message(2);
-  ASSERT_TRUE(node->manager->send_on(accepted.id(), answer, now).ok());
-  const auto headers = requests(turn());
-  ASSERT_EQ(psns(headers), (std::vector<std::uint32_t>{333, 334}));
-  EXPECT_EQ(headers[0].clear_psn(), Psn{332});
-  // The directions know nothing of each other: forward PSNs go on as before.
-  receive(request(334));
-  EXPECT_EQ(delivered_psns(), (std::vector<std::uint32_t>{333, 334}));
-}
-
-TEST_F(PdcDestination, Pds200_ReturnPacketsCarryNoSyn) {
-  Pdc& accepted = accept(333);
-  TestMessage& answer = node->message(1);
-  ASSERT_TRUE(node->manager->send_on(accepted.id(), answer, now).ok());
-  const auto header = requests(turn()).at(0);
-  EXPECT_FALSE(header.syn);
-  EXPECT_EQ(header.dpdcid, kPeerPdc);
-}
-
-TEST_F(PdcDestination, Pds196_ReturnPacketsHaveTheirOwnTimeOut) {
-  Pdc& accepted = accept(333);
-  TestMessage& answer = node->message(1);
-  ASSERT_TRUE(node->manager->send_on(accepted.id(), answer, now).ok());
-  turn();
-  const auto again = requests(after(milliseconds(20)));
-  ASSERT_EQ(psns(again), (std::vector<std::uint32_t>{333}));
-  EXPECT_TRUE(again[0].retx);
-  receive(ack(333, 333));
-  EXPECT_TRUE(Node::answered_once(answer));
-}
-
-TEST_F(PdcDestination, Pds199_ReturnDataMayOvertakeTheFirstAck) {
-  TestMessage& message = send(1);
-  turn();
-  pdc = message.pdc;
-  peer_start = 70000;
-  receive(request(70000));
-  EXPECT_EQ(delivered_psns(), (std::vector<std::uint32_t>{70000}));
-  EXPECT_EQ(node->manager->find(pdc)->peer_id(), kPeerPdc);
-  receive(ack(70000, 70000));
-  EXPECT_TRUE(Node::answered_once(message));
-}
-
-TEST_F(PdcDestination, Pds197_AckOfReturnDataAsksNoClear) {
-  open();
-  peer_start = 70000;
-  const auto answers = acks_of(asking(70000));
-  ASSERT_EQ(answers.size(), 1U);
-  EXPECT_EQ(answers[0].req, AckRequestCode::None);
-  EXPECT_EQ(answers[0].cack_psn, Psn{70000});
-}
-
 TEST_F(PdcDestination, Pds45_Pds46_OutsideTheWindowIsRefused) {
   arrive(1);
   const auto refused = nacks(answer_to(request(333 + 1025)));
@@ -445,6 +391,11 @@ TEST_F(PdcDestination, Pds113_WithoutASlotThePacketIsNotConsumed) {
   ASSERT_EQ(refused.size(), 1U);
   EXPECT_EQ(refused[0].nack_code, NackCode::NoGtdDelAvail);
   EXPECT_EQ(node->client.delivered.size(), delivered);
+  // PDS-202: that there is no slot is nothing to a packet which has one.
+  wire::RequestHeader again = request(333 + 7, true);
+  again.spdcid = PdcId{500};
+  again.retx = true;
+  EXPECT_EQ(acks(answer_to(again)).at(0).ack_psn(), Psn{333 + 7});
   // A CLEAR makes room.
   wire::ControlHeader clear = control(CpType::Clear, 0);
   clear.spdcid = PdcId{500};
@@ -529,11 +480,21 @@ TEST_F(PdcDestination, Pds209_ClearOfADuplicateIsApplied) {
   guarantee([](std::uint32_t) { return true; });
   receive(request(334));
   turn();
-  wire::RequestHeader copy = request(333);
-  copy.clear_psn_offset = 1;  // absurd, but CLEAR_PSN 334 it says
-  receive(copy);
+  receive(request(335));
+  for (const bool retx : {false, true}) {
+    const std::uint32_t held = retx ? 336 : 334;
+    wire::RequestHeader copy = retx ? retransmission(337) : request(335);
+    copy.clear_psn_offset = -1;
+    if (retx) {
+      receive(request(336));
+      receive(request(337));
+      turn();
+    }
+    receive(copy);
+    turn();
+    EXPECT_EQ(acks(answer_to(retransmission(held))).at(0).req, AckRequestCode::None) << held;
+  }
   EXPECT_EQ(counters().duplicates_dropped, 1U);
-  EXPECT_EQ(acks(answer_to(retransmission(334))).at(0).cack_psn, Psn{334});
 }
 
 // ---- ACK Request --------------------------------------------------------------------------------
@@ -649,6 +610,16 @@ TEST_F(PdcDestination, Pds167_GuaranteedRodAcksLeaveInOrder) {
   for (const auto& header : acks(turn())) {
     if (header.req == AckRequestCode::Clear) order.push_back(header.ack_psn().value);
   }
+  EXPECT_EQ(order, (std::vector<std::uint32_t>{334, 335, 336}));
+}
+
+// The ACK of 334 waits for the end of the pass, that of 335 does not.
+TEST_F(PdcDestination, Pds167_PlainAndGuaranteedRodAcksLeaveInOrder) {
+  arrive(1, DeliveryMode::Rod);
+  guarantee([](std::uint32_t psn) { return psn == 335; });
+  for (const std::uint32_t psn : {334U, 335U, 336U}) receive(asking(psn));
+  std::vector<std::uint32_t> order;
+  for (const auto& header : acks(turn())) order.push_back(header.ack_psn().value);
   EXPECT_EQ(order, (std::vector<std::uint32_t>{334, 335, 336}));
 }
 

@@ -2,6 +2,7 @@
 // What ACKs, NACKs and time-outs do to packets sent.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "uet/pds/nack.h"
 #include "uet/pds/pdc.h"
@@ -404,6 +405,49 @@ TEST_F(PdcSource, Pds125_ProgressOfCackRestartsTheCount) {
   EXPECT_EQ(requests(after(milliseconds(1))).size(), 1U);  // 20 ms after the resending
 }
 
+// The retries after NACKs too: a packet that is refused while others get on may be refused again.
+TEST_F(PdcSource, Pds125_ProgressOfCackRestartsTheCountOfNacks) {
+  Parameters parameters = test_parameters();
+  parameters.max_nack_retransmissions = 3;
+  build(parameters);
+  TestMessage& message = outstanding(10);
+  const auto refuse = [&] {
+    receive(nack(NackCode::NoPktBuffer, 70010));
+    after(milliseconds(2));
+  };
+  for (std::uint32_t cack = 70001; cack < 70009; ++cack) {
+    refuse();
+    refuse();
+    receive(ack(cack, cack));
+  }
+  EXPECT_TRUE(message.errors.empty());
+  for (int i = 0; i < 4; ++i) refuse();
+  EXPECT_EQ(message.errors, std::vector(2, PdsError::NackExhausted));
+}
+
+// What the window forbids is not late: all that is inside has been acknowledged, a response that
+// is not cleared holds CACK, and the peer, which answers, takes any time.
+TEST_F(PdcSource, Pds127_TheClockOfWhatTheWindowForbidsStandsStill) {
+  TestMessage& message = outstanding(200);
+  wire::AckHeader held = ack(70000, 70000);
+  held.mpr = 1;
+  for (std::int16_t i = 1; i <= 128; ++i) {
+    held.ack_psn_offset = i;
+    receive(held);
+  }
+  const Time end = now + 2 * time_to_failure(test_parameters());
+  while (now < end) {
+    const std::vector<Sent> sent = after(milliseconds(20));
+    EXPECT_TRUE(requests(sent).empty());
+    if (!controls(sent).empty()) receive(held);
+  }
+  ASSERT_TRUE(message.errors.empty());
+  held = ack(70128, 70128);
+  held.mpr = 1;
+  EXPECT_TRUE(requests(answer_to(held)).empty());  // nor is it late now: 20 ms from here
+  EXPECT_EQ(requests(after(milliseconds(21))).size(), 72U);
+}
+
 TEST_F(PdcSource, Pds130_ThresholdOfSackedPsnsAboveMeansLost) {
   cms::Parameters many_paths = open_window();
   many_paths.paths = cms::PathPolicy::Oblivious;
@@ -491,6 +535,74 @@ TEST_F(PdcSource, NackOfAPacketAlreadyQueuedAgainSendsItOnce) {
   EXPECT_TRUE(requests(after(milliseconds(2))).empty());
 }
 
+// ---- the window ---------------------------------------------------------------------------------
+
+TEST_F(PdcSource, Pds43_MprZeroInTheFirstAckKeepsDefaultMpr) {
+  TestMessage& message = send(2000);
+  EXPECT_EQ(requests(turn()).size(), 1024U);
+  pdc = message.pdc;
+  wire::AckHeader first = ack(70009, 70009);
+  first.mpr = 0;
+  EXPECT_EQ(requests(answer_to(first)).size(), 10U);
+}
+
+// Half of the window that the peer tells, not of what we could track.
+TEST_F(PdcSource, Pds47_AnAckIsAskedForAtHalfOfThePeersWindow) {
+  TestMessage& message = send(500);
+  turn();
+  pdc = message.pdc;
+  wire::AckHeader narrow = ack(70499, 70499);
+  narrow.mpr = 1;
+  receive(narrow);
+  send(500);
+  const auto headers = requests(turn());
+  ASSERT_EQ(headers.size(), 128U);
+  for (std::size_t i = 0; i < headers.size(); ++i) EXPECT_EQ(headers[i].ar, i % 64 == 63) << i;
+}
+
+TEST_F(PdcSource, Pds3_ControlPacketsPassAClosedCongestionWindow) {
+  cms::Parameters narrow = open_window();
+  narrow.fixed_window_bytes = narrow.mtu_bytes = 4096;
+  build(test_parameters(), narrow);
+  open();
+  node->manager->lock(pdc);
+  send(4, DeliveryMode::Rud, 4000);
+  EXPECT_EQ(requests(turn()).size(), 1U);
+  EXPECT_EQ(controls(answer_to(control(CpType::ClearRequest, 0))).size(), 1U);
+  peer_start = 70000;
+  const auto refused = answer_to(request(70000 + 2000));
+  EXPECT_EQ(nacks(refused).size(), 1U);
+  node->manager->find(pdc)->send_noop(now);
+  const auto noop = turn();
+  EXPECT_EQ(controls(noop).size(), 1U);
+  EXPECT_TRUE(requests(noop).empty());
+}
+
+// ---- CLEAR --------------------------------------------------------------------------------------
+
+// Time brings no second one; another ACK that asks does.
+TEST_F(PdcSource, Pds118_ALostClearIsRepeatedOnlyForAnotherAckThatAsks) {
+  outstanding(1);
+  wire::AckHeader asks = ack(70000, 70001);
+  asks.req = AckRequestCode::Clear;
+  EXPECT_EQ(controls(answer_to(asks)).size(), 1U);
+  for (int i = 0; i < 50; ++i) EXPECT_TRUE(after(milliseconds(100)).empty());
+  const auto again = controls(answer_to(asks));
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again[0].ctl_type, CpType::Clear);
+  EXPECT_EQ(again[0].payload, 70001U);
+}
+
+TEST_F(PdcSource, Pds117_ARequestThatLeavesAnywayAnswersAClearRequest) {
+  open();
+  receive(control(CpType::ClearRequest, 0));
+  send(1);
+  const auto sent = turn();
+  EXPECT_TRUE(controls(sent).empty());
+  ASSERT_EQ(requests(sent).size(), 1U);
+  EXPECT_EQ(requests(sent)[0].clear_psn(), Psn{70000});
+}
+
 // ---- ROD ----------------------------------------------------------------------------------------
 
 TEST_F(PdcSource, Pds163_Pds166_RodOooGoesBackToTheGap) {
@@ -526,6 +638,33 @@ TEST_F(PdcSource, Pds166_WhatTheDestinationBufferedIsNotResent) {
 TEST_F(PdcSource, RodInfersNoLossFromSack) {
   outstanding(6, DeliveryMode::Rod);
   EXPECT_TRUE(answer_to(sack(70000, 70000, 0b111110)).empty());
+}
+
+// Answers, time-outs and control packets change nothing about it.
+TEST_F(PdcSource, Pds161_OneEntropyValueForTheLifeOfARodPdc) {
+  cms::Parameters paths = open_window();
+  paths.paths = cms::PathPolicy::Oblivious;
+  paths.path_count = 16;
+  build(test_parameters(), paths);
+  std::set<std::uint16_t> values;
+  std::size_t packets = 0;
+  const auto note = [&](const std::vector<Sent>& sent) {
+    for (const Sent& packet : sent) values.insert(packet.entropy);
+    packets += sent.size();
+  };
+  TestMessage& message = send(20, DeliveryMode::Rod);
+  pdc = message.pdc;
+  note(turn());
+  wire::AckHeader marked = ack(70003, 70003);
+  marked.m = true;
+  note(answer_to(marked));
+  for (int i = 0; i < 4; ++i) note(after(milliseconds(200)));
+  note(answer_to(nack(NackCode::RodOoo, 70006)));
+  note(answer_to(control(CpType::ClearRequest, 0)));
+  node->manager->find(pdc)->begin_close(now);
+  note(answer_to(ack(70019, 70019)));
+  EXPECT_GT(packets, 60U);
+  EXPECT_EQ(values.size(), 1U);
 }
 
 // ---- NACKs that matter, and those that do not
@@ -662,10 +801,25 @@ TEST_F(PdcSource, Pds134_OtherPdcsAreNotTouched) {
   EXPECT_EQ(node->manager->open_pdcs(), 1U);
 }
 
+// The peer may live and hear this, though none of its answers comes through.
+TEST_F(PdcSource, Pds135_APdcThatRanOutOfRetriesSaysClose) {
+  TestMessage& message = outstanding(2);
+  std::vector<Sent> last;
+  while (message.errors.empty()) last = after(milliseconds(20));
+  ASSERT_EQ(controls(last).size(), 1U);
+  EXPECT_EQ(controls(last)[0].ctl_type, CpType::Close);
+  EXPECT_EQ(controls(last)[0].psn, Psn{70003});
+  EXPECT_TRUE(after(seconds(10)).empty());  // once
+}
+
 TEST_F(PdcSource, Pds136_LateAcksOfAFailedPdcAreSwallowed) {
   outstanding(2);
   node->manager->abort(pdc, now);
   turn();
+  peer_start = 70000;
+  EXPECT_TRUE(answer_to(request(70000)).empty());  // and so are late data
+  EXPECT_TRUE(answer_to(request(70010)).empty());
+  EXPECT_TRUE(answer_to(control(CpType::CloseRequest, 70001)).empty());
   const std::uint64_t invalid = counters().acks_invalid;
   EXPECT_TRUE(answer_to(ack(70002, 70002)).empty());
   EXPECT_TRUE(answer_to(nack(NackCode::NoResource, 70002)).empty());
