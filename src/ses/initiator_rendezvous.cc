@@ -192,7 +192,9 @@ Result<void> Initiator::pull(RxMessage& message, std::uint64_t from, std::span<c
 void Initiator::tell_puller(TxMessage& read) {
   RxMessage& message = *read.pull_for;
   read.pull_for = nullptr;
-  pull_client_->pulled(message, read.status);
+  const bool not_consumed =
+      read.status == Status::PdsError && read.pds_error == pds::PdsError::NotConsumed;
+  pull_client_->pulled(message, read.status, not_consumed);
 }
 
 void Initiator::forget_memory(const RxMessage& message) {

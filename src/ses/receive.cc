@@ -98,6 +98,7 @@ Receiver::Receiver(const Parameters& parameters, PieceStore& pieces, ArrivingMes
       peer_limit_messages_(messages_per_peer(parameters.rx_messages)),
       eager_bytes_(parameters.eager_bytes),
       answers_no_match_(parameters.no_match),
+      retries_(parameters.retries),
       pieces_(pieces),
       messages_(messages),
       initiator_(initiator),

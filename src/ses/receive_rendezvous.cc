@@ -131,14 +131,17 @@ void Receiver::progress(Time now) {
 
 Time Receiver::next_deadline() { return waiting_.empty() ? kNever : next_try_; }
 
-void Receiver::pulled(RxMessage& message, Status status) noexcept {
+void Receiver::pulled(RxMessage& message, Status status, bool not_consumed) noexcept {
   PullList::remove(message);
-  next_try_ = Time{};
-  if (message.leaving) return messages_.release(message);
-  if (message.context == nullptr) {  // closed meanwhile
-    message.must_read = status == Status::Ok;
+  // PDS-142: on a new PDC, the first time at once.
+  const bool again = not_consumed && message.tries++ < retries_;
+  if (!again || message.tries == 1) next_try_ = Time{};
+  if (message.context == nullptr && !message.leaving) {  // closed meanwhile
+    message.must_read = again || status == Status::Ok;
     return dismiss(message);
   }
+  if (again) return waiting_.push_back(message);
+  if (message.leaving) return messages_.release(message);
   if (status != Status::Ok) {  // SES-64
     message.must_read = false;
     return fail_receive(message, ReturnCode::Dropped,

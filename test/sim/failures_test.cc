@@ -305,6 +305,44 @@ TEST_P(ForgetfulPeer, Pds142_MessageOfSeveralPacketsFails) {
   EXPECT_EQ(stage_.actor(1).sink.completions.size(), 2u);
 }
 
+// The sender of a rendezvous has let go of the PDC on which its target reads.
+TEST(Failure, Pds142_ReadsOfARendezvousGoToANewPdcToo) {
+  StageConfig config;
+  config.configure = [](int node, fep::Config& fep) {
+    fep.ses.rendezvous_threshold_bytes = 0;
+    fep.ses.eager_bytes = 0;
+    if (node == 1) return;
+    fep.pds.target_idle_time = fep.pds.keepalive_time = milliseconds(5);
+    fep.pds.close_request_time = fep.pds.tombstone_time = milliseconds(20);
+  };
+  Stage stage(config);
+  stage.actor(1).peer.hpc = true;
+  for (std::uint64_t i = 0; i < 2; ++i) {
+    ASSERT_TRUE(stage.send(0, 1, 2048 * i, 1000).ok());
+    stage.world().run_for(milliseconds(2));
+    ASSERT_TRUE(stage.receive(1, 8192 + 2048 * i, 1000).ok());
+    ASSERT_TRUE(stage.completes(1, i + 1));
+    ASSERT_TRUE(stage.completes(0, i + 1));
+    ASSERT_EQ(stage.counters(0).pdcs_accepted, i + 1) << "what was sent has been read";
+    if (i > 0) break;
+    stage.world().filter = [](const Sighting&) { return true; };
+    stage.world().run_for(milliseconds(100));
+    stage.world().filter = nullptr;
+    ASSERT_EQ(stage.counters(0).close_in_error, 1u);
+    ASSERT_EQ(stage.counters(1).pdcs_failed, 0u);
+  }
+  const auto refused = stage.nacks(0);
+  ASSERT_EQ(refused.size(), 1u);
+  EXPECT_EQ(refused[0].nack->nack_code, wire::NackCode::InvDpdcid);
+  for (const int node : {0, 1}) {
+    for (const auto& completion : stage.actor(node).sink.completions) {
+      EXPECT_EQ(completion.status, ses::Status::Ok) << node;
+    }
+  }
+  const std::span<std::byte> out(stage.actor(0).memory), in(stage.actor(1).memory);
+  EXPECT_TRUE(std::ranges::equal(out.subspan(2048, 1000), in.subspan(8192 + 2048, 1000)));
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, ForgetfulPeer,
                          testing::Values(DeliveryMode::Rud, DeliveryMode::Rod),
                          [](const auto& info) {

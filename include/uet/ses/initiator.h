@@ -28,7 +28,8 @@ class PullClient {
  public:
   virtual ~PullClient() = default;
   // The read for this message has ended; with Status::Ok all its bytes are in place.
-  virtual void pulled(RxMessage& message, Status status) noexcept = 0;
+  // `not_consumed`: it failed because the peer has let go of its PDC, and nothing of it was done.
+  virtual void pulled(RxMessage& message, Status status, bool not_consumed) noexcept = 0;
 };
 
 class Initiator {

@@ -263,6 +263,7 @@ struct RxMessage : ListNode<UnexpectedTag>, ListNode<ArrivingTag>, ListNode<Pull
   bool must_read = false;       // its sender waits until it has been read to the end
   bool leaving = false;         // all that is left to do is to tell it
   bool undelivered = false;     // nobody will get it; the sender is told
+  std::uint16_t tries = 0;      // of its reads, that the sender's FEP did not consume
   std::uint64_t read_from = 0;  // what lies before is here, or on its way
   wire::RendezvousExtension rendezvous;
 };

@@ -43,7 +43,7 @@ class Receiver final : public PullClient {
   void progress(Time now);
   Time next_deadline();
   // PullClient.
-  void pulled(RxMessage& message, Status status) noexcept override;
+  void pulled(RxMessage& message, Status status, bool not_consumed) noexcept override;
 
   // The first packet that arrives of a send.
   pds::Response on_send(const pds::RequestView& view, const wire::SesRequest& request,
@@ -116,6 +116,7 @@ class Receiver final : public PullClient {
   const std::size_t peer_limit_messages_;
   const std::size_t eager_bytes_;
   const bool answers_no_match_;
+  const std::uint16_t retries_;
   PieceStore& pieces_;
   ArrivingMessages& messages_;
   Initiator& initiator_;

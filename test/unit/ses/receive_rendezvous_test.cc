@@ -221,6 +221,74 @@ TEST_F(RendezvousTest, Ses64_FailureOfTheReadEndsTheReceive) {
   EXPECT_EQ(a.sink.all.size(), 1u);
 }
 
+// PDS-142, for reads that a target posts itself: the sender's FEP has let go of the PDC that the
+// read went to. The read of what is missing and the one that tells the sender are both sent again.
+TEST_F(RendezvousTest, Pds142_ReadsThatWereNotConsumedAreSentAgain) {
+  Bytes out = pattern(8 * kMtu);
+  Bytes in(kKept + 10);
+  send_unexpected(out);
+  ASSERT_TRUE(b.receive({slice_of(in)}));
+  for (int read = 0; read < 2; ++read) {
+    const std::vector<Sent> refused = packets(b);
+    ASSERT_EQ(refused.size(), 1u);
+    b.ses.client().pds_error(*refused[0].message, refused[0].tag, pds::PdsError::NotConsumed, kNow);
+    EXPECT_EQ(b.sink.all.size(), static_cast<std::size_t>(read));
+    b.ses.progress(kNow + std::chrono::milliseconds(read));  // the first time at once
+    const std::vector<Sent> again = b.packets();
+    ASSERT_EQ(again.size(), 1u);
+    EXPECT_EQ(again[0].request().buffer_offset, refused[0].request().buffer_offset);
+    deliver(b, a, again[0]);
+    for (const Sent& data : a.packets()) deliver(a, b, data);
+  }
+  exchange();
+  ASSERT_EQ(b.sink.all.size(), 1u);
+  EXPECT_EQ(b.sink.all[0].status, Status::Truncated);
+  EXPECT_TRUE(std::equal(in.begin(), in.end(), out.begin()));
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].status, Status::Ok);
+  expect_idle();
+}
+
+// A peer that refuses every PDC is given up.
+TEST_F(RendezvousTest, Pds142_ReadsThatNobodyEverTakesAreGivenUp) {
+  Bytes out = pattern(8 * kMtu);
+  Bytes in(kKept + 10);
+  send_unexpected(out);
+  ASSERT_TRUE(b.receive({slice_of(in)}));
+  Time now = kNow;
+  std::size_t refused = 0;
+  for (int i = 0; i < 1000 && b.sink.all.empty(); ++i) {
+    now += std::chrono::milliseconds(1);
+    b.ses.progress(now);
+    for (const Sent& sent : b.packets()) {
+      ++refused;
+      b.ses.client().pds_error(*sent.message, sent.tag, pds::PdsError::NotConsumed, now);
+    }
+  }
+  EXPECT_EQ(refused, rendezvous_parameters().retries + 1u);
+  ASSERT_EQ(b.sink.all.size(), 1u);
+  EXPECT_EQ(b.sink.all[0].status, Status::PeerLost);
+  EXPECT_TRUE(b.ses.idle());
+  EXPECT_EQ(b.ses.next_deadline(), kNever);
+  a.ses.client().pdc_closed(kPdc, pds::PdsError::RtoExhausted, kNow);
+}
+
+TEST_F(RendezvousTest, Pds142_AContextThatClosesMeanwhileStillTellsTheSender) {
+  Bytes out = pattern(8 * kMtu);
+  Bytes in(kKept + 10);
+  send_unexpected(out);
+  ASSERT_TRUE(b.receive({slice_of(in)}));
+  const std::vector<Sent> refused = packets(b);
+  ASSERT_EQ(refused.size(), 1u);
+  b.ses.close_context(*b.context, kNow);
+  b.context = nullptr;
+  b.ses.client().pds_error(*refused[0].message, refused[0].tag, pds::PdsError::NotConsumed, kNow);
+  exchange();
+  EXPECT_EQ(a.sink.all.size(), 1u);
+  expect_idle();
+  b.context = b.ses.open_context(small_config(), b.sink).value();
+}
+
 TEST_F(RendezvousTest, DiscardedMessageLetsItsSenderFinish) {
   for (const bool arrived : {false, true}) {
     Bytes out = pattern(8 * kMtu);

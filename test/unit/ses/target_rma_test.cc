@@ -274,6 +274,7 @@ TEST_F(TargetRmaTest, Ses5_SmallWriteUsesTheOptimisedKey) {
 // ---- reads -------------------------------------------------------------------------------------
 
 // WIRE 3.12: the data in the return direction.
+// PDS-194: the small last piece too, on the PDC that the request came on.
 TEST_F(TargetRmaTest, Ses82_EachReadPacketIsAnsweredByOneInTheReturnDirection) {
   fill();
   const std::uint32_t total = kMtu + 3;
@@ -305,6 +306,7 @@ TEST_F(TargetRmaTest, Ses82_EachReadPacketIsAnsweredByOneInTheReturnDirection) {
   expect_idle();
 }
 
+// PDS-194: what is too long for the ACK by one byte goes in the return direction whole.
 TEST_F(TargetRmaTest, Idea10_Ses82_Ses104_FewDataRideInTheAckGuaranteed) {
   fill();
   constexpr std::uint32_t kMost = pds::Response::kMaxBytes - sizeof(wire::SesResponseData);
