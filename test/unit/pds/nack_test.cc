@@ -208,6 +208,31 @@ TEST_F(NackSource, Pds113_Pds115_NoGtdDelAvailIsAnsweredWithTheClearPsn) {
   EXPECT_EQ(sent[0].payload, 70001U);
 }
 
+// Time brings no second one; another ACK that asks does.
+TEST_F(NackSource, Pds118_ALostClearIsRepeatedOnlyForAnotherAckThatAsks) {
+  open();
+  send(1);
+  turn();
+  wire::AckHeader asks = ack(70000, 70001);
+  asks.req = wire::AckRequestCode::Clear;
+  EXPECT_EQ(controls(answer_to(asks)).size(), 1U);
+  for (int i = 0; i < 50; ++i) EXPECT_TRUE(after(milliseconds(100)).empty());
+  const auto again = controls(answer_to(asks));
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again[0].ctl_type, CpType::Clear);
+  EXPECT_EQ(again[0].payload, 70001U);
+}
+
+TEST_F(NackSource, Pds117_ARequestThatLeavesAnywayAnswersAClearRequest) {
+  open();
+  receive(control(CpType::ClearRequest, 0));
+  send(1);
+  const auto sent = turn();
+  EXPECT_TRUE(controls(sent).empty());
+  ASSERT_EQ(requests(sent).size(), 1U);
+  EXPECT_EQ(requests(sent)[0].clear_psn(), Psn{70000});
+}
+
 // PDS-74: the reference names no PDC; another target may name one, which has not taken anything
 // and wants its SYN, so that it is not learnt from this NACK (PDS-55).
 TEST_F(NackSource, Pds74_Pds76_Pds77_NewStartPsnMovesEverything) {

@@ -578,31 +578,6 @@ TEST_F(PdcSource, Pds3_ControlPacketsPassAClosedCongestionWindow) {
   EXPECT_TRUE(requests(noop).empty());
 }
 
-// ---- CLEAR --------------------------------------------------------------------------------------
-
-// Time brings no second one; another ACK that asks does.
-TEST_F(PdcSource, Pds118_ALostClearIsRepeatedOnlyForAnotherAckThatAsks) {
-  outstanding(1);
-  wire::AckHeader asks = ack(70000, 70001);
-  asks.req = AckRequestCode::Clear;
-  EXPECT_EQ(controls(answer_to(asks)).size(), 1U);
-  for (int i = 0; i < 50; ++i) EXPECT_TRUE(after(milliseconds(100)).empty());
-  const auto again = controls(answer_to(asks));
-  ASSERT_EQ(again.size(), 1U);
-  EXPECT_EQ(again[0].ctl_type, CpType::Clear);
-  EXPECT_EQ(again[0].payload, 70001U);
-}
-
-TEST_F(PdcSource, Pds117_ARequestThatLeavesAnywayAnswersAClearRequest) {
-  open();
-  receive(control(CpType::ClearRequest, 0));
-  send(1);
-  const auto sent = turn();
-  EXPECT_TRUE(controls(sent).empty());
-  ASSERT_EQ(requests(sent).size(), 1U);
-  EXPECT_EQ(requests(sent)[0].clear_psn(), Psn{70000});
-}
-
 // ---- ROD ----------------------------------------------------------------------------------------
 
 TEST_F(PdcSource, Pds163_Pds166_RodOooGoesBackToTheGap) {
