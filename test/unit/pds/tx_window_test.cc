@@ -5,6 +5,9 @@
 
 #include <vector>
 
+#include "uet/pds/retransmit.h"
+#include "unit/pds/pds_harness.h"
+
 namespace uet::pds {
 namespace {
 
@@ -81,4 +84,80 @@ TEST_F(TxWindowTest, PsnsWrap) {
 }
 
 }  // namespace
+
+// ---- in a PDC -----------------------------------------------------------------------------------
+
+namespace testing {
+namespace {
+
+class WindowOfAPdc : public Bench {};
+
+TEST_F(WindowOfAPdc, Pds43_MprZeroInTheFirstAckKeepsDefaultMpr) {
+  TestMessage& message = send(2000);
+  EXPECT_EQ(requests(turn()).size(), 1024U);
+  pdc = message.pdc;
+  wire::AckHeader first = ack(70009, 70009);
+  first.mpr = 0;
+  EXPECT_EQ(requests(answer_to(first)).size(), 10U);
+}
+
+// Half of the window that the peer tells, not of what we could track.
+TEST_F(WindowOfAPdc, Pds47_AnAckIsAskedForAtHalfOfThePeersWindow) {
+  TestMessage& message = send(500);
+  turn();
+  pdc = message.pdc;
+  wire::AckHeader narrow = ack(70499, 70499);
+  narrow.mpr = 1;
+  receive(narrow);
+  send(500);
+  const auto headers = requests(turn());
+  ASSERT_EQ(headers.size(), 128U);
+  for (std::size_t i = 0; i < headers.size(); ++i) EXPECT_EQ(headers[i].ar, i % 64 == 63) << i;
+}
+
+TEST_F(WindowOfAPdc, Pds3_ControlPacketsPassAClosedCongestionWindow) {
+  cms::Parameters narrow = open_window();
+  narrow.fixed_window_bytes = narrow.mtu_bytes = 4096;
+  build(test_parameters(), narrow);
+  open();
+  node->manager->lock(pdc);
+  send(4, DeliveryMode::Rud, 4000);
+  EXPECT_EQ(requests(turn()).size(), 1U);
+  EXPECT_EQ(controls(answer_to(control(wire::CpType::ClearRequest, 0))).size(), 1U);
+  peer_start = 70000;
+  const auto refused = answer_to(request(70000 + 2000));
+  EXPECT_EQ(nacks(refused).size(), 1U);
+  node->manager->find(pdc)->send_noop(now);
+  const auto noop = turn();
+  EXPECT_EQ(controls(noop).size(), 1U);
+  EXPECT_TRUE(requests(noop).empty());
+}
+
+// What the window forbids is not late: all that is inside has been acknowledged, a response that
+// is not cleared holds CACK, and the peer, which answers, takes any time.
+TEST_F(WindowOfAPdc, Pds127_TheClockOfWhatTheWindowForbidsStandsStill) {
+  open();
+  TestMessage& message = send(200);
+  EXPECT_EQ(requests(turn()).size(), 200U);
+  wire::AckHeader held = ack(70000, 70000);
+  held.mpr = 1;
+  for (std::int16_t i = 1; i <= 128; ++i) {
+    held.ack_psn_offset = i;
+    receive(held);
+  }
+  const Time end = now + 2 * time_to_failure(test_parameters());
+  while (now < end) {
+    const std::vector<Sent> sent = after(milliseconds(20));
+    EXPECT_TRUE(requests(sent).empty());
+    if (!controls(sent).empty()) receive(held);
+  }
+  ASSERT_TRUE(message.errors.empty());
+  held = ack(70128, 70128);
+  held.mpr = 1;
+  EXPECT_TRUE(requests(answer_to(held)).empty());  // nor is it late now: 20 ms from here
+  EXPECT_EQ(requests(after(milliseconds(21))).size(), 72U);
+}
+
+}  // namespace
+}  // namespace testing
 }  // namespace uet::pds
