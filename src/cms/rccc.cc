@@ -160,17 +160,22 @@ Time Rccc::request_due(Time now) const {
 
 bool Rccc::start_request(Time now) {
   last_request_ = now;
-  if (unanswered_ >= kUnansweredLimit && acked_) {  // CMS-241
-    fallen_back_ = true;
-    return false;
+  if (unanswered_ >= kUnansweredLimit) {
+    if (acked_) {  // CMS-241
+      fallen_back_ = true;
+      return false;
+    }
+    let_one_go();  // whether a peer that says nothing lives is told by the time-outs of a packet
   }
   ++unanswered_;
   return true;
 }
 
+void Rccc::let_one_go() { state_.credit_bytes = std::max<std::int64_t>(state_.credit_bytes, 1); }
+
 void Rccc::on_request_impossible(Time now) {
   last_request_ = now;
-  if (state_.credit_bytes <= 0) state_.credit_bytes = 1;
+  let_one_go();
 }
 
 }  // namespace uet::cms

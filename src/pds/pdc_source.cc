@@ -498,7 +498,7 @@ std::optional<Time> Pdc::check_record(Psn psn, TxRecord& record, Time now) {
   }
   if (Outbox::holds(*record.packet)) {  // not even sent: the NIC takes nothing
     record.last_sent = now;
-    extend_close(now);
+    if (record.sent_count == 1) extend_close(now);  // the peer has not been asked yet
     return now + rto(env_.parameters, 0);
   }
   note_progress(record);

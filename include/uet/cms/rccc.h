@@ -90,8 +90,8 @@ class Rccc final : public Ccc {
 
   // When to send a Credit Request; kNever if none is due (CMS-215).
   Time request_due(Time now) const;
-  // It is due: true if one is to be sent now. False: three were not answered, and the context has
-  // fallen back to NSCC (CMS-241).
+  // It is due: true if one is to be sent now. False: three were not answered though ACKs come, and
+  // the context has fallen back to NSCC (CMS-241). Where nothing comes one packet may go besides.
   bool start_request(Time now);
   // There is nothing that could carry it: one packet may go in its place, which asks as well.
   void on_request_impossible(Time now);
@@ -99,6 +99,7 @@ class Rccc final : public Ccc {
  private:
   Duration rtt() const;
   void on_answer(Time now);
+  void let_one_go();
 
   Parameters parameters_;
   Nscc window_;  // always fed; decides in Both, and after falling back

@@ -206,6 +206,8 @@ TEST_F(RcccTest, Cms241_WithoutAnyAckThePeerIsNotKnownToGiveNone) {
   rccc.on_nack(wire::NackCode::NoPdcAvail, 37 * 4096, false, {}, now);
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(rccc.start_request(now));
   EXPECT_TRUE(rccc.asks_for_credit());
+  EXPECT_EQ(send_all(), 4096U);  // one packet goes: whether the peer lives its time-outs tell
+  rccc.on_inferred_loss(4096, LossCause::Rto, now);
   EXPECT_LE(rccc.request_due(now), now + milliseconds(100));  // and it goes on asking
 }
 

@@ -142,6 +142,21 @@ TEST_F(CreditSourceTest, Cms241_GoesOnWithNsccIfNoneIsEverGranted) {
   EXPECT_EQ(counters().credit_fallbacks, 1U);
 }
 
+// Nothing is in flight that could time out, and what was sent last was answered.
+TEST_F(CreditSourceTest, Pds125_Cms241_APeerThatDiesWhileCreditIsAwaitedIsDead) {
+  open_without_credit();
+  TestMessage& message = send(100, DeliveryMode::Rud, 1024);
+  turn();
+  receive(credit(0));
+  for (int i = 0; i < 6000 && !message.failed && message.errors.empty(); ++i) {
+    after(milliseconds(10));
+  }
+  EXPECT_EQ(node->manager->open_pdcs(), 0U);
+  EXPECT_TRUE(message.failed == PdsError::RtoExhausted ||
+              std::ranges::count(message.errors, PdsError::RtoExhausted) > 0);
+  EXPECT_EQ(counters().credit_fallbacks, 0U);
+}
+
 // A PDC that the peer does not know carries no control packet: its SYN asks instead.
 TEST_F(CreditSourceTest, Cms215_AnUnknownPdcAsksWithAPacket) {
   open_without_credit();

@@ -306,6 +306,23 @@ TEST_F(OpenClose, Pds142_RetriedMessagesAreDeliveredOnce) {
 // ---- a bounded number of receive windows
 // ---------------------------------------------------------
 
+class CloseRequest : public Bench {};
+
+// Once it has been asked, its time runs, even if each repetition has to wait for the NIC.
+TEST_F(CloseRequest, Pds177_ASlowNicPutsTheEndOffOnlyUntilTheInitiatorHasBeenAsked) {
+  Pdc& accepted = accept();
+  accepted.begin_close(now);
+  for (int i = 0; i < 600; ++i) node->turn(now += milliseconds(5));
+  EXPECT_EQ(node->manager->open_pdcs(), 1U);
+  EXPECT_EQ(controls(node->drain()).size(), 1U);
+  const Time asked = now;
+  for (int i = 1; node->manager->open_pdcs() > 0 && i < 6000; ++i) {
+    node->turn(now += milliseconds(5));
+    if (i % 9 == 0) node->drain();
+  }
+  EXPECT_LE(now, asked + milliseconds(1010));
+}
+
 class BitmapShortage : public Bench {
  protected:
   void with_bitmaps(std::size_t count) {  // half of them for each side
