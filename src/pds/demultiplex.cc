@@ -271,6 +271,7 @@ void Manager::on_control_packet(const RxPacket& packet, Time now) {
     pdc = resolve(packet, header.spdcid, header.dpdcid, request, now);
   }
   if (pdc == nullptr) return;
+  pdc->extend_close(now);
   switch (header.ctl_type) {
     case wire::CpType::Noop:
     case wire::CpType::Close:

@@ -251,7 +251,6 @@ void Pdc::request_clear(Time now) {
   send_untracked({.ctl_type = wire::CpType::ClearRequest, .payload = rx_.highest_psn().value});
 }
 
-// PDS-177: an initiator that is still finishing has time to do so.
 void Pdc::extend_close(Time now) {
   if (deadlines_[kClose] == kNever) return;
   set_deadline(kClose, now + env_.parameters.close_request_time);
@@ -283,7 +282,6 @@ void Pdc::on_clear_request(Time) {
 
 // PDS-156.
 void Pdc::on_ack_request(Psn psn, std::uint16_t entropy, Time now) {
-  extend_close(now);
   Incoming request;
   request.psn = psn;
   request.entropy = entropy;
@@ -297,7 +295,6 @@ void Pdc::on_ack_request(Psn psn, std::uint16_t entropy, Time now) {
 
 // CMS-140: an answer without SES header that names no packet.
 void Pdc::on_probe(std::uint16_t opaque, Psn base, const Incoming& request, Time now) {
-  extend_close(now);
   const std::int32_t ahead = base - rx_.cack_psn();
   const bool near = ahead > 0 && ahead <= static_cast<std::int32_t>(rx_.range());
   AckDue due;

@@ -172,6 +172,9 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   // on if that is near.
   void on_probe(std::uint16_t opaque, Psn base, const Incoming& request, Time now);
   void on_ack_request(Psn psn, std::uint16_t entropy, Time now);
+  // Something came from the initiator that was asked to close: it is still finishing, or waits for
+  // credit, and has time to do so (PDS-177).
+  void extend_close(Time now);
   void send_nack(NackCode code, const Incoming& request, std::uint32_t payload = 0);
 
   // Receiver credit (credits.h).
@@ -268,7 +271,6 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   std::optional<Time> check_record(Psn psn, TxRecord& record, Time now);
 
   // pdc_destination.cc
-  void extend_close(Time now);
   void on_duplicate(const Incoming& request, Time now);
   bool deliver(const Incoming& request, Time now);
   Response process(const Incoming& request, Time now);

@@ -209,6 +209,22 @@ TEST_F(CreditSourceTest, CancelledDataAsksForNothing) {
 
 // ---- receiver -----------------------------------------------------------------------------------
 
+// An initiator that waits for credit cannot finish, but it asks.
+TEST_F(CreditReceiverTest, Pds177_ACreditRequestPutsTheEndOff) {
+  accept_with(10);
+  node->manager->find(pdc)->begin_close(now);
+  turn();
+  receive(ack(333, 333));
+  for (int i = 0; i < 5; ++i) {
+    after(milliseconds(900));
+    receive(credit_request(20));
+    turn();
+  }
+  EXPECT_EQ(node->manager->open_pdcs(), 1U);
+  after(milliseconds(1010));
+  EXPECT_EQ(node->manager->open_pdcs(), 0U);
+}
+
 TEST_F(CreditReceiverTest, Cms202_Cms220_Cms222_GrantsComeAtTheirPace) {
   const auto first = accept_with(54);  // three turns of 4 MTU: 18 units each
   ASSERT_EQ(acks(first).size(), 1U);
