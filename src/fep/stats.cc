@@ -92,6 +92,8 @@ constexpr Row kRows[] = {
     ses<&S::messages_received>("ses_messages_received", "messages, RMA and atomics of peers"),
     ses<&S::unexpected_messages>("ses_unexpected_messages",
                                  "messages kept because no receive was posted"),
+    ses<&S::messages_parked>("ses_messages_parked",
+                             "of these, put off without data: asked for when a receive has them"),
     ses<&S::unexpected_refused>("ses_unexpected_refused",
                                 "messages refused because neither receive nor memory was there"),
     ses<&S::no_match_answered>("ses_no_match_answered", "of these, refused with NO_MATCH"),

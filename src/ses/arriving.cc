@@ -136,7 +136,7 @@ void ArrivingMessages::account(RxMessage& message, const wire::SesRequest& reque
 
 void ArrivingMessages::arrived(RxMessage& message) {
   if (!is_arriving(message)) return;
-  if (!message.must_read) stop_awaiting(message);
+  if (!message.must_read && !message.parked) stop_awaiting(message);
   remove(message);
 }
 

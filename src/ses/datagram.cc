@@ -18,7 +18,7 @@ Result<void> Initiator::send_datagram(Context& context, const SendOp& op, Time n
 }
 
 // False: it is dropped. The checks are those of SES-115 without generation (step 9).
-bool Target::take_datagram(const View& view) {
+bool Target::take_datagram(const View& view, Time now) {
   Request request;
   const bool parsed = Request::decode(view.next_hdr, view.bytes, request) && request.version == 0;
   if (!parsed || request.opcode != wire::SesOpcode::DatagramSend || !is_single(request) ||
@@ -34,7 +34,7 @@ bool Target::take_datagram(const View& view) {
   if (request.payload.size() != request.request_length || request.payload.size() > payload_mtu_) {
     return false;
   }
-  return !on_send(view, request, context).nack;
+  return !on_send(view, request, context, now).nack;
 }
 
 }  // namespace uet::ses

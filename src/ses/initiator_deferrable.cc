@@ -49,10 +49,11 @@ wire::ReturnCode Initiator::restart(const wire::SesRequest& request, const FepAd
                      message->header.job_id == request.job_id;
   if (!valid) return wire::ReturnCode::OpViolation;  // SES-71
   const std::uint32_t token = request.target_restart_token();
-  const bool repeated = message->header.target_restart_token() == token;
+  const bool repeated = message->target_restart_token == token;
   if (repeated) return wire::ReturnCode::Ok;
   park(*message, now);
-  message->header.set_restart_tokens(message->restart_token, token);
+  // The packet that ends the first try repeats what the others of it said (SES-23).
+  message->target_restart_token = token;
   message->restart = true;
   message->not_before = now;
   finish_if_done(*message);
@@ -77,6 +78,23 @@ Time Initiator::deferred_deadline() {
     if (!message.failed() && !message.restart) return message.awaiting_since + deferred_timeout_;
   }
   return kNever;
+}
+
+// ---- what a target asks ------------------------------------------------------------------------
+
+Result<void> Initiator::request_restart(RxMessage& message, std::uint32_t token, Time now) {
+  TxMessage* request = prepare_pull(message, wire::SesOpcode::DeferrableRtr);
+  if (request == nullptr) return Error::Again;
+  request->header.initiator = message.initiator;
+  request->header.set_restart_tokens(static_cast<std::uint32_t>(message.buffer_offset >> 32),
+                                     token);
+  return submit_pull(*request, message, now);
+}
+
+void Initiator::forget_restart(const RxMessage& message) {
+  for (TxMessage& request : pulling_) {
+    if (request.pull_for == &message) request.pull_for = nullptr;
+  }
 }
 
 }  // namespace uet::ses

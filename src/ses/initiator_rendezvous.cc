@@ -150,40 +150,49 @@ Time Initiator::read_deadline() {
 
 Result<void> Initiator::pull(RxMessage& message, std::uint64_t from, std::span<const IoSlice> into,
                              Time now) {
-  if (pulls_count_ >= pulls_limit_) return Error::Again;
-  TxMessage* read = messages_.take();
+  TxMessage* read = prepare_pull(message, wire::SesOpcode::Read);
   if (read == nullptr) return Error::Again;
   read->kind = Kind::Read;
-  read->pull = true;
-  read->pull_for = &message;
-  read->to = message.source;
   read->length = total_length(into);
   read->iov_count = static_cast<std::uint32_t>(into.size());
   std::copy(into.begin(), into.end(), read->iov.begin());
 
   wire::SesRequest& header = read->header;
   const wire::RendezvousExtension& where = message.rendezvous;
-  header.opcode = wire::SesOpcode::Read;
   header.ie = message.undelivered;
-  header.rel = message.relative;
-  header.message_id = take_id(*read);
   header.ri_generation = where.read_ri_generation;
-  header.job_id = message.job;
   header.pid_on_fep = where.read_pid_on_fep;
   header.resource_index = where.read_resource_index;
   header.buffer_offset = where.read_offset + from;
   header.match_bits = where.read_memory_key.value;
   header.request_length = static_cast<std::uint32_t>(read->length);
+  return submit_pull(*read, message, now);
+}
+
+// nullptr: there are too many.
+TxMessage* Initiator::prepare_pull(RxMessage& message, wire::SesOpcode opcode) {
+  TxMessage* read = pulls_count_ < pulls_limit_ ? messages_.take() : nullptr;
+  if (read == nullptr) return nullptr;
+  read->pull = true;
+  read->pull_for = &message;
+  read->to = message.source;
+  read->header.opcode = opcode;
+  read->header.rel = message.relative;
+  read->header.message_id = take_id(*read);
+  read->header.job_id = message.job;
   pulling_.push_back(*read);
   ++pulls_count_;
+  return read;
+}
 
+Result<void> Initiator::submit_pull(TxMessage& read, const RxMessage& message, Time now) {
   // What the peer does to drain its memory must not wait behind what fills ours.
   const pds::Destination destination{.address = message.source,
                                      .job = message.job,
                                      .mode = DeliveryMode::Rud,
                                      .reserved_pool = true};
-  const auto started = delivery_->send(*read, destination, now);
-  if (!started) release(*read);
+  const auto started = delivery_->send(read, destination, now);
+  if (!started) release(read);
   return started;
 }
 

@@ -79,6 +79,7 @@ void Initiator::rewind(TxMessage& message) {
   if (message.deferred) {
     deferred_.remove(message);
     deferrable_.push_back(message);
+    message.header.set_restart_tokens(message.restart_token, message.target_restart_token);
   }
   message.deferred = false;
   message.restart = false;

@@ -99,6 +99,9 @@ Receiver::Receiver(const Parameters& parameters, PieceStore& pieces, ArrivingMes
       eager_bytes_(parameters.eager_bytes),
       answers_no_match_(parameters.no_match),
       retries_(parameters.retries),
+      parks_(parameters.deferrable),
+      parked_limit_messages_(parameters.parked_per_context),
+      parked_timeout_(parameters.deferred_timeout),
       pieces_(pieces),
       messages_(messages),
       initiator_(initiator),
@@ -226,7 +229,11 @@ bool Receiver::take(RxMessage& message, PostedReceive& receive) {
   }
   pieces_.give_back_all(message.pieces);
   refund(message);
-  if (message.complete()) eager_part_is_here(message);
+  if (message.parked) {
+    unpark(message);
+  } else if (message.complete()) {
+    eager_part_is_here(message);
+  }
   return more;
 }
 
@@ -279,9 +286,12 @@ void Receiver::give_back(PostedReceive& receive, Status status) {
 Result<void> Receiver::cancel(ReceiveQueue& queue, const void* operation) {
   PostedReceive* receive = queue.untagged.find_operation(operation);
   if (receive == nullptr) receive = queue.tagged.find_operation(operation);
+  RxMessage* reserved = receive == nullptr ? find_reserved(queue, operation) : nullptr;
+  if (reserved != nullptr) receive = reserved->receive;
   if (receive == nullptr) return Error::NotFound;
   if (receive->shared && !receive->multi && !queue.sink.reserve_receive()) return Error::Again;
-  MatchQueue::remove(*receive);
+  if (receive->linked()) MatchQueue::remove(*receive);
+  if (reserved != nullptr) leave_parked(*reserved);
   receive->closed = receive->cancelled = true;
   if (receive->under_way == 0) give_back(*receive, Status::Cancelled);
   return {};
@@ -325,6 +335,7 @@ void Receiver::discard(RxMessage& message) {
   drop_unexpected(message);
   message.state = RxState::Error;
   message.return_code = ReturnCode::Ok;
+  if (message.parked) return unpark(message);  // its sender wants to finish
   if (message.complete()) dismiss(message);
 }
 
@@ -343,12 +354,16 @@ PostedReceive* Receiver::find_fitting(MatchQueue& lists, const MatchKey& key,
 }
 
 Response Receiver::on_send(const pds::RequestView& view, const wire::SesRequest& request,
-                           Context& context) {
+                           Context& context, Time now) {
+  if (wire::is_deferrable(request.opcode) && request.target_restart_token() != 0) {
+    RxMessage* parked = find_restarting(view, request, context);
+    if (parked != nullptr) return on_restarted(view, request, context, *parked);
+  }
   ReceiveQueue& queue = context.receives;
   if (!settle(queue)) return nack_response(NackCode::NoResource);  // older messages come first
   PostedReceive* receive = find_fitting(queue.of(is_tagged(request.opcode)),
                                         match_key(view, request), request.request_length);  // 11
-  if (receive == nullptr) return on_unexpected(view, request, context);
+  if (receive == nullptr) return on_unexpected(view, request, context, now);
   RxMessage* message = messages_.open(view, request, context, RxState::Matched);
   if (message == nullptr) return nack_response(NackCode::NoSesMsgAvail);  // 17
   if (receive->room_by_message() && !context.sink.reserve_receive()) {
@@ -361,6 +376,7 @@ Response Receiver::on_send(const pds::RequestView& view, const wire::SesRequest&
 }
 
 Response Receiver::on_later_send(const wire::SesRequest& request, RxMessage& message) {
+  if (message.parked) return on_later_parked(request, message);
   if (ends_eager_part(request)) return end_eager_part(request, message);
   return message.state == RxState::Matched ? place_matched(request, message)
                                            : place_unexpected(request, message);
@@ -447,7 +463,7 @@ void Receiver::enable_generations(ReceiveQueue& queue) {
 }
 
 Response Receiver::on_unexpected(const pds::RequestView& view, const wire::SesRequest& request,
-                                 Context& context) {
+                                 Context& context, Time now) {
   PeerShare& peer = peers_[view.pdc.value];
   const bool crowded = peer.messages >= peer_limit_messages_;
   RxMessage* message =
@@ -460,6 +476,10 @@ Response Receiver::on_unexpected(const pds::RequestView& view, const wire::SesRe
   ++peer.messages;
   if (message->must_read) defer(*message);
   context.receives.of(message->tagged()).unexpected.push_back(*message);
+  if (may_park(view, request, context)) {
+    ++counters_.unexpected_messages;
+    return park(request, *message, now);
+  }
   const Response placed = place_unexpected(request, *message);
   if (placed.nack) {
     drop_unexpected(*message);
@@ -556,6 +576,7 @@ void Receiver::complete_receive(RxMessage& message) {
 }
 
 void Receiver::end_message(RxMessage& message, ReturnCode code, Status status) {
+  if (message.parked) return drop_parked(message, code);
   stop_reading(message);
   if (message.state == RxState::Unexpected) drop_unexpected(message);
   if (message.state != RxState::Matched) return messages_.abandon(message, code);

@@ -24,8 +24,6 @@ namespace {
 constexpr Duration kRetry = std::chrono::milliseconds(1);
 constexpr int kTries = 8;  // that may fail in one pass
 
-using PullList = IntrusiveList<RxMessage, PullTag>;
-
 bool is_listed(const RxMessage& message) {
   return static_cast<const ListNode<PullTag>&>(message).linked();
 }
@@ -87,6 +85,7 @@ Response Receiver::end_eager_part(const wire::SesRequest& request, RxMessage& me
 
 // Done with the message; its sender may have to be told.
 void Receiver::dismiss(RxMessage& message) {
+  if (message.parked) return messages_.arrived(message);
   if (!message.must_read) return messages_.release(message);
   messages_.arrived(message);
   if (is_listed(message)) PullList::remove(message);
@@ -104,6 +103,7 @@ void Receiver::stop_reading(RxMessage& message) {
 }
 
 Result<void> Receiver::read(RxMessage& message, Time now) {
+  if (message.parked) return request_restart(message, now);
   std::array<IoSlice, kMaxIoSlices> into;
   if (message.leaving) return initiator_.pull(message, message.request_length, {}, now);
   const std::uint64_t length = end_of_room(message) - message.read_from;
@@ -114,6 +114,7 @@ Result<void> Receiver::read(RxMessage& message, Time now) {
 
 void Receiver::progress(Time now) {
   settle();
+  expire_parked(now);
   if (waiting_.empty() || now < next_try_) return;
   int failures = 0;
   for (auto at = waiting_.begin(); at != waiting_.end() && failures < kTries;) {
@@ -124,14 +125,17 @@ void Receiver::progress(Time now) {
       continue;
     }
     PullList::remove(message);
-    reading_.push_back(message);
+    (message.parked ? restarting_ : reading_).push_back(message);
   }
   next_try_ = now + kRetry;
 }
 
-Time Receiver::next_deadline() { return waiting_.empty() ? kNever : next_try_; }
+Time Receiver::next_deadline() {
+  return std::min(waiting_.empty() ? kNever : next_try_, parked_deadline());
+}
 
 void Receiver::pulled(RxMessage& message, Status status, bool not_consumed) noexcept {
+  if (message.parked) return restart_requested(message, status, not_consumed);
   PullList::remove(message);
   // PDS-142: on a new PDC, the first time at once.
   const bool again = not_consumed && message.tries++ < retries_;
@@ -156,16 +160,16 @@ void Receiver::abandoned(PdcId pdc, MsgId id) {
   const auto is_meant = [&](const RxMessage& message) {
     return message.pdc == pdc && message.message_id == id && !message.leaving;
   };
-  for (PullList* list : {&deferred_, &waiting_}) {
+  for (PullList* list : {&deferred_, &waiting_, &parked_, &restarting_}) {
     for (RxMessage& message : *list) {
       if (!is_meant(message)) continue;
-      stop_reading(message);
       return end_message(message, ReturnCode::Dropped, Status::Abandoned);
     }
   }
 }
 
 void Receiver::pdc_closed(PdcId pdc) {
+  drop_parked(pdc);
   for (auto at = deferred_.begin(); at != deferred_.end();) {
     RxMessage& message = *at;
     ++at;
@@ -184,6 +188,10 @@ void Receiver::pdc_closed(PdcId pdc) {
 // Messages that no receive gets any more. Those that have not arrived whole are forgotten: what
 // still comes of them is refused, and their senders fail.
 void Receiver::dismiss_unexpected(RxMessage& message) {
+  if (message.parked) {
+    leave_parked(message);
+    return;
+  }
   drop_unexpected(message);
   if (!message.complete()) stop_reading(message);
   message.undelivered = message.delivery_complete;
@@ -210,6 +218,20 @@ void Receiver::dismiss_reads(Context& context, ReleaseReceive release_receive) {
   }
 }
 
+// The same of those that were put off.
+template <class ReleaseReceive>
+void Receiver::leave_parked(Context& context, ReleaseReceive release_receive) {
+  for (PullList* list : {&waiting_, &restarting_}) {
+    for (auto at = list->begin(); at != list->end();) {
+      RxMessage& message = *at;
+      ++at;
+      if (!message.parked || message.context != &context) continue;
+      PostedReceive* receive = leave_parked(message);
+      if (receive != nullptr) release_receive(*receive);
+    }
+  }
+}
+
 void Receiver::close_context(Context& context) {
   context.closing = true;
   ReceiveQueue& queue = context.receives;
@@ -227,6 +249,7 @@ void Receiver::close_context(Context& context) {
       release(receive);
     }
   };
+  leave_parked(context, release_receive);
   dismiss_reads(context, release_receive);
   messages_.for_each([&](RxMessage& message) {
     if (message.context != &context) return;
@@ -240,7 +263,7 @@ void Receiver::close_context(Context& context) {
 }
 
 void Receiver::discard_all() {
-  for (PullList* list : {&deferred_, &waiting_, &reading_}) {
+  for (PullList* list : {&deferred_, &waiting_, &reading_, &parked_, &restarting_}) {
     while (!list->empty()) {
       RxMessage& message = list->front();
       message.awaited = false;

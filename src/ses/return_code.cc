@@ -138,7 +138,8 @@ ReturnCode check_same_message(const RxMessage& message, const SesRequest& reques
     return ReturnCode::PermViolation;
   }
   if (ends_eager_part(request)) {
-    const bool asked_for = message.must_read && request.message_offset >= message.received;
+    const bool waits = message.must_read || message.parked;
+    const bool asked_for = waits && request.message_offset >= message.received;
     return asked_for ? ReturnCode::Ok : ReturnCode::OpViolation;
   }
   const bool repeats = request.som && message.som_seen;

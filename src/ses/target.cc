@@ -54,7 +54,7 @@ bool Target::idle() const {
 
 Response Target::rx_req(const View& view, Time now) {
   if (view.mode == DeliveryMode::Uud) {
-    if (!take_datagram(view)) ++counters_.datagrams_dropped;  // PDS-193
+    if (!take_datagram(view, now)) ++counters_.datagrams_dropped;  // PDS-193
     return {};
   }
   if (view.mode == DeliveryMode::Rudi) return on_rudi(view, now);
@@ -87,7 +87,7 @@ Response Target::rx_req(const View& view, Time now) {
   if (request.opcode == SesOpcode::Write) return on_write(view, request, context);
   if (request.opcode == SesOpcode::Read) return on_read(view, request, context, now);
   if (wire::has_atomic_extension(request.opcode)) return on_atomic(view, request, context, now);
-  return on_send(view, request, context);
+  return on_send(view, request, context, now);
 }
 
 // Steps 3 and 4. A small RMA request has its key where others have the resource index (SES-5): it
@@ -155,12 +155,12 @@ Response Target::fail(const Request& request, RxMessage& message, ReturnCode cod
   return error(request, code);
 }
 
-Response Target::on_send(const View& view, const Request& request, Context& context) {
+Response Target::on_send(const View& view, const Request& request, Context& context, Time now) {
   ReturnCode code = check_extent(request, payload_mtu_);         // 13
   if (ends_eager_part(request)) code = ReturnCode::OpViolation;  // of no message that is known
   if (code == ReturnCode::Ok) code = check_job(context.config, request);  // 11b
   if (code != ReturnCode::Ok) return refuse(view, request, context, code);
-  return receiver_.on_send(view, request, context);  // 11
+  return receiver_.on_send(view, request, context, now);  // 11
 }
 
 // ---- RMA ---------------------------------------------------------------------------------------

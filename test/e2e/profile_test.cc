@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "harness.h"
+#include "uet/fi_ext_uet.h"
 
 namespace uet::e2e {
 namespace {
@@ -133,6 +134,72 @@ TEST_P(ProfileTest, Ses161_DecidesHowLongMessagesAreSent) {
   }
   ::unlink(capture.c_str());
 }
+
+constexpr std::size_t kPutOff = 8;
+
+std::uint64_t read_counter(Node& node, const std::string& name) {
+  fi_uet_stats_ops* stats = nullptr;
+  check(fi_open_ops(&node.domain->fid, FI_UET_STATS_OPS, 0, reinterpret_cast<void**>(&stats),
+                    nullptr),
+        "fi_open_ops");
+  std::vector<std::uint64_t> values(stats->count(node.domain.get()));
+  stats->read(node.domain.get(), values.data(), values.size());
+  fi_uet_counter counter{};
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    check(stats->describe(node.domain.get(), i, &counter), "describe");
+    if (counter.name == name) return values[i];
+  }
+  fail("no counter " + name);
+}
+
+class PutOffTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (provider() != "uet") GTEST_SKIP() << "a parameter of uet";
+  }
+};
+
+// Messages that come before their receives, which are posted in the other order.
+TEST_P(PutOffTest, Ses66_Ses70_TargetKeepsNothingAndAsksWhenItHasAReceive) {
+  const Environment environment{{"FI_UET_PROFILE", "ai_full"}, {"FI_UET_FAULTS", GetParam()}};
+  ChannelPair channels;
+  NodeOptions options;
+  options.capabilities = FI_MSG | FI_TAGGED;
+  Process receiver("receiver", environment, [&] {
+    Node node(options);
+    node.connect(channels.left);
+    while (read_counter(node, "ses_messages_parked") < kPutOff) node.keep_events();
+    std::vector<std::byte> memory(kLong);
+    for (std::size_t i = kPutOff; i-- > 0;) {
+      node.post("receiving", [&] {
+        return fi_trecv(node.ep.get(), memory.data(), memory.size(), nullptr, FI_ADDR_UNSPEC, i, 0,
+                        nullptr);
+      });
+      node.next("a receive");
+      require_pattern(memory, i, "the message");
+    }
+    require(read_counter(node, "ses_messages_parked") == kPutOff, "one was put off twice");
+    channels.left.meet(&node);
+  });
+  Process sender("sender", environment, [&] {
+    Node node(options);
+    const fi_addr_t peer = node.connect(channels.right);
+    std::vector<std::vector<std::byte>> memory(kPutOff, std::vector<std::byte>(kLong));
+    for (std::size_t i = 0; i < kPutOff; ++i) {
+      fill_pattern(memory[i], i);
+      node.post("sending", [&] {
+        return fi_tsend(node.ep.get(), memory[i].data(), kLong, nullptr, peer, i, nullptr);
+      });
+    }
+    for (std::size_t i = 0; i < kPutOff; ++i) node.next("a send");
+    channels.right.meet(&node);
+  });
+  EXPECT_EQ(wait_for_all({&receiver, &sender}), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Faults, PutOffTest,
+                         ::testing::Values("", "loss=2%,dup=1%,reorder=2%,seed=11"),
+                         [](const auto& info) { return info.index == 0 ? "None" : "Lossy"; });
 
 INSTANTIATE_TEST_SUITE_P(All, ProfileTest, ::testing::ValuesIn(kProfiles),
                          [](const auto& info) { return std::string(info.param.name); });

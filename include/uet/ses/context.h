@@ -45,6 +45,7 @@ class Context : public ListNode<HoldingTag>, public ListNode<DisabledTag> {
   std::size_t refused_count = 0;           // those of them that were refused and are tried again
   IntrusiveList<TxMessage, HeldTag> held;  // those of them that wait for a fence, in order
   std::size_t unexpected_bytes = 0;        // memory its unexpected messages hold
+  std::size_t parked_count = 0;            // sends to it that were put off (SES-66)
   ReceiveQueue own_receives;
   ReceiveQueue& receives;  // where its messages find receives and wait for them
 };

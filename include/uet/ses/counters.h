@@ -11,6 +11,7 @@ struct Counters {
   std::uint64_t messages_sent = 0;
   std::uint64_t messages_received = 0;
   std::uint64_t unexpected_messages = 0;
+  std::uint64_t messages_parked = 0;  // of these, put off: their senders send them again (SES-66)
   std::uint64_t unexpected_refused = 0;  // no memory: refused with a NACK
   std::uint64_t no_match_answered = 0;   // of these, refused with NO_MATCH
   std::uint64_t messages_retried = 0;    // sent again because their target asked for it

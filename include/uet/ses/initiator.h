@@ -84,6 +84,11 @@ class Initiator {
   // peer that all is read. The client is told. Again: no message or PDC now.
   Result<void> pull(RxMessage& message, std::uint64_t from, std::span<const IoSlice> into,
                     Time now);
+  // Asks the sender of a message that was put off to send it again under this token (SES-70). The
+  // client is told when the sender has answered. Again: no message or PDC now.
+  Result<void> request_restart(RxMessage& message, std::uint32_t token, Time now);
+  // The client is not told.
+  void forget_restart(const RxMessage& message);
   // What still comes for it goes nowhere.
   void forget_memory(const RxMessage& message);
 
@@ -160,6 +165,8 @@ class Initiator {
   void stop_awaiting_read(TxMessage& message);
   void abandon(TxMessage& message, Time now);
   void send_error(TxMessage& message, Time now);
+  TxMessage* prepare_pull(RxMessage& message, wire::SesOpcode opcode);
+  Result<void> submit_pull(TxMessage& read, const RxMessage& message, Time now);
   void tell_puller(TxMessage& read);
   void expire_reads(Time now);
   Time read_deadline();

@@ -135,6 +135,7 @@ struct TxMessage : OutgoingMessage,
   Time awaiting_since{};
   // A send that the target may put off (initiator_deferrable.cc).
   std::uint32_t restart_token = 0;               // ours; not 0: it may
+  std::uint32_t target_restart_token = 0;        // of the next try
   bool deferred = false;                         // it has: not complete before it was sent again
   bool restart = false;                          // and asks for it now
   IntrusiveList<ReadAnswer, ServedTag> answers;  // that point into its memory
@@ -265,6 +266,10 @@ struct RxMessage : ListNode<UnexpectedTag>, ListNode<ArrivingTag>, ListNode<Pull
   bool undelivered = false;     // nobody will get it; the sender is told
   std::uint16_t tries = 0;      // of its reads, that the sender's FEP did not consume
   std::uint64_t read_from = 0;  // what lies before is here, or on its way
+  // A deferrable send of which nothing was kept (target_deferrable.cc).
+  bool parked = false;
+  std::uint32_t restart_token = 0;  // ours; not 0: it has been asked for
+  Time parked_since{};              // or asked for, since
   wire::RendezvousExtension rendezvous;
 };
 

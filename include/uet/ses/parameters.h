@@ -32,13 +32,16 @@ struct Parameters {
   Duration retry_wait_most = std::chrono::milliseconds(100);
   std::size_t pulls = 64;  // reads of a target's own at a time
   // How long messages are sent to peers that serve it, else eagerly (SES-161).
-  bool rendezvous = true;                               // to the HPC profile
-  bool deferrable = false;                              // without order, to the AI Full profile
-  std::uint64_t deferrable_threshold_bytes = 8 << 10;   // sends of this length and more
-  Duration deferred_timeout{std::chrono::seconds(60)};  // until the target wants it; 0 = no limit
-  bool short_headers = true;  // medium and small where the peer takes them (SES-5)
-  std::uint64_t seed = 1;     // of the read keys
-  bool rudi = false;          // use RUDI where it is safe (SES-137, SES-138)
+  bool rendezvous = true;   // to the HPC profile
+  bool deferrable = false;  // without order, to the AI Full profile; ours puts them off (SES-66)
+  std::uint64_t deferrable_threshold_bytes = 8 << 10;  // sends of this length and more
+  // How long they wait at either end, until the target wants them and until they are here then; 0 =
+  // as long as the peer lives.
+  Duration deferred_timeout{std::chrono::seconds(60)};
+  std::size_t parked_per_context = 1024;  // put off at a time; the next are ordinary sends
+  bool short_headers = true;              // medium and small where the peer takes them (SES-5)
+  std::uint64_t seed = 1;                 // of the read keys
+  bool rudi = false;                      // use RUDI where it is safe (SES-137, SES-138)
 };
 
 }  // namespace uet::ses

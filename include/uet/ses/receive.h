@@ -47,7 +47,7 @@ class Receiver final : public PullClient {
 
   // The first packet that arrives of a send.
   pds::Response on_send(const pds::RequestView& view, const wire::SesRequest& request,
-                        Context& context);
+                        Context& context, Time now);
   // A later one; the message is Matched or Unexpected.
   pds::Response on_later_send(const wire::SesRequest& request, RxMessage& message);
   // The message, of whatever kind, comes to nothing: a receive bound to it completes with `status`,
@@ -66,6 +66,8 @@ class Receiver final : public PullClient {
   bool idle() const { return bound_receives_ == 0; }
 
  private:
+  using PullList = IntrusiveList<RxMessage, PullTag>;
+
   struct PeerShare {  // of the memory of unexpected messages: what came on one PDC
     std::size_t bytes = 0;
     std::size_t messages = 0;
@@ -88,7 +90,7 @@ class Receiver final : public PullClient {
                        Context& context, pds::NackCode code);
   static void enable_generations(ReceiveQueue& queue);
   pds::Response on_unexpected(const pds::RequestView& view, const wire::SesRequest& request,
-                              Context& context);
+                              Context& context, Time now);
   pds::Response place_matched(const wire::SesRequest& request, RxMessage& message);
   pds::Response place_unexpected(const wire::SesRequest& request, RxMessage& message);
   Piece* keep(const wire::SesRequest& request, RxMessage& message);
@@ -110,6 +112,27 @@ class Receiver final : public PullClient {
   void discard(RxMessage& message);
   void drop_unexpected(RxMessage& message);
   void release(PostedReceive& receive);
+  // target_deferrable.cc
+  bool may_park(const pds::RequestView& view, const wire::SesRequest& request,
+                const Context& context) const;
+  pds::Response park(const wire::SesRequest& request, RxMessage& message, Time now);
+  pds::Response on_later_parked(const wire::SesRequest& request, RxMessage& message);
+  void unpark(RxMessage& message);
+  Result<void> request_restart(RxMessage& message, Time now);
+  void restart_requested(RxMessage& message, Status status, bool not_consumed);
+  RxMessage* find_restarting(const pds::RequestView& view, const wire::SesRequest& request,
+                             const Context& context);
+  pds::Response on_restarted(const pds::RequestView& view, const wire::SesRequest& request,
+                             Context& context, RxMessage& parked);
+  PostedReceive* forget_parked(RxMessage& message);
+  void drop_parked(RxMessage& message, wire::ReturnCode code);
+  void drop_parked(PdcId pdc);
+  PostedReceive* leave_parked(RxMessage& message);
+  template <class ReleaseReceive>
+  void leave_parked(Context& context, ReleaseReceive release_receive);
+  RxMessage* find_reserved(const ReceiveQueue& queue, const void* operation);
+  void expire_parked(Time now);
+  Time parked_deadline();
 
   const std::size_t unexpected_limit_bytes_;
   const std::size_t peer_limit_bytes_;
@@ -117,6 +140,9 @@ class Receiver final : public PullClient {
   const std::size_t eager_bytes_;
   const bool answers_no_match_;
   const std::uint16_t retries_;
+  const bool parks_;
+  const std::size_t parked_limit_messages_;
+  const Duration parked_timeout_;
   PieceStore& pieces_;
   ArrivingMessages& messages_;
   Initiator& initiator_;
@@ -125,10 +151,13 @@ class Receiver final : public PullClient {
   Slab<PostedReceive> receives_;
   Slab<MoreSlices> more_slices_;
   IntrusiveList<ReceiveQueue, ShortOfRoomTag> short_of_room_;  // messages wait for receives there
-  IntrusiveList<RxMessage, PullTag> deferred_;
-  IntrusiveList<RxMessage, PullTag> waiting_;
-  IntrusiveList<RxMessage, PullTag> reading_;
-  Time next_try_{};  // for those that wait
+  PullList deferred_;
+  PullList waiting_;
+  PullList reading_;
+  PullList parked_;      // in order of time
+  PullList restarting_;  // in order of time
+  Time next_try_{};      // for those that wait
+  std::uint32_t last_token_ = 0;
   std::size_t bound_receives_ = 0;
   std::uint64_t next_sequence_ = 0;
 };

@@ -29,20 +29,22 @@ constexpr bool passes(wire::ReturnCode code) {
 // All packets of a message of one packet; they need no receive state.
 constexpr bool is_single(const wire::SesRequest& request) { return request.som && request.eom; }
 
-// A send of any flavour that we serve; deferrable ones are ordinary here (SES-75).
+// A send of any flavour that we serve.
 constexpr bool is_send(wire::SesOpcode opcode) {
-  return opcode == wire::SesOpcode::Send || opcode == wire::SesOpcode::DeferrableSend ||
-         opcode == wire::SesOpcode::TaggedSend || opcode == wire::SesOpcode::DeferrableTsend ||
-         wire::has_rendezvous_extension(opcode);
+  return opcode == wire::SesOpcode::Send || opcode == wire::SesOpcode::TaggedSend ||
+         wire::is_deferrable(opcode) || wire::has_rendezvous_extension(opcode);
 }
 constexpr bool is_tagged(wire::SesOpcode opcode) {
   return opcode == wire::SesOpcode::TaggedSend || opcode == wire::SesOpcode::DeferrableTsend ||
          opcode == wire::SesOpcode::RendezvousTsend;
 }
-// The packet that ends the eager part of a rendezvous send before its length is reached.
+// The packet that ends what is sent of a rendezvous send, or of a deferrable one, before its length
+// is reached.
 constexpr bool ends_eager_part(const wire::SesRequest& request) {
-  return wire::has_rendezvous_extension(request.opcode) && !request.som && request.eom &&
-         request.payload.empty() && request.message_offset > 0;
+  const bool may_end =
+      wire::has_rendezvous_extension(request.opcode) || wire::is_deferrable(request.opcode);
+  return may_end && !request.som && request.eom && request.payload.empty() &&
+         request.message_offset > 0;
 }
 // Bytes that the packets of the message carry: a rendezvous send leaves the rest to be read.
 constexpr std::uint32_t eager_length(const wire::SesRequest& request) {

@@ -59,11 +59,11 @@ class Target {
   };
 
   Addressed find_context(const Request& request) const;
-  bool take_datagram(const View& view);
+  bool take_datagram(const View& view, Time now);
   pds::Response on_rudi(const View& view, Time now);
   pds::Response on_rudi_write(const Request& request, const Context& context,
                               const ri::MrAccess& access);
-  pds::Response on_send(const View& view, const Request& request, Context& context);
+  pds::Response on_send(const View& view, const Request& request, Context& context, Time now);
   pds::Response on_write(const View& view, const Request& request, Context& context);
   pds::Response on_read(const View& view, const Request& request, Context& context, Time now);
   pds::Response on_atomic(const View& view, const Request& request, Context& context, Time now);

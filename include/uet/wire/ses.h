@@ -153,6 +153,9 @@ constexpr bool is_compare_swap(AmoOp op) { return op >= AmoOp::Cswap && op <= Am
 constexpr bool has_rendezvous_extension(SesOpcode opcode) {
   return opcode == SesOpcode::RendezvousSend || opcode == SesOpcode::RendezvousTsend;
 }
+constexpr bool is_deferrable(SesOpcode opcode) {
+  return opcode == SesOpcode::DeferrableSend || opcode == SesOpcode::DeferrableTsend;
+}
 
 // ---- as it lies on the wire -------------------------------------------------------------------
 

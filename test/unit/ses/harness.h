@@ -294,6 +294,8 @@ inline ReturnCode code_of(const pds::Response& response) {
 // Node 1 sends, node 2 is the target.
 class TwoNodes : public ::testing::Test {
  protected:
+  explicit TwoNodes(const Parameters& parameters = small_parameters())
+      : a(1, parameters), b(2, parameters) {}
   // Delivers a packet of `from` to `to`; the answer goes back unless it is a NACK.
   static pds::Response deliver(Node& from, Node& to, const Sent& sent) {
     const pds::Response response = to.take(sent.next_hdr, sent.bytes, from.address.ip.bytes[3]);
@@ -336,8 +338,8 @@ class TwoNodes : public ::testing::Test {
                   Bytes(begin, begin + static_cast<std::ptrdiff_t>(count)));
   }
 
-  Node a{1};
-  Node b{2};
+  Node a;
+  Node b;
 };
 
 }  // namespace uet::ses::test
