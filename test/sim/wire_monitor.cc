@@ -63,7 +63,6 @@ void WireMonitor::request_sent(const Sighting& sighting, const wire::RequestHead
 }
 
 void WireMonitor::ack_sent(const Sighting& sighting, const wire::AckHeader& ack) {
-  if (ack.p) return;
   const auto found = flows_.find({sighting.to, ack.dpdcid.value});
   if (found == flows_.end() || !found->second.known) return;
   Flow& flow = found->second;
@@ -74,7 +73,7 @@ void WireMonitor::ack_sent(const Sighting& sighting, const wire::AckHeader& ack)
 
 void WireMonitor::delivered(const Sighting& sighting) {
   const auto* ack = sighting.header<wire::AckHeader>();
-  if (ack == nullptr || ack->p || sighting.from < 0) return;
+  if (ack == nullptr || sighting.from < 0) return;
   const auto found = flows_.find({sighting.to, ack->dpdcid.value});
   if (found == flows_.end()) return;
   Flow& flow = found->second;
