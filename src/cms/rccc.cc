@@ -165,9 +165,9 @@ bool Rccc::start_request(Time now) {
       fallen_back_ = true;
       return false;
     }
-    let_one_go();  // whether a peer that says nothing lives is told by the time-outs of a packet
+    let_one_go();  // its ACK tells that the peer gives no credit, its time-outs that it is dead
   }
-  ++unanswered_;
+  if (unanswered_++ == 0) acked_ = false;  // what came before says nothing of the request
   return true;
 }
 
