@@ -25,6 +25,9 @@ inline constexpr std::uint64_t kTaggedMultiRecv = std::uint64_t{1} << 46;
 inline constexpr std::uint64_t kCapsSince2 = kTaggedDirectedRecv | kTaggedMultiRecv;
 inline constexpr std::uint32_t kApi2 = FI_VERSION(2, 0);
 
+// From 1.9 on there is FI_HMEM, and fi_mr_attr tells whose memory a region is.
+inline constexpr std::uint32_t kApiHmem = FI_VERSION(1, 9);
+
 // fi_progress value that 1.21 added, weaker than manual.
 inline constexpr int kProgressControlUnified = 3;
 
@@ -67,7 +70,7 @@ inline constexpr std::uint64_t kRegMr = std::uint64_t{1} << 59;
 // 1.9. What came later (hmem_data, page_size, base_mr) is never read.
 inline std::size_t mr_attr_bytes(std::uint32_t version) {
   if (version < FI_VERSION(1, 5)) return offsetof(fi_mr_attr, auth_key_size);
-  if (version < FI_VERSION(1, 9)) return offsetof(fi_mr_attr, iface);
+  if (version < kApiHmem) return offsetof(fi_mr_attr, iface);
   return offsetof(fi_mr_attr, device) + sizeof(fi_mr_attr::device);
 }
 

@@ -96,6 +96,8 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   // Is this bit in force? It is if the info that the domain was opened with says so: getinfo
   // requires none, and the application may set those that it wants. FI_MR_BASIC stands for three.
   bool mr_mode_has(int bit) const;
+  // Was it opened with FI_HMEM? Only then does a registration say whose memory it is.
+  bool knows_hmem() const { return knows_hmem_; }
   // An object of this domain has been registered: the EQ bound with FI_REG_MR is told.
   void registered(fid_mr& mr);
   // fi_domain_bind: reading this EQ makes our progress.
@@ -127,6 +129,7 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   const std::uint32_t version_;
   const Params params_;
   const int mr_mode_;
+  const bool knows_hmem_;
   AddressFormat format_;
   Eq* registration_eq_ = nullptr;  // FI_REG_MR
   JobId job_;

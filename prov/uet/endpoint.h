@@ -140,6 +140,8 @@ class Endpoint final : public ses::CompletionSink {
   int set_limit(int name, std::size_t wanted) noexcept;
   int set_queue_size(int name, std::size_t wanted) noexcept;
   int set_size(int name, std::size_t wanted) noexcept;
+  int set_hmem_p2p(int wanted) noexcept;
+  int set_permission(int name, bool permitted) noexcept;
   bool take_tx_room() noexcept;
   void give_back_tx_room() noexcept;
   bool keep_sender(const ses::Completion& completion) noexcept;
@@ -190,8 +192,9 @@ class Endpoint final : public ses::CompletionSink {
   const std::size_t inject_size_;
   SizeLimits limits_;
   ReceiveSettings receive_settings_;
-  std::size_t tx_outstanding_ = 0;  // each holds a place in tx_cq_
-  std::size_t rx_outstanding_ = 0;  // each holds a place in rx_cq_
+  int hmem_p2p_ = FI_HMEM_P2P_ENABLED;  // FI_OPT_FI_HMEM_P2P; nothing depends on it
+  std::size_t tx_outstanding_ = 0;      // each holds a place in tx_cq_
+  std::size_t rx_outstanding_ = 0;      // each holds a place in rx_cq_
 };
 
 }  // namespace uet::prov

@@ -35,10 +35,11 @@ int Endpoint::get_option(int name, void* value, std::size_t* length) noexcept {
     case FI_OPT_RX_SIZE:
       return give_option(ses_config_.rx_size, value, length);
     case FI_OPT_FI_HMEM_P2P:
-      return give_option(int{FI_HMEM_P2P_DISABLED}, value, length);
+      return give_option(hmem_p2p_, value, length);
     case kOptCudaApiPermitted:
-    case kOptSharedMemoryPermitted:
       return give_option(false, value, length);
+    case kOptSharedMemoryPermitted:
+      return give_option(domain_.params().local_rings, value, length);
     default:
       return -FI_ENOPROTOOPT;
   }
@@ -76,6 +77,29 @@ int Endpoint::set_size(int name, std::size_t wanted) noexcept {
   return is_size_limit(name) ? set_limit(name, wanted) : set_queue_size(name, wanted);
 }
 
+// Memory is always copied by the CPU, so that only "required" fails.
+int Endpoint::set_hmem_p2p(int wanted) noexcept {
+  if (wanted < FI_HMEM_P2P_ENABLED || wanted > FI_HMEM_P2P_DISABLED) {
+    return refuse(-FI_EINVAL, "fi_setopt: not a value of FI_OPT_FI_HMEM_P2P");
+  }
+  if (wanted == FI_HMEM_P2P_REQUIRED) {
+    return refuse(-FI_EOPNOTSUPP, "fi_setopt: there are no transfers from device to device");
+  }
+  hmem_p2p_ = wanted;
+  return 0;
+}
+
+int Endpoint::set_permission(int name, bool permitted) noexcept {
+  if (name == kOptCudaApiPermitted) {
+    return refuse(-FI_EINVAL, "fi_setopt: FI_OPT_CUDA_API_PERMITTED, but there is no CUDA");
+  }
+  // The rings to peers on this host are the domain's.
+  if (!permitted && domain_.params().local_rings) {
+    return refuse(-FI_EOPNOTSUPP, "fi_setopt: only FI_UET_LOCAL=off turns shared memory off");
+  }
+  return 0;
+}
+
 int Endpoint::set_option(int name, const void* value, std::size_t length) noexcept {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
   constexpr const char* kWrongLength = "fi_setopt: optlen is not that of the option's type";
@@ -84,15 +108,13 @@ int Endpoint::set_option(int name, const void* value, std::size_t length) noexce
     const auto wanted = read_option<std::size_t>(value, length);
     return wanted ? set_size(name, *wanted) : refuse(-FI_EINVAL, kWrongLength);
   }
-  if (name == FI_OPT_FI_HMEM_P2P) {  // there is no device memory, so that only "required" fails
+  if (name == FI_OPT_FI_HMEM_P2P) {
     const auto wanted = read_option<int>(value, length);
-    if (!wanted) return refuse(-FI_EINVAL, kWrongLength);
-    if (*wanted == FI_HMEM_P2P_REQUIRED) return -FI_EOPNOTSUPP;
-    return *wanted >= FI_HMEM_P2P_ENABLED && *wanted <= FI_HMEM_P2P_DISABLED ? 0 : -FI_EINVAL;
+    return wanted ? set_hmem_p2p(*wanted) : refuse(-FI_EINVAL, kWrongLength);
   }
   if (name == kOptCudaApiPermitted || name == kOptSharedMemoryPermitted) {
-    // Permission or not: neither is ever used.
-    return read_option<unsigned char>(value, length) ? 0 : refuse(-FI_EINVAL, kWrongLength);
+    const auto permitted = read_option<unsigned char>(value, length);
+    return permitted ? set_permission(name, *permitted != 0) : refuse(-FI_EINVAL, kWrongLength);
   }
   return -FI_ENOPROTOOPT;
 }

@@ -44,6 +44,7 @@ inline constexpr Capability kCapabilities[] = {
     {FI_SOURCE_ERR, kRx},
     {FI_NAMED_RX_CTX, kTx},
     {FI_FENCE, kTx},
+    {FI_HMEM, kTx | kRx},
     {FI_RMA_EVENT, kRx, FI_REMOTE_READ | FI_REMOTE_WRITE},
     {FI_TRIGGER, kTx | kRx, ~std::uint64_t{0}},
     {FI_LOCAL_COMM, kDomain, ~std::uint64_t{0}},
@@ -112,12 +113,15 @@ inline constexpr EndpointType kDgram{
 
 // What an application of this API version can know of it.
 constexpr std::uint64_t caps_offered(const EndpointType& type, std::uint32_t version) {
-  return version < kApi2 ? type.caps & ~kCapsSince2 : type.caps;
+  const std::uint64_t later =
+      (version < kApi2 ? kCapsSince2 : 0) | (version < kApiHmem ? FI_HMEM : 0);
+  return type.caps & ~later;
 }
 
-// What it gives to who names none. FI_SOURCE_ERR makes errors of messages from unknown senders.
+// What it gives to who names none. FI_SOURCE_ERR makes errors of messages from unknown senders;
+// with FI_HMEM every registration says whose memory it is.
 constexpr std::uint64_t default_caps(const EndpointType& type, std::uint32_t version) {
-  return caps_offered(type, version) & ~FI_SOURCE_ERR;
+  return caps_offered(type, version) & ~(FI_SOURCE_ERR | FI_HMEM);
 }
 
 struct Limits {

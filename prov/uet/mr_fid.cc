@@ -20,7 +20,9 @@ namespace {
 
 constexpr std::uint64_t kAccess =
     FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_COLLECTIVE;
+// Beside those of any memory, with FI_HMEM: how its device's interface has allocated it.
 constexpr std::uint64_t kFlags = FI_RMA_EVENT;
+constexpr std::uint64_t kHmemFlags = FI_HMEM_DEVICE_ONLY | FI_HMEM_HOST_ALLOC;
 
 int refuse(int error, const char* why) {
   FI_WARN(&provider, FI_LOG_MR, "%s\n", why);
@@ -61,19 +63,28 @@ std::uint8_t remote_access(std::uint64_t access) {
                                    ((access & FI_REMOTE_WRITE) != 0 ? ri::kRemoteWrite : 0));
 }
 
-int check_attr(const fi_mr_attr& attr, std::uint64_t flags) {
-  if ((flags & ~kFlags) != 0) {
-    return refuse(-FI_EBADFLAGS, "fi_mr_reg: of the flags only FI_RMA_EVENT is supported");
+// Whose memory it is; fi_mr(3) says nothing of that to domains without FI_HMEM.
+int check_interface(const fi_mr_attr& attr, std::uint64_t flags) {
+  if (attr.iface != FI_HMEM_SYSTEM) {
+    return refuse(-FI_ENOSYS, "fi_mr_regattr: of the interfaces only FI_HMEM_SYSTEM is supported");
+  }
+  if ((flags & FI_HMEM_DEVICE_ONLY) != 0) {
+    return refuse(-FI_EINVAL, "fi_mr_regattr: FI_HMEM_DEVICE_ONLY, but iface is FI_HMEM_SYSTEM");
+  }
+  return 0;
+}
+
+int check_attr(const fi_mr_attr& attr, std::uint64_t flags, bool knows_hmem) {
+  if ((flags & ~(knows_hmem ? kFlags | kHmemFlags : kFlags)) != 0) {
+    return refuse(-FI_EBADFLAGS, knows_hmem ? "fi_mr_reg: a flag that is not supported"
+                                            : "fi_mr_reg: without FI_HMEM only FI_RMA_EVENT");
   }
   if (attr.iov_count > 1 || (attr.iov_count == 1 && attr.mr_iov == nullptr)) {
     return refuse(-FI_EINVAL, "fi_mr_reg: mr_iov_limit is 1");
   }
   if (attr.offset != 0) return refuse(-FI_EINVAL, "fi_mr_reg: offset must be 0");
   if ((attr.access & ~kAccess) != 0) return refuse(-FI_EINVAL, "fi_mr_reg: access not valid");
-  if (attr.iface != FI_HMEM_SYSTEM) {
-    return refuse(-FI_ENOSYS, "fi_mr_reg: only memory of FI_HMEM_SYSTEM");
-  }
-  return 0;
+  return knows_hmem ? check_interface(attr, flags) : 0;
 }
 
 }  // namespace
@@ -132,7 +143,7 @@ int Mr::enter(const fi_mr_attr& attr) {
 
 int Mr::open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, Mr*& out) {
   if (domain.dead()) return -FI_EOPNOTSUPP;
-  if (const int result = check_attr(attr, flags); result != 0) return result;
+  if (const int result = check_attr(attr, flags, domain.knows_hmem()); result != 0) return result;
   std::unique_ptr<Mr> mr(new Mr(domain, attr, flags));
   if (const int result = mr->enter(attr); result != 0) return result;
   out = mr.release();

@@ -161,7 +161,7 @@ TEST(GetInfo, HintsThatCannotBeMetAreNoData) {
   hints->ep_attr->type = FI_EP_MSG;
   EXPECT_EQ(get_info(nullptr, nullptr, 0, hints.get(), info), -FI_ENODATA);
   hints = make_hints();
-  hints->caps = FI_HMEM;
+  hints->caps = FI_COLLECTIVE;
   EXPECT_EQ(get_info(nullptr, nullptr, 0, hints.get(), info), -FI_ENODATA);
   hints = make_hints();
   hints->domain_attr->name = strdup("no-such-interface");

@@ -136,7 +136,7 @@ TEST_F(Options, HaveTheValuesOfTheInfo) {
   EXPECT_EQ(get<std::size_t>(FI_OPT_CM_DATA_SIZE), 0U);
   EXPECT_EQ(get<std::size_t>(FI_OPT_TX_SIZE), a_.info->tx_attr->size);
   EXPECT_EQ(get<std::size_t>(FI_OPT_RX_SIZE), a_.info->rx_attr->size);
-  EXPECT_EQ(get<int>(FI_OPT_FI_HMEM_P2P), int{FI_HMEM_P2P_DISABLED});
+  EXPECT_EQ(get<int>(FI_OPT_FI_HMEM_P2P), int{FI_HMEM_P2P_ENABLED});
   for (int name = kMaxMsgSize; name < kMaxAtomicSize; ++name) {
     EXPECT_EQ(get<std::size_t>(name), a_.info->ep_attr->max_msg_size);
   }
@@ -197,15 +197,43 @@ TEST_F(Options, LimitTheSizeOfOneKindOfOperation) {
   EXPECT_EQ(fi_inject(ep_.get(), memory, 8, self), 0);
 }
 
-TEST_F(Options, ForDeviceMemoryPermitAndForbidButCannotRequire) {
-  for (const bool allowed : {true, false}) {
-    EXPECT_EQ(set(kCudaApiPermitted, allowed), 0);
-    EXPECT_EQ(set(kSharedMemoryPermitted, allowed), 0);
+TEST_F(Options, ForDeviceMemoryAreKeptButCannotRequireTransfersBetweenDevices) {
+  for (const int mode : {FI_HMEM_P2P_DISABLED, FI_HMEM_P2P_PREFERRED, FI_HMEM_P2P_ENABLED}) {
+    EXPECT_EQ(set(FI_OPT_FI_HMEM_P2P, mode), 0);
+    EXPECT_EQ(get<int>(FI_OPT_FI_HMEM_P2P), mode);
   }
-  EXPECT_EQ(set(FI_OPT_FI_HMEM_P2P, int{FI_HMEM_P2P_ENABLED}), 0);
-  EXPECT_EQ(set(FI_OPT_FI_HMEM_P2P, int{FI_HMEM_P2P_DISABLED}), 0);
   EXPECT_EQ(set(FI_OPT_FI_HMEM_P2P, int{FI_HMEM_P2P_REQUIRED}), -FI_EOPNOTSUPP);
   EXPECT_EQ(set(FI_OPT_FI_HMEM_P2P, 99), -FI_EINVAL);
+  EXPECT_EQ(set(FI_OPT_FI_HMEM_P2P, -1), -FI_EINVAL);
+  EXPECT_EQ(get<int>(FI_OPT_FI_HMEM_P2P), int{FI_HMEM_P2P_ENABLED});
+}
+
+// fi_endpoint(3): -FI_EINVAL where there is no CUDA.
+TEST_F(Options, PermissionToCallCudaIsInvalidWithoutIt) {
+  for (const bool allowed : {true, false}) EXPECT_EQ(set(kCudaApiPermitted, allowed), -FI_EINVAL);
+}
+
+// The rings to processes of this host belong to the domain.
+TEST(SharedMemory, IsForbiddenByTheParameterAlone) {
+  const auto check_permission = [](bool rings) {
+    const Side side;
+    Owned<fid_ep> ep;
+    Side::open(ep, "fi_endpoint", [&](auto** out) {
+      return fi_endpoint(side.domain.get(), side.info.get(), out, nullptr);
+    });
+    const auto set = [&](bool permitted) {
+      return fi_setopt(&ep->fid, FI_OPT_ENDPOINT, kSharedMemoryPermitted, &permitted, 1);
+    };
+    require(set(true) == 0, "nobody asks for rings");
+    require(set(false) == (rings ? -FI_EOPNOTSUPP : 0), "the answer is not what the domain does");
+    bool used = !rings;
+    std::size_t length = 1;
+    check(fi_getopt(&ep->fid, FI_OPT_ENDPOINT, kSharedMemoryPermitted, &used, &length), "getopt");
+    require(used == rings, "the option is not what the domain does");
+  };
+  Process with("with", {{"FI_UET_LOCAL", "auto"}}, [&] { check_permission(true); });
+  Process without("without", {{"FI_UET_LOCAL", "off"}}, [&] { check_permission(false); });
+  EXPECT_EQ(wait_for_all({&with, &without}), "");
 }
 
 // ---- binding -----------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ TEST(RefuseHints, ContextsOfAScalableEndpointAndSharedOnesAreMet) {
 
 TEST(RefuseHints, EachThingWeLackIsRefused) {
   const std::function<void(fi_info&)> wishes[] = {
-      [](fi_info& h) { h.caps = FI_MSG | FI_HMEM; },
+      [](fi_info& h) { h.caps = FI_MSG | FI_MULTICAST; },
       [](fi_info& h) { h.caps = FI_MSG | FI_COLLECTIVE; },
       [](fi_info& h) { h.ep_attr->type = FI_EP_MSG; },
       [](fi_info& h) { h.addr_format = FI_ADDR_IB_UD; },
@@ -165,7 +165,7 @@ TEST(RefuseHints, Ses145_AuthKeyIsThreeOrFourBytes) {
 
 TEST(FillAttributes, WithoutHintsEverythingThatWorksIsShown) {
   const Info info = fill(nullptr);
-  EXPECT_EQ(info->caps, kCaps & ~(kCapsSince2 | FI_SOURCE_ERR));
+  EXPECT_EQ(info->caps, kCaps & ~(kCapsSince2 | FI_SOURCE_ERR | FI_HMEM));
   EXPECT_EQ(info->mode, 0U);
   EXPECT_EQ(info->ep_attr->type, FI_EP_RDM);
   EXPECT_EQ(info->ep_attr->max_msg_size, 0xFFFFF000U);
