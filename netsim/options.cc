@@ -8,7 +8,7 @@
 #include <map>
 #include <sstream>
 
-#include "uet/cms/ccc.h"
+#include "uet/cms/path.h"
 
 namespace uet::netsim {
 namespace {
@@ -60,13 +60,8 @@ struct Arguments {
 // Names of the choices that a library enumeration offers.
 const std::map<std::string, cms::Algorithm> kAlgorithms = {{"nscc", cms::Algorithm::Nscc},
                                                            {"none", cms::Algorithm::None}};
-const std::map<std::string, cms::PathPolicy> kPathPolicies = {
-    {"single", cms::PathPolicy::Single},
-    {"oblivious", cms::PathPolicy::Oblivious},
-    {"round_robin", cms::PathPolicy::RoundRobin},
-    {"bitmap", cms::PathPolicy::Bitmap},
-    {"reps", cms::PathPolicy::Reps},
-    {"mixed", cms::PathPolicy::Mixed}};
+const std::map<std::string, cms::PathPolicy> kPathPolicies(std::begin(cms::kPathPolicyNames),
+                                                           std::end(cms::kPathPolicyNames));
 const std::map<std::string, Shape> kShapes = {{"one-switch", Shape::OneSwitch},
                                               {"two-tier", Shape::TwoTier},
                                               {"leaf-spine", Shape::LeafSpine},

@@ -13,6 +13,7 @@
 
 #include "provider.h"
 #include "uet/base/types.h"
+#include "uet/cms/path.h"
 
 namespace uet::prov {
 namespace {
@@ -69,14 +70,7 @@ bool set_algorithm(Params& params, std::string_view text) {
 }
 
 bool set_paths(Params& params, std::string_view text) {
-  static constexpr std::pair<std::string_view, cms::PathPolicy> kNames[] = {
-      {"single", cms::PathPolicy::Single},
-      {"oblivious", cms::PathPolicy::Oblivious},
-      {"round_robin", cms::PathPolicy::RoundRobin},
-      {"bitmap", cms::PathPolicy::Bitmap},
-      {"reps", cms::PathPolicy::Reps},
-      {"mixed", cms::PathPolicy::Mixed}};
-  for (const auto& [name, policy] : kNames) {
+  for (const auto& [name, policy] : cms::kPathPolicyNames) {
     if (text != name) continue;
     params.paths = policy;
     return true;

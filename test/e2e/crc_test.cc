@@ -6,25 +6,9 @@
 #include <map>
 
 #include "harness.h"
-#include "uet/fi_ext_uet.h"
 
 namespace uet::e2e {
 namespace {
-
-std::uint64_t counter(Node& node, const std::string& name) {
-  fi_uet_stats_ops* stats = nullptr;
-  check(fi_open_ops(&node.domain->fid, FI_UET_STATS_OPS, 0, reinterpret_cast<void**>(&stats),
-                    nullptr),
-        "fi_open_ops");
-  std::vector<std::uint64_t> values(stats->count(node.domain.get()));
-  stats->read(node.domain.get(), values.data(), values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    fi_uet_counter description{};
-    check(stats->describe(node.domain.get(), i, &description), "describe");
-    if (name == description.name) return values[i];
-  }
-  fail("there is no counter " + name);
-}
 
 constexpr std::uint64_t kMessages = 200;
 
@@ -62,9 +46,9 @@ TEST(Crc, DamagedPacketsAreDroppedCountedAndSentAgain) {
     Node node;
     send_all(node, node.connect(pair.left));
     pair.left.meet(&node);
-    require(counter(node, "nic_crc_errors") > 0, "no damaged answer was counted");
-    require(counter(node, "pds_rto_retransmissions") +
-                    counter(node, "pds_inferred_loss_retransmissions") >
+    require(node.counter("nic_crc_errors") > 0, "no damaged answer was counted");
+    require(node.counter("pds_rto_retransmissions") +
+                    node.counter("pds_inferred_loss_retransmissions") >
                 0,
             "nothing was sent again");
   });
@@ -72,8 +56,8 @@ TEST(Crc, DamagedPacketsAreDroppedCountedAndSentAgain) {
     Node node;
     receive_all(node, node.connect(pair.right));
     pair.right.meet(&node);
-    require(counter(node, "nic_crc_errors") > 0, "no damaged packet was counted");
-    require(counter(node, "pds_malformed") == 0 && counter(node, "ses_malformed") == 0,
+    require(node.counter("nic_crc_errors") > 0, "no damaged packet was counted");
+    require(node.counter("pds_malformed") == 0 && node.counter("ses_malformed") == 0,
             "a damaged packet came through");
   });
   EXPECT_EQ(wait_for_all({&sender, &receiver}), "");
@@ -109,17 +93,17 @@ TEST(Crc, PacketsWithoutOneAreCountedWhereItIsExpected) {
       return fi_tsend(node.ep.get(), memory.data(), 100, nullptr, peer, 1, nullptr);
     });
     pair.left.receive<char>(&node);
-    require(counter(node, "pds_acks_received") == 0, "it was acknowledged");
+    require(node.counter("pds_acks_received") == 0, "it was acknowledged");
   });
   Process receiver("receiver", {{"FI_UET_CRC", "on"}}, [&] {
     Node node;
     node.connect(pair.right);
     const Clock::time_point start = Clock::now();
-    while (counter(node, "nic_crc_errors") < 3) {
+    while (node.counter("nic_crc_errors") < 3) {
       node.keep_events();
       require(Clock::now() - start < kDeadline, "nothing was counted");
     }
-    require(counter(node, "pds_packets_received") == 0, "a packet without CRC came through");
+    require(node.counter("pds_packets_received") == 0, "a packet without CRC came through");
     pair.right.send('e');
   });
   EXPECT_EQ(wait_for_all({&sender, &receiver}), "");
@@ -138,16 +122,16 @@ void expect_trimmed_payload_again(const char* crc) {
     Node node;
     send_all(node, node.connect(pair.left));
     pair.left.meet(&node);
-    require(counter(node, "pds_nacks_received_trimmed") > 0, "no NACK TRIMMED came");
-    require(counter(node, "pds_nack_retransmissions") > 0, "nothing was sent again for a NACK");
+    require(node.counter("pds_nacks_received_trimmed") > 0, "no NACK TRIMMED came");
+    require(node.counter("pds_nack_retransmissions") > 0, "nothing was sent again for a NACK");
   });
   Process receiver("receiver", environment("trim=5%,seed=8"), [&] {
     Node node;
     receive_all(node, node.connect(pair.right));
     pair.right.meet(&node);
-    require(counter(node, "pds_trimmed_received") > 0, "no trimmed packet was counted");
-    require(counter(node, "pds_nacks_sent_trimmed") > 0, "no NACK TRIMMED was sent");
-    require(counter(node, "nic_crc_errors") == 0, "a trimmed packet's CRC was looked at");
+    require(node.counter("pds_trimmed_received") > 0, "no trimmed packet was counted");
+    require(node.counter("pds_nacks_sent_trimmed") > 0, "no NACK TRIMMED was sent");
+    require(node.counter("nic_crc_errors") == 0, "a trimmed packet's CRC was looked at");
   });
   EXPECT_EQ(wait_for_all({&sender, &receiver}), "");
 }

@@ -4,28 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "harness.h"
-#include "uet/fi_ext_uet.h"
 
 namespace uet::e2e {
 namespace {
 
 constexpr std::size_t kBytes = 300'000;
 constexpr std::uint64_t kMessages = 20;
-
-std::uint64_t counter(Node& node, const std::string& name) {
-  fi_uet_stats_ops* stats = nullptr;
-  check(fi_open_ops(&node.domain->fid, FI_UET_STATS_OPS, 0, reinterpret_cast<void**>(&stats),
-                    nullptr),
-        "fi_open_ops");
-  std::vector<std::uint64_t> values(stats->count(node.domain.get()));
-  stats->read(node.domain.get(), values.data(), values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    fi_uet_counter description{};
-    check(stats->describe(node.domain.get(), i, &description), "describe");
-    if (name == description.name) return values[i];
-  }
-  fail("there is no counter " + name);
-}
 
 void send_all(Node& node, fi_addr_t peer) {
   std::vector<std::byte> memory(kBytes);
@@ -57,14 +41,14 @@ void exchange(const char* of_sender, const char* of_receiver, const char* faults
     Node node;
     send_all(node, node.connect(pair.left));
     pair.left.meet(&node);
-    require((counter(node, "pds_credit_fallbacks") == 0) == granted, "fallback to NSCC");
+    require((node.counter("pds_credit_fallbacks") == 0) == granted, "fallback to NSCC");
   });
   Process receiver("receiver", {{"FI_UET_CC_ALGORITHM", of_receiver}, {"FI_UET_FAULTS", faults}},
                    [&] {
                      Node node;
                      receive_all(node, node.connect(pair.right));
                      pair.right.meet(&node);
-                     require((counter(node, "pds_credits_sent") > 0) == granted, "credits");
+                     require((node.counter("pds_credits_sent") > 0) == granted, "credits");
                    });
   EXPECT_EQ(wait_for_all({&sender, &receiver}), "");
 }

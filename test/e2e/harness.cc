@@ -17,6 +17,8 @@
 #include <exception>
 #include <stdexcept>
 
+#include "uet/fi_ext_uet.h"
+
 namespace uet::e2e {
 
 void fail(const std::string& what) { throw std::runtime_error(what); }
@@ -336,6 +338,20 @@ std::optional<Event> Node::read_one() {
   check(fi_cq_readerr(cq.get(), &error, 0), "fi_cq_readerr");
   require(error.err > 0, "an error entry without an error code");
   return Event{error.op_context, error.flags, error.len, error.data, error.tag, error.err};
+}
+
+std::uint64_t Node::counter(const std::string& name) const {
+  fi_uet_stats_ops* stats = nullptr;
+  check(fi_open_ops(&domain->fid, FI_UET_STATS_OPS, 0, reinterpret_cast<void**>(&stats), nullptr),
+        "fi_open_ops");
+  std::vector<std::uint64_t> values(stats->count(domain.get()));
+  stats->read(domain.get(), values.data(), values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    fi_uet_counter description{};
+    check(stats->describe(domain.get(), i, &description), "describe");
+    if (name == description.name) return values[i];
+  }
+  fail("there is no counter " + name);
 }
 
 void Node::write_and_read_back(fi_addr_t peer, const RemoteRegion& remote, std::size_t bytes,

@@ -213,6 +213,9 @@ class Node {
   void write_and_read_back(fi_addr_t peer, const RemoteRegion& remote, std::size_t bytes,
                            std::uint64_t rounds);
 
+  // The counter of the domain with this name (fi_ext_uet.h); fails if there is none.
+  std::uint64_t counter(const std::string& name) const;
+
   // The next completion; nothing when there is none now. Error entries come as events as well.
   std::optional<Event> poll();
   // Waits for the next completion and fails if it is an error.

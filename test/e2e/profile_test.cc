@@ -7,7 +7,6 @@
 #include <iterator>
 
 #include "harness.h"
-#include "uet/fi_ext_uet.h"
 
 namespace uet::e2e {
 namespace {
@@ -137,21 +136,6 @@ TEST_P(ProfileTest, Ses161_DecidesHowLongMessagesAreSent) {
 
 constexpr std::size_t kPutOff = 8;
 
-std::uint64_t read_counter(Node& node, const std::string& name) {
-  fi_uet_stats_ops* stats = nullptr;
-  check(fi_open_ops(&node.domain->fid, FI_UET_STATS_OPS, 0, reinterpret_cast<void**>(&stats),
-                    nullptr),
-        "fi_open_ops");
-  std::vector<std::uint64_t> values(stats->count(node.domain.get()));
-  stats->read(node.domain.get(), values.data(), values.size());
-  fi_uet_counter counter{};
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    check(stats->describe(node.domain.get(), i, &counter), "describe");
-    if (counter.name == name) return values[i];
-  }
-  fail("no counter " + name);
-}
-
 class PutOffTest : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -168,7 +152,7 @@ TEST_P(PutOffTest, Ses66_Ses70_TargetKeepsNothingAndAsksWhenItHasAReceive) {
   Process receiver("receiver", environment, [&] {
     Node node(options);
     node.connect(channels.left);
-    while (read_counter(node, "ses_messages_parked") < kPutOff) node.keep_events();
+    while (node.counter("ses_messages_parked") < kPutOff) node.keep_events();
     std::vector<std::byte> memory(kLong);
     for (std::size_t i = kPutOff; i-- > 0;) {
       node.post("receiving", [&] {
@@ -178,7 +162,7 @@ TEST_P(PutOffTest, Ses66_Ses70_TargetKeepsNothingAndAsksWhenItHasAReceive) {
       node.next("a receive");
       require_pattern(memory, i, "the message");
     }
-    require(read_counter(node, "ses_messages_parked") == kPutOff, "one was put off twice");
+    require(node.counter("ses_messages_parked") == kPutOff, "one was put off twice");
     channels.left.meet(&node);
   });
   Process sender("sender", environment, [&] {

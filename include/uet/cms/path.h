@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "uet/base/rng.h"
@@ -15,6 +17,15 @@
 #include "uet/cms/recycled_paths.h"
 
 namespace uet::cms {
+
+// What options call the schemes.
+inline constexpr std::pair<std::string_view, PathPolicy> kPathPolicyNames[] = {
+    {"single", PathPolicy::Single},
+    {"oblivious", PathPolicy::Oblivious},
+    {"round_robin", PathPolicy::RoundRobin},
+    {"bitmap", PathPolicy::Bitmap},
+    {"reps", PathPolicy::Reps},
+    {"mixed", PathPolicy::Mixed}};
 
 // CMS-20. Timeout: a loss that was inferred.
 enum class PathFeedback : std::uint8_t { Good, Ecn, Nack, Timeout };

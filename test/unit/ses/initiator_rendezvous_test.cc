@@ -143,10 +143,10 @@ TEST_F(RendezvousTest, Ses54_MessageThatWillBeReadIsNotSentAgain) {
   };
   say(first, wire::List::Overflow, ReturnCode::Ok);
   say(second, wire::List::Expected, ReturnCode::NoMatch);
-  for (const Sent& sent : packets(a)) a.answered(sent, {});
+  for (const Sent& sent : turn(a)) a.answered(sent, {});
   ASSERT_EQ(a.sink.all.size(), 1u);
   EXPECT_EQ(a.sink.all[0].return_code, ReturnCode::NoMatch);
-  EXPECT_TRUE(packets(a).empty());
+  EXPECT_TRUE(turn(a).empty());
   expect_idle();
 }
 
@@ -156,8 +156,8 @@ TEST_F(RendezvousTest, Ses61_SendCompletesWhenTheDataReadAreAcknowledged) {
   Bytes in(out.size());
   send_unexpected(out);
   ASSERT_TRUE(b.receive({slice_of(in)}));
-  for (const Sent& ask : packets(b)) deliver(b, a, ask);
-  const std::vector<Sent> data = packets(a);
+  for (const Sent& ask : turn(b)) deliver(b, a, ask);
+  const std::vector<Sent> data = turn(a);
   ASSERT_EQ(data.size(), 4u);
   for (const Sent& packet : data) {
     EXPECT_TRUE(a.sink.all.empty());
@@ -206,7 +206,7 @@ TEST_F(RendezvousTest, Ses64_CancelWhileItIsReadEndsTheReceiveWithAnError) {
   int operation = 0;
   send_unexpected(out, false, &operation);
   ASSERT_TRUE(b.receive({slice_of(in)}));
-  const std::vector<Sent> asked = packets(b);  // not all of it: a limit
+  const std::vector<Sent> asked = turn(b);  // not all of it: a limit
   deliver(b, a, asked.at(0));
   EXPECT_TRUE(a.ses.cancel(*a.context, &operation, kNow));
   EXPECT_TRUE(a.sink.all.empty()) << "an answer still points into its memory";
@@ -268,7 +268,7 @@ TEST_F(RendezvousTest, SenderClosedWhileItIsReadHasNoPacketPointingToItsMemory) 
   Bytes in(out.size());
   send_unexpected(out);
   ASSERT_TRUE(b.receive({slice_of(in)}));
-  const std::vector<Sent> asked = packets(b);
+  const std::vector<Sent> asked = turn(b);
   deliver(b, a, asked.at(0));
   const Sent answer = a.packet().value();
   a.delivery.on_abort = [&](PdcId, Time) {

@@ -19,7 +19,7 @@ TEST_F(RendezvousTest, Ses57_ExpectedMessageIsPlacedAsAPlainSendAndNothingIsRead
     const wire::SesResponseHeader header = header_of(deliver(a, b, sent));
     EXPECT_EQ(header.list, wire::List::Expected);
   }
-  EXPECT_TRUE(packets(b).empty());
+  EXPECT_TRUE(turn(b).empty());
   ASSERT_EQ(a.sink.all.size(), 1u);
   ASSERT_EQ(b.sink.all.size(), 1u);
   EXPECT_EQ(b.sink.all[0].length, out.size());
@@ -146,7 +146,7 @@ TEST_F(RendezvousTest, ShortageOfPdcsAndMessagesDelaysTheRead) {
   exchange();
   b.delivery.refuse = true;
   for (Bytes& memory : in) ASSERT_TRUE(b.receive({slice_of(memory)}));
-  EXPECT_TRUE(packets(b).empty());
+  EXPECT_TRUE(turn(b).empty());
   EXPECT_GT(b.ses.next_deadline(), kNow);
   EXPECT_LT(b.ses.next_deadline(), kNever);
   b.delivery.refuse = false;
@@ -196,7 +196,7 @@ TEST_F(RendezvousTest, MsgErrorFindsAMessageThatWaitsForItsRead) {
   ASSERT_TRUE(b.receive({slice_of(in)}));
   b.ses.progress(kNow);
   EXPECT_TRUE(a.ses.cancel(*a.context, &operation, kNow));
-  for (const Sent& sent : packets(a)) deliver(a, b, sent);
+  for (const Sent& sent : turn(a)) deliver(a, b, sent);
   ASSERT_EQ(b.sink.all.size(), 1u);
   EXPECT_EQ(b.sink.all[0].status, Status::Abandoned);
   EXPECT_EQ(a.sink.all.size(), 1u);
@@ -208,7 +208,7 @@ TEST_F(RendezvousTest, Ses64_FailureOfTheReadEndsTheReceive) {
   Bytes in(out.size());
   send_unexpected(out);
   ASSERT_TRUE(b.receive({slice_of(in)}));
-  const std::vector<Sent> asked = packets(b);
+  const std::vector<Sent> asked = turn(b);
   for (const Sent& sent : asked) {
     b.ses.client().pds_error(*sent.message, sent.tag, pds::PdsError::RtoExhausted, kNow);
   }
@@ -229,7 +229,7 @@ TEST_F(RendezvousTest, Pds142_ReadsThatWereNotConsumedAreSentAgain) {
   send_unexpected(out);
   ASSERT_TRUE(b.receive({slice_of(in)}));
   for (int read = 0; read < 2; ++read) {
-    const std::vector<Sent> refused = packets(b);
+    const std::vector<Sent> refused = turn(b);
     ASSERT_EQ(refused.size(), 1u);
     b.ses.client().pds_error(*refused[0].message, refused[0].tag, pds::PdsError::NotConsumed, kNow);
     EXPECT_EQ(b.sink.all.size(), static_cast<std::size_t>(read));
@@ -278,7 +278,7 @@ TEST_F(RendezvousTest, Pds142_AContextThatClosesMeanwhileStillTellsTheSender) {
   Bytes in(kKept + 10);
   send_unexpected(out);
   ASSERT_TRUE(b.receive({slice_of(in)}));
-  const std::vector<Sent> refused = packets(b);
+  const std::vector<Sent> refused = turn(b);
   ASSERT_EQ(refused.size(), 1u);
   b.ses.close_context(*b.context, kNow);
   b.context = nullptr;
@@ -326,7 +326,7 @@ TEST_F(RendezvousTest, TargetClosedWhileItReadsWritesNoMoreToItsMemory) {
   Bytes in(out.size());
   send_unexpected(out);
   ASSERT_TRUE(b.receive({slice_of(in)}));
-  for (const Sent& ask : packets(b)) deliver(b, a, ask);
+  for (const Sent& ask : turn(b)) deliver(b, a, ask);
   b.ses.close_context(*b.context, kNow);
   std::fill(in.begin(), in.end(), std::byte{0x5A});
   exchange();
@@ -382,7 +382,7 @@ TEST_F(ForeignRendezvousTest, Ses57_RemainderIsReadWhenTheMessageIsExpected) {
   Bytes in(out.size());
   ASSERT_TRUE(b.receive({slice_of(in)}));
   EXPECT_EQ(header_of(first_packet()).list, wire::List::Expected);
-  EXPECT_TRUE(packets(b).empty()) << "first the eager part";
+  EXPECT_TRUE(turn(b).empty()) << "first the eager part";
   EXPECT_EQ(header_of(second_packet()).list, wire::List::Expected);
   exchange();
   ASSERT_EQ(b.sink.all.size(), 1u);
@@ -402,7 +402,7 @@ TEST_F(ForeignRendezvousTest, Ses56_ReadGoesWhereTheExtensionSays) {
   Bytes in(out.size());
   ASSERT_TRUE(b.receive({slice_of(in)}));
   EXPECT_EQ(code_of(b.take(only)), ReturnCode::Ok);
-  const std::vector<Sent> asked = packets(b);
+  const std::vector<Sent> asked = turn(b);
   ASSERT_FALSE(asked.empty());
   for (const Sent& sent : asked) {
     const SesRequest read = sent.request();
@@ -452,7 +452,7 @@ TEST_F(ForeignRendezvousTest, Ses63_ReceiveNoLongerThanTheEagerPartStillReadsThe
   ASSERT_TRUE(b.receive({slice_of(in)}));
   first_packet();
   second_packet();
-  const std::vector<Sent> asked = packets(b);
+  const std::vector<Sent> asked = turn(b);
   ASSERT_EQ(asked.size(), 1u);
   const SesRequest read = asked[0].request();
   EXPECT_EQ(read.opcode, SesOpcode::Read);

@@ -20,36 +20,9 @@ inline Parameters rendezvous_parameters() {
 }
 
 // Two nodes whose long sends can be read.
-class RendezvousTest : public ::testing::Test {
+class RendezvousTest : public TwoNodes {
  protected:
-  static pds::Response deliver(Node& from, Node& to, const Sent& sent) {
-    const pds::Response response = to.take(sent.next_hdr, sent.bytes, from.address.ip.bytes[3]);
-    if (!response.nack) from.answered(sent, response);
-    return response;
-  }
-  static std::vector<Sent> packets(Node& node) {
-    node.ses.progress(kNow);
-    return node.packets();
-  }
-  // Everything, both ways, until nothing is left.
-  void exchange() {
-    for (int round = 0; round < 100; ++round) {
-      const std::vector<Sent> forth = packets(a);
-      for (const Sent& sent : forth) deliver(a, b, sent);
-      const std::vector<Sent> back = packets(b);
-      for (const Sent& sent : back) deliver(b, a, sent);
-      if (forth.empty() && back.empty()) return;
-    }
-    ADD_FAILURE() << "does not come to rest";
-  }
-  void expect_idle() {
-    for (Node* node : {&a, &b}) {
-      EXPECT_TRUE(node->ses.idle());
-      EXPECT_EQ(node->buffers.in_use(), 0u);
-      EXPECT_EQ(node->delivery.locks, 0);
-      EXPECT_EQ(node->ses.next_deadline(), kNever);
-    }
-  }
+  RendezvousTest() : TwoNodes(rendezvous_parameters()) {}
   Peer to_b() const {
     Peer peer = b.peer();
     peer.hpc = true;
@@ -88,9 +61,6 @@ class RendezvousTest : public ::testing::Test {
     read.job_id = JobId{job};
     return code_of(source.take(read, {}, from));
   }
-
-  Node a{1, rendezvous_parameters()};
-  Node b{2, rendezvous_parameters()};
 };
 
 }  // namespace uet::ses::test

@@ -23,29 +23,6 @@ class TargetDeferrableTest : public TwoNodes {
  protected:
   TargetDeferrableTest() : TwoNodes(deferring()) {}
 
-  static std::vector<Sent> turn(Node& node, Time now = kNow) {
-    node.ses.progress(now);
-    return node.packets();
-  }
-  // Everything, both ways, until nothing is left.
-  void exchange() {
-    for (int round = 0; round < 100; ++round) {
-      const std::vector<Sent> forth = turn(a);
-      for (const Sent& sent : forth) deliver(a, b, sent);
-      const std::vector<Sent> back = turn(b);
-      for (const Sent& sent : back) deliver(b, a, sent);
-      if (forth.empty() && back.empty()) return;
-    }
-    ADD_FAILURE() << "does not come to rest";
-  }
-  void expect_idle() {
-    for (Node* node : {&a, &b}) {
-      EXPECT_TRUE(node->ses.idle());
-      EXPECT_EQ(node->buffers.in_use(), 0u);
-      EXPECT_EQ(node->delivery.locks, 0);
-      EXPECT_EQ(node->ses.next_deadline(), kNever);
-    }
-  }
   Result<void> send(Bytes& memory, std::optional<std::uint64_t> tag = {},
                     void* operation = nullptr) {
     Peer peer = b.peer();

@@ -12,7 +12,7 @@ TEST_F(RendezvousTest, DataOfTheReadPointIntoTheSendersMemory) {
   Bytes in(out.size());
   send_unexpected(out);
   ASSERT_TRUE(b.receive({slice_of(in)}));
-  for (const Sent& ask : packets(b)) deliver(b, a, ask);
+  for (const Sent& ask : turn(b)) deliver(b, a, ask);
   EXPECT_FALSE(a.delivery.backlog.empty());
   EXPECT_EQ(a.buffers.in_use(), 0u) << "no copy";
   exchange();
