@@ -111,7 +111,11 @@ fid_nic* make_nic(const nic::Interface& interface) {
   NicPtr nic = allocate_nic();
   nic->device_attr->name = duplicate(interface.name.c_str());
   nic->device_attr->driver = duplicate("udp");
-  nic->bus_attr->bus_type = FI_BUS_UNKNOWN;
+  nic->bus_attr->bus_type = interface.pci ? FI_BUS_PCI : FI_BUS_UNKNOWN;
+  if (interface.pci) {
+    nic->bus_attr->attr.pci = {interface.pci->domain, interface.pci->bus, interface.pci->device,
+                               interface.pci->function};
+  }
   char mac[18];
   const auto& m = interface.mac;
   std::snprintf(mac, sizeof mac, "%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4],

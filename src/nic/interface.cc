@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Interface discovery through libnl-route. netlink does not tell the link speed, so that comes from
-// sysfs.
+// Interface discovery through libnl-route. netlink does not tell the link speed and the PCI device,
+// so these come from sysfs.
 #include "uet/nic/interface.h"
 
 #include <arpa/inet.h>
@@ -14,7 +14,9 @@
 #include <netlink/socket.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 
@@ -49,6 +51,12 @@ std::uint64_t link_rate_from_sysfs(const std::string& name) {
   return static_cast<std::uint64_t>(megabits) * 1'000'000;
 }
 
+std::optional<PciAddress> pci_address_from_sysfs(const std::string& name) {
+  std::error_code none;
+  const auto path = std::filesystem::canonical("/sys/class/net/" + name + "/device", none);
+  return none ? std::nullopt : pci_address_of(path.native());
+}
+
 Interface describe(rtnl_link* link) {
   Interface interface;
   interface.name = rtnl_link_get_name(link);
@@ -62,6 +70,7 @@ Interface describe(rtnl_link* link) {
     std::memcpy(interface.mac.data(), nl_addr_get_binary_addr(mac), interface.mac.size());
   }
   interface.link_rate_bps = link_rate_from_sysfs(interface.name);
+  interface.pci = pci_address_from_sysfs(interface.name);
   return interface;
 }
 
@@ -84,6 +93,24 @@ void add_address(std::vector<Interface>& interfaces, rtnl_addr* entry) {
 }
 
 }  // namespace
+
+std::optional<PciAddress> pci_address_of(std::string_view device_path) {
+  while (!device_path.empty()) {
+    const std::size_t slash = device_path.rfind('/');
+    const std::string part(device_path.substr(slash == device_path.npos ? 0 : slash + 1));
+    unsigned domain = 0;
+    PciAddress address;
+    int length = 0;
+    if (std::sscanf(part.c_str(), "%4x:%2hhx:%2hhx.%1hhx%n", &domain, &address.bus, &address.device,
+                    &address.function, &length) == 4 &&
+        static_cast<std::size_t>(length) == part.size()) {
+      address.domain = static_cast<std::uint16_t>(domain);
+      return address;
+    }
+    device_path = device_path.substr(0, slash == device_path.npos ? 0 : slash);
+  }
+  return {};
+}
 
 Result<std::vector<Interface>> list_interfaces(std::string& message) {
   const NetlinkSocket socket(nl_socket_alloc());

@@ -14,8 +14,13 @@ for program in "$@"; do
     exit 77
   }
 done
+# Blocks that name a plug-in of NCCL's need it.
+if [[ "$heading" == *NCCL* && ! -r "${UET_NCCL_PLUGIN:-}" ]]; then
+  echo "skipped: UET_NCCL_PLUGIN names no plug-in (test/nccl/README.md)"
+  exit 77
+fi
 # A name space of its own keeps the ports of these programs apart from those of others.
-if [[ "${UET_README_NETWORK:-}" != own ]] && unshare --net true 2>/dev/null; then
+if [[ -z "${UET_README_NETWORK:-}" ]] && unshare --net true 2>/dev/null; then
   export UET_README_NETWORK=own
   exec unshare --net "$0" "$repository" "$build" "$heading" "$@"
 fi

@@ -5,7 +5,9 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "uet/base/address.h"
@@ -21,6 +23,19 @@ struct InterfaceAddress {
   std::string subnet() const;
 };
 
+// Where a device sits on a PCI bus, as "0000:3b:00.1" says.
+struct PciAddress {
+  std::uint16_t domain = 0;
+  std::uint8_t bus = 0;
+  std::uint8_t device = 0;
+  std::uint8_t function = 0;
+
+  bool operator==(const PciAddress&) const = default;
+};
+
+// The PCI device that a path of sysfs leads to last, perhaps through a bus of its own (virtio).
+std::optional<PciAddress> pci_address_of(std::string_view device_path);
+
 struct Interface {
   std::string name;
   int index = 0;
@@ -30,6 +45,7 @@ struct Interface {
   std::uint64_t link_rate_bps = 0;          // 0 = not known
   bool link_up = false;                     // carrier present
   bool loopback = false;
+  std::optional<PciAddress> pci;  // none: a virtual interface, or on another bus
 };
 
 // Interfaces that are switched on and hold at least one usable address, loopback last, otherwise by

@@ -49,6 +49,20 @@ TEST(ListInterfaces, EveryInterfaceHasAnAddressAndNoneIsLinkLocal) {
   }
 }
 
+TEST(PciAddressOf, TheLastDeviceOfThePath) {
+  using Pci = std::optional<PciAddress>;
+  EXPECT_EQ(pci_address_of("/sys/devices/pci0000:00/0000:00:1c.4/0001:3b:1f.7"),
+            (Pci{{1, 0x3B, 0x1F, 7}}));
+  EXPECT_EQ(pci_address_of("/sys/devices/pci0000:00/0000:00:03.0/virtio2"), (Pci{{0, 0, 3, 0}}));
+  EXPECT_EQ(pci_address_of("00ff:00:03.0"), (Pci{{0xFF, 0, 3, 0}}));
+  for (const char* path : {"", "/", "/sys/devices/virtual/net/lo", "/sys/devices/pci0000:00",
+                           "/sys/devices/0000:00:03", "/sys/devices/0000:00:03.0x"}) {
+    EXPECT_EQ(pci_address_of(path), Pci{}) << path;
+  }
+}
+
+TEST(ListInterfaces, LoopbackIsOnNoBus) { EXPECT_FALSE(list().back().pci.has_value()); }
+
 TEST(InterfaceOf, ExactAddressAndLoopbackSubnet) {
   const auto interfaces = list();
   for (const FabricAddress& ip : {ipv4(127, 0, 0, 1), ipv4(127, 9, 8, 7)}) {

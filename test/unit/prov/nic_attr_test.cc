@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// What fi_info says of the network interface.
+#include "nic_attr.h"
+
+#include <gtest/gtest.h>
+#include <rdma/fabric.h>
+
+namespace uet::prov {
+namespace {
+
+void expect_pci(const fid_nic& nic) {
+  ASSERT_EQ(nic.bus_attr->bus_type, FI_BUS_PCI);
+  const fi_pci_attr& pci = nic.bus_attr->attr.pci;
+  EXPECT_EQ(pci.domain_id, 1);
+  EXPECT_EQ(pci.bus_id, 0x3B);
+  EXPECT_EQ(pci.device_id, 2);
+  EXPECT_EQ(pci.function_id, 3);
+}
+
+TEST(MakeNic, SaysWhereOnThePciBus) {
+  nic::Interface interface;
+  interface.name = "eth7";
+  interface.pci = nic::PciAddress{1, 0x3B, 2, 3};
+  fid_nic* nic = make_nic(interface);
+  expect_pci(*nic);
+  fid_nic* copy = nullptr;
+  ASSERT_EQ(fi_control(&nic->fid, FI_DUP, &copy), 0);
+  expect_pci(*copy);
+  EXPECT_STREQ(copy->device_attr->name, "eth7");
+  fi_close(&nic->fid);
+  fi_close(&copy->fid);
+}
+
+TEST(MakeNic, OrThatTheBusIsNotKnown) {
+  fid_nic* nic = make_nic({});
+  EXPECT_EQ(nic->bus_attr->bus_type, FI_BUS_UNKNOWN);
+  fi_close(&nic->fid);
+}
+
+}  // namespace
+}  // namespace uet::prov
