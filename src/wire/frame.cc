@@ -61,21 +61,28 @@ struct Entropy {
 static_assert(sizeof(Ethernet) == 14 && sizeof(VlanTag) == 4 && sizeof(Ipv4) == 20);
 static_assert(sizeof(Ipv6) == 40 && sizeof(Udp) == 8 && sizeof(Entropy) == 4);
 
-// The Internet checksum (RFC 1071), over any number of pieces of any length.
+// The Internet checksum (RFC 1071), over any number of pieces of any length. The sum of words in
+// the host's order is the sum in network order with its bytes swapped, so that words need no turn.
 class Checksum {
  public:
   void add(std::span<const std::byte> bytes) {
-    std::size_t i = 0;
     if (odd_ && !bytes.empty()) {
-      sum_ += std::to_integer<std::uint64_t>(bytes[i++]);
+      add_byte(bytes[0], true);
+      bytes = bytes.subspan(1);
       odd_ = false;
     }
-    for (; i + 1 < bytes.size(); i += 2) {
-      sum_ += std::to_integer<std::uint64_t>(bytes[i]) << 8 |
-              std::to_integer<std::uint64_t>(bytes[i + 1]);
+    for (; bytes.size() >= sizeof(std::uint64_t); bytes = bytes.subspan(sizeof(std::uint64_t))) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, bytes.data(), sizeof word);
+      sum_ += (word & 0xFFFFFFFF) + (word >> 32);
     }
-    if (i < bytes.size()) {
-      sum_ += std::to_integer<std::uint64_t>(bytes[i]) << 8;
+    for (; bytes.size() >= sizeof(std::uint16_t); bytes = bytes.subspan(sizeof(std::uint16_t))) {
+      std::uint16_t word = 0;
+      std::memcpy(&word, bytes.data(), sizeof word);
+      sum_ += word;
+    }
+    if (!bytes.empty()) {
+      add_byte(bytes[0], false);
       odd_ = true;
     }
   }
@@ -83,13 +90,20 @@ class Checksum {
   void add_header(const Header& header) {
     add(std::as_bytes(std::span(&header, 1)));
   }
-  std::uint16_t value() const {
+  // The sum itself; a checksum field holds its complement.
+  std::uint16_t sum() const {
     std::uint64_t folded = sum_;
     while (folded > 0xFFFF) folded = (folded & 0xFFFF) + (folded >> 16);
-    return static_cast<std::uint16_t>(~folded);
+    const auto host = static_cast<std::uint16_t>(folded);
+    return kLittle ? byteswap(host) : host;
   }
+  std::uint16_t value() const { return static_cast<std::uint16_t>(~sum()); }
 
  private:
+  static constexpr bool kLittle = std::endian::native == std::endian::little;
+  void add_byte(std::byte byte, bool second) {
+    sum_ += std::to_integer<std::uint64_t>(byte) << (second == kLittle ? 8 : 0);
+  }
   std::uint64_t sum_ = 0;
   bool odd_ = false;
 };
@@ -290,6 +304,7 @@ FrameVerdict parse_udp(const IpPacket& ip, const FrameFormat& format, FrameField
   packet = ip.payload.subspan(sizeof udp, length - sizeof udp);
   if (!format.udp_checksum || ip.trimmed || udp.checksum == 0) return FrameVerdict::Ok;
   Checksum sum = pseudo_header(fields.source, fields.destination, length);
+  if (format.unfinished_udp_checksum && udp.checksum == sum.sum()) return FrameVerdict::Ok;
   sum.add(ip.payload.first(length));
   return sum.value() == 0 ? FrameVerdict::Ok : FrameVerdict::BadChecksum;
 }

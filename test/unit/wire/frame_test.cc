@@ -196,6 +196,52 @@ TEST(Frame, UdpChecksumMayBeLeftOut) {
 }
 
 // The CRC that a back end computes without seeing the headers is that of the frame (WIRE 1.4).
+// What a kernel leaves to hardware: the sum of addresses, protocol and length, not complemented.
+std::uint16_t unfinished_checksum(const Bytes& frame) {
+  const std::size_t udp_at = kIpAt + 20;
+  std::uint32_t sum = 17;
+  const auto add = [&](std::size_t at) {
+    sum += std::to_integer<std::uint32_t>(frame[at]) << 8 |
+           std::to_integer<std::uint32_t>(frame[at + 1]);
+  };
+  for (std::size_t at = kIpAt + 12; at < kIpAt + 20; at += 2) add(at);
+  add(udp_at + 4);
+  while (sum > 0xFFFF) sum = (sum & 0xFFFF) + (sum >> 16);
+  return static_cast<std::uint16_t>(sum);
+}
+
+TEST(Frame, UnfinishedUdpChecksumIsTakenWhereItIsExpected) {
+  Bytes frame = make(kUdp, fields_of(false), Bytes(101, std::byte{0x5A}));
+  const std::size_t checksum_at = kIpAt + 20 + 6;
+  const std::uint16_t unfinished = unfinished_checksum(frame);
+  frame[checksum_at] = static_cast<std::byte>(unfinished >> 8);
+  frame[checksum_at + 1] = static_cast<std::byte>(unfinished & 0xFF);
+  EXPECT_EQ(verdict(frame, kUdp), FrameVerdict::BadChecksum);
+  FrameFormat format = kUdp;
+  format.unfinished_udp_checksum = true;
+  EXPECT_EQ(verdict(frame, format), FrameVerdict::Ok);
+  frame[checksum_at] ^= std::byte{1};
+  EXPECT_EQ(verdict(frame, format), FrameVerdict::BadChecksum);
+  EXPECT_EQ(verdict(make(kUdp, fields_of(false), Bytes(101)), format), FrameVerdict::Ok);
+}
+
+// RFC 1071 leaves the grouping open; the pieces here have every remainder of 8 and of 2.
+TEST(Frame, UdpChecksumDoesNotDependOnHowThePacketIsCut) {
+  Rng rng(5);
+  Bytes packet(257);
+  for (std::byte& byte : packet) byte = static_cast<std::byte>(rng.below(256));
+  const Slice whole{packet.data(), static_cast<std::uint32_t>(packet.size())};
+  Bytes expected(kMaxFrameHeaderBytes);
+  write_frame_headers(expected.data(), kUdp, fields_of(false), std::span(&whole, 1));
+  for (std::uint32_t cut = 0; cut <= packet.size(); ++cut) {
+    const std::array<Slice, 2> pieces = {Slice{packet.data(), cut},
+                                         Slice{packet.data() + cut, whole.length - cut}};
+    Bytes headers(kMaxFrameHeaderBytes);
+    write_frame_headers(headers.data(), kUdp, fields_of(false), pieces);
+    EXPECT_EQ(headers, expected) << "cut at " << cut;
+  }
+}
+
 TEST(Frame, CrcOfAUdpPacketNeedsNoHeaders) {
   for (const bool is_ipv6 : {false, true}) {
     const FrameFields fields = fields_of(is_ipv6);
