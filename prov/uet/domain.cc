@@ -255,6 +255,7 @@ int Domain::open_nic(const fi_info& info) {
   }
   format_ = *format;
   nic::NicConfig config;
+  nic::set_back_end(config, params_.nic);
   config.ip = source->fabric_address;
   config.port = source->udp_port;
   config.receive_buffer_bytes = static_cast<std::uint32_t>(params_.socket_buffer_bytes);

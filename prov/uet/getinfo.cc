@@ -19,6 +19,7 @@
 #include "nic_attr.h"
 #include "provider.h"
 #include "uet/fep/fep.h"
+#include "uet/nic/registry.h"
 
 namespace uet::prov {
 namespace {
@@ -64,6 +65,45 @@ std::vector<std::string> split(const std::string& list) {
     start = end + 1;
   }
   return names;
+}
+
+// Those that FI_UET_IFACE names, or all.
+std::vector<nic::Interface> chosen_interfaces(const Params& params, bool rescan) {
+  auto interfaces = scan_interfaces(rescan);
+  if (params.iface.empty()) return interfaces;
+  std::vector<nic::Interface> chosen;
+  const auto names = split(params.iface);
+  for (const auto& interface : interfaces) {
+    if (std::find(names.begin(), names.end(), interface.name) != names.end()) {
+      chosen.push_back(interface);
+    }
+  }
+  if (names.empty() || chosen.size() < names.size()) {
+    std::string there;
+    for (const auto& interface : interfaces) there += " " + interface.name;
+    FI_WARN(&provider, FI_LOG_CORE,
+            "FI_UET_IFACE=%s is not valid; allowed: usable interfaces, which are%s\n",
+            params.iface.c_str(), there.empty() ? " none" : there.c_str());
+    return {};
+  }
+  return chosen;
+}
+
+// Those that the back end can use, each with the MTU that it then has.
+std::vector<nic::Interface> carried_by(const std::string& back_end,
+                                       std::vector<nic::Interface> interfaces) {
+  nic::NicConfig config;
+  nic::set_back_end(config, back_end);
+  std::string why;
+  std::erase_if(interfaces, [&](nic::Interface& interface) {
+    std::string message;
+    const auto mtu = nic::ip_mtu_on(config, interface, message);
+    if (mtu) interface.mtu = mtu.value();
+    if (!mtu) why = message;
+    return !mtu;
+  });
+  if (interfaces.empty() && !why.empty()) FI_WARN(&provider, FI_LOG_CORE, "%s\n", why.c_str());
+  return interfaces;
 }
 
 bool same_name(const char* asked, const std::string& ours) {
@@ -199,7 +239,8 @@ av::UetAddress source_at(const Offer& offer, const std::optional<av::UetAddress>
 
 // Empty if the addresses cannot be written in this format.
 InfoPtr make_info(const Offer& offer, const Wanted& wanted, const AddressFormat& format,
-                  const fi_info* hints, std::uint32_t version, const Limits& limits) {
+                  const fi_info* hints, std::uint32_t version, const Limits& limits,
+                  const std::string& back_end) {
   const av::UetAddress source = source_at(offer, wanted.source);
   const bool nameable = (source.udp_port == 0 || format.can_name(source)) &&
                         (!wanted.destination || format.can_name(*wanted.destination));
@@ -216,7 +257,7 @@ InfoPtr make_info(const Offer& offer, const Wanted& wanted, const AddressFormat&
   info->domain_attr->ep_cnt = std::min(info->domain_attr->ep_cnt, format.most_endpoints());
   info->fabric_attr->name = duplicate(offer.address.subnet().c_str());
   info->domain_attr->name = duplicate(offer.interface.name.c_str());
-  info->nic = make_nic(offer.interface);
+  info->nic = make_nic(offer.interface, back_end);
   set_address(info->src_addr, info->src_addrlen, format.encode(source));
   if (wanted.destination) {
     set_address(info->dest_addr, info->dest_addrlen, format.encode(*wanted.destination));
@@ -263,7 +304,7 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
       offer.payload_mtu = payload_mtu(*params, offer.interface.mtu);
       const Limits limits = limits_for(*params, offer.payload_mtu, type);
       if (offer.payload_mtu == 0 || !fits_hints(offer, hints, version, limits)) continue;
-      InfoPtr next = make_info(offer, wanted, *format, hints, version, limits);
+      InfoPtr next = make_info(offer, wanted, *format, hints, version, limits, params->nic);
       if (next == nullptr) continue;
       if (last == nullptr) {
         last = next.get();
@@ -282,24 +323,7 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
 }  // namespace
 
 std::vector<nic::Interface> usable_interfaces(const Params& params, bool rescan) {
-  auto interfaces = scan_interfaces(rescan);
-  if (params.iface.empty()) return interfaces;
-  std::vector<nic::Interface> chosen;
-  const auto names = split(params.iface);
-  for (const auto& interface : interfaces) {
-    if (std::find(names.begin(), names.end(), interface.name) != names.end()) {
-      chosen.push_back(interface);
-    }
-  }
-  if (names.empty() || chosen.size() < names.size()) {
-    std::string there;
-    for (const auto& interface : interfaces) there += " " + interface.name;
-    FI_WARN(&provider, FI_LOG_CORE,
-            "FI_UET_IFACE=%s is not valid; allowed: usable interfaces, which are%s\n",
-            params.iface.c_str(), there.empty() ? " none" : there.c_str());
-    return {};
-  }
-  return chosen;
+  return carried_by(params.nic, chosen_interfaces(params, rescan));
 }
 
 std::uint32_t payload_mtu(const Params& params, std::uint32_t ip_mtu) {

@@ -107,10 +107,10 @@ char* duplicate(const char* text) {
   return copy;
 }
 
-fid_nic* make_nic(const nic::Interface& interface) {
+fid_nic* make_nic(const nic::Interface& interface, const std::string& back_end) {
   NicPtr nic = allocate_nic();
   nic->device_attr->name = duplicate(interface.name.c_str());
-  nic->device_attr->driver = duplicate("udp");
+  nic->device_attr->driver = duplicate(back_end.c_str());
   nic->bus_attr->bus_type = interface.pci ? FI_BUS_PCI : FI_BUS_UNKNOWN;
   if (interface.pci) {
     nic->bus_attr->attr.pci = {interface.pci->domain, interface.pci->bus, interface.pci->device,

@@ -4,12 +4,15 @@
 
 #include <rdma/fabric.h>
 
+#include <string>
+
 #include "uet/nic/interface.h"
 
 namespace uet::prov {
 
 // For fi_info.nic, which libfabric closes and duplicates through its own ops. Throws bad_alloc.
-fid_nic* make_nic(const nic::Interface& interface);
+// `back_end`: as in FI_UET_NIC, it becomes the driver.
+fid_nic* make_nic(const nic::Interface& interface, const std::string& back_end);
 
 // strdup that throws bad_alloc; the caller (libfabric) frees it.
 char* duplicate(const char* text);

@@ -14,6 +14,7 @@
 #include "provider.h"
 #include "uet/base/types.h"
 #include "uet/cms/path.h"
+#include "uet/nic/registry.h"
 
 namespace uet::prov {
 namespace {
@@ -78,6 +79,12 @@ bool set_paths(Params& params, std::string_view text) {
   return false;
 }
 
+bool set_nic(Params& params, std::string_view text) {
+  nic::NicConfig config;
+  params.nic = text;
+  return nic::set_back_end(config, text);
+}
+
 bool set_local(Params& params, std::string_view text) {
   params.local_rings = text == "auto";
   return text == "auto" || text == "off";
@@ -97,6 +104,10 @@ bool set_profile(Params& params, std::string_view text) {
 const Row kRows[] = {
     {"IFACE", "Network interfaces to use, names separated by commas. Default: all that are up",
      Text{&Params::iface}},
+    {"NIC",
+     "What moves the packets: udp is the kernel's UDP socket; every other NAME is the module "
+     "libuet-nic-NAME.so beside the provider. Options of the back end stand behind a colon",
+     Special{set_nic, "a name in lower case, or NAME:OPTIONS", "udp"}},
     {"PCAP",
      "File (pcapng) to record all packets in, %p becomes the process id. Default: no recording",
      Text{&Params::pcap}},

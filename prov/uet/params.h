@@ -20,6 +20,7 @@ enum class Profile : std::uint8_t { AiBase, AiFull, Hpc };
 // Values as given; 0 often means "choose", see the help texts in params.cc.
 struct Params {
   std::string iface;
+  std::string nic = "udp";  // back end, and its options behind a colon
   std::string pcap;
   std::string faults;
   std::uint64_t payload_mtu = 0;

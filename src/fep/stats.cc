@@ -126,6 +126,14 @@ constexpr Row kRows[] = {
                                 "of the packets sent, those through rings on this host"),
     nic<&N::local_packets_received>("nic_local_packets_received",
                                     "of the packets received, those through rings on this host"),
+    nic<&N::kernel_packets_sent>("nic_kernel_packets_sent",
+                                 "of the packets sent, those that a bypass back end left to the "
+                                 "kernel"),
+    nic<&N::kernel_packets_received>("nic_kernel_packets_received",
+                                     "of the packets received, those of a bypass back end that "
+                                     "came through the kernel"),
+    nic<&N::frames_refused>("nic_frames_refused",
+                            "dropped on arrival: malformed frame, or a wrong checksum"),
 };
 
 constexpr std::size_t kCodes = 256;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The table of back ends, and the order in which middleware is stacked on them.
+// Back ends by name, and the order in which middleware is stacked on them.
 #include "uet/nic/registry.h"
 
 #include <algorithm>
-#include <array>
 
 #include "uet/nic/interface.h"
 #include "uet/nic/local.h"
 #include "uet/nic/middleware.h"
+#include "uet/nic/module.h"
 #include "uet/nic/udp.h"
 
 namespace uet::nic {
@@ -26,12 +26,14 @@ Result<std::unique_ptr<Nic>> open_udp(const NicConfig& config, std::string& mess
   return std::unique_ptr<Nic>(std::move(nic).value());
 }
 
-struct BackEnd {
-  std::string_view name;
-  Result<std::unique_ptr<Nic>> (*open)(const NicConfig&, std::string& message);
-};
+constexpr std::string_view kBuiltIn = "udp";
 
-constexpr std::array<BackEnd, 1> kBackEnds = {BackEnd{"udp", open_udp}};
+Result<std::unique_ptr<Nic>> open_back_end(const NicConfig& config, std::string& message) {
+  if (config.back_end == kBuiltIn) return open_udp(config, message);
+  const auto module = load_module(config.back_end, config.modules, message);
+  if (!module) return module.error();
+  return module.value()->open(config, message);
+}
 
 std::string interface_name_of(const FabricAddress& ip) {
   std::string ignored;
@@ -42,21 +44,29 @@ std::string interface_name_of(const FabricAddress& ip) {
 
 }  // namespace
 
-std::vector<std::string_view> back_end_names() {
-  std::vector<std::string_view> names;
-  for (const BackEnd& back_end : kBackEnds) names.push_back(back_end.name);
-  return names;
+bool set_back_end(NicConfig& config, std::string_view text) {
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  const std::string_view name = text.substr(0, colon);
+  config.back_end = name;
+  config.options = text.substr(std::min(colon + 1, text.size()));
+  return !name.empty() &&
+         std::all_of(name.begin(), name.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+}
+
+Result<std::uint32_t> ip_mtu_on(const NicConfig& config, const Interface& interface,
+                                std::string& message) {
+  if (config.back_end == kBuiltIn) {
+    if (config.options.empty()) return interface.mtu;
+    message = "FI_UET_NIC=udp takes no options: leave out '" + config.options + "'";
+    return Error::Invalid;
+  }
+  const auto module = load_module(config.back_end, config.modules, message);
+  if (!module) return module.error();
+  return module.value()->ip_mtu(config, interface, message);
 }
 
 Result<std::unique_ptr<Nic>> open_nic(const NicConfig& config, std::string& message) {
   message.clear();
-  const auto back_end = std::find_if(kBackEnds.begin(), kBackEnds.end(),
-                                     [&](const BackEnd& b) { return b.name == config.back_end; });
-  if (back_end == kBackEnds.end()) {
-    message = "unknown NIC back end '" + config.back_end + "': there is";
-    for (const std::string_view name : back_end_names()) message.append(" ").append(name);
-    return Error::NotFound;
-  }
   FaultSpec faults;
   if (!config.faults.empty()) {
     const auto parsed = parse_fault_spec(config.faults, message);
@@ -64,7 +74,7 @@ Result<std::unique_ptr<Nic>> open_nic(const NicConfig& config, std::string& mess
     faults = parsed.value();
   }
 
-  auto opened = back_end->open(config, message);
+  auto opened = open_back_end(config, message);
   if (!opened) return opened.error();
   std::unique_ptr<Nic> nic = std::move(opened).value();
   if (config.local_rings) {

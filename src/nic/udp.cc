@@ -4,6 +4,7 @@
 // recvmmsg fills up to 16 buffers, which are handed out packet by packet.
 #include "uet/nic/udp.h"
 
+#include <linux/filter.h>
 #include <linux/udp.h>
 
 #include <algorithm>
@@ -38,6 +39,19 @@ const char* set_required_options(int fd, bool is_ipv6) {
   if (!set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)) return "IP_MTU_DISCOVER";
   if (!set_option(fd, IPPROTO_IP, IP_RECVTOS, 1)) return "IP_RECVTOS";
   return nullptr;
+}
+
+// Throws away what comes in over one interface.
+bool exclude_interface(int fd, int index) {
+  constexpr auto kIndexAt = static_cast<std::uint32_t>(SKF_AD_OFF + SKF_AD_IFINDEX);
+  std::array<sock_filter, 4> program = {{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kIndexAt),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(index), 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, 0xFFFFFFFF),
+      BPF_STMT(BPF_RET | BPF_K, 0),
+  }};
+  const sock_fprog filter{.len = program.size(), .filter = program.data()};
+  return ::setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) == 0;
 }
 
 struct BufferKind {
@@ -167,6 +181,10 @@ Result<std::unique_ptr<UdpNic>> UdpNic::open(const UdpOptions& options, std::str
   }
   if (const char* failed = set_required_options(fd.get(), is_ipv6)) {
     message = std::string("the kernel refuses socket option ") + failed + ": " + error_text(errno);
+    return Error::Io;
+  }
+  if (options.excluded_interface != 0 && !exclude_interface(fd.get(), options.excluded_interface)) {
+    message = "the kernel refuses a filter on a UDP socket: " + error_text(errno);
     return Error::Io;
   }
   // Diagnosis and speed only: an old kernel may refuse these.

@@ -46,6 +46,11 @@ struct NicCounters {
   // Of packets_sent and packets_received, those through rings to peers on this host.
   std::uint64_t local_packets_sent = 0;
   std::uint64_t local_packets_received = 0;
+  // Of packets_sent and packets_received, those that a back end which owns the frame left to the
+  // kernel's UDP: to and from this host or another interface, and first ones to a neighbour.
+  std::uint64_t kernel_packets_sent = 0;
+  std::uint64_t kernel_packets_received = 0;
+  std::uint64_t frames_refused = 0;  // thrown away on arrival: malformed, or a wrong checksum
 };
 
 // What two NICs have counted together, member by member.

@@ -7,18 +7,20 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "uet/base/result.h"
+#include "uet/nic/interface.h"
 #include "uet/nic/nic.h"
 #include "uet/wire/frame.h"
 
 namespace uet::nic {
 
 struct NicConfig {
-  std::string back_end = "udp";
-  FabricAddress ip;        // local address, a specific one
-  std::uint16_t port = 0;  // 0: 4793 or the next free port up to 5816 (way B of the design)
+  std::string back_end = "udp";  // built in, or the name of a module (module.h)
+  std::string options;           // for the back end, what stood behind the colon
+  std::string modules;           // where modules are; empty = where this code is
+  FabricAddress ip;              // local address, a specific one
+  std::uint16_t port = 0;        // 0: 4793 or the next free port up to 5816 (way B of the design)
   std::uint32_t receive_buffer_bytes = 4U << 20;
   std::uint32_t send_buffer_bytes = 4U << 20;
   bool gso = true;                    // segmented sends, where the back end can
@@ -34,8 +36,13 @@ struct NicConfig {
   bool trimming = false;  // the network trims: packets with these marks have no CRC
 };
 
-// Names that NicConfig::back_end may have.
-std::vector<std::string_view> back_end_names();
+// "NAME" or "NAME:OPTIONS" into config.back_end and config.options. False: not of this form.
+bool set_back_end(NicConfig& config, std::string_view text);
+
+// The largest IP packet that config's back end carries over `interface`. Errors: NotFound (unknown
+// back end) and others of Module::ip_mtu; `message` says why and what to do.
+Result<std::uint32_t> ip_mtu_on(const NicConfig& config, const Interface& interface,
+                                std::string& message);
 
 // From the network upwards: back end, rings, self-delivery, faults, capture, CRC. So the capture
 // shows what the protocol above sees, with the trailer, and what the faults threw away carries a

@@ -28,6 +28,8 @@ struct UdpOptions {
   std::uint32_t send_buffer_bytes = 4U << 20;     // wished
   bool gso = true;  // hand runs of equal packets to the kernel as one send
   bool gro = true;  // take runs of equal packets from the kernel as one receive
+  // Index of an interface whose packets somebody else takes: what arrives over it is thrown away.
+  int excluded_interface = 0;  // 0 = none
   // The system call that sends; tests put an unwilling kernel in its place.
   int (*send_messages)(int, mmsghdr*, unsigned, int) = ::sendmmsg;
 };

@@ -6,13 +6,15 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "nic_testing.h"
+#include "uet/nic/module.h"
 
 namespace uet::nic {
 namespace {
 
-using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 NicConfig own_config() {
@@ -28,7 +30,67 @@ std::unique_ptr<Nic> open(const NicConfig& config) {
   return nic ? std::move(nic).value() : nullptr;
 }
 
-TEST(Registry, KnowsUdp) { EXPECT_THAT(back_end_names(), Contains("udp")); }
+TEST(SetBackEnd, NameAndOptionsStandOnTheTwoSidesOfTheFirstColon) {
+  NicConfig config;
+  EXPECT_TRUE(set_back_end(config, "dpdk:net_memif:id=1"));
+  EXPECT_EQ(config.back_end, "dpdk");
+  EXPECT_EQ(config.options, "net_memif:id=1");
+  EXPECT_TRUE(set_back_end(config, "udp"));
+  EXPECT_EQ(config.back_end, "udp");
+  EXPECT_EQ(config.options, "");
+  for (const char* bad : {"", ":native", "../packet", "Packet", "xdp 1"}) {
+    EXPECT_FALSE(set_back_end(config, bad)) << bad;
+  }
+}
+
+TEST(IpMtuOn, UdpCarriesWhatTheInterfaceDoesAndTakesNoOptions) {
+  Interface interface;
+  interface.mtu = 1234;
+  NicConfig config;
+  std::string message;
+  EXPECT_EQ(ip_mtu_on(config, interface, message).value(), 1234U);
+  config.options = "fast";
+  EXPECT_EQ(ip_mtu_on(config, interface, message).error(), Error::Invalid);
+  EXPECT_THAT(message, HasSubstr("fast"));
+}
+
+// A directory with one file that is called like a module and is none.
+class Modules : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directory(directory_);
+    std::ofstream(directory_ / "libuet-nic-broken.so") << "this is no library";
+    std::ofstream(directory_ / "libuet-fi.so") << "neither is this";
+    config_ = own_config();
+    config_.modules = directory_.string();
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  const std::filesystem::path directory_ =
+      std::filesystem::temp_directory_path() / ("uet_modules_test_" + std::to_string(::getpid()));
+  NicConfig config_;
+};
+
+TEST_F(Modules, AreListedByTheNamesThatChooseThem) {
+  EXPECT_THAT(installed_modules(directory_.string()), ElementsAre("broken"));
+}
+
+TEST_F(Modules, WhatIsNotThereIsNotFoundAndTheOthersAreNamed) {
+  config_.back_end = "pigeon";
+  std::string message;
+  EXPECT_EQ(open_nic(config_, message).error(), Error::NotFound);
+  EXPECT_THAT(message, HasSubstr("'pigeon'"));
+  EXPECT_THAT(message, HasSubstr("there is udp, broken"));
+  EXPECT_EQ(ip_mtu_on(config_, Interface{}, message).error(), Error::NotFound);
+}
+
+TEST_F(Modules, WhatCannotBeLoadedSaysWhy) {
+  config_.back_end = "broken";
+  std::string message;
+  EXPECT_EQ(open_nic(config_, message).error(), Error::NotFound);
+  EXPECT_THAT(message, HasSubstr("libuet-nic-broken.so"));
+  EXPECT_THAT(message, HasSubstr("cannot be loaded"));
+}
 
 TEST(OpenNic, UnknownBackEndListsWhatExists) {
   NicConfig config = own_config();

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <net/if.h>
 #include <poll.h>
 #include <sched.h>
 
@@ -440,6 +441,24 @@ TEST(UdpNic, Open_CapsTellTheInterface) {
   EXPECT_FALSE(nic->caps().per_packet_entropy);
   EXPECT_GE(nic->caps().ip_mtu, 1500U);
   EXPECT_EQ(nic->caps().receive_credit_bytes, 100'000U);
+}
+
+// For back ends that take the frames of an interface themselves.
+TEST(UdpNic, Open_ExcludedInterfaceBringsNothing) {
+  UdpOptions options = own_options();
+  options.excluded_interface = static_cast<int>(::if_nametoindex("lo"));
+  ASSERT_NE(options.excluded_interface, 0);
+  const auto deaf = open_udp(options);
+  options.excluded_interface += 1;
+  const auto hearing = open_udp(options);
+  const auto sender = open_udp(own_options());
+  PacketSet packets;
+  packets.add(deaf->local_address(), 12, 30);
+  packets.add(hearing->local_address(), 12, 30);
+  ASSERT_EQ(sender->tx_burst(packets.all()), 2U);  // loopback delivers within the call
+  EXPECT_EQ(receive(*hearing, 1).size(), 1U);
+  std::array<RxPacket, 4> out;
+  EXPECT_EQ(deaf->rx_burst(out, Time{}), 0U);
 }
 
 TEST(UdpNic, Open_DescriptorClosesOnExec) {

@@ -21,18 +21,19 @@ TEST(MakeNic, SaysWhereOnThePciBus) {
   nic::Interface interface;
   interface.name = "eth7";
   interface.pci = nic::PciAddress{1, 0x3B, 2, 3};
-  fid_nic* nic = make_nic(interface);
+  fid_nic* nic = make_nic(interface, "packet");
   expect_pci(*nic);
   fid_nic* copy = nullptr;
   ASSERT_EQ(fi_control(&nic->fid, FI_DUP, &copy), 0);
   expect_pci(*copy);
   EXPECT_STREQ(copy->device_attr->name, "eth7");
+  EXPECT_STREQ(copy->device_attr->driver, "packet");
   fi_close(&nic->fid);
   fi_close(&copy->fid);
 }
 
 TEST(MakeNic, OrThatTheBusIsNotKnown) {
-  fid_nic* nic = make_nic({});
+  fid_nic* nic = make_nic({}, "udp");
   EXPECT_EQ(nic->bus_attr->bus_type, FI_BUS_UNKNOWN);
   fi_close(&nic->fid);
 }

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// What a back end that owns the frame must do: move bursts of whole Ethernet frames over one
+// interface. Everything around it (headers, addresses, next hops, peers on this host, waiting) is
+// FramedNic's. Must not know what is in a frame beyond what decides whether it is ours.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "uet/base/result.h"
+#include "uet/nic/interface.h"
+#include "uet/nic/nic.h"
+#include "uet/wire/frame.h"
+
+namespace uet::nic {
+
+// A frame from the Ethernet header on, without its check sequence; may end in padding. A view of
+// the device's memory.
+struct ArrivedFrame {
+  std::span<const std::byte> bytes;
+  // Somebody has verified the checksums already, or the sender is a kernel that has not written
+  // them because the frame never left this machine.
+  bool checksum_verified = false;
+  Time arrived{};  // on the core's time line; Time{} = not known
+};
+
+// A frame to send: the headers and up to three pieces, in this order.
+struct FrameToSend {
+  std::span<const std::byte> headers;
+  std::array<Slice, 3> pieces{};  // length 0 = unused
+  std::uint32_t length = 0;       // of all together
+};
+
+struct FrameDeviceTraits {
+  std::uint32_t max_frame_bytes = 0;       // without the check sequence; 0 = as the interface's MTU
+  std::uint64_t receive_credit_bytes = 0;  // as in NicCaps
+};
+
+class FrameDevice {
+ public:
+  virtual ~FrameDevice() = default;
+  // As Nic::rx_burst: views are valid until the next receive. Frames that are not ours may come
+  // too; they are thrown away above.
+  virtual std::size_t receive(std::span<ArrivedFrame> out) = 0;
+  // As Nic::tx_burst: takes a prefix, nothing of it is referred to afterwards. Frames are never
+  // longer than max_frame_bytes.
+  virtual std::size_t send(std::span<const FrameToSend> in) = 0;
+  // As in Nic. Without a descriptor FramedNic lets waiters sleep for short whiles.
+  virtual int wait_fd() const { return -1; }
+  virtual bool prepare_wait() { return false; }
+  virtual const FrameDeviceTraits& traits() const = 0;
+  // Only what the device alone can know: receive_truncated, receive_overflows, kernel_errors.
+  virtual NicCounters counters() const { return {}; }
+};
+
+// What a device is opened for.
+struct FrameDeviceRequest {
+  const Interface& interface;
+  FepAddress self;                     // frames to this address and port are ours
+  const wire::FrameFormat& format;     // which of the two forms, and the protocol number
+  std::string_view options;            // of FI_UET_NIC, what FramedNic has not taken
+  std::uint32_t receive_buffer_bytes;  // wished
+  std::uint32_t send_buffer_bytes;     // wished
+};
+
+// Errors as for Module::open.
+using OpenFrameDevice =
+    std::function<Result<std::unique_ptr<FrameDevice>>(const FrameDeviceRequest&, std::string&)>;
+
+}  // namespace uet::nic

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Sending: runs of packets whose next hop is known become frames, the others go through the kernel.
+// Receiving: frames first, then what the kernel's socket has, which is asked seldom while it is
+// silent.
+#include "uet/nic/framed/framed_nic.h"
+
+#include <sys/timerfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+#include "uet/nic/framed/socket_filter.h"
+
+namespace uet::nic {
+namespace {
+
+constexpr std::uint32_t kUdpBytes = 8;  // UDP header; the entropy header is shorter
+constexpr std::uint32_t kEthernetBytes = 14;
+
+std::string error_text(int error) { return std::generic_category().message(error); }
+
+Time now_of_clock() {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return Time(std::chrono::seconds(now.tv_sec) + Duration(now.tv_nsec));
+}
+
+// Takes the word "native" out of a list of options; the others stay as they are.
+bool take_native(std::string_view options, std::string& rest) {
+  bool native = false;
+  for (std::size_t start = 0; start <= options.size();) {
+    const std::size_t end = std::min(options.find(',', start), options.size());
+    const std::string_view option = options.substr(start, end - start);
+    if (option == "native") {
+      native = true;
+    } else if (!option.empty()) {
+      rest += (rest.empty() ? "" : ",") + std::string(option);
+    }
+    start = end + 1;
+  }
+  return native;
+}
+
+// The kernel answers packets of a protocol that nobody listens to; this socket listens and takes
+// nothing.
+FileDescriptor hold_protocol(const FabricAddress& ip, std::uint8_t protocol, std::string& message) {
+  const int family = ip.is_ipv6 ? AF_INET6 : AF_INET;
+  FileDescriptor fd(::socket(family, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol));
+  if (!fd.valid() || !drop_everything(fd.get())) {
+    message = "the native IP form needs a raw socket, which is refused: " + error_text(errno) +
+              "; give the program CAP_NET_RAW, or leave out the option 'native'";
+    return FileDescriptor();
+  }
+  return fd;
+}
+
+FileDescriptor watch(int a, int b) {
+  FileDescriptor epoll(::epoll_create1(EPOLL_CLOEXEC));
+  for (const int fd : {a, b}) {
+    epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
+    if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &event) != 0) return FileDescriptor();
+  }
+  return epoll;
+}
+
+}  // namespace
+
+// ---- opening ------------------------------------------------------------------------------------
+
+Result<std::uint32_t> FramedNic::interface_mtu(const NicConfig& config, const Interface& interface,
+                                               std::string& message) {
+  if (!interface.loopback && interface.mac != wire::MacAddress{}) return interface.mtu;
+  message = "FI_UET_NIC=" + config.back_end + " sends Ethernet frames, which " + interface.name +
+            " does not carry: name another interface by FI_UET_IFACE, or use FI_UET_NIC=udp";
+  return Error::NoDevice;
+}
+
+Result<std::unique_ptr<Nic>> FramedNic::open(const NicConfig& config,
+                                             const OpenFrameDevice& open_device,
+                                             std::string& message) {
+  const auto interfaces = list_interfaces(message);
+  if (!interfaces) return interfaces.error();
+  const Interface* const interface = interface_of(interfaces.value(), config.ip);
+  if (interface == nullptr) {
+    message = to_text(config.ip) + " is not an address of this host: see 'ip address'";
+    return Error::NoDevice;
+  }
+  if (const auto mtu = interface_mtu(config, *interface, message); !mtu) return mtu.error();
+
+  std::string options;
+  wire::FrameFormat format;
+  if (take_native(config.options, options)) format.encapsulation = wire::Encapsulation::NativeIp;
+  const bool native = format.encapsulation == wire::Encapsulation::NativeIp;
+
+  Parts parts;
+  UdpOptions kernel_options;
+  kernel_options.ip = config.ip;
+  kernel_options.port = native ? kUetUdpPort : config.port;  // the native form has no ports
+  kernel_options.receive_buffer_bytes = config.receive_buffer_bytes;
+  kernel_options.send_buffer_bytes = config.send_buffer_bytes;
+  kernel_options.gso = false;  // a virtual link would hand the other end's device whole trains,
+  kernel_options.gro = false;  // and the kernel would merge what our device then sees
+  kernel_options.excluded_interface = interface->index;
+  auto kernel = UdpNic::open(kernel_options, message);
+  if (!kernel) return kernel.error();
+  parts.kernel = std::move(kernel).value();
+  if (native) {
+    parts.protocol_holder = hold_protocol(config.ip, format.native_protocol, message);
+    if (!parts.protocol_holder.valid()) return Error::Io;
+  }
+
+  std::string why;
+  auto hops = NextHops::open(interface->index, config.ip, why);
+  if (hops) {
+    parts.hops = std::move(hops).value();
+  } else {
+    message = why;
+    return hops.error();
+  }
+  auto device = open_device({.interface = *interface,
+                             .self = parts.kernel->local_address(),
+                             .format = format,
+                             .options = options,
+                             .receive_buffer_bytes = config.receive_buffer_bytes,
+                             .send_buffer_bytes = config.send_buffer_bytes},
+                            why);
+  if (!device) {
+    message = why;
+    return device.error();
+  }
+  parts.device = std::move(device).value();
+  if (!why.empty()) message += (message.empty() ? "" : "; ") + why;
+
+  int device_fd = parts.device->wait_fd();
+  if (device_fd < 0) {
+    parts.timer = FileDescriptor(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+    device_fd = parts.timer.get();
+  }
+  parts.epoll = watch(parts.kernel->wait_fd(), device_fd);
+  if (!parts.epoll.valid()) {
+    message = "cannot watch the descriptors of the NIC: " + error_text(errno);
+    return Error::Io;
+  }
+  return std::unique_ptr<Nic>(new FramedNic(std::move(parts), config, *interface, format));
+}
+
+FramedNic::FramedNic(Parts parts, const NicConfig& config, const Interface& interface,
+                     const wire::FrameFormat& format)
+    : kernel_(std::move(parts.kernel)),
+      hops_(std::move(parts.hops)),
+      device_(std::move(parts.device)),
+      protocol_holder_(std::move(parts.protocol_holder)),
+      epoll_(std::move(parts.epoll)),
+      timer_(std::move(parts.timer)),
+      local_(kernel_->local_address()),
+      format_(format),
+      marks_(config.trimming ? config.trim_marks : wire::TrimMarks{}),
+      mac_(interface.mac) {
+  const FrameDeviceTraits& traits = device_->traits();
+  caps_.ip_mtu = interface.mtu;
+  if (traits.max_frame_bytes != 0) {
+    caps_.ip_mtu = std::min(caps_.ip_mtu, traits.max_frame_bytes - kEthernetBytes);
+  }
+  caps_.link_rate_bps = interface.link_rate_bps;
+  caps_.receive_credit_bytes = traits.receive_credit_bytes;
+  // At any other port of ours an answer finds us only by the source port (way B of the design).
+  caps_.per_packet_entropy = local_.port == kUetUdpPort;
+  caps_.ecn = true;
+  const std::uint32_t ip_bytes = local_.ip.is_ipv6 ? 40 : 20;
+  max_packet_bytes_ = caps_.ip_mtu - ip_bytes - kUdpBytes;
+}
+
+// ---- sending ------------------------------------------------------------------------------------
+
+// On a path inside this host sending carries the packets over, one after the other, so each gets
+// its share of the time that it takes.
+std::size_t FramedNic::tx_burst(std::span<const Packet* const> in) {
+  std::size_t done = 0;
+  while (done < in.size()) {
+    const Time begin = now_of_clock();
+    std::size_t offered = 0;
+    const std::size_t sent = send_frames(in.subspan(done), offered);
+    const Duration each = (now_of_clock() - begin) / std::max<std::size_t>(sent, 1);
+    for (std::size_t i = 0; i < sent; ++i) in[done + i]->sent = begin + each * i;
+    done += sent;
+    if (sent < offered) {
+      ++counters_.sends_refused;
+      break;
+    }
+    if (offered > 0) continue;
+    const std::size_t passed = send_through_kernel(in.subspan(done));
+    done += passed;
+    if (passed == 0) break;
+  }
+  return done;
+}
+
+// Sends the leading packets whose next hop is known. `offered`: how many those are.
+std::size_t FramedNic::send_frames(std::span<const Packet* const> in, std::size_t& offered) {
+  std::size_t frames = 0;
+  std::size_t dropped = 0;  // too long; they count as sent where they stand
+  std::uint64_t bytes = 0;
+  for (const Packet* packet : in.first(std::min(in.size(), kTxBurst))) {
+    if (packet->to.ip.is_ipv6 != local_.ip.is_ipv6) break;
+    if (packet->length() > max_packet_bytes_) {
+      if (frames > 0) break;
+      ++dropped;
+      continue;
+    }
+    const NextHops::Hop hop = hops_->find(packet->to.ip);
+    if (hop.way != NextHops::Way::Frame) break;
+    build_frame(frames++, *packet, hop.mac);
+  }
+  counters_.packets_dropped += dropped;
+  const std::size_t sent = frames > 0 ? device_->send(std::span(frames_).first(frames)) : 0;
+  for (std::size_t i = 0; i < sent; ++i) bytes += in[dropped + i]->length();
+  counters_.packets_sent += sent;
+  counters_.bytes_sent += bytes;
+  offered = dropped + frames;
+  return dropped + sent;
+}
+
+void FramedNic::build_frame(std::size_t place, const Packet& packet, const wire::MacAddress& mac) {
+  FrameToSend& frame = frames_[place];
+  const std::span<const std::byte> head = packet.head();
+  frame.pieces = {Slice{head.data(), static_cast<std::uint32_t>(head.size())}, packet.payload[0],
+                  packet.payload[1]};
+  wire::FrameFields fields;
+  fields.source_mac = mac_;
+  fields.destination_mac = mac;
+  fields.source = local_.ip;
+  fields.destination = packet.to.ip;
+  const bool free = caps_.per_packet_entropy && packet.entropy != 0;
+  fields.entropy = free ? packet.entropy : local_.port;
+  fields.port = packet.to.port;
+  fields.dscp = packet.dscp;
+  fields.ecn = packet.ecn;
+  std::byte* const headers = headers_[place].data();
+  const std::size_t length = wire::write_frame_headers(headers, format_, fields, frame.pieces);
+  frame.headers = {headers, length};
+  frame.length = static_cast<std::uint32_t>(length) + packet.length();
+}
+
+// Sends the leading packet, and those behind it to the same address, through the kernel's socket.
+std::size_t FramedNic::send_through_kernel(std::span<const Packet* const> in) {
+  const Packet& first = *in[0];
+  const bool native = format_.encapsulation == wire::Encapsulation::NativeIp;
+  std::size_t run = 1;
+  if (first.to.ip.is_ipv6 == local_.ip.is_ipv6) {
+    const NextHops::Way way = hops_->find(first.to.ip).way;
+    // It was to be sent through the kernel once, which for the native form a word does.
+    if (native && way != NextHops::Way::Kernel) return hold_until_resolved(first) ? 0 : 1;
+    while (way != NextHops::Way::Frame && run < in.size() && in[run]->to == first.to) ++run;
+  }
+  const std::size_t sent = kernel_->tx_burst(in.first(run));
+  kernel_active_until_ = now_of_clock() + kKernelActive;
+  return sent;
+}
+
+// True: the packet shall be offered again. Otherwise it has been dropped: what could not be
+// resolved in time shall not hold up others.
+bool FramedNic::hold_until_resolved(const Packet& packet) {
+  const Time now = now_of_clock();
+  SocketAddress address;
+  write_socket_address(packet.to, address);
+  ::sendto(kernel_->wait_fd(), nullptr, 0, MSG_DONTWAIT, &address.any,
+           socket_address_length(packet.to.ip.is_ipv6));
+  if (now >= resolve_until_ + kResolvePause) resolve_until_ = now + kResolveWait;
+  hops_->refresh();
+  if (now < resolve_until_ || hops_->find(packet.to.ip).way == NextHops::Way::Frame) return true;
+  ++counters_.packets_dropped;
+  return false;
+}
+
+// ---- receiving ----------------------------------------------------------------------------------
+
+std::size_t FramedNic::rx_burst(std::span<RxPacket> out, Time now) {
+  if (now >= next_refresh_) {
+    hops_->refresh();
+    next_refresh_ = now + kRefreshInterval;
+  }
+  if (timer_armed_) timer_armed_ = arm_timer(Duration{});
+  std::size_t filled = receive_frames(out);
+  const bool look =
+      now >= next_kernel_look_ || now < kernel_active_until_ || kernel_->next_deadline() != kNever;
+  if (!look || filled == out.size()) return filled;
+  const std::size_t more = kernel_->rx_burst(out.subspan(filled), now);
+  if (more > 0) kernel_active_until_ = now + kKernelActive;
+  next_kernel_look_ = now + kKernelInterval;
+  return filled + more;
+}
+
+std::size_t FramedNic::receive_frames(std::span<RxPacket> out) {
+  const std::size_t room = std::min(out.size(), arrived_.size());
+  const std::size_t frames = device_->receive(std::span(arrived_).first(room));
+  std::size_t filled = 0;
+  for (const ArrivedFrame& frame : std::span(arrived_).first(frames)) {
+    if (!read_frame(frame, out[filled])) continue;
+    counters_.bytes_received += out[filled].bytes.size();
+    ++filled;
+  }
+  counters_.packets_received += filled;
+  return filled;
+}
+
+// False if the frame is not ours, or broken.
+bool FramedNic::read_frame(const ArrivedFrame& frame, RxPacket& out) {
+  wire::FrameFormat format = format_;
+  format.udp_checksum = !frame.checksum_verified;
+  format.unfinished_udp_checksum = true;
+  wire::ParsedFrame parsed;
+  const wire::FrameVerdict verdict = wire::parse_frame(frame.bytes, format, marks_, parsed);
+  if (verdict == wire::FrameVerdict::NotUet) return false;
+  if (verdict != wire::FrameVerdict::Ok) {
+    ++counters_.frames_refused;
+    return false;
+  }
+  const wire::FrameFields& fields = parsed.fields;
+  const bool udp = format_.encapsulation == wire::Encapsulation::Udp;
+  if (!(fields.destination == local_.ip) || (udp && fields.port != local_.port)) return false;
+  if (parsed.packet.empty()) return false;  // sent to find a next hop
+  out.bytes = parsed.packet;
+  out.source = {fields.source, udp ? fields.entropy : kUetUdpPort};
+  out.entropy = fields.entropy;
+  out.ecn = fields.ecn;
+  out.dscp = fields.dscp;
+  out.arrived = frame.arrived;
+  out.trimmed = false;
+  return true;
+}
+
+// ---- waiting ------------------------------------------------------------------------------------
+
+bool FramedNic::prepare_wait() {
+  next_kernel_look_ = Time{};  // whatever wakes us, the kernel's socket may be what did
+  if (device_->prepare_wait()) return true;
+  if (timer_.valid()) timer_armed_ = arm_timer(kNap);
+  return false;
+}
+
+// Returns whether the timer runs now.
+bool FramedNic::arm_timer(Duration after) {
+  const itimerspec when{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_nsec = after.count()}};
+  ::timerfd_settime(timer_.get(), 0, &when, nullptr);
+  return after != Duration{};
+}
+
+NicCounters FramedNic::counters() const {
+  const NicCounters through_kernel = kernel_->counters();
+  NicCounters all = counters_ + through_kernel + device_->counters();
+  all.kernel_packets_sent = through_kernel.packets_sent;
+  all.kernel_packets_received = through_kernel.packets_received;
+  return all;
+}
+
+}  // namespace uet::nic
