@@ -111,10 +111,14 @@ cms::Parameters cms_parameters(const Params& params, const nic::NicCaps& caps,
   cms.algorithm = params.cc_algorithm.value_or(preset);
   cms.paths = params.paths;
   if (!caps.per_packet_entropy) cms.paths = cms::PathPolicy::Single;
-  cms.path_count = cms.paths == cms::PathPolicy::Single ? 1 : 64;
+  cms.path_count =
+      cms.paths == cms::PathPolicy::Single ? 1 : static_cast<std::uint16_t>(params.cc_path_count);
   cms.mtu_bytes = payload_mtu + 128;  // largest headers above IP, and IP itself
   if (caps.link_rate_bps != 0) cms.link_rate_bps = caps.link_rate_bps;
   if (params.cc_link_rate_mbps != 0) cms.link_rate_bps = params.cc_link_rate_mbps * 1'000'000;
+  if (params.cc_remote_rate_mbps != 0) {  // BDP (CMS 2.1)
+    cms.link_rate_bps = std::min(cms.link_rate_bps, params.cc_remote_rate_mbps * 1'000'000);
+  }
   if (params.cc_receive_rate_mbps != 0) {
     cms.receive_rate_bps = params.cc_receive_rate_mbps * 1'000'000;
   }
@@ -132,6 +136,10 @@ cms::Parameters cms_parameters(const Params& params, const nic::NicCaps& caps,
     cms.max_window_bytes = std::max(cms.max_window_bytes, cms.fixed_window_bytes);
   }
   cms.trimming = params.cc_trimming;
+  cms.synthetic_ecn = params.cc_synthetic_ecn;
+  cms.probes_base_rtt = params.cc_base_rtt_probe;
+  cms.rtt_cache_time = std::chrono::seconds(params.cc_rtt_cache_s);
+  cms.tuning = params.cc;
   cms.ack_gen_trigger_bytes = static_cast<std::uint32_t>(params.ack_trigger_bytes);
   return cms;
 }
@@ -140,6 +148,9 @@ pds::Parameters pds_parameters(const Params& params) {
   pds::Parameters pds;
   pds.default_mpr = static_cast<std::uint8_t>(params.mpr);
   pds.ack_gen_trigger_bytes = static_cast<std::uint32_t>(params.ack_trigger_bytes);
+  pds.ack_gen_min_packet_add_bytes = static_cast<std::uint32_t>(params.cc_ack_min_packet_bytes);
+  pds.ack_on_ecn = params.cc_ack_on_ecn;
+  pds.packets_per_pass = static_cast<std::uint32_t>(params.cc_burst_packets);
   pds.rto_init = std::chrono::microseconds(params.rto_init_us);
   pds.rto_cap = std::chrono::microseconds(params.rto_max_us);
   pds.max_rto_retransmissions = static_cast<std::uint32_t>(params.rto_retries);

@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <bit>
 #include <charconv>
 #include <functional>
@@ -27,6 +28,17 @@ struct Number {
   std::uint64_t low;
   std::uint64_t high;
 };
+// Numbers of congestion control, with decimals or without.
+struct Real {
+  double cms::Tuning::*member;
+  double low;
+  double high;
+};
+struct Whole {
+  double cms::Tuning::*member;
+  double low;
+  double high;
+};
 struct Switch {
   bool Params::*member;
 };
@@ -40,7 +52,7 @@ struct Special {
 struct Row {
   const char* name;  // without FI_UET_
   const char* help;  // says what and in which unit; range and default are added
-  std::variant<Text, Number, Switch, Special> kind;
+  std::variant<Text, Number, Real, Whole, Switch, Special> kind;
 };
 
 std::optional<std::uint64_t> parse_number(std::string_view text) {
@@ -53,6 +65,22 @@ std::optional<std::uint64_t> parse_number(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
   if (error != std::errc{} || end != text.data() + text.size()) return {};
   return value;
+}
+
+// Digits with or without decimals, and nothing else: no sign, no exponent, no "inf".
+std::optional<double> parse_real(std::string_view text) {
+  if (text.find_first_not_of("0123456789.") != std::string_view::npos) return {};
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return {};
+  return value;
+}
+
+std::string text_of(double value) {
+  std::array<char, 64> text{};
+  const auto [end, error] =
+      std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  return error == std::errc{} ? std::string(text.data(), end) : std::string();
 }
 
 bool set_payload_mtu(Params& params, std::string_view text) {
@@ -207,6 +235,105 @@ const Row kRows[] = {
      "The network trims packets instead of dropping them: packets with the DSCPs below are "
      "answered so that their payload comes again at once, a switch",
      Switch{&Params::cc_trimming}},
+    {"CC_MAX_WINDOW_BDP", "Largest congestion window in bandwidth-delay products",
+     Real{&cms::Tuning::max_window_bdp, 0.1, 64}},
+    {"CC_INITIAL_WINDOW_BYTES", "First congestion window in bytes, 0 = the largest",
+     Real{&cms::Tuning::initial_window_bytes, 0, 1073741824}},
+    {"CC_MIN_WINDOW_BYTES",
+     "Smallest congestion window in bytes, 0 = one packet, which is the least",
+     Real{&cms::Tuning::min_window_bytes, 0, 1073741824}},
+    {"CC_REFERENCE_RATE_MBPS",
+     "Rate in Mbit/s of the network that the gains of NSCC are scaled from",
+     Real{&cms::Tuning::reference_rate_mbps, 1, 10000000}},
+    {"CC_REFERENCE_RTT_US", "Round-trip time in microseconds of the same network",
+     Real{&cms::Tuning::reference_rtt_us, 0.1, 1000000}},
+    {"CC_TARGET_QDELAY_US",
+     "Target queueing delay in microseconds, 0 = base round-trip time, 3/4 of it with trimming",
+     Real{&cms::Tuning::target_qdelay_us, 0, 1000000}},
+    {"CC_ALPHA_BYTES_PER_US",
+     "Gain of the increase below the target delay, in bytes per microsecond, 0 = by rule",
+     Real{&cms::Tuning::alpha_bytes_per_us, 0, 1000000000}},
+    {"CC_FI_BYTES", "Gain of the even increase above it (fi), in bytes, 0 = by rule",
+     Real{&cms::Tuning::fi_bytes, 0, 1000000000}},
+    {"CC_ETA_BYTES", "Increase in each period whatever happens (eta), in bytes, 0 = by rule",
+     Real{&cms::Tuning::eta_bytes, 0, 1000000000}},
+    {"CC_FI_SCALE",
+     "Gain of the fast increase while there is no delay (fi_scale), a factor, 0 = by rule",
+     Real{&cms::Tuning::fi_scale, 0, 100}},
+    {"CC_GAMMA", "Gain of a decrease, a factor", Real{&cms::Tuning::gamma, 0, 1}},
+    {"CC_MAX_MD_JUMP", "Part of the window that a decrease leaves at least",
+     Real{&cms::Tuning::max_md_jump, 0, 1}},
+    {"CC_QA_GATE", "Quick adapt happens below the largest window / 2^this",
+     Whole{&cms::Tuning::qa_gate, 0, 16}},
+    {"CC_QA_THRESHOLD_US",
+     "Queueing delay in microseconds that lets quick adapt happen where the network does not trim, "
+     "0 = four times the target delay",
+     Real{&cms::Tuning::qa_threshold_us, 0, 10000000}},
+    {"CC_ADJUST_BYTES", "An increase is applied after so many acknowledged bytes, 0 = 8 packets",
+     Real{&cms::Tuning::adjust_bytes, 0, 1073741824}},
+    {"CC_ADJUST_PERIOD_US", "Or after so many microseconds, 0 = the base round-trip time",
+     Real{&cms::Tuning::adjust_period_us, 0, 10000000}},
+    {"CC_QUIET_US", "Delay in microseconds that counts as none, 0 = by rule",
+     Real{&cms::Tuning::quiet_us, 0, 1000000}},
+    {"CC_DELAY_AVERAGE_RTTS", "Memory of the averaged delay in base round-trip times",
+     Real{&cms::Tuning::delay_average_rtts, 0.01, 1000}},
+    {"CC_DECREASE_SPACING_RTTS", "Time between two decreases in base round-trip times",
+     Real{&cms::Tuning::decrease_spacing_rtts, 0, 1000}},
+    {"CC_RAISE_AFTER_RTTS",
+     "The base round-trip time is raised after so many of them without a short sample",
+     Real{&cms::Tuning::raise_after_rtts, 1, 1000000000}},
+    {"CC_SYNTHETIC_ECN_AT", "Delay that counts as a mark, in target delays",
+     Real{&cms::Tuning::synthetic_ecn_at, 0.1, 100}},
+    {"CC_SPECULATIVE_BDP", "What rccc sends before there is credit, in bandwidth-delay products",
+     Real{&cms::Tuning::speculative_bdp, 0, 16}},
+    {"CC_GRANT_BYTES", "Bytes that rccc grants a peer in its turn, 0 = four packets",
+     Real{&cms::Tuning::grant_bytes, 0, 1073741824}},
+    {"CC_PACER_FRACTION", "Part of the rate that rccc grants",
+     Real{&cms::Tuning::pacer_fraction, 0.01, 1}},
+    {"CC_CREDIT_REQUEST_RTTS",
+     "Time without credit after which a Credit Request is sent, in base round-trip times",
+     Real{&cms::Tuning::credit_request_rtts, 0.1, 1000}},
+    {"CC_PENALTY_ECN",
+     "What a mark adds to the penalty of its path, with bitmap and mixed, a number",
+     Whole{&cms::Tuning::penalty_ecn, 0, 255}},
+    {"CC_PENALTY_NACK", "What a trimmed packet adds, likewise",
+     Whole{&cms::Tuning::penalty_nack, 0, 255}},
+    {"CC_PENALTY_TIMEOUT", "What a lost packet adds, likewise",
+     Whole{&cms::Tuning::penalty_timeout, 0, 255}},
+    {"CC_PENALTY_LIMIT", "Largest penalty of a path, a number",
+     Whole{&cms::Tuning::penalty_limit, 1, 255}},
+    {"CC_REPS_RING", "Paths that reps and mixed remember as good, a number",
+     Whole{&cms::Tuning::reps_ring, 1, 1024}},
+    {"CC_REPS_EXPLORE_BDP",
+     "How much reps sends on paths at random at first, in bandwidth-delay products",
+     Real{&cms::Tuning::reps_explore_bdp, 0, 1000}},
+    {"CC_REPS_FREEZE_US",
+     "How long reps keeps to known paths after a loss, in microseconds, 0 = 8 base round-trip "
+     "times, 100 at least",
+     Real{&cms::Tuning::reps_freeze_us, 0, 1000000000}},
+    {"CC_REPS_EXPLORE_PACKETS", "Packets that reps sends on paths at random after that",
+     Whole{&cms::Tuning::reps_explore_packets, 0, 1000000}},
+    {"CC_REMOTE_RATE_MBPS",
+     "Link rate in Mbit/s of the peers, if it is lower than that of this host, 0 = as this host's",
+     Number{&Params::cc_remote_rate_mbps, 0, 10'000'000}},
+    {"CC_RTT_CACHE_S", "Seconds for which the base round-trip time of a peer is remembered",
+     Number{&Params::cc_rtt_cache_s, 0, 1'000'000}},
+    {"CC_BASE_RTT_PROBE",
+     "Measure the base round-trip time with a probe, unless it is configured, a switch",
+     Switch{&Params::cc_base_rtt_probe}},
+    {"CC_SYNTHETIC_ECN",
+     "Take a long delay for a mark as long as the network has marked nothing, without trimming, a "
+     "switch",
+     Switch{&Params::cc_synthetic_ecn}},
+    {"CC_PATH_COUNT", "Paths (entropy values) that a congestion context chooses from",
+     Number{&Params::cc_path_count, 1, 1024}},
+    {"CC_BURST_PACKETS", "Packets made in one pass at most",
+     Number{&Params::cc_burst_packets, 1, 4096}},
+    {"CC_ACK_ON_ECN", "Acknowledge a marked packet at once, a switch",
+     Switch{&Params::cc_ack_on_ecn}},
+    {"CC_ACK_MIN_PACKET_BYTES",
+     "What a short packet counts towards ACK_TRIGGER_BYTES at least, in bytes",
+     Number{&Params::cc_ack_min_packet_bytes, 0, 65536}},
     {"PATHS",
      "Choice of network paths: single, or one of many per packet, without (oblivious, round_robin) "
      "or with (bitmap, reps, mixed) regard to what became of earlier ones; only where the NIC can "
@@ -242,6 +369,12 @@ std::string range_text(const Row& row) {
   if (const auto* number = std::get_if<Number>(&row.kind)) {
     return std::to_string(number->low) + " to " + std::to_string(number->high);
   }
+  if (const auto* real = std::get_if<Real>(&row.kind)) {
+    return text_of(real->low) + " to " + text_of(real->high);
+  }
+  if (const auto* whole = std::get_if<Whole>(&row.kind)) {
+    return "whole numbers from " + text_of(whole->low) + " to " + text_of(whole->high);
+  }
   if (const auto* special = std::get_if<Special>(&row.kind)) return special->allowed;
   return std::holds_alternative<Switch>(row.kind) ? "yes or no (1/0, true/false, on/off)" : "text";
 }
@@ -250,6 +383,10 @@ std::string default_text(const Row& row) {
   const Params preset;
   if (const auto* number = std::get_if<Number>(&row.kind)) {
     return std::to_string(preset.*(number->member));
+  }
+  if (const auto* real = std::get_if<Real>(&row.kind)) return text_of(preset.cc.*(real->member));
+  if (const auto* whole = std::get_if<Whole>(&row.kind)) {
+    return text_of(preset.cc.*(whole->member));
   }
   if (const auto* special = std::get_if<Special>(&row.kind)) return special->preset;
   return preset.*(std::get<Switch>(row.kind).member) ? "yes" : "no";
@@ -270,6 +407,18 @@ bool apply(Params& params, const Row& row, const std::string& value) {
     const auto parsed = parse_number(value);
     if (!parsed || *parsed < number->low || *parsed > number->high) return false;
     params.*(number->member) = *parsed;
+    return true;
+  }
+  if (const auto* real = std::get_if<Real>(&row.kind)) {
+    const auto parsed = parse_real(value);
+    if (!parsed || *parsed < real->low || *parsed > real->high) return false;
+    params.cc.*(real->member) = *parsed;
+    return true;
+  }
+  if (const auto* whole = std::get_if<Whole>(&row.kind)) {
+    const auto parsed = parse_number(value);
+    if (!parsed || double(*parsed) < whole->low || double(*parsed) > whole->high) return false;
+    params.cc.*(whole->member) = double(*parsed);
     return true;
   }
   if (const auto* special = std::get_if<Special>(&row.kind)) return special->set(params, value);

@@ -9,6 +9,7 @@
 
 #include "stats.h"
 #include "uet/cms/ccc.h"
+#include "uet/cms/tuning.h"
 #include "uet/nic/middleware.h"
 #include "uet/wire/frame.h"
 
@@ -63,6 +64,15 @@ struct Params {
   std::uint64_t dscp_trimmed = *wire::kDefaultTrimMarks.trimmed;
   std::uint64_t dscp_trimmed_lasthop = *wire::kDefaultTrimMarks.trimmed_last_hop;
   bool cc_trimming = false;
+  std::uint64_t cc_remote_rate_mbps = 0;
+  std::uint64_t cc_rtt_cache_s = 3600;
+  std::uint64_t cc_path_count = 64;
+  std::uint64_t cc_burst_packets = 128;
+  std::uint64_t cc_ack_min_packet_bytes = 1024;
+  bool cc_ack_on_ecn = true;
+  bool cc_base_rtt_probe = true;
+  bool cc_synthetic_ecn = true;
+  cms::Tuning cc;
   bool local_rings = true;
   bool allow_layering = false;
   bool rudi = false;

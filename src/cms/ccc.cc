@@ -29,6 +29,9 @@ class FixedWindow final : public Ccc {
   void on_ack(const AckFeedback& feedback, Time) override {
     const auto bytes = static_cast<std::int64_t>(feedback.newly_received_bytes);
     window_.inflight_bytes -= bytes;
+    counters_.marks_received += feedback.ecn ? 1 : 0;
+    counters_.pend_received += feedback.rcv_cwnd_pend > 0 ? 1 : 0;
+    counters_.restores_received += feedback.restore_cwnd ? 1 : 0;
     if (window_.apply_destination_flow_control(feedback)) return;
     // The ACKs with the restore bit may all be lost: one MTU per window leads back without them.
     window_.set_cwnd(window_.cwnd_bytes +
@@ -38,10 +41,14 @@ class FixedWindow final : public Ccc {
   void on_nack(wire::NackCode, std::uint32_t bytes, bool, std::optional<Duration>, Time) override {
     window_.inflight_bytes -= bytes;
   }
-  void on_inferred_loss(std::uint32_t bytes, LossCause, Time) override {
+  void on_inferred_loss(std::uint32_t bytes, LossCause cause, Time) override {
     window_.inflight_bytes -= bytes;
+    count_loss(counters_, cause);
   }
-  void on_spurious_loss(std::uint32_t bytes) override { window_.inflight_bytes += bytes; }
+  void on_spurious_loss(std::uint32_t bytes) override {
+    window_.inflight_bytes += bytes;
+    ++counters_.losses_spurious;
+  }
   void forget(std::int64_t bytes) override { window_.inflight_bytes -= bytes; }
   bool wants_ack(std::uint32_t bytes) const override {
     return window_.wants_ack(bytes, ack_gen_trigger_bytes_);
@@ -50,10 +57,19 @@ class FixedWindow final : public Ccc {
     return static_cast<std::uint64_t>(window_.cwnd_bytes);
   }
   std::int64_t inflight_bytes() const override { return window_.inflight_bytes; }
+  Counters counters() const override {
+    Counters counters = counters_;
+    counters.contexts = 1;
+    counters.window_bytes = window_bytes();
+    counters.inflight_bytes =
+        static_cast<std::uint64_t>(std::max<std::int64_t>(0, window_.inflight_bytes));
+    return counters;
+  }
 
  private:
   std::uint32_t ack_gen_trigger_bytes_;
   Window window_;
+  Counters counters_;  // signals only: nothing else happens here
 };
 
 }  // namespace

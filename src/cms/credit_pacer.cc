@@ -10,18 +10,23 @@
 namespace uet::cms {
 namespace {
 
-constexpr double kPacerFraction = 0.99;    // CMS-222: the last hop's queue drains
 constexpr std::uint32_t kTurnPackets = 4;  // CMS-221
 constexpr double kSilenceFactor = 4;       // CMS-226
+
+std::uint32_t turn_units_of(const Parameters& parameters) {
+  const auto tuned = static_cast<std::uint32_t>(parameters.tuning.grant_bytes);
+  const std::uint32_t bytes = tuned != 0 ? tuned : kTurnPackets * parameters.mtu_bytes;
+  return (bytes + kCreditUnit - 1) / kCreditUnit;
+}
 
 }  // namespace
 
 CreditPacer::CreditPacer(const Parameters& parameters, Duration rto)
     : bytes_per_ns_(
-          kPacerFraction *
+          parameters.tuning.pacer_fraction *
           static_cast<double>(std::min(parameters.link_rate_bps, parameters.receive_rate_bps)) /
           8e9),
-      turn_units_((kTurnPackets * parameters.mtu_bytes + kCreditUnit - 1) / kCreditUnit),
+      turn_units_(turn_units_of(parameters)),
       rto_(rto) {}
 
 Duration CreditPacer::spacing(std::uint32_t units) const {
@@ -62,7 +67,8 @@ CreditSource* CreditPacer::grant(Time now) {
     const std::uint32_t demand = credit_ahead(source.target_units, source.granted_units);
     const std::uint32_t units = std::min(demand, turn_units_);
     source.granted_units = (source.granted_units + units) & kCreditMask;
-    source.unseen_bytes += std::uint64_t{units} * kCreditUnit;
+    last_grant_bytes_ = std::uint64_t{units} * kCreditUnit;
+    source.unseen_bytes += last_grant_bytes_;
     if (units < demand) active_.push_back(source);
     // CMS-227: a late pass makes up for one turn, not for all the time it missed.
     next_turn_ = std::max(next_turn_, now - spacing(turn_units_)) + spacing(units);

@@ -11,20 +11,13 @@
 namespace uet::cms {
 namespace {
 
-constexpr double kReferenceBdpBytes = 150'000;  // 100 Gb/s x 12 us
-constexpr double kReferenceRttUs = 12;
-constexpr double kGamma = 0.8;
-constexpr double kMaxMdJump = 0.5;        // a decrease leaves at least this part of the window
-constexpr double kQaGate = 8;             // 2^qa_gate
 constexpr double kQaThresholdFactor = 4;  // queue of 5 Plane_BDP before a drop
 constexpr double kQuietUs = 1;
 constexpr double kQuietOfBaseRtt = 0.02;
 constexpr double kTargetOfJitter = 4;
-constexpr double kSyntheticMarkFactor = 1.5;  // CMS-703
-constexpr double kLightLoadOfBdp = 0.25;      // "light load" of CMS-711
-constexpr double kCloseOfTarget = 0.25;       // and "close to the base RTT" (RttNoise)
+constexpr double kLightLoadOfBdp = 0.25;  // "light load" of CMS-711
+constexpr double kCloseOfTarget = 0.25;   // and "close to the base RTT" (RttNoise)
 constexpr double kNoiseAgeRtts = 1000;
-constexpr double kRaiseAfterRtts = 1000;  // CMS-142
 constexpr double kRaiseLimitOfConfig = 4;
 constexpr double kLeastBaseRttUs = 0.001;  // the resolution of Duration
 
@@ -77,15 +70,16 @@ void raise_base_rtt(NsccState& s, const NsccConstants& c, double rtt_us, bool ma
     return;
   }
   s.raise_rtt_us = s.raise_rtt_us == 0 ? rtt_us : std::min(s.raise_rtt_us, rtt_us);
-  if (to_us(now - s.raise_since) < kRaiseAfterRtts * s.base_rtt_us) return;
+  if (to_us(now - s.raise_since) < c.tuning.raise_after_rtts * s.base_rtt_us) return;
   const double limit_us = std::max(s.base_rtt_us, kRaiseLimitOfConfig * c.config_base_rtt_us);
   set_base_rtt(s, c, std::min(s.raise_rtt_us, limit_us));
   restart_raise(s, now);
 }
 
 // CMS-120: the weight is the time since the last sample, so that coalesced ACKs change nothing.
-void average_delay(NsccState& s, double delay_us, Time now) {
-  const double weight = std::min(1.0, to_us(now - s.avg_delay_time) / nscc_loop_us(s));
+void average_delay(NsccState& s, const NsccConstants& c, double delay_us, Time now) {
+  const double memory_us = c.tuning.delay_average_rtts * nscc_loop_us(s);
+  const double weight = std::min(1.0, to_us(now - s.avg_delay_time) / memory_us);
   s.avg_delay_us += weight * (delay_us - s.avg_delay_us);
   s.avg_delay_time = now;
 }
@@ -98,7 +92,7 @@ double load_bytes(const NsccState& s) {
 // A queue in the network delays all packets of a round trip; a host that lost its core for a moment
 // delays a few. Where hosts add time, a delay has to last before it counts as a queue.
 void note_delay(NsccState& s, const NsccConstants& c, double delay_us, Time now) {
-  if (delay_us < kSyntheticMarkFactor * nscc_target_qdelay_us(s, c)) {
+  if (delay_us < c.tuning.synthetic_ecn_at * nscc_target_qdelay_us(s, c)) {
     s.delayed_since.reset();
   } else if (!s.delayed_since) {
     s.delayed_since = now;
@@ -110,31 +104,36 @@ bool queue_lasts(const NsccState& s, Time now) {
   return s.delayed_since && to_us(now - *s.delayed_since) >= long_enough_us;
 }
 
-bool quick_adapt(NsccState& s, const NsccConstants& c, bool loss, bool marked, double delay_us,
-                 Time now) {
-  bool fired = s.bytes_ignored < s.bytes_to_ignore && marked;
-  if (!fired && (!s.qa_end_time || now >= *s.qa_end_time)) {
+// Both words for what a signal did: it fired now, or tells of packets older than the last time.
+enum class QuickAdapt : std::uint8_t { No, Fired, Ignored };
+
+QuickAdapt quick_adapt(NsccState& s, const NsccConstants& c, bool loss, bool marked,
+                       double delay_us, Time now) {
+  QuickAdapt did =
+      s.bytes_ignored < s.bytes_to_ignore && marked ? QuickAdapt::Ignored : QuickAdapt::No;
+  if (did == QuickAdapt::No && (!s.qa_end_time || now >= *s.qa_end_time)) {
     const bool queue = delay_us > nscc_qa_threshold_us(s, c) && queue_lasts(s, now);
     const bool congested = s.trigger_qa || loss || queue;
     const auto achieved = static_cast<double>(s.achieved_bytes);
-    if (s.qa_end_time && congested && achieved < s.max_bytes / kQaGate) {
+    if (s.qa_end_time && congested && achieved < s.max_bytes / std::exp2(c.tuning.qa_gate)) {
       s.set_cwnd(achieved);
       s.bytes_to_ignore = s.inflight_bytes;
       s.bytes_ignored = 0;
       s.trigger_qa = false;
-      fired = true;
+      ++s.counters.quick_adapts;
+      did = QuickAdapt::Fired;
     }
     s.achieved_bytes = 0;
     s.last_peak_bytes = std::exchange(s.peak_bytes, s.inflight_bytes);
     const double epoch_us = nscc_loop_us(s) + nscc_target_qdelay_us(s, c);
     s.qa_end_time = now + Duration(std::llround(epoch_us * 1000));
   }
-  if (fired) drop_increase(s);
-  return fired;
+  if (did != QuickAdapt::No) drop_increase(s);
+  return did;
 }
 
 bool fast_increase(NsccState& s, const NsccConstants& c, double bytes, double delay_us) {
-  if (delay_us >= nscc_quiet_us(s)) {
+  if (delay_us >= nscc_quiet_us(s, c)) {
     s.fi_count_bytes = 0;
     s.increase_mode = false;
     return false;
@@ -142,6 +141,7 @@ bool fast_increase(NsccState& s, const NsccConstants& c, double bytes, double de
   s.fi_count_bytes += bytes;
   if (s.fi_count_bytes <= s.cwnd_bytes && !s.increase_mode) return false;
   s.set_cwnd(s.cwnd_bytes + c.fi_scale * loop_gain(s, c) * bytes);
+  s.counters.fast_increase_bytes += static_cast<std::uint64_t>(bytes);
   s.increase_mode = true;
   return true;
 }
@@ -150,9 +150,11 @@ void decrease(NsccState& s, const NsccConstants& c, Time now) {
   s.increase_mode = false;
   s.fi_count_bytes = 0;
   const double target_us = nscc_target_qdelay_us(s, c);
-  if (s.avg_delay_us <= target_us || to_us(now - s.last_dec_time) <= nscc_loop_us(s)) return;
+  const double spacing_us = c.tuning.decrease_spacing_rtts * nscc_loop_us(s);
+  if (s.avg_delay_us <= target_us || to_us(now - s.last_dec_time) <= spacing_us) return;
   const double excess = (s.avg_delay_us - target_us) / s.avg_delay_us;
-  s.set_cwnd(s.cwnd_bytes * std::max(1 - kGamma * excess, kMaxMdJump));
+  s.set_cwnd(s.cwnd_bytes * std::max(1 - c.tuning.gamma * excess, c.tuning.max_md_jump));
+  ++s.counters.cuts;
   s.last_dec_time = now;
 }
 
@@ -191,25 +193,32 @@ void apply_increase(NsccState& s, const NsccConstants& c, Time now) {
 }  // namespace
 
 double NsccConstants::max_window(double rtt_us) const {
-  return std::clamp(1.5 * rate_bytes_per_us * rtt_us, mtu_bytes, window_limit_bytes);
+  const double bytes = tuning.max_window_bdp * rate_bytes_per_us * rtt_us;
+  return std::clamp(bytes, std::max(mtu_bytes, tuning.min_window_bytes),
+                    std::max(window_limit_bytes, tuning.min_window_bytes));
 }
 
 NsccConstants nscc_constants(const Parameters& parameters, Duration config_base_rtt) {
+  const Tuning& tuning = parameters.tuning;
+  const auto chosen = [](double tuned, double by_rule) { return tuned != 0 ? tuned : by_rule; };
   NsccConstants c;
+  c.tuning = tuning;
   c.mtu_bytes = std::max<std::uint32_t>(parameters.mtu_bytes, 1);
   c.window_limit_bytes = std::max(static_cast<double>(parameters.max_window_bytes), c.mtu_bytes);
   c.rate_bytes_per_us = static_cast<double>(parameters.link_rate_bps) / 8e6;
   c.config_base_rtt_us = to_us(std::max(config_base_rtt, Duration(1)));
   c.bdp_bytes = c.rate_bytes_per_us * c.config_base_rtt_us;
-  c.target_qdelay_us = (parameters.trimming ? 0.75 : 1.0) * c.config_base_rtt_us;
-  c.scaling_a = c.bdp_bytes / kReferenceBdpBytes;
-  c.scaling_b = c.target_qdelay_us / kReferenceRttUs;
-  c.alpha_bytes_per_us = 4 * c.scaling_a * c.scaling_b * c.mtu_bytes / c.target_qdelay_us;
-  c.fi_bytes = 5 * c.scaling_a * c.mtu_bytes;
-  c.eta_bytes = 0.15 * c.scaling_a * c.mtu_bytes;
-  c.fi_scale = 0.25 * c.scaling_a;
-  c.adjust_bytes = 8 * c.mtu_bytes;
-  c.adjust_period_us = c.config_base_rtt_us;
+  c.target_qdelay_us =
+      chosen(tuning.target_qdelay_us, (parameters.trimming ? 0.75 : 1.0) * c.config_base_rtt_us);
+  c.scaling_a = c.bdp_bytes / (tuning.reference_rate_mbps / 8 * tuning.reference_rtt_us);
+  c.scaling_b = c.target_qdelay_us / tuning.reference_rtt_us;
+  c.alpha_bytes_per_us = chosen(tuning.alpha_bytes_per_us,
+                                4 * c.scaling_a * c.scaling_b * c.mtu_bytes / c.target_qdelay_us);
+  c.fi_bytes = chosen(tuning.fi_bytes, 5 * c.scaling_a * c.mtu_bytes);
+  c.eta_bytes = chosen(tuning.eta_bytes, 0.15 * c.scaling_a * c.mtu_bytes);
+  c.fi_scale = chosen(tuning.fi_scale, 0.25 * c.scaling_a);
+  c.adjust_bytes = chosen(tuning.adjust_bytes, 8 * c.mtu_bytes);
+  c.adjust_period_us = chosen(tuning.adjust_period_us, c.config_base_rtt_us);
   c.trimming = parameters.trimming;
   c.synthetic_ecn = parameters.synthetic_ecn && !parameters.trimming;
   return c;
@@ -240,8 +249,10 @@ NsccState nscc_start(const NsccConstants& constants, Time now) {
   NsccState s;
   s.mtu_bytes = constants.mtu_bytes;
   s.base_rtt_us = constants.config_base_rtt_us;
+  s.least_bytes = constants.tuning.min_window_bytes;
   s.max_bytes = constants.max_window(s.base_rtt_us);
-  s.cwnd_bytes = s.max_bytes;
+  const double initial_bytes = constants.tuning.initial_window_bytes;
+  s.set_cwnd(initial_bytes != 0 ? initial_bytes : s.max_bytes);
   s.avg_delay_time = now;
   s.last_adjust_time = now;
   s.last_dec_time = now;
@@ -266,19 +277,28 @@ double nscc_target_qdelay_us(const NsccState& state, const NsccConstants& consta
   return std::max(constants.target_qdelay_us, kTargetOfJitter * state.noise.jitter_us());
 }
 
-double nscc_quiet_us(const NsccState& state) {
+double nscc_quiet_us(const NsccState& state, const NsccConstants& constants) {
+  if (constants.tuning.quiet_us != 0) return constants.tuning.quiet_us;
   return std::max({kQuietUs, kQuietOfBaseRtt * state.base_rtt_us, state.noise.jitter_us()});
 }
 
 double nscc_qa_threshold_us(const NsccState& state, const NsccConstants& constants) {
   if (constants.trimming) return std::numeric_limits<double>::infinity();
+  if (constants.tuning.qa_threshold_us != 0) return constants.tuning.qa_threshold_us;
   return kQaThresholdFactor * nscc_target_qdelay_us(state, constants);
 }
 
-NsccReaction nscc_on_ack(NsccState& s, const NsccConstants& c, const AckFeedback& feedback,
-                         Time now) {
+namespace {
+
+// Reports of packets older than the last quick adapt.
+void note_ignored(NsccState& s, std::uint64_t bytes) {
+  if (s.bytes_ignored < s.bytes_to_ignore) s.counters.bytes_ignored += bytes;
+}
+
+NsccReaction take_ack(NsccState& s, const NsccConstants& c, const AckFeedback& feedback, Time now) {
   const std::uint64_t bytes = feedback.newly_received_bytes;
   s.inflight_bytes -= static_cast<std::int64_t>(bytes);
+  note_ignored(s, bytes);
   s.bytes_ignored += static_cast<std::int64_t>(bytes);
   s.received_bytes += bytes;
   s.achieved_bytes += bytes;
@@ -297,15 +317,54 @@ NsccReaction nscc_on_ack(NsccState& s, const NsccConstants& c, const AckFeedback
   }
   s.noise.expire(kNoiseAgeRtts * s.base_rtt_us, now);
   const double delay_us = std::max(0.0, rtt_us - s.base_rtt_us);
-  average_delay(s, delay_us, now);
+  average_delay(s, c, delay_us, now);
 
   note_delay(s, c, delay_us, now);
   const bool synthetic = c.synthetic_ecn && !s.ecn_seen && queue_lasts(s, now);
   const bool marked = feedback.ecn || synthetic;
-  if (quick_adapt(s, c, false, marked, delay_us, now)) return NsccReaction::QuickAdapt;
+  const QuickAdapt adapted = quick_adapt(s, c, false, marked, delay_us, now);
+  if (adapted == QuickAdapt::Fired) return NsccReaction::QuickAdapt;
+  if (adapted == QuickAdapt::Ignored) return NsccReaction::Ignored;
   const NsccReaction reaction =
       react(s, c, static_cast<double>(bytes), marked, delay_us, limited, now);
   apply_increase(s, c, now);
+  return reaction;
+}
+
+std::uint64_t& counter_of(NsccReaction reaction, Counters& counters) {
+  switch (reaction) {
+    case NsccReaction::Fair:
+      return counters.acks_fair;
+    case NsccReaction::Rise:
+      return counters.acks_rise;
+    case NsccReaction::FastIncrease:
+      return counters.acks_fast_increase;
+    case NsccReaction::Limited:
+      return counters.acks_limited;
+    case NsccReaction::Cut:
+      return counters.acks_cut;
+    case NsccReaction::Hold:
+      return counters.acks_hold;
+    case NsccReaction::QuickAdapt:
+      return counters.acks_quick_adapt;
+    case NsccReaction::Ignored:
+      return counters.acks_ignored;
+    case NsccReaction::NoSample:
+      break;
+  }
+  return counters.acks_without_sample;
+}
+
+}  // namespace
+
+NsccReaction nscc_on_ack(NsccState& s, const NsccConstants& c, const AckFeedback& feedback,
+                         Time now) {
+  const NsccReaction reaction = take_ack(s, c, feedback, now);
+  ++counter_of(reaction, s.counters);
+  ++(reaction == NsccReaction::NoSample ? s.counters.rtt_invalid : s.counters.rtt_samples);
+  s.counters.marks_received += feedback.ecn ? 1 : 0;
+  s.counters.pend_received += feedback.rcv_cwnd_pend > 0 ? 1 : 0;
+  s.counters.restores_received += feedback.restore_cwnd ? 1 : 0;
   return reaction;
 }
 
@@ -314,18 +373,21 @@ void nscc_on_trim(NsccState& s, const NsccConstants& c, std::uint32_t bytes,
   s.inflight_bytes -= bytes;
   if (rtt && *rtt > Duration::zero()) lower_base_rtt(s, c, to_us(*rtt));
   restart_raise(s, now);
-  average_delay(s, c.config_base_rtt_us, now);  // a trim proves at least a full queue
+  average_delay(s, c, c.config_base_rtt_us, now);  // a trim proves at least a full queue
+  note_ignored(s, bytes);
   s.bytes_ignored += bytes;
   s.trigger_qa = true;
-  if (!quick_adapt(s, c, true, true, 0, now)) s.set_cwnd(s.cwnd_bytes - bytes);
+  if (quick_adapt(s, c, true, true, 0, now) == QuickAdapt::No) s.set_cwnd(s.cwnd_bytes - bytes);
 }
 
 void nscc_on_inferred_loss(NsccState& s, std::uint32_t bytes, LossCause cause, Time now) {
   s.set_cwnd(s.cwnd_bytes - bytes);
+  note_ignored(s, bytes);
   s.bytes_ignored += bytes;
   s.inflight_bytes -= bytes;
   restart_raise(s, now);
   const bool rto = cause == LossCause::Rto || cause == LossCause::RepeatedRto;
+  count_loss(s.counters, cause);
   if (cause == LossCause::RepeatedRto && s.silent_since_rto) {
     if (s.before_collapse_bytes == 0) s.before_collapse_bytes = s.cwnd_bytes;
     s.set_cwnd(s.mtu_bytes);
@@ -334,6 +396,7 @@ void nscc_on_inferred_loss(NsccState& s, std::uint32_t bytes, LossCause cause, T
 }
 
 void nscc_on_spurious_loss(NsccState& s, std::uint32_t bytes) {
+  ++s.counters.losses_spurious;
   s.inflight_bytes += bytes;
   s.set_cwnd(std::max(s.cwnd_bytes, s.before_collapse_bytes) + bytes);
   s.before_collapse_bytes = 0;
@@ -408,6 +471,9 @@ std::optional<Duration> Nscc::base_rtt() const {
 void Nscc::on_nack(wire::NackCode code, std::uint32_t bytes, bool ecn, std::optional<Duration> rtt,
                    Time now) {
   state_.ecn_seen |= ecn;
+  state_.counters.marks_received += ecn ? 1 : 0;
+  state_.counters.trims_in_fabric += code == wire::NackCode::Trimmed ? 1 : 0;
+  state_.counters.trims_at_last_hop += code == wire::NackCode::TrimmedLastHop ? 1 : 0;
   if (code == wire::NackCode::Trimmed || code == wire::NackCode::TrimmedLastHop) {
     nscc_on_trim(state_, constants_, bytes, rtt, now);
   } else {
@@ -430,5 +496,15 @@ bool Nscc::wants_ack(std::uint32_t bytes) const {
 std::uint64_t Nscc::window_bytes() const { return static_cast<std::uint64_t>(state_.cwnd_bytes); }
 
 std::int64_t Nscc::inflight_bytes() const { return state_.inflight_bytes; }
+
+Counters Nscc::counters() const {
+  Counters counters = state_.counters;
+  counters.contexts = 1;
+  counters.window_bytes = window_bytes();
+  counters.inflight_bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(0, inflight_bytes()));
+  counters.base_rtt_ns = static_cast<std::uint64_t>(state_.base_rtt_us * 1000);
+  counters.avg_delay_ns = static_cast<std::uint64_t>(state_.avg_delay_us * 1000);
+  return counters;
+}
 
 }  // namespace uet::cms

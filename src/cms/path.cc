@@ -23,22 +23,9 @@ bool learns(PathPolicy policy) {
 // CMS-413: one BDP.
 std::uint32_t explored_packets(const Parameters& parameters, Duration rtt) {
   const double bytes = static_cast<double>(parameters.link_rate_bps) / 8e6 * to_us(rtt);
-  const double packets = bytes / std::max<std::uint32_t>(parameters.mtu_bytes, 1);
+  const double packets =
+      parameters.tuning.reps_explore_bdp * bytes / std::max<std::uint32_t>(parameters.mtu_bytes, 1);
   return static_cast<std::uint32_t>(std::clamp(packets + 1, 1.0, 1e6));
-}
-
-std::uint8_t penalty_of(PathFeedback feedback) {  // CMS-412
-  switch (feedback) {
-    case PathFeedback::Good:
-      return 0;
-    case PathFeedback::Ecn:
-      return 1;
-    case PathFeedback::Nack:
-      return 4;
-    case PathFeedback::Timeout:
-      break;
-  }
-  return PathSelector::kMaxPenalty;
 }
 
 }  // namespace
@@ -51,9 +38,19 @@ PathSelector::PathSelector(const Parameters& parameters, bool single, Rng& rng)
       stride_(static_cast<std::uint16_t>(rng.below(kEntropyValues) | 1)),
       count_(policy_ == PathPolicy::Single
                  ? std::uint16_t{1}
-                 : std::clamp(parameters.path_count, std::uint16_t{1}, kMaxPaths)) {
+                 : std::clamp(parameters.path_count, std::uint16_t{1}, kMaxPaths)),
+      recycled_(uses_feedback_ ? static_cast<std::size_t>(parameters.tuning.reps_ring) : 0),
+      explore_after_freeze_(static_cast<std::uint32_t>(parameters.tuning.reps_explore_packets)) {
+  const Tuning& tuning = parameters.tuning;
   const Duration rtt = parameters.base_rtt.value_or(parameters.default_base_rtt);
   freeze_time_ = std::max<Duration>(kLeastFreeze, kFreezeRtts * rtt);
+  if (tuning.reps_freeze_us != 0) {
+    freeze_time_ = Duration(static_cast<std::int64_t>(tuning.reps_freeze_us * 1000));
+  }
+  penalty_of_ = {0, static_cast<std::uint8_t>(tuning.penalty_ecn),
+                 static_cast<std::uint8_t>(tuning.penalty_nack),
+                 static_cast<std::uint8_t>(tuning.penalty_timeout)};
+  penalty_limit_ = static_cast<std::uint8_t>(tuning.penalty_limit);
   explore_left_ = explored_packets(parameters, rtt);
   if (policy_ == PathPolicy::RoundRobin) stride_ = 1;
   if (policy_ == PathPolicy::Bitmap || policy_ == PathPolicy::Mixed) penalties_.resize(count_);
@@ -101,7 +98,7 @@ std::uint16_t PathSelector::explore(Rng& rng) const {
 std::uint16_t PathSelector::reps(Rng& rng, Time now) {
   if (frozen_until_ && now >= *frozen_until_) {
     frozen_until_.reset();
-    explore_left_ = kExploreAfterFreeze;
+    explore_left_ = explore_after_freeze_;
   }
   std::optional<std::uint16_t> known;
   if (frozen_until_) {
@@ -111,6 +108,7 @@ std::uint16_t PathSelector::reps(Rng& rng, Time now) {
   } else {
     known = recycled_.take();
   }
+  ++(known ? taken_recycled_ : taken_random_);
   return known ? *known : explore(rng);
 }
 
@@ -119,6 +117,7 @@ std::uint16_t PathSelector::next(Rng& rng, Time now) {
   if (policy_ == PathPolicy::Bitmap) return least_bad();
   if (policy_ == PathPolicy::Mixed) {  // CMS-415
     const std::optional<std::uint16_t> known = recycled_.take();
+    taken_recycled_ += known ? 1 : 0;
     return known ? *known : least_bad();
   }
   return walk(rng);
@@ -134,7 +133,8 @@ void PathSelector::on_feedback(std::uint16_t entropy, PathFeedback feedback, Tim
   if (!index) return;
   if (!penalties_.empty()) {
     std::uint8_t& penalty = penalties_[*index];
-    penalty = static_cast<std::uint8_t>(std::min<int>(kMaxPenalty, penalty + penalty_of(feedback)));
+    const int raised = penalty + penalty_of_[static_cast<std::size_t>(feedback)];
+    penalty = static_cast<std::uint8_t>(std::min<int>(penalty_limit_, raised));
   }
   if (feedback == PathFeedback::Good && !frozen_until_) recycled_.push(entropy);
   // Without trimming a loss may be congestion: then nothing is frozen.
@@ -142,7 +142,18 @@ void PathSelector::on_feedback(std::uint16_t entropy, PathFeedback feedback, Tim
   if (freezes && !frozen_until_) {
     frozen_until_ = now + freeze_time_;
     recycled_.restart_cycle();
+    ++freezes_;
   }
+}
+
+void PathSelector::count(Counters& counters) const {
+  if (!uses_feedback_) return;
+  counters.paths += count_;
+  counters.paths_penalised += static_cast<std::uint64_t>(std::count_if(
+      penalties_.begin(), penalties_.end(), [](auto penalty) { return penalty > 0; }));
+  counters.paths_recycled += taken_recycled_;
+  counters.paths_random += taken_random_;
+  counters.paths_frozen += freezes_;
 }
 
 }  // namespace uet::cms

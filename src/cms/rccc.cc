@@ -8,7 +8,6 @@ namespace uet::cms {
 namespace {
 
 constexpr std::uint32_t kUnansweredLimit = 3;  // CMS-241
-constexpr std::uint32_t kRequestRtts = 2;      // CMS-215
 constexpr std::uint32_t kIdleRtts = 10;        // CMS-216
 constexpr Duration kRequestCap = std::chrono::milliseconds(100);
 
@@ -62,7 +61,13 @@ Rccc::Rccc(const Parameters& parameters, std::uint8_t ccc_id, Time now,
       ccc_id_(ccc_id),
       last_event_(now),
       last_credit_event_(now) {
-  credit_start(state_, static_cast<std::uint64_t>(window_.state().max_bytes / 1.5));
+  start_speculation();
+}
+
+// CMS-210.
+void Rccc::start_speculation() {
+  const double bdp_bytes = window_.state().max_bytes / parameters_.tuning.max_window_bdp;
+  credit_start(state_, static_cast<std::uint64_t>(bdp_bytes * parameters_.tuning.speculative_bdp));
 }
 
 // CMS-211, CMS-240. Without both nothing limits what was granted.
@@ -75,11 +80,15 @@ bool Rccc::may_send(std::uint32_t bytes) const {
 void Rccc::on_sent(std::uint32_t bytes, Time now) {
   window_.on_sent(bytes, now);
   state_.credit_bytes -= fallen_back_ ? 0 : bytes;
+  counters_.credit_spent_bytes += fallen_back_ ? 0 : bytes;
   last_event_ = last_credit_event_ = now;
 }
 
 void Rccc::on_answer(Time now) {
   last_event_ = now;
+  if (state_.speculative && state_.credit_bytes > 0) {
+    counters_.credit_dropped_bytes += static_cast<std::uint64_t>(state_.credit_bytes);
+  }
   credit_end_speculation(state_);
 }
 
@@ -109,7 +118,7 @@ void Rccc::on_spurious_loss(std::uint32_t bytes) { window_.on_spurious_loss(byte
 void Rccc::on_new_data(std::uint64_t bytes, Time now) {
   const bool idle = !has_data() && window_.inflight_bytes() <= 0;
   if (idle && now - last_event_ > kIdleRtts * rtt()) {  // CMS-216
-    credit_start(state_, static_cast<std::uint64_t>(window_.state().max_bytes / 1.5));
+    start_speculation();
     unanswered_ = 0;
     last_event_ = now;
   }
@@ -130,6 +139,8 @@ void Rccc::on_credit(std::uint32_t credit, Time now) {
   unanswered_ = 0;
   acked_ = false;
   fallen_back_ = false;
+  const std::uint32_t units = credit_ahead(credit, state_.granted_units);
+  counters_.credit_received_bytes += std::uint64_t{units} * kCreditUnit;
   credit_on_update(state_, credit, static_cast<std::uint64_t>(window_.state().max_bytes));
 }
 
@@ -153,7 +164,10 @@ Time Rccc::request_due(Time now) const {
   if (fallen_back_ || !has_data()) return kNever;
   if (state_.credit_bytes > 0 || window_.inflight_bytes() > 0) return kNever;
   if (unanswered_ == 0 && credit_ahead(last_target_, state_.granted_units) == 0) return now;
-  const Duration first = std::min<Duration>(kRequestRtts * rtt(), kRequestCap);
+  const Duration first =
+      std::min<Duration>(Duration(static_cast<std::int64_t>(parameters_.tuning.credit_request_rtts *
+                                                            static_cast<double>(rtt().count()))),
+                         kRequestCap);
   const Duration wait = std::min<Duration>(first * (1U << std::min(unanswered_, 10U)), kRequestCap);
   return std::max(last_credit_event_, last_request_) + wait;
 }
@@ -169,6 +183,12 @@ bool Rccc::start_request(Time now) {
   }
   if (unanswered_++ == 0) acked_ = false;  // what came before says nothing of the request
   return true;
+}
+
+Counters Rccc::counters() const {
+  Counters counters = window_.counters();
+  counters.add(counters_);
+  return counters;
 }
 
 void Rccc::let_one_go() { state_.credit_bytes = std::max<std::int64_t>(state_.credit_bytes, 1); }

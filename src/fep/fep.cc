@@ -97,6 +97,12 @@ void Fep::flush(Time now) {
     for (std::size_t i = 0; i < accepted; ++i) outbox_.withdraw(queue.front());
     if (accepted < count) break;
   }
+  if (queue.empty() && nic_full_since_ != Time{}) {
+    blocked_by_nic_ns_ += static_cast<std::uint64_t>((now - nic_full_since_).count());
+    nic_full_since_ = Time{};
+  } else if (!queue.empty() && nic_full_since_ == Time{}) {
+    nic_full_since_ = now;
+  }
   manager_.answer_datagrams(now);
 }
 
@@ -107,7 +113,12 @@ Time Fep::next_deadline() const {
   return waiting ? std::min(timers, last_pass_ + kRetry) : timers;
 }
 
-Stats Fep::stats() const { return Stats{manager_.counters(), ses_.counters(), nic_.counters()}; }
+Stats Fep::stats() const {
+  Stats stats{manager_.counters(), manager_.contexts().counters(), ses_.counters(),
+              nic_.counters()};
+  stats.pds.blocked_by_nic_ns = blocked_by_nic_ns_;
+  return stats;
+}
 
 Result<void> Fep::open_pdc(const pds::Destination& destination, Time now) {
   const Result<void> opened = manager_.open_ahead(destination, now);

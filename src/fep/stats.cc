@@ -25,6 +25,10 @@ constexpr Row pds(const char* name, const char* meaning) {
   return {name, meaning, [](const Stats& stats) { return stats.pds.*Member; }};
 }
 template <auto Member>
+constexpr Row cms(const char* name, const char* meaning) {
+  return {name, meaning, [](const Stats& stats) { return stats.cms.*Member; }};
+}
+template <auto Member>
 constexpr Row ses(const char* name, const char* meaning) {
   return {name, meaning, [](const Stats& stats) { return stats.ses.*Member; }};
 }
@@ -34,6 +38,7 @@ constexpr Row nic(const char* name, const char* meaning) {
 }
 
 using P = pds::Counters;
+using C = uet::cms::Counters;
 using S = ses::Counters;
 using N = nic::NicCounters;
 
@@ -73,6 +78,16 @@ constexpr Row kRows[] = {
                             "Credits and Credit Requests dropped: RCCC is off or knows no context"),
     pds<&P::credit_fallbacks>("pds_credit_fallbacks",
                               "contexts that went on with NSCC because their peer grants nothing"),
+    pds<&P::credit_granted_bytes>("pds_credit_granted_bytes", "credit granted to peers"),
+    pds<&P::blocked_by_window_ns>("pds_blocked_by_window_ns",
+                                  "time that data waited for a congestion window, ns, added up"),
+    pds<&P::blocked_by_credit_ns>("pds_blocked_by_credit_ns",
+                                  "time that data waited for credit, ns, added up"),
+    pds<&P::blocked_by_peer_window_ns>(
+        "pds_blocked_by_peer_window_ns",
+        "time that data waited for the peer's PSN range, ns, added up"),
+    pds<&P::blocked_by_nic_ns>("pds_blocked_by_nic_ns",
+                               "time that packets waited for the NIC to take them, ns"),
     pds<&P::no_packet>("pds_no_packet", "ACKs and NACKs that found no packet buffer"),
     pds<&P::pdcs_opened>("pds_pdcs_opened", "PDCs opened"),
     pds<&P::pdcs_accepted>("pds_pdcs_accepted", "PDCs that peers opened"),
@@ -87,6 +102,60 @@ constexpr Row kRows[] = {
     pds<&P::rudi_requests_received>("pds_rudi_requests_received",
                                     "RUDI requests given to SES, copies included"),
     pds<&P::rudi_responses_sent>("pds_rudi_responses_sent", "RUDI responses sent"),
+
+    cms<&C::contexts>("cms_contexts", "congestion contexts of the moment"),
+    cms<&C::window_bytes>("cms_window_bytes", "their congestion windows, added up"),
+    cms<&C::inflight_bytes>("cms_inflight_bytes", "what they have in flight, added up"),
+    cms<&C::base_rtt_ns>("cms_base_rtt_ns", "the longest of their base round trip times, ns"),
+    cms<&C::avg_delay_ns>("cms_avg_delay_ns", "the longest of their averaged queueing delays, ns"),
+    cms<&C::acks_without_sample>("cms_acks_without_sample",
+                                 "ACKs that told no round trip time: bytes counted only"),
+    cms<&C::acks_fair>("cms_acks_fair", "ACKs with delay and without mark: even increase"),
+    cms<&C::acks_rise>("cms_acks_rise",
+                       "ACKs with neither: increase by the distance to the target delay"),
+    cms<&C::acks_fast_increase>("cms_acks_fast_increase",
+                                "ACKs after a whole window without delay: fast increase"),
+    cms<&C::acks_limited>("cms_acks_limited",
+                          "ACKs that would have let the window grow but for a busy destination"),
+    cms<&C::acks_cut>("cms_acks_cut", "ACKs with both delay and mark"),
+    cms<&C::acks_hold>("cms_acks_hold", "ACKs with mark and without delay"),
+    cms<&C::acks_quick_adapt>("cms_acks_quick_adapt", "ACKs that made quick adapt fire"),
+    cms<&C::acks_ignored>("cms_acks_ignored", "ACKs for packets older than the last quick adapt"),
+    cms<&C::quick_adapts>("cms_quick_adapts", "windows set to what had arrived"),
+    cms<&C::cuts>("cms_cuts", "windows cut because of marks and delay"),
+    cms<&C::fast_increase_bytes>("cms_fast_increase_bytes",
+                                 "bytes acknowledged during fast increase"),
+    cms<&C::bytes_ignored>("cms_bytes_ignored",
+                           "bytes reported of packets older than the last quick adapt"),
+    cms<&C::marks_received>("cms_marks_received", "ACKs and NACKs that echo a mark"),
+    cms<&C::trims_in_fabric>("cms_trims_in_fabric",
+                             "NACKs for packets that a switch on the way trimmed"),
+    cms<&C::trims_at_last_hop>("cms_trims_at_last_hop",
+                               "NACKs for packets that the last switch trimmed"),
+    cms<&C::losses_by_rto>("cms_losses_by_rto",
+                           "packets taken for lost because a time-out expired"),
+    cms<&C::losses_by_path>("cms_losses_by_path",
+                            "packets taken for lost because later ones arrived"),
+    cms<&C::losses_out_of_order>("cms_losses_out_of_order",
+                                 "packets taken for lost because the peer keeps order"),
+    cms<&C::losses_spurious>("cms_losses_spurious", "packets taken for lost that had arrived"),
+    cms<&C::rtt_samples>("cms_rtt_samples", "valid samples of the round trip time"),
+    cms<&C::rtt_invalid>("cms_rtt_invalid", "ACKs without one"),
+    cms<&C::pend_received>("cms_pend_received",
+                           "ACKs by which a peer asked for less (destination flow control)"),
+    cms<&C::restores_received>("cms_restores_received",
+                               "ACKs by which a peer said that the cause is gone"),
+    cms<&C::credit_received_bytes>("cms_credit_received_bytes", "credit received"),
+    cms<&C::credit_spent_bytes>("cms_credit_spent_bytes", "credit used"),
+    cms<&C::credit_dropped_bytes>("cms_credit_dropped_bytes",
+                                  "speculative credit given up with the first answer"),
+    cms<&C::paths>("cms_paths", "entropy values in use by contexts that learn from their fate"),
+    cms<&C::paths_penalised>("cms_paths_penalised", "of these, avoided at the moment"),
+    cms<&C::paths_recycled>("cms_paths_recycled",
+                            "packets sent on a path because it had just proved good"),
+    cms<&C::paths_random>("cms_paths_random", "packets of reps sent on a path at random"),
+    cms<&C::paths_frozen>("cms_paths_frozen",
+                          "times that reps kept to the paths it knew, after a loss"),
 
     ses<&S::messages_sent>("ses_messages_sent", "messages, RMA and atomics of ours that succeeded"),
     ses<&S::messages_received>("ses_messages_received", "messages, RMA and atomics of peers"),

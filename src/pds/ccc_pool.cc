@@ -54,6 +54,22 @@ cms::PathSelector& paths_for(SharedCcc& shared, std::optional<cms::PathSelector>
   return *shared.paths;
 }
 
+namespace {
+
+cms::Counters counters_of(const SharedCcc& shared) {
+  cms::Counters counters = shared.ccc->counters();
+  if (shared.paths) shared.paths->count(counters);
+  return counters;
+}
+
+}  // namespace
+
+cms::Counters CccPool::counters() const {
+  cms::Counters sum = ended_;
+  for (const auto& [key, shared] : cccs_) sum.add(counters_of(shared));
+  return sum;
+}
+
 SharedCcc* CccPool::share(const CccKey& key, Use use, Time now) {
   const std::size_t wanted = index_of(use);
   const auto entry = cccs_.find(key);
@@ -76,7 +92,8 @@ SharedCcc* CccPool::share(const CccKey& key, Use use, Time now) {
     const std::optional<Duration> base_rtt = rtts_.find(key.address, now);
     shared.ccc = cms::make_ccc(cms_, now, ccc_id, base_rtt);
     shared.credit = shared.ccc->by_credit();
-    const bool measured = cms_.algorithm != cms::Algorithm::None && !cms_.base_rtt;
+    const bool measured =
+        cms_.probes_base_rtt && cms_.algorithm != cms::Algorithm::None && !cms_.base_rtt;
     shared.wants_probe = measured && !base_rtt;
   }
   ++shared.users[wanted];
@@ -91,6 +108,9 @@ void CccPool::release(SharedCcc& shared, Use use, Time now) {
   if (after == kUses.size()) {
     const std::optional<Duration> base_rtt = shared.ccc->base_rtt();
     if (base_rtt) rtts_.keep(shared.key.address, *base_rtt, now);
+    cms::Counters counters = counters_of(shared);
+    counters.forget_holdings();
+    ended_.add(counters);
     cccs_.erase(CccKey(shared.key));
   } else if (after != before) {
     quota_.take(kUses[after]);

@@ -105,6 +105,7 @@ void Credits::ask(SharedCcc& shared, Time now) {
 bool Credits::expire(Time now) {
   bool fired = false;
   while (cms::CreditSource* source = pacer_.grant(now)) {
+    env_.counters.credit_granted_bytes += pacer_.last_grant_bytes();
     const auto& sender = static_cast<CreditSender&>(*source);
     // With RCCC alone each ACK says what is granted (CMS-202).
     const bool rides = env_.cms.algorithm == cms::Algorithm::Rccc && sender.speaker->ack_is_due();

@@ -170,8 +170,29 @@ void Pdc::end_resend(TxRecord& record) {
 }
 
 void Pdc::wait_for_ccc(Time now) {
+  if (ccc_.blocked_since == Time{}) {
+    ccc_.blocked_since = now;
+    ccc_.blocked_by_credit = ccc_.credit != nullptr && ccc_.credit->lacks_credit();
+  }
   if (!ListNode<WaitingForCccTag>::linked()) ccc_.waiting.push_back(*this);
   if (ccc_.credit != nullptr) env_.credits->await(ccc_, now);
+}
+
+// CMS 9.5: how long data waited, and for what.
+void Pdc::end_wait(Time now) {
+  const auto waited = [&](Time since) {
+    return static_cast<std::uint64_t>(std::max(Duration::zero(), now - since).count());
+  };
+  if (ccc_.blocked_since != Time{}) {
+    std::uint64_t& total = ccc_.blocked_by_credit ? env_.counters.blocked_by_credit_ns
+                                                  : env_.counters.blocked_by_window_ns;
+    total += waited(ccc_.blocked_since);
+    ccc_.blocked_since = Time{};
+  }
+  if (outside_peer_window_since_ != Time{}) {
+    env_.counters.blocked_by_peer_window_ns += waited(outside_peer_window_since_);
+    outside_peer_window_since_ = Time{};
+  }
 }
 
 void Pdc::write_header(Psn psn, TxRecord& record, bool retransmission) {
@@ -238,6 +259,7 @@ void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
   record.order = ++order_;
   if (record.sent_count < UINT16_MAX) ++record.sent_count;
   if (data) {  // control packets are not congestion controlled (PDS-3)
+    end_wait(now);
     ccc_.ccc->on_sent(record.nominal_bytes, now);
     last_data_sent_ = now;
     ccc_balance_ += record.nominal_bytes;
@@ -264,6 +286,7 @@ bool Pdc::send_next_packet(Time now) {
   const Psn psn = tx_.next_psn();
   if (tx_.full()) return false;
   if (!within_peer_window(psn)) {
+    if (outside_peer_window_since_ == Time{}) outside_peer_window_since_ = now;
     // Nothing outstanding, so no ACK will come by itself to tell that CACK has moved on.
     if (tx_.empty()) await_window(now);
     return false;

@@ -9,6 +9,8 @@
 #include <optional>
 
 #include "uet/base/time.h"
+#include "uet/cms/counters.h"
+#include "uet/cms/tuning.h"
 #include "uet/wire/pds.h"
 
 namespace uet::cms {
@@ -33,6 +35,9 @@ struct Parameters {
   bool synthetic_ecn = true;                    // CMS-703
   std::uint32_t ack_gen_trigger_bytes = 16 * 1024;  // CMS-124
   std::uint16_t path_count = 1;                     // entropy values of all policies but `single`
+  Duration rtt_cache_time = std::chrono::hours(1);  // CMS-141
+  bool probes_base_rtt = true;                      // where it is measured (CMS-140)
+  Tuning tuning;
 };
 
 // What one ACK says (CMS section 2.2). PDS fills it in from the ACK_CC words.
@@ -50,6 +55,14 @@ struct AckFeedback {
 
 // RepeatedRto: this packet's previous transmission was lost to an RTO as well (CMS-135).
 enum class LossCause : std::uint8_t { Rto, RepeatedRto, Path, OutOfOrder };
+
+inline void count_loss(Counters& counters, LossCause cause) {
+  const bool by_path = cause == LossCause::Path;
+  const bool out_of_order = cause == LossCause::OutOfOrder;
+  ++(by_path        ? counters.losses_by_path
+     : out_of_order ? counters.losses_out_of_order
+                    : counters.losses_by_rto);
+}
 
 class Rccc;
 
@@ -82,6 +95,8 @@ class Ccc {
 
   virtual std::uint64_t window_bytes() const = 0;
   virtual std::int64_t inflight_bytes() const = 0;  // signed: may dip below 0 (CMS-104)
+  // What it holds and has counted so far.
+  virtual Counters counters() const = 0;
 };
 
 // Does sending need the receiver's credit?

@@ -36,6 +36,7 @@ class CreditPacer {
 
   // The next turn, if it is time for one: its source has been granted more (CMS-221).
   CreditSource* grant(Time now);
+  std::uint64_t last_grant_bytes() const { return last_grant_bytes_; }
   // When the next turn is; kNever while nobody asks.
   Time next_turn() const { return active_.empty() ? kNever : next_turn_; }
 
@@ -51,6 +52,7 @@ class CreditPacer {
   Duration rto_;
   IntrusiveList<CreditSource, ActiveSourceTag> active_;
   Time next_turn_{};
+  std::uint64_t last_grant_bytes_ = 0;
 };
 
 }  // namespace uet::cms

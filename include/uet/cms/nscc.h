@@ -39,11 +39,15 @@ struct NsccConstants {
   double adjust_period_us = 0;    // ... or after so long
   bool trimming = false;
   bool synthetic_ecn = false;  // CMS-703
+  Tuning tuning;
 
-  // MaxWnd for a round trip time: 1.5 BDP within [MTU, window_limit_bytes] (CMS-101, CMS-102).
+  // MaxWnd for a round trip time: Tuning::max_window_bdp BDPs within [MTU, window_limit_bytes]
+  // (CMS-101, CMS-102).
   double max_window(double rtt_us) const;
   // The round trip time beyond which window_limit_bytes bounds MaxWnd.
-  double longest_rtt_us() const { return window_limit_bytes / (1.5 * rate_bytes_per_us); }
+  double longest_rtt_us() const {
+    return window_limit_bytes / (tuning.max_window_bdp * rate_bytes_per_us);
+  }
 };
 
 NsccConstants nscc_constants(const Parameters& parameters, Duration config_base_rtt);
@@ -100,12 +104,14 @@ struct NsccState : Window {
   HostTime host;
   std::optional<Time> delayed_since;  // all samples since then showed a queue
   double before_collapse_bytes = 0;   // window before CMS-135 took all, 0 = it did not
+  Counters counters;
 };
 
 // What an ACK did to the window; for counters and tests.
 enum class NsccReaction : std::uint8_t {
   NoSample,      // no valid round trip sample: bytes counted only
-  QuickAdapt,    // quick adapt fired, or the feedback was older than the last one
+  QuickAdapt,    // quick adapt fired
+  Ignored,       // the packet was sent before the last quick adapt
   Fair,          // delay without mark: even increase
   Rise,          // neither: increase by the distance to the target delay
   FastIncrease,  // the delay has been zero for a whole window
@@ -129,7 +135,7 @@ void nscc_on_probe_answer(NsccState& state, const NsccConstants& constants, Dura
 
 // Target queueing delay and "delay is zero" tolerance with this host's noise (CMS-711).
 double nscc_target_qdelay_us(const NsccState& state, const NsccConstants& constants);
-double nscc_quiet_us(const NsccState& state);
+double nscc_quiet_us(const NsccState& state, const NsccConstants& constants);
 // Extra delay that lets quick adapt fire; infinite with trimming.
 double nscc_qa_threshold_us(const NsccState& state, const NsccConstants& constants);
 
@@ -182,6 +188,8 @@ class Nscc final : public Ccc {
   std::optional<Duration> base_rtt() const override;
   std::uint64_t window_bytes() const override;
   std::int64_t inflight_bytes() const override;
+
+  Counters counters() const override;
 
   const NsccState& state() const { return state_; }
   const NsccConstants& constants() const { return constants_; }

@@ -5,6 +5,7 @@
 // Entropy values come from the dynamic ports 49152 to 65535 (CMS-404) and are therefore never 0.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -35,8 +36,6 @@ class PathSelector {
   static constexpr std::uint16_t kFirstEntropy = 49152;
   static constexpr std::uint16_t kEntropyValues = 16384;  // a power of two
   static constexpr std::uint16_t kMaxPaths = 1024;        // CMS-404
-  static constexpr std::uint8_t kMaxPenalty = 15;         // CMS-412
-  static constexpr std::uint32_t kExploreAfterFreeze = 16;
   static constexpr Duration kLeastFreeze = std::chrono::microseconds(100);
 
   // `single` forces one value whatever the policy says (CMS-416). Parameters::path_count is taken
@@ -54,6 +53,8 @@ class PathSelector {
 
   std::uint16_t path_count() const { return count_; }
   bool frozen() const { return frozen_until_.has_value(); }
+  // The members that tell of paths, as far as it learns.
+  void count(Counters& counters) const;
 
  private:
   std::uint16_t value(std::uint32_t index) const;
@@ -72,9 +73,15 @@ class PathSelector {
   std::uint16_t start_ = 0;    // of this round
   std::uint16_t taken_ = 0;    // values used in this round
   std::uint16_t current_ = 0;  // bitmap: where the walk stands
-  std::vector<std::uint8_t> penalties_;  // bitmap, mixed: one for each value
-  RecycledPaths recycled_;               // reps, mixed
-  std::uint32_t explore_left_;           // reps: packets that still take random values
+  std::vector<std::uint8_t> penalties_;       // bitmap, mixed: one for each value
+  RecycledPaths recycled_;                    // reps, mixed
+  std::array<std::uint8_t, 4> penalty_of_{};  // by PathFeedback
+  std::uint8_t penalty_limit_ = 0;
+  std::uint32_t explore_after_freeze_;
+  std::uint64_t taken_recycled_ = 0;  // for count()
+  std::uint64_t taken_random_ = 0;
+  std::uint64_t freezes_ = 0;
+  std::uint32_t explore_left_;  // reps: packets that still take random values
   Duration freeze_time_;
   std::optional<Time> frozen_until_;
 };

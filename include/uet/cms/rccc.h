@@ -70,6 +70,7 @@ class Rccc final : public Ccc {
   std::optional<Duration> base_rtt() const override { return window_.base_rtt(); }
   std::uint64_t window_bytes() const override { return window_.window_bytes(); }
   std::int64_t inflight_bytes() const override { return window_.inflight_bytes(); }
+  Counters counters() const override;
   Rccc* by_credit() override { return this; }
 
   // NewData, in nominal bytes (CMS-6), and what leaves the backlog: as a packet or cancelled.
@@ -77,6 +78,8 @@ class Rccc final : public Ccc {
   void on_backlog_left(std::uint64_t bytes);
   void mark_rtx(std::uint32_t bytes) { state_.rtx_backlog_bytes += bytes; }
   void unmark_rtx(std::uint32_t bytes);
+  // Would its window allow what it forbids?
+  bool lacks_credit() const { return !fallen_back_ && state_.credit_bytes <= 0; }
   bool has_data() const { return state_.backlog_bytes + state_.rtx_backlog_bytes > 0; }
 
   // OnCreditUpdate: from a Credit control packet or an ACK_CC.
@@ -103,7 +106,10 @@ class Rccc final : public Ccc {
 
   Parameters parameters_;
   Nscc window_;  // always fed; decides in Both, and after falling back
+  void start_speculation();
+
   CreditState state_;
+  Counters counters_;  // of credit; the rest is the window's
   std::uint8_t ccc_id_;
   std::uint32_t last_target_ = 0;
   bool fallen_back_ = false;

@@ -3,19 +3,19 @@
 // CMS-414). Knows neither the set of values nor time.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace uet::cms {
 
 class RecycledPaths {
  public:
-  static constexpr std::size_t kSlots = 8;
+  static constexpr std::size_t kSlots = 8;  // CMS-413
 
-  // `slots`: 1 to kSlots.
-  explicit RecycledPaths(std::size_t slots = kSlots) : slots_(slots) {}
+  // `slots`: 1 or more.
+  explicit RecycledPaths(std::size_t slots = kSlots) : ring_(slots), slots_(slots) {}
 
   // A value that proved good takes the place of the oldest one.
   void push(std::uint16_t entropy) {
@@ -47,7 +47,7 @@ class RecycledPaths {
   };
   std::size_t oldest() const { return written_ < slots_ ? 0 : newest_end_; }
 
-  std::array<Slot, kSlots> ring_{};
+  std::vector<Slot> ring_;
   std::size_t slots_;
   std::size_t newest_end_ = 0;  // where the next one goes
   std::size_t written_ = 0;     // slots in use

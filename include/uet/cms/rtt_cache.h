@@ -15,7 +15,8 @@ namespace uet::cms {
 class RttCache {
  public:
   static constexpr std::size_t kPeers = 4096;  // what is kept beyond that displaces another peer
-  static constexpr Duration kLifetime = std::chrono::hours(1);
+
+  explicit RttCache(Duration lifetime = std::chrono::hours(1)) : lifetime_(lifetime) {}
 
   void keep(const FepAddress& peer, Duration base_rtt, Time now) {
     const bool known = entries_.contains(peer);
@@ -25,7 +26,7 @@ class RttCache {
     }
     entries_[peer] = {base_rtt, now};
   }
-  // Empty if nothing was kept for this peer within the last hour.
+  // Empty if nothing was kept for this peer within the lifetime.
   std::optional<Duration> find(const FepAddress& peer, Time now) const {
     const auto entry = entries_.find(peer);
     if (entry == entries_.end() || expired(entry->second, now)) return std::nullopt;
@@ -38,8 +39,9 @@ class RttCache {
     Duration base_rtt{};
     Time kept{};
   };
-  static bool expired(const Entry& entry, Time now) { return now - entry.kept > kLifetime; }
+  bool expired(const Entry& entry, Time now) const { return now - entry.kept > lifetime_; }
 
+  Duration lifetime_;
   std::unordered_map<FepAddress, Entry, FepAddressHash> entries_;
 };
 

@@ -14,6 +14,7 @@ namespace uet::cms {
 // (CMS-101).
 struct Window {
   double mtu_bytes = 0;
+  double least_bytes = 0;  // Tuning::min_window_bytes
   double max_bytes = 0;
   double cwnd_bytes = 0;
   double saved_cwnd_bytes = 0;      // window before the destination's penalty, 0 = none (CMS-301)
@@ -21,7 +22,10 @@ struct Window {
 
   double inflight() const { return static_cast<double>(inflight_bytes); }
 
-  void set_cwnd(double bytes) { cwnd_bytes = std::clamp(bytes, mtu_bytes, max_bytes); }
+  void set_cwnd(double bytes) {
+    const double least = std::max(mtu_bytes, least_bytes);
+    cwnd_bytes = std::clamp(bytes, least, std::max(least, max_bytes));
+  }
 
   // CMS-133: a packet of `bytes` fits; with nothing in flight one always does.
   bool may_send(std::uint32_t bytes) const {

@@ -88,6 +88,8 @@ class Fep {
   nic::Nic& nic_;
   Time last_pass_;
   std::size_t waiting_posts_ = 0;
+  Time nic_full_since_{};  // Time{}: it has taken all
+  std::uint64_t blocked_by_nic_ns_ = 0;
   Rng rng_;
   PacketPool packets_;
   BufferPool buffers_;

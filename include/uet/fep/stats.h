@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "uet/cms/counters.h"
 #include "uet/nic/nic.h"
 #include "uet/pds/counters.h"
 #include "uet/ses/counters.h"
@@ -17,6 +18,7 @@ namespace uet::fep {
 // Numbers of 64 bits and nothing else.
 struct Stats {
   pds::Counters pds;
+  cms::Counters cms;
   ses::Counters ses;
   nic::NicCounters nic;
 };

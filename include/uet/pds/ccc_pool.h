@@ -58,6 +58,8 @@ struct SharedCcc : TimerEntry {
   // The entropy values that its users share, with their scores (CMS-404). Empty: each has its own.
   std::optional<cms::PathSelector> paths;
   IntrusiveList<Pdc, WaitingForCccTag> waiting;
+  Time blocked_since{};            // data waits for its leave since then; Time{}: none does
+  bool blocked_by_credit = false;  // and not by the window
   CccKey key;
   std::array<std::uint32_t, 4> users{};  // by kind of use, the most demanding first
 };
@@ -72,7 +74,7 @@ class CccPool {
   // `count`, `for_targets`, `for_pool`: as Quota.
   CccPool(const cms::Parameters& cms, std::size_t count, std::size_t for_targets,
           std::size_t for_pool)
-      : cms_(cms), quota_(count, for_targets, for_pool) {}
+      : cms_(cms), quota_(count, for_targets, for_pool), rtts_(cms.rtt_cache_time) {}
 
   // The context of `key` with one user more, made if there is none. nullptr: none is to be had now.
   SharedCcc* share(const CccKey& key, Use use, Time now);
@@ -81,6 +83,8 @@ class CccPool {
   void release(SharedCcc& shared, Use use, Time now);
 
   std::size_t in_use() const { return quota_.in_use(); }
+  // Of all contexts, those that have ended included. Not for the data path.
+  cms::Counters counters() const;
   // visit(peer's FepAddress, const cms::Ccc&) for each context, for those who watch from outside.
   template <class Visit>
   void for_each(Visit&& visit) const {
@@ -98,6 +102,7 @@ class CccPool {
   Quota quota_;
   std::uint8_t next_ccc_id_ = 0;
   cms::RttCache rtts_;
+  cms::Counters ended_;  // of contexts that are gone
   std::unordered_map<CccKey, SharedCcc, KeyHash> cccs_;
 };
 

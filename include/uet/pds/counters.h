@@ -48,8 +48,15 @@ struct Counters {
   std::uint64_t credit_requests_received = 0;
   std::uint64_t credit_ignored = 0;    // of both kinds: RCCC is off, or no request named a context
   std::uint64_t credit_fallbacks = 0;  // contexts whose peer grants nothing (CMS-241)
-  std::uint64_t no_packet = 0;         // ACKs and NACKs that found no packet buffer
-  std::uint64_t rto_exhausted = 0;     // PDCs and RUDI packets given up (PDS-134)
+  std::uint64_t credit_granted_bytes = 0;  // to peers
+  // Time, in ns, that data waited for a reason: added up when the wait ends. Several may wait at
+  // once, one for each congestion context or, for the peer's window, PDC.
+  std::uint64_t blocked_by_window_ns = 0;       // congestion window
+  std::uint64_t blocked_by_credit_ns = 0;       // credit of the receiver
+  std::uint64_t blocked_by_peer_window_ns = 0;  // mpr (PDS-41)
+  std::uint64_t blocked_by_nic_ns = 0;          // the NIC took no more
+  std::uint64_t no_packet = 0;                  // ACKs and NACKs that found no packet buffer
+  std::uint64_t rto_exhausted = 0;              // PDCs and RUDI packets given up (PDS-134)
 };
 
 }  // namespace uet::pds

@@ -226,6 +226,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   void probe_base_rtt(Time now);
   bool resend_pending(std::uint32_t& budget, Time now);
   void wait_for_ccc(Time now);
+  void end_wait(Time now);
   void set_backlog(Message& message, std::uint64_t bytes);
   void end_resend(TxRecord& record);
   void continue_close(Time now);
@@ -334,11 +335,12 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   bool peer_buffers_ = false;         // the peer SACKs on ROD, so it keeps early packets
   bool context_known_ = false;        // the peer has had a request that names the context
   bool clear_owed_ = false;
-  std::optional<Psn> clear_wanted_;  // highest PSN asked to be cleared and not yet so (PDS-115)
-  std::uint32_t window_probes_ = 0;  // ACK Requests in a closed window since the last ACK
-  Time window_probe_due_{};          // not before
-  bool close_wanted_ = false;        // asked for while it could not begin
-  std::uint32_t rebases_ = 0;        // PDS-77
+  std::optional<Psn> clear_wanted_;   // highest PSN asked to be cleared and not yet so (PDS-115)
+  std::uint32_t window_probes_ = 0;   // ACK Requests in a closed window since the last ACK
+  Time window_probe_due_{};           // not before
+  Time outside_peer_window_since_{};  // data waits for mpr since then; Time{}: none does
+  bool close_wanted_ = false;         // asked for while it could not begin
+  std::uint32_t rebases_ = 0;         // PDS-77
 
   // destination
   CreditSender* credit_sender_ = nullptr;  // the peer's context, if its requests name one

@@ -41,6 +41,22 @@ TEST(CccPool, TheLastUserGivesItBack) {
   EXPECT_NE(pool.share(key_of(2), kInitiator, kStart), nullptr);
 }
 
+// CMS 9.5: what contexts have counted outlives them, what they hold does not.
+TEST(CccPool, CountsOfContextsThatHaveEnded) {
+  const cms::Parameters cms = open_window();
+  CccPool pool(cms, 2, 1, 0);
+  SharedCcc* shared = pool.share(key_of(1), kInitiator, kStart);
+  shared->ccc->on_sent(1000, kStart);
+  shared->ccc->on_inferred_loss(1000, cms::LossCause::Path, kStart);
+  EXPECT_EQ(pool.counters().contexts, 1U);
+  EXPECT_EQ(pool.counters().losses_by_path, 1U);
+  EXPECT_GT(pool.counters().window_bytes, 0U);
+  pool.release(*shared, kInitiator, kStart);
+  EXPECT_EQ(pool.counters().contexts, 0U);
+  EXPECT_EQ(pool.counters().losses_by_path, 1U);
+  EXPECT_EQ(pool.counters().window_bytes, 0U);
+}
+
 // An initiator that joins a target's context would keep it from the targets when that one is gone.
 TEST(CccPool, Pds182_AnInitiatorDoesNotComeToWhatIsKeptForTargets) {
   const cms::Parameters cms = open_window();

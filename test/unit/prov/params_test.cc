@@ -105,6 +105,31 @@ TEST(SetParam, ChoicesAndFaults) {
   EXPECT_THAT(refusal("FAULTS", "loss=101%"), HasSubstr("FI_UET_FAULTS=loss=101%"));
 }
 
+// CMS 9: units and bounds of the numbers of congestion control.
+TEST(SetParam, CongestionControlTakesDecimals) {
+  Params params;
+  EXPECT_EQ(set_param(params, "CC_GAMMA", "0.75"), std::nullopt);
+  EXPECT_EQ(params.cc.gamma, 0.75);
+  EXPECT_EQ(set_param(params, "CC_MAX_WINDOW_BDP", "2"), std::nullopt);
+  EXPECT_EQ(params.cc.max_window_bdp, 2);
+  EXPECT_EQ(set_param(params, "CC_REPS_RING", "16"), std::nullopt);
+  EXPECT_EQ(params.cc.reps_ring, 16);
+  EXPECT_EQ(set_param(params, "CC_PATH_COUNT", "256"), std::nullopt);
+  EXPECT_EQ(params.cc_path_count, 256U);
+}
+
+TEST(SetParam, CongestionControlRefusesWhatIsOutOfRange) {
+  for (const char* value : {"1.01", "-0.1", "1e-3", "nan", "inf", "", ".", "0.5x", "0,5"}) {
+    EXPECT_THAT(refusal("CC_GAMMA", value), HasSubstr("allowed: 0 to 1")) << value;
+  }
+  EXPECT_THAT(refusal("CC_MAX_WINDOW_BDP", "0"), HasSubstr("FI_UET_CC_MAX_WINDOW_BDP=0 is not"));
+  EXPECT_THAT(refusal("CC_MAX_WINDOW_BDP", "65"), HasSubstr("0.1 to 64"));
+  EXPECT_THAT(refusal("CC_REPS_RING", "0"), HasSubstr("whole numbers from 1 to 1024"));
+  EXPECT_THAT(refusal("CC_REPS_RING", "8.5"), HasSubstr("whole numbers from 1 to 1024"));
+  EXPECT_THAT(refusal("CC_PATH_COUNT", "1025"), HasSubstr("1 to 1024"));
+  EXPECT_THAT(refusal("CC_SYNTHETIC_ECN", "2"), HasSubstr("yes or no"));
+}
+
 TEST(SetParam, UnknownNameIsSaidSo) {
   EXPECT_THAT(refusal("NO_SUCH_THING", "1"), HasSubstr("FI_UET_NO_SUCH_THING"));
 }

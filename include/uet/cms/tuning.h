@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The numbers of congestion control that an operator may change (CMS section 9), with the defaults
+// named there. How they are used is said at the rules; how they are read from the environment is
+// not known here.
+#pragma once
+
+namespace uet::cms {
+
+// Where 0 is said to mean "by rule", the value follows from link rate, base RTT and MTU (CMS 2.1).
+// "RTTs" are base round trip times, "BDPs" link rate times base round trip time.
+struct Tuning {
+  // NSCC (CMS 9.1, 9.2)
+  double max_window_bdp = 1.5;           // Wmax, BDPs
+  double initial_window_bytes = 0;       // 0 = Wmax
+  double min_window_bytes = 0;           // 0 = MTU; never less than it
+  double reference_rate_mbps = 100'000;  // the reference network of scaling_a
+  double reference_rtt_us = 12;          // the same, and of scaling_b
+  double target_qdelay_us = 0;           // 0 = by rule
+  double alpha_bytes_per_us = 0;         // gain of RISE; 0 = by rule
+  double fi_bytes = 0;                   // gain of FAIR; 0 = by rule
+  double eta_bytes = 0;                  // increase per period; 0 = by rule
+  double fi_scale = 0;                   // gain of fast increase; 0 = by rule
+  double gamma = 0.8;                    // gain of a decrease
+  double max_md_jump = 0.5;              // what a decrease leaves at least, part of the window
+  double qa_gate = 3;                    // quick adapt fires below Wmax / 2^qa_gate
+  double qa_threshold_us = 0;            // delay that lets it fire without trimming; 0 = by rule
+  double adjust_bytes = 0;               // increase applied after so many bytes; 0 = by rule
+  double adjust_period_us = 0;           // ... or after so long; 0 = by rule
+  double quiet_us = 0;                   // "delay is zero" tolerance; 0 = by rule (CMS-711)
+  double delay_average_rtts = 1;         // memory of the averaged delay (CMS-120)
+  double decrease_spacing_rtts = 1;      // between two decreases
+  double raise_after_rtts = 1000;        // CMS-142
+  double synthetic_ecn_at = 1.5;         // delay that counts as a mark, in target delays (CMS-703)
+  // RCCC (CMS 9.3)
+  double speculative_bdp = 1.0;    // may be sent before there is credit, BDPs (CMS-210)
+  double grant_bytes = 0;          // of one turn; 0 = 4 MTU (CMS-221)
+  double pacer_fraction = 0.99;    // of the link's rate is granted (CMS-222)
+  double credit_request_rtts = 2;  // without credit, then a Credit Request (CMS-215)
+  // Paths (CMS 9.4)
+  double penalty_ecn = 1;  // bitmap, mixed (CMS-412)
+  double penalty_nack = 4;
+  double penalty_timeout = 15;
+  double penalty_limit = 15;
+  double reps_ring = 8;              // entries (CMS-413)
+  double reps_explore_bdp = 1;       // begins with random paths for so long, BDPs
+  double reps_freeze_us = 0;         // 0 = max(100 us, 8 RTTs) (CMS-414)
+  double reps_explore_packets = 16;  // random paths after a freeze
+};
+
+}  // namespace uet::cms
