@@ -91,13 +91,12 @@ struct EndpointType {
   std::uint64_t orders;
 };
 inline constexpr EndpointType kRdm{FI_EP_RDM, kCaps, kTxOpFlags, kOrders};
-// Of the smaller profiles (SES section 13). A send without rendezvous does not say when it has been
-// delivered.
-inline constexpr EndpointType kRdmAiFull{FI_EP_RDM, kCaps, kTxOpFlags & ~kDelivered, kOrders};
+// Of the smaller profiles (SES section 13).
+inline constexpr EndpointType kRdmAiFull = kRdm;
 inline constexpr EndpointType kRdmAiBase{
     .type = FI_EP_RDM,
     .caps = kCaps & ~(FI_TAGGED | FI_ATOMIC | kTaggedDirectedRecv | kTaggedMultiRecv),
-    .tx_op_flags = kRdmAiFull.tx_op_flags,
+    .tx_op_flags = kTxOpFlags,
     .orders = kOrders};
 constexpr const EndpointType& rdm_of(Profile profile) {
   if (profile == Profile::Hpc) return kRdm;

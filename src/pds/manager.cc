@@ -142,6 +142,9 @@ void Manager::kick(PdcId id) {
 void Manager::lock(PdcId id) {
   if (Pdc* pdc = find(id); pdc != nullptr) pdc->lock();
 }
+void Manager::answer(PdcId id, Psn psn, const Response& response) {
+  if (Pdc* pdc = find(id); pdc != nullptr) pdc->answer(psn, response);
+}
 void Manager::unlock(PdcId id) {
   if (Pdc* pdc = find(id); pdc != nullptr) pdc->unlock();
 }

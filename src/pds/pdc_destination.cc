@@ -61,9 +61,31 @@ void Pdc::resend_ack(Psn psn, const Incoming& request, Time now) {
   due.retx = request.retx;
   due.entropy = request.entropy;
   due.arrived = request.arrived;
-  const bool guaranteed = rx_.state(psn) == Slot::Guaranteed;
-  if (guaranteed) due.response = env_.stored_responses[rx_.index(psn)];
-  send_ack(due, guaranteed ? wire::AckRequestCode::Clear : wire::AckRequestCode::None, now);
+  if (is_stored(psn)) due.response = env_.stored_responses[rx_.index(psn)];
+  send_ack(due, code_for(psn), now);
+}
+
+// Its response is in `stored_responses`.
+bool Pdc::is_stored(Psn psn) const {
+  return rx_.state(psn) == Slot::Guaranteed || rx_.state(psn) == Slot::Provisional;
+}
+
+// PDS-105: the ACK of a guaranteed response asks for its CLEAR; there is none for what is no answer
+// yet.
+wire::AckRequestCode Pdc::code_for(Psn psn) const {
+  return rx_.state(psn) == Slot::Guaranteed ? wire::AckRequestCode::Clear
+                                            : wire::AckRequestCode::None;
+}
+
+void Pdc::answer(Psn psn, const Response& response) {
+  if (rx_.state(psn) != Slot::Provisional) return;
+  const std::uint16_t index = rx_.index(psn);
+  env_.stored_responses[index] = response;
+  rx_.mark(psn, Slot::Guaranteed, index);
+  AckDue due;  // lost or without a packet: the source asks for it (PDS-90)
+  due.psn = psn;
+  due.response = response;
+  send_ack(due, code_for(psn), due.arrived);
 }
 
 bool Pdc::deliver(const Incoming& request, Time now) {
@@ -158,7 +180,7 @@ void Pdc::arrived(const Incoming& request, const Response& response, Time now) {
   if (response.guaranteed) {
     const std::uint16_t index = *env_.stored_responses.take();
     env_.stored_responses[index] = response;
-    rx_.mark(psn, Slot::Guaranteed, index);
+    rx_.mark(psn, response.provisional ? Slot::Provisional : Slot::Guaranteed, index);
     if (stored_++ == 0) clear_progress_ = now;
     ask_for_clear_if_late(now);
   } else {
@@ -197,8 +219,7 @@ void Pdc::arrived(const Incoming& request, const Response& response, Time now) {
   ack.entropy = request.entropy;
   ack.arrived = request.arrived;
   if (response.guaranteed) {  // PDS-95: its own ACK, at once
-    const bool held = rx_.state(psn) == Slot::Guaranteed;
-    send_ack(ack, held ? wire::AckRequestCode::Clear : wire::AckRequestCode::None, now);
+    send_ack(ack, code_for(psn), now);
     return;
   }
   if (behind_held) {  // no later one would cover it
@@ -428,7 +449,7 @@ std::byte* Pdc::early_bytes(std::uint16_t index) const {
 void Pdc::release_stored() {
   for (Psn psn = rx_.cack_psn() + 1; psn <= rx_.highest_psn(); ++psn) {
     const Slot state = rx_.state(psn);
-    if (state == Slot::Guaranteed) {
+    if (is_stored(psn)) {
       env_.stored_responses.give_back(rx_.index(psn));
       --stored_;
     }

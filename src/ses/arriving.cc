@@ -140,14 +140,28 @@ void ArrivingMessages::arrived(RxMessage& message) {
   remove(message);
 }
 
+void ArrivingMessages::answer(RxMessage& message, wire::ReturnCode code) {
+  if (!message.answer_owed) return;
+  message.answer_owed = false;
+  wire::SesRequest request;
+  request.message_id = message.message_id;
+  request.job_id = message.job;
+  delivery_->answer(message.pdc, message.answer_psn,
+                    explicit_response(request, code, wire::List::Overflow, message.placed,
+                                      message.context->generation.value, true));
+}
+
 void ArrivingMessages::abandon(RxMessage& message, wire::ReturnCode code) {
   if (message.state != RxState::Error) message.return_code = code;
   message.state = RxState::Error;
+  answer(message, message.return_code);
   stop_awaiting(message);
   if (message.received >= message.expected) release(message);
 }
 
 void ArrivingMessages::release(RxMessage& message) {
+  const bool ended = message.state == RxState::Error;
+  answer(message, ended ? message.return_code : wire::ReturnCode::Dropped);
   pieces_.give_back_all(message.pieces);
   stop_awaiting(message);
   if (is_arriving(message)) remove(message);

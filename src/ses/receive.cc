@@ -227,6 +227,7 @@ bool Receiver::take(RxMessage& message, PostedReceive& receive) {
     message.placed +=
         scatter(receive.slices(), message.base + piece->offset, {piece->data, piece->length});
   }
+  messages_.answer(message, ReturnCode::Ok);  // what still comes is answered when it is there
   pieces_.give_back_all(message.pieces);
   refund(message);
   if (message.parked) {
@@ -375,11 +376,12 @@ Response Receiver::on_send(const pds::RequestView& view, const wire::SesRequest&
   return place_matched(request, *message);
 }
 
-Response Receiver::on_later_send(const wire::SesRequest& request, RxMessage& message) {
+Response Receiver::on_later_send(const pds::RequestView& view, const wire::SesRequest& request,
+                                 RxMessage& message) {
   if (message.parked) return on_later_parked(request, message);
   if (ends_eager_part(request)) return end_eager_part(request, message);
   return message.state == RxState::Matched ? place_matched(request, message)
-                                           : place_unexpected(request, message);
+                                           : place_unexpected(view, request, message);
 }
 
 Response Receiver::place_matched(const wire::SesRequest& request, RxMessage& message) {
@@ -480,7 +482,7 @@ Response Receiver::on_unexpected(const pds::RequestView& view, const wire::SesRe
     ++counters_.unexpected_messages;
     return park(request, *message, now);
   }
-  const Response placed = place_unexpected(request, *message);
+  const Response placed = place_unexpected(view, request, *message);
   if (placed.nack) {
     drop_unexpected(*message);
     messages_.release(*message);
@@ -492,8 +494,10 @@ Response Receiver::on_unexpected(const pds::RequestView& view, const wire::SesRe
 
 // What can be read again is never refused: the first packet that is dropped is answered in a way
 // that tells so. A sender that wants to know about delivery is told in any case; it waits for our
-// read, which comes when a receive has the message (SES-110, SES-111).
-Response Receiver::place_unexpected(const wire::SesRequest& request, RxMessage& message) {
+// read, which comes when a receive has the message (SES-110, SES-111); one that cannot be read is
+// answered then (SES-46, SES-48).
+Response Receiver::place_unexpected(const pds::RequestView& view, const wire::SesRequest& request,
+                                    RxMessage& message) {
   bool dropped = false;
   if (!request.payload.empty()) {
     Piece* piece = keep(request, message);
@@ -516,6 +520,11 @@ Response Receiver::place_unexpected(const wire::SesRequest& request, RxMessage& 
   // receive by then and make no more progress.
   const bool kept_until_wanted = request.eom && !(message.readable && message.must_read);
   if (!tell && !kept_until_wanted) return default_response(request, message.received);
+  if (!tell && message.delivery_complete) {
+    message.answer_owed = true;
+    message.answer_psn = view.psn;
+    return provisional_response(request, message.context->generation.value);
+  }
   // Of a message without bytes OVERFLOW, 0 would say nothing that is not said of any unexpected
   // one.
   const bool told_later = tell && message.request_length == 0;

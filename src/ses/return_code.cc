@@ -217,6 +217,19 @@ pds::Response default_response(const SesRequest& request, std::uint64_t placed) 
   return response;
 }
 
+pds::Response provisional_response(const SesRequest& request, RiGeneration generation) {
+  wire::SesResponseHeader header;
+  header.opcode = wire::ResponseOpcode::NoResponse;
+  header.message_id = request.message_id;
+  header.job_id = request.job_id;
+  header.ri_generation = generation;
+  pds::Response response;
+  response.next_hdr = NextHdr::Response;
+  response.guaranteed = response.provisional = true;
+  response.length = static_cast<std::uint8_t>(header.encode(response.bytes.data()));
+  return response;
+}
+
 pds::Response nack_response(pds::NackCode code) {
   pds::Response response;
   response.next_hdr = NextHdr::None;

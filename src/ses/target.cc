@@ -71,7 +71,7 @@ Response Target::rx_req(const View& view, Time now) {
   if (!is_single(request) && request.opcode != SesOpcode::Read) {
     RxMessage* message = messages_.find(view.pdc, request.message_id);
     if (message != nullptr && !is_stale(*message, request)) {
-      return on_later_packet(request, *message);
+      return on_later_packet(view, request, *message);
     }
     if (message != nullptr) messages_.release(*message);
   }
@@ -116,7 +116,7 @@ Response Target::refuse(const View& view, const Request& request, Context& conte
   return error(request, code, context.generation.value);
 }
 
-Response Target::on_later_packet(const Request& request, RxMessage& message) {
+Response Target::on_later_packet(const View& view, const Request& request, RxMessage& message) {
   ReturnCode code = check_same_message(message, request);  // 15
   if (message.state == RxState::Error) {                   // 5
     if (ends_eager_part(request)) {
@@ -140,7 +140,7 @@ Response Target::on_later_packet(const Request& request, RxMessage& message) {
     switch (message.state) {
       case RxState::Matched:
       case RxState::Unexpected:
-        return receiver_.on_later_send(request, message);
+        return receiver_.on_later_send(view, request, message);
       default:
         return on_later_write(request, message);
     }

@@ -89,8 +89,23 @@ TEST_P(Rendezvous, TwoThatOnlySendAtFirstDoNotBlockEachOther) {
 
 // ---- delivery ----------------------------------------------------------------------------------
 
+// Where the receiver reads the end of the message, and where it answers later (SES-46).
+const Mode kWaysToTell[] = {
+    {"Rud", 0, {}},
+    {"Rod", FI_ORDER_SAS, {}},
+    {"RudLossy", 0, kLossy},
+    {"RodLossy", FI_ORDER_SAS, kLossy},
+    {"RudAiFull", 0, {{"FI_UET_PROFILE", "ai_full"}}},
+    {"RodAiFull", FI_ORDER_SAS, {{"FI_UET_PROFILE", "ai_full"}}},
+    {"RudAiFullLossy",
+     0,
+     {{"FI_UET_PROFILE", "ai_full"}, {"FI_UET_FAULTS", "loss=2%,dup=1%,reorder=2%,seed=11"}}}};
+
+class Delivery : public ::testing::TestWithParam<Mode> {};
+INSTANTIATE_TEST_SUITE_P(Ways, Delivery, ::testing::ValuesIn(kWaysToTell), name_of);
+
 // The sender's completion comes after the receive has been posted, however short the message.
-TEST_P(Rendezvous, DeliveryCompleteWaitsForTheReceive) {
+TEST_P(Delivery, CompleteWaitsForTheReceive) {
   const Mode& mode = GetParam();
   ChannelPair channels;
   constexpr std::array<std::size_t, 5> kSizes = {0, 1, 5000, 60'000, kLong};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// A peer of another make whose target answers NO_RESPONSE first, holds its CACK below that packet,
-// and gives the real response when its application has the message (SES-46, SES-48).
+// Between us and a peer of another make: the target answers NO_RESPONSE first, holds its CACK below
+// that packet, and gives the real response when its application has the message (SES-46, SES-48).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -156,6 +156,55 @@ TEST_F(NoResponse, Ses47_ReadWaitsForWhatFollows) {
   ASSERT_EQ(peer.sink.completions.size(), 1U);
   EXPECT_EQ(peer.sink.completions[0].return_code, ReturnCode::BadMkey);
   expect_clear(request);
+}
+
+// The other way round: a plain send that asks for delivery, which we cannot read.
+// SES-46, SES-48, SES-110: answered when a receive has it; PDS-86: what comes behind it is taken,
+// and CACK stays below.
+TEST(NoResponseOfOurs, Ses46_Ses110_UnexpectedSendIsAnsweredWhenItIsDelivered) {
+  ForeignPeer peer;
+  const std::vector<std::byte> data(100, std::byte{0x5A});
+  const auto say = [&](std::uint32_t index, bool dc) {
+    auto send = peer.to_context(wire::SesOpcode::Send, static_cast<std::uint16_t>(index + 1));
+    send.som = send.eom = true;
+    send.dc = dc;
+    send.request_length = static_cast<std::uint32_t>(data.size());
+    auto header = peer.request(index);
+    header.clear_psn_offset = -1;
+    header.ar = true;
+    peer.say(header, send, data);
+    return peer.hear();
+  };
+  const Answer first = say(0, true);
+  EXPECT_EQ(first.ses_response().value().opcode, ResponseOpcode::NoResponse);
+  EXPECT_EQ(first.ack().value().req, AckRequestCode::None);
+  EXPECT_EQ(first.ack()->cack_psn, ForeignPeer::kStart - 1);
+  peer.tpdcid = first.ack()->spdcid;
+  const Answer second = say(1, false);
+  EXPECT_EQ(second.ses_response().value().list, wire::List::Overflow);
+  EXPECT_EQ(second.ack().value().cack_psn, ForeignPeer::kStart - 1);
+  peer.wait(milliseconds(100));
+  EXPECT_TRUE(peer.silent());
+
+  std::vector<std::byte> room(100);
+  const ses::IoSlice slice{room.data(), room.size()};
+  ses::ReceiveOp receive;
+  receive.local = {&slice, 1};
+  ASSERT_TRUE(peer.fep().ses().receive(peer.context(), receive, peer.now()).ok());
+  EXPECT_EQ(room, data);
+  peer.wait(milliseconds(5));
+  const Answer final = peer.hear();
+  EXPECT_EQ(final.ack().value().ack_psn(), ForeignPeer::kStart);
+  EXPECT_EQ(final.ack()->req, AckRequestCode::Clear);
+  EXPECT_EQ(final.ses_response().value().opcode, ResponseOpcode::Response);
+  EXPECT_EQ(final.ses_response()->return_code, ReturnCode::Ok);
+  wire::ControlHeader clear;
+  clear.ctl_type = CpType::Clear;
+  clear.spdcid = ForeignPeer::kPdc;
+  clear.dpdcid = peer.tpdcid;
+  clear.payload = (ForeignPeer::kStart + 1).value;
+  peer.say(clear);
+  EXPECT_EQ(say(2, false).ack().value().cack_psn, ForeignPeer::kStart + 1);
 }
 
 }  // namespace

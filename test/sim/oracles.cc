@@ -120,7 +120,7 @@ void Run::on_operation(std::size_t number, const ses::Completion& completion) {
     check_read(number);
   } else {
     const bool delivered = operation.events > 0 || !must_be_heard_of(number);
-    if (plan.delivery_complete && can_be_read(plan) && !delivered) {  // SES-110
+    if (plan.delivery_complete && !delivered) {  // SES-110
       fail(name + " completes before it is delivered");
     }
     if (plan.flavour == Flavour::Swap) check_swap(number);
@@ -128,14 +128,6 @@ void Run::on_operation(std::size_t number, const ses::Completion& completion) {
     if (!operation.memory->guards_intact()) fail(name + ": guard bytes overwritten");
     std::fill_n(operation.memory->data(), operation.memory->length(), kScribble);
   }
-}
-
-// Between these two a send may be read by its target.
-bool Run::can_be_read(const OperationPlan& plan) const {
-  const auto make_of = [this](int context) -> const MakePlan& {
-    return plan_.makes[static_cast<std::size_t>(context_of(context).node)];
-  };
-  return make_of(plan.from).fep.ses.rendezvous && make_of(plan.to).hpc;
 }
 
 // All that was posted before a fence that stands before the operation has completed.

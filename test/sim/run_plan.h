@@ -108,7 +108,6 @@ class Run {
   void post_receive(Endpoint& endpoint, Duration retry);
   void cancel_operation(Endpoint& endpoint, std::size_t number);
   void check_fence(std::size_t number);
-  bool can_be_read(const OperationPlan& plan) const;
   Result<void> submit(Endpoint& endpoint, std::size_t number);
   Result<void> submit_atomic(Endpoint& endpoint, std::size_t number);
   void send_hostile_packet();

@@ -103,8 +103,11 @@ struct RequestView {
 struct Response {
   // RESPONSE_DATA (20) plus data that may ride in an ACK.
   static constexpr std::size_t kMaxBytes = 96;
-  NextHdr next_hdr{};            // NextHdr::None: an ACK without SES header
-  bool guaranteed = false;       // must not be lost: stored until cleared (PDS-111)
+  NextHdr next_hdr{};       // NextHdr::None: an ACK without SES header
+  bool guaranteed = false;  // must not be lost: stored until cleared (PDS-111)
+  // The answer that counts follows by Delivery::answer; until then the PSN cannot be cleared, and
+  // CACK stays below it (SES-46, SES-48).
+  bool provisional = false;
   std::optional<NackCode> nack;  // set: refuse instead, the packet leaves no trace (PDS-211)
   std::uint8_t length = 0;
   std::array<std::byte, kMaxBytes> bytes{};  // SES response header and data
@@ -162,6 +165,9 @@ class Delivery {
   virtual Result<void> respond(Message& message) = 0;
   // Queues the message on the PDC `pdc` in the return direction (PDS-194). NotFound if it is gone.
   virtual Result<void> send_on(PdcId pdc, Message& message, Time now) = 0;
+  // Answers the request `psn`, whose response was provisional: this one is stored until it is
+  // cleared. Nothing happens if the PDC is gone.
+  virtual void answer(PdcId pdc, Psn psn, const Response& response) = 0;
   // Takes the message out of its backlog. True: PDS makes no further packet of it (packets made
   // before are still answered for). False: it was not in a backlog. A datagram (Uud) is withdrawn
   // packet and all, unless the NIC has it already: then false, and its answer comes. Of a Rudi

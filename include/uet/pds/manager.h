@@ -39,6 +39,7 @@ class Manager final : public Delivery {
   Result<void> send(Message& message, const Destination& destination, Time now) override;
   Result<void> respond(Message& message) override;
   Result<void> send_on(PdcId pdc, Message& message, Time now) override;
+  void answer(PdcId pdc, Psn psn, const Response& response) override;
   bool cancel(Message& message) override;
   void kick(PdcId pdc) override;
   void lock(PdcId pdc) override;

@@ -166,6 +166,8 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
 
   // Destination (pdc_destination.cc).
   void on_request(const Incoming& request, Time now);
+  // The response to a packet whose first one was provisional (SES-46).
+  void answer(Psn psn, const Response& response);
   void on_clear(Psn clear_psn, Time now);
   void on_clear_request(Time now);
   // A Probe that came as `request`: answered at once with what has arrived, its bitmap from `base`
@@ -287,6 +289,8 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   void send_waiting_ack_first(Time now);
   void ack_what_cack_cannot_cover(const Incoming& request, Time now);
   bool answer_waits(Psn psn) const;
+  bool is_stored(Psn psn) const;
+  wire::AckRequestCode code_for(Psn psn) const;
   void resend_ack(Psn psn, const Incoming& request, Time now);
   void release_stored();
   void request_clear(Time now);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "uet/base/check.h"
@@ -18,9 +19,10 @@ class RxWindow {
  public:
   enum class Slot : std::uint8_t {
     Missing,
-    Finished,    // delivered, default response
-    Guaranteed,  // delivered, response stored until cleared
-    Buffered,    // ROD: arrived early, waits for its predecessors
+    Finished,     // delivered, default response
+    Guaranteed,   // delivered, response stored until cleared
+    Provisional,  // delivered, the response stored is not the one that counts (SES-46)
+    Buffered,     // ROD: arrived early, waits for its predecessors
   };
   enum class Place : std::uint8_t { New, Duplicate, OutOfRange };
 
@@ -58,10 +60,14 @@ class RxWindow {
     slots_[position(psn)] = state;
     indices_[position(psn)] = index;
     if (state != Slot::Missing && psn > highest_) highest_ = psn;
+    if (state == Slot::Provisional && (!owed_ || psn < *owed_)) owed_ = psn;
+    if (owed_ && state == Slot::Guaranteed && psn == *owed_) find_owed();
   }
   // The source says that it has the responses of all PSNs up to `psn` (PDS-114); older values
-  // change nothing, values beyond what has arrived are not believed.
+  // change nothing, values beyond what has arrived are not believed, nor those of a PSN whose
+  // response does not exist yet (SES-46).
   void clear_up_to(Psn psn) {
+    if (owed_ && psn >= *owed_) psn = *owed_ - 1;
     if (psn > clear_ && psn <= highest_) clear_ = psn;
   }
   // Moves CACK as far as the rules allow; `release(index)` is called for every guaranteed response
@@ -97,6 +103,15 @@ class RxWindow {
   }
 
  private:
+  // The next PSN that is still Provisional.
+  void find_owed() {
+    Psn psn = *owed_;
+    owed_.reset();
+    while (!owed_ && psn != highest_) {
+      psn = psn + 1;
+      if (slot(psn) == Slot::Provisional) owed_ = psn;
+    }
+  }
   std::size_t position(Psn psn) const { return psn.value & (slots_.size() - 1); }
   Slot slot(Psn psn) const { return slots_[position(psn)]; }
 
@@ -105,6 +120,7 @@ class RxWindow {
   Psn cack_;
   Psn clear_;
   Psn highest_;
+  std::optional<Psn> owed_;  // the lowest one that is Provisional
 };
 
 }  // namespace uet::pds

@@ -42,6 +42,8 @@ class ArrivingMessages {
   // All of it is here: its id may come again, and its sender need not live on, unless it must still
   // be read.
   void arrived(RxMessage& message);
+  // Gives the answer that NO_RESPONSE has put off, if it is owed (SES-46).
+  void answer(RxMessage& message, wire::ReturnCode code);
   // The message comes to nothing: what still arrives of it is dropped and answered with `code`
   // (SES-35). Gives its state back when nothing will.
   void abandon(RxMessage& message, wire::ReturnCode code);

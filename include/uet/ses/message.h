@@ -232,6 +232,7 @@ struct RxMessage : ListNode<UnexpectedTag>, ListNode<ArrivingTag>, ListNode<Pull
 
   RxMessage* next_in_bucket = nullptr;
   PdcId pdc;
+  Psn answer_psn;
   MsgId message_id;
   RxState state = RxState::Error;
   Kind kind = Kind::Send;
@@ -239,6 +240,7 @@ struct RxMessage : ListNode<UnexpectedTag>, ListNode<ArrivingTag>, ListNode<Pull
   bool som_seen = false;
   bool has_data = false;
   bool delivery_complete = false;  // its sender wants to know (SES-110)
+  bool answer_owed = false;        // NO_RESPONSE was said to the packet `answer_psn` (SES-46)
   bool awaited = false;  // holds a lock on its PDC, which asks whether the sender still lives
   Context* context = nullptr;
   PostedReceive* receive = nullptr;

@@ -49,7 +49,8 @@ class Receiver final : public PullClient {
   pds::Response on_send(const pds::RequestView& view, const wire::SesRequest& request,
                         Context& context, Time now);
   // A later one; the message is Matched or Unexpected.
-  pds::Response on_later_send(const wire::SesRequest& request, RxMessage& message);
+  pds::Response on_later_send(const pds::RequestView& view, const wire::SesRequest& request,
+                              RxMessage& message);
   // The message, of whatever kind, comes to nothing: a receive bound to it completes with `status`,
   // or waits again if nothing was placed (SES-113). What still comes is answered with `code`.
   void end_message(RxMessage& message, wire::ReturnCode code, Status status);
@@ -92,7 +93,8 @@ class Receiver final : public PullClient {
   pds::Response on_unexpected(const pds::RequestView& view, const wire::SesRequest& request,
                               Context& context, Time now);
   pds::Response place_matched(const wire::SesRequest& request, RxMessage& message);
-  pds::Response place_unexpected(const wire::SesRequest& request, RxMessage& message);
+  pds::Response place_unexpected(const pds::RequestView& view, const wire::SesRequest& request,
+                                 RxMessage& message);
   Piece* keep(const wire::SesRequest& request, RxMessage& message);
   Result<PostedReceive*> prepare(ReceiveQueue& queue, const ReceiveOp& op);
   Result<void> claim(PostedReceive& receive);

@@ -109,6 +109,8 @@ pds::Response default_response(const wire::SesRequest& request, std::uint64_t pl
 pds::Response explicit_response(const wire::SesRequest& request, wire::ReturnCode code,
                                 wire::List list, std::uint64_t placed, RiGeneration generation,
                                 bool guaranteed);
+// NO_RESPONSE: taken; the answer that counts follows (SES-46).
+pds::Response provisional_response(const wire::SesRequest& request, RiGeneration generation);
 // Refuses the packet for lack of something; it comes again later and left no trace (PDS-211).
 pds::Response nack_response(pds::NackCode code);
 

@@ -72,7 +72,7 @@ class Target {
                    const ReadPiece& asked, Time now);
   pds::Response on_msg_error(const View& view, const Request& request);
   pds::Response on_restart(const View& view, const Request& request, Time now);
-  pds::Response on_later_packet(const Request& request, RxMessage& message);
+  pds::Response on_later_packet(const View& view, const Request& request, RxMessage& message);
   pds::Response on_later_write(const Request& request, RxMessage& message);
   pds::Response error(const Request& request, wire::ReturnCode code, RiGeneration generation = {});
   pds::Response refuse(const View& view, const Request& request, Context& context,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// NO_RESPONSE first and the real response later (SES-49): what the source does between
-// the two. PDS does not know the opcode; the client says what a response was worth.
+// NO_RESPONSE first and the real response later (SES-46, SES-49): what the source and the
+// destination do between the two. PDS does not know the opcode; the client says what a response is
+// worth.
 #include "unit/pds/pds_harness.h"
 
 namespace uet::pds::testing {
@@ -146,6 +147,98 @@ TEST_F(Provisional, Pds134_ClientThatAbortsWhileItIsToldHearsOfThePacketOnce) {
   EXPECT_TRUE(Node::answered_once(message));
   EXPECT_EQ(message.errors.size(), 2U);
   EXPECT_EQ(node->packets.in_use(), 0U);
+}
+
+// ---- destination --------------------------------------------------------------------------------
+
+class Owing : public Bench {
+ protected:
+  static Response response(std::byte kind, bool provisional) {
+    Response response;
+    response.next_hdr = NextHdr::Response;
+    response.guaranteed = true;
+    response.provisional = provisional;
+    response.length = 12;
+    response.bytes[0] = kind;
+    return response;
+  }
+  // 333 .. 336 arrive, those of `owed` are answered with NO_RESPONSE; what that leaves behind.
+  void owe(const std::vector<std::uint32_t>& owed) {
+    accept(333);
+    node->client.respond = [owed](const Delivered& delivered) {
+      const bool owes = std::find(owed.begin(), owed.end(), delivered.psn.value) != owed.end();
+      return owes ? response(kNoResponse, true) : default_response();
+    };
+    for (std::uint32_t psn = 334; psn <= 336; ++psn) receive(request(psn));
+    turn();
+  }
+  // The only ACK that answers a repeated packet.
+  wire::AckHeader repeated(std::uint32_t psn) {
+    const auto sent = acks(answer_to(retransmission(psn)));
+    EXPECT_EQ(sent.size(), 1U);
+    return sent.empty() ? wire::AckHeader{} : sent[0];
+  }
+  std::vector<wire::AckHeader> finally(std::uint32_t psn) {
+    node->manager->answer(pdc, Psn{psn}, response(kReal, false));
+    return acks(turn());
+  }
+  // The peer clears all up to here; CACK afterwards.
+  Psn cleared(std::uint32_t up_to) {
+    wire::ControlHeader clear = control(CpType::Clear, 0);
+    clear.payload = up_to;
+    receive(clear);
+    return repeated(333).cack_psn;
+  }
+
+  static constexpr std::byte kNoResponse{0x03};
+  static constexpr std::byte kReal{0x01};
+};
+
+// SES-46: nothing clears it before the real response exists, whatever the peer believes. PDS-86.
+TEST_F(Owing, Ses46_HoldsCackUntilItsAnswerIsCleared) {
+  owe({334});
+  EXPECT_EQ(repeated(334).cack_psn, Psn{333});
+  EXPECT_EQ(repeated(334).req, AckRequestCode::None) << "there is nothing to clear yet";
+  EXPECT_EQ(cleared(336), Psn{333});
+  const auto sent = finally(334);
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].ack_psn(), Psn{334});
+  EXPECT_EQ(sent[0].req, AckRequestCode::Clear);
+  EXPECT_EQ(sent[0].cack_psn, Psn{333}) << "the CLEAR that came before was none of this response";
+  EXPECT_EQ(repeated(334).req, AckRequestCode::Clear);
+  EXPECT_EQ(cleared(334), Psn{336});
+}
+
+// PDS-204, PDS-156: repeated as it stands, before and after.
+TEST_F(Owing, Pds156_Pds204_WhatIsStoredIsRepeated) {
+  owe({335});
+  const auto told = [this] {
+    const auto sent = answer_to(control(CpType::AckRequest, 335));
+    return sent.size() == 1 ? sent[0].body()[0] : std::byte{};
+  };
+  EXPECT_EQ(told(), kNoResponse);
+  finally(335);
+  EXPECT_EQ(told(), kReal);
+}
+
+TEST_F(Owing, AnswersMayComeInAnyOrder) {
+  owe({334, 335, 336});
+  finally(335);
+  EXPECT_EQ(cleared(335), Psn{333});
+  finally(334);
+  EXPECT_EQ(cleared(335), Psn{335});
+  finally(336);
+  EXPECT_EQ(cleared(336), Psn{336});
+}
+
+TEST_F(Owing, AnswerToWhatIsNotOwedChangesNothing) {
+  owe({334});
+  EXPECT_TRUE(finally(335).empty());
+  EXPECT_TRUE(finally(333).empty());
+  EXPECT_EQ(finally(334).size(), 1U);
+  EXPECT_TRUE(finally(334).empty());
+  node->manager->abort(pdc, now);
+  EXPECT_TRUE(finally(334).empty());
 }
 
 }  // namespace

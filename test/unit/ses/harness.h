@@ -75,6 +75,9 @@ struct Lists final : pds::Delivery {
     backlog.push_back(&message);
     return {};
   }
+  void answer(PdcId pdc, Psn psn, const pds::Response& response) override {
+    answers.push_back({pdc, psn, response});
+  }
   bool cancel(pds::Message& message) override { return std::erase(backlog, &message) > 0; }
   void kick(PdcId) override { ++kicks; }
   void lock(PdcId) override { ++locks; }
@@ -84,8 +87,15 @@ struct Lists final : pds::Delivery {
     if (on_abort) on_abort(pdc, now);
   }
 
+  struct OwedAnswer {
+    PdcId pdc;
+    Psn psn;
+    pds::Response response;
+  };
+
   std::deque<pds::Message*> backlog;
   std::deque<pds::Message*> responses;  // to RUDI requests
+  std::vector<OwedAnswer> answers;      // that provisional responses had put off
   pds::Destination destination;
   bool refuse = false;
   bool pdc_gone = false;

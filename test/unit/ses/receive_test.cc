@@ -396,5 +396,124 @@ TEST_F(ReceiveTest, CancelledReceiveIsOutOfTheWay) {
   EXPECT_EQ(header_of(b.take(request, pattern(4))).list, wire::List::Overflow);
 }
 
+// ---- delivery that somebody waits for -----------------------------------------------------------
+
+// Sends of other makes that ask for delivery and cannot be read (SES-110): NO_RESPONSE until
+// somebody has the message (SES-46, SES-48).
+class OwedAnswer : public TwoNodes {
+ protected:
+  // A packet of a plain send with the DC flag, `length` bytes at `offset` of `total`; the answer.
+  pds::Response arrives(std::uint32_t offset, std::uint32_t length, std::uint32_t total) {
+    SesRequest request = part(b.request_for(SesOpcode::Send), offset, length, total);
+    request.dc = true;
+    Bytes bytes(request.encoded_bytes());
+    request.encode(bytes.data());
+    const Bytes payload = pattern(length);
+    bytes.insert(bytes.end(), payload.begin(), payload.end());
+    return b.take(request.next_hdr, bytes, 1, kPdc, 100 + offset / kMtu);
+  }
+  static bool is_put_off(const pds::Response& response) {
+    return response.provisional && response.guaranteed &&
+           header_of(response).opcode == wire::ResponseOpcode::NoResponse;
+  }
+  // The only answer that was given afterwards, to packet `number` of the message.
+  wire::SesResponseHeader answer(std::uint32_t number) {
+    EXPECT_EQ(b.delivery.answers.size(), 1u);
+    if (b.delivery.answers.size() != 1) return {};
+    const auto& given = b.delivery.answers[0];
+    EXPECT_EQ(given.pdc, kPdc);
+    EXPECT_EQ(given.psn, Psn{100 + number});
+    EXPECT_TRUE(given.response.guaranteed);
+    EXPECT_FALSE(given.response.provisional);
+    return header_of(given.response);
+  }
+
+  Bytes in = Bytes(2 * kMtu);
+};
+
+TEST_F(OwedAnswer, Ses110_ExpectedSendIsAnsweredAtOnce) {
+  ASSERT_TRUE(b.receive({slice_of(in)}));
+  EXPECT_EQ(code_of(arrives(0, 100, 100)), ReturnCode::Ok);
+  EXPECT_EQ(b.sink.all.size(), 1u);
+  EXPECT_TRUE(b.delivery.answers.empty());
+}
+
+TEST_F(OwedAnswer, Ses46_Ses48_Ses110_UnexpectedSendIsAnsweredWhenAReceiveHasIt) {
+  EXPECT_TRUE(is_put_off(arrives(0, 100, 100)));
+  turn(b);
+  EXPECT_TRUE(b.delivery.answers.empty());
+  ASSERT_TRUE(b.receive({slice_of(in)}));
+  const wire::SesResponseHeader header = answer(0);
+  EXPECT_EQ(header.opcode, wire::ResponseOpcode::Response);
+  EXPECT_EQ(header.return_code, ReturnCode::Ok);
+  EXPECT_EQ(header.list, wire::List::Overflow);
+  EXPECT_EQ(header.modified_length, 100u);
+  EXPECT_EQ(header.message_id, MsgId{9});
+  EXPECT_EQ(header.job_id, JobId{101});
+  EXPECT_EQ(b.sink.all.size(), 1u);
+  expect_idle();
+}
+
+// SES-105: one packet is enough, the last one; what comes behind the match is in the buffer when it
+// is answered.
+TEST_F(OwedAnswer, Ses105_OfALongerMessageOnlyTheLastPacketWaits) {
+  const pds::Response first = arrives(0, kMtu, 2 * kMtu);
+  EXPECT_FALSE(first.provisional);
+  EXPECT_EQ(code_of(first), ReturnCode::Ok);
+  EXPECT_TRUE(is_put_off(arrives(kMtu, kMtu, 2 * kMtu)));
+  ASSERT_TRUE(b.receive({slice_of(in)}));
+  EXPECT_EQ(answer(1).modified_length, 2u * kMtu);
+  expect_idle();
+}
+
+TEST_F(OwedAnswer, LastPacketMayComeFirst) {
+  EXPECT_TRUE(is_put_off(arrives(kMtu, kMtu, 2 * kMtu)));
+  EXPECT_FALSE(arrives(0, kMtu, 2 * kMtu).provisional);
+  EXPECT_TRUE(b.delivery.answers.empty());
+  ASSERT_TRUE(b.receive({slice_of(in)}));
+  EXPECT_EQ(answer(1).return_code, ReturnCode::Ok);
+  EXPECT_EQ(b.sink.all.size(), 1u);
+  expect_idle();
+}
+
+TEST_F(OwedAnswer, Ses49_SendWithoutTheFlagIsAnsweredAtOnce) {
+  const SesRequest request = part(b.request_for(SesOpcode::Send), 0, 100, 100);
+  const pds::Response response = b.take(request, pattern(100));
+  EXPECT_FALSE(response.provisional);
+  EXPECT_EQ(header_of(response).list, wire::List::Overflow);
+}
+
+// Its sender wants to finish (FI_DISCARD), and nothing went wrong.
+TEST_F(OwedAnswer, DiscardedMessageIsAnswered) {
+  arrives(0, 100, 100);
+  PeekOp op;
+  op.discard = true;
+  ASSERT_TRUE(b.ses.peek(*b.context, op, kNow));
+  EXPECT_EQ(answer(0).return_code, ReturnCode::Ok);
+  expect_idle();
+}
+
+TEST_F(OwedAnswer, MessageThatNobodyWillGetIsAnsweredWithAnError) {
+  arrives(0, 100, 100);
+  b.ses.close_context(*b.context, kNow);
+  EXPECT_EQ(answer(0).return_code, ReturnCode::Dropped);
+}
+
+// SES-113: its sender gives the message up between its packets.
+TEST_F(OwedAnswer, Ses113_MessageThatIsGivenUpIsAnsweredWithAnError) {
+  arrives(kMtu, kMtu, 2 * kMtu);
+  b.take(part(b.request_for(SesOpcode::MsgError), kMtu, 0, 2 * kMtu));
+  EXPECT_EQ(answer(1).return_code, ReturnCode::Dropped);
+}
+
+// SES-112: while the first packet is still missing.
+TEST_F(OwedAnswer, Ses112_MessageThatIsBrokenIsAnsweredAtOnce) {
+  arrives(2 * kMtu, kMtu, 3 * kMtu);
+  SesRequest broken = part(b.request_for(SesOpcode::Send), kMtu, kMtu, 3 * kMtu);
+  broken.dc = broken.ie = true;
+  EXPECT_EQ(code_of(b.take(broken, pattern(kMtu))), ReturnCode::InitiatorErr);
+  EXPECT_EQ(answer(2).return_code, ReturnCode::InitiatorErr);
+}
+
 }  // namespace
 }  // namespace uet::ses::test
