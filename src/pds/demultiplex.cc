@@ -260,6 +260,10 @@ void Manager::on_control_packet(const RxPacket& packet, Time now) {
     ++counters_.stray_packets;
     return;
   }
+  if (header.ctl_type == wire::CpType::Negotiation) {  // WIRE 2.6, PDS-64
+    ++counters_.unsupported_type;
+    return;
+  }
   Pdc* pdc = nullptr;
   if (header.syn) {
     if (header.ctl_type != wire::CpType::Noop) {  // PDS-64
@@ -288,9 +292,8 @@ void Manager::on_control_packet(const RxPacket& packet, Time now) {
     case wire::CpType::Credit:
     case wire::CpType::CreditRequest:
       return on_credit_packet(*pdc, header, now);
-    case wire::CpType::Negotiation:  // not needed (WIRE 2.6)
-      ++counters_.unsupported_type;
-      return;
+    case wire::CpType::Negotiation:
+      break;
   }
   pdc->send_nack(NackCode::UnexpEvent, request);  // PDS-157: no such control packet
 }

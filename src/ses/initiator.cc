@@ -23,6 +23,7 @@ Initiator::Initiator(const Parameters& parameters, PieceStore& pieces, Counters&
       read_limit_bytes_(parameters.outstanding_reads_bytes),
       rendezvous_threshold_bytes_(parameters.rendezvous_threshold_bytes),
       rendezvous_timeout_(parameters.rendezvous_timeout),
+      read_timeout_(parameters.read_timeout),
       retries_(parameters.retries),
       retry_wait_(parameters.retry_wait),
       retry_wait_most_(parameters.retry_wait_most),
@@ -257,11 +258,13 @@ void Initiator::close_context(Context& context, Time now) {
 void Initiator::progress(Time now) {
   start_all_held(now);
   expire_reads(now);
+  expire_data(now);
   expire_deferred(now);
 }
 
 Time Initiator::next_deadline() {
-  return std::min({holding_.empty() ? kNever : next_try_, read_deadline(), deferred_deadline()});
+  return std::min({holding_.empty() ? kNever : next_try_, read_deadline(), data_deadline(),
+                   deferred_deadline()});
 }
 
 std::size_t Initiator::max_inject_bytes() const {
@@ -416,10 +419,14 @@ void Initiator::on_response(TxMessage& message, std::uint32_t tag,
     return;
   }
   if (header.next_hdr == wire::NextHdr::Response) {
-    if (message.length == 0) resolve_piece(message, offset);  // no data will follow
+    if (message.length == 0) {
+      resolve_piece(message, offset);  // no data will follow
+    } else {
+      await_data(message, now);
+    }
     return;
   }
-  place_data(message, offset, header.payload);  // data in the ACK (PDS-194)
+  place_data(message, offset, header.payload, now);  // data in the ACK (PDS-194)
 }
 
 void Initiator::rx_data(const pds::RequestView& request, Time now) {
@@ -437,7 +444,7 @@ void Initiator::rx_data(const pds::RequestView& request, Time now) {
     return;
   }
   if (is_success(header.return_code)) {
-    place_data(*message, header.message_offset, header.payload);
+    place_data(*message, header.message_offset, header.payload, now);
   } else {
     ++counters_.errors_received;
     refuse(*message, header, now);
@@ -449,7 +456,7 @@ void Initiator::rx_data(const pds::RequestView& request, Time now) {
 // Only a piece that was asked for in this form is taken (SES-88). One of another length comes from
 // a peer with another payload MTU (SES-25): the right one never will.
 void Initiator::place_data(TxMessage& message, std::uint64_t offset,
-                           std::span<const std::byte> data) {
+                           std::span<const std::byte> data, Time now) {
   const bool asked =
       message.pieces_awaited > 0 && offset < message.offset && offset % payload_mtu_ == 0;
   if (!asked || data.size() != piece_length(message, offset)) {
@@ -462,6 +469,39 @@ void Initiator::place_data(TxMessage& message, std::uint64_t offset,
     scatter(message.slices(), offset, data);
   }
   resolve_piece(message, offset);
+  await_data(message, now);
+}
+
+bool Initiator::awaits_data(const TxMessage& message) {
+  return static_cast<const ListNode<AwaitingDataTag>&>(message).linked();
+}
+
+// From now on, for Read_Timeout: the target lives, has accepted the read, and owes data.
+void Initiator::await_data(TxMessage& message, Time now) {
+  if (awaits_data(message)) awaiting_data_.remove(message);
+  if (message.pieces_awaited == 0 || message.mode == DeliveryMode::Rudi) return;
+  message.awaiting_since = now;
+  awaiting_data_.push_back(message);
+}
+
+// SES-86.
+void Initiator::expire_data(Time now) {
+  while (data_deadline() <= now) {
+    TxMessage& message = awaiting_data_.front();
+    awaiting_data_.remove(message);
+    fail(message, pds::PdsError::RtoExhausted);  // FI_ETIMEDOUT
+    while (message.pieces_awaited > 0) resolve_piece(message, 0);
+    if (message.ended) {
+      finish_if_done(message);
+    } else {
+      abandon(message, now);
+    }
+  }
+}
+
+Time Initiator::data_deadline() {
+  const bool none = awaiting_data_.empty() || read_timeout_ == Duration{0};
+  return none ? kNever : awaiting_data_.front().awaiting_since + read_timeout_;
 }
 
 // The piece at `offset` needs no more waiting for.
@@ -599,6 +639,7 @@ void Initiator::release(TxMessage& message) {
   IntrusiveList<TxMessage, OutstandingTag>::remove(message);
   if (is_held(message)) unhold(message);
   stop_awaiting_read(message);
+  if (awaits_data(message)) awaiting_data_.remove(message);
   stop_watching(message);
   if (static_cast<const ListNode<DeferrableTag>&>(message).linked()) deferrable_.remove(message);
   if (message.pull) --pulls_count_;

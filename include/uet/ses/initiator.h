@@ -170,7 +170,12 @@ class Initiator {
   void tell_puller(TxMessage& read);
   void expire_reads(Time now);
   Time read_deadline();
-  void place_data(TxMessage& message, std::uint64_t offset, std::span<const std::byte> data);
+  static bool awaits_data(const TxMessage& message);
+  void await_data(TxMessage& message, Time now);
+  void expire_data(Time now);
+  Time data_deadline();
+  void place_data(TxMessage& message, std::uint64_t offset, std::span<const std::byte> data,
+                  Time now);
   static void place_results(const TxMessage& message, std::span<const std::byte> results);
   std::uint32_t piece_length(const TxMessage& message, std::uint64_t offset) const;
   bool await_piece(TxMessage& message, std::uint32_t length);
@@ -195,6 +200,7 @@ class Initiator {
   const std::size_t read_limit_bytes_;
   const std::uint64_t rendezvous_threshold_bytes_;
   const Duration rendezvous_timeout_;
+  const Duration read_timeout_;
   const std::uint16_t retries_;
   const Duration retry_wait_;
   const Duration retry_wait_most_;
@@ -215,8 +221,9 @@ class Initiator {
   std::size_t pulls_count_ = 0;  // of them, a target's own
   IntrusiveList<TxMessage, OutstandingTag> pulling_;
   IntrusiveList<TxMessage, AwaitingReadTag> awaiting_read_;
-  IntrusiveList<TxMessage, DeferrableTag> deferrable_;  // under way
-  IntrusiveList<TxMessage, DeferrableTag> deferred_;    // put off, in order of time
+  IntrusiveList<TxMessage, AwaitingDataTag> awaiting_data_;  // in order of time
+  IntrusiveList<TxMessage, DeferrableTag> deferrable_;       // under way
+  IntrusiveList<TxMessage, DeferrableTag> deferred_;         // put off, in order of time
   std::uint32_t last_token_ = 0;
   IntrusiveList<TxMessage, OutstandingTag> orphans_;  // of closed contexts, still with PDS
   ZeroedArray<TxMessage*> by_id_;                     // 2^16: ids are unique in the FEP (SES-28)

@@ -82,6 +82,7 @@ struct OutgoingMessage : pds::Message {
 struct OutstandingTag;
 struct HeldTag;
 struct AwaitingReadTag;
+struct AwaitingDataTag;
 struct DeferrableTag;
 struct ServedTag;
 struct ReadAnswer;
@@ -92,6 +93,7 @@ struct TxMessage : OutgoingMessage,
                    ListNode<OutstandingTag>,
                    ListNode<HeldTag>,
                    ListNode<AwaitingReadTag>,
+                   ListNode<AwaitingDataTag>,
                    ListNode<DeferrableTag> {
   TxMessage() : OutgoingMessage(false) {}
 

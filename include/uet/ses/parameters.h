@@ -22,6 +22,9 @@ struct Parameters {
   std::size_t contexts = 4096;                         // endpoints of the FEP
   std::uint64_t rendezvous_threshold_bytes = 4 << 10;  // longer sends can be read by the target
   Duration rendezvous_timeout{0};  // Rndv_Timeout of SES-64; 0 = as long as the peer lives
+  // Read_Timeout of SES-86: since the target has accepted a read, or since its data last came; 0 =
+  // as long as the peer lives.
+  Duration read_timeout{std::chrono::seconds(30)};
   // No room for an unexpected message: answer NO_MATCH and, on ROD, disable the generation
   // (SES-52), so that its sender tries again. Otherwise the packet is refused with a NACK.
   bool no_match = false;

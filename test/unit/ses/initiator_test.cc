@@ -637,6 +637,47 @@ TEST_F(InitiatorTest, Ses86_OrderlyCloseWithDataMissingFailsTheRead) {
   EXPECT_EQ(a.sink.all[0].pds_error, pds::PdsError::ClosedInError);
 }
 
+// The peer lives and has accepted the read.
+TEST_F(InitiatorTest, Ses86_ReadWhoseDataNeverComeTimesOut) {
+  const Duration timeout = Parameters{}.read_timeout;
+  Bytes memory(3 * kMtu);
+  ASSERT_TRUE(a.read(b, {slice_of(memory)}, Rkey{1}));
+  const std::vector<Sent> sent = a.packets();
+  ASSERT_EQ(sent.size(), 3u);
+  EXPECT_EQ(a.ses.next_deadline(), kNever) << "until then PDS looks after it";
+  a.answered(sent[0], bare_ack);
+  a.answered(sent[1], bare_ack);
+  EXPECT_EQ(a.ses.next_deadline(), kNow + timeout);
+  const Time later = kNow + timeout / 2;
+  a.ses.client().rx_rsp(*sent[2].message, sent[2].tag, {bare_ack.next_hdr, {}, Psn{1}}, later);
+  a.ses.progress(kNow + timeout);
+  EXPECT_TRUE(a.sink.all.empty());
+  read_data(sent[0], kMtu, pattern(kMtu));
+  a.ses.progress(later + timeout);
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].status, Status::PdsError);
+  EXPECT_EQ(a.sink.all[0].pds_error, pds::PdsError::RtoExhausted);
+  EXPECT_EQ(a.delivery.locks, 0);
+  EXPECT_TRUE(a.ses.idle());
+  read_data(sent[0], 0, pattern(kMtu));
+  EXPECT_EQ(a.ses.counters().stray_responses, 1u);
+  EXPECT_EQ(a.sink.all.size(), 1u);
+}
+
+TEST_F(InitiatorTest, Ses86_ReadThatTimesOutAsksForNoMore) {
+  Bytes memory(6 * kMtu);  // the limit is four
+  ASSERT_TRUE(a.read(b, {slice_of(memory)}, Rkey{1}));
+  for (const Sent& packet : a.packets()) a.answered(packet, bare_ack);
+  a.ses.progress(kNow + Parameters{}.read_timeout);
+  const std::vector<Sent> sent = a.packets();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].request().opcode, SesOpcode::MsgError);
+  a.answered(sent[0], bare_ack);
+  EXPECT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.ses.next_deadline(), kNever);
+  EXPECT_TRUE(a.ses.idle());
+}
+
 TEST_F(InitiatorTest, ReadOfNothingCompletesWithItsAck) {
   ASSERT_TRUE(a.read(b, {}, Rkey{1}));
   a.answered(a.packets().at(0), answer(ReturnCode::Ok));
