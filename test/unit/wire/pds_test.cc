@@ -6,6 +6,8 @@
 
 #include <limits>
 
+#include "uet/base/address.h"
+#include "uet/wire/frame.h"
 #include "unit/wire/random_bytes.h"
 #include "unit/wire/vectors.h"
 
@@ -252,6 +254,50 @@ TEST(PdsHeaders, DecodeRefusesAnotherType) {
   EXPECT_FALSE(SecurityHeader::decode(request, security));
   RequestHeader header;
   EXPECT_FALSE(RequestHeader::decode(vector_bytes("ack_deferred"), header));
+}
+
+// WIRE 6.1: which of the variants is ours where the sources differ.
+TEST(PdsHeaders, Wire61_ChoicesOfNumbersAndLengths) {
+  EXPECT_EQ(kUetUdpPort, 4793);
+  EXPECT_EQ(kExperimentalProtocol, 253);
+  EXPECT_EQ(pds_header_bytes(PdsType::AckCcx), 40U);
+  EXPECT_EQ(pds_header_bytes(PdsType::NackCcx), 32U);
+  EXPECT_EQ(pds_header_bytes(PdsType::RudiReq), 8U);
+  EXPECT_EQ(pds_header_bytes(PdsType::RudiResp), 8U);
+  EXPECT_EQ(pds_header_bytes(PdsType::UudReq), 4U);
+  EXPECT_EQ(static_cast<int>(NackCode::TrimmedAck), 0x03);
+  EXPECT_EQ(static_cast<int>(NackCode::RodOoo), 0x0D) << "0x0C is reserved";
+  EXPECT_EQ(static_cast<int>(CpType::Negotiation), 9);
+  EXPECT_EQ(kMprUnitPsns, 128U);
+  EXPECT_EQ(kCcByteUnit, 256U);
+  EXPECT_EQ(kReservedPool, 1) << "sent in the lowest bit";
+  EXPECT_TRUE(wants_reserved_pool(1) && wants_reserved_pool(8)) << "understood in either";
+}
+
+TEST(PdsHeaders, Wire61_ChoicesOfFields) {
+  EXPECT_EQ((RequestHeader{.clear_psn_offset = -1, .psn = Psn{336}}.clear_psn()), Psn{335});
+
+  Bytes bytes(kMaxPdsHeaderBytes);
+  ControlHeader noop;
+  noop.syn = noop.isrod = true;
+  noop.encode(bytes.data());
+  EXPECT_NE(std::to_integer<int>(bytes[1]) & 0x20, 0) << "ISROD";
+  AckHeader ack;
+  ack.req = AckRequestCode::Clear;
+  ack.encode(bytes.data());
+  EXPECT_EQ(std::to_integer<int>(bytes[1]) & 0x40, 0) << "EPSN is not sent";
+  AckHeader received;
+  bytes[1] |= std::byte{0x40};
+  ASSERT_TRUE(AckHeader::decode(bytes, received));
+  EXPECT_EQ(received, ack) << "and ignored";
+
+  AckHeader credit;
+  credit.type = PdsType::AckCc;
+  credit.cc_type = CcType::Credit;
+  credit.credit = 0x010203;
+  credit.ooo_count = 0x0A0B;
+  credit.encode(bytes.data());
+  EXPECT_EQ(to_hex(std::span(bytes).subspan(24, 8)), "0102030000000a0b");
 }
 
 }  // namespace

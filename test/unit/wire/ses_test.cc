@@ -356,5 +356,29 @@ TEST(SesResponseHeader, NoResponseFormIsRefused) {
   }
 }
 
+// WIRE 6.1: which of the variants is ours where the sources differ.
+TEST(SesRequest, Wire61_ChoicesOfLengthsAndPlaces) {
+  SesRequest later = standard(SesOpcode::Write, 0x10000000, false);
+  later.payload_length = 0x3FFF;
+  later.message_offset = 0x01020304;
+  ASSERT_EQ(later.encoded_bytes(), 44U) << "as long as the first one";
+  Bytes bytes(44);
+  later.encode(bytes.data());
+  EXPECT_EQ(to_hex(std::span(bytes).subspan(32, 8)), "00003fff01020304") << "length, then offset";
+
+  EXPECT_EQ(standard(SesOpcode::RendezvousSend, 0).encoded_bytes(), 44U + 24U);
+  SesRequest swap = standard(SesOpcode::FetchingAtomic, 0);
+  swap.atomic.op = AmoOp::Mswap;
+  EXPECT_EQ(swap.encoded_bytes(), 44U + 36U) << "the compare field holds the mask";
+
+  SesRequest rendezvous = standard(SesOpcode::RendezvousSend, 0);
+  rendezvous.rendezvous.read_ri_generation = RiGeneration{0x11};
+  rendezvous.rendezvous.read_pid_on_fep = PidOnFep{0x222};
+  rendezvous.rendezvous.read_resource_index = ResourceIndex{0x333};
+  bytes.resize(rendezvous.encoded_bytes());
+  rendezvous.encode(bytes.data());
+  EXPECT_EQ(to_hex(std::span(bytes).subspan(44 + 4, 4)), "11222333") << "8, 12 and 12 bits";
+}
+
 }  // namespace
 }  // namespace uet::wire
