@@ -147,7 +147,7 @@ void ArrivingMessages::answer(RxMessage& message, wire::ReturnCode code) {
   request.message_id = message.message_id;
   request.job_id = message.job;
   delivery_->answer(message.pdc, message.answer_psn,
-                    explicit_response(request, code, wire::List::Overflow, message.placed,
+                    explicit_response(request, code, wire::List::Overflow, message.received,
                                       message.context->generation.value, true));
 }
 

@@ -476,6 +476,14 @@ TEST_F(OwedAnswer, LastPacketMayComeFirst) {
   expect_idle();
 }
 
+// SES-67: OVERFLOW and 0 would put off a message that is deferrable.
+TEST_F(OwedAnswer, Ses67_AnswerSaysWhatHasComeAlsoWhenNothingIsPlacedYet) {
+  arrives(kMtu, 1, kMtu + 1);
+  in.resize(10);
+  ASSERT_TRUE(b.receive({slice_of(in)}));
+  EXPECT_EQ(answer(1).modified_length, 1u);
+}
+
 TEST_F(OwedAnswer, Ses49_SendWithoutTheFlagIsAnsweredAtOnce) {
   const SesRequest request = part(b.request_for(SesOpcode::Send), 0, 100, 100);
   const pds::Response response = b.take(request, pattern(100));
