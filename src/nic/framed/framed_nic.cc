@@ -231,7 +231,10 @@ void FramedNic::build_frame(std::size_t place, const Packet& packet, const wire:
   fields.destination_mac = mac;
   fields.source = local_.ip;
   fields.destination = packet.to.ip;
-  const bool free = caps_.per_packet_entropy && packet.entropy != 0;
+  // A port of the known range would be taken for the one that we listen in (reply_address): an ACK
+  // takes over the entropy of its request, which is the source port of a peer without entropy.
+  const bool port = packet.entropy >= kUetUdpPort && packet.entropy <= kUetLastUdpPort;
+  const bool free = caps_.per_packet_entropy && packet.entropy != 0 && !port;
   fields.entropy = free ? packet.entropy : local_.port;
   fields.port = packet.to.port;
   fields.dscp = packet.dscp;
