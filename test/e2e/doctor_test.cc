@@ -75,6 +75,12 @@ TEST(Doctor, FindsThisMachineReady) {
                     HasSubstr("bandwidth: "), HasSubstr("\nready; failures: 0")));
 }
 
+TEST(Doctor, SaysWhyABackEndCannotStart) {
+  const Result result = doctor("", {{"FI_UET_IFACE", "lo"}});
+  EXPECT_THAT(result.text, HasSubstr("packet cannot start: FI_UET_NIC=packet sends Ethernet "
+                                     "frames, which lo does not carry"));
+}
+
 TEST(Doctor, TellsWhoHasThePort) {
   const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};

@@ -250,10 +250,10 @@ void examine_rights(Report& report) {
                               Capability{"CAP_BPF", 39}}) {
     if ((effective >> c.bit & 1) == 0) lacking += std::string(lacking.empty() ? "" : ", ") + c.name;
   }
-  report.good("the back end in use, the kernel's UDP, needs none");
+  report.good("the back end udp, the sockets of the kernel, needs none");
   report.note(
-      "back ends that bypass the kernel are not part of this version; those of Linux would "
-      "need CAP_NET_RAW, CAP_BPF and CAP_NET_ADMIN: this process " +
+      "those that bypass the kernel need CAP_NET_RAW, some CAP_BPF and CAP_NET_ADMIN: "
+      "this process " +
       (lacking.empty() ? "has them" : "lacks " + lacking));
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "back_ends.h"
 #include "host.h"
 #include "path.h"
 #include "plug_in.h"
@@ -75,6 +76,7 @@ int run(const Options& options) {
     uet::doctor::examine_ports(report, addresses);
     uet::doctor::examine_buffers(report);
     uet::doctor::examine_rights(report);
+    uet::doctor::examine_back_ends(report);
     examine_self(report, addresses);
     if (!options.peer.empty()) uet::doctor::examine_peer(report, options.peer, options.port);
   }

@@ -51,18 +51,6 @@ std::string version_text(std::uint32_t version) {
   return std::to_string(FI_MAJOR(version)) + "." + std::to_string(FI_MINOR(version));
 }
 
-// The file of the provider that is mapped into this process.
-std::string loaded_file() {
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    const std::size_t path = line.find('/');
-    if (path == std::string::npos) continue;
-    const std::string name = fs::path(line.substr(path)).filename().string();
-    if (name.ends_with("fi.so") && name.find("uet") != std::string::npos) return line.substr(path);
-  }
-  return "(unknown)";
-}
-
 // FI_PROVIDER is a list of names, or of names to leave out after '^'.
 bool filtered_out(const std::string& filter) {
   if (filter.empty()) return false;
@@ -167,6 +155,17 @@ void explain_absence(Report& report) {
 
 }  // namespace
 
+std::string provider_file() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    const std::size_t path = line.find('/');
+    if (path == std::string::npos) continue;
+    const std::string name = fs::path(line.substr(path)).filename().string();
+    if (name.ends_with("fi.so") && name.find("uet") != std::string::npos) return line.substr(path);
+  }
+  return "(unknown)";
+}
+
 Infos examine_plug_in(Report& report) {
   report.begin("Library and provider");
   report.good("libfabric " + version_text(fi_version()) + " from " + library_file());
@@ -183,7 +182,7 @@ Infos examine_plug_in(Report& report) {
     return nullptr;
   }
   report.good("provider uet " + version_text(infos->fabric_attr->prov_version) + " from " +
-              loaded_file());
+              provider_file());
   return infos;
 }
 

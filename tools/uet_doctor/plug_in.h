@@ -6,6 +6,7 @@
 #include <rdma/fabric.h>
 
 #include <memory>
+#include <string>
 
 #include "report.h"
 
@@ -19,5 +20,8 @@ using Infos = std::unique_ptr<fi_info, FreeInfo>;
 // What the provider offers, one entry per interface and address; null, with the reason in the
 // report, if it is not there.
 Infos examine_plug_in(Report& report);
+
+// The file of the provider that is mapped into this process, or "(unknown)".
+std::string provider_file();
 
 }  // namespace uet::doctor
