@@ -77,6 +77,7 @@ Result<std::unique_ptr<Nic>> open_nic(const NicConfig& config, std::string& mess
   auto opened = open_back_end(config, message);
   if (!opened) return opened.error();
   std::unique_ptr<Nic> nic = std::move(opened).value();
+  const bool crc_above = config.crc && !nic->caps().crc;
   if (config.local_rings) {
     std::string why;
     auto rings = LocalNic::wrap(nic, config.receive_buffer_bytes, why);
@@ -87,7 +88,7 @@ Result<std::unique_ptr<Nic>> open_nic(const NicConfig& config, std::string& mess
   FaultNic* fault_nic = nullptr;
   if (faults.any()) {
     const FaultSurroundings surroundings{
-        .crc = config.crc, .dscp_trimmable = config.dscp_trimmable, .marks = config.trim_marks};
+        .crc = crc_above, .dscp_trimmable = config.dscp_trimmable, .marks = config.trim_marks};
     auto wrapped = std::make_unique<FaultNic>(std::move(nic), faults, surroundings);
     fault_nic = wrapped.get();
     nic = std::move(wrapped);
@@ -105,7 +106,7 @@ Result<std::unique_ptr<Nic>> open_nic(const NicConfig& config, std::string& mess
     }
     nic = std::move(capture).value();
   }
-  if (config.crc) {
+  if (crc_above) {
     const wire::TrimMarks recognized = config.trimming ? config.trim_marks : wire::TrimMarks{};
     nic = std::make_unique<CrcNic>(std::move(nic), recognized);
   }

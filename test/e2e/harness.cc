@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <sstream>
 #include <stdexcept>
 
 #include "uet/fi_ext_uet.h"
@@ -85,9 +87,41 @@ std::vector<std::byte> Channel::receive_bytes(Node* node) {
   return bytes;
 }
 
+namespace {
+
+std::string address_of_host = "127.0.0.1";
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
+  return parts;
+}
+
+// Moves this process to the host whose turn it is; without hosts to loopback.
+void enter_host(std::size_t turn) {
+  ::setenv("FI_UET_IFACE", "lo", 1);
+  const char* hosts = std::getenv("UET_E2E_HOSTS");
+  if (hosts == nullptr) return;
+  const std::vector<std::string> all = split(hosts, ';');
+  const std::vector<std::string> host = split(all.at(turn % all.size()), ',');
+  const int fd = ::open(("/run/netns/" + host.at(0)).c_str(), O_RDONLY | O_CLOEXEC);
+  require(fd >= 0 && ::setns(fd, CLONE_NEWNET) == 0, "entering the host " + host[0]);
+  ::close(fd);
+  address_of_host = host.at(1);
+  ::setenv("FI_UET_NIC", host.at(2).c_str(), 1);
+  ::setenv("FI_UET_IFACE", "eth0", 1);
+}
+
+}  // namespace
+
+std::string own_address() { return address_of_host; }
+
 Process::Process(std::string name, const Environment& environment, std::function<void()> body,
                  std::chrono::seconds deadline)
     : name_(std::move(name)) {
+  static std::size_t turn = 0;
+  ++turn;
   std::fflush(nullptr);
   pid_ = ::fork();
   if (pid_ < 0) throw std::runtime_error("fork");
@@ -95,10 +129,10 @@ Process::Process(std::string name, const Environment& environment, std::function
 
   ::alarm(static_cast<unsigned>(deadline.count()));
   ::setenv("FI_PROVIDER", filter().c_str(), 1);
-  ::setenv("FI_UET_IFACE", "lo", 1);
-  for (const auto& [key, value] : environment) ::setenv(key.c_str(), value.c_str(), 1);
   int status = 0;
   try {
+    enter_host(turn);
+    for (const auto& [key, value] : environment) ::setenv(key.c_str(), value.c_str(), 1);
     body();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: %s\n", name_.c_str(), error.what());
@@ -230,7 +264,8 @@ fi_info* get_info(const NodeOptions& options) {
   hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
   hints->fabric_attr->prov_name = ::strdup(provider().c_str());
   fi_info* found = nullptr;
-  check(fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", options.service, FI_SOURCE, hints.get(), &found),
+  check(fi_getinfo(FI_VERSION(1, 17), own_address().c_str(), options.service, FI_SOURCE,
+                   hints.get(), &found),
         "fi_getinfo");
   return found;
 }
@@ -399,6 +434,14 @@ Event Node::next(const char* what) {
 
 void Node::drain(std::size_t count, const char* what) {
   while (count-- > 0) next(what);
+}
+
+sockaddr_in udp_address(std::span<const std::byte> name) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(udp_port(name));
+  std::memcpy(&address.sin_addr, name.data() + 4, sizeof address.sin_addr);
+  return address;
 }
 
 std::uint16_t udp_port(std::span<const std::byte> name) {

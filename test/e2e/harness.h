@@ -3,10 +3,15 @@
 // beside the fabric, and one endpoint with its objects. Knows nothing but libfabric's public
 // interface; UET_E2E_PROVIDER names another provider to run the same tests over.
 //
+// UET_E2E_HOSTS, as test/nic/in_network sets it, spreads the children over hosts in turn instead of
+// having all on loopback: "NAME,ADDRESS,NIC" for each, separated by ';'. NAME is that of a network
+// name space, NIC a value of FI_UET_NIC.
+//
 // The test process itself never calls libfabric: parameters (FI_UET_*) are read once per process,
 // so each role runs in a child that sets its environment first.
 #pragma once
 
+#include <netinet/in.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
@@ -186,7 +191,10 @@ struct RemoteRegion {
   std::uint64_t key = 0;
 };
 
-// Everything one process needs: fabric, domain, AV, CQ, endpoint on 127.0.0.1, enabled.
+// This process's own IPv4 address: 127.0.0.1, or that of its host.
+std::string own_address();
+
+// Everything one process needs: fabric, domain, AV, CQ, endpoint on own_address(), enabled.
 class Node {
  public:
   explicit Node(const NodeOptions& options = {});
@@ -247,7 +255,8 @@ class Node {
   std::size_t kept_begin_ = 0;
 };
 
-// The UDP port in an endpoint's name (uet only).
+// Where an endpoint of this name listens (uet over IPv4 only).
+sockaddr_in udp_address(std::span<const std::byte> name);
 std::uint16_t udp_port(std::span<const std::byte> name);
 
 }  // namespace uet::e2e

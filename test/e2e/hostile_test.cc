@@ -74,7 +74,7 @@ Bytes draw(std::mt19937_64& random, const std::vector<Bytes>& real) {
 // Sends until it is told to stop, at least kDatagrams to each port, from changing source ports:
 // some of them in the range where UET processes listen, so that answers come back as well.
 void attack(Channel& channel) {
-  const auto ports = channel.receive<std::array<std::uint16_t, 2>>();
+  const auto targets = channel.receive<std::array<sockaddr_in, 2>>();
   const std::vector<Bytes> real = real_packets();
   std::mt19937_64 random(1);
   std::vector<int> sockets;
@@ -83,7 +83,7 @@ void attack(Channel& channel) {
     require(fd >= 0, "socket");
     sockaddr_in own{};
     own.sin_family = AF_INET;
-    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    own.sin_addr.s_addr = ::inet_addr(own_address().c_str());
     own.sin_port = htons(static_cast<std::uint16_t>(i == 0 ? 5800 : 0));
     if (::bind(fd, reinterpret_cast<sockaddr*>(&own), sizeof own) == 0) {
       sockets.push_back(fd);
@@ -93,14 +93,10 @@ void attack(Channel& channel) {
   }
   require(!sockets.empty(), "no socket to attack from");
   for (std::uint64_t i = 0; i < kDatagrams || !channel.readable(); ++i) {
-    for (const std::uint16_t port : ports) {
-      sockaddr_in to{};
-      to.sin_family = AF_INET;
-      to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-      to.sin_port = htons(port);
+    for (const sockaddr_in& to : targets) {
       const Bytes packet = draw(random, real);
       ::sendto(sockets[random() % sockets.size()], packet.data(), packet.size(), MSG_DONTWAIT,
-               reinterpret_cast<sockaddr*>(&to), sizeof to);
+               reinterpret_cast<const sockaddr*>(&to), sizeof to);
     }
     if (i == kDatagrams) channel.send('d');
   }
@@ -113,8 +109,8 @@ void send_through(Channel& channel, Channel& attacker) {
   Node node;
   const fi_addr_t peer = node.connect(channel);
   const auto remote = channel.receive<RemoteRegion>(&node);
-  const auto peer_port = channel.receive<std::uint16_t>(&node);
-  attacker.send(std::array<std::uint16_t, 2>{udp_port(node.name()), peer_port});
+  const auto peer_address = channel.receive<sockaddr_in>(&node);
+  attacker.send(std::array<sockaddr_in, 2>{udp_address(node.name()), peer_address});
 
   std::vector<std::byte> memory(2 * kWindow * kBytes);
   std::vector<std::size_t> free_slots;
@@ -168,7 +164,7 @@ void receive_through(Channel& channel) {
   std::vector<std::byte> target(kWindow * kBytes);
   const Region region = node.expose(target.data(), target.size(), 5);
   channel.send(RemoteRegion{region.address, region.key});
-  channel.send(udp_port(node.name()));
+  channel.send(udp_address(node.name()));
 
   std::vector<std::byte> memory(kWindow * kBytes);
   std::uint64_t posted = 0;

@@ -26,6 +26,7 @@ struct NicCaps {
   std::uint64_t receive_credit_bytes = 0;
   bool per_packet_entropy = false;  // false: every packet leaves with the same entropy
   bool ecn = false;                 // sets ECT and reports CE
+  bool crc = false;                 // does itself what CrcNic does for others
   bool loopback = false;            // an interface that only reaches this host
 };
 

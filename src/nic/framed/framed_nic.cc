@@ -92,6 +92,13 @@ Result<std::unique_ptr<Nic>> FramedNic::open(const NicConfig& config,
   wire::FrameFormat format;
   if (take_native(config.options, options)) format.encapsulation = wire::Encapsulation::NativeIp;
   const bool native = format.encapsulation == wire::Encapsulation::NativeIp;
+  format.crc = native && config.crc;
+
+  if (native && config.port != 0 && config.port != kUetUdpPort) {
+    message = "the native IP form has no ports, so that a FEP cannot be at port " +
+              std::to_string(config.port) + ": leave out the service, or the option 'native'";
+    return Error::Invalid;
+  }
 
   Parts parts;
   UdpOptions kernel_options;
@@ -167,8 +174,10 @@ FramedNic::FramedNic(Parts parts, const NicConfig& config, const Interface& inte
   // At any other port of ours an answer finds us only by the source port (way B of the design).
   caps_.per_packet_entropy = local_.port == kUetUdpPort;
   caps_.ecn = true;
+  caps_.crc = format.crc;
   const std::uint32_t ip_bytes = local_.ip.is_ipv6 ? 40 : 20;
-  max_packet_bytes_ = caps_.ip_mtu - ip_bytes - kUdpBytes;
+  const std::uint32_t trailer_bytes = format.crc ? wire::kCrcTrailerBytes : 0;
+  max_packet_bytes_ = caps_.ip_mtu - ip_bytes - kUdpBytes - trailer_bytes;
 }
 
 // ---- sending ------------------------------------------------------------------------------------
@@ -225,7 +234,7 @@ void FramedNic::build_frame(std::size_t place, const Packet& packet, const wire:
   FrameToSend& frame = frames_[place];
   const std::span<const std::byte> head = packet.head();
   frame.pieces = {Slice{head.data(), static_cast<std::uint32_t>(head.size())}, packet.payload[0],
-                  packet.payload[1]};
+                  packet.payload[1], Slice{}};
   wire::FrameFields fields;
   fields.source_mac = mac_;
   fields.destination_mac = mac;
@@ -240,9 +249,14 @@ void FramedNic::build_frame(std::size_t place, const Packet& packet, const wire:
   fields.dscp = packet.dscp;
   fields.ecn = packet.ecn;
   std::byte* const headers = headers_[place].data();
-  const std::size_t length = wire::write_frame_headers(headers, format_, fields, frame.pieces);
+  const auto pieces = std::span(frame.pieces).first(3);
+  const std::size_t length = wire::write_frame_headers(headers, format_, fields, pieces);
   frame.headers = {headers, length};
   frame.length = static_cast<std::uint32_t>(length) + packet.length();
+  if (!format_.crc) return;
+  trailers_[place] = wire::frame_trailer(frame.headers, pieces);
+  frame.pieces[3] = {trailers_[place].data(), wire::kCrcTrailerBytes};
+  frame.length += wire::kCrcTrailerBytes;
 }
 
 // Sends the leading packet, and those behind it to the same address, through the kernel's socket.
@@ -315,6 +329,10 @@ bool FramedNic::read_frame(const ArrivedFrame& frame, RxPacket& out) {
   wire::ParsedFrame parsed;
   const wire::FrameVerdict verdict = wire::parse_frame(frame.bytes, format, marks_, parsed);
   if (verdict == wire::FrameVerdict::NotUet) return false;
+  if (verdict == wire::FrameVerdict::BadCrc) {
+    ++counters_.crc_errors;
+    return false;
+  }
   if (verdict != wire::FrameVerdict::Ok) {
     ++counters_.frames_refused;
     return false;

@@ -29,10 +29,10 @@ struct ArrivedFrame {
   Time arrived{};  // on the core's time line; Time{} = not known
 };
 
-// A frame to send: the headers and up to three pieces, in this order.
+// A frame to send: the headers and up to four pieces, in this order.
 struct FrameToSend {
   std::span<const std::byte> headers;
-  std::array<Slice, 3> pieces{};  // length 0 = unused
+  std::array<Slice, 4> pieces{};  // length 0 = unused
   std::uint32_t length = 0;       // of all together
 };
 

@@ -28,9 +28,10 @@ namespace uet::nic {
 class FramedNic final : public Nic {
  public:
   // The interface is the one that holds config.ip. Of config.options this takes "native" (the form
-  // without UDP) and leaves the rest to the device. Errors: NoDevice (loopback, or no interface
-  // holds the address), Invalid (options), and those of UdpNic::open, NextHops::open and the
-  // device; `message` as for Module::open.
+  // without UDP) and leaves the rest to the device. The native form brings its own CRC trailer if
+  // config.crc asks for one, since it covers other headers (WIRE 1.4). Errors: NoDevice (loopback,
+  // or no interface holds the address), Invalid (options), and those of UdpNic::open,
+  // NextHops::open and the device; `message` as for Module::open.
   static Result<std::unique_ptr<Nic>> open(const NicConfig& config, const OpenFrameDevice& open,
                                            std::string& message);
 
@@ -103,6 +104,7 @@ class FramedNic final : public Nic {
   std::array<ArrivedFrame, kRxBurst> arrived_{};
   std::array<FrameToSend, kTxBurst> frames_{};
   std::array<std::array<std::byte, wire::kMaxFrameHeaderBytes>, kTxBurst> headers_;
+  std::array<std::array<std::byte, wire::kCrcTrailerBytes>, kTxBurst> trailers_;
 };
 
 }  // namespace uet::nic
