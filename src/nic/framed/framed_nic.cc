@@ -114,7 +114,7 @@ Result<std::unique_ptr<Nic>> FramedNic::open(const NicConfig& config,
   parts.kernel = std::move(kernel).value();
   if (native) {
     parts.protocol_holder = hold_protocol(config.ip, format.native_protocol, message);
-    if (!parts.protocol_holder.valid()) return Error::Io;
+    if (!parts.protocol_holder.valid()) return Error::NotSupported;
   }
 
   std::string why;
