@@ -191,7 +191,7 @@ struct RemoteRegion {
   std::uint64_t key = 0;
 };
 
-// This process's own IPv4 address: 127.0.0.1, or that of its host.
+// This process's own address: 127.0.0.1, or that of its host.
 std::string own_address();
 
 // Everything one process needs: fabric, domain, AV, CQ, endpoint on own_address(), enabled.
