@@ -141,13 +141,14 @@ void Checks::check_contexts(std::uint32_t host) {
     }
     // Below zero while what was given up as lost is reported after all (CMS-104).
     const auto most = static_cast<std::int64_t>(highest) + config.cms.mtu_bytes;
-    if (flight < -residue - most || flight > most) {
+    const bool by_window = config.cms.algorithm != cms::Algorithm::Rccc;  // else by credit alone
+    if (by_window && (flight < -residue - most || flight > most)) {
       complain(host, "bytes in flight are out of their bounds" + numbers);
     }
     const bool sent = std::find(sent_to_.begin(), sent_to_.end(), host_of(to)) != sent_to_.end();
     const auto permitted =
         static_cast<std::int64_t>(std::max<std::uint64_t>(window + 1, config.cms.mtu_bytes));
-    if (sent && !held_ && flight > permitted) {
+    if (by_window && sent && !held_ && flight > permitted) {
       complain(host, "a packet left without permission" + numbers);
     }
   });

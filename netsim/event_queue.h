@@ -18,6 +18,7 @@ enum class EventKind : std::uint8_t {
   PortFree,   // port `subject` has sent its packet
   Wake,       // host `subject` asked for it
   FlowStart,  // flow `subject`
+  Drain,      // host `subject` takes up its next packet
   Fault,      // number `subject` of the plan of faults
 };
 

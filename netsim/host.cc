@@ -44,6 +44,7 @@ Host::Host(Network& network, std::uint32_t number, const fep::Config& fep, Deliv
     : network_(network), number_(number), mode_(mode) {
   caps_.ip_mtu = fep.ses.payload_mtu + 148;
   caps_.link_rate_bps = network.port_of_host(number).link.rate_bps;
+  caps_.receive_credit_bytes = network.config().receive_pool_bytes;
   caps_.per_packet_entropy = true;
   caps_.ecn = true;
   fep_ = std::make_unique<fep::Fep>(fep, *this, core_time(network.now()));
@@ -63,7 +64,10 @@ Host::Host(Network& network, std::uint32_t number, const fep::Config& fep, Deliv
   if (!fep_->regions().add_with_key(region, kKey)) network.violation("a region was refused");
 }
 
-Host::~Host() { fep_->ses().close_context(*context_, core_time(network_.now())); }
+Host::~Host() {
+  for (NetPacket* packet : unread_) network_.pool().give_back(packet);
+  fep_->ses().close_context(*context_, core_time(network_.now()));
+}
 
 void Host::start(std::uint32_t flow) {
   if (!not_posted_.empty() || !post(flow)) not_posted_.push_back(flow);
@@ -95,9 +99,42 @@ void Host::complete(const ses::Completion& completion) noexcept {
 }
 
 void Host::receive(NetPacket& packet) {
+  network_.delivered(packet);
   arrived_ = &packet;
   progress();
   arrived_ = nullptr;
+  network_.pool().give_back(&packet);
+}
+
+void Host::arrive(NetPacket& packet) {
+  const NetworkConfig& config = network_.config();
+  if (config.drain_rate_bps == 0) return receive(packet);
+  if (unread_bytes_ + packet.wire_bytes > config.receive_pool_bytes) {
+    ++receive_drops_;
+    last_receive_drop_ = network_.now();
+    return network_.pool().give_back(&packet);
+  }
+  unread_.push_back(&packet);
+  unread_bytes_ += packet.wire_bytes;
+  most_unread_bytes_ = std::max(most_unread_bytes_, unread_bytes_);
+  if (unread_.size() == 1) drain_next();
+}
+
+// When the one in front will have been taken up.
+void Host::drain_next() {
+  const NetworkConfig& config = network_.config();
+  const bool slow = network_.now() - network_.begin() < config.drain_until;
+  const std::uint64_t rate =
+      slow ? config.drain_rate_bps : network_.port_of_host(number_).link.rate_bps;
+  network_.drain_at(number_, network_.now() + serialization(unread_.front()->wire_bytes, rate));
+}
+
+void Host::drain() {
+  NetPacket& packet = *unread_.front();
+  unread_.pop_front();
+  unread_bytes_ -= packet.wire_bytes;
+  receive(packet);
+  if (!unread_.empty()) drain_next();
 }
 
 void Host::wake() {

@@ -38,8 +38,10 @@ class Host final : public nic::Nic, public ses::CompletionSink {
 
   // The application posts the flow now, or when the Fep has room.
   void start(std::uint32_t flow);
-  // A packet arrives; it is the network's again when this returns.
-  void receive(NetPacket& packet);
+  // A packet has arrived. It is the host's, which gives it back to the pool.
+  void arrive(NetPacket& packet);
+  // The host takes up the next packet that waits.
+  void drain();
   // The NIC has sent a packet.
   void sent() { progress(); }
   // An event that schedule() asked for.
@@ -49,10 +51,15 @@ class Host final : public nic::Nic, public ses::CompletionSink {
   const fep::Fep& fep() const { return *fep_; }
   // Wakes at which nothing was received and nothing sent.
   std::uint64_t barren_passes() const { return barren_passes_; }
+  // Packets that found no room because the host did not keep up, and when the last of them came.
+  std::uint64_t receive_drops() const { return receive_drops_; }
+  Picoseconds last_receive_drop() const { return last_receive_drop_; }
+  std::uint64_t most_unread_bytes() const { return most_unread_bytes_; }
 
   // nic::Nic
   std::size_t rx_burst(std::span<RxPacket> out, Time now) override;
   std::size_t tx_burst(std::span<const Packet* const> in) override;
+  std::uint64_t receive_backlog_bytes() const override { return unread_bytes_; }
   const nic::NicCaps& caps() const override { return caps_; }
   FepAddress local_address() const override { return address_of(number_); }
 
@@ -66,6 +73,8 @@ class Host final : public nic::Nic, public ses::CompletionSink {
  private:
   static constexpr std::uint32_t kStagedPackets = 1;  // of data, besides the one being sent
 
+  void receive(NetPacket& packet);
+  void drain_next();
   bool has_room() const;
   void emit(const Packet& packet);
   bool post(std::uint32_t flow);
@@ -80,6 +89,11 @@ class Host final : public nic::Nic, public ses::CompletionSink {
   ses::Context* context_ = nullptr;
   NetPacket* arrived_ = nullptr;          // what the next rx_burst hands out
   std::deque<std::uint32_t> not_posted_;  // flows that found no room
+  std::deque<NetPacket*> unread_;
+  std::uint64_t unread_bytes_ = 0;
+  std::uint64_t most_unread_bytes_ = 0;
+  std::uint64_t receive_drops_ = 0;
+  Picoseconds last_receive_drop_ = 0;
   Picoseconds wake_at_ = kPsNever;
   std::uint64_t barren_passes_ = 0;
   bool held_ = false;  // the last tx_burst did not take all

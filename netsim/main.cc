@@ -4,10 +4,13 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <fstream>
 #include <iostream>
+#include <optional>
 
 #include "netsim/options.h"
 #include "netsim/results.h"
+#include "netsim/trace.h"
 
 namespace {
 
@@ -43,6 +46,13 @@ int run(const uet::netsim::RunSetup& setup) {
   const auto begin = Clock::now();
   Network network(setup.network, setup.traffic);
   ProgressLine progress(setup.traffic.flows.size());
+  std::ofstream trace_file;
+  std::optional<Trace> trace;
+  if (!setup.trace_file.empty()) {
+    trace_file.open(setup.trace_file);
+    trace.emplace(trace_file);
+    network.watch(setup.trace_interval, [&] { trace->sample(network); });
+  }
   network.run(setup.limit, [&](const Progress& p) {
     if (!setup.quiet) progress(p);
   });
@@ -56,6 +66,10 @@ int run(const uet::netsim::RunSetup& setup) {
   if (results.finished < results.flows) {
     std::fprintf(stderr, "uet-sim: %zu of %zu flows were not done after %.0f us (--limit-us)\n",
                  results.flows - results.finished, results.flows, results.simulated_us);
+  }
+  if (!setup.trace_file.empty() && !trace_file.flush()) {
+    std::fprintf(stderr, "uet-sim: cannot write %s\n", setup.trace_file.c_str());
+    return 1;
   }
   return results.violations.empty() && results.finished == results.flows ? 0 : 1;
 }

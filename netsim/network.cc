@@ -171,8 +171,7 @@ void Network::arrive(std::uint32_t number, NetPacket* packet) {
     return;
   }
   if (topology_.is_host(link.to)) {
-    checks_.on_delivered(*packet);
-    if (link.to < hosts_.size()) hosts_[link.to]->receive(*packet);
+    if (link.to < hosts_.size()) return hosts_[link.to]->arrive(*packet);
     pool_.give_back(packet);
     return;
   }
@@ -255,6 +254,9 @@ void Network::handle(const Event& event) {
     case EventKind::Wake:
       hosts_[event.subject]->wake();
       break;
+    case EventKind::Drain:
+      hosts_[event.subject]->drain();
+      break;
     case EventKind::FlowStart:
       start_flow(event.subject);
       break;
@@ -278,6 +280,10 @@ void Network::run(Picoseconds limit, const std::function<void(const Progress&)>&
     if (finished_ == records_.size() && pool_.in_use() == 0 && quiet()) break;
     const Event event = events_.pop();
     now_ = event.at;
+    if (now_ >= next_sample_) {
+      sample_();
+      next_sample_ = now_ + sample_interval_;
+    }
     handle(event);
     if (++events_done_ % kReportEvents == 0 && report) {
       report(Progress{.now = now_ - begin_, .finished = finished_, .events = events_done_});

@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "netsim/checks.h"
@@ -48,6 +49,11 @@ struct NetworkConfig {
   double loss = 0;          // of every packet, on every link between switches
   double control_loss = 0;  // of those that are not data, besides
   Picoseconds jitter = 0;   // extra delay of a packet on links between switches
+  // How fast hosts take up what has arrived, 0 = at once; what waits fills receive_pool_bytes, and
+  // what finds no room there is lost. From drain_until on, as fast as their links are.
+  std::uint64_t drain_rate_bps = 0;
+  std::uint64_t receive_pool_bytes = 1'000'000;
+  Picoseconds drain_until = kPsNever;
   std::vector<Fault> faults;
   std::uint64_t seed = 1;
 };
@@ -76,6 +82,13 @@ class Network {
   // `report` is called from time to time.
   void run(Picoseconds limit, const std::function<void(const Progress&)>& report);
 
+  // To be called before run(): `sample` is called when the clock has passed another `interval`.
+  void watch(Picoseconds interval, std::function<void()> sample) {
+    sample_interval_ = interval;
+    sample_ = std::move(sample);
+    next_sample_ = now_;
+  }
+
   Picoseconds now() const { return now_; }
   // When the clock started.
   Picoseconds begin() const { return begin_; }
@@ -101,6 +114,8 @@ class Network {
     return std::max(pds_bytes + config_.overhead_bytes, config_.least_wire_bytes);
   }
   void send(NetPacket& packet);
+  void delivered(const NetPacket& packet) { checks_.on_delivered(packet); }
+  void drain_at(std::uint32_t host, Picoseconds at) { events_.push(at, EventKind::Drain, host); }
   void wake_at(std::uint32_t host, Picoseconds at) { events_.push(at, EventKind::Wake, host); }
   void finished(std::uint32_t flow, bool good);
   // Around each pass of a Fep (Checks).
@@ -141,6 +156,9 @@ class Network {
   NetPacketPool pool_;
   std::vector<Port> ports_;
   Checks checks_;
+  std::function<void()> sample_;  // empty: nobody watches
+  Picoseconds sample_interval_ = 0;
+  Picoseconds next_sample_ = kPsNever;
   std::vector<FlowRecord> records_;
   std::vector<TriggerState> triggers_;  // by id
   std::size_t finished_ = 0;

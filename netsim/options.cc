@@ -15,6 +15,7 @@ namespace {
 
 constexpr double kGiga = 1e9;
 constexpr std::uint32_t kHeaderBytes = 56;  // PDS request and SES standard header
+constexpr std::uint32_t kCreditFieldBytes = 4;  // of a PDS request with credit target
 constexpr std::uint32_t kAckWireBytes = 64;
 constexpr std::uint32_t kDefaultHosts = 128;     // of generated traffic
 constexpr double kFasterThanAnything = 100'000;  // Gb/s
@@ -47,6 +48,9 @@ struct Arguments {
   bool permutation = false, serial = false;
   std::uint64_t size = 2'000'000;
   double start_jitter_us = 0;
+  // slow receivers
+  double drain_gbps = 0, drain_until_us = -1;
+  std::uint64_t receive_pool_bytes = 1'000'000;
   // faults
   double loss = 0, control_loss = 0, jitter_us = 0;
   std::uint32_t slow_links = 0, fail_links = 0;
@@ -55,10 +59,14 @@ struct Arguments {
   std::uint64_t seed = 1;
   double limit_us = 1e6;
   bool csv = false, json = false, quiet = false;
+  std::string trace;
+  double trace_every_us = 1;
 };
 
 // Names of the choices that a library enumeration offers.
 const std::map<std::string, cms::Algorithm> kAlgorithms = {{"nscc", cms::Algorithm::Nscc},
+                                                           {"rccc", cms::Algorithm::Rccc},
+                                                           {"both", cms::Algorithm::Both},
                                                            {"none", cms::Algorithm::None}};
 const std::map<std::string, cms::PathPolicy> kPathPolicies(std::begin(cms::kPathPolicyNames),
                                                            std::end(cms::kPathPolicyNames));
@@ -155,6 +163,15 @@ void add_endpoints(CLI::App& app, Arguments& a) {
                    "packet, 66 UDP, IPv4 and Ethernet")
       ->capture_default_str()
       ->check(CLI::Range(0, 256));
+  group
+      ->add_option("--drain-gbps", a.drain_gbps,
+                   "Rate at which hosts take up what has arrived; default: at once")
+      ->check(CLI::Range(0.001, kFasterThanAnything));
+  group->add_option("--drain-until-us", a.drain_until_us, "From then on, the rate of their links")
+      ->check(CLI::Range(0.0, 1e9));
+  group->add_option("--receive-pool", a.receive_pool_bytes, "Bytes that may wait for that")
+      ->capture_default_str()
+      ->check(CLI::Range(std::uint64_t{10'000}, std::uint64_t{1} << 40));
   group->add_option("--mpr", a.mpr, "Default_MPR, units of 128 PSNs")
       ->capture_default_str()
       ->check(CLI::Range(1, 32));
@@ -229,6 +246,11 @@ void add_run(CLI::App& app, Arguments& a) {
       ->check(CLI::Range(1.0, 1e9));
   group->add_flag("--json", a.json, "Results as one JSON object");
   group->add_flag("--csv", a.csv, "One line for each flow");
+  group->add_option("--trace", a.trace, "Windows and queues over time, as CSV, into this file")
+      ->type_name("FILE");
+  group->add_option("--trace-every-us", a.trace_every_us, "A line of it for so long")
+      ->capture_default_str()
+      ->check(CLI::Range(0.001, 1e6));
   group->add_flag("--quiet", a.quiet, "No progress line on standard error");
 }
 
@@ -326,7 +348,8 @@ void make_endpoints(const Arguments& a, Picoseconds rtt, double rto_us, fep::Con
   fep.cms.algorithm = a.algorithm;
   fep.cms.paths = a.paths;
   fep.cms.path_count = a.path_count;
-  fep.cms.mtu_bytes = cms::nominal_packet_bytes(a.payload_mtu + kHeaderBytes);
+  const std::uint32_t credit_bytes = cms::uses_credit(a.algorithm) ? kCreditFieldBytes : 0;
+  fep.cms.mtu_bytes = cms::nominal_packet_bytes(a.payload_mtu + kHeaderBytes + credit_bytes);
   fep.cms.link_rate_bps = static_cast<std::uint64_t>(a.link_gbps * kGiga);
   fep.cms.base_rtt = duration_of(rtt);
   fep.cms.max_window_bytes = std::uint64_t{1} << 40;
@@ -393,6 +416,12 @@ std::string make_setup(const Arguments& a, RunSetup& setup) {
   network.loss = a.loss;
   network.control_loss = a.control_loss;
   network.jitter = static_cast<Picoseconds>(a.jitter_us * kPsPerUs);
+  network.ecn_on_last_hop = !cms::uses_credit(a.algorithm);  // CMS-33
+  network.drain_rate_bps = static_cast<std::uint64_t>(a.drain_gbps * kGiga);
+  network.receive_pool_bytes = a.receive_pool_bytes;
+  if (a.drain_until_us >= 0) {
+    network.drain_until = static_cast<Picoseconds>(a.drain_until_us * kPsPerUs);
+  }
   network.seed = a.seed;
   const Topology topology(network.topology, a.seed);
   if (std::max(a.slow_links, a.fail_links) > topology.leaf_uplink_count()) {
@@ -400,6 +429,8 @@ std::string make_setup(const Arguments& a, RunSetup& setup) {
   }
   make_faults(a, topology, network.faults);
   setup.limit = static_cast<Picoseconds>(a.limit_us * kPsPerUs);
+  setup.trace_file = a.trace;
+  setup.trace_interval = static_cast<Picoseconds>(a.trace_every_us * kPsPerUs);
   setup.csv = a.csv;
   setup.json = a.json;
   setup.quiet = a.quiet;

@@ -73,7 +73,20 @@ void count_ports(const Network& network, Results& results) {
 
 void count_hosts(const Network& network, Results& results) {
   for (std::size_t i = 0; i < network.host_count(); ++i) {
-    const pds::Counters pds = network.host(i).fep().stats().pds;
+    const Host& host = network.host(i);
+    const fep::Stats stats = host.fep().stats();
+    const pds::Counters& pds = stats.pds;
+    results.cms.add(stats.cms);
+    results.pend_sent += pds.pend_sent;
+    results.restores_sent += pds.restores_sent;
+    results.blocked_by_window_ns += pds.blocked_by_window_ns;
+    results.blocked_by_credit_ns += pds.blocked_by_credit_ns;
+    results.receive_drops += host.receive_drops();
+    results.most_unread_bytes = std::max(results.most_unread_bytes, host.most_unread_bytes());
+    if (host.receive_drops() > 0) {
+      results.last_receive_drop_us = std::max(
+          results.last_receive_drop_us, microseconds(host.last_receive_drop() - network.begin()));
+    }
     results.data_packets += pds.requests_sent;
     results.rto_retransmissions += pds.rto_retransmissions;
     results.nack_retransmissions += pds.nack_retransmissions;
@@ -166,6 +179,14 @@ void print_json(const Results& r, std::ostream& out) {
       {"control_drops", r.control_drops},
       {"lost", r.lost},
       {"unroutable", r.unroutable},
+      {"receive_drops", r.receive_drops},
+      {"last_receive_drop_us", rounded(r.last_receive_drop_us)},
+      {"unread_bytes", r.most_unread_bytes},
+      {"quick_adapts", r.cms.quick_adapts},
+      {"cuts", r.cms.cuts},
+      {"losses_spurious", r.cms.losses_spurious},
+      {"pend_sent", r.pend_sent},
+      {"restores_sent", r.restores_sent},
       {"control_share", std::round(r.control_share * 1e6) / 1e6},
       {"queue_bytes", rounded(std::max(r.switch_queue.max, r.last_hop_queue.max))},
       {"queues", {{"last_hop", as_json(r.last_hop_queue)}, {"inside", as_json(r.switch_queue)}}},

@@ -34,6 +34,12 @@ struct Results {
   std::uint64_t duplicates = 0;  // arrived a second time: retransmitted in vain
   std::uint64_t acks = 0;
   std::uint64_t trims = 0, marks = 0, data_drops = 0, control_drops = 0, lost = 0, unroutable = 0;
+  std::uint64_t receive_drops = 0;      // at hosts that do not keep up ...
+  double last_receive_drop_us = 0;      // ... the last of them
+  std::uint64_t most_unread_bytes = 0;  // at one of them
+  cms::Counters cms;                    // of all contexts of all hosts
+  std::uint64_t pend_sent = 0, restores_sent = 0;
+  std::uint64_t blocked_by_window_ns = 0, blocked_by_credit_ns = 0;
   double control_share = 0;  // of the bytes that links between switches and to hosts carried
   QueueResult switch_queue, last_hop_queue;
   std::uint64_t events = 0;

@@ -139,6 +139,7 @@ cms::Parameters cms_parameters(const Params& params, const nic::NicCaps& caps,
   cms.synthetic_ecn = params.cc_synthetic_ecn;
   cms.probes_base_rtt = params.cc_base_rtt_probe;
   cms.rtt_cache_time = std::chrono::seconds(params.cc_rtt_cache_s);
+  cms.oversubscription_control = params.cc_oversubscription_control;
   cms.tuning = params.cc;
   cms.ack_gen_trigger_bytes = static_cast<std::uint32_t>(params.ack_trigger_bytes);
   return cms;

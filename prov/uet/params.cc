@@ -334,6 +334,31 @@ const Row kRows[] = {
     {"CC_ACK_MIN_PACKET_BYTES",
      "What a short packet counts towards ACK_TRIGGER_BYTES at least, in bytes",
      Number{&Params::cc_ack_min_packet_bytes, 0, 65536}},
+    {"CC_OVERSUBSCRIPTION_CONTROL",
+     "Let rccc grant less when the network on the way marks and trims, a switch",
+     Switch{&Params::cc_oversubscription_control}},
+    {"CC_OVERSUBSCRIPTION_PERIOD_RTTS", "Its period in base round-trip times",
+     Real{&cms::Tuning::oversubscription_period_rtts, 0.1, 1000}},
+    {"CC_OVERSUBSCRIPTION_GAIN", "Weight of a period in its average of marks",
+     Real{&cms::Tuning::oversubscription_gain, 0, 1}},
+    {"CC_OVERSUBSCRIPTION_TARGET",
+     "Part of the packets that may be marked before it lowers the rate",
+     Real{&cms::Tuning::oversubscription_target, 0, 1}},
+    {"CC_OVERSUBSCRIPTION_CUT", "How much it lowers the rate for the marks beyond, a factor",
+     Real{&cms::Tuning::oversubscription_cut, 0, 1}},
+    {"CC_OVERSUBSCRIPTION_STEP", "How much it raises the rate in a period, part of the rate",
+     Real{&cms::Tuning::oversubscription_step, 0, 1}},
+    {"CC_BACKLOG_LOW_BYTES", "Bytes received and not yet taken from which on rccc grants less",
+     Real{&cms::Tuning::backlog_low_bytes, 0, 1000000000}},
+    {"CC_BACKLOG_HIGH_BYTES", "Bytes received and not yet taken at which it grants next to nothing",
+     Real{&cms::Tuning::backlog_high_bytes, 1, 1000000000}},
+    {"CC_PEND_LOW", "Part of the receive memory in use from which on peers are asked to send less",
+     Real{&cms::Tuning::pend_low, 0, 1}},
+    {"CC_PEND_HIGH",
+     "Part of the receive memory in use from which on they are asked for one packet per round trip",
+     Real{&cms::Tuning::pend_high, 0, 1}},
+    {"CC_RESTORE_BELOW", "Part of the receive memory below which they may send as before",
+     Real{&cms::Tuning::restore_below, 0, 1}},
     {"PATHS",
      "Choice of network paths: single, or one of many per packet, without (oblivious, round_robin) "
      "or with (bitmap, reps, mixed) regard to what became of earlier ones; only where the NIC can "
@@ -507,6 +532,15 @@ wire::TrimMarks recognized_trim_marks(const Params& params) {
 
 // WIRE 1.3.
 std::optional<std::string> find_conflict(const Params& params) {
+  if (params.cc.pend_low >= params.cc.pend_high) {
+    return "FI_UET_CC_PEND_LOW must be less than FI_UET_CC_PEND_HIGH";
+  }
+  if (params.cc.restore_below > params.cc.pend_low) {
+    return "FI_UET_CC_RESTORE_BELOW must not be more than FI_UET_CC_PEND_LOW";
+  }
+  if (params.cc.backlog_low_bytes >= params.cc.backlog_high_bytes) {
+    return "FI_UET_CC_BACKLOG_LOW_BYTES must be less than FI_UET_CC_BACKLOG_HIGH_BYTES";
+  }
   if (!params.cc_trimming) return {};
   if (params.dscp_trimmed == params.dscp_trimmed_lasthop) {
     return "FI_UET_DSCP_TRIMMED and FI_UET_DSCP_TRIMMED_LASTHOP must differ";

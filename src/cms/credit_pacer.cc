@@ -30,7 +30,7 @@ CreditPacer::CreditPacer(const Parameters& parameters, Duration rto)
       rto_(rto) {}
 
 Duration CreditPacer::spacing(std::uint32_t units) const {
-  return Duration(std::llround(units * double{kCreditUnit} / bytes_per_ns_));
+  return Duration(std::llround(units * double{kCreditUnit} / (bytes_per_ns_ * rate_factor_)));
 }
 
 bool CreditPacer::on_target(CreditSource& source, std::uint32_t target, Time now) {

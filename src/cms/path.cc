@@ -124,7 +124,7 @@ std::uint16_t PathSelector::next(Rng& rng, Time now) {
 }
 
 std::uint16_t PathSelector::next_for_control(Rng& rng) {
-  return uses_feedback_ ? explore(rng) : walk(rng);
+  return count_ > 1 ? explore(rng) : walk(rng);
 }
 
 void PathSelector::on_feedback(std::uint16_t entropy, PathFeedback feedback, Time now) {

@@ -7,6 +7,7 @@
 namespace uet::cms {
 namespace {
 
+constexpr std::int64_t kLeastShareMtus = 8;
 constexpr std::uint32_t kUnansweredLimit = 3;  // CMS-241
 constexpr std::uint32_t kIdleRtts = 10;        // CMS-216
 constexpr Duration kRequestCap = std::chrono::milliseconds(100);
@@ -46,7 +47,11 @@ std::uint32_t credit_target(const CreditState& state, const TargetLimits& limits
   if (state.speculative && state.backlog_bytes > 0) {
     want = std::max<std::int64_t>(want, limits.mtu_bytes);
   }
-  if (limits.active > 1) want /= static_cast<std::int64_t>(limits.active);
+  if (limits.active > 1) {
+    // Two turns at least: one is used up, in turn with the others, while the next is on its way.
+    const auto share = want / static_cast<std::int64_t>(limits.active);
+    want = std::max(share, std::min<std::int64_t>(want, kLeastShareMtus * limits.mtu_bytes));
+  }
   if (waiting > 0) want = std::max(want, 1 - state.credit_bytes);
   if (waiting == 0 || want <= 0) return state.granted_units;
   const auto units = static_cast<std::uint64_t>(want + kCreditUnit - 1) / kCreditUnit;

@@ -72,7 +72,23 @@ bool Fep::receive(Time now) {
     }
     manager_.on_packet(packet, now);
   }
+  note_receive_load(count > 0);
   return count > 0;
+}
+
+// Once per pass, after what has arrived and before the ACKs for it (CMS-305).
+void Fep::note_receive_load(bool received) {
+  if (!received && !loaded_) return;
+  cms::ReceiveLoad load;
+  const std::uint64_t unread = nic_.receive_backlog_bytes();
+  const std::uint64_t room = nic_.caps().receive_credit_bytes;
+  if (unread > 0 && room > 0) {
+    load.occupancy = static_cast<double>(unread) / static_cast<double>(room);
+  }
+  load.occupancy = std::max(load.occupancy, ses_.unexpected_occupancy());
+  load.bytes = unread + ses_.unexpected_bytes();
+  manager_.set_receive_load(load);
+  loaded_ = load.bytes > 0;
 }
 
 // Nothing new is made while the NIC has not taken what was made before.

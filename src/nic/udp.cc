@@ -5,6 +5,7 @@
 #include "uet/nic/udp.h"
 
 #include <linux/filter.h>
+#include <linux/sock_diag.h>
 #include <linux/udp.h>
 
 #include <algorithm>
@@ -406,9 +407,21 @@ void UdpNic::receive() {
   if (count >= 0) {
     rx_clock_offset_ = read_clock(CLOCK_REALTIME) - read_clock(CLOCK_MONOTONIC);
     rx_count_ = static_cast<std::size_t>(count);
+    rx_backlog_bytes_ = rx_count_ == kRxBuffers ? socket_backlog_bytes() : 0;
   } else if (errno != EAGAIN && errno != EINTR) {
     ++counters_.kernel_errors;
   }
+}
+
+// As a part of the socket's buffer, applied to what that holds (NicCaps::receive_credit_bytes): the
+// kernel counts its own memory, not the packets' bytes.
+std::uint64_t UdpNic::socket_backlog_bytes() const {
+  std::array<std::uint32_t, SK_MEMINFO_VARS> memory{};
+  socklen_t length = sizeof memory;
+  if (::getsockopt(fd_.get(), SOL_SOCKET, SO_MEMINFO, memory.data(), &length) != 0) return 0;
+  const std::uint64_t limit = memory[SK_MEMINFO_RCVBUF];
+  if (limit == 0) return 0;
+  return caps_.receive_credit_bytes * memory[SK_MEMINFO_RMEM_ALLOC] / limit;
 }
 
 void UdpNic::read_control(std::size_t message) {

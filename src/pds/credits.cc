@@ -12,7 +12,10 @@ std::size_t Credits::KeyHash::operator()(const Key& key) const noexcept {
 }
 
 Credits::Credits(Environment& environment, Time now)
-    : env_(environment), wheel_(now), pacer_(environment.cms, environment.parameters.rto_init) {}
+    : env_(environment),
+      wheel_(now),
+      pacer_(environment.cms, environment.parameters.rto_init),
+      fabric_(environment.cms.tuning) {}
 
 // ---- receiver -----------------------------------------------------------------------------------
 
@@ -32,6 +35,31 @@ void Credits::on_request(Pdc& pdc, std::uint8_t ccc_id, std::uint32_t target, st
   pacer_.on_target(*sender, target, now);
   cms::CreditPacer::on_arrival(*sender, bytes);
 }
+
+void Credits::note_arrival(bool marked, bool trimmed, bool trimmed_last_hop, Time now) {
+  if (!env_.cms.oversubscription_control) return;
+  if (now >= period_end_) {
+    fabric_.on_period(arrivals_);
+    arrivals_ = {};
+    const Duration rtt = env_.cms.base_rtt.value_or(env_.cms.default_base_rtt);
+    period_end_ = now + fabric_.period(rtt, env_.rng);
+    set_rate();
+  }
+  ++arrivals_.all;
+  if (trimmed) {
+    ++(trimmed_last_hop ? arrivals_.trimmed_at_last_hop : arrivals_.trimmed_elsewhere);
+  } else if (marked) {
+    ++arrivals_.marked;
+  }
+}
+
+void Credits::set_backlog(std::uint64_t bytes) {
+  backlog_factor_ = cms::backlog_rate_factor(env_.cms.tuning, bytes);
+  set_rate();
+}
+
+// CMS-232.
+void Credits::set_rate() { pacer_.set_rate_factor(std::min(fabric_.rate(), backlog_factor_)); }
 
 bool Credits::on_credit_request(Pdc& pdc, std::uint32_t target, Time now) {
   CreditSender* sender = pdc.credit_sender();

@@ -108,6 +108,7 @@ void Manager::on_request_packet(const RxPacket& packet, Time now) {
   if (pdc->destination().mode != mode) return pdc->send_nack(NackCode::PdcModeMismatch, request);
   if (with_credit && cms::uses_credit(cms_.algorithm)) {
     const std::uint32_t bytes = request.trimmed ? 0 : request.nominal_bytes;
+    credits_.note_arrival(packet.ecn == Ecn::Ce, packet.trimmed, packet.trimmed_last_hop, now);
     credits_.on_request(*pdc, header.ccc_id, header.credit_target, bytes, now);
   }
   pdc->on_request(request, now);

@@ -64,7 +64,8 @@ Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Clien
                    .early_storage = early_storage_.get(),
                    .early_bytes_each = early_bytes,
                    .ready = ready_,
-                   .control_reserve = std::min(kControlReserve, packets.capacity() / 4)},
+                   .control_reserve = std::min(kControlReserve, packets.capacity() / 4),
+                   .pressure = cms::DestinationPressure(cms.tuning)},
       credits_(environment_, now),
       datagrams_(environment_),
       rudi_(environment_, now),
@@ -458,6 +459,14 @@ void Manager::bury_finished(Time now) {
     ready_.remove(pdc);
     bury(pdc, now);
   }
+}
+
+// CMS-305, CMS-233.
+void Manager::set_receive_load(const cms::ReceiveLoad& load) {
+  const double early =
+      static_cast<double>(early_packets_.in_use()) / static_cast<double>(kEarlyPackets);
+  environment_.pressure.update(std::max(load.occupancy, early));
+  if (cms::uses_credit(cms_.algorithm)) credits_.set_backlog(load.bytes);
 }
 
 bool Manager::expire(Time now) {

@@ -129,12 +129,15 @@ void Pdc::release(TxRecord& record) { env_.packets.give_back(withdraw(record)); 
 
 // ---- sending ------------------------------------------------------------------------------------
 
-// The nominal size of what a message will send is estimated with full packets, at least one.
+// The nominal size of what a message will send is estimated with full packets, at least one. Rather
+// too much: who asks for too little ends with one packet per round trip.
 void Pdc::enqueue(Message& message, Time now) {
   message.pdc = id_;
   if (ccc_.credit != nullptr) {
     const std::uint64_t mtu = env_.cms.mtu_bytes;
-    const std::uint64_t payload = std::bit_floor(mtu);
+    constexpr std::uint64_t kHeaders = 128;  // about the largest, IP's included
+    const std::uint64_t payload =
+        std::min(std::bit_floor(mtu), std::max(mtu, 2 * kHeaders) - kHeaders);
     const std::uint64_t packets = message.backlog_bytes / payload + 1;
     message.backlog_bytes += packets * (mtu - payload);
     message.backlog_bytes = std::max(message.backlog_bytes, mtu);

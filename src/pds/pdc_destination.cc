@@ -370,6 +370,11 @@ bool Pdc::send_ack(const AckDue& due, wire::AckRequestCode code, Time now) {
   ack.sack_bitmap = rx_.bitmap(base);
   ack.service_time = cms::encode_service_time(now - due.arrived);
   ack.rcvd_bytes = cms::encode_rcvd_bytes(rcvd_bytes_);
+  const cms::DestinationReport::Fields report = report_.next(env_.pressure);
+  ack.rcv_cwnd_pend = report.pend;
+  ack.rc = report.restore;
+  env_.counters.pend_sent += report.pend > 0 ? 1 : 0;
+  env_.counters.restores_sent += report.restore ? 1 : 0;
   ack.ooo_count = UINT16_MAX;                                                     // not tracked
   if (credit_sender_ != nullptr && env_.cms.algorithm == cms::Algorithm::Rccc) {  // CMS-202
     ack.cc_type = wire::CcType::Credit;

@@ -94,6 +94,7 @@ void set_criteria(MatchCriteria& criteria, const ReceiveQueue& queue, const Op& 
 Receiver::Receiver(const Parameters& parameters, PieceStore& pieces, ArrivingMessages& messages,
                    Initiator& initiator, Counters& counters)
     : unexpected_limit_bytes_(parameters.unexpected_bytes_per_context),
+      unpressed_bytes_(parameters.rendezvous ? unexpected_limit_bytes_ / kReadableShare : 0),
       peer_limit_bytes_(parameters.unexpected_bytes_per_peer),
       peer_limit_messages_(messages_per_peer(parameters.rx_messages)),
       eager_bytes_(parameters.eager_bytes),
@@ -401,6 +402,7 @@ bool Receiver::charge(RxMessage& message, std::size_t bytes) {
   if (context.unexpected_bytes + bytes > unexpected_limit_bytes_) return false;
   if (peer.bytes + bytes > peer_limit_bytes_) return false;
   context.unexpected_bytes += bytes;
+  unexpected_bytes_ += bytes;
   peer.bytes += bytes;
   message.charged += bytes;
   return true;
@@ -408,10 +410,17 @@ bool Receiver::charge(RxMessage& message, std::size_t bytes) {
 
 void Receiver::refund(RxMessage& message) {
   message.context->unexpected_bytes -= message.charged;
+  unexpected_bytes_ -= message.charged;
   PeerShare& peer = peers_[message.pdc.value];
   peer.bytes -= message.charged;
   --peer.messages;
   message.charged = 0;
+}
+
+double Receiver::occupancy(const Context& context) const {
+  if (context.unexpected_bytes <= unpressed_bytes_) return 0;
+  return static_cast<double>(context.unexpected_bytes - unpressed_bytes_) /
+         static_cast<double>(unexpected_limit_bytes_ - unpressed_bytes_);
 }
 
 bool Receiver::worth_keeping(const wire::SesRequest& request, const RxMessage& message) const {

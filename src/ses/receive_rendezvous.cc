@@ -259,6 +259,7 @@ void Receiver::close_context(Context& context) {
   });
   if (!context.generation.enabled) queue.disabled.remove(context);
   if (!queue.shared) close_queue(queue);
+  unexpected_bytes_ -= context.unexpected_bytes;
   context.unexpected_bytes = 0;
 }
 

@@ -3,6 +3,7 @@
 #include "uet/ses/ses.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "uet/ri/ri_table.h"
@@ -192,6 +193,20 @@ Time Ses::next_deadline() const {
 std::size_t Ses::max_inject_bytes() const { return implementation_->initiator.max_inject_bytes(); }
 
 std::size_t Ses::max_atomic_bytes() const { return implementation_->initiator.max_atomic_bytes(); }
+
+std::size_t Ses::unexpected_bytes() const {
+  return implementation_->target.receiver().unexpected_bytes();
+}
+
+double Ses::unexpected_occupancy() const {
+  const Receiver& receiver = std::as_const(implementation_->target).receiver();
+  if (receiver.unexpected_bytes() == 0) return 0;
+  double most = 0;
+  for (const auto& context : implementation_->contexts) {
+    most = std::max(most, receiver.occupancy(*context));
+  }
+  return most;
+}
 
 const Counters& Ses::counters() const { return implementation_->counters; }
 

@@ -37,6 +37,7 @@ struct Parameters {
   std::uint16_t path_count = 1;                     // entropy values of all policies but `single`
   Duration rtt_cache_time = std::chrono::hours(1);  // CMS-141
   bool probes_base_rtt = true;                      // where it is measured (CMS-140)
+  bool oversubscription_control = false;            // grant less to a fabric that is full (CMS-230)
   Tuning tuning;
 };
 

@@ -37,6 +37,8 @@ class CreditPacer {
   // The next turn, if it is time for one: its source has been granted more (CMS-221).
   CreditSource* grant(Time now);
   std::uint64_t last_grant_bytes() const { return last_grant_bytes_; }
+  // CMS-232: grants at this part of the rate from the next turn on; above 0, 1 at most.
+  void set_rate_factor(double factor) { rate_factor_ = factor; }
   // When the next turn is; kNever while nobody asks.
   Time next_turn() const { return active_.empty() ? kNever : next_turn_; }
 
@@ -47,7 +49,8 @@ class CreditPacer {
  private:
   bool silent(const CreditSource& source, Time now) const;
 
-  double bytes_per_ns_;  // of grants
+  double bytes_per_ns_;  // of grants, before rate_factor_
+  double rate_factor_ = 1;
   std::uint32_t turn_units_;
   Duration rto_;
   IntrusiveList<CreditSource, ActiveSourceTag> active_;

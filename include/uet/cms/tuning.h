@@ -32,10 +32,21 @@ struct Tuning {
   double raise_after_rtts = 1000;        // CMS-142
   double synthetic_ecn_at = 1.5;         // delay that counts as a mark, in target delays (CMS-703)
   // RCCC (CMS 9.3)
-  double speculative_bdp = 1.0;    // may be sent before there is credit, BDPs (CMS-210)
-  double grant_bytes = 0;          // of one turn; 0 = 4 MTU (CMS-221)
-  double pacer_fraction = 0.99;    // of the link's rate is granted (CMS-222)
-  double credit_request_rtts = 2;  // without credit, then a Credit Request (CMS-215)
+  double speculative_bdp = 1.0;               // may be sent before there is credit, BDPs (CMS-210)
+  double grant_bytes = 0;                     // of one turn; 0 = 4 MTU (CMS-221)
+  double pacer_fraction = 0.99;               // of the link's rate is granted (CMS-222)
+  double credit_request_rtts = 2;             // without credit, then a Credit Request (CMS-215)
+  double oversubscription_period_rtts = 1.5;  // CMS-230, where it is on
+  double oversubscription_gain = 0.5;
+  double oversubscription_target = 0.3;  // part of the packets that may be marked
+  double oversubscription_cut = 0.5;
+  double oversubscription_step = 0.01;
+  double backlog_low_bytes = 1e6;  // received and not taken: from here on less is granted (CMS-231)
+  double backlog_high_bytes = 5e6;
+  // Destination flow control: parts of the receive resources (CMS-304, CMS-305)
+  double pend_low = 0.25;       // from here on peers are asked for less
+  double pend_high = 0.75;      // from here on for next to nothing
+  double restore_below = 0.10;  // below, their windows may be as before
   // Paths (CMS 9.4)
   double penalty_ecn = 1;  // bitmap, mixed (CMS-412)
   double penalty_nack = 4;

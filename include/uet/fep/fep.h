@@ -81,6 +81,7 @@ class Fep {
   static constexpr std::size_t kPostBatch = 16;
 
   bool receive(Time now);
+  void note_receive_load(bool received);
   bool pump(Time now);
   void flush(Time now);
 
@@ -88,6 +89,7 @@ class Fep {
   nic::Nic& nic_;
   Time last_pass_;
   std::size_t waiting_posts_ = 0;
+  bool loaded_ = false;    // something was in use when the load was last looked at
   Time nic_full_since_{};  // Time{}: it has taken all
   std::uint64_t blocked_by_nic_ns_ = 0;
   Rng rng_;

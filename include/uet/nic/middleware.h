@@ -31,6 +31,7 @@ class Middleware : public Nic {
   bool prepare_wait() override { return inner_->prepare_wait(); }
   std::optional<FepAddress> take_lost_peer() override { return inner_->take_lost_peer(); }
   Time next_deadline() const override { return inner_->next_deadline(); }
+  std::uint64_t receive_backlog_bytes() const override { return inner_->receive_backlog_bytes(); }
   const NicCaps& caps() const override { return inner_->caps(); }
   FepAddress local_address() const override { return inner_->local_address(); }
   NicCounters counters() const override { return inner_->counters(); }

@@ -86,6 +86,9 @@ class Nic {
   // memory; Time{} = at once. The host treats it like any other deadline of the domain: it does not
   // sleep past it, and wakes or re-arms a sleeper when a burst has brought it forward.
   virtual Time next_deadline() const { return kNever; }
+  // What has arrived and waits unread, in bytes, as far as known; bursts that came back full are a
+  // reason to look. At NicCaps::receive_credit_bytes packets are lost.
+  virtual std::uint64_t receive_backlog_bytes() const { return 0; }
   virtual const NicCaps& caps() const = 0;
   // The address that peers reach this NIC at.
   virtual FepAddress local_address() const = 0;

@@ -46,6 +46,7 @@ class UdpNic final : public Nic {
   // Ignores Packet::entropy: everything leaves from the socket's own port.
   std::size_t tx_burst(std::span<const Packet* const> in) override;
   int wait_fd() const override { return fd_.get(); }
+  std::uint64_t receive_backlog_bytes() const override { return rx_backlog_bytes_; }
   Time next_deadline() const override { return rx_next_ < rx_count_ ? Time{} : kNever; }
   // receive_credit_bytes is half of what the kernel reports as SO_RCVBUF, which holds about that
   // much payload in packets of 1 KiB and more.
@@ -97,6 +98,7 @@ class UdpNic final : public Nic {
   std::size_t send_all(std::span<const Packet* const> in);
   std::size_t account_sent(std::size_t messages);
   void receive();
+  std::uint64_t socket_backlog_bytes() const;
   void read_control(std::size_t message);
 
   FileDescriptor fd_;
@@ -118,6 +120,7 @@ class UdpNic final : public Nic {
   std::array<mmsghdr, kRxBuffers> rx_headers_{};
   std::array<RxMessage, kRxBuffers> rx_messages_;
   std::size_t rx_count_ = 0;
+  std::uint64_t rx_backlog_bytes_ = 0;  // in the socket, when it was last seen to be behind
   std::size_t rx_next_ = 0;
   std::size_t rx_offset_ = 0;
   Duration rx_clock_offset_{};  // what the kernel's clock of arrivals is ahead of the core's

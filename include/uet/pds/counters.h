@@ -49,6 +49,8 @@ struct Counters {
   std::uint64_t credit_ignored = 0;    // of both kinds: RCCC is off, or no request named a context
   std::uint64_t credit_fallbacks = 0;  // contexts whose peer grants nothing (CMS-241)
   std::uint64_t credit_granted_bytes = 0;  // to peers
+  std::uint64_t pend_sent = 0;             // ACKs with rcv_cwnd_pend (CMS-300)
+  std::uint64_t restores_sent = 0;         // ACKs with the restore bit
   // Time, in ns, that data waited for a reason: added up when the wait ends. Several may wait at
   // once, one for each congestion context or, for the peer's window, PDC.
   std::uint64_t blocked_by_window_ns = 0;       // congestion window

@@ -13,6 +13,7 @@
 #include "uet/base/time.h"
 #include "uet/base/timer_wheel.h"
 #include "uet/cms/credit_pacer.h"
+#include "uet/cms/destination.h"
 #include "uet/pds/ccc_pool.h"
 
 namespace uet::pds {
@@ -36,6 +37,10 @@ class Credits {
   // nominal size, 0 if it was trimmed.
   void on_request(Pdc& pdc, std::uint8_t ccc_id, std::uint32_t target, std::uint32_t bytes,
                   Time now);
+  // What the network did to a request, for the control of an oversubscribed fabric (CMS-230).
+  void note_arrival(bool marked, bool trimmed, bool trimmed_last_hop, Time now);
+  // Received here and not taken by anybody yet: grants become rarer (CMS-231).
+  void set_backlog(std::uint64_t bytes);
   // A Credit Request; answered at once with what has been granted so far. False if no request has
   // said yet which context the PDC belongs to.
   bool on_credit_request(Pdc& pdc, std::uint32_t target, Time now);
@@ -64,10 +69,15 @@ class Credits {
   };
 
   void ask(SharedCcc& shared, Time now);
+  void set_rate();
 
   Environment& env_;
   TimerWheel wheel_;  // of SharedCcc: the next Credit Request
   cms::CreditPacer pacer_;
+  cms::OversubscriptionControl fabric_;
+  cms::OversubscriptionControl::Arrivals arrivals_;  // in this period ...
+  Time period_end_{};  // ... which ends with the first packet after it
+  double backlog_factor_ = 1;
   std::unordered_map<Key, CreditSender, KeyHash> senders_;  // at most one for each PDC
   std::size_t active_ = 0;                                  // contexts of this FEP that have data
 };

@@ -79,6 +79,8 @@ class Manager final : public Delivery {
   bool quiescent() const;
   const Counters& counters() const { return counters_; }
   const CccPool& contexts() const { return cccs_; }
+  // How full the memory behind is; before each pass that may send. ROD packets kept here are added.
+  void set_receive_load(const cms::ReceiveLoad& load);
   // For tests: the PDC with this local id, or nullptr.
   Pdc* find(PdcId id);
 

@@ -23,6 +23,7 @@
 #include "uet/base/rng.h"
 #include "uet/base/timer_wheel.h"
 #include "uet/cms/ccc.h"
+#include "uet/cms/destination.h"
 #include "uet/cms/path.h"
 #include "uet/pds/ack_policy.h"
 #include "uet/pds/answer_time.h"
@@ -71,6 +72,7 @@ struct Environment {
   std::size_t control_reserve;          // packets that data must leave in the pool
   bool packets_short = false;           // the pool had none for data: sending stops for this pass
   Credits* credits = nullptr;           // set once, before there is a PDC
+  cms::DestinationPressure pressure;    // what ACKs say of the memory here (CMS 4.1)
 };
 
 // A request or PSN-consuming control packet, taken apart.
@@ -359,6 +361,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   Psn rod_next_;                      // next PSN to deliver in order
   std::optional<Psn> gap_reported_;   // PDS-165; RUD: with RCVR_INFER_LOSS
   std::uint64_t rcvd_bytes_ = 0;      // CMS-111
+  cms::DestinationReport report_;     // CMS-300
 };
 
 // Addresses a packet that nobody keeps (ACK, NACK, unacknowledged control packet) and queues it.

@@ -63,6 +63,10 @@ class Receiver final : public PullClient {
   // Forgets all messages: PDS is gone.
   void discard_all();
 
+  // Memory of unexpected messages in use; and for one context how close it is to refusing some.
+  std::size_t unexpected_bytes() const { return unexpected_bytes_; }
+  double occupancy(const Context& context) const;
+
   // No receive is bound to a message; receives may be posted.
   bool idle() const { return bound_receives_ == 0; }
 
@@ -137,6 +141,8 @@ class Receiver final : public PullClient {
   Time parked_deadline();
 
   const std::size_t unexpected_limit_bytes_;
+  const std::size_t unpressed_bytes_;  // of it, what may be in use without pressing anybody
+  std::size_t unexpected_bytes_ = 0;   // of all contexts
   const std::size_t peer_limit_bytes_;
   const std::size_t peer_limit_messages_;
   const std::size_t eager_bytes_;

@@ -38,6 +38,11 @@ class Ses {
   Result<Context*> open_context(const ContextConfig& config, CompletionSink& sink);
   // Enables receiving; until then requests for it are answered DISABLED (SES-115 step 6).
   void enable(Context& context);
+  // Memory that unexpected messages hold, in bytes, and how close the fullest context is to
+  // refusing messages for want of it, 0 to 1: what can be read again later is dropped long before
+  // and does not count where rendezvous is on.
+  std::size_t unexpected_bytes() const;
+  double unexpected_occupancy() const;
   // Operations of this context that have not completed (receives not counted).
   std::size_t outstanding(const Context& context) const;
   // Ends the context: receives vanish without completion, unfinished sends have their PDC aborted,

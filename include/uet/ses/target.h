@@ -38,6 +38,7 @@ class Target {
 
   // Where receives are posted and cancelled.
   Receiver& receiver() { return receiver_; }
+  const Receiver& receiver() const { return receiver_; }
 
   // What PDS asks (pds::Client): a request packet in the forward direction.
   pds::Response rx_req(const pds::RequestView& view, Time now);

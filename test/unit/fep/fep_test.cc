@@ -50,6 +50,7 @@ class MemoryNic final : public nic::Nic {
   explicit MemoryNic(std::uint8_t last_byte) : ring_(kSlots) {
     address_.ip.bytes = {10, 0, 0, last_byte};
     caps_.ip_mtu = 9000;
+    caps_.receive_credit_bytes = 100'000;
   }
 
   std::size_t rx_burst(std::span<RxPacket> out, Time) override {
@@ -73,6 +74,7 @@ class MemoryNic final : public nic::Nic {
     sent += count;
     return count;
   }
+  std::uint64_t receive_backlog_bytes() const override { return backlog_bytes; }
   const nic::NicCaps& caps() const override { return caps_; }
   FepAddress local_address() const override { return address_; }
   Time next_deadline() const override { return wants_attention; }
@@ -82,6 +84,7 @@ class MemoryNic final : public nic::Nic {
   std::size_t accept = SIZE_MAX;  // packets of one burst
   std::size_t tx_bursts = 0;
   std::size_t sent = 0;
+  std::uint64_t backlog_bytes = 0;
   Time wants_attention = kNever;
   std::optional<FepAddress> lost_peer;
   std::function<bool()> lose;
@@ -260,6 +263,36 @@ TEST(PayloadMtuFor, Wire15_LargestPowerOfTwoThatFits) {
 }
 
 // ---- operations ---------------------------------------------------------------------------------
+
+// CMS-300, CMS-305, CMS-306: all ACKs of the FEP that fills up ask for less, then say that it is
+// over.
+TEST_F(FepPair, Cms305_AcksTellHowFullTheNicOfTheReceiverIs) {
+  std::vector<std::byte> memory(8192), source = pattern(8192);
+  const Rkey key = expose(memory);
+  const ses::IoSlice slice{source.data(), source.size()};
+  const auto write = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      const std::size_t before = a.sink.all.size();
+      ASSERT_TRUE(a.fep->ses().write(*a.context, rma({&slice, 1}, key), now).ok());
+      ASSERT_TRUE(run_while_not([&] { return a.sink.all.size() > before; }));
+    }
+  };
+  write(3);
+  EXPECT_EQ(b.fep->stats().pds.pend_sent, 0U);
+  b.nic.backlog_bytes = 50'000;
+  write(3);
+  const std::uint64_t penalties = b.fep->stats().pds.pend_sent;
+  EXPECT_GE(penalties, 3U);
+  EXPECT_EQ(a.fep->stats().cms.pend_received, penalties);
+  EXPECT_EQ(b.fep->stats().pds.restores_sent, 0U);
+  b.nic.backlog_bytes = 0;
+  write(20);
+  EXPECT_EQ(b.fep->stats().pds.pend_sent, penalties);
+  EXPECT_EQ(b.fep->stats().pds.restores_sent, 8U);
+  EXPECT_EQ(a.fep->stats().cms.restores_received, 8U);
+  EXPECT_EQ(a.fep->stats().pds.pend_sent, 0U);  // nothing is full there
+  expect_clean_close();
+}
 
 TEST_F(FepPair, SendArrivesInThePostedBuffer) {
   for (const std::size_t bytes : {0UL, 1UL, 1024UL, 1025UL, 100'000UL}) {

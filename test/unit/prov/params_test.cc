@@ -69,6 +69,19 @@ TEST(SetParam, StatsSayWhenAndPerhapsWhere) {
   }
 }
 
+// CMS-304, CMS-231.
+TEST(FindConflict, LimitsOfTheDestinationComeInTheirOrder) {
+  Params params;
+  params.cc.pend_low = 0.8;
+  EXPECT_THAT(find_conflict(params).value_or(""), HasSubstr("FI_UET_CC_PEND_LOW must be less"));
+  params = {};
+  params.cc.restore_below = 0.3;
+  EXPECT_THAT(find_conflict(params).value_or(""), HasSubstr("FI_UET_CC_RESTORE_BELOW"));
+  params = {};
+  params.cc.backlog_low_bytes = 5e6;
+  EXPECT_THAT(find_conflict(params).value_or(""), HasSubstr("FI_UET_CC_BACKLOG_LOW_BYTES"));
+}
+
 // WIRE 1.3: what says "trimmed" must not be what packets are sent with.
 TEST(FindConflict, DscpsOfTrimmedPacketsAreTheirOwn) {
   Params params;

@@ -248,6 +248,32 @@ TEST_F(ReceiveTest, Ses44_MemoryOfUnexpectedMessagesIsBoundedPerContext) {
   EXPECT_FALSE(take_part(request, message, 0, kMtu).nack.has_value()) << "room again";
 }
 
+// CMS-305: half of the memory presses nobody where messages can be read again instead.
+TEST_F(ReceiveTest, Cms305_OccupancyOfTheMemoryOfUnexpectedMessages) {
+  for (const bool rendezvous : {false, true}) {
+    Parameters parameters = small_parameters();
+    parameters.rendezvous = rendezvous;
+    parameters.unexpected_bytes_per_context = 32 * kMtu;
+    Node target(3, parameters);
+    const SesRequest request = part(target.request_for(SesOpcode::Send), 0, kMtu, kMtu);
+    EXPECT_EQ(target.ses.unexpected_occupancy(), 0);
+    const double limit = 32 * kMtu;
+    const double unpressed = rendezvous ? limit / 2 : 0;
+    for (int i = 0; i < 24; ++i) {
+      target.take(request, pattern(kMtu));
+      const auto bytes = static_cast<double>(target.ses.unexpected_bytes());
+      EXPECT_GE(bytes, (i + 1) * kMtu);
+      const double pressing = std::max(0.0, bytes - unpressed);
+      EXPECT_DOUBLE_EQ(target.ses.unexpected_occupancy(), pressing / (limit - unpressed));
+    }
+    EXPECT_GT(target.ses.unexpected_occupancy(), 0.5);
+    Bytes memory(kMtu);
+    for (int i = 0; i < 24; ++i) ASSERT_TRUE(target.receive({slice_of(memory)}));
+    EXPECT_EQ(target.ses.unexpected_occupancy(), 0);
+    EXPECT_EQ(target.ses.unexpected_bytes(), 0U);
+  }
+}
+
 TEST_F(ReceiveTest, Ses44_UnexpectedMessagesLeaveBuffersToOthers) {
   Node tight(3, small_parameters(), small_config(), 8);
   const SesRequest request = part(tight.request_for(SesOpcode::Send), 0, kMtu, kMtu);
