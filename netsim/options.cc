@@ -14,7 +14,7 @@ namespace uet::netsim {
 namespace {
 
 constexpr double kGiga = 1e9;
-constexpr std::uint32_t kHeaderBytes = 56;  // PDS request and SES standard header
+constexpr std::uint32_t kHeaderBytes = 56;      // PDS request and SES standard header
 constexpr std::uint32_t kCreditFieldBytes = 4;  // of a PDS request with credit target
 constexpr std::uint32_t kAckWireBytes = 64;
 constexpr std::uint32_t kDefaultHosts = 128;     // of generated traffic
