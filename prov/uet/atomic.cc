@@ -99,20 +99,21 @@ ssize_t post(fid_ep* ep, AtomicCall& call) noexcept {
   return handle.endpoint().atomic(call);
 }
 
-ssize_t atomic_writev(fid_ep* ep, const fi_ioc* iov, void**, std::size_t count, fi_addr_t to,
+ssize_t atomic_writev(fid_ep* ep, const fi_ioc* iov, void** desc, std::size_t count, fi_addr_t to,
                       std::uint64_t remote, std::uint64_t key, fi_datatype datatype, fi_op op,
                       void* context) noexcept {
   AtomicCall call = call_of(Kind::Atomic, datatype, op, to, remote, key, context);
   call.operands = iov;
   call.operand_count = count;
+  call.operand_descriptors = desc;
   return post(ep, call);
 }
 
-ssize_t atomic_write(fid_ep* ep, const void* buffer, std::size_t count, void*, fi_addr_t to,
+ssize_t atomic_write(fid_ep* ep, const void* buffer, std::size_t count, void* desc, fi_addr_t to,
                      std::uint64_t remote, std::uint64_t key, fi_datatype datatype, fi_op op,
                      void* context) noexcept {
   const fi_ioc iov = ioc_of(buffer, count);
-  return atomic_writev(ep, &iov, nullptr, 1, to, remote, key, datatype, op, context);
+  return atomic_writev(ep, &iov, &desc, 1, to, remote, key, datatype, op, context);
 }
 
 ssize_t atomic_inject(fid_ep* ep, const void* buffer, std::size_t count, fi_addr_t to,
@@ -127,51 +128,57 @@ ssize_t atomic_inject(fid_ep* ep, const void* buffer, std::size_t count, fi_addr
   return handle.endpoint().atomic(call);
 }
 
-ssize_t atomic_readwritev(fid_ep* ep, const fi_ioc* iov, void**, std::size_t count, fi_ioc* results,
-                          void**, std::size_t result_count, fi_addr_t to, std::uint64_t remote,
-                          std::uint64_t key, fi_datatype datatype, fi_op op,
-                          void* context) noexcept {
+ssize_t atomic_readwritev(fid_ep* ep, const fi_ioc* iov, void** desc, std::size_t count,
+                          fi_ioc* results, void** result_desc, std::size_t result_count,
+                          fi_addr_t to, std::uint64_t remote, std::uint64_t key,
+                          fi_datatype datatype, fi_op op, void* context) noexcept {
   AtomicCall call = call_of(Kind::FetchAtomic, datatype, op, to, remote, key, context);
   call.operands = iov;
   call.operand_count = count;
+  call.operand_descriptors = desc;
   call.results = results;
   call.result_count = result_count;
+  call.result_descriptors = result_desc;
   return post(ep, call);
 }
 
-ssize_t atomic_readwrite(fid_ep* ep, const void* buffer, std::size_t count, void*, void* result,
-                         void*, fi_addr_t to, std::uint64_t remote, std::uint64_t key,
-                         fi_datatype datatype, fi_op op, void* context) noexcept {
+ssize_t atomic_readwrite(fid_ep* ep, const void* buffer, std::size_t count, void* desc,
+                         void* result, void* result_desc, fi_addr_t to, std::uint64_t remote,
+                         std::uint64_t key, fi_datatype datatype, fi_op op,
+                         void* context) noexcept {
   const fi_ioc iov = ioc_of(buffer, count);
   fi_ioc results = ioc_of(result, count);
-  return atomic_readwritev(ep, &iov, nullptr, 1, &results, nullptr, 1, to, remote, key, datatype,
+  return atomic_readwritev(ep, &iov, &desc, 1, &results, &result_desc, 1, to, remote, key, datatype,
                            op, context);
 }
 
-ssize_t atomic_compwritev(fid_ep* ep, const fi_ioc* iov, void**, std::size_t count,
-                          const fi_ioc* compare, void**, std::size_t compare_count, fi_ioc* results,
-                          void**, std::size_t result_count, fi_addr_t to, std::uint64_t remote,
-                          std::uint64_t key, fi_datatype datatype, fi_op op,
-                          void* context) noexcept {
+ssize_t atomic_compwritev(fid_ep* ep, const fi_ioc* iov, void** desc, std::size_t count,
+                          const fi_ioc* compare, void** compare_desc, std::size_t compare_count,
+                          fi_ioc* results, void** result_desc, std::size_t result_count,
+                          fi_addr_t to, std::uint64_t remote, std::uint64_t key,
+                          fi_datatype datatype, fi_op op, void* context) noexcept {
   AtomicCall call = call_of(Kind::CompareAtomic, datatype, op, to, remote, key, context);
   call.operands = iov;
   call.operand_count = count;
+  call.operand_descriptors = desc;
   call.compare = compare;
   call.compare_count = compare_count;
+  call.compare_descriptors = compare_desc;
   call.results = results;
   call.result_count = result_count;
+  call.result_descriptors = result_desc;
   return post(ep, call);
 }
 
-ssize_t atomic_compwrite(fid_ep* ep, const void* buffer, std::size_t count, void*,
-                         const void* compare, void*, void* result, void*, fi_addr_t to,
-                         std::uint64_t remote, std::uint64_t key, fi_datatype datatype, fi_op op,
-                         void* context) noexcept {
+ssize_t atomic_compwrite(fid_ep* ep, const void* buffer, std::size_t count, void* desc,
+                         const void* compare, void* compare_desc, void* result, void* result_desc,
+                         fi_addr_t to, std::uint64_t remote, std::uint64_t key,
+                         fi_datatype datatype, fi_op op, void* context) noexcept {
   const fi_ioc iov = ioc_of(buffer, count);
   const fi_ioc comparison = ioc_of(compare, count);
   fi_ioc results = ioc_of(result, count);
-  return atomic_compwritev(ep, &iov, nullptr, 1, &comparison, nullptr, 1, &results, nullptr, 1, to,
-                           remote, key, datatype, op, context);
+  return atomic_compwritev(ep, &iov, &desc, 1, &comparison, &compare_desc, 1, &results,
+                           &result_desc, 1, to, remote, key, datatype, op, context);
 }
 
 // rma_iov_limit is 1, and the target's elements are as many as the operands (or, without operands,
@@ -194,6 +201,7 @@ ssize_t post(fid_ep* ep, const fi_msg_atomic& msg, std::uint64_t flags, AtomicCa
   const EndpointFid& handle = EndpointFid::from(ep);
   call.operands = msg.msg_iov;
   call.operand_count = msg.iov_count;
+  call.operand_descriptors = msg.desc;
   call.flags = handle.tx_msg_flags(flags);
   return handle.endpoint().atomic(call);
 }
@@ -209,22 +217,27 @@ ssize_t atomic_writemsg(fid_ep* ep, const fi_msg_atomic* msg, std::uint64_t flag
   return post(ep, *msg, flags, call);
 }
 
-ssize_t atomic_readwritemsg(fid_ep* ep, const fi_msg_atomic* msg, fi_ioc* results, void**,
-                            std::size_t result_count, std::uint64_t flags) noexcept {
+ssize_t atomic_readwritemsg(fid_ep* ep, const fi_msg_atomic* msg, fi_ioc* results,
+                            void** result_desc, std::size_t result_count,
+                            std::uint64_t flags) noexcept {
   AtomicCall call = call_of(Kind::FetchAtomic, *msg);
   call.results = results;
   call.result_count = result_count;
+  call.result_descriptors = result_desc;
   return post(ep, *msg, flags, call);
 }
 
-ssize_t atomic_compwritemsg(fid_ep* ep, const fi_msg_atomic* msg, const fi_ioc* compare, void**,
-                            std::size_t compare_count, fi_ioc* results, void**,
-                            std::size_t result_count, std::uint64_t flags) noexcept {
+ssize_t atomic_compwritemsg(fid_ep* ep, const fi_msg_atomic* msg, const fi_ioc* compare,
+                            void** compare_desc, std::size_t compare_count, fi_ioc* results,
+                            void** result_desc, std::size_t result_count,
+                            std::uint64_t flags) noexcept {
   AtomicCall call = call_of(Kind::CompareAtomic, *msg);
   call.compare = compare;
   call.compare_count = compare_count;
+  call.compare_descriptors = compare_desc;
   call.results = results;
   call.result_count = result_count;
+  call.result_descriptors = result_desc;
   return post(ep, *msg, flags, call);
 }
 
@@ -301,12 +314,17 @@ ssize_t Endpoint::atomic(const AtomicCall& call) noexcept {
   if (most > ses::kMaxIoSlices || (call.flags & FI_REMOTE_CQ_DATA) != 0) {
     return refuse(-FI_EINVAL, "atomic: more than iov_limit pieces, or FI_REMOTE_CQ_DATA");
   }
+  if (domain_.knows_hmem() && (name_devices(call.operand_descriptors, operand_count) ||
+                               name_devices(call.compare_descriptors, call.compare_count) ||
+                               name_devices(call.result_descriptors, call.result_count))) {
+    return refuse(-FI_EOPNOTSUPP, "atomic: the buffers have to be of FI_HMEM_SYSTEM");
+  }
   std::array<iovec, ses::kMaxIoSlices> operands;
   for (std::size_t i = 0; i < operand_count; ++i) {
     operands[i] = {call.operands[i].addr, call.operands[i].count * kind->element_bytes};
   }
-  const TxCall tx{operands.data(), operand_count, call.to, call.context, call.flags, {},
-                  call.locked,     call.mark};
+  const TxCall tx{operands.data(), operand_count, call.to,  call.context, call.flags, {},
+                  nullptr,         call.locked,   call.mark};
   if ((call.flags & FI_TRIGGER) != 0) return defer_atomic(call, tx, kind->element_bytes);
   Slices compare;
   Slices results;
@@ -335,6 +353,7 @@ ssize_t Endpoint::defer_atomic(const AtomicCall& call, const TxCall& tx,
             operands[i] = {due.iov[i].iov_base, due.iov[i].iov_len / element_bytes};
           }
           AtomicCall own = call;
+          own.operand_descriptors = own.compare_descriptors = own.result_descriptors = nullptr;
           own.operands = operands.data();
           own.operand_count = due.count;
           own.compare = compare.data();

@@ -41,6 +41,10 @@ struct AtomicCall {
   std::size_t compare_count = 0;
   const fi_ioc* results = nullptr;
   std::size_t result_count = 0;
+  // One for each piece of the above, or none.
+  void* const* operand_descriptors = nullptr;
+  void* const* compare_descriptors = nullptr;
+  void* const* result_descriptors = nullptr;
   fi_addr_t to = FI_ADDR_UNSPEC;
   std::uint64_t remote = 0;
   std::uint64_t key = 0;

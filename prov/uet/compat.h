@@ -28,6 +28,16 @@ inline constexpr std::uint32_t kApi2 = FI_VERSION(2, 0);
 // From 1.9 on there is FI_HMEM, and fi_mr_attr tells whose memory a region is.
 inline constexpr std::uint32_t kApiHmem = FI_VERSION(1, 9);
 
+// Flag of fi_mr_regattr that 1.20 added, and what mr_iov then points to.
+inline constexpr std::uint64_t kMrDmabuf = std::uint64_t{1} << 40;
+inline constexpr std::uint32_t kApiDmabuf = FI_VERSION(1, 20);
+struct MrDmabuf {
+  int fd;
+  std::uint64_t offset;
+  std::size_t length;
+  void* base;
+};
+
 // fi_progress value that 1.21 added, weaker than manual.
 inline constexpr int kProgressControlUnified = 3;
 

@@ -66,6 +66,7 @@ Endpoint::~Endpoint() {
   domain_.linger([&] { return ses.outstanding(*ses_context_) == 0; });
   ses.close_context(*ses_context_, clock_now());
   domain_.works().drop(*this, true);
+  while (!staged_.empty()) delete &staged_.pop_front();
   if (srx_ != nullptr) srx_->leave(*this);
   if (stx_ != nullptr) stx_->give_back(tx_outstanding_);
   if (tx_cq_ != nullptr) tx_cq_->release(tx_outstanding_);

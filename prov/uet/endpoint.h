@@ -11,6 +11,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "av_fid.h"
@@ -20,6 +21,7 @@
 #include "ep_options.h"
 #include "eq.h"
 #include "hints.h"
+#include "hmem.h"
 #include "identity.h"
 #include "post_receive.h"
 #include "references.h"
@@ -36,10 +38,12 @@ struct TxCall {
   std::size_t count = 0;
   fi_addr_t to = FI_ADDR_UNSPEC;
   void* context = nullptr;
-  std::uint64_t flags = 0;            // of this call: FI_COMPLETION, FI_INJECT, FI_MORE ...
-  std::optional<std::uint64_t> data;  // remote CQ data
-  bool locked = false;                // the caller has the domain's lock (WorkQueue)
-  std::uint64_t mark = 0;             // goes into the user flags of SES beside `flags`
+  std::uint64_t flags = 0;             // of this call: FI_COMPLETION, FI_INJECT, FI_MORE ...
+  std::optional<std::uint64_t> data;   // remote CQ data
+  void* const* descriptors = nullptr;  // one for each piece, or none
+  bool locked = false;                 // the caller has the domain's lock (WorkQueue)
+  std::uint64_t mark = 0;              // goes into the user flags of SES beside `flags`
+  bool places = false;                 // bytes come back: fi_read
 };
 
 struct AtomicCall;
@@ -157,6 +161,8 @@ class Endpoint final : public ses::CompletionSink {
   ssize_t defer(ses::Kind kind, const TxCall& call, Post post) noexcept;
   template <class Op, class Post>
   ssize_t transmit(const TxCall& call, TransferKind kind, Op& op, Post post) noexcept;
+  int stage_devices(const TxCall& call, std::span<ses::IoSlice> slices, Staged*& staged) noexcept;
+  ses::Completion unstage(const ses::Completion& completion) noexcept;
   ssize_t post_rma(const TxCall& call, std::uint64_t remote, std::uint64_t key,
                    Result<void> (ses::Ses::*post)(ses::Context&, const ses::RmaOp&, Time)) noexcept;
   ssize_t post_atomic(const TxCall& call, ses::AtomicOp& op) noexcept;
@@ -193,6 +199,7 @@ class Endpoint final : public ses::CompletionSink {
   SizeLimits limits_;
   ReceiveSettings receive_settings_;
   int hmem_p2p_ = FI_HMEM_P2P_ENABLED;  // FI_OPT_FI_HMEM_P2P; nothing depends on it
+  StagedList staged_;                   // operations that send copies of device memory
   std::size_t tx_outstanding_ = 0;      // each holds a place in tx_cq_
   std::size_t rx_outstanding_ = 0;      // each holds a place in rx_cq_
 };

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "compat.h"
+#include "cuda.h"
 #include "endpoint.h"
 #include "hints.h"
 #include "provider.h"
@@ -37,7 +38,7 @@ int Endpoint::get_option(int name, void* value, std::size_t* length) noexcept {
     case FI_OPT_FI_HMEM_P2P:
       return give_option(hmem_p2p_, value, length);
     case kOptCudaApiPermitted:
-      return give_option(false, value, length);
+      return give_option(domain_.knows_hmem() && Cuda::driver() != nullptr, value, length);
     case kOptSharedMemoryPermitted:
       return give_option(domain_.params().local_rings, value, length);
     default:
@@ -91,7 +92,12 @@ int Endpoint::set_hmem_p2p(int wanted) noexcept {
 
 int Endpoint::set_permission(int name, bool permitted) noexcept {
   if (name == kOptCudaApiPermitted) {
-    return refuse(-FI_EINVAL, "fi_setopt: FI_OPT_CUDA_API_PERMITTED, but there is no CUDA");
+    if (Cuda::driver() == nullptr) {
+      return refuse(-FI_EINVAL, "fi_setopt: FI_OPT_CUDA_API_PERMITTED, but there is no CUDA");
+    }
+    return permitted || !domain_.knows_hmem()
+               ? 0
+               : refuse(-FI_EOPNOTSUPP, "fi_setopt: FI_HMEM_CUDA needs calls of CUDA");
   }
   // The rings to peers on this host are the domain's.
   if (!permitted && domain_.params().local_rings) {

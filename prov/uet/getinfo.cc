@@ -14,6 +14,7 @@
 
 #include "address_format.h"
 #include "compat.h"
+#include "cuda.h"
 #include "hints.h"
 #include "names.h"
 #include "nic_attr.h"
@@ -294,6 +295,9 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
     return -FI_ENODATA;  // else ofi_rxd would put uet;ofi_rxd in front of uet
   }
   const auto interfaces = usable_interfaces(*params, (flags & kRescan) != 0);
+  // Whoever does not ask for it does not load the driver.
+  const bool device_memory =
+      hints != nullptr && (hints->caps & FI_HMEM) != 0 && Cuda::driver() != nullptr;
   const std::uint32_t addr_format = wanted_format(hints);
   InfoPtr first;
   fi_info* last = nullptr;
@@ -302,7 +306,8 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
       const auto format = AddressFormat::of(addr_format, offer.address.ip.is_ipv6);
       if (!format) continue;
       offer.payload_mtu = payload_mtu(*params, offer.interface.mtu);
-      const Limits limits = limits_for(*params, offer.payload_mtu, type);
+      Limits limits = limits_for(*params, offer.payload_mtu, type);
+      limits.device_memory = device_memory;
       if (offer.payload_mtu == 0 || !fits_hints(offer, hints, version, limits)) continue;
       InfoPtr next = make_info(offer, wanted, *format, hints, version, limits, params->nic);
       if (next == nullptr) continue;

@@ -140,7 +140,9 @@ std::uint64_t side_caps(std::uint64_t asked, std::uint64_t caps, std::uint64_t o
 
 // From 1.5 on a bit that is returned is one that is required, and none is: who offers them all must
 // cope with that (fi_mr(3)). Those set again before fi_domain are honoured (Domain::mr_mode_has).
-int negotiate_mr_mode(const fi_info* hints, std::uint32_t version) {
+// Except FI_MR_HMEM: only descriptors tell which buffers are not for the CPU.
+int negotiate_mr_mode(const fi_info* hints, std::uint32_t version, bool device_memory) {
+  if (device_memory) return FI_MR_HMEM;
   const int asked =
       hints != nullptr && hints->domain_attr != nullptr ? hints->domain_attr->mr_mode : kMrUnspec;
   if (asked == kMrBasic || asked == kMrScalable) return asked;
@@ -256,6 +258,11 @@ const char* refuse_hints(const fi_info& hints, std::uint32_t version, const Limi
   }
   if (why == nullptr && hints.domain_attr != nullptr) {
     why = refuse_domain(*hints.domain_attr, version, limits);
+    const int mode = hints.domain_attr->mr_mode;
+    if (why == nullptr && limits.device_memory && (hints.caps & FI_HMEM) != 0 &&
+        mode != kMrUnspec && (mode & FI_MR_HMEM) == 0) {
+      why = "domain_attr.mr_mode: FI_HMEM of CUDA memory needs FI_MR_HMEM";
+    }
   }
   return why;
 }
@@ -275,7 +282,8 @@ void fill_attributes(fi_info& info, const fi_info* hints, std::uint32_t version,
   fill_rx(*info.rx_attr, rx, info.caps, limits);
   fill_ep(*info.ep_attr, ep, tx.msg_order, limits);
   fill_domain(*info.domain_attr, has_domain ? *hints->domain_attr : fi_domain_attr{});
-  info.domain_attr->mr_mode = negotiate_mr_mode(hints, version);
+  info.domain_attr->mr_mode =
+      negotiate_mr_mode(hints, version, limits.device_memory && (info.caps & FI_HMEM) != 0);
   info.fabric_attr->prov_version = kProviderVersion;
   info.fabric_attr->api_version = version;
 }

@@ -129,6 +129,7 @@ struct Limits {
   std::size_t inject_size = 0;
   std::size_t tx_size = 0;  // defaults; kMaxTxSize and kMaxRxSize are the most
   std::size_t rx_size = 0;
+  bool device_memory = false;  // FI_HMEM is not for system memory alone: it needs FI_MR_HMEM
   wire::TrimMarks trim_marks;  // DSCPs that no traffic class may stand for
 };
 

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "compat.h"
+#include "cuda.h"
 #include "endpoint_fid.h"
 #include "eq.h"
 #include "errors.h"
@@ -22,7 +23,7 @@ constexpr std::uint64_t kAccess =
     FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_COLLECTIVE;
 // Beside those of any memory, with FI_HMEM: how its device's interface has allocated it.
 constexpr std::uint64_t kFlags = FI_RMA_EVENT;
-constexpr std::uint64_t kHmemFlags = FI_HMEM_DEVICE_ONLY | FI_HMEM_HOST_ALLOC;
+constexpr std::uint64_t kHmemFlags = FI_HMEM_DEVICE_ONLY | FI_HMEM_HOST_ALLOC | kMrDmabuf;
 
 int refuse(int error, const char* why) {
   FI_WARN(&provider, FI_LOG_MR, "%s\n", why);
@@ -65,17 +66,22 @@ std::uint8_t remote_access(std::uint64_t access) {
 
 // Whose memory it is; fi_mr(3) says nothing of that to domains without FI_HMEM.
 int check_interface(const fi_mr_attr& attr, std::uint64_t flags) {
-  if (attr.iface != FI_HMEM_SYSTEM) {
-    return refuse(-FI_ENOSYS, "fi_mr_regattr: of the interfaces only FI_HMEM_SYSTEM is supported");
+  const bool has_cuda = attr.iface == FI_HMEM_CUDA && Cuda::driver() != nullptr;
+  if (attr.iface != FI_HMEM_SYSTEM && !has_cuda) {
+    return refuse(-FI_ENOSYS,
+                  "fi_mr_regattr: FI_HMEM_SYSTEM, and FI_HMEM_CUDA where there is CUDA");
   }
-  if ((flags & FI_HMEM_DEVICE_ONLY) != 0) {
+  if ((flags & FI_HMEM_DEVICE_ONLY) != 0 && attr.iface == FI_HMEM_SYSTEM) {
     return refuse(-FI_EINVAL, "fi_mr_regattr: FI_HMEM_DEVICE_ONLY, but iface is FI_HMEM_SYSTEM");
   }
   return 0;
 }
 
-int check_attr(const fi_mr_attr& attr, std::uint64_t flags, bool knows_hmem) {
-  if ((flags & ~(knows_hmem ? kFlags | kHmemFlags : kFlags)) != 0) {
+int check_attr(const fi_mr_attr& attr, std::uint64_t flags, const Domain& domain) {
+  const bool knows_hmem = domain.knows_hmem();
+  const std::uint64_t hmem_flags =
+      domain.version() < kApiDmabuf ? kHmemFlags & ~kMrDmabuf : kHmemFlags;
+  if ((flags & ~(knows_hmem ? kFlags | hmem_flags : kFlags)) != 0) {
     return refuse(-FI_EBADFLAGS, knows_hmem ? "fi_mr_reg: a flag that is not supported"
                                             : "fi_mr_reg: without FI_HMEM only FI_RMA_EVENT");
   }
@@ -98,14 +104,48 @@ Mr::Mr(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags)
   holds_[0] = Hold(domain.references());
 }
 
+int Mr::map_dmabuf(const MrDmabuf& buffer) {
+  base_ = static_cast<std::byte*>(buffer.base) + buffer.offset;
+  length_ = buffer.length;
+  dmabuf_ = Dmabuf::map(buffer.fd, buffer.offset, length_, base_);
+  if (dmabuf_ == nullptr) {
+    return refuse(-FI_EOPNOTSUPP, "fi_mr_regattr: the dmabuf cannot be mapped for the CPU");
+  }
+  hmem_ = dmabuf_.get();
+  return 0;
+}
+
+// Where it is, and how its bytes are reached.
+int Mr::find_memory(const fi_mr_attr& attr) {
+  if ((flags_ & kMrDmabuf) != 0) {
+    if (attr.iov_count != 1)
+      return refuse(-FI_EINVAL, "fi_mr_regattr: FI_MR_DMABUF, but no dmabuf");
+    return map_dmabuf(*reinterpret_cast<const MrDmabuf*>(attr.mr_iov));
+  }
+  if (attr.iov_count == 1) {
+    base_ = static_cast<std::byte*>(attr.mr_iov->iov_base);
+    length_ = attr.mr_iov->iov_len;
+  }
+  const bool of_device = domain_.knows_hmem() && attr.iface == FI_HMEM_CUDA;
+  if (of_device && (flags_ & FI_HMEM_HOST_ALLOC) == 0) {  // cuMemAllocHost: the CPU's too
+    CudaMemory* memory = Cuda::driver()->memory_of(attr.device.cuda);
+    if (memory == nullptr) return refuse(-FI_EINVAL, "fi_mr_regattr: there is no such CUDA device");
+    if (length_ != 0 && !memory->holds(base_, length_)) {
+      return refuse(-FI_EINVAL, "fi_mr_regattr: this is not memory of a CUDA device");
+    }
+    hmem_ = memory;
+  } else if (base_ == nullptr && length_ != 0) {
+    length_ = SIZE_MAX;  // all memory
+  }
+  return 0;
+}
+
 // Without remote rights nobody asks for the key, and then it need not be unique.
 int Mr::enter(const fi_mr_attr& attr) {
   ri::MemoryRegion region;
-  if (attr.iov_count == 1) {
-    region.base = static_cast<std::byte*>(attr.mr_iov->iov_base);
-    region.length = attr.mr_iov->iov_len;
-  }
-  if (region.base == nullptr && region.length != 0) region.length = UINT64_MAX;  // all memory
+  region.base = base_;
+  region.length = length_;
+  region.device = hmem_;
   if (domain_.mr_mode_has(FI_MR_VIRT_ADDR)) {
     region.virtual_base = reinterpret_cast<std::uintptr_t>(region.base);
   }
@@ -143,8 +183,9 @@ int Mr::enter(const fi_mr_attr& attr) {
 
 int Mr::open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, Mr*& out) {
   if (domain.dead()) return -FI_EOPNOTSUPP;
-  if (const int result = check_attr(attr, flags, domain.knows_hmem()); result != 0) return result;
+  if (const int result = check_attr(attr, flags, domain); result != 0) return result;
   std::unique_ptr<Mr> mr(new Mr(domain, attr, flags));
+  if (const int result = mr->find_memory(attr); result != 0) return result;
   if (const int result = mr->enter(attr); result != 0) return result;
   out = mr.release();
   return 0;

@@ -6,8 +6,11 @@
 #include <rdma/fi_domain.h>
 
 #include <array>
+#include <memory>
 
 #include "cntr.h"
+#include "compat.h"
+#include "dmabuf.h"
 #include "domain.h"
 #include "references.h"
 
@@ -31,6 +34,18 @@ class Mr final : public fid_mr, public ri::AccessObserver {
   static Mr& from(struct fid* fid) { return *static_cast<Mr*>(reinterpret_cast<fid_mr*>(fid)); }
   static int open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, Mr*& out);
 
+  // That of fi_mr_desc.
+  static const Mr& of_descriptor(void* descriptor) {
+    return *static_cast<const Mr*>(static_cast<fid_mr*>(descriptor));
+  }
+  // Who copies its bytes; nullptr for memory of the CPU.
+  Hmem* hmem() const { return hmem_; }
+  // Does all of this lie in it?
+  bool holds(const std::byte* address, std::size_t bytes) const {
+    return address >= base_ && bytes <= length_ &&
+           static_cast<std::size_t>(address - base_) <= length_ - bytes;
+  }
+
   // What the calls of the same name do.
   int close() noexcept;
   int bind(struct fid* other, std::uint64_t flags);
@@ -42,6 +57,8 @@ class Mr final : public fid_mr, public ri::AccessObserver {
 
  private:
   Mr(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags);
+  int find_memory(const fi_mr_attr& attr);
+  int map_dmabuf(const MrDmabuf& buffer);
   int enter(const fi_mr_attr& attr);
   int bind_counter(Cntr& counter, std::uint64_t flags);
   int bind_endpoint(Domain& domain, References& references, ResourceIndex first, std::size_t count,
@@ -52,6 +69,10 @@ class Mr final : public fid_mr, public ri::AccessObserver {
   Domain& domain_;
   std::array<Hold, 4> holds_;  // domain, endpoint, two counters
   const std::uint64_t flags_;
+  std::byte* base_ = nullptr;  // where it is, for the CPU or for its device
+  std::size_t length_ = 0;
+  Hmem* hmem_ = nullptr;
+  std::unique_ptr<Dmabuf> dmabuf_;
   std::uint64_t base_address_ = 0;  // what peers give for the first byte
   bool entered_ = false;            // in the table: a peer can reach it
   bool enabled_ = false;

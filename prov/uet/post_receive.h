@@ -17,6 +17,7 @@
 #include "ep_options.h"
 #include "errors.h"
 #include "hints.h"
+#include "hmem.h"
 #include "provider.h"
 #include "uet/ses/api.h"
 
@@ -31,8 +32,9 @@ struct RxCall {
   bool tagged = false;
   std::uint64_t tag = 0;
   std::uint64_t ignore = 0;
-  bool locked = false;     // the caller has the domain's lock (WorkQueue)
-  std::uint64_t mark = 0;  // goes into the user flags of SES beside `flags`
+  void* const* descriptors = nullptr;  // one for each piece, or none
+  bool locked = false;                 // the caller has the domain's lock (WorkQueue)
+  std::uint64_t mark = 0;              // goes into the user flags of SES beside `flags`
 };
 
 // How receives behave where they are posted.
@@ -107,6 +109,10 @@ Result<void> hand_over(Domain& domain, Queue& queue, const RxCall& call,
   }
   Slices slices;
   fill_slices(call.iov, call.count, slices);
+  if (domain.knows_hmem() &&
+      mark_devices(call.descriptors, std::span(slices.data(), call.count)) == Buffers::Wrong) {
+    return Error::Invalid;
+  }
   auto op = operation_of<ses::ReceiveOp>(call, source);
   op.local = std::span(slices.data(), call.count);
   op.claim = (call.flags & FI_CLAIM) != 0;

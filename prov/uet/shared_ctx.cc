@@ -93,39 +93,40 @@ int srx_setopt(fid* fid, int level, int name, const void* value, std::size_t len
   return Srx::from(fid).set_option(name, value, length);
 }
 
-ssize_t srx_recv(fid_ep* ep, void* buffer, std::size_t length, void*, fi_addr_t from,
+ssize_t srx_recv(fid_ep* ep, void* buffer, std::size_t length, void* desc, fi_addr_t from,
                  void* context) noexcept {
   const iovec iov{buffer, length};
   Srx& srx = Srx::from(ep);
-  return srx.receive({&iov, 1, from, context, srx.op_flags()});
+  return srx.receive({&iov, 1, from, context, srx.op_flags(), false, 0, 0, &desc});
 }
 
-ssize_t srx_recvv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t from,
+ssize_t srx_recvv(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t from,
                   void* context) noexcept {
   Srx& srx = Srx::from(ep);
-  return srx.receive({iov, count, from, context, srx.op_flags()});
+  return srx.receive({iov, count, from, context, srx.op_flags(), false, 0, 0, desc});
 }
 
 ssize_t srx_recvmsg(fid_ep* ep, const fi_msg* msg, std::uint64_t flags) noexcept {
-  return Srx::from(ep).receive({msg->msg_iov, msg->iov_count, msg->addr, msg->context, flags});
+  return Srx::from(ep).receive(
+      {msg->msg_iov, msg->iov_count, msg->addr, msg->context, flags, false, 0, 0, msg->desc});
 }
 
-ssize_t srx_trecv(fid_ep* ep, void* buffer, std::size_t length, void*, fi_addr_t from,
+ssize_t srx_trecv(fid_ep* ep, void* buffer, std::size_t length, void* desc, fi_addr_t from,
                   std::uint64_t tag, std::uint64_t ignore, void* context) noexcept {
   const iovec iov{buffer, length};
   Srx& srx = Srx::from(ep);
-  return srx.receive({&iov, 1, from, context, srx.tagged_op_flags(), true, tag, ignore});
+  return srx.receive({&iov, 1, from, context, srx.tagged_op_flags(), true, tag, ignore, &desc});
 }
 
-ssize_t srx_trecvv(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t from,
+ssize_t srx_trecvv(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t from,
                    std::uint64_t tag, std::uint64_t ignore, void* context) noexcept {
   Srx& srx = Srx::from(ep);
-  return srx.receive({iov, count, from, context, srx.tagged_op_flags(), true, tag, ignore});
+  return srx.receive({iov, count, from, context, srx.tagged_op_flags(), true, tag, ignore, desc});
 }
 
 ssize_t srx_trecvmsg(fid_ep* ep, const fi_msg_tagged* msg, std::uint64_t flags) noexcept {
-  return Srx::from(ep).receive(
-      {msg->msg_iov, msg->iov_count, msg->addr, msg->context, flags, true, msg->tag, msg->ignore});
+  return Srx::from(ep).receive({msg->msg_iov, msg->iov_count, msg->addr, msg->context, flags, true,
+                                msg->tag, msg->ignore, msg->desc});
 }
 
 fi_ops srx_fid_ops = {

@@ -2,7 +2,9 @@
 // The endpoint's data path: from a call to an operation of SES, from its completion to an entry.
 // Nothing here allocates but the queue's room, when a post needs more than ever before.
 #include <algorithm>
+#include <memory>
 #include <span>
+#include <utility>
 
 #include "endpoint.h"
 #include "errors.h"
@@ -76,6 +78,30 @@ void Endpoint::give_back_tx_room() noexcept {
   if (stx_ != nullptr) stx_->give_back();
 }
 
+// What is sent from device memory goes out from a copy, made here before anything is locked; what
+// comes back goes straight there. 0 or a negative fi_errno.
+int Endpoint::stage_devices(const TxCall& call, std::span<ses::IoSlice> slices,
+                            Staged*& staged) noexcept {
+  const Buffers buffers = mark_devices(call.descriptors, slices);
+  if (buffers == Buffers::Wrong) return -FI_EINVAL;
+  if (buffers == Buffers::Host || call.places) return 0;
+  if ((call.flags & FI_INJECT) != 0) {
+    return refuse(-FI_EINVAL, "FI_INJECT is for buffers of FI_HMEM_SYSTEM");
+  }
+  staged = stage(slices);
+  return staged != nullptr ? 0 : refuse(-FI_ENOMEM, "no memory for a copy of a device's");
+}
+
+// The completion as the application's operation would have had it.
+ses::Completion Endpoint::unstage(const ses::Completion& completion) noexcept {
+  const std::unique_ptr<Staged> staged(static_cast<Staged*>(completion.context));
+  StagedList::remove(*staged);
+  ses::Completion told = completion;
+  told.context = staged->context;
+  told.user_flags = staged->user_flags;
+  return told;
+}
+
 // Checks, peer and room for the completion are the same for all kinds; `post` hands over `op`.
 template <class Op, class Post>
 ssize_t Endpoint::transmit(const TxCall& call, TransferKind kind, Op& op, Post post) noexcept {
@@ -100,6 +126,17 @@ ssize_t Endpoint::transmit(const TxCall& call, TransferKind kind, Op& op, Post p
   op.data = call.data;
   op.context = call.context;
   op.user_flags = call.flags | call.mark;
+  std::unique_ptr<Staged> staged;
+  if (domain_.knows_hmem()) [[unlikely]] {
+    Staged* copy = nullptr;
+    const int result = stage_devices(call, std::span(slices.data(), call.count), copy);
+    if (result != 0) return result;
+    staged.reset(copy);
+    if (staged != nullptr) {
+      staged->context = std::exchange(op.context, copy);
+      staged->user_flags = std::exchange(op.user_flags, op.user_flags | kStaged);
+    }
+  }
 
   const Guard guard(domain_.lock(), call.locked);
   const auto peer = av_->peer(call.to);
@@ -110,11 +147,14 @@ ssize_t Endpoint::transmit(const TxCall& call, TransferKind kind, Op& op, Post p
     domain_.progress(now);
     return -FI_EAGAIN;
   }
+  if (staged != nullptr) staged_.push_back(*staged);  // it may complete at once
   const Result<void> posted = post(domain_.fep().ses(), op, now);
   if (posted) {
+    (void)staged.release();
     domain_.posted(now, (call.flags & FI_MORE) != 0);
     return 0;
   }
+  if (staged != nullptr) StagedList::remove(*staged);
   give_back_tx_room();
   if (tx_cq_ != nullptr) tx_cq_->release();
   // Whoever repeats a post without reading a queue must get on all the same.
@@ -134,6 +174,10 @@ ssize_t Endpoint::defer(ses::Kind kind, const TxCall& call, Post post) noexcept 
   if (const int result = may_defer(); result != 0) return result;
   if (call.count > ses::kMaxIoSlices || (call.flags & ~(kTxCallFlags | type().tx_op_flags)) != 0) {
     return refuse(-FI_EINVAL, "more than iov_limit pieces, or a flag that is not supported");
+  }
+  if ((call.flags & FI_INJECT) != 0 && domain_.knows_hmem() &&
+      name_devices(call.descriptors, call.count)) {
+    return refuse(-FI_EINVAL, "FI_INJECT is for buffers of FI_HMEM_SYSTEM");
   }
   return guarded([&] { return domain_.works().defer(*this, kind, call, post); });
 }
@@ -173,6 +217,7 @@ ssize_t Endpoint::write(const TxCall& call, std::uint64_t remote, std::uint64_t 
 
 ssize_t Endpoint::read(const TxCall& call, std::uint64_t remote, std::uint64_t key) noexcept {
   TxCall read = call;
+  read.places = true;
   read.flags &= ~static_cast<std::uint64_t>(FI_INJECT);  // there is nothing to copy
   if ((read.flags & kTrigger) != 0) {
     return defer(ses::Kind::Read, read,
@@ -193,6 +238,11 @@ ssize_t Endpoint::cancel(void* operation_context) noexcept {
   if (!enabled_) return refuse(-FI_EOPBADSTATE, "not enabled");
   const Guard guard(domain_.lock());
   if (domain_.works().cancel(*this, operation_context)) return 0;
+  for (Staged& staged : staged_) {
+    if (staged.context != operation_context) continue;
+    operation_context = &staged;
+    break;
+  }
   const Time now = clock_now();
   const auto result = domain_.fep().ses().cancel(*ses_context_, operation_context, now);
   if (result) domain_.posted(now, false);
@@ -269,6 +319,7 @@ bool Endpoint::end_unposted(ses::Kind kind, void* operation_context,
 }
 
 void Endpoint::complete(const ses::Completion& completion) noexcept {
+  if ((completion.user_flags & kStaged) != 0) return complete(unstage(completion));
   if ((completion.user_flags & kDeferred) != 0) {
     return complete(
         domain_.works().finish(completion, counter_of(completion.kind), counts(completion)));

@@ -36,7 +36,18 @@ struct Work : ListNode<StageTag>, ListNode<AllWorkTag> {
   void* context = nullptr;
   std::uint64_t flags = 0;
   std::vector<iovec> iov;
+  std::vector<void*> descriptors;
   std::vector<std::byte> injected;
+
+  // Keeps what the call only points to.
+  template <class Call>
+  void keep(Call& call) {
+    iov.assign(call.iov, call.iov + call.count);
+    call.iov = iov.data();
+    if (call.descriptors == nullptr) return;
+    descriptors.assign(call.descriptors, call.descriptors + call.count);
+    call.descriptors = descriptors.data();
+  }
 
   // Then.
   bool posted = false;
@@ -185,7 +196,8 @@ ssize_t WorkQueue::enqueue(Endpoint& endpoint, ses::Kind kind, void* context, st
 ssize_t WorkQueue::defer(Endpoint& endpoint, ses::Kind kind, const TxCall& call,
                          std::function<ssize_t(const TxCall&)> post) noexcept {
   return enqueue(endpoint, kind, call.context, call.flags, [&](Work& work) {
-    work.iov.assign(call.iov, call.iov + call.count);
+    TxCall own = call;
+    work.keep(own);
     // The buffers of a triggered inject are the caller's again when this returns.
     if (work.id == nullptr && (call.flags & FI_INJECT) != 0) {
       for (const iovec& piece : work.iov) {
@@ -193,10 +205,9 @@ ssize_t WorkQueue::defer(Endpoint& endpoint, ses::Kind kind, const TxCall& call,
         work.injected.insert(work.injected.end(), bytes, bytes + piece.iov_len);
       }
       work.iov.assign(1, {work.injected.data(), work.injected.size()});
+      own.count = 1;
+      own.descriptors = nullptr;
     }
-    TxCall own = call;
-    own.iov = work.iov.data();
-    own.count = work.iov.size();
     mark(own, work);
     work.post = [own, post = std::move(post)] { return post(own); };
   });
@@ -205,9 +216,8 @@ ssize_t WorkQueue::defer(Endpoint& endpoint, ses::Kind kind, const TxCall& call,
 ssize_t WorkQueue::defer(Endpoint& endpoint, const RxCall& call) noexcept {
   const ses::Kind kind = call.tagged ? ses::Kind::TaggedReceive : ses::Kind::Receive;
   return enqueue(endpoint, kind, call.context, call.flags, [&](Work& work) {
-    work.iov.assign(call.iov, call.iov + call.count);
     RxCall own = call;
-    own.iov = work.iov.data();
+    work.keep(own);
     mark(own, work);
     work.post = [own, &endpoint] { return endpoint.receive(own); };
   });

@@ -89,7 +89,7 @@ MrAccess MrTable::check(Rkey key, JobId job, ResourceIndex ri, std::uint8_t acce
   }
   // As numbers, since all memory begins at the null pointer.
   const auto address = reinterpret_cast<std::uintptr_t>(region.base) + start;
-  return {MrVerdict::Ok, reinterpret_cast<std::byte*>(address), region.observer};
+  return {MrVerdict::Ok, reinterpret_cast<std::byte*>(address), region.observer, region.device};
 }
 
 }  // namespace uet::ri

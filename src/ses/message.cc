@@ -8,8 +8,8 @@
 namespace uet::ses {
 namespace {
 
-// Calls visit(data, length) for the parts of bytes [offset, offset + length) of the slices, as far
-// as they reach, until it returns false.
+// Calls visit(data, length, slice) for the parts of bytes [offset, offset + length) of the slices,
+// as far as they reach, until it returns false.
 template <class Visit>
 void for_each_part(std::span<const IoSlice> slices, std::uint64_t offset, std::uint64_t length,
                    Visit visit) {
@@ -20,7 +20,7 @@ void for_each_part(std::span<const IoSlice> slices, std::uint64_t offset, std::u
       continue;
     }
     const std::uint64_t count = std::min<std::uint64_t>(slice.length - offset, length);
-    if (!visit(slice.data + offset, static_cast<std::uint32_t>(count))) return;
+    if (!visit(slice.data + offset, static_cast<std::uint32_t>(count), slice)) return;
     offset = 0;
     length -= count;
   }
@@ -39,21 +39,23 @@ std::uint64_t total_length(std::span<const IoSlice> slices) {
 std::uint32_t scatter(std::span<const IoSlice> to, std::uint64_t offset,
                       std::span<const std::byte> data) {
   std::uint32_t copied = 0;
-  for_each_part(to, offset, data.size(), [&](std::byte* at, std::uint32_t count) {
-    std::memcpy(at, data.data() + copied, count);
+  const auto place_part = [&](std::byte* at, std::uint32_t count, const IoSlice& slice) {
+    place(slice.device, at, data.subspan(copied, count));
     copied += count;
     return true;
-  });
+  };
+  for_each_part(to, offset, data.size(), place_part);
   return copied;
 }
 
 void gather(std::span<const IoSlice> from, std::uint64_t offset, std::uint32_t length,
             std::byte* to) {
-  for_each_part(from, offset, length, [&](const std::byte* at, std::uint32_t count) {
-    std::memcpy(to, at, count);
-    to += count;
-    return true;
-  });
+  for_each_part(from, offset, length,
+                [&](const std::byte* at, std::uint32_t count, const IoSlice&) {
+                  std::memcpy(to, at, count);
+                  to += count;
+                  return true;
+                });
 }
 
 bool point(std::span<const IoSlice> from, std::uint64_t offset, std::uint32_t length,
@@ -61,11 +63,12 @@ bool point(std::span<const IoSlice> from, std::uint64_t offset, std::uint32_t le
   out = {};
   std::size_t used = 0;
   bool fits = true;
-  for_each_part(from, offset, length, [&](const std::byte* at, std::uint32_t count) {
-    fits = used < out.size();
-    if (fits) out[used++] = {at, count};
-    return fits;
-  });
+  for_each_part(from, offset, length,
+                [&](const std::byte* at, std::uint32_t count, const IoSlice&) {
+                  fits = used < out.size();
+                  if (fits) out[used++] = {at, count};
+                  return fits;
+                });
   return fits;
 }
 

@@ -38,7 +38,7 @@ std::size_t cut(std::span<const IoSlice> slices, std::uint64_t offset, std::uint
       continue;
     }
     const std::uint64_t part = std::min<std::uint64_t>(slice.length - offset, length);
-    if (part > 0) out[count++] = {slice.data + offset, part};
+    if (part > 0) out[count++] = {slice.data + offset, part, slice.device};
     length -= part;
     offset = 0;
   }

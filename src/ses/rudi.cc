@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // RUDI (SES-137 to 139): reads and writes that may be executed more than once, each packet by
 // itself. The target keeps no state of them and counts none, because it cannot tell a copy.
-#include <cstring>
 
 #include "uet/ses/initiator.h"
 #include "uet/ses/return_code.h"
@@ -75,8 +74,7 @@ Response Target::on_rudi_write(const Request& request, const Context& context,
   if (code == ReturnCode::Ok && request.hd) code = ReturnCode::OpViolation;
   if (code != ReturnCode::Ok) return error(request, code, context.generation.value);
   if (!request.payload.empty()) {
-    std::memcpy(access.address + request.message_offset, request.payload.data(),
-                request.payload.size());
+    access.place(request.message_offset, request.payload);
   }
   return default_response(request, request.payload.size());
 }

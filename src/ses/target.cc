@@ -4,7 +4,6 @@
 #include "uet/ses/target.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "uet/ses/rendezvous.h"
 #include "uet/ses/return_code.h"
@@ -214,8 +213,7 @@ Response Target::place_write(const Request& request, RxMessage& message,
                     message.received + request.payload.size() == message.expected;
   if (ends && has_data && !sink.can_take_event()) return nack_response(NackCode::NoResource);
   if (!request.payload.empty()) {
-    std::memcpy(access.address + request.message_offset, request.payload.data(),
-                request.payload.size());
+    access.place(request.message_offset, request.payload);
   }
   ArrivingMessages::account(message, request);
   const Response response = default_response(request, message.received);
@@ -255,7 +253,7 @@ Response Target::on_read(const View& view, const Request& request, Context& cont
       if (answer == nullptr) return nack_response(NackCode::NoResource);
       data = answer->piece->data;
     }
-    std::memcpy(data, access.address + asked.offset, asked.length);
+    access.fetch({data, asked.length}, asked.offset);
   }
   if (request.eom && view.mode != DeliveryMode::Rudi) {  // RUDI may come again: not counted
     access.executed(ri::kRemoteRead, request.request_length);

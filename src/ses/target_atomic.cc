@@ -57,6 +57,7 @@ Response Target::on_atomic(const View& view, const Request& request, Context& co
   // An atomic is one packet, and brings no data for a completion (SES-90).
   if (code == ReturnCode::Ok && (!is_single(request) || request.hd)) code = ReturnCode::OpViolation;
   if (code == ReturnCode::Ok) code = extent.code;  // 16
+  if (code == ReturnCode::Ok && access.device != nullptr) code = ReturnCode::AmoUnsupportedOp;
   const auto address = reinterpret_cast<std::uintptr_t>(access.address);
   if (code == ReturnCode::Ok && address % element_alignment(request.atomic.datatype) != 0) {
     code = ReturnCode::AmoUnaligned;

@@ -21,6 +21,7 @@ struct SideOptions {
   int rx_ctx_bits = 0;             // of the AV
   const char* node = "127.0.0.1";  // where it listens
   const char* service = nullptr;
+  std::uint32_t version = FI_VERSION(1, 17);
   std::function<void(fi_info&)> hints;
   std::function<void(fi_info&)> info;  // what the application changes before it opens anything
 };
@@ -35,9 +36,9 @@ class Side {
     hints->caps = options.capabilities;
     if (options.hints) options.hints(*hints);
     fi_info* found = nullptr;
-    check(fi_getinfo(FI_VERSION(1, 17), options.node, options.service, FI_SOURCE, hints.get(),
-                     &found),
-          "fi_getinfo");
+    check(
+        fi_getinfo(options.version, options.node, options.service, FI_SOURCE, hints.get(), &found),
+        "fi_getinfo");
     info.reset(found);
     if (options.info) options.info(*info);
     open(fabric, "fi_fabric",

@@ -9,8 +9,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <unordered_map>
 
+#include "uet/base/device_memory.h"
 #include "uet/base/result.h"
 #include "uet/base/types.h"
 
@@ -37,6 +39,7 @@ struct MemoryRegion {
   std::uint16_t ri_count = 1;       // and as many minus 1 that follow it
   bool enabled = true;              // false: nobody may touch it yet (SES-134)
   AccessObserver* observer = nullptr;
+  DeviceMemory* device = nullptr;  // not nullptr: `base` is not for the CPU
 };
 
 // BadJob is answered with BAD_MKEY like BadKey, so that a key of another job does not show
@@ -47,7 +50,15 @@ struct MrAccess {
   MrVerdict verdict = MrVerdict::BadKey;
   std::byte* address = nullptr;  // where offset + 0 lies, when Ok
   AccessObserver* observer = nullptr;
+  DeviceMemory* device = nullptr;  // whose address it is, if not the CPU's
 
+  // Copies bytes to or from where they lie behind `address`.
+  void place(std::uint64_t offset, std::span<const std::byte> bytes) const {
+    uet::place(device, address + offset, bytes);
+  }
+  void fetch(std::span<std::byte> bytes, std::uint64_t offset) const {
+    uet::fetch(device, bytes, address + offset);
+  }
   // The operation that this access was for has been executed.
   void executed(std::uint8_t access, std::uint64_t length) const {
     if (observer != nullptr) observer->accessed(access, length);

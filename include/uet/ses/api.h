@@ -9,6 +9,7 @@
 #include <span>
 
 #include "uet/base/address.h"
+#include "uet/base/device_memory.h"
 #include "uet/base/packet.h"
 #include "uet/base/types.h"
 #include "uet/pds/api.h"
@@ -20,6 +21,9 @@ namespace uet::ses {
 struct IoSlice {
   std::byte* data = nullptr;
   std::size_t length = 0;
+  // Not nullptr: `data` is not for the CPU. Only where bytes are placed (receives, reads); what is
+  // sent has to be in the CPU's memory.
+  DeviceMemory* device = nullptr;
 };
 
 inline constexpr std::size_t kMaxIoSlices = 16;                // iov_limit

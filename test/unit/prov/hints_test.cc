@@ -163,6 +163,25 @@ TEST(RefuseHints, Ses145_AuthKeyIsThreeOrFourBytes) {
   }
 }
 
+// fi_mr(3): device memory comes with a descriptor.
+TEST(RefuseHints, DeviceMemoryNeedsItsMrMode) {
+  Limits limits = kLimits;
+  limits.device_memory = true;
+  const Info hints = make_hints();
+  for (const auto& [caps, mode, met] :
+       {std::tuple{FI_MSG | FI_HMEM, 0, true}, std::tuple{FI_MSG | FI_HMEM, FI_MR_HMEM, true},
+        std::tuple{FI_MSG | FI_HMEM, FI_MR_LOCAL, false}, std::tuple{FI_MSG, FI_MR_LOCAL, true}}) {
+    hints->caps = caps;
+    hints->domain_attr->mr_mode = mode;
+    EXPECT_EQ(refuse_hints(*hints, kVersion, limits) == nullptr, met) << mode;
+    EXPECT_EQ(refuse_hints(*hints, kVersion, kLimits), nullptr) << "system memory alone";
+  }
+  const Info info = make_hints();
+  hints->caps = FI_MSG | FI_HMEM;
+  fill_attributes(*info, hints.get(), kVersion, limits);
+  EXPECT_EQ(info->domain_attr->mr_mode, FI_MR_HMEM);
+}
+
 TEST(FillAttributes, WithoutHintsEverythingThatWorksIsShown) {
   const Info info = fill(nullptr);
   EXPECT_EQ(info->caps, kCaps & ~(kCapsSince2 | FI_SOURCE_ERR | FI_HMEM));

@@ -17,6 +17,17 @@
 
 namespace uet::ses::test {
 
+// Device memory whose every bit is the opposite of what the CPU would find at its address.
+class FakeDevice final : public DeviceMemory {
+ public:
+  void place(std::byte* there, std::span<const std::byte> bytes) noexcept override {
+    std::transform(bytes.begin(), bytes.end(), there, [](std::byte b) { return ~b; });
+  }
+  void fetch(std::span<std::byte> bytes, const std::byte* there) noexcept override {
+    std::transform(there, there + bytes.size(), bytes.begin(), [](std::byte b) { return ~b; });
+  }
+};
+
 using Bytes = std::vector<std::byte>;
 using wire::NextHdr;
 using wire::ReturnCode;
@@ -251,8 +262,10 @@ class Node {
     const Peer target = from.peer();
     return ses.read(*context, rma(target, local, key, offset), kNow);
   }
-  Rkey expose(Bytes& memory, std::uint8_t access = ri::kRemoteRead | ri::kRemoteWrite) {
+  Rkey expose(Bytes& memory, std::uint8_t access = ri::kRemoteRead | ri::kRemoteWrite,
+              DeviceMemory* device = nullptr) {
     ri::MemoryRegion region;
+    region.device = device;
     region.base = memory.data();
     region.length = memory.size();
     region.access = access;

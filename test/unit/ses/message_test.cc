@@ -27,6 +27,15 @@ TEST(Scatter, BytesCrossSlicesAndStopAtTheEnd) {
   EXPECT_EQ(scatter({}, 0, data), 0u);
 }
 
+TEST(Scatter, DevicesPlaceTheirPartThemselves) {
+  test::FakeDevice device;
+  Bytes memory(6);
+  const std::vector<IoSlice> to{{&memory[0], 2}, {&memory[2], 3, &device}, {&memory[5], 1}};
+  const Bytes data = pattern(6);
+  EXPECT_EQ(scatter(to, 0, data), 6u);
+  EXPECT_EQ(memory, (Bytes{data[0], data[1], ~data[2], ~data[3], ~data[4], data[5]}));
+}
+
 TEST(Gather, BytesCrossSlices) {
   Bytes first = pattern(3);
   Bytes second = pattern(4, 2);

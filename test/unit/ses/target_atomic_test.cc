@@ -56,6 +56,16 @@ class TargetAtomicTest : public AtomicNodes {
   }
 };
 
+TEST_F(TargetAtomicTest, RegionsOfADeviceHaveNoAtomics) {
+  FakeDevice device;
+  Bytes memory(64);
+  key = b.expose(memory, ri::kRemoteRead | ri::kRemoteWrite, &device);
+  const auto response = b.take(request(SesOpcode::Atomic, AmoOp::Sum), operands(5));
+  EXPECT_EQ(code_of(response), ReturnCode::AmoUnsupportedOp);
+  EXPECT_EQ(memory, Bytes(64));
+  expect_untouched();
+}
+
 TEST_F(TargetAtomicTest, Ses94_BaseAtomicNeedsNoStoredResponse) {
   const auto response = b.take(request(SesOpcode::Atomic, AmoOp::Sum), operands(5));
   EXPECT_EQ(header_of(response).opcode, wire::ResponseOpcode::DefaultResponse);

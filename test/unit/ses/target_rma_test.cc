@@ -52,6 +52,19 @@ TEST_F(TargetRmaTest, Ses78_WriteLandsAtRegionPlusBufferOffsetPlusMessageOffset)
   EXPECT_TRUE(b.ses.idle());
 }
 
+TEST_F(TargetRmaTest, RegionsOfADeviceAreCopiedByIt) {
+  FakeDevice device;
+  Bytes memory(16);
+  key = b.expose(memory, ri::kRemoteRead | ri::kRemoteWrite, &device);
+  b.take(rma(SesOpcode::Write, 0, 16, 16), pattern(16));
+  Bytes found(16);
+  device.fetch(found, memory.data());
+  EXPECT_EQ(found, pattern(16));
+  const pds::Response response = b.take(rma(SesOpcode::Read, 0, 16, 16));
+  EXPECT_EQ(code_of(response), ReturnCode::Ok);
+  EXPECT_TRUE(std::ranges::equal(header_of(response).payload, pattern(16)));
+}
+
 TEST_F(TargetRmaTest, Idea9_Ses79_ImmediateDataComeOnlyAfterTheLastByte) {
   const std::uint32_t total = 3 * kMtu;
   SesRequest som = rma(SesOpcode::Write, 0, kMtu, total);
