@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// DPDK's environment (EAL), which a process can start once, ever. Started so that the program does
+// not notice: its threads keep their processors, its signals their handlers, its output its place.
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace uet::nic {
+
+// What the first device that is opened decides for the process.
+struct EalChoice {
+  std::string pci_address;  // the only one that is looked for; empty = none
+};
+
+// Starts EAL, or finds it started. False: `message` says why; nothing of DPDK may be called then.
+bool start_eal(const EalChoice& choice, std::string& message);
+
+// Calls `work` in a thread that takes no signals, and waits for it: DPDK starts threads from there,
+// and they inherit that.
+void without_signals(const std::function<void()>& work);
+
+// What DPDK has logged since it was last asked, its last line.
+std::string take_last_log_line();
+
+}  // namespace uet::nic
