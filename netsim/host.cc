@@ -218,10 +218,10 @@ void Host::emit(const Packet& from) {
   packet.traffic_class = from.ecn == Ecn::NotEct ? TrafficClass::Control : TrafficClass::Data;
   const std::span<const std::byte> head = from.head();
   std::size_t used = std::min(head.size(), packet.head.size());
-  std::memcpy(packet.head.data(), head.data(), used);
+  std::copy_n(head.begin(), used, packet.head.begin());
   if (packet.pds_bytes <= packet.head.size()) {  // a short one travels with its true payload
     for (const Slice& slice : from.payload) {
-      std::memcpy(packet.head.data() + used, slice.data, slice.length);
+      std::copy_n(slice.data, slice.length, packet.head.data() + used);
       used += slice.length;
     }
   }
