@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "netsim/network.h"
 #include "uet/cms/ccc.h"
