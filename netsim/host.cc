@@ -40,7 +40,7 @@ std::uint32_t host_of(const FepAddress& address) {
 
 Host::Host(Network& network, std::uint32_t number, const fep::Config& fep, DeliveryMode mode,
            std::uint64_t memory_bytes)
-    : network_(network), number_(number), mode_(mode) {
+    : network_(network), number_(number) {
   caps_.ip_mtu = fep.ses.payload_mtu + 148;
   caps_.link_rate_bps = network.port_of_host(number).link.rate_bps;
   caps_.receive_credit_bytes = network.config().receive_pool_bytes;

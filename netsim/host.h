@@ -83,7 +83,6 @@ class Host final : public nic::Nic, public ses::CompletionSink {
 
   Network& network_;
   const std::uint32_t number_;
-  const DeliveryMode mode_;
   nic::NicCaps caps_;
   std::unique_ptr<fep::Fep> fep_;
   ses::Context* context_ = nullptr;

@@ -168,8 +168,8 @@ void Receiver::abandoned(PdcId pdc, MsgId id) {
   }
 }
 
-void Receiver::pdc_closed(PdcId pdc) {
-  drop_parked(pdc);
+void Receiver::pdc_closed(PdcId pdc, bool orderly) {
+  drop_parked(pdc, orderly);
   for (auto at = deferred_.begin(); at != deferred_.end();) {
     RxMessage& message = *at;
     ++at;

@@ -75,7 +75,7 @@ struct Ses::Implementation final : pds::Client {
   void pdc_closed(PdcId pdc, std::optional<pds::PdsError> error, Time) override {
     // An orderly close with data still awaited is the peer's failure (SES-86).
     initiator.pdc_closed(pdc, error.value_or(pds::PdsError::ClosedInError));
-    target.pdc_closed(pdc);
+    target.pdc_closed(pdc, !error);
   }
 
   Counters counters;

@@ -364,13 +364,13 @@ Response Target::on_restart(const View& view, const Request& request, Time now) 
   return code == ReturnCode::Ok ? default_response(request, 0) : error(request, code);
 }
 
-void Target::pdc_closed(PdcId pdc) {
+void Target::pdc_closed(PdcId pdc, bool orderly) {
   messages_.for_each([&](RxMessage& message) {
     if (message.pdc != pdc) return;
     message.expected = 0;  // nothing more will come
     receiver_.end_message(message, ReturnCode::Dropped, Status::PeerLost);
   });
-  receiver_.pdc_closed(pdc);
+  receiver_.pdc_closed(pdc, orderly);
 }
 
 }  // namespace uet::ses

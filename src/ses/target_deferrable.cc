@@ -169,15 +169,20 @@ RxMessage* Receiver::find_reserved(const ReceiveQueue& queue, const void* operat
   return nullptr;
 }
 
-// After those that were arriving on it have ended.
-void Receiver::drop_parked(PdcId pdc) {
+// After those that were arriving on it have ended. A sender that has been asked needs the PDC no
+// more: the message comes on another one, as long as somebody is there to send it.
+void Receiver::drop_parked(PdcId pdc, bool orderly) {
   for (PullList* list : {&parked_, &waiting_, &restarting_}) {
     for (auto at = list->begin(); at != list->end();) {
       RxMessage& message = *at;
       ++at;
       if (!message.parked || message.pdc != pdc) continue;
       message.awaited = false;
-      drop_parked(message, ReturnCode::Dropped);
+      if (orderly && list == &restarting_) {
+        message.pdc = {};
+      } else {
+        drop_parked(message, ReturnCode::Dropped);
+      }
     }
   }
 }

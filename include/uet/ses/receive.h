@@ -58,8 +58,8 @@ class Receiver final : public PullClient {
   void dismiss(RxMessage& message);
   // The sender gives up a message that has arrived but must still be read.
   void abandoned(PdcId pdc, MsgId id);
-  // After the messages that were arriving on it have ended.
-  void pdc_closed(PdcId pdc);
+  // After the messages that were arriving on it have ended. `orderly`: both ends live.
+  void pdc_closed(PdcId pdc, bool orderly);
   // Forgets all messages: PDS is gone.
   void discard_all();
 
@@ -132,7 +132,7 @@ class Receiver final : public PullClient {
                              Context& context, RxMessage& parked);
   PostedReceive* forget_parked(RxMessage& message);
   void drop_parked(RxMessage& message, wire::ReturnCode code);
-  void drop_parked(PdcId pdc);
+  void drop_parked(PdcId pdc, bool orderly);
   PostedReceive* leave_parked(RxMessage& message);
   template <class ReleaseReceive>
   void leave_parked(Context& context, ReleaseReceive release_receive);

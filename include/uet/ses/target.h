@@ -42,7 +42,7 @@ class Target {
 
   // What PDS asks (pds::Client): a request packet in the forward direction.
   pds::Response rx_req(const pds::RequestView& view, Time now);
-  void pdc_closed(PdcId pdc);
+  void pdc_closed(PdcId pdc, bool orderly);
   // Read answers on their way.
   pds::PacketPlan next_packet(ReadAnswer& answer, Packet& packet, pds::PreparedPacket& prepared);
   void answer_done(ReadAnswer& answer);

@@ -425,6 +425,22 @@ TEST_F(TargetDeferrableTest, DeadPeerOrRequestThatFailsLetsTheReceiveWaitAgain) 
   EXPECT_EQ(peek().status, Status::NoMessage);
 }
 
+// The sender needs the PDC of the first try no more once it has been asked; the receive stays its
+// own (SES-71).
+TEST_F(TargetDeferrableTest, Ses71_PdcOfTheFirstTryMayCloseWhenItHasBeenAskedFor) {
+  send_unexpected(message);
+  ASSERT_TRUE(b.receive({slice_of(memory)}));
+  deliver(b, a, asks());
+  b.ses.client().pdc_closed(kPdc, {}, kNow);
+  EXPECT_EQ(b.delivery.locks, 1) << "its own is gone with the PDC";
+  b.delivery.locks = 0;
+  const SesRequest other = part(b.request_for(SesOpcode::Send), 0, 10, 10);
+  EXPECT_EQ(header_of(b.take(other, pattern(10))).list, wire::List::Overflow);
+  exchange();
+  expect_received(memory, message);
+  expect_sent();
+}
+
 TEST_F(TargetDeferrableTest, PeerThatDiesInTheFirstTryIsForgotten) {
   ASSERT_TRUE(send(message));
   deliver(a, b, a.packet().value());
