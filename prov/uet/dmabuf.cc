@@ -3,6 +3,7 @@
 // synchronisation refuses that, and nothing is lost.
 #include "dmabuf.h"
 
+#include <fcntl.h>
 #include <linux/dma-buf.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -18,7 +19,7 @@ std::unique_ptr<Dmabuf> Dmabuf::map(int fd, std::uint64_t offset, std::size_t by
   std::unique_ptr<Dmabuf> buffer(new Dmabuf);
   const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   const std::uint64_t before = offset % page;
-  buffer->fd_ = dup(fd);
+  buffer->fd_ = fcntl(fd, F_DUPFD_CLOEXEC, 0);
   void* mapping = mmap(nullptr, bytes + before, PROT_READ | PROT_WRITE, MAP_SHARED, buffer->fd_,
                        static_cast<off_t>(offset - before));
   if (mapping == MAP_FAILED) return nullptr;

@@ -187,6 +187,17 @@ Rkey memory_key(const SesRequest& request, const ri::MrTable& regions) {
   return regions.optimized_key(request.resource_index.value);
 }
 
+namespace {
+
+pds::Response response_of(const wire::SesResponseHeader& header) {
+  pds::Response response;
+  response.next_hdr = NextHdr::Response;
+  response.length = static_cast<std::uint8_t>(header.encode(response.bytes.data()));
+  return response;
+}
+
+}  // namespace
+
 pds::Response explicit_response(const SesRequest& request, ReturnCode code, wire::List list,
                                 std::uint64_t placed, RiGeneration generation, bool guaranteed) {
   wire::SesResponseHeader header;
@@ -197,10 +208,8 @@ pds::Response explicit_response(const SesRequest& request, ReturnCode code, wire
   header.job_id = request.job_id;
   header.ri_generation = generation;
   header.modified_length = static_cast<std::uint32_t>(placed);
-  pds::Response response;
-  response.next_hdr = NextHdr::Response;
+  pds::Response response = response_of(header);
   response.guaranteed = guaranteed;
-  response.length = static_cast<std::uint8_t>(header.encode(response.bytes.data()));
   return response;
 }
 
@@ -211,10 +220,7 @@ pds::Response default_response(const SesRequest& request, std::uint64_t placed) 
   header.job_id = request.job_id;
   header.ri_generation = request.ri_generation;
   header.modified_length = static_cast<std::uint32_t>(placed);
-  pds::Response response;
-  response.next_hdr = NextHdr::Response;
-  response.length = static_cast<std::uint8_t>(header.encode(response.bytes.data()));
-  return response;
+  return response_of(header);
 }
 
 pds::Response provisional_response(const SesRequest& request, RiGeneration generation) {
@@ -223,10 +229,8 @@ pds::Response provisional_response(const SesRequest& request, RiGeneration gener
   header.message_id = request.message_id;
   header.job_id = request.job_id;
   header.ri_generation = generation;
-  pds::Response response;
-  response.next_hdr = NextHdr::Response;
+  pds::Response response = response_of(header);
   response.guaranteed = response.provisional = true;
-  response.length = static_cast<std::uint8_t>(header.encode(response.bytes.data()));
   return response;
 }
 
