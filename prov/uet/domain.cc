@@ -104,8 +104,9 @@ std::uint64_t random_seed() {
   return seed;
 }
 
-cms::Parameters cms_parameters(const Params& params, const nic::NicCaps& caps,
+cms::Parameters cms_parameters(const Params& params, const nic::Nic& nic,
                                std::uint32_t payload_mtu) {
+  const nic::NicCaps& caps = nic.caps();
   cms::Parameters cms;
   const auto preset = caps.loopback ? cms::Algorithm::None : cms::Algorithm::Nscc;
   cms.algorithm = params.cc_algorithm.value_or(preset);
@@ -131,9 +132,14 @@ cms::Parameters cms_parameters(const Params& params, const nic::NicCaps& caps,
     cms.max_window_bytes = std::max(smallest, caps.receive_credit_bytes / 2);
     cms.fixed_window_bytes = cms.max_window_bytes;
   }
-  if (params.cc_loopback_window_bytes != 0 && caps.loopback) {
-    cms.fixed_window_bytes = std::max(smallest, params.cc_loopback_window_bytes);
-    cms.max_window_bytes = std::max(cms.max_window_bytes, cms.fixed_window_bytes);
+  const std::uint64_t window = params.cc_loopback_window_bytes != 0
+                                   ? std::max(smallest, params.cc_loopback_window_bytes)
+                                   : cms.fixed_window_bytes;
+  if (caps.loopback) {
+    cms.fixed_window_bytes = window;
+    cms.max_window_bytes = std::max(cms.max_window_bytes, window);
+  } else if (!params.cc_algorithm) {
+    cms.same_host = {.ip = nic.local_address().ip, .fixed_window_bytes = window};
   }
   cms.trimming = params.cc_trimming;
   cms.synthetic_ecn = params.cc_synthetic_ecn;
@@ -299,7 +305,7 @@ int Domain::open_fep() {
   }
   fep::Config config;
   config.pds = pds_parameters(params_);
-  config.cms = cms_parameters(params_, nic_->caps(), payload_mtu_);
+  config.cms = cms_parameters(params_, *nic_, payload_mtu_);
   config.trim_marks = recognized_trim_marks(params_);
   config.ses.payload_mtu = payload_mtu_;
   config.ses.rudi = params_.rudi && params_.profile == Profile::Hpc;  // SES-138

@@ -221,7 +221,7 @@ const Row kRows[] = {
      "Congestion control: nscc, rccc (receiver credit, at both ends), both, or none for a fixed "
      "window",
      Special{set_algorithm, "nscc, rccc, both or none (TFC is not implemented)",
-             "nscc, on loopback none"}},
+             "nscc, to peers on this host none"}},
     {"CC_RECEIVE_RATE_MBPS", "Rate in Mbit/s at which rccc lets peers send here, 0 = the link rate",
      Number{&Params::cc_receive_rate_mbps, 0, 10'000'000}},
     {"CC_BASE_RTT_US", "Round-trip time of the idle network in microseconds, 0 = measured",
@@ -229,7 +229,7 @@ const Row kRows[] = {
     {"CC_LINK_RATE_MBPS", "Link rate in Mbit/s for congestion control, 0 = as the interface says",
      Number{&Params::cc_link_rate_mbps, 0, 10'000'000}},
     {"CC_LOOPBACK_WINDOW_BYTES",
-     "Bytes in flight to a peer on loopback without congestion control, 0 = by socket buffer",
+     "Bytes in flight to a peer on this host without congestion control, 0 = by socket buffer",
      Number{&Params::cc_loopback_window_bytes, 0, 1 << 30}},
     {"CC_TRIMMING",
      "The network trims packets instead of dropping them: packets with the DSCPs below are "

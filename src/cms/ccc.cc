@@ -74,6 +74,16 @@ class FixedWindow final : public Ccc {
 
 }  // namespace
 
+Parameters Parameters::for_peer(const FabricAddress& ip) const {
+  Parameters parameters = *this;
+  if (same_host && same_host->ip == ip) {
+    parameters.algorithm = same_host->algorithm;
+    parameters.fixed_window_bytes = same_host->fixed_window_bytes;
+    parameters.max_window_bytes = std::max(max_window_bytes, same_host->fixed_window_bytes);
+  }
+  return parameters;
+}
+
 std::unique_ptr<Ccc> make_ccc(const Parameters& parameters, Time now,
                               std::optional<std::uint8_t> ccc_id,
                               std::optional<Duration> base_rtt) {

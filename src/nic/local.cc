@@ -67,6 +67,8 @@ struct LocalNic::Outgoing {
   RingProducer ring;
   FileDescriptor bell;  // not valid() before the peer's Welcome
   bool unpublished = false;
+  std::optional<Time> full_since;  // empty: it has taken the last packet
+  bool passed_over = false;        // until the peer has emptied it
 
   // False: the peer is gone.
   bool read_welcome() {
@@ -190,6 +192,7 @@ std::size_t LocalNic::tx_burst(std::span<const Packet* const> in) {
     if (ring != nullptr) {
       while (done < end && put(*ring, *in[done])) ++done;
       if (done == end) continue;
+      if (waits_for(*ring)) break;
     }
     const std::size_t accepted = inner().tx_burst(in.subspan(done, end - done));
     done += accepted;
@@ -200,7 +203,10 @@ std::size_t LocalNic::tx_burst(std::span<const Packet* const> in) {
 }
 
 bool LocalNic::put(Outgoing& ring, const Packet& packet) {
+  if (ring.passed_over && !ring.ring.drained()) return false;
+  ring.passed_over = false;
   if (!ring.ring.put(packet)) return false;
+  ring.full_since.reset();
   if (!ring.unpublished) {
     ring.unpublished = true;
     unpublished_.push_back(&ring);
@@ -209,6 +215,13 @@ bool LocalNic::put(Outgoing& ring, const Packet& packet) {
   ++own_.local_packets_sent;
   own_.bytes_sent += packet.length();
   return true;
+}
+
+// Whether a packet that `ring` has no room for is better kept.
+bool LocalNic::waits_for(Outgoing& ring) {
+  if (!ring.full_since) ring.full_since = now_;
+  ring.passed_over |= now_ - *ring.full_since >= kReads;
+  return !ring.passed_over;
 }
 
 void LocalNic::publish() {

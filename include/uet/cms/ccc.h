@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "uet/base/address.h"
 #include "uet/base/time.h"
 #include "uet/cms/counters.h"
 #include "uet/cms/tuning.h"
@@ -19,6 +20,14 @@ namespace uet::cms {
 enum class Algorithm : std::uint8_t { None, Nscc, Rccc, Both };
 // CMS 5.2. The last three learn from what becomes of packets.
 enum class PathPolicy : std::uint8_t { Single, Oblivious, RoundRobin, Bitmap, Reps, Mixed };
+
+// Peers at a FEP's own IP address: no network is in between, and a queue there is a peer that waits
+// for a core.
+struct SameHost {
+  FabricAddress ip;
+  Algorithm algorithm = Algorithm::None;
+  std::uint64_t fixed_window_bytes = 1 << 20;  // window of Algorithm::None
+};
 
 // Set once per FEP. Bytes are nominal packet sizes (CMS-6).
 struct Parameters {
@@ -38,7 +47,11 @@ struct Parameters {
   Duration rtt_cache_time = std::chrono::hours(1);  // CMS-141
   bool probes_base_rtt = true;                      // where it is measured (CMS-140)
   bool oversubscription_control = false;            // grant less to a fabric that is full (CMS-230)
+  std::optional<SameHost> same_host;                // empty: peers there are like all others
   Tuning tuning;
+
+  // What contexts with peers at `ip` are made from.
+  Parameters for_peer(const FabricAddress& ip) const;
 };
 
 // What one ACK says (CMS section 2.2). PDS fills it in from the ACK_CC words.

@@ -48,6 +48,8 @@ class LocalNic final : public Middleware {
   // An address without a local process is asked for again after ...
   static constexpr Duration kFirstRetry = std::chrono::milliseconds(10);
   static constexpr Duration kLastRetry = std::chrono::seconds(1);
+  // A peer that makes no room for a packet for so long does not read.
+  static constexpr Duration kReads = std::chrono::milliseconds(10);
   static constexpr std::size_t kMaxIncoming = 4096;
 
   struct Offer;
@@ -73,6 +75,7 @@ class LocalNic final : public Middleware {
   Outgoing* ring_to(const FepAddress& to);
   std::unique_ptr<Outgoing> connect(const FepAddress& to);
   bool put(Outgoing& ring, const Packet& packet);
+  bool waits_for(Outgoing& ring);
   void publish();
   void wake(Outgoing& ring);
 

@@ -43,6 +43,8 @@ class RingProducer {
   bool put(const Packet& packet);
   // True if the consumer sleeps and must be woken; it is told once for each sleep.
   bool publish();
+  // The consumer has given back all that was put.
+  bool drained() const { return control_->head.load(std::memory_order_acquire) == tail_; }
 
  private:
   bool has_room(std::uint64_t bytes);

@@ -109,11 +109,35 @@ TEST_F(Local, FullNetworkEndsThePrefixButWhatWentBeforeIsThere) {
   EXPECT_EQ(b.receive().size(), 1U);
 }
 
-TEST_F(Local, WhatDoesNotFitIntoAFullRingTakesTheNetwork) {
+constexpr std::size_t kFullRing = kMinRingBytes / 8064;  // packets of 24 + 8000 bytes
+
+TEST_F(Local, FullRingOfAPeerThatReadsIsAFullQueue) {
   for (int i = 0; i < 40; ++i) to_b.add(b.address, 24, 8000);
-  ASSERT_EQ(a.send(to_b), 40U) << "a peer that does not read stops nobody";
-  EXPECT_EQ(a.below->sent.size(), 40 - kMinRingBytes / 8064);
-  EXPECT_EQ(b.receive().size(), kMinRingBytes / 8064);
+  ASSERT_EQ(a.send(to_b), kFullRing) << "what takes another way would overtake the rest";
+  EXPECT_EQ(a.send(to_b), 0U);
+  EXPECT_EQ(b.receive().size(), kFullRing);
+  b.receive();  // gives the room back
+  EXPECT_EQ(a.send(to_b), kFullRing);
+  EXPECT_TRUE(a.below->sent.empty());
+}
+
+TEST_F(Local, FullRingOfAPeerThatDoesNotReadIsPassedOverUntilItIsEmpty) {
+  for (int i = 0; i < 40; ++i) to_b.add(b.address, 24, 8000);
+  ASSERT_EQ(a.send(to_b), kFullRing);
+  EXPECT_EQ(a.send(to_b), 0U);
+  a.now += std::chrono::milliseconds(10);
+  a.receive();
+  EXPECT_EQ(a.send(to_b), 40U) << "a peer that does not read stops nobody";
+  EXPECT_EQ(a.below->sent.size(), 40U);
+  std::array<RxPacket, 3> few;
+  EXPECT_EQ(b.nic->rx_burst(few, b.now += kStep), 3U);
+  EXPECT_EQ(b.nic->rx_burst(few, b.now += kStep), 3U);  // gives the room of the first three back
+  EXPECT_EQ(a.send(to_b), 40U);
+  EXPECT_EQ(a.below->sent.size(), 80U) << "what is in the ring must not be overtaken again";
+  b.receive();
+  b.receive();
+  EXPECT_EQ(a.send(to_b), kFullRing);
+  EXPECT_EQ(a.below->sent.size(), 80U);
 }
 
 TEST_F(Local, PacketsFromBelowAndFromRingsAreBothTaken) {

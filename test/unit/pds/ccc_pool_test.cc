@@ -41,6 +41,28 @@ TEST(CccPool, TheLastUserGivesItBack) {
   EXPECT_NE(pool.share(key_of(2), kInitiator, kStart), nullptr);
 }
 
+// CMS-722: no network, no congestion control. Whatever the port is that the peer has.
+TEST(CccPool, Cms722_PeersAtTheOwnIpAddressHaveAlgorithmsOfTheirOwn) {
+  cms::Parameters cms = open_window();
+  cms.algorithm = cms::Algorithm::Both;
+  cms.probes_base_rtt = true;
+  cms.base_rtt.reset();
+  cms.max_window_bytes = 100'000;
+  cms.same_host = {.ip = address_of(1).ip, .fixed_window_bytes = 200'000};
+  CccPool pool(cms, 4, 1, 0);
+  CccKey here = key_of(1);
+  here.address.port = 40'000;
+  const SharedCcc* const beside = pool.share(here, kInitiator, kStart);
+  ASSERT_NE(beside, nullptr);
+  EXPECT_EQ(beside->credit, nullptr);
+  EXPECT_FALSE(beside->wants_probe);
+  EXPECT_EQ(beside->ccc->window_bytes(), 200'000U);
+  const SharedCcc* const elsewhere = pool.share(key_of(2), kInitiator, kStart);
+  ASSERT_NE(elsewhere, nullptr);
+  EXPECT_NE(elsewhere->credit, nullptr);
+  EXPECT_TRUE(elsewhere->wants_probe);
+}
+
 // CMS 9.5: what contexts have counted outlives them, what they hold does not.
 TEST(CccPool, CountsOfContextsThatHaveEnded) {
   const cms::Parameters cms = open_window();
