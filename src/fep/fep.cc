@@ -61,16 +61,16 @@ void Fep::push(Time now) {
 }
 
 bool Fep::receive(Time now) {
-  std::array<RxPacket, nic::kRxBurst> burst;
   while (const auto lost = nic_.take_lost_peer()) manager_.on_peer_lost(*lost, now);
-  const std::size_t count = nic_.rx_burst(burst, now);
+  const std::size_t count = nic_.rx_burst(arrived_, now);
   for (std::size_t i = 0; i < count; ++i) {
-    RxPacket& packet = burst[i];
+    RxPacket& packet = arrived_[i];
     if (config_.trim_marks.on(packet.dscp)) {  // PDS-147
       packet.trimmed = true;
       packet.trimmed_last_hop = packet.dscp == config_.trim_marks.trimmed_last_hop;
     }
     manager_.on_packet(packet, now);
+    packet = RxPacket{};
   }
   note_receive_load(count > 0);
   return count > 0;

@@ -249,10 +249,14 @@ std::size_t LocalNic::rx_burst(std::span<RxPacket> out, Time now) {
   if (any_ended_ || now >= next_events_) handle_events();
   // Half the room for each side first, so that neither starves the other.
   std::size_t filled = take(out.first((out.size() + 1) / 2));
+  if (filled > 0) rings_busy_until_ = now + kRingsBusy;
   if (incoming_.empty() || inner_busy_ || now >= next_inner_) {
     const std::size_t below = inner().rx_burst(out.subspan(filled), now);
     inner_busy_ = below > 0;
-    next_inner_ = now + kInnerInterval;
+    if (inner_busy_) inner_heard_ = now;
+    const Duration patience = std::min((now - inner_heard_) / 8, kLongestInnerInterval);
+    next_inner_ =
+        now + (now < rings_busy_until_ ? std::max(patience, kInnerInterval) : kInnerInterval);
     filled += below;
   }
   return filled + take(out.subspan(filled));

@@ -43,8 +43,12 @@ class LocalNic final : public Middleware {
  private:
   // New peers and the end of old ones are looked for so often while there is no sleep.
   static constexpr Duration kEventInterval = std::chrono::microseconds(100);
-  // The NIC below costs a system call: so often only, while it is silent and there are rings.
+  // The NIC below costs a system call: so often only, while it is silent and there are rings. With
+  // packets in these it waits an eighth of its silence, within a bound.
   static constexpr Duration kInnerInterval = std::chrono::microseconds(1);
+  static constexpr Duration kLongestInnerInterval = std::chrono::microseconds(50);
+  // Packets have come through rings within ...
+  static constexpr Duration kRingsBusy = std::chrono::microseconds(10);
   // An address without a local process is asked for again after ...
   static constexpr Duration kFirstRetry = std::chrono::milliseconds(10);
   static constexpr Duration kLastRetry = std::chrono::seconds(1);
@@ -110,6 +114,8 @@ class LocalNic final : public Middleware {
   Time now_{};              // of the last rx_burst
   Time next_events_{};
   Time next_inner_{};
+  Time inner_heard_{};  // when the NIC below had something last
+  Time rings_busy_until_{};
   NicCounters own_;
 };
 

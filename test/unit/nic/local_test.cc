@@ -149,6 +149,27 @@ TEST_F(Local, PacketsFromBelowAndFromRingsAreBothTaken) {
   EXPECT_EQ(b.receive().size(), 20U);
 }
 
+// It costs a system call, which packets in a ring would wait for.
+TEST_F(Local, SilentNetworkIsSeldomLookedAtWhileRingsAreBusy) {
+  connect();
+  std::array<RxPacket, 4> out;
+  // How often in a millisecond of bursts, one each microsecond.
+  const auto looks = [&](bool busy) {
+    const std::size_t before = b.below->looks;
+    for (int i = 0; i < 1000; ++i) {
+      EXPECT_EQ(busy ? a.send(to_b) : 1U, 1U);
+      b.nic->rx_burst(out, b.now += std::chrono::microseconds(1));
+    }
+    return b.below->looks - before;
+  };
+  EXPECT_GT(looks(false), 900U);
+  EXPECT_LE(looks(true), 40U) << "not before 50 us after the last look";
+  b.below->arrive(numbered_bytes(1), a.address);
+  EXPECT_GT(looks(true), 40U) << "as long as it was silent just now";
+  EXPECT_LE(looks(true), 40U);
+  EXPECT_GT(looks(false), 900U);
+}
+
 TEST_F(Local, SleeperIsWokenByTheFirstPacketOfAPeer) {
   EXPECT_FALSE(b.nic->prepare_wait());
   EXPECT_FALSE(b.readable());

@@ -110,7 +110,10 @@ class FakeNic final : public Nic {
   std::size_t tx_room = 1000;
   std::vector<std::vector<std::byte>> sent;
 
+  std::size_t looks = 0;  // how often rx_burst was called
+
   std::size_t rx_burst(std::span<RxPacket> out, Time) override {
+    ++looks;
     lent_.clear();
     while (lent_.size() < out.size() && !waiting_.empty()) {
       lent_.push_back(std::move(waiting_.front()));
