@@ -19,6 +19,10 @@ if [[ "$heading" == *NCCL* && ! -r "${UET_NCCL_PLUGIN:-}" ]]; then
   echo "skipped: UET_NCCL_PLUGIN names no plug-in (test/nccl/README.md)"
   exit 77
 fi
+if [[ "$heading" == *MPICH* && ! -x "${UET_MPICH:-/nowhere}/bin/mpiexec" ]]; then
+  echo "skipped: UET_MPICH names no MPICH that was built for libfabric (README.md, '$heading')"
+  exit 77
+fi
 # A name space of its own keeps the ports of these programs apart from those of others.
 if [[ -z "${UET_README_NETWORK:-}" ]] && unshare --net true 2>/dev/null; then
   export UET_README_NETWORK=own

@@ -154,6 +154,20 @@ TEST(ScalableEndpoint, EachContextIsOpenOnce) {
   EXPECT_EQ(fi_tx_context(a.sep.get(), 1, &attr, &ep, nullptr), -FI_EINVAL);
 }
 
+// MPICH (ch4:ofi) gives both sides all that the provider offers, the names of contexts included.
+TEST(ScalableEndpoint, ReceiveContextMayBeAskedForNamedContextsToo) {
+  Scalable a;
+  a.rx[1].reset();
+  fi_rx_attr attr = *a.info->rx_attr;
+  attr.caps |= FI_NAMED_RX_CTX;
+  fid_ep* ep = nullptr;
+  ASSERT_EQ(fi_rx_context(a.sep.get(), 1, &attr, &ep, nullptr), 0);
+  a.rx[1].reset(ep);
+  a.rx[1].reset();
+  attr.caps |= FI_SEND;
+  EXPECT_EQ(fi_rx_context(a.sep.get(), 1, &attr, &ep, nullptr), -FI_EINVAL);
+}
+
 TEST(ScalableEndpoint, ContextsDoOnlyWhatTheyAreFor) {
   Scalable a;
   char byte = 0;
