@@ -273,7 +273,11 @@ int Domain::open_nic(const fi_info& info) {
   }
   format_ = *format;
   nic::NicConfig config;
-  nic::set_back_end(config, params_.nic);
+  // The info says which one it was made for (nic_attr.h); FI_UET_NIC may have changed since.
+  const bool named = info.nic != nullptr && info.nic->device_attr != nullptr &&
+                     info.nic->device_attr->driver != nullptr;
+  const std::string back_end = named ? info.nic->device_attr->driver : params_.nic;
+  nic::set_back_end(config, back_end);
   config.ip = source->fabric_address;
   config.port = source->udp_port;
   config.receive_buffer_bytes = static_cast<std::uint32_t>(params_.socket_buffer_bytes);
@@ -287,6 +291,9 @@ int Domain::open_nic(const fi_info& info) {
   config.trimming = params_.cc_trimming;
   config.trim_marks = trim_marks(params_);
   config.pcap_file = params_.pcap;
+  config.tell_way = [&back_end](const std::string& way) {
+    FI_INFO(&provider, FI_LOG_DOMAIN, "FI_UET_NIC=%s: %s\n", back_end.c_str(), way.c_str());
+  };
   std::string message;
   auto nic = nic::open_nic(config, message);
   if (!message.empty()) FI_WARN(&provider, FI_LOG_DOMAIN, "%s\n", message.c_str());

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // What only a back end decides: which way packets take, several processes at one address, opening
 // again, and the answer to a process without the right. Runs inside in_network, with two hosts.
+#include <gmock/gmock.h>
 #include <grp.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <cstdlib>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "e2e/harness.h"
 
@@ -15,12 +19,20 @@ namespace uet::e2e {
 namespace {
 
 constexpr std::size_t kBytes = 5000;  // more than a packet where the MTU is 1500
-constexpr std::size_t kProcesses = 4;
-constexpr std::uint64_t kMessages = 50;  // from each to each
+constexpr std::size_t kProcesses = 8;
+constexpr std::uint64_t kMessages = 20;  // from each to each in one round
 
-bool over_udp() {
+bool hosts_say(const char* text) {
   const char* hosts = std::getenv("UET_E2E_HOSTS");
-  return hosts == nullptr || std::string(hosts).find(",udp") != std::string::npos;
+  return hosts != nullptr && std::string(hosts).find(text) != std::string::npos;
+}
+
+bool over_udp() { return std::getenv("UET_E2E_HOSTS") == nullptr || hosts_say(",udp"); }
+// Packets that come in another queue than the process has reach it through the kernel.
+bool has_part_of_the_queues() { return hosts_say("queues="); }
+
+std::string xdp_program_of_host_1() {
+  return run_program("ip -n host-1 link show dev eth0 | grep xdp || true", {}).text;
 }
 
 // Messages in both directions at once, `count` of them in turn.
@@ -56,7 +68,8 @@ TEST(BackEnd, CarriesPacketsItselfOnceTheNextHopIsKnown) {
     require(node.counter("nic_packets_sent") >= 200, "no packets were sent");
     require(by_kernel == 0, "packets were left to the kernel");
     require(node.counter("nic_frames_refused") == 0, "frames arrived that are not right");
-    if (std::getenv("UET_E2E_ARP") == nullptr && std::getenv("UET_E2E_IPV6") == nullptr) {
+    if (std::getenv("UET_E2E_ARP") == nullptr && std::getenv("UET_E2E_IPV6") == nullptr &&
+        !has_part_of_the_queues()) {
       require(node.counter("nic_kernel_packets_received") == 0, "packets came through the kernel");
     }
     channel.meet(&node);
@@ -80,73 +93,155 @@ TEST(BackEnd, OpensAgainInOneProcess) {
   EXPECT_EQ(wait_for_all({&left, &right}), "");
 }
 
-// Two on each host, each with a port of its own; those of one host reach each other too.
-void meet_all(std::size_t self, std::array<Channel*, kProcesses>& channels) {
-  Node node;
-  std::array<fi_addr_t, kProcesses> peers{};
-  for (std::size_t i = 0; i < kProcesses; ++i) {
-    if (i != self) channels[i]->send_bytes(node.name());
-  }
-  for (std::size_t i = 0; i < kProcesses; ++i) {
-    if (i != self) peers[i] = node.insert(channels[i]->receive_bytes(&node));
-  }
-  std::vector<std::vector<std::byte>> in(kProcesses * kMessages, std::vector<std::byte>(kBytes));
-  std::vector<std::vector<std::byte>> out(kProcesses * kMessages, std::vector<std::byte>(kBytes));
-  std::size_t expected = 0;
-  for (std::uint64_t message = 0; message < kMessages; ++message) {
-    for (std::size_t i = 0; i < kProcesses; ++i) {
-      if (i == self) continue;
-      auto& to = in[i * kMessages + message];
-      auto& from = out[i * kMessages + message];
-      fill_pattern(from, self << 16 | message);
-      node.post("receiving", [&] {
-        return fi_trecv(node.ep.get(), to.data(), kBytes, nullptr, FI_ADDR_UNSPEC,
-                        i << 16 | message, 0, nullptr);
-      });
-      node.post("sending", [&] {
-        return fi_tsend(node.ep.get(), from.data(), kBytes, nullptr, peers[i], self << 16 | message,
-                        nullptr);
-      });
-      expected += 2;
+TEST(BackEnd, TwoInOneProcessAtOnce) {
+  ChannelPair channels;
+  const auto run = [](Channel& channel) {
+    Node first;
+    const std::string nic = first.info->nic->device_attr->driver;
+    ::setenv("FI_UET_NIC", nic == "udp" ? "packet" : "udp", 1);
+    Node second;
+    require(second.info->nic->device_attr->driver != nic, "the second has another back end");
+    const fi_addr_t peer_of_first = first.connect(channel);
+    const fi_addr_t peer_of_second = second.connect(channel);
+    for (int round = 0; round < 3; ++round) {
+      exchange(first, peer_of_first, 10);
+      exchange(second, peer_of_second, 10);
     }
-  }
-  node.drain(expected, "messages of all");
-  for (std::size_t i = 0; i < kProcesses; ++i) {
-    for (std::uint64_t message = 0; i != self && message < kMessages; ++message) {
-      require_pattern(in[i * kMessages + message], i << 16 | message, "message");
+    for (Node* node : {&first, &second}) {
+      require(node->counter("nic_packets_received") >= 30, "packets came over each");
     }
-  }
-  for (std::size_t i = 0; i < kProcesses; ++i) {
-    if (i != self) channels[i]->send('m');
-  }
-  for (std::size_t i = 0; i < kProcesses; ++i) {
-    if (i != self) channels[i]->receive<char>(&node);
-  }
+    channel.meet(&second);
+  };
+  Process left("left", {}, [&] { run(channels.left); });
+  Process right("right", {}, [&] { run(channels.right); });
+  EXPECT_EQ(wait_for_all({&left, &right}), "");
 }
 
-TEST(BackEnd, FourProcessesAtTwoAddressesExchangeAllToAll) {
-  const char* hosts = std::getenv("UET_E2E_HOSTS");
-  if (hosts != nullptr && std::string(hosts).find(":native") != std::string::npos) {
+// One of several processes that all exchange messages with each other.
+class Member {
+ public:
+  using Channels = std::array<Channel*, kProcesses>;  // to each other one
+
+  Member(std::size_t self, const Channels& channels) : self_(self), channels_(channels) {
+    for_others(kProcesses, [&](std::size_t i) { channels_[i]->send_bytes(node_.name()); });
+    for_others(kProcesses, [&](std::size_t i) {
+      peers_[i] = node_.insert(channels_[i]->receive_bytes(&node_));
+    });
+  }
+
+  // With the first `members` of all.
+  void exchange_with(std::size_t members, std::uint64_t round) {
+    using Buffers = std::vector<std::vector<std::byte>>;
+    Buffers in(members * kMessages, std::vector<std::byte>(kBytes));
+    Buffers out(members * kMessages, std::vector<std::byte>(kBytes));
+    std::size_t expected = 0;
+    for (std::uint64_t message = 0; message < kMessages; ++message) {
+      for_others(members, [&](std::size_t i) {
+        auto& to = in[i * kMessages + message];
+        auto& from = out[i * kMessages + message];
+        const auto tag = [&](std::size_t sender) { return round << 32 | sender << 16 | message; };
+        fill_pattern(from, tag(self_));
+        node_.post("receiving", [&] {
+          return fi_trecv(node_.ep.get(), to.data(), kBytes, nullptr, FI_ADDR_UNSPEC, tag(i), 0,
+                          nullptr);
+        });
+        node_.post("sending", [&] {
+          return fi_tsend(node_.ep.get(), from.data(), kBytes, nullptr, peers_[i], tag(self_),
+                          nullptr);
+        });
+        expected += 2;
+      });
+    }
+    node_.drain(expected, "messages of all");
+    for_others(members, [&](std::size_t i) {
+      for (std::uint64_t message = 0; message < kMessages; ++message) {
+        require_pattern(in[i * kMessages + message], round << 32 | i << 16 | message, "message");
+      }
+    });
+  }
+
+  void meet(std::size_t members) {
+    for_others(members, [&](std::size_t i) { channels_[i]->send('m'); });
+    for_others(members, [&](std::size_t i) { channels_[i]->receive<char>(&node_); });
+  }
+
+  // Over the back end itself, not through the kernel.
+  std::uint64_t packets_of_the_device() const {
+    return node_.counter("nic_packets_sent") - node_.counter("nic_kernel_packets_sent");
+  }
+
+ private:
+  template <class Do>
+  void for_others(std::size_t members, Do&& action) const {
+    for (std::size_t i = 0; i < members; ++i) {
+      if (i != self_) action(i);
+    }
+  }
+
+  Node node_;
+  std::size_t self_;
+  Channels channels_;
+  std::array<fi_addr_t, kProcesses> peers_{};
+};
+
+// Four at each of two addresses, each with a port of its own; those of one host reach each other
+// too. The last one is killed, with its back end open, and the others go on.
+TEST(BackEnd, FourProcessesAtOneAddressExchangeAllToAllAndOutliveOne) {
+  if (hosts_say(":native")) {
     GTEST_SKIP() << "the native form has no ports, so that one process has the whole address";
   }
   std::vector<ChannelPair> pairs(kProcesses * kProcesses);  // [low * kProcesses + high]
-  const auto channels_of = [&](std::size_t self) {
-    std::array<Channel*, kProcesses> channels{};
+  const auto run = [&](std::size_t self) {
+    Member::Channels channels{};
     for (std::size_t i = 0; i < kProcesses; ++i) {
       if (i < self) channels[i] = &pairs[i * kProcesses + self].right;
       if (i > self) channels[i] = &pairs[self * kProcesses + i].left;
     }
-    return channels;
+    Member member(self, channels);
+    member.exchange_with(kProcesses, 1);
+    member.meet(kProcesses);
+    if (self == kProcesses - 1) ::raise(SIGKILL);
+    member.exchange_with(kProcesses - 1, 2);
+    member.meet(kProcesses - 1);
+    require(over_udp() || member.packets_of_the_device() > 0, "the kernel carried everything");
   };
-  const auto run = [&](std::size_t self) {
-    auto channels = channels_of(self);
-    meet_all(self, channels);
+  std::vector<std::unique_ptr<Process>> all;
+  for (std::size_t i = 0; i < kProcesses; ++i) {
+    all.push_back(std::make_unique<Process>(std::string(1, static_cast<char>('a' + i)),
+                                            Environment{}, [&, i] { run(i); }));
+  }
+  EXPECT_EQ(all.back()->wait(), "h died by signal Killed");
+  for (std::size_t i = 0; i + 1 < kProcesses; ++i) EXPECT_EQ(all[i]->wait(), "");
+  if (hosts_say("xdp")) {
+    EXPECT_EQ(xdp_program_of_host_1(), "") << "something is left behind";
+  }
+}
+
+// There can be only one program on an interface, and that of somebody else stays.
+TEST(BackEnd, AForeignXdpProgramIsRefused) {
+  if (!hosts_say("xdp")) GTEST_SKIP() << "only for the back end xdp";
+  const std::string set = "ip -n host-1 link set dev eth0 xdpgeneric ";
+  const Output attached = run_program(
+      set + "object /usr/lib/x86_64-linux-gnu/bpf/xdpfilt_alw_udp.o program xdpfilt_alw_udp", {});
+  ASSERT_EQ(attached.status, 0) << attached.text;
+  const auto run = [] {
+    try {
+      Node node;
+    } catch (const std::exception& error) {
+      const std::string what = error.what();
+      require(what.find("fi_domain: Address already in use") != std::string::npos, what);
+      return;
+    }
+    fail("it opened");
   };
-  Process a("a", {}, [&] { run(0); });
-  Process b("b", {}, [&] { run(1); });
-  Process c("c", {}, [&] { run(2); });
-  Process d("d", {}, [&] { run(3); });
-  EXPECT_EQ(wait_for_all({&a, &b, &c, &d}), "");
+  // Hosts come in turn, the second one first; that has no program.
+  Process a("a", {}, [] { Node node; });
+  Process b("b", {}, run);
+  const std::string first = a.wait();
+  const std::string second = b.wait();
+  EXPECT_THAT(xdp_program_of_host_1(), ::testing::HasSubstr("xdpfilt_alw_udp"));
+  EXPECT_EQ(run_program(set + "off", {}).status, 0);
+  EXPECT_EQ(first + second, "");
 }
 
 // Whoever asks for a back end gets that or an error, never another one.

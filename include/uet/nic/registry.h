@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -34,6 +35,8 @@ struct NicConfig {
   std::uint8_t dscp_trimmable = 0;    // what the fault "trim" trims
   wire::TrimMarks trim_marks = wire::kDefaultTrimMarks;
   bool trimming = false;  // the network trims: packets with these marks have no CRC
+  // Told, for the log, which of its ways the back end takes, where it has several.
+  std::function<void(const std::string&)> tell_way;
 };
 
 // "NAME" or "NAME:OPTIONS" into config.back_end and config.options. False: not of this form.

@@ -78,7 +78,7 @@ Result<std::uint32_t> FramedNic::interface_mtu(const NicConfig& config, const In
 
 Result<std::unique_ptr<Nic>> FramedNic::open(const NicConfig& config,
                                              const OpenFrameDevice& open_device,
-                                             std::string& message) {
+                                             std::string& message, KernelSees kernel_sees) {
   const auto interfaces = list_interfaces(message);
   if (!interfaces) return interfaces.error();
   const Interface* const interface = interface_of(interfaces.value(), config.ip);
@@ -108,7 +108,7 @@ Result<std::unique_ptr<Nic>> FramedNic::open(const NicConfig& config,
   kernel_options.send_buffer_bytes = config.send_buffer_bytes;
   kernel_options.gso = false;  // a virtual link would hand the other end's device whole trains,
   kernel_options.gro = false;  // and the kernel would merge what our device then sees
-  kernel_options.excluded_interface = interface->index;
+  if (kernel_sees == KernelSees::Copies) kernel_options.excluded_interface = interface->index;
   auto kernel = UdpNic::open(kernel_options, message);
   if (!kernel) return kernel.error();
   parts.kernel = std::move(kernel).value();
@@ -138,6 +138,8 @@ Result<std::unique_ptr<Nic>> FramedNic::open(const NicConfig& config,
   }
   parts.device = std::move(device).value();
   if (!why.empty()) message += (message.empty() ? "" : "; ") + why;
+  const std::string& way = parts.device->traits().way;
+  if (config.tell_way && !way.empty()) config.tell_way(way);
 
   int device_fd = parts.device->wait_fd();
   if (device_fd < 0) {

@@ -39,6 +39,7 @@ struct FrameToSend {
 struct FrameDeviceTraits {
   std::uint32_t max_frame_bytes = 0;       // without the check sequence; 0 = as the interface's MTU
   std::uint64_t receive_credit_bytes = 0;  // as in NicCaps
+  std::string way;                         // for NicConfig::tell_way; may be empty
 };
 
 class FrameDevice {

@@ -6,7 +6,8 @@
 //   - keeps the kernel from answering packets that it sees too with "port unreachable",
 //   - carries what the device cannot: packets to peers on this host or behind another interface,
 //   - carries the first packets to a neighbour, which makes the kernel find its MAC address.
-// What comes in over the device's interface is filtered out there.
+// What comes in over the device's interface is filtered out there, unless the device takes its
+// frames away from the kernel.
 #pragma once
 
 #include <sys/epoll.h>
@@ -27,13 +28,20 @@ namespace uet::nic {
 // Not thread-safe: the caller's lock covers it. Its descriptors are close-on-exec.
 class FramedNic final : public Nic {
  public:
+  // What of the interface's packets reaches the kernel too.
+  enum class KernelSees : std::uint8_t {
+    Copies,   // of all that the device takes: they are filtered out
+    TheRest,  // what the device has not taken away, though it is for us: those are ours
+  };
+
   // The interface is the one that holds config.ip. Of config.options this takes "native" (the form
   // without UDP) and leaves the rest to the device. The native form brings its own CRC trailer if
   // config.crc asks for one, since it covers other headers (WIRE 1.4). Errors: NoDevice (loopback,
   // or no interface holds the address), Invalid (options), and those of UdpNic::open,
   // NextHops::open and the device; `message` as for Module::open.
   static Result<std::unique_ptr<Nic>> open(const NicConfig& config, const OpenFrameDevice& open,
-                                           std::string& message);
+                                           std::string& message,
+                                           KernelSees kernel_sees = KernelSees::Copies);
 
   // What Module::ip_mtu answers for devices that carry whatever the interface does: its MTU, or
   // that it is not an Ethernet interface.

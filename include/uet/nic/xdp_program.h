@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The XDP program of an interface, which all our processes share: the first one attaches it, each
+// holds it, and with the last one that ends, in whatever way, it goes. Knows nothing of sockets
+// beyond their descriptors.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "uet/base/address.h"
+#include "uet/base/result.h"
+#include "uet/nic/interface.h"
+#include "uet/nic/socket.h"
+
+namespace uet::nic {
+
+class XdpProgram {
+ public:
+  // Attaches the program to the interface, or joins those who have. `generic`: behind the driver
+  // instead of in it, which is also taken where the driver has no XDP; a program that is attached
+  // already stays where it is. Errors: NotSupported (no right, or the kernel refuses), AddressInUse
+  // (the program of somebody else is attached); `message` says why and what to do.
+  static Result<XdpProgram> open(const Interface& interface, bool generic, std::string& message);
+
+  // From now on frames to `self` of IP protocol `protocol` that arrive in `queue` go to the socket,
+  // which is bound to that queue; until the socket is closed. False, with errno.
+  bool give_queue(std::uint32_t queue, int socket, const FepAddress& self, std::uint8_t protocol);
+
+  bool generic() const { return generic_; }
+  // What is loaded, for tests (BPF_PROG_TEST_RUN).
+  int program_fd() const { return program_.get(); }
+
+  // Loads it without attaching it anywhere. Returns 0 or errno.
+  static int load(XdpProgram& program);
+
+ private:
+  bool join(const Interface& interface, std::uint32_t program_id);
+  bool find_map(std::uint32_t id);
+  int attach(const Interface& interface, bool generic);
+
+  FileDescriptor program_;
+  FileDescriptor endpoints_;
+  FileDescriptor sockets_;
+  FileDescriptor link_;
+  bool generic_ = false;
+};
+
+}  // namespace uet::nic

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// libuet-nic-xdp.so: FI_UET_NIC=xdp.
+#include "uet/nic/module.h"
+
+#include "uet/nic/framed/framed_nic.h"
+#include "uet/nic/xdp_device.h"
+
+namespace uet::nic {
+namespace {
+
+Result<std::unique_ptr<Nic>> open(const NicConfig& config, std::string& message) {
+  return FramedNic::open(config, XdpDevice::open, message, FramedNic::KernelSees::TheRest);
+}
+
+}  // namespace
+}  // namespace uet::nic
+
+extern "C" __attribute__((visibility("default"))) const uet::nic::Module* uet_nic_module() {
+  static constexpr uet::nic::Module kModule = {
+      .name = "xdp", .ip_mtu = uet::nic::XdpDevice::ip_mtu, .open = uet::nic::open};
+  return &kModule;
+}
