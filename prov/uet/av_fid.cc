@@ -166,7 +166,8 @@ std::optional<ses::Peer> AvFid::peer(fi_addr_t address) const noexcept {
 
 int AvFid::check_insert(const fi_addr_t* fi_addr, std::uint64_t flags, const void* context) const {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
-  const std::uint64_t allowed = asynchronous_ ? std::uint64_t{FI_MORE} : kInsertFlags;
+  const std::uint64_t allowed = (asynchronous_ ? std::uint64_t{FI_MORE} : kInsertFlags) |
+                                (domain_.has_user_ids() ? FI_AV_USER_ID : 0);
   if ((flags & ~allowed) != 0) {
     FI_WARN(&provider, FI_LOG_AV, "fi_av_insert: flags 0x%llx are not among FI_MORE%s\n",
             static_cast<unsigned long long>(flags), asynchronous_ ? "" : " and FI_SYNC_ERR");
@@ -174,6 +175,10 @@ int AvFid::check_insert(const fi_addr_t* fi_addr, std::uint64_t flags, const voi
   }
   if ((flags & FI_SYNC_ERR) != 0 && context == nullptr) {
     FI_WARN(&provider, FI_LOG_AV, "fi_av_insert: FI_SYNC_ERR needs an array of int as context\n");
+    return -FI_EINVAL;
+  }
+  if ((flags & FI_AV_USER_ID) != 0 && fi_addr == nullptr) {
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_insert: FI_AV_USER_ID, but no ids where fi_addr is\n");
     return -FI_EINVAL;
   }
   if (map_ && fi_addr == nullptr) {
@@ -188,7 +193,8 @@ int AvFid::check_insert(const fi_addr_t* fi_addr, std::uint64_t flags, const voi
 }
 
 // 0, or a positive fi_errno as FI_SYNC_ERR wants it.
-int AvFid::insert_one(const std::optional<av::UetAddress>& address, fi_addr_t* fi_addr) {
+int AvFid::insert_one(const std::optional<av::UetAddress>& address, fi_addr_t* fi_addr,
+                      bool has_id) {
   Result<std::uint64_t> index = Error::Invalid;
   if (address) {
     const Guard guard(domain_.lock());
@@ -197,6 +203,7 @@ int AvFid::insert_one(const std::optional<av::UetAddress>& address, fi_addr_t* f
       domain_.fep().forget(address->fep(), clock_now());
     }
     index = av_.insert(*address);
+    if (index && has_id) set_user_id(index.value(), *fi_addr);
   }
   if (!index) {
     FI_WARN(&provider, FI_LOG_AV,
@@ -207,13 +214,19 @@ int AvFid::insert_one(const std::optional<av::UetAddress>& address, fi_addr_t* f
   return index ? 0 : -to_fi_errno(index.error());
 }
 
+void AvFid::set_user_id(std::uint64_t index, fi_addr_t id) {
+  if (user_ids_.size() <= index) user_ids_.resize(index + 1, FI_ADDR_NOTAVAIL);
+  user_ids_[index] = id;
+}
+
 // `next` gives the addresses one by one, empty where there is none.
 template <class Next>
 int AvFid::insert_all(Next next, std::size_t count, fi_addr_t* fi_addr, std::uint64_t flags,
                       void* context) {
   int good = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    const int error = insert_one(next(), fi_addr != nullptr ? fi_addr + i : nullptr);
+    const int error = insert_one(next(), fi_addr != nullptr ? fi_addr + i : nullptr,
+                                 (flags & FI_AV_USER_ID) != 0);
     if (error == 0) ++good;
     if ((flags & FI_SYNC_ERR) != 0) static_cast<int*>(context)[i] = error;
     if (error != 0 && asynchronous_) {
@@ -264,6 +277,7 @@ int AvFid::remove(const fi_addr_t* fi_addr, std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     const av::UetAddress* entry = av_.find(fi_addr[i]);
     if (entry != nullptr) domain_.fep().forget(entry->fep(), clock_now());
+    if (fi_addr[i] < user_ids_.size()) user_ids_[fi_addr[i]] = FI_ADDR_NOTAVAIL;
     if (!av_.remove(fi_addr[i])) {
       FI_WARN(&provider, FI_LOG_AV, "fi_av_remove: there is no address %llu\n",
               static_cast<unsigned long long>(fi_addr[i]));

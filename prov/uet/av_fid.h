@@ -5,6 +5,7 @@
 #include <rdma/fi_domain.h>
 
 #include <optional>
+#include <vector>
 
 #include "domain.h"
 #include "eq.h"
@@ -31,8 +32,12 @@ class AvFid final : public fid_av {
   // With the domain's lock. Empty if there is no such entry. The address may name one of the
   // peer's receive contexts.
   std::optional<ses::Peer> peer(fi_addr_t address) const noexcept;
+  // The user's id of it, if it was inserted with one (FI_AV_USER_ID).
   fi_addr_t source(const FepAddress& fep, InitiatorId initiator) const noexcept {
-    return av_.find_source(fep, initiator).value_or(FI_ADDR_NOTAVAIL);
+    const auto index = av_.find_source(fep, initiator);
+    if (!index) return FI_ADDR_NOTAVAIL;
+    const bool has_id = *index < user_ids_.size() && user_ids_[*index] != FI_ADDR_NOTAVAIL;
+    return has_id ? user_ids_[*index] : *index;
   }
 
   // What the calls of the same name do; these take the lock themselves.
@@ -49,7 +54,8 @@ class AvFid final : public fid_av {
   template <class Next>
   int insert_all(Next next, std::size_t count, fi_addr_t* fi_addr, std::uint64_t flags,
                  void* context);
-  int insert_one(const std::optional<av::UetAddress>& address, fi_addr_t* fi_addr);
+  int insert_one(const std::optional<av::UetAddress>& address, fi_addr_t* fi_addr, bool has_id);
+  void set_user_id(std::uint64_t index, fi_addr_t id);
 
   Domain& domain_;
   Hold hold_;
@@ -59,6 +65,7 @@ class AvFid final : public fid_av {
   const int rx_ctx_bits_;
   EqBinding eq_;  // where FI_AV_COMPLETE goes
   av::Av av_;
+  std::vector<fi_addr_t> user_ids_;  // by index, as far as there are any; FI_ADDR_NOTAVAIL: none
 };
 
 }  // namespace uet::prov

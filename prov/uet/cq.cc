@@ -96,20 +96,46 @@ fi_ops_cq cq_ops = {
     .strerror = cq_strerror,
 };
 
+ssize_t peer_cq_read(fid_cq* cq, void*, std::size_t) noexcept {
+  return Cq::from(cq).read_for_owner();
+}
+
+// Of a queue whose entries its owner reads.
+fi_ops_cq peer_cq_ops = {
+    .size = sizeof(fi_ops_cq),
+    .read = peer_cq_read,
+    .readfrom = not_supported<&fi_ops_cq::readfrom>,
+    .readerr = not_supported<&fi_ops_cq::readerr>,
+    .sread = not_supported<&fi_ops_cq::sread>,
+    .sreadfrom = not_supported<&fi_ops_cq::sreadfrom>,
+    .signal = not_supported<&fi_ops_cq::signal>,
+    .strerror = cq_strerror,
+};
+
+// fi_peer(3): the queue that FI_PEER's context names; nullptr if it cannot be.
+PeerCq* owner_of(const Domain& domain, void* context) {
+  auto* peer = domain.is_peer() ? peer_context<PeerCqContext>(context) : nullptr;
+  if (peer != nullptr && peer->cq != nullptr && is_complete(peer->cq->owner_ops)) return peer->cq;
+  FI_WARN(&provider, FI_LOG_CQ,
+          "fi_cq_open: FI_PEER needs a domain with FI_PEER and a context of this libfabric\n");
+  return nullptr;
+}
+
 }  // namespace
 
-Cq::Cq(Domain& domain, const fi_cq_attr& attr, void* context)
+Cq::Cq(Domain& domain, const fi_cq_attr& attr, PeerCq* owner, void* context)
     : fid_cq{},
       domain_(domain),
       hold_(domain.references()),
+      owner_(owner),
       format_(attr.format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_TAGGED : attr.format),
       event_limit_(
           std::clamp(attr.size != 0 ? attr.size : kDefaultSize, kSmallestEventLimit, kMostEntries)),
       threshold_(attr.wait_cond == FI_CQ_COND_THRESHOLD) {
   fid.fclass = FI_CLASS_CQ;
-  fid.context = context;
+  fid.context = owner != nullptr ? nullptr : context;  // the owner's lives only during the call
   fid.ops = &cq_fid_ops;
-  ops = &cq_ops;
+  ops = owner != nullptr ? &peer_cq_ops : &cq_ops;
 }
 
 int Cq::open(Domain& domain, const fi_cq_attr& attr, void* context, Cq*& out) {
@@ -119,12 +145,16 @@ int Cq::open(Domain& domain, const fi_cq_attr& attr, void* context, Cq*& out) {
             attr.format, attr.wait_cond);
     return -FI_EINVAL;
   }
-  if ((attr.flags & ~static_cast<std::uint64_t>(FI_AFFINITY)) != 0) {
+  if ((attr.flags & ~(FI_AFFINITY | FI_PEER)) != 0) {
     FI_WARN(&provider, FI_LOG_CQ, "fi_cq_open: flags 0x%llx are not supported\n",
             static_cast<unsigned long long>(attr.flags));
     return -FI_EINVAL;
   }
-  std::unique_ptr<Cq> cq(new Cq(domain, attr, context));
+  PeerCq* owner = nullptr;
+  if ((attr.flags & FI_PEER) != 0 && (owner = owner_of(domain, context)) == nullptr) {
+    return -FI_EINVAL;
+  }
+  std::unique_ptr<Cq> cq(new Cq(domain, attr, owner, context));
   if (!cq->grow(std::bit_ceil(2 * cq->event_limit_))) return -FI_ENOMEM;
   const int result = cq->waiter_.open(attr.wait_obj, attr.wait_set, &cq->fid, &domain);
   if (result != 0) return result;
@@ -149,6 +179,10 @@ bool Cq::grow(std::size_t capacity) noexcept {
 }
 
 bool Cq::reserve() noexcept {
+  if (owner_ != nullptr) {  // it has room for all
+    ++reserved_;
+    return true;
+  }
   const std::size_t needed = count_ - events_ + reserved_ + 1;
   if (needed > kMostEntries) return false;
   if (needed + event_limit_ > capacity_ && !grow(2 * capacity_)) return false;
@@ -156,7 +190,37 @@ bool Cq::reserve() noexcept {
   return true;
 }
 
+void Cq::tell_owner(const Entry& entry) noexcept {
+  const fi_cq_tagged_entry& fields = entry.fields;
+  ssize_t result = 0;
+  if (entry.err == 0) {
+    result = owner_->owner_ops->write(owner_, fields.op_context, fields.flags, fields.len,
+                                      fields.buf, fields.data, fields.tag, entry.source);
+  } else {
+    fi_cq_err_entry error{};
+    error.op_context = fields.op_context;
+    error.flags = fields.flags;
+    error.len = fields.len;
+    error.buf = fields.buf;
+    error.data = fields.data;
+    error.tag = fields.tag;
+    error.olen = entry.excess;
+    error.err = entry.err;
+    error.prov_errno = entry.prov_errno;
+    if (entry.has_error_data) {
+      error_data_given_ = std::move(error_data_.front());
+      error_data_.pop_front();
+      error.err_data = error_data_given_.data();
+      error.err_data_size = error_data_given_.size();
+    }
+    const PeerErrorEntry wide(error, entry.source);
+    result = owner_->owner_ops->writeerr(owner_, wide.bytes);
+  }
+  if (result < 0) FI_WARN(&provider, FI_LOG_CQ, "the owner's CQ takes no completion\n");
+}
+
 void Cq::append(const Entry& entry) noexcept {
+  if (owner_ != nullptr) return tell_owner(entry);
   UET_ASSERT(count_ < capacity_);
   ring_[(head_ + count_++) & (capacity_ - 1)] = entry;
   waiter_.notify(count_);
@@ -169,6 +233,7 @@ void Cq::push(const Entry& entry) noexcept {
 }
 
 void Cq::push_event(const Entry& entry) noexcept {
+  if (owner_ != nullptr) return tell_owner(entry);
   ++events_;
   append(entry);
   ring_[(head_ + count_ - 1) & (capacity_ - 1)].event = true;
@@ -194,6 +259,17 @@ ssize_t Cq::pop(void* buffer, std::size_t count, fi_addr_t* sources) noexcept {
     ++taken;
   }
   return taken > 0 ? static_cast<ssize_t>(taken) : -FI_EAGAIN;
+}
+
+ssize_t Cq::read_for_owner() noexcept {
+  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  {
+    const Guard guard(domain_.lock());
+    domain_.progress(clock_now());
+    if (!domain_.quiet()) return 0;
+  }
+  sched_yield();
+  return 0;
 }
 
 ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) noexcept {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "domain.h"
+#include "peer.h"
 #include "references.h"
 #include "wait.h"
 
@@ -47,7 +48,7 @@ class Cq final : public fid_cq {
   void push(const Entry& entry) noexcept;
   // For completions that no posted operation stands behind: at most as many wait at a time as the
   // application asked the queue to hold.
-  bool can_take_event() const noexcept { return events_ < event_limit_; }
+  bool can_take_event() const noexcept { return owner_ != nullptr || events_ < event_limit_; }
   void push_event(const Entry& entry) noexcept;
   bool empty() const noexcept { return count_ == 0; }
   // err_data of the error entry that is pushed next (has_error_data). Throws bad_alloc.
@@ -56,6 +57,8 @@ class Cq final : public fid_cq {
   // What the calls of the same name do; these take the lock themselves.
   ssize_t read(void* buffer, std::size_t count, fi_addr_t* sources) noexcept;
   // `condition`: FI_CQ_COND_THRESHOLD's number as a pointer, at most `count`; else ignored.
+  // fi_peer(3): entries go to another provider's queue; reading this one only makes progress.
+  ssize_t read_for_owner() noexcept;
   ssize_t sread(void* buffer, std::size_t count, fi_addr_t* sources, const void* condition,
                 int timeout) noexcept;
   ssize_t read_error(fi_cq_err_entry* buffer) noexcept;
@@ -68,7 +71,8 @@ class Cq final : public fid_cq {
   static constexpr std::size_t kMostEntries = std::size_t{1} << 20;
 
  private:
-  Cq(Domain& domain, const fi_cq_attr& attr, void* context);
+  Cq(Domain& domain, const fi_cq_attr& attr, PeerCq* owner, void* context);
+  void tell_owner(const Entry& entry) noexcept;
   bool grow(std::size_t capacity) noexcept;
   void give_error_data(const Entry& entry, fi_cq_err_entry& buffer) noexcept;
   void append(const Entry& entry) noexcept;
@@ -79,6 +83,7 @@ class Cq final : public fid_cq {
   Domain& domain_;
   Hold hold_;
   References references_;
+  PeerCq* const owner_;  // nullptr: the queue is the application's
   const fi_cq_format format_;
   const std::size_t event_limit_;
   std::unique_ptr<Entry[]> ring_;

@@ -250,7 +250,7 @@ Domain::Domain(Fabric& fabric, const fi_info& info, const Params& params, void* 
       version_(fabric.version()),
       params_(params),
       mr_mode_(info.domain_attr->mr_mode),
-      knows_hmem_((info.caps & FI_HMEM) != 0),
+      caps_(info.caps),
       job_{static_cast<std::uint32_t>(params.job_id)},
       lock_(info.domain_attr->threading != FI_THREAD_DOMAIN) {
   fid.fclass = FI_CLASS_DOMAIN;

@@ -97,7 +97,11 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   // requires none, and the application may set those that it wants. FI_MR_BASIC stands for three.
   bool mr_mode_has(int bit) const;
   // Was it opened with FI_HMEM? Only then does a registration say whose memory it is.
-  bool knows_hmem() const { return knows_hmem_; }
+  bool knows_hmem() const { return (caps_ & FI_HMEM) != 0; }
+  // Was it opened with FI_PEER? Only then does it take another provider's queues; and with
+  // FI_AV_USER_ID? Then its AVs take ids of the application's own.
+  bool is_peer() const { return (caps_ & FI_PEER) != 0; }
+  bool has_user_ids() const { return (caps_ & FI_AV_USER_ID) != 0; }
   // An object of this domain has been registered: the EQ bound with FI_REG_MR is told.
   void registered(fid_mr& mr);
   // fi_domain_bind: reading this EQ makes our progress.
@@ -129,7 +133,7 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   const std::uint32_t version_;
   const Params params_;
   const int mr_mode_;
-  const bool knows_hmem_;
+  const std::uint64_t caps_;
   AddressFormat format_;
   Eq* registration_eq_ = nullptr;  // FI_REG_MR
   JobId job_;

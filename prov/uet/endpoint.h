@@ -148,6 +148,7 @@ class Endpoint final : public ses::CompletionSink {
   int set_permission(int name, bool permitted) noexcept;
   bool take_tx_room() noexcept;
   void give_back_tx_room() noexcept;
+  void tell(const ses::Completion& completion) noexcept;
   bool keep_sender(const ses::Completion& completion) noexcept;
   void describe_receive(const ses::Completion& completion, Cq::Entry& entry) noexcept;
   Cq* queue_of(ses::Kind kind) const;

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <set>
 
 #include "address_format.h"
 #include "compat.h"
@@ -216,6 +217,22 @@ std::vector<Offer> offers_for(const Wanted& wanted, const std::vector<nic::Inter
   return offers;
 }
 
+// Of what one interface offers, or several, the part that a provider which links us (FI_PEER)
+// should use at the same time: it takes all that it gets. One address of each interface, and no
+// loopback beside others, because its address would name another host's loopback there. Not where
+// an interface is named.
+void leave_to_a_link(std::vector<Offer>& offers, const fi_info* hints) {
+  std::set<int> taken;
+  std::erase_if(offers,
+                [&](const Offer& offer) { return !taken.insert(offer.interface.index).second; });
+  const bool named = hints->domain_attr != nullptr && hints->domain_attr->name != nullptr;
+  const bool only_loopback = std::all_of(
+      offers.begin(), offers.end(), [](const Offer& offer) { return offer.interface.loopback; });
+  if (!named && !only_loopback) {
+    std::erase_if(offers, [](const Offer& offer) { return offer.interface.loopback; });
+  }
+}
+
 void set_address(void*& to, std::size_t& length, const std::vector<std::byte>& address) {
   to = std::malloc(address.size());
   if (to == nullptr) throw std::bad_alloc();
@@ -299,10 +316,13 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
   const bool device_memory =
       hints != nullptr && (hints->caps & FI_HMEM) != 0 && Cuda::driver() != nullptr;
   const std::uint32_t addr_format = wanted_format(hints);
+  const bool peer = hints != nullptr && (hints->caps & FI_PEER) != 0;
   InfoPtr first;
   fi_info* last = nullptr;
   for (const Wanted& wanted : wanted_addresses(node, service, flags, hints)) {
-    for (Offer& offer : offers_for(wanted, interfaces)) {
+    auto offers = offers_for(wanted, interfaces);
+    if (peer) leave_to_a_link(offers, hints);
+    for (Offer& offer : offers) {
       const auto format = AddressFormat::of(addr_format, offer.address.ip.is_ipv6);
       if (!format) continue;
       offer.payload_mtu = payload_mtu(*params, offer.interface.mtu);

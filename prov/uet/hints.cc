@@ -92,6 +92,13 @@ const char* refuse_mr_mode(int mode, std::uint32_t version) {
              : "domain_attr.mr_mode: FI_MR_BASIC and FI_MR_SCALABLE stand alone";
 }
 
+// fi_peer(3): the owner sees to it that its part of the interface is entered by one thread at a
+// time; one of ours would be beyond it.
+bool wants_thread_of_a_peer(std::uint64_t caps, const fi_domain_attr& domain) {
+  return (caps & FI_PEER) != 0 &&
+         (domain.control_progress == FI_PROGRESS_AUTO || domain.data_progress == FI_PROGRESS_AUTO);
+}
+
 bool known_progress(fi_progress progress) {
   return progress == FI_PROGRESS_UNSPEC || progress == FI_PROGRESS_AUTO ||
          progress == FI_PROGRESS_MANUAL || static_cast<int>(progress) == kProgressControlUnified;
@@ -115,7 +122,9 @@ const char* refuse_domain(const fi_domain_attr& domain, std::uint32_t version,
   for (const auto& row : kDomainMost) {
     if (domain.*row.member > row.most) return row.name;
   }
-  if (!subset(domain.caps, kDomainCaps)) return "domain_attr.caps";
+  if (!subset(domain.caps, kDomainCaps & (has_peer_interface() ? ~std::uint64_t{0} : ~kPeerCaps))) {
+    return "domain_attr.caps";
+  }
   if (!usable_traffic_class(domain.tclass, limits)) return "domain_attr.tclass";
   return refuse_auth_key(domain.auth_key_size, domain.auth_key);
 }
@@ -198,14 +207,14 @@ void fill_ep(fi_ep_attr& ep, const fi_ep_attr& asked, std::uint64_t tx_order,
   copy_auth_key(ep.auth_key, ep.auth_key_size, asked.auth_key, asked.auth_key_size);
 }
 
-void fill_domain(fi_domain_attr& domain, const fi_domain_attr& asked) {
+void fill_domain(fi_domain_attr& domain, const fi_domain_attr& asked, std::uint64_t caps) {
   domain.threading = either(asked.threading, FI_THREAD_SAFE);
   domain.control_progress = either(asked.control_progress, FI_PROGRESS_MANUAL);
   domain.data_progress = either(asked.data_progress, FI_PROGRESS_MANUAL);
   domain.resource_mgmt = either(asked.resource_mgmt, FI_RM_ENABLED);
   domain.av_type = either(asked.av_type, FI_AV_TABLE);
   for (const auto& row : kDomainMost) domain.*row.member = row.most;
-  domain.caps = kDomainCaps;
+  domain.caps = (kDomainCaps & ~kPeerCaps) | (caps & kPeerCaps);
   domain.tclass = asked.tclass;
   copy_auth_key(domain.auth_key, domain.auth_key_size, asked.auth_key, asked.auth_key_size);
   set_counter_limits(domain);
@@ -215,7 +224,7 @@ void fill_domain(fi_domain_attr& domain, const fi_domain_attr& asked) {
 
 const char* refuse_tx(const fi_tx_attr& tx, const Limits& limits) {
   const EndpointType& type = *limits.type;
-  if (!subset(tx.caps, (kTxCaps | kDomainCaps) & type.caps)) return "tx_attr.caps";
+  if (!subset(tx.caps, (kTxCaps | kDomainCaps) & ~kPeerCaps & type.caps)) return "tx_attr.caps";
   if (!subset(tx.op_flags, type.tx_op_flags)) return "tx_attr.op_flags";
   if (!subset(tx.msg_order, type.orders)) return "tx_attr.msg_order";
   if (!usable_traffic_class(tx.tclass, limits)) return "tx_attr.tclass";
@@ -231,7 +240,7 @@ const char* refuse_rx(const fi_rx_attr& rx, const Limits& limits) {
   const EndpointType& type = *limits.type;
   // How peers name this context is the transmit side's concern, but MPICH asks for it here as well.
   const std::uint64_t caps = rx.caps & ~(type.caps & FI_NAMED_RX_CTX);
-  if (!subset(caps, (kRxCaps | kDomainCaps) & type.caps)) return "rx_attr.caps";
+  if (!subset(caps, (kRxCaps | kDomainCaps) & ~kPeerCaps & type.caps)) return "rx_attr.caps";
   if (!subset(rx.op_flags, kRxOpFlags)) return "rx_attr.op_flags";
   if (!subset(rx.msg_order, type.orders)) return "rx_attr.msg_order";
   if (rx.comp_order != 0) return "rx_attr.comp_order: completions are not ordered";
@@ -260,6 +269,9 @@ const char* refuse_hints(const fi_info& hints, std::uint32_t version, const Limi
   }
   if (why == nullptr && hints.domain_attr != nullptr) {
     why = refuse_domain(*hints.domain_attr, version, limits);
+    if (why == nullptr && wants_thread_of_a_peer(hints.caps, *hints.domain_attr)) {
+      why = "domain_attr.data_progress: FI_PEER goes with FI_PROGRESS_MANUAL only";
+    }
     const int mode = hints.domain_attr->mr_mode;
     if (why == nullptr && limits.device_memory && (hints.caps & FI_HMEM) != 0 &&
         mode != kMrUnspec && (mode & FI_MR_HMEM) == 0) {
@@ -283,7 +295,7 @@ void fill_attributes(fi_info& info, const fi_info* hints, std::uint32_t version,
   fill_tx(*info.tx_attr, tx, info.caps, limits);
   fill_rx(*info.rx_attr, rx, info.caps, limits);
   fill_ep(*info.ep_attr, ep, tx.msg_order, limits);
-  fill_domain(*info.domain_attr, has_domain ? *hints->domain_attr : fi_domain_attr{});
+  fill_domain(*info.domain_attr, has_domain ? *hints->domain_attr : fi_domain_attr{}, info.caps);
   info.domain_attr->mr_mode =
       negotiate_mr_mode(hints, version, limits.device_memory && (info.caps & FI_HMEM) != 0);
   info.fabric_attr->prov_version = kProviderVersion;

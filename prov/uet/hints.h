@@ -8,6 +8,7 @@
 
 #include "compat.h"
 #include "params.h"
+#include "peer.h"
 #include "uet/ses/ses.h"
 #include "uet/wire/frame.h"
 
@@ -49,6 +50,8 @@ inline constexpr Capability kCapabilities[] = {
     {FI_TRIGGER, kTx | kRx, ~std::uint64_t{0}},
     {FI_LOCAL_COMM, kDomain, ~std::uint64_t{0}},
     {FI_REMOTE_COMM, kDomain, ~std::uint64_t{0}},
+    {FI_PEER, kDomain},
+    {FI_AV_USER_ID, kDomain},
 };
 
 // Those that any of `sides` states.
@@ -63,6 +66,8 @@ inline constexpr std::uint64_t kTxCaps = caps_of(kTx);
 inline constexpr std::uint64_t kRxCaps = caps_of(kRx);
 inline constexpr std::uint64_t kDomainCaps = caps_of(kDomain);
 inline constexpr std::uint64_t kCaps = kTxCaps | kRxCaps | kDomainCaps;
+// For providers that link others, and only where we know the library's interface (peer.h).
+inline constexpr std::uint64_t kPeerCaps = FI_PEER | FI_AV_USER_ID;
 
 // Levels at which the target has to take part: a message is delivered when it is in the buffer of
 // the receive that it matched, so that both are one.
@@ -106,21 +111,22 @@ constexpr const EndpointType& rdm_of(Profile profile) {
 inline constexpr EndpointType kDgram{
     .type = FI_EP_DGRAM,
     .caps = kCaps & ~(FI_TAGGED | FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_REMOTE_READ |
-                      FI_REMOTE_WRITE | FI_RMA_EVENT | FI_FENCE | kCapsSince2),
+                      FI_REMOTE_WRITE | FI_RMA_EVENT | FI_FENCE | kCapsSince2 | kPeerCaps),
     .tx_op_flags = kTxOpFlags & ~(kDelivered | FI_FENCE),
     .orders = 0};
 
 // What an application of this API version can know of it.
-constexpr std::uint64_t caps_offered(const EndpointType& type, std::uint32_t version) {
+inline std::uint64_t caps_offered(const EndpointType& type, std::uint32_t version) {
   const std::uint64_t later =
       (version < kApi2 ? kCapsSince2 : 0) | (version < kApiHmem ? FI_HMEM : 0);
-  return type.caps & ~later;
+  return type.caps & ~later & ~(has_peer_interface() ? 0 : kPeerCaps);
 }
 
 // What it gives to who names none. FI_SOURCE_ERR makes errors of messages from unknown senders;
-// with FI_HMEM every registration says whose memory it is.
-constexpr std::uint64_t default_caps(const EndpointType& type, std::uint32_t version) {
-  return caps_offered(type, version) & ~(FI_SOURCE_ERR | FI_HMEM);
+// with FI_HMEM every registration says whose memory it is; with FI_PEER nothing makes progress by
+// itself.
+inline std::uint64_t default_caps(const EndpointType& type, std::uint32_t version) {
+  return caps_offered(type, version) & ~(FI_SOURCE_ERR | FI_HMEM | kPeerCaps);
 }
 
 struct Limits {

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <thread>
 
 #include "uet/base/check.h"
 
@@ -65,11 +66,17 @@ class UET_CAPABILITY("mutex") Lock {
       occupied_.store(false, std::memory_order_relaxed);
     }
   }
+  // The calling thread has it, and calls out to somebody who may call back (CallOut).
+  bool called_out() const {
+    return caller_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+  }
   // Somebody waits for it: the progress thread then steps back.
   bool contended() const { return waiting_.load(std::memory_order_relaxed) > 0; }
 
  private:
+  friend class CallOut;
   bool needed_;
+  std::atomic<std::thread::id> caller_{};
   std::mutex mutex_;
   std::atomic<int> waiting_{0};
   std::atomic<bool> occupied_{false};
@@ -91,6 +98,20 @@ class UET_SCOPED_CAPABILITY Guard {
  private:
   Lock& lock_;
   const bool held_ = false;
+};
+
+// Around a call of somebody else's by the lock's holder: what it calls back finds the lock held.
+class CallOut {
+ public:
+  explicit CallOut(Lock& lock) : lock_(lock) {
+    lock_.caller_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  }
+  ~CallOut() { lock_.caller_.store({}, std::memory_order_relaxed); }
+  CallOut(const CallOut&) = delete;
+  CallOut& operator=(const CallOut&) = delete;
+
+ private:
+  Lock& lock_;
 };
 
 }  // namespace uet::prov

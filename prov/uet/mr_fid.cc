@@ -162,7 +162,7 @@ int Mr::enter(const fi_mr_attr& attr) {
   enabled_ = !domain_.mr_mode_has(FI_MR_ENDPOINT) &&
              !(domain_.mr_mode_has(FI_MR_RMA_EVENT) && (flags_ & FI_RMA_EVENT) != 0);
   region.enabled = enabled_;
-  const Guard guard(domain_.lock());
+  const Guard guard(domain_.lock(), domain_.lock().called_out());
   if (domain_.mr_mode_has(FI_MR_PROV_KEY)) {
     const auto added = domain_.fep().regions().add(region);
     if (!added) return to_fi_errno(added.error());

@@ -166,6 +166,21 @@ fi_ops_tagged srx_tagged_ops = receive_only(fi_ops_tagged{
     .recvmsg = srx_trecvmsg,
 });
 
+// Of receives that their owner posts and cancels.
+fi_ops_ep peer_srx_ops = {
+    .size = sizeof(fi_ops_ep),
+    .cancel = not_supported<&fi_ops_ep::cancel>,
+    .getopt = not_supported<&fi_ops_ep::getopt>,
+    .setopt = not_supported<&fi_ops_ep::setopt>,
+    .tx_ctx = not_supported<&fi_ops_ep::tx_ctx>,
+    .rx_ctx = not_supported<&fi_ops_ep::rx_ctx>,
+    .rx_size_left = not_supported<&fi_ops_ep::rx_size_left>,
+    .tx_size_left = not_supported<&fi_ops_ep::tx_size_left>,
+};
+
+// So many messages at a time, as SES has states for messages.
+constexpr std::size_t kPeerMessages = ses::Parameters{}.rx_messages;
+
 }  // namespace
 
 Srx::Srx(Domain& domain, const fi_rx_attr& attr, void* context)
@@ -187,6 +202,26 @@ Srx::Srx(Domain& domain, const fi_rx_attr& attr, void* context)
   collective = &no_collectives;
   const Guard guard(domain_.lock());
   queue_ = domain_.fep().ses().open_receive_queue(size_, settings_.tagged_directed, *this);
+}
+
+Srx::Srx(Domain& domain, PeerSrx& owner)
+    : fid_ep{},
+      domain_(domain),
+      hold_(domain.references()),
+      op_flags_(0),
+      size_(kPeerMessages),
+      peer_(std::make_unique<PeerReceives>(*this, owner, kPeerMessages)) {
+  fid.fclass = FI_CLASS_SRX_CTX;
+  fid.ops = &srx_fid_ops;
+  ops = &peer_srx_ops;
+  cm = &srx_cm_ops;
+  msg = &no_msg;
+  rma = &no_rma;
+  tagged = &no_tagged;
+  atomic = &no_atomics;
+  collective = &no_collectives;
+  const Guard guard(domain_.lock());
+  queue_ = domain_.fep().ses().open_receive_queue(size_, true, *this, peer_.get());
 }
 
 int Srx::close() noexcept {
@@ -286,6 +321,11 @@ void Srx::release_receive() noexcept {
 }
 
 void Srx::complete(const ses::Completion& completion) noexcept {
+  if (peer_ != nullptr) {  // a receive that has lost its message, and its place with it
+    Endpoint& endpoint = *endpoints_.front();
+    endpoint.reserve_receive();
+    return endpoint.complete(completion);
+  }
   --owed_;
   if (held_ == 0) return;
   --held_;
@@ -298,6 +338,17 @@ int srx_open(fid_domain* domain, fi_rx_attr* attr, fid_ep** srx, void* context) 
     if (parent.dead()) return -FI_EOPNOTSUPP;
     const fi_rx_attr preset{};
     const fi_rx_attr& asked = attr != nullptr ? *attr : preset;
+    if ((asked.op_flags & FI_PEER) != 0) {
+      auto* peer = parent.is_peer() ? peer_context<PeerSrxContext>(context) : nullptr;
+      if (peer == nullptr || peer->srx == nullptr || !is_complete(peer->srx->owner_ops)) {
+        FI_WARN(&provider, FI_LOG_EP_CTRL,
+                "fi_srx_context: FI_PEER needs a domain with FI_PEER and a context of this "
+                "libfabric\n");
+        return -FI_EINVAL;
+      }
+      *srx = new Srx(parent, *peer->srx);
+      return 0;
+    }
     if (const char* why = refuse_rx(asked, Limits{})) {
       FI_WARN(&provider, FI_LOG_EP_CTRL, "fi_srx_context: not possible: %s\n", why);
       return -FI_EINVAL;

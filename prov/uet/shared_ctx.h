@@ -5,10 +5,12 @@
 
 #include <rdma/fi_endpoint.h>
 
+#include <memory>
 #include <vector>
 
 #include "domain.h"
 #include "ep_options.h"
+#include "peer_receives.h"
 #include "post_receive.h"
 #include "references.h"
 #include "uet/ses/api.h"
@@ -62,6 +64,8 @@ class Srx final : public fid_ep, public ses::CompletionSink {
   static Srx& from(struct fid* fid) { return from(reinterpret_cast<fid_ep*>(fid)); }
   // attr.size 0: the domain's default.
   Srx(Domain& domain, const fi_rx_attr& attr, void* context);
+  // fi_peer(3): receives are posted to `owner`, none to this one.
+  Srx(Domain& domain, PeerSrx& owner);
   int close() noexcept;
 
   // What the calls of the same name do.
@@ -83,6 +87,8 @@ class Srx final : public fid_ep, public ses::CompletionSink {
   void leave(Endpoint& endpoint) noexcept;
   // That of the endpoints; nullptr without one.
   const AvFid* av() const;
+  // Not nullptr: its receives are another provider's.
+  PeerReceives* peer() const { return peer_.get(); }
 
   // ses::CompletionSink for what belongs to no message.
   void complete(const ses::Completion& completion) noexcept override;
@@ -102,6 +108,7 @@ class Srx final : public fid_ep, public ses::CompletionSink {
   std::uint64_t op_flags_;
   const std::size_t size_;
   ReceiveSettings settings_;
+  const std::unique_ptr<PeerReceives> peer_;
   ses::ReceiveQueue* queue_ = nullptr;
   std::vector<Endpoint*> endpoints_;  // the first one tells
   std::size_t owed_ = 0;              // completions that will come without a message

@@ -324,6 +324,19 @@ void Endpoint::complete(const ses::Completion& completion) noexcept {
     return complete(
         domain_.works().finish(completion, counter_of(completion.kind), counts(completion)));
   }
+  PeerReceives* const peer =
+      srx_ != nullptr && is_receive(completion.kind) ? srx_->peer() : nullptr;
+  if (peer == nullptr) return tell(completion);
+  PeerRxEntry& entry = *static_cast<PeerRxEntry*>(completion.context);
+  ses::Completion of_owner = completion;
+  of_owner.context = entry.context;
+  of_owner.user_flags = entry.flags & FI_COMPLETION;
+  tell(of_owner);
+  peer->release(entry);
+}
+
+// Counters and queues hear of it.
+void Endpoint::tell(const ses::Completion& completion) noexcept {
   const bool event = completion.kind == ses::Kind::RemoteWrite;
   const bool receive = is_receive(completion.kind);
   if (receive) {

@@ -362,6 +362,7 @@ Response Receiver::on_send(const pds::RequestView& view, const wire::SesRequest&
     if (parked != nullptr) return on_restarted(view, request, context, *parked);
   }
   ReceiveQueue& queue = context.receives;
+  if (queue.owner != nullptr) return on_owned(view, request, context, now);
   if (!settle(queue)) return nack_response(NackCode::NoResource);  // older messages come first
   PostedReceive* receive = find_fitting(queue.of(is_tagged(request.opcode)),
                                         match_key(view, request), request.request_length);  // 11
@@ -451,7 +452,9 @@ Piece* Receiver::keep(const wire::SesRequest& request, RxMessage& message) {
 Response Receiver::refuse(const pds::RequestView& view, const wire::SesRequest& request,
                           Context& context, NackCode code) {
   ++counters_.unexpected_refused;
-  if (!answers_no_match_ || view.mode == DeliveryMode::Uud) return nack_response(code);
+  // An owner does not tell of the receives that would enable the generation again.
+  const bool silent = view.mode == DeliveryMode::Uud || context.receives.owner != nullptr;
+  if (!answers_no_match_ || silent) return nack_response(code);
   // A message that is sent anew must not leave a part behind that a receive has taken meanwhile.
   if (!messages_.refuse(view, request, context, ReturnCode::NoMatch)) return nack_response(code);
   ++counters_.no_match_answered;
@@ -544,6 +547,10 @@ Response Receiver::place_unexpected(const pds::RequestView& view, const wire::Se
 
 // Takes an unexpected message off its list and gives its memory back; its state remains.
 void Receiver::drop_unexpected(RxMessage& message) {
+  if (message.kept_for != nullptr) {
+    message.context->receives.owner->lost(message.kept_for);
+    message.kept_for = nullptr;
+  }
   IntrusiveList<RxMessage, UnexpectedTag>::remove(message);
   pieces_.give_back_all(message.pieces);
   refund(message);
@@ -628,8 +635,11 @@ PostedReceive& Receiver::withdraw(RxMessage& message) {
 }
 
 // Lets a receive that lost its message wait again, at its old place.
+// That of an owner has left its list for good.
 void Receiver::restore(PostedReceive& receive) {
-  if (!receive.multi) {
+  if (receive.queue->owner != nullptr) {
+    give_back(receive, Status::Abandoned);
+  } else if (!receive.multi) {
     offer(receive);
   } else if (receive.closed && receive.under_way == 0) {
     give_back(receive, last_status(receive));

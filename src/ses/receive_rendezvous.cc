@@ -243,7 +243,10 @@ void Receiver::close_context(Context& context) {
     }
   }
   const auto release_receive = [&](PostedReceive& receive) {
-    if (queue.shared) {
+    if (queue.owner != nullptr) {
+      queue.owner->vanished(receive.operation);
+      release(receive);
+    } else if (queue.shared) {
       restore(receive);
     } else if (!receive.linked() && receive.under_way == 0) {
       release(receive);

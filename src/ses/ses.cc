@@ -126,9 +126,10 @@ void Ses::close_context(Context& context, Time now) {
 
 const ContextConfig& Ses::config(const Context& context) const { return context.config; }
 
-ReceiveQueue* Ses::open_receive_queue(std::size_t size, bool directed, CompletionSink& sink) {
+ReceiveQueue* Ses::open_receive_queue(std::size_t size, bool directed, CompletionSink& sink,
+                                      ReceiveOwner* owner) {
   auto& queues = implementation_->queues;
-  queues.push_back(std::make_unique<ReceiveQueue>(size, directed, true, sink));
+  queues.push_back(std::make_unique<ReceiveQueue>(size, directed, true, sink, owner));
   return queues.back().get();
 }
 
@@ -159,6 +160,14 @@ Result<void> Ses::receive(Context& context, const ReceiveOp& op, Time now) {
 
 Result<void> Ses::receive(ReceiveQueue& queue, const ReceiveOp& op, Time) {
   return implementation_->target.receiver().receive(queue, op);
+}
+
+Result<void> Ses::receive_kept(RxMessage& message, const ReceiveOp& op, Time) {
+  return implementation_->target.receiver().receive_kept(message, op);
+}
+
+void Ses::discard_kept(RxMessage& message, Time) {
+  implementation_->target.receiver().discard_kept(message);
 }
 
 Result<void> Ses::peek(Context& context, const PeekOp& op, Time now) {

@@ -197,4 +197,40 @@ struct PeekOp {
   std::uint64_t user_flags = 0;
 };
 
+// What a message that has begun to arrive is matched by.
+struct Arrival {
+  bool tagged = false;
+  std::uint64_t tag = 0;
+  std::uint64_t length = 0;
+  FepAddress source;
+  InitiatorId initiator;
+  std::optional<std::uint64_t> data;  // header_data, if the packet that has come carries them
+};
+
+struct RxMessage;  // one that arrives; the host only hands it back
+
+// Matches messages with receives in the place of SES: the owner of a queue whose receives messages
+// of several transports may take. SES calls it for contexts whose ContextConfig::shared has one.
+class ReceiveOwner {
+ public:
+  enum class Found : std::uint8_t {
+    Receive,  // one of the owner's, which has been taken off its list for this message
+    Nothing,  // the message is to be kept; `kept` or `refused` follows at once
+    NotNow,   // the message is refused, and comes again
+  };
+  virtual ~ReceiveOwner() = default;
+  // Receive: fills in `op`, whose `context` comes back in the completion; the slices must be good
+  // until SES is called again. Nothing: `token` is what the owner knows the message by.
+  virtual Found find(const Arrival& arrival, ReceiveOp& op, void*& token) noexcept = 0;
+  // The message waits for Ses::receive_kept or Ses::discard_kept.
+  virtual void kept(void* token, RxMessage& message) noexcept = 0;
+  // There is no room for the message, which comes again.
+  virtual void refused(void* token) noexcept = 0;
+  // The message will not be wanted any more: its sender is gone or has given up, or its context
+  // closes.
+  virtual void lost(void* token) noexcept = 0;
+  // A receive ends without a completion, because the context of its message closes.
+  virtual void vanished(void* operation) noexcept = 0;
+};
+
 }  // namespace uet::ses

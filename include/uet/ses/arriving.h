@@ -51,6 +51,7 @@ class ArrivingMessages {
   void release(RxMessage& message);
 
   std::size_t in_use() const { return messages_.in_use(); }
+  std::size_t available() const { return messages_.available(); }
   // Calls visit(message) for each message that more is to come of; it may end the message.
   template <class Visit>
   void for_each(Visit visit) {

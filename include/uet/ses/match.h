@@ -53,8 +53,10 @@ struct ShortOfRoomTag;
 class ReceiveQueue : public ListNode<ShortOfRoomTag> {
  public:
   // `sink` gets what belongs to no message: cancelled receives, peeks, released buffers.
-  ReceiveQueue(std::size_t room, bool honour_source, bool is_shared, CompletionSink& to)
-      : size(room), directed(honour_source), shared(is_shared), sink(to) {}
+  // `by`: who finds the receives instead.
+  ReceiveQueue(std::size_t room, bool honour_source, bool is_shared, CompletionSink& to,
+               ReceiveOwner* by = nullptr)
+      : size(room), directed(honour_source), shared(is_shared), sink(to), owner(by) {}
 
   MatchQueue& of(bool is_tagged) { return is_tagged ? tagged : untagged; }
 
@@ -62,10 +64,11 @@ class ReceiveQueue : public ListNode<ShortOfRoomTag> {
   const bool directed;     // honour the source of a receive
   const bool shared;
   CompletionSink& sink;
+  ReceiveOwner* const owner;
   std::size_t count = 0;
   MatchQueue untagged;
   MatchQueue tagged;
-  IntrusiveList<RxMessage, UnexpectedTag> claimed;
+  IntrusiveList<RxMessage, UnexpectedTag> claimed;  // by a peek, or kept for the owner
   IntrusiveList<Context, DisabledTag> disabled;  // generations that the next receive enables
 };
 

@@ -247,6 +247,7 @@ struct RxMessage : ListNode<UnexpectedTag>, ListNode<ArrivingTag>, ListNode<Pull
   Context* context = nullptr;
   PostedReceive* receive = nullptr;
   const void* claimed_by = nullptr;  // operation context of the peek
+  void* kept_for = nullptr;          // what the queue's owner knows it by, as long as it is kept
   Piece* pieces = nullptr;
   std::uint64_t received = 0;  // payload bytes, placed or dropped
   std::uint64_t expected = 0;  // when the message ends: its length, or where it was abandoned

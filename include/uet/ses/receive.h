@@ -30,6 +30,8 @@ class Receiver final : public PullClient {
 
   // As in ses.h.
   Result<void> receive(ReceiveQueue& queue, const ReceiveOp& op);
+  Result<void> receive_kept(RxMessage& message, const ReceiveOp& op);
+  void discard_kept(RxMessage& message);
   Result<void> peek(ReceiveQueue& queue, const PeekOp& op);
   // Cancels the oldest waiting receive with this pointer. NotFound if there is none; Again when a
   // shared queue has no room to tell of it.
@@ -96,6 +98,8 @@ class Receiver final : public PullClient {
   static void enable_generations(ReceiveQueue& queue);
   pds::Response on_unexpected(const pds::RequestView& view, const wire::SesRequest& request,
                               Context& context, Time now);
+  pds::Response on_owned(const pds::RequestView& view, const wire::SesRequest& request,
+                         Context& context, Time now);
   pds::Response place_matched(const wire::SesRequest& request, RxMessage& message);
   pds::Response place_unexpected(const pds::RequestView& view, const wire::SesRequest& request,
                                  RxMessage& message);

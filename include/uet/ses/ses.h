@@ -53,7 +53,10 @@ class Ses {
   // A queue of at most `size` receives for several contexts (ContextConfig::shared). `directed`:
   // honour the source of a receive. A message's completion goes to the context that it was sent to;
   // `sink` gets those that belong to none: peeks, cancelled receives, released buffers.
-  ReceiveQueue* open_receive_queue(std::size_t size, bool directed, CompletionSink& sink);
+  // With an `owner` nothing is posted to the queue: the owner finds the receives, `size` of which
+  // may be bound to messages at a time. A receive whose message is abandoned completes Abandoned.
+  ReceiveQueue* open_receive_queue(std::size_t size, bool directed, CompletionSink& sink,
+                                   ReceiveOwner* owner = nullptr);
   // Its contexts have been closed. Receives vanish without completion.
   void close_receive_queue(ReceiveQueue& queue);
 
@@ -69,6 +72,9 @@ class Ses {
   // posts, except those to shared queues.
   Result<void> receive(Context& context, const ReceiveOp& op, Time now);
   Result<void> receive(ReceiveQueue& queue, const ReceiveOp& op, Time now);
+  // The owner has a receive for a message that is kept for it; or nobody will have one.
+  Result<void> receive_kept(RxMessage& message, const ReceiveOp& op, Time now);
+  void discard_kept(RxMessage& message, Time now);
   Result<void> peek(Context& context, const PeekOp& op, Time now);
   Result<void> peek(ReceiveQueue& queue, const PeekOp& op, Time now);
   // Cancels the oldest operation with this context pointer: a receive completes Cancelled (a

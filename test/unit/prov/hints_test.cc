@@ -48,6 +48,19 @@ TEST(RefuseHints, ContextsOfAScalableEndpointAndSharedOnesAreMet) {
   EXPECT_EQ(info->ep_attr->rx_ctx_cnt, 1U);
 }
 
+// Where the library's peer interface is one that we know.
+TEST(RefuseHints, PeersAreServedByTheirOwnersProgressAlone) {
+  const Info hints = make_hints();
+  hints->caps = FI_TAGGED | FI_PEER | FI_AV_USER_ID;
+  EXPECT_EQ(refuse_hints(*hints, kVersion, kLimits) == nullptr, has_peer_interface());
+  EXPECT_EQ(fill(nullptr)->domain_attr->caps & kPeerCaps, 0U);
+  if (has_peer_interface()) {
+    EXPECT_EQ(fill(hints.get())->domain_attr->caps & kPeerCaps, kPeerCaps);
+  }
+  hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
+  EXPECT_NE(refuse_hints(*hints, kVersion, kLimits), nullptr);
+}
+
 TEST(RefuseHints, EachThingWeLackIsRefused) {
   const std::function<void(fi_info&)> wishes[] = {
       [](fi_info& h) { h.caps = FI_MSG | FI_MULTICAST; },
@@ -184,7 +197,7 @@ TEST(RefuseHints, DeviceMemoryNeedsItsMrMode) {
 
 TEST(FillAttributes, WithoutHintsEverythingThatWorksIsShown) {
   const Info info = fill(nullptr);
-  EXPECT_EQ(info->caps, kCaps & ~(kCapsSince2 | FI_SOURCE_ERR | FI_HMEM));
+  EXPECT_EQ(info->caps, kCaps & ~(kCapsSince2 | FI_SOURCE_ERR | FI_HMEM | kPeerCaps));
   EXPECT_EQ(info->mode, 0U);
   EXPECT_EQ(info->ep_attr->type, FI_EP_RDM);
   EXPECT_EQ(info->ep_attr->max_msg_size, 0xFFFFF000U);

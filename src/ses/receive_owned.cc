@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Messages to contexts whose receives belong to somebody else, who matches them (ReceiveOwner).
+// A receive comes from the owner when its message is here, and never waits in a list of ours. What
+// finds none is kept among the claimed messages, where nothing else looks for it.
+#include "uet/ses/receive.h"
+#include "uet/ses/return_code.h"
+
+namespace uet::ses {
+
+using pds::NackCode;
+using pds::Response;
+
+// The owner's receive cannot be given back, so that room for all it needs is made sure of before it
+// is asked for.
+Response Receiver::on_owned(const pds::RequestView& view, const wire::SesRequest& request,
+                            Context& context, Time now) {
+  ReceiveQueue& queue = context.receives;
+  const bool room = messages_.available() > 0 && receives_.available() > 0 &&
+                    more_slices_.available() > 0 && queue.count < queue.size;
+  if (!room) return nack_response(NackCode::NoSesMsgAvail);
+  if (!context.sink.reserve_receive()) return nack_response(NackCode::NoResource);
+  Arrival arrival{.tagged = is_tagged(request.opcode),
+                  .tag = request.match_bits,
+                  .length = request.request_length,
+                  .source = view.source,
+                  .initiator = request.initiator,
+                  .data = {}};
+  if (request.som && request.hd) arrival.data = request.header_data;
+  ReceiveOp op;
+  void* token = nullptr;
+  const ReceiveOwner::Found found = queue.owner->find(arrival, op, token);
+  if (found == ReceiveOwner::Found::Receive) {
+    const auto receive = prepare(queue, op);
+    UET_ASSERT(receive.ok());
+    RxMessage* message = messages_.open(view, request, context, RxState::Matched);
+    if (message->must_read) defer(*message);
+    bind(*message, *receive.value());
+    return place_matched(request, *message);
+  }
+  context.sink.release_receive();
+  if (found == ReceiveOwner::Found::NotNow) return nack_response(NackCode::NoResource);
+  const Response response = on_unexpected(view, request, context, now);
+  if (response.nack) {
+    queue.owner->refused(token);
+    return response;
+  }
+  RxMessage& message = queue.of(arrival.tagged).unexpected.back();
+  IntrusiveList<RxMessage, UnexpectedTag>::remove(message);
+  queue.claimed.push_back(message);
+  message.kept_for = token;
+  queue.owner->kept(token, message);
+  return response;
+}
+
+Result<void> Receiver::receive_kept(RxMessage& message, const ReceiveOp& op) {
+  const auto receive = prepare(message.context->receives, op);
+  if (!receive) return receive.error();
+  if (!message.context->sink.reserve_receive()) {
+    release(*receive.value());
+    return Error::Again;
+  }
+  message.kept_for = nullptr;
+  take(message, *receive.value());
+  return {};
+}
+
+void Receiver::discard_kept(RxMessage& message) {
+  message.kept_for = nullptr;
+  discard(message);
+}
+
+}  // namespace uet::ses
