@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The address vector: small numbers for peers. An index is what libfabric calls fi_addr_t.
-// Control path: insert and remove may allocate; find and find_source do not.
+// Control path: insert and remove may allocate; find and find_source do not. A job has many peers
+// and each rank knows them all, so that an entry takes 40 bytes and its place in the index 6 to 11.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "uet/av/address.h"
@@ -34,22 +34,23 @@ class Av {
   void reserve(std::size_t count);
 
   std::size_t size() const { return slots_.size() - free_.size(); }
+  // Memory of all entries, with what is reserved for more.
+  std::size_t bytes() const;
 
  private:
-  struct Source {
-    FepAddress fep;
-    InitiatorId initiator;
-    friend bool operator==(const Source&, const Source&) = default;
-  };
-  struct SourceHash {
-    std::size_t operator()(const Source& s) const noexcept {
-      return FepAddressHash{}(s.fep) * 31 + s.initiator.value;
-    }
-  };
+  // An index of slots_ and 1; 0: a free place.
+  using Place = std::uint32_t;
+
+  std::size_t home(const FepAddress& fep, InitiatorId initiator) const;
+  std::size_t home(Place place) const;
+  void enter(Place place);
+  void leave(Place place);
+  void make_room(std::size_t count);
 
   std::vector<std::optional<UetAddress>> slots_;
-  std::vector<std::uint64_t> free_;  // a heap, the lowest index first
-  std::unordered_multimap<Source, std::uint64_t, SourceHash> sources_;
+  std::vector<std::uint32_t> free_;  // a heap, the lowest index first
+  // Where a sender's entries are found: open addressing, at most 3/4 full, a power of two in size.
+  std::vector<Place> places_;
 };
 
 }  // namespace uet::av

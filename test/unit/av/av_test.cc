@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
+#include "uet/base/rng.h"
+
 namespace uet::av {
 namespace {
 
@@ -79,6 +83,47 @@ TEST(AvFindSource, DuplicatesGiveTheLowestIndexThatIsLeft) {
   EXPECT_EQ(find(), 1U);
   ASSERT_TRUE(av.remove(1).ok());
   EXPECT_EQ(find(), std::nullopt);
+}
+
+// Against a list that is searched from end to end; the few addresses collide and repeat.
+TEST(AvFindSource, FindsWhatIsThereAfterAnyInsertsAndRemovals) {
+  Av av;
+  Rng rng(7);
+  std::map<std::uint64_t, UetAddress> all;
+  for (int step = 0; step < 20000; ++step) {
+    const UetAddress some = address(static_cast<std::uint8_t>(rng.next() % 200),
+                                    static_cast<std::uint16_t>(4793 + rng.next() % 4));
+    if (rng.next() % 5 < 3 && all.size() < 600) {
+      all.emplace(av.insert(some).value(), some);
+    } else if (!all.empty()) {
+      const auto victim =
+          std::next(all.begin(), static_cast<std::ptrdiff_t>(rng.next() % all.size()));
+      ASSERT_TRUE(av.remove(victim->first).ok());
+      all.erase(victim);
+    }
+    std::optional<std::uint64_t> expected;
+    for (const auto& [index, there] : all) {
+      if (there.fep() != some.fep() || there.initiator_id != some.initiator_id) continue;
+      expected = index;
+      break;
+    }
+    ASSERT_EQ(av.find_source(some.fep(), some.initiator_id), expected) << step;
+  }
+}
+
+TEST(Av, APeerTakesAtMost64Bytes) {
+  for (const std::size_t peers : {1000U, 10000U, 50000U}) {
+    Av av;
+    av.reserve(peers);
+    for (std::size_t i = 0; i < peers; ++i) {
+      FepAddress fep;
+      fep.ip.bytes = {10, static_cast<std::uint8_t>(i >> 16), static_cast<std::uint8_t>(i >> 8),
+                      static_cast<std::uint8_t>(i)};
+      fep.port = 4793;
+      ASSERT_TRUE(av.insert(default_address(fep)).ok());
+    }
+    EXPECT_LE(av.bytes() / peers, 64U) << peers;
+  }
 }
 
 }  // namespace
