@@ -69,7 +69,7 @@ class ReceiveQueue : public ListNode<ShortOfRoomTag> {
   MatchQueue untagged;
   MatchQueue tagged;
   IntrusiveList<RxMessage, UnexpectedTag> claimed;  // by a peek, or kept for the owner
-  IntrusiveList<Context, DisabledTag> disabled;  // generations that the next receive enables
+  IntrusiveList<Context, DisabledTag> disabled;     // generations that the next receive enables
 };
 
 }  // namespace uet::ses
