@@ -186,16 +186,16 @@ std::unique_ptr<LocalNic::Outgoing> LocalNic::connect(const FepAddress& to) {
 std::size_t LocalNic::tx_burst(std::span<const Packet* const> in) {
   std::size_t done = 0;
   while (done < in.size()) {
-    Outgoing* const ring = ring_to(in[done]->to);
-    std::size_t end = done + 1;
-    while (end < in.size() && in[end]->to == in[done]->to) ++end;
-    if (ring != nullptr) {
-      while (done < end && put(*ring, *in[done])) ++done;
-      if (done == end) continue;
+    const FepAddress& to = in[done]->to;
+    const auto more = [&](std::size_t place) { return place < in.size() && in[place]->to == to; };
+    if (Outgoing* const ring = ring_to(to)) {
+      while (more(done) && put(*ring, *in[done])) ++done;
+      if (!more(done)) continue;
       if (waits_for(*ring)) break;
     }
-    const std::size_t accepted = inner().tx_burst(in.subspan(done, end - done));
-    done += accepted;
+    std::size_t end = done + 1;
+    while (more(end)) ++end;
+    done += inner().tx_burst(in.subspan(done, end - done));
     if (done < end) break;
   }
   publish();

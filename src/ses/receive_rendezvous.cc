@@ -176,7 +176,9 @@ void Receiver::pdc_closed(PdcId pdc, bool orderly) {
     if (message.pdc != pdc) continue;
     message.awaited = false;
     stop_reading(message);
-    end_message(message, ReturnCode::Dropped, Status::PeerLost);
+    // All of it may be here, and only its sender's wish to know unfulfilled.
+    const bool whole = message.complete() && message.read_from == message.request_length;
+    if (!whole) end_message(message, ReturnCode::Dropped, Status::PeerLost);
   }
   for (PullList* list : {&waiting_, &reading_}) {
     for (RxMessage& message : *list) {

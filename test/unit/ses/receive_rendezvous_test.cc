@@ -221,6 +221,37 @@ TEST_F(RendezvousTest, Ses64_FailureOfTheReadEndsTheReceive) {
   EXPECT_EQ(a.sink.all.size(), 1u);
 }
 
+// It was to be told of the delivery, and did not wait: an injected message, say.
+TEST_F(RendezvousTest, Ses110_WholeMessageOutlivesItsSender) {
+  for (const auto error :
+       {std::optional<pds::PdsError>{}, std::optional(pds::PdsError::PeerLost)}) {
+    Bytes out = pattern(100);
+    Bytes in(out.size());
+    send_unexpected(out, true);
+    b.ses.client().pdc_closed(kPdc, error, kNow);
+    ASSERT_TRUE(b.receive({slice_of(in)}));
+    ASSERT_EQ(b.sink.all.size(), 1u);
+    EXPECT_EQ(b.sink.all[0].status, Status::Ok);
+    EXPECT_EQ(in, out);
+    EXPECT_TRUE(turn(b).empty()) << "nobody is left to be told";
+    EXPECT_TRUE(b.ses.idle());
+    a.ses.client().pdc_closed(kPdc, pds::PdsError::LocalClose, kNow);
+    a.sink.all.clear();
+    b.sink.all.clear();
+  }
+}
+
+TEST_F(RendezvousTest, Ses64_MessageThatIsNotWholeGoesWithItsSender) {
+  Bytes out = pattern(8 * kMtu);
+  Bytes in(out.size());
+  send_unexpected(out, true);
+  b.ses.client().pdc_closed(kPdc, pds::PdsError::PeerLost, kNow);
+  ASSERT_TRUE(b.receive({slice_of(in)}));
+  EXPECT_TRUE(b.sink.all.empty());
+  EXPECT_TRUE(turn(b).empty());
+  a.ses.client().pdc_closed(kPdc, pds::PdsError::LocalClose, kNow);
+}
+
 // PDS-142, for reads that a target posts itself: the sender's FEP has let go of the PDC that the
 // read went to. The read of what is missing and the one that tells the sender are both sent again.
 TEST_F(RendezvousTest, Pds142_ReadsThatWereNotConsumedAreSentAgain) {
