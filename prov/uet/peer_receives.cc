@@ -108,14 +108,13 @@ void PeerReceives::vanished(void* operation) noexcept {
 // The owner has a receive for a message that waits.
 int PeerReceives::start(PeerRxEntry* entry) noexcept {
   PeerReceives& receives = *static_cast<Kept*>(entry->peer_context)->receives;
-  if (receives.srx_.domain().dead()) return -FI_EOPNOTSUPP;
-  const Guard guard(receives.srx_.domain().lock());
-  return receives.give(*entry);
+  Domain& domain = receives.srx_.domain();
+  if (domain.dead()) return -FI_EOPNOTSUPP;
+  const Guard guard(domain.lock());
+  return receives.give(*entry, domain);
 }
 
-// With the lock.
-int PeerReceives::give(PeerRxEntry& entry) noexcept {
-  Domain& domain = srx_.domain();
+int PeerReceives::give(PeerRxEntry& entry, Domain& domain) noexcept {
   Kept& kept = *static_cast<Kept*>(entry.peer_context);
   ses::RxMessage* const message = kept.message;
   const bool tagged = kept.tagged;

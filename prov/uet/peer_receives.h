@@ -47,7 +47,7 @@ class PeerReceives final : public ses::ReceiveOwner {
   static int discard(PeerRxEntry* entry) noexcept;
   static PeerSrxPeerOps peer_ops_;
   void forget(Kept& kept) noexcept;
-  int give(PeerRxEntry& entry) noexcept;
+  int give(PeerRxEntry& entry, Domain& domain) noexcept UET_REQUIRES(domain.lock());
   void fill(PeerRxEntry& entry, ses::ReceiveOp& op) noexcept;
 
   Srx& srx_;
