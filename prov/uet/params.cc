@@ -313,6 +313,13 @@ const Row kRows[] = {
      Real{&cms::Tuning::reps_freeze_us, 0, 1000000000}},
     {"CC_REPS_EXPLORE_PACKETS", "Packets that reps sends on paths at random after that",
      Whole{&cms::Tuning::reps_explore_packets, 0, 1000000}},
+    {"CC_PATH_INFERENCE",
+     "Take a packet for lost when one that left later on its path has arrived; off where switches "
+     "choose ways by themselves, a switch",
+     Switch{&Params::cc_path_inference}},
+    {"CC_PATH_INFERENCE_WAIT_RTTS",
+     "How long such a packet is waited for at first, in base round-trip times",
+     Real{&cms::Tuning::path_inference_wait_rtts, 0, 1000}},
     {"CC_REMOTE_RATE_MBPS",
      "Link rate in Mbit/s of the peers, if it is lower than that of this host, 0 = as this host's",
      Number{&Params::cc_remote_rate_mbps, 0, 10'000'000}},

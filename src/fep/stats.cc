@@ -56,6 +56,8 @@ constexpr Row kRows[] = {
                                   "packets sent again because of a NACK"),
     pds<&P::inferred_loss_retransmissions>("pds_inferred_loss_retransmissions",
                                            "packets sent again because later ones arrived"),
+    pds<&P::inferred_losses_spurious>("pds_inferred_losses_spurious",
+                                      "of these by path, arrived after all"),
     pds<&P::duplicates_dropped>("pds_duplicates_dropped", "copies made by the network, dropped"),
     pds<&P::duplicates_acked>("pds_duplicates_acked",
                               "retransmissions of what had arrived, acknowledged again"),

@@ -257,7 +257,7 @@ void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
                      : env_.parameters.dscp_control;
   record.nominal_bytes = cms::nominal_packet_bytes(packet.length());
   record.last_sent = now;
-  record.not_before = Time{};
+  record.not_before = record.overtaken_since = Time{};
   if (!retransmission) record.first_sent = now;
   record.order = ++order_;
   if (record.sent_count < UINT16_MAX) ++record.sent_count;

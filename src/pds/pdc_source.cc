@@ -102,17 +102,18 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
   if (ack.type == wire::PdsType::AckCc && ack.cc_type == wire::CcType::Credit) {
     on_credit(ack.credit, now);
   }
-  if (destination_.mode == DeliveryMode::Rud) infer_losses(now);
+  if (destination_.mode == DeliveryMode::Rud) {  // CMS-424: ROD has its own NACK
+    const Time again = infer_losses(now);
+    if (again < deadlines_[kResend]) set_deadline(kResend, again);
+  }
   if (state_ == PdcState::CloseAckWait && tx_.empty()) return finish();
   make_ready();
 }
 
-void Pdc::note_reported(Psn psn, const TxRecord& record) {
+void Pdc::note_reported(Psn psn, TxRecord& record, Time now) {
   if (psn > highest_reported_) highest_reported_ = psn;
-  // Which transmission arrived is known only if there was one.
-  if (record.sent_count != 1) return;
-  std::uint64_t& newest = newest_reported_[record.entropy % kTrackedPaths];
-  newest = std::max(newest, record.order);
+  if (was_inferred_wrongly(record, now)) note_inference(false);
+  record.inferred_by_path = false;  // reported: judged once
 }
 
 // CMS-418: what an unmarked ACK reports for the first time went along good paths. Which of several
@@ -135,7 +136,7 @@ void Pdc::back_in_flight(TxRecord& record) {
 std::uint64_t Pdc::acknowledge(Psn psn, const ResponseView& response, Time now) {
   TxRecord* record = tx_.find(psn);
   if (record == nullptr) return 0;
-  note_reported(psn, *record);
+  note_reported(psn, *record, now);
   praise_path(*record, now);
   back_in_flight(*record);
   const std::uint64_t bytes = record->message != nullptr ? record->nominal_bytes : 0;
@@ -212,7 +213,7 @@ void Pdc::apply_sack(const wire::AckHeader& ack, Time now) {
     praise_path(*record, now);
     record->sacked = true;
     peer_buffers_ = true;
-    note_reported(psn, *record);
+    note_reported(psn, *record, now);
     back_in_flight(*record);
     if (record->resend) {
       end_resend(*record);
@@ -303,30 +304,6 @@ void Pdc::queue_resend(Psn psn, TxRecord& record) {
     }
   }
   make_ready();
-}
-
-// PDS-130 to 132, from the highest PSN reported downwards.
-void Pdc::infer_losses(Time now) {
-  std::uint32_t reported = 0;
-  for (Psn psn = highest_reported_; psn >= tx_.base(); psn = psn - 1) {
-    TxRecord* record = tx_.find(psn);
-    if (record == nullptr || record->sacked) {
-      ++reported;
-      continue;
-    }
-    if (record->resend) continue;
-    LossEvidence evidence;
-    evidence.sacked_above = reported;
-    evidence.later_on_same_path = env_.cms.path_count <= kTrackedPaths &&
-                                  newest_reported_[record->entropy % kTrackedPaths] > record->order;
-    evidence.since_inferred =
-        record->last_inferred == Time{} ? Duration::max() : now - record->last_inferred;
-    if (!presumed_lost(env_.parameters, evidence)) continue;
-    record->last_inferred = now;
-    ++env_.counters.inferred_loss_retransmissions;
-    mark_lost(*record, cms::LossCause::Path, now);
-    queue_resend(psn, *record);
-  }
 }
 
 // PDS-166: all from the gap on, except what the peer is known to have buffered.
@@ -527,7 +504,7 @@ void Pdc::on_deadline(Time now) {
     return fail(PdsError::ClosedInError, now);
   }
   if (now >= deadlines_[kResend]) {
-    Time next = kNever;
+    Time next = destination_.mode == DeliveryMode::Rud ? infer_losses(now) : kNever;
     for (Psn psn = tx_.base(); psn != tx_.next_psn(); ++psn) {
       TxRecord* record = tx_.find(psn);
       if (record == nullptr) continue;

@@ -48,6 +48,7 @@ struct Parameters {
   bool probes_base_rtt = true;                      // where it is measured (CMS-140)
   bool oversubscription_control = false;            // grant less to a fabric that is full (CMS-230)
   std::optional<SameHost> same_host;                // empty: peers there are like all others
+  bool path_inference = true;  // losses are inferred from later packets on the same path (CMS-420)
   Tuning tuning;
 
   // What contexts with peers at `ip` are made from.

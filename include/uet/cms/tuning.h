@@ -56,6 +56,8 @@ struct Tuning {
   double reps_explore_bdp = 1;       // begins with random paths for so long, BDPs
   double reps_freeze_us = 0;         // 0 = max(100 us, 8 RTTs) (CMS-414)
   double reps_explore_packets = 16;  // random paths after a freeze
+  // A packet that later ones of its path have overtaken is waited for so long (CMS-421), RTTs
+  double path_inference_wait_rtts = 0.25;
 };
 
 }  // namespace uet::cms

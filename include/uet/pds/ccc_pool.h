@@ -58,8 +58,10 @@ struct SharedCcc : TimerEntry {
   // The entropy values that its users share, with their scores (CMS-404). Empty: each has its own.
   std::optional<cms::PathSelector> paths;
   IntrusiveList<Pdc, WaitingForCccTag> waiting;
-  Time blocked_since{};            // data waits for its leave since then; Time{}: none does
-  bool blocked_by_credit = false;  // and not by the window
+  Time blocked_since{};                // data waits for its leave since then; Time{}: none does
+  bool blocked_by_credit = false;      // and not by the window
+  std::uint32_t wait_doublings = 0;    // of the wait before a loss is inferred (CMS-421)
+  std::uint32_t right_inferences = 0;  // since one that was wrong, or since it became shorter
   CccKey key;
   std::array<std::uint32_t, 4> users{};  // by kind of use, the most demanding first
 };

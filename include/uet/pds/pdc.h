@@ -3,9 +3,10 @@
 //
 // Each end is the source of one direction (TxWindow: initiator -> target requests, or read data the
 // other way) and the destination of the other (RxWindow). pdc.cc opens, sends and closes;
-// pdc_source.cc handles what comes back for packets sent (ACK, NACK, time-outs); pdc_destination.cc
-// handles requests that arrive. Receiving only changes state; packets leave in pump(), except the
-// ACK of a guaranteed response and NACKs, which go to the outbox at once.
+// pdc_source.cc handles what comes back for packets sent (ACK, NACK, time-outs), pdc_loss.cc infers
+// losses; pdc_destination.cc handles requests that arrive. Receiving only changes state; packets
+// leave in pump(), except the ACK of a guaranteed response and NACKs, which go to the outbox at
+// once.
 //
 // Deadlines, all in one wheel entry: Resend (time-out of the oldest packet, or the end of a NACK's
 // waiting time; armed while packets are outstanding), Idle (armed always: closes, or shows by a
@@ -33,6 +34,7 @@
 #include "uet/pds/credits.h"
 #include "uet/pds/outbox.h"
 #include "uet/pds/parameters.h"
+#include "uet/pds/path_evidence.h"
 #include "uet/pds/pdc_state.h"
 #include "uet/pds/rx_window.h"
 #include "uet/pds/tx_window.h"
@@ -73,6 +75,7 @@ struct Environment {
   bool packets_short = false;           // the pool had none for data: sending stops for this pass
   Credits* credits = nullptr;           // set once, before there is a PDC
   cms::DestinationPressure pressure;    // what ACKs say of the memory here (CMS 4.1)
+  PathEvidence path_evidence;           // for one look for losses at a time
 };
 
 // A request or PSN-consuming control packet, taken apart.
@@ -239,7 +242,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
 
   // pdc_source.cc
   bool believable(const wire::AckHeader& ack) const;
-  void note_reported(Psn psn, const TxRecord& record);
+  void note_reported(Psn psn, TxRecord& record, Time now);
   void praise_path(const TxRecord& record, Time now);
   void back_in_flight(TxRecord& record);
   std::uint64_t acknowledge(Psn psn, const ResponseView& response, Time now);
@@ -247,7 +250,6 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   Duration response_time(const TxRecord& record) const;
   std::uint64_t apply_cack(Psn cack, Time now);
   void apply_sack(const wire::AckHeader& ack, Time now);
-  void infer_losses(Time now);
   // `feedback` holds what is known of the packet that the ACK names.
   void inform_ccc(const wire::AckHeader& ack, cms::AckFeedback& feedback,
                   std::uint64_t newly_acked_bytes, Time now);
@@ -274,6 +276,12 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   void note_progress(TxRecord& record);
   // When this record must be looked at again; empty if the PDC has to fail.
   std::optional<Time> check_record(Psn psn, TxRecord& record, Time now);
+
+  // pdc_loss.cc
+  Duration inference_wait() const;
+  void note_inference(bool was_right);
+  bool was_inferred_wrongly(const TxRecord& record, Time now) const;
+  Time infer_losses(Time now);
 
   // pdc_destination.cc
   void on_duplicate(const Incoming& request, Time now);
@@ -326,13 +334,13 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   std::int32_t peer_range_;  // MP_RANGE of the peer
   Psn highest_reported_;     // highest PSN acknowledged or SACKed
   std::uint64_t order_ = 0;  // transmissions so far
-  // Order of the newest packet reported per path, for PDS-131; paths are consecutive numbers.
-  static constexpr std::size_t kTrackedPaths = 16;
+  // Transmissions up to this one prove nothing and are not proven lost by later ones on their path:
+  // since they left, the route of a path has changed (CMS-421).
+  std::uint64_t route_epoch_ = 0;
   static constexpr std::uint16_t kProbeOpaque = 1;  // of every Probe: there is one at a time
-  std::array<std::uint64_t, kTrackedPaths> newest_reported_{};
-  std::uint32_t rto_epoch_ = 0;        // grows with CACK (PDS-125)
-  std::uint32_t resend_count_ = 0;     // records with `resend`
-  std::uint32_t rcvd_bytes_seen_ = 0;  // CMS-110
+  std::uint32_t rto_epoch_ = 0;                     // grows with CACK (PDS-125)
+  std::uint32_t resend_count_ = 0;                  // records with `resend`
+  std::uint32_t rcvd_bytes_seen_ = 0;               // CMS-110
   AnswerTime answer_time_;
   std::uint64_t sent_bytes_ = 0;      // nominal, retransmissions included
   std::uint64_t reported_bytes_ = 0;  // of them, what the peer has reported (CMS-110)

@@ -26,6 +26,7 @@ struct TxRecord {
   Time first_sent;
   Time last_sent;
   Time last_inferred;       // last retransmission by inference; Time{} = never
+  Time overtaken_since;     // one sent later on its path has arrived; Time{} = none
   Time not_before;          // a NACK asked to wait; Time{} = no
   std::uint64_t order;      // count of transmissions on this PDC when it was last sent
   std::uint32_t rto_count;  // retransmissions by time-out, valid in rto_epoch (PDS-125)
@@ -37,6 +38,7 @@ struct TxRecord {
   bool provisional;        // answered, but the answer that counts is still to come (SES-46)
   bool resend;             // waits in the retransmission scan
   bool out_of_flight;      // told to CMS as lost and not resent since
+  bool inferred_by_path;   // the last inference was by path (PDS-131)
   bool ar;                 // asks for an ACK on first transmission
   wire::NextHdr next_hdr;  // if message is set
   wire::CpType ctl_type;   // if message is nullptr

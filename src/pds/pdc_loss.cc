@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Losses that a PDC infers from what has arrived (PDS-130 to 132, CMS-420, CMS-421), and what it
+// does about the ones that were none.
+#include <algorithm>
+
+#include "uet/pds/pdc.h"
+#include "uet/pds/retransmit.h"
+
+namespace uet::pds {
+namespace {
+
+constexpr std::uint32_t kMostDoublings = 4;      // 0.25 R to 4 R
+constexpr std::uint32_t kLossesPerHalving = 16;  // inferred in a row, and true as far as known
+
+}  // namespace
+
+// CMS-421: a NACK may tell more, and the order of a path may be a little less than perfect.
+Duration Pdc::inference_wait() const {
+  const cms::Parameters& cms = env_.cms;
+  const Duration rtt = ccc_.ccc->base_rtt().value_or(cms.base_rtt.value_or(cms.default_base_rtt));
+  const double wait_ns = cms.tuning.path_inference_wait_rtts * static_cast<double>(rtt.count());
+  return Duration(static_cast<std::int64_t>(wait_ns) << ccc_.wait_doublings);
+}
+
+void Pdc::note_inference(bool was_right) {
+  if (!was_right) {
+    ++env_.counters.inferred_losses_spurious;
+    ccc_.right_inferences = 0;
+    ccc_.wait_doublings = std::min(ccc_.wait_doublings + 1, kMostDoublings);
+    route_epoch_ = order_;
+  } else if (++ccc_.right_inferences >= kLossesPerHalving) {
+    ccc_.right_inferences = 0;
+    if (ccc_.wait_doublings > 0) --ccc_.wait_doublings;
+  }
+}
+
+// It was taken for lost, and is reported before its retransmission can have been answered: the
+// route of a path has changed, or the network does not keep the order of paths.
+bool Pdc::was_inferred_wrongly(const TxRecord& record, Time now) const {
+  if (!record.inferred_by_path) return false;
+  if (record.out_of_flight) return true;  // not even sent again
+  const std::optional<Duration> measured = ccc_.ccc->base_rtt();
+  const std::optional<Duration> rtt = measured ? measured : env_.cms.base_rtt;
+  return rtt && now - record.last_sent < *rtt;
+}
+
+// From the highest PSN reported downwards. What was sent once and arrived has a higher PSN than all
+// that left before it, so that one walk finds all evidence. Returns when to look again.
+Time Pdc::infer_losses(Time now) {
+  Time again = kNever;
+  if (highest_reported_ < tx_.base()) return again;
+  PathEvidence& arrived = env_.path_evidence;
+  arrived.begin();
+  std::optional<Duration> wait;  // costs a little to find out, and is rarely asked for
+  std::uint32_t reported = 0;
+  for (Psn psn = highest_reported_; psn >= tx_.base(); psn = psn - 1) {
+    TxRecord& record = tx_.at(psn);
+    if (record.packet == nullptr || record.sacked) {
+      ++reported;
+      // Which transmission arrived is known only if there was one; control packets overtake data.
+      if (record.sent_count == 1 && record.message != nullptr) {
+        arrived.note(record.entropy, record.order);
+      }
+      continue;
+    }
+    if (record.resend || Outbox::holds(*record.packet)) continue;
+    const bool overtaken = env_.cms.path_inference && record.order > route_epoch_ &&
+                           arrived.newest(record.entropy) > record.order;
+    if (overtaken && record.overtaken_since == Time{}) record.overtaken_since = now;
+    if (overtaken && !wait) wait = inference_wait();
+    LossEvidence evidence;
+    evidence.sacked_above = reported;
+    evidence.later_on_same_path = overtaken && now - record.overtaken_since >= *wait;
+    evidence.since_inferred =
+        record.last_inferred == Time{} ? Duration::max() : now - record.last_inferred;
+    if (presumed_lost(env_.parameters, evidence)) {
+      record.last_inferred = now;
+      record.inferred_by_path = evidence.later_on_same_path;
+      ++env_.counters.inferred_loss_retransmissions;
+      if (evidence.later_on_same_path) note_inference(true);
+      mark_lost(record, cms::LossCause::Path, now);
+      queue_resend(psn, record);
+    } else if (overtaken) {
+      const Time allowed = record.last_inferred == Time{}
+                               ? now
+                               : record.last_inferred + env_.parameters.rto_init;  // PDS-132
+      again = std::min(again, std::max(record.overtaken_since + *wait, allowed));
+    }
+  }
+  return again;
+}
+
+}  // namespace uet::pds
