@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "uet/pds/path_evidence.h"
 #include "uet/pds/pdc.h"
 #include "unit/pds/pds_harness.h"
 
@@ -48,27 +47,6 @@ TEST_F(PathInference, Cms420_Pds131_AnyNumberOfPathsIsToldApart) {
     receive(only(arrived));
     EXPECT_EQ(psns(requests(after(kWait))), (std::vector<std::uint32_t>{70001})) << paths;
     EXPECT_EQ(counters().inferred_loss_retransmissions, 1U);
-  }
-}
-
-TEST(PathEvidence, Cms420_EveryPathHasAPlaceOfItsOwn) {
-  cms::Parameters cms;
-  cms.paths = cms::PathPolicy::Oblivious;
-  for (const std::uint16_t count : {1, 3, 64, 1000, 1024}) {
-    cms.path_count = count;
-    Rng rng(count);
-    cms::PathSelector paths(cms, false, rng);
-    PathEvidence evidence(count);
-    evidence.begin();
-    std::map<std::uint16_t, std::uint64_t> expected;
-    for (std::uint64_t order = 1; expected.size() < count; ++order) {
-      const std::uint16_t entropy = paths.next(rng, Time{});
-      evidence.note(entropy, order);
-      expected[entropy] = order;
-    }
-    for (const auto& [entropy, order] : expected) ASSERT_EQ(evidence.newest(entropy), order);
-    evidence.begin();
-    for (const auto& [entropy, order] : expected) ASSERT_EQ(evidence.newest(entropy), 0U);
   }
 }
 
