@@ -122,6 +122,15 @@ bool set_stats(Params& params, std::string_view text) {
   return parse_stats_dump(text, params.stats);
 }
 
+bool set_dscp_retransmission(Params& params, std::string_view text) {
+  params.dscp_retransmission.reset();
+  if (text == "data") return true;
+  const std::optional<std::uint64_t> number = parse_number(text);
+  if (!number || *number > 63) return false;
+  params.dscp_retransmission = static_cast<std::uint8_t>(*number);
+  return true;
+}
+
 bool set_profile(Params& params, std::string_view text) {
   if (text == "ai_base") params.profile = Profile::AiBase;
   if (text == "ai_full") params.profile = Profile::AiFull;
@@ -313,6 +322,18 @@ const Row kRows[] = {
      Real{&cms::Tuning::reps_freeze_us, 0, 1000000000}},
     {"CC_REPS_EXPLORE_PACKETS", "Packets that reps sends on paths at random after that",
      Whole{&cms::Tuning::reps_explore_packets, 0, 1000000}},
+    {"CC_UNSOLICITED_BDP",
+     "Credit that rccc gives unasked while nobody asks, in bandwidth-delay products, 0 = none",
+     Real{&cms::Tuning::unsolicited_bdp, 0, 100}},
+    {"CC_PATH_REST_RTTS",
+     "How long a path that drew a mark or a trimmed packet is left alone, in base round-trip times",
+     Real{&cms::Tuning::path_rest_rtts, 0, 1000}},
+    {"CC_PATH_SILENCE_RTTS",
+     "Time without an answer that counts as a loss on a path, in base round-trip times, 0 = never",
+     Real{&cms::Tuning::path_silence_rtts, 0, 1000}},
+    {"CC_PATH_BAN_AFTER",
+     "Losses in a row after which a path is not used for seconds, a number, 0 = never",
+     Whole{&cms::Tuning::path_ban_after, 0, 255}},
     {"CC_PATH_INFERENCE",
      "Take a packet for lost when one that left later on its path has arrived; off where switches "
      "choose ways by themselves, a switch",
@@ -374,6 +395,11 @@ const Row kRows[] = {
     {"JOB_ID", "JobID of endpoints without auth_key, a number",
      Number{&Params::job_id, 0, kMaxJobId}},
     {"DSCP_DATA", "DSCP (6 bits) of packets with data", Number{&Params::dscp_data, 0, 63}},
+    {"DSCP_RETRANSMISSION", "DSCP (6 bits) of packets with data that are sent again",
+     Special{set_dscp_retransmission, "0 to 63, or data for that of DSCP_DATA", "data"}},
+    {"DSCP_NO_TRIM",
+     "DSCP (6 bits) of packets that were trimmed four times: one that switches do not trim",
+     Number{&Params::dscp_no_trim, 0, 63}},
     {"DSCP_CONTROL", "DSCP (6 bits) of ACKs and control packets",
      Number{&Params::dscp_control, 0, 63}},
     {"DSCP_DATAGRAM", "DSCP (6 bits) of the packets of FI_EP_DGRAM endpoints",
@@ -552,12 +578,16 @@ std::optional<std::string> find_conflict(const Params& params) {
   if (params.dscp_trimmed == params.dscp_trimmed_lasthop) {
     return "FI_UET_DSCP_TRIMMED and FI_UET_DSCP_TRIMMED_LASTHOP must differ";
   }
+  const std::uint64_t again =
+      params.dscp_retransmission.value_or(static_cast<std::uint8_t>(params.dscp_data));
   for (const std::uint64_t mark : {params.dscp_trimmed, params.dscp_trimmed_lasthop}) {
-    for (const std::uint64_t used : {params.dscp_data, params.dscp_control, params.dscp_datagram}) {
+    for (const std::uint64_t used : {params.dscp_data, params.dscp_control, params.dscp_datagram,
+                                     params.dscp_no_trim, again}) {
       if (mark != used) continue;
       return "FI_UET_CC_TRIMMING: DSCP " + std::to_string(mark) +
-             " says that a packet was trimmed, so that FI_UET_DSCP_DATA, FI_UET_DSCP_CONTROL and "
-             "FI_UET_DSCP_DATAGRAM must differ from it";
+             " says that a packet was trimmed, so that FI_UET_DSCP_DATA, FI_UET_DSCP_CONTROL, "
+             "FI_UET_DSCP_DATAGRAM, FI_UET_DSCP_NO_TRIM and FI_UET_DSCP_RETRANSMISSION must differ "
+             "from it";
     }
   }
   return {};

@@ -59,6 +59,8 @@ struct Params {
   cms::PathPolicy paths = cms::PathPolicy::Single;
   std::uint64_t job_id = 1;
   std::uint64_t dscp_data = 0;
+  std::optional<std::uint8_t> dscp_retransmission;
+  std::uint64_t dscp_no_trim = 0;
   std::uint64_t dscp_control = 46;
   std::uint64_t dscp_datagram = 10;
   std::uint64_t dscp_trimmed = *wire::kDefaultTrimMarks.trimmed;

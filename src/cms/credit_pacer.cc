@@ -19,6 +19,14 @@ std::uint32_t turn_units_of(const Parameters& parameters) {
   return (bytes + kCreditUnit - 1) / kCreditUnit;
 }
 
+// CMS-223.
+std::uint32_t unsolicited_units_of(const Parameters& parameters) {
+  const Duration rtt = parameters.base_rtt.value_or(parameters.default_base_rtt);
+  const double bdp_bytes = static_cast<double>(parameters.link_rate_bps) / 8e6 * to_us(rtt);
+  const double units = parameters.tuning.unsolicited_bdp * bdp_bytes / kCreditUnit;
+  return static_cast<std::uint32_t>(std::min(units, 1e6));
+}
+
 }  // namespace
 
 CreditPacer::CreditPacer(const Parameters& parameters, Duration rto)
@@ -27,7 +35,8 @@ CreditPacer::CreditPacer(const Parameters& parameters, Duration rto)
           static_cast<double>(std::min(parameters.link_rate_bps, parameters.receive_rate_bps)) /
           8e9),
       turn_units_(turn_units_of(parameters)),
-      rto_(rto) {}
+      rto_(rto),
+      unsolicited_units_(unsolicited_units_of(parameters)) {}
 
 Duration CreditPacer::spacing(std::uint32_t units) const {
   return Duration(std::llround(units * double{kCreditUnit} / (bytes_per_ns_ * rate_factor_)));
@@ -37,7 +46,9 @@ bool CreditPacer::on_target(CreditSource& source, std::uint32_t target, Time now
   source.last_heard = now;
   if (credit_ahead(target, source.target_units) == 0) return false;
   source.target_units = target & kCreditMask;
-  if (source.linked() || credit_ahead(source.target_units, source.granted_units) == 0) return true;
+  const bool active = source.linked() && !source.idle;
+  if (active || credit_ahead(source.target_units, source.granted_units) == 0) return true;
+  remove(source);
   if (active_.empty()) next_turn_ = std::max(next_turn_, now);
   active_.push_back(source);
   return true;
@@ -48,13 +59,29 @@ void CreditPacer::on_arrival(CreditSource& source, std::uint32_t bytes) {
 }
 
 void CreditPacer::remove(CreditSource& source) {
-  if (source.linked()) active_.remove(source);
+  if (source.linked()) (source.idle ? idle_ : active_).remove(source);
+  source.idle = false;
 }
 
 // CMS-226: what was granted should long have come.
 bool CreditPacer::silent(const CreditSource& source, Time now) const {
   const double due_ns = kSilenceFactor * static_cast<double>(source.unseen_bytes) / bytes_per_ns_;
   return now - source.last_heard > Duration(std::llround(due_ns)) + 2 * rto_;
+}
+
+void CreditPacer::grant_units(CreditSource& source, std::uint32_t units, Time now) {
+  source.granted_units = (source.granted_units + units) & kCreditMask;
+  last_grant_bytes_ = std::uint64_t{units} * kCreditUnit;
+  source.unseen_bytes += last_grant_bytes_;
+  // CMS-227: a late pass makes up for one turn, not for all the time it missed.
+  next_turn_ = std::max(next_turn_, now - spacing(turn_units_)) + spacing(units);
+}
+
+// It has all it has asked for.
+void CreditPacer::rest(CreditSource& source) {
+  if (unsolicited_units_ == 0) return;
+  source.idle = true;
+  idle_.push_back(source);
 }
 
 CreditSource* CreditPacer::grant(Time now) {
@@ -66,12 +93,26 @@ CreditSource* CreditPacer::grant(Time now) {
     }
     const std::uint32_t demand = credit_ahead(source.target_units, source.granted_units);
     const std::uint32_t units = std::min(demand, turn_units_);
-    source.granted_units = (source.granted_units + units) & kCreditMask;
-    last_grant_bytes_ = std::uint64_t{units} * kCreditUnit;
-    source.unseen_bytes += last_grant_bytes_;
-    if (units < demand) active_.push_back(source);
-    // CMS-227: a late pass makes up for one turn, not for all the time it missed.
-    next_turn_ = std::max(next_turn_, now - spacing(turn_units_)) + spacing(units);
+    grant_units(source, units, now);
+    if (units < demand) {
+      active_.push_back(source);
+    } else {
+      rest(source);
+    }
+    return &source;
+  }
+  return grant_unasked(now);
+}
+
+// CMS-223: a source that starts again then has credit at once.
+CreditSource* CreditPacer::grant_unasked(Time now) {
+  while (active_.empty() && !idle_.empty() && now >= next_turn_) {
+    CreditSource& source = idle_.pop_front();
+    source.idle = false;
+    const std::uint32_t beyond = credit_ahead(source.granted_units, source.target_units);
+    if (beyond >= unsolicited_units_) continue;  // it has had its share
+    grant_units(source, std::min(turn_units_, unsolicited_units_ - beyond), now);
+    rest(source);
     return &source;
   }
   return nullptr;

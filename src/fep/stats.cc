@@ -156,6 +156,7 @@ constexpr Row kRows[] = {
                                   "speculative credit given up with the first answer"),
     cms<&C::paths>("cms_paths", "entropy values in use by contexts that learn from their fate"),
     cms<&C::paths_penalised>("cms_paths_penalised", "of these, avoided at the moment"),
+    cms<&C::paths_banned>("cms_paths_banned", "of these, not used at all: they lose everything"),
     cms<&C::paths_recycled>("cms_paths_recycled",
                             "packets sent on a path because it had just proved good"),
     cms<&C::paths_random>("cms_paths_random", "packets of reps sent on a path at random"),

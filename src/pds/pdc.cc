@@ -17,6 +17,7 @@ constexpr std::size_t kRequestBytes = sizeof(wire::PdsRequest);
 constexpr std::size_t kCcRequestBytes = sizeof(wire::PdsCcRequest);
 constexpr std::size_t kControlBytes = sizeof(wire::PdsControl);
 constexpr std::size_t kNackBytes = sizeof(wire::PdsNack);
+constexpr std::uint8_t kTrimsBeforeNoTrim = 4;  // the first transmission and three more
 
 }  // namespace
 
@@ -245,6 +246,18 @@ void Pdc::write_header(Psn psn, TxRecord& record, bool retransmission) {
   }
 }
 
+// CMS-30, CMS-504. What is trimmed again and again goes as what switches never trim, lest only
+// headers get through (CMS-507).
+std::uint8_t Pdc::dscp_for(const TxRecord& record, bool retransmission) const {
+  const Parameters& parameters = env_.parameters;
+  if (record.message == nullptr) return parameters.dscp_control;
+  if (record.trim_count >= kTrimsBeforeNoTrim) return parameters.dscp_no_trim;
+  const std::uint8_t dscp = retransmission
+                                ? parameters.dscp_retransmission.value_or(parameters.dscp_data)
+                                : parameters.dscp_data;
+  return dscp_of_class(destination_.traffic_class, dscp);
+}
+
 void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
   write_header(psn, record, retransmission);
   Packet& packet = *record.packet;
@@ -253,8 +266,7 @@ void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
   packet.entropy = record.entropy = path_.next(env_.rng, now);
   const bool data = record.message != nullptr;
   packet.ecn = data ? Ecn::Ect0 : Ecn::NotEct;  // CMS-31
-  packet.dscp = data ? dscp_of_class(destination_.traffic_class, env_.parameters.dscp_data)
-                     : env_.parameters.dscp_control;
+  packet.dscp = dscp_for(record, retransmission);
   record.nominal_bytes = cms::nominal_packet_bytes(packet.length());
   record.last_sent = now;
   record.not_before = record.overtaken_since = Time{};

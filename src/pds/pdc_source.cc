@@ -112,6 +112,7 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
 
 void Pdc::note_reported(Psn psn, TxRecord& record, Time now) {
   if (psn > highest_reported_) highest_reported_ = psn;
+  if (path_.uses_feedback() && !record.sacked) path_.on_acknowledged(record.entropy, now);
   if (was_inferred_wrongly(record, now)) note_inference(false);
   record.inferred_by_path = false;  // reported: judged once
 }
@@ -211,9 +212,9 @@ void Pdc::apply_sack(const wire::AckHeader& ack, Time now) {
       in_flight_bytes_ -= record->nominal_bytes;
     }
     praise_path(*record, now);
+    note_reported(psn, *record, now);
     record->sacked = true;
     peer_buffers_ = true;
-    note_reported(psn, *record, now);
     back_in_flight(*record);
     if (record->resend) {
       end_resend(*record);
@@ -386,6 +387,9 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
   }
   last_activity_ = now;
   path_.on_feedback(record->entropy, path_feedback(nack), now);
+  const bool trimmed =
+      nack.nack_code == NackCode::Trimmed || nack.nack_code == NackCode::TrimmedLastHop;
+  if (trimmed && record->trim_count < UINT8_MAX) ++record->trim_count;
   record->rto_count = 0;  // PDS-125: the peer lives, though it refuses
   if (!beyond_window && is_fatal(nack.nack_code)) {
     return on_fatal_nack(nack.nack_code, nack.nack_psn, *record, now);

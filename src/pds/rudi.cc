@@ -147,6 +147,7 @@ void Rudi::on_response(const wire::RudiHeader& header, std::span<const std::byte
   if (record->in_flight) feedback.newly_received_bytes = record->nominal_bytes;
   record->in_flight = false;
   flow.ccc.ccc->on_ack(feedback, now);
+  flow.path.on_acknowledged(record->entropy, now);
   if (header.m || !record->resent) {
     flow.path.on_feedback(record->entropy,
                           header.m ? cms::PathFeedback::Ecn : cms::PathFeedback::Good, now);

@@ -49,6 +49,7 @@ struct Counters {
   // Paths, of contexts that learn from what becomes of packets.
   std::uint64_t paths = 0;            // entropy values in use at the moment
   std::uint64_t paths_penalised = 0;  // of these, avoided at the moment
+  std::uint64_t paths_banned = 0;     // of these, not used at all at the moment (CMS-419)
   std::uint64_t paths_recycled = 0;   // packets that took a path from the ring of REPS
   std::uint64_t paths_random = 0;     // packets of REPS that took one at random
   std::uint64_t paths_frozen = 0;     // times that REPS kept to the paths it knew
@@ -56,7 +57,7 @@ struct Counters {
   // A context has ended: what it holds is gone, what it counted stays.
   void forget_holdings() {
     contexts = window_bytes = inflight_bytes = base_rtt_ns = avg_delay_ns = 0;
-    paths = paths_penalised = 0;
+    paths = paths_penalised = paths_banned = 0;
   }
   // Sums, but for the two times, of which the longer counts.
   void add(const Counters& other);
@@ -97,6 +98,7 @@ inline void Counters::add(const Counters& other) {
   credit_dropped_bytes += other.credit_dropped_bytes;
   paths += other.paths;
   paths_penalised += other.paths_penalised;
+  paths_banned += other.paths_banned;
   paths_recycled += other.paths_recycled;
   paths_random += other.paths_random;
   paths_frozen += other.paths_frozen;

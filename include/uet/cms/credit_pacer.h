@@ -20,6 +20,7 @@ struct CreditSource : ListNode<ActiveSourceTag> {
   std::uint32_t granted_units = 0;  // Gr
   std::uint64_t unseen_bytes = 0;   // granted, and not arrived
   Time last_heard{};
+  bool idle = false;  // in line for what nobody has asked for (CMS-223)
 };
 
 class CreditPacer {
@@ -39,8 +40,8 @@ class CreditPacer {
   std::uint64_t last_grant_bytes() const { return last_grant_bytes_; }
   // CMS-232: grants at this part of the rate from the next turn on; above 0, 1 at most.
   void set_rate_factor(double factor) { rate_factor_ = factor; }
-  // When the next turn is; kNever while nobody asks.
-  Time next_turn() const { return active_.empty() ? kNever : next_turn_; }
+  // When the next turn is; kNever while nobody asks and nobody may have more unasked.
+  Time next_turn() const { return active_.empty() && idle_.empty() ? kNever : next_turn_; }
 
   // Between two turns that grant so many units (CMS-222).
   Duration spacing(std::uint32_t units) const;
@@ -48,12 +49,17 @@ class CreditPacer {
 
  private:
   bool silent(const CreditSource& source, Time now) const;
+  void grant_units(CreditSource& source, std::uint32_t units, Time now);
+  CreditSource* grant_unasked(Time now);
+  void rest(CreditSource& source);
 
   double bytes_per_ns_;  // of grants, before rate_factor_
   double rate_factor_ = 1;
   std::uint32_t turn_units_;
   Duration rto_;
+  std::uint32_t unsolicited_units_;  // granted beyond a target at most; 0 = never
   IntrusiveList<CreditSource, ActiveSourceTag> active_;
+  IntrusiveList<CreditSource, ActiveSourceTag> idle_;  // those that have had what they asked for
   Time next_turn_{};
   std::uint64_t last_grant_bytes_ = 0;
 };

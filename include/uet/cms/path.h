@@ -15,6 +15,7 @@
 #include "uet/base/rng.h"
 #include "uet/base/time.h"
 #include "uet/cms/ccc.h"
+#include "uet/cms/path_health.h"
 #include "uet/cms/recycled_paths.h"
 
 namespace uet::cms {
@@ -50,6 +51,9 @@ class PathSelector {
   bool uses_feedback() const { return uses_feedback_; }
   // What became of a packet that took this value. Values that are not of the set are ignored.
   void on_feedback(std::uint16_t entropy, PathFeedback feedback, Time now);
+  // A packet that took this value is reported for the first time, marked or not. Also called only
+  // if uses_feedback().
+  void on_acknowledged(std::uint16_t entropy, Time now);
 
   std::uint16_t path_count() const { return count_; }
   bool frozen() const { return frozen_until_.has_value(); }
@@ -59,9 +63,13 @@ class PathSelector {
  private:
   std::uint16_t value(std::uint32_t index) const;
   std::optional<std::uint16_t> index_of(std::uint16_t entropy) const;
-  std::uint16_t walk(Rng& rng);            // oblivious, round_robin
-  std::uint16_t least_bad();               // bitmap
-  std::uint16_t explore(Rng& rng) const;   // any of the set
+  std::uint16_t walk(Rng& rng);               // oblivious, round_robin
+  std::uint16_t least_bad(Time now);          // bitmap
+  std::uint16_t explore(Rng& rng) const;      // any of the set
+  std::uint16_t explore(Rng& rng, Time now);  // any that is usable
+  std::optional<std::uint16_t> recycled(Time now);
+  std::uint16_t choose(Rng& rng, Time now);
+  void penalise(std::uint16_t index, PathFeedback feedback);
   std::uint16_t reps(Rng& rng, Time now);  // reps
 
   PathPolicy policy_;
@@ -75,6 +83,7 @@ class PathSelector {
   std::uint16_t current_ = 0;  // bitmap: where the walk stands
   std::vector<std::uint8_t> penalties_;       // bitmap, mixed: one for each value
   RecycledPaths recycled_;                    // reps, mixed
+  std::optional<PathHealth> health_;          // of those that learn
   std::array<std::uint8_t, 4> penalty_of_{};  // by PathFeedback
   std::uint8_t penalty_limit_ = 0;
   std::uint32_t explore_after_freeze_;

@@ -23,15 +23,20 @@ class RecycledPaths {
     newest_end_ = (newest_end_ + 1) % slots_;
     if (written_ < slots_) ++written_;
   }
-  // The oldest value not used since it was pushed; empty if there is none.
-  std::optional<std::uint16_t> take() {
+  // The oldest value not used since it was pushed that usable(value) holds for; empty if there is
+  // none.
+  template <class Usable>
+  std::optional<std::uint16_t> take(Usable&& usable) {
     for (std::size_t age = 0; age < written_; ++age) {
       Slot& slot = ring_[(oldest() + age) % slots_];
-      if (!slot.valid) continue;
+      if (!slot.valid || !usable(slot.entropy)) continue;
       slot.valid = false;
       return slot.entropy;
     }
     return std::nullopt;
+  }
+  std::optional<std::uint16_t> take() {
+    return take([](std::uint16_t) { return true; });
   }
   // In turn, from the oldest on, whether used or not; empty if nothing was ever pushed.
   std::optional<std::uint16_t> cycle() {

@@ -32,9 +32,10 @@ struct Tuning {
   double raise_after_rtts = 1000;        // CMS-142
   double synthetic_ecn_at = 1.5;         // delay that counts as a mark, in target delays (CMS-703)
   // RCCC (CMS 9.3)
-  double speculative_bdp = 1.0;               // may be sent before there is credit, BDPs (CMS-210)
-  double grant_bytes = 0;                     // of one turn; 0 = 4 MTU (CMS-221)
-  double pacer_fraction = 0.99;               // of the link's rate is granted (CMS-222)
+  double speculative_bdp = 1.0;  // may be sent before there is credit, BDPs (CMS-210)
+  double grant_bytes = 0;        // of one turn; 0 = 4 MTU (CMS-221)
+  double pacer_fraction = 0.99;  // of the link's rate is granted (CMS-222)
+  double unsolicited_bdp = 0;  // granted beyond targets while nobody asks, BDPs (CMS-223); 0 = off
   double credit_request_rtts = 2;             // without credit, then a Credit Request (CMS-215)
   double oversubscription_period_rtts = 1.5;  // CMS-230, where it is on
   double oversubscription_gain = 0.5;
@@ -56,6 +57,9 @@ struct Tuning {
   double reps_explore_bdp = 1;       // begins with random paths for so long, BDPs
   double reps_freeze_us = 0;         // 0 = max(100 us, 8 RTTs) (CMS-414)
   double reps_explore_packets = 16;  // random paths after a freeze
+  double path_rest_rtts = 1;     // what drew a mark or a NACK is left alone so long (CMS-406), RTTs
+  double path_silence_rtts = 3;  // without an answer counts as a loss (CMS-423), RTTs; 0 = never
+  double path_ban_after = 3;     // losses in a row (CMS-419); 0 = never
   // A packet that later ones of its path have overtaken is waited for so long (CMS-421), RTTs
   double path_inference_wait_rtts = 0.25;
 };

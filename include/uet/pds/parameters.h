@@ -47,7 +47,9 @@ struct Parameters {
   std::size_t reserved_target_pdcs = 32;  // kept for accepting SYNs (PDS-182)
   std::size_t reserved_pool_pdcs = 16;    // kept in each role for Destination::reserved_pool
   // Of the congestion contexts and the receive windows as many are kept as of the PDCs.
-  std::uint8_t dscp_data = 0;  // PDS-160
+  std::uint8_t dscp_data = 0;                       // PDS-160
+  std::optional<std::uint8_t> dscp_retransmission;  // of data (CMS-504); empty: as dscp_data
+  std::uint8_t dscp_no_trim = 0;                    // of data that was trimmed too often (CMS-507)
   std::uint8_t dscp_control = 46;
   std::uint8_t dscp_datagram = 10;            // UUD: not the class of what UET-CC controls (PDS-12)
   std::optional<std::uint32_t> start_psn;     // first Start_PSN; empty = random (PDS-53)

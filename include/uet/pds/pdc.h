@@ -222,6 +222,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   Packet* withdraw(TxRecord& record);
   void release(TxRecord& record);
   void transmit(Psn psn, TxRecord& record, bool retransmission, Time now);
+  std::uint8_t dscp_for(const TxRecord& record, bool retransmission) const;
   void write_header(Psn psn, TxRecord& record, bool retransmission);
   bool wants_ack(bool last_of_message, std::uint32_t nominal_bytes) const;
   bool send_next_packet(Time now);

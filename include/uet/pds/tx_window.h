@@ -33,6 +33,7 @@ struct TxRecord {
   std::uint32_t rto_epoch;
   std::uint32_t nack_count;
   std::uint16_t sent_count;
+  std::uint8_t trim_count;  // times that it was trimmed on the way
   std::uint16_t entropy;
   bool sacked;
   bool provisional;        // answered, but the answer that counts is still to come (SES-46)

@@ -26,6 +26,8 @@ Parameters at_rate(std::uint64_t bps) {
 
 class CreditPacerTest : public ::testing::Test {
  protected:
+  explicit CreditPacerTest(const Parameters& parameters = at_rate(100'000'000'000))
+      : pacer(parameters, milliseconds(20)) {}
   struct Turn {
     double t_us;
     char source;
@@ -47,7 +49,7 @@ class CreditPacerTest : public ::testing::Test {
     return turns;
   }
 
-  CreditPacer pacer{at_rate(100'000'000'000), milliseconds(20)};
+  CreditPacer pacer;
   std::array<CreditSource, 3> sources;
   Time now = kStart;
 };
@@ -156,6 +158,69 @@ TEST_F(CreditPacerTest, WhoLeavesHasNoTurn) {
   pacer.remove(sources[0]);
   EXPECT_EQ(run().size(), 1U);
   EXPECT_EQ(sources[0].granted_units, 0U);
+}
+
+// ---- unsolicited credit (CMS-223)
+// ----------------------------------------------------------------
+
+class UnsolicitedCredit : public CreditPacerTest {
+ protected:
+  UnsolicitedCredit() : CreditPacerTest(parameters()) {}
+  static Parameters parameters() {
+    Parameters p = at_rate(100'000'000'000);
+    p.base_rtt = microseconds(12);     // a BDP is 150,000 bytes
+    p.tuning.unsolicited_bdp = 0.275;  // 161 units
+    return p;
+  }
+};
+
+TEST_F(UnsolicitedCredit, Cms223_InTurnUpToTheBoundOnceNobodyAsks) {
+  pacer.on_target(sources[0], 100, now);
+  pacer.on_target(sources[1], 10, now);
+  const auto turns = run();
+  std::uint32_t granted[2] = {0, 0};
+  for (std::size_t i = 0; i < turns.size(); ++i) {
+    granted[turns[i].source - 'A'] += turns[i].units;
+    if (i < 3) continue;
+    EXPECT_NE(turns[i].source, turns[i - 1].source) << "round robin";
+  }
+  ASSERT_GE(turns.size(), 3U);
+  EXPECT_EQ(turns[2].source, 'A') << "what was asked for goes first";
+  EXPECT_EQ(granted[0], 100U + 161U);
+  EXPECT_EQ(granted[1], 10U + 161U);
+}
+
+TEST_F(UnsolicitedCredit, Cms223_WhoAsksAgainGoesBeforeTheIdle) {
+  pacer.on_target(sources[0], 10, now);
+  pacer.on_target(sources[1], 10, now);
+  run(3);  // both have what they asked for, one a turn more
+  pacer.on_target(sources[2], 200, now);
+  EXPECT_EQ(run(1).at(0).source, 'C');
+  pacer.on_target(sources[0], 500, now);
+  std::uint32_t asked = 0;
+  for (const Turn& turn : run(6)) asked += turn.source == 'B' ? 0 : 1;
+  EXPECT_EQ(asked, 6U);
+  run();
+  EXPECT_EQ(sources[0].granted_units, 500U + 161U);
+  EXPECT_EQ(sources[1].granted_units, 10U + 161U);
+  EXPECT_EQ(sources[2].granted_units, 200U + 161U);
+}
+
+TEST_F(UnsolicitedCredit, Cms223_WhoIsGoneGetsNothing) {
+  pacer.on_target(sources[0], 10, now);
+  pacer.on_target(sources[1], 10, now);
+  run(2);
+  pacer.remove(sources[0]);
+  run();
+  EXPECT_EQ(sources[0].granted_units, 10U);
+  EXPECT_EQ(sources[1].granted_units, 171U);
+}
+
+TEST_F(CreditPacerTest, Cms223_OffByDefault) {
+  pacer.on_target(sources[0], 10, now);
+  run();
+  EXPECT_EQ(sources[0].granted_units, 10U);
+  EXPECT_EQ(pacer.next_turn(), kNever);
 }
 
 }  // namespace

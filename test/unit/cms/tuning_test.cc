@@ -176,6 +176,8 @@ TEST(Tuning, Cms412_PenaltiesOfPaths) {
   Parameters p = tuned([](Tuning& t) {
     t.penalty_nack = 2;
     t.penalty_limit = 3;
+    t.path_ban_after = 0;
+    t.path_rest_rtts = 0;  // all at one time
   });
   p.paths = PathPolicy::Bitmap;
   p.path_count = 4;

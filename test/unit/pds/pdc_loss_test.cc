@@ -125,6 +125,55 @@ TEST_F(PathInference, ItCanBeTurnedOff) {
   EXPECT_TRUE(requests(after(4 * kWait)).empty());
 }
 
+// ---- how it is sent again
+// ------------------------------------------------------------------------
+
+class Retransmission : public Bench {
+ protected:
+  void build_with(std::optional<std::uint8_t> dscp) {
+    Parameters parameters = test_parameters();
+    parameters.dscp_data = 4;
+    parameters.dscp_retransmission = dscp;
+    parameters.dscp_no_trim = 1;
+    build(parameters);
+    open();
+    send(1);
+    first = turn();
+  }
+  // The DSCP of what `code` brings back.
+  int dscp_after(NackCode code) {
+    for (const Sent& sent : answer_to(nack(code, 70001))) {
+      if (sent.request()) return sent.dscp;
+    }
+    return -1;
+  }
+  std::vector<Sent> first;
+};
+
+TEST_F(Retransmission, Cms504_MayHaveADscpOfItsOwn) {
+  build_with(8);
+  ASSERT_EQ(first.size(), 1U);
+  EXPECT_EQ(first[0].dscp, 4);
+  EXPECT_EQ(dscp_after(NackCode::Trimmed), 8);
+  build_with({});
+  EXPECT_EQ(dscp_after(NackCode::Trimmed), 4);
+}
+
+TEST_F(Retransmission, Cms507_TrimmedThreeTimesMoreItGoesWhereNothingIsTrimmed) {
+  for (const NackCode code : {NackCode::Trimmed, NackCode::TrimmedLastHop}) {
+    build_with(8);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(dscp_after(code), 8) << i;
+    EXPECT_EQ(dscp_after(code), 1);
+    send(1);
+    for (const Sent& sent : turn()) EXPECT_EQ(sent.dscp, 4) << "the next one is as any other";
+  }
+}
+
+TEST_F(Retransmission, Cms507_OtherNacksDoNotCount) {
+  build_with(8);
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(dscp_after(NackCode::RcvrInferLoss), 8) << i;
+}
+
 TEST(PathInferenceMemory, APdcIsSmallerThanAKilobyte) { EXPECT_LE(sizeof(Pdc), 1024U); }
 
 }  // namespace
