@@ -90,6 +90,8 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
 
   const Params& params() const { return params_; }
   FepAddress local_address() const { return nic_->local_address(); }
+  // Its caps need no lock.
+  nic::Nic& nic() { return *nic_; }
   // How its endpoints and AVs show and take addresses.
   const AddressFormat& format() const { return format_; }
   std::uint32_t payload_mtu() const { return payload_mtu_; }

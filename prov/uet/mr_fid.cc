@@ -187,11 +187,24 @@ int Mr::open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, Mr*& o
   std::unique_ptr<Mr> mr(new Mr(domain, attr, flags));
   if (const int result = mr->find_memory(attr); result != 0) return result;
   if (const int result = mr->enter(attr); result != 0) return result;
+  mr->tell_nic();
   out = mr.release();
   return 0;
 }
 
+// A device of the NIC's may read it when it is sent from. If it cannot, nobody misses anything.
+void Mr::tell_nic() {
+  if (base_ == nullptr || length_ == 0 || hmem_ != nullptr) return;
+  if (!domain_.nic().caps().reads_registered_memory) return;
+  const Guard guard(domain_.lock());
+  nic_memory_ = domain_.nic().register_memory({base_, length_});
+}
+
 int Mr::close() noexcept {
+  if (nic_memory_ != 0 && !domain_.dead()) {
+    const Guard guard(domain_.lock());
+    domain_.nic().forget_memory(nic_memory_);
+  }
   if (entered_ && !domain_.dead()) {
     const Guard guard(domain_.lock());
     [[maybe_unused]] const auto removed = domain_.fep().regions().remove(Rkey{key});

@@ -60,6 +60,7 @@ class Mr final : public fid_mr, public ri::AccessObserver {
   int find_memory(const fi_mr_attr& attr);
   int map_dmabuf(const MrDmabuf& buffer);
   int enter(const fi_mr_attr& attr);
+  void tell_nic();
   int bind_counter(Cntr& counter, std::uint64_t flags);
   int bind_endpoint(Domain& domain, References& references, ResourceIndex first, std::size_t count,
                     std::uint64_t flags);
@@ -77,6 +78,7 @@ class Mr final : public fid_mr, public ri::AccessObserver {
   bool entered_ = false;            // in the table: a peer can reach it
   bool enabled_ = false;
   bool bound_ = false;  // to an endpoint
+  std::uint64_t nic_memory_ = 0;  // Nic::register_memory
   Cntr* remote_read_ = nullptr;
   Cntr* remote_write_ = nullptr;
 };

@@ -209,6 +209,8 @@ constexpr Row kRows[] = {
                                      "came through the kernel"),
     nic<&N::frames_refused>("nic_frames_refused",
                             "dropped on arrival: malformed frame, or a wrong checksum"),
+    nic<&N::packets_gathered>("nic_packets_gathered",
+                              "of the packets sent, those read from registered memory uncopied"),
 };
 
 constexpr std::size_t kCodes = 256;

@@ -263,6 +263,7 @@ void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
   Packet& packet = *record.packet;
   packet.to = destination_.address;
   packet.sent = {};
+  packet.payload_stays = true;
   packet.entropy = record.entropy = path_.next(env_.rng, now);
   const bool data = record.message != nullptr;
   packet.ecn = data ? Ecn::Ect0 : Ecn::NotEct;  // CMS-31

@@ -173,6 +173,10 @@ std::byte* write_udp(std::byte* out, const FrameFormat& format, const FrameField
   Udp udp{fields.entropy, fields.port, length_field(length), {}};
   if (format.udp_checksum && !format.crc) {
     Checksum sum = pseudo_header(fields.source, fields.destination, length_field(length));
+    if (format.checksum_by_device) {
+      udp.checksum = sum.sum();
+      return out + store(out, udp);
+    }
     sum.add_header(udp);
     for (const Slice& piece : pieces) sum.add(bytes_of(piece));
     // 0 would say that there is none.

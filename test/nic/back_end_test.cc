@@ -27,6 +27,8 @@ bool hosts_say(const char* text) {
   return hosts != nullptr && std::string(hosts).find(text) != std::string::npos;
 }
 
+// Some host has this back end.
+bool over(const std::string& back_end) { return hosts_say(("," + back_end).c_str()); }
 bool over_udp() { return std::getenv("UET_E2E_HOSTS") == nullptr || hosts_say(",udp"); }
 // Packets that come in another queue than the process has reach it through the kernel.
 bool has_part_of_the_queues() { return hosts_say("queues="); }
@@ -260,6 +262,130 @@ TEST(BackEnd, WithoutTheRightDoesNotOpen) {
     fail("it opened");
   });
   EXPECT_EQ(process.wait(), "");
+}
+
+// Payload in registered memory is read by the device, and no longer than it is registered: the
+// stand-in for verbs reads as late as it may and fails where the memory has gone.
+TEST(BackEnd, GathersFromRegisteredMemoryAsLongAsItIsRegistered) {
+  if (!over("verbs")) GTEST_SKIP() << "only the back end verbs has a device that gathers";
+  ChannelPair channels;
+  const auto run = [](Channel& channel) {
+    Node node;
+    const fi_addr_t peer = node.connect(channel);
+    constexpr std::size_t kLong = 100'000;
+    const char* nic = std::getenv("FI_UET_NIC");
+    const bool gathers = nic != nullptr && std::string(nic).starts_with("verbs");
+    for (std::uint64_t round = 0; round < 20; ++round) {
+      std::vector<std::byte> out(kLong);
+      std::vector<std::byte> in(kLong);
+      fid_mr* region = nullptr;
+      check(fi_mr_reg(node.domain.get(), out.data(), kLong, FI_SEND, 0, 0, 0, &region, nullptr),
+            "fi_mr_reg");
+      const std::uint64_t before = node.counter("nic_packets_gathered");
+      fill_pattern(out, round);
+      node.post("receiving", [&] {
+        return fi_trecv(node.ep.get(), in.data(), kLong, nullptr, FI_ADDR_UNSPEC, round, 0,
+                        nullptr);
+      });
+      // The latest registration is the one that is used; it goes while packets are on their way.
+      fid_mr* passing = nullptr;
+      check(fi_mr_reg(node.domain.get(), out.data(), kLong, FI_REMOTE_READ, 0, round + 1, 0,
+                      &passing, nullptr),
+            "fi_mr_reg");
+      node.post("sending", [&] {
+        return fi_tsend(node.ep.get(), out.data(), kLong, fi_mr_desc(region), peer, round, nullptr);
+      });
+      check(fi_close(&passing->fid), "fi_close of the region that packets on their way lie in");
+      node.drain(2, "a message");
+      require_pattern(in, round, "message");
+      const std::uint64_t gathered = node.counter("nic_packets_gathered") - before;
+      require(gathers ? gathered >= kLong / 10'000 : gathered == 0,
+              std::to_string(gathered) + " packets were gathered");
+      check(fi_close(&region->fid), "fi_close of the region");
+    }
+    require(node.counter("nic_kernel_errors") == 0, "the device failed");
+    channel.meet(&node);
+  };
+  Process left("left", {}, [&] { run(channels.left); });
+  Process right("right", {}, [&] { run(channels.right); });
+  EXPECT_EQ(wait_for_all({&left, &right}), "");
+}
+
+// Without the device's checksums we write our own; a queue pair that fails is started anew.
+TEST(BackEnd, DevicesOfVerbsMayLackChecksumsAndBreak) {
+  if (!over("verbs")) GTEST_SKIP() << "about devices of the back end verbs";
+  for (const bool breaks : {false, true}) {
+    ChannelPair channels;
+    const auto run = [&](Channel& channel) {
+      Node node;
+      exchange(node, node.connect(channel), 300);
+      const char* nic = std::getenv("FI_UET_NIC");
+      const bool verbs = nic != nullptr && std::string(nic).starts_with("verbs");
+      require((node.counter("nic_kernel_errors") > 0) == (breaks && verbs),
+              "the queue pair did not fail as often as it should");
+      channel.meet(&node);
+    };
+    const Environment environment = {{"UET_FAKE_VERBS", breaks ? "breaks" : "no_checksum"}};
+    Process left("left", environment, [&] { run(channels.left); });
+    Process right("right", environment, [&] { run(channels.right); });
+    EXPECT_EQ(wait_for_all({&left, &right}), "") << (breaks ? "breaks" : "no_checksum");
+  }
+}
+
+// What a device lacks is named, with what to do about it.
+TEST(BackEnd, SaysWhatADeviceOfVerbsLacks) {
+  if (!over("verbs")) GTEST_SKIP() << "about devices of the back end verbs";
+  const std::array<std::array<std::string, 3>, 6> cases = {{
+      {"no_device", "verbs", "there is no RDMA device (Function not implemented); load the driver"},
+      {"no_raw_packet", "verbs", "the device gives no raw-packet queue pair: Operation not supp"},
+      {"no_steering", "verbs", "does not steer packets by address and port to a queue"},
+      {"", "verbs:mlx5_7", "there is no RDMA device mlx5_7, only fake_eth0"},
+      {"", "verbs:fake_eth0,port=2", "the device has no port 2"},
+      {"", "verbs:port=x", "'port=x' is no option of it; allowed: verbs[:DEVICE]"},
+  }};
+  for (const auto& [lacks, nic, answer] : cases) {
+    std::array<int, 2> ends;
+    ASSERT_EQ(::pipe(ends.data()), 0);
+    Process process(
+        "process", {{"UET_FAKE_VERBS", lacks}, {"FI_UET_NIC", nic}, {"FI_LOG_LEVEL", "warn"}}, [&] {
+          ::dup2(ends[1], STDERR_FILENO);
+          try {
+            Node node;
+          } catch (const std::exception&) {
+            return;
+          }
+          fail("it opened");
+        });
+    ::close(ends[1]);
+    std::string said(64 * 1024, ' ');
+    std::size_t length = 0;
+    for (ssize_t count = 1; count > 0 && length < said.size();) {
+      count = ::read(ends[0], said.data() + length, said.size() - length);
+      if (count > 0) length += static_cast<std::size_t>(count);
+    }
+    ::close(ends[0]);
+    said.resize(length);
+    EXPECT_EQ(process.wait(), "") << nic << " " << lacks;
+    EXPECT_NE(said.find(answer), std::string::npos) << nic << " " << lacks << ": " << said;
+  }
+}
+
+TEST(BackEnd, OfVerbsOpensTheDeviceThatIsNamed) {
+  if (!over("verbs")) GTEST_SKIP() << "about devices of the back end verbs";
+  const std::string native = over("verbs:native") ? ",native" : "";
+  ChannelPair channels;
+  const auto run = [&](Channel& channel) {
+    const std::string nic = std::getenv("FI_UET_NIC");
+    if (nic.starts_with("verbs")) {
+      ::setenv("FI_UET_NIC", ("verbs:fake_eth0,port=1" + native).c_str(), 1);
+    }
+    Node node;
+    exchange(node, node.connect(channel), 3);
+    channel.meet(&node);
+  };
+  Process left("left", {}, [&] { run(channels.left); });
+  Process right("right", {}, [&] { run(channels.right); });
+  EXPECT_EQ(wait_for_all({&left, &right}), "");
 }
 
 }  // namespace

@@ -56,6 +56,7 @@ class Packet : public ListNode<OutboxTag> {
     begin_ = end_ = kHeadroom;
     payload = {};
     release_after_send = false;
+    payload_stays = false;
     sent = {};
   }
 
@@ -74,6 +75,9 @@ class Packet : public ListNode<OutboxTag> {
   // that can tell, which is all that it may write; Time{} = not known.
   mutable Time sent{};
   bool release_after_send = false;  // nobody keeps it for retransmission (ACK, NACK, control)
+  // The operation lasts until the peer has answered, so that a NIC may go on reading payload that
+  // lies in registered memory (Nic::register_memory) after it has accepted the packet.
+  bool payload_stays = false;
 
  private:
   alignas(8) std::array<std::byte, kHeadSize> buffer_;

@@ -27,6 +27,10 @@ class Middleware : public Nic {
     return inner_->rx_burst(out, now);
   }
   std::size_t tx_burst(std::span<const Packet* const> in) override { return inner_->tx_burst(in); }
+  std::uint64_t register_memory(std::span<const std::byte> memory) override {
+    return inner_->register_memory(memory);
+  }
+  void forget_memory(std::uint64_t id) override { inner_->forget_memory(id); }
   int wait_fd() const override { return inner_->wait_fd(); }
   bool prepare_wait() override { return inner_->prepare_wait(); }
   std::optional<FepAddress> take_lost_peer() override { return inner_->take_lost_peer(); }

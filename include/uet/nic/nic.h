@@ -24,10 +24,11 @@ struct NicCaps {
   std::uint64_t link_rate_bps = 0;  // 0 = not known
   // What may wait unread before packets are lost; 0 = not known.
   std::uint64_t receive_credit_bytes = 0;
-  bool per_packet_entropy = false;  // false: every packet leaves with the same entropy
-  bool ecn = false;                 // sets ECT and reports CE
-  bool crc = false;                 // does itself what CrcNic does for others
-  bool loopback = false;            // an interface that only reaches this host
+  bool per_packet_entropy = false;       // false: every packet leaves with the same entropy
+  bool ecn = false;                      // sets ECT and reports CE
+  bool crc = false;                      // does itself what CrcNic does for others
+  bool loopback = false;                 // an interface that only reaches this host
+  bool reads_registered_memory = false;  // register_memory saves a copy of what is sent
 };
 
 // What a back end has counted since it was opened; zero where it does not apply. Each member has a
@@ -52,6 +53,8 @@ struct NicCounters {
   std::uint64_t kernel_packets_sent = 0;
   std::uint64_t kernel_packets_received = 0;
   std::uint64_t frames_refused = 0;  // thrown away on arrival: malformed, or a wrong checksum
+  // Of packets_sent, those whose payload the device read from registered memory, uncopied.
+  std::uint64_t packets_gathered = 0;
 };
 
 // What two NICs have counted together, member by member.
@@ -70,10 +73,18 @@ class Nic {
   // the next rx_burst of this NIC.
   virtual std::size_t rx_burst(std::span<RxPacket> out, Time now) = 0;
   // Accepts a prefix of `in` and returns its length; the caller offers the rest again later. The
-  // packets and their payload may be reused as soon as this returns. A full queue is a shorter
-  // prefix; a packet that can never leave is counted, dropped and part of the prefix (PDS
-  // recovers).
+  // packets and their payload may be reused as soon as this returns, but for registered memory
+  // (register_memory). A full queue is a shorter prefix; a packet that can never leave is counted,
+  // dropped and part of the prefix (PDS recovers).
   virtual std::size_t tx_burst(std::span<const Packet* const> in) = 0;
+  // Memory that payload may lie in, until forget_memory(the result): a device that can will read
+  // it there itself, also for a while after tx_burst has accepted a packet with payload_stays. What
+  // it then sends late is a copy that the peer has answered already, so that changed bytes in it do
+  // no harm. 0: this memory gains nothing by it (not supported, or refused), what is sent is
+  // copied.
+  virtual std::uint64_t register_memory(std::span<const std::byte>) { return 0; }
+  // When it returns nothing reads that memory any more.
+  virtual void forget_memory(std::uint64_t) {}
   // Readable when rx_burst may return something; -1 if there is none.
   virtual int wait_fd() const { return -1; }
   // To be called after the last rx_burst before a sleep on wait_fd, which need not tell of packets

@@ -32,6 +32,9 @@ struct FrameFormat {
   // Sent: false = 0, which IPv6 receivers must be told to accept. Received: false = not looked at,
   // for frames that the host's own kernel has not finished (and 0 is always accepted).
   bool udp_checksum = true;
+  // Sent, with udp_checksum: the field gets the sum of the pseudo header alone, from which a device
+  // goes on.
+  bool checksum_by_device = false;
   // Received: also take a checksum that covers the pseudo header alone. A sending kernel leaves it
   // like that for hardware to finish, and a virtual link has none.
   bool unfinished_udp_checksum = false;

@@ -177,6 +177,8 @@ FramedNic::FramedNic(Parts parts, const NicConfig& config, const Interface& inte
   caps_.per_packet_entropy = local_.port == kUetUdpPort;
   caps_.ecn = true;
   caps_.crc = format.crc;
+  caps_.reads_registered_memory = traits.reads_registered_memory;
+  format_.checksum_by_device = traits.finishes_checksums;
   const std::uint32_t ip_bytes = local_.ip.is_ipv6 ? 40 : 20;
   const std::uint32_t trailer_bytes = format.crc ? wire::kCrcTrailerBytes : 0;
   max_packet_bytes_ = caps_.ip_mtu - ip_bytes - kUdpBytes - trailer_bytes;
@@ -255,6 +257,7 @@ void FramedNic::build_frame(std::size_t place, const Packet& packet, const wire:
   const std::size_t length = wire::write_frame_headers(headers, format_, fields, pieces);
   frame.headers = {headers, length};
   frame.length = static_cast<std::uint32_t>(length) + packet.length();
+  frame.payload_stays = packet.payload_stays;
   if (!format_.crc) return;
   trailers_[place] = wire::frame_trailer(frame.headers, pieces);
   frame.pieces[3] = {trailers_[place].data(), wire::kCrcTrailerBytes};

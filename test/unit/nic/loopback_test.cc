@@ -92,5 +92,27 @@ TEST_F(Loopback, TooLongIsDroppedAndCounted) {
   EXPECT_EQ(nic.counters().packets_dropped, 1U);
 }
 
+// A device far below must know, and must be told of the end.
+TEST(Middleware, PassesRegisteredMemoryOn) {
+  struct Registering final : FakeNic {
+    using FakeNic::FakeNic;
+    std::uint64_t register_memory(std::span<const std::byte> memory) override {
+      bytes = memory.size();
+      return 7;
+    }
+    void forget_memory(std::uint64_t id) override { forgotten = id; }
+    std::size_t bytes = 0;
+    std::uint64_t forgotten = 0;
+  };
+  auto inner = std::make_unique<Registering>(kSelf);
+  Registering& device = *inner;
+  LoopbackNic nic(std::make_unique<LoopbackNic>(std::move(inner)));
+  const std::array<std::byte, 33> memory{};
+  EXPECT_EQ(nic.register_memory(memory), 7U);
+  EXPECT_EQ(device.bytes, 33U);
+  nic.forget_memory(7);
+  EXPECT_EQ(device.forgotten, 7U);
+}
+
 }  // namespace
 }  // namespace uet::nic

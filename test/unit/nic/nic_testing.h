@@ -98,7 +98,7 @@ struct Arrival {
 };
 
 // Hands out what a test queued with arrive() and remembers what was sent.
-class FakeNic final : public Nic {
+class FakeNic : public Nic {
  public:
   explicit FakeNic(FepAddress self) : self_(self) {}
 

@@ -225,6 +225,21 @@ TEST(Frame, UnfinishedUdpChecksumIsTakenWhereItIsExpected) {
   EXPECT_EQ(verdict(make(kUdp, fields_of(false), Bytes(101)), format), FrameVerdict::Ok);
 }
 
+TEST(Frame, ChecksumThatADeviceFinishesIsThatOfThePseudoHeader) {
+  for (const bool is_ipv6 : {false, true}) {
+    FrameFormat format = kUdp;
+    format.checksum_by_device = true;
+    const Bytes frame = make(format, fields_of(is_ipv6), Bytes(101, std::byte{0x5A}));
+    if (!is_ipv6) {
+      EXPECT_EQ(word(frame, kIpAt + 20 + 6), unfinished_checksum(frame));
+    }
+    EXPECT_EQ(verdict(frame, kUdp), FrameVerdict::BadChecksum);
+    FrameFormat receiver = kUdp;
+    receiver.unfinished_udp_checksum = true;
+    EXPECT_EQ(verdict(frame, receiver), FrameVerdict::Ok);
+  }
+}
+
 // RFC 1071 leaves the grouping open; the pieces here have every remainder of 8 and of 2.
 TEST(Frame, UdpChecksumDoesNotDependOnHowThePacketIsCut) {
   Rng rng(5);

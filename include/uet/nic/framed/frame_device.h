@@ -34,12 +34,17 @@ struct FrameToSend {
   std::span<const std::byte> headers;
   std::array<Slice, 4> pieces{};  // length 0 = unused
   std::uint32_t length = 0;       // of all together
+  // The pieces may be read, where they lie in registered memory, after send has returned.
+  bool payload_stays = false;
 };
 
 struct FrameDeviceTraits {
   std::uint32_t max_frame_bytes = 0;       // without the check sequence; 0 = as the interface's MTU
   std::uint64_t receive_credit_bytes = 0;  // as in NicCaps
   std::string way;                         // for NicConfig::tell_way; may be empty
+  bool reads_registered_memory = false;    // as in NicCaps
+  // It writes the UDP checksum of what it sends; the field then holds the sum of the pseudo header.
+  bool finishes_checksums = false;
 };
 
 class FrameDevice {
@@ -48,14 +53,18 @@ class FrameDevice {
   // As Nic::rx_burst: views are valid until the next receive. Frames that are not ours may come
   // too; they are thrown away above.
   virtual std::size_t receive(std::span<ArrivedFrame> out) = 0;
-  // As Nic::tx_burst: takes a prefix, nothing of it is referred to afterwards. Frames are never
-  // longer than max_frame_bytes.
+  // As Nic::tx_burst: takes a prefix, nothing of it is referred to afterwards but registered
+  // memory. Frames are never longer than max_frame_bytes.
   virtual std::size_t send(std::span<const FrameToSend> in) = 0;
+  // As in Nic.
+  virtual std::uint64_t register_memory(std::span<const std::byte>) { return 0; }
+  virtual void forget_memory(std::uint64_t) {}
   // As in Nic. Without a descriptor FramedNic lets waiters sleep for short whiles.
   virtual int wait_fd() const { return -1; }
   virtual bool prepare_wait() { return false; }
   virtual const FrameDeviceTraits& traits() const = 0;
-  // Only what the device alone can know: receive_truncated, receive_overflows, kernel_errors.
+  // Only what the device alone can know: receive_truncated, receive_overflows, kernel_errors,
+  // packets_gathered.
   virtual NicCounters counters() const { return {}; }
 };
 

@@ -50,6 +50,10 @@ class FramedNic final : public Nic {
 
   std::size_t rx_burst(std::span<RxPacket> out, Time now) override;
   std::size_t tx_burst(std::span<const Packet* const> in) override;
+  std::uint64_t register_memory(std::span<const std::byte> memory) override {
+    return device_->register_memory(memory);
+  }
+  void forget_memory(std::uint64_t id) override { device_->forget_memory(id); }
   int wait_fd() const override { return epoll_.get(); }
   bool prepare_wait() override;
   Time next_deadline() const override { return kernel_->next_deadline(); }
