@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # Makes the Debian package of BUILD in ROOT, and demands that it holds each of FILES and depends on
-# the libraries that the plug-in needs, and that libfabric finds the provider in what it unpacks to.
+# the libraries that the plug-in needs and on none of NIC back ends, and that libfabric finds the
+# provider in what it unpacks to. The back ends MODULES have packages of their own.
 find_program(dpkg_deb dpkg-deb)
 find_program(dpkg_shlibdeps dpkg-shlibdeps)
 if(NOT dpkg_deb OR NOT dpkg_shlibdeps)
@@ -24,6 +25,22 @@ execute_process(COMMAND ${dpkg_deb} --field ${package} Depends OUTPUT_VARIABLE d
 foreach(needed IN ITEMS "libfabric1 \\(>= 1\\.17\\)" libnl-3-200 libnl-route-3-200 libstdc[+][+]6)
   if(NOT depends MATCHES ${needed})
     message(FATAL_ERROR "the package does not depend on ${needed}: ${depends}")
+  endif()
+endforeach()
+if(depends MATCHES "librte|libibverbs|libxdp|libbpf")
+  message(FATAL_ERROR "the package depends on a library of a NIC back end: ${depends}")
+endif()
+foreach(module IN LISTS MODULES)
+  file(GLOB module_package ${ROOT}/made/libfabric-uet-nic-${module}_*.deb)
+  execute_process(COMMAND ${dpkg_deb} --field ${module_package} Depends OUTPUT_VARIABLE depends
+    COMMAND_ERROR_IS_FATAL ANY)
+  if(NOT depends MATCHES "libfabric-uet \\(= " OR NOT depends MATCHES "librte|libibverbs|libxdp|libbpf")
+    message(FATAL_ERROR "the package of ${module} does not depend on what it needs: ${depends}")
+  endif()
+  execute_process(COMMAND ${dpkg_deb} --contents ${module_package} OUTPUT_VARIABLE contents
+    COMMAND_ERROR_IS_FATAL ANY)
+  if(NOT contents MATCHES "/libfabric/libuet-nic-${module}\\.so")
+    message(FATAL_ERROR "the package of ${module} is without the module: ${contents}")
   endif()
 endforeach()
 execute_process(COMMAND ${dpkg_deb} --extract ${package} ${ROOT}/unpacked
