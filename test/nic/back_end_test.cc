@@ -264,6 +264,36 @@ TEST(BackEnd, WithoutTheRightDoesNotOpen) {
   EXPECT_EQ(process.wait(), "");
 }
 
+// Every answer to a bad network is seen at both ends, and messages arrive whole all the same.
+TEST(BackEnd, ImpairedNetworkIsRecoveredFrom) {
+  if (std::getenv("UET_E2E_IMPAIR") == nullptr) GTEST_SKIP() << "the network is a good one";
+  ChannelPair channels;
+  const auto run = [](Channel& channel) {
+    Node node;
+    const fi_addr_t peer = node.connect(channel);
+    const std::array<std::string, 5> seen = {"pds_trimmed_received", "pds_nacks_sent_trimmed",
+                                             "pds_nacks_received_trimmed", "cms_trims_in_fabric",
+                                             "cms_marks_received"};
+    const auto missing = [&] {
+      for (const std::string& name : seen) {
+        if (node.counter(name) == 0) return name;
+      }
+      return std::string();
+    };
+    for (int round = 0; round < 100; ++round) {
+      exchange(node, peer, 50);
+      channel.send(missing().empty());
+      const bool other_has_seen_all = channel.receive<bool>(&node);
+      if (missing().empty() && other_has_seen_all) break;
+    }
+    require(missing().empty(), missing() + " counts nothing");
+    channel.meet(&node);
+  };
+  Process left("left", {}, [&] { run(channels.left); });
+  Process right("right", {}, [&] { run(channels.right); });
+  EXPECT_EQ(wait_for_all({&left, &right}), "");
+}
+
 // Payload in registered memory is read by the device, and no longer than it is registered: the
 // stand-in for verbs reads as late as it may and fails where the memory has gone.
 TEST(BackEnd, GathersFromRegisteredMemoryAsLongAsItIsRegistered) {

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// A bad network at the ingress of an interface (tc, direct action): drops, trims, marks and
+// duplicates UET packets, over UDP and native IP, by the rates in a map; all else passes. What
+// happens to the n-th packet follows from n and the seed.
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/pkt_cls.h>
+#include <linux/udp.h>
+
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "impair_map.h"
+
+#define FIRST_PORT 4793
+#define LAST_PORT 5816
+#define SEEN_MARK 0x55455431  // on a packet: it has been here, as what a duplicate is of
+// A switch keeps at least 24 bytes behind the IP header (WIRE 1.3); these are a few more.
+#define KEPT_BYTES 48
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct impair_settings);
+} settings SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, kImpairCounts);
+  __type(key, __u32);
+  __type(value, __u64);
+} counts SEC(".maps");
+
+static __always_inline __u64 count(__u32 what) {
+  __u64* value = bpf_map_lookup_elem(&counts, &what);
+  return value ? __sync_fetch_and_add(value, 1) : 0;
+}
+
+// A number for each kind of event of each packet.
+static __always_inline __u32 draw(__u32 seed, __u64 packet, __u32 kind) {
+  __u64 x = (packet * 8 + kind + 1) * 0x9E3779B97F4A7C15ULL ^ ((__u64)seed << 32 | seed);
+  x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9ULL;
+  x = (x ^ x >> 27) * 0x94D049BB133111EBULL;
+  return (__u32)(x ^ x >> 31);
+}
+
+struct packet {
+  __u32 ip_bytes;  // of the IP header
+  __u8 is_ipv6;
+  __u8 is_udp;
+  __u8 traffic_class;
+};
+
+static __always_inline int is_uet(struct __sk_buff* skb, const struct impair_settings* set,
+                                  struct packet* out) {
+  __u8 protocol;
+  if (skb->protocol == bpf_htons(ETH_P_IP)) {
+    struct iphdr ip;
+    if (bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof ip) < 0) return 0;
+    out->ip_bytes = ip.ihl * 4;
+    out->is_ipv6 = 0;
+    out->traffic_class = ip.tos;
+    protocol = ip.protocol;
+    if (ip.ihl != 5) return 0;
+  } else if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
+    struct ipv6hdr ip;
+    if (bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof ip) < 0) return 0;
+    out->ip_bytes = sizeof ip;
+    out->is_ipv6 = 1;
+    out->traffic_class = (__u8)(ip.priority << 4 | ip.flow_lbl[0] >> 4);
+    protocol = ip.nexthdr;
+  } else {
+    return 0;
+  }
+  out->is_udp = protocol == IPPROTO_UDP;
+  if (!out->is_udp) return protocol == set->native_protocol;
+  __be16 port;
+  if (bpf_skb_load_bytes(skb, ETH_HLEN + out->ip_bytes + 2, &port, sizeof port) < 0) return 0;
+  return bpf_ntohs(port) >= FIRST_PORT && bpf_ntohs(port) <= LAST_PORT;
+}
+
+static __always_inline __u16 ip_checksum(const struct iphdr* ip) {
+  const __u16* word = (const __u16*)ip;
+  __u32 sum = 0;
+#pragma unroll
+  for (int i = 0; i < 10; ++i) sum += word[i];
+  sum = (sum & 0xFFFF) + (sum >> 16);
+  sum = (sum & 0xFFFF) + (sum >> 16);
+  return (__u16)~sum;
+}
+
+// Cuts the packet behind its first bytes, and makes a right packet of what is left: lengths, IPv4
+// checksum, no UDP checksum.
+static __always_inline int trim(struct __sk_buff* skb, const struct impair_settings* set,
+                                const struct packet* packet) {
+  const __u32 kept = ETH_HLEN + packet->ip_bytes + KEPT_BYTES;
+  if (skb->len <= kept || packet->traffic_class >> 2 != set->dscp_trimmable) return 0;
+  if (bpf_skb_change_tail(skb, kept, 0) < 0) return 0;
+  const __u8 traffic_class = (__u8)(set->dscp_trimmed << 2 | (packet->traffic_class & 3));
+  if (packet->is_ipv6) {
+    struct ipv6hdr ip;
+    if (bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof ip) < 0) return 0;
+    ip.priority = traffic_class >> 4;
+    ip.flow_lbl[0] = (__u8)(traffic_class << 4 | (ip.flow_lbl[0] & 15));
+    ip.payload_len = bpf_htons(KEPT_BYTES);
+    bpf_skb_store_bytes(skb, ETH_HLEN, &ip, sizeof ip, 0);
+  } else {
+    struct iphdr ip;
+    if (bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof ip) < 0) return 0;
+    ip.tos = traffic_class;
+    ip.tot_len = bpf_htons(sizeof ip + KEPT_BYTES);
+    ip.check = 0;
+    ip.check = ip_checksum(&ip);
+    bpf_skb_store_bytes(skb, ETH_HLEN, &ip, sizeof ip, 0);
+  }
+  if (packet->is_udp) {
+    const __be16 length_and_checksum[2] = {bpf_htons(KEPT_BYTES), 0};
+    bpf_skb_store_bytes(skb, ETH_HLEN + packet->ip_bytes + 4, length_and_checksum,
+                        sizeof length_and_checksum, 0);
+  }
+  return 1;
+}
+
+SEC("tc")
+int impair(struct __sk_buff* skb) {
+  __u32 first = 0;
+  struct packet packet = {};
+  if (skb->mark == SEEN_MARK) return TC_ACT_OK;
+  const struct impair_settings* set = bpf_map_lookup_elem(&settings, &first);
+  if (!set || !is_uet(skb, set, &packet)) return TC_ACT_OK;
+  const __u64 number = count(kImpairSeen);
+  if (draw(set->seed, number, 0) < set->drop) {
+    count(kImpairDropped);
+    return TC_ACT_SHOT;
+  }
+  if (draw(set->seed, number, 1) < set->trim && trim(skb, set, &packet)) {
+    count(kImpairTrimmed);
+    return TC_ACT_OK;
+  }
+  if (draw(set->seed, number, 2) < set->mark && (packet.traffic_class & 3) != 0 &&
+      bpf_skb_pull_data(skb, ETH_HLEN + packet.ip_bytes) == 0 &&  // frames of rings are in pieces
+      bpf_skb_ecn_set_ce(skb) > 0) {
+    count(kImpairMarked);
+  }
+  if (draw(set->seed, number, 3) < set->duplicate) {
+    skb->mark = SEEN_MARK;
+    if (bpf_clone_redirect(skb, skb->ifindex, BPF_F_INGRESS) == 0) count(kImpairDuplicated);
+  }
+  return TC_ACT_OK;
+}
+
+char kLicense[] SEC("license") = "GPL";

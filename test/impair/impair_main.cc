@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Use: uet_impair SPEC INTERFACE[,INTERFACE...] COMMAND...
+// Runs COMMAND while UET packets that come in over the interfaces are impaired (impair.bpf.c), and
+// says what was done to them. SPEC: drop=RATE, duplicate=RATE, mark=RATE, trim=RATE (1% or 0.01),
+// seed=N, dscp_trimmable=N (8), dscp_trimmed=N (12), separated by commas. Ends as COMMAND does;
+// with 1 if an impairment that SPEC asks for never happened, so that a test does not pass without
+// it; with 77 where the program cannot be loaded (needs root, or CAP_BPF and CAP_NET_ADMIN).
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <net/if.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "impair_map.h"
+
+namespace {
+
+constexpr int kSkipped = 77;
+constexpr std::array<const char*, kImpairCounts> kNames = {"seen", "dropped", "duplicated",
+                                                           "marked", "trimmed"};
+
+struct CloseObject {
+  void operator()(bpf_object* object) const { bpf_object__close(object); }
+};
+using Object = std::unique_ptr<bpf_object, CloseObject>;
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, ',');) parts.push_back(part);
+  return parts;
+}
+
+bool parse(const std::string& spec, impair_settings& out) {
+  out = {};
+  out.seed = 1;
+  out.dscp_trimmable = 8;
+  out.dscp_trimmed = 12;
+  out.native_protocol = 253;
+  for (const std::string& item : split(spec)) {
+    const std::size_t equal = item.find('=');
+    if (equal == std::string::npos) return false;
+    const std::string key = item.substr(0, equal);
+    char* end = nullptr;
+    double value = std::strtod(item.c_str() + equal + 1, &end);
+    if (end == item.c_str() + equal + 1 || value < 0) return false;
+    if (*end == '%') {
+      value /= 100;
+      ++end;
+    }
+    if (*end != '\0') return false;
+    const double rate = value >= 1 ? 4294967295.0 : value * 4294967296.0;
+    if (key == "drop") {
+      out.drop = static_cast<__u32>(rate);
+    } else if (key == "duplicate") {
+      out.duplicate = static_cast<__u32>(rate);
+    } else if (key == "mark") {
+      out.mark = static_cast<__u32>(rate);
+    } else if (key == "trim") {
+      out.trim = static_cast<__u32>(rate);
+    } else if (key == "seed") {
+      out.seed = static_cast<__u32>(value);
+    } else if (key == "dscp_trimmable") {
+      out.dscp_trimmable = static_cast<__u32>(value);
+    } else if (key == "dscp_trimmed") {
+      out.dscp_trimmed = static_cast<__u32>(value);
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+int skip(const char* what) {
+  std::printf("SKIPPED: %s: %s; run as root\n", what, std::strerror(errno));
+  return kSkipped;
+}
+
+// The hooks go with the network name space, or when this is destroyed.
+class Hooks {
+ public:
+  Hooks() = default;
+  Hooks(const Hooks&) = delete;
+  Hooks& operator=(const Hooks&) = delete;
+  ~Hooks() {
+    for (bpf_tc_hook& hook : hooks_) bpf_tc_hook_destroy(&hook);
+  }
+  bool attach(const std::string& interface, int program) {
+    DECLARE_LIBBPF_OPTS(bpf_tc_hook, hook, .attach_point = BPF_TC_INGRESS);
+    DECLARE_LIBBPF_OPTS(bpf_tc_opts, options, .prog_fd = program);
+    hook.ifindex = static_cast<int>(::if_nametoindex(interface.c_str()));
+    if (hook.ifindex == 0) return false;
+    if (const int result = bpf_tc_hook_create(&hook); result != 0) {
+      errno = -result;
+      return false;
+    }
+    hook.attach_point = static_cast<bpf_tc_attach_point>(BPF_TC_INGRESS | BPF_TC_EGRESS);
+    hooks_.push_back(hook);
+    hook.attach_point = BPF_TC_INGRESS;
+    const int result = bpf_tc_attach(&hook, &options);
+    errno = -result;
+    return result == 0;
+  }
+
+ private:
+  std::vector<bpf_tc_hook> hooks_;
+};
+
+int run(char** command) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::execvp(command[0], command);
+    std::perror(command[0]);
+    ::_exit(127);
+  }
+  int status = 0;
+  if (child < 0 || ::waitpid(child, &status, 0) != child) return 1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// False if something that was asked for has not happened.
+bool report(const impair_settings& settings, int map) {
+  const std::array<bool, kImpairCounts> wanted = {true, settings.drop > 0, settings.duplicate > 0,
+                                                  settings.mark > 0, settings.trim > 0};
+  bool all = true;
+  std::string text = "uet_impair:";
+  for (__u32 i = 0; i < kImpairCounts; ++i) {
+    __u64 value = 0;
+    bpf_map_lookup_elem(map, &i, &value);
+    text += " " + std::to_string(value) + " " + kNames[i];
+    all = all && (!wanted[i] || value > 0);
+  }
+  std::printf("%s%s\n", text.c_str(), all ? "" : ": not all that was asked for");
+  return all;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  impair_settings settings;
+  if (argc < 4 || !parse(argv[1], settings)) {
+    std::fprintf(stderr,
+                 "use: uet_impair drop=RATE,duplicate=RATE,mark=RATE,trim=RATE,seed=N,"
+                 "dscp_trimmable=N,dscp_trimmed=N INTERFACE[,INTERFACE...] COMMAND...\n");
+    return 2;
+  }
+  const char* const other = std::getenv("UET_IMPAIR_OBJECT");
+  const char* const file = other != nullptr ? other : UET_IMPAIR_OBJECT;
+  const Object object(bpf_object__open_file(file, nullptr));
+  if (object == nullptr) {
+    std::perror(file);
+    return 2;
+  }
+  if (bpf_object__load(object.get()) != 0) return skip("the eBPF program cannot be loaded");
+  const __u32 first = 0;
+  const int map = bpf_object__find_map_fd_by_name(object.get(), "settings");
+  if (bpf_map_update_elem(map, &first, &settings, BPF_ANY) != 0) return skip("no map");
+  const bpf_program* program = bpf_object__find_program_by_name(object.get(), "impair");
+  Hooks hooks;
+  for (const std::string& interface : split(argv[2])) {
+    if (!hooks.attach(interface, bpf_program__fd(program))) return skip(interface.c_str());
+  }
+  const int status = run(argv + 3);
+  const bool all = report(settings, bpf_object__find_map_fd_by_name(object.get(), "counts"));
+  return status == 0 && !all ? 1 : status;
+}
