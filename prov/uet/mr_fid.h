@@ -77,7 +77,7 @@ class Mr final : public fid_mr, public ri::AccessObserver {
   std::uint64_t base_address_ = 0;  // what peers give for the first byte
   bool entered_ = false;            // in the table: a peer can reach it
   bool enabled_ = false;
-  bool bound_ = false;  // to an endpoint
+  bool bound_ = false;            // to an endpoint
   std::uint64_t nic_memory_ = 0;  // Nic::register_memory
   Cntr* remote_read_ = nullptr;
   Cntr* remote_write_ = nullptr;
