@@ -45,8 +45,10 @@ bool Pdc::was_inferred_wrongly(const TxRecord& record, Time now) const {
 }
 
 // From the highest PSN reported downwards. What was sent once and arrived has a higher PSN than all
-// that left before it, so that one walk finds all evidence. Returns when to look again.
-Time Pdc::infer_losses(Time now) {
+// that left before it, so that one walk finds all evidence. Returns when to look again: only what
+// has waited since an ACK can be new then. How many were reported above is not, and would make
+// retransmissions without end of what a peer that is gone never answers, and no time-out of it.
+Time Pdc::infer_losses(bool by_ack, Time now) {
   Time again = kNever;
   if (highest_reported_ < tx_.base()) return again;
   PathEvidence& arrived = env_.path_evidence;
@@ -69,7 +71,7 @@ Time Pdc::infer_losses(Time now) {
     if (overtaken && record.overtaken_since == Time{}) record.overtaken_since = now;
     if (overtaken && !wait) wait = inference_wait();
     LossEvidence evidence;
-    evidence.sacked_above = reported;
+    evidence.sacked_above = by_ack ? reported : 0;
     evidence.later_on_same_path = overtaken && now - record.overtaken_since >= *wait;
     evidence.since_inferred =
         record.last_inferred == Time{} ? Duration::max() : now - record.last_inferred;

@@ -103,7 +103,7 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
     on_credit(ack.credit, now);
   }
   if (destination_.mode == DeliveryMode::Rud) {  // CMS-424: ROD has its own NACK
-    const Time again = infer_losses(now);
+    const Time again = infer_losses(true, now);
     if (again < deadlines_[kResend]) set_deadline(kResend, again);
   }
   if (state_ == PdcState::CloseAckWait && tx_.empty()) return finish();
@@ -508,7 +508,7 @@ void Pdc::on_deadline(Time now) {
     return fail(PdsError::ClosedInError, now);
   }
   if (now >= deadlines_[kResend]) {
-    Time next = destination_.mode == DeliveryMode::Rud ? infer_losses(now) : kNever;
+    Time next = destination_.mode == DeliveryMode::Rud ? infer_losses(false, now) : kNever;
     for (Psn psn = tx_.base(); psn != tx_.next_psn(); ++psn) {
       TxRecord* record = tx_.find(psn);
       if (record == nullptr) continue;

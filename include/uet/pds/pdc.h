@@ -282,7 +282,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   Duration inference_wait() const;
   void note_inference(bool was_right);
   bool was_inferred_wrongly(const TxRecord& record, Time now) const;
-  Time infer_losses(Time now);
+  Time infer_losses(bool by_ack, Time now);
 
   // pdc_destination.cc
   void on_duplicate(const Incoming& request, Time now);

@@ -125,6 +125,28 @@ TEST_F(PathInference, ItCanBeTurnedOff) {
   EXPECT_TRUE(requests(after(4 * kWait)).empty());
 }
 
+// Packets reported above do not prove that a retransmission is lost too: time-outs must.
+TEST_F(PathInference, Pds132_APeerThatFallsSilentIsGivenUp) {
+  Parameters parameters = test_parameters();
+  parameters.out_of_order_threshold = 2;
+  parameters.max_rto_retransmissions = 3;
+  build(parameters, open_window());
+  open();
+  TestMessage& message = send(4);
+  turn();
+  wire::AckHeader header = ack(70000, 70000);
+  header.sack_bitmap = 0b1110;  // all but 70001
+  receive(header);
+  ASSERT_EQ(counters().inferred_loss_retransmissions, 1U);
+  for (int i = 0; i < 200 && message.errors.empty(); ++i) {
+    now = std::max(now, node->manager->next_deadline());
+    turn();
+  }
+  ASSERT_FALSE(message.errors.empty());
+  EXPECT_EQ(message.errors[0], PdsError::RtoExhausted);
+  EXPECT_EQ(counters().inferred_loss_retransmissions, 1U);
+}
+
 // ---- how it is sent again
 // ------------------------------------------------------------------------
 
