@@ -33,6 +33,11 @@ bool over_udp() { return std::getenv("UET_E2E_HOSTS") == nullptr || hosts_say(",
 // Packets that come in another queue than the process has reach it through the kernel.
 bool has_part_of_the_queues() { return hosts_say("queues="); }
 
+// Not one of those in which the way to a neighbour is the matter.
+bool plain_network() {
+  return std::getenv("UET_E2E_ARP") == nullptr && std::getenv("UET_E2E_IPV6") == nullptr;
+}
+
 std::string xdp_program_of_host_1() {
   return run_program("ip -n host-1 link show dev eth0 | grep xdp || true", {}).text;
 }
@@ -70,8 +75,7 @@ TEST(BackEnd, CarriesPacketsItselfOnceTheNextHopIsKnown) {
     require(node.counter("nic_packets_sent") >= 200, "no packets were sent");
     require(by_kernel == 0, "packets were left to the kernel");
     require(node.counter("nic_frames_refused") == 0, "frames arrived that are not right");
-    if (std::getenv("UET_E2E_ARP") == nullptr && std::getenv("UET_E2E_IPV6") == nullptr &&
-        !has_part_of_the_queues()) {
+    if (plain_network() && !has_part_of_the_queues()) {
       require(node.counter("nic_kernel_packets_received") == 0, "packets came through the kernel");
     }
     channel.meet(&node);
@@ -217,6 +221,73 @@ TEST(BackEnd, FourProcessesAtOneAddressExchangeAllToAllAndOutliveOne) {
   if (hosts_say("xdp")) {
     EXPECT_EQ(xdp_program_of_host_1(), "") << "something is left behind";
   }
+}
+
+// A process that cannot open its back end: what it warns of is in `said`. Returns what went wrong.
+std::string try_to_open(Environment environment, std::string& said) {
+  std::array<int, 2> ends;
+  require(::pipe(ends.data()) == 0, "pipe");
+  environment["FI_LOG_LEVEL"] = "warn";
+  Process process("process", environment, [&] {
+    ::dup2(ends[1], STDERR_FILENO);
+    try {
+      Node node;
+    } catch (const std::exception&) {
+      return;
+    }
+    fail("it opened");
+  });
+  ::close(ends[1]);
+  said.resize(64 * 1024);
+  std::size_t length = 0;
+  for (ssize_t count = 1; count > 0 && length < said.size();) {
+    count = ::read(ends[0], said.data() + length, said.size() - length);
+    if (count > 0) length += static_cast<std::size_t>(count);
+  }
+  ::close(ends[0]);
+  said.resize(length);
+  return process.wait();
+}
+
+// The kernel frees a queue some time after its process has ended; whoever comes then waits for it.
+TEST(BackEnd, OpensAgainAfterAProcessWasKilled) {
+  if (!over("xdp") || !plain_network()) GTEST_SKIP() << "only for the back end xdp";
+  for (int i = 0; i < 8; ++i) {  // on the hosts in turn
+    Process process("process", {}, [] {
+      Node node;
+      ::raise(SIGKILL);
+    });
+    ASSERT_EQ(process.wait(), "process died by signal Killed") << i;
+  }
+}
+
+// Nobody waits for a queue that somebody has.
+TEST(BackEnd, AQueueThatALivingProcessHasIsRefusedAtOnce) {
+  if (!over("xdp") || over_udp() || has_part_of_the_queues() || !plain_network()) {
+    GTEST_SKIP() << "only where all hosts have the back end xdp with one queue";
+  }
+  std::vector<ChannelPair> pairs(2);
+  const auto hold = [](Channel& channel) {
+    Node node;
+    channel.meet();
+    channel.meet();
+  };
+  Process first("first", {}, [&] { hold(pairs[0].left); });
+  Process second("second", {}, [&] { hold(pairs[1].left); });
+  for (ChannelPair& pair : pairs) pair.right.meet();
+  const std::string reason = hosts_say(":native")
+                                 ? "is taken by another socket"
+                                 : "no receive queue is free, of 1: other processes "
+                                   "have them, and each needs one of its own";
+  for (int i = 0; i < 2; ++i) {  // one on each host
+    std::string said;
+    const Clock::time_point begin = Clock::now();
+    EXPECT_EQ(try_to_open({}, said), "");
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(5)) << "it waited";
+    EXPECT_NE(said.find(reason), std::string::npos) << said;
+  }
+  for (ChannelPair& pair : pairs) pair.right.meet();
+  EXPECT_EQ(wait_for_all({&first, &second}), "");
 }
 
 // There can be only one program on an interface, and that of somebody else stays.
@@ -374,28 +445,9 @@ TEST(BackEnd, SaysWhatADeviceOfVerbsLacks) {
       {"", "verbs:port=x", "'port=x' is no option of it; allowed: verbs[:DEVICE]"},
   }};
   for (const auto& [lacks, nic, answer] : cases) {
-    std::array<int, 2> ends;
-    ASSERT_EQ(::pipe(ends.data()), 0);
-    Process process(
-        "process", {{"UET_FAKE_VERBS", lacks}, {"FI_UET_NIC", nic}, {"FI_LOG_LEVEL", "warn"}}, [&] {
-          ::dup2(ends[1], STDERR_FILENO);
-          try {
-            Node node;
-          } catch (const std::exception&) {
-            return;
-          }
-          fail("it opened");
-        });
-    ::close(ends[1]);
-    std::string said(64 * 1024, ' ');
-    std::size_t length = 0;
-    for (ssize_t count = 1; count > 0 && length < said.size();) {
-      count = ::read(ends[0], said.data() + length, said.size() - length);
-      if (count > 0) length += static_cast<std::size_t>(count);
-    }
-    ::close(ends[0]);
-    said.resize(length);
-    EXPECT_EQ(process.wait(), "") << nic << " " << lacks;
+    std::string said;
+    const std::string ended = try_to_open({{"UET_FAKE_VERBS", lacks}, {"FI_UET_NIC", nic}}, said);
+    EXPECT_EQ(ended, "") << nic << " " << lacks;
     EXPECT_NE(said.find(answer), std::string::npos) << nic << " " << lacks << ": " << said;
   }
 }

@@ -7,6 +7,7 @@
 #include <xdp/xsk.h>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -45,8 +46,10 @@ class XdpQueue {
     std::uint32_t receive_chunks;  // a power of two
     std::uint32_t send_chunks;     // a power of two; 0 = receives only
     std::uint16_t bind_flags;
+    // A queue that is taken is tried again until then.
+    std::chrono::steady_clock::time_point until;
   };
-  // Returns errno in `error` when it fails; EBUSY: the queue is taken.
+  // Returns errno in `error` when it fails; EBUSY: the queue is taken still.
   static std::unique_ptr<XdpQueue> open(const Request& request, int& error);
   XdpQueue(const XdpQueue&) = delete;
   XdpQueue& operator=(const XdpQueue&) = delete;
@@ -85,6 +88,7 @@ class XdpQueue {
 
   XdpQueue() = default;
   bool make_memory(const Request& request);
+  int make_socket(const Request& request);
   void take_back_sent();
   std::uint32_t put(const FrameToSend& frame, std::uint32_t place);
 
@@ -102,8 +106,10 @@ class XdpQueue {
 
 class XdpDevice final : public FrameDevice {
  public:
-  // Errors: Invalid (options), NotSupported (no right, a kernel or driver that cannot), NoMemory
-  // (limit of locked memory), AddressInUse (no queue is free, or somebody else's XDP program).
+  // A queue that a living process has is refused at once; one that the kernel has not freed yet is
+  // waited for. Errors: Invalid (options), NotSupported (no right, a kernel or driver that cannot),
+  // NoMemory (limit of locked memory), AddressInUse (no queue is free, or somebody else's XDP
+  // program).
   static Result<std::unique_ptr<FrameDevice>> open(const FrameDeviceRequest& request,
                                                    std::string& message);
   // What Module::ip_mtu answers: a kernel before 6.6 carries no more than fits a chunk.
@@ -121,6 +127,7 @@ class XdpDevice final : public FrameDevice {
   explicit XdpDevice(XdpProgram program) : program_(std::move(program)) {}
   Result<bool> open_queues(const FrameDeviceRequest& request, const XdpOptions& options,
                            std::string& message);
+  int open_queue(const XdpQueue::Request& request, const FepAddress& self, std::uint8_t protocol);
   void describe(const Interface& interface, const std::vector<bool>& ours);
   void kick();
 

@@ -22,8 +22,14 @@ class XdpProgram {
   // (the program of somebody else is attached); `message` says why and what to do.
   static Result<XdpProgram> open(const Interface& interface, bool generic, std::string& message);
 
+  // Puts `socket`, of AF_XDP and not bound yet, into the place of `queue`: it is the caller's until
+  // that socket is closed, as the end of a process does at once. Meanwhile its packets are the
+  // kernel's. False, with errno; EEXIST: a living process has the queue.
+  bool claim_queue(std::uint32_t queue, int socket);
+
   // From now on frames to `self` of IP protocol `protocol` that arrive in `queue` go to the socket,
-  // which is bound to that queue; until the socket is closed. False, with errno.
+  // which is bound to that queue; until the socket is closed. It takes the place of the one that
+  // has claimed the queue. False, with errno.
   bool give_queue(std::uint32_t queue, int socket, const FepAddress& self, std::uint8_t protocol);
 
   bool generic() const { return generic_; }

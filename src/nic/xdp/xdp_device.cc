@@ -18,7 +18,6 @@
 #include <cstdio>
 #include <cstring>
 #include <system_error>
-#include <thread>
 
 #include "uet/nic/framed/framed_nic.h"
 #include "uet/nic/xdp_redirect.h"
@@ -36,9 +35,9 @@ constexpr std::uint32_t kLeastChunks = 256;
 constexpr std::uint32_t kMostChunks = 16'384;
 // Since Linux 6.6; Debian 12's headers are older.
 constexpr std::uint16_t kUseSeveralChunks = 1U << 4;  // XDP_USE_SG
-// A queue is free a moment after the process that had it has closed or ended.
-constexpr std::chrono::milliseconds kPatience(250);
-constexpr std::chrono::milliseconds kPause(5);
+// The kernel frees the queue of a socket some time after that was closed, later the more there is
+// to do. So long a queue is waited for that no living process of ours has.
+constexpr std::chrono::seconds kPatience(10);
 
 std::string error_text(int error) { return std::generic_category().message(error); }
 
@@ -81,6 +80,9 @@ std::uint32_t chunks_for(std::uint32_t bytes) {
   return std::bit_floor(std::clamp(bytes / kChunkBytes, kLeastChunks, kMostChunks));
 }
 
+// What open_queue returns, beside values of errno.
+constexpr int kNotFreed = -1;  // nobody of ours has the queue, and yet it was not to be had
+
 Error explain(int error, const Interface& interface, const QueueCounts& counts,
               std::size_t memory_bytes, std::string& message) {
   message = "FI_UET_NIC=xdp on " + interface.name + ": ";
@@ -88,10 +90,20 @@ Error explain(int error, const Interface& interface, const QueueCounts& counts,
   switch (error) {
     case EBUSY:
       message += "no receive queue is free, of " + std::to_string(counts.receive) +
-                 ": each process needs one of its own. Give the interface more ('ethtool -L " +
+                 ": other processes have them, and each needs one of its own. Give the interface "
+                 "more ('ethtool -L " +
                  name +
                  " combined N' or 'rx N tx N') and each process a part of them with "
                  "FI_UET_NIC=xdp:queues=1, or use FI_UET_NIC=udp";
+      return Error::AddressInUse;
+    case kNotFreed:
+      message +=
+          "a receive queue is taken, but by no process of uet: another program has an AF_XDP "
+          "socket there, or the kernel has not freed it within " +
+          std::to_string(kPatience.count()) +
+          " s of its closing; choose another one with FI_UET_NIC=xdp:queue=N (see "
+          "'ethtool -l " +
+          name + "'), end that program, or use FI_UET_NIC=udp";
       return Error::AddressInUse;
     case EPERM:
     case EACCES:
@@ -216,49 +228,60 @@ Result<bool> XdpDevice::open_queues(const FrameDeviceRequest& request, const Xdp
                          .queue = 0,
                          .receive_chunks = chunks_for(request.receive_buffer_bytes / wanted),
                          .send_chunks = chunks_for(request.send_buffer_bytes),
-                         .bind_flags = XDP_USE_NEED_WAKEUP};
+                         .bind_flags = XDP_USE_NEED_WAKEUP,
+                         .until = {}};
   const bool several_chunks = frame_bytes_ > kChunkFrameBytes;
   if (several_chunks) each.bind_flags |= kUseSeveralChunks;
   if (options.copy || program_.generic()) each.bind_flags |= XDP_COPY;
   if (options.zero_copy) each.bind_flags |= XDP_ZEROCOPY;
   const std::uint8_t protocol = native ? request.format.native_protocol : kUdpProtocol;
 
-  // Those that others have are tried again until they had time to let go of them.
+  // First those that are free, then those that will be.
   const bool exact = options.queue.has_value() || native;
-  const auto until = std::chrono::steady_clock::now() + kPatience;
+  const std::uint32_t end = exact ? from + wanted : counts.receive;
   std::vector<bool> ours(counts.receive);
-  int error = EBUSY;
-  while (queues_.size() < wanted) {
-    for (std::uint32_t i = from; i < counts.receive && queues_.size() < wanted; ++i) {
-      if (ours[i] || (exact && i >= from + wanted)) continue;
-      if (queues_.empty() && i >= counts.send) continue;  // none could be sent on
-      each.queue = i;
-      auto queue = XdpQueue::open(each, error);
-      if (queue == nullptr && error == EBUSY) continue;
-      if (queue != nullptr && !program_.give_queue(i, queue->fd(), request.self, protocol)) {
-        error = errno;
-        queue = nullptr;
-      }
-      if (queue == nullptr) {
+  int refused = 0;
+  for (const auto patience : {std::chrono::seconds(0), kPatience}) {
+    each.until = std::chrono::steady_clock::now() + patience;
+    refused = EBUSY;
+    for (each.queue = from; each.queue < end && queues_.size() < wanted; ++each.queue) {
+      if (ours[each.queue]) continue;
+      if (queues_.empty() && each.queue >= counts.send) break;  // none could be sent on
+      const int error = open_queue(each, request.self, protocol);
+      if (error == kNotFreed) refused = kNotFreed;
+      if (error == EBUSY || error == kNotFreed) continue;
+      if (error != 0) {
         const std::size_t chunks = std::size_t{each.receive_chunks} * wanted + each.send_chunks;
         return explain(error, interface, counts, chunks * kChunkBytes, message);
       }
-      ours[i] = true;
-      queues_.push_back(std::move(queue));
+      ours[each.queue] = true;
       each.send_chunks = 0;
     }
-    if (std::chrono::steady_clock::now() >= until) break;
-    if (queues_.size() < wanted) std::this_thread::sleep_for(kPause);
   }
   const bool all = queues_.size() == wanted;
   if (queues_.empty() || (!all && (options.queues != 0 || native))) {
-    return explain(EBUSY, interface, counts, 0, message);
+    return explain(refused, interface, counts, 0, message);
   }
   const std::uint32_t chunks_each = (frame_bytes_ + kChunkFrameBytes - 1) / kChunkFrameBytes;
   traits_.max_frame_bytes = frame_bytes_;
   traits_.receive_credit_bytes = std::uint64_t{each.receive_chunks / chunks_each} * interface.mtu;
   describe(interface, ours);
   return true;
+}
+
+// Returns 0, errno (EBUSY: a living process has the queue), or kNotFreed. The claim keeps all
+// others of ours away, so that the wait is for the kernel alone.
+int XdpDevice::open_queue(const XdpQueue::Request& request, const FepAddress& self,
+                          std::uint8_t protocol) {
+  const FileDescriptor claim(::socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0));
+  if (!claim.valid()) return errno;
+  if (!program_.claim_queue(request.queue, claim.get())) return errno == EEXIST ? EBUSY : errno;
+  int error = 0;
+  auto queue = XdpQueue::open(request, error);
+  if (queue == nullptr) return error == EBUSY ? kNotFreed : error;
+  if (!program_.give_queue(request.queue, queue->fd(), self, protocol)) return errno;
+  queues_.push_back(std::move(queue));
+  return 0;
 }
 
 void XdpDevice::describe(const Interface& interface, const std::vector<bool>& ours) {

@@ -217,6 +217,14 @@ bool XdpProgram::find_map(std::uint32_t id) {
   return true;
 }
 
+// A place that has a socket does not take another one: the kernel empties it while that socket is
+// closed, long before it frees the queue itself.
+bool XdpProgram::claim_queue(std::uint32_t queue, int socket) {
+  const UetXdpEndpoint nobody{};
+  return bpf_map_update_elem(sockets_.get(), &queue, &socket, BPF_NOEXIST) == 0 &&
+         bpf_map_update_elem(endpoints_.get(), &queue, &nobody, BPF_ANY) == 0;
+}
+
 bool XdpProgram::give_queue(std::uint32_t queue, int socket, const FepAddress& self,
                             std::uint8_t protocol) {
   UetXdpEndpoint endpoint{};
@@ -224,10 +232,8 @@ bool XdpProgram::give_queue(std::uint32_t queue, int socket, const FepAddress& s
   endpoint.port = protocol == IPPROTO_UDP ? htons(self.port) : std::uint16_t{0};
   endpoint.protocol = protocol;
   endpoint.is_ipv6 = self.ip.is_ipv6 ? 1 : 0;
-  // The socket's place empties itself when it is closed; what the last owner left here does no harm
-  // until then.
-  return bpf_map_update_elem(endpoints_.get(), &queue, &endpoint, BPF_ANY) == 0 &&
-         bpf_map_update_elem(sockets_.get(), &queue, &socket, BPF_ANY) == 0;
+  return bpf_map_update_elem(sockets_.get(), &queue, &socket, BPF_ANY) == 0 &&
+         bpf_map_update_elem(endpoints_.get(), &queue, &endpoint, BPF_ANY) == 0;
 }
 
 }  // namespace uet::nic

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <thread>
 
 #include "uet/nic/xdp_device.h"
 
@@ -19,6 +20,8 @@ constexpr std::uint32_t kChunkBytes = 4096;
 constexpr std::uint64_t kChunkMask = ~std::uint64_t{kChunkBytes - 1};
 // The kernel sends a limited number of frames in one call; what is left after so many waits.
 constexpr int kMostKicks = 8;
+// Between two tries to have a queue.
+constexpr std::chrono::milliseconds kPause(5);
 // Since Linux 6.6; Debian 12's headers are older: the frame goes on in the next descriptor.
 constexpr std::uint32_t kContinued = 1U << 0;
 
@@ -47,17 +50,12 @@ std::unique_ptr<XdpQueue> XdpQueue::open(const Request& request, int& error) {
   if (error != 0) return nullptr;
   queue->umem_.reset(umem);
 
-  xsk_socket_config config{};
-  config.rx_size = request.receive_chunks;
-  config.tx_size = request.send_chunks;
-  config.libxdp_flags = XSK_LIBXDP_FLAGS__INHIBIT_PROG_LOAD;
-  config.bind_flags = request.bind_flags;
-  xsk_socket* socket = nullptr;
-  error = -xsk_socket__create(&socket, request.interface.name.c_str(), request.queue, umem,
-                              &queue->received_,
-                              request.send_chunks > 0 ? &queue->to_send_ : nullptr, &config);
+  error = queue->make_socket(request);
+  while (error == EBUSY && std::chrono::steady_clock::now() < request.until) {
+    std::this_thread::sleep_for(kPause);
+    error = queue->make_socket(request);
+  }
   if (error != 0) return nullptr;
-  queue->socket_.reset(socket);
 
   std::uint32_t place = 0;
   xsk_ring_prod__reserve(&queue->fill_, request.receive_chunks, &place);
@@ -69,6 +67,21 @@ std::unique_ptr<XdpQueue> XdpQueue::open(const Request& request, int& error) {
     queue->free_.push_back(std::uint64_t{request.receive_chunks + i} * kChunkBytes);
   }
   return queue;
+}
+
+// Returns 0 or errno.
+int XdpQueue::make_socket(const Request& request) {
+  xsk_socket_config config{};
+  config.rx_size = request.receive_chunks;
+  config.tx_size = request.send_chunks;
+  config.libxdp_flags = XSK_LIBXDP_FLAGS__INHIBIT_PROG_LOAD;
+  config.bind_flags = request.bind_flags;
+  xsk_socket* socket = nullptr;
+  const int result =
+      xsk_socket__create(&socket, request.interface.name.c_str(), request.queue, umem_.get(),
+                         &received_, request.send_chunks > 0 ? &to_send_ : nullptr, &config);
+  if (result == 0) socket_.reset(socket);
+  return -result;
 }
 
 bool XdpQueue::make_memory(const Request& request) {

@@ -110,6 +110,34 @@ TEST_F(XdpProgramTest, WithoutAnOwnerOrItsSocketTheQueueIsTheKernels) {
   EXPECT_EQ(verdict(frame_to(self)), XDP_PASS) << "the socket was closed, as the end does";
 }
 
+// The place in the map tells a queue that is being freed from one that somebody has.
+TEST_F(XdpProgramTest, OnlyALivingOwnerKeepsOthersAway) {
+  const FepAddress self = endpoint(false);
+  FileDescriptor claim(::socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0));
+  const FileDescriptor other(::socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0));
+  ASSERT_TRUE(program_.claim_queue(0, claim.get()));
+  EXPECT_FALSE(program_.claim_queue(0, other.get()));
+  EXPECT_EQ(errno, EEXIST);
+  EXPECT_TRUE(program_.claim_queue(1, other.get())) << "another queue";
+  take(self);
+  claim = FileDescriptor();
+  EXPECT_EQ(verdict(frame_to(self)), XDP_REDIRECT) << "the claim left with its socket";
+  EXPECT_FALSE(program_.claim_queue(0, other.get()));
+  EXPECT_EQ(errno, EEXIST);
+  socket_ = FileDescriptor();
+  EXPECT_TRUE(program_.claim_queue(0, other.get())) << "the owner has gone";
+}
+
+// What the last owner was sent is not for a socket that is not bound yet.
+TEST_F(XdpProgramTest, AClaimedQueueIsTheKernels) {
+  const FepAddress self = endpoint(false);
+  take(self);
+  socket_ = FileDescriptor();
+  const FileDescriptor claim(::socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0));
+  ASSERT_TRUE(program_.claim_queue(0, claim.get()));
+  EXPECT_EQ(verdict(frame_to(self)), XDP_PASS);
+}
+
 TEST_F(XdpProgramTest, TheNextOwnerReplacesTheLast) {
   FepAddress self = endpoint(false);
   take(self);
