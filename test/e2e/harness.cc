@@ -109,7 +109,9 @@ void enter_host(std::size_t turn) {
   require(fd >= 0 && ::setns(fd, CLONE_NEWNET) == 0, "entering the host " + host[0]);
   ::close(fd);
   address_of_host = host.at(1);
-  ::setenv("FI_UET_NIC", host.at(2).c_str(), 1);
+  std::string nic = host.at(2);  // may have commas of its own
+  for (std::size_t i = 3; i < host.size(); ++i) nic += "," + host[i];
+  ::setenv("FI_UET_NIC", nic.c_str(), 1);
   ::setenv("FI_UET_IFACE", "eth0", 1);
 }
 

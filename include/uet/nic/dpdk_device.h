@@ -8,14 +8,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 
+#include "uet/nic/dpdk_driver.h"
+#include "uet/nic/dpdk_peer.h"
+#include "uet/nic/dpdk_pool.h"
+#include "uet/nic/dpdk_xdp.h"
 #include "uet/nic/framed/frame_device.h"
+#include "uet/nic/framed/framed_nic.h"
 #include "uet/nic/registry.h"
 
 struct rte_mbuf;
-struct rte_mempool;
 
 namespace uet::nic {
 
@@ -29,6 +34,8 @@ class DpdkDevice final : public FrameDevice {
   // What Module::ip_mtu answers: no more than the interface and the driver of the device carry.
   static Result<std::uint32_t> ip_mtu(const NicConfig& config, const Interface& interface,
                                       std::string& message);
+  // What of the interface's packets the kernel sees too, under these options.
+  static FramedNic::KernelSees kernel_sees(const NicConfig& config);
   ~DpdkDevice() override;
 
   std::size_t receive(std::span<ArrivedFrame> out) override;
@@ -37,18 +44,24 @@ class DpdkDevice final : public FrameDevice {
   NicCounters counters() const override;
 
  private:
-  DpdkDevice() = default;
-  bool start(std::uint32_t frame_bytes, std::uint32_t data_bytes, std::uint32_t mbufs,
-             std::string& message);
+  DpdkDevice();
+  static Result<std::unique_ptr<DpdkDevice>> open_once(const FrameDeviceRequest& request,
+                                                       const DpdkOptions& options,
+                                                       std::string& message);
+  bool probe(const DpdkOptions& options, const std::string& arguments, std::string& message);
+  bool start(const DpdkDriver& driver, std::uint32_t frame_bytes, std::string& message);
   void give_back();
   bool usable() const;
+  std::unique_lock<std::mutex> lock_of_peer();  // of nothing where there is no peer_
 
   std::string name_;  // of a virtual device, which goes with this object
   std::uint16_t port_ = 0;
   bool started_ = false;
-  unsigned forks_ = 0;  // of this process and its ancestors: a child must not touch the port
-  rte_mempool* receive_pool_ = nullptr;
-  rte_mempool* send_pool_ = nullptr;
+  std::unique_ptr<DpdkPeer> peer_;
+  std::unique_ptr<DpdkXdpProgram> xdp_program_;
+  unsigned forks_;  // of this process and its ancestors: a child must not touch the port
+  DpdkPool receive_pool_;
+  DpdkPool send_pool_;  // nullptr: the driver wants to send from the memory that it receives into
   FrameDeviceTraits traits_;
   std::array<rte_mbuf*, kRxBurst> lent_{};  // handed out by the latest receive
   std::size_t lent_count_ = 0;

@@ -21,3 +21,11 @@ struct UetXdpEndpoint {
   __u8 protocol;  // IP protocol number: UDP, or that of the native form; 0 = nobody's
   __u8 is_ipv6;
 };
+
+// In the object file of a program that has one endpoint (UET_XDP_WRITTEN_ENDPOINT), found there by
+// the marker.
+#define UET_XDP_MARKER "uet-endpoint:" /* 16 bytes with what fills it up */
+struct UetXdpWritten {
+  char marker[16];
+  struct UetXdpEndpoint endpoint;
+};

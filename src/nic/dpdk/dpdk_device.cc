@@ -10,46 +10,22 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
+#include <chrono>
 #include <optional>
 #include <string_view>
+#include <thread>
 
+#include "uet/nic/dpdk_driver.h"
 #include "uet/nic/dpdk_eal.h"
-#include "uet/nic/framed/framed_nic.h"
 
 namespace uet::nic {
 namespace {
 
 constexpr std::uint32_t kEthernetBytes = 14;
 constexpr std::uint16_t kDescriptors = 512;
-constexpr std::uint32_t kMaxFrameBytes = 16'000;
-// net_af_packet: what a frame of its ring holds beside the packet, and its smallest and largest.
-constexpr std::uint32_t kRingFrameHead = 96;
-constexpr std::uint32_t kRingFrameLeast = 2048;
-constexpr std::uint32_t kRingFrameMost = 16'384;
-
-// What has to be known of a device.
-struct Driver {
-  std::string_view name{};  // of a virtual device: begins its name; empty = a PCI device
-  std::uint32_t most_frame_bytes = kMaxFrameBytes;
-  std::uint32_t mbufs = 3 * kDescriptors;
-};
-constexpr Driver kPacketRings{"net_af_packet", kRingFrameMost - kRingFrameHead};
-constexpr std::uint32_t kManyMbufs = 8191;
-
-// DEVICE of the options; nothing if it is no device, or one that does not work: net_af_xdp of
-// DPDK 22.11 receives no more after some thousand packets.
-std::optional<Driver> driver_of(std::string_view device) {
-  if (device == kPacketRings.name) return kPacketRings;
-  if (device.starts_with("net_") && device != "net_af_xdp") return Driver{.name = device};
-  const bool pci = device.find(':') != std::string_view::npos &&
-                   device.find_first_not_of("0123456789abcdefABCDEF:.") == std::string_view::npos;
-  return pci ? std::optional(Driver{.mbufs = kManyMbufs}) : std::nullopt;
-}
-
-std::string_view device_of(std::string_view options) {
-  return options.substr(0, std::min(options.find(','), options.size()));
-}
+// The kernel frees the queue of an AF_XDP socket some time after it was closed.
+constexpr std::chrono::seconds kQueueFreed{2};
+constexpr std::chrono::milliseconds kQueuePause{20};
 
 // In a child of the process that opened it a port is the parent's.
 std::atomic<unsigned> g_forks{0};
@@ -60,39 +36,15 @@ unsigned watched_forks() {
   return kWatching == 0 ? g_forks.load(std::memory_order_relaxed) : 0;
 }
 
-std::uint32_t ring_frame_bytes(std::uint32_t frame_bytes) {
-  return std::max(kRingFrameLeast, std::bit_ceil(frame_bytes + kRingFrameHead));
-}
-
-// Room for data in an mbuf: net_af_packet wants what a frame of its ring could hold.
-std::uint32_t data_bytes(const Driver& driver, std::uint32_t frame_bytes) {
-  return driver.name == kPacketRings.name ? ring_frame_bytes(frame_bytes) : frame_bytes;
-}
-
-// Everything behind DEVICE, with what has to be added.
-std::string device_arguments(const Driver& driver, const Interface& interface,
-                             std::uint32_t frame_bytes, std::string_view given) {
-  std::string text;
-  const auto add = [&](const std::string& argument) {
-    text += (text.empty() ? "" : ",") + argument;
-  };
-  if (driver.name == kPacketRings.name) {
-    add("iface=" + interface.name);
-    add("framesz=" + std::to_string(ring_frame_bytes(frame_bytes)) +
-        ",blocksz=262144,framecnt=" + std::to_string(kDescriptors) + ",qdisc_bypass=1");
-  }
-  if (driver.name == "net_memif" && given.find("bsize=") == std::string_view::npos) {
-    add("bsize=" + std::to_string(std::bit_ceil(frame_bytes)));
-  }
-  if (!given.empty()) add(std::string(given));
-  return text;
-}
-
 std::string explain(const std::string& what, int error) {
   const std::string line = take_last_log_line();
   return "FI_UET_NIC=dpdk: " + what + ": " + rte_strerror(error) +
          (line.empty() ? "" : " (" + line + ")") +
          "; see the arguments of the device, or use FI_UET_NIC=udp";
+}
+
+std::string_view without_native(std::string_view options) {
+  return options.substr(options.starts_with("native,") ? 7 : 0);
 }
 
 Error explain_options(std::string_view options, std::string& message) {
@@ -109,70 +61,108 @@ Result<std::uint32_t> DpdkDevice::ip_mtu(const NicConfig& config, const Interfac
                                          std::string& message) {
   const auto carried = FramedNic::interface_mtu(config, interface, message);
   if (!carried) return carried;
-  std::string_view options = config.options;
-  if (options.starts_with("native,")) options.remove_prefix(7);
-  const std::optional<Driver> driver = driver_of(device_of(options));
-  if (!driver) return explain_options(options, message);
-  return std::min(carried.value(), driver->most_frame_bytes - kEthernetBytes);
+  const auto parsed = parse_dpdk_options(without_native(config.options));
+  if (!parsed) return explain_options(config.options, message);
+  return std::min(carried.value(), parsed->driver.most_frame_bytes - kEthernetBytes);
+}
+
+FramedNic::KernelSees DpdkDevice::kernel_sees(const NicConfig& config) {
+  const auto options = parse_dpdk_options(without_native(config.options));
+  const bool taken = options && options->driver.xdp_program;
+  return taken ? FramedNic::KernelSees::TheRest : FramedNic::KernelSees::Copies;
 }
 
 Result<std::unique_ptr<FrameDevice>> DpdkDevice::open(const FrameDeviceRequest& request,
                                                       std::string& message) {
-  const std::string_view options = request.options;
-  const std::string device_name(device_of(options));
-  const std::string_view given =
-      device_name.size() < options.size() ? options.substr(device_name.size() + 1) : "";
-  const std::optional<Driver> driver = driver_of(device_name);
-  if (!driver) return explain_options(options, message);
-  const bool pci = driver->name.empty();
-  if (!start_eal({pci ? device_name : std::string()}, message)) return Error::NotSupported;
+  const auto options = parse_dpdk_options(request.options);
+  if (!options) return explain_options(request.options, message);
+  const bool pci = options->driver.name.empty();
+  if (!start_eal({pci ? std::string(options->device) : std::string()}, message)) {
+    return Error::NotSupported;
+  }
+  const auto limit = std::chrono::steady_clock::now() + kQueueFreed;
+  while (true) {
+    auto device = open_once(request, *options, message);
+    if (device) {
+      message.clear();
+      return std::unique_ptr<FrameDevice>(std::move(device).value());
+    }
+    const bool again = options->driver.xdp_program && device.error() == Error::NotSupported;
+    if (!again || std::chrono::steady_clock::now() > limit) return device.error();
+    std::this_thread::sleep_for(kQueuePause);
+  }
+}
 
+DpdkDevice::DpdkDevice() : forks_(watched_forks()) {}
+
+Result<std::unique_ptr<DpdkDevice>> DpdkDevice::open_once(const FrameDeviceRequest& request,
+                                                          const DpdkOptions& options,
+                                                          std::string& message) {
+  const DpdkDriver& driver = options.driver;
   const std::uint32_t frame_bytes =
-      std::min(kEthernetBytes + request.interface.mtu, driver->most_frame_bytes);
-  static std::atomic<unsigned> opened{0};
+      std::min(kEthernetBytes + request.interface.mtu, driver.most_frame_bytes);
   std::unique_ptr<DpdkDevice> device(new DpdkDevice);
-  std::string name = device_name;
+  if (driver.to_one_peer) {
+    device->peer_ = DpdkPeer::open(options.value_of("role"), options.value_of("socket"), message);
+    if (device->peer_ == nullptr) return Error::NotSupported;
+  }
+  std::string xdp_program;
+  if (driver.xdp_program) {
+    auto program = DpdkXdpProgram::open(request, message);
+    if (!program) return program.error();
+    device->xdp_program_ = std::move(program).value();
+    xdp_program = device->xdp_program_->path();
+  }
   bool ready = false;
   without_signals([&] {
-    if (!pci) {
-      name += "_uet" + std::to_string(opened++);
-      const std::string arguments =
-          device_arguments(*driver, request.interface, frame_bytes, given);
-      const int error = rte_eal_hotplug_add("vdev", name.c_str(), arguments.c_str());
-      if (error != 0) {
-        message = explain("cannot make " + device_name + " with " + arguments, -error);
-        return;
-      }
-      device->name_ = name;
-    }
-    if (const int error = rte_eth_dev_get_port_by_name(name.c_str(), &device->port_); error != 0) {
-      message =
-          explain("there is no device " + name +
-                      (pci ? "; is it bound to a driver of DPDK (dpdk-devbind.py --status)?" : ""),
-                  -error);
-      return;
-    }
-    ready = device->start(frame_bytes, data_bytes(*driver, frame_bytes), driver->mbufs, message);
+    ready = device->probe(options,
+                          device_arguments(options, request.interface, frame_bytes, xdp_program),
+                          message) &&
+            device->start(driver, frame_bytes, message);
   });
   if (!ready) return Error::NotSupported;
-  return std::unique_ptr<FrameDevice>(std::move(device));
+  return device;
+}
+
+// Makes a virtual device, or finds the PCI device. False, with a message, if there is none.
+bool DpdkDevice::probe(const DpdkOptions& options, const std::string& arguments,
+                       std::string& message) {
+  static std::atomic<unsigned> opened{0};
+  const bool pci = options.driver.name.empty();
+  std::string name(options.device);
+  if (!pci) {
+    name += "_uet" + std::to_string(opened++);
+    const int error = rte_eal_hotplug_add("vdev", name.c_str(), arguments.c_str());
+    if (error != 0) {
+      message =
+          explain("cannot make " + std::string(options.device) + " with " + arguments, -error);
+      return false;
+    }
+    name_ = name;
+  }
+  const int error = rte_eth_dev_get_port_by_name(name.c_str(), &port_);
+  if (error == 0) return true;
+  message =
+      explain("there is no device " + name +
+                  (pci ? "; is it bound to a driver of DPDK (dpdk-devbind.py --status)?" : ""),
+              -error);
+  return false;
 }
 
 // False, with a message, if the port cannot be brought up.
-bool DpdkDevice::start(std::uint32_t frame_bytes, std::uint32_t data_bytes, std::uint32_t mbufs,
-                       std::string& message) {
-  forks_ = watched_forks();
+bool DpdkDevice::start(const DpdkDriver& driver, std::uint32_t frame_bytes, std::string& message) {
   const int socket = rte_eth_dev_socket_id(port_);
-  const auto make_pool = [&](const char* use, std::uint32_t count) {
-    const std::string name = std::string("uet_") + use + std::to_string(port_);
-    const auto room = static_cast<std::uint16_t>(data_bytes + RTE_PKTMBUF_HEADROOM);
-    return rte_pktmbuf_pool_create(name.c_str(), count, 0, 0, room, socket);
-  };
-  // Two, so that what a driver has not let go of yet never keeps packets from arriving.
-  receive_pool_ = make_pool("rx", mbufs);
-  send_pool_ = make_pool("tx", 3 * kDescriptors);
-  if (receive_pool_ == nullptr || send_pool_ == nullptr) {
-    message = explain("no memory for " + std::to_string(mbufs) + " packets", rte_errno);
+  const std::string number = std::to_string(port_);
+  if (driver.own_pages) {
+    receive_pool_ = make_dpdk_page_pool("uet_rx" + number, driver.mbufs, socket);
+  } else {
+    const std::uint32_t bytes = mbuf_data_bytes(driver, frame_bytes);
+    receive_pool_ = make_dpdk_pool("uet_rx" + number, driver.mbufs, bytes, socket);
+    // Another one, so that what a driver has not let go of yet never keeps packets from arriving.
+    send_pool_ = make_dpdk_pool("uet_tx" + number, 3 * kDescriptors, bytes, socket);
+  }
+  if (receive_pool_ == nullptr || (send_pool_ == nullptr && !driver.own_pages)) {
+    message = explain("no memory for " + std::to_string(driver.mbufs) + " packets", rte_errno);
     return false;
   }
   rte_eth_dev_info info{};
@@ -183,14 +173,21 @@ bool DpdkDevice::start(std::uint32_t frame_bytes, std::uint32_t data_bytes, std:
   if (told) conf.rxmode.mtu = frame_bytes - kEthernetBytes;
   conf.rxmode.offloads = info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
   if (error == 0) error = rte_eth_dev_configure(port_, 1, 1, &conf);
+  if (xdp_program_ != nullptr) xdp_program_->expect_socket();
   if (error == 0) {
     error = rte_eth_rx_queue_setup(port_, 0, kDescriptors, static_cast<unsigned>(socket), nullptr,
-                                   receive_pool_);
+                                   receive_pool_.get());
   }
+  if (xdp_program_ != nullptr) xdp_program_->find_socket();
   if (error == 0) {
     error = rte_eth_tx_queue_setup(port_, 0, kDescriptors, static_cast<unsigned>(socket), nullptr);
   }
-  if (error == 0) error = rte_eth_dev_start(port_);
+  if (error == 0 && peer_ != nullptr) {
+    const auto held = peer_->lock();
+    error = peer_->start(port_);
+  } else if (error == 0) {
+    error = rte_eth_dev_start(port_);
+  }
   if (error != 0) {
     message = explain("cannot start port " + std::to_string(port_), -error);
     return false;
@@ -204,17 +201,26 @@ bool DpdkDevice::start(std::uint32_t frame_bytes, std::uint32_t data_bytes, std:
 bool DpdkDevice::usable() const { return forks_ == g_forks.load(std::memory_order_relaxed); }
 
 DpdkDevice::~DpdkDevice() {
-  if (!usable()) return;
+  if (!usable()) {
+    static_cast<void>(receive_pool_.release());
+    static_cast<void>(send_pool_.release());
+    return;
+  }
   give_back();
   without_signals([this] {
     if (started_) {
+      const auto held = lock_of_peer();
       rte_eth_dev_stop(port_);
       rte_eth_dev_close(port_);
     }
     if (!name_.empty()) rte_eal_hotplug_remove("vdev", name_.c_str());
-    rte_mempool_free(receive_pool_);
-    rte_mempool_free(send_pool_);
+    receive_pool_.reset();
+    send_pool_.reset();
   });
+}
+
+std::unique_lock<std::mutex> DpdkDevice::lock_of_peer() {
+  return peer_ != nullptr ? peer_->lock() : std::unique_lock<std::mutex>();
 }
 
 void DpdkDevice::give_back() {
@@ -225,6 +231,8 @@ void DpdkDevice::give_back() {
 std::size_t DpdkDevice::receive(std::span<ArrivedFrame> out) {
   if (!usable()) return 0;
   give_back();
+  const auto held = lock_of_peer();
+  if (peer_ != nullptr && !peer_->connected()) return 0;
   const auto room = static_cast<std::uint16_t>(std::min(out.size(), lent_.size()));
   lent_count_ = rte_eth_rx_burst(port_, 0, lent_.data(), room);
   std::size_t filled = 0;
@@ -245,9 +253,19 @@ std::size_t DpdkDevice::receive(std::span<ArrivedFrame> out) {
 
 std::size_t DpdkDevice::send(std::span<const FrameToSend> in) {
   if (!usable()) return in.size();
+  const auto held = lock_of_peer();
+  if (peer_ != nullptr) {
+    const DpdkPeer::ToSend fate = peer_->to_send();
+    if (fate == DpdkPeer::ToSend::Waits) return 0;
+    if (fate == DpdkPeer::ToSend::IsDropped) {
+      counters_.packets_dropped += in.size();
+      return in.size();
+    }
+  }
   std::array<rte_mbuf*, kTxBurst> mbufs;
   const std::size_t count = std::min(in.size(), mbufs.size());
-  if (rte_pktmbuf_alloc_bulk(send_pool_, mbufs.data(), static_cast<unsigned>(count)) != 0) return 0;
+  rte_mempool* const pool = send_pool_ != nullptr ? send_pool_.get() : receive_pool_.get();
+  if (rte_pktmbuf_alloc_bulk(pool, mbufs.data(), static_cast<unsigned>(count)) != 0) return 0;
   for (std::size_t i = 0; i < count; ++i) {
     const FrameToSend& frame = in[i];
     auto* to = reinterpret_cast<std::byte*>(

@@ -9,7 +9,7 @@ namespace uet::nic {
 namespace {
 
 Result<std::unique_ptr<Nic>> open(const NicConfig& config, std::string& message) {
-  return FramedNic::open(config, DpdkDevice::open, message);
+  return FramedNic::open(config, DpdkDevice::open, message, DpdkDevice::kernel_sees(config));
 }
 
 }  // namespace

@@ -20,12 +20,16 @@
 #define IPV6_DESTINATION 60
 #define IPV4_FRAGMENT 0x3FFF /* more fragments, or not the first */
 
+#ifdef UET_XDP_WRITTEN_ENDPOINT
+struct UetXdpWritten uet_written = {UET_XDP_MARKER, {{0}, 0, 0, 0}};
+#else
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
   __uint(max_entries, UET_XDP_QUEUES);
   __type(key, __u32);
   __type(value, struct UetXdpEndpoint);
 } UET_XDP_ENDPOINTS SEC(".maps");
+#endif
 
 struct {
   __uint(type, BPF_MAP_TYPE_XSKMAP);
@@ -67,7 +71,11 @@ int UET_XDP_PROGRAM(struct xdp_md* frame) {
   void* const begin = (void*)(long)frame->data;
   void* const end = (void*)(long)frame->data_end;
   const __u32 queue = frame->rx_queue_index;
+#ifdef UET_XDP_WRITTEN_ENDPOINT
+  const struct UetXdpEndpoint* self = &uet_written.endpoint;
+#else
   const struct UetXdpEndpoint* self = bpf_map_lookup_elem(&UET_XDP_ENDPOINTS, &queue);
+#endif
   if (!self || self->protocol == 0) return XDP_PASS;
   const struct ethhdr* ethernet = begin;
   if ((void*)(ethernet + 1) > end) return XDP_PASS;

@@ -64,7 +64,7 @@ class FrameDevice {
   virtual bool prepare_wait() { return false; }
   virtual const FrameDeviceTraits& traits() const = 0;
   // Only what the device alone can know: receive_truncated, receive_overflows, kernel_errors,
-  // packets_gathered.
+  // packets_gathered, and packets_dropped for want of a carrier.
   virtual NicCounters counters() const { return {}; }
 };
 

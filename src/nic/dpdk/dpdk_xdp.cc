@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Who has an interface is told by an abstract socket name of its name space, which goes with the
+// process, in whatever way it ends.
+#include "uet/nic/dpdk_xdp.h"
+
+#ifdef UET_DPDK_XDP
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/if_link.h>
+#include <netinet/in.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "dpdk_xdp_image.h"
+#include "uet/nic/xdp_redirect.h"
+
+namespace uet::nic {
+namespace {
+
+constexpr std::string_view kProgramName = "uet_dpdk";  // af_xdp.bpf.c
+
+FileDescriptor own_interface(int index) {
+  FileDescriptor fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string name = "uet-dpdk-xdp-" + std::to_string(index);
+  std::copy(name.begin(), name.end(), address.sun_path + 1);
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  const bool bound = ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0;
+  return bound ? std::move(fd) : FileDescriptor();
+}
+
+UetXdpEndpoint endpoint_of(const FrameDeviceRequest& request) {
+  UetXdpEndpoint endpoint{};
+  const bool udp = request.format.encapsulation == wire::Encapsulation::Udp;
+  endpoint.is_ipv6 = request.self.ip.is_ipv6 ? 1 : 0;
+  std::memcpy(endpoint.ip, request.self.ip.bytes.data(), request.self.ip.is_ipv6 ? 16 : 4);
+  endpoint.port = udp ? htons(request.self.port) : std::uint16_t{0};
+  endpoint.protocol = udp ? std::uint8_t{IPPROTO_UDP} : request.format.native_protocol;
+  return endpoint;
+}
+
+FileDescriptor write_file(const UetXdpEndpoint& endpoint) {
+  std::vector<unsigned char> image(kDpdkXdpImage.begin(), kDpdkXdpImage.end());
+  const std::string_view marker(UET_XDP_MARKER);
+  const auto found = std::search(image.begin(), image.end(), marker.begin(), marker.end());
+  if (image.end() - found < static_cast<std::ptrdiff_t>(sizeof(UetXdpWritten))) {
+    return FileDescriptor();
+  }
+  std::memcpy(&*found + offsetof(UetXdpWritten, endpoint), &endpoint, sizeof endpoint);
+  FileDescriptor file(::memfd_create("uet-xdp-program", MFD_CLOEXEC));
+  const ssize_t written = ::write(file.get(), image.data(), image.size());
+  return written == static_cast<ssize_t>(image.size()) ? std::move(file) : FileDescriptor();
+}
+
+void detach_ours(int interface_index) {
+  std::uint32_t id = 0;
+  if (bpf_xdp_query_id(interface_index, 0, &id) != 0 || id == 0) return;
+  const FileDescriptor program(bpf_prog_get_fd_by_id(id));
+  bpf_prog_info info{};
+  std::uint32_t length = sizeof info;
+  if (!program.valid() || bpf_obj_get_info_by_fd(program.get(), &info, &length) != 0) return;
+  if (kProgramName != info.name) return;
+  bpf_xdp_attach_opts options{};
+  options.sz = sizeof options;
+  options.old_prog_fd = program.get();
+  bpf_xdp_detach(interface_index, XDP_FLAGS_REPLACE, &options);
+}
+
+std::optional<ino_t> number_of_xdp_socket(int fd) {
+  int family = 0;
+  socklen_t length = sizeof family;
+  struct stat status {};
+  if (::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &length) != 0 || family != AF_XDP) return {};
+  if (::fstat(fd, &status) != 0) return {};
+  return status.st_ino;
+}
+
+std::vector<XdpSocketOfProcess> sockets_of_process() {
+  std::vector<XdpSocketOfProcess> all;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
+    const int fd = std::atoi(entry.path().filename().c_str());
+    if (const auto number = number_of_xdp_socket(fd)) all.push_back({fd, *number});
+  }
+  return all;
+}
+
+}  // namespace
+
+DpdkXdpProgram::DpdkXdpProgram(int interface_index)
+    : interface_index_(interface_index),
+      owner_pid_(::getpid()),
+      print_before_(reinterpret_cast<void (*)()>(libbpf_set_print(nullptr))) {}
+
+Result<std::unique_ptr<DpdkXdpProgram>> DpdkXdpProgram::open(const FrameDeviceRequest& request,
+                                                             std::string& message) {
+  message = "FI_UET_NIC=dpdk:net_af_xdp on " + request.interface.name + ": ";
+  std::unique_ptr<DpdkXdpProgram> program(new DpdkXdpProgram(request.interface.index));
+  program->owner_ = own_interface(program->interface_index_);
+  if (!program->owner_.valid()) {
+    message += "another process has the interface, and only one can; use FI_UET_NIC=xdp:queues=1";
+    return Error::AddressInUse;
+  }
+  program->file_ = write_file(endpoint_of(request));
+  if (!program->file_.valid()) {
+    message += "no memory for an XDP program: " + std::generic_category().message(errno);
+    return Error::NotSupported;
+  }
+  detach_ours(program->interface_index_);
+  std::uint32_t id = 0;
+  if (bpf_xdp_query_id(program->interface_index_, 0, &id) == 0 && id != 0) {
+    message += "another XDP program is there ('ip link show " + request.interface.name +
+               "'): take it away, or use another FI_UET_NIC";
+    return Error::AddressInUse;
+  }
+  message.clear();
+  return program;
+}
+
+void DpdkXdpProgram::expect_socket() { before_ = sockets_of_process(); }
+
+// Were there several, another thread would have made one meanwhile: then it is not told which one
+// the driver's is, and that stays open as without us.
+void DpdkXdpProgram::find_socket() {
+  std::vector<XdpSocketOfProcess> now = sockets_of_process();
+  std::erase_if(now, [this](const XdpSocketOfProcess& socket) {
+    return std::find(before_.begin(), before_.end(), socket) != before_.end();
+  });
+  if (now.size() == 1) socket_ = now.front();
+}
+
+DpdkXdpProgram::~DpdkXdpProgram() {
+  if (::getpid() != owner_pid_) return;
+  if (socket_ && number_of_xdp_socket(socket_->fd) == socket_->number) ::close(socket_->fd);
+  if (owner_.valid()) detach_ours(interface_index_);
+  libbpf_set_print(reinterpret_cast<libbpf_print_fn_t>(print_before_));
+}
+
+}  // namespace uet::nic
+
+#else
+
+namespace uet::nic {
+
+Result<std::unique_ptr<DpdkXdpProgram>> DpdkXdpProgram::open(const FrameDeviceRequest&,
+                                                             std::string& message) {
+  message =
+      "FI_UET_NIC=dpdk:net_af_xdp: built without libbpf or clang (Debian: libxdp-dev libbpf-dev "
+      "clang); use another FI_UET_NIC";
+  return Error::NotSupported;
+}
+
+void DpdkXdpProgram::expect_socket() {}
+void DpdkXdpProgram::find_socket() {}
+DpdkXdpProgram::~DpdkXdpProgram() = default;
+
+}  // namespace uet::nic
+
+#endif

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Virtual devices of DPDK's that lead to one other process (net_memif): either end may come first,
+// be killed in mid-stream, and come again. Runs inside in_network, with two hosts.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "e2e/harness.h"
+
+namespace uet::e2e {
+namespace {
+
+constexpr std::size_t kBytes = 20'000;
+constexpr std::size_t kWindow = 16;
+constexpr std::uint64_t kTag = 77;  // of the streams, whose receives may stay when the peer dies
+
+// Messages in both directions at once, `count` of them in turn.
+void exchange(Node& node, fi_addr_t peer, std::uint64_t count) {
+  std::vector<std::byte> out(kBytes);
+  std::vector<std::byte> in(kBytes);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    fill_pattern(out, i);
+    node.post("receiving", [&] {
+      return fi_trecv(node.ep.get(), in.data(), kBytes, nullptr, FI_ADDR_UNSPEC, i, 0, nullptr);
+    });
+    node.post("sending", [&] {
+      return fi_tsend(node.ep.get(), out.data(), kBytes, nullptr, peer, i, nullptr);
+    });
+    node.drain(2, "a message");
+    require_pattern(in, i, "message");
+  }
+}
+
+// One end of a stream of messages of both at the same time.
+class End {
+ public:
+  End(Node& node, fi_addr_t peer) : node_(node), peer_(peer) {
+    for (Slot& slot : in_) post_receive(slot);
+  }
+
+  // Fills the window of sends, and takes what there is.
+  void pass(bool sending) {
+    for (Slot& slot : out_) {
+      if (slot.busy || !sending) continue;
+      const ssize_t result =
+          fi_tsend(node_.ep.get(), slot.data.data(), kBytes, nullptr, peer_, kTag, &slot);
+      if (result == -FI_EAGAIN) break;
+      check(result, "sending");
+      slot.busy = true;
+    }
+    const auto event = node_.poll();
+    if (!event) return;
+    Slot& slot = *static_cast<Slot*>(event->context);
+    slot.busy = false;
+    const bool receive = &slot >= in_.data() && &slot < in_.data() + in_.size();
+    if (event->error != 0) {
+      // Of a message that had begun to arrive nothing more comes.
+      const int expected = receive ? FI_ECONNABORTED : FI_ETIMEDOUT;
+      require(event->error == expected, fi_strerror(event->error));
+      if (!receive) ++bad;
+    } else if (receive) {
+      ++received;
+      post_receive(slot);
+    } else {
+      ++sent;
+    }
+  }
+  bool sends_pending() const {
+    for (const Slot& slot : out_) {
+      if (slot.busy) return true;
+    }
+    return false;
+  }
+
+  std::uint64_t sent = 0;
+  std::uint64_t received = 0;
+  std::uint64_t bad = 0;  // sends that failed
+
+ private:
+  struct Slot {
+    bool busy = false;
+    std::vector<std::byte> data = std::vector<std::byte>(kBytes);
+  };
+
+  void post_receive(Slot& slot) {
+    node_.post("receiving", [&] {
+      return fi_trecv(node_.ep.get(), slot.data.data(), kBytes, nullptr, FI_ADDR_UNSPEC, kTag, 0,
+                      &slot);
+    });
+  }
+
+  Node& node_;
+  fi_addr_t peer_;
+  std::array<Slot, kWindow> in_;
+  std::array<Slot, kWindow> out_;
+};
+
+void survive(Channel& to_victim, Channel& to_successor) {
+  Node node;
+  End end(node, node.connect(to_victim));
+  while (end.bad == 0 || end.sends_pending()) end.pass(end.bad == 0);
+  require(end.received >= 300, "it died too early");
+  to_successor.send('n');
+  exchange(node, node.connect(to_successor), 50);
+  to_successor.meet(&node);
+}
+
+void die(Channel& channel) {
+  Node node;
+  End end(node, node.connect(channel));
+  while (end.received < 300 || end.sent < 300) end.pass(true);
+  ::raise(SIGKILL);
+}
+
+void succeed(Channel& channel) {
+  channel.receive<char>();
+  Node node;
+  exchange(node, node.connect(channel), 50);
+  channel.meet(&node);
+}
+
+bool is_server() {
+  return std::string(std::getenv("FI_UET_NIC")).find("role=server") != std::string::npos;
+}
+
+// Hosts come in turn, so that of two processes one is the server and one the client.
+void kill_and_replace(bool server) {
+  ChannelPair first;
+  ChannelPair second;
+  const auto begin = [&] {
+    if (is_server() == server) {
+      die(first.right);
+    } else {
+      survive(first.left, second.left);
+    }
+  };
+  const auto go_on = [&] {
+    if (is_server() == server) succeed(second.right);
+  };
+  Process a("process", {}, begin);
+  Process b("process", {}, begin);
+  Process c("successor", {}, go_on);
+  Process d("successor", {}, go_on);
+  EXPECT_EQ(a.wait() + b.wait(), "process died by signal Killed");
+  EXPECT_EQ(wait_for_all({&c, &d}), "");
+}
+
+TEST(OnePeer, ThatIsTheServerIsKilledAndAnotherComes) { kill_and_replace(true); }
+
+TEST(OnePeer, ThatIsTheClientIsKilledAndAnotherComes) { kill_and_replace(false); }
+
+// What is sent before the other end is there waits for it; no packet is lost.
+TEST(OnePeer, ComesLater) {
+  ChannelPair channels;
+  const auto run = [](Channel& channel, bool later) {
+    if (later) channel.receive<char>();
+    Node node;
+    if (!later) channel.send('o');
+    exchange(node, node.connect(channel), 20);
+    require(node.counter("nic_packets_dropped") == 0, "packets were dropped");
+    channel.meet(&node);
+  };
+  for (const bool left_is_later : {false, true}) {
+    Process left("left", {}, [&] { run(channels.left, left_is_later); });
+    Process right("right", {}, [&] { run(channels.right, !left_is_later); });
+    EXPECT_EQ(wait_for_all({&left, &right}), "");
+  }
+}
+
+}  // namespace
+}  // namespace uet::e2e
