@@ -366,16 +366,22 @@ TEST(BackEnd, ImpairedNetworkIsRecoveredFrom) {
 }
 
 // Payload in registered memory is read by the device, and no longer than it is registered: the
-// stand-in for verbs reads as late as it may and fails where the memory has gone.
+// stand-in for verbs reads as late as it may and fails where the memory has gone. Drivers of DPDK's
+// virtual devices read it at once.
 TEST(BackEnd, GathersFromRegisteredMemoryAsLongAsItIsRegistered) {
-  if (!over("verbs")) GTEST_SKIP() << "only the back end verbs has a device that gathers";
+  const auto gathers_over = [](const std::string& nic) {
+    const bool dpdk = nic.starts_with("dpdk") && nic.find("net_af_xdp") == std::string::npos;
+    return nic.starts_with("verbs") || dpdk;
+  };
+  if (!over("verbs") && !over("dpdk")) GTEST_SKIP() << "no device here gathers";
   ChannelPair channels;
-  const auto run = [](Channel& channel) {
+  const auto run = [&](Channel& channel) {
     Node node;
     const fi_addr_t peer = node.connect(channel);
+    exchange(node, peer, 20);  // the kernel finds the next hop
     constexpr std::size_t kLong = 100'000;
     const char* nic = std::getenv("FI_UET_NIC");
-    const bool gathers = nic != nullptr && std::string(nic).starts_with("verbs");
+    const bool gathers = nic != nullptr && gathers_over(nic);
     for (std::uint64_t round = 0; round < 20; ++round) {
       std::vector<std::byte> out(kLong);
       std::vector<std::byte> in(kLong);

@@ -15,6 +15,7 @@
 #include "uet/nic/dpdk_driver.h"
 #include "uet/nic/dpdk_peer.h"
 #include "uet/nic/dpdk_pool.h"
+#include "uet/nic/dpdk_regions.h"
 #include "uet/nic/dpdk_xdp.h"
 #include "uet/nic/framed/frame_device.h"
 #include "uet/nic/framed/framed_nic.h"
@@ -40,6 +41,8 @@ class DpdkDevice final : public FrameDevice {
 
   std::size_t receive(std::span<ArrivedFrame> out) override;
   std::size_t send(std::span<const FrameToSend> in) override;
+  std::uint64_t register_memory(std::span<const std::byte> memory) override;
+  void forget_memory(std::uint64_t id) override;
   const FrameDeviceTraits& traits() const override { return traits_; }
   NicCounters counters() const override;
 
@@ -51,6 +54,8 @@ class DpdkDevice final : public FrameDevice {
   bool probe(const DpdkOptions& options, const std::string& arguments, std::string& message);
   bool start(const DpdkDriver& driver, std::uint32_t frame_bytes, std::string& message);
   void give_back();
+  rte_mempool* pool_to_send() const;
+  bool fill(rte_mbuf* packet, const FrameToSend& frame);
   bool usable() const;
   std::unique_lock<std::mutex> lock_of_peer();  // of nothing where there is no peer_
 
@@ -62,6 +67,7 @@ class DpdkDevice final : public FrameDevice {
   unsigned forks_;  // of this process and its ancestors: a child must not touch the port
   DpdkPool receive_pool_;
   DpdkPool send_pool_;  // nullptr: the driver wants to send from the memory that it receives into
+  std::unique_ptr<DpdkRegions> regions_;  // where the port sends several segments
   FrameDeviceTraits traits_;
   std::array<rte_mbuf*, kRxBurst> lent_{};  // handed out by the latest receive
   std::size_t lent_count_ = 0;

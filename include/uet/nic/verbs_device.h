@@ -7,14 +7,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "uet/nic/framed/frame_device.h"
+#include "uet/nic/framed/registered_regions.h"
 #include "uet/nic/registry.h"
 #include "uet/nic/verbs_port.h"
 
@@ -44,13 +43,11 @@ class VerbsDevice final : public FrameDevice {
   NicCounters counters() const override { return counters_; }
 
  private:
-  // Memory of the application's, by its first byte and the id that it was given.
+  // Memory of the application's.
   struct Region {
-    std::size_t bytes = 0;
     VerbsPointer<ibv_mr> registered;
     std::uint64_t last_used = 0;  // number of the latest work request that refers to it
   };
-  using Regions = std::map<std::pair<std::uintptr_t, std::uint64_t>, Region>;
 
   VerbsDevice();
   bool start(const FrameDeviceRequest& request, std::string& message);
@@ -62,7 +59,6 @@ class VerbsDevice final : public FrameDevice {
   void take_event();
   void poll_sent();
   bool fill(std::size_t place, const FrameToSend& frame);
-  Region* region_of(const Slice& piece);
   std::byte* receive_slot(std::size_t slot) const { return memory_ + slot * slot_bytes_; }
   std::byte* send_slot(std::uint64_t number) const {
     return memory_ + (receive_slots_ + number % send_slots_) * slot_bytes_;
@@ -79,8 +75,7 @@ class VerbsDevice final : public FrameDevice {
   std::size_t send_slots_ = 0;
   std::unique_ptr<VerbsPort> port_;
   VerbsPointer<ibv_mr> slots_;
-  Regions regions_;  // go before the port
-  std::uint64_t next_region_ = 1;
+  RegisteredRegions<Region> regions_;  // go before the port
 
   FrameDeviceTraits traits_;
   bool udp_ = true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // One queue in each direction. What is sent is copied into mbufs, since nothing may refer to it
-// when send returns; what arrives is looked at where the driver has put it.
+// when send returns, but for registered memory; what arrives is looked at where the driver has put
+// it.
 #include "uet/nic/dpdk_device.h"
 
 #include <pthread.h>
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <optional>
 #include <string_view>
@@ -23,6 +25,8 @@ namespace {
 
 constexpr std::uint32_t kEthernetBytes = 14;
 constexpr std::uint16_t kDescriptors = 512;
+// Less is copied sooner than another segment is made.
+constexpr std::uint32_t kLeastGathered = 1024;
 // The kernel frees the queue of an AF_XDP socket some time after it was closed.
 constexpr std::chrono::seconds kQueueFreed{2};
 constexpr std::chrono::milliseconds kQueuePause{20};
@@ -171,6 +175,8 @@ bool DpdkDevice::start(const DpdkDriver& driver, std::uint32_t frame_bytes, std:
   // Some drivers say 1518 although they carry more.
   const bool told = info.max_rx_pktlen > 1518 && info.max_mtu >= frame_bytes - kEthernetBytes;
   if (told) conf.rxmode.mtu = frame_bytes - kEthernetBytes;
+  const bool gathers = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
+  if (gathers) conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
   conf.rxmode.offloads = info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
   if (error == 0) error = rte_eth_dev_configure(port_, 1, 1, &conf);
   if (xdp_program_ != nullptr) xdp_program_->expect_socket();
@@ -193,6 +199,8 @@ bool DpdkDevice::start(const DpdkDriver& driver, std::uint32_t frame_bytes, std:
     return false;
   }
   started_ = true;
+  if (gathers) regions_ = DpdkRegions::open(port_, driver.name.empty(), socket);
+  traits_.reads_registered_memory = regions_ != nullptr;
   traits_.max_frame_bytes = frame_bytes;
   traits_.receive_credit_bytes = std::uint64_t{kDescriptors} * frame_bytes;
   return true;
@@ -204,6 +212,7 @@ DpdkDevice::~DpdkDevice() {
   if (!usable()) {
     static_cast<void>(receive_pool_.release());
     static_cast<void>(send_pool_.release());
+    static_cast<void>(regions_.release());
     return;
   }
   give_back();
@@ -213,6 +222,7 @@ DpdkDevice::~DpdkDevice() {
       rte_eth_dev_stop(port_);
       rte_eth_dev_close(port_);
     }
+    regions_.reset();
     if (!name_.empty()) rte_eal_hotplug_remove("vdev", name_.c_str());
     receive_pool_.reset();
     send_pool_.reset();
@@ -251,6 +261,57 @@ std::size_t DpdkDevice::receive(std::span<ArrivedFrame> out) {
   return filled;
 }
 
+rte_mempool* DpdkDevice::pool_to_send() const {
+  return send_pool_ != nullptr ? send_pool_.get() : receive_pool_.get();
+}
+
+// False if there is no memory for a further segment.
+bool DpdkDevice::fill(rte_mbuf* packet, const FrameToSend& frame) {
+  rte_mbuf* last = packet;
+  const auto copy = [&](std::span<const std::byte> bytes) {
+    auto* const end = rte_pktmbuf_mtod_offset(last, std::byte*, last->data_len);
+    std::copy(bytes.begin(), bytes.end(), end);
+    last->data_len = static_cast<std::uint16_t>(last->data_len + bytes.size());
+  };
+  const auto chain = [&](rte_mbuf* segment) {
+    last->next = segment;
+    last = segment;
+    ++packet->nb_segs;
+  };
+  const bool gather = regions_ != nullptr && frame.payload_stays;
+  bool copies = true;  // `last` has room to copy into
+  copy(frame.headers);
+  for (const Slice& piece : frame.pieces) {
+    rte_mbuf* const segment =
+        gather && piece.length >= kLeastGathered ? regions_->refer_to(piece) : nullptr;
+    if (segment != nullptr) {
+      chain(segment);
+      copies = false;
+    } else if (piece.length > 0) {
+      if (!copies) {
+        rte_mbuf* const further = rte_pktmbuf_alloc(pool_to_send());
+        if (further == nullptr) return false;
+        chain(further);
+        copies = true;
+      }
+      copy({piece.data, piece.length});
+    }
+  }
+  packet->pkt_len = frame.length;
+  return true;
+}
+
+std::uint64_t DpdkDevice::register_memory(std::span<const std::byte> memory) {
+  const bool worth = usable() && regions_ != nullptr && memory.size() >= kLeastGathered;
+  return worth ? regions_->add(memory) : 0;
+}
+
+void DpdkDevice::forget_memory(std::uint64_t id) {
+  if (usable() && regions_ != nullptr) regions_->forget(id);
+}
+
+static_assert(kTxBurst <= 64);
+
 std::size_t DpdkDevice::send(std::span<const FrameToSend> in) {
   if (!usable()) return in.size();
   const auto held = lock_of_peer();
@@ -263,18 +324,23 @@ std::size_t DpdkDevice::send(std::span<const FrameToSend> in) {
     }
   }
   std::array<rte_mbuf*, kTxBurst> mbufs;
-  const std::size_t count = std::min(in.size(), mbufs.size());
-  rte_mempool* const pool = send_pool_ != nullptr ? send_pool_.get() : receive_pool_.get();
-  if (rte_pktmbuf_alloc_bulk(pool, mbufs.data(), static_cast<unsigned>(count)) != 0) return 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const FrameToSend& frame = in[i];
-    auto* to = reinterpret_cast<std::byte*>(
-        rte_pktmbuf_append(mbufs[i], static_cast<std::uint16_t>(frame.length)));
-    to = std::copy(frame.headers.begin(), frame.headers.end(), to);
-    for (const Slice& piece : frame.pieces) to = std::copy_n(piece.data, piece.length, to);
+  const std::size_t wished = std::min(in.size(), mbufs.size());
+  if (rte_pktmbuf_alloc_bulk(pool_to_send(), mbufs.data(), static_cast<unsigned>(wished)) != 0) {
+    return 0;
+  }
+  std::size_t count = 0;
+  std::uint64_t gathered = 0;  // a bit for each
+  while (count < wished && fill(mbufs[count], in[count])) {
+    gathered |= std::uint64_t{mbufs[count]->nb_segs > 1} << count;
+    ++count;
+  }
+  if (count < wished) {
+    rte_pktmbuf_free_bulk(mbufs.data() + count, static_cast<unsigned>(wished - count));
   }
   const std::size_t sent =
       rte_eth_tx_burst(port_, 0, mbufs.data(), static_cast<std::uint16_t>(count));
+  const std::uint64_t kept = sent < 64 ? gathered & ((std::uint64_t{1} << sent) - 1) : gathered;
+  counters_.packets_gathered += static_cast<std::uint64_t>(std::popcount(kept));
   if (sent < count) {
     rte_pktmbuf_free_bulk(mbufs.data() + sent, static_cast<unsigned>(count - sent));
   }

@@ -154,7 +154,7 @@ VerbsDevice::~VerbsDevice() {
     slots_.reset();
     port_.reset();
   } else {
-    for (auto& [place, region] : regions_) static_cast<void>(region.registered.release());
+    regions_.for_each([](Region& region) { static_cast<void>(region.registered.release()); });
     static_cast<void>(slots_.release());
     if (port_ != nullptr) port_->abandon();
   }
@@ -237,15 +237,6 @@ void VerbsDevice::poll_sent() {
   }
 }
 
-VerbsDevice::Region* VerbsDevice::region_of(const Slice& piece) {
-  const auto begin = reinterpret_cast<std::uintptr_t>(piece.data);
-  auto after = regions_.upper_bound({begin, UINT64_MAX});
-  if (after == regions_.begin()) return nullptr;
-  auto& [place, region] = *--after;
-  const std::size_t offset = begin - place.first;
-  return offset <= region.bytes && piece.length <= region.bytes - offset ? &region : nullptr;
-}
-
 // The work request for the next number to be posted, `place` of this burst.
 bool VerbsDevice::fill(std::size_t place, const FrameToSend& frame) {
   const std::uint64_t number = posted_ + place + 1;
@@ -271,7 +262,8 @@ bool VerbsDevice::fill(std::size_t place, const FrameToSend& frame) {
   const bool gather = frame.payload_stays && traits_.reads_registered_memory;
   bool gathered = false;
   for (const Slice& piece : frame.pieces) {
-    Region* const region = gather && piece.length >= kLeastGathered ? region_of(piece) : nullptr;
+    Region* const region =
+        gather && piece.length >= kLeastGathered ? regions_.find(piece) : nullptr;
     if (region == nullptr) {
       to = std::copy_n(piece.data, piece.length, to);
       continue;
@@ -320,23 +312,19 @@ std::uint64_t VerbsDevice::register_memory(std::span<const std::byte> memory) {
   if (memory.size() < kLeastGathered) return 0;
   VerbsPointer<ibv_mr> registered = port_->add_region(memory, false);
   if (registered == nullptr) return 0;
-  const std::uint64_t id = next_region_++;
-  regions_.emplace(std::pair(reinterpret_cast<std::uintptr_t>(memory.data()), id),
-                   Region{memory.size(), std::move(registered), 0});
-  return id;
+  return regions_.add(memory, Region{std::move(registered), 0});
 }
 
 void VerbsDevice::forget_memory(std::uint64_t id) {
-  const auto found = std::find_if(regions_.begin(), regions_.end(),
-                                  [id](const auto& entry) { return entry.first.second == id; });
-  if (found == regions_.end()) return;
+  const Region* const region = regions_.get(id);
+  if (region == nullptr) return;
   const auto limit = std::chrono::steady_clock::now() + kDrainLimit;
-  while (completed_ < found->second.last_used && !broken_) {
+  while (completed_ < region->last_used && !broken_) {
     poll_sent();
     if (std::chrono::steady_clock::now() > limit) broken_ = true;
   }
   if (broken_) recover();
-  regions_.erase(found);
+  regions_.remove(id);
 }
 
 // ---- waiting ------------------------------------------------------------------------------------
