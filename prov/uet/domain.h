@@ -55,6 +55,7 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
     const bool busy = fep_->progress(now);
     works_.run();
     idle_passes_ = busy ? 0 : idle_passes_ + 1;
+    if (timer_.in_use()) timer_.bring_forward(fep_->next_deadline());  // another thread may sleep
     if (stats_signal_.requested()) write_stats("SIGUSR2");
     return busy;
   }

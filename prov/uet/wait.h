@@ -43,6 +43,8 @@ class Timer {
  public:
   bool open() noexcept;
   void arm(Time deadline) noexcept;
+  // Has anybody ever slept?
+  bool in_use() const { return armed_ != Time::min(); }
   // Somebody may be asleep until a later time than `deadline`; costs nothing if nobody ever was.
   void bring_forward(Time deadline) noexcept {
     if (deadline < armed_) arm(deadline);

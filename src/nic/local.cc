@@ -245,7 +245,6 @@ std::size_t LocalNic::rx_burst(std::span<RxPacket> out, Time now) {
   for (const auto& from : incoming_) {
     if (from->ring) from->ring->release();
   }
-  if (asleep_) stop_sleeping();
   if (any_ended_ || now >= next_events_) handle_events();
   // Half the room for each side first, so that neither starves the other.
   std::size_t filled = take(out.first((out.size() + 1) / 2));
@@ -290,25 +289,19 @@ std::size_t LocalNic::take(std::span<RxPacket> out) {
 
 // ---- sleeping ----------------------------------------------------------------------------------
 
+// What is announced stays so until a peer rings: another thread may look at the rings while one
+// sleeps. The bell is emptied before, so that what is in it then is met in the rings.
 bool LocalNic::prepare_wait() {
-  asleep_ = true;
+  eventfd_t rung = 0;
+  ::eventfd_read(bell_.get(), &rung);  // EAGAIN: nobody has
   for (const auto& from : incoming_) {
     if (from->ring) from->ring->announce_sleep();
   }
   std::atomic_thread_fence(std::memory_order_seq_cst);
   bool waiting = inner().prepare_wait();
   for (const auto& from : incoming_) waiting |= from->ring && !from->ended && !from->ring->empty();
+  next_events_ = Time{};  // perhaps a peer is what ends the sleep
   return waiting;
-}
-
-void LocalNic::stop_sleeping() {
-  asleep_ = false;
-  for (const auto& from : incoming_) {
-    if (from->ring) from->ring->announce_awake();
-  }
-  eventfd_t rings = 0;
-  ::eventfd_read(bell_.get(), &rings);  // EAGAIN: something else woke us
-  next_events_ = now_;                  // perhaps a peer
 }
 
 // ---- peers come and go -------------------------------------------------------------------------
@@ -382,6 +375,7 @@ bool LocalNic::attach(Incoming& from, const Offer& offer, FileDescriptor descrip
   }
   from.memory = std::move(memory).value();
   from.ring.emplace(from.memory->bytes());
+  from.ring->announce_sleep();  // somebody may be asleep already
   from.instance = offer.instance;
   from.peer.ip.bytes = offer.ip;
   from.peer.ip.is_ipv6 = offer.is_ipv6 != 0;

@@ -84,7 +84,6 @@ class LocalNic final : public Middleware {
   void wake(Outgoing& ring);
 
   std::size_t take(std::span<RxPacket> out);
-  void stop_sleeping();
   void handle_events();
   void accept_peers();
   void on_incoming(std::uint64_t id);
@@ -109,7 +108,6 @@ class LocalNic final : public Middleware {
   std::size_t first_ = 0;   // of incoming_, the one to begin with
   std::vector<Lost> lost_;  // not told yet
   bool any_ended_ = false;  // a peer has ended whose ring is not empty yet
-  bool asleep_ = false;     // since prepare_wait
   bool inner_busy_ = true;  // the last burst of the NIC below was not empty
   Time now_{};              // of the last rx_burst
   Time next_events_{};

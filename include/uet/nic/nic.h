@@ -88,7 +88,8 @@ class Nic {
   // Readable when rx_burst may return something; -1 if there is none.
   virtual int wait_fd() const { return -1; }
   // To be called after the last rx_burst before a sleep on wait_fd, which need not tell of packets
-  // otherwise. True: some wait already, do not sleep.
+  // otherwise. True: some wait already, do not sleep. Other threads may go on with bursts while one
+  // sleeps: it must still be woken by what they do not take.
   virtual bool prepare_wait() { return false; }
   // An address whose process is known to be gone, each once, after the last packet from it; the
   // caller gives up what it has with it. Most back ends never know.

@@ -19,7 +19,7 @@ namespace uet::nic {
 struct RingControl {
   alignas(64) std::atomic<std::uint64_t> tail;  // bytes ever put; the producer's
   alignas(64) std::atomic<std::uint64_t> head;  // bytes ever given back; the consumer's
-  std::atomic<std::uint32_t> consumer_sleeps;   // set by the consumer, cleared by who wakes it
+  std::atomic<std::uint32_t> consumer_sleeps;   // set by the consumer, cleared by who rings for it
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
@@ -41,7 +41,7 @@ class RingProducer {
 
   // False: no room, or longer than any packet may be. The consumer sees it after publish().
   bool put(const Packet& packet);
-  // True if the consumer sleeps and must be woken; it is told once for each sleep.
+  // True if the consumer may sleep and must be woken; it is told once for each announcement.
   bool publish();
   // The consumer has given back all that was put.
   bool drained() const { return control_->head.load(std::memory_order_acquire) == tail_; }
@@ -68,9 +68,9 @@ class RingConsumer {
   // Gives back the room of all that next() has handed out.
   void release();
   bool empty() const { return control_->tail.load(std::memory_order_acquire) == position_; }
-  // Before going to sleep, followed by a fence and a look at empty(); and after.
+  // Before going to sleep, followed by a fence and a look at empty(). It lasts until the producer
+  // has been told, also while somebody takes packets.
   void announce_sleep() { control_->consumer_sleeps.store(1, std::memory_order_relaxed); }
-  void announce_awake() { control_->consumer_sleeps.store(0, std::memory_order_relaxed); }
 
  private:
   RingControl* control_;

@@ -179,18 +179,38 @@ TEST_F(Local, SleeperIsWokenByTheFirstPacketOfAPeer) {
   EXPECT_EQ(b.receive().size(), 1U);
 }
 
-TEST_F(Local, SleeperIsWokenByLaterPacketsAndOnlyWhileAsleep) {
+TEST_F(Local, SleeperIsWokenByLaterPacketsOncePerSleep) {
   connect();
   EXPECT_FALSE(b.nic->prepare_wait());
   EXPECT_FALSE(b.readable());
   ASSERT_EQ(a.send(to_b), 1U);
   EXPECT_TRUE(b.readable());
   ASSERT_EQ(b.receive().size(), 1U);
+  EXPECT_FALSE(b.nic->prepare_wait());
   EXPECT_FALSE(b.readable()) << "the bell is silent again";
   ASSERT_EQ(a.send(to_b), 1U);
-  EXPECT_FALSE(b.readable()) << "nobody sleeps, so nobody pays for a bell";
-  EXPECT_TRUE(b.nic->prepare_wait()) << "a packet waits already";
-  EXPECT_EQ(b.receive().size(), 1U);
+  ASSERT_EQ(a.send(to_b), 1U);
+  EXPECT_TRUE(b.nic->prepare_wait()) << "packets wait already";
+  EXPECT_FALSE(b.readable()) << "the second rang no more, the first has been heard";
+  EXPECT_EQ(b.receive().size(), 2U);
+}
+
+TEST_F(Local, SleeperIsWokenThoughAnotherThreadHasLookedMeanwhile) {
+  connect();
+  EXPECT_FALSE(b.nic->prepare_wait());
+  EXPECT_EQ(b.receive().size(), 0U) << "the other thread's look";
+  ASSERT_EQ(a.send(to_b), 1U);
+  EXPECT_TRUE(b.readable());
+}
+
+TEST_F(Local, SleeperIsWokenByAPeerThatAnotherThreadHasMetMeanwhile) {
+  EXPECT_FALSE(b.nic->prepare_wait());
+  to_b.add(b.address, 4, 0);
+  ASSERT_EQ(a.send(to_b), 1U);
+  EXPECT_EQ(b.receive().size(), 1U) << "the other thread's look";
+  EXPECT_FALSE(b.readable());
+  ASSERT_EQ(a.send(to_b), 1U);
+  EXPECT_TRUE(b.readable());
 }
 
 TEST_F(Local, ClosedPeerIsToldOfOnceAfterItsLastPacket) {
