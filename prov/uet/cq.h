@@ -56,9 +56,9 @@ class Cq final : public fid_cq {
 
   // What the calls of the same name do; these take the lock themselves.
   ssize_t read(void* buffer, std::size_t count, fi_addr_t* sources) noexcept;
-  // `condition`: FI_CQ_COND_THRESHOLD's number as a pointer, at most `count`; else ignored.
   // fi_peer(3): entries go to another provider's queue; reading this one only makes progress.
   ssize_t read_for_owner() noexcept;
+  // `condition`: FI_CQ_COND_THRESHOLD's number as a pointer, at most `count`; else ignored.
   ssize_t sread(void* buffer, std::size_t count, fi_addr_t* sources, const void* condition,
                 int timeout) noexcept;
   ssize_t read_error(fi_cq_err_entry* buffer) noexcept;

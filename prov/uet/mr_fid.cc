@@ -196,19 +196,18 @@ int Mr::open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, Mr*& o
 void Mr::tell_nic() {
   if (base_ == nullptr || length_ == 0 || hmem_ != nullptr) return;
   if (!domain_.nic().caps().reads_registered_memory) return;
-  const Guard guard(domain_.lock());
+  const Guard guard(domain_.lock(), domain_.lock().called_out());
   nic_memory_ = domain_.nic().register_memory({base_, length_});
 }
 
 int Mr::close() noexcept {
-  if (nic_memory_ != 0 && !domain_.dead()) {
-    const Guard guard(domain_.lock());
-    domain_.nic().forget_memory(nic_memory_);
-  }
-  if (entered_ && !domain_.dead()) {
-    const Guard guard(domain_.lock());
-    [[maybe_unused]] const auto removed = domain_.fep().regions().remove(Rkey{key});
-    UET_ASSERT(removed.ok());
+  if ((entered_ || nic_memory_ != 0) && !domain_.dead()) {
+    const Guard guard(domain_.lock(), domain_.lock().called_out());
+    if (nic_memory_ != 0) domain_.nic().forget_memory(nic_memory_);
+    if (entered_) {
+      [[maybe_unused]] const auto removed = domain_.fep().regions().remove(Rkey{key});
+      UET_ASSERT(removed.ok());
+    }
   }
   delete this;
   return 0;

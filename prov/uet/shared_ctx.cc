@@ -190,16 +190,8 @@ Srx::Srx(Domain& domain, const fi_rx_attr& attr, void* context)
       op_flags_(attr.op_flags),
       size_(attr.size != 0 ? attr.size : domain.params().rx_size),
       settings_(ReceiveSettings::of(attr.caps)) {
-  fid.fclass = FI_CLASS_SRX_CTX;
+  set_ops();
   fid.context = context;
-  fid.ops = &srx_fid_ops;
-  ops = &srx_ops;
-  cm = &srx_cm_ops;
-  msg = &srx_msg_ops;
-  rma = &no_rma;
-  tagged = &srx_tagged_ops;
-  atomic = &no_atomics;
-  collective = &no_collectives;
   const Guard guard(domain_.lock());
   queue_ = domain_.fep().ses().open_receive_queue(size_, settings_.tagged_directed, *this);
 }
@@ -211,17 +203,22 @@ Srx::Srx(Domain& domain, PeerSrx& owner)
       op_flags_(0),
       size_(kPeerMessages),
       peer_(std::make_unique<PeerReceives>(*this, owner, kPeerMessages)) {
-  fid.fclass = FI_CLASS_SRX_CTX;
-  fid.ops = &srx_fid_ops;
-  ops = &peer_srx_ops;
-  cm = &srx_cm_ops;
-  msg = &no_msg;
-  rma = &no_rma;
-  tagged = &no_tagged;
-  atomic = &no_atomics;
-  collective = &no_collectives;
+  set_ops();
   const Guard guard(domain_.lock());
   queue_ = domain_.fep().ses().open_receive_queue(size_, true, *this, peer_.get());
+}
+
+void Srx::set_ops() noexcept {
+  const bool own = peer_ == nullptr;
+  fid.fclass = FI_CLASS_SRX_CTX;
+  fid.ops = &srx_fid_ops;
+  ops = own ? &srx_ops : &peer_srx_ops;
+  cm = &srx_cm_ops;
+  msg = own ? &srx_msg_ops : &no_msg;
+  rma = &no_rma;
+  tagged = own ? &srx_tagged_ops : &no_tagged;
+  atomic = &no_atomics;
+  collective = &no_collectives;
 }
 
 int Srx::close() noexcept {
@@ -322,6 +319,7 @@ void Srx::release_receive() noexcept {
 
 void Srx::complete(const ses::Completion& completion) noexcept {
   if (peer_ != nullptr) {  // a receive that has lost its message, and its place with it
+    if (endpoints_.empty()) return peer_->vanished(completion.context);
     Endpoint& endpoint = *endpoints_.front();
     endpoint.reserve_receive();
     return endpoint.complete(completion);

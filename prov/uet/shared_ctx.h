@@ -99,6 +99,7 @@ class Srx final : public fid_ep, public ses::CompletionSink {
   void remote_access(ses::Kind, std::uint64_t) noexcept override {}
 
  private:
+  void set_ops() noexcept;
   ~Srx() override = default;
   void hold_places() noexcept;
 

@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
-#include <system_error>
 
 namespace uet::nic {
 namespace {
@@ -58,8 +57,7 @@ Result<FileDescriptor> listen_local(const FepAddress& self, std::string& message
     return listener;
   }
   const int error = errno;
-  message = "no same-host rings: cannot listen for peers on this host: " +
-            std::generic_category().message(error);
+  message = "no same-host rings: cannot listen for peers on this host: " + error_text(error);
   return error == EADDRINUSE ? Error::AddressInUse : Error::Io;
 }
 

@@ -11,9 +11,9 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
-#include <system_error>
 
 #include "uet/nic/middleware.h"
+#include "uet/nic/socket.h"
 #include "uet/wire/frame.h"
 
 namespace uet::nic {
@@ -107,8 +107,7 @@ Result<std::unique_ptr<PcapNic>> PcapNic::open(std::unique_ptr<Nic> inner_nic,
   std::string name;
   const int fd = open_unused(with_process_id(file), name);
   const auto refuse = [&](int error) {
-    message = "cannot write the capture file '" + name +
-              "': " + std::generic_category().message(error) +
+    message = "cannot write the capture file '" + name + "': " + error_text(error) +
               "; name a file in a directory that exists and may be written";
     return Error::Io;
   };

@@ -12,14 +12,11 @@
 #include <cerrno>
 #include <cstring>
 #include <string_view>
-#include <system_error>
 
 #include "uet/nic/interface.h"
 
 namespace uet::nic {
 namespace {
-
-std::string error_text(int error) { return std::generic_category().message(error); }
 
 bool set_option(int fd, int level, int name, int value) {
   return ::setsockopt(fd, level, name, &value, sizeof value) == 0;

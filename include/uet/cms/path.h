@@ -47,12 +47,11 @@ class PathSelector {
   std::uint16_t next(Rng& rng, Time now);
   // That of a packet whose fate teaches nothing: it uses up no recycled value.
   std::uint16_t next_for_control(Rng& rng);
-  // Should on_feedback be called at all?
+  // Is there any use in calling the two below?
   bool uses_feedback() const { return uses_feedback_; }
   // What became of a packet that took this value. Values that are not of the set are ignored.
   void on_feedback(std::uint16_t entropy, PathFeedback feedback, Time now);
-  // A packet that took this value is reported for the first time, marked or not. Also called only
-  // if uses_feedback().
+  // A packet that took this value is reported for the first time, marked or not.
   void on_acknowledged(std::uint16_t entropy, Time now);
 
   std::uint16_t path_count() const { return count_; }

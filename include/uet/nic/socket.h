@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The two things that everything talking to the kernel's sockets needs: a descriptor that closes
-// itself, and our addresses as the socket calls want them. Only back ends include this.
+// What everything that talks to the kernel's sockets needs: a descriptor that closes itself, our
+// addresses as the socket calls want them, and what an errno says. Only back ends include this.
 #pragma once
 
 #include <netinet/in.h>
@@ -8,11 +8,16 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include "uet/base/address.h"
 
 namespace uet::nic {
+
+// For messages.
+inline std::string error_text(int error) { return std::generic_category().message(error); }
 
 // Owns a file descriptor; -1 = none.
 class FileDescriptor {

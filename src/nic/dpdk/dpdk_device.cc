@@ -23,7 +23,6 @@
 namespace uet::nic {
 namespace {
 
-constexpr std::uint32_t kEthernetBytes = 14;
 constexpr std::uint16_t kDescriptors = 512;
 // Less is copied sooner than another segment is made.
 constexpr std::uint32_t kLeastGathered = 1024;

@@ -8,25 +8,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <system_error>
 
 #include "uet/nic/framed/socket_filter.h"
 
 namespace uet::nic {
-namespace {
 
-constexpr std::uint32_t kUdpBytes = 8;  // UDP header; the entropy header is shorter
-constexpr std::uint32_t kEthernetBytes = 14;
-
-std::string error_text(int error) { return std::generic_category().message(error); }
-
-Time now_of_clock() {
-  timespec now;
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return Time(std::chrono::seconds(now.tv_sec) + Duration(now.tv_nsec));
-}
-
-// Takes the word "native" out of a list of options; the others stay as they are.
 bool take_native(std::string_view options, std::string& rest) {
   bool native = false;
   for (std::size_t start = 0; start <= options.size();) {
@@ -40,6 +26,16 @@ bool take_native(std::string_view options, std::string& rest) {
     start = end + 1;
   }
   return native;
+}
+
+namespace {
+
+constexpr std::uint32_t kUdpBytes = 8;  // UDP header; the entropy header is shorter
+
+Time now_of_clock() {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return Time(std::chrono::seconds(now.tv_sec) + Duration(now.tv_nsec));
 }
 
 // The kernel answers packets of a protocol that nobody listens to; this socket listens and takes
@@ -302,7 +298,6 @@ std::size_t FramedNic::rx_burst(std::span<RxPacket> out, Time now) {
     hops_->refresh();
     next_refresh_ = now + kRefreshInterval;
   }
-  if (timer_armed_) timer_armed_ = arm_timer(Duration{});
   std::size_t filled = receive_frames(out);
   const bool look =
       now >= next_kernel_look_ || now < kernel_active_until_ || kernel_->next_deadline() != kNever;
@@ -361,15 +356,14 @@ bool FramedNic::read_frame(const ArrivedFrame& frame, RxPacket& out) {
 bool FramedNic::prepare_wait() {
   next_kernel_look_ = Time{};  // whatever wakes us, the kernel's socket may be what did
   if (device_->prepare_wait()) return true;
-  if (timer_.valid()) timer_armed_ = arm_timer(kNap);
+  if (timer_.valid()) nap();
   return false;
 }
 
-// Returns whether the timer runs now.
-bool FramedNic::arm_timer(Duration after) {
-  const itimerspec when{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_nsec = after.count()}};
+// The timer runs on when another thread looks for packets meanwhile: somebody sleeps on it.
+void FramedNic::nap() {
+  const itimerspec when{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_nsec = kNap.count()}};
   ::timerfd_settime(timer_.get(), 0, &when, nullptr);
-  return after != Duration{};
 }
 
 NicCounters FramedNic::counters() const {

@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
-#include <system_error>
 
 #include "uet/nic/framed/socket_filter.h"
 
@@ -23,9 +22,6 @@ constexpr std::uint32_t kBlockBytes = 256 * 1024;
 // In front of what the kernel writes into a frame, and where it expects what it shall send.
 constexpr std::uint32_t kReceiveHeadroom = TPACKET_ALIGN(TPACKET2_HDRLEN + 16);
 constexpr std::uint32_t kSendHeadroom = TPACKET_ALIGN(sizeof(tpacket2_hdr));
-constexpr std::uint32_t kEthernetBytes = 14;
-
-std::string error_text(int error) { return std::generic_category().message(error); }
 
 bool set_option(const FileDescriptor& fd, int level, int name, int value) {
   return ::setsockopt(fd.get(), level, name, &value, sizeof value) == 0;

@@ -13,14 +13,12 @@
 #include <cerrno>
 #include <cstring>
 #include <numeric>
-#include <system_error>
 
 #include "uet/nic/framed/framed_nic.h"
 
 namespace uet::nic {
 namespace {
 
-constexpr std::uint32_t kEthernetBytes = 14;
 constexpr std::uint32_t kTagBytes = 4;
 constexpr std::uint32_t kCacheLine = 64;
 constexpr std::uint32_t kLeastSlots = 128;
@@ -59,11 +57,8 @@ struct VerbsDevice::Completions {
 
 Result<std::uint32_t> VerbsDevice::ip_mtu(const NicConfig& config, const Interface& interface,
                                           std::string& message) {
-  std::string_view options = config.options;
-  if (options == "native" || options.ends_with(",native")) {
-    options.remove_suffix(std::min<std::size_t>(options.size(), 7));
-  }
-  if (options.starts_with("native,")) options.remove_prefix(7);
+  std::string options;
+  take_native(config.options, options);
   if (const auto parsed = parse_verbs_options(options, message); !parsed) return parsed.error();
   return FramedNic::interface_mtu(config, interface, message);
 }
@@ -108,7 +103,7 @@ bool VerbsDevice::start(const FrameDeviceRequest& request, std::string& message)
       ::mmap(nullptr, memory_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   const auto refused = [&](const char* what) {
     message = "FI_UET_NIC=verbs on " + request.interface.name + ": " + what + ": " +
-              std::generic_category().message(errno) +
+              error_text(errno) +
               "; allow more locked memory (ulimit -l), or a smaller FI_UET_SOCKET_BUFFER_BYTES";
     return false;
   };

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Finding a device, bringing its queue pair up, and the rule that steers our packets to it; what it
+// refuses is told with what to do about it.
 #include "uet/nic/verbs_port.h"
 
 #include <endian.h>
@@ -12,15 +14,14 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <system_error>
 #include <vector>
+
+#include "uet/nic/socket.h"
 
 namespace uet::nic {
 namespace {
 
 constexpr std::size_t kMostGids = 1024;
-
-std::string error_text(int error) { return std::generic_category().message(error); }
 
 std::string begin_message(const Interface& interface) {
   return "FI_UET_NIC=verbs on " + interface.name + ": ";

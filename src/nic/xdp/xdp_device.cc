@@ -17,7 +17,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <system_error>
 
 #include "uet/nic/framed/framed_nic.h"
 #include "uet/nic/xdp_redirect.h"
@@ -25,7 +24,6 @@
 namespace uet::nic {
 namespace {
 
-constexpr std::uint32_t kEthernetBytes = 14;
 constexpr std::uint8_t kUdpProtocol = IPPROTO_UDP;
 constexpr std::uint32_t kChunkBytes = 4096;
 // What the kernel puts into one chunk: it keeps 256 bytes in front of a frame.
@@ -38,8 +36,6 @@ constexpr std::uint16_t kUseSeveralChunks = 1U << 4;  // XDP_USE_SG
 // The kernel frees the queue of a socket some time after that was closed, later the more there is
 // to do. So long a queue is waited for that no living process of ours has.
 constexpr std::chrono::seconds kPatience(10);
-
-std::string error_text(int error) { return std::generic_category().message(error); }
 
 bool kernel_takes_several_chunks() {
   utsname name{};

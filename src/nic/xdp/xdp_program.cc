@@ -17,7 +17,6 @@
 #include <memory>
 #include <mutex>
 #include <string_view>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -65,8 +64,7 @@ bool read_info(int fd, Info& info) {
 }
 
 std::string explain(const Interface& interface, const std::string& what, int error) {
-  std::string text = "FI_UET_NIC=xdp on " + interface.name + ": " + what + ": " +
-                     std::generic_category().message(error);
+  std::string text = "FI_UET_NIC=xdp on " + interface.name + ": " + what + ": " + error_text(error);
   if (error == EPERM || error == EACCES) {
     return text +
            "; an XDP program needs CAP_BPF and CAP_NET_ADMIN, and to share that of another process "

@@ -147,8 +147,7 @@ TEST_F(PathInference, Pds132_APeerThatFallsSilentIsGivenUp) {
   EXPECT_EQ(counters().inferred_loss_retransmissions, 1U);
 }
 
-// ---- how it is sent again
-// ------------------------------------------------------------------------
+// ---- how it is sent again -----------------------------------------------------------------------
 
 class Retransmission : public Bench {
  protected:

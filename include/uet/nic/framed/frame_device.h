@@ -19,6 +19,9 @@
 
 namespace uet::nic {
 
+// The header in front of IP, without a VLAN's tag.
+inline constexpr std::uint32_t kEthernetBytes = 14;
+
 // A frame from the Ethernet header on, without its check sequence; may end in padding. A view of
 // the device's memory.
 struct ArrivedFrame {

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "uet/nic/framed/frame_device.h"
 #include "uet/nic/framed/next_hops.h"
@@ -24,6 +25,10 @@
 #include "uet/nic/udp.h"
 
 namespace uet::nic {
+
+// Is the word "native" (the form without UDP) in this list of NIC options? The others are added to
+// `rest`, as they are.
+bool take_native(std::string_view options, std::string& rest);
 
 // Not thread-safe: the caller's lock covers it. Its descriptors are close-on-exec.
 class FramedNic final : public Nic {
@@ -90,7 +95,7 @@ class FramedNic final : public Nic {
   bool hold_until_resolved(const Packet& packet);
   std::size_t receive_frames(std::span<RxPacket> out);
   bool read_frame(const ArrivedFrame& frame, RxPacket& out);
-  bool arm_timer(Duration after);
+  void nap();
 
   std::unique_ptr<UdpNic> kernel_;
   std::unique_ptr<NextHops> hops_;
@@ -98,7 +103,6 @@ class FramedNic final : public Nic {
   FileDescriptor protocol_holder_;
   FileDescriptor epoll_;
   FileDescriptor timer_;  // only where the device has no descriptor
-  bool timer_armed_ = false;
 
   FepAddress local_;
   NicCaps caps_;
