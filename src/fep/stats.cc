@@ -189,7 +189,7 @@ constexpr Row kRows[] = {
     nic<&N::bytes_received>("nic_bytes_received", "bytes received, from the PDS header on"),
     nic<&N::sends_refused>("nic_sends_refused", "bursts that the full send queue cut short"),
     nic<&N::packets_dropped>("nic_packets_dropped",
-                             "dropped on sending: too long, no route, forbidden"),
+                             "dropped on sending: too long, no route, forbidden, no carrier"),
     nic<&N::receive_truncated>("nic_receive_truncated",
                                "dropped on arrival: longer than any UET packet"),
     nic<&N::receive_overflows>("nic_receive_overflows",

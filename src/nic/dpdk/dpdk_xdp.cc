@@ -20,7 +20,6 @@
 #include <cstring>
 #include <filesystem>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "dpdk_xdp_image.h"
@@ -116,7 +115,7 @@ Result<std::unique_ptr<DpdkXdpProgram>> DpdkXdpProgram::open(const FrameDeviceRe
   }
   program->file_ = write_file(endpoint_of(request));
   if (!program->file_.valid()) {
-    message += "no memory for an XDP program: " + std::generic_category().message(errno);
+    message += "no memory for an XDP program: " + error_text(errno);
     return Error::NotSupported;
   }
   detach_ours(program->interface_index_);
