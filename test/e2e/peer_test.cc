@@ -303,6 +303,23 @@ TEST_F(Peer, StartOfAMessageWhoseSenderIsGoneIsAnError) {
   EXPECT_EQ(owner_.freed, 1);
 }
 
+TEST_F(Peer, StartOfALostMessageGivesTheReceiveBackWhenNoEndpointIsLeft) {
+  know_the_sender();
+  const std::string longer(std::size_t{8} << 20, 'y');
+  ASSERT_EQ(
+      fi_tsend(sender_ep_.get(), longer.data(), longer.size(), nullptr, to_owned_, 4, nullptr), 0);
+  run_until([&] { return !owner_.waiting.empty(); });
+  ASSERT_EQ(fi_cancel(&sender_ep_->fid, nullptr), 0);
+  std::optional<Event> sent;
+  run_until([&] { return (sent = sender_->poll()).has_value(); });
+  ep_.reset();
+  Owner::Receive& entry = *owner_.waiting.front();
+  Owner::fill(entry, memory_.data(), memory_.size(), 4, &context_);
+  ASSERT_EQ(owner_.srx.peer_ops->start_tag(&entry), 0);
+  EXPECT_EQ(owner_.freed, 1);
+  EXPECT_TRUE(owner_.events.empty());
+}
+
 TEST_F(Peer, SendsCompleteInTheOwnersQueue) {
   const fi_addr_t to_sender = owned_->insert(*sender_ep_);
   std::string into(4, '.');
