@@ -1,46 +1,37 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The ceiling of a back end: a bare loop of tx_burst and rx_burst with packets as UET's are,
-// without any protocol above. scripts/bench_nic puts the provider's figures beside it.
+// The ceiling of a path: a bare loop that sends and takes packets of the sizes of UET's, without
+// uet where there is a raw way (udp, packet, dpdk), else over its own back end (xdp, verbs).
+// scripts/bench_nic puts the provider's figures beside it.
 //
 // Use: uet_raw_path server|client MODE NIC ADDRESS PEER BYTES SECONDS
 //   MODE: latency (half round trip in us), bandwidth (MB/s of payload), rate (packets/s)
-//   NIC: as FI_UET_NIC; modules lie in the directory UET_MODULES. BYTES: payload of a packet.
+//   NIC: as FI_UET_NIC; modules lie in the directory UET_MODULES, the interface is FI_UET_IFACE.
+//   BYTES: payload of a packet.
 // The client prints "result: NUMBER UNIT lost=N". In the streams the server answers every
 // kAnswerEvery-th packet, and no more than kWindow are on their way.
 #include <arpa/inet.h>
 #include <sched.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <memory>
-#include <span>
-#include <string>
-#include <vector>
 
-#include "uet/nic/registry.h"
+#include "raw_wire.h"
 
 namespace {
 
-using uet::nic::kRxBurst;
+using uet::bench::RawChoice;
+using uet::bench::RawWire;
+using Kind = uet::bench::RawKind;
+using Message = uet::bench::RawMessage;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kHeaderBytes = 72;  // PDS and SES headers of a tagged send, about
 constexpr std::uint64_t kWindow = 64;
 constexpr std::uint64_t kAnswerEvery = 16;
 constexpr std::chrono::milliseconds kLostAfter{20};
 constexpr std::chrono::seconds kServerPatience{3};
-
-enum class Kind : std::uint64_t { Data, Answer, End };
-
-struct Message {
-  Kind kind = Kind::Data;
-  std::uint64_t number = 0;  // Data: its own; Answer: how many have arrived
-};
+constexpr std::size_t kBurst = uet::bench::kRawBurst;
 
 uet::FabricAddress address_of(const char* text) {
   uet::FabricAddress ip;
@@ -51,60 +42,40 @@ uet::FabricAddress address_of(const char* text) {
   return ip;
 }
 
-uet::Time now() {
-  return uet::Time(std::chrono::duration_cast<uet::Duration>(Clock::now().time_since_epoch()));
+std::unique_ptr<RawWire> open_wire(const RawChoice& choice) {
+  const std::string back_end = choice.nic.substr(0, choice.nic.find(':'));
+  if (back_end == "udp") return uet::bench::open_raw_udp(choice);
+  if (back_end == "packet") return uet::bench::open_raw_packet(choice);
+#ifdef UET_RAW_DPDK
+  if (back_end == "dpdk") return uet::bench::open_raw_dpdk(choice);
+#endif
+  return uet::bench::open_raw_nic(choice);
 }
 
+// Yields where there is nothing to do.
 class Path {
  public:
-  Path(std::unique_ptr<uet::nic::Nic> nic, uet::FepAddress peer, std::size_t bytes)
-      : nic_(std::move(nic)), peer_(peer), payload_(bytes, std::byte{0x5A}) {
-    for (auto& packet : packets_) packet = std::make_unique<uet::Packet>();
-  }
+  explicit Path(std::unique_ptr<RawWire> wire) : wire_(std::move(wire)) {}
 
-  // Waits for room: one packet, or as many as fit one burst.
+  // Waits for room.
   void send(std::span<const Message> messages, bool with_payload) {
-    std::array<const uet::Packet*, uet::nic::kTxBurst> burst;
-    const std::size_t count = std::min(messages.size(), burst.size());
-    for (std::size_t i = 0; i < count; ++i) {
-      uet::Packet& packet = *packets_[i];
-      packet.reset();
-      std::byte* head = packet.append(kHeaderBytes);
-      std::memset(head, 0, kHeaderBytes);
-      std::memcpy(head, &messages[i], sizeof(Message));
-      packet.to = peer_;
-      packet.payload_stays = true;
-      const auto length = static_cast<std::uint32_t>(with_payload ? payload_.size() : 0);
-      packet.payload[0] = {payload_.data(), length};
-      burst[i] = &packet;
-    }
-    for (std::size_t done = 0; done < count;) {
-      const std::size_t sent = nic_->tx_burst(std::span(burst).subspan(done, count - done));
-      done += sent;
+    while (!messages.empty()) {
+      const std::size_t sent = wire_->send(messages, with_payload);
+      messages = messages.subspan(sent);
       if (sent == 0) ::sched_yield();
     }
   }
 
   template <class Take>
   void receive(Take take) {
-    const std::size_t count = nic_->rx_burst(arrived_, now());
-    for (const uet::RxPacket& packet : std::span(arrived_).first(count)) {
-      if (packet.bytes.size() < kHeaderBytes) continue;
-      Message message;
-      std::memcpy(&message, packet.bytes.data(), sizeof message);
-      take(message);
-    }
+    const std::size_t count = wire_->receive(arrived_);
+    for (const Message& message : std::span(arrived_).first(count)) take(message);
     if (count == 0) ::sched_yield();
   }
-  const std::vector<std::byte>& payload() const { return payload_; }
-  uet::nic::Nic& nic() { return *nic_; }
 
  private:
-  std::unique_ptr<uet::nic::Nic> nic_;
-  uet::FepAddress peer_;
-  std::vector<std::byte> payload_;
-  std::array<std::unique_ptr<uet::Packet>, uet::nic::kTxBurst> packets_;
-  std::array<uet::RxPacket, kRxBurst> arrived_;
+  std::unique_ptr<RawWire> wire_;
+  std::array<Message, kBurst> arrived_;
 };
 
 void serve(Path& path, bool latency) {
@@ -141,7 +112,7 @@ Outcome drive(Path& path, bool latency, double seconds) {
   const auto warm_up = std::chrono::duration<double>(seconds / 5);
   const auto measured = std::chrono::duration<double>(seconds);
   bool warm = false;
-  std::array<Message, uet::nic::kTxBurst> burst;
+  std::array<Message, kBurst> burst;
   while (true) {
     const Clock::time_point at = Clock::now();
     if (!warm && at - begin > warm_up) {
@@ -184,21 +155,16 @@ int main(int argc, char** argv) {
   }
   const std::string mode = argv[2];
   const bool latency = mode == "latency";
-  uet::nic::NicConfig config;
-  if (!uet::nic::set_back_end(config, argv[3])) return 2;
-  const char* modules = std::getenv("UET_MODULES");
-  config.modules = modules != nullptr ? modules : "";
-  config.ip = address_of(argv[4]);
-  std::string message;
-  auto nic = uet::nic::open_nic(config, message);
-  if (!nic) {
-    std::fprintf(stderr, "%s\n", message.c_str());
-    return 1;
-  }
+  const char* const interface = std::getenv("FI_UET_IFACE");
   const auto bytes = static_cast<std::size_t>(std::strtoul(argv[6], nullptr, 10));
   const double seconds = std::strtod(argv[7], nullptr);
-  Path path(std::move(nic).value(), {address_of(argv[5]), uet::kUetUdpPort}, bytes);
-  const std::uint64_t region = path.nic().register_memory(path.payload());
+  auto wire = open_wire({.nic = argv[3],
+                         .interface = interface != nullptr ? interface : "",
+                         .self = address_of(argv[4]),
+                         .peer = address_of(argv[5]),
+                         .bytes = bytes});
+  if (wire == nullptr) return 1;
+  Path path(std::move(wire));
   if (std::string(argv[1]) == "server") {
     serve(path, latency);
   } else {
@@ -214,6 +180,5 @@ int main(int argc, char** argv) {
                                  : "MB/s",
                 static_cast<unsigned long long>(outcome.lost));
   }
-  if (region != 0) path.nic().forget_memory(region);
   return 0;
 }
