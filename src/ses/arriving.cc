@@ -166,7 +166,7 @@ void ArrivingMessages::release(RxMessage& message) {
   stop_awaiting(message);
   if (is_arriving(message)) remove(message);
   if (static_cast<ListNode<UnexpectedTag>&>(message).linked()) {
-    IntrusiveList<RxMessage, UnexpectedTag>::remove(message);
+    MatchQueue::remove(message);
   }
   if (static_cast<ListNode<PullTag>&>(message).linked()) {
     IntrusiveList<RxMessage, PullTag>::remove(message);

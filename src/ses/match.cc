@@ -1,11 +1,32 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Searching the two lists of a match queue.
+// Searching a match queue: first what is first in line, then the indices.
 #include "uet/ses/match.h"
 
 namespace uet::ses {
 namespace {
 
 using PostedList = IntrusiveList<PostedReceive, PostedTag>;
+using WildcardList = IntrusiveList<PostedReceive, WildcardTag>;
+
+// Puts the receive into its place by `sequence`, which is mostly the end.
+template <class List>
+void put_in_order(List& list, PostedReceive& receive) {
+  List later;
+  while (!list.empty() && list.back().sequence > receive.sequence) {
+    PostedReceive& last = list.back();
+    List::remove(last);
+    later.push_front(last);
+  }
+  list.push_back(receive);
+  while (!later.empty()) list.push_back(later.pop_front());
+}
+
+// The first that is accepted of a chain that begins with `element`.
+template <class Table, class T, class Accept>
+T* first_of(T* element, Accept accept) {
+  while (element != nullptr && !accept(*element)) element = Table::next(*element);
+  return element;
+}
 
 }  // namespace
 
@@ -19,29 +40,107 @@ bool matches(const MatchCriteria& criteria, const MatchKey& message) {
          (criteria.source_initiator == message.initiator && criteria.source == message.source);
 }
 
-PostedReceive* MatchQueue::find_receive(const MatchKey& message) {
-  for (PostedReceive& receive : posted) {
-    if (matches(receive, message)) return &receive;
-  }
-  return nullptr;
+MatchQueue::MatchQueue(bool tagged, std::size_t size, bool directed)
+    : tagged_(tagged),
+      directed_(directed),
+      receives_by_tag_(tagged ? size : 1),
+      receives_by_source_(directed ? size : 1),
+      messages_by_tag_(tagged ? size : 1),
+      messages_by_source_(directed ? size : 1) {}
+
+MatchQueue::Reach MatchQueue::reach_of(const MatchCriteria& criteria) const {
+  const bool one_tag = !tagged_ || criteria.ignore == 0;
+  if (one_tag && criteria.directed && directed_) return Reach::Source;
+  return one_tag && tagged_ && !criteria.directed ? Reach::Tag : Reach::Wildcard;
 }
 
-RxMessage* MatchQueue::find_unexpected(const MatchCriteria& criteria) {
+std::uint64_t MatchQueue::source_hash(std::uint64_t tag, InitiatorId initiator,
+                                      const FepAddress& source) const {
+  return (FepAddressHash{}(source) ^ initiator.value) * 0xBF58476D1CE4E5B9ULL + tag_hash(tag);
+}
+
+PostedReceive* MatchQueue::find_receive(const MatchKey& message) {
+  if (posted.empty()) return nullptr;
+  if (matches(posted.front(), message)) return &posted.front();
+  const auto fits = [&](const PostedReceive& receive) { return matches(receive, message); };
+  using Table = ChainTable<PostedReceive, ExactTag>;
+  PostedReceive* oldest = nullptr;
+  if (tagged_) oldest = first_of<Table>(receives_by_tag_.first(tag_hash(message.tag)), fits);
+  if (directed_) {
+    const std::uint64_t hash = source_hash(message.tag, message.initiator, message.source);
+    PostedReceive* bound = first_of<Table>(receives_by_source_.first(hash), fits);
+    const bool older = bound != nullptr && (!oldest || bound->sequence < oldest->sequence);
+    if (older) oldest = bound;
+  }
+  for (PostedReceive& receive : wildcards_) {
+    if (oldest != nullptr && receive.sequence > oldest->sequence) break;
+    if (fits(receive)) return &receive;
+  }
+  return oldest;
+}
+
+RxMessage* MatchQueue::find_unexpected(const MatchCriteria& criteria, bool described) {
+  if (unexpected.empty()) return nullptr;
+  const auto fits = [&](const RxMessage& message) {
+    return (!described || message.som_seen) && matches(criteria, key_of(message));
+  };
+  if (fits(unexpected.front())) return &unexpected.front();
+  switch (reach_of(criteria)) {
+    case Reach::Tag:
+      return first_of<ChainTable<RxMessage, SameTagTag>>(
+          messages_by_tag_.first(tag_hash(criteria.tag)), fits);
+    case Reach::Source:
+      return first_of<ChainTable<RxMessage, SameSourceTag>>(
+          messages_by_source_.first(
+              source_hash(criteria.tag, criteria.source_initiator, criteria.source)),
+          fits);
+    case Reach::Wildcard:
+      break;
+  }
   for (RxMessage& message : unexpected) {
-    if (matches(criteria, key_of(message))) return &message;
+    if (fits(message)) return &message;
   }
   return nullptr;
 }
 
 void MatchQueue::put(PostedReceive& receive) {
-  PostedList later;
-  while (!posted.empty() && posted.back().sequence > receive.sequence) {
-    PostedReceive& last = posted.back();
-    PostedList::remove(last);
-    later.push_front(last);
+  put_in_order(posted, receive);
+  const auto is_older = [&](const PostedReceive& other) {
+    return other.sequence < receive.sequence;
+  };
+  switch (reach_of(receive)) {
+    case Reach::Tag:
+      return receives_by_tag_.insert_behind(receive, tag_hash(receive.tag), is_older);
+    case Reach::Source:
+      return receives_by_source_.insert_behind(
+          receive, source_hash(receive.tag, receive.source_initiator, receive.source), is_older);
+    case Reach::Wildcard:
+      return put_in_order(wildcards_, receive);
   }
-  posted.push_back(receive);
-  while (!later.empty()) posted.push_back(later.pop_front());
+}
+
+void MatchQueue::add(RxMessage& message) {
+  unexpected.push_back(message);
+  if (tagged_) messages_by_tag_.push_back(message, tag_hash(message.match_bits));
+  if (!directed_) return;
+  messages_by_source_.push_back(message,
+                                source_hash(message.match_bits, message.initiator, message.source));
+}
+
+void MatchQueue::remove(PostedReceive& receive) {
+  PostedList::remove(receive);
+  if (static_cast<ListNode<WildcardTag>&>(receive).linked()) return WildcardList::remove(receive);
+  ChainTable<PostedReceive, ExactTag>::remove(receive);
+}
+
+void MatchQueue::remove(RxMessage& message) {
+  IntrusiveList<RxMessage, UnexpectedTag>::remove(message);
+  if (static_cast<ChainNode<SameTagTag>&>(message).chained()) {
+    ChainTable<RxMessage, SameTagTag>::remove(message);
+  }
+  if (static_cast<ChainNode<SameSourceTag>&>(message).chained()) {
+    ChainTable<RxMessage, SameSourceTag>::remove(message);
+  }
 }
 
 PostedReceive* MatchQueue::find_operation(const void* operation) {

@@ -63,14 +63,6 @@ void describe(const RxMessage& message, Completion& completion) {
   completion.source_initiator = message.initiator;
 }
 
-// Messages whose first packet is still missing cannot be described.
-RxMessage* find_described(MatchQueue& lists, const MatchCriteria& criteria) {
-  for (RxMessage& message : lists.unexpected) {
-    if (message.som_seen && matches(criteria, key_of(message))) return &message;
-  }
-  return nullptr;
-}
-
 RxMessage* find_claimed(ReceiveQueue& queue, const void* operation) {
   for (RxMessage& message : queue.claimed) {
     if (message.claimed_by == operation) return &message;
@@ -221,7 +213,7 @@ void Receiver::settle() {
 
 // Moves an unexpected message to its receive. True when the receive can take another one.
 bool Receiver::take(RxMessage& message, PostedReceive& receive) {
-  IntrusiveList<RxMessage, UnexpectedTag>::remove(message);
+  MatchQueue::remove(message);
   bind(message, receive);
   const bool more = receive.multi && !receive.closed;
   for (const Piece* piece = message.pieces; piece != nullptr; piece = piece->next) {
@@ -306,8 +298,8 @@ Result<void> Receiver::peek(ReceiveQueue& queue, const PeekOp& op) {
   if (queue.shared && !queue.sink.reserve_receive()) return Error::Again;
   MatchCriteria criteria;
   set_criteria(criteria, queue, op);
-  RxMessage* message =
-      op.claimed ? find_claimed(queue, op.context) : find_described(queue.of(op.tagged), criteria);
+  RxMessage* message = op.claimed ? find_claimed(queue, op.context)
+                                  : queue.of(op.tagged).find_unexpected(criteria, true);
   Completion completion;
   completion.kind = op.tagged ? Kind::TaggedReceive : Kind::Receive;
   completion.context = op.context;
@@ -323,7 +315,7 @@ Result<void> Receiver::peek(ReceiveQueue& queue, const PeekOp& op) {
       enable_generations(queue);
     }
     if (op.claim && !op.claimed) {
-      IntrusiveList<RxMessage, UnexpectedTag>::remove(*message);
+      MatchQueue::remove(*message);
       queue.claimed.push_back(*message);
       message->claimed_by = op.context;
     }
@@ -489,7 +481,7 @@ Response Receiver::on_unexpected(const pds::RequestView& view, const wire::SesRe
   }
   ++peer.messages;
   if (message->must_read) defer(*message);
-  context.receives.of(message->tagged()).unexpected.push_back(*message);
+  context.receives.of(message->tagged()).add(*message);
   if (may_park(view, request, context)) {
     ++counters_.unexpected_messages;
     return park(request, *message, now);
@@ -551,7 +543,7 @@ void Receiver::drop_unexpected(RxMessage& message) {
     message.context->receives.owner->lost(message.kept_for);
     message.kept_for = nullptr;
   }
-  IntrusiveList<RxMessage, UnexpectedTag>::remove(message);
+  MatchQueue::remove(message);
   pieces_.give_back_all(message.pieces);
   refund(message);
 }
@@ -650,7 +642,11 @@ void Receiver::restore(PostedReceive& receive) {
 
 void Receiver::close_queue(ReceiveQueue& queue) {
   for (MatchQueue* lists : {&queue.untagged, &queue.tagged}) {
-    while (!lists->posted.empty()) release(lists->posted.pop_front());
+    while (!lists->posted.empty()) {
+      PostedReceive& receive = lists->posted.front();
+      MatchQueue::remove(receive);
+      release(receive);
+    }
   }
   if (queue.linked()) short_of_room_.remove(queue);
 }

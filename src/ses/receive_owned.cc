@@ -45,7 +45,7 @@ Response Receiver::on_owned(const pds::RequestView& view, const wire::SesRequest
     return response;
   }
   RxMessage& message = queue.of(arrival.tagged).unexpected.back();
-  IntrusiveList<RxMessage, UnexpectedTag>::remove(message);
+  MatchQueue::remove(message);
   queue.claimed.push_back(message);
   message.kept_for = token;
   queue.owner->kept(token, message);

@@ -19,7 +19,7 @@ constexpr FepAddress kSource{};
 void MatchPosted(benchmark::State& state) {
   const auto count = static_cast<std::size_t>(state.range(0));
   std::vector<PostedReceive> receives(count);
-  MatchQueue queue;
+  MatchQueue queue(true, count, false);
   for (std::size_t i = 0; i < count; ++i) {
     receives[i].tagged = true;
     receives[i].tag = i;
@@ -37,7 +37,7 @@ void MatchPosted(benchmark::State& state) {
     receive->sequence = sequence++;
     queue.put(*receive);
   }
-  while (!queue.posted.empty()) queue.posted.pop_front();
+  for (PostedReceive& receive : receives) MatchQueue::remove(receive);
 }
 BENCHMARK(MatchPosted)
     ->ArgNames({"posted", "any"})
@@ -46,11 +46,11 @@ BENCHMARK(MatchPosted)
 void MatchUnexpected(benchmark::State& state) {
   const auto count = static_cast<std::size_t>(state.range(0));
   std::vector<RxMessage> messages(count);
-  MatchQueue queue;
+  MatchQueue queue(true, count, false);
   for (std::size_t i = 0; i < count; ++i) {
     messages[i].kind = Kind::TaggedSend;
     messages[i].match_bits = i;
-    queue.unexpected.push_back(messages[i]);
+    queue.add(messages[i]);
   }
   Rng rng(1);
   std::uint64_t next = 0;
@@ -60,10 +60,10 @@ void MatchUnexpected(benchmark::State& state) {
     criteria.tag = state.range(1) == 0 ? next++ % count : rng.below(count);
     RxMessage* message = queue.find_unexpected(criteria);
     benchmark::DoNotOptimize(message);
-    IntrusiveList<RxMessage, UnexpectedTag>::remove(*message);
-    queue.unexpected.push_back(*message);
+    MatchQueue::remove(*message);
+    queue.add(*message);
   }
-  while (!queue.unexpected.empty()) queue.unexpected.pop_front();
+  for (RxMessage& message : messages) MatchQueue::remove(message);
 }
 BENCHMARK(MatchUnexpected)
     ->ArgNames({"waiting", "any"})

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Which receive takes which message (SES section 4). One list of posted receives in posting order
-// and one list of unexpected messages in order of arrival; neither side is searched by anything
-// else, since wildcards make any other order wrong (SES-40).
+// Which receive takes which message (SES section 4): of all that match the oldest (SES-40). Posted
+// receives lie in posting order and unexpected messages in order of arrival; beside both lists an
+// index by exact tag finds among many what is not first in line.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
+#include "uet/base/chain_table.h"
 #include "uet/base/intrusive_list.h"
 #include "uet/ses/message.h"
 
@@ -24,24 +26,52 @@ bool matches(const MatchCriteria& criteria, const MatchKey& message);
 MatchKey key_of(const RxMessage& message);
 
 // The receives and unexpected messages of one kind (tagged or not) of one queue.
+//
+// A receive for one tag, from anyone or from one source, is in an index by what it is for; others
+// (wildcards) are on a list of their own. The oldest receive of a message is the oldest of what
+// these three know of it, by `sequence`. A message is in an index by its tag and in one by its tag
+// and source.
 class MatchQueue {
  public:
+  // `size`: of how many receives the indices are made for; there may be more. `directed`: receives
+  // may name their source.
+  explicit MatchQueue(bool tagged = true, std::size_t size = 64, bool directed = true);
+
   // The oldest receive that matches; nullptr if there is none.
   PostedReceive* find_receive(const MatchKey& message);
-  // The oldest unexpected message that matches (SES-51), or nullptr.
-  RxMessage* find_unexpected(const MatchCriteria& criteria);
+  // The oldest unexpected message that matches (SES-51), or nullptr. `described`: whose first
+  // packet is here.
+  RxMessage* find_unexpected(const MatchCriteria& criteria, bool described = false);
   // Puts the receive into its place by `sequence`: the end for a new one, its old place for one
   // whose message was abandoned (SES-113).
   void put(PostedReceive& receive);
-  // Takes the receive off the list.
-  static void remove(PostedReceive& receive) {
-    IntrusiveList<PostedReceive, PostedTag>::remove(receive);
-  }
+  // The youngest unexpected message.
+  void add(RxMessage& message);
+  // Takes the receive out; the message, which may also be on ReceiveQueue::claimed.
+  static void remove(PostedReceive& receive);
+  static void remove(RxMessage& message);
   // The oldest waiting receive with this operation context, or nullptr.
   PostedReceive* find_operation(const void* operation);
 
+  // To be walked through, not to be changed but by put, add and remove.
   IntrusiveList<PostedReceive, PostedTag> posted;
   IntrusiveList<RxMessage, UnexpectedTag> unexpected;
+
+ private:
+  enum class Reach : std::uint8_t { Tag, Source, Wildcard };
+
+  Reach reach_of(const MatchCriteria& criteria) const;
+  std::uint64_t tag_hash(std::uint64_t tag) const { return tagged_ ? tag : 0; }
+  std::uint64_t source_hash(std::uint64_t tag, InitiatorId initiator,
+                            const FepAddress& source) const;
+
+  const bool tagged_;
+  const bool directed_;
+  IntrusiveList<PostedReceive, WildcardTag> wildcards_;
+  ChainTable<PostedReceive, ExactTag> receives_by_tag_;
+  ChainTable<PostedReceive, ExactTag> receives_by_source_;
+  ChainTable<RxMessage, SameTagTag> messages_by_tag_;
+  ChainTable<RxMessage, SameSourceTag> messages_by_source_;
 };
 
 class Context;
@@ -56,7 +86,13 @@ class ReceiveQueue : public ListNode<ShortOfRoomTag> {
   // `by`: who finds the receives instead.
   ReceiveQueue(std::size_t room, bool honour_source, bool is_shared, CompletionSink& to,
                ReceiveOwner* by = nullptr)
-      : size(room), directed(honour_source), shared(is_shared), sink(to), owner(by) {}
+      : size(room),
+        directed(honour_source),
+        shared(is_shared),
+        sink(to),
+        owner(by),
+        untagged(false, room, honour_source),
+        tagged(true, room, honour_source) {}
 
   MatchQueue& of(bool is_tagged) { return is_tagged ? tagged : untagged; }
 

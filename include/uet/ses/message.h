@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 
+#include "uet/base/chain_table.h"
 #include "uet/base/intrusive_list.h"
 #include "uet/base/packet.h"
 #include "uet/base/slab.h"
@@ -189,10 +190,17 @@ struct MatchCriteria {
 
 class ReceiveQueue;
 struct PostedTag;
+struct WildcardTag;
+struct ExactTag;
 
 // A receive that waits for a message, or is bound to one; a multi-receive may be both, and bound to
 // several.
-struct PostedReceive : ListNode<PostedTag>, MatchCriteria {
+struct PostedReceive : ListNode<PostedTag>,
+                       ListNode<WildcardTag>,
+                       ChainNode<ExactTag>,
+                       MatchCriteria {
+  // It waits for a message.
+  bool linked() const { return ListNode<PostedTag>::linked(); }
   std::span<const IoSlice> slices() const {
     return {more != nullptr ? more->slices.data() : &slice, slice_count};
   }
@@ -224,11 +232,17 @@ enum class RxState : std::uint8_t {
 };
 
 struct UnexpectedTag;
+struct SameTagTag;
+struct SameSourceTag;
 struct ArrivingTag;
 struct PullTag;
 
 // A message that arrives, or an unexpected one that has arrived.
-struct RxMessage : ListNode<UnexpectedTag>, ListNode<ArrivingTag>, ListNode<PullTag> {
+struct RxMessage : ListNode<UnexpectedTag>,
+                   ChainNode<SameTagTag>,
+                   ChainNode<SameSourceTag>,
+                   ListNode<ArrivingTag>,
+                   ListNode<PullTag> {
   bool tagged() const { return kind == Kind::TaggedSend; }
   bool complete() const { return som_seen && received == expected; }
 

@@ -2,6 +2,11 @@
 // Matching: SES-20, SES-38 to SES-41, SES-51.
 #include "uet/ses/match.h"
 
+#include <algorithm>
+#include <tuple>
+#include <vector>
+
+#include "uet/base/rng.h"
 #include "unit/ses/harness.h"
 
 namespace uet::ses {
@@ -89,15 +94,15 @@ TEST(MatchQueue, Ses51_UnexpectedMessagesAreTakenInOrderOfArrival) {
   first.match_bits = second.match_bits = 7;
   other.match_bits = 8;
   MatchQueue queue;
-  queue.unexpected.push_back(other);
-  queue.unexpected.push_back(first);
-  queue.unexpected.push_back(second);
+  queue.add(other);
+  queue.add(first);
+  queue.add(second);
   PostedReceive receive;
   set(receive, 0, 7);
   EXPECT_EQ(queue.find_unexpected(receive), &first);
-  queue.unexpected.remove(first);
+  MatchQueue::remove(first);
   EXPECT_EQ(queue.find_unexpected(receive), &second);
-  queue.unexpected.remove(second);
+  MatchQueue::remove(second);
   EXPECT_EQ(queue.find_unexpected(receive), nullptr);
 }
 
@@ -132,6 +137,111 @@ TEST(MatchQueue, FindsTheOldestOperationWithThePointer) {
   ASSERT_EQ(queue.find_operation(&operation), &receives[2]);
   MatchQueue::remove(receives[2]);
   EXPECT_EQ(queue.find_operation(&operation), nullptr);
+}
+
+// ---- the indices against a search of the lists
+// ---------------------------------------------------
+
+MatchKey any_message(Rng& rng) {
+  return message(rng.below(4), static_cast<std::uint32_t>(rng.below(3)),
+                 static_cast<std::uint8_t>(rng.below(3)));
+}
+
+// Few tags and sources, so that much matches; masks that leave something of a tag, or nothing.
+void draw(MatchCriteria& criteria, bool tagged, bool directed, Rng& rng) {
+  constexpr std::uint64_t kMasks[] = {0, 0, 0, 1, 2, UINT64_MAX};
+  const MatchKey key = any_message(rng);
+  criteria.tagged = tagged;
+  criteria.tag = key.tag;
+  criteria.ignore = kMasks[rng.below(6)];
+  criteria.directed = directed && rng.below(2) == 0;
+  criteria.source_initiator = key.initiator;
+  criteria.source = key.source;
+}
+
+PostedReceive* search(MatchQueue& queue, const MatchKey& key) {
+  for (PostedReceive& receive : queue.posted) {
+    if (matches(receive, key)) return &receive;
+  }
+  return nullptr;
+}
+
+RxMessage* search(MatchQueue& queue, const MatchCriteria& criteria, bool described) {
+  for (RxMessage& message : queue.unexpected) {
+    if ((message.som_seen || !described) && matches(criteria, key_of(message))) return &message;
+  }
+  return nullptr;
+}
+
+// Sizes: with chains of one and of many; kinds of queues: tagged, directed.
+class MatchQueueOf : public testing::TestWithParam<std::tuple<std::size_t, bool, bool>> {
+ protected:
+  std::size_t size() const { return std::get<0>(GetParam()); }
+  bool tagged() const { return std::get<1>(GetParam()); }
+  bool directed() const { return std::get<2>(GetParam()); }
+};
+INSTANTIATE_TEST_SUITE_P(Kinds, MatchQueueOf,
+                         testing::Combine(testing::Values(1, 64), testing::Bool(),
+                                          testing::Bool()));
+
+TEST_P(MatchQueueOf, Ses40_ReceiveFoundIsTheOldestOfTheListThatMatches) {
+  Rng rng(3);
+  MatchQueue queue(tagged(), size(), directed());
+  std::vector<PostedReceive> receives(48);
+  std::vector<PostedReceive*> taken;  // of abandoned messages: put back some time (SES-113)
+  std::uint64_t sequence = 0;
+  for (int step = 0; step < 20000; ++step) {
+    PostedReceive& any = receives[rng.below(receives.size())];
+    if (rng.below(2) == 0 && !any.linked() && std::count(taken.begin(), taken.end(), &any) == 0) {
+      draw(any, tagged(), directed(), rng);
+      any.sequence = sequence++;
+      queue.put(any);
+    } else if (rng.below(4) == 0 && any.linked()) {  // cancelled
+      MatchQueue::remove(any);
+    } else if (rng.below(8) == 0 && !taken.empty()) {
+      queue.put(*taken.back());
+      taken.pop_back();
+    }
+    const MatchKey key = any_message(rng);
+    PostedReceive* found = queue.find_receive(key);
+    ASSERT_EQ(found, search(queue, key)) << step;
+    if (found == nullptr || rng.below(2) == 0) continue;
+    MatchQueue::remove(*found);
+    if (rng.below(4) == 0) taken.push_back(found);
+  }
+  std::uint64_t last = 0;
+  for (PostedReceive& receive : queue.posted) {
+    EXPECT_GE(receive.sequence, last);
+    last = receive.sequence;
+  }
+}
+
+TEST_P(MatchQueueOf, Ses51_UnexpectedMessageFoundIsTheOldestOfTheListThatMatches) {
+  Rng rng(4);
+  MatchQueue queue(tagged(), size(), directed());
+  std::vector<RxMessage> messages(48);
+  IntrusiveList<RxMessage, UnexpectedTag> claimed;
+  for (int step = 0; step < 20000; ++step) {
+    RxMessage& any = messages[rng.below(messages.size())];
+    if (rng.below(2) == 0 && !static_cast<ListNode<UnexpectedTag>&>(any).linked()) {
+      const MatchKey key = any_message(rng);
+      any.match_bits = key.tag;
+      any.initiator = key.initiator;
+      any.source = key.source;
+      any.som_seen = rng.below(2) == 0;
+      queue.add(any);
+    } else if (rng.below(8) == 0 && !claimed.empty()) {
+      MatchQueue::remove(claimed.front());
+    }
+    MatchCriteria criteria;
+    draw(criteria, tagged(), directed(), rng);
+    const bool described = rng.below(2) == 0;
+    RxMessage* found = queue.find_unexpected(criteria, described);
+    ASSERT_EQ(found, search(queue, criteria, described)) << step;
+    if (found == nullptr || rng.below(2) == 0) continue;
+    MatchQueue::remove(*found);
+    if (rng.below(4) == 0) claimed.push_back(*found);
+  }
 }
 
 }  // namespace
