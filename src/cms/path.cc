@@ -70,7 +70,8 @@ std::optional<std::uint16_t> PathSelector::index_of(std::uint16_t entropy) const
 
 // CMS-410, CMS-411. `oblivious` begins every round anew, so that senders do not march in step.
 std::uint16_t PathSelector::walk(Rng& rng) {
-  if (count_ > 1 && taken_ == 0 && policy_ == PathPolicy::Oblivious) {
+  if (count_ == 1) return value(0);
+  if (taken_ == 0 && policy_ == PathPolicy::Oblivious) {
     start_ = static_cast<std::uint16_t>(rng.below(count_));
   }
   const std::uint32_t index = (std::uint32_t{start_} + taken_) % count_;

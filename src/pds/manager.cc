@@ -47,6 +47,8 @@ Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Clien
     : parameters_(parameters),
       cms_(cms),
       wheel_(now),
+      tx_records_(window_psns(parameters), parameters.pdc_count),
+      rx_entries_(window_psns(parameters), parameters.pdc_count),
       stored_responses_(kStoredResponses),
       early_packets_(kEarlyPackets),
       early_storage_(std::make_unique_for_overwrite<std::byte[]>(kEarlyPackets * early_bytes)),
@@ -63,6 +65,8 @@ Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Clien
                    .early_packets = early_packets_,
                    .early_storage = early_storage_.get(),
                    .early_bytes_each = early_bytes,
+                   .tx_records = tx_records_,
+                   .rx_entries = rx_entries_,
                    .ready = ready_,
                    .control_reserve = std::min(kControlReserve, packets.capacity() / 4),
                    .pressure = cms::DestinationPressure(cms.tuning),
@@ -70,11 +74,6 @@ Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Clien
       credits_(environment_, now),
       datagrams_(environment_),
       rudi_(environment_, now),
-      window_(window_psns(parameters)),
-      records_(std::make_unique_for_overwrite<std::byte[]>(parameters.pdc_count * window_ *
-                                                           sizeof(TxRecord))),
-      slots_(std::make_unique_for_overwrite<RxWindow::Slot[]>(parameters.pdc_count * window_)),
-      indices_(std::make_unique_for_overwrite<std::uint16_t[]>(parameters.pdc_count * window_)),
       pdcs_(std::make_unique<std::optional<Pdc>[]>(parameters.pdc_count)),
       slot_numbers_(parameters.pdc_count),
       open_(parameters.pdc_count, parameters.reserved_target_pdcs, parameters.reserved_pool_pdcs),
@@ -209,16 +208,10 @@ Pdc* Manager::create(Role role, PdcId peer_id, const Destination& destination, P
     slot_numbers_.give_back(*slot);
     return nullptr;
   }
-  const std::size_t first = *slot * window_;
-  auto* records = reinterpret_cast<TxRecord*>(records_.get());
-  const Pdc::Memory memory{.records = {records + first, window_},
-                           .slots = {slots_.get() + first, window_},
-                           .indices = {indices_.get() + first, window_}};
   slot_of_id_.set(id.value, *slot);
   open_.take(use);
   bitmaps_.take(use);
-  return &pdcs_[*slot].emplace(environment_, role, id, peer_id, destination, start_psn, *ccc,
-                               memory, now);
+  return &pdcs_[*slot].emplace(environment_, role, id, peer_id, destination, start_psn, *ccc, now);
 }
 
 // The PDC for the next message to there; nullptr if there is none now. Of several PDCs long

@@ -22,8 +22,7 @@ constexpr std::uint8_t kTrimsBeforeNoTrim = 4;  // the first transmission and th
 }  // namespace
 
 Pdc::Pdc(Environment& environment, Role role, PdcId id, PdcId peer_id,
-         const Destination& destination, Psn start_psn, SharedCcc& ccc, const Memory& memory,
-         Time now)
+         const Destination& destination, Psn start_psn, SharedCcc& ccc, Time now)
     : env_(environment),
       role_(role),
       id_(id),
@@ -36,12 +35,12 @@ Pdc::Pdc(Environment& environment, Role role, PdcId id, PdcId peer_id,
                       environment.rng)),
       opened_(now),
       last_activity_(now),
-      tx_(memory.records, start_psn),
+      tx_(environment.tx_records, start_psn),
       peer_cack_(start_psn - 1),
       mpr_cack_(start_psn - 1),
       peer_range_(environment.parameters.default_mpr * static_cast<int>(wire::kMprUnitPsns)),
       highest_reported_(start_psn - 1),
-      rx_(memory.slots, memory.indices, start_psn),
+      rx_(environment.rx_entries, start_psn),
       reported_cack_(start_psn - 1),
       own_acks_(start_psn - 1),
       rod_next_(start_psn) {
@@ -111,11 +110,12 @@ void Pdc::await_window(Time now) {
 // other's read data would wait for ever. A PDC that the peer has not accepted leaves some to the
 // others: it may wait for a PDC of the peer that ends only when those have sent.
 Packet* Pdc::take_packet(bool control) {
+  if (control) return env_.packets.take();
   std::size_t reserve = env_.control_reserve;
   if (state_ != PdcState::Creating) reserve = reserve * 7 / 8;
   if (destination_.reserved_pool) reserve = reserve * 3 / 4;
   if (role_ == Role::Target) reserve = env_.control_reserve / 2;
-  if (!control && env_.packets.available() <= reserve) return nullptr;
+  if (env_.packets.available() <= reserve) return nullptr;
   return env_.packets.take();
 }
 
@@ -275,7 +275,7 @@ void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
   record.order = ++order_;
   if (record.sent_count < UINT16_MAX) ++record.sent_count;
   if (data) {  // control packets are not congestion controlled (PDS-3)
-    end_wait(now);
+    if (ccc_.blocked_since != Time{} || outside_peer_window_since_ != Time{}) end_wait(now);
     ccc_.ccc->on_sent(record.nominal_bytes, now);
     last_data_sent_ = now;
     ccc_balance_ += record.nominal_bytes;
@@ -293,8 +293,8 @@ void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
 // PDS-101 tails, PDS-47 half of the window, PDS-100 per packet, CMS-124 small congestion window.
 bool Pdc::wants_ack(bool last_of_message, std::uint32_t nominal_bytes) const {
   const std::size_t range = std::min(tx_.capacity(), static_cast<std::size_t>(peer_range_));
-  return last_of_message || env_.parameters.ack_per_packet || ccc_.ccc->wants_ack(nominal_bytes) ||
-         tx_.span() % (range / 2) == 0;
+  return last_of_message || env_.parameters.ack_per_packet || tx_.span() == range / 2 ||
+         tx_.span() == range || ccc_.ccc->wants_ack(nominal_bytes);
 }
 
 // Makes and sends the next packet of the backlog. False if nothing can be sent now.

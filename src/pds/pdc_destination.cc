@@ -183,10 +183,11 @@ void Pdc::arrived(const Incoming& request, const Response& response, Time now) {
     rx_.mark(psn, response.provisional ? Slot::Provisional : Slot::Guaranteed, index);
     if (stored_++ == 0) clear_progress_ = now;
     ask_for_clear_if_late(now);
-  } else {
+    move_cack(now);
+  } else if (!rx_.finish_in_order(psn)) {
     rx_.mark(psn, Slot::Finished);
+    move_cack(now);
   }
-  move_cack(now);
   infer_loss_here(request);
 
   Arrival arrival;
@@ -211,23 +212,23 @@ void Pdc::arrived(const Incoming& request, const Response& response, Time now) {
   if (response.guaranteed || behind_held) send_waiting_ack_first(now);
   if (behind_held && request.ar) ack_what_cack_cannot_cover(request, now);
 
-  AckDue ack;
-  ack.psn = psn;
-  ack.response = response;
-  ack.ecn_marked = request.ecn_marked;
-  ack.retx = request.retx;
-  ack.entropy = request.entropy;
-  ack.arrived = request.arrived;
-  if (response.guaranteed) {  // PDS-95: its own ACK, at once
-    send_ack(ack, code_for(psn), now);
+  const bool at_once = response.guaranteed || behind_held;
+  const auto fill_in = [&](AckDue& ack) {
+    ack.psn = psn;
+    ack.response.assign(response);
+    ack.ecn_marked = ack.ecn_marked || request.ecn_marked;  // CMS-721
+    ack.retx = request.retx;
+    ack.entropy = request.entropy;
+    ack.arrived = request.arrived;
+  };
+  if (at_once) {  // PDS-95: an ACK of its own; or no later one would cover it
+    AckDue ack;
+    fill_in(ack);
+    send_ack(ack, response.guaranteed ? code_for(psn) : wire::AckRequestCode::None, now);
     return;
   }
-  if (behind_held) {  // no later one would cover it
-    send_ack(ack, wire::AckRequestCode::None, now);
-    return;
-  }
-  ack.ecn_marked = ack.ecn_marked || (ack_due_ && ack_due_->ecn_marked);  // CMS-721
-  ack_due_ = ack;
+  if (!ack_due_) ack_due_ = AckDue{.psn = psn};
+  fill_in(*ack_due_);
   make_ready();
 }
 

@@ -37,7 +37,6 @@ void Pdc::note_inference(bool was_right) {
 // It was taken for lost, and is reported before its retransmission can have been answered: the
 // route of a path has changed, or the network does not keep the order of paths.
 bool Pdc::was_inferred_wrongly(const TxRecord& record, Time now) const {
-  if (!record.inferred_by_path) return false;
   if (record.out_of_flight) return true;  // not even sent again
   const std::optional<Duration> measured = ccc_.ccc->base_rtt();
   const std::optional<Duration> rtt = measured ? measured : env_.cms.base_rtt;

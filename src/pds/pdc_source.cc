@@ -113,8 +113,9 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
 void Pdc::note_reported(Psn psn, TxRecord& record, Time now) {
   if (psn > highest_reported_) highest_reported_ = psn;
   if (path_.uses_feedback() && !record.sacked) path_.on_acknowledged(record.entropy, now);
-  if (was_inferred_wrongly(record, now)) note_inference(false);
+  if (!record.inferred_by_path) return;
   record.inferred_by_path = false;  // reported: judged once
+  if (was_inferred_wrongly(record, now)) note_inference(false);
 }
 
 // CMS-418: what an unmarked ACK reports for the first time went along good paths. Which of several

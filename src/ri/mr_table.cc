@@ -57,6 +57,7 @@ Result<void> MrTable::add_with_key(const MemoryRegion& region, Rkey key) {
 
 Result<void> MrTable::remove(Rkey key) {
   if (regions_.erase(key.value) == 0) return Error::NotFound;
+  last_ = nullptr;
   return {};
 }
 
@@ -70,11 +71,20 @@ Rkey MrTable::optimized_key(std::uint16_t index) const {
   return Rkey{regions_.contains(safe) ? safe : kOptimized | index};
 }
 
+const MemoryRegion* MrTable::look_up(Rkey key) const {
+  if (last_ == nullptr || last_key_ != key.value) {
+    const auto found = regions_.find(key.value);
+    last_ = found != regions_.end() ? &found->second : nullptr;
+    last_key_ = key.value;
+  }
+  return last_;
+}
+
 MrAccess MrTable::check(Rkey key, JobId job, ResourceIndex ri, std::uint8_t access,
                         std::uint64_t offset, std::uint64_t length) const {
-  const auto found = regions_.find(key.value);
-  if (found == regions_.end()) return {MrVerdict::BadKey};
-  const MemoryRegion& region = found->second;
+  const MemoryRegion* found = look_up(key);
+  if (found == nullptr) return {MrVerdict::BadKey};
+  const MemoryRegion& region = *found;
   if (!region.enabled) return {MrVerdict::BadKey};  // SES-134
   const bool through =
       !region.ri || (ri >= *region.ri && ri.value - region.ri->value < region.ri_count);

@@ -6,6 +6,13 @@
 #include "uet/ses/return_code.h"
 
 namespace uet::ses {
+namespace {
+
+void append(Packet& packet, const wire::SesRequest& header) {
+  packet.append_with(wire::kMaxSesHeaderBytes, [&](std::byte* at) { return header.encode(at); });
+}
+
+}  // namespace
 
 // Messages of one packet that need neither message id nor both of header_data and buffer_offset
 // (SES-3). What brings data back keeps its id, which the data name in the return direction (SES-6).
@@ -27,16 +34,14 @@ void Initiator::append_header(Packet& packet, const wire::SesRequest& header) {
   if (header.opcode == wire::SesOpcode::DatagramSend) {
     wire::SesRequest datagram = header;
     datagram.message_id = {};  // SES-27; the id is for our own use
-    datagram.encode(packet.append(datagram.encoded_bytes()));
-    return;
+    return append(packet, datagram);
   }
   if (header.next_hdr == wire::NextHdr::RequestSmall) {  // carries the key there (WIRE 3.4)
     wire::SesRequest small = header;
     small.resource_index = {static_cast<std::uint16_t>(header.match_bits & kMaxResourceIndex)};
-    small.encode(packet.append(small.encoded_bytes()));
-    return;
+    return append(packet, small);
   }
-  header.encode(packet.append(header.encoded_bytes()));
+  append(packet, header);
 }
 
 }  // namespace uet::ses

@@ -111,16 +111,15 @@ void decode_ack_cc(const PdsAckCc& raw, AckHeader& header) {
 }  // namespace
 
 std::size_t RequestHeader::encode(std::byte* out) const {
-  PdsRequest raw{.prologue = {},
-                 .clear_psn_offset = to_wire(clear_psn_offset),
-                 .psn = psn.value,
-                 .spdcid = spdcid.value,
-                 .dpdcid = {}};
-  PdsRequest::Type::set(raw, to_underlying(type));
-  PdsRequest::NextHdrField::set(raw, to_underlying(next_hdr));
-  PdsRequest::Retx::set(raw, retx);
-  PdsRequest::Ar::set(raw, ar);
-  PdsRequest::Syn::set(raw, syn);
+  using R = PdsRequest;
+  PdsRequest raw{
+      .prologue = static_cast<std::uint16_t>(
+          R::Type::bits(to_underlying(type)) | R::NextHdrField::bits(to_underlying(next_hdr)) |
+          R::Retx::bits(retx) | R::Ar::bits(ar) | R::Syn::bits(syn)),
+      .clear_psn_offset = to_wire(clear_psn_offset),
+      .psn = psn.value,
+      .spdcid = spdcid.value,
+      .dpdcid = {}};
   encode_dpdcid(raw, *this);
   if (type == PdsType::RudReq || type == PdsType::RodReq) return store(out, raw);
   return store(out, PdsCcRequest{.request = raw, .ccc_id = ccc_id, .credit_target = credit_target});

@@ -9,29 +9,20 @@ namespace uet::wire {
 namespace {
 
 SesCommon encode_common(const SesRequest& request) {
-  SesCommon raw{.opcode_byte = 0,
-                .flags = 0,
-                .message_id = {},
-                .ri_generation = request.ri_generation.value,
-                .job_id = request.job_id.value,
-                .pid_on_fep_word = {},
-                .resource_index_word = {}};
-  SesCommon::Opcode::set(raw, to_underlying(request.opcode));
-  SesCommon::Version::set(raw, request.version);
-  SesCommon::Dc::set(raw, request.dc);
-  SesCommon::Ie::set(raw, request.ie);
-  SesCommon::Rel::set(raw, request.rel);
-  SesCommon::Hd::set(raw, request.hd && request.next_hdr != NextHdr::RequestSmall);
-  SesCommon::Eom::set(raw, request.eom);
-  SesCommon::Som::set(raw, request.som);
-  SesCommon::PidOnFepField::set(raw, request.pid_on_fep.value);
-  SesCommon::ResourceIndexField::set(raw, request.resource_index.value);
-  if (request.next_hdr == NextHdr::RequestStd) {
-    raw.message_id = request.message_id.value;
-  } else {
-    SesCommon::RequestLength::set(raw, static_cast<std::uint16_t>(request.request_length));
-  }
-  return raw;
+  using C = SesCommon;
+  const bool hd = request.hd && request.next_hdr != NextHdr::RequestSmall;
+  const auto length = static_cast<std::uint16_t>(request.request_length);
+  return {.opcode_byte = C::Opcode::bits(to_underlying(request.opcode)),
+          .flags = static_cast<std::uint8_t>(C::Version::bits(request.version) |
+                                             C::Dc::bits(request.dc) | C::Ie::bits(request.ie) |
+                                             C::Rel::bits(request.rel) | C::Hd::bits(hd) |
+                                             C::Eom::bits(request.eom) | C::Som::bits(request.som)),
+          .message_id = request.next_hdr == NextHdr::RequestStd ? request.message_id.value
+                                                                : C::RequestLength::bits(length),
+          .ri_generation = request.ri_generation.value,
+          .job_id = request.job_id.value,
+          .pid_on_fep_word = C::PidOnFepField::bits(request.pid_on_fep.value),
+          .resource_index_word = C::ResourceIndexField::bits(request.resource_index.value)};
 }
 
 void decode_common(const SesCommon& raw, SesRequest& request) {
@@ -160,10 +151,11 @@ std::size_t payload_length_of(const SesRequest& request, std::size_t left) {
 // List, opcode, version and return code lie alike in all responses.
 template <class Raw>
 void encode_result(const SesResponseHeader& response, Raw& raw) {
-  Raw::ListField::set(raw, to_underlying(response.list));
-  Raw::Opcode::set(raw, to_underlying(response.opcode));
-  Raw::Version::set(raw, response.version);
-  Raw::ReturnCodeField::set(raw, to_underlying(response.return_code));
+  raw.list_opcode = static_cast<std::uint8_t>(Raw::ListField::bits(to_underlying(response.list)) |
+                                              Raw::Opcode::bits(to_underlying(response.opcode)));
+  raw.version_return_code =
+      static_cast<std::uint8_t>(Raw::Version::bits(response.version) |
+                                Raw::ReturnCodeField::bits(to_underlying(response.return_code)));
   raw.job_id = response.job_id.value;
 }
 
@@ -200,8 +192,8 @@ std::size_t SesRequest::encode(std::byte* out) const {
     if (som) {
       raw.header_data = header_data;
     } else {
-      SesStandard::PayloadLength::set(raw, payload_length);
-      SesStandard::MessageOffset::set(raw, message_offset);
+      raw.header_data = SesStandard::PayloadLength::bits(payload_length) |
+                        SesStandard::MessageOffset::bits(message_offset);
     }
     bytes = store(out, raw);
   } else if (next_hdr == NextHdr::RequestMedium) {
@@ -219,7 +211,6 @@ std::size_t SesRequest::encode(std::byte* out) const {
 
 bool SesRequest::decode(NextHdr next_hdr, std::span<const std::byte> bytes, SesRequest& request) {
   if (!is_request(next_hdr) || bytes.size() < ses_header_bytes(next_hdr)) return false;
-  request = {};
   request.next_hdr = next_hdr;
   decode_form(bytes, request);
   const bool one_packet = request.som && request.eom;

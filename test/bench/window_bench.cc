@@ -2,8 +2,6 @@
 // Cost per packet of the two PSN windows: in order, and with every 16th packet late.
 #include <benchmark/benchmark.h>
 
-#include <vector>
-
 #include "uet/pds/rx_window.h"
 #include "uet/pds/tx_window.h"
 
@@ -13,8 +11,8 @@ namespace {
 constexpr std::size_t kRange = 1024;
 
 void TxWindowPutAcknowledgeSlide(benchmark::State& state) {
-  std::vector<TxRecord> storage(kRange);
-  TxWindow window(storage, Psn{1});
+  TxWindow::Pool pool(kRange, 1);
+  TxWindow window(pool, Psn{1});
   Packet packet;
   constexpr std::size_t kInFlight = 256;
   while (window.span() < kInFlight) window.put().packet = &packet;
@@ -31,9 +29,8 @@ BENCHMARK(TxWindowPutAcknowledgeSlide);
 
 // `range(0)`: how many packets a late one is late; 0 = all in order.
 void RxWindowMarkAdvance(benchmark::State& state) {
-  std::vector<RxWindow::Slot> slots(kRange);
-  std::vector<std::uint16_t> indices(kRange);
-  RxWindow window(slots, indices, Psn{1});
+  RxWindow::Pool pool(kRange, 1);
+  RxWindow window(pool, Psn{1});
   const auto late = static_cast<std::int32_t>(state.range(0));
   Psn next{1};
   for (auto _ : state) {
@@ -57,9 +54,8 @@ void RxWindowMarkAdvance(benchmark::State& state) {
 BENCHMARK(RxWindowMarkAdvance)->Arg(0)->Arg(8);
 
 void RxWindowSackBitmap(benchmark::State& state) {
-  std::vector<RxWindow::Slot> slots(kRange);
-  std::vector<std::uint16_t> indices(kRange);
-  RxWindow window(slots, indices, Psn{1});
+  RxWindow::Pool pool(kRange, 1);
+  RxWindow window(pool, Psn{1});
   for (std::uint32_t psn = 2; psn <= 60; psn += 2) window.mark(Psn{psn}, RxWindow::Slot::Finished);
   for (auto _ : state) benchmark::DoNotOptimize(window.bitmap(window.sack_base(Psn{60})));
 }

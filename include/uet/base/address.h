@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -17,7 +18,11 @@ struct FabricAddress {
   std::array<std::uint8_t, 16> bytes{};
   bool is_ipv6 = false;
 
-  friend constexpr bool operator==(const FabricAddress&, const FabricAddress&) = default;
+  // As words, since every packet that arrives is compared with whom its PDC is with.
+  friend constexpr bool operator==(const FabricAddress& a, const FabricAddress& b) {
+    using Words = std::array<std::uint64_t, 2>;
+    return std::bit_cast<Words>(a.bytes) == std::bit_cast<Words>(b.bytes) && a.is_ipv6 == b.is_ipv6;
+  }
 };
 
 struct FepAddress {

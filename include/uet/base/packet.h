@@ -50,6 +50,12 @@ class Packet : public ListNode<OutboxTag> {
     end_ += count;
     return at;
   }
+  // As append, of as many bytes, at most `most`, as write(std::byte* at) returns.
+  template <class Write>
+  void append_with(std::size_t most, Write&& write) {
+    UET_ASSERT(end_ + most <= kHeadSize);
+    end_ += write(buffer_.data() + end_);
+  }
   // Forgets the headers in front of the first appended byte, so that they can be written anew.
   void drop_prepended() { begin_ = kHeadroom; }
   void reset() {

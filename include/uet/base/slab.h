@@ -34,7 +34,11 @@ class Slab {
       return nullptr;
     }
     ++in_use_;
-    return new (static_cast<void*>(cell->bytes)) T(std::forward<Arguments>(arguments)...);
+    if constexpr (sizeof...(Arguments) == 0) {
+      return new (static_cast<void*>(cell->bytes)) T;  // not T(): that would clear a big one first
+    } else {
+      return new (static_cast<void*>(cell->bytes)) T(std::forward<Arguments>(arguments)...);
+    }
   }
 
   void give_back(T* object) {

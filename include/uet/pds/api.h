@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 
@@ -103,6 +104,7 @@ struct RequestView {
 struct Response {
   // RESPONSE_DATA (20) plus data that may ride in an ACK.
   static constexpr std::size_t kMaxBytes = 96;
+  Response() {}             // leaves `bytes` as they are, even where {} is asked for
   NextHdr next_hdr{};       // NextHdr::None: an ACK without SES header
   bool guaranteed = false;  // must not be lost: stored until cleared (PDS-111)
   // The answer that counts follows by Delivery::answer; until then the PSN cannot be cleared, and
@@ -110,7 +112,17 @@ struct Response {
   bool provisional = false;
   std::optional<NackCode> nack;  // set: refuse instead, the packet leaves no trace (PDS-211)
   std::uint8_t length = 0;
-  std::array<std::byte, kMaxBytes> bytes{};  // SES response header and data
+  std::array<std::byte, kMaxBytes> bytes;  // SES response header and data: `length` of them
+
+  // As `*this = other`, without the bytes that are not used.
+  void assign(const Response& other) {
+    next_hdr = other.next_hdr;
+    guaranteed = other.guaranteed;
+    provisional = other.provisional;
+    nack = other.nack;
+    length = other.length;
+    std::memcpy(bytes.data(), other.bytes.data(), other.length);
+  }
 };
 
 // The answer that came back for one packet.

@@ -166,6 +166,8 @@ class Manager final : public Delivery {
   const cms::Parameters cms_;
   Counters counters_;
   TimerWheel wheel_;
+  TxWindow::Pool tx_records_;
+  RxWindow::Pool rx_entries_;
   IntrusiveList<Pdc, ReadyTag> ready_;
   IndexedPool<Response> stored_responses_;
   IndexedPool<EarlyPacket> early_packets_;
@@ -180,11 +182,6 @@ class Manager final : public Delivery {
   bool rudi_responded_ = false;
   bool rudi_first_ = false;  // RUDI and PDCs go first by turns
 
-  // PDC slots and their memory; window_ PSNs each.
-  std::size_t window_;
-  std::unique_ptr<std::byte[]> records_;  // TxRecords; untouched until a PDC uses them
-  std::unique_ptr<RxWindow::Slot[]> slots_;
-  std::unique_ptr<std::uint16_t[]> indices_;
   std::unique_ptr<std::optional<Pdc>[]> pdcs_;
   IndexedPool<std::byte> slot_numbers_;
   Quota open_;                                // slots in use

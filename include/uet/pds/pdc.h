@@ -70,6 +70,8 @@ struct Environment {
   IndexedPool<EarlyPacket>& early_packets;
   std::byte* early_storage;  // early_bytes_each for every early packet
   std::size_t early_bytes_each;
+  TxWindow::Pool& tx_records;           // of PDCs with something outstanding
+  RxWindow::Pool& rx_entries;           // of PDCs that miss something
   IntrusiveList<Pdc, ReadyTag>& ready;  // PDCs that may have something to send
   std::size_t control_reserve;          // packets that data must leave in the pool
   bool packets_short = false;           // the pool had none for data: sending stops for this pass
@@ -99,14 +101,8 @@ struct Incoming {
 
 class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public TimerEntry {
  public:
-  struct Memory {  // this PDC's share of the arrays sized when the FEP opened
-    std::span<TxRecord> records;
-    std::span<RxWindow::Slot> slots;
-    std::span<std::uint16_t> indices;
-  };
-
   Pdc(Environment& environment, Role role, PdcId id, PdcId peer_id, const Destination& destination,
-      Psn start_psn, SharedCcc& ccc, const Memory& memory, Time now);
+      Psn start_psn, SharedCcc& ccc, Time now);
   ~Pdc();
 
   PdcId id() const { return id_; }

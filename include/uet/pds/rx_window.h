@@ -2,14 +2,15 @@
 // Which PSNs of the peer have arrived on a PDC, and how far they are finished.
 //
 // CACK_PSN moves over a PSN when it was delivered and its response either needs no guarantee or has
-// been cleared (PDS-83 to 87). Window and duplicates follow PDS-45 and PDS-46.
+// been cleared (PDS-83 to 87). Window and duplicates follow PDS-45 and PDS-46. Memory is held only
+// while something above CACK has arrived: most PDCs are idle, and most packets come in order.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <span>
 
+#include "uet/base/block_pool.h"
 #include "uet/base/check.h"
 #include "uet/base/types.h"
 
@@ -26,42 +27,63 @@ class RxWindow {
   };
   enum class Place : std::uint8_t { New, Duplicate, OutOfRange };
 
-  // `slots` and `indices` have the same power-of-two size, MP_RANGE.
-  RxWindow(std::span<Slot> slots, std::span<std::uint16_t> indices, Psn start_psn)
-      : slots_(slots), indices_(indices), cack_(start_psn - 1), clear_(cack_), highest_(cack_) {
-    std::fill(slots_.begin(), slots_.end(), Slot::Missing);
+  struct Entry {
+    Slot slot;
+    std::uint16_t index;
+  };
+  using Pool = BlockPool<Entry>;
+
+  // The size of a block of the pool, a power of two, is MP_RANGE. Blocks come and go Missing.
+  RxWindow(Pool& pool, Psn start_psn)
+      : pool_(pool), cack_(start_psn - 1), clear_(cack_), highest_(cack_) {}
+  ~RxWindow() {
+    for (Psn psn = cack_ + 1; psn <= highest_; ++psn) entries_[position(psn)].slot = Slot::Missing;
+    let_go();
   }
+  RxWindow(const RxWindow&) = delete;
+  RxWindow& operator=(const RxWindow&) = delete;
 
   Psn cack_psn() const { return cack_; }
   Psn clear_psn() const { return clear_; }
-  Psn highest_psn() const { return highest_; }         // highest one that arrived
-  std::size_t range() const { return slots_.size(); }  // MP_RANGE
+  Psn highest_psn() const { return highest_; }              // highest one that arrived
+  std::size_t range() const { return pool_.block_size(); }  // MP_RANGE
 
   Place place(Psn psn) const {
     const std::int32_t ahead = psn - cack_;
-    const auto range = static_cast<std::int32_t>(slots_.size());
-    if (ahead <= 0) return ahead > -range ? Place::Duplicate : Place::OutOfRange;
-    if (ahead > range) return Place::OutOfRange;
+    const auto most = static_cast<std::int32_t>(range());
+    if (ahead <= 0) return ahead > -most ? Place::Duplicate : Place::OutOfRange;
+    if (ahead > most) return Place::OutOfRange;
     return slot(psn) == Slot::Missing ? Place::New : Place::Duplicate;
   }
   // State of a PSN above CACK; Finished for those at or below it.
   Slot state(Psn psn) const {
     if (psn <= cack_) return Slot::Finished;
-    return psn - cack_ > static_cast<std::int32_t>(slots_.size()) ? Slot::Missing : slot(psn);
+    return psn - cack_ > static_cast<std::int32_t>(range()) ? Slot::Missing : slot(psn);
   }
-  std::uint16_t index(Psn psn) const { return indices_[position(psn)]; }
+  // Of what is stored.
+  std::uint16_t index(Psn psn) const { return entries_[position(psn)].index; }
 
   // Nothing has arrived, and Start_PSN is another one (PDS-77).
   void rebase(Psn start_psn) { cack_ = clear_ = highest_ = start_psn - 1; }
 
   // `index` names what is stored for Guaranteed and Buffered.
   void mark(Psn psn, Slot state, std::uint16_t index = 0) {
-    UET_ASSERT(psn > cack_ && psn - cack_ <= static_cast<std::int32_t>(slots_.size()));
-    slots_[position(psn)] = state;
-    indices_[position(psn)] = index;
+    UET_ASSERT(psn > cack_ && psn - cack_ <= static_cast<std::int32_t>(range()));
+    if (entries_ == nullptr) {
+      if (state == Slot::Missing) return;
+      entries_ = pool_.take();
+    }
+    entries_[position(psn)] = {state, index};
     if (state != Slot::Missing && psn > highest_) highest_ = psn;
     if (state == Slot::Provisional && (!owed_ || psn < *owed_)) owed_ = psn;
     if (owed_ && state == Slot::Guaranteed && psn == *owed_) find_owed();
+  }
+  // As mark(psn, Slot::Finished) and advance() where it is the next one and none above it has
+  // arrived; false and without effect elsewhere.
+  bool finish_in_order(Psn psn) {
+    if (highest_ != cack_ || psn != cack_ + 1) return false;
+    highest_ = cack_ = psn;
+    return true;
   }
   // The source says that it has the responses of all PSNs up to `psn` (PDS-114); older values
   // change nothing, values beyond what has arrived are not believed, nor those of a PSN whose
@@ -76,15 +98,16 @@ class RxWindow {
   void advance(Release&& release) {
     while (cack_ != highest_) {
       const Psn psn = cack_ + 1;
-      Slot& state = slots_[position(psn)];
-      if (state == Slot::Guaranteed && psn <= clear_) {
-        release(indices_[position(psn)]);
-      } else if (state != Slot::Finished) {
+      Entry& entry = entries_[position(psn)];
+      if (entry.slot == Slot::Guaranteed && psn <= clear_) {
+        release(entry.index);
+      } else if (entry.slot != Slot::Finished) {
         return;
       }
-      state = Slot::Missing;
+      entry.slot = Slot::Missing;
       cack_ = psn;
     }
+    let_go();
   }
   // 64 bits from `base` on, bit 0 = base; PSNs at or below CACK count as received (PDS-88).
   std::uint64_t bitmap(Psn base) const {
@@ -112,11 +135,17 @@ class RxWindow {
       if (slot(psn) == Slot::Provisional) owed_ = psn;
     }
   }
-  std::size_t position(Psn psn) const { return psn.value & (slots_.size() - 1); }
-  Slot slot(Psn psn) const { return slots_[position(psn)]; }
+  std::size_t position(Psn psn) const { return psn.value & (range() - 1); }
+  Slot slot(Psn psn) const {
+    return entries_ != nullptr ? entries_[position(psn)].slot : Slot::Missing;
+  }
+  void let_go() {
+    if (entries_ != nullptr) pool_.give_back(entries_);
+    entries_ = nullptr;
+  }
 
-  std::span<Slot> slots_;
-  std::span<std::uint16_t> indices_;
+  Pool& pool_;
+  Entry* entries_ = nullptr;
   Psn cack_;
   Psn clear_;
   Psn highest_;

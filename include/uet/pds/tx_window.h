@@ -3,14 +3,14 @@
 //
 // A record stays until its PSN is acknowledged explicitly or by CACK (PDS-87). A SACKed record
 // stays too: its response may be lost (PDS-89). The window slides over acknowledged records, and
-// its edge is CLEAR_PSN (PDS-114).
+// its edge is CLEAR_PSN (PDS-114). An empty one holds no memory: most PDCs are idle.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#include <span>
 #include <type_traits>
 
+#include "uet/base/block_pool.h"
 #include "uet/base/packet.h"
 #include "uet/base/time.h"
 #include "uet/base/types.h"
@@ -49,9 +49,13 @@ static_assert(std::is_trivially_copyable_v<TxRecord>);
 
 class TxWindow {
  public:
-  // `storage` has a power of two elements: the tracking window of this source (PDS-40).
-  TxWindow(std::span<TxRecord> storage, Psn start_psn)
-      : storage_(storage), base_(start_psn), next_(start_psn) {}
+  using Pool = BlockPool<TxRecord>;
+
+  // A block of the pool is the tracking window of this source (PDS-40), a power of two records.
+  TxWindow(Pool& pool, Psn start_psn) : pool_(pool), base_(start_psn), next_(start_psn) {}
+  ~TxWindow() { let_go(); }
+  TxWindow(const TxWindow&) = delete;
+  TxWindow& operator=(const TxWindow&) = delete;
 
   Psn next_psn() const { return next_; }
   // Oldest PSN that is not acknowledged; next_psn() if there is none.
@@ -60,11 +64,12 @@ class TxWindow {
   Psn clear_psn() const { return base_ - 1; }
   bool empty() const { return base_ == next_; }
   std::size_t span() const { return static_cast<std::size_t>(next_ - base_); }
-  std::size_t capacity() const { return storage_.size(); }
-  bool full() const { return span() >= storage_.size(); }
+  std::size_t capacity() const { return pool_.block_size(); }
+  bool full() const { return span() >= capacity(); }
 
   bool holds(Psn psn) const { return psn >= base_ && psn < next_; }
-  TxRecord& at(Psn psn) { return storage_[psn.value & (storage_.size() - 1)]; }
+  // The window must not be empty.
+  TxRecord& at(Psn psn) { return records_[psn.value & (capacity() - 1)]; }
   // The record if the PSN is outstanding, else nullptr.
   TxRecord* find(Psn psn) {
     if (!holds(psn)) return nullptr;
@@ -75,6 +80,7 @@ class TxWindow {
   // A blank record for next_psn(); the window must not be full.
   TxRecord& put() {
     UET_ASSERT(!full());
+    if (records_ == nullptr) records_ = pool_.take();
     TxRecord& record = at(next_);
     record = TxRecord{};
     ++next_;
@@ -82,19 +88,25 @@ class TxWindow {
   }
   // All of it begins at `start_psn` instead (PDS-77).
   void rebase(Psn start_psn) {
-    const std::size_t turn = static_cast<std::size_t>(base_ - start_psn) & (storage_.size() - 1);
-    std::rotate(storage_.begin(), storage_.begin() + static_cast<std::ptrdiff_t>(turn),
-                storage_.end());
+    const std::size_t turn = static_cast<std::size_t>(base_ - start_psn) & (capacity() - 1);
+    if (records_ != nullptr) std::rotate(records_, records_ + turn, records_ + capacity());
     next_ = start_psn + (next_ - base_);
     base_ = start_psn;
   }
-  // Moves the edge over acknowledged records.
+  // Moves the edge over acknowledged records. Those of a window that is empty then are gone.
   void slide() {
     while (base_ != next_ && at(base_).packet == nullptr) ++base_;
+    if (empty()) let_go();
   }
 
  private:
-  std::span<TxRecord> storage_;
+  void let_go() {
+    if (records_ != nullptr) pool_.give_back(records_);
+    records_ = nullptr;
+  }
+
+  Pool& pool_;
+  TxRecord* records_ = nullptr;
   Psn base_;
   Psn next_;
 };

@@ -85,9 +85,14 @@ class MrTable {
   std::size_t size() const { return regions_.size(); }
 
  private:
+  const MemoryRegion* look_up(Rkey key) const;
+
   std::size_t capacity_;
   std::uint64_t next_key_;
   std::unordered_map<std::uint64_t, MemoryRegion> regions_;
+  // What was looked up last: packets of one message name one key.
+  mutable std::uint64_t last_key_ = 0;
+  mutable const MemoryRegion* last_ = nullptr;
 };
 
 }  // namespace uet::ri

@@ -39,13 +39,15 @@ struct Field {
   static constexpr Word kMax =
       static_cast<Word>(static_cast<Word>(~Word{0}) >> (8 * sizeof(Word) - kWidth));
 
+  // What the word has of a field with this value.
+  static constexpr Word bits(Word value) { return static_cast<Word>((value & kMax) << Low); }
   static constexpr Word get(const Struct& s) {
     return static_cast<Word>(static_cast<Word>(s.*Member) >> Low & kMax);
   }
   static constexpr void set(Struct& s, Word value) {
     const Word others = static_cast<Word>(static_cast<Word>(s.*Member) &
                                           static_cast<Word>(~static_cast<Word>(kMax << Low)));
-    s.*Member = static_cast<Word>(others | static_cast<Word>((value & kMax) << Low));
+    s.*Member = static_cast<Word>(others | bits(value));
   }
 };
 

@@ -404,9 +404,10 @@ struct SesRequest {
   // Writes header and extension to `out` (room for kMaxSesHeaderBytes suffices), not the payload.
   // Values too wide for their field are cut to the low-order bits. Returns the bytes written.
   std::size_t encode(std::byte* out) const;
-  // `bytes`: from the SES header to the end of the packet without CRC or ICV. False, leaving
-  // `request` unspecified, when next_hdr is no request, the header, extension or payload is cut
-  // short, or a medium or small request lacks SOM or EOM. Excess bytes are ignored (WIRE 3.8).
+  // `bytes`: from the SES header to the end of the packet without CRC or ICV; `request`: as new, it
+  // is not cleared again. False, leaving `request` unspecified, when next_hdr is no request, the
+  // header, extension or payload is cut short, or a medium or small request lacks SOM or EOM.
+  // Excess bytes are ignored (WIRE 3.8).
   static bool decode(NextHdr next_hdr, std::span<const std::byte> bytes, SesRequest& request);
 
  private:

@@ -24,9 +24,8 @@ class RxWindowTest : public ::testing::TestWithParam<std::uint32_t> {
   std::int32_t cack() const { return window.cack_psn() - start; }
 
   const Psn start{GetParam()};
-  std::vector<Slot> slots = std::vector<Slot>(kRange);
-  std::vector<std::uint16_t> indices = std::vector<std::uint16_t>(kRange);
-  RxWindow window{slots, indices, start};
+  RxWindow::Pool pool{kRange, 1};
+  RxWindow window{pool, start};
   std::vector<std::uint16_t> released;
 };
 
@@ -143,6 +142,43 @@ TEST_P(RxWindowTest, SlotsAreUsedAgainAfterAWholeRound) {
     ASSERT_EQ(window.state(start + i), Slot::Finished);
   }
   EXPECT_EQ(released.size(), static_cast<std::size_t>((10 * kRange + 2) / 3));
+}
+
+TEST_P(RxWindowTest, FinishInOrderIsMarkAndAdvanceOfTheNextOne) {
+  EXPECT_FALSE(window.finish_in_order(start + 1));  // a gap
+  EXPECT_TRUE(window.finish_in_order(start));
+  EXPECT_FALSE(window.finish_in_order(start));
+  EXPECT_EQ(cack(), 0);
+  EXPECT_EQ(window.highest_psn(), start);
+  window.mark(start + 2, Slot::Finished);
+  EXPECT_FALSE(window.finish_in_order(start + 1));  // one above it would have to follow
+  finish(1);
+  EXPECT_EQ(cack(), 2);
+  EXPECT_TRUE(window.finish_in_order(start + 3));
+}
+
+TEST_P(RxWindowTest, HoldsABlockOnlyWhileSomethingAboveCackHasArrived) {
+  EXPECT_EQ(pool.in_use(), 0U);
+  window.mark(start + 1, Slot::Finished);
+  EXPECT_EQ(pool.in_use(), 1U);
+  finish(0);
+  EXPECT_EQ(pool.in_use(), 0U);
+  EXPECT_EQ(window.state(start + 2), Slot::Missing);
+  EXPECT_EQ(window.place(start + 2), Place::New);
+}
+
+// Blocks come back as they were given: all Missing.
+TEST(RxWindow, LeavesNothingBehindInItsBlock) {
+  RxWindow::Pool pool(128, 1);
+  for (int i = 0; i < 3; ++i) {
+    RxWindow window(pool, Psn{7});
+    EXPECT_EQ(window.place(Psn{9}), Place::New);
+    window.mark(Psn{9}, Slot::Guaranteed, 3);
+    window.mark(Psn{11}, Slot::Buffered, 4);
+    EXPECT_EQ(window.state(Psn{8}), Slot::Missing);
+    EXPECT_EQ(window.state(Psn{10}), Slot::Missing);
+  }
+  EXPECT_EQ(pool.in_use(), 0U);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <vector>
 
 #include "uet/pds/retransmit.h"
@@ -14,17 +15,18 @@ namespace {
 class TxWindowTest : public ::testing::Test {
  protected:
   // A window that holds `count` packets from `start` on.
-  TxWindow filled(std::uint32_t start, int count) {
-    TxWindow window(storage_, Psn{start});
+  TxWindow& filled(std::uint32_t start, int count) {
+    TxWindow& window = window_.emplace(pool_, Psn{start});
     for (int i = 0; i < count; ++i) window.put().packet = &packet_;
     return window;
   }
-  std::vector<TxRecord> storage_ = std::vector<TxRecord>(128);
+  TxWindow::Pool pool_{128, 2};
+  std::optional<TxWindow> window_;
   Packet packet_;
 };
 
 TEST_F(TxWindowTest, Pds33_BeginsEmptyWithClearBelowStart) {
-  TxWindow window(storage_, Psn{500});
+  TxWindow window(pool_, Psn{500});
   EXPECT_TRUE(window.empty());
   EXPECT_EQ(window.next_psn(), Psn{500});
   EXPECT_EQ(window.base(), Psn{500});
@@ -32,7 +34,7 @@ TEST_F(TxWindowTest, Pds33_BeginsEmptyWithClearBelowStart) {
 }
 
 TEST_F(TxWindowTest, Pds40_FullAtItsCapacity) {
-  TxWindow window = filled(500, 127);
+  TxWindow& window = filled(500, 127);
   EXPECT_FALSE(window.full());
   window.put().packet = &packet_;
   EXPECT_TRUE(window.full());
@@ -40,7 +42,7 @@ TEST_F(TxWindowTest, Pds40_FullAtItsCapacity) {
 }
 
 TEST_F(TxWindowTest, Pds114_ClearMovesOverAcknowledgedPsnsOnly) {
-  TxWindow window = filled(500, 4);
+  TxWindow& window = filled(500, 4);
   window.find(Psn{501})->packet = nullptr;
   window.slide();
   EXPECT_EQ(window.clear_psn(), Psn{499});
@@ -51,7 +53,7 @@ TEST_F(TxWindowTest, Pds114_ClearMovesOverAcknowledgedPsnsOnly) {
 }
 
 TEST_F(TxWindowTest, FindAnswersForOutstandingPsnsOnly) {
-  TxWindow window = filled(500, 4);
+  TxWindow& window = filled(500, 4);
   EXPECT_EQ(window.find(Psn{499}), nullptr);
   EXPECT_NE(window.find(Psn{503}), nullptr);
   EXPECT_EQ(window.find(Psn{504}), nullptr);
@@ -62,7 +64,7 @@ TEST_F(TxWindowTest, FindAnswersForOutstandingPsnsOnly) {
 }
 
 TEST_F(TxWindowTest, PutGivesABlankRecordWhereAnOldOneWas) {
-  TxWindow window = filled(500, 128);
+  TxWindow& window = filled(500, 128);
   window.find(Psn{500})->sacked = true;
   for (std::uint32_t psn = 500; psn < 628; ++psn) window.find(Psn{psn})->packet = nullptr;
   window.slide();
@@ -72,7 +74,7 @@ TEST_F(TxWindowTest, PutGivesABlankRecordWhereAnOldOneWas) {
 }
 
 TEST_F(TxWindowTest, PsnsWrap) {
-  TxWindow window = filled(0xFFFFFFFEU, 4);  // ..FE, ..FF, 0, 1
+  TxWindow& window = filled(0xFFFFFFFEU, 4);  // ..FE, ..FF, 0, 1
   EXPECT_EQ(window.next_psn(), Psn{2});
   EXPECT_NE(window.find(Psn{0}), nullptr);
   window.find(Psn{0xFFFFFFFEU})->packet = nullptr;
@@ -81,6 +83,22 @@ TEST_F(TxWindowTest, PsnsWrap) {
   window.slide();
   EXPECT_EQ(window.clear_psn(), Psn{0});
   EXPECT_EQ(window.span(), 1U);
+}
+
+TEST_F(TxWindowTest, HoldsABlockOnlyWhileSomethingIsOutstanding) {
+  TxWindow& window = filled(500, 2);
+  EXPECT_EQ(pool_.in_use(), 1U);
+  window.at(Psn{500}).packet = nullptr;
+  window.slide();
+  EXPECT_EQ(pool_.in_use(), 1U);
+  window.at(Psn{501}).packet = nullptr;
+  window.slide();
+  EXPECT_EQ(pool_.in_use(), 0U);
+  EXPECT_EQ(window.find(Psn{501}), nullptr);
+  window.put().packet = &packet_;
+  EXPECT_EQ(pool_.in_use(), 1U);
+  window_.reset();
+  EXPECT_EQ(pool_.in_use(), 0U);
 }
 
 }  // namespace

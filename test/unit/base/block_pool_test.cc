@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "uet/base/block_pool.h"
+
+#include <gtest/gtest.h>
+
+namespace uet {
+namespace {
+
+TEST(BlockPool, FreshBlocksAreZeroAndDoNotOverlap) {
+  BlockPool<int> pool(4, 2);
+  int* a = pool.take();
+  int* b = pool.take();
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(a[i], 0);
+    a[i] = i + 1;
+  }
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(b[i], 0);
+  EXPECT_EQ(pool.in_use(), 2U);
+  EXPECT_EQ(pool.block_size(), 4U);
+}
+
+TEST(BlockPool, GivesTheLastBlockBackFirstAndAsItWas) {
+  BlockPool<int> pool(4, 3);
+  int* a = pool.take();
+  int* b = pool.take();
+  a[0] = 7;
+  pool.give_back(b);
+  pool.give_back(a);
+  EXPECT_EQ(pool.in_use(), 0U);
+  EXPECT_EQ(pool.take(), a);
+  EXPECT_EQ(a[0], 7);
+  EXPECT_EQ(pool.take(), b);
+  EXPECT_NE(pool.take(), a);
+  EXPECT_EQ(pool.in_use(), 3U);
+}
+
+}  // namespace
+}  // namespace uet
