@@ -234,7 +234,10 @@ inline Endpoint::Endpoint(const std::string& provider, std::uint64_t capabilitie
   hints->fabric_attr->prov_name = ::strdup(provider.c_str());  // fi_freeinfo frees it
 
   fi_info* found = nullptr;
-  check(fi_getinfo(FI_VERSION(1, 17), local_host.c_str(), nullptr, FI_SOURCE, hints.get(), &found),
+  // To shm a node is no interface but the name of this endpoint.
+  const bool in_memory = provider == "shm";
+  check(fi_getinfo(FI_VERSION(1, 17), in_memory ? nullptr : local_host.c_str(), nullptr,
+                   in_memory ? 0 : FI_SOURCE, hints.get(), &found),
         "fi_getinfo for provider " + provider + " at " + local_host);
   info_.reset(found);
 

@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Measures bandwidth, message rate and latency between two processes over any provider with
-// FI_EP_RDM. The client prints one line: "result: NUMBER UNIT name=value ...".
+// Measures bandwidth, message rate and latency between processes over any provider with FI_EP_RDM.
+// The client prints a line for each measurement: "result: NUMBER UNIT name=value ...".
 //
 //   uet_bench --server               [options]
 //   uet_bench --client ADDRESS       [options, the same as the server's]
 //   --mode bw      one-way messages of --size, --window in flight, in MB/s (10^6 bytes)
+//          bidir   the same both ways at a time, the sum of both
 //          rate    the same in messages per second
 //          lat     ping-pong, microseconds one way
 //          write   fi_write, --window in flight, in MB/s
 //          read    fi_read, --window in flight, in MB/s
-//   --tagged       tagged messages (bw, rate, lat)
+//   --tagged       tagged messages (bw, bidir, rate, lat)
 //   --size BYTES (64)  --iterations N (10000)  --window N (64)  --provider NAME (uet)
+//   --plan MODE:SIZE:ITERATIONS:WINDOW[,...]   several measurements, one after the other
+//   --clients N (1)  of one server; bw and rate only; the server prints the result, the sum of all
 //   --port PORT (7472, TCP, for the introduction)
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdio>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common.h"
@@ -30,48 +36,75 @@ using example::Socket;
 
 constexpr std::uint64_t kTag = 42;
 
+struct Measurement {
+  bool rma() const { return mode == "write" || mode == "read"; }
+  bool one_way() const { return mode == "bw" || mode == "rate"; }
+
+  std::string mode = "bw";
+  std::uint64_t size = 64;
+  std::uint64_t iterations = 10000;
+  std::uint64_t window = 64;
+};
+
 struct Options {
   bool server = false;
   bool tagged = false;
   std::string client_of;
-  std::string mode = "bw";
   std::string provider = "uet";
   std::string port = "7472";
-  std::uint64_t size = 64;
-  std::uint64_t iterations = 10000;
-  std::uint64_t window = 64;
+  std::uint64_t clients = 1;
+  std::vector<Measurement> plan;
 
-  bool rma() const { return mode == "write" || mode == "read"; }
+  std::uint64_t most_bytes() const {
+    std::uint64_t most = 0;
+    for (const Measurement& one : plan) most = std::max(most, 2 * one.window * one.size);
+    return most;
+  }
+  std::uint64_t capabilities() const {
+    std::uint64_t needed = 0;
+    for (const Measurement& one : plan) needed |= one.rma() ? FI_MSG | FI_RMA : FI_MSG | FI_TAGGED;
+    return needed;
+  }
 };
 
-// Two processes and what they do to each other. Slot i of the memory belongs to operation
+// The processes and what they do to each other. Slot i of the memory belongs to operation
 // i modulo window; the upper half of the slots is for receiving.
 class Bench {
  public:
-  Bench(const Options& options, Socket socket)
+  // `sockets`: to the server, or to all clients.
+  Bench(const Options& options, std::vector<Socket> sockets)
       : options_(options),
-        socket_(std::move(socket)),
-        memory_(2 * options.window * options.size),
-        endpoint_(options.provider, options.rma() ? FI_MSG | FI_RMA : FI_MSG | FI_TAGGED,
-                  socket_.local_host()) {
-    socket_.send(endpoint_.introduce(memory_.data(), memory_.size()));
-    peer_ = socket_.receive<Introduction>();
-    endpoint_.meet(peer_);
+        sockets_(std::move(sockets)),
+        memory_(options.most_bytes()),
+        endpoint_(options.provider, options.capabilities(), sockets_[0].local_host()) {
+    const Introduction own = endpoint_.introduce(memory_.data(), memory_.size());
+    for (Socket& socket : sockets_) {
+      socket.send(own);
+      peer_ = socket.receive<Introduction>();
+      endpoint_.meet(peer_);
+    }
   }
 
-  // Returns the seconds that the client measured; meaningless at the server.
-  double run() {
-    if (!options_.rma()) {
-      while (receives_posted_ < std::min(options_.window, options_.iterations)) post_receive();
+  // Returns the seconds that it took.
+  double run(const Measurement& now) {
+    now_ = now;
+    if (options_.server) now_.iterations *= sockets_.size();
+    posted_ = receives_posted_ = 0;
+    sent_before_ = endpoint_.sent();
+    received_before_ = endpoint_.received();
+    if (receives()) {
+      while (receives_posted_ < std::min(now_.window, now_.iterations)) post_receive();
     }
-    // Both are ready; a first exchange of messages also sets up what the provider sets up lazily.
+    // All are ready; a first exchange of messages also sets up what the provider sets up lazily.
     meet_at_socket();
     const auto start = std::chrono::steady_clock::now();
-    if (options_.mode == "lat") {
+    if (now_.mode == "lat") {
       ping_pong();
+    } else if (now_.mode == "bidir") {
+      exchange();
     } else if (options_.server) {
-      if (!options_.rma()) take_all();
-      serve_until_client_is_done();
+      if (!now_.rma()) take_all();
+      serve_until_clients_are_done();
     } else {
       stream();
     }
@@ -82,19 +115,17 @@ class Bench {
 
  private:
   std::byte* slot(std::uint64_t index) {
-    return memory_.data() + (index % options_.window) * options_.size;
+    return memory_.data() + (index % now_.window) * now_.size;
   }
-  std::byte* receive_slot(std::uint64_t index) {
-    return slot(index) + options_.window * options_.size;
-  }
+  std::byte* receive_slot(std::uint64_t index) { return slot(index) + now_.window * now_.size; }
 
   void post_receive() {
     std::byte* buffer = receive_slot(receives_posted_);
     endpoint_.post("posting a receive", [&] {
-      return options_.tagged ? fi_trecv(endpoint_.ep(), buffer, options_.size,
-                                        endpoint_.descriptor(), FI_ADDR_UNSPEC, kTag, 0, nullptr)
-                             : fi_recv(endpoint_.ep(), buffer, options_.size,
-                                       endpoint_.descriptor(), FI_ADDR_UNSPEC, nullptr);
+      return options_.tagged ? fi_trecv(endpoint_.ep(), buffer, now_.size, endpoint_.descriptor(),
+                                        FI_ADDR_UNSPEC, kTag, 0, nullptr)
+                             : fi_recv(endpoint_.ep(), buffer, now_.size, endpoint_.descriptor(),
+                                       FI_ADDR_UNSPEC, nullptr);
     });
     ++receives_posted_;
   }
@@ -106,16 +137,16 @@ class Bench {
     void* descriptor = endpoint_.descriptor();
     const fi_addr_t to = endpoint_.peer();
     endpoint_.post("posting an operation", [&] {
-      if (options_.mode == "write") {
-        return fi_write(ep, buffer, options_.size, descriptor, to, peer_.memory_address + offset,
+      if (now_.mode == "write") {
+        return fi_write(ep, buffer, now_.size, descriptor, to, peer_.memory_address + offset,
                         peer_.memory_key, nullptr);
       }
-      if (options_.mode == "read") {
-        return fi_read(ep, buffer, options_.size, descriptor, to, peer_.memory_address + offset,
+      if (now_.mode == "read") {
+        return fi_read(ep, buffer, now_.size, descriptor, to, peer_.memory_address + offset,
                        peer_.memory_key, nullptr);
       }
-      return options_.tagged ? fi_tsend(ep, buffer, options_.size, descriptor, to, kTag, nullptr)
-                             : fi_send(ep, buffer, options_.size, descriptor, to, nullptr);
+      return options_.tagged ? fi_tsend(ep, buffer, now_.size, descriptor, to, kTag, nullptr)
+                             : fi_send(ep, buffer, now_.size, descriptor, to, nullptr);
     });
     ++posted_;
   }
@@ -123,86 +154,113 @@ class Bench {
   // Client: everything out, never more than the window in flight; then, for messages, the word of
   // the server that all have arrived.
   void stream() {
-    while (posted_ < options_.iterations) {
-      if (posted_ - endpoint_.sent() < options_.window) {
+    while (posted_ < now_.iterations) {
+      if (posted_ - sent() < now_.window) {
         post_operation();
       } else {
         endpoint_.poll();
       }
     }
-    example::wait_until(endpoint_, "completions",
-                        [&] { return endpoint_.sent() == options_.iterations; });
-    if (!options_.rma()) wait_for_word();
-    socket_.send(std::uint8_t{1});
+    example::wait_until(endpoint_, "completions", [&] { return sent() == now_.iterations; });
+    if (!now_.rma()) wait_for_word();
+    say_to_all();
   }
 
   // Server: receives are posted again as soon as they complete.
   void take_all() {
     example::wait_until(endpoint_, "messages", [&] {
-      while (receives_posted_ < options_.iterations &&
-             receives_posted_ - endpoint_.received() < options_.window) {
-        post_receive();
-      }
-      return endpoint_.received() == options_.iterations;
+      post_receives_again();
+      return received() == now_.iterations;
     });
-    socket_.send(std::uint8_t{1});
+    say_to_all();
   }
 
-  // The provider must be called for as long as the client may need it.
-  void serve_until_client_is_done() {
-    for (std::uint64_t round = 0; round % 256 != 0 || !socket_.readable(); ++round) {
-      endpoint_.poll();
+  // The provider must be called for as long as a client may need it.
+  void serve_until_clients_are_done() {
+    for (Socket& socket : sockets_) {
+      for (std::uint64_t round = 0; round % 256 != 0 || !socket.readable(); ++round) {
+        endpoint_.poll();
+      }
+      socket.receive<std::uint8_t>();
     }
-    socket_.receive<std::uint8_t>();
+  }
+
+  // Both ends at a time.
+  void exchange() {
+    example::wait_until(endpoint_, "messages both ways", [&] {
+      post_receives_again();
+      while (posted_ < now_.iterations && posted_ - sent() < now_.window) post_operation();
+      return received() == now_.iterations && sent() == now_.iterations;
+    });
+  }
+
+  void post_receives_again() {
+    while (receives_posted_ < now_.iterations && receives_posted_ - received() < now_.window) {
+      post_receive();
+    }
   }
 
   void ping_pong() {
-    for (std::uint64_t i = 0; i < options_.iterations; ++i) {
+    for (std::uint64_t i = 0; i < now_.iterations; ++i) {
       if (!options_.server) post_operation();
-      example::wait_until(endpoint_, "the other's message",
-                          [&] { return endpoint_.received() > i; });
-      if (receives_posted_ < options_.iterations) post_receive();
+      example::wait_until(endpoint_, "the other's message", [&] { return received() > i; });
+      if (receives_posted_ < now_.iterations) post_receive();
       if (options_.server) post_operation();
     }
-    example::wait_until(endpoint_, "completions",
-                        [&] { return endpoint_.sent() == options_.iterations; });
+    example::wait_until(endpoint_, "completions", [&] { return sent() == now_.iterations; });
   }
 
+  void say_to_all() {
+    for (Socket& socket : sockets_) socket.send(std::uint8_t{1});
+  }
   void wait_for_word() {
-    example::wait_until(endpoint_, "the other process", [&] { return socket_.readable(); });
-    socket_.receive<std::uint8_t>();
+    for (Socket& socket : sockets_) {
+      example::wait_until(endpoint_, "the other process", [&] { return socket.readable(); });
+      socket.receive<std::uint8_t>();
+    }
   }
+  // A server answers when all have come, so that all begin together.
   void meet_at_socket() {
-    socket_.send(std::uint8_t{1});
+    if (!options_.server) say_to_all();
     wait_for_word();
+    if (options_.server) say_to_all();
   }
+  bool receives() const { return !now_.rma() && (options_.server || !now_.one_way()); }
+  std::uint64_t sent() const { return endpoint_.sent() - sent_before_; }
+  std::uint64_t received() const { return endpoint_.received() - received_before_; }
 
   const Options& options_;
-  Socket socket_;
+  Measurement now_;
+  std::vector<Socket> sockets_;
   std::vector<std::byte> memory_;
   Endpoint endpoint_;
   Introduction peer_;
   std::uint64_t posted_ = 0;
   std::uint64_t receives_posted_ = 0;
+  std::uint64_t sent_before_ = 0;
+  std::uint64_t received_before_ = 0;
 };
 
-void print_result(const Options& options, double seconds) {
-  const auto count = static_cast<double>(options.iterations);
-  double value = count * static_cast<double>(options.size) / seconds / 1e6;
+void print_result(const Options& options, const Measurement& one, double seconds) {
+  const auto count = static_cast<double>(one.iterations * options.clients);
+  double value = count * static_cast<double>(one.size) / seconds / 1e6;
   const char* unit = "MB/s";
-  if (options.mode == "rate") {
+  if (one.mode == "rate") {
     value = count / seconds;
     unit = "messages/s";
-  } else if (options.mode == "lat") {
+  } else if (one.mode == "lat") {
     value = seconds / count / 2 * 1e6;
     unit = "us";
+  } else if (one.mode == "bidir") {
+    value *= 2;
   }
   std::printf(
-      "result: %.3f %s mode=%s tagged=%d size=%llu iterations=%llu window=%llu provider=%s\n",
-      value, unit, options.mode.c_str(), options.tagged,
-      static_cast<unsigned long long>(options.size),
-      static_cast<unsigned long long>(options.iterations),
-      static_cast<unsigned long long>(options.window), options.provider.c_str());
+      "result: %.3f %s mode=%s tagged=%d size=%llu iterations=%llu window=%llu "
+      "clients=%llu provider=%s\n",
+      value, unit, one.mode.c_str(), options.tagged, static_cast<unsigned long long>(one.size),
+      static_cast<unsigned long long>(one.iterations), static_cast<unsigned long long>(one.window),
+      static_cast<unsigned long long>(options.clients), options.provider.c_str());
+  std::fflush(stdout);
 }
 
 // ---- command line ------------------------------------------------------------------------------
@@ -212,7 +270,40 @@ bool parse_number(std::string_view text, std::uint64_t& number) {
   return error == std::errc() && end == text.data() + text.size() && number > 0;
 }
 
+bool parse_plan(std::string_view text, std::vector<Measurement>& plan) {
+  while (!text.empty()) {
+    std::array<std::string_view, 4> fields;
+    std::string_view item = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), item.size() + 1));
+    for (std::string_view& field : fields) {
+      field = item.substr(0, item.find(':'));
+      item.remove_prefix(std::min(item.size(), field.size() + 1));
+    }
+    Measurement& one = plan.emplace_back();
+    one.mode = fields[0];
+    if (!item.empty() || !parse_number(fields[1], one.size) ||
+        !parse_number(fields[2], one.iterations) || !parse_number(fields[3], one.window)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool is_possible(const Options& options, const Measurement& one) {
+  if (options.clients > 1) return one.one_way();
+  return one.rma() || one.one_way() || one.mode == "lat" || one.mode == "bidir";
+}
+
 bool parse(int argc, char** argv, Options& options) {
+  Measurement only;
+  const std::pair<std::string_view, std::string*> texts[] = {{"--client", &options.client_of},
+                                                             {"--mode", &only.mode},
+                                                             {"--provider", &options.provider},
+                                                             {"--port", &options.port}};
+  const std::pair<std::string_view, std::uint64_t*> numbers[] = {{"--size", &only.size},
+                                                                 {"--iterations", &only.iterations},
+                                                                 {"--window", &only.window},
+                                                                 {"--clients", &options.clients}};
   for (int i = 1; i < argc; ++i) {
     const std::string_view name = argv[i];
     if (name == "--server" || name == "--tagged") {
@@ -221,27 +312,35 @@ bool parse(int argc, char** argv, Options& options) {
     }
     if (++i == argc) return false;
     const std::string_view value = argv[i];
-    if (name == "--client") {
-      options.client_of = value;
-    } else if (name == "--mode") {
-      options.mode = value;
-    } else if (name == "--provider") {
-      options.provider = value;
-    } else if (name == "--port") {
-      options.port = value;
-    } else if (name == "--size") {
-      if (!parse_number(value, options.size)) return false;
-    } else if (name == "--iterations") {
-      if (!parse_number(value, options.iterations)) return false;
-    } else if (name == "--window") {
-      if (!parse_number(value, options.window)) return false;
-    } else {
-      return false;
+    bool known = name == "--plan";
+    if (known && !parse_plan(value, options.plan)) return false;
+    for (const auto& [option, text] : texts) {
+      if (option != name) continue;
+      *text = value;
+      known = true;
     }
+    for (const auto& [option, number] : numbers) {
+      if (option != name) continue;
+      if (!parse_number(value, *number)) return false;
+      known = true;
+    }
+    if (!known) return false;
   }
-  const std::string& mode = options.mode;
-  return options.server == options.client_of.empty() &&
-         (options.rma() || mode == "bw" || mode == "rate" || mode == "lat");
+  if (options.plan.empty()) options.plan.push_back(only);
+  if (options.server != options.client_of.empty()) return false;
+  return std::all_of(options.plan.begin(), options.plan.end(),
+                     [&](const Measurement& one) { return is_possible(options, one); });
+}
+
+std::vector<Socket> meet(const Options& options) {
+  std::vector<Socket> sockets;
+  if (!options.server) {
+    sockets.push_back(Socket::connect_to(options.client_of, options.port));
+    return sockets;
+  }
+  const Socket listener = Socket::listen_on(options.port);
+  for (std::uint64_t i = 0; i < options.clients; ++i) sockets.push_back(listener.accept());
+  return sockets;
 }
 
 }  // namespace
@@ -251,16 +350,18 @@ int main(int argc, char** argv) {
   if (!parse(argc, argv, options)) {
     std::fprintf(stderr,
                  "use: %s --server | --client ADDRESS\n"
-                 "  [--mode bw|rate|lat|write|read] [--tagged] [--size BYTES] [--iterations N]\n"
-                 "  [--window N] [--provider NAME] [--port PORT]\n",
+                 "  [--mode bw|bidir|rate|lat|write|read] [--tagged] [--size BYTES]\n"
+                 "  [--iterations N] [--window N] [--plan MODE:SIZE:ITERATIONS:WINDOW,...]\n"
+                 "  [--clients N] [--provider NAME] [--port PORT]\n",
                  argv[0]);
     return 2;
   }
   try {
-    Bench bench(options, options.server ? Socket::accept_one(options.port)
-                                        : Socket::connect_to(options.client_of, options.port));
-    const double seconds = bench.run();
-    if (!options.server) print_result(options, seconds);
+    Bench bench(options, meet(options));
+    for (const Measurement& one : options.plan) {
+      const double seconds = bench.run(one);
+      if (options.server == (options.clients > 1)) print_result(options, one, seconds);
+    }
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: %s\n", argv[0], error.what());

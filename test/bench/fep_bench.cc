@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "counting_sink.h"
 #include "memory_nic.h"
 #include "uet/fep/fep.h"
 
@@ -16,20 +17,6 @@ constexpr std::size_t kBatch = 64;  // messages in flight
 constexpr std::size_t kWriteBytes = 1 << 20;
 constexpr std::size_t kPayloadMtu = 8192;
 constexpr std::uint64_t kMaxPasses = 1 << 20;  // of one round, before it counts as stuck
-
-class Counter final : public ses::CompletionSink {
- public:
-  void complete(const ses::Completion& completion) noexcept override {
-    ++(completion.status == ses::Status::Ok ? good : bad);
-  }
-  bool can_take_event() noexcept override { return true; }
-  bool reserve_receive() noexcept override { return true; }
-  void release_receive() noexcept override {}
-  void remote_access(ses::Kind, std::uint64_t) noexcept override {}
-
-  std::uint64_t good = 0;
-  std::uint64_t bad = 0;
-};
 
 FepAddress address(std::uint8_t last_byte) {
   FepAddress fep;
@@ -54,6 +41,7 @@ struct Side {
     ses::ContextConfig context_config;
     context_config.resource_index = ResourceIndex{1};
     context_config.initiator = InitiatorId{last_byte};
+    context_config.rx_size = 1 << 15;
     auto opened = fep.ses().open_context(context_config, sink);
     if (!opened) return;
     context = opened.value();
@@ -61,7 +49,7 @@ struct Side {
   }
 
   MemoryNic nic;
-  Counter sink;
+  CountingSink sink;
   fep::Fep fep;
   ses::Context* context = nullptr;
 };
@@ -143,6 +131,48 @@ void FepTaggedSend64(benchmark::State& state) {
   report(state, pair, messages * out.size());
 }
 BENCHMARK(FepTaggedSend64)->ArgName("nscc")->Arg(0)->Arg(1);
+
+// The same to one of many receives with tags of their own, in any order; each is posted again.
+void FepTaggedSendAmong(benchmark::State& state) {
+  Pair pair(cms::Algorithm::None);
+  const auto posted = static_cast<std::uint64_t>(state.range(0));
+  std::array<std::byte, 64> out{};
+  std::array<std::byte, 64> in{};
+  const ses::IoSlice in_slice{in.data(), in.size()};
+  const ses::IoSlice out_slice{out.data(), out.size()};
+  ses::ReceiveOp receive;
+  receive.local = {&in_slice, 1};
+  receive.tagged = true;
+  ses::SendOp send;
+  send.local = {&out_slice, 1};
+  send.peer = &pair.peer;
+  bool good = true;
+  const auto post = [&](std::uint64_t tag) {
+    receive.tag = tag;
+    good &= pair.right.fep.ses().receive(*pair.right.context, receive, pair.now).ok();
+  };
+  for (std::uint64_t tag = 0; tag < posted; ++tag) post(tag);
+  Rng rng(1);
+  std::uint64_t messages = 0;
+  std::array<std::uint64_t, kBatch> tags{};
+  for (auto _ : state) {
+    for (std::uint64_t& tag : tags) {
+      send.tag = tag = rng.below(posted);
+      post(tag);  // so that there is one for each message, however often its tag is drawn
+      good &= pair.left.fep.ses().send(*pair.left.context, send, pair.now).ok();
+    }
+    messages += kBatch;
+    const bool done = pair.run_until(
+        [&] { return pair.left.sink.good == messages && pair.right.sink.good == messages; });
+    if (!good || !done) {
+      state.SkipWithError("messages do not complete");
+      return;
+    }
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(messages));
+  report(state, pair, messages * out.size());
+}
+BENCHMARK(FepTaggedSendAmong)->ArgName("posted")->RangeMultiplier(10)->Range(10, 10000);
 
 // One write or read of 1 MiB per iteration; the copies of the NIC and into memory are included.
 void rma(benchmark::State& state, bool read) {
