@@ -5,12 +5,14 @@
 
 #include <arpa/inet.h>
 #include <linux/if_addr.h>
+#include <linux/if_ether.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <netlink/addr.h>
 #include <netlink/cache.h>
 #include <netlink/route/addr.h>
 #include <netlink/route/link.h>
+#include <netlink/route/link/vlan.h>
 #include <netlink/socket.h>
 
 #include <algorithm>
@@ -68,6 +70,10 @@ Interface describe(rtnl_link* link) {
   nl_addr* mac = rtnl_link_get_addr(link);
   if (mac != nullptr && nl_addr_get_len(mac) == interface.mac.size()) {
     std::memcpy(interface.mac.data(), nl_addr_get_binary_addr(mac), interface.mac.size());
+  }
+  if (rtnl_link_is_vlan(link) != 0 && rtnl_link_vlan_get_protocol(link) == htons(ETH_P_8021Q)) {
+    interface.vlan =
+        VlanOf{rtnl_link_get_link(link), static_cast<std::uint16_t>(rtnl_link_vlan_get_id(link))};
   }
   interface.link_rate_bps = link_rate_from_sysfs(interface.name);
   interface.pci = pci_address_from_sysfs(interface.name);

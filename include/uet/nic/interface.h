@@ -36,6 +36,12 @@ struct PciAddress {
 // The PCI device that a path of sysfs leads to last, perhaps through a bus of its own (virtio).
 std::optional<PciAddress> pci_address_of(std::string_view device_path);
 
+// What an 802.1Q interface is made of.
+struct VlanOf {
+  int interface_index = 0;  // of the interface below, which carries its tagged frames
+  std::uint16_t id = 0;     // 1 to 4094
+};
+
 struct Interface {
   std::string name;
   int index = 0;
@@ -45,6 +51,7 @@ struct Interface {
   std::uint64_t link_rate_bps = 0;          // 0 = not known
   bool link_up = false;                     // carrier present
   bool loopback = false;
+  std::optional<VlanOf> vlan;     // none: frames are not tagged
   std::optional<PciAddress> pci;  // none: a virtual interface, or on another bus
 };
 

@@ -40,6 +40,8 @@ struct FrameFormat {
   bool unfinished_udp_checksum = false;
 };
 
+inline constexpr std::uint16_t kVlanIdMask = 0x0FFF;  // of a tag
+
 // What differs from frame to frame.
 struct FrameFields {
   MacAddress source_mac{};

@@ -163,6 +163,7 @@ FramedNic::FramedNic(Parts parts, const NicConfig& config, const Interface& inte
       marks_(config.trimming ? config.trim_marks : wire::TrimMarks{}),
       mac_(interface.mac) {
   const FrameDeviceTraits& traits = device_->traits();
+  vlan_ = traits.vlan;
   caps_.ip_mtu = interface.mtu;
   if (traits.max_frame_bytes != 0) {
     caps_.ip_mtu = std::min(caps_.ip_mtu, traits.max_frame_bytes - kEthernetBytes);
@@ -238,6 +239,7 @@ void FramedNic::build_frame(std::size_t place, const Packet& packet, const wire:
   wire::FrameFields fields;
   fields.source_mac = mac_;
   fields.destination_mac = mac;
+  fields.vlan = vlan_;
   fields.source = local_.ip;
   fields.destination = packet.to.ip;
   // A port of the known range would be taken for the one that we listen in (reply_address): an ACK
@@ -339,6 +341,7 @@ bool FramedNic::read_frame(const ArrivedFrame& frame, RxPacket& out) {
   }
   const wire::FrameFields& fields = parsed.fields;
   const bool udp = format_.encapsulation == wire::Encapsulation::Udp;
+  if (vlan_ && (fields.vlan.value_or(0) & wire::kVlanIdMask) != *vlan_) return false;
   if (!(fields.destination == local_.ip) || (udp && fields.port != local_.port)) return false;
   if (parsed.packet.empty()) return false;  // sent to find a next hop
   out.bytes = parsed.packet;

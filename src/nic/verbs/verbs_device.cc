@@ -85,6 +85,7 @@ Result<std::unique_ptr<FrameDevice>> VerbsDevice::open(const FrameDeviceRequest&
   if (!port) return port.error();
   device->port_ = std::move(port).value();
   device->traits_.max_frame_bytes = frame_bytes;
+  if (request.interface.vlan) device->traits_.vlan = request.interface.vlan->id;
   if (!device->start(request, message)) return Error::NotSupported;
   if (const auto error =
           device->port_->steer(request.interface, request.self, request.format, message)) {

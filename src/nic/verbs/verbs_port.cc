@@ -6,6 +6,7 @@
 #include <endian.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
+#include <net/if.h>
 
 #include <algorithm>
 #include <array>
@@ -50,17 +51,26 @@ struct DeviceList {
 };
 
 // The port that `interface` is of, or 0. RoCE's table of addresses tells; without RoCE sysfs does.
+// A VLAN is of the port that carries it.
 std::uint8_t port_of(ibv_context* context, const Interface& interface) {
+  std::string name = interface.name;
+  int below = interface.index;
+  if (interface.vlan) {
+    below = interface.vlan->interface_index;
+    std::array<char, IF_NAMESIZE> text{};
+    if (::if_indextoname(static_cast<unsigned>(below), text.data()) != nullptr) name = text.data();
+  }
   std::vector<ibv_gid_entry> gids(kMostGids);
   const ssize_t count = ibv_query_gid_table(context, gids.data(), gids.size(), 0);
   for (ssize_t i = 0; i < count; ++i) {
     const ibv_gid_entry& gid = gids[static_cast<std::size_t>(i)];
-    if (gid.ndev_ifindex == static_cast<std::uint32_t>(interface.index)) {
+    const auto index = static_cast<int>(gid.ndev_ifindex);
+    if (index == interface.index || index == below) {
       return static_cast<std::uint8_t>(gid.port_num);
     }
   }
   namespace fs = std::filesystem;
-  const fs::path net = fs::path(context->device->ibdev_path) / "device/net" / interface.name;
+  const fs::path net = fs::path(context->device->ibdev_path) / "device/net" / name;
   std::error_code ignored;
   if (context->device->ibdev_path[0] == '\0' || !fs::exists(net, ignored)) return 0;
   unsigned number = 0;
@@ -134,6 +144,10 @@ void add_ethernet(FlowRule& rule, const Interface& interface) {
   ethernet.type = IBV_FLOW_SPEC_ETH;
   std::copy(interface.mac.begin(), interface.mac.end(), std::begin(ethernet.val.dst_mac));
   std::fill(std::begin(ethernet.mask.dst_mac), std::end(ethernet.mask.dst_mac), 0xFF);
+  if (interface.vlan) {
+    ethernet.val.vlan_tag = htobe16(interface.vlan->id);
+    ethernet.mask.vlan_tag = htobe16(wire::kVlanIdMask);
+  }
   rule.add(ethernet);
 }
 
@@ -211,10 +225,9 @@ Result<std::unique_ptr<VerbsPort>> VerbsPort::open(const Interface& interface,
                                                    const VerbsOptions& options, VerbsQueues queues,
                                                    std::string& message) {
   std::error_code ignored;
-  if (std::filesystem::exists("/proc/net/vlan/" + interface.name, ignored)) {
+  if (!interface.vlan && std::filesystem::exists("/proc/net/vlan/" + interface.name, ignored)) {
     message = begin_message(interface) +
-              "a VLAN interface: raw queues would have to tag what they send; name the interface "
-              "below it by FI_UET_IFACE, or use FI_UET_NIC=packet";
+              "a VLAN interface with other tags than 802.1Q's; use FI_UET_NIC=packet";
     return Error::NotSupported;
   }
   std::unique_ptr<VerbsPort> port(new VerbsPort);

@@ -133,18 +133,23 @@ struct Layout {
   std::size_t udp_length = 0;
 };
 
+bool has_tag(const std::uint8_t* frame, std::size_t length) {
+  return length >= 18 && frame[12] == 0x81 && frame[13] == 0;
+}
+
 bool lay_out(std::uint8_t* frame, std::size_t length, Layout& out) {
-  if (length < 14 + 20) return false;
-  out.ip = frame + 14;
-  out.is_ipv6 = frame[12] == 0x86 && frame[13] == 0xDD;
-  if (!out.is_ipv6 && !(frame[12] == 8 && frame[13] == 0)) return false;
-  if (out.is_ipv6 && length < 14 + 40) return false;
+  const std::size_t ethernet = has_tag(frame, length) ? 18 : 14;
+  if (length < ethernet + 20) return false;
+  out.ip = frame + ethernet;
+  out.is_ipv6 = out.ip[-2] == 0x86 && out.ip[-1] == 0xDD;
+  if (!out.is_ipv6 && !(out.ip[-2] == 8 && out.ip[-1] == 0)) return false;
+  if (out.is_ipv6 && length < ethernet + 40) return false;
   out.ip_header = out.is_ipv6 ? 40 : std::size_t{out.ip[0] & 0xFU} * 4;
   out.protocol = out.ip[out.is_ipv6 ? 6 : 9];
   std::size_t behind = static_cast<std::size_t>(out.is_ipv6 ? out.ip[4] << 8 | out.ip[5]
                                                             : out.ip[2] << 8 | out.ip[3]);
   if (!out.is_ipv6) behind -= std::min(behind, out.ip_header);
-  if (14 + out.ip_header + behind > length) return false;
+  if (ethernet + out.ip_header + behind > length) return false;
   if (out.protocol != IPPROTO_UDP || behind < 8) return true;
   out.udp = out.ip + out.ip_header;
   out.udp_length = behind;
@@ -200,6 +205,7 @@ bool matches(const ibv_flow_spec& spec, std::uint8_t* frame, const Layout& at) {
       ibv_flow_eth_filter seen{};
       std::memcpy(seen.dst_mac, frame, 6);
       std::memcpy(seen.src_mac, frame + 6, 6);
+      if (at.ip - frame == 18) std::memcpy(&seen.vlan_tag, frame + 14, 2);
       return agrees(&seen, spec.eth.val, spec.eth.mask);
     }
     case IBV_FLOW_SPEC_IPV4: {
@@ -344,7 +350,7 @@ void transmit_all(Pair& pair) {
 // One frame from the socket; false if there is none.
 bool take_frame(Pair& pair) {
   static thread_local std::array<std::uint8_t, kMostFrame> frame;
-  iovec iov{frame.data(), frame.size()};
+  iovec iov{frame.data(), frame.size() - 4};
   alignas(cmsghdr) std::array<std::byte, 256> control{};
   msghdr message{};
   message.msg_iov = &iov;
@@ -353,16 +359,23 @@ bool take_frame(Pair& pair) {
   message.msg_controllen = control.size();
   const ssize_t received = ::recvmsg(pair.socket, &message, MSG_DONTWAIT);
   if (received < 0) return false;
-  const auto length = static_cast<std::size_t>(received);
-  if (!is_steered_here(pair, frame.data(), length)) return true;
-  if (pair.receives.empty()) return true;  // nothing posted: dropped
-  bool unfinished = false;                 // a kernel on this machine left the checksum to hardware
+  auto length = static_cast<std::size_t>(received);
+  bool unfinished = false;  // a kernel on this machine left the checksum to hardware
   for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
     if (c->cmsg_level != SOL_PACKET || c->cmsg_type != PACKET_AUXDATA) continue;
     tpacket_auxdata data;
     std::memcpy(&data, CMSG_DATA(c), sizeof data);
     unfinished = (data.tp_status & TP_STATUS_CSUMNOTREADY) != 0;
+    if ((data.tp_status & TP_STATUS_VLAN_VALID) == 0 || length < 14) continue;
+    std::memmove(&frame[16], &frame[12], length - 12);  // the tag, which the kernel has taken out
+    frame[12] = 0x81;
+    frame[13] = 0;
+    frame[14] = static_cast<std::uint8_t>(data.tp_vlan_tci >> 8);
+    frame[15] = static_cast<std::uint8_t>(data.tp_vlan_tci);
+    length += 4;
   }
+  if (!is_steered_here(pair, frame.data(), length)) return true;
+  if (pair.receives.empty()) return true;  // nothing posted: dropped
   const ibv_recv_wr receive = pair.receives.front();
   const ibv_sge place = pair.places.front();
   pair.receives.pop_front();
@@ -526,6 +539,7 @@ int query_port(ibv_context*, std::uint8_t port, ibv_port_attr* attributes, std::
 }
 
 bool is_ethernet(const char* name) {
+  if (::access(("/proc/net/vlan/" + std::string(name)).c_str(), F_OK) == 0) return false;
   const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   ifreq request{};
   std::strncpy(request.ifr_name, name, sizeof request.ifr_name - 1);

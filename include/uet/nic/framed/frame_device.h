@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -48,6 +49,9 @@ struct FrameDeviceTraits {
   bool reads_registered_memory = false;    // as in NicCaps
   // It writes the UDP checksum of what it sends; the field then holds the sum of the pseudo header.
   bool finishes_checksums = false;
+  // Its frames bear a tag of this VLAN, though the interface takes care of none: max_frame_bytes
+  // does not count it.
+  std::optional<std::uint16_t> vlan;
 };
 
 class FrameDevice {

@@ -15,6 +15,7 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -110,7 +111,8 @@ class FramedNic final : public Nic {
   wire::FrameFormat format_;
   wire::TrimMarks marks_;
   wire::MacAddress mac_;
-  std::uint32_t max_packet_bytes_;  // above IP and UDP
+  std::optional<std::uint16_t> vlan_;  // as in FrameDeviceTraits
+  std::uint32_t max_packet_bytes_;     // above IP and UDP
 
   Time next_refresh_{};
   Time next_kernel_look_{};
