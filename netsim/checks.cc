@@ -101,12 +101,18 @@ void Checks::ack_sent(const NetPacket& packet, const wire::AckHeader& ack) {
 
 void Checks::on_delivered(const NetPacket& packet) {
   wire::RequestHeader request;
-  if (packet.traffic_class != TrafficClass::Data) return;  // trimmed ones among them
-  if (!wire::RequestHeader::decode(head_of(packet), request)) return;
-  const auto entry = streams_.find(key(packet.source, request.spdcid));
+  wire::ControlHeader control;
+  if (packet.trimmed) return;
+  const bool data = packet.traffic_class == TrafficClass::Data &&
+                    wire::RequestHeader::decode(head_of(packet), request);
+  const bool numbered = !data && wire::ControlHeader::decode(head_of(packet), control) &&
+                        control.ctl_type == wire::CpType::Noop;
+  if (!data && !numbered) return;
+  const auto entry = streams_.find(key(packet.source, data ? request.spdcid : control.spdcid));
   if (entry == streams_.end()) return;
   Stream& stream = entry->second;
-  const auto place = static_cast<std::size_t>(request.psn - stream.start);
+  const Psn psn = data ? request.psn : control.psn;
+  const auto place = static_cast<std::size_t>(psn - stream.start);
   if (place >= stream.arrived.size()) stream.arrived.resize(place + 1);
   if (stream.arrived[place]) return;
   stream.arrived[place] = true;

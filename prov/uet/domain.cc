@@ -144,6 +144,7 @@ cms::Parameters cms_parameters(const Params& params, const nic::Nic& nic,
   cms.trimming = params.cc_trimming;
   cms.synthetic_ecn = params.cc_synthetic_ecn;
   cms.path_inference = params.cc_path_inference;
+  cms.recovery = params.cc_recovery;
   cms.probes_base_rtt = params.cc_base_rtt_probe;
   cms.rtt_cache_time = std::chrono::seconds(params.cc_rtt_cache_s);
   cms.oversubscription_control = params.cc_oversubscription_control;

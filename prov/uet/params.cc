@@ -341,6 +341,10 @@ const Row kRows[] = {
     {"CC_PATH_INFERENCE_WAIT_RTTS",
      "How long such a packet is waited for at first, in base round-trip times",
      Real{&cms::Tuning::path_inference_wait_rtts, 0, 1000}},
+    {"CC_RECOVERY",
+     "Without trimming and with several paths: take for lost what many later packets have "
+     "overtaken, and ask for what has arrived when no answer comes, a switch",
+     Switch{&Params::cc_recovery}},
     {"CC_REMOTE_RATE_MBPS",
      "Link rate in Mbit/s of the peers, if it is lower than that of this host, 0 = as this host's",
      Number{&Params::cc_remote_rate_mbps, 0, 10'000'000}},

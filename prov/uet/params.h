@@ -75,6 +75,7 @@ struct Params {
   bool cc_base_rtt_probe = true;
   bool cc_synthetic_ecn = true;
   bool cc_path_inference = true;
+  bool cc_recovery = true;
   bool cc_oversubscription_control = false;
   cms::Tuning cc;
   bool local_rings = true;

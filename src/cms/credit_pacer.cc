@@ -63,16 +63,19 @@ void CreditPacer::remove(CreditSource& source) {
   source.idle = false;
 }
 
-// CMS-226: what was granted should long have come.
+// CMS-226: what was granted should long have come. Who has been granted nothing since it was last
+// heard may be silent: among many it waits long for its turn.
 bool CreditPacer::silent(const CreditSource& source, Time now) const {
+  if (source.first_granted <= source.last_heard) return false;
   const double due_ns = kSilenceFactor * static_cast<double>(source.unseen_bytes) / bytes_per_ns_;
-  return now - source.last_heard > Duration(std::llround(due_ns)) + 2 * rto_;
+  return now - source.first_granted > Duration(std::llround(due_ns)) + 2 * rto_;
 }
 
 void CreditPacer::grant_units(CreditSource& source, std::uint32_t units, Time now) {
   source.granted_units = (source.granted_units + units) & kCreditMask;
   last_grant_bytes_ = std::uint64_t{units} * kCreditUnit;
   source.unseen_bytes += last_grant_bytes_;
+  if (source.first_granted <= source.last_heard) source.first_granted = now;
   // CMS-227: a late pass makes up for one turn, not for all the time it missed.
   next_turn_ = std::max(next_turn_, now - spacing(turn_units_)) + spacing(units);
 }

@@ -19,6 +19,10 @@ constexpr double kLightLoadOfBdp = 0.25;  // "light load" of CMS-711
 constexpr double kCloseOfTarget = 0.25;   // and "close to the base RTT" (RttNoise)
 constexpr double kNoiseAgeRtts = 1000;
 constexpr double kRaiseLimitOfConfig = 4;
+constexpr double kRecoveryWindows = 1.5;  // CMS-150
+constexpr double kRecoveryPackets = 5;
+constexpr double kSilenceRtts = 3;  // CMS-151
+constexpr double kProbeRetryRtts = 5;
 constexpr double kLeastBaseRttUs = 0.001;  // the resolution of Duration
 
 // An application of what has accumulated, or its loss.
@@ -220,6 +224,10 @@ NsccConstants nscc_constants(const Parameters& parameters, Duration config_base_
   c.adjust_bytes = chosen(tuning.adjust_bytes, 8 * c.mtu_bytes);
   c.adjust_period_us = chosen(tuning.adjust_period_us, c.config_base_rtt_us);
   c.trimming = parameters.trimming;
+  // With trimming windows that exceed themselves do harm (CMS-152): credit cannot be exceeded.
+  const bool harmless = !parameters.trimming || uses_credit(parameters.algorithm);
+  c.recovery = parameters.recovery && harmless && parameters.path_count > 1 &&
+               parameters.paths != PathPolicy::Single;
   c.synthetic_ecn = parameters.synthetic_ecn && !parameters.trimming;
   return c;
 }
@@ -466,6 +474,22 @@ void Nscc::on_probe_answer(Duration rtt) {
 std::optional<Duration> Nscc::base_rtt() const {
   if (measuring_ || !rtt_known_) return std::nullopt;
   return Duration(std::llround(state_.base_rtt_us * 1000));
+}
+
+// More bytes above a gap than paths of different length explain, and a longer silence than a queue
+// of the target delay does.
+std::optional<RecoveryRules> Nscc::recovery() const {
+  if (!constants_.recovery) return std::nullopt;
+  const auto us = [](double count) { return Duration(std::llround(count * 1000)); };
+  const double window = std::min(kRecoveryWindows * state_.cwnd_bytes, state_.max_bytes);
+  const double target_us = nscc_target_qdelay_us(state_, constants_);
+  const double loop_us = nscc_loop_us(state_);
+  return RecoveryRules{
+      .bytes = static_cast<std::uint64_t>(std::max(window, kRecoveryPackets * state_.mtu_bytes)),
+      .silence = us(kSilenceRtts * loop_us),
+      .silence_at_end = us(loop_us + target_us),
+      .retry = us(kProbeRetryRtts * loop_us),
+      .unqueued_rtt = us(state_.base_rtt_us + target_us)};
 }
 
 void Nscc::on_nack(wire::NackCode code, std::uint32_t bytes, bool ecn, std::optional<Duration> rtt,

@@ -12,11 +12,6 @@ constexpr std::uint32_t kUnansweredLimit = 3;  // CMS-241
 constexpr std::uint32_t kIdleRtts = 10;        // CMS-216
 constexpr Duration kRequestCap = std::chrono::milliseconds(100);
 
-Parameters nscc_parameters(Parameters parameters) {
-  parameters.algorithm = Algorithm::Nscc;
-  return parameters;
-}
-
 }  // namespace
 
 void credit_start(CreditState& state, std::uint64_t allowance_bytes) {
@@ -62,7 +57,7 @@ std::uint32_t credit_target(const CreditState& state, const TargetLimits& limits
 Rccc::Rccc(const Parameters& parameters, std::uint8_t ccc_id, Time now,
            std::optional<Duration> base_rtt)
     : parameters_(parameters),
-      window_(nscc_parameters(parameters), now, base_rtt),
+      window_(parameters, now, base_rtt),
       ccc_id_(ccc_id),
       last_event_(now),
       last_credit_event_(now) {
@@ -124,7 +119,7 @@ void Rccc::on_new_data(std::uint64_t bytes, Time now) {
   const bool idle = !has_data() && window_.inflight_bytes() <= 0;
   if (idle && now - last_event_ > kIdleRtts * rtt()) {  // CMS-216
     start_speculation();
-    unanswered_ = 0;
+    unanswered_ = requests_ = 0;
     last_event_ = now;
   }
   state_.backlog_bytes += bytes;
@@ -145,6 +140,7 @@ void Rccc::on_credit(std::uint32_t credit, Time now) {
   acked_ = false;
   fallen_back_ = false;
   const std::uint32_t units = credit_ahead(credit, state_.granted_units);
+  if (units > 0) requests_ = 0;
   counters_.credit_received_bytes += std::uint64_t{units} * kCreditUnit;
   credit_on_update(state_, credit, static_cast<std::uint64_t>(window_.state().max_bytes));
 }
@@ -164,7 +160,7 @@ Duration Rccc::rtt() const {
 }
 
 // CMS-215: at once if the receiver has not been told that something waits, else after 2 R, doubling
-// while none is answered.
+// until there is credit: a receiver of many lets them wait long.
 Time Rccc::request_due(Time now) const {
   if (fallen_back_ || !has_data()) return kNever;
   if (state_.credit_bytes > 0 || window_.inflight_bytes() > 0) return kNever;
@@ -173,7 +169,7 @@ Time Rccc::request_due(Time now) const {
       std::min<Duration>(Duration(static_cast<std::int64_t>(parameters_.tuning.credit_request_rtts *
                                                             static_cast<double>(rtt().count()))),
                          kRequestCap);
-  const Duration wait = std::min<Duration>(first * (1U << std::min(unanswered_, 10U)), kRequestCap);
+  const Duration wait = std::min<Duration>(first * (1U << std::min(requests_, 10U)), kRequestCap);
   return std::max(last_credit_event_, last_request_) + wait;
 }
 
@@ -186,6 +182,7 @@ bool Rccc::start_request(Time now) {
     }
     let_one_go();  // its ACK tells that the peer gives no credit, its time-outs that it is dead
   }
+  ++requests_;
   if (unanswered_++ == 0) acked_ = false;  // what came before says nothing of the request
   return true;
 }

@@ -119,7 +119,9 @@ void Credits::ask(SharedCcc& shared, Time now) {
     if (!credit.start_request(now)) {
       ++env_.counters.credit_fallbacks;
     } else if (carrier == nullptr) {
-      credit.on_request_impossible(now);
+      bool opens = false;  // it needs no credit to be heard of
+      for (Pdc& pdc : shared.waiting) opens |= pdc.open_without_data(now);
+      if (!opens) credit.on_request_impossible(now);
     } else {
       carrier->send_credit_request(take_target(shared));
     }

@@ -283,6 +283,7 @@ void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
     record.out_of_flight = false;
     if (ListNode<WaitingForCccTag>::linked()) ccc_.waiting.remove(*this);  // it had its turn
     if (!record.sacked) in_flight_bytes_ += record.nominal_bytes;
+    if (ccc_.recovers && deadlines_[kSilence] == kNever) on_silence(now);
   }
   if (!Outbox::holds(packet)) env_.outbox.push(packet);  // else it keeps its place in line
   last_activity_ = now;
@@ -360,7 +361,8 @@ bool Pdc::send_control(wire::CpType type, Time now) {
 }
 
 // A control packet that is neither tracked nor acknowledged. False if there is no packet for it.
-bool Pdc::send_untracked(wire::ControlHeader header) {
+// With data: it queues where data does.
+bool Pdc::send_untracked(wire::ControlHeader header, bool with_data) {
   Packet* packet = take_packet(true);
   if (packet == nullptr) return false;
   packet->reset();
@@ -368,6 +370,10 @@ bool Pdc::send_untracked(wire::ControlHeader header) {
   header.dpdcid = peer_id_;
   header.encode(packet->prepend(kControlBytes));
   emit_control(env_, *packet, destination_.address, path_.next_for_control(env_.rng));
+  if (with_data) {
+    packet->ecn = Ecn::Ect0;
+    packet->dscp = dscp_of_class(destination_.traffic_class, env_.parameters.dscp_data);
+  }
   return true;
 }
 
@@ -376,6 +382,14 @@ void Pdc::send_clear_command() {
   const wire::ControlHeader clear{.ctl_type = wire::CpType::Clear,
                                   .payload = tx_.clear_psn().value};
   if (send_untracked(clear)) clear_owed_ = false;
+}
+
+// PDS-62: a peer opens nothing for a packet that was trimmed. ROD opens with its first one only.
+bool Pdc::open_without_data(Time now) {
+  const bool can = state_ == PdcState::Creating && destination_.mode == DeliveryMode::Rud;
+  if (!can || tx_.empty() || opened_without_data_) return false;
+  opened_without_data_ = send_control(wire::CpType::Noop, now);
+  return opened_without_data_;
 }
 
 // CMS-200. A lost one is repaired by the next (CMS-203).
@@ -424,21 +438,28 @@ void Pdc::send_last_word() {
 
 // Sends what was found lost. False if something remains that must wait.
 bool Pdc::resend_pending(std::uint32_t& budget, Time now) {
+  bool data_waits = false;
   for (Psn psn = tx_.base(); resend_count_ > 0 && psn != tx_.next_psn(); ++psn) {
     TxRecord* record = tx_.find(psn);
     if (record == nullptr || !record->resend) continue;
     if (budget == 0) return false;
     if (!within_peer_window(psn)) return true;  // PDS-42, PDS-127: until mpr allows it
     const bool data = record->message != nullptr;
+    if (data && data_waits) continue;
     if (data && !ccc_.ccc->may_send(env_.cms.mtu_bytes)) {  // CMS-12
       // Packets that the peer holds but has not reported may fill the window, and they are reported
-      // only when the oldest one arrives: once per RTO it goes anyway (PDS-119).
-      const Time overdue = last_data_sent_ + rto(env_.parameters, 0);
+      // only when the oldest one arrives: once per RTO it goes anyway (PDS-119). Credit has nothing
+      // to do with what is under way, and many that go without it would leave none of it to use.
+      const bool for_credit = ccc_.credit != nullptr && ccc_.credit->lacks_credit();
+      const Time overdue = for_credit ? kNever : last_data_sent_ + rto(env_.parameters, 0);
       if (psn != tx_.base() || now < overdue) {
         wait_for_ccc(now);
         // Another packet than the oldest waits for that one, which has a timer of its own.
         if (now < overdue) set_deadline(kResend, std::min(deadlines_[kResend], overdue));
-        return true;
+        // Only there does a control packet stand behind it, which needs no leave (CMS-14).
+        if (state_ != PdcState::Creating || !opened_without_data_) return true;
+        data_waits = true;
+        continue;
       }
     }
     const std::uint32_t waited = record->nominal_bytes;

@@ -2,6 +2,10 @@
 // Losses that a PDC infers from what has arrived (PDS-130 to 132, CMS-420, CMS-421), and what it
 // does about the ones that were none.
 #include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "uet/cms/rtt.h"
 
 #include "uet/pds/pdc.h"
 #include "uet/pds/retransmit.h"
@@ -48,12 +52,85 @@ bool Pdc::was_inferred_wrongly(const TxRecord& record, Time now) const {
 // has waited since an ACK can be new then. How many were reported above is not, and would make
 // retransmissions without end of what a peer that is gone never answers, and no time-out of it.
 Time Pdc::infer_losses(bool by_ack, Time now) {
+  if (recover_until_ && tx_.base() > *recover_until_) recover_until_.reset();
+  if (highest_reported_ < tx_.base()) return kNever;
+  std::uint32_t reported = 0;
+  const Time again = look_for_losses(by_ack, reported, now);
+  if (!by_ack || !begin_recovery(reported)) return again;
+  return look_for_losses(by_ack, reported, now);
+}
+
+// CMS-150. `reported`: packets that have arrived above what is missing.
+bool Pdc::begin_recovery(std::uint32_t reported) {
+  if (recover_until_ || reported < kRecoveryReports) return false;
+  if (!ccc_.recovers) return false;
+  const std::optional<cms::RecoveryRules> rules = ccc_.ccc->recovery();
+  if (!rules || std::uint64_t{reported} * env_.cms.mtu_bytes < rules->bytes) return false;
+  recover_until_ = tx_.next_psn() - 1;
+  return true;
+}
+
+// CMS-151. While data is outstanding this looks now and then whether ACKs still come. The Probe
+// goes the way of data: what it overtakes nothing is, it tells whether anything still waits before
+// it.
+void Pdc::on_silence(Time now) {
+  set_deadline(kSilence, kNever);
+  const std::optional<cms::RecoveryRules> rules = ccc_.ccc->recovery();
+  if (!rules || tx_.empty() || destination_.mode != DeliveryMode::Rud) return;
+  Time due = std::max(last_heard_, last_data_sent_) +
+             (backlog_.empty() ? rules->silence_at_end : rules->silence);
+  if (recovery_probe_sent_ > last_heard_) due = recovery_probe_sent_ + rules->retry;
+  const bool can = state_ == PdcState::Established && in_flight_bytes_ > 0;
+  if (now >= due) {
+    due = now + rules->retry;
+    const wire::ControlHeader probe{.ctl_type = wire::CpType::Probe,
+                                    .ar = true,
+                                    .probe_opaque = kRecoveryOpaque,
+                                    .payload = (peer_cack_ + 1).value};
+    if (can && send_untracked(probe, true)) {
+      ++env_.counters.probes_sent;
+      recovery_probe_sent_ = now;
+    }
+  }
+  set_deadline(kSilence, due);
+}
+
+void Pdc::on_recovery_answer(const wire::AckHeader& ack, Time arrived, Time now) {
+  if (recovery_probe_sent_ == Time{}) return;
+  const Time sent = std::exchange(recovery_probe_sent_, Time{});
+  const auto rtt = cms::rtt_sample(1, false, sent, arrived, ack.service_time);
+  const std::optional<cms::RecoveryRules> rules = ccc_.ccc->recovery();
+  if (!rtt || !rules || *rtt >= rules->unqueued_rtt) return;
+  for (Psn psn = tx_.base(); psn != tx_.next_psn(); ++psn) {
+    TxRecord* record = tx_.find(psn);
+    if (record == nullptr || record->sacked || record->resend) continue;
+    if (Outbox::holds(*record->packet) || record->not_before != Time{}) continue;
+    if (record->last_sent + rules->silence_at_end > sent) continue;
+    recover_until_ = psn;
+    presume_lost(psn, *record, false, now);
+  }
+}
+
+void Pdc::presume_lost(Psn psn, TxRecord& record, bool by_path, Time now) {
+  record.last_inferred = now;
+  record.inferred_by_path = by_path;
+  ++env_.counters.inferred_loss_retransmissions;
+  if (by_path) note_inference(true);
+  mark_lost(record, cms::LossCause::Path, now);
+  queue_resend(psn, record);
+}
+
+Time Pdc::look_for_losses(bool by_ack, std::uint32_t& reported, Time now) {
   Time again = kNever;
-  if (highest_reported_ < tx_.base()) return again;
   PathEvidence& arrived = env_.path_evidence;
   arrived.begin();
+  // What has been on its way for less may be on a longer path.
+  Duration recovery_age{};
+  if (recover_until_) {
+    if (const auto rules = ccc_.ccc->recovery()) recovery_age = rules->silence_at_end;
+  }
   std::optional<Duration> wait;  // costs a little to find out, and is rarely asked for
-  std::uint32_t reported = 0;
+  reported = 0;
   for (Psn psn = highest_reported_; psn >= tx_.base(); psn = psn - 1) {
     TxRecord& record = tx_.at(psn);
     if (record.packet == nullptr || record.sacked) {
@@ -71,16 +148,13 @@ Time Pdc::infer_losses(bool by_ack, Time now) {
     if (overtaken && !wait) wait = inference_wait();
     LossEvidence evidence;
     evidence.sacked_above = by_ack ? reported : 0;
+    evidence.recovering =
+        recover_until_ && psn <= *recover_until_ && record.last_sent + recovery_age <= now;
     evidence.later_on_same_path = overtaken && now - record.overtaken_since >= *wait;
     evidence.since_inferred =
         record.last_inferred == Time{} ? Duration::max() : now - record.last_inferred;
     if (presumed_lost(env_.parameters, evidence)) {
-      record.last_inferred = now;
-      record.inferred_by_path = evidence.later_on_same_path;
-      ++env_.counters.inferred_loss_retransmissions;
-      if (evidence.later_on_same_path) note_inference(true);
-      mark_lost(record, cms::LossCause::Path, now);
-      queue_resend(psn, record);
+      presume_lost(psn, record, evidence.later_on_same_path, now);
     } else if (overtaken) {
       const Time allowed = record.last_inferred == Time{}
                                ? now

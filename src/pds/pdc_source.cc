@@ -50,7 +50,7 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
     return;
   }
   ++env_.counters.acks_received;
-  last_activity_ = now;
+  last_activity_ = last_heard_ = now;
   window_probes_ = 0;
   window_probe_due_ = Time{};
   learn_peer(ack.spdcid);
@@ -96,7 +96,7 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
   }
   if (clear_wanted_ && (tx_.clear_psn() >= *clear_wanted_ || tx_.empty())) clear_wanted_.reset();
   if (ack.req == wire::AckRequestCode::Close && role_ == Role::Initiator) close_wanted_ = true;
-  if (ack.p) on_probe_answer(ack, arrived);
+  if (ack.p) on_probe_answer(ack, arrived, now);
   inform_ccc(ack, feedback, acked_bytes, now);
   if (ccc_.wants_probe) probe_base_rtt(now);
   if (ack.type == wire::PdsType::AckCc && ack.cc_type == wire::CcType::Credit) {
@@ -249,7 +249,8 @@ void Pdc::inform_ccc(const wire::AckHeader& ack, cms::AckFeedback& feedback,
 }
 
 // CMS-140: the first answer, or a copy of it.
-void Pdc::on_probe_answer(const wire::AckHeader& ack, Time arrived) {
+void Pdc::on_probe_answer(const wire::AckHeader& ack, Time arrived, Time now) {
+  if (ack.probe_opaque == kRecoveryOpaque) return on_recovery_answer(ack, arrived, now);
   if (ccc_.probe_sent == Time{} || ack.probe_opaque != kProbeOpaque) return;
   const auto rtt = cms::rtt_sample(1, false, ccc_.probe_sent, arrived, ack.service_time);
   ccc_.probe_sent = Time{};
@@ -396,6 +397,10 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
     return on_fatal_nack(nack.nack_code, nack.nack_psn, *record, now);
   }
   if (nack.spdcid.value != 0 && !beyond_window) learn_peer(nack.spdcid);  // PDS-55
+  if (trimmed && ccc_.credit != nullptr) {  // CMS-505: a PDC there has taken up its target
+    context_known_ |= nack.spdcid.value != 0 && ccc_.credit->asks_for_credit();
+    open_without_data(now);
+  }
   const Psn psn = nack.nack_psn;
   if (action == NackAction::RestartRto) {
     const bool bounded = !record->provisional;  // else the peer's SES has said that it takes time
@@ -533,6 +538,7 @@ void Pdc::on_deadline(Time now) {
     settle_ccc();
     wake_ccc_waiters();
   }
+  if (now >= deadlines_[kSilence]) on_silence(now);
   if (now >= deadlines_[kIdle]) on_idle(now);
   set_deadline(kIdle, deadlines_[kIdle]);  // the wheel entry has fired: arm the earliest again
 }

@@ -34,8 +34,10 @@ void WireMonitor::sent(const Sighting& sighting) {
     const bool takes_psn = control->ctl_type == wire::CpType::Noop ||
                            control->ctl_type == wire::CpType::Close ||
                            control->ctl_type == wire::CpType::CloseRequest;
-    if (takes_psn && !control->syn) {
-      note_psn(flows_[{sighting.from, control->spdcid.value}], control->psn);
+    if (takes_psn) {  // with SYN it may be of another incarnation, whose requests begin it
+      Flow& flow = flows_[{sighting.from, control->spdcid.value}];
+      const bool same = flow.known && flow.start == control->psn - control->psn_offset;
+      if (!control->syn || same) note_psn(flow, control->psn);
     }
     if (control->syn && control->ctl_type == wire::CpType::Close) {
       complain(sighting, "PDS-56: Close Command with SYN");

@@ -49,6 +49,10 @@ struct Parameters {
   bool oversubscription_control = false;            // grant less to a fabric that is full (CMS-230)
   std::optional<SameHost> same_host;                // empty: peers there are like all others
   bool path_inference = true;  // losses are inferred from later packets on the same path (CMS-420)
+  // Many packets that arrive above a gap prove a loss whatever their paths, and so does the answer
+  // to a Probe (CMS-150, CMS-151). Not for a single path, whose order proves it at once (CMS-153);
+  // with `trimming` only where credit is used (CMS-152).
+  bool recovery = true;
   Tuning tuning;
 
   // What contexts with peers at `ip` are made from.
@@ -79,6 +83,16 @@ inline void count_loss(Counters& counters, LossCause cause) {
                     : counters.losses_by_rto);
 }
 
+// When losses are recovered from without knowing paths (CMS-150, CMS-151).
+struct RecoveryRules {
+  std::uint64_t bytes;      // reported above a gap they begin a recovery
+  Duration silence;         // without an ACK: a Probe asks what has arrived
+  Duration silence_at_end;  // the same, with nothing more to send
+  Duration retry;           // until the next Probe
+  Duration
+      unqueued_rtt;  // an answer faster than that waited behind nothing: what it misses is lost
+};
+
 class Rccc;
 
 class Ccc {
@@ -107,6 +121,9 @@ class Ccc {
   virtual void on_probe_answer(Duration) {}
   // Smallest round trip time seen, once there is one; for the next context to this peer (CMS-141).
   virtual std::optional<Duration> base_rtt() const { return std::nullopt; }
+
+  // Empty, always or never: losses are left to paths and time-outs.
+  virtual std::optional<RecoveryRules> recovery() const { return std::nullopt; }
 
   virtual std::uint64_t window_bytes() const = 0;
   virtual std::int64_t inflight_bytes() const = 0;  // signed: may dip below 0 (CMS-104)

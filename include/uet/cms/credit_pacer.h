@@ -20,7 +20,8 @@ struct CreditSource : ListNode<ActiveSourceTag> {
   std::uint32_t granted_units = 0;  // Gr
   std::uint64_t unseen_bytes = 0;   // granted, and not arrived
   Time last_heard{};
-  bool idle = false;  // in line for what nobody has asked for (CMS-223)
+  Time first_granted{};  // since then nothing was heard, if it is later than last_heard
+  bool idle = false;     // in line for what nobody has asked for (CMS-223)
 };
 
 class CreditPacer {

@@ -39,6 +39,7 @@ struct NsccConstants {
   double adjust_period_us = 0;    // ... or after so long
   bool trimming = false;
   bool synthetic_ecn = false;  // CMS-703
+  bool recovery = false;       // CMS-150
   Tuning tuning;
 
   // MaxWnd for a round trip time: Tuning::max_window_bdp BDPs within [MTU, window_limit_bytes]
@@ -186,6 +187,7 @@ class Nscc final : public Ccc {
   bool wants_ack(std::uint32_t bytes) const override;
   void on_probe_answer(Duration rtt) override;
   std::optional<Duration> base_rtt() const override;
+  std::optional<RecoveryRules> recovery() const override;
   std::uint64_t window_bytes() const override;
   std::int64_t inflight_bytes() const override;
 

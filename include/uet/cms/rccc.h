@@ -64,6 +64,7 @@ class Rccc final : public Ccc {
                Time now) override;
   void on_inferred_loss(std::uint32_t bytes, LossCause cause, Time now) override;
   void on_spurious_loss(std::uint32_t bytes) override;
+  std::optional<RecoveryRules> recovery() const override { return window_.recovery(); }
   void forget(std::int64_t bytes) override { window_.forget(bytes); }
   bool wants_ack(std::uint32_t bytes) const override { return window_.wants_ack(bytes); }
   void on_probe_answer(Duration rtt) override { window_.on_probe_answer(rtt); }
@@ -113,7 +114,8 @@ class Rccc final : public Ccc {
   std::uint8_t ccc_id_;
   std::uint32_t last_target_ = 0;
   bool fallen_back_ = false;
-  std::uint32_t unanswered_ = 0;  // Credit Requests since the last credit
+  std::uint32_t unanswered_ = 0;  // Credit Requests since the last answer
+  std::uint32_t requests_ = 0;    // since there was credit
   bool acked_ = false;            // an ACK came since then
   Time last_request_{};
   Time last_event_;  // something was sent or answered

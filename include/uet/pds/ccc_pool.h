@@ -53,6 +53,7 @@ struct SharedCcc : TimerEntry {
   // configured all peers are alike (CMS-710), and flows that learn at once that they are nearer are
   // treated less fairly, not more: quick adapt spares them above a lower rate.
   bool wants_probe = false;
+  bool recovers = false;        // losses are also found without knowing paths (CMS-150)
   Time probe_sent{};            // Time{}: none that is still unanswered
   TimerWheel* wheel = nullptr;  // that the entry has been on
   // The entropy values that its users share, with their scores (CMS-404). Empty: each has its own.

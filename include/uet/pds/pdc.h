@@ -10,7 +10,8 @@
 //
 // Deadlines, all in one wheel entry: Resend (time-out of the oldest packet, or the end of a NACK's
 // waiting time; armed while packets are outstanding), Idle (armed always: closes, or shows by a
-// NOOP that an awaited peer lives), Close (Close_REQ_Time, armed while a Close Request is out).
+// NOOP that an awaited peer lives), Close (Close_REQ_Time, armed while a Close Request is out),
+// Silence (CMS-151, armed while data is outstanding and its context recovers from losses).
 #pragma once
 
 #include <array>
@@ -186,6 +187,9 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   bool ack_is_due() const { return ack_due_.has_value(); }
   // A Credit Request names no context: the peer must know it from a request of this PDC.
   bool can_request_credit() const { return context_known_ && !finished(); }
+  // A NOOP opens it at the peer, since what it has sent has not and more needs credit. Once; false
+  // if there is nothing to open, or it was tried.
+  bool open_without_data(Time now);
   void send_credit(std::uint32_t credit);
   void send_credit_request(std::uint32_t target);
   void on_credit(std::uint32_t credit, Time now);
@@ -194,7 +198,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   void begin_close(Time now);
 
  private:
-  enum Deadline : std::uint8_t { kResend, kIdle, kClose, kDeadlines };
+  enum Deadline : std::uint8_t { kResend, kIdle, kClose, kSilence, kDeadlines };
 
   struct AckDue {  // the packet that the next ACK answers
     Psn psn;
@@ -223,7 +227,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   bool wants_ack(bool last_of_message, std::uint32_t nominal_bytes) const;
   bool send_next_packet(Time now);
   bool send_control(wire::CpType type, Time now);
-  bool send_untracked(wire::ControlHeader header);
+  bool send_untracked(wire::ControlHeader header, bool with_data = false);
   void send_clear_command();
   void send_ack_request(Psn psn);
   void send_last_word();
@@ -250,7 +254,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   // `feedback` holds what is known of the packet that the ACK names.
   void inform_ccc(const wire::AckHeader& ack, cms::AckFeedback& feedback,
                   std::uint64_t newly_acked_bytes, Time now);
-  void on_probe_answer(const wire::AckHeader& ack, Time arrived);
+  void on_probe_answer(const wire::AckHeader& ack, Time arrived, Time now);
   void wake_ccc_waiters();
   void settle_ccc();
   void mark_lost(TxRecord& record, cms::LossCause cause, Time now);
@@ -279,6 +283,11 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   void note_inference(bool was_right);
   bool was_inferred_wrongly(const TxRecord& record, Time now) const;
   Time infer_losses(bool by_ack, Time now);
+  Time look_for_losses(bool by_ack, std::uint32_t& reported, Time now);
+  void presume_lost(Psn psn, TxRecord& record, bool by_path, Time now);
+  bool begin_recovery(std::uint32_t reported);
+  void on_silence(Time now);
+  void on_recovery_answer(const wire::AckHeader& ack, Time arrived, Time now);
 
   // pdc_destination.cc
   void on_duplicate(const Incoming& request, Time now);
@@ -327,17 +336,22 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   std::uint32_t locks_ = 0;
   Time last_data_sent_{};
   Psn peer_cack_;
-  Psn mpr_cack_;             // cack_psn of the ACK that last set peer_range_ (PDS-41)
-  std::int32_t peer_range_;  // MP_RANGE of the peer
-  Psn highest_reported_;     // highest PSN acknowledged or SACKed
-  std::uint64_t order_ = 0;  // transmissions so far
+  Psn mpr_cack_;                      // cack_psn of the ACK that last set peer_range_ (PDS-41)
+  std::int32_t peer_range_;           // MP_RANGE of the peer
+  Psn highest_reported_;              // highest PSN acknowledged or SACKed
+  std::optional<Psn> recover_until_;  // CMS-150: until CACK has come there; empty: no recovery
+  Time last_heard_{};                 // last ACK
+  Time recovery_probe_sent_{};        // CMS-151; Time{}: none that is still unanswered
+  std::uint64_t order_ = 0;           // transmissions so far
   // Transmissions up to this one prove nothing and are not proven lost by later ones on their path:
   // since they left, the route of a path has changed (CMS-421).
   std::uint64_t route_epoch_ = 0;
-  static constexpr std::uint16_t kProbeOpaque = 1;  // of every Probe: there is one at a time
-  std::uint32_t rto_epoch_ = 0;                     // grows with CACK (PDS-125)
-  std::uint32_t resend_count_ = 0;                  // records with `resend`
-  std::uint32_t rcvd_bytes_seen_ = 0;               // CMS-110
+  // Of Probes: there is one of each kind at a time.
+  static constexpr std::uint16_t kProbeOpaque = 1;     // what is the base RTT?
+  static constexpr std::uint16_t kRecoveryOpaque = 2;  // what has arrived?
+  std::uint32_t rto_epoch_ = 0;                        // grows with CACK (PDS-125)
+  std::uint32_t resend_count_ = 0;                     // records with `resend`
+  std::uint32_t rcvd_bytes_seen_ = 0;                  // CMS-110
   AnswerTime answer_time_;
   std::uint64_t sent_bytes_ = 0;      // nominal, retransmissions included
   std::uint64_t reported_bytes_ = 0;  // of them, what the peer has reported (CMS-110)
@@ -345,6 +359,7 @@ class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public
   std::int64_t in_flight_bytes_ = 0;  // of packets neither given up nor reported: its limit
   bool peer_buffers_ = false;         // the peer SACKs on ROD, so it keeps early packets
   bool context_known_ = false;        // the peer has had a request that names the context
+  bool opened_without_data_ = false;  // a NOOP was sent for that
   bool clear_owed_ = false;
   std::optional<Psn> clear_wanted_;   // highest PSN asked to be cleared and not yet so (PDS-115)
   std::uint32_t window_probes_ = 0;   // ACK Requests in a closed window since the last ACK

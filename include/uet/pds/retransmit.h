@@ -44,15 +44,22 @@ constexpr Duration time_to_failure(const Parameters& parameters) {
 // What is known about an unacknowledged packet when loss is inferred.
 struct LossEvidence {
   std::uint32_t sacked_above = 0;   // PSNs above it that the peer has reported (PDS-130)
+  bool recovering = false;          // so much was lost that few of those suffice (CMS-150)
   bool later_on_same_path = false;  // one sent after it with its entropy arrived (PDS-131)
   bool sacked = false;              // it was reported itself
   Duration since_inferred{};        // since it was last resent by inference; max if never
 };
 
+// In a recovery a packet is lost that so many later ones have overtaken.
+inline constexpr std::uint32_t kRecoveryReports = 5;
+
 // Rules A and B with their guard: at most one inferred retransmission per RTO (PDS-132).
 constexpr bool presumed_lost(const Parameters& parameters, const LossEvidence& evidence) {
   if (evidence.sacked || evidence.since_inferred < parameters.rto_init) return false;
-  return evidence.later_on_same_path || evidence.sacked_above >= parameters.out_of_order_threshold;
+  const std::uint32_t enough = evidence.recovering
+                                   ? std::min(kRecoveryReports, parameters.out_of_order_threshold)
+                                   : parameters.out_of_order_threshold;
+  return evidence.later_on_same_path || evidence.sacked_above >= enough;
 }
 
 }  // namespace uet::pds

@@ -128,9 +128,9 @@ TEST_F(CreditPacerTest, Cms227_ALatePassGrantsTheBucketOnly) {
 TEST_F(CreditPacerTest, Cms226_ASilentSourceIsSuspendedUntilItSpeaks) {
   pacer.on_target(sources[0], 100'000, now);
   pacer.on_target(sources[1], 100'000, now);
-  now += milliseconds(39);
+  now += milliseconds(1);
   EXPECT_EQ(pacer.grant(now), &sources[0]);
-  now += milliseconds(2);
+  now += milliseconds(41);
   CreditPacer::on_arrival(sources[1], 0);
   sources[1].last_heard = now;
   EXPECT_EQ(pacer.grant(now), &sources[1]);
@@ -140,6 +140,19 @@ TEST_F(CreditPacerTest, Cms226_ASilentSourceIsSuspendedUntilItSpeaks) {
   now += milliseconds(1);
   EXPECT_EQ(pacer.grant(now), &sources[1]);
   EXPECT_EQ(pacer.grant(now), &sources[0]);
+}
+
+// Among many a turn comes late: who has been granted nothing since it was heard owes nothing.
+TEST_F(CreditPacerTest, Cms226_WhoWaitsForItsTurnIsNotSilent) {
+  pacer.on_target(sources[0], 100'000, now);
+  now += milliseconds(500);
+  EXPECT_EQ(pacer.grant(now), &sources[0]);
+  EXPECT_EQ(sources[0].granted_units, 64U);
+  now += milliseconds(39);  // twice the time-out is 40 ms
+  EXPECT_EQ(pacer.grant(now), &sources[0]);
+  now += milliseconds(39);
+  EXPECT_EQ(pacer.grant(now), nullptr);
+  EXPECT_EQ(sources[0].target_units, 128U);
 }
 
 TEST_F(CreditPacerTest, Cms226_WhatHasArrivedIsNotAwaited) {

@@ -172,6 +172,38 @@ TEST_F(CreditSourceTest, Cms215_AnUnknownPdcAsksWithAPacket) {
   EXPECT_GT(sent[0].credit_target, 0U);
 }
 
+// PDS-62: what was trimmed opens nothing there, and more of it would need credit. Control does not
+// (CMS-14).
+TEST_F(CreditSourceTest, Pds62_Cms14_ANoopOpensWhatTrimmedPacketsDidNot) {
+  send(10, DeliveryMode::Rud, 1024);
+  const auto first = requests(turn());
+  ASSERT_EQ(first.size(), 10U);
+  wire::NackHeader refusal = nack(NackCode::TrimmedLastHop, first[0].psn.value);
+  refusal.spdcid = PdcId{0};
+  refusal.dpdcid = first[0].spdcid;
+  receive(refusal);
+  const auto noops = controls_of(turn(), CpType::Noop);
+  ASSERT_EQ(noops.size(), 1U);
+  EXPECT_TRUE(noops[0].syn);
+  EXPECT_EQ(noops[0].psn, first[9].psn + 1);
+  refusal.nack_psn = first[1].psn;
+  receive(refusal);
+  EXPECT_TRUE(controls_of(turn(), CpType::Noop).empty()) << "one is enough";
+}
+
+// CMS-505: a trimmed packet has told a PDC there what is wanted.
+TEST_F(CreditSourceTest, Cms505_ATrimmedPacketNamesTheContext) {
+  send(10, DeliveryMode::Rud, 1024);
+  const auto first = requests(turn());
+  for (const wire::RequestHeader& request : first) {
+    wire::NackHeader refusal = nack(NackCode::TrimmedLastHop, request.psn.value);
+    refusal.dpdcid = request.spdcid;
+    receive(refusal);
+  }
+  EXPECT_TRUE(requests(turn()).empty());
+  EXPECT_EQ(controls_of(after(microseconds(250)), CpType::CreditRequest).size(), 1U);
+}
+
 // The same in the return direction: the request names the context, a Credit Request could not.
 TEST_F(CreditSourceTest, Cms204_APdcWhosePeerDoesNotKnowTheContextAsksWithAPacket) {
   open_without_credit();
