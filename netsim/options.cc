@@ -37,7 +37,7 @@ struct Arguments {
   cms::Algorithm algorithm = cms::Algorithm::Nscc;
   cms::PathPolicy paths = cms::PathPolicy::Oblivious;
   std::uint16_t path_count = 64;
-  bool rod = false, ack_per_packet = false, synthetic_ecn = false;
+  bool rod = false, ack_per_packet = false, synthetic_ecn = false, recovery = true;
   double rto_us = 0, base_rtt_us = 0;
   std::uint32_t payload_mtu = 4086, overhead_bytes = 8;
   std::uint32_t mpr = 8, ooo_threshold = 64;
@@ -53,7 +53,7 @@ struct Arguments {
   std::uint64_t receive_pool_bytes = 1'000'000;
   // faults
   double loss = 0, control_loss = 0, jitter_us = 0;
-  std::uint32_t slow_links = 0, fail_links = 0;
+  std::uint32_t slow_links = 0, fail_links = 0, slow_pod_links = 0;
   double slow_gbps = 25, fail_from_us = 0, fail_until_us = -1, fail_detect_us = -1;
   // run
   std::uint64_t seed = 1;
@@ -148,6 +148,8 @@ void add_endpoints(CLI::App& app, Arguments& a) {
   group->add_flag("--rod", a.rod, "Ordered delivery (ROD) instead of RUD");
   group->add_flag("--ack-per-packet", a.ack_per_packet, "Instead of one for 16 KiB");
   group->add_flag("--synthetic-ecn", a.synthetic_ecn, "CMS-703");
+  group->add_flag("--recovery,--no-recovery{false}", a.recovery,
+                  "CMS-150 and CMS-151, where nothing is trimmed or credit is used; default on");
   group
       ->add_option("--rto-us", a.rto_us,
                    "Time-out, us; default: 15 and the time that six full queues take")
@@ -223,6 +225,8 @@ void add_faults(CLI::App& app, Arguments& a) {
   group->add_option("--jitter-us", a.jitter_us, "Each packet is up to so much later: reordering")
       ->check(CLI::Range(0.0, 1e6));
   group->add_option("--slow-links", a.slow_links, "So many leaf uplinks are slow");
+  group->add_option("--slow-pod-links", a.slow_pod_links,
+                    "Fat-tree: so many uplinks of aggregation switches are, from the first on");
   group->add_option("--slow-gbps", a.slow_gbps, "Their rate")
       ->capture_default_str()
       ->check(CLI::Range(0.001, kFasterThanAnything));
@@ -355,6 +359,7 @@ void make_endpoints(const Arguments& a, Picoseconds rtt, double rto_us, fep::Con
   fep.cms.max_window_bytes = std::uint64_t{1} << 40;
   fep.cms.trimming = a.trimming;
   fep.cms.synthetic_ecn = a.synthetic_ecn;
+  fep.cms.recovery = a.recovery;
   fep.pds.ack_per_packet = a.ack_per_packet;
   fep.pds.default_mpr = static_cast<std::uint8_t>(a.mpr);
   fep.pds.out_of_order_threshold = a.ooo_threshold;
@@ -364,10 +369,21 @@ void make_endpoints(const Arguments& a, Picoseconds rtt, double rto_us, fep::Con
   fep.pds.rto_cap = fep.pds.rto_init * 16;
 }
 
+std::optional<std::uint32_t> pod_uplink(const Topology& topology, std::uint32_t number) {
+  const std::uint32_t each = topology.config().pod_uplinks;
+  if (topology.config().tiers != 3 || each == 0) return std::nullopt;
+  return topology.uplink_of(2, number / each, number % each);
+}
+
 void make_faults(const Arguments& a, const Topology& topology, std::vector<Fault>& faults) {
   const auto at = [](double us) { return static_cast<Picoseconds>(us * kPsPerUs); };
   for (std::uint32_t i = 0; i < a.slow_links; ++i) {
     faults.push_back(Fault{.port = topology.leaf_uplink(i),
+                           .kind = Fault::Kind::Rate,
+                           .rate_bps = static_cast<std::uint64_t>(a.slow_gbps * kGiga)});
+  }
+  for (std::uint32_t i = 0; i < a.slow_pod_links; ++i) {
+    faults.push_back(Fault{.port = *pod_uplink(topology, i),
                            .kind = Fault::Kind::Rate,
                            .rate_bps = static_cast<std::uint64_t>(a.slow_gbps * kGiga)});
   }
@@ -424,6 +440,9 @@ std::string make_setup(const Arguments& a, RunSetup& setup) {
   }
   network.seed = a.seed;
   const Topology topology(network.topology, a.seed);
+  if (a.slow_pod_links > 0 && !pod_uplink(topology, a.slow_pod_links - 1)) {
+    return "--slow-pod-links: the network does not have so many";
+  }
   if (std::max(a.slow_links, a.fail_links) > topology.leaf_uplink_count()) {
     return "the leaves have only " + std::to_string(topology.leaf_uplink_count()) + " uplinks";
   }

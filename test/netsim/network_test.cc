@@ -74,6 +74,36 @@ TEST(Network, SlowLinksSlowTheFlowsThatUseThem) {
   EXPECT_LT(run_line("--topology two-tier", matrix).fct.worst, 200);
 }
 
+TEST(Network, SlowPodLinksAreThoseOfTheFirstAggregationSwitch) {
+  const std::string flow = "Nodes 128\n0->127 start 0 size 2000000\n";
+  std::string slow = "Nodes 128\nFailures 4\n0->127 start 0 size 2000000\n";
+  for (int i = 0; i < 4; ++i) {
+    slow += "failure switch_type AGG switch_id 0 link_id " + std::to_string(i) + "\n";
+  }
+  const double whole = run_line("", flow).fct.worst;
+  const double by_option = run_line("--slow-pod-links 4", flow).fct.worst;
+  EXPECT_GT(by_option, 1.2 * whole);
+  EXPECT_EQ(by_option, run_line("", slow).fct.worst);
+}
+
+// CMS-150, CMS-151: what an incast loses at its beginning is found long before the time-out.
+TEST(Network, Cms150_WithoutTrimmingLossesAreFoundWithoutTimeOuts) {
+  const std::string line = "--incast 8 --paths mixed --no-trimming --size 500000";
+  const Results with = run_line(line);
+  const Results without = run_line(line + " --no-recovery");
+  EXPECT_GT(with.data_drops, 100U);
+  EXPECT_EQ(with.rto_retransmissions, 0U);
+  EXPECT_GT(without.rto_retransmissions, 100U);
+  EXPECT_LT(with.fct.worst, 0.8 * without.fct.worst);
+}
+
+// CMS-505, CMS-14: many sources whose first packets are trimmed to headers, and headers lost.
+TEST(Network, Cms226_ManySourcesWaitTheirTurnForCredit) {
+  const Results results = run_line("--incast 127 --size 100000 --cc rccc --paths mixed");
+  EXPECT_LT(results.fct.worst, 1150);  // ideal: 1,060 us
+  EXPECT_GT(results.jain, 0.9);
+}
+
 TEST(Network, AFailureOfTheMatrixMakesItsLinkSlow) {
   const Results results = run_line(
       "--topology two-tier --leaf-uplinks 1",

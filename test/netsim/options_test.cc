@@ -49,6 +49,8 @@ TEST(Options, RefuseWithTheReason) {
   EXPECT_THAT(refusal("--incast 20 --hosts 8"), HasSubstr("this traffic has 21"));
   EXPECT_THAT(refusal("--incast 2 --oversubscription 3"), HasSubstr("does not divide"));
   EXPECT_THAT(refusal("--incast 2 --fail-links 9999"), HasSubstr("only 128 uplinks"));
+  EXPECT_THAT(refusal("--incast 2 --slow-pod-links 129"), HasSubstr("so many"));
+  EXPECT_THAT(refusal("--incast 2 --topology two-tier --slow-pod-links 1"), HasSubstr("so many"));
   EXPECT_THAT(refusal("--matrix /nowhere.cm"), HasSubstr("/nowhere.cm: cannot be read"));
 }
 
