@@ -197,5 +197,251 @@ TEST_F(Retransmission, Cms507_OtherNacksDoNotCount) {
 
 TEST(PathInferenceMemory, APdcIsSmallerThanAKilobyte) { EXPECT_LE(sizeof(Pdc), 1024U); }
 
+// ---- without knowing paths (CMS-150, CMS-151)
+// ------------------------------------------------------------------------------------------------
+
+using wire::CpType;
+
+constexpr std::uint32_t kPacketBytes = 132;  // nominal, of what send() makes
+constexpr Duration kRtt = microseconds(100);
+constexpr Duration kSilenceAtEnd = 2 * kRtt;  // base RTT and target delay
+
+// A window of 20 packets, and more paths than packets.
+class Recovery : public Bench {
+ protected:
+  static cms::Parameters parameters() {
+    cms::Parameters cms;
+    cms.mtu_bytes = kPacketBytes;
+    cms.base_rtt = kRtt;
+    cms.synthetic_ecn = false;
+    cms.paths = cms::PathPolicy::RoundRobin;
+    cms.path_count = 1024;
+    cms.tuning.initial_window_bytes = 20 * kPacketBytes;
+    return cms;
+  }
+  Recovery() { start(parameters()); }
+  void start(const cms::Parameters& cms) {
+    build(test_parameters(), cms);
+    open();
+    start_of_bytes_ = 1;
+  }
+  // An ACK for all packets from `first` to `last`, CACK stays at 70000.
+  wire::AckHeader reported(std::uint32_t first, std::uint32_t last) const {
+    wire::AckHeader header = ack(70000, last);
+    for (std::uint32_t psn = first; psn <= last; ++psn) {
+      header.sack_bitmap |= std::uint64_t{1} << (psn - 70001);
+    }
+    header.rcvd_bytes = start_of_bytes_ + (last - first + 1) * kPacketBytes / wire::kCcByteUnit;
+    return header;
+  }
+  static std::vector<Sent> probes(const std::vector<Sent>& sent) {
+    std::vector<Sent> found = sent;
+    std::erase_if(found, [](const Sent& packet) {
+      return !packet.control() || packet.control()->ctl_type != CpType::Probe;
+    });
+    return found;
+  }
+  wire::AckHeader answer(std::uint32_t first, std::uint32_t last) const {
+    wire::AckHeader header = reported(first, last);
+    header.p = true;
+    header.probe_opaque = 2;
+    header.service_time = 1;
+    return header;
+  }
+  static std::vector<std::uint32_t> resent(const std::vector<Sent>& sent) {
+    std::vector<wire::RequestHeader> found = requests(sent);
+    std::erase_if(found, [](const wire::RequestHeader& header) { return !header.retx; });
+    return psns(found);
+  }
+  // Ten packets, the last word of the PDC, and the Probe that asks for them.
+  void send_and_wait_for_the_probe() {
+    send(10);
+    ASSERT_EQ(requests(turn()).size(), 10U);
+    EXPECT_TRUE(probes(after(kSilenceAtEnd - TimerWheel::kTick)).empty());
+    const auto probe = probes(after(2 * TimerWheel::kTick));
+    ASSERT_EQ(probe.size(), 1U);
+    EXPECT_EQ(probe[0].control()->payload, 70001U);
+    EXPECT_EQ(probe[0].ecn, Ecn::Ect0) << "it waits where data does";
+    EXPECT_EQ(probe[0].dscp, test_parameters().dscp_data);
+  }
+
+ private:
+  std::uint32_t start_of_bytes_ = 0;  // what open() sent, in units of 256
+};
+
+TEST_F(Recovery, Cms150_OneAndAHalfWindowsAboveAGapBeginIt) {
+  send(60);
+  ASSERT_EQ(requests(turn()).size(), 20U);
+  now += 3 * kRtt;
+  const auto more = answer_to(reported(70002, 70020));
+  EXPECT_TRUE(resent(more).empty()) << "19 packets are less than 30";
+  ASSERT_GE(requests(more).size(), 11U);
+  const auto last = requests(more).back().psn.value;
+  EXPECT_EQ(resent(answer_to(reported(70002, last))), (std::vector<std::uint32_t>{70001}));
+  EXPECT_EQ(counters().rto_retransmissions, 0U);
+}
+
+TEST_F(Recovery, Cms150_WhatLeftJustNowMayStillCome) {
+  send(60);
+  turn();
+  const auto more = answer_to(reported(70002, 70020));
+  const auto last = requests(more).back().psn.value;
+  EXPECT_TRUE(resent(answer_to(reported(70002, last))).empty());
+}
+
+TEST_F(Recovery, Cms151_AProbeAsksAfterASilenceAndWhatItsAnswerMissesIsLost) {
+  send_and_wait_for_the_probe();
+  now += kRtt;
+  EXPECT_EQ(resent(answer_to(answer(70003, 70009))),
+            (std::vector<std::uint32_t>{70001, 70002, 70010}));
+  EXPECT_EQ(counters().inferred_loss_retransmissions, 3U);
+  EXPECT_TRUE(resent(answer_to(answer(70003, 70009))).empty()) << "a copy";
+}
+
+TEST_F(Recovery, Cms151_AnAnswerThatHadToWaitProvesNothing) {
+  send_and_wait_for_the_probe();
+  now += kRtt + kRtt + TimerWheel::kTick;
+  EXPECT_TRUE(resent(answer_to(answer(70003, 70009))).empty());
+}
+
+TEST_F(Recovery, Cms151_ItIsRepeatedAfterFiveRtts) {
+  send_and_wait_for_the_probe();
+  EXPECT_TRUE(probes(after(5 * kRtt - 2 * TimerWheel::kTick)).empty());
+  EXPECT_EQ(probes(after(3 * TimerWheel::kTick)).size(), 1U);
+}
+
+TEST_F(Recovery, Cms151_WithMoreToSendItTakesThreeRtts) {
+  send(60);
+  turn();
+  EXPECT_TRUE(probes(after(3 * kRtt - TimerWheel::kTick)).empty());
+  EXPECT_EQ(probes(after(2 * TimerWheel::kTick)).size(), 1U);
+}
+
+TEST_F(Recovery, Cms151_NothingIsAskedWhenAllHasArrived) {
+  send(10);
+  turn();
+  answer_to(ack(70010, 70010));
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(probes(after(kRtt)).empty());
+}
+
+TEST_F(Recovery, Cms152_Cms153_NeitherWithTrimmingNorOnASinglePathNorWhereItIsOff) {
+  cms::Parameters trimming = parameters(), single = parameters(), off = parameters();
+  trimming.trimming = true;
+  single.paths = cms::PathPolicy::Single;
+  off.recovery = false;
+  for (const cms::Parameters& cms : {trimming, single, off}) {
+    start(cms);
+    send(10);
+    turn();
+    for (int i = 0; i < 10; ++i) EXPECT_TRUE(probes(after(kRtt)).empty());
+    EXPECT_EQ(counters().probes_sent, 0U);
+  }
+}
+
+// ---- what it does for congestion management (CMS sections 1 to 6)
+// ------------------------------------------------------------------------------------------------
+
+class CongestionRules : public Bench {
+ protected:
+  static cms::Parameters nscc() {
+    cms::Parameters cms;
+    cms.mtu_bytes = 1024 + 128;
+    cms.base_rtt = microseconds(100);
+    return cms;
+  }
+  std::uint64_t window() { return node->manager->find(pdc)->ccc().ccc->window_bytes(); }
+};
+
+TEST_F(CongestionRules, Cms402_AnAckTakesTheEntropyOfItsPacket) {
+  accept(333);
+  turn();
+  for (const std::uint16_t entropy : {50123, 61000}) {
+    rx_entropy = entropy;
+    wire::RequestHeader next = request(334U + (entropy == 61000 ? 1 : 0));
+    next.ar = true;
+    receive(next);
+    const auto sent = turn();
+    ASSERT_EQ(acks(sent).size(), 1U);
+    EXPECT_EQ(sent[0].entropy, entropy);
+  }
+}
+
+TEST_F(CongestionRules, Cms503_ATrimmedPacketIsRefusedAtOnceAlongItsPath) {
+  accept(333);
+  turn();
+  rx_entropy = 50123;
+  rx_ecn = Ecn::Ce;
+  rx_trimmed = true;
+  receive(request(334));
+  receive(retransmission(335));
+  const auto sent = turn();
+  ASSERT_EQ(nacks(sent).size(), 2U);  // no coalescing
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(nacks(sent)[i].nack_code, NackCode::Trimmed);
+    EXPECT_TRUE(nacks(sent)[i].m);
+    EXPECT_EQ(nacks(sent)[i].retx, i == 1);
+  }
+  for (const Sent& packet : sent) EXPECT_EQ(packet.entropy, 50123);
+}
+
+TEST_F(CongestionRules, Cms506_ATrimmedAckIsDroppedWithoutANack) {
+  open();
+  TestMessage& message = send(1);
+  turn();
+  rx_trimmed = true;
+  EXPECT_TRUE(answer_to(ack(70001, 70001)).empty());
+  EXPECT_EQ(message.responses, 0U);
+  EXPECT_EQ(counters().trimmed_received, 1U);
+}
+
+TEST_F(CongestionRules, Cms131_Cms311_ARefusalForWantOfMemoryIsNoCongestion) {
+  build(test_parameters(), nscc());
+  open();
+  send(4, DeliveryMode::Rud, 1024);
+  turn();
+  const std::uint64_t before = window();
+  receive(nack(NackCode::NoPktBuffer, 70001));
+  EXPECT_EQ(window(), before);
+}
+
+// CMS-504: the packet follows at once; the window has become smaller by it (CMS-130).
+TEST_F(CongestionRules, Cms509_ATrimmedNackIsHonouredWhereTrimmingIsNotExpected) {
+  build(test_parameters(), nscc());
+  ASSERT_FALSE(nscc().trimming);
+  open();
+  send(4, DeliveryMode::Rud, 1024);
+  turn();
+  const std::uint64_t before = window();
+  EXPECT_EQ(psns(requests(answer_to(nack(NackCode::Trimmed, 70002)))),
+            (std::vector<std::uint32_t>{70002}));
+  EXPECT_LT(window(), before);
+}
+
+TEST_F(CongestionRules, Cms224_Cms505_ATrimTakesNoCreditBackAndItsTargetCounts) {
+  cms::Parameters cms = nscc();
+  cms.algorithm = cms::Algorithm::Rccc;
+  build(test_parameters(), cms);
+  const auto asking = [&](std::uint32_t psn, std::uint32_t target) {
+    wire::RequestHeader header = request(psn, psn == 333);
+    header.type = wire::PdsType::RudCcReq;
+    header.ccc_id = 5;
+    header.credit_target = target;
+    return header;
+  };
+  peer_start = 333;
+  receive(asking(333, 10));
+  pdc = node->client.delivered.back().pdc;
+  EXPECT_EQ(acks(turn()).at(0).credit, 10U);
+  rx_trimmed = true;
+  receive(asking(334, 10));
+  EXPECT_TRUE(controls(turn()).empty()) << "what was granted stays granted, and is no more";
+  after(microseconds(10));
+  receive(asking(335, 15));
+  const auto granted = controls(after(microseconds(10)));
+  ASSERT_EQ(granted.size(), 1U);
+  EXPECT_EQ(granted[0].ctl_type, wire::CpType::Credit);
+  EXPECT_EQ(granted[0].payload, 15U);
+}
+
 }  // namespace
 }  // namespace uet::pds::testing
