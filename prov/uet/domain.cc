@@ -303,6 +303,12 @@ int Domain::open_nic(const fi_info& info) {
   if (!message.empty()) FI_WARN(&provider, FI_LOG_DOMAIN, "%s\n", message.c_str());
   if (!nic) return to_fi_errno(nic.error());
   nic_ = std::move(nic).value();
+  if (!format_.can_name(av::default_address(local_address()))) {
+    FI_WARN(&provider, FI_LOG_DOMAIN,
+            "fi_domain: a socket address cannot name a place at a shared port: let the format of "
+            "addresses be FI_ADDR_UET or FI_ADDR_STR, or use FI_UET_NIC=udp\n");
+    return -FI_EADDRNOTAVAIL;
+  }
   return 0;
 }
 
@@ -316,6 +322,10 @@ int Domain::open_fep() {
   }
   fep::Config config;
   config.pds = pds_parameters(params_);
+  config.pds.place = place_of(local_address().port);
+  if (config.pds.place) {
+    config.pds.pdc_count = std::min(config.pds.pdc_count, pds::kPdcIdsOfPlace / 2);
+  }
   config.cms = cms_parameters(params_, *nic_, payload_mtu_);
   config.trim_marks = recognized_trim_marks(params_);
   config.ses.payload_mtu = payload_mtu_;

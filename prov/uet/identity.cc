@@ -68,6 +68,14 @@ int Identity::take_name(const av::UetAddress& wanted, std::size_t count, bool ex
   if (other_ip || (wanted.udp_port != 0 && wanted.udp_port != here.port)) {
     return refuse(-FI_EADDRNOTAVAIL, "the address is not one of the domain's FEP");
   }
+  const auto place = place_of(here.port);
+  if (place && wanted.has(av::kPidOnFepValid) &&
+      wanted.pid_on_fep.value % kSharedPlaces != *place) {
+    return refuse(
+        -FI_EADDRNOTAVAIL,
+        "packets to this pid_on_fep go to another process of the shared port: ask for one "
+        "that is the place modulo 32, or for none");
+  }
   const bool by_port = av::port_name_of(wanted).has_value();
   std::optional<ResourceIndex> index;
   if (wanted.has(av::kResourceIndexValid)) index = wanted.start_resource_index;

@@ -224,6 +224,7 @@ Result<UetAddress> from_text(std::string_view text) {
 bool is_text_form(std::string_view text) { return text.starts_with(kScheme); }
 
 PidOnFep default_pid_on_fep(std::uint16_t udp_port) {
+  if (const auto place = place_of(udp_port)) return {*place};
   if (udp_port < kUetUdpPort || udp_port > kUetLastUdpPort) return {0};
   return {static_cast<std::uint16_t>(udp_port - kUetUdpPort)};
 }

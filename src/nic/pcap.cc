@@ -184,7 +184,7 @@ void PcapNic::write_frame(const Frame& frame) {
   fields.source = frame.from.ip;
   fields.destination = frame.to.ip;
   fields.entropy = frame.from.port;
-  fields.port = frame.to.port;
+  fields.port = wire_address(frame.to).port;
   fields.dscp = frame.dscp;
   fields.ecn = frame.ecn;
   wire::FrameFormat format;

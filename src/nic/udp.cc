@@ -164,12 +164,10 @@ bool may_blame_train(int error) { return error == EINVAL || error == EIO || erro
 
 }  // namespace
 
-Result<std::unique_ptr<UdpNic>> UdpNic::open(const UdpOptions& options, std::string& message) {
-  message.clear();
-  if (options.ip.bytes == FabricAddress{}.bytes) {
-    message = "a UDP back end needs one specific local address, not the wildcard";
-    return Error::Invalid;
-  }
+namespace {
+
+// A socket with all its options, not bound.
+Result<FileDescriptor> open_socket(const UdpOptions& options, std::string& message) {
   const bool is_ipv6 = options.ip.is_ipv6;
   FileDescriptor fd(
       ::socket(is_ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -189,28 +187,64 @@ Result<std::unique_ptr<UdpNic>> UdpNic::open(const UdpOptions& options, std::str
   set_option(fd.get(), SOL_SOCKET, SO_RXQ_OVFL, 1);
   set_option(fd.get(), SOL_SOCKET, SO_TIMESTAMPNS, 1);
   if (options.gro) set_option(fd.get(), IPPROTO_UDP, UDP_GRO, 1);
-  UdpOptions usable = options;
-  usable.gso = options.gso && set_option(fd.get(), IPPROTO_UDP, UDP_SEGMENT, 0);
+  return fd;
+}
 
-  if (const int error = bind_port(fd.get(), options)) {
-    return explain_bind_error(error, options, message);
+// Binds a socket to a port of its own. Returns the address.
+Result<FepAddress> bind_alone(int fd, const UdpOptions& options, std::string& message) {
+  if (place_of(options.port)) {
+    message = "port " + std::to_string(options.port) +
+              " is the name of a place at the shared port 4793, and nobody's own: "
+              "use FI_UET_NIC=shared, or leave out the port";
+    return Error::Invalid;
   }
+  if (const int error = bind_port(fd, options)) return explain_bind_error(error, options, message);
   SocketAddress bound;
   socklen_t length = sizeof bound;
-  if (::getsockname(fd.get(), &bound.any, &length) != 0) {
+  if (::getsockname(fd, &bound.any, &length) != 0) {
     message = "cannot read the port of the UDP socket: " + error_text(errno);
     return Error::Io;
   }
+  return read_socket_address(bound);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<UdpNic>> UdpNic::open(const UdpOptions& options, std::string& message) {
+  message.clear();
+  if (options.ip.bytes == FabricAddress{}.bytes) {
+    message = "a UDP back end needs one specific local address, not the wildcard";
+    return Error::Invalid;
+  }
+  auto opened = open_socket(options, message);
+  if (!opened) return opened.error();
+  FileDescriptor fd = std::move(opened).value();
+  FileDescriptor sender;
+  if (options.bind) {
+    auto another = open_socket(options, message);
+    if (!another) return another.error();
+    sender = std::move(another).value();
+  }
+  const int sending_fd = sender.valid() ? sender.get() : fd.get();
+  UdpOptions usable = options;
+  usable.gso = options.gso && set_option(sending_fd, IPPROTO_UDP, UDP_SEGMENT, 0);
+
+  const auto local = options.bind ? options.bind(fd.get(), sending_fd, message)
+                                  : bind_alone(fd.get(), options, message);
+  if (!local) return local.error();
   NicCaps caps = find_caps(options.ip, message);
   caps.receive_credit_bytes =
       size_buffer(fd.get(), kReceiveBuffer, options.receive_buffer_bytes, message);
-  size_buffer(fd.get(), kSendBuffer, options.send_buffer_bytes, message);
+  size_buffer(sending_fd, kSendBuffer, options.send_buffer_bytes, message);
   return std::unique_ptr<UdpNic>(
-      new UdpNic(std::move(fd), usable, read_socket_address(bound), caps));
+      new UdpNic(std::move(fd), std::move(sender), usable, local.value(), caps));
 }
 
-UdpNic::UdpNic(FileDescriptor fd, const UdpOptions& options, FepAddress local, NicCaps caps)
-    : fd_(std::move(fd)),
+UdpNic::UdpNic(FileDescriptor fd, FileDescriptor sender, const UdpOptions& options,
+               FepAddress local, NicCaps caps)
+    : sender_(std::move(sender)),
+      fd_(std::move(fd)),
+      sending_fd_(sender_.valid() ? sender_.get() : fd_.get()),
       send_messages_(options.send_messages),
       local_(local),
       caps_(caps),
@@ -255,7 +289,7 @@ std::size_t UdpNic::send_all(std::span<const Packet* const> in) {
       continue;
     }
     const int sent =
-        send_messages_(fd_.get(), tx_headers_.data(), static_cast<unsigned>(messages), 0);
+        send_messages_(sending_fd_, tx_headers_.data(), static_cast<unsigned>(messages), 0);
     if (sent > 0) {
       done += account_sent(static_cast<std::size_t>(sent));
       if (suspects != 0) {  // they can leave alone, so segmentation was at fault
@@ -294,7 +328,7 @@ std::size_t UdpNic::fill_messages(std::span<const Packet* const> in, bool trains
     if (!trains || messages == 0 || !fits_train(tx_messages_[messages - 1], *packet)) {
       if (messages > 0) write_control(messages - 1);
       TxMessage& fresh = tx_messages_[messages];
-      write_socket_address(packet->to, fresh.to);
+      write_socket_address(wire_address(packet->to), fresh.to);
       fresh.first = packet;
       fresh.packets = 0;
       fresh.segment_bytes = packet->length();

@@ -79,6 +79,7 @@ Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Clien
       open_(parameters.pdc_count, parameters.reserved_target_pdcs, parameters.reserved_pool_pdcs),
       bitmaps_(parameters.bitmap_count, parameters.reserved_target_pdcs,
                parameters.reserved_pool_pdcs),
+      tombstone_count_(parameters.place ? kPdcIdsOfPlace / 2 - 1 : kTombstones),
       tombstones_(kTombstones),
       cccs_(cms_, parameters.ccc_count, parameters.reserved_target_pdcs,
             parameters.reserved_pool_pdcs) {
@@ -172,11 +173,14 @@ Pdc* Manager::live(PdcId id, Time now) {
 
 // PDS-31: ids roll, so that one is not used again soon; those of tombstones are skipped.
 PdcId Manager::allocate_id() {
-  while (next_id_ == 0 || slot_of_id_[next_id_] != kNoSlot ||
-         tombstone_of_id_[next_id_] != kNoSlot) {
-    ++next_id_;
-  }
-  return PdcId{next_id_++};
+  const auto next = [this] {
+    const std::uint16_t id = next_id_++;
+    if (!parameters_.place) return id;
+    return static_cast<std::uint16_t>(*parameters_.place * kPdcIdsOfPlace + id % kPdcIdsOfPlace);
+  };
+  std::uint16_t id = next();
+  while (id == 0 || slot_of_id_[id] != kNoSlot || tombstone_of_id_[id] != kNoSlot) id = next();
+  return PdcId{id};
 }
 
 // PDS-53: random, not below 2^16, and as far from where the previous PDC to this peer ended.
@@ -379,7 +383,7 @@ void Manager::bury(Pdc& pdc, Time now) {
                    .close_psn = pdc.close_psn(),
                    .until = now + parameters_.tombstone_time};
   tombstone_of_id_.set(id.value, static_cast<std::uint16_t>(next_tombstone_));
-  next_tombstone_ = (next_tombstone_ + 1) % kTombstones;
+  next_tombstone_ = (next_tombstone_ + 1) % tombstone_count_;
 
   const auto entry = outgoing_.find(pdc.destination());
   if (pdc.role() == Role::Initiator && entry != outgoing_.end()) {

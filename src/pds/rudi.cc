@@ -97,7 +97,10 @@ Rudi::Stop Rudi::send_some(RudiFlow& flow, std::uint32_t& budget, Time now) {
 // PDS-183: the index is unique, the rest tells its uses apart, and those of an earlier process.
 std::uint32_t Rudi::next_packet_id(std::uint16_t index) {
   if (uses_ == 0) uses_ = static_cast<std::uint32_t>(env_.rng.next());
-  return ++uses_ * static_cast<std::uint32_t>(kOutstanding) + index;
+  const std::uint32_t id = ++uses_ * static_cast<std::uint32_t>(kOutstanding) + index;
+  if (!env_.parameters.place) return id;
+  constexpr unsigned kShift = 32 - kPlaceBits;
+  return (id & ((1U << kShift) - 1)) | std::uint32_t{*env_.parameters.place} << kShift;
 }
 
 void Rudi::transmit(Record& record, Time now) {

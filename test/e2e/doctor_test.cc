@@ -81,6 +81,22 @@ TEST(Doctor, SaysWhyABackEndCannotStart) {
                                      "frames, which lo does not carry"));
 }
 
+TEST(Doctor, TellsHowManyShareThePort) {
+  std::vector<int> sockets;
+  for (const std::uint16_t port : {4793, 5817, 5848}) {
+    sockets.push_back(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ::bind(sockets.back(), reinterpret_cast<sockaddr*>(&address), sizeof address);
+  }
+  const Result result = doctor("", {{"FI_UET_IFACE", "lo"}});
+  for (const int fd : sockets) ::close(fd);
+  EXPECT_EQ(result.status, kReady) << result.text;
+  EXPECT_THAT(result.text, HasSubstr("127.0.0.1: 4793 is shared by 2 of 32 processes"));
+}
+
 TEST(Doctor, TellsWhoHasThePort) {
   const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};

@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::size_t kBytes = 5000;  // more than a packet where the MTU is 1500
 constexpr std::size_t kProcesses = 8;
-constexpr std::uint64_t kMessages = 20;  // from each to each in one round
+constexpr std::uint16_t kFirstPlacePort = 5817;  // of processes that share port 4793
+constexpr std::uint64_t kMessages = 20;          // from each to each in one round
 
 bool hosts_say(const char* text) {
   const char* hosts = std::getenv("UET_E2E_HOSTS");
@@ -30,13 +31,13 @@ bool hosts_say(const char* text) {
 // Some host has this back end.
 bool over(const std::string& back_end) { return hosts_say(("," + back_end).c_str()); }
 bool over_udp() { return std::getenv("UET_E2E_HOSTS") == nullptr || hosts_say(",udp"); }
+bool over_shared() { return over("shared"); }
 // Packets that come in another queue than the process has reach it through the kernel.
 bool has_part_of_the_queues() { return hosts_say("queues="); }
 
 // Not one of those in which the way to a neighbour is the matter.
-bool plain_network() {
-  return std::getenv("UET_E2E_ARP") == nullptr && std::getenv("UET_E2E_IPV6") == nullptr;
-}
+bool ipv6() { return std::getenv("UET_E2E_IPV6") != nullptr; }
+bool plain_network() { return std::getenv("UET_E2E_ARP") == nullptr && !ipv6(); }
 
 std::string xdp_program_of_host_1() {
   return run_program("ip -n host-1 link show dev eth0 | grep xdp || true", {}).text;
@@ -171,6 +172,8 @@ class Member {
     for_others(members, [&](std::size_t i) { channels_[i]->receive<char>(&node_); });
   }
 
+  std::uint16_t port() const { return udp_port(node_.name()); }
+
   // Over the back end itself, not through the kernel.
   std::uint64_t packets_of_the_device() const {
     return node_.counter("nic_packets_sent") - node_.counter("nic_kernel_packets_sent");
@@ -204,6 +207,9 @@ TEST(BackEnd, FourProcessesAtOneAddressExchangeAllToAllAndOutliveOne) {
       if (i > self) channels[i] = &pairs[self * kProcesses + i].left;
     }
     Member member(self, channels);
+    const char* nic = std::getenv("FI_UET_NIC");
+    const bool shares = nic != nullptr && std::string(nic) == "shared" && !ipv6();
+    require(!shares || member.port() >= kFirstPlacePort, "it has a port of its own");
     member.exchange_with(kProcesses, 1);
     member.meet(kProcesses);
     if (self == kProcesses - 1) ::raise(SIGKILL);
@@ -319,7 +325,7 @@ TEST(BackEnd, AForeignXdpProgramIsRefused) {
 
 // Whoever asks for a back end gets that or an error, never another one.
 TEST(BackEnd, WithoutTheRightDoesNotOpen) {
-  if (over_udp()) GTEST_SKIP() << "the back end udp needs no right";
+  if (over_udp() || over_shared()) GTEST_SKIP() << "udp needs no right, shared does without";
   if (::getuid() != 0) GTEST_SKIP() << "needs root, to give its rights up";
   Process process("process", {}, [] {
     require(::setgroups(0, nullptr) == 0 && ::setuid(65534) == 0, "giving up the rights");
@@ -333,6 +339,69 @@ TEST(BackEnd, WithoutTheRightDoesNotOpen) {
     fail("it opened");
   });
   EXPECT_EQ(process.wait(), "");
+}
+
+// What it can do without: the port is its own then, and that is told.
+TEST(BackEnd, WithoutTheRightToShareThePortIsItsOwn) {
+  if (!over_shared() || over_udp() || over("packet")) {
+    GTEST_SKIP() << "only where all hosts have the back end shared";
+  }
+  if (::getuid() != 0) GTEST_SKIP() << "needs root, to give its rights up";
+  ChannelPair channels;
+  const auto run = [&](Channel& channel) {
+    require(::setgroups(0, nullptr) == 0 && ::setuid(65534) == 0, "giving up the rights");
+    Node node;
+    require(ipv6() || udp_port(node.name()) < kFirstPlacePort, "it shares the port");
+    exchange(node, node.connect(channel), 20);
+    channel.meet(&node);
+  };
+  Process left("left", {}, [&] { run(channels.left); });
+  Process right("right", {}, [&] { run(channels.right); });
+  EXPECT_EQ(wait_for_all({&left, &right}), "");
+}
+
+// What was for a process that has gone does no harm to the next one in its place: each operation
+// ends once, and the two exchange messages as if nothing had been.
+TEST(BackEnd, TheNextProcessAtAPlaceStartsAfresh) {
+  if (!over_shared() || !plain_network()) GTEST_SKIP() << "only for the back end shared";
+  constexpr std::size_t kLost = 16;
+  ChannelPair firsts;
+  ChannelPair seconds;
+  const auto serve = [](Channel& channel) {
+    channel.receive<char>();
+    Node node;
+    exchange(node, node.connect(channel), 20);
+    channel.send(udp_port(node.name()));
+    channel.receive<char>(&node);
+  };
+  Process first("first", {}, [&] { serve(firsts.left); });
+  Process sender("sender", {}, [&] {
+    Node node;
+    firsts.right.send('g');
+    const fi_addr_t peer = node.connect(firsts.right);
+    exchange(node, peer, 20);
+    const auto place = firsts.right.receive<std::uint16_t>(&node);
+    std::vector<std::byte> lost(10 * kBytes);
+    for (std::uint64_t i = 0; i < kLost; ++i) {
+      node.post("sending", [&] {
+        return fi_tsend(node.ep.get(), lost.data(), lost.size(), nullptr, peer, 100 + i, nullptr);
+      });
+      if (i == kLost / 2) require(::kill(first.pid(), SIGKILL) == 0, "kill");
+    }
+    seconds.right.send('g');
+    const fi_addr_t next = node.connect(seconds.right);
+    std::size_t ended = 0;
+    for (const auto until = Clock::now() + kDeadline / 2; ended < kLost && Clock::now() < until;) {
+      if (node.poll()) ++ended;
+    }
+    require(ended == kLost, "operations to the first one have not ended");
+    exchange(node, next, 20);
+    require(seconds.right.receive<std::uint16_t>(&node) == place, "it has another place");
+    seconds.right.send('e');
+  });
+  Process second("second", {}, [&] { serve(seconds.left); });
+  EXPECT_EQ(wait_for_all({&sender, &second}), "");
+  EXPECT_EQ(first.wait(), "first died by signal Killed");
 }
 
 // Every answer to a bad network is seen at both ends, and messages arrive whole all the same.

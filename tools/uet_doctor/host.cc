@@ -28,6 +28,9 @@ namespace fs = std::filesystem;
 
 constexpr std::uint16_t kFirstPort = 4793;
 constexpr std::uint16_t kLastPort = 5816;
+// Of processes that share the first (FI_UET_NIC=shared), each has one of these besides.
+constexpr std::uint16_t kFirstPlacePort = 5817;
+constexpr std::uint16_t kLastPlacePort = 5848;
 constexpr std::size_t kLeastMtu = 1280;
 constexpr std::size_t kJumboMtu = 9000;
 
@@ -204,6 +207,14 @@ std::vector<LocalAddress> examine_interfaces(Report& report, const fi_info& info
   return addresses;
 }
 
+int count_sharing(const LocalAddress& address) {
+  int count = 0;
+  for (std::uint16_t port = kFirstPlacePort; port <= kLastPlacePort; ++port) {
+    if (try_port(address, port) == EADDRINUSE) ++count;
+  }
+  return count;
+}
+
 void examine_ports(Report& report, const std::vector<LocalAddress>& addresses) {
   report.begin("UDP ports 4793 to 5816");
   for (const LocalAddress& address : addresses) {
@@ -217,6 +228,10 @@ void examine_ports(Report& report, const std::vector<LocalAddress>& addresses) {
     } else if (error != 0) {
       report.fail(where + "a socket cannot be bound: " + std::strerror(error),
                   "look at 'ip address'; is the address new, or gone?");
+    } else if (const int sharing = port != kFirstPort ? count_sharing(address) : 0; sharing > 0) {
+      report.note(where + "4793 is shared by " + std::to_string(sharing) +
+                  " of 32 processes (FI_UET_NIC=shared); one that does not share gets " +
+                  std::to_string(port) + ", which firewalls must let pass");
     } else if (port != kFirstPort) {
       report.note(where + "4793 is taken by " + owner_of(kFirstPort) + "; the next process gets " +
                   std::to_string(port) + ", which firewalls must let pass");

@@ -86,7 +86,7 @@ bool is_text_form(std::string_view text);
 // The ids an endpoint takes when nothing else was asked for. They follow from address, port and
 // resource index, so that a peer which knows only these can address it.
 inline constexpr ResourceIndex kFirstResourceIndex{1};
-// Offset in the port range 4793 to 5816, 0 outside it.
+// Offset in the port range 4793 to 5816, the place that a port names, or 0.
 PidOnFep default_pid_on_fep(std::uint16_t udp_port);
 // A number that no endpoint of another FEP is likely to share (SES-20: receives match on it).
 InitiatorId default_initiator(const FepAddress& fep, ResourceIndex index);

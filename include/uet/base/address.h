@@ -7,11 +7,21 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 
 namespace uet {
 
 inline constexpr std::uint16_t kUetUdpPort = 4793;      // WIRE 1.1
 inline constexpr std::uint16_t kUetLastUdpPort = 5816;  // end of the range of way B (design 9)
+
+// Processes that share port 4793 of an address (way D) have a place there each. Their packets leave
+// from the port of that place, which is a part of their address, and go to port 4793: nobody
+// listens at the port of a place. PDCIDs and the ids of RUDI packets begin with the place, and so
+// many bits are enough for the PIDonFEP modulo kSharedPlaces to be it.
+inline constexpr unsigned kPlaceBits = 5;
+inline constexpr std::uint16_t kSharedPlaces = 1U << kPlaceBits;
+inline constexpr std::uint16_t kFirstPlacePort = kUetLastUdpPort + 1;
+inline constexpr std::uint16_t kLastPlacePort = kUetLastUdpPort + kSharedPlaces;
 
 // IPv4 in the first 4 bytes, or IPv6 in all 16; network order.
 struct FabricAddress {
@@ -32,11 +42,28 @@ struct FepAddress {
   friend constexpr bool operator==(const FepAddress&, const FepAddress&) = default;
 };
 
-// Where an answer to a packet from `source` goes: to its source port if that lies in the range in
-// which our own processes listen (way B of the design), else to the port of the standard.
+// The place that a port names, if it does.
+constexpr std::optional<std::uint8_t> place_of(std::uint16_t port) {
+  if (port < kFirstPlacePort || port > kLastPlacePort) return {};
+  return static_cast<std::uint8_t>(port - kFirstPlacePort);
+}
+
+// A process of ours sends from such a port, and its address names it by that (ways B and D).
+constexpr bool names_process(std::uint16_t port) {
+  return port >= kUetUdpPort && port <= kLastPlacePort;
+}
+
+// Where an answer to a packet from `source` goes: to the process that its source port names, else
+// to the port of the standard.
 constexpr FepAddress reply_address(FepAddress source) {
-  if (source.port < kUetUdpPort || source.port > kUetLastUdpPort) source.port = kUetUdpPort;
+  if (!names_process(source.port)) source.port = kUetUdpPort;
   return source;
+}
+
+// Where packets to `address` go on the wire.
+constexpr FepAddress wire_address(FepAddress address) {
+  if (place_of(address.port)) address.port = kUetUdpPort;
+  return address;
 }
 
 struct FepAddressHash {

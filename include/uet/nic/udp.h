@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -28,6 +29,9 @@ struct UdpOptions {
   std::uint32_t send_buffer_bytes = 4U << 20;     // wished
   bool gso = true;  // hand runs of equal packets to the kernel as one send
   bool gro = true;  // take runs of equal packets from the kernel as one receive
+  // Where the port is shared: binds, in place of `port`, a socket that receives and one that sends,
+  // and returns the address that peers have of the two. Errors are handed on.
+  std::function<Result<FepAddress>(int receiver, int sender, std::string& message)> bind;
   // Index of an interface whose packets somebody else takes: what arrives over it is thrown away.
   int excluded_interface = 0;  // 0 = none
   // The system call that sends; tests put an unwilling kernel in its place.
@@ -38,8 +42,9 @@ struct UdpOptions {
 class UdpNic final : public Nic {
  public:
   // Opens and binds the socket. `message`: on failure what failed and what to do about it, on
-  // success a warning or nothing. Errors: Invalid (wildcard address), NoDevice (not an address of
-  // this host), AddressInUse (the port, or all of 4793 to 5816), Io (anything else).
+  // success a warning or nothing. Errors: Invalid (wildcard address, port of a place), NoDevice
+  // (not an address of this host), AddressInUse (the port, or all of 4793 to 5816), Io (anything
+  // else).
   static Result<std::unique_ptr<UdpNic>> open(const UdpOptions& options, std::string& message);
 
   std::size_t rx_burst(std::span<RxPacket> out, Time now) override;
@@ -89,7 +94,8 @@ class UdpNic final : public Nic {
     Time arrived{};
   };
 
-  UdpNic(FileDescriptor fd, const UdpOptions& options, FepAddress local, NicCaps caps);
+  UdpNic(FileDescriptor fd, FileDescriptor sender, const UdpOptions& options, FepAddress local,
+         NicCaps caps);
 
   std::size_t fill_messages(std::span<const Packet* const> in, bool trains);
   void add_to_message(std::size_t message, const Packet& packet);
@@ -101,7 +107,9 @@ class UdpNic final : public Nic {
   std::uint64_t socket_backlog_bytes() const;
   void read_control(std::size_t message);
 
+  FileDescriptor sender_;  // only where it is another one than fd_; closed after that
   FileDescriptor fd_;
+  int sending_fd_;
   int (*send_messages_)(int, mmsghdr*, unsigned, int);
   FepAddress local_;
   NicCaps caps_;

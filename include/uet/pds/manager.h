@@ -192,6 +192,7 @@ class Manager final : public Delivery {
 
   NumberOfId slot_of_id_;
   NumberOfId tombstone_of_id_;
+  std::size_t tombstone_count_;
   ZeroedArray<Tombstone> tombstones_;
   std::size_t next_tombstone_ = 0;
   std::uint16_t next_id_;

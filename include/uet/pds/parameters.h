@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "uet/base/address.h"
 #include "uet/base/time.h"
 
 namespace uet::pds {
@@ -54,8 +55,13 @@ struct Parameters {
   std::uint8_t dscp_datagram = 10;            // UUD: not the class of what UET-CC controls (PDS-12)
   std::optional<std::uint32_t> start_psn;     // first Start_PSN; empty = random (PDS-53)
   std::optional<std::uint16_t> first_pdc_id;  // first PDC id given out; empty = random
+  // Of a FEP that shares its UDP port with others, its place: its PDC ids and the ids of its RUDI
+  // requests begin with it, so that the kernel tells by them whose an answer is. pdc_count is
+  // kPdcIdsOfPlace / 2 at most.
+  std::optional<std::uint8_t> place;
 };
 
 inline constexpr std::uint32_t kUnlimited = UINT32_MAX;
+inline constexpr std::size_t kPdcIdsOfPlace = 65536 / kSharedPlaces;
 
 }  // namespace uet::pds

@@ -242,12 +242,12 @@ void FramedNic::build_frame(std::size_t place, const Packet& packet, const wire:
   fields.vlan = vlan_;
   fields.source = local_.ip;
   fields.destination = packet.to.ip;
-  // A port of the known range would be taken for the one that we listen in (reply_address): an ACK
+  // A port of the known range would be taken for the one that names us (reply_address): an ACK
   // takes over the entropy of its request, which is the source port of a peer without entropy.
-  const bool port = packet.entropy >= kUetUdpPort && packet.entropy <= kUetLastUdpPort;
-  const bool free = caps_.per_packet_entropy && packet.entropy != 0 && !port;
+  const bool free =
+      caps_.per_packet_entropy && packet.entropy != 0 && !names_process(packet.entropy);
   fields.entropy = free ? packet.entropy : local_.port;
-  fields.port = packet.to.port;
+  fields.port = wire_address(packet.to).port;
   fields.dscp = packet.dscp;
   fields.ecn = packet.ecn;
   std::byte* const headers = headers_[place].data();
@@ -283,7 +283,7 @@ std::size_t FramedNic::send_through_kernel(std::span<const Packet* const> in) {
 bool FramedNic::hold_until_resolved(const Packet& packet) {
   const Time now = now_of_clock();
   SocketAddress address;
-  write_socket_address(packet.to, address);
+  write_socket_address(wire_address(packet.to), address);
   ::sendto(kernel_->wait_fd(), nullptr, 0, MSG_DONTWAIT, &address.any,
            socket_address_length(packet.to.ip.is_ipv6));
   if (now >= resolve_until_ + kResolvePause) resolve_until_ = now + kResolveWait;

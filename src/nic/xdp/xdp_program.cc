@@ -4,9 +4,6 @@
 // descriptors of program, maps and link from the kernel.
 #include "uet/nic/xdp_program.h"
 
-#include <bpf/bpf.h>
-#include <bpf/libbpf.h>
-#include <fcntl.h>
 #include <linux/if_link.h>
 
 #include <algorithm>
@@ -15,16 +12,13 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <string_view>
 #include <thread>
 #include <utility>
 
+#include "uet/nic/bpf.h"
 #include "uet/nic/xdp_redirect.h"
 #include "xdp_redirect_image.h"
-
-#define UET_TEXT_OF(name) #name
-#define UET_NAME_OF(macro) UET_TEXT_OF(macro)
 
 namespace uet::nic {
 namespace {
@@ -36,32 +30,6 @@ constexpr std::string_view kSocketsName = UET_NAME_OF(UET_XDP_SOCKETS);
 // How often, and after which pause, opening starts again when others open or close at that moment.
 constexpr int kTries = 50;
 constexpr std::chrono::milliseconds kPause(4);
-
-struct ObjectFree {
-  void operator()(bpf_object* object) const { bpf_object__close(object); }
-};
-
-FileDescriptor duplicate(int fd) { return FileDescriptor(::fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
-
-// libbpf writes to standard error, which is the program's; our messages say the same better.
-class Quiet {
- public:
-  Quiet() : lock_(mutex_), before_(libbpf_set_print(nullptr)) {}
-  ~Quiet() { libbpf_set_print(before_); }
-  Quiet(const Quiet&) = delete;
-  Quiet& operator=(const Quiet&) = delete;
-
- private:
-  inline static std::mutex mutex_;
-  std::lock_guard<std::mutex> lock_;
-  libbpf_print_fn_t before_;
-};
-
-template <class Info>
-bool read_info(int fd, Info& info) {
-  std::uint32_t length = sizeof info;
-  return bpf_obj_get_info_by_fd(fd, &info, &length) == 0;
-}
 
 std::string explain(const Interface& interface, const std::string& what, int error) {
   std::string text = "FI_UET_NIC=xdp on " + interface.name + ": " + what + ": " + error_text(error);
@@ -85,11 +53,11 @@ std::string explain(const Interface& interface, const std::string& what, int err
 }  // namespace
 
 int XdpProgram::load(XdpProgram& program) {
-  const Quiet quiet;
+  const QuietBpf quiet;
   int error = EINVAL;
   // A kernel from before 5.18 does not know programs that take frames of several buffers.
   for (const bool frags : {true, false}) {
-    const std::unique_ptr<bpf_object, ObjectFree> object(
+    const std::unique_ptr<bpf_object, BpfObjectFree> object(
         bpf_object__open_mem(kXdpRedirectImage.data(), kXdpRedirectImage.size(), nullptr));
     if (!object) return errno;
     bpf_program* const found = bpf_object__find_program_by_name(object.get(), kProgramName);
@@ -151,7 +119,7 @@ Result<XdpProgram> XdpProgram::open(const Interface& interface, bool generic,
 
 // Returns 0 or errno; EBUSY: somebody was faster.
 int XdpProgram::attach(const Interface& interface, bool generic) {
-  const Quiet quiet;
+  const QuietBpf quiet;
   int error = EOPNOTSUPP;
   for (const bool behind : {false, true}) {
     if (!behind && generic) continue;

@@ -172,6 +172,25 @@ TEST_F(ManagerTest, Pds27_Pds31_IdsRollAndSkipZero) {
   EXPECT_EQ(ids, (std::vector<std::uint16_t>{65534, 65535, 1, 2}));
 }
 
+// A FEP that shares its port: the kernel tells by the first bits of an id whose an answer is.
+TEST_F(ManagerTest, Pds27_Pds31_IdsBeginWithThePlaceAndRollWithinIt) {
+  for (const std::uint8_t place : {0, 3, 31}) {
+    Parameters parameters = test_parameters();
+    parameters.first_pdc_id = 65534;
+    parameters.place = place;
+    build(parameters);
+    std::vector<std::uint16_t> ids;
+    for (std::uint8_t i = 0; i < 4; ++i) {
+      TestMessage& message = node->message(1);
+      ASSERT_TRUE(try_send(message, i).ok());
+      ids.push_back(message.pdc.value);
+    }
+    const auto id = [&](unsigned n) { return static_cast<std::uint16_t>(place << 11 | n); };
+    const auto first = place == 0 ? std::vector<std::uint16_t>{1, 2} : std::vector{id(0), id(1)};
+    EXPECT_EQ(ids, (std::vector<std::uint16_t>{id(2046), id(2047), first[0], first[1]}));
+  }
+}
+
 TEST_F(ManagerTest, Pds31_FreedIdIsNotSoonGivenOutAgain) {
   Parameters parameters = test_parameters();
   parameters.pdc_count = 4;

@@ -50,6 +50,22 @@ class RudiTest : public Bench {
 
 // ---- sending ------------------------------------------------------------------------------------
 
+// A FEP that shares its port: the kernel tells by the first bits of an id whose a response is.
+TEST_F(RudiTest, Pds183_IdsBeginWithThePlace) {
+  for (const std::uint8_t place : {0, 3, 31}) {
+    Parameters parameters = test_parameters();
+    parameters.place = place;
+    build(parameters);
+    rudi(20);
+    std::set<std::uint32_t> ids;
+    for (const wire::RudiHeader& header : headers(turn())) {
+      EXPECT_EQ(header.pkt_id >> (32 - kPlaceBits), place);
+      ids.insert(header.pkt_id);
+    }
+    EXPECT_EQ(ids.size(), 20U);
+  }
+}
+
 TEST_F(RudiTest, Pds183_EveryPacketHasAnIdOfItsOwnAndNoPdc) {
   TestMessage& first = rudi(5);
   TestMessage& second = rudi(3);

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Who gets a packet to a shared port: real sockets at an address of this test's own, and the kernel
+// running the program, which has no trial runs for programs of this kind.
+#include "uet/nic/shared_port.h"
+
+#include <gmock/gmock.h>
+#include <grp.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <csignal>
+#include <random>
+#include <vector>
+
+#include "uet/nic/socket.h"
+#include "uet/nic/udp.h"
+#include "uet/wire/pds.h"
+#include "uet/wire/ses.h"
+#include "unit/nic/nic_testing.h"
+
+namespace uet::nic {
+namespace {
+
+using ::testing::HasSubstr;
+using wire::NextHdr;
+using wire::PdsType;
+using Bytes = std::vector<std::byte>;
+
+constexpr std::size_t kRoom = 256;
+constexpr std::uint16_t kPdcIds = 65536 / kSharedPlaces;
+
+FileDescriptor udp_socket() {
+  return FileDescriptor(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+bool bind_to(int socket, const FepAddress& address) {
+  SocketAddress bound;
+  write_socket_address(address, bound);
+  return ::bind(socket, &bound.any, socket_address_length(false)) == 0;
+}
+
+// A process's two sockets.
+struct Member {
+  FileDescriptor receiver = udp_socket();
+  FileDescriptor sender = udp_socket();
+  FepAddress address;
+  std::string message;
+
+  Result<FepAddress> join(const FabricAddress& ip, std::optional<std::uint8_t> wanted = {}) {
+    auto joined = join_shared_port(ip, wanted, receiver.get(), sender.get(), message);
+    if (joined) address = joined.value();
+    return joined;
+  }
+  std::uint8_t place() const { return place_of(address.port).value_or(0xFF); }
+  // What has come, empty if nothing has.
+  Bytes take() {
+    Bytes bytes(kRoom);
+    const ssize_t length = ::recv(receiver.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+    bytes.resize(length < 0 ? 0 : static_cast<std::size_t>(length));
+    return bytes;
+  }
+};
+
+template <class Header>
+Bytes packet_of(const Header& header, const wire::SesRequest* request = nullptr) {
+  Bytes bytes(kRoom);
+  std::size_t length = header.encode(bytes.data());
+  if (request != nullptr) length += request->encode(bytes.data() + length);
+  bytes.resize(length);
+  return bytes;
+}
+
+wire::SesRequest request_to(std::uint16_t pid_on_fep, NextHdr form) {
+  wire::SesRequest request;
+  request.next_hdr = form;
+  request.opcode = form == NextHdr::RequestSmall ? wire::SesOpcode::Write : wire::SesOpcode::Send;
+  request.job_id = {0xFFFFFF};
+  request.pid_on_fep = {pid_on_fep};
+  request.resource_index = {0xFFF};
+  request.buffer_offset = ~std::uint64_t{0};
+  return request;
+}
+
+// One of each kind that reaches the process at `place`.
+std::vector<Bytes> packets_for(std::uint8_t place) {
+  std::vector<Bytes> packets;
+  const std::uint16_t other = (place + 1U) % kSharedPlaces;
+  const PdcId mine{static_cast<std::uint16_t>(place * kPdcIds + kPdcIds - 1)};
+  const PdcId others{static_cast<std::uint16_t>(other * kPdcIds + 1)};
+  const std::uint32_t my_rudi = std::uint32_t{place} << (32 - kPlaceBits) | 7;
+  for (const NextHdr form : {NextHdr::RequestSmall, NextHdr::RequestMedium, NextHdr::RequestStd}) {
+    for (const std::uint16_t pid :
+         {std::uint16_t{place}, std::uint16_t(place + 5 * kSharedPlaces)}) {
+      const wire::SesRequest request = request_to(pid, form);
+      for (const PdsType type :
+           {PdsType::RudReq, PdsType::RodReq, PdsType::RudCcReq, PdsType::RodCcReq}) {
+        packets.push_back(packet_of(
+            wire::RequestHeader{.type = type, .next_hdr = form, .syn = true, .spdcid = others},
+            &request));
+      }
+      packets.push_back(
+          packet_of(wire::RudiHeader{.next_hdr = form, .pkt_id = ~my_rudi}, &request));
+      packets.push_back(packet_of(wire::UudHeader{.next_hdr = form}, &request));
+    }
+    // Established: the PDC decides, and not what else is in the packet.
+    const wire::SesRequest request = request_to(other, form);
+    for (const PdsType type : {PdsType::RudReq, PdsType::RodReq, PdsType::RudCcReq}) {
+      packets.push_back(packet_of(
+          wire::RequestHeader{.type = type, .next_hdr = form, .spdcid = others, .dpdcid = mine},
+          &request));
+    }
+  }
+  for (const PdsType type : {PdsType::Ack, PdsType::AckCc, PdsType::AckCcx}) {
+    packets.push_back(packet_of(wire::AckHeader{.type = type, .spdcid = others, .dpdcid = mine}));
+  }
+  packets.push_back(packet_of(wire::NackHeader{.spdcid = others, .dpdcid = mine}));
+  packets.push_back(packet_of(wire::NackHeader{.nt = true, .nack_psn = Psn{my_rudi}}));
+  packets.push_back(packet_of(wire::ControlHeader{.spdcid = others, .dpdcid = mine}));
+  packets.push_back(packet_of(wire::RudiHeader{.type = PdsType::RudiResp, .pkt_id = my_rudi}));
+  return packets;
+}
+
+// Loading takes rights.
+class SharedPort : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    Member first;
+    const auto joined = first.join(ip_);
+    if (!joined && joined.error() == Error::NotSupported) GTEST_SKIP() << first.message;
+    ASSERT_TRUE(joined) << first.message;
+  }
+
+  std::vector<Member> join(std::size_t count) {
+    std::vector<Member> members(count);
+    for (Member& member : members) EXPECT_TRUE(member.join(ip_)) << member.message;
+    return members;
+  }
+
+  void send(const Bytes& packet) {
+    SocketAddress to;
+    write_socket_address({ip_, kUetUdpPort}, to);
+    ::sendto(stranger_.get(), packet.data(), packet.size(), 0, &to.any,
+             socket_address_length(false));
+  }
+
+  std::uint64_t dropped() { return dropped_at_shared_port(ip_).value_or(~std::uint64_t{0}); }
+
+  const FabricAddress ip_ = own_loopback_address();
+  FileDescriptor stranger_ = udp_socket();
+};
+
+TEST_F(SharedPort, ProcessesTakePlacesInTurnAndAreNamedByThem) {
+  const std::vector<Member> members = join(3);
+  for (std::uint8_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(members[i].address.ip, ip_);
+    EXPECT_EQ(members[i].place(), i);
+    EXPECT_EQ(wire_address(members[i].address).port, kUetUdpPort);
+    EXPECT_EQ(reply_address(members[i].address), members[i].address);
+  }
+}
+
+TEST_F(SharedPort, EachKindOfPacketReachesTheProcessThatItNames) {
+  std::vector<Member> members = join(3);
+  for (Member& wanted : members) {
+    const std::vector<Bytes> packets = packets_for(wanted.place());
+    for (std::size_t i = 0; i < packets.size(); ++i) {
+      send(packets[i]);
+      for (Member& member : members) {
+        const bool mine = &member == &wanted;
+        EXPECT_EQ(member.take(), mine ? packets[i] : Bytes()) << i << " at " << int{member.place()};
+      }
+    }
+  }
+  EXPECT_EQ(dropped(), 0U);
+}
+
+TEST_F(SharedPort, WhatNamesNobodyIsDroppedAndCounted) {
+  std::vector<Member> members = join(2);
+  std::vector<Bytes> packets = packets_for(9);  // nobody's place
+  packets.push_back({});
+  packets.push_back({std::byte{0x10}});
+  packets.push_back(packet_of(wire::ControlHeader{.syn = true, .spdcid = PdcId{1}}));
+  packets.push_back(packet_of(wire::RequestHeader{.syn = true, .spdcid = PdcId{1}}));
+  packets.push_back(packet_of(wire::RudiHeader{}));
+  for (const unsigned type : {0, 1, 15, 31}) packets.push_back(Bytes(64, std::byte(type << 3)));
+  for (Bytes whole : packets_for(1)) {  // cut off in front of what names somebody
+    const bool by_pdc = whole.size() == 12 || whole.size() == 16 || whole.size() >= 40;
+    whole.resize(by_pdc ? 9 : 3);
+    if ((whole[0] >> 3) != std::byte{5} && (whole[0] >> 3) != std::byte{10}) {
+      packets.push_back(whole);
+    }
+  }
+  for (const Bytes& packet : packets) send(packet);
+  for (Member& member : members) EXPECT_EQ(member.take(), Bytes()) << int{member.place()};
+  EXPECT_EQ(dropped(), packets.size());
+}
+
+TEST_F(SharedPort, GarbageReachesOneProcessAtMost) {
+  std::vector<Member> members = join(4);
+  std::mt19937 random(1);
+  std::uint64_t received = 0;
+  constexpr std::uint64_t kPackets = 2000;
+  for (std::uint64_t i = 0; i < kPackets; ++i) {
+    Bytes packet(1 + random() % 60);
+    for (std::byte& byte : packet) byte = std::byte(random());
+    send(packet);
+    for (Member& member : members) received += member.take().empty() ? 0 : 1;
+  }
+  EXPECT_GT(received, 0U);
+  EXPECT_EQ(received + dropped(), kPackets);
+}
+
+// Nobody else gets the packets of a process that has gone, and the next one in its place only what
+// comes from then on.
+TEST_F(SharedPort, APlaceIsEmptyUntilSomebodyTakesIt) {
+  std::vector<Member> members = join(3);
+  const Bytes packet = packets_for(1)[0];
+  send(packet);
+  members[1] = Member();
+  send(packet);
+  EXPECT_EQ(dropped(), 1U);
+  EXPECT_EQ(members[0].take(), Bytes());
+  EXPECT_EQ(members[2].take(), Bytes());
+  Member next;
+  ASSERT_TRUE(next.join(ip_));
+  EXPECT_EQ(next.place(), 1U);
+  EXPECT_EQ(next.take(), Bytes());
+  send(packet);
+  EXPECT_EQ(next.take(), packet);
+}
+
+TEST_F(SharedPort, AKilledProcessLeavesItsPlaceOnly) {
+  std::vector<Member> members = join(1);
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    Member member;
+    const bool joined = member.join(ip_).ok() && member.place() == 1;
+    (void)!::write(ends[1], &joined, 1);
+    ::pause();
+    ::_exit(0);
+  }
+  bool joined = false;
+  EXPECT_EQ(::read(ends[0], &joined, 1), 1);
+  EXPECT_TRUE(joined);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  ::close(ends[0]);
+  ::close(ends[1]);
+  send(packets_for(0)[0]);
+  EXPECT_EQ(members[0].take(), packets_for(0)[0]);
+  Member next;
+  ASSERT_TRUE(next.join(ip_)) << next.message;
+  EXPECT_EQ(next.place(), 1U);
+}
+
+TEST_F(SharedPort, APlaceThatIsWantedIsThatOneOrNone) {
+  Member member;
+  ASSERT_TRUE(member.join(ip_, std::uint8_t{7}));
+  EXPECT_EQ(member.place(), 7U);
+  Member other;
+  const auto refused = other.join(ip_, std::uint8_t{7});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error(), Error::AddressInUse);
+  EXPECT_THAT(other.message, HasSubstr("place 7 at port 4793 of"));
+}
+
+TEST_F(SharedPort, WhenAllPlacesAreTakenTheNextIsRefused) {
+  const std::vector<Member> members = join(kSharedPlaces);
+  Member next;
+  const auto refused = next.join(ip_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error(), Error::AddressInUse);
+  EXPECT_THAT(next.message, HasSubstr("all 32 places"));
+}
+
+// Sockets of somebody else share a port with everyone of their user: their packets would be ours.
+TEST_F(SharedPort, APortOfOthersIsLeftToThem) {
+  for (const bool shares : {false, true}) {
+    const FileDescriptor holder = udp_socket();
+    const int on = 1;
+    if (shares) ::setsockopt(holder.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+    ASSERT_TRUE(bind_to(holder.get(), {ip_, kUetUdpPort}));
+    Member member;
+    const auto refused = member.join(ip_);
+    ASSERT_FALSE(refused) << shares;
+    EXPECT_EQ(refused.error(), Error::AddressInUse);
+    EXPECT_THAT(member.message, HasSubstr("is taken by a socket that does not share it"));
+  }
+}
+
+TEST_F(SharedPort, AnAddressOfAnotherHostIsRefused) {
+  Member member;
+  const auto refused = member.join(ipv4(192, 0, 2, 1));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error(), Error::NoDevice);
+}
+
+TEST_F(SharedPort, AddressesHaveNothingToDoWithEachOther) {
+  FabricAddress elsewhere = ip_;
+  elsewhere.bytes[1] ^= 0x80;
+  std::vector<Member> members = join(1);
+  Member other;
+  ASSERT_TRUE(other.join(elsewhere)) << other.message;
+  EXPECT_EQ(other.place(), 0U);
+  send(packets_for(0)[0]);
+  EXPECT_EQ(other.take(), Bytes());
+  EXPECT_EQ(members[0].take(), packets_for(0)[0]);
+}
+
+TEST_F(SharedPort, WithTheLastProcessEverythingGoes) {
+  {
+    const std::vector<Member> members = join(2);
+    EXPECT_EQ(dropped_at_shared_port(ip_), 0U);
+  }
+  EXPECT_FALSE(dropped_at_shared_port(ip_));
+  EXPECT_TRUE(bind_to(udp_socket().get(), {ip_, kUetUdpPort})) << "the port is free";
+}
+
+TEST_F(SharedPort, WithoutTheRightTheReasonIsTold) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setgroups(0, nullptr) != 0 || ::setuid(65534) != 0) ::_exit(2);
+    Member member;
+    const auto refused = member.join(ip_);
+    const bool told = member.message.find("needs CAP_BPF and CAP_SYS_ADMIN") != std::string::npos;
+    ::_exit(!refused && refused.error() == Error::NotSupported && told ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+// The whole back end: packets leave from the port of the place and arrive at the shared one.
+TEST_F(SharedPort, NicsExchangePackets) {
+  std::vector<std::unique_ptr<UdpNic>> nics;
+  for (int i = 0; i < 2; ++i) {
+    UdpOptions options;
+    options.ip = ip_;
+    options.gro = false;
+    options.bind = [&](int receiver, int sender, std::string& message) {
+      return join_shared_port(ip_, {}, receiver, sender, message);
+    };
+    std::string message;
+    auto nic = UdpNic::open(options, message);
+    ASSERT_TRUE(nic) << message;
+    nics.push_back(std::move(nic).value());
+  }
+  for (std::size_t from = 0; from < 2; ++from) {
+    UdpNic& receiver = *nics[1 - from];
+    const Bytes bytes = packets_for(static_cast<std::uint8_t>(1 - from))[0];
+    Packet packet;
+    std::copy(bytes.begin(), bytes.end(), packet.append(bytes.size()));
+    packet.to = receiver.local_address();
+    const std::array<const Packet*, 1> burst{&packet};
+    ASSERT_EQ(nics[from]->tx_burst(burst), 1U);
+    pollfd ready{.fd = receiver.wait_fd(), .events = POLLIN, .revents = 0};
+    ASSERT_EQ(::poll(&ready, 1, 10'000), 1);
+    std::array<RxPacket, 2> arrived;
+    ASSERT_EQ(receiver.rx_burst(arrived, Time{}), 1U);
+    EXPECT_EQ(Bytes(arrived[0].bytes.begin(), arrived[0].bytes.end()), bytes);
+    EXPECT_EQ(arrived[0].source, nics[from]->local_address());
+  }
+}
+
+}  // namespace
+}  // namespace uet::nic
