@@ -144,8 +144,10 @@ std::size_t XdpQueue::receive(std::span<ArrivedFrame> out, std::span<std::byte> 
     length = 0;
     pieces = 0;
   }
-  // The rest of a frame that is still coming stays in the ring.
+  // The rest of a frame that is still coming stays in the ring. Peeking looks for more only when it
+  // knows of none.
   xsk_ring_cons__cancel(&received_, there - used);
+  received_.cached_prod = received_.cached_cons;
   if (used > 0) xsk_ring_cons__release(&received_, used);
   lent_count_ += used;
   return filled;
