@@ -33,7 +33,8 @@ const Packet& CrcNic::with_trailer(const Packet& packet, std::size_t place) {
   if (packet.entropy != 0 && caps().per_packet_entropy) source.port = packet.entropy;
   const std::array<Slice, 3> pieces = {Slice{head.data(), static_cast<std::uint32_t>(head.size())},
                                        packet.payload[0], packet.payload[1]};
-  const auto trailer = wire::crc_trailer(wire::udp_packet_crc(source, wire_address(packet.to), pieces));
+  const auto trailer =
+      wire::crc_trailer(wire::udp_packet_crc(source, wire_address(packet.to), pieces));
   std::byte* const start = storage_.get() + place * kMaxDatagramBytes;
   std::byte* end = std::copy_n(packet.payload[1].data, packet.payload[1].length, start);
   end = std::copy(trailer.begin(), trailer.end(), end);
@@ -57,8 +58,8 @@ bool CrcNic::check(RxPacket& packet) const {
   if (packet.bytes.size() < wire::kCrcTrailerBytes) return false;
   const auto covered = packet.bytes.first(packet.bytes.size() - wire::kCrcTrailerBytes);
   const Slice piece{covered.data(), static_cast<std::uint32_t>(covered.size())};
-  const auto trailer =
-      wire::crc_trailer(wire::udp_packet_crc(packet.source, wire_address(self_), std::span(&piece, 1)));
+  const auto trailer = wire::crc_trailer(
+      wire::udp_packet_crc(packet.source, wire_address(self_), std::span(&piece, 1)));
   if (std::memcmp(trailer.data(), covered.data() + covered.size(), trailer.size()) != 0) {
     return false;
   }
