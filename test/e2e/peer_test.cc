@@ -152,6 +152,18 @@ class Peer : public testing::Test {
                          FI_AV_USER_ID, nullptr) == 1,
             "fi_av_insert");
   }
+  // The sender cancels a long message with tag 4 that the owner knows of.
+  void take_back_a_message_that_waits() {
+    know_the_sender();
+    const std::string longer(std::size_t{8} << 20, 'y');
+    ASSERT_EQ(
+        fi_tsend(sender_ep_.get(), longer.data(), longer.size(), nullptr, to_owned_, 4, nullptr),
+        0);
+    run_until([&] { return !owner_.waiting.empty(); });
+    ASSERT_EQ(fi_cancel(&sender_ep_->fid, nullptr), 0);
+    std::optional<Event> sent;
+    run_until([&] { return (sent = sender_->poll()).has_value(); });
+  }
   template <class Done>
   void run_until(Done done) {
     const Clock::time_point start = Clock::now();
@@ -286,14 +298,7 @@ TEST_F(Peer, OwnerMayRegisterMemoryWhenItIsAsked) {
 }
 
 TEST_F(Peer, StartOfAMessageWhoseSenderIsGoneIsAnError) {
-  know_the_sender();
-  const std::string longer(std::size_t{8} << 20, 'y');
-  ASSERT_EQ(
-      fi_tsend(sender_ep_.get(), longer.data(), longer.size(), nullptr, to_owned_, 4, nullptr), 0);
-  run_until([&] { return !owner_.waiting.empty(); });
-  ASSERT_EQ(fi_cancel(&sender_ep_->fid, nullptr), 0);
-  std::optional<Event> sent;
-  run_until([&] { return (sent = sender_->poll()).has_value(); });
+  take_back_a_message_that_waits();
   Owner::Receive& entry = *owner_.waiting.front();
   Owner::fill(entry, memory_.data(), memory_.size(), 4, &context_);
   ASSERT_EQ(owner_.srx.peer_ops->start_tag(&entry), 0);
@@ -304,14 +309,7 @@ TEST_F(Peer, StartOfAMessageWhoseSenderIsGoneIsAnError) {
 }
 
 TEST_F(Peer, StartOfALostMessageGivesTheReceiveBackWhenNoEndpointIsLeft) {
-  know_the_sender();
-  const std::string longer(std::size_t{8} << 20, 'y');
-  ASSERT_EQ(
-      fi_tsend(sender_ep_.get(), longer.data(), longer.size(), nullptr, to_owned_, 4, nullptr), 0);
-  run_until([&] { return !owner_.waiting.empty(); });
-  ASSERT_EQ(fi_cancel(&sender_ep_->fid, nullptr), 0);
-  std::optional<Event> sent;
-  run_until([&] { return (sent = sender_->poll()).has_value(); });
+  take_back_a_message_that_waits();
   ep_.reset();
   Owner::Receive& entry = *owner_.waiting.front();
   Owner::fill(entry, memory_.data(), memory_.size(), 4, &context_);
