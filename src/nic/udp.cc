@@ -162,10 +162,6 @@ bool queue_full(int error) { return error == EAGAIN || error == ENOBUFS || error
 // Errors that a train may get although its packets would be sent one by one.
 bool may_blame_train(int error) { return error == EINVAL || error == EIO || error == EMSGSIZE; }
 
-}  // namespace
-
-namespace {
-
 // A socket with all its options, not bound.
 Result<FileDescriptor> open_socket(const UdpOptions& options, std::string& message) {
   const bool is_ipv6 = options.ip.is_ipv6;

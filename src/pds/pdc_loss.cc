@@ -71,8 +71,8 @@ bool Pdc::begin_recovery(std::uint32_t reported) {
 }
 
 // CMS-151. While data is outstanding this looks now and then whether ACKs still come. The Probe
-// goes the way of data: what it overtakes nothing is, it tells whether anything still waits before
-// it.
+// goes the way of data: if it waited in no queue (unqueued_rtt), what was sent before it and has
+// not arrived is lost.
 void Pdc::on_silence(Time now) {
   set_deadline(kSilence, kNever);
   const std::optional<cms::RecoveryRules> rules = ccc_.ccc->recovery();

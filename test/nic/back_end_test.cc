@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "e2e/harness.h"
+#include "exchange.h"
 
 namespace uet::e2e {
 namespace {
@@ -43,23 +44,6 @@ std::string xdp_program_of_host_1() {
   return run_program("ip -n host-1 link show dev eth0 | grep xdp || true", {}).text;
 }
 
-// Messages in both directions at once, `count` of them in turn.
-void exchange(Node& node, fi_addr_t peer, std::uint64_t count) {
-  std::vector<std::byte> out(kBytes);
-  std::vector<std::byte> in(kBytes);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    fill_pattern(out, i);
-    node.post("receiving", [&] {
-      return fi_trecv(node.ep.get(), in.data(), kBytes, nullptr, FI_ADDR_UNSPEC, i, 0, nullptr);
-    });
-    node.post("sending", [&] {
-      return fi_tsend(node.ep.get(), out.data(), kBytes, nullptr, peer, i, nullptr);
-    });
-    node.drain(2, "a message");
-    require_pattern(in, i, "message");
-  }
-}
-
 // The kernel carries what leaves before it has found the next hop, and nothing afterwards.
 TEST(BackEnd, CarriesPacketsItselfOnceTheNextHopIsKnown) {
   if (over_udp()) GTEST_SKIP() << "the back end udp is the kernel's";
@@ -70,7 +54,7 @@ TEST(BackEnd, CarriesPacketsItselfOnceTheNextHopIsKnown) {
     std::uint64_t by_kernel = 0;
     for (int round = 0; round < 10; ++round) {
       by_kernel = node.counter("nic_kernel_packets_sent");
-      exchange(node, peer, 20);
+      exchange(node, peer, kBytes, 20);
       by_kernel = node.counter("nic_kernel_packets_sent") - by_kernel;
     }
     require(node.counter("nic_packets_sent") >= 200, "no packets were sent");
@@ -91,7 +75,7 @@ TEST(BackEnd, OpensAgainInOneProcess) {
   const auto run = [](Channel& channel) {
     for (int round = 0; round < 5; ++round) {
       Node node;
-      exchange(node, node.connect(channel), 3);
+      exchange(node, node.connect(channel), kBytes, 3);
       channel.meet(&node);
     }
   };
@@ -111,8 +95,8 @@ TEST(BackEnd, TwoInOneProcessAtOnce) {
     const fi_addr_t peer_of_first = first.connect(channel);
     const fi_addr_t peer_of_second = second.connect(channel);
     for (int round = 0; round < 3; ++round) {
-      exchange(first, peer_of_first, 10);
-      exchange(second, peer_of_second, 10);
+      exchange(first, peer_of_first, kBytes, 10);
+      exchange(second, peer_of_second, kBytes, 10);
     }
     for (Node* node : {&first, &second}) {
       require(node->counter("nic_packets_received") >= 30, "packets came over each");
@@ -352,7 +336,7 @@ TEST(BackEnd, WithoutTheRightToShareThePortIsItsOwn) {
     require(::setgroups(0, nullptr) == 0 && ::setuid(65534) == 0, "giving up the rights");
     Node node;
     require(ipv6() || udp_port(node.name()) < kFirstPlacePort, "it shares the port");
-    exchange(node, node.connect(channel), 20);
+    exchange(node, node.connect(channel), kBytes, 20);
     channel.meet(&node);
   };
   Process left("left", {}, [&] { run(channels.left); });
@@ -370,7 +354,7 @@ TEST(BackEnd, TheNextProcessAtAPlaceStartsAfresh) {
   const auto serve = [](Channel& channel) {
     channel.receive<char>();
     Node node;
-    exchange(node, node.connect(channel), 20);
+    exchange(node, node.connect(channel), kBytes, 20);
     channel.send(udp_port(node.name()));
     channel.receive<char>(&node);
   };
@@ -379,7 +363,7 @@ TEST(BackEnd, TheNextProcessAtAPlaceStartsAfresh) {
     Node node;
     firsts.right.send('g');
     const fi_addr_t peer = node.connect(firsts.right);
-    exchange(node, peer, 20);
+    exchange(node, peer, kBytes, 20);
     const auto place = firsts.right.receive<std::uint16_t>(&node);
     std::vector<std::byte> lost(10 * kBytes);
     for (std::uint64_t i = 0; i < kLost; ++i) {
@@ -395,7 +379,7 @@ TEST(BackEnd, TheNextProcessAtAPlaceStartsAfresh) {
       if (node.poll()) ++ended;
     }
     require(ended == kLost, "operations to the first one have not ended");
-    exchange(node, next, 20);
+    exchange(node, next, kBytes, 20);
     require(seconds.right.receive<std::uint16_t>(&node) == place, "it has another place");
     seconds.right.send('e');
   });
@@ -421,7 +405,7 @@ TEST(BackEnd, ImpairedNetworkIsRecoveredFrom) {
       return std::string();
     };
     for (int round = 0; round < 100; ++round) {
-      exchange(node, peer, 50);
+      exchange(node, peer, kBytes, 50);
       channel.send(missing().empty());
       const bool other_has_seen_all = channel.receive<bool>(&node);
       if (missing().empty() && other_has_seen_all) break;
@@ -447,7 +431,7 @@ TEST(BackEnd, GathersFromRegisteredMemoryAsLongAsItIsRegistered) {
   const auto run = [&](Channel& channel) {
     Node node;
     const fi_addr_t peer = node.connect(channel);
-    exchange(node, peer, 20);  // the kernel finds the next hop
+    exchange(node, peer, kBytes, 20);  // the kernel finds the next hop
     constexpr std::size_t kLong = 100'000;
     const char* nic = std::getenv("FI_UET_NIC");
     const bool gathers = nic != nullptr && gathers_over(nic);
@@ -494,7 +478,7 @@ TEST(BackEnd, DevicesOfVerbsMayLackChecksumsAndBreak) {
     ChannelPair channels;
     const auto run = [&](Channel& channel) {
       Node node;
-      exchange(node, node.connect(channel), 300);
+      exchange(node, node.connect(channel), kBytes, 300);
       const char* nic = std::getenv("FI_UET_NIC");
       const bool verbs = nic != nullptr && std::string(nic).starts_with("verbs");
       require((node.counter("nic_kernel_errors") > 0) == (breaks && verbs),
@@ -537,7 +521,7 @@ TEST(BackEnd, OfVerbsOpensTheDeviceThatIsNamed) {
       ::setenv("FI_UET_NIC", ("verbs:fake_eth0,port=1" + native).c_str(), 1);
     }
     Node node;
-    exchange(node, node.connect(channel), 3);
+    exchange(node, node.connect(channel), kBytes, 3);
     channel.meet(&node);
   };
   Process left("left", {}, [&] { run(channels.left); });

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "e2e/harness.h"
+#include "exchange.h"
 
 namespace uet::e2e {
 namespace {
@@ -18,23 +19,6 @@ namespace {
 constexpr std::size_t kBytes = 20'000;
 constexpr std::size_t kWindow = 16;
 constexpr std::uint64_t kTag = 77;  // of the streams, whose receives may stay when the peer dies
-
-// Messages in both directions at once, `count` of them in turn.
-void exchange(Node& node, fi_addr_t peer, std::uint64_t count) {
-  std::vector<std::byte> out(kBytes);
-  std::vector<std::byte> in(kBytes);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    fill_pattern(out, i);
-    node.post("receiving", [&] {
-      return fi_trecv(node.ep.get(), in.data(), kBytes, nullptr, FI_ADDR_UNSPEC, i, 0, nullptr);
-    });
-    node.post("sending", [&] {
-      return fi_tsend(node.ep.get(), out.data(), kBytes, nullptr, peer, i, nullptr);
-    });
-    node.drain(2, "a message");
-    require_pattern(in, i, "message");
-  }
-}
 
 // One end of a stream of messages of both at the same time.
 class End {
@@ -106,7 +90,7 @@ void survive(Channel& to_victim, Channel& to_successor) {
   while (end.bad == 0 || end.sends_pending()) end.pass(end.bad == 0);
   require(end.received >= 300, "it died too early");
   to_successor.send('n');
-  exchange(node, node.connect(to_successor), 50);
+  exchange(node, node.connect(to_successor), kBytes, 50);
   to_successor.meet(&node);
 }
 
@@ -120,7 +104,7 @@ void die(Channel& channel) {
 void succeed(Channel& channel) {
   channel.receive<char>();
   Node node;
-  exchange(node, node.connect(channel), 50);
+  exchange(node, node.connect(channel), kBytes, 50);
   channel.meet(&node);
 }
 
@@ -161,7 +145,7 @@ TEST(OnePeer, ComesLater) {
     if (later) channel.receive<char>();
     Node node;
     if (!later) channel.send('o');
-    exchange(node, node.connect(channel), 20);
+    exchange(node, node.connect(channel), kBytes, 20);
     require(node.counter("nic_packets_dropped") == 0, "packets were dropped");
     channel.meet(&node);
   };

@@ -89,8 +89,8 @@ struct RecoveryRules {
   Duration silence;         // without an ACK: a Probe asks what has arrived
   Duration silence_at_end;  // the same, with nothing more to send
   Duration retry;           // until the next Probe
-  Duration
-      unqueued_rtt;  // an answer faster than that waited behind nothing: what it misses is lost
+  // A Probe that is answered faster waited behind nothing, and what it misses is lost.
+  Duration unqueued_rtt;
 };
 
 class Rccc;

@@ -46,8 +46,10 @@ std::string explain(const std::string& what, int error) {
          "; see the arguments of the device, or use FI_UET_NIC=udp";
 }
 
-std::string_view without_native(std::string_view options) {
-  return options.substr(options.starts_with("native,") ? 7 : 0);
+std::optional<DpdkOptions> options_of_device(std::string_view options) {
+  std::string rest;
+  take_native(options, rest);
+  return parse_dpdk_options(rest);
 }
 
 Error explain_options(std::string_view options, std::string& message) {
@@ -64,13 +66,13 @@ Result<std::uint32_t> DpdkDevice::ip_mtu(const NicConfig& config, const Interfac
                                          std::string& message) {
   const auto carried = FramedNic::interface_mtu(config, interface, message);
   if (!carried) return carried;
-  const auto parsed = parse_dpdk_options(without_native(config.options));
+  const auto parsed = options_of_device(config.options);
   if (!parsed) return explain_options(config.options, message);
   return std::min(carried.value(), parsed->driver.most_frame_bytes - kEthernetBytes);
 }
 
 FramedNic::KernelSees DpdkDevice::kernel_sees(const NicConfig& config) {
-  const auto options = parse_dpdk_options(without_native(config.options));
+  const auto options = options_of_device(config.options);
   const bool taken = options && options->driver.xdp_program;
   return taken ? FramedNic::KernelSees::TheRest : FramedNic::KernelSees::Copies;
 }
@@ -306,7 +308,9 @@ std::uint64_t DpdkDevice::register_memory(std::span<const std::byte> memory) {
 }
 
 void DpdkDevice::forget_memory(std::uint64_t id) {
-  if (usable() && regions_ != nullptr) regions_->forget(id);
+  if (!usable() || regions_ == nullptr) return;
+  const auto held = lock_of_peer();
+  regions_->forget(id);
 }
 
 static_assert(kTxBurst <= 64);

@@ -4,10 +4,7 @@
 #include "uet/nic/dpdk_xdp.h"
 
 #ifdef UET_DPDK_XDP
-#include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 #include <linux/if_link.h>
-#include <netinet/in.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -23,6 +20,8 @@
 #include <vector>
 
 #include "dpdk_xdp_image.h"
+#include "uet/nic/bpf.h"
+#include "uet/nic/xdp_endpoint.h"
 #include "uet/nic/xdp_redirect.h"
 
 namespace uet::nic {
@@ -39,16 +38,6 @@ FileDescriptor own_interface(int index) {
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   const bool bound = ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0;
   return bound ? std::move(fd) : FileDescriptor();
-}
-
-UetXdpEndpoint endpoint_of(const FrameDeviceRequest& request) {
-  UetXdpEndpoint endpoint{};
-  const bool udp = request.format.encapsulation == wire::Encapsulation::Udp;
-  endpoint.is_ipv6 = request.self.ip.is_ipv6 ? 1 : 0;
-  std::memcpy(endpoint.ip, request.self.ip.bytes.data(), request.self.ip.is_ipv6 ? 16 : 4);
-  endpoint.port = udp ? htons(request.self.port) : std::uint16_t{0};
-  endpoint.protocol = udp ? std::uint8_t{IPPROTO_UDP} : request.format.native_protocol;
-  return endpoint;
 }
 
 FileDescriptor write_file(const UetXdpEndpoint& endpoint) {
@@ -69,8 +58,7 @@ void detach_ours(int interface_index) {
   if (bpf_xdp_query_id(interface_index, 0, &id) != 0 || id == 0) return;
   const FileDescriptor program(bpf_prog_get_fd_by_id(id));
   bpf_prog_info info{};
-  std::uint32_t length = sizeof info;
-  if (!program.valid() || bpf_obj_get_info_by_fd(program.get(), &info, &length) != 0) return;
+  if (!program.valid() || !read_info(program.get(), info)) return;
   if (kProgramName != info.name) return;
   bpf_xdp_attach_opts options{};
   options.sz = sizeof options;
@@ -113,7 +101,9 @@ Result<std::unique_ptr<DpdkXdpProgram>> DpdkXdpProgram::open(const FrameDeviceRe
     message += "another process has the interface, and only one can; use FI_UET_NIC=xdp:queues=1";
     return Error::AddressInUse;
   }
-  program->file_ = write_file(endpoint_of(request));
+  const bool udp = request.format.encapsulation == wire::Encapsulation::Udp;
+  const std::uint8_t protocol = udp ? std::uint8_t{IPPROTO_UDP} : request.format.native_protocol;
+  program->file_ = write_file(xdp_endpoint(request.self, protocol));
   if (!program->file_.valid()) {
     message += "no memory for an XDP program: " + error_text(errno);
     return Error::NotSupported;

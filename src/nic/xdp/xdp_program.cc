@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "uet/nic/bpf.h"
+#include "uet/nic/xdp_endpoint.h"
 #include "uet/nic/xdp_redirect.h"
 #include "xdp_redirect_image.h"
 
@@ -193,11 +194,7 @@ bool XdpProgram::claim_queue(std::uint32_t queue, int socket) {
 
 bool XdpProgram::give_queue(std::uint32_t queue, int socket, const FepAddress& self,
                             std::uint8_t protocol) {
-  UetXdpEndpoint endpoint{};
-  std::memcpy(endpoint.ip, self.ip.bytes.data(), self.ip.is_ipv6 ? 16 : 4);
-  endpoint.port = protocol == IPPROTO_UDP ? htons(self.port) : std::uint16_t{0};
-  endpoint.protocol = protocol;
-  endpoint.is_ipv6 = self.ip.is_ipv6 ? 1 : 0;
+  const UetXdpEndpoint endpoint = xdp_endpoint(self, protocol);
   return bpf_map_update_elem(sockets_.get(), &queue, &socket, BPF_ANY) == 0 &&
          bpf_map_update_elem(endpoints_.get(), &queue, &endpoint, BPF_ANY) == 0;
 }

@@ -310,6 +310,17 @@ TEST_F(Recovery, Cms151_ItIsRepeatedAfterFiveRtts) {
   EXPECT_EQ(probes(after(3 * TimerWheel::kTick)).size(), 1U);
 }
 
+TEST_F(Recovery, Cms151_WhatLeftJustBeforeTheProbeMayStillCome) {
+  send_and_wait_for_the_probe();
+  after(5 * kRtt - 2 * TimerWheel::kTick);
+  send(1);
+  ASSERT_EQ(psns(requests(turn())), (std::vector<std::uint32_t>{70011}));
+  ASSERT_EQ(probes(after(3 * TimerWheel::kTick)).size(), 1U);
+  now += kRtt;
+  EXPECT_EQ(resent(answer_to(answer(70003, 70009))),
+            (std::vector<std::uint32_t>{70001, 70002, 70010}));
+}
+
 TEST_F(Recovery, Cms151_WithMoreToSendItTakesThreeRtts) {
   send(60);
   turn();
@@ -322,6 +333,7 @@ TEST_F(Recovery, Cms151_NothingIsAskedWhenAllHasArrived) {
   turn();
   answer_to(ack(70010, 70010));
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(probes(after(kRtt)).empty());
+  EXPECT_GT(node->manager->next_deadline(), now + 5 * kRtt) << "and nothing looks for it";
 }
 
 TEST_F(Recovery, Cms152_Cms153_NeitherWithTrimmingNorOnASinglePathNorWhereItIsOff) {
