@@ -211,6 +211,8 @@ constexpr Row kRows[] = {
                             "dropped on arrival: malformed frame, or a wrong checksum"),
     nic<&N::packets_gathered>("nic_packets_gathered",
                               "of the packets sent, those read from registered memory uncopied"),
+    nic<&N::shared_port_dropped>("nic_shared_port_dropped",
+                                 "dropped at the port that processes share: for none of them"),
 };
 
 constexpr std::size_t kCodes = 256;

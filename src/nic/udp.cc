@@ -186,8 +186,8 @@ Result<FileDescriptor> open_socket(const UdpOptions& options, std::string& messa
   return fd;
 }
 
-// Binds a socket to a port of its own. Returns the address.
-Result<FepAddress> bind_alone(int fd, const UdpOptions& options, std::string& message) {
+// Binds a socket to a port of its own.
+Result<UdpBinding> bind_alone(int fd, const UdpOptions& options, std::string& message) {
   if (place_of(options.port)) {
     message = "port " + std::to_string(options.port) +
               " is the name of a place at the shared port 4793, and nobody's own: "
@@ -201,7 +201,7 @@ Result<FepAddress> bind_alone(int fd, const UdpOptions& options, std::string& me
     message = "cannot read the port of the UDP socket: " + error_text(errno);
     return Error::Io;
   }
-  return read_socket_address(bound);
+  return UdpBinding{.address = read_socket_address(bound), .dropped = {}};
 }
 
 }  // namespace
@@ -225,25 +225,27 @@ Result<std::unique_ptr<UdpNic>> UdpNic::open(const UdpOptions& options, std::str
   UdpOptions usable = options;
   usable.gso = options.gso && set_option(sending_fd, IPPROTO_UDP, UDP_SEGMENT, 0);
 
-  const auto local = options.bind ? options.bind(fd.get(), sending_fd, message)
-                                  : bind_alone(fd.get(), options, message);
-  if (!local) return local.error();
+  auto bound = options.bind ? options.bind(fd.get(), sending_fd, message)
+                            : bind_alone(fd.get(), options, message);
+  if (!bound) return bound.error();
   NicCaps caps = find_caps(options.ip, message);
   caps.receive_credit_bytes =
       size_buffer(fd.get(), kReceiveBuffer, options.receive_buffer_bytes, message);
   size_buffer(sending_fd, kSendBuffer, options.send_buffer_bytes, message);
   return std::unique_ptr<UdpNic>(
-      new UdpNic(std::move(fd), std::move(sender), usable, local.value(), caps));
+      new UdpNic(std::move(fd), std::move(sender), usable, std::move(bound).value(), caps));
 }
 
 UdpNic::UdpNic(FileDescriptor fd, FileDescriptor sender, const UdpOptions& options,
-               FepAddress local, NicCaps caps)
+               UdpBinding binding, NicCaps caps)
     : sender_(std::move(sender)),
       fd_(std::move(fd)),
       sending_fd_(sender_.valid() ? sender_.get() : fd_.get()),
       send_messages_(options.send_messages),
-      local_(local),
+      local_(binding.address),
       caps_(caps),
+      port_dropped_(std::move(binding.dropped)),
+      port_dropped_before_(port_dropped_ ? port_dropped_() : 0),
       gso_(options.gso),
       rx_storage_(std::make_unique_for_overwrite<std::byte[]>(kRxBuffers * kRxBufferBytes)) {
   for (std::size_t i = 0; i < kRxBuffers; ++i) {
@@ -474,6 +476,12 @@ void UdpNic::read_control(std::size_t message) {
           Time(std::chrono::seconds(stamp.tv_sec) + Duration(stamp.tv_nsec) - rx_clock_offset_);
     }
   }
+}
+
+NicCounters UdpNic::counters() const {
+  NicCounters all = counters_;
+  if (port_dropped_) all.shared_port_dropped = port_dropped_() - port_dropped_before_;
+  return all;
 }
 
 }  // namespace uet::nic

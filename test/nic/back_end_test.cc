@@ -4,11 +4,14 @@
 #include <gmock/gmock.h>
 #include <grp.h>
 #include <gtest/gtest.h>
+#include <linux/capability.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
 #include <csignal>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,6 +36,7 @@ bool hosts_say(const char* text) {
 bool over(const std::string& back_end) { return hosts_say(("," + back_end).c_str()); }
 bool over_udp() { return std::getenv("UET_E2E_HOSTS") == nullptr || hosts_say(",udp"); }
 bool over_shared() { return over("shared"); }
+bool over_shared_packet() { return over("shared:packet"); }
 // Packets that come in another queue than the process has reach it through the kernel.
 bool has_part_of_the_queues() { return hosts_say("queues="); }
 
@@ -177,14 +181,13 @@ class Member {
   std::array<fi_addr_t, kProcesses> peers_{};
 };
 
-// Four at each of two addresses, each with a port of its own; those of one host reach each other
-// too. The last one is killed, with its back end open, and the others go on.
-TEST(BackEnd, FourProcessesAtOneAddressExchangeAllToAllAndOutliveOne) {
-  if (hosts_say(":native")) {
-    GTEST_SKIP() << "the native form has no ports, so that one process has the whole address";
-  }
+// Four at each of two addresses, each with a port or place of its own; those of one host reach each
+// other too. The last one is killed, with its back end open, and the others go on. `prepare`: in
+// each process at first, with its number.
+void exchange_all_to_all(const std::function<void(std::size_t)>& prepare) {
   std::vector<ChannelPair> pairs(kProcesses * kProcesses);  // [low * kProcesses + high]
   const auto run = [&](std::size_t self) {
+    prepare(self);
     Member::Channels channels{};
     for (std::size_t i = 0; i < kProcesses; ++i) {
       if (i < self) channels[i] = &pairs[i * kProcesses + self].right;
@@ -192,7 +195,7 @@ TEST(BackEnd, FourProcessesAtOneAddressExchangeAllToAllAndOutliveOne) {
     }
     Member member(self, channels);
     const char* nic = std::getenv("FI_UET_NIC");
-    const bool shares = nic != nullptr && std::string(nic) == "shared" && !ipv6();
+    const bool shares = nic != nullptr && std::string(nic).starts_with("shared") && !ipv6();
     require(!shares || member.port() >= kFirstPlacePort, "it has a port of its own");
     member.exchange_with(kProcesses, 1);
     member.meet(kProcesses);
@@ -208,9 +211,26 @@ TEST(BackEnd, FourProcessesAtOneAddressExchangeAllToAllAndOutliveOne) {
   }
   EXPECT_EQ(all.back()->wait(), "h died by signal Killed");
   for (std::size_t i = 0; i + 1 < kProcesses; ++i) EXPECT_EQ(all[i]->wait(), "");
+}
+
+TEST(BackEnd, FourProcessesAtOneAddressExchangeAllToAllAndOutliveOne) {
+  if (hosts_say(":native")) {
+    GTEST_SKIP() << "the native form has no ports, so that one process has the whole address";
+  }
+  exchange_all_to_all([](std::size_t) {});
   if (hosts_say("xdp")) {
     EXPECT_EQ(xdp_program_of_host_1(), "") << "something is left behind";
   }
+}
+
+// Those that have packet sockets and those that have not.
+TEST(BackEnd, FourProcessesThatShareAPortMayTakeItsPacketsInDifferentWays) {
+  if (!over_shared_packet()) GTEST_SKIP() << "only for the back end shared:packet";
+  exchange_all_to_all([](std::size_t self) {
+    const char* nic = std::getenv("FI_UET_NIC");
+    const bool mine = nic != nullptr && std::string(nic) == "shared:packet";
+    if (mine && self % 4 >= 2) ::setenv("FI_UET_NIC", "shared", 1);
+  });
 }
 
 // A process that cannot open its back end: what it warns of is in `said`. Returns what went wrong.
@@ -309,7 +329,9 @@ TEST(BackEnd, AForeignXdpProgramIsRefused) {
 
 // Whoever asks for a back end gets that or an error, never another one.
 TEST(BackEnd, WithoutTheRightDoesNotOpen) {
-  if (over_udp() || over_shared()) GTEST_SKIP() << "udp needs no right, shared does without";
+  if (over_udp() || (over_shared() && !over_shared_packet())) {
+    GTEST_SKIP() << "udp needs no right, shared does without";
+  }
   if (::getuid() != 0) GTEST_SKIP() << "needs root, to give its rights up";
   Process process("process", {}, [] {
     require(::setgroups(0, nullptr) == 0 && ::setuid(65534) == 0, "giving up the rights");
@@ -325,15 +347,23 @@ TEST(BackEnd, WithoutTheRightDoesNotOpen) {
   EXPECT_EQ(process.wait(), "");
 }
 
+// But for that to packet sockets.
+void give_up_right_to_share() {
+  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> rights{};
+  rights[0].effective = rights[0].permitted = 1U << CAP_NET_RAW;
+  require(::syscall(SYS_capset, &header, rights.data()) == 0, "giving up rights");
+}
+
 // What it can do without: the port is its own then, and that is told.
 TEST(BackEnd, WithoutTheRightToShareThePortIsItsOwn) {
   if (!over_shared() || over_udp() || over("packet")) {
-    GTEST_SKIP() << "only where all hosts have the back end shared";
+    GTEST_SKIP() << "only where all hosts have the back end shared or shared:packet";
   }
   if (::getuid() != 0) GTEST_SKIP() << "needs root, to give its rights up";
   ChannelPair channels;
   const auto run = [&](Channel& channel) {
-    require(::setgroups(0, nullptr) == 0 && ::setuid(65534) == 0, "giving up the rights");
+    give_up_right_to_share();
     Node node;
     require(ipv6() || udp_port(node.name()) < kFirstPlacePort, "it shares the port");
     exchange(node, node.connect(channel), kBytes, 20);

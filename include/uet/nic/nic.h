@@ -55,6 +55,9 @@ struct NicCounters {
   std::uint64_t frames_refused = 0;  // thrown away on arrival: malformed, or a wrong checksum
   // Of packets_sent, those whose payload the device read from registered memory, uncopied.
   std::uint64_t packets_gathered = 0;
+  // Where processes share a port: what has come there for no place that is taken, whoever of them
+  // it was meant for.
+  std::uint64_t shared_port_dropped = 0;
 };
 
 // What two NICs have counted together, member by member.

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,6 +25,12 @@ class PacketDevice final : public FrameDevice {
   // option: there are none).
   static Result<std::unique_ptr<FrameDevice>> open(const FrameDeviceRequest& request,
                                                    std::string& message);
+  // The same with another filter: it makes a packet socket take what is for request.self only, or
+  // returns false with errno.
+  using SetFilter = std::function<bool(int socket, const FrameDeviceRequest& request)>;
+  static Result<std::unique_ptr<FrameDevice>> open_filtered(const FrameDeviceRequest& request,
+                                                            const SetFilter& set_filter,
+                                                            std::string& message);
 
   std::size_t receive(std::span<ArrivedFrame> out) override;
   std::size_t send(std::span<const FrameToSend> in) override;

@@ -10,15 +10,17 @@
 
 #include "uet/base/address.h"
 #include "uet/base/result.h"
+#include "uet/nic/udp.h"
 
 namespace uet::nic {
 
 // Takes the place `wanted`, or the first free one, at port 4793 of `ip`: binds `receiver` to the
-// port and `sender` to that of the place. Returns the address that names the place. It is free
+// port and `sender` to that of the place. The address returned names the place; `dropped` counts,
+// for all who share the port, what is for no place that is taken, and needs no right. It is free
 // again when the sockets are closed, as the end of a process does. Errors: NotSupported (no right,
 // or a kernel that cannot), AddressInUse (the port or the place is another's, or all places are
 // taken), NoDevice (no address of this host), Io; `message` says why.
-Result<FepAddress> join_shared_port(const FabricAddress& ip, std::optional<std::uint8_t> wanted,
+Result<UdpBinding> join_shared_port(const FabricAddress& ip, std::optional<std::uint8_t> wanted,
                                     int receiver, int sender, std::string& message);
 
 // Packets that were dropped at the shared port of `ip` because they were for no place that is

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What the program that steers packets of a shared port, and the processes that share it, have in
-// common: names, and whose port it is. Also compiled as C for the kernel's virtual machine, hence
-// the plain types.
+// What the programs in the kernel that tell packets of a shared port apart, and the processes that
+// share it, have in common: names, and whose port it is. Also compiled as C for the kernel's
+// virtual machine, hence the plain types.
 #pragma once
 
 #include <linux/types.h>
@@ -23,4 +23,12 @@ struct UetSharedPort {
   __u8 ip[16];          // as FabricAddress::bytes
   __u64 is_ipv6;
   __u64 dropped;  // packets that are for no place, or for one that is empty
+};
+
+// What the filter of a packet socket takes: frames to port 4793 of the address, for the place.
+#define UET_PLACE_FILTER uet_place_1
+struct UetPlaceFilter {
+  __u32 ip[4];  // network byte order; IPv4: the first word
+  __u32 is_ipv6;
+  __u32 place;
 };

@@ -21,6 +21,13 @@
 
 namespace uet::nic {
 
+// What UdpOptions::bind has bound.
+struct UdpBinding {
+  FepAddress address;  // that peers have of the two sockets
+  // Packets that the port has thrown away so far (NicCounters::shared_port_dropped); may be empty.
+  std::function<std::uint64_t()> dropped;
+};
+
 struct UdpOptions {
   FabricAddress ip;  // an address of this host; the wildcard is refused
   // 0: 4793, or if that is taken the next free port up to 5816 (way B of the design).
@@ -29,9 +36,9 @@ struct UdpOptions {
   std::uint32_t send_buffer_bytes = 4U << 20;     // wished
   bool gso = true;  // hand runs of equal packets to the kernel as one send
   bool gro = true;  // take runs of equal packets from the kernel as one receive
-  // Where the port is shared: binds, in place of `port`, a socket that receives and one that sends,
-  // and returns the address that peers have of the two. Errors are handed on.
-  std::function<Result<FepAddress>(int receiver, int sender, std::string& message)> bind;
+  // Where the port is shared: binds, in place of `port`, a socket that receives and one that sends.
+  // Errors are handed on.
+  std::function<Result<UdpBinding>(int receiver, int sender, std::string& message)> bind;
   // Index of an interface whose packets somebody else takes: what arrives over it is thrown away.
   int excluded_interface = 0;  // 0 = none
   // The system call that sends; tests put an unwilling kernel in its place.
@@ -57,7 +64,7 @@ class UdpNic final : public Nic {
   // much payload in packets of 1 KiB and more.
   const NicCaps& caps() const override { return caps_; }
   FepAddress local_address() const override { return local_; }
-  NicCounters counters() const override { return counters_; }
+  NicCounters counters() const override;
 
  private:
   static constexpr std::size_t kRxBuffers = 16;
@@ -94,7 +101,7 @@ class UdpNic final : public Nic {
     Time arrived{};
   };
 
-  UdpNic(FileDescriptor fd, FileDescriptor sender, const UdpOptions& options, FepAddress local,
+  UdpNic(FileDescriptor fd, FileDescriptor sender, const UdpOptions& options, UdpBinding binding,
          NicCaps caps);
 
   std::size_t fill_messages(std::span<const Packet* const> in, bool trains);
@@ -114,6 +121,8 @@ class UdpNic final : public Nic {
   FepAddress local_;
   NicCaps caps_;
   NicCounters counters_;
+  std::function<std::uint64_t()> port_dropped_;
+  std::uint64_t port_dropped_before_ = 0;  // when this was opened
   bool gso_;
 
   std::array<mmsghdr, kTxBurst> tx_headers_{};

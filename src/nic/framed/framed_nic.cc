@@ -74,7 +74,8 @@ Result<std::uint32_t> FramedNic::interface_mtu(const NicConfig& config, const In
 
 Result<std::unique_ptr<Nic>> FramedNic::open(const NicConfig& config,
                                              const OpenFrameDevice& open_device,
-                                             std::string& message, KernelSees kernel_sees) {
+                                             std::string& message, KernelSees kernel_sees,
+                                             const OpenKernelNic& open_kernel) {
   const auto interfaces = list_interfaces(message);
   if (!interfaces) return interfaces.error();
   const Interface* const interface = interface_of(interfaces.value(), config.ip);
@@ -105,7 +106,7 @@ Result<std::unique_ptr<Nic>> FramedNic::open(const NicConfig& config,
   kernel_options.gso = false;  // a virtual link would hand the other end's device whole trains,
   kernel_options.gro = false;  // and the kernel would merge what our device then sees
   if (kernel_sees == KernelSees::Copies) kernel_options.excluded_interface = interface->index;
-  auto kernel = UdpNic::open(kernel_options, message);
+  auto kernel = open_kernel(kernel_options, message);
   if (!kernel) return kernel.error();
   parts.kernel = std::move(kernel).value();
   if (native) {
@@ -342,7 +343,8 @@ bool FramedNic::read_frame(const ArrivedFrame& frame, RxPacket& out) {
   const wire::FrameFields& fields = parsed.fields;
   const bool udp = format_.encapsulation == wire::Encapsulation::Udp;
   if (vlan_ && (fields.vlan.value_or(0) & wire::kVlanIdMask) != *vlan_) return false;
-  if (!(fields.destination == local_.ip) || (udp && fields.port != local_.port)) return false;
+  if (!(fields.destination == local_.ip) || (udp && fields.port != wire_address(local_).port))
+    return false;
   if (parsed.packet.empty()) return false;  // sent to find a next hop
   out.bytes = parsed.packet;
   out.source = {fields.source, udp ? fields.entropy : kUetUdpPort};

@@ -106,10 +106,20 @@ bool PacketDevice::Ring::open(int option, std::uint32_t wished_frame_bytes,
 
 Result<std::unique_ptr<FrameDevice>> PacketDevice::open(const FrameDeviceRequest& request,
                                                         std::string& message) {
+  const SetFilter set_filter = [](int socket, const FrameDeviceRequest& what) {
+    return take_only_frames_to(socket, what.self, what.format);
+  };
+  return open_filtered(request, set_filter, message);
+}
+
+Result<std::unique_ptr<FrameDevice>> PacketDevice::open_filtered(const FrameDeviceRequest& request,
+                                                                 const SetFilter& set_filter,
+                                                                 std::string& message) {
   const Interface& interface = request.interface;
   if (!request.options.empty()) {
     message = "FI_UET_NIC=packet: '" + std::string(request.options) +
-              "' is no option of it; allowed: native";
+              "' is no option of it; allowed: native (processes share a port with "
+              "FI_UET_NIC=shared:packet)";
     return Error::Invalid;
   }
   std::unique_ptr<PacketDevice> device(new PacketDevice);
@@ -140,7 +150,7 @@ Result<std::unique_ptr<FrameDevice>> PacketDevice::open(const FrameDeviceRequest
   if (!set_option(tx.socket, SOL_SOCKET, SO_SNDBUFFORCE, wished)) {
     set_option(tx.socket, SOL_SOCKET, SO_SNDBUF, wished);
   }
-  if (!take_only_frames_to(rx.socket.get(), request.self, request.format) ||
+  if (!set_filter(rx.socket.get(), request) ||
       !set_option(rx.socket, SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)) {
     return explain("cannot set the filter", interface, message);
   }

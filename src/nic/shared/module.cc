@@ -1,27 +1,30 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// libuet-nic-shared.so: FI_UET_NIC=shared, kernel UDP at a port that processes share.
+// libuet-nic-shared.so: FI_UET_NIC=shared, port 4793 for several processes: kernel UDP, or with the
+// option "packet" packet sockets beside it.
 #include "uet/nic/module.h"
+
+#include "uet/nic/framed/framed_nic.h"
+#include "uet/nic/packet_device.h"
+#include "uet/nic/place_filter.h"
 #include "uet/nic/shared_port.h"
 #include "uet/nic/udp.h"
 
 namespace uet::nic {
 namespace {
 
+bool has_packet_sockets(const NicConfig& config) { return config.options == "packet"; }
+
 Result<std::uint32_t> ip_mtu(const NicConfig& config, const Interface& interface,
                              std::string& message) {
+  if (has_packet_sockets(config)) return FramedNic::interface_mtu(config, interface, message);
   if (config.options.empty()) return interface.mtu;
-  message = "FI_UET_NIC=shared takes no options: leave out '" + config.options + "'";
+  message = "FI_UET_NIC=shared: '" + config.options + "' is no option of it; allowed: packet";
   return Error::Invalid;
 }
 
 // A port of its own is what whoever names one has asked for, and what is left without the right.
-Result<std::unique_ptr<Nic>> open(const NicConfig& config, std::string& message) {
-  UdpOptions options;
-  options.ip = config.ip;
-  options.port = config.port;
-  options.receive_buffer_bytes = config.receive_buffer_bytes;
-  options.send_buffer_bytes = config.send_buffer_bytes;
-  options.gso = config.gso;
+Result<std::unique_ptr<UdpNic>> open_kernel(const NicConfig& config, const UdpOptions& options,
+                                            std::string& message) {
   std::string why;
   const std::optional<std::uint8_t> wanted = place_of(config.port);
   if (config.port == 0 || wanted) {
@@ -34,15 +37,42 @@ Result<std::unique_ptr<Nic>> open(const NicConfig& config, std::string& message)
     if (nic) {
       const auto place = place_of(nic.value()->local_address().port);
       if (config.tell_way) config.tell_way("place " + std::to_string(*place) + " at port 4793");
-      return std::unique_ptr<Nic>(std::move(nic).value());
     }
-    if (wanted) return nic.error();
+    if (nic || wanted) return nic;
     why = "FI_UET_NIC=shared: " + message + "; this process has a port of its own instead";
   }
-  options.gro = config.gro;
   auto nic = UdpNic::open(options, message);
+  if (nic && !why.empty()) message = why + (message.empty() ? "" : "; " + message);
+  return nic;
+}
+
+Result<std::unique_ptr<FrameDevice>> open_device(const FrameDeviceRequest& request,
+                                                 std::string& message) {
+  if (!place_of(request.self.port)) return PacketDevice::open(request, message);
+  const auto set_filter = [](int socket, const FrameDeviceRequest& what) {
+    return take_only_frames_to_place(socket, what.self);
+  };
+  return PacketDevice::open_filtered(request, set_filter, message);
+}
+
+Result<std::unique_ptr<Nic>> open(const NicConfig& config, std::string& message) {
+  if (has_packet_sockets(config)) {
+    NicConfig framed = config;
+    framed.options.clear();
+    return FramedNic::open(framed, open_device, message, FramedNic::KernelSees::Copies,
+                           [&config](const UdpOptions& options, std::string& why) {
+                             return open_kernel(config, options, why);
+                           });
+  }
+  UdpOptions options;
+  options.ip = config.ip;
+  options.port = config.port;
+  options.receive_buffer_bytes = config.receive_buffer_bytes;
+  options.send_buffer_bytes = config.send_buffer_bytes;
+  options.gso = config.gso;
+  options.gro = config.gro;
+  auto nic = open_kernel(config, options, message);
   if (!nic) return nic.error();
-  if (!why.empty()) message = why + (message.empty() ? "" : "; " + message);
   return std::unique_ptr<Nic>(std::move(nic).value());
 }
 

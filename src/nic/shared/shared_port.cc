@@ -97,10 +97,10 @@ void take_map(std::uint32_t id, Steering& steering) {
   }
 }
 
-std::optional<UetSharedPort> read_port(const Steering& steering) {
+std::optional<UetSharedPort> read_port(const FileDescriptor& map) {
   const std::uint32_t first = 0;
   UetSharedPort port{};
-  if (bpf_map_lookup_elem(steering.port.get(), &first, &port) != 0) return {};
+  if (bpf_map_lookup_elem(map.get(), &first, &port) != 0) return {};
   return port;
 }
 
@@ -134,7 +134,7 @@ bool find(const UetSharedPort& wanted, Steering& found) {
       take_map(maps[i], steering);
     }
     if (!steering.places.valid() || !steering.port.valid()) continue;
-    const auto port = read_port(steering);
+    const auto port = read_port(steering.port);
     if (!port || !same_port(*port, wanted) || !has_sockets(steering)) continue;
     found = std::move(steering);
     return true;
@@ -230,7 +230,7 @@ Error explain(int error, const FabricAddress& ip, std::string& message) {
 
 }  // namespace
 
-Result<FepAddress> join_shared_port(const FabricAddress& ip, std::optional<std::uint8_t> wanted,
+Result<UdpBinding> join_shared_port(const FabricAddress& ip, std::optional<std::uint8_t> wanted,
                                     int receiver, int sender, std::string& message) {
   Turn turn;
   if (!turn.take(ip)) return explain(errno, ip, message);
@@ -252,13 +252,18 @@ Result<FepAddress> join_shared_port(const FabricAddress& ip, std::optional<std::
   }
   if (place < 0) return explain(-place, ip, message);
   if (!share_port(receiver, ip, place, steering)) return explain(errno, ip, message);
-  return FepAddress{ip, static_cast<std::uint16_t>(kFirstPlacePort + place)};
+  const auto map = std::make_shared<FileDescriptor>(std::move(steering.port));
+  return UdpBinding{.address = {ip, static_cast<std::uint16_t>(kFirstPlacePort + place)},
+                    .dropped = [map] {
+                      const auto port = read_port(*map);
+                      return port ? port->dropped : 0;
+                    }};
 }
 
 std::optional<std::uint64_t> dropped_at_shared_port(const FabricAddress& ip) {
   Steering steering;
   if (!find(name_of(ip), steering)) return {};
-  const auto port = read_port(steering);
+  const auto port = read_port(steering.port);
   if (!port) return {};
   return port->dropped;
 }

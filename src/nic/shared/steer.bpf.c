@@ -1,38 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Which of the processes that share a UDP port gets a packet: the one whose place begins the PDCID
-// or the id of the RUDI request that it answers or goes on with, or that the PIDonFEP in the SES
-// header names. What tells of no process is dropped, and what is for an empty place.
+// Which of the processes that share a UDP port gets a packet: the one at the place that it names.
+// What names none is dropped, and what is for an empty place.
 #include <linux/bpf.h>
 
 #include <bpf/bpf_helpers.h>
 
+#include "place.bpf.h"
 #include "uet/nic/shared_steer.h"
 
 #define UDP_BYTES 8
-#define NO_PLACE UET_PLACES
-
-/* WIRE 2.1 */
-enum {
-  RUD_REQ = 2,
-  ROD_REQ = 3,
-  RUDI_REQ = 4,
-  RUDI_RESP = 5,
-  UUD_REQ = 6,
-  ACK = 7,
-  ACK_CC = 8,
-  ACK_CCX = 9,
-  NACK = 10,
-  CP = 11,
-  NACK_CCX = 12,
-  RUD_CC_REQ = 13,
-  ROD_CC_REQ = 14,
-};
-#define SYN 0x04     /* of requests and control packets */
-#define NACK_NT 0x08 /* it refuses a RUDI request */
-#define LAST_SES_REQUEST 3
-#define DPDCID_AT 10
-#define PKT_ID_AT 4
-#define PID_ON_FEP_AT 8 /* in each of the SES requests (WIRE 3.2 to 3.4) */
 
 struct {
   __uint(type, BPF_MAP_TYPE_REUSEPORT_SOCKARRAY);
@@ -48,58 +24,9 @@ struct {
   __type(value, struct UetSharedPort);
 } UET_SHARED_PORT SEC(".maps");
 
-/* The first bits of what is at `at` in the packet. */
-static __always_inline __u32 place_at(struct sk_reuseport_md* packet, __u32 at) {
-  __u8 byte;
-  if (bpf_skb_load_bytes(packet, UDP_BYTES + at, &byte, 1) != 0) return NO_PLACE;
-  return byte >> (8 - UET_PLACE_BITS);
-}
-
-static __always_inline __u32 place_by_process(struct sk_reuseport_md* packet, __u8 next_hdr,
-                                              __u32 ses_at) {
-  __u8 pid[2];
-  if (next_hdr == 0 || next_hdr > LAST_SES_REQUEST) return NO_PLACE;
-  if (bpf_skb_load_bytes(packet, UDP_BYTES + ses_at + PID_ON_FEP_AT, pid, 2) != 0) return NO_PLACE;
-  return pid[1] % UET_PLACES;
-}
-
-static __always_inline __u32 place_of(struct sk_reuseport_md* packet) {
-  __u8 prologue[2];
-  if (bpf_skb_load_bytes(packet, UDP_BYTES, prologue, 2) != 0) return NO_PLACE;
-  const __u8 type = prologue[0] >> 3;
-  const __u8 next_hdr = (prologue[0] & 7) << 1 | prologue[1] >> 7;
-  switch (type) {
-    case RUD_REQ:
-    case ROD_REQ:
-      if (prologue[1] & SYN) return place_by_process(packet, next_hdr, 12);
-      return place_at(packet, DPDCID_AT);
-    case RUD_CC_REQ:
-    case ROD_CC_REQ:
-      if (prologue[1] & SYN) return place_by_process(packet, next_hdr, 16);
-      return place_at(packet, DPDCID_AT);
-    case CP: /* one that opens a PDC does not say at whom */
-      return prologue[1] & SYN ? NO_PLACE : place_at(packet, DPDCID_AT);
-    case ACK:
-    case ACK_CC:
-    case ACK_CCX:
-      return place_at(packet, DPDCID_AT);
-    case NACK:
-    case NACK_CCX:
-      return place_at(packet, prologue[1] & NACK_NT ? PKT_ID_AT : DPDCID_AT);
-    case RUDI_REQ:
-      return place_by_process(packet, next_hdr, 8);
-    case RUDI_RESP:
-      return place_at(packet, PKT_ID_AT);
-    case UUD_REQ:
-      return place_by_process(packet, next_hdr, 4);
-    default:
-      return NO_PLACE;
-  }
-}
-
 SEC("sk_reuseport")
 int UET_SHARED_PROGRAM(struct sk_reuseport_md* packet) {
-  __u32 place = place_of(packet);
+  __u32 place = place_of(packet, UDP_BYTES);
   if (place < UET_PLACES && bpf_sk_select_reuseport(packet, &UET_SHARED_PLACES, &place, 0) == 0) {
     return SK_PASS;
   }

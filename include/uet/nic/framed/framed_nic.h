@@ -14,6 +14,7 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,6 +41,10 @@ class FramedNic final : public Nic {
     TheRest,  // what the device has not taken away, though it is for us: those are ours
   };
 
+  // Opens the kernel's socket beside the device; UdpNic::open but for those who share a port.
+  using OpenKernelNic =
+      std::function<Result<std::unique_ptr<UdpNic>>(const UdpOptions&, std::string& message)>;
+
   // The interface is the one that holds config.ip. Of config.options this takes "native" (the form
   // without UDP) and leaves the rest to the device. The native form brings its own CRC trailer if
   // config.crc asks for one, since it covers other headers (WIRE 1.4). Errors: NoDevice (loopback,
@@ -47,7 +52,8 @@ class FramedNic final : public Nic {
   // NextHops::open and the device; `message` as for Module::open.
   static Result<std::unique_ptr<Nic>> open(const NicConfig& config, const OpenFrameDevice& open,
                                            std::string& message,
-                                           KernelSees kernel_sees = KernelSees::Copies);
+                                           KernelSees kernel_sees = KernelSees::Copies,
+                                           const OpenKernelNic& open_kernel = UdpNic::open);
 
   // What Module::ip_mtu answers for devices that carry whatever the interface does: its MTU, or
   // that it is not an Ethernet interface.

@@ -14,8 +14,10 @@
 #include <random>
 #include <vector>
 
+#include "uet/nic/place_filter.h"
 #include "uet/nic/socket.h"
 #include "uet/nic/udp.h"
+#include "uet/wire/frame.h"
 #include "uet/wire/pds.h"
 #include "uet/wire/ses.h"
 #include "unit/nic/nic_testing.h"
@@ -49,9 +51,9 @@ struct Member {
   std::string message;
 
   Result<FepAddress> join(const FabricAddress& ip, std::optional<std::uint8_t> wanted = {}) {
-    auto joined = join_shared_port(ip, wanted, receiver.get(), sender.get(), message);
-    if (joined) address = joined.value();
-    return joined;
+    const auto joined = join_shared_port(ip, wanted, receiver.get(), sender.get(), message);
+    if (!joined) return joined.error();
+    return address = joined.value().address;
   }
   std::uint8_t place() const { return place_of(address.port).value_or(0xFF); }
   // What has come, empty if nothing has.
@@ -365,6 +367,138 @@ TEST_F(SharedPort, NicsExchangePackets) {
     EXPECT_EQ(arrived[0].source, nics[from]->local_address());
   }
 }
+
+// What was dropped before is none of what a NIC has seen.
+TEST_F(SharedPort, NicsCountWhatIsDroppedAtTheirPort) {
+  const std::vector<Member> members = join(1);
+  const Bytes packet = packets_for(9)[0];
+  send(packet);
+  UdpOptions options;
+  options.ip = ip_;
+  options.bind = [&](int receiver, int sender, std::string& message) {
+    return join_shared_port(ip_, {}, receiver, sender, message);
+  };
+  std::string message;
+  const auto nic = UdpNic::open(options, message);
+  ASSERT_TRUE(nic) << message;
+  EXPECT_EQ(nic.value()->counters().shared_port_dropped, 0U);
+  send(packet);
+  send(packet);
+  EXPECT_EQ(nic.value()->counters().shared_port_dropped, 2U);
+  EXPECT_EQ(dropped(), 3U);
+}
+
+// A packet socket's filter sees whole frames, as does that of any socket: here one end of a pair.
+class PlaceFilter : public SharedPort, public ::testing::WithParamInterface<bool> {
+ protected:
+  static constexpr std::uint8_t kPlace = 7;
+
+  void SetUp() override {
+    SharedPort::SetUp();
+    if (IsSkipped()) return;
+    if (GetParam()) {
+      self_.is_ipv6 = true;
+      for (std::uint8_t i = 0; i < 16; ++i) self_.bytes[i] = static_cast<std::uint8_t>(0x20 + i);
+    } else {
+      self_ = ipv4(192, 0, 2, 1);
+    }
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, ends.data()), 0);
+    near_ = FileDescriptor(ends[0]);
+    far_ = FileDescriptor(ends[1]);
+    const FepAddress place{self_, kFirstPlacePort + kPlace};
+    ASSERT_TRUE(take_only_frames_to_place(near_.get(), place)) << std::strerror(errno);
+  }
+
+  Bytes frame_with(const Bytes& packet, const FabricAddress& to, std::uint16_t port) const {
+    wire::FrameFields fields;
+    fields.source = to;
+    fields.destination = to;
+    fields.port = port;
+    const std::array pieces{Slice{packet.data(), static_cast<std::uint32_t>(packet.size())}};
+    Bytes frame(wire::kMaxFrameHeaderBytes);
+    frame.resize(wire::write_frame_headers(frame.data(), {}, fields, pieces));
+    frame.insert(frame.end(), packet.begin(), packet.end());
+    return frame;
+  }
+  Bytes frame_with(const Bytes& packet) const { return frame_with(packet, self_, kUetUdpPort); }
+
+  // A whole frame has come, or none.
+  bool takes(const Bytes& frame) {
+    EXPECT_EQ(::send(far_.get(), frame.data(), frame.size(), 0) >= 0 || errno == EPERM, true);
+    Bytes bytes(2 * kRoom);
+    const ssize_t length = ::recv(near_.get(), bytes.data(), bytes.size(), 0);
+    bytes.resize(length < 0 ? 0 : static_cast<std::size_t>(length));
+    EXPECT_TRUE(length < 0 || bytes == frame);
+    return length >= 0;
+  }
+
+  FabricAddress self_;
+  FileDescriptor near_;
+  FileDescriptor far_;
+};
+
+TEST_P(PlaceFilter, TakesEachKindOfPacketForThePlaceAndNoneForOthers) {
+  for (std::uint8_t place = 0; place < kSharedPlaces; ++place) {
+    const std::vector<Bytes> packets = packets_for(place);
+    for (std::size_t i = 0; i < packets.size(); ++i) {
+      EXPECT_EQ(takes(frame_with(packets[i])), place == kPlace) << i << " for " << int{place};
+    }
+  }
+}
+
+TEST_P(PlaceFilter, TakesNothingThatIsNotForThePort) {
+  const Bytes packet = packets_for(kPlace)[0];
+  ASSERT_TRUE(takes(frame_with(packet)));
+  FabricAddress other = self_;
+  other.bytes[3] ^= 1;
+  EXPECT_FALSE(takes(frame_with(packet, other, kUetUdpPort)));
+  other = self_;
+  if (GetParam()) {
+    other.bytes[15] ^= 1;
+    EXPECT_FALSE(takes(frame_with(packet, other, kUetUdpPort)));
+  }
+  EXPECT_FALSE(takes(frame_with(packet, self_, kFirstPlacePort + kPlace)));
+  Bytes frame = frame_with(packet);
+  const std::size_t protocol_at = GetParam() ? 14 + 6 : 14 + 9;
+  frame[protocol_at] = std::byte{6};
+  EXPECT_FALSE(takes(frame));
+  for (std::size_t length = 1; length < frame_with(packet).size(); ++length) {
+    frame = frame_with(packet);
+    frame.resize(length);
+    takes(frame);  // cut off anywhere: whatever is decided, the kernel reads nothing behind it
+  }
+}
+
+TEST_P(PlaceFilter, FindsThePacketBehindOptionsAndNotInFragments) {
+  const Bytes packet = packets_for(kPlace)[0];
+  Bytes frame = frame_with(packet);
+  if (GetParam()) {
+    for (const std::uint8_t kind : {0, 43, 60}) {
+      Bytes longer = frame_with(packet);
+      const Bytes header = {std::byte{17}, std::byte{1}};  // 16 bytes, then UDP
+      longer[14 + 6] = std::byte{kind};
+      longer.insert(longer.begin() + 14 + 40, 16, std::byte{0});
+      std::copy(header.begin(), header.end(), longer.begin() + 14 + 40);
+      EXPECT_TRUE(takes(longer)) << int{kind};
+      longer[14 + 40] = std::byte{44};  // a fragment
+      EXPECT_FALSE(takes(longer)) << int{kind};
+    }
+    return;
+  }
+  frame[14 + 6] = std::byte{0x20};  // more fragments
+  EXPECT_FALSE(takes(frame));
+  frame = frame_with(packet);
+  frame[14 + 7] = std::byte{1};  // not the first
+  EXPECT_FALSE(takes(frame));
+  frame = frame_with(packet);
+  frame[14] = std::byte{0x46};  // 4 bytes of options
+  frame.insert(frame.begin() + 14 + 20, 4, std::byte{1});
+  EXPECT_TRUE(takes(frame));
+}
+
+INSTANTIATE_TEST_SUITE_P(BothFamilies, PlaceFilter, ::testing::Bool(),
+                         [](const auto& family) { return family.param ? "Ipv6" : "Ipv4"; });
 
 }  // namespace
 }  // namespace uet::nic

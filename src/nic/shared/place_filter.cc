@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "uet/nic/place_filter.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "place_filter_image.h"
+#include "uet/nic/bpf.h"
+#include "uet/nic/shared_steer.h"
+
+namespace uet::nic {
+
+// The socket keeps the program, which has the only reference to the map with what it looks for.
+bool take_only_frames_to_place(int socket, const FepAddress& self) {
+  const QuietBpf quiet;
+  const std::unique_ptr<bpf_object, BpfObjectFree> object(
+      bpf_object__open_mem(kPlaceFilterImage.data(), kPlaceFilterImage.size(), nullptr));
+  if (!object) return false;
+  UetPlaceFilter filter{};
+  std::memcpy(filter.ip, self.ip.bytes.data(), self.ip.is_ipv6 ? 16 : 4);
+  filter.is_ipv6 = self.ip.is_ipv6 ? 1 : 0;
+  filter.place = place_of(self.port).value_or(UET_PLACES);
+  bpf_map* const constants = bpf_object__find_map_by_name(object.get(), ".rodata");
+  const int error = bpf_map__set_initial_value(constants, &filter, sizeof filter);
+  if (error != 0 || bpf_object__load(object.get()) != 0) return false;
+  const int program = bpf_program__fd(
+      bpf_object__find_program_by_name(object.get(), UET_NAME_OF(UET_PLACE_FILTER)));
+  return ::setsockopt(socket, SOL_SOCKET, SO_ATTACH_BPF, &program, sizeof program) == 0;
+}
+
+}  // namespace uet::nic
