@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The ceiling of a path: a bare loop that sends and takes packets of the sizes of UET's, without
-// uet where there is a raw way (udp, packet, dpdk), else over its own back end (xdp, verbs).
-// scripts/bench_nic puts the provider's figures beside it.
+// uet's back ends. scripts/bench_nic puts the provider's figures beside it.
 //
 // Use: uet_raw_path server|client MODE NIC ADDRESS PEER BYTES SECONDS
 //   MODE: latency (half round trip in us), bandwidth (MB/s of payload), rate (packets/s)
-//   NIC: as FI_UET_NIC; modules lie in the directory UET_MODULES, the interface is FI_UET_IFACE.
+//   NIC: as FI_UET_NIC; the interface is FI_UET_IFACE.
 //   BYTES: payload of a packet.
 // The client prints "result: NUMBER UNIT lost=N". In the streams the server answers every
 // kAnswerEvery-th packet, and no more than kWindow are on their way.
@@ -44,12 +43,20 @@ uet::FabricAddress address_of(const char* text) {
 
 std::unique_ptr<RawWire> open_wire(const RawChoice& choice) {
   const std::string back_end = choice.nic.substr(0, choice.nic.find(':'));
-  if (back_end == "udp") return uet::bench::open_raw_udp(choice);
-  if (back_end == "packet") return uet::bench::open_raw_packet(choice);
+  const bool packet_sockets = back_end == "packet" || choice.nic == "shared:packet";
+  if (packet_sockets) return uet::bench::open_raw_packet(choice);
+  if (back_end == "udp" || back_end == "shared") return uet::bench::open_raw_udp(choice);
 #ifdef UET_RAW_DPDK
   if (back_end == "dpdk") return uet::bench::open_raw_dpdk(choice);
 #endif
-  return uet::bench::open_raw_nic(choice);
+#ifdef UET_RAW_XDP
+  if (back_end == "xdp") return uet::bench::open_raw_xdp(choice);
+#endif
+#ifdef UET_RAW_VERBS
+  if (back_end == "verbs") return uet::bench::open_raw_verbs(choice);
+#endif
+  std::fprintf(stderr, "there is no raw path for %s\n", choice.nic.c_str());
+  return nullptr;
 }
 
 // Yields where there is nothing to do.

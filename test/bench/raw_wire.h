@@ -50,7 +50,8 @@ class RawWire {
 std::unique_ptr<RawWire> open_raw_udp(const RawChoice& choice);     // sendmmsg and recvmmsg
 std::unique_ptr<RawWire> open_raw_packet(const RawChoice& choice);  // rings of packet sockets
 std::unique_ptr<RawWire> open_raw_dpdk(const RawChoice& choice);    // rte_eth_tx_burst, rx_burst
-std::unique_ptr<RawWire> open_raw_nic(const RawChoice& choice);     // others: uet's own back end
+std::unique_ptr<RawWire> open_raw_xdp(const RawChoice& choice);     // rings of AF_XDP
+std::unique_ptr<RawWire> open_raw_verbs(const RawChoice& choice);   // ibv_post_send, ibv_poll_cq
 
 // The packet of this message behind UDP: `out` has room for the header and the payload.
 inline std::size_t write_raw(std::byte* out, const RawMessage& message, std::size_t payload) {
