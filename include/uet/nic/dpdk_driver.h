@@ -19,6 +19,8 @@ struct DpdkDriver {
   // Packets lie in pages of their own, and those to send in the memory of those that arrive.
   bool own_pages = false;
   bool xdp_program = false;  // it puts one on the interface
+  // What it gets the kernel does not see, since a rule of the administrator's takes it from there.
+  bool fed_by_rule = false;
   bool to_one_peer = false;  // leads to one other process, which may come later and go
 };
 

@@ -8,6 +8,7 @@
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
+#include <rte_udp.h>
 
 #include <algorithm>
 #include <atomic>
@@ -73,7 +74,7 @@ Result<std::uint32_t> DpdkDevice::ip_mtu(const NicConfig& config, const Interfac
 
 FramedNic::KernelSees DpdkDevice::kernel_sees(const NicConfig& config) {
   const auto options = options_of_device(config.options);
-  const bool taken = options && options->driver.xdp_program;
+  const bool taken = options && (options->driver.xdp_program || options->driver.fed_by_rule);
   return taken ? FramedNic::KernelSees::TheRest : FramedNic::KernelSees::Copies;
 }
 
@@ -123,7 +124,7 @@ Result<std::unique_ptr<DpdkDevice>> DpdkDevice::open_once(const FrameDeviceReque
     ready = device->probe(options,
                           device_arguments(options, request.interface, frame_bytes, xdp_program),
                           message) &&
-            device->start(driver, frame_bytes, message);
+            device->start(driver, request, frame_bytes, message);
   });
   if (!ready) return Error::NotSupported;
   return device;
@@ -155,7 +156,8 @@ bool DpdkDevice::probe(const DpdkOptions& options, const std::string& arguments,
 }
 
 // False, with a message, if the port cannot be brought up.
-bool DpdkDevice::start(const DpdkDriver& driver, std::uint32_t frame_bytes, std::string& message) {
+bool DpdkDevice::start(const DpdkDriver& driver, const FrameDeviceRequest& request,
+                       std::uint32_t frame_bytes, std::string& message) {
   const int socket = rte_eth_dev_socket_id(port_);
   const std::string number = std::to_string(port_);
   if (driver.own_pages) {
@@ -173,11 +175,14 @@ bool DpdkDevice::start(const DpdkDriver& driver, std::uint32_t frame_bytes, std:
   rte_eth_dev_info info{};
   int error = rte_eth_dev_info_get(port_, &info);
   rte_eth_conf conf{};
-  // Some drivers say 1518 although they carry more.
-  const bool told = info.max_rx_pktlen > 1518 && info.max_mtu >= frame_bytes - kEthernetBytes;
+  // Some drivers say 1518, or 1522, although they carry more.
+  const bool told = info.max_rx_pktlen > RTE_ETHER_MAX_VLAN_FRAME_LEN &&
+                    info.max_mtu >= frame_bytes - kEthernetBytes;
   if (told) conf.rxmode.mtu = frame_bytes - kEthernetBytes;
-  const bool gathers = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
-  if (gathers) conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+  conf.txmode.offloads = info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+  if (request.format.encapsulation == wire::Encapsulation::Udp) {
+    conf.txmode.offloads |= info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
+  }
   conf.rxmode.offloads = info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
   if (error == 0) error = rte_eth_dev_configure(port_, 1, 1, &conf);
   if (xdp_program_ != nullptr) xdp_program_->expect_socket();
@@ -200,6 +205,12 @@ bool DpdkDevice::start(const DpdkDriver& driver, std::uint32_t frame_bytes, std:
     return false;
   }
   started_ = true;
+  traits_.finishes_checksums = (conf.txmode.offloads & RTE_ETH_TX_OFFLOAD_UDP_CKSUM) != 0;
+  if (traits_.finishes_checksums) {
+    checksum_flags_ = RTE_MBUF_F_TX_UDP_CKSUM |
+                      (request.self.ip.is_ipv6 ? RTE_MBUF_F_TX_IPV6 : RTE_MBUF_F_TX_IPV4);
+  }
+  const bool gathers = (conf.txmode.offloads & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
   if (gathers) regions_ = DpdkRegions::open(port_, driver.name.empty(), socket);
   traits_.reads_registered_memory = regions_ != nullptr;
   traits_.max_frame_bytes = frame_bytes;
@@ -299,6 +310,12 @@ bool DpdkDevice::fill(rte_mbuf* packet, const FrameToSend& frame) {
     }
   }
   packet->pkt_len = frame.length;
+  if (checksum_flags_ != 0) {
+    packet->ol_flags |= checksum_flags_;
+    packet->l2_len = kEthernetBytes;
+    packet->l3_len = (frame.headers.size() - kEthernetBytes - sizeof(rte_udp_hdr)) & 0x1FF;
+    packet->l4_len = sizeof(rte_udp_hdr);
+  }
   return true;
 }
 
@@ -311,6 +328,18 @@ void DpdkDevice::forget_memory(std::uint64_t id) {
   if (!usable() || regions_ == nullptr) return;
   const auto held = lock_of_peer();
   regions_->forget(id);
+}
+
+// Returns how many the port has taken, or will never take, which are dropped.
+std::size_t DpdkDevice::hand_over(std::span<rte_mbuf*> packets) {
+  auto ready = static_cast<std::uint16_t>(packets.size());
+  if (checksum_flags_ != 0) ready = rte_eth_tx_prepare(port_, 0, packets.data(), ready);
+  const bool refused = ready == 0 && !packets.empty();
+  const std::size_t sent = rte_eth_tx_burst(port_, 0, packets.data(), ready);
+  const auto rest = packets.subspan(sent);
+  if (!rest.empty()) rte_pktmbuf_free_bulk(rest.data(), static_cast<unsigned>(rest.size()));
+  if (refused) ++counters_.packets_dropped;
+  return refused ? 1 : sent;
 }
 
 static_assert(kTxBurst <= 64);
@@ -340,13 +369,9 @@ std::size_t DpdkDevice::send(std::span<const FrameToSend> in) {
   if (count < wished) {
     rte_pktmbuf_free_bulk(mbufs.data() + count, static_cast<unsigned>(wished - count));
   }
-  const std::size_t sent =
-      rte_eth_tx_burst(port_, 0, mbufs.data(), static_cast<std::uint16_t>(count));
+  const std::size_t sent = hand_over(std::span(mbufs).first(count));
   const std::uint64_t kept = sent < 64 ? gathered & ((std::uint64_t{1} << sent) - 1) : gathered;
   counters_.packets_gathered += static_cast<std::uint64_t>(std::popcount(kept));
-  if (sent < count) {
-    rte_pktmbuf_free_bulk(mbufs.data() + sent, static_cast<unsigned>(count - sent));
-  }
   return sent;
 }
 

@@ -29,13 +29,16 @@ constexpr DpdkDriver kXdp{.name = "net_af_xdp",
                           .own_pages = true,
                           .xdp_program = true};
 constexpr DpdkDriver kSharedMemory{.name = "net_memif", .to_one_peer = true};
+// It sends no more than its MTU, and DPDK lets nobody change that beyond the longest frame that the
+// driver says it receives, which is 1522 bytes.
+constexpr DpdkDriver kTap{.name = "net_tap", .most_frame_bytes = 1514, .fed_by_rule = true};
 
 std::uint32_t ring_frame_bytes(std::uint32_t frame_bytes) {
   return std::max(kRingFrameLeast, std::bit_ceil(frame_bytes + kRingFrameHead));
 }
 
 std::optional<DpdkDriver> driver_of(std::string_view device) {
-  for (const DpdkDriver& known : {kPacketRings, kSharedMemory, kXdp}) {
+  for (const DpdkDriver& known : {kPacketRings, kSharedMemory, kXdp, kTap}) {
     if (device == known.name) return known;
   }
   if (device.starts_with("net_")) return DpdkDriver{.name = device};
