@@ -74,9 +74,9 @@ class FixedWindow final : public Ccc {
 
 }  // namespace
 
-Parameters Parameters::for_peer(const FabricAddress& ip) const {
+Parameters Parameters::for_same_host() const {
   Parameters parameters = *this;
-  if (same_host && same_host->ip == ip) {
+  if (same_host) {
     parameters.algorithm = same_host->algorithm;
     parameters.fixed_window_bytes = same_host->fixed_window_bytes;
     parameters.max_window_bytes = std::max(max_window_bytes, same_host->fixed_window_bytes);
@@ -84,11 +84,11 @@ Parameters Parameters::for_peer(const FabricAddress& ip) const {
   return parameters;
 }
 
-std::unique_ptr<Ccc> make_ccc(const Parameters& parameters, Time now,
+std::unique_ptr<Ccc> make_ccc(const SharedParameters& parameters, Time now,
                               std::optional<std::uint8_t> ccc_id,
                               std::optional<Duration> base_rtt) {
-  if (parameters.algorithm == Algorithm::None) return std::make_unique<FixedWindow>(parameters);
-  if (uses_credit(parameters.algorithm) && ccc_id) {
+  if (parameters->algorithm == Algorithm::None) return std::make_unique<FixedWindow>(*parameters);
+  if (uses_credit(parameters->algorithm) && ccc_id) {
     return std::make_unique<Rccc>(parameters, *ccc_id, now, base_rtt);
   }
   return std::make_unique<Nscc>(parameters, now, base_rtt);

@@ -74,7 +74,7 @@ void raise_base_rtt(NsccState& s, const NsccConstants& c, double rtt_us, bool ma
     return;
   }
   s.raise_rtt_us = s.raise_rtt_us == 0 ? rtt_us : std::min(s.raise_rtt_us, rtt_us);
-  if (to_us(now - s.raise_since) < c.tuning.raise_after_rtts * s.base_rtt_us) return;
+  if (to_us(now - s.raise_since) < c.tuning().raise_after_rtts * s.base_rtt_us) return;
   const double limit_us = std::max(s.base_rtt_us, kRaiseLimitOfConfig * c.config_base_rtt_us);
   set_base_rtt(s, c, std::min(s.raise_rtt_us, limit_us));
   restart_raise(s, now);
@@ -82,7 +82,7 @@ void raise_base_rtt(NsccState& s, const NsccConstants& c, double rtt_us, bool ma
 
 // CMS-120: the weight is the time since the last sample, so that coalesced ACKs change nothing.
 void average_delay(NsccState& s, const NsccConstants& c, double delay_us, Time now) {
-  const double memory_us = c.tuning.delay_average_rtts * nscc_loop_us(s);
+  const double memory_us = c.tuning().delay_average_rtts * nscc_loop_us(s);
   const double weight = std::min(1.0, to_us(now - s.avg_delay_time) / memory_us);
   s.avg_delay_us += weight * (delay_us - s.avg_delay_us);
   s.avg_delay_time = now;
@@ -96,7 +96,7 @@ double load_bytes(const NsccState& s) {
 // A queue in the network delays all packets of a round trip; a host that lost its core for a moment
 // delays a few. Where hosts add time, a delay has to last before it counts as a queue.
 void note_delay(NsccState& s, const NsccConstants& c, double delay_us, Time now) {
-  if (delay_us < c.tuning.synthetic_ecn_at * nscc_target_qdelay_us(s, c)) {
+  if (delay_us < c.tuning().synthetic_ecn_at * nscc_target_qdelay_us(s, c)) {
     s.delayed_since.reset();
   } else if (!s.delayed_since) {
     s.delayed_since = now;
@@ -119,7 +119,7 @@ QuickAdapt quick_adapt(NsccState& s, const NsccConstants& c, bool loss, bool mar
     const bool queue = delay_us > nscc_qa_threshold_us(s, c) && queue_lasts(s, now);
     const bool congested = s.trigger_qa || loss || queue;
     const auto achieved = static_cast<double>(s.achieved_bytes);
-    if (s.qa_end_time && congested && achieved < s.max_bytes / std::exp2(c.tuning.qa_gate)) {
+    if (s.qa_end_time && congested && achieved < s.max_bytes / std::exp2(c.tuning().qa_gate)) {
       s.set_cwnd(achieved);
       s.bytes_to_ignore = s.inflight_bytes;
       s.bytes_ignored = 0;
@@ -154,10 +154,10 @@ void decrease(NsccState& s, const NsccConstants& c, Time now) {
   s.increase_mode = false;
   s.fi_count_bytes = 0;
   const double target_us = nscc_target_qdelay_us(s, c);
-  const double spacing_us = c.tuning.decrease_spacing_rtts * nscc_loop_us(s);
+  const double spacing_us = c.tuning().decrease_spacing_rtts * nscc_loop_us(s);
   if (s.avg_delay_us <= target_us || to_us(now - s.last_dec_time) <= spacing_us) return;
   const double excess = (s.avg_delay_us - target_us) / s.avg_delay_us;
-  s.set_cwnd(s.cwnd_bytes * std::max(1 - c.tuning.gamma * excess, c.tuning.max_md_jump));
+  s.set_cwnd(s.cwnd_bytes * std::max(1 - c.tuning().gamma * excess, c.tuning().max_md_jump));
   ++s.counters.cuts;
   s.last_dec_time = now;
 }
@@ -197,16 +197,17 @@ void apply_increase(NsccState& s, const NsccConstants& c, Time now) {
 }  // namespace
 
 double NsccConstants::max_window(double rtt_us) const {
-  const double bytes = tuning.max_window_bdp * rate_bytes_per_us * rtt_us;
-  return std::clamp(bytes, std::max(mtu_bytes, tuning.min_window_bytes),
-                    std::max(window_limit_bytes, tuning.min_window_bytes));
+  const double bytes = tuning().max_window_bdp * rate_bytes_per_us * rtt_us;
+  const double least_bytes = tuning().min_window_bytes;
+  return std::clamp(bytes, std::max(mtu_bytes, least_bytes),
+                    std::max(window_limit_bytes, least_bytes));
 }
 
-NsccConstants nscc_constants(const Parameters& parameters, Duration config_base_rtt) {
+NsccConstants nscc_constants(const SharedParameters& shared, Duration config_base_rtt) {
+  const Parameters& parameters = *shared;
   const Tuning& tuning = parameters.tuning;
   const auto chosen = [](double tuned, double by_rule) { return tuned != 0 ? tuned : by_rule; };
-  NsccConstants c;
-  c.tuning = tuning;
+  NsccConstants c(shared);
   c.mtu_bytes = std::max<std::uint32_t>(parameters.mtu_bytes, 1);
   c.window_limit_bytes = std::max(static_cast<double>(parameters.max_window_bytes), c.mtu_bytes);
   c.rate_bytes_per_us = static_cast<double>(parameters.link_rate_bps) / 8e6;
@@ -257,9 +258,9 @@ NsccState nscc_start(const NsccConstants& constants, Time now) {
   NsccState s;
   s.mtu_bytes = constants.mtu_bytes;
   s.base_rtt_us = constants.config_base_rtt_us;
-  s.least_bytes = constants.tuning.min_window_bytes;
+  s.least_bytes = constants.tuning().min_window_bytes;
   s.max_bytes = constants.max_window(s.base_rtt_us);
-  const double initial_bytes = constants.tuning.initial_window_bytes;
+  const double initial_bytes = constants.tuning().initial_window_bytes;
   s.set_cwnd(initial_bytes != 0 ? initial_bytes : s.max_bytes);
   s.avg_delay_time = now;
   s.last_adjust_time = now;
@@ -286,13 +287,13 @@ double nscc_target_qdelay_us(const NsccState& state, const NsccConstants& consta
 }
 
 double nscc_quiet_us(const NsccState& state, const NsccConstants& constants) {
-  if (constants.tuning.quiet_us != 0) return constants.tuning.quiet_us;
+  if (constants.tuning().quiet_us != 0) return constants.tuning().quiet_us;
   return std::max({kQuietUs, kQuietOfBaseRtt * state.base_rtt_us, state.noise.jitter_us()});
 }
 
 double nscc_qa_threshold_us(const NsccState& state, const NsccConstants& constants) {
   if (constants.trimming) return std::numeric_limits<double>::infinity();
-  if (constants.tuning.qa_threshold_us != 0) return constants.tuning.qa_threshold_us;
+  if (constants.tuning().qa_threshold_us != 0) return constants.tuning().qa_threshold_us;
   return kQaThresholdFactor * nscc_target_qdelay_us(state, constants);
 }
 
@@ -429,12 +430,13 @@ Duration BaseRttMeasurement::config_base_rtt(Duration smallest) {
   return std::clamp(smallest + smallest / 10, kLowest, kHighest);
 }
 
-Nscc::Nscc(const Parameters& parameters, Time now, std::optional<Duration> base_rtt)
-    : parameters_(parameters), measuring_(!parameters.base_rtt && !base_rtt) {
-  const Duration unconfigured =
-      base_rtt ? BaseRttMeasurement::config_base_rtt(*base_rtt) : parameters.default_base_rtt;
-  constants_ = nscc_constants(parameters, parameters.base_rtt.value_or(unconfigured));
-  state_ = nscc_start(constants_, now);
+Nscc::Nscc(const SharedParameters& parameters, Time now, std::optional<Duration> base_rtt)
+    : constants_(nscc_constants(
+          parameters,
+          parameters->base_rtt.value_or(base_rtt ? BaseRttMeasurement::config_base_rtt(*base_rtt)
+                                                 : parameters->default_base_rtt))),
+      state_(nscc_start(constants_, now)),
+      measuring_(!parameters->base_rtt && !base_rtt) {
   if (base_rtt) nscc_resume(state_, constants_, *base_rtt);
 }
 
@@ -455,7 +457,7 @@ void Nscc::on_ack(const AckFeedback& feedback, Time now) {
 bool Nscc::measure(Duration rtt) {
   const std::optional<Duration> measured = measurement_.add(rtt);
   if (!measured) return false;
-  constants_ = nscc_constants(parameters_, *measured);
+  constants_ = nscc_constants(constants_.parameters, *measured);
   nscc_rebase(state_, constants_, measurement_.smallest());
   measuring_ = false;
   return true;
@@ -514,7 +516,7 @@ void Nscc::on_spurious_loss(std::uint32_t bytes) { nscc_on_spurious_loss(state_,
 void Nscc::forget(std::int64_t bytes) { state_.inflight_bytes -= bytes; }
 
 bool Nscc::wants_ack(std::uint32_t bytes) const {
-  return state_.wants_ack(bytes, parameters_.ack_gen_trigger_bytes);
+  return state_.wants_ack(bytes, constants_.parameters->ack_gen_trigger_bytes);
 }
 
 std::uint64_t Nscc::window_bytes() const { return static_cast<std::uint64_t>(state_.cwnd_bytes); }

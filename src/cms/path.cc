@@ -20,6 +20,10 @@ bool learns(PathPolicy policy) {
   return policy == PathPolicy::Bitmap || policy == PathPolicy::Reps || policy == PathPolicy::Mixed;
 }
 
+Duration base_rtt(const Parameters& parameters) {
+  return parameters.base_rtt.value_or(parameters.default_base_rtt);
+}
+
 // CMS-413: one BDP.
 std::uint32_t explored_packets(const Parameters& parameters, Duration rtt) {
   const double bytes = static_cast<double>(parameters.link_rate_bps) / 8e6 * to_us(rtt);
@@ -30,31 +34,31 @@ std::uint32_t explored_packets(const Parameters& parameters, Duration rtt) {
 
 }  // namespace
 
+PathSelector::Learnt::Learnt(const Parameters& parameters, PathPolicy policy, std::uint16_t count)
+    : may_freeze(policy == PathPolicy::Reps && parameters.trimming),
+      recycled(static_cast<std::size_t>(parameters.tuning.reps_ring)),
+      health(parameters, count, base_rtt(parameters)),
+      penalty_of{0, static_cast<std::uint8_t>(parameters.tuning.penalty_ecn),
+                 static_cast<std::uint8_t>(parameters.tuning.penalty_nack),
+                 static_cast<std::uint8_t>(parameters.tuning.penalty_timeout)},
+      penalty_limit(static_cast<std::uint8_t>(parameters.tuning.penalty_limit)),
+      explore_after_freeze(static_cast<std::uint32_t>(parameters.tuning.reps_explore_packets)),
+      explore_left(explored_packets(parameters, base_rtt(parameters))),
+      freeze_time(std::max<Duration>(kLeastFreeze, kFreezeRtts * base_rtt(parameters))) {
+  const double tuned_us = parameters.tuning.reps_freeze_us;
+  if (tuned_us != 0) freeze_time = Duration(static_cast<std::int64_t>(tuned_us * 1000));
+  if (policy != PathPolicy::Reps) penalties.resize(count);
+}
+
 PathSelector::PathSelector(const Parameters& parameters, bool single, Rng& rng)
     : policy_(single ? PathPolicy::Single : parameters.paths),
-      uses_feedback_(learns(policy_)),
-      may_freeze_(policy_ == PathPolicy::Reps && parameters.trimming),
       base_(static_cast<std::uint16_t>(rng.below(kEntropyValues))),
       stride_(static_cast<std::uint16_t>(rng.below(kEntropyValues) | 1)),
       count_(policy_ == PathPolicy::Single
                  ? std::uint16_t{1}
-                 : std::clamp(parameters.path_count, std::uint16_t{1}, kMaxPaths)),
-      recycled_(uses_feedback_ ? static_cast<std::size_t>(parameters.tuning.reps_ring) : 0),
-      explore_after_freeze_(static_cast<std::uint32_t>(parameters.tuning.reps_explore_packets)) {
-  const Tuning& tuning = parameters.tuning;
-  const Duration rtt = parameters.base_rtt.value_or(parameters.default_base_rtt);
-  freeze_time_ = std::max<Duration>(kLeastFreeze, kFreezeRtts * rtt);
-  if (tuning.reps_freeze_us != 0) {
-    freeze_time_ = Duration(static_cast<std::int64_t>(tuning.reps_freeze_us * 1000));
-  }
-  penalty_of_ = {0, static_cast<std::uint8_t>(tuning.penalty_ecn),
-                 static_cast<std::uint8_t>(tuning.penalty_nack),
-                 static_cast<std::uint8_t>(tuning.penalty_timeout)};
-  penalty_limit_ = static_cast<std::uint8_t>(tuning.penalty_limit);
-  explore_left_ = explored_packets(parameters, rtt);
+                 : std::clamp(parameters.path_count, std::uint16_t{1}, kMaxPaths)) {
   if (policy_ == PathPolicy::RoundRobin) stride_ = 1;
-  if (policy_ == PathPolicy::Bitmap || policy_ == PathPolicy::Mixed) penalties_.resize(count_);
-  if (uses_feedback_) health_.emplace(parameters, count_, rtt);
+  if (learns(policy_)) learnt_ = std::make_unique<Learnt>(parameters, policy_, count_);
 }
 
 std::uint16_t PathSelector::value(std::uint32_t index) const {
@@ -82,29 +86,32 @@ std::uint16_t PathSelector::walk(Rng& rng) {
 // CMS-412. Of the bad ones on the way only the first is forgiven a little. Where none is good, one
 // that is not banned.
 std::uint16_t PathSelector::least_bad(Time now) {
-  const auto advance = [&] { current_ = static_cast<std::uint16_t>((current_ + 1) % count_); };
+  std::uint16_t& current = learnt_->current;
+  PathHealth& health = learnt_->health;
+  std::vector<std::uint8_t>& penalties = learnt_->penalties;
+  const auto advance = [&] { current = static_cast<std::uint16_t>((current + 1) % count_); };
   const auto take_current = [&] {
-    const std::uint16_t chosen = current_;
+    const std::uint16_t chosen = current;
     advance();
     return value(chosen);
   };
   bool forgiven = false;
   for (std::uint32_t step = 0; step < count_; ++step) {
-    if (penalties_[current_] == 0 && health_->usable(current_, now)) return take_current();
-    if (penalties_[current_] > 0 && !forgiven) {
-      --penalties_[current_];
+    if (penalties[current] == 0 && health.usable(current, now)) return take_current();
+    if (penalties[current] > 0 && !forgiven) {
+      --penalties[current];
       forgiven = true;
     }
     advance();
   }
   // Rather one that rests than one that is bad.
   const auto at_worst_rests = [&](std::uint32_t index) {
-    return penalties_[index] == 0 && !health_->banned(index, now);
+    return penalties[index] == 0 && !health.banned(index, now);
   };
   bool some_rest = false;
   for (std::uint32_t index = 0; index < count_; ++index) some_rest |= at_worst_rests(index);
   const auto avoided = [&] {
-    return some_rest ? !at_worst_rests(current_) : health_->banned(current_, now);
+    return some_rest ? !at_worst_rests(current) : health.banned(current, now);
   };
   for (std::uint32_t step = 0; step < count_ && avoided(); ++step) advance();
   return take_current();
@@ -118,31 +125,32 @@ std::uint16_t PathSelector::explore(Rng& rng, Time now) {
   const auto first = static_cast<std::uint32_t>(rng.below(count_));
   for (std::uint32_t step = 0; step < count_; ++step) {
     const std::uint32_t index = (first + step) % count_;
-    if (health_->usable(index, now)) return value(index);
+    if (learnt_->health.usable(index, now)) return value(index);
   }
   return value(first);
 }
 
 std::optional<std::uint16_t> PathSelector::recycled(Time now) {
-  return recycled_.take(
-      [&](std::uint16_t entropy) { return health_->usable(*index_of(entropy), now); });
+  return learnt_->recycled.take(
+      [&](std::uint16_t entropy) { return learnt_->health.usable(*index_of(entropy), now); });
 }
 
 // CMS-413, CMS-414.
 std::uint16_t PathSelector::reps(Rng& rng, Time now) {
-  if (frozen_until_ && now >= *frozen_until_) {
-    frozen_until_.reset();
-    explore_left_ = explore_after_freeze_;
+  Learnt& learnt = *learnt_;
+  if (learnt.frozen_until && now >= *learnt.frozen_until) {
+    learnt.frozen_until.reset();
+    learnt.explore_left = learnt.explore_after_freeze;
   }
   std::optional<std::uint16_t> known;
-  if (frozen_until_) {
-    known = recycled_.cycle();
-  } else if (explore_left_ > 0) {
-    --explore_left_;
+  if (learnt.frozen_until) {
+    known = learnt.recycled.cycle();
+  } else if (learnt.explore_left > 0) {
+    --learnt.explore_left;
   } else {
     known = recycled(now);
   }
-  ++(known ? taken_recycled_ : taken_random_);
+  ++(known ? learnt.taken_recycled : learnt.taken_random);
   return known ? *known : explore(rng, now);
 }
 
@@ -150,14 +158,14 @@ std::uint16_t PathSelector::choose(Rng& rng, Time now) {
   if (policy_ == PathPolicy::Reps) return reps(rng, now);
   if (policy_ == PathPolicy::Bitmap) return least_bad(now);
   const std::optional<std::uint16_t> known = recycled(now);  // CMS-415
-  taken_recycled_ += known ? 1 : 0;
+  learnt_->taken_recycled += known ? 1 : 0;
   return known ? *known : least_bad(now);
 }
 
 std::uint16_t PathSelector::next(Rng& rng, Time now) {
-  if (!uses_feedback_) return walk(rng);
+  if (!uses_feedback()) return walk(rng);
   const std::uint16_t entropy = choose(rng, now);
-  health_->on_sent(*index_of(entropy), now);
+  learnt_->health.on_sent(*index_of(entropy), now);
   return entropy;
 }
 
@@ -166,51 +174,56 @@ std::uint16_t PathSelector::next_for_control(Rng& rng) {
 }
 
 void PathSelector::penalise(std::uint16_t index, PathFeedback feedback) {
-  if (penalties_.empty()) return;
-  std::uint8_t& penalty = penalties_[index];
-  const int raised = penalty + penalty_of_[static_cast<std::size_t>(feedback)];
-  penalty = static_cast<std::uint8_t>(std::min<int>(penalty_limit_, raised));
+  Learnt& learnt = *learnt_;
+  if (learnt.penalties.empty()) return;
+  std::uint8_t& penalty = learnt.penalties[index];
+  const int raised = penalty + learnt.penalty_of[static_cast<std::size_t>(feedback)];
+  penalty = static_cast<std::uint8_t>(std::min<int>(learnt.penalty_limit, raised));
 }
 
 // CMS-423: a path that does not answer while others do counts as one that loses, for selection
 // only.
 void PathSelector::on_acknowledged(std::uint16_t entropy, Time now) {
-  if (!uses_feedback_) return;
+  if (!uses_feedback()) return;
   const std::optional<std::uint16_t> index = index_of(entropy);
-  if (index) health_->on_acknowledged(*index, now);
-  const std::optional<std::size_t> silent = health_->find_silent(now);
+  if (index) learnt_->health.on_acknowledged(*index, now);
+  const std::optional<std::size_t> silent = learnt_->health.find_silent(now);
   if (!silent) return;
   penalise(static_cast<std::uint16_t>(*silent), PathFeedback::Timeout);
-  health_->rest(*silent, now);
+  learnt_->health.rest(*silent, now);
 }
 
 void PathSelector::on_feedback(std::uint16_t entropy, PathFeedback feedback, Time now) {
-  if (!uses_feedback_) return;
+  if (!uses_feedback()) return;
   const std::optional<std::uint16_t> index = index_of(entropy);
   if (!index) return;
+  Learnt& learnt = *learnt_;
   penalise(*index, feedback);
-  if (feedback == PathFeedback::Ecn || feedback == PathFeedback::Nack) health_->rest(*index, now);
-  if (feedback == PathFeedback::Nack) health_->on_gone(*index);
-  if (feedback == PathFeedback::Timeout) health_->on_timeout(*index, now);
-  if (feedback == PathFeedback::Good && !frozen_until_) recycled_.push(entropy);
+  if (feedback == PathFeedback::Ecn || feedback == PathFeedback::Nack)
+    learnt.health.rest(*index, now);
+  if (feedback == PathFeedback::Nack) learnt.health.on_gone(*index);
+  if (feedback == PathFeedback::Timeout) learnt.health.on_timeout(*index, now);
+  if (feedback == PathFeedback::Good && !learnt.frozen_until) learnt.recycled.push(entropy);
   // Without trimming a loss may be congestion: then nothing is frozen.
-  const bool freezes = may_freeze_ && feedback == PathFeedback::Timeout && explore_left_ == 0;
-  if (freezes && !frozen_until_) {
-    frozen_until_ = now + freeze_time_;
-    recycled_.restart_cycle();
-    ++freezes_;
+  const bool freezes =
+      learnt.may_freeze && feedback == PathFeedback::Timeout && learnt.explore_left == 0;
+  if (freezes && !learnt.frozen_until) {
+    learnt.frozen_until = now + learnt.freeze_time;
+    learnt.recycled.restart_cycle();
+    ++learnt.freezes;
   }
 }
 
 void PathSelector::count(Counters& counters) const {
-  if (!uses_feedback_) return;
+  if (!uses_feedback()) return;
+  const Learnt& learnt = *learnt_;
   counters.paths += count_;
   counters.paths_penalised += static_cast<std::uint64_t>(std::count_if(
-      penalties_.begin(), penalties_.end(), [](auto penalty) { return penalty > 0; }));
-  counters.paths_banned += health_->banned_count();
-  counters.paths_recycled += taken_recycled_;
-  counters.paths_random += taken_random_;
-  counters.paths_frozen += freezes_;
+      learnt.penalties.begin(), learnt.penalties.end(), [](auto penalty) { return penalty > 0; }));
+  counters.paths_banned += learnt.health.banned_count();
+  counters.paths_recycled += learnt.taken_recycled;
+  counters.paths_random += learnt.taken_random;
+  counters.paths_frozen += learnt.freezes;
 }
 
 }  // namespace uet::cms

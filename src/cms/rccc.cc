@@ -54,7 +54,7 @@ std::uint32_t credit_target(const CreditState& state, const TargetLimits& limits
   return static_cast<std::uint32_t>(state.granted_units + std::min(units, most)) & kCreditMask;
 }
 
-Rccc::Rccc(const Parameters& parameters, std::uint8_t ccc_id, Time now,
+Rccc::Rccc(const SharedParameters& parameters, std::uint8_t ccc_id, Time now,
            std::optional<Duration> base_rtt)
     : parameters_(parameters),
       window_(parameters, now, base_rtt),
@@ -66,15 +66,15 @@ Rccc::Rccc(const Parameters& parameters, std::uint8_t ccc_id, Time now,
 
 // CMS-210.
 void Rccc::start_speculation() {
-  const double bdp_bytes = window_.state().max_bytes / parameters_.tuning.max_window_bdp;
-  credit_start(state_, static_cast<std::uint64_t>(bdp_bytes * parameters_.tuning.speculative_bdp));
+  const double bdp_bytes = window_.state().max_bytes / parameters_->tuning.max_window_bdp;
+  credit_start(state_, static_cast<std::uint64_t>(bdp_bytes * parameters_->tuning.speculative_bdp));
 }
 
 // CMS-211, CMS-240. Without both nothing limits what was granted.
 bool Rccc::may_send(std::uint32_t bytes) const {
   if (fallen_back_) return window_.may_send(bytes);
   if (state_.credit_bytes <= 0) return false;
-  return parameters_.algorithm != Algorithm::Both || window_.may_send(bytes);
+  return parameters_->algorithm != Algorithm::Both || window_.may_send(bytes);
 }
 
 void Rccc::on_sent(std::uint32_t bytes, Time now) {
@@ -148,8 +148,8 @@ void Rccc::on_credit(std::uint32_t credit, Time now) {
 std::uint32_t Rccc::take_target(std::size_t active) {
   TargetLimits limits;
   limits.max_bytes = static_cast<std::uint64_t>(window_.state().max_bytes);
-  if (parameters_.algorithm == Algorithm::Both) limits.window_bytes = window_.window_bytes();
-  limits.mtu_bytes = parameters_.mtu_bytes;
+  if (parameters_->algorithm == Algorithm::Both) limits.window_bytes = window_.window_bytes();
+  limits.mtu_bytes = parameters_->mtu_bytes;
   limits.active = active;
   last_target_ = credit_target(state_, limits);
   return last_target_;
@@ -165,10 +165,10 @@ Time Rccc::request_due(Time now) const {
   if (fallen_back_ || !has_data()) return kNever;
   if (state_.credit_bytes > 0 || window_.inflight_bytes() > 0) return kNever;
   if (unanswered_ == 0 && credit_ahead(last_target_, state_.granted_units) == 0) return now;
-  const Duration first =
-      std::min<Duration>(Duration(static_cast<std::int64_t>(parameters_.tuning.credit_request_rtts *
-                                                            static_cast<double>(rtt().count()))),
-                         kRequestCap);
+  const Duration first = std::min<Duration>(
+      Duration(static_cast<std::int64_t>(parameters_->tuning.credit_request_rtts *
+                                         static_cast<double>(rtt().count()))),
+      kRequestCap);
   const Duration wait = std::min<Duration>(first * (1U << std::min(requests_, 10U)), kRequestCap);
   return std::max(last_credit_event_, last_request_) + wait;
 }

@@ -87,15 +87,15 @@ SharedCcc* CccPool::share(const CccKey& key, Use use, Time now) {
   SharedCcc& shared = entry == cccs_.end() ? cccs_[key] : entry->second;
   if (shared.ccc == nullptr) {
     shared.key = key;
-    const cms::Parameters cms = cms_.for_peer(key.address.ip);
-    const bool credit = cms::uses_credit(cms.algorithm) && !key.rudi;
+    const cms::SharedParameters& cms = parameters_for(key.address.ip);
+    const bool credit = cms::uses_credit(cms->algorithm) && !key.rudi;
     const auto ccc_id = credit ? free_ccc_id(key.address) : std::nullopt;
     const std::optional<Duration> base_rtt = rtts_.find(key.address, now);
     shared.ccc = cms::make_ccc(cms, now, ccc_id, base_rtt);
     shared.credit = shared.ccc->by_credit();
     shared.recovers = shared.ccc->recovery().has_value();
     const bool measured =
-        cms.probes_base_rtt && cms.algorithm != cms::Algorithm::None && !cms.base_rtt;
+        cms->probes_base_rtt && cms->algorithm != cms::Algorithm::None && !cms->base_rtt;
     shared.wants_probe = measured && !base_rtt;
   }
   ++shared.users[wanted];

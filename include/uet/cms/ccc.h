@@ -4,9 +4,11 @@
 // CMS knows no PSN, SACK or retransmission: those are PDS's.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "uet/base/address.h"
 #include "uet/base/time.h"
@@ -55,8 +57,32 @@ struct Parameters {
   bool recovery = true;
   Tuning tuning;
 
-  // What contexts with peers at `ip` are made from.
-  Parameters for_peer(const FabricAddress& ip) const;
+  // What contexts with peers of the same host are made from; as here where they are not set apart.
+  Parameters for_same_host() const;
+};
+
+// The parameters that contexts of a kind have in common: copies refer to the same ones. Made from
+// plain parameters it has a copy of its own. Not for several threads.
+class SharedParameters {
+ public:
+  SharedParameters(const Parameters& parameters) : held_(new Held{parameters}) {}
+  SharedParameters(const SharedParameters& other) : held_(other.held_) { ++held_->holders; }
+  SharedParameters& operator=(SharedParameters other) {
+    std::swap(held_, other.held_);
+    return *this;
+  }
+  ~SharedParameters() {
+    if (--held_->holders == 0) delete held_;
+  }
+  const Parameters& operator*() const { return held_->parameters; }
+  const Parameters* operator->() const { return &held_->parameters; }
+
+ private:
+  struct Held {
+    const Parameters parameters;
+    std::size_t holders = 1;
+  };
+  Held* held_;
 };
 
 // What one ACK says (CMS section 2.2). PDS fills it in from the ACK_CC words.
@@ -139,7 +165,7 @@ constexpr bool uses_credit(Algorithm algorithm) {
 // A context for one remote FEP. Called when a PDC opens, not on the data path. `ccc_id`: its name
 // in requests (CMS-204); without one it does not use credit, but NSCC in its place. `base_rtt`:
 // what an earlier context learnt (CMS-141).
-std::unique_ptr<Ccc> make_ccc(const Parameters& parameters, Time now,
+std::unique_ptr<Ccc> make_ccc(const SharedParameters& parameters, Time now,
                               std::optional<std::uint8_t> ccc_id = {},
                               std::optional<Duration> base_rtt = {});
 

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "uet/base/time.h"
 #include "uet/cms/ccc.h"
@@ -40,18 +41,20 @@ struct NsccConstants {
   bool trimming = false;
   bool synthetic_ecn = false;  // CMS-703
   bool recovery = false;       // CMS-150
-  Tuning tuning;
+  SharedParameters parameters;
 
+  explicit NsccConstants(SharedParameters shared) : parameters(std::move(shared)) {}
+  const Tuning& tuning() const { return parameters->tuning; }
   // MaxWnd for a round trip time: Tuning::max_window_bdp BDPs within [MTU, window_limit_bytes]
   // (CMS-101, CMS-102).
   double max_window(double rtt_us) const;
   // The round trip time beyond which window_limit_bytes bounds MaxWnd.
   double longest_rtt_us() const {
-    return window_limit_bytes / (tuning.max_window_bdp * rate_bytes_per_us);
+    return window_limit_bytes / (tuning().max_window_bdp * rate_bytes_per_us);
   }
 };
 
-NsccConstants nscc_constants(const Parameters& parameters, Duration config_base_rtt);
+NsccConstants nscc_constants(const SharedParameters& parameters, Duration config_base_rtt);
 
 // Scheduling noise (CMS-711): the median distance of consecutive round trip samples. Only batches
 // in which some sample came close to the base RTT count: noise leaves such samples, a standing
@@ -174,7 +177,7 @@ class BaseRttMeasurement {
 class Nscc final : public Ccc {
  public:
   // `base_rtt`: what an earlier context learnt; nothing is measured then (CMS-141).
-  Nscc(const Parameters& parameters, Time now, std::optional<Duration> base_rtt = {});
+  Nscc(const SharedParameters& parameters, Time now, std::optional<Duration> base_rtt = {});
 
   bool may_send(std::uint32_t bytes) const override;
   void on_sent(std::uint32_t bytes, Time now) override;
@@ -200,7 +203,6 @@ class Nscc final : public Ccc {
   // A sample of the base RTT while it is measured. True: it is known now.
   bool measure(Duration rtt);
 
-  Parameters parameters_;
   NsccConstants constants_;
   NsccState state_;
   bool measuring_;          // Parameters::base_rtt is empty and too few samples came

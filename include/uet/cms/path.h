@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -48,18 +49,38 @@ class PathSelector {
   // That of a packet whose fate teaches nothing: it uses up no recycled value.
   std::uint16_t next_for_control(Rng& rng);
   // Is there any use in calling the two below?
-  bool uses_feedback() const { return uses_feedback_; }
+  bool uses_feedback() const { return learnt_ != nullptr; }
   // What became of a packet that took this value. Values that are not of the set are ignored.
   void on_feedback(std::uint16_t entropy, PathFeedback feedback, Time now);
   // A packet that took this value is reported for the first time, marked or not.
   void on_acknowledged(std::uint16_t entropy, Time now);
 
   std::uint16_t path_count() const { return count_; }
-  bool frozen() const { return frozen_until_.has_value(); }
+  bool frozen() const { return learnt_ != nullptr && learnt_->frozen_until.has_value(); }
   // The members that tell of paths, as far as it learns.
   void count(Counters& counters) const;
 
  private:
+  // What the schemes keep that learn.
+  struct Learnt {
+    Learnt(const Parameters& parameters, PathPolicy policy, std::uint16_t count);
+
+    bool may_freeze;
+    std::uint16_t current = 0;            // bitmap: where the walk stands
+    std::vector<std::uint8_t> penalties;  // bitmap, mixed: one for each value
+    RecycledPaths recycled;               // reps, mixed
+    PathHealth health;
+    std::array<std::uint8_t, 4> penalty_of;  // by PathFeedback
+    std::uint8_t penalty_limit;
+    std::uint32_t explore_after_freeze;
+    std::uint32_t explore_left;        // reps: packets that still take random values
+    std::uint64_t taken_recycled = 0;  // for count()
+    std::uint64_t taken_random = 0;
+    std::uint64_t freezes = 0;
+    Duration freeze_time;
+    std::optional<Time> frozen_until;
+  };
+
   std::uint16_t value(std::uint32_t index) const;
   std::optional<std::uint16_t> index_of(std::uint16_t entropy) const;
   std::uint16_t walk(Rng& rng);               // oblivious, round_robin
@@ -72,26 +93,12 @@ class PathSelector {
   std::uint16_t reps(Rng& rng, Time now);  // reps
 
   PathPolicy policy_;
-  bool uses_feedback_;
-  bool may_freeze_;
-  std::uint16_t base_;         // where the values begin, 0 to kEntropyValues - 1
-  std::uint16_t stride_;       // from one value to the next; odd, so that no value comes twice
-  std::uint16_t count_;        // values in use; 1 = single path
-  std::uint16_t start_ = 0;    // of this round
-  std::uint16_t taken_ = 0;    // values used in this round
-  std::uint16_t current_ = 0;  // bitmap: where the walk stands
-  std::vector<std::uint8_t> penalties_;       // bitmap, mixed: one for each value
-  RecycledPaths recycled_;                    // reps, mixed
-  std::optional<PathHealth> health_;          // of those that learn
-  std::array<std::uint8_t, 4> penalty_of_{};  // by PathFeedback
-  std::uint8_t penalty_limit_ = 0;
-  std::uint32_t explore_after_freeze_;
-  std::uint64_t taken_recycled_ = 0;  // for count()
-  std::uint64_t taken_random_ = 0;
-  std::uint64_t freezes_ = 0;
-  std::uint32_t explore_left_;  // reps: packets that still take random values
-  Duration freeze_time_;
-  std::optional<Time> frozen_until_;
+  std::uint16_t base_;       // where the values begin, 0 to kEntropyValues - 1
+  std::uint16_t stride_;     // from one value to the next; odd, so that no value comes twice
+  std::uint16_t count_;      // values in use; 1 = single path
+  std::uint16_t start_ = 0;  // of this round
+  std::uint16_t taken_ = 0;  // values used in this round
+  std::unique_ptr<Learnt> learnt_;
 };
 
 }  // namespace uet::cms

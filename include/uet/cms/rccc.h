@@ -54,7 +54,7 @@ std::uint32_t credit_target(const CreditState& state, const TargetLimits& limits
 class Rccc final : public Ccc {
  public:
   // parameters.algorithm: Rccc or Both. `ccc_id`: what requests call this context (CMS-204).
-  Rccc(const Parameters& parameters, std::uint8_t ccc_id, Time now,
+  Rccc(const SharedParameters& parameters, std::uint8_t ccc_id, Time now,
        std::optional<Duration> base_rtt = {});
 
   bool may_send(std::uint32_t bytes) const override;
@@ -105,7 +105,7 @@ class Rccc final : public Ccc {
   void on_answer(Time now);
   void let_one_go();
 
-  Parameters parameters_;
+  SharedParameters parameters_;
   Nscc window_;  // always fed; decides in Both, and after falling back
   void start_speculation();
 

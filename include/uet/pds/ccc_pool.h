@@ -77,7 +77,10 @@ class CccPool {
   // `count`, `for_targets`, `for_pool`: as Quota.
   CccPool(const cms::Parameters& cms, std::size_t count, std::size_t for_targets,
           std::size_t for_pool)
-      : cms_(cms), quota_(count, for_targets, for_pool), rtts_(cms.rtt_cache_time) {}
+      : cms_(cms),
+        same_host_(cms.for_same_host()),
+        quota_(count, for_targets, for_pool),
+        rtts_(cms.rtt_cache_time) {}
 
   // The context of `key` with one user more, made if there is none. nullptr: none is to be had now.
   SharedCcc* share(const CccKey& key, Use use, Time now);
@@ -101,7 +104,12 @@ class CccPool {
 
   std::optional<std::uint8_t> free_ccc_id(const FepAddress& address);
 
-  const cms::Parameters& cms_;
+  const cms::SharedParameters& parameters_for(const FabricAddress& ip) const {
+    return cms_->same_host && cms_->same_host->ip == ip ? same_host_ : cms_;
+  }
+
+  const cms::SharedParameters cms_;
+  const cms::SharedParameters same_host_;  // with peers there
   Quota quota_;
   std::uint8_t next_ccc_id_ = 0;
   cms::RttCache rtts_;
