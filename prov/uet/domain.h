@@ -55,7 +55,7 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
     const bool busy = fep_->progress(now);
     works_.run();
     idle_passes_ = busy ? 0 : idle_passes_ + 1;
-    if (timer_.in_use()) timer_.bring_forward(fep_->next_deadline());  // another thread may sleep
+    wake_sleepers_in_time();
     if (stats_signal_.requested()) write_stats("SIGUSR2");
     return busy;
   }
@@ -66,7 +66,7 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   void posted(Time now, bool more) UET_REQUIRES(lock_) {
     if (!more) fep_->posted(now);
     works_.run();  // a post may complete at once, and that may release some
-    timer_.bring_forward(fep_->next_deadline());
+    wake_sleepers_in_time();
   }
   // For whoever is about to sleep: a descriptor that is readable when the domain needs progress,
   // because packets or its deadline have come; -1 if its thread sees to that.
@@ -128,6 +128,10 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   int open_activity() noexcept;
   void write_stats(const char* why) noexcept UET_REQUIRES(lock_);
   void rest(Time until) UET_REQUIRES(lock_);
+  // Another thread may sleep until a later time than is right now.
+  void wake_sleepers_in_time() UET_REQUIRES(lock_) {
+    if (timer_.in_use()) timer_.bring_forward(fep_->next_deadline());
+  }
 
   static constexpr unsigned kPatientPasses = 16;
 

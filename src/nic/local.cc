@@ -153,7 +153,10 @@ void LocalNic::unwatch(const FileDescriptor& fd) {
 // ---- sending -----------------------------------------------------------------------------------
 
 LocalNic::Outgoing* LocalNic::ring_to(const FepAddress& to) {
-  Route& route = routes_[to];
+  if (last_route_ == nullptr || last_route_->first != to) {
+    last_route_ = &*routes_.try_emplace(to).first;
+  }
+  Route& route = last_route_->second;
   if (route.ring != nullptr || now_ < route.next_try) return route.ring.get();
   route.ring = connect(to);
   route.next_try = now_ + route.wait;
@@ -247,7 +250,9 @@ std::size_t LocalNic::rx_burst(std::span<RxPacket> out, Time now) {
   }
   if (any_ended_ || now >= next_events_) handle_events();
   // Half the room for each side first, so that neither starves the other.
-  std::size_t filled = take(out.first((out.size() + 1) / 2));
+  const std::size_t half = (out.size() + 1) / 2;
+  std::size_t filled = take(out.first(half));
+  const bool rings_hold_more = filled == half;
   if (filled > 0) rings_busy_until_ = now + kRingsBusy;
   if (incoming_.empty() || inner_busy_ || now >= next_inner_) {
     const std::size_t below = inner().rx_burst(out.subspan(filled), now);
@@ -258,13 +263,16 @@ std::size_t LocalNic::rx_burst(std::span<RxPacket> out, Time now) {
         now + (now < rings_busy_until_ ? std::max(patience, kInnerInterval) : kInnerInterval);
     filled += below;
   }
-  return filled + take(out.subspan(filled));
+  return rings_hold_more ? filled + take(out.subspan(filled)) : filled;
 }
 
 std::size_t LocalNic::take(std::span<RxPacket> out) {
   std::size_t filled = 0;
-  for (std::size_t i = 0; i < incoming_.size() && filled < out.size(); ++i) {
-    Incoming& from = *incoming_[(first_ + i) % incoming_.size()];
+  const std::size_t rings = incoming_.size();
+  if (++first_ >= rings) first_ = 0;
+  for (std::size_t i = 0; i < rings && filled < out.size(); ++i) {
+    const std::size_t at = first_ + i;
+    Incoming& from = *incoming_[at < rings ? at : at - rings];
     // What another process sends from a lost one's address has to wait until that is known above.
     if (!from.ring || from.broken || from.ended != any_ended_) continue;
     while (filled < out.size()) {
@@ -281,7 +289,6 @@ std::size_t LocalNic::take(std::span<RxPacket> out) {
       ++filled;
     }
   }
-  ++first_;
   own_.packets_received += filled;
   own_.local_packets_received += filled;
   return filled;

@@ -95,6 +95,14 @@ Manager::~Manager() {
   }
 }
 
+// Mostly several messages in a row go to the same destination.
+Manager::Outgoing& Manager::outgoing_to(const Destination& destination) {
+  if (last_outgoing_ == nullptr || last_outgoing_->first != destination) {
+    last_outgoing_ = &*outgoing_.try_emplace(destination).first;
+  }
+  return last_outgoing_->second;
+}
+
 // ---- what SES asks (Delivery) -----------------------------------------------------------------
 
 Result<void> Manager::send(Message& message, const Destination& destination, Time now) {
@@ -105,7 +113,7 @@ Result<void> Manager::send(Message& message, const Destination& destination, Tim
     rudi_.send(message, *flow);
     return {};
   }
-  Pdc* pdc = choose(outgoing_[destination], destination, message.is_long, now);
+  Pdc* pdc = choose(outgoing_to(destination), destination, message.is_long, now);
   if (pdc == nullptr) return Error::Again;
   pdc->enqueue(message, now);
   return {};
@@ -258,7 +266,7 @@ Pdc* Manager::choose(Outgoing& outgoing, const Destination& destination, bool is
 }
 
 Pdc* Manager::open(const Destination& destination, Time now) {
-  Outgoing& outgoing = outgoing_[destination];
+  Outgoing& outgoing = outgoing_to(destination);
   for (const PdcId id : outgoing.pdcs) {  // one that has failed and is not buried yet
     const Pdc& last = *pdcs_[slot_of_id_[id.value]];
     if (last.finished()) outgoing.last_psn = last.close_psn();

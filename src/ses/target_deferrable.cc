@@ -188,7 +188,7 @@ void Receiver::drop_parked(PdcId pdc, bool orderly) {
 }
 
 void Receiver::expire_parked(Time now) {
-  if (parked_timeout_ == Duration{0}) return;
+  if (parked_timeout_ == Duration{0} || (parked_.empty() && restarting_.empty())) return;
   for (PullList* list : {&parked_, &restarting_}) {
     while (!list->empty() && now - list->front().parked_since >= parked_timeout_) {
       drop_parked(list->front(), ReturnCode::Dropped);

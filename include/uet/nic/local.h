@@ -102,8 +102,10 @@ class LocalNic final : public Middleware {
   std::uint64_t instance_ = 0;  // tells this NIC from those that have had its address before
   std::uint64_t last_id_ = 0;
 
-  std::unordered_map<FepAddress, Route, FepAddressHash> routes_;
-  std::vector<Outgoing*> unpublished_;  // of this burst
+  using Routes = std::unordered_map<FepAddress, Route, FepAddressHash>;
+  Routes routes_;                             // an entry stays for ever
+  Routes::value_type* last_route_ = nullptr;  // that was asked for
+  std::vector<Outgoing*> unpublished_;        // of this burst
   std::vector<std::unique_ptr<Incoming>> incoming_;
   std::size_t first_ = 0;   // of incoming_, the one to begin with
   std::vector<Lost> lost_;  // not told yet

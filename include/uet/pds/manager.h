@@ -128,6 +128,7 @@ class Manager final : public Delivery {
     Time until{};
   };
 
+  Outgoing& outgoing_to(const Destination& destination);
   Pdc* open(const Destination& destination, Time now);
   Pdc* choose(Outgoing& outgoing, const Destination& destination, bool is_long, Time now);
   Pdc* accept(const PeerKey& peer, DeliveryMode mode, const Incoming& syn, Psn start_psn, Time now);
@@ -196,7 +197,9 @@ class Manager final : public Delivery {
   ZeroedArray<Tombstone> tombstones_;
   std::size_t next_tombstone_ = 0;
   std::uint16_t next_id_;
-  std::unordered_map<Destination, Outgoing, DestinationHash> outgoing_;
+  using OutgoingTable = std::unordered_map<Destination, Outgoing, DestinationHash>;
+  OutgoingTable outgoing_;                                    // an entry stays for ever
+  OutgoingTable::value_type* last_outgoing_ = nullptr;        // that was asked for
   std::unordered_map<PeerKey, PdcId, PeerKeyHash> accepted_;  // tombstones included
   std::unordered_map<PeerKey, PdcId, PeerKeyHash> opened_;    // that their peer has answered
   CccPool cccs_;
