@@ -100,7 +100,10 @@ struct Incoming {
   bool early = false;               // waited in the reorder buffer, its bytes are counted
 };
 
-class Pdc : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public TimerEntry {
+// Aligned, so that of one that has left the caches no more lines are fetched than it has.
+class alignas(64) Pdc : public ListNode<ReadyTag>,
+                        public ListNode<WaitingForCccTag>,
+                        public TimerEntry {
  public:
   Pdc(Environment& environment, Role role, PdcId id, PdcId peer_id, const Destination& destination,
       Psn start_psn, SharedCcc& ccc, Time now);
