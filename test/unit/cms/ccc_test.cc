@@ -7,6 +7,8 @@
 #include <chrono>
 #include <memory>
 
+#include "uet/cms/nscc.h"
+
 namespace uet::cms {
 namespace {
 
@@ -29,6 +31,29 @@ AckFeedback ack(std::uint64_t bytes, std::uint8_t pend = 0, bool restore = false
 TEST(NominalPacketBytes, Cms6_UdpLengthPlus40) {
   static_assert(nominal_packet_bytes(1000) == 1000 + 8 + 40);
   EXPECT_EQ(nominal_packet_bytes(0), 48U);
+}
+
+TEST(SharedParameters, CopiesReferToTheSameOnesAndOutliveTheFirst) {
+  Parameters p = fixed();
+  auto first = std::make_unique<SharedParameters>(p);
+  p.mtu_bytes = 1024;  // has been copied
+  const SharedParameters second = *first;
+  SharedParameters third(p);
+  EXPECT_NE(&*third, &*second);
+  third = *first;
+  EXPECT_EQ(&**first, &*second);
+  EXPECT_EQ(&*third, &*second);
+  first.reset();
+  EXPECT_EQ(second->mtu_bytes, 4096U);
+  EXPECT_EQ(third->mtu_bytes, 4096U);
+}
+
+TEST(MakeCcc, Nscc_ContextsOfAKindShareOneCopy) {
+  const SharedParameters shared(Parameters{});
+  const Nscc one(shared, Time{});
+  const Nscc another(shared, Time{});
+  EXPECT_EQ(&*one.constants().parameters, &*shared);
+  EXPECT_EQ(&*another.constants().parameters, &*shared);
 }
 
 TEST(MakeCcc, Cms100_NsccStartsAtItsMaximumWindow) {
