@@ -79,13 +79,43 @@ int nic_control(fid* fid, int command, void* argument) noexcept {
   });
 }
 
+// Behind the text that is there already, as fi_tostr and so "fi_info -v" have it: `length` is what
+// is left behind it.
+int nic_tostr(const fid* fid, char* buffer, std::size_t length) noexcept {
+  const auto& nic = *reinterpret_cast<const fid_nic*>(fid);
+  const auto shown = [](const char* text) { return text != nullptr ? text : ""; };
+  const fi_pci_attr& pci = nic.bus_attr->attr.pci;
+  char bus[64] = "unknown";
+  if (nic.bus_attr->bus_type == FI_BUS_PCI) {
+    std::snprintf(bus, sizeof bus, "pci %04x:%02x:%02x.%x", pci.domain_id, pci.bus_id,
+                  pci.device_id, pci.function_id);
+  }
+  const fi_link_attr& link = *nic.link_attr;
+  std::snprintf(buffer + std::strlen(buffer), length,
+                "    nic:\n"
+                "        fi_device_attr:\n"
+                "            name: %s\n"
+                "            driver: %s\n"
+                "        fi_bus_attr: %s\n"
+                "        fi_link_attr:\n"
+                "            address: %s\n"
+                "            mtu: %zu\n"
+                "            speed: %zu\n"
+                "            state: %s\n"
+                "            network_type: %s\n",
+                shown(nic.device_attr->name), shown(nic.device_attr->driver), bus,
+                shown(link.address), link.mtu, link.speed,
+                link.state == FI_LINK_UP ? "FI_LINK_UP" : "FI_LINK_DOWN", shown(link.network_type));
+  return 0;
+}
+
 fi_ops nic_ops = {
     .size = sizeof(fi_ops),
     .close = nic_close,
     .bind = no_bind,
     .control = nic_control,
     .ops_open = no_ops_open,
-    .tostr = no_tostr,
+    .tostr = nic_tostr,
     .ops_set = no_ops_set,
 };
 

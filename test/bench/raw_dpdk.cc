@@ -77,7 +77,8 @@ class RawDpdk final : public RawWire {
 }  // namespace
 
 std::unique_ptr<RawWire> open_raw_dpdk(const RawChoice& choice) {
-  const auto options = nic::parse_dpdk_options(choice.nic.substr(choice.nic.find(':') + 1));
+  const std::string text = choice.nic.substr(choice.nic.find(':') + 1);  // options refer to it
+  const auto options = nic::parse_dpdk_options(text);
   const auto frame = RawFrame::open(choice);
   std::string message = choice.nic + " is no virtual device of DPDK's";
   std::unique_ptr<RawDpdk> wire;

@@ -5,6 +5,10 @@
 #include <gtest/gtest.h>
 #include <rdma/fabric.h>
 
+#include <array>
+#include <cstring>
+#include <string>
+
 namespace uet::prov {
 namespace {
 
@@ -30,6 +34,29 @@ TEST(MakeNic, SaysWhereOnThePciBus) {
   EXPECT_STREQ(copy->device_attr->driver, "packet");
   fi_close(&nic->fid);
   fi_close(&copy->fid);
+}
+
+// As a whole, behind what is there, and no further than there is room.
+TEST(MakeNic, IsShownByFiInfo) {
+  nic::Interface interface;
+  interface.name = "eth7";
+  interface.mtu = 4200;
+  interface.pci = nic::PciAddress{1, 0x3B, 2, 3};
+  fid_nic* nic = make_nic(interface, "packet");
+  fi_info* info = fi_allocinfo();
+  info->nic = nic;
+  const std::string text = fi_tostr(info, FI_TYPE_INFO);
+  for (const char* line : {"fi_fabric_attr:\n", "    nic:\n", "name: eth7\n", "driver: packet\n",
+                           "pci 0001:3b:02.3\n", "mtu: 4200\n", "FI_LINK_DOWN\n"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << " is not in\n" << text;
+  }
+  std::array<char, 64> buffer;
+  buffer.fill('#');
+  std::strcpy(buffer.data(), "so far ");
+  EXPECT_EQ(nic->fid.ops->tostr(&nic->fid, buffer.data(), 12), 0);
+  EXPECT_STREQ(buffer.data(), "so far     nic:\n  ");
+  EXPECT_EQ(buffer[7 + 12], '#');
+  fi_freeinfo(info);
 }
 
 TEST(MakeNic, OrThatTheBusIsNotKnown) {
