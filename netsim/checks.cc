@@ -32,6 +32,12 @@ bool refused_any(const pds::Counters& counters) {
   return refused + counters.no_packet > 0;
 }
 
+// Did the context of this key send it?
+bool sent_by(const Sent& sent, const pds::CccKey& key, const pds::Parameters& pds) {
+  return sent.destination == host_of(key.address) && sent.rod_pdc == key.rod_pdc &&
+         sent.dscp == pds::dscp_of_class(key.traffic_class, pds.dscp_data);
+}
+
 }  // namespace
 
 void Checks::complain(std::uint32_t host, const std::string& what) {
@@ -40,7 +46,7 @@ void Checks::complain(std::uint32_t host, const std::string& what) {
 
 void Checks::before_pass(bool held) {
   held_ = held;
-  sent_to_.clear();
+  sent_.clear();
 }
 
 void Checks::on_sent(const NetPacket& packet) {
@@ -59,17 +65,18 @@ void Checks::request_sent(const NetPacket& packet, const wire::RequestHeader& re
     stream = Stream{};
     stream.start = request.start_psn();
   }
-  if (!request.retx) sent_to_.push_back(packet.destination);
+  if (!request.retx) {
+    sent_.push_back({packet.destination, packet.dscp, request.rod() ? request.spdcid : PdcId{}});
+  }
   ++stream.sends;
   stream.entropies.insert(packet.entropy);
-  check_entropy(packet, stream);
+  check_entropy(packet, request.rod(), stream);
 }
 
 // 6: entropy values are those of the set, and a policy without feedback uses all of it.
-void Checks::check_entropy(const NetPacket& packet, const Stream& stream) {
+void Checks::check_entropy(const NetPacket& packet, bool rod, const Stream& stream) {
   const cms::Parameters& cms = network_.config().fep.cms;
-  const bool single =
-      network_.config().mode == DeliveryMode::Rod || cms.paths == cms::PathPolicy::Single;
+  const bool single = rod || cms.paths == cms::PathPolicy::Single;
   const std::size_t most = single ? 1 : cms.path_count;
   const std::size_t used = stream.entropies.size();
   if (used > most) {
@@ -137,7 +144,8 @@ void Checks::check_contexts(std::uint32_t host) {
   const double line_bytes = 2.0 * config.cms.mtu_bytes;
   const double highest = 1.5 * (bdp * raised + line_bytes) + 1;
   const auto residue = static_cast<std::int64_t>(wire::kCcByteUnit * config.pds.pdc_count);
-  network_.host(host).fep().contexts().for_each([&](const FepAddress& to, const cms::Ccc& ccc) {
+  network_.host(host).fep().contexts().for_each([&](const pds::SharedCcc& shared) {
+    const cms::Ccc& ccc = *shared.ccc;
     const std::uint64_t window = ccc.window_bytes();
     const std::int64_t flight = ccc.inflight_bytes();
     const std::string numbers =
@@ -151,7 +159,8 @@ void Checks::check_contexts(std::uint32_t host) {
     if (by_window && (flight < -residue - most || flight > most)) {
       complain(host, "bytes in flight are out of their bounds" + numbers);
     }
-    const bool sent = std::find(sent_to_.begin(), sent_to_.end(), host_of(to)) != sent_to_.end();
+    const auto by_this = [&](const Sent& sent) { return sent_by(sent, shared.key, config.pds); };
+    const bool sent = std::any_of(sent_.begin(), sent_.end(), by_this);
     const auto permitted =
         static_cast<std::int64_t>(std::max<std::uint64_t>(window + 1, config.cms.mtu_bytes));
     if (by_window && sent && !held_ && flight > permitted) {
@@ -167,7 +176,8 @@ void Checks::check_rest(std::size_t number) {
   if (!host.fep().quiescent()) complain(name, "is not at rest after the last flow");
   const auto residue =
       static_cast<std::int64_t>(wire::kCcByteUnit * host.fep().config().pds.pdc_count);
-  host.fep().contexts().for_each([&](const FepAddress&, const cms::Ccc& ccc) {
+  host.fep().contexts().for_each([&](const pds::SharedCcc& shared) {
+    const cms::Ccc& ccc = *shared.ccc;
     if (std::abs(ccc.inflight_bytes()) > residue) {
       complain(name, std::to_string(ccc.inflight_bytes()) + " bytes are in flight at rest");
     }

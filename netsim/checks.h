@@ -17,6 +17,13 @@ namespace uet::netsim {
 
 class Network;
 
+// What tells whose packet it is.
+struct Sent {
+  std::uint32_t destination = 0;
+  std::uint8_t dscp = 0;
+  PdcId rod_pdc;  // 0: not ordered
+};
+
 class Checks {
  public:
   // Violations are told to `network`, which outlives this.
@@ -46,7 +53,7 @@ class Checks {
   }
   void request_sent(const NetPacket& packet, const wire::RequestHeader& request);
   void ack_sent(const NetPacket& packet, const wire::AckHeader& ack);
-  void check_entropy(const NetPacket& packet, const Stream& stream);
+  void check_entropy(const NetPacket& packet, bool rod, const Stream& stream);
   void check_contexts(std::uint32_t host);
   void check_rest(std::size_t host);
   void complain(std::uint32_t host, const std::string& what);
@@ -54,7 +61,7 @@ class Checks {
   Network& network_;
   std::unordered_map<std::uint64_t, Stream> streams_;
   bool held_ = false;
-  std::vector<std::uint32_t> sent_to_;  // in this pass, first transmissions
+  std::vector<Sent> sent_;  // in this pass, first transmissions
   std::uint64_t passes_ = 0;
 };
 

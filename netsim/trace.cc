@@ -14,7 +14,8 @@ void Trace::sample(const Network& network) {
   std::uint64_t count = 0, sum = 0, least = UINT64_MAX, most = 0;
   std::int64_t in_flight = 0;
   for (std::size_t i = 0; i < network.host_count(); ++i) {
-    network.host(i).fep().contexts().for_each([&](const FepAddress&, const cms::Ccc& ccc) {
+    network.host(i).fep().contexts().for_each([&](const pds::SharedCcc& shared) {
+      const cms::Ccc& ccc = *shared.ccc;
       if (ccc.inflight_bytes() <= 0) return;
       ++count;
       sum += ccc.window_bytes();

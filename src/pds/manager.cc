@@ -432,13 +432,22 @@ bool Manager::pump(Time now) {
   return sent;
 }
 
+// Contexts take turns, so that a peer and class gets no more by using more PDCs (CMS-11); those of
+// one context take turns in its.
+Pdc& Manager::next_ready() {
+  SharedCcc& shared = ready_.pop_front();
+  Pdc& pdc = shared.ready.pop_front();
+  if (!shared.ready.empty()) ready_.push_back(shared);
+  return pdc;
+}
+
 bool Manager::pump_pdcs(Time now) {
   std::uint32_t budget = parameters_.packets_per_pass;
   bool sent = false;
   environment_.packets_short = false;
   for (std::size_t turn = 0; turn < 2 * parameters_.pdc_count && !ready_.empty(); ++turn) {
     if (budget == 0 || environment_.packets_short) break;
-    Pdc& pdc = ready_.pop_front();
+    Pdc& pdc = next_ready();
     if (pdc.finished()) {
       bury(pdc, now);
       continue;
@@ -458,12 +467,20 @@ bool Manager::pump_pdcs(Time now) {
 }
 
 void Manager::bury_finished(Time now) {
-  for (auto at = ready_.begin(); at != ready_.end();) {
-    Pdc& pdc = *at;
-    ++at;
-    if (!pdc.finished()) continue;
-    ready_.remove(pdc);
-    bury(pdc, now);
+  for (auto context = ready_.begin(); context != ready_.end();) {
+    SharedCcc& shared = *context;
+    ++context;
+    for (auto at = shared.ready.begin(); at != shared.ready.end();) {
+      Pdc& pdc = *at;
+      ++at;
+      const bool last = at == shared.ready.end();  // the context may go with it
+      if (pdc.finished()) {
+        shared.ready.remove(pdc);
+        if (shared.ready.empty()) ready_.remove(shared);
+        bury(pdc, now);
+      }
+      if (last) break;
+    }
   }
 }
 

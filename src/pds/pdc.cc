@@ -50,7 +50,10 @@ Pdc::Pdc(Environment& environment, Role role, PdcId id, PdcId peer_id,
 
 Pdc::~Pdc() {
   env_.wheel.cancel(*this);
-  if (ListNode<ReadyTag>::linked()) env_.ready.remove(*this);
+  if (ListNode<ReadyTag>::linked()) {
+    ccc_.ready.remove(*this);
+    if (ccc_.ready.empty()) env_.ready.remove(ccc_);
+  }
   if (ListNode<WaitingForCccTag>::linked()) ccc_.waiting.remove(*this);
 }
 
@@ -67,7 +70,9 @@ void Pdc::discard() {
 
 void Pdc::make_ready() {
   // A finished PDC too: its turn is its burial.
-  if (!ListNode<ReadyTag>::linked()) env_.ready.push_back(*this);
+  if (ListNode<ReadyTag>::linked()) return;
+  ccc_.ready.push_back(*this);
+  if (!ccc_.ListNode<ReadyTag>::linked()) env_.ready.push_back(ccc_);
 }
 
 void Pdc::set_deadline(Deadline which, Time at) {

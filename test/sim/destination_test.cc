@@ -45,7 +45,7 @@ class DestinationFlowControl : public testing::TestWithParam<cms::Algorithm> {
   std::uint64_t window(int node) {
     std::uint64_t bytes = 0;
     stage_.fep(node).contexts().for_each(
-        [&](const FepAddress&, const cms::Ccc& ccc) { bytes = ccc.window_bytes(); });
+        [&](const pds::SharedCcc& shared) { bytes = shared.ccc->window_bytes(); });
     return bytes;
   }
 

@@ -28,6 +28,7 @@ namespace uet::pds {
 
 class Pdc;
 struct WaitingForCccTag;
+struct ReadyTag;
 
 struct CccKey {
   FepAddress address;
@@ -37,11 +38,13 @@ struct CccKey {
   friend bool operator==(const CccKey&, const CccKey&) = default;
 };
 
-// A congestion control context and the PDCs that wait for its leave to send.
-struct SharedCcc : TimerEntry {
+// A congestion control context, the PDCs that wait for its leave to send, and those that may have
+// something to send. It is itself in line while there are such (CMS-11).
+struct SharedCcc : TimerEntry, ListNode<ReadyTag> {
   SharedCcc() = default;
   ~SharedCcc() {
     if (wheel != nullptr) wheel->cancel(*this);
+    if (ListNode<ReadyTag>::linked()) IntrusiveList<SharedCcc, ReadyTag>::remove(*this);
   }
   SharedCcc(const SharedCcc&) = delete;
   SharedCcc& operator=(const SharedCcc&) = delete;
@@ -59,6 +62,7 @@ struct SharedCcc : TimerEntry {
   // The entropy values that its users share, with their scores (CMS-404). Empty: each has its own.
   std::optional<cms::PathSelector> paths;
   IntrusiveList<Pdc, WaitingForCccTag> waiting;
+  IntrusiveList<Pdc, ReadyTag> ready;
   Time blocked_since{};                // data waits for its leave since then; Time{}: none does
   bool blocked_by_credit = false;      // and not by the window
   std::uint32_t wait_doublings = 0;    // of the wait before a loss is inferred (CMS-421)
@@ -91,10 +95,10 @@ class CccPool {
   std::size_t in_use() const { return quota_.in_use(); }
   // Of all contexts, those that have ended included. Not for the data path.
   cms::Counters counters() const;
-  // visit(peer's FepAddress, const cms::Ccc&) for each context, for those who watch from outside.
+  // visit(const SharedCcc&) for each context, for those who watch from outside.
   template <class Visit>
   void for_each(Visit&& visit) const {
-    for (const auto& [key, shared] : cccs_) visit(key.address, std::as_const(*shared.ccc));
+    for (const auto& [key, shared] : cccs_) visit(shared);
   }
 
  private:

@@ -135,6 +135,8 @@ class Manager final : public Delivery {
   Pdc* create(Role role, PdcId peer_id, const Destination& destination, Psn start_psn, Time now);
   bool pump_pdcs(Time now);
   void bury(Pdc& pdc, Time now);
+  // Whose turn it is, taken out of the line. Not while nobody is ready.
+  Pdc& next_ready();
   void relieve_shortage(Time now);
   void relieve_long_shortage(Time now);
   PdcId allocate_id();
@@ -169,7 +171,7 @@ class Manager final : public Delivery {
   TimerWheel wheel_;
   TxWindow::Pool tx_records_;
   RxWindow::Pool rx_entries_;
-  IntrusiveList<Pdc, ReadyTag> ready_;
+  IntrusiveList<SharedCcc, ReadyTag> ready_;
   IndexedPool<Response> stored_responses_;
   IndexedPool<EarlyPacket> early_packets_;
   std::unique_ptr<std::byte[]> early_storage_;

@@ -71,14 +71,14 @@ struct Environment {
   IndexedPool<EarlyPacket>& early_packets;
   std::byte* early_storage;  // early_bytes_each for every early packet
   std::size_t early_bytes_each;
-  TxWindow::Pool& tx_records;           // of PDCs with something outstanding
-  RxWindow::Pool& rx_entries;           // of PDCs that miss something
-  IntrusiveList<Pdc, ReadyTag>& ready;  // PDCs that may have something to send
-  std::size_t control_reserve;          // packets that data must leave in the pool
-  bool packets_short = false;           // the pool had none for data: sending stops for this pass
-  Credits* credits = nullptr;           // set once, before there is a PDC
-  cms::DestinationPressure pressure;    // what ACKs say of the memory here (CMS 4.1)
-  PathEvidence path_evidence;           // for one look for losses at a time
+  TxWindow::Pool& tx_records;                 // of PDCs with something outstanding
+  RxWindow::Pool& rx_entries;                 // of PDCs that miss something
+  IntrusiveList<SharedCcc, ReadyTag>& ready;  // contexts with PDCs that may have something to send
+  std::size_t control_reserve;                // packets that data must leave in the pool
+  bool packets_short = false;         // the pool had none for data: sending stops for this pass
+  Credits* credits = nullptr;         // set once, before there is a PDC
+  cms::DestinationPressure pressure;  // what ACKs say of the memory here (CMS 4.1)
+  PathEvidence path_evidence;         // for one look for losses at a time
 };
 
 // A request or PSN-consuming control packet, taken apart.

@@ -659,6 +659,26 @@ TEST_F(ManagerTest, CongestionContextOfOnePeerIsSharedAndWakesAll) {
   EXPECT_EQ(first.made + second.made, 2U);
 }
 
+// CMS-11: three PDCs of one class get as much as one of another. A turn is 32 packets.
+TEST_F(ManagerTest, Cms11_ContextsTakeTurnsHoweverManyPdcsTheyHave) {
+  Destination many = to_peer(), one = to_peer();
+  many.traffic_class = class_of_dscp(18);
+  one.traffic_class = class_of_dscp(20);
+  for (const std::uint32_t job : {7, 8, 9}) {
+    many.job = JobId{job};
+    node->send(many, 40, now);
+  }
+  node->send(one, 120, now);
+  const auto sent = turn();
+  ASSERT_EQ(sent.size(), 240U);
+  const auto of_one = std::count_if(sent.begin(), sent.begin() + 192,
+                                    [](const Sent& packet) { return packet.dscp == 20; });
+  EXPECT_EQ(of_one, 96);
+  std::set<std::uint16_t> ids;  // and each of the three had its turns
+  for (std::size_t i = 0; i < 192; ++i) ids.insert(sent[i].request()->spdcid.value);
+  EXPECT_EQ(ids.size(), 4U);
+}
+
 // PDS-9, PDS-6, PDS-7: a long message keeps its PDC; a short one that follows takes another and is
 // on the wire before the long one has ended.
 TEST_F(ManagerTest, Pds9_AShortMessageDoesNotWaitBehindALongOne) {
