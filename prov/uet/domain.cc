@@ -117,8 +117,8 @@ cms::Parameters cms_parameters(const Params& params, const nic::Nic& nic,
   cms.mtu_bytes = payload_mtu + 128;  // largest headers above IP, and IP itself
   if (caps.link_rate_bps != 0) cms.link_rate_bps = caps.link_rate_bps;
   if (params.cc_link_rate_mbps != 0) cms.link_rate_bps = params.cc_link_rate_mbps * 1'000'000;
-  if (params.cc_remote_rate_mbps != 0) {  // BDP (CMS 2.1)
-    cms.link_rate_bps = std::min(cms.link_rate_bps, params.cc_remote_rate_mbps * 1'000'000);
+  if (params.cc_remote_rate_mbps != 0) {
+    cms.remote_rate_bps = params.cc_remote_rate_mbps * 1'000'000;
   }
   if (params.cc_receive_rate_mbps != 0) {
     cms.receive_rate_bps = params.cc_receive_rate_mbps * 1'000'000;

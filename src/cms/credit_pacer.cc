@@ -22,7 +22,7 @@ std::uint32_t turn_units_of(const Parameters& parameters) {
 // CMS-223.
 std::uint32_t unsolicited_units_of(const Parameters& parameters) {
   const Duration rtt = parameters.base_rtt.value_or(parameters.default_base_rtt);
-  const double bdp_bytes = static_cast<double>(parameters.link_rate_bps) / 8e6 * to_us(rtt);
+  const double bdp_bytes = static_cast<double>(parameters.path_rate_bps()) / 8e6 * to_us(rtt);
   const double units = parameters.tuning.unsolicited_bdp * bdp_bytes / kCreditUnit;
   return static_cast<std::uint32_t>(std::min(units, 1e6));
 }

@@ -210,7 +210,7 @@ NsccConstants nscc_constants(const SharedParameters& shared, Duration config_bas
   NsccConstants c(shared);
   c.mtu_bytes = std::max<std::uint32_t>(parameters.mtu_bytes, 1);
   c.window_limit_bytes = std::max(static_cast<double>(parameters.max_window_bytes), c.mtu_bytes);
-  c.rate_bytes_per_us = static_cast<double>(parameters.link_rate_bps) / 8e6;
+  c.rate_bytes_per_us = static_cast<double>(parameters.path_rate_bps()) / 8e6;
   c.config_base_rtt_us = to_us(std::max(config_base_rtt, Duration(1)));
   c.bdp_bytes = c.rate_bytes_per_us * c.config_base_rtt_us;
   c.target_qdelay_us =

@@ -26,7 +26,7 @@ Duration base_rtt(const Parameters& parameters) {
 
 // CMS-413: one BDP.
 std::uint32_t explored_packets(const Parameters& parameters, Duration rtt) {
-  const double bytes = static_cast<double>(parameters.link_rate_bps) / 8e6 * to_us(rtt);
+  const double bytes = static_cast<double>(parameters.path_rate_bps()) / 8e6 * to_us(rtt);
   const double packets =
       parameters.tuning.reps_explore_bdp * bytes / std::max<std::uint32_t>(parameters.mtu_bytes, 1);
   return static_cast<std::uint32_t>(std::clamp(packets + 1, 1.0, 1e6));

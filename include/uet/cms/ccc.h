@@ -4,6 +4,7 @@
 // CMS knows no PSN, SACK or retransmission: those are PDS's.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -37,6 +38,7 @@ struct Parameters {
   PathPolicy paths = PathPolicy::Single;
   std::uint32_t mtu_bytes = 4096;                              // largest nominal packet of this FEP
   std::uint64_t link_rate_bps = 10'000'000'000;                // CMS-723
+  std::uint64_t remote_rate_bps = UINT64_MAX;                  // of the peers' links, if known
   std::optional<Duration> base_rtt;                            // Rcfg; empty = measured (CMS-710)
   Duration default_base_rtt = std::chrono::microseconds(100);  // until measured
   std::uint64_t max_window_bytes = 1 << 20;     // never more in flight (receive buffer of the peer)
@@ -57,6 +59,8 @@ struct Parameters {
   bool recovery = true;
   Tuning tuning;
 
+  // Of the slower end: what BDPs are made from (CMS 2.1).
+  std::uint64_t path_rate_bps() const { return std::min(link_rate_bps, remote_rate_bps); }
   // What contexts with peers of the same host are made from; as here where they are not set apart.
   Parameters for_same_host() const;
 };

@@ -36,6 +36,17 @@ TEST(Tuning, Cms101_WindowsWithinWhatIsSaid) {
   EXPECT_EQ(mtu.s.cwnd_bytes, 4096);
 }
 
+// CMS 2.1: BDPs are those of the slower end, if its rate is known; what a receiver grants is not.
+TEST(Tuning, BdpsAreThoseOfTheSlowerEnd) {
+  Parameters p = reference_network(true);
+  p.remote_rate_bps = 25'000'000'000;
+  EXPECT_EQ(nscc_constants(p, us(12)).bdp_bytes, 37'500);
+  EXPECT_EQ(Model(p).s.max_bytes, 56'250);
+  EXPECT_EQ(CreditPacer(p, us(100)).spacing(64).count(), 1324);
+  p.remote_rate_bps = 400'000'000'000;
+  EXPECT_EQ(nscc_constants(p, us(12)).bdp_bytes, 150'000);
+}
+
 TEST(Tuning, Cms102_TheLeastWindowHoldsForAShorterBaseRttToo) {
   Model m(tuned([](Tuning& t) { t.min_window_bytes = 200'000; }));
   m.ack(1, 4096, false, 4);  // Wmax would be 75,000
