@@ -40,22 +40,14 @@ std::uint32_t host_of(const FepAddress& address) {
 
 Host::Host(Network& network, std::uint32_t number, const fep::Config& fep, DeliveryMode mode,
            std::uint64_t memory_bytes)
-    : network_(network), number_(number) {
+    : network_(network), number_(number), mode_(mode) {
   caps_.ip_mtu = fep.ses.payload_mtu + 148;
   caps_.link_rate_bps = network.port_of_host(number).link.rate_bps;
   caps_.receive_credit_bytes = network.config().receive_pool_bytes;
   caps_.per_packet_entropy = true;
   caps_.ecn = true;
   fep_ = std::make_unique<fep::Fep>(fep, *this, core_time(network.now()));
-  ses::ContextConfig config;
-  config.job = kJob;
-  config.pid_on_fep = kPid;
-  config.resource_index = kIndex;
-  config.initiator = InitiatorId{number};
-  config.mode = mode;
-  config.tx_size = fep.ses.tx_messages;
-  context_ = fep_->ses().open_context(config, *this).value();
-  fep_->ses().enable(*context_);
+  context_for(mode, 0);  // the one that receives
   ri::MemoryRegion region;
   region.base = network.memory();
   region.length = memory_bytes;
@@ -65,7 +57,26 @@ Host::Host(Network& network, std::uint32_t number, const fep::Config& fep, Deliv
 
 Host::~Host() {
   for (NetPacket* packet : unread_) network_.pool().give_back(packet);
-  fep_->ses().close_context(*context_, core_time(network_.now()));
+  for (const auto& [key, context] : contexts_) {
+    fep_->ses().close_context(*context, core_time(network_.now()));
+  }
+}
+
+ses::Context& Host::context_for(DeliveryMode mode, std::uint8_t traffic_class) {
+  ses::Context*& context = contexts_[{mode, traffic_class}];
+  if (context != nullptr) return *context;
+  ses::ContextConfig config;
+  config.job = kJob;
+  config.pid_on_fep = kPid;
+  config.resource_index = kIndex;
+  config.initiator = InitiatorId{number_};
+  config.receives = contexts_.size() == 1;
+  config.mode = mode;
+  config.traffic_class = traffic_class;
+  config.tx_size = fep_->config().ses.tx_messages;
+  context = fep_->ses().open_context(config, *this).value();
+  fep_->ses().enable(*context);
+  return *context;
 }
 
 void Host::start(std::uint32_t flow) {
@@ -86,7 +97,8 @@ bool Host::post(std::uint32_t number) {
   op.local = {&slice, 1};
   op.key = kKey;
   op.context = context_of(number);
-  const Result<void> posted = fep_->ses().write(*context_, op, core_time(network_.now()));
+  ses::Context& context = context_for(flow.rod ? DeliveryMode::Rod : mode_, flow.traffic_class);
+  const Result<void> posted = fep_->ses().write(context, op, core_time(network_.now()));
   if (!posted.ok() && posted.error() != Error::Again) {
     network_.violation("host " + std::to_string(number_) + ": a write was refused");
   }

@@ -9,7 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "netsim/packet.h"
@@ -78,14 +80,17 @@ class Host final : public nic::Nic, public ses::CompletionSink {
   bool has_room() const;
   void emit(const Packet& packet);
   bool post(std::uint32_t flow);
+  // That sends in this mode and traffic class.
+  ses::Context& context_for(DeliveryMode mode, std::uint8_t traffic_class);
   bool progress();
   void schedule();
 
   Network& network_;
   const std::uint32_t number_;
+  const DeliveryMode mode_;
   nic::NicCaps caps_;
   std::unique_ptr<fep::Fep> fep_;
-  ses::Context* context_ = nullptr;
+  std::map<std::pair<DeliveryMode, std::uint8_t>, ses::Context*> contexts_;  // and traffic class
   NetPacket* arrived_ = nullptr;          // what the next rx_burst hands out
   std::deque<std::uint32_t> not_posted_;  // flows that found no room
   std::deque<NetPacket*> unread_;

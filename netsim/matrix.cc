@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "netsim/traffic.h"
+#include "uet/pds/api.h"
 
 namespace uet::netsim {
 namespace {
@@ -92,13 +93,19 @@ bool read_flow_word(Line& line, std::string_view word, Flow& flow) {
     return line.number(word, flow.done_trigger, 1);
   }
   if (word == "prio") return line.number(word, ignored);
+  if (word == "rod") return flow.rod = true;
+  if (word == "class") {
+    if (!line.number(word, ignored, 0, 63)) return false;
+    flow.traffic_class = pds::class_of_dscp(static_cast<std::uint8_t>(ignored));
+    return true;
+  }
   if (word == "msg") {  // messages of one flow: each is a flow here
     const bool numbered = !line.peek().empty() && line.peek()[0] >= '0' && line.peek()[0] <= '9';
     return !numbered || line.number(word, ignored, 1);
   }
   return line.refuse("'" + std::string(word) +
                      "' is not known; a connection has id, start or trigger, size, "
-                     "send_done_trigger, recv_done_trigger, msg, prio");
+                     "send_done_trigger, recv_done_trigger, msg, prio, rod, class");
 }
 
 bool read_flow(Line& line, std::string_view ends, Traffic& traffic) {
@@ -247,6 +254,8 @@ void write_matrix(const Traffic& traffic, std::ostream& out) {
     if (flow.trigger != 0) out << " trigger " << flow.trigger;
     out << " size " << flow.bytes;
     if (flow.done_trigger != 0) out << " send_done_trigger " << flow.done_trigger;
+    if (flow.rod) out << " rod";
+    if (flow.traffic_class != 0) out << " class " << (flow.traffic_class & 0x3F);
     out << "\n";
   }
   for (const Trigger& trigger : traffic.triggers) {

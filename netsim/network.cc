@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <set>
+#include <tuple>
 
 #include "uet/cms/ccc.h"
 
@@ -21,6 +22,18 @@ std::uint64_t largest_flow(const Traffic& traffic) {
   return largest;
 }
 
+// Limits are those of a port of the usual rate: Plane_BDP goes with the slower end (CMS-32).
+void scale(QueueConfig& queue, double factor) {
+  const auto scaled = [&](std::uint64_t bytes) {
+    return static_cast<std::uint64_t>(static_cast<double>(bytes) * factor);
+  };
+  if (factor == 1) return;
+  queue.ecn_low_bytes *= factor;
+  queue.ecn_high_bytes *= factor;
+  queue.data_limit_bytes = scaled(queue.data_limit_bytes);
+  queue.control_limit_bytes = scaled(queue.control_limit_bytes);
+}
+
 }  // namespace
 
 Network::Network(const NetworkConfig& config, const Traffic& traffic)
@@ -31,6 +44,7 @@ Network::Network(const NetworkConfig& config, const Traffic& traffic)
       view_(kViewBytes),
       rng_(config.seed),
       checks_(*this),
+      meter_(config.rates_from, config.rates_until, config.avoid_from),
       records_(traffic.flows.size()) {
   make_ports();
   make_hosts();
@@ -58,7 +72,11 @@ void Network::make_ports() {
     if (port.link.from_host) continue;
     port.config = config_.queues;
     if (port.link.last_hop && !config_.ecn_on_last_hop) port.config.ecn_high_bytes = 0;
-    if (port.link.last_hop) continue;
+    if (port.link.last_hop) {
+      scale(port.config, static_cast<double>(port.link.rate_bps) /
+                             static_cast<double>(config_.topology.host_rate_bps));
+      continue;
+    }
     port.link.loss = config_.loss;
     port.link.control_loss = config_.control_loss;
     port.link.jitter = config_.jitter;
@@ -66,11 +84,12 @@ void Network::make_ports() {
 }
 
 void Network::make_hosts() {
-  std::vector<std::set<std::uint32_t>> to(traffic_.nodes), from(traffic_.nodes);
+  using Peer = std::tuple<std::uint32_t, bool, std::uint8_t>;  // PDCs of its own for each (CMS-2)
+  std::vector<std::set<Peer>> to(traffic_.nodes), from(traffic_.nodes);
   std::vector<std::size_t> flows(traffic_.nodes);
   for (const Flow& flow : traffic_.flows) {
-    to[flow.source].insert(flow.destination);
-    from[flow.destination].insert(flow.source);
+    to[flow.source].insert({flow.destination, flow.rod, flow.traffic_class});
+    from[flow.destination].insert({flow.source, flow.rod, flow.traffic_class});
     ++flows[flow.source];
   }
   const std::uint64_t memory_bytes = largest_flow(traffic_);
@@ -90,6 +109,8 @@ fep::Config Network::host_config(std::uint32_t host, std::size_t destinations, s
   fep.pds.pdc_count = std::min<std::size_t>((destinations + sources) * pdcs + 2, 65000);
   fep.pds.reserved_target_pdcs = 0;
   fep.pds.reserved_pool_pdcs = 0;
+  fep.cms.link_rate_bps = topology_.links()[topology_.first_port(host)].rate_bps;
+  if (config_.remote_rate_bps != 0) fep.cms.remote_rate_bps = config_.remote_rate_bps;
   const std::uint64_t rate_bytes_per_us = fep.cms.link_rate_bps / 8'000'000;
   const double rtt_us = to_us(fep.cms.base_rtt.value_or(fep.cms.default_base_rtt));
   const auto window =
@@ -102,7 +123,7 @@ fep::Config Network::host_config(std::uint32_t host, std::size_t destinations, s
   fep.ses.tx_messages = std::clamp<std::size_t>(flows, 4, kMostMessages);
   fep.ses.rx_messages = std::clamp<std::size_t>(2 * sources, 16, kMostMessages);
   fep.ses.posted_receives = fep.ses.return_messages = fep.ses.pulls = 16;
-  fep.ses.contexts = 2;
+  fep.ses.contexts = 1 + destinations;
   fep.seed = config_.seed * 0x9E3779B97F4A7C15ULL + host;
   fep.ses.seed = fep.seed;
   return fep;
@@ -123,6 +144,7 @@ void Network::violation(const std::string& what) {
 
 void Network::send(NetPacket& packet) {
   checks_.on_sent(packet);
+  meter_.on_sent(packet, now_ - begin_);
   offer(topology_.first_port(packet.source), &packet);
 }
 
@@ -150,8 +172,7 @@ void Network::serve(std::uint32_t number) {
     if (port.link.up) {
       events_.push(port.free_at + delay, EventKind::Arrival, number, packet);
     } else {
-      ++port.counters.lost;
-      pool_.give_back(packet);
+      swallow(port, packet);
     }
   }
   if (port.empty() && !port.link.from_host) return;
@@ -159,11 +180,19 @@ void Network::serve(std::uint32_t number) {
   events_.push(port.free_at, EventKind::PortFree, number);
 }
 
+// A link that is down does it.
+void Network::swallow(Port& port, NetPacket* packet) {
+  ++port.counters.lost;
+  meter_.on_swallowed(*packet, now_ - begin_);
+  pool_.give_back(packet);
+}
+
 void Network::arrive(std::uint32_t number, NetPacket* packet) {
   Port& port = ports_[number];
   const Port::Link& link = port.link;
+  if (!link.up) return swallow(port, packet);
   const bool control = packet->traffic_class != TrafficClass::Data;
-  const bool lost = !link.up || (link.loss > 0 && rng_.chance(link.loss)) ||
+  const bool lost = (link.loss > 0 && rng_.chance(link.loss)) ||
                     (control && link.control_loss > 0 && rng_.chance(link.control_loss));
   if (lost) {
     ++port.counters.lost;

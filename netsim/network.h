@@ -16,6 +16,7 @@
 #include "netsim/checks.h"
 #include "netsim/event_queue.h"
 #include "netsim/host.h"
+#include "netsim/meter.h"
 #include "netsim/packet.h"
 #include "netsim/port.h"
 #include "netsim/shared_pages.h"
@@ -46,6 +47,8 @@ struct NetworkConfig {
   std::uint32_t least_wire_bytes = 64;  // of a short packet
   fep::Config fep;                      // of every host; sizes and seed are set by the network
   DeliveryMode mode = DeliveryMode::Rud;
+  std::uint64_t remote_rate_bps =
+      0;                    // of the peers' links, as far as hosts know it; 0 = they do not
   double loss = 0;          // of every packet, on every link between switches
   double control_loss = 0;  // of those that are not data, besides
   Picoseconds jitter = 0;   // extra delay of a packet on links between switches
@@ -55,6 +58,9 @@ struct NetworkConfig {
   std::uint64_t receive_pool_bytes = 1'000'000;
   Picoseconds drain_until = kPsNever;
   std::vector<Fault> faults;
+  // What is counted in a part of the run only (Meter).
+  Picoseconds rates_from = 0, rates_until = 0;
+  Picoseconds avoid_from = kPsNever;
   std::uint64_t seed = 1;
 };
 
@@ -100,6 +106,7 @@ class Network {
   const NetworkConfig& config() const { return config_; }
   std::size_t host_count() const { return hosts_.size(); }
   const Host& host(std::size_t number) const { return *hosts_[number]; }
+  const Meter& meter() const { return meter_; }
   std::uint64_t events() const { return events_done_; }
   std::uint64_t unroutable() const { return unroutable_; }
   // What went against the properties of CMS 8.4, the first few; empty if nothing did.
@@ -114,7 +121,10 @@ class Network {
     return std::max(pds_bytes + config_.overhead_bytes, config_.least_wire_bytes);
   }
   void send(NetPacket& packet);
-  void delivered(const NetPacket& packet) { checks_.on_delivered(packet); }
+  void delivered(const NetPacket& packet) {
+    checks_.on_delivered(packet);
+    meter_.on_delivered(packet, now_ - begin_);
+  }
   void drain_at(std::uint32_t host, Picoseconds at) { events_.push(at, EventKind::Drain, host); }
   void wake_at(std::uint32_t host, Picoseconds at) { events_.push(at, EventKind::Wake, host); }
   void finished(std::uint32_t flow, bool good);
@@ -133,6 +143,7 @@ class Network {
   void arrive(std::uint32_t port, NetPacket* packet);
   void offer(std::uint32_t port, NetPacket* packet);
   void serve(std::uint32_t port);
+  void swallow(Port& port, NetPacket* packet);
   void start_flow(std::uint32_t flow);
   void fire(std::uint32_t trigger);
   void apply(const Fault& fault);
@@ -156,6 +167,7 @@ class Network {
   NetPacketPool pool_;
   std::vector<Port> ports_;
   Checks checks_;
+  Meter meter_;
   std::function<void()> sample_;  // empty: nobody watches
   Picoseconds sample_interval_ = 0;
   Picoseconds next_sample_ = kPsNever;

@@ -17,6 +17,7 @@ constexpr double kGiga = 1e9;
 constexpr std::uint32_t kHeaderBytes = 56;      // PDS request and SES standard header
 constexpr std::uint32_t kCreditFieldBytes = 4;  // of a PDS request with credit target
 constexpr std::uint32_t kAckWireBytes = 64;
+constexpr std::int64_t kKnownAfterRtts = 10;     // that a link is down (CMS 8.2, S26)
 constexpr std::uint32_t kDefaultHosts = 128;     // of generated traffic
 constexpr double kFasterThanAnything = 100'000;  // Gb/s
 
@@ -27,6 +28,7 @@ struct Arguments {
   std::uint32_t hosts_per_leaf = 0, leaf_uplinks = 0, leaves_per_pod = 0, pod_uplinks = 0;
   std::uint32_t oversubscription = 1;
   double link_gbps = 100, fabric_gbps = 0;
+  std::vector<std::string> host_gbps;
   double hop_us = 1;
   bool spray_in_switches = false;
   // queues
@@ -38,7 +40,8 @@ struct Arguments {
   cms::PathPolicy paths = cms::PathPolicy::Oblivious;
   std::uint16_t path_count = 64;
   bool rod = false, ack_per_packet = false, synthetic_ecn = false, recovery = true;
-  double rto_us = 0, base_rtt_us = 0;
+  bool path_inference = true;
+  double rto_us = 0, rto_cap_us = 0, base_rtt_us = 0, remote_gbps = 0;
   std::uint32_t payload_mtu = 4086, overhead_bytes = 8;
   std::uint32_t mpr = 8, ooo_threshold = 64;
   std::size_t pdcs = 1;
@@ -61,6 +64,7 @@ struct Arguments {
   bool csv = false, json = false, quiet = false;
   std::string trace;
   double trace_every_us = 1;
+  std::pair<double, double> rates_us = {0, 0};
 };
 
 // Names of the choices that a library enumeration offers.
@@ -108,6 +112,8 @@ void add_network(CLI::App& app, Arguments& a) {
       ->check(rate);
   group->add_option("--fabric-gbps", a.fabric_gbps, "Rate between switches, if it differs")
       ->check(rate);
+  group->add_option("--host-gbps", a.host_gbps, "Rate of the link of one host, if it differs")
+      ->type_name("HOST=GBPS");
   group->add_option("--hop-us", a.hop_us, "Delay of a link, us")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1e6));
@@ -150,10 +156,18 @@ void add_endpoints(CLI::App& app, Arguments& a) {
   group->add_flag("--synthetic-ecn", a.synthetic_ecn, "CMS-703");
   group->add_flag("--recovery,--no-recovery{false}", a.recovery,
                   "CMS-150 and CMS-151, where nothing is trimmed or credit is used; default on");
+  group->add_flag("--path-inference,--no-path-inference{false}", a.path_inference,
+                  "CMS-420; default on");
+  group
+      ->add_option("--remote-gbps", a.remote_gbps,
+                   "Rate of the peers' links as far as hosts know it; default: they do not")
+      ->check(CLI::Range(0.001, kFasterThanAnything));
   group
       ->add_option("--rto-us", a.rto_us,
                    "Time-out, us; default: 15 and the time that six full queues take")
       ->check(CLI::Range(1.0, 1e7));
+  group->add_option("--rto-cap-us", a.rto_cap_us, "It doubles up to this, us; default: 16 times")
+      ->check(CLI::Range(1.0, 1e8));
   group->add_option("--base-rtt-us", a.base_rtt_us, "Default: that of the longest path, idle")
       ->check(CLI::Range(0.1, 1e6));
   group->add_option("--mtu", a.payload_mtu, "Bytes of payload in a packet")
@@ -255,6 +269,8 @@ void add_run(CLI::App& app, Arguments& a) {
   group->add_option("--trace-every-us", a.trace_every_us, "A line of it for so long")
       ->capture_default_str()
       ->check(CLI::Range(0.001, 1e6));
+  group->add_option("--rates-us", a.rates_us, "Table of flows: rates between these times too")
+      ->type_name("FROM UNTIL");
   group->add_flag("--quiet", a.quiet, "No progress line on standard error");
 }
 
@@ -300,6 +316,19 @@ std::string make_traffic(const Arguments& a, Traffic& traffic) {
   return {};
 }
 
+// "3=25": the link of host 3 has 25 Gb/s.
+bool read_host_rate(const std::string& text, std::uint32_t hosts, TopologyConfig& config) {
+  std::istringstream words(text);
+  std::uint32_t host = 0;
+  char equals = 0;
+  double gbps = 0;
+  words >> host >> equals >> gbps;
+  if (!words || !words.eof() || equals != '=' || host >= hosts) return false;
+  if (gbps < 0.001 || gbps > kFasterThanAnything) return false;
+  config.other_host_rates_bps[host] = static_cast<std::uint64_t>(gbps * kGiga);
+  return true;
+}
+
 std::string make_topology(const Arguments& a, const Traffic& traffic, TopologyConfig& config) {
   const std::uint32_t hosts = std::max(a.hosts, traffic.nodes);
   std::string complaint;
@@ -317,15 +346,27 @@ std::string make_topology(const Arguments& a, const Traffic& traffic, TopologyCo
   config.host_rate_bps = static_cast<std::uint64_t>(a.link_gbps * kGiga);
   config.fabric_rate_bps =
       static_cast<std::uint64_t>((a.fabric_gbps > 0 ? a.fabric_gbps : a.link_gbps) * kGiga);
+  for (const std::string& text : a.host_gbps) {
+    if (!read_host_rate(text, hosts, config)) {
+      return "--host-gbps " + text + ": HOST=GBPS, a host from 0 to " + std::to_string(hosts - 1) +
+             " and a rate from 0.001 to 100000";
+    }
+  }
   config.hop_delay = static_cast<Picoseconds>(a.hop_us * kPsPerUs);
   config.spray_in_switches = a.spray_in_switches;
   return Topology::complaint_about(config);
 }
 
-// RTT of a full packet and its ACK over the longest path when nothing else is there (CMS-809).
+// RTT of a full packet and its ACK over the longest path when nothing else is there (CMS-809), from
+// a usual host to the slowest.
 Picoseconds idle_rtt(const TopologyConfig& topology, std::uint32_t wire_bytes) {
+  std::uint64_t slowest_bps = topology.host_rate_bps;
+  for (const auto& [host, bps] : topology.other_host_rates_bps) {
+    slowest_bps = std::min(slowest_bps, bps);
+  }
   const auto across = [&](std::uint32_t bytes) {
-    return 2 * (topology.hop_delay + serialization(bytes, topology.host_rate_bps)) +
+    return 2 * topology.hop_delay + serialization(bytes, topology.host_rate_bps) +
+           serialization(bytes, slowest_bps) +
            2 * (topology.tiers - 1) *
                (topology.hop_delay + serialization(bytes, topology.fabric_rate_bps));
   };
@@ -360,6 +401,7 @@ void make_endpoints(const Arguments& a, Picoseconds rtt, double rto_us, fep::Con
   fep.cms.trimming = a.trimming;
   fep.cms.synthetic_ecn = a.synthetic_ecn;
   fep.cms.recovery = a.recovery;
+  fep.cms.path_inference = a.path_inference;
   fep.pds.ack_per_packet = a.ack_per_packet;
   fep.pds.default_mpr = static_cast<std::uint8_t>(a.mpr);
   fep.pds.out_of_order_threshold = a.ooo_threshold;
@@ -367,6 +409,9 @@ void make_endpoints(const Arguments& a, Picoseconds rtt, double rto_us, fep::Con
   fep.pds.packets_per_pass = 1;
   fep.pds.rto_init = duration_of(static_cast<Picoseconds>(rto_us * kPsPerUs));
   fep.pds.rto_cap = fep.pds.rto_init * 16;
+  if (a.rto_cap_us > 0) {
+    fep.pds.rto_cap = duration_of(static_cast<Picoseconds>(a.rto_cap_us * kPsPerUs));
+  }
 }
 
 std::optional<std::uint32_t> pod_uplink(const Topology& topology, std::uint32_t number) {
@@ -429,6 +474,7 @@ std::string make_setup(const Arguments& a, RunSetup& setup) {
   make_endpoints(a, rtt, rto_us, network.fep);
   network.mode = a.rod ? DeliveryMode::Rod : DeliveryMode::Rud;
   network.overhead_bytes = a.overhead_bytes;
+  network.remote_rate_bps = static_cast<std::uint64_t>(a.remote_gbps * kGiga);
   network.loss = a.loss;
   network.control_loss = a.control_loss;
   network.jitter = static_cast<Picoseconds>(a.jitter_us * kPsPerUs);
@@ -437,6 +483,16 @@ std::string make_setup(const Arguments& a, RunSetup& setup) {
   network.receive_pool_bytes = a.receive_pool_bytes;
   if (a.drain_until_us >= 0) {
     network.drain_until = static_cast<Picoseconds>(a.drain_until_us * kPsPerUs);
+  }
+  const auto [rates_from_us, rates_until_us] = a.rates_us;
+  if (rates_from_us < 0 || rates_until_us < rates_from_us) {
+    return "--rates-us: two times, the second not before the first";
+  }
+  network.rates_from = static_cast<Picoseconds>(rates_from_us * kPsPerUs);
+  network.rates_until = static_cast<Picoseconds>(rates_until_us * kPsPerUs);
+  if (a.fail_links > 0) {
+    network.avoid_from =
+        static_cast<Picoseconds>(a.fail_from_us * kPsPerUs) + kKnownAfterRtts * rtt;
   }
   network.seed = a.seed;
   const Topology topology(network.topology, a.seed);

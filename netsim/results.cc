@@ -7,10 +7,46 @@
 #include <algorithm>
 #include <cmath>
 #include <iomanip>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 namespace uet::netsim {
 namespace {
+
+// Jain's index of sums.
+double fairness(double count, double sum, double square) {
+  return square > 0 ? sum * sum / (count * square) : 0;
+}
+
+// Flows from one host to another in one class share a context; an ordered one has its own (CMS-2).
+void count_contexts(const Network& network, Results& results) {
+  struct Context {
+    Picoseconds first = kPsNever, last = 0;
+    double bytes = 0;
+  };
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint8_t, bool>, Context> contexts;
+  for (std::size_t i = 0; i < network.flows().size(); ++i) {
+    const FlowRecord& record = network.flows()[i];
+    const Flow& flow = network.traffic().flows[i];
+    if (record.finished == kPsNever) continue;
+    Context& context = contexts[{flow.source, flow.destination, flow.traffic_class, flow.rod}];
+    context.first = std::min(context.first, record.started);
+    context.last = std::max(context.last, record.finished);
+    context.bytes += static_cast<double>(flow.bytes);
+  }
+  double sum = 0, square = 0;
+  for (const auto& [key, context] : contexts) {
+    const double rate = context.bytes / microseconds(context.last - context.first);
+    sum += rate;
+    square += rate * rate;
+  }
+  results.context_jain = fairness(static_cast<double>(contexts.size()), sum, square);
+}
+
+std::uint64_t retransmissions(const pds::Counters& pds) {
+  return pds.rto_retransmissions + pds.nack_retransmissions + pds.inferred_loss_retransmissions;
+}
 
 double rounded(double value) { return std::round(value * 1000) / 1000; }
 
@@ -41,7 +77,7 @@ void count_flows(const Network& network, Results& results) {
   results.fct = FctResult{
       .min = times.front(), .mean = total_us / count, .p99 = times[rank], .worst = times.back()};
   results.makespan_us = microseconds(last - first);
-  results.jain = square > 0 ? sum * sum / (count * square) : 0;
+  results.jain = fairness(count, sum, square);
   results.goodput_gbps = bytes * 8e-3 / results.makespan_us;
   results.flow_goodput_gbps = sum / count;
 }
@@ -114,6 +150,8 @@ std::uint64_t peak_memory_bytes() {
 Results results_of(const Network& network, double wall_s, std::uint64_t idle_memory_bytes) {
   Results results;
   count_flows(network, results);
+  count_contexts(network, results);
+  results.dead_share = network.meter().dead_share();
   count_ports(network, results);
   count_hosts(network, results);
   results.events = network.events();
@@ -163,6 +201,7 @@ void print_json(const Results& r, std::ostream& out) {
         {"worst", rounded(r.fct.worst)}}},
       {"makespan_us", rounded(r.makespan_us)},
       {"jain", std::round(r.jain * 1e6) / 1e6},
+      {"context_jain", std::round(r.context_jain * 1e6) / 1e6},
       {"goodput_gbps", rounded(r.goodput_gbps)},
       {"flow_goodput_gbps", rounded(r.flow_goodput_gbps)},
       {"data_packets", r.data_packets},
@@ -172,6 +211,7 @@ void print_json(const Results& r, std::ostream& out) {
         {"nack", r.nack_retransmissions},
         {"inferred", r.inferred_retransmissions}}},
       {"duplicates", r.duplicates},
+      {"dead_share", std::round(r.dead_share * 1e6) / 1e6},
       {"acks", r.acks},
       {"trims", r.trims},
       {"marks", r.marks},
@@ -197,7 +237,8 @@ void print_json(const Results& r, std::ostream& out) {
 }
 
 void print_csv(const Network& network, std::ostream& out) {
-  out << "id,source,destination,bytes,start_us,fct_us,gbps\n" << std::fixed << std::setprecision(3);
+  out << "id,source,destination,bytes,start_us,fct_us,gbps,source_sent,source_resent,rate_gbps\n"
+      << std::fixed << std::setprecision(3);
   const Picoseconds begin = network.begin();
   for (std::size_t i = 0; i < network.flows().size(); ++i) {
     const FlowRecord& record = network.flows()[i];
@@ -212,7 +253,9 @@ void print_csv(const Network& network, std::ostream& out) {
     } else {
       out << ",";
     }
-    out << "\n";
+    const pds::Counters pds = network.host(flow.source).fep().stats().pds;
+    out << "," << pds.requests_sent << "," << retransmissions(pds) << ","
+        << network.meter().gbps(flow.source, flow.destination) << "\n";
   }
 }
 

@@ -24,9 +24,11 @@ struct Results {
   std::size_t flows = 0;
   std::size_t finished = 0;
   FctResult fct;
-  double makespan_us = 0;          // first start to last end
-  double jain = 0;                 // over size / FCT of the flows
-  double goodput_gbps = 0;         // all bytes over the makespan
+  double makespan_us = 0;   // first start to last end
+  double jain = 0;          // over size / FCT of the flows
+  double context_jain = 0;  // the same of congestion contexts: bytes over first start to last end
+  double dead_share = 0;    // of packets: take a failed link 10 RTTs later (Meter)
+  double goodput_gbps = 0;  // all bytes over the makespan
   double flow_goodput_gbps = 0;    // mean of size / FCT
   std::uint64_t data_packets = 0;  // first transmissions
   std::uint64_t retransmissions = 0;
@@ -58,7 +60,9 @@ std::uint64_t peak_memory_bytes();
 
 void print_text(const Results& results, std::ostream& out);
 void print_json(const Results& results, std::ostream& out);
-// One line for each flow: id, source, destination, bytes, start_us, fct_us, gbps.
+// One line for each flow: id, source, destination, bytes, start_us, fct_us, gbps; then of its
+// source and all that it sends: data packets and retransmissions; and the rate between both in the
+// interval of the Meter.
 void print_csv(const Network& network, std::ostream& out);
 
 }  // namespace uet::netsim

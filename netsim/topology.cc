@@ -120,8 +120,9 @@ void Topology::connect(std::uint32_t down_port, std::uint32_t lower, std::uint32
 void Topology::connect_all() {
   for (std::uint32_t host = 0; host < hosts_; ++host) {
     const std::uint32_t leaf = hosts_ + leaf_of(host);
+    const auto other = config_.other_host_rates_bps.find(host);
     connect(first_port_[leaf] + host % config_.hosts_per_leaf, host, first_port_[host], leaf,
-            config_.host_rate_bps);
+            other == config_.other_host_rates_bps.end() ? config_.host_rate_bps : other->second);
   }
   for (std::uint32_t leaf = 0; config_.tiers > 1 && leaf < config_.leaves; ++leaf) {
     const std::uint32_t node = hosts_ + leaf;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,7 +24,8 @@ struct TopologyConfig {
   std::uint32_t leaf_uplinks = 0;    // one to each spine; three tiers: to each switch of the pod
   std::uint32_t pod_uplinks = 0;  // three tiers: of each aggregation switch, to spines of its own
   std::uint64_t host_rate_bps = 100'000'000'000;
-  std::uint64_t fabric_rate_bps = 100'000'000'000;  // between switches
+  std::map<std::uint32_t, std::uint64_t> other_host_rates_bps = {};  // hosts whose links differ
+  std::uint64_t fabric_rate_bps = 100'000'000'000;                   // between switches
   Picoseconds hop_delay = kPsPerUs;
   bool spray_in_switches = false;  // up-ports are drawn per packet, whatever its entropy says
 };

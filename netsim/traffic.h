@@ -8,7 +8,8 @@
 //   13->0 id 2 trigger 1 size 2000000
 //   trigger id 1 oneshot | multishot | barrier count 2
 //   failure switch_type TOR switch_id 0 link_id 1
-// `start` counts picoseconds, as there, unless it ends in ns, us or ms.
+// `start` counts picoseconds, as there, unless it ends in ns, us or ms. A connection may also have
+// `rod` (ordered delivery) and `class` with a DSCP, which that simulator does not know.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,8 @@ struct Flow {
   std::optional<Picoseconds> start;  // or:
   std::uint32_t trigger = 0;         // starts it
   std::uint32_t done_trigger = 0;    // told when it is done; 0 = none
+  bool rod = false;                  // ordered (ROD), whatever the others are
+  std::uint8_t traffic_class = 0;    // 0 or pds::class_of_dscp: contexts of its own (CMS-2)
 };
 
 struct Trigger {

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "netsim/traffic.h"
+#include "uet/pds/api.h"
 
 namespace uet::netsim {
 namespace {
@@ -95,6 +96,21 @@ TEST(Matrix, RefusesWhatDoesNotFitTogether) {
             "trigger 3 starts a connection, and no connection tells it");
   EXPECT_EQ(refusal("Nodes 4\n0->1 start 0 size 1\ntrigger id 3 oneshot\ntrigger id 3 oneshot\n"),
             "trigger 3 is defined twice");
+}
+
+TEST(Matrix, ReadsModeAndClassOfAConnection) {
+  const std::string text =
+      "Nodes 4\nConnections 2\n0->1 start 0 size 5 rod\n1->2 start 0 size 5 class 8\n";
+  const auto traffic = read(text);
+  ASSERT_TRUE(traffic);
+  EXPECT_TRUE(traffic->flows[0].rod);
+  EXPECT_EQ(traffic->flows[0].traffic_class, 0);
+  EXPECT_FALSE(traffic->flows[1].rod);
+  EXPECT_EQ(traffic->flows[1].traffic_class, pds::class_of_dscp(8));
+  std::ostringstream out;
+  write_matrix(*traffic, out);
+  EXPECT_EQ(out.str(), text);
+  EXPECT_THAT(refusal("Nodes 4\n0->1 start 0 size 5 class 64\n"), HasSubstr("from 0 to 63"));
 }
 
 TEST(Matrix, WhatIsWrittenIsReadAgain) {

@@ -88,6 +88,52 @@ TEST(Network, SlowPodLinksAreThoseOfTheFirstAggregationSwitch) {
   EXPECT_EQ(by_option, run_line("", "Nodes 128\nFailures 4\n" + flows + slow).fct.worst);
 }
 
+// CMS-32: a slower host has a slower link both ways, with a queue for it, and its Fep knows.
+TEST(Network, AHostMayHaveALinkOfItsOwn) {
+  const std::string to = "Nodes 16\n0->13 start 0 size 4000000\n";
+  const Results slow = run_line("--host-gbps 13=25", to);
+  EXPECT_NEAR(slow.goodput_gbps, 24.3, 0.5);
+  EXPECT_LE(slow.last_hop_queue.max, 46'000);
+  const std::string from = "Nodes 16\n13->0 start 0 size 4000000\n";
+  EXPECT_NEAR(run_line("--host-gbps 13=25", from).goodput_gbps, 24.5, 0.3);
+  RunSetup setup;
+  ASSERT_TRUE(parse_line("--incast 1 --hosts 16 --host-gbps 13=25 --remote-gbps 50", setup).run);
+  const Network network(setup.network, setup.traffic);
+  EXPECT_EQ(network.host(13).fep().config().cms.path_rate_bps(), 25'000'000'000U);
+  EXPECT_EQ(network.host(12).fep().config().cms.path_rate_bps(), 50'000'000'000U);
+}
+
+TEST(Network, FlowsOfOneHostMayDifferInModeAndClass) {
+  const Results results =
+      run_line("--pdcs 3",
+               "Nodes 16\n0->13 start 0 size 2000000 rod\n0->13 start 0 size 2000000\n"
+               "0->13 start 0 size 1000000 class 8\n0->13 start 0 size 1000000 class 8\n");
+  EXPECT_EQ(results.finished, 4U);
+  EXPECT_GT(results.context_jain, 0.999);  // of three contexts, with 2 MB each
+  EXPECT_LT(results.jain, 0.95);
+}
+
+// One of four uplinks is down. Who takes no notice of what becomes of packets goes on using it.
+TEST(Network, PacketsOnDeadLinksAreCounted) {
+  const std::string line = "--topology two-tier --leaf-uplinks 4 --hosts 16 --rto-us 50 ";
+  const std::string flow = "Nodes 16\n0->13 start 0 size 8000000\n";
+  EXPECT_EQ(run_line(line, flow).dead_share, 0);
+  const std::string fault = line + "--fail-links 1 --fail-from-us 50 --fail-until-us 600 --paths ";
+  const double oblivious = run_line(fault + "oblivious", flow).dead_share;
+  EXPECT_GT(oblivious, 0.005);
+  EXPECT_LT(run_line(fault + "mixed", flow).dead_share, oblivious / 2);
+}
+
+TEST(Network, RatesAreThoseOfTheIntervalOnly) {
+  RunSetup setup;
+  ASSERT_TRUE(parse_line("--outcast 1 --hosts 16 --size 4000000 --rates-us 50 150", setup).run);
+  Network network(setup.network, setup.traffic);
+  network.run(setup.limit, {});
+  const Flow& flow = setup.traffic.flows[0];
+  EXPECT_NEAR(network.meter().gbps(flow.source, flow.destination), 100, 1);
+  EXPECT_EQ(network.meter().gbps(flow.destination, flow.source), 0);
+}
+
 // CMS-150, CMS-151: what an incast loses at its beginning is found long before the time-out.
 TEST(Network, Cms150_WithoutTrimmingLossesAreFoundWithoutTimeOuts) {
   const std::string line = "--incast 8 --paths mixed --no-trimming --size 500000";

@@ -51,6 +51,10 @@ TEST(Options, RefuseWithTheReason) {
   EXPECT_THAT(refusal("--incast 2 --fail-links 9999"), HasSubstr("only 128 uplinks"));
   EXPECT_THAT(refusal("--incast 2 --slow-pod-links 129"), HasSubstr("so many"));
   EXPECT_THAT(refusal("--incast 2 --topology two-tier --slow-pod-links 1"), HasSubstr("so many"));
+  EXPECT_THAT(refusal("--incast 2 --host-gbps 128=25"), HasSubstr("a host from 0 to 127"));
+  EXPECT_THAT(refusal("--incast 2 --host-gbps 3:25"), HasSubstr("HOST=GBPS"));
+  EXPECT_THAT(refusal("--incast 2 --host-gbps 3=0"), HasSubstr("HOST=GBPS"));
+  EXPECT_THAT(refusal("--incast 2 --rates-us 20 10"), HasSubstr("--rates-us"));
   EXPECT_THAT(refusal("--matrix /nowhere.cm"), HasSubstr("/nowhere.cm: cannot be read"));
 }
 
@@ -91,10 +95,11 @@ TEST(Output, CsvHasALineForEachFlow) {
   std::istringstream lines(out.str());
   std::string line;
   ASSERT_TRUE(std::getline(lines, line));
-  EXPECT_EQ(line, "id,source,destination,bytes,start_us,fct_us,gbps");
+  EXPECT_EQ(line,
+            "id,source,destination,bytes,start_us,fct_us,gbps,source_sent,source_resent,rate_gbps");
   int count = 0;
   while (std::getline(lines, line)) {
-    EXPECT_EQ(std::count(line.begin(), line.end(), ','), 6);
+    EXPECT_EQ(std::count(line.begin(), line.end(), ','), 9);
     EXPECT_THAT(line, HasSubstr(",0,10000,0.000,"));
     ++count;
   }
