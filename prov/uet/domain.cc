@@ -104,6 +104,8 @@ std::uint64_t random_seed() {
   return seed;
 }
 
+constexpr std::uint32_t kTrainPackets = 16;  // CMS-700
+
 cms::Parameters cms_parameters(const Params& params, const nic::Nic& nic,
                                std::uint32_t payload_mtu) {
   const nic::NicCaps& caps = nic.caps();
@@ -114,6 +116,10 @@ cms::Parameters cms_parameters(const Params& params, const nic::Nic& nic,
   if (!caps.per_packet_entropy) cms.paths = cms::PathPolicy::Single;
   cms.path_count =
       cms.paths == cms::PathPolicy::Single ? 1 : static_cast<std::uint16_t>(params.cc_path_count);
+  if (caps.source_ports != 0) {
+    cms.path_count = std::min(cms.path_count, caps.source_ports);
+    cms.train_packets = params.gso ? kTrainPackets : 1;
+  }
   cms.mtu_bytes = payload_mtu + 128;  // largest headers above IP, and IP itself
   if (caps.link_rate_bps != 0) cms.link_rate_bps = caps.link_rate_bps;
   if (params.cc_link_rate_mbps != 0) cms.link_rate_bps = params.cc_link_rate_mbps * 1'000'000;
@@ -286,6 +292,7 @@ int Domain::open_nic(const fi_info& info) {
   config.port = source->udp_port;
   config.receive_buffer_bytes = static_cast<std::uint32_t>(params_.socket_buffer_bytes);
   config.send_buffer_bytes = config.receive_buffer_bytes;
+  config.source_ports = source_ports(params_);
   config.gso = params_.gso;
   config.gro = params_.gro;
   config.local_rings = params_.local_rings;

@@ -113,6 +113,13 @@ bool set_nic(Params& params, std::string_view text) {
   return nic::set_back_end(config, text);
 }
 
+bool set_source_ports(Params& params, std::string_view text) {
+  const auto value = parse_number(text);
+  if (!value) return false;
+  params.udp_source_ports = *value;
+  return *value == 0 || (std::has_single_bit(*value) && *value <= 64);
+}
+
 bool set_local(Params& params, std::string_view text) {
   params.local_rings = text == "auto";
   return text == "auto" || text == "off";
@@ -220,6 +227,12 @@ const Row kRows[] = {
      "Rings in shared memory to processes of this user on this host: auto finds them, off sends "
      "everything through the NIC",
      Special{set_local, "auto or off", "auto"}},
+    {"UDP_SOURCE_PORTS",
+     "UDP ports that the back end udp sends from, each packet from one of them, so that the "
+     "network "
+     "can take several paths; 0 = 8 where FI_UET_PATHS is not single, else 1. Only for a process "
+     "at port 4793 of its address",
+     Special{set_source_ports, "0, 1, 2, 4, 8, 16, 32 or 64", "0"}},
     {"GSO", "Send runs of equal packets as one (UDP_SEGMENT), a switch", Switch{&Params::gso}},
     {"GRO", "Receive runs of equal packets as one (UDP_GRO), a switch", Switch{&Params::gro}},
     {"CRC",
@@ -394,7 +407,7 @@ const Row kRows[] = {
     {"PATHS",
      "Choice of network paths: single, or one of many per packet, without (oblivious, round_robin) "
      "or with (bitmap, reps, mixed) regard to what became of earlier ones; only where the NIC can "
-     "set the entropy of a packet (the kernel's UDP socket cannot)",
+     "set the entropy of a packet (the kernel's UDP by FI_UET_UDP_SOURCE_PORTS)",
      Special{set_paths, "single, oblivious, round_robin, bitmap, reps or mixed", "single"}},
     {"JOB_ID", "JobID of endpoints without auth_key, a number",
      Number{&Params::job_id, 0, kMaxJobId}},
@@ -556,6 +569,11 @@ std::optional<std::string> set_param(Params& params, const std::string& name,
     if (name == row.name) return set_row(params, row, value);
   }
   return "FI_UET_" + name + " is not a parameter";
+}
+
+std::uint16_t source_ports(const Params& params) {
+  if (params.udp_source_ports != 0) return static_cast<std::uint16_t>(params.udp_source_ports);
+  return params.paths == cms::PathPolicy::Single ? 1 : 8;
 }
 
 wire::TrimMarks trim_marks(const Params& params) {

@@ -48,6 +48,7 @@ struct Params {
   std::uint64_t tx_size = 1024;
   std::uint64_t rx_size = 8192;  // MPI ranks post all receives of a phase before any send
   std::uint64_t socket_buffer_bytes = 4 << 20;
+  std::uint64_t udp_source_ports = 0;  // 0: by `paths`
   bool gso = true;
   bool gro = true;
   bool crc = false;
@@ -99,6 +100,8 @@ std::optional<Params> load_params();
 std::optional<std::string> set_param(Params& params, const std::string& name,
                                      const std::string& value);
 
+// FI_UET_UDP_SOURCE_PORTS, with what 0 stands for.
+std::uint16_t source_ports(const Params& params);
 // What a switch that trims marks packets with.
 wire::TrimMarks trim_marks(const Params& params);
 // What we take for a trimmed packet: those marks where the network trims, else nothing.

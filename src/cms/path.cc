@@ -162,10 +162,17 @@ std::uint16_t PathSelector::choose(Rng& rng, Time now) {
   return known ? *known : least_bad(now);
 }
 
-std::uint16_t PathSelector::next(Rng& rng, Time now) {
-  if (!uses_feedback()) return walk(rng);
-  const std::uint16_t entropy = choose(rng, now);
-  learnt_->health.on_sent(*index_of(entropy), now);
+std::uint16_t PathSelector::begin_train(Rng& rng, Time now) {
+  train_packets_ = 0;
+  train_began_ = now;
+  return train_entropy_ = uses_feedback() ? choose(rng, now) : walk(rng);
+}
+
+std::uint16_t PathSelector::next(Rng& rng, Time now, std::uint32_t train) {
+  const bool goes_on = train_packets_ != 0 && train_packets_ < train && now == train_began_;
+  const std::uint16_t entropy = goes_on ? train_entropy_ : begin_train(rng, now);
+  ++train_packets_;
+  if (uses_feedback()) learnt_->health.on_sent(*index_of(entropy), now);
   return entropy;
 }
 

@@ -30,7 +30,7 @@ const Packet& CrcNic::with_trailer(const Packet& packet, std::size_t place) {
   copy.dscp = packet.dscp;
 
   FepAddress source = self_;
-  if (packet.entropy != 0 && caps().per_packet_entropy) source.port = packet.entropy;
+  source.port = source_port(caps(), self_.port, packet.entropy);
   const std::array<Slice, 3> pieces = {Slice{head.data(), static_cast<std::uint32_t>(head.size())},
                                        packet.payload[0], packet.payload[1]};
   const auto trailer =

@@ -148,7 +148,7 @@ std::size_t PcapNic::tx_burst(std::span<const Packet* const> in) {
   for (const Packet* packet : in.first(count)) {
     Frame frame;
     frame.from = local_address();
-    if (packet->entropy != 0 && caps().per_packet_entropy) frame.from.port = packet->entropy;
+    frame.from.port = source_port(caps(), frame.from.port, packet->entropy);
     frame.to = packet->to;
     frame.dscp = packet->dscp;
     frame.ecn = packet->ecn;

@@ -19,6 +19,7 @@ Result<std::unique_ptr<Nic>> open_udp(const NicConfig& config, std::string& mess
   options.port = config.port;
   options.receive_buffer_bytes = config.receive_buffer_bytes;
   options.send_buffer_bytes = config.send_buffer_bytes;
+  options.source_ports = config.source_ports;
   options.gso = config.gso;
   options.gro = config.gro;
   auto nic = UdpNic::open(options, message);

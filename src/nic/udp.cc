@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "uet/nic/interface.h"
+#include "uet/nic/source_ports.h"
 
 namespace uet::nic {
 namespace {
@@ -186,6 +187,16 @@ Result<FileDescriptor> open_socket(const UdpOptions& options, std::string& messa
   return fd;
 }
 
+// Another socket, to send from alone.
+Result<FileDescriptor> open_sender(const UdpOptions& options, std::string& message) {
+  auto opened = open_socket(options, message);
+  std::string ignored;  // the first socket has told of small buffers
+  if (opened) {
+    size_buffer(opened.value().get(), kSendBuffer, options.send_buffer_bytes, ignored);
+  }
+  return opened;
+}
+
 // Binds a socket to a port of its own.
 Result<UdpBinding> bind_alone(int fd, const UdpOptions& options, std::string& message) {
   if (place_of(options.port)) {
@@ -215,13 +226,13 @@ Result<std::unique_ptr<UdpNic>> UdpNic::open(const UdpOptions& options, std::str
   auto opened = open_socket(options, message);
   if (!opened) return opened.error();
   FileDescriptor fd = std::move(opened).value();
-  FileDescriptor sender;
+  Senders senders;
   if (options.bind) {
     auto another = open_socket(options, message);
     if (!another) return another.error();
-    sender = std::move(another).value();
+    senders.push_back(std::move(another).value());
   }
-  const int sending_fd = sender.valid() ? sender.get() : fd.get();
+  const int sending_fd = senders.empty() ? fd.get() : senders[0].get();
   UdpOptions usable = options;
   usable.gso = options.gso && set_option(sending_fd, IPPROTO_UDP, UDP_SEGMENT, 0);
 
@@ -232,15 +243,29 @@ Result<std::unique_ptr<UdpNic>> UdpNic::open(const UdpOptions& options, std::str
   caps.receive_credit_bytes =
       size_buffer(fd.get(), kReceiveBuffer, options.receive_buffer_bytes, message);
   size_buffer(sending_fd, kSendBuffer, options.send_buffer_bytes, message);
+  const std::uint16_t port = bound.value().address.port;
+  if (options.source_ports > 1 && port != kUetUdpPort) {
+    if (!message.empty()) message += "; ";
+    message += "packets leave from port " + std::to_string(port) +
+               " alone, by which peers know this process: several source ports are for processes "
+               "at port 4793 of an address of their own";
+  } else if (options.source_ports > 1) {
+    auto ports = open_source_ports(
+        options.ip, options.source_ports, [&] { return open_sender(options, message); }, message);
+    if (!ports) return ports.error();
+    senders = std::move(ports.value().sockets);
+    caps.per_packet_entropy = true;
+    caps.source_ports = options.source_ports;
+    caps.first_source_port = ports.value().first;
+  }
   return std::unique_ptr<UdpNic>(
-      new UdpNic(std::move(fd), std::move(sender), usable, std::move(bound).value(), caps));
+      new UdpNic(std::move(fd), std::move(senders), usable, std::move(bound).value(), caps));
 }
 
-UdpNic::UdpNic(FileDescriptor fd, FileDescriptor sender, const UdpOptions& options,
-               UdpBinding binding, NicCaps caps)
-    : sender_(std::move(sender)),
+UdpNic::UdpNic(FileDescriptor fd, Senders senders, const UdpOptions& options, UdpBinding binding,
+               NicCaps caps)
+    : senders_(std::move(senders)),
       fd_(std::move(fd)),
-      sending_fd_(sender_.valid() ? sender_.get() : fd_.get()),
       send_messages_(options.send_messages),
       local_(binding.address),
       caps_(caps),
@@ -286,8 +311,8 @@ std::size_t UdpNic::send_all(std::span<const Packet* const> in) {
       ++done;
       continue;
     }
-    const int sent =
-        send_messages_(sending_fd_, tx_headers_.data(), static_cast<unsigned>(messages), 0);
+    const int sent = send_messages_(sender_of(*in[done]), tx_headers_.data(),
+                                    static_cast<unsigned>(messages), 0);
     if (sent > 0) {
       done += account_sent(static_cast<std::size_t>(sent));
       if (suspects != 0) {  // they can leave alone, so segmentation was at fault
@@ -316,13 +341,22 @@ std::size_t UdpNic::send_all(std::span<const Packet* const> in) {
   return done;
 }
 
-// Turns packets into messages until all are placed or one has an address of the other family.
-// Returns the number of messages.
+// Packets whose entropy is unknown to a path selector, or none, leave from the port that all know.
+int UdpNic::sender_of(const Packet& packet) const {
+  if (senders_.empty()) return fd_.get();
+  if (caps_.source_ports == 0) return senders_[0].get();
+  const std::uint16_t port = source_port(caps_, local_.port, packet.entropy);
+  return port == local_.port ? fd_.get() : senders_[port - caps_.first_source_port].get();
+}
+
+// Turns packets into messages until all are placed, or one has an address of the other family or
+// leaves from another socket than the first. Returns the number of messages.
 std::size_t UdpNic::fill_messages(std::span<const Packet* const> in, bool trains) {
   std::size_t messages = 0;
   tx_slice_count_ = 0;
+  const int sender = sender_of(*in.front());
   for (const Packet* packet : in) {
-    if (packet->to.ip.is_ipv6 != local_.ip.is_ipv6) break;
+    if (packet->to.ip.is_ipv6 != local_.ip.is_ipv6 || sender_of(*packet) != sender) break;
     if (!trains || messages == 0 || !fits_train(tx_messages_[messages - 1], *packet)) {
       if (messages > 0) write_control(messages - 1);
       TxMessage& fresh = tx_messages_[messages];

@@ -263,13 +263,23 @@ std::uint8_t Pdc::dscp_for(const TxRecord& record, bool retransmission) const {
   return dscp_of_class(destination_.traffic_class, dscp);
 }
 
+// CMS-700: so short that a window takes several paths.
+std::uint32_t Pdc::train_packets() const {
+  const cms::Parameters& cms = env_.cms;
+  if (cms.train_packets <= 1) return 1;
+  const std::uint64_t bytes =
+      std::min<std::uint64_t>(kLongestTrainBytes, ccc_.ccc->window_bytes() / 4);
+  return static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(bytes / cms.mtu_bytes, 1, cms.train_packets));
+}
+
 void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
   write_header(psn, record, retransmission);
   Packet& packet = *record.packet;
   packet.to = destination_.address;
   packet.sent = {};
   packet.payload_stays = true;
-  packet.entropy = record.entropy = path_.next(env_.rng, now);
+  packet.entropy = record.entropy = path_.next(env_.rng, now, train_packets());
   const bool data = record.message != nullptr;
   packet.ecn = data ? Ecn::Ect0 : Ecn::NotEct;  // CMS-31
   packet.dscp = dscp_for(record, retransmission);

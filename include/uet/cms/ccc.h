@@ -48,6 +48,7 @@ struct Parameters {
   bool synthetic_ecn = true;                    // CMS-703
   std::uint32_t ack_gen_trigger_bytes = 16 * 1024;  // CMS-124
   std::uint16_t path_count = 1;                     // entropy values of all policies but `single`
+  std::uint32_t train_packets = 1;  // packets in a row on one path, where the NIC sends such as one
   Duration rtt_cache_time = std::chrono::hours(1);  // CMS-141
   bool probes_base_rtt = true;                      // where it is measured (CMS-140)
   bool oversubscription_control = false;            // grant less to a fabric that is full (CMS-230)

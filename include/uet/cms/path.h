@@ -44,8 +44,9 @@ class PathSelector {
   // within 1 to kMaxPaths.
   PathSelector(const Parameters& parameters, bool single, Rng& rng);
 
-  // The entropy value of the next data packet.
-  std::uint16_t next(Rng& rng, Time now);
+  // The entropy value of the next data packet. Up to `train` packets in a row get the same one if
+  // they are asked for at the same time: that many can leave as one (CMS-700).
+  std::uint16_t next(Rng& rng, Time now, std::uint32_t train = 1);
   // That of a packet whose fate teaches nothing: it uses up no recycled value.
   std::uint16_t next_for_control(Rng& rng);
   // Is there any use in calling the two below?
@@ -92,12 +93,17 @@ class PathSelector {
   void penalise(std::uint16_t index, PathFeedback feedback);
   std::uint16_t reps(Rng& rng, Time now);  // reps
 
+  std::uint16_t begin_train(Rng& rng, Time now);
+
   PathPolicy policy_;
   std::uint16_t base_;       // where the values begin, 0 to kEntropyValues - 1
   std::uint16_t stride_;     // from one value to the next; odd, so that no value comes twice
   std::uint16_t count_;      // values in use; 1 = single path
   std::uint16_t start_ = 0;  // of this round
   std::uint16_t taken_ = 0;  // values used in this round
+  std::uint16_t train_entropy_ = 0;  // of the train that began ...
+  std::uint32_t train_packets_ = 0;  // ... and has so many packets now
+  Time train_began_{};
   std::unique_ptr<Learnt> learnt_;
 };
 

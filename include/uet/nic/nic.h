@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 
+#include "uet/base/address.h"
 #include "uet/base/packet.h"
 #include "uet/base/time.h"
 
@@ -24,7 +25,11 @@ struct NicCaps {
   std::uint64_t link_rate_bps = 0;  // 0 = not known
   // What may wait unread before packets are lost; 0 = not known.
   std::uint64_t receive_credit_bytes = 0;
-  bool per_packet_entropy = false;       // false: every packet leaves with the same entropy
+  bool per_packet_entropy = false;  // false: every packet leaves with the same entropy
+  // Where entropy values are source ports that had to be taken: how many, a power of two, from
+  // first_source_port on, a multiple of it. The low bits of a value choose (CMS-404). 0: any value.
+  std::uint16_t source_ports = 0;
+  std::uint16_t first_source_port = 0;
   bool ecn = false;                      // sets ECT and reports CE
   bool crc = false;                      // does itself what CrcNic does for others
   bool loopback = false;                 // an interface that only reaches this host
@@ -67,6 +72,15 @@ inline NicCounters operator+(const NicCounters& a, const NicCounters& b) {
   const auto other = std::bit_cast<Words>(b);
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += other[i];
   return std::bit_cast<NicCounters>(sum);
+}
+
+// The source port that a packet with this entropy value leaves with, from a NIC at port `own`. One
+// of the known range would be taken for the port that names us (reply_address): an ACK takes over
+// the entropy of its request, which is the source port of a peer without entropy.
+inline std::uint16_t source_port(const NicCaps& caps, std::uint16_t own, std::uint16_t entropy) {
+  if (!caps.per_packet_entropy || entropy == 0 || names_process(entropy)) return own;
+  if (caps.source_ports == 0) return entropy;
+  return static_cast<std::uint16_t>(caps.first_source_port + entropy % caps.source_ports);
 }
 
 class Nic {

@@ -24,6 +24,7 @@ struct NicConfig {
   std::uint16_t port = 0;        // 0: 4793 or the next free port up to 5816 (way B of the design)
   std::uint32_t receive_buffer_bytes = 4U << 20;
   std::uint32_t send_buffer_bytes = 4U << 20;
+  std::uint16_t source_ports = 1;     // as UdpOptions::source_ports, where the back end is that
   bool gso = true;                    // segmented sends, where the back end can
   bool gro = true;                    // coalesced receives, where the back end can
   bool self_delivery = true;          // packets to oneself stay in memory

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The default back end: one kernel UDP socket. Needs no privilege and gives the most bandwidth of
+// The default back end: one kernel UDP socket, and others to send from where packets are to take
+// several paths. Needs no privilege and gives the most bandwidth of
 // all kernel paths, because runs of equal packets cross the kernel as one (UDP_SEGMENT, UDP_GRO).
 // It does not know what is inside a packet.
 #pragma once
@@ -14,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "uet/base/result.h"
 #include "uet/nic/nic.h"
@@ -34,6 +36,11 @@ struct UdpOptions {
   std::uint16_t port = 0;
   std::uint32_t receive_buffer_bytes = 4U << 20;  // wished; see NicCaps::receive_credit_bytes
   std::uint32_t send_buffer_bytes = 4U << 20;     // wished
+  // Ports to send from, a power of two, 64 at most: one of many in the range of dynamic ports for
+  // each packet, by its entropy value (CMS-404). 1: everything leaves from `port`. More are taken
+  // only at port 4793, since any other is by what peers know this process; else `message` of
+  // open() says so.
+  std::uint16_t source_ports = 1;
   bool gso = true;  // hand runs of equal packets to the kernel as one send
   bool gro = true;  // take runs of equal packets from the kernel as one receive
   // Where the port is shared: binds, in place of `port`, a socket that receives and one that sends.
@@ -55,7 +62,7 @@ class UdpNic final : public Nic {
   static Result<std::unique_ptr<UdpNic>> open(const UdpOptions& options, std::string& message);
 
   std::size_t rx_burst(std::span<RxPacket> out, Time now) override;
-  // Ignores Packet::entropy: everything leaves from the socket's own port.
+  // Without NicCaps::source_ports everything leaves from the socket's own port.
   std::size_t tx_burst(std::span<const Packet* const> in) override;
   int wait_fd() const override { return fd_.get(); }
   std::uint64_t receive_backlog_bytes() const override { return rx_backlog_bytes_; }
@@ -101,8 +108,11 @@ class UdpNic final : public Nic {
     Time arrived{};
   };
 
-  UdpNic(FileDescriptor fd, FileDescriptor sender, const UdpOptions& options, UdpBinding binding,
+  using Senders = std::vector<FileDescriptor>;
+
+  UdpNic(FileDescriptor fd, Senders senders, const UdpOptions& options, UdpBinding binding,
          NicCaps caps);
+  int sender_of(const Packet& packet) const;
 
   std::size_t fill_messages(std::span<const Packet* const> in, bool trains);
   void add_to_message(std::size_t message, const Packet& packet);
@@ -114,9 +124,9 @@ class UdpNic final : public Nic {
   std::uint64_t socket_backlog_bytes() const;
   void read_control(std::size_t message);
 
-  FileDescriptor sender_;  // only where it is another one than fd_; closed after that
+  // Of another place than fd_, or of each source port; closed after that.
+  Senders senders_;
   FileDescriptor fd_;
-  int sending_fd_;
   int (*send_messages_)(int, mmsghdr*, unsigned, int);
   FepAddress local_;
   NicCaps caps_;

@@ -235,6 +235,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   void send_ack_request(Psn psn);
   void send_last_word();
   void probe_base_rtt(Time now);
+  std::uint32_t train_packets() const;
   bool resend_pending(std::uint32_t& budget, Time now);
   void wait_for_ccc(Time now);
   void end_wait(Time now);
@@ -349,6 +350,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   // Transmissions up to this one prove nothing and are not proven lost by later ones on their path:
   // since they left, the route of a path has changed (CMS-421).
   std::uint64_t route_epoch_ = 0;
+  static constexpr std::uint64_t kLongestTrainBytes = 65536;  // CMS-700
   // Of Probes: there is one of each kind at a time.
   static constexpr std::uint16_t kProbeOpaque = 1;     // what is the base RTT?
   static constexpr std::uint16_t kRecoveryOpaque = 2;  // what has arrived?

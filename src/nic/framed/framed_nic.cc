@@ -243,11 +243,7 @@ void FramedNic::build_frame(std::size_t place, const Packet& packet, const wire:
   fields.vlan = vlan_;
   fields.source = local_.ip;
   fields.destination = packet.to.ip;
-  // A port of the known range would be taken for the one that names us (reply_address): an ACK
-  // takes over the entropy of its request, which is the source port of a peer without entropy.
-  const bool free =
-      caps_.per_packet_entropy && packet.entropy != 0 && !names_process(packet.entropy);
-  fields.entropy = free ? packet.entropy : local_.port;
+  fields.entropy = source_port(caps_, local_.port, packet.entropy);
   fields.port = wire_address(packet.to).port;
   fields.dscp = packet.dscp;
   fields.ecn = packet.ecn;

@@ -79,6 +79,40 @@ TEST(PathSelector, Cms404_ValuesAreDynamicPortsAndNeverZero) {
   }
 }
 
+// Also of the fewest values, a power of two, that the low bits of a source port choose from.
+TEST(PathSelector, Cms404_EachOfTheSetHasALowPartOfItsOwn) {
+  for (const std::uint16_t ports : {2, 4, 8, 16, 64}) {
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      Rng rng(seed);
+      PathSelector selector(oblivious(ports), false, rng);
+      std::set<std::uint16_t> low;
+      for (const std::uint16_t value : draw(selector, rng, ports)) low.insert(value % ports);
+      EXPECT_EQ(low.size(), ports);
+    }
+  }
+}
+
+TEST(PathSelector, Cms700_ATrainTakesOneValue) {
+  for (const PathPolicy policy :
+       {PathPolicy::Oblivious, PathPolicy::RoundRobin, PathPolicy::Bitmap, PathPolicy::Mixed}) {
+    Parameters p = oblivious(8);
+    p.paths = policy;
+    Rng rng(7);
+    PathSelector selector(p, false, rng);
+    const auto take = [&](int us, std::uint32_t train) {
+      return selector.next(rng, Time(std::chrono::microseconds(us)), train);
+    };
+    const std::uint16_t first = take(1, 3);
+    EXPECT_EQ(take(1, 3), first);
+    EXPECT_EQ(take(1, 3), first);
+    const std::uint16_t second = take(1, 3);
+    EXPECT_NE(second, first) << "three are a train";
+    EXPECT_NE(take(2, 3), second) << "what is asked for later does not leave with it";
+    const std::uint16_t last = take(3, 1);
+    EXPECT_NE(take(3, 1), last) << "no trains";
+  }
+}
+
 TEST(PathSelector, Cms404_PathCountIsTakenWithinItsRange) {
   Rng rng(6);
   EXPECT_EQ(PathSelector(oblivious(0), false, rng).path_count(), 1);

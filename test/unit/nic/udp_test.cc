@@ -197,6 +197,21 @@ void expect_tos_seen(const UdpOptions& options) {
 
 TEST(UdpNic, Wire13_TosReachesTheReceiverOverIpv4) { expect_tos_seen(own_options()); }
 
+// One mark among packets that travel as one belongs to nobody else.
+TEST(UdpNic, Cms701_CoalescedPacketsKeepTheirOwnMarks) {
+  const Pair pair = open_pair();
+  PacketSet packets;
+  const auto ecn_of = [](int i) { return i == 20 || i == 41 ? Ecn::Ce : Ecn::Ect0; };
+  for (int i = 0; i < 60; ++i) {
+    packets.add(pair.to(), 56, 1024);
+    packets.last().ecn = ecn_of(i);
+  }
+  ASSERT_EQ(pair.sender->tx_burst(packets.all()), 60U);
+  const auto arrivals = receive(*pair.receiver, 60);
+  expect_same(arrivals, packets);
+  for (int i = 0; i < 60; ++i) EXPECT_EQ(arrivals[static_cast<std::size_t>(i)].ecn, ecn_of(i)) << i;
+}
+
 bool has_ipv6_loopback() {
   UdpOptions options;
   options.ip = ipv6_loopback();

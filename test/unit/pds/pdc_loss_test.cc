@@ -2,6 +2,8 @@
 // Losses inferred from later packets on the same path, and the guards (CMS-420, CMS-421).
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
 
 #include "uet/pds/pdc.h"
 #include "unit/pds/pds_harness.h"
@@ -453,6 +455,44 @@ TEST_F(CongestionRules, Cms224_Cms505_ATrimTakesNoCreditBackAndItsTargetCounts) 
   ASSERT_EQ(granted.size(), 1U);
   EXPECT_EQ(granted[0].ctl_type, wire::CpType::Credit);
   EXPECT_EQ(granted[0].payload, 15U);
+}
+
+// ---- trains (CMS-700) ---------------------------------------------------------------------------
+
+class PdcTrains : public Bench {
+ protected:
+  // How many packets in a row take one path each time, of 64 packets of `mtu` bytes sent in one
+  // pass with a window of `window` packets.
+  std::set<std::size_t> trains(std::uint32_t mtu, std::uint64_t window, std::uint32_t most) {
+    cms::Parameters cms = open_window();
+    cms.mtu_bytes = mtu;
+    cms.fixed_window_bytes = cms.max_window_bytes = window * mtu;
+    cms.paths = cms::PathPolicy::RoundRobin;
+    cms.path_count = 8;
+    cms.train_packets = most;
+    build(test_parameters(), cms);
+    open();
+    now += milliseconds(1);  // another pass than that of the first packet
+    send(64);
+    std::vector<std::size_t> lengths;
+    std::optional<std::uint16_t> last;
+    for (const Sent& sent : turn()) {
+      if (!sent.request()) continue;
+      if (sent.entropy != last) lengths.push_back(0);
+      ++lengths.back();
+      last = sent.entropy;
+    }
+    lengths.pop_back();  // the rest
+    return {lengths.begin(), lengths.end()};
+  }
+};
+
+TEST_F(PdcTrains, Cms700_SixteenPacketsAQuarterOfTheWindowOr64KiB) {
+  EXPECT_EQ(trains(1024, 200, 16), std::set<std::size_t>{16});
+  EXPECT_EQ(trains(1024, 40, 16), std::set<std::size_t>{10});
+  EXPECT_EQ(trains(8192, 400, 16), std::set<std::size_t>{8});
+  EXPECT_EQ(trains(1024, 3, 16), std::set<std::size_t>{1});
+  EXPECT_EQ(trains(1024, 200, 1), std::set<std::size_t>{1}) << "a NIC that sends one by one";
 }
 
 }  // namespace

@@ -15,6 +15,19 @@ std::string refusal(const std::string& name, const std::string& value) {
   return set_param(params, name, value).value_or("taken");
 }
 
+// CMS-404: sockets are opened only where paths are chosen among.
+TEST(Params, Cms404_SourcePortsFollowThePathsUnlessSaid) {
+  Params params;
+  EXPECT_EQ(source_ports(params), 1);
+  EXPECT_EQ(set_param(params, "PATHS", "mixed"), std::nullopt);
+  EXPECT_EQ(source_ports(params), 8);
+  EXPECT_EQ(set_param(params, "UDP_SOURCE_PORTS", "16"), std::nullopt);
+  EXPECT_EQ(source_ports(params), 16);
+  for (const char* wrong : {"3", "128", "x", "-1"}) {
+    EXPECT_TRUE(set_param(params, "UDP_SOURCE_PORTS", wrong).has_value()) << wrong;
+  }
+}
+
 TEST(SetParam, TakesNumbersInBothNotations) {
   Params params;
   EXPECT_EQ(set_param(params, "MPR", "32"), std::nullopt);
