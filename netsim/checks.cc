@@ -7,6 +7,7 @@
 
 #include "netsim/network.h"
 #include "uet/cms/ccc.h"
+#include "uet/cms/nscc.h"
 
 namespace uet::netsim {
 namespace {
@@ -136,7 +137,8 @@ void Checks::after_pass(std::uint32_t host) {
 void Checks::check_contexts(std::uint32_t host) {
   const fep::Config& config = network_.host(host).fep().config();
   if (config.cms.algorithm == cms::Algorithm::None) return;
-  const double rtt_us = to_us(*config.cms.base_rtt);
+  // One that is measured may be a queue.
+  const double rtt_us = to_us(config.cms.base_rtt.value_or(cms::BaseRttMeasurement::kHighest));
   const double bdp = static_cast<double>(config.cms.link_rate_bps) / 8e6 * rtt_us;
   const double raised = network_.simulated_us() < 1000 * rtt_us ? 1 : kRaiseLimit;
   // Windows are made for base RTT and the time in hosts, here that behind one packet in the line

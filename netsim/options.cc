@@ -42,6 +42,7 @@ struct Arguments {
   bool rod = false, ack_per_packet = false, synthetic_ecn = false, recovery = true;
   bool path_inference = true;
   double rto_us = 0, rto_cap_us = 0, base_rtt_us = 0, remote_gbps = 0;
+  bool measure_base_rtt = false;
   std::uint32_t payload_mtu = 4086, overhead_bytes = 8;
   std::uint32_t mpr = 8, ooo_threshold = 64;
   std::size_t pdcs = 1;
@@ -170,6 +171,8 @@ void add_endpoints(CLI::App& app, Arguments& a) {
       ->check(CLI::Range(1.0, 1e8));
   group->add_option("--base-rtt-us", a.base_rtt_us, "Default: that of the longest path, idle")
       ->check(CLI::Range(0.1, 1e6));
+  group->add_flag("--measure-base-rtt", a.measure_base_rtt,
+                  "Hosts are not told the base RTT; it is still the unit of the queues' limits");
   group->add_option("--mtu", a.payload_mtu, "Bytes of payload in a packet")
       ->capture_default_str()
       ->check(CLI::Range(256, 8192));
@@ -396,7 +399,8 @@ void make_endpoints(const Arguments& a, Picoseconds rtt, double rto_us, fep::Con
   const std::uint32_t credit_bytes = cms::uses_credit(a.algorithm) ? kCreditFieldBytes : 0;
   fep.cms.mtu_bytes = cms::nominal_packet_bytes(a.payload_mtu + kHeaderBytes + credit_bytes);
   fep.cms.link_rate_bps = static_cast<std::uint64_t>(a.link_gbps * kGiga);
-  fep.cms.base_rtt = duration_of(rtt);
+  fep.cms.default_base_rtt = duration_of(rtt);
+  if (!a.measure_base_rtt) fep.cms.base_rtt = duration_of(rtt);
   fep.cms.max_window_bytes = std::uint64_t{1} << 40;
   fep.cms.trimming = a.trimming;
   fep.cms.synthetic_ecn = a.synthetic_ecn;

@@ -108,6 +108,17 @@ bool queue_lasts(const NsccState& s, Time now) {
   return s.delayed_since && to_us(now - *s.delayed_since) >= long_enough_us;
 }
 
+double qa_epoch_us(const NsccState& s, const NsccConstants& c) {
+  return nscc_loop_us(s) + nscc_target_qdelay_us(s, c);
+}
+
+// Whole epochs since the last one began. Where ACKs come further apart than epochs end, one that
+// reports a whole window would otherwise set the window to itself for ever, however long that took.
+double epochs_over(const NsccState& s, const NsccConstants& c, Time now) {
+  if (!s.qa_end_time) return 1;
+  return 1 + std::floor(to_us(now - *s.qa_end_time) / qa_epoch_us(s, c));
+}
+
 // Both words for what a signal did: it fired now, or tells of packets older than the last time.
 enum class QuickAdapt : std::uint8_t { No, Fired, Ignored };
 
@@ -118,7 +129,7 @@ QuickAdapt quick_adapt(NsccState& s, const NsccConstants& c, bool loss, bool mar
   if (did == QuickAdapt::No && (!s.qa_end_time || now >= *s.qa_end_time)) {
     const bool queue = delay_us > nscc_qa_threshold_us(s, c) && queue_lasts(s, now);
     const bool congested = s.trigger_qa || loss || queue;
-    const auto achieved = static_cast<double>(s.achieved_bytes);
+    const double achieved = static_cast<double>(s.achieved_bytes) / epochs_over(s, c, now);
     if (s.qa_end_time && congested && achieved < s.max_bytes / std::exp2(c.tuning().qa_gate)) {
       s.set_cwnd(achieved);
       s.bytes_to_ignore = s.inflight_bytes;
@@ -129,8 +140,7 @@ QuickAdapt quick_adapt(NsccState& s, const NsccConstants& c, bool loss, bool mar
     }
     s.achieved_bytes = 0;
     s.last_peak_bytes = std::exchange(s.peak_bytes, s.inflight_bytes);
-    const double epoch_us = nscc_loop_us(s) + nscc_target_qdelay_us(s, c);
-    s.qa_end_time = now + Duration(std::llround(epoch_us * 1000));
+    s.qa_end_time = now + Duration(std::llround(qa_epoch_us(s, c) * 1000));
   }
   if (did != QuickAdapt::No) drop_increase(s);
   return did;
@@ -452,6 +462,20 @@ void Nscc::on_ack(const AckFeedback& feedback, Time now) {
     seen.rtt.reset();  // without a base there is no delay to judge
   }
   nscc_on_ack(state_, constants_, seen, now);
+  follow_base_rtt();
+}
+
+// What was measured first may have been a queue. But what software adds to packets that leave
+// together is not in the shortest sample: targets shorter than the usual RTT are kept only where
+// the first samples said so. A configured base RTT stays (CMS-102).
+void Nscc::follow_base_rtt() {
+  if (constants_.parameters->base_rtt || measuring_ || !rtt_known_) return;
+  const Duration base(std::llround(state_.base_rtt_us * 1000));
+  const Duration config =
+      std::max(BaseRttMeasurement::config_base_rtt(base), constants_.parameters->default_base_rtt);
+  if (to_us(config) >= constants_.config_base_rtt_us) return;
+  constants_ = nscc_constants(constants_.parameters, config);
+  nscc_rebase(state_, constants_, base);
 }
 
 bool Nscc::measure(Duration rtt) {
@@ -470,6 +494,7 @@ void Nscc::on_probe_answer(Duration rtt) {
     measure(rtt);
   } else {
     nscc_on_probe_answer(state_, constants_, rtt);
+    follow_base_rtt();
   }
 }
 

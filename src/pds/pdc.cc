@@ -426,21 +426,23 @@ void Pdc::send_ack_request(Psn psn) {
   }
 }
 
-// CMS-140: before a transfer fills queues with data, one packet that waits behind none tells how
-// long the path is. Not for a transfer that is over with its first answer. A lost one is not
-// repeated: the traffic tells as well, if later.
+// CMS-140, CMS-710: while a transfer fills queues with data, packets that wait behind none tell how
+// long the path is, and the quickest of them that no host was busy. Not for a transfer that is over
+// with its first answer. Lost ones are not repeated: the traffic tells as well, if later.
 void Pdc::probe_base_rtt(Time now) {
   const bool can = state_ == PdcState::Established && role_ == Role::Initiator;
-  if (!can || backlog_.empty()) return;
+  if (!can || backlog_.empty() || now < ccc_.probe_due) return;
+  const auto opaque = static_cast<std::uint16_t>(kFirstProbeOpaque + ccc_.probes);
   if (!send_untracked({.ctl_type = wire::CpType::Probe,
                        .ar = true,
-                       .probe_opaque = kProbeOpaque,
+                       .probe_opaque = opaque,
                        .payload = (peer_cack_ + 1).value})) {
     return;
   }
   ++env_.counters.probes_sent;
-  ccc_.wants_probe = false;
+  ccc_.wants_probe = ++ccc_.probes < kBaseRttProbes;
   ccc_.probe_sent = now;
+  ccc_.probe_due = now + kBaseRttProbeSpacing;
 }
 
 // PDS-135: best effort, the PDC is already gone here.

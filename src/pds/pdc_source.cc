@@ -248,10 +248,11 @@ void Pdc::inform_ccc(const wire::AckHeader& ack, cms::AckFeedback& feedback,
   wake_ccc_waiters();
 }
 
-// CMS-140: the first answer, or a copy of it.
+// CMS-140: the first answer to the newest Probe; one to an older one, or a copy, tells nothing.
 void Pdc::on_probe_answer(const wire::AckHeader& ack, Time arrived, Time now) {
   if (ack.probe_opaque == kRecoveryOpaque) return on_recovery_answer(ack, arrived, now);
-  if (ccc_.probe_sent == Time{} || ack.probe_opaque != kProbeOpaque) return;
+  const int newest = kFirstProbeOpaque + ccc_.probes - 1;
+  if (ccc_.probe_sent == Time{} || ack.probe_opaque != newest) return;
   const auto rtt = cms::rtt_sample(1, false, ccc_.probe_sent, arrived, ack.service_time);
   ccc_.probe_sent = Time{};
   if (rtt) ccc_.ccc->on_probe_answer(*rtt);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// A bad network at the ingress of an interface (tc, direct action): drops, trims, marks and
-// duplicates UET packets, over UDP and native IP, by the rates in a map; all else passes. What
-// happens to the n-th packet follows from n and the seed.
+// A bad network at the ingress or egress of an interface (tc, direct action): drops, trims, marks
+// and duplicates UET packets, over UDP and native IP, by the rates in a map; all else passes. What
+// happens to the n-th packet follows from n and the seed. And the queue in front of a slow link,
+// with marks and a limit, for all packets: a program cannot see how full a qdisc behind it is, so
+// it counts with the rate of that. Control packets of UET are for its first band (CMS 1.4).
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/in.h>
@@ -34,6 +36,13 @@ struct {
   __type(key, __u32);
   __type(value, __u64);
 } counts SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct impair_queue);
+} queue SEC(".maps");
 
 static __always_inline __u64 count(__u32 what) {
   __u64* value = bpf_map_lookup_elem(&counts, &what);
@@ -125,13 +134,64 @@ static __always_inline int trim(struct __sk_buff* skb, const struct impair_setti
   return 1;
 }
 
+#define DSCP_CONTROL 46
+#define PRIORITY_CONTROL 7  // TC_PRIO_CONTROL: the first band of pfifo_fast, ...
+#define PRIORITY_DATA 0     // ... and TC_PRIO_BESTEFFORT: the second
+#define NS_PER_SECOND 1000000000ULL
+#define NO_ROOM 0xFFFFFFFFFFFFFFFFULL
+
+// The queue with this packet in it, in bytes; NO_ROOM if it is data and does not fit.
+static __always_inline __u64 enqueue(struct __sk_buff* skb, const struct impair_settings* set,
+                                     int is_control) {
+  const __u32 first = 0;
+  struct impair_queue* full = bpf_map_lookup_elem(&queue, &first);
+  if (!full) return 0;
+  skb->priority = is_control ? PRIORITY_CONTROL : PRIORITY_DATA;
+  const __u64 now = bpf_ktime_get_ns();
+  bpf_spin_lock(&full->lock);
+  __u64 passed = now > full->drained_ns ? now - full->drained_ns : 0;
+  if (passed > NS_PER_SECOND) passed = NS_PER_SECOND;
+  const __u64 drained = passed * set->queue_bytes_per_second / NS_PER_SECOND;
+  const __u64 left = full->bytes > drained ? full->bytes - drained : 0;
+  const __u64 with_this = left + skb->len;
+  const int fits = is_control || set->queue_limit == 0 || with_this <= set->queue_limit;
+  full->bytes = fits ? with_this : left;
+  if (now > full->drained_ns) full->drained_ns = now;
+  bpf_spin_unlock(&full->lock);
+  return fits ? with_this : NO_ROOM;
+}
+
+static __always_inline int queue_marks(__u64 bytes, const struct impair_settings* set,
+                                       __u32 number) {
+  if (set->queue_mark_to == 0 || bytes <= set->queue_mark_from) return 0;
+  if (bytes >= set->queue_mark_to) return 1;
+  const __u64 share =
+      ((bytes - set->queue_mark_from) << 32) / (set->queue_mark_to - set->queue_mark_from);
+  return number < share;
+}
+
+static __always_inline int mark(struct __sk_buff* skb, const struct packet* packet) {
+  return (packet->traffic_class & 3) != 0 &&
+         bpf_skb_pull_data(skb, ETH_HLEN + packet->ip_bytes) ==
+             0 &&  // frames of rings are in pieces
+         bpf_skb_ecn_set_ce(skb) > 0;
+}
+
 SEC("tc")
 int impair(struct __sk_buff* skb) {
   __u32 first = 0;
   struct packet packet = {};
   if (skb->mark == SEEN_MARK) return TC_ACT_OK;
   const struct impair_settings* set = bpf_map_lookup_elem(&settings, &first);
-  if (!set || !is_uet(skb, set, &packet)) return TC_ACT_OK;
+  if (!set) return TC_ACT_OK;
+  const int ours = is_uet(skb, set, &packet);
+  const int is_control = ours && packet.traffic_class >> 2 == DSCP_CONTROL;
+  const __u64 queued = set->queue_bytes_per_second != 0 ? enqueue(skb, set, is_control) : 0;
+  if (queued == NO_ROOM) {
+    count(kImpairOverflowed);
+    return TC_ACT_SHOT;
+  }
+  if (!ours) return TC_ACT_OK;
   const __u64 number = count(kImpairSeen);
   if (draw(set->seed, number, 0) < set->drop) {
     count(kImpairDropped);
@@ -141,10 +201,9 @@ int impair(struct __sk_buff* skb) {
     count(kImpairTrimmed);
     return TC_ACT_OK;
   }
-  if (draw(set->seed, number, 2) < set->mark && (packet.traffic_class & 3) != 0 &&
-      bpf_skb_pull_data(skb, ETH_HLEN + packet.ip_bytes) == 0 &&  // frames of rings are in pieces
-      bpf_skb_ecn_set_ce(skb) > 0) {
-    count(kImpairMarked);
+  if (draw(set->seed, number, 2) < set->mark && mark(skb, &packet)) count(kImpairMarked);
+  if (queue_marks(queued, set, draw(set->seed, number, 4)) && mark(skb, &packet)) {
+    count(kImpairMarkedByQueue);
   }
   if (draw(set->seed, number, 3) < set->duplicate) {
     skb->mark = SEEN_MARK;

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Use: uet_impair SPEC INTERFACE[,INTERFACE...] COMMAND...
-// Runs COMMAND while UET packets that come in over the interfaces are impaired (impair.bpf.c), and
-// says what was done to them. SPEC: drop=RATE, duplicate=RATE, mark=RATE, trim=RATE (1% or 0.01),
-// seed=N, dscp_trimmable=N (8), dscp_trimmed=N (12), separated by commas. Ends as COMMAND does;
+// Runs COMMAND while UET packets that come in over the interfaces, or leave over those that ":out"
+// stands behind, are impaired (impair.bpf.c), and says what was done to them. SPEC: drop=RATE,
+// duplicate=RATE (of what comes in), mark=RATE, trim=RATE (1% or 0.01), seed=N, dscp_trimmable=N
+// (8), dscp_trimmed=N (12), separated by commas; and of the queue in front of a link that something
+// behind the program makes slow: queue_rate=BITS PER SECOND, queue_mark_from=BYTES,
+// queue_mark_to=BYTES (between them ever more packets are marked), queue_limit=BYTES (what does not
+// fit is dropped). All interfaces have one queue together. Ends as COMMAND does;
 // with 1 if an impairment that SPEC asks for never happened, so that a test does not pass without
 // it; with 77 where the program cannot be loaded (needs root, or CAP_BPF and CAP_NET_ADMIN).
 #include <bpf/bpf.h>
@@ -26,8 +30,8 @@
 namespace {
 
 constexpr int kSkipped = 77;
-constexpr std::array<const char*, kImpairCounts> kNames = {"seen", "dropped", "duplicated",
-                                                           "marked", "trimmed"};
+constexpr std::array<const char*, kImpairCounts> kNames = {
+    "seen", "dropped", "duplicated", "marked", "trimmed", "overflowed", "marked by the queue"};
 
 struct CloseObject {
   void operator()(bpf_object* object) const { bpf_object__close(object); }
@@ -41,6 +45,40 @@ std::vector<std::string> split(const std::string& text) {
   return parts;
 }
 
+struct Item {
+  const char* key;
+  __u32 impair_settings::*rate;  // one of these
+  __u32 impair_settings::*small;
+  __u64 impair_settings::*large;
+};
+constexpr Item kItems[] = {
+    {"drop", &impair_settings::drop, nullptr, nullptr},
+    {"duplicate", &impair_settings::duplicate, nullptr, nullptr},
+    {"mark", &impair_settings::mark, nullptr, nullptr},
+    {"trim", &impair_settings::trim, nullptr, nullptr},
+    {"seed", nullptr, &impair_settings::seed, nullptr},
+    {"dscp_trimmable", nullptr, &impair_settings::dscp_trimmable, nullptr},
+    {"dscp_trimmed", nullptr, &impair_settings::dscp_trimmed, nullptr},
+    {"queue_rate", nullptr, nullptr, &impair_settings::queue_bytes_per_second},
+    {"queue_mark_from", nullptr, nullptr, &impair_settings::queue_mark_from},
+    {"queue_mark_to", nullptr, nullptr, &impair_settings::queue_mark_to},
+    {"queue_limit", nullptr, nullptr, &impair_settings::queue_limit}};
+
+bool set(const std::string& key, double value, impair_settings& out) {
+  for (const Item& item : kItems) {
+    if (key != item.key) continue;
+    if (item.rate != nullptr) {
+      out.*item.rate = value >= 1 ? UINT32_MAX : static_cast<__u32>(value * 4294967296.0);
+    } else if (item.small != nullptr) {
+      out.*item.small = static_cast<__u32>(value);
+    } else {
+      out.*item.large = static_cast<__u64>(value);
+    }
+    return true;
+  }
+  return false;
+}
+
 bool parse(const std::string& spec, impair_settings& out) {
   out = {};
   out.seed = 1;
@@ -50,7 +88,6 @@ bool parse(const std::string& spec, impair_settings& out) {
   for (const std::string& item : split(spec)) {
     const std::size_t equal = item.find('=');
     if (equal == std::string::npos) return false;
-    const std::string key = item.substr(0, equal);
     char* end = nullptr;
     double value = std::strtod(item.c_str() + equal + 1, &end);
     if (end == item.c_str() + equal + 1 || value < 0) return false;
@@ -58,27 +95,11 @@ bool parse(const std::string& spec, impair_settings& out) {
       value /= 100;
       ++end;
     }
-    if (*end != '\0') return false;
-    const double rate = value >= 1 ? 4294967295.0 : value * 4294967296.0;
-    if (key == "drop") {
-      out.drop = static_cast<__u32>(rate);
-    } else if (key == "duplicate") {
-      out.duplicate = static_cast<__u32>(rate);
-    } else if (key == "mark") {
-      out.mark = static_cast<__u32>(rate);
-    } else if (key == "trim") {
-      out.trim = static_cast<__u32>(rate);
-    } else if (key == "seed") {
-      out.seed = static_cast<__u32>(value);
-    } else if (key == "dscp_trimmable") {
-      out.dscp_trimmable = static_cast<__u32>(value);
-    } else if (key == "dscp_trimmed") {
-      out.dscp_trimmed = static_cast<__u32>(value);
-    } else {
-      return false;
-    }
+    if (*end != '\0' || !set(item.substr(0, equal), value, out)) return false;
   }
-  return true;
+  out.queue_bytes_per_second /= 8;  // given in bits
+  return out.queue_mark_from <= out.queue_mark_to &&
+         (out.queue_bytes_per_second != 0 || (out.queue_mark_to == 0 && out.queue_limit == 0));
 }
 
 int skip(const char* what) {
@@ -95,10 +116,18 @@ class Hooks {
   ~Hooks() {
     for (bpf_tc_hook& hook : hooks_) bpf_tc_hook_destroy(&hook);
   }
-  bool attach(const std::string& interface, int program) {
-    DECLARE_LIBBPF_OPTS(bpf_tc_hook, hook, .attach_point = BPF_TC_INGRESS);
+  // `place`: the name of an interface, and ":out" for what leaves over it.
+  bool attach(const std::string& place, int program) {
+    const std::size_t colon = place.find(':');
+    const bool out = colon != std::string::npos;
+    if (out && place.substr(colon) != ":out") {
+      errno = EINVAL;
+      return false;
+    }
+    const bpf_tc_attach_point direction = out ? BPF_TC_EGRESS : BPF_TC_INGRESS;
+    DECLARE_LIBBPF_OPTS(bpf_tc_hook, hook, .attach_point = direction);
     DECLARE_LIBBPF_OPTS(bpf_tc_opts, options, .prog_fd = program);
-    hook.ifindex = static_cast<int>(::if_nametoindex(interface.c_str()));
+    hook.ifindex = static_cast<int>(::if_nametoindex(place.substr(0, colon).c_str()));
     if (hook.ifindex == 0) return false;
     if (const int result = bpf_tc_hook_create(&hook); result != 0) {
       errno = -result;
@@ -106,7 +135,7 @@ class Hooks {
     }
     hook.attach_point = static_cast<bpf_tc_attach_point>(BPF_TC_INGRESS | BPF_TC_EGRESS);
     hooks_.push_back(hook);
-    hook.attach_point = BPF_TC_INGRESS;
+    hook.attach_point = direction;
     const int result = bpf_tc_attach(&hook, &options);
     errno = -result;
     return result == 0;
@@ -130,8 +159,10 @@ int run(char** command) {
 
 // False if something that was asked for has not happened.
 bool report(const impair_settings& settings, int map) {
-  const std::array<bool, kImpairCounts> wanted = {true, settings.drop > 0, settings.duplicate > 0,
-                                                  settings.mark > 0, settings.trim > 0};
+  const std::array<bool, kImpairCounts> wanted = {
+      true, settings.drop > 0, settings.duplicate > 0, settings.mark > 0, settings.trim > 0,
+      // With marks the limit is there for the worst case only.
+      settings.queue_limit > 0 && settings.queue_mark_to == 0, settings.queue_mark_to > 0};
   bool all = true;
   std::string text = "uet_impair:";
   for (__u32 i = 0; i < kImpairCounts; ++i) {
@@ -151,7 +182,8 @@ int main(int argc, char** argv) {
   if (argc < 4 || !parse(argv[1], settings)) {
     std::fprintf(stderr,
                  "use: uet_impair drop=RATE,duplicate=RATE,mark=RATE,trim=RATE,seed=N,"
-                 "dscp_trimmable=N,dscp_trimmed=N INTERFACE[,INTERFACE...] COMMAND...\n");
+                 "dscp_trimmable=N,dscp_trimmed=N,queue_rate=BITS,queue_mark_from=BYTES,"
+                 "queue_mark_to=BYTES,queue_limit=BYTES INTERFACE[:out][,...] COMMAND...\n");
     return 2;
   }
   const char* const other = std::getenv("UET_IMPAIR_OBJECT");

@@ -3,9 +3,10 @@
 #ifndef UET_IMPAIR_MAP_H
 #define UET_IMPAIR_MAP_H
 
+#include <linux/bpf.h>
 #include <linux/types.h>
 
-// The one entry of the map "settings". Rates are parts of 2^32.
+// The one entry of the map "settings". drop, duplicate, mark and trim are parts of 2^32.
 struct impair_settings {
   __u32 drop;
   __u32 duplicate;
@@ -15,6 +16,19 @@ struct impair_settings {
   __u32 dscp_trimmable;  // packets with this DSCP may be trimmed, ...
   __u32 dscp_trimmed;    // ... and then have this one
   __u32 native_protocol;
+  // A queue in front of a link, which is counted and not kept: it fills with what passes and drains
+  // at the link's rate. 0 = none.
+  __u64 queue_bytes_per_second;
+  __u64 queue_mark_from;  // bytes; up to here nothing is marked, ...
+  __u64 queue_mark_to;    // ... from here on everything, between them in proportion; 0 = nothing
+  __u64 queue_limit;      // bytes; what does not fit is dropped; 0 = no limit
+};
+
+// The one entry of the map "queue".
+struct impair_queue {
+  struct bpf_spin_lock lock;
+  __u64 drained_ns;  // up to this time
+  __u64 bytes;
 };
 
 // Entries of the map "counts".
@@ -24,7 +38,9 @@ enum impair_count {
   kImpairDuplicated = 2,
   kImpairMarked = 3,
   kImpairTrimmed = 4,
-  kImpairCounts = 5
+  kImpairOverflowed = 5,
+  kImpairMarkedByQueue = 6,
+  kImpairCounts = 7
 };
 
 #endif

@@ -202,6 +202,8 @@ class Nscc final : public Ccc {
  private:
   // A sample of the base RTT while it is measured. True: it is known now.
   bool measure(Duration rtt);
+  // After a smaller sample than all that were measured (CMS-143).
+  void follow_base_rtt();
 
   NsccConstants constants_;
   NsccState state_;

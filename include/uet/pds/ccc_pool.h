@@ -38,6 +38,9 @@ struct CccKey {
   friend bool operator==(const CccKey&, const CccKey&) = default;
 };
 
+inline constexpr std::uint16_t kBaseRttProbes = 8;  // CMS-710, ...
+inline constexpr Duration kBaseRttProbeSpacing = std::chrono::milliseconds(1);
+
 // A congestion control context, the PDCs that wait for its leave to send, and those that may have
 // something to send. It is itself in line while there are such (CMS-11).
 struct SharedCcc : TimerEntry, ListNode<ReadyTag> {
@@ -52,12 +55,15 @@ struct SharedCcc : TimerEntry, ListNode<ReadyTag> {
   std::unique_ptr<cms::Ccc> ccc;
   cms::Rccc* credit = nullptr;  // the same, if it needs credit (credits.h)
   bool wants_credit = false;    // counted as active by Credits
-  // Its base RTT is neither configured nor known, and no Probe was sent yet (CMS-140). Where it is
-  // configured all peers are alike (CMS-710), and flows that learn at once that they are nearer are
-  // treated less fairly, not more: quick adapt spares them above a lower rate.
+  // Its base RTT is neither configured nor known, and fewer than kBaseRttProbes were sent (CMS-140,
+  // CMS-710). Where it is configured all peers are alike (CMS-710), and flows that learn at once
+  // that they are nearer are treated less fairly, not more: quick adapt spares them above a lower
+  // rate.
   bool wants_probe = false;
+  std::uint16_t probes = 0;     // sent so far; the number of the last one
+  Time probe_sent{};            // of that; Time{}: it is answered
+  Time probe_due{};             // the next one's, with the first answer after it
   bool recovers = false;        // losses are also found without knowing paths (CMS-150)
-  Time probe_sent{};            // Time{}: none that is still unanswered
   TimerWheel* wheel = nullptr;  // that the entry has been on
   // The entropy values that its users share, with their scores (CMS-404). Empty: each has its own.
   std::optional<cms::PathSelector> paths;

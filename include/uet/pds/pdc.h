@@ -351,12 +351,13 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   // since they left, the route of a path has changed (CMS-421).
   std::uint64_t route_epoch_ = 0;
   static constexpr std::uint64_t kLongestTrainBytes = 65536;  // CMS-700
-  // Of Probes: there is one of each kind at a time.
-  static constexpr std::uint16_t kProbeOpaque = 1;     // what is the base RTT?
-  static constexpr std::uint16_t kRecoveryOpaque = 2;  // what has arrived?
-  std::uint32_t rto_epoch_ = 0;                        // grows with CACK (PDS-125)
-  std::uint32_t resend_count_ = 0;                     // records with `resend`
-  std::uint32_t rcvd_bytes_seen_ = 0;                  // CMS-110
+  // Of Probes. What has arrived? There is one at a time.
+  static constexpr std::uint16_t kRecoveryOpaque = 1;
+  // What is the base RTT? One more for each.
+  static constexpr std::uint16_t kFirstProbeOpaque = 2;
+  std::uint32_t rto_epoch_ = 0;        // grows with CACK (PDS-125)
+  std::uint32_t resend_count_ = 0;     // records with `resend`
+  std::uint32_t rcvd_bytes_seen_ = 0;  // CMS-110
   AnswerTime answer_time_;
   std::uint64_t sent_bytes_ = 0;      // nominal, retransmissions included
   std::uint64_t reported_bytes_ = 0;  // of them, what the peer has reported (CMS-110)

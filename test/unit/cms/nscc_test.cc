@@ -195,6 +195,22 @@ TEST(NsccOnAck, Cms2_3_QuickAdaptNeedsAnEpoch) {
   EXPECT_EQ(m.s.achieved_bytes, 0U);
 }
 
+// An ACK that reports what several epochs brought: one that came with every ACK's window would
+// otherwise keep that window for ever, whatever the delay.
+TEST(NsccOnAck, Cms2_3_QuickAdaptTakesWhatOneEpochBrought) {
+  const double epoch_us = 12 + 12;
+  const auto window_after = [&](double late_us, std::uint64_t bytes) {
+    Model m(reference_network(false));
+    m.s.qa_end_time = at(epoch_us);
+    EXPECT_EQ(m.ack(epoch_us + late_us, bytes, false, 12 + 49), NsccReaction::QuickAdapt);
+    return m.s.cwnd_bytes;
+  };
+  expect_close(window_after(0.9 * epoch_us, 16'384), 16'384);
+  expect_close(window_after(1.1 * epoch_us, 16'384), 8192);
+  expect_close(window_after(9.1 * epoch_us, 16'384), 4096);
+  expect_close(window_after(9.1 * epoch_us, 200'000), 20'000);
+}
+
 TEST(NsccOnAck, Cms2_3_QuickAdaptNeverByDelayWithTrimming) {
   Model m;
   m.s.qa_end_time = at(20);
@@ -451,6 +467,48 @@ TEST(Nscc, Cms710_BaseRttIsMeasuredFromTheFirstSamples) {
   f.rtt = us(20);
   nscc.on_ack(f, at(2));
   expect_close(nscc.constants().config_base_rtt_us, 44);
+}
+
+// A context that begins while others keep a queue measures the queue. It must not keep windows and
+// targets for that when a sample without it comes, or it takes from those that know better.
+TEST(Nscc, Cms143_Cms710_AMeasuredBaseRttFollowsShorterSamples) {
+  for (const bool by_probe : {true, false}) {
+    Parameters p = reference_network();
+    p.base_rtt.reset();
+    p.default_base_rtt = us(44);
+    p.max_window_bytes = 1 << 30;
+    Nscc nscc(p, at(0));
+    AckFeedback f;
+    f.newly_received_bytes = 4096;
+    f.rtt = us(1000);
+    for (int i = 0; i < 8; ++i) nscc.on_ack(f, at(i));
+    expect_close(nscc.constants().config_base_rtt_us, 1100);
+    if (by_probe) {
+      nscc.on_probe_answer(us(40));
+    } else {
+      f.rtt = us(40);
+      nscc.on_ack(f, at(9));
+    }
+    Parameters known = p;
+    known.base_rtt = us(44);
+    const Nscc other(known, at(0));
+    expect_close(nscc.constants().config_base_rtt_us, 44);
+    expect_close(nscc.constants().target_qdelay_us, other.constants().target_qdelay_us);
+    expect_close(nscc.constants().eta_bytes, other.constants().eta_bytes);
+    expect_close(nscc.state().max_bytes, 1.5 * 12'500 * 40);
+    nscc.on_probe_answer(us(4));
+    expect_close(nscc.constants().config_base_rtt_us, 44);  // no shorter than the usual one
+    expect_close(nscc.state().base_rtt_us, 4);
+  }
+}
+
+TEST(Nscc, Cms102_AConfiguredBaseRttStays) {
+  Nscc nscc(reference_network(), at(0));
+  AckFeedback f;
+  f.rtt = us(4);
+  nscc.on_ack(f, at(1));
+  expect_close(nscc.constants().config_base_rtt_us, 12);
+  expect_close(nscc.state().base_rtt_us, 4);
 }
 
 TEST(Nscc, Cms710_LongerThanTheDefaultOpensTheWindow) {

@@ -246,7 +246,7 @@ class Recovery : public Bench {
   wire::AckHeader answer(std::uint32_t first, std::uint32_t last) const {
     wire::AckHeader header = reported(first, last);
     header.p = true;
-    header.probe_opaque = 2;
+    header.probe_opaque = 1;
     header.service_time = 1;
     return header;
   }

@@ -200,7 +200,7 @@ TEST_F(PdcSource, AckOfAProbeNamesNoPacket) {
   TestMessage& message = outstanding(2);
   wire::AckHeader probe = ack(70000, 70000);
   probe.p = true;
-  probe.probe_opaque = 1;  // would be ack_psn 70001
+  probe.probe_opaque = 2;  // would be ack_psn 70002
   receive(probe);
   EXPECT_EQ(message.responses, 0U);
 }
@@ -221,9 +221,9 @@ class PdcProbe : public PdcSource {
     return found;
   }
   // The base RTT that seven samples of 1 ms and the Probe make.
-  std::optional<Duration> base_rtt() {
+  std::optional<Duration> base_rtt(std::uint32_t first = 70002) {
     now += milliseconds(1);
-    for (std::uint32_t psn = 70002; psn < 70009; ++psn) {
+    for (std::uint32_t psn = first; psn < first + 7; ++psn) {
       wire::AckHeader header = ack(psn, psn);
       header.service_time = 1;
       receive(header);
@@ -232,7 +232,7 @@ class PdcProbe : public PdcSource {
   }
 };
 
-TEST_F(PdcProbe, Cms140_OnceWithTheFirstAnswerOfALongTransfer) {
+TEST_F(PdcProbe, Cms140_WithTheFirstAnswerOfALongTransfer) {
   open();
   EXPECT_EQ(counters().probes_sent, 0U) << "a short transfer is over with its first answer";
   send(100, DeliveryMode::Rud, 4000);
@@ -246,6 +246,47 @@ TEST_F(PdcProbe, Cms140_OnceWithTheFirstAnswerOfALongTransfer) {
     EXPECT_EQ(sent.dscp, test_parameters().dscp_control);
   }
   EXPECT_TRUE(probes(answer_to(ack(70002, 70002))).empty());
+}
+
+// With answers, a millisecond apart; one to an older Probe, which was on its way longer than since
+// the newest left, tells nothing.
+TEST_F(PdcProbe, Cms710_EightInAllAMillisecondApart) {
+  open();
+  send(100, DeliveryMode::Rud, 400);
+  turn();
+  std::set<std::uint16_t> opaques;
+  std::uint32_t psn = 70001;
+  for (int round = 0; round < 12; ++round) {
+    const auto sent = probes(answer_to(ack(psn, psn)));
+    ++psn;
+    ASSERT_EQ(sent.size(), round < 8 ? 1U : 0U) << round;
+    if (!sent.empty()) opaques.insert(sent[0].probe_opaque);
+    EXPECT_TRUE(probes(answer_to(ack(psn, psn))).empty()) << "too early";
+    ++psn;
+    now += milliseconds(1);
+  }
+  EXPECT_EQ(opaques.size(), 8U) << "each can be told by its answer";
+  EXPECT_EQ(counters().probes_sent, 8U);
+}
+
+TEST_F(PdcProbe, Cms710_AnAnswerToAnOlderProbeTellsNothing) {
+  open();
+  send(100, DeliveryMode::Rud, 400);
+  turn();
+  const auto first = probes(answer_to(ack(70001, 70001)));
+  now += milliseconds(1);
+  const auto second = probes(answer_to(ack(70002, 70002)));
+  ASSERT_EQ(first.size() + second.size(), 2U);
+  now += microseconds(10);
+  wire::AckHeader answer = ack(70002, 70002);
+  answer.p = true;
+  answer.service_time = 1;
+  answer.probe_opaque = first[0].probe_opaque;
+  receive(answer);
+  now += microseconds(490);
+  answer.probe_opaque = second[0].probe_opaque;
+  receive(answer);
+  EXPECT_EQ(base_rtt(70003), Duration(500'000 - 128));
 }
 
 TEST_F(PdcProbe, Cms140_AlsoWithANack) {
@@ -267,7 +308,7 @@ TEST_F(PdcProbe, Cms113_Cms140_ItsAnswerIsARoundTripWithoutTheServiceTime) {
   answer.service_time = 78;  // 9.984 us
   answer.probe_opaque = 77;
   receive(answer);  // to somebody else's
-  answer.probe_opaque = 1;
+  answer.probe_opaque = 2;
   receive(answer);
   answer.service_time = 240;  // a copy says nothing
   receive(answer);
