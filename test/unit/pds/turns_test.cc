@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Who sends when several want to: PDCs of one congestion context, contexts, and kinds of packets.
+#include "uet/pds/manager.h"
+#include "unit/pds/pds_harness.h"
+
+namespace uet::pds::testing {
+namespace {
+
+class Turns : public Bench {};
+
+TEST_F(Turns, CongestionContextOfOnePeerIsSharedAndWakesAll) {
+  cms::Parameters narrow = open_window();
+  narrow.fixed_window_bytes = narrow.mtu_bytes = 4096;
+  build(test_parameters(), narrow);
+  Destination other_job = to_peer();
+  other_job.job = JobId{8};
+  TestMessage& first = send(1);
+  TestMessage& second = node->send(other_job, 1, now);
+  EXPECT_EQ(requests(turn()).size(), 1U);
+  const PdcId sender = first.made == 1 ? first.pdc : second.pdc;
+  pdc = sender;
+  receive(ack(70000, 70000));
+  EXPECT_EQ(requests(turn()).size(), 1U);
+  EXPECT_EQ(first.made + second.made, 2U);
+}
+
+// CMS-11: three PDCs of one class get as much as one of another. A turn is 32 packets.
+TEST_F(Turns, Cms11_ContextsTakeTurnsHoweverManyPdcsTheyHave) {
+  Destination many = to_peer(), one = to_peer();
+  many.traffic_class = class_of_dscp(18);
+  one.traffic_class = class_of_dscp(20);
+  for (const std::uint32_t job : {7, 8, 9}) {
+    many.job = JobId{job};
+    node->send(many, 40, now);
+  }
+  node->send(one, 120, now);
+  const auto sent = turn();
+  ASSERT_EQ(sent.size(), 240U);
+  const auto of_one = std::count_if(sent.begin(), sent.begin() + 192,
+                                    [](const Sent& packet) { return packet.dscp == 20; });
+  EXPECT_EQ(of_one, 96);
+  std::set<std::uint16_t> ids;  // and each of the three had its turns
+  for (std::size_t i = 0; i < 192; ++i) ids.insert(sent[i].request()->spdcid.value);
+  EXPECT_EQ(ids.size(), 4U);
+}
+
+// What has arrived is answered before lost packets go again, and those before new ones.
+TEST_F(Turns, Pds214_AcksThenRetransmissionsThenNewRequests) {
+  open();
+  send(2);
+  turn();
+  send(1);
+  receive(nack(NackCode::Trimmed, 70001));
+  peer_start = 70000;
+  wire::RequestHeader back = request(70000);
+  back.ar = true;
+  receive(back);
+  const auto sent = turn();
+  ASSERT_EQ(sent.size(), 3U);
+  EXPECT_TRUE(sent[0].ack());
+  EXPECT_EQ(sent[1].request().value().psn, Psn{70001});
+  EXPECT_EQ(sent[2].request().value().psn, Psn{70003});
+}
+
+TEST_F(Turns, FailedPdcLetsOthersIntoTheSharedWindow) {
+  cms::Parameters narrow = open_window();
+  narrow.fixed_window_bytes = narrow.mtu_bytes = 4096;
+  build(test_parameters(), narrow);
+  Destination other_job = to_peer();
+  other_job.job = JobId{8};
+  TestMessage& first = send(1);
+  TestMessage& second = node->send(other_job, 1, now);
+  turn();
+  const bool first_sent = first.made == 1;
+  node->manager->abort(first_sent ? first.pdc : second.pdc, now);
+  turn();
+  EXPECT_EQ(first.made + second.made, 2U);
+}
+
+}  // namespace
+}  // namespace uet::pds::testing
