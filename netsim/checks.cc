@@ -8,6 +8,8 @@
 #include "netsim/network.h"
 #include "uet/cms/ccc.h"
 #include "uet/cms/nscc.h"
+#include "uet/cms/rccc.h"
+#include "uet/pds/pdc.h"
 
 namespace uet::netsim {
 namespace {
@@ -57,7 +59,16 @@ void Checks::on_sent(const NetPacket& packet) {
     return;
   }
   wire::AckHeader ack;
-  if (wire::AckHeader::decode(head_of(packet), ack)) ack_sent(packet, ack);
+  wire::ControlHeader control;
+  if (wire::AckHeader::decode(head_of(packet), ack)) {
+    ack_sent(packet, ack);
+  } else if (wire::ControlHeader::decode(head_of(packet), control)) {
+    using wire::CpType;
+    if (control.ctl_type == CpType::Credit) credit_given(packet, control.dpdcid, control.payload);
+    if (control.ctl_type == CpType::CreditRequest) {
+      credit_asked(packet, control.spdcid, control.payload);
+    }
+  }
 }
 
 void Checks::request_sent(const NetPacket& packet, const wire::RequestHeader& request) {
@@ -69,9 +80,44 @@ void Checks::request_sent(const NetPacket& packet, const wire::RequestHeader& re
   if (!request.retx) {
     sent_.push_back({packet.destination, packet.dscp, request.rod() ? request.spdcid : PdcId{}});
   }
+  if (cms::uses_credit(network_.config().fep.cms.algorithm)) {
+    stream.ccc_id = request.ccc_id;
+    credit_asked(packet, request.spdcid, request.credit_target);
+  }
   ++stream.sends;
   stream.entropies.insert(packet.entropy);
   check_entropy(packet, request.rod(), stream);
+}
+
+Checks::Credit& Checks::credit_of(std::uint32_t source, std::uint32_t destination,
+                                  const Stream& stream) {
+  return credits_[std::uint64_t{source} << 32 | std::uint64_t{destination} << 8 | stream.ccc_id];
+}
+
+void Checks::credit_asked(const NetPacket& packet, PdcId pdc, std::uint32_t target) {
+  const auto entry = streams_.find(key(packet.source, pdc));
+  if (entry == streams_.end()) return;
+  Credit& credit = credit_of(packet.source, packet.destination, entry->second);
+  if (cms::credit_ahead(target, credit.target) > 0) credit.target = target;
+}
+
+// 3: credit is never taken back, and no more is given than was asked for. (A target may fall, which
+// means nothing: CMS-214.)
+void Checks::credit_given(const NetPacket& packet, PdcId pdc, std::uint32_t granted) {
+  const auto entry = streams_.find(key(packet.destination, pdc));
+  if (entry == streams_.end()) return;
+  Credit& credit = credit_of(packet.destination, packet.source, entry->second);
+  const bool back = granted != credit.granted && cms::credit_ahead(granted, credit.granted) == 0;
+  if (back) {
+    complain(packet.source, "takes credit back: " + std::to_string(granted) + " units after " +
+                                std::to_string(credit.granted));
+  }
+  credit.granted = granted;
+  const bool asked = network_.config().fep.cms.tuning.unsolicited_bdp == 0;
+  if (asked && cms::credit_ahead(granted, credit.target) > 0) {
+    complain(packet.source, "gives " + std::to_string(granted) + " units of credit where " +
+                                std::to_string(credit.target) + " were asked for");
+  }
 }
 
 // 6: entropy values are those of the set, and a policy without feedback uses all of it.
@@ -93,7 +139,9 @@ void Checks::check_entropy(const NetPacket& packet, bool rod, const Stream& stre
 
 // 4: what a target reports is what has arrived whole and for the first time.
 void Checks::ack_sent(const NetPacket& packet, const wire::AckHeader& ack) {
-  if (ack.type != wire::PdsType::AckCc || ack.cc_type != wire::CcType::Nscc || held_) return;
+  if (ack.type != wire::PdsType::AckCc) return;
+  if (ack.cc_type == wire::CcType::Credit) return credit_given(packet, ack.dpdcid, ack.credit);
+  if (ack.cc_type != wire::CcType::Nscc || held_) return;
   const auto entry = streams_.find(key(packet.destination, ack.dpdcid));
   if (entry == streams_.end()) return;
   const std::uint64_t arrived = entry->second.nominal_bytes;
@@ -133,6 +181,18 @@ void Checks::after_pass(std::uint32_t host) {
   if (contexts <= kFewContexts || passes_ % kNowAndThen == 0) check_contexts(host);
 }
 
+// 2: nothing waits for leave that it has.
+void Checks::check_waiting(std::uint32_t host, const pds::SharedCcc& shared) {
+  if (!shared.ccc->may_send(network_.config().fep.cms.mtu_bytes)) return;
+  const auto forgotten = [](const pds::Pdc& pdc) {
+    return !static_cast<const ListNode<pds::ReadyTag>&>(pdc).linked();
+  };
+  if (!shared.waiting.any_of(forgotten)) return;
+  complain(host, "data wait though they may be sent (window " +
+                     std::to_string(shared.ccc->window_bytes()) + ", in flight " +
+                     std::to_string(shared.ccc->inflight_bytes()) + ")");
+}
+
 // 1: W within its bounds, F not far below zero. 2: what was sent was permitted.
 void Checks::check_contexts(std::uint32_t host) {
   const fep::Config& config = network_.host(host).fep().config();
@@ -147,6 +207,7 @@ void Checks::check_contexts(std::uint32_t host) {
   const double highest = 1.5 * (bdp * raised + line_bytes) + 1;
   const auto residue = static_cast<std::int64_t>(wire::kCcByteUnit * config.pds.pdc_count);
   network_.host(host).fep().contexts().for_each([&](const pds::SharedCcc& shared) {
+    check_waiting(host, shared);
     const cms::Ccc& ccc = *shared.ccc;
     const std::uint64_t window = ccc.window_bytes();
     const std::int64_t flight = ccc.inflight_bytes();

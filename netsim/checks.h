@@ -11,6 +11,7 @@
 
 #include "netsim/packet.h"
 #include "uet/base/types.h"
+#include "uet/pds/ccc_pool.h"
 #include "uet/wire/pds.h"
 
 namespace uet::netsim {
@@ -46,6 +47,11 @@ class Checks {
     std::uint64_t nominal_bytes = 0;  // of those, once each (CMS-111)
     std::unordered_set<std::uint16_t> entropies;
     std::uint64_t sends = 0;
+    std::uint8_t ccc_id = 0;
+  };
+  struct Credit {               // of one context of a source, running totals (CMS-201)
+    std::uint32_t target = 0;   // the highest that was asked for
+    std::uint32_t granted = 0;  // the newest
   };
 
   static std::uint64_t key(std::uint32_t source, PdcId pdc) {
@@ -53,6 +59,10 @@ class Checks {
   }
   void request_sent(const NetPacket& packet, const wire::RequestHeader& request);
   void ack_sent(const NetPacket& packet, const wire::AckHeader& ack);
+  Credit& credit_of(std::uint32_t source, std::uint32_t destination, const Stream& stream);
+  void credit_asked(const NetPacket& packet, PdcId pdc, std::uint32_t target);
+  void credit_given(const NetPacket& packet, PdcId pdc, std::uint32_t granted);
+  void check_waiting(std::uint32_t host, const pds::SharedCcc& shared);
   void check_entropy(const NetPacket& packet, bool rod, const Stream& stream);
   void check_contexts(std::uint32_t host);
   void check_rest(std::size_t host);
@@ -60,6 +70,7 @@ class Checks {
 
   Network& network_;
   std::unordered_map<std::uint64_t, Stream> streams_;
+  std::unordered_map<std::uint64_t, Credit> credits_;
   bool held_ = false;
   std::vector<Sent> sent_;  // in this pass, first transmissions
   std::uint64_t passes_ = 0;

@@ -73,6 +73,14 @@ class IntrusiveList {
   // Puts `element` in front of what `at` points to.
   void insert(iterator at, T& element) { insert_before(*at.node_, element); }
   // The element at an iterator may be removed once the iterator has moved on.
+  // For those who only look.
+  template <class Predicate>
+  bool any_of(Predicate&& holds) const {
+    for (const Node* node = head_.next_; node != &head_; node = node->next_) {
+      if (holds(static_cast<const T&>(*node))) return true;
+    }
+    return false;
+  }
   iterator begin() { return iterator(head_.next_); }
   iterator end() { return iterator(&head_); }
 

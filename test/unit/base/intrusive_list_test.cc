@@ -68,6 +68,17 @@ TEST(IntrusiveList, PopFrontEmptiesIt) {
   EXPECT_TRUE(list.empty());
 }
 
+TEST(IntrusiveList, AnyOfLooksAtAll) {
+  Element one(1), two(2);
+  ListA list;
+  const auto is_two = [](const Element& element) { return element.number == 2; };
+  EXPECT_FALSE(list.any_of(is_two));
+  list.push_back(one);
+  EXPECT_FALSE(list.any_of(is_two));
+  list.push_back(two);
+  EXPECT_TRUE(list.any_of(is_two));
+}
+
 TEST(IntrusiveList, AnElementMayBeOnTwoLists) {
   Element one(1), two(2);
   ListA a;
