@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <string>
 
 #include "harness.h"
 
@@ -18,12 +19,16 @@ std::size_t entries_of(const char* directory) {
   return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
 }
 
+// Without the pages of programs and libraries, which the kernel takes away and brings back as it
+// likes.
 std::size_t resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  std::size_t total = 0;
-  std::size_t resident = 0;
-  file >> total >> resident;
-  return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  std::ifstream file("/proc/self/status");
+  std::size_t kilobytes = 0;
+  for (std::string line; std::getline(file, line);) {
+    const bool own = line.starts_with("RssAnon:") || line.starts_with("RssShmem:");
+    if (own) kilobytes += std::stoul(line.substr(line.find(':') + 1));
+  }
+  return kilobytes * 1024;
 }
 
 void open_and_close(fi_progress progress, bool talk) {
