@@ -30,7 +30,7 @@ const Packet& CrcNic::with_trailer(const Packet& packet, std::size_t place) {
   copy.dscp = packet.dscp;
 
   FepAddress source = self_;
-  source.port = source_port(caps(), self_.port, packet.entropy);
+  source.port = inner().leaves_from(packet);
   const std::array<Slice, 3> pieces = {Slice{head.data(), static_cast<std::uint32_t>(head.size())},
                                        packet.payload[0], packet.payload[1]};
   const auto trailer =

@@ -205,6 +205,12 @@ std::size_t LocalNic::tx_burst(std::span<const Packet* const> in) {
   return done;
 }
 
+std::uint16_t LocalNic::leaves_from(const Packet& packet) const {
+  const auto route = routes_.find(packet.to);
+  const bool through_ring = route != routes_.end() && route->second.ring != nullptr;
+  return through_ring ? local_address().port : Middleware::leaves_from(packet);
+}
+
 bool LocalNic::put(Outgoing& ring, const Packet& packet) {
   if (ring.passed_over && !ring.ring.drained()) return false;
   ring.passed_over = false;

@@ -148,7 +148,7 @@ std::size_t PcapNic::tx_burst(std::span<const Packet* const> in) {
   for (const Packet* packet : in.first(count)) {
     Frame frame;
     frame.from = local_address();
-    frame.from.port = source_port(caps(), frame.from.port, packet->entropy);
+    frame.from.port = inner().leaves_from(*packet);
     frame.to = packet->to;
     frame.dscp = packet->dscp;
     frame.ecn = packet->ecn;

@@ -94,6 +94,10 @@ class Nic {
   // (register_memory). A full queue is a shorter prefix; a packet that can never leave is counted,
   // dropped and part of the prefix (PDS recovers).
   virtual std::size_t tx_burst(std::span<const Packet* const> in) = 0;
+  // The source port that it would leave from now.
+  virtual std::uint16_t leaves_from(const Packet& packet) const {
+    return source_port(caps(), local_address().port, packet.entropy);
+  }
   // Memory that payload may lie in, until forget_memory(the result): a device that can will read
   // it there itself, also for a while after tx_burst has accepted a packet with payload_stays. What
   // it then sends late is a copy that the peer has answered already, so that changed bytes in it do

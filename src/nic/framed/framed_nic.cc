@@ -207,6 +207,13 @@ std::size_t FramedNic::tx_burst(std::span<const Packet* const> in) {
   return done;
 }
 
+// What goes through the kernel leaves from the port that all know.
+std::uint16_t FramedNic::leaves_from(const Packet& packet) const {
+  const bool known = packet.to.ip.is_ipv6 == local_.ip.is_ipv6 &&
+                     hops_->find(packet.to.ip).way == NextHops::Way::Frame;
+  return known ? Nic::leaves_from(packet) : local_.port;
+}
+
 // Sends the leading packets whose next hop is known. `offered`: how many those are.
 std::size_t FramedNic::send_frames(std::span<const Packet* const> in, std::size_t& offered) {
   std::size_t frames = 0;

@@ -62,6 +62,7 @@ class FramedNic final : public Nic {
 
   std::size_t rx_burst(std::span<RxPacket> out, Time now) override;
   std::size_t tx_burst(std::span<const Packet* const> in) override;
+  std::uint16_t leaves_from(const Packet& packet) const override;
   std::uint64_t register_memory(std::span<const std::byte> memory) override {
     return device_->register_memory(memory);
   }
