@@ -35,6 +35,8 @@ const std::map<std::string, std::string> kNoSource = {
     {"test/unit/pds/sequences_test.cc", "two Managers and a lossy wire between them"},
     {"test/unit/cms/nscc_example_test.cc",
      "nscc.cc on the derived values and examples of CMS 2.1, 2.6"},
+    {"test/unit/pds/failure_test.cc", "the failure of a PDC: pdc.cc and pdc_source.cc"},
+    {"test/unit/pds/turns_test.cc", "who sends when: the line of manager.cc and ccc_pool.h"},
     {"test/unit/pds/open_close_test.cc", "both ends of a PDC opening and closing"},
     {"test/unit/pds/return_direction_test.cc", "PDS section 20: read data and their ACKs"},
     {"test/unit/ses/multi_receive_test.cc", "the multi-receive part of receive.cc"},

@@ -17,14 +17,6 @@ using wire::CpType;
 
 class PdcSource : public Bench {
  protected:
-  // An established PDC with 70001 .. 70000 + count outstanding.
-  TestMessage& outstanding(std::uint32_t count, DeliveryMode mode = DeliveryMode::Rud) {
-    open(mode);
-    TestMessage& message = send(count, mode);
-    EXPECT_EQ(requests(turn()).size(), count);
-    node->client.answered.clear();
-    return message;
-  }
   wire::AckHeader sack(std::uint32_t cack, std::uint32_t ack_psn, std::uint64_t bitmap) const {
     wire::AckHeader header = ack(cack, ack_psn);
     header.sack_bitmap = bitmap;  // from cack + 1 on
@@ -734,97 +726,6 @@ TEST_F(PdcSource, Pds143_SesProcTimeoutBoundsIt) {
   EXPECT_EQ(message.errors, (std::vector{PdsError::ClosedInError}));
   EXPECT_GE(now - first_sent, seconds(30));
   EXPECT_LE(now - first_sent, seconds(30) + milliseconds(20));
-}
-
-// ---- failure ------------------------------------------------------------------------------------
-
-TEST_F(PdcSource, Pds20_Pds134_FailureReportsEachUnacknowledgedPacketOnce) {
-  TestMessage& message = outstanding(10);
-  receive(ack(70003, 70003));
-  receive(sack(70003, 70005, 0b1010));
-  node->manager->abort(pdc, now);
-  turn();
-  EXPECT_EQ(message.responses, 4U);
-  EXPECT_EQ(message.errors, std::vector(6, PdsError::LocalClose));
-  EXPECT_TRUE(Node::answered_once(message));
-  EXPECT_EQ(node->packets.in_use(), 0U);
-}
-
-TEST_F(PdcSource, Pds134_OtherPdcsAreNotTouched) {
-  TestMessage& failing = outstanding(2);
-  TestMessage& other = send(2, DeliveryMode::Rod);
-  turn();
-  node->manager->abort(pdc, now);
-  turn();
-  EXPECT_EQ(failing.errors.size(), 2U);
-  EXPECT_TRUE(other.errors.empty());
-  EXPECT_EQ(node->manager->open_pdcs(), 1U);
-}
-
-// The peer may live and hear this, though none of its answers comes through.
-TEST_F(PdcSource, Pds135_APdcThatRanOutOfRetriesSaysClose) {
-  TestMessage& message = outstanding(2);
-  std::vector<Sent> last;
-  while (message.errors.empty()) last = after(milliseconds(20));
-  ASSERT_EQ(controls(last).size(), 1U);
-  EXPECT_EQ(controls(last)[0].ctl_type, CpType::Close);
-  EXPECT_EQ(controls(last)[0].psn, Psn{70003});
-  EXPECT_TRUE(after(seconds(10)).empty());  // once
-}
-
-TEST_F(PdcSource, Pds136_LateAcksOfAFailedPdcAreSwallowed) {
-  outstanding(2);
-  node->manager->abort(pdc, now);
-  turn();
-  peer_start = 70000;
-  EXPECT_TRUE(answer_to(request(70000)).empty());  // and so are late data
-  EXPECT_TRUE(answer_to(request(70010)).empty());
-  EXPECT_TRUE(answer_to(control(CpType::CloseRequest, 70001)).empty());
-  const std::uint64_t invalid = counters().acks_invalid;
-  EXPECT_TRUE(answer_to(ack(70002, 70002)).empty());
-  EXPECT_TRUE(answer_to(nack(NackCode::NoResource, 70002)).empty());
-  EXPECT_EQ(counters().acks_invalid, invalid + 1);
-}
-
-TEST_F(PdcSource, Pds139_QueuedRequestsFailTooAndTheNextOneTriesAFreshPdc) {
-  TestMessage& message = outstanding(1100 - 76);  // the whole window
-  TestMessage& queued = send(1);
-  turn();
-  for (int i = 0; i < 20 && message.errors.empty(); ++i) after(seconds(1));
-  EXPECT_EQ(queued.failed, PdsError::RtoExhausted);
-  EXPECT_EQ(queued.made, 0U);
-  TestMessage& next = send(1);
-  const auto sent = requests(turn());
-  ASSERT_EQ(sent.size(), 1U);
-  EXPECT_TRUE(sent[0].syn);
-  EXPECT_NE(next.pdc, pdc);
-}
-
-// SES may ask for things while it is being told of a failure.
-TEST_F(PdcSource, ClientMaySendWhileItIsToldOfTheFailure) {
-  outstanding(3);
-  TestMessage* again = nullptr;
-  node->client.on_error = [&](TestMessage&) {
-    if (again == nullptr) again = &send(1);
-  };
-  node->manager->abort(pdc, now);
-  const auto sent = requests(turn());
-  ASSERT_NE(again, nullptr);
-  ASSERT_EQ(sent.size(), 1U);
-  EXPECT_TRUE(sent[0].syn);
-  EXPECT_NE(again->pdc, pdc);
-}
-
-TEST_F(PdcSource, ClientMayAbortThePdcWhileItIsToldOfAnAnswer) {
-  TestMessage& message = outstanding(10);
-  node->client.on_answer = [&](const Answer& answer) {
-    if (answer.psn == Psn{70003}) node->manager->abort(pdc, now);
-  };
-  receive(ack(70010, 70010));
-  turn();
-  EXPECT_TRUE(Node::answered_once(message));
-  EXPECT_EQ(node->packets.in_use(), 0U);
-  EXPECT_EQ(node->manager->open_pdcs(), 0U);
 }
 
 }  // namespace

@@ -178,6 +178,14 @@ class Bench : public ::testing::Test {
     now += time;
     return turn();
   }
+  // An established PDC with 70001 .. 70000 + count outstanding.
+  TestMessage& outstanding(std::uint32_t count, DeliveryMode mode = DeliveryMode::Rud) {
+    open(mode);
+    TestMessage& message = send(count, mode);
+    EXPECT_EQ(requests(turn()).size(), count);
+    node->client.answered.clear();
+    return message;
+  }
   // Hand-made packets from the peer. Their spdcid and dpdcid are kPeerPdc and `pdc` if 0.
   void receive(wire::RequestHeader header, std::uint32_t message = 0, std::size_t bytes = 72);
   void receive(wire::AckHeader header, std::span<const std::byte> ses = {});
