@@ -228,10 +228,9 @@ const Row kRows[] = {
      "everything through the NIC",
      Special{set_local, "auto or off", "auto"}},
     {"UDP_SOURCE_PORTS",
-     "UDP ports that the back end udp sends from, each packet from one of them, so that the "
-     "network "
-     "can take several paths; 0 = 8 where FI_UET_PATHS is not single, else 1. Only for a process "
-     "at port 4793 of its address",
+     "UDP ports that the back end udp sends from, each packet from one of them, so that packets "
+     "take several paths; 0 = 8 where FI_UET_PATHS is not single, else 1. Only for a process at "
+     "port 4793 of its address",
      Special{set_source_ports, "0, 1, 2, 4, 8, 16, 32 or 64", "0"}},
     {"GSO", "Send runs of equal packets as one (UDP_SEGMENT), a switch", Switch{&Params::gso}},
     {"GRO", "Receive runs of equal packets as one (UDP_GRO), a switch", Switch{&Params::gro}},

@@ -38,6 +38,17 @@ TEST_F(Loopback, OwnPacketComesBackWithItsMarks) {
   EXPECT_EQ(nic.counters().bytes_received, 153U);
 }
 
+// What the CRC covers (WIRE 1.4): no entropy value is a source port on the way to oneself.
+TEST_F(Loopback, OwnPacketLeavesFromTheKnownPort) {
+  fake->allow_entropy();
+  packets.add(kSelf, 4, 0);
+  packets.last().entropy = 50'000;
+  EXPECT_EQ(nic.leaves_from(packets.last()), kSelf.port);
+  packets.add(kPeer, 4, 0);
+  packets.last().entropy = 50'000;
+  EXPECT_EQ(nic.leaves_from(packets.last()), 50'000);
+}
+
 TEST_F(Loopback, OtherPacketsGoToTheNetworkInOrder) {
   packets.add(kPeer, 4, 10);
   packets.add(kSelf, 4, 11);

@@ -140,6 +140,7 @@ class FakeNic : public Nic {
     return accepted;
   }
   const NicCaps& caps() const override { return caps_; }
+  void allow_entropy() { caps_.per_packet_entropy = true; }
   FepAddress local_address() const override { return self_; }
 
  private:

@@ -1,21 +1,31 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Who sends when several want to: PDCs of one congestion context, contexts, and kinds of packets.
+#include <algorithm>
+#include <set>
+#include <utility>
+
 #include "uet/pds/manager.h"
 #include "unit/pds/pds_harness.h"
 
 namespace uet::pds::testing {
 namespace {
 
-class Turns : public Bench {};
+class Turns : public Bench {
+ protected:
+  // Of two PDCs of one context, whose window has room for one packet.
+  std::pair<TestMessage&, TestMessage&> two_in_a_window_for_one() {
+    cms::Parameters narrow = open_window();
+    narrow.fixed_window_bytes = narrow.mtu_bytes = 4096;
+    build(test_parameters(), narrow);
+    Destination other_job = to_peer();
+    other_job.job = JobId{8};
+    TestMessage& first = send(1);
+    return {first, node->send(other_job, 1, now)};
+  }
+};
 
 TEST_F(Turns, CongestionContextOfOnePeerIsSharedAndWakesAll) {
-  cms::Parameters narrow = open_window();
-  narrow.fixed_window_bytes = narrow.mtu_bytes = 4096;
-  build(test_parameters(), narrow);
-  Destination other_job = to_peer();
-  other_job.job = JobId{8};
-  TestMessage& first = send(1);
-  TestMessage& second = node->send(other_job, 1, now);
+  auto [first, second] = two_in_a_window_for_one();
   EXPECT_EQ(requests(turn()).size(), 1U);
   const PdcId sender = first.made == 1 ? first.pdc : second.pdc;
   pdc = sender;
@@ -63,13 +73,7 @@ TEST_F(Turns, Pds214_AcksThenRetransmissionsThenNewRequests) {
 }
 
 TEST_F(Turns, FailedPdcLetsOthersIntoTheSharedWindow) {
-  cms::Parameters narrow = open_window();
-  narrow.fixed_window_bytes = narrow.mtu_bytes = 4096;
-  build(test_parameters(), narrow);
-  Destination other_job = to_peer();
-  other_job.job = JobId{8};
-  TestMessage& first = send(1);
-  TestMessage& second = node->send(other_job, 1, now);
+  auto [first, second] = two_in_a_window_for_one();
   turn();
   const bool first_sent = first.made == 1;
   node->manager->abort(first_sent ? first.pdc : second.pdc, now);
