@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // uet-sim: runs one network and one traffic, and prints what came of it. Status 0: all flows done
 // and no property violated; 1: not so; 2: the arguments are wrong.
+#include <malloc.h>
+
 #include <chrono>
 #include <cstdio>
 #include <exception>
 #include <fstream>
 #include <iostream>
+#include <limits>
 #include <optional>
 
 #include "netsim/options.h"
@@ -74,9 +77,19 @@ int run(const uet::netsim::RunSetup& setup) {
   return results.violations.empty() && results.finished == results.flows ? 0 : 1;
 }
 
+// A Fep's tables are large and mostly never used. What malloc maps for each costs only the pages
+// that are touched; what it cuts from its heap it may have to clear first. By itself it maps less
+// and less of them, and no more than 65,536 at a time: with thousands of hosts that is too few.
+void map_large_tables() {
+  constexpr int kLargeBytes = 128 * 1024;
+  mallopt(M_MMAP_THRESHOLD, kLargeBytes);
+  mallopt(M_MMAP_MAX, std::numeric_limits<int>::max());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  map_large_tables();
   try {
     uet::netsim::RunSetup setup;
     const auto parsed = uet::netsim::parse_command_line(argc, argv, setup);

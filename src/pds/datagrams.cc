@@ -9,8 +9,7 @@
 
 namespace uet::pds {
 
-Datagrams::Datagrams(Environment& environment)
-    : env_(environment), entries_(std::make_unique<Entry[]>(kCapacity)) {}
+Datagrams::Datagrams(Environment& environment) : env_(environment), entries_(kCapacity) {}
 
 Datagrams::~Datagrams() {
   for (; oldest_ != end_; ++oldest_) withdraw(at(oldest_));

@@ -17,7 +17,6 @@ constexpr std::uint32_t kTurnPackets = 16;  // of one flow before the next has i
 Rudi::Rudi(Environment& environment, Time now)
     : env_(environment),
       wheel_(now),
-      records_(std::make_unique<Record[]>(kOutstanding)),
       free_(std::make_unique_for_overwrite<std::uint16_t[]>(kOutstanding)) {
   while (free_count_ < kOutstanding) {
     free_[free_count_] = static_cast<std::uint16_t>(kOutstanding - 1 - free_count_);
@@ -26,8 +25,8 @@ Rudi::Rudi(Environment& environment, Time now)
 }
 
 void Rudi::discard() {
-  for (std::size_t i = 0; free_count_ < kOutstanding; ++i) {
-    if (records_[i].flow != nullptr) release(records_[i]);
+  for (Record& record : records()) {
+    if (record.flow != nullptr) release(record);
   }
   while (!active_.empty()) {
     RudiFlow& flow = active_.pop_front();
@@ -39,6 +38,7 @@ void Rudi::discard() {
 // ---- sending ------------------------------------------------------------------------------------
 
 void Rudi::send(Message& message, RudiFlow& flow) {
+  if (records_ == nullptr) records_ = std::make_unique<Record[]>(kOutstanding);
   flow.backlog.push_back(message);
   ready_ = true;
   if (flow.linked()) return;
@@ -128,6 +128,7 @@ void Rudi::transmit(Record& record, Time now) {
 
 // PDS-186: nullptr for an id that is not outstanding at that peer.
 Rudi::Record* Rudi::find(std::uint32_t packet_id, const FepAddress& from) {
+  if (records_ == nullptr) return nullptr;
   Record& record = records_[packet_id % kOutstanding];
   const bool ours = record.flow != nullptr && record.packet_id == packet_id &&
                     record.flow->destination.address == from;
@@ -268,8 +269,8 @@ void Rudi::fail(Record& record, PdsError error, Time now) {
 }
 
 void Rudi::fail_flow(RudiFlow& flow, PdsError error, Time now) {
-  for (std::size_t i = 0; i < kOutstanding; ++i) {
-    if (records_[i].flow == &flow) fail(records_[i], error, now);
+  for (Record& record : records()) {
+    if (record.flow == &flow) fail(record, error, now);
   }
   while (!flow.backlog.empty()) env_.client.message_failed(flow.backlog.pop_front(), error, now);
   drop_drained_flows();
@@ -291,8 +292,7 @@ bool Rudi::cancel(Message& message) {
     IntrusiveList<Message, BacklogTag>::remove(message);
     drop_drained_flows();
   }
-  for (std::size_t i = 0; i < kOutstanding; ++i) {
-    Record& record = records_[i];
+  for (Record& record : records()) {
     if (record.flow == nullptr || record.message != &message) continue;
     RudiFlow& flow = *record.flow;
     release(record);

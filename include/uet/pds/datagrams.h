@@ -6,11 +6,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 
 #include "uet/base/packet.h"
 #include "uet/base/result.h"
 #include "uet/base/time.h"
+#include "uet/base/zeroed_array.h"
 #include "uet/pds/api.h"
 #include "uet/pds/pdc.h"
 
@@ -60,7 +60,7 @@ class Datagrams {
   void withdraw(Entry& entry);
 
   Environment& env_;
-  std::unique_ptr<Entry[]> entries_;
+  ZeroedArray<Entry> entries_;
   std::size_t oldest_ = 0;  // these only grow
   std::size_t queued_ = 0;
   std::size_t end_ = 0;

@@ -93,6 +93,7 @@ class Rudi {
     Time last_sent{};
   };
   struct Record : TimerEntry, Sent {};
+  std::span<Record> records() { return {records_.get(), records_ == nullptr ? 0 : kOutstanding}; }
 
   // Why a flow sends no more for now.
   enum class Stop : std::uint8_t { Drained, Blocked, TurnOver };
@@ -110,7 +111,7 @@ class Rudi {
 
   Environment& env_;
   TimerWheel wheel_;
-  std::unique_ptr<Record[]> records_;
+  std::unique_ptr<Record[]> records_;  // from the first message on: most FEPs never send one
   std::unique_ptr<std::uint16_t[]> free_;
   std::size_t free_count_ = 0;
   std::uint32_t uses_ = 0;                       // upper part of packet ids
