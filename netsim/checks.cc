@@ -183,7 +183,6 @@ void Checks::after_pass(std::uint32_t host) {
 
 // 2: nothing waits for leave that it has.
 void Checks::check_waiting(std::uint32_t host, const pds::SharedCcc& shared) {
-  if (shared.credit != nullptr) return;  // README.md
   if (!shared.ccc->may_send(network_.config().fep.cms.mtu_bytes)) return;
   const auto forgotten = [](const pds::Pdc& pdc) {
     return !static_cast<const ListNode<pds::ReadyTag>&>(pdc).linked();

@@ -187,6 +187,13 @@ void Pdc::wait_for_ccc(Time now) {
   if (ccc_.credit != nullptr) env_.credits->await(ccc_, now);
 }
 
+// What waited was cancelled, or has arrived after all.
+void Pdc::stop_waiting_for_ccc(Time now) {
+  if (!ListNode<WaitingForCccTag>::linked()) return;
+  ccc_.waiting.remove(*this);
+  if (ccc_.waiting.empty()) end_wait(now);
+}
+
 // CMS 9.5: how long data waited, and for what.
 void Pdc::end_wait(Time now) {
   const auto waited = [&](Time since) {
@@ -501,6 +508,7 @@ bool Pdc::pump(std::uint32_t& budget, Time now) {
     if (resend_count_ > 0 || !send_next_packet(now)) break;  // CMS-12: lost packets go first
     --budget;
   }
+  if (resend_count_ == 0 && backlog_.empty()) stop_waiting_for_ccc(now);
   if (clear_owed_ && state_ != PdcState::Creating) send_clear_command();
   if (close_wanted_) begin_close(now);
   if (state_ != PdcState::Established && state_ != PdcState::Creating) continue_close(now);

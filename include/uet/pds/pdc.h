@@ -238,6 +238,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   std::uint32_t train_packets() const;
   bool resend_pending(std::uint32_t& budget, Time now);
   void wait_for_ccc(Time now);
+  void stop_waiting_for_ccc(Time now);
   void end_wait(Time now);
   void set_backlog(Message& message, std::uint64_t bytes);
   void end_resend(TxRecord& record);

@@ -240,6 +240,32 @@ TEST_F(CreditSourceTest, CancelledDataAsksForNothing) {
   EXPECT_TRUE(controls_of(after(milliseconds(50)), CpType::CreditRequest).empty());
 }
 
+// What waited for credit to be sent again arrives after all: nothing waits any more, and no time
+// counts as blocked.
+TEST_F(CreditSourceTest, Cms10_WhatHasArrivedAfterAllDoesNotWait) {
+  send(1, DeliveryMode::Rud, 1024);
+  const auto first = requests(turn());
+  ASSERT_EQ(first.size(), 1U);
+  wire::NackHeader trimmed = nack(NackCode::TrimmedLastHop, first[0].psn.value);
+  trimmed.dpdcid = first[0].spdcid;
+  receive(trimmed);
+  turn();
+  SharedCcc& shared = node->manager->find(first[0].spdcid)->ccc();
+  EXPECT_FALSE(shared.waiting.empty());
+  after(microseconds(50));
+  wire::AckHeader late = ack(first[0].psn.value, first[0].psn.value);
+  late.dpdcid = first[0].spdcid;
+  receive(late);
+  turn();
+  EXPECT_TRUE(shared.waiting.empty());
+  const std::uint64_t blocked_ns = node->manager->counters().blocked_by_credit_ns;
+  EXPECT_GT(blocked_ns, 0U);
+  after(milliseconds(1));
+  send(1, DeliveryMode::Rud, 1024);
+  turn();
+  EXPECT_EQ(node->manager->counters().blocked_by_credit_ns, blocked_ns);
+}
+
 // ---- receiver -----------------------------------------------------------------------------------
 
 // An initiator that waits for credit cannot finish, but it asks.
