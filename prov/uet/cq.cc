@@ -275,20 +275,24 @@ ssize_t Cq::read_for_owner() noexcept {
 ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) noexcept {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
   ssize_t result = 0;
+  bool quiet = false;
+  bool wants_thread = false;
   {
     const Guard guard(domain_.lock());
     if (count == 0 || count_ < count || ++reads_without_progress_ >= kReadsWithoutProgress) {
       reads_without_progress_ = 0;
-      domain_.progress(clock_now());
+      domain_.progress_before_reply(clock_now(), [this] { return count_ > 0; });
     }
     if (count > 0 || count_ == 0) {
       result = pop(buffer, count, sources);
     } else if (front().err != 0) {
       result = -FI_EAVAIL;
     }
-    if (result != -FI_EAGAIN || !domain_.quiet()) return result;
+    quiet = result == -FI_EAGAIN && domain_.quiet();
+    wants_thread = domain_.kept_acks().wants_thread();
   }
-  sched_yield();
+  if (wants_thread) domain_.kept_acks().start(domain_);
+  if (quiet) sched_yield();
   return result;
 }
 

@@ -12,6 +12,7 @@
 #include "address_format.h"
 #include "eq.h"
 #include "fabric.h"
+#include "kept_acks.h"
 #include "lock.h"
 #include "params.h"
 #include "progress.h"
@@ -51,22 +52,34 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
 
   fep::Fep& fep() UET_REQUIRES(lock_) { return *fep_; }
   // One bounded pass of the protocol; true if there was work.
-  bool progress(Time now) UET_REQUIRES(lock_) {
-    const bool busy = fep_->progress(now);
-    works_.run();
-    idle_passes_ = busy ? 0 : idle_passes_ + 1;
-    wake_sleepers_in_time();
-    if (stats_signal_.requested()) write_stats("SIGUSR2");
-    return busy;
+  bool progress(Time now) UET_REQUIRES(lock_) { return end_pass(fep_->progress(now)); }
+  // As progress, for a call that returns completions at once if `delivers()` says so: the
+  // application's reply then leaves before the ACKs of what it is told of.
+  template <class Delivers>
+  bool progress_before_reply(Time now, Delivers delivers) UET_REQUIRES(lock_) {
+    const bool taken = fep_->take(now);
+    if (delivers() && fep_->can_keep_acks(now) && may_keep_acks()) {
+      fep_->keep_acks();
+      kept_acks_.kept();
+      return end_pass(taken);
+    }
+    return end_pass(fep_->push(now) || taken);
   }
+  // The ACKs that the application has not come back for; false if there are none.
+  bool push_kept_acks() UET_REQUIRES(lock_);
+  KeptAcks& kept_acks() { return kept_acks_; }
   // Nothing has come for so many passes that the caller, who is polling, should let others run: the
   // peer may wait for this very core.
   bool quiet() const UET_REQUIRES(lock_) { return idle_passes_ >= kPatientPasses; }
   // The end of a posting call: sends what is ready, unless more follows at once (FI_MORE).
   void posted(Time now, bool more) UET_REQUIRES(lock_) {
     if (!more) fep_->posted(now);
-    works_.run();  // a post may complete at once, and that may release some
-    wake_sleepers_in_time();
+    end_post();
+  }
+  // The same of a receive, which mostly sends nothing.
+  void posted_receive(Time now, bool more) UET_REQUIRES(lock_) {
+    if (!more) fep_->posted_receive(now);
+    end_post();
   }
   // For whoever is about to sleep: a descriptor that is readable when the domain needs progress,
   // because packets or its deadline have come; -1 if its thread sees to that.
@@ -80,8 +93,8 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
     timer_.arm(nic_->prepare_wait() ? Time{} : fep_->next_deadline());
   }
   WorkQueue& works() { return works_; }
-  // What FI_UET_STATS=exit owes for domains that are still open when the process ends.
-  static void write_stats_at_exit() noexcept;
+  // What domains that are still open owe when the process ends: kept ACKs, and FI_UET_STATS=exit.
+  static void settle_at_exit() noexcept;
   // Starts the progress thread if there is none, because somebody will sleep who cannot make
   // progress. 0 or a negative fi_errno; the caller is alone in the domain unless it has a lock.
   int need_thread() noexcept;
@@ -128,6 +141,21 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   int open_activity() noexcept;
   void write_stats(const char* why) noexcept UET_REQUIRES(lock_);
   void rest(Time until) UET_REQUIRES(lock_);
+  bool end_pass(bool busy) UET_REQUIRES(lock_) {
+    works_.run();
+    idle_passes_ = busy ? 0 : idle_passes_ + 1;
+    wake_sleepers_in_time();
+    if (stats_signal_.requested()) write_stats("SIGUSR2");
+    return busy;
+  }
+  void end_post() UET_REQUIRES(lock_) {
+    works_.run();  // a post may complete at once, and that may release some
+    wake_sleepers_in_time();
+  }
+  // Where somebody sleeps, or a thread makes progress, keeping would have to tell them.
+  bool may_keep_acks() UET_REQUIRES(lock_) {
+    return !thread_.running() && !timer_.in_use() && kept_acks_.allowed();
+  }
   // Another thread may sleep until a later time than is right now.
   void wake_sleepers_in_time() UET_REQUIRES(lock_) {
     if (timer_.in_use()) timer_.bring_forward(fep_->next_deadline());
@@ -156,6 +184,7 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   nic::FileDescriptor activity_;  // of the NIC's descriptor and the timer
   StatsSignal stats_signal_;
   ProgressThread thread_;
+  KeptAcks kept_acks_;
   WorkQueue works_{*this};
   EqBinding eq_;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace uet::fep {
 
@@ -42,33 +43,63 @@ Fep::Fep(const Config& config, nic::Nic& nic, Time now)
 Fep::~Fep() = default;
 
 bool Fep::progress(Time now) {
+  const bool taken = take(now);
+  return push(now) || taken;
+}
+
+bool Fep::take(Time now) {
   last_pass_ = now;
-  bool busy = receive(now);
-  busy |= manager_.expire(now);
-  busy |= pump(now);
-  flush(now);
-  return busy;
+  const bool received = receive(now);
+  return manager_.expire(now) || received;
+}
+
+// A stream's ACKs let its window move: they do not wait.
+bool Fep::can_keep_acks(Time now) {
+  const bool few = brought_few_ && packets_.in_use() < kBusyPackets;
+  return few && !keeps_acks_ && only_acks_wait(now);
+}
+
+void Fep::keep_acks() {
+  keeps_acks_ = true;
+  ++acks_kept_;
+}
+
+bool Fep::only_acks_wait(Time now) {
+  return outbox_.empty() && ses_.next_deadline() > now && manager_.only_acks_wait();
+}
+
+void Fep::push_kept_acks(Time now) {
+  if (!keeps_acks_) return;
+  ++acks_late_;
+  push(now);
 }
 
 void Fep::posted(Time now) {
   if (packets_.in_use() < kBusyPackets || ++waiting_posts_ >= kPostBatch) push(now);
 }
 
-void Fep::push(Time now) {
+void Fep::posted_receive(Time now) {
+  if (!keeps_acks_ || !only_acks_wait(now)) posted(now);
+}
+
+bool Fep::push(Time now) {
   last_pass_ = now;
-  pump(now);
+  const bool sent = pump(now);
   flush(now);
+  return sent;
 }
 
 bool Fep::receive(Time now) {
   while (const auto lost = nic_.take_lost_peer()) manager_.on_peer_lost(*lost, now);
   const std::size_t count = nic_.rx_burst(arrived_, now);
+  brought_few_ = count <= kFewPackets;
   for (std::size_t i = 0; i < count; ++i) {
     RxPacket& packet = arrived_[i];
     if (config_.trim_marks.on(packet.dscp)) {  // PDS-147
       packet.trimmed = true;
       packet.trimmed_last_hop = packet.dscp == config_.trim_marks.trimmed_last_hop;
     }
+    brought_few_ = brought_few_ && !packet.through_memory;
     manager_.on_packet(packet, now);
     packet = RxPacket{};
   }
@@ -96,6 +127,10 @@ bool Fep::pump(Time now) {
   waiting_posts_ = 0;
   if (!outbox_.empty()) flush(now);
   ses_.progress(now);
+  if (outbox_.empty() && std::exchange(keeps_acks_, false)) {
+    manager_.pump_before_acks(now);
+    flush(now);
+  }
   if (outbox_.empty()) return manager_.pump(now);
   manager_.bury_finished(now);  // their slots may be what the peers wait for
   return false;
@@ -133,6 +168,8 @@ Stats Fep::stats() const {
   Stats stats{manager_.counters(), manager_.contexts().counters(), ses_.counters(),
               nic_.counters()};
   stats.pds.blocked_by_nic_ns = blocked_by_nic_ns_;
+  stats.pds.acks_kept = acks_kept_;
+  stats.pds.acks_late = acks_late_;
   return stats;
 }
 

@@ -63,6 +63,8 @@ constexpr Row kRows[] = {
                               "retransmissions of what had arrived, acknowledged again"),
     pds<&P::rod_buffered>("pds_rod_buffered", "ROD requests kept until their predecessors came"),
     pds<&P::acks_sent>("pds_acks_sent", "ACKs sent"),
+    pds<&P::acks_kept>("pds_acks_kept", "times that ACKs were kept for the application's reply"),
+    pds<&P::acks_late>("pds_acks_late", "of these, no reply and no other call came in time"),
     pds<&P::acks_received>("pds_acks_received", "ACKs believed"),
     pds<&P::acks_invalid>("pds_acks_invalid", "ACKs dropped: they match nothing that was sent"),
     pds<&P::ack_requests_sent>("pds_ack_requests_sent", "ACK Requests sent"),

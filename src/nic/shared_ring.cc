@@ -128,6 +128,7 @@ RingConsumer::Next RingConsumer::next(RxPacket& out) {
     out.entropy = record.entropy;
     out.dscp = record.dscp & 0x3F;
     out.ecn = static_cast<Ecn>(record.ecn & 3);
+    out.through_memory = true;
     position_ += bytes;
     return Next::Packet;
   }

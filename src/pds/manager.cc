@@ -427,9 +427,32 @@ bool Manager::pump(Time now) {
   bool sent = datagrams_.pump(kTurnPackets);
   rudi_first_ = !rudi_first_;
   if (rudi_first_) sent |= rudi_.pump(std::max(parameters_.packets_per_pass / 2, 1U), now);
-  sent |= pump_pdcs(now);
+  sent |= pump_pdcs(2 * parameters_.pdc_count, now);
   if (!rudi_first_) sent |= rudi_.pump(std::max(parameters_.packets_per_pass / 2, 1U), now);
   return sent;
+}
+
+// A turn for each, since those whose ACK waits remain in line.
+void Manager::pump_before_acks(Time now) {
+  std::size_t turns = 0;
+  for (SharedCcc& shared : ready_) {
+    for ([[maybe_unused]] const Pdc& pdc : shared.ready) ++turns;
+  }
+  environment_.acks_wait = true;
+  pump_pdcs(turns, now);
+  environment_.acks_wait = false;
+}
+
+bool Manager::only_acks_wait() const {
+  if (datagrams_.waiting() || rudi_.has_ready()) return false;
+  bool any = false;
+  const bool more = ready_.any_of([&](const SharedCcc& shared) {
+    return shared.ready.any_of([&](const Pdc& pdc) {
+      any = any || pdc.ack_is_due();
+      return !pdc.has_only_ack();
+    });
+  });
+  return any && !more;
 }
 
 // Contexts take turns, so that a peer and class gets no more by using more PDCs (CMS-11); those of
@@ -441,11 +464,11 @@ Pdc& Manager::next_ready() {
   return pdc;
 }
 
-bool Manager::pump_pdcs(Time now) {
+bool Manager::pump_pdcs(std::size_t turns, Time now) {
   std::uint32_t budget = parameters_.packets_per_pass;
   bool sent = false;
   environment_.packets_short = false;
-  for (std::size_t turn = 0; turn < 2 * parameters_.pdc_count && !ready_.empty(); ++turn) {
+  for (std::size_t turn = 0; turn < turns && !ready_.empty(); ++turn) {
     if (budget == 0 || environment_.packets_short) break;
     Pdc& pdc = next_ready();
     if (pdc.finished()) {

@@ -501,7 +501,9 @@ bool Pdc::resend_pending(std::uint32_t& budget, Time now) {
 
 bool Pdc::pump(std::uint32_t& budget, Time now) {
   if (state_ == PdcState::Closed) return false;
-  if (ack_due_ && send_ack(*ack_due_, wire::AckRequestCode::None, now)) ack_due_.reset();
+  if (ack_due_ && !env_.acks_wait && send_ack(*ack_due_, wire::AckRequestCode::None, now)) {
+    ack_due_.reset();
+  }
   if (resend_count_ > 0 && !resend_pending(budget, now)) return true;
   while (!backlog_.empty()) {
     if (budget == 0) return true;

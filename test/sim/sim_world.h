@@ -28,6 +28,8 @@ struct NodeConfig {
   NicConfig nic;
   // An application that computes: it gives the FEP time only at multiples of this; 0 = at once.
   Duration progress_interval{0};
+  // An application that replies: ACKs wait for the next call wherever they may.
+  bool keeps_acks = false;
 };
 
 // A packet as a test sees it; valid during the call.
@@ -125,6 +127,7 @@ class SimWorld {
   bool pass_as_frame(SimPacket& packet, bool damaged);
   void deliver(int from, int to, SimPacket&& packet);
   void progress(int node);
+  static bool pass(Node& node, Time now);
   void wake(int node, Time when);
   void step();
   int node_at(const FepAddress& address) const;

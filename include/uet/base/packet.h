@@ -105,6 +105,7 @@ struct RxPacket {
   Time arrived{};
   bool trimmed = false;           // a switch cut the payload away (PDS section 13)
   bool trimmed_last_hop = false;  // with `trimmed`: it was the last switch on the way
+  bool through_memory = false;    // of this host: an answer costs no more than writing it
 };
 
 // Equal buffers for payload that cannot stay in user memory: inject, gathers, read data, messages

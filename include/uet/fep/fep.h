@@ -48,12 +48,25 @@ class Fep {
 
   // One bounded pass: receive a burst, expire timers, send. True if there was work.
   bool progress(Time now);
+  // The two halves of progress: receives a burst and expires timers; then push() sends.
+  bool take(Time now);
+  // After take(), in place of push(): the ACKs that wait to be sent stay until the next call and go
+  // behind what that sends. For a caller who tells the application what they acknowledge and
+  // expects its reply at once. Only if can_keep_acks(): there is nothing but a few ACKs, and they
+  // cost more than writing them to memory.
+  bool can_keep_acks(Time now);
+  void keep_acks();
+  bool keeps_acks() const { return keeps_acks_; }
+  // For whoever sees that the caller does not come back.
+  void push_kept_acks(Time now);
   // The end of a posting call: sends what is ready, without receiving. While many packets are still
   // unanswered, up to kPostBatch posts wait for one another or for the next progress, because a
   // burst costs the NIC little more than one packet; next_deadline says so.
   void posted(Time now);
-  // Sends what is ready without receiving.
-  void push(Time now);
+  // The same of a receive: ACKs that are kept still wait if it has nothing to send.
+  void posted_receive(Time now);
+  // Sends what is ready without receiving. True if there was something.
+  bool push(Time now);
   // When progress must be called at the latest even if no packet arrives; kNever if not at all.
   Time next_deadline() const;
 
@@ -79,9 +92,11 @@ class Fep {
  private:
   static constexpr std::size_t kBusyPackets = 16;  // unanswered ones that make posts wait
   static constexpr std::size_t kPostBatch = 16;
+  static constexpr std::size_t kFewPackets = 2;  // of one burst: more are a stream's
 
   bool receive(Time now);
   void note_receive_load(bool received);
+  bool only_acks_wait(Time now);
   bool pump(Time now);
   void flush(Time now);
 
@@ -89,6 +104,10 @@ class Fep {
   nic::Nic& nic_;
   Time last_pass_;
   std::size_t waiting_posts_ = 0;
+  bool brought_few_ = false;  // the last take(), and not through memory
+  bool keeps_acks_ = false;
+  std::uint64_t acks_kept_ = 0;
+  std::uint64_t acks_late_ = 0;
   bool loaded_ = false;    // something was in use when the load was last looked at
   Time nic_full_since_{};  // Time{}: it has taken all
   std::uint64_t blocked_by_nic_ns_ = 0;

@@ -49,12 +49,16 @@ class Manager final : public Delivery {
   void on_packet(const RxPacket& packet, Time now);
   // Lets PDCs send, in turn and bounded (design section 7). True if something was sent.
   bool pump(Time now);
+  // The same of PDCs, but for their ACKs, which remain for pump().
+  void pump_before_acks(Time now);
   // Frees PDCs whose end has come, without sending.
   void bury_finished(Time now);
   // True if a timer fired.
   bool expire(Time now);
   // A PDC or a datagram waits for its turn.
   bool has_ready() const { return !ready_.empty() || datagrams_.waiting() || rudi_.has_ready(); }
+  // pump() would send ACKs of PDCs, one at least, and nothing else.
+  bool only_acks_wait() const;
   // To be called when packets have left the outbox: datagrams among them are done.
   void answer_datagrams(Time now) {
     if (!datagrams_.empty()) datagrams_.answer_taken(now);
@@ -133,7 +137,7 @@ class Manager final : public Delivery {
   Pdc* choose(Outgoing& outgoing, const Destination& destination, bool is_long, Time now);
   Pdc* accept(const PeerKey& peer, DeliveryMode mode, const Incoming& syn, Psn start_psn, Time now);
   Pdc* create(Role role, PdcId peer_id, const Destination& destination, Psn start_psn, Time now);
-  bool pump_pdcs(Time now);
+  bool pump_pdcs(std::size_t turns, Time now);
   void bury(Pdc& pdc, Time now);
   // Whose turn it is, taken out of the line. Not while nobody is ready.
   Pdc& next_ready();

@@ -76,6 +76,7 @@ struct Environment {
   IntrusiveList<SharedCcc, ReadyTag>& ready;  // contexts with PDCs that may have something to send
   std::size_t control_reserve;                // packets that data must leave in the pool
   bool packets_short = false;         // the pool had none for data: sending stops for this pass
+  bool acks_wait = false;             // Manager::pump_before_acks
   Credits* credits = nullptr;         // set once, before there is a PDC
   cms::DestinationPressure pressure;  // what ACKs say of the memory here (CMS 4.1)
   PathEvidence path_evidence;         // for one look for losses at a time
@@ -188,6 +189,11 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   CreditSender* credit_sender() const { return credit_sender_; }
   void set_credit_sender(CreditSender* sender) { credit_sender_ = sender; }
   bool ack_is_due() const { return ack_due_.has_value(); }
+  // pump() would send an ACK at most.
+  bool has_only_ack() const {
+    return state_ == PdcState::Established && backlog_.empty() && resend_count_ == 0 &&
+           !clear_owed_ && !close_wanted_;
+  }
   // A Credit Request names no context: the peer must know it from a request of this PDC.
   bool can_request_credit() const { return context_known_ && !finished(); }
   // A NOOP opens it at the peer, since what it has sent has not and more needs credit. Once; false

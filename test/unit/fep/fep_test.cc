@@ -11,7 +11,10 @@
 #include <functional>
 #include <memory>
 #include <new>
+#include <string>
 #include <vector>
+
+#include "uet/wire/parse.h"
 
 namespace {
 
@@ -442,6 +445,126 @@ TEST_F(FepPair, PushSendsAtOnceAndReceivesNothing) {
   a.fep->progress(now);
   EXPECT_EQ(a.sink.all.size(), 1U);
 }
+
+// ---- ACKs that wait for the reply
+// -----------------------------------------------------------------
+
+class KeptAcks : public FepPair {
+ protected:
+  KeptAcks() {
+    a.nic.on_the_way = [this](RxPacket& packet) {
+      packet.through_memory = through_memory;
+      const auto parsed = wire::parse(packet.bytes);
+      const bool request = parsed && std::holds_alternative<wire::RequestHeader>(parsed->header);
+      arrived += request ? 'R' : 'A';
+    };
+    b.nic.on_the_way = [this](RxPacket& packet) { packet.through_memory = through_memory; };
+    post_receives();
+    begin();
+    EXPECT_TRUE(run_while_not([this] { return a.sink.all.size() == 1; }));  // the PDC is open
+    arrived.clear();
+    post_receives();
+  }
+  // Both ends.
+  void post_receives() {
+    ses::ReceiveOp op;
+    op.local = {&slice, 1};
+    for (Node* node : {&a, &b}) {
+      ASSERT_TRUE(node->fep->ses().receive(*node->context, op, now).ok());
+    }
+  }
+  void begin() {
+    ASSERT_TRUE(send({&slice, 1}).ok());
+    a.fep->push(now);
+  }
+  void reply() {
+    const ses::Peer to = a.as_peer();
+    ses::SendOp op;
+    op.peer = &to;
+    op.local = {&slice, 1};
+    ASSERT_TRUE(b.fep->ses().send(*b.context, op, now).ok());
+    b.fep->posted(now);
+  }
+  // b takes what has come, and keeps its ACK if it can.
+  bool take_and_keep() {
+    b.fep->take(now);
+    if (!b.fep->can_keep_acks(now)) return false;
+    b.fep->keep_acks();
+    return true;
+  }
+
+  std::byte byte{};
+  const ses::IoSlice slice{&byte, 1};
+  bool through_memory = false;
+  std::string arrived;  // at a: requests and others
+};
+
+TEST_F(KeptAcks, LeaveBehindTheReply) {
+  begin();
+  ASSERT_TRUE(take_and_keep());
+  EXPECT_EQ(b.sink.count(ses::Kind::Receive), 2U);  // the application can be told
+  const std::size_t sent = b.nic.sent;
+  b.fep->posted_receive(now);  // has nothing to send
+  EXPECT_EQ(b.nic.sent, sent);
+  EXPECT_EQ(b.fep->next_deadline(), now + microseconds(50));
+  reply();
+  EXPECT_EQ(b.nic.sent, sent + 2);
+  a.fep->progress(now);
+  EXPECT_EQ(arrived, "RA");
+  EXPECT_EQ(b.fep->stats().pds.acks_kept, 1U);
+  EXPECT_EQ(b.fep->stats().pds.acks_late, 0U);
+  expect_clean_close();
+}
+
+TEST_F(KeptAcks, LeaveWithTheNextPassWithoutAReply) {
+  begin();
+  ASSERT_TRUE(take_and_keep());
+  now += microseconds(50);
+  EXPECT_FALSE(take_and_keep());  // not twice
+  b.fep->push(now);
+  a.fep->progress(now);
+  EXPECT_EQ(arrived, "A");
+  EXPECT_EQ(a.sink.count(ses::Kind::Send), 2U);
+  EXPECT_EQ(b.fep->stats().pds.acks_late, 0U);
+}
+
+TEST_F(KeptAcks, LeaveWhenTheApplicationDoesNotComeBack) {
+  begin();
+  ASSERT_TRUE(take_and_keep());
+  b.fep->push_kept_acks(now);
+  a.fep->progress(now);
+  EXPECT_EQ(arrived, "A");
+  EXPECT_EQ(b.fep->stats().pds.acks_late, 1U);
+  b.fep->push_kept_acks(now);
+  EXPECT_EQ(b.fep->stats().pds.acks_late, 1U);  // nothing was kept
+}
+
+TEST_F(KeptAcks, AreNoneWhereAnAnswerCostsNothing) {
+  through_memory = true;
+  begin();
+  EXPECT_FALSE(take_and_keep());
+}
+
+// A stream's window moves with its ACKs.
+TEST_F(KeptAcks, AreNoneOfAStream) {
+  post_receives();
+  post_receives();
+  for (int i = 0; i < 3; ++i) begin();
+  EXPECT_FALSE(take_and_keep());
+}
+
+// Read data does not wait for what the application does.
+TEST_F(KeptAcks, AreNoneWhereDataWaitsToo) {
+  std::vector<std::byte> memory = pattern(3000), to(3000);
+  const Rkey key = expose(memory);
+  const ses::IoSlice target{to.data(), to.size()};
+  ASSERT_TRUE(a.fep->ses().read(*a.context, rma({&target, 1}, key), now).ok());
+  a.fep->push(now);
+  EXPECT_FALSE(take_and_keep());
+}
+
+// ---- deadlines
+// ------------------------------------------------------------------------------------
 
 TEST_F(FepPair, NextDeadlineIsTheTimeOutOfWhatWasSent) {
   EXPECT_EQ(a.fep->next_deadline(), kNever);
