@@ -553,18 +553,19 @@ TEST_F(KeptAcks, AreNoneOfAStream) {
   EXPECT_FALSE(take_and_keep());
 }
 
-// Read data does not wait for what the application does.
 TEST_F(KeptAcks, AreNoneWhereDataWaitsToo) {
-  std::vector<std::byte> memory = pattern(3000), to(3000);
-  const Rkey key = expose(memory);
-  const ses::IoSlice target{to.data(), to.size()};
-  ASSERT_TRUE(a.fep->ses().read(*a.context, rma({&target, 1}, key), now).ok());
-  a.fep->push(now);
+  reply();
+  ASSERT_TRUE(run_while_not([this] { return b.sink.count(ses::Kind::Send) == 1; }));
+  const ses::Peer to = a.as_peer();
+  ses::SendOp op;
+  op.peer = &to;
+  op.local = {&slice, 1};
+  ASSERT_TRUE(b.fep->ses().send(*b.context, op, now).ok());
+  begin();
   EXPECT_FALSE(take_and_keep());
 }
 
-// ---- deadlines
-// ------------------------------------------------------------------------------------
+// ---- deadlines ----------------------------------------------------------------------------------
 
 TEST_F(FepPair, NextDeadlineIsTheTimeOutOfWhatWasSent) {
   EXPECT_EQ(a.fep->next_deadline(), kNever);
