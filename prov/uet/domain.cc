@@ -105,8 +105,6 @@ std::uint64_t random_seed() {
   return seed;
 }
 
-constexpr std::uint32_t kTrainPackets = 16;  // CMS-700
-
 cms::Parameters cms_parameters(const Params& params, const nic::Nic& nic,
                                std::uint32_t payload_mtu) {
   const nic::NicCaps& caps = nic.caps();
@@ -119,7 +117,7 @@ cms::Parameters cms_parameters(const Params& params, const nic::Nic& nic,
       cms.paths == cms::PathPolicy::Single ? 1 : static_cast<std::uint16_t>(params.cc_path_count);
   if (caps.source_ports != 0) {
     cms.path_count = std::min(cms.path_count, caps.source_ports);
-    cms.train_packets = params.gso ? kTrainPackets : 1;
+    cms.train_packets = params.gso ? static_cast<std::uint32_t>(params.cc_train_packets) : 1;
   }
   cms.mtu_bytes = payload_mtu + 128;  // largest headers above IP, and IP itself
   if (caps.link_rate_bps != 0) cms.link_rate_bps = caps.link_rate_bps;
@@ -154,15 +152,36 @@ cms::Parameters cms_parameters(const Params& params, const nic::Nic& nic,
   cms.recovery = params.cc_recovery;
   cms.probes_base_rtt = params.cc_base_rtt_probe;
   cms.rtt_cache_time = std::chrono::seconds(params.cc_rtt_cache_s);
+  cms.linger = std::chrono::milliseconds(params.cc_linger_ms);
   cms.oversubscription_control = params.cc_oversubscription_control;
   cms.tuning = params.cc;
   cms.ack_gen_trigger_bytes = static_cast<std::uint32_t>(params.ack_trigger_bytes);
   return cms;
 }
 
-pds::Parameters pds_parameters(const Params& params) {
+// Bytes that one context may have in flight.
+std::uint64_t largest_window(const cms::Parameters& cms) {
+  const double rtt_us = to_us(cms.base_rtt.value_or(cms.default_base_rtt));
+  const double bdp = static_cast<double>(cms.path_rate_bps()) / 8e6 * rtt_us;
+  const auto by_rate = static_cast<std::uint64_t>(cms.tuning.max_window_bdp * bdp);
+  return std::min(by_rate, cms.max_window_bytes);
+}
+
+// CMS-310: MPR is not what bounds the rate.
+std::uint8_t default_mpr(const Params& params, const cms::Parameters& cms) {
+  const std::uint8_t by_rule = pds::mpr_for_window(largest_window(cms), cms.mtu_bytes);
+  if (params.mpr == 0) return by_rule;
+  if (params.mpr < by_rule) {
+    FI_INFO(&provider, FI_LOG_DOMAIN,
+            "FI_UET_MPR=%d bounds what is in flight: the congestion window may need %d\n",
+            static_cast<int>(params.mpr), static_cast<int>(by_rule));
+  }
+  return static_cast<std::uint8_t>(params.mpr);
+}
+
+pds::Parameters pds_parameters(const Params& params, const cms::Parameters& cms) {
   pds::Parameters pds;
-  pds.default_mpr = static_cast<std::uint8_t>(params.mpr);
+  pds.default_mpr = default_mpr(params, cms);
   pds.ack_gen_trigger_bytes = static_cast<std::uint32_t>(params.ack_trigger_bytes);
   pds.ack_gen_min_packet_add_bytes = static_cast<std::uint32_t>(params.cc_ack_min_packet_bytes);
   pds.ack_on_ecn = params.cc_ack_on_ecn;
@@ -330,12 +349,12 @@ int Domain::open_fep() {
     return -FI_EINVAL;
   }
   fep::Config config;
-  config.pds = pds_parameters(params_);
+  config.cms = cms_parameters(params_, *nic_, payload_mtu_);
+  config.pds = pds_parameters(params_, config.cms);
   config.pds.place = place_of(local_address().port);
   if (config.pds.place) {
     config.pds.pdc_count = std::min(config.pds.pdc_count, pds::kPdcIdsOfPlace / 2);
   }
-  config.cms = cms_parameters(params_, *nic_, payload_mtu_);
   config.trim_marks = recognized_trim_marks(params_);
   config.ses.payload_mtu = payload_mtu_;
   config.ses.rudi = params_.rudi && params_.profile == Profile::Hpc;  // SES-138

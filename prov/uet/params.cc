@@ -177,7 +177,10 @@ const Row kRows[] = {
      "Packet delivery contexts to one destination, so that a short message need not wait behind a "
      "long one",
      Number{&Params::pdcs_per_destination, 1, 64}},
-    {"MPR", "Maximum PSN range of a peer, in units of 128 packets", Number{&Params::mpr, 1, 32}},
+    {"MPR",
+     "Packets that a peer may have outstanding, in units of 128; 0 = 8, or as many more as the "
+     "largest congestion window needs",
+     Number{&Params::mpr, 0, 32}},
     {"IDLE_TIMEOUT_MS", "Idle time after which a packet delivery context is closed, milliseconds",
      Number{&Params::idle_timeout_ms, 10, 86'400'000}},
     {"ACK_TRIGGER_BYTES", "Bytes received after which an ACK is due",
@@ -318,6 +321,10 @@ const Row kRows[] = {
     {"CC_CREDIT_REQUEST_RTTS",
      "Time without credit after which a Credit Request is sent, in base round-trip times",
      Real{&cms::Tuning::credit_request_rtts, 0.1, 1000}},
+    {"CC_ZERO_GRANT_BYTES",
+     "What an answer to a Credit Request that grants nothing new takes of the rate that rccc "
+     "grants, in bytes",
+     Real{&cms::Tuning::zero_grant_bytes, 0, 1048576}},
     {"CC_PENALTY_ECN",
      "What a mark adds to the penalty of its path, with bitmap and mixed, a number",
      Whole{&cms::Tuning::penalty_ecn, 0, 255}},
@@ -350,6 +357,14 @@ const Row kRows[] = {
     {"CC_PATH_BAN_AFTER",
      "Losses in a row after which a path is not used for seconds, a number, 0 = never",
      Whole{&cms::Tuning::path_ban_after, 0, 255}},
+    {"CC_PATH_BAN_S", "How long it is not used, in seconds; twice as long each time in a row",
+     Real{&cms::Tuning::path_ban_s, 0.000001, 1800}},
+    {"CC_PATH_BAN_LONGEST_S", "The longest of these times, in seconds",
+     Real{&cms::Tuning::path_ban_longest_s, 0.000001, 1800}},
+    {"CC_REROUTE_RTTS",
+     "Traffic on a single path takes another one when a packet times out, at most once in so long, "
+     "in base round-trip times, 0 = never",
+     Real{&cms::Tuning::reroute_rtts, 0, 1000000}},
     {"CC_PATH_INFERENCE",
      "Take a packet for lost when one that left later on its path has arrived; off where switches "
      "choose ways by themselves, a switch",
@@ -361,11 +376,28 @@ const Row kRows[] = {
      "Without trimming and with several paths: take for lost what many later packets have "
      "overtaken, and ask for what has arrived when no answer comes, a switch",
      Switch{&Params::cc_recovery}},
+    {"CC_RECOVERY_WINDOWS",
+     "Later packets that prove a loss so, in congestion windows, the largest window at most",
+     Real{&cms::Tuning::recovery_windows, 0, 64}},
+    {"CC_RECOVERY_PACKETS", "And so many packets at least, a number",
+     Whole{&cms::Tuning::recovery_packets, 1, 4096}},
+    {"CC_RECOVERY_SILENCE_RTTS",
+     "Time without an answer after which it is asked what has arrived, in base round-trip times",
+     Real{&cms::Tuning::recovery_silence_rtts, 0.1, 1000}},
+    {"CC_RECOVERY_RETRY_RTTS", "Time until it is asked again, in base round-trip times",
+     Real{&cms::Tuning::recovery_retry_rtts, 0.1, 1000}},
+    {"CC_TRAIN_PACKETS",
+     "Packets in a row on one path at most, where the kernel's UDP sends several as one",
+     Number{&Params::cc_train_packets, 1, 64}},
     {"CC_REMOTE_RATE_MBPS",
      "Link rate in Mbit/s of the peers, if it is lower than that of this host, 0 = as this host's",
      Number{&Params::cc_remote_rate_mbps, 0, 10'000'000}},
     {"CC_RTT_CACHE_S", "Seconds for which the base round-trip time of a peer is remembered",
      Number{&Params::cc_rtt_cache_s, 0, 1'000'000}},
+    {"CC_LINGER_MS",
+     "Milliseconds for which a congestion context without traffic keeps its window and what it "
+     "knows of paths, 0 = not at all",
+     Number{&Params::cc_linger_ms, 0, 86'400'000}},
     {"CC_BASE_RTT_PROBE",
      "Measure the base round-trip time with a probe, unless it is configured, a switch",
      Switch{&Params::cc_base_rtt_probe}},
@@ -598,6 +630,9 @@ std::optional<std::string> find_conflict(const Params& params) {
   }
   if (params.cc.backlog_low_bytes >= params.cc.backlog_high_bytes) {
     return "FI_UET_CC_BACKLOG_LOW_BYTES must be less than FI_UET_CC_BACKLOG_HIGH_BYTES";
+  }
+  if (params.cc.path_ban_s > params.cc.path_ban_longest_s) {
+    return "FI_UET_CC_PATH_BAN_S must not be more than FI_UET_CC_PATH_BAN_LONGEST_S";
   }
   if (!params.cc_trimming) return {};
   if (params.dscp_trimmed == params.dscp_trimmed_lasthop) {

@@ -30,7 +30,7 @@ struct Params {
   std::uint64_t rto_retries = 14;
   std::uint64_t pdc_count = 1024;
   std::uint64_t pdcs_per_destination = 1;
-  std::uint64_t mpr = 8;
+  std::uint64_t mpr = 0;  // 0: by rule (CMS-310)
   std::uint64_t idle_timeout_ms = 10'000;
   std::uint64_t ack_trigger_bytes = 16 * 1024;
   std::uint64_t unexpected_bytes = 16 << 20;
@@ -70,6 +70,8 @@ struct Params {
   bool cc_trimming = false;
   std::uint64_t cc_remote_rate_mbps = 0;
   std::uint64_t cc_rtt_cache_s = 3600;
+  std::uint64_t cc_linger_ms = 1000;
+  std::uint64_t cc_train_packets = 16;
   std::uint64_t cc_path_count = 64;
   std::uint64_t cc_burst_packets = 128;
   std::uint64_t cc_ack_min_packet_bytes = 1024;

@@ -13,10 +13,13 @@ namespace {
 constexpr std::uint32_t kTurnPackets = 4;  // CMS-221
 constexpr double kSilenceFactor = 4;       // CMS-226
 
+std::uint32_t units_of(double bytes) {
+  return (static_cast<std::uint32_t>(bytes) + kCreditUnit - 1) / kCreditUnit;
+}
+
 std::uint32_t turn_units_of(const Parameters& parameters) {
-  const auto tuned = static_cast<std::uint32_t>(parameters.tuning.grant_bytes);
-  const std::uint32_t bytes = tuned != 0 ? tuned : kTurnPackets * parameters.mtu_bytes;
-  return (bytes + kCreditUnit - 1) / kCreditUnit;
+  const double tuned = parameters.tuning.grant_bytes;
+  return units_of(tuned >= 1 ? tuned : kTurnPackets * parameters.mtu_bytes);
 }
 
 // CMS-223.
@@ -35,6 +38,7 @@ CreditPacer::CreditPacer(const Parameters& parameters, Duration rto)
           static_cast<double>(std::min(parameters.link_rate_bps, parameters.receive_rate_bps)) /
           8e9),
       turn_units_(turn_units_of(parameters)),
+      zero_grant_units_(units_of(parameters.tuning.zero_grant_bytes)),
       rto_(rto),
       unsolicited_units_(unsolicited_units_of(parameters)) {}
 
@@ -76,7 +80,16 @@ void CreditPacer::grant_units(CreditSource& source, std::uint32_t units, Time no
   last_grant_bytes_ = std::uint64_t{units} * kCreditUnit;
   source.unseen_bytes += last_grant_bytes_;
   if (source.first_granted <= source.last_heard) source.first_granted = now;
-  // CMS-227: a late pass makes up for one turn, not for all the time it missed.
+  take_time(units, now);
+}
+
+// Who waits for its turn is not made to wait longer for it.
+void CreditPacer::on_zero_grant(Time now) {
+  if (active_.empty()) take_time(zero_grant_units_, now);
+}
+
+// CMS-227: a late pass makes up for one turn, not for all the time it missed.
+void CreditPacer::take_time(std::uint32_t units, Time now) {
   next_turn_ = std::max(next_turn_, now - spacing(turn_units_)) + spacing(units);
 }
 

@@ -19,10 +19,6 @@ constexpr double kLightLoadOfBdp = 0.25;  // "light load" of CMS-711
 constexpr double kCloseOfTarget = 0.25;   // and "close to the base RTT" (RttNoise)
 constexpr double kNoiseAgeRtts = 1000;
 constexpr double kRaiseLimitOfConfig = 4;
-constexpr double kRecoveryWindows = 1.5;  // CMS-150
-constexpr double kRecoveryPackets = 5;
-constexpr double kSilenceRtts = 3;  // CMS-151
-constexpr double kProbeRetryRtts = 5;
 constexpr double kLeastBaseRttUs = 0.001;  // the resolution of Duration
 
 // An application of what has accumulated, or its loss.
@@ -508,15 +504,16 @@ std::optional<Duration> Nscc::base_rtt() const {
 std::optional<RecoveryRules> Nscc::recovery() const {
   if (!constants_.recovery) return std::nullopt;
   const auto us = [](double count) { return Duration(std::llround(count * 1000)); };
-  const double window = std::min(kRecoveryWindows * state_.cwnd_bytes, state_.max_bytes);
+  const Tuning& tuning = constants_.tuning();
+  const double window = std::min(tuning.recovery_windows * state_.cwnd_bytes, state_.max_bytes);
+  const double least = tuning.recovery_packets * state_.mtu_bytes;
   const double target_us = nscc_target_qdelay_us(state_, constants_);
   const double loop_us = nscc_loop_us(state_);
-  return RecoveryRules{
-      .bytes = static_cast<std::uint64_t>(std::max(window, kRecoveryPackets * state_.mtu_bytes)),
-      .silence = us(kSilenceRtts * loop_us),
-      .silence_at_end = us(loop_us + target_us),
-      .retry = us(kProbeRetryRtts * loop_us),
-      .unqueued_rtt = us(state_.base_rtt_us + target_us)};
+  return RecoveryRules{.bytes = static_cast<std::uint64_t>(std::max(window, least)),
+                       .silence = us(tuning.recovery_silence_rtts * loop_us),
+                       .silence_at_end = us(loop_us + target_us),
+                       .retry = us(tuning.recovery_retry_rtts * loop_us),
+                       .unqueued_rtt = us(state_.base_rtt_us + target_us)};
 }
 
 void Nscc::on_nack(wire::NackCode code, std::uint32_t bytes, bool ecn, std::optional<Duration> rtt,

@@ -164,16 +164,27 @@ std::uint16_t PathSelector::choose(Rng& rng, Time now) {
 
 std::uint16_t PathSelector::begin_train(Rng& rng, Time now) {
   train_packets_ = 0;
-  train_began_ = now;
+  since_ = now;
   return train_entropy_ = uses_feedback() ? choose(rng, now) : walk(rng);
 }
 
 std::uint16_t PathSelector::next(Rng& rng, Time now, std::uint32_t train) {
-  const bool goes_on = train_packets_ != 0 && train_packets_ < train && now == train_began_;
+  if (policy_ == PathPolicy::Single) {
+    if (since_ == Time{}) since_ = now;
+    return value(0);
+  }
+  const bool goes_on = train_packets_ != 0 && train_packets_ < train && now == since_;
   const std::uint16_t entropy = goes_on ? train_entropy_ : begin_train(rng, now);
   ++train_packets_;
   if (uses_feedback()) learnt_->health.on_sent(*index_of(entropy), now);
   return entropy;
+}
+
+bool PathSelector::reroute(Rng& rng, Time now, Duration spacing) {
+  if (policy_ != PathPolicy::Single || now - since_ < spacing) return false;
+  since_ = now;
+  base_ = static_cast<std::uint16_t>(rng.below(kEntropyValues));
+  return true;
 }
 
 std::uint16_t PathSelector::next_for_control(Rng& rng) {
@@ -189,7 +200,7 @@ void PathSelector::penalise(std::uint16_t index, PathFeedback feedback) {
 }
 
 // CMS-423: a path that does not answer while others do counts as one that loses, for selection
-// only.
+// and bans (CMS-419) only.
 void PathSelector::on_acknowledged(std::uint16_t entropy, Time now) {
   if (!uses_feedback()) return;
   const std::optional<std::uint16_t> index = index_of(entropy);
@@ -198,6 +209,7 @@ void PathSelector::on_acknowledged(std::uint16_t entropy, Time now) {
   if (!silent) return;
   penalise(static_cast<std::uint16_t>(*silent), PathFeedback::Timeout);
   learnt_->health.rest(*silent, now);
+  learnt_->health.on_timeout(*silent, now);
 }
 
 void PathSelector::on_feedback(std::uint16_t entropy, PathFeedback feedback, Time now) {

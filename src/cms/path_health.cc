@@ -3,11 +3,14 @@
 #include "uet/cms/path_health.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace uet::cms {
 namespace {
 
-constexpr unsigned kMostDoublings = 6;  // 1 s to 60 s
+constexpr int kMostDoublings = 31;  // more than any ban needs
+
+Duration seconds(double count) { return Duration(static_cast<std::int64_t>(count * 1e9)); }
 
 }  // namespace
 
@@ -17,7 +20,9 @@ PathHealth::PathHealth(const Parameters& parameters, std::size_t path_count, Dur
       // The paths of switches that choose by themselves are not ours to ban.
       ban_after_(parameters.path_inference
                      ? static_cast<std::uint8_t>(parameters.tuning.path_ban_after)
-                     : std::uint8_t{0}) {
+                     : std::uint8_t{0}),
+      ban_s_(parameters.tuning.path_ban_s),
+      longest_ban_s_(parameters.tuning.path_ban_longest_s) {
   const auto rtts = [&](double count) {
     return stamps(Duration(static_cast<std::int64_t>(count * static_cast<double>(rtt.count()))));
   };
@@ -50,7 +55,7 @@ void PathHealth::end_rests(Stamp now) {
 
 bool PathHealth::banned(std::size_t index, Time now) {
   Path& path = paths_[index];
-  if (path.banned && over(path.ban_until, stamp(now), stamps(kLongestBan))) {
+  if (path.banned && over(path.ban_until, stamp(now), stamps(seconds(longest_ban_s_)))) {
     path.banned = false;
     path.on_probation = true;
     path.out = 0;
@@ -105,9 +110,9 @@ void PathHealth::on_timeout(std::size_t index, Time now) {
   const bool enough = path.on_probation || (ban_after_ > 0 && path.timeouts >= ban_after_);
   if (path.banned || ban_after_ == 0 || !enough) return;
   if ((banned_count_ + 1) * 2 > paths_.size()) return;  // never more than half
-  const unsigned doublings = std::min<unsigned>(path.bans, kMostDoublings);
+  const int doublings = std::min<int>(path.bans, kMostDoublings);
   path.ban_until =
-      stamp(now) + stamps(std::min<Duration>(kLeastBan * (1U << doublings), kLongestBan));
+      stamp(now) + stamps(seconds(std::min(std::ldexp(ban_s_, doublings), longest_ban_s_)));
   if (path.bans < UINT8_MAX) ++path.bans;
   path.banned = true;
   path.on_probation = false;

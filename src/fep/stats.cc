@@ -52,6 +52,7 @@ constexpr Row kRows[] = {
     pds<&P::requests_delivered>("pds_requests_delivered", "RUD and ROD requests given to SES"),
     pds<&P::rto_retransmissions>("pds_rto_retransmissions",
                                  "packets sent again because a time-out expired"),
+    pds<&P::reroutes>("pds_reroutes", "single paths given up because a packet timed out"),
     pds<&P::nack_retransmissions>("pds_nack_retransmissions",
                                   "packets sent again because of a NACK"),
     pds<&P::inferred_loss_retransmissions>("pds_inferred_loss_retransmissions",

@@ -59,6 +59,7 @@ namespace {
 cms::Counters counters_of(const SharedCcc& shared) {
   cms::Counters counters = shared.ccc->counters();
   if (shared.paths) shared.paths->count(counters);
+  if (counted_for(shared) == kUses.size()) counters.forget_holdings();  // it lingers
   return counters;
 }
 
@@ -71,6 +72,7 @@ cms::Counters CccPool::counters() const {
 }
 
 SharedCcc* CccPool::share(const CccKey& key, Use use, Time now) {
+  end_lingering(now);
   const std::size_t wanted = index_of(use);
   const auto entry = cccs_.find(key);
   const std::size_t counted = entry == cccs_.end() ? kUses.size() : counted_for(entry->second);
@@ -84,7 +86,9 @@ SharedCcc* CccPool::share(const CccKey& key, Use use, Time now) {
     }
     if (!available) return nullptr;
   }
+  if (entry == cccs_.end() && cccs_.size() >= most_) end(lingering_.front(), now);
   SharedCcc& shared = entry == cccs_.end() ? cccs_[key] : entry->second;
+  if (shared.ListNode<LingeringTag>::linked()) lingering_.remove(shared);
   if (shared.ccc == nullptr) {
     shared.key = key;
     const cms::SharedParameters& cms = parameters_for(key.address.ip);
@@ -107,15 +111,27 @@ void CccPool::release(SharedCcc& shared, Use use, Time now) {
   --shared.users[index_of(use)];
   const std::size_t after = counted_for(shared);
   if (after != before) quota_.give_back(kUses[before]);
-  if (after == kUses.size()) {
-    const std::optional<Duration> base_rtt = shared.ccc->base_rtt();
-    if (base_rtt) rtts_.keep(shared.key.address, *base_rtt, now);
-    cms::Counters counters = counters_of(shared);
-    counters.forget_holdings();
-    ended_.add(counters);
-    cccs_.erase(CccKey(shared.key));
-  } else if (after != before) {
-    quota_.take(kUses[after]);
+  if (after != before && after < kUses.size()) quota_.take(kUses[after]);
+  if (after < kUses.size()) return;
+  const bool alone = shared.key.rod_pdc != PdcId{} || shared.credit != nullptr;
+  if (alone || cms_->linger == Duration::zero()) return end(shared, now);
+  shared.blocked_since = Time{};
+  shared.lingers_until = now + cms_->linger;
+  lingering_.push_back(shared);
+  end_lingering(now);
+}
+
+void CccPool::end(SharedCcc& shared, Time now) {
+  const std::optional<Duration> base_rtt = shared.ccc->base_rtt();
+  if (base_rtt) rtts_.keep(shared.key.address, *base_rtt, now);
+  ended_.add(counters_of(shared));
+  cccs_.erase(CccKey(shared.key));
+}
+
+// Nobody is woken for it: until somebody needs a context, one too many does no harm.
+void CccPool::end_lingering(Time now) {
+  while (!lingering_.empty() && lingering_.front().lingers_until <= now) {
+    end(lingering_.front(), now);
   }
 }
 

@@ -69,6 +69,7 @@ bool Credits::on_credit_request(Pdc& pdc, std::uint32_t target, Time now) {
   // It may have missed what it was granted, or wait behind many others: both must be told apart
   // from a receiver that grants nothing (CMS-241).
   pdc.send_credit(sender->granted_units);
+  pacer_.on_zero_grant(now);
   return true;
 }
 

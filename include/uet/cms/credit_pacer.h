@@ -38,6 +38,9 @@ class CreditPacer {
 
   // The next turn, if it is time for one: its source has been granted more (CMS-221).
   CreditSource* grant(Time now);
+  // A Credit left that grants nothing new while nobody waits for a turn: it takes up its time too
+  // (CMS-223).
+  void on_zero_grant(Time now);
   std::uint64_t last_grant_bytes() const { return last_grant_bytes_; }
   // CMS-232: grants at this part of the rate from the next turn on; above 0, 1 at most.
   void set_rate_factor(double factor) { rate_factor_ = factor; }
@@ -50,6 +53,7 @@ class CreditPacer {
 
  private:
   bool silent(const CreditSource& source, Time now) const;
+  void take_time(std::uint32_t units, Time now);
   void grant_units(CreditSource& source, std::uint32_t units, Time now);
   CreditSource* grant_unasked(Time now);
   void rest(CreditSource& source);
@@ -57,6 +61,7 @@ class CreditPacer {
   double bytes_per_ns_;  // of grants, before rate_factor_
   double rate_factor_ = 1;
   std::uint32_t turn_units_;
+  std::uint32_t zero_grant_units_;
   Duration rto_;
   std::uint32_t unsolicited_units_;  // granted beyond a target at most; 0 = never
   IntrusiveList<CreditSource, ActiveSourceTag> active_;

@@ -49,6 +49,9 @@ class PathSelector {
   std::uint16_t next(Rng& rng, Time now, std::uint32_t train = 1);
   // That of a packet whose fate teaches nothing: it uses up no recycled value.
   std::uint16_t next_for_control(Rng& rng);
+  // Takes another value from now on if there is a single one, and it was taken `spacing` ago or
+  // longer (CMS-401). True if so.
+  bool reroute(Rng& rng, Time now, Duration spacing);
   // Is there any use in calling the two below?
   bool uses_feedback() const { return learnt_ != nullptr; }
   // What became of a packet that took this value. Values that are not of the set are ignored.
@@ -103,7 +106,7 @@ class PathSelector {
   std::uint16_t taken_ = 0;  // values used in this round
   std::uint16_t train_entropy_ = 0;  // of the train that began ...
   std::uint32_t train_packets_ = 0;  // ... and has so many packets now
-  Time train_began_{};
+  Time since_{};                     // the train began, or the single value was taken
   std::unique_ptr<Learnt> learnt_;
 };
 

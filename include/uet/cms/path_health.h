@@ -16,9 +16,6 @@ namespace uet::cms {
 
 class PathHealth {
  public:
-  static constexpr Duration kLeastBan = std::chrono::seconds(1);  // doubles with each one in a row
-  static constexpr Duration kLongestBan = std::chrono::seconds(60);
-
   // `rtt`: base round trip time.
   PathHealth(const Parameters& parameters, std::size_t path_count, Duration rtt);
 
@@ -74,6 +71,8 @@ class PathHealth {
   Stamp rest_time_;
   Stamp silence_;
   std::uint8_t ban_after_;
+  double ban_s_;          // the first in a row
+  double longest_ban_s_;  // of those that follow, each twice as long
 };
 
 }  // namespace uet::cms

@@ -36,7 +36,8 @@ struct Tuning {
   double grant_bytes = 0;        // of one turn; 0 = 4 MTU (CMS-221)
   double pacer_fraction = 0.99;  // of the link's rate is granted (CMS-222)
   double unsolicited_bdp = 0;  // granted beyond targets while nobody asks, BDPs (CMS-223); 0 = off
-  double credit_request_rtts = 2;             // without credit, then a Credit Request (CMS-215)
+  double zero_grant_bytes = 1024;  // that a Credit which grants nothing new counts as (CMS-223)
+  double credit_request_rtts = 2;  // without credit, then a Credit Request (CMS-215)
   double oversubscription_period_rtts = 1.5;  // CMS-230, where it is on
   double oversubscription_gain = 0.5;
   double oversubscription_target = 0.3;  // part of the packets that may be marked
@@ -60,8 +61,18 @@ struct Tuning {
   double path_rest_rtts = 1;     // what drew a mark or a NACK is left alone so long (CMS-406), RTTs
   double path_silence_rtts = 3;  // without an answer counts as a loss (CMS-423), RTTs; 0 = never
   double path_ban_after = 3;     // losses in a row (CMS-419); 0 = never
+  double path_ban_s = 1;         // the first ban; each one in a row is twice as long ...
+  double path_ban_longest_s = 60;  // ... up to this
+  // A single path that lets a packet time out is exchanged, at most once in so long (CMS-401),
+  // RTTs; 0 = never.
+  double reroute_rtts = 10;
   // A packet that later ones of its path have overtaken is waited for so long (CMS-421), RTTs
   double path_inference_wait_rtts = 0.25;
+  // Losses found without knowing paths (CMS-150, CMS-151)
+  double recovery_windows = 1.5;  // reported above a gap prove a loss: of the window, Wmax at most
+  double recovery_packets = 5;    // ... and of packets at least
+  double recovery_silence_rtts = 3;  // without an ACK, then a Probe
+  double recovery_retry_rtts = 5;    // until the next Probe
 };
 
 }  // namespace uet::cms

@@ -29,6 +29,7 @@ namespace uet::pds {
 class Pdc;
 struct WaitingForCccTag;
 struct ReadyTag;
+struct LingeringTag;
 
 struct CccKey {
   FepAddress address;
@@ -43,11 +44,12 @@ inline constexpr Duration kBaseRttProbeSpacing = std::chrono::milliseconds(1);
 
 // A congestion control context, the PDCs that wait for its leave to send, and those that may have
 // something to send. It is itself in line while there are such (CMS-11).
-struct SharedCcc : TimerEntry, ListNode<ReadyTag> {
+struct SharedCcc : TimerEntry, ListNode<ReadyTag>, ListNode<LingeringTag> {
   SharedCcc() = default;
   ~SharedCcc() {
     if (wheel != nullptr) wheel->cancel(*this);
     if (ListNode<ReadyTag>::linked()) IntrusiveList<SharedCcc, ReadyTag>::remove(*this);
+    if (ListNode<LingeringTag>::linked()) IntrusiveList<SharedCcc, LingeringTag>::remove(*this);
   }
   SharedCcc(const SharedCcc&) = delete;
   SharedCcc& operator=(const SharedCcc&) = delete;
@@ -74,6 +76,7 @@ struct SharedCcc : TimerEntry, ListNode<ReadyTag> {
   std::uint32_t wait_doublings = 0;    // of the wait before a loss is inferred (CMS-421)
   std::uint32_t right_inferences = 0;  // since one that was wrong, or since it became shorter
   CccKey key;
+  Time lingers_until{};                  // without a user
   std::array<std::uint32_t, 4> users{};  // by kind of use, the most demanding first
 };
 
@@ -89,13 +92,16 @@ class CccPool {
           std::size_t for_pool)
       : cms_(cms),
         same_host_(cms.for_same_host()),
+        most_(count),
         quota_(count, for_targets, for_pool),
         rtts_(cms.rtt_cache_time) {}
 
   // The context of `key` with one user more, made if there is none. nullptr: none is to be had now.
   SharedCcc* share(const CccKey& key, Use use, Time now);
-  // One user less; with the last one the context is gone, but for the base RTT it has learnt
-  // (CMS-141). No PDC may wait for it then.
+  // One user less. Without one the context lingers for a while with all that it has learnt
+  // (Parameters::linger, CMS 7.4), taken up again by the next share(); no PDC may wait for it then.
+  // Later it is gone, but for its base RTT (CMS-141). One of a ROD PDC, and one that uses credit,
+  // whose totals begin anew at the receiver with the PDCs there, are gone at once.
   void release(SharedCcc& shared, Use use, Time now);
 
   std::size_t in_use() const { return quota_.in_use(); }
@@ -113,6 +119,8 @@ class CccPool {
   };
 
   std::optional<std::uint8_t> free_ccc_id(const FepAddress& address);
+  void end(SharedCcc& shared, Time now);
+  void end_lingering(Time now);
 
   const cms::SharedParameters& parameters_for(const FabricAddress& ip) const {
     return cms_->same_host && cms_->same_host->ip == ip ? same_host_ : cms_;
@@ -120,11 +128,13 @@ class CccPool {
 
   const cms::SharedParameters cms_;
   const cms::SharedParameters same_host_;  // with peers there
-  Quota quota_;
+  const std::size_t most_;                 // contexts, those that linger included
+  Quota quota_;                            // of those with users
   std::uint8_t next_ccc_id_ = 0;
   cms::RttCache rtts_;
   cms::Counters ended_;  // of contexts that are gone
   std::unordered_map<CccKey, SharedCcc, KeyHash> cccs_;
+  IntrusiveList<SharedCcc, LingeringTag> lingering_;  // the first to end first
 };
 
 }  // namespace uet::pds

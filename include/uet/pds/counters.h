@@ -27,6 +27,7 @@ struct Counters {
   std::uint64_t nacks_ignored = 0;  // PDS-141, PDS-144
   std::uint64_t requests_sent = 0;  // first transmissions
   std::uint64_t rto_retransmissions = 0;
+  std::uint64_t reroutes = 0;  // CMS-401
   std::uint64_t nack_retransmissions = 0;
   std::uint64_t inferred_loss_retransmissions = 0;
   std::uint64_t inferred_losses_spurious = 0;  // of these, arrived after all (CMS-421)

@@ -2,6 +2,7 @@
 // The configuration values of PDS section 21, named as there, with a software provider's defaults.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -11,8 +12,19 @@
 
 namespace uet::pds {
 
+inline constexpr std::uint8_t kLeastMpr = 8;
+
+// The MPR, in units of 128 PSNs, with which a window of so many bytes in packets of `packet_bytes`
+// is not cut short by the PSNs that may be outstanding (CMS-310); kLeastMpr to 32, which is all
+// that there is.
+constexpr std::uint8_t mpr_for_window(std::uint64_t window_bytes, std::uint32_t packet_bytes) {
+  const std::uint64_t unit_bytes = std::uint64_t{128} * packet_bytes;
+  const std::uint64_t units = (window_bytes + unit_bytes - 1) / unit_bytes;
+  return static_cast<std::uint8_t>(std::clamp<std::uint64_t>(units, kLeastMpr, 32));
+}
+
 struct Parameters {
-  std::uint8_t default_mpr = 8;                       // Default_MPR, units of 128 PSNs, 1 to 32
+  std::uint8_t default_mpr = kLeastMpr;               // Default_MPR, units of 128 PSNs, 1 to 32
   bool ack_on_ecn = true;                             // ACK_On_ECN
   bool ack_per_packet = false;                        // Enb_ACK_Per_Pkt
   std::uint32_t ack_gen_trigger_bytes = 16 * 1024;    // ACK_Gen_Trigger

@@ -287,6 +287,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   void give_up(Time now);
   void note_progress(TxRecord& record);
   // When this record must be looked at again; empty if the PDC has to fail.
+  void leave_silent_path(Time now);
   std::optional<Time> check_record(Psn psn, TxRecord& record, Time now);
 
   // pdc_loss.cc
@@ -308,6 +309,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   void on_close_command(const Incoming& request, Time now);
   void move_cack(Time now);
   void buffer_early(const Incoming& request, Time now);
+  void ack_early(const Incoming& request, Time now);
   void deliver_early(Time now);
   void arrived(const Incoming& request, const Response& response, Time now);
   bool predecessor_missing(Psn psn) const;
@@ -366,7 +368,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   std::uint32_t resend_count_ = 0;     // records with `resend`
   std::uint32_t rcvd_bytes_seen_ = 0;  // CMS-110
   AnswerTime answer_time_;
-  std::uint64_t sent_bytes_ = 0;      // nominal, retransmissions included
+  std::uint64_t sent_bytes_ = 0;      // nominal, each packet once
   std::uint64_t reported_bytes_ = 0;  // of them, what the peer has reported (CMS-110)
   std::int64_t ccc_balance_ = 0;      // what this PDC holds of the shared inflight (CMS-104)
   std::int64_t in_flight_bytes_ = 0;  // of packets neither given up nor reported: its limit

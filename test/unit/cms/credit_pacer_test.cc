@@ -173,6 +173,25 @@ TEST_F(CreditPacerTest, WhoLeavesHasNoTurn) {
   EXPECT_EQ(sources[0].granted_units, 0U);
 }
 
+// A Credit that grants nothing new is spaced like 1,024 bytes, or what is told.
+TEST_F(CreditPacerTest, Cms223_AZeroGrantTakesItsTime) {
+  const auto second_turn = [&](CreditPacer& of, CreditSource& source) {
+    of.on_target(source, 64, now);
+    EXPECT_EQ(of.grant(now), &source);
+    of.on_zero_grant(now);
+    of.on_target(source, 128, now);
+    const Time next = of.next_turn();
+    of.on_zero_grant(now);
+    EXPECT_EQ(of.next_turn(), next) << "somebody waits";
+    return next - now;
+  };
+  EXPECT_EQ(second_turn(pacer, sources[0]), nanoseconds(1324 + 83));
+  Parameters free = at_rate(100'000'000'000);
+  free.tuning.zero_grant_bytes = 0;
+  CreditPacer other(free, milliseconds(20));
+  EXPECT_EQ(second_turn(other, sources[1]), nanoseconds(1324));
+}
+
 // ---- unsolicited credit (CMS-223)
 // ----------------------------------------------------------------
 

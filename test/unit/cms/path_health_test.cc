@@ -116,6 +116,23 @@ TEST_F(Health, Cms419_EachBanIsTwiceAsLongUpToAMinute) {
   }
 }
 
+TEST(PathHealth, Cms419_BansLastAsLongAsTold) {
+  Parameters parameters;
+  parameters.tuning.path_ban_s = 0.002;
+  parameters.tuning.path_ban_longest_s = 0.005;
+  PathHealth health(parameters, 8, kRtt);
+  Time now = time_from_ns(1'000'000'000);
+  for (int i = 0; i < 3; ++i) health.on_timeout(2, now);
+  for (const Duration expected : {microseconds(2000), microseconds(4000), microseconds(5000)}) {
+    now += expected - kTick;
+    EXPECT_FALSE(health.usable(2, now));
+    now += 2 * kTick;
+    EXPECT_TRUE(health.usable(2, now));
+    health.on_sent(2, now);
+    health.on_timeout(2, now);  // the probe
+  }
+}
+
 TEST_F(Health, Cms419_NeverMoreThanHalf) {
   for (std::size_t path = 0; path < 8; ++path) ban(path);
   EXPECT_EQ(health_.banned_count(), 4U);
@@ -220,16 +237,23 @@ TEST_P(RestingScheme, Cms419_NoPathIsTakenWhileItIsBanned) {
   }
 }
 
-TEST_P(RestingScheme, Cms423_ASilentPathIsAvoided) {
-  Parameters parameters;
-  parameters.paths = GetParam();
-  parameters.path_count = 8;
-  parameters.base_rtt = kRtt;
-  parameters.tuning.reps_explore_bdp = 0;
-  Rng rng(5);
-  PathSelector paths(parameters, false, rng);
+class SilentPath : public RestingScheme {
+ protected:
+  static Parameters eight_paths() {
+    Parameters parameters;
+    parameters.paths = GetParam();
+    parameters.path_count = 8;
+    parameters.base_rtt = kRtt;
+    parameters.tuning.reps_explore_bdp = 0;
+    return parameters;
+  }
+  Rng rng{5};
+  PathSelector paths{eight_paths(), false, rng};
   Time now = time_from_ns(1'000'000'000);
   const std::uint16_t dead = paths.next(rng, now);
+};
+
+TEST_P(SilentPath, Cms423_ASilentPathIsAvoided) {
   const auto round_trip = [&] {
     now += kRtt / 2;
     int taken = 0;
@@ -246,7 +270,22 @@ TEST_P(RestingScheme, Cms423_ASilentPathIsAvoided) {
   EXPECT_LE(round_trip(), 1);
 }
 
+// CMS-419, CMS-423: a path that is silent for good is soon left alone altogether, though nothing
+// that took it was found lost.
+TEST_P(SilentPath, Cms419_Cms423_ThreeSilencesBan) {
+  for (int i = 0; i < 2000; ++i) {
+    now += kRtt / 16;
+    const std::uint16_t entropy = paths.next(rng, now);
+    if (entropy != dead) paths.on_acknowledged(entropy, now);
+  }
+  Counters counters;
+  paths.count(counters);
+  EXPECT_EQ(counters.paths_banned, 1U);
+}
+
 INSTANTIATE_TEST_SUITE_P(Learning, RestingScheme,
+                         testing::Values(PathPolicy::Bitmap, PathPolicy::Reps, PathPolicy::Mixed));
+INSTANTIATE_TEST_SUITE_P(Learning, SilentPath,
                          testing::Values(PathPolicy::Bitmap, PathPolicy::Reps, PathPolicy::Mixed));
 
 }  // namespace

@@ -129,6 +129,25 @@ TEST(PathSelector, Cms410_SameSeedSameValues) {
   EXPECT_EQ(runs[0], runs[1]);
 }
 
+TEST(SinglePath, Cms401_IsChangedNoSoonerThanToldAndOnlyWhereThereIsOne) {
+  constexpr Duration kSpacing = std::chrono::microseconds(120);
+  Rng rng(7);
+  PathSelector single(oblivious(8), true, rng);
+  Time now = time_from_ns(1'000'000);
+  const std::uint16_t first = single.next(rng, now);
+  now += kSpacing - std::chrono::microseconds(1);
+  EXPECT_FALSE(single.reroute(rng, now, kSpacing));
+  EXPECT_EQ(single.next(rng, now), first);
+  now += std::chrono::microseconds(1);
+  EXPECT_TRUE(single.reroute(rng, now, kSpacing));
+  EXPECT_NE(single.next(rng, now), first);
+  EXPECT_FALSE(single.reroute(rng, now + kSpacing / 2, kSpacing));
+  EXPECT_TRUE(single.reroute(rng, now + kSpacing, kSpacing));
+  PathSelector several(oblivious(8), false, rng);
+  several.next(rng, now);
+  EXPECT_FALSE(several.reroute(rng, now + 10 * kSpacing, kSpacing));
+}
+
 // ---- schemes that learn -------------------------------------------------------------------------
 
 constexpr auto kGood = PathFeedback::Good;

@@ -183,6 +183,27 @@ TEST(Tuning, Cms221_Cms222_TurnsOfTheReceiver) {
   EXPECT_EQ(pacer.spacing(32), std::chrono::nanoseconds(1311));  // 8,192 B at 50 Gb/s
 }
 
+// CMS-150, CMS-151.
+TEST(Tuning, Cms150_Cms151_WhenLossesAreRecoveredFrom) {
+  Parameters p = tuned(
+      [](Tuning& t) {
+        t.recovery_windows = 0.5;
+        t.recovery_packets = 10;
+        t.recovery_silence_rtts = 2;
+        t.recovery_retry_rtts = 4;
+      },
+      false);
+  p.paths = PathPolicy::Oblivious;
+  p.path_count = 64;
+  const RecoveryRules rules = Nscc(p, at(0)).recovery().value();
+  EXPECT_EQ(rules.bytes, 112'500U);  // half of 225,000
+  EXPECT_EQ(rules.retry, 2 * rules.silence);
+  p.tuning.recovery_windows = 0;
+  EXPECT_EQ(Nscc(p, at(0)).recovery()->bytes, 40'960U);
+  p.tuning.recovery_silence_rtts = 3;
+  EXPECT_EQ(Nscc(p, at(0)).recovery()->silence, rules.silence * 3 / 2);
+}
+
 TEST(Tuning, Cms412_PenaltiesOfPaths) {
   Parameters p = tuned([](Tuning& t) {
     t.penalty_nack = 2;

@@ -2,6 +2,7 @@
 // Who shares a congestion context, and who gets none when they run short. CMS-2.
 #include "uet/pds/ccc_pool.h"
 
+#include "uet/cms/rccc.h"
 #include "unit/pds/pds_harness.h"
 
 namespace uet::pds::testing {
@@ -115,6 +116,54 @@ TEST(CccPool, Cms140_Cms141_TheNextContextKnowsTheBaseRtt) {
   EXPECT_FALSE(next->wants_probe);
   EXPECT_EQ(next->ccc->window_bytes(), 75'000U) << "1.5 x 10 Gb/s x 40 us";
   EXPECT_TRUE(pool.share(key_of(2), kInitiator, kStart)->wants_probe) << "another peer";
+}
+
+// CMS 7.4: window and path scores live a second longer than the last PDC, and hold nobody up.
+TEST(CccPool, Cms2_AContextLingersAfterItsLastUser) {
+  cms::Parameters cms;
+  cms.base_rtt = microseconds(100);
+  CccPool pool(cms, 2, 1, 0);
+  const auto lose_half = [](SharedCcc& shared) {
+    shared.ccc->on_sent(100'000, kStart);
+    shared.ccc->on_inferred_loss(100'000, cms::LossCause::Path, kStart);
+    return shared.ccc->window_bytes();
+  };
+  SharedCcc* first = pool.share(key_of(1), kInitiator, kStart);
+  const std::uint64_t fresh = first->ccc->window_bytes();
+  const std::uint64_t left = lose_half(*first);
+  ASSERT_LT(left, fresh);
+  pool.release(*first, kInitiator, kStart);
+  EXPECT_EQ(pool.in_use(), 0U);
+  SharedCcc* again = pool.share(key_of(1), kInitiator, kStart + milliseconds(999));
+  EXPECT_EQ(again->ccc->window_bytes(), left);
+  pool.release(*again, kInitiator, kStart + milliseconds(999));
+  again = pool.share(key_of(1), kInitiator, kStart + milliseconds(1999));
+  EXPECT_EQ(again->ccc->window_bytes(), fresh) << "a second is over";
+  lose_half(*again);
+  pool.release(*again, kInitiator, kStart + seconds(2));
+  for (const std::uint8_t other : {2, 3}) {  // those that linger make room
+    ASSERT_NE(pool.share(key_of(other), kTarget, kStart + seconds(2)), nullptr);
+  }
+  EXPECT_EQ(pool.counters().losses_by_path, 2U);
+}
+
+// A ROD PDC never comes again, and a receiver counts the credit of a new PDC from 0 on.
+TEST(CccPool, Cms201_ContextsOfRodPdcsAndOfCreditEndAtOnce) {
+  cms::Parameters cms;
+  cms.algorithm = cms::Algorithm::Rccc;
+  CccPool credit(cms, 2, 1, 0);
+  SharedCcc* first = credit.share(key_of(1), kInitiator, kStart);
+  const std::uint8_t ccc_id = first->credit->ccc_id();
+  credit.release(*first, kInitiator, kStart);
+  EXPECT_NE(credit.share(key_of(1), kInitiator, kStart)->credit->ccc_id(), ccc_id);
+  cms.algorithm = cms::Algorithm::Nscc;
+  CccPool rod(cms, 2, 1, 0);
+  SharedCcc* ordered = rod.share(key_of(1, 0, 7), kInitiator, kStart);
+  ordered->ccc->on_sent(50'000, kStart);
+  ordered->ccc->on_inferred_loss(50'000, cms::LossCause::Path, kStart);
+  const std::uint64_t left = ordered->ccc->window_bytes();
+  rod.release(*ordered, kInitiator, kStart);
+  EXPECT_GT(rod.share(key_of(1, 0, 7), kInitiator, kStart)->ccc->window_bytes(), left);
 }
 
 TEST(CccPool, Cms140_NoProbeWithAConfiguredBaseRttOrAFixedWindow) {

@@ -592,9 +592,38 @@ TEST_F(PdcSource, RodInfersNoLossFromSack) {
   EXPECT_TRUE(answer_to(sack(70000, 70000, 0b111110)).empty());
 }
 
-// Answers, time-outs and control packets change nothing about it.
+// What times out takes another path, all of it, at most once in ten round trips.
+TEST_F(PdcSource, Cms401_ARodPdcLeavesAPathThatLetsItTimeOut) {
+  cms::Parameters paths = open_window();
+  paths.base_rtt =
+      milliseconds(4);  // 40 ms are ten of it, the first time-outs come after 20 and 60
+  build(test_parameters(), paths);
+  std::vector<std::set<std::uint16_t>> values;
+  const auto note = [&](const std::vector<Sent>& sent) {
+    values.emplace_back();
+    for (const Sent& packet : sent) values.back().insert(packet.entropy);
+    EXPECT_EQ(values.back().size(), 1U);
+  };
+  send(4, DeliveryMode::Rod);
+  note(turn());
+  note(after(milliseconds(22)));
+  EXPECT_EQ(values[1], values[0]) << "too soon";
+  note(after(milliseconds(42)));
+  EXPECT_NE(values[2], values[0]);
+  EXPECT_EQ(counters().reroutes, 1U);
+  paths.tuning.reroute_rtts = 0;
+  build(test_parameters(), paths);
+  values.clear();
+  send(4, DeliveryMode::Rod);
+  note(turn());
+  note(after(milliseconds(100)));
+  EXPECT_EQ(values[1], values[0]);
+}
+
+// Answers, control packets, and time-outs where CMS-401 is off, change nothing about it.
 TEST_F(PdcSource, Pds161_OneEntropyValueForTheLifeOfARodPdc) {
   cms::Parameters paths = open_window();
+  paths.tuning.reroute_rtts = 0;
   paths.paths = cms::PathPolicy::Oblivious;
   paths.path_count = 16;
   build(test_parameters(), paths);

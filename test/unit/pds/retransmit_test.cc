@@ -25,6 +25,15 @@ TEST(Rto, Pds120_InitialTimeAboveTheCapIsCut) {
   EXPECT_EQ(rto(parameters, 0), seconds(1));
 }
 
+TEST(Mpr, Cms310_CoversTheLargestWindow) {
+  EXPECT_EQ(mpr_for_window(100'000, 4096), 8) << "the least";
+  // 100 Gb/s x 120 us in packets of 1,400 B: 1,024 PSNs cover 0.96 BDP.
+  EXPECT_EQ(mpr_for_window(1'500'000 * 3 / 2, 1400), 13);
+  EXPECT_EQ(mpr_for_window(128 * 9 * 4096, 4096), 9);
+  EXPECT_EQ(mpr_for_window(128 * 9 * 4096 + 1, 4096), 10);
+  EXPECT_EQ(mpr_for_window(UINT32_MAX, 1024), 32) << "no header can say more";
+}
+
 TEST(RtoExhausted, Pds121_OneMoreThanTheLimit) {
   Parameters parameters;
   parameters.max_rto_retransmissions = 5;

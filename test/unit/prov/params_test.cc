@@ -39,7 +39,7 @@ TEST(SetParam, TakesNumbersInBothNotations) {
 TEST(SetParam, RefusalNamesVariableValueAndRange) {
   const std::string text = refusal("MPR", "33");
   EXPECT_THAT(text, HasSubstr("FI_UET_MPR=33"));
-  EXPECT_THAT(text, HasSubstr("1 to 32"));
+  EXPECT_THAT(text, HasSubstr("0 to 32"));
 }
 
 TEST(SetParam, RefusesWhatIsNotANumber) {
