@@ -290,6 +290,7 @@ void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
   const bool data = record.message != nullptr;
   packet.ecn = data ? Ecn::Ect0 : Ecn::NotEct;  // CMS-31
   packet.dscp = dscp_for(record, retransmission);
+  const std::uint32_t counted = retransmission ? record.nominal_bytes : 0;
   record.nominal_bytes = cms::nominal_packet_bytes(packet.length());
   record.last_sent = now;
   record.not_before = record.overtaken_since = Time{};
@@ -301,7 +302,7 @@ void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
     ccc_.ccc->on_sent(record.nominal_bytes, now);
     last_data_sent_ = now;
     ccc_balance_ += record.nominal_bytes;
-    sent_bytes_ += record.nominal_bytes;
+    sent_bytes_ += record.nominal_bytes - std::min(record.nominal_bytes, counted);
     record.out_of_flight = false;
     if (ListNode<WaitingForCccTag>::linked()) ccc_.waiting.remove(*this);  // it had its turn
     if (!record.sacked) in_flight_bytes_ += record.nominal_bytes;

@@ -413,16 +413,29 @@ void Pdc::buffer_early(const Incoming& request, Time now) {
   } else if (index) {
     env_.early_packets.give_back(*index);
   }
-  if (gap_reported_ == rod_next_) return;  // PDS-165: once per gap
+  const bool first = gap_reported_ != rod_next_;
   gap_reported_ = rod_next_;
-  AckDue sack;  // tells what is here, so that only the gap is resent
+  // What fills the reorder buffer is told as often as what comes in order: the bytes would else be
+  // in flight for the source, whose window may have no room left for the packet that is missing.
+  Arrival arrival;
+  arrival.ar = request.ar;
+  arrival.retx = request.retx;
+  arrival.out_of_order = predecessor_missing(request.psn);
+  arrival.payload_bytes = static_cast<std::uint32_t>(request.bytes.size());
+  if (ack_policy_.due(env_.parameters, arrival) || first) ack_early(request, now);
+  if (first) send_nack(NackCode::RodOoo, request);  // PDS-165: once per gap
+}
+
+// Names no packet that SES has not had yet; SACK tells what is here, so that only the gap is
+// resent.
+void Pdc::ack_early(const Incoming& request, Time now) {
+  AckDue sack;
   sack.psn = rx_.cack_psn();
   sack.sack_trigger = request.psn;
   sack.retx = request.retx;
   sack.entropy = request.entropy;
   sack.arrived = request.arrived;
   send_ack(sack, wire::AckRequestCode::None, now);
-  send_nack(NackCode::RodOoo, request);
 }
 
 void Pdc::deliver_early(Time now) {

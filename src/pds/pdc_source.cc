@@ -52,6 +52,7 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
   ++env_.counters.acks_received;
   last_activity_ = last_heard_ = now;
   window_probes_ = 0;
+  const bool asked_for_window = window_probe_due_ != Time{};
   window_probe_due_ = Time{};
   learn_peer(ack.spdcid);
   if (ack.type != wire::PdsType::Ack && ack.mpr != 0 && ack.cack_psn >= mpr_cack_) {  // PDS-41, 43
@@ -95,6 +96,9 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
     clear_owed_ = true;  // a gap kept CLEAR_PSN below what was asked for
   }
   if (clear_wanted_ && (tx_.clear_psn() >= *clear_wanted_ || tx_.empty())) clear_wanted_.reset();
+  // All is answered and CACK has not moved over it: the last CLEAR was lost, and no request can
+  // leave that would carry it (PDS-118).
+  if (asked_for_window && peer_cack_ < tx_.clear_psn()) clear_owed_ = true;
   if (ack.req == wire::AckRequestCode::Close && role_ == Role::Initiator) close_wanted_ = true;
   if (ack.p) on_probe_answer(ack, arrived, now);
   inform_ccc(ack, feedback, acked_bytes, now);
@@ -238,8 +242,10 @@ void Pdc::inform_ccc(const wire::AckHeader& ack, cms::AckFeedback& feedback,
   } else {
     feedback.newly_received_bytes = newly_acked_bytes;  // CMS-115
   }
-  // The field comes from the peer: no more than was ever sent, but for its rounding (CMS-820).
-  const std::uint64_t most = sent_bytes_ + cms::kRcvdBytesUnit - reported_bytes_;
+  // The field comes from the peer: no more than was sent, each packet once, and not told yet, but
+  // for its rounding (CMS-820).
+  const std::uint64_t known = sent_bytes_ + cms::kRcvdBytesUnit;
+  const std::uint64_t most = known - std::min(known, reported_bytes_);
   feedback.newly_received_bytes = std::min(feedback.newly_received_bytes, most);
   reported_bytes_ += feedback.newly_received_bytes;
   ccc_balance_ -= static_cast<std::int64_t>(feedback.newly_received_bytes);
@@ -267,6 +273,7 @@ void Pdc::settle_ccc() {
   if (excess == 0 || (excess < 0 && !tx_.empty())) return;
   ccc_.ccc->forget(excess);
   ccc_balance_ -= excess;
+  if (excess > 0) reported_bytes_ += static_cast<std::uint64_t>(excess);  // acknowledged, not told
 }
 
 // They keep their places until they have sent: with a window of one packet a PDC with small packets
@@ -504,9 +511,20 @@ std::optional<Time> Pdc::check_record(Psn psn, TxRecord& record, Time now) {
     return now + response_time(record);
   }
   ++env_.counters.rto_retransmissions;
+  if (psn == tx_.base()) leave_silent_path(now);
   mark_lost(record, record.rto_count > 1 ? cms::LossCause::RepeatedRto : cms::LossCause::Rto, now);
   queue_resend(psn, record);
   return kNever;
+}
+
+// CMS-401: what takes one path only would wait for its repair. That order may suffer is accepted.
+void Pdc::leave_silent_path(Time now) {
+  const double rtts = env_.cms.tuning.reroute_rtts;
+  if (rtts == 0) return;
+  const Duration rtt =
+      ccc_.ccc->base_rtt().value_or(env_.cms.base_rtt.value_or(env_.cms.default_base_rtt));
+  const Duration spacing(static_cast<std::int64_t>(rtts * static_cast<double>(rtt.count())));
+  if (path_.reroute(env_.rng, now, spacing)) ++env_.counters.reroutes;
 }
 
 void Pdc::on_deadline(Time now) {

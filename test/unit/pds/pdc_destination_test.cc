@@ -561,6 +561,32 @@ TEST_F(PdcDestination, Pds163_Pds165_OneRodOooPerGap) {
   EXPECT_EQ(nacks(sent).size(), 1U);
 }
 
+// CMS-111: what waits for a predecessor has arrived. Untold it would fill the window that the
+// predecessor needs to come again.
+TEST_F(PdcDestination, Pds97_Pds164_WhatIsBufferedIsToldToo) {
+  Parameters parameters = test_parameters();
+  parameters.ack_gen_trigger_bytes = 4096;
+  build(parameters);
+  arrive(1, DeliveryMode::Rod);
+  answer_to(request(335));  // opens the gap
+  std::size_t told = 0;
+  std::uint32_t rcvd_bytes = 0;
+  for (std::uint32_t psn = 336; psn < 348; ++psn) {
+    const auto sent = answer_to(request(psn));  // each counts 1,024 bytes
+    EXPECT_TRUE(nacks(sent).empty()) << psn;
+    for (const wire::AckHeader& header : acks(sent)) {
+      ++told;
+      EXPECT_EQ(header.cack_psn, Psn{333});
+      EXPECT_EQ(header.ack_psn(), Psn{333}) << "names nothing that SES has not had";
+      EXPECT_GT(header.rcvd_bytes, rcvd_bytes);
+      rcvd_bytes = header.rcvd_bytes;
+      EXPECT_NE(header.sack_bitmap & 0b10, 0U);
+    }
+  }
+  EXPECT_EQ(told, 3U);
+  EXPECT_EQ(acks(answer_to(asking(350))).size(), 1U) << "PDS-93";
+}
+
 TEST_F(PdcDestination, Pds164_TooLargeForTheBufferIsDroppedAndComesAgain) {
   arrive(1, DeliveryMode::Rod);
   receive(request(335), 1, Node::kEarlyBytes + 1);

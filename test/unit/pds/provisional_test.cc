@@ -241,5 +241,34 @@ TEST_F(Owing, AnswerToWhatIsNotOwedChangesNothing) {
   EXPECT_TRUE(finally(334).empty());
 }
 
+class LostClear : public Bench {};
+
+// The CLEAR was lost, and with the window closed no request can repeat it.
+TEST_F(LostClear, Pds118_AWindowThatStaysClosedIsClearedAgain) {
+  Parameters parameters = test_parameters();
+  parameters.default_mpr = 1;
+  build(parameters);
+  open();
+  send(128);
+  turn();
+  for (std::uint32_t psn = 70001; psn <= 70128; ++psn) {
+    wire::AckHeader held = ack(70000, psn);
+    held.mpr = 1;
+    held.req = AckRequestCode::Clear;
+    receive(held);
+  }
+  send(1);
+  turn();
+  const auto asked = controls(after(milliseconds(20)));
+  ASSERT_EQ(asked.size(), 1U);
+  EXPECT_EQ(asked[0].ctl_type, CpType::AckRequest);
+  wire::AckHeader still = ack(70000, 70128);
+  still.mpr = 1;
+  const auto again = controls(answer_to(still));
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again[0].ctl_type, CpType::Clear);
+  EXPECT_EQ(again[0].payload, 70128U);
+}
+
 }  // namespace
 }  // namespace uet::pds::testing
