@@ -121,19 +121,36 @@ void Checks::credit_given(const NetPacket& packet, PdcId pdc, std::uint32_t gran
 }
 
 // 6: entropy values are those of the set, and a policy without feedback uses all of it.
-void Checks::check_entropy(const NetPacket& packet, bool rod, const Stream& stream) {
+void Checks::check_entropy(const NetPacket& packet, bool rod, Stream& stream) {
   const cms::Parameters& cms = network_.config().fep.cms;
   const bool single = rod || cms.paths == cms::PathPolicy::Single;
-  const std::size_t most = single ? 1 : cms.path_count;
+  if (single) return check_single_entropy(packet, stream);
+  const std::size_t most = cms.path_count;
   const std::size_t used = stream.entropies.size();
   if (used > most) {
     complain(packet.source,
              "a PDC uses " + std::to_string(used) + " entropy values of " + std::to_string(most));
   }
-  const bool all = !single && cms.paths == cms::PathPolicy::Oblivious;
+  const bool all = cms.paths == cms::PathPolicy::Oblivious;
   if (all && stream.sends == 2 * most && used < most) {
     complain(packet.source, "of " + std::to_string(most) + " entropy values only " +
                                 std::to_string(used) + " were used in twice as many packets");
+  }
+}
+
+// CMS-401.
+void Checks::check_single_entropy(const NetPacket& packet, Stream& stream) {
+  const bool changed = stream.sends > 1 && packet.entropy != stream.entropy;
+  if (changed || stream.sends == 1) {
+    const cms::Parameters& cms = network_.config().fep.cms;
+    const double spacing_us = cms.tuning.reroute_rtts * to_us(cms.base_rtt.value_or(Duration{}));
+    const double span_us = microseconds(network_.now() - stream.entropy_since);
+    if (changed && (cms.tuning.reroute_rtts == 0 || span_us < spacing_us)) {
+      complain(packet.source,
+               "a PDC with one entropy value has another after " + std::to_string(span_us) + " us");
+    }
+    stream.entropy = packet.entropy;
+    stream.entropy_since = network_.now();
   }
 }
 

@@ -9,6 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "netsim/clock.h"
 #include "netsim/packet.h"
 #include "uet/base/types.h"
 #include "uet/pds/ccc_pool.h"
@@ -46,6 +47,8 @@ class Checks {
     std::vector<bool> arrived;        // by PSN
     std::uint64_t nominal_bytes = 0;  // of those, once each (CMS-111)
     std::unordered_set<std::uint16_t> entropies;
+    std::uint16_t entropy = 0;  // of the last one, taken first at entropy_since
+    Picoseconds entropy_since = 0;
     std::uint64_t sends = 0;
     std::uint8_t ccc_id = 0;
   };
@@ -63,7 +66,8 @@ class Checks {
   void credit_asked(const NetPacket& packet, PdcId pdc, std::uint32_t target);
   void credit_given(const NetPacket& packet, PdcId pdc, std::uint32_t granted);
   void check_waiting(std::uint32_t host, const pds::SharedCcc& shared);
-  void check_entropy(const NetPacket& packet, bool rod, const Stream& stream);
+  void check_entropy(const NetPacket& packet, bool rod, Stream& stream);
+  void check_single_entropy(const NetPacket& packet, Stream& stream);
   void check_contexts(std::uint32_t host);
   void check_rest(std::size_t host);
   void complain(std::uint32_t host, const std::string& what);

@@ -200,6 +200,9 @@ void Network::arrive(std::uint32_t number, NetPacket* packet) {
     return;
   }
   if (topology_.is_host(link.to)) {
+    if (control && config_.garbage > 0 && rng_.chance(config_.garbage)) {
+      spoilt_ += spoil(*packet, config_.garbage_kind, rng_) ? 1 : 0;
+    }
     if (link.to < hosts_.size()) return hosts_[link.to]->arrive(*packet);
     pool_.give_back(packet);
     return;

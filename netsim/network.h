@@ -15,6 +15,7 @@
 
 #include "netsim/checks.h"
 #include "netsim/event_queue.h"
+#include "netsim/garbage.h"
 #include "netsim/host.h"
 #include "netsim/meter.h"
 #include "netsim/packet.h"
@@ -52,6 +53,8 @@ struct NetworkConfig {
   double loss = 0;          // of every packet, on every link between switches
   double control_loss = 0;  // of those that are not data, besides
   Picoseconds jitter = 0;   // extra delay of a packet on links between switches
+  double garbage = 0;       // of the ACKs and Credits that reach hosts, spoilt as ...
+  Garbage garbage_kind{};   // ... this says
   // How fast hosts take up what has arrived, 0 = at once; what waits fills receive_pool_bytes, and
   // what finds no room there is lost. From drain_until on, as fast as their links are.
   std::uint64_t drain_rate_bps = 0;
@@ -109,6 +112,7 @@ class Network {
   const Meter& meter() const { return meter_; }
   std::uint64_t events() const { return events_done_; }
   std::uint64_t unroutable() const { return unroutable_; }
+  std::uint64_t spoilt() const { return spoilt_; }
   // What went against the properties of CMS 8.4, the first few; empty if nothing did.
   const std::vector<std::string>& violations() const { return violations_; }
   void violation(const std::string& what);
@@ -176,6 +180,7 @@ class Network {
   std::size_t finished_ = 0;
   std::uint64_t events_done_ = 0;
   std::uint64_t unroutable_ = 0;
+  std::uint64_t spoilt_ = 0;  // NetworkConfig::garbage
   std::vector<std::string> violations_;
   std::vector<std::unique_ptr<Host>> hosts_;  // go first
 };

@@ -56,7 +56,8 @@ struct Arguments {
   double drain_gbps = 0, drain_until_us = -1;
   std::uint64_t receive_pool_bytes = 1'000'000;
   // faults
-  double loss = 0, control_loss = 0, jitter_us = 0;
+  double loss = 0, control_loss = 0, jitter_us = 0, garbage = 0;
+  Garbage garbage_kind = Garbage::Any;
   std::uint32_t slow_links = 0, fail_links = 0, slow_pod_links = 0;
   double slow_gbps = 25, fail_from_us = 0, fail_until_us = -1, fail_detect_us = -1;
   // run
@@ -79,6 +80,13 @@ const std::map<std::string, Shape> kShapes = {{"one-switch", Shape::OneSwitch},
                                               {"two-tier", Shape::TwoTier},
                                               {"leaf-spine", Shape::LeafSpine},
                                               {"fat-tree", Shape::FatTree}};
+
+const std::map<std::string, Garbage> kGarbage = {{"any", Garbage::Any},
+                                                 {"rcvd-bytes", Garbage::ReceivedBytes},
+                                                 {"service-time", Garbage::ServiceTime},
+                                                 {"credit", Garbage::Credit},
+                                                 {"pend", Garbage::Pend},
+                                                 {"mark", Garbage::Mark}};
 
 template <class Enum>
 CLI::Option* choice(CLI::App* group, const std::string& name, Enum& value,
@@ -239,6 +247,9 @@ void add_faults(CLI::App& app, Arguments& a) {
       ->check(probability);
   group->add_option("--control-loss", a.control_loss, "The same, of control packets only")
       ->check(probability);
+  group->add_option("--garbage", a.garbage, "Part of the ACKs and Credits that is spoilt")
+      ->check(probability);
+  choice(group, "--garbage-kind", a.garbage_kind, kGarbage, "What is spoilt; default any");
   group->add_option("--jitter-us", a.jitter_us, "Each packet is up to so much later: reordering")
       ->check(CLI::Range(0.0, 1e6));
   group->add_option("--slow-links", a.slow_links, "So many leaf uplinks are slow");
@@ -481,6 +492,8 @@ std::string make_setup(const Arguments& a, RunSetup& setup) {
   network.remote_rate_bps = static_cast<std::uint64_t>(a.remote_gbps * kGiga);
   network.loss = a.loss;
   network.control_loss = a.control_loss;
+  network.garbage = a.garbage;
+  network.garbage_kind = a.garbage_kind;
   network.jitter = static_cast<Picoseconds>(a.jitter_us * kPsPerUs);
   network.ecn_on_last_hop = !cms::uses_credit(a.algorithm);  // CMS-33
   network.drain_rate_bps = static_cast<std::uint64_t>(a.drain_gbps * kGiga);

@@ -154,6 +154,7 @@ Results results_of(const Network& network, double wall_s, std::uint64_t idle_mem
   results.dead_share = network.meter().dead_share();
   count_ports(network, results);
   count_hosts(network, results);
+  results.spoilt = network.spoilt();
   results.events = network.events();
   results.simulated_us = network.simulated_us();
   results.wall_s = wall_s;
@@ -217,6 +218,7 @@ void print_json(const Results& r, std::ostream& out) {
       {"marks", r.marks},
       {"data_drops", r.data_drops},
       {"control_drops", r.control_drops},
+      {"spoilt", r.spoilt},
       {"lost", r.lost},
       {"unroutable", r.unroutable},
       {"receive_drops", r.receive_drops},

@@ -36,6 +36,7 @@ struct Results {
   std::uint64_t duplicates = 0;  // arrived a second time: retransmitted in vain
   std::uint64_t acks = 0;
   std::uint64_t trims = 0, marks = 0, data_drops = 0, control_drops = 0, lost = 0, unroutable = 0;
+  std::uint64_t spoilt = 0;             // --garbage
   std::uint64_t receive_drops = 0;      // at hosts that do not keep up ...
   double last_receive_drop_us = 0;      // ... the last of them
   std::uint64_t most_unread_bytes = 0;  // at one of them

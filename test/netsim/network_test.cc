@@ -61,6 +61,23 @@ TEST(Network, LostPacketsAreCountedAndSentAgain) {
   EXPECT_GE(results.retransmissions, 20U);
 }
 
+// CMS 8.4, 7: nonsense in what peers report neither stops a flow (one packet per round trip at
+// least: 2.3 Gb/s) nor breaks what must hold in every run.
+TEST(Network, Cms820_GarbageInFeedbackStopsNothing) {
+  for (const char* cc : {"nscc", "rccc", "both"}) {
+    for (const char* garbage :
+         {"0.2 --garbage-kind any", "1 --garbage-kind rcvd-bytes", "1 --garbage-kind service-time",
+          "0.2 --garbage-kind credit", "1 --garbage-kind pend", "1 --garbage-kind mark"}) {
+      const std::string line = std::string("--hosts 16 --incast 2 --size 400000 --cc ") + cc;
+      const Results results = run_line(line + " --garbage " + garbage);
+      EXPECT_GT(results.goodput_gbps, 2 * 2.3) << line << ' ' << garbage;
+    }
+  }
+  EXPECT_GT(run_line("--hosts 16 --incast 2 --garbage 1 --garbage-kind mark").spoilt, 10U);
+  const std::string rod = "--hosts 16 --incast 2 --size 400000 --rod --garbage 0.2";
+  EXPECT_GT(run_line(rod).goodput_gbps, 2 * 2.3);
+}
+
 TEST(Network, RodArrivesInOrderOnOnePath) {
   const Results results = run_line("--hosts 16 --incast 2 --rod --size 1000000");
   EXPECT_GT(results.goodput_gbps, 70);

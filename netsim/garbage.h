@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Peers that talk nonsense: what ACKs and Credits say to congestion control is spoilt on arrival
+// (CMS 8.4, 7). What they acknowledge stays true, so that only the control is put to the test.
+#pragma once
+
+#include <cstdint>
+
+#include "netsim/packet.h"
+#include "uet/base/rng.h"
+
+namespace uet::netsim {
+
+enum class Garbage : std::uint8_t {
+  Any,            // one of the others each time
+  ReceivedBytes,  // rcvd_bytes jumps by 2^22 units
+  ServiceTime,    // longer than the round trip
+  Credit,         // jumps by 2^22 units
+  Pend,           // the destination asks for next to nothing
+  Mark,           // M is set
+};
+
+// Spoils one field of the packet. False: it has no such field.
+bool spoil(NetPacket& packet, Garbage what, Rng& rng);
+
+}  // namespace uet::netsim
