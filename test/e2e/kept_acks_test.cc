@@ -16,19 +16,17 @@ constexpr std::uint64_t kPenalty = 64;  // occasions that pass after an ACK was 
 
 const Environment kSocket{{"FI_UET_LOCAL", "off"}};
 
-// One end of a ping-pong.
+// One end of a ping-pong, a receive always posted: only for those is the application told at once.
 class Player {
  public:
   explicit Player(Channel& channel, const NodeOptions& options = {})
-      : channel(channel), node(options), peer(node.connect(channel)) {}
+      : channel(channel), node(options), peer(node.connect(channel)) {
+    post_receive();
+  }
 
   void send() {
     node.post("sending",
               [&] { return fi_tsend(node.ep.get(), &byte_, 1, nullptr, peer, 0, nullptr); });
-  }
-  void post_receive() {
-    node.post("receiving",
-              [&] { return fi_trecv(node.ep.get(), &byte_, 1, nullptr, peer, 0, 0, nullptr); });
   }
   // Until this completion has come; others are counted for later.
   void await(std::uint64_t flag, const char* what) {
@@ -36,18 +34,20 @@ class Player {
     while (seen == 0) ++((node.next(what).flags & FI_SEND) != 0 ? sent_ : received_);
     --seen;
   }
+  void await_message() {
+    await(FI_RECV, "message");
+    post_receive();
+  }
   void serve(std::uint64_t rounds) {
     for (std::uint64_t i = 0; i < rounds; ++i) {
-      post_receive();
       send();
-      await(FI_RECV, "reply");
+      await_message();
       await(FI_SEND, "ACK");
     }
   }
   void answer(std::uint64_t rounds) {
     for (std::uint64_t i = 0; i < rounds; ++i) {
-      post_receive();
-      await(FI_RECV, "message");
+      await_message();
       send();
       await(FI_SEND, "ACK");
     }
@@ -60,8 +60,7 @@ class Player {
     channel.send('a');
   }
   void receive_and_compute() {
-    post_receive();
-    await(FI_RECV, "message");
+    await_message();
     channel.receive<char>();
   }
   std::uint64_t kept() const { return node.counter("pds_acks_kept"); }
@@ -72,6 +71,11 @@ class Player {
   const fi_addr_t peer;
 
  private:
+  void post_receive() {
+    node.post("receiving",
+              [&] { return fi_trecv(node.ep.get(), &byte_, 1, nullptr, peer, 0, 0, nullptr); });
+  }
+
   std::byte byte_{};
   std::uint64_t sent_ = 0;
   std::uint64_t received_ = 0;
@@ -158,8 +162,7 @@ TEST(KeptAcks, LeaveWhenTheProcessEnds) {
   Process receiver("receiver", kSocket, [&] {
     auto* player = new Player(pair.right);
     player->answer(kRounds);
-    player->post_receive();
-    player->await(FI_RECV, "message");
+    player->await_message();
     std::exit(0);
   });
   EXPECT_EQ(wait_for_all({&sender, &receiver}), "");
