@@ -113,6 +113,20 @@ void Rccc::on_inferred_loss(std::uint32_t bytes, LossCause cause, Time now) {
   window_.on_inferred_loss(bytes, cause, now);
 }
 
+// CMS-150. What was granted bounds what is in flight, often to much less than a window, of which
+// too little could ever be reported above a gap. With both it would take for lost, and cut the
+// window for, what is only late.
+std::optional<RecoveryRules> Rccc::recovery() const {
+  std::optional<RecoveryRules> rules = window_.recovery();
+  if (!rules || fallen_back_ || parameters_->algorithm != Algorithm::Rccc) return rules;
+  const Tuning& tuning = parameters_->tuning;
+  const auto flight = static_cast<double>(std::max<std::int64_t>(window_.inflight_bytes(), 0));
+  const double least = tuning.recovery_packets * parameters_->mtu_bytes;
+  const double enough = std::max(tuning.recovery_windows * flight, least);
+  rules->bytes = std::min(rules->bytes, static_cast<std::uint64_t>(enough));
+  return rules;
+}
+
 void Rccc::on_spurious_loss(std::uint32_t bytes) { window_.on_spurious_loss(bytes); }
 
 void Rccc::on_new_data(std::uint64_t bytes, Time now) {

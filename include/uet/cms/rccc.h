@@ -64,7 +64,7 @@ class Rccc final : public Ccc {
                Time now) override;
   void on_inferred_loss(std::uint32_t bytes, LossCause cause, Time now) override;
   void on_spurious_loss(std::uint32_t bytes) override;
-  std::optional<RecoveryRules> recovery() const override { return window_.recovery(); }
+  std::optional<RecoveryRules> recovery() const override;
   void forget(std::int64_t bytes) override { window_.forget(bytes); }
   bool wants_ack(std::uint32_t bytes) const override { return window_.wants_ack(bytes); }
   void on_probe_answer(Duration rtt) override { window_.on_probe_answer(rtt); }

@@ -253,5 +253,20 @@ TEST(MakeCcc, Cms5_RcccIsMadeWhereItIsConfiguredAndNamed) {
   EXPECT_EQ(make_ccc(worked_example(Algorithm::Nscc), kStart, 9)->by_credit(), nullptr);
 }
 
+// CMS-150: by what is in flight, not by the window, which credit may never fill.
+TEST(Recovery, Cms150_UnderCreditByWhatIsInFlight) {
+  Parameters p = worked_example(Algorithm::Rccc);
+  p.paths = PathPolicy::Oblivious;
+  p.path_count = 64;
+  Rccc by_credit(p, 1, kStart);
+  EXPECT_EQ(by_credit.recovery().value().bytes, 5 * 4096U) << "the least";
+  by_credit.on_sent(40'000, kStart);
+  EXPECT_EQ(by_credit.recovery()->bytes, 60'000U);
+  by_credit.on_sent(300'000, kStart);
+  EXPECT_EQ(by_credit.recovery()->bytes, 225'000U);
+  p.algorithm = Algorithm::Both;
+  EXPECT_EQ(Rccc(p, 1, kStart).recovery()->bytes, 225'000U);
+}
+
 }  // namespace
 }  // namespace uet::cms
