@@ -14,15 +14,7 @@ namespace uet::nic {
 namespace {
 
 Result<std::unique_ptr<Nic>> open_udp(const NicConfig& config, std::string& message) {
-  UdpOptions options;
-  options.ip = config.ip;
-  options.port = config.port;
-  options.receive_buffer_bytes = config.receive_buffer_bytes;
-  options.send_buffer_bytes = config.send_buffer_bytes;
-  options.source_ports = config.source_ports;
-  options.gso = config.gso;
-  options.gro = config.gro;
-  auto nic = UdpNic::open(options, message);
+  auto nic = UdpNic::open(udp_options(config), message);
   if (!nic) return nic.error();
   return std::unique_ptr<Nic>(std::move(nic).value());
 }

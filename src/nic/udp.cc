@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "uet/nic/interface.h"
+#include "uet/nic/registry.h"
 #include "uet/nic/source_ports.h"
 
 namespace uet::nic {
@@ -216,6 +217,18 @@ Result<UdpBinding> bind_alone(int fd, const UdpOptions& options, std::string& me
 }
 
 }  // namespace
+
+UdpOptions udp_options(const NicConfig& config) {
+  UdpOptions options;
+  options.ip = config.ip;
+  options.port = config.port;
+  options.receive_buffer_bytes = config.receive_buffer_bytes;
+  options.send_buffer_bytes = config.send_buffer_bytes;
+  options.source_ports = config.source_ports;
+  options.gso = config.gso;
+  options.gro = config.gro;
+  return options;
+}
 
 Result<std::unique_ptr<UdpNic>> UdpNic::open(const UdpOptions& options, std::string& message) {
   message.clear();

@@ -7,7 +7,6 @@
 #include <fstream>
 #include <thread>
 
-#include "uet/nic/interface.h"
 #include "uet/nic/socket.h"
 
 namespace uet::bench {
@@ -74,6 +73,7 @@ std::optional<RawFrame> RawFrame::open(const RawChoice& choice) {
   }
   hold_port(choice.self);
   RawFrame frame;
+  frame.interface_ = *interface;
   frame.bytes_ = choice.bytes;
   wire::FrameFormat format;
   format.udp_checksum = false;

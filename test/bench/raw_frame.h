@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "raw_wire.h"
+#include "uet/nic/interface.h"
 #include "uet/wire/frame.h"
 
 namespace uet::bench {
@@ -14,6 +15,9 @@ class RawFrame {
  public:
   // Nothing, and says why, if the peer does not answer ARP.
   static std::optional<RawFrame> open(const RawChoice& choice);
+
+  // What it leaves by and arrives at.
+  const nic::Interface& interface() const { return interface_; }
 
   std::size_t bytes(bool with_payload) const {
     return headers(with_payload).length + kRawHeaderBytes + (with_payload ? bytes_ : 0);
@@ -41,6 +45,7 @@ class RawFrame {
   };
   const Headers& headers(bool with_payload) const { return headers_[with_payload ? 1 : 0]; }
 
+  nic::Interface interface_;
   std::array<Headers, 2> headers_;
   std::size_t bytes_ = 0;
 };

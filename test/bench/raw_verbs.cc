@@ -8,7 +8,6 @@
 #include <cstdio>
 
 #include "raw_frame.h"
-#include "uet/nic/interface.h"
 #include "uet/nic/socket.h"
 #include "uet/nic/verbs_port.h"
 
@@ -30,14 +29,14 @@ class RawVerbs final : public RawWire {
     region_.reset();
   }
 
-  bool open(const nic::Interface& interface, const FabricAddress& self, std::string& message) {
+  bool open(const FabricAddress& self, std::string& message) {
     region_ = port_->add_region(memory_, true);
     const bool up = region_ != nullptr && port_->reset_and_init() && post_all() && port_->start();
     if (!up) {
       message = "the queue pair does not start: " + nic::error_text(errno);
       return false;
     }
-    return !port_->steer(interface, {self, kRawPort}, {}, message);
+    return !port_->steer(frame_.interface(), {self, kRawPort}, {}, message);
   }
 
   std::size_t send(std::span<const RawMessage> messages, bool with_payload) override {
@@ -121,16 +120,10 @@ std::unique_ptr<RawWire> open_raw_verbs(const RawChoice& choice) {
   const auto frame = RawFrame::open(choice);
   if (!frame) return nullptr;
   std::string message;
-  const auto interfaces = nic::list_interfaces(message);
-  const nic::Interface* const interface =
-      interfaces ? nic::interface_of(interfaces.value(), choice.self) : nullptr;
-  const auto options = nic::parse_verbs_options("", message);
-  if (interface != nullptr && options) {
-    auto port = nic::VerbsPort::open(*interface, options.value(), kWished, message);
-    if (port) {
-      auto wire = std::make_unique<RawVerbs>(*frame, std::move(port).value());
-      if (wire->open(*interface, choice.self, message)) return wire;
-    }
+  auto port = nic::VerbsPort::open(frame->interface(), {}, kWished, message);
+  if (port) {
+    auto wire = std::make_unique<RawVerbs>(*frame, std::move(port).value());
+    if (wire->open(choice.self, message)) return wire;
   }
   std::fprintf(stderr, "%s\n", message.c_str());
   return nullptr;

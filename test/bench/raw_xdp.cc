@@ -10,7 +10,7 @@
 #include <cstdio>
 
 #include "raw_frame.h"
-#include "uet/nic/interface.h"
+#include "uet/nic/socket.h"
 #include "uet/nic/xdp_program.h"
 
 namespace uet::bench {
@@ -151,17 +151,12 @@ std::unique_ptr<RawWire> open_raw_xdp(const RawChoice& choice) {
   const auto frame = RawFrame::open(choice);
   if (!frame) return nullptr;
   std::string message;
-  const auto interfaces = nic::list_interfaces(message);
-  const nic::Interface* const interface =
-      interfaces ? nic::interface_of(interfaces.value(), choice.self) : nullptr;
-  if (interface != nullptr) {
-    const bool generic = choice.nic.find("generic") != std::string::npos;
-    auto program = nic::XdpProgram::open(*interface, generic, message);
-    if (program) {
-      auto wire = std::make_unique<RawXdp>(*frame, std::move(program).value());
-      if (wire->open(choice)) return wire;
-      message = "AF_XDP: " + nic::error_text(errno);
-    }
+  const bool generic = choice.nic.find("generic") != std::string::npos;
+  auto program = nic::XdpProgram::open(frame->interface(), generic, message);
+  if (program) {
+    auto wire = std::make_unique<RawXdp>(*frame, std::move(program).value());
+    if (wire->open(choice)) return wire;
+    message = "AF_XDP: " + nic::error_text(errno);
   }
   std::fprintf(stderr, "%s\n", message.c_str());
   return nullptr;

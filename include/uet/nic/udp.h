@@ -52,6 +52,11 @@ struct UdpOptions {
   int (*send_messages)(int, mmsghdr*, unsigned, int) = ::sendmmsg;
 };
 
+struct NicConfig;
+
+// What `config` says of kernel UDP: address, port, source ports, buffers, gso and gro.
+UdpOptions udp_options(const NicConfig& config);
+
 // Not thread-safe: the caller's lock covers it. Its descriptor is close-on-exec.
 class UdpNic final : public Nic {
  public:

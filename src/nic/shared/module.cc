@@ -64,13 +64,8 @@ Result<std::unique_ptr<Nic>> open(const NicConfig& config, std::string& message)
                              return open_kernel(config, options, why);
                            });
   }
-  UdpOptions options;
-  options.ip = config.ip;
-  options.port = config.port;
-  options.receive_buffer_bytes = config.receive_buffer_bytes;
-  options.send_buffer_bytes = config.send_buffer_bytes;
-  options.gso = config.gso;
-  options.gro = config.gro;
+  UdpOptions options = udp_options(config);
+  options.source_ports = 1;  // it leaves from its place
   auto nic = open_kernel(config, options, message);
   if (!nic) return nic.error();
   return std::unique_ptr<Nic>(std::move(nic).value());
