@@ -70,6 +70,7 @@ struct LocalNic::Outgoing {
   std::optional<Time> full_since;  // empty: it has taken the last packet
   bool passed_over = false;        // until the peer has emptied it
 
+  bool is_passed_over() const { return passed_over && !ring.drained(); }
   // False: the peer is gone.
   bool read_welcome() {
     Welcome welcome;
@@ -205,14 +206,14 @@ std::size_t LocalNic::tx_burst(std::span<const Packet* const> in) {
   return done;
 }
 
-std::uint16_t LocalNic::leaves_from(const Packet& packet) const {
-  const auto route = routes_.find(packet.to);
-  const bool through_ring = route != routes_.end() && route->second.ring != nullptr;
+std::uint16_t LocalNic::leaves_from(const Packet& packet) {
+  const Outgoing* const ring = ring_to(packet.to);
+  const bool through_ring = ring != nullptr && !ring->is_passed_over();
   return through_ring ? local_address().port : Middleware::leaves_from(packet);
 }
 
 bool LocalNic::put(Outgoing& ring, const Packet& packet) {
-  if (ring.passed_over && !ring.ring.drained()) return false;
+  if (ring.is_passed_over()) return false;
   ring.passed_over = false;
   if (!ring.ring.put(packet)) return false;
   ring.full_since.reset();

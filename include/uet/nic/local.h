@@ -35,7 +35,7 @@ class LocalNic final : public Middleware {
 
   std::size_t rx_burst(std::span<RxPacket> out, Time now) override;
   std::size_t tx_burst(std::span<const Packet* const> in) override;
-  std::uint16_t leaves_from(const Packet& packet) const override;
+  std::uint16_t leaves_from(const Packet& packet) override;
   int wait_fd() const override { return epoll_.get(); }
   bool prepare_wait() override;
   std::optional<FepAddress> take_lost_peer() override;

@@ -27,9 +27,7 @@ class Middleware : public Nic {
     return inner_->rx_burst(out, now);
   }
   std::size_t tx_burst(std::span<const Packet* const> in) override { return inner_->tx_burst(in); }
-  std::uint16_t leaves_from(const Packet& packet) const override {
-    return inner_->leaves_from(packet);
-  }
+  std::uint16_t leaves_from(const Packet& packet) override { return inner_->leaves_from(packet); }
   std::uint64_t register_memory(std::span<const std::byte> memory) override {
     return inner_->register_memory(memory);
   }
@@ -235,7 +233,7 @@ class LoopbackNic final : public Middleware {
 
   explicit LoopbackNic(std::unique_ptr<Nic> inner);
 
-  std::uint16_t leaves_from(const Packet& packet) const override {
+  std::uint16_t leaves_from(const Packet& packet) override {
     return packet.to == self_ ? self_.port : Middleware::leaves_from(packet);
   }
   std::size_t rx_burst(std::span<RxPacket> out, Time now) override;

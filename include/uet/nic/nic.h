@@ -94,8 +94,8 @@ class Nic {
   // (register_memory). A full queue is a shorter prefix; a packet that can never leave is counted,
   // dropped and part of the prefix (PDS recovers).
   virtual std::size_t tx_burst(std::span<const Packet* const> in) = 0;
-  // The source port that it would leave from now.
-  virtual std::uint16_t leaves_from(const Packet& packet) const {
+  // The source port that it leaves from, if tx_burst is what follows. May choose the way for that.
+  virtual std::uint16_t leaves_from(const Packet& packet) {
     return source_port(caps(), local_address().port, packet.entropy);
   }
   // Memory that payload may lie in, until forget_memory(the result): a device that can will read

@@ -45,7 +45,8 @@ FileDescriptor hold_protocol(const FabricAddress& ip, std::uint8_t protocol, std
   FileDescriptor fd(::socket(family, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol));
   if (!fd.valid() || !drop_everything(fd.get())) {
     message = "the native IP form needs a raw socket, which is refused: " + error_text(errno) +
-              "; give the program CAP_NET_RAW, or leave out the option 'native'";
+              "; give the program CAP_NET_RAW with 'setcap cap_net_raw+ep', or leave out the "
+              "option 'native'";
     return FileDescriptor();
   }
   return fd;
@@ -98,11 +99,9 @@ Result<std::unique_ptr<Nic>> FramedNic::open(const NicConfig& config,
   }
 
   Parts parts;
-  UdpOptions kernel_options;
-  kernel_options.ip = config.ip;
-  kernel_options.port = native ? kUetUdpPort : config.port;  // the native form has no ports
-  kernel_options.receive_buffer_bytes = config.receive_buffer_bytes;
-  kernel_options.send_buffer_bytes = config.send_buffer_bytes;
+  UdpOptions kernel_options = udp_options(config);
+  if (native) kernel_options.port = kUetUdpPort;  // the native form has no ports
+  kernel_options.source_ports = 1;
   kernel_options.gso = false;  // a virtual link would hand the other end's device whole trains,
   kernel_options.gro = false;  // and the kernel would merge what our device then sees
   if (kernel_sees == KernelSees::Copies) kernel_options.excluded_interface = interface->index;
@@ -208,7 +207,7 @@ std::size_t FramedNic::tx_burst(std::span<const Packet* const> in) {
 }
 
 // What goes through the kernel leaves from the port that all know.
-std::uint16_t FramedNic::leaves_from(const Packet& packet) const {
+std::uint16_t FramedNic::leaves_from(const Packet& packet) {
   const bool known = packet.to.ip.is_ipv6 == local_.ip.is_ipv6 &&
                      hops_->find(packet.to.ip).way == NextHops::Way::Frame;
   return known ? Nic::leaves_from(packet) : local_.port;
@@ -228,6 +227,7 @@ std::size_t FramedNic::send_frames(std::span<const Packet* const> in, std::size_
     }
     const NextHops::Hop hop = hops_->find(packet->to.ip);
     if (hop.way != NextHops::Way::Frame) break;
+    if (hops_->take_doubt()) let_kernel_ask(packet->to);
     build_frame(frames++, *packet, hop.mac);
   }
   counters_.packets_dropped += dropped;
@@ -273,23 +273,27 @@ std::size_t FramedNic::send_through_kernel(std::span<const Packet* const> in) {
   std::size_t run = 1;
   if (first.to.ip.is_ipv6 == local_.ip.is_ipv6) {
     const NextHops::Way way = hops_->find(first.to.ip).way;
-    // It was to be sent through the kernel once, which for the native form a word does.
     if (native && way != NextHops::Way::Kernel) return hold_until_resolved(first) ? 0 : 1;
-    while (way != NextHops::Way::Frame && run < in.size() && in[run]->to == first.to) ++run;
+    while (run < in.size() && in[run]->to == first.to) ++run;
   }
   const std::size_t sent = kernel_->tx_burst(in.first(run));
   kernel_active_until_ = now_of_clock() + kKernelActive;
   return sent;
 }
 
+// What it sends, which nobody takes for a packet, makes it ask for the next hop.
+void FramedNic::let_kernel_ask(const FepAddress& to) const {
+  SocketAddress address;
+  write_socket_address(wire_address(to), address);
+  ::sendto(kernel_->wait_fd(), nullptr, 0, MSG_DONTWAIT, &address.any,
+           socket_address_length(to.ip.is_ipv6));
+}
+
 // True: the packet shall be offered again. Otherwise it has been dropped: what could not be
 // resolved in time shall not hold up others.
 bool FramedNic::hold_until_resolved(const Packet& packet) {
   const Time now = now_of_clock();
-  SocketAddress address;
-  write_socket_address(wire_address(packet.to), address);
-  ::sendto(kernel_->wait_fd(), nullptr, 0, MSG_DONTWAIT, &address.any,
-           socket_address_length(packet.to.ip.is_ipv6));
+  let_kernel_ask(packet.to);
   if (now >= resolve_until_ + kResolvePause) resolve_until_ = now + kResolveWait;
   hops_->refresh();
   if (now < resolve_until_ || hops_->find(packet.to.ip).way == NextHops::Way::Frame) return true;

@@ -193,7 +193,7 @@ void NextHops::ask_neighbour(const FabricAddress& next, Entry& entry) {
     const auto mac = neighbour ? mac_of(neighbour.get()) : std::nullopt;
     if (!mac) return;
     entry.hop = {.way = Way::Frame, .mac = *mac};
-    entry.verify = (rtnl_neigh_get_state(neighbour.get()) & NUD_STALE) != 0;
+    entry.doubtful = (rtnl_neigh_get_state(neighbour.get()) & NUD_STALE) != 0;
   });
 }
 
@@ -224,7 +224,7 @@ void NextHops::on_change(nl_msg* message) {
   for (auto& [destination, entry] : entries_) {
     if (entry.hop.way == Way::Kernel || !(entry.next == *next)) continue;
     entry.hop = mac ? Hop{.way = Way::Frame, .mac = *mac} : Hop{.way = Way::Unresolved};
-    entry.verify = mac && stale;
+    entry.doubtful = mac && stale;
   }
 }
 

@@ -100,6 +100,17 @@ TEST_F(Local, OtherPacketsGoToTheNetworkInTheirOrder) {
   EXPECT_EQ(b.receive().size(), 1U);
 }
 
+// What the CRC covers (WIRE 1.4): no entropy value is a source port on the way through a ring.
+TEST_F(Local, WhatGoesThroughARingLeavesFromTheKnownPort) {
+  a.below->allow_entropy();  // nothing has been sent to b yet
+  for (const FepAddress& to : {b.address, FepAddress{ipv4(192, 0, 2, 1), 4793}}) {
+    to_b.add(to, 4, 0);
+    to_b.last().entropy = 50'000;
+    const std::uint16_t expected = to == b.address ? a.address.port : 50'000;
+    EXPECT_EQ(a.nic->leaves_from(to_b.last()), expected);
+  }
+}
+
 TEST_F(Local, FullNetworkEndsThePrefixButWhatWentBeforeIsThere) {
   a.below->tx_room = 0;
   to_b.add(b.address, 4, 11);

@@ -62,7 +62,7 @@ class FramedNic final : public Nic {
 
   std::size_t rx_burst(std::span<RxPacket> out, Time now) override;
   std::size_t tx_burst(std::span<const Packet* const> in) override;
-  std::uint16_t leaves_from(const Packet& packet) const override;
+  std::uint16_t leaves_from(const Packet& packet) override;
   std::uint64_t register_memory(std::span<const std::byte> memory) override {
     return device_->register_memory(memory);
   }
@@ -100,6 +100,7 @@ class FramedNic final : public Nic {
   std::size_t send_frames(std::span<const Packet* const> in, std::size_t& offered);
   void build_frame(std::size_t place, const Packet& packet, const wire::MacAddress& mac);
   std::size_t send_through_kernel(std::span<const Packet* const> in);
+  void let_kernel_ask(const FepAddress& to) const;
   bool hold_until_resolved(const Packet& packet);
   std::size_t receive_frames(std::span<RxPacket> out);
   bool read_frame(const ArrivedFrame& frame, RxPacket& out);

@@ -42,14 +42,18 @@ class NextHops {
                                                 std::string& message);
 
   // Where to send what goes to `destination`. The first call for an address asks the kernel, which
-  // takes some microseconds. Now and then a known neighbour is Unresolved for one call, so that the
-  // caller sends through the kernel, which then verifies the neighbour.
+  // takes some microseconds.
   Hop find(const FabricAddress& destination) {
     if (last_ == nullptr || last_destination_ != destination) look_up(destination);
-    if (!last_->verify) [[likely]]
-      return last_->hop;
-    last_->verify = false;
-    return {.way = Way::Unresolved};
+    return last_->hop;
+  }
+  // Now and then, once: the kernel has not heard of the neighbour that find() has just told for
+  // long. Frames keep it from noticing; whatever is sent through it makes it ask.
+  bool take_doubt() {
+    if (!last_->doubtful) [[likely]]
+      return false;
+    last_->doubtful = false;
+    return true;
   }
   // Takes in what has changed; one system call when nothing has. To be called every few
   // milliseconds.
@@ -61,8 +65,8 @@ class NextHops {
  private:
   struct Entry {
     Hop hop;
-    FabricAddress next;   // the gateway or the destination itself
-    bool verify = false;  // the kernel has not heard of it for long
+    FabricAddress next;     // the gateway or the destination itself
+    bool doubtful = false;  // the kernel has not heard of it for long
   };
   struct Hash {
     std::size_t operator()(const FabricAddress& ip) const noexcept {

@@ -140,6 +140,19 @@ class FramedNicTest : public ::testing::Test {
     return send(to, bytes, [](Packet&) {});
   }
 
+  static void run(const std::string& command) {
+    EXPECT_EQ(std::system(command.c_str()), 0) << command;
+  }
+  static void set_neighbour(const std::string& mac, const std::string& state) {
+    run("ip neigh replace 10.85.0.2 lladdr " + mac + " dev eth0 nud " + state);
+  }
+  static std::string neighbour() {
+    const std::unique_ptr<FILE, int (*)(FILE*)> pipe(
+        ::popen("ip neigh show 10.85.0.2 dev eth0", "r"), ::pclose);
+    std::array<char, 256> text{};
+    return pipe && std::fgets(text.data(), text.size(), pipe.get()) ? text.data() : "";
+  }
+
   wire::ParsedFrame parsed(const Bytes& frame, const wire::FrameFormat& format = {}) {
     wire::ParsedFrame out;
     EXPECT_EQ(wire::parse_frame(frame, format, {}, out), wire::FrameVerdict::Ok);
@@ -337,6 +350,75 @@ TEST_F(FramedNicTest, TheKernelCarriesWhatHasNoNextHopYet) {
   EXPECT_EQ(device_.sent.size(), 2U);
   EXPECT_EQ(nic_->counters().kernel_packets_sent, 1U);
   EXPECT_EQ(nic_->counters().packets_sent, 3U);
+}
+
+// What the CRC covers (WIRE 1.4): entropy is a source port in frames of ours, never in the
+// kernel's.
+TEST_F(FramedNicTest, TheSourcePortIsThatOfTheWayThatAPacketTakes) {
+  ASSERT_TRUE(open_well());
+  const auto with_entropy = [](Packet& packet) { packet.entropy = 50'000; };
+  for (const FabricAddress& to : {kPeer, kUnknown, kSelf, ipv6_loopback()}) {
+    packets_.add({to}, 12, 100);
+    with_entropy(packets_.last());
+    const std::uint16_t expected = to == kPeer ? 50'000 : kUetUdpPort;
+    EXPECT_EQ(nic_->leaves_from(packets_.last()), expected) << to_text(to);
+  }
+  ASSERT_EQ(send({kPeer}, 200, with_entropy), 1U);
+  EXPECT_EQ(parsed(device_.sent.at(0)).fields.entropy, 50'000U);
+}
+
+// Frames keep the kernel from noticing that it has not heard of a neighbour for long: it is made to
+// ask, once, and frames go on meanwhile as the CRC has been told.
+TEST_F(FramedNicTest, ADoubtfulNeighbourIsAskedForWhileFramesGoOn) {
+  ASSERT_TRUE(open_well());
+  ASSERT_EQ(send({kPeer}), 1U);
+  set_neighbour("02:00:00:00:00:02", "stale");
+  receive();
+  packets_.add({kPeer}, 12, 100);
+  packets_.last().entropy = 50'000;
+  EXPECT_EQ(nic_->leaves_from(packets_.last()), 50'000U);
+  EXPECT_EQ(nic_->tx_burst(packets_.all()), 2U);
+  EXPECT_EQ(device_.sent.size(), 3U);
+  EXPECT_EQ(nic_->counters().kernel_packets_sent, 0U);
+  EXPECT_THAT(neighbour(), HasSubstr("DELAY"));
+  set_neighbour("02:00:00:00:00:02", "permanent");
+}
+
+TEST_F(FramedNicTest, ANeighbourWithAnotherMacGetsFramesThere) {
+  ASSERT_TRUE(open_well());
+  ASSERT_EQ(send({kPeer}), 1U);
+  EXPECT_EQ(parsed(device_.sent.back()).fields.destination_mac, kPeerMac);
+  set_neighbour("02:00:00:00:00:03", "reachable");
+  receive();
+  ASSERT_EQ(send({kPeer}), 1U);
+  EXPECT_EQ(parsed(device_.sent.back()).fields.destination_mac,
+            (wire::MacAddress{0x02, 0, 0, 0, 0, 3}));
+  run("ip neigh del 10.85.0.2 dev eth0");
+  receive();
+  ASSERT_EQ(send({kPeer}), 1U);
+  EXPECT_EQ(nic_->counters().kernel_packets_sent, 1U) << "the kernel has to find it";
+  EXPECT_EQ(device_.sent.size(), 2U);
+  set_neighbour("02:00:00:00:00:02", "permanent");
+  receive();
+  ASSERT_EQ(send({kPeer}), 1U);
+  EXPECT_EQ(parsed(device_.sent.back()).fields.destination_mac, kPeerMac);
+}
+
+TEST_F(FramedNicTest, AChangedRouteLeadsToItsGateway) {
+  ASSERT_TRUE(open_well());
+  const FabricAddress behind = ipv4(192, 0, 2, 7);
+  ASSERT_EQ(send({behind}), 1U);
+  EXPECT_TRUE(device_.sent.empty()) << "there is no way";
+  run("ip route add 192.0.2.0/24 via 10.85.0.2");
+  receive();
+  ASSERT_EQ(send({behind}), 1U);
+  ASSERT_EQ(device_.sent.size(), 1U);
+  EXPECT_EQ(parsed(device_.sent.back()).fields.destination_mac, kPeerMac);
+  EXPECT_EQ(parsed(device_.sent.back()).fields.destination, behind);
+  run("ip route del 192.0.2.0/24");
+  receive();
+  ASSERT_EQ(send({behind}), 1U);
+  EXPECT_EQ(device_.sent.size(), 1U);
 }
 
 TEST_F(FramedNicTest, AnotherFamilyIsDropped) {
