@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // What only a back end decides: which way packets take, several processes at one address, opening
-// again, and the answer to a process without the right. Runs inside in_network, with two hosts.
-#include <gmock/gmock.h>
-#include <grp.h>
+// again. Runs inside in_network, with two hosts.
 #include <gtest/gtest.h>
 #include <linux/capability.h>
 #include <sys/syscall.h>
@@ -18,6 +16,7 @@
 
 #include "e2e/harness.h"
 #include "exchange.h"
+#include "hosts.h"
 
 namespace uet::e2e {
 namespace {
@@ -27,31 +26,9 @@ constexpr std::size_t kProcesses = 8;
 constexpr std::uint16_t kFirstPlacePort = 5817;  // of processes that share port 4793
 constexpr std::uint64_t kMessages = 20;          // from each to each in one round
 
-bool hosts_say(const char* text) {
-  const char* hosts = std::getenv("UET_E2E_HOSTS");
-  return hosts != nullptr && std::string(hosts).find(text) != std::string::npos;
-}
-
-// Some host has this back end.
-bool over(const std::string& back_end) { return hosts_say(("," + back_end).c_str()); }
-bool over_udp() { return std::getenv("UET_E2E_HOSTS") == nullptr || hosts_say(",udp"); }
-bool over_shared() { return over("shared"); }
-bool over_shared_packet() { return over("shared:packet"); }
-// Packets that come in another queue than the process has reach it through the kernel.
-bool has_part_of_the_queues() { return hosts_say("queues="); }
-
-// Not one of those in which the way to a neighbour is the matter.
-bool ipv6() { return std::getenv("UET_E2E_IPV6") != nullptr; }
-bool plain_network() { return std::getenv("UET_E2E_ARP") == nullptr && !ipv6(); }
-
-std::string xdp_program_of_host_1() {
-  return run_program("ip -n host-1 link show dev eth0 | grep xdp || true", {}).text;
-}
-
 // The kernel carries what leaves before it has found the next hop, and nothing afterwards.
 TEST(BackEnd, CarriesPacketsItselfOnceTheNextHopIsKnown) {
   if (over_udp()) GTEST_SKIP() << "the back end udp is the kernel's";
-  ChannelPair channels;
   const auto run = [](Channel& channel) {
     Node node;
     const fi_addr_t peer = node.connect(channel);
@@ -69,13 +46,47 @@ TEST(BackEnd, CarriesPacketsItselfOnceTheNextHopIsKnown) {
     }
     channel.meet(&node);
   };
-  Process left("left", {}, [&] { run(channels.left); });
-  Process right("right", {}, [&] { run(channels.right); });
+  EXPECT_EQ(run_on_both(run), "");
+}
+
+// The neighbour's new address is the kernel's to learn, here by hand, while packets are on their
+// way.
+TEST(BackEnd, FramesFollowAGatewayToItsNewMac) {
+  if (std::getenv("UET_E2E_ROUTED") == nullptr) GTEST_SKIP() << "there is no gateway";
+  ChannelPair control;
+  ChannelPair channels;
+  const auto run = [&](Channel& channel, bool leads) {
+    Node node;
+    const fi_addr_t peer = node.connect(channel);
+    exchange(node, peer, kBytes, 20);
+    if (leads) control.left.send('r');
+    for (bool more = true; more;) {
+      exchange(node, peer, kBytes, 5);
+      more = leads ? !control.left.readable() : channel.receive<bool>(&node);
+      if (leads) channel.send(more);
+    }
+    const std::uint64_t by_kernel = node.counter("nic_kernel_packets_sent");
+    exchange(node, peer, kBytes, 50);
+    require(node.counter("nic_kernel_packets_sent") == by_kernel,
+            "packets were left to the kernel");
+    channel.meet(&node);
+  };
+  Process left("left", {}, [&] { run(channels.left, true); });
+  Process right("right", {}, [&] { run(channels.right, false); });
+  control.right.receive<char>();
+  const std::string mac = "02:85:00:00:00:77";
+  EXPECT_EQ(run_program("ip link set bridge address " + mac, {}).status, 0);
+  for (const std::string host : {"1", "2"}) {
+    const Output changed = run_program("ip -n host-" + host + " neigh replace 10.85." + host +
+                                           ".254 dev eth0 nud reachable lladdr " + mac,
+                                       {});
+    EXPECT_EQ(changed.status, 0) << changed.text;
+  }
+  control.right.send('c');
   EXPECT_EQ(wait_for_all({&left, &right}), "");
 }
 
 TEST(BackEnd, OpensAgainInOneProcess) {
-  ChannelPair channels;
   const auto run = [](Channel& channel) {
     for (int round = 0; round < 5; ++round) {
       Node node;
@@ -83,13 +94,10 @@ TEST(BackEnd, OpensAgainInOneProcess) {
       channel.meet(&node);
     }
   };
-  Process left("left", {}, [&] { run(channels.left); });
-  Process right("right", {}, [&] { run(channels.right); });
-  EXPECT_EQ(wait_for_all({&left, &right}), "");
+  EXPECT_EQ(run_on_both(run), "");
 }
 
 TEST(BackEnd, TwoInOneProcessAtOnce) {
-  ChannelPair channels;
   const auto run = [](Channel& channel) {
     Node first;
     const std::string nic = first.info->nic->device_attr->driver;
@@ -107,9 +115,7 @@ TEST(BackEnd, TwoInOneProcessAtOnce) {
     }
     channel.meet(&second);
   };
-  Process left("left", {}, [&] { run(channels.left); });
-  Process right("right", {}, [&] { run(channels.right); });
-  EXPECT_EQ(wait_for_all({&left, &right}), "");
+  EXPECT_EQ(run_on_both(run), "");
 }
 
 // One of several processes that all exchange messages with each other.
@@ -233,120 +239,6 @@ TEST(BackEnd, FourProcessesThatShareAPortMayTakeItsPacketsInDifferentWays) {
   });
 }
 
-// A process that cannot open its back end: what it warns of is in `said`. Returns what went wrong.
-std::string try_to_open(Environment environment, std::string& said) {
-  std::array<int, 2> ends;
-  require(::pipe(ends.data()) == 0, "pipe");
-  environment["FI_LOG_LEVEL"] = "warn";
-  Process process("process", environment, [&] {
-    ::dup2(ends[1], STDERR_FILENO);
-    try {
-      Node node;
-    } catch (const std::exception&) {
-      return;
-    }
-    fail("it opened");
-  });
-  ::close(ends[1]);
-  said.resize(64 * 1024);
-  std::size_t length = 0;
-  for (ssize_t count = 1; count > 0 && length < said.size();) {
-    count = ::read(ends[0], said.data() + length, said.size() - length);
-    if (count > 0) length += static_cast<std::size_t>(count);
-  }
-  ::close(ends[0]);
-  said.resize(length);
-  return process.wait();
-}
-
-// The kernel frees a queue some time after its process has ended; whoever comes then waits for it.
-TEST(BackEnd, OpensAgainAfterAProcessWasKilled) {
-  if (!over("xdp") || !plain_network()) GTEST_SKIP() << "only for the back end xdp";
-  for (int i = 0; i < 8; ++i) {  // on the hosts in turn
-    Process process("process", {}, [] {
-      Node node;
-      ::raise(SIGKILL);
-    });
-    ASSERT_EQ(process.wait(), "process died by signal Killed") << i;
-  }
-}
-
-// Nobody waits for a queue that somebody has.
-TEST(BackEnd, AQueueThatALivingProcessHasIsRefusedAtOnce) {
-  if (!over("xdp") || over_udp() || has_part_of_the_queues() || !plain_network()) {
-    GTEST_SKIP() << "only where all hosts have the back end xdp with one queue";
-  }
-  std::vector<ChannelPair> pairs(2);
-  const auto hold = [](Channel& channel) {
-    Node node;
-    channel.meet();
-    channel.meet();
-  };
-  Process first("first", {}, [&] { hold(pairs[0].left); });
-  Process second("second", {}, [&] { hold(pairs[1].left); });
-  for (ChannelPair& pair : pairs) pair.right.meet();
-  const std::string reason = hosts_say(":native")
-                                 ? "is taken by another socket"
-                                 : "no receive queue is free, of 1: other processes "
-                                   "have them, and each needs one of its own";
-  for (int i = 0; i < 2; ++i) {  // one on each host
-    std::string said;
-    const Clock::time_point begin = Clock::now();
-    EXPECT_EQ(try_to_open({}, said), "");
-    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(5)) << "it waited";
-    EXPECT_NE(said.find(reason), std::string::npos) << said;
-  }
-  for (ChannelPair& pair : pairs) pair.right.meet();
-  EXPECT_EQ(wait_for_all({&first, &second}), "");
-}
-
-// There can be only one program on an interface, and that of somebody else stays.
-TEST(BackEnd, AForeignXdpProgramIsRefused) {
-  if (!hosts_say("xdp")) GTEST_SKIP() << "only for the back end xdp";
-  const std::string set = "ip -n host-1 link set dev eth0 xdpgeneric ";
-  const Output attached = run_program(
-      set + "object /usr/lib/x86_64-linux-gnu/bpf/xdpfilt_alw_udp.o program xdpfilt_alw_udp", {});
-  ASSERT_EQ(attached.status, 0) << attached.text;
-  const auto run = [] {
-    try {
-      Node node;
-    } catch (const std::exception& error) {
-      const std::string what = error.what();
-      require(what.find("fi_domain: Address already in use") != std::string::npos, what);
-      return;
-    }
-    fail("it opened");
-  };
-  // Hosts come in turn, the second one first; that has no program.
-  Process a("a", {}, [] { Node node; });
-  Process b("b", {}, run);
-  const std::string first = a.wait();
-  const std::string second = b.wait();
-  EXPECT_THAT(xdp_program_of_host_1(), ::testing::HasSubstr("xdpfilt_alw_udp"));
-  EXPECT_EQ(run_program(set + "off", {}).status, 0);
-  EXPECT_EQ(first + second, "");
-}
-
-// Whoever asks for a back end gets that or an error, never another one.
-TEST(BackEnd, WithoutTheRightDoesNotOpen) {
-  if (over_udp() || (over_shared() && !over_shared_packet())) {
-    GTEST_SKIP() << "udp needs no right, shared does without";
-  }
-  if (::getuid() != 0) GTEST_SKIP() << "needs root, to give its rights up";
-  Process process("process", {}, [] {
-    require(::setgroups(0, nullptr) == 0 && ::setuid(65534) == 0, "giving up the rights");
-    try {
-      Node node;
-    } catch (const std::exception& error) {
-      const std::string what = error.what();
-      require(what.find("fi_domain: Operation not supported") != std::string::npos, what);
-      return;
-    }
-    fail("it opened");
-  });
-  EXPECT_EQ(process.wait(), "");
-}
-
 // But for that to packet sockets.
 void give_up_right_to_share() {
   __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
@@ -361,7 +253,6 @@ TEST(BackEnd, WithoutTheRightToShareThePortIsItsOwn) {
     GTEST_SKIP() << "only where all hosts have the back end shared or shared:packet";
   }
   if (::getuid() != 0) GTEST_SKIP() << "needs root, to give its rights up";
-  ChannelPair channels;
   const auto run = [&](Channel& channel) {
     give_up_right_to_share();
     Node node;
@@ -369,9 +260,7 @@ TEST(BackEnd, WithoutTheRightToShareThePortIsItsOwn) {
     exchange(node, node.connect(channel), kBytes, 20);
     channel.meet(&node);
   };
-  Process left("left", {}, [&] { run(channels.left); });
-  Process right("right", {}, [&] { run(channels.right); });
-  EXPECT_EQ(wait_for_all({&left, &right}), "");
+  EXPECT_EQ(run_on_both(run), "");
 }
 
 // What was for a process that has gone does no harm to the next one in its place: each operation
@@ -421,7 +310,6 @@ TEST(BackEnd, TheNextProcessAtAPlaceStartsAfresh) {
 // Every answer to a bad network is seen at both ends, and messages arrive whole all the same.
 TEST(BackEnd, ImpairedNetworkIsRecoveredFrom) {
   if (std::getenv("UET_E2E_IMPAIR") == nullptr) GTEST_SKIP() << "the network is a good one";
-  ChannelPair channels;
   const auto run = [](Channel& channel) {
     Node node;
     const fi_addr_t peer = node.connect(channel);
@@ -443,16 +331,13 @@ TEST(BackEnd, ImpairedNetworkIsRecoveredFrom) {
     require(missing().empty(), missing() + " counts nothing");
     channel.meet(&node);
   };
-  Process left("left", {}, [&] { run(channels.left); });
-  Process right("right", {}, [&] { run(channels.right); });
-  EXPECT_EQ(wait_for_all({&left, &right}), "");
+  EXPECT_EQ(run_on_both(run), "");
 }
 
 // A kernel sender leaves trains whole where it thinks that hardware cuts them apart. The devices of
 // others lose them, which counts, and what arrives alone makes up for it.
 TEST(BackEnd, TrainsThatNobodyCutsApartAreCountedAndRecoveredFrom) {
   if (std::getenv("UET_E2E_TRAINS") == nullptr) GTEST_SKIP() << "kernel senders send no trains";
-  ChannelPair channels;
   const auto run = [](Channel& channel) {
     Node node;
     exchange(node, node.connect(channel), 60'000, 3);
@@ -462,9 +347,7 @@ TEST(BackEnd, TrainsThatNobodyCutsApartAreCountedAndRecoveredFrom) {
     require((lost > 0) == (nic != "udp"), std::to_string(lost) + " frames were lost");
     channel.meet(&node);
   };
-  Process left("left", {}, [&] { run(channels.left); });
-  Process right("right", {}, [&] { run(channels.right); });
-  EXPECT_EQ(wait_for_all({&left, &right}), "");
+  EXPECT_EQ(run_on_both(run), "");
 }
 
 // Payload in registered memory is read by the device, and no longer than it is registered: the
@@ -476,7 +359,6 @@ TEST(BackEnd, GathersFromRegisteredMemoryAsLongAsItIsRegistered) {
     return nic.starts_with("verbs") || dpdk;
   };
   if (!over("verbs") && !over("dpdk")) GTEST_SKIP() << "no device here gathers";
-  ChannelPair channels;
   const auto run = [&](Channel& channel) {
     Node node;
     const fi_addr_t peer = node.connect(channel);
@@ -515,16 +397,13 @@ TEST(BackEnd, GathersFromRegisteredMemoryAsLongAsItIsRegistered) {
     require(node.counter("nic_kernel_errors") == 0, "the device failed");
     channel.meet(&node);
   };
-  Process left("left", {}, [&] { run(channels.left); });
-  Process right("right", {}, [&] { run(channels.right); });
-  EXPECT_EQ(wait_for_all({&left, &right}), "");
+  EXPECT_EQ(run_on_both(run), "");
 }
 
 // Without the device's checksums we write our own; a queue pair that fails is started anew.
 TEST(BackEnd, DevicesOfVerbsMayLackChecksumsAndBreak) {
   if (!over("verbs")) GTEST_SKIP() << "about devices of the back end verbs";
   for (const bool breaks : {false, true}) {
-    ChannelPair channels;
     const auto run = [&](Channel& channel) {
       Node node;
       exchange(node, node.connect(channel), kBytes, 300);
@@ -535,35 +414,13 @@ TEST(BackEnd, DevicesOfVerbsMayLackChecksumsAndBreak) {
       channel.meet(&node);
     };
     const Environment environment = {{"UET_FAKE_VERBS", breaks ? "breaks" : "no_checksum"}};
-    Process left("left", environment, [&] { run(channels.left); });
-    Process right("right", environment, [&] { run(channels.right); });
-    EXPECT_EQ(wait_for_all({&left, &right}), "") << (breaks ? "breaks" : "no_checksum");
-  }
-}
-
-// What a device lacks is named, with what to do about it.
-TEST(BackEnd, SaysWhatADeviceOfVerbsLacks) {
-  if (!over("verbs")) GTEST_SKIP() << "about devices of the back end verbs";
-  const std::array<std::array<std::string, 3>, 6> cases = {{
-      {"no_device", "verbs", "there is no RDMA device (Function not implemented); load the driver"},
-      {"no_raw_packet", "verbs", "the device gives no raw-packet queue pair: Operation not supp"},
-      {"no_steering", "verbs", "does not steer packets by address and port to a queue"},
-      {"", "verbs:mlx5_7", "there is no RDMA device mlx5_7, only fake_eth0"},
-      {"", "verbs:fake_eth0,port=2", "the device has no port 2"},
-      {"", "verbs:port=x", "'port=x' is no option of it; allowed: verbs[:DEVICE]"},
-  }};
-  for (const auto& [lacks, nic, answer] : cases) {
-    std::string said;
-    const std::string ended = try_to_open({{"UET_FAKE_VERBS", lacks}, {"FI_UET_NIC", nic}}, said);
-    EXPECT_EQ(ended, "") << nic << " " << lacks;
-    EXPECT_NE(said.find(answer), std::string::npos) << nic << " " << lacks << ": " << said;
+    EXPECT_EQ(run_on_both(run, environment), "") << (breaks ? "breaks" : "no_checksum");
   }
 }
 
 TEST(BackEnd, OfVerbsOpensTheDeviceThatIsNamed) {
   if (!over("verbs")) GTEST_SKIP() << "about devices of the back end verbs";
   const std::string native = over("verbs:native") ? ",native" : "";
-  ChannelPair channels;
   const auto run = [&](Channel& channel) {
     const std::string nic = std::getenv("FI_UET_NIC");
     if (nic.starts_with("verbs")) {
@@ -573,9 +430,7 @@ TEST(BackEnd, OfVerbsOpensTheDeviceThatIsNamed) {
     exchange(node, node.connect(channel), kBytes, 3);
     channel.meet(&node);
   };
-  Process left("left", {}, [&] { run(channels.left); });
-  Process right("right", {}, [&] { run(channels.right); });
-  EXPECT_EQ(wait_for_all({&left, &right}), "");
+  EXPECT_EQ(run_on_both(run), "");
 }
 
 }  // namespace

@@ -39,4 +39,13 @@ inline void exchange(Node& node, fi_addr_t peer, std::size_t bytes, std::uint64_
   }
 }
 
+// Runs `run` on both hosts, each with its end of a channel. Returns what went wrong.
+inline std::string run_on_both(const std::function<void(Channel&)>& run,
+                               const Environment& environment = {}) {
+  ChannelPair channels;
+  Process left("left", environment, [&] { run(channels.left); });
+  Process right("right", environment, [&] { run(channels.right); });
+  return wait_for_all({&left, &right});
+}
+
 }  // namespace uet::e2e

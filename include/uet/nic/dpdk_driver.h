@@ -22,6 +22,7 @@ struct DpdkDriver {
   // What it gets the kernel does not see, since a rule of the administrator's takes it from there.
   bool fed_by_rule = false;
   bool to_one_peer = false;  // leads to one other process, which may come later and go
+  std::uint64_t rights = 0;  // bits of CAP_NET_RAW and the like that it needs
 };
 
 // FI_UET_NIC=dpdk:DEVICE[,ARGUMENT=VALUE...].

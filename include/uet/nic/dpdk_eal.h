@@ -17,7 +17,9 @@ struct EalChoice {
 bool start_eal(const EalChoice& choice, std::string& message);
 
 // Calls `work` in a thread that takes no signals, and waits for it: DPDK starts threads from there,
-// and they inherit that.
+// and they inherit that. Meanwhile no real-time signal is free: net_tap would have one for each
+// packet, which ends what the program waits in (FI_EAGAIN of fi_cq_sread); without one it polls.
+// Descriptors that are opened meanwhile are closed on exec.
 void without_signals(const std::function<void()>& work);
 
 // What DPDK has logged since it was last asked, its last line.

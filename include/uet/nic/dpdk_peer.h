@@ -26,6 +26,8 @@ class DpdkInterrupts {
   DpdkInterrupts& operator=(const DpdkInterrupts&) = delete;
 
   std::unique_lock<std::mutex> lock();
+  // As lock(), but if the thread waits for the lock too, that has it first.
+  std::unique_lock<std::mutex> lock_in_turn();
 
  private:
   DpdkInterrupts() = default;
@@ -45,8 +47,11 @@ class DpdkPeer {
   static std::unique_ptr<DpdkPeer> open(std::string_view role, std::string_view socket,
                                         std::string& message);
 
-  // To be held in every call for the port.
-  std::unique_lock<std::mutex> lock() { return interrupts_->lock(); }
+  // To be held in every call for the port. It takes many turns of that thread to make a connection,
+  // on both sides, which somebody who looks for it all the time would keep it from.
+  std::unique_lock<std::mutex> lock() {
+    return connected_ ? interrupts_->lock() : interrupts_->lock_in_turn();
+  }
   // After the port was configured, with the lock held: as rte_eth_dev_start, but that the other
   // end need not be there.
   int start(std::uint16_t port);
@@ -61,8 +66,10 @@ class DpdkPeer {
   static constexpr std::chrono::seconds kPatienceAtFirst{10};
   static constexpr std::chrono::seconds kPatience{1};
   static constexpr std::chrono::milliseconds kTryInterval{10};
-  // A connection is made within this time, or begun anew.
-  static constexpr std::chrono::milliseconds kHandshake{3000};
+  // A connection is made within this time, or begun anew and given twice as much: where there are
+  // far more threads than processors it may take long.
+  static constexpr std::chrono::seconds kHandshake{3};
+  static constexpr std::chrono::seconds kLongestHandshake{24};
 
   DpdkPeer() = default;
   void connect(Clock::time_point now);
@@ -73,6 +80,7 @@ class DpdkPeer {
   bool connected_ = false;
   bool started_ = false;
   Clock::time_point next_try_;
+  std::chrono::seconds handshake_ = kHandshake;
   std::chrono::seconds patience_ = kPatienceAtFirst;
   Clock::time_point waits_since_{};  // the first packet; 0 = none does
 };

@@ -4,11 +4,14 @@
 // it.
 #include "uet/nic/dpdk_device.h"
 
+#include <linux/capability.h>
 #include <pthread.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 #include <rte_udp.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -45,6 +48,25 @@ std::string explain(const std::string& what, int error) {
   return "FI_UET_NIC=dpdk: " + what + ": " + rte_strerror(error) +
          (line.empty() ? "" : " (" + line + ")") +
          "; see the arguments of the device, or use FI_UET_NIC=udp";
+}
+
+// Drivers do not tell that a right is missing.
+std::string explain_rights(std::uint64_t wanted) {
+  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> sets{};
+  if (::syscall(SYS_capget, &header, sets.data()) != 0) return {};
+  const std::uint64_t has = std::uint64_t{sets[1].effective} << 32 | sets[0].effective;
+  if ((wanted & ~has) == 0) return {};
+  constexpr std::array<std::pair<unsigned, const char*>, 3> kNames = {
+      {{CAP_NET_RAW, "net_raw"}, {CAP_NET_ADMIN, "net_admin"}, {CAP_BPF, "bpf"}}};
+  std::string names;
+  for (const auto& [number, name] : kNames) {
+    if ((wanted >> number & 1) != 0)
+      names += (names.empty() ? "cap_" : ",cap_") + std::string(name);
+  }
+  return "; the driver needs rights that the process lacks: run it as root, or give the program "
+         "them with 'setcap " +
+         names + "+ep'";
 }
 
 std::optional<DpdkOptions> options_of_device(std::string_view options) {
@@ -126,8 +148,9 @@ Result<std::unique_ptr<DpdkDevice>> DpdkDevice::open_once(const FrameDeviceReque
                           message) &&
             device->start(driver, request, frame_bytes, message);
   });
-  if (!ready) return Error::NotSupported;
-  return device;
+  if (ready) return device;
+  message += explain_rights(driver.rights);
+  return Error::NotSupported;
 }
 
 // Makes a virtual device, or finds the PCI device. False, with a message, if there is none.

@@ -2,6 +2,8 @@
 // From the drivers' documentation, and from what they were found to need.
 #include "uet/nic/dpdk_driver.h"
 
+#include <linux/capability.h>
+
 #include <algorithm>
 #include <bit>
 
@@ -17,8 +19,11 @@ constexpr std::uint32_t kRingFrames = 512;
 
 constexpr std::uint32_t kManyMbufs = 8191;
 
+constexpr std::uint64_t right(unsigned number) { return std::uint64_t{1} << number; }
+
 constexpr DpdkDriver kPacketRings{.name = "net_af_packet",
-                                  .most_frame_bytes = kRingFrameMost - kRingFrameHead};
+                                  .most_frame_bytes = kRingFrameMost - kRingFrameHead,
+                                  .rights = right(CAP_NET_RAW)};
 // It tells the kernel that its packets lie in the first (number x size) bytes of their memory,
 // which gaps between them make wrong: what lies behind that is lost for good as soon as the driver
 // has given it to the kernel, and after some thousand packets nothing arrives any more. Of a page
@@ -27,11 +32,15 @@ constexpr DpdkDriver kXdp{.name = "net_af_xdp",
                           .most_frame_bytes = 4096 - 576,
                           .mbufs = kManyMbufs,
                           .own_pages = true,
-                          .xdp_program = true};
+                          .xdp_program = true,
+                          .rights = right(CAP_NET_RAW) | right(CAP_NET_ADMIN) | right(CAP_BPF)};
 constexpr DpdkDriver kSharedMemory{.name = "net_memif", .to_one_peer = true};
 // It sends no more than its MTU, and DPDK lets nobody change that beyond the longest frame that the
 // driver says it receives, which is 1522 bytes.
-constexpr DpdkDriver kTap{.name = "net_tap", .most_frame_bytes = 1514, .fed_by_rule = true};
+constexpr DpdkDriver kTap{.name = "net_tap",
+                          .most_frame_bytes = 1514,
+                          .fed_by_rule = true,
+                          .rights = right(CAP_NET_ADMIN)};
 
 std::uint32_t ring_frame_bytes(std::uint32_t frame_bytes) {
   return std::max(kRingFrameLeast, std::bit_ceil(frame_bytes + kRingFrameHead));

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The arguments are those that were found to leave a host program alone: --lcores with the
 // processors of the process (any other choice pins or starts threads), no telemetry, no files.
+// Drivers find no signal to take.
 #include "uet/nic/dpdk_eal.h"
 
+#include <fcntl.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_log.h>
@@ -13,8 +15,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <mutex>
 #include <string_view>
 #include <thread>
@@ -99,15 +103,86 @@ int init(const EalChoice& choice) {
 }
 
 struct Eal {
-  bool tried = false;
+  pid_t process = 0;  // that has tried; 0: none
   bool runs = false;
   std::string pci_address;
   std::string why;
 };
 
+void take_nothing(int) {}
+
+// Gives each real-time signal that nobody handles a handler, and takes it away again. What is
+// pending stays so, as it would not if they were ignored.
+class RealTimeSignals {
+ public:
+  RealTimeSignals() {
+    struct sigaction ours {};
+    ours.sa_handler = take_nothing;
+    ours.sa_flags = SA_RESTART;
+    for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal) {
+      struct sigaction before {};
+      if (::sigaction(signal, nullptr, &before) != 0 || before.sa_handler != SIG_DFL) continue;
+      if (::sigaction(signal, &ours, nullptr) == 0) taken_.push_back(signal);
+    }
+  }
+  RealTimeSignals(const RealTimeSignals&) = delete;
+  RealTimeSignals& operator=(const RealTimeSignals&) = delete;
+  ~RealTimeSignals() {
+    struct sigaction none {};
+    none.sa_handler = SIG_DFL;
+    for (const int signal : taken_) {
+      struct sigaction now {};
+      const bool still_ours =
+          ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == take_nothing;
+      if (still_ours) ::sigaction(signal, &none, nullptr);
+    }
+  }
+
+ private:
+  std::vector<int> taken_;
+};
+
+// What is opened while one exists is closed on exec: a program that is executed would keep ports,
+// queues and memory. Not pipes and files, which keep nothing, and which another thread may open
+// just now to hand them on.
+class Descriptors {
+ public:
+  Descriptors() : before_(all()) {}
+  Descriptors(const Descriptors&) = delete;
+  Descriptors& operator=(const Descriptors&) = delete;
+  ~Descriptors() {
+    for (const auto& [descriptor, what] : all()) {
+      const auto known = before_.find(descriptor);
+      if (known != before_.end() && known->second == what) continue;
+      const bool keeps = what.starts_with("socket:") || what.starts_with("anon_inode:") ||
+                         what.starts_with("/memfd:") || what.starts_with("/dev/");
+      if (keeps) ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+    }
+  }
+
+ private:
+  static std::map<int, std::string> all() {
+    namespace fs = std::filesystem;
+    std::map<int, std::string> found;
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator("/proc/self/fd", error)) {
+      std::error_code gone;
+      const std::string what = fs::read_symlink(entry.path(), gone).string();
+      if (!gone) found[std::atoi(entry.path().filename().c_str())] = what;
+    }
+    return found;
+  }
+
+  std::map<int, std::string> before_;
+};
+
 }  // namespace
 
 void without_signals(const std::function<void()>& work) {
+  static std::mutex lock;  // of the signals' handlers
+  const std::lock_guard guard(lock);
+  const RealTimeSignals taken;
+  const Descriptors opened;
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -126,8 +201,14 @@ bool start_eal(const EalChoice& choice, std::string& message) {
   static std::mutex lock;
   static Eal eal;
   const std::lock_guard guard(lock);
-  if (!eal.tried) {
-    eal.tried = true;
+  if (eal.process != 0 && eal.process != ::getpid()) {
+    message =
+        "a process that was forked from one that uses DPDK shares its memory: it must execute a "
+        "program before it uses DPDK itself; use another FI_UET_NIC";
+    return false;
+  }
+  if (eal.process == 0) {
+    eal.process = ::getpid();
     eal.pci_address = choice.pci_address;
     int error = 0;
     without_signals([&] {

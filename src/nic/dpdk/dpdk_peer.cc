@@ -27,6 +27,7 @@ constexpr std::chrono::seconds kThreadAnswers{5};
 
 // One for the process, as is the thread; stays.
 struct InterruptThread {
+  std::mutex turn;  // held by whoever waits for the lock next
   std::mutex lock;  // held by the thread but while it naps
   bool has_lock = false;
 
@@ -50,6 +51,7 @@ void nap(void*) {
     if (!thread.naps && ::read(thread.ready, &count, sizeof count) >= 0) return;
   }
   std::this_thread::sleep_for(DpdkInterrupts::kNap);
+  const std::lock_guard turn(thread.turn);
   thread.lock.lock();
   thread.has_lock = true;
 }
@@ -107,6 +109,11 @@ DpdkInterrupts::~DpdkInterrupts() {
 
 std::unique_lock<std::mutex> DpdkInterrupts::lock() { return std::unique_lock(g_thread.lock); }
 
+std::unique_lock<std::mutex> DpdkInterrupts::lock_in_turn() {
+  const std::lock_guard turn(g_thread.turn);
+  return std::unique_lock(g_thread.lock);
+}
+
 std::unique_ptr<DpdkPeer> DpdkPeer::open(std::string_view role, std::string_view socket,
                                          std::string& message) {
   std::unique_ptr<DpdkPeer> peer(new DpdkPeer);
@@ -130,6 +137,7 @@ bool DpdkPeer::connected() {
   rte_eth_link_get_nowait(port_, &link);
   if (link.link_status == RTE_ETH_LINK_UP) {
     connected_ = true;
+    handshake_ = kHandshake;
     return true;
   }
   if (!comes_to_server_ && !connected_) return false;
@@ -154,7 +162,10 @@ DpdkPeer::ToSend DpdkPeer::to_send() {
 void DpdkPeer::connect(Clock::time_point now) {
   if (started_) rte_eth_dev_stop(port_);
   started_ = rte_eth_dev_start(port_) == 0;
-  next_try_ = now + (started_ ? kHandshake : kTryInterval);
+  next_try_ = now + kTryInterval;
+  if (!started_) return;
+  next_try_ = now + handshake_;
+  handshake_ = std::min(2 * handshake_, kLongestHandshake);
 }
 
 }  // namespace uet::nic

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // A socket, its rings and its chunks. The first chunks are the kernel's to receive into, the others
 // ours to send from.
+#include <fcntl.h>
 #include <linux/if_xdp.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -80,8 +81,10 @@ int XdpQueue::make_socket(const Request& request) {
   const int result =
       xsk_socket__create(&socket, request.interface.name.c_str(), request.queue, umem_.get(),
                          &received_, request.send_chunks > 0 ? &to_send_ : nullptr, &config);
-  if (result == 0) socket_.reset(socket);
-  return -result;
+  if (result != 0) return -result;
+  socket_.reset(socket);
+  ::fcntl(fd(), F_SETFD, FD_CLOEXEC);  // a program that is executed would keep the queue
+  return 0;
 }
 
 bool XdpQueue::make_memory(const Request& request) {
