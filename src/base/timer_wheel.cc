@@ -46,8 +46,7 @@ Time TimerWheel::next_deadline() const {
   return tick == kNoTick ? kNever : Time(kTick * static_cast<std::int64_t>(tick));
 }
 
-TimerEntry* TimerWheel::pop_due(Time now) {
-  const std::uint64_t target = tick_before(now);
+TimerEntry* TimerWheel::pop_due(std::uint64_t target) {
   for (;;) {
     // Insertions go to later ticks, so what is in the slot of now_tick_ is due.
     List& due = slots_[0][now_tick_ % kSlots];
@@ -57,6 +56,7 @@ TimerEntry* TimerWheel::pop_due(Time now) {
       return &entry;
     }
     const std::uint64_t next = next_event_tick();
+    quiet_until_ = next;
     if (next > target) break;
     advance(next);
   }
@@ -75,6 +75,7 @@ void TimerWheel::place(TimerEntry& entry, std::uint64_t tick) {
   entry.slot_ = static_cast<std::uint8_t>(slot);
   slots_[level][slot].push_back(entry);
   occupied_[level] |= 1ULL << slot;
+  quiet_until_ = std::min(quiet_until_, (at >> (level * kSlotBits)) << (level * kSlotBits));
 }
 
 void TimerWheel::unlink(TimerEntry& entry) {

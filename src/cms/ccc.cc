@@ -14,11 +14,10 @@ namespace {
 
 class FixedWindow final : public Ccc {
  public:
-  explicit FixedWindow(const Parameters& parameters)
-      : ack_gen_trigger_bytes_(parameters.ack_gen_trigger_bytes) {
+  explicit FixedWindow(const SharedParameters& parameters) : parameters_(parameters) {
     const std::uint64_t limit =
-        std::min(parameters.fixed_window_bytes, parameters.max_window_bytes);
-    window_.mtu_bytes = std::max<std::uint32_t>(parameters.mtu_bytes, 1);
+        std::min(parameters->fixed_window_bytes, parameters->max_window_bytes);
+    window_.mtu_bytes = std::max<std::uint32_t>(parameters->mtu_bytes, 1);
     window_.max_bytes = std::max(static_cast<double>(limit), window_.mtu_bytes);
     window_.cwnd_bytes = window_.max_bytes;
   }
@@ -29,9 +28,10 @@ class FixedWindow final : public Ccc {
   void on_ack(const AckFeedback& feedback, Time) override {
     const auto bytes = static_cast<std::int64_t>(feedback.newly_received_bytes);
     window_.inflight_bytes -= bytes;
-    counters_.marks_received += feedback.ecn ? 1 : 0;
-    counters_.pend_received += feedback.rcv_cwnd_pend > 0 ? 1 : 0;
-    counters_.restores_received += feedback.restore_cwnd ? 1 : 0;
+    Counters& counts = parameters_.counts();
+    counts.marks_received += feedback.ecn ? 1 : 0;
+    counts.pend_received += feedback.rcv_cwnd_pend > 0 ? 1 : 0;
+    counts.restores_received += feedback.restore_cwnd ? 1 : 0;
     if (window_.apply_destination_flow_control(feedback)) return;
     // The ACKs with the restore bit may all be lost: one MTU per window leads back without them.
     window_.set_cwnd(window_.cwnd_bytes +
@@ -43,22 +43,22 @@ class FixedWindow final : public Ccc {
   }
   void on_inferred_loss(std::uint32_t bytes, LossCause cause, Time) override {
     window_.inflight_bytes -= bytes;
-    count_loss(counters_, cause);
+    count_loss(parameters_.counts(), cause);
   }
   void on_spurious_loss(std::uint32_t bytes) override {
     window_.inflight_bytes += bytes;
-    ++counters_.losses_spurious;
+    ++parameters_.counts().losses_spurious;
   }
   void forget(std::int64_t bytes) override { window_.inflight_bytes -= bytes; }
   bool wants_ack(std::uint32_t bytes) const override {
-    return window_.wants_ack(bytes, ack_gen_trigger_bytes_);
+    return window_.wants_ack(bytes, parameters_->ack_gen_trigger_bytes);
   }
   std::uint64_t window_bytes() const override {
     return static_cast<std::uint64_t>(window_.cwnd_bytes);
   }
   std::int64_t inflight_bytes() const override { return window_.inflight_bytes; }
-  Counters counters() const override {
-    Counters counters = counters_;
+  Counters holdings() const override {
+    Counters counters;
     counters.contexts = 1;
     counters.window_bytes = window_bytes();
     counters.inflight_bytes =
@@ -67,9 +67,8 @@ class FixedWindow final : public Ccc {
   }
 
  private:
-  std::uint32_t ack_gen_trigger_bytes_;
+  SharedParameters parameters_;
   Window window_;
-  Counters counters_;  // signals only: nothing else happens here
 };
 
 }  // namespace
@@ -87,7 +86,7 @@ Parameters Parameters::for_same_host() const {
 std::unique_ptr<Ccc> make_ccc(const SharedParameters& parameters, Time now,
                               std::optional<std::uint8_t> ccc_id,
                               std::optional<Duration> base_rtt) {
-  if (parameters->algorithm == Algorithm::None) return std::make_unique<FixedWindow>(*parameters);
+  if (parameters->algorithm == Algorithm::None) return std::make_unique<FixedWindow>(parameters);
   if (uses_credit(parameters->algorithm) && ccc_id) {
     return std::make_unique<Rccc>(parameters, *ccc_id, now, base_rtt);
   }

@@ -131,7 +131,7 @@ QuickAdapt quick_adapt(NsccState& s, const NsccConstants& c, bool loss, bool mar
       s.bytes_to_ignore = s.inflight_bytes;
       s.bytes_ignored = 0;
       s.trigger_qa = false;
-      ++s.counters.quick_adapts;
+      ++s.counts->quick_adapts;
       did = QuickAdapt::Fired;
     }
     s.achieved_bytes = 0;
@@ -151,7 +151,7 @@ bool fast_increase(NsccState& s, const NsccConstants& c, double bytes, double de
   s.fi_count_bytes += bytes;
   if (s.fi_count_bytes <= s.cwnd_bytes && !s.increase_mode) return false;
   s.set_cwnd(s.cwnd_bytes + c.fi_scale * loop_gain(s, c) * bytes);
-  s.counters.fast_increase_bytes += static_cast<std::uint64_t>(bytes);
+  s.counts->fast_increase_bytes += static_cast<std::uint64_t>(bytes);
   s.increase_mode = true;
   return true;
 }
@@ -164,7 +164,7 @@ void decrease(NsccState& s, const NsccConstants& c, Time now) {
   if (s.avg_delay_us <= target_us || to_us(now - s.last_dec_time) <= spacing_us) return;
   const double excess = (s.avg_delay_us - target_us) / s.avg_delay_us;
   s.set_cwnd(s.cwnd_bytes * std::max(1 - c.tuning().gamma * excess, c.tuning().max_md_jump));
-  ++s.counters.cuts;
+  ++s.counts->cuts;
   s.last_dec_time = now;
 }
 
@@ -262,6 +262,7 @@ void RttNoise::expire(double age_us, Time now) {
 
 NsccState nscc_start(const NsccConstants& constants, Time now) {
   NsccState s;
+  s.counts = &constants.parameters.counts();
   s.mtu_bytes = constants.mtu_bytes;
   s.base_rtt_us = constants.config_base_rtt_us;
   s.least_bytes = constants.tuning().min_window_bytes;
@@ -307,7 +308,7 @@ namespace {
 
 // Reports of packets older than the last quick adapt.
 void note_ignored(NsccState& s, std::uint64_t bytes) {
-  if (s.bytes_ignored < s.bytes_to_ignore) s.counters.bytes_ignored += bytes;
+  if (s.bytes_ignored < s.bytes_to_ignore) s.counts->bytes_ignored += bytes;
 }
 
 NsccReaction take_ack(NsccState& s, const NsccConstants& c, const AckFeedback& feedback, Time now) {
@@ -375,11 +376,11 @@ std::uint64_t& counter_of(NsccReaction reaction, Counters& counters) {
 NsccReaction nscc_on_ack(NsccState& s, const NsccConstants& c, const AckFeedback& feedback,
                          Time now) {
   const NsccReaction reaction = take_ack(s, c, feedback, now);
-  ++counter_of(reaction, s.counters);
-  ++(reaction == NsccReaction::NoSample ? s.counters.rtt_invalid : s.counters.rtt_samples);
-  s.counters.marks_received += feedback.ecn ? 1 : 0;
-  s.counters.pend_received += feedback.rcv_cwnd_pend > 0 ? 1 : 0;
-  s.counters.restores_received += feedback.restore_cwnd ? 1 : 0;
+  ++counter_of(reaction, *s.counts);
+  ++(reaction == NsccReaction::NoSample ? s.counts->rtt_invalid : s.counts->rtt_samples);
+  s.counts->marks_received += feedback.ecn ? 1 : 0;
+  s.counts->pend_received += feedback.rcv_cwnd_pend > 0 ? 1 : 0;
+  s.counts->restores_received += feedback.restore_cwnd ? 1 : 0;
   return reaction;
 }
 
@@ -402,7 +403,7 @@ void nscc_on_inferred_loss(NsccState& s, std::uint32_t bytes, LossCause cause, T
   s.inflight_bytes -= bytes;
   restart_raise(s, now);
   const bool rto = cause == LossCause::Rto || cause == LossCause::RepeatedRto;
-  count_loss(s.counters, cause);
+  count_loss(*s.counts, cause);
   if (cause == LossCause::RepeatedRto && s.silent_since_rto) {
     if (s.before_collapse_bytes == 0) s.before_collapse_bytes = s.cwnd_bytes;
     s.set_cwnd(s.mtu_bytes);
@@ -411,7 +412,7 @@ void nscc_on_inferred_loss(NsccState& s, std::uint32_t bytes, LossCause cause, T
 }
 
 void nscc_on_spurious_loss(NsccState& s, std::uint32_t bytes) {
-  ++s.counters.losses_spurious;
+  ++s.counts->losses_spurious;
   s.inflight_bytes += bytes;
   s.set_cwnd(std::max(s.cwnd_bytes, s.before_collapse_bytes) + bytes);
   s.before_collapse_bytes = 0;
@@ -519,9 +520,9 @@ std::optional<RecoveryRules> Nscc::recovery() const {
 void Nscc::on_nack(wire::NackCode code, std::uint32_t bytes, bool ecn, std::optional<Duration> rtt,
                    Time now) {
   state_.ecn_seen |= ecn;
-  state_.counters.marks_received += ecn ? 1 : 0;
-  state_.counters.trims_in_fabric += code == wire::NackCode::Trimmed ? 1 : 0;
-  state_.counters.trims_at_last_hop += code == wire::NackCode::TrimmedLastHop ? 1 : 0;
+  state_.counts->marks_received += ecn ? 1 : 0;
+  state_.counts->trims_in_fabric += code == wire::NackCode::Trimmed ? 1 : 0;
+  state_.counts->trims_at_last_hop += code == wire::NackCode::TrimmedLastHop ? 1 : 0;
   if (code == wire::NackCode::Trimmed || code == wire::NackCode::TrimmedLastHop) {
     nscc_on_trim(state_, constants_, bytes, rtt, now);
   } else {
@@ -545,8 +546,8 @@ std::uint64_t Nscc::window_bytes() const { return static_cast<std::uint64_t>(sta
 
 std::int64_t Nscc::inflight_bytes() const { return state_.inflight_bytes; }
 
-Counters Nscc::counters() const {
-  Counters counters = state_.counters;
+Counters Nscc::holdings() const {
+  Counters counters;
   counters.contexts = 1;
   counters.window_bytes = window_bytes();
   counters.inflight_bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(0, inflight_bytes()));

@@ -80,14 +80,14 @@ bool Rccc::may_send(std::uint32_t bytes) const {
 void Rccc::on_sent(std::uint32_t bytes, Time now) {
   window_.on_sent(bytes, now);
   state_.credit_bytes -= fallen_back_ ? 0 : bytes;
-  counters_.credit_spent_bytes += fallen_back_ ? 0 : bytes;
+  parameters_.counts().credit_spent_bytes += fallen_back_ ? 0 : bytes;
   last_event_ = last_credit_event_ = now;
 }
 
 void Rccc::on_answer(Time now) {
   last_event_ = now;
   if (state_.speculative && state_.credit_bytes > 0) {
-    counters_.credit_dropped_bytes += static_cast<std::uint64_t>(state_.credit_bytes);
+    parameters_.counts().credit_dropped_bytes += static_cast<std::uint64_t>(state_.credit_bytes);
   }
   credit_end_speculation(state_);
 }
@@ -155,7 +155,7 @@ void Rccc::on_credit(std::uint32_t credit, Time now) {
   fallen_back_ = false;
   const std::uint32_t units = credit_ahead(credit, state_.granted_units);
   if (units > 0) requests_ = 0;
-  counters_.credit_received_bytes += std::uint64_t{units} * kCreditUnit;
+  parameters_.counts().credit_received_bytes += std::uint64_t{units} * kCreditUnit;
   credit_on_update(state_, credit, static_cast<std::uint64_t>(window_.state().max_bytes));
 }
 
@@ -199,12 +199,6 @@ bool Rccc::start_request(Time now) {
   ++requests_;
   if (unanswered_++ == 0) acked_ = false;  // what came before says nothing of the request
   return true;
-}
-
-Counters Rccc::counters() const {
-  Counters counters = window_.counters();
-  counters.add(counters_);
-  return counters;
 }
 
 void Rccc::let_one_go() { state_.credit_bytes = std::max<std::int64_t>(state_.credit_bytes, 1); }

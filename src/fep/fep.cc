@@ -112,10 +112,8 @@ void Fep::note_receive_load(bool received) {
   if (!received && !loaded_) return;
   cms::ReceiveLoad load;
   const std::uint64_t unread = nic_.receive_backlog_bytes();
-  const std::uint64_t room = nic_.caps().receive_credit_bytes;
-  if (unread > 0 && room > 0) {
-    load.occupancy = static_cast<double>(unread) / static_cast<double>(room);
-  }
+  const std::uint64_t room = unread > 0 ? nic_.caps().receive_credit_bytes : 0;
+  if (room > 0) load.occupancy = static_cast<double>(unread) / static_cast<double>(room);
   load.occupancy = std::max(load.occupancy, ses_.unexpected_occupancy());
   load.bytes = unread + ses_.unexpected_bytes();
   manager_.set_receive_load(load);
@@ -139,6 +137,7 @@ bool Fep::pump(Time now) {
 void Fep::flush(Time now) {
   std::array<const Packet*, nic::kTxBurst> burst;
   auto& queue = outbox_.queue();
+  if (queue.empty() && nic_full_since_ == Time{}) return manager_.answer_datagrams(now);
   while (!queue.empty()) {
     std::size_t count = 0;
     for (auto it = queue.begin(); it != queue.end() && count < burst.size(); ++it) {

@@ -191,14 +191,13 @@ std::size_t LocalNic::tx_burst(std::span<const Packet* const> in) {
   std::size_t done = 0;
   while (done < in.size()) {
     const FepAddress& to = in[done]->to;
-    const auto more = [&](std::size_t place) { return place < in.size() && in[place]->to == to; };
+    std::size_t end = done + 1;
+    while (end < in.size() && in[end]->to == to) ++end;
     if (Outgoing* const ring = ring_to(to)) {
-      while (more(done) && put(*ring, *in[done])) ++done;
-      if (!more(done)) continue;
+      while (done < end && put(*ring, *in[done])) ++done;
+      if (done == end) continue;
       if (waits_for(*ring)) break;
     }
-    std::size_t end = done + 1;
-    while (more(end)) ++end;
     done += inner().tx_burst(in.subspan(done, end - done));
     if (done < end) break;
   }

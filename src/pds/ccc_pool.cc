@@ -50,24 +50,20 @@ std::optional<std::uint8_t> CccPool::free_ccc_id(const FepAddress& address) {
 cms::PathSelector& paths_for(SharedCcc& shared, std::optional<cms::PathSelector>& own,
                              const cms::Parameters& cms, bool single, Rng& rng) {
   if (single || cms.paths == cms::PathPolicy::Single) return own.emplace(cms, true, rng);
-  if (!shared.paths) shared.paths.emplace(cms, false, rng);
+  if (!shared.paths) shared.paths = std::make_unique<cms::PathSelector>(cms, false, rng);
   return *shared.paths;
 }
 
-namespace {
-
-cms::Counters counters_of(const SharedCcc& shared) {
-  cms::Counters counters = shared.ccc->counters();
-  if (shared.paths) shared.paths->count(counters);
-  if (counted_for(shared) == kUses.size()) counters.forget_holdings();  // it lingers
-  return counters;
-}
-
-}  // namespace
-
 cms::Counters CccPool::counters() const {
   cms::Counters sum = ended_;
-  for (const auto& [key, shared] : cccs_) sum.add(counters_of(shared));
+  sum.add(cms_.counts());
+  sum.add(same_host_.counts());
+  for (const auto& [key, shared] : cccs_) {
+    cms::Counters counters = shared.ccc->holdings();
+    if (shared.paths) shared.paths->count(counters);
+    if (counted_for(shared) == kUses.size()) counters.forget_holdings();  // it lingers
+    sum.add(counters);
+  }
   return sum;
 }
 
@@ -124,7 +120,8 @@ void CccPool::release(SharedCcc& shared, Use use, Time now) {
 void CccPool::end(SharedCcc& shared, Time now) {
   const std::optional<Duration> base_rtt = shared.ccc->base_rtt();
   if (base_rtt) rtts_.keep(shared.key.address, *base_rtt, now);
-  ended_.add(counters_of(shared));
+  if (shared.paths) shared.paths->count(ended_);
+  ended_.forget_holdings();
   cccs_.erase(CccKey(shared.key));
 }
 

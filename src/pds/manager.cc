@@ -25,6 +25,15 @@ std::size_t mix(std::size_t a, std::size_t b) {
   return (a ^ (b + 0x9E3779B97F4A7C15ULL + (a << 6) + (a >> 2)));
 }
 
+// One of many may have left the caches, and what reads it would wait for each of its lines in turn.
+template <class T>
+T& prefetched(T& object) {
+  constexpr std::size_t kLine = 64;
+  const auto* bytes = reinterpret_cast<const std::byte*>(&object);
+  for (std::size_t at = 0; at < sizeof(T); at += kLine) __builtin_prefetch(bytes + at, 1);
+  return object;
+}
+
 std::size_t window_psns(const Parameters& parameters) {
   std::size_t window = wire::kMprUnitPsns;
   while (window < parameters.default_mpr * std::size_t{wire::kMprUnitPsns}) window *= 2;
@@ -51,6 +60,7 @@ Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Clien
       rx_entries_(window_psns(parameters), parameters.pdc_count),
       stored_responses_(kStoredResponses),
       early_packets_(kEarlyPackets),
+      waiting_acks_(parameters.pdc_count),
       early_storage_(std::make_unique_for_overwrite<std::byte[]>(kEarlyPackets * early_bytes)),
       rng_(rng),
       environment_{.parameters = parameters_,
@@ -67,6 +77,7 @@ Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Clien
                    .early_bytes_each = early_bytes,
                    .tx_records = tx_records_,
                    .rx_entries = rx_entries_,
+                   .waiting_acks = waiting_acks_,
                    .ready = ready_,
                    .control_reserve = std::min(kControlReserve, packets.capacity() / 4),
                    .pressure = cms::DestinationPressure(cms.tuning),
@@ -74,7 +85,7 @@ Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Clien
       credits_(environment_, now),
       datagrams_(environment_),
       rudi_(environment_, now),
-      pdcs_(std::make_unique<std::optional<Pdc>[]>(parameters.pdc_count)),
+      pdcs_(parameters.pdc_count),
       slot_numbers_(parameters.pdc_count),
       open_(parameters.pdc_count, parameters.reserved_target_pdcs, parameters.reserved_pool_pdcs),
       bitmaps_(parameters.bitmap_count, parameters.reserved_target_pdcs,
@@ -89,9 +100,9 @@ Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Clien
 
 Manager::~Manager() {
   rudi_.discard();
-  for (std::size_t i = 0; i < parameters_.pdc_count; ++i) {
-    if (pdcs_[i]) pdcs_[i]->discard();
-    pdcs_[i].reset();
+  for (std::size_t i = 0; i < pdcs_.size(); ++i) {
+    if (pdcs_.holds(i)) pdcs_[i].discard();
+    pdcs_.erase(i);
   }
 }
 
@@ -115,6 +126,7 @@ Result<void> Manager::send(Message& message, const Destination& destination, Tim
   }
   Pdc* pdc = choose(outgoing_to(destination), destination, message.is_long, now);
   if (pdc == nullptr) return Error::Again;
+  prefetched(pdc->ccc());
   pdc->enqueue(message, now);
   return {};
 }
@@ -166,16 +178,18 @@ void Manager::abort(PdcId id, Time now) {
 
 Pdc* Manager::find(PdcId id) {
   const std::uint16_t slot = slot_of_id_[id.value];
-  if (slot == kNoSlot || pdcs_[slot]->finished()) return nullptr;
-  return &*pdcs_[slot];
+  if (slot == kNoSlot) return nullptr;
+  Pdc& pdc = prefetched(pdcs_[slot]);
+  return pdc.finished() ? nullptr : &pdc;
 }
 
 // As find, for entry points that no PDC is on the stack of: buries a finished one.
 Pdc* Manager::live(PdcId id, Time now) {
   const std::uint16_t slot = slot_of_id_[id.value];
   if (slot == kNoSlot) return nullptr;
-  if (!pdcs_[slot]->finished()) return &*pdcs_[slot];
-  bury(*pdcs_[slot], now);
+  Pdc& pdc = prefetched(pdcs_[slot]);
+  if (!pdc.finished()) return &pdc;
+  bury(pdc, now);
   return nullptr;
 }
 
@@ -223,7 +237,7 @@ Pdc* Manager::create(Role role, PdcId peer_id, const Destination& destination, P
   slot_of_id_.set(id.value, *slot);
   open_.take(use);
   bitmaps_.take(use);
-  return &pdcs_[*slot].emplace(environment_, role, id, peer_id, destination, start_psn, *ccc, now);
+  return &pdcs_.emplace(*slot, environment_, role, id, peer_id, destination, start_psn, *ccc, now);
 }
 
 // The PDC for the next message to there; nullptr if there is none now. Of several PDCs long
@@ -268,7 +282,7 @@ Pdc* Manager::choose(Outgoing& outgoing, const Destination& destination, bool is
 Pdc* Manager::open(const Destination& destination, Time now) {
   Outgoing& outgoing = outgoing_to(destination);
   for (const PdcId id : outgoing.pdcs) {  // one that has failed and is not buried yet
-    const Pdc& last = *pdcs_[slot_of_id_[id.value]];
+    const Pdc& last = pdcs_[slot_of_id_[id.value]];
     if (last.finished()) outgoing.last_psn = last.close_psn();
   }
   Pdc* pdc = create(Role::Initiator, PdcId{}, destination, choose_start_psn(outgoing), now);
@@ -340,12 +354,10 @@ void Manager::drop_idle_rudi_flows(Time now) {
 void Manager::relieve_shortage(Time now) {
   drop_idle_rudi_flows(now);
   Pdc* oldest = nullptr;
-  for (std::size_t i = 0; i < parameters_.pdc_count; ++i) {
-    if (!pdcs_[i] || !pdcs_[i]->takes_messages() || !pdcs_[i]->idle()) continue;
-    if (oldest == nullptr || pdcs_[i]->last_activity() < oldest->last_activity()) {
-      oldest = &*pdcs_[i];
-    }
-  }
+  pdcs_.for_each([&](Pdc& pdc) {
+    if (!pdc.takes_messages() || !pdc.idle()) return;
+    if (oldest == nullptr || pdc.last_activity() < oldest->last_activity()) oldest = &pdc;
+  });
   if (oldest != nullptr) oldest->begin_close(now);
 }
 
@@ -359,11 +371,11 @@ void Manager::relieve_long_shortage(Time now) {
   if (now - short_since_ < parameters_.pending_timeout) return;
   short_since_ = now;
   Pdc* oldest = nullptr;
-  for (std::size_t i = 0; i < parameters_.pdc_count; ++i) {
-    if (!pdcs_[i] || pdcs_[i]->state() != PdcState::Established) continue;
-    if (pdcs_[i]->role() == Role::Target || pdcs_[i]->destination().reserved_pool) continue;
-    if (oldest == nullptr || pdcs_[i]->opened() < oldest->opened()) oldest = &*pdcs_[i];
-  }
+  pdcs_.for_each([&](Pdc& pdc) {
+    if (pdc.state() != PdcState::Established) return;
+    if (pdc.role() == Role::Target || pdc.destination().reserved_pool) return;
+    if (oldest == nullptr || pdc.opened() < oldest->opened()) oldest = &pdc;
+  });
   if (oldest != nullptr) oldest->begin_close(now);
 }
 
@@ -409,7 +421,7 @@ void Manager::bury(Pdc& pdc, Time now) {
   pdc.discard();
   SharedCcc& ccc = pdc.ccc();  // which the PDC refers to until it is destroyed
   const Use use = pdc.use();
-  pdcs_[slot].reset();
+  pdcs_.erase(slot);
   slot_numbers_.give_back(slot);
   cccs_.release(ccc, use, now);
   environment_.client.pdc_closed(id, error, now);
@@ -424,10 +436,10 @@ const Manager::Tombstone* Manager::tombstone(PdcId id, Time now) const {
 // ---- progress ---------------------------------------------------------------------------------
 
 bool Manager::pump(Time now) {
-  bool sent = datagrams_.pump(kTurnPackets);
+  bool sent = datagrams_.waiting() && datagrams_.pump(kTurnPackets);
   rudi_first_ = !rudi_first_;
   if (rudi_first_) sent |= rudi_.pump(std::max(parameters_.packets_per_pass / 2, 1U), now);
-  sent |= pump_pdcs(2 * parameters_.pdc_count, now);
+  if (!ready_.empty()) sent |= pump_pdcs(2 * parameters_.pdc_count, now);
   if (!rudi_first_) sent |= rudi_.pump(std::max(parameters_.packets_per_pass / 2, 1U), now);
   return sent;
 }
@@ -535,10 +547,9 @@ void Manager::forget(const FepAddress& address, Time now) {
 }
 
 void Manager::on_peer_lost(const FepAddress& address, Time now) {
-  for (std::size_t i = 0; i < parameters_.pdc_count; ++i) {
-    if (!pdcs_[i] || pdcs_[i]->destination().address != address) continue;
-    pdcs_[i]->fail(PdsError::PeerLost, now);
-  }
+  pdcs_.for_each([&](Pdc& pdc) {
+    if (pdc.destination().address == address) pdc.fail(PdsError::PeerLost, now);
+  });
   for (const auto& [destination, outgoing] : outgoing_) {
     if (destination.address != address || !outgoing.rudi) continue;
     rudi_.fail_flow(*outgoing.rudi, PdsError::PeerLost, now);
@@ -546,15 +557,13 @@ void Manager::on_peer_lost(const FepAddress& address, Time now) {
 }
 
 void Manager::begin_close_all(Time now) {
-  for (std::size_t i = 0; i < parameters_.pdc_count; ++i) {
-    if (pdcs_[i] && !pdcs_[i]->finished()) pdcs_[i]->begin_close(now);
-  }
+  pdcs_.for_each([&](Pdc& pdc) {
+    if (!pdc.finished()) pdc.begin_close(now);
+  });
 }
 
 bool Manager::quiescent() const {
-  for (std::size_t i = 0; i < parameters_.pdc_count; ++i) {
-    if (pdcs_[i] && !pdcs_[i]->idle()) return false;
-  }
+  if (pdcs_.any_of([](const Pdc& pdc) { return !pdc.idle(); })) return false;
   return early_packets_.in_use() == 0 && datagrams_.empty() && rudi_.empty();
 }
 

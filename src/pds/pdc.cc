@@ -33,13 +33,13 @@ Pdc::Pdc(Environment& environment, Role role, PdcId id, PdcId peer_id,
       ccc_(ccc),
       path_(paths_for(ccc, own_path_, environment.cms, destination.mode == DeliveryMode::Rod,
                       environment.rng)),
-      opened_(now),
       last_activity_(now),
       tx_(environment.tx_records, start_psn),
       peer_cack_(start_psn - 1),
-      mpr_cack_(start_psn - 1),
       peer_range_(environment.parameters.default_mpr * static_cast<int>(wire::kMprUnitPsns)),
+      mpr_cack_(start_psn - 1),
       highest_reported_(start_psn - 1),
+      opened_(now),
       rx_(environment.rx_entries, start_psn),
       reported_cack_(start_psn - 1),
       own_acks_(start_psn - 1),
@@ -65,6 +65,7 @@ void Pdc::discard() {
   tx_.slide();
   settle_ccc();
   while (!backlog_.empty()) leave_backlog(backlog_.pop_front());
+  forget_waiting_ack();
   release_stored();
 }
 
@@ -502,9 +503,7 @@ bool Pdc::resend_pending(std::uint32_t& budget, Time now) {
 
 bool Pdc::pump(std::uint32_t& budget, Time now) {
   if (state_ == PdcState::Closed) return false;
-  if (ack_due_ && !env_.acks_wait && send_ack(*ack_due_, wire::AckRequestCode::None, now)) {
-    ack_due_.reset();
-  }
+  if (ack_is_due() && !env_.acks_wait) send_waiting_ack(now);
   if (resend_count_ > 0 && !resend_pending(budget, now)) return true;
   while (!backlog_.empty()) {
     if (budget == 0) return true;
@@ -515,7 +514,7 @@ bool Pdc::pump(std::uint32_t& budget, Time now) {
   if (clear_owed_ && state_ != PdcState::Creating) send_clear_command();
   if (close_wanted_) begin_close(now);
   if (state_ != PdcState::Established && state_ != PdcState::Creating) continue_close(now);
-  return ack_due_.has_value();
+  return ack_is_due();
 }
 
 // ---- closing ------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 // duplicates, and when and how they are acknowledged (PDS sections 8 to 11, 15).
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "uet/cms/rtt.h"
 #include "uet/pds/pdc.h"
@@ -227,16 +228,28 @@ void Pdc::arrived(const Incoming& request, const Response& response, Time now) {
     send_ack(ack, response.guaranteed ? code_for(psn) : wire::AckRequestCode::None, now);
     return;
   }
-  if (!ack_due_) ack_due_ = AckDue{.psn = psn};
-  fill_in(*ack_due_);
+  fill_in(let_ack_wait());
   make_ready();
 }
 
 // PDS-167: what waits for its turn goes before what leaves at once. On RUD the order is free, and
 // the one that waits may still be spared.
 void Pdc::send_waiting_ack_first(Time now) {
-  if (!ack_due_ || destination_.mode != DeliveryMode::Rod) return;
-  if (send_ack(*ack_due_, wire::AckRequestCode::None, now)) ack_due_.reset();
+  if (ack_is_due() && destination_.mode == DeliveryMode::Rod) send_waiting_ack(now);
+}
+
+// Of the ACKs that would answer several packets one is left, which answers the last of them.
+AckDue& Pdc::let_ack_wait() {
+  if (ack_due_ == nullptr) ack_due_ = env_.waiting_acks.take();
+  return *ack_due_;
+}
+
+void Pdc::send_waiting_ack(Time now) {
+  if (send_ack(*ack_due_, wire::AckRequestCode::None, now)) forget_waiting_ack();
+}
+
+void Pdc::forget_waiting_ack() {
+  if (ack_due_ != nullptr) env_.waiting_acks.give_back(std::exchange(ack_due_, nullptr));
 }
 
 // A guaranteed response holds CACK until its CLEAR has come and been answered. The source asks for
@@ -290,8 +303,10 @@ void Pdc::on_clear(Psn clear_psn, Time now) {
   if (ar_behind_gap_ && cack >= *ar_behind_gap_) ar_behind_gap_.reset();
   // A source whose window was held by guaranteed responses must learn that it moved on.
   const bool far = cack - reported_cack_ >= static_cast<std::int32_t>(rx_.range()) / 4;
-  if ((asked || far) && !ack_due_) {
-    ack_due_ = AckDue{.psn = cack, .arrived = now};
+  if ((asked || far) && !ack_is_due()) {
+    AckDue& ack = let_ack_wait();
+    ack.psn = cack;
+    ack.arrived = now;
     make_ready();
   }
 }

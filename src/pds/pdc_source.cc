@@ -111,7 +111,7 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
     if (again < deadlines_[kResend]) set_deadline(kResend, again);
   }
   if (state_ == PdcState::CloseAckWait && tx_.empty()) return finish();
-  make_ready();
+  if (has_work()) make_ready();
 }
 
 void Pdc::note_reported(Psn psn, TxRecord& record, Time now) {
@@ -434,7 +434,10 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
   }
   // A refused packet left no trace (PDS-211); ROD_OOO may name one that was buffered.
   if (action != NackAction::GoBack) record->sacked = record->provisional = false;
-  if (nack.nack_code == NackCode::NoGtdDelAvail) clear_owed_ = true;  // the last CLEAR may be lost
+  if (nack.nack_code == NackCode::NoGtdDelAvail) {  // the last CLEAR may be lost
+    clear_owed_ = true;
+    make_ready();
+  }
   if (action == NackAction::RetransmitNow) {
     ++env_.counters.nack_retransmissions;
     queue_resend(psn, *record);

@@ -46,9 +46,8 @@ void Rudi::send(Message& message, RudiFlow& flow) {
   ++active_count_;
 }
 
-bool Rudi::pump(std::uint32_t budget, Time now) {
+bool Rudi::pump_flows(std::uint32_t budget, Time now) {
   const std::uint32_t before = budget;
-  ready_ = false;
   for (std::size_t turns = active_count_; turns > 0; --turns) {
     RudiFlow& flow = active_.pop_front();
     const Stop stop = send_some(flow, budget, now);
@@ -193,8 +192,7 @@ void Rudi::on_nack(const wire::NackHeader& nack, const FepAddress& from, Time no
 
 // ---- loss ---------------------------------------------------------------------------------------
 
-bool Rudi::expire(Time now) {
-  if (!in_use()) return false;
+bool Rudi::expire_records(Time now) {
   bool fired = false;
   wheel_.expire(now, [&](TimerEntry& entry) {
     on_deadline(static_cast<Record&>(entry), now);

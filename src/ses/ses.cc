@@ -190,8 +190,9 @@ Result<void> Ses::cancel(ReceiveQueue& queue, void* operation_context, Time) {
 }
 
 void Ses::progress(Time now) {
-  implementation_->target.receiver().progress(now);
-  implementation_->initiator.progress(now);
+  Receiver& receiver = implementation_->target.receiver();
+  if (receiver.waits()) receiver.progress(now);
+  if (implementation_->initiator.waits()) implementation_->initiator.progress(now);
 }
 
 Time Ses::next_deadline() const {

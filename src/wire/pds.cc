@@ -50,35 +50,31 @@ void store_state(AckHeader& header, std::size_t at, std::uint64_t word) {
   }
 }
 
-PdsAckCc encode_ack_cc(const AckHeader& header, const PdsAck& ack) {
-  PdsAckCc raw{.ack = ack,
-               .cc_type_flags = 0,
-               .mpr = header.mpr,
-               .sack_psn_offset = to_wire(header.sack_psn_offset),
-               .sack_bitmap = header.sack_bitmap,
-               .ack_cc_state = {}};
-  PdsAckCc::CcTypeField::set(raw, to_underlying(header.cc_type));
-  PdsAckCc::CcFlags::set(raw, header.cc_flags);
-  if (header.type == PdsType::AckCcx) {
-    raw.ack_cc_state = load_state(header, 0);
-    return raw;
-  }
+std::uint64_t encode_cc_state(const AckHeader& header) {
+  using C = PdsAckCc;
+  if (header.type == PdsType::AckCcx) return load_state(header, 0);
   switch (header.cc_type) {
     case CcType::Nscc:
-      PdsAckCc::ServiceTime::set(raw, header.service_time);
-      PdsAckCc::Rc::set(raw, header.rc);
-      PdsAckCc::RcvCwndPend::set(raw, header.rcv_cwnd_pend);
-      PdsAckCc::RcvdBytes::set(raw, header.rcvd_bytes);
-      PdsAckCc::OooCount::set(raw, header.ooo_count);
-      break;
+      return C::ServiceTime::bits(header.service_time) | C::Rc::bits(header.rc) |
+             C::RcvCwndPend::bits(header.rcv_cwnd_pend) | C::RcvdBytes::bits(header.rcvd_bytes) |
+             C::OooCount::bits(header.ooo_count);
     case CcType::Credit:
-      PdsAckCc::Credit::set(raw, header.credit);
-      PdsAckCc::OooCount::set(raw, header.ooo_count);
-      break;
+      return C::Credit::bits(header.credit) | C::OooCount::bits(header.ooo_count);
     default:
-      raw.ack_cc_state = load_state(header, 0);
+      return load_state(header, 0);
   }
-  return raw;
+}
+
+PdsAckCc encode_ack_cc(const AckHeader& header, const PdsAck& ack) {
+  using C = PdsAckCc;
+  return {.ack = ack,
+          .cc_type_flags =
+              static_cast<std::uint8_t>(C::CcTypeField::bits(to_underlying(header.cc_type)) |
+                                        C::CcFlags::bits(header.cc_flags)),
+          .mpr = header.mpr,
+          .sack_psn_offset = to_wire(header.sack_psn_offset),
+          .sack_bitmap = header.sack_bitmap,
+          .ack_cc_state = encode_cc_state(header)};
 }
 
 void decode_ack_cc(const PdsAckCc& raw, AckHeader& header) {
@@ -151,17 +147,15 @@ bool RequestHeader::decode(std::span<const std::byte> bytes, RequestHeader& head
 }
 
 std::size_t AckHeader::encode(std::byte* out) const {
-  PdsAck raw{.prologue = {},
-             .ack_psn_offset = p ? probe_opaque : to_wire(ack_psn_offset),
-             .cack_psn = cack_psn.value,
-             .spdcid = spdcid.value,
-             .dpdcid = dpdcid.value};
-  PdsAck::Type::set(raw, to_underlying(type));
-  PdsAck::NextHdrField::set(raw, to_underlying(next_hdr));
-  PdsAck::M::set(raw, m);
-  PdsAck::Retx::set(raw, retx);
-  PdsAck::P::set(raw, p);
-  PdsAck::Req::set(raw, to_underlying(req));
+  using A = PdsAck;
+  const PdsAck raw{
+      .prologue = static_cast<std::uint16_t>(
+          A::Type::bits(to_underlying(type)) | A::NextHdrField::bits(to_underlying(next_hdr)) |
+          A::M::bits(m) | A::Retx::bits(retx) | A::P::bits(p) | A::Req::bits(to_underlying(req))),
+      .ack_psn_offset = p ? probe_opaque : to_wire(ack_psn_offset),
+      .cack_psn = cack_psn.value,
+      .spdcid = spdcid.value,
+      .dpdcid = dpdcid.value};
   if (type == PdsType::Ack) return store(out, raw);
   const PdsAckCc cc = encode_ack_cc(*this, raw);
   if (type == PdsType::AckCc) return store(out, cc);

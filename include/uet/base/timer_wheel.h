@@ -3,6 +3,7 @@
 // the owner may sleep. Knows nothing of what the timers mean.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -53,7 +54,12 @@ class TimerWheel {
   // earlier call does nothing.
   template <class Callback>
   void expire(Time now, Callback&& callback) {
-    while (TimerEntry* entry = pop_due(now)) callback(*entry);
+    const auto tick = static_cast<std::uint64_t>(to_ns(now) / kTick.count());
+    if (tick < quiet_until_) {  // mostly: called in every pass
+      now_tick_ = std::max(now_tick_, tick);
+      return;
+    }
+    while (TimerEntry* entry = pop_due(tick)) callback(*entry);
   }
 
   // No entry is due before this time; kNever when none is armed. It may be earlier than the first
@@ -70,7 +76,7 @@ class TimerWheel {
   static constexpr std::uint64_t kReachTicks = 1ULL << (kLevels * kSlotBits);
   static constexpr std::uint64_t kNoTick = ~0ULL;
 
-  TimerEntry* pop_due(Time now);
+  TimerEntry* pop_due(std::uint64_t target);
   void place(TimerEntry& entry, std::uint64_t tick);
   void unlink(TimerEntry& entry);
   void advance(std::uint64_t tick);
@@ -80,6 +86,7 @@ class TimerWheel {
   std::array<std::array<List, kSlots>, kLevels> slots_;
   std::array<std::uint64_t, kLevels> occupied_{};  // bit = slot is not empty
   std::uint64_t now_tick_;                         // everything up to it has been handed out
+  std::uint64_t quiet_until_ = kNoTick;            // nothing is due and no slot cascades before it
   std::size_t size_ = 0;
 };
 

@@ -68,8 +68,9 @@ struct Parameters {
   Parameters for_same_host() const;
 };
 
-// The parameters that contexts of a kind have in common: copies refer to the same ones. Made from
-// plain parameters it has a copy of its own. Not for several threads.
+// The parameters that contexts of a kind have in common, and what has happened to all of them:
+// copies refer to the same. Made from plain parameters it has a copy of its own. Not for several
+// threads.
 class SharedParameters {
  public:
   SharedParameters(const Parameters& parameters) : held_(new Held{parameters}) {}
@@ -83,11 +84,14 @@ class SharedParameters {
   }
   const Parameters& operator*() const { return held_->parameters; }
   const Parameters* operator->() const { return &held_->parameters; }
+  // Counted by the contexts, those that have ended included. What contexts hold is not in it.
+  Counters& counts() const { return held_->counts; }
 
  private:
   struct Held {
     const Parameters parameters;
     std::size_t holders = 1;
+    Counters counts{};
   };
   Held* held_;
 };
@@ -160,8 +164,8 @@ class Ccc {
 
   virtual std::uint64_t window_bytes() const = 0;
   virtual std::int64_t inflight_bytes() const = 0;  // signed: may dip below 0 (CMS-104)
-  // What it holds and has counted so far.
-  virtual Counters counters() const = 0;
+  // What it holds at the moment; what happens to it is counted in SharedParameters::counts().
+  virtual Counters holdings() const = 0;
 };
 
 // Does sending need the receiver's credit?

@@ -108,7 +108,7 @@ struct NsccState : Window {
   HostTime host;
   std::optional<Time> delayed_since;  // all samples since then showed a queue
   double before_collapse_bytes = 0;   // window before CMS-135 took all, 0 = it did not
-  Counters counters;
+  Counters* counts = nullptr;         // SharedParameters::counts
 };
 
 // What an ACK did to the window; for counters and tests.
@@ -194,7 +194,7 @@ class Nscc final : public Ccc {
   std::uint64_t window_bytes() const override;
   std::int64_t inflight_bytes() const override;
 
-  Counters counters() const override;
+  Counters holdings() const override;
 
   const NsccState& state() const { return state_; }
   const NsccConstants& constants() const { return constants_; }

@@ -71,7 +71,7 @@ class Rccc final : public Ccc {
   std::optional<Duration> base_rtt() const override { return window_.base_rtt(); }
   std::uint64_t window_bytes() const override { return window_.window_bytes(); }
   std::int64_t inflight_bytes() const override { return window_.inflight_bytes(); }
-  Counters counters() const override;
+  Counters holdings() const override { return window_.holdings(); }
   Rccc* by_credit() override { return this; }
 
   // NewData, in nominal bytes (CMS-6), and what leaves the backlog: as a packet or cancelled.
@@ -110,7 +110,6 @@ class Rccc final : public Ccc {
   void start_speculation();
 
   CreditState state_;
-  Counters counters_;  // of credit; the rest is the window's
   std::uint8_t ccc_id_;
   std::uint32_t last_target_ = 0;
   bool fallen_back_ = false;

@@ -68,7 +68,7 @@ struct SharedCcc : TimerEntry, ListNode<ReadyTag>, ListNode<LingeringTag> {
   bool recovers = false;        // losses are also found without knowing paths (CMS-150)
   TimerWheel* wheel = nullptr;  // that the entry has been on
   // The entropy values that its users share, with their scores (CMS-404). Empty: each has its own.
-  std::optional<cms::PathSelector> paths;
+  std::unique_ptr<cms::PathSelector> paths;
   IntrusiveList<Pdc, WaitingForCccTag> waiting;
   IntrusiveList<Pdc, ReadyTag> ready;
   Time blocked_since{};                // data waits for its leave since then; Time{}: none does
@@ -132,7 +132,7 @@ class CccPool {
   Quota quota_;                            // of those with users
   std::uint8_t next_ccc_id_ = 0;
   cms::RttCache rtts_;
-  cms::Counters ended_;  // of contexts that are gone
+  cms::Counters ended_;  // of the paths of contexts that are gone
   std::unordered_map<CccKey, SharedCcc, KeyHash> cccs_;
   IntrusiveList<SharedCcc, LingeringTag> lingering_;  // the first to end first
 };

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "uet/base/packet.h"
+#include "uet/base/slab.h"
+#include "uet/base/slot_array.h"
 #include "uet/base/timer_wheel.h"
 #include "uet/base/zeroed_array.h"
 #include "uet/cms/ccc.h"
@@ -178,6 +180,7 @@ class Manager final : public Delivery {
   IntrusiveList<SharedCcc, ReadyTag> ready_;
   IndexedPool<Response> stored_responses_;
   IndexedPool<EarlyPacket> early_packets_;
+  Slab<AckDue> waiting_acks_;
   std::unique_ptr<std::byte[]> early_storage_;
   Rng& rng_;
   Environment environment_;
@@ -189,7 +192,7 @@ class Manager final : public Delivery {
   bool rudi_responded_ = false;
   bool rudi_first_ = false;  // RUDI and PDCs go first by turns
 
-  std::unique_ptr<std::optional<Pdc>[]> pdcs_;
+  SlotArray<Pdc> pdcs_;
   IndexedPool<std::byte> slot_numbers_;
   Quota open_;                                // slots in use
   Quota bitmaps_;                             // of them, receive windows: may be fewer

@@ -23,6 +23,7 @@
 #include "uet/base/intrusive_list.h"
 #include "uet/base/packet.h"
 #include "uet/base/rng.h"
+#include "uet/base/slab.h"
 #include "uet/base/timer_wheel.h"
 #include "uet/cms/ccc.h"
 #include "uet/cms/destination.h"
@@ -57,6 +58,18 @@ struct EarlyPacket {
   Time arrived{};
 };
 
+// The packet that an ACK answers.
+struct AckDue {
+  Psn psn;
+  std::optional<Psn> sack_trigger{};            // decides the bitmap base if it is not psn (PDS-92)
+  std::optional<std::uint16_t> probe_opaque{};  // of the Probe that this answers (PDS-106)
+  Response response{};
+  bool ecn_marked = false;
+  bool retx = false;
+  std::uint16_t entropy = 0;
+  Time arrived{};
+};
+
 // What all PDCs of a FEP share. Owned by Manager.
 struct Environment {
   const Parameters& parameters;
@@ -73,6 +86,7 @@ struct Environment {
   std::size_t early_bytes_each;
   TxWindow::Pool& tx_records;                 // of PDCs with something outstanding
   RxWindow::Pool& rx_entries;                 // of PDCs that miss something
+  Slab<AckDue>& waiting_acks;                 // of PDCs that owe one
   IntrusiveList<SharedCcc, ReadyTag>& ready;  // contexts with PDCs that may have something to send
   std::size_t control_reserve;                // packets that data must leave in the pool
   bool packets_short = false;         // the pool had none for data: sending stops for this pass
@@ -188,7 +202,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   // Receiver credit (credits.h).
   CreditSender* credit_sender() const { return credit_sender_; }
   void set_credit_sender(CreditSender* sender) { credit_sender_ = sender; }
-  bool ack_is_due() const { return ack_due_.has_value(); }
+  bool ack_is_due() const { return ack_due_ != nullptr; }
   // pump() would send an ACK at most.
   bool has_only_ack() const {
     return state_ == PdcState::Established && backlog_.empty() && resend_count_ == 0 &&
@@ -209,18 +223,9 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
  private:
   enum Deadline : std::uint8_t { kResend, kIdle, kClose, kSilence, kDeadlines };
 
-  struct AckDue {  // the packet that the next ACK answers
-    Psn psn;
-    std::optional<Psn> sack_trigger{};  // decides the bitmap base if it is not psn (PDS-92)
-    std::optional<std::uint16_t> probe_opaque{};  // of the Probe that this answers (PDS-106)
-    Response response{};
-    bool ecn_marked = false;
-    bool retx = false;
-    std::uint16_t entropy = 0;
-    Time arrived{};
-  };
-
   // pdc.cc
+  // A turn could do something.
+  bool has_work() const { return ack_is_due() || !has_only_ack(); }
   void set_deadline(Deadline which, Time at);
   void enter(PdcEvent event);
   bool within_peer_window(Psn psn) const;
@@ -315,6 +320,9 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   bool predecessor_missing(Psn psn) const;
   void infer_loss_here(const Incoming& request);
   bool send_ack(const AckDue& due, wire::AckRequestCode code, Time now);
+  AckDue& let_ack_wait();
+  void send_waiting_ack(Time now);
+  void forget_waiting_ack();
   void send_waiting_ack_first(Time now);
   void ack_what_cack_cannot_cover(const Incoming& request, Time now);
   bool answer_waits(Psn psn) const;
@@ -337,25 +345,44 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   SharedCcc& ccc_;
   std::optional<cms::PathSelector> own_path_;  // if it has one of its own
   cms::PathSelector& path_;
-  bool ack_vouches_ = false;  // the ACK being applied is not marked (CMS-418)
-  const Time opened_;
-  Time last_activity_;
-  Psn close_psn_{};
-  std::array<Time, kDeadlines> deadlines_;
+  bool ack_vouches_ = false;          // the ACK being applied is not marked (CMS-418)
+  bool peer_buffers_ = false;         // the peer SACKs on ROD, so it keeps early packets
+  bool context_known_ = false;        // the peer has had a request that names the context
+  bool opened_without_data_ = false;  // a NOOP was sent for that
+  bool clear_owed_ = false;
+  bool close_wanted_ = false;      // asked for while it could not begin
+  cms::DestinationReport report_;  // CMS-300; what ACKs of what arrives here say
 
-  // source
+  // Source: from here to in_flight_bytes_ what each packet that is sent needs, in lines of the
+  // cache that follow one another.
+  Time last_activity_;
+  std::array<Time, kDeadlines> deadlines_;
   TxWindow tx_;
   IntrusiveList<Message, BacklogTag> backlog_;
-  std::uint32_t locks_ = 0;
   Time last_data_sent_{};
   Psn peer_cack_;
-  Psn mpr_cack_;                      // cack_psn of the ACK that last set peer_range_ (PDS-41)
   std::int32_t peer_range_;           // MP_RANGE of the peer
-  Psn highest_reported_;              // highest PSN acknowledged or SACKed
-  std::optional<Psn> recover_until_;  // CMS-150: until CACK has come there; empty: no recovery
-  Time last_heard_{};                 // last ACK
-  Time recovery_probe_sent_{};        // CMS-151; Time{}: none that is still unanswered
   std::uint64_t order_ = 0;           // transmissions so far
+  std::uint64_t sent_bytes_ = 0;      // nominal, each packet once
+  Time outside_peer_window_since_{};  // data waits for mpr since then; Time{}: none does
+  std::uint32_t resend_count_ = 0;    // records with `resend`
+  std::uint32_t locks_ = 0;
+  std::int64_t ccc_balance_ = 0;      // what this PDC holds of the shared inflight (CMS-104)
+  std::int64_t in_flight_bytes_ = 0;  // of packets neither given up nor reported: its limit
+  // What ACKs move.
+  Psn mpr_cack_;                       // cack_psn of the ACK that last set peer_range_ (PDS-41)
+  Psn highest_reported_;               // highest PSN acknowledged or SACKed
+  Time last_heard_{};                  // last ACK
+  std::uint32_t rto_epoch_ = 0;        // grows with CACK (PDS-125)
+  std::uint32_t rcvd_bytes_seen_ = 0;  // CMS-110
+  AnswerTime answer_time_;
+  std::uint64_t reported_bytes_ = 0;  // of sent_bytes_, what the peer has reported (CMS-110)
+  std::optional<Psn> clear_wanted_;   // highest PSN asked to be cleared and not yet so (PDS-115)
+  std::uint32_t window_probes_ = 0;   // ACK Requests in a closed window since the last ACK
+  std::uint32_t rebases_ = 0;         // PDS-77
+  Time window_probe_due_{};           // not before
+  std::optional<Psn> recover_until_;  // CMS-150: until CACK has come there; empty: no recovery
+  Time recovery_probe_sent_{};        // CMS-151; Time{}: none that is still unanswered
   // Transmissions up to this one prove nothing and are not proven lost by later ones on their path:
   // since they left, the route of a path has changed (CMS-421).
   std::uint64_t route_epoch_ = 0;
@@ -364,39 +391,22 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   static constexpr std::uint16_t kRecoveryOpaque = 1;
   // What is the base RTT? One more for each.
   static constexpr std::uint16_t kFirstProbeOpaque = 2;
-  std::uint32_t rto_epoch_ = 0;        // grows with CACK (PDS-125)
-  std::uint32_t resend_count_ = 0;     // records with `resend`
-  std::uint32_t rcvd_bytes_seen_ = 0;  // CMS-110
-  AnswerTime answer_time_;
-  std::uint64_t sent_bytes_ = 0;      // nominal, each packet once
-  std::uint64_t reported_bytes_ = 0;  // of them, what the peer has reported (CMS-110)
-  std::int64_t ccc_balance_ = 0;      // what this PDC holds of the shared inflight (CMS-104)
-  std::int64_t in_flight_bytes_ = 0;  // of packets neither given up nor reported: its limit
-  bool peer_buffers_ = false;         // the peer SACKs on ROD, so it keeps early packets
-  bool context_known_ = false;        // the peer has had a request that names the context
-  bool opened_without_data_ = false;  // a NOOP was sent for that
-  bool clear_owed_ = false;
-  std::optional<Psn> clear_wanted_;   // highest PSN asked to be cleared and not yet so (PDS-115)
-  std::uint32_t window_probes_ = 0;   // ACK Requests in a closed window since the last ACK
-  Time window_probe_due_{};           // not before
-  Time outside_peer_window_since_{};  // data waits for mpr since then; Time{}: none does
-  bool close_wanted_ = false;         // asked for while it could not begin
-  std::uint32_t rebases_ = 0;         // PDS-77
+  const Time opened_;
+  Psn close_psn_{};
 
   // destination
+  AckPolicy ack_policy_;
   CreditSender* credit_sender_ = nullptr;  // the peer's context, if its requests name one
   RxWindow rx_;
-  AckPolicy ack_policy_;
-  std::optional<AckDue> ack_due_;
+  AckDue* ack_due_ = nullptr;         // its ACK waits for a turn; nullptr: none does
   Psn reported_cack_;                 // CACK of the last ACK sent
   std::optional<Psn> ar_behind_gap_;  // PDS-98
   Psn own_acks_;                      // up to here, what has arrived above CACK has ACKs of its own
-  std::size_t stored_ = 0;            // guaranteed responses that wait for their CLEAR
-  Time clear_progress_{};             // when one of them last came, or was asked for
+  std::uint32_t stored_ = 0;          // guaranteed responses that wait for their CLEAR
   Psn rod_next_;                      // next PSN to deliver in order
   std::optional<Psn> gap_reported_;   // PDS-165; RUD: with RCVR_INFER_LOSS
+  Time clear_progress_{};             // when one of `stored_` last came, or was asked for
   std::uint64_t rcvd_bytes_ = 0;      // CMS-111
-  cms::DestinationReport report_;     // CMS-300
 };
 
 // Addresses a packet that nobody keeps (ACK, NACK, unacknowledged control packet) and queues it.

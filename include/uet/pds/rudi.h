@@ -55,9 +55,12 @@ class Rudi {
   // A message that answered NotNow can make packets again.
   void kick() { ready_ = !active_.empty(); }
   // Sends what may be sent, at most `budget` packets. True if something was.
-  bool pump(std::uint32_t budget, Time now);
+  bool pump(std::uint32_t budget, Time now) {
+    ready_ = false;
+    return active_count_ > 0 && pump_flows(budget, now);
+  }
   // True if a timer fired.
-  bool expire(Time now);
+  bool expire(Time now) { return in_use() && expire_records(now); }
   void on_response(const wire::RudiHeader& header, std::span<const std::byte> ses,
                    const FepAddress& from, Time now);
   void on_nack(const wire::NackHeader& nack, const FepAddress& from, Time now);
@@ -97,6 +100,8 @@ class Rudi {
 
   // Why a flow sends no more for now.
   enum class Stop : std::uint8_t { Drained, Blocked, TurnOver };
+  bool pump_flows(std::uint32_t budget, Time now);
+  bool expire_records(Time now);
   Stop send_some(RudiFlow& flow, std::uint32_t& budget, Time now);
   std::uint32_t next_packet_id(std::uint16_t index);
   void transmit(Record& record, Time now);

@@ -19,11 +19,15 @@ namespace uet::ses {
 
 // A piece of user memory; it must stay valid until the operation completes.
 struct IoSlice {
-  std::byte* data = nullptr;
-  std::size_t length = 0;
+  IoSlice() {}  // as it is: of the many that every operation has room for, mostly one is used
+  IoSlice(std::byte* begin, std::size_t bytes, DeviceMemory* memory = nullptr)
+      : data(begin), length(bytes), device(memory) {}
+
+  std::byte* data;
+  std::size_t length;
   // Not nullptr: `data` is not for the CPU. Only where bytes are placed (receives, reads); what is
   // sent has to be in the CPU's memory.
-  DeviceMemory* device = nullptr;
+  DeviceMemory* device;
 };
 
 inline constexpr std::size_t kMaxIoSlices = 16;                // iov_limit

@@ -94,6 +94,11 @@ class Initiator {
 
   // As in ses.h.
   void progress(Time now);
+  // There is something that progress() is for.
+  bool waits() const {
+    return !holding_.empty() || !awaiting_read_.empty() || !awaiting_data_.empty() ||
+           !deferred_.empty();
+  }
   Time next_deadline();
 
   // Nothing in progress.

@@ -43,6 +43,10 @@ class Receiver final : public PullClient {
   void close_queue(ReceiveQueue& queue);
   // Goes on where room for a completion, a PDC or a message was missing.
   void progress(Time now);
+  // There is something that progress() is for.
+  bool waits() const {
+    return !short_of_room_.empty() || !waiting_.empty() || !parked_.empty() || !restarting_.empty();
+  }
   Time next_deadline();
   // PullClient.
   void pulled(RxMessage& message, Status status, bool not_consumed) noexcept override;

@@ -60,6 +60,18 @@ TEST(TimerWheel, ADeadlineOfThePastIsDueAtTheNextTick) {
   EXPECT_EQ(fire(wheel, kStart + TimerWheel::kTick), 1);
 }
 
+TEST(TimerWheel, TimeInWhichNothingIsDueCounts) {
+  TimerWheel wheel(kStart);
+  Timer later, timer;
+  wheel.insert(later, kStart + 1s);
+  EXPECT_EQ(fire(wheel, kStart + 10ms), 0);
+  wheel.insert(timer, kStart + 5ms);
+  EXPECT_EQ(fire(wheel, kStart + 10ms), 0);
+  EXPECT_EQ(fire(wheel, kStart + 10ms + TimerWheel::kTick), 1);
+  EXPECT_EQ(timer.fired, 1);
+  wheel.cancel(later);
+}
+
 TEST(TimerWheel, NeverIsKeptAndNeverFires) {
   TimerWheel wheel(kStart);
   Timer timer;

@@ -107,7 +107,7 @@ TEST(Tuning, QuickAdaptBelowItsGateAndBeyondItsThreshold) {
     m.s.qa_end_time = at(1);
     m.s.achieved_bytes = achieved;
     m.ack(20, 4096, true, 12 + delay);
-    return m.s.counters.quick_adapts == 1;
+    return m.s.counts->quick_adapts == 1;
   };
   const auto with = [](double gate, double threshold) {
     return tuned(
@@ -136,7 +136,7 @@ TEST(Tuning, Cms703_SyntheticMarksFromWhereSaid) {
     Model m(tuned([&](Tuning& t) { t.synthetic_ecn_at = times; }, false));
     m.s.avg_delay_us = 30;
     m.ack(100, 4096, false, 12 + 24);  // 2 target delays
-    EXPECT_EQ(m.s.counters.acks_cut, times < 2 ? 1U : 0U) << times;
+    EXPECT_EQ(m.s.counts->acks_cut, times < 2 ? 1U : 0U) << times;
   }
 }
 
@@ -283,7 +283,7 @@ TEST(Counting, EachReactionOnce) {
   m.ack(5, 4096, false, {});
   m.ack(6, 4096, false, 14, 64);
   m.ack(7, 4096, false, 14, 0, true);
-  const Counters& c = m.s.counters;
+  const Counters& c = *m.s.counts;
   EXPECT_EQ(c.acks_rise, 2U);
   EXPECT_EQ(c.acks_fair, 1U);
   EXPECT_EQ(c.acks_hold, 1U);
@@ -306,17 +306,18 @@ TEST(Counting, QuickAdaptAndWhatItIgnores) {
   m.ack(25, 8192, true, 25);
   m.trim(30, 4096);
   m.trim(41.5, 4096);
-  EXPECT_EQ(m.s.counters.quick_adapts, 1U);
-  EXPECT_EQ(m.s.counters.cuts, 1U);
-  EXPECT_EQ(m.s.counters.bytes_ignored, 0U);
+  EXPECT_EQ(m.s.counts->quick_adapts, 1U);
+  EXPECT_EQ(m.s.counts->cuts, 1U);
+  EXPECT_EQ(m.s.counts->bytes_ignored, 0U);
   m.trim(43, 4096);
   m.ack(44, 8192, true, 40);
-  EXPECT_EQ(m.s.counters.acks_ignored, 1U);
-  EXPECT_EQ(m.s.counters.bytes_ignored, 12'288U);
+  EXPECT_EQ(m.s.counts->acks_ignored, 1U);
+  EXPECT_EQ(m.s.counts->bytes_ignored, 12'288U);
 }
 
 TEST(Counting, LossesTrimsAndHoldings) {
-  Nscc ccc(reference_network(), at(1));
+  const SharedParameters shared(reference_network());
+  Nscc ccc(shared, at(1));
   ccc.on_sent(40'960, at(1));
   ccc.on_nack(wire::NackCode::Trimmed, 4096, true, {}, at(20));
   ccc.on_nack(wire::NackCode::TrimmedLastHop, 4096, false, {}, at(20));
@@ -325,7 +326,8 @@ TEST(Counting, LossesTrimsAndHoldings) {
   ccc.on_inferred_loss(4096, LossCause::Rto, at(21));
   ccc.on_inferred_loss(4096, LossCause::RepeatedRto, at(21));
   ccc.on_spurious_loss(4096);
-  const Counters c = ccc.counters();
+  Counters c = ccc.holdings();
+  c.add(shared.counts());
   EXPECT_EQ(c.contexts, 1U);
   EXPECT_EQ(c.window_bytes, ccc.window_bytes());
   EXPECT_EQ(c.inflight_bytes, 40'960U - 5 * 4096);
@@ -343,13 +345,15 @@ TEST(Counting, LossesTrimsAndHoldings) {
 TEST(Counting, Credit) {
   Parameters p = reference_network();
   p.algorithm = Algorithm::Rccc;
-  Rccc ccc(p, 1, at(1));
+  const SharedParameters shared(p);
+  Rccc ccc(shared, 1, at(1));
   ccc.on_new_data(1'000'000, at(1));
   ccc.on_sent(60'000, at(1));
   ccc.on_credit(64, at(14));  // ends speculation, with 90,000 left of 150,000
   ccc.on_credit(64, at(15));  // a copy
   ccc.on_sent(4000, at(15));
-  const Counters c = ccc.counters();
+  Counters c = ccc.holdings();
+  c.add(shared.counts());
   EXPECT_EQ(c.credit_dropped_bytes, 90'000U);
   EXPECT_EQ(c.credit_received_bytes, 16'384U);
   EXPECT_EQ(c.credit_spent_bytes, 64'000U);

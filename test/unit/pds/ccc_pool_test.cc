@@ -80,6 +80,21 @@ TEST(CccPool, CountsOfContextsThatHaveEnded) {
   EXPECT_EQ(pool.counters().window_bytes, 0U);
 }
 
+// CMS 9.5: whichever parameters they are made from.
+TEST(CccPool, CountsWhatHappensToAllContexts) {
+  cms::Parameters cms = open_window();
+  cms.same_host = {.ip = address_of(1).ip, .fixed_window_bytes = 200'000};
+  CccPool pool(cms, 4, 1, 0);
+  for (std::uint8_t peer = 1; peer <= 3; ++peer) {
+    const SharedCcc* shared = pool.share(key_of(peer), kInitiator, kStart);
+    ASSERT_NE(shared, nullptr);
+    shared->ccc->on_sent(1000, kStart);
+    shared->ccc->on_inferred_loss(1000, cms::LossCause::Path, kStart);
+  }
+  EXPECT_EQ(pool.counters().contexts, 3U);
+  EXPECT_EQ(pool.counters().losses_by_path, 3U);
+}
+
 // An initiator that joins a target's context would keep it from the targets when that one is gone.
 TEST(CccPool, Pds182_AnInitiatorDoesNotComeToWhatIsKeptForTargets) {
   const cms::Parameters cms = open_window();
