@@ -265,7 +265,8 @@ class Machine {
       case 18:
         return spoil(side.nic.queue, code & 31);
       case 19:
-        return side.fep.push(now_);
+        side.fep.push(now_);
+        return;
       case 20:
         now_ += milliseconds(byte());
         return pass(4);
