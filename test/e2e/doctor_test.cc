@@ -212,7 +212,8 @@ TEST(Doctor, TellsThatAHostHasNoAddress) {
 // ---- two hosts ---------------------------------------------------------------------------------
 
 // Runs `change` on two hosts joined by a cable, then the doctor's examination of one by the other,
-// then `afterwards`.
+// then `afterwards`, which may wait with `await_served N` until the other has said so often that it
+// has served: it says so after the one that asked has ended.
 Result between_hosts(const std::string& change, const std::string& afterwards = "") {
   const Directory directory;
   const std::string script = directory.path() / "hosts.sh";
@@ -227,6 +228,8 @@ Result between_hosts(const std::string& change, const std::string& afterwards = 
                            "ip -n there address add 10.77.0.2/24 dev far0\n"
                            "ip link set near0 up\n"
                            "ip -n there link set far0 up\n"
+                           "await_served() { for i in $(seq 100); do [ $(grep -c ^served "
+                        << served << ") -ge $1 ] && break; sleep 0.1; done; }\n"
                         << change << "\nip netns exec there timeout 100 " << UET_DOCTOR
                         << " --serve > " << served << " 2>&1 &\n"
                         << "trap 'kill $! || true; wait || true; cat " << served << "' EXIT\n"
@@ -244,8 +247,8 @@ Result between_hosts(const std::string& change, const std::string& afterwards = 
 
 TEST(DoctorHosts, PathIsGoodAndServedAgainAfterABadClient) {
   REQUIRE_NAME_SPACES();
-  const Result result =
-      between_hosts("", "printf x > /dev/tcp/10.77.0.2/7474; " UET_DOCTOR " --peer 10.77.0.2");
+  const Result result = between_hosts(
+      "", "printf x > /dev/tcp/10.77.0.2/7474; " UET_DOCTOR " --peer 10.77.0.2; await_served 2");
   EXPECT_EQ(result.status, kReady) << result.text;
   const std::string path = result.text.substr(result.text.find("Path to 10.77.0.2"));
   EXPECT_THAT(path, AllOf(HasSubstr("loss: "), HasSubstr("MTU: packets of 1500 bytes pass"),
