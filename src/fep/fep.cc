@@ -53,10 +53,11 @@ bool Fep::take(Time now) {
   return manager_.expire(now) || received;
 }
 
-// A stream's ACKs let its window move: they do not wait.
+// A stream's ACKs let its window move, and nobody replies to it: they do not wait.
 bool Fep::can_keep_acks(Time now) {
   const bool few = brought_few_ && packets_.in_use() < kBusyPackets;
-  return few && !keeps_acks_ && only_acks_wait(now);
+  if (!few || keeps_acks_ || !only_acks_wait(now)) return false;
+  return kept_in_vain_ < kInVain || ++occasions_ % kRarely == 0;
 }
 
 void Fep::keep_acks() {
@@ -126,7 +127,7 @@ bool Fep::pump(Time now) {
   if (!outbox_.empty()) flush(now);
   ses_.progress(now);
   if (outbox_.empty() && std::exchange(keeps_acks_, false)) {
-    manager_.pump_before_acks(now);
+    kept_in_vain_ = manager_.pump_before_acks(now) ? 0 : kept_in_vain_ + 1;
     flush(now);
   }
   if (outbox_.empty()) return manager_.pump(now);

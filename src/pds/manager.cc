@@ -445,14 +445,15 @@ bool Manager::pump(Time now) {
 }
 
 // A turn for each, since those whose ACK waits remain in line.
-void Manager::pump_before_acks(Time now) {
+bool Manager::pump_before_acks(Time now) {
   std::size_t turns = 0;
   for (SharedCcc& shared : ready_) {
     for ([[maybe_unused]] const Pdc& pdc : shared.ready) ++turns;
   }
   environment_.acks_wait = true;
-  pump_pdcs(turns, now);
+  const bool sent = pump_pdcs(turns, now);
   environment_.acks_wait = false;
+  return sent;
 }
 
 bool Manager::only_acks_wait() const {

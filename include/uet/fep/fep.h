@@ -52,8 +52,8 @@ class Fep {
   bool take(Time now);
   // After take(), in place of push(): the ACKs that wait to be sent stay until the next call and go
   // behind what that sends. For a caller who tells the application what they acknowledge and
-  // expects its reply at once. Only if can_keep_acks(): there is nothing but a few ACKs, and they
-  // cost more than writing them to memory.
+  // expects its reply at once. Only if can_keep_acks(): there is nothing but a few ACKs, they cost
+  // more than writing them to memory, and replies did come not long ago.
   bool can_keep_acks(Time now);
   void keep_acks();
   bool keeps_acks() const { return keeps_acks_; }
@@ -93,6 +93,10 @@ class Fep {
   static constexpr std::size_t kBusyPackets = 16;  // unanswered ones that make posts wait
   static constexpr std::size_t kPostBatch = 16;
   static constexpr std::size_t kFewPackets = 2;  // of one burst: more are a stream's
+  // ACKs were kept so often for no reply, one after the other: from then on only each so manieth
+  // time, to see whether there are replies now.
+  static constexpr std::uint32_t kInVain = 8;
+  static constexpr std::uint32_t kRarely = 32;
 
   bool receive(Time now);
   void note_receive_load(bool received);
@@ -106,6 +110,8 @@ class Fep {
   std::size_t waiting_posts_ = 0;
   bool brought_few_ = false;  // the last take(), and not through memory
   bool keeps_acks_ = false;
+  std::uint32_t kept_in_vain_ = 0;  // in a row
+  std::uint32_t occasions_ = 0;
   std::uint64_t acks_kept_ = 0;
   std::uint64_t acks_late_ = 0;
   bool loaded_ = false;    // something was in use when the load was last looked at

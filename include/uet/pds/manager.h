@@ -52,7 +52,7 @@ class Manager final : public Delivery {
   // Lets PDCs send, in turn and bounded (design section 7). True if something was sent.
   bool pump(Time now);
   // The same of PDCs, but for their ACKs, which remain for pump().
-  void pump_before_acks(Time now);
+  bool pump_before_acks(Time now);
   // Frees PDCs whose end has come, without sending.
   void bury_finished(Time now);
   // True if a timer fired.

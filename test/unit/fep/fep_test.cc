@@ -553,6 +553,34 @@ TEST_F(KeptAcks, AreNoneOfAStream) {
   EXPECT_FALSE(take_and_keep());
 }
 
+// Whoever receives only loses by it.
+TEST_F(KeptAcks, AreFewWhereNobodyReplies) {
+  int kept = 0;
+  for (int i = 0; i < 8 + 64; ++i) {
+    post_receives();
+    begin();
+    kept += take_and_keep() ? 1 : 0;
+    b.fep->push(now);
+    a.fep->progress(now);
+    now += microseconds(16);
+  }
+  EXPECT_EQ(kept, 8 + 2);
+}
+
+TEST_F(KeptAcks, AreKeptAgainOnceThereAreReplies) {
+  for (int i = 0; i < 8 + 32 + 10; ++i) {
+    post_receives();
+    begin();
+    const bool kept = take_and_keep();
+    if (i >= 8 + 31) {
+      EXPECT_TRUE(kept) << i;
+      reply();
+    }
+    b.fep->push(now);
+    for (int pass = 0; pass < 3; ++pass) step();
+  }
+}
+
 TEST_F(KeptAcks, AreNoneWhereDataWaitsToo) {
   reply();
   ASSERT_TRUE(run_while_not([this] { return b.sink.count(ses::Kind::Send) == 1; }));
