@@ -49,43 +49,6 @@ TEST(BackEnd, CarriesPacketsItselfOnceTheNextHopIsKnown) {
   EXPECT_EQ(run_on_both(run), "");
 }
 
-// The neighbour's new address is the kernel's to learn, here by hand, while packets are on their
-// way.
-TEST(BackEnd, FramesFollowAGatewayToItsNewMac) {
-  if (std::getenv("UET_E2E_ROUTED") == nullptr) GTEST_SKIP() << "there is no gateway";
-  ChannelPair control;
-  ChannelPair channels;
-  const auto run = [&](Channel& channel, bool leads) {
-    Node node;
-    const fi_addr_t peer = node.connect(channel);
-    exchange(node, peer, kBytes, 20);
-    if (leads) control.left.send('r');
-    for (bool more = true; more;) {
-      exchange(node, peer, kBytes, 5);
-      more = leads ? !control.left.readable() : channel.receive<bool>(&node);
-      if (leads) channel.send(more);
-    }
-    const std::uint64_t by_kernel = node.counter("nic_kernel_packets_sent");
-    exchange(node, peer, kBytes, 50);
-    require(node.counter("nic_kernel_packets_sent") == by_kernel,
-            "packets were left to the kernel");
-    channel.meet(&node);
-  };
-  Process left("left", {}, [&] { run(channels.left, true); });
-  Process right("right", {}, [&] { run(channels.right, false); });
-  control.right.receive<char>();
-  const std::string mac = "02:85:00:00:00:77";
-  EXPECT_EQ(run_program("ip link set bridge address " + mac, {}).status, 0);
-  for (const std::string host : {"1", "2"}) {
-    const Output changed = run_program("ip -n host-" + host + " neigh replace 10.85." + host +
-                                           ".254 dev eth0 nud reachable lladdr " + mac,
-                                       {});
-    EXPECT_EQ(changed.status, 0) << changed.text;
-  }
-  control.right.send('c');
-  EXPECT_EQ(wait_for_all({&left, &right}), "");
-}
-
 TEST(BackEnd, OpensAgainInOneProcess) {
   const auto run = [](Channel& channel) {
     for (int round = 0; round < 5; ++round) {

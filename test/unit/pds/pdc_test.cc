@@ -244,12 +244,7 @@ TEST_F(PdcTest, Pds48_UnansweredClearClosesTheWindow) {
   send(300);
   EXPECT_EQ(sends_now(), 128U);
   // All acknowledged one by one, but CACK is held by a guaranteed response that no CLEAR reached.
-  for (std::uint32_t psn = 70001; psn <= 70128; ++psn) {
-    wire::AckHeader held = ack(70000, psn);
-    held.mpr = 1;
-    held.req = AckRequestCode::Clear;
-    receive(held);
-  }
+  answer_with_held_responses();
   EXPECT_EQ(sends_now(), 0U);
 }
 
@@ -629,12 +624,7 @@ TEST_F(PdcTest, CloseFindsOutThatTheWindowHasMovedOn) {
   Pdc& open_pdc = open();
   send(128);
   turn();
-  for (std::uint32_t psn = 70001; psn <= 70128; ++psn) {
-    wire::AckHeader held = ack(70000, psn);
-    held.mpr = 1;
-    held.req = AckRequestCode::Clear;
-    receive(held);
-  }
+  answer_with_held_responses();
   open_pdc.begin_close(now);
   turn();
   EXPECT_EQ(open_pdc.state(), PdcState::AckWait);

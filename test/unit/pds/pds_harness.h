@@ -198,6 +198,16 @@ class Bench : public ::testing::Test {
     return turn();
   }
   wire::AckHeader ack(std::uint32_t cack, std::uint32_t ack_psn) const;
+  // The peer, whose MPR is 1, answers each of 128 requests from 70001 on with a guaranteed response
+  // that holds its CACK.
+  void answer_with_held_responses() {
+    for (std::uint32_t psn = 70001; psn <= 70128; ++psn) {
+      wire::AckHeader held = ack(70000, psn);
+      held.mpr = 1;
+      held.req = wire::AckRequestCode::Clear;
+      receive(held);
+    }
+  }
   wire::NackHeader nack(NackCode code, std::uint32_t psn) const;
   wire::RequestHeader request(std::uint32_t psn, bool syn = false) const;
   wire::RequestHeader retransmission(std::uint32_t psn) const;

@@ -251,12 +251,7 @@ TEST_F(LostClear, Pds118_AWindowThatStaysClosedIsClearedAgain) {
   open();
   send(128);
   turn();
-  for (std::uint32_t psn = 70001; psn <= 70128; ++psn) {
-    wire::AckHeader held = ack(70000, psn);
-    held.mpr = 1;
-    held.req = AckRequestCode::Clear;
-    receive(held);
-  }
+  answer_with_held_responses();
   send(1);
   turn();
   const auto asked = controls(after(milliseconds(20)));
