@@ -239,7 +239,7 @@ void Checks::check_contexts(std::uint32_t host) {
     if (by_window && (flight < -residue - most || flight > most)) {
       complain(host, "bytes in flight are out of their bounds" + numbers);
     }
-    const auto by_this = [&](const Sent& sent) { return sent_by(sent, shared.key, config.pds); };
+    const auto by_this = [&](const Sent& sent) { return sent_by(sent, *shared.key, config.pds); };
     const bool sent = std::any_of(sent_.begin(), sent_.end(), by_this);
     const auto permitted =
         static_cast<std::int64_t>(std::max<std::uint64_t>(window + 1, config.cms.mtu_bytes));

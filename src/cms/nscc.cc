@@ -150,7 +150,7 @@ bool fast_increase(NsccState& s, const NsccConstants& c, double bytes, double de
   }
   s.fi_count_bytes += bytes;
   if (s.fi_count_bytes <= s.cwnd_bytes && !s.increase_mode) return false;
-  s.set_cwnd(s.cwnd_bytes + c.fi_scale * loop_gain(s, c) * bytes);
+  s.set_cwnd(s.cwnd_bytes + c.fi_scale() * loop_gain(s, c) * bytes);
   s.counts->fast_increase_bytes += static_cast<std::uint64_t>(bytes);
   s.increase_mode = true;
   return true;
@@ -179,7 +179,7 @@ NsccReaction react(NsccState& s, const NsccConstants& c, double bytes, bool mark
   }
   if (limited) return NsccReaction::Limited;
   if (delay_us >= target_us) {
-    s.inc_bytes2 += c.fi_bytes * loop_gain(s, c) * bytes;
+    s.inc_bytes2 += c.fi_bytes() * loop_gain(s, c) * bytes;
     return NsccReaction::Fair;
   }
   if (fast_increase(s, c, bytes, delay_us)) return NsccReaction::FastIncrease;
@@ -189,11 +189,11 @@ NsccReaction react(NsccState& s, const NsccConstants& c, double bytes, bool mark
 
 // Step 7. Dividing by W gives every flow the same increase per round trip (CMS-122).
 void apply_increase(NsccState& s, const NsccConstants& c, Time now) {
-  const bool period_over = to_us(now - s.last_adjust_time) >= c.adjust_period_us;
-  if (!period_over && static_cast<double>(s.received_bytes) <= c.adjust_bytes) return;
+  const bool period_over = to_us(now - s.last_adjust_time) >= c.adjust_period_us();
+  if (!period_over && static_cast<double>(s.received_bytes) <= c.adjust_bytes()) return;
   double cwnd_bytes = s.cwnd_bytes + s.inc_bytes2 / s.cwnd_bytes;
   if (period_over) {
-    cwnd_bytes += c.eta_bytes * loop_gain(s, c);
+    cwnd_bytes += c.eta_bytes() * loop_gain(s, c);
     s.last_adjust_time = now;
   }
   s.set_cwnd(cwnd_bytes);
@@ -205,32 +205,21 @@ void apply_increase(NsccState& s, const NsccConstants& c, Time now) {
 double NsccConstants::max_window(double rtt_us) const {
   const double bytes = tuning().max_window_bdp * rate_bytes_per_us * rtt_us;
   const double least_bytes = tuning().min_window_bytes;
-  return std::clamp(bytes, std::max(mtu_bytes, least_bytes),
-                    std::max(window_limit_bytes, least_bytes));
+  return std::clamp(bytes, std::max(mtu_bytes(), least_bytes),
+                    std::max(window_limit_bytes(), least_bytes));
 }
 
 NsccConstants nscc_constants(const SharedParameters& shared, Duration config_base_rtt) {
   const Parameters& parameters = *shared;
   const Tuning& tuning = parameters.tuning;
-  const auto chosen = [](double tuned, double by_rule) { return tuned != 0 ? tuned : by_rule; };
   NsccConstants c(shared);
-  c.mtu_bytes = std::max<std::uint32_t>(parameters.mtu_bytes, 1);
-  c.window_limit_bytes = std::max(static_cast<double>(parameters.max_window_bytes), c.mtu_bytes);
   c.rate_bytes_per_us = static_cast<double>(parameters.path_rate_bps()) / 8e6;
   c.config_base_rtt_us = to_us(std::max(config_base_rtt, Duration(1)));
-  c.bdp_bytes = c.rate_bytes_per_us * c.config_base_rtt_us;
   c.target_qdelay_us =
-      chosen(tuning.target_qdelay_us, (parameters.trimming ? 0.75 : 1.0) * c.config_base_rtt_us);
-  c.scaling_a = c.bdp_bytes / (tuning.reference_rate_mbps / 8 * tuning.reference_rtt_us);
-  c.scaling_b = c.target_qdelay_us / tuning.reference_rtt_us;
-  c.alpha_bytes_per_us = chosen(tuning.alpha_bytes_per_us,
-                                4 * c.scaling_a * c.scaling_b * c.mtu_bytes / c.target_qdelay_us);
-  c.fi_bytes = chosen(tuning.fi_bytes, 5 * c.scaling_a * c.mtu_bytes);
-  c.eta_bytes = chosen(tuning.eta_bytes, 0.15 * c.scaling_a * c.mtu_bytes);
-  c.fi_scale = chosen(tuning.fi_scale, 0.25 * c.scaling_a);
-  c.adjust_bytes = chosen(tuning.adjust_bytes, 8 * c.mtu_bytes);
-  c.adjust_period_us = chosen(tuning.adjust_period_us, c.config_base_rtt_us);
-  c.trimming = parameters.trimming;
+      c.tuned(tuning.target_qdelay_us, (parameters.trimming ? 0.75 : 1.0) * c.config_base_rtt_us);
+  c.scaling_a = c.bdp_bytes() / (tuning.reference_rate_mbps / 8 * tuning.reference_rtt_us);
+  c.alpha_bytes_per_us = c.tuned(tuning.alpha_bytes_per_us, 4 * c.scaling_a * c.scaling_b() *
+                                                                c.mtu_bytes() / c.target_qdelay_us);
   // With trimming windows that exceed themselves do harm (CMS-152): credit cannot be exceeded.
   const bool harmless = !parameters.trimming || uses_credit(parameters.algorithm);
   c.recovery = parameters.recovery && harmless && parameters.path_count > 1 &&
@@ -239,18 +228,22 @@ NsccConstants nscc_constants(const SharedParameters& shared, Duration config_bas
   return c;
 }
 
-void RttNoise::add(double rtt_us, double close_us, Time now) {
-  if (previous_rtt_us_ != 0) distances_us_[count_++] = std::abs(rtt_us - previous_rtt_us_);
-  previous_rtt_us_ = rtt_us;
-  close_seen_ |= rtt_us <= close_us;
-  if (count_ < kBatch) return;
+void RttNoise::add(Duration rtt, double close_us, Time now) {
+  constexpr std::uint32_t kMost = std::numeric_limits<std::uint32_t>::max();
+  samples_ns_[count_++] = static_cast<std::uint32_t>(std::min<std::int64_t>(rtt.count(), kMost));
+  close_seen_ |= to_us(rtt) <= close_us;
+  if (count_ < samples_ns_.size()) return;
   if (close_seen_) {
-    const auto middle = distances_us_.begin() + kBatch / 2;
-    std::nth_element(distances_us_.begin(), middle, distances_us_.end());
+    std::array<double, kBatch> distances_us;
+    const auto us = [&](std::size_t i) { return to_us(Duration(samples_ns_[i])); };
+    for (std::size_t i = 0; i < kBatch; ++i) distances_us[i] = std::abs(us(i + 1) - us(i));
+    const auto middle = distances_us.begin() + kBatch / 2;
+    std::nth_element(distances_us.begin(), middle, distances_us.end());
     jitter_us_ = *middle;
     measured_ = now;
   }
-  count_ = 0;
+  samples_ns_[0] = samples_ns_.back();
+  count_ = 1;
   close_seen_ = false;
 }
 
@@ -263,7 +256,7 @@ void RttNoise::expire(double age_us, Time now) {
 NsccState nscc_start(const NsccConstants& constants, Time now) {
   NsccState s;
   s.counts = &constants.parameters.counts();
-  s.mtu_bytes = constants.mtu_bytes;
+  s.mtu_bytes = constants.mtu_bytes();
   s.base_rtt_us = constants.config_base_rtt_us;
   s.least_bytes = constants.tuning().min_window_bytes;
   s.max_bytes = constants.max_window(s.base_rtt_us);
@@ -299,7 +292,7 @@ double nscc_quiet_us(const NsccState& state, const NsccConstants& constants) {
 }
 
 double nscc_qa_threshold_us(const NsccState& state, const NsccConstants& constants) {
-  if (constants.trimming) return std::numeric_limits<double>::infinity();
+  if (constants.parameters->trimming) return std::numeric_limits<double>::infinity();
   if (constants.tuning().qa_threshold_us != 0) return constants.tuning().qa_threshold_us;
   return kQaThresholdFactor * nscc_target_qdelay_us(state, constants);
 }
@@ -328,8 +321,8 @@ NsccReaction take_ack(NsccState& s, const NsccConstants& c, const AckFeedback& f
   const double rtt_us = to_us(*feedback.rtt);
   lower_base_rtt(s, c, rtt_us);
   raise_base_rtt(s, c, rtt_us, feedback.ecn, now);
-  if (!feedback.ecn && load_bytes(s) <= kLightLoadOfBdp * c.bdp_bytes) {
-    s.noise.add(rtt_us, s.base_rtt_us + kCloseOfTarget * c.target_qdelay_us, now);
+  if (!feedback.ecn && load_bytes(s) <= kLightLoadOfBdp * c.bdp_bytes()) {
+    s.noise.add(*feedback.rtt, s.base_rtt_us + kCloseOfTarget * c.target_qdelay_us, now);
   }
   s.noise.expire(kNoiseAgeRtts * s.base_rtt_us, now);
   const double delay_us = std::max(0.0, rtt_us - s.base_rtt_us);

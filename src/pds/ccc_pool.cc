@@ -70,7 +70,7 @@ cms::Counters CccPool::counters() const {
 SharedCcc* CccPool::share(const CccKey& key, Use use, Time now) {
   end_lingering(now);
   const std::size_t wanted = index_of(use);
-  const auto entry = cccs_.find(key);
+  auto entry = cccs_.find(key);
   const std::size_t counted = entry == cccs_.end() ? kUses.size() : counted_for(entry->second);
   if (wanted < counted) {
     if (counted < kUses.size()) quota_.give_back(kUses[counted]);
@@ -83,10 +83,11 @@ SharedCcc* CccPool::share(const CccKey& key, Use use, Time now) {
     if (!available) return nullptr;
   }
   if (entry == cccs_.end() && cccs_.size() >= most_) end(lingering_.front(), now);
-  SharedCcc& shared = entry == cccs_.end() ? cccs_[key] : entry->second;
+  if (entry == cccs_.end()) entry = cccs_.try_emplace(key).first;
+  SharedCcc& shared = entry->second;
   if (shared.ListNode<LingeringTag>::linked()) lingering_.remove(shared);
   if (shared.ccc == nullptr) {
-    shared.key = key;
+    shared.key = &entry->first;
     const cms::SharedParameters& cms = parameters_for(key.address.ip);
     const bool credit = cms::uses_credit(cms->algorithm) && !key.rudi;
     const auto ccc_id = credit ? free_ccc_id(key.address) : std::nullopt;
@@ -109,7 +110,7 @@ void CccPool::release(SharedCcc& shared, Use use, Time now) {
   if (after != before) quota_.give_back(kUses[before]);
   if (after != before && after < kUses.size()) quota_.take(kUses[after]);
   if (after < kUses.size()) return;
-  const bool alone = shared.key.rod_pdc != PdcId{} || shared.credit != nullptr;
+  const bool alone = shared.key->rod_pdc != PdcId{} || shared.credit != nullptr;
   if (alone || cms_->linger == Duration::zero()) return end(shared, now);
   shared.blocked_since = Time{};
   shared.lingers_until = now + cms_->linger;
@@ -119,10 +120,10 @@ void CccPool::release(SharedCcc& shared, Use use, Time now) {
 
 void CccPool::end(SharedCcc& shared, Time now) {
   const std::optional<Duration> base_rtt = shared.ccc->base_rtt();
-  if (base_rtt) rtts_.keep(shared.key.address, *base_rtt, now);
+  if (base_rtt) rtts_.keep(shared.key->address, *base_rtt, now);
   if (shared.paths) shared.paths->count(ended_);
   ended_.forget_holdings();
-  cccs_.erase(CccKey(shared.key));
+  cccs_.erase(cccs_.find(*shared.key));
 }
 
 // Nobody is woken for it: until somebody needs a context, one too many does no harm.

@@ -114,6 +114,27 @@ Manager::Outgoing& Manager::outgoing_to(const Destination& destination) {
   return last_outgoing_->second;
 }
 
+void Manager::append(Outgoing& outgoing, Pdc& pdc) {
+  PdcId last = outgoing.first;
+  while (last != PdcId{} && next_there(last) != PdcId{}) last = next_there(last);
+  if (last == PdcId{}) {
+    outgoing.first = pdc.id();
+  } else {
+    pdcs_[slot_of_id_[last.value]].set_next_there(pdc.id());
+  }
+}
+
+void Manager::remove(Outgoing& outgoing, Pdc& pdc) {
+  if (outgoing.first == pdc.id()) {
+    outgoing.first = pdc.next_there();
+  } else {
+    PdcId before = outgoing.first;
+    while (next_there(before) != pdc.id()) before = next_there(before);
+    pdcs_[slot_of_id_[before.value]].set_next_there(pdc.next_there());
+  }
+  pdc.set_next_there(PdcId{});
+}
+
 // ---- what SES asks (Delivery) -----------------------------------------------------------------
 
 Result<void> Manager::send(Message& message, const Destination& destination, Time now) {
@@ -250,7 +271,7 @@ Pdc* Manager::choose(Outgoing& outgoing, const Destination& destination, bool is
   Pdc* unused = nullptr;     // the first that has nothing waiting
   Pdc* for_long = nullptr;   // of those that have, the one used least recently that carries a long
   Pdc* for_short = nullptr;  // message, and the one that does not
-  for (const PdcId id : outgoing.pdcs) {
+  for (PdcId id = outgoing.first; id != PdcId{}; id = next_there(id)) {
     Pdc* pdc = find(id);
     if (pdc == nullptr) continue;
     if (!pdc->takes_messages()) {
@@ -273,16 +294,16 @@ Pdc* Manager::choose(Outgoing& outgoing, const Destination& destination, bool is
   Pdc* shared = is_long ? for_long : for_short;
   if (shared == nullptr) shared = is_long ? for_short : for_long;
   if (taking > 1) {
-    const auto at = std::find(outgoing.pdcs.begin(), outgoing.pdcs.end(), shared->id());
-    std::rotate(at, at + 1, outgoing.pdcs.end());
+    remove(outgoing, *shared);
+    append(outgoing, *shared);
   }
   return shared;
 }
 
 Pdc* Manager::open(const Destination& destination, Time now) {
   Outgoing& outgoing = outgoing_to(destination);
-  for (const PdcId id : outgoing.pdcs) {  // one that has failed and is not buried yet
-    const Pdc& last = pdcs_[slot_of_id_[id.value]];
+  for (PdcId id = outgoing.first; id != PdcId{}; id = next_there(id)) {
+    const Pdc& last = pdcs_[slot_of_id_[id.value]];  // it may have failed and not be buried yet
     if (last.finished()) outgoing.last_psn = last.close_psn();
   }
   Pdc* pdc = create(Role::Initiator, PdcId{}, destination, choose_start_psn(outgoing), now);
@@ -292,7 +313,7 @@ Pdc* Manager::open(const Destination& destination, Time now) {
     return nullptr;
   }
   short_since_ = kNever;
-  outgoing.pdcs.push_back(pdc->id());
+  append(outgoing, *pdc);
   ++counters_.pdcs_opened;
   return pdc;
 }
@@ -301,7 +322,7 @@ Result<void> Manager::open_ahead(const Destination& destination, Time now) {
   const bool uses_pdc =
       destination.mode == DeliveryMode::Rud || destination.mode == DeliveryMode::Rod;
   if (!uses_pdc) return Error::Invalid;
-  for (const PdcId id : outgoing_[destination].pdcs) {
+  for (PdcId id = outgoing_to(destination).first; id != PdcId{}; id = next_there(id)) {
     if (const Pdc* pdc = find(id); pdc != nullptr && pdc->takes_messages()) return {};
   }
   Pdc* pdc = open(destination, now);
@@ -408,7 +429,7 @@ void Manager::bury(Pdc& pdc, Time now) {
   const auto entry = outgoing_.find(pdc.destination());
   if (pdc.role() == Role::Initiator && entry != outgoing_.end()) {
     entry->second.last_psn = pdc.close_psn();
-    std::erase(entry->second.pdcs, id);
+    remove(entry->second, pdc);
   }
   const std::optional<PdsError> error = pdc.error();
   if (const auto opened = opened_.find(peer); opened != opened_.end() && opened->second == id) {
@@ -541,7 +562,7 @@ bool Manager::expire(Time now) {
 void Manager::forget(const FepAddress& address, Time now) {
   for (const auto& [destination, outgoing] : outgoing_) {
     if (destination.address != address) continue;
-    for (const PdcId id : outgoing.pdcs) {
+    for (PdcId id = outgoing.first; id != PdcId{}; id = next_there(id)) {
       if (Pdc* pdc = find(id); pdc != nullptr && pdc->takes_messages()) pdc->begin_close(now);
     }
   }

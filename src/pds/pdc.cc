@@ -23,16 +23,14 @@ constexpr std::uint8_t kTrimsBeforeNoTrim = 4;  // the first transmission and th
 
 Pdc::Pdc(Environment& environment, Role role, PdcId id, PdcId peer_id,
          const Destination& destination, Psn start_psn, SharedCcc& ccc, Time now)
-    : env_(environment),
-      role_(role),
+    : role_(role),
+      state_(role == Role::Initiator ? PdcState::Creating : PdcState::Established),
       id_(id),
       peer_id_(peer_id),
+      env_(environment),
       destination_(destination),
       start_psn_(start_psn),
-      state_(role == Role::Initiator ? PdcState::Creating : PdcState::Established),
       ccc_(ccc),
-      path_(paths_for(ccc, own_path_, environment.cms, destination.mode == DeliveryMode::Rod,
-                      environment.rng)),
       last_activity_(now),
       tx_(environment.tx_records, start_psn),
       peer_cack_(start_psn - 1),
@@ -44,6 +42,7 @@ Pdc::Pdc(Environment& environment, Role role, PdcId id, PdcId peer_id,
       reported_cack_(start_psn - 1),
       own_acks_(start_psn - 1),
       rod_next_(start_psn) {
+  paths_for(ccc, own_path_, env_.cms, destination.mode == DeliveryMode::Rod, env_.rng);
   deadlines_.fill(kNever);
   set_deadline(kIdle, now + env_.parameters.keepalive_time);
 }
@@ -287,7 +286,7 @@ void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
   packet.to = destination_.address;
   packet.sent = {};
   packet.payload_stays = true;
-  packet.entropy = record.entropy = path_.next(env_.rng, now, train_packets());
+  packet.entropy = record.entropy = path().next(env_.rng, now, train_packets());
   const bool data = record.message != nullptr;
   packet.ecn = data ? Ecn::Ect0 : Ecn::NotEct;  // CMS-31
   packet.dscp = dscp_for(record, retransmission);
@@ -393,7 +392,7 @@ bool Pdc::send_untracked(wire::ControlHeader header, bool with_data) {
   header.spdcid = id_;
   header.dpdcid = peer_id_;
   header.encode(packet->prepend(kControlBytes));
-  emit_control(env_, *packet, destination_.address, path_.next_for_control(env_.rng));
+  emit_control(env_, *packet, destination_.address, path().next_for_control(env_.rng));
   if (with_data) {
     packet->ecn = Ecn::Ect0;
     packet->dscp = dscp_of_class(destination_.traffic_class, env_.parameters.dscp_data);

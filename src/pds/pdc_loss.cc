@@ -13,8 +13,8 @@
 namespace uet::pds {
 namespace {
 
-constexpr std::uint32_t kMostDoublings = 4;      // 0.25 R to 4 R
-constexpr std::uint32_t kLossesPerHalving = 16;  // inferred in a row, and true as far as known
+constexpr int kMostDoublings = 4;      // 0.25 R to 4 R
+constexpr int kLossesPerHalving = 16;  // inferred in a row, and true as far as known
 
 }  // namespace
 
@@ -30,7 +30,7 @@ void Pdc::note_inference(bool was_right) {
   if (!was_right) {
     ++env_.counters.inferred_losses_spurious;
     ccc_.right_inferences = 0;
-    ccc_.wait_doublings = std::min(ccc_.wait_doublings + 1, kMostDoublings);
+    if (ccc_.wait_doublings < kMostDoublings) ++ccc_.wait_doublings;
     route_epoch_ = order_;
   } else if (++ccc_.right_inferences >= kLossesPerHalving) {
     ccc_.right_inferences = 0;

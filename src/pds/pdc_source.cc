@@ -61,14 +61,14 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
   }
   cms::AckFeedback feedback;
   std::uint64_t acked_bytes = 0;
-  ack_vouches_ = path_.uses_feedback() && !ack.m && !ack.p;
+  ack_vouches_ = path().uses_feedback() && !ack.m && !ack.p;
   if (!ack.p) {  // the answer to a probe names no packet
     if (const TxRecord* record = tx_.find(ack.ack_psn()); record != nullptr) {
       const std::uint16_t service_time =
           ack.type == wire::PdsType::AckCc ? ack.service_time : cms::kServiceTimeInvalid;
       feedback.rtt = cms::rtt_sample(record->sent_count, ack.retx, departure_of(*record), arrived,
                                      service_time);
-      if (ack.m) path_.on_feedback(record->entropy, cms::PathFeedback::Ecn, now);  // CMS-114
+      if (ack.m) path().on_feedback(record->entropy, cms::PathFeedback::Ecn, now);  // CMS-114
       // The RETX flag tells which transmission is answered. What was SACKed before had been
       // answered already: this answer came because it was asked for.
       if (!record->sacked) {
@@ -116,7 +116,7 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
 
 void Pdc::note_reported(Psn psn, TxRecord& record, Time now) {
   if (psn > highest_reported_) highest_reported_ = psn;
-  if (path_.uses_feedback() && !record.sacked) path_.on_acknowledged(record.entropy, now);
+  if (path().uses_feedback() && !record.sacked) path().on_acknowledged(record.entropy, now);
   if (!record.inferred_by_path) return;
   record.inferred_by_path = false;  // reported: judged once
   if (was_inferred_wrongly(record, now)) note_inference(false);
@@ -126,7 +126,7 @@ void Pdc::note_reported(Psn psn, TxRecord& record, Time now) {
 // transmissions arrived is not known.
 void Pdc::praise_path(const TxRecord& record, Time now) {
   if (!ack_vouches_ || record.sacked || record.sent_count != 1) return;
-  path_.on_feedback(record.entropy, cms::PathFeedback::Good, now);
+  path().on_feedback(record.entropy, cms::PathFeedback::Good, now);
 }
 
 // The peer had it although it was given up: undo what CMS was told.
@@ -297,7 +297,7 @@ void Pdc::mark_lost(TxRecord& record, cms::LossCause cause, Time now) {
   record.out_of_flight = true;
   ccc_.ccc->on_inferred_loss(record.nominal_bytes, cause, now);
   if (cause != cms::LossCause::OutOfOrder) {  // else a NACK has said that it must come again
-    path_.on_feedback(record.entropy, cms::PathFeedback::Timeout, now);
+    path().on_feedback(record.entropy, cms::PathFeedback::Timeout, now);
   }
   ccc_balance_ -= record.nominal_bytes;
 }
@@ -396,7 +396,7 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
     return;
   }
   last_activity_ = now;
-  path_.on_feedback(record->entropy, path_feedback(nack), now);
+  path().on_feedback(record->entropy, path_feedback(nack), now);
   const bool trimmed =
       nack.nack_code == NackCode::Trimmed || nack.nack_code == NackCode::TrimmedLastHop;
   if (trimmed && record->trim_count < UINT8_MAX) ++record->trim_count;
@@ -527,7 +527,7 @@ void Pdc::leave_silent_path(Time now) {
   const Duration rtt =
       ccc_.ccc->base_rtt().value_or(env_.cms.base_rtt.value_or(env_.cms.default_base_rtt));
   const Duration spacing(static_cast<std::int64_t>(rtts * static_cast<double>(rtt.count())));
-  if (path_.reroute(env_.rng, now, spacing)) ++env_.counters.reroutes;
+  if (path().reroute(env_.rng, now, spacing)) ++env_.counters.reroutes;
 }
 
 void Pdc::on_deadline(Time now) {

@@ -9,6 +9,7 @@
 // Windows and gains are real numbers: bytes, and microseconds for times.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -22,36 +23,46 @@
 
 namespace uet::cms {
 
-// What follows from the configuration alone (CMS 2.1).
+// What follows from the configuration alone (CMS 2.1). Each context has its own, since the base RTT
+// may be measured; so only what takes a division is kept.
 struct NsccConstants {
-  double mtu_bytes = 0;
-  double window_limit_bytes = 0;  // Parameters::max_window_bytes
+  SharedParameters parameters;
   double rate_bytes_per_us = 0;
   double config_base_rtt_us = 0;
-  double bdp_bytes = 0;
   double target_qdelay_us = 0;  // before CMS-711
   double scaling_a = 0;
-  double scaling_b = 0;
   double alpha_bytes_per_us = 0;  // gain of RISE
-  double fi_bytes = 0;            // gain of FAIR
-  double eta_bytes = 0;           // unconditional increase per period
-  double fi_scale = 0;            // gain of fast increase
-  double adjust_bytes = 0;        // an increase is applied after so many bytes ...
-  double adjust_period_us = 0;    // ... or after so long
-  bool trimming = false;
-  bool synthetic_ecn = false;  // CMS-703
-  bool recovery = false;       // CMS-150
-  SharedParameters parameters;
+  bool synthetic_ecn = false;     // CMS-703
+  bool recovery = false;          // CMS-150
 
   explicit NsccConstants(SharedParameters shared) : parameters(std::move(shared)) {}
   const Tuning& tuning() const { return parameters->tuning; }
+  double mtu_bytes() const { return std::max<std::uint32_t>(parameters->mtu_bytes, 1); }
+  // Parameters::max_window_bytes
+  double window_limit_bytes() const {
+    return std::max(static_cast<double>(parameters->max_window_bytes), mtu_bytes());
+  }
+  double bdp_bytes() const { return rate_bytes_per_us * config_base_rtt_us; }
+  double scaling_b() const { return target_qdelay_us / tuning().reference_rtt_us; }
+  // Gain of FAIR.
+  double fi_bytes() const { return tuned(tuning().fi_bytes, 5 * scaling_a * mtu_bytes()); }
+  // Unconditional increase per period.
+  double eta_bytes() const { return tuned(tuning().eta_bytes, 0.15 * scaling_a * mtu_bytes()); }
+  // Gain of fast increase.
+  double fi_scale() const { return tuned(tuning().fi_scale, 0.25 * scaling_a); }
+  // An increase is applied after so many bytes ...
+  double adjust_bytes() const { return tuned(tuning().adjust_bytes, 8 * mtu_bytes()); }
+  // ... or after so long.
+  double adjust_period_us() const { return tuned(tuning().adjust_period_us, config_base_rtt_us); }
   // MaxWnd for a round trip time: Tuning::max_window_bdp BDPs within [MTU, window_limit_bytes]
   // (CMS-101, CMS-102).
   double max_window(double rtt_us) const;
   // The round trip time beyond which window_limit_bytes bounds MaxWnd.
   double longest_rtt_us() const {
-    return window_limit_bytes / (tuning().max_window_bdp * rate_bytes_per_us);
+    return window_limit_bytes() / (tuning().max_window_bdp * rate_bytes_per_us);
   }
+  // What is chosen, or 0, and what the rules say.
+  static double tuned(double chosen, double by_rule) { return chosen != 0 ? chosen : by_rule; }
 };
 
 NsccConstants nscc_constants(const SharedParameters& parameters, Duration config_base_rtt);
@@ -63,18 +74,18 @@ NsccConstants nscc_constants(const SharedParameters& parameters, Duration config
 // more patient for ever than the flows it shares a queue with.
 class RttNoise {
  public:
-  // `close_us`: the largest sample that is close to the base RTT.
-  void add(double rtt_us, double close_us, Time now);
+  // `rtt`: greater than zero. `close_us`: the largest sample that is close to the base RTT.
+  void add(Duration rtt, double close_us, Time now);
   // Forgets a jitter that was measured more than `age_us` ago.
   void expire(double age_us, Time now);
   double jitter_us() const { return jitter_us_; }  // 0 until the first batch is complete
 
  private:
-  static constexpr std::size_t kBatch = 15;  // odd, so that the median is one of them
-  std::array<double, kBatch> distances_us_{};
-  std::size_t count_ = 0;
-  bool close_seen_ = false;     // in this batch
-  double previous_rtt_us_ = 0;  // 0 = none
+  static constexpr std::size_t kBatch = 15;  // distances; odd, so that the median is one of them
+  // The last one of the batch before and this one's; more than 4 s count as that.
+  std::array<std::uint32_t, kBatch + 1> samples_ns_{};
+  std::uint8_t count_ = 0;
+  bool close_seen_ = false;  // in this batch
   double jitter_us_ = 0;
   Time measured_{};
 };
@@ -92,14 +103,10 @@ struct NsccState : Window {
   Time last_adjust_time;             // last periodic application
   std::uint64_t achieved_bytes = 0;  // reported in this quick-adapt epoch
   std::optional<Time> qa_end_time;   // end of the epoch; empty = not started
-  bool trigger_qa = false;           // a packet was trimmed since the last quick adapt
   std::int64_t bytes_to_ignore = 0;  // in flight at the last quick adapt
   std::int64_t bytes_ignored = 0;    // of those reported
   double fi_count_bytes = 0;         // bytes reported in a row at zero delay
-  bool increase_mode = false;        // fast increase is running
   Time last_dec_time;                // last multiplicative decrease
-  bool ecn_seen = false;             // a CE mark came from this peer (CMS-703)
-  bool silent_since_rto = false;     // no ACK since the last RTO (CMS-135)
   Time raise_since;                  // start of the time without a short sample (CMS-142) ...
   double raise_rtt_us = 0;           // ... and the smallest sample in it; 0 = none
   RttNoise noise;                    // CMS-711
@@ -109,6 +116,10 @@ struct NsccState : Window {
   std::optional<Time> delayed_since;  // all samples since then showed a queue
   double before_collapse_bytes = 0;   // window before CMS-135 took all, 0 = it did not
   Counters* counts = nullptr;         // SharedParameters::counts
+  bool trigger_qa = false;            // a packet was trimmed since the last quick adapt
+  bool increase_mode = false;         // fast increase is running
+  bool ecn_seen = false;              // a CE mark came from this peer (CMS-703)
+  bool silent_since_rto = false;      // no ACK since the last RTO (CMS-135)
 };
 
 // What an ACK did to the window; for counters and tests.

@@ -105,7 +105,7 @@ class PathSelector {
   std::uint16_t start_ = 0;  // of this round
   std::uint16_t taken_ = 0;  // values used in this round
   std::uint16_t train_entropy_ = 0;  // of the train that began ...
-  std::uint32_t train_packets_ = 0;  // ... and has so many packets now
+  std::uint16_t train_packets_ = 0;  // ... and has so many packets now
   Time since_{};                     // the train began, or the single value was taken
   std::unique_ptr<Learnt> learnt_;
 };

@@ -56,28 +56,28 @@ struct SharedCcc : TimerEntry, ListNode<ReadyTag>, ListNode<LingeringTag> {
 
   std::unique_ptr<cms::Ccc> ccc;
   cms::Rccc* credit = nullptr;  // the same, if it needs credit (credits.h)
+  const CccKey* key = nullptr;  // where the pool keeps it
+  TimerWheel* wheel = nullptr;  // that the entry has been on
   bool wants_credit = false;    // counted as active by Credits
   // Its base RTT is neither configured nor known, and fewer than kBaseRttProbes were sent (CMS-140,
   // CMS-710). Where it is configured all peers are alike (CMS-710), and flows that learn at once
   // that they are nearer are treated less fairly, not more: quick adapt spares them above a lower
   // rate.
   bool wants_probe = false;
-  std::uint16_t probes = 0;     // sent so far; the number of the last one
-  Time probe_sent{};            // of that; Time{}: it is answered
-  Time probe_due{};             // the next one's, with the first answer after it
-  bool recovers = false;        // losses are also found without knowing paths (CMS-150)
-  TimerWheel* wheel = nullptr;  // that the entry has been on
+  bool recovers = false;                 // losses are also found without knowing paths (CMS-150)
+  bool blocked_by_credit = false;        // and not by the window
+  std::uint16_t probes = 0;              // sent so far; the number of the last one
+  std::uint8_t wait_doublings = 0;       // of the wait before a loss is inferred (CMS-421)
+  std::uint8_t right_inferences = 0;     // since one that was wrong, or since it became shorter
+  std::array<std::uint16_t, 4> users{};  // by kind of use, the most demanding first
+  Time probe_sent{};                     // of the last one; Time{}: it is answered
+  Time probe_due{};                      // the next one's, with the first answer after it
   // The entropy values that its users share, with their scores (CMS-404). Empty: each has its own.
   std::unique_ptr<cms::PathSelector> paths;
   IntrusiveList<Pdc, WaitingForCccTag> waiting;
   IntrusiveList<Pdc, ReadyTag> ready;
-  Time blocked_since{};                // data waits for its leave since then; Time{}: none does
-  bool blocked_by_credit = false;      // and not by the window
-  std::uint32_t wait_doublings = 0;    // of the wait before a loss is inferred (CMS-421)
-  std::uint32_t right_inferences = 0;  // since one that was wrong, or since it became shorter
-  CccKey key;
-  Time lingers_until{};                  // without a user
-  std::array<std::uint32_t, 4> users{};  // by kind of use, the most demanding first
+  Time blocked_since{};  // data waits for its leave since then; Time{}: none does
+  Time lingers_until{};  // without a user
 };
 
 // The paths of a user of the context: with `single` its own one, else those of all its users, made

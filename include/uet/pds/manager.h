@@ -10,7 +10,6 @@
 #include <memory>
 #include <optional>
 #include <unordered_map>
-#include <vector>
 
 #include "uet/base/packet.h"
 #include "uet/base/slab.h"
@@ -107,8 +106,8 @@ class Manager final : public Delivery {
     std::size_t operator()(const Destination& destination) const noexcept;
   };
   struct Outgoing {               // what is remembered of a destination
-    std::vector<PdcId> pdcs;      // open, the one used least recently first
     std::optional<Psn> last_psn;  // of the previous PDC (PDS-53)
+    PdcId first;                  // of those open, the one used least recently; 0: none is
     std::unique_ptr<RudiFlow> rudi;
   };
   // By PDC id: the number of something, or kNoSlot. Few ids are in use, so it is touched here and
@@ -135,6 +134,10 @@ class Manager final : public Delivery {
   };
 
   Outgoing& outgoing_to(const Destination& destination);
+  // The PDC after `id` among those of its destination; 0 after the last.
+  PdcId next_there(PdcId id) const { return pdcs_[slot_of_id_[id.value]].next_there(); }
+  void append(Outgoing& outgoing, Pdc& pdc);
+  void remove(Outgoing& outgoing, Pdc& pdc);
   Pdc* open(const Destination& destination, Time now);
   Pdc* choose(Outgoing& outgoing, const Destination& destination, bool is_long, Time now);
   Pdc* accept(const PeerKey& peer, DeliveryMode mode, const Incoming& syn, Psn start_psn, Time now);

@@ -134,6 +134,9 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   const Destination& destination() const { return destination_; }
   Time opened() const { return opened_; }
   Time last_activity() const { return last_activity_; }
+  // Another one that leads to the same destination, for Manager; 0: none.
+  PdcId next_there() const { return next_there_; }
+  void set_next_there(PdcId id) { next_there_ = id; }
   // The PSN of the Close Command, sent or received; for the tombstone.
   Psn close_psn() const { return close_psn_; }
 
@@ -226,6 +229,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   // pdc.cc
   // A turn could do something.
   bool has_work() const { return ack_is_due() || !has_only_ack(); }
+  cms::PathSelector& path() { return own_path_ ? *own_path_ : *ccc_.paths; }
   void set_deadline(Deadline which, Time at);
   void enter(PdcEvent event);
   bool within_peer_window(Psn psn) const;
@@ -334,24 +338,27 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   void ask_for_clear_if_late(Time now);
   std::byte* early_bytes(std::uint16_t index) const;
 
-  Environment& env_;
+  // In the order that leaves no gaps: eight lines of the cache for each PDC.
   const Role role_;
+  PdcState state_;
   const PdcId id_;
   PdcId peer_id_;  // 0 until the initiator has learnt it
+  Environment& env_;
   const Destination destination_;
   Psn start_psn_;
-  PdcState state_;
-  std::optional<PdsError> error_;
   SharedCcc& ccc_;
   std::optional<cms::PathSelector> own_path_;  // if it has one of its own
-  cms::PathSelector& path_;
+  PdcId next_there_;
+  std::optional<PdsError> error_;
   bool ack_vouches_ = false;          // the ACK being applied is not marked (CMS-418)
   bool peer_buffers_ = false;         // the peer SACKs on ROD, so it keeps early packets
   bool context_known_ = false;        // the peer has had a request that names the context
   bool opened_without_data_ = false;  // a NOOP was sent for that
   bool clear_owed_ = false;
-  bool close_wanted_ = false;      // asked for while it could not begin
-  cms::DestinationReport report_;  // CMS-300; what ACKs of what arrives here say
+  bool close_wanted_ = false;       // asked for while it could not begin
+  cms::DestinationReport report_;   // CMS-300; what ACKs of what arrives here say
+  std::uint16_t resend_count_ = 0;  // records with `resend`
+  std::uint16_t stored_ = 0;        // guaranteed responses that wait for their CLEAR
 
   // Source: from here to in_flight_bytes_ what each packet that is sent needs, in lines of the
   // cache that follow one another.
@@ -365,8 +372,6 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   std::uint64_t order_ = 0;           // transmissions so far
   std::uint64_t sent_bytes_ = 0;      // nominal, each packet once
   Time outside_peer_window_since_{};  // data waits for mpr since then; Time{}: none does
-  std::uint32_t resend_count_ = 0;    // records with `resend`
-  std::uint32_t locks_ = 0;
   std::int64_t ccc_balance_ = 0;      // what this PDC holds of the shared inflight (CMS-104)
   std::int64_t in_flight_bytes_ = 0;  // of packets neither given up nor reported: its limit
   // What ACKs move.
@@ -401,12 +406,12 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   AckDue* ack_due_ = nullptr;         // its ACK waits for a turn; nullptr: none does
   Psn reported_cack_;                 // CACK of the last ACK sent
   std::optional<Psn> ar_behind_gap_;  // PDS-98
-  Psn own_acks_;                      // up to here, what has arrived above CACK has ACKs of its own
-  std::uint32_t stored_ = 0;          // guaranteed responses that wait for their CLEAR
-  Psn rod_next_;                      // next PSN to deliver in order
-  std::optional<Psn> gap_reported_;   // PDS-165; RUD: with RCVR_INFER_LOSS
-  Time clear_progress_{};             // when one of `stored_` last came, or was asked for
-  std::uint64_t rcvd_bytes_ = 0;      // CMS-111
+  std::uint32_t locks_ = 0;
+  Psn own_acks_;                     // up to here, what has arrived above CACK has ACKs of its own
+  Psn rod_next_;                     // next PSN to deliver in order
+  std::optional<Psn> gap_reported_;  // PDS-165; RUD: with RCVR_INFER_LOSS
+  Time clear_progress_{};            // when one of `stored_` last came, or was asked for
+  std::uint64_t rcvd_bytes_ = 0;     // CMS-111
 };
 
 // Addresses a packet that nobody keeps (ACK, NACK, unacknowledged control packet) and queues it.

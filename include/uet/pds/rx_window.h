@@ -8,7 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
+#include <utility>
 
 #include "uet/base/block_pool.h"
 #include "uet/base/check.h"
@@ -35,7 +35,7 @@ class RxWindow {
 
   // The size of a block of the pool, a power of two, is MP_RANGE. Blocks come and go Missing.
   RxWindow(Pool& pool, Psn start_psn)
-      : pool_(pool), cack_(start_psn - 1), clear_(cack_), highest_(cack_) {}
+      : pool_(pool), cack_(start_psn - 1), clear_(cack_), highest_(cack_), owed_(cack_) {}
   ~RxWindow() {
     for (Psn psn = cack_ + 1; psn <= highest_; ++psn) entries_[position(psn)].slot = Slot::Missing;
     let_go();
@@ -64,7 +64,7 @@ class RxWindow {
   std::uint16_t index(Psn psn) const { return entries_[position(psn)].index; }
 
   // Nothing has arrived, and Start_PSN is another one (PDS-77).
-  void rebase(Psn start_psn) { cack_ = clear_ = highest_ = start_psn - 1; }
+  void rebase(Psn start_psn) { cack_ = clear_ = highest_ = owed_ = start_psn - 1; }
 
   // `index` names what is stored for Guaranteed and Buffered.
   void mark(Psn psn, Slot state, std::uint16_t index = 0) {
@@ -75,8 +75,8 @@ class RxWindow {
     }
     entries_[position(psn)] = {state, index};
     if (state != Slot::Missing && psn > highest_) highest_ = psn;
-    if (state == Slot::Provisional && (!owed_ || psn < *owed_)) owed_ = psn;
-    if (owed_ && state == Slot::Guaranteed && psn == *owed_) find_owed();
+    if (state == Slot::Provisional && (!owes() || psn < owed_)) owed_ = psn;
+    if (owes() && state == Slot::Guaranteed && psn == owed_) find_owed();
   }
   // As mark(psn, Slot::Finished) and advance() where it is the next one and none above it has
   // arrived; false and without effect elsewhere.
@@ -89,8 +89,10 @@ class RxWindow {
   // change nothing, values beyond what has arrived are not believed, nor those of a PSN whose
   // response does not exist yet (SES-46).
   void clear_up_to(Psn psn) {
-    if (owed_ && psn >= *owed_) psn = *owed_ - 1;
-    if (psn > clear_ && psn <= highest_) clear_ = psn;
+    if (owes() && psn >= owed_) psn = owed_ - 1;
+    if (psn <= clear_ || psn > highest_) return;
+    if (!owes()) owed_ = psn;
+    clear_ = psn;
   }
   // Moves CACK as far as the rules allow; `release(index)` is called for every guaranteed response
   // that it passes.
@@ -126,11 +128,11 @@ class RxWindow {
   }
 
  private:
+  bool owes() const { return owed_ != clear_; }
   // The next PSN that is still Provisional.
   void find_owed() {
-    Psn psn = *owed_;
-    owed_.reset();
-    while (!owed_ && psn != highest_) {
+    Psn psn = std::exchange(owed_, clear_);
+    while (!owes() && psn != highest_) {
       psn = psn + 1;
       if (slot(psn) == Slot::Provisional) owed_ = psn;
     }
@@ -149,7 +151,7 @@ class RxWindow {
   Psn cack_;
   Psn clear_;
   Psn highest_;
-  std::optional<Psn> owed_;  // the lowest one that is Provisional
+  Psn owed_;  // the lowest one that is Provisional; clear_: none is
 };
 
 }  // namespace uet::pds

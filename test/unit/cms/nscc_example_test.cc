@@ -39,18 +39,18 @@ TEST_P(NsccConstantsTable, Cms2_1_DerivedValues) {
   p.base_rtt = us(row.rtt_us);
   const NsccConstants c = nscc_constants(p, *p.base_rtt);
   const NsccState s = nscc_start(c, at(0));
-  expect_close(c.bdp_bytes, row.bdp, 1e-4);
+  expect_close(c.bdp_bytes(), row.bdp, 1e-4);
   expect_close(s.max_bytes, row.max_window, 1e-4);
   expect_close(nscc_target_qdelay_us(s, c), row.target, 1e-4);
   expect_close(c.scaling_a, row.a, 1e-4);
-  expect_close(c.scaling_b, row.b, 1e-4);
+  expect_close(c.scaling_b(), row.b, 1e-4);
   expect_close(c.alpha_bytes_per_us, row.alpha, 1e-4);
-  expect_close(c.fi_bytes, row.fi, 1e-4);
-  expect_close(c.eta_bytes, row.eta, 1e-4);
-  expect_close(c.fi_scale, row.fi_scale, 1e-4);
+  expect_close(c.fi_bytes(), row.fi, 1e-4);
+  expect_close(c.eta_bytes(), row.eta, 1e-4);
+  expect_close(c.fi_scale(), row.fi_scale, 1e-4);
   expect_close(s.max_bytes / 8, row.gate, 1e-4);
-  expect_close(c.adjust_bytes, 8.0 * row.mtu, 1e-9);
-  expect_close(c.adjust_period_us, row.rtt_us, 1e-9);
+  expect_close(c.adjust_bytes(), 8.0 * row.mtu, 1e-9);
+  expect_close(c.adjust_period_us(), row.rtt_us, 1e-9);
   if (row.trimming) {
     EXPECT_TRUE(std::isinf(nscc_qa_threshold_us(s, c)));
   } else {  // CMS-508: the target is the base RTT, and four of them let quick adapt fire

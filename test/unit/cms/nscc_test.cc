@@ -494,7 +494,7 @@ TEST(Nscc, Cms143_Cms710_AMeasuredBaseRttFollowsShorterSamples) {
     const Nscc other(known, at(0));
     expect_close(nscc.constants().config_base_rtt_us, 44);
     expect_close(nscc.constants().target_qdelay_us, other.constants().target_qdelay_us);
-    expect_close(nscc.constants().eta_bytes, other.constants().eta_bytes);
+    expect_close(nscc.constants().eta_bytes(), other.constants().eta_bytes());
     expect_close(nscc.state().max_bytes, 1.5 * 12'500 * 40);
     nscc.on_probe_answer(us(4));
     expect_close(nscc.constants().config_base_rtt_us, 44);  // no shorter than the usual one
@@ -540,16 +540,32 @@ TEST(BaseRttMeasurement, Cms710_ClampedTo5UsAnd10Ms) {
 
 TEST(RttNoise, Cms711_MedianOfConsecutiveDistances) {
   RttNoise noise;
-  noise.add(100, 102, at(0));
-  for (int i = 0; i < 14; ++i) noise.add(i % 2 == 0 ? 103 : 100, 102, at(0));
+  noise.add(us(100), 102, at(0));
+  for (int i = 0; i < 14; ++i) noise.add(us(i % 2 == 0 ? 103 : 100), 102, at(0));
   EXPECT_EQ(noise.jitter_us(), 0);
-  noise.add(1000, 102, at(0));  // an outlier does not move the median
+  noise.add(us(1000), 102, at(0));  // an outlier does not move the median
   expect_close(noise.jitter_us(), 3);
+}
+
+TEST(RttNoise, Cms711_EachBatchGoesOnFromTheSampleBefore) {
+  RttNoise noise;
+  for (int i = 0; i < 16; ++i) noise.add(us(i % 2 == 0 ? 100 : 103), 102, at(0));
+  expect_close(noise.jitter_us(), 3);
+  for (int i = 0; i < 14; ++i) noise.add(us(i % 2 == 0 ? 98 : 103), 102, at(0));
+  expect_close(noise.jitter_us(), 3);  // 14 distances of 5
+  noise.add(us(98), 102, at(0));
+  expect_close(noise.jitter_us(), 5);
+}
+
+TEST(RttNoise, Cms711_SecondsAreAsGoodAsAnyNumber) {
+  RttNoise noise;
+  for (int i = 0; i < 16; ++i) noise.add(us(i % 2 == 0 ? 100 : 6'000'000), 102, at(0));
+  expect_close(noise.jitter_us(), 4'294'967.295 - 100);
 }
 
 TEST(RttNoise, Cms711_AStandingQueueIsNotNoise) {
   RttNoise noise;
-  for (int i = 0; i < 100; ++i) noise.add(i % 2 == 0 ? 103 : 110, 102, at(0));
+  for (int i = 0; i < 100; ++i) noise.add(us(i % 2 == 0 ? 103 : 110), 102, at(0));
   EXPECT_EQ(noise.jitter_us(), 0);
 }
 

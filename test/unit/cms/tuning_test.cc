@@ -40,11 +40,11 @@ TEST(Tuning, Cms101_WindowsWithinWhatIsSaid) {
 TEST(Tuning, BdpsAreThoseOfTheSlowerEnd) {
   Parameters p = reference_network(true);
   p.remote_rate_bps = 25'000'000'000;
-  EXPECT_EQ(nscc_constants(p, us(12)).bdp_bytes, 37'500);
+  EXPECT_EQ(nscc_constants(p, us(12)).bdp_bytes(), 37'500);
   EXPECT_EQ(Model(p).s.max_bytes, 56'250);
   EXPECT_EQ(CreditPacer(p, us(100)).spacing(64).count(), 1324);
   p.remote_rate_bps = 400'000'000'000;
-  EXPECT_EQ(nscc_constants(p, us(12)).bdp_bytes, 150'000);
+  EXPECT_EQ(nscc_constants(p, us(12)).bdp_bytes(), 150'000);
 }
 
 TEST(Tuning, Cms102_TheLeastWindowHoldsForAShorterBaseRttToo) {
@@ -66,11 +66,11 @@ TEST(Tuning, GainsTakeThePlaceOfTheRules) {
   });
   EXPECT_EQ(c.target_qdelay_us, 5);
   EXPECT_EQ(c.alpha_bytes_per_us, 100);
-  EXPECT_EQ(c.fi_bytes, 200);
-  EXPECT_EQ(c.eta_bytes, 300);
-  EXPECT_EQ(c.fi_scale, 0.7);
-  EXPECT_EQ(c.adjust_bytes, 400);
-  EXPECT_EQ(c.adjust_period_us, 6);
+  EXPECT_EQ(c.fi_bytes(), 200);
+  EXPECT_EQ(c.eta_bytes(), 300);
+  EXPECT_EQ(c.fi_scale(), 0.7);
+  EXPECT_EQ(c.adjust_bytes(), 400);
+  EXPECT_EQ(c.adjust_period_us(), 6);
 }
 
 TEST(Tuning, TheReferenceNetworkScalesTheGains) {
@@ -79,7 +79,7 @@ TEST(Tuning, TheReferenceNetworkScalesTheGains) {
     t.reference_rtt_us = 6;
   });
   expect_close(c.scaling_a, 4);  // 150,000 B against 37,500 B
-  expect_close(c.fi_bytes, 81'920);
+  expect_close(c.fi_bytes(), 81'920);
 }
 
 TEST(Tuning, DecreasesAreAsStrongAndAsFrequentAsSaid) {

@@ -663,6 +663,26 @@ TEST_F(ManagerTest, Pds9_AShortMessageDoesNotWaitBehindALongOne) {
   }
 }
 
+// The others to there go on, and another one takes the place of the one that is gone.
+TEST_F(ManagerTest, Pds9_AnyOfThePdcsToADestinationMayEnd) {
+  for (const std::size_t ended : {0U, 1U, 2U}) {
+    Parameters parameters = test_parameters();
+    parameters.pdcs_per_destination = 3;
+    build(parameters);
+    std::vector<PdcId> pdcs;
+    for (int i = 0; i < 3; ++i) pdcs.push_back(send(3000).pdc);
+    EXPECT_EQ(node->manager->open_pdcs(), 3U);
+    node->manager->abort(pdcs[ended], now);
+    turn();
+    EXPECT_EQ(node->manager->open_pdcs(), 2U);
+    std::set<std::uint16_t> used;
+    for (int i = 0; i < 6; ++i) used.insert(send(3000).pdc.value);
+    EXPECT_EQ(node->manager->open_pdcs(), 3U);
+    EXPECT_EQ(used.size(), 3U);
+    EXPECT_FALSE(used.contains(pdcs[ended].value));
+  }
+}
+
 // However many long messages there are, and whichever PDC was used last.
 TEST_F(ManagerTest, Pds9_LongMessagesLeaveAPdcToShortOnes) {
   for (const std::size_t most : {2U, 3U}) {
