@@ -56,6 +56,7 @@ class FixedWindow final : public Ccc {
   std::uint64_t window_bytes() const override {
     return static_cast<std::uint64_t>(window_.cwnd_bytes);
   }
+  std::uint64_t largest_window_bytes() const override { return window_bytes(); }
   std::int64_t inflight_bytes() const override { return window_.inflight_bytes; }
   Counters holdings() const override {
     Counters counters;

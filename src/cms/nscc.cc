@@ -537,6 +537,10 @@ bool Nscc::wants_ack(std::uint32_t bytes) const {
 
 std::uint64_t Nscc::window_bytes() const { return static_cast<std::uint64_t>(state_.cwnd_bytes); }
 
+std::uint64_t Nscc::largest_window_bytes() const {
+  return static_cast<std::uint64_t>(state_.max_bytes);
+}
+
 std::int64_t Nscc::inflight_bytes() const { return state_.inflight_bytes; }
 
 Counters Nscc::holdings() const {

@@ -129,6 +129,9 @@ Time Pdc::look_for_losses(bool by_ack, std::uint32_t& reported, Time now) {
   if (recover_until_) {
     if (const auto rules = ccc_.ccc->recovery()) recovery_age = rules->silence_at_end;
   }
+  const std::uint32_t enough = out_of_order_threshold(
+      env_.parameters, ccc_.ccc->largest_window_bytes() / env_.cms.mtu_bytes,
+      static_cast<std::uint32_t>(std::min(tx_.capacity(), static_cast<std::size_t>(peer_range_))));
   std::optional<Duration> wait;  // costs a little to find out, and is rarely asked for
   reported = 0;
   for (Psn psn = highest_reported_; psn >= tx_.base(); psn = psn - 1) {
@@ -148,6 +151,7 @@ Time Pdc::look_for_losses(bool by_ack, std::uint32_t& reported, Time now) {
     if (overtaken && !wait) wait = inference_wait();
     LossEvidence evidence;
     evidence.sacked_above = by_ack ? reported : 0;
+    evidence.enough_above = enough;
     evidence.recovering =
         recover_until_ && psn <= *recover_until_ && record.last_sent + recovery_age <= now;
     evidence.later_on_same_path = overtaken && now - record.overtaken_since >= *wait;

@@ -163,7 +163,8 @@ class Ccc {
   virtual std::optional<RecoveryRules> recovery() const { return std::nullopt; }
 
   virtual std::uint64_t window_bytes() const = 0;
-  virtual std::int64_t inflight_bytes() const = 0;  // signed: may dip below 0 (CMS-104)
+  virtual std::uint64_t largest_window_bytes() const = 0;  // Wmax
+  virtual std::int64_t inflight_bytes() const = 0;         // signed: may dip below 0 (CMS-104)
   // What it holds at the moment; what happens to it is counted in SharedParameters::counts().
   virtual Counters holdings() const = 0;
 };

@@ -203,6 +203,7 @@ class Nscc final : public Ccc {
   std::optional<Duration> base_rtt() const override;
   std::optional<RecoveryRules> recovery() const override;
   std::uint64_t window_bytes() const override;
+  std::uint64_t largest_window_bytes() const override;
   std::int64_t inflight_bytes() const override;
 
   Counters holdings() const override;

@@ -70,6 +70,7 @@ class Rccc final : public Ccc {
   void on_probe_answer(Duration rtt) override { window_.on_probe_answer(rtt); }
   std::optional<Duration> base_rtt() const override { return window_.base_rtt(); }
   std::uint64_t window_bytes() const override { return window_.window_bytes(); }
+  std::uint64_t largest_window_bytes() const override { return window_.largest_window_bytes(); }
   std::int64_t inflight_bytes() const override { return window_.inflight_bytes(); }
   Counters holdings() const override { return window_.holdings(); }
   Rccc* by_credit() override { return this; }

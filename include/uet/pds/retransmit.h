@@ -41,9 +41,21 @@ constexpr Duration time_to_failure(const Parameters& parameters) {
   return total;
 }
 
+// How many packets must have overtaken one that is lost (PDS-130): OOO_Threshold, or the largest
+// window where that has more packets. Who is overtaken by less than a window may be on a slower
+// path; before a whole one could be sent, its own answer would have come on a path like theirs.
+// At most half of what the peer's window takes, else there would never be so many.
+constexpr std::uint32_t out_of_order_threshold(const Parameters& parameters,
+                                               std::uint64_t window_packets,
+                                               std::uint32_t range_packets) {
+  const std::uint64_t most = std::min<std::uint64_t>(window_packets, range_packets / 2);
+  return std::max(parameters.out_of_order_threshold, static_cast<std::uint32_t>(most));
+}
+
 // What is known about an unacknowledged packet when loss is inferred.
 struct LossEvidence {
   std::uint32_t sacked_above = 0;   // PSNs above it that the peer has reported (PDS-130)
+  std::uint32_t enough_above = 0;   // so many of them show it: out_of_order_threshold()
   bool recovering = false;          // so much was lost that few of those suffice (CMS-150)
   bool later_on_same_path = false;  // one sent after it with its entropy arrived (PDS-131)
   bool sacked = false;              // it was reported itself
@@ -57,8 +69,8 @@ inline constexpr std::uint32_t kRecoveryReports = 5;
 constexpr bool presumed_lost(const Parameters& parameters, const LossEvidence& evidence) {
   if (evidence.sacked || evidence.since_inferred < parameters.rto_init) return false;
   const std::uint32_t enough = evidence.recovering
-                                   ? std::min(kRecoveryReports, parameters.out_of_order_threshold)
-                                   : parameters.out_of_order_threshold;
+                                   ? std::min(kRecoveryReports, evidence.enough_above)
+                                   : evidence.enough_above;
   return evidence.later_on_same_path || evidence.sacked_above >= enough;
 }
 

@@ -52,6 +52,23 @@ TEST_F(PathInference, Cms420_Pds131_AnyNumberOfPathsIsToldApart) {
   }
 }
 
+TEST_F(PathInference, Pds130_AWindowOfLaterPacketsMeansLostWhereThatIsMoreThanTheThreshold) {
+  const auto later_when_sent_again = [this](std::uint32_t window) {
+    cms::Parameters cms = open_window();
+    cms.fixed_window_bytes = std::uint64_t{window} * cms.mtu_bytes;
+    cms.path_inference = false;
+    build(test_parameters(), cms);
+    open();
+    send_many(600);
+    std::uint32_t later = 1;
+    while (later < 600 && requests(answer_to(only(70001 + later))).empty()) ++later;
+    return later;
+  };
+  EXPECT_EQ(later_when_sent_again(40), 64U);
+  EXPECT_EQ(later_when_sent_again(100), 100U);
+  EXPECT_EQ(later_when_sent_again(1 << 18), 512U) << "half of the peer's window, MPR 8";
+}
+
 TEST_F(PathInference, Cms421_NothingHappensBeforeAQuarterOfTheBaseRtt) {
   build_with(2);
   send_many(4);
@@ -132,7 +149,9 @@ TEST_F(PathInference, Pds132_APeerThatFallsSilentIsGivenUp) {
   Parameters parameters = test_parameters();
   parameters.out_of_order_threshold = 2;
   parameters.max_rto_retransmissions = 3;
-  build(parameters, open_window());
+  cms::Parameters narrow = open_window();
+  narrow.fixed_window_bytes = 2 * std::uint64_t{narrow.mtu_bytes};
+  build(parameters, narrow);
   open();
   TestMessage& message = send(4);
   turn();

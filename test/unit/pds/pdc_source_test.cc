@@ -466,6 +466,7 @@ TEST_F(PdcSource, Pds130_ThresholdOfSackedPsnsAboveMeansLost) {
   many_paths.paths = cms::PathPolicy::Oblivious;
   many_paths.path_count = 64;  // most packets were alone on theirs
   many_paths.path_inference = false;
+  many_paths.fixed_window_bytes = std::uint64_t{64} * many_paths.mtu_bytes;
   build(test_parameters(), many_paths);
   open();
   send(70);

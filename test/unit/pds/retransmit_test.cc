@@ -71,6 +71,7 @@ TEST(TimeToFailure, Pds137_TableOfTheReference) {
 
 LossEvidence fresh() {
   LossEvidence evidence;
+  evidence.enough_above = Parameters{}.out_of_order_threshold;
   evidence.since_inferred = Duration::max();
   return evidence;
 }
@@ -85,6 +86,16 @@ TEST(PresumedLost, Pds130_ThresholdOfPsnsReportedAbove) {
   EXPECT_FALSE(presumed_lost(Parameters{}, evidence));
   evidence.sacked_above = 64;
   EXPECT_TRUE(presumed_lost(Parameters{}, evidence));
+}
+
+TEST(PresumedLost, Pds130_AsManyAsTheLargestWindowHasWhereThatIsMore) {
+  constexpr std::uint32_t kRange = 512;
+  EXPECT_EQ(out_of_order_threshold(Parameters{}, 10, kRange), 64U);
+  EXPECT_EQ(out_of_order_threshold(Parameters{}, 64, kRange), 64U);
+  EXPECT_EQ(out_of_order_threshold(Parameters{}, 160, kRange), 160U);
+  EXPECT_EQ(out_of_order_threshold(Parameters{}, std::uint64_t{1} << 40, kRange), 256U)
+      << "more than half of the peer's window may never be reported above a gap";
+  EXPECT_EQ(out_of_order_threshold(Parameters{}, 160, 32), 64U);
 }
 
 TEST(PresumedLost, Pds131_OneLaterPacketOnTheSamePathSuffices) {
