@@ -2,23 +2,13 @@
 // From a semaphore, which anybody may post, to the condition, which wants its mutex.
 #include "bell.h"
 
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "provider.h"
+#include "thread.h"
 
 namespace uet::prov {
-
-int start_thread(pthread_t& thread, void* (*main)(void*), void* argument) noexcept {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const int error = pthread_create(&thread, nullptr, main, argument);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return error;
-}
 
 Bell::Bell() { sem_init(&rung_, 0, 0); }
 

@@ -13,9 +13,6 @@
 
 namespace uet::prov {
 
-// A thread of ours that blocks all signals: 0 or a positive errno.
-int start_thread(pthread_t& thread, void* (*main)(void*), void* argument) noexcept;
-
 class Bell {
  public:
   Bell();

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "domain.h"
@@ -32,51 +31,37 @@ bool KeptAcks::allowed() {
     --occasions_to_pass_;
     return false;
   }
-  wants_thread_ = !running_;
-  return running_;
+  wants_thread_ = !thread_.running();
+  return thread_.running();
 }
 
 void KeptAcks::kept() noexcept {
   ++kept_;
   if (!asleep_) return;
   asleep_ = false;
-  wake_.signal();
+  thread_.wake();
 }
 
 void KeptAcks::start(Domain& domain) noexcept {
   Lock& lock = domain.lock();
   lock.need();
   const Guard guard(lock);
-  if (!std::exchange(wants_thread_, false) || running_) return;
+  if (!std::exchange(wants_thread_, false) || thread_.running()) return;
   domain_ = &domain;
-  const int error = wake_.open() ? start_thread(thread_, main, this) : errno;
-  if (error != 0) {
-    FI_WARN(&provider, FI_LOG_DOMAIN, "FI_UET_ACK_AFTER_REPLY has no effect: no thread: %s\n",
-            strerror(error));
-    wanted_ = false;
-    return;
-  }
-  running_ = true;
+  const int error = thread_.start(loop, this);
+  if (error == 0) return;
+  FI_WARN(&provider, FI_LOG_DOMAIN, "FI_UET_ACK_AFTER_REPLY has no effect: no thread: %s\n",
+          strerror(error));
+  wanted_ = false;
 }
 
-void KeptAcks::stop() noexcept {
-  if (!running_) return;
-  stop_.store(true, std::memory_order_relaxed);
-  wake_.signal();
-  pthread_join(thread_, nullptr);
-  running_ = false;
-}
+void KeptAcks::loop(void* self) noexcept { static_cast<KeptAcks*>(self)->run(); }
 
-void* KeptAcks::main(void* self) noexcept {
-  static_cast<KeptAcks*>(self)->loop();
-  return nullptr;
-}
-
-void KeptAcks::loop() noexcept {
+void KeptAcks::run() noexcept {
   bool asleep = true;
-  while (!stop_.load(std::memory_order_relaxed)) {
-    pollfd fds{.fd = wake_.get(), .events = POLLIN, .revents = 0};
-    if (ppoll(&fds, 1, asleep ? nullptr : &kLook, nullptr) > 0) wake_.drain();
+  while (!thread_.stopping()) {
+    pollfd fds{.fd = thread_.wake_fd().get(), .events = POLLIN, .revents = 0};
+    if (ppoll(&fds, 1, asleep ? nullptr : &kLook, nullptr) > 0) thread_.wake_fd().drain();
     asleep = look();
   }
 }

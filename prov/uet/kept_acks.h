@@ -4,13 +4,9 @@
 // after it has been told of a message, and its sender would send that again.
 #pragma once
 
-#include <pthread.h>
-
-#include <atomic>
 #include <cstdint>
 
-#include "bell.h"
-#include "wait.h"
+#include "thread.h"
 
 namespace uet::prov {
 
@@ -33,13 +29,13 @@ class KeptAcks {
   // thread cannot be had no ACK is kept.
   void start(Domain& domain) noexcept;
   // Returns when the thread has ended.
-  void stop() noexcept;
+  void stop() noexcept { thread_.stop(); }
   // In a forked child, where the thread does not exist.
-  void forget() noexcept { running_ = false; }
+  void forget() noexcept { thread_.forget(); }
 
  private:
-  static void* main(void* self) noexcept;
-  void loop() noexcept;
+  static void loop(void* self) noexcept;
+  void run() noexcept;
   bool look() noexcept;
 
   bool wanted_;
@@ -53,10 +49,7 @@ class KeptAcks {
   bool asleep_ = true;
 
   Domain* domain_ = nullptr;
-  pthread_t thread_{};
-  bool running_ = false;
-  std::atomic<bool> stop_{false};
-  EventFd wake_;
+  Thread thread_;
 };
 
 }  // namespace uet::prov

@@ -19,39 +19,23 @@ constexpr int kIdlePasses = 20;  // before it sleeps
 
 int ProgressThread::start(Domain& domain) noexcept {
   domain_ = &domain;
-  if (!wake_.open()) return -errno;
-  const int error = start_thread(thread_, main, this);
-  if (error != 0) {
-    FI_WARN(&provider, FI_LOG_DOMAIN, "no progress thread: %s\n", strerror(error));
-    return -error;
-  }
-  running_ = true;
-  return 0;
+  const int error = thread_.start(loop, this);
+  if (error != 0) FI_WARN(&provider, FI_LOG_DOMAIN, "no progress thread: %s\n", strerror(error));
+  return -error;
 }
 
-void ProgressThread::stop() noexcept {
-  if (!running_) return;
-  stop_.store(true, std::memory_order_relaxed);
-  wake_.signal();
-  pthread_join(thread_, nullptr);
-  running_ = false;
-}
+void ProgressThread::loop(void* self) noexcept { static_cast<ProgressThread*>(self)->run(); }
 
-void* ProgressThread::main(void* self) noexcept {
-  static_cast<ProgressThread*>(self)->loop();
-  return nullptr;
-}
-
-void ProgressThread::loop() noexcept {
+void ProgressThread::run() noexcept {
   int idle_passes = 0;
-  while (!stop_.load(std::memory_order_relaxed)) {
+  while (!thread_.stopping()) {
     {
       const Guard guard(domain_->lock());
       idle_passes = domain_->progress(clock_now()) ? 0 : idle_passes + 1;
       if (idle_passes >= kIdlePasses) domain_->arm_timer();
     }
     if (idle_passes >= kIdlePasses) {
-      pollfd fds[] = {{.fd = wake_.get(), .events = POLLIN, .revents = 0},
+      pollfd fds[] = {{.fd = thread_.wake_fd().get(), .events = POLLIN, .revents = 0},
                       {.fd = domain_->activity_fd(), .events = POLLIN, .revents = 0}};
       ::poll(fds, 2, -1);
       idle_passes = kIdlePasses - 1;  // one pass for what woke it

@@ -2,12 +2,7 @@
 // Automatic progress: one thread per domain that asked for it.
 #pragma once
 
-#include <pthread.h>
-
-#include <atomic>
-
-#include "bell.h"
-#include "wait.h"
+#include "thread.h"
 
 namespace uet::prov {
 
@@ -15,23 +10,20 @@ class Domain;
 
 class ProgressThread {
  public:
-  // 0 or a negative fi_errno. The thread blocks all signals.
+  // 0 or a negative fi_errno.
   int start(Domain& domain) noexcept;
   // Returns when the thread has ended. Not to be called with the domain's lock.
-  void stop() noexcept;
-  bool running() const { return running_; }
+  void stop() noexcept { thread_.stop(); }
+  bool running() const { return thread_.running(); }
   // In a forked child, where the thread does not exist.
-  void forget() noexcept { running_ = false; }
+  void forget() noexcept { thread_.forget(); }
 
  private:
-  static void* main(void* self) noexcept;
-  void loop() noexcept;
+  static void loop(void* self) noexcept;
+  void run() noexcept;
 
   Domain* domain_ = nullptr;
-  pthread_t thread_{};
-  bool running_ = false;
-  std::atomic<bool> stop_{false};
-  EventFd wake_;
+  Thread thread_;
 };
 
 }  // namespace uet::prov
