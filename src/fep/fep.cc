@@ -126,13 +126,16 @@ bool Fep::pump(Time now) {
   waiting_posts_ = 0;
   if (!outbox_.empty()) flush(now);
   ses_.progress(now);
-  if (outbox_.empty() && std::exchange(keeps_acks_, false)) {
-    kept_in_vain_ = manager_.pump_before_acks(now) ? 0 : kept_in_vain_ + 1;
-    flush(now);
+  if (!outbox_.empty()) {
+    manager_.bury_finished(now);  // their slots may be what the peers wait for
+    return false;
   }
-  if (outbox_.empty()) return manager_.pump(now);
-  manager_.bury_finished(now);  // their slots may be what the peers wait for
-  return false;
+  // The replies leave first, and the ACKs with them: a call of its own would keep the processor
+  // from what comes next.
+  if (std::exchange(keeps_acks_, false)) {
+    kept_in_vain_ = manager_.pump_before_acks(now) ? 0 : kept_in_vain_ + 1;
+  }
+  return manager_.pump(now);
 }
 
 void Fep::flush(Time now) {
