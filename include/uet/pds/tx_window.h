@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <new>
 #include <type_traits>
 
 #include "uet/base/block_pool.h"
@@ -19,30 +20,30 @@
 namespace uet::pds {
 
 struct TxRecord {
-  Packet* packet;     // nullptr: acknowledged
-  Message* message;   // nullptr: a control packet
-  std::uint32_t tag;  // of Client::next_packet
-  std::uint32_t nominal_bytes;
-  Time first_sent;
-  Time last_sent;
-  Time last_inferred;       // last retransmission by inference; Time{} = never
-  Time overtaken_since;     // one sent later on its path has arrived; Time{} = none
-  Time not_before;          // a NACK asked to wait; Time{} = no
-  std::uint64_t order;      // count of transmissions on this PDC when it was last sent
-  std::uint32_t rto_count;  // retransmissions by time-out, valid in rto_epoch (PDS-125)
-  std::uint32_t rto_epoch;
-  std::uint32_t nack_count;
-  std::uint16_t sent_count;
-  std::uint8_t trim_count;  // times that it was trimmed on the way
-  std::uint16_t entropy;
-  bool sacked;
-  bool provisional;        // answered, but the answer that counts is still to come (SES-46)
-  bool resend;             // waits in the retransmission scan
-  bool out_of_flight;      // told to CMS as lost and not resent since
-  bool inferred_by_path;   // the last inference was by path (PDS-131)
-  bool ar;                 // asks for an ACK on first transmission
-  wire::NextHdr next_hdr;  // if message is set
-  wire::CpType ctl_type;   // if message is nullptr
+  Packet* packet = nullptr;    // nullptr: acknowledged
+  Message* message = nullptr;  // nullptr: a control packet
+  std::uint32_t tag = 0;       // of Client::next_packet
+  std::uint32_t nominal_bytes = 0;
+  Time first_sent{};
+  Time last_sent{};
+  Time last_inferred{};         // last retransmission by inference; Time{} = never
+  Time overtaken_since{};       // one sent later on its path has arrived; Time{} = none
+  Time not_before{};            // a NACK asked to wait; Time{} = no
+  std::uint64_t order = 0;      // count of transmissions on this PDC when it was last sent
+  std::uint32_t rto_count = 0;  // retransmissions by time-out, valid in rto_epoch (PDS-125)
+  std::uint32_t rto_epoch = 0;
+  std::uint32_t nack_count = 0;
+  std::uint16_t sent_count = 0;
+  std::uint8_t trim_count = 0;  // times that it was trimmed on the way
+  std::uint16_t entropy = 0;
+  bool sacked = false;
+  bool provisional = false;       // answered, but the answer that counts is still to come (SES-46)
+  bool resend = false;            // waits in the retransmission scan
+  bool out_of_flight = false;     // told to CMS as lost and not resent since
+  bool inferred_by_path = false;  // the last inference was by path (PDS-131)
+  bool ar = false;                // asks for an ACK on first transmission
+  wire::NextHdr next_hdr{};       // if message is set
+  wire::CpType ctl_type{};        // if message is nullptr
 };
 
 static_assert(std::is_trivially_copyable_v<TxRecord>);
@@ -81,10 +82,9 @@ class TxWindow {
   TxRecord& put() {
     UET_ASSERT(!full());
     if (records_ == nullptr) records_ = pool_.take();
-    TxRecord& record = at(next_);
-    record = TxRecord{};
+    TxRecord* record = new (&at(next_)) TxRecord;
     ++next_;
-    return record;
+    return *record;
   }
   // All of it begins at `start_psn` instead (PDS-77).
   void rebase(Psn start_psn) {
