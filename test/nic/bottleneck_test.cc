@@ -7,10 +7,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,6 +27,11 @@ constexpr std::size_t kBytes = 65536;  // of a message
 constexpr std::size_t kWindow = 16;    // messages of a sender that are under way
 constexpr std::chrono::seconds kWarmUp{1};
 constexpr std::chrono::seconds kMeasured{5};
+
+// A measurement that fails while the host of a virtual machine takes so much of its time (a
+// fiftieth of what two processors have) says nothing about the network.
+constexpr double kStolenSeconds = 0.25;
+constexpr int kMostMeasurements = 6;
 
 constexpr double kLeastShareOfLink = 0.9;
 constexpr double kLeastJain = 0.95;
@@ -184,6 +191,31 @@ void judge(const Measured& measured, double rate, bool marks) {
   require(again <= kMostSentAgain, "little is sent again");
 }
 
+// Seconds that other machines on this one's host have taken from its processors.
+double seconds_stolen() {
+  std::ifstream file("/proc/stat");
+  std::string name;
+  std::array<std::uint64_t, 8> ticks{};
+  file >> name;
+  for (std::uint64_t& tick : ticks) file >> tick;
+  return static_cast<double>(ticks.back()) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+// What went wrong.
+std::string measure_and_judge(double rate, bool marks) {
+  std::array<ChannelPair, kSenders> channels;
+  std::vector<std::unique_ptr<Process>> senders;
+  for (std::size_t i = 0; i < kSenders; ++i) {
+    senders.push_back(
+        std::make_unique<Process>("sender " + std::to_string(i), Environment{},
+                                  [&channels, i] { send_until_told(channels[i].right, i); }));
+  }
+  // The fifth process is on the first host.
+  Process receiver("receiver", {}, [&] { judge(receive_and_measure(channels), rate, marks); });
+  return wait_for_all(
+      {senders[0].get(), senders[1].get(), senders[2].get(), senders[3].get(), &receiver});
+}
+
 TEST(Bottleneck, IsFullAndShared) {
   const char* rate = std::getenv("UET_E2E_BOTTLENECK");
   if (rate == nullptr) GTEST_SKIP() << "no link is slow: UET_E2E_BOTTLENECK is not set";
@@ -196,20 +228,21 @@ TEST(Bottleneck, IsFullAndShared) {
   if (::sched_setscheduler(0, SCHED_RR, &first) != 0) {
     std::printf("no right to run before others (CAP_SYS_NICE): a busy machine may show\n");
   }
-  std::array<ChannelPair, kSenders> channels;
-  std::vector<std::unique_ptr<Process>> senders;
-  for (std::size_t i = 0; i < kSenders; ++i) {
-    senders.push_back(
-        std::make_unique<Process>("sender " + std::to_string(i), Environment{},
-                                  [&channels, i] { send_until_told(channels[i].right, i); }));
+  // Packets that wait for a processor that another machine has wait in no queue of this network.
+  std::string wrong;
+  double stolen = 0;
+  for (int i = 0; i < kMostMeasurements; ++i) {
+    const double before = seconds_stolen();
+    wrong = measure_and_judge(std::strtod(rate, nullptr), marks);
+    stolen = seconds_stolen() - before;
+    if (wrong.empty() || stolen < kStolenSeconds) break;
+    std::printf("not judged: %.2f s of the processors were stolen (%s)\n", stolen, wrong.c_str());
   }
-  // The fifth process is on the first host.
-  Process receiver("receiver", {}, [&] {
-    judge(receive_and_measure(channels), std::strtod(rate, nullptr), marks);
-  });
-  EXPECT_EQ(wait_for_all({senders[0].get(), senders[1].get(), senders[2].get(), senders[3].get(),
-                          &receiver}),
-            "");
+  if (!wrong.empty() && stolen >= kStolenSeconds) {
+    GTEST_SKIP() << "the host of this machine took its processors away in each of "
+                 << kMostMeasurements << " measurements (steal in /proc/stat)";
+  }
+  EXPECT_EQ(wrong, "");
 }
 
 }  // namespace
