@@ -93,8 +93,8 @@ class Fep {
   static constexpr std::size_t kBusyPackets = 16;  // unanswered ones that make posts wait
   static constexpr std::size_t kPostBatch = 16;
   static constexpr std::size_t kFewPackets = 2;  // of one burst: more are a stream's
-  // ACKs were kept so often for no reply, one after the other: from then on only each so manieth
-  // time, to see whether there are replies now.
+  // Once ACKs were kept for no reply kInVain times in a row, they are kept at one occasion in
+  // kRarely, to see whether there are replies now.
   static constexpr std::uint32_t kInVain = 8;
   static constexpr std::uint32_t kRarely = 32;
 
