@@ -187,16 +187,26 @@ NsccReaction react(NsccState& s, const NsccConstants& c, double bytes, bool mark
   return NsccReaction::Rise;
 }
 
-// Step 7. Dividing by W gives every flow the same increase per round trip (CMS-122).
+// Step 7. Dividing by W gives every flow the same increase per round trip (CMS-122). Where hosts
+// take longer than the network, gains and target are so wide that one ACK could raise a small
+// window a hundredfold, though it may be a slow path that it came over. There eta is added once per
+// loop, and no increase is greater than what has arrived, or than the window.
 void apply_increase(NsccState& s, const NsccConstants& c, Time now) {
-  const bool period_over = to_us(now - s.last_adjust_time) >= c.adjust_period_us();
+  const bool slow_hosts = s.host.us() > s.base_rtt_us;
+  const double gain = loop_gain(s, c);
+  const double period_us = c.adjust_period_us() * (slow_hosts ? gain : 1);
+  const bool period_over = to_us(now - s.last_adjust_time) >= period_us;
   if (!period_over && static_cast<double>(s.received_bytes) <= c.adjust_bytes()) return;
-  double cwnd_bytes = s.cwnd_bytes + s.inc_bytes2 / s.cwnd_bytes;
+  double increase_bytes = s.inc_bytes2 / s.cwnd_bytes;
   if (period_over) {
-    cwnd_bytes += c.eta_bytes() * loop_gain(s, c);
+    increase_bytes += c.eta_bytes() * gain;
     s.last_adjust_time = now;
   }
-  s.set_cwnd(cwnd_bytes);
+  if (slow_hosts) {
+    const double arrived_bytes = static_cast<double>(s.received_bytes);
+    increase_bytes = std::min({increase_bytes, arrived_bytes, s.cwnd_bytes});
+  }
+  s.set_cwnd(s.cwnd_bytes + increase_bytes);
   drop_increase(s);
 }
 

@@ -20,7 +20,8 @@ namespace uet::cms::test {
 class Bottleneck {
  public:
   struct Config {
-    Parameters parameters;  // of every sender; the port has the same rate
+    Parameters parameters;  // of every sender
+    double slower = 1;      // so much less than the senders believe is the rate of the port
     std::size_t flows = 1;
     bool ecn = true;
     double one_way_us = 6;
@@ -32,8 +33,8 @@ class Bottleneck {
 
   explicit Bottleneck(const Config& config)
       : config_(config),
-        rate_(static_cast<double>(config.parameters.link_rate_bps) / 8e6),
-        bdp_(rate_ * 2 * config.one_way_us),
+        rate_(static_cast<double>(config.parameters.link_rate_bps) / 8e6 / config.slower),
+        bdp_(rate_ * config.slower * 2 * config.one_way_us),
         rng_(config.seed),
         delivered_(config.flows),
         active_(config.flows, true) {

@@ -186,6 +186,51 @@ TEST(NsccHostTime, AnAnswerWithoutSampleStillTellsHostTime) {
   EXPECT_EQ(s.max_bytes, 2 << 20);
 }
 
+// An NSCC context whose window is one packet, with a noise of 500 us and 1 ms of host time.
+struct Noisy {
+  Noisy() {
+    for (int i = 0; i < 16; ++i) acknowledge(50'000, 100, 0);
+    for (int i = 0; i < 32; ++i) acknowledge(10, i % 2 == 0 ? 100 : 600, 0);
+    EXPECT_NEAR(state.host.us(), 1000, 1);
+    EXPECT_EQ(state.noise.jitter_us(), 500);
+    state.set_cwnd(0);
+  }
+  // `later_us` than the last one.
+  void acknowledge(double later_us, double rtt_us, std::uint32_t bytes, bool ecn = false) {
+    AckFeedback feedback;
+    feedback.newly_received_bytes = bytes;
+    feedback.ecn = ecn;
+    feedback.rtt = us(rtt_us);
+    feedback.loop = us(rtt_us + 1000);
+    nscc_on_ack(state, constants, feedback, at(now_us += later_us));
+  }
+
+  NsccConstants constants = nscc_constants(virtual_network(), us(100));
+  NsccState state = nscc_start(constants, at(0));
+  double now_us = 0;
+};
+
+// A noise of 500 us widens the target to 2 ms: with nothing but that, RISE would add 200 KB here.
+TEST(NsccHostTime, OneAnswerDoublesASmallWindowAtMost) {
+  Noisy noisy;
+  noisy.acknowledge(10'000, 100, 1152);
+  EXPECT_EQ(noisy.state.cwnd_bytes, 2 * 1152);
+  noisy.acknowledge(10'000, 100, 1152);
+  EXPECT_EQ(noisy.state.cwnd_bytes, 3 * 1152) << "no more than has arrived";
+}
+
+// CMS-122: eta is made for the whole loop, so it is added once per loop.
+TEST(NsccHostTime, TheUnconditionalIncreaseComesOncePerLoop) {
+  Noisy noisy;
+  noisy.state.set_cwnd(100'000);
+  const double window_bytes = noisy.state.cwnd_bytes;
+  noisy.acknowledge(10'000, 100, 1000, true);  // HOLD: no other increase
+  const double once_bytes = noisy.state.cwnd_bytes;
+  EXPECT_GT(once_bytes, window_bytes);
+  noisy.acknowledge(500, 100, 1000, true);  // half a loop, five configured RTTs
+  EXPECT_EQ(noisy.state.cwnd_bytes, once_bytes);
+}
+
 // Queues in the network are held short in spite of slow hosts, with marks and without.
 class NsccHostTimeQueue : public testing::TestWithParam<bool> {};
 
@@ -206,6 +251,28 @@ TEST_P(NsccHostTimeQueue, IncastStaysFullFairAndShort) {
   EXPECT_GE(sum / (6000 * port.port_rate()), 0.85);
   EXPECT_GE(port.jain(), 0.9);
   EXPECT_LE(port.mean_queue_delay_us(), 30);
+}
+
+// The senders believe in 10 Gb/s where the port has 200 Mb/s, and wait for cores.
+TEST_P(NsccHostTimeQueue, ASlowPortIsNotOverrun) {
+  test::Bottleneck::Config config;
+  config.parameters.mtu_bytes = 4096;
+  config.parameters.base_rtt = us(100);
+  config.slower = 50;
+  config.flows = 4;
+  config.ecn = GetParam();
+  config.one_way_us = 50;
+  config.host_us = 300;
+  test::Bottleneck port(config);
+  port.run_until(200'000);
+  port.reset_counters();
+  port.run_until(2'000'000);
+  double sum = 0;
+  for (std::size_t i = 0; i < config.flows; ++i) sum += port.delivered(i);
+  EXPECT_GE(sum / (1'800'000 * port.port_rate()), 0.9);
+  EXPECT_GE(port.jain(), 0.9);
+  EXPECT_LE(port.lost() / sum, 0.01);
+  EXPECT_LE(port.mean_queue_delay_us(), GetParam() ? 1500 : 4000);  // four packets take 655 us
 }
 
 INSTANTIATE_TEST_SUITE_P(Marks, NsccHostTimeQueue, testing::Bool());
