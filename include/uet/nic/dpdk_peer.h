@@ -73,6 +73,7 @@ class DpdkPeer {
 
   DpdkPeer() = default;
   void connect(Clock::time_point now);
+  int begin(Clock::time_point now);
 
   std::unique_ptr<DpdkInterrupts> interrupts_;
   std::uint16_t port_ = 0;

@@ -143,6 +143,8 @@ Result<std::unique_ptr<DpdkDevice>> DpdkDevice::open_once(const FrameDeviceReque
   }
   bool ready = false;
   without_signals([&] {
+    // A server listens from the beginning, and refuses who comes before it has started.
+    const auto held = device->lock_of_peer();
     ready = device->probe(options,
                           device_arguments(options, request.interface, frame_bytes, xdp_program),
                           message) &&
@@ -217,12 +219,7 @@ bool DpdkDevice::start(const DpdkDriver& driver, const FrameDeviceRequest& reque
   if (error == 0) {
     error = rte_eth_tx_queue_setup(port_, 0, kDescriptors, static_cast<unsigned>(socket), nullptr);
   }
-  if (error == 0 && peer_ != nullptr) {
-    const auto held = peer_->lock();
-    error = peer_->start(port_);
-  } else if (error == 0) {
-    error = rte_eth_dev_start(port_);
-  }
+  if (error == 0) error = peer_ != nullptr ? peer_->start(port_) : rte_eth_dev_start(port_);
   if (error != 0) {
     message = explain("cannot start port " + std::to_string(port_), -error);
     return false;

@@ -126,9 +126,7 @@ std::unique_ptr<DpdkPeer> DpdkPeer::open(std::string_view role, std::string_view
 
 int DpdkPeer::start(std::uint16_t port) {
   port_ = port;
-  next_try_ = Clock::now() + kTryInterval;
-  const int error = rte_eth_dev_start(port_);
-  started_ = error == 0;
+  const int error = begin(Clock::now());
   return comes_to_server_ ? 0 : error;
 }
 
@@ -161,11 +159,18 @@ DpdkPeer::ToSend DpdkPeer::to_send() {
 
 void DpdkPeer::connect(Clock::time_point now) {
   if (started_) rte_eth_dev_stop(port_);
-  started_ = rte_eth_dev_start(port_) == 0;
-  next_try_ = now + kTryInterval;
-  if (!started_) return;
-  next_try_ = now + handshake_;
-  handshake_ = std::min(2 * handshake_, kLongestHandshake);
+  begin(now);
+}
+
+// Where a client closes before its server has accepted it, net_memif's server watches the closed
+// descriptor for ever, and its thread waits for messages that nobody sends as soon as another
+// connection gets the same number: what has begun is left its time.
+int DpdkPeer::begin(Clock::time_point now) {
+  const int error = rte_eth_dev_start(port_);
+  started_ = error == 0;
+  next_try_ = now + (started_ ? handshake_ : kTryInterval);
+  if (started_) handshake_ = std::min(2 * handshake_, kLongestHandshake);
+  return error;
 }
 
 }  // namespace uet::nic
