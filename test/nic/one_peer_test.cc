@@ -2,12 +2,18 @@
 // Virtual devices of DPDK's that lead to one other process (net_memif): either end may come first,
 // be killed in mid-stream, and come again. Runs inside in_network, with two hosts.
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "e2e/harness.h"
@@ -160,6 +166,44 @@ TEST(OnePeer, ComesLater) {
     Process right("right", {}, [&] { run(channels.right, !left_is_later); });
     EXPECT_EQ(wait_for_all({&left, &right}), "");
   }
+}
+
+// Net_memif's protocol begins with a message of the server's. This one accepts late and says
+// nothing.
+void accept_late(Channel& channel) {
+  const std::string options = std::getenv("FI_UET_NIC");
+  const std::string path = options.substr(options.find("socket=") + 7);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  require(path.size() < sizeof address.sun_path, "the socket's path is too long");
+  std::copy(path.begin(), path.end(), address.sun_path);
+  const int listener = ::socket(AF_UNIX, SOCK_SEQPACKET, 0);
+  require(::bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
+              ::listen(listener, 4) == 0,
+          "no socket at " + path);
+  channel.send('l');
+  pollfd came{.fd = listener, .events = POLLIN, .revents = 0};
+  require(::poll(&came, 1, 20'000) == 1, "nobody came");
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  pollfd gone{.fd = ::accept(listener, nullptr, nullptr), .events = POLLIN, .revents = 0};
+  require(::poll(&gone, 1, 300) == 0, "the connection was closed");
+  require(::poll(&came, 1, 0) == 0, "a second connection was made");
+  channel.send('d');
+  ::unlink(path.c_str());
+}
+
+// Where a connection is closed before it has been accepted, the driver's server goes wrong.
+TEST(OnePeer, IsLeftItsTimeToAccept) {
+  ChannelPair channels;
+  const auto run = [&] {
+    if (is_server()) return accept_late(channels.left);
+    channels.right.receive<char>();
+    Node node;
+    channels.right.receive<char>(&node);
+  };
+  Process a("process", {}, run);
+  Process b("process", {}, run);
+  EXPECT_EQ(wait_for_all({&a, &b}), "");
 }
 
 }  // namespace
