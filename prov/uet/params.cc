@@ -238,8 +238,8 @@ const Row kRows[] = {
     {"GSO", "Send runs of equal packets as one (UDP_SEGMENT), a switch", Switch{&Params::gso}},
     {"GRO", "Receive runs of equal packets as one (UDP_GRO), a switch", Switch{&Params::gro}},
     {"ACK_AFTER_REPLY",
-     "Keep the ACK of a message that the application is being told of until it has replied, 1 ms at "
-     "most, where it makes the progress itself, a switch",
+     "Keep the ACK of a message that the application is being told of until it has replied, 1 ms "
+     "at most, where it makes the progress itself, a switch",
      Switch{&Params::ack_after_reply}},
     {"CRC",
      "Send a CRC-32C behind every packet and drop packets without or with a wrong one; the same at "

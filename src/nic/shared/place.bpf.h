@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The place that a packet names: the one that begins the PDCID or the id of the RUDI request that it
- * answers or goes on with, or that the PIDonFEP in the SES header is modulo the number of places.
- * For programs whose packets bpf_skb_load_bytes reads. */
+/* The place that a packet names: the one that begins the PDCID or the id of the RUDI request that
+ * it answers or goes on with, or that the PIDonFEP in the SES header is modulo the number of
+ * places. For programs whose packets bpf_skb_load_bytes reads. */
 #pragma once
 
 #include <linux/bpf.h>
