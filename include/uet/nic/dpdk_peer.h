@@ -73,6 +73,7 @@ class DpdkPeer {
 
   DpdkPeer() = default;
   void connect(Clock::time_point now);
+  // Starts the port; of a client, a connection too. 0 or what DPDK says.
   int begin(Clock::time_point now);
 
   std::unique_ptr<DpdkInterrupts> interrupts_;

@@ -143,7 +143,8 @@ Result<std::unique_ptr<DpdkDevice>> DpdkDevice::open_once(const FrameDeviceReque
   }
   bool ready = false;
   without_signals([&] {
-    // A server listens from the beginning, and refuses who comes before it has started.
+    // A server listens from the beginning, and its thread refuses who comes before it has started:
+    // it gets no turn until then.
     const auto held = device->lock_of_peer();
     ready = device->probe(options,
                           device_arguments(options, request.interface, frame_bytes, xdp_program),

@@ -210,7 +210,7 @@ struct Noisy {
   double now_us = 0;
 };
 
-// A noise of 500 us widens the target to 2 ms: with nothing but that, RISE would add 200 KB here.
+// A noise of 500 us widens the target to 2 ms: RISE alone would make it 380 KB at once.
 TEST(NsccHostTime, OneAnswerDoublesASmallWindowAtMost) {
   Noisy noisy;
   noisy.acknowledge(10'000, 100, 1152);
