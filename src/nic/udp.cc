@@ -307,10 +307,20 @@ UdpNic::UdpNic(FileDescriptor fd, Senders senders, const UdpOptions& options, Ud
 std::size_t UdpNic::tx_burst(std::span<const Packet* const> in) {
   const Time begin(read_clock(CLOCK_MONOTONIC));
   const std::size_t done = send_all(in);
-  const Duration each =
-      (Time(read_clock(CLOCK_MONOTONIC)) - begin) / std::max<std::size_t>(done, 1);
+  const Duration each = share_of(Time(read_clock(CLOCK_MONOTONIC)) - begin, done);
   for (std::size_t i = 0; i < done; ++i) in[i]->sent = begin + each * i;
   return done;
+}
+
+// A sender that lost its processor in the call had its packets carried over before or after that,
+// and with equal shares of the whole some would seem to have left after their answer: an RTT so
+// small makes a queue of every later one.
+Duration UdpNic::share_of(Duration call, std::size_t packets) {
+  constexpr int kSlowlyForgotten = 64;
+  const Duration share = call / std::max<std::size_t>(packets, 1);
+  const Duration grown = usual_share_ + usual_share_ / kSlowlyForgotten + Duration(1);
+  usual_share_ = usual_share_ == Duration{} ? share : std::min(share, grown);
+  return share > 2 * usual_share_ ? usual_share_ : share;
 }
 
 std::size_t UdpNic::send_all(std::span<const Packet* const> in) {

@@ -124,6 +124,7 @@ class UdpNic final : public Nic {
   void write_control(std::size_t message);
   bool fits_train(const TxMessage& message, const Packet& packet) const;
   std::size_t send_all(std::span<const Packet* const> in);
+  Duration share_of(Duration call, std::size_t packets);
   std::size_t account_sent(std::size_t messages);
   void receive();
   std::uint64_t socket_backlog_bytes() const;
@@ -133,6 +134,7 @@ class UdpNic final : public Nic {
   Senders senders_;
   FileDescriptor fd_;
   int (*send_messages_)(int, mmsghdr*, unsigned, int);
+  Duration usual_share_{};  // of one packet in the time of a send call
   FepAddress local_;
   NicCaps caps_;
   NicCounters counters_;
