@@ -85,7 +85,11 @@ void Checks::request_sent(const NetPacket& packet, const wire::RequestHeader& re
     credit_asked(packet, request.spdcid, request.credit_target);
   }
   ++stream.sends;
-  stream.entropies.insert(packet.entropy);
+  const auto place =
+      std::lower_bound(stream.entropies.begin(), stream.entropies.end(), packet.entropy);
+  if (place == stream.entropies.end() || *place != packet.entropy) {
+    stream.entropies.insert(place, packet.entropy);
+  }
   check_entropy(packet, request.rod(), stream);
 }
 
@@ -228,23 +232,25 @@ void Checks::check_contexts(std::uint32_t host) {
     const cms::Ccc& ccc = *shared.ccc;
     const std::uint64_t window = ccc.window_bytes();
     const std::int64_t flight = ccc.inflight_bytes();
-    const std::string numbers =
-        " (window " + std::to_string(window) + ", in flight " + std::to_string(flight) + ")";
+    const auto complain_of = [&](const char* what) {
+      complain(host, std::string(what) + " (window " + std::to_string(window) + ", in flight " +
+                         std::to_string(flight) + ")");
+    };
     if (window < config.cms.mtu_bytes || static_cast<double>(window) > highest) {
-      complain(host, "a window is out of its bounds" + numbers);
+      complain_of("a window is out of its bounds");
     }
     // Below zero while what was given up as lost is reported after all (CMS-104).
     const auto most = static_cast<std::int64_t>(highest) + config.cms.mtu_bytes;
     const bool by_window = config.cms.algorithm != cms::Algorithm::Rccc;  // else by credit alone
     if (by_window && (flight < -residue - most || flight > most)) {
-      complain(host, "bytes in flight are out of their bounds" + numbers);
+      complain_of("bytes in flight are out of their bounds");
     }
     const auto by_this = [&](const Sent& sent) { return sent_by(sent, *shared.key, config.pds); };
     const bool sent = std::any_of(sent_.begin(), sent_.end(), by_this);
     const auto permitted =
         static_cast<std::int64_t>(std::max<std::uint64_t>(window + 1, config.cms.mtu_bytes));
     if (by_window && sent && !held_ && flight > permitted) {
-      complain(host, "a packet left without permission" + numbers);
+      complain_of("a packet left without permission");
     }
   });
 }

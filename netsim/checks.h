@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "netsim/clock.h"
@@ -44,10 +43,10 @@ class Checks {
  private:
   struct Stream {  // requests of one PDC in one direction
     Psn start;
-    std::vector<bool> arrived;        // by PSN
-    std::uint64_t nominal_bytes = 0;  // of those, once each (CMS-111)
-    std::unordered_set<std::uint16_t> entropies;
-    std::uint16_t entropy = 0;  // of the last one, taken first at entropy_since
+    std::vector<bool> arrived;             // by PSN
+    std::uint64_t nominal_bytes = 0;       // of those, once each (CMS-111)
+    std::vector<std::uint16_t> entropies;  // in order
+    std::uint16_t entropy = 0;             // of the last one, taken first at entropy_since
     Picoseconds entropy_since = 0;
     std::uint64_t sends = 0;
     std::uint8_t ccc_id = 0;

@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "uet/base/prefetch.h"
 #include "uet/cms/ccc.h"
 
 namespace uet::netsim {
@@ -298,6 +299,37 @@ void Network::handle(const Event& event) {
   }
 }
 
+// Of thousands of hosts the caches hold nothing, and an event would wait for one line of memory
+// after the other. So what it needs is fetched before, and before that what leads there.
+void Network::prefetch() const {
+  constexpr std::size_t kFar = 24, kNear = 16;  // events ahead
+  if (const Event* event = events_.upcoming(kFar); event != nullptr) {
+    const bool arrival = event->kind == EventKind::Arrival;
+    if (arrival) prefetched(*event->packet);
+    if (arrival || event->kind == EventKind::PortFree) prefetched(ports_[event->subject]);
+    if (event->kind == EventKind::Wake) prefetched(*hosts_[event->subject]);
+  }
+  if (const Event* event = events_.upcoming(kNear); event != nullptr) {
+    if (event->kind == EventKind::Arrival) prefetch_way(*event);
+    if (event->kind == EventKind::PortFree) {
+      const Port& port = ports_[event->subject];
+      port.prefetch_packets();
+      if (port.link.from_host) prefetched(*hosts_[event->subject]);
+    }
+  }
+}
+
+void Network::prefetch_way(const Event& arrival) const {
+  const std::uint32_t node = ports_[arrival.subject].link.to;
+  if (node < hosts_.size()) {
+    prefetched(*hosts_[node]);
+  } else if (!topology_.is_host(node)) {
+    Rng rng = rng_;  // guesses, where switches spray
+    const std::uint32_t next = topology_.route(node, *arrival.packet, ports_, rng);
+    if (next != Topology::kNoPort) prefetched(ports_[next]);
+  }
+}
+
 bool Network::quiet() const {
   return finished_ == records_.size() && pool_.in_use() == 0 &&
          std::all_of(hosts_.begin(), hosts_.end(),
@@ -311,6 +343,7 @@ void Network::run(Picoseconds limit, const std::function<void(const Progress&)>&
     // The network empties itself before idle timers come, some of them seconds later.
     if (finished_ == records_.size() && pool_.in_use() == 0 && quiet()) break;
     const Event event = events_.pop();
+    prefetch();
     now_ = event.at;
     if (now_ >= next_sample_) {
       sample_();

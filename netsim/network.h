@@ -144,6 +144,8 @@ class Network {
   fep::Config host_config(std::uint32_t host, std::size_t destinations, std::size_t sources,
                           std::size_t flows) const;
   void handle(const Event& event);
+  void prefetch() const;
+  void prefetch_way(const Event& arrival) const;
   void arrive(std::uint32_t port, NetPacket* packet);
   void offer(std::uint32_t port, NetPacket* packet);
   void serve(std::uint32_t port);

@@ -9,6 +9,7 @@
 
 #include "netsim/clock.h"
 #include "netsim/packet.h"
+#include "uet/base/prefetch.h"
 #include "uet/base/rng.h"
 
 namespace uet::netsim {
@@ -64,6 +65,11 @@ class Port {
   [[nodiscard]] NetPacket* enqueue(NetPacket* packet, Rng& rng, Picoseconds now);
   // The next packet to send, marked if it must be; nullptr if none waits.
   NetPacket* dequeue(Rng& rng, Picoseconds now);
+
+  // Fetches the packets that may be next into the processor's caches.
+  void prefetch_packets() const {
+    for (const Queue& queue : queues_) uet::prefetch(queue.first, sizeof(void*));
+  }
 
   bool empty() const { return waiting_ == 0; }
   std::uint32_t waiting(TrafficClass of) const { return queues_[index(of)].packets; }

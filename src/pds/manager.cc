@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "uet/base/prefetch.h"
+
 namespace uet::pds {
 
 namespace {
@@ -23,15 +25,6 @@ CccKey ccc_key(const Destination& destination, PdcId id) {
 
 std::size_t mix(std::size_t a, std::size_t b) {
   return (a ^ (b + 0x9E3779B97F4A7C15ULL + (a << 6) + (a >> 2)));
-}
-
-// One of many may have left the caches, and what reads it would wait for each of its lines in turn.
-template <class T>
-T& prefetched(T& object) {
-  constexpr std::size_t kLine = 64;
-  const auto* bytes = reinterpret_cast<const std::byte*>(&object);
-  for (std::size_t at = 0; at < sizeof(T); at += kLine) __builtin_prefetch(bytes + at, 1);
-  return object;
 }
 
 std::size_t window_psns(const Parameters& parameters) {

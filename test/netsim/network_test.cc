@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <set>
+#include <utility>
+
 #include "netsim/run_line.h"
 
 namespace uet::netsim {
@@ -21,6 +25,41 @@ TEST(EventQueue, EqualTimesComeInTheOrderOfCreation) {
     last = event.at;
     order = event.order;
   }
+}
+
+// CMS-800: soon, within the days of the calendar, or years away; while others are taken.
+TEST(EventQueue, EarliestComesFirstWhereverItWasPutDown) {
+  EventQueue queue;
+  Rng rng(3);
+  std::set<std::pair<Picoseconds, std::uint64_t>> model;
+  Picoseconds now = 1'000 * kPsPerUs;
+  for (int step = 0; step < 200'000; ++step) {
+    // Bursts and lulls, the longest of which leave the calendar empty.
+    if (model.empty() || rng.chance(step / 1000 % 2 == 0 ? 0.6 : 0.4)) {
+      constexpr std::array kReach{20'000ULL, 50 * 1'000'000ULL, 100 * 1'000'000ULL,
+                                  10'000 * 1'000'000ULL};
+      const Picoseconds at = now + static_cast<Picoseconds>(rng.below(kReach[rng.below(4)]));
+      model.emplace(at, queue.pushed());
+      queue.push(at, EventKind::Wake, 0);
+      continue;
+    }
+    ASSERT_EQ(queue.top().at, model.begin()->first);
+    const Event event = queue.pop();
+    ASSERT_EQ(std::pair(event.at, event.order), *model.begin());
+    model.erase(model.begin());
+    now = event.at;
+    ASSERT_EQ(queue.size(), model.size());
+  }
+}
+
+TEST(EventQueue, TellsWhatComesSoon) {
+  EventQueue queue;
+  for (std::uint32_t i = 0; i < 5; ++i) queue.push(100 - i, EventKind::Wake, i);
+  EXPECT_EQ(queue.upcoming(0), nullptr);  // nobody has looked at that day yet
+  EXPECT_EQ(queue.pop().subject, 4U);
+  ASSERT_NE(queue.upcoming(2), nullptr);
+  EXPECT_EQ(queue.upcoming(2)->subject, 1U);
+  EXPECT_EQ(queue.upcoming(4), nullptr);
 }
 
 TEST(Clock, SerializationIsExact) {
