@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""What scripts/bench makes of what it measured: medians, marks, curves. Use: report_test.py"""
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
+import os
+import sys
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.dont_write_bytecode = True
+
+
+def load(path):
+    loader = importlib.machinery.SourceFileLoader("bench", path)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("bench", loader))
+    loader.exec_module(module)
+    return module
+
+
+bench = load(os.path.join(ROOT, "scripts", "bench"))
+
+
+def line(value, unit, mode, size, clients=1):
+    return f"result: {value} {unit} mode={mode} size={size} clients={clients}"
+
+
+class Report(unittest.TestCase):
+    def setUp(self):
+        self.results = bench.Results()
+        for transport, times in (("uet", (30, 6, 7)), ("tcp", (10, 10, 11))):
+            for time in times:
+                text = "\n".join([line(1, "us", "lat", 8), line(time, "us", "lat", 64),
+                                  line(500, "MB/s", "bw", 65536),
+                                  line(900, "MB/s", "bw", 65536, clients=2)])
+                bench.take_results(text, self.results, transport, 1)
+
+    def test_the_first_is_for_warmth_and_the_median_counts(self):
+        self.assertIsNone(self.results.median("lat 8", "uet"))
+        self.assertEqual(self.results.median("lat 64", "uet"), 7)
+
+    def test_curves_have_the_sizes_of_two_processes(self):
+        self.assertEqual(bench.curves_of(self.results, "lat"), {"uet": [(64, 7)], "tcp": [(64, 10)]})
+        self.assertEqual(bench.curves_of(self.results, "bw"),
+                         {"uet": [(65536, 500)], "tcp": [(65536, 500)]})
+
+    def test_marks_are_judged_where_both_were_measured(self):
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            bench.print_tables(self.results)
+            judged = bench.judge_marks(self.results)
+        self.assertEqual([(mark["mark"], mark["ratio"], mark["met"]) for mark in judged],
+                         [("64 B latency, kernel UDP, of tcp", 0.7, True)])
+        self.assertIn("bw 64K of 2, MB/s", out.getvalue())
+
+
+if __name__ == "__main__":
+    unittest.main()
