@@ -46,6 +46,15 @@ class Report(unittest.TestCase):
         self.assertEqual(bench.curves_of(self.results, "bw"),
                          {"uet": [(65536, 500)], "tcp": [(65536, 500)]})
 
+    def test_what_fails_twice_is_left_out(self):
+        self.results.failed("sockets", "RMA")
+        self.assertTrue(self.results.tries("sockets", "RMA"))
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            self.results.failed("sockets", "RMA")
+        self.assertFalse(self.results.tries("sockets", "RMA"))
+        self.assertTrue(self.results.tries("sockets", "tagged messages"))
+        self.assertIn("sockets RMA: left out", out.getvalue())
+
     def test_marks_are_judged_where_both_were_measured(self):
         with contextlib.redirect_stdout(io.StringIO()) as out:
             bench.print_tables(self.results)
