@@ -314,13 +314,15 @@ std::size_t UdpNic::tx_burst(std::span<const Packet* const> in) {
 
 // A sender that lost its processor in the call had its packets carried over before or after that,
 // and with equal shares of the whole some would seem to have left after their answer: an RTT so
-// small makes a queue of every later one.
+// small makes a queue of every later one. Large packets and slow memory take several times longer
+// than usual, too; those shares are true.
 Duration UdpNic::share_of(Duration call, std::size_t packets) {
   constexpr int kSlowlyForgotten = 64;
+  constexpr int kPaused = 16;  // times as long
   const Duration share = call / std::max<std::size_t>(packets, 1);
   const Duration grown = usual_share_ + usual_share_ / kSlowlyForgotten + Duration(1);
   usual_share_ = usual_share_ == Duration{} ? share : std::min(share, grown);
-  return share > 2 * usual_share_ ? usual_share_ : share;
+  return share > kPaused * usual_share_ ? usual_share_ : share;
 }
 
 std::size_t UdpNic::send_all(std::span<const Packet* const> in) {
