@@ -55,6 +55,11 @@ class Report(unittest.TestCase):
         self.assertTrue(self.results.tries("sockets", "tagged messages"))
         self.assertIn("sockets RMA: left out", out.getvalue())
 
+    def test_only_sockets_is_left_out_of_a_quick_run(self):
+        left_out = set(name for name, *_ in bench.providers(False)) - set(
+            name for name, *_ in bench.providers(True))
+        self.assertEqual(left_out, {"sockets"})
+
     def test_marks_are_judged_where_both_were_measured(self):
         with contextlib.redirect_stdout(io.StringIO()) as out:
             bench.print_tables(self.results)
