@@ -164,14 +164,3 @@ show_pair_output() {
     tail -n 20 "$scratch/$who.out" >&2
   done
 }
-
-# The function median(LIST, COUNT) for awk programs: of LIST[1] to LIST[COUNT], which it sorts.
-# Use: awk "$awk_median"'...'
-# shellcheck disable=SC2016
-awk_median='
-  function median(list, n, i, j, t) {
-    for (i = 2; i <= n; i++)
-      for (j = i; j > 1 && list[j - 1] > list[j]; j--) { t = list[j]; list[j] = list[j - 1]; list[j - 1] = t }
-    return n % 2 ? list[(n + 1) / 2] : (list[n / 2] + list[n / 2 + 1]) / 2
-  }
-'

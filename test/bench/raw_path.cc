@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The ceiling of a path: a bare loop that sends and takes packets of the sizes of UET's, without
-// uet's back ends. scripts/bench_nic puts the provider's figures beside it.
+// uet's back ends. scripts/bench puts the provider's figures beside it.
 //
 // Use: uet_raw_path server|client MODE NIC ADDRESS PEER BYTES SECONDS
 //   MODE: latency (half round trip in us), bandwidth (MB/s of payload), rate (packets/s)

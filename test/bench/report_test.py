@@ -7,7 +7,9 @@ import importlib.util
 import io
 import os
 import sys
+import tempfile
 import unittest
+import unittest.mock
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.dont_write_bytecode = True
@@ -64,9 +66,39 @@ class Report(unittest.TestCase):
         with contextlib.redirect_stdout(io.StringIO()) as out:
             bench.print_tables(self.results)
             judged = bench.judge_marks(self.results)
-        self.assertEqual([(mark["mark"], mark["ratio"], mark["met"]) for mark in judged],
+        self.assertEqual([(mark["mark"], mark["value"], mark["met"]) for mark in judged],
                          [("64 B latency, kernel UDP, of tcp", 0.7, True)])
         self.assertIn("bw 64K of 2, MB/s", out.getvalue())
+
+    def test_back_ends_are_told_beside_their_path_and_other_transports(self):
+        results = bench.Results()
+        for transport, latency, stream, write in (("uet udp", 14, 900, 800), ("bare udp", 10, 1000, None),
+                                                  ("uet xdp", 9, 700, 700), ("bare xdp", 6, 800, None),
+                                                  ("tcp", 28, 450, 400)):
+            results.add("lat 64", "us", transport, latency)
+            results.add("bw 1M", "MB/s", transport, stream)
+            if write:
+                results.add("write 1M", "MB/s", transport, write)
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            bench.print_nic_tables(results, ["udp", "xdp"])
+            judged = bench.judge_nic_marks(results, ["udp", "xdp"])
+        lines = [line.split() for line in out.getvalue().splitlines()]
+        self.assertIn(["udp", "14", "10", "1.40", "0.50", "-", "-"], lines)
+        self.assertIn(["udp", "800", "1,000", "0.80", "2.00", "-", "-"], lines)
+        self.assertIn(["tcp", "28"], lines)
+        self.assertEqual([(mark["value"], mark["met"]) for mark in judged],
+                         [(3, False), (2, True), (0.8, False)])
+
+    def test_all_back_ends_are_those_that_were_built(self):
+        with tempfile.TemporaryDirectory() as build:
+            modules = os.path.join(build, "prov", "uet")
+            os.makedirs(modules)
+            for name in ("libuet-nic-xdp.so", "libuet-nic-packet.so", "libuet-fi.so"):
+                with open(os.path.join(modules, name), "w", encoding="ascii"):
+                    pass
+            with unittest.mock.patch.object(bench, "BUILD", build):
+                self.assertEqual(bench.chosen_nics("all"), ["udp", "packet", "packet:native", "xdp"])
+        self.assertEqual(bench.chosen_nics("udp,xdp"), ["udp", "xdp"])
 
 
 if __name__ == "__main__":
