@@ -240,7 +240,7 @@ void Pdc::write_header(Psn psn, TxRecord& record, bool retransmission) {
     } else {
       header.encode(packet.prepend(kRequestBytes));
     }
-    clear_owed_ = false;  // PDS-115
+    owed_clear_ = OwedClear::None;  // PDS-115
   } else {
     wire::ControlHeader header;
     header.ctl_type = record.ctl_type;
@@ -400,11 +400,24 @@ bool Pdc::send_untracked(wire::ControlHeader header, bool with_data) {
   return true;
 }
 
+// PDS-115: a request that follows soon says it as well as a Clear Command, and costs no packet.
+void Pdc::owe_clear(Time now) {
+  if (owed_clear_ != OwedClear::None) return;
+  owed_clear_ = OwedClear::NextRequest;
+  set_deadline(kIdle, std::min(deadlines_[kIdle], now + env_.parameters.clear_time));
+}
+
+// Nothing is kept from leaving by the window that the CLEAR would open (PDS-48).
+bool Pdc::clear_may_wait() const {
+  return owed_clear_ == OwedClear::NextRequest && state_ == PdcState::Established &&
+         backlog_.empty() && !close_wanted_;
+}
+
 // PDS-116: a lost one is repaired by what follows (PDS-118).
 void Pdc::send_clear_command() {
   const wire::ControlHeader clear{.ctl_type = wire::CpType::Clear,
                                   .payload = tx_.clear_psn().value};
-  if (send_untracked(clear)) clear_owed_ = false;
+  if (send_untracked(clear)) owed_clear_ = OwedClear::None;
 }
 
 // PDS-62: a peer opens nothing for a packet that was trimmed. ROD opens with its first one only.
@@ -510,7 +523,8 @@ bool Pdc::pump(std::uint32_t& budget, Time now) {
     --budget;
   }
   if (resend_count_ == 0 && backlog_.empty()) stop_waiting_for_ccc(now);
-  if (clear_owed_ && state_ != PdcState::Creating) send_clear_command();
+  const bool owes_clear = owed_clear_ != OwedClear::None && state_ != PdcState::Creating;
+  if (owes_clear && !clear_may_wait()) send_clear_command();
   if (close_wanted_) begin_close(now);
   if (state_ != PdcState::Established && state_ != PdcState::Creating) continue_close(now);
   return ack_is_due();
@@ -540,7 +554,8 @@ void Pdc::continue_close(Time now) {
   // The last response may be what makes SES wait for the peer, or send another packet.
   if (state_ == PdcState::AckWait && tx_.empty() && backlog_.empty() && locks_ == 0) {
     close_psn_ = tx_.next_psn();
-    if (clear_owed_ || !send_control(wire::CpType::Close, now)) return await_window(now);
+    const bool cleared = owed_clear_ == OwedClear::None;
+    if (!cleared || !send_control(wire::CpType::Close, now)) return await_window(now);
     enter(PdcEvent::CloseSent);
   }
 }
@@ -553,9 +568,9 @@ void Pdc::finish() {
   make_ready();
 }
 
-// Idle is checked every keepalive_time: an unused PDC closes (PDS-173, PDS-174); one that waits for
-// the peer without having anything outstanding sends a NOOP, which fails the PDC if the peer is
-// dead.
+// Idle is checked every keepalive_time, and when a CLEAR has waited for a request in vain: an
+// unused PDC closes (PDS-173, PDS-174); one that waits for the peer without having anything
+// outstanding sends a NOOP, which fails the PDC if the peer is dead.
 void Pdc::on_idle(Time now) {
   const Parameters& parameters = env_.parameters;
   const Duration quiet = now - last_activity_;
@@ -563,6 +578,7 @@ void Pdc::on_idle(Time now) {
       role_ == Role::Initiator ? parameters.initiator_idle_time : parameters.target_idle_time;
   set_deadline(kIdle, now + parameters.keepalive_time);
   ask_for_clear_if_late(now);
+  if (owed_clear_ == OwedClear::NextRequest) clear_at_once();
   if (takes_messages() && idle() && quiet >= limit) {
     begin_close(now);
   } else if (locks_ > 0 && tx_.empty() && quiet >= parameters.keepalive_time) {

@@ -312,10 +312,7 @@ void Pdc::on_clear(Psn clear_psn, Time now) {
 }
 
 // PDS-117: answered with the current CLEAR_PSN.
-void Pdc::on_clear_request(Time) {
-  clear_owed_ = true;
-  make_ready();
-}
+void Pdc::on_clear_request(Time) { clear_at_once(); }
 
 // PDS-156.
 void Pdc::on_ack_request(Psn psn, std::uint16_t entropy, Time now) {

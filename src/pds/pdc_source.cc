@@ -90,15 +90,15 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
   const Psn cleared = tx_.clear_psn();
   tx_.slide();
   if (ack.req == wire::AckRequestCode::Clear) {
-    clear_owed_ = true;
+    owe_clear(now);
     if (!clear_wanted_ || ack.ack_psn() > *clear_wanted_) clear_wanted_ = ack.ack_psn();
   } else if (clear_wanted_ && tx_.clear_psn() > cleared) {
-    clear_owed_ = true;  // a gap kept CLEAR_PSN below what was asked for
+    owe_clear(now);  // a gap kept CLEAR_PSN below what was asked for
   }
   if (clear_wanted_ && (tx_.clear_psn() >= *clear_wanted_ || tx_.empty())) clear_wanted_.reset();
   // All is answered and CACK has not moved over it: the last CLEAR was lost, and no request can
   // leave that would carry it (PDS-118).
-  if (asked_for_window && peer_cack_ < tx_.clear_psn()) clear_owed_ = true;
+  if (asked_for_window && peer_cack_ < tx_.clear_psn()) owed_clear_ = OwedClear::AtOnce;
   if (ack.req == wire::AckRequestCode::Close && role_ == Role::Initiator) close_wanted_ = true;
   if (ack.p) on_probe_answer(ack, arrived, now);
   inform_ccc(ack, feedback, acked_bytes, now);
@@ -435,8 +435,7 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
   // A refused packet left no trace (PDS-211); ROD_OOO may name one that was buffered.
   if (action != NackAction::GoBack) record->sacked = record->provisional = false;
   if (nack.nack_code == NackCode::NoGtdDelAvail) {  // the last CLEAR may be lost
-    clear_owed_ = true;
-    make_ready();
+    clear_at_once();
   }
   if (action == NackAction::RetransmitNow) {
     ++env_.counters.nack_retransmissions;

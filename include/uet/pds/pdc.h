@@ -209,7 +209,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   // pump() would send an ACK at most.
   bool has_only_ack() const {
     return state_ == PdcState::Established && backlog_.empty() && resend_count_ == 0 &&
-           !clear_owed_ && !close_wanted_;
+           owed_clear_ != OwedClear::AtOnce && !close_wanted_;
   }
   // A Credit Request names no context: the peer must know it from a request of this PDC.
   bool can_request_credit() const { return context_known_ && !finished(); }
@@ -225,6 +225,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
 
  private:
   enum Deadline : std::uint8_t { kResend, kIdle, kClose, kSilence, kDeadlines };
+  enum class OwedClear : std::uint8_t { None, NextRequest, AtOnce };  // PDS-115
 
   // pdc.cc
   // A turn could do something.
@@ -246,6 +247,12 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   bool send_next_packet(Time now);
   bool send_control(wire::CpType type, Time now);
   bool send_untracked(wire::ControlHeader header, bool with_data = false);
+  void owe_clear(Time now);
+  bool clear_may_wait() const;
+  void clear_at_once() {
+    owed_clear_ = OwedClear::AtOnce;
+    make_ready();
+  }
   void send_clear_command();
   void send_ack_request(Psn psn);
   void send_last_word();
@@ -354,7 +361,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   bool peer_buffers_ = false;         // the peer SACKs on ROD, so it keeps early packets
   bool context_known_ = false;        // the peer has had a request that names the context
   bool opened_without_data_ = false;  // a NOOP was sent for that
-  bool clear_owed_ = false;
+  OwedClear owed_clear_ = OwedClear::None;
   bool close_wanted_ = false;       // asked for while it could not begin
   cms::DestinationReport report_;   // CMS-300; what ACKs of what arrives here say
   std::uint16_t resend_count_ = 0;  // records with `resend`

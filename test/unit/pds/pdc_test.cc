@@ -245,7 +245,12 @@ TEST_F(PdcTest, Pds48_UnansweredClearClosesTheWindow) {
   EXPECT_EQ(sends_now(), 128U);
   // All acknowledged one by one, but CACK is held by a guaranteed response that no CLEAR reached.
   answer_with_held_responses();
-  EXPECT_EQ(sends_now(), 0U);
+  const auto sent = turn();
+  EXPECT_TRUE(requests(sent).empty());
+  const auto clears = controls(sent);  // at once: more waits for it (PDS-115)
+  ASSERT_EQ(clears.size(), 1U);
+  EXPECT_EQ(clears[0].ctl_type, CpType::Clear);
+  EXPECT_EQ(clears[0].payload, 70128U);
 }
 
 TEST_F(PdcTest, Pds48_ClosedWindowWithNothingOutstandingAsksForAnAck) {
@@ -437,8 +442,8 @@ TEST_F(PdcTest, Pds115_Pds116_OwedClearGoesAsACommandIfNothingElseDoes) {
   turn();
   wire::AckHeader held = ack(70000, 70001);
   held.req = AckRequestCode::Clear;
-  const auto sent = answer_to(held);
-  const auto clears = controls(sent);
+  EXPECT_TRUE(answer_to(held).empty());
+  const auto clears = controls(after_clear_time());
   ASSERT_EQ(clears.size(), 1U);
   EXPECT_EQ(clears[0].ctl_type, CpType::Clear);
   EXPECT_EQ(clears[0].payload, 70001U);
@@ -456,11 +461,12 @@ TEST_F(PdcTest, Pds115_OwedClearRidesInTheNextRequest) {
   turn();
   wire::AckHeader held = ack(70000, 70001);
   held.req = AckRequestCode::Clear;
-  receive(held);
+  EXPECT_TRUE(answer_to(held).empty());
   send(1);
   const auto sent = turn();
   EXPECT_TRUE(controls(sent).empty());
   EXPECT_EQ(requests(sent).at(0).clear_psn(), Psn{70001});
+  EXPECT_TRUE(after_clear_time().empty());  // it has been said
 }
 
 // CLEAR was asked for while an older packet was missing: it is owed until CLEAR_PSN gets there.
@@ -470,9 +476,10 @@ TEST_F(PdcTest, Pds115_ClearHeldBackByAGapFollowsWhenTheGapCloses) {
   turn();
   wire::AckHeader held = ack(70000, 70002);
   held.req = AckRequestCode::Clear;
-  receive(held);
-  turn();
-  const auto clears = controls(answer_to(ack(70001, 70001)));
+  EXPECT_TRUE(answer_to(held).empty());
+  EXPECT_EQ(requests(after_clear_time()).at(0).clear_psn(), Psn{70000});  // taken for lost
+  EXPECT_TRUE(answer_to(ack(70001, 70001)).empty());
+  const auto clears = controls(after_clear_time());
   ASSERT_EQ(clears.size(), 1U);
   EXPECT_EQ(clears[0].ctl_type, CpType::Clear);
   EXPECT_EQ(clears[0].payload, 70002U);

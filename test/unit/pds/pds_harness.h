@@ -178,6 +178,10 @@ class Bench : public ::testing::Test {
     now += time;
     return turn();
   }
+  // When an owed CLEAR has waited for a request in vain (PDS-115).
+  std::vector<Sent> after_clear_time() {
+    return after(test_parameters().clear_time + TimerWheel::kTick);
+  }
   // An established PDC with 70001 .. 70000 + count outstanding.
   TestMessage& outstanding(std::uint32_t count, DeliveryMode mode = DeliveryMode::Rud) {
     open(mode);

@@ -57,7 +57,8 @@ TEST_F(Provisional, Pds22_Pds108_TheResponseThatFollowsIsDelivered) {
   EXPECT_TRUE(no_response(70000, 70001).empty());
   EXPECT_EQ(message.responses, 0U);
   EXPECT_FALSE(node->manager->find(pdc)->idle());
-  const auto sent = controls(real_response(70000, 70001));
+  real_response(70000, 70001);
+  const auto sent = controls(after_clear_time());
   EXPECT_TRUE(Node::answered_once(message));
   ASSERT_EQ(node->client.answered.size(), 2U);
   EXPECT_EQ(node->client.answered[1].bytes[0], kReal);
