@@ -58,6 +58,7 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   template <class Delivers>
   bool progress_before_reply(Time now, Delivers delivers) UET_REQUIRES(lock_) {
     const bool taken = fep_->take(now);
+    if (fep_->keep_acks_longer(now)) return end_pass(taken);
     if (delivers() && fep_->can_keep_acks(now) && may_keep_acks()) {
       fep_->keep_acks();
       kept_acks_.kept();

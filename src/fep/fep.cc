@@ -62,7 +62,14 @@ bool Fep::can_keep_acks(Time now) {
 
 void Fep::keep_acks() {
   keeps_acks_ = true;
+  kept_longer_ = false;
   ++acks_kept_;
+}
+
+bool Fep::keep_acks_longer(Time now) {
+  if (!keeps_acks_ || kept_longer_ || !only_acks_wait(now)) return false;
+  kept_longer_ = true;
+  return true;
 }
 
 bool Fep::only_acks_wait(Time now) {

@@ -52,6 +52,15 @@ class Player {
       await(FI_SEND, "ACK");
     }
   }
+  // As MPI does: reads until there is nothing more, then replies.
+  void read_on_and_answer(std::uint64_t rounds) {
+    for (std::uint64_t i = 0; i < rounds; ++i) {
+      await_message();
+      node.keep_events();
+      send();
+      await(FI_SEND, "ACK");
+    }
+  }
   // The sender says through the channel that it has its completion; until then the receiver, who
   // has been told of the message, does not call the provider.
   void send_to_who_computes() {
@@ -105,6 +114,29 @@ TEST(KeptAcks, AreKeptForTheReplyWithManyThreads) {
   NodeOptions options;
   options.threading = FI_THREAD_SAFE;
   expect_kept(true, kSocket, options);
+}
+
+// Without a reply in time 8 would be kept, and then one of 32. Who is late on a busy machine plays
+// another game.
+TEST(KeptAcks, AreKeptThroughAReadThatFindsNothingMore) {
+  ChannelPair pair;
+  Process server("server", kSocket, [&] {
+    Player player(pair.left);
+    while (pair.left.receive<bool>(&player.node)) player.serve(kRounds);
+    pair.left.meet(&player.node);
+  });
+  Process client("client", kSocket, [&] {
+    Player player(pair.right);
+    std::uint64_t before = 0;
+    do {
+      pair.right.send(true);
+      before = player.kept();
+      player.read_on_and_answer(kRounds);
+    } while (player.kept() - before < kRounds / 8);
+    pair.right.send(false);
+    pair.right.meet(&player.node);
+  });
+  EXPECT_EQ(wait_for_all({&server, &client}), "");
 }
 
 TEST(KeptAcks, AreNoneWhereTheSwitchIsOff) {

@@ -182,6 +182,7 @@ void SimWorld::wake(int node, Time when) {
 bool SimWorld::pass(Node& node, Time now) {
   if (!node.config.keeps_acks) return node.fep->progress(now);
   const bool taken = node.fep->take(now);
+  if (node.fep->keep_acks_longer(now)) return taken;
   if (node.fep->can_keep_acks(now)) {
     node.fep->keep_acks();
     return false;

@@ -57,6 +57,9 @@ class Fep {
   bool can_keep_acks(Time now);
   void keep_acks();
   bool keeps_acks() const { return keeps_acks_; }
+  // The same, once for each keep_acks(), after a take() by a caller who has not replied yet: many
+  // read completions until there are none before they look at one. False if they must leave now.
+  bool keep_acks_longer(Time now);
   // For whoever sees that the caller does not come back.
   void push_kept_acks(Time now);
   // The end of a posting call: sends what is ready, without receiving. While many packets are still
@@ -110,6 +113,7 @@ class Fep {
   std::size_t waiting_posts_ = 0;
   bool brought_few_ = false;  // the last take(), and not through memory
   bool keeps_acks_ = false;
+  bool kept_longer_ = false;        // those that are kept
   std::uint32_t kept_in_vain_ = 0;  // in a row
   std::uint32_t occasions_ = 0;
   std::uint64_t acks_kept_ = 0;

@@ -516,6 +516,21 @@ TEST_F(KeptAcks, LeaveBehindTheReply) {
   expect_clean_close();
 }
 
+// As MPI does, which reads until there are no completions before it looks at what it read.
+TEST_F(KeptAcks, StayForOneReadMoreThatBringsNothingToSend) {
+  begin();
+  EXPECT_FALSE(b.fep->keep_acks_longer(now));  // none are kept
+  ASSERT_TRUE(take_and_keep());
+  EXPECT_FALSE(b.fep->take(now));
+  ASSERT_TRUE(b.fep->keep_acks_longer(now));
+  EXPECT_FALSE(b.fep->keep_acks_longer(now));  // not twice
+  reply();
+  a.fep->progress(now);
+  EXPECT_EQ(arrived, "RA");
+  EXPECT_EQ(b.fep->stats().pds.acks_late, 0U);
+  expect_clean_close();
+}
+
 TEST_F(KeptAcks, LeaveWithTheNextPassWithoutAReply) {
   begin();
   ASSERT_TRUE(take_and_keep());
