@@ -100,7 +100,8 @@ bool Fep::push(Time now) {
 bool Fep::receive(Time now) {
   while (const auto lost = nic_.take_lost_peer()) manager_.on_peer_lost(*lost, now);
   const std::size_t count = nic_.rx_burst(arrived_, now);
-  brought_few_ = count <= kFewPackets;
+  const std::uint64_t delivered = manager_.counters().requests_delivered;
+  brought_few_ = true;
   for (std::size_t i = 0; i < count; ++i) {
     RxPacket& packet = arrived_[i];
     if (config_.trim_marks.on(packet.dscp)) {  // PDS-147
@@ -111,6 +112,7 @@ bool Fep::receive(Time now) {
     manager_.on_packet(packet, now);
     packet = RxPacket{};
   }
+  brought_few_ &= manager_.counters().requests_delivered - delivered <= kFewRequests;
   note_receive_load(count > 0);
   return count > 0;
 }

@@ -95,7 +95,7 @@ class Fep {
  private:
   static constexpr std::size_t kBusyPackets = 16;  // unanswered ones that make posts wait
   static constexpr std::size_t kPostBatch = 16;
-  static constexpr std::size_t kFewPackets = 2;  // of one burst: more are a stream's
+  static constexpr std::size_t kFewRequests = 2;  // of one burst: more are a stream's
   // Once ACKs were kept for no reply kInVain times in a row, they are kept at one occasion in
   // kRarely, to see whether there are replies now.
   static constexpr std::uint32_t kInVain = 8;

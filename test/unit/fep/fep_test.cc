@@ -446,8 +446,7 @@ TEST_F(FepPair, PushSendsAtOnceAndReceivesNothing) {
   EXPECT_EQ(a.sink.all.size(), 1U);
 }
 
-// ---- ACKs that wait for the reply
-// -----------------------------------------------------------------
+// ---- ACKs that wait for the reply ---------------------------------------------------------------
 
 class KeptAcks : public FepPair {
  protected:
@@ -566,6 +565,18 @@ TEST_F(KeptAcks, AreNoneOfAStream) {
   post_receives();
   for (int i = 0; i < 3; ++i) begin();
   EXPECT_FALSE(take_and_keep());
+}
+
+// Of partners that exchange, each hears of its own messages, too.
+TEST_F(KeptAcks, AreThoseOfAMessageThatCameBesideAcks) {
+  for (int i = 0; i < 3; ++i) {
+    post_receives();
+    reply();
+    a.fep->progress(now);
+  }
+  begin();
+  EXPECT_TRUE(take_and_keep());
+  EXPECT_EQ(b.sink.count(ses::Kind::Send), 3U);
 }
 
 // Whoever receives only loses by it.
