@@ -515,6 +515,7 @@ bool Pdc::resend_pending(std::uint32_t& budget, Time now) {
 
 bool Pdc::pump(std::uint32_t& budget, Time now) {
   if (state_ == PdcState::Closed) return false;
+  if (env_.acks_wait && has_long_reply()) return true;
   if (ack_is_due() && !env_.acks_wait) send_waiting_ack(now);
   if (resend_count_ > 0 && !resend_pending(budget, now)) return true;
   while (!backlog_.empty()) {

@@ -50,7 +50,8 @@ class Manager final : public Delivery {
   void on_packet(const RxPacket& packet, Time now);
   // Lets PDCs send, in turn and bounded (design section 7). True if something was sent.
   bool pump(Time now);
-  // The same of PDCs, but for their ACKs, which remain for pump().
+  // The same of PDCs, but for their ACKs and messages of more than a few KiB, which remain for
+  // pump(). True if a message was sent.
   bool pump_before_acks(Time now);
   // Frees PDCs whose end has come, without sending.
   void bury_finished(Time now);

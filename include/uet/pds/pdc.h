@@ -228,6 +228,11 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   enum class OwedClear : std::uint8_t { None, NextRequest, AtOnce };  // PDS-115
 
   // pdc.cc
+  // An ACK behind it would be late: whoever waits for that is not ready for the reply, either.
+  bool has_long_reply() {
+    constexpr std::uint64_t kShortBytes = 4096;
+    return !backlog_.empty() && backlog_.front().backlog_bytes > kShortBytes;
+  }
   // A turn could do something.
   bool has_work() const { return ack_is_due() || !has_only_ack(); }
   cms::PathSelector& path() { return own_path_ ? *own_path_ : *ccc_.paths; }

@@ -476,11 +476,12 @@ class KeptAcks : public FepPair {
     ASSERT_TRUE(send({&slice, 1}).ok());
     a.fep->push(now);
   }
-  void reply() {
+  void reply() { reply({&slice, 1}); }
+  void reply(std::span<const ses::IoSlice> slices) {
     const ses::Peer to = a.as_peer();
     ses::SendOp op;
     op.peer = &to;
-    op.local = {&slice, 1};
+    op.local = slices;
     ASSERT_TRUE(b.fep->ses().send(*b.context, op, now).ok());
     b.fep->posted(now);
   }
@@ -513,6 +514,19 @@ TEST_F(KeptAcks, LeaveBehindTheReply) {
   EXPECT_EQ(b.fep->stats().pds.acks_kept, 1U);
   EXPECT_EQ(b.fep->stats().pds.acks_late, 0U);
   expect_clean_close();
+}
+
+// Its receiver waits for the ACK, and copying it takes long.
+TEST_F(KeptAcks, LeaveBeforeALongReply) {
+  std::array<std::byte, 8192> bytes{};
+  const ses::IoSlice all{bytes.data(), bytes.size()};
+  begin();
+  ASSERT_TRUE(take_and_keep());
+  reply({&all, 1});
+  a.fep->progress(now);
+  EXPECT_EQ(arrived.front(), 'A');
+  EXPECT_EQ(arrived.find('A', 1), std::string::npos);
+  EXPECT_GT(arrived.size(), 1U);
 }
 
 // As MPI does, which reads until there are no completions before it looks at what it read.
