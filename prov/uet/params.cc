@@ -350,7 +350,8 @@ const Row kRows[] = {
      "Credit that rccc gives unasked while nobody asks, in bandwidth-delay products, 0 = none",
      Real{&cms::Tuning::unsolicited_bdp, 0, 100}},
     {"CC_PATH_REST_RTTS",
-     "How long a path that drew a mark or a trimmed packet is left alone, in base round-trip times",
+     "How long a path that drew a mark or a trimmed packet is left alone at most, in base "
+     "round-trip times",
      Real{&cms::Tuning::path_rest_rtts, 0, 1000}},
     {"CC_PATH_SILENCE_RTTS",
      "Time without an answer that counts as a loss on a path, in base round-trip times, 0 = never",

@@ -199,6 +199,13 @@ void PathSelector::penalise(std::uint16_t index, PathFeedback feedback) {
   penalty = static_cast<std::uint8_t>(std::min<int>(learnt.penalty_limit, raised));
 }
 
+// Where a fabric is full, most paths draw a mark now and then. To keep off one that has answered
+// unmarked since crowds the others, and those all senders leave at once (docs/architecture.md).
+void PathSelector::forgive(std::uint16_t index) {
+  learnt_->health.on_good(index);
+  if (!learnt_->penalties.empty()) learnt_->penalties[index] = 0;
+}
+
 // CMS-423: a path that does not answer while others do counts as one that loses, for selection
 // and bans (CMS-419) only.
 void PathSelector::on_acknowledged(std::uint16_t entropy, Time now) {
@@ -218,6 +225,7 @@ void PathSelector::on_feedback(std::uint16_t entropy, PathFeedback feedback, Tim
   if (!index) return;
   Learnt& learnt = *learnt_;
   penalise(*index, feedback);
+  if (feedback == PathFeedback::Good) forgive(*index);
   if (feedback == PathFeedback::Ecn || feedback == PathFeedback::Nack)
     learnt.health.rest(*index, now);
   if (feedback == PathFeedback::Nack) learnt.health.on_gone(*index);

@@ -68,7 +68,7 @@ bool PathHealth::usable(std::size_t index, Time now) {
   if (banned(index, now)) return false;
   const Path& path = paths_[index];
   if (path.on_probation && path.out > 0) return false;
-  if (!path.rests) return true;
+  if (!path.rests || path.good_since) return true;
   end_rests(stamp(now));
   return !path.rests || resting_count_ * 2 > paths_.size();
 }
@@ -96,6 +96,7 @@ void PathHealth::rest(std::size_t index, Time now) {
   Path& path = paths_[index];
   end_rests(stamp(now));
   path.rest_until = stamp(now) + rest_time_;
+  path.good_since = false;
   if (path.rests || rest_time_ == 0) return;  // what rests again keeps its place in line
   path.rests = true;
   resting_[(resting_begin_ + resting_count_++) % resting_.size()] =

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Which paths are better left alone for now, whatever the scheme: those that drew a mark or a NACK
-// rest (CMS-406), those that lose everything are banned (CMS-419), and those that have stopped
-// answering are found (CMS-423). Paths are indices from 0; knows no entropy values.
+// rest until they answer unmarked (CMS-406), those that lose everything are banned (CMS-419), and
+// those that have stopped answering are found (CMS-423). Paths are indices from 0; knows no entropy
+// values.
 #pragma once
 
 #include <cstddef>
@@ -30,6 +31,9 @@ class PathHealth {
   void on_acknowledged(std::size_t path, Time now);
   // It drew a mark or a NACK.
   void rest(std::size_t path, Time now);
+  // A packet of it came back unmarked: it need not rest any more, but counts as one that does until
+  // its time is over.
+  void on_good(std::size_t path) { paths_[path].good_since = true; }
   // The packet is no longer on its way: refused or lost.
   void on_gone(std::size_t path);
   // It lost a packet.
@@ -53,6 +57,7 @@ class PathHealth {
     std::uint8_t timeouts = 0;
     std::uint8_t bans = 0;  // in a row
     bool rests = false;
+    bool good_since = false;  // it was last told to rest
     bool banned = false;
     bool on_probation = false;  // the ban is over, and one packet may show whether the path works
   };

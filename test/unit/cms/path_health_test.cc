@@ -58,6 +58,20 @@ TEST_F(Health, Cms406_AnotherMarkMakesItRestLonger) {
   EXPECT_TRUE(usable(5));
 }
 
+TEST_F(Health, Cms406_UnlessItHasAnsweredUnmarkedSince) {
+  health_.rest(3, now_);
+  health_.on_good(3);
+  EXPECT_TRUE(usable(3));
+  health_.rest(3, now_);
+  EXPECT_FALSE(usable(3)) << "marked once more";
+}
+
+TEST_F(Health, Cms406_WhatAnsweredStillCountsAmongThoseThatRest) {
+  for (std::size_t path = 0; path < 5; ++path) health_.rest(path, now_);
+  health_.on_good(4);
+  for (std::size_t path = 0; path < 8; ++path) EXPECT_TRUE(usable(path)) << path;
+}
+
 TEST_F(Health, Cms406_NotWhenMoreThanHalfRest) {
   for (std::size_t path = 0; path < 4; ++path) health_.rest(path, now_);
   for (std::size_t path = 0; path < 4; ++path) EXPECT_FALSE(usable(path));

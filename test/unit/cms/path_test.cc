@@ -241,14 +241,15 @@ TEST_F(Scheme, Cms412_PenaltiesSaturateAt15) {
   EXPECT_EQ(next(), v[0]);
 }
 
-TEST_F(Scheme, Cms412_GoodNewsForgiveNothing) {
+TEST_F(Scheme, Cms412_GoodNewsTakePenaltiesBack) {
   with(PathPolicy::Bitmap, 2);
   const auto v = take(2);
-  tell(v[0], kEcn);
-  tell(v[0], kGood);
+  tell(v[0], kNack);
   rest();
   EXPECT_EQ(next(), v[1]);
+  tell(v[0], kGood);
   EXPECT_EQ(next(), v[0]);
+  EXPECT_EQ(next(), v[1]);
 }
 
 TEST_F(Scheme, Cms413_RepsExploresOneBdpAndRecyclesOnlyGoodOnes) {
