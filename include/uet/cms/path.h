@@ -94,7 +94,7 @@ class PathSelector {
   std::optional<std::uint16_t> recycled(Time now);
   std::uint16_t choose(Rng& rng, Time now);
   void penalise(std::uint16_t index, PathFeedback feedback);
-  void forgive(std::uint16_t index);
+  void forgive(std::uint16_t index);       // a packet of it came back unmarked
   std::uint16_t reps(Rng& rng, Time now);  // reps
 
   std::uint16_t begin_train(Rng& rng, Time now);

@@ -58,7 +58,7 @@ struct Tuning {
   double reps_explore_bdp = 1;       // begins with random paths for so long, BDPs
   double reps_freeze_us = 0;         // 0 = max(100 us, 8 RTTs) (CMS-414)
   double reps_explore_packets = 16;  // random paths after a freeze
-  double path_rest_rtts = 1;     // what drew a mark or a NACK is left alone so long (CMS-406), RTTs
+  double path_rest_rtts = 1;     // what drew a mark or a NACK rests so long at most (CMS-406), RTTs
   double path_silence_rtts = 3;  // without an answer counts as a loss (CMS-423), RTTs; 0 = never
   double path_ban_after = 3;     // losses in a row (CMS-419); 0 = never
   double path_ban_s = 1;         // the first ban; each one in a row is twice as long ...

@@ -232,6 +232,24 @@ TEST_P(RestingScheme, Cms406_NoPathIsTakenWhileItRests) {
   EXPECT_TRUE(again);
 }
 
+TEST_P(RestingScheme, Cms406_APathThatAnsweredUnmarkedSinceIsTakenAgain) {
+  Parameters parameters;
+  parameters.paths = GetParam();
+  parameters.path_count = 4;
+  parameters.base_rtt = kRtt;
+  parameters.tuning.reps_explore_bdp = 0;
+  Rng rng(5);
+  PathSelector paths(parameters, false, rng);
+  const Time now = time_from_ns(1'000'000'000);
+  const std::uint16_t marked = paths.next(rng, now);
+  paths.on_feedback(marked, PathFeedback::Nack, now);
+  for (int i = 0; i < 50; ++i) ASSERT_NE(paths.next(rng, now), marked) << i;
+  paths.on_feedback(marked, PathFeedback::Good, now);
+  bool again = false;
+  for (int i = 0; i < 50; ++i) again |= paths.next(rng, now) == marked;
+  EXPECT_TRUE(again);
+}
+
 TEST_P(RestingScheme, Cms419_NoPathIsTakenWhileItIsBanned) {
   Parameters parameters;
   parameters.paths = GetParam();

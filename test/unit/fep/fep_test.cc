@@ -4,12 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <functional>
 #include <new>
 #include <vector>
 
-#include "uet/wire/parse.h"
 #include "unit/fep/fep_harness.h"
 
 namespace {
