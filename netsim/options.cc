@@ -164,7 +164,7 @@ void add_endpoints(CLI::App& app, Arguments& a) {
   group->add_flag("--ack-per-packet", a.ack_per_packet, "Instead of one for 16 KiB");
   group->add_flag("--synthetic-ecn", a.synthetic_ecn, "CMS-703");
   group->add_flag("--recovery,--no-recovery{false}", a.recovery,
-                  "CMS-150 and CMS-151, where nothing is trimmed or credit is used; default on");
+                  "CMS-151 and, where nothing is trimmed or credit is used, CMS-150; default on");
   group->add_flag("--path-inference,--no-path-inference{false}", a.path_inference,
                   "CMS-420; default on");
   group

@@ -375,8 +375,8 @@ const Row kRows[] = {
      "How long such a packet is waited for at first, in base round-trip times",
      Real{&cms::Tuning::path_inference_wait_rtts, 0, 1000}},
     {"CC_RECOVERY",
-     "Without trimming and with several paths: take for lost what many later packets have "
-     "overtaken, and ask for what has arrived when no answer comes, a switch",
+     "With several paths: ask for what has arrived when no answer comes, and without trimming, or "
+     "with credit, take for lost what many later packets have overtaken, a switch",
      Switch{&Params::cc_recovery}},
     {"CC_RECOVERY_WINDOWS",
      "Later packets that prove a loss so, in congestion windows, the largest window at most",

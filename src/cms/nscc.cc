@@ -18,6 +18,7 @@ constexpr double kTargetOfJitter = 4;
 constexpr double kLightLoadOfBdp = 0.25;  // "light load" of CMS-711
 constexpr double kCloseOfTarget = 0.25;   // and "close to the base RTT" (RttNoise)
 constexpr double kNoiseAgeRtts = 1000;
+constexpr double kCalmRtts = 16;  // without a trim
 constexpr double kRaiseLimitOfConfig = 4;
 constexpr double kLeastBaseRttUs = 0.001;  // the resolution of Duration
 
@@ -230,10 +231,10 @@ NsccConstants nscc_constants(const SharedParameters& shared, Duration config_bas
   c.scaling_a = c.bdp_bytes() / (tuning.reference_rate_mbps / 8 * tuning.reference_rtt_us);
   c.alpha_bytes_per_us = c.tuned(tuning.alpha_bytes_per_us, 4 * c.scaling_a * c.scaling_b() *
                                                                 c.mtu_bytes() / c.target_qdelay_us);
+  c.recovery =
+      parameters.recovery && parameters.path_count > 1 && parameters.paths != PathPolicy::Single;
   // With trimming windows that exceed themselves do harm (CMS-152): credit cannot be exceeded.
-  const bool harmless = !parameters.trimming || uses_credit(parameters.algorithm);
-  c.recovery = parameters.recovery && harmless && parameters.path_count > 1 &&
-               parameters.paths != PathPolicy::Single;
+  c.recovery_by_count = !parameters.trimming || uses_credit(parameters.algorithm);
   c.synthetic_ecn = parameters.synthetic_ecn && !parameters.trimming;
   return c;
 }
@@ -392,6 +393,7 @@ void nscc_on_trim(NsccState& s, const NsccConstants& c, std::uint32_t bytes,
   s.inflight_bytes -= bytes;
   if (rtt && *rtt > Duration::zero()) lower_base_rtt(s, c, to_us(*rtt));
   restart_raise(s, now);
+  s.last_trim = now;
   average_delay(s, c, c.config_base_rtt_us, now);  // a trim proves at least a full queue
   note_ignored(s, bytes);
   s.bytes_ignored += bytes;
@@ -513,10 +515,19 @@ std::optional<RecoveryRules> Nscc::recovery() const {
   const double least = tuning.recovery_packets * state_.mtu_bytes;
   const double target_us = nscc_target_qdelay_us(state_, constants_);
   const double loop_us = nscc_loop_us(state_);
-  return RecoveryRules{.bytes = static_cast<std::uint64_t>(std::max(window, least)),
+  const std::uint64_t bytes = constants_.recovery_by_count
+                                  ? static_cast<std::uint64_t>(std::max(window, least))
+                                  : std::numeric_limits<std::uint64_t>::max();
+  // Where a full queue loses what it trimmed, too, only time-outs that double calm it.
+  const Time not_before = constants_.recovery_by_count || state_.last_trim == Time{}
+                              ? Time{}
+                              : state_.last_trim + us(kCalmRtts * loop_us);
+  return RecoveryRules{.bytes = bytes,
                        .silence = us(tuning.recovery_silence_rtts * loop_us),
                        .silence_at_end = us(loop_us + target_us),
                        .retry = us(tuning.recovery_retry_rtts * loop_us),
+                       .not_before = not_before,
+                       .only_at_end = !constants_.recovery_by_count,
                        .unqueued_rtt = us(state_.base_rtt_us + target_us)};
 }
 

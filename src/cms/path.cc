@@ -180,6 +180,12 @@ std::uint16_t PathSelector::next(Rng& rng, Time now, std::uint32_t train) {
   return entropy;
 }
 
+std::uint16_t PathSelector::next_answered(Rng& rng, Time now) {
+  if (!uses_feedback() || !learnt_->answered) return next(rng, now);
+  learnt_->health.on_sent(*index_of(*learnt_->answered), now);
+  return *learnt_->answered;
+}
+
 bool PathSelector::reroute(Rng& rng, Time now, Duration spacing) {
   if (policy_ != PathPolicy::Single || now - since_ < spacing) return false;
   since_ = now;
@@ -217,6 +223,10 @@ void PathSelector::on_acknowledged(std::uint16_t entropy, Time now) {
   penalise(static_cast<std::uint16_t>(*silent), PathFeedback::Timeout);
   learnt_->health.rest(*silent, now);
   learnt_->health.on_timeout(*silent, now);
+}
+
+void PathSelector::on_answered(std::uint16_t entropy) {
+  if (uses_feedback() && index_of(entropy)) learnt_->answered = entropy;
 }
 
 void PathSelector::on_feedback(std::uint16_t entropy, PathFeedback feedback, Time now) {

@@ -94,7 +94,9 @@ SharedCcc* CccPool::share(const CccKey& key, Use use, Time now) {
     const std::optional<Duration> base_rtt = rtts_.find(key.address, now);
     shared.ccc = cms::make_ccc(cms, now, ccc_id, base_rtt);
     shared.credit = shared.ccc->by_credit();
-    shared.recovers = shared.ccc->recovery().has_value();
+    const std::optional<cms::RecoveryRules> rules = shared.ccc->recovery();
+    shared.recovers = rules.has_value();
+    shared.recovers_midway = rules && !rules->only_at_end;
     const bool measured =
         cms->probes_base_rtt && cms->algorithm != cms::Algorithm::None && !cms->base_rtt;
     shared.wants_probe = measured && !base_rtt;

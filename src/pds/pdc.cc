@@ -280,13 +280,19 @@ std::uint32_t Pdc::train_packets() const {
       std::clamp<std::uint64_t>(bytes / cms.mtu_bytes, 1, cms.train_packets));
 }
 
+// What the last ACK came along serves every other time, lest it has failed since.
+std::uint16_t Pdc::choose_path(const TxRecord& record, Time now) {
+  return record.rto_count % 2 == 1 ? path().next_answered(env_.rng, now)
+                                   : path().next(env_.rng, now, train_packets());
+}
+
 void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
   write_header(psn, record, retransmission);
   Packet& packet = *record.packet;
   packet.to = destination_.address;
   packet.sent = {};
   packet.payload_stays = true;
-  packet.entropy = record.entropy = path().next(env_.rng, now, train_packets());
+  packet.entropy = record.entropy = choose_path(record, now);
   const bool data = record.message != nullptr;
   packet.ecn = data ? Ecn::Ect0 : Ecn::NotEct;  // CMS-31
   packet.dscp = dscp_for(record, retransmission);
@@ -306,7 +312,8 @@ void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
     record.out_of_flight = false;
     if (ListNode<WaitingForCccTag>::linked()) ccc_.waiting.remove(*this);  // it had its turn
     if (!record.sacked) in_flight_bytes_ += record.nominal_bytes;
-    if (ccc_.recovers && deadlines_[kSilence] == kNever) on_silence(now);
+    const bool may_ask = backlog_.empty() ? ccc_.recovers : ccc_.recovers_midway;
+    if (may_ask && deadlines_[kSilence] == kNever) on_silence(now);
   }
   if (!Outbox::holds(packet)) env_.outbox.push(packet);  // else it keeps its place in line
   last_activity_ = now;

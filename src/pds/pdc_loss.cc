@@ -77,15 +77,18 @@ void Pdc::on_silence(Time now) {
   set_deadline(kSilence, kNever);
   const std::optional<cms::RecoveryRules> rules = ccc_.ccc->recovery();
   if (!rules || tx_.empty() || destination_.mode != DeliveryMode::Rud) return;
+  if (rules->only_at_end && !backlog_.empty()) return;
   Time due = std::max(last_heard_, last_data_sent_) +
              (backlog_.empty() ? rules->silence_at_end : rules->silence);
   if (recovery_probe_sent_ > last_heard_) due = recovery_probe_sent_ + rules->retry;
+  due = std::max(due, rules->not_before);
   const bool can = state_ == PdcState::Established && in_flight_bytes_ > 0;
   if (now >= due) {
     due = now + rules->retry;
+    ++recovery_probes_;
     const wire::ControlHeader probe{.ctl_type = wire::CpType::Probe,
                                     .ar = true,
-                                    .probe_opaque = kRecoveryOpaque,
+                                    .probe_opaque = newest_recovery_opaque(),
                                     .payload = (peer_cack_ + 1).value};
     if (can && send_untracked(probe, true)) {
       ++env_.counters.probes_sent;
@@ -96,8 +99,10 @@ void Pdc::on_silence(Time now) {
 }
 
 void Pdc::on_recovery_answer(const wire::AckHeader& ack, Time arrived, Time now) {
-  if (recovery_probe_sent_ == Time{}) return;
+  // Only of the newest it is known when it was sent.
+  if (recovery_probe_sent_ == Time{} || ack.probe_opaque != newest_recovery_opaque()) return;
   const Time sent = std::exchange(recovery_probe_sent_, Time{});
+  on_silence(now);
   const auto rtt = cms::rtt_sample(1, false, sent, arrived, ack.service_time);
   const std::optional<cms::RecoveryRules> rules = ccc_.ccc->recovery();
   if (!rtt || !rules || *rtt >= rules->unqueued_rtt) return;

@@ -72,6 +72,7 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
       // The RETX flag tells which transmission is answered. What was SACKed before had been
       // answered already: this answer came because it was asked for.
       if (!record->sacked) {
+        if (record->sent_count == 1) path().on_answered(record->entropy);
         if (record->sent_count == 1 || (record->sent_count == 2 && !ack.retx)) {
           answer_time_.add(now - record->first_sent);
         } else if (record->sent_count == 2) {
@@ -256,7 +257,7 @@ void Pdc::inform_ccc(const wire::AckHeader& ack, cms::AckFeedback& feedback,
 
 // CMS-140: the first answer to the newest Probe; one to an older one, or a copy, tells nothing.
 void Pdc::on_probe_answer(const wire::AckHeader& ack, Time arrived, Time now) {
-  if (ack.probe_opaque == kRecoveryOpaque) return on_recovery_answer(ack, arrived, now);
+  if (ack.probe_opaque >= kFirstRecoveryOpaque) return on_recovery_answer(ack, arrived, now);
   const int newest = kFirstProbeOpaque + ccc_.probes - 1;
   if (ccc_.probe_sent == Time{} || ack.probe_opaque != newest) return;
   const auto rtt = cms::rtt_sample(1, false, ccc_.probe_sent, arrived, ack.service_time);

@@ -58,7 +58,7 @@ struct Parameters {
   bool path_inference = true;  // losses are inferred from later packets on the same path (CMS-420)
   // Many packets that arrive above a gap prove a loss whatever their paths, and so does the answer
   // to a Probe (CMS-150, CMS-151). Not for a single path, whose order proves it at once (CMS-153);
-  // with `trimming` only where credit is used (CMS-152).
+  // with `trimming` only the answer, unless credit is used (CMS-152).
   bool recovery = true;
   Tuning tuning;
 
@@ -126,6 +126,8 @@ struct RecoveryRules {
   Duration silence;         // without an ACK: a Probe asks what has arrived
   Duration silence_at_end;  // the same, with nothing more to send
   Duration retry;           // until the next Probe
+  Time not_before;          // no Probe until then
+  bool only_at_end;         // none while there is more to send
   // A Probe that is answered faster waited behind nothing, and what it misses is lost.
   Duration unqueued_rtt;
 };

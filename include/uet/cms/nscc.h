@@ -31,9 +31,10 @@ struct NsccConstants {
   double config_base_rtt_us = 0;
   double target_qdelay_us = 0;  // before CMS-711
   double scaling_a = 0;
-  double alpha_bytes_per_us = 0;  // gain of RISE
-  bool synthetic_ecn = false;     // CMS-703
-  bool recovery = false;          // CMS-150
+  double alpha_bytes_per_us = 0;   // gain of RISE
+  bool synthetic_ecn = false;      // CMS-703
+  bool recovery = false;           // CMS-151 ...
+  bool recovery_by_count = false;  // ... and CMS-150
 
   explicit NsccConstants(SharedParameters shared) : parameters(std::move(shared)) {}
   const Tuning& tuning() const { return parameters->tuning; }
@@ -107,6 +108,7 @@ struct NsccState : Window {
   std::int64_t bytes_ignored = 0;    // of those reported
   double fi_count_bytes = 0;         // bytes reported in a row at zero delay
   Time last_dec_time;                // last multiplicative decrease
+  Time last_trim;                    // Time{} = none yet
   Time raise_since;                  // start of the time without a short sample (CMS-142) ...
   double raise_rtt_us = 0;           // ... and the smallest sample in it; 0 = none
   RttNoise noise;                    // CMS-711

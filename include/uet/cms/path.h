@@ -47,17 +47,23 @@ class PathSelector {
   // The entropy value of the next data packet. Up to `train` packets in a row get the same one if
   // they are asked for at the same time: that many can leave as one (CMS-700).
   std::uint16_t next(Rng& rng, Time now, std::uint32_t train = 1);
+  // That of a packet that timed out: the value whose own answer came last, since it is known to
+  // work there and back. As next() if none is.
+  std::uint16_t next_answered(Rng& rng, Time now);
   // That of a packet whose fate teaches nothing: it uses up no recycled value.
   std::uint16_t next_for_control(Rng& rng);
   // Takes another value from now on if there is a single one, and it was taken `spacing` ago or
   // longer (CMS-401). True if so.
   bool reroute(Rng& rng, Time now, Duration spacing);
-  // Is there any use in calling the two below?
+  // Is there any use in calling the three below?
   bool uses_feedback() const { return learnt_ != nullptr; }
   // What became of a packet that took this value. Values that are not of the set are ignored.
   void on_feedback(std::uint16_t entropy, PathFeedback feedback, Time now);
   // A packet that took this value is reported for the first time, marked or not.
   void on_acknowledged(std::uint16_t entropy, Time now);
+  // The ACK of a packet that took this value has come, by the same value (CMS-402). Other values
+  // that it reports may work one way only.
+  void on_answered(std::uint16_t entropy);
 
   std::uint16_t path_count() const { return count_; }
   bool frozen() const { return learnt_ != nullptr && learnt_->frozen_until.has_value(); }
@@ -83,6 +89,7 @@ class PathSelector {
     std::uint64_t freezes = 0;
     Duration freeze_time;
     std::optional<Time> frozen_until;
+    std::optional<std::uint16_t> answered;  // of on_answered(), the last
   };
 
   std::uint16_t value(std::uint32_t index) const;

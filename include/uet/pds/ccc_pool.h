@@ -64,11 +64,12 @@ struct SharedCcc : TimerEntry, ListNode<ReadyTag>, ListNode<LingeringTag> {
   // that they are nearer are treated less fairly, not more: quick adapt spares them above a lower
   // rate.
   bool wants_probe = false;
-  bool recovers = false;                 // losses are also found without knowing paths (CMS-150)
-  bool blocked_by_credit = false;        // and not by the window
-  std::uint16_t probes = 0;              // sent so far; the number of the last one
-  std::uint8_t wait_doublings = 0;       // of the wait before a loss is inferred (CMS-421)
-  std::uint8_t right_inferences = 0;     // since one that was wrong, or since it became shorter
+  bool recovers = false;              // losses are also found without knowing paths (CMS-151) ...
+  bool recovers_midway = false;       // ... even while there is more to send
+  bool blocked_by_credit = false;     // and not by the window
+  std::uint16_t probes = 0;           // sent so far; the number of the last one
+  std::uint8_t wait_doublings = 0;    // of the wait before a loss is inferred (CMS-421)
+  std::uint8_t right_inferences = 0;  // since one that was wrong, or since it became shorter
   std::array<std::uint16_t, 4> users{};  // by kind of use, the most demanding first
   Time probe_sent{};                     // of the last one; Time{}: it is answered
   Time probe_due{};                      // the next one's, with the first answer after it

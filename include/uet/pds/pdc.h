@@ -262,6 +262,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   void send_ack_request(Psn psn);
   void send_last_word();
   void probe_base_rtt(Time now);
+  std::uint16_t choose_path(const TxRecord& record, Time now);
   std::uint32_t train_packets() const;
   bool resend_pending(std::uint32_t& budget, Time now);
   void wait_for_ccc(Time now);
@@ -393,21 +394,25 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   std::uint32_t rto_epoch_ = 0;        // grows with CACK (PDS-125)
   std::uint32_t rcvd_bytes_seen_ = 0;  // CMS-110
   AnswerTime answer_time_;
-  std::uint64_t reported_bytes_ = 0;  // of sent_bytes_, what the peer has reported (CMS-110)
-  std::optional<Psn> clear_wanted_;   // highest PSN asked to be cleared and not yet so (PDS-115)
-  std::uint32_t window_probes_ = 0;   // ACK Requests in a closed window since the last ACK
-  std::uint32_t rebases_ = 0;         // PDS-77
-  Time window_probe_due_{};           // not before
-  std::optional<Psn> recover_until_;  // CMS-150: until CACK has come there; empty: no recovery
-  Time recovery_probe_sent_{};        // CMS-151; Time{}: none that is still unanswered
+  std::uint64_t reported_bytes_ = 0;   // of sent_bytes_, what the peer has reported (CMS-110)
+  std::optional<Psn> clear_wanted_;    // highest PSN asked to be cleared and not yet so (PDS-115)
+  std::uint32_t window_probes_ = 0;    // ACK Requests in a closed window since the last ACK
+  std::uint32_t rebases_ = 0;          // PDS-77
+  Time window_probe_due_{};            // not before
+  std::optional<Psn> recover_until_;   // CMS-150: until CACK has come there; empty: no recovery
+  std::uint16_t recovery_probes_ = 0;  // CMS-151
+  Time recovery_probe_sent_{};         // the newest; Time{}: it is answered
   // Transmissions up to this one prove nothing and are not proven lost by later ones on their path:
   // since they left, the route of a path has changed (CMS-421).
   std::uint64_t route_epoch_ = 0;
   static constexpr std::uint64_t kLongestTrainBytes = 65536;  // CMS-700
-  // Of Probes. What has arrived? There is one at a time.
-  static constexpr std::uint16_t kRecoveryOpaque = 1;
-  // What is the base RTT? One more for each.
+  // Of Probes, one more for each. What is the base RTT?
   static constexpr std::uint16_t kFirstProbeOpaque = 2;
+  // What has arrived?
+  static constexpr std::uint16_t kFirstRecoveryOpaque = 0x8000;
+  std::uint16_t newest_recovery_opaque() const {
+    return static_cast<std::uint16_t>(kFirstRecoveryOpaque | recovery_probes_);
+  }
   const Time opened_;
   Psn close_psn_{};
 

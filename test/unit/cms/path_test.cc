@@ -352,6 +352,25 @@ TEST_F(Scheme, Cms8_4_FeedbackOfForeignValuesIsIgnored) {
   EXPECT_EQ(take(8), v);
 }
 
+TEST_F(Scheme, Cms402_TheValueThatWasAnsweredLastIsKept) {
+  for (const auto policy : {PathPolicy::Bitmap, PathPolicy::Reps, PathPolicy::Mixed}) {
+    with(policy, 8);
+    const auto v = take(3);
+    selector_->on_answered(v[0]);
+    selector_->on_answered(v[1]);
+    selector_->on_answered(1);  // foreign
+    tell(v[2], kGood);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(selector_->next_answered(rng_, now_), v[1]);
+  }
+  with(PathPolicy::Bitmap, 8);
+  const auto walk = take(8);
+  EXPECT_EQ(selector_->next_answered(rng_, now_), walk[0]) << "none was answered";
+  with(PathPolicy::RoundRobin, 8);
+  const std::uint16_t first = next();
+  selector_->on_answered(first);
+  EXPECT_EQ(selector_->next_answered(rng_, now_), first + 1) << "learns nothing";
+}
+
 TEST_F(Scheme, Cms20_ControlPacketsUseUpNoRecycledValue) {
   with(PathPolicy::Mixed, 8);
   const auto v = take(8);

@@ -265,7 +265,7 @@ class Recovery : public Bench {
   wire::AckHeader answer(std::uint32_t first, std::uint32_t last) const {
     wire::AckHeader header = reported(first, last);
     header.p = true;
-    header.probe_opaque = 1;
+    header.probe_opaque = opaque_;
     header.service_time = 1;
     return header;
   }
@@ -274,6 +274,11 @@ class Recovery : public Bench {
     std::erase_if(found, [](const wire::RequestHeader& header) { return !header.retx; });
     return psns(found);
   }
+  void wait_for_the_next_probe(Duration time) {
+    const auto probe = probes(after(time));
+    ASSERT_EQ(probe.size(), 1U);
+    opaque_ = probe[0].control()->probe_opaque;
+  }
   // Ten packets, the last word of the PDC, and the Probe that asks for them.
   void send_and_wait_for_the_probe() {
     send(10);
@@ -281,6 +286,7 @@ class Recovery : public Bench {
     EXPECT_TRUE(probes(after(kSilenceAtEnd - TimerWheel::kTick)).empty());
     const auto probe = probes(after(2 * TimerWheel::kTick));
     ASSERT_EQ(probe.size(), 1U);
+    opaque_ = probe[0].control()->probe_opaque;
     EXPECT_EQ(probe[0].control()->payload, 70001U);
     EXPECT_EQ(probe[0].ecn, Ecn::Ect0) << "it waits where data does";
     EXPECT_EQ(probe[0].dscp, test_parameters().dscp_data);
@@ -288,6 +294,7 @@ class Recovery : public Bench {
 
  private:
   std::uint32_t start_of_bytes_ = 0;  // what open() sent, in units of 256
+  std::uint16_t opaque_ = 0;          // of the newest Probe
 };
 
 TEST_F(Recovery, Cms150_OneAndAHalfWindowsAboveAGapBeginIt) {
@@ -336,10 +343,30 @@ TEST_F(Recovery, Cms151_WhatLeftJustBeforeTheProbeMayStillCome) {
   after(5 * kRtt - 2 * TimerWheel::kTick);
   send(1);
   ASSERT_EQ(psns(requests(turn())), (std::vector<std::uint32_t>{70011}));
-  ASSERT_EQ(probes(after(3 * TimerWheel::kTick)).size(), 1U);
+  wait_for_the_next_probe(3 * TimerWheel::kTick);
   now += kRtt;
   EXPECT_EQ(resent(answer_to(answer(70003, 70009))),
             (std::vector<std::uint32_t>{70001, 70002, 70010}));
+}
+
+TEST_F(Recovery, Cms151_OfAnEarlierProbeNobodyKnowsWhenItWasSent) {
+  send_and_wait_for_the_probe();
+  const wire::AckHeader late = answer(70003, 70009);
+  wait_for_the_next_probe(5 * kRtt + TimerWheel::kTick);
+  now += kRtt;
+  EXPECT_TRUE(resent(answer_to(late)).empty());
+  EXPECT_EQ(resent(answer_to(answer(70003, 70009))),
+            (std::vector<std::uint32_t>{70001, 70002, 70010}));
+}
+
+TEST_F(Recovery, Cms151_WhatIsLostAgainIsAskedForAsSoon) {
+  send_and_wait_for_the_probe();
+  now += kRtt;
+  ASSERT_EQ(resent(answer_to(answer(70002, 70010))), (std::vector<std::uint32_t>{70001}));
+  EXPECT_TRUE(probes(after(kSilenceAtEnd - TimerWheel::kTick)).empty());
+  wait_for_the_next_probe(2 * TimerWheel::kTick);
+  now += kRtt;
+  EXPECT_EQ(resent(answer_to(answer(70002, 70010))), (std::vector<std::uint32_t>{70001}));
 }
 
 TEST_F(Recovery, Cms151_WithMoreToSendItTakesThreeRtts) {
@@ -357,12 +384,50 @@ TEST_F(Recovery, Cms151_NothingIsAskedWhenAllHasArrived) {
   EXPECT_GT(node->manager->next_deadline(), now + 5 * kRtt) << "and nothing looks for it";
 }
 
-TEST_F(Recovery, Cms152_Cms153_NeitherWithTrimmingNorOnASinglePathNorWhereItIsOff) {
-  cms::Parameters trimming = parameters(), single = parameters(), off = parameters();
-  trimming.trimming = true;
+class RecoveryWithTrimming : public Recovery {
+ protected:
+  RecoveryWithTrimming() {
+    cms::Parameters cms = parameters();
+    cms.trimming = true;
+    cms.tuning.target_qdelay_us = 100;  // kSilenceAtEnd
+    start(cms);
+  }
+};
+
+TEST_F(RecoveryWithTrimming, Cms152_WindowsOfReportsProveNothing) {
+  send(60);
+  turn();
+  now += 3 * kRtt;
+  const auto more = answer_to(reported(70002, 70020));
+  const auto last = requests(more).back().psn.value;
+  EXPECT_TRUE(resent(answer_to(reported(70002, last))).empty());
+}
+
+TEST_F(RecoveryWithTrimming, Cms151_TheAnswerToAProbeDoes) {
+  send_and_wait_for_the_probe();
+  now += kRtt;
+  EXPECT_EQ(resent(answer_to(answer(70002, 70009))), (std::vector<std::uint32_t>{70001, 70010}));
+}
+
+TEST_F(RecoveryWithTrimming, Cms151_NothingIsAskedWhileThereIsMoreToSend) {
+  send(60);
+  turn();
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(probes(after(kRtt)).empty());
+}
+
+TEST_F(RecoveryWithTrimming, Cms152_NothingIsAskedForSixteenRttsAfterATrim) {
+  send(10);
+  turn();
+  ASSERT_EQ(resent(answer_to(nack(NackCode::Trimmed, 70001))), (std::vector<std::uint32_t>{70001}));
+  EXPECT_TRUE(probes(after(16 * kRtt - TimerWheel::kTick)).empty());
+  EXPECT_EQ(probes(after(2 * TimerWheel::kTick)).size(), 1U);
+}
+
+TEST_F(Recovery, Cms153_NeitherOnASinglePathNorWhereItIsOff) {
+  cms::Parameters single = parameters(), off = parameters();
   single.paths = cms::PathPolicy::Single;
   off.recovery = false;
-  for (const cms::Parameters& cms : {trimming, single, off}) {
+  for (const cms::Parameters& cms : {single, off}) {
     start(cms);
     send(10);
     turn();

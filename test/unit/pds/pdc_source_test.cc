@@ -371,6 +371,28 @@ TEST_F(PdcPaths, Cms21_ATrimAtTheLastHopIsNotThePathsFault) {
   EXPECT_NE(other[0].entropy, v[1]);
 }
 
+// A path that works there may swallow every ACK that comes back by it: only one whose own ACK came
+// is known to work both ways.
+TEST_F(PdcPaths, Cms402_WhatTimedOutTakesThePathOfTheLastAckEveryOtherTime) {
+  open();
+  const auto v = send_on(6);          // 70001 to 70006
+  receive(sack(70002, 70002, 0b10));  // by the path of 70002; reports 70001 and 70004, too
+  const auto timed_out = [&] {
+    std::set<std::uint16_t> values;
+    while (values.empty()) {
+      now = std::max(now, node->manager->next_deadline());
+      for (const Sent& sent : turn()) {
+        if (sent.request()) values.insert(sent.entropy);
+      }
+    }
+    return values;
+  };
+  EXPECT_THAT(timed_out(), ::testing::ElementsAre(v[1]));
+  receive(sack(70002, 70004, 0b10));  // was asked for, by whatever path
+  EXPECT_THAT(timed_out(), ::testing::Not(::testing::Contains(v[1])));
+  EXPECT_THAT(timed_out(), ::testing::ElementsAre(v[1]));
+}
+
 // ---- loss ---------------------------------------------------------------------------------------
 
 // PDS-120, PDS-121, PDS-137: to the microsecond, in a time line whose steps are timer ticks.
