@@ -18,7 +18,7 @@ constexpr double kTargetOfJitter = 4;
 constexpr double kLightLoadOfBdp = 0.25;  // "light load" of CMS-711
 constexpr double kCloseOfTarget = 0.25;   // and "close to the base RTT" (RttNoise)
 constexpr double kNoiseAgeRtts = 1000;
-constexpr double kCalmRtts = 16;  // without a trim
+constexpr double kCalmRtts = 16;  // without a trim, before a Probe
 constexpr double kRaiseLimitOfConfig = 4;
 constexpr double kLeastBaseRttUs = 0.001;  // the resolution of Duration
 
@@ -515,19 +515,16 @@ std::optional<RecoveryRules> Nscc::recovery() const {
   const double least = tuning.recovery_packets * state_.mtu_bytes;
   const double target_us = nscc_target_qdelay_us(state_, constants_);
   const double loop_us = nscc_loop_us(state_);
-  const std::uint64_t bytes = constants_.recovery_by_count
-                                  ? static_cast<std::uint64_t>(std::max(window, least))
-                                  : std::numeric_limits<std::uint64_t>::max();
   // Where a full queue loses what it trimmed, too, only time-outs that double calm it.
   const Time not_before = constants_.recovery_by_count || state_.last_trim == Time{}
                               ? Time{}
                               : state_.last_trim + us(kCalmRtts * loop_us);
-  return RecoveryRules{.bytes = bytes,
+  return RecoveryRules{.bytes = static_cast<std::uint64_t>(std::max(window, least)),
                        .silence = us(tuning.recovery_silence_rtts * loop_us),
                        .silence_at_end = us(loop_us + target_us),
                        .retry = us(tuning.recovery_retry_rtts * loop_us),
                        .not_before = not_before,
-                       .only_at_end = !constants_.recovery_by_count,
+                       .only_probe_at_end = !constants_.recovery_by_count,
                        .unqueued_rtt = us(state_.base_rtt_us + target_us)};
 }
 

@@ -96,7 +96,7 @@ SharedCcc* CccPool::share(const CccKey& key, Use use, Time now) {
     shared.credit = shared.ccc->by_credit();
     const std::optional<cms::RecoveryRules> rules = shared.ccc->recovery();
     shared.recovers = rules.has_value();
-    shared.recovers_midway = rules && !rules->only_at_end;
+    shared.recovers_midway = rules && !rules->only_probe_at_end;
     const bool measured =
         cms->probes_base_rtt && cms->algorithm != cms::Algorithm::None && !cms->base_rtt;
     shared.wants_probe = measured && !base_rtt;

@@ -280,7 +280,7 @@ std::uint32_t Pdc::train_packets() const {
       std::clamp<std::uint64_t>(bytes / cms.mtu_bytes, 1, cms.train_packets));
 }
 
-// What the last ACK came along serves every other time, lest it has failed since.
+// After a time-out the path of the last ACK, every other time, lest it has failed since.
 std::uint16_t Pdc::choose_path(const TxRecord& record, Time now) {
   return record.rto_count % 2 == 1 ? path().next_answered(env_.rng, now)
                                    : path().next(env_.rng, now, train_packets());

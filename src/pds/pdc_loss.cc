@@ -63,7 +63,7 @@ Time Pdc::infer_losses(bool by_ack, Time now) {
 // CMS-150. `reported`: packets that have arrived above what is missing.
 bool Pdc::begin_recovery(std::uint32_t reported) {
   if (recover_until_ || reported < kRecoveryReports) return false;
-  if (!ccc_.recovers) return false;
+  if (!ccc_.recovers_midway) return false;
   const std::optional<cms::RecoveryRules> rules = ccc_.ccc->recovery();
   if (!rules || std::uint64_t{reported} * env_.cms.mtu_bytes < rules->bytes) return false;
   recover_until_ = tx_.next_psn() - 1;
@@ -77,7 +77,7 @@ void Pdc::on_silence(Time now) {
   set_deadline(kSilence, kNever);
   const std::optional<cms::RecoveryRules> rules = ccc_.ccc->recovery();
   if (!rules || tx_.empty() || destination_.mode != DeliveryMode::Rud) return;
-  if (rules->only_at_end && !backlog_.empty()) return;
+  if (rules->only_probe_at_end && !backlog_.empty()) return;
   Time due = std::max(last_heard_, last_data_sent_) +
              (backlog_.empty() ? rules->silence_at_end : rules->silence);
   if (recovery_probe_sent_ > last_heard_) due = recovery_probe_sent_ + rules->retry;

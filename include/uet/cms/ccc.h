@@ -127,7 +127,7 @@ struct RecoveryRules {
   Duration silence_at_end;  // the same, with nothing more to send
   Duration retry;           // until the next Probe
   Time not_before;          // no Probe until then
-  bool only_at_end;         // none while there is more to send
+  bool only_probe_at_end;  // no recovery by reports, no Probe while there is more to send (CMS-152)
   // A Probe that is answered faster waited behind nothing, and what it misses is lost.
   Duration unqueued_rtt;
 };

@@ -65,7 +65,7 @@ struct SharedCcc : TimerEntry, ListNode<ReadyTag>, ListNode<LingeringTag> {
   // rate.
   bool wants_probe = false;
   bool recovers = false;              // losses are also found without knowing paths (CMS-151) ...
-  bool recovers_midway = false;       // ... even while there is more to send
+  bool recovers_midway = false;       // ... even while there is more to send (CMS-150)
   bool blocked_by_credit = false;     // and not by the window
   std::uint16_t probes = 0;           // sent so far; the number of the last one
   std::uint8_t wait_doublings = 0;    // of the wait before a loss is inferred (CMS-421)

@@ -204,16 +204,21 @@ TEST_F(Health, TimesOfLongAgoAreOver) {
 // ---- what the schemes make of it
 // ------------------------------------------------------------------
 
-class RestingScheme : public testing::TestWithParam<PathPolicy> {};
+class RestingScheme : public testing::TestWithParam<PathPolicy> {
+ protected:
+  static Parameters learnt_paths(std::uint16_t count) {
+    Parameters parameters;
+    parameters.paths = GetParam();
+    parameters.path_count = count;
+    parameters.base_rtt = kRtt;
+    parameters.tuning.reps_explore_bdp = 0;
+    return parameters;
+  }
+};
 
 TEST_P(RestingScheme, Cms406_NoPathIsTakenWhileItRests) {
-  Parameters parameters;
-  parameters.paths = GetParam();
-  parameters.path_count = 16;
-  parameters.base_rtt = kRtt;
-  parameters.tuning.reps_explore_bdp = 0;
   Rng rng(5);
-  PathSelector paths(parameters, false, rng);
+  PathSelector paths(learnt_paths(16), false, rng);
   Time now = time_from_ns(1'000'000'000);
   std::set<std::uint16_t> marked;
   while (marked.size() < 6) {
@@ -233,13 +238,8 @@ TEST_P(RestingScheme, Cms406_NoPathIsTakenWhileItRests) {
 }
 
 TEST_P(RestingScheme, Cms406_APathThatAnsweredUnmarkedSinceIsTakenAgain) {
-  Parameters parameters;
-  parameters.paths = GetParam();
-  parameters.path_count = 4;
-  parameters.base_rtt = kRtt;
-  parameters.tuning.reps_explore_bdp = 0;
   Rng rng(5);
-  PathSelector paths(parameters, false, rng);
+  PathSelector paths(learnt_paths(4), false, rng);
   const Time now = time_from_ns(1'000'000'000);
   const std::uint16_t marked = paths.next(rng, now);
   paths.on_feedback(marked, PathFeedback::Nack, now);
@@ -271,16 +271,8 @@ TEST_P(RestingScheme, Cms419_NoPathIsTakenWhileItIsBanned) {
 
 class SilentPath : public RestingScheme {
  protected:
-  static Parameters eight_paths() {
-    Parameters parameters;
-    parameters.paths = GetParam();
-    parameters.path_count = 8;
-    parameters.base_rtt = kRtt;
-    parameters.tuning.reps_explore_bdp = 0;
-    return parameters;
-  }
   Rng rng{5};
-  PathSelector paths{eight_paths(), false, rng};
+  PathSelector paths{learnt_paths(8), false, rng};
   Time now = time_from_ns(1'000'000'000);
   const std::uint16_t dead = paths.next(rng, now);
 };

@@ -265,7 +265,7 @@ class Recovery : public Bench {
   wire::AckHeader answer(std::uint32_t first, std::uint32_t last) const {
     wire::AckHeader header = reported(first, last);
     header.p = true;
-    header.probe_opaque = opaque_;
+    header.probe_opaque = probe_.value().control()->probe_opaque;
     header.service_time = 1;
     return header;
   }
@@ -275,26 +275,24 @@ class Recovery : public Bench {
     return psns(found);
   }
   void wait_for_the_next_probe(Duration time) {
-    const auto probe = probes(after(time));
-    ASSERT_EQ(probe.size(), 1U);
-    opaque_ = probe[0].control()->probe_opaque;
+    const auto sent = probes(after(time));
+    ASSERT_EQ(sent.size(), 1U);
+    probe_ = sent[0];
   }
   // Ten packets, the last word of the PDC, and the Probe that asks for them.
   void send_and_wait_for_the_probe() {
     send(10);
     ASSERT_EQ(requests(turn()).size(), 10U);
     EXPECT_TRUE(probes(after(kSilenceAtEnd - TimerWheel::kTick)).empty());
-    const auto probe = probes(after(2 * TimerWheel::kTick));
-    ASSERT_EQ(probe.size(), 1U);
-    opaque_ = probe[0].control()->probe_opaque;
-    EXPECT_EQ(probe[0].control()->payload, 70001U);
-    EXPECT_EQ(probe[0].ecn, Ecn::Ect0) << "it waits where data does";
-    EXPECT_EQ(probe[0].dscp, test_parameters().dscp_data);
+    ASSERT_NO_FATAL_FAILURE(wait_for_the_next_probe(2 * TimerWheel::kTick));
+    EXPECT_EQ(probe_->control()->payload, 70001U);
+    EXPECT_EQ(probe_->ecn, Ecn::Ect0) << "it waits where data does";
+    EXPECT_EQ(probe_->dscp, test_parameters().dscp_data);
   }
 
  private:
   std::uint32_t start_of_bytes_ = 0;  // what open() sent, in units of 256
-  std::uint16_t opaque_ = 0;          // of the newest Probe
+  std::optional<Sent> probe_;         // the newest
 };
 
 TEST_F(Recovery, Cms150_OneAndAHalfWindowsAboveAGapBeginIt) {
