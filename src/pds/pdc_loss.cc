@@ -85,10 +85,9 @@ void Pdc::on_silence(Time now) {
   const bool can = state_ == PdcState::Established && in_flight_bytes_ > 0;
   if (now >= due) {
     due = now + rules->retry;
-    ++recovery_probes_;
     const wire::ControlHeader probe{.ctl_type = wire::CpType::Probe,
                                     .ar = true,
-                                    .probe_opaque = newest_recovery_opaque(),
+                                    .probe_opaque = recovery_opaque(now),
                                     .payload = (peer_cack_ + 1).value};
     if (can && send_untracked(probe, true)) {
       ++env_.counters.probes_sent;
@@ -100,7 +99,8 @@ void Pdc::on_silence(Time now) {
 
 void Pdc::on_recovery_answer(const wire::AckHeader& ack, Time arrived, Time now) {
   // Only of the newest it is known when it was sent.
-  if (recovery_probe_sent_ == Time{} || ack.probe_opaque != newest_recovery_opaque()) return;
+  if (recovery_probe_sent_ == Time{} || ack.probe_opaque != recovery_opaque(recovery_probe_sent_))
+    return;
   const Time sent = std::exchange(recovery_probe_sent_, Time{});
   on_silence(now);
   const auto rtt = cms::rtt_sample(1, false, sent, arrived, ack.service_time);

@@ -394,24 +394,24 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   std::uint32_t rto_epoch_ = 0;        // grows with CACK (PDS-125)
   std::uint32_t rcvd_bytes_seen_ = 0;  // CMS-110
   AnswerTime answer_time_;
-  std::uint64_t reported_bytes_ = 0;   // of sent_bytes_, what the peer has reported (CMS-110)
-  std::optional<Psn> clear_wanted_;    // highest PSN asked to be cleared and not yet so (PDS-115)
-  std::uint32_t window_probes_ = 0;    // ACK Requests in a closed window since the last ACK
-  std::uint32_t rebases_ = 0;          // PDS-77
-  Time window_probe_due_{};            // not before
-  std::optional<Psn> recover_until_;   // CMS-150: until CACK has come there; empty: no recovery
-  std::uint16_t recovery_probes_ = 0;  // CMS-151
-  Time recovery_probe_sent_{};         // the newest; Time{}: it is answered
+  std::uint64_t reported_bytes_ = 0;  // of sent_bytes_, what the peer has reported (CMS-110)
+  std::optional<Psn> clear_wanted_;   // highest PSN asked to be cleared and not yet so (PDS-115)
+  std::uint32_t window_probes_ = 0;   // ACK Requests in a closed window since the last ACK
+  std::uint32_t rebases_ = 0;         // PDS-77
+  Time window_probe_due_{};           // not before
+  std::optional<Psn> recover_until_;  // CMS-150: until CACK has come there; empty: no recovery
+  Time recovery_probe_sent_{};        // CMS-151: the newest; Time{}: it is answered
   // Transmissions up to this one prove nothing and are not proven lost by later ones on their path:
   // since they left, the route of a path has changed (CMS-421).
   std::uint64_t route_epoch_ = 0;
   static constexpr std::uint64_t kLongestTrainBytes = 65536;  // CMS-700
   // Of Probes, one more for each. What is the base RTT?
   static constexpr std::uint16_t kFirstProbeOpaque = 2;
-  // What has arrived?
+  // What has arrived? By the microsecond in which it was asked.
   static constexpr std::uint16_t kFirstRecoveryOpaque = 0x8000;
-  std::uint16_t newest_recovery_opaque() const {
-    return static_cast<std::uint16_t>(kFirstRecoveryOpaque | recovery_probes_);
+  static std::uint16_t recovery_opaque(Time sent) {
+    const auto us = static_cast<std::uint64_t>(to_ns(sent)) / 1000;
+    return static_cast<std::uint16_t>(kFirstRecoveryOpaque | (us % kFirstRecoveryOpaque));
   }
   const Time opened_;
   Psn close_psn_{};
