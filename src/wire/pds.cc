@@ -21,8 +21,8 @@ bool begins_with(std::span<const std::byte> bytes, PdsType& found, Types... type
 template <class Raw, class Header>
 void encode_dpdcid(Raw& raw, const Header& header) {
   if (header.syn) {
-    Raw::PdcInfo::set(raw, header.pdc_info);
-    Raw::PsnOffset::set(raw, header.psn_offset);
+    raw.dpdcid = static_cast<std::uint16_t>(Raw::PdcInfo::bits(header.pdc_info) |
+                                            Raw::PsnOffset::bits(header.psn_offset));
   } else {
     raw.dpdcid = header.dpdcid.value;
   }
@@ -65,16 +65,14 @@ std::uint64_t encode_cc_state(const AckHeader& header) {
   }
 }
 
-PdsAckCc encode_ack_cc(const AckHeader& header, const PdsAck& ack) {
+void encode_ack_cc(const AckHeader& header, PdsAckCc& raw) {
   using C = PdsAckCc;
-  return {.ack = ack,
-          .cc_type_flags =
-              static_cast<std::uint8_t>(C::CcTypeField::bits(to_underlying(header.cc_type)) |
-                                        C::CcFlags::bits(header.cc_flags)),
-          .mpr = header.mpr,
-          .sack_psn_offset = to_wire(header.sack_psn_offset),
-          .sack_bitmap = header.sack_bitmap,
-          .ack_cc_state = encode_cc_state(header)};
+  raw.cc_type_flags = static_cast<std::uint8_t>(
+      C::CcTypeField::bits(to_underlying(header.cc_type)) | C::CcFlags::bits(header.cc_flags));
+  raw.mpr = header.mpr;
+  raw.sack_psn_offset = to_wire(header.sack_psn_offset);
+  raw.sack_bitmap = header.sack_bitmap;
+  raw.ack_cc_state = encode_cc_state(header);
 }
 
 void decode_ack_cc(const PdsAckCc& raw, AckHeader& header) {
@@ -108,17 +106,19 @@ void decode_ack_cc(const PdsAckCc& raw, AckHeader& header) {
 
 std::size_t RequestHeader::encode(std::byte* out) const {
   using R = PdsRequest;
-  PdsRequest raw{
-      .prologue = static_cast<std::uint16_t>(
-          R::Type::bits(to_underlying(type)) | R::NextHdrField::bits(to_underlying(next_hdr)) |
-          R::Retx::bits(retx) | R::Ar::bits(ar) | R::Syn::bits(syn)),
-      .clear_psn_offset = to_wire(clear_psn_offset),
-      .psn = psn.value,
-      .spdcid = spdcid.value,
-      .dpdcid = {}};
+  auto& raw = overlay<PdsRequest>(out);
+  raw.prologue = static_cast<std::uint16_t>(
+      R::Type::bits(to_underlying(type)) | R::NextHdrField::bits(to_underlying(next_hdr)) |
+      R::Retx::bits(retx) | R::Ar::bits(ar) | R::Syn::bits(syn));
+  raw.clear_psn_offset = to_wire(clear_psn_offset);
+  raw.psn = psn.value;
+  raw.spdcid = spdcid.value;
   encode_dpdcid(raw, *this);
-  if (type == PdsType::RudReq || type == PdsType::RodReq) return store(out, raw);
-  return store(out, PdsCcRequest{.request = raw, .ccc_id = ccc_id, .credit_target = credit_target});
+  if (type == PdsType::RudReq || type == PdsType::RodReq) return sizeof raw;
+  auto& cc = overlay<PdsCcRequest>(out);
+  cc.ccc_id = ccc_id;
+  cc.credit_target = credit_target;
+  return sizeof cc;
 }
 
 bool RequestHeader::decode(std::span<const std::byte> bytes, RequestHeader& header) {
@@ -127,7 +127,7 @@ bool RequestHeader::decode(std::span<const std::byte> bytes, RequestHeader& head
                    PdsType::RodCcReq)) {
     return false;
   }
-  const auto raw = load<PdsRequest>(bytes);
+  const auto& raw = load<PdsRequest>(bytes);
   header = {};
   header.type = type;
   header.next_hdr = static_cast<NextHdr>(PdsRequest::NextHdrField::get(raw));
@@ -139,7 +139,7 @@ bool RequestHeader::decode(std::span<const std::byte> bytes, RequestHeader& head
   header.spdcid = PdcId{raw.spdcid};
   decode_dpdcid(raw, header);
   if (type == PdsType::RudCcReq || type == PdsType::RodCcReq) {
-    const auto cc = load<PdsCcRequest>(bytes);
+    const auto& cc = load<PdsCcRequest>(bytes);
     header.ccc_id = cc.ccc_id;
     header.credit_target = cc.credit_target;
   }
@@ -148,24 +148,25 @@ bool RequestHeader::decode(std::span<const std::byte> bytes, RequestHeader& head
 
 std::size_t AckHeader::encode(std::byte* out) const {
   using A = PdsAck;
-  const PdsAck raw{
-      .prologue = static_cast<std::uint16_t>(
-          A::Type::bits(to_underlying(type)) | A::NextHdrField::bits(to_underlying(next_hdr)) |
-          A::M::bits(m) | A::Retx::bits(retx) | A::P::bits(p) | A::Req::bits(to_underlying(req))),
-      .ack_psn_offset = p ? probe_opaque : to_wire(ack_psn_offset),
-      .cack_psn = cack_psn.value,
-      .spdcid = spdcid.value,
-      .dpdcid = dpdcid.value};
-  if (type == PdsType::Ack) return store(out, raw);
-  const PdsAckCc cc = encode_ack_cc(*this, raw);
-  if (type == PdsType::AckCc) return store(out, cc);
-  return store(out, PdsAckCcx{.ack_cc = cc, .ack_ccx_state_low = load_state(*this, 8)});
+  auto& raw = overlay<PdsAck>(out);
+  raw.prologue = static_cast<std::uint16_t>(
+      A::Type::bits(to_underlying(type)) | A::NextHdrField::bits(to_underlying(next_hdr)) |
+      A::M::bits(m) | A::Retx::bits(retx) | A::P::bits(p) | A::Req::bits(to_underlying(req)));
+  raw.ack_psn_offset = p ? probe_opaque : to_wire(ack_psn_offset);
+  raw.cack_psn = cack_psn.value;
+  raw.spdcid = spdcid.value;
+  raw.dpdcid = dpdcid.value;
+  if (type == PdsType::Ack) return sizeof raw;
+  encode_ack_cc(*this, overlay<PdsAckCc>(out));
+  if (type == PdsType::AckCc) return sizeof(PdsAckCc);
+  overlay<PdsAckCcx>(out).ack_ccx_state_low = load_state(*this, 8);
+  return sizeof(PdsAckCcx);
 }
 
 bool AckHeader::decode(std::span<const std::byte> bytes, AckHeader& header) {
   PdsType type{};
   if (!begins_with(bytes, type, PdsType::Ack, PdsType::AckCc, PdsType::AckCcx)) return false;
-  const auto raw = load<PdsAck>(bytes);
+  const auto& raw = load<PdsAck>(bytes);
   header = {};
   header.type = type;
   header.next_hdr = static_cast<NextHdr>(PdsAck::NextHdrField::get(raw));
@@ -208,7 +209,7 @@ std::size_t NackHeader::encode(std::byte* out) const {
 bool NackHeader::decode(std::span<const std::byte> bytes, NackHeader& header) {
   PdsType type{};
   if (!begins_with(bytes, type, PdsType::Nack, PdsType::NackCcx)) return false;
-  const auto raw = load<PdsNack>(bytes);
+  const auto& raw = load<PdsNack>(bytes);
   header = {};
   header.type = type;
   header.m = PdsNack::M::get(raw) != 0;
@@ -221,7 +222,7 @@ bool NackHeader::decode(std::span<const std::byte> bytes, NackHeader& header) {
   header.dpdcid = PdcId{raw.dpdcid};
   header.payload = raw.payload;
   if (type == PdsType::NackCcx) {
-    const auto ccx = load<PdsNackCcx>(bytes);
+    const auto& ccx = load<PdsNackCcx>(bytes);
     header.nccx_type = static_cast<std::uint8_t>(PdsNackCcx::NccxType::get(ccx));
     header.nccx_state1 = PdsNackCcx::NccxState1::get(ccx);
     header.nccx_state2 = ccx.nccx_state2;
@@ -249,7 +250,7 @@ std::size_t ControlHeader::encode(std::byte* out) const {
 bool ControlHeader::decode(std::span<const std::byte> bytes, ControlHeader& header) {
   PdsType type{};
   if (!begins_with(bytes, type, PdsType::Cp)) return false;
-  const auto raw = load<PdsControl>(bytes);
+  const auto& raw = load<PdsControl>(bytes);
   header = {};
   header.ctl_type = static_cast<CpType>(PdsControl::CtlType::get(raw));
   header.isrod = PdsControl::Isrod::get(raw) != 0;
@@ -276,7 +277,7 @@ std::size_t RudiHeader::encode(std::byte* out) const {
 bool RudiHeader::decode(std::span<const std::byte> bytes, RudiHeader& header) {
   PdsType type{};
   if (!begins_with(bytes, type, PdsType::RudiReq, PdsType::RudiResp)) return false;
-  const auto raw = load<PdsRudi>(bytes);
+  const auto& raw = load<PdsRudi>(bytes);
   header = {};
   header.type = type;
   header.next_hdr = static_cast<NextHdr>(PdsRudi::NextHdrField::get(raw));
@@ -313,7 +314,7 @@ std::size_t SecurityHeader::encode(std::byte* out) const {
 
 bool SecurityHeader::decode(std::span<const std::byte> bytes, SecurityHeader& header) {
   if (bytes.size() < sizeof(TssHeader)) return false;
-  const auto raw = load<TssHeader>(bytes);
+  const auto& raw = load<TssHeader>(bytes);
   if (TssHeader::Type::get(raw) != to_underlying(PdsType::Tss)) return false;
   header = {};
   header.sp = TssHeader::Sp::get(raw) != 0;
@@ -323,7 +324,7 @@ bool SecurityHeader::decode(std::span<const std::byte> bytes, SecurityHeader& he
   header.counter = raw.counter;
   if (!header.sp) return true;
   if (bytes.size() < sizeof(TssHeaderSsi)) return false;
-  const auto with_ssi = load<TssHeaderSsi>(bytes);
+  const auto& with_ssi = load<TssHeaderSsi>(bytes);
   header.ssi = with_ssi.ssi;
   header.epoch = with_ssi.epoch;
   header.counter = with_ssi.counter;

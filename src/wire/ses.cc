@@ -8,45 +8,45 @@ namespace uet::wire {
 
 namespace {
 
-SesCommon encode_common(const SesRequest& request) {
+void encode_common(const SesRequest& request, SesCommon& raw) {
   using C = SesCommon;
   const bool hd = request.hd && request.next_hdr != NextHdr::RequestSmall;
-  const auto length = static_cast<std::uint16_t>(request.request_length);
-  return {.opcode_byte = C::Opcode::bits(to_underlying(request.opcode)),
-          .flags = static_cast<std::uint8_t>(C::Version::bits(request.version) |
-                                             C::Dc::bits(request.dc) | C::Ie::bits(request.ie) |
-                                             C::Rel::bits(request.rel) | C::Hd::bits(hd) |
-                                             C::Eom::bits(request.eom) | C::Som::bits(request.som)),
-          .message_id = request.next_hdr == NextHdr::RequestStd ? request.message_id.value
-                                                                : C::RequestLength::bits(length),
-          .ri_generation = request.ri_generation.value,
-          .job_id = request.job_id.value,
-          .pid_on_fep_word = C::PidOnFepField::bits(request.pid_on_fep.value),
-          .resource_index_word = C::ResourceIndexField::bits(request.resource_index.value)};
+  raw.first =
+      C::Opcode::bits(to_underlying(request.opcode)) | C::Version::bits(request.version) |
+      C::Dc::bits(request.dc) | C::Ie::bits(request.ie) | C::Rel::bits(request.rel) |
+      C::Hd::bits(hd) | C::Eom::bits(request.eom) | C::Som::bits(request.som) |
+      (request.next_hdr == NextHdr::RequestStd ? C::MessageId::bits(request.message_id.value)
+                                               : C::RequestLength::bits(request.request_length)) |
+      C::RiGenerationField::bits(request.ri_generation.value) |
+      C::JobIdField::bits(request.job_id.value);
+  raw.second = C::PidOnFepField::bits(request.pid_on_fep.value) |
+               C::ResourceIndexField::bits(request.resource_index.value);
 }
 
 void decode_common(const SesCommon& raw, SesRequest& request) {
-  request.opcode = static_cast<SesOpcode>(SesCommon::Opcode::get(raw));
-  request.version = SesCommon::Version::get(raw);
-  request.dc = SesCommon::Dc::get(raw) != 0;
-  request.ie = SesCommon::Ie::get(raw) != 0;
-  request.rel = SesCommon::Rel::get(raw) != 0;
-  request.hd = SesCommon::Hd::get(raw) != 0;
-  request.eom = SesCommon::Eom::get(raw) != 0;
-  request.som = SesCommon::Som::get(raw) != 0;
-  request.ri_generation = RiGeneration{raw.ri_generation};
-  request.job_id = JobId{raw.job_id};
-  request.pid_on_fep = PidOnFep{SesCommon::PidOnFepField::get(raw)};
-  request.resource_index = ResourceIndex{SesCommon::ResourceIndexField::get(raw)};
+  using C = SesCommon;
+  request.opcode = static_cast<SesOpcode>(C::Opcode::get(raw));
+  request.version = static_cast<std::uint8_t>(C::Version::get(raw));
+  request.dc = C::Dc::get(raw) != 0;
+  request.ie = C::Ie::get(raw) != 0;
+  request.rel = C::Rel::get(raw) != 0;
+  request.hd = C::Hd::get(raw) != 0;
+  request.eom = C::Eom::get(raw) != 0;
+  request.som = C::Som::get(raw) != 0;
+  request.ri_generation = RiGeneration{static_cast<std::uint8_t>(C::RiGenerationField::get(raw))};
+  request.job_id = JobId{static_cast<std::uint32_t>(C::JobIdField::get(raw))};
+  request.pid_on_fep = PidOnFep{static_cast<std::uint16_t>(C::PidOnFepField::get(raw))};
+  request.resource_index =
+      ResourceIndex{static_cast<std::uint16_t>(C::ResourceIndexField::get(raw))};
 }
 
 // The header without extension; `bytes` are long enough.
 void decode_form(std::span<const std::byte> bytes, SesRequest& request) {
-  const auto common = load<SesCommon>(bytes);
+  const auto& common = load<SesCommon>(bytes);
   decode_common(common, request);
   if (request.next_hdr == NextHdr::RequestStd) {
-    const auto raw = load<SesStandard>(bytes);
-    request.message_id = MsgId{common.message_id};
+    const auto& raw = load<SesStandard>(bytes);
+    request.message_id = MsgId{static_cast<std::uint16_t>(SesCommon::MessageId::get(common))};
     request.buffer_offset = raw.buffer_offset;
     request.initiator = InitiatorId{raw.initiator};
     request.match_bits = raw.match_bits;
@@ -59,9 +59,9 @@ void decode_form(std::span<const std::byte> bytes, SesRequest& request) {
     }
     return;
   }
-  request.request_length = SesCommon::RequestLength::get(common);
+  request.request_length = static_cast<std::uint32_t>(SesCommon::RequestLength::get(common));
   if (request.next_hdr == NextHdr::RequestMedium) {
-    const auto raw = load<SesMedium>(bytes);
+    const auto& raw = load<SesMedium>(bytes);
     (request.hd ? request.header_data : request.buffer_offset) = raw.header_data;
     request.initiator = InitiatorId{raw.initiator};
     request.match_bits = raw.match_bits;
@@ -87,13 +87,13 @@ std::size_t encode_atomic(std::byte* out, const AtomicExtension& atomic) {
 // The decoders of extensions answer the bytes used; 0 = cut short.
 std::size_t decode_atomic(std::span<const std::byte> bytes, AtomicExtension& atomic) {
   if (bytes.size() < sizeof(SesAtomic)) return 0;
-  const auto raw = load<SesAtomic>(bytes);
+  const auto& raw = load<SesAtomic>(bytes);
   atomic.op = static_cast<AmoOp>(raw.atomic_opcode);
   atomic.datatype = static_cast<AmoDatatype>(raw.atomic_datatype);
   atomic.semantic_control = raw.semantic_control;
   if (!is_compare_swap(atomic.op)) return sizeof raw;
   if (bytes.size() < sizeof(SesCompareSwap)) return 0;
-  const auto swap = load<SesCompareSwap>(bytes);
+  const auto& swap = load<SesCompareSwap>(bytes);
   atomic.compare_value = {.high = swap.compare_high, .low = swap.compare_low};
   atomic.swap_value = {.high = swap.swap_high, .low = swap.swap_low};
   return sizeof swap;
@@ -112,7 +112,7 @@ std::size_t encode_rendezvous(std::byte* out, const RendezvousExtension& rendezv
 
 std::size_t decode_rendezvous(std::span<const std::byte> bytes, RendezvousExtension& rendezvous) {
   if (bytes.size() < sizeof(SesRendezvous)) return 0;
-  const auto raw = load<SesRendezvous>(bytes);
+  const auto& raw = load<SesRendezvous>(bytes);
   rendezvous.eager_length = raw.eager_length;
   rendezvous.read_ri_generation =
       RiGeneration{static_cast<std::uint8_t>(SesRendezvous::ReadRiGeneration::get(raw))};
@@ -148,24 +148,22 @@ std::size_t payload_length_of(const SesRequest& request, std::size_t left) {
   return std::min(whole, left);
 }
 
-// List, opcode, version and return code lie alike in all responses.
+// List, opcode, version, return code and JobID lie alike in all responses.
 template <class Raw>
-void encode_result(const SesResponseHeader& response, Raw& raw) {
-  raw.list_opcode = static_cast<std::uint8_t>(Raw::ListField::bits(to_underlying(response.list)) |
-                                              Raw::Opcode::bits(to_underlying(response.opcode)));
-  raw.version_return_code =
-      static_cast<std::uint8_t>(Raw::Version::bits(response.version) |
-                                Raw::ReturnCodeField::bits(to_underlying(response.return_code)));
-  raw.job_id = response.job_id.value;
+std::uint64_t result_bits(const SesResponseHeader& response) {
+  return Raw::ListField::bits(to_underlying(response.list)) |
+         Raw::Opcode::bits(to_underlying(response.opcode)) | Raw::Version::bits(response.version) |
+         Raw::ReturnCodeField::bits(to_underlying(response.return_code)) |
+         Raw::JobIdField::bits(response.job_id.value);
 }
 
 template <class Raw>
 void decode_result(const Raw& raw, SesResponseHeader& response) {
   response.list = static_cast<List>(Raw::ListField::get(raw));
   response.opcode = static_cast<ResponseOpcode>(Raw::Opcode::get(raw));
-  response.version = Raw::Version::get(raw);
+  response.version = static_cast<std::uint8_t>(Raw::Version::get(raw));
   response.return_code = static_cast<ReturnCode>(Raw::ReturnCodeField::get(raw));
-  response.job_id = JobId{raw.job_id};
+  response.job_id = JobId{static_cast<std::uint32_t>(Raw::JobIdField::get(raw))};
 }
 
 }  // namespace
@@ -180,30 +178,25 @@ std::size_t SesRequest::encoded_bytes() const {
 }
 
 std::size_t SesRequest::encode(std::byte* out) const {
-  const SesCommon common = encode_common(*this);
-  std::size_t bytes = 0;
+  encode_common(*this, overlay<SesCommon>(out));
   if (next_hdr == NextHdr::RequestStd) {
-    SesStandard raw{.common = common,
-                    .buffer_offset = buffer_offset,
-                    .initiator = initiator.value,
-                    .match_bits = match_bits,
-                    .header_data = {},
-                    .request_length = request_length};
-    if (som) {
-      raw.header_data = header_data;
-    } else {
-      raw.header_data = SesStandard::PayloadLength::bits(payload_length) |
-                        SesStandard::MessageOffset::bits(message_offset);
-    }
-    bytes = store(out, raw);
+    auto& raw = overlay<SesStandard>(out);
+    raw.buffer_offset = buffer_offset;
+    raw.initiator = initiator.value;
+    raw.match_bits = match_bits;
+    raw.header_data = som ? header_data
+                          : SesStandard::PayloadLength::bits(payload_length) |
+                                SesStandard::MessageOffset::bits(message_offset);
+    raw.request_length = request_length;
   } else if (next_hdr == NextHdr::RequestMedium) {
-    bytes = store(out, SesMedium{.common = common,
-                                 .header_data = hd ? header_data : buffer_offset,
-                                 .initiator = initiator.value,
-                                 .match_bits = match_bits});
+    auto& raw = overlay<SesMedium>(out);
+    raw.header_data = hd ? header_data : buffer_offset;
+    raw.initiator = initiator.value;
+    raw.match_bits = match_bits;
   } else {
-    bytes = store(out, SesSmall{.common = common, .buffer_offset = buffer_offset});
+    overlay<SesSmall>(out).buffer_offset = buffer_offset;
   }
+  std::size_t bytes = ses_header_bytes(next_hdr);
   if (has_atomic_extension(opcode)) bytes += encode_atomic(out + bytes, atomic);
   if (has_rendezvous_extension(opcode)) bytes += encode_rendezvous(out + bytes, rendezvous);
   return bytes;
@@ -239,38 +232,28 @@ bool SesRequest::decode(NextHdr next_hdr, std::span<const std::byte> bytes, SesR
 
 std::size_t SesResponseHeader::encode(std::byte* out) const {
   if (next_hdr == NextHdr::Response) {
-    SesResponse raw{.list_opcode = 0,
-                    .version_return_code = 0,
-                    .message_id = message_id.value,
-                    .ri_generation = ri_generation.value,
-                    .job_id = {},
-                    .modified_length = modified_length};
-    encode_result(*this, raw);
-    return store(out, raw);
+    using R = SesResponse;
+    auto& raw = overlay<SesResponse>(out);
+    raw.first = result_bits<R>(*this) | R::MessageId::bits(message_id.value) |
+                R::RiGenerationField::bits(ri_generation.value);
+    raw.modified_length = modified_length;
+    return sizeof raw;
   }
   if (next_hdr == NextHdr::ResponseData) {
-    SesResponseData raw{.list_opcode = 0,
-                        .version_return_code = 0,
-                        .response_message_id = response_message_id.value,
-                        .reserved = 0,
-                        .job_id = {},
-                        .read_request_message_id = read_request_message_id.value,
-                        .payload_length_word = {},
-                        .modified_length = modified_length,
-                        .message_offset = message_offset};
-    SesResponseData::PayloadLength::set(raw, static_cast<std::uint16_t>(payload_length));
-    encode_result(*this, raw);
-    return store(out, raw);
+    using R = SesResponseData;
+    auto& raw = overlay<SesResponseData>(out);
+    raw.first = result_bits<R>(*this) | R::ResponseMessageId::bits(response_message_id.value);
+    raw.read_request_message_id = read_request_message_id.value;
+    raw.payload_length_word = R::PayloadLength::bits(static_cast<std::uint16_t>(payload_length));
+    raw.modified_length = modified_length;
+    raw.message_offset = message_offset;
+    return sizeof raw;
   }
-  SesResponseDataSmall raw{.list_opcode = 0,
-                           .version_return_code = 0,
-                           .payload_length_word = {},
-                           .reserved = 0,
-                           .job_id = {},
-                           .original_request_psn = original_request_psn.value};
-  SesResponseDataSmall::PayloadLength::set(raw, static_cast<std::uint16_t>(payload_length));
-  encode_result(*this, raw);
-  return store(out, raw);
+  using R = SesResponseDataSmall;
+  auto& raw = overlay<SesResponseDataSmall>(out);
+  raw.first = result_bits<R>(*this) | R::PayloadLength::bits(payload_length);
+  raw.original_request_psn = original_request_psn.value;
+  return sizeof raw;
 }
 
 bool SesResponseHeader::decode(NextHdr next_hdr, std::span<const std::byte> bytes,
@@ -280,23 +263,26 @@ bool SesResponseHeader::decode(NextHdr next_hdr, std::span<const std::byte> byte
   response.next_hdr = next_hdr;
   response.header_bytes = ses_header_bytes(next_hdr);
   if (next_hdr == NextHdr::Response) {
-    const auto raw = load<SesResponse>(bytes);
+    const auto& raw = load<SesResponse>(bytes);
     decode_result(raw, response);
-    response.message_id = MsgId{raw.message_id};
-    response.ri_generation = RiGeneration{raw.ri_generation};
+    response.message_id = MsgId{static_cast<std::uint16_t>(SesResponse::MessageId::get(raw))};
+    response.ri_generation =
+        RiGeneration{static_cast<std::uint8_t>(SesResponse::RiGenerationField::get(raw))};
     response.modified_length = raw.modified_length;
   } else if (next_hdr == NextHdr::ResponseData) {
-    const auto raw = load<SesResponseData>(bytes);
+    const auto& raw = load<SesResponseData>(bytes);
     decode_result(raw, response);
-    response.response_message_id = MsgId{raw.response_message_id};
+    response.response_message_id =
+        MsgId{static_cast<std::uint16_t>(SesResponseData::ResponseMessageId::get(raw))};
     response.read_request_message_id = MsgId{raw.read_request_message_id};
     response.payload_length = SesResponseData::PayloadLength::get(raw);
     response.modified_length = raw.modified_length;
     response.message_offset = raw.message_offset;
   } else {
-    const auto raw = load<SesResponseDataSmall>(bytes);
+    const auto& raw = load<SesResponseDataSmall>(bytes);
     decode_result(raw, response);
-    response.payload_length = SesResponseDataSmall::PayloadLength::get(raw);
+    response.payload_length =
+        static_cast<std::uint32_t>(SesResponseDataSmall::PayloadLength::get(raw));
     response.original_request_psn = Psn{raw.original_request_psn};
   }
   const auto rest = bytes.subspan(response.header_bytes);

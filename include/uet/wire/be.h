@@ -76,14 +76,21 @@ static_assert(sizeof(be24) == 3 && alignof(be24) == 1);
 static_assert(sizeof(be32) == 4 && alignof(be32) == 1);
 static_assert(sizeof(be64) == 8 && alignof(be64) == 1);
 
-// A header struct from the front of `bytes`, which must be at least sizeof(Header) long. The only
-// ways between bytes and structs.
+// The header struct that lies at the front of `bytes`, which must be at least sizeof(Header) long.
+// No copy: what a processor has just written in several parts it can read as a whole only once all
+// of them are in the cache, which takes longer than the rest of a decoder. load, overlay and store
+// are the only ways between bytes and structs.
 template <class Header>
-Header load(std::span<const std::byte> bytes) {
+const Header& load(std::span<const std::byte> bytes) {
   static_assert(alignof(Header) == 1);
-  Header header;
-  std::memcpy(&header, bytes.data(), sizeof header);
-  return header;
+  return *reinterpret_cast<const Header*>(bytes.data());
+}
+
+// The same where a header is to be written; `out` has room for it.
+template <class Header>
+Header& overlay(std::byte* out) {
+  static_assert(alignof(Header) == 1);
+  return *reinterpret_cast<Header*>(out);
 }
 
 // Writes a header struct to `out` (sizeof(Header) bytes) and returns what it wrote.

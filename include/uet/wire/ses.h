@@ -159,27 +159,26 @@ constexpr bool is_deferrable(SesOpcode opcode) {
 
 // ---- as it lies on the wire -------------------------------------------------------------------
 
-// The fields that every request header shares at the same place (WIRE 3.2), bytes 0 to 11.
+// The fields that every request header shares at the same place (WIRE 3.2), bytes 0 to 11. As two
+// words, since every packet has them: so they are read and written at once.
 struct SesCommon {
-  std::uint8_t opcode_byte;
-  std::uint8_t flags;
-  be16 message_id;  // medium and small: request_length in the low 14 bits
-  std::uint8_t ri_generation;
-  be24 job_id;
-  be16 pid_on_fep_word;
-  be16 resource_index_word;
+  be64 first;
+  be32 second;
 
-  using Opcode = Field<&SesCommon::opcode_byte, 5, 0>;
-  using Version = Field<&SesCommon::flags, 7, 6>;
-  using Dc = Field<&SesCommon::flags, 5, 5>;
-  using Ie = Field<&SesCommon::flags, 4, 4>;
-  using Rel = Field<&SesCommon::flags, 3, 3>;
-  using Hd = Field<&SesCommon::flags, 2, 2>;  // reserved in small
-  using Eom = Field<&SesCommon::flags, 1, 1>;
-  using Som = Field<&SesCommon::flags, 0, 0>;
-  using RequestLength = Field<&SesCommon::message_id, 13, 0>;  // medium and small
-  using PidOnFepField = Field<&SesCommon::pid_on_fep_word, 11, 0>;
-  using ResourceIndexField = Field<&SesCommon::resource_index_word, 11, 0>;
+  using Opcode = Field<&SesCommon::first, 61, 56>;
+  using Version = Field<&SesCommon::first, 55, 54>;
+  using Dc = Field<&SesCommon::first, 53, 53>;
+  using Ie = Field<&SesCommon::first, 52, 52>;
+  using Rel = Field<&SesCommon::first, 51, 51>;
+  using Hd = Field<&SesCommon::first, 50, 50>;  // reserved in small
+  using Eom = Field<&SesCommon::first, 49, 49>;
+  using Som = Field<&SesCommon::first, 48, 48>;
+  using MessageId = Field<&SesCommon::first, 47, 32>;
+  using RequestLength = Field<&SesCommon::first, 45, 32>;  // medium and small: there
+  using RiGenerationField = Field<&SesCommon::first, 31, 24>;
+  using JobIdField = Field<&SesCommon::first, 23, 0>;
+  using PidOnFepField = Field<&SesCommon::second, 27, 16>;
+  using ResourceIndexField = Field<&SesCommon::second, 11, 0>;
 };
 
 // WIRE 3.2
@@ -240,52 +239,46 @@ struct SesRendezvous {
 
 // WIRE 3.9
 struct SesResponse {
-  std::uint8_t list_opcode;
-  std::uint8_t version_return_code;
-  be16 message_id;
-  std::uint8_t ri_generation;
-  be24 job_id;
+  be64 first;
   be32 modified_length;
 
-  using ListField = Field<&SesResponse::list_opcode, 7, 6>;
-  using Opcode = Field<&SesResponse::list_opcode, 5, 0>;
-  using Version = Field<&SesResponse::version_return_code, 7, 6>;
-  using ReturnCodeField = Field<&SesResponse::version_return_code, 5, 0>;
+  using ListField = Field<&SesResponse::first, 63, 62>;
+  using Opcode = Field<&SesResponse::first, 61, 56>;
+  using Version = Field<&SesResponse::first, 55, 54>;
+  using ReturnCodeField = Field<&SesResponse::first, 53, 48>;
+  using MessageId = Field<&SesResponse::first, 47, 32>;
+  using RiGenerationField = Field<&SesResponse::first, 31, 24>;
+  using JobIdField = Field<&SesResponse::first, 23, 0>;
 };
 
 // WIRE 3.10
 struct SesResponseData {
-  std::uint8_t list_opcode;
-  std::uint8_t version_return_code;
-  be16 response_message_id;
-  std::uint8_t reserved;
-  be24 job_id;
+  be64 first;
   be16 read_request_message_id;
   be16 payload_length_word;
   be32 modified_length;
   be32 message_offset;
 
-  using ListField = Field<&SesResponseData::list_opcode, 7, 6>;
-  using Opcode = Field<&SesResponseData::list_opcode, 5, 0>;
-  using Version = Field<&SesResponseData::version_return_code, 7, 6>;
-  using ReturnCodeField = Field<&SesResponseData::version_return_code, 5, 0>;
+  using ListField = Field<&SesResponseData::first, 63, 62>;
+  using Opcode = Field<&SesResponseData::first, 61, 56>;
+  using Version = Field<&SesResponseData::first, 55, 54>;
+  using ReturnCodeField = Field<&SesResponseData::first, 53, 48>;
+  using ResponseMessageId = Field<&SesResponseData::first, 47, 32>;
+  using JobIdField = Field<&SesResponseData::first, 23, 0>;
   using PayloadLength = Field<&SesResponseData::payload_length_word, 13, 0>;
 };
 
 // WIRE 3.11
 struct SesResponseDataSmall {
-  std::uint8_t list_opcode;
-  std::uint8_t version_return_code;
-  be16 payload_length_word;
-  std::uint8_t reserved;
-  be24 job_id;
+  be64 first;
   be32 original_request_psn;
 
-  using ListField = Field<&SesResponseDataSmall::list_opcode, 7, 6>;
-  using Opcode = Field<&SesResponseDataSmall::list_opcode, 5, 0>;
-  using Version = Field<&SesResponseDataSmall::version_return_code, 7, 6>;
-  using ReturnCodeField = Field<&SesResponseDataSmall::version_return_code, 5, 0>;
-  using PayloadLength = Field<&SesResponseDataSmall::payload_length_word, 13, 0>;
+  using ListField = Field<&SesResponseDataSmall::first, 63, 62>;
+  using Opcode = Field<&SesResponseDataSmall::first, 61, 56>;
+  using Version = Field<&SesResponseDataSmall::first, 55, 54>;
+  using ReturnCodeField = Field<&SesResponseDataSmall::first, 53, 48>;
+  using PayloadLength = Field<&SesResponseDataSmall::first, 45, 32>;
+  using JobIdField = Field<&SesResponseDataSmall::first, 23, 0>;
 };
 
 static_assert(sizeof(SesCommon) == 12 && alignof(SesCommon) == 1);
