@@ -14,6 +14,7 @@ namespace {
 constexpr std::uint32_t kLargestHeaders = 40 + 8 + 16 + 44 + 24;
 constexpr std::uint32_t kLargestSesHeader = 44 + 36;
 // How soon to come back when the NIC or the packet pool had no room: no event tells when it has.
+const RxPacket kBlank{};  // copied: quicker than one that is made in pieces
 constexpr Duration kRetry = std::chrono::microseconds(50);
 
 }  // namespace
@@ -110,7 +111,7 @@ bool Fep::receive(Time now) {
     }
     brought_few_ = brought_few_ && !packet.through_memory;
     manager_.on_packet(packet, now);
-    packet = RxPacket{};
+    packet = kBlank;
   }
   brought_few_ &= manager_.counters().requests_delivered - delivered <= kFewRequests;
   note_receive_load(count > 0);

@@ -13,7 +13,7 @@ namespace uet::pds {
 using Slot = RxWindow::Slot;
 
 // The pipeline of PDS-210 from step 8 on; Manager did the lookup and the identity checks.
-void Pdc::on_request(const Incoming& request, Time now) {
+void Pdc::on_request(Incoming& request, Time now) {
   last_activity_ = now;
   extend_close(now);
   if (request.clear_psn) on_clear(*request.clear_psn, now);  // PDS-209: duplicates too
@@ -89,7 +89,7 @@ void Pdc::answer(Psn psn, const Response& response) {
   send_ack(due, code_for(psn), due.arrived);
 }
 
-bool Pdc::deliver(const Incoming& request, Time now) {
+bool Pdc::deliver(Incoming& request, Time now) {
   if (env_.stored_responses.available() == 0) {  // PDS-113: it might need one
     send_nack(NackCode::NoGtdDelAvail, request);
     if (stored_ > 0 && now - clear_progress_ > 2 * env_.parameters.clear_time) request_clear(now);
@@ -104,17 +104,13 @@ bool Pdc::deliver(const Incoming& request, Time now) {
   return true;
 }
 
-Response Pdc::process(const Incoming& request, Time now) {
+Response Pdc::process(Incoming& request, Time now) {
   if (request.ctl_type) return process_control(request);
-  RequestView view;
-  view.pdc = id_;
-  view.source = destination_.address;
-  view.mode = destination_.mode;
-  view.next_hdr = request.next_hdr;
-  view.psn = request.psn;
-  view.bytes = request.bytes;
+  request.pdc = id_;
+  request.source = destination_.address;
+  request.mode = destination_.mode;
   ++env_.counters.requests_delivered;
-  return env_.client.rx_req(view, now);
+  return env_.client.rx_req(request, now);
 }
 
 // Control packets that consume a PSN. Their ACK has no SES header (PDS-104).
@@ -361,7 +357,7 @@ bool Pdc::send_ack(const AckDue& due, wire::AckRequestCode code, Time now) {
   packet->reset();
   const Response& response = due.response;
   if (response.length > 0) {
-    std::memcpy(packet->append(response.length), response.bytes.data(), response.length);
+    response.copy_bytes(packet->append(response.length));
   }
   wire::AckHeader ack;
   ack.type = wire::PdsType::AckCc;

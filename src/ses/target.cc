@@ -216,9 +216,14 @@ Response Target::place_write(const Request& request, RxMessage& message,
     access.place(request.message_offset, request.payload);
   }
   ArrivingMessages::account(message, request);
-  const Response response = default_response(request, message.received);
-  if (!ends) return response;
+  const std::uint64_t placed = message.received;
+  if (ends) complete_write(message, has_data, access);
+  return default_response(request, placed);
+}
 
+// The last byte of a write has been placed.
+void Target::complete_write(RxMessage& message, bool has_data, const ri::MrAccess& access) {
+  CompletionSink& sink = message.context->sink;
   Completion completion;
   completion.kind = Kind::RemoteWrite;
   completion.length = message.request_length;
@@ -234,7 +239,6 @@ Response Target::place_write(const Request& request, RxMessage& message,
   } else {
     sink.remote_access(Kind::Write, completion.length);
   }
-  return response;
 }
 
 // Executed at once, so that a write that follows cannot change what is read (SES-126). Few data

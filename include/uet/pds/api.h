@@ -121,13 +121,16 @@ struct Response {
     provisional = other.provisional;
     nack = other.nack;
     length = other.length;
-    // In blocks of a known size, mostly one: where the length varies, an instruction copies that
-    // the processor takes longer to begin than to carry out.
-    constexpr std::size_t kBlock = 16;
-    static_assert(kMaxBytes % kBlock == 0);
-    for (std::size_t at = 0; at < other.length; at += kBlock) {
-      std::memcpy(bytes.data() + at, other.bytes.data() + at, kBlock);
-    }
+    other.copy_bytes(bytes.data());
+  }
+  // The `length` bytes. In blocks of a known size: where the length varies, an instruction copies
+  // that the processor takes longer to begin than to carry out. Of no more than what wrote them: a
+  // block that was written in pieces just before cannot be read before all are in the cache.
+  void copy_bytes(std::byte* to) const {
+    constexpr std::size_t kBlock = 4;
+    std::size_t at = 0;
+    for (; at + kBlock <= length; at += kBlock) std::memcpy(to + at, bytes.data() + at, kBlock);
+    for (; at < length; ++at) to[at] = bytes[at];
   }
 };
 

@@ -60,6 +60,8 @@ struct EarlyPacket {
 
 // The packet that an ACK answers.
 struct AckDue {
+  AckDue() {}  // member by member, as SesRequest
+
   Psn psn;
   std::optional<Psn> sack_trigger{};            // decides the bitmap base if it is not psn (PDS-92)
   std::optional<std::uint16_t> probe_opaque{};  // of the Probe that this answers (PDS-106)
@@ -96,18 +98,18 @@ struct Environment {
   PathEvidence path_evidence;         // for one look for losses at a time
 };
 
-// A request or PSN-consuming control packet, taken apart.
-struct Incoming {
-  Psn psn;
+// A request or PSN-consuming control packet, taken apart. The view, whose `bytes` are its SES
+// header and payload, is what SES gets; its PDC fills in the rest of it.
+struct Incoming : RequestView {
+  Incoming() {}  // member by member, as SesRequest
+
   std::optional<Psn> clear_psn;  // control packets carry none
   bool retx = false;
   bool ar = false;
   bool syn = false;
   bool reserved_pool = false;  // of a SYN: its PDC may take a slot of the reserved pool
   std::optional<wire::CpType> ctl_type;
-  wire::NextHdr next_hdr{};
-  std::span<const std::byte> bytes;  // SES header and payload
-  std::uint32_t nominal_bytes = 0;   // CMS-6
+  std::uint32_t nominal_bytes = 0;  // CMS-6
   bool ecn_marked = false;
   std::uint16_t entropy = 0;
   Time arrived{};                   // at this host; not after the pass that takes it
@@ -188,7 +190,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   void fail(PdsError error, Time now);
 
   // Destination (pdc_destination.cc).
-  void on_request(const Incoming& request, Time now);
+  void on_request(Incoming& request, Time now);
   // The response to a packet whose first one was provisional (SES-46).
   void answer(Psn psn, const Response& response);
   void on_clear(Psn clear_psn, Time now);
@@ -325,8 +327,8 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
 
   // pdc_destination.cc
   void on_duplicate(const Incoming& request, Time now);
-  bool deliver(const Incoming& request, Time now);
-  Response process(const Incoming& request, Time now);
+  bool deliver(Incoming& request, Time now);
+  Response process(Incoming& request, Time now);
   Response process_control(const Incoming& request);
   void on_close_command(const Incoming& request, Time now);
   void move_cack(Time now);

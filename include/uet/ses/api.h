@@ -79,6 +79,8 @@ constexpr bool returns_data(Kind kind) {
 // One finished operation, one message in a multi-receive buffer, or (RemoteWrite) a write with
 // immediate data that a peer has completed.
 struct Completion {
+  Completion() {}  // member by member, as SesRequest
+
   Kind kind = Kind::Send;
   Status status = Status::Ok;
   wire::ReturnCode return_code{};

@@ -81,6 +81,7 @@ class Target {
   pds::Response fail(const Request& request, RxMessage& message, wire::ReturnCode code);
 
   pds::Response place_write(const Request& request, RxMessage& message, const ri::MrAccess& access);
+  void complete_write(RxMessage& message, bool has_data, const ri::MrAccess& access);
   std::byte* answer_in_ack(const View& view, const Request& request, const ReadPiece& asked,
                            pds::Response& response);
   ReadAnswer* begin_answer(const View& view, const Request& request, const ReadPiece& asked,

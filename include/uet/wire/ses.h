@@ -352,6 +352,10 @@ struct RendezvousExtension {
 // not written by encode: medium has no message id, and either header_data (hd) or buffer_offset;
 // small has neither message id, initiator, match_bits nor header data.
 struct SesRequest {
+  // Clears member by member: every packet has one, and g++ clears a whole of this size by an
+  // instruction that the processor takes longer to begin than to carry out.
+  SesRequest() {}
+
   NextHdr next_hdr = NextHdr::RequestStd;  // RequestSmall, RequestMedium or RequestStd
   SesOpcode opcode = SesOpcode::NoOp;      // 6 bits; unknown ones are decoded, not refused
   std::uint8_t version = 0;                // 2 bits
