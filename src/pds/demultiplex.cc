@@ -170,7 +170,7 @@ Pdc* Manager::resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid, const 
     return nullptr;
   }
   const bool known = pdc->peer_id() == spdcid || pdc->state() == PdcState::Creating;
-  if (!known || spdcid.value == 0 || pdc->destination().address != reply_address(packet.source)) {
+  if (!known || spdcid.value == 0 || !replies_go_to(pdc->destination().address, packet.source)) {
     refuse(packet, NackCode::PdcHdrMismatch, spdcid, request);
     return nullptr;
   }
@@ -215,7 +215,7 @@ void Manager::on_ack_packet(const RxPacket& packet, Time now) {
     return;
   }
   Pdc* pdc = live(header.dpdcid, now);
-  if (pdc == nullptr || pdc->destination().address != reply_address(packet.source)) {
+  if (pdc == nullptr || !replies_go_to(pdc->destination().address, packet.source)) {
     ++counters_.acks_invalid;  // PDS-108 step 1; PDS-136 swallows late ones
     return;
   }
@@ -233,7 +233,7 @@ void Manager::on_nack_packet(const RxPacket& packet, Time now) {
   }
   if (header.nt) return rudi_.on_nack(header, reply_address(packet.source), now);
   Pdc* pdc = live(header.dpdcid, now);
-  if (pdc == nullptr || pdc->destination().address != reply_address(packet.source)) {
+  if (pdc == nullptr || !replies_go_to(pdc->destination().address, packet.source)) {
     ++counters_.nacks_ignored;
     return;
   }

@@ -288,6 +288,7 @@ void Pdc::extend_close(Time now) {
 }
 
 void Pdc::on_clear(Psn clear_psn, Time now) {
+  if (clear_psn <= rx_.clear_psn()) return;  // as most packets say what one before has said
   const Psn before = rx_.cack_psn();
   rx_.clear_up_to(clear_psn);
   move_cack(now);

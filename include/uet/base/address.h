@@ -31,7 +31,9 @@ struct FabricAddress {
   // As words, since every packet that arrives is compared with whom its PDC is with.
   friend constexpr bool operator==(const FabricAddress& a, const FabricAddress& b) {
     using Words = std::array<std::uint64_t, 2>;
-    return std::bit_cast<Words>(a.bytes) == std::bit_cast<Words>(b.bytes) && a.is_ipv6 == b.is_ipv6;
+    const auto words_a = std::bit_cast<Words>(a.bytes);
+    const auto words_b = std::bit_cast<Words>(b.bytes);
+    return words_a[0] == words_b[0] && words_a[1] == words_b[1] && a.is_ipv6 == b.is_ipv6;
   }
 };
 
@@ -58,6 +60,12 @@ constexpr bool names_process(std::uint16_t port) {
 constexpr FepAddress reply_address(FepAddress source) {
   if (!names_process(source.port)) source.port = kUetUdpPort;
   return source;
+}
+
+// The same as reply_address(source) == peer, without the copy.
+constexpr bool replies_go_to(const FepAddress& peer, const FepAddress& source) {
+  const std::uint16_t port = names_process(source.port) ? source.port : kUetUdpPort;
+  return peer.port == port && peer.ip == source.ip;
 }
 
 // Where packets to `address` go on the wire.
