@@ -292,13 +292,8 @@ pds::PacketPlan Initiator::next_packet(TxMessage& message, Packet& packet,
     return next_end(message, message.header.opcode, packet, prepared);
   }
   const std::uint32_t length = piece_length(message, message.offset);
-  wire::SesRequest& header = message.header;
-  header.som = message.offset == 0;
-  header.eom = message.offset + length == message.length;
-  header.hd = header.som && message.has_data;
-  header.payload_length = length;
-  header.message_offset = static_cast<std::uint32_t>(message.offset);
-  append_header(packet, header);
+  const bool eom = message.offset + length == message.length;
+  append_piece_header(packet, message, length, eom);
 
   Piece* piece = message.next_gathered;
   if (piece != nullptr && piece->offset == message.offset) {
@@ -309,10 +304,10 @@ pds::PacketPlan Initiator::next_packet(TxMessage& message, Packet& packet,
     UET_ASSERT(pointed);  // gather_pieces copied all others
     (void)pointed;
   }
-  prepared.next_hdr = header.next_hdr;
+  prepared.next_hdr = message.header.next_hdr;
   prepared.tag = kNoPiece;
   message.offset += length;
-  return made(message, header.eom);
+  return made(message, eom);
 }
 
 // One request packet per payload MTU of the answer (SES-81).
@@ -320,16 +315,12 @@ pds::PacketPlan Initiator::next_read(TxMessage& message, Packet& packet,
                                      pds::PreparedPacket& prepared) {
   const std::uint32_t length = piece_length(message, message.offset);
   if (!await_piece(message, length)) return pds::PacketPlan::NotNow;
-  wire::SesRequest& header = message.header;
-  header.som = message.offset == 0;
-  header.eom = message.offset + length == message.length;
-  header.payload_length = length;
-  header.message_offset = static_cast<std::uint32_t>(message.offset);
-  append_header(packet, header);
+  const bool eom = message.offset + length == message.length;
+  append_piece_header(packet, message, length, eom);
 
   prepared.tag = static_cast<std::uint32_t>(message.offset / payload_mtu_);
   message.offset += length;
-  return made(message, header.eom);
+  return made(message, eom);
 }
 
 // A request packet is about to ask for `length` bytes; false: too many are on their way already.

@@ -44,4 +44,24 @@ void Initiator::append_header(Packet& packet, const wire::SesRequest& header) {
   append(packet, header);
 }
 
+// Of the packet that carries `length` bytes of the message, or asks for them, from its offset on.
+void Initiator::append_piece_header(Packet& packet, TxMessage& message, std::uint32_t length,
+                                    bool eom) {
+  wire::SesRequest& header = message.header;
+  const auto offset = static_cast<std::uint32_t>(message.offset);
+  const bool copied = !wire::has_rendezvous_extension(header.opcode);
+  if (copied && offset > 0) {
+    return packet.append_with(wire::kMaxSesHeaderBytes, [&](std::byte* at) {
+      return message.later_header.encode(at, eom, length, offset);
+    });
+  }
+  header.som = offset == 0;
+  header.eom = eom;
+  header.hd = header.som && message.has_data;
+  header.payload_length = length;
+  header.message_offset = offset;
+  append_header(packet, header);
+  if (copied && !eom) message.later_header.set(header);
+}
+
 }  // namespace uet::ses

@@ -202,6 +202,22 @@ std::size_t SesRequest::encode(std::byte* out) const {
   return bytes;
 }
 
+void LaterHeader::set(const SesRequest& request) {
+  SesRequest later = request;
+  later.som = later.eom = later.hd = false;
+  later.encode(bytes_.data());
+}
+
+std::size_t LaterHeader::encode(std::byte* out, bool eom, std::uint32_t payload_length,
+                                std::uint32_t message_offset) const {
+  std::memcpy(out, bytes_.data(), bytes_.size());
+  auto& raw = overlay<SesStandard>(out);
+  raw.common.first = load<SesCommon>(bytes_).first | SesCommon::Eom::bits(eom);
+  raw.header_data = SesStandard::PayloadLength::bits(payload_length) |
+                    SesStandard::MessageOffset::bits(message_offset);
+  return sizeof raw;
+}
+
 bool SesRequest::decode(NextHdr next_hdr, std::span<const std::byte> bytes, SesRequest& request) {
   if (!is_request(next_hdr) || bytes.size() < ses_header_bytes(next_hdr)) return false;
   request.next_hdr = next_hdr;

@@ -126,6 +126,8 @@ class Initiator {
   };
 
   static void append_header(Packet& packet, const wire::SesRequest& header);
+  static void append_piece_header(Packet& packet, TxMessage& message, std::uint32_t length,
+                                  bool eom);
   Result<void> check(const Context& context, const TxOp& op) const;
   TxMessage* prepare(Context& context, const TxOp& op, Kind kind);
   Result<void> rma(Context& context, const RmaOp& op, Kind kind, Time now);

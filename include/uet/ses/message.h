@@ -122,7 +122,8 @@ struct TxMessage : OutgoingMessage,
   bool has_data = false;       // remote CQ data go with the first packet
   bool fence = false;          // waits for all earlier ones of its context to the same peer
   FepAddress to;
-  wire::SesRequest header;  // what all its packets repeat (SES-23)
+  wire::SesRequest header;         // what all its packets repeat (SES-23)
+  wire::LaterHeader later_header;  // of those behind the first, if there are such
   std::uint64_t length = 0;
   std::uint64_t offset = 0;  // bytes that packets have been made for
   std::uint64_t packets_made = 0;

@@ -5,6 +5,7 @@
 // lies (WIRE 3.8), never whether an operation is allowed.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -411,6 +412,22 @@ struct SesRequest {
   std::uint64_t tokens() const {
     return opcode == SesOpcode::DeferrableRtr ? match_bits : buffer_offset;
   }
+};
+
+// The header of the packets of a message behind its first one, which differ in little (WIRE 3.2):
+// written once, then copied.
+class LaterHeader {
+ public:
+  LaterHeader() {}  // leaves the bytes as they are
+  // As encode would write it for `request`, which has the standard form and no extension, but for
+  // what each packet has of its own.
+  void set(const SesRequest& request);
+  // The header of such a packet. Returns the bytes written, as encode.
+  std::size_t encode(std::byte* out, bool eom, std::uint32_t payload_length,
+                     std::uint32_t message_offset) const;
+
+ private:
+  std::array<std::byte, sizeof(SesStandard)> bytes_;
 };
 
 // A response of any of the three forms; fields that a form does not carry are 0 after decode and

@@ -68,6 +68,11 @@ TEST_F(RetryTest, Ses54_RefusedMessageIsEndedAndSentAgainAfterAWait) {
   ASSERT_EQ(again.size(), 3u) << "the whole message";
   EXPECT_TRUE(again[0].request().som);
   EXPECT_NE(again[0].request().message_id, first.request().message_id);
+  for (std::size_t i = 1; i < again.size(); ++i) {
+    EXPECT_EQ(again[i].request().message_id, again[0].request().message_id);
+    EXPECT_EQ(again[i].request().message_offset, i * kMtu);
+    EXPECT_EQ(again[i].request().eom, i == 2);
+  }
   EXPECT_TRUE(a.sink.all.empty());
   for (const Sent& sent : again) answer(a, sent, ReturnCode::Ok);
   ASSERT_EQ(a.sink.all.size(), 1u);

@@ -144,6 +144,27 @@ TEST(SesRequest, RandomFieldsComeBackInEveryForm) {
   }
 }
 
+// The header that was set for whatever packet of the message.
+TEST(LaterHeader, IsWhatEncodeWritesForALaterPacket) {
+  Rng rng(19);
+  for (int i = 0; i < 3000; ++i) {
+    SesRequest request = random_request(NextHdr::RequestStd, rng);
+    if (has_rendezvous_extension(request.opcode) || has_atomic_extension(request.opcode)) continue;
+    LaterHeader later;
+    later.set(request);
+    for (const bool eom : {false, true}) {
+      request.som = request.hd = false;
+      request.eom = eom;
+      request.payload_length = random_bits<std::uint32_t>(rng, 14);
+      request.message_offset = random_bits<std::uint32_t>(rng, 32);
+      Bytes bytes(sizeof(SesStandard));
+      EXPECT_EQ(later.encode(bytes.data(), eom, request.payload_length, request.message_offset),
+                sizeof(SesStandard));
+      EXPECT_EQ(bytes, packet_of(request, 0));
+    }
+  }
+}
+
 TEST(SesRequest, HeaderOrExtensionCutShortIsRefusedAtEveryLength) {
   Rng rng(10);
   for (int i = 0; i < 300; ++i) {
