@@ -32,12 +32,18 @@ Result<void> RiTable::add(const RiKey& key, void* context) {
 
 Result<void> RiTable::remove(const RiKey& key) {
   if (contexts_.erase(packed(key)) == 0) return Error::NotFound;
+  last_ = nullptr;
   return {};
 }
 
 RiLookup RiTable::find(const RiKey& key) const {
-  const auto found = contexts_.find(packed(key));
-  if (found != contexts_.end()) return {RiVerdict::Ok, found->second.context};
+  const std::uint64_t wanted = packed(key);
+  if (last_ != nullptr && last_key_ == wanted) return {RiVerdict::Ok, last_->context};
+  if (const auto found = contexts_.find(wanted); found != contexts_.end()) {
+    last_key_ = wanted;
+    last_ = &found->second;
+    return {RiVerdict::Ok, last_->context};
+  }
   bool pid_known = false;
   bool job_wrong = false;
   for (const auto& [unused, entry] : contexts_) {

@@ -59,17 +59,19 @@ template <>
 class [[nodiscard]] Result<void> {
  public:
   Result() = default;
-  Result(Error error) : error_(error) {}
+  Result(Error error) : code_(static_cast<int>(error)) {}
 
-  bool ok() const { return !error_.has_value(); }
+  bool ok() const { return code_ == kOk; }
   explicit operator bool() const { return ok(); }
   Error error() const {
     UET_ASSERT(!ok());
-    return *error_;
+    return static_cast<Error>(code_);
   }
 
  private:
-  std::optional<Error> error_;
+  static constexpr int kOk = -1;  // no Error
+  // One word: what is written in two parts and returned as one is slow to be read.
+  int code_ = kOk;
 };
 
 }  // namespace uet

@@ -53,6 +53,9 @@ class RiTable {
   };
   std::size_t capacity_;
   std::unordered_map<std::uint64_t, Entry> contexts_;
+  // What was found last: mostly several messages in a row are for one context.
+  mutable std::uint64_t last_key_ = 0;
+  mutable const Entry* last_ = nullptr;
 };
 
 }  // namespace uet::ri

@@ -25,6 +25,18 @@ TEST_F(RiTableTest, Ses12_RelativeResolvesJobPidAndIndex) {
   EXPECT_EQ(table.find(key(true, 102, 2, 10)).context, &second);
 }
 
+TEST_F(RiTableTest, WhatWasFoundLastIsForgottenWhenItIsRemoved) {
+  ASSERT_TRUE(table.add(key(true, 101, 2, 10), &first));
+  ASSERT_TRUE(table.add(key(true, 101, 2, 11), &second));
+  EXPECT_EQ(table.find(key(true, 101, 2, 10)).context, &first);
+  EXPECT_EQ(table.find(key(true, 101, 2, 10)).context, &first);
+  EXPECT_EQ(table.find(key(true, 101, 2, 11)).context, &second);
+  ASSERT_TRUE(table.remove(key(true, 101, 2, 11)));
+  EXPECT_EQ(table.find(key(true, 101, 2, 11)).verdict, RiVerdict::BadIndex);
+  ASSERT_TRUE(table.add(key(true, 101, 2, 11), &first));
+  EXPECT_EQ(table.find(key(true, 101, 2, 11)).context, &first);
+}
+
 TEST_F(RiTableTest, Ses13_AbsoluteIgnoresTheJob) {
   ASSERT_TRUE(table.add(key(false, 101, 2, 10), &first));
   EXPECT_EQ(table.find(key(false, 999, 2, 10)).context, &first);
