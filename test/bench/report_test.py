@@ -70,6 +70,35 @@ class Report(unittest.TestCase):
                          [("64 B latency, kernel UDP, of tcp", 0.7, True)])
         self.assertIn("bw 64K of 2, MB/s", out.getvalue())
 
+    def test_what_was_measured_at_two_distances_is_told_apart(self):
+        results = bench.Results()
+        for transport, near, far in (("uet", 6, 7), ("tcp", 8, 14)):
+            for distance, value in (((34, 36), near), ((170, 165), far), ((35, 168), 99)):
+                with unittest.mock.patch.object(bench, "core_distance", side_effect=distance):
+                    with results.measuring():
+                        results.add("lat 64", "us", transport, value)
+        parts = results.by_distance()
+        self.assertEqual([(part.median("lat 64", "uet"), part.median("lat 64", "tcp"))
+                          for _, part in parts], [(6, 8), (7, 14)])
+        self.assertIn("near", parts[0][0])
+        self.assertIn("far", parts[1][0])
+        self.assertEqual(results.least(), 1)
+
+    def test_a_distance_that_only_varies_is_one(self):
+        results = bench.Results()
+        for distance in ((34, 50), (60, 40)):
+            results.add("lat 64", "us", "uet", 6, distance)
+        self.assertEqual(results.by_distance(), [("", results)])
+        self.assertEqual(results.least(), 2)
+        self.assertEqual(list(results.rows())[1], ("lat 64", "us", "uet", 6, (60, 40)))
+
+    def test_each_mode_is_measured_by_a_pair_of_its_own(self):
+        warm = ("lat", 8, 200, 64)
+        tagged = [warm, ("lat", 8, 10, 1), ("lat", 64, 10, 1), ("rate", 8, 20, 64)]
+        writes = [("write", 4096, 64, 16), ("write", 1 << 20, 10, 16)]
+        self.assertEqual(list(bench.pieces((tagged, writes))),
+                         [(0, tagged[:3]), (0, [warm, tagged[3]]), (1, writes)])
+
     def test_back_ends_are_told_beside_their_path_and_other_transports(self):
         results = bench.Results()
         for transport, latency, stream, write in (("uet udp", 14, 900, 800), ("bare udp", 10, 1000, None),
