@@ -78,18 +78,17 @@ bool RingProducer::put(const Packet& packet) {
                       .dscp = packet.dscp,
                       .ecn = static_cast<std::uint8_t>(packet.ecn)};
   std::byte* end = data_ + place;
-  const auto write = [&end](const void* from, std::size_t bytes) {
-    if (bytes != 0) std::memcpy(end, from, bytes);
-    end += bytes;
-  };
-  write(&record, sizeof record);
-  write(packet.head().data(), packet.head().size());
-  for (const Slice& slice : packet.payload) write(slice.data, slice.length);
+  std::memcpy(end, &record, sizeof record);
+  end += sizeof record;
+  std::memcpy(end, packet.head().data(), packet.head().size());
+  end += packet.head().size();
+  for (const Slice& slice : packet.payload) end = copy_.write(end, slice);
   tail_ += needed;
   return true;
 }
 
 bool RingProducer::publish() {
+  copy_.finish();
   control_->tail.store(tail_, std::memory_order_release);
   std::atomic_thread_fence(std::memory_order_seq_cst);  // against announce_sleep, fence, empty
   return control_->consumer_sleeps.load(std::memory_order_relaxed) != 0 &&

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "uet/base/packet.h"
+#include "uet/nic/ring_copy.h"
 
 namespace uet::nic {
 
@@ -54,6 +55,7 @@ class RingProducer {
   std::uint64_t capacity_;
   std::uint64_t tail_ = 0;       // of what has been put
   std::uint64_t seen_head_ = 0;  // never more than the true one
+  RingCopy copy_;
 };
 
 class RingConsumer {
