@@ -306,6 +306,17 @@ TEST(BackEnd, LeavesTheProgramItsSignals) {
   EXPECT_EQ(run_on_both(run), "");
 }
 
+// CMS-723: a veth's driver states 10 Gb/s of what a processor copies.
+TEST(BackEnd, AVethIsTakenForMemory) {
+  if (!over_udp()) GTEST_SKIP() << "the interface is the same for all back ends";
+  const auto run = [](Channel&) {
+    Node node;
+    const std::uint64_t speed = node.info->nic->link_attr->speed;
+    require(speed == 40'000'000'000, "speed " + std::to_string(speed));
+  };
+  EXPECT_EQ(run_on_both(run), "");
+}
+
 // A child of a process that has one open opens one of its own. DPDK's memory is the parent's, so
 // that the child is refused, and the parent goes on.
 TEST(BackEnd, AForkedChildOpensItsOwnUnlessItIsOfDpdk) {
