@@ -5,7 +5,6 @@
 #include "uet/nic/udp.h"
 
 #include <linux/filter.h>
-#include <linux/sock_diag.h>
 #include <linux/udp.h>
 
 #include <algorithm>
@@ -181,8 +180,7 @@ Result<FileDescriptor> open_socket(const UdpOptions& options, std::string& messa
     message = "the kernel refuses a filter on a UDP socket: " + error_text(errno);
     return Error::Io;
   }
-  // Diagnosis and speed only: an old kernel may refuse these.
-  set_option(fd.get(), SOL_SOCKET, SO_RXQ_OVFL, 1);
+  // Speed only: an old kernel may refuse these.
   set_option(fd.get(), SOL_SOCKET, SO_TIMESTAMPNS, 1);
   if (options.gro) set_option(fd.get(), IPPROTO_UDP, UDP_GRO, 1);
   return fd;
@@ -292,7 +290,9 @@ UdpNic::UdpNic(FileDescriptor fd, Senders senders, const UdpOptions& options, Ud
     header.msg_name = &rx_messages_[i].from;
     header.msg_iov = &rx_messages_[i].buffer;
     header.msg_iovlen = 1;
+    header.msg_namelen = sizeof(SocketAddress);
     header.msg_control = rx_messages_[i].control.data();
+    header.msg_controllen = kRxControlBytes;
   }
   for (std::size_t i = 0; i < kTxBurst; ++i) {
     msghdr& header = tx_headers_[i].msg_hdr;
@@ -450,8 +450,8 @@ std::size_t UdpNic::account_sent(std::size_t messages) {
   return packets;
 }
 
-std::size_t UdpNic::rx_burst(std::span<RxPacket> out, Time /*now*/) {
-  if (rx_next_ == rx_count_) receive();
+std::size_t UdpNic::rx_burst(std::span<RxPacket> out, Time now) {
+  if (rx_next_ == rx_count_) receive(now);
   std::size_t filled = 0;
   while (filled < out.size() && rx_next_ < rx_count_) {
     const std::size_t length = rx_headers_[rx_next_].msg_len;
@@ -484,16 +484,19 @@ std::size_t UdpNic::rx_burst(std::span<RxPacket> out, Time /*now*/) {
 }
 
 // Fills the buffers anew; their former contents have all been handed out in an earlier burst.
-void UdpNic::receive() {
-  rx_next_ = rx_count_ = rx_offset_ = 0;
-  for (std::size_t i = 0; i < kRxBuffers; ++i) {
+void UdpNic::receive(Time now) {
+  for (std::size_t i = 0; i < rx_count_; ++i) {  // the kernel has written into those alone
     msghdr& header = rx_headers_[i].msg_hdr;
     header.msg_namelen = sizeof(SocketAddress);
     header.msg_controllen = kRxControlBytes;
   }
+  rx_next_ = rx_count_ = rx_offset_ = 0;
   const int count = ::recvmmsg(fd_.get(), rx_headers_.data(), kRxBuffers, 0, nullptr);
   if (count >= 0) {
-    rx_clock_offset_ = read_clock(CLOCK_REALTIME) - read_clock(CLOCK_MONOTONIC);
+    if (now >= rx_clock_read_again_) {
+      rx_clock_read_again_ = now + kClockOffsetHolds;
+      rx_clock_offset_ = read_clock(CLOCK_REALTIME) - read_clock(CLOCK_MONOTONIC);
+    }
     rx_count_ = static_cast<std::size_t>(count);
     rx_backlog_bytes_ = rx_count_ == kRxBuffers ? socket_backlog_bytes() : 0;
   } else if (errno != EAGAIN && errno != EINTR) {
@@ -501,12 +504,18 @@ void UdpNic::receive() {
   }
 }
 
+// All zero if an old kernel does not tell.
+UdpNic::SocketMemory UdpNic::socket_memory() const {
+  SocketMemory memory{};
+  socklen_t length = sizeof memory;
+  ::getsockopt(fd_.get(), SOL_SOCKET, SO_MEMINFO, memory.data(), &length);
+  return memory;
+}
+
 // As a part of the socket's buffer, applied to what that holds (NicCaps::receive_credit_bytes): the
 // kernel counts its own memory, not the packets' bytes.
 std::uint64_t UdpNic::socket_backlog_bytes() const {
-  std::array<std::uint32_t, SK_MEMINFO_VARS> memory{};
-  socklen_t length = sizeof memory;
-  if (::getsockopt(fd_.get(), SOL_SOCKET, SO_MEMINFO, memory.data(), &length) != 0) return 0;
+  const SocketMemory memory = socket_memory();
   const std::uint64_t limit = memory[SK_MEMINFO_RCVBUF];
   if (limit == 0) return 0;
   return caps_.receive_credit_bytes * memory[SK_MEMINFO_RMEM_ALLOC] / limit;
@@ -527,8 +536,6 @@ void UdpNic::read_control(std::size_t message) {
       rx_context_.tos = control_value<std::uint8_t>(item);  // one byte, unlike on send
     } else if (item->cmsg_level == IPPROTO_IPV6 && type == IPV6_TCLASS) {
       rx_context_.tos = static_cast<std::uint8_t>(control_value<int>(item));
-    } else if (item->cmsg_level == SOL_SOCKET && type == SO_RXQ_OVFL) {
-      counters_.receive_overflows = control_value<std::uint32_t>(item);
     } else if (item->cmsg_level == SOL_SOCKET && type == SCM_TIMESTAMPNS) {
       const auto stamp = control_value<timespec>(item);
       rx_context_.arrived =
@@ -539,6 +546,7 @@ void UdpNic::read_control(std::size_t message) {
 
 NicCounters UdpNic::counters() const {
   NicCounters all = counters_;
+  all.receive_overflows = socket_memory()[SK_MEMINFO_DROPS];
   if (port_dropped_) all.shared_port_dropped = port_dropped_() - port_dropped_before_;
   return all;
 }

@@ -5,6 +5,7 @@
 // It does not know what is inside a packet.
 #pragma once
 
+#include <linux/sock_diag.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -81,14 +82,14 @@ class UdpNic final : public Nic {
  private:
   static constexpr std::size_t kRxBuffers = 16;
   static constexpr std::size_t kRxBufferBytes = 65536;  // a coalesced receive is never longer
+  static constexpr Duration kClockOffsetHolds = std::chrono::milliseconds(1);
   static_assert(kTxBurst <= 64, "older kernels refuse trains of more than 64 packets");
   static constexpr std::size_t kMaxTrainBytes = 65507;  // one IPv4 packet less IP and UDP headers
   static constexpr std::size_t kSlicesPerPacket = 3;    // head and two pieces of payload
   static constexpr std::size_t kTxControlBytes =
       CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(std::uint16_t));
-  static constexpr std::size_t kRxControlBytes = CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(int)) +
-                                                 CMSG_SPACE(sizeof(std::uint32_t)) +
-                                                 CMSG_SPACE(sizeof(timespec));
+  static constexpr std::size_t kRxControlBytes =
+      CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(timespec));
 
   // One datagram, or one train of equal datagrams, on its way to sendmmsg.
   struct TxMessage {
@@ -126,7 +127,9 @@ class UdpNic final : public Nic {
   std::size_t send_all(std::span<const Packet* const> in);
   Duration share_of(Duration call, std::size_t packets);
   std::size_t account_sent(std::size_t messages);
-  void receive();
+  void receive(Time now);
+  using SocketMemory = std::array<std::uint32_t, SK_MEMINFO_VARS>;
+  SocketMemory socket_memory() const;
   std::uint64_t socket_backlog_bytes() const;
   void read_control(std::size_t message);
 
@@ -157,7 +160,9 @@ class UdpNic final : public Nic {
   std::uint64_t rx_backlog_bytes_ = 0;  // in the socket, when it was last seen to be behind
   std::size_t rx_next_ = 0;
   std::size_t rx_offset_ = 0;
-  Duration rx_clock_offset_{};  // what the kernel's clock of arrivals is ahead of the core's
+  // What the kernel's clock of arrivals is ahead of the core's, which setting the time changes.
+  Duration rx_clock_offset_{};
+  Time rx_clock_read_again_{};
   RxContext rx_context_;
 };
 
