@@ -14,8 +14,8 @@ namespace {
 constexpr std::uint32_t kLargestHeaders = 40 + 8 + 16 + 44 + 24;
 constexpr std::uint32_t kLargestSesHeader = 44 + 36;
 // How soon to come back when the NIC or the packet pool had no room: no event tells when it has.
-const RxPacket kBlank{};  // copied: quicker than one that is made in pieces
 constexpr Duration kRetry = std::chrono::microseconds(50);
+const RxPacket kBlank{};  // copied: quicker than one that is made in pieces
 
 }  // namespace
 
