@@ -180,7 +180,7 @@ Result<FileDescriptor> open_socket(const UdpOptions& options, std::string& messa
     message = "the kernel refuses a filter on a UDP socket: " + error_text(errno);
     return Error::Io;
   }
-  // Speed only: an old kernel may refuse these.
+  // True arrival times and speed: an old kernel may refuse these.
   set_option(fd.get(), SOL_SOCKET, SO_TIMESTAMPNS, 1);
   if (options.gro) set_option(fd.get(), IPPROTO_UDP, UDP_GRO, 1);
   return fd;
