@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <ctime>
+
+#include "uet/nic/clock.h"
 
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -15,12 +16,6 @@ namespace {
 // Shorter pieces are stored: their few lines are not worth the reader's trip to memory.
 constexpr std::size_t kLeastStreamed = 2048;
 constexpr std::size_t kLine = 64;
-
-Time read_clock() {
-  timespec now;
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return Time(std::chrono::seconds(now.tv_sec) + Duration(now.tv_nsec));
-}
 
 #ifdef __SSE2__
 constexpr bool kCanStream = true;
@@ -65,13 +60,15 @@ CopyChoice::Turn CopyChoice::next() {
 }
 
 void CopyChoice::took(const Turn& turn, Duration time, std::size_t bytes) {
-  std::uint8_t& sample = next_sample_[turn.streams ? 1 : 0];
-  recent(turn.streams)[sample] =
+  Recent& recent = turn.streams ? streamed_ : stored_;
+  recent.ns_per_kib[recent.next] =
       static_cast<double>(time.count()) * 1024 / static_cast<double>(bytes);
-  sample = static_cast<std::uint8_t>((sample + 1) % stored_.size());
-  const double stored = *std::min_element(stored_.begin(), stored_.end());
-  const double streamed = *std::min_element(streamed_.begin(), streamed_.end());
-  streams_ = kWorthIt * streamed < stored;
+  recent.next = (recent.next + 1) % recent.ns_per_kib.size();
+  streams_ = kWorthIt * streamed_.least() < stored_.least();
+}
+
+double CopyChoice::Recent::least() const {
+  return *std::min_element(ns_per_kib.begin(), ns_per_kib.end());
 }
 
 std::byte* RingCopy::write(std::byte* to, const Slice& from) {
@@ -80,14 +77,14 @@ std::byte* RingCopy::write(std::byte* to, const Slice& from) {
     return to + from.length;
   }
   const CopyChoice::Turn turn = choice_.next();
-  const Time begin = turn.timed ? read_clock() : Time{};
+  const Time begin = turn.timed ? monotonic_now() : Time{};
   if (turn.streams) {
     stream(to, from.data, from.length);
     unfinished_ = true;
   } else {
     std::memcpy(to, from.data, from.length);
   }
-  if (turn.timed) choice_.took(turn, read_clock() - begin, from.length);
+  if (turn.timed) choice_.took(turn, monotonic_now() - begin, from.length);
   return to + from.length;
 }
 

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "uet/nic/clock.h"
 #include "uet/nic/interface.h"
 #include "uet/nic/registry.h"
 #include "uet/nic/source_ports.h"
@@ -150,12 +151,6 @@ T control_value(const cmsghdr* item) {
   T value{};
   std::memcpy(&value, CMSG_DATA(item), sizeof value);
   return value;
-}
-
-Duration read_clock(clockid_t clock) {
-  timespec now;
-  ::clock_gettime(clock, &now);
-  return std::chrono::seconds(now.tv_sec) + Duration(now.tv_nsec);
 }
 
 bool queue_full(int error) { return error == EAGAIN || error == ENOBUFS || error == ENOMEM; }
@@ -305,9 +300,9 @@ UdpNic::UdpNic(FileDescriptor fd, Senders senders, const UdpOptions& options, Ud
 // On a path inside this host the call itself carries the packets over, one after the other, so each
 // gets its share of the time that it takes.
 std::size_t UdpNic::tx_burst(std::span<const Packet* const> in) {
-  const Time begin(read_clock(CLOCK_MONOTONIC));
+  const Time begin = monotonic_now();
   const std::size_t done = send_all(in);
-  const Duration each = share_of(Time(read_clock(CLOCK_MONOTONIC)) - begin, done);
+  const Duration each = share_of(monotonic_now() - begin, done);
   for (std::size_t i = 0; i < done; ++i) in[i]->sent = begin + each * i;
   return done;
 }
@@ -495,7 +490,7 @@ void UdpNic::receive(Time now) {
   if (count >= 0) {
     if (now >= rx_clock_read_again_) {
       rx_clock_read_again_ = now + kClockOffsetHolds;
-      rx_clock_offset_ = read_clock(CLOCK_REALTIME) - read_clock(CLOCK_MONOTONIC);
+      rx_clock_offset_ = arrival_clock_offset();
     }
     rx_count_ = static_cast<std::size_t>(count);
     rx_backlog_bytes_ = rx_count_ == kRxBuffers ? socket_backlog_bytes() : 0;

@@ -32,17 +32,19 @@ class CopyChoice {
   static constexpr std::uint32_t kOtherEvery = 256;  // copies, one of which goes the other way
   // As many times slower must stores be before streaming pays: it costs the reader more.
   static constexpr double kWorthIt = 2;
-  // The least of the last few counts, as any may have lost its processor. Nothing was measured at
-  // first, so that each way gets its turn.
-  using Recent = std::array<double, 4>;  // ns per KiB
+  // What one way took lately. The least counts, as any copy may have lost its processor; 0 before
+  // there are enough, so that each way gets its turn.
+  struct Recent {
+    double least() const;
 
-  Recent& recent(bool streams) { return streams ? streamed_ : stored_; }
+    std::array<double, 4> ns_per_kib{};
+    std::size_t next = 0;
+  };
 
-  Recent stored_{};
-  Recent streamed_{};
+  Recent stored_;
+  Recent streamed_;
   bool streams_ = false;  // the better way
   std::uint32_t copies_ = 0;
-  std::array<std::uint8_t, 2> next_sample_{};
 };
 
 // Not thread-safe, as the ring that it fills.

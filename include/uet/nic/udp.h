@@ -160,8 +160,7 @@ class UdpNic final : public Nic {
   std::uint64_t rx_backlog_bytes_ = 0;  // in the socket, when it was last seen to be behind
   std::size_t rx_next_ = 0;
   std::size_t rx_offset_ = 0;
-  // What the kernel's clock of arrivals is ahead of the core's, which setting the time changes.
-  Duration rx_clock_offset_{};
+  Duration rx_clock_offset_{};  // arrival_clock_offset(), read again when the time has come
   Time rx_clock_read_again_{};
   RxContext rx_context_;
 };

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "uet/nic/clock.h"
 #include "uet/nic/framed/socket_filter.h"
 
 namespace uet::nic {
@@ -31,12 +32,6 @@ bool take_native(std::string_view options, std::string& rest) {
 namespace {
 
 constexpr std::uint32_t kUdpBytes = 8;  // UDP header; the entropy header is shorter
-
-Time now_of_clock() {
-  timespec now;
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return Time(std::chrono::seconds(now.tv_sec) + Duration(now.tv_nsec));
-}
 
 // The kernel answers packets of a protocol that nobody listens to; this socket listens and takes
 // nothing.
@@ -188,10 +183,10 @@ FramedNic::FramedNic(Parts parts, const NicConfig& config, const Interface& inte
 std::size_t FramedNic::tx_burst(std::span<const Packet* const> in) {
   std::size_t done = 0;
   while (done < in.size()) {
-    const Time begin = now_of_clock();
+    const Time begin = monotonic_now();
     std::size_t offered = 0;
     const std::size_t sent = send_frames(in.subspan(done), offered);
-    const Duration each = (now_of_clock() - begin) / std::max<std::size_t>(sent, 1);
+    const Duration each = (monotonic_now() - begin) / std::max<std::size_t>(sent, 1);
     for (std::size_t i = 0; i < sent; ++i) in[done + i]->sent = begin + each * i;
     done += sent;
     if (sent < offered) {
@@ -277,7 +272,7 @@ std::size_t FramedNic::send_through_kernel(std::span<const Packet* const> in) {
     while (run < in.size() && in[run]->to == first.to) ++run;
   }
   const std::size_t sent = kernel_->tx_burst(in.first(run));
-  kernel_active_until_ = now_of_clock() + kKernelActive;
+  kernel_active_until_ = monotonic_now() + kKernelActive;
   return sent;
 }
 
@@ -292,7 +287,7 @@ void FramedNic::let_kernel_ask(const FepAddress& to) const {
 // True: the packet shall be offered again. Otherwise it has been dropped: what could not be
 // resolved in time shall not hold up others.
 bool FramedNic::hold_until_resolved(const Packet& packet) {
-  const Time now = now_of_clock();
+  const Time now = monotonic_now();
   let_kernel_ask(packet.to);
   if (now >= resolve_until_ + kResolvePause) resolve_until_ = now + kResolveWait;
   hops_->refresh();

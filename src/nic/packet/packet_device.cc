@@ -13,6 +13,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "uet/nic/clock.h"
 #include "uet/nic/framed/socket_filter.h"
 
 namespace uet::nic {
@@ -46,12 +47,6 @@ std::uint32_t status_of(tpacket2_hdr* frame) {
 
 void set_status(tpacket2_hdr* frame, std::uint32_t status) {
   std::atomic_ref(frame->tp_status).store(status, std::memory_order_release);
-}
-
-Duration read_clock(clockid_t clock) {
-  timespec now;
-  ::clock_gettime(clock, &now);
-  return std::chrono::seconds(now.tv_sec) + Duration(now.tv_nsec);
 }
 
 Error explain(const char* what, const Interface& interface, std::string& message) {
@@ -179,7 +174,7 @@ std::size_t PacketDevice::receive(std::span<ArrivedFrame> out) {
     const std::uint32_t status = status_of(frame);
     if ((status & TP_STATUS_USER) == 0) break;
     if (filled == 0 && rx_lent_ == 0) {
-      clock_offset_ = read_clock(CLOCK_REALTIME) - read_clock(CLOCK_MONOTONIC);
+      clock_offset_ = arrival_clock_offset();
     }
     ++rx_lent_;
     if (frame->tp_snaplen < frame->tp_len) {
