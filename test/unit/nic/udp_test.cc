@@ -165,6 +165,23 @@ TEST(UdpNic, Burst_TrainsOf8KiBPayloadArrive) {
   EXPECT_EQ(pair.sender->counters().gso_switched_off, 0U);
 }
 
+// The kernel shortens the room for what it tells of a datagram to what it has used, and tells more
+// of a train than of a packet alone: the marks would have no room left.
+TEST(UdpNic, Burst_TrainKeepsItsMarksWhereAPacketAloneWasBefore) {
+  const Pair pair = open_pair();
+  for (const std::size_t count : {1, 4, 1, 4}) {
+    PacketSet packets;
+    for (std::size_t i = 0; i < count; ++i) {
+      packets.add(pair.to(), 56, 1024);
+      packets.last().ecn = Ecn::Ect0;
+    }
+    ASSERT_EQ(pair.sender->tx_burst(packets.all()), count);
+    const auto arrivals = receive(*pair.receiver, count);
+    expect_same(arrivals, packets);
+    for (const Arrival& arrival : arrivals) EXPECT_EQ(arrival.ecn, Ecn::Ect0);
+  }
+}
+
 TEST(UdpNic, Burst_MixedSizesTwoSlicesAndNoPayload) {
   const Pair pair = open_pair();
   PacketSet packets;
