@@ -30,12 +30,6 @@ timespec to_timespec(std::int64_t ns) {
 
 }  // namespace
 
-Time clock_now() noexcept {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return time_from_ns(now.tv_sec * kSecond + now.tv_nsec);
-}
-
 Time end_of_timeout(Time now, int timeout_ms) noexcept {
   return timeout_ms < 0 ? kNever : now + std::chrono::milliseconds(timeout_ms);
 }

@@ -13,6 +13,7 @@
 #include "lock.h"
 #include "uet/base/intrusive_list.h"
 #include "uet/base/time.h"
+#include "uet/nic/clock.h"
 #include "uet/nic/socket.h"
 
 namespace uet::prov {
@@ -21,8 +22,8 @@ class Domain;
 class WaitSet;
 struct SleeperTag;
 
-// CLOCK_MONOTONIC; read once per call or pass.
-Time clock_now() noexcept;
+// Read once per call or pass.
+inline Time clock_now() noexcept { return nic::monotonic_now(); }
 
 // The moment a libfabric time-out (milliseconds, negative = none) ends.
 Time end_of_timeout(Time now, int timeout_ms) noexcept;
