@@ -21,11 +21,11 @@ struct LocalName {
   socklen_t length = 0;
 };
 
-// An abstract name begins with a zero byte. The 1 is the version of what is spoken there.
+// An abstract name begins with a zero byte. The 2 is the version of what is spoken there.
 LocalName name_of(const FepAddress& fep) {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string name(1, '\0');
-  name += "uet-local-1-";
+  name += "uet-local-2-";
   const std::size_t bytes = fep.ip.is_ipv6 ? 16 : 4;
   for (std::size_t i = 0; i < bytes; ++i) {
     name += kDigits[fep.ip.bytes[i] >> 4];

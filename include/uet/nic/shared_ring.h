@@ -16,11 +16,13 @@
 
 namespace uet::nic {
 
-// At the beginning of the memory, which is zero at first. Each side's words have a cache line.
+// At the beginning of the memory, which is zero at first. Each word has a cache line: what is
+// seldom written stays in the caches of who looks at it often.
 struct RingControl {
   alignas(64) std::atomic<std::uint64_t> tail;  // bytes ever put; the producer's
   alignas(64) std::atomic<std::uint64_t> head;  // bytes ever given back; the consumer's
-  std::atomic<std::uint32_t> consumer_sleeps;   // set by the consumer, cleared by who rings for it
+  // Set by the consumer, cleared by who rings for it.
+  alignas(64) std::atomic<std::uint32_t> consumer_sleeps;
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
