@@ -316,6 +316,9 @@ int Domain::open_nic(const fi_info& info) {
   config.source_ports = source_ports(params_);
   config.gso = params_.gso;
   config.gro = params_.gro;
+  // Only to a controller that was asked for do they say something there (cms_parameters).
+  config.arrival_times_on_loopback =
+      params_.cc_algorithm.value_or(cms::Algorithm::None) != cms::Algorithm::None;
   config.local_rings = params_.local_rings;
   config.faults = params_.faults;
   config.crc = params_.crc;

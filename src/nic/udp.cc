@@ -175,8 +175,7 @@ Result<FileDescriptor> open_socket(const UdpOptions& options, std::string& messa
     message = "the kernel refuses a filter on a UDP socket: " + error_text(errno);
     return Error::Io;
   }
-  // True arrival times and speed: an old kernel may refuse these.
-  set_option(fd.get(), SOL_SOCKET, SO_TIMESTAMPNS, 1);
+  // For speed: an old kernel may refuse it.
   if (options.gro) set_option(fd.get(), IPPROTO_UDP, UDP_GRO, 1);
   return fd;
 }
@@ -220,6 +219,7 @@ UdpOptions udp_options(const NicConfig& config) {
   options.source_ports = config.source_ports;
   options.gso = config.gso;
   options.gro = config.gro;
+  options.arrival_times_on_loopback = config.arrival_times_on_loopback;
   return options;
 }
 
@@ -246,6 +246,9 @@ Result<std::unique_ptr<UdpNic>> UdpNic::open(const UdpOptions& options, std::str
                             : bind_alone(fd.get(), options, message);
   if (!bound) return bound.error();
   NicCaps caps = find_caps(options.ip, message);
+  if (!caps.loopback || options.arrival_times_on_loopback) {  // an old kernel may refuse them
+    set_option(fd.get(), SOL_SOCKET, SO_TIMESTAMPNS, 1);
+  }
   caps.receive_credit_bytes =
       size_buffer(fd.get(), kReceiveBuffer, options.receive_buffer_bytes, message);
   size_buffer(sending_fd, kSendBuffer, options.send_buffer_bytes, message);

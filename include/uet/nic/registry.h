@@ -24,9 +24,11 @@ struct NicConfig {
   std::uint16_t port = 0;        // 0: 4793 or the next free port up to 5816 (way B of the design)
   std::uint32_t receive_buffer_bytes = 4U << 20;
   std::uint32_t send_buffer_bytes = 4U << 20;
-  std::uint16_t source_ports = 1;     // as UdpOptions::source_ports, where the back end is that
-  bool gso = true;                    // segmented sends, where the back end can
-  bool gro = true;                    // coalesced receives, where the back end can
+  std::uint16_t source_ports = 1;  // as UdpOptions::source_ports, where the back end is that
+  bool gso = true;                 // segmented sends, where the back end can
+  bool gro = true;                 // coalesced receives, where the back end can
+  // As UdpOptions::arrival_times_on_loopback, where the back end is that.
+  bool arrival_times_on_loopback = true;
   bool self_delivery = true;          // packets to oneself stay in memory
   bool local_rings = false;           // packets to processes on this host, too (LocalNic)
   std::string faults;                 // as for parse_fault_spec; empty = none

@@ -153,6 +153,21 @@ TEST(UdpNic, Cms712_TimesOfDepartureAndArrivalAreKnown) {
   EXPECT_TRUE(known);
 }
 
+TEST(UdpNic, ArrivalsOnLoopbackAreToldOnlyWhereAskedFor) {
+  UdpOptions options = own_options();
+  options.arrival_times_on_loopback = false;
+  const Pair pair = open_pair(options);
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    PacketSet packets;
+    packets.add(pair.to(), 56, 64);
+    ASSERT_EQ(pair.sender->tx_burst(packets.all()), 1U);
+    const auto arrivals = receive(*pair.receiver, 1);
+    ASSERT_EQ(arrivals.size(), 1U);
+    ASSERT_EQ(arrivals[0].arrived, Time{});
+    if (attempt > 90) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 TEST(UdpNic, Burst_TrainsOf8KiBPayloadArrive) {
   const Pair pair = open_pair();
   PacketSet packets;
