@@ -379,11 +379,13 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   // cache that follow one another.
   Time last_activity_;
   std::array<Time, kDeadlines> deadlines_;
-  TxWindow tx_;
+  [[no_unique_address]] TxWindow tx_;  // its last four bytes are peer_cack_'s
+  Psn peer_cack_;
   IntrusiveList<Message, BacklogTag> backlog_;
   Time last_data_sent_{};
-  Psn peer_cack_;
   std::int32_t peer_range_;           // MP_RANGE of the peer
+  std::uint16_t window_probes_ = 0;   // ACK Requests in a closed window since the last ACK
+  std::uint16_t rebases_ = 0;         // PDS-77
   std::uint64_t order_ = 0;           // transmissions so far
   std::uint64_t sent_bytes_ = 0;      // nominal, each packet once
   Time outside_peer_window_since_{};  // data waits for mpr since then; Time{}: none does
@@ -398,8 +400,6 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   AnswerTime answer_time_;
   std::uint64_t reported_bytes_ = 0;  // of sent_bytes_, what the peer has reported (CMS-110)
   std::optional<Psn> clear_wanted_;   // highest PSN asked to be cleared and not yet so (PDS-115)
-  std::uint32_t window_probes_ = 0;   // ACK Requests in a closed window since the last ACK
-  std::uint32_t rebases_ = 0;         // PDS-77
   Time window_probe_due_{};           // not before
   std::optional<Psn> recover_until_;  // CMS-150: until CACK has come there; empty: no recovery
   Time recovery_probe_sent_{};        // CMS-151: the newest; Time{}: it is answered

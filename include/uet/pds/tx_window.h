@@ -6,7 +6,6 @@
 // its edge is CLEAR_PSN (PDS-114). An empty one holds no memory: most PDCs are idle.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <new>
 #include <type_traits>
@@ -53,7 +52,8 @@ class TxWindow {
   using Pool = BlockPool<TxRecord>;
 
   // A block of the pool is the tracking window of this source (PDS-40), a power of two records.
-  TxWindow(Pool& pool, Psn start_psn) : pool_(pool), base_(start_psn), next_(start_psn) {}
+  TxWindow(Pool& pool, Psn start_psn)
+      : pool_(pool), base_(start_psn), next_(start_psn), first_(start_psn) {}
   ~TxWindow() { let_go(); }
   TxWindow(const TxWindow&) = delete;
   TxWindow& operator=(const TxWindow&) = delete;
@@ -70,7 +70,7 @@ class TxWindow {
 
   bool holds(Psn psn) const { return psn >= base_ && psn < next_; }
   // The window must not be empty.
-  TxRecord& at(Psn psn) { return records_[psn.value & (capacity() - 1)]; }
+  TxRecord& at(Psn psn) { return records_[(psn.value - first_.value) & (capacity() - 1)]; }
   // The record if the PSN is outstanding, else nullptr.
   TxRecord* find(Psn psn) {
     if (!holds(psn)) return nullptr;
@@ -81,15 +81,17 @@ class TxWindow {
   // A blank record for next_psn(); the window must not be full.
   TxRecord& put() {
     UET_ASSERT(!full());
-    if (records_ == nullptr) records_ = pool_.take();
+    if (records_ == nullptr) {
+      records_ = pool_.take();
+      first_ = next_;
+    }
     TxRecord* record = new (&at(next_)) TxRecord;
     ++next_;
     return *record;
   }
   // All of it begins at `start_psn` instead (PDS-77).
   void rebase(Psn start_psn) {
-    const std::size_t turn = static_cast<std::size_t>(base_ - start_psn) & (capacity() - 1);
-    if (records_ != nullptr) std::rotate(records_, records_ + turn, records_ + capacity());
+    first_ = start_psn + (first_ - base_);
     next_ = start_psn + (next_ - base_);
     base_ = start_psn;
   }
@@ -109,6 +111,9 @@ class TxWindow {
   TxRecord* records_ = nullptr;
   Psn base_;
   Psn next_;
+  // That of records_[0]. A window begins where the one that had the block before began, in records
+  // that the caches still hold, so that many PDCs with a packet each share a few of them.
+  Psn first_;
 };
 
 }  // namespace uet::pds

@@ -41,6 +41,31 @@ TEST_F(TxWindowTest, Pds40_FullAtItsCapacity) {
   EXPECT_EQ(window.span(), 128U);
 }
 
+// PDS-77. Also where the window had wrapped around in its records.
+TEST_F(TxWindowTest, Pds77_RecordsKeepTheirPlaceBehindAnotherStart) {
+  TxWindow& window = filled(500, 100);
+  for (std::uint32_t psn = 500; psn < 560; ++psn) window.at(Psn{psn}).packet = nullptr;
+  window.slide();
+  for (int i = 0; i < 60; ++i) window.put().packet = &packet_;
+  std::vector<TxRecord*> records;
+  for (std::uint32_t psn = 560; psn < 660; ++psn) records.push_back(&window.at(Psn{psn}));
+  window.rebase(Psn{7'000});
+  EXPECT_EQ(window.base(), Psn{7'000});
+  EXPECT_EQ(window.next_psn(), Psn{7'100});
+  for (std::uint32_t i = 0; i < 100; ++i) EXPECT_EQ(window.find(Psn{7'000 + i}), records[i]) << i;
+  EXPECT_EQ(window.put().packet, nullptr);
+  EXPECT_EQ(window.span(), 101U);
+}
+
+// Whatever its PSNs are.
+TEST_F(TxWindowTest, BeginsWhereTheLastOneBegan) {
+  const TxRecord* const first = &filled(500, 1).at(Psn{500});
+  window_->at(Psn{500}).packet = nullptr;
+  window_->slide();
+  EXPECT_EQ(&window_->put(), first);
+  EXPECT_EQ(&filled(77'777, 3).at(Psn{77'777}), first);
+}
+
 TEST_F(TxWindowTest, Pds114_ClearMovesOverAcknowledgedPsnsOnly) {
   TxWindow& window = filled(500, 4);
   window.find(Psn{501})->packet = nullptr;
