@@ -101,10 +101,10 @@ Manager::~Manager() {
 
 // Mostly several messages in a row go to the same destination.
 Manager::Outgoing& Manager::outgoing_to(const Destination& destination) {
-  if (last_outgoing_ == nullptr || last_outgoing_->first != destination) {
-    last_outgoing_ = &*outgoing_.try_emplace(destination).first;
+  if (last_outgoing_ == nullptr || last_outgoing_->key != destination) {
+    last_outgoing_ = &outgoing_.at(destination);
   }
-  return last_outgoing_->second;
+  return last_outgoing_->value;
 }
 
 void Manager::append(Outgoing& outgoing, Pdc& pdc) {
@@ -341,7 +341,7 @@ Pdc* Manager::accept(const PeerKey& peer, DeliveryMode mode, const Incoming& syn
 
 // The packets of RUDI to there, or nullptr if no congestion context is to be had for them now.
 RudiFlow* Manager::rudi_flow(const Destination& destination, Time now) {
-  std::unique_ptr<RudiFlow>& flow = outgoing_[destination].rudi;
+  std::unique_ptr<RudiFlow>& flow = outgoing_.at(destination).value.rudi;
   if (flow == nullptr) {
     CccKey key = ccc_key(destination, PdcId{});
     key.rudi = cms::uses_credit(cms_.algorithm);
@@ -419,10 +419,10 @@ void Manager::bury(Pdc& pdc, Time now) {
   tombstone_of_id_.set(id.value, static_cast<std::uint16_t>(next_tombstone_));
   next_tombstone_ = (next_tombstone_ + 1) % tombstone_count_;
 
-  const auto entry = outgoing_.find(pdc.destination());
-  if (pdc.role() == Role::Initiator && entry != outgoing_.end()) {
-    entry->second.last_psn = pdc.close_psn();
-    remove(entry->second, pdc);
+  OutgoingTable::Element* const there = outgoing_.find(pdc.destination());
+  if (pdc.role() == Role::Initiator && there != nullptr) {
+    there->value.last_psn = pdc.close_psn();
+    remove(there->value, pdc);
   }
   const std::optional<PdsError> error = pdc.error();
   if (const auto opened = opened_.find(peer); opened != opened_.end() && opened->second == id) {

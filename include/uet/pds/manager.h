@@ -11,6 +11,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "uet/base/growing_table.h"
 #include "uet/base/packet.h"
 #include "uet/base/slab.h"
 #include "uet/base/slot_array.h"
@@ -210,9 +211,9 @@ class Manager final : public Delivery {
   ZeroedArray<Tombstone> tombstones_;
   std::size_t next_tombstone_ = 0;
   std::uint16_t next_id_;
-  using OutgoingTable = std::unordered_map<Destination, Outgoing, DestinationHash>;
-  OutgoingTable outgoing_;                                    // an entry stays for ever
-  OutgoingTable::value_type* last_outgoing_ = nullptr;        // that was asked for
+  using OutgoingTable = GrowingTable<Destination, Outgoing, DestinationHash>;
+  OutgoingTable outgoing_;
+  OutgoingTable::Element* last_outgoing_ = nullptr;           // that was asked for
   std::unordered_map<PeerKey, PdcId, PeerKeyHash> accepted_;  // tombstones included
   std::unordered_map<PeerKey, PdcId, PeerKeyHash> opened_;    // that their peer has answered
   CccPool cccs_;
