@@ -27,7 +27,7 @@ bool has_constant_rate() {
   return __get_cpuid(kPowerManagement, &eax, &ebx, &ecx, &edx) != 0 && (edx & kInvariantTsc) != 0;
 }
 
-const bool counts_ticks = has_constant_rate();
+const bool kCountsTicks = has_constant_rate();
 constinit thread_local TickClock tick_clock;
 #endif
 
@@ -62,7 +62,7 @@ void TickClock::measure(std::uint64_t ticks, Time time) {
 
 #ifdef __x86_64__
 Time monotonic_now() {
-  if (!counts_ticks) return read_monotonic();
+  if (!kCountsTicks) return read_monotonic();
   return tick_clock.now(__rdtsc(), [] { return TickClock::Look{read_monotonic(), __rdtsc()}; });
 }
 #else
