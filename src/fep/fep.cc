@@ -162,7 +162,8 @@ void Fep::flush(Time now) {
     if (accepted < count) break;
   }
   if (queue.empty() && nic_full_since_ != Time{}) {
-    blocked_by_nic_ns_ += static_cast<std::uint64_t>((now - nic_full_since_).count());
+    const Duration blocked = std::max(Duration::zero(), now - nic_full_since_);
+    blocked_by_nic_ns_ += static_cast<std::uint64_t>(blocked.count());
     nic_full_since_ = Time{};
   } else if (!queue.empty() && nic_full_since_ == Time{}) {
     nic_full_since_ = now;

@@ -11,8 +11,8 @@
 namespace uet::nic {
 namespace {
 
-constexpr std::uint64_t kAgreement = 128;    // two rates differ by less than this part
-constexpr std::uint64_t kInterruption = 16;  // part of kTrusted that a look may take
+constexpr std::uint64_t kAgreement = 1024;    // two rates differ by less than this part
+constexpr std::uint64_t kInterruption = 256;  // part of kTrusted that a look may take
 
 Time read_monotonic() { return Time(read_clock(CLOCK_MONOTONIC)); }
 

@@ -215,6 +215,27 @@ TEST_F(FepPair, FullNicIsTriedAgainSoon) {
   EXPECT_GT(a.fep->next_deadline(), now + microseconds(50));
 }
 
+// Threads that take turns may read clocks that differ a little.
+TEST_F(FepPair, TimeBlockedByTheNicIsNeverNegative) {
+  std::vector<std::byte> remote(8192);
+  const Rkey key = expose(remote);
+  std::vector<std::byte> from = pattern(8192);
+  const ses::IoSlice source{from.data(), from.size()};
+  a.nic.accept = 0;
+  ASSERT_TRUE(a.fep->ses().write(*a.context, rma({&source, 1}, key), now).ok());
+  a.fep->progress(now);
+  a.nic.accept = SIZE_MAX;
+  a.fep->progress(now - Duration(300));
+  EXPECT_EQ(a.fep->stats().pds.blocked_by_nic_ns, 0U);
+
+  a.nic.accept = 0;
+  ASSERT_TRUE(a.fep->ses().write(*a.context, rma({&source, 1}, key), now).ok());
+  a.fep->progress(now);
+  a.nic.accept = SIZE_MAX;
+  a.fep->progress(now + Duration(300));
+  EXPECT_EQ(a.fep->stats().pds.blocked_by_nic_ns, 300U);
+}
+
 TEST_F(FepPair, PushSendsAtOnceAndReceivesNothing) {
   std::byte byte{};
   const ses::IoSlice slice{&byte, 1};

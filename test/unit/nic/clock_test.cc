@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
+#include <algorithm>
 
 #include "uet/base/rng.h"
 
@@ -13,20 +13,21 @@ namespace uet::nic {
 namespace {
 
 using std::chrono::microseconds;
-using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 struct Ticks : ::testing::Test {
   Time read() {
     return clock.now(counter, [&] {
       ++looks;
-      const TickClock::Look look{time, counter + interruption};
-      return look;
+      return TickClock::Look{time, counter + ticks(look_takes)};
     });
   }
   void pass(Duration duration) {
     time += duration;
-    counter += static_cast<std::uint64_t>(static_cast<double>(duration.count()) * rate);
+    counter += ticks(duration);
+  }
+  std::uint64_t ticks(Duration duration) const {
+    return static_cast<std::uint64_t>(static_cast<double>(duration.count()) * rate);
   }
   // Reads `times` times; returns how far from the clock it was at most.
   Duration run(int times, Duration step) {
@@ -48,7 +49,7 @@ struct Ticks : ::testing::Test {
   Time time{seconds(5000)};
   std::uint64_t counter = 77'000'000;
   double rate = 2.6;  // ticks in a nanosecond
-  std::uint64_t interruption = 30;
+  Duration look_takes{25};
   int looks = 0;
 };
 
@@ -94,9 +95,9 @@ TEST_F(Ticks, CounterThatWasSetOrWentOnAloneIsNotBelieved) {
 TEST_F(Ticks, InterruptedLookIsNotGoneOnFrom) {
   learn_rate();
   run(1, microseconds(60));
-  interruption = 100'000;
+  look_takes = Duration(200);
   EXPECT_NEAR(looks_of(100, microseconds(1)), 50, 1) << "goes on from the last for 50 us";
-  interruption = 30;
+  look_takes = Duration(190);
   EXPECT_LE(looks_of(100, microseconds(1)), 4);
 }
 
