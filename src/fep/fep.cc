@@ -57,18 +57,18 @@ bool Fep::take(Time now) {
 // A stream's ACKs let its window move, and nobody replies to it: they do not wait.
 bool Fep::can_keep_acks(Time now) {
   const bool few = brought_few_ && packets_.in_use() < kBusyPackets;
-  if (!few || keeps_acks_ || !only_acks_wait(now)) return false;
+  if (!few || keeps_acks() || !only_acks_wait(now)) return false;
   return kept_in_vain_ < kInVain || ++occasions_ % kRarely == 0;
 }
 
 void Fep::keep_acks() {
-  keeps_acks_ = true;
+  kept_acks_ = KeptAcks::UntilReply;
   kept_longer_ = false;
   ++acks_kept_;
 }
 
 bool Fep::keep_acks_longer(Time now) {
-  if (!keeps_acks_ || kept_longer_ || !only_acks_wait(now)) return false;
+  if (kept_acks_ != KeptAcks::UntilReply || kept_longer_ || !only_acks_wait(now)) return false;
   kept_longer_ = true;
   return true;
 }
@@ -78,7 +78,7 @@ bool Fep::only_acks_wait(Time now) {
 }
 
 void Fep::push_kept_acks(Time now) {
-  if (!keeps_acks_) return;
+  if (!keeps_acks()) return;
   ++acks_late_;
   push(now);
 }
@@ -88,7 +88,7 @@ void Fep::posted(Time now) {
 }
 
 void Fep::posted_receive(Time now) {
-  if (!keeps_acks_ || !only_acks_wait(now)) posted(now);
+  if (!keeps_acks() || !only_acks_wait(now)) posted(now);
 }
 
 bool Fep::push(Time now) {
@@ -140,10 +140,15 @@ bool Fep::pump(Time now) {
     manager_.bury_finished(now);  // their slots may be what the peers wait for
     return false;
   }
-  // The replies leave first, and the ACKs with them: a call of its own would keep the processor
-  // from what comes next.
-  if (std::exchange(keeps_acks_, false)) {
-    kept_in_vain_ = manager_.pump_before_acks(now) ? 0 : kept_in_vain_ + 1;
+  if (std::exchange(kept_acks_, KeptAcks::None) == KeptAcks::UntilReply) {
+    const bool replied = manager_.pump_before_acks(now);
+    kept_in_vain_ = replied ? 0 : kept_in_vain_ + 1;
+    // A call of the kernel's for the ACKs alone would keep the processor from what comes next.
+    // Where there is none they need not be made before the reply has left.
+    if (replied && !nic_.caps().sends_by_kernel) {
+      kept_acks_ = KeptAcks::BehindReply;
+      return true;
+    }
   }
   return manager_.pump(now);
 }

@@ -281,6 +281,7 @@ std::size_t LocalNic::take(std::span<RxPacket> out) {
     Incoming& from = *incoming_[at < rings ? at : at - rings];
     // What another process sends from a lost one's address has to wait until that is known above.
     if (!from.ring || from.broken || from.ended != any_ended_) continue;
+    from.ring->look();
     while (filled < out.size()) {
       RxPacket& packet = out[filled];
       const RingConsumer::Next next = from.ring->next(packet);

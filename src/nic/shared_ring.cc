@@ -103,11 +103,7 @@ RingConsumer::RingConsumer(std::span<std::byte> memory)
 }
 
 RingConsumer::Next RingConsumer::next(RxPacket& out) {
-  while (true) {
-    if (position_ == seen_tail_) {
-      seen_tail_ = control_->tail.load(std::memory_order_acquire);
-      if (position_ == seen_tail_) return Next::Empty;
-    }
+  while (position_ != seen_tail_) {
     const std::uint64_t waiting = seen_tail_ - position_;
     if (waiting > capacity_ || waiting % kStep != 0) return Next::Broken;
     const std::uint64_t place = position_ & (capacity_ - 1);
@@ -131,6 +127,7 @@ RingConsumer::Next RingConsumer::next(RxPacket& out) {
     position_ += bytes;
     return Next::Packet;
   }
+  return Next::Empty;
 }
 
 void RingConsumer::release() {

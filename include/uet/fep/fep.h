@@ -51,12 +51,13 @@ class Fep {
   // The two halves of progress: receives a burst and expires timers; then push() sends.
   bool take(Time now);
   // After take(), in place of push(): the ACKs that wait to be sent stay until the next call and go
-  // behind what that sends. For a caller who tells the application what they acknowledge and
-  // expects its reply at once. Only if can_keep_acks(): there is nothing but a few ACKs, they cost
-  // more than writing them to memory, and replies did come not long ago.
+  // behind what that sends, or with the pass after it (NicCaps::sends_by_kernel). For a caller who
+  // tells the application what they acknowledge and expects its reply at once. Only if
+  // can_keep_acks(): there is nothing but a few ACKs, they cost more than writing them to memory,
+  // and replies did come not long ago.
   bool can_keep_acks(Time now);
   void keep_acks();
-  bool keeps_acks() const { return keeps_acks_; }
+  bool keeps_acks() const { return kept_acks_ != KeptAcks::None; }
   // The same, once for each keep_acks(), after a take() by a caller who has not replied yet: many
   // read completions until there are none before they look at one. False if they must leave now.
   bool keep_acks_longer(Time now);
@@ -101,6 +102,8 @@ class Fep {
   static constexpr std::uint32_t kInVain = 8;
   static constexpr std::uint32_t kRarely = 32;
 
+  enum class KeptAcks : std::uint8_t { None, UntilReply, BehindReply };
+
   bool receive(Time now);
   void note_receive_load(bool received);
   bool only_acks_wait(Time now);
@@ -112,7 +115,7 @@ class Fep {
   Time last_pass_;
   std::size_t waiting_posts_ = 0;
   bool brought_few_ = false;  // the last take(), and not through memory
-  bool keeps_acks_ = false;
+  KeptAcks kept_acks_ = KeptAcks::None;
   bool kept_longer_ = false;        // those that are kept
   std::uint32_t kept_in_vain_ = 0;  // in a row
   std::uint32_t occasions_ = 0;

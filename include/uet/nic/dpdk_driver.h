@@ -18,7 +18,8 @@ struct DpdkDriver {
   std::uint32_t mbufs = 1536;  // to receive into
   // Packets lie in pages of their own, and those to send in the memory of those that arrive.
   bool own_pages = false;
-  bool xdp_program = false;  // it puts one on the interface
+  bool xdp_program = false;      // it puts one on the interface
+  bool sends_by_kernel = false;  // as in NicCaps
   // What it gets the kernel does not see, since a rule of the administrator's takes it from there.
   bool fed_by_rule = false;
   bool to_one_peer = false;  // leads to one other process, which may come later and go

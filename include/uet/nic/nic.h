@@ -34,6 +34,9 @@ struct NicCaps {
   bool crc = false;                      // does itself what CrcNic does for others
   bool loopback = false;                 // an interface that only reaches this host
   bool reads_registered_memory = false;  // register_memory saves a copy of what is sent
+  // A burst is a call of the kernel's, which costs more than a packet more in it. Otherwise nothing
+  // is gained by two packets in one burst.
+  bool sends_by_kernel = true;
 };
 
 // What a back end has counted since it was opened; zero where it does not apply. Each member has a

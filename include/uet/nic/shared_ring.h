@@ -66,8 +66,12 @@ class RingConsumer {
 
   explicit RingConsumer(std::span<std::byte> memory);
 
-  // `out`: bytes, entropy, ECN and DSCP of the next packet, a view until release(). Broken: what
-  // the producer wrote makes no sense; nothing more can be taken.
+  // Lets next() hand out what the producer has published by now. Once for each burst: the producer
+  // writes the line that tells.
+  void look() { seen_tail_ = control_->tail.load(std::memory_order_acquire); }
+  // `out`: bytes, entropy, ECN and DSCP of the next packet, a view until release(). Empty: there is
+  // none that look() has seen. Broken: what the producer wrote makes no sense; nothing more can be
+  // taken.
   Next next(RxPacket& out);
   // Gives back the room of all that next() has handed out.
   void release();

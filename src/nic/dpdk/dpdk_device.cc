@@ -234,6 +234,7 @@ bool DpdkDevice::start(const DpdkDriver& driver, const FrameDeviceRequest& reque
   const bool gathers = (conf.txmode.offloads & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
   if (gathers) regions_ = DpdkRegions::open(port_, driver.name.empty(), socket);
   traits_.reads_registered_memory = regions_ != nullptr;
+  traits_.sends_by_kernel = driver.sends_by_kernel;
   traits_.max_frame_bytes = frame_bytes;
   traits_.receive_credit_bytes = std::uint64_t{kDescriptors} * frame_bytes;
   return true;

@@ -23,6 +23,7 @@ constexpr std::uint64_t right(unsigned number) { return std::uint64_t{1} << numb
 
 constexpr DpdkDriver kPacketRings{.name = "net_af_packet",
                                   .most_frame_bytes = kRingFrameMost - kRingFrameHead,
+                                  .sends_by_kernel = true,
                                   .rights = right(CAP_NET_RAW)};
 // It tells the kernel that its packets lie in the first (number x size) bytes of their memory,
 // which gaps between them make wrong: what lies behind that is lost for good as soon as the driver
@@ -33,12 +34,14 @@ constexpr DpdkDriver kXdp{.name = "net_af_xdp",
                           .mbufs = kManyMbufs,
                           .own_pages = true,
                           .xdp_program = true,
+                          .sends_by_kernel = true,
                           .rights = right(CAP_NET_RAW) | right(CAP_NET_ADMIN) | right(CAP_BPF)};
 constexpr DpdkDriver kSharedMemory{.name = "net_memif", .to_one_peer = true};
 // It sends no more than its MTU, and DPDK lets nobody change that beyond the longest frame that the
 // driver says it receives, which is 1522 bytes.
 constexpr DpdkDriver kTap{.name = "net_tap",
                           .most_frame_bytes = 1514,
+                          .sends_by_kernel = true,
                           .fed_by_rule = true,
                           .rights = right(CAP_NET_ADMIN)};
 

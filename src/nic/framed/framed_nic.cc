@@ -170,6 +170,7 @@ FramedNic::FramedNic(Parts parts, const NicConfig& config, const Interface& inte
   caps_.ecn = true;
   caps_.crc = format.crc;
   caps_.reads_registered_memory = traits.reads_registered_memory;
+  caps_.sends_by_kernel = traits.sends_by_kernel;
   format_.checksum_by_device = traits.finishes_checksums;
   const std::uint32_t ip_bytes = local_.ip.is_ipv6 ? 40 : 20;
   const std::uint32_t trailer_bytes = format.crc ? wire::kCrcTrailerBytes : 0;

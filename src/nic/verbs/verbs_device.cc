@@ -115,6 +115,7 @@ bool VerbsDevice::start(const FrameDeviceRequest& request, std::string& message)
   udp_ = request.format.encapsulation == wire::Encapsulation::Udp;
   traits_.receive_credit_bytes = std::uint64_t{receive_slots_} * slot_bytes_;
   traits_.reads_registered_memory = queues.pieces == kPieces;
+  traits_.sends_by_kernel = false;
   traits_.finishes_checksums = udp_ && port_->checksums();
   return bring_up() || refused("cannot start the queue pair");
 }

@@ -30,8 +30,8 @@ class MemoryNic final : public nic::Nic {
  public:
   explicit MemoryNic(std::uint8_t last_byte) : ring_(kSlots) {
     address_.ip.bytes = {10, 0, 0, last_byte};
-    caps_.ip_mtu = 9000;
-    caps_.receive_credit_bytes = 100'000;
+    capabilities.ip_mtu = 9000;
+    capabilities.receive_credit_bytes = 100'000;
   }
 
   std::size_t rx_burst(std::span<RxPacket> out, Time) override {
@@ -56,12 +56,13 @@ class MemoryNic final : public nic::Nic {
     return count;
   }
   std::uint64_t receive_backlog_bytes() const override { return backlog_bytes; }
-  const nic::NicCaps& caps() const override { return caps_; }
+  const nic::NicCaps& caps() const override { return capabilities; }
   FepAddress local_address() const override { return address_; }
   Time next_deadline() const override { return wants_attention; }
   std::optional<FepAddress> take_lost_peer() override { return std::exchange(lost_peer, {}); }
 
   MemoryNic* peer = nullptr;
+  nic::NicCaps capabilities;
   std::size_t accept = SIZE_MAX;  // packets of one burst
   std::size_t tx_bursts = 0;
   std::size_t sent = 0;
@@ -90,7 +91,6 @@ class MemoryNic final : public nic::Nic {
   }
 
   FepAddress address_;
-  nic::NicCaps caps_;
   std::vector<Slot> ring_;
   std::size_t written_ = 0;
   std::size_t read_ = 0;

@@ -79,6 +79,33 @@ TEST_F(KeptAcks, LeaveBehindTheReply) {
   expect_clean_close();
 }
 
+// Two bursts cost no more than one there.
+TEST_F(KeptAcks, LeaveWithThePassAfterTheReplyWhereTheKernelDoesNotSend) {
+  b.nic.capabilities.sends_by_kernel = false;
+  for (const bool comes_back : {true, false}) {
+    arrived.clear();
+    begin();
+    ASSERT_TRUE(take_and_keep());
+    reply();
+    post_receives();
+    b.fep->posted_receive(now);  // has nothing to send
+    a.fep->progress(now);
+    EXPECT_EQ(arrived, "R");
+    EXPECT_EQ(b.fep->next_deadline(), now + microseconds(50));
+    EXPECT_FALSE(b.fep->take(now) && b.fep->keep_acks_longer(now));
+    if (comes_back) {
+      b.fep->push(now);
+    } else {
+      b.fep->push_kept_acks(now);
+    }
+    a.fep->progress(now);
+    EXPECT_EQ(arrived, "RA");
+    EXPECT_EQ(b.fep->stats().pds.acks_late, comes_back ? 0U : 1U);
+    for (int pass = 0; pass < 3; ++pass) step();
+  }
+  expect_clean_close();
+}
+
 // Its receiver waits for the ACK, and copying it takes long.
 TEST_F(KeptAcks, LeaveBeforeALongReply) {
   std::array<std::byte, 8192> bytes{};

@@ -29,6 +29,10 @@ struct SharedRing : ::testing::Test {
   PacketSet packets;
   RxPacket out;
 
+  RingConsumer::Next next() {
+    consumer.look();
+    return consumer.next(out);
+  }
   // Overwrites what the producer has written at a place of the ring.
   template <class T>
   void scribble(std::size_t place, T value) {
@@ -43,15 +47,30 @@ TEST_F(SharedRing, PacketComesOutWithItsMarks) {
   packets.last().entropy = 777;
   ASSERT_TRUE(producer.put(packets.last()));
   EXPECT_TRUE(consumer.empty()) << "not published";
-  EXPECT_EQ(consumer.next(out), RingConsumer::Next::Empty);
+  EXPECT_EQ(next(), RingConsumer::Next::Empty);
   EXPECT_FALSE(producer.publish());
   EXPECT_FALSE(consumer.empty());
-  ASSERT_EQ(consumer.next(out), RingConsumer::Next::Packet);
+  ASSERT_EQ(next(), RingConsumer::Next::Packet);
   EXPECT_EQ(Arrival(out).bytes, packets.bytes(0));
   EXPECT_EQ(out.ecn, Ecn::Ect0);
   EXPECT_EQ(out.dscp, 46);
   EXPECT_EQ(out.entropy, 777);
-  EXPECT_EQ(consumer.next(out), RingConsumer::Next::Empty);
+  EXPECT_EQ(next(), RingConsumer::Next::Empty);
+}
+
+TEST_F(SharedRing, NothingIsHandedOutThatWasNotThereAtTheLastLook) {
+  packets.add(kPeer, 20, 0);
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_TRUE(producer.put(packets.last()));
+    producer.publish();
+    EXPECT_EQ(consumer.next(out), RingConsumer::Next::Empty);
+    consumer.look();
+    ASSERT_TRUE(producer.put(packets.last()));
+    producer.publish();
+    EXPECT_EQ(consumer.next(out), RingConsumer::Next::Packet);
+    EXPECT_EQ(consumer.next(out), RingConsumer::Next::Empty);
+    ASSERT_EQ(next(), RingConsumer::Next::Packet);
+  }
 }
 
 TEST_F(SharedRing, LongestPacketFitsAndALongerOneNever) {
@@ -60,7 +79,7 @@ TEST_F(SharedRing, LongestPacketFitsAndALongerOneNever) {
   for (int round = 0; round < 5; ++round) {
     ASSERT_TRUE(producer.put(longest)) << round;
     producer.publish();
-    ASSERT_EQ(consumer.next(out), RingConsumer::Next::Packet);
+    ASSERT_EQ(next(), RingConsumer::Next::Packet);
     EXPECT_EQ(Arrival(out).bytes, packets.bytes(0));
     consumer.release();
   }
@@ -75,7 +94,7 @@ TEST_F(SharedRing, FullRingHasRoomAgainOnlyAfterRelease) {
   EXPECT_EQ(fitting, kCapacity / 1088) << "records of a header of 8 bytes in steps of 64";
   producer.publish();
   for (std::size_t i = 0; i < fitting; ++i) {
-    ASSERT_EQ(consumer.next(out), RingConsumer::Next::Packet) << i;
+    ASSERT_EQ(next(), RingConsumer::Next::Packet) << i;
   }
   EXPECT_FALSE(producer.put(packets.last())) << "what was handed out is still being read";
   consumer.release();
@@ -103,7 +122,7 @@ TEST_F(SharedRing, OrderAndContentsHoldAroundTheEnd) {
     }
     producer.publish();
     for (std::uint64_t i = rng.below(40); i > 0; --i) {
-      if (consumer.next(out) != RingConsumer::Next::Packet) break;
+      if (next() != RingConsumer::Next::Packet) break;
       ASSERT_EQ(number_of(out), taken);
       ASSERT_EQ(out.bytes.size(), sizeof put + lengths[taken]);
       ASSERT_EQ(std::memcmp(out.bytes.data() + sizeof put, payload.data(), lengths[taken]), 0);
@@ -119,7 +138,7 @@ TEST_F(SharedRing, LightTrafficStaysInTheFirstPart) {
   for (int i = 0; i < 1000; ++i) {
     ASSERT_TRUE(producer.put(packets.last()));
     producer.publish();
-    ASSERT_EQ(consumer.next(out), RingConsumer::Next::Packet);
+    ASSERT_EQ(next(), RingConsumer::Next::Packet);
     furthest = std::max(furthest, out.bytes.data() + out.bytes.size());
     consumer.release();
   }
@@ -156,7 +175,7 @@ TEST_F(SharedRing, NoWakeUpIsMissedBetweenTwoThreads) {
     consumer.announce_sleep();
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (consumer.empty()) bells.wait(before);  // hangs if a wake-up is missed
-    while (consumer.next(out) == RingConsumer::Next::Packet) ++taken;
+    while (next() == RingConsumer::Next::Packet) ++taken;
     consumer.release();
   }
   sender.join();
@@ -164,12 +183,12 @@ TEST_F(SharedRing, NoWakeUpIsMissedBetweenTwoThreads) {
 
 TEST_F(SharedRing, TailOutsideTheRingIsBroken) {
   control.tail = kCapacity + 64;
-  EXPECT_EQ(consumer.next(out), RingConsumer::Next::Broken);
+  EXPECT_EQ(next(), RingConsumer::Next::Broken);
 }
 
 TEST_F(SharedRing, TailBetweenRecordsIsBroken) {
   control.tail = 100;
-  EXPECT_EQ(consumer.next(out), RingConsumer::Next::Broken);
+  EXPECT_EQ(next(), RingConsumer::Next::Broken);
 }
 
 TEST_F(SharedRing, LengthBeyondWhatWasPutIsBroken) {
@@ -178,26 +197,26 @@ TEST_F(SharedRing, LengthBeyondWhatWasPutIsBroken) {
   producer.publish();
   for (const std::uint32_t length : {57U, 65'000U, 65'537U, 0x7FFFFFFFU, 0xFFFFFFFEU}) {
     scribble(0, length);
-    EXPECT_EQ(consumer.next(out), RingConsumer::Next::Broken) << length;
+    EXPECT_EQ(next(), RingConsumer::Next::Broken) << length;
   }
   scribble(0, 56U);
-  EXPECT_EQ(consumer.next(out), RingConsumer::Next::Packet);
+  EXPECT_EQ(next(), RingConsumer::Next::Packet);
 }
 
 TEST_F(SharedRing, SkipsWithoutEndAreBroken) {
   scribble(0, 0xFFFFFFFFU);
   control.tail = kCapacity;
-  EXPECT_EQ(consumer.next(out), RingConsumer::Next::Broken);
+  EXPECT_EQ(next(), RingConsumer::Next::Broken);
 }
 
 TEST_F(SharedRing, SkipBeyondWhatWasPutIsBroken) {
   packets.add(kPeer, 24, 0);
   ASSERT_TRUE(producer.put(packets.last()));
   producer.publish();
-  ASSERT_EQ(consumer.next(out), RingConsumer::Next::Packet);
+  ASSERT_EQ(next(), RingConsumer::Next::Packet);
   scribble(64, 0xFFFFFFFFU);
   control.tail = 128;
-  EXPECT_EQ(consumer.next(out), RingConsumer::Next::Broken);
+  EXPECT_EQ(next(), RingConsumer::Next::Broken);
 }
 
 TEST_F(SharedRing, HeadThatRanAheadGivesNoRoom) {

@@ -47,6 +47,7 @@ struct FrameDeviceTraits {
   std::uint64_t receive_credit_bytes = 0;  // as in NicCaps
   std::string way;                         // for NicConfig::tell_way; may be empty
   bool reads_registered_memory = false;    // as in NicCaps
+  bool sends_by_kernel = true;             // as in NicCaps
   // It writes the UDP checksum of what it sends; the field then holds the sum of the pseudo header.
   bool finishes_checksums = false;
   // Its frames bear a tag of this VLAN, though the interface takes care of none: max_frame_bytes
