@@ -25,17 +25,18 @@ class FixedWindow final : public Ccc {
   bool may_send(std::uint32_t bytes) const override { return window_.may_send(bytes); }
   void on_sent(std::uint32_t bytes, Time) override { window_.inflight_bytes += bytes; }
 
-  void on_ack(const AckFeedback& feedback, Time) override {
+  bool on_ack(const AckFeedback& feedback, Time) override {
     const auto bytes = static_cast<std::int64_t>(feedback.newly_received_bytes);
     window_.inflight_bytes -= bytes;
     Counters& counts = parameters_.counts();
     counts.marks_received += feedback.ecn ? 1 : 0;
     counts.pend_received += feedback.rcv_cwnd_pend > 0 ? 1 : 0;
     counts.restores_received += feedback.restore_cwnd ? 1 : 0;
-    if (window_.apply_destination_flow_control(feedback)) return;
+    if (window_.apply_destination_flow_control(feedback)) return false;
     // The ACKs with the restore bit may all be lost: one MTU per window leads back without them.
     window_.set_cwnd(window_.cwnd_bytes +
                      window_.mtu_bytes * static_cast<double>(bytes) / window_.cwnd_bytes);
+    return false;
   }
 
   void on_nack(wire::NackCode, std::uint32_t bytes, bool, std::optional<Duration>, Time) override {

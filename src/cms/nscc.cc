@@ -456,15 +456,18 @@ bool Nscc::may_send(std::uint32_t bytes) const { return state_.may_send(bytes); 
 
 void Nscc::on_sent(std::uint32_t bytes, Time now) { nscc_on_sent(state_, bytes, now); }
 
-void Nscc::on_ack(const AckFeedback& feedback, Time now) {
+bool Nscc::on_ack(const AckFeedback& feedback, Time now) {
   AckFeedback seen = feedback;
   const bool sampled = feedback.rtt && *feedback.rtt > Duration::zero();
   rtt_known_ |= sampled;
   if (measuring_ && sampled && !measure(*feedback.rtt)) {
     seen.rtt.reset();  // without a base there is no delay to judge
   }
+  const double base_rtt_us = state_.base_rtt_us;
   nscc_on_ack(state_, constants_, seen, now);
+  const bool raised = state_.base_rtt_us > base_rtt_us;
   follow_base_rtt();
+  return raised;
 }
 
 // What was measured first may have been a queue. But what software adds to packets that leave

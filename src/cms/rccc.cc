@@ -92,10 +92,11 @@ void Rccc::on_answer(Time now) {
   credit_end_speculation(state_);
 }
 
-void Rccc::on_ack(const AckFeedback& feedback, Time now) {
-  window_.on_ack(feedback, now);
+bool Rccc::on_ack(const AckFeedback& feedback, Time now) {
+  const bool raised = window_.on_ack(feedback, now);
   acked_ = true;
   on_answer(now);
+  return raised;
 }
 
 // CMS-240: what the last hop trims is the credits' business.

@@ -46,9 +46,9 @@ FabricAddress subnet_of(FabricAddress ip, std::uint8_t prefix_length) {
 }
 
 // A veth pair is memory of this host, and its driver states 10 Gb/s whatever that carries: a window
-// for so little is two packets. This is about what a processor copies. Senders to something slower
-// behind it find that out by congestion control, the better the less is promised here.
-constexpr std::uint64_t kVethRateBps = 40'000'000'000;
+// for so little is two packets. This is more than a processor copies. Senders to something slower
+// behind it find that out by congestion control.
+constexpr std::uint64_t kVethRateBps = 100'000'000'000;
 
 bool is_veth(rtnl_link* link) {
   const char* kind = rtnl_link_get_type(link);

@@ -97,9 +97,9 @@ SharedCcc* CccPool::share(const CccKey& key, Use use, Time now) {
     const std::optional<cms::RecoveryRules> rules = shared.ccc->recovery();
     shared.recovers = rules.has_value();
     shared.recovers_midway = rules && !rules->only_probe_at_end;
-    const bool measured =
+    shared.measures_base_rtt =
         cms->probes_base_rtt && cms->algorithm != cms::Algorithm::None && !cms->base_rtt;
-    shared.wants_probe = measured && !base_rtt;
+    shared.probes_wanted = shared.measures_base_rtt && !base_rtt ? kBaseRttProbes : 0;
   }
   ++shared.users[wanted];
   return &shared;

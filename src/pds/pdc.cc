@@ -463,15 +463,15 @@ void Pdc::send_ack_request(Psn psn) {
 void Pdc::probe_base_rtt(Time now) {
   const bool can = state_ == PdcState::Established && role_ == Role::Initiator;
   if (!can || backlog_.empty() || now < ccc_.probe_due) return;
-  const auto opaque = static_cast<std::uint16_t>(kFirstProbeOpaque + ccc_.probes);
   if (!send_untracked({.ctl_type = wire::CpType::Probe,
                        .ar = true,
-                       .probe_opaque = opaque,
+                       .probe_opaque = base_rtt_opaque(ccc_.probes),
                        .payload = (peer_cack_ + 1).value})) {
     return;
   }
   ++env_.counters.probes_sent;
-  ccc_.wants_probe = ++ccc_.probes < kBaseRttProbes;
+  ++ccc_.probes;
+  --ccc_.probes_wanted;
   ccc_.probe_sent = now;
   ccc_.probe_due = now + kBaseRttProbeSpacing;
 }

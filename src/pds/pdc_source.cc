@@ -103,7 +103,7 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
   if (ack.req == wire::AckRequestCode::Close && role_ == Role::Initiator) close_wanted_ = true;
   if (ack.p) on_probe_answer(ack, arrived, now);
   inform_ccc(ack, feedback, acked_bytes, now);
-  if (ccc_.wants_probe) probe_base_rtt(now);
+  if (ccc_.probes_wanted > 0) probe_base_rtt(now);
   if (ack.type == wire::PdsType::AckCc && ack.cc_type == wire::CcType::Credit) {
     on_credit(ack.credit, now);
   }
@@ -250,7 +250,8 @@ void Pdc::inform_ccc(const wire::AckHeader& ack, cms::AckFeedback& feedback,
   feedback.newly_received_bytes = std::min(feedback.newly_received_bytes, most);
   reported_bytes_ += feedback.newly_received_bytes;
   ccc_balance_ -= static_cast<std::int64_t>(feedback.newly_received_bytes);
-  ccc_.ccc->on_ack(feedback, now);
+  const bool longer = ccc_.ccc->on_ack(feedback, now);
+  if (longer && ccc_.measures_base_rtt) ccc_.probes_wanted = kBaseRttProbes;
   settle_ccc();
   wake_ccc_waiters();
 }
@@ -258,8 +259,8 @@ void Pdc::inform_ccc(const wire::AckHeader& ack, cms::AckFeedback& feedback,
 // CMS-140: the first answer to the newest Probe; one to an older one, or a copy, tells nothing.
 void Pdc::on_probe_answer(const wire::AckHeader& ack, Time arrived, Time now) {
   if (ack.probe_opaque >= kFirstRecoveryOpaque) return on_recovery_answer(ack, arrived, now);
-  const int newest = kFirstProbeOpaque + ccc_.probes - 1;
-  if (ccc_.probe_sent == Time{} || ack.probe_opaque != newest) return;
+  const auto newest = static_cast<std::uint16_t>(ccc_.probes - 1);
+  if (ccc_.probe_sent == Time{} || ack.probe_opaque != base_rtt_opaque(newest)) return;
   const auto rtt = cms::rtt_sample(1, false, ccc_.probe_sent, arrived, ack.service_time);
   ccc_.probe_sent = Time{};
   if (rtt) ccc_.ccc->on_probe_answer(*rtt);
@@ -451,7 +452,7 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
   }
   settle_ccc();
   wake_ccc_waiters();
-  if (ccc_.wants_probe) probe_base_rtt(now);
+  if (ccc_.probes_wanted > 0) probe_base_rtt(now);
 }
 
 // PDS-142: what was sent once and is refused has not been consumed. Of what was sent more often

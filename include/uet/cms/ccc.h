@@ -143,7 +143,9 @@ class Ccc {
   virtual bool may_send(std::uint32_t bytes) const = 0;
   // First transmissions and retransmissions alike (CMS-103).
   virtual void on_sent(std::uint32_t bytes, Time now) = 0;
-  virtual void on_ack(const AckFeedback& feedback, Time now) = 0;
+  // True: the base RTT has risen, as after a change of path (CMS-142). A queue that nothing marks
+  // and that never empties looks the same; a Probe tells.
+  virtual bool on_ack(const AckFeedback& feedback, Time now) = 0;
   virtual void on_nack(wire::NackCode code, std::uint32_t bytes, bool ecn,
                        std::optional<Duration> rtt, Time now) = 0;
   virtual void on_inferred_loss(std::uint32_t bytes, LossCause cause, Time now) = 0;

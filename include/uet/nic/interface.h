@@ -48,7 +48,7 @@ struct Interface {
   std::vector<InterfaceAddress> addresses;  // in the kernel's order, never empty
   std::uint32_t mtu = 0;                    // largest IP packet, headers included
   std::array<std::uint8_t, 6> mac{};        // all zero where there is none
-  // 0 = not known; of a veth 40 Gb/s, since what its driver states is true of none (CMS-723).
+  // 0 = not known; of a veth 100 Gb/s, since what its driver states is true of none (CMS-723).
   std::uint64_t link_rate_bps = 0;
   bool link_up = false;  // carrier present
   bool loopback = false;

@@ -39,7 +39,7 @@ struct CccKey {
   friend bool operator==(const CccKey&, const CccKey&) = default;
 };
 
-inline constexpr std::uint16_t kBaseRttProbes = 8;  // CMS-710, ...
+inline constexpr std::uint8_t kBaseRttProbes = 8;  // CMS-710, ...
 inline constexpr Duration kBaseRttProbeSpacing = std::chrono::milliseconds(1);
 
 // A congestion control context, the PDCs that wait for its leave to send, and those that may have
@@ -59,15 +59,16 @@ struct SharedCcc : TimerEntry, ListNode<ReadyTag>, ListNode<LingeringTag> {
   const CccKey* key = nullptr;  // where the pool keeps it
   TimerWheel* wheel = nullptr;  // that the entry has been on
   bool wants_credit = false;    // counted as active by Credits
-  // Its base RTT is neither configured nor known, and fewer than kBaseRttProbes were sent (CMS-140,
-  // CMS-710). Where it is configured all peers are alike (CMS-710), and flows that learn at once
-  // that they are nearer are treated less fairly, not more: quick adapt spares them above a lower
-  // rate.
-  bool wants_probe = false;
+  // Its base RTT is not configured (CMS-710). Where it is all peers are alike, and flows that learn
+  // at once that they are nearer are treated less fairly, not more: quick adapt spares them above a
+  // lower rate.
+  bool measures_base_rtt = false;
+  // Probes still to be sent: while the base RTT is not known (CMS-140), and after it has risen.
+  std::uint8_t probes_wanted = 0;
   bool recovers = false;              // losses are also found without knowing paths (CMS-151) ...
   bool recovers_midway = false;       // ... even while there is more to send (CMS-150)
   bool blocked_by_credit = false;     // and not by the window
-  std::uint16_t probes = 0;           // sent so far; the number of the last one
+  std::uint16_t probes = 0;           // sent so far; the number of the next one
   std::uint8_t wait_doublings = 0;    // of the wait before a loss is inferred (CMS-421)
   std::uint8_t right_inferences = 0;  // since one that was wrong, or since it became shorter
   std::array<std::uint16_t, 4> users{};  // by kind of use, the most demanding first

@@ -407,10 +407,14 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   // since they left, the route of a path has changed (CMS-421).
   std::uint64_t route_epoch_ = 0;
   static constexpr std::uint64_t kLongestTrainBytes = 65536;  // CMS-700
+  static constexpr std::uint16_t kFirstRecoveryOpaque = 0x8000;
   // Of Probes, one more for each. What is the base RTT?
   static constexpr std::uint16_t kFirstProbeOpaque = 2;
+  static std::uint16_t base_rtt_opaque(std::uint16_t number) {
+    constexpr std::uint16_t kOpaques = kFirstRecoveryOpaque - kFirstProbeOpaque;
+    return static_cast<std::uint16_t>(kFirstProbeOpaque + number % kOpaques);
+  }
   // What has arrived? By the microsecond in which it was asked.
-  static constexpr std::uint16_t kFirstRecoveryOpaque = 0x8000;
   static std::uint16_t recovery_opaque(Time sent) {
     const auto us = static_cast<std::uint64_t>(to_ns(sent)) / 1000;
     return static_cast<std::uint16_t>(kFirstRecoveryOpaque | (us % kFirstRecoveryOpaque));

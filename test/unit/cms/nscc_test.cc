@@ -420,6 +420,23 @@ TEST(NsccOnAck, Cms142_ShortSampleMarkLossOrPauseBeginAnew) {
   }
 }
 
+// So that whoever can asks by a Probe: a queue that nothing marks looks the same.
+TEST(Nscc, Cms142_TellsThatTheBaseRttHasRisen) {
+  Nscc nscc(reference_network(), at(0));
+  nscc.on_sent(1U << 30, at(0));
+  AckFeedback f;
+  f.newly_received_bytes = 4096;
+  f.rtt = us(30);
+  double t = 10;
+  for (; t < 12'000; t += 10) ASSERT_FALSE(nscc.on_ack(f, at(t))) << t;
+  int raised = 0;
+  for (; t < 13'000; t += 10) raised += nscc.on_ack(f, at(t)) ? 1 : 0;
+  EXPECT_EQ(raised, 1);
+  EXPECT_EQ(nscc.base_rtt(), us(30));
+  nscc.on_probe_answer(us(13));
+  EXPECT_EQ(nscc.base_rtt(), us(13));
+}
+
 // --- Software rules, CMS 7 ---------------------------------------------------------------------
 
 TEST(NsccOnAck, Cms703_LargeDelayIsAMarkWhileNoRealOneWasSeen) {

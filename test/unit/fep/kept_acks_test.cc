@@ -19,6 +19,8 @@ class KeptAcks : public FepPair {
       const auto parsed = wire::parse(packet.bytes);
       const bool request = parsed && std::holds_alternative<wire::RequestHeader>(parsed->header);
       arrived += request ? 'R' : 'A';
+      if (!parsed) return;
+      if (const auto* ack = std::get_if<wire::AckHeader>(&parsed->header)) last_ack = *ack;
     };
     b.nic.on_the_way = [this](RxPacket& packet) { packet.through_memory = through_memory; };
     post_receives();
@@ -60,6 +62,7 @@ class KeptAcks : public FepPair {
   const ses::IoSlice slice{&byte, 1};
   bool through_memory = false;
   std::string arrived;  // at a: requests and others
+  wire::AckHeader last_ack;
 };
 
 TEST_F(KeptAcks, LeaveBehindTheReply) {
@@ -132,6 +135,23 @@ TEST_F(KeptAcks, StayForOneReadMoreThatBringsNothingToSend) {
   EXPECT_EQ(arrived, "RA");
   EXPECT_EQ(b.fep->stats().pds.acks_late, 0U);
   expect_clean_close();
+}
+
+// From the arrival of the request, or the pass that took it, to the pass that builds its ACK: what
+// the host did with packets meanwhile is no time of the network's.
+TEST_F(KeptAcks, Cms712_TheServiceTimeLastsUntilTheyAreBuilt) {
+  begin();
+  ASSERT_TRUE(b.fep->take(now));
+  b.fep->push(now + microseconds(64));
+  a.fep->progress(now + microseconds(64));
+  EXPECT_EQ(last_ack.service_time, 500);  // of 128 ns
+  now += microseconds(100);
+  post_receives();
+  begin();
+  ASSERT_TRUE(take_and_keep());
+  b.fep->push(now + microseconds(32));
+  a.fep->progress(now + microseconds(32));
+  EXPECT_EQ(last_ack.service_time, 250);
 }
 
 TEST_F(KeptAcks, LeaveWithTheNextPassWithoutAReply) {

@@ -56,12 +56,12 @@ TEST(CccPool, Cms722_PeersAtTheOwnIpAddressHaveAlgorithmsOfTheirOwn) {
   const SharedCcc* const beside = pool.share(here, kInitiator, kStart);
   ASSERT_NE(beside, nullptr);
   EXPECT_EQ(beside->credit, nullptr);
-  EXPECT_FALSE(beside->wants_probe);
+  EXPECT_EQ(beside->probes_wanted, 0);
   EXPECT_EQ(beside->ccc->window_bytes(), 200'000U);
   const SharedCcc* const elsewhere = pool.share(key_of(2), kInitiator, kStart);
   ASSERT_NE(elsewhere, nullptr);
   EXPECT_NE(elsewhere->credit, nullptr);
-  EXPECT_TRUE(elsewhere->wants_probe);
+  EXPECT_EQ(elsewhere->probes_wanted, kBaseRttProbes);
 }
 
 // CMS 9.5: what contexts have counted outlives them, what they hold does not.
@@ -123,14 +123,15 @@ TEST(CccPool, Cms140_Cms141_TheNextContextKnowsTheBaseRtt) {
   const cms::Parameters cms;
   CccPool pool(cms, 4, 1, 0);
   SharedCcc* first = pool.share(key_of(1), kInitiator, kStart);
-  EXPECT_TRUE(first->wants_probe);
+  EXPECT_EQ(first->probes_wanted, kBaseRttProbes);
   for (int i = 0; i < 8; ++i) first->ccc->on_probe_answer(microseconds(40));
   pool.release(*first, kInitiator, kStart);
   SharedCcc* next = pool.share(key_of(1), kInitiator, kStart + seconds(3600));
   EXPECT_EQ(next->ccc->base_rtt(), std::nullopt) << "nothing of its own yet";
-  EXPECT_FALSE(next->wants_probe);
+  EXPECT_EQ(next->probes_wanted, 0);
   EXPECT_EQ(next->ccc->window_bytes(), 75'000U) << "1.5 x 10 Gb/s x 40 us";
-  EXPECT_TRUE(pool.share(key_of(2), kInitiator, kStart)->wants_probe) << "another peer";
+  EXPECT_EQ(pool.share(key_of(2), kInitiator, kStart)->probes_wanted, kBaseRttProbes)
+      << "another peer";
 }
 
 // CMS 7.4: window and path scores live a second longer than the last PDC, and hold nobody up.
@@ -186,7 +187,7 @@ TEST(CccPool, Cms140_NoProbeWithAConfiguredBaseRttOrAFixedWindow) {
   configured.base_rtt = microseconds(100);
   for (const cms::Parameters& cms : {configured, open_window()}) {
     CccPool pool(cms, 4, 1, 0);
-    EXPECT_FALSE(pool.share(key_of(1), kInitiator, kStart)->wants_probe);
+    EXPECT_EQ(pool.share(key_of(1), kInitiator, kStart)->probes_wanted, 0);
   }
 }
 
