@@ -214,6 +214,14 @@ TEST_F(FramedNicTest, TakesItsOwnOptionAndLeavesTheRestToTheDevice) {
   EXPECT_TRUE(nic_->caps().per_packet_entropy);
 }
 
+TEST_F(FramedNicTest, SaysWhetherTheDeviceSendsByTheKernel) {
+  for (const bool by_kernel : {true, false}) {
+    device_.traits.sends_by_kernel = by_kernel;
+    ASSERT_TRUE(open_well());
+    EXPECT_EQ(nic_->caps().sends_by_kernel, by_kernel);
+  }
+}
+
 TEST_F(FramedNicTest, CarriesNoMoreThanTheDeviceDoes) {
   device_.traits.max_frame_bytes = 1014;
   ASSERT_TRUE(open_well());
