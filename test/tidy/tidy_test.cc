@@ -31,6 +31,7 @@ const fs::path kSource = UET_SOURCE_DIR;
 const std::map<std::string, std::string> kNoUnitTest = {};
 // test/unit/<room>/<file>_test.cc without a source of that name, and why.
 const std::map<std::string, std::string> kNoSource = {
+    {"test/unit/pds/pdc_probe_test.cc", "Probes for the base RTT: pdc.cc and pdc_source.cc"},
     {"test/unit/pds/provisional_test.cc", "the NO_RESPONSE part of pdc_source.cc"},
     {"test/unit/pds/sequences_test.cc", "two Managers and a lossy wire between them"},
     {"test/unit/cms/nscc_example_test.cc",
