@@ -54,7 +54,7 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   // One bounded pass of the protocol; true if there was work.
   bool progress(Time now) UET_REQUIRES(lock_) {
     const bool taken = fep_->take(now);
-    return end_pass(push_after(taken, now) || taken);
+    return end_pass(push_after_take(now) || taken);
   }
   // As progress, for a call that returns completions at once if `delivers()` says so: the
   // application's reply then leaves before the ACKs of what it is told of.
@@ -67,7 +67,7 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
       kept_acks_.kept();
       return end_pass(taken);
     }
-    return end_pass(push_after(taken, now) || taken);
+    return end_pass(push_after_take(now) || taken);
   }
   // The ACKs that the application has not come back for; false if there are none.
   bool push_kept_acks() UET_REQUIRES(lock_);
@@ -156,12 +156,11 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
     works_.run();  // a post may complete at once, and that may release some
     wake_sleepers_in_time();
   }
-  // Where somebody sleeps, or a thread makes progress, keeping would have to tell them.
-  // What has arrived since `now` was copied and placed meanwhile, which is the host's time: ACKs
-  // say how long they were kept (SERVICE_TIME, CMS-113), and the rest counts as the network's.
-  bool push_after(bool taken, Time now) UET_REQUIRES(lock_) {
-    return fep_->push(taken ? clock_now() : now);
+  // What has arrived since `now` was copied and placed meanwhile, which is the host's time.
+  bool push_after_take(Time now) UET_REQUIRES(lock_) {
+    return fep_->push(fep_->took_from_network() ? clock_now() : now);
   }
+  // Where somebody sleeps, or a thread makes progress, keeping would have to tell them.
   bool may_keep_acks() UET_REQUIRES(lock_) {
     return !thread_.running() && !timer_.in_use() && kept_acks_.allowed();
   }

@@ -102,18 +102,21 @@ bool Fep::receive(Time now) {
   while (const auto lost = nic_.take_lost_peer()) manager_.on_peer_lost(*lost, now);
   const std::size_t count = nic_.rx_burst(arrived_, now);
   const std::uint64_t delivered = manager_.counters().requests_delivered;
-  brought_few_ = true;
+  bool through_memory = false;
+  took_from_network_ = false;
   for (std::size_t i = 0; i < count; ++i) {
     RxPacket& packet = arrived_[i];
     if (config_.trim_marks.on(packet.dscp)) {  // PDS-147
       packet.trimmed = true;
       packet.trimmed_last_hop = packet.dscp == config_.trim_marks.trimmed_last_hop;
     }
-    brought_few_ = brought_few_ && !packet.through_memory;
+    through_memory |= packet.through_memory;
+    took_from_network_ |= !packet.through_memory;
     manager_.on_packet(packet, now);
     packet = kBlank;
   }
-  brought_few_ &= manager_.counters().requests_delivered - delivered <= kFewRequests;
+  brought_few_ =
+      !through_memory && manager_.counters().requests_delivered - delivered <= kFewRequests;
   note_receive_load(count > 0);
   return count > 0;
 }

@@ -50,6 +50,9 @@ class Fep {
   bool progress(Time now);
   // The two halves of progress: receives a burst and expires timers; then push() sends.
   bool take(Time now);
+  // The last take() brought packets from the network, not only through memory of this host. Their
+  // ACKs tell how long the host had them (CMS-712): push() wants the time after they were taken.
+  bool took_from_network() const { return took_from_network_; }
   // After take(), in place of push(): the ACKs that wait to be sent stay until the next call and go
   // behind what that sends, or with the pass after it (NicCaps::sends_by_kernel). For a caller who
   // tells the application what they acknowledge and expects its reply at once. Only if
@@ -115,6 +118,7 @@ class Fep {
   Time last_pass_;
   std::size_t waiting_posts_ = 0;
   bool brought_few_ = false;  // the last take(), and not through memory
+  bool took_from_network_ = false;
   KeptAcks kept_acks_ = KeptAcks::None;
   bool kept_longer_ = false;        // those that are kept
   std::uint32_t kept_in_vain_ = 0;  // in a row

@@ -142,6 +142,7 @@ TEST_F(KeptAcks, StayForOneReadMoreThatBringsNothingToSend) {
 TEST_F(KeptAcks, Cms712_TheServiceTimeLastsUntilTheyAreBuilt) {
   begin();
   ASSERT_TRUE(b.fep->take(now));
+  EXPECT_TRUE(b.fep->took_from_network());
   b.fep->push(now + microseconds(64));
   a.fep->progress(now + microseconds(64));
   EXPECT_EQ(last_ack.service_time, 500);  // of 128 ns
@@ -181,6 +182,7 @@ TEST_F(KeptAcks, AreNoneWhereAnAnswerCostsNothing) {
   through_memory = true;
   begin();
   EXPECT_FALSE(take_and_keep());
+  EXPECT_FALSE(b.fep->took_from_network());
 }
 
 // A stream's window moves with its ACKs.
