@@ -80,6 +80,8 @@ bool Fep::only_acks_wait(Time now) {
 void Fep::push_kept_acks(Time now) {
   if (!keeps_acks()) return;
   ++acks_late_;
+  // They leave now, whatever leaves with them.
+  if (std::exchange(kept_acks_, KeptAcks::None) == KeptAcks::UntilReply) ++kept_in_vain_;
   push(now);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // ACKs that wait for the reply.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -176,6 +177,25 @@ TEST_F(KeptAcks, LeaveWhenTheApplicationDoesNotComeBack) {
   EXPECT_EQ(b.fep->stats().pds.acks_late, 1U);
   b.fep->push_kept_acks(now);
   EXPECT_EQ(b.fep->stats().pds.acks_late, 1U);  // nothing was kept
+}
+
+TEST_F(KeptAcks, LeaveWithWhatWaitsToBeSentWhenTheApplicationDoesNotComeBack) {
+  for (const bool by_kernel : {true, false}) {
+    b.nic.capabilities.sends_by_kernel = by_kernel;
+    arrived.clear();
+    begin();
+    ASSERT_TRUE(take_and_keep());
+    const ses::Peer to = a.as_peer();
+    ses::SendOp op;
+    op.peer = &to;
+    op.local = {&slice, 1};
+    ASSERT_TRUE(b.fep->ses().send(*b.context, op, now).ok());
+    b.fep->push_kept_acks(now);
+    a.fep->progress(now);
+    EXPECT_THAT(arrived, ::testing::AnyOf("AR", "RA"));
+    post_receives();
+    for (int pass = 0; pass < 3; ++pass) step();
+  }
 }
 
 TEST_F(KeptAcks, AreNoneWhereAnAnswerCostsNothing) {
