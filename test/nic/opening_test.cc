@@ -312,7 +312,7 @@ TEST(BackEnd, AVethIsTakenForMemory) {
   const auto run = [](Channel&) {
     Node node;
     const std::uint64_t speed = node.info->nic->link_attr->speed;
-    require(speed == 40'000'000'000, "speed " + std::to_string(speed));
+    require(speed == 100'000'000'000, "speed " + std::to_string(speed));
   };
   EXPECT_EQ(run_on_both(run), "");
 }
