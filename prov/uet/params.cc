@@ -255,7 +255,7 @@ const Row kRows[] = {
     {"CC_BASE_RTT_US", "Round-trip time of the idle network in microseconds, 0 = measured",
      Number{&Params::cc_base_rtt_us, 0, 10'000'000}},
     {"CC_LINK_RATE_MBPS",
-     "Link rate in Mbit/s for congestion control, 0 = as the interface says, 40000 of a veth",
+     "Link rate in Mbit/s for congestion control, 0 = as the interface says, 100000 of a veth",
      Number{&Params::cc_link_rate_mbps, 0, 10'000'000}},
     {"CC_LOOPBACK_WINDOW_BYTES",
      "Bytes in flight to a peer on this host without congestion control, 0 = by socket buffer",
