@@ -20,7 +20,7 @@ int av_open(fid_domain* domain, fi_av_attr* attr, fid_av** av, void* context) no
 
 class AvFid final : public fid_av {
  public:
-  static AvFid& from(fid_av* fid) { return *static_cast<AvFid*>(fid); }
+  static AvFid& from(fid_av* fid) { return static_cast<AvFid&>(*fid); }
   static AvFid& from(struct fid* fid) { return from(reinterpret_cast<fid_av*>(fid)); }
   static int open(Domain& domain, const fi_av_attr& attr, void* context, AvFid*& out);
   int close() noexcept;

@@ -15,7 +15,7 @@ int cntr_open(fid_domain* domain, fi_cntr_attr* attr, fid_cntr** cntr, void* con
 
 class Cntr final : public fid_cntr {
  public:
-  static Cntr& from(fid_cntr* fid) { return *static_cast<Cntr*>(fid); }
+  static Cntr& from(fid_cntr* fid) { return static_cast<Cntr&>(*fid); }
   static Cntr& from(struct fid* fid) { return from(reinterpret_cast<fid_cntr*>(fid)); }
   static int open(Domain& domain, const fi_cntr_attr& attr, void* context, Cntr*& out);
   int close() noexcept;

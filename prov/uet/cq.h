@@ -32,7 +32,7 @@ class Cq final : public fid_cq {
     bool has_error_data = false;  // the oldest of error_data_ belongs to it
   };
 
-  static Cq& from(fid_cq* fid) { return *static_cast<Cq*>(fid); }
+  static Cq& from(fid_cq* fid) { return static_cast<Cq&>(*fid); }
   static Cq& from(struct fid* fid) { return from(reinterpret_cast<fid_cq*>(fid)); }
   static int open(Domain& domain, const fi_cq_attr& attr, void* context, Cq*& out);
   int close() noexcept;

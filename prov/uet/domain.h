@@ -35,7 +35,7 @@ struct ForkTag;
 
 class Domain final : public fid_domain, public ListNode<ForkTag> {
  public:
-  static Domain& from(fid_domain* fid) { return *static_cast<Domain*>(fid); }
+  static Domain& from(fid_domain* fid) { return static_cast<Domain&>(*fid); }
   static Domain& from(struct fid* fid) { return from(reinterpret_cast<fid_domain*>(fid)); }
 
   // What fi_domain does; 0 or a negative fi_errno, with the reason logged.

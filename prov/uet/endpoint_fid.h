@@ -23,7 +23,7 @@ extern fi_ops_atomic atomic_ops;
 class EndpointFid final : public fid_ep {
  public:
   // Checks nothing: `fid` came to us through a table of ours.
-  static EndpointFid& from(fid_ep* fid) { return *static_cast<EndpointFid*>(fid); }
+  static EndpointFid& from(fid_ep* fid) { return static_cast<EndpointFid&>(*fid); }
   static EndpointFid& from(struct fid* fid) { return from(reinterpret_cast<fid_ep*>(fid)); }
   EndpointFid(std::shared_ptr<Endpoint> endpoint, std::uint64_t tx_op_flags,
               std::uint64_t rx_op_flags, void* context);

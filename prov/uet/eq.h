@@ -22,7 +22,7 @@ int eq_open(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** eq, void* context) no
 
 class Eq final : public fid_eq {
  public:
-  static Eq& from(fid_eq* fid) { return *static_cast<Eq*>(fid); }
+  static Eq& from(fid_eq* fid) { return static_cast<Eq&>(*fid); }
   static Eq& from(struct fid* fid) { return from(reinterpret_cast<fid_eq*>(fid)); }
   static int open(Fabric& fabric, const fi_eq_attr& attr, void* context, Eq*& out);
   int close() noexcept;

@@ -14,7 +14,7 @@ int prov_fabric(fi_fabric_attr* attr, fid_fabric** fabric, void* context) noexce
 class Fabric final : public fid_fabric {
  public:
   Fabric(std::uint32_t version, void* fabric_context);
-  static Fabric& from(fid_fabric* fid) { return *static_cast<Fabric*>(fid); }
+  static Fabric& from(fid_fabric* fid) { return static_cast<Fabric&>(*fid); }
   static Fabric& from(struct fid* fid) { return from(reinterpret_cast<fid_fabric*>(fid)); }
 
   References& references() { return references_; }

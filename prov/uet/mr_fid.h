@@ -31,7 +31,7 @@ int map_raw_key(const struct fi_mr_map_raw& request) noexcept;
 
 class Mr final : public fid_mr, public ri::AccessObserver {
  public:
-  static Mr& from(struct fid* fid) { return *static_cast<Mr*>(reinterpret_cast<fid_mr*>(fid)); }
+  static Mr& from(struct fid* fid) { return static_cast<Mr&>(*reinterpret_cast<fid_mr*>(fid)); }
   static int open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, Mr*& out);
 
   // That of fi_mr_desc.

@@ -17,7 +17,7 @@ int poll_open(fid_domain* domain, fi_poll_attr* attr, fid_poll** set) noexcept;
 
 class PollSet final : public fid_poll {
  public:
-  static PollSet& from(fid_poll* fid) { return *static_cast<PollSet*>(fid); }
+  static PollSet& from(fid_poll* fid) { return static_cast<PollSet&>(*fid); }
   static PollSet& from(struct fid* fid) { return from(reinterpret_cast<fid_poll*>(fid)); }
   explicit PollSet(Domain& domain);
   int close() noexcept;

@@ -21,7 +21,7 @@ int scalable_ep_open(fid_domain* domain, fi_info* info, fid_ep** sep, void* cont
 
 class ScalableEndpoint final : public fid_ep {
  public:
-  static ScalableEndpoint& from(fid_ep* fid) { return *static_cast<ScalableEndpoint*>(fid); }
+  static ScalableEndpoint& from(fid_ep* fid) { return static_cast<ScalableEndpoint&>(*fid); }
   static ScalableEndpoint& from(struct fid* fid) { return from(reinterpret_cast<fid_ep*>(fid)); }
   static int open(Domain& domain, const fi_info& info, void* context, ScalableEndpoint*& out);
 

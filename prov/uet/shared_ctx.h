@@ -28,7 +28,7 @@ class Endpoint;
 // each endpoint's own CQ.
 class Stx final : public fid_stx {
  public:
-  static Stx& from(struct fid* fid) { return *static_cast<Stx*>(reinterpret_cast<fid_stx*>(fid)); }
+  static Stx& from(struct fid* fid) { return static_cast<Stx&>(*reinterpret_cast<fid_stx*>(fid)); }
   // attr.size 0: the domain's default.
   Stx(Domain& domain, const fi_tx_attr& attr, void* context);
   int close() noexcept;
@@ -60,7 +60,7 @@ class Stx final : public fid_stx {
 // buffers given back) is told by the endpoint that was enabled first, as long as there is one.
 class Srx final : public fid_ep, public ses::CompletionSink {
  public:
-  static Srx& from(fid_ep* fid) { return *static_cast<Srx*>(fid); }
+  static Srx& from(fid_ep* fid) { return static_cast<Srx&>(*fid); }
   static Srx& from(struct fid* fid) { return from(reinterpret_cast<fid_ep*>(fid)); }
   // attr.size 0: the domain's default.
   Srx(Domain& domain, const fi_rx_attr& attr, void* context);

@@ -23,7 +23,7 @@ int try_wait(struct fid* fid) noexcept;
 
 class WaitSet final : public fid_wait {
  public:
-  static WaitSet& from(fid_wait* fid) { return *static_cast<WaitSet*>(fid); }
+  static WaitSet& from(fid_wait* fid) { return static_cast<WaitSet&>(*fid); }
   static WaitSet& from(struct fid* fid) { return from(reinterpret_cast<fid_wait*>(fid)); }
   static int open(Fabric& fabric, const fi_wait_attr& attr, WaitSet*& out);
   int close() noexcept;
