@@ -360,6 +360,7 @@ int Domain::open_fep() {
   }
   config.trim_marks = recognized_trim_marks(params_);
   config.ses.payload_mtu = payload_mtu_;
+  config.ses.host_copy = &placing_copy_;
   config.ses.rudi = params_.rudi && params_.profile == Profile::Hpc;  // SES-138
   config.ses.rendezvous = params_.profile == Profile::Hpc;
   config.ses.deferrable = params_.profile == Profile::AiFull;

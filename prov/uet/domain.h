@@ -22,6 +22,7 @@
 #include "uet/av/address.h"
 #include "uet/base/intrusive_list.h"
 #include "uet/fep/fep.h"
+#include "uet/nic/adaptive_copy.h"
 #include "uet/nic/nic.h"
 #include "wait.h"
 
@@ -185,6 +186,7 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   std::atomic<bool> dead_{false};
   Lock lock_;
   std::unique_ptr<nic::Nic> nic_;
+  nic::PlacingCopy placing_copy_;
   std::unique_ptr<fep::Fep> fep_;
   std::bitset<kMaxResourceIndex + 1> indices_ UET_GUARDED_BY(lock_);
   unsigned idle_passes_ UET_GUARDED_BY(lock_) = 0;

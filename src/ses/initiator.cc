@@ -25,6 +25,7 @@ Initiator::Initiator(const Parameters& parameters, PieceStore& pieces, Counters&
       rendezvous_timeout_(parameters.rendezvous_timeout),
       read_timeout_(parameters.read_timeout),
       retries_(parameters.retries),
+      host_copy_(parameters.host_copy),
       retry_wait_(parameters.retry_wait),
       retry_wait_most_(parameters.retry_wait_most),
       operations_limit_(std::min(parameters.tx_messages, kIds - 1 - parameters.pulls)),
@@ -457,7 +458,7 @@ void Initiator::place_data(TxMessage& message, std::uint64_t offset,
   } else if (is_atomic(message.kind)) {
     place_results(message, data);
   } else {
-    scatter(message.slices(), offset, data);
+    scatter(message.slices(), offset, data, host_copy_);
   }
   resolve_piece(message, offset);
   await_data(message, now);

@@ -37,10 +37,10 @@ std::uint64_t total_length(std::span<const IoSlice> slices) {
 }
 
 std::uint32_t scatter(std::span<const IoSlice> to, std::uint64_t offset,
-                      std::span<const std::byte> data) {
+                      std::span<const std::byte> data, HostCopy* host) {
   std::uint32_t copied = 0;
   const auto place_part = [&](std::byte* at, std::uint32_t count, const IoSlice& slice) {
-    place(slice.device, at, data.subspan(copied, count));
+    place(slice.device, host, at, data.subspan(copied, count));
     copied += count;
     return true;
   };

@@ -95,6 +95,7 @@ Receiver::Receiver(const Parameters& parameters, PieceStore& pieces, ArrivingMes
       parks_(parameters.deferrable),
       parked_limit_messages_(parameters.parked_per_context),
       parked_timeout_(parameters.deferred_timeout),
+      host_copy_(parameters.host_copy),
       pieces_(pieces),
       messages_(messages),
       initiator_(initiator),
@@ -217,8 +218,8 @@ bool Receiver::take(RxMessage& message, PostedReceive& receive) {
   bind(message, receive);
   const bool more = receive.multi && !receive.closed;
   for (const Piece* piece = message.pieces; piece != nullptr; piece = piece->next) {
-    message.placed +=
-        scatter(receive.slices(), message.base + piece->offset, {piece->data, piece->length});
+    message.placed += scatter(receive.slices(), message.base + piece->offset,
+                              {piece->data, piece->length}, host_copy_);
   }
   messages_.answer(message, ReturnCode::Ok);  // what still comes is answered when it is there
   pieces_.give_back_all(message.pieces);
@@ -379,8 +380,8 @@ Response Receiver::on_later_send(const pds::RequestView& view, const wire::SesRe
 }
 
 Response Receiver::place_matched(const wire::SesRequest& request, RxMessage& message) {
-  message.placed +=
-      scatter(message.receive->slices(), message.base + request.message_offset, request.payload);
+  message.placed += scatter(message.receive->slices(), message.base + request.message_offset,
+                            request.payload, host_copy_);
   ArrivingMessages::account(message, request);
   const Response response = default_response(request, message.placed);
   if (message.complete()) eager_part_is_here(message);

@@ -74,7 +74,7 @@ Response Target::on_rudi_write(const Request& request, const Context& context,
   if (code == ReturnCode::Ok && request.hd) code = ReturnCode::OpViolation;
   if (code != ReturnCode::Ok) return error(request, code, context.generation.value);
   if (!request.payload.empty()) {
-    access.place(request.message_offset, request.payload);
+    access.place(host_copy_, request.message_offset, request.payload);
   }
   return default_response(request, request.payload.size());
 }

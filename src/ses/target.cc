@@ -30,6 +30,7 @@ bool is_stale(const RxMessage& message, const wire::SesRequest& request) {
 Target::Target(const Parameters& parameters, PieceStore& pieces, ri::MrTable& regions,
                const ri::RiTable& contexts, Initiator& initiator, Counters& counters)
     : payload_mtu_(parameters.payload_mtu),
+      host_copy_(parameters.host_copy),
       pieces_(pieces),
       regions_(regions),
       contexts_(contexts),
@@ -213,7 +214,7 @@ Response Target::place_write(const Request& request, RxMessage& message,
                     message.received + request.payload.size() == message.expected;
   if (ends && has_data && !sink.can_take_event()) return nack_response(NackCode::NoResource);
   if (!request.payload.empty()) {
-    access.place(request.message_offset, request.payload);
+    access.place(host_copy_, request.message_offset, request.payload);
   }
   ArrivingMessages::account(message, request);
   const std::uint64_t placed = message.received;

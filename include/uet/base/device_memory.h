@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Memory that the CPU does not reach at its address, such as that of a GPU: how bytes get there and
-// back. The host implements it; the core only calls it where it would have copied itself.
+// How payload gets to where the application wants it. The host implements both interfaces; the core
+// only calls them where it would have copied itself.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,7 @@
 
 namespace uet {
 
+// Memory that the CPU does not reach at its address, such as that of a GPU.
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
@@ -17,12 +18,27 @@ class DeviceMemory {
   virtual void fetch(std::span<std::byte> bytes, const std::byte* there) noexcept = 0;
 };
 
-// `device`: nullptr for memory of the CPU.
-inline void place(DeviceMemory* device, std::byte* there, std::span<const std::byte> bytes) {
-  if (device == nullptr) [[likely]] {
-    std::memcpy(there, bytes.data(), bytes.size());
-  } else {
+// Memory of the CPU, for a host that knows when something is quicker than memcpy: the core has no
+// clock to find out.
+class HostCopy {
+ public:
+  // For less it is not asked.
+  static constexpr std::size_t kLeastBytes = 2048;
+
+  virtual ~HostCopy() = default;
+  // Has ended when it returns. The two do not overlap.
+  virtual void copy(std::byte* there, std::span<const std::byte> bytes) noexcept = 0;
+};
+
+// `device`: nullptr for memory of the CPU; `host`: nullptr for memcpy.
+inline void place(DeviceMemory* device, HostCopy* host, std::byte* there,
+                  std::span<const std::byte> bytes) {
+  if (device != nullptr) [[unlikely]] {
     device->place(there, bytes);
+  } else if (host != nullptr && bytes.size() >= HostCopy::kLeastBytes) {
+    host->copy(there, bytes);
+  } else {
+    std::memcpy(there, bytes.data(), bytes.size());
   }
 }
 

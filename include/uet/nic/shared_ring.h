@@ -12,7 +12,7 @@
 #include <span>
 
 #include "uet/base/packet.h"
-#include "uet/nic/ring_copy.h"
+#include "uet/nic/adaptive_copy.h"
 
 namespace uet::nic {
 

@@ -52,9 +52,9 @@ struct MrAccess {
   AccessObserver* observer = nullptr;
   DeviceMemory* device = nullptr;  // whose address it is, if not the CPU's
 
-  // Copies bytes to or from where they lie behind `address`.
-  void place(std::uint64_t offset, std::span<const std::byte> bytes) const {
-    uet::place(device, address + offset, bytes);
+  // Copies bytes to or from where they lie behind `address`; `host` as for uet::place.
+  void place(HostCopy* host, std::uint64_t offset, std::span<const std::byte> bytes) const {
+    uet::place(device, host, address + offset, bytes);
   }
   void fetch(std::span<std::byte> bytes, std::uint64_t offset) const {
     uet::fetch(device, bytes, address + offset);

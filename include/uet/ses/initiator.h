@@ -209,6 +209,7 @@ class Initiator {
   const Duration rendezvous_timeout_;
   const Duration read_timeout_;
   const std::uint16_t retries_;
+  HostCopy* const host_copy_;
   const Duration retry_wait_;
   const Duration retry_wait_most_;
   const std::size_t operations_limit_;

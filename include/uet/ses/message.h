@@ -24,9 +24,10 @@ class Context;
 // ---- user memory ------------------------------------------------------------------------------
 
 std::uint64_t total_length(std::span<const IoSlice> slices);
-// Copies `data` to byte `offset` of the slices; returns how many bytes of it found room.
+// Copies `data` to byte `offset` of the slices; returns how many bytes of it found room. `host` as
+// for place().
 std::uint32_t scatter(std::span<const IoSlice> to, std::uint64_t offset,
-                      std::span<const std::byte> data);
+                      std::span<const std::byte> data, HostCopy* host);
 // Copies `length` bytes from byte `offset` of the slices, which must hold them.
 void gather(std::span<const IoSlice> from, std::uint64_t offset, std::uint32_t length,
             std::byte* to);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "uet/base/device_memory.h"
 #include "uet/base/time.h"
 
 namespace uet::ses {
@@ -44,6 +45,7 @@ struct Parameters {
   std::size_t parked_per_context = 1024;  // put off at a time; the next are ordinary sends
   bool short_headers = true;              // medium and small where the peer takes them (SES-5)
   std::uint64_t seed = 1;                 // of the read keys
+  HostCopy* host_copy = nullptr;          // writes payload to memory, if not memcpy; outlives SES
   bool rudi = false;                      // use RUDI where it is safe (SES-137, SES-138)
 };
 

@@ -159,6 +159,7 @@ class Receiver final : public PullClient {
   const bool parks_;
   const std::size_t parked_limit_messages_;
   const Duration parked_timeout_;
+  HostCopy* const host_copy_;
   PieceStore& pieces_;
   ArrivingMessages& messages_;
   Initiator& initiator_;

@@ -94,6 +94,7 @@ class Target {
                                         const ReadPiece& asked);
 
   const std::uint32_t payload_mtu_;
+  HostCopy* const host_copy_;
   PieceStore& pieces_;
   ri::MrTable& regions_;
   const ri::RiTable& contexts_;

@@ -2,6 +2,8 @@
 // Scattered memory and the buffers beside it.
 #include "uet/ses/message.h"
 
+#include <algorithm>
+
 #include "unit/ses/harness.h"
 
 namespace uet::ses {
@@ -17,14 +19,14 @@ TEST(Scatter, BytesCrossSlicesAndStopAtTheEnd) {
   Bytes second(4);
   const std::vector<IoSlice> to{slice_of(first), slice_of(empty), slice_of(second)};
   const Bytes data = pattern(5);
-  EXPECT_EQ(scatter(to, 2, data), 5u);
+  EXPECT_EQ(scatter(to, 2, data, nullptr), 5u);
   EXPECT_EQ(first[2], data[0]);
   EXPECT_EQ(second[3], data[4]);
-  EXPECT_EQ(scatter(to, 6, data), 1u);
+  EXPECT_EQ(scatter(to, 6, data, nullptr), 1u);
   EXPECT_EQ(second[3], data[0]);
-  EXPECT_EQ(scatter(to, 7, data), 0u);
-  EXPECT_EQ(scatter(to, UINT64_MAX, data), 0u);
-  EXPECT_EQ(scatter({}, 0, data), 0u);
+  EXPECT_EQ(scatter(to, 7, data, nullptr), 0u);
+  EXPECT_EQ(scatter(to, UINT64_MAX, data, nullptr), 0u);
+  EXPECT_EQ(scatter({}, 0, data, nullptr), 0u);
 }
 
 TEST(Scatter, DevicesPlaceTheirPartThemselves) {
@@ -32,8 +34,30 @@ TEST(Scatter, DevicesPlaceTheirPartThemselves) {
   Bytes memory(6);
   const std::vector<IoSlice> to{{&memory[0], 2}, {&memory[2], 3, &device}, {&memory[5], 1}};
   const Bytes data = pattern(6);
-  EXPECT_EQ(scatter(to, 0, data), 6u);
+  EXPECT_EQ(scatter(to, 0, data, nullptr), 6u);
   EXPECT_EQ(memory, (Bytes{data[0], data[1], ~data[2], ~data[3], ~data[4], data[5]}));
+}
+
+TEST(Scatter, WhatIsLongEnoughIsCopiedByTheHost) {
+  struct : HostCopy {
+    void copy(std::byte* there, std::span<const std::byte> bytes) noexcept override {
+      copied += bytes.size();
+      std::copy(bytes.rbegin(), bytes.rend(), there);
+    }
+    std::size_t copied = 0;
+  } host;
+  test::FakeDevice device;
+  constexpr std::size_t kLeast = HostCopy::kLeastBytes;
+  Bytes memory(3 * kLeast - 1);
+  const std::vector<IoSlice> to{{&memory[0], kLeast},
+                                {&memory[kLeast], kLeast - 1},
+                                {&memory[2 * kLeast - 1], kLeast, &device}};
+  const Bytes data = pattern(memory.size());
+  EXPECT_EQ(scatter(to, 0, data, &host), memory.size());
+  EXPECT_EQ(host.copied, kLeast) << "not what is shorter, nor what is a device's";
+  EXPECT_TRUE(std::equal(data.begin(), data.begin() + kLeast, memory.rend() - kLeast));
+  EXPECT_TRUE(std::equal(data.begin() + kLeast, data.begin() + 2 * kLeast - 1, &memory[kLeast]));
+  EXPECT_EQ(memory[2 * kLeast - 1], ~data[2 * kLeast - 1]);
 }
 
 TEST(Gather, BytesCrossSlices) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/nic/ring_copy.h"
+#include "uet/nic/adaptive_copy.h"
 
 #include <algorithm>
 #include <cstring>
@@ -14,7 +14,7 @@ namespace uet::nic {
 namespace {
 
 // Shorter pieces are stored: their few lines are not worth the reader's trip to memory.
-constexpr std::size_t kLeastStreamed = 2048;
+constexpr std::size_t kLeastStreamed = HostCopy::kLeastBytes;
 constexpr std::size_t kLine = 64;
 
 #ifdef __SSE2__
@@ -51,32 +51,65 @@ void stream(std::byte* to, const std::byte* from, std::size_t bytes) {
 void order_streamed() {}
 #endif
 
+double ns_per_kib(Duration time, std::size_t bytes) {
+  return static_cast<double>(time.count()) * 1024 / static_cast<double>(bytes);
+}
+
 }  // namespace
 
-CopyChoice::Turn CopyChoice::next() {
+CopyTurn RingChoice::next() {
   ++copies_;
   if (copies_ % kOtherEvery == 0) return {.streams = !streams_, .timed = true};
   return {.streams = streams_, .timed = copies_ % kTimedEvery == 0};
 }
 
-void CopyChoice::took(const Turn& turn, Duration time, std::size_t bytes) {
+void RingChoice::took(const CopyTurn& turn, Duration time, std::size_t bytes) {
   Recent& recent = turn.streams ? streamed_ : stored_;
-  recent.ns_per_kib[recent.next] =
-      static_cast<double>(time.count()) * 1024 / static_cast<double>(bytes);
+  recent.ns_per_kib[recent.next] = ns_per_kib(time, bytes);
   recent.next = (recent.next + 1) % recent.ns_per_kib.size();
   streams_ = kWorthIt * streamed_.least() < stored_.least();
 }
 
-double CopyChoice::Recent::least() const {
+double RingChoice::Recent::least() const {
   return *std::min_element(ns_per_kib.begin(), ns_per_kib.end());
 }
 
-std::byte* RingCopy::write(std::byte* to, const Slice& from) {
+// Both ways are timed in the same stretch of time, or storing at the end of its trial, when the
+// caches are full.
+CopyTurn PlacingChoice::next() {
+  ++copies_;
+  if (!streams_) {
+    const bool other = copies_ % kOtherEvery == 0;
+    return {.streams = other, .timed = other || copies_ % kOtherEvery == kOtherEvery / 2};
+  }
+  const bool trial = copies_ > kBetweenTrials;
+  return {.streams = !trial, .timed = copies_ % (trial ? kTrial / 64 : kBetweenTrials / 15) == 0};
+}
+
+void PlacingChoice::took(const CopyTurn& turn, Duration time, std::size_t bytes) {
+  Recent& recent = turn.streams ? streamed_ : stored_;
+  recent.ns_per_kib[recent.next] = ns_per_kib(time, bytes);
+  recent.next = (recent.next + 1) % recent.ns_per_kib.size();
+  if (copies_ < (streams_ ? kBetweenTrials + kTrial : kStoredRound)) return;
+  in_favour_ = kWorthIt * streamed_.median() < stored_.median() ? in_favour_ + 1 : 0;
+  streams_ = in_favour_ >= kAgreeing;
+  copies_ = 0;
+}
+
+double PlacingChoice::Recent::median() const {
+  auto sorted = ns_per_kib;
+  const auto middle = sorted.begin() + sorted.size() / 2;
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  return *middle;
+}
+
+template <class Choice>
+std::byte* AdaptiveCopy<Choice>::write(std::byte* to, const Slice& from) {
   if (!kCanStream || from.length < kLeastStreamed) {
     if (from.length != 0) std::memcpy(to, from.data, from.length);
     return to + from.length;
   }
-  const CopyChoice::Turn turn = choice_.next();
+  const CopyTurn turn = choice_.next();
   const Time begin = turn.timed ? monotonic_now() : Time{};
   if (turn.streams) {
     stream(to, from.data, from.length);
@@ -88,9 +121,18 @@ std::byte* RingCopy::write(std::byte* to, const Slice& from) {
   return to + from.length;
 }
 
-void RingCopy::finish() {
+template <class Choice>
+void AdaptiveCopy<Choice>::finish() {
   if (unfinished_) order_streamed();
   unfinished_ = false;
+}
+
+template class AdaptiveCopy<RingChoice>;
+template class AdaptiveCopy<PlacingChoice>;
+
+void PlacingCopy::copy(std::byte* there, std::span<const std::byte> bytes) noexcept {
+  copy_.write(there, {bytes.data(), static_cast<std::uint32_t>(bytes.size())});
+  copy_.finish();  // another thread may read it next
 }
 
 }  // namespace uet::nic
