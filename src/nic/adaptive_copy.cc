@@ -83,7 +83,7 @@ CopyTurn PlacingChoice::next() {
     return {.streams = other, .timed = other || copies_ % kOtherEvery == kOtherEvery / 2};
   }
   const bool trial = copies_ > kBetweenTrials;
-  return {.streams = !trial, .timed = copies_ % (trial ? kTrial / 64 : kBetweenTrials / 15) == 0};
+  return {.streams = !trial, .timed = copies_ % (trial ? kTimedInTrial : kTimedStreams) == 0};
 }
 
 void PlacingChoice::took(const CopyTurn& turn, Duration time, std::size_t bytes) {

@@ -20,12 +20,12 @@ constexpr std::size_t kMaxInjectBytes = 4096;  // section 12.1
 
 Initiator::Initiator(const Parameters& parameters, PieceStore& pieces, Counters& counters)
     : payload_mtu_(parameters.payload_mtu),
+      host_copy_(parameters.host_copy),
       read_limit_bytes_(parameters.outstanding_reads_bytes),
       rendezvous_threshold_bytes_(parameters.rendezvous_threshold_bytes),
       rendezvous_timeout_(parameters.rendezvous_timeout),
       read_timeout_(parameters.read_timeout),
       retries_(parameters.retries),
-      host_copy_(parameters.host_copy),
       retry_wait_(parameters.retry_wait),
       retry_wait_most_(parameters.retry_wait_most),
       operations_limit_(std::min(parameters.tx_messages, kIds - 1 - parameters.pulls)),

@@ -64,13 +64,15 @@ class PlacingChoice {
   // decisions in a row must say the same.
   static constexpr std::uint32_t kOtherEvery = 256;
   static constexpr std::uint32_t kStoredRound = 2048;
-  static constexpr std::uint32_t kAgreeing = 3;
+  static constexpr std::uint32_t kAgreeing = 2;
   // While they are streamed: between two trials of storing, and in one. At 8 KiB: 120 and 8 MiB.
   static constexpr std::uint32_t kBetweenTrials = 15 * 1024;
   static constexpr std::uint32_t kTrial = 1024;
 
  private:
-  static constexpr double kWorthIt = 1.5;  // as in RingChoice
+  static constexpr std::uint32_t kTimedStreams = 1024;  // one of so many
+  static constexpr std::uint32_t kTimedInTrial = 16;
+  static constexpr double kWorthIt = 1.3;  // as in RingChoice
   // What one way took lately.
   struct Recent {
     double median() const;

@@ -204,12 +204,12 @@ class Initiator {
   void release(TxMessage& message);
 
   const std::uint32_t payload_mtu_;
+  HostCopy* const host_copy_;
   const std::size_t read_limit_bytes_;
   const std::uint64_t rendezvous_threshold_bytes_;
   const Duration rendezvous_timeout_;
   const Duration read_timeout_;
   const std::uint16_t retries_;
-  HostCopy* const host_copy_;
   const Duration retry_wait_;
   const Duration retry_wait_most_;
   const std::size_t operations_limit_;

@@ -114,12 +114,12 @@ struct IntoMemory : ::testing::Test {
 };
 
 TEST_F(IntoMemory, StreamsWhereMoreIsUnderWayThanCachesHold) {
-  EXPECT_EQ(copies(kDecided, 4096), 24) << "one in 256 until it is decided";
+  EXPECT_EQ(copies(kDecided, 4096), 16) << "one in 256 until it is decided";
   EXPECT_EQ(copies(10 * kStreamedRound, 4096), 10 * int{PlacingChoice::kBetweenTrials});
 }
 
 TEST_F(IntoMemory, StoresWhereMemoryIsUsedAgain) {
-  EXPECT_EQ(copies(10 * kDecided, 64), 240) << "and streams one in 256";
+  EXPECT_EQ(copies(10 * kDecided, 64), 160) << "and streams one in 256";
 }
 
 TEST_F(IntoMemory, ATrialFindsThatStoringIsRightAgain) {
