@@ -104,6 +104,7 @@ bool Fep::receive(Time now) {
   while (const auto lost = nic_.take_lost_peer()) manager_.on_peer_lost(*lost, now);
   const std::size_t count = nic_.rx_burst(arrived_, now);
   const std::uint64_t delivered = manager_.counters().requests_delivered;
+  HostCopy* const host_copy = config_.ses.host_copy;
   bool through_memory = false;
   took_from_network_ = false;
   for (std::size_t i = 0; i < count; ++i) {
@@ -114,9 +115,11 @@ bool Fep::receive(Time now) {
     }
     through_memory |= packet.through_memory;
     took_from_network_ |= !packet.through_memory;
+    if (host_copy != nullptr) host_copy->through_memory = packet.through_memory;
     manager_.on_packet(packet, now);
     packet = kBlank;
   }
+  if (host_copy != nullptr) host_copy->through_memory = false;
   brought_few_ =
       !through_memory && manager_.counters().requests_delivered - delivered <= kFewRequests;
   note_receive_load(count > 0);

@@ -28,6 +28,10 @@ class HostCopy {
   virtual ~HostCopy() = default;
   // Has ended when it returns. The two do not overlap.
   virtual void copy(std::byte* there, std::span<const std::byte> bytes) noexcept = 0;
+
+  // The packet being taken came through memory that is shared with its sender; else it is not asked
+  // either: what the kernel or a device has just written is quickest stored.
+  bool through_memory = false;
 };
 
 // `device`: nullptr for memory of the CPU; `host`: nullptr for memcpy.
@@ -35,7 +39,7 @@ inline void place(DeviceMemory* device, HostCopy* host, std::byte* there,
                   std::span<const std::byte> bytes) {
   if (device != nullptr) [[unlikely]] {
     device->place(there, bytes);
-  } else if (host != nullptr && bytes.size() >= HostCopy::kLeastBytes) {
+  } else if (host != nullptr && host->through_memory && bytes.size() >= HostCopy::kLeastBytes) {
     host->copy(there, bytes);
   } else {
     std::memcpy(there, bytes.data(), bytes.size());
