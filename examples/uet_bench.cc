@@ -7,7 +7,8 @@
 //   --mode bw      one-way messages of --size, --window in flight, in MB/s (10^6 bytes)
 //          bidir   the same both ways at a time, the sum of both
 //          rate    the same in messages per second
-//          lat     ping-pong, microseconds one way
+//          lat     ping-pong, microseconds one way; injected up to the provider's inject_size, as
+//                  fabtests and MPI do
 //          write   fi_write, --window in flight, in MB/s
 //          read    fi_read, --window in flight, in MB/s
 //   --tagged       tagged messages (bw, bidir, rate, lat)
@@ -145,6 +146,10 @@ class Bench {
         return fi_read(ep, buffer, now_.size, descriptor, to, peer_.memory_address + offset,
                        peer_.memory_key, nullptr);
       }
+      if (injects()) {
+        return options_.tagged ? fi_tinject(ep, buffer, now_.size, to, kTag)
+                               : fi_inject(ep, buffer, now_.size, to);
+      }
       return options_.tagged ? fi_tsend(ep, buffer, now_.size, descriptor, to, kTag, nullptr)
                              : fi_send(ep, buffer, now_.size, descriptor, to, nullptr);
     });
@@ -207,6 +212,7 @@ class Bench {
       if (receives_posted_ < now_.iterations) post_receive();
       if (options_.server) post_operation();
     }
+    if (injects()) return;  // which completes nothing
     example::wait_until(endpoint_, "completions", [&] { return sent() == now_.iterations; });
   }
 
@@ -226,6 +232,9 @@ class Bench {
     if (options_.server) say_to_all();
   }
   bool receives() const { return !now_.rma() && (options_.server || !now_.one_way()); }
+  bool injects() const {
+    return now_.mode == "lat" && now_.size <= endpoint_.info().tx_attr->inject_size;
+  }
   std::uint64_t sent() const { return endpoint_.sent() - sent_before_; }
   std::uint64_t received() const { return endpoint_.received() - received_before_; }
 
