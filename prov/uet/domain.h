@@ -170,7 +170,7 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
     if (timer_.in_use()) timer_.bring_forward(fep_->next_deadline());
   }
 
-  static constexpr unsigned kPatientPasses = 16;
+  static constexpr unsigned kPatientPasses = 32;
 
   Hold fabric_;
   References references_;
