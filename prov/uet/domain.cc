@@ -189,6 +189,7 @@ pds::Parameters pds_parameters(const Params& params, const cms::Parameters& cms)
   pds.rto_init = std::chrono::microseconds(params.rto_init_us);
   pds.rto_cap = std::chrono::microseconds(params.rto_max_us);
   pds.max_rto_retransmissions = static_cast<std::uint32_t>(params.rto_retries);
+  pds.tail_loss_time = std::chrono::microseconds(params.tail_loss_time_us);
   pds.initiator_idle_time = std::chrono::milliseconds(params.idle_timeout_ms);
   pds.pdc_count = params.pdc_count;
   pds.ccc_count = 2 * pds.pdc_count;  // one for each ROD PDC, and those that RUDI shares

@@ -63,6 +63,7 @@ Endpoint::~Endpoint() {
   const Guard guard(domain_.lock());
   auto& ses = domain_.fep().ses();
   domain_.works().drop(*this, false);
+  ses.hurry(*ses_context_);
   domain_.linger([&] { return ses.outstanding(*ses_context_) == 0; });
   ses.close_context(*ses_context_, clock_now());
   domain_.works().drop(*this, true);

@@ -146,6 +146,7 @@ class Endpoint final : public ses::CompletionSink {
   int set_size(int name, std::size_t wanted) noexcept;
   int set_hmem_p2p(int wanted) noexcept;
   int set_permission(int name, bool permitted) noexcept;
+  bool is_awaited(const TxCall& call) const noexcept;
   bool take_tx_room() noexcept;
   void give_back_tx_room() noexcept;
   void tell(const ses::Completion& completion) noexcept;

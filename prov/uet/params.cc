@@ -171,6 +171,10 @@ const Row kRows[] = {
      Number{&Params::rto_max_us, 100, 60'000'000}},
     {"RTO_RETRIES", "Retransmissions of a packet before its peer counts as dead",
      Number{&Params::rto_retries, 1, 1000}},
+    {"TAIL_LOSS_TIME_US",
+     "When the peer is asked whether it has a message that nobody waits for, such as an injected "
+     "one, in microseconds; 0 = each asks with its last packet",
+     Number{&Params::tail_loss_time_us, 0, 1'000'000}},
     {"PDC_COUNT", "Packet delivery contexts of a domain, a number",
      Number{&Params::pdc_count, 64, 32768}},
     {"PDCS_PER_DESTINATION",

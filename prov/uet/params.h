@@ -28,6 +28,7 @@ struct Params {
   std::uint64_t rto_init_us = 20'000;
   std::uint64_t rto_max_us = 1'000'000;
   std::uint64_t rto_retries = 14;
+  std::uint64_t tail_loss_time_us = 1000;
   std::uint64_t pdc_count = 1024;
   std::uint64_t pdcs_per_destination = 1;
   std::uint64_t mpr = 0;  // 0: by rule (CMS-310)

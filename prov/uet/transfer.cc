@@ -72,6 +72,13 @@ bool Endpoint::take_tx_room() noexcept {
   return true;
 }
 
+// Nobody hears of an operation that succeeds without FI_COMPLETION (fi_endpoint(3)), unless by a
+// counter, or because it is a deferred one.
+bool Endpoint::is_awaited(const TxCall& call) const noexcept {
+  const bool counted = counters_[kSend] != nullptr || counters_[kWrite] != nullptr;
+  return (call.flags & FI_COMPLETION) != 0 || call.mark != 0 || counted;
+}
+
 // The completion has used its room, or gives it back by itself.
 void Endpoint::give_back_tx_room() noexcept {
   --tx_outstanding_;
@@ -123,6 +130,7 @@ ssize_t Endpoint::transmit(const TxCall& call, TransferKind kind, Op& op, Post p
   if (length > limits_.most[kind]) return refuse(-FI_EMSGSIZE, "more than max_msg_size bytes");
   op.delivery_complete = (call.flags & kDelivered) != 0;
   op.fence = (call.flags & FI_FENCE) != 0;
+  op.awaited = is_awaited(call);
   op.data = call.data;
   op.context = call.context;
   op.user_flags = call.flags | call.mark;
@@ -144,6 +152,7 @@ ssize_t Endpoint::transmit(const TxCall& call, TransferKind kind, Op& op, Post p
   op.peer = &*peer;
   const Time now = clock_now();
   if (!take_tx_room()) {
+    domain_.fep().ses().hurry(*ses_context_);
     domain_.progress(now);
     return -FI_EAGAIN;
   }

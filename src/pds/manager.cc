@@ -175,6 +175,9 @@ void Manager::kick(PdcId id) {
   if (id == PdcId{}) rudi_.kick();
   if (Pdc* pdc = find(id); pdc != nullptr) pdc->kick();
 }
+void Manager::hurry(PdcId id) {
+  if (Pdc* pdc = find(id); pdc != nullptr) pdc->hurry();
+}
 void Manager::lock(PdcId id) {
   if (Pdc* pdc = find(id); pdc != nullptr) pdc->lock();
 }

@@ -18,6 +18,9 @@ constexpr std::size_t kCcRequestBytes = sizeof(wire::PdsCcRequest);
 constexpr std::size_t kControlBytes = sizeof(wire::PdsControl);
 constexpr std::size_t kNackBytes = sizeof(wire::PdsNack);
 constexpr std::uint8_t kTrimsBeforeNoTrim = 4;  // the first transmission and three more
+// Of messages that nobody waits for one in so many asks for an ACK: as many short ones as make
+// their peer send one by itself (ACK_Gen_Trigger, PDS-97).
+constexpr std::uint32_t kMostSharing = 16;
 
 // An idle PDC takes 1 KiB at most with all that belongs to it, in steps of a cache line.
 static_assert(sizeof(Pdc) <= 512);
@@ -159,6 +162,11 @@ void Pdc::enqueue(Message& message, Time now) {
 
 void Pdc::kick() { make_ready(); }
 
+void Pdc::hurry() {
+  for (Message& message : backlog_) message.awaited = true;
+  ask_for_tail();
+}
+
 void Pdc::unlock() {
   UET_ASSERT(locks_ > 0);
   if (locks_ > 0) --locks_;
@@ -188,6 +196,7 @@ void Pdc::wait_for_ccc(Time now) {
   }
   if (!ListNode<WaitingForCccTag>::linked()) ccc_.waiting.push_back(*this);
   if (ccc_.credit != nullptr) env_.credits->await(ccc_, now);
+  if (!backlog_.empty() && !backlog_.front().awaited) ask_for_tail();
 }
 
 // What waited was cancelled, or has arrived after all.
@@ -226,7 +235,7 @@ void Pdc::write_header(Psn psn, TxRecord& record, bool retransmission) {
         destination_.mode == DeliveryMode::Rod ? wire::PdsType::RodReq : wire::PdsType::RudReq;
     header.next_hdr = record.next_hdr;
     header.retx = retransmission;
-    header.ar = record.ar || retransmission;  // PDS-101, PDS-124
+    header.ar = record.ar;  // PDS-101, PDS-124
     header.syn = syn;
     header.clear_psn_offset = static_cast<std::int16_t>(tx_.clear_psn() - psn);  // PDS-34, PDS-36
     header.psn = psn;
@@ -290,6 +299,7 @@ std::uint16_t Pdc::choose_path(const TxRecord& record, Time now) {
 }
 
 void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
+  record.ar |= retransmission;  // PDS-124
   write_header(psn, record, retransmission);
   Packet& packet = *record.packet;
   packet.to = destination_.address;
@@ -315,7 +325,7 @@ void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
     record.out_of_flight = false;
     if (ListNode<WaitingForCccTag>::linked()) ccc_.waiting.remove(*this);  // it had its turn
     if (!record.sacked) in_flight_bytes_ += record.nominal_bytes;
-    const bool may_ask = backlog_.empty() ? ccc_.recovers : ccc_.recovers_midway;
+    const bool may_ask = backlog_.empty() ? ccc_.recovers || !record.ar : ccc_.recovers_midway;
     if (may_ask && deadlines_[kSilence] == kNever) on_silence(now);
   }
   if (!Outbox::holds(packet)) env_.outbox.push(packet);  // else it keeps its place in line
@@ -324,11 +334,17 @@ void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
   if (due < deadlines_[kResend]) set_deadline(kResend, due);
 }
 
+// PDS-128. Credit comes with ACKs.
+bool Pdc::shares_ack(const Message& message, Psn psn) const {
+  return !message.awaited && psn.value % kMostSharing != 0 && state_ == PdcState::Established &&
+         ccc_.credit == nullptr && env_.parameters.tail_loss_time > Duration{};
+}
+
 // PDS-101 tails, PDS-47 half of the window, PDS-100 per packet, CMS-124 small congestion window.
-bool Pdc::wants_ack(bool last_of_message, std::uint32_t nominal_bytes) const {
+bool Pdc::wants_ack(bool tail, std::uint32_t nominal_bytes) const {
   const std::size_t range = std::min(tx_.capacity(), static_cast<std::size_t>(peer_range_));
-  return last_of_message || env_.parameters.ack_per_packet || tx_.span() == range / 2 ||
-         tx_.span() == range || ccc_.ccc->wants_ack(nominal_bytes);
+  return tail || env_.parameters.ack_per_packet || tx_.span() == range / 2 || tx_.span() == range ||
+         ccc_.ccc->wants_ack(nominal_bytes);
 }
 
 // Makes and sends the next packet of the backlog. False if nothing can be sent now.
@@ -367,7 +383,8 @@ bool Pdc::send_next_packet(Time now) {
   record.tag = prepared.tag;
   record.next_hdr = prepared.next_hdr;
   const auto header_bytes = static_cast<std::uint32_t>(kRequestBytes);
-  record.ar = wants_ack(last, cms::nominal_packet_bytes(packet->length() + header_bytes));
+  record.ar = wants_ack(last && !shares_ack(message, psn),
+                        cms::nominal_packet_bytes(packet->length() + header_bytes));
   ++env_.counters.requests_sent;
   transmit(psn, record, false, now);
   if (ccc_.credit != nullptr) {  // after its target was made: it counts as waiting there
@@ -451,10 +468,10 @@ void Pdc::send_credit_request(std::uint32_t target) {
 }
 
 // PDS-90: its answer is an ACK or a NACK for that PSN.
-void Pdc::send_ack_request(Psn psn) {
-  if (send_untracked({.ctl_type = wire::CpType::AckRequest, .ar = true, .psn = psn})) {
-    ++env_.counters.ack_requests_sent;
-  }
+bool Pdc::send_ack_request(Psn psn) {
+  if (!send_untracked({.ctl_type = wire::CpType::AckRequest, .ar = true, .psn = psn})) return false;
+  ++env_.counters.ack_requests_sent;
+  return true;
 }
 
 // CMS-140, CMS-710: while a transfer fills queues with data, packets that wait behind none tell how
@@ -545,6 +562,7 @@ bool Pdc::pump(std::uint32_t& budget, Time now) {
 
 void Pdc::begin_close(Time now) {
   close_wanted_ = true;
+  hurry();
   if (state_ == PdcState::Creating && tx_.next_psn() == start_psn_ && idle()) {
     close_psn_ = start_psn_;
     return finish();  // the peer knows nothing of it

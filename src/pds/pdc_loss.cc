@@ -70,14 +70,43 @@ bool Pdc::begin_recovery(std::uint32_t reported) {
   return true;
 }
 
+void Pdc::on_silence(Time now) {
+  const Time probe = look_for_silence(now);  // first: what is asked for now has not been silent
+  set_deadline(kSilence, std::min(probe, look_for_tail(now)));
+}
+
+// The newest packet, if it is data whose ACK has not been asked for: nothing later does. A peer
+// that has not answered yet could not be asked.
+TxRecord* Pdc::unasked_tail() {
+  if (state_ == PdcState::Creating) return nullptr;
+  TxRecord* newest = tx_.find(tx_.next_psn() - 1);
+  const bool unasked = newest != nullptr && newest->message != nullptr && !newest->ar;
+  return unasked && !newest->sacked ? newest : nullptr;
+}
+
+// The ACK tells of all before it, too.
+void Pdc::ask_for_tail() {
+  TxRecord* tail = unasked_tail();
+  if (tail != nullptr && send_ack_request(tx_.next_psn() - 1)) tail->ar = tail->asked = true;
+}
+
+// PDS-128. Returns when to look again.
+Time Pdc::look_for_tail(Time now) {
+  const Duration wait = tail_loss_time(env_.parameters);
+  if (!backlog_.empty() || unasked_tail() == nullptr) return kNever;
+  const Time due = last_data_sent_ + wait;
+  if (now < due) return due;
+  ask_for_tail();
+  return now + wait;
+}
+
 // CMS-151. While data is outstanding this looks now and then whether ACKs still come. The Probe
 // goes the way of data: if it waited in no queue (unqueued_rtt), what was sent before it and has
-// not arrived is lost.
-void Pdc::on_silence(Time now) {
-  set_deadline(kSilence, kNever);
+// not arrived is lost. Returns when to look again.
+Time Pdc::look_for_silence(Time now) {
   const std::optional<cms::RecoveryRules> rules = ccc_.ccc->recovery();
-  if (!rules || tx_.empty() || destination_.mode != DeliveryMode::Rud) return;
-  if (rules->only_probe_at_end && !backlog_.empty()) return;
+  if (!rules || tx_.empty() || destination_.mode != DeliveryMode::Rud) return kNever;
+  if (backlog_.empty() ? unasked_tail() != nullptr : rules->only_probe_at_end) return kNever;
   Time due = std::max(last_heard_, last_data_sent_) +
              (backlog_.empty() ? rules->silence_at_end : rules->silence);
   if (recovery_probe_sent_ > last_heard_) due = recovery_probe_sent_ + rules->retry;
@@ -94,7 +123,7 @@ void Pdc::on_silence(Time now) {
       recovery_probe_sent_ = now;
     }
   }
-  set_deadline(kSilence, due);
+  return due;
 }
 
 void Pdc::on_recovery_answer(const wire::AckHeader& ack, Time arrived, Time now) {

@@ -66,12 +66,14 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
     if (const TxRecord* record = tx_.find(ack.ack_psn()); record != nullptr) {
       const std::uint16_t service_time =
           ack.type == wire::PdsType::AckCc ? ack.service_time : cms::kServiceTimeInvalid;
-      feedback.rtt = cms::rtt_sample(record->sent_count, ack.retx, departure_of(*record), arrived,
-                                     service_time);
+      if (!record->asked) {
+        feedback.rtt = cms::rtt_sample(record->sent_count, ack.retx, departure_of(*record), arrived,
+                                       service_time);
+      }
       if (ack.m) path().on_feedback(record->entropy, cms::PathFeedback::Ecn, now);  // CMS-114
       // The RETX flag tells which transmission is answered. What was SACKed before had been
       // answered already: this answer came because it was asked for.
-      if (!record->sacked) {
+      if (!record->sacked && !record->asked) {
         if (record->sent_count == 1) path().on_answered(record->entropy);
         if (record->sent_count == 1 || (record->sent_count == 2 && !ack.retx)) {
           answer_time_.add(now - record->first_sent);
@@ -79,7 +81,8 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
           answer_time_.add(now - record->last_sent);
         }
       }
-      const bool late = service_time == cms::kServiceTimeTooLong && record->sent_count == 1;
+      const bool late =
+          service_time == cms::kServiceTimeTooLong && record->sent_count == 1 && !record->asked;
       if (feedback.rtt || late) feedback.loop = now - record->last_sent;
       // PDS-109: the explicit response before what CACK implies.
       acked_bytes +=

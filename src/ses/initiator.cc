@@ -7,6 +7,7 @@
 #include "uet/ses/initiator.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "uet/ses/return_code.h"
 
@@ -112,6 +113,7 @@ TxMessage* Initiator::prepare(Context& context, const TxOp& op, Kind kind) {
   message->operation = op.context;
   message->user_flags = op.user_flags;
   message->length = total_length(op.local);
+  message->awaited = op.awaited;
   message->iov_count = static_cast<std::uint32_t>(op.local.size());
   std::copy(op.local.begin(), op.local.end(), message->iov.begin());
   message->has_data = op.data.has_value();
@@ -142,6 +144,7 @@ Result<void> Initiator::submit(TxMessage& message, const TxOp& op, Time now) {
   }
   if (op.peer->optimized && short_headers_) choose_header(message);
   if (must_wait(message)) {
+    if (message.fence) hurry(*message.context);
     hold(message);
     return {};
   }
@@ -154,9 +157,25 @@ Result<void> Initiator::start(TxMessage& message, Time now) {
   const ContextConfig& config = message.context->config;
   if (has_learned_) message.header.ri_generation = generation_of(message);
   message.is_long = message.length > kShortPackets * payload_mtu_;
+  const Context& context = *message.context;
+  // What is held may wait for it.
+  message.awaited |= message.length > payload_mtu_ || is_crowded(context) || !context.held.empty();
   const pds::Destination destination{message.to, config.job, message.mode, config.traffic_class};
   message.backlog_bytes = message.kind == Kind::Read ? 0 : message.length;
   return delivery_->send(message, destination, now);
+}
+
+// Whoever posts next may have to wait for room.
+bool Initiator::is_crowded(const Context& context) const {
+  return context.transmitting_count > context.config.tx_size / 2 ||
+         messages_.in_use() > operations_limit_ / 2 || pieces_.in_use() > pieces_.capacity() / 2;
+}
+
+void Initiator::hurry(Context& context) {
+  for (TxMessage& message : context.transmitting) {
+    if (std::exchange(message.awaited, true) || is_held(message)) continue;
+    delivery_->hurry(message.pdc);
+  }
 }
 
 // Copies what cannot be pointed to with two slices (packets across several short slices, inject)

@@ -112,6 +112,8 @@ void Ses::enable(Context& context) { context.enabled = true; }
 
 std::size_t Ses::outstanding(const Context& context) const { return context.transmitting_count; }
 
+void Ses::hurry(Context& context) { implementation_->initiator.hurry(context); }
+
 void Ses::close_context(Context& context, Time now) {
   implementation_->initiator.close_context(context, now);
   implementation_->target.receiver().close_context(context);

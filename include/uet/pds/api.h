@@ -71,6 +71,9 @@ class Message : public ListNode<BacklogTag> {
   // Makes many packets, or must wait between them: leaves a PDC to short ones if there are several
   // to its destination (PDS-9).
   bool is_long = false;
+  // Somebody waits for its answer: its last packet asks for an ACK (PDS-101). Otherwise the answer
+  // may come with that of later messages, after Parameters::tail_loss_time at the latest.
+  bool awaited = true;
   // Bytes of payload that packets will carry: set it before sending, PDS counts it down. Only what
   // is asked of the receiver's credit depends on it, and a wrong number costs no more than time.
   std::uint64_t backlog_bytes = 0;
@@ -196,6 +199,8 @@ class Delivery {
   virtual bool cancel(Message& message) = 0;
   // The message at the head of the backlog can make packets again (after PacketPlan::NotNow).
   virtual void kick(PdcId pdc) = 0;
+  // From now on somebody waits for the answers of all that the PDC has been given.
+  virtual void hurry(PdcId pdc) = 0;
   // Keeps the PDC from closing while return data is awaited on it (PDS-15), and has it ask for a
   // sign of life when the peer falls silent: a dead one fails the PDC. Counted: one unlock for each
   // lock.

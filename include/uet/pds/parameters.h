@@ -32,6 +32,10 @@ struct Parameters {
   Duration rto_init = std::chrono::milliseconds(20);  // RTO_Init_Time
   Duration rto_cap = std::chrono::seconds(1);         // largest time-out after back-off
   std::uint32_t max_rto_retransmissions = 14;         // Max_RTO_Retx_Cnt; kUnlimited = for ever
+  // Tail_Loss_Time (PDS-128): when the peer is asked for the answer of a message that nobody waits
+  // for (Message::awaited), if none has come by itself; 0: each message asks. A 32nd of
+  // RTO_Init_Time at most, so that a lost one is sent again long before its time-out.
+  Duration tail_loss_time = std::chrono::milliseconds(1);
   Duration nack_retransmission_time = std::chrono::milliseconds(1);  // NACK_Retx_Time
   std::uint32_t max_nack_retransmissions = UINT32_MAX;               // Max_NACK_Retx_Cnt
   Duration close_request_time = std::chrono::seconds(1);             // Close_REQ_Time

@@ -11,7 +11,8 @@
 // Deadlines, all in one wheel entry: Resend (time-out of the oldest packet, or the end of a NACK's
 // waiting time; armed while packets are outstanding), Idle (armed always: closes, or shows by a
 // NOOP that an awaited peer lives), Close (Close_REQ_Time, armed while a Close Request is out),
-// Silence (CMS-151, armed while data is outstanding and its context recovers from losses).
+// Silence (CMS-151 and PDS-128, armed while data is outstanding whose context recovers from losses,
+// or that has asked for no ACK).
 #pragma once
 
 #include <array>
@@ -173,6 +174,8 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   // The message, which is in its backlog, will make no packet any more.
   void leave_backlog(Message& message) { set_backlog(message, 0); }
   void kick();
+  // All that it has been given is awaited.
+  void hurry();
   void lock() { ++locks_; }
   void unlock();
 
@@ -250,7 +253,8 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   void transmit(Psn psn, TxRecord& record, bool retransmission, Time now);
   std::uint8_t dscp_for(const TxRecord& record, bool retransmission) const;
   void write_header(Psn psn, TxRecord& record, bool retransmission);
-  bool wants_ack(bool last_of_message, std::uint32_t nominal_bytes) const;
+  bool shares_ack(const Message& message, Psn psn) const;
+  bool wants_ack(bool tail, std::uint32_t nominal_bytes) const;
   bool send_next_packet(Time now);
   bool send_control(wire::CpType type, Time now);
   bool send_untracked(wire::ControlHeader header, bool with_data = false);
@@ -261,7 +265,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
     make_ready();
   }
   void send_clear_command();
-  void send_ack_request(Psn psn);
+  bool send_ack_request(Psn psn);
   void send_last_word();
   void probe_base_rtt(Time now);
   std::uint16_t choose_path(const TxRecord& record, Time now);
@@ -323,6 +327,10 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   void presume_lost(Psn psn, TxRecord& record, bool by_path, Time now);
   bool begin_recovery(std::uint32_t reported);
   void on_silence(Time now);
+  TxRecord* unasked_tail();
+  void ask_for_tail();
+  Time look_for_tail(Time now);
+  Time look_for_silence(Time now);
   void on_recovery_answer(const wire::AckHeader& ack, Time arrived, Time now);
 
   // pdc_destination.cc

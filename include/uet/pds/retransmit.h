@@ -26,6 +26,11 @@ constexpr Duration rto(const Parameters& parameters, std::uint32_t retransmissio
   return timeout;
 }
 
+// Tail_Loss_Time as it is used; 0: never (PDS-128).
+constexpr Duration tail_loss_time(const Parameters& parameters) {
+  return std::min(parameters.tail_loss_time, parameters.rto_init / 32);
+}
+
 // Would one more retransmission by time-out exceed Max_RTO_Retx_Cnt (PDS-121)?
 constexpr bool rto_exhausted(const Parameters& parameters, std::uint32_t retransmissions) {
   return parameters.max_rto_retransmissions != kUnlimited &&

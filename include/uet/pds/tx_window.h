@@ -40,7 +40,8 @@ struct TxRecord {
   bool resend = false;            // waits in the retransmission scan
   bool out_of_flight = false;     // told to CMS as lost and not resent since
   bool inferred_by_path = false;  // the last inference was by path (PDS-131)
-  bool ar = false;                // asks for an ACK on first transmission
+  bool ar = false;                // has asked for an ACK, or an ACK Request has
+  bool asked = false;             // an ACK Request has: its answer tells no round trip time
   wire::NextHdr next_hdr{};       // if message is set
   wire::CpType ctl_type{};        // if message is nullptr
 };

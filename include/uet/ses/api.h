@@ -147,6 +147,9 @@ struct TxOp {
   bool inject = false;             // copy now: the buffer is free when the call returns
   bool delivery_complete = false;  // DC flag (SES-110)
   bool fence = false;  // waits, with all posted after it to this peer, for all posted before it
+  // The completion tells somebody something. Otherwise it may come later, with those of the next
+  // operations to this peer (PDS-128); all that pools and tx_size have room for may be such.
+  bool awaited = true;
   std::optional<std::uint64_t> data;  // remote CQ data: HD flag and header_data
   void* context = nullptr;
   std::uint64_t user_flags = 0;

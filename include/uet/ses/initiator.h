@@ -51,6 +51,8 @@ class Initiator {
   Result<void> atomic(Context& context, const AtomicOp& op, Time now);
   // As in ses.h; false if there is no such operation.
   bool cancel(Context& context, const void* operation, Time now);
+  // As in ses.h.
+  void hurry(Context& context);
   // Ends all its operations without completions; see ses.h.
   void close_context(Context& context, Time now);
   std::size_t max_inject_bytes() const;
@@ -138,6 +140,7 @@ class Initiator {
   void choose_header(TxMessage& message) const;
   Result<void> start(TxMessage& message, Time now);
   static bool must_wait(TxMessage& message);
+  bool is_crowded(const Context& context) const;
   void hold(TxMessage& message);
   void unhold(TxMessage& message);
   static bool is_held(const TxMessage& message) {

@@ -45,6 +45,8 @@ class Ses {
   double unexpected_occupancy() const;
   // Operations of this context that have not completed (receives not counted).
   std::size_t outstanding(const Context& context) const;
+  // From now on all operations of the context are awaited (TxOp::awaited).
+  void hurry(Context& context);
   // Ends the context: receives vanish without completion, unfinished sends have their PDC aborted,
   // so that no packet refers to user memory afterwards.
   void close_context(Context& context, Time now);

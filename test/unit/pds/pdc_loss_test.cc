@@ -6,6 +6,7 @@
 #include <set>
 
 #include "uet/pds/pdc.h"
+#include "uet/pds/retransmit.h"
 #include "unit/pds/pds_harness.h"
 
 namespace uet::pds::testing {
@@ -575,6 +576,218 @@ TEST_F(PdcTrains, Cms700_SixteenPacketsAQuarterOfTheWindowOr64KiB) {
   EXPECT_EQ(trains(8192, 400, 16), std::set<std::size_t>{8});
   EXPECT_EQ(trains(1024, 3, 16), std::set<std::size_t>{1});
   EXPECT_EQ(trains(1024, 200, 1), std::set<std::size_t>{1}) << "a NIC that sends one by one";
+}
+
+// ---- ACKs that messages share which nobody waits for (PDS-128) ----------------------------------
+
+class SharedAcks : public Bench {
+ protected:
+  static Parameters parameters() {
+    Parameters parameters = test_parameters();
+    parameters.rto_init = milliseconds(64);
+    return parameters;
+  }
+  // PDC ids, and the first packet's PSN 70000, are answered.
+  void SetUp() override { start(parameters(), open_window()); }
+  void start(const Parameters& parameters, const cms::Parameters& cms) {
+    build(parameters, cms);
+    open();
+  }
+  void post(bool awaited, std::uint32_t packets = 1, DeliveryMode mode = DeliveryMode::Rud) {
+    TestMessage& message = node->message(packets);
+    message.awaited = awaited;
+    ASSERT_TRUE(node->manager->send(message, to_peer(mode), now).ok());
+  }
+  std::vector<wire::RequestHeader> post_unawaited(std::uint32_t count) {
+    for (std::uint32_t i = 0; i < count; ++i) post(false);
+    return requests(turn());
+  }
+  static std::vector<std::uint32_t> asking(const std::vector<wire::RequestHeader>& headers) {
+    std::vector<std::uint32_t> found;
+    for (const wire::RequestHeader& header : headers) {
+      if (header.ar) found.push_back(header.psn.value);
+    }
+    return found;
+  }
+  static std::vector<std::uint32_t> ack_requests(const std::vector<Sent>& sent) {
+    std::vector<std::uint32_t> found;
+    for (const wire::ControlHeader& header : controls(sent)) {
+      if (header.ctl_type == CpType::AckRequest) found.push_back(header.psn.value);
+    }
+    return found;
+  }
+  static constexpr Duration kTailLossTime = milliseconds(1);
+  using Psns = std::vector<std::uint32_t>;
+};
+
+TEST_F(SharedAcks, Pds128_OneOfSixteenMessagesThatNobodyWaitsForAsks) {
+  EXPECT_EQ(asking(post_unawaited(40)), (Psns{70016, 70032}));
+  EXPECT_TRUE(ack_requests(answer_to(ack(70040, 70040))).empty());
+}
+
+TEST_F(SharedAcks, Pds101_WhatIsAwaitedAsks) {
+  post(false);
+  post(true);
+  post(false, 3);
+  post(true, 3);
+  EXPECT_EQ(asking(requests(turn())), (Psns{70002, 70008}));
+  EXPECT_TRUE(ack_requests(after(3 * kTailLossTime)).empty()) << "the last one asks for all";
+}
+
+TEST_F(SharedAcks, Pds128_TheTailIsAskedForOnce) {
+  post_unawaited(3);
+  EXPECT_TRUE(ack_requests(after(kTailLossTime - TimerWheel::kTick)).empty());
+  EXPECT_EQ(ack_requests(after(2 * TimerWheel::kTick)), (Psns{70003}));
+  EXPECT_EQ(counters().ack_requests_sent, 1U);
+  EXPECT_TRUE(ack_requests(after(10 * kTailLossTime)).empty()) << "the time-out repeats it";
+  EXPECT_TRUE(node->messages.back().answers[0] == 0);
+  receive(ack(70003, 70003));
+  for (const TestMessage& message : node->messages) EXPECT_TRUE(Node::answered_once(message));
+}
+
+TEST_F(SharedAcks, Pds128_TheTimeCountsFromTheLastMessage) {
+  for (int i = 0; i < 8; ++i) {
+    post_unawaited(1);
+    EXPECT_TRUE(ack_requests(after(kTailLossTime / 2)).empty());
+  }
+  EXPECT_EQ(ack_requests(after(kTailLossTime / 2 + 2 * TimerWheel::kTick)), (Psns{70008}));
+}
+
+TEST_F(SharedAcks, Pds128_WhatIsAnsweredIsNotAskedFor) {
+  post_unawaited(3);
+  receive(ack(70003, 70003));
+  EXPECT_TRUE(ack_requests(after(3 * kTailLossTime)).empty());
+}
+
+TEST_F(SharedAcks, Pds128_WhatIsKnownToHaveArrivedIsNotAskedFor) {
+  post_unawaited(3);
+  wire::AckHeader header = ack(70000, 70002);
+  header.sack_bitmap = 0b110;  // 70002 and 70003
+  receive(header);
+  EXPECT_TRUE(ack_requests(after(3 * kTailLossTime)).empty());
+}
+
+TEST_F(SharedAcks, Pds156_WhatHasNotArrivedComesAgainAtOnce) {
+  post_unawaited(1);
+  ASSERT_EQ(ack_requests(after(kTailLossTime + TimerWheel::kTick)), (Psns{70001}));
+  const auto sent = requests(answer_to(nack(NackCode::PktNotRcvd, 70001)));
+  ASSERT_EQ(psns(sent), (Psns{70001}));
+  EXPECT_TRUE(sent[0].ar) << "PDS-124";
+}
+
+TEST_F(SharedAcks, Pds124_WhatIsSentAgainBeforeHasAsked) {
+  post_unawaited(1);
+  ASSERT_EQ(asking(requests(answer_to(nack(NackCode::Trimmed, 70001)))), (Psns{70001}));
+  EXPECT_TRUE(ack_requests(after(10 * kTailLossTime)).empty());
+}
+
+TEST_F(SharedAcks, Pds128_AnAnswerThatWasAskedForTellsNoRoundTripTime) {
+  cms::Parameters cms;
+  cms.base_rtt = microseconds(100);
+  start(parameters(), cms);
+  const auto samples = [this] { return node->manager->contexts().counters().rtt_samples; };
+  post_unawaited(1);
+  ASSERT_EQ(ack_requests(after(kTailLossTime + TimerWheel::kTick)), (Psns{70001}));
+  wire::AckHeader header = ack(70001, 70001);
+  header.service_time = 1;
+  receive(header);
+  EXPECT_EQ(samples(), 0U);
+  post(true);
+  turn();
+  now += microseconds(20);
+  header = ack(70002, 70002);
+  header.service_time = 1;
+  receive(header);
+  EXPECT_EQ(samples(), 1U);
+}
+
+TEST_F(SharedAcks, Pds128_ThirtyTwoOfItFitIntoTheTimeOut) {
+  Parameters parameters = test_parameters();
+  parameters.rto_init = milliseconds(16);
+  EXPECT_EQ(tail_loss_time(parameters), microseconds(500));
+  parameters.tail_loss_time = microseconds(100);
+  EXPECT_EQ(tail_loss_time(parameters), microseconds(100));
+}
+
+TEST_F(SharedAcks, Pds128_NoneAreSharedWhereItIsDisabled) {
+  Parameters disabled = parameters();
+  disabled.tail_loss_time = Duration{};
+  start(disabled, open_window());
+  EXPECT_EQ(asking(post_unawaited(3)).size(), 3U);
+  EXPECT_TRUE(ack_requests(after(3 * kTailLossTime)).empty());
+}
+
+TEST_F(SharedAcks, Cms200_NoneAreSharedWhereCreditComesWithThem) {
+  cms::Parameters cms;
+  cms.algorithm = cms::Algorithm::Both;
+  start(parameters(), cms);
+  wire::ControlHeader credit = control(CpType::Credit, 0);
+  credit.ar = false;
+  credit.payload = 10'000;
+  receive(credit);
+  EXPECT_EQ(asking(post_unawaited(3)).size(), 3U);
+}
+
+TEST_F(SharedAcks, Pds51_ThePacketsThatOpenAsk) {
+  build(parameters());
+  EXPECT_EQ(asking(post_unawaited(3)).size(), 3U);
+}
+
+TEST_F(SharedAcks, Pds156_APeerThatHasNotAnsweredIsNotAsked) {
+  build(parameters());
+  TestMessage& message = node->message(3);
+  message.block_at = 2;  // in mid-message
+  ASSERT_TRUE(node->manager->send(message, to_peer(), now).ok());
+  ASSERT_EQ(requests(turn()).size(), 2U);
+  ASSERT_TRUE(node->manager->cancel(message));
+  node->manager->hurry(PdcId{10});
+  EXPECT_TRUE(ack_requests(after(3 * kTailLossTime)).empty());
+}
+
+TEST_F(SharedAcks, Pds128_WhoComesToWaitAsksAtOnce) {
+  post_unawaited(2);
+  post(false);  // still in the backlog
+  node->manager->hurry(pdc);
+  const auto sent = turn();
+  EXPECT_EQ(ack_requests(sent), (Psns{70002}));
+  EXPECT_EQ(asking(requests(sent)), (Psns{70003}));
+  node->manager->hurry(pdc);
+  EXPECT_TRUE(turn().empty());
+}
+
+TEST_F(SharedAcks, Pds128_AClosedWindowAsks) {
+  cms::Parameters cms = open_window();
+  cms.fixed_window_bytes = 2 * cms.mtu_bytes;
+  start(parameters(), cms);
+  for (int i = 0; i < 100; ++i) post(false);
+  const auto sent = turn();
+  ASSERT_LT(requests(sent).size(), 100U);
+  const auto last = requests(sent).back();
+  EXPECT_EQ(ack_requests(sent), last.ar ? Psns{} : (Psns{last.psn.value}));
+}
+
+TEST_F(SharedAcks, Pds169_AClosingPdcAsks) {
+  post_unawaited(2);
+  node->manager->begin_close_all(now);
+  EXPECT_EQ(ack_requests(turn()), (Psns{70002}));
+}
+
+TEST_F(SharedAcks, Pds101_NoPacketInMidMessageIsAskedFor) {
+  post(true, 2000);  // more than the peer's window takes
+  ASSERT_LT(requests(turn()).size(), 2000U);
+  EXPECT_TRUE(ack_requests(after(3 * kTailLossTime)).empty());
+}
+
+TEST_F(SharedAcks, Cms151_TheProbeWaitsUntilTheTailHasBeenAskedFor) {
+  cms::Parameters cms;
+  cms.base_rtt = microseconds(100);
+  cms.synthetic_ecn = false;
+  start(parameters(), cms);
+  post_unawaited(2);
+  EXPECT_TRUE(controls(after(kTailLossTime - TimerWheel::kTick)).empty());
+  const auto sent = after(2 * TimerWheel::kTick);
+  EXPECT_EQ(ack_requests(sent), (Psns{70002}));
+  EXPECT_EQ(controls(sent).size(), 1U) << "no Probe with it";
 }
 
 }  // namespace

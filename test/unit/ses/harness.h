@@ -91,6 +91,7 @@ struct Lists final : pds::Delivery {
   }
   bool cancel(pds::Message& message) override { return std::erase(backlog, &message) > 0; }
   void kick(PdcId) override { ++kicks; }
+  void hurry(PdcId) override { ++hurries; }
   void lock(PdcId) override { ++locks; }
   void unlock(PdcId) override { --locks; }
   void abort(PdcId pdc, Time now) override {
@@ -111,6 +112,7 @@ struct Lists final : pds::Delivery {
   bool refuse = false;
   bool pdc_gone = false;
   int kicks = 0;
+  int hurries = 0;
   int locks = 0;
   int aborts = 0;
   std::function<void(PdcId, Time)> on_abort;

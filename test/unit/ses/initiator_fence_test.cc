@@ -52,6 +52,28 @@ TEST_F(FenceTest, FenceWithNothingBeforeItDoesNotWait) {
   a.answered(sent[0], bare_ack);
 }
 
+TEST_F(FenceTest, WhatItWaitsForIsAwaited) {
+  const Peer peer = b.peer();
+  SendOp unawaited;
+  unawaited.peer = &peer;
+  unawaited.awaited = false;
+  ASSERT_TRUE(a.ses.send(*a.context, unawaited, kNow));
+  EXPECT_EQ(a.delivery.hurries, 0);
+  ASSERT_TRUE(send(peer, true));
+  EXPECT_EQ(a.delivery.hurries, 1);
+  // Two behind it: the first, once it has begun, is what the second may wait for.
+  ASSERT_TRUE(a.ses.send(*a.context, unawaited, kNow));
+  ASSERT_TRUE(send(peer, true));
+  for (const Sent& sent : turn()) a.answered(sent, bare_ack);
+  for (const Sent& sent : turn()) a.answered(sent, bare_ack);
+  const std::vector<Sent> third = turn();
+  ASSERT_EQ(third.size(), 1u);
+  EXPECT_TRUE(third[0].message->awaited);
+  a.answered(third[0], bare_ack);
+  for (const Sent& sent : turn()) a.answered(sent, bare_ack);
+  EXPECT_EQ(a.sink.all.size(), 4u);
+}
+
 TEST_F(FenceTest, SecondFenceWaitsForTheFirst) {
   const Peer peer = b.peer();
   ASSERT_TRUE(send(peer, false));

@@ -697,5 +697,54 @@ TEST_F(InitiatorTest, ReadCannotBeInjectedNorBringData) {
   EXPECT_EQ(a.ses.read(*a.context, op, kNow).error(), Error::Invalid);
 }
 
+// ---- operations that nobody waits for (PDS-128) -------------------------------------------------
+
+class UnawaitedTest : public InitiatorTest {
+ protected:
+  // What PDS is told of a message of so many bytes.
+  bool send(std::size_t bytes, bool awaited) {
+    const Peer peer = b.peer();
+    const std::vector<IoSlice> local{IoSlice{memory.data(), bytes}};
+    SendOp op;
+    op.peer = &peer;
+    op.local = local;
+    op.awaited = awaited;
+    EXPECT_TRUE(a.ses.send(*a.context, op, kNow));
+    return a.delivery.backlog.back()->awaited;
+  }
+  Bytes memory = Bytes(2 * kMtu);
+};
+
+TEST_F(UnawaitedTest, PdsIsTold) {
+  EXPECT_TRUE(send(1, true));
+  EXPECT_FALSE(send(kMtu, false));
+  EXPECT_TRUE(send(kMtu + 1, false)) << "of several packets: their buffer waits";
+}
+
+TEST_F(UnawaitedTest, HalfOfTheRoomIsKeptForThem) {
+  const std::size_t room = small_parameters().tx_messages;
+  for (std::size_t i = 1; i <= room; ++i) EXPECT_EQ(send(1, false), i > room / 2) << i;
+}
+
+TEST_F(UnawaitedTest, HalfOfTheContextsRoomIsKeptForThem) {
+  ContextConfig config = small_config();
+  config.resource_index = ResourceIndex{9};
+  config.tx_size = 8;
+  const auto opened = a.ses.open_context(config, a.sink);
+  ASSERT_TRUE(opened.ok());
+  a.context = opened.value();
+  for (std::size_t i = 1; i <= 8; ++i) EXPECT_EQ(send(1, false), i > 4) << i;
+}
+
+TEST_F(UnawaitedTest, WhoComesToWaitHurriesEachOnce) {
+  send(1, false);
+  send(1, true);
+  send(1, false);
+  a.ses.hurry(*a.context);
+  EXPECT_EQ(a.delivery.hurries, 2);
+  a.ses.hurry(*a.context);
+  EXPECT_EQ(a.delivery.hurries, 2);
+}
+
 }  // namespace
 }  // namespace uet::ses::test
