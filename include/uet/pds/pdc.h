@@ -235,7 +235,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   // pdc.cc
   // An ACK behind it would be late: whoever waits for that is not ready for the reply, either.
   bool has_long_reply() {
-    constexpr std::uint64_t kShortBytes = 4096;
+    constexpr std::uint64_t kShortBytes = 16384;
     return !backlog_.empty() && backlog_.front().backlog_bytes > kShortBytes;
   }
   // A turn could do something.

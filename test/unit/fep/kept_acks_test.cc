@@ -110,9 +110,21 @@ TEST_F(KeptAcks, LeaveWithThePassAfterTheReplyWhereTheKernelDoesNotSend) {
   expect_clean_close();
 }
 
+TEST_F(KeptAcks, LeaveBehindAReplyOf16KiB) {
+  std::array<std::byte, 16384> bytes{};
+  const ses::IoSlice all{bytes.data(), bytes.size()};
+  begin();
+  ASSERT_TRUE(take_and_keep());
+  reply({&all, 1});
+  a.fep->progress(now);
+  EXPECT_EQ(arrived.back(), 'A');
+  EXPECT_EQ(arrived.find('A'), arrived.size() - 1);
+  EXPECT_GT(arrived.size(), 2U);
+}
+
 // Its receiver waits for the ACK, and copying it takes long.
 TEST_F(KeptAcks, LeaveBeforeALongReply) {
-  std::array<std::byte, 8192> bytes{};
+  std::array<std::byte, 16385> bytes{};
   const ses::IoSlice all{bytes.data(), bytes.size()};
   begin();
   ASSERT_TRUE(take_and_keep());
