@@ -323,7 +323,7 @@ int Domain::open_nic(const fi_info& info) {
   config.local_rings = params_.local_rings;
   config.faults = params_.faults;
   config.crc = params_.crc;
-  config.dscp_trimmable = static_cast<std::uint8_t>(params_.dscp_data);
+  config.dscp_data = static_cast<std::uint8_t>(params_.dscp_data);
   config.trimming = params_.cc_trimming;
   config.trim_marks = trim_marks(params_);
   config.pcap_file = params_.pcap;
@@ -387,8 +387,15 @@ int Domain::open_fep() {
 int Domain::open_activity() noexcept {
   if (!timer_.open()) return -errno;
   if (params_.stats.when == StatsDump::When::Signal) stats_signal_.subscribe();
-  activity_ = open_epoll(timer_.get(), nic_->wait_fd(), stats_signal_.fd());
+  activity_ = open_epoll(timer_.get(), stats_signal_.fd());
   return activity_.valid() ? 0 : -errno;
+}
+
+// The NIC's descriptor is watched from the first sleep on: the kernel tells who watches a socket of
+// every packet, at the expense of its sender.
+void Domain::prepare_sleep() {
+  if (!nic_watched_) nic_watched_ = watch(activity_, nic_->wait_fd());
+  timer_.arm(!nic_watched_ || nic_->prepare_wait() ? Time{} : fep_->next_deadline());
 }
 
 int Domain::need_thread() noexcept {

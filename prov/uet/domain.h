@@ -90,13 +90,11 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   // because packets or its deadline have come; -1 if its thread sees to that.
   int activity() UET_REQUIRES(lock_) {
     if (thread_.running() || dead()) return -1;
-    arm_timer();
+    prepare_sleep();
     return activity_.get();
   }
   int activity_fd() const { return activity_.get(); }
-  void arm_timer() UET_REQUIRES(lock_) {
-    timer_.arm(nic_->prepare_wait() ? Time{} : fep_->next_deadline());
-  }
+  void prepare_sleep() UET_REQUIRES(lock_);
   WorkQueue& works() { return works_; }
   // What domains that are still open owe when the process ends: kept ACKs, and FI_UET_STATS=exit.
   static void settle_at_exit() noexcept;
@@ -191,7 +189,8 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   std::bitset<kMaxResourceIndex + 1> indices_ UET_GUARDED_BY(lock_);
   unsigned idle_passes_ UET_GUARDED_BY(lock_) = 0;
   Timer timer_;
-  nic::FileDescriptor activity_;  // of the NIC's descriptor and the timer
+  nic::FileDescriptor activity_;  // of the NIC's descriptor, once it is watched, and the timer
+  bool nic_watched_ UET_GUARDED_BY(lock_) = false;
   StatsSignal stats_signal_;
   ProgressThread thread_;
   KeptAcks kept_acks_;

@@ -32,7 +32,7 @@ void ProgressThread::run() noexcept {
     {
       const Guard guard(domain_->lock());
       idle_passes = domain_->progress(clock_now()) ? 0 : idle_passes + 1;
-      if (idle_passes >= kIdlePasses) domain_->arm_timer();
+      if (idle_passes >= kIdlePasses) domain_->prepare_sleep();
     }
     if (idle_passes >= kIdlePasses) {
       pollfd fds[] = {{.fd = thread_.wake_fd().get(), .events = POLLIN, .revents = 0},

@@ -64,16 +64,15 @@ void Timer::arm(Time deadline) noexcept {
   timerfd_settime(fd_.get(), TFD_TIMER_ABSTIME, &spec, nullptr);
 }
 
-nic::FileDescriptor open_epoll(int a, int b, int c) noexcept {
+bool watch(const nic::FileDescriptor& epoll, int fd) noexcept {
+  epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
+  return fd < 0 || epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+nic::FileDescriptor open_epoll(int a, int b) noexcept {
   nic::FileDescriptor epoll(epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll.valid()) return epoll;
-  for (const int fd : {a, b, c}) {
-    epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
-    if (fd >= 0 && epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
-      return nic::FileDescriptor();
-    }
-  }
-  return epoll;
+  if (epoll.valid() && watch(epoll, a) && watch(epoll, b)) return epoll;
+  return nic::FileDescriptor();
 }
 
 bool Sleeper::wait(int activity, Time end) const noexcept {

@@ -57,8 +57,10 @@ class Timer {
   Time armed_ = Time::min();  // nobody has slept yet
 };
 
-// An epoll descriptor over up to three others, -1 ignored; not valid() on failure.
-nic::FileDescriptor open_epoll(int a, int b, int c = -1) noexcept;
+// Adds `fd` to an epoll descriptor, -1 ignored. False: the kernel has no room.
+bool watch(const nic::FileDescriptor& epoll, int fd) noexcept;
+// An epoll descriptor over up to two others, -1 ignored; not valid() on failure.
+nic::FileDescriptor open_epoll(int a, int b) noexcept;
 
 // One thread asleep in fi_cq_sread, fi_cntr_wait, fi_eq_sread or fi_wait; lives on its stack.
 class Sleeper : public ListNode<SleeperTag> {

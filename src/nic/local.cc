@@ -113,7 +113,6 @@ Result<std::unique_ptr<LocalNic>> LocalNic::wrap(std::unique_ptr<Nic>& inner,
   std::unique_ptr<LocalNic> nic(new LocalNic(std::move(inner), capacity_for(ring_bytes),
                                              std::move(listener).value(), std::move(epoll),
                                              std::move(bell)));
-  nic->watch(nic->inner().wait_fd(), Watched::Plain, 0);
   nic->watch(nic->bell_.get(), Watched::Plain, 0);
   nic->watch(nic->listener_.get(), Watched::Listener, 0);
   return nic;
@@ -306,13 +305,16 @@ std::size_t LocalNic::take(std::span<RxPacket> out) {
 // What is announced stays so until a peer rings: another thread may look at the rings while one
 // sleeps. The bell is emptied before, so that what is in it then is met in the rings.
 bool LocalNic::prepare_wait() {
+  // Not before: the kernel tells who watches a socket of every packet, at the expense of its
+  // sender.
+  if (!inner_watched_) inner_watched_ = watch(inner().wait_fd(), Watched::Plain, 0);
   eventfd_t rung = 0;
   ::eventfd_read(bell_.get(), &rung);  // EAGAIN: nobody has
   for (const auto& from : incoming_) {
     if (from->ring) from->ring->announce_sleep();
   }
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  bool waiting = inner().prepare_wait();
+  bool waiting = inner().prepare_wait() || !inner_watched_;
   for (const auto& from : incoming_) waiting |= from->ring && !from->ended && !from->ring->empty();
   next_events_ = Time{};  // perhaps a peer is what ends the sleep
   return waiting;

@@ -81,7 +81,7 @@ Result<std::unique_ptr<Nic>> open_nic(const NicConfig& config, std::string& mess
   FaultNic* fault_nic = nullptr;
   if (faults.any()) {
     const FaultSurroundings surroundings{
-        .crc = crc_above, .dscp_trimmable = config.dscp_trimmable, .marks = config.trim_marks};
+        .crc = crc_above, .dscp_trimmable = config.dscp_data, .marks = config.trim_marks};
     auto wrapped = std::make_unique<FaultNic>(std::move(nic), faults, surroundings);
     fault_nic = wrapped.get();
     nic = std::move(wrapped);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Kernel UDP. Sending: packets become messages (single datagrams or trains), messages go out with
-// one sendmmsg; whatever the kernel refuses for now is offered again by the caller. Receiving: one
-// recvmmsg fills up to 16 buffers, which are handed out packet by packet.
+// one call; whatever the kernel refuses for now is offered again by the caller. Receiving: one
+// call fills up to 16 buffers, which are handed out packet by packet.
 #include "uet/nic/udp.h"
 
 #include <linux/filter.h>
@@ -25,19 +25,21 @@ bool set_option(int fd, int level, int name, int value) {
 }
 
 // Options without which the protocol would be wrong. Returns the name of the one that failed.
-const char* set_required_options(int fd, bool is_ipv6) {
+const char* set_required_options(int fd, bool is_ipv6, std::uint8_t tos) {
   if (is_ipv6) {
     if (!set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1)) return "IPV6_V6ONLY";
     if (!set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO)) {
       return "IPV6_MTU_DISCOVER";
     }
     if (!set_option(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1)) return "IPV6_RECVTCLASS";
+    if (!set_option(fd, IPPROTO_IPV6, IPV6_TCLASS, tos)) return "IPV6_TCLASS";
     // A peer may send checksum 0 (WIRE 1.1); without this the kernel hides such packets.
     if (!set_option(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1)) return "UDP_NO_CHECK6_RX";
     return nullptr;
   }
   if (!set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)) return "IP_MTU_DISCOVER";
   if (!set_option(fd, IPPROTO_IP, IP_RECVTOS, 1)) return "IP_RECVTOS";
+  if (!set_option(fd, IPPROTO_IP, IP_TOS, tos)) return "IP_TOS";
   return nullptr;
 }
 
@@ -132,9 +134,11 @@ NicCaps find_caps(const FabricAddress& ip, std::string& message) {
   return caps;
 }
 
-std::uint8_t tos_of(const Packet& packet) {
-  return static_cast<std::uint8_t>((packet.dscp << 2) | static_cast<std::uint8_t>(packet.ecn));
+std::uint8_t tos_of(std::uint8_t dscp, Ecn ecn) {
+  return static_cast<std::uint8_t>((dscp << 2) | static_cast<std::uint8_t>(ecn));
 }
+
+std::uint8_t tos_of(const Packet& packet) { return tos_of(packet.dscp, packet.ecn); }
 
 template <class T>
 void append_control(msghdr& header, std::byte* control, int level, int type, T value) {
@@ -167,7 +171,7 @@ Result<FileDescriptor> open_socket(const UdpOptions& options, std::string& messa
     message = "cannot open a UDP socket: " + error_text(errno);
     return Error::Io;
   }
-  if (const char* failed = set_required_options(fd.get(), is_ipv6)) {
+  if (const char* failed = set_required_options(fd.get(), is_ipv6, options.usual_tos)) {
     message = std::string("the kernel refuses socket option ") + failed + ": " + error_text(errno);
     return Error::Io;
   }
@@ -210,6 +214,26 @@ Result<UdpBinding> bind_alone(int fd, const UdpOptions& options, std::string& me
 
 }  // namespace
 
+// The kernel looks at the description of a message, and at each piece and control of it, for longer
+// than it takes to put a short packet together here.
+int send_to_kernel(int fd, mmsghdr* messages, unsigned count, int flags) {
+  constexpr std::size_t kShortBytes = 512;
+  const msghdr& first = messages[0].msg_hdr;
+  if (count != 1 || first.msg_controllen != 0) return ::sendmmsg(fd, messages, count, flags);
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < first.msg_iovlen; ++i) bytes += first.msg_iov[i].iov_len;
+  if (bytes > kShortBytes) return ::sendmmsg(fd, messages, count, flags);
+  std::array<std::byte, kShortBytes> packet{};
+  std::byte* end = packet.data();
+  for (std::size_t i = 0; i < first.msg_iovlen; ++i) {
+    const iovec& piece = first.msg_iov[i];
+    std::memcpy(end, piece.iov_base, piece.iov_len);
+    end += piece.iov_len;
+  }
+  const auto* to = static_cast<const sockaddr*>(first.msg_name);
+  return ::sendto(fd, packet.data(), bytes, flags, to, first.msg_namelen) < 0 ? -1 : 1;
+}
+
 UdpOptions udp_options(const NicConfig& config) {
   UdpOptions options;
   options.ip = config.ip;
@@ -217,6 +241,7 @@ UdpOptions udp_options(const NicConfig& config) {
   options.receive_buffer_bytes = config.receive_buffer_bytes;
   options.send_buffer_bytes = config.send_buffer_bytes;
   options.source_ports = config.source_ports;
+  options.usual_tos = tos_of(config.dscp_data, Ecn::Ect0);  // CMS-31
   options.gso = config.gso;
   options.gro = config.gro;
   options.arrival_times_on_loopback = config.arrival_times_on_loopback;
@@ -281,6 +306,7 @@ UdpNic::UdpNic(FileDescriptor fd, Senders senders, const UdpOptions& options, Ud
       port_dropped_(std::move(binding.dropped)),
       port_dropped_before_(port_dropped_ ? port_dropped_() : 0),
       gso_(options.gso),
+      usual_tos_(options.usual_tos),
       rx_storage_(std::make_unique_for_overwrite<std::byte[]>(kRxBuffers * kRxBufferBytes)) {
   for (std::size_t i = 0; i < kRxBuffers; ++i) {
     rx_messages_[i].buffer = {rx_storage_.get() + i * kRxBufferBytes, kRxBufferBytes};
@@ -426,7 +452,7 @@ void UdpNic::write_control(std::size_t message) {
   TxMessage& train = tx_messages_[message];
   msghdr& header = tx_headers_[message].msg_hdr;
   header.msg_controllen = 0;
-  if (const int tos = tos_of(*train.first)) {
+  if (const int tos = tos_of(*train.first); tos != usual_tos_) {
     const bool is_ipv6 = local_.ip.is_ipv6;
     append_control(header, train.control.data(), is_ipv6 ? IPPROTO_IPV6 : IPPROTO_IP,
                    is_ipv6 ? IPV6_TCLASS : IP_TOS, tos);
@@ -489,7 +515,8 @@ void UdpNic::receive(Time now) {
     header.msg_controllen = kRxControlBytes;
   }
   rx_next_ = rx_count_ = rx_offset_ = 0;
-  const int count = ::recvmmsg(fd_.get(), rx_headers_.data(), kRxBuffers, 0, nullptr);
+  const int count = receive_messages();
+  rx_idle_ = count <= 0;
   if (count >= 0) {
     if (now >= rx_clock_read_again_) {
       rx_clock_read_again_ = now + kClockOffsetHolds;
@@ -500,6 +527,16 @@ void UdpNic::receive(Time now) {
   } else if (errno != EAGAIN && errno != EINTR) {
     ++counters_.kernel_errors;
   }
+}
+
+// What comes after nothing is mostly alone, and recvmmsg would look for another one before it
+// returned.
+int UdpNic::receive_messages() {
+  if (!rx_idle_) return ::recvmmsg(fd_.get(), rx_headers_.data(), kRxBuffers, 0, nullptr);
+  const ssize_t length = ::recvmsg(fd_.get(), &rx_headers_[0].msg_hdr, 0);
+  if (length < 0) return -1;
+  rx_headers_[0].msg_len = static_cast<unsigned>(length);
+  return 1;
 }
 
 // All zero if an old kernel does not tell.

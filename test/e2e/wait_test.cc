@@ -6,10 +6,13 @@
 #include <pthread.h>
 #include <rdma/fi_eq.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include <array>
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "harness.h"
@@ -483,6 +486,42 @@ TEST(SmallQueue, OfOneEntryLosesNothing) {
     for (int i = 0; i < 500; ++i) loop.node.next("a message");
     require(!loop.node.poll(), "more completions than messages");
   });
+}
+
+// How many epoll descriptors of this process watch a UDP socket.
+int socket_watchers() {
+  int watchers = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fdinfo")) {
+    std::ifstream lines(entry.path());
+    for (std::string word; lines >> word;) {
+      int watched = -1;
+      if (word != "tfd:" || !(lines >> watched)) continue;
+      int type = 0;
+      socklen_t length = sizeof type;
+      const bool socket = ::getsockopt(watched, SOL_SOCKET, SO_TYPE, &type, &length) == 0;
+      if (socket && type == SOCK_DGRAM) ++watchers;
+    }
+  }
+  return watchers;
+}
+
+// A kernel that has to tell of each packet does so in its sender's time.
+TEST(Sleep, ItsSocketIsWatchedFromTheFirstTimeOn) {
+  for (const char* rings : {"off", "auto"}) {
+    Process sleeper("sleeper", {{"FI_UET_LOCAL", rings}}, [] {
+      NodeOptions options;
+      options.wait = FI_WAIT_UNSPEC;
+      Node node(options);
+      for (int pass = 0; pass < 1000; ++pass) node.keep_events();
+      require(socket_watchers() == 0, "the socket is watched though nobody sleeps");
+      fi_cq_tagged_entry entry{};
+      require(fi_cq_sread(node.cq.get(), &entry, 1, nullptr, 1) == -FI_EAGAIN, "fi_cq_sread");
+      require(socket_watchers() == 1, "the socket is not watched after a sleep");
+      fi_cq_sread(node.cq.get(), &entry, 1, nullptr, 1);
+      require(socket_watchers() == 1, "the socket is watched twice");
+    });
+    EXPECT_EQ(sleeper.wait(), "") << "FI_UET_LOCAL=" << rings;
+  }
 }
 
 TEST(WaitSet, ItsMembersMustBeClosedFirst) {

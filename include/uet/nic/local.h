@@ -111,6 +111,7 @@ class LocalNic final : public Middleware {
   std::size_t first_ = 0;   // of incoming_, the one to begin with
   std::vector<Lost> lost_;  // not told yet
   bool any_ended_ = false;  // a peer has ended whose ring is not empty yet
+  bool inner_watched_ = false;
   bool inner_busy_ = true;  // the last burst of the NIC below was not empty
   Time now_{};              // of the last rx_burst
   Time next_events_{};

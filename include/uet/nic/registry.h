@@ -35,7 +35,7 @@ struct NicConfig {
   std::string pcap_file;              // as for PcapNic::open; empty = no capture
   std::uint32_t pcap_snap_bytes = 0;  // bytes kept of each frame; 0 = all
   bool crc = false;                   // CRC trailer behind each packet (WIRE 1.4)
-  std::uint8_t dscp_trimmable = 0;    // what the fault "trim" trims
+  std::uint8_t dscp_data = 0;         // of most packets; what the fault "trim" trims
   wire::TrimMarks trim_marks = wire::kDefaultTrimMarks;
   bool trimming = false;  // the network trims: packets with these marks have no CRC
   // Told, for the log, which of its ways the back end takes, where it has several.

@@ -31,6 +31,9 @@ struct UdpBinding {
   std::function<std::uint64_t()> dropped;
 };
 
+// As sendmmsg(2), by the quickest call for what there is to send.
+int send_to_kernel(int fd, mmsghdr* messages, unsigned count, int flags);
+
 struct UdpOptions {
   FabricAddress ip;  // an address of this host; the wildcard is refused
   // 0: 4793, or if that is taken the next free port up to 5816 (way B of the design).
@@ -42,6 +45,8 @@ struct UdpOptions {
   // only at port 4793, since any other is by what peers know this process; else `message` of
   // open() says so.
   std::uint16_t source_ports = 1;
+  // DSCP and ECN (as the TOS octet) of most packets, which costs nothing to say of each of them.
+  std::uint8_t usual_tos = 0;
   bool gso = true;  // hand runs of equal packets to the kernel as one send
   bool gro = true;  // take runs of equal packets from the kernel as one receive
   // RxPacket::arrived also on a loopback interface, where the kernel takes 0.2 us to note it for
@@ -52,13 +57,14 @@ struct UdpOptions {
   std::function<Result<UdpBinding>(int receiver, int sender, std::string& message)> bind;
   // Index of an interface whose packets somebody else takes: what arrives over it is thrown away.
   int excluded_interface = 0;  // 0 = none
-  // The system call that sends; tests put an unwilling kernel in its place.
-  int (*send_messages)(int, mmsghdr*, unsigned, int) = ::sendmmsg;
+  // What sends, as sendmmsg(2); tests put an unwilling kernel in its place.
+  int (*send_messages)(int, mmsghdr*, unsigned, int) = send_to_kernel;
 };
 
 struct NicConfig;
 
-// What `config` says of kernel UDP: address, port, source ports, buffers, gso, gro and arrivals.
+// What `config` says of kernel UDP: address, port, source ports, buffers, TOS, gso, gro and
+// arrivals.
 UdpOptions udp_options(const NicConfig& config);
 
 // Not thread-safe: the caller's lock covers it. Its descriptor is close-on-exec.
@@ -131,6 +137,7 @@ class UdpNic final : public Nic {
   Duration share_of(Duration call, std::size_t packets);
   std::size_t account_sent(std::size_t messages);
   void receive(Time now);
+  int receive_messages();
   using SocketMemory = std::array<std::uint32_t, SK_MEMINFO_VARS>;
   SocketMemory socket_memory() const;
   std::uint64_t socket_backlog_bytes() const;
@@ -147,6 +154,7 @@ class UdpNic final : public Nic {
   std::function<std::uint64_t()> port_dropped_;
   std::uint64_t port_dropped_before_ = 0;  // when this was opened
   bool gso_;
+  std::uint8_t usual_tos_;
 
   std::array<mmsghdr, kTxBurst> tx_headers_{};
   std::array<TxMessage, kTxBurst> tx_messages_;
@@ -160,6 +168,7 @@ class UdpNic final : public Nic {
   std::array<mmsghdr, kRxBuffers> rx_headers_{};
   std::array<RxMessage, kRxBuffers> rx_messages_;
   std::size_t rx_count_ = 0;
+  bool rx_idle_ = true;                 // the latest call brought nothing
   std::uint64_t rx_backlog_bytes_ = 0;  // in the socket, when it was last seen to be behind
   std::size_t rx_next_ = 0;
   std::size_t rx_offset_ = 0;

@@ -83,6 +83,30 @@ TEST(UdpNic, Burst_EqualPacketsArriveCompleteAndInOrder) {
   EXPECT_EQ(pair.receiver->counters().bytes_received, 64U * 1080);
 }
 
+// Short ones take another way into the kernel.
+TEST(UdpNic, Burst_OnePacketArrivesWholeWhateverItsLength) {
+  const Pair pair = open_pair();
+  PacketSet packets;
+  for (const std::size_t length : {0, 1, 455, 456, 457, 4000}) packets.add(pair.to(), 56, length);
+  for (std::size_t i = 0; i < packets.all().size(); ++i) {
+    ASSERT_EQ(pair.sender->tx_burst(packets.all().subspan(i, 1)), 1U);
+  }
+  expect_same(receive(*pair.receiver, packets.all().size()), packets);
+  EXPECT_EQ(pair.sender->counters().packets_sent, packets.all().size());
+}
+
+// The first is asked for alone.
+TEST(UdpNic, RxBurst_WhatCameTogetherAfterNothingIsTakenInOrder) {
+  const Pair pair = open_pair();
+  std::array<RxPacket, kRxBurst> out;
+  EXPECT_EQ(pair.receiver->rx_burst(out, Time{}), 0U);
+  PacketSet packets;
+  for (std::size_t i = 0; i < 40; ++i) packets.add(pair.to(), 56, 100 + i);  // no trains
+  ASSERT_EQ(pair.sender->tx_burst(packets.all()), 40U);
+  expect_same(receive(*pair.receiver, 40), packets);
+  EXPECT_EQ(pair.receiver->rx_burst(out, Time{}), 0U);
+}
+
 Time monotonic() { return Time(read_clock(CLOCK_MONOTONIC)); }
 
 Duration g_pause{};
@@ -243,7 +267,7 @@ TEST(UdpNic, Burst_WithoutSegmentationAndCoalescing) {
 }
 
 // WIRE 1.3: data ECN-capable, control packets with DSCP 46, CE seen by the receiver.
-void expect_tos_seen(const UdpOptions& options) {
+void expect_tos_seen(const UdpOptions& options, bool alone) {
   const Pair pair = open_pair(options);
   PacketSet packets;
   const Ecn ecn[] = {Ecn::NotEct, Ecn::Ect0, Ecn::Ect0, Ecn::Ect1, Ecn::Ce, Ecn::Ce};
@@ -253,12 +277,23 @@ void expect_tos_seen(const UdpOptions& options) {
     packets.last().ecn = ecn[i];
     packets.last().dscp = dscp[i];
   }
-  ASSERT_EQ(pair.sender->tx_burst(packets.all()), std::size(ecn));
+  const std::size_t burst = alone ? 1 : std::size(ecn);
+  for (std::size_t i = 0; i < std::size(ecn); i += burst) {
+    ASSERT_EQ(pair.sender->tx_burst(packets.all().subspan(i, burst)), burst);
+  }
   const auto arrivals = receive(*pair.receiver, std::size(ecn));
   expect_same(arrivals, packets);
   for (std::size_t i = 0; i < std::size(ecn); ++i) {
     EXPECT_EQ(arrivals[i].ecn, ecn[i]) << i;
     EXPECT_EQ(arrivals[i].dscp, dscp[i]) << i;
+  }
+}
+
+// Whatever most packets are said to have.
+void expect_tos_seen(UdpOptions options) {
+  for (const int usual : {0, 2, 46 << 2, 63 << 2 | 3}) {
+    options.usual_tos = static_cast<std::uint8_t>(usual);
+    for (const bool alone : {false, true}) expect_tos_seen(options, alone);
   }
 }
 
