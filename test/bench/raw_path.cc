@@ -3,7 +3,8 @@
 // uet's back ends. scripts/bench puts the provider's figures beside it.
 //
 // Use: uet_raw_path server|client MODE NIC ADDRESS PEER BYTES SECONDS
-//   MODE: latency (half round trip in us), bandwidth (MB/s of payload), rate (packets/s)
+//   MODE: latency (half round trip in us), bandwidth (MB/s of payload), rate (packets/s), memory:
+//   bandwidth of payload that comes from and goes to 16 MiB at either end (kernel UDP alone)
 //   NIC: as FI_UET_NIC; the interface is FI_UET_IFACE.
 //   BYTES: payload of a packet.
 // The client prints "result: NUMBER UNIT lost=N". In the streams the server answers every
@@ -31,6 +32,7 @@ constexpr std::uint64_t kAnswerEvery = 16;
 constexpr std::chrono::milliseconds kLostAfter{20};
 constexpr std::chrono::seconds kServerPatience{3};
 constexpr std::size_t kBurst = uet::bench::kRawBurst;
+constexpr std::size_t kMemoryBytes = 16 << 20;  // as much as 16 writes of 1 MiB
 
 uet::FabricAddress address_of(const char* text) {
   uet::FabricAddress ip;
@@ -156,8 +158,8 @@ Outcome drive(Path& path, bool latency, double seconds) {
 int main(int argc, char** argv) {
   if (argc != 8) {
     std::fprintf(stderr,
-                 "use: uet_raw_path server|client latency|bandwidth|rate NIC ADDRESS PEER BYTES "
-                 "SECONDS\n");
+                 "use: uet_raw_path server|client latency|bandwidth|rate|memory NIC ADDRESS PEER "
+                 "BYTES SECONDS\n");
     return 2;
   }
   const std::string mode = argv[2];
@@ -165,11 +167,17 @@ int main(int argc, char** argv) {
   const char* const interface = std::getenv("FI_UET_IFACE");
   const auto bytes = static_cast<std::size_t>(std::strtoul(argv[6], nullptr, 10));
   const double seconds = std::strtod(argv[7], nullptr);
+  const bool memory = mode == "memory";
+  if (memory && (std::string(argv[3]) != "udp" || bytes == 0 || kMemoryBytes % bytes != 0)) {
+    std::fprintf(stderr, "memory is for NIC udp, and BYTES a power of two up to 16 MiB\n");
+    return 2;
+  }
   auto wire = open_wire({.nic = argv[3],
                          .interface = interface != nullptr ? interface : "",
                          .self = address_of(argv[4]),
                          .peer = address_of(argv[5]),
-                         .bytes = bytes});
+                         .bytes = bytes,
+                         .memory_bytes = memory ? kMemoryBytes : 0});
   if (wire == nullptr) return 1;
   Path path(std::move(wire));
   if (std::string(argv[1]) == "server") {

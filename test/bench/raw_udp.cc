@@ -20,7 +20,7 @@ constexpr int kBufferBytes = 4 << 20;
 class RawUdp final : public RawWire {
  public:
   RawUdp(nic::FileDescriptor fd, const RawChoice& choice)
-      : fd_(std::move(fd)), bytes_(choice.bytes) {
+      : fd_(std::move(fd)), bytes_(choice.bytes), memory_(choice.memory_bytes) {
     peer_.sin_family = AF_INET;
     peer_.sin_port = htons(kRawPort);
     std::memcpy(&peer_.sin_addr, choice.peer.bytes.data(), 4);
@@ -34,19 +34,27 @@ class RawUdp final : public RawWire {
     const std::size_t size = kRawHeaderBytes + payload;
     const std::size_t train = std::clamp<std::size_t>(kMostTrain / size, 1, kRawBurst);
     std::array<mmsghdr, kRawBurst> headers{};
-    std::array<iovec, kRawBurst> places{};
+    std::array<iovec, 2 * kRawBurst> places{};
     alignas(cmsghdr) std::array<std::array<std::byte, CMSG_SPACE(sizeof(std::uint16_t))>, kRawBurst>
         controls{};
-    for (std::size_t i = 0; i < count; ++i) write_raw(out_.data() + i * size, messages[i], payload);
+    const std::size_t gathered = memory_.empty() ? 0 : payload;
+    for (std::size_t i = 0; i < count; ++i) {
+      write_raw(out_.data() + i * size, messages[i], payload - gathered);
+      places[2 * i] = {out_.data() + i * size, size - gathered};
+      places[2 * i + 1] = {memory_of(messages[i]), gathered};
+    }
     std::size_t trains = 0;
     for (std::size_t done = 0; done < count; done += train, ++trains) {
       const std::size_t packets = std::min(train, count - done);
-      places[trains] = {out_.data() + done * size, packets * size};
       msghdr& header = headers[trains].msg_hdr;
       header.msg_name = &peer_;
       header.msg_namelen = sizeof peer_;
-      header.msg_iov = &places[trains];
-      header.msg_iovlen = 1;
+      header.msg_iov = &places[2 * done];
+      header.msg_iovlen = 2 * packets;
+      if (gathered == 0) {
+        places[2 * done].iov_len = packets * size;
+        header.msg_iovlen = 1;
+      }
       if (packets == 1) continue;
       header.msg_control = controls[trains].data();
       header.msg_controllen = controls[trains].size();
@@ -64,7 +72,11 @@ class RawUdp final : public RawWire {
   std::size_t receive(std::span<RawMessage> out) override {
     std::size_t filled = 0;
     while (filled < out.size() && (next_ < length_ || take_train())) {
-      std::memcpy(&out[filled++], train_ + next_, sizeof(RawMessage));
+      RawMessage& message = out[filled++];
+      std::memcpy(&message, train_ + next_, sizeof message);
+      if (!memory_.empty() && message.kind == RawKind::Data) {
+        std::memcpy(memory_of(message), train_ + next_ + kRawHeaderBytes, bytes_);
+      }
       next_ += segment_;
     }
     return filled;
@@ -72,6 +84,10 @@ class RawUdp final : public RawWire {
 
  private:
   static constexpr std::size_t kTrainRoom = 65'536;
+
+  std::byte* memory_of(const RawMessage& message) {
+    return memory_.empty() ? nullptr : memory_.data() + message.number * bytes_ % memory_.size();
+  }
 
   // The next train, of those that came with the latest call or of a new one.
   bool take_train() {
@@ -108,6 +124,7 @@ class RawUdp final : public RawWire {
 
   nic::FileDescriptor fd_;
   std::size_t bytes_;
+  std::vector<std::byte> memory_;
   sockaddr_in peer_{};
   std::vector<std::byte> out_;
   std::vector<std::byte> in_;

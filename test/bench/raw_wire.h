@@ -34,6 +34,9 @@ struct RawChoice {
   FabricAddress self;     // IPv4
   FabricAddress peer;
   std::size_t bytes = 0;  // payload of a packet
+  // What payload comes from and goes to, piece by piece; 0: the buffers of the calls. A multiple of
+  // `bytes`; kernel UDP alone.
+  std::size_t memory_bytes = 0;
 };
 
 class RawWire {
