@@ -74,7 +74,8 @@ class RawUdp final : public RawWire {
     while (filled < out.size() && (next_ < length_ || take_train())) {
       RawMessage& message = out[filled++];
       std::memcpy(&message, train_ + next_, sizeof message);
-      if (!memory_.empty() && message.kind == RawKind::Data) {
+      const bool whole = next_ + kRawHeaderBytes + bytes_ <= length_;
+      if (!memory_.empty() && message.kind == RawKind::Data && whole) {
         std::memcpy(memory_of(message), train_ + next_ + kRawHeaderBytes, bytes_);
       }
       next_ += segment_;
