@@ -79,6 +79,20 @@ TEST(NsccHostTime, ProcessesThatWaitForACoreKeepTheirWindow) {
   EXPECT_GT(hosts.delivered_bytes / (hosts.now_us - start_us), 35);
 }
 
+// A veth: hosts that carry 5,000 bytes per us behind a network that counts as 100 Gb/s.
+TEST(NsccHostTime, AStreamHasItsWindowWithinMilliseconds) {
+  Parameters veth = virtual_network();
+  veth.link_rate_bps = 100'000'000'000;
+  SlowHosts hosts(veth);
+  for (int i = 0; i < 1000; ++i) hosts.ping(10);
+  EXPECT_LT(hosts.nscc.window_bytes(), 300'000U);
+  const double start_us = hosts.now_us;
+  while (hosts.nscc.window_bytes() < 1'000'000 && hosts.now_us < start_us + 100'000) {
+    hosts.bulk(10 + static_cast<double>(hosts.nscc.window_bytes()) / 5000, false, false);
+  }
+  EXPECT_LT(hosts.now_us - start_us, 20'000);
+}
+
 TEST(NsccHostTime, TheWindowReturnsToTheNetworksSizeWithQuickHosts) {
   SlowHosts hosts(virtual_network());
   for (int i = 0; i < 8; ++i) hosts.ping(10);
