@@ -49,7 +49,7 @@ double loop_gain(const NsccState& s, const NsccConstants& c) {
 void add_host_time(NsccState& s, const NsccConstants& c, const AckFeedback& feedback, Time now) {
   if (!feedback.loop) return;
   const double network_us = feedback.rtt ? to_us(*feedback.rtt) : s.base_rtt_us;
-  s.host.add(std::max(0.0, to_us(*feedback.loop) - network_us), now);
+  s.host.add(std::max(0.0, to_us(*feedback.loop) - network_us), s.base_rtt_us, now);
   resize(s, c);
 }
 

@@ -13,9 +13,10 @@ namespace uet::cms {
 // round trip of microseconds, and while it waits there are no samples.
 class HostTime {
  public:
-  // One round trip to which the hosts added `host_us` microseconds.
-  void add(double host_us, Time now) {
-    const double weight = started_ ? std::min(1.0, to_us(now - last_) / kMemoryUs) : 0;
+  // One round trip of `network_us` in the network to which the hosts added `host_us`, microseconds.
+  void add(double host_us, double network_us, Time now) {
+    const double memory_us = average_us_ > network_us ? kSlowHostsMemoryUs : kMemoryUs;
+    const double weight = started_ ? std::min(1.0, to_us(now - last_) / memory_us) : 0;
     average_us_ += weight * (host_us - average_us_);
     last_ = now;
     started_ = true;
@@ -23,9 +24,10 @@ class HostTime {
   double us() const { return average_us_; }
 
  private:
-  // What hosts take grows with the window that is made for it: a stream reaches its own within a few
-  // of these. Much shorter, one lost turn on a core would count as much as all that went before.
-  static constexpr double kMemoryUs = 10'000;
+  static constexpr double kMemoryUs = 100'000;
+  // Hosts slower than the network take longer the larger the window is, which is made for what they
+  // take: a stream reaches its own within a few of these.
+  static constexpr double kSlowHostsMemoryUs = 10'000;
   double average_us_ = 0;
   Time last_{};
   bool started_ = false;
