@@ -33,7 +33,7 @@ struct Params {
   std::uint64_t pdcs_per_destination = 1;
   std::uint64_t mpr = 0;  // 0: by rule (CMS-310)
   std::uint64_t idle_timeout_ms = 10'000;
-  std::uint64_t ack_trigger_bytes = 16 * 1024;
+  std::uint64_t ack_trigger_bytes = 64 * 1024;
   std::uint64_t unexpected_bytes = 16 << 20;
   std::uint64_t unexpected_bytes_per_peer = 12 << 20;
   std::uint64_t rendezvous_threshold = 4 << 10;  // bytes

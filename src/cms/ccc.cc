@@ -51,8 +51,8 @@ class FixedWindow final : public Ccc {
     ++parameters_.counts().losses_spurious;
   }
   void forget(std::int64_t bytes) override { window_.inflight_bytes -= bytes; }
-  bool wants_ack(std::uint32_t bytes) const override {
-    return window_.wants_ack(bytes, parameters_->ack_gen_trigger_bytes);
+  bool wants_ack(std::uint32_t bytes, std::uint32_t unasked_packets) const override {
+    return window_.wants_ack(bytes, unasked_packets, parameters_->ack_gen_trigger_bytes);
   }
   std::uint64_t window_bytes() const override {
     return static_cast<std::uint64_t>(window_.cwnd_bytes);

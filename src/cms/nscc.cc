@@ -552,8 +552,8 @@ void Nscc::on_spurious_loss(std::uint32_t bytes) { nscc_on_spurious_loss(state_,
 
 void Nscc::forget(std::int64_t bytes) { state_.inflight_bytes -= bytes; }
 
-bool Nscc::wants_ack(std::uint32_t bytes) const {
-  return state_.wants_ack(bytes, constants_.parameters->ack_gen_trigger_bytes);
+bool Nscc::wants_ack(std::uint32_t bytes, std::uint32_t unasked_packets) const {
+  return state_.wants_ack(bytes, unasked_packets, constants_.parameters->ack_gen_trigger_bytes);
 }
 
 std::uint64_t Nscc::window_bytes() const { return static_cast<std::uint64_t>(state_.cwnd_bytes); }

@@ -40,7 +40,8 @@ Pdc::Pdc(Environment& environment, Role role, PdcId id, PdcId peer_id,
       last_activity_(now),
       tx_(environment.tx_records, start_psn),
       peer_cack_(start_psn - 1),
-      peer_range_(environment.parameters.default_mpr * static_cast<int>(wire::kMprUnitPsns)),
+      peer_range_(
+          static_cast<std::uint16_t>(environment.parameters.default_mpr * wire::kMprUnitPsns)),
       mpr_cack_(start_psn - 1),
       highest_reported_(start_psn - 1),
       opened_(now),
@@ -322,6 +323,7 @@ void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
     last_data_sent_ = now;
     ccc_balance_ += record.nominal_bytes;
     sent_bytes_ += record.nominal_bytes - std::min(record.nominal_bytes, counted);
+    unasked_packets_ = record.ar ? 0 : static_cast<std::uint16_t>(unasked_packets_ + 1);
     record.out_of_flight = false;
     if (ListNode<WaitingForCccTag>::linked()) ccc_.waiting.remove(*this);  // it had its turn
     if (!record.sacked) in_flight_bytes_ += record.nominal_bytes;
@@ -344,7 +346,7 @@ bool Pdc::shares_ack(const Message& message, Psn psn) const {
 bool Pdc::wants_ack(bool tail, std::uint32_t nominal_bytes) const {
   const std::size_t range = std::min(tx_.capacity(), static_cast<std::size_t>(peer_range_));
   return tail || env_.parameters.ack_per_packet || tx_.span() == range / 2 || tx_.span() == range ||
-         ccc_.ccc->wants_ack(nominal_bytes);
+         ccc_.ccc->wants_ack(nominal_bytes, unasked_packets_);
 }
 
 // Makes and sends the next packet of the backlog. False if nothing can be sent now.

@@ -57,7 +57,7 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
   learn_peer(ack.spdcid);
   if (ack.type != wire::PdsType::Ack && ack.mpr != 0 && ack.cack_psn >= mpr_cack_) {  // PDS-41, 43
     mpr_cack_ = ack.cack_psn;
-    peer_range_ = ack.mpr * static_cast<std::int32_t>(wire::kMprUnitPsns);
+    peer_range_ = static_cast<std::uint16_t>(ack.mpr * wire::kMprUnitPsns);
   }
   cms::AckFeedback feedback;
   std::uint64_t acked_bytes = 0;

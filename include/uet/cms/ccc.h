@@ -32,6 +32,8 @@ struct SameHost {
   std::uint64_t fixed_window_bytes = 1 << 20;  // window of Algorithm::None
 };
 
+inline constexpr std::uint32_t kAckGenTrigger = 16 * 1024;  // bytes, of CMS-124
+
 // Set once per FEP. Bytes are nominal packet sizes (CMS-6).
 struct Parameters {
   Algorithm algorithm = Algorithm::Nscc;
@@ -46,8 +48,8 @@ struct Parameters {
   std::uint64_t receive_rate_bps = UINT64_MAX;  // never grant more (CMS-228)
   bool trimming = false;                        // the network trims instead of dropping
   bool synthetic_ecn = true;                    // CMS-703
-  std::uint32_t ack_gen_trigger_bytes = 16 * 1024;  // CMS-124
-  std::uint16_t path_count = 1;                     // entropy values of all policies but `single`
+  std::uint32_t ack_gen_trigger_bytes = kAckGenTrigger;  // what peers collect before an ACK
+  std::uint16_t path_count = 1;     // entropy values of all policies but `single`
   std::uint32_t train_packets = 1;  // packets in a row on one path, where the NIC sends such as one
   Duration rtt_cache_time = std::chrono::hours(1);  // CMS-141
   Duration linger =
@@ -156,7 +158,8 @@ class Ccc {
   // Negative when more was reported than sent (rcvd_bytes is rounded up).
   virtual void forget(std::int64_t bytes) = 0;
   // Should a packet of this nominal size that leaves now ask for an ACK at once (CMS-124)?
-  virtual bool wants_ack(std::uint32_t bytes) const = 0;
+  // `unasked_packets`: what its PDC has sent since it last asked.
+  virtual bool wants_ack(std::uint32_t bytes, std::uint32_t unasked_packets) const = 0;
   // The answer to a Probe: a round trip that waited behind no data (CMS-140). It tells how long the
   // path is and nothing about queues.
   virtual void on_probe_answer(Duration) {}

@@ -200,7 +200,7 @@ class Nscc final : public Ccc {
   void on_inferred_loss(std::uint32_t bytes, LossCause cause, Time now) override;
   void on_spurious_loss(std::uint32_t bytes) override;
   void forget(std::int64_t bytes) override;
-  bool wants_ack(std::uint32_t bytes) const override;
+  bool wants_ack(std::uint32_t bytes, std::uint32_t unasked_packets) const override;
   void on_probe_answer(Duration rtt) override;
   std::optional<Duration> base_rtt() const override;
   std::optional<RecoveryRules> recovery() const override;

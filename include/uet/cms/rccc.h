@@ -66,7 +66,9 @@ class Rccc final : public Ccc {
   void on_spurious_loss(std::uint32_t bytes) override;
   std::optional<RecoveryRules> recovery() const override;
   void forget(std::int64_t bytes) override { window_.forget(bytes); }
-  bool wants_ack(std::uint32_t bytes) const override { return window_.wants_ack(bytes); }
+  bool wants_ack(std::uint32_t bytes, std::uint32_t unasked_packets) const override {
+    return window_.wants_ack(bytes, unasked_packets);
+  }
   void on_probe_answer(Duration rtt) override { window_.on_probe_answer(rtt); }
   std::optional<Duration> base_rtt() const override { return window_.base_rtt(); }
   std::uint64_t window_bytes() const override { return window_.window_bytes(); }

@@ -32,10 +32,17 @@ struct Window {
     return inflight_bytes <= 0 || inflight() + bytes <= cwnd_bytes;
   }
 
-  // CMS-124, for a packet of `bytes`: what remains behind it is less than a packet, or the whole
-  // window is less than the peer collects before it acknowledges.
-  bool wants_ack(std::uint32_t bytes, std::uint32_t ack_gen_trigger_bytes) const {
-    return cwnd_bytes - inflight() - bytes < mtu_bytes || cwnd_bytes < ack_gen_trigger_bytes;
+  // CMS-124, for a packet of `bytes` behind so many that did not ask: what remains behind
+  // it is less than a packet, or the whole window is small. A peer that collects more than
+  // kAckGenTrigger before it acknowledges, and more than a quarter of the window, would let it run
+  // dry: it is asked.
+  bool wants_ack(std::uint32_t bytes, std::uint32_t unasked_packets,
+                 std::uint32_t ack_gen_trigger_bytes) const {
+    if (cwnd_bytes - inflight() - bytes < mtu_bytes) return true;
+    if (cwnd_bytes < std::min(ack_gen_trigger_bytes, kAckGenTrigger)) return true;
+    const double interval_bytes = std::max<double>(kAckGenTrigger, cwnd_bytes / 4);
+    return interval_bytes < ack_gen_trigger_bytes &&
+           (unasked_packets + 1) * mtu_bytes >= interval_bytes;
   }
 
   // CMS-301, CMS-302, after the ACK's bytes have left the flight. True: the destination is busy,

@@ -391,14 +391,15 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   Psn peer_cack_;
   IntrusiveList<Message, BacklogTag> backlog_;
   Time last_data_sent_{};
-  std::int32_t peer_range_;           // MP_RANGE of the peer
-  std::uint16_t window_probes_ = 0;   // ACK Requests in a closed window since the last ACK
-  std::uint16_t rebases_ = 0;         // PDS-77
-  std::uint64_t order_ = 0;           // transmissions so far
-  std::uint64_t sent_bytes_ = 0;      // nominal, each packet once
-  Time outside_peer_window_since_{};  // data waits for mpr since then; Time{}: none does
-  std::int64_t ccc_balance_ = 0;      // what this PDC holds of the shared inflight (CMS-104)
-  std::int64_t in_flight_bytes_ = 0;  // of packets neither given up nor reported: its limit
+  std::uint16_t peer_range_;           // MP_RANGE of the peer
+  std::uint16_t unasked_packets_ = 0;  // sent since one asked for an ACK (CMS-124)
+  std::uint16_t window_probes_ = 0;    // ACK Requests in a closed window since the last ACK
+  std::uint16_t rebases_ = 0;          // PDS-77
+  std::uint64_t order_ = 0;            // transmissions so far
+  std::uint64_t sent_bytes_ = 0;       // nominal, each packet once
+  Time outside_peer_window_since_{};   // data waits for mpr since then; Time{}: none does
+  std::int64_t ccc_balance_ = 0;       // what this PDC holds of the shared inflight (CMS-104)
+  std::int64_t in_flight_bytes_ = 0;   // of packets neither given up nor reported: its limit
   // What ACKs move.
   Psn mpr_cack_;                       // cack_psn of the ACK that last set peer_range_ (PDS-41)
   Psn highest_reported_;               // highest PSN acknowledged or SACKed

@@ -71,13 +71,13 @@ TEST(MakeCcc, Cms722_NoneIsAFixedWindow) {
     ccc->on_sent(4096, Time{});
   }
   EXPECT_FALSE(ccc->may_send(4096));
-  EXPECT_TRUE(ccc->wants_ack(4096));
+  EXPECT_TRUE(ccc->wants_ack(4096, 0));
   ccc->on_nack(wire::NackCode::Trimmed, 4096, true, std::nullopt, Time{});
   ccc->on_inferred_loss(4096, LossCause::RepeatedRto, Time{});
   ccc->on_ack(ack(22 * 4096), Time{});
   EXPECT_EQ(ccc->inflight_bytes(), 0);
   EXPECT_EQ(ccc->window_bytes(), 100'000U);
-  EXPECT_FALSE(ccc->wants_ack(4096));
+  EXPECT_FALSE(ccc->wants_ack(4096, 0));
 }
 
 TEST(MakeCcc, Cms722_MaxWindowBytesBoundsTheFixedWindow) {

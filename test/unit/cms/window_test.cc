@@ -45,15 +45,29 @@ TEST(Window, MaySend_Cms133_OnePacketWithNothingInFlight) {
 
 TEST(Window, WantsAck_Cms124_LessThanAPacketIsLeft) {
   // After counting it: 4,096 bytes remain, or one byte less.
-  EXPECT_FALSE(window(100'000, 91'808).wants_ack(4096, 16'384));
-  EXPECT_TRUE(window(100'000, 91'809).wants_ack(4096, 16'384));
-  EXPECT_FALSE(window(100'000, 95'804).wants_ack(100, 16'384));
-  EXPECT_TRUE(window(100'000, 95'805).wants_ack(100, 16'384));
+  EXPECT_FALSE(window(100'000, 91'808).wants_ack(4096, 0, 16'384));
+  EXPECT_TRUE(window(100'000, 91'809).wants_ack(4096, 0, 16'384));
+  EXPECT_FALSE(window(100'000, 95'804).wants_ack(100, 0, 16'384));
+  EXPECT_TRUE(window(100'000, 95'805).wants_ack(100, 0, 16'384));
 }
 
 TEST(Window, WantsAck_Cms124_WindowBelowTheTrigger) {
-  EXPECT_FALSE(window(16'384, 0).wants_ack(4096, 16'384));
-  EXPECT_TRUE(window(16'383, 0).wants_ack(4096, 16'384));
+  EXPECT_FALSE(window(16'384, 0).wants_ack(4096, 0, 16'384));
+  EXPECT_TRUE(window(16'383, 0).wants_ack(4096, 0, 16'384));
+}
+
+// A trigger of 64 KiB: a window of 96 KiB asks four times, one of 40 KiB after 16 KiB as if the
+// peer counted to that, one of 256 KiB leaves it to the peer.
+TEST(Window, WantsAck_Cms124_APeerThatCollectsMuchIsAskedFourTimesAWindow) {
+  const std::uint32_t trigger = 64 << 10;
+  EXPECT_FALSE(window(96 << 10, 0).wants_ack(4096, 4, trigger));
+  EXPECT_TRUE(window(96 << 10, 0).wants_ack(4096, 5, trigger));
+  EXPECT_FALSE(window(40 << 10, 0).wants_ack(4096, 2, trigger));
+  EXPECT_TRUE(window(40 << 10, 0).wants_ack(4096, 3, trigger));
+  EXPECT_FALSE(window(256 << 10, 0).wants_ack(4096, 20, trigger));
+  EXPECT_FALSE(window(96 << 10, 0).wants_ack(4096, 20, 16'384));
+  EXPECT_FALSE(window(16'384, 0).wants_ack(4096, 0, trigger));
+  EXPECT_TRUE(window(16'383, 0).wants_ack(4096, 0, trigger));
 }
 
 // The worked example of CMS 4.1, after F has been reduced.
