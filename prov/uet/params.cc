@@ -380,7 +380,7 @@ const Row kRows[] = {
      "How long such a packet is waited for at first, in base round-trip times",
      Real{&cms::Tuning::path_inference_wait_rtts, 0, 1000}},
     {"CC_RECOVERY",
-     "With several paths: ask for what has arrived when no answer comes, and without trimming, or "
+     "Ask for what has arrived when no answer comes, and with several paths, without trimming or "
      "with credit, take for lost what many later packets have overtaken, a switch",
      Switch{&Params::cc_recovery}},
     {"CC_RECOVERY_WINDOWS",

@@ -231,8 +231,8 @@ NsccConstants nscc_constants(const SharedParameters& shared, Duration config_bas
   c.scaling_a = c.bdp_bytes() / (tuning.reference_rate_mbps / 8 * tuning.reference_rtt_us);
   c.alpha_bytes_per_us = c.tuned(tuning.alpha_bytes_per_us, 4 * c.scaling_a * c.scaling_b() *
                                                                 c.mtu_bytes() / c.target_qdelay_us);
-  c.recovery =
-      parameters.recovery && parameters.path_count > 1 && parameters.paths != PathPolicy::Single;
+  c.recovery = parameters.recovery;
+  c.in_order = parameters.path_count <= 1 || parameters.paths == PathPolicy::Single;
   // With trimming windows that exceed themselves do harm (CMS-152): credit cannot be exceeded.
   c.recovery_by_count = !parameters.trimming || uses_credit(parameters.algorithm);
   c.synthetic_ecn = parameters.synthetic_ecn && !parameters.trimming;
@@ -522,13 +522,18 @@ std::optional<RecoveryRules> Nscc::recovery() const {
   const Time not_before = constants_.recovery_by_count || state_.last_trim == Time{}
                               ? Time{}
                               : state_.last_trim + us(kCalmRtts * loop_us);
-  return RecoveryRules{.bytes = static_cast<std::uint64_t>(std::max(window, least)),
+  // The order of a single path proves what a count would only suggest (CMS-153).
+  const std::uint64_t bytes = constants_.in_order
+                                  ? std::numeric_limits<std::uint64_t>::max()
+                                  : static_cast<std::uint64_t>(std::max(window, least));
+  return RecoveryRules{.bytes = bytes,
                        .silence = us(tuning.recovery_silence_rtts * loop_us),
                        .silence_at_end = us(loop_us + target_us),
                        .retry = us(tuning.recovery_retry_rtts * loop_us),
                        .not_before = not_before,
                        .only_probe_at_end = !constants_.recovery_by_count,
-                       .unqueued_rtt = us(state_.base_rtt_us + target_us)};
+                       .unqueued_rtt = us(state_.base_rtt_us + target_us),
+                       .in_order = constants_.in_order};
 }
 
 void Nscc::on_nack(wire::NackCode code, std::uint32_t bytes, bool ecn, std::optional<Duration> rtt,

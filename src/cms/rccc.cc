@@ -119,7 +119,8 @@ void Rccc::on_inferred_loss(std::uint32_t bytes, LossCause cause, Time now) {
 // window for, what is only late.
 std::optional<RecoveryRules> Rccc::recovery() const {
   std::optional<RecoveryRules> rules = window_.recovery();
-  if (!rules || fallen_back_ || parameters_->algorithm != Algorithm::Rccc) return rules;
+  if (!rules || rules->in_order || fallen_back_ || parameters_->algorithm != Algorithm::Rccc)
+    return rules;
   const Tuning& tuning = parameters_->tuning;
   const auto flight = static_cast<double>(std::max<std::int64_t>(window_.inflight_bytes(), 0));
   const double least = tuning.recovery_packets * parameters_->mtu_bytes;

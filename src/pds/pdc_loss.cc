@@ -107,13 +107,18 @@ Time Pdc::look_for_silence(Time now) {
   const std::optional<cms::RecoveryRules> rules = ccc_.ccc->recovery();
   if (!rules || tx_.empty() || destination_.mode != DeliveryMode::Rud) return kNever;
   if (backlog_.empty() ? unasked_tail() != nullptr : rules->only_probe_at_end) return kNever;
-  Time due = std::max(last_heard_, last_data_sent_) +
-             (backlog_.empty() ? rules->silence_at_end : rules->silence);
-  if (recovery_probe_sent_ > last_heard_) due = recovery_probe_sent_ + rules->retry;
+  Duration silence = backlog_.empty() ? rules->silence_at_end : rules->silence;
+  Duration retry = rules->retry;
+  if (rules->in_order) {  // a peer that computes is asked ever more rarely
+    silence = std::max({silence, tail_loss_time(env_.parameters), answer_time_.limit()});
+    retry = std::max({retry, silence, recovery_probe_sent_ - last_heard_});
+  }
+  Time due = std::max(last_heard_, last_data_sent_) + silence;
+  if (recovery_probe_sent_ > last_heard_) due = recovery_probe_sent_ + retry;
   due = std::max(due, rules->not_before);
   const bool can = state_ == PdcState::Established && in_flight_bytes_ > 0;
   if (now >= due) {
-    due = now + rules->retry;
+    due = now + retry;
     const wire::ControlHeader probe{.ctl_type = wire::CpType::Probe,
                                     .ar = true,
                                     .probe_opaque = recovery_opaque(now),
@@ -134,12 +139,13 @@ void Pdc::on_recovery_answer(const wire::AckHeader& ack, Time arrived, Time now)
   on_silence(now);
   const auto rtt = cms::rtt_sample(1, false, sent, arrived, ack.service_time);
   const std::optional<cms::RecoveryRules> rules = ccc_.ccc->recovery();
-  if (!rtt || !rules || *rtt >= rules->unqueued_rtt) return;
+  if (!rules) return;
+  if (!rules->in_order && (!rtt || *rtt >= rules->unqueued_rtt)) return;
   for (Psn psn = tx_.base(); psn != tx_.next_psn(); ++psn) {
     TxRecord* record = tx_.find(psn);
     if (record == nullptr || record->sacked || record->resend) continue;
     if (Outbox::holds(*record->packet) || record->not_before != Time{}) continue;
-    if (record->last_sent + rules->silence_at_end > sent) continue;
+    if (record->last_sent + (rules->in_order ? Duration{} : rules->silence_at_end) > sent) continue;
     recover_until_ = psn;
     presume_lost(psn, *record, false, now);
   }

@@ -59,7 +59,7 @@ struct Parameters {
   std::optional<SameHost> same_host;      // empty: peers there are like all others
   bool path_inference = true;  // losses are inferred from later packets on the same path (CMS-420)
   // Many packets that arrive above a gap prove a loss whatever their paths, and so does the answer
-  // to a Probe (CMS-150, CMS-151). Not for a single path, whose order proves it at once (CMS-153);
+  // to a Probe (CMS-150, CMS-151). On a single path only the answer: its order proves the rest (CMS-153);
   // with `trimming` only the answer, unless credit is used (CMS-152).
   bool recovery = true;
   Tuning tuning;
@@ -132,6 +132,9 @@ struct RecoveryRules {
   bool only_probe_at_end;  // no recovery by reports, no Probe while there is more to send (CMS-152)
   // A Probe that is answered faster waited behind nothing, and what it misses is lost.
   Duration unqueued_rtt;
+  // On a single path it is lost whatever the Probe waited behind, and time tells of no other loss
+  // than that of the last packets: it is not asked before their answer is later than usual.
+  bool in_order;
 };
 
 class Rccc;

@@ -35,6 +35,7 @@ struct NsccConstants {
   bool synthetic_ecn = false;      // CMS-703
   bool recovery = false;           // CMS-151 ...
   bool recovery_by_count = false;  // ... and CMS-150
+  bool in_order = false;           // RecoveryRules
 
   explicit NsccConstants(SharedParameters shared) : parameters(std::move(shared)) {}
   const Tuning& tuning() const { return parameters->tuning; }

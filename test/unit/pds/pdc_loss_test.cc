@@ -422,17 +422,81 @@ TEST_F(RecoveryWithTrimming, Cms152_NothingIsAskedForSixteenRttsAfterATrim) {
   EXPECT_EQ(probes(after(2 * TimerWheel::kTick)).size(), 1U);
 }
 
-TEST_F(Recovery, Cms153_NeitherOnASinglePathNorWhereItIsOff) {
-  cms::Parameters single = parameters(), off = parameters();
-  single.paths = cms::PathPolicy::Single;
+TEST_F(Recovery, ItCanBeTurnedOff) {
+  cms::Parameters off = parameters();
   off.recovery = false;
-  for (const cms::Parameters& cms : {single, off}) {
-    start(cms);
-    send(10);
-    turn();
-    for (int i = 0; i < 10; ++i) EXPECT_TRUE(probes(after(kRtt)).empty());
-    EXPECT_EQ(counters().probes_sent, 0U);
+  start(off);
+  send(10);
+  turn();
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(probes(after(kRtt)).empty());
+  EXPECT_EQ(counters().probes_sent, 0U);
+}
+
+// Its order tells of every loss that something follows.
+class RecoveryOnASinglePath : public Recovery {
+ protected:
+  RecoveryOnASinglePath() {
+    single_.paths = cms::PathPolicy::Single;
+    start(single_);
   }
+  // Of a peer that says nothing, in steps of the timer.
+  std::size_t probes_for(Duration time) {
+    std::size_t count = 0;
+    for (const Time end = now + time; now < end;) count += probes(after(TimerWheel::kTick)).size();
+    return count;
+  }
+  cms::Parameters single_ = parameters();
+};
+
+const Duration kPatience = tail_loss_time(test_parameters());
+
+TEST_F(RecoveryOnASinglePath, Cms151_AProbeAsksForTheTailLongBeforeTheTimeOut) {
+  send(10);
+  turn();
+  EXPECT_TRUE(probes(after(kPatience - TimerWheel::kTick)).empty());
+  wait_for_the_next_probe(2 * TimerWheel::kTick);
+  now += 10 * kRtt;  // what it waited behind was before it
+  EXPECT_EQ(resent(answer_to(answer(70003, 70009))),
+            (std::vector<std::uint32_t>{70001, 70002, 70010}));
+  EXPECT_EQ(counters().rto_retransmissions, 0U);
+}
+
+TEST_F(RecoveryOnASinglePath, Cms151_WithMoreToSendToo) {
+  send(60);
+  turn();
+  EXPECT_EQ(probes_for(kPatience + TimerWheel::kTick), 1U);
+}
+
+TEST_F(RecoveryOnASinglePath, Cms151_ASilentPeerIsAskedEverMoreRarely) {
+  send(10);
+  turn();
+  EXPECT_EQ(probes_for(14 * kPatience), 4U) << "after 1, 2, 4 and 8 times as long";
+}
+
+TEST_F(RecoveryOnASinglePath, Cms151_NotBeforeAnswersUsuallyCome) {
+  for (std::uint32_t psn = 70001; psn < 70031; ++psn) {
+    send(1);
+    turn();
+    after(milliseconds(4));
+    answer_to(ack(psn, psn));
+  }
+  const std::uint64_t before = counters().probes_sent;
+  send(1);
+  turn();
+  EXPECT_EQ(probes_for(milliseconds(4)), 0U);
+  EXPECT_EQ(probes_for(milliseconds(4)), 1U);
+  EXPECT_EQ(counters().probes_sent, before + 1);
+}
+
+TEST_F(RecoveryOnASinglePath, Cms153_NoNumberOfReportsBeginsIt) {
+  single_.path_inference = false;
+  start(single_);
+  send(60);
+  turn();
+  now += 3 * kRtt;
+  const auto more = requests(answer_to(reported(70002, 70020)));
+  ASSERT_GE(more.size(), 11U);
+  EXPECT_TRUE(resent(answer_to(reported(70002, more.back().psn.value))).empty());
 }
 
 // ---- what it does for congestion management (CMS sections 1 to 6)
