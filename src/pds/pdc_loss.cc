@@ -111,7 +111,7 @@ Time Pdc::look_for_silence(Time now) {
   Duration retry = rules->retry;
   if (rules->in_order) {  // a peer that computes is asked ever more rarely
     silence = std::max({silence, tail_loss_time(env_.parameters), answer_time_.limit()});
-    retry = std::max({retry, silence, recovery_probe_sent_ - last_heard_});
+    retry = std::max({retry, silence, recovery_probe_sent_ - std::max(last_heard_, opened_)});
   }
   Time due = std::max(last_heard_, last_data_sent_) + silence;
   if (recovery_probe_sent_ > last_heard_) due = recovery_probe_sent_ + retry;
