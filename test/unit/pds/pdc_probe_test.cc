@@ -152,5 +152,21 @@ TEST_F(PdcProbe, Cms124_ThePacketThatFillsTheWindowAsksForAnAck) {
   for (std::size_t i = 0; i < 10; ++i) EXPECT_EQ(sent[i].ar, i == 9) << i;
 }
 
+// Packets of 4 KiB, the first of which opened the PDC and asked.
+TEST_F(PdcProbe, Cms124_APeerThatCollectsMuchIsAskedAfter16KiB) {
+  cms::Parameters cms;
+  cms.mtu_bytes = 4096;
+  cms.max_window_bytes = 65'536;
+  cms.ack_gen_trigger_bytes = 65'536;
+  build(test_parameters(), cms);
+  open();
+  send(100, DeliveryMode::Rud, 4000);
+  std::vector<std::uint32_t> asking;
+  for (const wire::RequestHeader& header : requests(turn())) {
+    if (header.ar && header.psn < Psn{70013}) asking.push_back(header.psn.value);
+  }
+  EXPECT_EQ(asking, (std::vector<std::uint32_t>{70004, 70008, 70012}));
+}
+
 }  // namespace
 }  // namespace uet::pds::testing
