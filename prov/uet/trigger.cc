@@ -300,7 +300,9 @@ bool WorkQueue::post(Work& work) noexcept {
   return true;
 }
 
-// In order for each endpoint and direction: one that finds no room holds up its like only.
+// In order for each endpoint and direction: one that finds no room holds up its like only. Posted
+// work may release more, which is posted in the same call, so that a chain needs one call however
+// long it is.
 void WorkQueue::run_released() noexcept {
   struct Queue {
     const Endpoint* endpoint;
@@ -309,17 +311,21 @@ void WorkQueue::run_released() noexcept {
   };
   std::array<Queue, 16> full;
   std::size_t full_count = 0;
+  WorkList held;
   running_ = true;
-  for (auto at = released_.begin(); at != released_.end() && full_count < full.size();) {
-    Work& work = *at;
-    ++at;
+  while (!released_.empty() && full_count < full.size()) {
+    Work& work = released_.pop_front();
     const Queue queue{work.endpoint, work.receives()};
     const auto end = full.begin() + static_cast<std::ptrdiff_t>(full_count);
-    if (std::find(full.begin(), end, queue) != end) continue;
+    const bool behind_another = std::find(full.begin(), end, queue) != end;
+    if (!behind_another && post(work)) continue;
+    held.push_back(work);
+    if (!behind_another) full[full_count++] = queue;
+  }
+  while (!held.empty()) {
+    Work& work = held.back();
     WorkList::remove(work);
-    if (post(work)) continue;
-    released_.insert(at, work);
-    full[full_count++] = queue;
+    released_.push_front(work);
   }
   running_ = false;
 }
