@@ -15,6 +15,10 @@ namespace {
 constexpr std::uint64_t kRounds = 400;
 constexpr std::size_t kBytes = 16;
 
+// No packet is sent again because its ACK is late, however busy the machine is.
+const std::array<std::pair<std::string, std::string>, 2> kNoTimeOut{
+    {{"FI_UET_RTO_INIT_US", "60000000"}, {"FI_UET_RTO_MAX_US", "60000000"}}};
+
 // One end of a ping-pong of injected messages.
 class Player {
  public:
@@ -115,7 +119,12 @@ void expect_an_ack_for_each(Node& node) {
   require(acks > kRounds * 3 / 4, std::to_string(acks) + " ACKs");
 }
 
-TEST_F(SharedAcks, Pds128_InjectedMessagesShareThem) { ping_pong({}, {}, expect_few_acks); }
+// Sharing is a matter of messages here, not of time: on a busy machine a reply can be later than
+// the tail may be.
+TEST_F(SharedAcks, Pds128_InjectedMessagesShareThem) {
+  ping_pong({{"FI_UET_TAIL_LOSS_TIME_US", "200000"}, kNoTimeOut[0], kNoTimeOut[1]}, {},
+            expect_few_acks);
+}
 
 // The last message of one play in sixteen asks by itself, that of the next one does not.
 TEST_F(SharedAcks, Pds128_TheTailIsAskedFor) {
@@ -126,10 +135,9 @@ TEST_F(SharedAcks, Pds128_TheTailIsAskedFor) {
         player.await_answers();
       }
       require(player.node.counter("pds_ack_requests_sent") > 0, "nobody has asked");
-      require(player.node.counter("pds_rto_retransmissions") == 0, "a time-out has expired");
     };
   };
-  run({}, {}, play_twice(true), play_twice(false));
+  run({kNoTimeOut[0], kNoTimeOut[1]}, {}, play_twice(true), play_twice(false));
 }
 
 TEST_F(SharedAcks, Pds101_EachAsksWhereItIsDisabled) {
@@ -150,9 +158,7 @@ TEST_F(SharedAcks, NoneIsLostWithALossyNetwork) {
 TEST_F(SharedAcks, FullQueuesDoNotWaitForTheTail) {
   NodeOptions options;
   options.queue_size = 8;
-  const Environment patient{{"FI_UET_TAIL_LOSS_TIME_US", "1000000"},
-                            {"FI_UET_RTO_INIT_US", "60000000"},
-                            {"FI_UET_RTO_MAX_US", "60000000"}};
+  const Environment patient{{"FI_UET_TAIL_LOSS_TIME_US", "1000000"}, kNoTimeOut[0], kNoTimeOut[1]};
   const std::function<void(Player&)> first = [](Player& player) {
     for (std::uint64_t i = 0; i < kRounds; ++i) player.inject(i);
   };
@@ -163,9 +169,7 @@ TEST_F(SharedAcks, FullQueuesDoNotWaitForTheTail) {
 
 // Its own linger ends after a while; nothing must be left to it.
 TEST_F(SharedAcks, ClosingAsks) {
-  const Environment patient{{"FI_UET_TAIL_LOSS_TIME_US", "1000000"},
-                            {"FI_UET_RTO_INIT_US", "60000000"},
-                            {"FI_UET_RTO_MAX_US", "60000000"}};
+  const Environment patient{{"FI_UET_TAIL_LOSS_TIME_US", "1000000"}, kNoTimeOut[0], kNoTimeOut[1]};
   run(
       patient, {},
       [](Player& player) {
@@ -184,9 +188,7 @@ TEST_F(SharedAcks, ClosingAsks) {
 }
 
 TEST_F(SharedAcks, AFenceAsks) {
-  const Environment patient{{"FI_UET_TAIL_LOSS_TIME_US", "1000000"},
-                            {"FI_UET_RTO_INIT_US", "60000000"},
-                            {"FI_UET_RTO_MAX_US", "60000000"}};
+  const Environment patient{{"FI_UET_TAIL_LOSS_TIME_US", "1000000"}, kNoTimeOut[0], kNoTimeOut[1]};
   run(
       patient, {},
       [](Player& player) {
