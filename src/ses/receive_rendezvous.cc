@@ -115,7 +115,7 @@ Result<void> Receiver::read(RxMessage& message, Time now) {
 void Receiver::progress(Time now) {
   settle();
   expire_parked(now);
-  if (waiting_.empty() || now < next_try_) return;
+  if (now < next_try_) return;
   int failures = 0;
   for (auto at = waiting_.begin(); at != waiting_.end() && failures < kTries;) {
     RxMessage& message = *at;
@@ -131,7 +131,8 @@ void Receiver::progress(Time now) {
 }
 
 Time Receiver::next_deadline() {
-  return std::min(waiting_.empty() ? kNever : next_try_, parked_deadline());
+  const bool waits = !short_of_room_.empty() || !waiting_.empty();
+  return std::min(waits ? next_try_ : kNever, parked_deadline());
 }
 
 void Receiver::pulled(RxMessage& message, Status status, bool not_consumed) noexcept {

@@ -199,9 +199,26 @@ TEST_F(MultiReceiveTest, UnexpectedMessagesWithoutRoomForTheirCompletionsKeepThe
   b.sink.receive_room = 100;
   b.ses.progress(kNow);
   ASSERT_EQ(b.sink.all.size(), 3u);
+  EXPECT_EQ(b.ses.next_deadline(), kNever);
   EXPECT_FALSE(take(pattern(100, 3)).nack.has_value());
   for (unsigned i = 0; i < 4; ++i) expect_message(i, memory, 100 * i, pattern(100, i));
   EXPECT_EQ(b.sink.receive_room, 97u);
+}
+
+// No event tells that a completion queue has room again.
+TEST_F(MultiReceiveTest, WithoutRoomForCompletionsTheNextTryHasADeadline) {
+  for (unsigned i = 0; i < 3; ++i) take(pattern(100, i));
+  b.sink.receive_room = 1;
+  ASSERT_TRUE(post(memory, 1));
+  ASSERT_EQ(b.sink.all.size(), 1u);
+  b.ses.progress(kNow);
+  const Time next = b.ses.next_deadline();
+  EXPECT_GT(next, kNow);
+  ASSERT_NE(next, kNever);
+  b.sink.receive_room = 100;
+  b.ses.progress(next);
+  EXPECT_EQ(b.sink.all.size(), 3u);
+  EXPECT_EQ(b.ses.next_deadline(), kNever);
 }
 
 TEST_F(MultiReceiveTest, CancelledBufferCompletesAfterTheMessagesUnderWay) {
