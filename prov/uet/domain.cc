@@ -369,6 +369,9 @@ int Domain::open_fep() {
   config.ses.deferred_timeout = std::chrono::seconds(params_.deferred_timeout);
   config.ses.unexpected_bytes_per_context = params_.unexpected_bytes;
   config.ses.unexpected_bytes_per_peer = params_.unexpected_bytes_per_peer;
+  // Each endpoint's queues have their own sizes.
+  config.ses.tx_messages = 65535;
+  config.ses.posted_receives = std::size_t{1} << 32;
   config.ses.eager_bytes = params_.eager_bytes;
   config.ses.rendezvous_threshold_bytes = params_.rendezvous_threshold;
   config.ses.short_headers = params_.short_headers;

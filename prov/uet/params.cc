@@ -192,7 +192,7 @@ const Row kRows[] = {
     {"UNEXPECTED_BYTES", "Memory in bytes per endpoint for messages without a posted receive",
      Number{&Params::unexpected_bytes, 64 << 10, std::uint64_t{1} << 40}},
     {"UNEXPECTED_BYTES_PER_PEER",
-     "Part of UNEXPECTED_BYTES that the messages of one peer may take, in bytes",
+     "Memory that unexpected messages of one host may take in a domain, in bytes",
      Number{&Params::unexpected_bytes_per_peer, 64 << 10, std::uint64_t{1} << 40}},
     {"RENDEZVOUS_THRESHOLD",
      "Length in bytes above which a message that nobody waits for is not kept but read later",

@@ -11,7 +11,9 @@
 namespace uet::ses {
 namespace {
 
-constexpr std::size_t kSpareReserve = 4;  // open_spare leaves 1/4
+constexpr std::size_t kSpareReserve = 4;  // refusals leave 1/4
+constexpr std::size_t kShareWeight = 1;   // one host has half of all states at most
+constexpr int kStalledSearch = 16;        // messages looked at for one that has stalled
 
 Kind kind_of(wire::SesOpcode opcode) {
   if (opcode == wire::SesOpcode::Write) return Kind::Write;
@@ -34,9 +36,10 @@ bool is_arriving(const RxMessage& message) {
 
 }  // namespace
 
-ArrivingMessages::ArrivingMessages(std::size_t capacity, PieceStore& pieces)
+ArrivingMessages::ArrivingMessages(std::size_t capacity, PieceStore& pieces, std::uint64_t seed)
     : pieces_(pieces),
-      messages_(capacity),
+      capacity_(capacity),
+      shares_(kShareWeight, seed),
       mask_(std::bit_ceil(std::max<std::size_t>(capacity, 1)) - 1),
       buckets_(std::make_unique<RxMessage*[]>(mask_ + 1)) {}
 
@@ -69,10 +72,42 @@ void ArrivingMessages::remove(RxMessage& message) {
   if (last_ == &message) last_ = nullptr;
 }
 
+bool ArrivingMessages::may_open(const FepAddress& source) {
+  return shares_.allows(host_hash(source.ip), 1, available()) && messages_.ready();
+}
+
+// Ends the PDC of the oldest message that has been without a packet for long, unless it is `but`.
+void ArrivingMessages::end_stalled(PdcId but) {
+  auto at = arriving_.begin();
+  for (int i = 0; i < kStalledSearch && at != arriving_.end(); ++i, ++at) {
+    if (at->pdc == but || now_ - at->heard < kStalled) continue;
+    return delivery_->abort(at->pdc, now_);
+  }
+}
+
+void ArrivingMessages::count_in_progress(RxMessage& message) {
+  if (!message.kept) return;
+  message.kept = false;
+  --kept_;
+  shares_.take(host_hash(message.source.ip), 1);
+}
+
 RxMessage* ArrivingMessages::open(const pds::RequestView& view, const wire::SesRequest& request,
                                   Context& context, RxState state) {
+  const bool kept = state == RxState::Unexpected;
+  if (!kept && !may_open(view.source)) {
+    end_stalled(view.pdc);
+    return nullptr;
+  }
   RxMessage* message = messages_.take();
   if (message == nullptr) return nullptr;
+  message->kept = kept;
+  if (kept) {
+    ++kept_;
+  } else {
+    shares_.take(host_hash(view.source.ip), 1);
+  }
+  message->heard = now_;
   message->pdc = view.pdc;
   message->message_id = request.message_id;
   message->state = state;
@@ -101,17 +136,11 @@ void ArrivingMessages::await(RxMessage& message) {
   delivery_->lock(message.pdc);
 }
 
-RxMessage* ArrivingMessages::open_spare(const pds::RequestView& view,
-                                        const wire::SesRequest& request, Context& context,
-                                        RxState state) {
-  const bool spare = messages_.available() > messages_.capacity() / kSpareReserve;
-  return spare ? open(view, request, context, state) : nullptr;
-}
-
 bool ArrivingMessages::refuse(const pds::RequestView& view, const wire::SesRequest& request,
                               Context& context, wire::ReturnCode code) {
   if (is_single(request) || request.opcode == wire::SesOpcode::Read) return true;
-  RxMessage* message = open_spare(view, request, context, RxState::Error);
+  if (available() <= capacity_ / kSpareReserve) return false;
+  RxMessage* message = open(view, request, context, RxState::Error);
   if (message == nullptr) return false;
   message->return_code = code;
   account(*message, request);
@@ -171,6 +200,8 @@ void ArrivingMessages::release(RxMessage& message) {
   if (static_cast<ListNode<PullTag>&>(message).linked()) {
     IntrusiveList<RxMessage, PullTag>::remove(message);
   }
+  count_in_progress(message);
+  shares_.give_back(host_hash(message.source.ip), 1);
   messages_.give_back(&message);
 }
 

@@ -2,11 +2,22 @@
 // Searching a match queue: first what is first in line, then the indices.
 #include "uet/ses/match.h"
 
+#include <algorithm>
+
 namespace uet::ses {
 namespace {
 
 using PostedList = IntrusiveList<PostedReceive, PostedTag>;
 using WildcardList = IntrusiveList<PostedReceive, WildcardTag>;
+
+void drop_from_index(RxMessage& message) {
+  if (static_cast<ChainNode<SameTagTag>&>(message).chained()) {
+    ChainTable<RxMessage, SameTagTag>::remove(message);
+  }
+  if (static_cast<ChainNode<SameSourceTag>&>(message).chained()) {
+    ChainTable<RxMessage, SameSourceTag>::remove(message);
+  }
+}
 
 // Puts the receive into its place by `sequence`, which is mostly the end.
 template <class List>
@@ -121,6 +132,30 @@ void MatchQueue::put(PostedReceive& receive) {
 
 void MatchQueue::add(RxMessage& message) {
   unexpected.push_back(message);
+  const std::size_t heads = std::max(messages_by_tag_.size(), messages_by_source_.size());
+  if (++indexed_ > 2 * heads) {
+    grow_index();
+  } else {
+    index(message);
+  }
+}
+
+// Makes the indices larger if more messages are in them than they have chains. Looks at all, which
+// is no more than were added since it did so last, but for a factor.
+void MatchQueue::grow_index() {
+  std::size_t count = 0;
+  for (auto at = unexpected.begin(); at != unexpected.end(); ++at) ++count;
+  const bool too_small = count > std::max(messages_by_tag_.size(), messages_by_source_.size()) &&
+                         (tagged_ || directed_);
+  indexed_ = count;
+  if (!too_small) return index(unexpected.back());
+  for (RxMessage& message : unexpected) drop_from_index(message);
+  if (tagged_) messages_by_tag_.resize(4 * count);
+  if (directed_) messages_by_source_.resize(4 * count);
+  for (RxMessage& message : unexpected) index(message);
+}
+
+void MatchQueue::index(RxMessage& message) {
   if (tagged_) messages_by_tag_.push_back(message, tag_hash(message.match_bits));
   if (!directed_) return;
   messages_by_source_.push_back(message,
@@ -135,12 +170,7 @@ void MatchQueue::remove(PostedReceive& receive) {
 
 void MatchQueue::remove(RxMessage& message) {
   IntrusiveList<RxMessage, UnexpectedTag>::remove(message);
-  if (static_cast<ChainNode<SameTagTag>&>(message).chained()) {
-    ChainTable<RxMessage, SameTagTag>::remove(message);
-  }
-  if (static_cast<ChainNode<SameSourceTag>&>(message).chained()) {
-    ChainTable<RxMessage, SameSourceTag>::remove(message);
-  }
+  drop_from_index(message);
 }
 
 PostedReceive* MatchQueue::find_operation(const void* operation) {

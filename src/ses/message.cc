@@ -72,22 +72,26 @@ bool point(std::span<const IoSlice> from, std::uint64_t offset, std::uint32_t le
   return fits;
 }
 
-PieceStore::PieceStore(BufferPool& full, std::size_t small_count)
-    : full_(full), small_(kSmallBytes, small_count), pieces_(full.capacity() + small_count) {}
+PieceStore::PieceStore(BufferPool& full) : full_(full) {}
 
 Piece* PieceStore::take(std::uint32_t length, std::size_t reserve) {
-  std::byte* data = length <= kSmallBytes ? small_.take() : nullptr;
-  const bool small = data != nullptr;
+  if (!pieces_.ready()) return nullptr;
+  Small* const memory = length <= kSmallBytes ? small_.take() : nullptr;
+  const bool small = memory != nullptr;
+  std::byte* data = small ? memory->data() : nullptr;
   if (!small && length <= full_.buffer_bytes() && full_.available() > reserve) data = full_.take();
   if (data == nullptr) return nullptr;
   Piece* piece = pieces_.take();
-  UET_ASSERT(piece != nullptr);  // there are as many as buffers
   *piece = {.data = data, .length = length, .small = small};
   return piece;
 }
 
 void PieceStore::give_back(Piece* piece) {
-  (piece->small ? small_ : full_).give_back(piece->data);
+  if (piece->small) {
+    small_.give_back(reinterpret_cast<Small*>(piece->data));
+  } else {
+    full_.give_back(piece->data);
+  }
   pieces_.give_back(piece);
 }
 

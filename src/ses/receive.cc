@@ -23,10 +23,7 @@ constexpr std::size_t kBufferReserve = 8;
 // Of a message that can be read again nothing is kept when this part of the memory, of the context
 // or of the peer, is full: the rest is for those that must be kept or refused.
 constexpr std::size_t kReadableShare = 2;
-// All unexpected messages together may take 3/4 of the states (open_spare), those of one peer 1/2.
-constexpr std::size_t messages_per_peer(std::size_t all) {
-  return std::max<std::size_t>(all / 2, 1);
-}
+constexpr std::size_t kShareWeight = 3;  // one host has 3/4 of the memory at most
 
 MatchKey match_key(const pds::RequestView& view, const wire::SesRequest& request) {
   return {request.match_bits, request.initiator, view.source};
@@ -88,7 +85,6 @@ Receiver::Receiver(const Parameters& parameters, PieceStore& pieces, ArrivingMes
     : unexpected_limit_bytes_(parameters.unexpected_bytes_per_context),
       unpressed_bytes_(parameters.rendezvous ? unexpected_limit_bytes_ / kReadableShare : 0),
       peer_limit_bytes_(parameters.unexpected_bytes_per_peer),
-      peer_limit_messages_(messages_per_peer(parameters.rx_messages)),
       eager_bytes_(parameters.eager_bytes),
       answers_no_match_(parameters.no_match),
       retries_(parameters.retries),
@@ -100,7 +96,7 @@ Receiver::Receiver(const Parameters& parameters, PieceStore& pieces, ArrivingMes
       messages_(messages),
       initiator_(initiator),
       counters_(counters),
-      peers_(std::size_t{1} << 16),
+      shares_(kShareWeight, parameters.seed),
       receives_(parameters.posted_receives),
       more_slices_(std::max<std::size_t>(parameters.posted_receives / 8, kMaxIoSlices)) {}
 
@@ -388,16 +384,18 @@ Response Receiver::place_matched(const wire::SesRequest& request, RxMessage& mes
   return response;
 }
 
-// Charges memory to the message, its context and its peer. False, and nothing charged, when a share
+// Charges memory to the message, its context and its host. False, and nothing charged, when a share
 // is used up.
 bool Receiver::charge(RxMessage& message, std::size_t bytes) {
   Context& context = *message.context;
-  PeerShare& peer = peers_[message.pdc.value];
-  if (context.unexpected_bytes + bytes > unexpected_limit_bytes_) return false;
-  if (peer.bytes + bytes > peer_limit_bytes_) return false;
+  const std::uint64_t host = host_hash(message.source.ip);
+  if (context.unexpected_bytes >= unexpected_limit_bytes_) return false;
+  const std::size_t available = unexpected_limit_bytes_ - context.unexpected_bytes;
+  if (!shares_.allows(host, bytes, available)) return false;
+  if (shares_.held(host) + bytes > peer_limit_bytes_) return false;
   context.unexpected_bytes += bytes;
   unexpected_bytes_ += bytes;
-  peer.bytes += bytes;
+  shares_.take(host, bytes);
   message.charged += bytes;
   return true;
 }
@@ -405,10 +403,10 @@ bool Receiver::charge(RxMessage& message, std::size_t bytes) {
 void Receiver::refund(RxMessage& message) {
   message.context->unexpected_bytes -= message.charged;
   unexpected_bytes_ -= message.charged;
-  PeerShare& peer = peers_[message.pdc.value];
-  peer.bytes -= message.charged;
-  --peer.messages;
+  shares_.give_back(host_hash(message.source.ip), message.charged);
   message.charged = 0;
+  // A parked message would else keep its own restart from opening.
+  if (!message.parked) messages_.count_in_progress(message);
 }
 
 double Receiver::occupancy(const Context& context) const {
@@ -421,13 +419,18 @@ bool Receiver::worth_keeping(const wire::SesRequest& request, const RxMessage& m
   if (!message.readable) return true;
   return request.message_offset + request.payload.size() <= eager_bytes_ &&
          message.context->unexpected_bytes < unexpected_limit_bytes_ / kReadableShare &&
-         peers_[message.pdc.value].bytes < peer_limit_bytes_ / kReadableShare;
+         shares_.held(host_hash(message.source.ip)) < peer_limit_bytes_ / kReadableShare;
 }
 
 // A copy of the packet's payload, charged to the message. nullptr, and nothing charged, when memory
 // or a share of it is used up, or when the message can as well be read again.
 Piece* Receiver::keep(const wire::SesRequest& request, RxMessage& message) {
   if (!worth_keeping(request, message)) return nullptr;
+  const bool full = request.payload.size() > PieceStore::kSmallBytes;
+  if (full &&
+      !shares_.allows(host_hash(message.source.ip), pieces_.largest(), pieces_.available_bytes())) {
+    return nullptr;
+  }
   Piece* piece = pieces_.take(static_cast<std::uint32_t>(request.payload.size()),
                               pieces_.capacity() / kBufferReserve);
   if (piece == nullptr) return nullptr;
@@ -471,16 +474,12 @@ void Receiver::enable_generations(ReceiveQueue& queue) {
 
 Response Receiver::on_unexpected(const pds::RequestView& view, const wire::SesRequest& request,
                                  Context& context, Time now) {
-  PeerShare& peer = peers_[view.pdc.value];
-  const bool crowded = peer.messages >= peer_limit_messages_;
-  RxMessage* message =
-      crowded ? nullptr : messages_.open_spare(view, request, context, RxState::Unexpected);
+  RxMessage* message = messages_.open(view, request, context, RxState::Unexpected);
   if (message == nullptr) return refuse(view, request, context, NackCode::NoSesMsgAvail);
   if (!charge(*message, kUnexpectedMessageBytes)) {
     messages_.release(*message);
     return refuse(view, request, context, NackCode::NoResource);
   }
-  ++peer.messages;
   if (message->must_read) defer(*message);
   context.receives.of(message->tagged()).add(*message);
   if (may_park(view, request, context)) {

@@ -15,8 +15,8 @@ using pds::Response;
 Response Receiver::on_owned(const pds::RequestView& view, const wire::SesRequest& request,
                             Context& context, Time now) {
   ReceiveQueue& queue = context.receives;
-  const bool room = messages_.available() > 0 && receives_.available() > 0 &&
-                    more_slices_.available() > 0 && queue.count < queue.size;
+  const bool room = messages_.may_open(view.source) && receives_.ready() && more_slices_.ready() &&
+                    queue.count < queue.size;
   if (!room) return nack_response(NackCode::NoSesMsgAvail);
   if (!context.sink.reserve_receive()) return nack_response(NackCode::NoResource);
   Arrival arrival{.tagged = is_tagged(request.opcode),

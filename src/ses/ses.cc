@@ -16,7 +16,7 @@ namespace uet::ses {
 struct Ses::Implementation final : pds::Client {
   Implementation(const Parameters& parameters, BufferPool& buffers, ri::MrTable& regions)
       : context_table(parameters.contexts),
-        pieces(buffers, parameters.rx_messages),
+        pieces(buffers),
         initiator(parameters, pieces, counters),
         target(parameters, pieces, regions, context_table, initiator, counters) {
     initiator.attach(target.receiver());

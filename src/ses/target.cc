@@ -17,6 +17,8 @@ using wire::SesOpcode;
 
 namespace {
 
+constexpr std::size_t kAnswerWeight = 3;  // one host has 3/4 of the read answers at most
+
 // An error remembered of an earlier message with the same id, whose end never came.
 bool is_stale(const RxMessage& message, const wire::SesRequest& request) {
   return message.state == RxState::Error &&
@@ -36,9 +38,10 @@ Target::Target(const Parameters& parameters, PieceStore& pieces, ri::MrTable& re
       contexts_(contexts),
       initiator_(initiator),
       counters_(counters),
-      messages_(parameters.rx_messages, pieces),
+      messages_(parameters.rx_messages, pieces, parameters.seed),
       receiver_(parameters, pieces, messages_, initiator, counters),
-      answers_(parameters.return_messages) {}
+      answers_(parameters.return_messages),
+      answer_shares_(kAnswerWeight, parameters.seed) {}
 
 // Its owner has closed all contexts; read answers may still wait in a PDS that is gone.
 Target::~Target() {
@@ -58,6 +61,7 @@ Response Target::rx_req(const View& view, Time now) {
     return {};
   }
   if (view.mode == DeliveryMode::Rudi) return on_rudi(view, now);
+  messages_.set_time(now);
   Request request;
   if (!Request::decode(view.next_hdr, view.bytes, request) || request.version != 0) {
     ++counters_.malformed;
@@ -71,6 +75,7 @@ Response Target::rx_req(const View& view, Time now) {
   if (!is_single(request) && request.opcode != SesOpcode::Read) {
     RxMessage* message = messages_.find(view.pdc, request.message_id);
     if (message != nullptr && !is_stale(*message, request)) {
+      message->heard = now;
       return on_later_packet(view, request, *message);
     }
     if (message != nullptr) messages_.release(*message);
@@ -284,13 +289,29 @@ std::byte* Target::answer_in_ack(const View& view, const Request& request, const
   return response.bytes.data() + header_bytes;
 }
 
+// A state for an answer to this host, which counts in its share. nullptr if there is none.
+ReadAnswer* Target::take_answer(std::uint64_t host) {
+  if (!answer_shares_.allows(host, 1, answers_.available())) return nullptr;
+  ReadAnswer* answer = answers_.take();
+  if (answer == nullptr) return nullptr;
+  answer->host = host;
+  answer_shares_.take(host, 1);
+  return answer;
+}
+
+void Target::give_back_answer(ReadAnswer& answer) {
+  answer_shares_.give_back(answer.host, 1);
+  answers_.give_back(&answer);
+}
+
 // Queues a packet of the return direction; the caller fills the piece before PDS asks for it.
 // nullptr, and nothing is left behind, when something is missing.
 ReadAnswer* Target::begin_answer(const View& view, const Request& request, const ReadPiece& asked,
                                  Time now) {
+  const std::uint64_t host = host_hash(view.source.ip);
   Piece* piece = pieces_.take(asked.length);
   if (piece == nullptr) return nullptr;
-  ReadAnswer* answer = answers_.take();
+  ReadAnswer* answer = take_answer(host);
   if (answer == nullptr) {
     pieces_.give_back(piece);
     return nullptr;
@@ -344,7 +365,7 @@ void Target::answer_done(ReadAnswer& answer) {
   if (answer.piece != nullptr) pieces_.give_back(answer.piece);
   if (answer.source != nullptr) initiator_.answer_done(answer);
   IntrusiveList<ReadAnswer, AnsweringTag>::remove(answer);
-  answers_.give_back(&answer);
+  give_back_answer(answer);
 }
 
 // ---- the end of messages -----------------------------------------------------------------------

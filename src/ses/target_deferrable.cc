@@ -133,6 +133,7 @@ PostedReceive* Receiver::forget_parked(RxMessage& message) {
 // What still comes of it is answered with `code`. Its receive waits again (SES-113).
 void Receiver::drop_parked(RxMessage& message, ReturnCode code) {
   PostedReceive* receive = forget_parked(message);
+  messages_.count_in_progress(message);
   messages_.abandon(message, code);
   if (receive != nullptr) restore(*receive);
 }
@@ -143,6 +144,7 @@ PostedReceive* Receiver::leave_parked(RxMessage& message) {
   const bool asked = message.restart_token != 0;
   PostedReceive* receive = forget_parked(message);
   if (asked) {
+    messages_.count_in_progress(message);
     messages_.abandon(message, ReturnCode::Ok);
     return receive;
   }

@@ -41,13 +41,13 @@ Response Target::on_message_read(const View& view, const Request& request, Time 
 
 bool Target::answer_from(TxMessage& source, const View& view, const Request& request,
                          const ReadPiece& asked, Time now) {
-  ReadAnswer* answer = answers_.take();
+  ReadAnswer* answer = take_answer(host_hash(view.source.ip));
   if (answer == nullptr) return false;
   const std::uint64_t offset = request.buffer_offset + asked.offset;
   if (!Initiator::point_at(source, offset, asked.length, answer->payload)) {
     answer->piece = pieces_.take(asked.length);
     if (answer->piece == nullptr) {
-      answers_.give_back(answer);
+      give_back_answer(*answer);
       return false;
     }
     gather(source.slices(), offset, asked.length, answer->piece->data);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <vector>
 
 #include "objects.h"
 
@@ -439,6 +440,46 @@ INSTANTIATE_TEST_SUITE_P(Capabilities, AbandonedMessage,
                          testing::Values(0, FI_SOURCE | FI_SOURCE_ERR), [](const auto& info) {
                            return std::string(info.param == 0 ? "None" : "SourceErr");
                          });
+
+// Memory alone bounds unexpected messages: the receive of the last of many comes first.
+TEST_F(ReceiveCase, ManyUnexpectedMessagesWaitForTheirReceives) {
+  constexpr std::uint64_t kMessages = 12'000;
+  open(0);
+  for (std::uint64_t tag = 0; tag < kMessages; ++tag) {
+    ssize_t result = 0;
+    while ((result = fi_tinject(sender.get(), &tag, sizeof tag, to_receiver, tag)) == -FI_EAGAIN) {
+      a->poll();
+      b->poll();
+    }
+    ASSERT_EQ(result, 0);
+  }
+  for (std::uint64_t tag = kMessages; tag-- > 0;) {
+    std::uint64_t in = 0;
+    ASSERT_EQ(receive_tagged(&in, sizeof in, 0, &in, tag), 0);
+    const Event event = received();
+    ASSERT_EQ(event.error, 0);
+    ASSERT_EQ(event.tag, tag);
+    ASSERT_EQ(in, tag);
+  }
+}
+
+// tx_attr.size is each endpoint's own, however many others wait for a peer that makes no progress.
+TEST_F(ReceiveCase, EachEndpointHasItsOwnTransmitQueue) {
+  open(0);
+  const std::size_t size = a->info->tx_attr->size;
+  const std::size_t endpoints = 8192 / size + 2;
+  std::vector<Owned<fid_ep>> senders;
+  std::uint64_t out64 = 0;
+  for (std::size_t i = 0; i < endpoints; ++i) {
+    senders.push_back(a->open_endpoint(0));
+    for (std::size_t posted = 0; posted < size; ++posted) {
+      ASSERT_EQ(
+          fi_tsend(senders.back().get(), &out64, sizeof out64, nullptr, to_receiver, 7, nullptr), 0)
+          << "send " << posted << " of endpoint " << i;
+    }
+  }
+  for (std::size_t i = 0; i < endpoints * size; ++i) ASSERT_EQ(a->next(*b).error, 0);
+}
 
 }  // namespace
 }  // namespace uet::e2e

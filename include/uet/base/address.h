@@ -84,4 +84,9 @@ struct FepAddressHash {
   }
 };
 
+// Of the host alone, whichever of its ports.
+inline std::uint64_t host_hash(const FabricAddress& ip) {
+  return FepAddressHash{}(FepAddress{.ip = ip, .port = 0});
+}
+
 }  // namespace uet

@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 
 #include "uet/base/check.h"
 #include "uet/base/zeroed_array.h"
@@ -41,6 +42,15 @@ class ChainTable {
       : heads_(std::bit_ceil(std::max<std::size_t>(elements, 1))) {}
   ChainTable(const ChainTable&) = delete;
   ChainTable& operator=(const ChainTable&) = delete;
+
+  std::size_t size() const { return heads_.size(); }
+  // Of an empty table. Keeps its size where there is no memory for another one.
+  void resize(std::size_t elements) noexcept {
+    try {
+      heads_ = ZeroedArray<Node*>(std::bit_ceil(std::max<std::size_t>(elements, 1)));
+    } catch (const std::bad_alloc&) {
+    }
+  }
 
   // The first of the chain, and the one behind `element`; nullptr if there is none.
   T* first(std::uint64_t hash) { return element_of(heads_[index_of(hash)]); }

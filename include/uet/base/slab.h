@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// A fixed number of objects, made once and handed out by pointer; taking and giving back is O(1)
-// and allocates nothing. Last in, first out, so that memory never needed is never touched.
+// Objects handed out by pointer, up to a capacity; taking and giving back is O(1). Memory comes in
+// chunks and is kept for the next object. Last in, first out, so that few objects in use touch
+// little memory.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <new>
 #include <utility>
 
@@ -16,20 +17,24 @@ namespace uet {
 template <class T>
 class Slab {
  public:
-  explicit Slab(std::size_t capacity)
-      : storage_(std::make_unique_for_overwrite<Cell[]>(capacity)), capacity_(capacity) {}
+  // `capacity`: objects in use at a time. Their memory comes in chunks of about 64 KiB when it is
+  // first needed, and goes with the slab.
+  explicit Slab(std::size_t capacity) : capacity_(capacity) {}
   Slab(const Slab&) = delete;
   Slab& operator=(const Slab&) = delete;
-  ~Slab() { UET_ASSERT(in_use_ == 0); }
+  ~Slab() {
+    UET_ASSERT(in_use_ == 0);
+    while (chunks_ != nullptr) delete[] std::exchange(chunks_, chunks_->next);
+  }
 
-  // nullptr when all objects are in use.
+  // nullptr when all objects are in use, or when there is no memory for one more.
   template <class... Arguments>
   T* take(Arguments&&... arguments) {
     Cell* cell = free_;
     if (cell != nullptr) {
       free_ = cell->next;
-    } else if (fresh_ < capacity_) {
-      cell = &storage_[fresh_++];
+    } else if (in_use_ < capacity_ && has_fresh()) {
+      cell = &chunks_[fresh_++];
     } else {
       return nullptr;
     }
@@ -40,6 +45,9 @@ class Slab {
       return new (static_cast<void*>(cell->bytes)) T(std::forward<Arguments>(arguments)...);
     }
   }
+
+  // The next take() has an object; else there is none now.
+  bool ready() { return free_ != nullptr || (in_use_ < capacity_ && has_fresh()); }
 
   void give_back(T* object) {
     UET_ASSERT(in_use_ > 0);
@@ -61,9 +69,23 @@ class Slab {
     Cell* next;
     alignas(T) std::byte bytes[sizeof(T)];
   };
-  std::unique_ptr<Cell[]> storage_;
+  static constexpr std::size_t kChunkCells =
+      std::max<std::size_t>((std::size_t{64} << 10) / sizeof(Cell), 8);
+
+  std::size_t chunk_cells() const { return std::min(capacity_, kChunkCells); }
+  bool has_fresh() { return fresh_ <= chunk_cells() || grow(); }
+  // The first cell of a chunk holds the address of the chunk before.
+  bool grow() {
+    Cell* chunk = new (std::nothrow) Cell[chunk_cells() + 1];
+    if (chunk == nullptr) return false;
+    chunk->next = std::exchange(chunks_, chunk);
+    fresh_ = 1;
+    return true;
+  }
+
   std::size_t capacity_;
-  std::size_t fresh_ = 0;
+  Cell* chunks_ = nullptr;        // the newest
+  std::size_t fresh_ = SIZE_MAX;  // its next cell that has not been taken yet
   Cell* free_ = nullptr;
   std::size_t in_use_ = 0;
 };

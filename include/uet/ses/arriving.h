@@ -2,12 +2,18 @@
 // The states of messages that arrive (SES-29): taken with a message's first packet, found by its
 // later ones, given back when nothing of it is awaited or kept. Knows no rule of what a message may
 // do; its owners, target.cc and receive.cc, decide that.
+//
+// Messages in progress are bounded by a capacity of which each host has a share (Shares).
+// Unexpected ones are bounded by their memory instead, which the receiver counts.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 
+#include "uet/base/shares.h"
 #include "uet/base/slab.h"
+#include "uet/base/time.h"
 #include "uet/pds/api.h"
 #include "uet/ses/context.h"
 #include "uet/ses/message.h"
@@ -16,21 +22,27 @@ namespace uet::ses {
 
 class ArrivingMessages {
  public:
-  // Room for `capacity` messages. `pieces` outlives this one.
-  ArrivingMessages(std::size_t capacity, PieceStore& pieces);
+  static constexpr Duration kStalled = std::chrono::seconds(30);
+
+  // Room for `capacity` messages in progress. `pieces` outlives this one.
+  ArrivingMessages(std::size_t capacity, PieceStore& pieces, std::uint64_t seed);
   void attach(pds::Delivery& delivery) { delivery_ = &delivery; }
+  // The time of the packet that is looked at next.
+  void set_time(Time now) { now_ = now; }
 
   // The message whose rest is still to come; nullptr if there is none.
   RxMessage* find(PdcId pdc, MsgId id);
   // A state for the message that `request` is the first packet to arrive of. What more packets will
-  // come of is found by them from now on. nullptr when there is none.
+  // come of is found by them from now on. nullptr when there is none, or when the share of the
+  // host is used up; then the PDC of a message that has been without a packet for kStalled ends.
   RxMessage* open(const pds::RequestView& view, const wire::SesRequest& request, Context& context,
                   RxState state);
-  // The same, leaving a part of all states to messages that somebody waits for: else two peers that
-  // only send could block each other for good.
-  RxMessage* open_spare(const pds::RequestView& view, const wire::SesRequest& request,
-                        Context& context, RxState state);
+  // open() of a message in progress from this host has a state.
+  bool may_open(const FepAddress& source);
+  // The message is no longer unexpected: from now on it is one in progress.
+  void count_in_progress(RxMessage& message);
   // Remembers, if there is a state to spare, that the message was refused with `code` (SES-35).
+  // Leaves a quarter of all states to messages that a receive or a region waits for.
   // Reads and single packets need no memory.
   // False: it cannot be remembered.
   bool refuse(const pds::RequestView& view, const wire::SesRequest& request, Context& context,
@@ -51,7 +63,6 @@ class ArrivingMessages {
   void release(RxMessage& message);
 
   std::size_t in_use() const { return messages_.in_use(); }
-  std::size_t available() const { return messages_.available(); }
   // Calls visit(message) for each message that more is to come of; it may end the message.
   template <class Visit>
   void for_each(Visit visit) {
@@ -63,6 +74,11 @@ class ArrivingMessages {
   }
 
  private:
+  std::size_t available() const {
+    const std::size_t in_progress = messages_.in_use() - kept_;
+    return capacity_ - std::min(capacity_, in_progress);
+  }
+  void end_stalled(PdcId but);
   RxMessage** bucket(PdcId pdc, MsgId id);
   void insert(RxMessage& message);
   void remove(RxMessage& message);
@@ -70,7 +86,11 @@ class ArrivingMessages {
 
   PieceStore& pieces_;
   pds::Delivery* delivery_ = nullptr;
-  Slab<RxMessage> messages_;
+  const std::size_t capacity_;  // of messages in progress
+  std::size_t kept_ = 0;        // others
+  Shares shares_;               // of the capacity
+  Time now_{};
+  Slab<RxMessage> messages_{SIZE_MAX};
   IntrusiveList<RxMessage, ArrivingTag> arriving_;
   std::size_t mask_;
   std::unique_ptr<RxMessage*[]> buckets_;

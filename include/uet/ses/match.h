@@ -33,8 +33,8 @@ MatchKey key_of(const RxMessage& message);
 // and source.
 class MatchQueue {
  public:
-  // `size`: of how many receives the indices are made for; there may be more. `directed`: receives
-  // may name their source.
+  // `size`: of how many receives the indices are made for; there may be more. Those of messages
+  // grow with them. `directed`: receives may name their source.
   explicit MatchQueue(bool tagged = true, std::size_t size = 64, bool directed = true);
 
   // The oldest receive that matches; nullptr if there is none.
@@ -60,6 +60,9 @@ class MatchQueue {
  private:
   enum class Reach : std::uint8_t { Tag, Source, Wildcard };
 
+  void index(RxMessage& message);
+  void grow_index();
+
   Reach reach_of(const MatchCriteria& criteria) const;
   std::uint64_t tag_hash(std::uint64_t tag) const { return tagged_ ? tag : 0; }
   std::uint64_t source_hash(std::uint64_t tag, InitiatorId initiator,
@@ -72,6 +75,7 @@ class MatchQueue {
   ChainTable<PostedReceive, ExactTag> receives_by_source_;
   ChainTable<RxMessage, SameTagTag> messages_by_tag_;
   ChainTable<RxMessage, SameSourceTag> messages_by_source_;
+  std::size_t indexed_ = 0;  // messages that have been added since the last look at the indices
 };
 
 class Context;

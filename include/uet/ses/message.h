@@ -52,7 +52,7 @@ class PieceStore {
  public:
   static constexpr std::uint32_t kSmallBytes = 256;
 
-  PieceStore(BufferPool& full, std::size_t small_count);
+  explicit PieceStore(BufferPool& full);
   // A piece with room for `length` bytes; nullptr when there is no buffer, or none beyond the
   // `reserve` full buffers that the caller must leave to others.
   Piece* take(std::uint32_t length, std::size_t reserve = 0);
@@ -64,13 +64,16 @@ class PieceStore {
     return piece.small ? kSmallBytes : full_.buffer_bytes();
   }
   std::size_t capacity() const { return full_.capacity(); }
+  std::size_t available_bytes() const { return full_.available() * full_.buffer_bytes(); }
   std::uint32_t largest() const { return static_cast<std::uint32_t>(full_.buffer_bytes()); }
   std::size_t in_use() const { return pieces_.in_use(); }
 
  private:
+  using Small = std::array<std::byte, kSmallBytes>;
+
   BufferPool& full_;
-  BufferPool small_;
-  Slab<Piece> pieces_;
+  Slab<Small> small_{SIZE_MAX};  // who needs them is bounded by operations and memory
+  Slab<Piece> pieces_{SIZE_MAX};
 };
 
 // ---- initiator ---------------------------------------------------------------------------------
@@ -170,6 +173,7 @@ struct AnsweringTag;
 struct ReadAnswer : OutgoingMessage, ListNode<AnsweringTag>, ListNode<ServedTag> {
   ReadAnswer() : OutgoingMessage(true) {}
   wire::SesResponseHeader header;
+  std::uint64_t host = 0;  // host_hash of the initiator
   Piece* piece = nullptr;
   TxMessage* source = nullptr;
   std::array<Slice, 2> payload{};  // in the memory of `source`
@@ -259,6 +263,7 @@ struct RxMessage : ListNode<UnexpectedTag>,
   bool has_data = false;
   bool delivery_complete = false;  // its sender wants to know (SES-110)
   bool answer_owed = false;        // NO_RESPONSE was said to the packet `answer_psn` (SES-46)
+  bool kept = false;               // counts as unexpected memory, not as a message in progress
   bool awaited = false;  // holds a lock on its PDC, which asks whether the sender still lives
   Context* context = nullptr;
   PostedReceive* receive = nullptr;
@@ -270,6 +275,7 @@ struct RxMessage : ListNode<UnexpectedTag>,
   std::uint64_t placed = 0;
   std::uint64_t base = 0;     // where it begins in the buffer of `receive`
   std::uint64_t charged = 0;  // to the context's unexpected memory
+  Time heard{};               // when its last packet came
   std::uint64_t data = 0;
   FepAddress source;
   // What every packet must repeat (SES-115 step 15).

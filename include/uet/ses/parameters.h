@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The sizes that SES is built with; everything is allocated from them at construction.
+// The sizes that SES is built with.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,14 @@ namespace uet::ses {
 struct Parameters {
   std::uint32_t payload_mtu = 4096;     // bytes of payload in all but a message's last packet
   std::size_t tx_messages = 8192;       // operations in progress, all contexts; at most 65535
-  std::size_t rx_messages = 8192;       // messages being received or unexpected
+  std::size_t rx_messages = 8192;       // messages being received; unexpected ones count as memory
   std::size_t posted_receives = 65536;  // receives, all contexts together
   std::size_t return_messages = 4096;   // read answers on their way
   std::size_t outstanding_reads_bytes = 1 << 20;  // asked for and not yet arrived, per PDC
+  // Memory of unexpected messages, their descriptors included. One host has at most as much of all
+  // contexts' as unexpected_bytes_per_peer, and three times what is free in a context (Shares).
   std::size_t unexpected_bytes_per_context = 16 << 20;
-  std::size_t unexpected_bytes_per_peer = 12 << 20;    // of these, those that came on one PDC
+  std::size_t unexpected_bytes_per_peer = 12 << 20;
   std::size_t eager_bytes = 64 << 10;                  // kept of a message that can be read again
   std::size_t contexts = 4096;                         // endpoints of the FEP
   std::uint64_t rendezvous_threshold_bytes = 4 << 10;  // longer sends can be read by the target
@@ -44,7 +46,7 @@ struct Parameters {
   Duration deferred_timeout{std::chrono::seconds(60)};
   std::size_t parked_per_context = 1024;  // put off at a time; the next are ordinary sends
   bool short_headers = true;              // medium and small where the peer takes them (SES-5)
-  std::uint64_t seed = 1;                 // of the read keys
+  std::uint64_t seed = 1;                 // of the read keys, and of which hosts share a share
   HostCopy* host_copy = nullptr;          // writes payload to memory, if not memcpy; outlives SES
   bool rudi = false;                      // use RUDI where it is safe (SES-137, SES-138)
 };

@@ -8,9 +8,9 @@
 #include <memory>
 
 #include "uet/base/result.h"
+#include "uet/base/shares.h"
 #include "uet/base/slab.h"
 #include "uet/base/time.h"
-#include "uet/base/zeroed_array.h"
 #include "uet/pds/api.h"
 #include "uet/ses/api.h"
 #include "uet/ses/arriving.h"
@@ -78,11 +78,6 @@ class Receiver final : public PullClient {
 
  private:
   using PullList = IntrusiveList<RxMessage, PullTag>;
-
-  struct PeerShare {  // of the memory of unexpected messages: what came on one PDC
-    std::size_t bytes = 0;
-    std::size_t messages = 0;
-  };
 
   void settle();
   bool charge(RxMessage& message, std::size_t bytes);
@@ -152,7 +147,6 @@ class Receiver final : public PullClient {
   const std::size_t unpressed_bytes_;  // of it, what may be in use without pressing anybody
   std::size_t unexpected_bytes_ = 0;   // of all contexts
   const std::size_t peer_limit_bytes_;
-  const std::size_t peer_limit_messages_;
   const std::size_t eager_bytes_;
   const bool answers_no_match_;
   const std::uint16_t retries_;
@@ -164,7 +158,7 @@ class Receiver final : public PullClient {
   ArrivingMessages& messages_;
   Initiator& initiator_;
   Counters& counters_;
-  ZeroedArray<PeerShare> peers_;  // 2^16, by PDC id
+  Shares shares_;  // of unexpected memory
   Slab<PostedReceive> receives_;
   Slab<MoreSlices> more_slices_;
   IntrusiveList<ReceiveQueue, ShortOfRoomTag> short_of_room_;  // messages wait for receives there

@@ -84,6 +84,8 @@ class Target {
   void complete_write(RxMessage& message, bool has_data, const ri::MrAccess& access);
   std::byte* answer_in_ack(const View& view, const Request& request, const ReadPiece& asked,
                            pds::Response& response);
+  ReadAnswer* take_answer(std::uint64_t host);
+  void give_back_answer(ReadAnswer& answer);
   ReadAnswer* begin_answer(const View& view, const Request& request, const ReadPiece& asked,
                            Time now);
   ri::MrAccess access_memory(const Request& request, const Context& context, std::uint8_t access,
@@ -104,6 +106,7 @@ class Target {
   ArrivingMessages messages_;
   Receiver receiver_;
   Slab<ReadAnswer> answers_;
+  Shares answer_shares_;
   IntrusiveList<ReadAnswer, AnsweringTag> answering_;
   std::uint16_t last_answer_id_ = 0;
 };

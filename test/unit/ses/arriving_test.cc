@@ -27,13 +27,13 @@ class ArrivingTest : public ::testing::Test {
   }
 
   BufferPool buffers{kMtu, 4};
-  PieceStore pieces{buffers, 4};
+  PieceStore pieces{buffers};
   Lists delivery;
   Sink sink;
   ContextConfig config;
   Context context{config, sink};
   pds::RequestView view;
-  ArrivingMessages messages{kStates, pieces};
+  ArrivingMessages messages{kStates, pieces, 1};
 };
 
 TEST_F(ArrivingTest, Ses29_IsFoundByPdcAndMessageId) {
@@ -84,23 +84,49 @@ TEST_F(ArrivingTest, Ses35_AbandonedMessageRemembersItsFirstErrorUntilItsEnd) {
   EXPECT_EQ(messages.in_use(), 0u);
 }
 
-TEST_F(ArrivingTest, SpareStatesEndBeforeTheLastQuarter) {
+TEST_F(ArrivingTest, OneHostHasHalfOfTheStatesAndTheNextAThird) {
   std::vector<RxMessage*> opened;
-  const auto open_spare = [&](std::uint16_t id) {
-    return messages.open_spare(view, request_of(id), context, RxState::Unexpected);
+  const auto take_all = [&](std::uint8_t host) {
+    view.source.ip.bytes[3] = host;
+    std::size_t count = 0;
+    for (std::uint16_t id = 1; RxMessage* message = open(id, host); ++id, ++count) {
+      opened.push_back(message);
+    }
+    return count;
   };
-  for (std::uint16_t id = 1; RxMessage* message = open_spare(id); ++id) opened.push_back(message);
-  EXPECT_EQ(opened.size(), kStates - kStates / 4);
-  while (RxMessage* message = open(static_cast<std::uint16_t>(100 + opened.size()))) {
-    opened.push_back(message);
+  EXPECT_EQ(take_all(1), kStates / 2);
+  EXPECT_EQ(take_all(2), kStates / 4);
+  EXPECT_EQ(take_all(3), kStates / 8);
+  for (RxMessage* message : opened) messages.release(*message);
+  EXPECT_EQ(take_all(2), kStates / 2);
+  for (std::size_t i = kStates - kStates / 8; i < opened.size(); ++i) messages.release(*opened[i]);
+}
+
+TEST_F(ArrivingTest, UnexpectedMessagesTakeNoneOfTheStates) {
+  std::vector<RxMessage*> opened;
+  for (std::uint16_t id = 1; id <= 3 * kStates; ++id) {
+    opened.push_back(messages.open(view, request_of(id), context, RxState::Unexpected));
+    ASSERT_NE(opened.back(), nullptr);
   }
-  EXPECT_EQ(opened.size(), kStates);
-  std::size_t seen = 0;
-  messages.for_each([&](RxMessage& message) {
-    ++seen;
-    messages.release(message);
-  });
-  EXPECT_EQ(seen, kStates);
+  EXPECT_TRUE(messages.may_open(view.source));
+  for (std::size_t i = 0; i < kStates; ++i) messages.count_in_progress(*opened[i]);
+  EXPECT_FALSE(messages.may_open(view.source));
+  for (RxMessage* message : opened) messages.release(*message);
+  EXPECT_TRUE(messages.may_open(view.source));
+}
+
+TEST_F(ArrivingTest, ShortageEndsThePdcOfAMessageThatStalls) {
+  std::vector<RxMessage*> opened;
+  messages.set_time(Time{});
+  for (std::uint16_t id = 1; RxMessage* message = open(id, 5); ++id) opened.push_back(message);
+  EXPECT_EQ(delivery.aborted, PdcId{});  // none has waited for long
+  messages.set_time(Time{} + ArrivingMessages::kStalled);
+  opened.front()->heard = Time{} + ArrivingMessages::kStalled;
+  EXPECT_EQ(open(100, 5), nullptr);
+  EXPECT_EQ(delivery.aborted, PdcId{});  // not the one whose packet is looked at
+  EXPECT_EQ(open(100, 6), nullptr);
+  EXPECT_EQ(delivery.aborted, PdcId{5});
+  for (RxMessage* message : opened) messages.release(*message);
 }
 
 }  // namespace

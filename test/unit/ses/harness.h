@@ -96,6 +96,7 @@ struct Lists final : pds::Delivery {
   void unlock(PdcId) override { --locks; }
   void abort(PdcId pdc, Time now) override {
     ++aborts;
+    aborted = pdc;
     if (on_abort) on_abort(pdc, now);
   }
 
@@ -115,6 +116,7 @@ struct Lists final : pds::Delivery {
   int hurries = 0;
   int locks = 0;
   int aborts = 0;
+  PdcId aborted;
   std::function<void(PdcId, Time)> on_abort;
 };
 

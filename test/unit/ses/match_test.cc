@@ -106,6 +106,32 @@ TEST(MatchQueue, Ses51_UnexpectedMessagesAreTakenInOrderOfArrival) {
   EXPECT_EQ(queue.find_unexpected(receive), nullptr);
 }
 
+// The indices grow with the messages, and keep their order.
+TEST(MatchQueue, Ses51_ManyMessagesAreFoundByTagInOrderOfArrival) {
+  constexpr std::size_t kTags = 3000;
+  MatchQueue queue(true, 4);
+  std::vector<RxMessage> messages(2 * kTags);
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    messages[i].match_bits = i % kTags;
+    messages[i].initiator = InitiatorId{5};
+    messages[i].source = address_of(1);
+    messages[i].som_seen = true;
+    queue.add(messages[i]);
+  }
+  for (std::size_t i = messages.size(); i-- > 0;) {
+    PostedReceive receive;
+    set(receive, 0, i % kTags);
+    receive.directed = i % 2 == 0;
+    receive.source_initiator = InitiatorId{5};
+    receive.source = address_of(1);
+    const std::size_t oldest = i >= kTags ? i - kTags : i + kTags;
+    RxMessage* found = queue.find_unexpected(receive);
+    ASSERT_EQ(found, &messages[oldest]) << i;
+    MatchQueue::remove(*found);
+  }
+  EXPECT_TRUE(queue.unexpected.empty());
+}
+
 TEST(MatchQueue, Ses113_ReceivePutBackStandsAtItsOldPlace) {
   PostedReceive receives[4];
   MatchQueue queue;

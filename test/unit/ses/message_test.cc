@@ -92,11 +92,11 @@ TEST(TotalLength, SumThatWouldWrapStaysAtTheTop) {
   EXPECT_EQ(total_length(slices), UINT64_MAX);
 }
 
-TEST(PieceStore, SmallOnesUseTheirOwnBuffersFirst) {
+TEST(PieceStore, SmallOnesTakeNoFullBuffer) {
   BufferPool full(1024, 2);
-  PieceStore store(full, 1);
+  PieceStore store(full);
   Piece* first = store.take(PieceStore::kSmallBytes);
-  Piece* second = store.take(1);  // no small buffer left
+  Piece* second = store.take(PieceStore::kSmallBytes + 1);
   ASSERT_NE(first, nullptr);
   ASSERT_NE(second, nullptr);
   EXPECT_EQ(store.cost(*first), PieceStore::kSmallBytes);
@@ -106,6 +106,7 @@ TEST(PieceStore, SmallOnesUseTheirOwnBuffersFirst) {
   Piece* third = store.take(1024);
   ASSERT_NE(third, nullptr);
   EXPECT_EQ(store.take(1024), nullptr);
+  EXPECT_EQ(store.available_bytes(), 0u);
   first->next = second;
   second->next = third;
   store.give_back_all(first);
@@ -116,7 +117,7 @@ TEST(PieceStore, SmallOnesUseTheirOwnBuffersFirst) {
 
 TEST(PieceStore, MoreThanABufferIsRefused) {
   BufferPool full(1024, 1);
-  PieceStore store(full, 0);
+  PieceStore store(full);
   EXPECT_EQ(store.take(1025), nullptr);
 }
 

@@ -158,33 +158,41 @@ TEST_F(RendezvousTest, ShortageOfPdcsAndMessagesDelaysTheRead) {
   expect_idle();
 }
 
-TEST_F(RendezvousTest, OnePeerCannotTakeAllMemoryForUnexpectedMessages) {
+TEST_F(RendezvousTest, OneHostCannotTakeAllMemoryForUnexpectedMessages) {
   Parameters parameters = small_parameters();
   parameters.unexpected_bytes_per_peer = 8 * kMtu;
   Node c{2, parameters};
   SesRequest request = c.request_for(SesOpcode::Send);
   request.request_length = kMtu;
   std::uint16_t id = 1;
-  const auto offer = [&](PdcId pdc) {
+  const auto offer = [&](std::uint8_t host, PdcId pdc) {
     request.message_id = MsgId{id++};
-    return c.take(request, pattern(kMtu), 1, pdc);
+    return c.take(request, pattern(kMtu), host, pdc);
   };
   int taken = 0;
-  while (!offer(PdcId{7}).nack) ++taken;
+  while (!offer(1, PdcId{7}).nack) ++taken;
   EXPECT_GE(taken, 4);
   EXPECT_LT(taken, 8);
-  EXPECT_FALSE(offer(PdcId{8}).nack.has_value()) << "another one has its own share";
+  EXPECT_TRUE(offer(1, PdcId{8}).nack.has_value()) << "whichever PDC it uses";
+  EXPECT_FALSE(offer(3, PdcId{9}).nack.has_value()) << "another one has its own share";
   Bytes in(kMtu);
   ASSERT_TRUE(c.receive({slice_of(in)}));
-  EXPECT_FALSE(offer(PdcId{7}).nack.has_value()) << "what was taken is free again";
+  EXPECT_FALSE(offer(1, PdcId{7}).nack.has_value()) << "what was taken is free again";
+}
+
+// Memory is the only bound, descriptors included, and a share of it.
+TEST_F(RendezvousTest, UnexpectedMessagesWithoutBytesTakeMemoryAndNoStates) {
+  Parameters parameters = small_parameters();
+  parameters.rx_messages = 4;
+  parameters.unexpected_bytes_per_context = 1 << 20;
+  Node c{2, parameters};
+  SesRequest request = c.request_for(SesOpcode::Send);
   request.request_length = 0;
-  taken = 0;
-  for (;; ++taken) {
-    request.message_id = MsgId{id++};
-    if (c.take(request, {}, 1, PdcId{9}).nack) break;
-  }
-  EXPECT_LE(taken, 32) << "half of the message states";
-  EXPECT_FALSE(offer(PdcId{10}).nack.has_value());
+  std::size_t taken = 0;
+  while (!c.take(request).nack) request.message_id = MsgId{static_cast<std::uint16_t>(++taken)};
+  EXPECT_GT(taken * sizeof(RxMessage), 700u << 10);
+  EXPECT_LE(taken * sizeof(RxMessage), 768u << 10) << "3/4 of the memory";
+  EXPECT_FALSE(c.take(request, {}, 7).nack.has_value()) << "another host has a share";
 }
 
 TEST_F(RendezvousTest, MsgErrorFindsAMessageThatWaitsForItsRead) {

@@ -260,7 +260,7 @@ TEST_F(ReceiveTest, Cms305_OccupancyOfTheMemoryOfUnexpectedMessages) {
     const double limit = 32 * kMtu;
     const double unpressed = rendezvous ? limit / 2 : 0;
     for (int i = 0; i < 24; ++i) {
-      target.take(request, pattern(kMtu));
+      target.take(request, pattern(kMtu), static_cast<std::uint8_t>(1 + i % 4));  // four hosts
       const auto bytes = static_cast<double>(target.ses.unexpected_bytes());
       EXPECT_GE(bytes, (i + 1) * kMtu);
       const double pressing = std::max(0.0, bytes - unpressed);
@@ -275,16 +275,20 @@ TEST_F(ReceiveTest, Cms305_OccupancyOfTheMemoryOfUnexpectedMessages) {
 }
 
 TEST_F(ReceiveTest, Ses44_UnexpectedMessagesLeaveBuffersToOthers) {
-  Node tight(3, small_parameters(), small_config(), 8);
+  Node tight(3, small_parameters(), small_config(), 16);
   const SesRequest request = part(tight.request_for(SesOpcode::Send), 0, kMtu, kMtu);
   std::optional<pds::NackCode> nack;
   while (!nack) nack = tight.take(request, pattern(kMtu)).nack;
   EXPECT_EQ(*nack, pds::NackCode::NoPktBuffer);
-  EXPECT_EQ(tight.buffers.available(), 1u);
+  EXPECT_GE(tight.buffers.available(), 4u) << "one host takes no more than 3/4";
+  for (std::uint8_t host = 2; host < 8; ++host)
+    nack = tight.take(request, pattern(kMtu), host).nack;
+  EXPECT_EQ(*nack, pds::NackCode::NoPktBuffer);
+  EXPECT_EQ(tight.buffers.available(), 2u) << "of all hosts together 1/8 is kept";
 }
 
 TEST_F(ReceiveTest, Ses44_PacketRefusedInMidMessageComesAgain) {
-  Node tight(3, small_parameters(), small_config(), 2);
+  Node tight(3, small_parameters(), small_config(), 3);
   const SesRequest request = tight.request_for(SesOpcode::Send);
   const Bytes half = pattern(kMtu);
   tight.take(part(request, 0, kMtu, 4 * kMtu), half);

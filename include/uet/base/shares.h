@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Shares of a bounded amount (table entries, bytes) that any host may ask for, so that no host
+// takes all: a holder may have at most `weight` times as much as is free. With weight 1 one host
+// gets at most 1/2, two 1/3 each, n hosts 1/(n + 1) each, and as much stays free for the next; with
+// weight 3 3/4, 3/7, 3/(3n + 1). Known from shared switch buffers as dynamic thresholds.
+//
+// Holders are told apart by a hash, in a table of fixed size: hosts that fall on one entry share a
+// share, and invented addresses take no memory.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "uet/base/check.h"
+
+namespace uet {
+
+class Shares {
+ public:
+  // `weight`: see above, 1 or more. `seed`: so that nobody can choose addresses that share an
+  // entry.
+  Shares(std::size_t weight, std::uint64_t seed) : weight_(weight), seed_(seed) {}
+
+  // May a holder with the hash take `amount` more, of which `available` are free now?
+  bool allows(std::uint64_t hash, std::size_t amount, std::size_t available) const {
+    if (amount > available) return false;
+    const std::size_t left = available - amount;
+    const std::size_t most = left > std::numeric_limits<std::size_t>::max() / weight_
+                                 ? std::numeric_limits<std::size_t>::max()
+                                 : left * weight_;
+    return held_[index_of(hash)] + amount <= most + weight_;
+  }
+  void take(std::uint64_t hash, std::size_t amount) { held_[index_of(hash)] += amount; }
+  void give_back(std::uint64_t hash, std::size_t amount) {
+    UET_ASSERT(held_[index_of(hash)] >= amount);
+    held_[index_of(hash)] -= amount;
+  }
+  std::size_t held(std::uint64_t hash) const { return held_[index_of(hash)]; }
+
+ private:
+  static constexpr std::size_t kEntries = 1024;
+
+  std::size_t index_of(std::uint64_t hash) const {
+    return ((hash ^ seed_) * 0x9E3779B97F4A7C15ULL >> 32) % kEntries;
+  }
+
+  std::size_t weight_;
+  std::uint64_t seed_;
+  std::array<std::size_t, kEntries> held_{};
+};
+
+}  // namespace uet
