@@ -151,12 +151,14 @@ void Rccc::unmark_rtx(std::uint32_t bytes) {
 
 void Rccc::on_credit(std::uint32_t credit, Time now) {
   on_answer(now);
-  last_credit_event_ = now;
   unanswered_ = 0;
   acked_ = false;
   fallen_back_ = false;
   const std::uint32_t units = credit_ahead(credit, state_.granted_units);
-  if (units > 0) requests_ = 0;
+  if (units > 0) {  // ACKs repeat an old counter, also those of a keepalive
+    requests_ = 0;
+    last_credit_event_ = now;
+  }
   parameters_.counts().credit_received_bytes += std::uint64_t{units} * kCreditUnit;
   credit_on_update(state_, credit, static_cast<std::uint64_t>(window_.state().max_bytes));
 }

@@ -160,6 +160,25 @@ TEST_F(RcccTest, Cms215_AsksAtOnceIfTheReceiverHasNotBeenToldThenAfterTwoRtts) {
   EXPECT_EQ(rccc.request_due(now), kNever);
 }
 
+// Each ACK repeats the counter, those of keepalives too: the wait goes on.
+TEST_F(RcccTest, Cms215_ARepeatedCounterIsNoCredit) {
+  send_all();
+  ack(37 * 4096);
+  rccc.on_credit(5, now);
+  send_all();
+  ack(4096);
+  rccc.on_new_data(4096, now);
+  rccc.take_target(1);
+  const Time due = rccc.request_due(now);
+  ASSERT_EQ(due, now + microseconds(24));
+  while (now < due) {
+    now += microseconds(8);
+    ack(0);
+    rccc.on_credit(5, now);
+  }
+  EXPECT_LE(rccc.request_due(now), now);
+}
+
 TEST_F(RcccTest, ADataPacketMayAskInPlaceOfAControlPacket) {
   send_all();
   ack(37 * 4096);
