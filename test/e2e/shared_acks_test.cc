@@ -135,6 +135,7 @@ TEST_F(SharedAcks, Pds128_TheTailIsAskedFor) {
         player.await_answers();
       }
       require(player.node.counter("pds_ack_requests_sent") > 0, "nobody has asked");
+      require(player.node.counter("pds_rto_retransmissions") == 0, "a time-out has expired");
     };
   };
   run({kNoTimeOut[0], kNoTimeOut[1]}, {}, play_twice(true), play_twice(false));

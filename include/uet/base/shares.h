@@ -19,8 +19,8 @@ namespace uet {
 
 class Shares {
  public:
-  // `weight`: see above, 1 or more. `seed`: so that nobody can choose addresses that share an
-  // entry.
+  // `weight`: see above, 1 or more. `seed`: decides which hosts fall on one entry; if an attacker
+  // does not know it, it cannot choose an address that shares the entry of another host.
   Shares(std::size_t weight, std::uint64_t seed) : weight_(weight), seed_(seed) {}
 
   // May a holder with the hash take `amount` more, of which `available` are free now?

@@ -84,7 +84,7 @@ TEST_F(ArrivingTest, Ses35_AbandonedMessageRemembersItsFirstErrorUntilItsEnd) {
   EXPECT_EQ(messages.in_use(), 0u);
 }
 
-TEST_F(ArrivingTest, OneHostHasHalfOfTheStatesAndTheNextAThird) {
+TEST_F(ArrivingTest, EachFurtherHostHasHalfOfTheStatesLeft) {
   std::vector<RxMessage*> opened;
   const auto take_all = [&](std::uint8_t host) {
     view.source.ip.bytes[3] = host;
@@ -100,6 +100,24 @@ TEST_F(ArrivingTest, OneHostHasHalfOfTheStatesAndTheNextAThird) {
   for (RxMessage* message : opened) messages.release(*message);
   EXPECT_EQ(take_all(2), kStates / 2);
   for (std::size_t i = kStates - kStates / 8; i < opened.size(); ++i) messages.release(*opened[i]);
+}
+
+TEST_F(ArrivingTest, Ses35_RefusalsLeaveAQuarterOfTheStates) {
+  const auto refuse = [&](std::uint16_t id, std::uint8_t host) {
+    view.source.ip.bytes[3] = host;
+    view.pdc = PdcId{host};
+    return messages.refuse(view, request_of(id), context, ReturnCode::BadMkey);
+  };
+  for (std::uint16_t id = 1; id <= kStates / 2; ++id) EXPECT_TRUE(refuse(id, 1));
+  EXPECT_FALSE(refuse(99, 1)) << "its share is used up";
+  for (std::uint16_t id = 1; id <= kStates / 4; ++id) EXPECT_TRUE(refuse(id, 2));
+  EXPECT_FALSE(refuse(1, 3)) << "the last quarter is for others";
+  view.source.ip.bytes[3] = 3;
+  RxMessage* matched = open(1, 3);
+  ASSERT_NE(matched, nullptr);
+  messages.release(*matched);
+  messages.for_each([&](RxMessage& message) { messages.release(message); });
+  EXPECT_EQ(messages.in_use(), 0u);
 }
 
 TEST_F(ArrivingTest, UnexpectedMessagesTakeNoneOfTheStates) {

@@ -21,7 +21,8 @@ Parameters deferring() {
 // Node a sends, node b puts off.
 class TargetDeferrableTest : public TwoNodes {
  protected:
-  TargetDeferrableTest() : TwoNodes(deferring()) {}
+  explicit TargetDeferrableTest(const Parameters& parameters = deferring())
+      : TwoNodes(parameters) {}
 
   Result<void> send(Bytes& memory, std::optional<std::uint64_t> tag = {},
                     void* operation = nullptr) {
@@ -193,6 +194,27 @@ TEST_F(TargetDeferrableTest, Ses71_RestartedMessageGoesToItsOwnReceive) {
 }
 
 // The receive is reserved for one message of one sender.
+Parameters one_message_at_a_time() {
+  Parameters parameters = deferring();
+  parameters.rx_messages = 2;  // one host has half of them
+  return parameters;
+}
+
+class OneMessageAtATime : public TargetDeferrableTest {
+ protected:
+  OneMessageAtATime() : TargetDeferrableTest(one_message_at_a_time()) {}
+};
+
+// A parked message that its receive has asked for must not take the state of its own restart.
+TEST_F(OneMessageAtATime, Ses71_ParkedMessageLeavesTheStateOfItsRestart) {
+  send_unexpected(message);
+  ASSERT_TRUE(b.receive({slice_of(memory)}));
+  exchange();
+  expect_received(memory, message);
+  expect_sent();
+  expect_idle();
+}
+
 TEST_F(TargetDeferrableTest, Ses71_TokenOfAnotherMessageLeadsNowhere) {
   send_unexpected(message);
   ASSERT_TRUE(b.receive({slice_of(memory)}));

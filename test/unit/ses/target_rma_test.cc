@@ -454,6 +454,20 @@ TEST_F(TargetRmaTest, ReadWithoutABufferIsRefusedForNow) {
   EXPECT_TRUE(tight.ses.idle());
 }
 
+TEST_F(TargetRmaTest, OneHostCannotTakeAllReadAnswers) {
+  Parameters parameters = small_parameters();
+  parameters.return_messages = 16;
+  Node target(3, parameters);
+  Bytes memory(kMtu);
+  SesRequest request = target.request_for(SesOpcode::Read);
+  request.match_bits = target.expose(memory).value;
+  request.request_length = kMtu;
+  std::size_t taken = 0;
+  while (!target.take(request).nack) ++taken;
+  EXPECT_EQ(taken, 12u) << "3/4 of them";
+  EXPECT_FALSE(target.take(request, {}, 7).nack.has_value()) << "another host has a share";
+}
+
 TEST_F(TargetRmaTest, ReadOnALostPdcLeavesNothing) {
   b.delivery.pdc_gone = true;
   EXPECT_TRUE(b.take(rma(SesOpcode::Read, 0, 100, 100)).nack.has_value());
