@@ -10,6 +10,8 @@ namespace {
 using PostedList = IntrusiveList<PostedReceive, PostedTag>;
 using WildcardList = IntrusiveList<PostedReceive, WildcardTag>;
 
+constexpr std::size_t kAddsPerChain = 8;
+
 void drop_from_index(RxMessage& message) {
   if (static_cast<ChainNode<SameTagTag>&>(message).chained()) {
     ChainTable<RxMessage, SameTagTag>::remove(message);
@@ -57,7 +59,8 @@ MatchQueue::MatchQueue(bool tagged, std::size_t size, bool directed)
       receives_by_tag_(tagged ? size : 1),
       receives_by_source_(directed ? size : 1),
       messages_by_tag_(tagged ? size : 1),
-      messages_by_source_(directed ? size : 1) {}
+      messages_by_source_(directed ? size : 1),
+      adds_left_(std::max(messages_by_tag_.size(), messages_by_source_.size())) {}
 
 MatchQueue::Reach MatchQueue::reach_of(const MatchCriteria& criteria) const {
   const bool one_tag = !tagged_ || criteria.ignore == 0;
@@ -132,27 +135,23 @@ void MatchQueue::put(PostedReceive& receive) {
 
 void MatchQueue::add(RxMessage& message) {
   unexpected.push_back(message);
-  const std::size_t heads = std::max(messages_by_tag_.size(), messages_by_source_.size());
-  if (++indexed_ > 2 * heads) {
-    grow_index();
-  } else {
-    index(message);
-  }
+  index(message);
+  if (--adds_left_ == 0) grow_index();
 }
 
-// Makes the indices larger if more messages are in them than they have chains. Looks at all, which
-// is no more than were added since it did so last, but for a factor.
+// Makes the indices larger if more messages are in them than they have chains. Walks through all
+// messages, but only once in kAddsPerChain adds for each chain; a chain has about as many at most.
 void MatchQueue::grow_index() {
+  const auto chains = [&] { return std::max(messages_by_tag_.size(), messages_by_source_.size()); };
   std::size_t count = 0;
   for (auto at = unexpected.begin(); at != unexpected.end(); ++at) ++count;
-  const bool too_small = count > std::max(messages_by_tag_.size(), messages_by_source_.size()) &&
-                         (tagged_ || directed_);
-  indexed_ = count;
-  if (!too_small) return index(unexpected.back());
-  for (RxMessage& message : unexpected) drop_from_index(message);
-  if (tagged_) messages_by_tag_.resize(4 * count);
-  if (directed_) messages_by_source_.resize(4 * count);
-  for (RxMessage& message : unexpected) index(message);
+  if (count > chains() && (tagged_ || directed_)) {
+    for (RxMessage& message : unexpected) drop_from_index(message);
+    if (tagged_) messages_by_tag_.resize(4 * count);
+    if (directed_) messages_by_source_.resize(4 * count);
+    for (RxMessage& message : unexpected) index(message);
+  }
+  adds_left_ = kAddsPerChain * std::max(chains(), count);
 }
 
 void MatchQueue::index(RxMessage& message) {

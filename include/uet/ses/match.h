@@ -75,7 +75,7 @@ class MatchQueue {
   ChainTable<PostedReceive, ExactTag> receives_by_source_;
   ChainTable<RxMessage, SameTagTag> messages_by_tag_;
   ChainTable<RxMessage, SameSourceTag> messages_by_source_;
-  std::size_t indexed_ = 0;  // messages that have been added since the last look at the indices
+  std::size_t adds_left_;  // until grow_index() looks at the indices of messages again
 };
 
 class Context;
