@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::size_t kDefaultSize = 1024;
 constexpr std::size_t kSmallestEventLimit = 64;
-constexpr unsigned kReadsWithoutProgress = 16;
+// Reads that find as many entries as they ask for make progress after this time.
+constexpr Duration kLongestWithoutProgress = std::chrono::microseconds(20);
 constexpr Duration kSpin = std::chrono::microseconds(20);  // before a blocking read sleeps
 
 std::size_t entry_bytes(fi_cq_format format) {
@@ -279,9 +280,10 @@ ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) noexcept {
   bool wants_thread = false;
   {
     const Guard guard(domain_.lock());
-    if (count == 0 || count_ < count || ++reads_without_progress_ >= kReadsWithoutProgress) {
-      reads_without_progress_ = 0;
-      domain_.progress_before_reply(clock_now(), [this] { return count_ > 0; });
+    const Time now = clock_now();
+    if (count == 0 || count_ < count || now >= progress_due_) {
+      progress_due_ = now + kLongestWithoutProgress;
+      domain_.progress_before_reply(now, [this] { return count_ > 0; });
     }
     if (count > 0 || count_ == 0) {
       result = pop(buffer, count, sources);

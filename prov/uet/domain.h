@@ -52,16 +52,16 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   bool dead() const { return dead_.load(std::memory_order_relaxed); }
 
   fep::Fep& fep() UET_REQUIRES(lock_) { return *fep_; }
-  // One bounded pass of the protocol; true if there was work.
+  // One bounded pass of the protocol, which takes all that has come before; true if there was work.
   bool progress(Time now) UET_REQUIRES(lock_) {
-    const bool taken = fep_->take(now);
+    const bool taken = take(now);
     return end_pass(push_after_take(now) || taken);
   }
   // As progress, for a call that returns completions at once if `delivers()` says so: the
   // application's reply then leaves before the ACKs of what it is told of.
   template <class Delivers>
   bool progress_before_reply(Time now, Delivers delivers) UET_REQUIRES(lock_) {
-    const bool taken = fep_->take(now);
+    const bool taken = take(now);
     if (fep_->keep_acks_longer(now)) return end_pass(taken);
     if (delivers() && fep_->can_keep_acks(now) && may_keep_acks()) {
       fep_->keep_acks();
@@ -155,6 +155,18 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
     works_.run();  // a post may complete at once, and that may release some
     wake_sleepers_in_time();
   }
+  // Bursts until none is left of what had come by `now`, which moves on to the last one. Each is
+  // answered before the next, since ACKs need packets. A flood ends the pass after kMostBursts.
+  bool take(Time& now) UET_REQUIRES(lock_) {
+    const Time start = now;
+    const bool taken = fep_->take(now);
+    for (unsigned bursts = 1; bursts < kMostBursts && fep_->left_some(start); ++bursts) {
+      push_after_take(now);
+      now = clock_now();
+      fep_->take(now);
+    }
+    return taken;
+  }
   // What has arrived since `now` was copied and placed meanwhile, which is the host's time.
   bool push_after_take(Time now) UET_REQUIRES(lock_) {
     return fep_->push(fep_->took_from_network() ? clock_now() : now);
@@ -169,6 +181,7 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   }
 
   static constexpr unsigned kPatientPasses = 32;
+  static constexpr unsigned kMostBursts = 128;  // one holds 64 packets at most
 
   Hold fabric_;
   References references_;

@@ -169,7 +169,7 @@ const Row kRows[] = {
      Number{&Params::rto_init_us, 100, 60'000'000}},
     {"RTO_MAX_US", "Largest retransmission time-out after back-off, in microseconds",
      Number{&Params::rto_max_us, 100, 60'000'000}},
-    {"RTO_RETRIES", "Retransmissions of a packet before its peer counts as dead",
+    {"RTO_RETRIES", "Retransmissions of a packet in vain before its operations fail",
      Number{&Params::rto_retries, 1, 1000}},
     {"TAIL_LOSS_TIME_US",
      "When the peer is asked whether it has a message that nobody waits for, such as an injected "

@@ -15,6 +15,8 @@ constexpr std::uint32_t kLargestHeaders = 40 + 8 + 16 + 44 + 24;
 constexpr std::uint32_t kLargestSesHeader = 44 + 36;
 // How soon to come back when the NIC or the packet pool had no room: no event tells when it has.
 constexpr Duration kRetry = std::chrono::microseconds(50);
+// Between two looks for packets: more than one may have come.
+constexpr Duration kAway = std::chrono::microseconds(50);
 const RxPacket kBlank{};  // copied: quicker than one that is made in pieces
 
 }  // namespace
@@ -30,6 +32,7 @@ Fep::Fep(const Config& config, nic::Nic& nic, Time now)
     : config_(config),
       nic_(nic),
       last_pass_(now),
+      last_take_(now),
       rng_(config.seed),
       packets_(config.packets),
       buffers_(config.ses.payload_mtu, config.buffers),
@@ -50,8 +53,17 @@ bool Fep::progress(Time now) {
 
 bool Fep::take(Time now) {
   last_pass_ = now;
+  was_away_ = now - last_take_ > kAway;
+  last_take_ = now;
   const bool received = receive(now);
   return manager_.expire(now) || received;
+}
+
+bool Fep::left_some(Time start) const {
+  if (taken_ == 0) return false;
+  if (was_away_) return true;
+  const bool full = taken_ == arrived_.size() || nic_.receive_backlog_bytes() > 0;
+  return full && (newest_arrival_ == Time{} || newest_arrival_ < start);
 }
 
 // A stream's ACKs let its window move, and nobody replies to it: they do not wait.
@@ -107,6 +119,8 @@ bool Fep::receive(Time now) {
   HostCopy* const host_copy = config_.ses.host_copy;
   bool through_memory = false;
   took_from_network_ = false;
+  taken_ = count;
+  newest_arrival_ = count > 0 ? arrived_[count - 1].arrived : Time{};
   for (std::size_t i = 0; i < count; ++i) {
     RxPacket& packet = arrived_[i];
     if (config_.trim_marks.on(packet.dscp)) {  // PDS-147

@@ -276,6 +276,7 @@ void Manager::on_control_packet(const RxPacket& packet, Time now) {
     pdc = resolve(packet, header.spdcid, header.dpdcid, request, now);
   }
   if (pdc == nullptr) return;
+  pdc->heard(now);
   pdc->extend_close(now);
   switch (header.ctl_type) {
     case wire::CpType::Noop:

@@ -301,6 +301,7 @@ std::uint16_t Pdc::choose_path(const TxRecord& record, Time now) {
 
 void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
   record.ar |= retransmission;  // PDS-124
+  if (retransmission) count_unanswered(record);
   write_header(psn, record, retransmission);
   Packet& packet = *record.packet;
   packet.to = destination_.address;
@@ -322,7 +323,7 @@ void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
     ccc_.ccc->on_sent(record.nominal_bytes, now);
     last_data_sent_ = now;
     ccc_balance_ += record.nominal_bytes;
-    sent_bytes_ += record.nominal_bytes - std::min(record.nominal_bytes, counted);
+    unreported_bytes_ += record.nominal_bytes - std::min(record.nominal_bytes, counted);
     unasked_packets_ = record.ar ? 0 : static_cast<std::uint16_t>(unasked_packets_ + 1);
     record.out_of_flight = false;
     if (ListNode<WaitingForCccTag>::linked()) ccc_.waiting.remove(*this);  // it had its turn
@@ -506,9 +507,12 @@ void Pdc::send_last_word() {
 // Sends what was found lost. False if something remains that must wait.
 bool Pdc::resend_pending(std::uint32_t& budget, Time now) {
   bool data_waits = false;
+  bool oldest = true;  // of those that the peer has not reported
   for (Psn psn = tx_.base(); resend_count_ > 0 && psn != tx_.next_psn(); ++psn) {
     TxRecord* record = tx_.find(psn);
-    if (record == nullptr || !record->resend) continue;
+    if (record == nullptr || record->sacked) continue;
+    const bool is_oldest = std::exchange(oldest, false);
+    if (!record->resend) continue;
     if (budget == 0) return false;
     if (!within_peer_window(psn)) return true;  // PDS-42, PDS-127: until mpr allows it
     const bool data = record->message != nullptr;
@@ -519,7 +523,7 @@ bool Pdc::resend_pending(std::uint32_t& budget, Time now) {
       // to do with what is under way, and many that go without it would leave none of it to use.
       const bool for_credit = ccc_.credit != nullptr && ccc_.credit->lacks_credit();
       const Time overdue = for_credit ? kNever : last_data_sent_ + rto(env_.parameters, 0);
-      if (psn != tx_.base() || now < overdue) {
+      if (!is_oldest || now < overdue) {
         wait_for_ccc(now);
         // Another packet than the oldest waits for that one, which has a timer of its own.
         if (now < overdue) set_deadline(kResend, std::min(deadlines_[kResend], overdue));

@@ -14,7 +14,7 @@ using Slot = RxWindow::Slot;
 
 // The pipeline of PDS-210 from step 8 on; Manager did the lookup and the identity checks.
 void Pdc::on_request(Incoming& request, Time now) {
-  last_activity_ = now;
+  heard(now);
   extend_close(now);
   if (request.clear_psn) on_clear(*request.clear_psn, now);  // PDS-209: duplicates too
   const RxWindow::Place place = rx_.place(request.psn);

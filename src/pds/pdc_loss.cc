@@ -157,7 +157,7 @@ void Pdc::presume_lost(Psn psn, TxRecord& record, bool by_path, Time now) {
   ++env_.counters.inferred_loss_retransmissions;
   if (by_path) note_inference(true);
   mark_lost(record, cms::LossCause::Path, now);
-  queue_resend(psn, record);
+  queue_resend(psn, record, now);
 }
 
 Time Pdc::look_for_losses(bool by_ack, std::uint32_t& reported, Time now) {
@@ -184,7 +184,7 @@ Time Pdc::look_for_losses(bool by_ack, std::uint32_t& reported, Time now) {
       }
       continue;
     }
-    if (record.resend || Outbox::holds(*record.packet)) continue;
+    if (record.resend || record.not_before != Time{} || Outbox::holds(*record.packet)) continue;
     const bool overtaken = env_.cms.path_inference && record.order > route_epoch_ &&
                            arrived.newest(record.entropy) > record.order;
     if (overtaken && record.overtaken_since == Time{}) record.overtaken_since = now;

@@ -37,6 +37,16 @@ bool Pdc::believable(const wire::AckHeader& ack) const {
   return from_peer && ack.spdcid.value != 0 && ack.cack_psn < tx_.next_psn() && not_below_start;
 }
 
+// After a silence a peer takes up one packet after another. Those that it has not reported have a
+// time-out from then on, so that they are not all sent again at its first word.
+void Pdc::heard(Time now) {
+  last_activity_ = peer_lived_ = now;
+  window_probes_ = 0;
+  if (silence_over_ != kNever) return;
+  silence_over_ = now;
+  set_deadline(kResend, std::min(deadlines_[kResend], now + rto(env_.parameters, 0)));
+}
+
 void Pdc::learn_peer(PdcId peer_id) {
   if (state_ != PdcState::Creating) return;
   peer_id_ = peer_id;
@@ -50,8 +60,8 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
     return;
   }
   ++env_.counters.acks_received;
-  last_activity_ = last_heard_ = now;
-  window_probes_ = 0;
+  last_heard_ = now;
+  heard(now);
   const bool asked_for_window = window_probe_due_ != Time{};
   window_probe_due_ = Time{};
   learn_peer(ack.spdcid);
@@ -75,7 +85,7 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
       // answered already: this answer came because it was asked for.
       if (!record->sacked && !record->asked) {
         if (record->sent_count == 1) path().on_answered(record->entropy);
-        if (record->sent_count == 1 || (record->sent_count == 2 && !ack.retx)) {
+        if (!ack.retx && record->sent_count != UINT16_MAX) {
           answer_time_.add(now - record->first_sent);
         } else if (record->sent_count == 2) {
           answer_time_.add(now - record->last_sent);
@@ -180,7 +190,7 @@ void Pdc::await_final_response(Psn psn, TxRecord& record, Packet& packet, Time n
   record.sacked = true;  // not in flight, and not acknowledged (PDS-89)
   record.provisional = true;
   record.not_before = Time{};
-  record.rto_count = 0;
+  record.rto_count = record.unanswered = 0;
   record.rto_epoch = rto_epoch_;
   record.sent_count = UINT16_MAX;  // the time until the final response is no round trip
   record.last_sent = now;
@@ -189,10 +199,24 @@ void Pdc::await_final_response(Psn psn, TxRecord& record, Packet& packet, Time n
   if (due < deadlines_[kResend]) set_deadline(kResend, due);
 }
 
-// How long this packet is waited for since it was last sent or asked for.
+// How long this packet is waited for since it was last sent or asked for. A final response takes as
+// long as an application does; once it has been asked for, the peer owes an answer as to a packet.
 Duration Pdc::response_time(const TxRecord& record) const {
-  const Duration timeout = rto(env_.parameters, record.rto_count, answer_time_.limit());
-  return record.provisional ? env_.parameters.keepalive_time + timeout : timeout;
+  const Duration timeout = std::max(rto(env_.parameters, record.rto_count, answer_time_.limit()),
+                                    retransmission_pause(env_.parameters, record.unanswered));
+  if (record.provisional && record.rto_count == 0) return env_.parameters.keepalive_time + timeout;
+  if (record.rto_count == 0 || answer_time_.limit() <= env_.parameters.rto_cap) return timeout;
+  const Duration left = silence_limit(env_.parameters, answer_time_.limit()) - waited_for(record);
+  return std::clamp(left, std::min(timeout, env_.parameters.rto_init), timeout);
+}
+
+// The time-outs of this packet so far, without the one that no answer was owed in.
+Duration Pdc::waited_for(const TxRecord& record) const {
+  Duration waited{};
+  for (std::uint32_t k = record.provisional ? 1 : 0; k < record.rto_count; ++k) {
+    waited += rto(env_.parameters, k, answer_time_.limit());
+  }
+  return waited;
 }
 
 // PDS-87: every PSN up to CACK needed nothing more than the default response.
@@ -225,8 +249,9 @@ void Pdc::apply_sack(const wire::AckHeader& ack, Time now) {
     record->sacked = true;
     peer_buffers_ = true;
     back_in_flight(*record);
-    if (record->resend) {
-      end_resend(*record);
+    if (record->resend || record->not_before != Time{}) {
+      if (record->resend) end_resend(*record);
+      record->not_before = Time{};
       // Its response is still to come: watched again (PDS-89, PDS-90).
       const Time due = record->last_sent + response_time(*record);
       if (due < deadlines_[kResend]) set_deadline(kResend, due);
@@ -248,10 +273,11 @@ void Pdc::inform_ccc(const wire::AckHeader& ack, cms::AckFeedback& feedback,
   }
   // The field comes from the peer: no more than was sent, each packet once, and not told yet, but
   // for its rounding (CMS-820).
-  const std::uint64_t known = sent_bytes_ + cms::kRcvdBytesUnit;
-  const std::uint64_t most = known - std::min(known, reported_bytes_);
-  feedback.newly_received_bytes = std::min(feedback.newly_received_bytes, most);
-  reported_bytes_ += feedback.newly_received_bytes;
+  const std::int64_t most =
+      std::max<std::int64_t>(0, unreported_bytes_ + std::int64_t{cms::kRcvdBytesUnit});
+  feedback.newly_received_bytes =
+      std::min(feedback.newly_received_bytes, static_cast<std::uint64_t>(most));
+  unreported_bytes_ -= static_cast<std::int64_t>(feedback.newly_received_bytes);
   ccc_balance_ -= static_cast<std::int64_t>(feedback.newly_received_bytes);
   const bool longer = ccc_.ccc->on_ack(feedback, now);
   if (longer && ccc_.measures_base_rtt) ccc_.probes_wanted = kBaseRttProbes;
@@ -278,7 +304,7 @@ void Pdc::settle_ccc() {
   if (excess == 0 || (excess < 0 && !tx_.empty())) return;
   ccc_.ccc->forget(excess);
   ccc_balance_ -= excess;
-  if (excess > 0) reported_bytes_ += static_cast<std::uint64_t>(excess);  // acknowledged, not told
+  if (excess > 0) unreported_bytes_ -= excess;  // acknowledged, not told
 }
 
 // They keep their places until they have sent: with a window of one packet a PDC with small packets
@@ -307,11 +333,19 @@ void Pdc::mark_lost(TxRecord& record, cms::LossCause cause, Time now) {
   ccc_balance_ -= record.nominal_bytes;
 }
 
-void Pdc::queue_resend(Psn psn, TxRecord& record) {
+Time Pdc::queue_resend(Psn psn, TxRecord& record, Time now) {
   UET_ASSERT(tx_.holds(psn));
   (void)psn;
+  note_progress(record);
   record.not_before = Time{};
   if (!record.resend) {
+    const Time allowed =
+        record.last_sent + retransmission_pause(env_.parameters, record.unanswered);
+    if (now < allowed) {
+      record.not_before = allowed;
+      set_deadline(kResend, std::min(deadlines_[kResend], allowed));
+      return allowed;
+    }
     record.resend = true;
     ++resend_count_;
     if (ccc_.credit != nullptr && record.message != nullptr) {
@@ -320,6 +354,7 @@ void Pdc::queue_resend(Psn psn, TxRecord& record) {
     }
   }
   make_ready();
+  return kNever;
 }
 
 // PDS-166: all from the gap on, except what the peer is known to have buffered.
@@ -330,7 +365,7 @@ void Pdc::go_back(Time now) {
     if (record == nullptr || record->sacked || record->resend) continue;
     ++env_.counters.nack_retransmissions;
     mark_lost(*record, cms::LossCause::OutOfOrder, now);
-    queue_resend(psn, *record);
+    queue_resend(psn, *record, now);
   }
 }
 
@@ -356,7 +391,7 @@ void Pdc::rebase(Psn start_psn, Time now) {
   for (Psn psn = tx_.base(); psn != tx_.next_psn(); ++psn) {
     TxRecord* record = tx_.find(psn);
     if (record == nullptr) continue;
-    record->rto_count = record->nack_count = 0;
+    record->rto_count = record->nack_count = record->unanswered = 0;
     if (record->message != nullptr && !record->out_of_flight) {  // refused, not lost
       in_flight_bytes_ -= record->nominal_bytes;
       record->out_of_flight = true;
@@ -364,7 +399,7 @@ void Pdc::rebase(Psn start_psn, Time now) {
       ccc_balance_ -= record->nominal_bytes;
     }
     ++env_.counters.nack_retransmissions;
-    queue_resend(psn, *record);
+    queue_resend(psn, *record, now);
   }
   settle_ccc();
   wake_ccc_waiters();
@@ -374,6 +409,7 @@ void Pdc::send_later(TxRecord& record, Time not_before, Time now) {
   if (record.sacked || record.resend || record.not_before != Time{}) return;
   mark_lost(record, cms::LossCause::OutOfOrder, now);
   record.not_before = not_before;
+  ++env_.counters.nack_retransmissions;
   if (not_before < deadlines_[kResend]) set_deadline(kResend, not_before);
 }
 
@@ -392,7 +428,7 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
   const NackAction action = nack_action(beyond_window ? NackCode::PsnOorWindow : nack.nack_code);
   ++env_.counters.nacks_received[static_cast<std::uint8_t>(nack.nack_code)];
   if (action == NackAction::Rebase && state_ == PdcState::Creating && !tx_.empty()) {
-    last_activity_ = now;
+    heard(now);
     return rebase(Psn{nack.payload}, now);
   }
   if (!from_peer || record == nullptr || action == NackAction::Ignore ||
@@ -400,12 +436,14 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
     ++env_.counters.nacks_ignored;
     return;
   }
-  last_activity_ = now;
+  heard(now);
   path().on_feedback(record->entropy, path_feedback(nack), now);
   const bool trimmed =
       nack.nack_code == NackCode::Trimmed || nack.nack_code == NackCode::TrimmedLastHop;
   if (trimmed && record->trim_count < UINT8_MAX) ++record->trim_count;
   record->rto_count = 0;  // PDS-125: the peer lives, though it refuses
+  // A refused packet has arrived. Other NACKs say that it has not.
+  if (action != NackAction::RetransmitNow) record->unanswered = 0;
   if (!beyond_window && is_fatal(nack.nack_code)) {
     return on_fatal_nack(nack.nack_code, nack.nack_psn, *record, now);
   }
@@ -444,12 +482,13 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
   }
   if (action == NackAction::RetransmitNow) {
     ++env_.counters.nack_retransmissions;
-    queue_resend(psn, *record);
+    queue_resend(psn, *record, now);
   } else {
     note_progress(*record);
     if (record->nack_count++ >= env_.parameters.max_nack_retransmissions) {
       return fail(PdsError::NackExhausted, now);
     }
+    ++env_.counters.nack_retransmissions;
     record->not_before = now + env_.parameters.nack_retransmission_time;
     if (record->not_before < deadlines_[kResend]) set_deadline(kResend, record->not_before);
   }
@@ -484,15 +523,40 @@ void Pdc::note_progress(TxRecord& record) {
   if (record.rto_epoch == rto_epoch_) return;
   record.rto_epoch = rto_epoch_;
   record.rto_count = record.nack_count = 0;
+  record.unanswered = 0;
 }
 
-std::optional<Time> Pdc::check_record(Psn psn, TxRecord& record, Time now) {
-  if (record.resend) return kNever;
+void Pdc::count_unanswered(TxRecord& record) const {
+  if (!has_answered_nothing_since(record) && record.unanswered < UINT16_MAX) ++record.unanswered;
+}
+
+// PDS-121, after a time-out. Either nothing at all has come for too long, or the peer lives and
+// this packet does not reach it.
+bool Pdc::counts_as_dead(const TxRecord& record, bool first) const {
+  if (!has_answered_nothing_since(record)) {
+    return rto_exhausted(env_.parameters, record.unanswered);
+  }
+  if (!first || (record.provisional && record.rto_count == 0)) return false;
+  return waited_for(record) + response_time(record) >=
+         silence_limit(env_.parameters, answer_time_.limit());
+}
+
+// A packet that was sent before a silence has one short time-out from the end of the silence on,
+// since the peer takes up what has come, whatever its answers took before.
+Time Pdc::answer_due(TxRecord& record) const {
+  const bool spoke_again = silence_over_ != kNever && record.last_sent < silence_over_;
+  if (!spoke_again) return record.last_sent + response_time(record);
+  if (waited_for(record) >= env_.parameters.rto_cap) record.rto_count %= 2;
+  if (record.sacked) return silence_over_ + response_time(record);
+  return silence_over_ + rto(env_.parameters, record.rto_count);
+}
+
+std::optional<Time> Pdc::check_record(Psn psn, TxRecord& record, bool first, bool asks, Time now) {
   if (record.not_before != Time{}) {
     if (now < record.not_before) return record.not_before;
-    ++env_.counters.nack_retransmissions;
-    queue_resend(psn, record);
-    return kNever;
+    note_progress(record);
+    if (rto_exhausted(env_.parameters, record.unanswered)) return std::nullopt;
+    return queue_resend(psn, record, now);
   }
   if (!within_peer_window(psn)) {  // PDS-127
     record.last_sent = now;
@@ -504,15 +568,23 @@ std::optional<Time> Pdc::check_record(Psn psn, TxRecord& record, Time now) {
     return now + rto(env_.parameters, 0);
   }
   note_progress(record);
-  const Time due = record.last_sent + response_time(record);
+  const Time due = answer_due(record);
   if (now < due) return due;
   if (record.sacked && destination_.mode == DeliveryMode::Rod && psn != tx_.base()) {
     record.last_sent = now;  // behind a gap there is no response to ask for yet (PDS-205)
     return now + rto(env_.parameters, 0);
   }
-  if (rto_exhausted(env_.parameters, record.rto_count)) return std::nullopt;
+  // If the peer stays silent after a retransmission, the oldest packet alone asks whether the peer
+  // lives. Its answer tells what else has arrived.
+  const bool silent = has_answered_nothing_since(record);
+  if (silent && record.rto_count > 0 && !asks) {
+    return now + response_time(record);
+  }
+  if (counts_as_dead(record, first)) return std::nullopt;
+  if (silent && first) silence_over_ = kNever;
   ++record.rto_count;
   if (record.sacked && state_ != PdcState::Creating) {
+    count_unanswered(record);
     send_ack_request(psn);
     record.last_sent = now;
     return now + response_time(record);
@@ -520,8 +592,7 @@ std::optional<Time> Pdc::check_record(Psn psn, TxRecord& record, Time now) {
   ++env_.counters.rto_retransmissions;
   if (psn == tx_.base()) leave_silent_path(now);
   mark_lost(record, record.rto_count > 1 ? cms::LossCause::RepeatedRto : cms::LossCause::Rto, now);
-  queue_resend(psn, record);
-  return kNever;
+  return queue_resend(psn, record, now);
 }
 
 // CMS-401: what takes one path only would wait for its repair. That order may suffer is accepted.
@@ -541,11 +612,16 @@ void Pdc::on_deadline(Time now) {
   }
   if (now >= deadlines_[kResend]) {
     Time next = destination_.mode == DeliveryMode::Rud ? infer_losses(false, now) : kNever;
+    bool first = true;   // of the packets that do not wait to be sent again
+    bool oldest = true;  // of those among them that the peer has not reported
     for (Psn psn = tx_.base(); psn != tx_.next_psn(); ++psn) {
       TxRecord* record = tx_.find(psn);
-      if (record == nullptr) continue;
-      const std::optional<Time> again = check_record(psn, *record, now);
+      if (record == nullptr || record->resend) continue;
+      const bool asks = first || (oldest && !record->sacked);
+      const std::optional<Time> again = check_record(psn, *record, first, asks, now);
       if (!again) return give_up(now);
+      first = false;
+      oldest = oldest && record->sacked;
       next = std::min(next, *again);
     }
     if (waits_for_window()) {

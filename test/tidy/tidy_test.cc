@@ -33,6 +33,7 @@ const std::map<std::string, std::string> kNoUnitTest = {};
 const std::map<std::string, std::string> kNoSource = {
     {"test/unit/pds/pdc_probe_test.cc", "Probes for the base RTT: pdc.cc and pdc_source.cc"},
     {"test/unit/pds/pdc_recovery_test.cc", "losses found without knowing paths: pdc_loss.cc"},
+    {"test/unit/pds/pdc_silence_test.cc", "time-outs and slow peers: pdc_source.cc, retransmit.h"},
     {"test/unit/pds/provisional_test.cc", "the NO_RESPONSE part of pdc_source.cc"},
     {"test/unit/pds/sequences_test.cc", "two Managers and a lossy wire between them"},
     {"test/unit/cms/nscc_example_test.cc",

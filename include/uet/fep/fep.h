@@ -53,6 +53,9 @@ class Fep {
   // The last take() brought packets from the network, not only through memory of this host. Their
   // ACKs tell how long the host had them (CMS-712): push() wants the time after they were taken.
   bool took_from_network() const { return took_from_network_; }
+  // After take(): packets that had come before `start` may still wait, since its burst was full or
+  // the take() before was long ago. A host that looks seldom calls take() again.
+  bool left_some(Time start) const;
   // After take(), in place of push(): the ACKs that wait to be sent stay until the next call and go
   // behind what that sends, or with the pass after it (NicCaps::sends_by_kernel). For a caller who
   // tells the application what they acknowledge and expects its reply at once. Only if
@@ -119,6 +122,10 @@ class Fep {
   std::size_t waiting_posts_ = 0;
   bool brought_few_ = false;  // the last take(), and not through memory
   bool took_from_network_ = false;
+  Time last_take_;
+  bool was_away_ = false;  // the last take() came long after the one before
+  std::size_t taken_ = 0;  // packets of the last take()
+  Time newest_arrival_{};  // of the last of them; Time{}: not known
   KeptAcks kept_acks_ = KeptAcks::None;
   bool kept_longer_ = false;        // those that are kept
   std::uint32_t kept_in_vain_ = 0;  // in a row

@@ -2,6 +2,10 @@
 // How long the answers of a peer take, hosts included: the least that a time-out must wait.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
 #include "uet/base/time.h"
 
 namespace uet::pds {
@@ -12,22 +16,28 @@ namespace uet::pds {
 // RFC 6298.
 class AnswerTime {
  public:
-  constexpr void add(Duration sample) {
-    if (mean_ == Duration::zero()) {
-      mean_ = sample;
-      deviation_ = sample / 2;
+  constexpr void add(Duration answer) {
+    using std::chrono::microseconds;
+    constexpr std::int64_t kLongest = INT32_MAX / 2;
+    const auto sample = static_cast<std::int32_t>(
+        std::min(std::chrono::duration_cast<microseconds>(answer).count(), kLongest));
+    if (mean_us_ == 0) {
+      mean_us_ = sample;
+      deviation_us_ = sample / 2;
       return;
     }
-    const Duration distance = sample > mean_ ? sample - mean_ : mean_ - sample;
-    deviation_ += (distance - deviation_) / 4;
-    mean_ += (sample - mean_) / 8;
+    const std::int32_t distance = std::max(sample, mean_us_) - std::min(sample, mean_us_);
+    deviation_us_ += (distance - deviation_us_) / 4;
+    mean_us_ += (sample - mean_us_) / 8;
   }
   // What an answer may take before its packet counts as lost; 0 while nothing is known.
-  constexpr Duration limit() const { return mean_ + 4 * deviation_; }
+  constexpr Duration limit() const {
+    return std::chrono::microseconds(std::int64_t{mean_us_} + 4 * std::int64_t{deviation_us_});
+  }
 
  private:
-  Duration mean_{};
-  Duration deviation_{};
+  std::int32_t mean_us_ = 0;
+  std::int32_t deviation_us_ = 0;
 };
 
 }  // namespace uet::pds

@@ -189,6 +189,8 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   // `arrived`: when the ACK came to this host.
   void on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Time arrived, Time now);
   void on_nack(const wire::NackHeader& nack, Time now);
+  // An authentic packet of the peer has come: the peer lives (PDS-125).
+  void heard(Time now);
   void on_deadline(Time now);
   void fail(PdsError error, Time now);
 
@@ -297,7 +299,9 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   void wake_ccc_waiters();
   void settle_ccc();
   void mark_lost(TxRecord& record, cms::LossCause cause, Time now);
-  void queue_resend(Psn psn, TxRecord& record);
+  // At once, or when the pause after retransmissions in vain is over: the time is returned, kNever
+  // if it goes at once.
+  Time queue_resend(Psn psn, TxRecord& record, Time now);
   void go_back(Time now);
   void rebase(Psn start_psn, Time now);
   void wait_for_first(TxRecord& refused, Time now);
@@ -314,9 +318,18 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   void end_all(const Ending& ending, Time now);
   void give_up(Time now);
   void note_progress(TxRecord& record);
-  // When this record must be looked at again; empty if the PDC has to fail.
   void leave_silent_path(Time now);
-  std::optional<Time> check_record(Psn psn, TxRecord& record, Time now);
+  // When this record must be looked at again; empty if the PDC has to fail. `first`: its silence is
+  // that of the PDC. `asks`: it is repeated while the peer is silent.
+  std::optional<Time> check_record(Psn psn, TxRecord& record, bool first, bool asks, Time now);
+  // The latest transmission was in vain if the peer has been heard of since.
+  void count_unanswered(TxRecord& record) const;
+  bool has_answered_nothing_since(const TxRecord& record) const {
+    return peer_lived_ <= record.last_sent;
+  }
+  Duration waited_for(const TxRecord& record) const;
+  Time answer_due(TxRecord& record) const;
+  bool counts_as_dead(const TxRecord& record, bool first) const;
 
   // pdc_loss.cc
   Duration inference_wait() const;
@@ -396,18 +409,20 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   std::uint16_t window_probes_ = 0;    // ACK Requests in a closed window since the last ACK
   std::uint16_t rebases_ = 0;          // PDS-77
   std::uint64_t order_ = 0;            // transmissions so far
-  std::uint64_t sent_bytes_ = 0;       // nominal, each packet once
+  std::int64_t unreported_bytes_ = 0;  // nominal, each packet once, until reported (CMS-110)
   Time outside_peer_window_since_{};   // data waits for mpr since then; Time{}: none does
   std::int64_t ccc_balance_ = 0;       // what this PDC holds of the shared inflight (CMS-104)
   std::int64_t in_flight_bytes_ = 0;   // of packets neither given up nor reported: its limit
   // What ACKs move.
-  Psn mpr_cack_;                       // cack_psn of the ACK that last set peer_range_ (PDS-41)
-  Psn highest_reported_;               // highest PSN acknowledged or SACKed
-  Time last_heard_{};                  // last ACK
+  Psn mpr_cack_;          // cack_psn of the ACK that last set peer_range_ (PDS-41)
+  Psn highest_reported_;  // highest PSN acknowledged or SACKed
+  Time last_heard_{};     // last ACK
+  Time peer_lived_{};     // last packet of any type
+  // When a silence that had lasted for a time-out ended; kNever: it lasts.
+  Time silence_over_{};
   std::uint32_t rto_epoch_ = 0;        // grows with CACK (PDS-125)
   std::uint32_t rcvd_bytes_seen_ = 0;  // CMS-110
   AnswerTime answer_time_;
-  std::uint64_t reported_bytes_ = 0;  // of sent_bytes_, what the peer has reported (CMS-110)
   std::optional<Psn> clear_wanted_;   // highest PSN asked to be cleared and not yet so (PDS-115)
   Time window_probe_due_{};           // not before
   std::optional<Psn> recover_until_;  // CMS-150: until CACK has come there; empty: no recovery

@@ -16,14 +16,26 @@ namespace uet::pds {
 
 // Time-out of a packet that was retransmitted `retransmissions` times by time-out since the PDC
 // last made progress: RTO_Init_Time * 2^k, limited (PDS-120, PDS-125). `least`: what answers
-// take at present, if that is longer than RTO_Init_Time.
+// take at present, if that is longer than RTO_Init_Time. A peer that polls seldom may raise the
+// limit to four times rto_cap, so that packets are not repeated in each of its pauses.
 constexpr Duration rto(const Parameters& parameters, std::uint32_t retransmissions,
                        Duration least = {}) {
-  Duration timeout = std::min(std::max(parameters.rto_init, least), parameters.rto_cap);
-  for (std::uint32_t k = 0; k < retransmissions && timeout < parameters.rto_cap; ++k) {
-    timeout = std::min(timeout * 2, parameters.rto_cap);
+  const Duration cap = std::clamp(least, parameters.rto_cap, 4 * parameters.rto_cap);
+  Duration timeout = std::min(std::max(parameters.rto_init, least), cap);
+  for (std::uint32_t k = 0; k < retransmissions && timeout < cap; ++k) {
+    timeout = std::min(timeout * 2, cap);
   }
   return timeout;
+}
+
+// Retransmissions of a packet that need not wait although nothing has answered the ones before.
+inline constexpr std::uint32_t kQuickRetransmissions = 4;
+
+// The least time between two transmissions of a packet, whatever asks for the second one, after
+// `unanswered` transmissions in vain. It bounds how often a packet that never arrives is repeated.
+constexpr Duration retransmission_pause(const Parameters& parameters, std::uint32_t unanswered) {
+  if (unanswered < kQuickRetransmissions) return {};
+  return rto(parameters, unanswered - kQuickRetransmissions);
 }
 
 // Tail_Loss_Time as it is used; 0: never (PDS-128).
@@ -44,6 +56,14 @@ constexpr Duration time_to_failure(const Parameters& parameters) {
     total += rto(parameters, k);
   }
   return total;
+}
+
+// How long a peer may send nothing, while packets await its answer, before it counts as dead
+// (PDS-121). `answers`: what its answers take; a peer that polls seldom has up to a third more.
+constexpr Duration silence_limit(const Parameters& parameters, Duration answers) {
+  if (parameters.max_rto_retransmissions == kUnlimited) return Duration::max();
+  const Duration usual = time_to_failure(parameters);
+  return std::clamp(answers, usual, usual + usual / 3);
 }
 
 // How many packets must have overtaken one that is lost (PDS-130): OOO_Threshold, or the largest

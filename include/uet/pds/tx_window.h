@@ -27,7 +27,7 @@ struct TxRecord {
   Time last_sent{};
   Time last_inferred{};         // last retransmission by inference; Time{} = never
   Time overtaken_since{};       // one sent later on its path has arrived; Time{} = none
-  Time not_before{};            // a NACK asked to wait; Time{} = no
+  Time not_before{};            // its retransmission waits until then; Time{} = no
   std::uint64_t order = 0;      // count of transmissions on this PDC when it was last sent
   std::uint32_t rto_count = 0;  // retransmissions by time-out, valid in rto_epoch (PDS-125)
   std::uint32_t rto_epoch = 0;
@@ -35,6 +35,9 @@ struct TxRecord {
   std::uint16_t sent_count = 0;
   std::uint8_t trim_count = 0;  // times that it was trimmed on the way
   std::uint16_t entropy = 0;
+  // Transmissions that nothing has answered although the peer was heard of later; valid in
+  // rto_epoch. Max_RTO_Retx_Cnt bounds them (PDS-121).
+  std::uint16_t unanswered = 0;
   bool sacked = false;
   bool provisional = false;       // answered, but the answer that counts is still to come (SES-46)
   bool resend = false;            // waits in the retransmission scan

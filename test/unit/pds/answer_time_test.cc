@@ -23,14 +23,17 @@ TEST(AnswerTime, LimitIsMeanAndFourDeviations) {
   EXPECT_NEAR(to_us(time.limit()), 85'000, 200);
 }
 
-TEST(Rto, Pds120_SlowAnswersRaiseTheFirstTimeOutWithinTheCap) {
+TEST(Rto, Pds120_SlowAnswersRaiseTheTimeOutAndItsCap) {
   Parameters parameters;
   parameters.rto_init = milliseconds(20);
   parameters.rto_cap = milliseconds(1000);
   EXPECT_EQ(rto(parameters, 0, milliseconds(5)), milliseconds(20));
   EXPECT_EQ(rto(parameters, 0, milliseconds(90)), milliseconds(90));
   EXPECT_EQ(rto(parameters, 2, milliseconds(90)), milliseconds(360));
-  EXPECT_EQ(rto(parameters, 0, milliseconds(5000)), milliseconds(1000));
+  EXPECT_EQ(rto(parameters, 9, milliseconds(90)), milliseconds(1000));
+  EXPECT_EQ(rto(parameters, 0, milliseconds(1500)), milliseconds(1500));
+  EXPECT_EQ(rto(parameters, 1, milliseconds(3000)), milliseconds(3000));
+  EXPECT_EQ(rto(parameters, 0, milliseconds(9000)), milliseconds(4000));
 }
 
 class SlowPeer : public Bench {

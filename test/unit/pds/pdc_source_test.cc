@@ -268,6 +268,7 @@ TEST_F(PdcPaths, Cms402_WhatTimedOutTakesThePathOfTheLastAckEveryOtherTime) {
     return values;
   };
   EXPECT_THAT(timed_out(), ::testing::ElementsAre(v[1]));
+  now += microseconds(100);
   receive(sack(70002, 70004, 0b10));  // was asked for, by whatever path
   EXPECT_THAT(timed_out(), ::testing::Not(::testing::Contains(v[1])));
   EXPECT_THAT(timed_out(), ::testing::ElementsAre(v[1]));
@@ -542,7 +543,7 @@ TEST_F(PdcSource, Pds161_OneEntropyValueForTheLifeOfARodPdc) {
   wire::AckHeader marked = ack(70003, 70003);
   marked.m = true;
   note(answer_to(marked));
-  for (int i = 0; i < 4; ++i) note(after(milliseconds(200)));
+  for (int i = 0; i < 9; ++i) note(after(seconds(1)));
   note(answer_to(nack(NackCode::RodOoo, 70006)));
   note(answer_to(control(CpType::ClearRequest, 0)));
   node->manager->find(pdc)->begin_close(now);

@@ -2,6 +2,7 @@
 // NO_RESPONSE first and the real response later (SES-46, SES-49): what the source and the
 // destination do between the two. PDS does not know the opcode; the client says what a response is
 // worth.
+#include "uet/pds/retransmit.h"
 #include "unit/pds/pds_harness.h"
 
 namespace uet::pds::testing {
@@ -15,7 +16,9 @@ class Provisional : public Bench {
   static constexpr std::byte kNoResponse{0x03};
   static constexpr std::byte kReal{0x01};
 
-  Provisional() {
+  Provisional() { begin(test_parameters()); }
+  void begin(const Parameters& parameters) {
+    build(parameters);
     node->client.provisional = [](const Answer& answer) {
       return !answer.bytes.empty() && answer.bytes[0] == kNoResponse;
     };
@@ -129,6 +132,22 @@ TEST_F(Provisional, Pds121_Pds134_APeerThatDiesMeanwhileFailsThePdc) {
   EXPECT_EQ(message.errors, (std::vector{PdsError::RtoExhausted}));
   EXPECT_TRUE(Node::answered_once(message));
   EXPECT_EQ(node->packets.in_use(), 0U);
+}
+
+// The time in which the peer owes no answer is no silence: a question that is lost comes again.
+TEST_F(Provisional, Pds121_OneLostQuestionFailsNothing) {
+  Parameters parameters = test_parameters();
+  parameters.max_rto_retransmissions = 4;
+  parameters.keepalive_time = 2 * time_to_failure(parameters);
+  begin(parameters);
+  TestMessage& message = outstanding(1);
+  no_response(70000, 70001);
+  std::size_t asked = 0;
+  for (int i = 0; i < 60'000 && message.errors.empty(); ++i) {
+    asked += ack_requests(after(milliseconds(1)));
+  }
+  EXPECT_EQ(message.errors, (std::vector{PdsError::RtoExhausted}));
+  EXPECT_EQ(asked, 5U);
 }
 
 // PDS-156: the peer has forgotten it, which PKT_NOT_RCVD says: it is sent again.
