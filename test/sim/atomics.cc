@@ -105,7 +105,7 @@ void Run::expect_counters(int node, std::vector<std::byte>& window) {
   for (const bool dead : {false, true}) {
     for (const OperationPlan& op : plan_.operations) {
       if (!is_atomic(op.flavour) || context_of(op.to).node != node) continue;
-      if (lives(context_of(op.from).node) == dead) continue;
+      if (serves(context_of(op.from).node) == dead) continue;
       std::byte* place = window.data() + op.offset;
       for (std::size_t at = 0; at < op.length; at += kWord) {
         std::uint64_t word = load_word(place + at);

@@ -482,6 +482,33 @@ void draw_makes(Plan& plan, Rng& rng) {
   }
 }
 
+// The limits that the provider ships, and networks that swallow large packets. Drawn from numbers of
+// their own: what else the seed says stays.
+void draw_limits(Plan& plan, Rng rng) {
+  pds::Parameters& pds = plan.fep.pds;
+  const bool shipped = rng.chance(0.4);
+  const bool hole = rng.chance(0.16);
+  const std::uint32_t largest =
+      pick<std::uint32_t, 3>(rng, {200, 700, plan.fep.ses.payload_mtu});
+  const bool stays = rng.chance(0.5);
+  const auto node = static_cast<int>(rng.below(static_cast<std::uint64_t>(plan.nodes)));
+  if (shipped) pds.ack_gen_trigger_bytes = pds::Parameters{}.ack_gen_trigger_bytes;
+  if (plan.killed_node >= 0) return;
+  if (shipped) {
+    const pds::Parameters defaults;
+    pds.max_rto_retransmissions = defaults.max_rto_retransmissions;
+    pds.rto_init = defaults.rto_init;
+    pds.rto_cap = defaults.rto_cap;
+  }
+  if (!hole) return;
+  plan.link.largest_packet = largest;
+  if (!stays) return;
+  plan.link.largest_packet_stays = true;
+  plan.behind_black_hole = node;
+  pds.max_rto_retransmissions = 10;
+  pds.rto_cap = milliseconds(50);
+}
+
 }  // namespace
 
 Plan draw_plan(std::uint64_t seed) {
@@ -506,6 +533,7 @@ Plan draw_plan(std::uint64_t seed) {
   draw_multi_receives(plan, rng);
   draw_refusals(plan, rng);
   draw_framing(plan, rng);
+  draw_limits(plan, Rng(seed ^ 0x11317));
   draw_makes(plan, rng);
   if (rng.chance(0.25)) plan.nasty_sequences = static_cast<int>(rng.between(1, 30));
   plan.keeps_acks = rng.chance(0.5);
@@ -528,6 +556,12 @@ std::string Plan::describe() const {
       << ", corruption " << link.corruption << ", partitions " << partitions.size() << ", hostile "
       << hostile_packets << ", killed node " << killed_node << ", returns after "
       << to_us(returns_after) << " us"
+      << (link.largest_packet == UINT32_MAX ? ""
+                                            : ", none above " + std::to_string(link.largest_packet))
+      << (behind_black_hole < 0 ? "" : " at node " + std::to_string(behind_black_hole) + " for ever")
+      << (fep.pds.max_rto_retransmissions == pds::kUnlimited
+              ? ""
+              : ", retransmissions " + std::to_string(fep.pds.max_rto_retransmissions))
       << ", tx queue " << nic_tx_queue << ", rx queue " << nic_rx_queue << ", progress every "
       << to_us(progress_interval) << " us, refused events " << refuse_events << ", rendezvous "
       << (hpc ? "above " : "off, ") << fep.ses.rendezvous_threshold_bytes << ", "

@@ -67,7 +67,7 @@ bool Run::Sink::can_take_event() noexcept {
 
 bool Run::operation_counts(std::size_t number) const {
   const OperationPlan& op = plan_.operations[number];
-  return lives(context_of(op.from).node) && lives(context_of(op.to).node);
+  return serves(context_of(op.from).node) && serves(context_of(op.to).node);
 }
 
 bool Run::must_be_heard_of(std::size_t number) const {
@@ -101,18 +101,20 @@ void Run::on_operation(std::size_t number, const ses::Completion& completion) {
   const bool to_dead = !lives(context_of(plan.to).node);
   const wire::ReturnCode expected = code_of(plan.flavour);
   operation.ok = completion.status == ses::Status::Ok;
-  if (to_dead && completion.status == ses::Status::PdsError) return;
+  if (!operation_counts(number) && completion.status == ses::Status::PdsError) return;
   const bool successor = to_dead && plan_.returns_after != Duration{0};
   if (successor && completion.status == ses::Status::ReturnCode) return;  // it has no such endpoint
   if (operation.cancelled) {
     if (completion.status != ses::Status::Cancelled) fail(name + " is not Cancelled");
     return;
   }
-  check_fence(number);
+  if (operation_counts(number) || to_dead) check_fence(number);
   if (expected == wire::ReturnCode::Ok
           ? !operation.ok
           : completion.status != ses::Status::ReturnCode || completion.return_code != expected) {
-    fail(name + " completes with status " + std::to_string(static_cast<int>(completion.status)) +
+    fail(name + " (flavour " + std::to_string(static_cast<int>(plan.flavour)) + ", context " +
+         std::to_string(plan.from) + " to " + std::to_string(plan.to) + ", " +
+         std::to_string(plan.length) + " B) completes with status " + std::to_string(static_cast<int>(completion.status)) +
          ", return code " + std::to_string(static_cast<int>(completion.return_code)) +
          ", PDS error " + std::to_string(static_cast<int>(completion.pds_error)));
   }
@@ -161,6 +163,7 @@ void Run::check_read(std::size_t number) {
     if (!std::equal(source, source + plan.length, memory.data())) fail(name + ": wrong data");
     return;
   }
+  if (!operation_counts(number)) return;
   // ROD: exactly what the last write posted before the read put there (RAW, WAR; SES-126).
   int writer = -1;
   for (std::size_t i = 0; i < number; ++i) {
@@ -190,7 +193,7 @@ void Run::on_receive(std::size_t number, const ses::Completion& completion) {
   if (plan.multi) return on_multi_receive(number, completion);
   if (++receive.completions > 1) return fail(name + " completes twice");
   if (completion.status == ses::Status::Cancelled && cancelling_) return;
-  if (completion.status == ses::Status::PeerLost && plan_.killed_node >= 0) return;
+  if (completion.status == ses::Status::PeerLost && may_lose_peer()) return;
   if (completion.status == ses::Status::Abandoned && may_abandon()) return;
   if (completion.status != ses::Status::Ok && completion.status != ses::Status::Truncated) {
     return fail(name + " completes with status " +
@@ -250,7 +253,7 @@ void Run::on_message(std::size_t number, const ses::Completion& completion, std:
       completion.source_initiator.value != sender.initiator) {
     fail(name + ": wrong source");
   }
-  if (sender.mode == DeliveryMode::Rod) check_writes_before(index);
+  if (sender.mode == DeliveryMode::Rod && operation_counts(index)) check_writes_before(index);
 }
 
 // ROD: what the sender wrote before it sent the message is in memory now (SAW, SES-126).
@@ -377,7 +380,7 @@ void Run::check_order() {
 // Every byte of every region is what the operations say, and no other byte was touched.
 void Run::check_memory() {
   for (int node = 0; node < plan_.nodes; ++node) {
-    if (!lives(node)) continue;
+    if (!serves(node)) continue;
     const auto n = static_cast<std::size_t>(node);
     std::vector<std::byte> expected(plan_.window_bytes, kUntouched);
     for (std::size_t i = 0; i < operations_.size(); ++i) {
@@ -385,7 +388,7 @@ void Run::check_memory() {
       if (context_of(op.to).node != node) continue;
       if (op.flavour != Flavour::Write && op.flavour != Flavour::SlotWrite) continue;
       std::byte* place = expected.data() + op.offset;
-      if (lives(context_of(op.from).node)) {
+      if (serves(context_of(op.from).node)) {
         fill_pattern(i, place, op.length);
       } else {  // whatever part of it came
         std::copy_n(windows_[n]->data() + op.offset, op.length, place);

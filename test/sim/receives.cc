@@ -53,7 +53,7 @@ void Run::on_multi_receive(std::size_t number, const ses::Completion& completion
     if (!completion.released || !expected) fail(name + ": neither a message nor its release");
     return check_released(number);
   }
-  const bool lost = (status == ses::Status::PeerLost && plan_.killed_node >= 0) ||
+  const bool lost = (status == ses::Status::PeerLost && may_lose_peer()) ||
                     (status == ses::Status::Abandoned && may_abandon());
   if (lost) {
     receive.broken = true;

@@ -167,9 +167,15 @@ void Run::build_node(int node) {
 }
 
 void Run::build() {
-  world_.set_default_link(plan_.link);
+  LinkConfig usual = plan_.link;
+  if (plan_.behind_black_hole >= 0) usual.largest_packet = UINT32_MAX;
+  world_.set_default_link(usual);
   if (plan_.framing) world_.set_framing(*plan_.framing);
   for (int node = 0; node < plan_.nodes; ++node) build_node(node);
+  for (int other = 0; plan_.behind_black_hole >= 0 && other < plan_.nodes; ++other) {
+    world_.link(plan_.behind_black_hole, other).set_config(plan_.link);
+    world_.link(other, plan_.behind_black_hole).set_config(plan_.link);
+  }
   endpoints_.resize(plan_.contexts.size());
   for (std::size_t i = 0; i < endpoints_.size(); ++i) {
     Endpoint& endpoint = endpoints_[i];
@@ -472,7 +478,7 @@ Outcome Run::execute() {
   schedule();
   const Time begin = world_.now();
   Duration limit = plan_.faults_end + seconds(120);
-  if (plan_.killed_node >= 0) limit += seconds(plan_.operations.size());
+  if (plan_.killed_node >= 0 || plan_.behind_black_hole >= 0) limit += seconds(plan_.operations.size());
   const bool done = world_.run_until([this] { return !failure_.empty() || all_done(); }, limit);
   if (!done) {
     fail("not finished in time: " +

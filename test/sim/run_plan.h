@@ -142,12 +142,17 @@ class Run {
 
   // Without a message, until they are cancelled.
   bool some_receives_stay() const {
-    return plan_.killed_node >= 0 || plan_.cancels || plan_.multi_receives;
+    return may_lose_peer() || plan_.cancels || plan_.multi_receives;
   }
+  bool may_lose_peer() const { return plan_.killed_node >= 0 || plan_.behind_black_hole >= 0; }
   // A sender may withdraw a message, or its successor knows nothing of it when the rest is read.
-  bool may_abandon() const { return plan_.cancels || plan_.returns_after != Duration{0}; }
+  bool may_abandon() const {
+    return plan_.cancels || plan_.returns_after != Duration{0} || plan_.behind_black_hole >= 0;
+  }
   bool lives(int node) const { return world_.alive(node); }
-  bool operation_counts(std::size_t number) const;  // neither end was killed
+  // Nothing is promised of what goes from or to the other nodes, but that it ends.
+  bool serves(int node) const { return lives(node) && node != plan_.behind_black_hole; }
+  bool operation_counts(std::size_t number) const;  // both ends serve
   bool must_be_heard_of(std::size_t number) const;  // by its target's application
   const ContextPlan& context_of(int context) const {
     return plan_.contexts[static_cast<std::size_t>(context)];

@@ -12,6 +12,10 @@ SimLink::Fate SimLink::send(std::uint32_t bytes, Ecn ecn, Time now) {
     ++counters_.partition_drops;
     return fate;
   }
+  if (bytes > config_.largest_packet && (faults_ || config_.largest_packet_stays)) {
+    ++counters_.too_large;
+    return fate;
+  }
   const Duration backlog = std::max(free_at_, now) - now;
   const auto queued =
       static_cast<std::uint64_t>(backlog.count()) * (config_.rate_bps / 1'000'000) / 8'000;

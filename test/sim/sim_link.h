@@ -25,6 +25,10 @@ struct LinkConfig {
   // Trimmable packets arrive without payload, also where the queue has no room for them whole.
   // Trimmable is what takes part in ECN: data (PDS-152).
   double trimming = 0;
+  // Packets of more bytes on the wire are lost (a path-MTU black hole): while faults are on, or for
+  // ever.
+  std::uint32_t largest_packet = UINT32_MAX;
+  bool largest_packet_stays = false;
   Duration reorder_delay = std::chrono::microseconds(50);
 };
 
@@ -37,6 +41,7 @@ struct LinkCounters {
   std::uint64_t marked = 0;
   std::uint64_t trimmed = 0;
   std::uint64_t partition_drops = 0;
+  std::uint64_t too_large = 0;  // for largest_packet
 };
 
 class SimLink {

@@ -120,6 +120,9 @@ struct Plan {
   int killed_node = -1;
   Duration returns_after{0};  // another process at its address, so long after; 0 = none
   Duration kill_at{0};
+  // Large packets from and to this node are lost for ever (LinkConfig::largest_packet); -1: none.
+  // Operations of it may fail, each in bounded time.
+  int behind_black_hole = -1;
   Duration faults_end{0};  // after this the network is good
 
   std::string describe() const;
