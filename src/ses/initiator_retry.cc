@@ -21,6 +21,7 @@ void Initiator::refuse(TxMessage& message, const wire::SesResponseHeader& header
   const bool first = !message.failed();
   fail(message, code);
   if (context == nullptr || context->closing || !passes(code)) return;
+  if (message.mode == DeliveryMode::Rod) hold_back_later(message);
   const bool tells_generation =
       code == wire::ReturnCode::BadGeneration && header.next_hdr == wire::NextHdr::Response;
   if (tells_generation) learn_generation(message, header.ri_generation);
@@ -33,8 +34,7 @@ void Initiator::send_again(TxMessage& message, bool at_once, Time now) {
   ++message.tries;
   message.try_again = true;
   message.not_before = at_once ? now : now + wait_before(message.tries);
-  if (!message.refused) ++message.context->refused_count;
-  message.refused = true;
+  mark_refused(message);
   if (message.mode == DeliveryMode::Rod) hold_back_later(message);
 }
 
@@ -57,14 +57,24 @@ Duration Initiator::wait_before(std::uint16_t next_try) {
   return Duration(static_cast<Duration::rep>(half + rng_.below(half)));
 }
 
-// What follows the refused message and has not begun would only be refused too.
+// What follows the refused message and has not begun would only be refused too. What has begun may
+// have been refused already, without our having heard of it: later ones wait for it as well.
 void Initiator::hold_back_later(TxMessage& refused) {
   Context& context = *refused.context;
   for (TxMessage& message : context.transmitting) {
     const bool later = message.sequence > refused.sequence && same_peer(message, refused);
-    if (!later || message.packets_made > 0 || is_held(message)) continue;
-    if (delivery_->cancel(message)) hold(message);
+    if (!later || is_held(message)) continue;
+    if (message.packets_made == 0 && delivery_->cancel(message)) {
+      hold(message);
+    } else {
+      mark_refused(message);
+    }
   }
+}
+
+void Initiator::mark_refused(TxMessage& message) {
+  if (!message.refused) ++message.context->refused_count;
+  message.refused = true;
 }
 
 // All that was sent of the message is answered and forgotten.

@@ -194,6 +194,7 @@ class Initiator {
   void not_consumed(TxMessage& message, Time now);
   void send_again(TxMessage& message, bool at_once, Time now);
   void hold_back_later(TxMessage& refused);
+  static void mark_refused(TxMessage& message);
   void rewind(TxMessage& message);
   Duration wait_before(std::uint16_t next_try);
   void learn_generation(const TxMessage& message, RiGeneration generation);

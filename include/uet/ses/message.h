@@ -118,7 +118,7 @@ struct TxMessage : OutgoingMessage,
   bool ended = false;       // no packet will be made any more
   bool owes_error = false;  // except a MSG_ERROR, when all others are answered
   // Refused with a code that passes (initiator_retry.cc).
-  bool refused = false;    // at least once: on ROD all later ones wait for it
+  bool refused = false;    // at least once, or it may have been: on ROD all later ones wait for it
   bool try_again = false;  // to be sent again instead of completing
   std::uint16_t tries = 0;
   Time not_before{};           // of the next try

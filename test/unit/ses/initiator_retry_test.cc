@@ -411,6 +411,59 @@ TEST_F(OrderedRetryTest, Ses54_EachIsSentWhenAllBeforeItHaveCompleted) {
   EXPECT_TRUE(node.ses.idle());
 }
 
+// 2 was under way when 1 was refused: its own refusal may be lost, and 3 must not overtake it.
+TEST_F(OrderedRetryTest, Ses54_WhatMayHaveBeenRefusedIsNotOvertaken) {
+  send(1);
+  send(2);
+  const Sent one = *node.packet();
+  const Sent two = *node.packet();
+  answer(node, one, ReturnCode::BadGeneration, kNewGeneration);
+  const Sent again = only(node);
+  EXPECT_EQ(tag_of(again), 1u);
+  answer(node, again, ReturnCode::Ok);
+  send(3);
+  EXPECT_TRUE(turn(node).empty());
+  answer(node, two, ReturnCode::BadGeneration, kNewGeneration);
+  for (std::uint64_t tag = 2; tag <= 3; ++tag) {
+    const Sent sent = only(node);
+    EXPECT_EQ(tag_of(sent), tag);
+    answer(node, sent, ReturnCode::Ok);
+  }
+  EXPECT_EQ(node.sink.all.size(), 3u);
+  EXPECT_TRUE(node.ses.idle());
+}
+
+// The same where the first one is given up: the generation is known then as well.
+TEST_F(OrderedRetryTest, Ses54_WhatMayHaveBeenRefusedIsNotOvertakenAfterAFailure) {
+  Parameters once = small_parameters();
+  once.retries = 0;
+  Node impatient{5, once, ordered_config()};
+  for (std::uint64_t tag = 1; tag <= 2; ++tag) ASSERT_TRUE(impatient.send(b, {}, tag));
+  const Sent one = *impatient.packet();
+  const Sent two = *impatient.packet();
+  answer(impatient, one, ReturnCode::BadGeneration, kNewGeneration);
+  EXPECT_EQ(impatient.sink.all.size(), 1u);
+  ASSERT_TRUE(impatient.send(b, {}, 3));
+  EXPECT_TRUE(turn(impatient).empty());
+  answer(impatient, two, ReturnCode::Ok);
+  answer(impatient, only(impatient), ReturnCode::Ok);
+  EXPECT_TRUE(impatient.ses.idle());
+}
+
+TEST_F(OrderedRetryTest, Ses54_RefusalHoldsBackNothingToAnotherPeer) {
+  send(1);
+  answer(node, only(node), ReturnCode::NoMatch);
+  const Time due = node.ses.next_deadline();
+  ASSERT_TRUE(node.send(a, {}, 2));
+  ASSERT_TRUE(node.send(a, {}, 3));
+  const std::vector<Sent> sent = turn(node);
+  ASSERT_EQ(sent.size(), 2u) << "neither waits for the other";
+  EXPECT_EQ(tag_of(sent[1]), 3u);
+  for (const Sent& packet : sent) answer(node, packet, ReturnCode::Ok);
+  answer(node, only(node, due), ReturnCode::Ok);
+  EXPECT_TRUE(node.ses.idle());
+}
+
 // ---- the target --------------------------------------------------------------------------------
 
 Parameters no_room() {
