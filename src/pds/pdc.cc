@@ -504,8 +504,16 @@ void Pdc::send_last_word() {
                   .psn = close_psn_});
 }
 
-// Sends what was found lost. False if something remains that must wait.
+// Sends what was found lost. False if the budget does not suffice.
 bool Pdc::resend_pending(std::uint32_t& budget, Time now) {
+  if (destination_.mode != DeliveryMode::Rud) return resend_lost(Resends::All, budget, now);
+  // With a window of one packet those that the peer has refused would else take each turn, and the
+  // messages that it waits for the rest of would keep the memory for which it refuses.
+  return resend_lost(Resends::NotRefused, budget, now) &&
+         resend_lost(Resends::Refused, budget, now);
+}
+
+bool Pdc::resend_lost(Resends which, std::uint32_t& budget, Time now) {
   bool data_waits = false;
   bool oldest = true;  // of those that the peer has not reported
   for (Psn psn = tx_.base(); resend_count_ > 0 && psn != tx_.next_psn(); ++psn) {
@@ -513,6 +521,8 @@ bool Pdc::resend_pending(std::uint32_t& budget, Time now) {
     if (record == nullptr || record->sacked) continue;
     const bool is_oldest = std::exchange(oldest, false);
     if (!record->resend) continue;
+    const bool refused = record->nack_count > 0 && record->rto_epoch == rto_epoch_;
+    if (which != Resends::All && refused != (which == Resends::Refused)) continue;
     if (budget == 0) return false;
     if (!within_peer_window(psn)) return true;  // PDS-42, PDS-127: until mpr allows it
     const bool data = record->message != nullptr;

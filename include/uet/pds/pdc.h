@@ -272,7 +272,9 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   void probe_base_rtt(Time now);
   std::uint16_t choose_path(const TxRecord& record, Time now);
   std::uint32_t train_packets() const;
+  enum class Resends : std::uint8_t { All, NotRefused, Refused };
   bool resend_pending(std::uint32_t& budget, Time now);
+  bool resend_lost(Resends which, std::uint32_t& budget, Time now);
   void wait_for_ccc(Time now);
   void stop_waiting_for_ccc(Time now);
   void end_wait(Time now);

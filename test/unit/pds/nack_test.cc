@@ -209,6 +209,20 @@ TEST_F(NackSource, Pds113_Pds115_NoGtdDelAvailIsAnsweredWithTheClearPsn) {
 }
 
 // Time brings no second one; another ACK that asks does.
+// A window of one packet would else go to the refused one each time, and the peer may lack what it
+// holds for a message whose rest is the other one.
+TEST_F(NackSource, Pds122_RefusedPacketsComeBehindLostOnes) {
+  outstanding(DeliveryMode::Rud);
+  receive(nack(NackCode::NoResource, 70001));
+  turn();
+  now += test_parameters().nack_retransmission_time + TimerWheel::kTick;
+  receive(nack(NackCode::PktNotRcvd, 70002));
+  const auto sent = requests(turn());
+  ASSERT_EQ(sent.size(), 2U);
+  EXPECT_EQ(sent[0].psn, Psn{70002});
+  EXPECT_EQ(sent[1].psn, Psn{70001});
+}
+
 TEST_F(NackSource, Pds118_ALostClearIsRepeatedOnlyForAnotherAckThatAsks) {
   open();
   send(1);
