@@ -558,7 +558,8 @@ std::optional<Time> Pdc::check_record(Psn psn, TxRecord& record, bool first, boo
     if (rto_exhausted(env_.parameters, record.unanswered)) return std::nullopt;
     return queue_resend(psn, record, now);
   }
-  if (!within_peer_window(psn)) {  // PDS-127
+  if (!within_peer_window(psn)) {  // PDS-127: sent before the peer told of a smaller window
+    if (!record.sacked) mark_lost(record, cms::LossCause::OutOfOrder, now);
     record.last_sent = now;
     return kNever;
   }

@@ -201,6 +201,27 @@ TEST_F(WindowOfAPdc, Pds127_TheClockOfWhatTheWindowForbidsStandsStill) {
   EXPECT_EQ(requests(after(milliseconds(21))).size(), 72U);
 }
 
+// The peer drops it: credit is asked for only where nothing is in flight (CMS-215).
+TEST_F(WindowOfAPdc, Pds127_WhatTheWindowForbidsIsNotInFlight) {
+  open();
+  send(200);
+  EXPECT_EQ(requests(turn()).size(), 200U);
+  wire::AckHeader held = ack(70000, 70000);
+  held.mpr = 1;
+  for (std::int16_t i = 1; i <= 128; ++i) {
+    held.ack_psn_offset = i;
+    receive(held);
+  }
+  const cms::Ccc& ccc = *node->manager->find(pdc)->ccc().ccc;
+  EXPECT_GT(ccc.inflight_bytes(), 0);
+  after(milliseconds(21));
+  EXPECT_EQ(ccc.inflight_bytes(), 0);
+  held = ack(70128, 70128);
+  held.mpr = 1;
+  answer_to(held);
+  EXPECT_EQ(requests(after(milliseconds(42))).size(), 72U) << "sent again once it is allowed";
+}
+
 }  // namespace
 }  // namespace testing
 }  // namespace uet::pds
