@@ -15,6 +15,8 @@ constexpr std::uint32_t kLargestHeaders = 40 + 8 + 16 + 44 + 24;
 constexpr std::uint32_t kLargestSesHeader = 44 + 36;
 // How soon to come back when the NIC or the packet pool had no room: no event tells when it has.
 constexpr Duration kRetry = std::chrono::microseconds(50);
+// NACKs of each flush that leave before other packets.
+constexpr std::size_t kNacksFirst = 2;
 // Between two looks for packets: more than one may have come.
 constexpr Duration kAway = std::chrono::microseconds(50);
 const RxPacket kBlank{};  // copied: quicker than one that is made in pieces
@@ -86,7 +88,7 @@ bool Fep::keep_acks_longer(Time now) {
 }
 
 bool Fep::only_acks_wait(Time now) {
-  return outbox_.empty() && ses_.next_deadline() > now && manager_.only_acks_wait();
+  return outbox_.empty() && !outbox_.has_nacks() && ses_.next_deadline() > now && manager_.only_acks_wait();
 }
 
 void Fep::push_kept_acks(Time now) {
@@ -156,7 +158,7 @@ void Fep::note_receive_load(bool received) {
 // Nothing new is made while the NIC has not taken what was made before.
 bool Fep::pump(Time now) {
   waiting_posts_ = 0;
-  if (!outbox_.empty()) flush(now);
+  if (!outbox_.empty() || outbox_.has_nacks()) flush(now);
   ses_.progress(now);
   if (!outbox_.empty()) {
     manager_.bury_finished(now);  // their slots may be what the peers wait for
@@ -175,19 +177,32 @@ bool Fep::pump(Time now) {
   return manager_.pump(now);
 }
 
-void Fep::flush(Time now) {
+// At most `most` packets of `queue`, which `left` takes out. False if the NIC takes no more.
+template <class Left>
+bool Fep::offer(IntrusiveList<Packet, OutboxTag>& queue, std::size_t most, Left left) {
   std::array<const Packet*, nic::kTxBurst> burst;
-  auto& queue = outbox_.queue();
-  if (queue.empty() && nic_full_since_ == Time{}) return manager_.answer_datagrams(now);
-  while (!queue.empty()) {
+  while (!queue.empty() && most > 0) {
     std::size_t count = 0;
-    for (auto it = queue.begin(); it != queue.end() && count < burst.size(); ++it) {
-      burst[count++] = &*it;
-    }
+    const std::size_t limit = std::min(burst.size(), most);
+    for (auto it = queue.begin(); it != queue.end() && count < limit; ++it) burst[count++] = &*it;
     const std::size_t accepted = nic_.tx_burst({burst.data(), count});
-    for (std::size_t i = 0; i < accepted; ++i) outbox_.withdraw(queue.front());
-    if (accepted < count) break;
+    for (std::size_t i = 0; i < accepted; ++i) left();
+    if (accepted < count) return false;
+    most -= count;
   }
+  return true;
+}
+
+void Fep::flush(Time now) {
+  auto& queue = outbox_.queue();
+  const auto nack_left = [this] { outbox_.nack_left(); };
+  bool room = !outbox_.has_nacks() || offer(outbox_.nacks(), kNacksFirst, nack_left);
+  if (queue.empty() && nic_full_since_ == Time{}) {
+    if (room && outbox_.has_nacks()) offer(outbox_.nacks(), SIZE_MAX, nack_left);
+    return manager_.answer_datagrams(now);
+  }
+  room = room && offer(queue, SIZE_MAX, [&] { outbox_.withdraw(queue.front()); });
+  if (room && outbox_.has_nacks()) offer(outbox_.nacks(), SIZE_MAX, nack_left);
   if (queue.empty() && nic_full_since_ != Time{}) {
     const Duration blocked = std::max(Duration::zero(), now - nic_full_since_);
     blocked_by_nic_ns_ += static_cast<std::uint64_t>(blocked.count());
@@ -201,7 +216,7 @@ void Fep::flush(Time now) {
 Time Fep::next_deadline() const {
   const Time timers =
       std::min({manager_.next_deadline(), nic_.next_deadline(), ses_.next_deadline()});
-  const bool waiting = !outbox_.empty() || manager_.has_ready();
+  const bool waiting = !outbox_.empty() || outbox_.has_nacks() || manager_.has_ready();
   return waiting ? std::min(timers, last_pass_ + kRetry) : timers;
 }
 
@@ -231,7 +246,8 @@ void Fep::begin_close(Time now) {
 }
 
 bool Fep::closed() const {
-  return manager_.open_pdcs() == 0 && outbox_.empty() && !manager_.has_ready();
+  return manager_.open_pdcs() == 0 && outbox_.empty() && !outbox_.has_nacks() &&
+         !manager_.has_ready();
 }
 
 bool Fep::quiescent() const {

@@ -631,25 +631,35 @@ void Pdc::on_idle(Time now) {
   }
 }
 
-void emit_control(Environment& env, Packet& packet, const FepAddress& to, std::uint16_t entropy) {
+namespace {
+
+void address_control(const Environment& env, Packet& packet, const FepAddress& to,
+                     std::uint16_t entropy) {
   packet.to = to;
   packet.entropy = entropy;
   packet.ecn = Ecn::NotEct;  // CMS-31
   packet.dscp = env.parameters.dscp_control;
   packet.release_after_send = true;
+}
+
+}  // namespace
+
+void emit_control(Environment& env, Packet& packet, const FepAddress& to, std::uint16_t entropy) {
+  address_control(env, packet, to, entropy);
   env.outbox.push(packet);
 }
 
 void emit_nack(Environment& env, const FepAddress& to, wire::NackHeader nack,
                std::uint16_t entropy) {
-  Packet* packet = env.packets.take();
+  Packet* packet = env.outbox.has_room_for_nack() ? env.packets.take() : nullptr;
   if (packet == nullptr) {  // as if it was lost: the time-out recovers (PDS-123)
     ++env.counters.no_packet;
     return;
   }
   packet->reset();
   nack.encode(packet->prepend(kNackBytes));
-  emit_control(env, *packet, to, entropy);
+  address_control(env, *packet, to, entropy);
+  env.outbox.push_nack(*packet);
   ++env.counters.nacks_sent[static_cast<std::uint8_t>(nack.nack_code)];
 }
 

@@ -115,6 +115,8 @@ class Fep {
   bool only_acks_wait(Time now);
   bool pump(Time now);
   void flush(Time now);
+  template <class Left>
+  bool offer(IntrusiveList<Packet, OutboxTag>& queue, std::size_t most, Left left);
 
   const Config config_;
   nic::Nic& nic_;

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Packets on their way to the NIC, in order. What the NIC refuses stays first in line. A packet can
 // be taken out again at any time, so that its payload's owner may be told that it is free.
+//
+// NACKs stand in a line of their own: where more is to be refused than the NIC takes, they would
+// else keep from it what ends the shortage that they tell of.
 #pragma once
+
+#include <cstddef>
 
 #include "uet/base/intrusive_list.h"
 #include "uet/base/packet.h"
@@ -10,9 +15,12 @@ namespace uet::pds {
 
 class Outbox {
  public:
+  static constexpr std::size_t kMostNacks = 64;  // as many as packets of one burst
+
   explicit Outbox(PacketPool& pool) : pool_(pool) {}
   ~Outbox() {
     while (!queue_.empty()) withdraw(queue_.front());
+    while (!nacks_.empty()) nack_left();
   }
 
   void push(Packet& packet) { queue_.push_back(packet); }
@@ -23,12 +31,30 @@ class Outbox {
     queue_.remove(packet);
     if (packet.release_after_send) pool_.give_back(&packet);
   }
+  // Except for NACKs.
   bool empty() const { return queue_.empty(); }
   IntrusiveList<Packet, OutboxTag>& queue() { return queue_; }
+
+  // Else a further NACK is as good as lost: a time-out recovers (PDS-123).
+  bool has_room_for_nack() const { return nack_count_ < kMostNacks; }
+  // One that nobody else keeps.
+  void push_nack(Packet& packet) {
+    nacks_.push_back(packet);
+    ++nack_count_;
+  }
+  // The first of them has left.
+  void nack_left() {
+    pool_.give_back(&nacks_.pop_front());
+    --nack_count_;
+  }
+  IntrusiveList<Packet, OutboxTag>& nacks() { return nacks_; }
+  bool has_nacks() const { return nack_count_ > 0; }
 
  private:
   PacketPool& pool_;
   IntrusiveList<Packet, OutboxTag> queue_;
+  IntrusiveList<Packet, OutboxTag> nacks_;
+  std::size_t nack_count_ = 0;
 };
 
 }  // namespace uet::pds

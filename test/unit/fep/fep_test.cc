@@ -197,6 +197,36 @@ TEST_F(FepPair, WhatTheNicRefusesStaysFirstInLine) {
   expect_clean_close();
 }
 
+// What comes for PDCs that are not there is refused faster than the NIC takes packets.
+TEST_F(FepPair, Pds123_RefusalsLeaveRoomForOtherPackets) {
+  PacketPool strays(1);
+  Packet& stray = *strays.take();
+  stray.reset();
+  stray.to = a.nic.local_address();
+  wire::RequestHeader header;
+  header.dpdcid = PdcId{0x7777};
+  header.spdcid = PdcId{9};
+  header.encode(stray.prepend(sizeof(wire::PdsRequest)));
+  const std::array<const Packet*, 1> one{&stray};
+  a.nic.accept = 4;
+  std::vector<std::byte> source = pattern(20 * kPayload), target(20 * kPayload);
+  const ses::IoSlice from{source.data(), source.size()}, to{target.data(), target.size()};
+  ASSERT_TRUE(receive({&to, 1}).ok());
+  ASSERT_TRUE(send({&from, 1}).ok());
+  for (int pass = 0; pass < 40 && a.sink.all.empty(); ++pass) {
+    for (int i = 0; i < 40; ++i) b.nic.tx_burst(one);
+    step();
+  }
+  EXPECT_EQ(a.sink.count(ses::Kind::Send), 1U);
+  EXPECT_EQ(target, source);
+  EXPECT_GT(a.fep->stats().pds.nacks_sent[static_cast<int>(wire::NackCode::InvDpdcid)], 40U)
+      << "they have a part of the NIC";
+  EXPECT_GT(a.fep->stats().pds.no_packet, 0U) << "and do not pile up";
+  a.nic.accept = SIZE_MAX;
+  expect_clean_close();
+  strays.give_back(&stray);
+}
+
 TEST_F(FepPair, FullNicIsTriedAgainSoon) {
   a.nic.accept = 0;
   std::byte byte{};

@@ -50,6 +50,22 @@ TEST_F(OutboxTest, WithdrawLeavesKeptPacketsToTheirOwner) {
   pool.give_back(&kept);
 }
 
+// PDS-123.
+TEST_F(OutboxTest, NacksStandInALineOfTheirOwn) {
+  PacketPool many(Outbox::kMostNacks);
+  Outbox outbox(many);
+  for (std::size_t i = 0; i < Outbox::kMostNacks; ++i) {
+    EXPECT_TRUE(outbox.has_room_for_nack());
+    outbox.push_nack(*many.take());
+  }
+  EXPECT_FALSE(outbox.has_room_for_nack());
+  EXPECT_TRUE(outbox.empty());
+  EXPECT_TRUE(outbox.has_nacks());
+  outbox.nack_left();
+  EXPECT_TRUE(outbox.has_room_for_nack());
+  EXPECT_EQ(many.in_use(), Outbox::kMostNacks - 1);
+}
+
 TEST_F(OutboxTest, DestructionGivesBackWhatNobodyKeeps) {
   Packet& kept = packet(false);
   {

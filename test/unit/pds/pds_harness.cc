@@ -237,8 +237,9 @@ void Node::turn(Time now) {
 
 std::vector<Sent> Node::drain() {
   std::vector<Sent> sent;
-  while (!outbox.empty()) {
-    Packet& packet = outbox.queue().front();
+  while (!outbox.empty() || outbox.has_nacks()) {
+    const bool nack = outbox.empty();
+    Packet& packet = nack ? outbox.nacks().front() : outbox.queue().front();
     Sent copy{.bytes = {},
               .to = packet.to,
               .entropy = packet.entropy,
@@ -249,7 +250,7 @@ std::vector<Sent> Node::drain() {
       copy.bytes.insert(copy.bytes.end(), slice.data, slice.data + slice.length);
     }
     sent.push_back(std::move(copy));
-    outbox.withdraw(packet);
+    nack ? outbox.nack_left() : outbox.withdraw(packet);
   }
   return sent;
 }
