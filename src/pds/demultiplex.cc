@@ -156,6 +156,17 @@ Pdc* Manager::resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMode mod
   return pdc;
 }
 
+namespace {
+
+// A request, or a control packet that has a PSN of its own (PDS-155).
+bool takes_psn(const Incoming& request) {
+  return !request.ctl_type || *request.ctl_type == wire::CpType::Noop ||
+         *request.ctl_type == wire::CpType::Close ||
+         *request.ctl_type == wire::CpType::CloseRequest;
+}
+
+}  // namespace
+
 // PDS-25, PDS-26, PDS-210 steps 4 and 5.
 Pdc* Manager::resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid, const Incoming& request,
                       Time now) {
@@ -175,6 +186,14 @@ Pdc* Manager::resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid, const 
     return nullptr;
   }
   if (pdc->state() == PdcState::Creating) {
+    if (!takes_psn(request)) {  // it could not be answered
+      ++counters_.stray_packets;
+      return nullptr;
+    }
+    if (!pdc->expects(request.psn)) {  // a stranger may name our id, but knows no PSN
+      refuse(packet, NackCode::PdcHdrMismatch, spdcid, request);
+      return nullptr;
+    }
     pdc->learn_peer(spdcid);  // PDS-199: return data may overtake the first ACK
     note_peer(*pdc);
   }

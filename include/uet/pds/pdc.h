@@ -168,6 +168,8 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   void make_ready();
   // The peer's PDC id becomes known from the first packet of its own (PDS-51, PDS-199).
   void learn_peer(PdcId peer_id);
+  // A packet of the peer may have this PSN and has not come yet.
+  bool expects(Psn psn) const { return rx_.place(psn) == RxWindow::Place::New; }
   // Gives back everything it holds without a word to the client: the FEP is going away.
   void discard();
   void enqueue(Message& message, Time now);

@@ -385,6 +385,7 @@ TEST_F(Demultiplex, Pds157_ControlPacketsAreCheckedLikeRequests) {
 
 // A target may write before its first ACK is here (PDS-199), so a PDC that is CREATING takes what
 // comes from it: UNEXP_EVENT, which ends a PDC, would make an error of a packet that was overtaken.
+// What names a PSN of the peer tells its id; the rest is as good as lost.
 TEST_F(Demultiplex, Pds157_Pds199_ControlPacketsMayOvertakeTheFirstAck) {
   for (const CpType type : {CpType::Noop, CpType::CloseRequest, CpType::ClearRequest,
                             CpType::AckRequest, CpType::Probe, CpType::Credit}) {
@@ -397,8 +398,24 @@ TEST_F(Demultiplex, Pds157_Pds199_ControlPacketsMayOvertakeTheFirstAck) {
     for (const wire::NackHeader& refused : nacks(answer_to(header))) {
       EXPECT_EQ(refused.nack_code, NackCode::PktNotRcvd) << static_cast<int>(type);
     }
-    EXPECT_EQ(node->manager->find(pdc)->peer_id(), kPeerPdc) << static_cast<int>(type);
+    const bool has_psn = type == CpType::Noop || type == CpType::CloseRequest;
+    EXPECT_EQ(node->manager->find(pdc)->peer_id(), has_psn ? kPeerPdc : PdcId{})
+        << static_cast<int>(type);
   }
+}
+
+// PDS-31, PDS-199: a stranger can guess the id of a PDC that waits for its first answer, but no PSN.
+TEST_F(Demultiplex, Pds199_PacketsOutsideTheWindowTellNoIdOfThePeer) {
+  send(1);
+  const auto sent = requests(turn());
+  ASSERT_EQ(sent.size(), 1U);
+  pdc = sent[0].spdcid;
+  const std::uint32_t first = sent[0].psn.value;
+  EXPECT_EQ(refusal_of(request(first + 100'000)).nack_code, NackCode::PdcHdrMismatch);
+  EXPECT_EQ(refusal_of(control(CpType::Noop, first - 1)).nack_code, NackCode::PdcHdrMismatch);
+  EXPECT_EQ(node->manager->find(pdc)->peer_id(), PdcId{});
+  receive(request(first));
+  EXPECT_EQ(node->manager->find(pdc)->peer_id(), kPeerPdc);
 }
 
 TEST_F(Demultiplex, Pds159_ClearForAnUnknownPdcIsDroppedSilently) {
@@ -478,6 +495,7 @@ TEST_F(Demultiplex, RandomPacketsNeitherCrashNorLeak) {
   };
   std::vector<TestMessage*> sent;
   std::vector<std::byte> bytes;
+  PdcId opened{};  // the last PDC that was opened here
   for (int i = 0; i < 100'000; ++i) {
     if (i % 1000 == 0) {
       TestMessage& message = node->message(3);
@@ -492,14 +510,14 @@ TEST_F(Demultiplex, RandomPacketsNeitherCrashNorLeak) {
       // Most of them shaped so that they get past the first check: a known type and known ids.
       bytes[0] = static_cast<std::byte>(rng.between(2, 14) << 3 | (rng.next() & 7));
       const bool has_ids = !rng.chance(0.1);
-      const auto id = static_cast<std::uint8_t>(rng.between(10, 40));
+      const auto id = rng.chance(0.5) ? opened.value : rng.between(10, 40);
       const auto peer_id = static_cast<std::uint8_t>(rng.between(1, 12));
       const Psn near{70000U + static_cast<std::uint32_t>(rng.below(16))};
       if (has_ids) {
         bytes[8] = std::byte{0};
         bytes[9] = std::byte{peer_id};
-        bytes[10] = std::byte{0};
-        bytes[11] = std::byte{id};
+        bytes[10] = static_cast<std::byte>(id >> 8);
+        bytes[11] = static_cast<std::byte>(id);
         for (int k = 0; k < 4; ++k) {
           bytes[4 + static_cast<std::size_t>(k)] =
               static_cast<std::byte>(near.value >> (24 - 8 * k));
@@ -510,7 +528,9 @@ TEST_F(Demultiplex, RandomPacketsNeitherCrashNorLeak) {
                   static_cast<Ecn>(rng.below(4)), rng.chance(0.01));
     if (i % 16 == 0) {
       node->turn(now);
-      node->drain();
+      for (const wire::RequestHeader& request : requests(node->drain())) {
+        if (request.syn) opened = request.spdcid;
+      }
     }
     if (i % 256 == 0) now += milliseconds(5);
   }
