@@ -126,6 +126,14 @@ int Endpoint::bind_cq(Cq& cq, std::uint64_t flags) {
       (tx && tx_cq_ != nullptr) || (rx && rx_cq_ != nullptr)) {
     return refuse(-FI_EINVAL, "CQ flags not valid, or a CQ is bound already");
   }
+  const Guard guard(domain_.lock());
+  // What has been posted without this queue completes in it.
+  const std::size_t posted = (tx ? tx_outstanding_ : 0) + (rx ? rx_outstanding_ : 0);
+  for (std::size_t i = 0; i < posted; ++i) {
+    if (cq.reserve()) continue;
+    cq.release(i);
+    return refuse(-FI_ENOMEM, "the CQ has no room for what is posted already");
+  }
   holds_.emplace_back(cq.references());
   const std::uint64_t always = (flags & FI_SELECTIVE_COMPLETION) != 0 ? 0 : FI_COMPLETION;
   if (tx) {
@@ -136,6 +144,7 @@ int Endpoint::bind_cq(Cq& cq, std::uint64_t flags) {
     rx_cq_ = &cq;
     rx_always_ = always;
   }
+  bindings_changed();
   return 0;
 }
 
@@ -156,10 +165,12 @@ int Endpoint::bind_counter(Cntr& counter, std::uint64_t flags) {
       return refuse(-FI_EINVAL, "a counter is bound already");
     }
   }
+  const Guard guard(domain_.lock());
   holds_.emplace_back(counter.references());
   for (std::size_t i = 0; i < kCounters; ++i) {
     if ((flags & kBits[i]) != 0) counters_[i] = &counter;
   }
+  bindings_changed();
   return 0;
 }
 
@@ -179,9 +190,16 @@ int Endpoint::bind_stx(Stx& stx) {
   }
   if (stx_ != nullptr) return refuse(-FI_EINVAL, "a shared transmit context is bound already");
   holds_.emplace_back(stx.references());
-  stx_ = &stx;
   ses_config_.tx_size = stx.size();
-  return open_context();
+  if (!enabled_) {
+    stx_ = &stx;
+    return open_context();
+  }
+  const Guard guard(domain_.lock());
+  stx_ = &stx;
+  stx.take_over(tx_outstanding_);
+  bindings_changed();
+  return 0;
 }
 
 int Endpoint::bind_srx(Srx& srx) {
@@ -213,39 +231,62 @@ int Endpoint::bind(struct fid* other, struct fid* self, std::uint64_t flags) {
     default:
       return refuse(-FI_EINVAL, "fi_ep_bind: this class cannot be bound");
   }
-  if (enabled_) return refuse(-FI_EOPBADSTATE, "bind before fi_enable");
   if (other->fclass == FI_CLASS_CQ) return bind_cq(Cq::from(other), flags);
   if (other->fclass == FI_CLASS_CNTR) return bind_counter(Cntr::from(other), flags);
   if (flags != 0) return refuse(-FI_EINVAL, "fi_ep_bind: flags are for CQs and counters");
   if (other->fclass == FI_CLASS_AV) return bind_av(AvFid::from(other));
   if (other->fclass == FI_CLASS_STX_CTX) return bind_stx(Stx::from(other));
+  if (enabled_) {
+    return refuse(-FI_EOPBADSTATE, "a shared receive context is bound before fi_enable");
+  }
   return bind_srx(Srx::from(other));
+}
+
+bool Endpoint::sends() const {
+  return role_ != EndpointRole::Receive && (caps_ & (FI_SEND | FI_READ | FI_WRITE)) != 0;
+}
+
+bool Endpoint::receives() const {
+  return role_ != EndpointRole::Transmit && (caps_ & FI_RECV) != 0;
+}
+
+bool Endpoint::hears_of_sends() const {
+  return tx_cq_ != nullptr || counters_[kSend] != nullptr || counters_[kRead] != nullptr ||
+         counters_[kWrite] != nullptr;
+}
+
+bool Endpoint::hears_of_receives() const {
+  return rx_cq_ != nullptr || counters_[kRecv] != nullptr;
+}
+
+// SES-80: immediate data of a write are refused where nobody would hear of them.
+bool Endpoint::hears_of_cq_data() const {
+  return role_ == EndpointRole::Transmit || hears_of_receives() ||
+         counters_[kRemoteWrite] != nullptr;
+}
+
+// A side that the application has bound nothing to is one that it does not use. Queues, counters
+// and a shared transmit context may also come after fi_enable.
+void Endpoint::bindings_changed() noexcept {
+  if (!enabled_) return;
+  ses_config_.remote_cq_data = hears_of_cq_data();
+  domain_.fep().ses().rebind(*ses_context_, ses_config_.tx_size, ses_config_.remote_cq_data);
+  may_send_ = role_ != EndpointRole::Receive && (hears_of_sends() || !sends());
+  may_receive_ =
+      role_ != EndpointRole::Transmit && srx_ == nullptr && (hears_of_receives() || !receives());
 }
 
 int Endpoint::enable() {
   if (enabled_) return refuse(-FI_EOPBADSTATE, "the endpoint is enabled already");
   if (parent_ != nullptr) av_ = parent_->av();
   if (av_ == nullptr) return refuse(-FI_ENOAV, "no AV is bound");
-  // A side that the application has bound nothing to is one that it does not use.
-  const bool tx_told = tx_cq_ != nullptr || counters_[kSend] != nullptr ||
-                       counters_[kRead] != nullptr || counters_[kWrite] != nullptr;
-  const bool rx_told = rx_cq_ != nullptr || counters_[kRecv] != nullptr;
-  const bool sends =
-      role_ != EndpointRole::Receive && (caps_ & (FI_SEND | FI_READ | FI_WRITE)) != 0;
-  const bool receives = role_ != EndpointRole::Transmit && (caps_ & FI_RECV) != 0;
-  if ((sends || receives) && !(sends && tx_told) && !(receives && rx_told)) {
-    return refuse(-FI_ENOCQ, "no CQ or counter is bound");
-  }
+  const bool hears = (sends() && hears_of_sends()) || (receives() && hears_of_receives());
+  if ((sends() || receives()) && !hears) return refuse(-FI_ENOCQ, "no CQ or counter is bound");
   if (shares_tx_ && stx_ == nullptr) {
     return refuse(-FI_EOPBADSTATE, "no shared transmit context is bound");
   }
   if (shares_rx_ && srx_ == nullptr) {
     return refuse(-FI_EOPBADSTATE, "no shared receive context is bound");
-  }
-  // SES-80: immediate data of a write are refused where nobody would hear of them.
-  if (role_ != EndpointRole::Transmit && !rx_told && counters_[kRemoteWrite] == nullptr) {
-    ses_config_.remote_cq_data = false;
-    if (const int result = open_context(); result != 0) return result;
   }
   const Guard guard(domain_.lock());
   if (srx_ != nullptr) {
@@ -254,10 +295,9 @@ int Endpoint::enable() {
     }
     srx_->join(*this);
   }
-  domain_.fep().ses().enable(*ses_context_);
   enabled_ = true;
-  may_send_ = role_ != EndpointRole::Receive && (tx_told || !sends);
-  may_receive_ = role_ != EndpointRole::Transmit && srx_ == nullptr && (rx_told || !receives);
+  bindings_changed();
+  domain_.fep().ses().enable(*ses_context_);
   return 0;
 }
 

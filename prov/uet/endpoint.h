@@ -141,6 +141,13 @@ class Endpoint final : public ses::CompletionSink {
   int bind_srx(Srx& srx);
   int bind_cq(Cq& cq, std::uint64_t flags);
   int bind_counter(Cntr& counter, std::uint64_t flags);
+  // Does it transmit or receive, and is anything bound that tells of that?
+  bool sends() const;
+  bool receives() const;
+  bool hears_of_sends() const;
+  bool hears_of_receives() const;
+  bool hears_of_cq_data() const;
+  void bindings_changed() noexcept;
   int set_limit(int name, std::size_t wanted) noexcept;
   int set_queue_size(int name, std::size_t wanted) noexcept;
   int set_size(int name, std::size_t wanted) noexcept;

@@ -38,10 +38,12 @@ class Stx final : public fid_stx {
   std::size_t size() const { return size_; }
 
   // The rest with the domain's lock.
-  std::size_t left() const { return size_ - in_progress_; }
+  std::size_t left() const { return in_progress_ < size_ ? size_ - in_progress_ : 0; }
+  // What an endpoint has in progress when it is bound; may be more than `size`.
+  void take_over(std::size_t count) { in_progress_ += count; }
   // False if no operation has room now.
   bool take() {
-    if (in_progress_ == size_) return false;
+    if (in_progress_ >= size_) return false;
     ++in_progress_;
     return true;
   }

@@ -112,6 +112,11 @@ void Ses::enable(Context& context) { context.enabled = true; }
 
 std::size_t Ses::outstanding(const Context& context) const { return context.transmitting_count; }
 
+void Ses::rebind(Context& context, std::size_t tx_size, bool remote_cq_data) {
+  context.config.tx_size = tx_size;
+  context.config.remote_cq_data = remote_cq_data;
+}
+
 void Ses::hurry(Context& context) { implementation_->initiator.hurry(context); }
 
 void Ses::close_context(Context& context, Time now) {

@@ -254,8 +254,141 @@ TEST(Bind, IsRefusedForWhatDoesNotBelongTogether) {
   EXPECT_EQ(fi_ep_bind(ep.get(), &a.cq->fid, FI_TRANSMIT), -FI_EINVAL);
   EXPECT_EQ(fi_ep_bind(ep.get(), &a.cq->fid, FI_RECV), 0);
   EXPECT_EQ(fi_enable(ep.get()), 0);
-  EXPECT_EQ(fi_ep_bind(ep.get(), &a.cq->fid, FI_RECV), -FI_EOPBADSTATE);
+  EXPECT_EQ(fi_ep_bind(ep.get(), &a.cq->fid, FI_RECV), -FI_EINVAL);
   EXPECT_EQ(fi_enable(ep.get()), -FI_EOPBADSTATE);
+}
+
+Owned<fid_cntr> open_counter(Side& side) {
+  Owned<fid_cntr> counter;
+  Side::open(counter, "fi_cntr_open",
+             [&](auto** out) { return fi_cntr_open(side.domain.get(), nullptr, out, nullptr); });
+  return counter;
+}
+
+// Sandia OpenSHMEM binds its counters and its shared transmit context so.
+class BindAfterEnable : public testing::Test {
+ protected:
+  // Enabled with `cq_flags` alone, if there are any.
+  Owned<fid_ep> enabled(Side& side, std::uint64_t cq_flags) {
+    Owned<fid_ep> ep;
+    Side::open(ep, "fi_endpoint", [&](auto** out) {
+      return fi_endpoint(side.domain.get(), side.info.get(), out, nullptr);
+    });
+    check(fi_ep_bind(ep.get(), &side.av->fid, 0), "bind AV");
+    check(fi_ep_bind(ep.get(), &side.cq->fid, cq_flags), "bind CQ");
+    check(fi_enable(ep.get()), "fi_enable");
+    return ep;
+  }
+  void reach(fid_cntr& counter, std::uint64_t value) {
+    const Clock::time_point start = Clock::now();
+    while (fi_cntr_read(&counter) < value) {
+      fi_cq_read(a_.cq.get(), nullptr, 0);
+      fi_cq_read(b_.cq.get(), nullptr, 0);
+      ASSERT_LT(Clock::now() - start, kDeadline);
+    }
+    EXPECT_EQ(fi_cntr_read(&counter), value);
+  }
+
+  Side a_;
+  Side b_;
+  char room_[16] = "";
+};
+
+TEST_F(BindAfterEnable, CountersCountFromThenOn) {
+  const auto ep = enabled(a_, FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION);
+  const auto other = enabled(b_, FI_TRANSMIT | FI_RECV);
+  const fi_addr_t to = a_.insert(*other);
+  ASSERT_EQ(fi_recv(other.get(), room_, 1, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  ASSERT_EQ(fi_send(ep.get(), "x", 1, nullptr, to, nullptr), 0);  // is under way
+  const auto sent = open_counter(a_);
+  const auto received = open_counter(b_);
+  ASSERT_EQ(fi_ep_bind(ep.get(), &sent->fid, FI_SEND | FI_WRITE), 0);
+  ASSERT_EQ(fi_ep_bind(other.get(), &received->fid, FI_RECV | FI_REMOTE_WRITE), 0);
+  EXPECT_EQ(fi_ep_bind(ep.get(), &sent->fid, FI_SEND), -FI_EINVAL) << "bound already";
+  EXPECT_EQ(fi_close(&sent->fid), -FI_EBUSY);
+  ASSERT_EQ(fi_recv(other.get(), room_, 1, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  ASSERT_EQ(fi_send(ep.get(), "y", 1, nullptr, to, nullptr), 0);
+  reach(*sent, 2);
+  reach(*received, 2);
+}
+
+TEST_F(BindAfterEnable, AQueueForTheOtherSideIsTaken) {
+  const auto ep = enabled(a_, FI_RECV);
+  const auto other = enabled(b_, FI_TRANSMIT | FI_RECV);
+  const fi_addr_t to = a_.insert(*other);
+  EXPECT_EQ(fi_send(ep.get(), "x", 1, nullptr, to, nullptr), -FI_EOPBADSTATE);
+  EXPECT_EQ(fi_ep_bind(ep.get(), &a_.cq->fid, FI_RECV), -FI_EINVAL) << "a second one";
+  ASSERT_EQ(fi_ep_bind(ep.get(), &a_.cq->fid, FI_TRANSMIT), 0);
+  ASSERT_EQ(fi_recv(other.get(), room_, 1, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  ASSERT_EQ(fi_send(ep.get(), "x", 1, nullptr, to, room_), 0);
+  EXPECT_EQ(a_.next(b_).context, room_);
+}
+
+// The operations in progress have places in the queue, which holds two at first.
+TEST_F(BindAfterEnable, WhatIsPostedCompletesInTheQueue) {
+  const auto other = enabled(b_, FI_TRANSMIT | FI_RECV);
+  Owned<fid_ep> ep;
+  Side::open(ep, "fi_endpoint",
+             [&](auto** out) { return fi_endpoint(a_.domain.get(), a_.info.get(), out, nullptr); });
+  const auto counter = open_counter(a_);
+  ASSERT_EQ(fi_ep_bind(ep.get(), &a_.av->fid, 0), 0);
+  ASSERT_EQ(fi_ep_bind(ep.get(), &counter->fid, FI_SEND | FI_RECV), 0);
+  ASSERT_EQ(fi_enable(ep.get()), 0);
+  const fi_addr_t to_self = a_.insert(*ep);
+  constexpr std::size_t kMessages = 100;
+  for (std::size_t i = 0; i < kMessages; ++i) {
+    ASSERT_EQ(fi_recv(ep.get(), room_, 1, nullptr, FI_ADDR_UNSPEC, room_), 0);
+  }
+  ASSERT_EQ(fi_ep_bind(ep.get(), &a_.cq->fid, FI_RECV), 0);
+  for (std::size_t i = 0; i < kMessages; ++i) {
+    ssize_t sent = 0;
+    do {
+      sent = fi_send(ep.get(), "x", 1, nullptr, to_self, nullptr);
+    } while (sent == -FI_EAGAIN);
+    ASSERT_EQ(sent, 0);
+  }
+  for (std::size_t i = 0; i < kMessages; ++i) EXPECT_EQ(a_.next(b_).context, room_);
+  EXPECT_FALSE(a_.poll());
+}
+
+TEST_F(BindAfterEnable, ASharedTransmitContextTakesWhatIsInProgress) {
+  fi_tx_attr attr{};
+  attr.size = 2;
+  Owned<fid_stx> stx;
+  Side::open(stx, "fi_stx_context",
+             [&](auto** out) { return fi_stx_context(a_.domain.get(), &attr, out, nullptr); });
+  const auto ep = enabled(a_, FI_TRANSMIT | FI_RECV);
+  const auto other = enabled(b_, FI_TRANSMIT | FI_RECV);
+  const fi_addr_t to = a_.insert(*other);
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(fi_send(ep.get(), "x", 1, nullptr, to, nullptr), 0);
+  ASSERT_EQ(fi_ep_bind(ep.get(), &stx->fid, 0), 0);
+  EXPECT_EQ(fi_ep_bind(ep.get(), &stx->fid, 0), -FI_EINVAL);
+  EXPECT_EQ(fi_tx_size_left(ep.get()), 0);
+  EXPECT_EQ(fi_send(ep.get(), "x", 1, nullptr, to, nullptr), -FI_EAGAIN);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(fi_recv(other.get(), room_, 1, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  }
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(a_.next(b_).error, 0);
+  EXPECT_EQ(fi_tx_size_left(ep.get()), 2);
+  EXPECT_EQ(fi_send(ep.get(), "x", 1, nullptr, to, nullptr), 0);
+}
+
+// SES-80: the first write is refused, the second one counted.
+TEST_F(BindAfterEnable, Ses80_DataAreTakenOnceSomebodyCanBeTold) {
+  const auto ep = enabled(a_, FI_TRANSMIT | FI_RECV);
+  const auto other = enabled(b_, FI_TRANSMIT);
+  const fi_addr_t to = a_.insert(*other);
+  fid_mr* made = nullptr;
+  ASSERT_EQ(
+      fi_mr_reg(b_.domain.get(), room_, sizeof room_, FI_REMOTE_WRITE, 0, 5, 0, &made, nullptr), 0);
+  const Owned<fid_mr> mr(made);
+  ASSERT_EQ(fi_writedata(ep.get(), "x", 1, nullptr, 7, to, 0, 5, nullptr), 0);
+  EXPECT_NE(a_.next(b_).error, 0);
+  const auto written = open_counter(b_);
+  ASSERT_EQ(fi_ep_bind(other.get(), &written->fid, FI_REMOTE_WRITE), 0);
+  ASSERT_EQ(fi_writedata(ep.get(), "x", 1, nullptr, 7, to, 0, 5, nullptr), 0);
+  EXPECT_EQ(a_.next(b_).error, 0);
+  reach(*written, 1);
 }
 
 // A target without receive CQ and counter could tell nobody the data of a write; writes without

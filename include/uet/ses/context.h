@@ -35,7 +35,7 @@ class Context : public ListNode<HoldingTag>, public ListNode<DisabledTag> {
     return {config.relative, config.job, config.pid_on_fep, config.resource_index};
   }
 
-  const ContextConfig config;
+  ContextConfig config;
   CompletionSink& sink;
   bool enabled = false;
   Generation generation;

@@ -38,6 +38,8 @@ class Ses {
   Result<Context*> open_context(const ContextConfig& config, CompletionSink& sink);
   // Enables receiving; until then requests for it are answered DISABLED (SES-115 step 6).
   void enable(Context& context);
+  // Changes what ContextConfig says of the two, at any time: operations in progress stay.
+  void rebind(Context& context, std::size_t tx_size, bool remote_cq_data);
   // Memory that unexpected messages hold, in bytes, and how close the fullest context is to
   // refusing messages for want of it, 0 to 1: what can be read again later is dropped long before
   // and does not count where rendezvous is on.
