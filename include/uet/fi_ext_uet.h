@@ -41,8 +41,12 @@ extern "C" {
 #define FI_ADDR_UET (0x80554554U)
 #define FI_ADDR_UET_SIZE 32
 
-/* fi_ep_attr.protocol, protocol_version 1: UET 1.0 over UDP. */
-#define FI_PROTO_UET (0x80554554U)
+/*
+ * fi_ep_attr.protocol, protocol_version 1: UET 1.0 over UDP. Some applications read the number as
+ * an int, so that it has no sign bit; hints may also give the number of earlier versions.
+ */
+#define FI_PROTO_UET (0x00554554U)
+#define FI_PROTO_UET_OLD (0x80554554U)
 #define FI_PROTO_UET_VERSION 1
 
 /* A JobID as auth_key: 3 bytes, most significant first (or 4 bytes, the first one 0). */

@@ -69,7 +69,8 @@ const char* refuse_ep(const fi_ep_attr& ep, std::uint64_t tx_order, const Limits
   if (ep.type != FI_EP_UNSPEC && ep.type != limits.type->type) {
     return "ep_attr.type: only FI_EP_RDM and FI_EP_DGRAM";
   }
-  if (ep.protocol != FI_PROTO_UNSPEC && ep.protocol != FI_PROTO_UET) return "ep_attr.protocol";
+  const bool ours = ep.protocol == FI_PROTO_UET || ep.protocol == FI_PROTO_UET_OLD;
+  if (ep.protocol != FI_PROTO_UNSPEC && !ours) return "ep_attr.protocol";
   if (ep.protocol_version > FI_PROTO_UET_VERSION) return "ep_attr.protocol_version";
   if (ep.max_msg_size > limits.max_msg_size) return "ep_attr.max_msg_size";
   if (ep.msg_prefix_size != 0) return "ep_attr.msg_prefix_size";
@@ -194,7 +195,7 @@ void fill_rx(fi_rx_attr& rx, const fi_rx_attr& asked, std::uint64_t caps, const 
 void fill_ep(fi_ep_attr& ep, const fi_ep_attr& asked, std::uint64_t tx_order,
              const Limits& limits) {
   ep.type = limits.type->type;
-  ep.protocol = FI_PROTO_UET;
+  ep.protocol = either(asked.protocol, std::uint32_t{FI_PROTO_UET});
   ep.protocol_version = FI_PROTO_UET_VERSION;
   ep.max_msg_size = limits.max_msg_size;
   const std::size_t ordered = tx_order != 0 ? kMaxMsgSize : 0;  // SES-128

@@ -48,6 +48,18 @@ TEST(RefuseHints, ContextsOfAScalableEndpointAndSharedOnesAreMet) {
   EXPECT_EQ(info->ep_attr->rx_ctx_cnt, 1U);
 }
 
+// Mercury reads the number as an int.
+TEST(RefuseHints, ProtocolFitsAnIntAndTheOldNumberIsTaken) {
+  EXPECT_LE(FI_PROTO_UET, static_cast<std::uint32_t>(INT32_MAX));
+  EXPECT_EQ(fill(nullptr)->ep_attr->protocol, FI_PROTO_UET);
+  for (const std::uint32_t number : {FI_PROTO_UET, FI_PROTO_UET_OLD}) {
+    const Info hints = make_hints();
+    hints->ep_attr->protocol = number;
+    ASSERT_EQ(refuse_hints(*hints, kVersion, kLimits), nullptr);
+    EXPECT_EQ(fill(hints.get())->ep_attr->protocol, number) << "as asked for";
+  }
+}
+
 // Where the library's peer interface is one that we know.
 TEST(RefuseHints, PeersAreServedByTheirOwnersProgressAlone) {
   const Info hints = make_hints();
