@@ -218,8 +218,10 @@ MsgId Initiator::take_id(TxMessage& message) {
   return MsgId{last_id_};
 }
 
-// What has begun ends with a MSG_ERROR (SES-113).
+// What has begun ends with a MSG_ERROR (SES-113). What has left whole may still succeed; if it
+// fails, or its target puts it off, it counts as cancelled.
 bool Initiator::cancel(Context& context, const void* operation, Time now) {
+  TxMessage* left = nullptr;
   for (TxMessage& message : context.transmitting) {
     if (message.operation != operation) continue;
     if (message.try_again) {  // what was sent of it has been given up already
@@ -227,7 +229,10 @@ bool Initiator::cancel(Context& context, const void* operation, Time now) {
       message.status = Status::Cancelled;
       return true;
     }
-    if (message.failed()) continue;
+    if (message.failed()) {
+      left = left != nullptr || message.status == Status::Cancelled ? left : &message;
+      continue;
+    }
     const bool held = is_held(message);
     if (held || (message.withdrawable() && withdraw(message))) {
       message.status = Status::Cancelled;
@@ -236,12 +241,17 @@ bool Initiator::cancel(Context& context, const void* operation, Time now) {
       return true;
     }
     const bool waits = message.deferred || (message.awaits_read && !message.read_out);
-    if (message.packets_made == 0 || (message.ended && !waits)) continue;  // too late
+    if (message.packets_made == 0 || (message.ended && !waits)) {
+      if (left == nullptr && !message.cancelled) left = &message;
+      continue;
+    }
     message.status = Status::Cancelled;
     abandon(message, now);
     return true;
   }
-  return false;
+  if (left == nullptr || left->cancelled) return false;
+  left->cancelled = true;
+  return true;
 }
 
 void Initiator::close_context(Context& context, Time now) {
@@ -427,6 +437,11 @@ void Initiator::on_response(TxMessage& message, std::uint32_t tag,
     const bool told = header.opcode == wire::ResponseOpcode::Response && to_be_read;
     if (told && message.readable) await_read(message, now);
     if (told && message.restart_token != 0) park(message, now);
+    const bool waits = message.deferred || (message.awaits_read && !message.read_out);
+    if (message.cancelled && waits && !message.failed()) {
+      message.status = Status::Cancelled;
+      message.owes_error = message.ended;
+    }
     return;
   }
   if (header.next_hdr == wire::NextHdr::Response) {
@@ -631,6 +646,7 @@ void Initiator::finish(TxMessage& message) {
   completion.status = message.status;
   completion.return_code = message.return_code;
   completion.pds_error = message.pds_error;
+  if (message.cancelled && message.failed()) completion.status = Status::Cancelled;
   completion.context = message.operation;
   completion.user_flags = message.user_flags;
   completion.length = message.length;

@@ -25,7 +25,7 @@ void Initiator::refuse(TxMessage& message, const wire::SesResponseHeader& header
   const bool tells_generation =
       code == wire::ReturnCode::BadGeneration && header.next_hdr == wire::NextHdr::Response;
   if (tells_generation) learn_generation(message, header.ri_generation);
-  if (!first || message.tries >= retries_ || message.awaits_read) return;
+  if (!first || message.tries >= retries_ || message.awaits_read || message.cancelled) return;
   // A generation that is known now needs no wait (SES-55).
   send_again(message, tells_generation, now);
 }
@@ -45,6 +45,7 @@ void Initiator::not_consumed(TxMessage& message, Time now) {
   fail(message, pds::PdsError::NotConsumed);
   const Context* context = message.context;  // none: a target's own read
   if (!first || context == nullptr || context->closing || message.tries >= retries_) return;
+  if (message.cancelled) return;
   send_again(message, message.tries == 0, now);
 }
 

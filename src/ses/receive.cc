@@ -279,13 +279,28 @@ Result<void> Receiver::cancel(ReceiveQueue& queue, const void* operation) {
   if (receive == nullptr) receive = queue.tagged.find_operation(operation);
   RxMessage* reserved = receive == nullptr ? find_reserved(queue, operation) : nullptr;
   if (reserved != nullptr) receive = reserved->receive;
-  if (receive == nullptr) return Error::NotFound;
+  if (receive == nullptr) {
+    mark_cancelled(queue, operation);
+    return Error::NotFound;
+  }
   if (receive->shared && !receive->multi && !queue.sink.reserve_receive()) return Error::Again;
   if (receive->linked()) MatchQueue::remove(*receive);
   if (reserved != nullptr) leave_parked(*reserved);
   receive->closed = receive->cancelled = true;
   if (receive->under_way == 0) give_back(*receive, Status::Cancelled);
   return {};
+}
+
+// A receive that a message is under way to may still succeed; else it ends as cancelled.
+void Receiver::mark_cancelled(ReceiveQueue& queue, const void* operation) {
+  const auto mark = [&](RxMessage& message) {
+    PostedReceive* receive = message.state == RxState::Matched ? message.receive : nullptr;
+    const bool asked = receive != nullptr && !receive->multi && receive->queue == &queue &&
+                       receive->operation == operation;
+    if (asked) receive->cancelled = true;
+  };
+  messages_.for_each(mark);
+  for (RxMessage& message : waiting_) mark(message);
 }
 
 // ---- peeks -------------------------------------------------------------------------------------
@@ -565,6 +580,7 @@ Completion Receiver::end_receive(RxMessage& message, Status status, PostedReceiv
     completion.excess = message.request_length - receive.capacity;
     ++counters_.truncated;
   }
+  if (status != Status::Ok && receive.cancelled) completion.status = Status::Cancelled;
   completion.buffer = address_at(receive.slices(), message.base);
   describe(message, completion);
   if (!receive.multi) {
@@ -629,8 +645,10 @@ PostedReceive& Receiver::withdraw(RxMessage& message) {
 // Lets a receive that lost its message wait again, at its old place.
 // That of an owner has left its list for good.
 void Receiver::restore(PostedReceive& receive) {
-  if (receive.queue->owner != nullptr) {
-    give_back(receive, Status::Abandoned);
+  const bool over = receive.cancelled && !receive.multi &&
+                    (!receive.shared || receive.queue->sink.reserve_receive());
+  if (over || receive.queue->owner != nullptr) {
+    give_back(receive, over ? Status::Cancelled : Status::Abandoned);
   } else if (!receive.multi) {
     offer(receive);
   } else if (receive.closed && receive.under_way == 0) {

@@ -117,6 +117,7 @@ struct TxMessage : OutgoingMessage,
   pds::PdsError pds_error{};
   bool ended = false;       // no packet will be made any more
   bool owes_error = false;  // except a MSG_ERROR, when all others are answered
+  bool cancelled = false;   // when it had left whole: a failure is then FI_ECANCELED
   // Refused with a code that passes (initiator_retry.cc).
   bool refused = false;    // at least once, or it may have been: on ROD all later ones wait for it
   bool try_again = false;  // to be sent again instead of completing
@@ -216,7 +217,7 @@ struct PostedReceive : ListNode<PostedTag>,
   bool multi = false;
   bool shared = false;     // of a queue that serves several contexts
   bool closed = false;     // multi: takes no more messages; off the list
-  bool cancelled = false;  // multi: closed because it was cancelled
+  bool cancelled = false;  // takes no more messages; a failure is FI_ECANCELED
   ReceiveQueue* queue = nullptr;
   IoSlice slice;
   MoreSlices* more = nullptr;

@@ -118,6 +118,7 @@ class Receiver final : public PullClient {
   void complete_receive(RxMessage& message);
   void close(PostedReceive& receive);
   void give_back(PostedReceive& receive, Status status);
+  void mark_cancelled(ReceiveQueue& queue, const void* operation);
   void discard(RxMessage& message);
   void drop_unexpected(RxMessage& message);
   void release(PostedReceive& receive);

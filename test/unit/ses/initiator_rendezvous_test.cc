@@ -200,6 +200,22 @@ TEST_F(RendezvousTest, Ses113_CancelWhileItWaitsForTheRead) {
   EXPECT_TRUE(b.sink.all.empty()) << "the unexpected message has vanished";
 }
 
+TEST_F(RendezvousTest, Ses113_CancelBeforeTheTargetSaysThatItWillRead) {
+  Bytes out = pattern(8 * kMtu);
+  int operation = 0;
+  ASSERT_TRUE(send(out, false, &operation));
+  std::vector<std::pair<Sent, pds::Response>> late;
+  for (const Sent& sent : a.packets()) {
+    late.emplace_back(sent, b.take(sent.next_hdr, sent.bytes, 1));
+  }
+  EXPECT_TRUE(a.ses.cancel(*a.context, &operation, kNow));
+  for (const auto& [sent, response] : late) a.answered(sent, response);
+  exchange();
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].status, Status::Cancelled);
+  expect_idle();
+}
+
 TEST_F(RendezvousTest, Ses64_CancelWhileItIsReadEndsTheReceiveWithAnError) {
   Bytes out = pattern(12 * kMtu);
   Bytes in(out.size());

@@ -423,10 +423,41 @@ TEST_F(InitiatorTest, CancelOfWhatHasLeftWholeIsTooLate) {
   int operation = 0;
   ASSERT_TRUE(a.send(b, {slice_of(memory)}, {}, &operation));
   const std::vector<Sent> sent = a.packets();
-  EXPECT_EQ(a.ses.cancel(*a.context, &operation, kNow).error(), Error::NotFound);
+  EXPECT_TRUE(a.ses.cancel(*a.context, &operation, kNow));
+  EXPECT_EQ(a.ses.cancel(*a.context, &operation, kNow).error(), Error::NotFound) << "only once";
   for (const Sent& packet : sent) a.answered(packet, bare_ack);
   ASSERT_EQ(a.sink.all.size(), 1u);
   EXPECT_EQ(a.sink.all[0].status, Status::Ok);
+}
+
+// Mercury takes no other error of what it has cancelled.
+TEST_F(InitiatorTest, CancelledOperationThatFailsIsCancelled) {
+  Bytes memory = pattern(kMtu);
+  int operations[2] = {};
+  for (int& operation : operations) {
+    ASSERT_TRUE(a.send(b, {slice_of(memory)}, {}, &operation));
+  }
+  const std::vector<Sent> sent = a.packets();
+  for (int& operation : operations) EXPECT_TRUE(a.ses.cancel(*a.context, &operation, kNow));
+  a.ses.client().pds_error(*sent[0].message, sent[0].tag, pds::PdsError::RtoExhausted, kNow);
+  a.answered(sent[1], answer(ReturnCode::NoMatch));  // else it would be tried again
+  ASSERT_EQ(a.sink.all.size(), 2u);
+  EXPECT_EQ(a.sink.all[0].status, Status::Cancelled);
+  EXPECT_EQ(a.sink.all[1].status, Status::Cancelled);
+  expect_idle();
+}
+
+// One packet has failed, and another is still under way when it is cancelled.
+TEST_F(InitiatorTest, FailedOperationMayStillBeCancelled) {
+  Bytes memory = pattern(2 * kMtu);
+  int operation = 0;
+  ASSERT_TRUE(a.send(b, {slice_of(memory)}, {}, &operation));
+  const std::vector<Sent> sent = a.packets();
+  a.ses.client().pds_error(*sent[0].message, sent[0].tag, pds::PdsError::RtoExhausted, kNow);
+  EXPECT_TRUE(a.ses.cancel(*a.context, &operation, kNow));
+  a.ses.client().pds_error(*sent[1].message, sent[1].tag, pds::PdsError::RtoExhausted, kNow);
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].status, Status::Cancelled);
 }
 
 TEST_F(InitiatorTest, CancelOfAReadWaitsForTheDataAskedFor) {

@@ -403,6 +403,30 @@ TEST_F(ReceiveTest, Ses122_PdcLostBeforeAnythingWasPlaced) {
   expect_idle();
 }
 
+// Too late to take it back, but an error is then that of a cancelled receive.
+TEST_F(ReceiveTest, CancelledReceiveWhoseSenderDiesIsCancelled) {
+  Bytes memory(4 * kMtu);
+  int operation = 0;
+  ASSERT_TRUE(b.receive({slice_of(memory)}, {}, 0, &operation));
+  take_part(b.request_for(SesOpcode::Send), pattern(4 * kMtu), 0, kMtu);
+  EXPECT_EQ(b.ses.cancel(*b.context, &operation, kNow).error(), Error::NotFound);
+  b.ses.client().pdc_closed(kPdc, pds::PdsError::RtoExhausted, kNow);
+  ASSERT_EQ(b.sink.all.size(), 1u);
+  EXPECT_EQ(b.sink.all[0].status, Status::Cancelled);
+  expect_idle();
+}
+
+TEST_F(ReceiveTest, CancelledReceiveIsNotPutBack) {
+  Bytes memory(10);
+  int operation = 0;
+  ASSERT_TRUE(b.receive({slice_of(memory)}, {}, 0, &operation));
+  take_part(b.request_for(SesOpcode::Send), pattern(3 * kMtu), kMtu, kMtu);  // beyond the buffer
+  EXPECT_EQ(b.ses.cancel(*b.context, &operation, kNow).error(), Error::NotFound);
+  b.take(part(b.request_for(SesOpcode::MsgError), kMtu, 0, 3 * kMtu));
+  ASSERT_EQ(b.sink.all.size(), 1u);
+  EXPECT_EQ(b.sink.all[0].status, Status::Cancelled);
+}
+
 TEST_F(ReceiveTest, ReceiveIsRefusedBeyondItsLimits) {
   EXPECT_EQ(b.receive({{nullptr, 1}}).error(), Error::Invalid);
   EXPECT_EQ(b.receive(std::vector<IoSlice>(kMaxIoSlices + 1)).error(), Error::Invalid);
