@@ -42,7 +42,8 @@ struct Wanted {
 std::vector<nic::Interface> scan_interfaces(bool rescan) {
   using Clock = std::chrono::steady_clock;
   static std::mutex mutex;
-  static std::vector<nic::Interface> interfaces;
+  // Never destroyed: other threads may still be in here when the process ends.
+  static std::vector<nic::Interface>& interfaces = *new std::vector<nic::Interface>;
   static Clock::time_point scanned;
   const std::lock_guard lock(mutex);
   const auto now = Clock::now();

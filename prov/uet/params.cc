@@ -665,7 +665,8 @@ std::optional<Params> load_params() {
   // answers changes only when the environment does: libfabric reads its own file once.
   static std::mutex mutex;
   static std::size_t seen = 0;
-  static std::optional<Params> params;
+  // Never destroyed: other threads may still be in here when the process ends.
+  static std::optional<Params>& params = *new std::optional<Params>;
   const std::lock_guard lock(mutex);
   const std::size_t now = environment_mark();
   if (!params || seen != now) params = read_params();  // broken values warn each time

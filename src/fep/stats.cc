@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <vector>
 
 #include "uet/base/check.h"
@@ -257,12 +258,13 @@ std::uint64_t* read_nacks(const std::array<std::uint64_t, kCodes>& counts, std::
 }  // namespace
 
 std::span<const CounterName> counter_names() {
-  static const std::vector<CounterName> all = [] {
-    std::vector<CounterName> names;
-    for (const Row& row : kRows) names.push_back({row.name, row.meaning});
-    add_nack_names("sent", names);
-    add_nack_names("received", names);
-    return names;
+  // Never destroyed: statistics may be written when the process ends.
+  static const std::vector<CounterName>& all = *[] {
+    auto names = std::make_unique<std::vector<CounterName>>();
+    for (const Row& row : kRows) names->push_back({row.name, row.meaning});
+    add_nack_names("sent", *names);
+    add_nack_names("received", *names);
+    return names.release();
   }();
   return all;
 }

@@ -284,6 +284,22 @@ Complaints check_exports(std::string_view output) {
   return complaints;
 }
 
+Complaints check_destructors(std::string_view output) {
+  Complaints complaints;
+  bool found = false;
+  for (std::string symbol : symbols_of(output)) {
+    symbol.resize(std::min(symbol.find('@'), symbol.size()));
+    found = true;
+    if (symbol == "__cxa_atexit" || symbol == "atexit" || symbol == "on_exit") {
+      complaints.push_back(
+          "uses " + symbol +
+          ": a static object has a destructor; make it one that is never destroyed");
+    }
+  }
+  if (!found) complaints.push_back("no symbol found: is this the output of nm -D?");
+  return complaints;
+}
+
 Complaints check_needed(std::string_view output, bool sanitized) {
   static const std::regex needed(R"(\(NEEDED\).*\[([^\]]+)\])");
   constexpr std::array<std::string_view, 8> kAllowed = {

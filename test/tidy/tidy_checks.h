@@ -49,6 +49,10 @@ Complaints check_exports(std::string_view output);
 // `output` of readelf -d needs only libraries that docs/dependencies.md allows at run time.
 Complaints check_needed(std::string_view output, bool sanitized);
 
+// `output` of nm -D --undefined-only: nothing registers a destructor for the end of the process
+// (__cxa_atexit, atexit), because threads, and the writing of statistics, may come after it.
+Complaints check_destructors(std::string_view output);
+
 // The FI_UET_ parameters in the table of params.cc and in the manual page are the same.
 Complaints check_parameters(std::string_view table, std::string_view manual);
 

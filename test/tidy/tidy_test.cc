@@ -210,6 +210,15 @@ TEST(TidyPlugIn, RefusesExtraExports) {
   EXPECT_THAT(check_exports(""), SizeIs(1));
 }
 
+TEST(TidyPlugIn, RefusesDestructorsAtTheEndOfTheProcess) {
+  EXPECT_THAT(check_destructors("                 w __cxa_finalize@GLIBC_2.2.5\n"
+                                "                 U memcpy@GLIBC_2.14\n"),
+              IsEmpty());
+  EXPECT_THAT(check_destructors("                 U __cxa_atexit@GLIBC_2.2.5\n"), SizeIs(1));
+  EXPECT_THAT(check_destructors("                 U atexit\n"), SizeIs(1));
+  EXPECT_THAT(check_destructors(""), SizeIs(1));
+}
+
 TEST(TidyPlugIn, RefusesExtraLibraries) {
   const std::string libc = " 0x01 (NEEDED)  Shared library: [libc.so.6]\n";
   EXPECT_THAT(check_needed(libc, false), IsEmpty());
@@ -388,6 +397,12 @@ TEST(Tree, LibraryCodeNeitherPrintsNorExits) {
 TEST(Tree, PlugInExportsOnlyItsEntry) {
   ASSERT_STRNE(UET_PLUG_IN, "") << "libuet-fi.so is not built";
   expect_clean(check_exports(output_of("nm -D -C --defined-only '" UET_PLUG_IN "'")));
+}
+
+TEST(Tree, PlugInHasNoStaticObjectWithADestructor) {
+  ASSERT_STRNE(UET_PLUG_IN, "") << "libuet-fi.so is not built";
+  if (kSanitized) GTEST_SKIP() << "the sanitizers register destructors of their own";
+  expect_clean(check_destructors(output_of("nm -D --undefined-only '" UET_PLUG_IN "'")));
 }
 
 TEST(Tree, PlugInNeedsOnlyTheAllowedLibraries) {
