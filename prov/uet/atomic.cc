@@ -66,13 +66,23 @@ std::size_t most_elements(const AtomicKind& kind, std::uint32_t payload_mtu) {
   return kind.form == Kind::CompareAtomic ? 1 : payload_mtu / kind.element_bytes;
 }
 
-template <class Slices>
-std::span<const ses::IoSlice> slices_of(const fi_ioc* iov, std::size_t count,
-                                        std::uint32_t element_bytes, Slices& slices) {
+// The pieces in bytes. False: one of them, or all together, have more than 2^64.
+bool in_bytes(const fi_ioc* pieces, std::size_t count, std::uint32_t element_bytes,
+              std::array<iovec, ses::kMaxIoSlices>& out) {
   for (std::size_t i = 0; i < count; ++i) {
-    slices[i] = {static_cast<std::byte*>(iov[i].addr), iov[i].count * element_bytes};
+    out[i].iov_base = pieces[i].addr;
+    if (__builtin_mul_overflow(pieces[i].count, element_bytes, &out[i].iov_len)) return false;
   }
-  return std::span(slices.data(), count);
+  return total_bytes(out.data(), count).has_value();
+}
+
+bool in_bytes(const fi_ioc* pieces, std::size_t count, std::uint32_t element_bytes, Slices& slices,
+              std::span<const ses::IoSlice>& out) {
+  std::array<iovec, ses::kMaxIoSlices> iov;
+  if (!in_bytes(pieces, count, element_bytes, iov)) return false;
+  fill_slices(iov.data(), count, slices);
+  out = std::span(slices.data(), count);
+  return true;
 }
 
 // ---- the calls ---------------------------------------------------------------------------------
@@ -188,8 +198,12 @@ bool is_valid(const fi_msg_atomic& msg, const fi_ioc* results, std::size_t resul
   const fi_ioc* iov = reads ? results : msg.msg_iov;
   const std::size_t iov_count = reads ? result_count : msg.iov_count;
   std::size_t count = 0;
-  for (std::size_t i = 0; i < iov_count; ++i) count += iov[i].count;
-  if (msg.rma_iov_count == 1 && msg.rma_iov != nullptr && msg.rma_iov->count == count) return true;
+  bool fits = iov_count <= ses::kMaxIoSlices;
+  for (std::size_t i = 0; fits && i < iov_count; ++i) {
+    fits = !__builtin_add_overflow(count, iov[i].count, &count);
+  }
+  const bool one = msg.rma_iov_count == 1 && msg.rma_iov != nullptr;
+  if (fits && one && msg.rma_iov->count == count) return true;
   FI_WARN(&provider, FI_LOG_EP_DATA,
           "fi_atomicmsg and its kin: one remote piece of as many elements is needed\n");
   return false;
@@ -320,22 +334,23 @@ ssize_t Endpoint::atomic(const AtomicCall& call) noexcept {
     return refuse(-FI_EOPNOTSUPP, "atomic: the buffers have to be of FI_HMEM_SYSTEM");
   }
   std::array<iovec, ses::kMaxIoSlices> operands;
-  for (std::size_t i = 0; i < operand_count; ++i) {
-    operands[i] = {call.operands[i].addr, call.operands[i].count * kind->element_bytes};
-  }
-  const TxCall tx{operands.data(), operand_count, call.to,  call.context, call.flags, {},
-                  nullptr,         call.locked,   call.mark};
-  if ((call.flags & FI_TRIGGER) != 0) return defer_atomic(call, tx, kind->element_bytes);
   Slices compare;
   Slices results;
   ses::AtomicOp op;
+  const std::uint32_t bytes = kind->element_bytes;
+  if (!in_bytes(call.operands, operand_count, bytes, operands) ||
+      !in_bytes(call.compare, call.compare_count, bytes, compare, op.compare) ||
+      !in_bytes(call.results, call.result_count, bytes, results, op.results)) {
+    return refuse(-FI_EINVAL, "atomic: more elements than 2^64 bytes hold");
+  }
+  const TxCall tx{operands.data(), operand_count, call.to,  call.context, call.flags, {},
+                  nullptr,         call.locked,   call.mark};
+  if ((call.flags & FI_TRIGGER) != 0) return defer_atomic(call, tx, bytes);
   op.form = kind->form;
   op.op = kind->op;
   op.datatype = kind->datatype;
   op.remote_offset = call.remote;
   op.key = Rkey{call.key};
-  op.compare = slices_of(call.compare, call.compare_count, kind->element_bytes, compare);
-  op.results = slices_of(call.results, call.result_count, kind->element_bytes, results);
   return post_atomic(tx, op);
 }
 

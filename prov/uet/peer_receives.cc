@@ -39,7 +39,7 @@ void PeerReceives::fill(PeerRxEntry& entry, ses::ReceiveOp& op) noexcept {
   op.tagged = (entry.flags & FI_TAGGED) != 0;
   op.context = &entry;
   if (count > slices_.size() || lacks_address(entry.iov, count)) return;
-  fill_slices(entry.iov, count, slices_);
+  if (!fill_slices(entry.iov, count, slices_)) return;
   const std::span slices(slices_.data(), count);
   if (srx_.domain().knows_hmem() && mark_devices(entry.desc, slices) == Buffers::Wrong) return;
   op.local = slices;

@@ -63,14 +63,21 @@ const char* refuse_receive(const RxCall& call, const ReceiveSettings& settings);
 
 using Slices = std::array<ses::IoSlice, ses::kMaxIoSlices>;
 
-// Bytes of all pieces together.
-inline std::size_t fill_slices(const iovec* iov, std::size_t count, Slices& slices) {
+// Bytes of all pieces together; nothing if their sum does not fit.
+inline std::optional<std::size_t> total_bytes(const iovec* iov, std::size_t count) {
   std::size_t total = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    slices[i] = {static_cast<std::byte*>(iov[i].iov_base), iov[i].iov_len};
-    total += iov[i].iov_len;
+    if (__builtin_add_overflow(total, iov[i].iov_len, &total)) return {};
   }
   return total;
+}
+
+// Likewise; `count` is at most that of `slices`.
+inline std::optional<std::size_t> fill_slices(const iovec* iov, std::size_t count, Slices& slices) {
+  for (std::size_t i = 0; i < count; ++i) {
+    slices[i] = {static_cast<std::byte*>(iov[i].iov_base), iov[i].iov_len};
+  }
+  return total_bytes(iov, count);
 }
 
 // Some piece has bytes and no address.
@@ -108,7 +115,7 @@ Result<void> hand_over(Domain& domain, Queue& queue, const RxCall& call,
     return ses.peek(queue, op, now);
   }
   Slices slices;
-  fill_slices(call.iov, call.count, slices);
+  if (!fill_slices(call.iov, call.count, slices)) return Error::Invalid;
   if (domain.knows_hmem() &&
       mark_devices(call.descriptors, std::span(slices.data(), call.count)) == Buffers::Wrong) {
     return Error::Invalid;

@@ -25,9 +25,9 @@ ssize_t rma_readv(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, 
 
 // rma_iov_limit is 1, and both sides of a transfer are equally long.
 bool is_valid(const fi_msg_rma& msg) {
-  std::size_t length = 0;
-  for (std::size_t i = 0; i < msg.iov_count; ++i) length += msg.msg_iov[i].iov_len;
-  if (msg.rma_iov_count == 1 && msg.rma_iov != nullptr && msg.rma_iov->len == length) return true;
+  std::optional<std::size_t> length;
+  if (msg.iov_count <= ses::kMaxIoSlices) length = total_bytes(msg.msg_iov, msg.iov_count);
+  if (msg.rma_iov_count == 1 && msg.rma_iov != nullptr && length == msg.rma_iov->len) return true;
   FI_WARN(&provider, FI_LOG_EP_DATA,
           "fi_readmsg, fi_writemsg: one remote piece of the same length is needed\n");
   return false;

@@ -121,13 +121,14 @@ ssize_t Endpoint::transmit(const TxCall& call, TransferKind kind, Op& op, Post p
     return refuse(-FI_EINVAL, "a buffer that has a length and no address");
   }
   Slices slices;
-  const std::size_t length = fill_slices(call.iov, call.count, slices);
+  const std::optional<std::size_t> length = fill_slices(call.iov, call.count, slices);
+  if (!length) return refuse(-FI_EINVAL, "the lengths of the pieces add up to more than 2^64");
   op.local = std::span(slices.data(), call.count);
   op.inject = (call.flags & FI_INJECT) != 0;
-  if (op.inject && length > limits_.inject[kind]) {
+  if (op.inject && *length > limits_.inject[kind]) {
     return refuse(-FI_EINVAL, "more than inject_size bytes");
   }
-  if (length > limits_.most[kind]) return refuse(-FI_EMSGSIZE, "more than max_msg_size bytes");
+  if (*length > limits_.most[kind]) return refuse(-FI_EMSGSIZE, "more than max_msg_size bytes");
   op.delivery_complete = (call.flags & kDelivered) != 0;
   op.fence = (call.flags & FI_FENCE) != 0;
   op.awaited = is_awaited(call);
@@ -184,8 +185,13 @@ ssize_t Endpoint::defer(ses::Kind kind, const TxCall& call, Post post) noexcept 
   if (call.count > ses::kMaxIoSlices || (call.flags & ~(kTxCallFlags | type().tx_op_flags)) != 0) {
     return refuse(-FI_EINVAL, "more than iov_limit pieces, or a flag that is not supported");
   }
-  if ((call.flags & FI_INJECT) != 0 && domain_.knows_hmem() &&
-      name_devices(call.descriptors, call.count)) {
+  const std::optional<std::size_t> length = total_bytes(call.iov, call.count);
+  const bool inject = (call.flags & FI_INJECT) != 0;
+  if (!length ||
+      (inject && *length > *std::max_element(limits_.inject.begin(), limits_.inject.end()))) {
+    return refuse(-FI_EINVAL, "more than inject_size bytes, or than 2^64");
+  }
+  if (inject && domain_.knows_hmem() && name_devices(call.descriptors, call.count)) {
     return refuse(-FI_EINVAL, "FI_INJECT is for buffers of FI_HMEM_SYSTEM");
   }
   return guarded([&] { return domain_.works().defer(*this, kind, call, post); });

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// What applications ask for at the edge of what is possible: lengths that wrap, no descriptors
+// left, numbers that no enumeration has, errors that nobody has read, threads that are cancelled.
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+#include <rdma/fi_trigger.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include "objects.h"
+
+namespace uet::e2e {
+namespace {
+
+constexpr std::uint64_t kKey = 5;
+
+// An endpoint that talks to itself, and a region of its own.
+class Limits : public testing::Test {
+ protected:
+  Limits() {
+    ep_ = a_.open_endpoint(0);
+    to_ = a_.insert(*ep_);
+    Side::open(mr_, "fi_mr_reg", [&](auto** out) {
+      return fi_mr_reg(a_.domain.get(), cells_.data(), sizeof cells_,
+                       FI_REMOTE_READ | FI_REMOTE_WRITE, 0, kKey, 0, out, nullptr);
+    });
+  }
+
+  Side a_;
+  Owned<fid_ep> ep_;
+  fi_addr_t to_ = 0;
+  alignas(16) std::array<std::uint64_t, 64> cells_{};
+  Owned<fid_mr> mr_;
+};
+
+// ---- lengths that wrap -------------------------------------------------------------------------
+
+constexpr std::size_t kHalf = std::size_t{1} << 63;
+constexpr std::size_t kWraps = (std::size_t{1} << 61) + 1;  // times 8 bytes: 8
+
+TEST_F(Limits, ElementsOfAtomicsDoNotWrap) {
+  std::uint64_t v = 1;
+  std::uint64_t r = 2;
+  fid_ep* ep = ep_.get();
+  EXPECT_EQ(fi_atomic(ep, &v, kWraps, nullptr, to_, 0, kKey, FI_UINT64, FI_SUM, this), -FI_EINVAL);
+  EXPECT_EQ(fi_atomic(ep, &v, kHalf + 1, nullptr, to_, 0, kKey, FI_UINT64, FI_SUM, this),
+            -FI_EINVAL);
+  EXPECT_EQ(fi_inject_atomic(ep, &v, kWraps, to_, 0, kKey, FI_UINT64, FI_SUM), -FI_EINVAL);
+  EXPECT_EQ(fi_fetch_atomic(ep, nullptr, kWraps, nullptr, &r, nullptr, to_, 0, kKey, FI_UINT64,
+                            FI_ATOMIC_READ, this),
+            -FI_EINVAL);
+  EXPECT_EQ(fi_compare_atomic(ep, &v, kWraps, nullptr, &v, nullptr, &r, nullptr, to_, 0, kKey,
+                              FI_UINT64, FI_CSWAP, this),
+            -FI_EINVAL);
+  const fi_ioc one{&v, 1};
+  fi_ioc result{&r, kWraps};
+  EXPECT_EQ(fi_fetch_atomicv(ep, &one, nullptr, 1, &result, nullptr, 1, to_, 0, kKey, FI_UINT64,
+                             FI_SUM, this),
+            -FI_EINVAL);
+  const fi_ioc pieces[] = {{&v, kHalf}, {&v, kHalf + 1}};  // bytes: 0 and 8 where they wrap
+  EXPECT_EQ(fi_atomicv(ep, pieces, nullptr, 2, to_, 0, kKey, FI_UINT64, FI_SUM, this), -FI_EINVAL);
+  EXPECT_EQ(fi_atomicv(ep, pieces, nullptr, 2, to_, 0, kKey, FI_UINT8, FI_SUM, this), -FI_EINVAL);
+  const fi_rma_ioc remote{0, 1, kKey};
+  fi_msg_atomic msg{};
+  msg.msg_iov = pieces;
+  msg.iov_count = 2;
+  msg.addr = to_;
+  msg.rma_iov = &remote;
+  msg.rma_iov_count = 1;
+  msg.datatype = FI_UINT8;
+  msg.op = FI_SUM;
+  EXPECT_EQ(fi_atomicmsg(ep, &msg, 0), -FI_EINVAL);
+  EXPECT_EQ(cells_[0], 0U);
+}
+
+TEST_F(Limits, PiecesOfMessagesAndRmaDoNotWrap) {
+  fid_ep* ep = ep_.get();
+  const iovec pieces[] = {{cells_.data(), kHalf}, {cells_.data(), kHalf + 8}};  // together 8
+  EXPECT_EQ(fi_sendv(ep, pieces, nullptr, 2, to_, this), -FI_EINVAL);
+  EXPECT_EQ(fi_tsendv(ep, pieces, nullptr, 2, to_, 1, this), -FI_EINVAL);
+  EXPECT_EQ(fi_recvv(ep, pieces, nullptr, 2, FI_ADDR_UNSPEC, this), -FI_EINVAL);
+  EXPECT_EQ(fi_trecvv(ep, pieces, nullptr, 2, FI_ADDR_UNSPEC, 1, 0, this), -FI_EINVAL);
+  EXPECT_EQ(fi_writev(ep, pieces, nullptr, 2, to_, 0, kKey, this), -FI_EINVAL);
+  EXPECT_EQ(fi_readv(ep, pieces, nullptr, 2, to_, 0, kKey, this), -FI_EINVAL);
+  const fi_rma_iov remote{0, 8, kKey};
+  fi_msg_rma msg{};
+  msg.msg_iov = pieces;
+  msg.iov_count = 2;
+  msg.addr = to_;
+  msg.rma_iov = &remote;
+  msg.rma_iov_count = 1;
+  EXPECT_EQ(fi_writemsg(ep, &msg, 0), -FI_EINVAL);
+  EXPECT_EQ(fi_readmsg(ep, &msg, 0), -FI_EINVAL);
+  msg.iov_count = kHalf;  // nobody looks at so many
+  EXPECT_EQ(fi_writemsg(ep, &msg, 0), -FI_EINVAL);
+}
+
+// The bytes of a triggered inject are copied when it is posted.
+TEST(TriggeredInject, IsNotLongerThanInjectSize) {
+  Side a({.capabilities = FI_MSG | FI_TRIGGER});
+  const auto ep = a.open_endpoint(0);
+  const fi_addr_t to = a.insert(*ep);
+  Owned<fid_cntr> counter;
+  Side::open(counter, "fi_cntr_open",
+             [&](auto** out) { return fi_cntr_open(a.domain.get(), nullptr, out, nullptr); });
+  fi_triggered_context context{};
+  context.event_type = FI_TRIGGER_THRESHOLD;
+  context.trigger.threshold.cntr = counter.get();
+  context.trigger.threshold.threshold = 1;
+  char byte = 0;
+  iovec piece{&byte, kHalf};
+  fi_msg msg{};
+  msg.msg_iov = &piece;
+  msg.iov_count = 1;
+  msg.addr = to;
+  msg.context = &context;
+  EXPECT_EQ(fi_sendmsg(ep.get(), &msg, FI_TRIGGER | FI_INJECT), -FI_EINVAL);
+}
+
+}  // namespace
+}  // namespace uet::e2e
