@@ -4,6 +4,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "compat.h"
@@ -109,13 +110,20 @@ std::uint64_t Cntr::poll(const std::uint64_t& number, std::uint64_t& told) noexc
 
 std::uint64_t Cntr::read() noexcept { return poll(value_, waited_.value); }
 
-std::uint64_t Cntr::read_errors() noexcept { return poll(errors_, waited_.errors); }
+std::uint64_t Cntr::read_errors() noexcept {
+  const std::uint64_t errors = poll(errors_, waited_.errors);
+  if (domain_.dead()) return errors;
+  const Guard guard(domain_.lock());
+  errors_read_ = errors;
+  return errors;
+}
 
 // Whoever waits for a value wakes when the errors move, too.
 void Cntr::change(std::uint64_t value, bool good, bool adds) noexcept {
   std::uint64_t& number = good ? value_ : errors_;
   number = adds ? number + value : value;
   (good ? polled_.value : polled_.errors) = number;
+  errors_read_ = std::min(errors_read_, errors_);
   waiter_.notify(good ? value_ : UINT64_MAX);
   if (!waiting_.empty()) domain_.works().moved(*this);
 }
@@ -138,15 +146,15 @@ int Cntr::set(std::uint64_t value, bool good) noexcept {
 
 int Cntr::wait(std::uint64_t threshold, int timeout) noexcept {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
+  const nic::NoCancel no_cancel;
   const Guard guard(domain_.lock());
-  const std::uint64_t errors_before = errors_;
   Time now = clock_now();
   const Time end = end_of_timeout(now, timeout);
   const Time spin_end = now + kSpin;
   for (;;) {
     domain_.progress(now);
     if (value_ >= threshold) return 0;
-    if (errors_ != errors_before) return -FI_EAVAIL;
+    if (errors_ > errors_read_) return -FI_EAVAIL;
     if (now >= end) return -FI_ETIMEDOUT;
     if (now < spin_end) {
       domain_.lock().unlock();

@@ -78,6 +78,7 @@ class Cntr final : public fid_cntr {
   const bool in_bytes_;  // FI_CNTR_EVENTS_BYTES
   std::uint64_t value_ = 0;
   std::uint64_t errors_ = 0;
+  std::uint64_t errors_read_ = 0;  // by fi_cntr_readerr: a wait ends where there are more
   WorkList waiting_;
   Told waited_;  // through fi_trywait and fi_wait, or by reading
   Told polled_;  // through fi_poll

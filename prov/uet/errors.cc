@@ -104,6 +104,10 @@ int to_fi_errno(Error error) {
       return -FI_EMSGSIZE;
     case Error::KeyInUse:
       return -FI_ENOKEY;
+    case Error::ProcessFiles:
+      return -EMFILE;
+    case Error::SystemFiles:
+      return -ENFILE;
     case Error::Io:
       return -FI_EIO;
   }

@@ -179,7 +179,7 @@ Result<FabricAddress> source_address_for(const FabricAddress& destination) {
   // Connecting a datagram socket sends nothing; it makes the kernel choose route and source.
   const int family = destination.is_ipv6 ? AF_INET6 : AF_INET;
   const FileDescriptor fd(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!fd.valid()) return Error::Io;
+  if (!fd.valid()) return error_of(errno);
   SocketAddress address;
   write_socket_address(FepAddress{destination, kUetUdpPort}, address);
   socklen_t length = socket_address_length(destination.is_ipv6);

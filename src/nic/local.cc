@@ -107,8 +107,9 @@ Result<std::unique_ptr<LocalNic>> LocalNic::wrap(std::unique_ptr<Nic>& inner,
   FileDescriptor epoll(::epoll_create1(EPOLL_CLOEXEC));
   FileDescriptor bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!epoll.valid() || !bell.valid()) {
+    const int error = errno;
     message = "no same-host rings: no descriptors left, see 'ulimit -n'";
-    return Error::Io;
+    return error_of(error);
   }
   std::unique_ptr<LocalNic> nic(new LocalNic(std::move(inner), capacity_for(ring_bytes),
                                              std::move(listener).value(), std::move(epoll),

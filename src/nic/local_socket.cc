@@ -58,7 +58,7 @@ Result<FileDescriptor> listen_local(const FepAddress& self, std::string& message
   }
   const int error = errno;
   message = "no same-host rings: cannot listen for peers on this host: " + error_text(error);
-  return error == EADDRINUSE ? Error::AddressInUse : Error::Io;
+  return error == EADDRINUSE ? Error::AddressInUse : error_of(error);
 }
 
 FileDescriptor accept_local(int listener) {

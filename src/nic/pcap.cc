@@ -108,8 +108,8 @@ Result<std::unique_ptr<PcapNic>> PcapNic::open(std::unique_ptr<Nic> inner_nic,
   const int fd = open_unused(with_process_id(file), name);
   const auto refuse = [&](int error) {
     message = "cannot write the capture file '" + name + "': " + error_text(error) +
-              "; name a file in a directory that exists and may be written";
-    return Error::Io;
+              "; name a file in a directory that exists and may be written, not a symbolic link";
+    return error_of(error);
   };
   if (fd < 0) return refuse(errno);
   std::unique_ptr<PcapNic> nic(new PcapNic(std::move(inner_nic), fd, name, snap_bytes));

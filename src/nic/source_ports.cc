@@ -58,7 +58,7 @@ Result<SourcePorts> open_source_ports(const FabricAddress& ip, std::uint16_t cou
   }
   message = "cannot bind " + std::to_string(count) + " UDP ports in a row to send from (" +
             error_text(error) + "): set FI_UET_UDP_SOURCE_PORTS to fewer";
-  return Error::Io;
+  return error_of(error);
 }
 
 }  // namespace uet::nic

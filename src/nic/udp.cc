@@ -114,7 +114,7 @@ Error explain_bind_error(int error, const UdpOptions& options, std::string& mess
     return Error::NoDevice;
   }
   message = "cannot bind a UDP socket to " + ip + ": " + error_text(error);
-  return Error::Io;
+  return error_of(error);
 }
 
 NicCaps find_caps(const FabricAddress& ip, std::string& message) {
@@ -168,8 +168,9 @@ Result<FileDescriptor> open_socket(const UdpOptions& options, std::string& messa
   FileDescriptor fd(
       ::socket(is_ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) {
-    message = "cannot open a UDP socket: " + error_text(errno);
-    return Error::Io;
+    const int error = errno;
+    message = "cannot open a UDP socket: " + error_text(error);
+    return error_of(error);
   }
   if (const char* failed = set_required_options(fd.get(), is_ipv6, options.usual_tos)) {
     message = std::string("the kernel refuses socket option ") + failed + ": " + error_text(errno);

@@ -126,5 +126,41 @@ TEST(TriggeredInject, IsNotLongerThanInjectSize) {
   EXPECT_EQ(fi_sendmsg(ep.get(), &msg, FI_TRIGGER | FI_INJECT), -FI_EINVAL);
 }
 
+// ---- no descriptors ----------------------------------------------------------------------------
+
+TEST(Descriptors, ADomainWithoutThemSaysSo) {
+  Process process("opener", {}, [] {
+    const Side a;
+    const int first = ::dup(0);
+    ::close(first);
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = static_cast<rlim_t>(first);
+    check(::setrlimit(RLIMIT_NOFILE, &limit), "setrlimit");
+    fid_domain* domain = nullptr;
+    const int result = fi_domain(a.fabric.get(), a.info.get(), &domain, nullptr);
+    require(result == -EMFILE, "fi_domain gives " + std::to_string(result));
+  });
+  EXPECT_EQ(process.wait(), "");
+}
+
+// ---- errors that nobody has read ---------------------------------------------------------------
+
+TEST_F(Limits, CounterWaitTellsOfAnErrorCountedBefore) {
+  Owned<fid_cntr> counter;
+  Side::open(counter, "fi_cntr_open",
+             [&](auto** out) { return fi_cntr_open(a_.domain.get(), nullptr, out, nullptr); });
+  ASSERT_EQ(fi_cntr_adderr(counter.get(), 1), 0);
+  EXPECT_EQ(fi_cntr_wait(counter.get(), 0, 0), 0) << "reached";
+  EXPECT_EQ(fi_cntr_wait(counter.get(), 1, 100), -FI_EAVAIL);
+  EXPECT_EQ(fi_cntr_wait(counter.get(), 1, 100), -FI_EAVAIL) << "until it has been read";
+  EXPECT_EQ(fi_cntr_readerr(counter.get()), 1U);
+  EXPECT_EQ(fi_cntr_wait(counter.get(), 1, 10), -FI_ETIMEDOUT);
+  ASSERT_EQ(fi_cntr_seterr(counter.get(), 0), 0);
+  EXPECT_EQ(fi_cntr_wait(counter.get(), 1, 10), -FI_ETIMEDOUT);
+  ASSERT_EQ(fi_cntr_adderr(counter.get(), 1), 0);
+  EXPECT_EQ(fi_cntr_wait(counter.get(), 1, 100), -FI_EAVAIL) << "a new one";
+}
+
 }  // namespace
 }  // namespace uet::e2e

@@ -22,6 +22,8 @@ enum class Error {
   NoDevice,
   TooLong,
   KeyInUse,
+  ProcessFiles,  // the process has no descriptor left (EMFILE)
+  SystemFiles,   // nor has the system (ENFILE)
   Io,
 };
 

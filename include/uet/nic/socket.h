@@ -4,20 +4,50 @@
 #pragma once
 
 #include <netinet/in.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <string>
 #include <system_error>
 #include <utility>
 
 #include "uet/base/address.h"
+#include "uet/base/result.h"
 
 namespace uet::nic {
 
 // For messages.
 inline std::string error_text(int error) { return std::generic_category().message(error); }
+
+// What a failed call of the kernel's means to who asked for it, where nothing else is known.
+inline Error error_of(int error) {
+  switch (error) {
+    case EMFILE:
+      return Error::ProcessFiles;
+    case ENFILE:
+      return Error::SystemFiles;
+    case ENOMEM:
+      return Error::NoMemory;
+    default:
+      return Error::Io;
+  }
+}
+
+// While it lives, pthread_cancel of this thread waits: calls of the kernel's would act on it, and
+// the unwinding would end in functions that let nothing out.
+class NoCancel {
+ public:
+  NoCancel() { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~NoCancel() { ::pthread_setcancelstate(before_, nullptr); }
+  NoCancel(const NoCancel&) = delete;
+  NoCancel& operator=(const NoCancel&) = delete;
+
+ private:
+  int before_ = PTHREAD_CANCEL_ENABLE;
+};
 
 // Owns a file descriptor; -1 = none.
 class FileDescriptor {
@@ -29,7 +59,9 @@ class FileDescriptor {
     return *this;
   }
   ~FileDescriptor() {
-    if (fd_ >= 0) ::close(fd_);
+    if (fd_ < 0) return;
+    const NoCancel no_cancel;
+    ::close(fd_);
   }
   int get() const { return fd_; }
   bool valid() const { return fd_ >= 0; }

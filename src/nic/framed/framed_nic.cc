@@ -139,8 +139,9 @@ Result<std::unique_ptr<Nic>> FramedNic::open(const NicConfig& config,
   }
   parts.epoll = watch(parts.kernel->wait_fd(), device_fd);
   if (!parts.epoll.valid()) {
-    message = "cannot watch the descriptors of the NIC: " + error_text(errno);
-    return Error::Io;
+    const int error = errno;
+    message = "cannot watch the descriptors of the NIC: " + error_text(error);
+    return error_of(error);
   }
   return std::unique_ptr<Nic>(new FramedNic(std::move(parts), config, *interface, format));
 }

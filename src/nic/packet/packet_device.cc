@@ -63,6 +63,7 @@ Error explain(const char* what, const Interface& interface, std::string& message
     message += "; a smaller FI_UET_SOCKET_BUFFER_BYTES makes smaller rings";
     return Error::NoMemory;
   }
+  if (error == EMFILE || error == ENFILE) return error_of(error);
   message += "; see 'ip link show " + interface.name + "', or use FI_UET_NIC=udp";
   return error == ENODEV || error == ENETDOWN ? Error::NoDevice : Error::NotSupported;
 }

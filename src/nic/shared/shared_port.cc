@@ -224,7 +224,7 @@ Error explain(int error, const FabricAddress& ip, std::string& message) {
       return Error::NoDevice;
     default:
       message = "port 4793 of " + ip_text + " cannot be shared: " + error_text(error);
-      return Error::NotSupported;
+      return error == EMFILE || error == ENFILE ? error_of(error) : Error::NotSupported;
   }
 }
 

@@ -121,6 +121,7 @@ Error explain(int error, const Interface& interface, const QueueCounts& counts,
     default:
       message += "cannot bind an AF_XDP socket: " + error_text(error) + "; see 'ip link show " +
                  name + "' and 'ethtool -l " + name + "', or use FI_UET_NIC=udp";
+      if (error == EMFILE || error == ENFILE) return error_of(error);
       return error == ENODEV || error == ENETDOWN ? Error::NoDevice : Error::NotSupported;
   }
 }
@@ -192,8 +193,9 @@ Result<std::unique_ptr<FrameDevice>> XdpDevice::open(const FrameDeviceRequest& r
   for (const auto& queue : device->queues_) {
     epoll_event event{.events = EPOLLIN, .data = {.fd = queue->fd()}};
     if (::epoll_ctl(device->epoll_.get(), EPOLL_CTL_ADD, queue->fd(), &event) != 0) {
-      message = "cannot watch the sockets of the queues: " + error_text(errno);
-      return Error::Io;
+      const int error = errno;
+      message = "cannot watch the sockets of the queues: " + error_text(error);
+      return error_of(error);
     }
   }
   return std::unique_ptr<FrameDevice>(std::move(device));

@@ -24,6 +24,8 @@ TEST(ToFiErrno, EveryLocalErrorHasItsOwnValue) {
   EXPECT_EQ(to_fi_errno(Error::NoDevice), -FI_ENODEV);
   EXPECT_EQ(to_fi_errno(Error::TooLong), -FI_EMSGSIZE);
   EXPECT_EQ(to_fi_errno(Error::KeyInUse), -FI_ENOKEY);
+  EXPECT_EQ(to_fi_errno(Error::ProcessFiles), -EMFILE);
+  EXPECT_EQ(to_fi_errno(Error::SystemFiles), -ENFILE);
   EXPECT_EQ(to_fi_errno(Error::Io), -FI_EIO);
 }
 
