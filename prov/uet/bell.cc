@@ -14,6 +14,7 @@ Bell::Bell() { sem_init(&rung_, 0, 0); }
 
 Bell::~Bell() {
   if (process_ == getpid()) {
+    const nic::NoCancel no_cancel;
     stop_.store(true, std::memory_order_relaxed);
     ring();
     pthread_join(thread_, nullptr);

@@ -302,6 +302,7 @@ ssize_t Cq::sread(void* buffer, std::size_t count, fi_addr_t* sources, const voi
                   int timeout) noexcept {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
   if (!waiter_.can_sleep()) return -FI_ENOSYS;
+  const nic::NoCancel no_cancel;
   // The number itself travels in the pointer, as with most providers; who passes the address of one
   // instead waits for `count` entries.
   const auto asked = threshold_ ? reinterpret_cast<std::uintptr_t>(condition) : 1;

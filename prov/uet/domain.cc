@@ -435,6 +435,7 @@ int Domain::open(Fabric& fabric, const fi_info& info, void* context, Domain*& ou
 }
 
 int Domain::close() noexcept {
+  const nic::NoCancel no_cancel;
   if (references_.any()) return -FI_EBUSY;
   if (!dead()) {
     thread_.stop();
@@ -509,6 +510,7 @@ void Domain::registered(fid_mr& mr) {
 }
 
 void Domain::rest(Time until) {
+  const nic::NoCancel no_cancel;
   if (nic_->prepare_wait()) return;
   const Time deadline = std::min(until, fep_->next_deadline());
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock_now());

@@ -155,6 +155,7 @@ ssize_t Eq::read(std::uint32_t* event, void* buffer, std::size_t length, std::ui
 ssize_t Eq::sread(std::uint32_t* event, void* buffer, std::size_t length, int timeout,
                   std::uint64_t flags) {
   if (!waiter_.can_sleep()) return -FI_ENOSYS;
+  const nic::NoCancel no_cancel;
   const Time end = end_of_timeout(clock_now(), timeout);
   for (;;) {
     domains_.progress();

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <new>
 
+#include "uet/nic/socket.h"
+
 namespace uet::prov {
 
 extern fi_provider provider;
@@ -18,9 +20,18 @@ extern fi_provider provider;
 // libfabric's custom: FI_VERSION(major * 100 + minor, revision * 10) of the plug-in, 0.1.0.
 inline constexpr std::uint32_t kProviderVersion = FI_VERSION(1, 0);
 
-// Runs a control call; the only exception that may come out of it is a lack of memory.
+// An enumeration of libfabric's whose values go from 0 to `last`: is it something else? Compared
+// directly, it would be as an int, and what is negative would pass.
+template <class Enum>
+constexpr bool is_beyond(Enum value, Enum last) {
+  return static_cast<unsigned>(value) > static_cast<unsigned>(last);
+}
+
+// Runs a control call; the only exception that may come out of it is a lack of memory. What it
+// calls may be where a thread ends that is cancelled: not in here.
 template <class Body>
 auto guarded(Body&& body) noexcept -> decltype(body()) {
+  const nic::NoCancel no_cancel;
   try {
     return body();
   } catch (const std::bad_alloc&) {

@@ -168,6 +168,7 @@ int Waiter::control(int command, void* argument, int activity) noexcept {
 }
 
 void Waiter::tell(std::uint64_t amount) noexcept {
+  const nic::NoCancel no_cancel;
   for (Sleeper& sleeper : sleepers_) {
     if (sleeper.woken_ || amount < sleeper.wake_at_) continue;
     sleeper.woken_ = true;

@@ -129,6 +129,7 @@ bool WaitSet::anything() noexcept {
 }
 
 int WaitSet::wait(int timeout) noexcept {
+  const nic::NoCancel no_cancel;
   const Time end = end_of_timeout(clock_now(), timeout);
   for (;;) {
     domains_.progress();

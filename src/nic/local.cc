@@ -166,6 +166,7 @@ LocalNic::Outgoing* LocalNic::ring_to(const FepAddress& to) {
 }
 
 std::unique_ptr<LocalNic::Outgoing> LocalNic::connect(const FepAddress& to) {
+  const NoCancel no_cancel;
   FileDescriptor socket = connect_local(to);
   if (!socket.valid()) return nullptr;
   auto memory = SharedMemory::create(ring_memory_bytes(ring_bytes_));
@@ -243,6 +244,7 @@ void LocalNic::publish() {
 
 // Without a bell its number is in the socket: the peer sends it before it sleeps.
 void LocalNic::wake(Outgoing& ring) {
+  const NoCancel no_cancel;
   if (!ring.bell.valid()) ring.read_welcome();
   if (ring.bell.valid()) ::eventfd_write(ring.bell.get(), 1);
 }
@@ -324,6 +326,7 @@ bool LocalNic::prepare_wait() {
 // ---- peers come and go -------------------------------------------------------------------------
 
 void LocalNic::handle_events() {
+  const NoCancel no_cancel;
   next_events_ = now_ + kEventInterval;
   std::array<epoll_event, 32> events;
   const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);

@@ -330,6 +330,7 @@ UdpNic::UdpNic(FileDescriptor fd, Senders senders, const UdpOptions& options, Ud
 // On a path inside this host the call itself carries the packets over, one after the other, so each
 // gets its share of the time that it takes.
 std::size_t UdpNic::tx_burst(std::span<const Packet* const> in) {
+  const NoCancel no_cancel;
   const Time begin = monotonic_now();
   const std::size_t done = send_all(in);
   const Duration each = share_of(monotonic_now() - begin, done);
@@ -476,7 +477,10 @@ std::size_t UdpNic::account_sent(std::size_t messages) {
 }
 
 std::size_t UdpNic::rx_burst(std::span<RxPacket> out, Time now) {
-  if (rx_next_ == rx_count_) receive(now);
+  if (rx_next_ == rx_count_) {
+    const NoCancel no_cancel;
+    receive(now);
+  }
   std::size_t filled = 0;
   while (filled < out.size() && rx_next_ < rx_count_) {
     const std::size_t length = rx_headers_[rx_next_].msg_len;

@@ -162,5 +162,65 @@ TEST_F(Limits, CounterWaitTellsOfAnErrorCountedBefore) {
   EXPECT_EQ(fi_cntr_wait(counter.get(), 1, 100), -FI_EAVAIL) << "a new one";
 }
 
+// ---- threads that are cancelled ----------------------------------------------------------------
+
+// Cancels a thread that makes `call` again and again. It ends between two calls.
+void cancel_in(const char* what, const std::function<void()>& call) {
+  const auto body = [](void* argument) -> void* {
+    const auto& again = *static_cast<const std::function<void()>*>(argument);
+    for (;;) {
+      again();
+      pthread_testcancel();
+    }
+  };
+  for (int round = 0; round < 5; ++round) {
+    pthread_t thread{};
+    check(::pthread_create(&thread, nullptr, body, const_cast<std::function<void()>*>(&call)),
+          "pthread_create");
+    std::this_thread::sleep_for(std::chrono::milliseconds(15));
+    check(::pthread_cancel(thread), "pthread_cancel");
+    void* result = nullptr;
+    check(::pthread_join(thread, &result), "pthread_join");
+    require(result == PTHREAD_CANCELED, std::string(what) + ": not cancelled");
+  }
+}
+
+TEST(CancelledThreads, EndBehindTheCallThatTheyAreIn) {
+  Process process("process", {}, [] {
+    Side a;
+    fi_cq_attr cq_attr{};
+    cq_attr.wait_obj = FI_WAIT_FD;
+    Owned<fid_cq> cq;
+    Side::open(cq, "fi_cq_open",
+               [&](auto** out) { return fi_cq_open(a.domain.get(), &cq_attr, out, nullptr); });
+    fi_cntr_attr counter_attr{};
+    counter_attr.wait_obj = FI_WAIT_FD;
+    Owned<fid_cntr> counter;
+    Side::open(counter, "fi_cntr_open", [&](auto** out) {
+      return fi_cntr_open(a.domain.get(), &counter_attr, out, nullptr);
+    });
+    fi_eq_attr eq_attr{};
+    eq_attr.wait_obj = FI_WAIT_FD;
+    Owned<fid_eq> eq;
+    Side::open(eq, "fi_eq_open",
+               [&](auto** out) { return fi_eq_open(a.fabric.get(), &eq_attr, out, nullptr); });
+    fi_wait_attr wait_attr{};
+    wait_attr.wait_obj = FI_WAIT_FD;
+    Owned<fid_wait> set;
+    Side::open(set, "fi_wait_open",
+               [&](auto** out) { return fi_wait_open(a.fabric.get(), &wait_attr, out); });
+    fi_cq_entry entry{};
+    std::uint32_t event = 0;
+    fi_eq_entry eq_entry{};
+    cancel_in("fi_cq_read", [&] { fi_cq_read(cq.get(), &entry, 1); });
+    cancel_in("fi_cq_sread", [&] { fi_cq_sread(cq.get(), &entry, 1, nullptr, 40); });
+    cancel_in("fi_cntr_wait", [&] { fi_cntr_wait(counter.get(), 1, 40); });
+    cancel_in("fi_eq_sread",
+              [&] { fi_eq_sread(eq.get(), &event, &eq_entry, sizeof eq_entry, 40, 0); });
+    cancel_in("fi_wait", [&] { fi_wait(set.get(), 40); });
+  });
+  EXPECT_EQ(process.wait(), "");
+}
+
 }  // namespace
 }  // namespace uet::e2e

@@ -183,6 +183,7 @@ FramedNic::FramedNic(Parts parts, const NicConfig& config, const Interface& inte
 // On a path inside this host sending carries the packets over, one after the other, so each gets
 // its share of the time that it takes.
 std::size_t FramedNic::tx_burst(std::span<const Packet* const> in) {
+  const NoCancel no_cancel;
   std::size_t done = 0;
   while (done < in.size()) {
     const Time begin = monotonic_now();
@@ -301,6 +302,7 @@ bool FramedNic::hold_until_resolved(const Packet& packet) {
 // ---- receiving ----------------------------------------------------------------------------------
 
 std::size_t FramedNic::rx_burst(std::span<RxPacket> out, Time now) {
+  const NoCancel no_cancel;
   if (now >= next_refresh_) {
     hops_->refresh();
     next_refresh_ = now + kRefreshInterval;
