@@ -119,7 +119,7 @@ int AvFid::open(Domain& domain, const fi_av_attr& attr, void* context, AvFid*& o
             "fi_av_open: named address vectors (FI_SHARED_AV) are not there\n");
     return -FI_ENOSYS;
   }
-  if (attr.type > FI_AV_TABLE || (attr.flags & ~kFlags) != 0) {
+  if (is_beyond(attr.type, FI_AV_TABLE) || (attr.flags & ~kFlags) != 0) {
     FI_WARN(&provider, FI_LOG_AV, "fi_av_open: type %d or flags 0x%llx not valid\n", attr.type,
             static_cast<unsigned long long>(attr.flags));
     return -FI_EINVAL;

@@ -141,7 +141,8 @@ Cq::Cq(Domain& domain, const fi_cq_attr& attr, PeerCq* owner, void* context)
 
 int Cq::open(Domain& domain, const fi_cq_attr& attr, void* context, Cq*& out) {
   if (domain.dead()) return -FI_EOPNOTSUPP;
-  if (attr.format > FI_CQ_FORMAT_TAGGED || attr.wait_cond > FI_CQ_COND_THRESHOLD) {
+  if (is_beyond(attr.format, FI_CQ_FORMAT_TAGGED) ||
+      is_beyond(attr.wait_cond, FI_CQ_COND_THRESHOLD)) {
     FI_WARN(&provider, FI_LOG_CQ, "fi_cq_open: format %d or wait_cond %d is not known\n",
             attr.format, attr.wait_cond);
     return -FI_EINVAL;

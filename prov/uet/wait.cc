@@ -117,7 +117,7 @@ int Waiter::open(fi_wait_obj kind, fid_wait* set, struct fid* owner, Domain* dom
     }
     default:
       FI_WARN(&provider, FI_LOG_CORE, "wait object %d is not known\n", kind);
-      return -FI_ENOSYS;
+      return -FI_EINVAL;
   }
   kind_ = kind;
   return 0;

@@ -211,8 +211,9 @@ constexpr Row kRows[] = {
     nic<&N::kernel_packets_received>("nic_kernel_packets_received",
                                      "of the packets received, those of a bypass back end that "
                                      "came through the kernel"),
-    nic<&N::frames_refused>("nic_frames_refused",
-                            "dropped on arrival: malformed frame, or a wrong checksum"),
+    nic<&N::frames_refused>(
+        "nic_frames_refused",
+        "dropped on arrival: malformed frame, wrong checksum, or a source that is no host"),
     nic<&N::packets_gathered>("nic_packets_gathered",
                               "of the packets sent, those read from registered memory uncopied"),
     nic<&N::shared_port_dropped>("nic_shared_port_dropped",

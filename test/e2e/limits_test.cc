@@ -162,6 +162,47 @@ TEST_F(Limits, CounterWaitTellsOfAnErrorCountedBefore) {
   EXPECT_EQ(fi_cntr_wait(counter.get(), 1, 100), -FI_EAVAIL) << "a new one";
 }
 
+// ---- numbers that no enumeration has -----------------------------------------------------------
+
+template <class Enum>
+Enum number(int value) {
+  Enum out{};
+  static_assert(sizeof out == sizeof value);
+  std::memcpy(&out, &value, sizeof out);
+  return out;
+}
+
+TEST_F(Limits, QueueAttributesOutOfRangeAreInvalid) {
+  const auto open_cq = [&](const auto& change) {
+    fi_cq_attr attr{};
+    change(attr);
+    fid_cq* cq = nullptr;
+    return fi_cq_open(a_.domain.get(), &attr, &cq, nullptr);
+  };
+  for (const int value : {-1, 99, INT32_MAX, INT32_MIN}) {
+    EXPECT_EQ(open_cq([&](fi_cq_attr& a) { a.format = number<fi_cq_format>(value); }), -FI_EINVAL);
+    EXPECT_EQ(open_cq([&](fi_cq_attr& a) { a.wait_obj = number<fi_wait_obj>(value); }), -FI_EINVAL);
+    EXPECT_EQ(open_cq([&](fi_cq_attr& a) { a.wait_cond = number<fi_cq_wait_cond>(value); }),
+              -FI_EINVAL);
+    fi_av_attr av_attr{};
+    av_attr.type = number<fi_av_type>(value);
+    fid_av* av = nullptr;
+    EXPECT_EQ(fi_av_open(a_.domain.get(), &av_attr, &av, nullptr), -FI_EINVAL);
+    fi_cntr_attr counter_attr{};
+    counter_attr.wait_obj = number<fi_wait_obj>(value);
+    fid_cntr* counter = nullptr;
+    EXPECT_EQ(fi_cntr_open(a_.domain.get(), &counter_attr, &counter, nullptr), -FI_EINVAL);
+    fi_eq_attr eq_attr{};
+    eq_attr.wait_obj = number<fi_wait_obj>(value);
+    fid_eq* eq = nullptr;
+    EXPECT_EQ(fi_eq_open(a_.fabric.get(), &eq_attr, &eq, nullptr), -FI_EINVAL);
+    fi_wait_attr wait_attr{};
+    wait_attr.wait_obj = number<fi_wait_obj>(value);
+    fid_wait* set = nullptr;
+    EXPECT_EQ(fi_wait_open(a_.fabric.get(), &wait_attr, &set), -FI_EINVAL);
+  }
+}
+
 // ---- threads that are cancelled ----------------------------------------------------------------
 
 // Cancels a thread that makes `call` again and again. It ends between two calls.

@@ -60,7 +60,8 @@ struct NicCounters {
   // kernel's UDP: to and from this host or another interface, and first ones to a neighbour.
   std::uint64_t kernel_packets_sent = 0;
   std::uint64_t kernel_packets_received = 0;
-  std::uint64_t frames_refused = 0;  // thrown away on arrival: malformed, or a wrong checksum
+  // Thrown away on arrival: malformed, a wrong checksum, or a source that is no host.
+  std::uint64_t frames_refused = 0;
   // Of packets_sent, those whose payload the device read from registered memory, uncopied.
   std::uint64_t packets_gathered = 0;
   // Where processes share a port: what has come there for no place that is taken, whoever of them

@@ -7,6 +7,7 @@
 #include <sys/timerfd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "uet/nic/clock.h"
@@ -330,6 +331,18 @@ std::size_t FramedNic::receive_frames(std::span<RxPacket> out) {
   return filled;
 }
 
+// Can a host have sent it? The kernel asks the same of what it takes (martians): answers to a
+// group, or to this host itself, are what a stranger wants.
+bool FramedNic::is_host(const FabricAddress& source) const {
+  const auto& bytes = source.bytes;
+  if (source == local_.ip) return false;
+  if (!source.is_ipv6) return bytes[0] != 0 && bytes[0] != 127 && bytes[0] < 224;
+  constexpr std::array<std::uint8_t, 10> kNone{};
+  const bool special =
+      std::equal(kNone.begin(), kNone.end(), bytes.begin());  // ::1, ::ffff:a.b.c.d
+  return bytes[0] != 0xFF && !special;
+}
+
 // False if the frame is not ours, or broken.
 bool FramedNic::read_frame(const ArrivedFrame& frame, RxPacket& out) {
   wire::FrameFormat format = format_;
@@ -351,6 +364,10 @@ bool FramedNic::read_frame(const ArrivedFrame& frame, RxPacket& out) {
   if (vlan_ && (fields.vlan.value_or(0) & wire::kVlanIdMask) != *vlan_) return false;
   if (!(fields.destination == local_.ip) || (udp && fields.port != wire_address(local_).port))
     return false;
+  if (!is_host(fields.source)) {
+    ++counters_.frames_refused;
+    return false;
+  }
   if (parsed.packet.empty()) return false;  // sent to find a next hop
   out.bytes = parsed.packet;
   out.source = {fields.source, udp ? fields.entropy : kUetUdpPort};

@@ -103,6 +103,7 @@ class FramedNic final : public Nic {
   void let_kernel_ask(const FepAddress& to) const;
   bool hold_until_resolved(const Packet& packet);
   std::size_t receive_frames(std::span<RxPacket> out);
+  bool is_host(const FabricAddress& source) const;
   bool read_frame(const ArrivedFrame& frame, RxPacket& out);
   void nap();
 

@@ -489,6 +489,28 @@ TEST_F(FramedNicTest, FramesOfOthersAreThrownAwaySilently) {
   EXPECT_EQ(nic_->counters().frames_refused, 0U);
 }
 
+// The kernel drops what comes from such addresses; who owns the frames must do so itself, lest it
+// answer to groups.
+TEST_F(FramedNicTest, SourcesThatAreNoHostAreRefused) {
+  ASSERT_TRUE(open_well());
+  const FabricAddress kWrong[] = {ipv4(0, 0, 0, 0),
+                                  ipv4(127, 0, 0, 1),
+                                  ipv4(224, 0, 0, 1),
+                                  ipv4(239, 255, 255, 250),
+                                  ipv4(240, 0, 0, 1),
+                                  ipv4(255, 255, 255, 255),
+                                  kSelf};
+  for (const FabricAddress& source : kWrong) {
+    wire::FrameFields fields = to_us();
+    fields.source = source;
+    device_.arriving.push_back(frame_of(fields, Bytes(100, std::byte{7})));
+  }
+  EXPECT_TRUE(receive().empty());
+  EXPECT_EQ(nic_->counters().frames_refused, std::size(kWrong));
+  device_.arriving.push_back(frame_of(to_us(), Bytes(100, std::byte{7})));
+  EXPECT_EQ(receive().size(), 1U);
+}
+
 TEST_F(FramedNicTest, BrokenFramesAreCounted) {
   ASSERT_TRUE(open_well());
   const Bytes good = frame_of(to_us(), Bytes(100, std::byte{7}));
