@@ -35,7 +35,6 @@ struct Most {
 };
 
 constexpr Most<fi_domain_attr> kDomainMost[] = {
-    {"domain_attr.mr_key_size", &fi_domain_attr::mr_key_size, sizeof(std::uint64_t)},
     {"domain_attr.cq_data_size", &fi_domain_attr::cq_data_size, kCqDataSize},
     {"domain_attr.cq_cnt", &fi_domain_attr::cq_cnt, kMaxObjects},
     {"domain_attr.ep_cnt", &fi_domain_attr::ep_cnt, kMaxEndpoints},
@@ -112,17 +111,30 @@ bool usable_traffic_class(std::uint32_t tclass, const Limits& limits) {
          !limits.trim_marks.on(pds::dscp_of_class(traffic_class_of(tclass), kNoDscp));
 }
 
+// fi_domain(3): bytes of the keys that the application may choose (SES-132: 48 bits). Those of the
+// provider's choice have more.
+bool chooses_keys_for(int mode) { return mode == kMrBasic || (mode & FI_MR_PROV_KEY) != 0; }
+constexpr std::size_t kChosenKeySize = 6;
+constexpr std::size_t kProviderKeySize = sizeof(std::uint64_t);
+
+// The application needs longer keys than it can choose, and takes ours.
+bool needs_our_keys(const fi_domain_attr& asked) {
+  return asked.mr_key_size > kChosenKeySize && chooses_keys_for(asked.mr_mode);
+}
+
 const char* refuse_domain(const fi_domain_attr& domain, std::uint32_t version,
                           const Limits& limits) {
-  if (domain.threading > FI_THREAD_ENDPOINT) return "domain_attr.threading";
+  if (is_beyond(domain.threading, FI_THREAD_ENDPOINT)) return "domain_attr.threading";
   if (!known_progress(domain.control_progress)) return "domain_attr.control_progress";
   if (!known_progress(domain.data_progress)) return "domain_attr.data_progress";
-  if (domain.resource_mgmt > FI_RM_ENABLED) return "domain_attr.resource_mgmt";
-  if (domain.av_type > FI_AV_TABLE) return "domain_attr.av_type";
+  if (is_beyond(domain.resource_mgmt, FI_RM_ENABLED)) return "domain_attr.resource_mgmt";
+  if (is_beyond(domain.av_type, FI_AV_TABLE)) return "domain_attr.av_type";
   if (const char* why = refuse_mr_mode(domain.mr_mode, version)) return why;
   for (const auto& row : kDomainMost) {
     if (domain.*row.member > row.most) return row.name;
   }
+  const std::size_t key_size = needs_our_keys(domain) ? kProviderKeySize : kChosenKeySize;
+  if (domain.mr_key_size > key_size) return "domain_attr.mr_key_size";
   if (!subset(domain.caps, kDomainCaps & (has_peer_interface() ? ~std::uint64_t{0} : ~kPeerCaps))) {
     return "domain_attr.caps";
   }
@@ -150,13 +162,16 @@ std::uint64_t side_caps(std::uint64_t asked, std::uint64_t caps, std::uint64_t o
 
 // From 1.5 on a bit that is returned is one that is required, and none is: who offers them all must
 // cope with that (fi_mr(3)). Those set again before fi_domain are honoured (Domain::mr_mode_has).
-// Except FI_MR_HMEM: only descriptors tell which buffers are not for the CPU.
+// Except FI_MR_HMEM, since only descriptors tell which buffers are not for the CPU, and
+// FI_MR_PROV_KEY, where the application wants keys longer than those that it could choose.
 int negotiate_mr_mode(const fi_info* hints, std::uint32_t version, bool device_memory) {
-  if (device_memory) return FI_MR_HMEM;
-  const int asked =
-      hints != nullptr && hints->domain_attr != nullptr ? hints->domain_attr->mr_mode : kMrUnspec;
+  const bool has_domain = hints != nullptr && hints->domain_attr != nullptr;
+  const int asked = has_domain ? hints->domain_attr->mr_mode : kMrUnspec;
+  const bool bits = asked != kMrBasic && asked != kMrScalable && version >= kApiMrModeBits;
+  const int keys = has_domain && bits && needs_our_keys(*hints->domain_attr) ? FI_MR_PROV_KEY : 0;
+  if (device_memory) return FI_MR_HMEM | keys;
   if (asked == kMrBasic || asked == kMrScalable) return asked;
-  return version < kApiMrModeBits ? kMrScalable : 0;
+  return bits ? keys : kMrScalable;
 }
 
 template <class T>
@@ -299,6 +314,8 @@ void fill_attributes(fi_info& info, const fi_info* hints, std::uint32_t version,
   fill_domain(*info.domain_attr, has_domain ? *hints->domain_attr : fi_domain_attr{}, info.caps);
   info.domain_attr->mr_mode =
       negotiate_mr_mode(hints, version, limits.device_memory && (info.caps & FI_HMEM) != 0);
+  info.domain_attr->mr_key_size =
+      chooses_keys_for(info.domain_attr->mr_mode) ? kProviderKeySize : kChosenKeySize;
   info.fabric_attr->prov_version = kProviderVersion;
   info.fabric_attr->api_version = version;
 }

@@ -60,6 +60,25 @@ TEST(RefuseHints, ProtocolFitsAnIntAndTheOldNumberIsTaken) {
   }
 }
 
+// fi_domain(3): an application that chooses keys may use every value of mr_key_size bytes.
+TEST(RefuseHints, Ses132_KeySizeIsThatOfTheKeysThatWork) {
+  EXPECT_EQ(fill(nullptr)->domain_attr->mr_key_size, 6U);
+  const Info hints = make_hints();
+  hints->domain_attr->mr_key_size = 8;
+  EXPECT_STREQ(refuse_hints(*hints, kVersion, kLimits), "domain_attr.mr_key_size");
+  hints->domain_attr->mr_mode = FI_MR_PROV_KEY | FI_MR_VIRT_ADDR;
+  ASSERT_EQ(refuse_hints(*hints, kVersion, kLimits), nullptr);
+  EXPECT_EQ(fill(hints.get())->domain_attr->mr_key_size, 8U);
+  EXPECT_EQ(fill(hints.get())->domain_attr->mr_mode, FI_MR_PROV_KEY);
+  hints->domain_attr->mr_key_size = 4;
+  EXPECT_EQ(fill(hints.get())->domain_attr->mr_key_size, 6U);
+  EXPECT_EQ(fill(hints.get())->domain_attr->mr_mode, 0) << "not required";
+  hints->domain_attr->mr_mode = kMrBasic;
+  EXPECT_EQ(fill(hints.get())->domain_attr->mr_key_size, 8U);
+  hints->domain_attr->mr_key_size = 9;
+  EXPECT_STREQ(refuse_hints(*hints, kVersion, kLimits), "domain_attr.mr_key_size");
+}
+
 // Where the library's peer interface is one that we know.
 TEST(RefuseHints, PeersAreServedByTheirOwnersProgressAlone) {
   const Info hints = make_hints();
@@ -80,6 +99,9 @@ TEST(RefuseHints, EachThingWeLackIsRefused) {
       [](fi_info& h) { h.ep_attr->type = FI_EP_MSG; },
       [](fi_info& h) { h.addr_format = FI_ADDR_IB_UD; },
       [](fi_info& h) { h.ep_attr->protocol = FI_PROTO_UDP; },
+      [](fi_info& h) { h.domain_attr->threading = static_cast<fi_threading>(-1); },
+      [](fi_info& h) { h.domain_attr->resource_mgmt = static_cast<fi_resource_mgmt>(-1); },
+      [](fi_info& h) { h.domain_attr->av_type = static_cast<fi_av_type>(-1); },
       [](fi_info& h) { h.ep_attr->max_msg_size = std::size_t{1} << 33; },
       [](fi_info& h) { h.ep_attr->max_order_waw_size = 8; },
       [](fi_info& h) { h.ep_attr->tx_ctx_cnt = kMaxContexts + 1; },
