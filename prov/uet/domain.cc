@@ -105,6 +105,14 @@ std::uint64_t random_seed() {
   return seed;
 }
 
+// Also where FI_UET_SEED makes all else repeat itself.
+ri::KeySecret random_secret() {
+  ri::KeySecret secret{};
+  if (getrandom(&secret, sizeof secret, 0) != sizeof secret)
+    secret = {random_seed(), random_seed()};
+  return secret;
+}
+
 cms::Parameters cms_parameters(const Params& params, const nic::Nic& nic,
                                std::uint32_t payload_mtu) {
   const nic::NicCaps& caps = nic.caps();
@@ -383,6 +391,7 @@ int Domain::open_fep() {
   config.buffers += params_.unexpected_bytes / payload_mtu_ * 8 / 7;
   config.seed = params_.seed != 0 ? params_.seed : random_seed();
   config.ses.seed = config.seed;
+  config.key_secret = random_secret();
   fep_ = std::make_unique<fep::Fep>(config, *nic_, clock_now());
   return 0;
 }

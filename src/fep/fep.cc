@@ -38,7 +38,7 @@ Fep::Fep(const Config& config, nic::Nic& nic, Time now)
       rng_(config.seed),
       packets_(config.packets),
       buffers_(config.ses.payload_mtu, config.buffers),
-      regions_(config.memory_regions),
+      regions_(config.memory_regions, config.key_secret),
       ses_(config.ses, buffers_, regions_),
       outbox_(packets_),
       manager_(config.pds, config.cms, ses_.client(), outbox_, packets_,

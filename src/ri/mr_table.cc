@@ -12,8 +12,8 @@ namespace {
 constexpr std::uint64_t kIdempotentSafe = std::uint64_t{1} << 63;
 constexpr std::uint64_t kOptimized = std::uint64_t{1} << 62;
 constexpr std::uint64_t kProviderKey = std::uint64_t{1} << 48;  // vendor bit: provider-chosen
-constexpr std::uint64_t kIndexMask = kProviderKey - 1;          // bits 47..0
-constexpr std::uint64_t kReservedBits = 0x3FFF'0000'0000'0000;  // bits 61..48
+static_assert(kProviderKey == std::uint64_t{1} << KeySequence::kBits);
+constexpr std::uint64_t kReservedBits = 0x3FFF'0000'0000'0000;           // bits 61..48
 constexpr std::uint64_t kOptimizedReservedBits = 0x0000'FFFF'FFFF'F000;  // bits 47..12
 
 bool is_application_key(std::uint64_t key) {
@@ -30,17 +30,17 @@ bool is_valid(const MemoryRegion& region) {
 
 }  // namespace
 
-MrTable::MrTable(std::size_t capacity) : capacity_(capacity), next_key_(0) {
+MrTable::MrTable(std::size_t capacity, const KeySecret& secret)
+    : capacity_(capacity), keys_(secret) {
   regions_.reserve(capacity);
 }
 
 Result<Rkey> MrTable::add(const MemoryRegion& region) {
   if (!is_valid(region)) return Error::Invalid;
   if (regions_.size() >= capacity_) return Error::NoMemory;
-  // Counting through all 48 bits keeps a closed key out of use far longer than SES-141 asks.
   std::uint64_t key = 0;
   do {
-    key = kProviderKey | (next_key_++ & kIndexMask);
+    key = kProviderKey | keys_.next();
   } while (!regions_.try_emplace(key, region).second);
   return Rkey{key};
 }
@@ -88,8 +88,9 @@ MrAccess MrTable::check(Rkey key, JobId job, ResourceIndex ri, std::uint8_t acce
   if (!region.enabled) return {MrVerdict::BadKey};  // SES-134
   const bool through =
       !region.ri || (ri >= *region.ri && ri.value - region.ri->value < region.ri_count);
-  if (!through) return {MrVerdict::BadKey};                             // 12a
-  if (region.job && *region.job != job) return {MrVerdict::BadJob};     // 12b
+  if (!through) return {MrVerdict::BadKey};                          // 12a
+  if (region.job && *region.job != job) return {MrVerdict::BadJob};  // 12b
+  if (region.access == 0) return {MrVerdict::BadKey};  // nobody has a right: like SES-119
   if ((region.access & access) != access) return {MrVerdict::NoRight};  // 12c
   // 12e. Only subtractions that cannot wrap: the offset is the peer's to choose (SES-118).
   if (offset < region.virtual_base) return {MrVerdict::OutOfBounds};

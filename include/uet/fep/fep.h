@@ -30,6 +30,8 @@ struct Config {
   std::size_t buffers = 4096;  // payload buffers of ses.payload_mtu bytes
   std::size_t memory_regions = 65536;
   std::uint64_t seed = 1;  // start PSNs, PDC ids, entropy
+  // Of the memory keys that are chosen here: peers see some, and must not learn others from them.
+  ri::KeySecret key_secret{};
   // DSCPs that tell trimmed packets (PDS-147); none: only what the NIC marks itself counts.
   wire::TrimMarks trim_marks;
 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Memory key -> registered memory, its rights and bounds (SES section 11).
 //
-// Keys chosen by the provider (index, bit 48 set) and keys chosen by the application (hash) are two
-// name spaces (SES-133). A provider-chosen key is not given out again before 2^16 others were
-// (SES-141).
+// Keys chosen by the provider (bit 48 set) and keys chosen by the application are two name spaces
+// (SES-133). Nobody can guess a provider-chosen key, and it is not given out again before 2^48
+// others were (SES-141).
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,7 @@
 #include "uet/base/device_memory.h"
 #include "uet/base/result.h"
 #include "uet/base/types.h"
+#include "uet/ri/key_sequence.h"
 
 namespace uet::ri {
 
@@ -67,7 +68,8 @@ struct MrAccess {
 
 class MrTable {
  public:
-  explicit MrTable(std::size_t capacity);
+  // `secret`: what makes keys of the provider's choice differ from those of other tables.
+  MrTable(std::size_t capacity, const KeySecret& secret);
   // Registers under a key of the provider's choice / of the application's choice (KeyInUse when
   // taken, also by an OPTIMIZED one of the same index). NoMemory beyond capacity; Invalid for an
   // application key with reserved bits (SES-132).
@@ -88,7 +90,7 @@ class MrTable {
   const MemoryRegion* look_up(Rkey key) const;
 
   std::size_t capacity_;
-  std::uint64_t next_key_;
+  KeySequence keys_;
   std::unordered_map<std::uint64_t, MemoryRegion> regions_;
   // What was looked up last: packets of one message name one key.
   mutable std::uint64_t last_key_ = 0;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -31,7 +32,7 @@ class MrTableTest : public testing::Test {
   }
 
   std::array<std::byte, 100> memory_{};
-  MrTable table_{4};
+  MrTable table_{4, {1, 2}};
 };
 
 TEST_F(MrTableTest, Check_KnownKeyGivesTheAddressOfTheOffset) {
@@ -85,6 +86,25 @@ TEST_F(MrTableTest, Add_Ses133_ProviderKeysHaveBit48AndDiffer) {
   EXPECT_EQ(a.value >> 48, 1U);
   EXPECT_EQ(b.value >> 48, 1U);
   EXPECT_NE(a, b);
+}
+
+// A stranger found the keys that were counted up, and with them the memory, in four seconds.
+TEST_F(MrTableTest, Add_KeysTellNothingOfEachOther) {
+  MrTable other(4, {1, 3});
+  const std::uint64_t a = add(region()).value;
+  const std::uint64_t b = add(region()).value;
+  EXPECT_GT(std::popcount(a ^ b), 8);
+  EXPECT_GT(std::popcount(a ^ other.add(region()).value().value), 8);
+}
+
+// 12c would tell that there is such a key, 12e how long the region is.
+TEST_F(MrTableTest, Check_Ses119_RegionWithoutRemoteRightsLooksLikeNone) {
+  MemoryRegion local = region();
+  local.access = 0;
+  const Rkey key = add(local);
+  EXPECT_EQ(verdict(key, 0, 1), MrVerdict::BadKey);
+  EXPECT_EQ(verdict(key, 0, 1, kRemoteRead), MrVerdict::BadKey);
+  EXPECT_EQ(verdict(key, 1000, 1), MrVerdict::BadKey);
 }
 
 TEST_F(MrTableTest, Add_Ses141_KeyIsNotReusedBefore65536Others) {

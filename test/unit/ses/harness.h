@@ -168,7 +168,7 @@ class Node {
                 const ContextConfig& config = small_config(), std::size_t buffer_count = 64)
       : address(address_of(number)),
         buffers(parameters.payload_mtu, buffer_count),
-        regions(64),
+        regions(64, {}),
         ses(parameters, buffers, regions) {
     ses.attach(delivery);
     context = ses.open_context(config, sink).value();

@@ -287,7 +287,7 @@ TEST_F(ReturnCodeTest, Ses104_OkIsADefaultResponseAndNotGuaranteed) {
 TEST_F(ReturnCodeTest, Ses5_SmallRequestNamesAnOptimisedKey) {
   request.next_hdr = NextHdr::RequestSmall;
   request.resource_index = ResourceIndex{0x123};
-  const ri::MrTable regions(1);
+  const ri::MrTable regions(1, {});
   EXPECT_EQ(memory_key(request, regions).value, (std::uint64_t{1} << 62) + 0x123);
 }
 
