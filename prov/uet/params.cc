@@ -2,6 +2,7 @@
 // All parameters are strings to libfabric, whose own number types read "abc" as 0 without a word.
 #include "params.h"
 
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <array>
@@ -557,6 +558,9 @@ std::optional<std::string> set_row(Params& params, const Row& row, const std::st
   return {};
 }
 
+// A program with more rights than its user (AT_SECURE) writes no files of the user's choice.
+bool has_foreign_rights() { return ::getauxval(AT_SECURE) != 0; }
+
 // Differs when a FI_UET_ variable does.
 std::size_t environment_mark() {
   constexpr std::string_view kPrefix = "FI_UET_";
@@ -570,12 +574,18 @@ std::size_t environment_mark() {
 
 std::optional<Params> read_params() {
   Params params;
+  const bool secure = has_foreign_rights();
   bool good = true;
   for (const Row& row : kRows) {
     std::string name(row.name);
     for (char& letter : name) letter = letter >= 'A' && letter <= 'Z' ? char(letter + 32) : letter;
     char* value = nullptr;
     if (fi_param_get(&provider, name.c_str(), &value) != 0 || value == nullptr) continue;
+    if (secure && names_file(row.name, value)) {
+      FI_WARN(&provider, FI_LOG_CORE, "FI_UET_%s is ignored: the program has other rights\n",
+              row.name);
+      continue;
+    }
     if (const auto why = set_row(params, row, value)) {
       FI_WARN(&provider, FI_LOG_CORE, "%s\n", why->c_str());
       good = false;
@@ -592,7 +602,12 @@ std::optional<Params> read_params() {
 
 }  // namespace
 
-void define_params() noexcept {
+bool names_file(std::string_view name, std::string_view value) {
+  if (name == "PCAP") return true;
+  return (name == "STATS" || name == "NIC") && value.find(':') != std::string_view::npos;
+}
+
+void define_params() {
   for (const Row& row : kRows) {
     // libfabric takes lower case here and shows FI_UET_ with upper case.
     std::string name(row.name);

@@ -94,11 +94,16 @@ inline constexpr std::uint64_t kMaxTxSize = 8192;
 inline constexpr std::uint64_t kMaxRxSize = 65536;
 
 // Makes the parameters known to libfabric (fi_info -e). Called once, from the entry function.
-void define_params() noexcept;
+// Throws bad_alloc.
+void define_params();
 
 // Empty if a value is broken; a warning then names variable, value and what is allowed. Read again
 // only after the environment has changed.
 std::optional<Params> load_params();
+
+// Does this value of a variable, e.g. ("PCAP", "/tmp/a"), name a file that is opened or written, or
+// may it?
+bool names_file(std::string_view name, std::string_view value);
 
 // The same for the value of one variable, e.g. ("MPR", "8"): why it is refused, or empty.
 std::optional<std::string> set_param(Params& params, const std::string& name,

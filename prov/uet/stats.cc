@@ -46,8 +46,7 @@ void write_stats(const StatsDump& dump, const FepAddress& domain, const char* wh
   const std::string file = nic::with_process_id(dump.file);
   nic::FileDescriptor opened;
   if (!file.empty()) {
-    opened =
-        nic::FileDescriptor(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+    opened = nic::FileDescriptor(nic::open_for_owner(file, O_WRONLY | O_APPEND));
   }
   const int fd = file.empty() ? STDERR_FILENO : opened.get();
   if (fd < 0 || ::write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size())) {

@@ -4,6 +4,7 @@
 // order (the section header tells which); the frames' headers come from wire/frame.h.
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,7 +43,6 @@ constexpr std::uint16_t kOptionTimeResolution = 9;
 constexpr std::uint32_t kFlagInbound = 1;
 constexpr std::uint32_t kFlagOutbound = 2;
 constexpr std::uint16_t kLinkEthernet = 1;
-constexpr Duration kFlushInterval = std::chrono::milliseconds(100);
 constexpr int kMostFiles = 100;
 
 // Locally administered, and telling which IP address it stands for.
@@ -66,7 +66,7 @@ std::string numbered(const std::string& name, int number) {
 int open_unused(const std::string& wished, std::string& opened) {
   for (int number = 1; number <= kMostFiles; ++number) {
     opened = numbered(wished, number);
-    const int fd = ::open(opened.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    const int fd = open_for_owner(opened, O_WRONLY);
     if (fd < 0) return -1;
     if (::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) {
       // Pipes and devices cannot be emptied and need not be.
@@ -98,6 +98,17 @@ std::string with_process_id(std::string_view pattern) {
     name.replace(at, 2, pid);
   }
   return name;
+}
+
+int open_for_owner(const std::string& file, int flags) {
+  const int fd = ::open(file.c_str(), flags | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  struct stat status {};
+  // One of an earlier run that others may read.
+  if (fd >= 0 && ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+      (status.st_mode & 077) != 0) {
+    ::fchmod(fd, 0600);  // another user's file stays as it is
+  }
+  return fd;
 }
 
 Result<std::unique_ptr<PcapNic>> PcapNic::open(std::unique_ptr<Nic> inner_nic,
@@ -136,10 +147,7 @@ PcapNic::~PcapNic() {
 std::size_t PcapNic::rx_burst(std::span<RxPacket> out, Time now) {
   const std::size_t count = inner().rx_burst(out, now);
   for (const RxPacket& packet : out.first(count)) note_arrival(packet, {});
-  if (now - last_flush_ >= kFlushInterval) {
-    flush();
-    last_flush_ = now;
-  }
+  flush();  // with what was thrown away before
   return count;
 }
 
@@ -157,6 +165,7 @@ std::size_t PcapNic::tx_burst(std::span<const Packet* const> in) {
                     packet->payload[1]};
     write_frame(frame);
   }
+  flush();
   return count;
 }
 
@@ -274,6 +283,8 @@ void PcapNic::end_block(std::size_t start) {
 }
 
 void PcapNic::flush() {
+  if (used_ == 0) return;
+  const NoCancel no_cancel;
   const std::byte* at = buffer_.get();
   std::size_t left = ::getpid() == owner_pid_ ? used_ : 0;
   used_ = 0;

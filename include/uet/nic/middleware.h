@@ -52,6 +52,9 @@ class Middleware : public Nic {
 
 // A file name with %p replaced by the process id.
 std::string with_process_id(std::string_view pattern);
+// Opens, or makes, a file that diagnosis writes: for its owner alone, and not through a symbolic
+// link, which another user may have put there. `flags` as for open(2). -1 and errno if it cannot.
+int open_for_owner(const std::string& file, int flags);
 
 // Writes every packet that comes or goes to a pcapng file, which Wireshark and tshark open. UDP
 // and IP headers carry the true addresses, ports, TOS and lengths; what only the kernel knows is
@@ -67,7 +70,7 @@ class PcapNic final : public Middleware {
   static Result<std::unique_ptr<PcapNic>> open(std::unique_ptr<Nic> inner, std::string_view file,
                                                std::string_view interface_name,
                                                std::uint32_t snap_bytes, std::string& message);
-  // Writes what is still buffered. While traffic flows this also happens every 100 ms.
+  // Each burst is in the file when it returns: nothing is lost when the process ends or hangs.
   ~PcapNic() override;
 
   std::size_t rx_burst(std::span<RxPacket> out, Time now) override;
@@ -98,7 +101,6 @@ class PcapNic final : public Middleware {
   int owner_pid_;  // a forked child must not write the parent's buffer a second time
   std::string file_name_;
   std::uint32_t snap_bytes_;
-  Time last_flush_{};
   std::unique_ptr<std::byte[]> buffer_;
   std::size_t used_ = 0;
 };

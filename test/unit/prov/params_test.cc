@@ -28,6 +28,16 @@ TEST(Params, Cms404_SourcePortsFollowThePathsUnlessSaid) {
   }
 }
 
+// Ignored where the program has more rights than its user.
+TEST(Params, FilesAreNamedByThreeOfThem) {
+  EXPECT_TRUE(names_file("PCAP", "/tmp/a.pcapng"));
+  EXPECT_TRUE(names_file("STATS", "exit:/tmp/a"));
+  EXPECT_TRUE(names_file("NIC", "dpdk:net_memif,socket=/tmp/a"));
+  EXPECT_FALSE(names_file("STATS", "exit"));
+  EXPECT_FALSE(names_file("NIC", "packet"));
+  EXPECT_FALSE(names_file("FAULTS", "loss=1%"));
+}
+
 TEST(SetParam, TakesNumbersInBothNotations) {
   Params params;
   EXPECT_EQ(set_param(params, "MPR", "32"), std::nullopt);
