@@ -99,9 +99,15 @@ int Endpoint::open_context() noexcept {
   const Guard guard(domain_.lock());
   auto& ses = domain_.fep().ses();
   if (ses_context_ != nullptr) ses.close_context(*ses_context_, clock_now());
-  const auto opened = ses.open_context(ses_config_, *this);
-  ses_context_ = opened ? opened.value() : nullptr;
-  return opened ? 0 : refuse(to_fi_errno(opened.error()), "the endpoint's ids are taken");
+  ses_context_ = nullptr;
+  try {
+    const auto opened = ses.open_context(ses_config_, *this);
+    if (!opened) return refuse(to_fi_errno(opened.error()), "the endpoint's ids are taken");
+    ses_context_ = opened.value();
+    return 0;
+  } catch (const std::bad_alloc&) {
+    return refuse(-FI_ENOMEM, "no memory for its queues");
+  }
 }
 
 int Endpoint::open(Domain& domain, const EndpointConfig& config, void* context,
@@ -190,10 +196,16 @@ int Endpoint::bind_stx(Stx& stx) {
   }
   if (stx_ != nullptr) return refuse(-FI_EINVAL, "a shared transmit context is bound already");
   holds_.emplace_back(stx.references());
-  ses_config_.tx_size = stx.size();
+  const std::size_t own_size = std::exchange(ses_config_.tx_size, stx.size());
   if (!enabled_) {
-    stx_ = &stx;
-    return open_context();
+    const int result = open_context();
+    if (result == 0) {
+      stx_ = &stx;
+    } else {
+      ses_config_.tx_size = own_size;
+      holds_.pop_back();
+    }
+    return result;
   }
   const Guard guard(domain_.lock());
   stx_ = &stx;
@@ -209,9 +221,15 @@ int Endpoint::bind_srx(Srx& srx) {
   }
   if (srx_ != nullptr) return refuse(-FI_EINVAL, "a shared receive context is bound already");
   holds_.emplace_back(srx.references());
-  srx_ = &srx;
   ses_config_.shared = srx.queue();
-  return open_context();
+  const int result = open_context();
+  if (result == 0) {
+    srx_ = &srx;
+  } else {
+    ses_config_.shared = nullptr;
+    holds_.pop_back();
+  }
+  return result;
 }
 
 int Endpoint::bind(struct fid* other, struct fid* self, std::uint64_t flags) {
@@ -287,6 +305,9 @@ int Endpoint::enable() {
   }
   if (shares_rx_ && srx_ == nullptr) {
     return refuse(-FI_EOPBADSTATE, "no shared receive context is bound");
+  }
+  if (ses_context_ == nullptr) {  // there was no memory for another one
+    if (const int result = open_context(); result != 0) return result;
   }
   const Guard guard(domain_.lock());
   if (srx_ != nullptr) {

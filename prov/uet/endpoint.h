@@ -147,7 +147,7 @@ class Endpoint final : public ses::CompletionSink {
   bool hears_of_sends() const;
   bool hears_of_receives() const;
   bool hears_of_cq_data() const;
-  void bindings_changed() noexcept;
+  void bindings_changed() noexcept UET_REQUIRES(domain_.lock());
   int set_limit(int name, std::size_t wanted) noexcept;
   int set_queue_size(int name, std::size_t wanted) noexcept;
   int set_size(int name, std::size_t wanted) noexcept;

@@ -155,11 +155,20 @@ void LocalNic::unwatch(const FileDescriptor& fd) {
 
 LocalNic::Outgoing* LocalNic::ring_to(const FepAddress& to) {
   if (last_route_ == nullptr || last_route_->first != to) {
-    last_route_ = &*routes_.try_emplace(to).first;
+    Routes::iterator entry;
+    try {
+      entry = routes_.try_emplace(to).first;
+    } catch (const std::bad_alloc&) {
+      return nullptr;  // the NIC below needs none
+    }
+    last_route_ = &*entry;
   }
   Route& route = last_route_->second;
   if (route.ring != nullptr || now_ < route.next_try) return route.ring.get();
-  route.ring = connect(to);
+  try {
+    route.ring = connect(to);
+  } catch (const std::bad_alloc&) {
+  }
   route.next_try = now_ + route.wait;
   route.wait = std::min(2 * route.wait, kLastRetry);
   return route.ring.get();
@@ -215,12 +224,16 @@ std::uint16_t LocalNic::leaves_from(const Packet& packet) {
 bool LocalNic::put(Outgoing& ring, const Packet& packet) {
   if (ring.is_passed_over()) return false;
   ring.passed_over = false;
+  if (!ring.unpublished) {
+    try {
+      unpublished_.push_back(&ring);
+    } catch (const std::bad_alloc&) {
+      return false;  // as if it were full
+    }
+    ring.unpublished = true;
+  }
   if (!ring.ring.put(packet)) return false;
   ring.full_since.reset();
-  if (!ring.unpublished) {
-    ring.unpublished = true;
-    unpublished_.push_back(&ring);
-  }
   ++own_.packets_sent;
   ++own_.local_packets_sent;
   own_.bytes_sent += packet.length();
@@ -354,7 +367,13 @@ void LocalNic::accept_peers() {
     FileDescriptor socket = accept_local(listener_.get());
     if (!socket.valid()) return;
     if (incoming_.size() >= kMaxIncoming) continue;
-    auto incoming = std::make_unique<Incoming>(std::move(socket));
+    std::unique_ptr<Incoming> incoming;
+    try {
+      incoming_.reserve(incoming_.size() + 1);
+      incoming = std::make_unique<Incoming>(std::move(socket));
+    } catch (const std::bad_alloc&) {
+      continue;  // the peer goes through the NIC
+    }
     incoming->id = ++last_id_;
     if (!watch(incoming->socket.get(), Watched::Incoming, incoming->id) ||
         !watch(incoming->process.get(), Watched::Incoming, incoming->id)) {
@@ -426,7 +445,10 @@ void LocalNic::forget(Route& route, Duration wait) {
 // Both directions end together, so that the loss is told once and nothing of it is met later, when
 // another process may have the address.
 void LocalNic::lose(const FepAddress& peer, std::uint64_t instance) {
-  lost_.push_back({peer, instance});
+  try {
+    lost_.push_back({peer, instance});
+  } catch (const std::bad_alloc&) {  // time-outs will tell
+  }
   const auto route = routes_.find(peer);
   if (route != routes_.end() && route->second.ring && route->second.ring->instance == instance) {
     forget(route->second, kFirstRetry);

@@ -83,26 +83,37 @@ SharedCcc* CccPool::share(const CccKey& key, Use use, Time now) {
     if (!available) return nullptr;
   }
   if (entry == cccs_.end() && cccs_.size() >= most_) end(lingering_.front(), now);
-  if (entry == cccs_.end()) entry = cccs_.try_emplace(key).first;
+  try {
+    if (entry == cccs_.end()) entry = begin(key, now);
+  } catch (const std::bad_alloc&) {
+    quota_.give_back(use);
+    return nullptr;
+  }
   SharedCcc& shared = entry->second;
   if (shared.ListNode<LingeringTag>::linked()) lingering_.remove(shared);
-  if (shared.ccc == nullptr) {
-    shared.key = &entry->first;
-    const cms::SharedParameters& cms = parameters_for(key.address.ip);
-    const bool credit = cms::uses_credit(cms->algorithm) && !key.rudi;
-    const auto ccc_id = credit ? free_ccc_id(key.address) : std::nullopt;
-    const std::optional<Duration> base_rtt = rtts_.find(key.address, now);
-    shared.ccc = cms::make_ccc(cms, now, ccc_id, base_rtt);
-    shared.credit = shared.ccc->by_credit();
-    const std::optional<cms::RecoveryRules> rules = shared.ccc->recovery();
-    shared.recovers = rules.has_value();
-    shared.recovers_midway = rules && !rules->only_probe_at_end;
-    shared.measures_base_rtt =
-        cms->probes_base_rtt && cms->algorithm != cms::Algorithm::None && !cms->base_rtt;
-    shared.probes_wanted = shared.measures_base_rtt && !base_rtt ? kBaseRttProbes : 0;
-  }
   ++shared.users[wanted];
   return &shared;
+}
+
+// A context without users. Leaves nothing behind when there is no memory for it.
+CccPool::Table::iterator CccPool::begin(const CccKey& key, Time now) {
+  const cms::SharedParameters& cms = parameters_for(key.address.ip);
+  const bool credit = cms::uses_credit(cms->algorithm) && !key.rudi;
+  const auto ccc_id = credit ? free_ccc_id(key.address) : std::nullopt;
+  const std::optional<Duration> base_rtt = rtts_.find(key.address, now);
+  std::unique_ptr<cms::Ccc> ccc = cms::make_ccc(cms, now, ccc_id, base_rtt);
+  const auto entry = cccs_.try_emplace(key).first;
+  SharedCcc& shared = entry->second;
+  shared.key = &entry->first;
+  shared.ccc = std::move(ccc);
+  shared.credit = shared.ccc->by_credit();
+  const std::optional<cms::RecoveryRules> rules = shared.ccc->recovery();
+  shared.recovers = rules.has_value();
+  shared.recovers_midway = rules && !rules->only_probe_at_end;
+  shared.measures_base_rtt =
+      cms->probes_base_rtt && cms->algorithm != cms::Algorithm::None && !cms->base_rtt;
+  shared.probes_wanted = shared.measures_base_rtt && !base_rtt ? kBaseRttProbes : 0;
+  return entry;
 }
 
 void CccPool::release(SharedCcc& shared, Use use, Time now) {

@@ -28,6 +28,7 @@ Result<Packet*> Datagrams::make(Message& message, PreparedPacket& prepared) {
   if (end_ - oldest_ == kCapacity) return Error::Again;
   if (env_.packets.available() <= env_.control_reserve) return Error::Again;
   Packet* packet = env_.packets.take();
+  if (packet == nullptr) return Error::Again;
   packet->reset();
   const PacketPlan plan = env_.client.next_packet(message, *packet, prepared);
   UET_ASSERT(plan == PacketPlan::Last);  // PDS-191, PDS-189

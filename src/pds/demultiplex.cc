@@ -2,6 +2,7 @@
 // From an arriving packet to its PDC: steps 2 to 7 of the receive pipeline (PDS-210). What matches
 // no rule is counted and dropped, or refused with the NACK that the rule names.
 #include <algorithm>
+#include <new>
 
 #include "uet/pds/manager.h"
 
@@ -37,7 +38,16 @@ Incoming incoming_from(const RxPacket& packet, Time now) {
 
 }  // namespace
 
+// Where memory is short a packet is dropped, and its sender repeats it.
 void Manager::on_packet(const RxPacket& packet, Time now) {
+  try {
+    take(packet, now);
+  } catch (const std::bad_alloc&) {
+    ++counters_.no_packet;
+  }
+}
+
+void Manager::take(const RxPacket& packet, Time now) {
   ++counters_.packets_received;
   if (packet.trimmed) ++counters_.trimmed_received;
   if (packet.ecn == Ecn::Ce) ++counters_.marked_received;

@@ -4,6 +4,7 @@
 #include "uet/pds/manager.h"
 
 #include <algorithm>
+#include <new>
 
 #include "uet/base/prefetch.h"
 
@@ -16,6 +17,17 @@ constexpr std::size_t kStoredResponses = 16384;  // guaranteed responses of all 
 constexpr std::size_t kEarlyPackets = 4096;      // ROD packets waiting for their predecessors
 
 constexpr Use kRudiUse{Role::Initiator, false};
+
+// The element of `key`, and whether it is new; nothing if there is no memory for it.
+template <class Table>
+std::optional<std::pair<typename Table::iterator, bool>> try_emplace(
+    Table& table, const typename Table::key_type& key) {
+  try {
+    return table.try_emplace(key);
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
+}
 
 // CMS-2: one per peer and class; a ROD PDC has its own.
 CccKey ccc_key(const Destination& destination, PdcId id) {
@@ -131,6 +143,15 @@ void Manager::remove(Outgoing& outgoing, Pdc& pdc) {
 // ---- what SES asks (Delivery) -----------------------------------------------------------------
 
 Result<void> Manager::send(Message& message, const Destination& destination, Time now) {
+  try {
+    return send_to(message, destination, now);
+  } catch (const std::bad_alloc&) {
+    return Error::Again;
+  }
+}
+
+// Nothing has changed when it throws bad_alloc.
+Result<void> Manager::send_to(Message& message, const Destination& destination, Time now) {
   if (destination.mode == DeliveryMode::Uud) return datagrams_.send(message, destination);
   if (destination.mode == DeliveryMode::Rudi) {
     RudiFlow* flow = rudi_flow(destination, now);
@@ -251,10 +272,18 @@ Pdc* Manager::create(Role role, PdcId peer_id, const Destination& destination, P
     slot_numbers_.give_back(*slot);
     return nullptr;
   }
+  Pdc* pdc = nullptr;
+  try {
+    pdc = &pdcs_.emplace(*slot, environment_, role, id, peer_id, destination, start_psn, *ccc, now);
+  } catch (const std::bad_alloc&) {
+    cccs_.release(*ccc, use, now);
+    slot_numbers_.give_back(*slot);
+    return nullptr;
+  }
   slot_of_id_.set(id.value, *slot);
   open_.take(use);
   bitmaps_.take(use);
-  return &pdcs_.emplace(*slot, environment_, role, id, peer_id, destination, start_psn, *ccc, now);
+  return pdc;
 }
 
 // The PDC for the next message to there; nullptr if there is none now. Of several PDCs long
@@ -332,12 +361,15 @@ Pdc* Manager::accept(const PeerKey& peer, DeliveryMode mode, const Incoming& syn
                      Time now) {
   const Destination destination{
       .address = peer.address, .job = {}, .mode = mode, .reserved_pool = syn.reserved_pool};
-  Pdc* pdc = create(Role::Target, peer.spdcid, destination, start_psn, now);
+  const auto known = try_emplace(accepted_, peer);
+  Pdc* pdc = nullptr;
+  if (known) pdc = create(Role::Target, peer.spdcid, destination, start_psn, now);
   if (pdc == nullptr) {
+    if (known && known->second) accepted_.erase(known->first);
     relieve_shortage(now);
     return nullptr;
   }
-  accepted_[peer] = pdc->id();
+  known->first->second = pdc->id();
   ++counters_.pdcs_accepted;
   return pdc;
 }
@@ -349,9 +381,12 @@ RudiFlow* Manager::rudi_flow(const Destination& destination, Time now) {
     CccKey key = ccc_key(destination, PdcId{});
     key.rudi = cms::uses_credit(cms_.algorithm);
     SharedCcc* ccc = cccs_.share(key, kRudiUse, now);
-    if (ccc != nullptr) {
-      flow = std::make_unique<RudiFlow>(environment_, destination, *ccc);
-    } else {
+    try {
+      if (ccc != nullptr) flow = std::make_unique<RudiFlow>(environment_, destination, *ccc);
+    } catch (const std::bad_alloc&) {
+      cccs_.release(*ccc, kRudiUse, now);
+    }
+    if (ccc == nullptr) {
       relieve_shortage(now);
     }
   }
@@ -399,7 +434,8 @@ void Manager::relieve_long_shortage(Time now) {
 // PDS-63 asks whom the PDCs opened here lead to: known from their first answer on.
 void Manager::note_peer(const Pdc& pdc) {
   if (pdc.role() != Role::Initiator || pdc.peer_id().value == 0) return;
-  opened_[{pdc.destination().address, pdc.peer_id()}] = pdc.id();
+  const auto known = try_emplace(opened_, {pdc.destination().address, pdc.peer_id()});
+  if (known) known->first->second = pdc.id();
 }
 
 // Frees a finished PDC and remembers it for a while, so that late packets neither open it again nor

@@ -218,13 +218,14 @@ void Pdc::arrived(const Incoming& request, const Response& response, Time now) {
     ack.entropy = request.entropy;
     ack.arrived = request.arrived;
   };
-  if (at_once) {  // PDS-95: an ACK of its own; or no later one would cover it
+  AckDue* const waiting = at_once ? nullptr : let_ack_wait();
+  if (waiting == nullptr) {  // PDS-95: an ACK of its own; or no later one would cover it
     AckDue ack;
     fill_in(ack);
     send_ack(ack, response.guaranteed ? code_for(psn) : wire::AckRequestCode::None, now);
     return;
   }
-  fill_in(let_ack_wait());
+  fill_in(*waiting);
   make_ready();
 }
 
@@ -235,9 +236,10 @@ void Pdc::send_waiting_ack_first(Time now) {
 }
 
 // Of the ACKs that would answer several packets one is left, which answers the last of them.
-AckDue& Pdc::let_ack_wait() {
+// nullptr: there is no memory for it to wait in.
+AckDue* Pdc::let_ack_wait() {
   if (ack_due_ == nullptr) ack_due_ = env_.waiting_acks.take();
-  return *ack_due_;
+  return ack_due_;
 }
 
 void Pdc::send_waiting_ack(Time now) {
@@ -301,10 +303,16 @@ void Pdc::on_clear(Psn clear_psn, Time now) {
   // A source whose window was held by guaranteed responses must learn that it moved on.
   const bool far = cack - reported_cack_ >= static_cast<std::int32_t>(rx_.range()) / 4;
   if ((asked || far) && !ack_is_due()) {
-    AckDue& ack = let_ack_wait();
+    AckDue at_once;
+    AckDue* const waiting = let_ack_wait();
+    AckDue& ack = waiting != nullptr ? *waiting : at_once;
     ack.psn = cack;
     ack.arrived = now;
-    make_ready();
+    if (waiting == nullptr) {
+      send_ack(ack, wire::AckRequestCode::None, now);
+    } else {
+      make_ready();
+    }
   }
 }
 

@@ -68,6 +68,7 @@ Rudi::Stop Rudi::send_some(RudiFlow& flow, std::uint32_t& budget, Time now) {
     if (free_count_ == 0 || !flow.ccc.ccc->may_send(env_.cms.mtu_bytes)) return Stop::Blocked;
     if (env_.packets.available() <= env_.control_reserve) return Stop::TurnOver;
     Packet* packet = env_.packets.take();
+    if (packet == nullptr) return Stop::TurnOver;
     packet->reset();
     Message& message = flow.backlog.front();
     PreparedPacket prepared;

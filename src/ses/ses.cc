@@ -99,13 +99,19 @@ void Ses::attach(pds::Delivery& delivery) {
 }
 
 Result<Context*> Ses::open_context(const ContextConfig& config, CompletionSink& sink) {
-  auto context = std::make_unique<Context>(config, sink);
-  if (config.receives) {
-    const auto added = implementation_->context_table.add(context->key(), context.get());
-    if (!added) return added.error();
+  auto& contexts = implementation_->contexts;
+  contexts.push_back(std::make_unique<Context>(config, sink));
+  Context* const context = contexts.back().get();
+  if (!config.receives) return context;
+  try {
+    const auto added = implementation_->context_table.add(context->key(), context);
+    if (added) return context;
+    contexts.pop_back();
+    return added.error();
+  } catch (const std::bad_alloc&) {
+    contexts.pop_back();
+    throw;
   }
-  implementation_->contexts.push_back(std::move(context));
-  return implementation_->contexts.back().get();
 }
 
 void Ses::enable(Context& context) { context.enabled = true; }

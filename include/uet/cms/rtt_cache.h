@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <new>
 #include <optional>
 #include <unordered_map>
 
@@ -18,13 +19,17 @@ class RttCache {
 
   explicit RttCache(Duration lifetime = std::chrono::hours(1)) : lifetime_(lifetime) {}
 
-  void keep(const FepAddress& peer, Duration base_rtt, Time now) {
+  // Without memory nothing is kept.
+  void keep(const FepAddress& peer, Duration base_rtt, Time now) noexcept {
     const bool known = entries_.contains(peer);
     if (!known && entries_.size() >= kPeers) {
       std::erase_if(entries_, [&](const auto& entry) { return expired(entry.second, now); });
       if (entries_.size() >= kPeers) entries_.erase(entries_.begin());
     }
-    entries_[peer] = {base_rtt, now};
+    try {
+      entries_[peer] = {base_rtt, now};
+    } catch (const std::bad_alloc&) {
+    }
   }
   // Empty if nothing was kept for this peer within the lifetime.
   std::optional<Duration> find(const FepAddress& peer, Time now) const {

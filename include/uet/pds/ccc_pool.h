@@ -120,6 +120,9 @@ class CccPool {
     std::size_t operator()(const CccKey& key) const noexcept;
   };
 
+  using Table = std::unordered_map<CccKey, SharedCcc, KeyHash>;
+
+  Table::iterator begin(const CccKey& key, Time now);
   std::optional<std::uint8_t> free_ccc_id(const FepAddress& address);
   void end(SharedCcc& shared, Time now);
   void end_lingering(Time now);
@@ -135,7 +138,7 @@ class CccPool {
   std::uint8_t next_ccc_id_ = 0;
   cms::RttCache rtts_;
   cms::Counters ended_;  // of the paths of contexts that are gone
-  std::unordered_map<CccKey, SharedCcc, KeyHash> cccs_;
+  Table cccs_;
   IntrusiveList<SharedCcc, LingeringTag> lingering_;  // the first to end first
 };
 

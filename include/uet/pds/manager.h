@@ -136,6 +136,8 @@ class Manager final : public Delivery {
     Time until{};
   };
 
+  Result<void> send_to(Message& message, const Destination& destination, Time now);
+  void take(const RxPacket& packet, Time now);
   Outgoing& outgoing_to(const Destination& destination);
   // The PDC after `id` among those of its destination; 0 after the last.
   PdcId next_there(PdcId id) const { return pdcs_[slot_of_id_[id.value]].next_there(); }

@@ -364,7 +364,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   bool predecessor_missing(Psn psn) const;
   void infer_loss_here(const Incoming& request);
   bool send_ack(const AckDue& due, wire::AckRequestCode code, Time now);
-  AckDue& let_ack_wait();
+  AckDue* let_ack_wait();
   void send_waiting_ack(Time now);
   void forget_waiting_ack();
   void send_waiting_ack_first(Time now);
