@@ -101,13 +101,15 @@ void Run::on_operation(std::size_t number, const ses::Completion& completion) {
   const bool to_dead = !lives(context_of(plan.to).node);
   const wire::ReturnCode expected = code_of(plan.flavour);
   operation.ok = completion.status == ses::Status::Ok;
-  if (!operation_counts(number) && completion.status == ses::Status::PdsError) return;
-  const bool successor = to_dead && plan_.returns_after != Duration{0};
-  if (successor && completion.status == ses::Status::ReturnCode) return;  // it has no such endpoint
+  // What had left whole may succeed in spite of it; if it fails, it counts as cancelled.
+  if (operation.cancelled && operation.ok) operation.cancelled = false;
   if (operation.cancelled) {
     if (completion.status != ses::Status::Cancelled) fail(name + " is not Cancelled");
     return;
   }
+  if (!operation_counts(number) && completion.status == ses::Status::PdsError) return;
+  const bool successor = to_dead && plan_.returns_after != Duration{0};
+  if (successor && completion.status == ses::Status::ReturnCode) return;  // it has no such endpoint
   if (operation_counts(number) || to_dead) check_fence(number);
   if (expected == wire::ReturnCode::Ok
           ? !operation.ok
