@@ -504,16 +504,38 @@ void Pdc::send_last_word() {
                   .psn = close_psn_});
 }
 
-// Sends what was found lost. False if the budget does not suffice.
-bool Pdc::resend_pending(std::uint32_t& budget, Time now) {
-  if (destination_.mode != DeliveryMode::Rud) return resend_lost(Resends::All, budget, now);
-  // With a window of one packet those that the peer has refused would else take each turn, and the
-  // messages that it waits for the rest of would keep the memory for which it refuses.
-  return resend_lost(Resends::NotRefused, budget, now) &&
-         resend_lost(Resends::Refused, budget, now);
+// Lost packets go first (CMS-12). In RUD those that the peer has refused take turns with new ones:
+// with a window of one packet they would else go each time, and messages that have begun there
+// would keep the memory for which the peer refuses. False if the budget does not suffice.
+bool Pdc::send_requests(std::uint32_t& budget, Time now) {
+  if (resend_count_ == 0) return send_new(budget, now);
+  const bool ordered = destination_.mode == DeliveryMode::Rod;
+  const Resent lost = resend(ordered ? Resends::All : Resends::NotRefused, budget, now);
+  if (lost == Resent::NoBudget) return false;
+  const bool new_first = lost == Resent::All && (resend_count_ == 0 || refused_went_);
+  if (new_first) {
+    const Psn next = tx_.next_psn();
+    if (!send_new(budget, now)) return false;
+    if (tx_.next_psn() != next) refused_went_ = false;
+  }
+  if (resend_count_ == 0 || ordered) return true;
+  const std::size_t waiting = resend_count_;
+  const Resent refused = resend(Resends::Refused, budget, now);
+  refused_went_ |= resend_count_ < waiting;
+  if (refused == Resent::NoBudget) return false;
+  return new_first || resend_count_ > 0 || send_new(budget, now);
 }
 
-bool Pdc::resend_lost(Resends which, std::uint32_t& budget, Time now) {
+bool Pdc::send_new(std::uint32_t& budget, Time now) {
+  while (!backlog_.empty()) {
+    if (budget == 0) return false;
+    if (!send_next_packet(now)) break;
+    --budget;
+  }
+  return true;
+}
+
+Pdc::Resent Pdc::resend(Resends which, std::uint32_t& budget, Time now) {
   bool data_waits = false;
   bool oldest = true;  // of those that the peer has not reported
   for (Psn psn = tx_.base(); resend_count_ > 0 && psn != tx_.next_psn(); ++psn) {
@@ -523,8 +545,8 @@ bool Pdc::resend_lost(Resends which, std::uint32_t& budget, Time now) {
     if (!record->resend) continue;
     const bool refused = record->nack_count > 0 && record->rto_epoch == rto_epoch_;
     if (which != Resends::All && refused != (which == Resends::Refused)) continue;
-    if (budget == 0) return false;
-    if (!within_peer_window(psn)) return true;  // PDS-42, PDS-127: until mpr allows it
+    if (budget == 0) return Resent::NoBudget;
+    if (!within_peer_window(psn)) return Resent::Some;  // PDS-42, PDS-127: until mpr allows it
     const bool data = record->message != nullptr;
     if (data && data_waits) continue;
     if (data && !ccc_.ccc->may_send(env_.cms.mtu_bytes)) {  // CMS-12
@@ -538,7 +560,7 @@ bool Pdc::resend_lost(Resends which, std::uint32_t& budget, Time now) {
         // Another packet than the oldest waits for that one, which has a timer of its own.
         if (now < overdue) set_deadline(kResend, std::min(deadlines_[kResend], overdue));
         // Only there does a control packet stand behind it, which needs no leave (CMS-14).
-        if (state_ != PdcState::Creating || !opened_without_data_) return true;
+        if (state_ != PdcState::Creating || !opened_without_data_) return Resent::Some;
         data_waits = true;
         continue;
       }
@@ -553,19 +575,14 @@ bool Pdc::resend_lost(Resends which, std::uint32_t& budget, Time now) {
       env_.credits->note_demand(ccc_);
     }
   }
-  return true;
+  return data_waits ? Resent::Some : Resent::All;
 }
 
 bool Pdc::pump(std::uint32_t& budget, Time now) {
   if (state_ == PdcState::Closed) return false;
   if (env_.acks_wait && has_long_reply()) return true;
   if (ack_is_due() && !env_.acks_wait) send_waiting_ack(now);
-  if (resend_count_ > 0 && !resend_pending(budget, now)) return true;
-  while (!backlog_.empty()) {
-    if (budget == 0) return true;
-    if (resend_count_ > 0 || !send_next_packet(now)) break;  // CMS-12: lost packets go first
-    --budget;
-  }
+  if (!send_requests(budget, now)) return true;
   if (resend_count_ == 0 && backlog_.empty()) stop_waiting_for_ccc(now);
   const bool owes_clear = owed_clear_ != OwedClear::None && state_ != PdcState::Creating;
   if (owes_clear && !clear_may_wait()) send_clear_command();

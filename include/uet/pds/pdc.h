@@ -275,8 +275,11 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   std::uint16_t choose_path(const TxRecord& record, Time now);
   std::uint32_t train_packets() const;
   enum class Resends : std::uint8_t { All, NotRefused, Refused };
-  bool resend_pending(std::uint32_t& budget, Time now);
-  bool resend_lost(Resends which, std::uint32_t& budget, Time now);
+  enum class Resent : std::uint8_t { All, Some, NoBudget };
+  bool send_requests(std::uint32_t& budget, Time now);
+  bool send_new(std::uint32_t& budget, Time now);
+  // Sends those that were found lost.
+  Resent resend(Resends which, std::uint32_t& budget, Time now);
   void wait_for_ccc(Time now);
   void stop_waiting_for_ccc(Time now);
   void end_wait(Time now);
@@ -393,9 +396,10 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   bool ack_vouches_ = false;          // the ACK being applied is not marked (CMS-418)
   bool peer_buffers_ = false;         // the peer SACKs on ROD, so it keeps early packets
   bool context_known_ = false;        // the peer has had a request that names the context
-  bool opened_without_data_ = false;  // a NOOP was sent for that
+  bool opened_without_data_ : 1 = false;  // a NOOP was sent for that
   OwedClear owed_clear_ = OwedClear::None;
-  bool close_wanted_ = false;       // asked for while it could not begin
+  bool refused_went_ : 1 = false;     // rather than new packets, when last one could go (RUD)
+  bool close_wanted_ : 1 = false;     // asked for while it could not begin
   cms::DestinationReport report_;   // CMS-300; what ACKs of what arrives here say
   std::uint16_t resend_count_ = 0;  // records with `resend`
   std::uint16_t stored_ = 0;        // guaranteed responses that wait for their CLEAR

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The table of PDS section 12.4: what each code does to the source that gets it, and when this
 // destination sends it.
+#include <set>
+
 #include "uet/pds/nack.h"
 
 #include <algorithm>
@@ -221,6 +223,28 @@ TEST_F(NackSource, Pds122_RefusedPacketsComeBehindLostOnes) {
   ASSERT_EQ(sent.size(), 2U);
   EXPECT_EQ(sent[0].psn, Psn{70002});
   EXPECT_EQ(sent[1].psn, Psn{70001});
+}
+
+// What would end the peer's shortage may be a packet that has not been made yet.
+TEST_F(NackSource, Pds122_RefusedPacketsTakeTurnsWithNewOnes) {
+  cms::Parameters narrow = open_window();
+  narrow.fixed_window_bytes = narrow.mtu_bytes = 4096;
+  build(test_parameters(), narrow);
+  open();
+  send(1);
+  std::vector<Sent> sent = turn();
+  send(3);
+  std::set<std::uint32_t> seen;
+  for (int round = 0; round < 12; ++round) {
+    now += test_parameters().nack_retransmission_time + TimerWheel::kTick;
+    // At the same time the window opens, and what was refused before may go again.
+    for (const wire::RequestHeader& request : requests(sent)) {
+      seen.insert(request.psn.value);
+      receive(nack(NackCode::NoResource, request.psn.value));
+    }
+    sent = turn();
+  }
+  EXPECT_EQ(seen.size(), 4U) << "each of them has been sent";
 }
 
 TEST_F(NackSource, Pds118_ALostClearIsRepeatedOnlyForAnotherAckThatAsks) {
