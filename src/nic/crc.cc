@@ -28,6 +28,7 @@ const Packet& CrcNic::with_trailer(const Packet& packet, std::size_t place) {
   copy.entropy = packet.entropy;
   copy.ecn = packet.ecn;
   copy.dscp = packet.dscp;
+  copy.way = packet.way;
 
   FepAddress source = self_;
   source.port = inner().leaves_from(packet);
@@ -49,7 +50,10 @@ std::size_t CrcNic::tx_burst(std::span<const Packet* const> in) {
   const std::size_t count = std::min(in.size(), out.size());
   for (std::size_t i = 0; i < count; ++i) out[i] = &with_trailer(*in[i], i);
   const std::size_t taken = inner().tx_burst({out.data(), count});
-  for (std::size_t i = 0; i < taken; ++i) in[i]->sent = out[i]->sent;
+  for (std::size_t i = 0; i < taken; ++i) {
+    in[i]->sent = out[i]->sent;
+    in[i]->way = out[i]->way;
+  }
   return taken;
 }
 

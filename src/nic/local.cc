@@ -56,11 +56,13 @@ struct LocalNic::Outgoing {
         socket(std::move(connection)),
         process(watch_process(socket.get())),
         memory(std::move(ring_memory)),
-        ring(memory.bytes()) {}
+        ring(memory.bytes()) {
+    instance.process = process_of(socket.get());
+  }
 
   FepAddress peer;
-  std::uint64_t id = 0;
-  std::uint64_t instance = 0;  // of the peer; unknown before its Welcome
+  std::uint16_t id = 0;
+  Instance instance;  // of the peer; its number is not known before its Welcome
   FileDescriptor socket;
   FileDescriptor process;
   SharedMemory memory;
@@ -79,25 +81,47 @@ struct LocalNic::Outgoing {
     const Received received = receive_with_descriptor(socket.get(), bytes, sent);
     if (received == Received::Message && sent.valid()) {
       bell = std::move(sent);
-      instance = welcome.instance;
+      instance.number = welcome.instance;
     }
     return received != Received::Ended;
+  }
+  // The peer reads nothing of the ring any more.
+  bool is_abandoned() const {
+    pollfd end{.fd = socket.get(), .events = 0, .revents = 0};
+    return process_ended(process) || (::poll(&end, 1, 0) == 1 && (end.revents & POLLHUP) != 0);
   }
 };
 
 struct LocalNic::Incoming {
   explicit Incoming(FileDescriptor connection)
-      : socket(std::move(connection)), process(watch_process(socket.get())) {}
+      : socket(std::move(connection)), process(watch_process(socket.get())) {
+    instance.process = process_of(socket.get());
+  }
 
   FepAddress peer;
-  std::uint64_t id = 0;
-  std::uint64_t instance = 0;
+  std::uint16_t id = 0;
+  Instance instance;
   FileDescriptor socket;
   FileDescriptor process;
   std::optional<SharedMemory> memory;  // empty until the peer's Offer
   std::optional<RingConsumer> ring;
   bool ended = false;   // what is still in the ring is taken, then it goes
   bool broken = false;  // nothing more can be taken
+
+  // What has been put by now is the last: a peer that goes on writing changes nothing.
+  void stop() {
+    if (ring && !ended && !broken) ring->look();
+    ended = true;
+  }
+  bool is_drained() const { return !ring || broken || ring->taken(); }
+};
+
+struct LocalNic::Lost {
+  FepAddress address;
+  Instance instance;
+  std::vector<std::uint16_t> from;  // incoming connections
+  std::unique_ptr<Outgoing> to;     // nullptr: there was none
+  Time since{};
 };
 
 Result<std::unique_ptr<LocalNic>> LocalNic::wrap(std::unique_ptr<Nic>& inner,
@@ -135,20 +159,38 @@ LocalNic::LocalNic(std::unique_ptr<Nic> inner_nic, std::size_t ring_bytes, FileD
 // Forked children may hold copies of the sockets: closing ours would not show the peers our end.
 LocalNic::~LocalNic() {
   if (::getpid() != owner_process_) return;
+  ::shutdown(listener_.get(), SHUT_RDWR);  // first: no peer takes us for our successor
   for (const auto& [address, route] : routes_) {
     if (route.ring != nullptr) ::shutdown(route.ring->socket.get(), SHUT_RDWR);
   }
   for (const auto& from : incoming_) ::shutdown(from->socket.get(), SHUT_RDWR);
 }
 
-bool LocalNic::watch(int fd, Watched what, std::uint64_t id) {
-  epoll_event event{.events = EPOLLIN, .data = {.u64 = id << 2 | static_cast<std::uint64_t>(what)}};
+bool LocalNic::watch(int fd, Watched what, std::uint16_t id) {
+  const std::uint64_t data = std::uint64_t{id} << 2 | static_cast<std::uint64_t>(what);
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = data}};
   return fd < 0 || ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
 // Explicitly, because closing does not do it where a forked child has a copy.
 void LocalNic::unwatch(const FileDescriptor& fd) {
   if (fd.valid()) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd.get(), nullptr);
+}
+
+std::uint16_t LocalNic::next_id() {
+  const auto in_use = [this](std::uint16_t id) {
+    const auto is = [id](const auto& connection) { return connection && connection->id == id; };
+    const auto of_lost = [&](const Lost& lost) {
+      return is(lost.to) || std::find(lost.from.begin(), lost.from.end(), id) != lost.from.end();
+    };
+    return id == 0 || id == LocalWay::kSeveral || route_of(id) != nullptr ||
+           std::any_of(incoming_.begin(), incoming_.end(), is) ||
+           std::any_of(lost_.begin(), lost_.end(), of_lost);
+  };
+  do {
+    ++last_id_;
+  } while (in_use(last_id_));
+  return last_id_;
 }
 
 // ---- sending -----------------------------------------------------------------------------------
@@ -188,7 +230,7 @@ std::unique_ptr<LocalNic::Outgoing> LocalNic::connect(const FepAddress& to) {
                     .is_ipv6 = self.ip.is_ipv6};
   if (!send_with_descriptor(socket.get(), bytes_of(offer), memory.value().fd())) return nullptr;
   auto ring = std::make_unique<Outgoing>(to, std::move(socket), std::move(memory).value());
-  ring->id = ++last_id_;
+  ring->id = next_id();
   if (!watch(ring->socket.get(), Watched::Outgoing, ring->id) ||
       !watch(ring->process.get(), Watched::Outgoing, ring->id)) {
     return nullptr;
@@ -208,7 +250,9 @@ std::size_t LocalNic::tx_burst(std::span<const Packet* const> in) {
       if (done == end) continue;
       if (waits_for(*ring)) break;
     }
+    const std::size_t first = done;
     done += inner().tx_burst(in.subspan(done, end - done));
+    for (std::size_t i = first; i < done; ++i) in[i]->way.connection = LocalWay::kSeveral;
     if (done < end) break;
   }
   publish();
@@ -232,7 +276,13 @@ bool LocalNic::put(Outgoing& ring, const Packet& packet) {
     }
     ring.unpublished = true;
   }
+  const std::uint64_t position = ring.ring.position();
   if (!ring.ring.put(packet)) return false;
+  if (packet.way.connection == 0) {
+    packet.way = {ring.id, position};
+  } else if (packet.way.connection != ring.id) {
+    packet.way.connection = LocalWay::kSeveral;
+  }
   ring.full_since.reset();
   ++own_.packets_sent;
   ++own_.local_packets_sent;
@@ -296,7 +346,7 @@ std::size_t LocalNic::take(std::span<RxPacket> out) {
     Incoming& from = *incoming_[at < rings ? at : at - rings];
     // What another process sends from a lost one's address has to wait until that is known above.
     if (!from.ring || from.broken || from.ended != any_ended_) continue;
-    from.ring->look();
+    if (!from.ended) from.ring->look();
     while (filled < out.size()) {
       RxPacket& packet = out[filled];
       const RingConsumer::Next next = from.ring->next(packet);
@@ -306,6 +356,7 @@ std::size_t LocalNic::take(std::span<RxPacket> out) {
       }
       if (next != RingConsumer::Next::Packet) break;
       packet.source = from.peer;
+      packet.connection = from.id;
       if (packet.entropy == 0) packet.entropy = from.peer.port;
       own_.bytes_received += packet.bytes.size();
       ++filled;
@@ -344,7 +395,7 @@ void LocalNic::handle_events() {
   std::array<epoll_event, 32> events;
   const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < count; ++i) {
-    const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64 >> 2;
+    const auto id = static_cast<std::uint16_t>(events[static_cast<std::size_t>(i)].data.u64 >> 2);
     switch (static_cast<Watched>(events[static_cast<std::size_t>(i)].data.u64 & 3)) {
       case Watched::Plain:
         break;
@@ -374,7 +425,7 @@ void LocalNic::accept_peers() {
     } catch (const std::bad_alloc&) {
       continue;  // the peer goes through the NIC
     }
-    incoming->id = ++last_id_;
+    incoming->id = next_id();
     if (!watch(incoming->socket.get(), Watched::Incoming, incoming->id) ||
         !watch(incoming->process.get(), Watched::Incoming, incoming->id)) {
       continue;
@@ -385,7 +436,7 @@ void LocalNic::accept_peers() {
 }
 
 // After the Offer nothing more is said: what comes then is the end.
-void LocalNic::on_incoming(std::uint64_t id) {
+void LocalNic::on_incoming(std::uint16_t id) {
   const auto at = std::find_if(incoming_.begin(), incoming_.end(),
                                [&](const auto& from) { return from->id == id; });
   if (at == incoming_.end()) return;
@@ -401,38 +452,48 @@ void LocalNic::on_incoming(std::uint64_t id) {
 
 void LocalNic::end(Incoming& from) {
   if (from.ended) return;
-  from.ended = any_ended_ = true;
+  from.stop();
+  any_ended_ = true;
   if (from.ring) lose(from.peer, from.instance);
 }
 
 bool LocalNic::attach(Incoming& from, const Offer& offer, FileDescriptor descriptor) {
   if (from.ring || !is_ring_capacity(offer.ring_bytes)) return false;
   auto memory = SharedMemory::attach(std::move(descriptor), ring_memory_bytes(offer.ring_bytes));
-  if (!memory ||
-      !send_with_descriptor(from.socket.get(), bytes_of(Welcome{instance_}), bell_.get())) {
-    return false;
-  }
+  if (!memory) return false;
   from.memory = std::move(memory).value();
   from.ring.emplace(from.memory->bytes());
-  from.ring->announce_sleep();  // somebody may be asleep already
-  from.instance = offer.instance;
+  from.instance.number = offer.instance;
   from.peer.ip.bytes = offer.ip;
   from.peer.ip.is_ipv6 = offer.is_ipv6 != 0;
   from.peer.port = offer.port;
+  // A peer that has ended already cannot be welcomed, but what it has sent before counts.
+  if (!send_with_descriptor(from.socket.get(), bytes_of(Welcome{instance_}), bell_.get())) {
+    end(from);
+    return true;
+  }
+  from.ring->announce_sleep();  // somebody may be asleep already
   return true;
 }
 
-void LocalNic::on_outgoing(std::uint64_t id) {
+LocalNic::Route* LocalNic::route_of(std::uint16_t id) {
   const auto at = std::find_if(routes_.begin(), routes_.end(), [&](const auto& entry) {
     return entry.second.ring != nullptr && entry.second.ring->id == id;
   });
-  if (at == routes_.end()) return;
-  Outgoing& ring = *at->second.ring;
-  if (ring.read_welcome() && !process_ended(ring.process)) return;
-  if (ring.bell.valid()) {
-    lose(ring.peer, ring.instance);
+  return at == routes_.end() ? nullptr : &at->second;
+}
+
+void LocalNic::on_outgoing(std::uint16_t id) {
+  Route* route = route_of(id);
+  if (route == nullptr) return;
+  if (route->ring->read_welcome() && !process_ended(route->ring->process)) return;
+  accept_peers();  // what the peer has sent may wait there
+  route = route_of(id);
+  if (route == nullptr) return;
+  if (route->ring->bell.valid()) {
+    lose(FepAddress{route->ring->peer}, Instance{route->ring->instance});
   } else {
-    forget(at->second, kLastRetry);  // it does not want us
+    forget(*route, kLastRetry);  // it does not want us
   }
 }
 
@@ -444,17 +505,25 @@ void LocalNic::forget(Route& route, Duration wait) {
 
 // Both directions end together, so that the loss is told once and nothing of it is met later, when
 // another process may have the address.
-void LocalNic::lose(const FepAddress& peer, std::uint64_t instance) {
-  try {
-    lost_.push_back({peer, instance});
-  } catch (const std::bad_alloc&) {  // time-outs will tell
-  }
-  const auto route = routes_.find(peer);
+void LocalNic::lose(const FepAddress& address, const Instance& instance) {
+  Lost lost{.address = address, .instance = instance, .from = {}, .to = nullptr, .since = now_};
+  const auto route = routes_.find(address);
   if (route != routes_.end() && route->second.ring && route->second.ring->instance == instance) {
-    forget(route->second, kFirstRetry);
+    std::erase(unpublished_, route->second.ring.get());
+    lost.to = std::move(route->second.ring);
+    unwatch(lost.to->socket);
+    unwatch(lost.to->process);
+    route->second = Route{.ring = nullptr, .next_try = now_ + kFirstRetry};
   }
-  for (const auto& from : incoming_) {
-    if (from->ring && from->instance == instance) from->ended = any_ended_ = true;
+  try {
+    for (const auto& from : incoming_) {
+      if (!from->ring || from->instance != instance) continue;
+      from->stop();
+      any_ended_ = true;
+      lost.from.push_back(from->id);
+    }
+    lost_.push_back(std::move(lost));
+  } catch (const std::bad_alloc&) {  // time-outs will tell
   }
 }
 
@@ -463,7 +532,7 @@ void LocalNic::drop_drained() {
   any_ended_ = false;
   std::erase_if(incoming_, [&](const std::unique_ptr<Incoming>& from) {
     if (!from->ended) return false;
-    if (from->ring && !from->broken && !from->ring->empty()) {
+    if (!from->is_drained()) {
       any_ended_ = true;
       return false;
     }
@@ -474,17 +543,45 @@ void LocalNic::drop_drained() {
   });
 }
 
-// Not before the last packet that it sent has been taken.
-std::optional<FepAddress> LocalNic::take_lost_peer() {
-  if (lost_.empty()) return inner().take_lost_peer();
-  const auto at = std::find_if(lost_.begin(), lost_.end(), [&](const Lost& lost) {
-    return std::none_of(incoming_.begin(), incoming_.end(),
-                        [&](const auto& from) { return from->instance == lost.instance; });
+// The last packet of the peer has been taken, and it is known what the peer has read.
+bool LocalNic::is_settled(const Lost& lost) const {
+  const bool taken = std::none_of(incoming_.begin(), incoming_.end(), [&](const auto& from) {
+    return from->ring && from->instance == lost.instance;
   });
-  if (at == lost_.end()) return inner().take_lost_peer();
-  const FepAddress peer = at->peer;
-  lost_.erase(at);
+  if (!taken) return false;
+  return lost.to == nullptr || lost.to->is_abandoned() || now_ - lost.since >= kSettles;
+}
+
+// Looks for a successor, so that what the lost peer has not read can go there.
+LostPeer LocalNic::report(const Lost& lost) {
+  LostPeer peer{.address = lost.address};
+  if (lost.to != nullptr) {
+    peer.to = lost.to->id;
+    if (lost.to->is_abandoned()) peer.unread_from = lost.to->ring.unread_from();
+  }
+  const auto route = routes_.find(lost.address);
+  if (route != routes_.end() && route->second.ring == nullptr) route->second.next_try = now_;
+  const Outgoing* const successor = ring_to(lost.address);
+  peer.succeeded = successor != nullptr && !successor->is_abandoned();
   return peer;
+}
+
+// Once for each connection that the peer has sent through.
+std::optional<LostPeer> LocalNic::take_lost_peer() {
+  const auto at =
+      std::find_if(lost_.begin(), lost_.end(), [&](const Lost& lost) { return is_settled(lost); });
+  if (at == lost_.end()) return inner().take_lost_peer();
+  LostPeer peer = report(*at);
+  if (!at->from.empty()) {
+    peer.from = at->from.back();
+    at->from.pop_back();
+  }
+  if (at->from.empty()) lost_.erase(at);
+  return peer;
+}
+
+Time LocalNic::next_deadline() const {
+  return lost_.empty() ? Middleware::next_deadline() : now_ + kEventInterval;
 }
 
 NicCounters LocalNic::counters() const { return Middleware::counters() + own_; }

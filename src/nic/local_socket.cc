@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
@@ -119,9 +120,11 @@ Received receive_with_descriptor(int socket, std::span<std::byte> message,
   return whole ? Received::Message : Received::Ended;
 }
 
+std::int64_t process_of(int socket) { return std::max(credentials(socket).pid, 0); }
+
 FileDescriptor watch_process(int socket) {
-  const pid_t process = credentials(socket).pid;
-  if (process <= 0) return FileDescriptor();
+  const std::int64_t process = process_of(socket);
+  if (process == 0) return FileDescriptor();
   return FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
 }
 

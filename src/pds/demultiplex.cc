@@ -115,6 +115,7 @@ void Manager::on_request_packet(const RxPacket& packet, Time now) {
   Pdc* pdc = header.syn ? resolve_syn(packet, header.spdcid, mode, header.start_psn(), request, now)
                         : resolve(packet, header.spdcid, header.dpdcid, request, now);
   if (pdc == nullptr) return;
+  pdc->came_through(packet.connection);
   if (pdc->destination().mode != mode) return pdc->send_nack(NackCode::PdcModeMismatch, request);
   if (with_credit && cms::uses_credit(cms_.algorithm)) {
     const std::uint32_t bytes = request.trimmed ? 0 : request.nominal_bytes;
@@ -249,6 +250,7 @@ void Manager::on_ack_packet(const RxPacket& packet, Time now) {
     return;
   }
   const bool creating = pdc->state() == PdcState::Creating;
+  pdc->came_through(packet.connection);
   pdc->on_ack(header, packet.bytes.subspan(wire::pds_header_bytes(header.type)),
               arrival_of(packet, now), now);
   if (creating) note_peer(*pdc);
@@ -267,6 +269,7 @@ void Manager::on_nack_packet(const RxPacket& packet, Time now) {
     return;
   }
   const bool creating = pdc->state() == PdcState::Creating;
+  pdc->came_through(packet.connection);
   pdc->on_nack(header, now);
   if (creating) note_peer(*pdc);
 }
@@ -305,6 +308,7 @@ void Manager::on_control_packet(const RxPacket& packet, Time now) {
     pdc = resolve(packet, header.spdcid, header.dpdcid, request, now);
   }
   if (pdc == nullptr) return;
+  pdc->came_through(packet.connection);
   pdc->heard(now);
   pdc->extend_close(now);
   switch (header.ctl_type) {

@@ -600,13 +600,13 @@ void Manager::forget(const FepAddress& address, Time now) {
   }
 }
 
-void Manager::on_peer_lost(const FepAddress& address, Time now) {
+void Manager::on_peer_lost(const LostPeer& lost, Time now) {
   pdcs_.for_each([&](Pdc& pdc) {
-    if (pdc.destination().address == address) pdc.fail(PdsError::PeerLost, now);
+    if (pdc.is_with(lost)) pdc.lose_peer(lost, now);
   });
   for (const auto& [destination, outgoing] : outgoing_) {
-    if (destination.address != address || !outgoing.rudi) continue;
-    rudi_.fail_flow(*outgoing.rudi, PdsError::PeerLost, now);
+    if (destination.address != lost.address || !outgoing.rudi) continue;
+    rudi_.lose_peer(*outgoing.rudi, lost, now);
   }
 }
 

@@ -660,6 +660,29 @@ void Pdc::fail(PdsError error, Time now) {
   end_all({.error = error, .tells_peer = error != PdsError::PeerLost}, now);
 }
 
+bool Pdc::is_with(const LostPeer& lost) {
+  if (destination_.address != lost.address || finished()) return false;
+  if (local_connection_ != 0) return local_connection_ == lost.from;
+  if (state_ != PdcState::Creating || lost.to == 0) return false;
+  bool any = false;
+  for (Psn psn = tx_.base(); psn != tx_.next_psn(); ++psn) {
+    const TxRecord* record = tx_.find(psn);
+    if (record == nullptr || record->packet->way.connection == 0) continue;
+    if (record->packet->way.connection != lost.to) return false;
+    any = true;
+  }
+  return any;
+}
+
+void Pdc::lose_peer(const LostPeer& lost, Time now) {
+  Ending ending{.error = PdsError::PeerLost, .tells_peer = false};
+  if (lost.succeeded && role_ == Role::Initiator) {
+    ending.lost = &lost;
+    ending.spares_backlog = true;
+  }
+  end_all(ending, now);
+}
+
 void Pdc::end_all(const Ending& ending, Time now) {
   if (state_ == PdcState::Closed) return;
   const PdsError error = ending.error;
@@ -673,9 +696,10 @@ void Pdc::end_all(const Ending& ending, Time now) {
     if (record == nullptr) continue;
     Message* message = record->message;
     const std::uint32_t tag = record->tag;
+    const bool unread = ending.lost != nullptr && ending.lost->left_unread(record->packet->way);
+    const bool spared = unread || psn == ending.not_consumed;
     release(*record);
     if (message == nullptr) continue;
-    const bool spared = psn == ending.not_consumed;
     env_.client.pds_error(*message, tag, spared ? PdsError::NotConsumed : error, now);  // PDS-134
   }
   tx_.slide();

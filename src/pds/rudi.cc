@@ -3,6 +3,8 @@
 // time-outs and limits are those of RUD (PDS-185).
 #include "uet/pds/rudi.h"
 
+#include <algorithm>
+
 #include "uet/pds/nack.h"
 #include "uet/pds/retransmit.h"
 
@@ -273,6 +275,15 @@ void Rudi::fail_flow(RudiFlow& flow, PdsError error, Time now) {
   }
   while (!flow.backlog.empty()) env_.client.message_failed(flow.backlog.pop_front(), error, now);
   drop_drained_flows();
+}
+
+void Rudi::lose_peer(RudiFlow& flow, const LostPeer& lost, Time now) {
+  if (lost.succeeded || lost.to == 0) return;
+  const auto all = records();
+  const bool had_some = std::any_of(all.begin(), all.end(), [&](const Record& record) {
+    return record.flow == &flow && record.packet->way.connection == lost.to;
+  });
+  if (had_some) fail_flow(flow, PdsError::PeerLost, now);
 }
 
 void Rudi::drop_drained_flows() {

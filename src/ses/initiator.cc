@@ -550,15 +550,16 @@ void Initiator::resolve_piece(TxMessage& message, std::uint64_t offset) {
   }
 }
 
-// PDS-142: it is sent again if no other packet of it may have been consumed.
+// PDS-142: it is sent again if no packet of it may have been consumed. An error of a later packet
+// that does not say so ends the message all the same.
 void Initiator::pds_error(TxMessage& message, std::uint32_t tag, pds::PdsError error, Time now) {
   ++message.packets_answered;
   message.owes_error = false;
   if (error != pds::PdsError::NotConsumed) {
     fail(message, error);
-  } else if (message.packets_made > 1) {
+  } else if (++message.packets_unconsumed != message.packets_answered) {
     fail(message, pds::PdsError::ProtocolError);
-  } else {
+  } else if (message.packets_unconsumed == 1) {
     not_consumed(message, now);
   }
   if (tag != kNoPiece) resolve_piece(message, std::uint64_t{tag} * payload_mtu_);

@@ -101,6 +101,7 @@ void Initiator::rewind(TxMessage& message) {
   message.offset = 0;
   message.packets_made = 0;
   message.packets_answered = 0;
+  message.packets_unconsumed = 0;
   message.next_gathered = message.gathered;
   message.fence = message.fence || message.mode == DeliveryMode::Rod;
   ++counters_.messages_retried;

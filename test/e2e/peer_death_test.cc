@@ -3,7 +3,10 @@
 // bounded time, and traffic with another peer goes on meanwhile. Through the network the error is a
 // time-out; through rings on this host the end of the process is known at once.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdlib>
@@ -224,6 +227,61 @@ TEST_P(Successor, AtTheSameAddressIsReachedOnceItsAddressWasInserted) {
   });
   ASSERT_EQ(wait_for_all({&second, &sender}), "");
   EXPECT_EQ(first.wait(), "first died by signal Killed");
+}
+
+void wait_for_exit(pid_t process) {
+  const int fd = static_cast<int>(::syscall(SYS_pidfd_open, process, 0));
+  pollfd exited{.fd = fd, .events = POLLIN, .revents = 0};
+  require(::poll(&exited, 1, 20'000) == 1, "a process does not exit");
+  ::close(fd);
+}
+
+// Receives two messages, one of a few packets, and ends: in order, or with its objects open.
+void receive_and_end(Channel& channel, bool close) {
+  channel.receive<char>();
+  NodeOptions options;
+  options.service = "5799";
+  auto node = std::make_unique<Node>(options);
+  std::array<std::vector<std::byte>, 2> buffers;
+  buffers.fill(std::vector<std::byte>(kBytes));
+  for (auto& buffer : buffers) {
+    node->post("fi_recv", [&] {
+      return fi_recv(node->ep.get(), buffer.data(), buffer.size(), nullptr, FI_ADDR_UNSPEC,
+                     buffer.data());
+    });
+  }
+  node->connect(channel);
+  for (std::size_t i = 0; i < buffers.size(); ++i) node->next("a message");
+  if (close) node.reset();
+  ::_exit(0);
+}
+
+// The sender makes no progress while one process goes and the next comes.
+TEST(PeerDeath, SuccessorsAtOneAddress_EveryMessageIsSent) {
+  constexpr std::size_t kRounds = 6;
+  std::array<ChannelPair, kRounds> channels;
+  std::vector<std::unique_ptr<Process>> peers;
+  for (std::size_t i = 0; i < kRounds; ++i) {
+    peers.push_back(std::make_unique<Process>(
+        "peer", Environment{}, [&channels, i] { receive_and_end(channels[i].left, i % 2 == 0); }));
+  }
+  Process sender("sender", {}, [&] {
+    Node node;
+    std::vector<std::byte> large(kBytes);
+    for (std::size_t i = 0; i < kRounds; ++i) {
+      channels[i].right.send('g');
+      const fi_addr_t peer = node.connect(channels[i].right);
+      for (const std::size_t bytes : {std::size_t{8}, kBytes}) {
+        node.post("fi_send", [&] {
+          return fi_send(node.ep.get(), large.data(), bytes, nullptr, peer, &large);
+        });
+      }
+      for (int k = 0; k < 2; ++k) node.next("a completion");
+      wait_for_exit(peers[i]->pid());
+    }
+  });
+  ASSERT_EQ(wait_for_all({&sender}), "");
+  for (const auto& peer : peers) EXPECT_EQ(peer->wait(), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(PeerDeath, Successor, ::testing::Bool(), [](const auto& run) {

@@ -29,6 +29,28 @@ struct Slice {
 
 struct OutboxTag;
 
+// The connection between two processes of this host that has carried a packet (nic/local.h).
+struct LocalWay {
+  static constexpr std::uint16_t kSeveral = UINT16_MAX;  // another connection, or the network
+  std::uint16_t connection = 0;                          // 0: none yet
+  std::uint64_t position = 0;  // of the packet's first copy in the stream of that connection
+};
+
+// A process of this host has ended, or its NIC was closed.
+struct LostPeer {
+  FepAddress address;
+  std::uint16_t from = 0;  // RxPacket::connection of what the peer has sent; 0: none
+  std::uint16_t to = 0;    // Packet::way of what was sent to the peer; 0: none
+  // The peer has read nothing of connection `to` from this position on.
+  std::uint64_t unread_from = UINT64_MAX;
+  bool succeeded = false;  // another process has the address now
+
+  // The peer has never seen the packet that went this way.
+  bool left_unread(const LocalWay& way) const {
+    return to != 0 && way.connection == to && way.position >= unread_from;
+  }
+};
+
 // A packet to send. The SES header begins in the middle of the head and grows up, the PDS header
 // (and, in back ends that own them, UDP, IP and Ethernet) is put in front of it and grows down.
 class Packet : public ListNode<OutboxTag> {
@@ -64,6 +86,7 @@ class Packet : public ListNode<OutboxTag> {
     release_after_send = false;
     payload_stays = false;
     sent = {};
+    way = {};
   }
 
   std::uint32_t payload_length() const { return payload[0].length + payload[1].length; }
@@ -78,8 +101,10 @@ class Packet : public ListNode<OutboxTag> {
   Ecn ecn = Ecn::NotEct;
   std::uint8_t dscp = 0;
   // When it was last handed to the network, on the core's time line (CMS-712). Written by a NIC
-  // that can tell, which is all that it may write; Time{} = not known.
+  // that can tell; Time{} = not known.
   mutable Time sent{};
+  // Which connection to a process of this host it took. Written by a NIC that has such connections.
+  mutable LocalWay way{};
   bool release_after_send = false;  // nobody keeps it for retransmission (ACK, NACK, control)
   // The operation lasts until the peer has answered, so that a NIC may go on reading payload that
   // lies in registered memory (Nic::register_memory) after it has accepted the packet.
@@ -106,6 +131,7 @@ struct RxPacket {
   bool trimmed = false;           // a switch cut the payload away (PDS section 13)
   bool trimmed_last_hop = false;  // with `trimmed`: it was the last switch on the way
   bool through_memory = false;    // of this host: an answer costs no more than writing it
+  std::uint16_t connection = 0;   // to a process of this host, which brought it; 0: the network did
 };
 
 // Equal buffers for payload that cannot stay in user memory: inject, gathers, read data, messages

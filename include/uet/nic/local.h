@@ -38,7 +38,8 @@ class LocalNic final : public Middleware {
   std::uint16_t leaves_from(const Packet& packet) override;
   int wait_fd() const override { return epoll_.get(); }
   bool prepare_wait() override;
-  std::optional<FepAddress> take_lost_peer() override;
+  std::optional<LostPeer> take_lost_peer() override;
+  Time next_deadline() const override;
   NicCounters counters() const override;
 
  private:
@@ -55,26 +56,34 @@ class LocalNic final : public Middleware {
   static constexpr Duration kLastRetry = std::chrono::seconds(1);
   // A peer that makes no room for a packet for so long does not read.
   static constexpr Duration kReads = std::chrono::milliseconds(10);
+  // Both connections of a process that ends close at about the same time: a loss is told when they
+  // have, or after ...
+  static constexpr Duration kSettles = std::chrono::milliseconds(5);
   static constexpr std::size_t kMaxIncoming = 4096;
 
   struct Offer;
   struct Outgoing;
   struct Incoming;
+  // Who is at the other end: a process that has the address later is another instance, and so is
+  // another NIC of the same process. The kernel says the process id.
+  struct Instance {
+    std::int64_t process = 0;
+    std::uint64_t number = 0;  // as the peer says
+    friend bool operator==(const Instance&, const Instance&) = default;
+  };
   // Where packets to an address go.
   struct Route {
     std::unique_ptr<Outgoing> ring;  // nullptr: to the NIC below
     Time next_try{};
     Duration wait = kFirstRetry;
   };
-  struct Lost {
-    FepAddress peer;
-    std::uint64_t instance;
-  };
+  struct Lost;
   enum class Watched : std::uint8_t { Plain, Listener, Incoming, Outgoing };
 
   LocalNic(std::unique_ptr<Nic> inner, std::size_t ring_bytes, FileDescriptor listener,
            FileDescriptor epoll, FileDescriptor bell);
-  bool watch(int fd, Watched what, std::uint64_t id);
+  bool watch(int fd, Watched what, std::uint16_t id);
+  std::uint16_t next_id();
   void unwatch(const FileDescriptor& fd);
 
   Outgoing* ring_to(const FepAddress& to);
@@ -87,12 +96,15 @@ class LocalNic final : public Middleware {
   std::size_t take(std::span<RxPacket> out);
   void handle_events();
   void accept_peers();
-  void on_incoming(std::uint64_t id);
+  void on_incoming(std::uint16_t id);
   bool attach(Incoming& from, const Offer& offer, FileDescriptor descriptor);
-  void on_outgoing(std::uint64_t id);
+  Route* route_of(std::uint16_t id);
+  void on_outgoing(std::uint16_t id);
   void end(Incoming& from);
   void forget(Route& route, Duration wait);
-  void lose(const FepAddress& peer, std::uint64_t instance);
+  void lose(const FepAddress& address, const Instance& instance);
+  bool is_settled(const Lost& lost) const;
+  LostPeer report(const Lost& lost);
   void drop_drained();
 
   std::size_t ring_bytes_;
@@ -101,7 +113,7 @@ class LocalNic final : public Middleware {
   FileDescriptor bell_;         // eventfd that peers write to when they have put something
   int owner_process_;           // a forked child must not say goodbye to the parent's peers
   std::uint64_t instance_ = 0;  // tells this NIC from those that have had its address before
-  std::uint64_t last_id_ = 0;
+  std::uint16_t last_id_ = 0;   // of a connection
 
   using Routes = std::unordered_map<FepAddress, Route, FepAddressHash>;
   Routes routes_;                             // an entry stays for ever

@@ -32,6 +32,8 @@ enum class Received : std::uint8_t { Nothing, Message, Ended };
 Received receive_with_descriptor(int socket, std::span<std::byte> message,
                                  FileDescriptor& descriptor);
 
+// The process at the other end of `socket`, as the kernel knows it; 0 if it cannot tell.
+std::int64_t process_of(int socket);
 // A descriptor that becomes readable when the process at the other end of `socket` ends; not
 // valid() if the kernel cannot tell (another PID name space): then only the socket does.
 FileDescriptor watch_process(int socket);

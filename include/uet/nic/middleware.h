@@ -34,7 +34,7 @@ class Middleware : public Nic {
   void forget_memory(std::uint64_t id) override { inner_->forget_memory(id); }
   int wait_fd() const override { return inner_->wait_fd(); }
   bool prepare_wait() override { return inner_->prepare_wait(); }
-  std::optional<FepAddress> take_lost_peer() override { return inner_->take_lost_peer(); }
+  std::optional<LostPeer> take_lost_peer() override { return inner_->take_lost_peer(); }
   Time next_deadline() const override { return inner_->next_deadline(); }
   std::uint64_t receive_backlog_bytes() const override { return inner_->receive_backlog_bytes(); }
   const NicCaps& caps() const override { return inner_->caps(); }

@@ -116,9 +116,9 @@ class Nic {
   // otherwise. True: some wait already, do not sleep. Other threads may go on with bursts while one
   // sleeps: it must still be woken by what they do not take.
   virtual bool prepare_wait() { return false; }
-  // An address whose process is known to be gone, each once, after the last packet from it; the
-  // caller gives up what it has with it. Most back ends never know.
-  virtual std::optional<FepAddress> take_lost_peer() { return {}; }
+  // A peer whose process is known to be gone, each once, after the last packet from the peer; the
+  // caller gives up what its connections have carried. Most back ends never know.
+  virtual std::optional<LostPeer> take_lost_peer() { return {}; }
   // When rx_burst must be called again even though wait_fd stays silent, because packets wait in
   // memory; Time{} = at once. The host treats it like any other deadline of the domain: it does not
   // sleep past it, and wakes or re-arms a sleeper when a burst has brought it forward.

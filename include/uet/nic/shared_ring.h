@@ -21,6 +21,7 @@ namespace uet::nic {
 struct RingControl {
   alignas(64) std::atomic<std::uint64_t> tail;  // bytes ever put; the producer's
   alignas(64) std::atomic<std::uint64_t> head;  // bytes ever given back; the consumer's
+  std::atomic<std::uint64_t> looked;            // the consumer has read nothing from here on
   // Set by the consumer, cleared by who rings for it.
   alignas(64) std::atomic<std::uint32_t> consumer_sleeps;
 };
@@ -46,6 +47,14 @@ class RingProducer {
   bool put(const Packet& packet);
   // True if the consumer may sleep and must be woken; it is told once for each announcement.
   bool publish();
+  // Where the next packet begins, unless it turns back.
+  std::uint64_t position() const { return tail_; }
+  // The consumer has read nothing from this position on, if it is gone. What makes no sense counts
+  // as everything read.
+  std::uint64_t unread_from() const {
+    const std::uint64_t looked = control_->looked.load(std::memory_order_acquire);
+    return looked <= tail_ ? looked : UINT64_MAX;
+  }
   // The consumer has given back all that was put.
   bool drained() const { return control_->head.load(std::memory_order_acquire) == tail_; }
 
@@ -68,7 +77,12 @@ class RingConsumer {
 
   // Lets next() hand out what the producer has published by now. Once for each burst: the producer
   // writes the line that tells.
-  void look() { seen_tail_ = control_->tail.load(std::memory_order_acquire); }
+  void look() {
+    const std::uint64_t tail = control_->tail.load(std::memory_order_acquire);
+    if (tail == seen_tail_) return;
+    control_->looked.store(tail, std::memory_order_relaxed);
+    seen_tail_ = tail;
+  }
   // `out`: bytes, entropy, ECN and DSCP of the next packet, a view until release(). Empty: there is
   // none that look() has seen. Broken: what the producer wrote makes no sense; nothing more can be
   // taken.
@@ -76,6 +90,8 @@ class RingConsumer {
   // Gives back the room of all that next() has handed out.
   void release();
   bool empty() const { return control_->tail.load(std::memory_order_acquire) == position_; }
+  // next() has handed out all that look() has seen.
+  bool taken() const { return seen_tail_ == position_; }
   // Before going to sleep, followed by a fence and a look at empty(). It lasts until the producer
   // has been told, also while somebody takes packets.
   void announce_sleep() { control_->consumer_sleeps.store(1, std::memory_order_relaxed); }

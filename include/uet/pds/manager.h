@@ -77,8 +77,9 @@ class Manager final : public Delivery {
   // Begins to close the PDCs that lead to `address`. What is sent there later opens new ones:
   // another process may be there then, which would refuse the old ones (PDS-134).
   void forget(const FepAddress& address, Time now);
-  // Gives up at once what there is with `address`: whoever had it cannot answer any more.
-  void on_peer_lost(const FepAddress& address, Time now);
+  // Gives up at once what the connections of a peer have carried: that peer cannot answer any more.
+  // Its address may belong to another process by now, whose PDCs go on.
+  void on_peer_lost(const LostPeer& lost, Time now);
   // Starts closing every PDC.
   void begin_close_all(Time now);
   std::size_t open_pdcs() const { return open_.in_use(); }

@@ -196,6 +196,15 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   void on_deadline(Time now);
   void fail(PdsError error, Time now);
 
+  // Processes of this host (LostPeer). A PDC belongs to the instance of the peer that has sent on
+  // it first; before the first answer, to the instance that all its packets went to.
+  void came_through(std::uint16_t connection) {
+    if (local_connection_ == 0) local_connection_ = connection;
+  }
+  bool is_with(const LostPeer& lost);
+  // Fails. If another process has the address now, what the lost one has not read is NotConsumed.
+  void lose_peer(const LostPeer& lost, Time now);
+
   // Destination (pdc_destination.cc).
   void on_request(Incoming& request, Time now);
   // The response to a packet whose first one was provisional (SES-46).
@@ -320,6 +329,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
     PdsError error;
     std::optional<Psn> not_consumed{};  // a packet that the peer has not consumed (PDS-142)
     bool spares_backlog = false;        // nor has it heard of what was not sent
+    const LostPeer* lost = nullptr;     // nor has it read all that was sent
     bool tells_peer = true;
   };
   void end_all(const Ending& ending, Time now);
@@ -393,16 +403,17 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   std::optional<cms::PathSelector> own_path_;  // if it has one of its own
   PdcId next_there_;
   std::optional<PdsError> error_;
-  bool ack_vouches_ = false;          // the ACK being applied is not marked (CMS-418)
-  bool peer_buffers_ = false;         // the peer SACKs on ROD, so it keeps early packets
-  bool context_known_ = false;        // the peer has had a request that names the context
+  bool ack_vouches_ = false;              // the ACK being applied is not marked (CMS-418)
+  bool peer_buffers_ : 1 = false;         // the peer SACKs on ROD, so it keeps early packets
+  bool context_known_ : 1 = false;        // the peer has had a request that names the context
   bool opened_without_data_ : 1 = false;  // a NOOP was sent for that
   OwedClear owed_clear_ = OwedClear::None;
-  bool refused_went_ : 1 = false;     // rather than new packets, when last one could go (RUD)
-  bool close_wanted_ : 1 = false;     // asked for while it could not begin
-  cms::DestinationReport report_;   // CMS-300; what ACKs of what arrives here say
-  std::uint16_t resend_count_ = 0;  // records with `resend`
-  std::uint16_t stored_ = 0;        // guaranteed responses that wait for their CLEAR
+  bool refused_went_ : 1 = false;       // rather than new packets, when last one could go (RUD)
+  bool close_wanted_ : 1 = false;       // asked for while it could not begin
+  cms::DestinationReport report_;       // CMS-300; what ACKs of what arrives here say
+  std::uint16_t resend_count_ = 0;      // records with `resend`
+  std::uint16_t stored_ = 0;            // guaranteed responses that wait for their CLEAR
+  std::uint16_t local_connection_ = 0;  // RxPacket::connection of the peer; 0: not known
 
   // Source: from here to in_flight_bytes_ what each packet that is sent needs, in lines of the
   // cache that follow one another.

@@ -122,10 +122,11 @@ struct TxMessage : OutgoingMessage,
   bool refused = false;    // at least once, or it may have been: on ROD all later ones wait for it
   bool try_again = false;  // to be sent again instead of completing
   std::uint16_t tries = 0;
-  Time not_before{};           // of the next try
-  std::uint64_t sequence = 0;  // order of posting
-  bool has_data = false;       // remote CQ data go with the first packet
-  bool fence = false;          // waits for all earlier ones of its context to the same peer
+  std::uint32_t packets_unconsumed = 0;  // of those answered, by PdsError::NotConsumed
+  Time not_before{};                     // of the next try
+  std::uint64_t sequence = 0;            // order of posting
+  bool has_data = false;                 // remote CQ data go with the first packet
+  bool fence = false;  // waits for all earlier ones of its context to the same peer
   FepAddress to;
   wire::SesRequest header;         // what all its packets repeat (SES-23)
   wire::LaterHeader later_header;  // of those behind the first, if there are such

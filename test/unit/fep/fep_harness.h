@@ -50,6 +50,7 @@ class MemoryNic final : public nic::Nic {
     const std::size_t count = std::min(in.size(), accept);
     for (std::size_t i = 0; i < count; ++i) {
       EXPECT_EQ(in[i]->to, peer->address_);
+      in[i]->way.connection = connection;
       if (!lose || !lose()) peer->take(*in[i]);
     }
     sent += count;
@@ -59,7 +60,7 @@ class MemoryNic final : public nic::Nic {
   const nic::NicCaps& caps() const override { return capabilities; }
   FepAddress local_address() const override { return address_; }
   Time next_deadline() const override { return wants_attention; }
-  std::optional<FepAddress> take_lost_peer() override { return std::exchange(lost_peer, {}); }
+  std::optional<LostPeer> take_lost_peer() override { return std::exchange(lost_peer, {}); }
 
   MemoryNic* peer = nullptr;
   nic::NicCaps capabilities;
@@ -68,7 +69,8 @@ class MemoryNic final : public nic::Nic {
   std::size_t sent = 0;
   std::uint64_t backlog_bytes = 0;
   Time wants_attention = kNever;
-  std::optional<FepAddress> lost_peer;
+  std::uint16_t connection = 0;  // that is said to carry what is sent
+  std::optional<LostPeer> lost_peer;
   std::function<bool()> lose;
   std::function<void(RxPacket&)> on_the_way;  // what a switch does to what arrives here
 

@@ -39,6 +39,10 @@ struct Host {
     }
     return all;
   }
+  std::optional<FepAddress> lost_address() {
+    const auto lost = nic->take_lost_peer();
+    return lost ? std::optional(lost->address) : std::nullopt;
+  }
   bool readable(int timeout_ms = 0) const {
     pollfd fd{.fd = nic->wait_fd(), .events = POLLIN, .revents = 0};
     return ::poll(&fd, 1, timeout_ms) == 1;
@@ -228,15 +232,15 @@ TEST_F(Local, ClosedPeerIsToldOfOnceAfterItsLastPacket) {
   connect();
   ASSERT_EQ(b.send(to_a), 1U);
   b.nic.reset();
-  EXPECT_EQ(a.nic->take_lost_peer(), std::nullopt) << "nothing has been looked at yet";
+  EXPECT_EQ(a.lost_address(), std::nullopt) << "nothing has been looked at yet";
   std::array<RxPacket, 1> out;
   ASSERT_EQ(a.nic->rx_burst(out, a.now += kStep), 1U);
-  EXPECT_EQ(a.nic->take_lost_peer(), std::nullopt) << "its last packet is still being read";
+  EXPECT_EQ(a.lost_address(), std::nullopt) << "its last packet is still being read";
   EXPECT_EQ(a.receive().size(), 0U);
-  EXPECT_EQ(a.nic->take_lost_peer(), b.address);
-  EXPECT_EQ(a.nic->take_lost_peer(), std::nullopt);
+  EXPECT_EQ(a.lost_address(), b.address);
+  EXPECT_EQ(a.lost_address(), std::nullopt);
   EXPECT_EQ(a.receive().size(), 0U);
-  EXPECT_EQ(a.nic->take_lost_peer(), std::nullopt);
+  EXPECT_EQ(a.lost_address(), std::nullopt);
   ASSERT_EQ(a.send(to_b), 1U);
   EXPECT_EQ(a.below->sent.size(), 1U);
 }
@@ -247,7 +251,7 @@ TEST_F(Local, ThoseWhoSleepHearOfAClosedPeer) {
   b.nic.reset();
   EXPECT_TRUE(a.readable());
   a.receive();
-  EXPECT_EQ(a.nic->take_lost_peer(), b.address);
+  EXPECT_EQ(a.lost_address(), b.address);
   EXPECT_FALSE(a.nic->prepare_wait());
   EXPECT_FALSE(a.readable());
 }
@@ -260,16 +264,89 @@ TEST_F(Local, ThePacketsOfASuccessorComeAfterTheLoss) {
   ASSERT_EQ(next.send(to_a), 1U);
   std::array<RxPacket, 8> out;
   ASSERT_EQ(a.nic->rx_burst(out, a.now += kStep), 1U) << "that of the predecessor";
-  EXPECT_EQ(a.nic->take_lost_peer(), std::nullopt);
+  EXPECT_EQ(a.lost_address(), std::nullopt);
   std::size_t count = a.nic->rx_burst(out, a.now += kStep);
-  EXPECT_EQ(a.nic->take_lost_peer(), next.address);
+  EXPECT_EQ(a.lost_address(), next.address);
   for (int pass = 0; pass < 3; ++pass) count += a.nic->rx_burst(out, a.now += kStep);
   EXPECT_EQ(count, 1U);
-  EXPECT_EQ(a.nic->take_lost_peer(), std::nullopt);
+  EXPECT_EQ(a.lost_address(), std::nullopt);
   a.now += std::chrono::seconds(1);
   a.receive();
   ASSERT_EQ(a.send(to_b), 1U);
   EXPECT_EQ(next.receive().size(), 1U) << "and it is found at the old address";
+}
+
+// The ACKs of the first contact, of a process that then ends at once.
+TEST_F(Local, EndedBeforeItsWelcome_IsHeardToItsEnd) {
+  to_a.add(a.address, 4, 0);
+  to_a.add(a.address, 4, 0);
+  ASSERT_EQ(b.send(to_a), 2U);
+  b.nic.reset();
+  const std::vector<Arrival> arrived = a.receive();
+  ASSERT_EQ(arrived.size(), 2U);
+  const auto lost = a.nic->take_lost_peer();
+  ASSERT_TRUE(lost.has_value());
+  EXPECT_EQ(lost->address, b.address);
+  EXPECT_EQ(lost->from, arrived[0].connection);
+}
+
+TEST_F(Local, EndedAfterItsOffer_IsHeardBeforeItsLossIsTold) {
+  to_b.add(b.address, 4, 0);
+  ASSERT_EQ(a.send(to_b), 1U);
+  ASSERT_EQ(b.receive().size(), 1U);
+  to_a.add(a.address, 4, 0);
+  ASSERT_EQ(b.send(to_a), 1U);
+  b.nic.reset();
+  std::array<RxPacket, 8> out;
+  std::size_t count = 0;
+  for (int pass = 0; pass < 4; ++pass) {
+    if (a.nic->take_lost_peer()) break;
+    count += a.nic->rx_burst(out, a.now += kStep);
+  }
+  EXPECT_EQ(count, 1U);
+}
+
+TEST_F(Local, LossSaysWhatTheLostPeerHasNotRead) {
+  connect();
+  ASSERT_EQ(a.send(to_b), 1U);
+  ASSERT_EQ(b.receive().size(), 1U);
+  PacketSet unread;
+  for (int i = 0; i < 3; ++i) unread.add(b.address, 4, 0);
+  ASSERT_EQ(a.send(unread), 3U);
+  ASSERT_EQ(b.send(to_a), 1U);
+  b.nic.reset();
+  const std::vector<Arrival> last = a.receive();
+  ASSERT_EQ(last.size(), 1U);
+  const auto lost = a.nic->take_lost_peer();
+  ASSERT_TRUE(lost.has_value());
+  EXPECT_EQ(lost->from, last[0].connection);
+  EXPECT_FALSE(lost->left_unread(to_b.last().way));
+  for (const Packet* packet : unread.all()) EXPECT_TRUE(lost->left_unread(packet->way));
+  EXPECT_FALSE(lost->succeeded);
+  ASSERT_EQ(a.send(unread), 3U);
+  EXPECT_FALSE(lost->left_unread(unread.last().way)) << "the network may have carried it, too";
+}
+
+TEST_F(Local, SuccessorIsKnownWhenTheLossIsTold) {
+  connect();
+  b.nic.reset();
+  Host next(4794);
+  PacketSet late;
+  late.add(b.address, 4, 0);
+  ASSERT_EQ(a.send(late), 1U) << "into the ring of the predecessor";
+  ASSERT_EQ(next.send(to_a), 1U);
+  const std::vector<Arrival> arrived = a.receive();
+  ASSERT_EQ(arrived.size(), 1U);
+  const auto lost = a.nic->take_lost_peer();
+  ASSERT_TRUE(lost.has_value());
+  EXPECT_TRUE(lost->succeeded);
+  EXPECT_TRUE(lost->left_unread(late.last().way));
+  EXPECT_NE(lost->from, arrived[0].connection) << "what the successor has sent";
+  PacketSet again;
+  again.add(b.address, 4, 0);
+  ASSERT_EQ(a.send(again), 1U);
+  EXPECT_EQ(next.receive().size(), 1U) << "at once";
+  EXPECT_EQ(a.lost_address(), std::nullopt);
 }
 
 TEST_F(Local, APeerThatComesLaterIsFound) {
@@ -308,7 +385,7 @@ TEST_F(Local, NonsenseInsteadOfAnOfferIsTurnedAway) {
     EXPECT_EQ(::poll(&end, 1, 0), 1) << length;
     EXPECT_NE(end.revents & POLLHUP, 0) << length;
   }
-  EXPECT_EQ(a.nic->take_lost_peer(), std::nullopt);
+  EXPECT_EQ(a.lost_address(), std::nullopt);
   connect();
 }
 
@@ -346,7 +423,53 @@ TEST(LocalProcesses, KilledPeerIsNoticedByAProcessThatSleeps) {
   EXPECT_TRUE(a.readable(10'000));
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
   a.receive();
-  EXPECT_EQ(a.nic->take_lost_peer(), first[0].source);
+  EXPECT_EQ(a.lost_address(), first[0].source);
+}
+
+// The kernel may show the end of a process before its connection request, if many others end.
+TEST(LocalProcesses, PeerThatAnswersAndExits_IsHeardBeforeItsLossIsTold) {
+  Host a(4793);
+  int up[2];
+  int down[2];
+  ASSERT_EQ(::pipe(up), 0);
+  ASSERT_EQ(::pipe(down), 0);
+  const pid_t child = start([&] {
+    Host b(4794);
+    char go = 0;
+    if (b.nic == nullptr || ::write(up[1], &b.address, sizeof b.address) < 0) ::_exit(1);
+    if (::read(down[0], &go, 1) != 1 || b.receive().size() != 1) ::_exit(2);
+    if (::write(up[1], "w", 1) != 1 || ::read(down[0], &go, 1) != 1) ::_exit(3);
+    PacketSet to_a;
+    to_a.add(a.address, 4, 0);
+    ::_exit(b.send(to_a) == 1 ? 0 : 4);
+  });
+  FepAddress address_of_b;
+  ASSERT_EQ(::read(up[0], &address_of_b, sizeof address_of_b), ssize_t{sizeof address_of_b});
+  PacketSet to_b;
+  to_b.add(address_of_b, 4, 0);
+  std::vector<FileDescriptor> others;
+  for (int i = 0; i < 40; ++i) {
+    others.push_back(connect_local(a.address));
+    a.receive();
+  }
+  ASSERT_EQ(a.send(to_b), 1U);
+  char welcomed = 0;
+  ASSERT_EQ(::write(down[1], "g", 1), 1);
+  ASSERT_EQ(::read(up[0], &welcomed, 1), 1);
+  others.clear();
+  ASSERT_EQ(::write(down[1], "g", 1), 1);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_EQ(status, 0);
+  std::array<RxPacket, 8> out;
+  std::size_t count = 0;
+  std::optional<LostPeer> lost;
+  for (int pass = 0; pass < 10 && !lost; ++pass) {
+    count += a.nic->rx_burst(out, a.now += kStep);
+    lost = a.nic->take_lost_peer();
+  }
+  EXPECT_EQ(count, 1U);
+  EXPECT_TRUE(lost.has_value());
 }
 
 TEST(LocalProcesses, AForkedChildThatClosesItsCopyDisturbsNobody) {
@@ -364,7 +487,7 @@ TEST(LocalProcesses, AForkedChildThatClosesItsCopyDisturbsNobody) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status));
   b.receive();
-  EXPECT_EQ(b.nic->take_lost_peer(), std::nullopt);
+  EXPECT_EQ(b.lost_address(), std::nullopt);
   ASSERT_EQ(a.send(to_b), 1U);
   EXPECT_EQ(b.receive().size(), 1U);
 }

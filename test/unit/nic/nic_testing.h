@@ -87,6 +87,7 @@ struct Arrival {
   Ecn ecn;
   std::uint8_t dscp;
   Time arrived;
+  std::uint16_t connection;
 
   explicit Arrival(const RxPacket& packet)
       : bytes(packet.bytes.begin(), packet.bytes.end()),
@@ -94,7 +95,8 @@ struct Arrival {
         entropy(packet.entropy),
         ecn(packet.ecn),
         dscp(packet.dscp),
-        arrived(packet.arrived) {}
+        arrived(packet.arrived),
+        connection(packet.connection) {}
 };
 
 // Hands out what a test queued with arrive() and remembers what was sent.

@@ -136,29 +136,6 @@ TEST_F(ManagerTest, Pds29_Pds180_ForgottenAddressIsMetWithANewPdc) {
   EXPECT_EQ(node->send(elsewhere, 1, now).pdc, other);
 }
 
-// A back end that knows the end of a peer spares the time-outs of PDS-134; nobody is told of it.
-TEST_F(ManagerTest, Pds134_ALostPeerFailsEverythingWithItAtOnce) {
-  const PdcId accepted = accept().id();
-  open();
-  TestMessage& message = send(3);
-  turn();
-  TestMessage& waiting = send(1);
-  waiting.blocked = true;
-  Destination elsewhere = to_peer();
-  elsewhere.address = address_of(3);
-  TestMessage& other = node->send(elsewhere, 1, now);
-  turn();
-  node->manager->on_peer_lost(to_peer().address, now);
-  EXPECT_TRUE(turn().empty());
-  EXPECT_EQ(message.errors, std::vector(3, PdsError::PeerLost));
-  EXPECT_EQ(waiting.failed, PdsError::PeerLost);
-  EXPECT_TRUE(other.errors.empty());
-  EXPECT_EQ(node->manager->open_pdcs(), 1U);
-  EXPECT_EQ(node->manager->find(accepted), nullptr);
-  EXPECT_EQ(node->manager->counters().pdcs_failed, 2U);
-  EXPECT_TRUE(requests((send(1), turn())).at(0).syn) << "somebody else may have the address";
-}
-
 TEST_F(ManagerTest, Pds27_Pds31_IdsRollAndSkipZero) {
   Parameters parameters = test_parameters();
   parameters.first_pdc_id = 65534;

@@ -223,7 +223,8 @@ void Node::receive(std::span<const std::byte> bytes, const FepAddress& source, T
                       .entropy = entropy,
                       .ecn = ecn,
                       .arrived = arrived,
-                      .trimmed = trimmed},
+                      .trimmed = trimmed,
+                      .connection = connection},
                      now);
 }
 
@@ -250,6 +251,8 @@ std::vector<Sent> Node::drain() {
       copy.bytes.insert(copy.bytes.end(), slice.data, slice.data + slice.length);
     }
     sent.push_back(std::move(copy));
+    packet.way = way;
+    ++way.position;
     nack ? outbox.nack_left() : outbox.withdraw(packet);
   }
   return sent;

@@ -146,6 +146,9 @@ class Node {
   static bool answered_once(const TestMessage& message);
 
   Time arrived{};  // of what receive() gets; Time{} = the NIC cannot tell
+  // What a NIC with connections to processes of this host says; 0: the network carries everything.
+  std::uint16_t connection = 0;  // of what receive() gets
+  LocalWay way{};                // of what drain() hands out; its position grows with each packet
   FepAddress address;
   Rng rng;
   PacketPool packets;

@@ -152,11 +152,19 @@ TEST_F(RudiTest, Pds185_ASilentPeerFailsEverythingToIt) {
 }
 
 TEST_F(RudiTest, Pds185_ALostPeerFailsEverythingToItAtOnce) {
+  node->way.connection = 5;
   TestMessage& message = rudi(2);
   turn();
   TestMessage& waiting = rudi(1);
   waiting.blocked = true;
-  node->manager->on_peer_lost(to_peer().address, now);
+  const LostPeer lost{.address = to_peer().address, .from = 4, .to = 5};
+  LostPeer other = lost;
+  other.to = 6;
+  LostPeer succeeded = lost;
+  succeeded.succeeded = true;
+  for (const LostPeer& harmless : {other, succeeded}) node->manager->on_peer_lost(harmless, now);
+  EXPECT_TRUE(message.errors.empty());
+  node->manager->on_peer_lost(lost, now);
   EXPECT_EQ(message.errors, (std::vector{PdsError::PeerLost, PdsError::PeerLost}));
   EXPECT_EQ(waiting.failed, PdsError::PeerLost);
   expect_nothing_left();

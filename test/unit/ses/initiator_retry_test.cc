@@ -317,6 +317,33 @@ TEST_F(RetryTest, Pds142_MessageWithAnotherPacketUnderWayFails) {
   expect_idle();
 }
 
+// The peer's process has ended before it read any of them.
+TEST_F(RetryTest, Pds142_AllPacketsUnconsumed_MessageIsSentAgain) {
+  Bytes memory = pattern(2 * kMtu);
+  ASSERT_TRUE(a.send(b, {slice_of(memory)}));
+  const std::vector<Sent> sent = turn(a);
+  ASSERT_EQ(sent.size(), 2u);
+  for (const Sent& packet : sent) not_consumed(a, packet);
+  EXPECT_TRUE(a.sink.all.empty());
+  const std::vector<Sent> again = turn(a);
+  ASSERT_EQ(again.size(), 2u);
+  for (const Sent& packet : again) answer(a, packet, ReturnCode::Ok);
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].status, Status::Ok);
+  expect_idle();
+}
+
+TEST_F(RetryTest, Pds142_FirstPacketAnswered_RestUnconsumed_Fails) {
+  Bytes memory(2 * kMtu);
+  ASSERT_TRUE(a.send(b, {slice_of(memory)}));
+  const std::vector<Sent> sent = turn(a);
+  answer(a, sent[0], ReturnCode::Ok);
+  not_consumed(a, sent[1]);
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].pds_error, pds::PdsError::ProtocolError);
+  expect_idle();
+}
+
 // The rest of the message was still in the backlog of the PDC.
 TEST_F(RetryTest, Pds142_MessageThatHadOnlyBegunIsSentAgainFromTheStart) {
   Bytes memory = pattern(3 * kMtu);

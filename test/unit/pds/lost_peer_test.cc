@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The end of a process of this host, which a NIC may know of: what its connections have carried
+// fails at once. The next process at the same address is served.
+#include "unit/pds/pds_harness.h"
+
+namespace uet::pds::testing {
+namespace {
+
+constexpr std::uint16_t kFrom = 4;  // the connections of the first process at the address
+constexpr std::uint16_t kTo = 5;
+constexpr std::uint16_t kNextFrom = 6;
+constexpr std::uint16_t kNextTo = 7;
+
+class LostPeerTest : public Bench {
+ protected:
+  LostPeerTest() { use(kFrom, kTo); }
+  void use(std::uint16_t from, std::uint16_t to) {
+    node->connection = from;
+    node->way = {to, 0};
+  }
+  // The first process has ended and has read nothing from `unread_from` on.
+  void lose(std::uint64_t unread_from = UINT64_MAX, bool succeeded = false) {
+    node->manager->on_peer_lost({.address = peer,
+                                 .from = kFrom,
+                                 .to = kTo,
+                                 .unread_from = unread_from,
+                                 .succeeded = succeeded},
+                                now);
+  }
+};
+
+// A back end that knows the end of a peer spares the time-outs of PDS-134; nobody is told of it.
+TEST_F(LostPeerTest, Pds134_FailsEverythingWithItAtOnce) {
+  const PdcId accepted = accept().id();
+  open();
+  TestMessage& message = send(3);
+  turn();
+  TestMessage& waiting = send(1);
+  waiting.blocked = true;
+  Destination elsewhere = to_peer();
+  elsewhere.address = address_of(3);
+  TestMessage& other = node->send(elsewhere, 1, now);
+  turn();
+  lose();
+  EXPECT_TRUE(turn().empty());
+  EXPECT_EQ(message.errors, std::vector(3, PdsError::PeerLost));
+  EXPECT_EQ(waiting.failed, PdsError::PeerLost);
+  EXPECT_TRUE(other.errors.empty());
+  EXPECT_EQ(node->manager->open_pdcs(), 1U);
+  EXPECT_EQ(node->manager->find(accepted), nullptr);
+  EXPECT_EQ(node->manager->counters().pdcs_failed, 2U);
+  EXPECT_TRUE(requests((send(1), turn())).at(0).syn) << "somebody else may have the address";
+}
+
+TEST_F(LostPeerTest, Pds134_SuccessorKeepsItsPdcs) {
+  use(kNextFrom, kNextTo);
+  const PdcId accepted = accept().id();
+  open();
+  TestMessage& message = send(2);
+  turn();
+  lose(0, true);
+  EXPECT_TRUE(message.errors.empty());
+  EXPECT_EQ(node->manager->open_pdcs(), 2U);
+  EXPECT_NE(node->manager->find(accepted), nullptr);
+}
+
+// Whoever claims an address has not carried what its owner's PDCs have sent through the network.
+TEST_F(LostPeerTest, Pds134_PdcsOfTheNetworkLiveOn) {
+  use(0, 0);
+  accept();
+  open();
+  TestMessage& message = send(1);
+  turn();
+  lose(0);
+  EXPECT_TRUE(message.errors.empty());
+  EXPECT_EQ(node->manager->open_pdcs(), 2U);
+}
+
+TEST_F(LostPeerTest, Pds134_UnansweredPdcBelongsToWhomAllWent) {
+  TestMessage& old = send(1);
+  turn();
+  node->way.connection = LocalWay::kSeveral;
+  Destination rod = to_peer(DeliveryMode::Rod);
+  TestMessage& both = node->send(rod, 1, now);
+  turn();
+  lose();
+  EXPECT_EQ(old.errors, std::vector{PdsError::PeerLost});
+  EXPECT_TRUE(both.errors.empty());
+}
+
+// PDS-142: a successor may be sent what the lost peer has never seen.
+TEST_F(LostPeerTest, Pds142_WhatItHasNotReadIsNotConsumed) {
+  open();
+  TestMessage& read = send(1);
+  turn();
+  const std::uint64_t unread_from = node->way.position;
+  TestMessage& unread = send(2);
+  turn();
+  TestMessage& waiting = send(1);
+  waiting.blocked = true;
+  turn();
+  lose(unread_from, true);
+  EXPECT_EQ(read.errors, std::vector{PdsError::PeerLost});
+  EXPECT_EQ(unread.errors, std::vector(2, PdsError::NotConsumed));
+  EXPECT_EQ(waiting.failed, PdsError::NotConsumed);
+}
+
+TEST_F(LostPeerTest, Pds142_WithoutSuccessorUnreadFailsToo) {
+  open();
+  TestMessage& unread = send(1);
+  turn();
+  TestMessage& waiting = send(1);
+  waiting.blocked = true;
+  lose(0, false);
+  EXPECT_EQ(unread.errors, std::vector{PdsError::PeerLost});
+  EXPECT_EQ(waiting.failed, PdsError::PeerLost);
+}
+
+}  // namespace
+}  // namespace uet::pds::testing
