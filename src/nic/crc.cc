@@ -29,6 +29,7 @@ const Packet& CrcNic::with_trailer(const Packet& packet, std::size_t place) {
   copy.ecn = packet.ecn;
   copy.dscp = packet.dscp;
   copy.way = packet.way;
+  copy.answers_stranger = packet.answers_stranger;
 
   FepAddress source = self_;
   source.port = inner().leaves_from(packet);

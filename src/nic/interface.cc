@@ -4,6 +4,7 @@
 #include "uet/nic/interface.h"
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
 #include <linux/if_addr.h>
 #include <linux/if_ether.h>
 #include <linux/rtnetlink.h>
@@ -173,6 +174,30 @@ const Interface* interface_of(const std::vector<Interface>& interfaces, const Fa
     }
   }
   return nullptr;
+}
+
+std::vector<FabricAddress> addresses_of_host() {
+  std::vector<FabricAddress> all;
+  ifaddrs* first = nullptr;
+  if (::getifaddrs(&first) != 0) return all;
+  for (const ifaddrs* entry = first; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr) continue;
+    const int family = entry->ifa_addr->sa_family;
+    if (family != AF_INET && family != AF_INET6) continue;
+    SocketAddress address{};
+    std::memcpy(&address, entry->ifa_addr, socket_address_length(family == AF_INET6));
+    all.push_back(read_socket_address(address).ip);
+  }
+  ::freeifaddrs(first);
+  return all;
+}
+
+bool is_loopback(const FabricAddress& ip) {
+  if (!ip.is_ipv6) return ip.bytes[0] == 127;
+  FabricAddress loopback;
+  loopback.is_ipv6 = true;
+  loopback.bytes[15] = 1;
+  return ip == loopback;
 }
 
 Result<FabricAddress> source_address_for(const FabricAddress& destination) {

@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,9 +19,18 @@
 namespace uet::nic {
 namespace {
 
-// The answer to an Offer, with the descriptor of the receiver's bell. It is sent before the
-// receiver announces its sleep for the first time.
+// What an end speaks: the sender of a direction wakes a receiver that sleeps by a message of one
+// byte through the socket. That never waits, whatever the receiver does.
+constexpr std::uint8_t kWakesThroughSocket = 1;
+
+// The answer to an Offer, sent before the receiver announces its sleep for the first time.
 struct Welcome {
+  std::uint64_t instance = 0;
+  std::uint64_t speaks = kWakesThroughSocket;
+};
+
+// The answer to the Offer of an older library, with the descriptor of an eventfd to write to.
+struct OldWelcome {
   std::uint64_t instance = 0;
 };
 
@@ -38,6 +48,11 @@ std::size_t capacity_for(std::size_t wished) {
   return std::bit_ceil(std::clamp(wished, kMinRingBytes, kMaxRingBytes));
 }
 
+std::size_t descriptor_limit() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
+}
+
 }  // namespace
 
 // What the sender of a direction says first, with the memory's descriptor.
@@ -47,7 +62,8 @@ struct LocalNic::Offer {
   std::array<std::uint8_t, 16> ip{};
   std::uint16_t port = 0;
   std::uint8_t is_ipv6 = 0;
-  std::array<std::uint8_t, 5> reserved{};
+  std::uint8_t speaks = kWakesThroughSocket;
+  std::array<std::uint8_t, 4> reserved{};
 };
 
 struct LocalNic::Outgoing {
@@ -67,23 +83,26 @@ struct LocalNic::Outgoing {
   FileDescriptor process;
   SharedMemory memory;
   RingProducer ring;
-  FileDescriptor bell;  // not valid() before the peer's Welcome
+  bool welcomed = false;
+  bool refused = false;  // the peer has answered, but not with a Welcome
   bool unpublished = false;
   std::optional<Time> full_since;  // empty: it has taken the last packet
   bool passed_over = false;        // until the peer has emptied it
 
-  bool is_passed_over() const { return passed_over && !ring.drained(); }
-  // False: the peer is gone.
+  bool is_passed_over() const { return refused || (passed_over && !ring.drained()); }
+  // False: the peer is gone, or does not want us.
   bool read_welcome() {
     Welcome welcome;
-    FileDescriptor sent;
+    FileDescriptor descriptor;  // of an older library, which cannot be woken without risk
     const auto bytes = std::as_writable_bytes(std::span(&welcome, 1));
-    const Received received = receive_with_descriptor(socket.get(), bytes, sent);
-    if (received == Received::Message && sent.valid()) {
-      bell = std::move(sent);
+    const Received received = receive_with_descriptor(socket.get(), bytes, descriptor);
+    if (received == Received::Message && welcome.speaks == kWakesThroughSocket && !welcomed) {
+      welcomed = true;
       instance.number = welcome.instance;
+    } else if (received != Received::Nothing) {
+      refused = true;
     }
-    return received != Received::Ended;
+    return !refused;
   }
   // The peer reads nothing of the ring any more.
   bool is_abandoned() const {
@@ -101,6 +120,7 @@ struct LocalNic::Incoming {
   FepAddress peer;
   std::uint16_t id = 0;
   Instance instance;
+  Time accepted{};
   FileDescriptor socket;
   FileDescriptor process;
   std::optional<SharedMemory> memory;  // empty until the peer's Offer
@@ -126,6 +146,12 @@ struct LocalNic::Lost {
 
 Result<std::unique_ptr<LocalNic>> LocalNic::wrap(std::unique_ptr<Nic>& inner,
                                                  std::size_t ring_bytes, std::string& message) {
+  const std::size_t capacity = capacity_for(ring_bytes);
+  if (!SharedMemory::is_allowed(ring_memory_bytes(capacity))) {
+    message = "no same-host rings: a ring of " + std::to_string(ring_memory_bytes(capacity)) +
+              " bytes is above the limit for files, see 'ulimit -f'";
+    return Error::NoMemory;
+  }
   auto listener = listen_local(inner->local_address(), message);
   if (!listener) return listener.error();
   FileDescriptor epoll(::epoll_create1(EPOLL_CLOEXEC));
@@ -135,9 +161,8 @@ Result<std::unique_ptr<LocalNic>> LocalNic::wrap(std::unique_ptr<Nic>& inner,
     message = "no same-host rings: no descriptors left, see 'ulimit -n'";
     return error_of(error);
   }
-  std::unique_ptr<LocalNic> nic(new LocalNic(std::move(inner), capacity_for(ring_bytes),
-                                             std::move(listener).value(), std::move(epoll),
-                                             std::move(bell)));
+  std::unique_ptr<LocalNic> nic(new LocalNic(
+      std::move(inner), capacity, std::move(listener).value(), std::move(epoll), std::move(bell)));
   nic->watch(nic->bell_.get(), Watched::Plain, 0);
   nic->watch(nic->listener_.get(), Watched::Listener, 0);
   return nic;
@@ -148,6 +173,7 @@ LocalNic::LocalNic(std::unique_ptr<Nic> inner_nic, std::size_t ring_bytes, FileD
     : Middleware(std::move(inner_nic)),
       ring_bytes_(ring_bytes),
       listener_(std::move(listener)),
+      max_incoming_(std::min(kMaxIncoming, descriptor_limit() / 4)),
       epoll_(std::move(epoll)),
       bell_(std::move(bell)),
       owner_process_(::getpid()) {
@@ -168,7 +194,9 @@ LocalNic::~LocalNic() {
 
 bool LocalNic::watch(int fd, Watched what, std::uint16_t id) {
   const std::uint64_t data = std::uint64_t{id} << 2 | static_cast<std::uint64_t>(what);
-  epoll_event event{.events = EPOLLIN, .data = {.u64 = data}};
+  // Peers hold the shared bell, too: it is never read, since a read might wait.
+  const bool by_edge = what == Watched::Plain && id == kSharedBell;
+  epoll_event event{.events = by_edge ? EPOLLIN | EPOLLET : EPOLLIN, .data = {.u64 = data}};
   return fd < 0 || ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
@@ -195,17 +223,37 @@ std::uint16_t LocalNic::next_id() {
 
 // ---- sending -----------------------------------------------------------------------------------
 
-LocalNic::Outgoing* LocalNic::ring_to(const FepAddress& to) {
-  if (last_route_ == nullptr || last_route_->first != to) {
-    Routes::iterator entry;
+// nullptr: to the NIC below. Nothing is looked for on behalf of a stranger.
+LocalNic::Outgoing* LocalNic::ring_to(const Packet& packet) {
+  if (last_route_ == nullptr || last_route_->first != packet.to) {
+    if (last_remote_ == packet.to && now_ < host_addresses_until_) return nullptr;
+    if (route_to(packet.to, !packet.answers_stranger) == nullptr) return nullptr;
+  }
+  Route& route = last_route_->second;
+  return packet.answers_stranger ? route.ring.get() : ring_of(route, packet.to);
+}
+
+// nullptr: there is none, or none may be added.
+LocalNic::Route* LocalNic::route_to(const FepAddress& to, bool may_add) {
+  auto at = routes_.find(to);
+  if (at == routes_.end()) {
+    if (!may_add) return nullptr;
+    if (!is_of_this_host(to.ip)) {
+      last_remote_ = to;
+      return nullptr;
+    }
+    if (routes_.size() >= route_limit_) make_room_for_route();
     try {
-      entry = routes_.try_emplace(to).first;
+      at = routes_.try_emplace(to).first;
     } catch (const std::bad_alloc&) {
       return nullptr;  // the NIC below needs none
     }
-    last_route_ = &*entry;
   }
-  Route& route = last_route_->second;
+  last_route_ = &*at;
+  return &at->second;
+}
+
+LocalNic::Outgoing* LocalNic::ring_of(Route& route, const FepAddress& to) {
   if (route.ring != nullptr || now_ < route.next_try) return route.ring.get();
   try {
     route.ring = connect(to);
@@ -214,6 +262,29 @@ LocalNic::Outgoing* LocalNic::ring_to(const FepAddress& to) {
   route.next_try = now_ + route.wait;
   route.wait = std::min(2 * route.wait, kLastRetry);
   return route.ring.get();
+}
+
+// Addresses without a ring are forgotten, so that they are asked for sooner than they might be.
+void LocalNic::make_room_for_route() {
+  last_route_ = nullptr;
+  std::erase_if(routes_, [](const auto& entry) { return entry.second.ring == nullptr; });
+  route_limit_ = routes_.size() + kMaxRoutes;
+}
+
+bool LocalNic::is_of_this_host(const FabricAddress& ip) {
+  if (is_loopback(ip)) return true;
+  const auto held = [&] {
+    return std::find(host_addresses_.begin(), host_addresses_.end(), ip) != host_addresses_.end();
+  };
+  if (held()) return true;
+  if (now_ < host_addresses_until_) return false;
+  host_addresses_until_ = now_ + kHostInterval;
+  try {
+    host_addresses_ = addresses_of_host();
+  } catch (const std::bad_alloc&) {
+    return false;  // through the NIC below
+  }
+  return held();
 }
 
 std::unique_ptr<LocalNic::Outgoing> LocalNic::connect(const FepAddress& to) {
@@ -230,6 +301,7 @@ std::unique_ptr<LocalNic::Outgoing> LocalNic::connect(const FepAddress& to) {
                     .is_ipv6 = self.ip.is_ipv6};
   if (!send_with_descriptor(socket.get(), bytes_of(offer), memory.value().fd())) return nullptr;
   auto ring = std::make_unique<Outgoing>(to, std::move(socket), std::move(memory).value());
+  ring->memory.close_fd();
   ring->id = next_id();
   if (!watch(ring->socket.get(), Watched::Outgoing, ring->id) ||
       !watch(ring->process.get(), Watched::Outgoing, ring->id)) {
@@ -244,8 +316,9 @@ std::size_t LocalNic::tx_burst(std::span<const Packet* const> in) {
   while (done < in.size()) {
     const FepAddress& to = in[done]->to;
     std::size_t end = done + 1;
-    while (end < in.size() && in[end]->to == to) ++end;
-    if (Outgoing* const ring = ring_to(to)) {
+    const bool stranger = in[done]->answers_stranger;
+    while (end < in.size() && in[end]->to == to && in[end]->answers_stranger == stranger) ++end;
+    if (Outgoing* const ring = ring_to(*in[done])) {
       while (done < end && put(*ring, *in[done])) ++done;
       if (done == end) continue;
       if (waits_for(*ring)) break;
@@ -260,7 +333,7 @@ std::size_t LocalNic::tx_burst(std::span<const Packet* const> in) {
 }
 
 std::uint16_t LocalNic::leaves_from(const Packet& packet) {
-  const Outgoing* const ring = ring_to(packet.to);
+  const Outgoing* const ring = ring_to(packet);
   const bool through_ring = ring != nullptr && !ring->is_passed_over();
   return through_ring ? local_address().port : Middleware::leaves_from(packet);
 }
@@ -292,6 +365,7 @@ bool LocalNic::put(Outgoing& ring, const Packet& packet) {
 
 // Whether a packet that `ring` has no room for is better kept.
 bool LocalNic::waits_for(Outgoing& ring) {
+  if (ring.refused) return false;
   if (!ring.full_since) ring.full_since = now_;
   ring.passed_over |= now_ - *ring.full_since >= kReads;
   return !ring.passed_over;
@@ -305,11 +379,15 @@ void LocalNic::publish() {
   unpublished_.clear();
 }
 
-// Without a bell its number is in the socket: the peer sends it before it sleeps.
+// The Welcome is in the socket: the peer sends it before it sleeps.
 void LocalNic::wake(Outgoing& ring) {
   const NoCancel no_cancel;
-  if (!ring.bell.valid()) ring.read_welcome();
-  if (ring.bell.valid()) ::eventfd_write(ring.bell.get(), 1);
+  if (!ring.welcomed) ring.read_welcome();
+  if (ring.refused) {
+    any_refused_ = true;
+  } else {
+    send_with_descriptor(ring.socket.get(), std::as_bytes(std::span(&kWakesThroughSocket, 1)), -1);
+  }
 }
 
 // ---- receiving ---------------------------------------------------------------------------------
@@ -376,7 +454,7 @@ bool LocalNic::prepare_wait() {
   // sender.
   if (!inner_watched_) inner_watched_ = watch(inner().wait_fd(), Watched::Plain, 0);
   eventfd_t rung = 0;
-  ::eventfd_read(bell_.get(), &rung);  // EAGAIN: nobody has
+  ::eventfd_read(bell_.get(), &rung);  // EAGAIN: nobody has rung
   for (const auto& from : incoming_) {
     if (from->ring) from->ring->announce_sleep();
   }
@@ -392,12 +470,14 @@ bool LocalNic::prepare_wait() {
 void LocalNic::handle_events() {
   const NoCancel no_cancel;
   next_events_ = now_ + kEventInterval;
+  if (accepting_again_ != Time{} && now_ >= accepting_again_) pause_accepting(false);
   std::array<epoll_event, 32> events;
   const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < count; ++i) {
     const auto id = static_cast<std::uint16_t>(events[static_cast<std::size_t>(i)].data.u64 >> 2);
     switch (static_cast<Watched>(events[static_cast<std::size_t>(i)].data.u64 & 3)) {
       case Watched::Plain:
+        if (id == kSharedBell) ring_own_bell();
         break;
       case Watched::Listener:
         accept_peers();
@@ -410,44 +490,101 @@ void LocalNic::handle_events() {
         break;
     }
   }
+  end_silent();
+  if (std::exchange(any_refused_, false)) forget_refused();
   drop_drained();
 }
 
-void LocalNic::accept_peers() {
-  while (true) {
-    FileDescriptor socket = accept_local(listener_.get());
-    if (!socket.valid()) return;
-    if (incoming_.size() >= kMaxIncoming) continue;
-    std::unique_ptr<Incoming> incoming;
-    try {
-      incoming_.reserve(incoming_.size() + 1);
-      incoming = std::make_unique<Incoming>(std::move(socket));
-    } catch (const std::bad_alloc&) {
-      continue;  // the peer goes through the NIC
-    }
-    incoming->id = next_id();
-    if (!watch(incoming->socket.get(), Watched::Incoming, incoming->id) ||
-        !watch(incoming->process.get(), Watched::Incoming, incoming->id)) {
-      continue;
-    }
-    incoming_.push_back(std::move(incoming));
-    on_incoming(incoming_.back()->id);  // its Offer is mostly there
+// Whoever sleeps must be woken though this thread has taken the message: another one may sleep, and
+// this one may leave packets behind.
+void LocalNic::ring_own_bell() { ::eventfd_write(bell_.get(), 1); }
+
+void LocalNic::forget_refused() {
+  for (auto& [address, route] : routes_) {
+    if (route.ring != nullptr && route.ring->refused) forget(route, kLastRetry);
   }
 }
 
-// After the Offer nothing more is said: what comes then is the end.
+// Bounded, because whoever connects again and again would else keep the caller here.
+void LocalNic::accept_peers() {
+  if (accepting_again_ != Time{}) return;
+  for (std::size_t i = 0; i < kAcceptsALook; ++i) {
+    FileDescriptor socket;
+    const Accepted accepted = accept_local(listener_.get(), socket);
+    if (accepted == Accepted::Nobody) return;
+    if (accepted == Accepted::Failed) break;
+    try {
+      if (accepted == Accepted::Peer) admit(std::move(socket));
+    } catch (const std::bad_alloc&) {  // the peer goes through the NIC
+    }
+  }
+  pause_accepting(true);
+}
+
+void LocalNic::pause_accepting(bool pause) {
+  epoll_event event{.events = pause ? 0U : EPOLLIN,
+                    .data = {.u64 = static_cast<std::uint64_t>(Watched::Listener)}};
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, listener_.get(), &event);
+  accepting_again_ = pause ? now_ + kAcceptPause : Time{};
+}
+
+// One process may have a quarter of all connections.
+bool LocalNic::has_room_for(const Instance& peer) const {
+  const auto of_process = std::count_if(incoming_.begin(), incoming_.end(), [&](const auto& from) {
+    return from->instance.process == peer.process;
+  });
+  const bool is_known = peer.process != 0;  // else it is in another PID name space
+  return incoming_.size() < max_incoming_ &&
+         (!is_known ||
+          static_cast<std::size_t>(of_process) < std::max<std::size_t>(max_incoming_ / 4, 1));
+}
+
+void LocalNic::admit(FileDescriptor socket) {
+  auto incoming = std::make_unique<Incoming>(std::move(socket));
+  if (!has_room_for(incoming->instance)) return;
+  incoming->id = next_id();
+  incoming->accepted = now_;
+  if (!watch(incoming->socket.get(), Watched::Incoming, incoming->id) ||
+      !watch(incoming->process.get(), Watched::Incoming, incoming->id)) {
+    return;
+  }
+  incoming_.push_back(std::move(incoming));
+  on_incoming(incoming_.back()->id);  // its Offer is mostly there
+}
+
+// They are in the order of their arrival.
+void LocalNic::end_silent() {
+  const auto is_silent = [](const auto& from) { return !from->ring && !from->ended; };
+  auto silent =
+      static_cast<std::size_t>(std::count_if(incoming_.begin(), incoming_.end(), is_silent));
+  for (const auto& from : incoming_) {
+    if (silent == 0) return;
+    if (!is_silent(from)) continue;
+    if (silent > kMaxSilent || now_ - from->accepted >= kOfferTime) end(*from);
+    --silent;
+  }
+}
+
+// After the Offer come messages that wake. What else comes is the end.
 void LocalNic::on_incoming(std::uint16_t id) {
   const auto at = std::find_if(incoming_.begin(), incoming_.end(),
                                [&](const auto& from) { return from->id == id; });
   if (at == incoming_.end()) return;
   Incoming& from = **at;
   Offer offer;
+  std::uint8_t wakes = 0;
   FileDescriptor memory;
-  const auto bytes = std::as_writable_bytes(std::span(&offer, 1));
+  const auto bytes = from.ring ? std::as_writable_bytes(std::span(&wakes, 1))
+                               : std::as_writable_bytes(std::span(&offer, 1));
   const Received received = receive_with_descriptor(from.socket.get(), bytes, memory);
-  const bool attached = received == Received::Message && attach(from, offer, std::move(memory));
-  const bool waits = received == Received::Nothing && !process_ended(from.process);
-  if (!attached && !waits) end(from);
+  bool good = received == Received::Nothing && !process_ended(from.process);
+  if (received == Received::Message && from.ring) {
+    good = wakes == kWakesThroughSocket && !memory.valid();
+    ring_own_bell();
+  } else if (received == Received::Message) {
+    good = attach(from, offer, std::move(memory));
+  }
+  if (!good) end(from);
 }
 
 void LocalNic::end(Incoming& from) {
@@ -458,22 +595,40 @@ void LocalNic::end(Incoming& from) {
 }
 
 bool LocalNic::attach(Incoming& from, const Offer& offer, FileDescriptor descriptor) {
-  if (from.ring || !is_ring_capacity(offer.ring_bytes)) return false;
+  if (from.ring || !is_ring_capacity(offer.ring_bytes) || offer.is_ipv6 > 1) return false;
+  FepAddress claimed;
+  claimed.ip.bytes = offer.ip;
+  claimed.ip.is_ipv6 = offer.is_ipv6 != 0;
+  claimed.port = offer.port;
+  const bool has_spare_bytes =
+      !claimed.ip.is_ipv6 && std::any_of(offer.ip.begin() + 4, offer.ip.end(),
+                                         [](std::uint8_t byte) { return byte != 0; });
+  if (has_spare_bytes || !is_of_this_host(claimed.ip)) return false;
   auto memory = SharedMemory::attach(std::move(descriptor), ring_memory_bytes(offer.ring_bytes));
   if (!memory) return false;
   from.memory = std::move(memory).value();
   from.ring.emplace(from.memory->bytes());
   from.instance.number = offer.instance;
-  from.peer.ip.bytes = offer.ip;
-  from.peer.ip.is_ipv6 = offer.is_ipv6 != 0;
-  from.peer.port = offer.port;
+  from.peer = claimed;
   // A peer that has ended already cannot be welcomed, but what it has sent before counts.
-  if (!send_with_descriptor(from.socket.get(), bytes_of(Welcome{instance_}), bell_.get())) {
+  if (!welcome(from, offer.speaks)) {
     end(from);
     return true;
   }
   from.ring->announce_sleep();  // somebody may be asleep already
   return true;
+}
+
+bool LocalNic::welcome(Incoming& from, std::uint8_t speaks) {
+  if (speaks == kWakesThroughSocket) {
+    return send_with_descriptor(from.socket.get(), bytes_of(Welcome{.instance = instance_}), -1);
+  }
+  if (!shared_bell_.valid()) {
+    shared_bell_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    watch(shared_bell_.get(), Watched::Plain, kSharedBell);
+  }
+  const OldWelcome answer{instance_};
+  return send_with_descriptor(from.socket.get(), bytes_of(answer), shared_bell_.get());
 }
 
 LocalNic::Route* LocalNic::route_of(std::uint16_t id) {
@@ -490,7 +645,7 @@ void LocalNic::on_outgoing(std::uint16_t id) {
   accept_peers();  // what the peer has sent may wait there
   route = route_of(id);
   if (route == nullptr) return;
-  if (route->ring->bell.valid()) {
+  if (route->ring->welcomed) {
     lose(FepAddress{route->ring->peer}, Instance{route->ring->instance});
   } else {
     forget(*route, kLastRetry);  // it does not want us
@@ -559,10 +714,11 @@ LostPeer LocalNic::report(const Lost& lost) {
     peer.to = lost.to->id;
     if (lost.to->is_abandoned()) peer.unread_from = lost.to->ring.unread_from();
   }
-  const auto route = routes_.find(lost.address);
-  if (route != routes_.end() && route->second.ring == nullptr) route->second.next_try = now_;
-  const Outgoing* const successor = ring_to(lost.address);
-  peer.succeeded = successor != nullptr && !successor->is_abandoned();
+  if (Route* const route = route_to(lost.address, true); route != nullptr) {
+    if (route->ring == nullptr) route->next_try = now_;
+    const Outgoing* const successor = ring_of(*route, lost.address);
+    peer.succeeded = successor != nullptr && !successor->is_abandoned();
+  }
   return peer;
 }
 
@@ -581,7 +737,10 @@ std::optional<LostPeer> LocalNic::take_lost_peer() {
 }
 
 Time LocalNic::next_deadline() const {
-  return lost_.empty() ? Middleware::next_deadline() : now_ + kEventInterval;
+  Time next = Middleware::next_deadline();
+  if (!lost_.empty()) next = std::min(next, now_ + kEventInterval);
+  if (accepting_again_ != Time{}) next = std::min(next, accepting_again_);
+  return next;
 }
 
 NicCounters LocalNic::counters() const { return Middleware::counters() + own_; }

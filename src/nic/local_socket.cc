@@ -10,6 +10,9 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <fstream>
+#include <iterator>
+#include <sstream>
 
 namespace uet::nic {
 namespace {
@@ -47,9 +50,42 @@ ucred credentials(int socket) {
   return peer;
 }
 
+std::string contents_of(const char* file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// A process of the overflow user cannot tell its own user from others outside its namespace.
+bool knows_its_user() {
+  constexpr uid_t kUsualOverflow = 65534;
+  std::uint64_t overflow = kUsualOverflow;
+  std::istringstream(contents_of("/proc/sys/kernel/overflowuid")) >> overflow;
+  return ::geteuid() != overflow || maps_every_user(contents_of("/proc/self/uid_map"));
+}
+
+bool is_own_user(int socket) { return credentials(socket).uid == ::geteuid() && knows_its_user(); }
+
 }  // namespace
 
+bool maps_every_user(std::string_view uid_map) {
+  constexpr std::uint64_t kUsers = 0xFFFFFFFF;  // all but -1
+  std::istringstream lines{std::string(uid_map)};
+  std::uint64_t inside = 0;
+  std::uint64_t outside = 0;
+  std::uint64_t count = 0;
+  while (lines >> inside >> outside >> count) {
+    if (inside == 0 && outside == 0 && count >= kUsers) return true;
+  }
+  return false;
+}
+
 Result<FileDescriptor> listen_local(const FepAddress& self, std::string& message) {
+  if (!knows_its_user()) {
+    message =
+        "no same-host rings: in this user namespace the user of this process (the overflow user) "
+        "cannot be told from others; map the user, or set FI_UET_LOCAL=off";
+    return Error::NotSupported;
+  }
   const LocalName name = name_of(self);
   FileDescriptor listener(::socket(AF_UNIX, kSocketType, 0));
   const auto* address = reinterpret_cast<const sockaddr*>(&name.address);
@@ -62,11 +98,15 @@ Result<FileDescriptor> listen_local(const FepAddress& self, std::string& message
   return error == EADDRINUSE ? Error::AddressInUse : error_of(error);
 }
 
-FileDescriptor accept_local(int listener) {
-  while (true) {
-    FileDescriptor peer(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!peer.valid() || credentials(peer.get()).uid == ::geteuid()) return peer;
+Accepted accept_local(int listener, FileDescriptor& peer) {
+  FileDescriptor socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!socket.valid()) {
+    if (errno == ECONNABORTED || errno == EINTR) return Accepted::Stranger;
+    return errno == EAGAIN ? Accepted::Nobody : Accepted::Failed;
   }
+  if (!is_own_user(socket.get())) return Accepted::Stranger;
+  peer = std::move(socket);
+  return Accepted::Peer;
 }
 
 FileDescriptor connect_local(const FepAddress& peer) {
@@ -74,7 +114,7 @@ FileDescriptor connect_local(const FepAddress& peer) {
   FileDescriptor socket(::socket(AF_UNIX, kSocketType, 0));
   const auto* address = reinterpret_cast<const sockaddr*>(&name.address);
   if (!socket.valid() || ::connect(socket.get(), address, name.length) != 0 ||
-      credentials(socket.get()).uid != ::geteuid()) {
+      !is_own_user(socket.get())) {
     return FileDescriptor();
   }
   return socket;
@@ -86,14 +126,17 @@ bool send_with_descriptor(int socket, std::span<const std::byte> message, int de
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
-  header.msg_control = control.data();
-  header.msg_controllen = control.size();
-  cmsghdr* item = CMSG_FIRSTHDR(&header);
-  item->cmsg_level = SOL_SOCKET;
-  item->cmsg_type = SCM_RIGHTS;
-  item->cmsg_len = CMSG_LEN(sizeof descriptor);
-  std::memcpy(CMSG_DATA(item), &descriptor, sizeof descriptor);
-  return ::sendmsg(socket, &header, MSG_NOSIGNAL) == static_cast<ssize_t>(message.size());
+  if (descriptor >= 0) {
+    header.msg_control = control.data();
+    header.msg_controllen = control.size();
+    cmsghdr* item = CMSG_FIRSTHDR(&header);
+    item->cmsg_level = SOL_SOCKET;
+    item->cmsg_type = SCM_RIGHTS;
+    item->cmsg_len = CMSG_LEN(sizeof descriptor);
+    std::memcpy(CMSG_DATA(item), &descriptor, sizeof descriptor);
+  }
+  const ssize_t sent = ::sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+  return sent == static_cast<ssize_t>(message.size());
 }
 
 Received receive_with_descriptor(int socket, std::span<std::byte> message,
@@ -104,19 +147,20 @@ Received receive_with_descriptor(int socket, std::span<std::byte> message,
   header.msg_iov = &part;
   header.msg_iovlen = 1;
   header.msg_control = control.data();
-  header.msg_controllen = control.size();
-  const ssize_t length = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
+  header.msg_controllen = CMSG_LEN(sizeof(int));  // CMSG_SPACE would have room for two
+  const ssize_t length = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   if (length < 0) {
     return errno == EAGAIN || errno == EINTR ? Received::Nothing : Received::Ended;
   }
   const cmsghdr* item = CMSG_FIRSTHDR(&header);
-  if (item != nullptr && item->cmsg_level == SOL_SOCKET && item->cmsg_type == SCM_RIGHTS) {
+  if (item != nullptr && item->cmsg_level == SOL_SOCKET && item->cmsg_type == SCM_RIGHTS &&
+      item->cmsg_len == CMSG_LEN(sizeof(int))) {
     int fd = -1;
     std::memcpy(&fd, CMSG_DATA(item), sizeof fd);
     descriptor = FileDescriptor(fd);
   }
   const bool whole = length == static_cast<ssize_t>(message.size()) && length > 0 &&
-                     (header.msg_flags & MSG_TRUNC) == 0;
+                     (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
   return whole ? Received::Message : Received::Ended;
 }
 

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 namespace uet::nic {
@@ -13,7 +14,14 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 }  // namespace
 
+// Beyond the limit the kernel would send SIGXFSZ, which ends the process.
+bool SharedMemory::is_allowed(std::size_t bytes) {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes <= limit.rlim_cur;
+}
+
 Result<SharedMemory> SharedMemory::create(std::size_t bytes) {
+  if (!is_allowed(bytes)) return Error::NoMemory;
   FileDescriptor fd(::memfd_create("uet", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid() || ::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0 ||
       ::fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {
@@ -24,11 +32,15 @@ Result<SharedMemory> SharedMemory::create(std::size_t bytes) {
 
 Result<SharedMemory> SharedMemory::attach(FileDescriptor fd, std::size_t bytes) {
   struct stat status {};
-  if (::fstat(fd.get(), &status) != 0 || status.st_size != static_cast<off_t>(bytes)) {
+  if (::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
+      status.st_size != static_cast<off_t>(bytes)) {
     return Error::Invalid;
   }
-  if ((::fcntl(fd.get(), F_GET_SEALS) & kSeals) != kSeals) return Error::Invalid;
-  return map(std::move(fd), bytes);
+  const int seals = ::fcntl(fd.get(), F_GET_SEALS);  // -1: no memfd
+  if (seals < 0 || (seals & kSeals) != kSeals) return Error::Invalid;
+  auto memory = map(std::move(fd), bytes);
+  if (memory) memory.value().close_fd();
+  return memory;
 }
 
 Result<SharedMemory> SharedMemory::map(FileDescriptor fd, std::size_t bytes) {

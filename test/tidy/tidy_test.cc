@@ -41,6 +41,7 @@ const std::map<std::string, std::string> kNoSource = {
     {"test/unit/fep/kept_acks_test.cc", "the kept ACKs of fep.cc"},
     {"test/unit/pds/failure_test.cc", "the failure of a PDC: pdc.cc and pdc_source.cc"},
     {"test/unit/pds/lost_peer_test.cc", "the end of a process of this host: pdc_source.cc"},
+    {"test/unit/nic/local_neighbour_test.cc", "local.cc beside processes that break the rules"},
     {"test/unit/pds/turns_test.cc", "who sends when: the line of manager.cc and ccc_pool.h"},
     {"test/unit/pds/open_close_test.cc", "both ends of a PDC opening and closing"},
     {"test/unit/pds/return_direction_test.cc", "PDS section 20: read data and their ACKs"},

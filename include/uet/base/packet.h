@@ -84,6 +84,7 @@ class Packet : public ListNode<OutboxTag> {
     begin_ = end_ = kHeadroom;
     payload = {};
     release_after_send = false;
+    answers_stranger = false;
     payload_stays = false;
     sent = {};
     way = {};
@@ -106,6 +107,8 @@ class Packet : public ListNode<OutboxTag> {
   // Which connection to a process of this host it took. Written by a NIC that has such connections.
   mutable LocalWay way{};
   bool release_after_send = false;  // nobody keeps it for retransmission (ACK, NACK, control)
+  // Answers a packet that no PDC took, whose source may be invented: a NIC keeps nothing for it.
+  bool answers_stranger = false;
   // The operation lasts until the peer has answered, so that a NIC may go on reading payload that
   // lies in registered memory (Nic::register_memory) after it has accepted the packet.
   bool payload_stays = false;

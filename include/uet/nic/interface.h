@@ -66,6 +66,11 @@ Result<std::vector<Interface>> list_interfaces(std::string& message);
 // address in 127.0.0.0/8 is ours); nullptr if there is none.
 const Interface* interface_of(const std::vector<Interface>& interfaces, const FabricAddress& ip);
 
+// Every address that an interface of this host has. Empty if the kernel does not say.
+std::vector<FabricAddress> addresses_of_host();
+// 127.0.0.0/8 or ::1: always this host.
+bool is_loopback(const FabricAddress& ip);
+
 // The local address that packets to `destination` leave from. Error::NotFound: no route.
 Result<FabricAddress> source_address_for(const FabricAddress& destination);
 

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "uet/base/result.h"
+#include "uet/nic/interface.h"
 #include "uet/nic/local_socket.h"
 #include "uet/nic/middleware.h"
 #include "uet/nic/shared_memory.h"
@@ -41,6 +42,8 @@ class LocalNic final : public Middleware {
   std::optional<LostPeer> take_lost_peer() override;
   Time next_deadline() const override;
   NicCounters counters() const override;
+  // For tests: addresses that are remembered.
+  std::size_t routes() const { return routes_.size(); }
 
  private:
   // New peers and the end of old ones are looked for so often while there is no sleep.
@@ -54,12 +57,24 @@ class LocalNic final : public Middleware {
   // An address without a local process is asked for again after ...
   static constexpr Duration kFirstRetry = std::chrono::milliseconds(10);
   static constexpr Duration kLastRetry = std::chrono::seconds(1);
+  // So many addresses without a ring are remembered.
+  static constexpr std::size_t kMaxRoutes = 1024;
+  // An address that this host did not have is looked up again after ...
+  static constexpr Duration kHostInterval = std::chrono::seconds(10);
   // A peer that makes no room for a packet for so long does not read.
   static constexpr Duration kReads = std::chrono::milliseconds(10);
   // Both connections of a process that ends close at about the same time: a loss is told when they
   // have, or after ...
   static constexpr Duration kSettles = std::chrono::milliseconds(5);
+  // Connections that are accepted in one look. If more wait, the next look is after ...
+  static constexpr std::size_t kAcceptsALook = 16;
+  static constexpr Duration kAcceptPause = std::chrono::milliseconds(2);
+  // Connections without an Offer: so many, for so long.
+  static constexpr std::size_t kMaxSilent = 64;
+  static constexpr Duration kOfferTime = std::chrono::seconds(1);
+  // Of all connections of peers. Each takes two descriptors: at most half of those of the process.
   static constexpr std::size_t kMaxIncoming = 4096;
+  static constexpr std::uint16_t kSharedBell = 1;  // number of what is watched
 
   struct Offer;
   struct Outgoing;
@@ -86,7 +101,11 @@ class LocalNic final : public Middleware {
   std::uint16_t next_id();
   void unwatch(const FileDescriptor& fd);
 
-  Outgoing* ring_to(const FepAddress& to);
+  Outgoing* ring_to(const Packet& packet);
+  Route* route_to(const FepAddress& to, bool may_add);
+  Outgoing* ring_of(Route& route, const FepAddress& to);
+  void make_room_for_route();
+  bool is_of_this_host(const FabricAddress& ip);
   std::unique_ptr<Outgoing> connect(const FepAddress& to);
   bool put(Outgoing& ring, const Packet& packet);
   bool waits_for(Outgoing& ring);
@@ -96,8 +115,15 @@ class LocalNic final : public Middleware {
   std::size_t take(std::span<RxPacket> out);
   void handle_events();
   void accept_peers();
+  void pause_accepting(bool pause);
+  bool has_room_for(const Instance& peer) const;
+  void admit(FileDescriptor socket);
+  void end_silent();
   void on_incoming(std::uint16_t id);
   bool attach(Incoming& from, const Offer& offer, FileDescriptor descriptor);
+  bool welcome(Incoming& from, std::uint8_t speaks);
+  void ring_own_bell();
+  void forget_refused();
   Route* route_of(std::uint16_t id);
   void on_outgoing(std::uint16_t id);
   void end(Incoming& from);
@@ -109,24 +135,32 @@ class LocalNic final : public Middleware {
 
   std::size_t ring_bytes_;
   FileDescriptor listener_;
+  std::size_t max_incoming_;
   FileDescriptor epoll_;        // of the NIC below, the bell, the listener and all peers
-  FileDescriptor bell_;         // eventfd that peers write to when they have put something
+  FileDescriptor bell_;         // eventfd that wakes whoever sleeps here
+  FileDescriptor shared_bell_;  // eventfd that older libraries write to; from their first Offer on
   int owner_process_;           // a forked child must not say goodbye to the parent's peers
   std::uint64_t instance_ = 0;  // tells this NIC from those that have had its address before
   std::uint16_t last_id_ = 0;   // of a connection
 
   using Routes = std::unordered_map<FepAddress, Route, FepAddressHash>;
-  Routes routes_;                             // an entry stays for ever
+  Routes routes_;
+  std::size_t route_limit_ = kMaxRoutes;
   Routes::value_type* last_route_ = nullptr;  // that was asked for
-  std::vector<Outgoing*> unpublished_;        // of this burst
+  std::optional<FepAddress> last_remote_;     // another host's, that was asked for
+  std::vector<FabricAddress> host_addresses_;
+  Time host_addresses_until_{};
+  std::vector<Outgoing*> unpublished_;  // of this burst
   std::vector<std::unique_ptr<Incoming>> incoming_;
-  std::size_t first_ = 0;   // of incoming_, the one to begin with
-  std::vector<Lost> lost_;  // not told yet
-  bool any_ended_ = false;  // a peer has ended whose ring is not empty yet
+  std::size_t first_ = 0;     // of incoming_, the one to begin with
+  std::vector<Lost> lost_;    // not told yet
+  bool any_ended_ = false;    // a peer has ended whose ring is not empty yet
+  bool any_refused_ = false;  // a peer has answered an Offer with anything but a Welcome
   bool inner_watched_ = false;
   bool inner_busy_ = true;  // the last burst of the NIC below was not empty
   Time now_{};              // of the last rx_burst
   Time next_events_{};
+  Time accepting_again_{};  // Time{}: the listener is watched
   Time next_inner_{};
   Time inner_heard_{};  // when the NIC below had something last
   Time rings_busy_until_{};

@@ -5,9 +5,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "uet/base/address.h"
 #include "uet/base/result.h"
@@ -16,19 +18,31 @@
 namespace uet::nic {
 
 // A descriptor on which peers of `self` can be accepted. On failure Error::AddressInUse (another
-// process has the name) or Error::Io, and `message` says why.
+// process has the name), Error::NotSupported (this user cannot be told from others) or Error::Io,
+// and `message` says why.
 Result<FileDescriptor> listen_local(const FepAddress& self, std::string& message);
-// The next peer that waits; not valid() if none does. Peers of other users are turned away.
-FileDescriptor accept_local(int listener);
+enum class Accepted : std::uint8_t {
+  Peer,
+  Stranger,  // another user's process, turned away
+  Nobody,    // waits
+  Failed,    // no descriptors left
+};
+// Takes the next connection that waits; `peer` is valid() if it is a peer's.
+Accepted accept_local(int listener, FileDescriptor& peer);
 // Not valid() if no process of this user listens for `peer` on this host.
 FileDescriptor connect_local(const FepAddress& peer);
 
-// One message, with a descriptor that the receiver gets a copy of. False: it could not be sent.
+// In a user namespace that does not map every user, all users outside look like the overflow user:
+// a process of that user has no peers. `uid_map`: /proc/self/uid_map.
+bool maps_every_user(std::string_view uid_map);
+
+// One message, with a descriptor that the receiver gets a copy of; -1: none. Never waits. False: it
+// could not be sent.
 bool send_with_descriptor(int socket, std::span<const std::byte> message, int descriptor);
 
 enum class Received : std::uint8_t { Nothing, Message, Ended };
 // Fills `message`, which a message of another length does not: that is Ended, like a peer that is
-// gone. `descriptor` is not valid() if none came with it.
+// gone, and like more than one descriptor. `descriptor` is not valid() if none came with it.
 Received receive_with_descriptor(int socket, std::span<std::byte> message,
                                  FileDescriptor& descriptor);
 

@@ -13,6 +13,8 @@ namespace uet::nic {
 
 class SharedMemory {
  public:
+  // False: create() would exceed the file size limit of this process (ulimit -f).
+  static bool is_allowed(std::size_t bytes);
   // `bytes` of zeros, of which only those that are used cost memory. Error::NoMemory.
   static Result<SharedMemory> create(std::size_t bytes);
   // Maps what create() made in another process. Error::Invalid if `fd` is not such memory of
@@ -24,7 +26,9 @@ class SharedMemory {
   ~SharedMemory();
 
   std::span<std::byte> bytes() const { return bytes_; }
-  int fd() const { return fd_.get(); }
+  int fd() const { return fd_.get(); }  // -1 after attach() and close_fd()
+  // The mapping stays.
+  void close_fd() { FileDescriptor closed = std::move(fd_); }
 
  private:
   SharedMemory(FileDescriptor fd, std::span<std::byte> bytes) : fd_(std::move(fd)), bytes_(bytes) {}

@@ -9,51 +9,10 @@
 #include <csignal>
 #include <functional>
 
-#include "nic_testing.h"
+#include "local_testing.h"
 
 namespace uet::nic {
 namespace {
-
-constexpr Duration kStep = std::chrono::milliseconds(1);
-
-// A NIC whose network goes nowhere, with rings around it.
-struct Host {
-  explicit Host(std::uint16_t port, std::size_t ring_bytes = kMinRingBytes)
-      : address{own_loopback_address(), port} {
-    auto inner = std::make_unique<FakeNic>(address);
-    below = inner.get();
-    std::unique_ptr<Nic> lower = std::move(inner);
-    std::string message;
-    auto wrapped = LocalNic::wrap(lower, ring_bytes, message);
-    if (wrapped) nic = std::move(wrapped).value();
-    error = message;
-  }
-  std::size_t send(const PacketSet& packets) { return nic->tx_burst(packets.all()); }
-  // All that is there after a few passes.
-  std::vector<Arrival> receive() {
-    std::vector<Arrival> all;
-    std::array<RxPacket, kRxBurst> out;
-    for (int pass = 0; pass < 3; ++pass) {
-      const std::size_t count = nic->rx_burst(out, now += kStep);
-      for (std::size_t i = 0; i < count; ++i) all.emplace_back(out[i]);
-    }
-    return all;
-  }
-  std::optional<FepAddress> lost_address() {
-    const auto lost = nic->take_lost_peer();
-    return lost ? std::optional(lost->address) : std::nullopt;
-  }
-  bool readable(int timeout_ms = 0) const {
-    pollfd fd{.fd = nic->wait_fd(), .events = POLLIN, .revents = 0};
-    return ::poll(&fd, 1, timeout_ms) == 1;
-  }
-
-  FepAddress address;
-  FakeNic* below = nullptr;
-  std::unique_ptr<LocalNic> nic;
-  std::string error;
-  Time now{};
-};
 
 struct Local : ::testing::Test {
   Host a{4793};
@@ -206,8 +165,9 @@ TEST_F(Local, SleeperIsWokenByLaterPacketsOncePerSleep) {
   ASSERT_EQ(a.send(to_b), 1U);
   ASSERT_EQ(a.send(to_b), 1U);
   EXPECT_TRUE(b.nic->prepare_wait()) << "packets wait already";
-  EXPECT_FALSE(b.readable()) << "the second rang no more, the first has been heard";
   EXPECT_EQ(b.receive().size(), 2U);
+  EXPECT_FALSE(b.nic->prepare_wait());
+  EXPECT_FALSE(b.readable()) << "the second rang no more, the first has been heard";
 }
 
 TEST_F(Local, SleeperIsWokenThoughAnotherThreadHasLookedMeanwhile) {
@@ -387,16 +347,6 @@ TEST_F(Local, NonsenseInsteadOfAnOfferIsTurnedAway) {
   }
   EXPECT_EQ(a.lost_address(), std::nullopt);
   connect();
-}
-
-// Runs `role` in a child process; returns its process id.
-pid_t start(const std::function<void()>& role) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    role();
-    ::_exit(0);
-  }
-  return child;
 }
 
 TEST(LocalProcesses, KilledPeerIsNoticedByAProcessThatSleeps) {

@@ -50,6 +50,21 @@ TEST_F(Demultiplex, Pds25_WithoutSynDpdcidAloneIsLookedUp) {
   EXPECT_EQ(node->client.delivered.back().pdc, pdc);
 }
 
+// A NIC looks for no connection on behalf of sources that anybody may have invented.
+TEST_F(Demultiplex, Pds66_AnswerWithoutPdc_IsMarkedAsToAStranger) {
+  accept(333);
+  turn();
+  receive(retransmission(2000));  // outside the window of its PDC
+  ASSERT_FALSE(node->outbox.empty());
+  EXPECT_FALSE(node->outbox.queue().front().answers_stranger);
+  node->drain();
+  wire::RequestHeader unknown = request(334);
+  unknown.dpdcid = PdcId{60'000};
+  receive(unknown);
+  ASSERT_FALSE(node->outbox.empty());
+  EXPECT_TRUE(node->outbox.queue().front().answers_stranger);
+}
+
 TEST_F(Demultiplex, Pds26_PeerIdentifierAndAddressMustMatch) {
   accept(333);
   wire::RequestHeader foreign = request(334);
