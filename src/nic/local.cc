@@ -603,7 +603,7 @@ bool LocalNic::attach(Incoming& from, const Offer& offer, FileDescriptor descrip
   const bool has_spare_bytes =
       !claimed.ip.is_ipv6 && std::any_of(offer.ip.begin() + 4, offer.ip.end(),
                                          [](std::uint8_t byte) { return byte != 0; });
-  if (has_spare_bytes || !is_of_this_host(claimed.ip)) return false;
+  if (has_spare_bytes || claimed == local_address() || !is_of_this_host(claimed.ip)) return false;
   auto memory = SharedMemory::attach(std::move(descriptor), ring_memory_bytes(offer.ring_bytes));
   if (!memory) return false;
   from.memory = std::move(memory).value();

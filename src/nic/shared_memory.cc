@@ -31,13 +31,14 @@ Result<SharedMemory> SharedMemory::create(std::size_t bytes) {
 }
 
 Result<SharedMemory> SharedMemory::attach(FileDescriptor fd, std::size_t bytes) {
+  // First, because no file system is asked: one could keep us waiting. -1: no memfd.
+  const int seals = ::fcntl(fd.get(), F_GET_SEALS);
+  if (seals < 0 || (seals & kSeals) != kSeals) return Error::Invalid;
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
       status.st_size != static_cast<off_t>(bytes)) {
     return Error::Invalid;
   }
-  const int seals = ::fcntl(fd.get(), F_GET_SEALS);  // -1: no memfd
-  if (seals < 0 || (seals & kSeals) != kSeals) return Error::Invalid;
   auto memory = map(std::move(fd), bytes);
   if (memory) memory.value().close_fd();
   return memory;

@@ -7,6 +7,9 @@
 // and hands the memory over. An address that no such process has is somebody else's: its packets
 // go to the NIC below, and it is asked for again now and then. What does not fit into a full ring
 // takes the same way, so that a peer which does not read stops nobody.
+//
+// Nothing that another process says or does is trusted: this process neither waits for it nor keeps
+// more for it than the limits below, and what it ends is what its own connections have carried.
 #pragma once
 
 #include <cstddef>

@@ -212,14 +212,16 @@ TEST_F(Neighbour, OfferedDescriptorsThatAreNoRing_AreRefused) {
 }
 
 TEST_F(Neighbour, OfferedNumbersThatMakeNoSense_AreRefused) {
-  std::array<RawOffer, 5> offers;
+  std::array<RawOffer, 6> offers;
   offers[0].ring_bytes = 0;
   offers[1].ring_bytes = std::uint64_t{1} << 63;
   offers[2].is_ipv6 = 2;
   offers[2].ip = {};
   offers[2].ip[15] = 1;
-  offers[3].ip = {192, 0, 2, 1};  // another host's
-  offers[4].ip[15] = 1;           // behind an IPv4 address
+  offers[3].ip = {192, 0, 2, 1};      // another host's
+  offers[4].ip[15] = 1;               // behind an IPv4 address
+  offers[5].ip = a.address.ip.bytes;  // ours
+  offers[5].port = a.address.port;
   const FileDescriptor memory = sealed_memory();
   for (std::size_t i = 0; i < offers.size(); ++i) {
     RawPeer peer(a.address);
