@@ -19,8 +19,8 @@
 namespace uet::nic {
 namespace {
 
-// What an end speaks: the sender of a direction wakes a receiver that sleeps by a message of one
-// byte through the socket. That never waits, whatever the receiver does.
+// What an end speaks: the sender of a direction wakes a receiver that sleeps by a message through
+// the socket. That never waits, whatever the receiver does.
 constexpr std::uint8_t kWakesThroughSocket = 1;
 
 // The answer to an Offer, sent before the receiver announces its sleep for the first time.
@@ -125,6 +125,7 @@ struct LocalNic::Incoming {
   FileDescriptor process;
   std::optional<SharedMemory> memory;  // empty until the peer's Offer
   std::optional<RingConsumer> ring;
+  bool woken = false;   // a message that wakes is in the socket
   bool ended = false;   // what is still in the ring is taken, then it goes
   bool broken = false;  // nothing more can be taken
 
@@ -193,7 +194,7 @@ LocalNic::~LocalNic() {
 }
 
 bool LocalNic::watch(int fd, Watched what, std::uint16_t id) {
-  const std::uint64_t data = std::uint64_t{id} << 2 | static_cast<std::uint64_t>(what);
+  const std::uint64_t data = std::uint64_t{id} << 3 | static_cast<std::uint64_t>(what);
   // Peers hold the shared bell, too: it is never read, since a read might wait.
   const bool by_edge = what == Watched::Plain && id == kSharedBell;
   epoll_event event{.events = by_edge ? EPOLLIN | EPOLLET : EPOLLIN, .data = {.u64 = data}};
@@ -386,7 +387,7 @@ void LocalNic::wake(Outgoing& ring) {
   if (ring.refused) {
     any_refused_ = true;
   } else {
-    send_with_descriptor(ring.socket.get(), std::as_bytes(std::span(&kWakesThroughSocket, 1)), -1);
+    send_wake_up(ring.socket.get());
   }
 }
 
@@ -453,13 +454,18 @@ bool LocalNic::prepare_wait() {
   // Not before: the kernel tells who watches a socket of every packet, at the expense of its
   // sender.
   if (!inner_watched_) inner_watched_ = watch(inner().wait_fd(), Watched::Plain, 0);
-  eventfd_t rung = 0;
-  ::eventfd_read(bell_.get(), &rung);  // EAGAIN: nobody has rung
+  if (std::exchange(bell_rung_, false)) {
+    eventfd_t rung = 0;
+    ::eventfd_read(bell_.get(), &rung);
+  }
   for (const auto& from : incoming_) {
-    if (from->ring) from->ring->announce_sleep();
+    if (!from->ring || from->ended) continue;
+    const bool woken = std::exchange(from->woken, false) || !from->ring->is_sleep_announced();
+    if (woken && !take_wake_ups(from->socket.get())) end(*from);
+    from->ring->announce_sleep();
   }
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  bool waiting = inner().prepare_wait() || !inner_watched_;
+  bool waiting = inner().prepare_wait() || !inner_watched_ || any_ended_;
   for (const auto& from : incoming_) waiting |= from->ring && !from->ended && !from->ring->empty();
   next_events_ = Time{};  // perhaps a peer is what ends the sleep
   return waiting;
@@ -474,8 +480,8 @@ void LocalNic::handle_events() {
   std::array<epoll_event, 32> events;
   const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < count; ++i) {
-    const auto id = static_cast<std::uint16_t>(events[static_cast<std::size_t>(i)].data.u64 >> 2);
-    switch (static_cast<Watched>(events[static_cast<std::size_t>(i)].data.u64 & 3)) {
+    const auto id = static_cast<std::uint16_t>(events[static_cast<std::size_t>(i)].data.u64 >> 3);
+    switch (static_cast<Watched>(events[static_cast<std::size_t>(i)].data.u64 & 7)) {
       case Watched::Plain:
         if (id == kSharedBell) ring_own_bell();
         break;
@@ -483,7 +489,10 @@ void LocalNic::handle_events() {
         accept_peers();
         break;
       case Watched::Incoming:
-        on_incoming(id);
+        on_incoming(id, (events[static_cast<std::size_t>(i)].events & EPOLLHUP) != 0);
+        break;
+      case Watched::IncomingProcess:
+        on_incoming(id, true);
         break;
       case Watched::Outgoing:
         on_outgoing(id);
@@ -497,7 +506,10 @@ void LocalNic::handle_events() {
 
 // Whoever sleeps must be woken though this thread has taken the message: another one may sleep, and
 // this one may leave packets behind.
-void LocalNic::ring_own_bell() { ::eventfd_write(bell_.get(), 1); }
+void LocalNic::ring_own_bell() {
+  ::eventfd_write(bell_.get(), 1);
+  bell_rung_ = true;
+}
 
 void LocalNic::forget_refused() {
   for (auto& [address, route] : routes_) {
@@ -545,11 +557,11 @@ void LocalNic::admit(FileDescriptor socket) {
   incoming->id = next_id();
   incoming->accepted = now_;
   if (!watch(incoming->socket.get(), Watched::Incoming, incoming->id) ||
-      !watch(incoming->process.get(), Watched::Incoming, incoming->id)) {
+      !watch(incoming->process.get(), Watched::IncomingProcess, incoming->id)) {
     return;
   }
   incoming_.push_back(std::move(incoming));
-  on_incoming(incoming_.back()->id);  // its Offer is mostly there
+  on_incoming(incoming_.back()->id, false);  // its Offer is mostly there
 }
 
 // They are in the order of their arrival.
@@ -565,26 +577,24 @@ void LocalNic::end_silent() {
   }
 }
 
-// After the Offer come messages that wake. What else comes is the end.
-void LocalNic::on_incoming(std::uint16_t id) {
+// After the Offer come messages that wake. They stay in the socket until the next sleep, so that
+// each thread that sleeps is woken.
+void LocalNic::on_incoming(std::uint16_t id, bool has_ended) {
   const auto at = std::find_if(incoming_.begin(), incoming_.end(),
                                [&](const auto& from) { return from->id == id; });
   if (at == incoming_.end()) return;
   Incoming& from = **at;
-  Offer offer;
-  std::uint8_t wakes = 0;
-  FileDescriptor memory;
-  const auto bytes = from.ring ? std::as_writable_bytes(std::span(&wakes, 1))
-                               : std::as_writable_bytes(std::span(&offer, 1));
-  const Received received = receive_with_descriptor(from.socket.get(), bytes, memory);
-  bool good = received == Received::Nothing && !process_ended(from.process);
-  if (received == Received::Message && from.ring) {
-    good = wakes == kWakesThroughSocket && !memory.valid();
-    ring_own_bell();
-  } else if (received == Received::Message) {
-    good = attach(from, offer, std::move(memory));
+  if (from.ring) {
+    from.woken = true;
+    if (has_ended) end(from);
+    return;
   }
-  if (!good) end(from);
+  Offer offer;
+  FileDescriptor memory;
+  const auto bytes = std::as_writable_bytes(std::span(&offer, 1));
+  const Received received = receive_with_descriptor(from.socket.get(), bytes, memory);
+  const bool attached = received == Received::Message && attach(from, offer, std::move(memory));
+  if (has_ended || (!attached && received != Received::Nothing)) end(from);
 }
 
 void LocalNic::end(Incoming& from) {

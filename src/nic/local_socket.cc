@@ -164,6 +164,19 @@ Received receive_with_descriptor(int socket, std::span<std::byte> message,
   return whole ? Received::Message : Received::Ended;
 }
 
+void send_wake_up(int socket) { ::send(socket, "w", 1, MSG_NOSIGNAL | MSG_DONTWAIT); }
+
+bool take_wake_ups(int socket) {
+  constexpr int kAtOnce = 4;  // mostly there is one; what is left is met again
+  std::array<std::byte, 8> ignored;
+  ssize_t taken = 1;
+  for (int i = 0; i < kAtOnce && taken > 0; ++i) {
+    taken = ::recv(socket, ignored.data(), ignored.size(), MSG_DONTWAIT);
+    if (taken == 1) break;
+  }
+  return taken > 0 || (taken < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
 std::int64_t process_of(int socket) { return std::max(credentials(socket).pid, 0); }
 
 FileDescriptor watch_process(int socket) {

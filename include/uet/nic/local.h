@@ -96,7 +96,7 @@ class LocalNic final : public Middleware {
     Duration wait = kFirstRetry;
   };
   struct Lost;
-  enum class Watched : std::uint8_t { Plain, Listener, Incoming, Outgoing };
+  enum class Watched : std::uint8_t { Plain, Listener, Incoming, IncomingProcess, Outgoing };
 
   LocalNic(std::unique_ptr<Nic> inner, std::size_t ring_bytes, FileDescriptor listener,
            FileDescriptor epoll, FileDescriptor bell);
@@ -122,7 +122,7 @@ class LocalNic final : public Middleware {
   bool has_room_for(const Instance& peer) const;
   void admit(FileDescriptor socket);
   void end_silent();
-  void on_incoming(std::uint16_t id);
+  void on_incoming(std::uint16_t id, bool has_ended);
   bool attach(Incoming& from, const Offer& offer, FileDescriptor descriptor);
   bool welcome(Incoming& from, std::uint8_t speaks);
   void ring_own_bell();
@@ -155,9 +155,10 @@ class LocalNic final : public Middleware {
   Time host_addresses_until_{};
   std::vector<Outgoing*> unpublished_;  // of this burst
   std::vector<std::unique_ptr<Incoming>> incoming_;
-  std::size_t first_ = 0;     // of incoming_, the one to begin with
-  std::vector<Lost> lost_;    // not told yet
-  bool any_ended_ = false;    // a peer has ended whose ring is not empty yet
+  std::size_t first_ = 0;   // of incoming_, the one to begin with
+  std::vector<Lost> lost_;  // not told yet
+  bool any_ended_ = false;  // a peer has ended whose ring is not empty yet
+  bool bell_rung_ = false;
   bool any_refused_ = false;  // a peer has answered an Offer with anything but a Welcome
   bool inner_watched_ = false;
   bool inner_busy_ = true;  // the last burst of the NIC below was not empty

@@ -46,6 +46,11 @@ enum class Received : std::uint8_t { Nothing, Message, Ended };
 Received receive_with_descriptor(int socket, std::span<std::byte> message,
                                  FileDescriptor& descriptor);
 
+// A message without meaning, which makes the other end readable. Never waits.
+void send_wake_up(int socket);
+// Takes such messages away. False: the peer is gone.
+bool take_wake_ups(int socket);
+
 // The process at the other end of `socket`, as the kernel knows it; 0 if it cannot tell.
 std::int64_t process_of(int socket);
 // A descriptor that becomes readable when the process at the other end of `socket` ends; not

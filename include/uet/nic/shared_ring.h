@@ -94,6 +94,9 @@ class RingConsumer {
   bool taken() const { return seen_tail_ == position_; }
   // Before going to sleep, followed by a fence and a look at empty(). It lasts until the producer
   // has been told, also while somebody takes packets.
+  bool is_sleep_announced() const {
+    return control_->consumer_sleeps.load(std::memory_order_relaxed) != 0;
+  }
   void announce_sleep() { control_->consumer_sleeps.store(1, std::memory_order_relaxed); }
 
  private:

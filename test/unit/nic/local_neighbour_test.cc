@@ -381,15 +381,39 @@ TEST_F(Neighbour, OlderLibrary_WakesASleeper) {
   }
 }
 
-TEST_F(Neighbour, MessageThatIsNoWakeUp_EndsThePeer) {
+TEST_F(Neighbour, WakeUps_LeaveNoDescriptorsAndEndWithTheSleep) {
   RawPeer peer(a.address);
   const FileDescriptor memory = sealed_memory();
   ASSERT_TRUE(peer.offer(memory.get()));
   a.receive();
-  ASSERT_FALSE(peer.ended());
-  ASSERT_EQ(::send(peer.socket.get(), "\x07", 1, 0), 1);
+  const std::size_t before = open_descriptors();
+  const std::array<std::byte, 3> nonsense{};
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(send_with_descriptor(peer.socket.get(), nonsense, memory.get()));
+  }
+  EXPECT_TRUE(a.readable());
   a.receive();
-  EXPECT_TRUE(peer.ended());
+  a.nic->prepare_wait();
+  EXPECT_FALSE(a.readable());
+  EXPECT_EQ(open_descriptors(), before);
+  EXPECT_FALSE(peer.ended());
+  expect_at_work();
+}
+
+// A socket that says nothing more without being closed.
+TEST_F(Neighbour, HalfClosedPeer_IsNoReasonToStayAwake) {
+  RawPeer peer(a.address);
+  const FileDescriptor memory = sealed_memory();
+  ASSERT_TRUE(peer.offer(memory.get()));
+  a.receive();
+  ASSERT_EQ(::shutdown(peer.socket.get(), SHUT_WR), 0);
+  for (int i = 0; i < 2; ++i) {
+    a.receive();
+    a.nic->prepare_wait();
+  }
+  a.receive();
+  EXPECT_FALSE(a.nic->prepare_wait());
+  EXPECT_FALSE(a.readable());
   expect_at_work();
 }
 

@@ -170,6 +170,17 @@ TEST_F(Local, SleeperIsWokenByLaterPacketsOncePerSleep) {
   EXPECT_FALSE(b.readable()) << "the second rang no more, the first has been heard";
 }
 
+TEST_F(Local, WakeUpOfOneWhoIsAwake_EndsWithTheNextSleep) {
+  connect();
+  EXPECT_FALSE(b.nic->prepare_wait());
+  std::array<RxPacket, 2> out;
+  EXPECT_EQ(b.nic->rx_burst(out, b.now += kStep), 0U) << "awake again";
+  ASSERT_EQ(a.send(to_b), 1U);
+  EXPECT_EQ(b.nic->rx_burst(out, b.now += std::chrono::microseconds(1)), 1U);
+  EXPECT_FALSE(b.nic->prepare_wait());
+  EXPECT_FALSE(b.readable());
+}
+
 TEST_F(Local, SleeperIsWokenThoughAnotherThreadHasLookedMeanwhile) {
   connect();
   EXPECT_FALSE(b.nic->prepare_wait());
@@ -374,6 +385,38 @@ TEST(LocalProcesses, KilledPeerIsNoticedByAProcessThatSleeps) {
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
   a.receive();
   EXPECT_EQ(a.lost_address(), first[0].source);
+}
+
+// Its sockets stay open then.
+TEST(LocalProcesses, KilledPeerWithAForkedChild_IsNoticed) {
+  Host a(4793);
+  int ready[2];
+  int hold[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  ASSERT_EQ(::pipe(hold), 0);
+  const pid_t child = start([&] {
+    Host b(4794);
+    PacketSet to_a;
+    to_a.add(a.address, 4, 0);
+    if (b.nic == nullptr || b.send(to_a) != 1) ::_exit(1);
+    const pid_t grandchild = ::fork();
+    ::close(hold[1]);
+    char byte = 0;
+    if (grandchild == 0) ::_exit(static_cast<int>(::read(hold[0], &byte, 1)));
+    if (::write(ready[1], "r", 1) != 1) ::_exit(1);
+    while (true) ::pause();
+  });
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  const std::vector<Arrival> first = a.receive();
+  ASSERT_EQ(first.size(), 1U);
+  EXPECT_FALSE(a.nic->prepare_wait());
+  ASSERT_EQ(::kill(child, SIGKILL), 0);
+  EXPECT_TRUE(a.readable(10'000));
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  a.receive();
+  EXPECT_EQ(a.lost_address(), first[0].source);
+  ::close(hold[1]);
 }
 
 // The kernel may show the end of a process before its connection request, if many others end.
