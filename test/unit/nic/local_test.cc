@@ -362,8 +362,7 @@ TEST_F(Local, NonsenseInsteadOfAnOfferIsTurnedAway) {
 
 TEST(LocalProcesses, KilledPeerIsNoticedByAProcessThatSleeps) {
   Host a(4793);
-  int ready[2];
-  ASSERT_EQ(::pipe(ready), 0);
+  Pipe ready;
   const FepAddress address_of_b{own_loopback_address(), 4794};
   const FepAddress address_of_a = a.address;
   const pid_t child = start([&] {
@@ -371,11 +370,11 @@ TEST(LocalProcesses, KilledPeerIsNoticedByAProcessThatSleeps) {
     b.address = address_of_b;
     PacketSet to_a;
     to_a.add(address_of_a, 4, 0);
-    if (b.nic == nullptr || b.send(to_a) != 1 || ::write(ready[1], "r", 1) != 1) ::_exit(1);
+    if (b.nic == nullptr || b.send(to_a) != 1 || ::write(ready.out.get(), "r", 1) != 1) ::_exit(1);
     while (true) ::pause();
   });
   char byte = 0;
-  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  ASSERT_EQ(::read(ready.in.get(), &byte, 1), 1);
   const std::vector<Arrival> first = a.receive();
   ASSERT_EQ(first.size(), 1U);
   EXPECT_FALSE(a.nic->prepare_wait());
@@ -390,24 +389,22 @@ TEST(LocalProcesses, KilledPeerIsNoticedByAProcessThatSleeps) {
 // Its sockets stay open then.
 TEST(LocalProcesses, KilledPeerWithAForkedChild_IsNoticed) {
   Host a(4793);
-  int ready[2];
-  int hold[2];
-  ASSERT_EQ(::pipe(ready), 0);
-  ASSERT_EQ(::pipe(hold), 0);
+  Pipe ready;
+  Pipe hold;
   const pid_t child = start([&] {
     Host b(4794);
     PacketSet to_a;
     to_a.add(a.address, 4, 0);
     if (b.nic == nullptr || b.send(to_a) != 1) ::_exit(1);
     const pid_t grandchild = ::fork();
-    ::close(hold[1]);
+    hold.out = FileDescriptor();
     char byte = 0;
-    if (grandchild == 0) ::_exit(static_cast<int>(::read(hold[0], &byte, 1)));
-    if (::write(ready[1], "r", 1) != 1) ::_exit(1);
+    if (grandchild == 0) ::_exit(static_cast<int>(::read(hold.in.get(), &byte, 1)));
+    if (::write(ready.out.get(), "r", 1) != 1) ::_exit(1);
     while (true) ::pause();
   });
   char byte = 0;
-  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  ASSERT_EQ(::read(ready.in.get(), &byte, 1), 1);
   const std::vector<Arrival> first = a.receive();
   ASSERT_EQ(first.size(), 1U);
   EXPECT_FALSE(a.nic->prepare_wait());
@@ -416,28 +413,29 @@ TEST(LocalProcesses, KilledPeerWithAForkedChild_IsNoticed) {
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
   a.receive();
   EXPECT_EQ(a.lost_address(), first[0].source);
-  ::close(hold[1]);
+  hold.out = FileDescriptor();
+  ready.out = FileDescriptor();
+  EXPECT_EQ(::read(ready.in.get(), &byte, 1), 0)
+      << "the grandchild has ended, with its copy of our name";
 }
 
 // The kernel may show the end of a process before its connection request, if many others end.
 TEST(LocalProcesses, PeerThatAnswersAndExits_IsHeardBeforeItsLossIsTold) {
   Host a(4793);
-  int up[2];
-  int down[2];
-  ASSERT_EQ(::pipe(up), 0);
-  ASSERT_EQ(::pipe(down), 0);
+  Pipe up;
+  Pipe down;
   const pid_t child = start([&] {
     Host b(4794);
     char go = 0;
-    if (b.nic == nullptr || ::write(up[1], &b.address, sizeof b.address) < 0) ::_exit(1);
-    if (::read(down[0], &go, 1) != 1 || b.receive().size() != 1) ::_exit(2);
-    if (::write(up[1], "w", 1) != 1 || ::read(down[0], &go, 1) != 1) ::_exit(3);
+    if (b.nic == nullptr || ::write(up.out.get(), &b.address, sizeof b.address) < 0) ::_exit(1);
+    if (::read(down.in.get(), &go, 1) != 1 || b.receive().size() != 1) ::_exit(2);
+    if (::write(up.out.get(), "w", 1) != 1 || ::read(down.in.get(), &go, 1) != 1) ::_exit(3);
     PacketSet to_a;
     to_a.add(a.address, 4, 0);
     ::_exit(b.send(to_a) == 1 ? 0 : 4);
   });
   FepAddress address_of_b;
-  ASSERT_EQ(::read(up[0], &address_of_b, sizeof address_of_b), ssize_t{sizeof address_of_b});
+  ASSERT_EQ(::read(up.in.get(), &address_of_b, sizeof address_of_b), ssize_t{sizeof address_of_b});
   PacketSet to_b;
   to_b.add(address_of_b, 4, 0);
   std::vector<FileDescriptor> others;
@@ -447,10 +445,10 @@ TEST(LocalProcesses, PeerThatAnswersAndExits_IsHeardBeforeItsLossIsTold) {
   }
   ASSERT_EQ(a.send(to_b), 1U);
   char welcomed = 0;
-  ASSERT_EQ(::write(down[1], "g", 1), 1);
-  ASSERT_EQ(::read(up[0], &welcomed, 1), 1);
+  ASSERT_EQ(::write(down.out.get(), "g", 1), 1);
+  ASSERT_EQ(::read(up.in.get(), &welcomed, 1), 1);
   others.clear();
-  ASSERT_EQ(::write(down[1], "g", 1), 1);
+  ASSERT_EQ(::write(down.out.get(), "g", 1), 1);
   int status = -1;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   ASSERT_EQ(status, 0);

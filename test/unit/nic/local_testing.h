@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
+
+#include <csignal>
 
 #include <functional>
 
@@ -54,10 +57,23 @@ struct Host {
   Time now{};
 };
 
+// Closes what is left of it.
+struct Pipe {
+  Pipe() {
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(::pipe(ends), 0);
+    in = FileDescriptor(ends[0]);
+    out = FileDescriptor(ends[1]);
+  }
+  FileDescriptor in;   // to read from
+  FileDescriptor out;  // to write to
+};
+
 // Runs `role` in a child process; returns its process id.
 inline pid_t start(const std::function<void()>& role) {
   const pid_t child = ::fork();
   if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     role();
     ::_exit(0);
   }
