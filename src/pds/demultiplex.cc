@@ -317,7 +317,8 @@ void Manager::on_control_packet(const RxPacket& packet, Time now) {
     case wire::CpType::CloseRequest:
       return pdc->on_request(request, now);
     case wire::CpType::AckRequest:
-      return pdc->on_ack_request(header.psn, request.entropy, now);
+      return pdc->on_ack_request(header.psn, MsgId{static_cast<std::uint16_t>(header.payload)},
+                                 request.entropy, now);
     case wire::CpType::Clear:
       return pdc->on_clear(Psn{header.payload}, now);
     case wire::CpType::ClearRequest:

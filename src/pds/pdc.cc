@@ -46,8 +46,8 @@ Pdc::Pdc(Environment& environment, Role role, PdcId id, PdcId peer_id,
       highest_reported_(start_psn - 1),
       opened_(now),
       rx_(environment.rx_entries, start_psn),
-      reported_cack_(start_psn - 1),
       own_acks_(start_psn - 1),
+      reported_cack_(start_psn - 1),
       rod_next_(start_psn) {
   paths_for(ccc, own_path_, env_.cms, destination.mode == DeliveryMode::Rod, env_.rng);
   deadlines_.fill(kNever);

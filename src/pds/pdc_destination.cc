@@ -39,7 +39,9 @@ void Pdc::on_duplicate(const Incoming& request, Time now) {
     return send_nack(NackCode::RcvdSesProcg, request);
   }
   ++env_.counters.duplicates_acked;
-  resend_ack(request.psn, request, now);
+  std::optional<RequestName> name;
+  if (!request.ctl_type) name = env_.client.name_of(request);
+  resend_ack(request.psn, name, request, now);
 }
 
 // The NIC has not taken yet what answers this packet.
@@ -52,9 +54,18 @@ bool Pdc::answer_waits(Psn psn) const {
   return false;
 }
 
-// PDS-203, PDS-204: the stored response again, or the default one. Once at a time: to a source that
-// asks faster than the NIC takes answers, each further copy would make the next one later.
-void Pdc::resend_ack(Psn psn, const Incoming& request, Time now) {
+// The default response to the packet `psn`, at or above CACK, that was consumed.
+Response Pdc::default_response(Psn psn) const {
+  return env_.client.default_rsp({rx_.message(psn), destination_.job});
+}
+
+// PDS-203, PDS-204: the stored response again, or the default one, which needs the name of the
+// request: an ACK without it leaves the SES of some peers waiting. For a request below CACK of
+// unknown name the ACK of CACK itself goes. Once at a time: to a source that asks faster than the
+// NIC takes answers, each further copy would make the next one later.
+void Pdc::resend_ack(Psn psn, const std::optional<RequestName>& name, const Incoming& request,
+                     Time now) {
+  if (!name && !request.ctl_type) psn = std::max(psn, rx_.cack_psn());
   if (answer_waits(psn)) return;
   AckDue due;
   due.psn = psn;
@@ -62,7 +73,11 @@ void Pdc::resend_ack(Psn psn, const Incoming& request, Time now) {
   due.retx = request.retx;
   due.entropy = request.entropy;
   due.arrived = request.arrived;
-  if (is_stored(psn)) due.response = env_.stored_responses[rx_.index(psn)];
+  if (is_stored(psn)) {
+    due.response = env_.stored_responses[rx_.index(psn)];
+  } else if (!request.ctl_type) {  // PDS-104: that of a control packet has none
+    due.response = name ? env_.client.default_rsp(*name) : default_response(psn);
+  }
   send_ack(due, code_for(psn), now);
 }
 
@@ -172,6 +187,7 @@ void Pdc::infer_loss_here(const Incoming& request) {
 // The packet was consumed: remember it and decide about its ACK.
 void Pdc::arrived(const Incoming& request, const Response& response, Time now) {
   const Psn psn = request.psn;
+  if (role_ == Role::Target && !request.ctl_type) destination_.job = response.request.job;
   if (!request.early) rcvd_bytes_ += request.nominal_bytes;  // CMS-111
   if (destination_.mode == DeliveryMode::Rod) rod_next_ = psn + 1;
   if (response.guaranteed) {
@@ -181,8 +197,8 @@ void Pdc::arrived(const Incoming& request, const Response& response, Time now) {
     if (stored_++ == 0) clear_progress_ = now;
     ask_for_clear_if_late(now);
     move_cack(now);
-  } else if (!rx_.finish_in_order(psn)) {
-    rx_.mark(psn, Slot::Finished);
+  } else if (!rx_.finish_in_order(psn, response.request.message)) {
+    rx_.mark(psn, Slot::Finished, response.request.message.value);
     move_cack(now);
   }
   infer_loss_here(request);
@@ -259,7 +275,9 @@ void Pdc::ack_what_cack_cannot_cover(const Incoming& request, Time now) {
   own.arrived = now;
   for (own.psn = std::max(own_acks_, rx_.cack_psn()) + 1; own.psn < request.psn;
        own.psn = own.psn + 1) {
-    if (rx_.state(own.psn) == Slot::Finished) send_ack(own, wire::AckRequestCode::None, now);
+    if (rx_.state(own.psn) != Slot::Finished) continue;
+    own.response = default_response(own.psn);
+    send_ack(own, wire::AckRequestCode::None, now);
   }
   own_acks_ = std::max(own_acks_, request.psn);
 }
@@ -307,6 +325,7 @@ void Pdc::on_clear(Psn clear_psn, Time now) {
     AckDue* const waiting = let_ack_wait();
     AckDue& ack = waiting != nullptr ? *waiting : at_once;
     ack.psn = cack;
+    ack.response = default_response(cack);
     ack.arrived = now;
     if (waiting == nullptr) {
       send_ack(ack, wire::AckRequestCode::None, now);
@@ -320,7 +339,7 @@ void Pdc::on_clear(Psn clear_psn, Time now) {
 void Pdc::on_clear_request(Time) { clear_at_once(); }
 
 // PDS-156.
-void Pdc::on_ack_request(Psn psn, std::uint16_t entropy, Time now) {
+void Pdc::on_ack_request(Psn psn, MsgId message, std::uint16_t entropy, Time now) {
   Incoming request;
   request.psn = psn;
   request.entropy = entropy;
@@ -329,7 +348,9 @@ void Pdc::on_ack_request(Psn psn, std::uint16_t entropy, Time now) {
   if (place == RxWindow::Place::OutOfRange) return;
   if (place == RxWindow::Place::New) return send_nack(NackCode::PktNotRcvd, request);
   if (rx_.state(psn) == Slot::Buffered) return send_nack(NackCode::RcvdSesProcg, request);
-  resend_ack(psn, request, now);
+  std::optional<RequestName> name;
+  if (psn < rx_.cack_psn() && message.value != 0) name = RequestName{message, destination_.job};
+  resend_ack(psn, name, request, now);
 }
 
 // CMS-140: an answer without SES header that names no packet.
@@ -448,6 +469,7 @@ void Pdc::buffer_early(const Incoming& request, Time now) {
 void Pdc::ack_early(const Incoming& request, Time now) {
   AckDue sack;
   sack.psn = rx_.cack_psn();
+  sack.response = default_response(sack.psn);
   sack.sack_trigger = request.psn;
   sack.retx = request.retx;
   sack.entropy = request.entropy;

@@ -175,8 +175,12 @@ void ArrivingMessages::answer(RxMessage& message, wire::ReturnCode code) {
   wire::SesRequest request;
   request.message_id = message.message_id;
   request.job_id = message.job;
+  const std::uint64_t modified = modified_length(message);
+  // OVERFLOW with 0 would put the message off (SES-67).
+  const bool no_room = modified == 0 && message.request_length > 0;
+  const wire::List list = no_room ? wire::List::Expected : wire::List::Overflow;
   delivery_->answer(message.pdc, message.answer_psn,
-                    explicit_response(request, code, wire::List::Overflow, message.received,
+                    explicit_response(request, code, list, modified,
                                       message.context->generation.value, true));
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // DATAGRAM_SEND (SES-77): a send of one packet that may get lost. The initiator hears nothing of
 // it, so what the target cannot take is dropped; matching is that of every other untagged send.
+// Some initiators call it SEND and give it a message id, which says nothing here (WIRE 3.12).
 #include "uet/ses/initiator.h"
 #include "uet/ses/return_code.h"
 #include "uet/ses/target.h"
@@ -21,8 +22,9 @@ Result<void> Initiator::send_datagram(Context& context, const SendOp& op, Time n
 bool Target::take_datagram(const View& view, Time now) {
   Request request;
   const bool parsed = Request::decode(view.next_hdr, view.bytes, request) && request.version == 0;
-  if (!parsed || request.opcode != wire::SesOpcode::DatagramSend || !is_single(request) ||
-      request.message_id != MsgId{}) {
+  const bool sends =
+      request.opcode == wire::SesOpcode::DatagramSend || request.opcode == wire::SesOpcode::Send;
+  if (!parsed || !sends || !is_single(request)) {
     ++counters_.malformed;
     return false;
   }

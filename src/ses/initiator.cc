@@ -455,12 +455,19 @@ void Initiator::on_response(TxMessage& message, std::uint32_t tag,
   place_data(message, offset, header.payload, now);  // data in the ACK (PDS-194)
 }
 
-void Initiator::rx_data(const pds::RequestView& request, Time now) {
+// Answers with a default response, for which some targets keep the data (WIRE 3.12).
+pds::Response Initiator::rx_data(const pds::RequestView& request, Time now) {
   wire::SesResponseHeader header;
   if (!wire::SesResponseHeader::decode(request.next_hdr, request.bytes, header)) {
     ++counters_.malformed;
-    return;
+    return {};
   }
+  take_data(request, header, now);
+  return default_response({header.response_message_id, header.job_id});
+}
+
+void Initiator::take_data(const pds::RequestView& request, const wire::SesResponseHeader& header,
+                          Time now) {
   // Requests of ours always have a message id, so data that name a PSN are nobody's (SES-6).
   TxMessage* message = by_id_[header.read_request_message_id.value];
   const bool ours = header.next_hdr == wire::NextHdr::ResponseData && message != nullptr &&

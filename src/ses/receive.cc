@@ -394,7 +394,7 @@ Response Receiver::place_matched(const wire::SesRequest& request, RxMessage& mes
   message.placed += scatter(message.receive->slices(), message.base + request.message_offset,
                             request.payload, host_copy_);
   ArrivingMessages::account(message, request);
-  const Response response = default_response(request, message.placed);
+  const Response response = default_response(request, modified_length(message));
   if (message.complete()) eager_part_is_here(message);
   return response;
 }
@@ -538,7 +538,7 @@ Response Receiver::place_unexpected(const pds::RequestView& view, const wire::Se
   // response would hold CACK, and with it the sender, until its CLEAR has come, and we may have the
   // receive by then and make no more progress.
   const bool kept_until_wanted = request.eom && !(message.readable && message.must_read);
-  if (!tell && !kept_until_wanted) return default_response(request, message.received);
+  if (!tell && !kept_until_wanted) return default_response(request, modified_length(message));
   if (!tell && message.delivery_complete) {
     message.answer_owed = true;
     message.answer_psn = view.psn;
@@ -548,7 +548,7 @@ Response Receiver::place_unexpected(const pds::RequestView& view, const wire::Se
   // one.
   const bool told_later = tell && message.request_length == 0;
   const wire::List list = told_later ? wire::List::ToBeRead : wire::List::Overflow;
-  return explicit_response(request, ReturnCode::Ok, list, tell ? 0 : message.received,
+  return explicit_response(request, ReturnCode::Ok, list, tell ? 0 : modified_length(message),
                            message.context->generation.value, true);
 }
 

@@ -45,11 +45,6 @@ std::size_t cut(std::span<const IoSlice> slices, std::uint64_t offset, std::uint
   return count;
 }
 
-// Where the part ends that its receive has room for.
-std::uint64_t end_of_room(const RxMessage& message) {
-  return std::min<std::uint64_t>(message.request_length, message.receive->capacity - message.base);
-}
-
 }  // namespace
 
 // From now on the sender waits for us, and we for it.
@@ -64,7 +59,7 @@ void Receiver::eager_part_is_here(RxMessage& message) {
   if (!message.must_read) return complete_receive(message);
   messages_.arrived(message);
   PullList::remove(message);
-  if (message.read_from >= end_of_room(message)) return complete_receive(message);
+  if (message.read_from >= modified_length(message)) return complete_receive(message);
   waiting_.push_back(message);
   next_try_ = Time{};
 }
@@ -73,6 +68,7 @@ void Receiver::eager_part_is_here(RxMessage& message) {
 Response Receiver::end_eager_part(const wire::SesRequest& request, RxMessage& message) {
   message.expected = request.message_offset;
   message.read_from = std::min<std::uint64_t>(message.read_from, request.message_offset);
+  const Response response = default_response(request, modified_length(message));
   if (message.complete()) {
     if (message.state == RxState::Matched) {
       eager_part_is_here(message);
@@ -80,7 +76,7 @@ Response Receiver::end_eager_part(const wire::SesRequest& request, RxMessage& me
       messages_.arrived(message);
     }
   }
-  return default_response(request, 0);
+  return response;
 }
 
 // Done with the message; its sender may have to be told.
@@ -106,7 +102,7 @@ Result<void> Receiver::read(RxMessage& message, Time now) {
   if (message.parked) return request_restart(message, now);
   std::array<IoSlice, kMaxIoSlices> into;
   if (message.leaving) return initiator_.pull(message, message.request_length, {}, now);
-  const std::uint64_t length = end_of_room(message) - message.read_from;
+  const std::uint64_t length = modified_length(message) - message.read_from;
   const std::size_t count =
       cut(message.receive->slices(), message.base + message.read_from, length, into);
   return initiator_.pull(message, message.read_from, {into.data(), count}, now);
@@ -152,7 +148,7 @@ void Receiver::pulled(RxMessage& message, Status status, bool not_consumed) noex
     return fail_receive(message, ReturnCode::Dropped,
                         status == Status::PdsError ? Status::PeerLost : Status::Abandoned);
   }
-  message.placed = end_of_room(message);
+  message.placed = modified_length(message);
   message.must_read = message.placed < message.request_length;  // SES-63
   complete_receive(message);
 }

@@ -192,14 +192,20 @@ namespace {
 pds::Response response_of(const wire::SesResponseHeader& header) {
   pds::Response response;
   response.next_hdr = NextHdr::Response;
+  response.request = {header.message_id, header.job_id};
   response.length = static_cast<std::uint8_t>(header.encode(response.bytes.data()));
   return response;
 }
 
 }  // namespace
 
+std::uint64_t modified_length(const RxMessage& message) {
+  if (message.receive == nullptr) return message.request_length;
+  return std::min<std::uint64_t>(message.request_length, message.receive->capacity - message.base);
+}
+
 pds::Response explicit_response(const SesRequest& request, ReturnCode code, wire::List list,
-                                std::uint64_t placed, RiGeneration generation, bool guaranteed) {
+                                std::uint64_t modified, RiGeneration generation, bool guaranteed) {
   wire::SesResponseHeader header;
   header.list = list;
   header.opcode = wire::ResponseOpcode::Response;
@@ -207,19 +213,27 @@ pds::Response explicit_response(const SesRequest& request, ReturnCode code, wire
   header.message_id = request.message_id;
   header.job_id = request.job_id;
   header.ri_generation = generation;
-  header.modified_length = static_cast<std::uint32_t>(placed);
+  header.modified_length = static_cast<std::uint32_t>(modified);
   pds::Response response = response_of(header);
   response.guaranteed = guaranteed;
   return response;
 }
 
-pds::Response default_response(const SesRequest& request, std::uint64_t placed) {
+pds::Response default_response(const SesRequest& request, std::uint64_t modified) {
   wire::SesResponseHeader header;
   header.return_code = ReturnCode::Ok;
   header.message_id = request.message_id;
   header.job_id = request.job_id;
   header.ri_generation = request.ri_generation;
-  header.modified_length = static_cast<std::uint32_t>(placed);
+  header.modified_length = static_cast<std::uint32_t>(modified);
+  return response_of(header);
+}
+
+pds::Response default_response(const pds::RequestName& name) {
+  wire::SesResponseHeader header;
+  header.return_code = ReturnCode::Ok;
+  header.message_id = name.message;
+  header.job_id = name.job;
   return response_of(header);
 }
 

@@ -42,10 +42,7 @@ bool Initiator::withdraw(TxMessage& message) {
 // The checks of SES-115; nothing is remembered of what is refused.
 Response Target::on_rudi(const View& view, Time now) {
   Request request;
-  if (!Request::decode(view.next_hdr, view.bytes, request) || request.version != 0) {
-    ++counters_.malformed;
-    return error(Request{}, ReturnCode::Uncor);
-  }
+  if (!decode(view, request)) return error(Request{}, ReturnCode::Uncor);
   const bool is_read = request.opcode == SesOpcode::Read;
   if (!is_read && request.opcode != SesOpcode::Write) {  // SES-95, SES-137
     return error(request, ReturnCode::UnsupportedOp);
@@ -76,7 +73,7 @@ Response Target::on_rudi_write(const Request& request, const Context& context,
   if (!request.payload.empty()) {
     access.place(host_copy_, request.message_offset, request.payload);
   }
-  return default_response(request, request.payload.size());
+  return default_response(request, request.request_length);
 }
 
 }  // namespace uet::ses

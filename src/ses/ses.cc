@@ -9,6 +9,7 @@
 #include "uet/ri/ri_table.h"
 #include "uet/ses/context.h"
 #include "uet/ses/initiator.h"
+#include "uet/ses/return_code.h"
 #include "uet/ses/target.h"
 
 namespace uet::ses {
@@ -38,10 +39,22 @@ struct Ses::Implementation final : pds::Client {
 
   pds::Response rx_req(const pds::RequestView& request, Time now) override {
     if (!wire::is_response(request.next_hdr)) return target.rx_req(request, now);
-    initiator.rx_data(request, now);
-    pds::Response plain;  // return data are acknowledged without a SES header (WIRE 3.12)
-    plain.next_hdr = wire::NextHdr::None;
-    return plain;
+    return initiator.rx_data(request, now);
+  }
+
+  std::optional<pds::RequestName> name_of(const pds::RequestView& request) const override {
+    wire::SesRequest forward;
+    wire::SesResponseHeader data;
+    if (wire::is_response(request.next_hdr)) {
+      if (!wire::SesResponseHeader::decode(request.next_hdr, request.bytes, data)) return {};
+      return pds::RequestName{data.response_message_id, data.job_id};
+    }
+    if (!wire::SesRequest::decode(request.next_hdr, request.bytes, forward)) return {};
+    return pds::RequestName{forward.message_id, forward.job_id};
+  }
+
+  pds::Response default_rsp(const pds::RequestName& name) const override {
+    return default_response(name);
   }
 
   pds::Verdict rx_rsp(pds::Message& message, std::uint32_t tag, const pds::ResponseView& response,

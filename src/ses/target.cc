@@ -63,10 +63,7 @@ Response Target::rx_req(const View& view, Time now) {
   if (view.mode == DeliveryMode::Rudi) return on_rudi(view, now);
   messages_.set_time(now);
   Request request;
-  if (!Request::decode(view.next_hdr, view.bytes, request) || request.version != 0) {
-    ++counters_.malformed;
-    return error(Request{}, ReturnCode::Uncor);  // step 1
-  }
+  if (!decode(view, request)) return error(Request{}, ReturnCode::Uncor);  // step 1
   ReturnCode code = check_opcode(request);  // 2
   if (code != ReturnCode::Ok) return error(request, code);
   if (request.opcode == SesOpcode::NoOp) return default_response(request, 0);
@@ -93,6 +90,17 @@ Response Target::rx_req(const View& view, Time now) {
   if (request.opcode == SesOpcode::Read) return on_read(view, request, context, now);
   if (wire::has_atomic_extension(request.opcode)) return on_atomic(view, request, context, now);
   return on_send(view, request, context, now);
+}
+
+// Step 1. Some initiators leave EOM out of a READ that is one packet (WIRE 3.12).
+bool Target::decode(const View& view, Request& request) {
+  if (!Request::decode(view.next_hdr, view.bytes, request) || request.version != 0) {
+    ++counters_.malformed;
+    return false;
+  }
+  const bool one_packet = request.som && request.request_length <= payload_mtu_;
+  if (request.opcode == SesOpcode::Read && one_packet) request.eom = true;
+  return true;
 }
 
 // Steps 3 and 4. A small RMA request has its key where others have the resource index (SES-5): it
@@ -132,6 +140,7 @@ Response Target::on_later_packet(const View& view, const Request& request, RxMes
     const RiGeneration generation =
         message.context != nullptr ? message.context->generation.value : RiGeneration{};
     if (message.received >= message.expected) receiver_.dismiss(message);
+    if (remembered == ReturnCode::Ok) return default_response(request, request.request_length);
     return explicit_response(request, remembered, wire::List::Expected, 0, generation,
                              false);  // SES-105
   }
@@ -222,9 +231,8 @@ Response Target::place_write(const Request& request, RxMessage& message,
     access.place(host_copy_, request.message_offset, request.payload);
   }
   ArrivingMessages::account(message, request);
-  const std::uint64_t placed = message.received;
   if (ends) complete_write(message, has_data, access);
-  return default_response(request, placed);
+  return default_response(request, request.request_length);
 }
 
 // The last byte of a write has been placed.
@@ -255,7 +263,7 @@ Response Target::on_read(const View& view, const Request& request, Context& cont
   const ReturnCode code = check_access(access.verdict);
   if (code != ReturnCode::Ok) return refuse(view, request, context, code);
   const ReadPiece asked = read_piece(request, payload_mtu_);
-  Response response = default_response(request, asked.length);
+  Response response = default_response(request, request.request_length);
   if (asked.length > 0) {
     std::byte* data = answer_in_ack(view, request, asked, response);
     if (data == nullptr) {
@@ -331,18 +339,15 @@ ReadAnswer* Target::begin_answer(const View& view, const Request& request, const
 
 wire::SesResponseHeader Target::answer_header(const View& view, const Request& request,
                                               const ReadPiece& asked) {
-  if (++last_answer_id_ == 0) ++last_answer_id_;
   wire::SesResponseHeader header;
   header.next_hdr = wire::NextHdr::ResponseData;
   header.opcode = wire::ResponseOpcode::ResponseWData;
   header.return_code = ReturnCode::Ok;
   header.job_id = request.job_id;
-  header.response_message_id = MsgId{last_answer_id_};
+  header.response_message_id = request.message_id;  // some initiators look for it here (WIRE 3.10)
   header.read_request_message_id = request.message_id;
   header.payload_length = asked.length;
-  // Of the whole read, in each of its packets (WIRE 5.1).
-  const bool read = request.opcode == wire::SesOpcode::Read;
-  header.modified_length = read ? request.request_length : asked.length;
+  header.modified_length = request.request_length;  // in each packet of the answer (WIRE 3.9)
   header.message_offset = asked.offset;
   if (request.next_hdr != wire::NextHdr::RequestStd) {
     header.next_hdr = wire::NextHdr::ResponseDataSmall;  // no message id to name (SES-6)

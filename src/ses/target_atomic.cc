@@ -69,14 +69,14 @@ Response Target::on_atomic(const View& view, const Request& request, Context& co
   AtomicWork work = work_of(request, extent, access.address, compare, swap);
   Response response;
   if (request.opcode == SesOpcode::Atomic) {
-    response = default_response(request, extent.length);
+    response = default_response(request, request.request_length);
   } else {
     const ReadPiece asked{.offset = 0, .length = extent.length};
     work.results = answer_in_ack(view, request, asked, response);
     if (work.results == nullptr) {
       ReadAnswer* answer = begin_answer(view, request, asked, now);
       if (answer == nullptr) return nack_response(pds::NackCode::NoResource);
-      response = default_response(request, extent.length);  // PDS-195
+      response = default_response(request, request.request_length);  // PDS-195
       work.results = answer->piece->data;
     }
   }

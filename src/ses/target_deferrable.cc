@@ -105,7 +105,7 @@ Response Receiver::on_restarted(const pds::RequestView& view, const wire::SesReq
       return nack_response(NackCode::NoSesMsgAvail);
     }
     drop_parked(parked, ReturnCode::Ok);
-    return default_response(request, 0);
+    return default_response(request, request.request_length);
   }
   RxMessage* message = messages_.open(view, request, context, RxState::Matched);
   if (message == nullptr) return nack_response(NackCode::NoSesMsgAvail);

@@ -36,7 +36,7 @@ Response Target::on_message_read(const View& view, const Request& request, Time 
   }
   const bool reaches_end = begin + length == source->length;
   initiator_.read_served(*source, reaches_end, asked.length, request.request_length, now);
-  return default_response(request, asked.length);
+  return default_response(request, request.request_length);
 }
 
 bool Target::answer_from(TxMessage& source, const View& view, const Request& request,

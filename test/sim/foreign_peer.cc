@@ -9,6 +9,7 @@
 namespace uet::sim {
 namespace {
 
+constexpr std::uint8_t kControlDscp = 46;
 constexpr std::size_t kMemoryBytes = 64 * 1024;
 
 FepAddress address_ending(std::uint8_t last, std::uint16_t port) {
@@ -181,6 +182,59 @@ ses::Peer ForeignPeer::as_peer() const {
           .pid_on_fep = kPid,
           .resource_index = kIndex,
           .initiator = kInitiator};
+}
+
+std::vector<std::byte> pattern(std::size_t bytes, unsigned seed) {
+  std::vector<std::byte> data(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::byte>(i * 13 + i / 256 + seed);
+  return data;
+}
+
+std::span<const std::byte> piece(const std::vector<std::byte>& message, std::size_t index) {
+  const std::size_t begin = index * ForeignPeer::kMtu;
+  return std::span(message).subspan(
+      begin, std::min<std::size_t>(ForeignPeer::kMtu, message.size() - begin));
+}
+
+wire::SesRequest packet_of(wire::SesRequest request, std::size_t length, std::size_t index) {
+  request.som = index == 0;
+  request.eom = (index + 1) * ForeignPeer::kMtu >= length;
+  request.message_offset = static_cast<std::uint32_t>(index * ForeignPeer::kMtu);
+  request.payload_length = static_cast<std::uint32_t>(
+      std::min<std::size_t>(ForeignPeer::kMtu, length - index * ForeignPeer::kMtu));
+  request.request_length = static_cast<std::uint32_t>(length);
+  return request;
+}
+
+wire::AckHeader expect_ack(ForeignPeer& peer, const Answer& answer, Psn psn, Psn cack) {
+  EXPECT_EQ(answer.to, peer.as_peer().fep) << "to port 4793, not to the request's source port";
+  EXPECT_EQ(answer.entropy, ForeignPeer::kEntropy);  // WIRE 1.1, PDS-103
+  EXPECT_EQ(answer.dscp, kControlDscp);
+  EXPECT_EQ(answer.ecn, Ecn::NotEct);
+  const auto ack = answer.ack();
+  EXPECT_TRUE(ack.has_value());
+  if (!ack) return {};
+  EXPECT_EQ(ack->ack_psn(), psn);
+  EXPECT_EQ(ack->cack_psn, cack);
+  EXPECT_EQ(ack->dpdcid, ForeignPeer::kPdc);
+  EXPECT_NE(ack->spdcid.value, 0);
+  return *ack;
+}
+
+void first_write(ForeignPeer& peer, std::size_t length) {
+  const auto data = pattern(length);
+  auto write = peer.to_context(wire::SesOpcode::Write, 1);
+  write.match_bits = peer.key.value;
+  std::uint32_t packets = 0;
+  for (; packets * ForeignPeer::kMtu < length; ++packets) {
+    auto header = peer.request(packets);
+    header.clear_psn_offset = static_cast<std::int16_t>(-1 - static_cast<int>(packets));
+    header.ar = (packets + 1) * ForeignPeer::kMtu >= length;  // its last packet only (PDS-101)
+    peer.say(header, packet_of(write, length, packets), piece(data, packets));
+  }
+  PdcId id{};
+  for (std::uint32_t i = 0; i < packets; ++i) id = peer.hear().ack().value().spdcid;
+  peer.tpdcid = id;
 }
 
 }  // namespace uet::sim

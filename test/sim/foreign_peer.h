@@ -6,11 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
-#include <memory>
+#include <gtest/gtest.h>
+
 #include "sim/stage.h"
 #include "uet/fep/fep.h"
 #include "uet/wire/parse.h"
@@ -114,6 +117,112 @@ class ForeignPeer {
   Time now_;
   std::unique_ptr<fep::Fep> fep_;
   ses::Context* context_ = nullptr;
+};
+
+// Bytes that differ by position and `seed`.
+std::vector<std::byte> pattern(std::size_t bytes, unsigned seed = 1);
+// The part of a message that packet `index` of it carries.
+std::span<const std::byte> piece(const std::vector<std::byte>& message, std::size_t index);
+// `request` as packet `index` of a message of `length` bytes.
+wire::SesRequest packet_of(wire::SesRequest request, std::size_t length, std::size_t index);
+// An ACK that goes where it must and says what every ACK to this peer says.
+wire::AckHeader expect_ack(ForeignPeer& peer, const Answer& answer, Psn psn, Psn cack);
+// The peer writes `length` bytes as its first message and learns the PDC id.
+void first_write(ForeignPeer& peer, std::size_t length);
+
+// The peer as target of what the Fep sends.
+class ForeignTarget : public ::testing::Test {
+ protected:
+  static constexpr PdcId kTheirs{0x0D01};  // the peer's id of our PDC
+
+  // Sends what it posts only with the next pass.
+  void post(const std::vector<std::byte>& data) {
+    const ses::IoSlice slice{const_cast<std::byte*>(data.data()), data.size()};
+    const ses::Peer to = peer.as_peer();
+    ses::SendOp op;
+    op.peer = &to;
+    op.local = {&slice, 1};
+    ASSERT_TRUE(peer.fep().ses().send(peer.context(), op, peer.now()).ok());
+  }
+  void send(const std::vector<std::byte>& data) {
+    post(data);
+    peer.push();
+  }
+  // Reads into `room` on the established PDC. The request, and the packet of the return direction
+  // that answers it with pattern(..., 7).
+  std::pair<wire::RequestHeader, std::vector<std::byte>> ask_for(std::vector<std::byte>& room) {
+    const ses::IoSlice slice{room.data(), room.size()};
+    const ses::Peer to = peer.as_peer();
+    ses::RmaOp op;
+    op.peer = &to;
+    op.local = {&slice, 1};
+    op.key = Rkey{0x1234};
+    EXPECT_TRUE(peer.fep().ses().read(peer.context(), op, peer.now()).ok());
+    peer.push();
+    const Answer asked = peer.hear();
+    const auto read = asked.request().value();
+    const auto wanted = asked.ses_request().value();
+    EXPECT_EQ(wanted.opcode, wire::SesOpcode::Read);
+    EXPECT_TRUE(wanted.som && wanted.eom);
+    EXPECT_TRUE(wanted.payload.empty());
+    wire::RequestHeader pds;
+    pds.next_hdr = wire::NextHdr::ResponseData;
+    pds.psn = Psn{0x0200'0000};
+    pds.clear_psn_offset = -1;
+    pds.spdcid = kTheirs;
+    pds.dpdcid = read.spdcid;
+    pds.ar = true;
+    wire::SesResponseHeader ses =
+        response(wire::ResponseOpcode::ResponseWData, wire::ReturnCode::Ok);
+    ses.next_hdr = wire::NextHdr::ResponseData;
+    ses.response_message_id = ses.read_request_message_id = read_id = wanted.message_id;
+    ses.payload_length = ses.modified_length = static_cast<std::uint32_t>(room.size());
+    std::vector<std::byte> bytes(100);
+    std::size_t length = pds.encode(bytes.data());
+    length += ses.encode(bytes.data() + length);
+    bytes.resize(length);
+    const auto data = pattern(room.size(), 7);
+    bytes.insert(bytes.end(), data.begin(), data.end());
+    return {read, bytes};
+  }
+  // An ACK of everything up to `psn` by the peer's PDC.
+  wire::AckHeader ack(const wire::RequestHeader& request) const {
+    auto header = peer.ack_of(request.psn, request.spdcid);
+    header.spdcid = kTheirs;
+    return header;
+  }
+  wire::NackHeader nack(const wire::RequestHeader& request, wire::NackCode code, PdcId from) const {
+    wire::NackHeader header;
+    header.nack_code = code;
+    header.nack_psn = request.psn;
+    header.spdcid = from;
+    header.dpdcid = request.spdcid;
+    return header;
+  }
+  static wire::SesResponseHeader response(wire::ResponseOpcode opcode, wire::ReturnCode code) {
+    wire::SesResponseHeader header;
+    header.opcode = opcode;
+    header.return_code = code;
+    header.job_id = ForeignPeer::kJob;
+    return header;
+  }
+  // One message of `bytes` bytes whose packets the peer acknowledges.
+  wire::RequestHeader establish() {
+    send(first);
+    const auto request = peer.hear().request().value();
+    auto answer = ack(request);
+    answer.next_hdr = wire::NextHdr::Response;
+    const auto said = response(wire::ResponseOpcode::DefaultResponse, wire::ReturnCode::Ok);
+    peer.say(answer, &said);
+    EXPECT_EQ(peer.sink.completions.size(), 1U);
+    peer.sink.completions.clear();
+    return request;
+  }
+
+  ForeignPeer peer;
+  MsgId read_id{};  // of ask_for
+  const std::vector<std::byte> first = pattern(10);
+  const std::vector<std::byte> message = pattern(2 * ForeignPeer::kMtu + 10);
 };
 
 }  // namespace uet::sim

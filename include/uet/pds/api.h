@@ -103,6 +103,12 @@ struct RequestView {
   std::span<const std::byte> bytes;
 };
 
+// What a default response says of the request that it answers.
+struct RequestName {
+  MsgId message{};  // 0 where its header has none
+  JobId job{};
+};
+
 // The answer of SES to one request packet (PDS-18). It rides in the ACK.
 struct Response {
   // RESPONSE_DATA (20) plus data that may ride in an ACK.
@@ -114,6 +120,7 @@ struct Response {
   // CACK stays below it (SES-46, SES-48).
   bool provisional = false;
   std::optional<NackCode> nack;  // set: refuse instead, the packet leaves no trace (PDS-211)
+  RequestName request;           // kept by PDS, for Client::default_rsp
   std::uint8_t length = 0;
   std::array<std::byte, kMaxBytes> bytes;  // SES response header and data: `length` of them
 
@@ -123,6 +130,7 @@ struct Response {
     guaranteed = other.guaranteed;
     provisional = other.provisional;
     nack = other.nack;
+    request = other.request;
     length = other.length;
     other.copy_bytes(bytes.data());
   }
@@ -160,6 +168,10 @@ class Client {
   // A request packet arrived, in order if the mode is ROD, never twice; if it is UUD, nobody hears
   // the response, and if it is RUDI, it may have been here before (PDS-184).
   virtual Response rx_req(const RequestView& request, Time now) = 0;
+  // The name of a request that arrived before; empty if its header does not tell.
+  virtual std::optional<RequestName> name_of(const RequestView& request) const = 0;
+  // A default response: for a request that was consumed and asks for its answer again (PDS-204).
+  virtual Response default_rsp(const RequestName& name) const = 0;
   // The response of one packet. Exactly one of pds_error and an rx_rsp that is Final comes for each
   // packet (PDS-22). After Provisional PDS keeps the PSN unacknowledged, asks the peer from time to
   // time, and delivers what comes; a cumulative ACK over the PSN is Final whatever SES says

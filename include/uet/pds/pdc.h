@@ -214,7 +214,8 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   // A Probe that came as `request`: answered at once with what has arrived, its bitmap from `base`
   // on if that is near.
   void on_probe(std::uint16_t opaque, Psn base, const Incoming& request, Time now);
-  void on_ack_request(Psn psn, std::uint16_t entropy, Time now);
+  // `message`: of the packet asked about, if the peer says so, else 0.
+  void on_ack_request(Psn psn, MsgId message, std::uint16_t entropy, Time now);
   // Something came from the initiator that was asked to close: it is still finishing, or waits for
   // credit, and has time to do so (PDS-177).
   void extend_close(Time now);
@@ -385,7 +386,9 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   bool answer_waits(Psn psn) const;
   bool is_stored(Psn psn) const;
   wire::AckRequestCode code_for(Psn psn) const;
-  void resend_ack(Psn psn, const Incoming& request, Time now);
+  Response default_response(Psn psn) const;
+  void resend_ack(Psn psn, const std::optional<RequestName>& name, const Incoming& request,
+                  Time now);
   void release_stored();
   void request_clear(Time now);
   void ask_for_clear_if_late(Time now);
@@ -397,23 +400,24 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   const PdcId id_;
   PdcId peer_id_;  // 0 until the initiator has learnt it
   Environment& env_;
-  const Destination destination_;
+  Destination destination_;  // of a target PDC, `job` is that of the last request
   Psn start_psn_;
   SharedCcc& ccc_;
   std::optional<cms::PathSelector> own_path_;  // if it has one of its own
   PdcId next_there_;
   std::optional<PdsError> error_;
-  bool ack_vouches_ = false;              // the ACK being applied is not marked (CMS-418)
+  bool ack_vouches_ : 1 = false;          // the ACK being applied is not marked (CMS-418)
   bool peer_buffers_ : 1 = false;         // the peer SACKs on ROD, so it keeps early packets
   bool context_known_ : 1 = false;        // the peer has had a request that names the context
   bool opened_without_data_ : 1 = false;  // a NOOP was sent for that
+  bool refused_went_ : 1 = false;  // rather than new packets, when last one could go (RUD)
+  bool close_wanted_ : 1 = false;  // asked for while it could not begin
   OwedClear owed_clear_ = OwedClear::None;
-  bool refused_went_ : 1 = false;       // rather than new packets, when last one could go (RUD)
-  bool close_wanted_ : 1 = false;       // asked for while it could not begin
   cms::DestinationReport report_;       // CMS-300; what ACKs of what arrives here say
   std::uint16_t resend_count_ = 0;      // records with `resend`
   std::uint16_t stored_ = 0;            // guaranteed responses that wait for their CLEAR
   std::uint16_t local_connection_ = 0;  // RxPacket::connection of the peer; 0: not known
+  std::uint32_t locks_ = 0;
 
   // Source: from here to in_flight_bytes_ what each packet that is sent needs, in lines of the
   // cache that follow one another.
@@ -468,16 +472,15 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   // destination
   AckPolicy ack_policy_;
   CreditSender* credit_sender_ = nullptr;  // the peer's context, if its requests name one
-  RxWindow rx_;
+  [[no_unique_address]] RxWindow rx_;      // its last four bytes are own_acks_'s
+  Psn own_acks_;                      // up to here, what has arrived above CACK has ACKs of its own
   AckDue* ack_due_ = nullptr;         // its ACK waits for a turn; nullptr: none does
   Psn reported_cack_;                 // CACK of the last ACK sent
   std::optional<Psn> ar_behind_gap_;  // PDS-98
-  std::uint32_t locks_ = 0;
-  Psn own_acks_;                     // up to here, what has arrived above CACK has ACKs of its own
-  Psn rod_next_;                     // next PSN to deliver in order
-  std::optional<Psn> gap_reported_;  // PDS-165; RUD: with RCVR_INFER_LOSS
-  Time clear_progress_{};            // when one of `stored_` last came, or was asked for
-  std::uint64_t rcvd_bytes_ = 0;     // CMS-111
+  Psn rod_next_;                      // next PSN to deliver in order
+  std::optional<Psn> gap_reported_;   // PDS-165; RUD: with RCVR_INFER_LOSS
+  Time clear_progress_{};             // when one of `stored_` last came, or was asked for
+  std::uint64_t rcvd_bytes_ = 0;      // CMS-111
 };
 
 // Addresses a packet that nobody keeps (ACK, NACK, unacknowledged control packet) and queues it.

@@ -29,7 +29,7 @@ class RxWindow {
 
   struct Entry {
     Slot slot;
-    std::uint16_t index;
+    std::uint16_t index;  // of what is stored; of a Finished one its message
   };
   using Pool = BlockPool<Entry>;
 
@@ -62,11 +62,13 @@ class RxWindow {
   }
   // Of what is stored.
   std::uint16_t index(Psn psn) const { return entries_[position(psn)].index; }
+  // The message of the Finished packet `psn`, at or above CACK; 0: unknown, or it had none.
+  MsgId message(Psn psn) const { return psn == cack_ ? cack_message_ : MsgId{index(psn)}; }
 
   // Nothing has arrived, and Start_PSN is another one (PDS-77).
   void rebase(Psn start_psn) { cack_ = clear_ = highest_ = owed_ = start_psn - 1; }
 
-  // `index` names what is stored for Guaranteed and Buffered.
+  // `index` names what is stored for Guaranteed and Buffered, and the message of a Finished one.
   void mark(Psn psn, Slot state, std::uint16_t index = 0) {
     UET_ASSERT(psn > cack_ && psn - cack_ <= static_cast<std::int32_t>(range()));
     if (entries_ == nullptr) {
@@ -78,11 +80,12 @@ class RxWindow {
     if (state == Slot::Provisional && (!owes() || psn < owed_)) owed_ = psn;
     if (owes() && state == Slot::Guaranteed && psn == owed_) find_owed();
   }
-  // As mark(psn, Slot::Finished) and advance() where it is the next one and none above it has
-  // arrived; false and without effect elsewhere.
-  bool finish_in_order(Psn psn) {
+  // As mark(psn, Slot::Finished, message) and advance() where it is the next one and none above it
+  // has arrived; false and without effect elsewhere.
+  bool finish_in_order(Psn psn, MsgId message = {}) {
     if (highest_ != cack_ || psn != cack_ + 1) return false;
     highest_ = cack_ = psn;
+    cack_message_ = message;
     return true;
   }
   // The source says that it has the responses of all PSNs up to `psn` (PDS-114); older values
@@ -106,6 +109,7 @@ class RxWindow {
       } else if (entry.slot != Slot::Finished) {
         return;
       }
+      cack_message_ = MsgId{entry.slot == Slot::Finished ? entry.index : std::uint16_t{0}};
       entry.slot = Slot::Missing;
       cack_ = psn;
     }
@@ -152,6 +156,7 @@ class RxWindow {
   Psn clear_;
   Psn highest_;
   Psn owed_;  // the lowest one that is Provisional; clear_: none is
+  MsgId cack_message_{};
 };
 
 }  // namespace uet::pds

@@ -66,7 +66,7 @@ class Initiator {
   void message_failed(TxMessage& message, pds::PdsError error, Time now);
   void pdc_closed(PdcId pdc, pds::PdsError error);
   // Return data: a request packet in the return direction (SES-83).
-  void rx_data(const pds::RequestView& request, Time now);
+  pds::Response rx_data(const pds::RequestView& request, Time now);
 
   // What a target asks that is told to read a message of this FEP (initiator_rendezvous.cc).
   // The message that the FEP `reader` may read under the key (is_message_key); nullptr: none.
@@ -184,6 +184,7 @@ class Initiator {
   void await_data(TxMessage& message, Time now);
   void expire_data(Time now);
   Time data_deadline();
+  void take_data(const pds::RequestView& request, const wire::SesResponseHeader& header, Time now);
   void place_data(TxMessage& message, std::uint64_t offset, std::span<const std::byte> data,
                   Time now);
   static void place_results(const TxMessage& message, std::span<const std::byte> results);

@@ -102,12 +102,17 @@ constexpr bool is_idempotent_safe(Rkey key) { return key.value >> 63 != 0; }
 
 // ---- building responses ------------------------------------------------------------------------
 
-// OK and nothing else to say (SES-104); `placed` becomes modified_length (SES-43).
-pds::Response default_response(const wire::SesRequest& request, std::uint64_t placed);
+// What every response of the message says in modified_length (SES-43, WIRE 3.9): the bytes of it
+// that have room where it goes, or all while it has no receive.
+std::uint64_t modified_length(const RxMessage& message);
+// OK and nothing else to say (SES-104).
+pds::Response default_response(const wire::SesRequest& request, std::uint64_t modified);
+// The same without the request at hand; 0 in modified_length says nothing.
+pds::Response default_response(const pds::RequestName& name);
 // RESPONSE with a list or a return code to tell. A guaranteed one cannot get lost (PDS-111).
 // `generation` is the one of the context, or 0.
 pds::Response explicit_response(const wire::SesRequest& request, wire::ReturnCode code,
-                                wire::List list, std::uint64_t placed, RiGeneration generation,
+                                wire::List list, std::uint64_t modified, RiGeneration generation,
                                 bool guaranteed);
 // NO_RESPONSE: taken; the answer that counts follows (SES-46).
 pds::Response provisional_response(const wire::SesRequest& request, RiGeneration generation);

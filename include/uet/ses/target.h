@@ -59,6 +59,7 @@ class Target {
     Context* context = nullptr;  // if the code is Ok
   };
 
+  bool decode(const View& view, Request& request);
   Addressed find_context(const Request& request) const;
   bool take_datagram(const View& view, Time now);
   pds::Response on_rudi(const View& view, Time now);
@@ -108,7 +109,6 @@ class Target {
   Slab<ReadAnswer> answers_;
   Shares answer_shares_;
   IntrusiveList<ReadAnswer, AnsweringTag> answering_;
-  std::uint16_t last_answer_id_ = 0;
 };
 
 }  // namespace uet::ses

@@ -359,7 +359,8 @@ TEST_F(PdcDestination, Pds204_ClearedAndPlainDuplicatesGetTheDefaultResponse) {
   turn();
   const auto again = answer_to(retransmission(334));
   ASSERT_EQ(again.size(), 1U);
-  EXPECT_EQ(again[0].ack()->next_hdr, NextHdr::None);
+  EXPECT_EQ(again[0].ack()->next_hdr, NextHdr::Response);
+  EXPECT_EQ(again[0].ack()->ack_psn(), Psn{334});
   EXPECT_EQ(again[0].ack()->req, AckRequestCode::None);
   EXPECT_EQ(again[0].ack()->cack_psn, Psn{334});
 }

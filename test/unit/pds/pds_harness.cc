@@ -91,6 +91,13 @@ Response FakeClient::rx_req(const RequestView& request, Time) {
   return response;
 }
 
+std::optional<RequestName> FakeClient::name_of(const RequestView& request) const {
+  const auto [message, number] = content(request.bytes);
+  return RequestName{MsgId{static_cast<std::uint16_t>(message)}, {}};
+}
+
+Response FakeClient::default_rsp(const RequestName&) const { return default_response(); }
+
 Verdict FakeClient::rx_rsp(Message& base, std::uint32_t tag, const ResponseView& response, Time) {
   auto& message = static_cast<TestMessage&>(base);
   answered.push_back({.message = message.id,

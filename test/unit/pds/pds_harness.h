@@ -74,6 +74,8 @@ class FakeClient : public Client {
  public:
   PacketPlan next_packet(Message& message, Packet& packet, PreparedPacket& prepared) override;
   Response rx_req(const RequestView& request, Time now) override;
+  std::optional<RequestName> name_of(const RequestView& request) const override;
+  Response default_rsp(const RequestName& name) const override;
   Verdict rx_rsp(Message& message, std::uint32_t tag, const ResponseView& response,
                  Time now) override;
   void pds_error(Message& message, std::uint32_t tag, PdsError error, Time now) override;

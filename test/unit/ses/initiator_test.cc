@@ -632,7 +632,7 @@ TEST_F(InitiatorTest, Ses6_DataThatNameAPsnAreNobodys) {
   header.original_request_psn = Psn{1};
   Bytes bytes(sizeof(wire::SesResponseDataSmall));
   header.encode(bytes.data());
-  EXPECT_EQ(a.take(NextHdr::ResponseDataSmall, bytes, 2).next_hdr, NextHdr::None);
+  EXPECT_EQ(a.take(NextHdr::ResponseDataSmall, bytes, 2).next_hdr, NextHdr::Response);
   EXPECT_EQ(a.ses.counters().stray_responses, 1u);
 }
 

@@ -531,11 +531,11 @@ TEST_F(OwedAnswer, LastPacketMayComeFirst) {
 }
 
 // SES-67: OVERFLOW and 0 would put off a message that is deferrable.
-TEST_F(OwedAnswer, Ses67_AnswerSaysWhatHasComeAlsoWhenNothingIsPlacedYet) {
+TEST_F(OwedAnswer, Ses67_AnswerSaysTheRoomAlsoWhenNothingIsPlacedYet) {
   arrives(kMtu, 1, kMtu + 1);
   in.resize(10);
   ASSERT_TRUE(b.receive({slice_of(in)}));
-  EXPECT_EQ(answer(1).modified_length, 1u);
+  EXPECT_EQ(answer(1).modified_length, 10u);
 }
 
 TEST_F(OwedAnswer, Ses49_SendWithoutTheFlagIsAnsweredAtOnce) {

@@ -140,7 +140,7 @@ TEST_F(TargetAtomicTest, CompareAndSwapOfTheHeader) {
   EXPECT_EQ(cells[0], 7u);
   const auto swapped = b.take(swap(7, 9));
   EXPECT_EQ(fetched(swapped), 7u);
-  EXPECT_EQ(header_of(swapped).modified_length, 8u) << "not the 32 of the operands";
+  EXPECT_EQ(header_of(swapped).modified_length, 32u) << "its request_length (WIRE 3.9)";
   EXPECT_EQ(cells[0], 9u);
   EXPECT_EQ(b.sink.accesses[1].first, Kind::CompareAtomic);
   SesRequest silent = swap(9, 10);

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// What a peer of another make needs in the answers of a Fep, and what of its requests a Fep must
+// take, packet by packet.
+#include <algorithm>
+
+#include "sim/foreign_peer.h"
+
+namespace uet::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using wire::AckRequestCode;
+using wire::CpType;
+using wire::NextHdr;
+using wire::PdsType;
+using wire::ResponseOpcode;
+using wire::ReturnCode;
+using wire::SesOpcode;
+
+constexpr auto kMtu = ForeignPeer::kMtu;
+constexpr auto kStart = ForeignPeer::kStart;
+
+// The answer's response is OK for the message `id`.
+void expect_response(const Answer& answer, std::uint16_t id, const char* what,
+                     ResponseOpcode opcode = ResponseOpcode::DefaultResponse) {
+  const auto response = answer.ses_response();
+  ASSERT_TRUE(response.has_value()) << what;
+  EXPECT_EQ(response->opcode, opcode) << what;
+  EXPECT_EQ(response->return_code, ReturnCode::Ok) << what;
+  EXPECT_EQ(response->message_id, MsgId{id}) << what;
+  EXPECT_EQ(response->job_id, ForeignPeer::kJob) << what;
+}
+
+class LostAcks : public ::testing::Test {
+ protected:
+  LostAcks() { first_write(peer, 10); }  // message 1, request 0
+
+  // The write of message `id` as request `index`, with everything answered before cleared.
+  wire::RequestHeader write(std::uint32_t index, std::uint16_t id, bool ar = true,
+                            bool retx = false, PdsType type = PdsType::RudReq) {
+    auto ses = peer.to_context(SesOpcode::Write, id);
+    ses.match_bits = peer.key.value;
+    ses.request_length = 10;
+    auto header = peer.request(index);
+    header.type = type;
+    header.ar = ar;
+    header.retx = retx;
+    peer.say(header, ses, pattern(10));
+    return header;
+  }
+  void ask_for_ack(std::uint32_t index, std::uint16_t id) {
+    wire::ControlHeader asked;
+    asked.ctl_type = CpType::AckRequest;
+    asked.psn = kStart + static_cast<std::int32_t>(index);
+    asked.spdcid = ForeignPeer::kPdc;
+    asked.dpdcid = peer.tpdcid;
+    asked.payload = id;
+    peer.say(asked);
+  }
+  // Its value is a guaranteed response, which holds CACK until it is cleared.
+  void fetch(std::uint32_t index, std::uint16_t id) {
+    auto atomic = peer.to_context(SesOpcode::FetchingAtomic, id);
+    atomic.match_bits = peer.key.value;
+    atomic.request_length = 8;
+    atomic.atomic = {.op = wire::AmoOp::Sum, .datatype = wire::AmoDatatype::Uint64};
+    auto header = peer.request(index);
+    header.ar = true;
+    peer.say(header, atomic, pattern(8));
+    EXPECT_EQ(peer.hear().ack().value().req, AckRequestCode::Clear);
+  }
+
+  ForeignPeer peer;
+};
+
+TEST_F(LostAcks, Pds204_RepeatedRequestGetsItsOwnResponse) {
+  write(1, 2);
+  expect_response(peer.hear(), 2, "the ACK that got lost");
+  for (const std::uint32_t index : {1U, 0U}) {  // at CACK, and below it
+    write(index, static_cast<std::uint16_t>(index + 1), true, true);
+    const Answer again = peer.hear();
+    expect_ack(peer, again, kStart + static_cast<std::int32_t>(index), kStart + 1);
+    expect_response(again, static_cast<std::uint16_t>(index + 1), "repeated");
+  }
+  EXPECT_TRUE(peer.silent());
+}
+
+TEST_F(LostAcks, Pds204_RepeatedRequestBehindAGapGetsItsResponse) {
+  write(2, 3);
+  expect_response(peer.hear(), 3, "behind the gap");
+  while (!peer.silent()) peer.hear();
+  write(2, 3, true, true);
+  const Answer again = peer.hear();
+  EXPECT_EQ(again.ack().value().ack_psn(), kStart + 2);
+  expect_response(again, 3, "repeated behind the gap");
+}
+
+TEST_F(LostAcks, Pds156_AckRequestIsAnsweredWithTheResponse) {
+  write(1, 2);
+  write(3, 4);
+  while (!peer.silent()) peer.hear();
+  ask_for_ack(1, 0);
+  expect_response(peer.hear(), 2, "at CACK: remembered");
+  ask_for_ack(0, 1);
+  const Answer below = peer.hear();
+  EXPECT_EQ(below.ack().value().ack_psn(), kStart);
+  expect_response(below, 1, "below CACK: the peer says the id");
+  ask_for_ack(3, 0);
+  const Answer above = peer.hear();
+  EXPECT_EQ(above.ack().value().ack_psn(), kStart + 3);
+  expect_response(above, 4, "above CACK: remembered");
+}
+
+// The cumulative ACK tells that it has come; an ACK of its own would name it without a response.
+TEST_F(LostAcks, Pds156_UnknownIdIsLeftToTheCumulativeAck) {
+  write(1, 2);
+  peer.hear();
+  ask_for_ack(0, 0);
+  const Answer answer = peer.hear();
+  expect_ack(peer, answer, kStart + 1, kStart + 1);
+  expect_response(answer, 2, "of CACK");
+}
+
+TEST_F(LostAcks, AcksOfWhatCackCannotCoverHaveTheirResponses) {
+  fetch(1, 2);
+  write(2, 3, false);
+  write(3, 4, false);
+  while (!peer.silent()) peer.hear();
+  write(4, 5);
+  std::vector<std::uint16_t> ids;
+  while (!peer.silent()) {
+    const Answer answer = peer.hear();
+    const auto index = static_cast<std::uint16_t>(answer.ack().value().ack_psn() - kStart);
+    expect_response(answer, index + 1, "behind a response that is not cleared");
+    ids.push_back(index);
+  }
+  EXPECT_EQ(ids, (std::vector<std::uint16_t>{2, 3, 4}));
+}
+
+// PDS-98: the CLEAR moves CACK over what was asked about before.
+TEST_F(LostAcks, AckAfterAClearHasTheResponseOfCack) {
+  fetch(1, 2);
+  write(2, 3);
+  while (!peer.silent()) peer.hear();
+  wire::ControlHeader clear;
+  clear.ctl_type = CpType::Clear;
+  clear.spdcid = ForeignPeer::kPdc;
+  clear.dpdcid = peer.tpdcid;
+  clear.payload = (kStart + 1).value;
+  peer.say(clear);
+  const Answer answer = peer.hear();
+  EXPECT_EQ(answer.ack().value().cack_psn, kStart + 2);
+  EXPECT_EQ(answer.ack().value().ack_psn(), kStart + 2);
+  expect_response(answer, 3, "of CACK");
+}
+
+TEST(LostRodAcks, AckOfAnEarlyPacketHasTheResponseOfCack) {
+  ForeignPeer peer(DeliveryMode::Rod);
+  auto write = peer.to_context(SesOpcode::Write, 1);
+  write.match_bits = peer.key.value;
+  for (const std::uint32_t index : {0U, 2U}) {
+    auto header = peer.request(index);
+    header.type = PdsType::RodReq;
+    header.ar = true;
+    write.message_id = MsgId{static_cast<std::uint16_t>(index + 1)};
+    peer.say(header, write);
+    const Answer answer = peer.hear();
+    peer.tpdcid = expect_ack(peer, answer, kStart, kStart).spdcid;
+    expect_response(answer, 1, index == 0 ? "the first one" : "its gap is told");
+  }
+}
+
+// PDS-104: a control packet has no response, repeated or not.
+TEST_F(LostAcks, Pds104_RepeatedNoopIsAcknowledgedWithoutResponse) {
+  wire::ControlHeader noop;
+  noop.ctl_type = CpType::Noop;
+  noop.ar = true;
+  noop.psn = kStart + 1;
+  noop.spdcid = ForeignPeer::kPdc;
+  noop.dpdcid = peer.tpdcid;
+  for (const bool again : {false, true}) {
+    noop.retx = again;
+    peer.say(noop);
+    const Answer answer = peer.hear();
+    EXPECT_EQ(expect_ack(peer, answer, kStart + 1, kStart + 1).next_hdr, NextHdr::None);
+  }
+}
+
+// ---- modified_length (WIRE 3.9) ----------------------------------------------------------------
+
+class ModifiedLength : public ::testing::Test {
+ protected:
+  void post_receive(std::size_t bytes) {
+    room.resize(bytes);
+    const ses::IoSlice slice{room.data(), room.size()};
+    ses::ReceiveOp receive;
+    receive.local = {&slice, 1};
+    ASSERT_TRUE(peer.fep().ses().receive(peer.context(), receive, peer.now()).ok());
+  }
+  // Every packet of a message of `length` bytes is answered with `expected`.
+  void expect_in_all(wire::SesRequest request, std::size_t length, std::uint32_t expected) {
+    const auto data = pattern(length);
+    for (std::uint32_t i = 0; i * kMtu < length; ++i) {
+      auto header = peer.request(i);
+      header.ar = true;
+      peer.say(header, packet_of(request, length, i), piece(data, i));
+      const auto response = peer.hear().ses_response();
+      ASSERT_TRUE(response.has_value());
+      EXPECT_EQ(response->return_code, ReturnCode::Ok);
+      EXPECT_EQ(response->modified_length, expected) << "packet " << i;
+    }
+  }
+  wire::SesRequest rma(SesOpcode opcode) {
+    auto request = peer.to_context(opcode, 1);
+    request.match_bits = peer.key.value;
+    return request;
+  }
+
+  ForeignPeer peer;
+  std::vector<std::byte> room;
+};
+
+TEST_F(ModifiedLength, SendSaysTheWholeMessageInEachResponse) {
+  post_receive(5000);
+  expect_in_all(peer.to_context(SesOpcode::Send, 1), 5000, 5000);
+}
+
+TEST_F(ModifiedLength, SendSaysTheRoomWhereItIsSmaller) {
+  post_receive(1500);
+  expect_in_all(peer.to_context(SesOpcode::Send, 1), 5000, 1500);
+}
+
+TEST_F(ModifiedLength, UnexpectedSendSaysTheWholeMessage) {
+  expect_in_all(peer.to_context(SesOpcode::Send, 1), 5000, 5000);
+}
+
+TEST_F(ModifiedLength, WriteSaysTheWholeMessageInEachResponse) {
+  expect_in_all(rma(SesOpcode::Write), 5000, 5000);
+}
+
+TEST_F(ModifiedLength, ReadSaysTheWholeMessageInEachResponse) {
+  const auto read = rma(SesOpcode::Read);
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    auto header = peer.request(i);
+    header.ar = true;
+    peer.say(header, packet_of(read, 2 * kMtu + 100, i));
+  }
+  std::size_t acks = 0;
+  std::size_t data = 0;
+  while (!peer.silent()) {
+    const Answer answer = peer.hear();
+    const auto response = answer.ses_response();
+    ASSERT_TRUE(response.has_value());
+    EXPECT_EQ(response->modified_length, 2 * kMtu + 100);
+    ++(answer.ack() ? acks : data);
+  }
+  EXPECT_EQ(acks, 3U);
+  EXPECT_EQ(data, 3U);
+}
+
+TEST_F(ModifiedLength, RudiWriteSaysTheWholeMessage) {
+  auto write = rma(SesOpcode::Write);
+  ri::MemoryRegion region;
+  region.base = peer.memory.data();
+  region.length = peer.memory.size();
+  region.access = ri::kRemoteWrite;
+  write.match_bits = std::uint64_t{1} << 63 | 0x1234;  // IDEMPOTENT_SAFE
+  ASSERT_TRUE(peer.fep().regions().add_with_key(region, Rkey{write.match_bits}));
+  const auto data = pattern(kMtu + 100);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    wire::RudiHeader header;
+    header.next_hdr = NextHdr::RequestStd;
+    header.pkt_id = 7 + i;
+    std::vector<std::byte> bytes(wire::kMaxPdsHeaderBytes + wire::kMaxSesHeaderBytes);
+    std::size_t length = header.encode(bytes.data());
+    length += packet_of(write, data.size(), i).encode(bytes.data() + length);
+    bytes.resize(length);
+    const auto payload = piece(data, i);
+    bytes.insert(bytes.end(), payload.begin(), payload.end());
+    peer.say(bytes);
+    const Answer answer = peer.hear();
+    wire::SesResponseHeader response;
+    const auto rest = std::span(answer.bytes).subspan(header.encode(bytes.data()));
+    ASSERT_TRUE(wire::SesResponseHeader::decode(NextHdr::Response, rest, response));
+    EXPECT_EQ(response.return_code, ReturnCode::Ok);
+    EXPECT_EQ(response.modified_length, data.size()) << "packet " << i;
+  }
+}
+
+// ---- requests in the forms of other makes (WIRE 3.12) ------------------------------------------
+
+TEST(ForeignRead, DataAreFoundByTheIdOfTheRead) {
+  ForeignPeer peer;
+  first_write(peer, kMtu);
+  for (const std::uint16_t id : {700, 300}) {
+    auto read = peer.to_context(SesOpcode::Read, id);
+    read.match_bits = peer.key.value;
+    auto header = peer.request(id == 700 ? 1 : 2);
+    header.ar = true;
+    peer.say(header, packet_of(read, kMtu, 0));
+    bool answered = false;
+    while (!peer.silent()) {
+      const Answer answer = peer.hear();
+      const auto response = answer.ses_response();
+      if (!answer.request()) continue;
+      answered = true;
+      ASSERT_TRUE(response.has_value());
+      EXPECT_EQ(response->response_message_id, MsgId{id});
+      EXPECT_EQ(response->read_request_message_id, MsgId{id});
+    }
+    EXPECT_TRUE(answered);
+  }
+}
+
+TEST(ForeignRead, OnePacketWithoutEomIsWhole) {
+  ForeignPeer peer;
+  first_write(peer, kMtu);
+  std::uint32_t index = 1;
+  for (const std::uint32_t length : {8U, kMtu}) {
+    auto read = peer.to_context(SesOpcode::Read, static_cast<std::uint16_t>(index + 1));
+    read.match_bits = peer.key.value;
+    read = packet_of(read, length, 0);
+    read.eom = false;
+    auto header = peer.request(index);
+    header.ar = true;
+    peer.say(header, read);
+    std::vector<std::byte> data;
+    while (!peer.silent()) {
+      const auto response = peer.hear().ses_response();
+      ASSERT_TRUE(response.has_value());
+      EXPECT_EQ(response->return_code, ReturnCode::Ok);
+      data.insert(data.end(), response->payload.begin(), response->payload.end());
+    }
+    EXPECT_EQ(data, std::vector(peer.memory.begin(), peer.memory.begin() + length));
+    ++index;
+  }
+}
+
+TEST(ForeignRead, SeveralPacketsWithoutEomAreNotWhole) {
+  ForeignPeer peer;
+  auto read = peer.to_context(SesOpcode::Read, 1);
+  read.match_bits = peer.key.value;
+  read = packet_of(read, kMtu + 1, 0);
+  EXPECT_FALSE(read.eom);
+  peer.say(peer.request(0), read);
+  EXPECT_EQ(peer.hear().ses_response()->return_code, ReturnCode::Ok);
+  EXPECT_EQ(peer.fep().ses().counters().errors_answered, 0U);
+}
+
+TEST_F(ForeignTarget, ReadDataAreAcknowledgedWithAResponse) {
+  establish();
+  std::vector<std::byte> room(100);
+  const auto [read, data_packet] = ask_for(room);
+  peer.say(data_packet);
+  const Answer answer = peer.hear();
+  const auto response = answer.ses_response();
+  ASSERT_TRUE(response.has_value());
+  EXPECT_EQ(response->opcode, ResponseOpcode::DefaultResponse);
+  EXPECT_EQ(response->return_code, ReturnCode::Ok);
+  EXPECT_EQ(response->message_id, read_id) << "by which it keeps the data";
+  EXPECT_EQ(response->job_id, ForeignPeer::kJob);
+}
+
+TEST(ForeignDatagram, SendWithAMessageIdIsTaken) {
+  ForeignPeer peer(DeliveryMode::Uud);
+  std::vector<std::byte> room(100);
+  const ses::IoSlice slice{room.data(), room.size()};
+  ses::ReceiveOp receive;
+  receive.local = {&slice, 1};
+  ASSERT_TRUE(peer.fep().ses().receive(peer.context(), receive, peer.now()).ok());
+  const auto request = packet_of(peer.to_context(SesOpcode::Send, 77), 100, 0);
+  wire::UudHeader header;
+  header.next_hdr = NextHdr::RequestStd;
+  std::vector<std::byte> bytes(wire::kMaxPdsHeaderBytes + wire::kMaxSesHeaderBytes);
+  std::size_t length = header.encode(bytes.data());
+  length += request.encode(bytes.data() + length);
+  bytes.resize(length);
+  const auto data = pattern(100);
+  bytes.insert(bytes.end(), data.begin(), data.end());
+  peer.say(bytes);
+  ASSERT_EQ(peer.sink.completions.size(), 1U);
+  EXPECT_EQ(peer.sink.completions[0].status, ses::Status::Ok);
+  EXPECT_EQ(room, data);
+  EXPECT_TRUE(peer.silent());
+}
+
+}  // namespace
+}  // namespace uet::sim
