@@ -49,6 +49,9 @@ Pdc::Pdc(Environment& environment, Role role, PdcId id, PdcId peer_id,
       own_acks_(start_psn - 1),
       reported_cack_(start_psn - 1),
       rod_next_(start_psn) {
+  if (const auto known = env_.peer_limits.range(destination.address); known > 0) {
+    peer_range_ = std::min(peer_range_, known);
+  }
   paths_for(ccc, own_path_, env_.cms, destination.mode == DeliveryMode::Rod, env_.rng);
   deadlines_.fill(kNever);
   set_deadline(kIdle, now + env_.parameters.keepalive_time);
@@ -403,6 +406,7 @@ bool Pdc::send_next_packet(Time now) {
 bool Pdc::send_control(wire::CpType type, Time now) {
   const Psn psn = tx_.next_psn();
   if (tx_.full() || !within_peer_window(psn)) return false;
+  if (env_.peer_limits.refuses(destination_.address, type)) return false;  // PDS-221
   Packet* packet = take_packet(true);
   if (packet == nullptr) return false;
   packet->reset();
@@ -416,6 +420,10 @@ bool Pdc::send_control(wire::CpType type, Time now) {
 // A control packet that is neither tracked nor acknowledged. False if there is no packet for it.
 // With data: it queues where data does.
 bool Pdc::send_untracked(wire::ControlHeader header, bool with_data) {
+  if (PeerLimits::is_optional(header.ctl_type)) {
+    if (env_.peer_limits.refuses(destination_.address, header.ctl_type)) return false;  // PDS-221
+    last_optional_ = header.ctl_type;
+  }
   Packet* packet = take_packet(true);
   if (packet == nullptr) return false;
   packet->reset();
@@ -644,7 +652,20 @@ void Pdc::on_idle(Time now) {
   if (takes_messages() && idle() && quiet >= limit) {
     begin_close(now);
   } else if (locks_ > 0 && tx_.empty() && quiet >= parameters.keepalive_time) {
+    await_sign_of_life(now);
+  }
+}
+
+// To a peer that knows no NOOP (PDS-221) the ACK of the last PSN is one, if there is a last PSN.
+void Pdc::await_sign_of_life(Time now) {
+  const Parameters& parameters = env_.parameters;
+  if (!env_.peer_limits.refuses(destination_.address, wire::CpType::Noop)) {
     send_control(wire::CpType::Noop, now);
+  } else if (tx_.base() != start_psn_) {
+    const Duration silence = now - std::max(peer_lived_, last_activity_);
+    const Duration limit = silence_limit(parameters, answer_time_.limit());
+    if (silence >= parameters.keepalive_time + limit) return fail(PdsError::RtoExhausted, now);
+    send_ack_request(tx_.clear_psn());
   }
 }
 

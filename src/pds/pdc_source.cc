@@ -66,6 +66,8 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
   window_probe_due_ = Time{};
   learn_peer(ack.spdcid);
   if (ack.type != wire::PdsType::Ack && ack.mpr != 0 && ack.cack_psn >= mpr_cack_) {  // PDS-41, 43
+    if (!range_told_) env_.peer_limits.forget_range(destination_.address);
+    range_told_ = true;
     mpr_cack_ = ack.cack_psn;
     peer_range_ = static_cast<std::uint16_t>(ack.mpr * wire::kMprUnitPsns);
   }
@@ -420,6 +422,39 @@ bool Pdc::is_beyond_window(const wire::NackHeader& nack) const {
          nack.nack_psn - start_psn_ >= static_cast<std::int32_t>(wire::kMprUnitPsns);
 }
 
+// PDS-220: a peer that does not say its MP_RANGE has refused what lies within the one that is
+// assumed. What was sent beyond the half is not sent again before CACK allows it.
+void Pdc::halve_assumed_window(Psn refused) {
+  if (range_told_ || !within_peer_window(refused)) return;
+  const auto half = static_cast<std::uint16_t>(peer_range_ / 2);
+  peer_range_ = std::max<std::uint16_t>(half, wire::kMprUnitPsns);
+  env_.peer_limits.set_range(destination_.address, peer_range_);
+}
+
+// PDS-221: the peer does not know a control packet that it can do without, and gets none of its
+// type any more. The PSN of a NOOP goes to the next packet, unless one has left since. False: the
+// NACK is for something else, or ends the PDC.
+bool Pdc::on_refused_control(const wire::NackHeader& nack, TxRecord* record) {
+  if (nack.nack_code != NackCode::UnexpEvent) return false;
+  if (record == nullptr) {
+    if (last_optional_ == wire::CpType::Noop || tx_.holds(nack.nack_psn)) return false;
+    env_.peer_limits.note_refusal(destination_.address, last_optional_);
+    if (last_optional_ == wire::CpType::Probe) ccc_.probes_wanted = 0;
+    last_optional_ = wire::CpType::Noop;
+    return true;
+  }
+  if (record->message != nullptr) {  // perhaps late, for the NOOP that had this PSN before
+    return record->sent_count == 1 &&
+           env_.peer_limits.refuses(destination_.address, wire::CpType::Noop);
+  }
+  if (record->ctl_type != wire::CpType::Noop) return false;
+  env_.peer_limits.note_refusal(destination_.address, wire::CpType::Noop);
+  if (state_ == PdcState::Creating || nack.nack_psn + 1 != tx_.next_psn()) return false;
+  release(*record);
+  tx_.take_back();
+  return true;
+}
+
 void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
   const bool from_peer =
       nack.spdcid.value == 0 || nack.spdcid == peer_id_ || state_ == PdcState::Creating;
@@ -431,6 +466,7 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
     heard(now);
     return rebase(Psn{nack.payload}, now);
   }
+  if (from_peer && on_refused_control(nack, record)) return heard(now);
   if (!from_peer || record == nullptr || action == NackAction::Ignore ||
       action == NackAction::Rebase) {  // PDS-76, PDS-141, PDS-144
     ++env_.counters.nacks_ignored;
@@ -448,6 +484,9 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
     return on_fatal_nack(nack.nack_code, nack.nack_psn, *record, now);
   }
   if (nack.spdcid.value != 0 && !beyond_window) learn_peer(nack.spdcid);  // PDS-55
+  if (beyond_window || nack.nack_code == NackCode::PsnOorWindow) {
+    halve_assumed_window(nack.nack_psn);
+  }
   if (trimmed && ccc_.credit != nullptr) {  // CMS-505: a PDC there has taken up its target
     context_known_ |= nack.spdcid.value != 0 && ccc_.credit->asks_for_credit();
     open_without_data(now);

@@ -71,6 +71,7 @@ ForeignPeer::ForeignPeer(DeliveryMode mode) : memory(kMemoryBytes), now_(time_fr
   fep::Config config = StageConfig().fep;
   config.pds.start_psn = 0x0200'0000;
   config.pds.first_pdc_id = 0x0700;
+  config.ses.deferrable = true;
   fep_ = std::make_unique<fep::Fep>(config, nic_, now_);
   ri::MemoryRegion region;
   region.base = memory.data();

@@ -360,6 +360,217 @@ TEST_F(ForeignTarget, ReadDataAreAcknowledgedWithAResponse) {
   EXPECT_EQ(response->job_id, ForeignPeer::kJob);
 }
 
+// ---- limits of other makes ---------------------------------------------------------------------
+
+// PDS-220: its plain ACKs tell no mpr, it takes 128 PSNs at once, and the first of them is missing.
+TEST_F(ForeignTarget, Pds220_WindowThatIsNotToldIsFoundByOneRefusal) {
+  const auto plain_ack = [this](const wire::RequestHeader& request) {
+    auto plain = ack(request);
+    plain.type = PdsType::Ack;
+    peer.say(plain);
+  };
+  const auto burst = [this] {
+    std::vector<wire::RequestHeader> sent;
+    peer.wait(milliseconds(5));
+    while (!peer.silent()) sent.push_back(peer.hear().request().value());
+    return sent;
+  };
+  send(first);
+  const auto opened = peer.hear().request().value();
+  plain_ack(opened);
+  const auto longer = pattern(500 * kMtu);
+  send(longer);
+  auto sent = burst();
+  ASSERT_EQ(sent.size(), 500U);
+  Psn cack = opened.psn;
+  for (const auto& request : sent) {
+    if (request.psn - cack > 128) peer.say(nack(request, wire::NackCode::PsnOorWindow, kTheirs));
+  }
+  std::size_t repeated = 0;
+  for (int round = 0; round < 20 && peer.sink.completions.size() < 2; ++round) {
+    for (const auto& request : burst()) {
+      ASSERT_LE(request.psn - cack, 128) << "in vain";
+      ++repeated;
+    }
+    const Psn last = sent.back().psn;
+    cack = std::min(cack + 128, last);
+    auto request = opened;
+    request.psn = cack;
+    plain_ack(request);
+  }
+  ASSERT_EQ(peer.sink.completions.size(), 2U);
+  EXPECT_EQ(peer.sink.completions[1].status, ses::Status::Ok);
+  EXPECT_LE(repeated, 500U) << "no packet more than once, but the oldest";
+
+  // Another PDC to this peer begins so.
+  auto close = ack(sent.back());
+  close.type = PdsType::Ack;
+  close.req = AckRequestCode::Close;
+  peer.say(close);
+  peer.wait(milliseconds(5));
+  auto last = sent.back();
+  last.psn = peer.hear().control().value().psn;
+  plain_ack(last);
+  EXPECT_TRUE(peer.fep().closed());
+  send(longer);
+  EXPECT_EQ(burst().size(), 128U);
+}
+
+// PDS-221: it refuses a NOOP that asks whether it lives. The read goes on, the PSN is used again,
+// and an ACK Request asks instead.
+TEST_F(ForeignTarget, Pds221_RefusedNoopEndsNothingAndIsNotRepeated) {
+  establish();
+  std::vector<std::byte> room(100);
+  const auto [read, data_packet] = ask_for(room);
+  peer.say(ack(read));
+  wire::ControlHeader noop;
+  for (int i = 0; i < 1000 && peer.silent(); ++i) peer.wait(milliseconds(10));
+  noop = peer.hear().control().value();
+  EXPECT_EQ(noop.ctl_type, CpType::Noop);
+  EXPECT_EQ(noop.psn, read.psn + 1);
+  auto refused = read;
+  refused.psn = noop.psn;
+  peer.say(nack(refused, wire::NackCode::UnexpEvent, kTheirs));
+  EXPECT_TRUE(peer.sink.completions.empty());
+  std::size_t asked = 0;
+  for (int i = 0; i < 100; ++i) {
+    peer.wait(milliseconds(100));
+    while (!peer.silent()) {
+      const auto control = peer.hear().control().value();
+      EXPECT_EQ(control.ctl_type, CpType::AckRequest);
+      EXPECT_EQ(control.psn, read.psn);
+      peer.say(ack(read));
+      ++asked;
+    }
+  }
+  EXPECT_GT(asked, 1U);
+  peer.say(data_packet);
+  ASSERT_EQ(peer.sink.completions.size(), 1U);
+  EXPECT_EQ(peer.sink.completions[0].status, ses::Status::Ok);
+  while (!peer.silent()) peer.hear();
+  send(first);
+  EXPECT_EQ(peer.hear().request().value().psn, noop.psn);
+}
+
+// It refuses NOOPs and falls silent: noticed as with NOOPs.
+TEST_F(ForeignTarget, Pds221_SilentPeerWithoutNoopIsGivenUp) {
+  establish();
+  std::vector<std::byte> room(100);
+  const auto [read, data_packet] = ask_for(room);
+  peer.say(ack(read));
+  for (int i = 0; i < 1000 && peer.silent(); ++i) peer.wait(milliseconds(10));
+  auto refused = read;
+  refused.psn = peer.hear().control().value().psn;
+  peer.say(nack(refused, wire::NackCode::UnexpEvent, kTheirs));
+  peer.wait(std::chrono::seconds(25));
+  ASSERT_EQ(peer.sink.completions.size(), 1U);
+  EXPECT_NE(peer.sink.completions[0].status, ses::Status::Ok);
+}
+
+// WIRE 3.12: it states a profile whose opcode it does not know, and answers UNSUPPORTED_OP.
+class UnknownOpcode : public ForeignTarget {
+ protected:
+  struct Heard {
+    wire::RequestHeader pds;
+    SesOpcode opcode{};
+    std::vector<std::byte> payload;
+  };
+  // A send to a peer with these profiles.
+  void send_to(const std::vector<std::byte>& data, bool hpc, bool ai_full) {
+    const ses::IoSlice slice{const_cast<std::byte*>(data.data()), data.size()};
+    ses::Peer to = peer.as_peer();
+    to.hpc = hpc;
+    to.ai_full = ai_full;
+    ses::SendOp op;
+    op.peer = &to;
+    op.local = {&slice, 1};
+    ASSERT_TRUE(peer.fep().ses().send(peer.context(), op, peer.now()).ok());
+    peer.push();
+  }
+  std::vector<Heard> hear_all() {
+    std::vector<Heard> heard;
+    peer.wait(milliseconds(3));
+    while (!peer.silent()) {
+      const Answer answer = peer.hear();
+      const auto ses = answer.ses_request();
+      if (!ses) continue;  // a CLEAR
+      heard.push_back(
+          {answer.request().value(), ses->opcode, {ses->payload.begin(), ses->payload.end()}});
+    }
+    return heard;
+  }
+  void answer(const Heard& request, ReturnCode code) {
+    auto header = ack(request.pds);
+    header.next_hdr = NextHdr::Response;
+    const auto opcode =
+        code == ReturnCode::Ok ? ResponseOpcode::DefaultResponse : ResponseOpcode::Response;
+    const auto said = response(opcode, code);
+    peer.say(header, &said);
+  }
+  // Every request is refused, until a SEND comes: its packets, not answered.
+  std::vector<Heard> refuse_all_but_sends(SesOpcode unknown) {
+    std::size_t refused = 0;
+    for (int round = 0; round < 10; ++round) {
+      const auto heard = hear_all();
+      if (!heard.empty() && heard[0].opcode == SesOpcode::Send) {
+        EXPECT_GT(refused, 0U);
+        return heard;
+      }
+      for (const Heard& request : heard) {
+        EXPECT_TRUE(request.opcode == unknown || request.opcode == SesOpcode::MsgError);
+        answer(request, ReturnCode::UnsupportedOp);
+        ++refused;
+      }
+    }
+    return {};
+  }
+  void expect_plain_instead_of(SesOpcode unknown, bool hpc, bool ai_full) {
+    establish();
+    const auto data = pattern(12 * kMtu);
+    send_to(data, hpc, ai_full);
+    auto sends = refuse_all_but_sends(unknown);
+    ASSERT_EQ(sends.size(), 12U);
+    std::vector<std::byte> came;
+    for (const Heard& packet : sends) {
+      EXPECT_EQ(packet.opcode, SesOpcode::Send);
+      came.insert(came.end(), packet.payload.begin(), packet.payload.end());
+      answer(packet, ReturnCode::Ok);
+    }
+    EXPECT_EQ(came, data);
+    ASSERT_EQ(peer.sink.completions.size(), 1U);
+    EXPECT_EQ(peer.sink.completions[0].status, ses::Status::Ok);
+    // The peer is remembered.
+    send_to(data, hpc, ai_full);
+    sends = hear_all();
+    ASSERT_EQ(sends.size(), 12U);
+    for (const Heard& packet : sends) {
+      EXPECT_EQ(packet.opcode, SesOpcode::Send);
+      answer(packet, ReturnCode::Ok);
+    }
+    EXPECT_EQ(peer.sink.completions.size(), 2U);
+  }
+};
+
+TEST_F(UnknownOpcode, RendezvousIsSentAgainAsSend) {
+  expect_plain_instead_of(SesOpcode::RendezvousSend, true, false);
+}
+
+TEST_F(UnknownOpcode, DeferrableIsSentAgainAsSend) {
+  expect_plain_instead_of(SesOpcode::DeferrableSend, false, true);
+}
+
+TEST_F(UnknownOpcode, SendThatIsRefusedAsWellFails) {
+  establish();
+  const auto data = pattern(12 * kMtu);
+  send_to(data, true, false);
+  for (const Heard& packet : refuse_all_but_sends(SesOpcode::RendezvousSend)) {
+    answer(packet, ReturnCode::UnsupportedOp);
+  }
+  for (const Heard& packet : hear_all()) answer(packet, ReturnCode::UnsupportedOp);
+  ASSERT_EQ(peer.sink.completions.size(), 1U);
+  EXPECT_EQ(peer.sink.completions[0].return_code, ReturnCode::UnsupportedOp);
+}
+
 TEST(ForeignDatagram, SendWithAMessageIdIsTaken) {
   ForeignPeer peer(DeliveryMode::Uud);
   std::vector<std::byte> room(100);

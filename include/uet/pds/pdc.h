@@ -39,6 +39,7 @@
 #include "uet/pds/parameters.h"
 #include "uet/pds/path_evidence.h"
 #include "uet/pds/pdc_state.h"
+#include "uet/pds/peer_limits.h"
 #include "uet/pds/rx_window.h"
 #include "uet/pds/tx_window.h"
 
@@ -97,6 +98,7 @@ struct Environment {
   Credits* credits = nullptr;         // set once, before there is a PDC
   cms::DestinationPressure pressure;  // what ACKs say of the memory here (CMS 4.1)
   PathEvidence path_evidence;         // for one look for losses at a time
+  PeerLimits peer_limits{};           // what peers of other makes have refused
 };
 
 // A request or PSN-consuming control packet, taken apart. The view, whose `bytes` are its SES
@@ -298,6 +300,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   void continue_close(Time now);
   void finish();
   void on_idle(Time now);
+  void await_sign_of_life(Time now);
 
   // pdc_source.cc
   bool believable(const wire::AckHeader& ack) const;
@@ -324,6 +327,8 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   void wait_for_first(TxRecord& refused, Time now);
   void send_later(TxRecord& record, Time not_before, Time now);
   bool is_beyond_window(const wire::NackHeader& nack) const;
+  void halve_assumed_window(Psn refused);
+  bool on_refused_control(const wire::NackHeader& nack, TxRecord* record);
   void on_fatal_nack(NackCode code, Psn psn, const TxRecord& record, Time now);
   // How fail() ends the packets and messages it names, and whether the peer hears of it.
   struct Ending {
@@ -410,9 +415,12 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   bool peer_buffers_ : 1 = false;         // the peer SACKs on ROD, so it keeps early packets
   bool context_known_ : 1 = false;        // the peer has had a request that names the context
   bool opened_without_data_ : 1 = false;  // a NOOP was sent for that
-  bool refused_went_ : 1 = false;  // rather than new packets, when last one could go (RUD)
-  bool close_wanted_ : 1 = false;  // asked for while it could not begin
-  OwedClear owed_clear_ = OwedClear::None;
+  bool refused_went_ : 1 = false;         // rather than new packets, when last one could go (RUD)
+  bool close_wanted_ : 1 = false;         // asked for while it could not begin
+  bool range_told_ : 1 = false;           // the peer has said its MP_RANGE, `peer_range_`
+  OwedClear owed_clear_ : 2 = OwedClear::None;
+  // The last optional control packet without PSN (PeerLimits); Noop, which has one: none was sent.
+  wire::CpType last_optional_ : 4 = wire::CpType::Noop;
   cms::DestinationReport report_;       // CMS-300; what ACKs of what arrives here say
   std::uint16_t resend_count_ = 0;      // records with `resend`
   std::uint16_t stored_ = 0;            // guaranteed responses that wait for their CLEAR

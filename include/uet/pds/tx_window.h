@@ -93,6 +93,11 @@ class TxWindow {
     ++next_;
     return *record;
   }
+  // The newest record, which is ended, was none: its PSN is the next one again.
+  void take_back() {
+    next_ = next_ - 1;
+    if (empty()) let_go();
+  }
   // All of it begins at `start_psn` instead (PDS-77).
   void rebase(Psn start_psn) {
     first_ = start_psn + (first_ - base_);

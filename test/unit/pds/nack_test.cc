@@ -182,7 +182,8 @@ TEST_F(NackSource, Pds46_InvalidSynBeyondTheSmallestWindowIsNoEnd) {
     EXPECT_TRUE(message_->errors.empty());
     const auto again =
         psns(requests(after(parameters.nack_retransmission_time + microseconds(64))));
-    EXPECT_EQ(again, std::vector<std::uint32_t>{70150});
+    // PDS-220: where no ACK has told the window, what is beyond the half waits for CACK.
+    EXPECT_EQ(again, known ? std::vector<std::uint32_t>{70150} : std::vector<std::uint32_t>{});
     receive(nack(NackCode::InvalidSyn, 70010));  // that one was inside: another incarnation's PDC
     EXPECT_EQ(message_->errors.size(), known ? 199U : 200U);
   }

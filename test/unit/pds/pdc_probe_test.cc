@@ -72,6 +72,21 @@ TEST_F(PdcProbe, Cms710_EightInAllAMillisecondApart) {
   EXPECT_EQ(counters().probes_sent, 8U);
 }
 
+// PDS-221: some peers refuse every Probe; others are asked as before.
+TEST_F(PdcProbe, Pds221_RefusedProbeIsNotRepeatedToThisPeer) {
+  open();
+  send(100, DeliveryMode::Rud, 400);
+  turn();
+  ASSERT_EQ(probes(answer_to(ack(70001, 70001))).size(), 1U);
+  receive(nack(NackCode::UnexpEvent, 0));  // the PSN of a Probe
+  EXPECT_NE(node->manager->find(pdc), nullptr);
+  for (std::uint32_t psn = 70002; psn < 70020; ++psn) {
+    now += milliseconds(1);
+    EXPECT_TRUE(probes(answer_to(ack(psn, psn))).empty()) << psn;
+  }
+  EXPECT_EQ(counters().probes_sent, 1U);
+}
+
 // Where every answer is later than the last, by a queue or a longer path, the base RTT rises; then
 // Probes ask again which it is.
 TEST_F(PdcProbe, Cms140_Cms142_AgainWhenTheBaseRttHasRisen) {
