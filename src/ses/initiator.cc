@@ -156,6 +156,8 @@ Result<void> Initiator::submit(TxMessage& message, const TxOp& op, Time now) {
 Result<void> Initiator::start(TxMessage& message, Time now) {
   const ContextConfig& config = message.context->config;
   if (has_learned_) message.header.ri_generation = generation_of(message);
+  message.plain |= has_plain_form(message) && takes_plain_sends_only(message.to);
+  if (message.plain && has_plain_form(message)) make_plain(message);
   message.is_long = message.length > kShortPackets * payload_mtu_;
   const Context& context = *message.context;
   // What is held may wait for it.
@@ -660,6 +662,7 @@ void Initiator::finish(TxMessage& message) {
   completion.length = message.length;
   Context* context = message.context;
   if (message.pull_for != nullptr) tell_puller(message);
+  if (message.plain && message.status == Status::Ok) note_plain_peer(message.to);
   const bool is_pull = message.pull;
   release(message);
   if (is_pull) return;

@@ -20,7 +20,13 @@ void Initiator::refuse(TxMessage& message, const wire::SesResponseHeader& header
   Context* context = message.context;  // none: a target's own read
   const bool first = !message.failed();
   fail(message, code);
-  if (context == nullptr || context->closing || !passes(code)) return;
+  if (context == nullptr || context->closing) return;
+  if (code == wire::ReturnCode::UnsupportedOp) {
+    if (!first || message.plain || !has_plain_form(message)) return;
+    message.plain = true;
+    return send_again(message, true, now);
+  }
+  if (!passes(code)) return;
   if (message.mode == DeliveryMode::Rod) hold_back_later(message);
   const bool tells_generation =
       code == wire::ReturnCode::BadGeneration && header.next_hdr == wire::NextHdr::Response;
@@ -28,6 +34,36 @@ void Initiator::refuse(TxMessage& message, const wire::SesResponseHeader& header
   if (!first || message.tries >= retries_ || message.awaits_read || message.cancelled) return;
   // A generation that is known now needs no wait (SES-55).
   send_again(message, tells_generation, now);
+}
+
+// Not every peer that could know them does (WIRE 3.12): R states the profile HPC without
+// rendezvous.
+bool Initiator::has_plain_form(const TxMessage& message) {
+  const wire::SesOpcode opcode = message.header.opcode;
+  return (wire::has_rendezvous_extension(opcode) || wire::is_deferrable(opcode)) &&
+         !message.awaits_read && !message.deferred;
+}
+
+void Initiator::make_plain(TxMessage& message) {
+  wire::SesRequest& header = message.header;
+  const bool tagged = message.kind == Kind::TaggedSend;
+  header.opcode = tagged ? wire::SesOpcode::TaggedSend : wire::SesOpcode::Send;
+  header.rendezvous = {};
+  message.readable = false;
+  if (message.restart_token == 0) return;
+  deferrable_.remove(message);
+  message.restart_token = 0;
+  header.buffer_offset = 0;  // where the tokens were
+}
+
+bool Initiator::takes_plain_sends_only(const FepAddress& peer) const {
+  return has_plain_peers_ && plain_peers_[FepAddressHash{}(peer) % kPlainPeers] == peer;
+}
+
+// It refused the other opcode and took this one.
+void Initiator::note_plain_peer(const FepAddress& peer) {
+  plain_peers_[FepAddressHash{}(peer) % kPlainPeers] = peer;
+  has_plain_peers_ = true;
 }
 
 void Initiator::send_again(TxMessage& message, bool at_once, Time now) {

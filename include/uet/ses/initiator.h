@@ -35,6 +35,7 @@ class PullClient {
 class Initiator {
  public:
   static constexpr std::size_t kLearnedGenerations = 1024;  // a power of 2
+  static constexpr std::size_t kPlainPeers = 256;
   // Messages of more packets are long: they leave a PDC to shorter ones (PDS-9).
   static constexpr std::uint64_t kShortPackets = 8;
 
@@ -194,6 +195,10 @@ class Initiator {
   void refuse(TxMessage& message, const wire::SesResponseHeader& header, Time now);
   void not_consumed(TxMessage& message, Time now);
   void send_again(TxMessage& message, bool at_once, Time now);
+  static bool has_plain_form(const TxMessage& message);
+  void make_plain(TxMessage& message);
+  bool takes_plain_sends_only(const FepAddress& peer) const;
+  void note_plain_peer(const FepAddress& peer);
   void hold_back_later(TxMessage& refused);
   static void mark_refused(TxMessage& message);
   void rewind(TxMessage& message);
@@ -245,6 +250,8 @@ class Initiator {
   // By a hash; a generation that is lost here is learned again.
   ZeroedArray<LearnedGeneration> learned_;
   bool has_learned_ = false;
+  std::array<FepAddress, kPlainPeers> plain_peers_{};  // a later one takes the place of an earlier
+  bool has_plain_peers_ = false;
   ZeroedArray<PdcReads> reads_;                 // 2^16, by PDC id
   IntrusiveList<Context, HoldingTag> holding_;  // contexts with operations behind a fence
   Time next_try_ = kNever;                      // when to look at them again
