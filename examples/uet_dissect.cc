@@ -2,7 +2,7 @@
 // Prints the UET packets of a capture (pcap or pcapng) in words, one line each. Reading the file is
 // libpcap's work, headers and words are those of the wire room.
 //
-// Use: uet_dissect FILE [--count N]
+// Use: uet_dissect FILE [--count N] [--protocol N]
 
 #include <arpa/inet.h>
 #include <pcap/pcap.h>
@@ -27,8 +27,11 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
+using uet::wire::FrameFormat;
+using uet::wire::FrameVerdict;
+
 // Kernels leave the checksums of what stays on the host unfinished.
-constexpr uet::wire::FrameFormat kAnyUdp{.udp_checksum = false};
+constexpr FrameFormat kAnyUdp{.udp_checksum = false};
 
 std::string address_text(const uet::FabricAddress& ip) {
   char text[INET6_ADDRSTRLEN] = "";
@@ -40,8 +43,48 @@ bool is_uet_port(std::uint16_t port) {
   return port >= uet::kUetUdpPort && port <= uet::kUetLastUdpPort;
 }
 
+// What was cut short, by a switch or by the capture, is read as far as it goes.
+FrameVerdict parse(Bytes frame, bool ethernet, const FrameFormat& format,
+                   uet::wire::ParsedFrame& parsed) {
+  uet::wire::TrimMarks marks;
+  FrameVerdict verdict = FrameVerdict::Malformed;
+  for (int i = 0; i < 2 && verdict == FrameVerdict::Malformed; ++i) {
+    parsed = {};
+    verdict = ethernet ? uet::wire::parse_frame(frame, format, marks, parsed)
+                       : uet::wire::parse_ip(frame, format, marks, parsed);
+    marks.trimmed = parsed.fields.dscp;
+  }
+  return verdict;
+}
+
+// The native form of this capture.
+struct NativeForm {
+  std::uint8_t protocol = uet::wire::kExperimentalProtocol;
+  bool crc = false;  // the last whole packet had a trailer
+};
+
+// Over UDP, or in the native form with or without CRC trailer.
+bool read_frame(Bytes frame, bool ethernet, NativeForm& form, uet::wire::ParsedFrame& parsed,
+                bool& native) {
+  FrameVerdict verdict = parse(frame, ethernet, kAnyUdp, parsed);
+  native = verdict == FrameVerdict::NotUet;
+  if (!native) return verdict == FrameVerdict::Ok && is_uet_port(parsed.fields.port);
+  FrameFormat format{.encapsulation = uet::wire::Encapsulation::NativeIp,
+                     .native_protocol = form.protocol,
+                     .crc = true};
+  verdict = parse(frame, ethernet, format, parsed);
+  const bool is_cut = verdict == FrameVerdict::Ok && parsed.missing > 0;
+  if (verdict == FrameVerdict::BadCrc || (is_cut && !form.crc)) {
+    format.crc = false;
+    verdict = parse(frame, ethernet, format, parsed);
+  }
+  if (!is_cut && verdict == FrameVerdict::Ok) form.crc = format.crc;
+  return verdict == FrameVerdict::Ok;
+}
+
 // Prints up to `count` UET packets; returns how many frames of other kinds were passed over.
-std::uint64_t print_packets(pcap_t* capture, std::uint64_t count) {
+std::uint64_t print_packets(pcap_t* capture, std::uint64_t count, std::uint8_t protocol) {
+  NativeForm form{.protocol = protocol};
   const bool ethernet = pcap_datalink(capture) == DLT_EN10MB;
   std::uint64_t frame_number = 0;
   std::uint64_t printed = 0;
@@ -56,18 +99,18 @@ std::uint64_t print_packets(pcap_t* capture, std::uint64_t count) {
     if (!start_us) start_us = now_us;
     Bytes frame(reinterpret_cast<const std::byte*>(data), header->caplen);
     uet::wire::ParsedFrame parsed;
-    const auto verdict = ethernet ? uet::wire::parse_frame(frame, kAnyUdp, {}, parsed)
-                                  : uet::wire::parse_ip(frame, kAnyUdp, {}, parsed);
-    const uet::wire::FrameFields& fields = parsed.fields;
-    if (verdict != uet::wire::FrameVerdict::Ok || !is_uet_port(fields.port)) {
+    bool native = false;
+    if (!read_frame(frame, ethernet, form, parsed, native)) {
       ++others;
       continue;
     }
-    std::printf("%4llu %10.0f us  %s:%u > %s:%u  %s\n",
+    const uet::wire::FrameFields& fields = parsed.fields;
+    const std::string to = native ? "native" : std::to_string(fields.port);
+    std::printf("%4llu %10.0f us  %s:%u > %s:%s  %s\n",
                 static_cast<unsigned long long>(frame_number), now_us - *start_us,
                 address_text(fields.source).c_str(), fields.entropy,
-                address_text(fields.destination).c_str(), fields.port,
-                uet::wire::dissect(parsed.packet).c_str());
+                address_text(fields.destination).c_str(), to.c_str(),
+                uet::wire::dissect(parsed.packet, parsed.missing).c_str());
     ++printed;
   }
   return others;
@@ -75,30 +118,39 @@ std::uint64_t print_packets(pcap_t* capture, std::uint64_t count) {
 
 int usage() {
   std::fputs(
-      "Use: uet_dissect FILE [--count N]\n"
-      "Prints the UET packets of a pcap or pcapng capture, at most N of them.\n",
+      "Use: uet_dissect FILE [--count N] [--protocol N]\n"
+      "Prints the UET packets of a pcap or pcapng capture, at most N of them. --protocol: the IP\n"
+      "protocol number of the native form, 253 if it is not given. \"missing\": bytes of payload "
+      "that\n"
+      "a switch or the capture has cut off.\n",
       stderr);
   return EXIT_FAILURE;
+}
+
+bool read_number(std::string_view text, std::uint64_t& number) {
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), number);
+  return result.ec == std::errc() && result.ptr == text.data() + text.size();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   std::uint64_t count = UINT64_MAX;
+  std::uint64_t protocol = uet::wire::kExperimentalProtocol;
   const char* file = nullptr;
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
-    if (argument == "--count" && i + 1 < argc) {
-      const std::string_view number = argv[++i];
-      const auto result = std::from_chars(number.data(), number.data() + number.size(), count);
-      if (result.ec != std::errc() || result.ptr != number.data() + number.size()) return usage();
+    const bool has_number = argument == "--count" || argument == "--protocol";
+    if (has_number && i + 1 < argc) {
+      std::uint64_t& number = argument == "--count" ? count : protocol;
+      if (!read_number(argv[++i], number)) return usage();
     } else if (!argument.starts_with("--") && file == nullptr) {
       file = argv[i];
     } else {
       return usage();
     }
   }
-  if (file == nullptr) return usage();
+  if (file == nullptr || protocol > UINT8_MAX) return usage();
 
   char error[PCAP_ERRBUF_SIZE] = "";
   const std::unique_ptr<pcap_t, decltype(&pcap_close)> capture(pcap_open_offline(file, error),
@@ -112,7 +164,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "uet_dissect: link type %d is neither Ethernet nor raw IP\n", link_type);
     return EXIT_FAILURE;
   }
-  const std::uint64_t others = print_packets(capture.get(), count);
+  const std::uint64_t others =
+      print_packets(capture.get(), count, static_cast<std::uint8_t>(protocol));
   if (others > 0)
     std::printf("(%llu frames that are not UET)\n", static_cast<unsigned long long>(others));
   return EXIT_SUCCESS;

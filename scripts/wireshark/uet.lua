@@ -549,6 +549,13 @@ local function payload_length_of(v, next_hdr, left)
   return math.min(v.eager_length or v.request_length, left)
 end
 
+-- WRITE, SEND, DATAGRAM_SEND, TAGGED_SEND: a message of one packet carries all of it, whatever of
+-- it is left.
+local carries_all = { [1] = true, [5] = true, [7] = true, [9] = true }
+local function whole_payload(v)
+  return carries_all[v.opcode] and v.som == 1 and v.eom == 1 and v.request_length or 0
+end
+
 local function read_ses_request(tvb, next_hdr, tree, v, line)
   local form = ({ { 20, read_small }, { 32, read_medium }, { 44, read_std } })[next_hdr]
   if tvb:len() < form[1] then return nil end
@@ -573,7 +580,8 @@ local function read_ses_request(tvb, next_hdr, tree, v, line)
   line:flags("som", v.som == 1, "eom", v.eom == 1, "rel", v.rel == 1, "hd", v.hd == 1,
     "dc", v.dc == 1, "ie", v.ie == 1)
   local header = form[1] + extension
-  return header, payload_length_of(v, next_hdr, tvb:len() - header + not_captured)
+  local length = payload_length_of(v, next_hdr, tvb:len() - header + not_captured)
+  return header, math.max(length, whole_payload(v))
 end
 
 local function read_ses_response(tvb, next_hdr, tree, v, line)
@@ -603,6 +611,8 @@ local function read_ses_response(tvb, next_hdr, tree, v, line)
   return form[1], v.payload_length or 0
 end
 
+local ses_header_bytes = { 20, 32, 44, 12, 20, 12 }
+
 -- Adds the SES header, the payload and what is behind it. Returns the values, nil if malformed.
 local function read_ses(tvb, next_hdr, tree, line)
   local v, text = {}, setmetatable({ text = "" }, Line)
@@ -615,14 +625,17 @@ local function read_ses(tvb, next_hdr, tree, line)
   end
   line:word("|")
   local left = header and tvb:len() - header
-  if not header or length > left + not_captured then
-    line:word("malformed")
+  if not header then
+    local cut = tvb:len() < (ses_header_bytes[next_hdr] or 0)
+    line:word(cut and "cut short" or "malformed")
     line:name(next_hdrs, next_hdr)
     line:number("bytes", tvb:len())
+    if not_captured > 0 then line:number("missing", not_captured) end
     branch:add_proto_expert_info(expert.malformed)
     return nil
   end
   text:number("payload", length)
+  if length > left then text:number("missing", length - left) end
   line:word(text.text)
   branch:set_len(header)
   branch:append_text(": " .. text.text)

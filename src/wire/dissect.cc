@@ -3,10 +3,12 @@
 // a bar, the SES header in the same manner, with the length of its payload last.
 #include "uet/wire/dissect.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <initializer_list>
 #include <utility>
+#include <vector>
 
 #include "uet/wire/parse.h"
 
@@ -86,7 +88,14 @@ void add_atomic(Line& line, const AtomicExtension& atomic) {
   }
 }
 
-void add_ses_request(Line& line, const SesRequest& request) {
+// The payload, of which the last `missing` bytes are not there.
+void add_payload(Line& line, std::size_t bytes, std::size_t missing) {
+  line.number("payload", static_cast<std::int64_t>(bytes));
+  if (missing > 0) line.number("missing", static_cast<std::int64_t>(missing));
+}
+
+void add_ses_request(Line& line, const SesRequest& request, std::size_t payload,
+                     std::size_t missing) {
   line.name(request.opcode);
   line.name(request.next_hdr);
   if (request.next_hdr == NextHdr::RequestStd) line.number("msg", request.message_id.value);
@@ -112,10 +121,10 @@ void add_ses_request(Line& line, const SesRequest& request) {
               {"hd", request.hd},
               {"dc", request.dc},
               {"ie", request.ie}});
-  line.number("payload", static_cast<std::int64_t>(request.payload.size()));
+  add_payload(line, payload, missing);
 }
 
-void add_ses_response(Line& line, const SesResponseHeader& response) {
+void add_ses_response(Line& line, const SesResponseHeader& response, std::size_t missing) {
   line.name(response.opcode);
   line.name(response.return_code);
   line.number("list", to_underlying(response.list));
@@ -134,23 +143,57 @@ void add_ses_response(Line& line, const SesResponseHeader& response) {
     line.number("modified", response.modified_length);
   }
   if (response.version != 0) line.number("version", response.version);
-  line.number("payload", static_cast<std::int64_t>(response.payload.size()));
+  add_payload(line, response.payload.size(), missing);
 }
 
-void add_ses(Line& line, NextHdr next_hdr, std::span<const std::byte> bytes) {
-  if (next_hdr == NextHdr::None) return;
-  line.word("|");
+// Of a message of one packet that carries data; else 0.
+std::size_t whole_payload(const SesRequest& request) {
+  const SesOpcode opcode = request.opcode;
+  const bool carries = opcode == SesOpcode::Write || opcode == SesOpcode::Send ||
+                       opcode == SesOpcode::TaggedSend || opcode == SesOpcode::DatagramSend;
+  return carries && request.som && request.eom ? request.request_length : 0;
+}
+
+// Of `bytes`, whose last `added` stand for bytes that are not there. False: they do not decode, or
+// the header itself is incomplete.
+bool add_decoded(Line& line, NextHdr next_hdr, std::span<const std::byte> bytes,
+                 std::size_t added) {
+  const std::size_t there = bytes.size() - added;
+  const auto missing_of = [there](std::size_t header_bytes, std::size_t payload_bytes) {
+    return std::max(header_bytes + payload_bytes, there) - there;
+  };
   SesRequest request;
   SesResponseHeader response;
   if (SesRequest::decode(next_hdr, bytes, request)) {
-    add_ses_request(line, request);
-  } else if (SesResponseHeader::decode(next_hdr, bytes, response)) {
-    add_ses_response(line, response);
-  } else {
-    line.word("malformed");
-    line.name(next_hdr);
-    line.number("bytes", static_cast<std::int64_t>(bytes.size()));
+    if (request.header_bytes > there) return false;
+    const std::size_t payload = std::max(request.payload.size(), whole_payload(request));
+    add_ses_request(line, request, payload, missing_of(request.header_bytes, payload));
+    return true;
   }
+  if (!SesResponseHeader::decode(next_hdr, bytes, response)) return false;
+  if (response.header_bytes > there) return false;
+  add_ses_response(line, response, missing_of(response.header_bytes, response.payload.size()));
+  return true;
+}
+
+void add_ses(Line& line, NextHdr next_hdr, std::span<const std::byte> bytes, std::size_t missing) {
+  constexpr std::size_t kMostPayload = std::size_t{1} << 16;
+  if (next_hdr == NextHdr::None) return;
+  line.word("|");
+  if (missing == 0 && add_decoded(line, next_hdr, bytes, 0)) return;
+  // What is missing is that, or what the lengths in the header ask for.
+  for (const std::size_t added : {missing, kMostPayload}) {
+    if (added == 0 || added > kMostPayload) continue;
+    std::vector<std::byte> longer(bytes.begin(), bytes.end());
+    longer.resize(bytes.size() + added);
+    if (add_decoded(line, next_hdr, longer, added)) return;
+  }
+  const bool known = is_request(next_hdr) || is_response(next_hdr);
+  const bool cut = known && bytes.size() < ses_header_bytes(next_hdr);
+  line.word(cut ? "cut short" : "malformed");
+  line.name(next_hdr);
+  line.number("bytes", static_cast<std::int64_t>(bytes.size()));
+  if (missing > 0) line.number("missing", static_cast<std::int64_t>(missing));
 }
 
 void add_request(Line& line, const RequestHeader& header) {
@@ -252,7 +295,7 @@ NextHdr add_pds(Line& line, const ParsedPacket& packet) {
 
 }  // namespace
 
-std::string dissect(std::span<const std::byte> bytes) {
+std::string dissect(std::span<const std::byte> bytes, std::size_t missing) {
   Line line;
   const auto packet = parse(bytes);
   if (!packet) {
@@ -269,7 +312,7 @@ std::string dissect(std::span<const std::byte> bytes) {
     line.number("bytes", static_cast<std::int64_t>(packet->rest.size()));
     return line.take();
   }
-  add_ses(line, add_pds(line, *packet), packet->rest);
+  add_ses(line, add_pds(line, *packet), packet->rest, missing);
   return line.take();
 }
 

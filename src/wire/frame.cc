@@ -237,6 +237,7 @@ namespace {
 struct IpPacket {
   std::uint8_t protocol = 0;
   bool trimmed = false;
+  std::size_t missing = 0;
   std::span<const std::byte> payload;
 };
 
@@ -258,7 +259,10 @@ FrameVerdict parse_ipv4(std::span<const std::byte> bytes, const TrimMarks& marks
   out.trimmed = marks.on(fields.dscp);
   if ((ip.fragment & kFragmentBits) != 0) return FrameVerdict::NotUet;
   std::size_t length = ip.total_length;
-  if (out.trimmed) length = std::min(std::max(length, header_bytes), bytes.size());
+  if (out.trimmed) {
+    out.missing = std::max(length, bytes.size()) - bytes.size();
+    length = std::min(std::max(length, header_bytes), bytes.size());
+  }
   if (length < header_bytes || length > bytes.size()) return FrameVerdict::Malformed;
   out.payload = bytes.subspan(header_bytes, length - header_bytes);
   return FrameVerdict::Ok;
@@ -283,7 +287,10 @@ FrameVerdict parse_ipv6(std::span<const std::byte> bytes, const TrimMarks& marks
   out.trimmed = marks.on(fields.dscp);
   out.payload = bytes.subspan(sizeof ip);
   std::size_t length = ip.payload_length;
-  if (out.trimmed) length = std::min(length, out.payload.size());
+  if (out.trimmed) {
+    out.missing = std::max(length, out.payload.size()) - out.payload.size();
+    length = std::min(length, out.payload.size());
+  }
   if (length > out.payload.size()) return FrameVerdict::Malformed;
   out.payload = out.payload.first(length);
   while (is_skipped(out.protocol)) {
@@ -342,6 +349,7 @@ FrameVerdict parse_ip(std::span<const std::byte> bytes, const FrameFormat& forma
   FrameVerdict verdict = version == 4 ? parse_ipv4(bytes, marks, out.fields, ip)
                                       : parse_ipv6(bytes, marks, out.fields, ip);
   if (verdict != FrameVerdict::Ok) return verdict;
+  out.missing = format.crc ? std::max(ip.missing, kCrcTrailerBytes) - kCrcTrailerBytes : ip.missing;
   if (format.encapsulation == Encapsulation::Udp) {
     if (ip.protocol != kProtocolUdp) return FrameVerdict::NotUet;
     verdict = parse_udp(ip, format, out.fields, out.packet);

@@ -14,8 +14,9 @@
 namespace uet::wire {
 
 // `bytes`: from the PDS prologue (or TSS header) to the end of the packet. Any bytes give a line,
-// malformed ones say so.
-std::string dissect(std::span<const std::byte> bytes);
+// malformed ones say so. `missing`: bytes that followed and are known to be cut off, if they are.
+// Where payload is missing, by that or by the lengths in the SES header, the line says how much.
+std::string dissect(std::span<const std::byte> bytes, std::size_t missing = 0);
 
 // The specification's name of a number ("RUD_REQ", "RESPONSE_DATA", ...); "reserved" if it has
 // none.

@@ -85,6 +85,7 @@ enum class FrameVerdict : std::uint8_t {
 struct ParsedFrame {
   FrameFields fields;
   std::span<const std::byte> packet;  // from the PDS prologue on, without trailer: a view
+  std::size_t missing = 0;            // bytes of a trimmed one that the IP length promises
 };
 
 // Which DSCPs say that a switch has trimmed the packet (WIRE 1.3). Lengths and checksums of such a

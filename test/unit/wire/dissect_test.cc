@@ -55,6 +55,31 @@ TEST(Dissect, Extensions) {
   EXPECT_THAT(line_of("rud_rendezvous_tsend"), HasSubstr("eager 16 read_key 0x8000000000005678"));
 }
 
+// WIRE 1.3: of a packet that a switch or a capture has cut.
+TEST(Dissect, MissingPayloadIsCounted) {
+  auto bytes = vector_bytes("rud_write_last");  // 8 bytes by the length in its header
+  bytes.resize(bytes.size() - 3);
+  EXPECT_THAT(dissect(bytes), HasSubstr("payload 8 missing 3"));
+  EXPECT_THAT(dissect(bytes, 3), HasSubstr("payload 8 missing 3"));
+  bytes.resize(bytes.size() - 5);
+  EXPECT_THAT(dissect(bytes), HasSubstr("payload 8 missing 8"));
+  auto first = vector_bytes("rud_syn_write_first");  // 16 of 56 bytes, which no field says
+  first.resize(first.size() - 6);
+  EXPECT_THAT(dissect(first, 6), HasSubstr("payload 16 missing 6"));
+  auto small = vector_bytes("rud_write_small");
+  small.resize(small.size() - 1);
+  EXPECT_THAT(dissect(small), HasSubstr("missing 1"));
+  auto data = vector_bytes("ack_read_response");
+  data.resize(data.size() - 2);
+  EXPECT_THAT(dissect(data), HasSubstr("missing 2"));
+}
+
+TEST(Dissect, CutHeaderIsNotMalformed) {
+  auto bytes = vector_bytes("rud_write_last");
+  bytes.resize(16);
+  EXPECT_THAT(dissect(bytes, 48), HasSubstr("| cut short REQUEST_STD bytes 4 missing 48"));
+}
+
 TEST(Dissect, UnreliableAndIdempotentPackets) {
   EXPECT_THAT(line_of("rudi_response"),
               HasSubstr("RUDI_RESP pkt_id 0xcafe [ce] | DEFAULT_RESPONSE"));
@@ -70,7 +95,7 @@ TEST(Dissect, MalformedBytesSaySo) {
   EXPECT_EQ(dissect(from_hex("1188ffff")), "malformed RUD_REQ bytes 4");
   EXPECT_EQ(dissect(from_hex("f800")), "malformed reserved 31 bytes 2");
   EXPECT_EQ(dissect(from_hex("1188ffff000100030011002201")),
-            "RUD_REQ psn 0x10003 clear 0x10002 pdc 0x11>0x22 [ar] | malformed REQUEST_STD bytes 1");
+            "RUD_REQ psn 0x10003 clear 0x10002 pdc 0x11>0x22 [ar] | cut short REQUEST_STD bytes 1");
 }
 
 TEST(Dissect, EveryVectorGivesOneLineWithoutComplaint) {

@@ -447,6 +447,7 @@ TEST(Frame, TrimmedPacketsAreTakenWhateverTheLengthsAndChecksumsSay) {
         EXPECT_EQ(out.fields.dscp, dscp);
         const std::size_t above = format.encapsulation == Encapsulation::Udp ? 8 : 4;
         EXPECT_EQ(to_hex(out.packet), to_hex(std::span(packet).first(24 - above)));
+        EXPECT_EQ(out.missing, packet.size() - out.packet.size());
         EXPECT_NE(verdict(frame, format), FrameVerdict::Ok) << "without marks it is damaged";
       }
     }
