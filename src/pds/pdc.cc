@@ -23,7 +23,7 @@ constexpr std::uint8_t kTrimsBeforeNoTrim = 4;  // the first transmission and th
 constexpr std::uint32_t kMostSharing = 16;
 
 // An idle PDC takes 1 KiB at most with all that belongs to it, in steps of a cache line.
-static_assert(sizeof(Pdc) <= 512);
+static_assert(sizeof(Pdc) <= 576);
 
 }  // namespace
 

@@ -399,7 +399,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   void ask_for_clear_if_late(Time now);
   std::byte* early_bytes(std::uint16_t index) const;
 
-  // In the order that leaves no gaps: eight lines of the cache for each PDC.
+  // In the order that leaves no gaps: nine lines of the cache for each PDC.
   const Role role_;
   PdcState state_;
   const PdcId id_;
