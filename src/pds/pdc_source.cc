@@ -34,7 +34,11 @@ bool Pdc::believable(const wire::AckHeader& ack) const {
   const bool from_peer = state_ == PdcState::Creating || ack.spdcid == peer_id_;
   // Start_PSN bounds a young PDC only: later it is more than half the circle away.
   const bool not_below_start = state_ != PdcState::Creating || ack.cack_psn >= start_psn_ - 1;
-  return from_peer && ack.spdcid.value != 0 && ack.cack_psn < tx_.next_psn() && not_below_start;
+  // An ACK that was overtaken is at most a window older than the newest one. Of random CACK_PSNs
+  // hardly any is in here.
+  const auto window = static_cast<std::int32_t>(tx_.capacity());
+  const bool in_window = ack.cack_psn < tx_.next_psn() && peer_cack_ - ack.cack_psn <= window;
+  return from_peer && ack.spdcid.value != 0 && in_window && not_below_start;
 }
 
 // After a silence a peer takes up one packet after another. Those that it has not reported have a
@@ -65,10 +69,11 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
   const bool asked_for_window = window_probe_due_ != Time{};
   window_probe_due_ = Time{};
   learn_peer(ack.spdcid);
-  if (ack.type != wire::PdsType::Ack && ack.mpr != 0 && ack.cack_psn >= mpr_cack_) {  // PDS-41, 43
+  ack_is_newest_ = ack.type != wire::PdsType::Ack && ack.cack_psn >= mpr_cack_;
+  if (ack_is_newest_) mpr_cack_ = ack.cack_psn;  // PDS-41
+  if (ack_is_newest_ && ack.mpr != 0) {          // PDS-43
     if (!range_told_) env_.peer_limits.forget_range(destination_.address);
     range_told_ = true;
-    mpr_cack_ = ack.cack_psn;
     peer_range_ = static_cast<std::uint16_t>(ack.mpr * wire::kMprUnitPsns);
   }
   cms::AckFeedback feedback;
@@ -264,21 +269,23 @@ void Pdc::apply_sack(const wire::AckHeader& ack, Time now) {
 void Pdc::inform_ccc(const wire::AckHeader& ack, cms::AckFeedback& feedback,
                      std::uint64_t newly_acked_bytes, Time now) {
   feedback.ecn = ack.m;
-  if (ack.type == wire::PdsType::AckCc && ack.cc_type == wire::CcType::Nscc) {
-    const cms::ReceivedBytes received = cms::newly_received(rcvd_bytes_seen_, ack.rcvd_bytes);
-    rcvd_bytes_seen_ = received.last;
-    feedback.newly_received_bytes = received.newly_received_bytes;
+  // No more than was sent, each packet once, and not told yet, but for the rounding (CMS-820).
+  const auto most = static_cast<std::uint64_t>(
+      std::max<std::int64_t>(0, unreported_bytes_ + std::int64_t{cms::kRcvdBytesUnit}));
+  feedback.newly_received_bytes = std::min(newly_acked_bytes, most);  // CMS-115
+  const bool counts = ack.type == wire::PdsType::AckCc && ack.cc_type == wire::CcType::Nscc;
+  if (counts && !ack_is_newest_) {  // what it says is part of what newer ones have said
+    feedback.newly_received_bytes = 0;
+  } else if (counts) {
     feedback.rcv_cwnd_pend = ack.rcv_cwnd_pend;
     feedback.restore_cwnd = ack.rc;
-  } else {
-    feedback.newly_received_bytes = newly_acked_bytes;  // CMS-115
+    const cms::ReceivedBytes received = cms::newly_received(rcvd_bytes_seen_, ack.rcvd_bytes);
+    // A count beyond what was sent is not believed, unless nothing is outstanding that it could
+    // make seem old. What is acknowledged counts then.
+    const bool plausible = received.newly_received_bytes <= most;
+    if (plausible) feedback.newly_received_bytes = received.newly_received_bytes;
+    if (plausible || tx_.empty()) rcvd_bytes_seen_ = received.last;
   }
-  // The field comes from the peer: no more than was sent, each packet once, and not told yet, but
-  // for its rounding (CMS-820).
-  const std::int64_t most =
-      std::max<std::int64_t>(0, unreported_bytes_ + std::int64_t{cms::kRcvdBytesUnit});
-  feedback.newly_received_bytes =
-      std::min(feedback.newly_received_bytes, static_cast<std::uint64_t>(most));
   unreported_bytes_ -= static_cast<std::int64_t>(feedback.newly_received_bytes);
   ccc_balance_ -= static_cast<std::int64_t>(feedback.newly_received_bytes);
   const bool longer = ccc_.ccc->on_ack(feedback, now);

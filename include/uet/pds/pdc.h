@@ -412,6 +412,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   PdcId next_there_;
   std::optional<PdsError> error_;
   bool ack_vouches_ : 1 = false;          // the ACK being applied is not marked (CMS-418)
+  bool ack_is_newest_ : 1 = false;        // none has come with a higher CACK (PDS-41)
   bool peer_buffers_ : 1 = false;         // the peer SACKs on ROD, so it keeps early packets
   bool context_known_ : 1 = false;        // the peer has had a request that names the context
   bool opened_without_data_ : 1 = false;  // a NOOP was sent for that
@@ -445,7 +446,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   std::int64_t ccc_balance_ = 0;       // what this PDC holds of the shared inflight (CMS-104)
   std::int64_t in_flight_bytes_ = 0;   // of packets neither given up nor reported: its limit
   // What ACKs move.
-  Psn mpr_cack_;          // cack_psn of the ACK that last set peer_range_ (PDS-41)
+  Psn mpr_cack_;          // highest cack_psn of ACKs that say MPR (PDS-41)
   Psn highest_reported_;  // highest PSN acknowledged or SACKed
   Time last_heard_{};     // last ACK
   Time peer_lived_{};     // last packet of any type
