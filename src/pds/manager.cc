@@ -16,6 +16,8 @@ constexpr std::size_t kControlReserve = 256;     // packets kept for ACKs and co
 constexpr std::size_t kStoredResponses = 16384;  // guaranteed responses of all PDCs
 constexpr std::size_t kEarlyPackets = 4096;      // ROD packets waiting for their predecessors
 
+constexpr int kIdDraws = 64;  // of a PDC id; then the next one that is free
+
 constexpr Use kRudiUse{Role::Initiator, false};
 
 // The element of `key`, and whether it is new; nothing if there is no memory for it.
@@ -61,6 +63,7 @@ Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Clien
     : parameters_(parameters),
       cms_(cms),
       wheel_(now),
+      secret_(rng),
       tx_records_(window_psns(parameters), parameters.pdc_count),
       rx_entries_(window_psns(parameters), parameters.pdc_count),
       stored_responses_(kStoredResponses),
@@ -97,10 +100,10 @@ Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Clien
                parameters.reserved_pool_pdcs),
       tombstone_count_(parameters.place ? kPdcIdsOfPlace / 2 - 1 : kTombstones),
       tombstones_(kTombstones),
+      next_id_(parameters.first_pdc_id),
       cccs_(cms_, parameters.ccc_count, parameters.reserved_target_pdcs,
             parameters.reserved_pool_pdcs) {
   environment_.credits = &credits_;
-  next_id_ = parameters_.first_pdc_id.value_or(static_cast<std::uint16_t>(rng_.next()));
 }
 
 Manager::~Manager() {
@@ -231,16 +234,23 @@ Pdc* Manager::live(PdcId id, Time now) {
   return nullptr;
 }
 
-// PDS-31: ids roll, so that one is not used again soon; those of tombstones are skipped.
+// PDS-31: drawn, so that no other host can tell the next one; those of tombstones are skipped.
 PdcId Manager::allocate_id() {
-  const auto next = [this] {
-    const std::uint16_t id = next_id_++;
+  const auto in_place = [this](std::uint16_t id) {
     if (!parameters_.place) return id;
     return static_cast<std::uint16_t>(*parameters_.place * kPdcIdsOfPlace + id % kPdcIdsOfPlace);
   };
-  std::uint16_t id = next();
-  while (id == 0 || slot_of_id_[id] != kNoSlot || tombstone_of_id_[id] != kNoSlot) id = next();
-  return PdcId{id};
+  const auto is_free = [this](std::uint16_t id) {
+    return id != 0 && slot_of_id_[id] == kNoSlot && tombstone_of_id_[id] == kNoSlot;
+  };
+  const auto drawn = [this] { return static_cast<std::uint16_t>(secret_.next()); };
+  std::uint16_t id = next_id_ ? *next_id_ : drawn();
+  for (int draws = 1; !is_free(in_place(id)); ++draws) {
+    const bool draw = !next_id_ && draws < kIdDraws;
+    id = draw ? drawn() : static_cast<std::uint16_t>(id + 1);
+  }
+  if (next_id_) next_id_ = static_cast<std::uint16_t>(id + 1);
+  return PdcId{in_place(id)};
 }
 
 // PDS-53: random, not below 2^16, and as far from where the previous PDC to this peer ended.
@@ -248,7 +258,7 @@ Psn Manager::choose_start_psn(const Outgoing& outgoing) {
   constexpr std::int32_t kApart = 1 << 16;
   if (parameters_.start_psn && !outgoing.last_psn) return Psn{*parameters_.start_psn};
   for (;;) {
-    const Psn psn{static_cast<std::uint32_t>(rng_.next())};
+    const Psn psn{static_cast<std::uint32_t>(secret_.next())};
     if (psn.value < static_cast<std::uint32_t>(kApart)) continue;
     if (!outgoing.last_psn) return psn;
     const std::int32_t distance = psn - *outgoing.last_psn;

@@ -469,7 +469,7 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
   const bool beyond_window = is_beyond_window(nack);
   const NackAction action = nack_action(beyond_window ? NackCode::PsnOorWindow : nack.nack_code);
   ++env_.counters.nacks_received[static_cast<std::uint8_t>(nack.nack_code)];
-  if (action == NackAction::Rebase && state_ == PdcState::Creating && !tx_.empty()) {
+  if (action == NackAction::Rebase && state_ == PdcState::Creating && record != nullptr) {
     heard(now);
     return rebase(Psn{nack.payload}, now);
   }

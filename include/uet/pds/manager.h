@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "uet/base/growing_table.h"
+#include "uet/base/keyed_sequence.h"
 #include "uet/base/packet.h"
 #include "uet/base/slab.h"
 #include "uet/base/slot_array.h"
@@ -184,6 +185,7 @@ class Manager final : public Delivery {
   const cms::Parameters cms_;
   Counters counters_;
   TimerWheel wheel_;
+  KeyedSequence secret_;  // PDC ids and first PSNs
   TxWindow::Pool tx_records_;
   RxWindow::Pool rx_entries_;
   IntrusiveList<SharedCcc, ReadyTag> ready_;
@@ -214,7 +216,7 @@ class Manager final : public Delivery {
   std::size_t tombstone_count_;
   ZeroedArray<Tombstone> tombstones_;
   std::size_t next_tombstone_ = 0;
-  std::uint16_t next_id_;
+  std::optional<std::uint16_t> next_id_;  // empty: drawn
   using OutgoingTable = GrowingTable<Destination, Outgoing, DestinationHash>;
   OutgoingTable outgoing_;
   OutgoingTable::Element* last_outgoing_ = nullptr;           // that was asked for

@@ -3,6 +3,7 @@
 #include "uet/pds/manager.h"
 
 #include <cstdlib>
+#include <map>
 #include <set>
 
 #include "unit/pds/pds_harness.h"
@@ -168,6 +169,28 @@ TEST_F(ManagerTest, Pds27_Pds31_IdsBeginWithThePlaceAndRollWithinIt) {
   }
 }
 
+// Who sees some ids cannot tell the next: no two differ by what others differ by.
+TEST_F(ManagerTest, Pds27_Pds31_IdsAreDrawn) {
+  for (const bool shared_port : {false, true}) {
+    Parameters parameters = test_parameters();
+    parameters.first_pdc_id.reset();
+    parameters.pdc_count = 128;
+    if (shared_port) parameters.place = 3;
+    build(parameters);
+    std::vector<int> ids;
+    std::map<int, int> steps;
+    for (std::uint8_t i = 0; i < 50; ++i) {
+      TestMessage& message = node->message(1);
+      ASSERT_TRUE(try_send(message, i).ok());
+      ids.push_back(message.pdc.value);
+      EXPECT_TRUE(!shared_port || ids.back() >> 11 == 3);
+      if (i > 0) ++steps[ids[i] - ids[i - 1U]];
+    }
+    EXPECT_EQ(std::set<int>(ids.begin(), ids.end()).size(), 50U);
+    for (const auto& [step, count] : steps) EXPECT_LE(count, 3) << step;
+  }
+}
+
 TEST_F(ManagerTest, Pds31_FreedIdIsNotSoonGivenOutAgain) {
   Parameters parameters = test_parameters();
   parameters.pdc_count = 4;
@@ -211,7 +234,7 @@ TEST_F(ManagerTest, Pds53_ACandidateTooNearIsNotTaken) {
     build(parameters);
     open();
     close(start + 1);
-    const auto candidate = static_cast<std::uint32_t>(Rng(node->rng).next());
+    const auto candidate = static_cast<std::uint32_t>(KeyedSequence(Rng(1)).next());
     send(1);
     const Psn second = requests(turn()).at(0).psn;
     EXPECT_EQ(second.value == candidate, !near);

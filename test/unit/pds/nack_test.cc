@@ -284,8 +284,10 @@ TEST_F(NackSource, Pds74_Pds76_Pds77_NewStartPsnMovesEverything) {
       TestMessage& message = send(5);
       turn();
       pdc = message.pdc;
-      // PDS-141: it need not name an outstanding PSN.
-      wire::NackHeader header = nack(NackCode::NewStartPsn, spdcid.value == 0 ? 70003 : 4711);
+      wire::NackHeader header = nack(NackCode::NewStartPsn, 4711);
+      header.payload = start;
+      EXPECT_TRUE(answer_to(header).empty());  // names no packet of ours: forged
+      header.nack_psn = Psn{70003};
       header.spdcid = spdcid;
       header.payload = start;
       const auto sent = requests(answer_to(header));
@@ -323,6 +325,7 @@ TEST_F(NackSource, Pds77_RetriesStartAnewAndPacketsOnTheWayToTheNicAreMended) {
   const auto moved = psns(requests(answer_to(header)));
   EXPECT_EQ(moved, (std::vector<std::uint32_t>{500, 501}));
   EXPECT_EQ(psns(requests(after(test_parameters().rto_init))), moved);  // not its doubled value
+  header.nack_psn = Psn{500};
   header.payload = 900;
   send(1);
   node->turn(now);  // made as 502 and not taken by the NIC
@@ -339,6 +342,7 @@ TEST_F(NackSource, Pds77_EndlessRebasesFailThePdc) {
   header.spdcid = PdcId{0};
   for (header.payload = 1; header.payload < 100 && message.errors.empty(); ++header.payload) {
     answer_to(header);
+    header.nack_psn = Psn{header.payload};
   }
   EXPECT_EQ(message.errors, (std::vector{PdsError::NackExhausted}));
   EXPECT_EQ(header.payload, test_parameters().max_rto_retransmissions + 2);
