@@ -123,6 +123,7 @@ void Manager::on_request_packet(const RxPacket& packet, Time now) {
     credits_.on_request(*pdc, header.ccc_id, header.credit_target, bytes, now);
   }
   pdc->on_request(request, now);
+  if (environment_.responses_short) relieve_responses(pdc->host(), now);
 }
 
 // PDS-24, PDS-58 to 67.
@@ -134,11 +135,18 @@ Pdc* Manager::resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMode mod
   }
   const PeerKey peer{reply_address(packet.source), spdcid};
   const auto entry = accepted_.find(peer);
+  Pdc* half_open = nullptr;
   if (entry != accepted_.end()) {
     if (Pdc* pdc = live(entry->second, now); pdc != nullptr) {
-      if (pdc->start_psn() == start_psn) return pdc;
-      pdc->send_nack(NackCode::InvalidSyn, request);  // PDS-67
-      return nullptr;
+      if (pdc->start_psn() == start_psn) {
+        pdc->allow_answers(request.nominal_bytes);
+        return pdc;
+      }
+      if (pdc->proved()) {
+        pdc->send_nack(NackCode::InvalidSyn, request);  // PDS-67
+        return nullptr;
+      }
+      half_open = pdc;  // its SYN may have been another host's
     }
     const Tombstone* tomb = tombstone(entry->second, now);
     if (tomb != nullptr && tomb->start_psn == start_psn) {  // PDS-175
@@ -161,6 +169,13 @@ Pdc* Manager::resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMode mod
   if (mode == DeliveryMode::Rod && request.psn != start_psn) {  // PDS-61
     refuse(packet, NackCode::RodOoo, spdcid, request);
     return nullptr;
+  }
+  if (half_open != nullptr) {
+    if (now - half_open->opened() < kUnprovedPatience) {
+      refuse(packet, NackCode::NoPdcAvail, spdcid, request);  // the peer comes again
+      return nullptr;
+    }
+    drop_unproved(*half_open, now);
   }
   Pdc* pdc = accept(peer, mode, request, start_psn, now);
   if (pdc == nullptr) refuse(packet, shortage_, spdcid, request);  // PDS-66
@@ -196,6 +211,7 @@ Pdc* Manager::resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid, const 
     refuse(packet, NackCode::PdcHdrMismatch, spdcid, request);
     return nullptr;
   }
+  pdc->allow_answers(request.nominal_bytes);
   if (pdc->state() == PdcState::Creating) {
     if (!takes_psn(request)) {  // it could not be answered
       ++counters_.stray_packets;
@@ -320,7 +336,7 @@ void Manager::on_control_packet(const RxPacket& packet, Time now) {
       return pdc->on_ack_request(header.psn, MsgId{static_cast<std::uint16_t>(header.payload)},
                                  request.entropy, now);
     case wire::CpType::Clear:
-      return pdc->on_clear(Psn{header.payload}, now);
+      return pdc->on_clear_command(Psn{header.payload}, now);
     case wire::CpType::ClearRequest:
       return pdc->on_clear_request(now);
     case wire::CpType::Probe:

@@ -16,7 +16,22 @@ constexpr std::size_t kControlReserve = 256;     // packets kept for ACKs and co
 constexpr std::size_t kStoredResponses = 16384;  // guaranteed responses of all PDCs
 constexpr std::size_t kEarlyPackets = 4096;      // ROD packets waiting for their predecessors
 
-constexpr int kIdDraws = 64;  // of a PDC id; then the next one that is free
+constexpr int kIdDraws = 64;             // of a PDC id; then the next one that is free
+constexpr std::size_t kShareWeight = 1;  // one host has half of either at most
+// A SYN that finds no PDC has an idle one closed, but no more often than this.
+constexpr Duration kReliefInterval = std::chrono::milliseconds(1);
+// In a shortage the PDC whose responses have waited for a CLEAR for so long ends.
+constexpr Duration kClearPatience = std::chrono::seconds(30);
+constexpr Duration kResponseReliefInterval = std::chrono::milliseconds(100);
+// Of the table: unproved target PDCs may take half. Below a 16th a SYN has established ones closed.
+constexpr std::size_t kMostUnproved = 2;
+constexpr std::size_t kKeptForUnproved = 16;
+// Above a quarter each one is asked for its proof.
+constexpr std::size_t kUnprovedUnasked = 4;
+
+constexpr std::size_t part(std::size_t all, std::size_t divisor) {
+  return std::max<std::size_t>(1, all / divisor);
+}
 
 constexpr Use kRudiUse{Role::Initiator, false};
 
@@ -66,8 +81,8 @@ Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Clien
       secret_(rng),
       tx_records_(window_psns(parameters), parameters.pdc_count),
       rx_entries_(window_psns(parameters), parameters.pdc_count),
-      stored_responses_(kStoredResponses),
-      early_packets_(kEarlyPackets),
+      stored_responses_(kStoredResponses, kShareWeight, secret_.next()),
+      early_packets_(kEarlyPackets, kShareWeight, secret_.next()),
       waiting_acks_(parameters.pdc_count),
       early_storage_(std::make_unique_for_overwrite<std::byte[]>(kEarlyPackets * early_bytes)),
       rng_(rng),
@@ -101,6 +116,7 @@ Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Clien
       tombstone_count_(parameters.place ? kPdcIdsOfPlace / 2 - 1 : kTombstones),
       tombstones_(kTombstones),
       next_id_(parameters.first_pdc_id),
+      unproved_(parameters.pdc_count),
       cccs_(cms_, parameters.ccc_count, parameters.reserved_target_pdcs,
             parameters.reserved_pool_pdcs) {
   environment_.credits = &credits_;
@@ -342,6 +358,9 @@ Pdc* Manager::open(const Destination& destination, Time now) {
     if (last.finished()) outgoing.last_psn = last.close_psn();
   }
   Pdc* pdc = create(Role::Initiator, PdcId{}, destination, choose_start_psn(outgoing), now);
+  while (pdc == nullptr && drop_oldest_unproved(now)) {
+    pdc = create(Role::Initiator, PdcId{}, destination, choose_start_psn(outgoing), now);
+  }
   if (pdc == nullptr) {
     relieve_shortage(now);
     relieve_long_shortage(now);
@@ -371,15 +390,24 @@ Pdc* Manager::accept(const PeerKey& peer, DeliveryMode mode, const Incoming& syn
                      Time now) {
   const Destination destination{
       .address = peer.address, .job = {}, .mode = mode, .reserved_pool = syn.reserved_pool};
+  const bool full = environment_.unproved >= part(parameters_.pdc_count, kMostUnproved);
+  shortage_ = NackCode::NoPdcAvail;
+  if (full && !drop_oldest_unproved(now)) return nullptr;
   const auto known = try_emplace(accepted_, peer);
   Pdc* pdc = nullptr;
   if (known) pdc = create(Role::Target, peer.spdcid, destination, start_psn, now);
+  while (known && pdc == nullptr && drop_oldest_unproved(now)) {
+    pdc = create(Role::Target, peer.spdcid, destination, start_psn, now);
+  }
   if (pdc == nullptr) {
-    if (known && known->second) accepted_.erase(known->first);
-    relieve_shortage(now);
+    if (known && known->second) accepted_.erase(peer);
+    if (may_relieve_for_syn(now)) relieve_shortage(now);
     return nullptr;
   }
-  known->first->second = pdc->id();
+  unproved_.push_back(slot_of_id_[pdc->id().value]);
+  pdc->allow_answers(syn.nominal_bytes);
+  if (environment_.unproved > part(parameters_.pdc_count, kUnprovedUnasked)) pdc->ask_for_proof();
+  accepted_[peer] = pdc->id();
   ++counters_.pdcs_accepted;
   return pdc;
 }
@@ -412,12 +440,67 @@ void Manager::drop_idle_rudi_flows(Time now) {
   }
 }
 
+// Makes room by the oldest target PDC that is not proved. False if there is none that may go.
+bool Manager::drop_oldest_unproved(Time now) {
+  while (!unproved_.empty()) {
+    const std::size_t slot = unproved_.front();
+    Pdc& oldest = pdcs_[slot];
+    if (oldest.proved() || oldest.finished()) {
+      unproved_.remove(slot);
+      continue;
+    }
+    if (now - oldest.opened() < kUnprovedPatience) return false;
+    drop_unproved(oldest, now);
+    return true;
+  }
+  return false;
+}
+
+// Without a word to its peer.
+void Manager::drop_unproved(Pdc& pdc, Time now) {
+  pdc.fail(PdsError::PeerLost, now);
+  bury(pdc, now);
+  ++counters_.pdcs_unproved_dropped;
+}
+
+// Whoever sends the SYN may be nobody: established PDCs make room for a few that are not proved,
+// and not for all that can be invented.
+bool Manager::may_relieve_for_syn(Time now) {
+  if (now < next_relief_) return false;
+  next_relief_ = now + kReliefInterval;
+  std::size_t coming = environment_.unproved;
+  pdcs_.for_each([&](const Pdc& pdc) {
+    if (!pdc.takes_messages() && pdc.role() == Role::Target) ++coming;
+  });
+  return coming < part(parameters_.pdc_count, kKeptForUnproved);
+}
+
+// A host that has used up its share of stored responses: of those that hold as much the PDC ends
+// whose responses have waited longest for a CLEAR.
+void Manager::relieve_responses(std::uint64_t host, Time now) {
+  environment_.responses_short = false;
+  if (now < next_response_relief_) return;
+  next_response_relief_ = now + kResponseReliefInterval;
+  const std::size_t held = stored_responses_.held(host);
+  Pdc* oldest = nullptr;
+  Duration longest = kClearPatience;
+  pdcs_.for_each([&](Pdc& pdc) {
+    if (pdc.finished() || stored_responses_.held(pdc.host()) < held) return;
+    if (pdc.waits_for_clear(now) < longest) return;
+    longest = pdc.waits_for_clear(now);
+    oldest = &pdc;
+  });
+  if (oldest == nullptr) return;
+  oldest->fail(PdsError::ClosedInError, now);
+  ++counters_.pdcs_uncleared_closed;
+}
+
 // PDS-174, PDS-180: the longest idle PDC makes room, and so does what RUDI keeps for later.
 void Manager::relieve_shortage(Time now) {
   drop_idle_rudi_flows(now);
   Pdc* oldest = nullptr;
   pdcs_.for_each([&](Pdc& pdc) {
-    if (!pdc.takes_messages() || !pdc.idle()) return;
+    if (!pdc.takes_messages() || !pdc.idle() || !pdc.proved()) return;
     if (oldest == nullptr || pdc.last_activity() < oldest->last_activity()) oldest = &pdc;
   });
   if (oldest != nullptr) oldest->begin_close(now);
@@ -481,6 +564,7 @@ void Manager::bury(Pdc& pdc, Time now) {
   bitmaps_.give_back(pdc.use());
   const std::uint16_t slot = slot_of_id_[id.value];
   slot_of_id_.set(id.value, kNoSlot);
+  unproved_.remove(slot);
   pdc.discard();
   SharedCcc& ccc = pdc.ccc();  // which the PDC refers to until it is destroyed
   const Use use = pdc.use();
@@ -583,11 +667,9 @@ void Manager::bury_finished(Time now) {
   }
 }
 
-// CMS-305, CMS-233.
+// CMS-305, CMS-233. ROD packets that wait press their own host alone (Pdc::send_ack).
 void Manager::set_receive_load(const cms::ReceiveLoad& load) {
-  const double early =
-      static_cast<double>(early_packets_.in_use()) / static_cast<double>(kEarlyPackets);
-  environment_.pressure.update(std::max(load.occupancy, early));
+  environment_.pressure.update(load.occupancy);
   if (cms::uses_credit(cms_.algorithm)) credits_.set_backlog(load.bytes);
 }
 

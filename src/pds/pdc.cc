@@ -15,7 +15,9 @@ namespace {
 
 constexpr std::size_t kRequestBytes = sizeof(wire::PdsRequest);
 constexpr std::size_t kCcRequestBytes = sizeof(wire::PdsCcRequest);
-constexpr std::size_t kControlBytes = sizeof(wire::PdsControl);
+constexpr std::uint32_t kControlBytes = sizeof(wire::PdsControl);
+constexpr auto kUnprovedControlBytes =
+    static_cast<std::int32_t>(cms::nominal_packet_bytes(kControlBytes));
 constexpr std::size_t kNackBytes = sizeof(wire::PdsNack);
 constexpr std::uint8_t kTrimsBeforeNoTrim = 4;  // the first transmission and three more
 // Of messages that nobody waits for one in so many asks for an ACK: as many short ones as make
@@ -37,6 +39,7 @@ Pdc::Pdc(Environment& environment, Role role, PdcId id, PdcId peer_id,
       destination_(destination),
       start_psn_(start_psn),
       ccc_(ccc),
+      proved_(role == Role::Initiator),
       last_activity_(now),
       tx_(environment.tx_records, start_psn),
       peer_cack_(start_psn - 1),
@@ -55,9 +58,11 @@ Pdc::Pdc(Environment& environment, Role role, PdcId id, PdcId peer_id,
   paths_for(ccc, own_path_, env_.cms, destination.mode == DeliveryMode::Rod, env_.rng);
   deadlines_.fill(kNever);
   set_deadline(kIdle, now + env_.parameters.keepalive_time);
+  if (!proved_) ++env_.unproved;
 }
 
 Pdc::~Pdc() {
+  if (!proved_) --env_.unproved;
   env_.wheel.cancel(*this);
   if (ListNode<ReadyTag>::linked()) {
     ccc_.ready.remove(*this);
@@ -76,6 +81,39 @@ void Pdc::discard() {
   while (!backlog_.empty()) leave_backlog(backlog_.pop_front());
   forget_waiting_ack();
   release_stored();
+}
+
+std::uint64_t Pdc::host() const {
+  return proved_ ? host_hash(destination_.address.ip) : Shares::kUnknownHost;
+}
+
+// What was charged to nobody is charged to the host; what had to wait may leave.
+void Pdc::prove() {
+  if (proved_) return;
+  const std::uint64_t before = host();
+  proved_ = true;
+  --env_.unproved;
+  env_.stored_responses.move(before, host(), stored_);
+  std::size_t early = 0;
+  for (Psn psn = rx_.cack_psn() + 1; psn <= rx_.highest_psn(); ++psn) {
+    if (rx_.state(psn) == RxWindow::Slot::Buffered) ++early;
+  }
+  env_.early_packets.move(before, host(), early);
+  make_ready();
+}
+
+// If not, the peer is asked for the proof that lets it leave.
+bool Pdc::may_send(std::uint32_t nominal_bytes) {
+  if (proved_ || unproved_bytes_ >= static_cast<std::int32_t>(nominal_bytes)) return true;
+  ask_for_proof();
+  return false;
+}
+
+// The peer has the PSN before the first one at any time, so that it answers with an ACK.
+void Pdc::ask_for_proof() {
+  if (proved_ || proof_asked_) return;
+  proof_asked_ = true;
+  send_ack_request(start_psn_ - 1);
 }
 
 void Pdc::make_ready() {
@@ -316,6 +354,7 @@ void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
   packet.dscp = dscp_for(record, retransmission);
   const std::uint32_t counted = retransmission ? record.nominal_bytes : 0;
   record.nominal_bytes = cms::nominal_packet_bytes(packet.length());
+  charge(record.nominal_bytes);
   record.last_sent = now;
   record.not_before = record.overtaken_since = Time{};
   if (!retransmission) record.first_sent = now;
@@ -367,6 +406,11 @@ bool Pdc::send_next_packet(Time now) {
     wait_for_ccc(now);
     return false;
   }
+  if (!proved_) {  // with headers of the largest kind
+    const std::uint64_t largest = backlog_.front().backlog_bytes + 128;
+    if (!may_send(static_cast<std::uint32_t>(std::min<std::uint64_t>(env_.cms.mtu_bytes, largest))))
+      return false;
+  }
   Packet* packet = take_packet(false);
   if (packet == nullptr) {
     env_.packets_short = true;
@@ -407,6 +451,7 @@ bool Pdc::send_control(wire::CpType type, Time now) {
   const Psn psn = tx_.next_psn();
   if (tx_.full() || !within_peer_window(psn)) return false;
   if (env_.peer_limits.refuses(destination_.address, type)) return false;  // PDS-221
+  if (!may_send(cms::nominal_packet_bytes(kControlBytes))) return false;
   Packet* packet = take_packet(true);
   if (packet == nullptr) return false;
   packet->reset();
@@ -420,6 +465,7 @@ bool Pdc::send_control(wire::CpType type, Time now) {
 // A control packet that is neither tracked nor acknowledged. False if there is no packet for it.
 // With data: it queues where data does.
 bool Pdc::send_untracked(wire::ControlHeader header, bool with_data) {
+  if (!proved_ && unproved_bytes_ < kUnprovedControlBytes) return false;
   if (PeerLimits::is_optional(header.ctl_type)) {
     if (env_.peer_limits.refuses(destination_.address, header.ctl_type)) return false;  // PDS-221
     last_optional_ = header.ctl_type;
@@ -430,6 +476,7 @@ bool Pdc::send_untracked(wire::ControlHeader header, bool with_data) {
   header.spdcid = id_;
   header.dpdcid = peer_id_;
   header.encode(packet->prepend(kControlBytes));
+  charge(cms::nominal_packet_bytes(kControlBytes));
   emit_control(env_, *packet, destination_.address, path().next_for_control(env_.rng));
   if (with_data) {
     packet->ecn = Ecn::Ect0;
@@ -554,6 +601,7 @@ Pdc::Resent Pdc::resend(Resends which, std::uint32_t& budget, Time now) {
     const bool refused = record->nack_count > 0 && record->rto_epoch == rto_epoch_;
     if (which != Resends::All && refused != (which == Resends::Refused)) continue;
     if (budget == 0) return Resent::NoBudget;
+    if (!may_send(record->nominal_bytes)) return Resent::Some;
     if (!within_peer_window(psn)) return Resent::Some;  // PDS-42, PDS-127: until mpr allows it
     const bool data = record->message != nullptr;
     if (data && data_waits) continue;
@@ -610,6 +658,7 @@ void Pdc::begin_close(Time now) {
   }
   if (state_ != PdcState::Established) return;  // PDS-56: after establishment
   if (role_ == Role::Target) {
+    if (!may_send(cms::nominal_packet_bytes(kControlBytes))) return fail(PdsError::PeerLost, now);
     if (!send_control(wire::CpType::CloseRequest, now)) return await_window(now);
     set_deadline(kClose, now + env_.parameters.close_request_time);  // PDS-177
   }
@@ -649,7 +698,9 @@ void Pdc::on_idle(Time now) {
   set_deadline(kIdle, now + parameters.keepalive_time);
   ask_for_clear_if_late(now);
   if (owed_clear_ == OwedClear::NextRequest) clear_at_once();
-  if (takes_messages() && idle() && quiet >= limit) {
+  if (!proved_) {
+    on_unproved_idle(quiet, now);
+  } else if (takes_messages() && idle() && quiet >= limit) {
     begin_close(now);
   } else if (locks_ > 0 && tx_.empty() && quiet >= parameters.keepalive_time) {
     await_sign_of_life(now);
@@ -667,6 +718,17 @@ void Pdc::await_sign_of_life(Time now) {
     if (silence >= parameters.keepalive_time + limit) return fail(PdsError::RtoExhausted, now);
     send_ack_request(tx_.clear_psn());
   }
+}
+
+// Nothing is repeated to an address that has never answered: it is asked for its proof, as often as
+// what came from there allows. Without one the PDC ends, and the peer does not hear of it.
+void Pdc::on_unproved_idle(Duration quiet, Time now) {
+  const Parameters& parameters = env_.parameters;
+  const Duration limit =
+      idle() ? parameters.target_idle_time : silence_limit(parameters, answer_time_.limit());
+  if (quiet >= limit) return fail(PdsError::PeerLost, now);
+  proof_asked_ = false;
+  if (!idle()) ask_for_proof();
 }
 
 namespace {

@@ -12,12 +12,20 @@ namespace uet::pds {
 
 using Slot = RxWindow::Slot;
 
+namespace {
+
+// Stored responses of one host up to which answers to what is addressed to nobody are stored.
+constexpr std::size_t kStoredForNobody = 64;
+
+}  // namespace
+
 // The pipeline of PDS-210 from step 8 on; Manager did the lookup and the identity checks.
 void Pdc::on_request(Incoming& request, Time now) {
   heard(now);
   extend_close(now);
   if (request.clear_psn) on_clear(*request.clear_psn, now);  // PDS-209: duplicates too
   const RxWindow::Place place = rx_.place(request.psn);
+  if (!request.syn && place != RxWindow::Place::OutOfRange) prove();
   if (place == RxWindow::Place::Duplicate) return on_duplicate(request, now);  // PDS-202
   if (request.trimmed) return send_nack(*request.trimmed, request);            // PDS-149, PDS-150
   if (place == RxWindow::Place::OutOfRange) {                                  // PDS-46
@@ -104,15 +112,39 @@ void Pdc::answer(Psn psn, const Response& response) {
   send_ack(due, code_for(psn), due.arrived);
 }
 
+// Its host has a share of all, and this PDC one of what the host may still take.
+bool Pdc::may_store_response() const {
+  const std::size_t available = env_.stored_responses.available();
+  return env_.stored_responses.has(host()) &&
+         stored_ + env_.stored_responses.held(host()) <= available;
+}
+
+// What is addressed to nobody here can come from a host without any right. It is refused: unstored,
+// the answer would be a success when the packet comes again (PDS-111).
+bool Pdc::must_wait_for_clear(const Response& response) const {
+  return response.guaranteed && response.to_nobody &&
+         env_.stored_responses.held(host()) >= kStoredForNobody;
+}
+
+// How near the host is to its share of the reorder buffer, 0 to 1 (CMS-305).
+double Pdc::early_occupancy() const {
+  if (destination_.mode != DeliveryMode::Rod) return 0;
+  const std::size_t held = env_.early_packets.held(host());
+  const std::size_t all = held + env_.early_packets.available();
+  return all == 0 ? 1 : std::min(1.0, 2.0 * static_cast<double>(held) / static_cast<double>(all));
+}
+
 bool Pdc::deliver(Incoming& request, Time now) {
-  if (env_.stored_responses.available() == 0) {  // PDS-113: it might need one
+  if (!may_store_response()) {  // PDS-113: it might need one
+    env_.responses_short = true;
     send_nack(NackCode::NoGtdDelAvail, request);
-    if (stored_ > 0 && now - clear_progress_ > 2 * env_.parameters.clear_time) request_clear(now);
+    if (stored_ > 0 && since(clear_progress_, now) > 2 * env_.parameters.clear_time)
+      request_clear(now);
     return false;
   }
   const Response response = process(request, now);
-  if (response.nack) {
-    send_nack(*response.nack, request);
+  if (response.nack || must_wait_for_clear(response)) {
+    send_nack(response.nack.value_or(NackCode::NoGtdDelAvail), request);
     return false;
   }
   arrived(request, response, now);
@@ -191,10 +223,12 @@ void Pdc::arrived(const Incoming& request, const Response& response, Time now) {
   if (!request.early) rcvd_bytes_ += request.nominal_bytes;  // CMS-111
   if (destination_.mode == DeliveryMode::Rod) rod_next_ = psn + 1;
   if (response.guaranteed) {
-    const std::uint16_t index = *env_.stored_responses.take();
+    const std::uint16_t index = *env_.stored_responses.take(host());
     env_.stored_responses[index] = response;
     rx_.mark(psn, response.provisional ? Slot::Provisional : Slot::Guaranteed, index);
-    if (stored_++ == 0) clear_progress_ = now;
+    if (stored_++ == 0) {
+      clear_progress_ = cleared_at_ = coarse(now);
+    }
     ask_for_clear_if_late(now);
     move_cack(now);
   } else if (!rx_.finish_in_order(psn, response.request.message)) {
@@ -284,21 +318,21 @@ void Pdc::ack_what_cack_cannot_cover(const Incoming& request, Time now) {
 
 void Pdc::move_cack(Time now) {
   rx_.advance([&](std::uint16_t index) {
-    env_.stored_responses.give_back(index);
+    env_.stored_responses.give_back(host(), index);
     --stored_;
-    clear_progress_ = now;
+    clear_progress_ = cleared_at_ = coarse(now);
   });
 }
 
 // PDS-118: a CLEAR was lost and nothing that would repair it comes.
 void Pdc::ask_for_clear_if_late(Time now) {
-  const bool late = now - clear_progress_ > 2 * env_.parameters.clear_time;
+  const bool late = since(clear_progress_, now) > 2 * env_.parameters.clear_time;
   if (late && stored_ > rx_.range() / 2) request_clear(now);
 }
 
 // PDS-117.
 void Pdc::request_clear(Time now) {
-  clear_progress_ = now;
+  clear_progress_ = coarse(now);
   send_untracked({.ctl_type = wire::CpType::ClearRequest, .payload = rx_.highest_psn().value});
 }
 
@@ -335,6 +369,11 @@ void Pdc::on_clear(Psn clear_psn, Time now) {
   }
 }
 
+void Pdc::on_clear_command(Psn clear_psn, Time now) {
+  if (rx_.place(clear_psn) != RxWindow::Place::OutOfRange) prove();
+  on_clear(clear_psn, now);
+}
+
 // PDS-117: answered with the current CLEAR_PSN.
 void Pdc::on_clear_request(Time) { clear_at_once(); }
 
@@ -346,6 +385,7 @@ void Pdc::on_ack_request(Psn psn, MsgId message, std::uint16_t entropy, Time now
   request.arrived = now;
   const RxWindow::Place place = rx_.place(psn);
   if (place == RxWindow::Place::OutOfRange) return;
+  prove();
   if (place == RxWindow::Place::New) return send_nack(NackCode::PktNotRcvd, request);
   if (rx_.state(psn) == Slot::Buffered) return send_nack(NackCode::RcvdSesProcg, request);
   std::optional<RequestName> name;
@@ -357,6 +397,7 @@ void Pdc::on_ack_request(Psn psn, MsgId message, std::uint16_t entropy, Time now
 void Pdc::on_probe(std::uint16_t opaque, Psn base, const Incoming& request, Time now) {
   const std::int32_t ahead = base - rx_.cack_psn();
   const bool near = ahead > 0 && ahead <= static_cast<std::int32_t>(rx_.range());
+  if (rx_.place(base) != RxWindow::Place::OutOfRange) prove();
   AckDue due;
   due.psn = near ? base : rx_.cack_psn() + 1;
   due.probe_opaque = opaque;
@@ -374,6 +415,7 @@ void Pdc::send_nack(NackCode code, const Incoming& request, std::uint32_t payloa
   nack.spdcid = id_;
   nack.dpdcid = peer_id_;
   nack.payload = payload;
+  charge(cms::nominal_packet_bytes(sizeof(wire::PdsNack)));
   emit_nack(env_, destination_.address, nack, request.entropy);
 }
 
@@ -409,7 +451,7 @@ bool Pdc::send_ack(const AckDue& due, wire::AckRequestCode code, Time now) {
   ack.sack_bitmap = rx_.bitmap(base);
   ack.service_time = cms::encode_service_time(now - due.arrived);
   ack.rcvd_bytes = cms::encode_rcvd_bytes(rcvd_bytes_);
-  const cms::DestinationReport::Fields report = report_.next(env_.pressure);
+  const cms::DestinationReport::Fields report = report_.next(env_.pressure, early_occupancy());
   ack.rcv_cwnd_pend = report.pend;
   ack.rc = report.restore;
   env_.counters.pend_sent += report.pend > 0 ? 1 : 0;
@@ -420,6 +462,7 @@ bool Pdc::send_ack(const AckDue& due, wire::AckRequestCode code, Time now) {
     ack.credit = credit_sender_->granted_units;
   }
   ack.encode(packet->prepend(sizeof(wire::PdsAckCc)));
+  charge(cms::nominal_packet_bytes(packet->length()));
   emit_control(env_, *packet, destination_.address, due.entropy);  // PDS-103
   reported_cack_ = ack.cack_psn;
   ack_policy_.on_ack_sent();
@@ -431,8 +474,9 @@ bool Pdc::send_ack(const AckDue& due, wire::AckRequestCode code, Time now) {
 // ---------------------------------
 
 void Pdc::buffer_early(const Incoming& request, Time now) {
-  const std::optional<std::uint16_t> index =
-      request.bytes.size() <= env_.early_bytes_each ? env_.early_packets.take() : std::nullopt;
+  const std::optional<std::uint16_t> index = request.bytes.size() <= env_.early_bytes_each
+                                                 ? env_.early_packets.take(host())
+                                                 : std::nullopt;
   if (index && !request.ctl_type) {
     EarlyPacket& early = env_.early_packets[*index];
     early.length = static_cast<std::uint16_t>(request.bytes.size());
@@ -449,7 +493,7 @@ void Pdc::buffer_early(const Incoming& request, Time now) {
         request.nominal_bytes;  // now: else what waits here would fill the source's window
     ++env_.counters.rod_buffered;
   } else if (index) {
-    env_.early_packets.give_back(*index);
+    env_.early_packets.give_back(host(), *index);
   }
   const bool first = gap_reported_ != rod_next_;
   gap_reported_ = rod_next_;
@@ -495,7 +539,7 @@ void Pdc::deliver_early(Time now) {
     request.arrived = early.arrived;
     rx_.mark(psn, Slot::Missing);
     const bool delivered = deliver(request, now);  // refused: NACKed, it comes again
-    env_.early_packets.give_back(index);
+    env_.early_packets.give_back(host(), index);
     if (!delivered || finished()) return;
   }
 }
@@ -508,10 +552,10 @@ void Pdc::release_stored() {
   for (Psn psn = rx_.cack_psn() + 1; psn <= rx_.highest_psn(); ++psn) {
     const Slot state = rx_.state(psn);
     if (is_stored(psn)) {
-      env_.stored_responses.give_back(rx_.index(psn));
+      env_.stored_responses.give_back(host(), rx_.index(psn));
       --stored_;
     }
-    if (state == Slot::Buffered) env_.early_packets.give_back(rx_.index(psn));
+    if (state == Slot::Buffered) env_.early_packets.give_back(host(), rx_.index(psn));
     rx_.mark(psn, Slot::Missing);
   }
 }

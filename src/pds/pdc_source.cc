@@ -64,6 +64,7 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
     return;
   }
   ++env_.counters.acks_received;
+  prove();
   last_heard_ = now;
   heard(now);
   const bool asked_for_window = window_probe_due_ != Time{};

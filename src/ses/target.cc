@@ -82,7 +82,11 @@ Response Target::rx_req(const View& view, Time now) {
     return on_message_read(view, request, now);
   }
   const Addressed addressed = find_context(request);  // 3, 4
-  if (addressed.code != ReturnCode::Ok) return error(request, addressed.code);
+  if (addressed.code != ReturnCode::Ok) {
+    Response nobody = error(request, addressed.code);
+    nobody.to_nobody = true;
+    return nobody;
+  }
   Context& context = *addressed.context;
   code = check_context(context, request, payload_mtu_);  // 6 to 10
   if (code != ReturnCode::Ok) return refuse(view, request, context, code);

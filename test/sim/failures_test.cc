@@ -265,7 +265,7 @@ class ForgetfulPeer : public testing::TestWithParam<DeliveryMode> {
     stage_.world().filter = [](const Sighting&) { return true; };
     stage_.world().run_for(milliseconds(100));
     stage_.world().filter = nullptr;
-    ASSERT_EQ(stage_.counters(1).close_in_error, 1u);
+    ASSERT_EQ(stage_.counters(1).pdcs_failed, 1u);
     ASSERT_EQ(stage_.counters(0).pdcs_failed, 0u);
   }
   Stage stage_;

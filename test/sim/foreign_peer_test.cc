@@ -306,6 +306,12 @@ TEST(ForeignInitiator, CloseIsAcknowledgedTwiceAndALateSynOpensNothing) {
 TEST(ForeignInitiator, CloseRequestIsMetByAnAckAndAClose) {
   ForeignPeer peer;
   first_write(peer, 10);
+  wire::ControlHeader clear;  // the first packet to our PDC id: it is no invented address
+  clear.ctl_type = CpType::Clear;
+  clear.payload = kStart.value;
+  clear.spdcid = ForeignPeer::kPdc;
+  clear.dpdcid = peer.tpdcid;
+  peer.say(clear);
   peer.wait(std::chrono::seconds(61));
   const auto asked = peer.hear().control();
   ASSERT_TRUE(asked.has_value());

@@ -61,8 +61,10 @@ class DestinationReport {
     std::uint8_t pend = 0;
     bool restore = false;
   };
-  Fields next(const DestinationPressure& pressure) {
-    if (pressure.pend() > 0) {
+  // `own`: occupancy, 0 to 1, of what the peer alone fills.
+  Fields next(const DestinationPressure& pressure, double own = 0) {
+    const std::uint8_t pend = std::max(pressure.pend(), pressure.pend_of(own));
+    if (pend > 0) {
       penalised_ = true;
       restore_acks_left_ = 0;
     } else if (penalised_ && pressure.relieved()) {
@@ -71,7 +73,7 @@ class DestinationReport {
     }
     const bool restore = restore_acks_left_ > 0;
     if (restore) --restore_acks_left_;
-    return {pressure.pend(), restore};
+    return {pend, restore};
   }
 
  private:

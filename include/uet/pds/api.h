@@ -119,6 +119,9 @@ struct Response {
   // The answer that counts follows by Delivery::answer; until then the PSN cannot be cleared, and
   // CACK stays below it (SES-46, SES-48).
   bool provisional = false;
+  // With `guaranteed`: the request is addressed to nobody here. Of such responses few are stored
+  // for one host, so that a host without any right takes little.
+  bool to_nobody = false;
   std::optional<NackCode> nack;  // set: refuse instead, the packet leaves no trace (PDS-211)
   RequestName request;           // kept by PDS, for Client::default_rsp
   std::uint8_t length = 0;
@@ -129,6 +132,7 @@ struct Response {
     next_hdr = other.next_hdr;
     guaranteed = other.guaranteed;
     provisional = other.provisional;
+    to_nobody = other.to_nobody;
     nack = other.nack;
     request = other.request;
     length = other.length;

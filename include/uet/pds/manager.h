@@ -16,6 +16,7 @@
 #include "uet/base/packet.h"
 #include "uet/base/slab.h"
 #include "uet/base/slot_array.h"
+#include "uet/base/slot_list.h"
 #include "uet/base/timer_wheel.h"
 #include "uet/base/zeroed_array.h"
 #include "uet/cms/ccc.h"
@@ -89,7 +90,7 @@ class Manager final : public Delivery {
   bool quiescent() const;
   const Counters& counters() const { return counters_; }
   const CccPool& contexts() const { return cccs_; }
-  // How full the memory behind is; before each pass that may send. ROD packets kept here are added.
+  // How full the memory behind is; before each pass that may send.
   void set_receive_load(const cms::ReceiveLoad& load);
   // For tests: the PDC with this local id, or nullptr.
   Pdc* find(PdcId id);
@@ -98,6 +99,9 @@ class Manager final : public Delivery {
   static constexpr std::size_t kTombstones = 4096;
   static constexpr std::uint32_t kTurnPackets = 32;  // of one PDC before the next has its turn
   static constexpr std::uint16_t kNoSlot = 0xFFFF;
+  // A target PDC that is not proved after so long may be dropped for another one (Pdc::proved). Its
+  // initiator has long repeated its SYN by then if the ACK was lost.
+  static constexpr Duration kUnprovedPatience = std::chrono::seconds(2);
 
   struct PeerKey {  // of a PDC that the peer opened (PDS-24)
     FepAddress address;
@@ -154,6 +158,10 @@ class Manager final : public Delivery {
   // Whose turn it is, taken out of the line. Not while nobody is ready.
   Pdc& next_ready();
   void relieve_shortage(Time now);
+  bool drop_oldest_unproved(Time now);
+  void drop_unproved(Pdc& pdc, Time now);
+  bool may_relieve_for_syn(Time now);
+  void relieve_responses(std::uint64_t host, Time now);
   void relieve_long_shortage(Time now);
   PdcId allocate_id();
   Psn choose_start_psn(const Outgoing& outgoing);
@@ -189,8 +197,8 @@ class Manager final : public Delivery {
   TxWindow::Pool tx_records_;
   RxWindow::Pool rx_entries_;
   IntrusiveList<SharedCcc, ReadyTag> ready_;
-  IndexedPool<Response> stored_responses_;
-  IndexedPool<EarlyPacket> early_packets_;
+  SharedPool<Response> stored_responses_;
+  SharedPool<EarlyPacket> early_packets_;
   Slab<AckDue> waiting_acks_;
   std::unique_ptr<std::byte[]> early_storage_;
   Rng& rng_;
@@ -217,6 +225,9 @@ class Manager final : public Delivery {
   ZeroedArray<Tombstone> tombstones_;
   std::size_t next_tombstone_ = 0;
   std::optional<std::uint16_t> next_id_;  // empty: drawn
+  SlotList unproved_;                     // slots of target PDCs, oldest first; some are proved
+  Time next_relief_{};                    // when a SYN may have an idle PDC closed again
+  Time next_response_relief_{};
   using OutgoingTable = GrowingTable<Destination, Outgoing, DestinationHash>;
   OutgoingTable outgoing_;
   OutgoingTable::Element* last_outgoing_ = nullptr;           // that was asked for

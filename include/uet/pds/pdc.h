@@ -24,6 +24,7 @@
 #include "uet/base/intrusive_list.h"
 #include "uet/base/packet.h"
 #include "uet/base/rng.h"
+#include "uet/base/shares.h"
 #include "uet/base/slab.h"
 #include "uet/base/timer_wheel.h"
 #include "uet/cms/ccc.h"
@@ -84,8 +85,8 @@ struct Environment {
   Counters& counters;
   Rng& rng;
   TimerWheel& wheel;
-  IndexedPool<Response>& stored_responses;  // guaranteed ones, until cleared (PDS-112)
-  IndexedPool<EarlyPacket>& early_packets;
+  SharedPool<Response>& stored_responses;  // guaranteed ones, until cleared (PDS-112)
+  SharedPool<EarlyPacket>& early_packets;
   std::byte* early_storage;  // early_bytes_each for every early packet
   std::size_t early_bytes_each;
   TxWindow::Pool& tx_records;                 // of PDCs with something outstanding
@@ -95,6 +96,8 @@ struct Environment {
   std::size_t control_reserve;                // packets that data must leave in the pool
   bool packets_short = false;         // the pool had none for data: sending stops for this pass
   bool acks_wait = false;             // Manager::pump_before_acks
+  bool responses_short = false;       // a host found no room for one more stored response
+  std::size_t unproved = 0;           // PDCs (Pdc::proved)
   Credits* credits = nullptr;         // set once, before there is a PDC
   cms::DestinationPressure pressure;  // what ACKs say of the memory here (CMS 4.1)
   PathEvidence path_evidence;         // for one look for losses at a time
@@ -163,6 +166,23 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   }
   bool finished() const { return state_ == PdcState::Closed; }
 
+  // The peer has sent a packet to our PDC id, so that it hears what is sent to its address. A
+  // target PDC is unproved before: its SYN may come from anybody.
+  bool proved() const { return proved_; }
+  // A packet of so many bytes came from its address: three times as many may be sent there until it
+  // is proved, so that whoever invents that address gains nothing by it (as RFC 9000, 8.1).
+  void allow_answers(std::uint32_t nominal_bytes) {
+    if (!proved_) unproved_bytes_ += 3 * static_cast<std::int32_t>(nominal_bytes);
+  }
+  // Sends one packet whose answer proves it. Not repeated before `keepalive_time`.
+  void ask_for_proof();
+  // What its stored responses and early packets are charged to.
+  std::uint64_t host() const;
+  // How long its stored responses have waited for a CLEAR; 0: there are none. An hour at most.
+  Duration waits_for_clear(Time now) const {
+    return stored_ > 0 ? since(cleared_at_, now) : Duration{};
+  }
+
   // Why it failed; empty after an orderly close.
   std::optional<PdsError> error() const { return error_; }
 
@@ -212,6 +232,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   // The response to a packet whose first one was provisional (SES-46).
   void answer(Psn psn, const Response& response);
   void on_clear(Psn clear_psn, Time now);
+  void on_clear_command(Psn clear_psn, Time now);
   void on_clear_request(Time now);
   // A Probe that came as `request`: answered at once with what has arrived, its bitmap from `base`
   // on if that is near.
@@ -271,6 +292,10 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   void write_header(Psn psn, TxRecord& record, bool retransmission);
   bool shares_ack(const Message& message, Psn psn) const;
   bool wants_ack(bool tail, std::uint32_t nominal_bytes) const;
+  bool may_send(std::uint32_t nominal_bytes);
+  void charge(std::uint32_t nominal_bytes) {
+    if (!proved_) unproved_bytes_ -= static_cast<std::int32_t>(nominal_bytes);
+  }
   bool send_next_packet(Time now);
   bool send_control(wire::CpType type, Time now);
   bool send_untracked(wire::ControlHeader header, bool with_data = false);
@@ -301,6 +326,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   void finish();
   void on_idle(Time now);
   void await_sign_of_life(Time now);
+  void on_unproved_idle(Duration quiet, Time now);
 
   // pdc_source.cc
   bool believable(const wire::AckHeader& ack) const;
@@ -371,6 +397,15 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
 
   // pdc_destination.cc
   void on_duplicate(const Incoming& request, Time now);
+  bool may_store_response() const;
+  bool must_wait_for_clear(const Response& response) const;
+  void prove();
+  double early_occupancy() const;
+  // Times of events of the last hour, in units of 1.024 us.
+  static std::uint32_t coarse(Time time) { return static_cast<std::uint32_t>(to_ns(time) >> 10); }
+  static Duration since(std::uint32_t event, Time now) {
+    return Duration{std::int64_t{coarse(now) - event} << 10};
+  }
   bool deliver(Incoming& request, Time now);
   Response process(Incoming& request, Time now);
   Response process_control(const Incoming& request);
@@ -419,6 +454,8 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   bool refused_went_ : 1 = false;         // rather than new packets, when last one could go (RUD)
   bool close_wanted_ : 1 = false;         // asked for while it could not begin
   bool range_told_ : 1 = false;           // the peer has said its MP_RANGE, `peer_range_`
+  bool proved_ : 1;
+  bool proof_asked_ : 1 = false;          // and may not be asked again yet
   OwedClear owed_clear_ : 2 = OwedClear::None;
   // The last optional control packet without PSN (PeerLimits); Noop, which has one: none was sent.
   wire::CpType last_optional_ : 4 = wire::CpType::Noop;
@@ -426,6 +463,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   std::uint16_t resend_count_ = 0;      // records with `resend`
   std::uint16_t stored_ = 0;            // guaranteed responses that wait for their CLEAR
   std::uint16_t local_connection_ = 0;  // RxPacket::connection of the peer; 0: not known
+  std::int32_t unproved_bytes_ = 0;     // may be sent before the proof
   std::uint32_t locks_ = 0;
 
   // Source: from here to in_flight_bytes_ what each packet that is sent needs, in lines of the
@@ -486,10 +524,12 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   AckDue* ack_due_ = nullptr;         // its ACK waits for a turn; nullptr: none does
   Psn reported_cack_;                 // CACK of the last ACK sent
   std::optional<Psn> ar_behind_gap_;  // PDS-98
-  Psn rod_next_;                      // next PSN to deliver in order
-  std::optional<Psn> gap_reported_;   // PDS-165; RUD: with RCVR_INFER_LOSS
-  Time clear_progress_{};             // when one of `stored_` last came, or was asked for
-  std::uint64_t rcvd_bytes_ = 0;      // CMS-111
+  Psn rod_next_;                     // next PSN to deliver in order
+  std::optional<Psn> gap_reported_;  // PDS-165; RUD: with RCVR_INFER_LOSS
+  // Of `stored_`, in coarse(): when one was cleared, or the first came; or was asked to be cleared.
+  std::uint32_t cleared_at_ = 0;
+  std::uint32_t clear_progress_ = 0;
+  std::uint64_t rcvd_bytes_ = 0;  // CMS-111
 };
 
 // Addresses a packet that nobody keeps (ACK, NACK, unacknowledged control packet) and queues it.

@@ -212,7 +212,8 @@ TEST_F(CreditSourceTest, Cms204_APdcWhosePeerDoesNotKnowTheContextAsksWithAPacke
   syn.spdcid = PdcId{kPeerPdc.value + 1};
   receive(syn);
   ASSERT_EQ(node->client.delivered.size(), 1U);
-  const PdcId accepted = node->client.delivered.back().pdc;
+  const PdcId accepted = pdc = node->client.delivered.back().pdc;
+  prove(syn.spdcid);
   TestMessage& answer = node->message(10, 1024);
   answer.backlog_bytes = 10'240;
   ASSERT_TRUE(node->manager->send_on(accepted, answer, now).ok());

@@ -335,11 +335,13 @@ class BitmapShortage : public Bench {
 TEST_F(BitmapShortage, Pds66_SaidWithANackAndNoStateIsKept) {
   with_bitmaps(2);
   peer_start = 333;
+  accept(333);
   wire::RequestHeader header = request(333, true);
-  receive(header);
   header.spdcid = PdcId{901};
   receive(header);
   turn();
+  pdc = node->client.delivered.back().pdc;
+  prove(PdcId{901});
   header.spdcid = PdcId{902};
   const auto sent = answer_to(header);
   ASSERT_EQ(nacks(sent).size(), 1U);

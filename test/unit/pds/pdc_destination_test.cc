@@ -368,12 +368,12 @@ TEST_F(PdcDestination, Pds204_ClearedAndPlainDuplicatesGetTheDefaultResponse) {
 TEST_F(PdcDestination, Pds113_WithoutASlotThePacketIsNotConsumed) {
   Parameters parameters = test_parameters();
   parameters.default_mpr = 32;
-  parameters.pdc_count = 16;
+  parameters.pdc_count = 32;
   build(parameters);
   guarantee([](std::uint32_t) { return true; });
-  // Several PDCs fill the FEP's store of 16384.
+  // Several PDCs fill the share of a host in the FEP's store of 16384.
   PdcId first{};
-  for (std::uint16_t i = 0; i < 4; ++i) {
+  for (std::uint16_t i = 0; i < 12; ++i) {
     peer_start = 333;
     for (std::uint32_t k = 0; k < 4096; ++k) {
       wire::RequestHeader header = request(333 + k, true);
@@ -385,7 +385,7 @@ TEST_F(PdcDestination, Pds113_WithoutASlotThePacketIsNotConsumed) {
   }
   node->drain();
   const std::size_t delivered = node->client.delivered.size();
-  EXPECT_EQ(delivered, 16384U);
+  EXPECT_EQ(delivered, 8192U);
   wire::RequestHeader one_more = request(333, true);
   one_more.spdcid = PdcId{600};
   const auto refused = nacks(answer_to(one_more));

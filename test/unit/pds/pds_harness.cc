@@ -367,7 +367,15 @@ Pdc& Bench::accept(std::uint32_t start, DeliveryMode mode) {
   receive(request(start, true));
   pdc = node->client.delivered.back().pdc;
   turn();
+  prove();
   return *node->manager->find(pdc);
+}
+
+void Bench::prove(PdcId spdcid) {
+  wire::ControlHeader clears_nothing = control(wire::CpType::Clear, 0);
+  clears_nothing.spdcid = spdcid;
+  clears_nothing.payload = peer_start - 1;
+  receive(clears_nothing);
 }
 
 std::vector<std::uint32_t> Bench::delivered_psns() const {

@@ -224,8 +224,10 @@ class Bench : public ::testing::Test {
 
   // Opens a PDC from here and has it acknowledged: the first packet was PSN start_psn.
   Pdc& open(DeliveryMode mode = DeliveryMode::Rud);
-  // A PDC that the peer opened with Start_PSN `start` and one request.
+  // A PDC that the peer opened with Start_PSN `start` and one request, and that is proved.
   Pdc& accept(std::uint32_t start = 333, DeliveryMode mode = DeliveryMode::Rud);
+  // The peer's PDC `spdcid` sends something to `pdc` that changes nothing but Pdc::proved.
+  void prove(PdcId spdcid = kPeerPdc);
   std::vector<std::uint32_t> delivered_psns() const;
   const Counters& counters() const { return node->manager->counters(); }
 
