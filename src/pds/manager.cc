@@ -26,8 +26,12 @@ constexpr Duration kResponseReliefInterval = std::chrono::milliseconds(100);
 // Of the table: unproved target PDCs may take half. Below a 16th a SYN has established ones closed.
 constexpr std::size_t kMostUnproved = 2;
 constexpr std::size_t kKeptForUnproved = 16;
-// Above a quarter each one is asked for its proof.
-constexpr std::size_t kUnprovedUnasked = 4;
+// Above an eighth each one is asked for its proof. Above a quarter they are taken at an even pace,
+// so that there is room again and again: a flood would else fill the table at once, for long.
+constexpr std::size_t kUnprovedUnasked = 8;
+constexpr std::size_t kUnprovedUnpaced = 4;
+constexpr std::size_t kLeastUnpaced = 16;
+constexpr Duration kLongestPace = std::chrono::milliseconds(10);
 
 constexpr std::size_t part(std::size_t all, std::size_t divisor) {
   return std::max<std::size_t>(1, all / divisor);
@@ -392,6 +396,10 @@ Pdc* Manager::accept(const PeerKey& peer, DeliveryMode mode, const Incoming& syn
       .address = peer.address, .job = {}, .mode = mode, .reserved_pool = syn.reserved_pool};
   const bool full = environment_.unproved >= part(parameters_.pdc_count, kMostUnproved);
   shortage_ = NackCode::NoPdcAvail;
+  const std::size_t unpaced =
+      std::max(kLeastUnpaced, part(parameters_.pdc_count, kUnprovedUnpaced));
+  const bool paced = environment_.unproved >= unpaced;
+  if (paced && now < next_unproved_) return nullptr;
   if (full && !drop_oldest_unproved(now)) return nullptr;
   const auto known = try_emplace(accepted_, peer);
   Pdc* pdc = nullptr;
@@ -403,6 +411,10 @@ Pdc* Manager::accept(const PeerKey& peer, DeliveryMode mode, const Incoming& syn
     if (known && known->second) accepted_.erase(peer);
     if (may_relieve_for_syn(now)) relieve_shortage(now);
     return nullptr;
+  }
+  if (paced) {
+    const auto pace = kUnprovedPatience / static_cast<std::int64_t>(unpaced);
+    next_unproved_ = now + std::min<Duration>(kLongestPace, pace);
   }
   unproved_.push_back(slot_of_id_[pdc->id().value]);
   pdc->allow_answers(syn.nominal_bytes);

@@ -228,6 +228,7 @@ class Manager final : public Delivery {
   SlotList unproved_;                     // slots of target PDCs, oldest first; some are proved
   Time next_relief_{};                    // when a SYN may have an idle PDC closed again
   Time next_response_relief_{};
+  Time next_unproved_{};  // when one more is taken, if there are many
   using OutgoingTable = GrowingTable<Destination, Outgoing, DestinationHash>;
   OutgoingTable outgoing_;
   OutgoingTable::Element* last_outgoing_ = nullptr;           // that was asked for

@@ -368,7 +368,7 @@ TEST_F(PdcDestination, Pds204_ClearedAndPlainDuplicatesGetTheDefaultResponse) {
 TEST_F(PdcDestination, Pds113_WithoutASlotThePacketIsNotConsumed) {
   Parameters parameters = test_parameters();
   parameters.default_mpr = 32;
-  parameters.pdc_count = 32;
+  parameters.pdc_count = 64;
   build(parameters);
   guarantee([](std::uint32_t) { return true; });
   // Several PDCs fill the share of a host in the FEP's store of 16384.

@@ -46,6 +46,7 @@ class Stranger : public Bench {
     from(host, clear);
     ASSERT_TRUE(node->manager->find(pdc)->proved());
   }
+  std::uint16_t burst_ = 0;  // ids used
   std::size_t unproved_dropped() const { return counters().pdcs_unproved_dropped; }
   static std::size_t nominal(const std::vector<Sent>& sent) {
     std::size_t bytes = 0;
@@ -160,21 +161,44 @@ TEST_F(Stranger, Cms305_ReorderBufferPressesItsOwnHostOnly) {
 // ---- PDCs ---------------------------------------------------------------------------------------
 
 TEST_F(Stranger, Pds66_UnprovedPdcsTakeHalfAndGoFirst) {
-  with_pdcs(64);
-  for (std::uint8_t host = 10; host < 26; ++host) open_from(host, 7);
+  with_pdcs(32);
+  for (std::uint8_t host = 10; host < 18; ++host) open_from(host, 7);
   now += seconds(5);  // long idle
   for (std::uint16_t id = 1; id <= 100; ++id) {
     const auto sent = from(static_cast<std::uint8_t>(100 + id), syn(id));
-    if (id <= 32) continue;
+    if (id <= 16) continue;
     ASSERT_EQ(nacks(sent).size(), 1U);
     EXPECT_EQ(nacks(sent)[0].nack_code, NackCode::NoPdcAvail);
     EXPECT_TRUE(controls(sent).empty());
   }
-  EXPECT_EQ(node->manager->open_pdcs(), 48U);
+  EXPECT_EQ(node->manager->open_pdcs(), 24U);
   now += seconds(2);
-  for (std::uint16_t id = 200; id < 232; ++id) EXPECT_TRUE(nacks(from(200, syn(id))).empty());
-  EXPECT_EQ(unproved_dropped(), 32U);
-  EXPECT_EQ(node->manager->open_pdcs(), 48U);
+  for (std::uint16_t id = 200; id < 216; ++id) {
+    now += milliseconds(10);
+    EXPECT_TRUE(nacks(from(200, syn(id))).empty());
+  }
+  EXPECT_EQ(unproved_dropped(), 16U);
+  EXPECT_EQ(node->manager->open_pdcs(), 24U);
+}
+
+// A flood fills a quarter at once, then there is room again and again.
+TEST_F(Stranger, Pds66_ManyUnprovedPdcsAreTakenAtAPace) {
+  with_pdcs(128);
+  const auto taken = [&] {
+    std::size_t count = 0;
+    for (int i = 0; i < 100; ++i) {
+      const std::size_t before = node->manager->open_pdcs();
+      from(9, syn(++burst_));
+      count += node->manager->open_pdcs() - before;
+    }
+    return count;
+  };
+  EXPECT_EQ(taken(), 33U);
+  EXPECT_EQ(taken(), 0U);
+  now += milliseconds(10);
+  EXPECT_EQ(taken(), 1U);
+  now += milliseconds(10);
+  EXPECT_EQ(taken(), 1U);
 }
 
 // Established ones make room for a 16th of the table, however many SYNs come.
@@ -228,14 +252,14 @@ TEST_F(Stranger, Pds67_HalfOpenOccupantIsReplaced) {
   EXPECT_EQ(node->manager->open_pdcs(), 1U);
 }
 
-// Above a quarter of the table the answer to an ACK Request proves who is real.
+// Above an eighth of the table the answer to an ACK Request proves who is real.
 TEST_F(Stranger, Pds66_ManyNewPeersAreAskedForTheirProof) {
   with_pdcs(16);
   std::vector<wire::ControlHeader> asked;
   for (std::uint16_t id = 1; id <= 8; ++id) {
     for (const wire::ControlHeader& header : controls(from(2, syn(id)))) asked.push_back(header);
   }
-  ASSERT_EQ(asked.size(), 4U);
+  ASSERT_EQ(asked.size(), 6U);
   for (const wire::ControlHeader& header : asked) {
     EXPECT_EQ(header.ctl_type, CpType::AckRequest);
     EXPECT_EQ(header.psn, Psn{kStart - 1});
