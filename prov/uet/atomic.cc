@@ -257,11 +257,18 @@ ssize_t atomic_compwritemsg(fid_ep* ep, const fi_msg_atomic* msg, const fi_ioc* 
 
 // ---- what is supported -------------------------------------------------------------------------
 
+// AI Base has atomics that fetch nothing (SES section 13).
+std::optional<AtomicKind> offered_kind(const Domain& domain, Kind form, fi_datatype datatype,
+                                       fi_op op) {
+  if (form != Kind::Atomic && domain.params().profile == Profile::AiBase) return {};
+  return atomic_kind(form, datatype, op);
+}
+
 template <Kind Form>
 int atomic_valid(fid_ep* ep, fi_datatype datatype, fi_op op, std::size_t* count) noexcept {
-  const auto kind = atomic_kind(Form, datatype, op);
-  if (!kind) return -FI_EOPNOTSUPP;
   Domain& domain = EndpointFid::from(ep).endpoint().domain();
+  const auto kind = offered_kind(domain, Form, datatype, op);
+  if (!kind) return -FI_EOPNOTSUPP;
   if (count != nullptr) *count = most_elements(*kind, domain.payload_mtu());
   return 0;
 }
@@ -310,7 +317,7 @@ int query_atomic(fid_domain* domain, fi_datatype datatype, fi_op op, fi_atomic_a
   Kind form = Kind::Atomic;
   if (flags == FI_FETCH_ATOMIC) form = Kind::FetchAtomic;
   if (flags == FI_COMPARE_ATOMIC) form = Kind::CompareAtomic;
-  const auto kind = atomic_kind(form, datatype, op);
+  const auto kind = offered_kind(Domain::from(domain), form, datatype, op);
   if (!kind) return -FI_EOPNOTSUPP;
   attr->count = most_elements(*kind, Domain::from(domain).payload_mtu());
   attr->size = kind->element_bytes;
@@ -318,7 +325,7 @@ int query_atomic(fid_domain* domain, fi_datatype datatype, fi_op op, fi_atomic_a
 }
 
 ssize_t Endpoint::atomic(const AtomicCall& call) noexcept {
-  const auto kind = atomic_kind(call.form, call.datatype, call.op);
+  const auto kind = offered_kind(domain_, call.form, call.datatype, call.op);
   if (!kind || (call.flags & FI_TAGGED) != 0) {
     return refuse(-FI_EOPNOTSUPP, "not an atomic that fi_query_atomic lists");
   }

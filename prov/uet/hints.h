@@ -100,7 +100,7 @@ inline constexpr EndpointType kRdm{FI_EP_RDM, kCaps, kTxOpFlags, kOrders};
 inline constexpr EndpointType kRdmAiFull = kRdm;
 inline constexpr EndpointType kRdmAiBase{
     .type = FI_EP_RDM,
-    .caps = kCaps & ~(FI_TAGGED | FI_ATOMIC | kTaggedDirectedRecv | kTaggedMultiRecv),
+    .caps = kCaps & ~(FI_TAGGED | kTaggedDirectedRecv | kTaggedMultiRecv),
     .tx_op_flags = kTxOpFlags,
     .orders = kOrders};
 constexpr const EndpointType& rdm_of(Profile profile) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // FI_UET_PROFILE: what is offered, what addresses say, and what goes onto the wire.
 #include <gtest/gtest.h>
+#include <rdma/fi_atomic.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -20,9 +21,8 @@ struct Profile {
   int profiles;           // bits of the address (WIRE 4.2)
   int long_send;          // opcode of a long unordered send (WIRE 3.1)
 };
-constexpr Profile kProfiles[] = {{"ai_base", FI_TAGGED | FI_ATOMIC, 0x01, 0x05},
-                                 {"ai_full", 0, 0x03, 0x08},
-                                 {"hpc", 0, 0x07, 0x06}};
+constexpr Profile kProfiles[] = {
+    {"ai_base", FI_TAGGED, 0x01, 0x05}, {"ai_full", 0, 0x03, 0x08}, {"hpc", 0, 0x07, 0x06}};
 
 bool offered(std::uint64_t caps, std::uint64_t tx_flags) {
   fi_info* hints = fi_allocinfo();
@@ -78,6 +78,29 @@ TEST_P(ProfileTest, Ses159_Ses160_LimitsWhatIsOffered) {
     std::size_t length = sizeof name;
     require(fi_getname(&node.ep->fid, name, &length) == 0, "fi_getname");
     require((name[kCapabilitiesAt] & 0x07) == profile.profiles, "the address");
+  });
+  EXPECT_EQ(child.wait(), "");
+}
+
+TEST_P(ProfileTest, Ses159_AiBaseHasNoFetchingAtomics) {
+  const Profile& profile = GetParam();
+  const bool fetching = std::string(profile.name) != "ai_base";
+  Process child("child", {{"FI_UET_PROFILE", profile.name}}, [&] {
+    NodeOptions options = options_of(profile);
+    options.capabilities |= FI_ATOMIC;
+    Node node(options);
+    fid_ep* const ep = node.ep.get();
+    std::size_t count = 0;
+    require(fi_atomicvalid(ep, FI_UINT64, FI_SUM, &count) == 0, "an atomic");
+    const int other = fetching ? 0 : -FI_EOPNOTSUPP;
+    require(fi_fetch_atomicvalid(ep, FI_UINT64, FI_SUM, &count) == other, "a fetching one");
+    require(fi_compare_atomicvalid(ep, FI_UINT64, FI_CSWAP, &count) == other, "one that compares");
+    fi_atomic_attr attr{};
+    const auto query = [&](std::uint64_t flags) {
+      return fi_query_atomic(node.domain.get(), FI_UINT64, FI_SUM, &attr, flags);
+    };
+    require(query(0) == 0, "asking for an atomic");
+    require(query(FI_FETCH_ATOMIC) == other, "asking for a fetching one");
   });
   EXPECT_EQ(child.wait(), "");
 }
