@@ -180,6 +180,10 @@ Result<FileDescriptor> open_socket(const UdpOptions& options, std::string& messa
     message = "the kernel refuses a filter on a UDP socket: " + error_text(errno);
     return Error::Io;
   }
+  if (options.zero_checksum) {
+    set_option(fd.get(), SOL_SOCKET, SO_NO_CHECK, 1);
+    if (options.ip.is_ipv6) set_option(fd.get(), IPPROTO_UDP, UDP_NO_CHECK6_TX, 1);
+  }
   // For speed: an old kernel may refuse it.
   if (options.gro) set_option(fd.get(), IPPROTO_UDP, UDP_GRO, 1);
   return fd;

@@ -173,10 +173,6 @@ std::byte* write_udp(std::byte* out, const FrameFormat& format, const FrameField
   Udp udp{fields.entropy, fields.port, length_field(length), {}};
   if (format.udp_checksum && !format.crc) {
     Checksum sum = pseudo_header(fields.source, fields.destination, length_field(length));
-    if (format.checksum_by_device) {
-      udp.checksum = sum.sum();
-      return out + store(out, udp);
-    }
     sum.add_header(udp);
     for (const Slice& piece : pieces) sum.add(bytes_of(piece));
     // 0 would say that there is none.
@@ -315,7 +311,6 @@ FrameVerdict parse_udp(const IpPacket& ip, const FrameFormat& format, FrameField
   packet = ip.payload.subspan(sizeof udp, length - sizeof udp);
   if (!format.udp_checksum || ip.trimmed || udp.checksum == 0) return FrameVerdict::Ok;
   Checksum sum = pseudo_header(fields.source, fields.destination, length);
-  if (format.unfinished_udp_checksum && udp.checksum == sum.sum()) return FrameVerdict::Ok;
   sum.add(ip.payload.first(length));
   return sum.value() == 0 ? FrameVerdict::Ok : FrameVerdict::BadChecksum;
 }

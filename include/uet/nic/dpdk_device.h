@@ -52,8 +52,7 @@ class DpdkDevice final : public FrameDevice {
                                                        const DpdkOptions& options,
                                                        std::string& message);
   bool probe(const DpdkOptions& options, const std::string& arguments, std::string& message);
-  bool start(const DpdkDriver& driver, const FrameDeviceRequest& request, std::uint32_t frame_bytes,
-             std::string& message);
+  bool start(const DpdkDriver& driver, std::uint32_t frame_bytes, std::string& message);
   void give_back();
   rte_mempool* pool_to_send() const;
   bool fill(rte_mbuf* packet, const FrameToSend& frame);
@@ -71,7 +70,6 @@ class DpdkDevice final : public FrameDevice {
   DpdkPool send_pool_;  // nullptr: the driver wants to send from the memory that it receives into
   std::unique_ptr<DpdkRegions> regions_;  // where the port sends several segments
   FrameDeviceTraits traits_;
-  std::uint64_t checksum_flags_ = 0;  // of each packet, where the port writes the UDP checksum
   std::array<rte_mbuf*, kRxBurst> lent_{};  // handed out by the latest receive
   std::size_t lent_count_ = 0;
   NicCounters counters_;

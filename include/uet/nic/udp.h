@@ -49,6 +49,8 @@ struct UdpOptions {
   std::uint8_t usual_tos = 0;
   bool gso = true;  // hand runs of equal packets to the kernel as one send
   bool gro = true;  // take runs of equal packets from the kernel as one receive
+  // Send checksum 0 (WIRE 1.1). Not with gso: the kernel refuses both together.
+  bool zero_checksum = false;
   // RxPacket::arrived also on a loopback interface, where the kernel takes 0.2 us to note it for
   // each datagram and seldom anybody measures a queue by it.
   bool arrival_times_on_loopback = true;

@@ -78,7 +78,6 @@ class VerbsDevice final : public FrameDevice {
   RegisteredRegions<Region> regions_;  // go before the port
 
   FrameDeviceTraits traits_;
-  bool udp_ = true;
   bool broken_ = false;                         // a request has failed, and with it the queue pair
   bool armed_ = false;                          // the next arrival makes the channel readable
   std::uint64_t posted_ = 0;                    // work requests to send, from the beginning

@@ -76,7 +76,6 @@ class VerbsPort {
   void abandon();
 
   const VerbsQueues& queues() const { return queues_; }
-  bool checksums() const { return checksums_; }
   ibv_qp* queue_pair() const { return queue_pair_.get(); }
   ibv_cq* sent() const { return sent_.get(); }
   ibv_cq* received() const { return received_.get(); }
@@ -90,7 +89,6 @@ class VerbsPort {
   // In this order they are made, and in the other one they go.
   VerbsPointer<ibv_context> context_;
   std::uint8_t port_ = 0;
-  bool checksums_ = false;
   VerbsQueues queues_;
   VerbsPointer<ibv_pd> domain_;
   VerbsPointer<ibv_comp_channel> channel_;

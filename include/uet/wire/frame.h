@@ -29,15 +29,9 @@ struct FrameFormat {
   Encapsulation encapsulation = Encapsulation::Udp;
   std::uint8_t native_protocol = kExperimentalProtocol;  // IP protocol number of the native form
   bool crc = false;  // the trailer of WIRE 1.4; the UDP checksum is then sent as 0
-  // Sent: false = 0, which IPv6 receivers must be told to accept. Received: false = not looked at,
-  // for frames that the host's own kernel has not finished (and 0 is always accepted).
+  // Sent: false = 0, which IPv6 receivers must be told to accept. Received: false = not looked at
+  // (and 0 is always accepted). UET wants false (WIRE 1.1).
   bool udp_checksum = true;
-  // Sent, with udp_checksum: the field gets the sum of the pseudo header alone, from which a device
-  // goes on.
-  bool checksum_by_device = false;
-  // Received: also take a checksum that covers the pseudo header alone. A sending kernel leaves it
-  // like that for hardware to finish, and a virtual link has none.
-  bool unfinished_udp_checksum = false;
 };
 
 inline constexpr std::uint16_t kVlanIdMask = 0x0FFF;  // of a tag

@@ -9,7 +9,6 @@
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
-#include <rte_udp.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -149,7 +148,7 @@ Result<std::unique_ptr<DpdkDevice>> DpdkDevice::open_once(const FrameDeviceReque
     ready = device->probe(options,
                           device_arguments(options, request.interface, frame_bytes, xdp_program),
                           message) &&
-            device->start(driver, request, frame_bytes, message);
+            device->start(driver, frame_bytes, message);
   });
   if (ready) return device;
   message += explain_rights(driver.rights);
@@ -182,8 +181,7 @@ bool DpdkDevice::probe(const DpdkOptions& options, const std::string& arguments,
 }
 
 // False, with a message, if the port cannot be brought up.
-bool DpdkDevice::start(const DpdkDriver& driver, const FrameDeviceRequest& request,
-                       std::uint32_t frame_bytes, std::string& message) {
+bool DpdkDevice::start(const DpdkDriver& driver, std::uint32_t frame_bytes, std::string& message) {
   const int socket = rte_eth_dev_socket_id(port_);
   const std::string number = std::to_string(port_);
   if (driver.own_pages) {
@@ -206,10 +204,6 @@ bool DpdkDevice::start(const DpdkDriver& driver, const FrameDeviceRequest& reque
                     info.max_mtu >= frame_bytes - kEthernetBytes;
   if (told) conf.rxmode.mtu = frame_bytes - kEthernetBytes;
   conf.txmode.offloads = info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
-  if (request.format.encapsulation == wire::Encapsulation::Udp) {
-    conf.txmode.offloads |= info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
-  }
-  conf.rxmode.offloads = info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
   if (error == 0) error = rte_eth_dev_configure(port_, 1, 1, &conf);
   if (xdp_program_ != nullptr) xdp_program_->expect_socket();
   if (error == 0) {
@@ -226,11 +220,6 @@ bool DpdkDevice::start(const DpdkDriver& driver, const FrameDeviceRequest& reque
     return false;
   }
   started_ = true;
-  traits_.finishes_checksums = (conf.txmode.offloads & RTE_ETH_TX_OFFLOAD_UDP_CKSUM) != 0;
-  if (traits_.finishes_checksums) {
-    checksum_flags_ = RTE_MBUF_F_TX_UDP_CKSUM |
-                      (request.self.ip.is_ipv6 ? RTE_MBUF_F_TX_IPV6 : RTE_MBUF_F_TX_IPV4);
-  }
   const bool gathers = (conf.txmode.offloads & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
   if (gathers) regions_ = DpdkRegions::open(port_, driver.name.empty(), socket);
   traits_.reads_registered_memory = regions_ != nullptr;
@@ -288,8 +277,6 @@ std::size_t DpdkDevice::receive(std::span<ArrivedFrame> out) {
     }
     ArrivedFrame& arrived = out[filled++];
     arrived.bytes = {rte_pktmbuf_mtod(&mbuf, const std::byte*), mbuf.data_len};
-    arrived.checksum_verified =
-        (mbuf.ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) == RTE_MBUF_F_RX_L4_CKSUM_GOOD;
     arrived.arrived = Time{};
   }
   return filled;
@@ -332,12 +319,6 @@ bool DpdkDevice::fill(rte_mbuf* packet, const FrameToSend& frame) {
     }
   }
   packet->pkt_len = frame.length;
-  if (checksum_flags_ != 0) {
-    packet->ol_flags |= checksum_flags_;
-    packet->l2_len = kEthernetBytes;
-    packet->l3_len = (frame.headers.size() - kEthernetBytes - sizeof(rte_udp_hdr)) & 0x1FF;
-    packet->l4_len = sizeof(rte_udp_hdr);
-  }
   return true;
 }
 
@@ -354,8 +335,7 @@ void DpdkDevice::forget_memory(std::uint64_t id) {
 
 // Returns how many the port has taken, or will never take, which are dropped.
 std::size_t DpdkDevice::hand_over(std::span<rte_mbuf*> packets) {
-  auto ready = static_cast<std::uint16_t>(packets.size());
-  if (checksum_flags_ != 0) ready = rte_eth_tx_prepare(port_, 0, packets.data(), ready);
+  const auto ready = static_cast<std::uint16_t>(packets.size());
   const bool refused = ready == 0 && !packets.empty();
   const std::size_t sent = rte_eth_tx_burst(port_, 0, packets.data(), ready);
   const auto rest = packets.subspan(sent);

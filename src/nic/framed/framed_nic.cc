@@ -98,6 +98,7 @@ Result<std::unique_ptr<Nic>> FramedNic::open(const NicConfig& config,
   UdpOptions kernel_options = udp_options(config);
   if (native) kernel_options.port = kUetUdpPort;  // the native form has no ports
   kernel_options.source_ports = 1;
+  kernel_options.zero_checksum = true;
   kernel_options.gso = false;  // a virtual link would hand the other end's device whole trains,
   kernel_options.gro = false;  // and the kernel would merge what our device then sees
   if (kernel_sees == KernelSees::Copies) kernel_options.excluded_interface = interface->index;
@@ -173,7 +174,7 @@ FramedNic::FramedNic(Parts parts, const NicConfig& config, const Interface& inte
   caps_.crc = format.crc;
   caps_.reads_registered_memory = traits.reads_registered_memory;
   caps_.sends_by_kernel = traits.sends_by_kernel;
-  format_.checksum_by_device = traits.finishes_checksums;
+  format_.udp_checksum = false;
   const std::uint32_t ip_bytes = local_.ip.is_ipv6 ? 40 : 20;
   const std::uint32_t trailer_bytes = format.crc ? wire::kCrcTrailerBytes : 0;
   max_packet_bytes_ = caps_.ip_mtu - ip_bytes - kUdpBytes - trailer_bytes;
@@ -345,11 +346,8 @@ bool FramedNic::is_host(const FabricAddress& source) const {
 
 // False if the frame is not ours, or broken.
 bool FramedNic::read_frame(const ArrivedFrame& frame, RxPacket& out) {
-  wire::FrameFormat format = format_;
-  format.udp_checksum = !frame.checksum_verified;
-  format.unfinished_udp_checksum = true;
   wire::ParsedFrame parsed;
-  const wire::FrameVerdict verdict = wire::parse_frame(frame.bytes, format, marks_, parsed);
+  const wire::FrameVerdict verdict = wire::parse_frame(frame.bytes, format_, marks_, parsed);
   if (verdict == wire::FrameVerdict::NotUet) return false;
   if (verdict == wire::FrameVerdict::BadCrc) {
     ++counters_.crc_errors;

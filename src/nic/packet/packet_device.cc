@@ -185,8 +185,6 @@ std::size_t PacketDevice::receive(std::span<ArrivedFrame> out) {
     ArrivedFrame& arrived = out[filled++];
     const auto* const begin = reinterpret_cast<const std::byte*>(frame) + frame->tp_mac;
     arrived.bytes = {begin, frame->tp_snaplen};
-    constexpr std::uint32_t kVerified = TP_STATUS_CSUMNOTREADY | TP_STATUS_CSUM_VALID;
-    arrived.checksum_verified = (status & kVerified) != 0;
     arrived.arrived =
         Time(std::chrono::seconds(frame->tp_sec) + Duration(frame->tp_nsec) - clock_offset_);
   }

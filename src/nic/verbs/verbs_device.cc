@@ -112,11 +112,9 @@ bool VerbsDevice::start(const FrameDeviceRequest& request, std::string& message)
   memory_ = static_cast<std::byte*>(memory);
   slots_ = port_->add_region({memory_, memory_bytes_}, true);
   if (slots_ == nullptr) return refused("cannot register memory for packets");
-  udp_ = request.format.encapsulation == wire::Encapsulation::Udp;
   traits_.receive_credit_bytes = std::uint64_t{receive_slots_} * slot_bytes_;
   traits_.reads_registered_memory = queues.pieces == kPieces;
   traits_.sends_by_kernel = false;
-  traits_.finishes_checksums = udp_ && port_->checksums();
   return bring_up() || refused("cannot start the queue pair");
 }
 
@@ -213,7 +211,6 @@ std::size_t VerbsDevice::receive(std::span<ArrivedFrame> out) {
     lent_[lent_count_++] = slot;
     ArrivedFrame& frame = out[filled++];
     frame.bytes = {receive_slot(slot), completion.byte_len};
-    frame.checksum_verified = (completion.wc_flags & IBV_WC_IP_CSUM_OK) != 0;
     frame.arrived = Time{};
   }
   return filled;
@@ -243,7 +240,6 @@ bool VerbsDevice::fill(std::size_t place, const FrameToSend& frame) {
   request.wr_id = number;
   request.sg_list = pieces.data();
   request.opcode = IBV_WR_SEND;
-  if (traits_.finishes_checksums) request.send_flags = IBV_SEND_IP_CSUM;
 
   std::byte* to = send_slot(number);
   std::byte* piece_begin = to;

@@ -196,50 +196,6 @@ TEST(Frame, UdpChecksumMayBeLeftOut) {
 }
 
 // The CRC that a back end computes without seeing the headers is that of the frame (WIRE 1.4).
-// What a kernel leaves to hardware: the sum of addresses, protocol and length, not complemented.
-std::uint16_t unfinished_checksum(const Bytes& frame) {
-  const std::size_t udp_at = kIpAt + 20;
-  std::uint32_t sum = 17;
-  const auto add = [&](std::size_t at) {
-    sum += std::to_integer<std::uint32_t>(frame[at]) << 8 |
-           std::to_integer<std::uint32_t>(frame[at + 1]);
-  };
-  for (std::size_t at = kIpAt + 12; at < kIpAt + 20; at += 2) add(at);
-  add(udp_at + 4);
-  while (sum > 0xFFFF) sum = (sum & 0xFFFF) + (sum >> 16);
-  return static_cast<std::uint16_t>(sum);
-}
-
-TEST(Frame, UnfinishedUdpChecksumIsTakenWhereItIsExpected) {
-  Bytes frame = make(kUdp, fields_of(false), Bytes(101, std::byte{0x5A}));
-  const std::size_t checksum_at = kIpAt + 20 + 6;
-  const std::uint16_t unfinished = unfinished_checksum(frame);
-  frame[checksum_at] = static_cast<std::byte>(unfinished >> 8);
-  frame[checksum_at + 1] = static_cast<std::byte>(unfinished & 0xFF);
-  EXPECT_EQ(verdict(frame, kUdp), FrameVerdict::BadChecksum);
-  FrameFormat format = kUdp;
-  format.unfinished_udp_checksum = true;
-  EXPECT_EQ(verdict(frame, format), FrameVerdict::Ok);
-  frame[checksum_at] ^= std::byte{1};
-  EXPECT_EQ(verdict(frame, format), FrameVerdict::BadChecksum);
-  EXPECT_EQ(verdict(make(kUdp, fields_of(false), Bytes(101)), format), FrameVerdict::Ok);
-}
-
-TEST(Frame, ChecksumThatADeviceFinishesIsThatOfThePseudoHeader) {
-  for (const bool is_ipv6 : {false, true}) {
-    FrameFormat format = kUdp;
-    format.checksum_by_device = true;
-    const Bytes frame = make(format, fields_of(is_ipv6), Bytes(101, std::byte{0x5A}));
-    if (!is_ipv6) {
-      EXPECT_EQ(word(frame, kIpAt + 20 + 6), unfinished_checksum(frame));
-    }
-    EXPECT_EQ(verdict(frame, kUdp), FrameVerdict::BadChecksum);
-    FrameFormat receiver = kUdp;
-    receiver.unfinished_udp_checksum = true;
-    EXPECT_EQ(verdict(frame, receiver), FrameVerdict::Ok);
-  }
-}
-
 // RFC 1071 leaves the grouping open; the pieces here have every remainder of 8 and of 2.
 TEST(Frame, UdpChecksumDoesNotDependOnHowThePacketIsCut) {
   Rng rng(5);

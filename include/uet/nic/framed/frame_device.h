@@ -27,9 +27,6 @@ inline constexpr std::uint32_t kEthernetBytes = 14;
 // the device's memory.
 struct ArrivedFrame {
   std::span<const std::byte> bytes;
-  // Somebody has verified the checksums already, or the sender is a kernel that has not written
-  // them because the frame never left this machine.
-  bool checksum_verified = false;
   Time arrived{};  // on the core's time line; Time{} = not known
 };
 
@@ -48,8 +45,6 @@ struct FrameDeviceTraits {
   std::string way;                         // for NicConfig::tell_way; may be empty
   bool reads_registered_memory = false;    // as in NicCaps
   bool sends_by_kernel = true;             // as in NicCaps
-  // It writes the UDP checksum of what it sends; the field then holds the sum of the pseudo header.
-  bool finishes_checksums = false;
   // Its frames bear a tag of this VLAN, though the interface takes care of none: max_frame_bytes
   // does not count it.
   std::optional<std::uint16_t> vlan;
