@@ -309,13 +309,11 @@ void Manager::on_control_packet(const RxPacket& packet, Time now) {
     ++counters_.stray_packets;
     return;
   }
-  if (header.ctl_type == wire::CpType::Negotiation) {  // WIRE 2.6, PDS-64
-    ++counters_.unsupported_type;
-    return;
-  }
   Pdc* pdc = nullptr;
   if (header.syn) {
-    if (header.ctl_type != wire::CpType::Noop) {  // PDS-64
+    const bool opens =
+        header.ctl_type == wire::CpType::Noop || header.ctl_type == wire::CpType::Negotiation;
+    if (!opens) {  // PDS-64
       return refuse(packet, NackCode::PdcModeMismatch, header.spdcid, request);
     }
     pdc = resolve_syn(packet, header.spdcid, header.isrod ? DeliveryMode::Rod : DeliveryMode::Rud,
@@ -329,6 +327,7 @@ void Manager::on_control_packet(const RxPacket& packet, Time now) {
   pdc->extend_close(now);
   switch (header.ctl_type) {
     case wire::CpType::Noop:
+    case wire::CpType::Negotiation:
     case wire::CpType::Close:
     case wire::CpType::CloseRequest:
       return pdc->on_request(request, now);
@@ -344,8 +343,6 @@ void Manager::on_control_packet(const RxPacket& packet, Time now) {
     case wire::CpType::Credit:
     case wire::CpType::CreditRequest:
       return on_credit_packet(*pdc, header, now);
-    case wire::CpType::Negotiation:
-      break;
   }
   pdc->send_nack(NackCode::UnexpEvent, request);  // PDS-157: no such control packet
 }

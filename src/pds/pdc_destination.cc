@@ -160,13 +160,16 @@ Response Pdc::process(Incoming& request, Time now) {
   return env_.client.rx_req(request, now);
 }
 
-// Control packets that consume a PSN. Their ACK has no SES header (PDS-104).
+// Control packets that consume a PSN. Their ACK has no SES header (PDS-104). Of a Negotiation no
+// feature is taken up: how its answer looks is not known, and without an ACK its PSN would be a
+// gap.
 Response Pdc::process_control(const Incoming& request) {
   Response response;
   if (request.ctl_type == wire::CpType::CloseRequest && role_ == Role::Initiator) {
     close_wanted_ = true;  // PDS-172: acknowledged before closing starts
     make_ready();
-  } else if (request.ctl_type != wire::CpType::Noop) {
+  } else if (request.ctl_type != wire::CpType::Noop &&
+             request.ctl_type != wire::CpType::Negotiation) {
     response.nack = NackCode::UnexpEvent;
   }
   return response;

@@ -208,17 +208,24 @@ TEST_F(Demultiplex, Pds64_OtherControlPacketsOpenNothing) {
   EXPECT_EQ(node->manager->open_pdcs(), 0U);
 }
 
-// WIRE 2.6: ignored, whether it would open a PDC, is for one, or for none.
-TEST_F(Demultiplex, Pds64_NegotiationIsNeitherRefusedNorAnswered) {
+// PDS-215: it consumes a PSN and may open a PDC, as a NOOP. No feature of it is taken up.
+TEST_F(Demultiplex, Pds64_NegotiationIsAcknowledgedAsANoop) {
   wire::ControlHeader header = control(CpType::Negotiation, 333);
+  header.syn = header.ar = true;
+  const auto opened = answer_to(header);
+  ASSERT_EQ(opened.size(), 1U);
+  ASSERT_TRUE(opened[0].ack().has_value());
+  EXPECT_EQ(opened[0].ack()->cack_psn, Psn{333});
+  EXPECT_EQ(opened[0].ack()->next_hdr, NextHdr::None);
+  EXPECT_EQ(node->manager->open_pdcs(), 1U);
+  pdc = opened[0].ack()->spdcid;
+  wire::ControlHeader next = control(CpType::Negotiation, 334);
+  next.ar = true;
+  const auto second = answer_to(next);
+  ASSERT_EQ(second.size(), 1U);
+  EXPECT_EQ(second[0].ack()->cack_psn, Psn{334}) << "else its PSN would be a gap";
   pdc = PdcId{4444};
-  EXPECT_TRUE(answer_to(header).empty());
-  header.syn = true;
-  EXPECT_TRUE(answer_to(header).empty());
-  EXPECT_EQ(node->manager->open_pdcs(), 0U);
-  accept(333);
-  EXPECT_TRUE(answer_to(control(CpType::Negotiation, 334)).empty());
-  EXPECT_EQ(counters().unsupported_type, 3U);
+  EXPECT_EQ(refusal_of(control(CpType::Negotiation, 333)).nack_code, NackCode::InvDpdcid);
 }
 
 TEST_F(Demultiplex, Pds65_SynWithoutASesRequestIsRefused) {
