@@ -390,8 +390,10 @@ int Domain::open_fep() {
   // Room for what one endpoint may keep, beside the share that SES leaves to other traffic (1/8).
   config.buffers += params_.unexpected_bytes / payload_mtu_ * 8 / 7;
   config.seed = params_.seed != 0 ? params_.seed : random_seed();
-  config.ses.seed = config.seed;
   config.key_secret = random_secret();
+  config.ses.key_secret = random_secret();
+  // Not that of what peers see, start PSNs for example, from which they might find it.
+  config.ses.seed = params_.seed != 0 ? params_.seed : random_seed();
   fep_ = std::make_unique<fep::Fep>(config, *nic_, clock_now());
   return 0;
 }

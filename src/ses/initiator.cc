@@ -41,6 +41,7 @@ Initiator::Initiator(const Parameters& parameters, PieceStore& pieces, Counters&
       pieces_(pieces),
       counters_(counters),
       rng_(parameters.seed),
+      key_secret_(parameters.key_secret),
       messages_(operations_limit_ + pulls_limit_),
       by_id_(kIds),
       learned_(kLearnedGenerations),

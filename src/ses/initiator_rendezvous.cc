@@ -29,9 +29,13 @@ void Initiator::offer_reads(TxMessage& message, const Peer& peer) {
   header.rendezvous.read_ri_generation = generation;
   header.rendezvous.read_pid_on_fep = config.pid_on_fep;
   header.rendezvous.read_resource_index = config.resource_index;
-  header.rendezvous.read_memory_key =
-      message_key(header.message_id, static_cast<std::uint32_t>(rng_.next()));
+  header.rendezvous.read_memory_key = new_read_key(header.message_id);
   message.readable = true;
+}
+
+// Who has had some cannot tell those of others from them.
+Rkey Initiator::new_read_key(MsgId id) {
+  return message_key(id, static_cast<std::uint32_t>(ri::keyed_hash(key_secret_, ++keys_made_)));
 }
 
 void Initiator::await_read(TxMessage& message, Time now) {

@@ -119,8 +119,7 @@ void Initiator::rewind(TxMessage& message) {
   by_id_[message.header.message_id.value] = nullptr;
   message.header.message_id = take_id(message);
   if (message.readable) {
-    message.header.rendezvous.read_memory_key =
-        message_key(message.header.message_id, static_cast<std::uint32_t>(rng_.next()));
+    message.header.rendezvous.read_memory_key = new_read_key(message.header.message_id);
   }
   stop_watching(message);
   if (message.deferred) {

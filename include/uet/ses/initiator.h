@@ -164,6 +164,7 @@ class Initiator {
                      Time now);
   void on_response(TxMessage& message, std::uint32_t tag, const wire::SesResponseHeader& header,
                    Time now);
+  Rkey new_read_key(MsgId id);
   void offer_reads(TxMessage& message, const Peer& peer);
   void offer_deferral(TxMessage& message, const Peer& peer);
   void park(TxMessage& message, Time now);
@@ -235,6 +236,8 @@ class Initiator {
   pds::Delivery* delivery_ = nullptr;
   PullClient* pull_client_ = nullptr;
   Rng rng_;
+  const ri::KeySecret key_secret_;
+  std::uint64_t keys_made_ = 0;
   Slab<TxMessage> messages_;
   std::size_t pulls_count_ = 0;  // of them, a target's own
   IntrusiveList<TxMessage, OutstandingTag> pulling_;

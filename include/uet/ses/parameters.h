@@ -7,6 +7,7 @@
 
 #include "uet/base/device_memory.h"
 #include "uet/base/time.h"
+#include "uet/ri/key_sequence.h"
 
 namespace uet::ses {
 
@@ -46,9 +47,10 @@ struct Parameters {
   Duration deferred_timeout{std::chrono::seconds(60)};
   std::size_t parked_per_context = 1024;  // put off at a time; the next are ordinary sends
   bool short_headers = true;              // medium and small where the peer takes them (SES-5)
-  std::uint64_t seed = 1;                 // of the read keys, and of which hosts share a share
-  HostCopy* host_copy = nullptr;          // writes payload to memory, if not memcpy; outlives SES
-  bool rudi = false;                      // use RUDI where it is safe (SES-137, SES-138)
+  std::uint64_t seed = 1;                 // of waits, and of which hosts share a share
+  ri::KeySecret key_secret{};     // of the read keys: a peer must not learn others' from its own
+  HostCopy* host_copy = nullptr;  // writes payload to memory, if not memcpy; outlives SES
+  bool rudi = false;              // use RUDI where it is safe (SES-137, SES-138)
 };
 
 }  // namespace uet::ses

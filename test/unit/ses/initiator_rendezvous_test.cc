@@ -3,6 +3,8 @@
 // stops, when it is complete, and how it ends before that.
 #include "uet/ses/initiator.h"
 
+#include <bit>
+
 #include "unit/ses/rendezvous_harness.h"
 
 namespace uet::ses::test {
@@ -235,6 +237,31 @@ TEST_F(RendezvousTest, Ses64_CancelWhileItIsReadEndsTheReceiveWithAnError) {
   ASSERT_EQ(b.sink.all.size(), 1u);
   EXPECT_EQ(b.sink.all[0].status, Status::Abandoned);
   expect_idle();
+}
+
+// Of two senders that differ in their secret alone, and of two messages of one sender.
+TEST_F(RendezvousTest, Ses60_ReadKeysTellNothingOfEachOther) {
+  Parameters parameters = rendezvous_parameters();
+  std::vector<std::uint64_t> nonces;
+  for (const std::uint64_t secret : {1, 2}) {
+    parameters.key_secret = {secret, 0};
+    Node c{1, parameters};
+    const Peer peer = to_b();
+    Bytes out = pattern(kThreshold + 1);
+    const std::vector<IoSlice> local{slice_of(out)};
+    SendOp op;
+    op.peer = &peer;
+    op.local = local;
+    for (int message = 0; message < 2; ++message) {
+      ASSERT_TRUE(c.ses.send(*c.context, op, kNow));
+      const std::vector<Sent> sent = c.packets();
+      nonces.push_back(sent.at(0).request().rendezvous.read_memory_key.value >> 16 & 0xFFFFFFFF);
+      for (const Sent& packet : sent) c.answered(packet, {});
+    }
+  }
+  for (std::size_t i = 0; i < nonces.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) EXPECT_GT(std::popcount(nonces[i] ^ nonces[j]), 4);
+  }
 }
 
 TEST_F(RendezvousTest, Ses64_TimeOutEndsTheSend) {
