@@ -32,7 +32,8 @@ constexpr const char* kMegabytesWithout = "96";  // no huge pages: taken at once
 constexpr const char* kMegabytesWith = "32";     // grows when more is needed
 
 std::mutex g_log_lock;
-std::string g_log_line;
+// Never destroyed: threads of DPDK's may still log when the process ends.
+std::string& g_log_line = *new std::string;
 
 ssize_t keep_log_line(void*, const char* text, std::size_t length) {
   std::string_view line(text, length);
@@ -199,7 +200,7 @@ std::string take_last_log_line() {
 
 bool start_eal(const EalChoice& choice, std::string& message) {
   static std::mutex lock;
-  static Eal eal;
+  static Eal& eal = *new Eal;
   const std::lock_guard guard(lock);
   if (eal.process != 0 && eal.process != ::getpid()) {
     message =

@@ -37,7 +37,8 @@ struct InterruptThread {
   bool naps = false;  // it has come to us since there are users
   int ready = -1;     // the descriptor
 };
-InterruptThread g_thread;
+// Never destroyed: the thread goes on when the process ends.
+InterruptThread& g_thread = *new InterruptThread;
 
 void nap(void*) {
   InterruptThread& thread = g_thread;
