@@ -408,6 +408,7 @@ int Domain::open_activity() noexcept {
 // The NIC's descriptor is watched from the first sleep on: the kernel tells who watches a socket of
 // every packet, at the expense of its sender.
 void Domain::prepare_sleep() {
+  const nic::NoCancel no_cancel;
   if (!nic_watched_) nic_watched_ = watch(activity_, nic_->wait_fd());
   timer_.arm(!nic_watched_ || nic_->prepare_wait() ? Time{} : fep_->next_deadline());
 }

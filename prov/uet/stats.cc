@@ -188,6 +188,7 @@ int StatsSignal::fd() const {
 
 // The event first: a request that comes in between leaves both set.
 bool StatsSignal::take() noexcept {
+  const nic::NoCancel no_cancel;
   eventfd_t count = 0;
   [[maybe_unused]] const int result = ::eventfd_read(place_->event.load(), &count);
   return place_->requests.exchange(0, std::memory_order_relaxed) != 0;

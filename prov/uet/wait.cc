@@ -40,12 +40,14 @@ bool EventFd::open() noexcept {
 }
 
 void EventFd::signal() const noexcept {
+  const nic::NoCancel no_cancel;
   const eventfd_t one = 1;
   // Fails only when the counter is full, and then it is readable anyway.
   [[maybe_unused]] const int result = eventfd_write(fd_.get(), one);
 }
 
 void EventFd::drain() const noexcept {
+  const nic::NoCancel no_cancel;
   eventfd_t count;
   [[maybe_unused]] const int result = eventfd_read(fd_.get(), &count);  // EAGAIN: was empty
 }
@@ -168,7 +170,6 @@ int Waiter::control(int command, void* argument, int activity) noexcept {
 }
 
 void Waiter::tell(std::uint64_t amount) noexcept {
-  const nic::NoCancel no_cancel;
   for (Sleeper& sleeper : sleepers_) {
     if (sleeper.woken_ || amount < sleeper.wake_at_) continue;
     sleeper.woken_ = true;

@@ -254,6 +254,29 @@ TEST(CancelledThreads, EndBehindTheCallThatTheyAreIn) {
     std::uint32_t event = 0;
     fi_eq_entry eq_entry{};
     cancel_in("fi_cq_read", [&] { fi_cq_read(cq.get(), &entry, 1); });
+    fid* object = &cq->fid;
+    int descriptor = 0;
+    check(fi_control(object, FI_GETWAIT, &descriptor), "FI_GETWAIT");
+    cancel_in("fi_trywait", [&] { fi_trywait(a.fabric.get(), &object, 1); });
+    cancel_in("fi_cq_open", [&] {
+      fid_cq* another = nullptr;
+      if (fi_cq_open(a.domain.get(), &cq_attr, &another, nullptr) == 0) fi_close(&another->fid);
+    });
+    cancel_in("fi_domain", [&] {
+      fid_domain* another = nullptr;
+      if (fi_domain(a.fabric.get(), a.info.get(), &another, nullptr) == 0) fi_close(&another->fid);
+    });
+    const auto ep = a.open_endpoint(0);
+    const fi_addr_t self = a.insert(*ep);
+    char byte = 0;
+    fi_cq_tagged_entry told{};
+    cancel_in("fi_send and fi_recv", [&] {
+      fi_recv(ep.get(), &byte, 1, nullptr, FI_ADDR_UNSPEC, nullptr);
+      fi_send(ep.get(), "x", 1, nullptr, self, nullptr);
+      fi_cq_read(a.cq.get(), &told, 1);
+      fi_cq_read(a.cq.get(), &told, 1);
+    });
+    cancel_in("fi_cntr_read", [&] { fi_cntr_read(counter.get()); });
     cancel_in("fi_cq_sread", [&] { fi_cq_sread(cq.get(), &entry, 1, nullptr, 40); });
     cancel_in("fi_cntr_wait", [&] { fi_cntr_wait(counter.get(), 1, 40); });
     cancel_in("fi_eq_sread",

@@ -57,6 +57,21 @@ FileDescriptor watch(int a, int b) {
   return epoll;
 }
 
+std::uint32_t ipv4_number(const FabricAddress& ip) {
+  const auto& bytes = ip.bytes;
+  return std::uint32_t{bytes[0]} << 24 | std::uint32_t{bytes[1]} << 16 |
+         std::uint32_t{bytes[2]} << 8 | bytes[3];
+}
+
+// The bits that tell hosts of the subnet apart; 0 where it has no broadcast address.
+std::uint32_t host_bits_of(const Interface& interface, const FabricAddress& self) {
+  if (self.is_ipv6) return 0;
+  for (const InterfaceAddress& held : interface.addresses) {
+    if (held.ip == self && held.prefix_length <= 30) return 0xFFFFFFFFU >> held.prefix_length;
+  }
+  return 0;
+}
+
 }  // namespace
 
 // ---- opening ------------------------------------------------------------------------------------
@@ -159,7 +174,8 @@ FramedNic::FramedNic(Parts parts, const NicConfig& config, const Interface& inte
       local_(kernel_->local_address()),
       format_(format),
       marks_(config.trimming ? config.trim_marks : wire::TrimMarks{}),
-      mac_(interface.mac) {
+      mac_(interface.mac),
+      host_bits_(host_bits_of(interface, local_.ip)) {
   const FrameDeviceTraits& traits = device_->traits();
   vlan_ = traits.vlan;
   caps_.ip_mtu = interface.mtu;
@@ -337,7 +353,13 @@ std::size_t FramedNic::receive_frames(std::span<RxPacket> out) {
 bool FramedNic::is_host(const FabricAddress& source) const {
   const auto& bytes = source.bytes;
   if (source == local_.ip) return false;
-  if (!source.is_ipv6) return bytes[0] != 0 && bytes[0] != 127 && bytes[0] < 224;
+  if (!source.is_ipv6) {
+    const std::uint32_t ip = ipv4_number(source);
+    const bool here = host_bits_ != 0 && ((ip ^ ipv4_number(local_.ip)) & ~host_bits_) == 0;
+    const std::uint32_t host = ip & host_bits_;
+    if (here && (host == 0 || host == host_bits_)) return false;  // broadcast, old and new
+    return bytes[0] != 0 && bytes[0] != 127 && bytes[0] < 224;
+  }
   constexpr std::array<std::uint8_t, 10> kNone{};
   const bool special =
       std::equal(kNone.begin(), kNone.end(), bytes.begin());  // ::1, ::ffff:a.b.c.d

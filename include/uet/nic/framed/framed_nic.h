@@ -120,6 +120,7 @@ class FramedNic final : public Nic {
   wire::FrameFormat format_;
   wire::TrimMarks marks_;
   wire::MacAddress mac_;
+  std::uint32_t host_bits_;            // of our IPv4 subnet, 0: it has no broadcast address
   std::optional<std::uint16_t> vlan_;  // as in FrameDeviceTraits
   std::uint32_t max_packet_bytes_;     // above IP and UDP
 

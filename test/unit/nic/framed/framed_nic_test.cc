@@ -498,6 +498,8 @@ TEST_F(FramedNicTest, SourcesThatAreNoHostAreRefused) {
                                   ipv4(239, 255, 255, 250),
                                   ipv4(240, 0, 0, 1),
                                   ipv4(255, 255, 255, 255),
+                                  ipv4(10, 85, 0, 255),
+                                  ipv4(10, 85, 0, 0),
                                   kSelf};
   for (const FabricAddress& source : kWrong) {
     wire::FrameFields fields = to_us();
