@@ -120,8 +120,8 @@ int AvFid::open(Domain& domain, const fi_av_attr& attr, void* context, AvFid*& o
     return -FI_ENOSYS;
   }
   if (is_beyond(attr.type, FI_AV_TABLE) || (attr.flags & ~kFlags) != 0) {
-    FI_WARN(&provider, FI_LOG_AV, "fi_av_open: type %d or flags 0x%llx not valid\n", attr.type,
-            static_cast<unsigned long long>(attr.flags));
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_open: type %u or flags 0x%llx not valid\n",
+            raw_number(attr.type), static_cast<unsigned long long>(attr.flags));
     return -FI_EINVAL;
   }
   if (attr.rx_ctx_bits < 0 || attr.rx_ctx_bits > kMaxRxCtxBits) {
@@ -309,7 +309,7 @@ int av_open(fid_domain* domain, fi_av_attr* attr, fid_av** av, void* context) no
     const int result =
         AvFid::open(Domain::from(domain), attr != nullptr ? *attr : preset, context, opened);
     if (result != 0) return result;
-    if (attr != nullptr && attr->type == FI_AV_UNSPEC) attr->type = FI_AV_TABLE;
+    if (attr != nullptr && raw_number(attr->type) == FI_AV_UNSPEC) attr->type = FI_AV_TABLE;
     *av = opened;
     return 0;
   });

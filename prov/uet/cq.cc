@@ -143,8 +143,8 @@ int Cq::open(Domain& domain, const fi_cq_attr& attr, void* context, Cq*& out) {
   if (domain.dead()) return -FI_EOPNOTSUPP;
   if (is_beyond(attr.format, FI_CQ_FORMAT_TAGGED) ||
       is_beyond(attr.wait_cond, FI_CQ_COND_THRESHOLD)) {
-    FI_WARN(&provider, FI_LOG_CQ, "fi_cq_open: format %d or wait_cond %d is not known\n",
-            attr.format, attr.wait_cond);
+    FI_WARN(&provider, FI_LOG_CQ, "fi_cq_open: format %u or wait_cond %u is not known\n",
+            raw_number(attr.format), raw_number(attr.wait_cond));
     return -FI_EINVAL;
   }
   if ((attr.flags & ~(FI_AFFINITY | FI_PEER)) != 0) {

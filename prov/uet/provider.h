@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <new>
 
 #include "uet/nic/socket.h"
@@ -20,11 +21,19 @@ extern fi_provider provider;
 // libfabric's custom: FI_VERSION(major * 100 + minor, revision * 10) of the plug-in, 0.1.0.
 inline constexpr std::uint32_t kProviderVersion = FI_VERSION(1, 0);
 
-// An enumeration of libfabric's whose values go from 0 to `last`: is it something else? Compared
-// directly, it would be as an int, and what is negative would pass.
+// The number in an enumeration of libfabric's, which an application may have filled with any.
 template <class Enum>
-constexpr bool is_beyond(Enum value, Enum last) {
-  return static_cast<unsigned>(value) > static_cast<unsigned>(last);
+unsigned raw_number(const Enum& value) {
+  unsigned number = 0;
+  static_assert(sizeof number == sizeof value);
+  std::memcpy(&number, &value, sizeof number);
+  return number;
+}
+// Its values go from 0 to `last`: is it something else? Compared directly, it would be as an int,
+// and what is negative would pass.
+template <class Enum>
+bool is_beyond(const Enum& value, Enum last) {
+  return raw_number(value) > static_cast<unsigned>(last);
 }
 
 // Runs a control call; the only exception that may come out of it is a lack of memory. What it

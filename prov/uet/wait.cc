@@ -89,7 +89,11 @@ bool Sleeper::wait(int activity, Time end) const noexcept {
   return ::ppoll(fds, 2, &left, nullptr) >= 0;
 }
 
-int Waiter::open(fi_wait_obj kind, fid_wait* set, struct fid* owner, Domain* domain) {
+int Waiter::open(const fi_wait_obj& kind, fid_wait* set, struct fid* owner, Domain* domain) {
+  if (is_beyond(kind, FI_WAIT_POLLFD)) {
+    FI_WARN(&provider, FI_LOG_CORE, "wait object %u is not known\n", raw_number(kind));
+    return -FI_EINVAL;
+  }
   switch (kind) {
     case FI_WAIT_NONE:
     case FI_WAIT_UNSPEC:
@@ -117,9 +121,6 @@ int Waiter::open(fi_wait_obj kind, fid_wait* set, struct fid* owner, Domain* dom
       domain_ = domain;
       break;
     }
-    default:
-      FI_WARN(&provider, FI_LOG_CORE, "wait object %d is not known\n", kind);
-      return -FI_EINVAL;
   }
   kind_ = kind;
   return 0;

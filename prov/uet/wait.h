@@ -86,7 +86,7 @@ class Waiter {
 
   // 0 or a negative fi_errno. `owner` and `set` count for FI_WAIT_SET, `domain` is nullptr for an
   // object that belongs to none.
-  int open(fi_wait_obj kind, fid_wait* set, struct fid* owner, Domain* domain);
+  int open(const fi_wait_obj& kind, fid_wait* set, struct fid* owner, Domain* domain);
   // Leaves the wait set.
   void close() noexcept;
 

@@ -77,9 +77,10 @@ WaitSet::WaitSet(Fabric& fabric) : fid_wait{}, hold_(fabric.references()) {
 }
 
 int WaitSet::open(Fabric& fabric, const fi_wait_attr& attr, WaitSet*& out) {
-  if (attr.flags != 0 || attr.wait_obj == FI_WAIT_NONE || attr.wait_obj == FI_WAIT_SET) {
-    FI_WARN(&provider, FI_LOG_FABRIC, "fi_wait_open: wait object %d or flags 0x%llx not valid\n",
-            attr.wait_obj, static_cast<unsigned long long>(attr.flags));
+  const unsigned object = raw_number(attr.wait_obj);
+  if (attr.flags != 0 || object == FI_WAIT_NONE || object == FI_WAIT_SET) {
+    FI_WARN(&provider, FI_LOG_FABRIC, "fi_wait_open: wait object %u or flags 0x%llx not valid\n",
+            object, static_cast<unsigned long long>(attr.flags));
     return -FI_EINVAL;
   }
   std::unique_ptr<WaitSet> set(new WaitSet(fabric));
