@@ -15,7 +15,7 @@ constexpr std::uint32_t kLargestHeaders = 40 + 8 + 16 + 44 + 24;
 constexpr std::uint32_t kLargestSesHeader = 44 + 36;
 // How soon to come back when the NIC or the packet pool had no room: no event tells when it has.
 constexpr Duration kRetry = std::chrono::microseconds(50);
-// NACKs of each flush that leave before other packets.
+// NACKs that leave before other packets where the NIC has been full.
 constexpr std::size_t kNacksFirst = 2;
 // Between two looks for packets: more than one may have come.
 constexpr Duration kAway = std::chrono::microseconds(50);
@@ -193,21 +193,21 @@ bool Fep::offer(IntrusiveList<Packet, OutboxTag>& queue, std::size_t most, Left 
   return true;
 }
 
+// NACKs come last, as the SACK that belongs to one must be there before it (PDS-166). Where the NIC
+// has been full they have a part of it first.
 void Fep::flush(Time now) {
   auto& queue = outbox_.queue();
+  const bool was_full = nic_full_since_ != Time{};
+  if (queue.empty() && !outbox_.has_nacks() && !was_full) return manager_.answer_datagrams(now);
   const auto nack_left = [this] { outbox_.nack_left(); };
-  bool room = !outbox_.has_nacks() || offer(outbox_.nacks(), kNacksFirst, nack_left);
-  if (queue.empty() && nic_full_since_ == Time{}) {
-    if (room && outbox_.has_nacks()) offer(outbox_.nacks(), SIZE_MAX, nack_left);
-    return manager_.answer_datagrams(now);
-  }
+  bool room = !was_full || offer(outbox_.nacks(), kNacksFirst, nack_left);
   room = room && offer(queue, SIZE_MAX, [&] { outbox_.withdraw(queue.front()); });
-  if (room && outbox_.has_nacks()) offer(outbox_.nacks(), SIZE_MAX, nack_left);
-  if (queue.empty() && nic_full_since_ != Time{}) {
+  room = room && offer(outbox_.nacks(), SIZE_MAX, nack_left);
+  if (room && was_full) {
     const Duration blocked = std::max(Duration::zero(), now - nic_full_since_);
     blocked_by_nic_ns_ += static_cast<std::uint64_t>(blocked.count());
     nic_full_since_ = Time{};
-  } else if (!queue.empty() && nic_full_since_ == Time{}) {
+  } else if (!room && !was_full) {
     nic_full_since_ = now;
   }
   manager_.answer_datagrams(now);

@@ -212,12 +212,13 @@ Pdc* Manager::resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid, const 
     return nullptr;
   }
   pdc->allow_answers(request.nominal_bytes);
-  if (pdc->state() == PdcState::Creating) {
-    if (!takes_psn(request)) {  // it could not be answered
+  if (pdc->state() == PdcState::Creating) {  // a stranger may name our id, but knows no PSN
+    const bool asks = request.ctl_type == wire::CpType::AckRequest;
+    if (!asks && !takes_psn(request)) {  // it could not be answered
       ++counters_.stray_packets;
       return nullptr;
     }
-    if (!pdc->expects(request.psn)) {  // a stranger may name our id, but knows no PSN
+    if (asks ? !pdc->has_sent(request.psn) : !pdc->expects(request.psn)) {
       refuse(packet, NackCode::PdcHdrMismatch, spdcid, request);
       return nullptr;
     }

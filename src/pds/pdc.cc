@@ -720,15 +720,18 @@ void Pdc::await_sign_of_life(Time now) {
   }
 }
 
-// Nothing is repeated to an address that has never answered: it is asked for its proof, as often as
-// what came from there allows. Without one the PDC ends, and the peer does not hear of it.
+// Nothing is repeated to an address that has never answered: it is asked for its proof, and to close
+// in the end, as often as what came from there allows.
 void Pdc::on_unproved_idle(Duration quiet, Time now) {
   const Parameters& parameters = env_.parameters;
-  const Duration limit =
-      idle() ? parameters.target_idle_time : silence_limit(parameters, answer_time_.limit());
-  if (quiet >= limit) return fail(PdsError::PeerLost, now);
+  // An initiator that waits for data sends a NOOP after its keepalive_time.
+  const Duration limit = idle() ? parameters.target_idle_time
+                                : std::max(silence_limit(parameters, answer_time_.limit()),
+                                           4 * parameters.keepalive_time);
+  if (quiet >= limit && !idle()) return fail(PdsError::PeerLost, now);
+  if (quiet >= limit && takes_messages()) return begin_close(now);
   proof_asked_ = false;
-  if (!idle()) ask_for_proof();
+  ask_for_proof();
 }
 
 namespace {

@@ -463,6 +463,14 @@ bool Pdc::on_refused_control(const wire::NackHeader& nack, TxRecord* record) {
   return true;
 }
 
+// A peer of another make may refuse what ask_for_proof() asks. One without the PDC says so.
+bool Pdc::answers_proof(const wire::NackHeader& nack) const {
+  const bool knows_pdc =
+      nack.nack_code == NackCode::PktNotRcvd || nack.nack_code == NackCode::RcvdSesProcg ||
+      nack.nack_code == NackCode::AckWithData || nack.nack_code == NackCode::UnexpEvent;
+  return !proved_ && proof_asked_ && knows_pdc && nack.nack_psn == start_psn_ - 1;
+}
+
 void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
   const bool from_peer =
       nack.spdcid.value == 0 || nack.spdcid == peer_id_ || state_ == PdcState::Creating;
@@ -474,6 +482,7 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
     heard(now);
     return rebase(Psn{nack.payload}, now);
   }
+  if (from_peer && answers_proof(nack)) prove();
   if (from_peer && on_refused_control(nack, record)) return heard(now);
   if (!from_peer || record == nullptr || action == NackAction::Ignore ||
       action == NackAction::Rebase) {  // PDS-76, PDS-141, PDS-144
@@ -555,6 +564,8 @@ void Pdc::on_fatal_nack(NackCode code, Psn psn, const TxRecord& record, Time now
   Ending ending{.error = nack_error(code)};
   if (nack_action(code) == NackAction::FailUnconsumed) {
     if (record.sent_count == 1 && !record.sacked) ending.not_consumed = psn;
+    // The PDC had been let go of before, so that what was sent behind this meets none either.
+    ending.nothing_behind = code == NackCode::Closing || code == NackCode::InvDpdcid;
     ending.spares_backlog = role_ == Role::Initiator;
     // No PDC there: closed without a handshake.
     ending.tells_peer = code != NackCode::InvDpdcid && code != NackCode::PdcHdrMismatch;
@@ -744,7 +755,9 @@ void Pdc::end_all(const Ending& ending, Time now) {
     Message* message = record->message;
     const std::uint32_t tag = record->tag;
     const bool unread = ending.lost != nullptr && ending.lost->left_unread(record->packet->way);
-    const bool spared = unread || psn == ending.not_consumed;
+    const bool behind = ending.nothing_behind && ending.not_consumed &&
+                        psn > *ending.not_consumed && record->sent_count == 1 && !record->sacked;
+    const bool spared = unread || behind || psn == ending.not_consumed;
     release(*record);
     if (message == nullptr) continue;
     env_.client.pds_error(*message, tag, spared ? PdsError::NotConsumed : error, now);  // PDS-134

@@ -239,8 +239,12 @@ TEST_F(ModifiedLength, WriteSaysTheWholeMessageInEachResponse) {
 
 TEST_F(ModifiedLength, ReadSaysTheWholeMessageInEachResponse) {
   const auto read = rma(SesOpcode::Read);
+  auto opening = peer.request(0);  // else the data wait until the address has proved to be ours
+  opening.ar = true;
+  peer.say(opening, packet_of(rma(SesOpcode::Write), 8, 0), pattern(8));
+  peer.tpdcid = expect_ack(peer, peer.hear(), kStart, kStart).spdcid;
   for (std::uint32_t i = 0; i < 3; ++i) {
-    auto header = peer.request(i);
+    auto header = peer.request(1 + i);
     header.ar = true;
     peer.say(header, packet_of(read, 2 * kMtu + 100, i));
   }

@@ -190,6 +190,8 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   void make_ready();
   // The peer's PDC id becomes known from the first packet of its own (PDS-51, PDS-199).
   void learn_peer(PdcId peer_id);
+  // This PSN, or the one before the first.
+  bool has_sent(Psn psn) const { return psn >= start_psn_ - 1 && psn < tx_.next_psn(); }
   // A packet of the peer may have this PSN and has not come yet.
   bool expects(Psn psn) const { return rx_.place(psn) == RxWindow::Place::New; }
   // Gives back everything it holds without a word to the client: the FEP is going away.
@@ -360,6 +362,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   struct Ending {
     PdsError error;
     std::optional<Psn> not_consumed{};  // a packet that the peer has not consumed (PDS-142)
+    bool nothing_behind = false;        // nor what was sent once behind it
     bool spares_backlog = false;        // nor has it heard of what was not sent
     const LostPeer* lost = nullptr;     // nor has it read all that was sent
     bool tells_peer = true;
@@ -400,6 +403,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   bool may_store_response() const;
   bool must_wait_for_clear(const Response& response) const;
   void prove();
+  bool answers_proof(const wire::NackHeader& nack) const;
   double early_occupancy() const;
   // Times of events of the last hour, in units of 1.024 us.
   static std::uint32_t coarse(Time time) { return static_cast<std::uint32_t>(to_ns(time) >> 10); }

@@ -55,14 +55,14 @@ TEST_F(Demultiplex, Pds66_AnswerWithoutPdc_IsMarkedAsToAStranger) {
   accept(333);
   turn();
   receive(retransmission(2000));  // outside the window of its PDC
-  ASSERT_FALSE(node->outbox.empty());
-  EXPECT_FALSE(node->outbox.queue().front().answers_stranger);
+  ASSERT_TRUE(node->outbox.has_nacks());
+  EXPECT_FALSE(node->outbox.nacks().front().answers_stranger);
   node->drain();
   wire::RequestHeader unknown = request(334);
   unknown.dpdcid = PdcId{60'000};
   receive(unknown);
-  ASSERT_FALSE(node->outbox.empty());
-  EXPECT_TRUE(node->outbox.queue().front().answers_stranger);
+  ASSERT_TRUE(node->outbox.has_nacks());
+  EXPECT_TRUE(node->outbox.nacks().front().answers_stranger);
 }
 
 TEST_F(Demultiplex, Pds26_PeerIdentifierAndAddressMustMatch) {
@@ -420,7 +420,8 @@ TEST_F(Demultiplex, Pds157_Pds199_ControlPacketsMayOvertakeTheFirstAck) {
     for (const wire::NackHeader& refused : nacks(answer_to(header))) {
       EXPECT_EQ(refused.nack_code, NackCode::PktNotRcvd) << static_cast<int>(type);
     }
-    const bool has_psn = type == CpType::Noop || type == CpType::CloseRequest;
+    const bool has_psn =
+        type == CpType::Noop || type == CpType::CloseRequest || type == CpType::AckRequest;
     EXPECT_EQ(node->manager->find(pdc)->peer_id(), has_psn ? kPeerPdc : PdcId{})
         << static_cast<int>(type);
   }

@@ -148,6 +148,7 @@ void NackSource::expect_action(NackCode code) {
     case NackAction::FailUnconsumed: {
       std::vector<PdsError> errors(3, nack_error(code));
       if (action == NackAction::FailUnconsumed) errors[1] = PdsError::NotConsumed;  // PDS-142
+      if (code == NackCode::Closing || code == NackCode::InvDpdcid) errors[2] = errors[1];
       EXPECT_EQ(message_->errors, errors);
       EXPECT_TRUE(Node::answered_once(*message_));
       EXPECT_EQ(node->manager->open_pdcs(), 0U);

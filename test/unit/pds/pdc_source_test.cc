@@ -579,8 +579,9 @@ TEST_F(PdcSource, Pds144_FatalNackMustMatchPeerAndPsn) {
   EXPECT_EQ(message.errors, (std::vector{PdsError::NotConsumed}));
 }
 
-// The packet that the NACK names, and what was never sent, may go to a new PDC if the code says so;
-// of nothing else is it known whether it was consumed.
+// The packet that the NACK names, and what was never sent, may go to a new PDC if the code says so,
+// and what was sent behind it if the peer had let go of the PDC; of nothing else is it known whether
+// it was consumed.
 TEST_F(PdcSource, Pds134_Pds142_FatalNackFailsEverythingOnce) {
   for (int code = 0; code < 256; ++code) {
     const auto nack_code = static_cast<NackCode>(code);
@@ -596,6 +597,8 @@ TEST_F(PdcSource, Pds134_Pds142_FatalNackFailsEverythingOnce) {
     EXPECT_TRUE(Node::answered_once(message));
     std::vector<PdsError> errors(3, nack_error(nack_code));
     if (elsewhere) errors[1] = PdsError::NotConsumed;  // 70001, 70002, 70003
+    const bool gone = nack_code == NackCode::Closing || nack_code == NackCode::InvDpdcid;
+    if (gone) errors[2] = PdsError::NotConsumed;
     EXPECT_EQ(message.errors, errors) << code;
     EXPECT_EQ(waiting.failed, elsewhere ? PdsError::NotConsumed : nack_error(nack_code));
     ASSERT_EQ(node->client.closed.size(), 1U);

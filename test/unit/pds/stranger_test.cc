@@ -362,16 +362,39 @@ TEST_F(Stranger, ShortAnswerLeavesAtOnce) {
   EXPECT_LE(repeated, 1U);
 }
 
-// An unproved PDC that nobody uses ends as others do, and the address does not hear of it.
-TEST_F(Stranger, Pds173_IdleUnprovedPdcEndsInSilence) {
+// An unproved PDC that nobody uses ends as others do. Its address hears no more of it than the SYN
+// allows: questions for the proof, and one whether to close.
+TEST_F(Stranger, Pds173_IdleUnprovedPdcEndsAlmostInSilence) {
   with_pdcs(8);
   from(3, syn(500));
-  std::size_t sent = 0;
+  std::size_t bytes = 0;
   for (int i = 0; i < 700 && node->manager->open_pdcs() > 0; ++i) {
-    sent += after(milliseconds(100)).size();
+    for (const Sent& packet : after(milliseconds(100))) {
+      bytes += cms::nominal_packet_bytes(static_cast<std::uint32_t>(packet.bytes.size()));
+    }
   }
-  EXPECT_EQ(sent, 0U);
+  EXPECT_LE(bytes, 3 * cms::nominal_packet_bytes(sizeof(wire::PdsRequest) + 72));
   EXPECT_EQ(node->manager->open_pdcs(), 0U);
+}
+
+// A peer of another make may not know the question. A host that was named by a stranger knows no PDC.
+TEST_F(Stranger, Pds221_RefusalOfTheQuestionProvesUnlessThereIsNoPdc) {
+  for (const NackCode code : {NackCode::UnexpEvent, NackCode::PktNotRcvd, NackCode::InvDpdcid}) {
+    with_pdcs(8);
+    from(2, syn(kPeerPdc.value), 40);
+    pdc = node->client.delivered.back().pdc;
+    TestMessage& data = node->message(1, 1000);
+    data.backlog_bytes = 1000;
+    ASSERT_TRUE(node->manager->send_on(pdc, data, now).ok());
+    const auto asked = controls(turn());
+    ASSERT_EQ(asked.size(), 1U);
+    EXPECT_EQ(asked[0].ctl_type, wire::CpType::AckRequest);
+    wire::NackHeader refused = nack(code, 0);
+    refused.nack_psn = asked[0].psn;
+    receive(refused);
+    const bool proves = code != NackCode::InvDpdcid;
+    EXPECT_EQ(requests(turn()).size(), proves ? 1U : 0U) << static_cast<int>(code);
+  }
 }
 
 }  // namespace
