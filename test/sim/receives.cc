@@ -54,7 +54,8 @@ void Run::on_multi_receive(std::size_t number, const ses::Completion& completion
     return check_released(number);
   }
   const bool lost = (status == ses::Status::PeerLost && may_lose_peer()) ||
-                    (status == ses::Status::Abandoned && may_abandon());
+                    (status == ses::Status::Abandoned && may_abandon()) ||
+                    (status == ses::Status::Cancelled && cancelling_);  // while one came
   if (lost) {
     receive.broken = true;
     return;
