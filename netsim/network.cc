@@ -107,7 +107,8 @@ fep::Config Network::host_config(std::uint32_t host, std::size_t destinations, s
   constexpr std::size_t kMostPackets = 1 << 16;
   fep::Config fep = config_.fep;
   const std::size_t pdcs = fep.pds.pdcs_per_destination;
-  fep.pds.pdc_count = std::min<std::size_t>((destinations + sources) * pdcs + 2, 65000);
+  // Twice as many: half of them are for peers that have not answered yet (Pdc::proved).
+  fep.pds.pdc_count = std::min<std::size_t>(2 * (destinations + sources) * pdcs + 8, 65000);
   fep.pds.reserved_target_pdcs = 0;
   fep.pds.reserved_pool_pdcs = 0;
   fep.cms.link_rate_bps = topology_.links()[topology_.first_port(host)].rate_bps;
