@@ -82,7 +82,7 @@ Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Clien
     : parameters_(parameters),
       cms_(cms),
       wheel_(now),
-      secret_(rng),
+      secret_(rng.next()),
       tx_records_(window_psns(parameters), parameters.pdc_count),
       rx_entries_(window_psns(parameters), parameters.pdc_count),
       stored_responses_(kStoredResponses, kShareWeight, secret_.next()),
@@ -278,7 +278,7 @@ Psn Manager::choose_start_psn(const Outgoing& outgoing) {
   constexpr std::int32_t kApart = 1 << 16;
   if (parameters_.start_psn && !outgoing.last_psn) return Psn{*parameters_.start_psn};
   for (;;) {
-    const Psn psn{static_cast<std::uint32_t>(secret_.next())};
+    const Psn psn{static_cast<std::uint32_t>(secret_.next() ^ rng_.next())};
     if (psn.value < static_cast<std::uint32_t>(kApart)) continue;
     if (!outgoing.last_psn) return psn;
     const std::int32_t distance = psn - *outgoing.last_psn;

@@ -7,8 +7,6 @@
 #include <bit>
 #include <cstdint>
 
-#include "uet/base/rng.h"
-
 namespace uet {
 
 // SipHash-2-4 of the eight bytes of `message`, little endian.
@@ -45,8 +43,9 @@ constexpr std::uint64_t siphash(std::uint64_t key0, std::uint64_t key1, std::uin
 
 class KeyedSequence {
  public:
-  // The key comes from a copy of `rng`, whose own numbers stay as they are.
-  explicit constexpr KeyedSequence(Rng rng) : key0_(rng.next()), key1_(rng.next()) {}
+  // `secret` must be known nowhere else.
+  explicit constexpr KeyedSequence(std::uint64_t secret)
+      : key0_(siphash(secret, ~secret, 0)), key1_(siphash(secret, ~secret, 1)) {}
 
   constexpr std::uint64_t next() { return siphash(key0_, key1_, count_++); }
 
