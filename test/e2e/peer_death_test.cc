@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <memory>
 #include <string_view>
 
 #include "harness.h"
