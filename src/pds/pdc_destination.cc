@@ -120,9 +120,10 @@ bool Pdc::may_store_response() const {
 }
 
 // What is addressed to nobody here can come from a host without any right. It is refused: unstored,
-// the answer would be a success when the packet comes again (PDS-111).
-bool Pdc::must_wait_for_clear(const Response& response) const {
-  return response.guaranteed && response.to_nobody &&
+// the answer would be a success when the packet comes again (PDS-111). Not the one that CACK waits
+// for, since no CLEAR can come over a gap.
+bool Pdc::must_wait_for_clear(Psn psn, const Response& response) const {
+  return response.guaranteed && response.to_nobody && psn != rx_.cack_psn() + 1 &&
          env_.stored_responses.held(host()) >= kStoredForNobody;
 }
 
@@ -143,7 +144,7 @@ bool Pdc::deliver(Incoming& request, Time now) {
     return false;
   }
   const Response response = process(request, now);
-  if (response.nack || must_wait_for_clear(response)) {
+  if (response.nack || must_wait_for_clear(request.psn, response)) {
     send_nack(response.nack.value_or(NackCode::NoGtdDelAvail), request);
     return false;
   }

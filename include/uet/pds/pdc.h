@@ -401,7 +401,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   // pdc_destination.cc
   void on_duplicate(const Incoming& request, Time now);
   bool may_store_response() const;
-  bool must_wait_for_clear(const Response& response) const;
+  bool must_wait_for_clear(Psn psn, const Response& response) const;
   void prove();
   bool answers_proof(const wire::NackHeader& nack) const;
   double early_occupancy() const;

@@ -128,6 +128,26 @@ TEST_F(Stranger, Pds111_AnswersToNobodyAreFewAndNeverUnstored) {
   EXPECT_EQ(acks(from(3, good)).size(), 1U);
 }
 
+// No CLEAR can come over a gap: what CACK waits for is answered, however many are stored behind it.
+TEST_F(Stranger, Pds111_AnswerToNobodyThatClosesTheGapIsStored) {
+  with_pdcs(32);
+  open_from(3, 500);
+  node->client.respond = [](const Delivered&) {
+    Response response = guaranteed_response();
+    response.to_nobody = true;
+    return response;
+  };
+  const auto answers = [&](std::uint32_t k) {
+    wire::RequestHeader header = request(kStart + k);
+    header.spdcid = PdcId{500};
+    return acks(from(3, header)).size();
+  };
+  for (std::uint32_t k = 2; k < 66; ++k) ASSERT_EQ(answers(k), 1U) << k;
+  EXPECT_EQ(answers(66), 0U);
+  EXPECT_EQ(answers(1), 1U);
+  EXPECT_EQ(answers(67), 0U);
+}
+
 // ---- reorder buffer -----------------------------------------------------------------------------
 
 TEST_F(Stranger, Cms305_ReorderBufferPressesItsOwnHostOnly) {
