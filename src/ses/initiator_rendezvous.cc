@@ -8,6 +8,7 @@
 // made any more (as SES-69), and the send is complete when the target has read to the end.
 #include <algorithm>
 
+#include "uet/base/siphash.h"
 #include "uet/ses/initiator.h"
 #include "uet/ses/rendezvous.h"
 
@@ -35,7 +36,8 @@ void Initiator::offer_reads(TxMessage& message, const Peer& peer) {
 
 // Who has had some cannot tell those of others from them.
 Rkey Initiator::new_read_key(MsgId id) {
-  return message_key(id, static_cast<std::uint32_t>(ri::keyed_hash(key_secret_, ++keys_made_)));
+  const std::uint64_t hash = siphash(key_secret_[0], key_secret_[1], ++keys_made_);
+  return message_key(id, static_cast<std::uint32_t>(hash));
 }
 
 void Initiator::await_read(TxMessage& message, Time now) {
