@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# Runs the block of README.md below the heading HEADING as it stands, and demands that it succeeds
+# Runs the block of docs/getting-started.md below the heading HEADING as it stands, and demands that it succeeds
 # and that packets went over uet. Ends with 77, and says why, if one of PROGRAMs is not there.
 # BUILD is where the blocks say build/release.
 # Use: readme_test.sh REPOSITORY BUILD HEADING PROGRAM...    with FI_PROVIDER_PATH
@@ -20,7 +20,7 @@ if [[ "$heading" == *NCCL* && ! -r "${UET_NCCL_PLUGIN:-}" ]]; then
   exit 77
 fi
 if [[ "$heading" == *MPICH* && ! -x "${UET_MPICH:-/nowhere}/bin/mpiexec" ]]; then
-  echo "skipped: UET_MPICH names no MPICH that was built for libfabric (README.md, '$heading')"
+  echo "skipped: UET_MPICH names no MPICH that was built for libfabric (docs/getting-started.md, '$heading')"
   exit 77
 fi
 # A name space of its own keeps the ports of these programs apart from those of others.
@@ -39,9 +39,9 @@ cd "$scratch"
 awk -v heading="### $heading" '
   /^#/ && !inside { here = ($0 == heading) }
   /^```/ { inside = !inside; next }
-  here && inside { print }' "$repository/README.md" >block
+  here && inside { print }' "$repository/docs/getting-started.md" >block
 [[ -s block ]] || {
-  echo "README.md has no block below '### $heading'"
+  echo "docs/getting-started.md has no block below '### $heading'"
   exit 1
 }
 cat block
