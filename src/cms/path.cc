@@ -206,7 +206,7 @@ void PathSelector::penalise(std::uint16_t index, PathFeedback feedback) {
 }
 
 // Where a fabric is full, most paths draw a mark now and then. To keep off one that has answered
-// unmarked since crowds the others, and those all senders leave at once (docs/architecture.md).
+// unmarked since crowds the others, and those all senders leave at once (docs/decisions/034).
 void PathSelector::forgive(std::uint16_t index) {
   learnt_->health.on_good(index);
   if (!learnt_->penalties.empty()) learnt_->penalties[index] = 0;
