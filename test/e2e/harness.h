@@ -7,8 +7,8 @@
 // having all on loopback: "NAME,ADDRESS,NIC" for each, separated by ';'. NAME is that of a network
 // name space, NIC a value of FI_UET_NIC.
 //
-// The test process itself never calls libfabric: parameters (FI_UET_*) are read once per process,
-// so each role runs in a child that sets its environment first.
+// The test process itself never calls libfabric: each role runs in a child that sets its environment
+// first, because parameters (FI_UET_*) of one process would count for all roles.
 #pragma once
 
 #include <netinet/in.h>

@@ -196,7 +196,7 @@ TEST(JobsOfTheDefault, RegionOfAnotherJobIsReachedByThatJobThroughAnAbsoluteName
   }
 }
 
-// FI_UET_JOB_ID is read once per process: two of them.
+// FI_UET_JOB_ID counts for the whole process: two of them.
 TEST(JobsOfTheDefault, Ses19_JobIdOfTheEnvironmentSeparatesProcesses) {
   for (const char* const other : {"7", "8"}) {
     const bool same = std::string_view(other) == "7";
