@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Rules for documents and manual pages, as text in, findings out: table cells that can be read,
+// links that lead somewhere, and plain words (docs/glossary.md, "Words to avoid").
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace uet::tidy {
+
+// "PATH:LINE: what is wrong", one for each place.
+using Findings = std::vector<std::string>;
+
+// Table cells of at most kMaxCell characters (not bytes), outside code blocks.
+inline constexpr std::size_t kMaxCell = 160;
+Findings check_cells(std::string_view path, std::string_view markdown);
+
+// Targets of links to files, relative to the folder of `path`, for which `exists` says no. Links to
+// other hosts, and to headings of the same page, are not looked at.
+Findings check_links(std::string_view path, std::string_view markdown,
+                     const std::function<bool(const std::string& path)>& exists);
+
+// The phrases in the first column of the table below "## Words to avoid", each a list of words.
+// A word of one letter must have the same case in a text, any other may be in either.
+using Phrases = std::vector<std::vector<std::string>>;
+Phrases words_to_avoid(std::string_view glossary);
+
+enum class Markup { Markdown, Manual };
+
+// Phrases to avoid, statements that begin with What, Who or Those, and double genitives, outside
+// code. `text` is Markdown, or a manual page in man(7).
+Findings check_words(std::string_view path, std::string_view text, Markup markup,
+                     const Phrases& phrases);
+
+// The list of files with findings that have not been rewritten yet: lines "COUNT PATH", # begins a
+// comment.
+struct Backlog {
+  std::map<std::string, std::size_t> counts;
+  Findings complaints;
+};
+Backlog parse_backlog(std::string_view text);
+
+// `found` findings for a file for which the backlog allows `allowed`: more is an error, fewer asks
+// for a smaller number, so that the backlog only shrinks. Empty if both are equal.
+std::string compare_with_backlog(const std::string& path, std::size_t found, std::size_t allowed);
+
+}  // namespace uet::tidy

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The documents of the tree (documents.h). Each check is first shown a bad example.
+#include "tidy/documents.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+
+#include "tidy/source_tree.h"
+
+namespace uet::tidy {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+const fs::path kSource = UET_SOURCE_DIR;
+const Phrases kPhrases = {{"way", "A"}, {"nobody"}, {"in", "place", "of"}};
+
+std::string read(const std::string& path) {
+  const std::optional<std::string> text = read_file(kSource / path);
+  EXPECT_TRUE(text.has_value()) << path;
+  return text.value_or("");
+}
+
+// Markdown of the tree. docs/spec has tables of header layouts and its own tests; pages that a
+// program makes are not ours to word.
+std::vector<std::string> documents() {
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(kSource)) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(".md")) files.push_back(name);
+  }
+  for (const char* folder :
+       {"docs", "src", "prov", "netsim", "fabtests", "examples", "tools", "test", "bench"}) {
+    for (std::string& file : files_under(kSource, folder)) {
+      const bool other = file.starts_with("docs/spec/") || file == "docs/conformance.md";
+      if (file.ends_with(".md") && !other) files.push_back(std::move(file));
+    }
+  }
+  return files;
+}
+
+constexpr const char* kManuals[] = {"prov/uet/fi_uet.7", "tools/uet_doctor/uet_doctor.1"};
+
+std::string listed(const Findings& findings) {
+  std::string text;
+  for (const std::string& finding : findings) text += "\n  " + finding;
+  return text;
+}
+
+void append(Findings& to, const Findings& more) { to.insert(to.end(), more.begin(), more.end()); }
+
+// --- bad examples -------------------------------------------------------------------------------
+
+TEST(TidyCells, RefusesLongOnes) {
+  const std::string most(kMaxCell, 'x');
+  EXPECT_THAT(check_cells("a.md", "| a | " + most + " |\n"), IsEmpty());
+  EXPECT_THAT(check_cells("a.md", "text\n| a | " + most + "x | b |\n"),
+              ElementsAre(HasSubstr("a.md:2: a table cell has 161 characters")));
+  EXPECT_THAT(check_cells("a.md", "```\n| " + most + "x |\n```\n"), IsEmpty());
+  EXPECT_THAT(check_cells("a.md", "| a \\| " + most + " |\n"), SizeIs(1));
+  std::string umlauts;
+  for (std::size_t i = 0; i < kMaxCell; ++i) umlauts += "\xC3\xBC";
+  EXPECT_THAT(check_cells("a.md", "| " + umlauts + " |\n"), IsEmpty());
+}
+
+TEST(TidyLinks, RefusesThoseToNoFile) {
+  const auto exists = [](const std::string& path) { return path == "docs/a.md"; };
+  EXPECT_THAT(
+      check_links("docs/b.md", "[a](a.md) [a](a.md#part) [x](https://x.org) [y](#y)\n", exists),
+      IsEmpty());
+  EXPECT_THAT(check_links("docs/b.md", "\n[a](c.md)\n", exists),
+              ElementsAre("docs/b.md:2: no file c.md"));
+  EXPECT_THAT(check_links("b.md", "[a](a.md)\n", exists), SizeIs(1));
+}
+
+TEST(TidyWords, GlossaryNamesThem) {
+  const Phrases phrases = words_to_avoid(
+      "| no | x |\n## Words to avoid\n| avoid | write |\n| --- | --- |\n| way A, nobody | y |\n"
+      "## More\n| no | x |\n");
+  EXPECT_THAT(phrases, ElementsAre(ElementsAre("way", "A"), ElementsAre("nobody")));
+}
+
+TEST(TidyWords, RefusesPhrasesOutsideCode) {
+  const auto found = [](const char* text) {
+    return check_words("a.md", text, Markup::Markdown, kPhrases);
+  };
+  EXPECT_THAT(found("a\nNobody is there.\n"), ElementsAre(HasSubstr("a.md:2: 'nobody'")));
+  EXPECT_THAT(found("b in place\nof c"), ElementsAre(HasSubstr("'in place of'")));
+  EXPECT_THAT(found("it is way A."), SizeIs(1));
+  EXPECT_THAT(found("in a way a word is"), IsEmpty());
+  EXPECT_THAT(found("`nobody` and [x](nobody.md)\n```\nnobody\n```\n"), IsEmpty());
+}
+
+TEST(TidyWords, RefusesVagueSubjects) {
+  const auto found = [](const char* text) {
+    return check_words("a.md", text, Markup::Markdown, kPhrases);
+  };
+  EXPECT_THAT(found("What arrives is counted."), SizeIs(1));
+  EXPECT_THAT(found("| a | Who waits |\n"), SizeIs(1));
+  EXPECT_THAT(found("A packet. Those that wait leave."), SizeIs(1));
+  EXPECT_THAT(found("What arrives?"), IsEmpty());
+  EXPECT_THAT(found("It says what arrives. The peer who waits."), IsEmpty());
+}
+
+TEST(TidyWords, RefusesDoubleGenitives) {
+  const auto found = [](const char* text) {
+    return check_words("a.md", text, Markup::Markdown, kPhrases);
+  };
+  EXPECT_THAT(found("a call of the kernel's, which"), SizeIs(1));
+  EXPECT_THAT(found("the size of the kernel's buffers"), IsEmpty());
+}
+
+TEST(TidyWords, ReadManualPages) {
+  const auto found = [](const char* text) {
+    return check_words("a.7", text, Markup::Manual, kPhrases);
+  };
+  EXPECT_THAT(found(".B nobody\nA send that\n.nf\nnobody\n.fi\n"), IsEmpty());
+  EXPECT_THAT(found(".TP\nSent by nobody.\n"), ElementsAre(HasSubstr("a.7:2: 'nobody'")));
+  EXPECT_THAT(found("pds_x|What was sent\n"), SizeIs(1));
+}
+
+TEST(TidyWords, BacklogOnlyShrinks) {
+  const Backlog backlog = parse_backlog("# c\n3 a.md\n");
+  EXPECT_THAT(backlog.complaints, IsEmpty());
+  EXPECT_EQ(backlog.counts.at("a.md"), 3U);
+  EXPECT_THAT(parse_backlog("a.md\n0 b.md\n1 c.md\n1 c.md\n").complaints, SizeIs(3));
+  EXPECT_THAT(compare_with_backlog("a.md", 3, 3), IsEmpty());
+  EXPECT_THAT(compare_with_backlog("a.md", 4, 3), HasSubstr("4 findings, 3 are allowed"));
+  EXPECT_THAT(compare_with_backlog("a.md", 2, 3), HasSubstr("\"2 a.md\""));
+}
+
+// --- the tree -----------------------------------------------------------------------------------
+
+TEST(TreeDocuments, CellsAreShort) {
+  Findings findings;
+  for (const std::string& file : documents()) append(findings, check_cells(file, read(file)));
+  EXPECT_TRUE(findings.empty()) << listed(findings);
+}
+
+TEST(TreeDocuments, LinksLeadToFiles) {
+  Findings findings;
+  const auto exists = [](const std::string& path) { return fs::exists(kSource / path); };
+  for (const std::string& file : documents()) {
+    append(findings, check_links(file, read(file), exists));
+  }
+  EXPECT_TRUE(findings.empty()) << listed(findings);
+}
+
+TEST(TreeDocuments, WordsArePlain) {
+  const Phrases phrases = words_to_avoid(read("docs/glossary.md"));
+  ASSERT_THAT(phrases, testing::Contains(ElementsAre("nobody")));
+  const Backlog backlog = parse_backlog(read("test/tidy/plain_words.txt"));
+  Findings complaints = backlog.complaints;
+  std::set<std::string> seen;
+  const auto look = [&](const std::string& file, Markup markup) {
+    std::string text = read(file);
+    if (file == "docs/glossary.md") text.resize(text.find("## Words to avoid"));
+    const Findings findings = check_words(file, text, markup, phrases);
+    const auto allowed = backlog.counts.find(file);
+    const std::size_t most = allowed == backlog.counts.end() ? 0 : allowed->second;
+    const std::string complaint = compare_with_backlog(file, findings.size(), most);
+    if (!complaint.empty()) complaints.push_back(complaint);
+    if (findings.size() > most) append(complaints, findings);
+    seen.insert(file);
+  };
+  for (const std::string& file : documents()) look(file, Markup::Markdown);
+  for (const char* file : kManuals) look(file, Markup::Manual);
+  for (const auto& [file, count] : backlog.counts) {
+    if (!seen.contains(file)) complaints.push_back("plain_words.txt: no document " + file);
+  }
+  EXPECT_TRUE(complaints.empty()) << listed(complaints);
+}
+
+TEST(TreeDocuments, ReadmeIsShortAndSaysFirstWhatThisIs) {
+  const std::string text = read("README.md");
+  EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 100);
+  const std::string first = text.substr(0, text.find('\n'));
+  EXPECT_THAT(first, HasSubstr("libfabric"));
+  EXPECT_THAT(first, HasSubstr("Ultra Ethernet"));
+}
+
+TEST(TreeDocuments, DecisionsAreListedByNumber) {
+  const std::string index = read("docs/decisions/README.md");
+  Findings complaints;
+  std::set<std::string> numbers;
+  for (const std::string& file : files_under(kSource, "docs/decisions")) {
+    const std::string name = fs::path(file).filename().string();
+    if (name == "README.md") continue;
+    const std::string number = name.substr(0, 3);
+    if (!read(file).starts_with("# " + number + ": ")) complaints.push_back(file + ": title");
+    if (!numbers.insert(number).second) complaints.push_back(file + ": number twice");
+    if (index.find("](" + name + ")") == std::string::npos) {
+      complaints.push_back(file + ": not in docs/decisions/README.md");
+    }
+  }
+  EXPECT_FALSE(numbers.empty());
+  EXPECT_TRUE(complaints.empty()) << listed(complaints);
+}
+
+}  // namespace
+}  // namespace uet::tidy
