@@ -285,6 +285,42 @@ Findings check_words(std::string_view path, std::string_view text, Markup markup
   return findings;
 }
 
+std::map<std::string, std::size_t> names_in(std::string_view text, std::string_view prefix) {
+  const bool upper = std::isupper(static_cast<unsigned char>(prefix[0])) != 0;
+  const auto belongs = [&](char character) {
+    const auto c = static_cast<unsigned char>(character);
+    const bool letter = upper ? std::isupper(c) != 0 : std::islower(c) != 0;
+    return letter || std::isdigit(c) != 0 || c == '_';
+  };
+  std::map<std::string, std::size_t> names;
+  for (auto from = text.find(prefix); from != std::string_view::npos;) {
+    auto end = from + prefix.size();
+    while (end < text.size() && belongs(text[end])) ++end;
+    const bool whole = from == 0 || !belongs(text[from - 1]);
+    const auto line =
+        std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(from), '\n');
+    if (whole && end > from + prefix.size()) {
+      names.emplace(text.substr(from, end - from), static_cast<std::size_t>(line) + 1);
+    }
+    from = text.find(prefix, end);
+  }
+  return names;
+}
+
+Findings check_names(std::string_view path, std::string_view document, std::string_view prefix,
+                     std::string_view manual) {
+  const std::map<std::string, std::size_t> known = names_in(manual, prefix);
+  Findings findings;
+  for (const auto& [name, line] : names_in(document, prefix)) {
+    const auto found = known.lower_bound(name);
+    const bool is_known =
+        found != known.end() &&
+        (name.back() == '_' ? found->first.starts_with(name) : found->first == name);
+    if (!is_known) findings.push_back(at(path, line) + name + " is not in the manual page");
+  }
+  return findings;
+}
+
 Backlog parse_backlog(std::string_view text) {
   Backlog backlog;
   for (const std::string& line : lines_of(text)) {

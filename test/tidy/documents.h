@@ -29,6 +29,14 @@ Findings check_links(std::string_view path, std::string_view markdown,
 using Phrases = std::vector<std::vector<std::string>>;
 Phrases words_to_avoid(std::string_view glossary);
 
+// Names in `text` that begin with `prefix` and go on with letters of the same case, digits and _,
+// each once, with the line of the first. A name that ends with _ stands for all that begin so.
+std::map<std::string, std::size_t> names_in(std::string_view text, std::string_view prefix);
+
+// Such names of `document` that `manual` does not have.
+Findings check_names(std::string_view path, std::string_view document, std::string_view prefix,
+                     std::string_view manual);
+
 enum class Markup { Markdown, Manual };
 
 // Phrases to avoid, statements that begin with What, Who or Those, and double genitives, outside

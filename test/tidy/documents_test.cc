@@ -80,6 +80,17 @@ TEST(TidyLinks, RefusesThoseToNoFile) {
   EXPECT_THAT(check_links("b.md", "[a](a.md)\n", exists), SizeIs(1));
 }
 
+TEST(TidyNames, RefusesThoseThatTheManualLacks) {
+  const std::string manual = ".B FI_UET_AB\nFI_UET_CD_1\npds_x_rod_ooo|y\n";
+  EXPECT_THAT(
+      check_names("a.md", "FI_UET_AB=1 `FI_UET_CD_*` XFI_UET_NO FI_UET_", "FI_UET_", manual),
+      IsEmpty());
+  EXPECT_THAT(check_names("a.md", "\nFI_UET_A and FI_UET_CD", "FI_UET_", manual),
+              ElementsAre("a.md:2: FI_UET_A is not in the manual page",
+                          "a.md:2: FI_UET_CD is not in the manual page"));
+  EXPECT_THAT(check_names("a.md", "pds_x_* pds_y", "pds_", manual), SizeIs(1));
+}
+
 TEST(TidyWords, GlossaryNamesThem) {
   const Phrases phrases = words_to_avoid(
       "| no | x |\n## Words to avoid\n| avoid | write |\n| --- | --- |\n| way A, nobody | y |\n"
@@ -176,6 +187,20 @@ TEST(TreeDocuments, WordsArePlain) {
     if (!seen.contains(file)) complaints.push_back("plain_words.txt: no document " + file);
   }
   EXPECT_TRUE(complaints.empty()) << listed(complaints);
+}
+
+TEST(TreeDocuments, ParametersAndCountersExist) {
+  const std::string manual = read("prov/uet/fi_uet.7");
+  Findings findings;
+  for (const std::string& file : documents()) {
+    append(findings, check_names(file, read(file), "FI_UET_", manual));
+  }
+  for (const char* file : {"docs/debugging.md", "docs/tuning.md"}) {
+    for (const char* prefix : {"pds_", "cms_", "ses_", "nic_"}) {
+      append(findings, check_names(file, read(file), prefix, manual));
+    }
+  }
+  EXPECT_TRUE(findings.empty()) << listed(findings);
 }
 
 TEST(TreeDocuments, ReadmeIsShortAndSaysFirstWhatThisIs) {
