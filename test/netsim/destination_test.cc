@@ -33,6 +33,7 @@ TEST(SlowReceiver, S35_Cms302_RecoversWhenTheDrainIsAsFastAsTheLink) {
   EXPECT_LE(results.fct.worst, ideal_us + 20 * kRttUs);
 }
 
+// CMS-232, CMS-233: the pacer grants at the rate that the backlog of the host leaves.
 TEST(SlowReceiver, Cms231_CreditFollowsTheBacklog) {
   const Results results =
       run_line("--incast 4 --cc rccc --size 8000000 --drain-gbps 25 --receive-pool 4000000");

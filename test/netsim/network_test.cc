@@ -84,6 +84,7 @@ TEST(Network, SameSeedSameRun) {
   EXPECT_NE(a.events, run_line(line + " --seed 6").events);
 }
 
+// CMS-807.
 TEST(Network, TriggersStartFlowsInTurn) {
   const Results results = run_line("",
                                    "Nodes 16\nTriggers 2\n0->9 start 0 size 2000000 id 1 "
@@ -94,6 +95,7 @@ TEST(Network, TriggersStartFlowsInTurn) {
   EXPECT_NEAR(results.fct.worst, 176.2, 4);
 }
 
+// CMS-803.
 TEST(Network, LostPacketsAreCountedAndSentAgain) {
   const Results results = run_line("--hosts 16 --incast 1 --size 4000000 --loss 0.02");
   EXPECT_GT(results.lost, 20U);

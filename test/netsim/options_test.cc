@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
 
 #include "netsim/run_line.h"
 
@@ -37,6 +39,15 @@ TEST(Options, DefaultsAreTheCalibratedFabric) {  // CMS-809, CMS-32
   ASSERT_TRUE(parse_line("--incast 2 --no-trimming", setup = {}).run);
   EXPECT_EQ(setup.network.queues.data_limit_bytes, 892'250U);
   EXPECT_NEAR(to_us(setup.network.fep.pds.rto_init), 443.3, 0.1);
+}
+
+TEST(Options, Cms33_LastHopMarksOnlyWithoutCredit) {
+  for (const auto& [algorithm, marks] :
+       {std::pair{"nscc", true}, std::pair{"rccc", false}, std::pair{"both", false}}) {
+    RunSetup setup;
+    ASSERT_TRUE(parse_line(std::string("--incast 2 --cc ") + algorithm, setup).run);
+    EXPECT_EQ(setup.network.ecn_on_last_hop, marks) << algorithm;
+  }
 }
 
 TEST(Options, RefuseWithTheReason) {

@@ -61,6 +61,7 @@ TEST_F(PortTest, Cms502_TrimmedPacketsTakeEverySecondTurn) {
   EXPECT_EQ(drain(), "ctdtdtdtt");
 }
 
+// CMS-804.
 TEST_F(PortTest, Cms32_MarksAtDequeueByWhatIsLeft) {
   port_.config.ecn_low_bytes = 2000;
   port_.config.ecn_high_bytes = 4000;

@@ -184,6 +184,7 @@ TEST_F(PdcDestination, Pds99_MarkedPacketIsAcknowledgedAtOnceAndReflected) {
   EXPECT_FALSE(acks_of(asking(335)).at(0).m);
 }
 
+// CMS-721; CMS-702: the marked packet is counted.
 TEST_F(PdcDestination, Pds99_MarkIsNotLostInACoalescedAck) {
   arrive(1);
   rx_ecn = Ecn::Ce;
@@ -193,6 +194,7 @@ TEST_F(PdcDestination, Pds99_MarkIsNotLostInACoalescedAck) {
   const auto answers = acks(turn());
   ASSERT_EQ(answers.size(), 1U);
   EXPECT_TRUE(answers[0].m);
+  EXPECT_EQ(counters().marked_received, 1U);
 }
 
 // ---- what an ACK says ---------------------------------------------------------------------------

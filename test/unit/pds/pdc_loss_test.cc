@@ -195,6 +195,7 @@ class Retransmission : public Bench {
   std::vector<Sent> first;
 };
 
+// CMS-30: the DSCP is configuration.
 TEST_F(Retransmission, Cms504_MayHaveADscpOfItsOwn) {
   build_with(8);
   ASSERT_EQ(first.size(), 1U);

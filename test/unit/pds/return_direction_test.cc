@@ -99,6 +99,7 @@ TEST_F(ReturnDirection, Pds196_ItHasAClearPsnOfItsOwn) {
 }
 
 // PDS-3, PDS-2: the data are requests, which carry what SES wrote and wait for congestion control.
+// CMS-3: the target has a congestion context of its own.
 TEST_F(ReturnDirection, Pds3_ReadDataWaitForTheCongestionWindow) {
   cms::Parameters narrow = open_window();
   narrow.fixed_window_bytes = narrow.mtu_bytes = 4096;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "uet/pds/manager.h"
 #include "unit/pds/pds_harness.h"
@@ -54,7 +55,17 @@ TEST_F(Turns, Cms11_ContextsTakeTurnsHoweverManyPdcsTheyHave) {
   EXPECT_EQ(ids.size(), 4U);
 }
 
-// What has arrived is answered before lost packets go again, and those before new ones.
+TEST_F(Turns, Cms720_APassMakesNoMoreThanItsPackets) {
+  Parameters few = test_parameters();
+  few.packets_per_pass = 5;
+  build(few, open_window());
+  send(12);
+  std::vector<std::size_t> passes;
+  while (passes.size() < 9 && node->manager->pump(now)) passes.push_back(node->drain().size());
+  EXPECT_EQ(passes, (std::vector<std::size_t>{5, 5, 2}));
+}
+
+// What has arrived is answered before lost packets go again, and those before new ones (CMS-12).
 TEST_F(Turns, Pds214_AcksThenRetransmissionsThenNewRequests) {
   open();
   send(2);

@@ -429,7 +429,7 @@ TEST(Atomic, Ses96ElementsAreBigEndianByComponent) {
             bytes({0x3F, 0x80, 0, 0, 0xC0, 0, 0, 0}));
   EXPECT_EQ(on_wire(AmoDatatype::Uint128, Uint128{1} << 64 | 2),
             bytes({0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2}));
-  // long double: 80 bits in 16 bytes, the padding zero whatever it is in memory.
+  // SES-100: long double is 80 bits in 16 bytes, the padding zero whatever it is in memory.
   std::array<long double, 1> one;
   std::memset(one.data(), 0xAA, sizeof one);
   one[0] = 1.0L;

@@ -115,7 +115,7 @@ TEST(Frame, NativeWithCrcIsTheVectorByteForByte) {
 
 // ---- both ways ----------------------------------------------------------------------------------
 
-// WIRE 1.1, WIRE 1.2, WIRE 1.3
+// WIRE 1.1, WIRE 1.2, WIRE 1.3; CMS-400: the entropy value is the source port or in its header.
 TEST(Frame, EveryFieldSurvivesInEveryForm) {
   for (const bool is_ipv6 : {false, true}) {
     for (const FrameFormat& format : kFormats) {
