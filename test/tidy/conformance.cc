@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -18,25 +19,41 @@ std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
-// "PDS-4 text", "WIRE 2.3 text".
-const std::regex& rule_line() {
-  static const std::regex line(R"(^((?:PDS|SES)-[0-9]+|WIRE [0-9]+\.[0-9]+) (\S.*)$)");
+// "PDS-4 reason", "WIRE 2.3 reason", "TSS-1 to TSS-72 reason".
+const std::regex& exception_line() {
+  static const std::regex line(
+      R"(^((?:PDS|SES|CMS|TSS)-[0-9]+|WIRE [0-9]+\.[0-9]+)(?: to ([A-Z]+-[0-9]+))? (\S.*)$)");
   return line;
+}
+
+// "TSS-1" and "TSS-3" to the names of three rules; nothing if it is no range.
+std::vector<RuleName> rules_between(const RuleName& first, const RuleName& last) {
+  const std::size_t dash = first.find('-');
+  if (dash == std::string::npos || last.substr(0, dash + 1) != first.substr(0, dash + 1)) return {};
+  std::vector<RuleName> names;
+  for (int n = std::stoi(first.substr(dash + 1)); n <= std::stoi(last.substr(dash + 1)); ++n) {
+    names.push_back(first.substr(0, dash + 1) + std::to_string(n));
+  }
+  return names;
 }
 
 // The rules that one line names in words.
 void named_in(const std::string& line, std::set<RuleName>& named) {
-  static const std::regex rule(R"((PDS|SES)-([0-9]+)|WIRE ([0-9]+\.[0-9]+))");
+  static const std::regex rule(R"((PDS|SES|CMS|TSS)-([0-9]+)|WIRE ([0-9]+\.[0-9]+))");
   for (std::sregex_iterator it(line.begin(), line.end(), rule), end; it != end; ++it) {
     named.insert(it->str());
   }
 }
 
-// The rules in the name of a test: Pds40_Third, Ses117And118, Wire38 for WIRE 3.8.
+// The rules in the name of a test: Pds40_Third, Ses117And118, Wire38 for WIRE 3.8. A section of
+// another file, Cms8_4, is no rule.
 void named_by_test(const std::string& test, std::set<RuleName>& named) {
-  static const std::regex rule(R"((Pds|Ses)([0-9]{1,3})(?:And([0-9]{1,3}))?(?![0-9]))");
+  static const std::regex rule(
+      R"((Pds|Ses|Cms|Tss)([0-9]{1,3})(?:And([0-9]{1,3}))?(?![0-9]|_[0-9]{1,2}_))");
   for (std::sregex_iterator it(test.begin(), test.end(), rule), end; it != end; ++it) {
-    const std::string kind = (*it)[1] == "Pds" ? "PDS-" : "SES-";
+    std::string kind = it->str(1) + "-";
+    std::transform(kind.begin(), kind.end(), kind.begin(),
+                   [](unsigned char letter) { return static_cast<char>(std::toupper(letter)); });
     named.insert(kind + it->str(2));
     if ((*it)[3].matched) named.insert(kind + it->str(3));
   }
@@ -79,27 +96,6 @@ std::string tests_of(const std::vector<Citation>& citations) {
 
 }  // namespace
 
-Rules parse_rules(std::string_view text) {
-  Rules rules;
-  std::set<RuleName> names;
-  std::string heading;
-  for (const std::string& line : lines_of(text)) {
-    std::smatch match;
-    if (line.starts_with("## ")) {
-      heading = line.substr(3);
-    } else if (std::regex_match(line, match, rule_line())) {
-      if (!names.insert(match[1]).second) {
-        rules.complaints.push_back("twice in the list of rules: " + match.str(1));
-      }
-      rules.rules.push_back({match[1], match[2], heading});
-      heading.clear();
-    } else if (!line.empty() && line[0] != '#') {
-      rules.complaints.push_back("not 'PDS-n subject': " + line);
-    }
-  }
-  return rules;
-}
-
 Exceptions parse_exceptions(std::string_view text) {
   constexpr std::string_view kOpen = "open: ";
   constexpr std::ptrdiff_t kShortest = 10;  // a reason says something
@@ -107,18 +103,22 @@ Exceptions parse_exceptions(std::string_view text) {
   for (const std::string& line : lines_of(text)) {
     if (line.empty() || line[0] == '#') continue;
     std::smatch match;
-    if (!std::regex_match(line, match, rule_line()) || match.length(2) < kShortest) {
+    if (!std::regex_match(line, match, exception_line()) || match.length(3) < kShortest) {
       exceptions.complaints.push_back("not 'PDS-n reason': " + line);
       continue;
     }
-    const RuleName rule = match[1];
-    const std::string reason = match[2];
-    const bool twice = exceptions.not_applicable.contains(rule) || exceptions.open.contains(rule);
-    if (twice) exceptions.complaints.push_back("twice in the table: " + rule);
-    if (reason.starts_with(kOpen)) {
-      exceptions.open[rule] = reason.substr(kOpen.size());
-    } else {
-      exceptions.not_applicable[rule] = reason;
+    std::vector<RuleName> names = {match[1]};
+    if (match[2].matched) names = rules_between(match[1], match[2]);
+    if (names.empty()) exceptions.complaints.push_back("no range of rules: " + line);
+    const std::string reason = match[3];
+    for (const RuleName& rule : names) {
+      const bool twice = exceptions.not_applicable.contains(rule) || exceptions.open.contains(rule);
+      if (twice) exceptions.complaints.push_back("twice in the table: " + rule);
+      if (reason.starts_with(kOpen)) {
+        exceptions.open[rule] = reason.substr(kOpen.size());
+      } else {
+        exceptions.not_applicable[rule] = reason;
+      }
     }
   }
   return exceptions;
@@ -153,12 +153,12 @@ void add_citations(std::string_view file, std::string_view text, Citations& to) 
   }
 }
 
-Complaints check_conformance(const Rules& rules, const Citations& citations,
+Complaints check_conformance(const LawBook& rules, const Citations& citations,
                              const Exceptions& exceptions) {
   Complaints complaints = rules.complaints;
   complaints.insert(complaints.end(), exceptions.complaints.begin(), exceptions.complaints.end());
   std::set<RuleName> names;
-  for (const Rules::Rule& rule : rules.rules) {
+  for (const LawBook::Rule& rule : rules.rules) {
     names.insert(rule.name);
     const bool excused =
         exceptions.not_applicable.contains(rule.name) || exceptions.open.contains(rule.name);
@@ -188,36 +188,37 @@ std::vector<std::string> vector_names(std::string_view json) {
   return names;
 }
 
-std::string conformance_page(const Rules& rules, const Citations& citations,
-                             const Exceptions& exceptions,
-                             const std::vector<std::string>& vectors) {
-  constexpr std::array<std::string_view, 3> kReferences = {"PDS", "SES", "WIRE"};
+std::string conformance_page(const LawBook& rules, const Citations& citations,
+                             const Exceptions& exceptions, const std::vector<std::string>& vectors,
+                             const std::string& spec) {
+  constexpr std::array<std::string_view, 5> kFamilies = {"WIRE", "PDS", "SES", "CMS", "TSS"};
   std::ostringstream page;
-  page << "<!-- made by scripts/conformance; do not edit -->\n# Conformance\n\n"
-          "Each rule of the PDS, SES and wire references and the tests that check it, which name "
-          "it, or why there is none.\nA rule with neither fails `uet_tidy_test`, and so does a "
-          "page that is not what `scripts/conformance` makes of the tree.\n"
-          "The rules are listed in `test/tidy/rules.txt`, those without a test in "
-          "`test/tidy/rules_without_test.txt`.\n\n"
-          "| reference | rules | tested | not applicable | open |\n| --- | --- | --- | --- | --- "
-          "|\n";
-  for (const std::string_view reference : kReferences) {
+  page << "<!-- made by uet_conformance; do not edit -->\n# Conformance\n\n"
+          "Each rule of `docs/spec` and the tests that name it, or the reason why no test does.\n"
+          "`uet_tidy_test` fails on a rule that has neither. `test/tidy/rules_without_test.txt` "
+          "holds the reasons.\n\n"
+          "| family | rules | tested | not applicable | open |\n| --- | --- | --- | --- | --- |\n";
+  for (const std::string_view family : kFamilies) {
     const auto count = [&](const auto& table) {
-      return std::count_if(rules.rules.begin(), rules.rules.end(), [&](const Rules::Rule& rule) {
-        return rule.name.starts_with(reference) && table(rule.name);
+      return std::count_if(rules.rules.begin(), rules.rules.end(), [&](const LawBook::Rule& rule) {
+        return rule.name.starts_with(family) && table(rule.name);
       });
     };
-    page << "| " << reference << " | " << count([](const RuleName&) { return true; }) << " | "
+    page << "| " << family << " | " << count([](const RuleName&) { return true; }) << " | "
          << count([&](const RuleName& rule) { return citations.contains(rule); }) << " | "
          << count([&](const RuleName& rule) { return exceptions.not_applicable.contains(rule); })
          << " | " << count([&](const RuleName& rule) { return exceptions.open.contains(rule); })
          << " |\n";
   }
-  for (const Rules::Rule& rule : rules.rules) {
-    if (!rule.heading.empty()) {
-      page << "\n## " << rule.heading << "\n| rule | subject | tests |\n| --- | --- | --- |\n";
+  std::string chapter;
+  for (const LawBook::Rule& rule : rules.rules) {
+    const std::string here =
+        rule.name.substr(0, rule.name.find_first_of("- ")) + ": " + rule.chapter;
+    if (here != chapter) {
+      chapter = here;
+      page << "\n## " << chapter << "\n| rule | title | tests |\n| --- | --- | --- |\n";
     }
-    page << "| " << rule.name << " | " << rule.subject << " | ";
+    page << "| [" << rule.name << "](" << spec << "/" << rule.link << ") | " << rule.title << " | ";
     if (const auto it = citations.find(rule.name); it != citations.end()) {
       page << tests_of(it->second);
     } else if (const auto why = exceptions.not_applicable.find(rule.name);

@@ -46,7 +46,10 @@ bool has_tests(std::string_view text) {
 Conformance read_conformance(const fs::path& source) {
   const auto text = [&](const char* file) { return read_file(source / file).value_or(""); };
   Conformance tree;
-  tree.rules = parse_rules(text("test/tidy/rules.txt"));
+  for (const char* file : {"docs/spec/wire.md", "docs/spec/pds.md", "docs/spec/ses.md",
+                           "docs/spec/cms.md", "docs/spec/tss.md"}) {
+    add_spec(file, text(file), tree.rules);
+  }
   tree.exceptions = parse_exceptions(text("test/tidy/rules_without_test.txt"));
   for (const std::string& file : files_under(source, "test")) {
     // The checks of the tree quote rules as examples; a header declares, its source checks.
@@ -62,8 +65,24 @@ Conformance read_conformance(const fs::path& source) {
   return tree;
 }
 
-std::string page_of(const Conformance& tree) {
-  return conformance_page(tree.rules, tree.citations, tree.exceptions, tree.vectors);
+std::string page_of(const Conformance& tree, const fs::path& source) {
+  return conformance_page(tree.rules, tree.citations, tree.exceptions, tree.vectors,
+                          (source / "docs/spec").string());
+}
+
+std::vector<Use> read_uses(const fs::path& source) {
+  std::vector<std::string> files = {"README.md", "CHANGELOG.md", "CMakeLists.txt", ".ci/run"};
+  for (const char* directory : {"cmake", "docs", "examples", "fabtests", "include", "netsim",
+                                "prov", "scripts", "src", "test", "tools"}) {
+    for (std::string& file : files_under(source, directory)) {
+      if (!file.starts_with("test/tidy/")) files.push_back(std::move(file));
+    }
+  }
+  std::vector<Use> uses;
+  for (const std::string& file : files) {
+    add_uses(file, read_file(source / file).value_or(""), uses);
+  }
+  return uses;
 }
 
 }  // namespace uet::tidy

@@ -24,14 +24,18 @@ bool is_cpp(std::string_view path);
 // The rules, the tests under test/ that name them and the exceptions of a source tree. A file that
 // cannot be read counts as empty, which check_conformance complains about.
 struct Conformance {
-  Rules rules;
+  LawBook rules;
   Citations citations;
   Exceptions exceptions;
   std::vector<std::string> vectors;
 };
 Conformance read_conformance(const std::filesystem::path& source);
 
-// What docs/conformance.md must be.
-std::string page_of(const Conformance& tree);
+// The page build/<preset>/conformance.md of the tree at `source`.
+std::string page_of(const Conformance& tree, const std::filesystem::path& source);
+
+// The citations in all sources, scripts and documents of a source tree; the checks of the tree, in
+// test/tidy, cite examples and are left out.
+std::vector<Use> read_uses(const std::filesystem::path& source);
 
 }  // namespace uet::tidy
