@@ -417,6 +417,9 @@ void make_endpoints(const Arguments& a, Picoseconds rtt, double rto_us, fep::Con
   fep.cms.synthetic_ecn = a.synthetic_ecn;
   fep.cms.recovery = a.recovery;
   fep.cms.path_inference = a.path_inference;
+  // The scenarios of CMS 8.3 assume the receivers of CMS-124.
+  fep.pds.ack_gen_trigger_bytes = cms::kAckGenTrigger;
+  fep.cms.ack_gen_trigger_bytes = cms::kAckGenTrigger;
   fep.pds.ack_per_packet = a.ack_per_packet;
   fep.pds.default_mpr = static_cast<std::uint8_t>(a.mpr);
   fep.pds.out_of_order_threshold = a.ooo_threshold;

@@ -33,6 +33,10 @@ struct SameHost {
 };
 
 inline constexpr std::uint32_t kAckGenTrigger = 16 * 1024;  // bytes, of CMS-124
+// What a receiver collects before it acknowledges unasked, in bytes (ACK_Gen_Trigger, PDS-97), unless
+// configured otherwise. More than CMS-124 assumes: a sender whose window is too small for that asks
+// (Window::wants_ack).
+inline constexpr std::uint32_t kDefaultAckTrigger = 64 * 1024;
 
 // Set once per FEP. Bytes are nominal packet sizes (CMS-6).
 struct Parameters {
@@ -48,7 +52,7 @@ struct Parameters {
   std::uint64_t receive_rate_bps = UINT64_MAX;  // never grant more (CMS-228)
   bool trimming = false;                        // the network trims instead of dropping
   bool synthetic_ecn = true;                    // CMS-703
-  std::uint32_t ack_gen_trigger_bytes = kAckGenTrigger;  // what peers collect before an ACK
+  std::uint32_t ack_gen_trigger_bytes = kDefaultAckTrigger;  // what peers collect before an ACK
   std::uint16_t path_count = 1;     // entropy values of all policies but `single`
   std::uint32_t train_packets = 1;  // packets in a row on one path, where the NIC sends such as one
   Duration rtt_cache_time = std::chrono::hours(1);  // CMS-141

@@ -27,7 +27,7 @@ struct Parameters {
   std::uint8_t default_mpr = kLeastMpr;               // Default_MPR, units of 128 PSNs, 1 to 32
   bool ack_on_ecn = true;                             // ACK_On_ECN
   bool ack_per_packet = false;                        // Enb_ACK_Per_Pkt
-  std::uint32_t ack_gen_trigger_bytes = 16 * 1024;    // ACK_Gen_Trigger
+  std::uint32_t ack_gen_trigger_bytes = cms::kDefaultAckTrigger;  // ACK_Gen_Trigger
   std::uint32_t ack_gen_min_packet_add_bytes = 1024;  // ACK_Gen_Min_Pkt_Add
   Duration rto_init = std::chrono::milliseconds(20);  // RTO_Init_Time
   Duration rto_cap = std::chrono::seconds(1);         // largest time-out after back-off
