@@ -3,12 +3,14 @@
 #include "netsim/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <map>
 #include <sstream>
 
 #include "uet/cms/path.h"
+#include "uet/fep/tunables.h"
 
 namespace uet::netsim {
 namespace {
@@ -38,14 +40,16 @@ struct Arguments {
   // endpoints
   cms::Algorithm algorithm = cms::Algorithm::Nscc;
   cms::PathPolicy paths = cms::PathPolicy::Oblivious;
-  std::uint16_t path_count = 64;
+  std::uint16_t path_count = cms::Parameters{}.path_count;
   bool rod = false, ack_per_packet = false, synthetic_ecn = false, recovery = true;
   bool path_inference = true;
   double rto_us = 0, rto_cap_us = 0, base_rtt_us = 0, remote_gbps = 0;
   bool measure_base_rtt = false;
   std::uint32_t payload_mtu = 4086, overhead_bytes = 8;
-  std::uint32_t mpr = 8, ooo_threshold = 64;
-  std::size_t pdcs = 1;
+  std::uint32_t mpr = pds::Parameters{}.default_mpr;
+  std::uint32_t ooo_threshold = pds::Parameters{}.out_of_order_threshold;
+  std::size_t pdcs = pds::Parameters{}.pdcs_per_destination;
+  std::vector<std::string> tune;
   // traffic
   std::string matrix, write_matrix;
   std::uint32_t incast = 0, outcast = 0, all_to_all = 0, ring = 0;
@@ -208,6 +212,11 @@ void add_endpoints(CLI::App& app, Arguments& a) {
   group->add_option("--pdcs", a.pdcs, "PDCs that messages to one destination may spread over")
       ->capture_default_str()
       ->check(CLI::Range(1, 16));
+  group
+      ->add_option("--tune", a.tune,
+                   "Any other value of a host, as in the provider's FI_UET_TUNING; applies after "
+                   "all other options. help: lists names, ranges and defaults")
+      ->type_name("NAME=VALUE,...|@FILE|help");
 }
 
 void add_traffic(CLI::App& app, Arguments& a) {
@@ -432,6 +441,37 @@ void make_endpoints(const Arguments& a, Picoseconds rtt, double rto_us, fep::Con
   }
 }
 
+// A list of settings, or the file of one.
+std::string apply_tuning(const std::string& list, fep::Config& fep) {
+  std::string text = list;
+  if (list.starts_with('@')) {
+    std::ifstream file(list.substr(1));
+    std::ostringstream content;
+    if (!file || !(content << file.rdbuf())) return "--tune " + list + ": cannot be read";
+    text = content.str();
+  }
+  const auto why = fep::tune(fep, text);
+  return why ? "--tune " + *why : "";
+}
+
+std::string tune(const Arguments& a, fep::Config& fep) {
+  for (const std::string& list : a.tune) {
+    if (std::string complaint = apply_tuning(list, fep); !complaint.empty()) return complaint;
+  }
+  fep.cms.ack_gen_trigger_bytes = fep.pds.ack_gen_trigger_bytes;  // all hosts are alike
+  const auto why = fep::find_conflict(fep);
+  return why ? "--tune " + *why : "";
+}
+
+std::string list_of_tunables() {
+  std::string text;
+  for (const fep::Tunable& row : fep::tunables()) {
+    text += std::string(row.name) + "  (" + range_text(row) + "; default: " + default_text(row) +
+            ")\n    " + row.help + "\n";
+  }
+  return text;
+}
+
 std::optional<std::uint32_t> pod_uplink(const Topology& topology, std::uint32_t number) {
   const std::uint32_t each = topology.config().pod_uplinks;
   if (topology.config().tiers != 3 || each == 0) return std::nullopt;
@@ -490,6 +530,7 @@ std::string make_setup(const Arguments& a, RunSetup& setup) {
   const auto limit = static_cast<double>(network.queues.data_limit_bytes);
   const double rto_us = a.rto_us > 0 ? a.rto_us : 15 + 6 * limit / (a.link_gbps * 125);
   make_endpoints(a, rtt, rto_us, network.fep);
+  if (complaint = tune(a, network.fep); !complaint.empty()) return complaint;
   network.mode = a.rod ? DeliveryMode::Rod : DeliveryMode::Rud;
   network.overhead_bytes = a.overhead_bytes;
   network.remote_rate_bps = static_cast<std::uint64_t>(a.remote_gbps * kGiga);
@@ -552,6 +593,9 @@ ParseResult parse_command_line(int argc, const char* const* argv, RunSetup& setu
     return {.run = false, .status = 0, .text = app.help()};
   } catch (const CLI::Error& error) {
     return {.run = false, .status = 2, .text = std::string("uet-sim: ") + error.what() + "\n"};
+  }
+  if (std::ranges::find(arguments.tune, "help") != arguments.tune.end()) {
+    return {.run = false, .status = 0, .text = list_of_tunables()};
   }
   if (std::string complaint = make_setup(arguments, setup); !complaint.empty()) {
     return {.run = false, .status = 2, .text = "uet-sim: " + complaint + "\n"};

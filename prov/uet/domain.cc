@@ -116,13 +116,10 @@ ri::KeySecret random_secret() {
 cms::Parameters cms_parameters(const Params& params, const nic::Nic& nic,
                                std::uint32_t payload_mtu) {
   const nic::NicCaps& caps = nic.caps();
-  cms::Parameters cms;
+  cms::Parameters cms = params.core.cms;
   const auto preset = caps.loopback ? cms::Algorithm::None : cms::Algorithm::Nscc;
   cms.algorithm = params.cc_algorithm.value_or(preset);
-  cms.paths = params.paths;
   if (!caps.per_packet_entropy) cms.paths = cms::PathPolicy::Single;
-  cms.path_count =
-      cms.paths == cms::PathPolicy::Single ? 1 : static_cast<std::uint16_t>(params.cc_path_count);
   if (caps.source_ports != 0) {
     cms.path_count = std::min(cms.path_count, caps.source_ports);
     cms.train_packets = params.gso ? static_cast<std::uint32_t>(params.cc_train_packets) : 1;
@@ -130,15 +127,6 @@ cms::Parameters cms_parameters(const Params& params, const nic::Nic& nic,
   cms.mtu_bytes = payload_mtu + 128;  // largest headers above IP, and IP itself
   if (caps.link_rate_bps != 0) cms.link_rate_bps = caps.link_rate_bps;
   if (params.cc_link_rate_mbps != 0) cms.link_rate_bps = params.cc_link_rate_mbps * 1'000'000;
-  if (params.cc_remote_rate_mbps != 0) {
-    cms.remote_rate_bps = params.cc_remote_rate_mbps * 1'000'000;
-  }
-  if (params.cc_receive_rate_mbps != 0) {
-    cms.receive_rate_bps = params.cc_receive_rate_mbps * 1'000'000;
-  }
-  if (params.cc_base_rtt_us != 0) {
-    cms.base_rtt = std::chrono::microseconds(params.cc_base_rtt_us);
-  }
   // Half of what the peer's socket can hold, taken to be like ours: the other half is for others.
   const std::uint64_t smallest = 4 * std::uint64_t{cms.mtu_bytes};
   if (caps.receive_credit_bytes != 0) {
@@ -154,16 +142,7 @@ cms::Parameters cms_parameters(const Params& params, const nic::Nic& nic,
   } else if (!params.cc_algorithm) {
     cms.same_host = {.ip = nic.local_address().ip, .fixed_window_bytes = window};
   }
-  cms.trimming = params.cc_trimming;
-  cms.synthetic_ecn = params.cc_synthetic_ecn;
-  cms.path_inference = params.cc_path_inference;
-  cms.recovery = params.cc_recovery;
-  cms.probes_base_rtt = params.cc_base_rtt_probe;
-  cms.rtt_cache_time = std::chrono::seconds(params.cc_rtt_cache_s);
-  cms.linger = std::chrono::milliseconds(params.cc_linger_ms);
-  cms.oversubscription_control = params.cc_oversubscription_control;
-  cms.tuning = params.cc;
-  cms.ack_gen_trigger_bytes = static_cast<std::uint32_t>(params.ack_trigger_bytes);
+  cms.ack_gen_trigger_bytes = params.core.pds.ack_gen_trigger_bytes;  // of peers like us
   return cms;
 }
 
@@ -181,33 +160,17 @@ std::uint8_t default_mpr(const Params& params, const cms::Parameters& cms) {
   if (params.mpr == 0) return by_rule;
   if (params.mpr < by_rule) {
     FI_INFO(&provider, FI_LOG_DOMAIN,
-            "FI_UET_MPR=%d bounds what is in flight: the congestion window may need %d\n",
+            "FI_UET_TUNING: mpr=%d bounds what is in flight: the congestion window may need %d\n",
             static_cast<int>(params.mpr), static_cast<int>(by_rule));
   }
   return static_cast<std::uint8_t>(params.mpr);
 }
 
 pds::Parameters pds_parameters(const Params& params, const cms::Parameters& cms) {
-  pds::Parameters pds;
+  pds::Parameters pds = params.core.pds;
   pds.default_mpr = default_mpr(params, cms);
-  pds.ack_gen_trigger_bytes = static_cast<std::uint32_t>(params.ack_trigger_bytes);
-  pds.ack_gen_min_packet_add_bytes = static_cast<std::uint32_t>(params.cc_ack_min_packet_bytes);
-  pds.ack_on_ecn = params.cc_ack_on_ecn;
-  pds.packets_per_pass = static_cast<std::uint32_t>(params.cc_burst_packets);
-  pds.rto_init = std::chrono::microseconds(params.rto_init_us);
-  pds.rto_cap = std::chrono::microseconds(params.rto_max_us);
-  pds.max_rto_retransmissions = static_cast<std::uint32_t>(params.rto_retries);
-  pds.tail_loss_time = std::chrono::microseconds(params.tail_loss_time_us);
-  pds.initiator_idle_time = std::chrono::milliseconds(params.idle_timeout_ms);
-  pds.pdc_count = params.pdc_count;
   pds.ccc_count = 2 * pds.pdc_count;  // one for each ROD PDC, and those that RUDI shares
-  pds.pdcs_per_destination = params.pdcs_per_destination;
   pds.reserved_target_pdcs = std::min(pds.reserved_target_pdcs, pds.pdc_count / 2);
-  pds.dscp_data = static_cast<std::uint8_t>(params.dscp_data);
-  pds.dscp_retransmission = params.dscp_retransmission;
-  pds.dscp_no_trim = static_cast<std::uint8_t>(params.dscp_no_trim);
-  pds.dscp_control = static_cast<std::uint8_t>(params.dscp_control);
-  pds.dscp_datagram = static_cast<std::uint8_t>(params.dscp_datagram);
   return pds;
 }
 
@@ -331,8 +294,8 @@ int Domain::open_nic(const fi_info& info) {
   config.local_rings = params_.local_rings;
   config.faults = params_.faults;
   config.crc = params_.crc;
-  config.dscp_data = static_cast<std::uint8_t>(params_.dscp_data);
-  config.trimming = params_.cc_trimming;
+  config.dscp_data = params_.core.pds.dscp_data;
+  config.trimming = params_.core.cms.trimming;
   config.trim_marks = trim_marks(params_);
   config.pcap_file = params_.pcap;
   config.tell_way = [&back_end](const std::string& way) {
@@ -360,7 +323,7 @@ int Domain::open_fep() {
             static_cast<unsigned long long>(std::max<std::uint64_t>(1024, params_.payload_mtu)));
     return -FI_EINVAL;
   }
-  fep::Config config;
+  fep::Config config = params_.core;
   config.cms = cms_parameters(params_, *nic_, payload_mtu_);
   config.pds = pds_parameters(params_, config.cms);
   config.pds.place = place_of(local_address().port);
@@ -370,25 +333,14 @@ int Domain::open_fep() {
   config.trim_marks = recognized_trim_marks(params_);
   config.ses.payload_mtu = payload_mtu_;
   config.ses.host_copy = &placing_copy_;
-  config.ses.rudi = params_.rudi && params_.profile == Profile::Hpc;  // SES-138
+  config.ses.rudi = config.ses.rudi && params_.profile == Profile::Hpc;  // SES-138
   config.ses.rendezvous = params_.profile == Profile::Hpc;
   config.ses.deferrable = params_.profile == Profile::AiFull;
-  config.ses.deferrable_threshold_bytes = params_.deferrable_threshold;
-  config.ses.deferred_timeout = std::chrono::seconds(params_.deferred_timeout);
-  config.ses.unexpected_bytes_per_context = params_.unexpected_bytes;
-  config.ses.unexpected_bytes_per_peer = params_.unexpected_bytes_per_peer;
   // Each endpoint's queues have their own sizes.
   config.ses.tx_messages = 65535;
   config.ses.posted_receives = std::size_t{1} << 32;
-  config.ses.eager_bytes = params_.eager_bytes;
-  config.ses.rendezvous_threshold_bytes = params_.rendezvous_threshold;
-  config.ses.short_headers = params_.short_headers;
-  config.ses.no_match = params_.no_match;
-  config.ses.retries = static_cast<std::uint16_t>(params_.retries);
-  config.ses.retry_wait = std::chrono::microseconds(params_.retry_wait_us);
-  config.ses.rendezvous_timeout = std::chrono::seconds(params_.rendezvous_timeout);
   // Room for what one endpoint may keep, beside the share that SES leaves to other traffic (1/8).
-  config.buffers += params_.unexpected_bytes / payload_mtu_ * 8 / 7;
+  config.buffers += config.ses.unexpected_bytes_per_context / payload_mtu_ * 8 / 7;
   config.seed = params_.seed != 0 ? params_.seed : random_seed();
   config.key_secret = random_secret();
   config.ses.key_secret = random_secret();

@@ -23,7 +23,7 @@ std::uint8_t capabilities_of(const Params& params) {
   std::uint8_t capabilities = av::kAiBase;
   if (params.profile != Profile::AiBase) capabilities |= av::kAiFull;
   if (params.profile == Profile::Hpc) capabilities |= av::kHpc;
-  if (params.short_headers) capabilities |= av::kOptimizedNonMatching;
+  if (params.core.ses.short_headers) capabilities |= av::kOptimizedNonMatching;
   return capabilities;
 }
 

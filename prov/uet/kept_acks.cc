@@ -50,7 +50,7 @@ void KeptAcks::start(Domain& domain) noexcept {
   domain_ = &domain;
   const int error = thread_.start(loop, this);
   if (error == 0) return;
-  FI_WARN(&provider, FI_LOG_DOMAIN, "FI_UET_ACK_AFTER_REPLY has no effect: no thread: %s\n",
+  FI_WARN(&provider, FI_LOG_DOMAIN, "FI_UET_TUNING: ack_after_reply has no effect: no thread: %s\n",
           strerror(error));
   wanted_ = false;
 }

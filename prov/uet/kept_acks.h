@@ -15,7 +15,7 @@ class Domain;
 // All but start, stop and forget are called with the domain's lock.
 class KeptAcks {
  public:
-  // `wanted`: FI_UET_ACK_AFTER_REPLY.
+  // `wanted`: ack_after_reply of FI_UET_TUNING.
   explicit KeptAcks(bool wanted) : wanted_(wanted) {}
 
   // May a pass keep its ACKs (Fep::keep_acks)? Not while the application was late not long ago.

@@ -10,7 +10,7 @@ namespace uet::prov {
 bool is_traffic_class(std::uint32_t tclass);
 
 // The traffic class of PDS (pds::class_of_dscp) for a valid tclass; 0 for FI_TC_UNSPEC, which
-// leaves the DSCP to FI_UET_DSCP_DATA and FI_UET_DSCP_DATAGRAM.
+// leaves the DSCP to FI_UET_DSCP_DATA and dscp_datagram.
 std::uint8_t traffic_class_of(std::uint32_t tclass);
 
 }  // namespace uet::prov

@@ -57,7 +57,7 @@ Result<SourcePorts> open_source_ports(const FabricAddress& ip, std::uint16_t cou
     if (error != EADDRINUSE) break;
   }
   message = "cannot bind " + std::to_string(count) + " UDP ports in a row to send from (" +
-            error_text(error) + "): set FI_UET_UDP_SOURCE_PORTS to fewer";
+            error_text(error) + "): set udp_source_ports of FI_UET_TUNING to fewer";
   return error_of(error);
 }
 

@@ -66,6 +66,10 @@ std::size_t window_psns(const Parameters& parameters) {
   return window;
 }
 
+std::size_t paths_of(const cms::Parameters& cms) {
+  return cms.paths == cms::PathPolicy::Single ? 1 : cms.path_count;
+}
+
 }  // namespace
 
 std::size_t Manager::PeerKeyHash::operator()(const PeerKey& key) const noexcept {
@@ -108,7 +112,7 @@ Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Clien
                    .ready = ready_,
                    .control_reserve = std::min(kControlReserve, packets.capacity() / 4),
                    .pressure = cms::DestinationPressure(cms.tuning),
-                   .path_evidence = PathEvidence(cms.path_count)},
+                   .path_evidence = PathEvidence(paths_of(cms))},
       credits_(environment_, now),
       datagrams_(environment_),
       rudi_(environment_, now),

@@ -98,6 +98,26 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
+// All keys "tune.NAME" as one FI_UET_TUNING.
+Environment with_tuning(const Environment& environment) {
+  constexpr std::string_view kPrefix = "tune.";
+  Environment plain;
+  std::string list;
+  for (const auto& [key, value] : environment) {
+    if (key.starts_with(kPrefix)) {
+      list += "," + key.substr(kPrefix.size()) + "=" + value;
+    } else {
+      plain[key] = value;
+    }
+  }
+  if (list.empty()) return plain;
+  const char* present = std::getenv("FI_UET_TUNING");
+  if (!plain.contains("FI_UET_TUNING") && present != nullptr) plain["FI_UET_TUNING"] = present;
+  std::string& tuning = plain["FI_UET_TUNING"];
+  tuning += tuning.empty() ? list.substr(1) : list;
+  return plain;
+}
+
 // Moves this process to the host whose turn it is; without hosts to loopback.
 void enter_host(std::size_t turn) {
   ::setenv("FI_UET_IFACE", "lo", 1);
@@ -134,7 +154,9 @@ Process::Process(std::string name, const Environment& environment, std::function
   int status = 0;
   try {
     enter_host(turn);
-    for (const auto& [key, value] : environment) ::setenv(key.c_str(), value.c_str(), 1);
+    for (const auto& [key, value] : with_tuning(environment)) {
+      ::setenv(key.c_str(), value.c_str(), 1);
+    }
     body();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: %s\n", name_.c_str(), error.what());
@@ -189,7 +211,8 @@ std::string wait_for_all(std::initializer_list<Process*> processes) {
   return problem;
 }
 
-Output run_program(const std::string& command, const Environment& environment) {
+Output run_program(const std::string& command, const Environment& given) {
+  const Environment environment = with_tuning(given);
   std::string line = "env FI_PROVIDER='" + filter() + '\'';
   for (const auto& [key, value] : environment) {
     if (!value.empty()) line += ' ' + key + "='" + value + '\'';

@@ -7,8 +7,8 @@
 // having all on loopback: "NAME,ADDRESS,NIC" for each, separated by ';'. NAME is that of a network
 // name space, NIC a value of FI_UET_NIC.
 //
-// The test process itself never calls libfabric: each role runs in a child that sets its environment
-// first, because parameters (FI_UET_*) of one process would count for all roles.
+// The test process itself never calls libfabric: each role runs in a child that sets its
+// environment (FI_UET_*) first.
 #pragma once
 
 #include <netinet/in.h>
@@ -36,6 +36,8 @@
 namespace uet::e2e {
 
 using Clock = std::chrono::steady_clock;
+// Variables of a process. A key "tune.NAME" sets a parameter that has no variable of its own: it
+// goes into FI_UET_TUNING, behind what this process has there.
 using Environment = std::map<std::string, std::string>;
 
 inline constexpr std::chrono::seconds kDeadline{60};  // of a child, unless it is given another

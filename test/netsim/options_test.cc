@@ -69,6 +69,28 @@ TEST(Options, RefuseWithTheReason) {
   EXPECT_THAT(refusal("--matrix /nowhere.cm"), HasSubstr("/nowhere.cm: cannot be read"));
 }
 
+TEST(Options, TuneSetsAnyValueOfTheTable) {
+  RunSetup setup;
+  ASSERT_TRUE(parse_line("--incast 2 --tune rto_max_us=700,cc_gamma=0.5 --tune cc_gamma=0.25 "
+                         "--tune ack_trigger_bytes=65536,cc_linger_ms=7",
+                         setup)
+                  .run);
+  const fep::Config& fep = setup.network.fep;
+  EXPECT_EQ(fep.pds.rto_cap, Duration(700'000));
+  EXPECT_EQ(fep.cms.tuning.gamma, 0.25);
+  EXPECT_EQ(fep.pds.ack_gen_trigger_bytes, 65536U);
+  EXPECT_EQ(fep.cms.ack_gen_trigger_bytes, 65536U);
+  EXPECT_EQ(fep.cms.linger, std::chrono::milliseconds(7));
+  EXPECT_THAT(refusal("--incast 2 --tune rto_maxus=7"), HasSubstr("did you mean rto_max_us?"));
+  EXPECT_THAT(refusal("--incast 2 --tune cc_gamma=2"), HasSubstr("allowed: 0 to 1"));
+  EXPECT_THAT(refusal("--incast 2 --tune cc_pend_low=0.9"), HasSubstr("less than cc_pend_high"));
+  EXPECT_THAT(refusal("--incast 2 --tune @/nowhere"), HasSubstr("@/nowhere: cannot be read"));
+  const ParseResult help = parse_line("--tune help", setup);
+  EXPECT_FALSE(help.run);
+  EXPECT_EQ(help.status, 0);
+  EXPECT_THAT(help.text, HasSubstr("cc_gamma  (0 to 1; default: 0.8)"));
+}
+
 TEST(Options, HelpNamesEveryGroup) {
   RunSetup setup;
   const ParseResult help = parse_line("--help", setup);

@@ -321,28 +321,4 @@ Complaints check_needed(std::string_view output, bool sanitized) {
   return complaints;
 }
 
-Complaints check_parameters(std::string_view table, std::string_view manual) {
-  static const std::regex row(R"re(\{"([A-Z][A-Z_]+)",)re");
-  static const std::regex entry(R"re(\.TP\n\.B FI_UET_([A-Z_]+)\n)re");
-  const auto names = [](std::string_view text, const std::regex& pattern) {
-    const std::string copy(text);
-    std::set<std::string> found;
-    for (std::sregex_iterator it(copy.begin(), copy.end(), pattern), end; it != end; ++it) {
-      found.insert((*it)[1]);
-    }
-    return found;
-  };
-  const std::set<std::string> in_table = names(table, row);
-  const std::set<std::string> in_manual = names(manual, entry);
-  Complaints complaints;
-  for (const std::string& name : in_table) {
-    if (!in_manual.contains(name)) complaints.push_back("not in the manual: FI_UET_" + name);
-  }
-  for (const std::string& name : in_manual) {
-    if (!in_table.contains(name)) complaints.push_back("only in the manual: FI_UET_" + name);
-  }
-  if (in_table.empty()) complaints.push_back("no parameter found in the table");
-  return complaints;
-}
-
 }  // namespace uet::tidy

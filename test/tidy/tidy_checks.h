@@ -53,7 +53,4 @@ Complaints check_needed(std::string_view output, bool sanitized);
 // (__cxa_atexit, atexit), because threads, and the writing of statistics, may come after it.
 Complaints check_destructors(std::string_view output);
 
-// The FI_UET_ parameters in the table of params.cc and in the manual page are the same.
-Complaints check_parameters(std::string_view table, std::string_view manual);
-
 }  // namespace uet::tidy

@@ -235,12 +235,6 @@ TEST(TidyPlugIn, RefusesExtraLibraries) {
   EXPECT_THAT(check_needed("", false), SizeIs(1));
 }
 
-TEST(TidyParameters, RefusesTableAndManualThatDiffer) {
-  EXPECT_THAT(check_parameters("{\"A_B\", \"x\"},", ".TP\n.B FI_UET_A_B\nx"), IsEmpty());
-  EXPECT_THAT(check_parameters("{\"A_B\",\n\"x\"},", ".TP\n.B FI_UET_C\nx"), SizeIs(2));
-  EXPECT_THAT(check_parameters("", ""), SizeIs(1));
-}
-
 TEST(TidyRules, NamedByTheTestTheCommentAboveAndItsName) {
   Citations citations;
   add_citations(
@@ -506,11 +500,6 @@ TEST(Tree, PlugInAndModulesDestroyNoStaticObject) {
 TEST(Tree, PlugInNeedsOnlyTheAllowedLibraries) {
   ASSERT_STRNE(UET_PLUG_IN, "") << "libuet-fi.so is not built";
   expect_clean(check_needed(output_of("readelf -d '" UET_PLUG_IN "'"), kSanitized));
-}
-
-TEST(Tree, ManualListsTheParameters) {
-  expect_clean(
-      check_parameters(read(kSource / "prov/uet/params.cc"), read(kSource / "prov/uet/fi_uet.7")));
 }
 
 TEST(Tree, EveryRoomSaysWhatItIsFor) {

@@ -53,7 +53,7 @@ struct Parameters {
   bool trimming = false;                        // the network trims instead of dropping
   bool synthetic_ecn = true;                    // CMS-703
   std::uint32_t ack_gen_trigger_bytes = kDefaultAckTrigger;  // what peers collect before an ACK
-  std::uint16_t path_count = 1;     // entropy values of all policies but `single`
+  std::uint16_t path_count = 64;    // entropy values of all policies but `single`
   std::uint32_t train_packets = 1;  // packets in a row on one path, where the NIC sends such as one
   Duration rtt_cache_time = std::chrono::hours(1);  // CMS-141
   Duration linger =

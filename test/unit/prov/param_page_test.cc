@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The manual says what the tables of parameters say, and end-to-end tests set every variable.
+#include "page/param_page.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "params.h"
+
+namespace uet::prov {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const std::filesystem::path kSource = UET_SOURCE_DIR;
+
+std::string read(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  EXPECT_TRUE(file) << path;
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string manual() { return read(kSource / "prov/uet/fi_uet.7"); }
+
+// The text below ".B FI_UET_NAME" up to the next entry; its lines as one.
+std::string entry_of(const std::string& page, const std::string& variable) {
+  const std::string head = ".TP\n.B " + variable + "\n";
+  const std::size_t begin = page.find(head);
+  if (begin == std::string::npos) return {};
+  const std::string rest = page.substr(begin + head.size());
+  std::string text = rest.substr(0, std::min({rest.find("\n.TP"), rest.find("\n.S"), rest.size()}));
+  std::ranges::replace(text, '\n', ' ');
+  return text;
+}
+
+TEST(Manual, TuningIsWhatTheTablesSay) {
+  const std::string page = manual();
+  const std::size_t begin = page.find(kManualBegin);
+  const std::size_t end = page.find(kManualEnd);
+  ASSERT_NE(begin, std::string::npos) << kManualBegin;
+  ASSERT_NE(end, std::string::npos) << kManualEnd;
+  EXPECT_EQ(page.substr(begin, end + std::string(kManualEnd).size() - begin), tuning_in_manual())
+      << "between these lines of fi_uet.7 belongs what `uet_parameters manual` prints";
+}
+
+TEST(Manual, EachVariableHasItsRangeAndDefault) {
+  const std::string page = manual();
+  std::size_t entries = 0;
+  for (std::size_t at = 0; (at = page.find("\n.B FI_UET_", at)) != std::string::npos; ++at) {
+    entries += page.compare(at - 3, 3, ".TP") == 0 ? 1 : 0;
+  }
+  std::size_t variables = 0;
+  for (const ParamText& row : param_texts()) {
+    if (!row.variable) continue;
+    ++variables;
+    const std::string name = variable_name(row.name);
+    const std::string text = entry_of(page, name);
+    ASSERT_NE(text, "") << "not in fi_uet.7: " << name;
+    EXPECT_THAT(text, HasSubstr("Default: " + row.preset + ".")) << name;
+    if (row.range.find_first_not_of("0123456789 to") == std::string::npos) {
+      EXPECT_THAT(text, HasSubstr(row.range)) << name;
+    }
+  }
+  EXPECT_EQ(entries, variables) << "fi_uet.7 has entries of variables that do not exist";
+}
+
+TEST(Markdown, ListsEveryParameter) {
+  const std::string text = parameters_in_markdown();
+  for (const ParamText& row : param_texts()) {
+    const std::string name = row.variable ? variable_name(row.name) : row.name;
+    EXPECT_THAT(text, HasSubstr("- `" + name + "` (" + row.range + "; default: " + row.preset));
+  }
+}
+
+// A variable that no test sets may have been broken for long.
+TEST(Variables, AreSetByEndToEndTests) {
+  std::string tests;
+  for (const char* directory : {"test/e2e", "test/nic"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(kSource / directory)) {
+      if (entry.is_regular_file()) tests += read(entry.path());
+    }
+  }
+  std::set<std::string> unset;
+  for (const ParamText& row : param_texts()) {
+    const std::string name = variable_name(row.name);
+    if (!row.variable || tests.find('"' + name + '"') != std::string::npos ||
+        tests.find(name + "=") != std::string::npos) {
+      continue;
+    }
+    unset.insert(name);
+  }
+  EXPECT_THAT(unset, IsEmpty());
+}
+
+}  // namespace
+}  // namespace uet::prov
