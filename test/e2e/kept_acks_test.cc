@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// FI_UET_ACK_AFTER_REPLY: ACKs that wait for the application's reply, and what becomes of them
+// ack_after_reply: ACKs that wait for the application's reply, and what becomes of them
 // without one.
 #include <gtest/gtest.h>
 
@@ -140,7 +140,7 @@ TEST(KeptAcks, AreKeptThroughAReadThatFindsNothingMore) {
 }
 
 TEST(KeptAcks, AreNoneWhereTheSwitchIsOff) {
-  expect_kept(false, {{"FI_UET_LOCAL", "off"}, {"FI_UET_ACK_AFTER_REPLY", "no"}});
+  expect_kept(false, {{"FI_UET_LOCAL", "off"}, {"tune.ack_after_reply", "no"}});
 }
 
 TEST(KeptAcks, AreNoneThroughRings) { expect_kept(false, {{"FI_UET_LOCAL", "auto"}}); }

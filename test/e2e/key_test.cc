@@ -104,8 +104,8 @@ TEST_P(Keys, Ses5_Ses132_ReachTheirRegionAndOnlyOptimizedOnesBySmallHeaders) {
   const Case& param = GetParam();
   const std::string capture = ::testing::TempDir() + "uet_key_" + std::to_string(::getpid());
   Process child("child",
-                {{"FI_UET_SHORT_HEADERS", param.short_headers},
-                 {"FI_UET_RUDI", param.rudi},
+                {{"tune.short_headers", param.short_headers},
+                 {"tune.rudi", param.rudi},
                  {"FI_UET_PCAP", capture}},
                 [&] { use(param.key); });
   EXPECT_EQ(child.wait(), "");

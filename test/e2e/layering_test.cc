@@ -73,7 +73,7 @@ TEST_F(FiInfo, ShowsDatagramsOnlyToWhoAsksForThem) {
 }
 
 TEST_F(FiInfo, LetsUtilityProvidersStandOnItWhenToldTo) {
-  const std::string text = fi_info("", {{"FI_PROVIDER", ""}, {"FI_UET_ALLOW_LAYERING", "yes"}});
+  const std::string text = fi_info("", {{"FI_PROVIDER", ""}, {"tune.allow_layering", "yes"}});
   EXPECT_NE(text.find("uet;ofi_rxd"), std::string::npos) << text;
 }
 
@@ -137,12 +137,14 @@ INSTANTIATE_TEST_SUITE_P(All, BrokenParameter,
                                            Broken{"FI_UET_FAULTS", "loss=lots", "loss"},
                                            Broken{"FI_UET_FAULTS", "frobnicate=1%", "loss"},
                                            Broken{"FI_UET_PAYLOAD_MTU", "3000", "8192"},
-                                           Broken{"FI_UET_MPR", "99", "0 to 32"},
-                                           Broken{"FI_UET_MPR", "eight", "0 to 32"},
-                                           Broken{"FI_UET_GSO", "perhaps", "yes or no"},
+                                           Broken{"tune.mpr", "99", "0 to 32"},
+                                           Broken{"tune.mpr", "eight", "0 to 32"},
+                                           Broken{"tune.gso", "perhaps", "yes or no"},
                                            Broken{"FI_UET_STATS", "often", "exit, signal"}),
                          [](const auto& info) {
-                           return std::string(info.param.name) + std::to_string(info.index);
+                           std::string name(info.param.name);
+                           std::ranges::replace(name, '.', '_');
+                           return name + std::to_string(info.index);
                          });
 
 }  // namespace

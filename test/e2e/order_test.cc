@@ -49,7 +49,7 @@ TEST_P(Order, Ses124_DecidesTheDeliveryMode) {
     node.next("the receive");
     channels.left.meet(&node);
   });
-  Process sender("sender", {{"FI_UET_SHORT_HEADERS", "no"}, {"FI_UET_PCAP", capture}}, [&] {
+  Process sender("sender", {{"tune.short_headers", "no"}, {"FI_UET_PCAP", capture}}, [&] {
     NodeOptions options;
     options.order = GetParam().order;
     Node node(options);

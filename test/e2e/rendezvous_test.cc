@@ -80,7 +80,7 @@ TEST_P(Rendezvous, TwoThatOnlySendAtFirstDoNotBlockEachOther) {
   const Mode& mode = GetParam();
   Environment environment = mode.environment;
   environment["FI_UET_UNEXPECTED_BYTES"] = "1048576";
-  environment["FI_UET_UNEXPECTED_BYTES_PER_PEER"] = "524288";
+  environment["tune.unexpected_bytes_per_peer"] = "524288";
   ChannelPair channels;
   Process left("left", environment, [&] { flood(channels.left, mode, 0); });
   Process right("right", environment, [&] { flood(channels.right, mode, 1); });
@@ -285,7 +285,7 @@ TEST(RendezvousEnds, CancelledSendIsNotReceived) {
   EXPECT_EQ(wait_for_all({&sender, &receiver}), "");
 }
 
-const Environment kImpatient{{"FI_UET_RTO_RETRIES", "5"}};
+const Environment kImpatient{{"tune.rto_retries", "5"}};
 
 TEST(RendezvousEnds, SendThatWaitsForItsReadEndsWhenThePeerDies) {
   ChannelPair channels;
@@ -335,7 +335,7 @@ TEST(RendezvousEnds, ClosedTargetLetsTheSendFinish) {
 
 TEST(RendezvousEnds, TimeOutIsAParameter) {
   ChannelPair channels;
-  Process sender("sender", {{"FI_UET_RENDEZVOUS_TIMEOUT", "1"}}, [&] {
+  Process sender("sender", {{"tune.rendezvous_timeout", "1"}}, [&] {
     Node node;
     const fi_addr_t peer = node.connect(channels.left);
     std::vector<std::byte> out(kLong);

@@ -58,11 +58,10 @@ TEST_P(Rudi, CarriesAccessesUnderSafeKeysAndNoOthers) {
   ChannelPair channels;
   Process target("target", {{"FI_UET_FAULTS", "loss=5%,dup=5%,reorder=5%,seed=3"}},
                  [&] { serve(channels.left, key); });
-  Process initiator("initiator",
-                    {{"FI_UET_RUDI", "yes"},
-                     {"FI_UET_PCAP", capture},
-                     {"FI_UET_FAULTS", "loss=5%,dup=5%,seed=4"}},
-                    [&] { initiate(channels.right); });
+  Process initiator(
+      "initiator",
+      {{"tune.rudi", "yes"}, {"FI_UET_PCAP", capture}, {"FI_UET_FAULTS", "loss=5%,dup=5%,seed=4"}},
+      [&] { initiate(channels.right); });
   EXPECT_EQ(wait_for_all({&target, &initiator}), "");
   EXPECT_EQ(has_rudi_requests(capture), key == (kSafe | 7));
   ::unlink(capture.c_str());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Messages that nobody waits for share their ACKs (PDS-128, FI_UET_TAIL_LOSS_TIME_US): how many are
+// Messages that nobody waits for share their ACKs (PDS-128, tail_loss_time_us): how many are
 // sent, and that nothing waits for what nobody has asked for.
 #include <gtest/gtest.h>
 #include <rdma/fi_tagged.h>
@@ -17,7 +17,7 @@ constexpr std::size_t kBytes = 16;
 
 // No packet is sent again because its ACK is late, however busy the machine is.
 const std::array<std::pair<std::string, std::string>, 2> kNoTimeOut{
-    {{"FI_UET_RTO_INIT_US", "60000000"}, {"FI_UET_RTO_MAX_US", "60000000"}}};
+    {{"FI_UET_RTO_INIT_US", "60000000"}, {"tune.rto_max_us", "60000000"}}};
 
 // One end of a ping-pong of injected messages.
 class Player {
@@ -122,7 +122,7 @@ void expect_an_ack_for_each(Node& node) {
 // Sharing is a matter of messages here, not of time: on a busy machine a reply can be later than
 // the tail may be.
 TEST_F(SharedAcks, Pds128_InjectedMessagesShareThem) {
-  ping_pong({{"FI_UET_TAIL_LOSS_TIME_US", "200000"}, kNoTimeOut[0], kNoTimeOut[1]}, {},
+  ping_pong({{"tune.tail_loss_time_us", "200000"}, kNoTimeOut[0], kNoTimeOut[1]}, {},
             expect_few_acks);
 }
 
@@ -142,7 +142,7 @@ TEST_F(SharedAcks, Pds128_TheTailIsAskedFor) {
 }
 
 TEST_F(SharedAcks, Pds101_EachAsksWhereItIsDisabled) {
-  ping_pong({{"FI_UET_TAIL_LOSS_TIME_US", "0"}}, {}, expect_an_ack_for_each);
+  ping_pong({{"tune.tail_loss_time_us", "0"}}, {}, expect_an_ack_for_each);
 }
 
 TEST_F(SharedAcks, Pds101_EachAsksWhereACounterCounts) {
@@ -159,7 +159,7 @@ TEST_F(SharedAcks, NoneIsLostWithALossyNetwork) {
 TEST_F(SharedAcks, FullQueuesDoNotWaitForTheTail) {
   NodeOptions options;
   options.queue_size = 8;
-  const Environment patient{{"FI_UET_TAIL_LOSS_TIME_US", "1000000"}, kNoTimeOut[0], kNoTimeOut[1]};
+  const Environment patient{{"tune.tail_loss_time_us", "1000000"}, kNoTimeOut[0], kNoTimeOut[1]};
   const std::function<void(Player&)> first = [](Player& player) {
     for (std::uint64_t i = 0; i < kRounds; ++i) player.inject(i);
   };
@@ -170,7 +170,7 @@ TEST_F(SharedAcks, FullQueuesDoNotWaitForTheTail) {
 
 // Its own linger ends after a while; nothing must be left to it.
 TEST_F(SharedAcks, ClosingAsks) {
-  const Environment patient{{"FI_UET_TAIL_LOSS_TIME_US", "1000000"}, kNoTimeOut[0], kNoTimeOut[1]};
+  const Environment patient{{"tune.tail_loss_time_us", "1000000"}, kNoTimeOut[0], kNoTimeOut[1]};
   run(
       patient, {},
       [](Player& player) {
@@ -189,7 +189,7 @@ TEST_F(SharedAcks, ClosingAsks) {
 }
 
 TEST_F(SharedAcks, AFenceAsks) {
-  const Environment patient{{"FI_UET_TAIL_LOSS_TIME_US", "1000000"}, kNoTimeOut[0], kNoTimeOut[1]};
+  const Environment patient{{"tune.tail_loss_time_us", "1000000"}, kNoTimeOut[0], kNoTimeOut[1]};
   run(
       patient, {},
       [](Player& player) {

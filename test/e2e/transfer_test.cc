@@ -323,7 +323,7 @@ TEST(Faults, AllLostMeansThatNothingArrives) {
     channels.left.meet(&node);
     require(!node.poll(), "a message arrived through a network that loses all");
   });
-  const Environment impatient{{"FI_UET_RTO_INIT_US", "1000"}, {"FI_UET_RTO_RETRIES", "3"}};
+  const Environment impatient{{"FI_UET_RTO_INIT_US", "1000"}, {"tune.rto_retries", "3"}};
   Process initiator("initiator", impatient, [&] {
     Node node;
     const fi_addr_t peer = node.connect(channels.right);
