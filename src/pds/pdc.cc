@@ -54,6 +54,9 @@ Pdc::Pdc(Environment& environment, Role role, PdcId id, PdcId peer_id,
       rod_next_(start_psn) {
   if (const auto known = env_.peer_limits.range(destination.address); known > 0) {
     peer_range_ = std::min(peer_range_, known);
+  const bool knows_credit =
+      !env_.peer_limits.refuses(destination.address, wire::CpType::CreditRequest);
+  if (ccc.credit != nullptr && !knows_credit) ccc.credit->fall_back();
   }
   paths_for(ccc, own_path_, env_.cms, destination.mode == DeliveryMode::Rod, env_.rng);
   deadlines_.fill(kNever);

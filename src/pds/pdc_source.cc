@@ -402,12 +402,7 @@ void Pdc::rebase(Psn start_psn, Time now) {
     TxRecord* record = tx_.find(psn);
     if (record == nullptr) continue;
     record->rto_count = record->nack_count = record->unanswered = 0;
-    if (record->message != nullptr && !record->out_of_flight) {  // refused, not lost
-      in_flight_bytes_ -= record->nominal_bytes;
-      record->out_of_flight = true;
-      ccc_.ccc->forget(record->nominal_bytes);
-      ccc_balance_ -= record->nominal_bytes;
-    }
+    take_out_of_flight(*record);
     ++env_.counters.nack_retransmissions;
     queue_resend(psn, *record, now);
   }
@@ -439,28 +434,13 @@ void Pdc::halve_assumed_window(Psn refused) {
   env_.peer_limits.set_range(destination_.address, peer_range_);
 }
 
-// PDS-221: the peer does not know a control packet that it can do without, and gets none of its
-// type any more. The PSN of a NOOP goes to the next packet, unless one has left since. False: the
-// NACK is for something else, or ends the PDC.
-bool Pdc::on_refused_control(const wire::NackHeader& nack, TxRecord* record) {
-  if (nack.nack_code != NackCode::UnexpEvent) return false;
-  if (record == nullptr) {
-    if (last_optional_ == wire::CpType::Noop || tx_.holds(nack.nack_psn)) return false;
-    env_.peer_limits.note_refusal(destination_.address, last_optional_);
-    if (last_optional_ == wire::CpType::Probe) ccc_.probes_wanted = 0;
-    last_optional_ = wire::CpType::Noop;
-    return true;
-  }
-  if (record->message != nullptr) {  // perhaps late, for the NOOP that had this PSN before
-    return record->sent_count == 1 &&
-           env_.peer_limits.refuses(destination_.address, wire::CpType::Noop);
-  }
-  if (record->ctl_type != wire::CpType::Noop) return false;
-  env_.peer_limits.note_refusal(destination_.address, wire::CpType::Noop);
-  if (state_ == PdcState::Creating || nack.nack_psn + 1 != tx_.next_psn()) return false;
-  release(*record);
-  tx_.take_back();
-  return true;
+// A packet that was refused, which is no loss.
+void Pdc::take_out_of_flight(TxRecord& record) {
+  if (record.message == nullptr || record.out_of_flight) return;
+  if (!record.sacked) in_flight_bytes_ -= record.nominal_bytes;
+  record.out_of_flight = true;
+  ccc_.ccc->forget(record.nominal_bytes);
+  ccc_balance_ -= record.nominal_bytes;
 }
 
 // A peer of another make may refuse what ask_for_proof() asks. One without the PDC says so.
@@ -483,7 +463,7 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
     return rebase(Psn{nack.payload}, now);
   }
   if (from_peer && answers_proof(nack)) prove();
-  if (from_peer && on_refused_control(nack, record)) return heard(now);
+  if (from_peer && on_refused_control(nack, record, now)) return heard(now);
   if (!from_peer || record == nullptr || action == NackAction::Ignore ||
       action == NackAction::Rebase) {  // PDS-76, PDS-141, PDS-144
     ++env_.counters.nacks_ignored;

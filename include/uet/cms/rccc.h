@@ -94,6 +94,8 @@ class Rccc final : public Ccc {
   // Requests name the context and its target. Not after the peer turned out to give no credit:
   // then NSCC alone decides, until credit comes after all (CMS-241).
   bool asks_for_credit() const { return !fallen_back_; }
+  // The peer knows no credit (PDS-221): as after CMS-241, without three questions first.
+  void fall_back() { fallen_back_ = true; }
 
   // When to send a Credit Request; kNever if none is due (CMS-215).
   Time request_due(Time now) const;

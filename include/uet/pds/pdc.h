@@ -356,7 +356,11 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   void send_later(TxRecord& record, Time not_before, Time now);
   bool is_beyond_window(const wire::NackHeader& nack) const;
   void halve_assumed_window(Psn refused);
-  bool on_refused_control(const wire::NackHeader& nack, TxRecord* record);
+  bool on_refused_control(const wire::NackHeader& nack, TxRecord* record, Time now);
+  void give_up_credit(Time now);
+  bool on_refused_credit(Psn psn, TxRecord& record, Time now);
+  static bool names_credit(const TxRecord& record);
+  void take_out_of_flight(TxRecord& record);
   void on_fatal_nack(NackCode code, Psn psn, const TxRecord& record, Time now);
   // How fail() ends the packets and messages it names, and whether the peer hears of it.
   struct Ending {
