@@ -64,7 +64,7 @@ local amo_datatypes = names [[
 local TSS, RUDI_REQ, RUDI_RESP, UUD_REQ, ACK, ACK_CC, ACK_CCX, NACK, CP, NACK_CCX, RUD_CC_REQ =
   1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13
 local REQUEST_SMALL, REQUEST_MEDIUM, REQUEST_STD, RESPONSE, RESPONSE_DATA = 1, 2, 3, 4, 5
-local NOOP, CLOSE, CLOSE_REQ, PROBE = 0, 4, 5, 6
+local NOOP, CLOSE, CLOSE_REQ, PROBE, NEGOTIATION = 0, 4, 5, 6, 9
 local NSCC, CREDIT = 0, 1
 local READ, FETCHING_ATOMIC, MSG_ERROR, RTR = 2, 4, 15, 12
 local is_atomic = { [3] = true, [4] = true, [13] = true, [14] = true }
@@ -190,6 +190,11 @@ local layouts = {
     flag(1, 2, "pds.isrod", "ISROD: the PDC being opened is ROD"), retx, ack_requested, syn,
     probe_opaque, psn, spdcid,
     bits(12, 0, 32, "pds.payload", "Payload by type", "dec"),
+  },
+  negotiation = { -- PDS-215
+    bits(12, 0, 8, "pds.neg_type", "Negotiation type", "dec"),
+    bits(13, 0, 8, "pds.neg_words", "Length (32-bit words)", "dec"),
+    bits(16, 0, 32, "pds.neg_features", "Features", "hex"),
   },
   rudi = { -- WIRE 2.7
     pds_type, pds_next_hdr, ecn_marked, retx, bits(4, 0, 32, "pds.pkt_id", "Packet id", "hex"),
@@ -466,7 +471,14 @@ local function read_control(tvb, tree, v, line)
   line:hex("psn", v.psn)
   line:pdc(v)
   if v.ctl_type == PROBE then line:hex("probe", v.probe_opaque) end
-  line:number("payload", v.payload)
+  if v.ctl_type == NEGOTIATION and tvb:len() >= 20 then
+    read(layouts.negotiation, tvb, 0, tree, v)
+    line:number("type", v.neg_type)
+    line:number("words", v.neg_words)
+    line:hex("features", v.neg_features)
+  else
+    line:number("payload", v.payload)
+  end
   line:flags("rod", v.isrod == 1, "syn", v.syn == 1, "ar", v.ar == 1, "retx", v.retx == 1)
 end
 
@@ -735,6 +747,7 @@ local function note_pds(pinfo, v)
     link(asked(key_of(kind, pinfo.dst, pinfo.src, ...), pinfo, again), pinfo)
   end
   local takes_psn = v.ctl_type == NOOP or v.ctl_type == CLOSE or v.ctl_type == CLOSE_REQ
+    or v.ctl_type == NEGOTIATION
   if v.clear_psn_offset or takes_psn then
     note_request(pinfo, v)
   elseif v.type == CP and v.ctl_type == PROBE then

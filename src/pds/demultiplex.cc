@@ -304,6 +304,9 @@ void Manager::on_control_packet(const RxPacket& packet, Time now) {
   request.syn = header.syn;
   request.reserved_pool = header.syn && wire::wants_reserved_pool(header.pdc_info);
   request.ctl_type = header.ctl_type;
+  if (header.ctl_type == wire::CpType::Negotiation) {
+    request.bytes = packet.bytes.subspan(wire::Negotiation::kOffset);
+  }
   const bool idempotent =
       header.ctl_type == wire::CpType::Clear || header.ctl_type == wire::CpType::ClearRequest;
   if (idempotent && live(header.dpdcid, now) == nullptr) {  // PDS-159

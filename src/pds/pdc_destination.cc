@@ -17,6 +17,11 @@ namespace {
 // Stored responses of one host up to which answers to what is addressed to nobody are stored.
 constexpr std::size_t kStoredForNobody = 64;
 
+// Features that a Negotiation may turn on (PDS-215). Not SYN_RETX_TRANSFER (PDS-216): a successor
+// that took over packets would have to know what its predecessor has delivered, which a tombstone
+// (PDS-175) does not keep, while the hazard that the feature is for is met by the tombstone.
+constexpr std::uint32_t kFeatures = 0;
+
 }  // namespace
 
 // The pipeline of PDS-210 from step 8 on; Manager did the lookup and the identity checks.
@@ -161,16 +166,27 @@ Response Pdc::process(Incoming& request, Time now) {
   return env_.client.rx_req(request, now);
 }
 
-// Control packets that consume a PSN. Their ACK has no SES header (PDS-104). Of a Negotiation no
-// feature is taken up: how its answer looks is not known, and without an ACK its PSN would be a
-// gap.
+// PDS-215: the answer rides behind the header of the ACK, the one packet that the peer expects for
+// this PSN; a peer that expects none ignores what follows an ACK without SES header. A repeated
+// Negotiation has a bare ACK, which agrees to nothing either.
+Response Pdc::negotiate(const Incoming& request) {
+  Response response;
+  wire::Negotiation asked;
+  if (!wire::Negotiation::decode(request.bytes, asked)) return response;
+  const std::uint32_t known = asked.type == wire::Negotiation::kOnOff ? kFeatures : 0;
+  const wire::Negotiation agreed{.type = asked.type, .features = asked.features & known};
+  response.length = static_cast<std::uint8_t>(agreed.encode(response.bytes.data()));
+  return response;
+}
+
+// Control packets that consume a PSN. Their ACK has no SES header (PDS-104).
 Response Pdc::process_control(const Incoming& request) {
   Response response;
+  if (request.ctl_type == wire::CpType::Negotiation) return negotiate(request);
   if (request.ctl_type == wire::CpType::CloseRequest && role_ == Role::Initiator) {
     close_wanted_ = true;  // PDS-172: acknowledged before closing starts
     make_ready();
-  } else if (request.ctl_type != wire::CpType::Noop &&
-             request.ctl_type != wire::CpType::Negotiation) {
+  } else if (request.ctl_type != wire::CpType::Noop) {
     response.nack = NackCode::UnexpEvent;
   }
   return response;

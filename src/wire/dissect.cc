@@ -250,7 +250,7 @@ void add_nack(Line& line, const NackHeader& header) {
   line.flags({{"ce", header.m}, {"retx", header.retx}, {"rudi", header.nt}});
 }
 
-void add_control(Line& line, const ControlHeader& header) {
+void add_control(Line& line, const ControlHeader& header, std::span<const std::byte> bytes) {
   line.name(header.ctl_type);
   line.hex("psn", header.psn.value);
   if (header.syn) {
@@ -259,7 +259,15 @@ void add_control(Line& line, const ControlHeader& header) {
     line.pdc(header.spdcid, header.dpdcid);
   }
   if (header.ctl_type == CpType::Probe) line.hex("probe", header.probe_opaque);
-  line.number("payload", header.payload);
+  Negotiation negotiation;
+  if (header.ctl_type == CpType::Negotiation &&
+      Negotiation::decode(bytes.subspan(Negotiation::kOffset), negotiation)) {
+    line.number("type", negotiation.type);
+    line.number("words", negotiation.length_words);
+    line.hex("features", negotiation.features);
+  } else {
+    line.number("payload", header.payload);
+  }
   line.flags(
       {{"rod", header.isrod}, {"syn", header.syn}, {"ar", header.ar}, {"retx", header.retx}});
 }
@@ -273,7 +281,7 @@ void add_security(Line& line, const SecurityHeader& header) {
 }
 
 // Adds the PDS header and answers what the header says follows.
-NextHdr add_pds(Line& line, const ParsedPacket& packet) {
+NextHdr add_pds(Line& line, const ParsedPacket& packet, std::span<const std::byte> bytes) {
   if (const auto* request = std::get_if<RequestHeader>(&packet.header)) {
     add_request(line, *request);
     return request->next_hdr;
@@ -289,7 +297,9 @@ NextHdr add_pds(Line& line, const ParsedPacket& packet) {
   }
   if (const auto* uud = std::get_if<UudHeader>(&packet.header)) return uud->next_hdr;
   if (const auto* nack = std::get_if<NackHeader>(&packet.header)) add_nack(line, *nack);
-  if (const auto* control = std::get_if<ControlHeader>(&packet.header)) add_control(line, *control);
+  if (const auto* control = std::get_if<ControlHeader>(&packet.header)) {
+    add_control(line, *control, bytes);
+  }
   return NextHdr::None;
 }
 
@@ -312,7 +322,7 @@ std::string dissect(std::span<const std::byte> bytes, std::size_t missing) {
     line.number("bytes", static_cast<std::int64_t>(packet->rest.size()));
     return line.take();
   }
-  add_ses(line, add_pds(line, *packet), packet->rest, missing);
+  add_ses(line, add_pds(line, *packet, bytes), packet->rest, missing);
   return line.take();
 }
 

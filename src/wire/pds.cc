@@ -265,6 +265,19 @@ bool ControlHeader::decode(std::span<const std::byte> bytes, ControlHeader& head
   return true;
 }
 
+std::size_t Negotiation::encode(std::byte* out) const {
+  return store(
+      out, PdsNegotiation{
+               .type = type, .length_words = length_words, .reserved = {}, .features = features});
+}
+
+bool Negotiation::decode(std::span<const std::byte> bytes, Negotiation& negotiation) {
+  if (bytes.size() < sizeof(PdsNegotiation)) return false;
+  const auto& raw = load<PdsNegotiation>(bytes);
+  negotiation = {.type = raw.type, .length_words = raw.length_words, .features = raw.features};
+  return true;
+}
+
 std::size_t RudiHeader::encode(std::byte* out) const {
   PdsRudi raw{.prologue = {}, .reserved = {}, .pkt_id = pkt_id};
   PdsRudi::Type::set(raw, to_underlying(type));

@@ -35,6 +35,7 @@ const std::set<std::string> kNotInVectors = {
     "uet.rest",          "uet.encrypted",         "uet.request_in",
     "uet.answer_in",     "uet.retransmission_of", "uet.answer_time",
     "uet.acked_in",      "uet.read_in",           "uet.data_in",
+    "uet.pds.neg_type",  "uet.pds.neg_words",     "uet.pds.neg_features",
 };
 
 class Wireshark : public testing::Test {
@@ -388,6 +389,21 @@ TEST_F(Wireshark, MatchesNacksControlPacketsProbesAndRudi) {
   EXPECT_EQ(link(packets, 8, "request_in"), "7");
   EXPECT_EQ(link(packets, 9, "request_in"), "7");
   EXPECT_EQ(link(packets, 7, "answer_in"), "8");
+}
+
+TEST_F(Wireshark, Pds215_ShowsANegotiationAndItsAnswer) {
+  const Bytes packet = from_hex(
+      "5c880000000003e90011002201020000"
+      "00000001");
+  Capture capture;
+  capture.add(between(1, 2), packet);
+  capture.add(between(2, 1), ack(1001, 1001));
+  const auto packets = shown_fields(capture);
+  EXPECT_EQ(packets[0].at("uet.pds.neg_type"), std::vector<std::string>{"1"});
+  EXPECT_EQ(packets[0].at("uet.pds.neg_words"), std::vector<std::string>{"2"});
+  EXPECT_EQ(packets[0].at("uet.pds.neg_features"), std::vector<std::string>{"0x00000001"});
+  EXPECT_EQ(link(packets, 2, "request_in"), "1");
+  EXPECT_EQ(info_lines(capture)[0], dissect(packet));
 }
 
 TEST_F(Wireshark, MatchesReadsWithDataThatComesAsARequest) {

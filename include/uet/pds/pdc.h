@@ -419,6 +419,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   Response process_control(const Incoming& request);
   void on_close_command(const Incoming& request, Time now);
   void move_cack(Time now);
+  static Response negotiate(const Incoming& request);
   void buffer_early(const Incoming& request, Time now);
   void ack_early(const Incoming& request, Time now);
   void deliver_early(Time now);

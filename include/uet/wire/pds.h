@@ -235,6 +235,15 @@ struct PdsControl {
   using PsnOffset = Field<&PdsControl::dpdcid, 11, 0>;
 };
 
+// Payload of a Negotiation (PDS-215). It begins where the payload of a control packet does, and is
+// longer.
+struct PdsNegotiation {
+  std::uint8_t type;
+  std::uint8_t length_words;
+  be16 reserved;
+  be32 features;
+};
+
 // RUDI_REQ, RUDI_RESP (WIRE 2.7).
 struct PdsRudi {
   be16 prologue;
@@ -290,6 +299,7 @@ static_assert(sizeof(PdsAckCcx) == 40 && alignof(PdsAckCcx) == 1);
 static_assert(sizeof(PdsNack) == 16 && alignof(PdsNack) == 1);
 static_assert(sizeof(PdsNackCcx) == 32 && alignof(PdsNackCcx) == 1);
 static_assert(sizeof(PdsControl) == 16 && alignof(PdsControl) == 1);
+static_assert(sizeof(PdsNegotiation) == 8 && alignof(PdsNegotiation) == 1);
 static_assert(sizeof(PdsRudi) == 8 && alignof(PdsRudi) == 1);
 static_assert(sizeof(PdsUud) == 4 && alignof(PdsUud) == 1);
 static_assert(sizeof(TssHeader) == 12 && alignof(TssHeader) == 1);
@@ -438,6 +448,23 @@ struct ControlHeader {
   std::size_t encode(std::byte* out) const;
   static bool decode(std::span<const std::byte> bytes, ControlHeader& header);
   friend bool operator==(const ControlHeader&, const ControlHeader&) = default;
+};
+
+// What a Negotiation asks for, or agrees to (PDS-215). Its bytes follow the first kOffset bytes of
+// the control packet; the first four are ControlHeader::payload, too.
+struct Negotiation {
+  static constexpr std::size_t kOffset = sizeof(PdsControl) - sizeof(be32);
+  static constexpr std::uint8_t kOnOff = 1;                   // PDS_NEG_ON_OFF, the one type known
+  static constexpr std::uint32_t kSynRetxTransfer = 1U << 0;  // SYN_RETX_TRANSFER (PDS-216)
+
+  std::uint8_t type = kOnOff;
+  std::uint8_t length_words = sizeof(PdsNegotiation) / 4;
+  std::uint32_t features = 0;  // mask
+
+  std::size_t encode(std::byte* out) const;
+  // `bytes`: from kOffset on. False if they are too few; any type and length is taken.
+  static bool decode(std::span<const std::byte> bytes, Negotiation& negotiation);
+  friend bool operator==(const Negotiation&, const Negotiation&) = default;
 };
 
 // RUDI_REQ, RUDI_RESP (WIRE 2.7).

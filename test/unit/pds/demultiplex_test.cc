@@ -228,6 +228,55 @@ TEST_F(Demultiplex, Pds64_NegotiationIsAcknowledgedAsANoop) {
   EXPECT_EQ(refusal_of(control(CpType::Negotiation, 333)).nack_code, NackCode::InvDpdcid);
 }
 
+class Negotiating : public Demultiplex {
+ protected:
+  // A Negotiation with this payload as the packet `psn` of the peer's PDC; its ACK and the bytes
+  // behind it.
+  Sent ask(std::uint32_t psn, std::vector<std::uint8_t> payload, bool retx = false) {
+    wire::ControlHeader header = control(CpType::Negotiation, psn);
+    header.ar = true;
+    header.retx = retx;
+    std::vector<std::byte> bytes(wire::kMaxPdsHeaderBytes);
+    header.encode(bytes.data());
+    bytes.resize(wire::Negotiation::kOffset);
+    for (const std::uint8_t byte : payload) bytes.push_back(std::byte{byte});
+    node->receive(bytes, peer, now);
+    const auto sent = turn();
+    EXPECT_EQ(sent.size(), 1U);
+    EXPECT_TRUE(!sent.empty() && sent[0].ack().has_value());
+    if (sent.empty() || !sent[0].ack()) return {};
+    EXPECT_EQ(sent[0].ack()->cack_psn, Psn{psn}) << "else its PSN would be a gap";
+    EXPECT_EQ(sent[0].ack()->next_hdr, NextHdr::None) << "PDS-104";
+    return sent[0];
+  }
+  static std::vector<std::uint8_t> body_of(const Sent& sent) {
+    std::vector<std::uint8_t> body;
+    for (const std::byte byte : sent.body()) body.push_back(std::to_integer<std::uint8_t>(byte));
+    return body;
+  }
+};
+
+using Octets = std::vector<std::uint8_t>;
+
+// PDS-216: tombstones stand where SYN_RETX_TRANSFER would.
+TEST_F(Negotiating, Pds215_Pds216_NoFeatureIsAgreedTo) {
+  accept(333);
+  EXPECT_EQ(body_of(ask(334, {1, 2, 0, 0, 0, 0, 0, 1})), (Octets{1, 2, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(body_of(ask(335, {1, 2, 0, 0, 255, 255, 255, 255})), (Octets{1, 2, 0, 0, 0, 0, 0, 0}));
+}
+
+TEST_F(Negotiating, Pds215_UnknownTypeIsAnsweredWithMask0) {
+  accept(333);
+  EXPECT_EQ(body_of(ask(334, {9, 2, 0, 0, 0, 0, 0, 1})), (Octets{9, 2, 0, 0, 0, 0, 0, 0}));
+}
+
+TEST_F(Negotiating, Pds215_RepeatedOrCutOneIsAcknowledged) {
+  accept(333);
+  EXPECT_FALSE(body_of(ask(334, {1, 2, 0, 0, 0, 0, 0, 1})).empty());
+  EXPECT_TRUE(body_of(ask(334, {1, 2, 0, 0, 0, 0, 0, 1}, true)).empty());
+  EXPECT_TRUE(body_of(ask(335, {1, 2, 0, 0})).empty());
+}
+
 TEST_F(Demultiplex, Pds65_SynWithoutASesRequestIsRefused) {
   peer_start = 333;
   for (const NextHdr next_hdr : {NextHdr::None, NextHdr::Response, NextHdr::ResponseData}) {

@@ -49,6 +49,15 @@ TEST(Dissect, ControlPackets) {
   EXPECT_EQ(line_of("cp_probe"), "CP PROBE psn 0x0 pdc 0x11>0x22 probe 0xbeef payload 65540");
 }
 
+TEST(Dissect, Pds215_NegotiationShowsWhatItAsksFor) {
+  EXPECT_EQ(dissect(from_hex("5c8800000000000100110022"
+                             "0102000000000001")),
+            "CP NEGOTIATION psn 0x1 pdc 0x11>0x22 type 1 words 2 features 0x1 [ar]");
+  EXPECT_EQ(dissect(from_hex("5c8800000000000100110022"
+                             "01020000000000")),
+            "CP NEGOTIATION psn 0x1 pdc 0x11>0x22 payload 16908288 [ar]");
+}
+
 TEST(Dissect, Extensions) {
   EXPECT_THAT(line_of("rud_fetch_cswap"), HasSubstr("FETCHING_ATOMIC REQUEST_STD msg 1026"));
   EXPECT_THAT(line_of("rud_fetch_cswap"), HasSubstr("CSWAP UINT64 compare 0x5 swap 0x9"));

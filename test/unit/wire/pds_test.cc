@@ -161,6 +161,31 @@ TEST(NackHeader, RandomFieldsComeBack) {
   }
 }
 
+TEST(Negotiation, Pds215_BytesAreThoseOfTheReference) {
+  Negotiation asked;
+  asked.features = Negotiation::kSynRetxTransfer;
+  Bytes bytes(sizeof(PdsNegotiation));
+  EXPECT_EQ(asked.encode(bytes.data()), 8U);
+  EXPECT_EQ(bytes, from_hex("0102000000000001"));
+  Negotiation back;
+  ASSERT_TRUE(Negotiation::decode(bytes, back));
+  EXPECT_EQ(back, asked);
+  ASSERT_TRUE(Negotiation::decode(from_hex("0703ffff80000002"), back));
+  EXPECT_EQ(back, (Negotiation{.type = 7, .length_words = 3, .features = 0x8000'0002}));
+  EXPECT_FALSE(Negotiation::decode(std::span(bytes).first(7), back));
+}
+
+TEST(Negotiation, Pds215_PayloadOfTheHeaderIsItsFirstWord) {
+  const Bytes packet = from_hex("5c88000000000001001100220102000000000001");
+  ControlHeader header;
+  ASSERT_TRUE(ControlHeader::decode(packet, header));
+  EXPECT_EQ(header.ctl_type, CpType::Negotiation);
+  EXPECT_EQ(header.payload, 0x0102'0000U);
+  Negotiation asked;
+  ASSERT_TRUE(Negotiation::decode(std::span(packet).subspan(Negotiation::kOffset), asked));
+  EXPECT_EQ(asked.features, Negotiation::kSynRetxTransfer);
+}
+
 TEST(ControlHeader, RandomFieldsComeBack) {
   Rng rng(5);
   for (int i = 0; i < kRounds; ++i) {
