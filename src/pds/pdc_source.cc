@@ -458,7 +458,8 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
   const bool beyond_window = is_beyond_window(nack);
   const NackAction action = nack_action(beyond_window ? NackCode::PsnOorWindow : nack.nack_code);
   ++env_.counters.nacks_received[static_cast<std::uint8_t>(nack.nack_code)];
-  if (action == NackAction::Rebase && state_ == PdcState::Creating && record != nullptr) {
+  // PDS-76, PDS-141: whatever PSN it names. One from before the last rebase names none of ours.
+  if (action == NackAction::Rebase && state_ == PdcState::Creating) {
     heard(now);
     return rebase(Psn{nack.payload}, now);
   }

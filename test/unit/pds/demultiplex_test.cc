@@ -606,7 +606,7 @@ TEST_F(Demultiplex, RandomPacketsNeitherCrashNorLeak) {
     }
     if (i % 256 == 0) now += milliseconds(5);
   }
-  EXPECT_GT(counters().requests_delivered, 100U);
+  EXPECT_GT(counters().requests_delivered, 50U);  // few: NEW_START_PSN moves PDCs away
   EXPECT_GT(counters().acks_received, 0U);
   node->manager->begin_close_all(now);
   for (int i = 0; i < 2000 && node->manager->open_pdcs() > 0; ++i) after(milliseconds(10));
