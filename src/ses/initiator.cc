@@ -24,6 +24,7 @@ Initiator::Initiator(const Parameters& parameters, PieceStore& pieces, Counters&
       host_copy_(parameters.host_copy),
       read_limit_bytes_(parameters.outstanding_reads_bytes),
       rendezvous_threshold_bytes_(parameters.rendezvous_threshold_bytes),
+      eager_bytes_(parameters.eager_bytes),
       rendezvous_timeout_(parameters.rendezvous_timeout),
       read_timeout_(parameters.read_timeout),
       retries_(parameters.retries),
@@ -157,8 +158,7 @@ Result<void> Initiator::submit(TxMessage& message, const TxOp& op, Time now) {
 Result<void> Initiator::start(TxMessage& message, Time now) {
   const ContextConfig& config = message.context->config;
   if (has_learned_) message.header.ri_generation = generation_of(message);
-  message.plain |= has_plain_form(message) && takes_plain_sends_only(message.to);
-  if (message.plain && has_plain_form(message)) make_plain(message);
+  if (has_plain_form(message)) choose_form(message);
   message.is_long = message.length > kShortPackets * payload_mtu_;
   const Context& context = *message.context;
   // What is held may wait for it.
@@ -434,6 +434,9 @@ void Initiator::on_response(TxMessage& message, std::uint32_t tag,
     return;
   }
   if (!asked) {
+    if (message.trial && header.list == wire::List::Overflow) {
+      long_send_peers_.note_unexpected(message.to);
+    }
     const bool dropped =
         header.list == wire::List::Overflow && header.modified_length == 0 && message.length > 0;
     const bool to_be_read = dropped || header.list == wire::List::ToBeRead;
@@ -663,7 +666,9 @@ void Initiator::finish(TxMessage& message) {
   completion.length = message.length;
   Context* context = message.context;
   if (message.pull_for != nullptr) tell_puller(message);
-  if (message.plain && message.status == Status::Ok) note_plain_peer(message.to);
+  if (message.plain && message.status == Status::Ok) {
+    long_send_peers_.note_plain_only(message.to);  // it refused the other opcode and took this one
+  }
   const bool is_pull = message.pull;
   release(message);
   if (is_pull) return;
@@ -682,6 +687,7 @@ void Initiator::release(TxMessage& message) {
   stop_watching(message);
   if (static_cast<const ListNode<DeferrableTag>&>(message).linked()) deferrable_.remove(message);
   if (message.pull) --pulls_count_;
+  if (message.trial) long_send_peers_.end_trial(message.to);
   if (message.context != nullptr) {
     --message.context->transmitting_count;
     if (message.refused) --message.context->refused_count;

@@ -56,14 +56,20 @@ void Initiator::make_plain(TxMessage& message) {
   header.buffer_offset = 0;  // where the tokens were
 }
 
-bool Initiator::takes_plain_sends_only(const FepAddress& peer) const {
-  return has_plain_peers_ && plain_peers_[FepAddressHash{}(peer) % kPlainPeers] == peer;
+// A rendezvous whose eager part is the whole message says no more than a SEND to a target that has
+// a receive for it, or the memory to keep it whole (WIRE 3.12). Only one at a time: a second one
+// might find no memory, and what is behind it in the window would wait for it.
+bool Initiator::begins_trial(const TxMessage& message) {
+  const bool may_be_plain = wire::has_rendezvous_extension(message.header.opcode) &&
+                            !message.header.dc && message.length <= eager_bytes_;
+  return may_be_plain && long_send_peers_.begin_trial(message.to);
 }
 
-// It refused the other opcode and took this one.
-void Initiator::note_plain_peer(const FepAddress& peer) {
-  plain_peers_[FepAddressHash{}(peer) % kPlainPeers] = peer;
-  has_plain_peers_ = true;
+// Of a message that is about to start, and that has a plain form.
+void Initiator::choose_form(TxMessage& message) {
+  message.plain = message.plain || long_send_peers_.takes_plain_only(message.to);
+  message.trial = !message.plain && begins_trial(message);
+  if (message.plain || message.trial) make_plain(message);
 }
 
 void Initiator::send_again(TxMessage& message, bool at_once, Time now) {

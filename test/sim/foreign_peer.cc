@@ -72,6 +72,7 @@ ForeignPeer::ForeignPeer(DeliveryMode mode) : memory(kMemoryBytes), now_(time_fr
   config.pds.start_psn = 0x0200'0000;
   config.pds.first_pdc_id = 0x0700;
   config.ses.deferrable = true;
+  config.ses.eager_bytes = ForeignPeer::kEager;
   fep_ = std::make_unique<fep::Fep>(config, nic_, now_);
   ri::MemoryRegion region;
   region.base = memory.data();

@@ -50,6 +50,7 @@ struct Answer {
 class ForeignPeer {
  public:
   static constexpr std::uint32_t kMtu = 1024;        // its default payload MTU
+  static constexpr std::size_t kEager = 8 * kMtu;    // longer messages a target may keep in part
   static constexpr std::uint16_t kEntropy = 0x4242;  // its default; no port that listens
   static constexpr JobId kJob{1};                    // its default ids (SES-142)
   static constexpr PidOnFep kPid{0};

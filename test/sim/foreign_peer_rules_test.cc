@@ -559,6 +559,22 @@ TEST_F(UnknownOpcode, RendezvousIsSentAgainAsSend) {
   expect_plain_instead_of(SesOpcode::RendezvousSend, true, false);
 }
 
+// It states the HPC profile and has no rendezvous: what it keeps whole needs none.
+TEST_F(UnknownOpcode, Wire312_MessagesOneAfterAnotherAreSends) {
+  establish();
+  const auto data = pattern(ForeignPeer::kEager);
+  for (std::size_t i = 1; i <= 3; ++i) {
+    send_to(data, true, false);
+    const auto sends = hear_all();
+    ASSERT_EQ(sends.size(), 8U);
+    for (const Heard& packet : sends) {
+      EXPECT_EQ(packet.opcode, SesOpcode::Send);
+      answer(packet, ReturnCode::Ok);
+    }
+    EXPECT_EQ(peer.sink.completions.size(), i);
+  }
+}
+
 TEST_F(UnknownOpcode, DeferrableIsSentAgainAsSend) {
   expect_plain_instead_of(SesOpcode::DeferrableSend, false, true);
 }

@@ -18,6 +18,7 @@
 #include "uet/ses/api.h"
 #include "uet/ses/context.h"
 #include "uet/ses/counters.h"
+#include "uet/ses/long_send_peers.h"
 #include "uet/ses/message.h"
 #include "uet/ses/parameters.h"
 
@@ -35,7 +36,6 @@ class PullClient {
 class Initiator {
  public:
   static constexpr std::size_t kLearnedGenerations = 1024;  // a power of 2
-  static constexpr std::size_t kPlainPeers = 256;
   // Messages of more packets are long: they leave a PDC to shorter ones (PDS-9).
   static constexpr std::uint64_t kShortPackets = 8;
 
@@ -198,8 +198,8 @@ class Initiator {
   void send_again(TxMessage& message, bool at_once, Time now);
   static bool has_plain_form(const TxMessage& message);
   void make_plain(TxMessage& message);
-  bool takes_plain_sends_only(const FepAddress& peer) const;
-  void note_plain_peer(const FepAddress& peer);
+  bool begins_trial(const TxMessage& message);
+  void choose_form(TxMessage& message);
   void hold_back_later(TxMessage& refused);
   static void mark_refused(TxMessage& message);
   void rewind(TxMessage& message);
@@ -218,6 +218,7 @@ class Initiator {
   HostCopy* const host_copy_;
   const std::size_t read_limit_bytes_;
   const std::uint64_t rendezvous_threshold_bytes_;
+  const std::uint64_t eager_bytes_;
   const Duration rendezvous_timeout_;
   const Duration read_timeout_;
   const std::uint16_t retries_;
@@ -253,8 +254,7 @@ class Initiator {
   // By a hash; a generation that is lost here is learned again.
   ZeroedArray<LearnedGeneration> learned_;
   bool has_learned_ = false;
-  std::array<FepAddress, kPlainPeers> plain_peers_{};  // a later one takes the place of an earlier
-  bool has_plain_peers_ = false;
+  LongSendPeers long_send_peers_;
   ZeroedArray<PdcReads> reads_;                 // 2^16, by PDC id
   IntrusiveList<Context, HoldingTag> holding_;  // contexts with operations behind a fence
   Time next_try_ = kNever;                      // when to look at them again

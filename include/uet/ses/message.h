@@ -122,6 +122,7 @@ struct TxMessage : OutgoingMessage,
   bool refused = false;    // at least once, or it may have been: on ROD all later ones wait for it
   bool try_again = false;  // to be sent again instead of completing
   bool plain = false;      // its target does not know the opcode that it had first
+  bool trial = false;      // a plain send until it is known how its target takes long ones
   std::uint16_t tries = 0;
   std::uint32_t packets_unconsumed = 0;  // of those answered, by PdsError::NotConsumed
   Time not_before{};                     // of the next try

@@ -22,7 +22,8 @@ inline Parameters rendezvous_parameters() {
 // Two nodes whose long sends can be read.
 class RendezvousTest : public TwoNodes {
  protected:
-  RendezvousTest() : TwoNodes(rendezvous_parameters()) {}
+  explicit RendezvousTest(const Parameters& parameters = rendezvous_parameters())
+      : TwoNodes(parameters) {}
   Peer to_b() const {
     Peer peer = b.peer();
     peer.hpc = true;
