@@ -4,6 +4,7 @@
 #include "uet/pds/manager.h"
 
 #include <algorithm>
+#include <bit>
 #include <new>
 
 #include "uet/base/prefetch.h"
@@ -60,10 +61,21 @@ std::size_t mix(std::size_t a, std::size_t b) {
   return (a ^ (b + 0x9E3779B97F4A7C15ULL + (a << 6) + (a >> 2)));
 }
 
+// A FEP that has no other meaning for an mpr of 0 never says it (PDS-43).
+Parameters completed(Parameters parameters) {
+  if (parameters.default_mpr == 0 && parameters.mpr_zero_psns == 0) parameters.default_mpr = 1;
+  return parameters;
+}
+
 std::size_t window_psns(const Parameters& parameters) {
-  std::size_t window = wire::kMprUnitPsns;
-  while (window < parameters.default_mpr * std::size_t{wire::kMprUnitPsns}) window *= 2;
-  return window;
+  return std::bit_ceil(std::size_t{range_psns(parameters, parameters.default_mpr)});
+}
+
+// PDS-175, PDS-217.
+Time remembered_until(const Parameters& parameters, const Pdc& pdc, Time now) {
+  Duration time = parameters.tombstone_time;
+  if (pdc.syn_came_again()) time = std::max(time, parameters.syn_retx_safety_time.value_or(time));
+  return now + time;
 }
 
 std::size_t paths_of(const cms::Parameters& cms) {
@@ -83,12 +95,12 @@ std::size_t Manager::DestinationHash::operator()(const Destination& d) const noe
 
 Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Client& client,
                  Outbox& outbox, PacketPool& packets, std::size_t early_bytes, Rng& rng, Time now)
-    : parameters_(parameters),
+    : parameters_(completed(parameters)),
       cms_(cms),
       wheel_(now),
       secret_(rng.next()),
-      tx_records_(window_psns(parameters), parameters.pdc_count),
-      rx_entries_(window_psns(parameters), parameters.pdc_count),
+      tx_records_(window_psns(parameters_), parameters.pdc_count),
+      rx_entries_(window_psns(parameters_), parameters.pdc_count),
       stored_responses_(kStoredResponses, kShareWeight, secret_.next()),
       early_packets_(kEarlyPackets, kShareWeight, secret_.next()),
       waiting_acks_(parameters.pdc_count),
@@ -563,7 +575,7 @@ void Manager::bury(Pdc& pdc, Time now) {
                    .role = pdc.role(),
                    .start_psn = pdc.start_psn(),
                    .close_psn = pdc.close_psn(),
-                   .until = now + parameters_.tombstone_time};
+                   .until = remembered_until(parameters_, pdc, now)};
   tombstone_of_id_.set(id.value, static_cast<std::uint16_t>(next_tombstone_));
   next_tombstone_ = (next_tombstone_ + 1) % tombstone_count_;
 

@@ -43,8 +43,7 @@ Pdc::Pdc(Environment& environment, Role role, PdcId id, PdcId peer_id,
       last_activity_(now),
       tx_(environment.tx_records, start_psn),
       peer_cack_(start_psn - 1),
-      peer_range_(
-          static_cast<std::uint16_t>(environment.parameters.default_mpr * wire::kMprUnitPsns)),
+      peer_range_(range_psns(environment.parameters, environment.parameters.default_mpr)),
       mpr_cack_(start_psn - 1),
       highest_reported_(start_psn - 1),
       opened_(now),
@@ -54,10 +53,10 @@ Pdc::Pdc(Environment& environment, Role role, PdcId id, PdcId peer_id,
       rod_next_(start_psn) {
   if (const auto known = env_.peer_limits.range(destination.address); known > 0) {
     peer_range_ = std::min(peer_range_, known);
+  }
   const bool knows_credit =
       !env_.peer_limits.refuses(destination.address, wire::CpType::CreditRequest);
   if (ccc.credit != nullptr && !knows_credit) ccc.credit->fall_back();
-  }
   paths_for(ccc, own_path_, env_.cms, destination.mode == DeliveryMode::Rod, env_.rng);
   deadlines_.fill(kNever);
   set_deadline(kIdle, now + env_.parameters.keepalive_time);
@@ -346,6 +345,7 @@ std::uint16_t Pdc::choose_path(const TxRecord& record, Time now) {
 void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
   record.ar |= retransmission;  // PDS-124
   if (retransmission) count_unanswered(record);
+  syn_came_again_ |= retransmission && state_ == PdcState::Creating;
   write_header(psn, record, retransmission);
   Packet& packet = *record.packet;
   packet.to = destination_.address;
@@ -723,8 +723,8 @@ void Pdc::await_sign_of_life(Time now) {
   }
 }
 
-// Nothing is repeated to an address that has never answered: it is asked for its proof, and to close
-// in the end, as often as what came from there allows.
+// Nothing is repeated to an address that has never answered: it is asked for its proof, and to
+// close in the end, as often as what came from there allows.
 void Pdc::on_unproved_idle(Duration quiet, Time now) {
   const Parameters& parameters = env_.parameters;
   // An initiator that waits for data sends a NOOP after its keepalive_time.

@@ -30,6 +30,7 @@ void Pdc::on_request(Incoming& request, Time now) {
   extend_close(now);
   if (request.clear_psn) on_clear(*request.clear_psn, now);  // PDS-209: duplicates too
   const RxWindow::Place place = rx_.place(request.psn);
+  syn_came_again_ |= request.syn && request.retx;
   if (!request.syn && place != RxWindow::Place::OutOfRange) prove();
   if (place == RxWindow::Place::Duplicate) return on_duplicate(request, now);  // PDS-202
   if (request.trimmed) return send_nack(*request.trimmed, request);            // PDS-149, PDS-150
@@ -181,8 +182,8 @@ Response Pdc::negotiate(const Incoming& request) {
 
 // Control packets that consume a PSN. Their ACK has no SES header (PDS-104).
 Response Pdc::process_control(const Incoming& request) {
-  Response response;
   if (request.ctl_type == wire::CpType::Negotiation) return negotiate(request);
+  Response response;
   if (request.ctl_type == wire::CpType::CloseRequest && role_ == Role::Initiator) {
     close_wanted_ = true;  // PDS-172: acknowledged before closing starts
     make_ready();
@@ -264,6 +265,7 @@ void Pdc::arrived(const Incoming& request, const Response& response, Time now) {
   arrival.ecn_marked = request.ecn_marked;
   arrival.control = request.ctl_type.has_value();
   arrival.out_of_order = predecessor_missing(psn);
+  arrival.half_window = uses_half_window(psn);
   arrival.payload_bytes = static_cast<std::uint32_t>(request.bytes.size());
   if (ar_behind_gap_ && rx_.cack_psn() >= *ar_behind_gap_) {
     arrival.filled_gap_below_ar = true;
@@ -523,9 +525,17 @@ void Pdc::buffer_early(const Incoming& request, Time now) {
   arrival.ar = request.ar;
   arrival.retx = request.retx;
   arrival.out_of_order = predecessor_missing(request.psn);
+  arrival.half_window = uses_half_window(request.psn);
   arrival.payload_bytes = static_cast<std::uint32_t>(request.bytes.size());
   if (ack_policy_.due(env_.parameters, arrival) || first) ack_early(request, now);
   if (first) send_nack(NackCode::RodOoo, request);  // PDS-165: once per gap
+}
+
+// PDS-219: of a window of fewer packets than may come for ACK_Gen_Trigger the source has used half
+// since the last ACK. It need not ask for the next one (PDS-47).
+bool Pdc::uses_half_window(Psn psn) const {
+  const auto range = static_cast<std::int32_t>(rx_.range());
+  return range < static_cast<std::int32_t>(wire::kMprUnitPsns) && psn - reported_cack_ >= range / 2;
 }
 
 // Names no packet that SES has not had yet; SACK tells what is here, so that only the gap is

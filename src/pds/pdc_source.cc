@@ -71,11 +71,12 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
   window_probe_due_ = Time{};
   learn_peer(ack.spdcid);
   ack_is_newest_ = ack.type != wire::PdsType::Ack && ack.cack_psn >= mpr_cack_;
-  if (ack_is_newest_) mpr_cack_ = ack.cack_psn;  // PDS-41
-  if (ack_is_newest_ && ack.mpr != 0) {          // PDS-43
+  if (ack_is_newest_) mpr_cack_ = ack.cack_psn;                                // PDS-41
+  const bool says_range = ack.mpr != 0 || env_.parameters.mpr_zero_psns != 0;  // PDS-43, PDS-218
+  if (ack_is_newest_ && says_range) {
     if (!range_told_) env_.peer_limits.forget_range(destination_.address);
     range_told_ = true;
-    peer_range_ = static_cast<std::uint16_t>(ack.mpr * wire::kMprUnitPsns);
+    peer_range_ = range_psns(env_.parameters, ack.mpr);
   }
   cms::AckFeedback feedback;
   std::uint64_t acked_bytes = 0;
@@ -422,7 +423,7 @@ void Pdc::send_later(TxRecord& record, Time not_before, Time now) {
 // its SYN (PDS-46). Another incarnation would be refused from its first packet on (PDS-67).
 bool Pdc::is_beyond_window(const wire::NackHeader& nack) const {
   return nack.nack_code == NackCode::InvalidSyn && nack.spdcid.value != 0 &&
-         nack.nack_psn - start_psn_ >= static_cast<std::int32_t>(wire::kMprUnitPsns);
+         nack.nack_psn - start_psn_ >= least_range_psns(env_.parameters);
 }
 
 // PDS-220: a peer that does not say its MP_RANGE has refused what lies within the one that is
@@ -430,7 +431,7 @@ bool Pdc::is_beyond_window(const wire::NackHeader& nack) const {
 void Pdc::halve_assumed_window(Psn refused) {
   if (range_told_ || !within_peer_window(refused)) return;
   const auto half = static_cast<std::uint16_t>(peer_range_ / 2);
-  peer_range_ = std::max<std::uint16_t>(half, wire::kMprUnitPsns);
+  peer_range_ = std::max(half, least_range_psns(env_.parameters));
   env_.peer_limits.set_range(destination_.address, peer_range_);
 }
 

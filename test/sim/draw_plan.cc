@@ -482,14 +482,23 @@ void draw_makes(Plan& plan, Rng& rng) {
   }
 }
 
-// The limits that the provider ships, and networks that swallow large packets. Drawn from numbers of
-// their own: what else the seed says stays.
+// PDS-219: networks where some nodes have an MP_RANGE below 128. Drawn from numbers of their own.
+void draw_small_ranges(Plan& plan, Rng rng) {
+  if (!rng.chance(0.08)) return;
+  plan.fep.pds.mpr_zero_psns = rng.chance(0.5) ? 64 : 1;
+  for (MakePlan& make : plan.makes) {
+    make.fep.pds.mpr_zero_psns = plan.fep.pds.mpr_zero_psns;
+    if (rng.chance(0.5)) make.fep.pds.default_mpr = 0;
+  }
+}
+
+// The limits that the provider ships, and networks that swallow large packets. Drawn from numbers
+// of their own: what else the seed says stays.
 void draw_limits(Plan& plan, Rng rng) {
   pds::Parameters& pds = plan.fep.pds;
   const bool shipped = rng.chance(0.4);
   const bool hole = rng.chance(0.16);
-  const std::uint32_t largest =
-      pick<std::uint32_t, 3>(rng, {200, 700, plan.fep.ses.payload_mtu});
+  const std::uint32_t largest = pick<std::uint32_t, 3>(rng, {200, 700, plan.fep.ses.payload_mtu});
   const bool stays = rng.chance(0.5);
   const auto node = static_cast<int>(rng.below(static_cast<std::uint64_t>(plan.nodes)));
   if (shipped) pds.ack_gen_trigger_bytes = pds::Parameters{}.ack_gen_trigger_bytes;
@@ -535,6 +544,7 @@ Plan draw_plan(std::uint64_t seed) {
   draw_framing(plan, rng);
   draw_limits(plan, Rng(seed ^ 0x11317));
   draw_makes(plan, rng);
+  draw_small_ranges(plan, Rng(seed ^ 0x12819));
   if (rng.chance(0.25)) plan.nasty_sequences = static_cast<int>(rng.between(1, 30));
   plan.keeps_acks = rng.chance(0.5);
   return plan;
@@ -558,7 +568,8 @@ std::string Plan::describe() const {
       << to_us(returns_after) << " us"
       << (link.largest_packet == UINT32_MAX ? ""
                                             : ", none above " + std::to_string(link.largest_packet))
-      << (behind_black_hole < 0 ? "" : " at node " + std::to_string(behind_black_hole) + " for ever")
+      << (behind_black_hole < 0 ? ""
+                                : " at node " + std::to_string(behind_black_hole) + " for ever")
       << (fep.pds.max_rto_retransmissions == pds::kUnlimited
               ? ""
               : ", retransmissions " + std::to_string(fep.pds.max_rto_retransmissions))
@@ -577,7 +588,11 @@ std::string Plan::describe() const {
         << (framing->crc ? " with CRC" : "");
   }
   for (const MakePlan& make : makes) {
-    out << "; MPR " << int{make.fep.pds.default_mpr} << ", profile "
+    out << "; MPR " << int{make.fep.pds.default_mpr}
+        << (make.fep.pds.default_mpr > 0
+                ? ""
+                : " for " + std::to_string(make.fep.pds.mpr_zero_psns) + " PSNs")
+        << ", profile "
         << (make.hpc       ? "HPC"
             : make.ai_full ? "AI Full"
                            : "AI Base")

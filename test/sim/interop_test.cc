@@ -96,6 +96,19 @@ constexpr std::array kMakes{
          false, true},
     // Every profile, and short headers.
     Make{"all", [](fep::Config& c) { c.ses.deferrable = true; }, true, true, true},
+    // PDS-219: an MP_RANGE that no mpr can say, and the smallest there is.
+    Make{"range64",
+         [](fep::Config& c) {
+           c.pds.default_mpr = 0;
+           c.pds.mpr_zero_psns = 64;
+         },
+         true},
+    Make{"range1",
+         [](fep::Config& c) {
+           c.pds.default_mpr = 0;
+           c.pds.mpr_zero_psns = 1;
+         },
+         true},
 };
 
 using Pair = std::tuple<std::size_t, std::size_t, DeliveryMode>;
@@ -116,8 +129,16 @@ class Interop : public testing::TestWithParam<Pair> {
     config.link.loss = 0.01;
     config.link.reordering = mode == DeliveryMode::Rud ? 0.02 : 0;
     const std::array makes{kMakes[left], kMakes[right]};
-    config.configure = [makes](int node, fep::Config& fep) {
+    std::uint8_t mpr_zero_psns = 0;  // the same in both (PDS-218): that of the smaller window
+    for (const Make& make : makes) {
+      fep::Config fep;
+      make.configure(fep);
+      const std::uint8_t own = fep.pds.mpr_zero_psns;
+      if (mpr_zero_psns == 0 || (own > 0 && own < mpr_zero_psns)) mpr_zero_psns = own;
+    }
+    config.configure = [makes, mpr_zero_psns](int node, fep::Config& fep) {
       makes[static_cast<std::size_t>(node)].configure(fep);
+      fep.pds.mpr_zero_psns = mpr_zero_psns;
     };
     return config;
   }

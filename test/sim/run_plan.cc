@@ -80,7 +80,7 @@ std::vector<std::uint8_t> mprs_of(const Plan& plan) {
 Run::Run(const Plan& plan, bool verbose)
     : plan_(plan),
       world_(plan.seed),
-      monitor_(mprs_of(plan)),
+      monitor_(mprs_of(plan), plan.fep.pds.mpr_zero_psns),
       rng_(plan.seed ^ 0xF00D),
       strangers_(world_, kJob, plan.seed ^ 0x5741) {
   world_.on_sent = [this](const Sighting& sighting) {
@@ -478,7 +478,8 @@ Outcome Run::execute() {
   schedule();
   const Time begin = world_.now();
   Duration limit = plan_.faults_end + seconds(120);
-  if (plan_.killed_node >= 0 || plan_.behind_black_hole >= 0) limit += seconds(plan_.operations.size());
+  if (plan_.killed_node >= 0 || plan_.behind_black_hole >= 0)
+    limit += seconds(plan_.operations.size());
   const bool done = world_.run_until([this] { return !failure_.empty() || all_done(); }, limit);
   if (!done) {
     fail("not finished in time: " +

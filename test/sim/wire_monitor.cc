@@ -4,13 +4,6 @@
 #include "uet/wire/dissect.h"
 
 namespace uet::sim {
-namespace {
-
-std::int32_t range(std::uint8_t mpr) {
-  return static_cast<std::int32_t>(mpr) * static_cast<std::int32_t>(wire::kMprUnitPsns);
-}
-
-}  // namespace
 
 void WireMonitor::complain(const Sighting& sighting, const std::string& what) {
   if (!complaint_.empty()) return;

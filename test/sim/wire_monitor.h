@@ -16,8 +16,9 @@ namespace uet::sim {
 class WireMonitor {
  public:
   // `mprs`: what the FEP of each node assumes and advertises (PDS-44). A node that has none is
-  // another process at the address of one.
-  explicit WireMonitor(std::vector<std::uint8_t> mprs) : mprs_(std::move(mprs)) {}
+  // another process at the address of one. `mpr_zero_psns`: as in pds::Parameters.
+  WireMonitor(std::vector<std::uint8_t> mprs, std::uint8_t mpr_zero_psns)
+      : mprs_(std::move(mprs)), mpr_zero_psns_(mpr_zero_psns) {}
 
   void sent(const Sighting& sighting);
   void delivered(const Sighting& sighting);
@@ -47,7 +48,12 @@ class WireMonitor {
     return index < mprs_.size() ? mprs_[index] : UINT8_MAX;
   }
 
+  std::int32_t range(std::uint8_t mpr) const {
+    return mpr == 0 ? mpr_zero_psns_ : mpr * static_cast<std::int32_t>(wire::kMprUnitPsns);
+  }
+
   std::vector<std::uint8_t> mprs_;
+  std::uint8_t mpr_zero_psns_;
   std::map<FlowKey, Flow> flows_;
   std::string complaint_;
 };

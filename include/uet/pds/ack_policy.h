@@ -18,6 +18,7 @@ struct Arrival {
   bool control = false;              // a control packet that consumes a PSN
   bool out_of_order = false;         // it opened or widened a gap: lets the source infer loss early
   bool filled_gap_below_ar = false;  // PDS-98
+  bool half_window = false;          // so much of it has come since the last ACK
   std::uint32_t payload_bytes = 0;
 };
 
@@ -28,6 +29,7 @@ class AckPolicy {
     gen_count_ += std::max(arrival.payload_bytes, parameters.ack_gen_min_packet_add_bytes);
     return arrival.ar || arrival.syn || arrival.retx || arrival.control ||  // PDS-93, 94, 96
            arrival.out_of_order || arrival.filled_gap_below_ar ||           // PDS-98
+           arrival.half_window ||                                           // PDS-219
            (arrival.ecn_marked && parameters.ack_on_ecn) ||                 // PDS-99
            gen_count_ >= parameters.ack_gen_trigger_bytes;                  // PDS-97
   }

@@ -9,6 +9,8 @@
 
 #include "uet/base/address.h"
 #include "uet/base/time.h"
+#include "uet/cms/ccc.h"
+#include "uet/wire/pds.h"
 
 namespace uet::pds {
 
@@ -24,7 +26,11 @@ constexpr std::uint8_t mpr_for_window(std::uint64_t window_bytes, std::uint32_t 
 }
 
 struct Parameters {
-  std::uint8_t default_mpr = kLeastMpr;               // Default_MPR, units of 128 PSNs, 1 to 32
+  std::uint8_t default_mpr = kLeastMpr;  // Default_MPR, units of 128 PSNs, 0 to 32
+  // Override_MPR_Zero_Value (PDS-218): the MP_RANGE in PSNs that an mpr of 0 stands for, 1 to 127,
+  // in peers' ACKs and in default_mpr (PDS-219); 0: an mpr of 0 says nothing (PDS-43), and
+  // a default_mpr of 0 is 1. The same in all FEPs of a network, since nothing on the wire tells it.
+  std::uint8_t mpr_zero_psns = 0;
   bool ack_on_ecn = true;                             // ACK_On_ECN
   bool ack_per_packet = false;                        // Enb_ACK_Per_Pkt
   std::uint32_t ack_gen_trigger_bytes = cms::kDefaultAckTrigger;  // ACK_Gen_Trigger
@@ -54,6 +60,9 @@ struct Parameters {
   Duration keepalive_time = std::chrono::milliseconds(500);    // awaited peers are asked so often
   Duration pending_timeout = std::chrono::milliseconds(100);   // Pend_Timeout (PDS-181)
   Duration tombstone_time = std::chrono::seconds(2);           // Tombstone_Time
+  // Syn_Retx_Safety_Time (PDS-217): how long a closed PDC is remembered, if that is more, when a
+  // packet with SYN was sent again, of which late copies may come; empty: Tombstone_Time.
+  std::optional<Duration> syn_retx_safety_time;
   // Data packets made in one pass of the FEP. A NIC that takes them one by one wants few: what
   // waits in its line is counted as delay of the network and cannot be overtaken by an ACK
   // (CMS-720).
@@ -76,6 +85,17 @@ struct Parameters {
   // kPdcIdsOfPlace / 2 at most.
   std::optional<std::uint8_t> place;
 };
+
+// MP_RANGE of a FEP that says `mpr` (PDS-39, PDS-218).
+constexpr std::uint16_t range_psns(const Parameters& parameters, std::uint8_t mpr) {
+  const std::uint32_t range =
+      mpr > 0 ? mpr * std::uint32_t{wire::kMprUnitPsns} : parameters.mpr_zero_psns;
+  return static_cast<std::uint16_t>(std::max<std::uint32_t>(range, 1));
+}
+// The smallest MP_RANGE that a peer may have.
+constexpr std::uint16_t least_range_psns(const Parameters& parameters) {
+  return range_psns(parameters, parameters.mpr_zero_psns > 0 ? 0 : 1);
+}
 
 inline constexpr std::uint32_t kUnlimited = UINT32_MAX;
 inline constexpr std::size_t kPdcIdsOfPlace = 65536 / kSharedPlaces;

@@ -145,6 +145,8 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   // Another one that leads to the same destination, for Manager; 0: none.
   PdcId next_there() const { return next_there_; }
   void set_next_there(PdcId id) { next_there_ = id; }
+  // A packet with SYN was sent or received more than once (PDS-217).
+  bool syn_came_again() const { return syn_came_again_; }
   // The PSN of the Close Command, sent or received; for the tombstone.
   Psn close_psn() const { return close_psn_; }
 
@@ -417,9 +419,9 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   bool deliver(Incoming& request, Time now);
   Response process(Incoming& request, Time now);
   Response process_control(const Incoming& request);
+  static Response negotiate(const Incoming& request);
   void on_close_command(const Incoming& request, Time now);
   void move_cack(Time now);
-  static Response negotiate(const Incoming& request);
   void buffer_early(const Incoming& request, Time now);
   void ack_early(const Incoming& request, Time now);
   void deliver_early(Time now);
@@ -439,6 +441,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   void resend_ack(Psn psn, const std::optional<RequestName>& name, const Incoming& request,
                   Time now);
   void release_stored();
+  bool uses_half_window(Psn psn) const;
   void request_clear(Time now);
   void ask_for_clear_if_late(Time now);
   std::byte* early_bytes(std::uint16_t index) const;
@@ -463,8 +466,9 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   bool refused_went_ : 1 = false;         // rather than new packets, when last one could go (RUD)
   bool close_wanted_ : 1 = false;         // asked for while it could not begin
   bool range_told_ : 1 = false;           // the peer has said its MP_RANGE, `peer_range_`
+  bool syn_came_again_ : 1 = false;
   bool proved_ : 1;
-  bool proof_asked_ : 1 = false;          // and may not be asked again yet
+  bool proof_asked_ : 1 = false;  // and may not be asked again yet
   OwedClear owed_clear_ : 2 = OwedClear::None;
   // The last optional control packet without PSN (PeerLimits); Noop, which has one: none was sent.
   wire::CpType last_optional_ : 4 = wire::CpType::Noop;
@@ -533,8 +537,8 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   AckDue* ack_due_ = nullptr;         // its ACK waits for a turn; nullptr: none does
   Psn reported_cack_;                 // CACK of the last ACK sent
   std::optional<Psn> ar_behind_gap_;  // PDS-98
-  Psn rod_next_;                     // next PSN to deliver in order
-  std::optional<Psn> gap_reported_;  // PDS-165; RUD: with RCVR_INFER_LOSS
+  Psn rod_next_;                      // next PSN to deliver in order
+  std::optional<Psn> gap_reported_;   // PDS-165; RUD: with RCVR_INFER_LOSS
   // Of `stored_`, in coarse(): when one was cleared, or the first came; or was asked to be cleared.
   std::uint32_t cleared_at_ = 0;
   std::uint32_t clear_progress_ = 0;

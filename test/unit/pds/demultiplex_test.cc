@@ -208,7 +208,7 @@ TEST_F(Demultiplex, Pds64_OtherControlPacketsOpenNothing) {
   EXPECT_EQ(node->manager->open_pdcs(), 0U);
 }
 
-// PDS-215: it consumes a PSN and may open a PDC, as a NOOP. No feature of it is taken up.
+// PDS-215: it consumes a PSN and may open a PDC, as a NOOP.
 TEST_F(Demultiplex, Pds64_NegotiationIsAcknowledgedAsANoop) {
   wire::ControlHeader header = control(CpType::Negotiation, 333);
   header.syn = header.ar = true;
@@ -476,7 +476,8 @@ TEST_F(Demultiplex, Pds157_Pds199_ControlPacketsMayOvertakeTheFirstAck) {
   }
 }
 
-// PDS-31, PDS-199: a stranger can guess the id of a PDC that waits for its first answer, but no PSN.
+// PDS-31, PDS-199: a stranger can guess the id of a PDC that waits for its first answer, but no
+// PSN.
 TEST_F(Demultiplex, Pds199_PacketsOutsideTheWindowTellNoIdOfThePeer) {
   send(1);
   const auto sent = requests(turn());

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// An MP_RANGE below 128 PSNs, which the wire can only call mpr 0 (PDS-218, PDS-219): at the source,
+// at the destination, and at both ends of a network that loses packets.
+#include "unit/pds/pds_harness.h"
+
+namespace uet::pds::testing {
+namespace {
+
+Parameters with_zero_for(std::uint8_t psns, std::uint8_t default_mpr = kLeastMpr) {
+  Parameters parameters = test_parameters();
+  parameters.mpr_zero_psns = psns;
+  parameters.default_mpr = default_mpr;
+  return parameters;
+}
+
+class SmallRange : public Bench {
+ protected:
+  void build_for(std::uint8_t psns, std::uint8_t default_mpr = kLeastMpr) {
+    build(with_zero_for(psns, default_mpr), open_window());
+  }
+  // An ACK of all up to `psn` that says mpr 0.
+  wire::AckHeader zero_ack(std::uint32_t psn) const {
+    wire::AckHeader header = ack(psn, psn);
+    header.mpr = 0;
+    return header;
+  }
+  // A PDC of ours whose peer has said mpr 0.
+  void open_to_zero() {
+    open();
+    receive(zero_ack(70000));
+    turn();
+  }
+};
+
+class SmallRangeSource : public SmallRange, public ::testing::WithParamInterface<int> {};
+
+TEST_P(SmallRangeSource, Pds218_Pds219_SourceStopsAtTheRangeOfMprZero) {
+  const auto range = static_cast<std::uint32_t>(GetParam());
+  build_for(static_cast<std::uint8_t>(range));
+  open_to_zero();
+  send(3 * range);
+  std::uint32_t acked = 70000;
+  for (int round = 0; round < 3; ++round) {
+    const auto sent = requests(turn());
+    ASSERT_EQ(sent.size(), range) << round;
+    EXPECT_EQ(sent.back().psn, Psn{acked + range});
+    EXPECT_TRUE(sent.back().ar) << "PDS-47: it must stop here";
+    EXPECT_TRUE(sent[std::max(range / 2, 1U) - 1].ar) << "PDS-47: half of the window";
+    acked += range;
+    receive(zero_ack(acked));
+  }
+  EXPECT_TRUE(requests(turn()).empty());
+}
+
+// PDS-220: before the peer has said anything, each refusal halves what is assumed, down to there.
+TEST_P(SmallRangeSource, Pds220_RefusalsHalveTheAssumedRangeToTheSmallest) {
+  const auto range = static_cast<std::uint32_t>(GetParam());
+  build_for(static_cast<std::uint8_t>(range));
+  pdc = send(1000).pdc;
+  ASSERT_EQ(requests(turn()).size(), 1000U);
+  for (std::uint32_t psn = 70999; psn >= 70000 + range; --psn) {
+    receive(nack(NackCode::PsnOorWindow, psn));
+  }
+  std::uint32_t highest = 0;
+  for (int i = 0; i < 100; ++i) {
+    for (const auto& request : requests(after(milliseconds(2)))) {
+      highest = std::max(highest, request.psn.value);
+    }
+  }
+  EXPECT_EQ(highest, 70000 + range - 1) << "what fits comes again by its time-out, no more";
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranges, SmallRangeSource, ::testing::Values(1, 2, 64, 127));
+
+TEST_F(SmallRange, Pds43_WithoutTheOverrideMprZeroSaysNothing) {
+  build_for(0);
+  open_to_zero();
+  send(500);
+  EXPECT_EQ(requests(turn()).size(), 500U);
+}
+
+TEST_F(SmallRange, Pds219_DestinationRefusesWhatIsBeyond) {
+  build_for(64, 0);
+  accept(333);
+  node->drain();
+  const auto beyond = nacks(answer_to(request(334 + 64)));
+  ASSERT_EQ(beyond.size(), 1U);
+  EXPECT_EQ(beyond[0].nack_code, NackCode::PsnOorWindow);
+  const auto last = acks(answer_to(request(333 + 64)));
+  ASSERT_EQ(last.size(), 1U);
+  EXPECT_EQ(last[0].mpr, 0) << "PDS-39: fewer than 128";
+}
+
+// The source never asks, and what comes is less than ACK_Gen_Trigger.
+TEST_F(SmallRange, Pds219_HalfOfTheWindowIsAcknowledgedUnasked) {
+  Parameters parameters = with_zero_for(64, 0);
+  parameters.ack_gen_trigger_bytes = 1 << 20;
+  build(parameters, open_window());
+  accept(333);
+  node->drain();
+  std::uint32_t unanswered = 0;
+  for (std::uint32_t psn = 334; psn < 334 + 640; ++psn) {
+    unanswered = acks(answer_to(request(psn))).empty() ? unanswered + 1 : 0;
+    ASSERT_LT(unanswered, 33U);
+  }
+  build_for(1, 0);
+  accept(333);
+  node->drain();
+  for (std::uint32_t psn = 334; psn < 344; ++psn) {
+    ASSERT_EQ(acks(answer_to(request(psn))).size(), 1U) << psn;
+  }
+}
+
+class SmallRanges : public Pair, public ::testing::WithParamInterface<std::tuple<int, bool>> {};
+
+// Both directions, in every traffic class, with every tenth packet lost, and closed in the end.
+TEST_P(SmallRanges, Pds219_EverythingArrivesAndCloses) {
+  const auto [range, both] = GetParam();
+  const auto psns = static_cast<std::uint8_t>(range);
+  Parameters for_a = with_zero_for(psns, both ? 0 : kLeastMpr);
+  Parameters for_b = target_parameters();
+  for_b.mpr_zero_psns = psns;
+  for_b.default_mpr = 0;
+  build(for_a, for_b);
+  Rng rng(7);
+  fate = [&](const Node&, const Sent&) { return Fate{.copies = rng.chance(0.1) ? 0 : 1}; };
+  TestMessage& forth = send(300);
+  TestMessage& ordered = send(300, DeliveryMode::Rod);
+  EXPECT_TRUE(
+      run_while_not([&] { return Node::answered_once(forth) && Node::answered_once(ordered); }));
+  expect_both_reach_each_other();
+  expect_clean_close();
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranges, SmallRanges,
+                         ::testing::Combine(::testing::Values(1, 64), ::testing::Bool()));
+
+}  // namespace
+}  // namespace uet::pds::testing
