@@ -241,6 +241,22 @@ TEST_F(CreditSourceTest, Pds62_Cms14_ANoopOpensWhatTrimmedPacketsDidNot) {
   EXPECT_TRUE(controls_of(turn(), CpType::Noop).empty()) << "one is enough";
 }
 
+// A NOOP that leaves asks in place of a packet: none goes without credit besides.
+TEST_F(CreditSourceTest, Cms14_Cms215_ANoopSparesThePacketThatWouldAsk) {
+  send(1000, DeliveryMode::Rud, 1024);
+  const auto lost = requests(turn());
+  ASSERT_FALSE(lost.empty());
+  std::size_t noops = 0;
+  std::size_t again = 0;
+  for (int i = 0; i < 1000 && noops == 0; ++i) {
+    const auto sent = after(microseconds(100));
+    noops += controls_of(sent, CpType::Noop).size();
+    again += requests(sent).size();
+  }
+  EXPECT_EQ(noops, 1U);
+  EXPECT_EQ(again, 0U);
+}
+
 // CMS-505: a trimmed packet has told a PDC there what is wanted.
 TEST_F(CreditSourceTest, Cms505_ATrimmedPacketNamesTheContext) {
   send(10, DeliveryMode::Rud, 1024);

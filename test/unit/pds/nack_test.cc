@@ -613,6 +613,26 @@ TEST_F(NackDestination, Pds160_TheDscpsOfDataAndOfTheRestAreConfigured) {
   EXPECT_EQ(others, 2);  // the data's CLEAR_PSN answers the Clear Request
 }
 
+// The CLEAR of a response is late after 2 x PDS_Clear_Time, not at that time.
+TEST_F(NackDestination, Pds118_AClearIsLateAfterTheTimeNotAtIt) {
+  Parameters parameters = test_parameters();
+  constexpr Duration kUnit{1024};  // of the times that a PDC keeps of such events
+  parameters.clear_time = 1000 * kUnit;
+  build(parameters);
+  node->client.respond = [](const Delivered&) { return guaranteed_response(); };
+  accept(333);
+  for (std::uint32_t psn = 334; psn <= 333 + 512; ++psn) receive(request(psn));
+  node->drain();
+  const auto asked_after = [&](Duration time) {
+    now += time;
+    receive(request(node->client.delivered.back().psn.value + 1));
+    return std::ranges::count(controls(node->drain()), CpType::ClearRequest,
+                              &wire::ControlHeader::ctl_type);
+  };
+  EXPECT_EQ(asked_after(2000 * kUnit), 0);
+  EXPECT_EQ(asked_after(kUnit), 1);
+}
+
 // More than half of the window is held by responses whose CLEAR does not come: it is asked for, not
 // more often than every 2 x PDS_Clear_Time.
 TEST_F(NackDestination, Pds117_Pds118_LateClearIsAskedFor) {

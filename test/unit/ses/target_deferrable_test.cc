@@ -404,6 +404,26 @@ TEST_F(TargetDeferrableTest, Pds142_RequestThatWasNotConsumedIsMadeAgain) {
   expect_idle();
 }
 
+// A sender that lets go of each PDC is asked once and `retries` times more.
+TEST_F(TargetDeferrableTest, Pds142_RequestThatIsNeverConsumedIsGivenUp) {
+  send_unexpected(message);
+  ASSERT_TRUE(b.receive({slice_of(memory)}));
+  Time now = kNow;
+  std::size_t asked = 0;
+  for (int i = 0; i < 1000; ++i) {
+    now += std::chrono::milliseconds(1);
+    b.ses.progress(now);
+    for (const Sent& sent : b.packets()) {
+      ++asked;
+      b.ses.client().pds_error(*sent.message, sent.tag, pds::PdsError::NotConsumed, now);
+    }
+  }
+  EXPECT_EQ(asked, deferring().retries + 1U);
+  EXPECT_TRUE(b.sink.all.empty()) << "the receive waits again";
+  EXPECT_EQ(peek().status, Status::NoMessage);
+  a.ses.client().pdc_closed(kPdc, pds::PdsError::RtoExhausted, kNow);
+}
+
 TEST_F(TargetDeferrableTest, SenderThatGivesUpEndsIt) {
   for (const bool wanted : {false, true}) {
     send_unexpected(message, {}, &name);
