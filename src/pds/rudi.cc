@@ -123,7 +123,13 @@ void Rudi::transmit(Record& record, Time now) {
   record.state = State::Awaiting;
   record.last_sent = now;
   env_.outbox.push(packet);
-  wheel_.move(record, now + rto(env_.parameters, record.rto_count));
+  ++record.sent_count;
+  wheel_.move(record, now + timeout(record));
+}
+
+Duration Rudi::timeout(const Record& record) const {
+  return std::max(rto(env_.parameters, record.rto_count, record.flow->answer_time.limit()),
+                  retransmission_pause(env_.parameters, record.unanswered));
 }
 
 // ---- answers ------------------------------------------------------------------------------------
@@ -146,6 +152,11 @@ void Rudi::on_response(const wire::RudiHeader& header, std::span<const std::byte
   }
   RudiFlow& flow = *record->flow;
   flow.last_heard = now;
+  if (!header.retx) {  // it answers the first transmission
+    flow.answer_time.add(now - record->first_sent);
+  } else if (record->sent_count == 2) {
+    flow.answer_time.add(now - record->last_sent);
+  }
   cms::AckFeedback feedback;
   feedback.ecn = header.m;
   feedback.entropy = record->entropy;
@@ -186,7 +197,16 @@ void Rudi::on_nack(const wire::NackHeader& nack, const FepAddress& from, Time no
   }
   record->state = State::ToResend;
   ++env_.counters.nack_retransmissions;
-  if (action == NackAction::RetransmitNow) return resend(*record, now);
+  if (action == NackAction::RetransmitNow) {  // the packet has not arrived
+    if (rto_exhausted(env_.parameters, record->unanswered + 1)) {
+      return fail(*record, PdsError::RtoExhausted, now);
+    }
+    const Time allowed =
+        record->last_sent + retransmission_pause(env_.parameters, record->unanswered + 1);
+    if (now < allowed) return wheel_.move(*record, allowed);
+    return resend(*record, now);
+  }
+  record->unanswered = 0;
   if (record->nack_count++ >= env_.parameters.max_nack_retransmissions) {
     return fail(*record, PdsError::NackExhausted, now);
   }
@@ -209,21 +229,39 @@ void Rudi::on_deadline(Record& record, Time now) {
     wheel_.move(record, now + rto(env_.parameters, 0));
     return;
   }
+  if (counts_as_dead(record, now)) {  // it takes nothing else either (PDS-139)
+    ++env_.counters.rto_exhausted;
+    return fail_flow(*record.flow, PdsError::RtoExhausted, now);
+  }
   if (record.state == State::Awaiting) {
     lose(record, record.rto_count > 0 ? cms::LossCause::RepeatedRto : cms::LossCause::Rto, now);
-    if (rto_exhausted(env_.parameters, record.rto_count)) {
+    const bool silent = is_silent(record);
+    if (!silent && rto_exhausted(env_.parameters, record.unanswered)) {
       ++env_.counters.rto_exhausted;
-      // A peer that has been silent since takes nothing else either (PDS-139).
-      if (record.flow->last_heard < record.first_sent) {
-        return fail_flow(*record.flow, PdsError::RtoExhausted, now);
-      }
       return fail(record, PdsError::RtoExhausted, now);
+    }
+    if (silent && record.rto_count > 0 && !may_ask(record)) {
+      return wheel_.move(record, now + timeout(record));
     }
     ++record.rto_count;
     ++env_.counters.rto_retransmissions;
     record.state = State::ToResend;
   }
   resend(record, now);
+}
+
+bool Rudi::counts_as_dead(const Record& record, Time now) const {
+  const RudiFlow& flow = *record.flow;
+  return now - std::max(flow.last_heard, record.first_sent) >=
+         silence_limit(env_.parameters, flow.answer_time.limit());
+}
+
+// One packet asks a silent peer whether it lives. The others may all have arrived and wait there.
+bool Rudi::may_ask(const Record& record) {
+  RudiFlow& flow = *record.flow;
+  const bool asked = find(flow.asking, flow.destination.address) != nullptr;
+  if (!asked) flow.asking = record.packet_id;
+  return flow.asking == record.packet_id;
 }
 
 void Rudi::lose(Record& record, cms::LossCause cause, Time now) {
@@ -241,6 +279,7 @@ void Rudi::resend(Record& record, Time now) {
     return;
   }
   record.resent = true;
+  if (!is_silent(record)) ++record.unanswered;
   transmit(record, now);
 }
 

@@ -2,6 +2,11 @@
 // RUDI, sending (PDS section 18): every packet is a request of its own, named by an id and sent
 // again until its response comes. There is no PDC and the peer keeps no state, so that a packet may
 // be executed more than once; SES uses it only where that does no harm (PDS-188).
+//
+// As on a PDC (PDS-121, PDS-185): a peer that sends nothing for silence_limit() is dead, and
+// everything to it fails. If the peer answers others, a packet fails after
+// Parameters::max_rto_retransmissions transmissions in vain, whatever asked for them. A peer that
+// answers late is waited for: time-outs follow what its answers take.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +39,9 @@ struct RudiFlow : ListNode<RudiFlowTag> {
   cms::PathSelector& path;
   IntrusiveList<Message, BacklogTag> backlog;
   Time last_heard{};
+  AnswerTime answer_time;
   std::uint32_t outstanding = 0;  // packets without a response
+  std::uint32_t asking = 0;       // id of the packet that is repeated while the peer is silent
 
   bool idle() const { return !linked() && outstanding == 0; }
 };
@@ -93,6 +100,8 @@ class Rudi {
     bool resent = false;     // its round-trip time is ambiguous
     std::uint32_t rto_count = 0;
     std::uint32_t nack_count = 0;
+    std::uint32_t sent_count = 0;
+    std::uint32_t unanswered = 0;  // transmissions in vain: the peer has been heard of since
     std::uint16_t entropy = 0;
     Time first_sent{};
     Time last_sent{};
@@ -110,6 +119,10 @@ class Rudi {
   void resend(Record& record, Time now);
   Record* find(std::uint32_t packet_id, const FepAddress& from);
   void on_deadline(Record& record, Time now);
+  bool is_silent(const Record& record) const { return record.flow->last_heard <= record.last_sent; }
+  bool counts_as_dead(const Record& record, Time now) const;
+  bool may_ask(const Record& record);
+  Duration timeout(const Record& record) const;
   void lose(Record& record, cms::LossCause cause, Time now);
   void release(Record& record);
   void fail(Record& record, PdsError error, Time now);
