@@ -247,6 +247,18 @@ void Manager::answer(PdcId id, Psn psn, const Response& response) {
 void Manager::unlock(PdcId id) {
   if (Pdc* pdc = find(id); pdc != nullptr) pdc->unlock();
 }
+void Manager::watch(PdcId id) {
+  if (Pdc* pdc = find(id); pdc != nullptr) pdc->watch();
+}
+void Manager::unwatch(PdcId id) {
+  if (Pdc* pdc = find(id); pdc != nullptr) pdc->unwatch();
+}
+bool Manager::proved(PdcId id) {
+  Pdc* pdc = find(id);
+  if (pdc == nullptr || pdc->proved()) return true;
+  pdc->ask_for_proof();
+  return false;
+}
 void Manager::abort(PdcId id, Time now) {
   if (Pdc* pdc = find(id); pdc != nullptr) pdc->fail(PdsError::LocalClose, now);
 }
@@ -393,15 +405,21 @@ Pdc* Manager::open(const Destination& destination, Time now) {
 }
 
 Result<void> Manager::open_ahead(const Destination& destination, Time now) {
+  const Result<PdcId> pdc = connect(destination, now);
+  if (!pdc) return pdc.error();
+  return {};
+}
+
+Result<PdcId> Manager::connect(const Destination& destination, Time now) {
   const bool uses_pdc =
       destination.mode == DeliveryMode::Rud || destination.mode == DeliveryMode::Rod;
   if (!uses_pdc) return Error::Invalid;
   for (PdcId id = outgoing_to(destination).first; id != PdcId{}; id = next_there(id)) {
-    if (const Pdc* pdc = find(id); pdc != nullptr && pdc->takes_messages()) return {};
+    if (const Pdc* pdc = find(id); pdc != nullptr && pdc->takes_messages()) return id;
   }
   Pdc* pdc = open(destination, now);
   if (pdc == nullptr) return Error::Again;
-  if (pdc->send_noop(now)) return {};
+  if (pdc->send_noop(now)) return pdc->id();
   pdc->begin_close(now);  // nobody has heard of it
   return Error::Again;
 }
@@ -477,7 +495,10 @@ bool Manager::drop_oldest_unproved(Time now) {
       unproved_.remove(slot);
       continue;
     }
-    if (now - oldest.opened() < kUnprovedPatience) return false;
+    if (now - oldest.opened() < kUnprovedPatience) {
+      oldest.ask_for_proof();  // one that is proved and idle makes room sooner
+      return false;
+    }
     drop_unproved(oldest, now);
     return true;
   }
@@ -523,15 +544,31 @@ void Manager::relieve_responses(std::uint64_t host, Time now) {
   ++counters_.pdcs_uncleared_closed;
 }
 
-// PDS-174, PDS-180: the longest idle PDC makes room, and so does what RUDI keeps for later.
+// PDS-174, PDS-180: the longest idle PDC makes room, and so does what RUDI keeps for later. If none
+// is idle, the one makes room that has nothing to carry while somebody waits for an application.
 void Manager::relieve_shortage(Time now) {
   drop_idle_rudi_flows(now);
   Pdc* oldest = nullptr;
   pdcs_.for_each([&](Pdc& pdc) {
-    if (!pdc.takes_messages() || !pdc.idle() || !pdc.proved()) return;
-    if (oldest == nullptr || pdc.last_activity() < oldest->last_activity()) oldest = &pdc;
+    if (!pdc.takes_messages() || !pdc.yields() || !pdc.proved()) return;
+    const auto rank = [](const Pdc& at) { return std::pair{!at.idle(), at.last_activity()}; };
+    if (oldest == nullptr || rank(pdc) < rank(*oldest)) oldest = &pdc;
   });
-  if (oldest != nullptr) oldest->begin_close(now);
+  if (oldest != nullptr && (oldest->idle() || may_close_watched(now))) oldest->give_way(now);
+}
+
+// What is watched is opened again later. No more of it closes at a time than may be needed soon,
+// unless those that close take long.
+bool Manager::may_close_watched(Time now) {
+  std::size_t closing = 0;
+  pdcs_.for_each([&](const Pdc& pdc) {
+    if (!pdc.takes_messages()) ++closing;
+  });
+  if (closing >= part(parameters_.pdc_count, kKeptForUnproved) && now < next_watched_relief_) {
+    return false;
+  }
+  next_watched_relief_ = now + parameters_.pending_timeout;
+  return true;
 }
 
 // PDS-181: with PDCs that are never idle a message to somewhere else would wait for ever. After
@@ -549,7 +586,7 @@ void Manager::relieve_long_shortage(Time now) {
     if (pdc.role() == Role::Target || pdc.destination().reserved_pool) return;
     if (oldest == nullptr || pdc.opened() < oldest->opened()) oldest = &pdc;
   });
-  if (oldest != nullptr) oldest->begin_close(now);
+  if (oldest != nullptr) oldest->give_way(now);
 }
 
 // PDS-63 asks whom the PDCs opened here lead to: known from their first answer on.

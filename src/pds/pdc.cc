@@ -102,6 +102,7 @@ void Pdc::prove() {
   }
   env_.early_packets.move(before, host(), early);
   make_ready();
+  env_.client.pdc_proved(id_);
 }
 
 // If not, the peer is asked for the proof that lets it leave.
@@ -214,6 +215,12 @@ void Pdc::hurry() {
 void Pdc::unlock() {
   UET_ASSERT(locks_ > 0);
   if (locks_ > 0) --locks_;
+  make_ready();
+}
+
+void Pdc::unwatch() {
+  UET_ASSERT(watches_ > 0);
+  if (watches_ > 0) --watches_;
   make_ready();
 }
 
@@ -663,7 +670,8 @@ void Pdc::begin_close(Time now) {
   if (role_ == Role::Target) {
     if (!may_send(cms::nominal_packet_bytes(kControlBytes))) return fail(PdsError::PeerLost, now);
     if (!send_control(wire::CpType::CloseRequest, now)) return await_window(now);
-    set_deadline(kClose, now + env_.parameters.close_request_time);  // PDS-177
+    // PDS-177. A peer that is slow to close must not cost what waits for the application here.
+    if (watches_ == 0) set_deadline(kClose, now + env_.parameters.close_request_time);
   }
   close_wanted_ = false;
   enter(PdcEvent::CloseWanted);
@@ -672,9 +680,9 @@ void Pdc::begin_close(Time now) {
 
 void Pdc::continue_close(Time now) {
   if (role_ == Role::Target) return;  // only the initiator closes (PDS-169)
-  if (state_ == PdcState::Quiesce && backlog_.empty() && locks_ == 0) enter(PdcEvent::Drained);
+  if (state_ == PdcState::Quiesce && backlog_.empty() && !is_held()) enter(PdcEvent::Drained);
   // The last response may be what makes SES wait for the peer, or send another packet.
-  if (state_ == PdcState::AckWait && tx_.empty() && backlog_.empty() && locks_ == 0) {
+  if (state_ == PdcState::AckWait && tx_.empty() && backlog_.empty() && !is_held()) {
     close_psn_ = tx_.next_psn();
     const bool cleared = owed_clear_ == OwedClear::None;
     if (!cleared || !send_control(wire::CpType::Close, now)) return await_window(now);
@@ -705,8 +713,11 @@ void Pdc::on_idle(Time now) {
     on_unproved_idle(quiet, now);
   } else if (takes_messages() && idle() && quiet >= limit) {
     begin_close(now);
-  } else if (locks_ > 0 && tx_.empty() && quiet >= parameters.keepalive_time) {
+  } else if (locks_ + watches_ > 0 && tx_.empty() && quiet >= parameters.keepalive_time) {
     await_sign_of_life(now);
+  } else if (role_ == Role::Target && state_ == PdcState::Quiesce && idle() &&
+             deadlines_[kClose] == kNever) {  // nothing watches it any more
+    set_deadline(kClose, now + parameters.close_request_time);
   }
 }
 

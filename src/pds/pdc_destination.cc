@@ -128,8 +128,8 @@ bool Pdc::may_store_response() const {
 // What is addressed to nobody here can come from a host without any right. It is refused: unstored,
 // the answer would be a success when the packet comes again (PDS-111). Not the one that CACK waits
 // for, since no CLEAR can come over a gap.
-bool Pdc::must_wait_for_clear(Psn psn, const Response& response) const {
-  return response.guaranteed && response.to_nobody && psn != rx_.cack_psn() + 1 &&
+bool Pdc::must_wait_for_clear(const Incoming& request, const Response& response) const {
+  return response.guaranteed && response.to_nobody && !request.holds_cack &&
          env_.stored_responses.held(host()) >= kStoredForNobody;
 }
 
@@ -150,7 +150,7 @@ bool Pdc::deliver(Incoming& request, Time now) {
     return false;
   }
   const Response response = process(request, now);
-  if (response.nack || must_wait_for_clear(request.psn, response)) {
+  if (response.nack || must_wait_for_clear(request, response)) {
     send_nack(response.nack.value_or(NackCode::NoGtdDelAvail), request);
     return false;
   }
@@ -163,6 +163,7 @@ Response Pdc::process(Incoming& request, Time now) {
   request.pdc = id_;
   request.source = destination_.address;
   request.mode = destination_.mode;
+  request.holds_cack = request.psn == rx_.cack_psn() + 1;
   ++env_.counters.requests_delivered;
   return env_.client.rx_req(request, now);
 }
@@ -185,7 +186,7 @@ Response Pdc::process_control(const Incoming& request) {
   if (request.ctl_type == wire::CpType::Negotiation) return negotiate(request);
   Response response;
   if (request.ctl_type == wire::CpType::CloseRequest && role_ == Role::Initiator) {
-    close_wanted_ = true;  // PDS-172: acknowledged before closing starts
+    close_wanted_ = gives_way_ = true;  // PDS-172: acknowledged before closing starts
     make_ready();
   } else if (request.ctl_type != wire::CpType::Noop) {
     response.nack = NackCode::UnexpEvent;

@@ -122,7 +122,9 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
   // All is answered and CACK has not moved over it: the last CLEAR was lost, and no request can
   // leave that would carry it (PDS-118).
   if (asked_for_window && peer_cack_ < tx_.clear_psn()) owed_clear_ = OwedClear::AtOnce;
-  if (ack.req == wire::AckRequestCode::Close && role_ == Role::Initiator) close_wanted_ = true;
+  if (ack.req == wire::AckRequestCode::Close && role_ == Role::Initiator) {
+    close_wanted_ = gives_way_ = true;
+  }
   if (ack.p) on_probe_answer(ack, arrived, now);
   inform_ccc(ack, feedback, acked_bytes, now);
   if (ccc_.probes_wanted > 0) probe_base_rtt(now);
@@ -452,6 +454,15 @@ bool Pdc::answers_proof(const wire::NackHeader& nack) const {
   return !proved_ && proof_asked_ && knows_pdc && nack.nack_psn == start_psn_ - 1;
 }
 
+// The peer lives and is short of PDCs: it is asked again on another PDC (Delivery::connect), and
+// what has something to carry goes first there.
+bool Pdc::was_only_to_hear_of_peer(const TxRecord& refused, NackCode code) const {
+  const bool shortage =
+      code == NackCode::NoPdcAvail || code == NackCode::NoCccAvail || code == NackCode::NoBitmap;
+  return shortage && state_ == PdcState::Creating && watches_ > 0 && refused.message == nullptr &&
+         tx_.next_psn() == tx_.base() + 1 && backlog_.empty() && locks_ == 0;
+}
+
 void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
   const bool from_peer =
       nack.spdcid.value == 0 || nack.spdcid == peer_id_ || state_ == PdcState::Creating;
@@ -491,6 +502,10 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
     open_without_data(now);
   }
   const Psn psn = nack.nack_psn;
+  if (was_only_to_hear_of_peer(*record, nack.nack_code)) {
+    close_psn_ = psn;
+    return finish();
+  }
   if (action == NackAction::RestartRto) {
     const bool bounded = !record->provisional;  // else the peer's SES has said that it takes time
     if (bounded && now - record->first_sent >= env_.parameters.ses_processing_timeout) {  // PDS-143

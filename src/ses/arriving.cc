@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kSpareReserve = 4;  // refusals leave 1/4
 constexpr std::size_t kShareWeight = 1;   // one host has half of all states at most
-constexpr int kStalledSearch = 16;        // messages looked at for one that has stalled
+constexpr Duration kStalledInterval = std::chrono::milliseconds(100);  // of looks for stalled ones
 
 Kind kind_of(wire::SesOpcode opcode) {
   if (opcode == wire::SesOpcode::Write) return Kind::Write;
@@ -72,17 +72,20 @@ void ArrivingMessages::remove(RxMessage& message) {
   if (last_ == &message) last_ = nullptr;
 }
 
-bool ArrivingMessages::may_open(const FepAddress& source) {
-  return shares_.allows(host_hash(source.ip), 1, available()) && messages_.ready();
-}
-
-// Ends the PDC of the oldest message that has been without a packet for long, unless it is `but`.
-void ArrivingMessages::end_stalled(PdcId but) {
-  auto at = arriving_.begin();
-  for (int i = 0; i < kStalledSearch && at != arriving_.end(); ++i, ++at) {
-    if (at->pdc == but || now_ - at->heard < kStalled) continue;
-    return delivery_->abort(at->pdc, now_);
+// Ends the PDC of the message that has been without a packet for longest, if that is long. Not on
+// behalf of a host that has more states itself. Without a shortage a message that does not go on
+// harms nobody, and its sender may wait for a receive here.
+void ArrivingMessages::end_stalled(const pds::RequestView& refused) {
+  if (now_ < next_stalled_search_) return;
+  next_stalled_search_ = now_ + kStalledInterval;
+  const std::size_t held = shares_.held(host_hash(refused.source.ip));
+  const RxMessage* oldest = nullptr;
+  for (const RxMessage& message : arriving_) {
+    if (message.pdc == refused.pdc || now_ - message.heard < kStalled) continue;
+    if (shares_.held(host_hash(message.source.ip)) < held) continue;
+    if (oldest == nullptr || message.heard < oldest->heard) oldest = &message;
   }
+  if (oldest != nullptr) delivery_->abort(oldest->pdc, now_);
 }
 
 void ArrivingMessages::count_in_progress(RxMessage& message) {
@@ -95,8 +98,9 @@ void ArrivingMessages::count_in_progress(RxMessage& message) {
 RxMessage* ArrivingMessages::open(const pds::RequestView& view, const wire::SesRequest& request,
                                   Context& context, RxState state) {
   const bool kept = state == RxState::Unexpected;
-  if (!kept && !may_open(view.source)) {
-    end_stalled(view.pdc);
+  const bool beyond = !kept && !has_share(view.source);
+  if (beyond && !may_take_reserve(view)) {
+    end_stalled(view);
     return nullptr;
   }
   RxMessage* message = messages_.take();
@@ -106,6 +110,10 @@ RxMessage* ArrivingMessages::open(const pds::RequestView& view, const wire::SesR
     ++kept_;
   } else {
     shares_.take(host_hash(view.source.ip), 1);
+  }
+  if (beyond) {
+    message->reserve = view.pdc;
+    reserve_taken_[view.pdc.value] = true;
   }
   message->heard = now_;
   message->pdc = view.pdc;
@@ -133,13 +141,18 @@ RxMessage* ArrivingMessages::open(const pds::RequestView& view, const wire::SesR
 void ArrivingMessages::await(RxMessage& message) {
   if (message.awaited) return;
   message.awaited = true;
-  delivery_->lock(message.pdc);
+  message.watches = !is_arriving(message);
+  if (message.watches) {
+    delivery_->watch(message.pdc);
+  } else {
+    delivery_->lock(message.pdc);
+  }
 }
 
 bool ArrivingMessages::refuse(const pds::RequestView& view, const wire::SesRequest& request,
                               Context& context, wire::ReturnCode code) {
   if (is_single(request) || request.opcode == wire::SesOpcode::Read) return true;
-  if (available() <= capacity_ / kSpareReserve) return false;
+  if (available() <= capacity_ / kSpareReserve && !may_take_reserve(view)) return false;
   RxMessage* message = open(view, request, context, RxState::Error);
   if (message == nullptr) return false;
   message->return_code = code;
@@ -152,7 +165,11 @@ bool ArrivingMessages::refuse(const pds::RequestView& view, const wire::SesReque
 void ArrivingMessages::stop_awaiting(RxMessage& message) {
   if (!message.awaited) return;
   message.awaited = false;
-  delivery_->unlock(message.pdc);
+  if (message.watches) {
+    delivery_->unwatch(message.pdc);
+  } else {
+    delivery_->unlock(message.pdc);
+  }
 }
 
 void ArrivingMessages::account(RxMessage& message, const wire::SesRequest& request) {
@@ -165,8 +182,10 @@ void ArrivingMessages::account(RxMessage& message, const wire::SesRequest& reque
 
 void ArrivingMessages::arrived(RxMessage& message) {
   if (!is_arriving(message)) return;
-  if (!message.must_read && !message.parked) stop_awaiting(message);
+  const bool goes_on = message.awaited && (message.must_read || message.parked);
+  stop_awaiting(message);
   remove(message);
+  if (goes_on) await(message);
 }
 
 void ArrivingMessages::answer(RxMessage& message, wire::ReturnCode code) {
@@ -179,9 +198,9 @@ void ArrivingMessages::answer(RxMessage& message, wire::ReturnCode code) {
   // OVERFLOW with 0 would put the message off (SES-67).
   const bool no_room = modified == 0 && message.request_length > 0;
   const wire::List list = no_room ? wire::List::Expected : wire::List::Overflow;
-  delivery_->answer(message.pdc, message.answer_psn,
-                    explicit_response(request, code, list, modified,
-                                      message.context->generation.value, true));
+  delivery_->answer(
+      message.pdc, message.answer_psn,
+      explicit_response(request, code, list, modified, message.context->generation.value, true));
 }
 
 void ArrivingMessages::abandon(RxMessage& message, wire::ReturnCode code) {
@@ -205,6 +224,7 @@ void ArrivingMessages::release(RxMessage& message) {
     IntrusiveList<RxMessage, PullTag>::remove(message);
   }
   count_in_progress(message);
+  if (message.reserve != PdcId{}) reserve_taken_[message.reserve.value] = false;
   shares_.give_back(host_hash(message.source.ip), 1);
   messages_.give_back(&message);
 }

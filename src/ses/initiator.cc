@@ -156,16 +156,14 @@ Result<void> Initiator::submit(TxMessage& message, const TxOp& op, Time now) {
 }
 
 Result<void> Initiator::start(TxMessage& message, Time now) {
-  const ContextConfig& config = message.context->config;
   if (has_learned_) message.header.ri_generation = generation_of(message);
   if (has_plain_form(message)) choose_form(message);
   message.is_long = message.length > kShortPackets * payload_mtu_;
   const Context& context = *message.context;
   // What is held may wait for it.
   message.awaited |= message.length > payload_mtu_ || is_crowded(context) || !context.held.empty();
-  const pds::Destination destination{message.to, config.job, message.mode, config.traffic_class};
   message.backlog_bytes = message.kind == Kind::Read ? 0 : message.length;
-  return delivery_->send(message, destination, now);
+  return delivery_->send(message, destination_of(message), now);
 }
 
 // Whoever posts next may have to wait for room.
@@ -293,11 +291,13 @@ void Initiator::progress(Time now) {
   expire_reads(now);
   expire_data(now);
   expire_deferred(now);
+  if (now >= next_watch_) watch_on_other_pdcs(now);
 }
 
 Time Initiator::next_deadline() {
+  const bool watches = !awaiting_read_.empty() || !deferred_.empty();
   return std::min({holding_.empty() ? kNever : next_try_, read_deadline(), data_deadline(),
-                   deferred_deadline()});
+                   deferred_deadline(), watches ? next_watch_ : kNever});
 }
 
 std::size_t Initiator::max_inject_bytes() const {
@@ -591,14 +591,21 @@ void Initiator::message_failed(TxMessage& message, pds::PdsError error, Time now
   finish_if_done(message);
 }
 
-void Initiator::pdc_closed(PdcId pdc, pds::PdsError error) {
+// An orderly close with data still awaited is the peer's failure (SES-86). A send that only waits
+// for the target goes on, and its next PDC tells whether the target lives.
+void Initiator::pdc_closed(PdcId pdc, std::optional<pds::PdsError> error, Time now) {
   if (reads_[pdc.value].pieces > 0 || reads_[pdc.value].watched > 0) {
     for (std::size_t id = 0; id < kIds; ++id) {
       TxMessage* message = by_id_[id];
       if (message == nullptr || message->pdc != pdc) continue;
       if (message->pieces_awaited == 0 && !message->watched) continue;
-      fail(*message, error);
       message->watched = false;
+      if (!error && message->pieces_awaited == 0) {
+        message->pdc = {};
+        next_watch_ = std::min(next_watch_, now + kWatchAgain);
+        continue;
+      }
+      fail(*message, error.value_or(pds::PdsError::ClosedInError));
       message->owes_error = false;
       message->pieces_awaited = 0;
       message->bytes_awaited = 0;

@@ -57,7 +57,7 @@ void Initiator::stop_awaiting_read(TxMessage& message) {
 void Initiator::watch(TxMessage& message) {
   if (message.watched) return;
   message.watched = true;
-  delivery_->lock(message.pdc);
+  delivery_->watch(message.pdc);
   ++reads_[message.pdc.value].watched;
 }
 
@@ -65,7 +65,25 @@ void Initiator::stop_watching(TxMessage& message) {
   if (!message.watched) return;
   message.watched = false;
   --reads_[message.pdc.value].watched;
-  delivery_->unlock(message.pdc);
+  delivery_->unwatch(message.pdc);
+}
+
+// Sends that wait for their target, and whose PDC has closed meanwhile.
+void Initiator::watch_on_other_pdcs(Time now) {
+  next_watch_ = kNever;
+  const auto look_at = [&](TxMessage& message) {
+    const bool waits = message.pdc == PdcId{} && !message.failed() && message.context != nullptr;
+    if (!waits) return;
+    const auto pdc = delivery_->connect(destination_of(message), now);
+    if (pdc) {
+      message.pdc = pdc.value();
+      watch(message);
+    } else {
+      next_watch_ = now + kWatchAgain;
+    }
+  };
+  for (TxMessage& message : awaiting_read_) look_at(message);
+  for (TxMessage& message : deferred_) look_at(message);
 }
 
 TxMessage* Initiator::readable(Rkey key, JobId job, const FepAddress& reader) {
@@ -124,10 +142,17 @@ void Initiator::send_error(TxMessage& message, Time now) {
   if (message.owes_error) {
     message.owes_error = false;
     message.ended = false;
-    if (delivery_->send_on(message.pdc, message, now)) return;
+    if (send_behind(message, now)) return;
     message.ended = true;
   }
   finish_if_done(message);
+}
+
+// Where the rest of the message has gone, or to its target on another PDC if that has closed.
+Result<void> Initiator::send_behind(TxMessage& message, Time now) {
+  if (message.pdc != PdcId{}) return delivery_->send_on(message.pdc, message, now);
+  if (message.context == nullptr) return Error::NotFound;
+  return delivery_->send(message, destination_of(message), now);
 }
 
 void Initiator::expire_reads(Time now) {

@@ -15,7 +15,7 @@ using pds::Response;
 Response Receiver::on_owned(const pds::RequestView& view, const wire::SesRequest& request,
                             Context& context, Time now) {
   ReceiveQueue& queue = context.receives;
-  const bool room = messages_.may_open(view.source) && receives_.ready() && more_slices_.ready() &&
+  const bool room = messages_.may_open(view) && receives_.ready() && more_slices_.ready() &&
                     queue.count < queue.size;
   if (!room) return nack_response(NackCode::NoSesMsgAvail);
   if (!context.sink.reserve_receive()) return nack_response(NackCode::NoResource);

@@ -116,6 +116,12 @@ void Receiver::progress(Time now) {
   for (auto at = waiting_.begin(); at != waiting_.end() && failures < kTries;) {
     RxMessage& message = *at;
     ++at;
+    if (!messages_.source_is_proved(message)) {
+      ++failures;  // and it lets others go first
+      PullList::remove(message);
+      waiting_.push_back(message);
+      continue;
+    }
     if (!read(message, now)) {
       ++failures;
       continue;
@@ -153,9 +159,13 @@ void Receiver::pulled(RxMessage& message, Status status, bool not_consumed) noex
   complete_receive(message);
 }
 
-void Receiver::abandoned(PdcId pdc, MsgId id) {
+// On the PDC that the message came on, or, if that has closed meanwhile, on any of its sender.
+void Receiver::abandoned(const pds::RequestView& view, const wire::SesRequest& request) {
   const auto is_meant = [&](const RxMessage& message) {
-    return message.pdc == pdc && message.message_id == id && !message.leaving;
+    if (message.message_id != request.message_id || message.leaving) return false;
+    if (message.pdc != PdcId{}) return message.pdc == view.pdc;
+    return message.source == view.source && message.initiator == request.initiator &&
+           message.job == request.job_id;
   };
   for (PullList* list : {&deferred_, &waiting_, &parked_, &restarting_}) {
     for (RxMessage& message : *list) {
@@ -172,6 +182,10 @@ void Receiver::pdc_closed(PdcId pdc, bool orderly) {
     ++at;
     if (message.pdc != pdc) continue;
     message.awaited = false;
+    if (orderly && message.complete()) {  // it can be read all the same
+      message.pdc = {};
+      continue;
+    }
     stop_reading(message);
     // All of it may be here, and only its sender's wish to know unfulfilled.
     const bool whole = message.complete() && message.read_from == message.request_length;
@@ -179,7 +193,9 @@ void Receiver::pdc_closed(PdcId pdc, bool orderly) {
   }
   for (PullList* list : {&waiting_, &reading_}) {
     for (RxMessage& message : *list) {
-      if (message.pdc == pdc) message.awaited = false;
+      if (message.pdc != pdc) continue;
+      message.awaited = false;
+      if (orderly) message.pdc = {};
     }
   }
 }

@@ -85,9 +85,10 @@ struct Ses::Implementation final : pds::Client {
     }
   }
 
-  void pdc_closed(PdcId pdc, std::optional<pds::PdsError> error, Time) override {
-    // An orderly close with data still awaited is the peer's failure (SES-86).
-    initiator.pdc_closed(pdc, error.value_or(pds::PdsError::ClosedInError));
+  void pdc_proved(PdcId) override { target.receiver().try_now(); }
+
+  void pdc_closed(PdcId pdc, std::optional<pds::PdsError> error, Time now) override {
+    initiator.pdc_closed(pdc, error, now);
     target.pdc_closed(pdc, !error);
   }
 

@@ -64,7 +64,7 @@ Response Target::rx_req(const View& view, Time now) {
   messages_.set_time(now);
   Request request;
   if (!decode(view, request)) return error(Request{}, ReturnCode::Uncor);  // step 1
-  ReturnCode code = check_opcode(request);  // 2
+  ReturnCode code = check_opcode(request);                                 // 2
   if (code != ReturnCode::Ok) return error(request, code);
   if (request.opcode == SesOpcode::NoOp) return default_response(request, 0);
   if (request.opcode == SesOpcode::MsgError) return on_msg_error(view, request);
@@ -384,7 +384,7 @@ Response Target::on_msg_error(const View& view, const Request& request) {
   const Response response = default_response(request, 0);
   RxMessage* message = messages_.find(view.pdc, request.message_id);
   if (message == nullptr) {
-    receiver_.abandoned(view.pdc, request.message_id);
+    receiver_.abandoned(view, request);
     return response;
   }
   message->expected = std::min<std::uint64_t>(message->expected, request.message_offset);

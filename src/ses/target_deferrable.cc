@@ -171,8 +171,8 @@ RxMessage* Receiver::find_reserved(const ReceiveQueue& queue, const void* operat
   return nullptr;
 }
 
-// After those that were arriving on it have ended. A sender that has been asked needs the PDC no
-// more: the message comes on another one, as long as somebody is there to send it.
+// After those that were arriving on it have ended. If it closed in the usual way, its sender needs
+// it no more: it is asked, and sends the message again, on other ones.
 void Receiver::drop_parked(PdcId pdc, bool orderly) {
   for (PullList* list : {&parked_, &waiting_, &restarting_}) {
     for (auto at = list->begin(); at != list->end();) {
@@ -180,7 +180,7 @@ void Receiver::drop_parked(PdcId pdc, bool orderly) {
       ++at;
       if (!message.parked || message.pdc != pdc) continue;
       message.awaited = false;
-      if (orderly && list == &restarting_) {
+      if (orderly) {
         message.pdc = {};
       } else {
         drop_parked(message, ReturnCode::Dropped);

@@ -100,6 +100,9 @@ struct RequestView {
   DeliveryMode mode = DeliveryMode::Rud;
   NextHdr next_hdr{};
   Psn psn;
+  // RUD: CACK cannot move before this packet is taken, so that its sender's window may be closed
+  // until then.
+  bool holds_cack = false;
   std::span<const std::byte> bytes;
 };
 
@@ -186,6 +189,8 @@ class Client {
   // The message was dropped before its last packet was made; packets already made are answered
   // for separately (before this call). Nothing of it is in PDS any more afterwards.
   virtual void message_failed(Message& message, PdsError error, Time now) = 0;
+  // Delivery::proved() holds for a PDC that the peer opened, from now on.
+  virtual void pdc_proved(PdcId) {}
   // The PDC is gone: half-received messages and awaited return data on it will not come.
   // `error` is empty after an orderly close.
   virtual void pdc_closed(PdcId pdc, std::optional<PdsError> error, Time now) = 0;
@@ -222,6 +227,18 @@ class Delivery {
   // lock.
   virtual void lock(PdcId pdc) = 0;
   virtual void unlock(PdcId pdc) = 0;
+  // As lock(), for a wait that ends without this PDC: nothing has to come on it. If PDCs are short,
+  // here or at the peer, it closes all the same (pdc_closed without an error), and the wait goes on
+  // on another one (connect). Counted: one unwatch for each watch.
+  virtual void watch(PdcId pdc) = 0;
+  virtual void unwatch(PdcId pdc) = 0;
+  // A PDC to `destination` that takes messages; it is opened with a NOOP if there is none (PDS-57).
+  // Again: none is to be had now. Invalid: the mode uses no PDC.
+  virtual Result<PdcId> connect(const Destination& destination, Time now) = 0;
+  // Has the peer shown that it hears what is sent to its address? If not, it is asked to, and
+  // Client::pdc_proved tells when it has. Before, whatever is sent to that address for its sake may
+  // go to a host that has asked for nothing. True of a PDC that is gone.
+  virtual bool proved(PdcId pdc) = 0;
   // Fails the PDC at once: everything on it ends in pds_error with LocalClose (PDS-134).
   virtual void abort(PdcId pdc, Time now) = 0;
 };

@@ -49,6 +49,10 @@ class Manager final : public Delivery {
   void hurry(PdcId pdc) override;
   void lock(PdcId pdc) override;
   void unlock(PdcId pdc) override;
+  void watch(PdcId pdc) override;
+  void unwatch(PdcId pdc) override;
+  Result<PdcId> connect(const Destination& destination, Time now) override;
+  bool proved(PdcId pdc) override;
   void abort(PdcId pdc, Time now) override;
 
   void on_packet(const RxPacket& packet, Time now);
@@ -73,8 +77,7 @@ class Manager final : public Delivery {
     return std::min({wheel_.next_deadline(), rudi_.next_deadline(), credits_.next_deadline()});
   }
 
-  // Opens a PDC to there ahead of the first message, with a NOOP (PDS-57), if there is none that
-  // takes messages. Again: none is to be had now. Invalid: the mode uses no PDC.
+  // connect() ahead of the first message.
   Result<void> open_ahead(const Destination& destination, Time now);
   // Begins to close the PDCs that lead to `address`. What is sent there later opens new ones:
   // another process may be there then, which would refuse the old ones (PDS-134).
@@ -161,6 +164,7 @@ class Manager final : public Delivery {
   bool drop_oldest_unproved(Time now);
   void drop_unproved(Pdc& pdc, Time now);
   bool may_relieve_for_syn(Time now);
+  bool may_close_watched(Time now);
   void relieve_responses(std::uint64_t host, Time now);
   void relieve_long_shortage(Time now);
   PdcId allocate_id();
@@ -227,6 +231,7 @@ class Manager final : public Delivery {
   std::optional<std::uint16_t> next_id_;  // empty: drawn
   SlotList unproved_;                     // slots of target PDCs, oldest first; some are proved
   Time next_relief_{};                    // when a SYN may have an idle PDC closed again
+  Time next_watched_relief_{};  // when one that is watched may be closed, whatever else closes
   Time next_response_relief_{};
   Time next_unproved_{};  // when one more is taken, if there are many
   using OutgoingTable = GrowingTable<Destination, Outgoing, DestinationHash>;

@@ -159,7 +159,9 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
     return backlog_.empty() && (tx_.empty() || state_ == PdcState::CloseAckWait);
   }
   // Nothing outstanding, queued or awaited.
-  bool idle() const { return tx_.empty() && backlog_.empty() && locks_ == 0; }
+  bool idle() const { return yields() && watches_ == 0; }
+  // Idle, or all that is awaited can do without this PDC (Delivery::watch).
+  bool yields() const { return tx_.empty() && backlog_.empty() && locks_ == 0; }
   bool has_backlog() const { return !backlog_.empty(); }
   // A long message waits, or is being sent: shorter ones join it only where there is no other PDC,
   // so that its ends tell.
@@ -206,6 +208,8 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   void hurry();
   void lock() { ++locks_; }
   void unlock();
+  void watch() { ++watches_; }
+  void unwatch();
 
   // A packet that says nothing but wants an answer (PDS-57). False if none can be sent now.
   bool send_noop(Time now) { return send_control(wire::CpType::Noop, now); }
@@ -268,6 +272,11 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
 
   // Starts closing: the initiator quiesces, the target asks for it (PDS-169).
   void begin_close(Time now);
+  // The same for want of PDCs: what watches it lets it close.
+  void give_way(Time now) {
+    gives_way_ = true;
+    begin_close(now);
+  }
 
  private:
   enum Deadline : std::uint8_t { kResend, kIdle, kClose, kSilence, kDeadlines };
@@ -279,6 +288,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
     constexpr std::uint64_t kShortBytes = 16384;
     return !backlog_.empty() && backlog_.front().backlog_bytes > kShortBytes;
   }
+  bool is_held() const { return locks_ > 0 || (watches_ > 0 && !gives_way_); }
   // A turn could do something.
   bool has_work() const { return ack_is_due() || !has_only_ack(); }
   cms::PathSelector& path() { return own_path_ ? *own_path_ : *ccc_.paths; }
@@ -363,6 +373,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   bool on_refused_credit(Psn psn, TxRecord& record, Time now);
   static bool names_credit(const TxRecord& record);
   void take_out_of_flight(TxRecord& record);
+  bool was_only_to_hear_of_peer(const TxRecord& refused, NackCode code) const;
   void on_fatal_nack(NackCode code, Psn psn, const TxRecord& record, Time now);
   // How fail() ends the packets and messages it names, and whether the peer hears of it.
   struct Ending {
@@ -407,7 +418,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   // pdc_destination.cc
   void on_duplicate(const Incoming& request, Time now);
   bool may_store_response() const;
-  bool must_wait_for_clear(Psn psn, const Response& response) const;
+  bool must_wait_for_clear(const Incoming& request, const Response& response) const;
   void prove();
   bool answers_proof(const wire::NackHeader& nack) const;
   double early_occupancy() const;
@@ -465,6 +476,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   bool opened_without_data_ : 1 = false;  // a NOOP was sent for that
   bool refused_went_ : 1 = false;         // rather than new packets, when last one could go (RUD)
   bool close_wanted_ : 1 = false;         // asked for while it could not begin
+  bool gives_way_ : 1 = false;            // its end does not wait for what watches it
   bool range_told_ : 1 = false;           // the peer has said its MP_RANGE, `peer_range_`
   bool syn_came_again_ : 1 = false;
   bool proved_ : 1;
@@ -478,6 +490,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   std::uint16_t local_connection_ = 0;  // RxPacket::connection of the peer; 0: not known
   std::int32_t unproved_bytes_ = 0;     // may be sent before the proof
   std::uint32_t locks_ = 0;
+  std::uint32_t watches_ = 0;
 
   // Source: from here to in_flight_bytes_ what each packet that is sent needs, in lines of the
   // cache that follow one another.

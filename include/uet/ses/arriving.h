@@ -3,7 +3,9 @@
 // later ones, given back when nothing of it is awaited or kept. Knows no rule of what a message may
 // do; its owners, target.cc and receive.cc, decide that.
 //
-// Messages in progress are bounded by a capacity of which each host has a share (Shares).
+// Messages in progress are bounded by a capacity of which each host has a share (Shares). Each PDC
+// may have one more for the packet that holds its CACK: its later packets may be what the messages
+// that hold all states wait for, and they cannot come before.
 // Unexpected ones are bounded by their memory instead, which the receiver counts.
 #pragma once
 
@@ -14,6 +16,7 @@
 #include "uet/base/shares.h"
 #include "uet/base/slab.h"
 #include "uet/base/time.h"
+#include "uet/base/zeroed_array.h"
 #include "uet/pds/api.h"
 #include "uet/ses/context.h"
 #include "uet/ses/message.h"
@@ -34,11 +37,14 @@ class ArrivingMessages {
   RxMessage* find(PdcId pdc, MsgId id);
   // A state for the message that `request` is the first packet to arrive of. What more packets will
   // come of is found by them from now on. nullptr when there is none, or when the share of the
-  // host is used up; then the PDC of a message that has been without a packet for kStalled ends.
+  // host is used up; then the PDC of a message that has been without a packet for kStalled ends, if
+  // its host has as many as this one.
   RxMessage* open(const pds::RequestView& view, const wire::SesRequest& request, Context& context,
                   RxState state);
-  // open() of a message in progress from this host has a state.
-  bool may_open(const FepAddress& source);
+  // open() of a message in progress, of which this is a packet, has a state.
+  bool may_open(const pds::RequestView& view) {
+    return messages_.ready() && (has_share(view.source) || may_take_reserve(view));
+  }
   // The message is no longer unexpected: from now on it is one in progress.
   void count_in_progress(RxMessage& message);
   // Remembers, if there is a state to spare, that the message was refused with `code` (SES-35).
@@ -49,8 +55,14 @@ class ArrivingMessages {
               wire::ReturnCode code);
   // Counts a packet of the message and keeps what only the first packet carries.
   static void account(RxMessage& message, const wire::SesRequest& request);
-  // Has its PDC ask whether its sender still lives, until its state is given back.
+  // Has its PDC ask whether its sender still lives, until its state is given back. The PDC does not
+  // close before all packets of the message are here.
   void await(RxMessage& message);
+  // Its source is no invented address (Delivery::proved). Of a message whose PDC is gone: it was
+  // none.
+  bool source_is_proved(const RxMessage& message) {
+    return message.pdc == PdcId{} || delivery_->proved(message.pdc);
+  }
   // All of it is here: its id may come again, and its sender need not live on, unless it must still
   // be read.
   void arrived(RxMessage& message);
@@ -78,7 +90,13 @@ class ArrivingMessages {
     const std::size_t in_progress = messages_.in_use() - kept_;
     return capacity_ - std::min(capacity_, in_progress);
   }
-  void end_stalled(PdcId but);
+  bool has_share(const FepAddress& source) const {
+    return shares_.allows(host_hash(source.ip), 1, available());
+  }
+  bool may_take_reserve(const pds::RequestView& view) const {
+    return view.holds_cack && !reserve_taken_[view.pdc.value];
+  }
+  void end_stalled(const pds::RequestView& refused);
   RxMessage** bucket(PdcId pdc, MsgId id);
   void insert(RxMessage& message);
   void remove(RxMessage& message);
@@ -86,10 +104,12 @@ class ArrivingMessages {
 
   PieceStore& pieces_;
   pds::Delivery* delivery_ = nullptr;
-  const std::size_t capacity_;  // of messages in progress
-  std::size_t kept_ = 0;        // others
-  Shares shares_;               // of the capacity
+  const std::size_t capacity_;              // of messages in progress
+  std::size_t kept_ = 0;                    // others
+  Shares shares_;                           // of the capacity
+  ZeroedArray<bool> reserve_taken_{65536};  // by PDC id
   Time now_{};
+  Time next_stalled_search_{};
   Slab<RxMessage> messages_{SIZE_MAX};
   IntrusiveList<RxMessage, ArrivingTag> arriving_;
   std::size_t mask_;

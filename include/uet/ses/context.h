@@ -50,4 +50,9 @@ class Context : public ListNode<HoldingTag>, public ListNode<DisabledTag> {
   ReceiveQueue& receives;  // where its messages find receives and wait for them
 };
 
+// Where PDS takes it. Of a message that has a context.
+inline pds::Destination destination_of(const TxMessage& message) {
+  return {message.to, message.header.job_id, message.mode, message.context->config.traffic_class};
+}
+
 }  // namespace uet::ses

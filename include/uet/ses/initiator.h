@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "uet/base/result.h"
@@ -65,7 +66,7 @@ class Initiator {
                       Time now);
   void pds_error(TxMessage& message, std::uint32_t tag, pds::PdsError error, Time now);
   void message_failed(TxMessage& message, pds::PdsError error, Time now);
-  void pdc_closed(PdcId pdc, pds::PdsError error);
+  void pdc_closed(PdcId pdc, std::optional<pds::PdsError> error, Time now);
   // Return data: a request packet in the return direction (SES-83).
   pds::Response rx_data(const pds::RequestView& request, Time now);
 
@@ -109,6 +110,8 @@ class Initiator {
 
  private:
   static constexpr std::uint32_t kNoPiece = UINT32_MAX;  // tag of packets that ask for no data
+  // A PDC that has closed because PDCs are short is not opened again at once.
+  static constexpr Duration kWatchAgain = std::chrono::seconds(1);
 
   struct PdcReads {
     std::uint64_t bytes = 0;    // asked for and not yet arrived
@@ -173,10 +176,12 @@ class Initiator {
   Time deferred_deadline();
   void watch(TxMessage& message);
   void stop_watching(TxMessage& message);
+  void watch_on_other_pdcs(Time now);
   void await_read(TxMessage& message, Time now);
   void stop_awaiting_read(TxMessage& message);
   void abandon(TxMessage& message, Time now);
   void send_error(TxMessage& message, Time now);
+  Result<void> send_behind(TxMessage& message, Time now);
   TxMessage* prepare_pull(RxMessage& message, wire::SesOpcode opcode);
   Result<void> submit_pull(TxMessage& read, const RxMessage& message, Time now);
   void tell_puller(TxMessage& read);
@@ -258,6 +263,7 @@ class Initiator {
   ZeroedArray<PdcReads> reads_;                 // 2^16, by PDC id
   IntrusiveList<Context, HoldingTag> holding_;  // contexts with operations behind a fence
   Time next_try_ = kNever;                      // when to look at them again
+  Time next_watch_ = kNever;  // when sends whose PDC has closed while they wait have another one
 };
 
 }  // namespace uet::ses

@@ -141,7 +141,7 @@ struct TxMessage : OutgoingMessage,
   // A send that the target can read again (initiator_rendezvous.cc).
   bool readable = false;     // its packets say where
   bool awaits_read = false;  // the target will: not complete before it has read to the end
-  bool watched = false;      // holds a lock on its PDC, which asks whether the target still lives
+  bool watched = false;      // its PDC asks whether the target still lives
   bool read_out = false;
   std::uint64_t last_read_bytes = 0;  // answered of the read that reaches the end
   Time awaiting_since{};
@@ -268,7 +268,9 @@ struct RxMessage : ListNode<UnexpectedTag>,
   bool delivery_complete = false;  // its sender wants to know (SES-110)
   bool answer_owed = false;        // NO_RESPONSE was said to the packet `answer_psn` (SES-46)
   bool kept = false;               // counts as unexpected memory, not as a message in progress
-  bool awaited = false;  // holds a lock on its PDC, which asks whether the sender still lives
+  bool awaited = false;            // its PDC asks whether the sender still lives
+  bool watches = false;            // and may close meanwhile: all that comes on it is here
+  PdcId reserve;                   // whose state beyond the capacity this is; 0: it is none
   Context* context = nullptr;
   PostedReceive* receive = nullptr;
   const void* claimed_by = nullptr;  // operation context of the peek

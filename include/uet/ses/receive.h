@@ -63,7 +63,9 @@ class Receiver final : public PullClient {
   // Nothing more comes of a message whose packets were dropped; its sender may wait for a read.
   void dismiss(RxMessage& message);
   // The sender gives up a message that has arrived but must still be read.
-  void abandoned(PdcId pdc, MsgId id);
+  void abandoned(const pds::RequestView& view, const wire::SesRequest& request);
+  // What progress() was not able to do before may succeed now.
+  void try_now() { next_try_ = Time{}; }
   // After the messages that were arriving on it have ended. `orderly`: both ends live.
   void pdc_closed(PdcId pdc, bool orderly);
   // Forgets all messages: PDS is gone.

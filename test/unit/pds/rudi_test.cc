@@ -6,6 +6,7 @@
 #include <cstring>
 #include <set>
 
+#include "uet/pds/retransmit.h"
 #include "unit/pds/pds_harness.h"
 
 namespace uet::pds::testing {
@@ -184,6 +185,57 @@ TEST_F(RudiTest, Pds185_OnePacketThatIsNeverAnsweredFailsAlone) {
     EXPECT_TRUE(Node::answered_once(lucky));
   }
   EXPECT_EQ(lost.errors, std::vector{PdsError::RtoExhausted});
+  expect_nothing_left();
+}
+
+// A peer that takes up some requests each second lives, however long the last of them waits.
+TEST_F(RudiTest, Pds121_ASlowPeerIsWaitedFor) {
+  constexpr std::uint32_t kRequests = 30;
+  TestMessage& message = rudi(kRequests);
+  std::vector<std::uint32_t> waiting;
+  std::size_t sent = 0;
+  const auto note = [&](const std::vector<Sent>& packets) {
+    sent += packets.size();
+    for (const wire::RudiHeader& header : headers(packets)) {
+      if (!header.retx) waiting.push_back(header.pkt_id);
+    }
+  };
+  note(turn());
+  ASSERT_EQ(waiting.size(), kRequests);
+  for (const std::uint32_t id : waiting) {
+    for (int i = 0; i < 10; ++i) note(after(milliseconds(100)));
+    respond(id);
+  }
+  EXPECT_TRUE(message.errors.empty());
+  EXPECT_TRUE(Node::answered_once(message));
+  EXPECT_LT(sent, 12U * kRequests);
+}
+
+// A dead one is given up in the time of RUD.
+TEST_F(RudiTest, Pds121_ADeadPeerEndsEverythingInBoundedTime) {
+  TestMessage& message = rudi(20);
+  std::size_t sent = turn().size();
+  const Time begin = now;
+  while (message.errors.empty() && now - begin < seconds(60))
+    sent += after(milliseconds(50)).size();
+  EXPECT_EQ(message.errors.size(), 20U);
+  EXPECT_LT(now - begin, time_to_failure(test_parameters()) + seconds(1));
+  EXPECT_LT(sent, 20U * 2 + 20) << "one packet asks whether the peer lives";
+}
+
+// It never gets through, and its peer says so each time.
+TEST_F(RudiTest, Pds121_APacketThatIsTrimmedEachTimeFails) {
+  rudi(1);
+  TestMessage& message = node->messages.back();
+  std::uint32_t id = headers(turn()).at(0).pkt_id;
+  std::size_t sent = 1;
+  const Time begin = now;
+  while (message.errors.empty() && now - begin < seconds(60)) {
+    refuse(NackCode::Trimmed, id);
+    sent += turn().size() + after(milliseconds(10)).size();
+  }
+  EXPECT_EQ(message.errors, std::vector{PdsError::RtoExhausted});
+  EXPECT_LE(sent, test_parameters().max_rto_retransmissions + 1U);
   expect_nothing_left();
 }
 

@@ -126,11 +126,11 @@ TEST_F(ArrivingTest, UnexpectedMessagesTakeNoneOfTheStates) {
     opened.push_back(messages.open(view, request_of(id), context, RxState::Unexpected));
     ASSERT_NE(opened.back(), nullptr);
   }
-  EXPECT_TRUE(messages.may_open(view.source));
+  EXPECT_TRUE(messages.may_open(view));
   for (std::size_t i = 0; i < kStates; ++i) messages.count_in_progress(*opened[i]);
-  EXPECT_FALSE(messages.may_open(view.source));
+  EXPECT_FALSE(messages.may_open(view));
   for (RxMessage* message : opened) messages.release(*message);
-  EXPECT_TRUE(messages.may_open(view.source));
+  EXPECT_TRUE(messages.may_open(view));
 }
 
 TEST_F(ArrivingTest, ShortageEndsThePdcOfAMessageThatStalls) {
@@ -142,8 +142,40 @@ TEST_F(ArrivingTest, ShortageEndsThePdcOfAMessageThatStalls) {
   opened.front()->heard = Time{} + ArrivingMessages::kStalled;
   EXPECT_EQ(open(100, 5), nullptr);
   EXPECT_EQ(delivery.aborted, PdcId{});  // not the one whose packet is looked at
+  messages.set_time(Time{} + ArrivingMessages::kStalled + std::chrono::seconds(1));
   EXPECT_EQ(open(100, 6), nullptr);
   EXPECT_EQ(delivery.aborted, PdcId{5});
+  for (RxMessage* message : opened) messages.release(*message);
+}
+
+// A host that has used up its share by itself does not end what others wait for.
+TEST_F(ArrivingTest, ShortageOfOneHostEndsNoOthersPdc) {
+  messages.set_time(Time{});
+  view.source.ip.bytes[3] = 1;
+  std::vector<RxMessage*> opened{open(1, 5)};
+  view.source.ip.bytes[3] = 2;
+  messages.set_time(Time{} + ArrivingMessages::kStalled);
+  for (std::uint16_t id = 1; RxMessage* message = open(id, 6); ++id) opened.push_back(message);
+  ASSERT_GT(opened.size(), 2u);
+  EXPECT_EQ(delivery.aborted, PdcId{});
+  for (RxMessage* message : opened) messages.release(*message);
+}
+
+// One each: else whoever sends only first packets would have all memory.
+TEST_F(ArrivingTest, Pds211_EachPdcHasAStateForThePacketThatHoldsCack) {
+  std::vector<RxMessage*> opened;
+  for (std::uint16_t id = 1; RxMessage* message = open(id, 1); ++id) opened.push_back(message);
+  view.holds_cack = true;
+  EXPECT_TRUE(messages.may_open(view));
+  RxMessage* reserve = open(100, 1);
+  ASSERT_NE(reserve, nullptr);
+  EXPECT_EQ(open(101, 1), nullptr);
+  EXPECT_FALSE(messages.may_open(view));
+  opened.push_back(open(102, 2));
+  ASSERT_NE(opened.back(), nullptr);
+  messages.release(*reserve);
+  opened.push_back(open(103, 1));
+  EXPECT_NE(opened.back(), nullptr);
   for (RxMessage* message : opened) messages.release(*message);
 }
 

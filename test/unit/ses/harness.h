@@ -94,6 +94,15 @@ struct Lists final : pds::Delivery {
   void hurry(PdcId) override { ++hurries; }
   void lock(PdcId) override { ++locks; }
   void unlock(PdcId) override { --locks; }
+  void watch(PdcId) override { ++locks; }
+  void unwatch(PdcId) override { --locks; }
+  bool proved(PdcId) override { return source_proved; }
+  Result<PdcId> connect(const pds::Destination& to, Time) override {
+    if (refuse) return Error::Again;
+    ++connects;
+    destination = to;
+    return kPdc;
+  }
   void abort(PdcId pdc, Time now) override {
     ++aborts;
     aborted = pdc;
@@ -112,9 +121,11 @@ struct Lists final : pds::Delivery {
   pds::Destination destination;
   bool refuse = false;
   bool pdc_gone = false;
+  bool source_proved = true;
   int kicks = 0;
   int hurries = 0;
-  int locks = 0;
+  int locks = 0;  // and watches
+  int connects = 0;
   int aborts = 0;
   PdcId aborted;
   std::function<void(PdcId, Time)> on_abort;

@@ -291,6 +291,70 @@ TEST_F(RendezvousTest, Ses64_TimeOutEndsTheSend) {
   EXPECT_TRUE(b.ses.idle());
 }
 
+// Its PDC has made room for others (Delivery::watch).
+class SendWithoutPdc : public RendezvousTest {
+ protected:
+  void begin(void* operation = nullptr) {
+    send_unexpected(out, false, operation);
+    for (Node* node : {&a, &b}) {
+      node->ses.client().pdc_closed(kPdc, {}, kNow);
+      node->delivery.locks = 0;
+    }
+    EXPECT_TRUE(a.sink.all.empty());
+  }
+  Bytes out = pattern(8 * kMtu);
+  Bytes in = Bytes(out.size());
+};
+
+TEST_F(SendWithoutPdc, Pds180_IsReadOnAnother) {
+  begin();
+  ASSERT_TRUE(b.receive({slice_of(in)}));
+  exchange();
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].status, Status::Ok);
+  ASSERT_EQ(b.sink.all.size(), 1u);
+  EXPECT_EQ(b.sink.all[0].status, Status::Ok);
+  EXPECT_EQ(in, out);
+  expect_idle();
+}
+
+TEST_F(SendWithoutPdc, Pds125_AnotherTellsWhetherTheTargetLives) {
+  begin();
+  const Time again = a.ses.next_deadline();
+  EXPECT_EQ(again, kNow + std::chrono::seconds(1));
+  a.ses.progress(again - Duration(1));
+  EXPECT_EQ(a.delivery.connects, 0);
+  a.delivery.refuse = true;
+  a.ses.progress(again);
+  const Time later = a.ses.next_deadline();
+  EXPECT_EQ(later, again + std::chrono::seconds(1));
+  a.delivery.refuse = false;
+  a.ses.progress(later);
+  EXPECT_EQ(a.delivery.connects, 1);
+  EXPECT_EQ(a.delivery.destination.address, b.address);
+  EXPECT_EQ(a.delivery.locks, 1);
+  EXPECT_EQ(a.ses.next_deadline(), kNever);
+  a.ses.client().pdc_closed(kPdc, pds::PdsError::RtoExhausted, later);
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].pds_error, pds::PdsError::RtoExhausted);
+}
+
+TEST_F(SendWithoutPdc, Ses113_CancelledEndsAtItsTarget) {
+  int operation = 0;
+  begin(&operation);
+  ASSERT_TRUE(a.ses.cancel(*a.context, &operation, kNow));
+  for (const Sent& sent : a.packets()) {
+    EXPECT_EQ(sent.request().opcode, SesOpcode::MsgError);
+    const pds::Response response = b.take(sent.next_hdr, sent.bytes, 1, PdcId{0x42});
+    a.answered(sent, response);
+  }
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].status, Status::Cancelled);
+  ASSERT_TRUE(b.receive({slice_of(in)}));
+  EXPECT_TRUE(turn(b).empty());
+  EXPECT_TRUE(b.sink.all.empty()) << "the receive waits for another message";
+}
+
 TEST_F(RendezvousTest, LossOfThePdcEndsTheWaitAtBothEnds) {
   Bytes out = pattern(8 * kMtu);
   send_unexpected(out);
@@ -298,7 +362,7 @@ TEST_F(RendezvousTest, LossOfThePdcEndsTheWaitAtBothEnds) {
   a.delivery.locks = 0;  // gone with the PDC
   ASSERT_EQ(a.sink.all.size(), 1u);
   EXPECT_EQ(a.sink.all[0].status, Status::PdsError);
-  b.ses.client().pdc_closed(kPdc, {}, kNow);
+  b.ses.client().pdc_closed(kPdc, pds::PdsError::PeerLost, kNow);
   b.delivery.locks = 0;
   expect_idle();
   Bytes in(out.size());

@@ -231,22 +231,48 @@ TEST_F(RendezvousTest, Ses64_FailureOfTheReadEndsTheReceive) {
 
 // It was to be told of the delivery, and did not wait: an injected message, say.
 TEST_F(RendezvousTest, Ses110_WholeMessageOutlivesItsSender) {
-  for (const auto error :
-       {std::optional<pds::PdsError>{}, std::optional(pds::PdsError::PeerLost)}) {
-    Bytes out = pattern(100);
-    Bytes in(out.size());
-    send_unexpected(out, true);
-    b.ses.client().pdc_closed(kPdc, error, kNow);
-    ASSERT_TRUE(b.receive({slice_of(in)}));
-    ASSERT_EQ(b.sink.all.size(), 1u);
-    EXPECT_EQ(b.sink.all[0].status, Status::Ok);
-    EXPECT_EQ(in, out);
-    EXPECT_TRUE(turn(b).empty()) << "nobody is left to be told";
-    EXPECT_TRUE(b.ses.idle());
-    a.ses.client().pdc_closed(kPdc, pds::PdsError::LocalClose, kNow);
-    a.sink.all.clear();
-    b.sink.all.clear();
+  Bytes out = pattern(100);
+  Bytes in(out.size());
+  send_unexpected(out, true);
+  b.ses.client().pdc_closed(kPdc, pds::PdsError::PeerLost, kNow);
+  ASSERT_TRUE(b.receive({slice_of(in)}));
+  ASSERT_EQ(b.sink.all.size(), 1u);
+  EXPECT_EQ(b.sink.all[0].status, Status::Ok);
+  EXPECT_EQ(in, out);
+  EXPECT_TRUE(turn(b).empty()) << "nobody is left to be told";
+  EXPECT_TRUE(b.ses.idle());
+  a.ses.client().pdc_closed(kPdc, pds::PdsError::LocalClose, kNow);
+}
+
+// Its sender waits all the same when the PDC has made room for others.
+TEST_F(RendezvousTest, Ses110_SenderHearsOfDeliveryOnAnotherPdc) {
+  Bytes out = pattern(100);
+  Bytes in(out.size());
+  send_unexpected(out, true);
+  for (Node* node : {&a, &b}) {
+    node->ses.client().pdc_closed(kPdc, {}, kNow);
+    node->delivery.locks = 0;
   }
+  ASSERT_TRUE(b.receive({slice_of(in)}));
+  exchange();
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].status, Status::Ok);
+  EXPECT_EQ(in, out);
+  expect_idle();
+}
+
+// A read would open a PDC to whatever address a stranger has named.
+TEST_F(RendezvousTest, Pds211_NothingIsReadBeforeTheSourceIsProved) {
+  Bytes out = pattern(8 * kMtu);
+  Bytes in(out.size());
+  send_unexpected(out);
+  b.delivery.source_proved = false;
+  ASSERT_TRUE(b.receive({slice_of(in)}));
+  EXPECT_TRUE(turn(b).empty());
+  EXPECT_TRUE(turn(b, kNow + std::chrono::seconds(1)).empty());
+  b.delivery.source_proved = true;
+  b.ses.client().pdc_proved(kPdc);
+  EXPECT_FALSE(turn(b, kNow + std::chrono::seconds(1)).empty()) << "at once";
 }
 
 TEST_F(RendezvousTest, Ses64_MessageThatIsNotWholeGoesWithItsSender) {

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// PDCs that nothing is carried on while somebody waits for an application: they make room for
+// others (Delivery::watch), and come again (Delivery::connect).
+#include "unit/pds/pds_harness.h"
+
+namespace uet::pds::testing {
+namespace {
+
+using wire::CpType;
+
+class GiveWay : public Bench {
+ protected:
+  static std::size_t count(const std::vector<Sent>& sent, CpType type) {
+    return static_cast<std::size_t>(
+        std::ranges::count(controls(sent), type, &wire::ControlHeader::ctl_type));
+  }
+  Result<PdcId> connect() { return node->manager->connect(to_peer(), now); }
+};
+
+// PDS-15: what is locked does not close, since data have to come on it.
+TEST_F(GiveWay, Pds172_InitiatorClosesWhatIsWatchedIfItIsAsked) {
+  for (const bool locked : {false, true}) {
+    build(test_parameters());
+    open();
+    node->manager->watch(pdc);
+    if (locked) node->manager->lock(pdc);
+    peer_start = start_psn;
+    const auto sent = answer_to(control(CpType::CloseRequest, start_psn));
+    EXPECT_EQ(acks(sent).size(), 1U);
+    EXPECT_EQ(count(sent, CpType::Close), locked ? 0U : 1U);
+    if (!locked) continue;
+    node->manager->unlock(pdc);
+    EXPECT_EQ(count(turn(), CpType::Close), 1U);
+  }
+}
+
+TEST_F(GiveWay, Pds173_OfItselfItDoesNotClose) {
+  Parameters parameters = test_parameters();
+  parameters.initiator_idle_time = parameters.keepalive_time;
+  build(parameters);
+  open();
+  node->manager->watch(pdc);
+  const auto sent = after(2 * parameters.keepalive_time);
+  EXPECT_EQ(count(sent, CpType::Close), 0U);
+  EXPECT_EQ(count(sent, CpType::Noop), 1U) << "asks whether the peer lives";
+}
+
+// An idle one closes first.
+TEST_F(GiveWay, Pds174_ShortageClosesIdleOnesBeforeWatchedOnes) {
+  Parameters parameters = test_parameters();
+  parameters.pdc_count = 4;
+  build(parameters);
+  const PdcId watched = accept(333).id();
+  node->manager->watch(watched);
+  const auto closes = [&] {
+    TestMessage& message = node->message(1);
+    Destination other = to_peer();
+    other.traffic_class = static_cast<std::uint8_t>(1 + node->messages.size());
+    while (node->manager->send(message, other, now).ok()) {
+      ++other.traffic_class;
+      return std::size_t{2};
+    }
+    return count(turn(), CpType::CloseRequest);
+  };
+  std::size_t asked = 2;
+  for (int i = 0; i < 8 && asked == 2; ++i) asked = closes();
+  EXPECT_EQ(asked, 1U);
+  EXPECT_FALSE(node->manager->find(watched)->takes_messages());
+}
+
+// PDS-177: a target whose initiator is slow to close loses nothing that waits for the application.
+TEST_F(GiveWay, Pds177_SlowInitiatorCostsNothingThatIsWatched) {
+  accept(333);
+  node->drain();
+  node->manager->watch(pdc);
+  Pdc& target = *node->manager->find(pdc);
+  target.give_way(now);
+  const auto asked = controls(turn());
+  ASSERT_EQ(asked.size(), 1U);
+  wire::AckHeader taken = ack(asked[0].psn.value, asked[0].psn.value);
+  receive(taken);
+  after(2 * test_parameters().close_request_time);
+  ASSERT_NE(node->manager->find(pdc), nullptr);
+  node->manager->unwatch(pdc);
+  const Duration limit =
+      test_parameters().close_request_time + 4 * test_parameters().keepalive_time;
+  for (Duration waited{}; waited < limit; waited += milliseconds(100)) after(milliseconds(100));
+  EXPECT_EQ(node->manager->find(pdc), nullptr) << "now the time runs";
+}
+
+TEST_F(GiveWay, Pds57_ConnectOpensOnceAndNamesThePdc) {
+  const Result<PdcId> first = connect();
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(count(turn(), CpType::Noop), 1U);
+  const Result<PdcId> second = connect();
+  ASSERT_TRUE(second.ok());
+  EXPECT_EQ(second.value(), first.value());
+  EXPECT_TRUE(turn().empty());
+}
+
+// A peer that is short of PDCs lives. Who has nothing to carry lets others try.
+TEST_F(GiveWay, Pds66_RefusedForWantOfPdcsItEndsIfItCarriesNothing) {
+  for (const bool carries : {false, true}) {
+    build(test_parameters());
+    const PdcId id = connect().value();
+    node->manager->watch(id);
+    const auto noop = controls(turn());
+    ASSERT_EQ(noop.size(), 1U);
+    if (carries) send(1);
+    wire::NackHeader refused = nack(NackCode::NoPdcAvail, noop[0].psn.value);
+    refused.spdcid = PdcId{0};
+    refused.dpdcid = id;
+    receive(refused);
+    turn();
+    const auto later = after(milliseconds(5));
+    EXPECT_EQ(count(later, CpType::Noop), carries ? 1U : 0U);
+    EXPECT_EQ(node->manager->open_pdcs(), carries ? 1U : 0U);
+    if (carries) continue;
+    ASSERT_EQ(node->client.closed.size(), 1U);
+    EXPECT_FALSE(node->client.closed[0].error.has_value());
+  }
+}
+
+}  // namespace
+}  // namespace uet::pds::testing
