@@ -12,13 +12,17 @@
 #include <vector>
 
 #include "sim/workload.h"
+#include "uet/base/timer_wheel.h"
 
 namespace {
 
 constexpr const char* kUsage =
     "usage: uet_simulate --seeds N [--first S]   run N seeds, the first one S (default 1)\n"
-    "       uet_simulate --fresh N [--report F]  run N seeds that nobody has run: the first is drawn\n"
+    "       uet_simulate --fresh N [--report F]  run N seeds that nobody has run: the first is "
+    "drawn\n"
     "       uet_simulate --seed S [--verbose]    run one seed; verbose: print every packet\n"
+    "       uet_simulate --violate               violate an assertion of the core, which ends the "
+    "run\n"
     "A seed that breaks an oracle is printed with the command that runs it again. --seeds stops\n"
     "there; --fresh goes on, prints all of them last and writes them to the file F, too.\n"
     "Status: 0 no oracle was broken, 1 one was, 2 the arguments are wrong.\n";
@@ -28,6 +32,7 @@ struct Options {
   std::uint64_t count = 0;
   bool fresh = false;
   bool verbose = false;
+  bool violate = false;
   std::string report;
 };
 
@@ -42,7 +47,7 @@ bool parse_options(int argc, char** argv, Options& options) {
       {"seeds", required_argument, nullptr, 'n'},  {"first", required_argument, nullptr, 'f'},
       {"fresh", required_argument, nullptr, 'r'},  {"seed", required_argument, nullptr, 's'},
       {"report", required_argument, nullptr, 'o'}, {"verbose", no_argument, nullptr, 'v'},
-      {nullptr, 0, nullptr, 0}};
+      {"violate", no_argument, nullptr, 'x'},      {nullptr, 0, nullptr, 0}};
   for (int c; (c = getopt_long(argc, argv, "", known, nullptr)) != -1;) {
     bool good = c != '?';
     if (c == 'n' || c == 'r') good = parse_number(optarg, options.count);
@@ -51,9 +56,10 @@ bool parse_options(int argc, char** argv, Options& options) {
     if (c == 'r') options.fresh = true;
     if (c == 'o') options.report = optarg;
     if (c == 'v') options.verbose = true;
+    if (c == 'x') options.violate = true;
     if (!good) return false;
   }
-  return options.count > 0 && optind == argc;
+  return (options.count > 0 || options.violate) && optind == argc;
 }
 
 // Above all that are named in tests.
@@ -81,6 +87,10 @@ int main(int argc, char** argv) {
   if (!parse_options(argc, argv, options)) {
     std::fputs(kUsage, stderr);
     return 2;
+  }
+  if (options.violate) {
+    uet::TimerEntry entry;
+    uet::TimerWheel(uet::Time{}).insert(entry, uet::Time(uet::Duration(-1)));
   }
   if (options.fresh) {
     options.first = draw_first_seed();
