@@ -5,8 +5,11 @@
 function(uet_bpf_program source header name)
   set(directory ${PROJECT_BINARY_DIR}/bpf)
   set(object ${directory}/${name}.o)
-  set(flags -O2 -g -target bpf -Wall -Wextra -Werror -I${PROJECT_SOURCE_DIR}/include
+  set(flags -O2 -g -target bpf -Wall -Wextra -I${PROJECT_SOURCE_DIR}/include
     -ffile-prefix-map=${PROJECT_SOURCE_DIR}=.)
+  if(UET_WERROR)
+    list(APPEND flags -Werror)
+  endif()
   if(CMAKE_LIBRARY_ARCHITECTURE)  # where Debian has <asm/types.h>
     list(APPEND flags -I/usr/include/${CMAKE_LIBRARY_ARCHITECTURE})
   endif()

@@ -24,6 +24,8 @@ set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Ultra Ethernet Transport for libfabric")
 set(CPACK_PACKAGE_DESCRIPTION "A libfabric provider that carries messages, tagged messages, RMA and
 atomics as Ultra Ethernet Transport packets over the kernel's UDP sockets. No special hardware and
 no privilege is needed; programs that use libfabric run over it unchanged.")
+set(CPACK_UET_SOURCE_DIR ${PROJECT_SOURCE_DIR})
+set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_SOURCE_DIR}/cmake/PackageTime.cmake)
 set(CPACK_SET_DESTDIR ON)
 set(CPACK_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
