@@ -43,6 +43,17 @@ foreach(module IN LISTS MODULES)
     message(FATAL_ERROR "the package of ${module} is without the module: ${contents}")
   endif()
 endforeach()
+# Packed again from the same build, every package is the same, byte for byte.
+execute_process(COMMAND ${CPACK} -G DEB --config ${BUILD}/CPackConfig.cmake -B ${ROOT}/again
+  OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+file(GLOB packages RELATIVE ${ROOT}/made ${ROOT}/made/*.deb)
+foreach(name IN LISTS packages)
+  file(SHA256 ${ROOT}/made/${name} made)
+  file(SHA256 ${ROOT}/again/${name} again)
+  if(NOT made STREQUAL again)
+    message(FATAL_ERROR "${name} is not the same when it is packed again")
+  endif()
+endforeach()
 execute_process(COMMAND ${dpkg_deb} --extract ${package} ${ROOT}/unpacked
   COMMAND_ERROR_IS_FATAL ANY)
 foreach(file IN LISTS PLUGIN FILES)
