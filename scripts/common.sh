@@ -81,13 +81,14 @@ wish_packages() {
   fi
 }
 
-# build PRESET [TARGET...]: configures build/PRESET once, then builds what is out of date.
+# build PRESET [TARGET...]: configures build/PRESET once, then builds what is out of date. UET_WERROR
+# of the environment, ON or OFF, is the option of that name where a build is configured.
 build() {
   local preset="$1" directory="build/$1" targets=()
   shift
   [[ $# -eq 0 ]] || targets=(--target "$@")
   if [[ ! -f "$directory/build.ninja" ]]; then
-    cmake --preset "$preset" || fail "configuring $directory failed" \
+    cmake --preset "$preset" ${UET_WERROR:+"-DUET_WERROR=$UET_WERROR"} || fail "configuring $directory failed" \
       "the message above names what is missing; after mending it: rm -rf $directory and run again"
   fi
   cmake --build "$directory" --parallel "$(nproc)" "${targets[@]}" ||
