@@ -34,9 +34,11 @@ class HostCopy {
   bool through_memory = false;
 };
 
-// `device`: nullptr for memory of the CPU; `host`: nullptr for memcpy.
+// `device`: nullptr for memory of the CPU; `host`: nullptr for memcpy. No bytes need no memory:
+// `there` may be nullptr then, which memcpy does not allow.
 inline void place(DeviceMemory* device, HostCopy* host, std::byte* there,
                   std::span<const std::byte> bytes) {
+  if (bytes.empty()) return;
   if (device != nullptr) [[unlikely]] {
     device->place(there, bytes);
   } else if (host != nullptr && host->through_memory && bytes.size() >= HostCopy::kLeastBytes) {
@@ -47,6 +49,7 @@ inline void place(DeviceMemory* device, HostCopy* host, std::byte* there,
 }
 
 inline void fetch(DeviceMemory* device, std::span<std::byte> bytes, const std::byte* there) {
+  if (bytes.empty()) return;
   if (device == nullptr) [[likely]] {
     std::memcpy(bytes.data(), there, bytes.size());
   } else {
