@@ -88,8 +88,11 @@ class SharedParameters {
   ~SharedParameters() {
     if (--held_->holders == 0) delete held_;
   }
+  // The analyser does not follow the count of holders.
+  // NOLINTBEGIN(clang-analyzer-cplusplus.NewDelete)
   const Parameters& operator*() const { return held_->parameters; }
   const Parameters* operator->() const { return &held_->parameters; }
+  // NOLINTEND(clang-analyzer-cplusplus.NewDelete)
   // Counted by the contexts, those that have ended included. What contexts hold is not in it.
   Counters& counts() const { return held_->counts; }
 

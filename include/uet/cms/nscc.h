@@ -37,7 +37,7 @@ struct NsccConstants {
   bool recovery_by_count = false;  // ... and CMS-150
   bool in_order = false;           // RecoveryRules
 
-  explicit NsccConstants(SharedParameters shared) : parameters(std::move(shared)) {}
+  explicit NsccConstants(const SharedParameters& shared) : parameters(shared) {}
   const Tuning& tuning() const { return parameters->tuning; }
   double mtu_bytes() const { return std::max<std::uint32_t>(parameters->mtu_bytes, 1); }
   // Parameters::max_window_bytes
