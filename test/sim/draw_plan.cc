@@ -453,8 +453,10 @@ void draw_make(MakePlan& make, Rng& rng) {
   pds::Parameters& pds = make.fep.pds;
   pds.default_mpr = pick<std::uint8_t, 4>(rng, {1, 2, 8, 32});
   pds.ack_per_packet = rng.chance(0.3);
-  pds.ack_gen_trigger_bytes = pick<std::uint32_t, 3>(rng, {4096, 16 * 1024, 32 * 1024});
+  pds.ack_gen_trigger_bytes =
+      pick<std::uint32_t, 3>(rng, {4096, 16 * 1024, cms::kDefaultAckTrigger});
   pds.rto_init = pick<Duration, 3>(rng, {microseconds(500), milliseconds(2), milliseconds(20)});
+  make.fep.cms.ack_gen_trigger_bytes = pds.ack_gen_trigger_bytes;
   make.fep.cms.algorithm = rng.chance(0.5) ? cms::Algorithm::Nscc : cms::Algorithm::None;
   ses::Parameters& ses = make.fep.ses;
   const std::uint64_t mtu = ses.payload_mtu;
@@ -496,12 +498,13 @@ void draw_small_ranges(Plan& plan, Rng rng) {
 // of their own: what else the seed says stays.
 void draw_limits(Plan& plan, Rng rng) {
   pds::Parameters& pds = plan.fep.pds;
-  const bool shipped = rng.chance(0.4);
+  const bool shipped = rng.chance(0.5);
   const bool hole = rng.chance(0.16);
   const std::uint32_t largest = pick<std::uint32_t, 3>(rng, {200, 700, plan.fep.ses.payload_mtu});
   const bool stays = rng.chance(0.5);
   const auto node = static_cast<int>(rng.below(static_cast<std::uint64_t>(plan.nodes)));
-  if (shipped) pds.ack_gen_trigger_bytes = pds::Parameters{}.ack_gen_trigger_bytes;
+  if (shipped) pds.ack_gen_trigger_bytes = cms::kDefaultAckTrigger;
+  plan.fep.cms.ack_gen_trigger_bytes = pds.ack_gen_trigger_bytes;
   if (plan.killed_node >= 0) return;
   if (shipped) {
     const pds::Parameters defaults;
@@ -557,15 +560,15 @@ std::string Plan::describe() const {
   out << nodes << " nodes, " << contexts.size() << " contexts, " << operations.size()
       << " operations, " << receives.size() << " receives, payload_mtu " << fep.ses.payload_mtu
       << ", mpr " << int{fep.pds.default_mpr} << ", RTO " << to_us(fep.pds.rto_init)
-      << " us, packets " << fep.packets << ", buffers " << fep.buffers << ", PDCs "
-      << fep.pds.pdc_count << ", tx/rx/return messages " << fep.ses.tx_messages << "/"
-      << fep.ses.rx_messages << "/" << fep.ses.return_messages << ", " << link.rate_bps / 1'000'000
-      << " Mbit/s, latency " << to_us(link.latency) << " us, jitter " << to_us(link.jitter)
-      << " us, queue " << link.queue_bytes << ", loss " << link.loss << ", trimming "
-      << link.trimming << ", duplication " << link.duplication << ", reordering " << link.reordering
-      << ", corruption " << link.corruption << ", partitions " << partitions.size() << ", hostile "
-      << hostile_packets << ", killed node " << killed_node << ", returns after "
-      << to_us(returns_after) << " us"
+      << " us, ACK trigger " << fep.pds.ack_gen_trigger_bytes << ", packets " << fep.packets
+      << ", buffers " << fep.buffers << ", PDCs " << fep.pds.pdc_count << ", tx/rx/return messages "
+      << fep.ses.tx_messages << "/" << fep.ses.rx_messages << "/" << fep.ses.return_messages << ", "
+      << link.rate_bps / 1'000'000 << " Mbit/s, latency " << to_us(link.latency) << " us, jitter "
+      << to_us(link.jitter) << " us, queue " << link.queue_bytes << ", loss " << link.loss
+      << ", trimming " << link.trimming << ", duplication " << link.duplication << ", reordering "
+      << link.reordering << ", corruption " << link.corruption << ", partitions "
+      << partitions.size() << ", hostile " << hostile_packets << ", killed node " << killed_node
+      << ", returns after " << to_us(returns_after) << " us"
       << (link.largest_packet == UINT32_MAX ? ""
                                             : ", none above " + std::to_string(link.largest_packet))
       << (behind_black_hole < 0 ? ""

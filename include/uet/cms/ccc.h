@@ -33,9 +33,9 @@ struct SameHost {
 };
 
 inline constexpr std::uint32_t kAckGenTrigger = 16 * 1024;  // bytes, of CMS-124
-// What a receiver collects before it acknowledges unasked, in bytes (ACK_Gen_Trigger, PDS-97), unless
-// configured otherwise. More than CMS-124 assumes: a sender whose window is too small for that asks
-// (Window::wants_ack).
+// What a receiver collects before it acknowledges unasked, in bytes (ACK_Gen_Trigger, PDS-97),
+// unless configured otherwise. More than CMS-124 assumes: a sender whose window is too small for
+// that asks (Window::wants_ack).
 inline constexpr std::uint32_t kDefaultAckTrigger = 64 * 1024;
 
 // Set once per FEP. Bytes are nominal packet sizes (CMS-6).
@@ -63,8 +63,8 @@ struct Parameters {
   std::optional<SameHost> same_host;      // empty: peers there are like all others
   bool path_inference = true;  // losses are inferred from later packets on the same path (CMS-420)
   // Many packets that arrive above a gap prove a loss whatever their paths, and so does the answer
-  // to a Probe (CMS-150, CMS-151). On a single path only the answer: its order proves the rest (CMS-153);
-  // with `trimming` only the answer, unless credit is used (CMS-152).
+  // to a Probe (CMS-150, CMS-151). On a single path only the answer: its order proves the rest
+  // (CMS-153); with `trimming` only the answer, unless credit is used (CMS-152).
   bool recovery = true;
   Tuning tuning;
 
