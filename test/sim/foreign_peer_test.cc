@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// A Fep and a peer of another make: the exchanges that the references describe of the consortium's
+// A Fep and a peer of another make: the exchanges that docs/spec describes of the consortium's
 // reference provider, packet by packet, the peer as initiator and as target.
 #include "sim/foreign_peer.h"
 
