@@ -64,6 +64,17 @@ bool parse_heading(const std::string& line, Definition& to) {
   return true;
 }
 
+// Looks like a heading of a rule or section, well formed or not.
+bool defines_something(const std::string& line) {
+  if (!line.starts_with("#")) return false;
+  const std::string title = line.substr(std::min(line.find_first_not_of("# "), line.size()));
+  return line.find("<a id=") != std::string::npos ||
+         std::any_of(kFamilies.begin(), kFamilies.end(), [&](std::string_view family) {
+           const std::size_t number = family.size() + 1;
+           return title.starts_with(family) && title.size() > number && is_digit(title[number]);
+         });
+}
+
 std::string anchor_of(const std::string& name) {
   const std::size_t space = name.find(' ');
   if (space == std::string::npos) return lower(name);
@@ -149,7 +160,7 @@ void add_spec(std::string_view file, std::string_view text, LawBook& to) {
   for (std::size_t i = 0; i < lines.size(); ++i) {
     Definition found;
     if (!parse_heading(lines[i], found)) {
-      if (lines[i].starts_with("#") && lines[i].find("<a id=") != std::string::npos) {
+      if (defines_something(lines[i])) {
         to.complaints.push_back(name + ": no heading of a rule or section: " + lines[i]);
       }
       continue;

@@ -333,6 +333,8 @@ TEST(TidyLawBook, RefusesRulesThatAreNotWhole) {
               ElementsAre(HasSubstr("no sentence")));
   EXPECT_THAT(complaints_of("#### <a id=\"pds-3\"></a>PDS 3 without colon\n"),
               ElementsAre(HasSubstr("no heading")));
+  EXPECT_THAT(complaints_of("#### PDS-3: without anchor\n"), ElementsAre(HasSubstr("no heading")));
+  EXPECT_THAT(complaints_of("# PDS: a title\n#### Example 1\n"), IsEmpty());
 }
 
 TEST(TidyLawBook, RefusesCitationsWithoutText) {
