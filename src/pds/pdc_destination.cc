@@ -22,6 +22,17 @@ constexpr std::size_t kStoredForNobody = 64;
 // (PDS-175) does not keep, while the hazard that the feature is for is met by the tombstone.
 constexpr std::uint32_t kFeatures = 0;
 
+constexpr std::int32_t kLargestRangePsns = 32 * std::int32_t{wire::kMprUnitPsns};
+
+// A copy of what was delivered more than our MP_RANGE ago: a source that did not know the range yet
+// may have sent that many PSNs, and lost all ACKs of them (PDS-42, PDS-46). To refuse it would
+// bring it back for ever.
+bool came_long_ago(const Incoming& request, Psn cack, Psn start_psn) {
+  const std::int32_t behind = cack - request.psn;
+  const bool below = behind >= 0 && behind < kLargestRangePsns;
+  return below && (!request.syn || request.psn >= start_psn);
+}
+
 }  // namespace
 
 // The pipeline of PDS-210 from step 8 on; Manager did the lookup and the identity checks.
@@ -32,9 +43,12 @@ void Pdc::on_request(Incoming& request, Time now) {
   const RxWindow::Place place = rx_.place(request.psn);
   syn_came_again_ |= request.syn && request.retx;
   if (!request.syn && place != RxWindow::Place::OutOfRange) prove();
-  if (place == RxWindow::Place::Duplicate) return on_duplicate(request, now);  // PDS-202
-  if (request.trimmed) return send_nack(*request.trimmed, request);            // PDS-149, PDS-150
-  if (place == RxWindow::Place::OutOfRange) {                                  // PDS-46
+  if (place == RxWindow::Place::Duplicate ||
+      came_long_ago(request, rx_.cack_psn(), start_psn_)) {  // PDS-202
+    return on_duplicate(request, now);
+  }
+  if (request.trimmed) return send_nack(*request.trimmed, request);  // PDS-149, PDS-150
+  if (place == RxWindow::Place::OutOfRange) {                        // PDS-46
     return send_nack(request.syn ? NackCode::InvalidSyn : NackCode::PsnOorWindow, request);
   }
   if (destination_.mode == DeliveryMode::Rod && request.psn != rod_next_) {

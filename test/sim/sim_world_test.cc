@@ -219,7 +219,7 @@ TEST(SimWorld, PacketsTravelAsFrames) {
 }
 
 TEST(WireMonitor, ComplainsAboutAPsnBeyondTheWindow) {
-  WireMonitor monitor({1});
+  WireMonitor monitor({1}, 0);
   const auto sent = [&](std::uint32_t psn, bool syn, std::uint16_t offset) {
     wire::RequestHeader header;
     header.psn = Psn{psn};

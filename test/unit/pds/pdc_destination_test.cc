@@ -74,10 +74,12 @@ TEST_F(PdcDestination, Pds46_SynOutsideTheWindowIsInvalid) {
   EXPECT_EQ(refused[0].nack_code, NackCode::InvalidSyn);
 }
 
+// By more than the largest window that a source may have begun with.
 TEST_F(PdcDestination, Pds46_FarBelowTheWindowIsOutOfRange) {
   arrive(1100);
-  EXPECT_TRUE(nacks(answer_to(request(333 + 1099 - 1023))).empty());
-  EXPECT_EQ(nacks(answer_to(request(333 + 1099 - 1024))).size(), 1U);
+  EXPECT_TRUE(nacks(answer_to(request(333U + 1099 - 1024))).empty());
+  EXPECT_TRUE(nacks(answer_to(request(333U + 1099 - 4095))).empty());
+  EXPECT_EQ(nacks(answer_to(request(333U + 1099 - 4096))).size(), 1U);
   EXPECT_EQ(node->client.delivered.size(), 1100U);
 }
 

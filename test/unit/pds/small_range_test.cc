@@ -111,6 +111,22 @@ TEST_F(SmallRange, Pds219_HalfOfTheWindowIsAcknowledgedUnasked) {
   }
 }
 
+// A source that has not heard of the range sends more than it; all arrive, and the ACKs are lost.
+TEST_F(SmallRange, Pds46_CopyOfWhatCameLongAgoIsAcknowledged) {
+  for (const std::uint8_t range : {std::uint8_t{1}, std::uint8_t{64}, std::uint8_t{128}}) {
+    build_for(range < 128 ? range : std::uint8_t{0}, range < 128 ? 0 : 1);
+    accept(333);
+    for (std::uint32_t psn = 334; psn < 334 + 400; ++psn) answer_to(request(psn));
+    const std::size_t delivered = node->client.delivered.size();
+    for (const std::uint32_t psn : {333U, 340U, 500U, 732U}) {
+      const auto answers = answer_to(retransmission(psn));
+      ASSERT_EQ(acks(answers).size(), 1U) << psn;
+      EXPECT_EQ(acks(answers)[0].cack_psn, Psn{733});
+    }
+    EXPECT_EQ(node->client.delivered.size(), delivered);
+  }
+}
+
 class SmallRanges : public Pair, public ::testing::WithParamInterface<std::tuple<int, bool>> {};
 
 // Both directions, in every traffic class, with every tenth packet lost, and closed in the end.
