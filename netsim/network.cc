@@ -74,6 +74,7 @@ void Network::make_ports() {
     port.config = config_.queues;
     if (port.link.last_hop && !config_.ecn_on_last_hop) port.config.ecn_high_bytes = 0;
     if (port.link.last_hop) {
+      port.config.data_limit_bytes = config_.last_hop_limit_bytes;
       scale(port.config, static_cast<double>(port.link.rate_bps) /
                              static_cast<double>(config_.topology.host_rate_bps));
       continue;

@@ -42,11 +42,12 @@ struct Fault {
 
 struct NetworkConfig {
   TopologyConfig topology;
-  QueueConfig queues;                   // of switch ports
-  bool ecn_on_last_hop = true;          // off where receivers give credit (CMS-33)
-  std::uint32_t overhead_bytes = 8;     // on the wire, beside what PDS counts (CMS-809)
-  std::uint32_t least_wire_bytes = 64;  // of a short packet
-  fep::Config fep;                      // of every host; sizes and seed are set by the network
+  QueueConfig queues;                               // of switch ports
+  std::uint64_t last_hop_limit_bytes = UINT64_MAX;  // data_limit_bytes of those to hosts (CMS-32)
+  bool ecn_on_last_hop = true;                      // off where receivers give credit (CMS-33)
+  std::uint32_t overhead_bytes = 8;                 // on the wire, beside what PDS counts (CMS-809)
+  std::uint32_t least_wire_bytes = 64;              // of a short packet
+  fep::Config fep;  // of every host; sizes and seed are set by the network
   DeliveryMode mode = DeliveryMode::Rud;
   std::uint64_t remote_rate_bps =
       0;                    // of the peers' links, as far as hosts know it; 0 = they do not

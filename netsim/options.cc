@@ -36,6 +36,7 @@ struct Arguments {
   // queues
   bool trimming = true, ecn = true;
   double ecn_low = 0.2, ecn_high = 0.8, trim_at = 1.0, drop_at = 5.0;  // of the BDP
+  double trim_at_last_hop = 1.5;
   bool strict = false, separate_trimmed = false;
   // endpoints
   cms::Algorithm algorithm = cms::Algorithm::Nscc;
@@ -147,6 +148,11 @@ void add_queues(CLI::App& app, Arguments& a) {
       ->capture_default_str()
       ->check(share);
   group->add_option("--trim-at", a.trim_at, "Limit of a queue that trims, in BDP")
+      ->capture_default_str()
+      ->check(share);
+  group
+      ->add_option("--trim-at-last-hop", a.trim_at_last_hop,
+                   "Limit of a queue to a host that trims, in BDP")
       ->capture_default_str()
       ->check(share);
   group->add_option("--drop-at", a.drop_at, "Limit of a queue that does not, in BDP")
@@ -399,13 +405,17 @@ Picoseconds idle_rtt(const TopologyConfig& topology, std::uint32_t wire_bytes) {
 Duration duration_of(Picoseconds span) { return Duration(span / kPsPerNs); }
 
 void make_queues(const Arguments& a, double bdp_bytes, std::uint32_t wire_bytes,
-                 QueueConfig& queues) {
+                 NetworkConfig& network) {
+  QueueConfig& queues = network.queues;
   const double whole = std::ceil(bdp_bytes / wire_bytes) * wire_bytes;  // CMS-809: 43 packets
   queues.ecn_low_bytes = a.ecn_low * whole;
   queues.ecn_high_bytes = a.ecn ? a.ecn_high * whole : 0;
   queues.trimming = a.trimming;
   queues.data_limit_bytes =
       static_cast<std::uint64_t>((a.trimming ? a.trim_at : a.drop_at) * whole);
+  network.last_hop_limit_bytes = a.trimming  // CMS-32
+                                     ? static_cast<std::uint64_t>(a.trim_at_last_hop * whole)
+                                     : queues.data_limit_bytes;
   queues.control_limit_bytes = 2 * queues.data_limit_bytes;  // CMS-501
   queues.separate_trimmed = a.separate_trimmed;
   queues.scheduling = a.strict ? Scheduling::Strict : Scheduling::Weighted;
@@ -526,7 +536,7 @@ std::string make_setup(const Arguments& a, RunSetup& setup) {
   const Picoseconds rtt = a.base_rtt_us > 0 ? static_cast<Picoseconds>(a.base_rtt_us * kPsPerUs)
                                             : idle_rtt(network.topology, wire_bytes);
   const double bdp_bytes = microseconds(rtt) * a.link_gbps * 125;
-  make_queues(a, bdp_bytes, wire_bytes, network.queues);
+  make_queues(a, bdp_bytes, wire_bytes, network);
   const auto limit = static_cast<double>(network.queues.data_limit_bytes);
   const double rto_us = a.rto_us > 0 ? a.rto_us : 15 + 6 * limit / (a.link_gbps * 125);
   make_endpoints(a, rtt, rto_us, network.fep);

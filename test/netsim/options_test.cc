@@ -31,6 +31,7 @@ TEST(Options, DefaultsAreTheCalibratedFabric) {  // CMS-809, CMS-32
   EXPECT_EQ(network.topology.tiers, 3U);
   EXPECT_EQ(network.fep.cms.base_rtt, Duration(14'022));
   EXPECT_EQ(network.queues.data_limit_bytes, 178'450U);
+  EXPECT_EQ(network.last_hop_limit_bytes, 267'675U);
   EXPECT_NEAR(network.queues.ecn_low_bytes, 35'690, 1);
   EXPECT_NEAR(network.queues.ecn_high_bytes, 142'760, 1);
   EXPECT_TRUE(network.queues.trimming);
@@ -38,6 +39,7 @@ TEST(Options, DefaultsAreTheCalibratedFabric) {  // CMS-809, CMS-32
   EXPECT_EQ(network.fep.cms.mtu_bytes, 4190U);
   ASSERT_TRUE(parse_line("--incast 2 --no-trimming", setup = {}).run);
   EXPECT_EQ(setup.network.queues.data_limit_bytes, 892'250U);
+  EXPECT_EQ(setup.network.last_hop_limit_bytes, 892'250U);
   EXPECT_NEAR(to_us(setup.network.fep.pds.rto_init), 443.3, 0.1);
 }
 
