@@ -216,6 +216,9 @@ void Pdc::on_close_command(const Incoming& request, Time now) {
     const TxRecord* record = tx_.find(psn);
     return_data = return_data || (record != nullptr && record->message != nullptr);
   }
+  // The initiator has the data that it waited for. If a message waits for the application here, the
+  // Close Command comes again, and so do the data, until their ACKs are here.
+  if (return_data && watches_ > 0) return;
   if (return_data) {
     send_nack(NackCode::ClosingInErr, request);
     ++env_.counters.close_in_error;

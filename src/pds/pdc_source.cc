@@ -556,6 +556,7 @@ void Pdc::on_fatal_nack(NackCode code, Psn psn, const TxRecord& record, Time now
   // PDS-171, and CLOSING_IN_ERR in section 6.3: the target has already let go of the PDC.
   if (state_ == PdcState::CloseAckWait &&
       (code == NackCode::InvDpdcid || code == NackCode::ClosingInErr)) {
+    if (watches_ > 0) error_ = nack_error(code);  // what waits there may be lost
     return finish();
   }
   Ending ending{.error = nack_error(code)};
