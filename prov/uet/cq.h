@@ -94,7 +94,7 @@ class Cq final : public fid_cq {
   std::size_t reserved_ = 0;
   std::deque<std::vector<std::byte>> error_data_;  // in order of the entries
   std::vector<std::byte> error_data_given_;        // the application may look until the next read
-  Time progress_due_{};  // of a read that finds as many entries as it asks for
+  Time progress_due_{};      // of a read that finds as many entries as it asks for
   const bool threshold_;     // FI_CQ_COND_THRESHOLD
   bool signalled_ = false;   // and nobody was there to hear it
   unsigned signals_ = 0;     // calls of fi_cq_signal that somebody in sread has heard

@@ -88,7 +88,8 @@ bool Fep::keep_acks_longer(Time now) {
 }
 
 bool Fep::only_acks_wait(Time now) {
-  return outbox_.empty() && !outbox_.has_nacks() && ses_.next_deadline() > now && manager_.only_acks_wait();
+  return outbox_.empty() && !outbox_.has_nacks() && ses_.next_deadline() > now &&
+         manager_.only_acks_wait();
 }
 
 void Fep::push_kept_acks(Time now) {

@@ -117,9 +117,9 @@ void Run::on_operation(std::size_t number, const ses::Completion& completion) {
     fail(name + " (flavour " + std::to_string(static_cast<int>(plan.flavour)) + ", context " +
          std::to_string(plan.from) + " to " + std::to_string(plan.to) + ", " +
          std::to_string(plan.length) + " B) completes with status " +
-         std::to_string(static_cast<int>(completion.status)) +
-         ", return code " + std::to_string(static_cast<int>(completion.return_code)) +
-         ", PDS error " + std::to_string(static_cast<int>(completion.pds_error)));
+         std::to_string(static_cast<int>(completion.status)) + ", return code " +
+         std::to_string(static_cast<int>(completion.return_code)) + ", PDS error " +
+         std::to_string(static_cast<int>(completion.pds_error)));
   }
   if (plan.flavour == Flavour::Read || plan.flavour == Flavour::SlotRead) {
     check_read(number);

@@ -63,8 +63,8 @@ struct Counters {
   std::uint64_t blocked_by_credit_ns = 0;       // credit of the receiver
   std::uint64_t blocked_by_peer_window_ns = 0;  // mpr (PDS-40)
   std::uint64_t blocked_by_nic_ns = 0;          // the NIC took no more
-  std::uint64_t no_packet = 0;                  // ACKs and NACKs that found no packet buffer, or no room
-  std::uint64_t rto_exhausted = 0;              // PDCs and RUDI packets given up (PDS-134)
+  std::uint64_t no_packet = 0;      // ACKs and NACKs that found no packet buffer, or no room
+  std::uint64_t rto_exhausted = 0;  // PDCs and RUDI packets given up (PDS-134)
 };
 
 }  // namespace uet::pds

@@ -580,8 +580,8 @@ TEST_F(PdcSource, Pds144_FatalNackMustMatchPeerAndPsn) {
 }
 
 // The packet that the NACK names, and what was never sent, may go to a new PDC if the code says so,
-// and what was sent behind it if the peer had let go of the PDC; of nothing else is it known whether
-// it was consumed.
+// and what was sent behind it if the peer had let go of the PDC; of nothing else is it known
+// whether it was consumed.
 TEST_F(PdcSource, Pds134_Pds142_FatalNackFailsEverythingOnce) {
   for (int code = 0; code < 256; ++code) {
     const auto nack_code = static_cast<NackCode>(code);

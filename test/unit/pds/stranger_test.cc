@@ -397,7 +397,8 @@ TEST_F(Stranger, Pds173_IdleUnprovedPdcEndsAlmostInSilence) {
   EXPECT_EQ(node->manager->open_pdcs(), 0U);
 }
 
-// A peer of another make may not know the question. A host that was named by a stranger knows no PDC.
+// A peer of another make may not know the question. A host that was named by a stranger knows no
+// PDC.
 TEST_F(Stranger, Pds221_RefusalOfTheQuestionProvesUnlessThereIsNoPdc) {
   for (const NackCode code : {NackCode::UnexpEvent, NackCode::PktNotRcvd, NackCode::InvDpdcid}) {
     with_pdcs(8);

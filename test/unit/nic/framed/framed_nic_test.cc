@@ -492,15 +492,10 @@ TEST_F(FramedNicTest, FramesOfOthersAreThrownAwaySilently) {
 // answer to groups.
 TEST_F(FramedNicTest, SourcesThatAreNoHostAreRefused) {
   ASSERT_TRUE(open_well());
-  const FabricAddress kWrong[] = {ipv4(0, 0, 0, 0),
-                                  ipv4(127, 0, 0, 1),
-                                  ipv4(224, 0, 0, 1),
-                                  ipv4(239, 255, 255, 250),
-                                  ipv4(240, 0, 0, 1),
-                                  ipv4(255, 255, 255, 255),
-                                  ipv4(10, 85, 0, 255),
-                                  ipv4(10, 85, 0, 0),
-                                  kSelf};
+  const FabricAddress kWrong[] = {
+      ipv4(0, 0, 0, 0),         ipv4(127, 0, 0, 1), ipv4(224, 0, 0, 1),
+      ipv4(239, 255, 255, 250), ipv4(240, 0, 0, 1), ipv4(255, 255, 255, 255),
+      ipv4(10, 85, 0, 255),     ipv4(10, 85, 0, 0), kSelf};
   for (const FabricAddress& source : kWrong) {
     wire::FrameFields fields = to_us();
     fields.source = source;
