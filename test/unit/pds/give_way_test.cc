@@ -46,25 +46,31 @@ TEST_F(GiveWay, Pds173_OfItselfItDoesNotClose) {
 }
 
 // An idle one closes first.
-TEST_F(GiveWay, Pds174_ShortageClosesIdleOnesBeforeWatchedOnes) {
+TEST_F(GiveWay, Pds174_ShortageClosesIdleOnesThenWatchedOnes) {
   Parameters parameters = test_parameters();
-  parameters.pdc_count = 4;
+  parameters.pdc_count = 6;
   build(parameters);
   const PdcId watched = accept(333).id();
   node->manager->watch(watched);
-  const auto closes = [&] {
-    TestMessage& message = node->message(1);
-    Destination other = to_peer();
-    other.traffic_class = static_cast<std::uint8_t>(1 + node->messages.size());
-    while (node->manager->send(message, other, now).ok()) {
-      ++other.traffic_class;
-      return std::size_t{2};
-    }
-    return count(turn(), CpType::CloseRequest);
+  now += milliseconds(10);
+  wire::RequestHeader second = request(333, true);
+  second.spdcid = PdcId{kPeerPdc.value + 1};
+  receive(second);
+  const PdcId idle = pdc = node->client.delivered.back().pdc;
+  turn();
+  prove(second.spdcid);
+  Destination other = to_peer();
+  const auto post = [&] {
+    ++other.traffic_class;
+    return node->manager->send(node->message(1), other, now).ok();
   };
-  std::size_t asked = 2;
-  for (int i = 0; i < 8 && asked == 2; ++i) asked = closes();
-  EXPECT_EQ(asked, 1U);
+  while (post()) {
+  }
+  turn();
+  EXPECT_TRUE(node->manager->find(watched)->takes_messages());
+  EXPECT_FALSE(node->manager->find(idle)->takes_messages());
+  now += parameters.pending_timeout;
+  EXPECT_FALSE(post());
   EXPECT_FALSE(node->manager->find(watched)->takes_messages());
 }
 
@@ -79,12 +85,17 @@ TEST_F(GiveWay, Pds177_SlowInitiatorCostsNothingThatIsWatched) {
   ASSERT_EQ(asked.size(), 1U);
   wire::AckHeader taken = ack(asked[0].psn.value, asked[0].psn.value);
   receive(taken);
-  after(2 * test_parameters().close_request_time);
+  const auto live_for = [&](Duration time) {  // the peer answers, but does not close
+    for (Duration waited{}; waited < time; waited += milliseconds(50)) {
+      for (const wire::ControlHeader& header : controls(after(milliseconds(50)))) {
+        if (header.ctl_type == CpType::Noop) receive(ack(header.psn.value, header.psn.value));
+      }
+    }
+  };
+  live_for(2 * test_parameters().close_request_time);
   ASSERT_NE(node->manager->find(pdc), nullptr);
   node->manager->unwatch(pdc);
-  const Duration limit =
-      test_parameters().close_request_time + 4 * test_parameters().keepalive_time;
-  for (Duration waited{}; waited < limit; waited += milliseconds(100)) after(milliseconds(100));
+  live_for(test_parameters().close_request_time + 2 * test_parameters().keepalive_time);
   EXPECT_EQ(node->manager->find(pdc), nullptr) << "now the time runs";
 }
 
