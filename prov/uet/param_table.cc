@@ -171,8 +171,8 @@ constexpr Row kRows[] = {
      "A ring in shared memory has the same size.",
      number<&Params::socket_buffer_bytes>(64 << 10, 1 << 30), true},
     {"cc_algorithm",
-     "Congestion control: nscc adapts a window to ECN marks and queueing delay; rccc lets the "
-     "receiver grant credit and must be set at both ends; both needs the consent of each; none "
+     "Congestion control: nscc adapts a window to ECN marks and queueing delay; with rccc the "
+     "receiver grants credit, set it at both ends; both needs the consent of each; none "
      "uses a fixed window. TFC is not implemented.",
      Choice{set_algorithm, algorithm_text, "nscc, rccc, both or none (TFC is not implemented)"},
      true},

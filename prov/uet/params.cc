@@ -5,8 +5,10 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <functional>
 #include <mutex>
+#include <utility>
 
 #include "provider.h"
 
@@ -39,23 +41,22 @@ std::size_t environment_mark() {
   return mark;
 }
 
-// One that is misspelt, or from an earlier release, must not be ignored in silence.
-bool environment_is_known() {
-  bool known = true;
+// Variables that are misspelt, or from an earlier release: they must not be ignored in silence.
+std::vector<std::string> find_strays() {
+  std::vector<std::string> complaints;
   for_each_variable([&](std::string_view name, std::string_view value) {
     if (value.empty()) return;
-    const auto why = find_stray(name);
-    if (!why) return;
-    FI_WARN(&provider, FI_LOG_CORE, "%s\n", why->c_str());
-    known = false;
+    if (auto why = find_stray(name)) complaints.push_back(std::move(*why));
   });
-  return known;
+  return complaints;
 }
 
 std::optional<Params> read_params() {
   Params params;
   const bool secure = has_foreign_rights();
-  bool good = environment_is_known();
+  const std::vector<std::string> strays = find_strays();
+  for (const std::string& why : strays) FI_WARN(&provider, FI_LOG_CORE, "%s\n", why.c_str());
+  bool good = strays.empty();
   for (const ParamText& row : param_texts()) {
     char* value = nullptr;
     if (!row.variable || fi_param_get(&provider, row.name.c_str(), &value) != 0 ||

@@ -167,7 +167,7 @@ constexpr Tunable kMessages[] = {
      "in bytes.",
      ses_count<&Ses::unexpected_bytes_per_peer>(64 << 10, kMostMemory)},
     {"rendezvous_threshold",
-     "Length in bytes above which a message is never refused for want of memory: the target reads "
+     "Length in bytes above which a message is never refused for lack of memory: the target reads "
      "the bytes that it has not kept from the initiator once a receive has matched. To a peer whose "
      "receives have always been posted in time, one message at a time of at most eager_bytes may "
      "still be refused, because a peer of another implementation may have no rendezvous.",
@@ -241,7 +241,7 @@ constexpr Tunable kCongestion[] = {
      "this host.",
      rate_mbps<&Cms::remote_rate_bps>()},
     {"cc_receive_rate_mbps",
-     "Rate at which rccc lets all peers together send to this domain, in Mbit/s. 0: the link "
+     "Rate at which rccc allows all peers together to send to this domain, in Mbit/s. 0: the link "
      "rate.",
      rate_mbps<&Cms::receive_rate_bps>()},
     {"cc_path_count",
@@ -288,19 +288,19 @@ constexpr Tunable kCongestion[] = {
      cc<&Cc::target_qdelay_us>(0, 1000000)},
     {"cc_alpha_bytes_per_us",
      "Gain of the window increase below the target delay (alpha), in bytes per microsecond. 0: a * "
-     "MTU / 3 us, where a is the bandwidth-delay product divided by the reference network's.",
+     "MTU / 3 us, where a is the bandwidth-delay product divided by that of the reference network.",
      cc<&Cc::alpha_bytes_per_us>(0, 1000000000)},
     {"cc_fi_bytes",
      "Gain of the fair increase above the target delay (fi), in bytes. 0: 5 a MTU, where a is the "
-     "bandwidth-delay product divided by the reference network's.",
+     "bandwidth-delay product divided by that of the reference network.",
      cc<&Cc::fi_bytes>(0, 1000000000)},
     {"cc_eta_bytes",
      "Window increase in each period, whatever the delay (eta), in bytes. 0: 0.15 a MTU, where a "
-     "is the bandwidth-delay product divided by the reference network's.",
+     "is the bandwidth-delay product divided by that of the reference network.",
      cc<&Cc::eta_bytes>(0, 1000000000)},
     {"cc_fi_scale",
      "Gain of the fast increase without queueing delay (fi_scale), a factor. 0: 0.25 a, where a is "
-     "the bandwidth-delay product divided by the reference network's.",
+     "the bandwidth-delay product divided by that of the reference network.",
      cc<&Cc::fi_scale>(0, 100)},
     {"cc_gamma", "Gain of a window decrease, a factor.", cc<&Cc::gamma>(0, 1)},
     {"cc_max_md_jump", "Least part of the window that one decrease leaves, a fraction.",
@@ -310,7 +310,8 @@ constexpr Tunable kCongestion[] = {
      "power of this number.",
      cc_count<&Cc::qa_gate>(0, 16)},
     {"cc_qa_threshold_us",
-     "Queueing delay that lets quick adapt fire in a network without trimming, in microseconds. 0: "
+     "Queueing delay from which quick adapt fires in a network without trimming, in microseconds. "
+     "0: "
      "four times the target delay.",
      cc<&Cc::qa_threshold_us>(0, 10000000)},
     {"cc_adjust_bytes",
@@ -351,7 +352,7 @@ constexpr Tunable kCongestion[] = {
      "none.",
      cc<&Cc::unsolicited_bdp>(0, 100)},
     {"cc_oversubscription_control",
-     "Let rccc grant less if packets arrive with ECN marks or trimmed.",
+     "Make rccc grant less if packets arrive with ECN marks or trimmed.",
      cms_switch<&Cms::oversubscription_control>()},
     {"cc_oversubscription_period_rtts",
      "Period of the oversubscription control of rccc, in base round-trip times.",

@@ -204,6 +204,10 @@ struct Refused {
   const char* message;
 };
 
+void PrintTo(const Refused& refused, std::ostream* out) {
+  *out << refused.name << "=" << refused.value;
+}
+
 class RefusedName : public Listed, public ::testing::WithParamInterface<Refused> {};
 
 TEST_P(RefusedName, IsNamedWithItsNewForm) {

@@ -98,7 +98,8 @@ TEST(ListOfSettings, EndsAtTheFirstRefusal) {
 
 TEST(NearNames, DifferByFewLetters) {
   const std::string_view names[] = {"rto_init_us", "rto_max_us", "cc_gamma", "retries"};
-  EXPECT_THAT(near_names("rto_maxus", names), ElementsAre("rto_max_us", "rto_init_us"));
+  EXPECT_THAT(near_names("rto_maxus", names), ElementsAre("rto_max_us"));
+  EXPECT_THAT(near_names("rto_mnit_us", names), ElementsAre("rto_init_us", "rto_max_us"));
   EXPECT_THAT(near_names("cc_gmama", names), ElementsAre("cc_gamma"));  // two letters swapped
   EXPECT_THAT(near_names("gamma", names), ElementsAre("cc_gamma"));     // a part of the name
   EXPECT_THAT(near_names("something_else", names), IsEmpty());

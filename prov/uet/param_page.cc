@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Sentences stand on lines of their own in the manual.
-#include "page/param_page.h"
+#include "param_page.h"
 
 #include <algorithm>
 #include <vector>
