@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "compat.h"
+#include "params.h"
 #include "uet/nic/interface.h"
 #include "uet/nic/socket.h"
 
@@ -44,7 +45,7 @@ std::optional<av::UetAddress> decode_socket(const void* address, std::size_t len
   nic::SocketAddress socket_address{};
   std::memcpy(&socket_address, address, needed);
   const FepAddress fep = nic::read_socket_address(socket_address);
-  if (fep.port != 0) return av::address_at(fep.ip, fep.port);
+  if (fep.port != 0) return av::address_at(fep.ip, fep.port, first_udp_port());
   av::UetAddress open;
   open.flags = av::kFabricAddressValid;
   if (is_ipv6) open.flags |= av::kIpv6;
@@ -108,7 +109,7 @@ std::vector<std::byte> AddressFormat::encode(const av::UetAddress& address) cons
     return bytes_of(text.c_str(), text.size() + 1);
   }
   nic::SocketAddress socket_address{};
-  const std::uint16_t port = av::port_name_of(address).value_or(address.udp_port);
+  const std::uint16_t port = av::port_name_of(address, first_udp_port()).value_or(address.udp_port);
   nic::write_socket_address({address.fabric_address, port}, socket_address);
   return bytes_of(&socket_address, nic::socket_address_length(is_ipv6_));
 }
@@ -118,7 +119,7 @@ std::size_t AddressFormat::most_endpoints() const {
 }
 
 bool AddressFormat::can_name(const av::UetAddress& address) const {
-  return !is_socket_format(addr_format_) || av::port_name_of(address).has_value();
+  return !is_socket_format(addr_format_) || av::port_name_of(address, first_udp_port()).has_value();
 }
 
 std::string AddressFormat::to_text(const void* address) const {
@@ -158,7 +159,7 @@ std::optional<av::UetAddress> AddressFormat::next(const std::byte*& cursor) cons
     cursor += length;
   }
   if (!address || address->fabric_address.is_ipv6 != is_ipv6_) return {};
-  address = av::complete(*address);
+  address = av::complete(*address, first_udp_port());
   if (!av::check_destination(*address)) return {};
   return address;
 }

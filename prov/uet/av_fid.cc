@@ -135,8 +135,15 @@ int AvFid::open(Domain& domain, const fi_av_attr& attr, void* context, AvFid*& o
 
 int AvFid::close() noexcept {
   if (references_.any()) return -FI_EBUSY;
+  forget_ports();
   delete this;
   return 0;
+}
+
+void AvFid::forget_ports() noexcept {
+  if (domain_.dead()) return;
+  const Guard guard(domain_.lock());
+  av_.for_each([&](const av::UetAddress& entry) { domain_.fep().unlearn(entry.fep()); });
 }
 
 int AvFid::bind(struct fid* other) noexcept {
@@ -203,6 +210,7 @@ int AvFid::insert_one(const std::optional<av::UetAddress>& address, fi_addr_t* f
       domain_.fep().forget(address->fep(), clock_now());
     }
     index = av_.insert(*address);
+    if (index) domain_.fep().learn(address->fep());
     if (index && has_id) set_user_id(index.value(), *fi_addr);
   }
   if (!index) {
@@ -276,7 +284,10 @@ int AvFid::remove(const fi_addr_t* fi_addr, std::size_t count) noexcept {
   const Guard guard(domain_.lock());
   for (std::size_t i = 0; i < count; ++i) {
     const av::UetAddress* entry = av_.find(fi_addr[i]);
-    if (entry != nullptr) domain_.fep().forget(entry->fep(), clock_now());
+    if (entry != nullptr) {
+      domain_.fep().forget(entry->fep(), clock_now());
+      domain_.fep().unlearn(entry->fep());
+    }
     if (fi_addr[i] < user_ids_.size()) user_ids_[fi_addr[i]] = FI_ADDR_NOTAVAIL;
     if (!av_.remove(fi_addr[i])) {
       FI_WARN(&provider, FI_LOG_AV, "fi_av_remove: there is no address %llu\n",

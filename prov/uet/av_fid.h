@@ -55,6 +55,7 @@ class AvFid final : public fid_av {
   int insert_all(Next next, std::size_t count, fi_addr_t* fi_addr, std::uint64_t flags,
                  void* context);
   int insert_one(const std::optional<av::UetAddress>& address, fi_addr_t* fi_addr, bool has_id);
+  void forget_ports() noexcept;
   void set_user_id(std::uint64_t index, fi_addr_t id);
 
   Domain& domain_;

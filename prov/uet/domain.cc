@@ -283,6 +283,7 @@ int Domain::open_nic(const fi_info& info) {
   nic::set_back_end(config, back_end);
   config.ip = source->fabric_address;
   config.port = source->udp_port;
+  config.first_port = params_.udp_port;
   config.receive_buffer_bytes = static_cast<std::uint32_t>(params_.socket_buffer_bytes);
   config.send_buffer_bytes = config.receive_buffer_bytes;
   config.source_ports = source_ports(params_);
@@ -327,6 +328,7 @@ int Domain::open_fep() {
   config.cms = cms_parameters(params_, *nic_, payload_mtu_);
   config.pds = pds_parameters(params_, config.cms);
   config.pds.place = place_of(local_address().port);
+  config.pds.first_udp_port = params_.udp_port;
   if (config.pds.place) {
     config.pds.pdc_count = std::min(config.pds.pdc_count, pds::kPdcIdsOfPlace / 2);
   }

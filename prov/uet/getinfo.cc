@@ -245,15 +245,16 @@ void set_address(void*& to, std::size_t& length, const std::vector<std::byte>& a
 av::UetAddress source_at(const Offer& offer, const std::optional<av::UetAddress>& wanted) {
   av::UetAddress source = wanted.value_or(av::UetAddress{});
   if (is_wildcard(source.fabric_address)) {
-    if (const auto name = av::port_name_of(source); name && source.has(av::kInitiatorIdValid)) {
-      return av::address_at(offer.address.ip, *name);
+    if (const auto name = av::port_name_of(source, first_udp_port());
+        name && source.has(av::kInitiatorIdValid)) {
+      return av::address_at(offer.address.ip, *name, first_udp_port());
     }
     source.fabric_address = offer.address.ip;
     source.flags &= static_cast<std::uint8_t>(~av::kIpv6);
   }
   source.flags |= av::kFabricAddressValid;
   if (source.fabric_address.is_ipv6) source.flags |= av::kIpv6;
-  return source.udp_port != 0 ? av::complete(source) : source;
+  return source.udp_port != 0 ? av::complete(source, first_udp_port()) : source;
 }
 
 // Empty if the addresses cannot be written in this format.

@@ -76,7 +76,7 @@ int Identity::take_name(const av::UetAddress& wanted, std::size_t count, bool ex
         "packets to this pid_on_fep go to another process of the shared port: ask for one "
         "that is the place modulo 32, or for none");
   }
-  const bool by_port = av::port_name_of(wanted).has_value();
+  const bool by_port = av::port_name_of(wanted, first_udp_port()).has_value();
   std::optional<ResourceIndex> index;
   if (wanted.has(av::kResourceIndexValid)) index = wanted.start_resource_index;
   auto taken = domain_.take_resource_indices(index, count);

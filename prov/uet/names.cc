@@ -12,6 +12,7 @@
 #include <string>
 
 #include "address_format.h"
+#include "params.h"
 #include "uet/nic/socket.h"
 
 namespace uet::prov {
@@ -24,14 +25,14 @@ std::vector<av::UetAddress> resolve_text(const char* text, const char* service, 
     if (address->udp_port != 0) return {};  // said twice
     const auto ports = resolve(nullptr, service, false, true);
     if (ports.empty()) return {};
-    address->udp_port = av::port_name_of(ports.front()).value_or(0);
+    address->udp_port = av::port_name_of(ports.front(), first_udp_port()).value_or(0);
   }
   const bool open = passive && address->udp_port == 0;
-  return {open ? *address : av::complete(*address)};
+  return {open ? *address : av::complete(*address, first_udp_port())};
 }
 
 av::UetAddress address_of(const FepAddress& fep, bool passive) {
-  if (!passive || fep.port != 0) return av::address_at(fep.ip, fep.port);
+  if (!passive || fep.port != 0) return av::address_at(fep.ip, fep.port, first_udp_port());
   av::UetAddress open;
   open.flags = av::kFabricAddressValid;
   if (fep.ip.is_ipv6) open.flags |= av::kIpv6;
@@ -109,12 +110,14 @@ std::vector<std::optional<av::UetAddress>> resolve_range(const char* node, std::
     // Without a port there is no next one. (An optional here has g++ 12 warn at -O3.)
     constexpr std::size_t kLastPort = 0xFFFF;
     const std::size_t port =
-        first ? av::port_name_of(*first).value_or(std::uint16_t{kLastPort}) : kLastPort;
+        first ? av::port_name_of(*first, first_udp_port()).value_or(std::uint16_t{kLastPort})
+              : kLastPort;
     for (std::size_t j = 0; j < services; ++j) {
       if (j == 0) {
         all.push_back(first);
       } else if (port + j <= kLastPort) {
-        all.push_back(av::address_at(first->fabric_address, static_cast<std::uint16_t>(port + j)));
+        all.push_back(av::address_at(first->fabric_address, static_cast<std::uint16_t>(port + j),
+                                     first_udp_port()));
       } else {
         all.emplace_back();
       }

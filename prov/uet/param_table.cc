@@ -105,6 +105,19 @@ std::string source_ports_text(const Params& params) {
   return std::to_string(params.udp_source_ports);
 }
 
+// The range of our processes is 4793 to 5816 (and the ports of places), or apart from that.
+bool set_udp_port(Params& params, std::string_view text) {
+  const auto value = parse_whole(text);
+  if (!value || *value == 0 || *value > 65536 - kUetUdpPorts) return false;
+  if (*value != kUetUdpPort && *value + kUetUdpPorts > kUetUdpPort && *value <= kLastPlacePort) {
+    return false;
+  }
+  params.udp_port = static_cast<std::uint16_t>(*value);
+  return true;
+}
+
+std::string udp_port_text(const Params& params) { return std::to_string(params.udp_port); }
+
 bool set_local(Params& params, std::string_view text) {
   params.local_rings = text == "auto";
   return text == "auto" || text == "off";
@@ -147,6 +160,12 @@ constexpr Row kRows[] = {
      "Rings in shared memory to processes of the same user on this host: auto uses them, off "
      "sends everything through the NIC.",
      Choice{set_local, local_text, "auto or off"}, true},
+    {"udp_port",
+     "First UDP port of the processes of this host: each takes the first free one of the 1024 from "
+     "there on, unless the application names a service. Peers whose value differs answer only if "
+     "they have the address in an address vector. Port numbers count from this port. Has no effect "
+     "in the native form; not with FI_UET_NIC=shared.",
+     Choice{set_udp_port, udp_port_text, "4793, 1 to 3769, or 5849 to 64512"}, true},
     {"profile", "Largest profile of the UET specification that is offered and used.",
      Choice{set_profile, profile_text, "ai_base, ai_full or hpc"}, true},
     {"job_id", "JobID of endpoints without auth_key, a number.",

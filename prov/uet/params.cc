@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <mutex>
 #include <utility>
@@ -50,6 +51,8 @@ std::vector<std::string> find_strays() {
   });
   return complaints;
 }
+
+std::atomic<std::uint16_t> first_port{kUetUdpPort};
 
 std::optional<Params> read_params() {
   Params params;
@@ -109,6 +112,8 @@ void define_params() {
   }
 }
 
+std::uint16_t first_udp_port() { return first_port.load(std::memory_order_relaxed); }
+
 std::optional<Params> load_params() {
   // fi_param_get searches and logs each variable, which is too much for every fi_getinfo. What it
   // answers changes only when the environment does: libfabric reads its own file once.
@@ -119,6 +124,7 @@ std::optional<Params> load_params() {
   const std::lock_guard lock(mutex);
   const std::size_t now = environment_mark();
   if (!params || seen != now) params = read_params();  // broken values warn each time
+  if (params) first_port.store(params->udp_port, std::memory_order_relaxed);
   seen = now;
   return params;
 }

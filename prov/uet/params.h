@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "stats.h"
+#include "uet/base/address.h"
 #include "uet/cms/ccc.h"
 #include "uet/fep/fep.h"
 #include "uet/nic/middleware.h"
@@ -37,6 +38,7 @@ struct Params {
   std::uint64_t rx_size = 8192;  // MPI ranks post all receives of a phase before any send
   std::uint64_t socket_buffer_bytes = 4 << 20;
   std::uint64_t udp_source_ports = 0;  // 0: by `paths`
+  std::uint16_t udp_port = kUetUdpPort;
   bool gso = true;
   bool gro = true;
   bool crc = false;
@@ -85,6 +87,8 @@ bool names_file(std::string_view name, std::string_view value);
 // Sets a parameter of either kind by its name, e.g. ("mpr", "8"): why it is refused, or empty.
 std::optional<std::string> set_param(Params& params, std::string_view name, std::string_view value);
 
+// FI_UET_UDP_PORT as load_params() has read it last: what port numbers count from (av::address_at).
+std::uint16_t first_udp_port();
 // Why a variable of this name, such as "FI_UET_MPR", means nothing, or empty if there is one.
 std::optional<std::string> find_stray(std::string_view variable);
 

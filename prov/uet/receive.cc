@@ -75,7 +75,8 @@ void Endpoint::release_receive() noexcept {
 bool Endpoint::keep_sender(const ses::Completion& completion) noexcept {
   try {
     const auto sender = av::address_of_source(completion.source, completion.source_initiator);
-    queue_of(completion.kind)->keep_error_data(domain_.format().encode(av::complete(sender)));
+    queue_of(completion.kind)
+        ->keep_error_data(domain_.format().encode(av::complete(sender, first_udp_port())));
     return true;
   } catch (const std::bad_alloc&) {
     return false;

@@ -22,7 +22,6 @@ constexpr std::uint8_t kDefaultFlags = kCapabilitiesValid | kFabricAddressValid 
                                        kResourceIndexValid | kInitiatorIdValid;
 // What this provider is; peers choose protocols by it (SES-151, SES-159).
 constexpr std::uint8_t kDefaultCapabilities = kAiBase | kAiFull | kHpc | kOptimizedNonMatching;
-constexpr unsigned kUdpPorts = kUetLastUdpPort - kUetUdpPort + 1;  // 1024, so 64 indices of each
 
 // WIRE 4.2, the UDP port in the two spare bytes.
 struct AddressForm {
@@ -250,19 +249,19 @@ UetAddress default_address(const FepAddress& fep, ResourceIndex index) {
   return address;
 }
 
-UetAddress address_at(const FabricAddress& ip, std::uint16_t port_name) {
-  if (port_name == 0) port_name = kUetUdpPort;
-  const auto offset = static_cast<std::uint16_t>(port_name - kUetUdpPort);
-  const auto udp_port = static_cast<std::uint16_t>(kUetUdpPort + offset % kUdpPorts);
-  const auto index = static_cast<std::uint16_t>(kFirstResourceIndex.value + offset / kUdpPorts);
+UetAddress address_at(const FabricAddress& ip, std::uint16_t port_name, std::uint16_t first) {
+  if (port_name == 0) port_name = first;
+  const auto offset = static_cast<std::uint16_t>(port_name - first);
+  const auto udp_port = static_cast<std::uint16_t>(first + offset % kUetUdpPorts);
+  const auto index = static_cast<std::uint16_t>(kFirstResourceIndex.value + offset / kUetUdpPorts);
   return default_address({ip, udp_port}, {index});
 }
 
-std::optional<std::uint16_t> port_name_of(const UetAddress& address) {
+std::optional<std::uint16_t> port_name_of(const UetAddress& address, std::uint16_t first) {
   const FepAddress fep = address.fep();
   const unsigned step = address.start_resource_index.value - kFirstResourceIndex.value;
-  const auto name = static_cast<std::uint16_t>(fep.port + step * kUdpPorts);
-  const UetAddress named = address_at(fep.ip, name);
+  const auto name = static_cast<std::uint16_t>(fep.port + step * kUetUdpPorts);
+  const UetAddress named = address_at(fep.ip, name, first);
   const bool same = name != 0 && named.udp_port == fep.port && !address.has(kAbsolute) &&
                     named.start_resource_index == address.start_resource_index &&
                     named.pid_on_fep == address.pid_on_fep &&
@@ -270,9 +269,9 @@ std::optional<std::uint16_t> port_name_of(const UetAddress& address) {
   return same ? std::optional(name) : std::nullopt;
 }
 
-UetAddress complete(UetAddress address) {
+UetAddress complete(UetAddress address, std::uint16_t first) {
   if (!address.has(kResourceIndexValid)) {
-    const UetAddress named = address_at(address.fabric_address, address.udp_port);
+    const UetAddress named = address_at(address.fabric_address, address.udp_port, first);
     address.udp_port = named.udp_port;
     address.start_resource_index = named.start_resource_index;
     address.num_resource_indices = 1;

@@ -85,10 +85,14 @@ std::uint64_t size_buffer(int fd, const BufferKind& kind, std::uint32_t wished,
   return granted;
 }
 
+std::uint32_t last_port(const UdpOptions& options) {
+  return std::uint32_t{options.first_port} + kUetUdpPorts - 1;
+}
+
 // Binds to the port wished, or to the first free one of way B. Returns 0 or errno.
 int bind_port(int fd, const UdpOptions& options) {
-  const std::uint16_t first = options.port != 0 ? options.port : kUetUdpPort;
-  const std::uint16_t last = options.port != 0 ? options.port : kUetLastUdpPort;
+  const std::uint16_t first = options.port != 0 ? options.port : options.first_port;
+  const std::uint32_t last = options.port != 0 ? options.port : last_port(options);
   for (std::uint32_t port = first; port <= last; ++port) {
     SocketAddress address;
     write_socket_address(FepAddress{options.ip, static_cast<std::uint16_t>(port)}, address);
@@ -106,7 +110,9 @@ Error explain_bind_error(int error, const UdpOptions& options, std::string& mess
     return Error::AddressInUse;
   }
   if (error == EADDRINUSE) {
-    message = "all UDP ports from 4793 to 5816 of " + ip + " are taken: use another local address";
+    message = "all UDP ports from " + std::to_string(options.first_port) + " to " +
+              std::to_string(last_port(options)) + " of " + ip +
+              " are taken: use another local address";
     return Error::AddressInUse;
   }
   if (error == EADDRNOTAVAIL) {
@@ -243,6 +249,7 @@ UdpOptions udp_options(const NicConfig& config) {
   UdpOptions options;
   options.ip = config.ip;
   options.port = config.port;
+  options.first_port = config.first_port;
   options.receive_buffer_bytes = config.receive_buffer_bytes;
   options.send_buffer_bytes = config.send_buffer_bytes;
   options.source_ports = config.source_ports;

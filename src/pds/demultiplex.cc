@@ -91,7 +91,8 @@ void Manager::refuse(const RxPacket& packet, NackCode code, PdcId spdcid, const 
   nack.nack_psn = request.psn;
   nack.spdcid = own;
   nack.dpdcid = spdcid;
-  emit_nack(environment_, reply_address(packet.source), nack, request.entropy);
+  emit_nack(environment_, environment_.peer_ports.reply_address(packet.source), nack,
+            request.entropy);
 }
 
 void Manager::on_request_packet(const RxPacket& packet, Time now) {
@@ -133,7 +134,7 @@ Pdc* Manager::resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMode mod
     ++counters_.malformed;
     return nullptr;
   }
-  const PeerKey peer{reply_address(packet.source), spdcid};
+  const PeerKey peer{environment_.peer_ports.reply_address(packet.source), spdcid};
   const auto entry = accepted_.find(peer);
   Pdc* half_open = nullptr;
   if (entry != accepted_.end()) {
@@ -200,14 +201,16 @@ Pdc* Manager::resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid, const 
   if (pdc == nullptr) {
     const Tombstone* tomb = tombstone(dpdcid, now);
     if (tomb != nullptr) {
-      on_tombstone(*tomb, packet, {reply_address(packet.source), spdcid}, request);
+      on_tombstone(*tomb, packet, {environment_.peer_ports.reply_address(packet.source), spdcid},
+                   request);
     } else {
       refuse(packet, NackCode::InvDpdcid, spdcid, request);
     }
     return nullptr;
   }
   const bool known = pdc->peer_id() == spdcid || pdc->state() == PdcState::Creating;
-  if (!known || spdcid.value == 0 || !replies_go_to(pdc->destination().address, packet.source)) {
+  if (!known || spdcid.value == 0 ||
+      !environment_.peer_ports.may_be_from(pdc->destination().address, packet.source)) {
     refuse(packet, NackCode::PdcHdrMismatch, spdcid, request);
     return nullptr;
   }
@@ -262,7 +265,8 @@ void Manager::on_ack_packet(const RxPacket& packet, Time now) {
     return;
   }
   Pdc* pdc = live(header.dpdcid, now);
-  if (pdc == nullptr || !replies_go_to(pdc->destination().address, packet.source)) {
+  if (pdc == nullptr ||
+      !environment_.peer_ports.may_be_from(pdc->destination().address, packet.source)) {
     ++counters_.acks_invalid;  // PDS-108 step 1; PDS-136 swallows late ones
     return;
   }
@@ -279,9 +283,10 @@ void Manager::on_nack_packet(const RxPacket& packet, Time now) {
     ++counters_.malformed;
     return;
   }
-  if (header.nt) return rudi_.on_nack(header, reply_address(packet.source), now);
+  if (header.nt) return rudi_.on_nack(header, packet.source, now);
   Pdc* pdc = live(header.dpdcid, now);
-  if (pdc == nullptr || !replies_go_to(pdc->destination().address, packet.source)) {
+  if (pdc == nullptr ||
+      !environment_.peer_ports.may_be_from(pdc->destination().address, packet.source)) {
     ++counters_.nacks_ignored;
     return;
   }
@@ -373,8 +378,7 @@ void Manager::on_rudi_packet(const RxPacket& packet, Time now) {
   } else if (request) {
     on_rudi_request(packet, header, now);
   } else {
-    rudi_.on_response(header, packet.bytes.subspan(sizeof(wire::PdsRudi)),
-                      reply_address(packet.source), now);
+    rudi_.on_response(header, packet.bytes.subspan(sizeof(wire::PdsRudi)), packet.source, now);
   }
 }
 
@@ -386,7 +390,8 @@ void Manager::refuse_rudi(const RxPacket& packet, const wire::RudiHeader& header
   nack.nt = true;
   nack.nack_code = code;
   nack.nack_psn = Psn{header.pkt_id};
-  emit_nack(environment_, reply_address(packet.source), nack, packet.entropy);
+  emit_nack(environment_, environment_.peer_ports.reply_address(packet.source), nack,
+            packet.entropy);
 }
 
 // PDS-184: delivered and answered each time it comes; nothing is remembered of it.
@@ -400,7 +405,7 @@ void Manager::on_rudi_request(const RxPacket& packet, const wire::RudiHeader& he
                     .pkt_id = header.pkt_id};
   rudi_responded_ = false;
   const RequestView view{.pdc = {},
-                         .source = reply_address(packet.source),
+                         .source = environment_.peer_ports.reply_address(packet.source),
                          .mode = DeliveryMode::Rudi,
                          .next_hdr = header.next_hdr,
                          .psn = Psn{header.pkt_id},
@@ -436,7 +441,7 @@ void Manager::on_datagram_packet(const RxPacket& packet, Time now) {
   }
   ++counters_.datagrams_received;
   const RequestView view{.pdc = {},
-                         .source = reply_address(packet.source),
+                         .source = environment_.peer_ports.reply_address(packet.source),
                          .mode = DeliveryMode::Uud,
                          .next_hdr = header.next_hdr,
                          .psn = {},

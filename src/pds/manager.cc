@@ -124,7 +124,8 @@ Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Clien
                    .ready = ready_,
                    .control_reserve = std::min(kControlReserve, packets.capacity() / 4),
                    .pressure = cms::DestinationPressure(cms.tuning),
-                   .path_evidence = PathEvidence(paths_of(cms))},
+                   .path_evidence = PathEvidence(paths_of(cms)),
+                   .peer_ports = PeerPorts(parameters.first_udp_port)},
       credits_(environment_, now),
       datagrams_(environment_),
       rudi_(environment_, now),
@@ -208,7 +209,8 @@ Result<void> Manager::send_to(Message& message, const Destination& destination, 
 Result<void> Manager::respond(Message& message) {
   if (rudi_request_ == nullptr) return Error::Invalid;
   const auto queued = datagrams_.respond(
-      message, rudi_response_, reply_address(rudi_request_->source), rudi_request_->entropy);
+      message, rudi_response_, environment_.peer_ports.reply_address(rudi_request_->source),
+      rudi_request_->entropy);
   rudi_responded_ = queued.ok();
   return queued;
 }

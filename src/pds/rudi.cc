@@ -139,7 +139,7 @@ Rudi::Record* Rudi::find(std::uint32_t packet_id, const FepAddress& from) {
   if (records_ == nullptr) return nullptr;
   Record& record = records_[packet_id % kOutstanding];
   const bool ours = record.flow != nullptr && record.packet_id == packet_id &&
-                    record.flow->destination.address == from;
+                    env_.peer_ports.may_be_from(record.flow->destination.address, from);
   return ours ? &record : nullptr;
 }
 

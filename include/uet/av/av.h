@@ -30,6 +30,14 @@ class Av {
   // Which entry sent this (FI_SOURCE)? The lowest index of equal ones; empty for a stranger.
   std::optional<std::uint64_t> find_source(const FepAddress& fep, InitiatorId initiator) const;
 
+  // Calls `visit(address)` for every entry.
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (const auto& slot : slots_) {
+      if (slot) visit(*slot);
+    }
+  }
+
   // Room for `count` more addresses without moving those that are there.
   void reserve(std::size_t count);
 

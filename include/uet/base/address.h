@@ -13,6 +13,7 @@ namespace uet {
 
 inline constexpr std::uint16_t kUetUdpPort = 4793;      // WIRE 1.1
 inline constexpr std::uint16_t kUetLastUdpPort = 5816;  // end of the range of way B (design 9)
+inline constexpr std::uint16_t kUetUdpPorts = kUetLastUdpPort - kUetUdpPort + 1;  // 1024
 
 // Processes that share port 4793 of an address (way D) have a place there each. Their packets leave
 // from the port of that place, which is a part of their address, and go to port 4793: nobody
@@ -53,19 +54,6 @@ constexpr std::optional<std::uint8_t> place_of(std::uint16_t port) {
 // A process of ours sends from such a port, and its address names it by that (ways B and D).
 constexpr bool names_process(std::uint16_t port) {
   return port >= kUetUdpPort && port <= kLastPlacePort;
-}
-
-// Where an answer to a packet from `source` goes: to the process that its source port names, else
-// to the port of the standard.
-constexpr FepAddress reply_address(FepAddress source) {
-  if (!names_process(source.port)) source.port = kUetUdpPort;
-  return source;
-}
-
-// The same as reply_address(source) == peer, without the copy.
-constexpr bool replies_go_to(const FepAddress& peer, const FepAddress& source) {
-  const std::uint16_t port = names_process(source.port) ? source.port : kUetUdpPort;
-  return peer.port == port && peer.ip == source.ip;
 }
 
 // Where packets to `address` go on the wire.

@@ -95,6 +95,9 @@ class Fep {
   // The application knows the peer at `address` no more: its PDCs are closed when they are done,
   // and a later process at that address is met with new ones.
   void forget(const FepAddress& address, Time now);
+  // As pds::Manager: for each FEP that the application can name.
+  void learn(const FepAddress& address) { manager_.learn(address); }
+  void unlearn(const FepAddress& address) { manager_.unlearn(address); }
   // Begins to close all PDCs (handshake); progress until closed() or until patience ends.
   void begin_close(Time now);
   bool closed() const;

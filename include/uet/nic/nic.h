@@ -79,7 +79,7 @@ inline NicCounters operator+(const NicCounters& a, const NicCounters& b) {
 }
 
 // The source port that a packet with this entropy value leaves with, from a NIC at port `own`. One
-// of the known range would be taken for the port that names us (reply_address): an ACK takes over
+// of the known range would be taken for the port that names us (PeerPorts): an ACK takes over
 // the entropy of its request, which is the source port of a peer without entropy.
 inline std::uint16_t source_port(const NicCaps& caps, std::uint16_t own, std::uint16_t entropy) {
   if (!caps.per_packet_entropy || entropy == 0 || names_process(entropy)) return own;

@@ -36,8 +36,9 @@ int send_to_kernel(int fd, mmsghdr* messages, unsigned count, int flags);
 
 struct UdpOptions {
   FabricAddress ip;  // an address of this host; the wildcard is refused
-  // 0: 4793, or if that is taken the next free port up to 5816 (way B of the design).
+  // 0: first_port, or if that is taken the next free one of kUetUdpPorts (way B of the design).
   std::uint16_t port = 0;
+  std::uint16_t first_port = kUetUdpPort;
   std::uint32_t receive_buffer_bytes = 4U << 20;  // wished; see NicCaps::receive_credit_bytes
   std::uint32_t send_buffer_bytes = 4U << 20;     // wished
   // Ports to send from, a power of two, 64 at most: one of many in the range of dynamic ports for
@@ -74,7 +75,7 @@ class UdpNic final : public Nic {
  public:
   // Opens and binds the socket. `message`: on failure what failed and what to do about it, on
   // success a warning or nothing. Errors: Invalid (wildcard address, port of a place), NoDevice
-  // (not an address of this host), AddressInUse (the port, or all of 4793 to 5816), Io (anything
+  // (not an address of this host), AddressInUse (the port, or all of kUetUdpPorts), Io (anything
   // else).
   static Result<std::unique_ptr<UdpNic>> open(const UdpOptions& options, std::string& message);
 

@@ -82,6 +82,10 @@ class Manager final : public Delivery {
   // Begins to close the PDCs that lead to `address`. What is sent there later opens new ones:
   // another process may be there then, which would refuse the old ones (PDS-134).
   void forget(const FepAddress& address, Time now);
+  // The application knows this FEP, or knows it no more; each learn() needs its unlearn(). Answers
+  // to requests of a FEP at a port of its own go there only if it is known (WIRE 1.1).
+  void learn(const FepAddress& address) { environment_.peer_ports.add(address); }
+  void unlearn(const FepAddress& address) { environment_.peer_ports.remove(address); }
   // Gives up at once what the connections of a peer have carried: that peer cannot answer any more.
   // Its address may belong to another process by now, whose PDCs go on.
   void on_peer_lost(const LostPeer& lost, Time now);

@@ -84,6 +84,7 @@ struct Parameters {
   // requests begin with it, so that the kernel tells by them whose an answer is. pdc_count is
   // kPdcIdsOfPlace / 2 at most.
   std::optional<std::uint8_t> place;
+  std::uint16_t first_udp_port = kUetUdpPort;  // of our processes (PeerPorts)
 };
 
 // MP_RANGE of a FEP that says `mpr` (PDS-39, PDS-218).

@@ -23,6 +23,7 @@
 #include "uet/base/indexed_pool.h"
 #include "uet/base/intrusive_list.h"
 #include "uet/base/packet.h"
+#include "uet/base/peer_ports.h"
 #include "uet/base/rng.h"
 #include "uet/base/shares.h"
 #include "uet/base/slab.h"
@@ -102,6 +103,7 @@ struct Environment {
   cms::DestinationPressure pressure;  // what ACKs say of the memory here (CMS 4.1)
   PathEvidence path_evidence;         // for one look for losses at a time
   PeerLimits peer_limits{};           // what peers of other makes have refused
+  PeerPorts peer_ports;               // where answers go
 };
 
 // A request or PSN-consuming control packet, taken apart. The view, whose `bytes` are its SES

@@ -26,6 +26,10 @@ Result<std::uint32_t> ip_mtu(const NicConfig& config, const Interface& interface
 Result<std::unique_ptr<UdpNic>> open_kernel(const NicConfig& config, const UdpOptions& options,
                                             std::string& message) {
   std::string why;
+  if (config.first_port != kUetUdpPort) {
+    message = "FI_UET_NIC=shared is at port 4793: leave out FI_UET_UDP_PORT";
+    return Error::Invalid;
+  }
   const std::optional<std::uint8_t> wanted = place_of(config.port);
   if (config.port == 0 || wanted) {
     UdpOptions shared = options;

@@ -8,27 +8,6 @@ namespace {
 
 FepAddress at(std::uint16_t port) { return {.ip = {.bytes = {10, 0, 0, 1}}, .port = port}; }
 
-TEST(Address, AnswersGoToTheProcessThatASourcePortNames) {
-  for (const std::uint16_t port : {4793, 4794, 5816, 5817, 5848}) {
-    EXPECT_EQ(reply_address(at(port)), at(port));
-  }
-  for (const std::uint16_t port : {0, 4792, 5849, 49152, 65535}) {
-    EXPECT_EQ(reply_address(at(port)), at(4793)) << port;
-  }
-}
-
-TEST(Address, RepliesGoToTheReplyAddressAlone) {
-  FepAddress other = at(4793);
-  other.ip.bytes[15] = 1;
-  FepAddress of_other_family = at(4793);
-  of_other_family.ip.is_ipv6 = true;
-  for (const std::uint16_t port : {0, 4792, 4793, 4794, 5816, 5848, 5849, 65535}) {
-    for (const FepAddress& peer : {at(4793), at(4794), at(port), other, of_other_family}) {
-      EXPECT_EQ(replies_go_to(peer, at(port)), peer == reply_address(at(port))) << port;
-    }
-  }
-}
-
 TEST(Address, PacketsToAPlaceGoToTheSharedPort) {
   for (const std::uint16_t port : {5817, 5848}) EXPECT_EQ(wire_address(at(port)), at(4793));
   for (const std::uint16_t port : {0, 4793, 5816, 5849, 65535}) {

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "nic_testing.h"
+#include "uet/base/peer_ports.h"
 #include "uet/nic/udp.h"
 
 namespace uet::nic {
@@ -87,7 +88,7 @@ TEST_P(SourcePortsOfFamily, Cms404_APacketLeavesFromThePortOfItsEntropyValue) {
     EXPECT_EQ(arrivals[i].bytes, packets.bytes(i)) << i;
     EXPECT_EQ(port, caps.first_source_port + entropies[i] % kPorts) << i;
     EXPECT_EQ(port, source_port(caps, kUetUdpPort, entropies[i])) << i;
-    EXPECT_EQ(reply_address(arrivals[i].source), sender->local_address()) << i;
+    EXPECT_EQ(PeerPorts{}.reply_address(arrivals[i].source), sender->local_address()) << i;
     ports.insert(port);
   }
   EXPECT_EQ(ports.size(), kPorts);

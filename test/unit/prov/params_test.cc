@@ -35,6 +35,18 @@ TEST(Params, Cms404_SourcePortsFollowThePathsUnlessSaid) {
   }
 }
 
+// Answers to one range would go to processes of the other (PeerPorts).
+TEST(Params, Wire11_OwnPortsDoNotOverlapTheStandardsRange) {
+  Params params;
+  for (const char* good : {"4793", "1", "3769", "5849", "20000", "49150", "64512"}) {
+    EXPECT_EQ(set_param(params, "UDP_PORT", good), std::nullopt) << good;
+    EXPECT_EQ(std::to_string(params.udp_port), good);
+  }
+  for (const char* wrong : {"", "0", "3770", "4792", "4794", "5848", "64513", "70000", "x"}) {
+    EXPECT_THAT(refusal("UDP_PORT", wrong), HasSubstr("4793, 1 to 3769")) << wrong;
+  }
+}
+
 // Ignored where the program has more rights than its user.
 TEST(Params, FilesAreNamedByFourOfThem) {
   EXPECT_TRUE(names_file("pcap", "/tmp/a.pcapng"));

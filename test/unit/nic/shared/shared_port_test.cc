@@ -2,6 +2,7 @@
 // Who gets a packet to a shared port: real sockets at an address of this test's own, and the kernel
 // running the program, which has no trial runs for programs of this kind.
 #include "uet/nic/shared_port.h"
+#include "uet/base/peer_ports.h"
 
 #include <gmock/gmock.h>
 #include <grp.h>
@@ -159,7 +160,7 @@ TEST_F(SharedPort, ProcessesTakePlacesInTurnAndAreNamedByThem) {
     EXPECT_EQ(members[i].address.ip, ip_);
     EXPECT_EQ(members[i].place(), i);
     EXPECT_EQ(wire_address(members[i].address).port, kUetUdpPort);
-    EXPECT_EQ(reply_address(members[i].address), members[i].address);
+    EXPECT_EQ(PeerPorts{}.reply_address(members[i].address), members[i].address);
   }
 }
 

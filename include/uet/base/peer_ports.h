@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The UDP ports of peers. A source port is an entropy value, not a return address (WIRE 1.1), so a
+// FEP at another port than 4793 is answered there only if it is known to be there.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "uet/base/address.h"
+
+namespace uet {
+
+class PeerPorts {
+ public:
+  // `first`: the first UDP port of our own processes (FI_UET_UDP_PORT), the last one is
+  // kUetUdpPorts
+  // - 1 further on. Processes of ours send from the port that they listen on.
+  explicit PeerPorts(std::uint16_t first = kUetUdpPort) : first_(first) {}
+
+  // The application knows a peer at `fep`, or knows it no more. Calls are counted: each add() needs
+  // its remove(). A FEP at 4793 or at a port of ours takes no memory.
+  void add(const FepAddress& fep);
+  void remove(const FepAddress& fep);
+
+  // Where an answer to a packet from `source` goes: to the port of ours that it was sent from; else
+  // to the port of a known peer at that IP address, by preference the one that it was sent from,
+  // then the lowest; else to 4793.
+  FepAddress reply_address(const FepAddress& source) const {
+    if (is_ours(source.port)) return source;
+    if (!known_.empty()) return find(source);
+    return {source.ip, kUetUdpPort};
+  }
+
+  // May the peer at `fep` have sent a packet from `source`? A process of ours only from its own
+  // port, any other FEP from any port that is not one of ours.
+  bool may_be_from(const FepAddress& fep, const FepAddress& source) const {
+    if (!(fep.ip == source.ip)) return false;
+    if (fep.port == source.port) return true;
+    return !is_ours(source.port) && (fep.port == kUetUdpPort || !is_ours(fep.port));
+  }
+
+ private:
+  struct Known {
+    FepAddress fep;
+    std::uint32_t count = 0;
+  };
+
+  bool is_ours(std::uint16_t port) const {
+    return names_process(port) || (port >= first_ && port - first_ < kUetUdpPorts);
+  }
+  FepAddress find(const FepAddress& source) const;
+  std::vector<Known>::iterator place(const FepAddress& fep);
+
+  std::uint16_t first_;
+  std::vector<Known> known_;  // sorted by IP address, then port
+};
+
+}  // namespace uet

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "uet/base/peer_ports.h"
+
+#include <gtest/gtest.h>
+
+namespace uet {
+namespace {
+
+constexpr std::uint16_t kForeign = 49150;  // the constant of the consortium's provider
+
+FepAddress at(std::uint16_t port, std::uint8_t host = 1) {
+  return {.ip = {.bytes = {10, 0, 0, host}}, .port = port};
+}
+
+TEST(PeerPorts, Wire11_ReplyGoesToThePortOfOursThatSent) {
+  PeerPorts ports;
+  ports.add(at(kForeign));
+  for (const std::uint16_t port : {4793, 4794, 5816, 5817, 5848}) {
+    EXPECT_EQ(ports.reply_address(at(port)), at(port));
+  }
+}
+
+TEST(PeerPorts, Wire11_ReplyToAStrangerGoesTo4793) {
+  PeerPorts ports;
+  ports.add(at(kForeign, 2));
+  for (const std::uint16_t port : {0, 4792, 5849, 49150, 49152, 65535}) {
+    EXPECT_EQ(ports.reply_address(at(port)), at(4793)) << port;
+  }
+}
+
+TEST(PeerPorts, Wire11_ReplyGoesToThePortOfAKnownPeer) {
+  PeerPorts ports;
+  ports.add(at(50'000));
+  ports.add(at(kForeign));
+  ports.add(at(40'000, 2));
+  EXPECT_EQ(ports.reply_address(at(0x4242)), at(kForeign)) << "the lowest";
+  EXPECT_EQ(ports.reply_address(at(50'000)), at(50'000)) << "it sent from there";
+  EXPECT_EQ(ports.reply_address(at(50'000, 2)), at(40'000, 2));
+}
+
+TEST(PeerPorts, Wire11_APeerIsKnownUntilItsLastRemoval) {
+  PeerPorts ports;
+  ports.remove(at(kForeign));
+  ports.add(at(kForeign));
+  ports.add(at(kForeign));
+  ports.remove(at(kForeign));
+  EXPECT_EQ(ports.reply_address(at(0x4242)), at(kForeign));
+  ports.remove(at(kForeign));
+  EXPECT_EQ(ports.reply_address(at(0x4242)), at(4793));
+}
+
+TEST(PeerPorts, Wire11_AFepOfAnyPortMaySendFromAnyPort) {
+  const PeerPorts ports;
+  for (const std::uint16_t peer : {4793, 49150}) {
+    for (const std::uint16_t source : {0, 4792, 5849, 49152, 65535}) {
+      EXPECT_TRUE(ports.may_be_from(at(peer), at(source))) << peer << ' ' << source;
+    }
+    EXPECT_FALSE(ports.may_be_from(at(peer), at(4794))) << "a port of another process";
+    EXPECT_FALSE(ports.may_be_from(at(peer), at(peer, 2)));
+  }
+}
+
+TEST(PeerPorts, Wire11_AProcessOfOursSendsFromItsOwnPort) {
+  const PeerPorts ports;
+  for (const std::uint16_t source : {0, 4793, 4795, 49152}) {
+    EXPECT_FALSE(ports.may_be_from(at(4794), at(source))) << source;
+  }
+  EXPECT_TRUE(ports.may_be_from(at(4794), at(4794)));
+}
+
+TEST(PeerPorts, Wire11_OurRangeMayBeginElsewhere) {
+  const PeerPorts ports(20'000);
+  for (const std::uint16_t port : {4793, 5848, 20'000, 21'023}) {
+    EXPECT_EQ(ports.reply_address(at(port)), at(port));
+  }
+  for (const std::uint16_t port : {19'999, 21'024}) {
+    EXPECT_EQ(ports.reply_address(at(port)), at(4793));
+  }
+  EXPECT_FALSE(ports.may_be_from(at(20'000), at(20'001)));
+  EXPECT_FALSE(ports.may_be_from(at(20'000), at(50'000)));
+}
+
+}  // namespace
+}  // namespace uet
