@@ -151,7 +151,7 @@ TEST(Network, AHostMayHaveALinkOfItsOwn) {
   const std::string to = "Nodes 16\n0->13 start 0 size 4000000\n";
   const Results slow = run_line("--host-gbps 13=25", to);
   EXPECT_NEAR(slow.goodput_gbps, 24.3, 0.5);
-  EXPECT_LE(slow.last_hop_queue.max, 46'000);
+  EXPECT_LE(slow.last_hop_queue.max, 71'000);  // 1.5 BDP of it
   const std::string from = "Nodes 16\n13->0 start 0 size 4000000\n";
   EXPECT_NEAR(run_line("--host-gbps 13=25", from).goodput_gbps, 24.5, 0.3);
   RunSetup setup;

@@ -559,50 +559,6 @@ TEST_F(ManagerTest, Pds175_TheInitiatorsTombstoneIsSilent) {
   EXPECT_EQ(late(), 3U);  // INV_DPDCID for all but the ACK
 }
 
-// A packet with SYN has come twice: a third copy may be on its way for longer than others.
-TEST_F(ManagerTest, Pds217_RepeatedSynIsRememberedForItsOwnTime) {
-  for (const bool repeated : {false, true}) {
-    Parameters parameters = test_parameters();
-    parameters.syn_retx_safety_time = seconds(10);
-    build(parameters, open_window());
-    accept(333);
-    if (repeated) {
-      wire::RequestHeader again = request(333, true);
-      again.retx = true;
-      receive(again);
-    }
-    receive(control(CpType::Close, 334));
-    turn();
-    now += seconds(9);
-    receive(request(333, true));
-    EXPECT_EQ(node->client.delivered.size(), repeated ? 1U : 2U);
-    if (!repeated) continue;
-    now += seconds(2);
-    receive(request(333, true));
-    EXPECT_EQ(node->client.delivered.size(), 2U);
-  }
-}
-
-TEST_F(ManagerTest, Pds217_InitiatorThatSentSynAgainStaysSilentAsLong) {
-  Parameters parameters = test_parameters();
-  parameters.syn_retx_safety_time = seconds(10);
-  build(parameters, open_window());
-  send(1);
-  ASSERT_TRUE(requests(turn()).at(0).syn);
-  const auto again = requests(after(milliseconds(100)));
-  ASSERT_FALSE(again.empty());
-  EXPECT_TRUE(again[0].syn && again[0].retx);
-  pdc = again[0].spdcid;
-  receive(ack(70000, 70000));
-  close(70001);
-  ASSERT_EQ(node->manager->open_pdcs(), 0U);
-  peer_start = 70000;
-  now += seconds(9);
-  EXPECT_TRUE(answer_to(request(70005)).empty());
-  now += seconds(2);
-  EXPECT_EQ(answer_to(request(70005)).size(), 1U) << "INV_DPDCID";
-}
-
 TEST_F(ManagerTest, MoreTombstonesThanAreKeptForgetTheOldest) {
   peer_start = 333;
   for (std::uint32_t i = 0; i < 4200; ++i) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// An MP_RANGE below 128 PSNs, which the wire can only call mpr 0 (PDS-218, PDS-219): at the source,
-// at the destination, and at both ends of a network that loses packets.
+// Parameters of revision 1.0.3. An MP_RANGE below 128 PSNs, which the wire can only call mpr 0
+// (PDS-218, PDS-219): at the source, at the destination, and at both ends of a network that loses
+// packets; Syn_Retx_Safety_Time (PDS-217).
 #include "unit/pds/pds_harness.h"
 
 namespace uet::pds::testing {
@@ -150,6 +151,55 @@ TEST_P(SmallRanges, Pds219_EverythingArrivesAndCloses) {
 
 INSTANTIATE_TEST_SUITE_P(Ranges, SmallRanges,
                          ::testing::Combine(::testing::Values(1, 64), ::testing::Bool()));
+
+class SynAgain : public Bench {};
+
+// A packet with SYN has come twice: a third copy may be on its way for longer than others.
+TEST_F(SynAgain, Pds217_RepeatedSynIsRememberedForItsOwnTime) {
+  for (const bool repeated : {false, true}) {
+    Parameters parameters = test_parameters();
+    parameters.syn_retx_safety_time = seconds(10);
+    build(parameters, open_window());
+    accept(333);
+    if (repeated) {
+      wire::RequestHeader again = request(333, true);
+      again.retx = true;
+      receive(again);
+    }
+    receive(control(wire::CpType::Close, 334));
+    turn();
+    now += seconds(9);
+    receive(request(333, true));
+    EXPECT_EQ(node->client.delivered.size(), repeated ? 1U : 2U);
+    if (!repeated) continue;
+    now += seconds(2);
+    receive(request(333, true));
+    EXPECT_EQ(node->client.delivered.size(), 2U);
+  }
+}
+
+TEST_F(SynAgain, Pds217_InitiatorThatSentSynAgainStaysSilentAsLong) {
+  Parameters parameters = test_parameters();
+  parameters.syn_retx_safety_time = seconds(10);
+  build(parameters, open_window());
+  send(1);
+  ASSERT_TRUE(requests(turn()).at(0).syn);
+  const auto again = requests(after(milliseconds(100)));
+  ASSERT_FALSE(again.empty());
+  EXPECT_TRUE(again[0].syn && again[0].retx);
+  pdc = again[0].spdcid;
+  receive(ack(70000, 70000));
+  node->manager->find(pdc)->begin_close(now);
+  turn();
+  receive(ack(70001, 70001));
+  turn();
+  ASSERT_EQ(node->manager->open_pdcs(), 0U);
+  peer_start = 70000;
+  now += seconds(9);
+  EXPECT_TRUE(answer_to(request(70005)).empty());
+  now += seconds(2);
+  EXPECT_EQ(answer_to(request(70005)).size(), 1U) << "INV_DPDCID";
+}
 
 }  // namespace
 }  // namespace uet::pds::testing
