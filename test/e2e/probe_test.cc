@@ -54,7 +54,7 @@ TEST_P(ProbeTest, FindsNoDeviationOfOurs) {
   const Output output = probe(GetParam());
   EXPECT_TRUE(WIFEXITED(output.status) && WEXITSTATUS(output.status) == 0) << output.text;
   EXPECT_THAT(output.text, HasSubstr("No deviation from UET 1.0.3 found."));
-  EXPECT_THAT(output.text, HasSubstr("READ of 16 bytes:\n  ACK"));
+  EXPECT_THAT(output.text, HasSubstr("RESPONSE_W_DATA OK, 256 bytes"));
   EXPECT_THAT(output.text, Not(HasSubstr("refused")));
 }
 

@@ -106,10 +106,12 @@ const std::string& tshark_program() {
 }
 
 std::string tshark(const std::string& options) {
+  return tshark_alone(options + " -X lua_script:" + UET_SOURCE_DIR "/scripts/wireshark/uet.lua");
+}
+
+std::string tshark_alone(const std::string& options) {
   const std::string errors = Capture().file() + ".err";
-  const std::string command = tshark_program() + " " + options +
-                              " -X lua_script:" + UET_SOURCE_DIR "/scripts/wireshark/uet.lua 2>" +
-                              errors;
+  const std::string command = tshark_program() + " " + options + " 2>" + errors;
   std::FILE* pipe = ::popen(command.c_str(), "r");
   if (pipe == nullptr) throw std::runtime_error("cannot start " + command);
   std::string output;

@@ -45,6 +45,8 @@ const std::string& tshark_program();
 
 // What `tshark OPTIONS` with the dissector prints; an exception if it fails or complains.
 std::string tshark(const std::string& options);
+// The same with what tshark itself knows of UET, if anything.
+std::string tshark_alone(const std::string& options);
 
 // By field name ("uet.pds.psn"), the values in one packet as tshark prints them.
 using ShownFields = std::map<std::string, std::vector<std::string>>;
