@@ -12,9 +12,16 @@ Arrival payload(std::uint32_t bytes) {
   return arrival;
 }
 
+// The trigger that CMS-124 assumes.
+Parameters trigger_of_16_kib() {
+  Parameters parameters;
+  parameters.ack_gen_trigger_bytes = cms::kAckGenTrigger;
+  return parameters;
+}
+
 // Packets of this size until an ACK is due.
 int packets_until_due(AckPolicy& policy, std::uint32_t bytes,
-                      const Parameters& parameters = Parameters{}) {
+                      const Parameters& parameters = trigger_of_16_kib()) {
   for (int count = 1; count < 1000; ++count) {
     if (policy.due(parameters, payload(bytes))) return count;
   }
@@ -48,9 +55,14 @@ TEST(AckPolicy, Pds97_Pds107_OneAckPerFourLargeOrSixteenSmallPackets) {
   EXPECT_EQ(packets_until_due(least, 1024), 16);
 }
 
+TEST(AckPolicy, Pds97_ByDefaultOneAckForEach64KiB) {
+  AckPolicy policy;
+  EXPECT_EQ(packets_until_due(policy, 4096, Parameters{}), 16);
+}
+
 TEST(AckPolicy, Pds97_AnyAckStartsTheCountAnew) {
   AckPolicy policy;
-  for (int i = 0; i < 3; ++i) EXPECT_FALSE(policy.due(Parameters{}, payload(4096)));
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(policy.due(trigger_of_16_kib(), payload(4096)));
   policy.on_ack_sent();
   EXPECT_EQ(packets_until_due(policy, 4096), 4);
 }
@@ -58,7 +70,7 @@ TEST(AckPolicy, Pds97_AnyAckStartsTheCountAnew) {
 TEST(AckPolicy, Pds97_DueUntilTheAckLeft) {
   AckPolicy policy;
   EXPECT_EQ(packets_until_due(policy, 16 * 1024), 1);
-  EXPECT_TRUE(policy.due(Parameters{}, payload(1)));
+  EXPECT_TRUE(policy.due(trigger_of_16_kib(), payload(1)));
 }
 
 TEST(AckPolicy, Pds97_TriggerZeroAcknowledgesEveryPacket) {

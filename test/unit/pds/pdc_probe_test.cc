@@ -16,6 +16,7 @@ class PdcProbe : public Bench {
     cms::Parameters cms;
     cms.mtu_bytes = 4096;
     cms.max_window_bytes = 40'960;
+    cms.ack_gen_trigger_bytes = cms::kAckGenTrigger;
     build(test_parameters(), cms);
   }
   static std::vector<wire::ControlHeader> probes(const std::vector<Sent>& sent) {

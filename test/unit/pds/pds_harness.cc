@@ -183,6 +183,7 @@ FepAddress address_of(std::uint8_t last_byte, std::uint16_t port) {
 Parameters test_parameters() {
   Parameters parameters;
   parameters.pdc_count = 8;
+  parameters.ack_gen_trigger_bytes = cms::kAckGenTrigger;  // few packets are enough for an ACK
   parameters.reserved_pool_pdcs = 0;
   parameters.start_psn = 70000;
   parameters.first_pdc_id = 10;
@@ -194,6 +195,7 @@ cms::Parameters open_window() {
   parameters.algorithm = cms::Algorithm::None;
   parameters.max_window_bytes = 1 << 30;
   parameters.fixed_window_bytes = 1 << 30;
+  parameters.ack_gen_trigger_bytes = cms::kAckGenTrigger;
   return parameters;
 }
 
