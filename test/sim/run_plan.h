@@ -107,6 +107,7 @@ class Run {
   void post_operation(Endpoint& endpoint, Duration retry);
   void post_receive(Endpoint& endpoint, Duration retry);
   void cancel_operation(Endpoint& endpoint, std::size_t number);
+  void cancel_sends_to_successor();
   void check_fence(std::size_t number);
   Result<void> submit(Endpoint& endpoint, std::size_t number);
   Result<void> submit_atomic(Endpoint& endpoint, std::size_t number);

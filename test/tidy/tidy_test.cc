@@ -44,6 +44,8 @@ const std::map<std::string, std::string> kNoSource = {
     {"test/unit/pds/failure_test.cc", "the failure of a PDC: pdc.cc and pdc_source.cc"},
     {"test/unit/pds/lost_peer_test.cc", "the end of a process of this host: pdc_source.cc"},
     {"test/unit/nic/local_neighbour_test.cc", "local.cc beside processes that break the rules"},
+    {"test/unit/pds/give_way_test.cc", "PDCs that close in a shortage: manager.cc and pdc.cc"},
+    {"test/unit/probe/probe_test.cc", "tools/uet_probe"},
     {"test/unit/pds/turns_test.cc", "who sends when: the line of manager.cc and ccc_pool.h"},
     {"test/unit/pds/pdc_silence_test.cc", "the time-outs of pdc_source.cc while a peer is silent"},
     {"test/unit/pds/forged_ack_test.cc", "the ACK checks of pdc_source.cc"},

@@ -39,11 +39,11 @@ TEST(Params, Cms404_SourcePortsFollowThePathsUnlessSaid) {
 TEST(Params, Wire11_OwnPortsDoNotOverlapTheStandardsRange) {
   Params params;
   for (const char* good : {"4793", "1", "3769", "5849", "20000", "49150", "64512"}) {
-    EXPECT_EQ(set_param(params, "UDP_PORT", good), std::nullopt) << good;
+    EXPECT_EQ(set_param(params, "udp_port", good), std::nullopt) << good;
     EXPECT_EQ(std::to_string(params.udp_port), good);
   }
   for (const char* wrong : {"", "0", "3770", "4792", "4794", "5848", "64513", "70000", "x"}) {
-    EXPECT_THAT(refusal("UDP_PORT", wrong), HasSubstr("4793, 1 to 3769")) << wrong;
+    EXPECT_THAT(refusal("udp_port", wrong), HasSubstr("4793, 1 to 3769")) << wrong;
   }
 }
 
