@@ -168,7 +168,8 @@ constexpr Tunable kMessages[] = {
      ses_count<&Ses::unexpected_bytes_per_peer>(64 << 10, kMostMemory)},
     {"rendezvous_threshold",
      "Length in bytes above which a message is never refused for lack of memory: the target reads "
-     "the bytes that it has not kept from the initiator once a receive has matched. To a peer whose "
+     "the bytes that it has not kept from the initiator once a receive has matched. To a peer "
+     "whose "
      "receives have always been posted in time, one message at a time of at most eager_bytes may "
      "still be refused, because a peer of another implementation may have no rendezvous.",
      ses_count<&Ses::rendezvous_threshold_bytes>(0, UINT32_MAX)},

@@ -31,13 +31,13 @@ struct Parameters {
   // in peers' ACKs and in default_mpr (PDS-219); 0: an mpr of 0 says nothing (PDS-43), and
   // a default_mpr of 0 is 1. The same in all FEPs of a network, since nothing on the wire tells it.
   std::uint8_t mpr_zero_psns = 0;
-  bool ack_on_ecn = true;                             // ACK_On_ECN
-  bool ack_per_packet = false;                        // Enb_ACK_Per_Pkt
+  bool ack_on_ecn = true;                                         // ACK_On_ECN
+  bool ack_per_packet = false;                                    // Enb_ACK_Per_Pkt
   std::uint32_t ack_gen_trigger_bytes = cms::kDefaultAckTrigger;  // ACK_Gen_Trigger
-  std::uint32_t ack_gen_min_packet_add_bytes = 1024;  // ACK_Gen_Min_Pkt_Add
-  Duration rto_init = std::chrono::milliseconds(20);  // RTO_Init_Time
-  Duration rto_cap = std::chrono::seconds(1);         // largest time-out after back-off
-  std::uint32_t max_rto_retransmissions = 14;         // Max_RTO_Retx_Cnt; kUnlimited = for ever
+  std::uint32_t ack_gen_min_packet_add_bytes = 1024;              // ACK_Gen_Min_Pkt_Add
+  Duration rto_init = std::chrono::milliseconds(20);              // RTO_Init_Time
+  Duration rto_cap = std::chrono::seconds(1);                     // largest time-out after back-off
+  std::uint32_t max_rto_retransmissions = 14;  // Max_RTO_Retx_Cnt; kUnlimited = for ever
   // Tail_Loss_Time (PDS-128): when the peer is asked for the answer of a message that nobody waits
   // for (Message::awaited), if none has come by itself; 0: each message asks. A 32nd of
   // RTO_Init_Time at most, so that a lost one is sent again long before its time-out.
