@@ -216,11 +216,12 @@ constexpr Row kRows[] = {
     {"udp_source_ports",
      "UDP ports that the back end udp sends from, so that packets take several paths. 0: 8 if "
      "FI_UET_PATHS is not single, else 1. The ports are a row from the range 49152 to 65535, with "
-     "one socket each; a firewall must let packets from any port to port 4793 pass. Only a process "
-     "at port 4793 of its address has more than one.",
+     "one socket each; a firewall must accept packets from any port to port 4793. Only a process "
+     "at "
+     "port 4793 of its address has more than one.",
      Choice{set_source_ports, source_ports_text, "0, 1, 2, 4, 8, 16, 32 or 64"}},
     {"gso", "Send runs of equal packets with one system call (UDP_SEGMENT).",
-     yes_no<&Params::gso>()},
+     yes_no<&Params::gso>(), true},
     {"gro", "Receive runs of equal packets with one system call (UDP_GRO).",
      yes_no<&Params::gro>()},
     {"ack_after_reply",

@@ -118,7 +118,7 @@ constexpr Tunable kDelivery[] = {
      pds_time<microseconds, &Pds::tail_loss_time>(0, 1'000'000)},
     {"pdc_count",
      "Packet delivery contexts of a domain, contexts that peers open included, a number.",
-     pds_count<&Pds::pdc_count>(64, 32768)},
+     pds_count<&Pds::pdc_count>(64, 32768), true},
     {"pdcs_per_destination",
      "Packet delivery contexts that unordered messages to one destination may use at a time, a "
      "number. With more than one, a short message does not wait behind a long one: messages of "
@@ -165,7 +165,7 @@ constexpr Tunable kMessages[] = {
     {"unexpected_bytes_per_peer",
      "Memory that unexpected messages of one host may take in all endpoints of a domain together, "
      "in bytes.",
-     ses_count<&Ses::unexpected_bytes_per_peer>(64 << 10, kMostMemory)},
+     ses_count<&Ses::unexpected_bytes_per_peer>(64 << 10, kMostMemory), true},
     {"rendezvous_threshold",
      "Length in bytes above which a message is never refused for lack of memory: the target reads "
      "the bytes that it has not kept from the initiator once a receive has matched. To a peer "

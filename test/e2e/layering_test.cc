@@ -139,7 +139,8 @@ INSTANTIATE_TEST_SUITE_P(All, BrokenParameter,
                                            Broken{"FI_UET_PAYLOAD_MTU", "3000", "8192"},
                                            Broken{"tune.mpr", "99", "0 to 32"},
                                            Broken{"tune.mpr", "eight", "0 to 32"},
-                                           Broken{"tune.gso", "perhaps", "yes or no"},
+                                           Broken{"FI_UET_GSO", "perhaps", "yes or no"},
+                                           Broken{"FI_UET_PDC_COUNT", "63", "64 to 32768"},
                                            Broken{"FI_UET_STATS", "often", "exit, signal"}),
                          [](const auto& info) {
                            std::string name(info.param.name);

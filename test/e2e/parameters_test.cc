@@ -184,13 +184,13 @@ bool layered(Environment environment) {
 
 TEST_F(Listed, TuningSetsWhatHasNoVariable) {
   EXPECT_FALSE(layered({}));
-  EXPECT_FALSE(layered({{"FI_UET_TUNING", "gso=no"}}));
-  EXPECT_TRUE(layered({{"FI_UET_TUNING", "gso=no, allow_layering=yes,mpr=8"}}));
+  EXPECT_FALSE(layered({{"FI_UET_TUNING", "gro=no"}}));
+  EXPECT_TRUE(layered({{"FI_UET_TUNING", "gro=no, allow_layering=yes,mpr=8"}}));
   EXPECT_FALSE(layered({{"FI_UET_TUNING", "allow_layering=yes,allow_layering=no"}}));
 }
 
 TEST_F(Listed, TuningComesFromAFile) {
-  std::ofstream(file_) << "# one per line\nallow_layering=yes\ngso=no\n";
+  std::ofstream(file_) << "# one per line\nallow_layering=yes\ngro=no\n";
   EXPECT_TRUE(layered({{"FI_UET_TUNING", "@" + file_}}));
   std::ofstream(file_) << "allow_layering=perhaps\n";
   const std::string text = fi_info({{"FI_UET_TUNING", "@" + file_}});
@@ -222,7 +222,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"FI_UET_RTO_MAX_US", "1000",
                 "FI_UET_RTO_MAX_US is no longer a variable: set FI_UET_TUNING=rto_max_us=VALUE"},
         Refused{"FI_UET_CC_TRIMING", "yes", "did you mean FI_UET_CC_TRIMMING"},
-        Refused{"FI_UET_TUNING", "gso=no,rto_maxus=1000", "did you mean rto_max_us"},
+        Refused{"FI_UET_TUNING", "gro=no,rto_maxus=1000", "did you mean rto_max_us"},
         Refused{"FI_UET_TUNING", "seed=7", "set FI_UET_SEED=7"},
         Refused{"FI_UET_TUNING", "@/nowhere", "FI_UET_TUNING=@/nowhere: No such file"}),
     [](const auto& info) { return "Case" + std::to_string(info.index); });

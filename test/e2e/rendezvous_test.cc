@@ -80,7 +80,7 @@ TEST_P(Rendezvous, TwoThatOnlySendAtFirstDoNotBlockEachOther) {
   const Mode& mode = GetParam();
   Environment environment = mode.environment;
   environment["FI_UET_UNEXPECTED_BYTES"] = "1048576";
-  environment["tune.unexpected_bytes_per_peer"] = "524288";
+  environment["FI_UET_UNEXPECTED_BYTES_PER_PEER"] = "524288";
   ChannelPair channels;
   Process left("left", environment, [&] { flood(channels.left, mode, 0); });
   Process right("right", environment, [&] { flood(channels.right, mode, 1); });

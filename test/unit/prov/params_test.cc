@@ -191,11 +191,11 @@ TEST(SetParam, UnknownNameIsSaidSo) {
 
 TEST(Tuning, SetsValuesOfBothTables) {
   Params params;
-  EXPECT_EQ(set_param(params, "tuning", "rto_max_us=700, mpr=8 ,gso=no,,cc_gamma=0.5"),
+  EXPECT_EQ(set_param(params, "tuning", "rto_max_us=700, mpr=8 ,gro=no,,cc_gamma=0.5"),
             std::nullopt);
   EXPECT_EQ(params.core.pds.rto_cap, std::chrono::microseconds(700));
   EXPECT_EQ(params.mpr, 8U);
-  EXPECT_FALSE(params.gso);
+  EXPECT_FALSE(params.gro);
   EXPECT_EQ(params.core.cms.tuning.gamma, 0.5);
 }
 
@@ -205,8 +205,8 @@ TEST(Tuning, RefusalNamesVariableParameterAndWhatIsAllowed) {
             "FI_UET_TUNING: 'rto_maxus' is not a parameter; did you mean rto_max_us?");
   EXPECT_EQ(refusal("tuning", "rto_init_us=1000"),
             "FI_UET_TUNING: 'rto_init_us' is a variable of its own: set FI_UET_RTO_INIT_US=1000");
-  EXPECT_THAT(refusal("tuning", "gso"), HasSubstr("allowed: name=value"));
-  EXPECT_THAT(refusal("tuning", "tuning=gso=no"), HasSubstr("'tuning' is a variable of its own"));
+  EXPECT_THAT(refusal("tuning", "gro"), HasSubstr("allowed: name=value"));
+  EXPECT_THAT(refusal("tuning", "tuning=gro=no"), HasSubstr("'tuning' is a variable of its own"));
 }
 
 TEST(Tuning, IsReadFromAFile) {
@@ -236,8 +236,8 @@ TEST(FindStray, TellsOldVariablesFromMisspeltOnes) {
   EXPECT_EQ(find_stray("FI_UET_TUNING"), std::nullopt);
   EXPECT_EQ(find_stray("FI_UET_RTO_MAX_US"),
             "FI_UET_RTO_MAX_US is no longer a variable: set FI_UET_TUNING=rto_max_us=VALUE");
-  EXPECT_EQ(find_stray("FI_UET_GSO"),
-            "FI_UET_GSO is no longer a variable: set FI_UET_TUNING=gso=VALUE");
+  EXPECT_EQ(find_stray("FI_UET_GRO"),
+            "FI_UET_GRO is no longer a variable: set FI_UET_TUNING=gro=VALUE");
   EXPECT_THAT(find_stray("FI_UET_IFACES").value_or(""), HasSubstr("did you mean FI_UET_IFACE"));
   EXPECT_THAT(find_stray("FI_UET_CC_GAMA").value_or(""),
               HasSubstr("FI_UET_TUNING=cc_gamma=VALUE?"));
