@@ -185,6 +185,7 @@ Parameters test_parameters() {
   parameters.pdc_count = 8;
   parameters.ack_gen_trigger_bytes = cms::kAckGenTrigger;  // few packets are enough for an ACK
   parameters.reserved_pool_pdcs = 0;
+  parameters.close_request_time = std::chrono::seconds(1);
   parameters.start_psn = 70000;
   parameters.first_pdc_id = 10;
   return parameters;
