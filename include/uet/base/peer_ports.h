@@ -12,9 +12,8 @@ namespace uet {
 
 class PeerPorts {
  public:
-  // `first`: the first UDP port of our own processes (FI_UET_UDP_PORT), the last one is
-  // kUetUdpPorts
-  // - 1 further on. Processes of ours send from the port that they listen on.
+  // `first`: the first of the kUetUdpPorts UDP ports of our own processes (FI_UET_UDP_PORT), which
+  // send from the port that they listen on.
   explicit PeerPorts(std::uint16_t first = kUetUdpPort) : first_(first) {}
 
   // The application knows a peer at `fep`, or knows it no more. Calls are counted: each add() needs
