@@ -3,6 +3,7 @@
 #include "attestation/attestation.h"
 
 #include <algorithm>
+#include <cctype>
 #include <regex>
 #include <sstream>
 #include <utility>
@@ -56,6 +57,14 @@ bool is_there(const Feature& feature) {
                      [](const Cell& cell) { return cell.have; });
 }
 
+// The name in "FI_UET_TUNING=name=value"; empty for other settings.
+std::string tuned_name(const std::string& setting) {
+  constexpr std::string_view kTuning = "FI_UET_TUNING=";
+  if (!setting.starts_with(kTuning)) return {};
+  const std::string rest = setting.substr(kTuning.size());
+  return rest.substr(0, rest.find('='));
+}
+
 void check_setting(const Feature& feature, const Tree& tree, Complaints& complaints) {
   if (feature.setting == "always") return;
   const std::string name = feature.setting.substr(0, feature.setting.find('='));
@@ -63,6 +72,9 @@ void check_setting(const Feature& feature, const Tree& tree, Complaints& complai
     complaints.push_back(feature.name + ": '" + feature.setting + "' is no setting");
   } else if (name.starts_with("FI_UET_") && !tree.parameters.contains(name)) {
     complaints.push_back(feature.name + ": there is no parameter " + name);
+  } else if (const std::string tuned = tuned_name(feature.setting);
+             !tuned.empty() && !tree.parameters.contains(tuned)) {
+    complaints.push_back(feature.name + ": FI_UET_TUNING has no " + tuned);
   } else if (tree.manual.find(name) == std::string::npos) {
     complaints.push_back(feature.name + ": fi_uet(7) says nothing of " + name);
   }
@@ -111,10 +123,14 @@ void add_tests(std::string_view source, Tree& tree) {
 }
 
 void add_parameters(std::string_view params_source, Tree& tree) {
-  static const std::regex row(R"re(\{"([A-Z0-9_]+)",)re");
+  static const std::regex row(R"re(\{"([a-z0-9_]+)",)re");
   const std::string text(params_source);
   for (std::sregex_iterator it(text.begin(), text.end(), row), end; it != end; ++it) {
-    tree.parameters.insert("FI_UET_" + it->str(1));
+    std::string variable = "FI_UET_" + it->str(1);
+    std::ranges::transform(variable, variable.begin(),
+                           [](unsigned char letter) { return std::toupper(letter); });
+    tree.parameters.insert(variable);
+    tree.parameters.insert(it->str(1));
   }
 }
 

@@ -16,7 +16,10 @@ using testing::Not;
 Tree small_tree() {
   Tree tree;
   add_tests("TEST(A, Works) {}\nTEST_P(B,\n       AlsoWorks) {}\n", tree);
-  add_parameters("    {\"CRC\",\n     \"help\", Switch{}},\n    {\"SEED\", \"x\"},\n", tree);
+  add_parameters(
+      "    {\"crc\",\n     \"help\", Switch{}},\n    {\"seed\", \"x\"},\n    {\"tuning\", "
+      "\"x\"},\n",
+      tree);
   tree.manual = "FI_UET_CRC FI_ORDER_SAS";
   return tree;
 }
@@ -59,6 +62,8 @@ TEST(Attestation, TestThatDoesNotExistIsFound) {
 TEST(Attestation, SettingThatDoesNotExistIsFound) {
   EXPECT_THAT(complaints_of("X | must yes | no no | no no | A.Works | FI_UET_MAGIC=yes"),
               ElementsAre("X: there is no parameter FI_UET_MAGIC"));
+  EXPECT_THAT(complaints_of("X | must yes | no no | no no | A.Works | FI_UET_TUNING=magic=yes"),
+              ElementsAre("X: FI_UET_TUNING has no magic"));
   EXPECT_THAT(complaints_of("X | must yes | no no | no no | A.Works | FI_UET_SEED=1"),
               ElementsAre("X: fi_uet(7) says nothing of FI_UET_SEED"));
   EXPECT_THAT(complaints_of("X | must yes | no no | no no | A.Works | FI_OTHER"),

@@ -30,7 +30,8 @@ Tree read_tree(const std::string& source) {
   for (const auto& entry : fs::recursive_directory_iterator(root / "test")) {
     if (entry.path().extension() == ".cc") add_tests(text_of(entry.path()), tree);
   }
-  // The table of parameters may be in any file of the provider.
+  add_parameters(text_of(root / "src/fep/tunables.cc"), tree);
+  // The rows that only a host knows may be in any file of the provider.
   for (const auto& entry : fs::recursive_directory_iterator(root / "prov/uet")) {
     if (entry.path().extension() == ".cc") add_parameters(text_of(entry.path()), tree);
     if (entry.path().filename() == "fi_uet.7") tree.manual += text_of(entry.path());
