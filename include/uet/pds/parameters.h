@@ -44,9 +44,9 @@ struct Parameters {
   Duration tail_loss_time = std::chrono::milliseconds(1);
   Duration nack_retransmission_time = std::chrono::milliseconds(1);  // NACK_Retx_Time
   std::uint32_t max_nack_retransmissions = UINT32_MAX;               // Max_NACK_Retx_Cnt
-  // Close_REQ_Time (PDS-177). As long as a silent peer is waited for: an initiator that polls
-  // seldom is slow to close, and the operations that it still has would fail.
-  Duration close_request_time = std::chrono::seconds(10);
+  // Close_REQ_Time (PDS-177): longer, and strangers that ignore it hold what all need; shorter, and
+  // operations fail that an initiator has posted which polls seldom.
+  Duration close_request_time = std::chrono::seconds(3);
   Duration clear_time = std::chrono::milliseconds(1);  // PDS_Clear_Time (PDS-118)
   // PDCs that RUD messages to one destination may spread over, so that a short one does not wait
   // behind a long one (PDS-9). 1: they follow each other. Another one is opened when all have
