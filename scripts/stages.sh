@@ -34,7 +34,7 @@ expect_stage() {
   fi
 }
 
-# The names of the table: first those that the last run has left out.
+# Prints the names of the stages; the stages that the last run left out come first.
 stages_in_order() {
   local line names=() name
   for line in "${stages_table[@]}"; do names+=("${line% *}"); done

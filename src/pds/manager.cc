@@ -546,8 +546,8 @@ void Manager::relieve_responses(std::uint64_t host, Time now) {
   ++counters_.pdcs_uncleared_closed;
 }
 
-// PDS-174, PDS-180: the longest idle PDC makes room, and so does what RUDI keeps for later. If none
-// is idle, the one makes room that has nothing to carry while somebody waits for an application.
+// PDS-174, PDS-180: the PDC that has been idle for longest closes, and idle RUDI flows are freed.
+// If no PDC is idle, a PDC closes that carries nothing and is only watched (Delivery::watch).
 void Manager::relieve_shortage(Time now) {
   drop_idle_rudi_flows(now);
   Pdc* oldest = nullptr;

@@ -73,8 +73,8 @@ void ArrivingMessages::remove(RxMessage& message) {
 }
 
 // Ends the PDC of the message that has been without a packet for longest, if that is long. Not on
-// behalf of a host that has more states itself. Without a shortage a message that does not go on
-// harms nobody, and its sender may wait for a receive here.
+// behalf of a host that has more states itself. Without a shortage a stalled message does no harm,
+// and its sender may be waiting for a receive here.
 void ArrivingMessages::end_stalled(const pds::RequestView& refused) {
   if (now_ < next_stalled_search_) return;
   next_stalled_search_ = now_ + kStalledInterval;

@@ -171,8 +171,9 @@ RxMessage* Receiver::find_reserved(const ReceiveQueue& queue, const void* operat
   return nullptr;
 }
 
-// After those that were arriving on it have ended. If it closed in the usual way, its sender needs
-// it no more: it is asked, and sends the message again, on other ones.
+// Called after the messages that were arriving on the PDC have ended. If the PDC closed in the
+// usual way, the parked messages stay: the target asks for a restart, and the sender uses another
+// PDC.
 void Receiver::drop_parked(PdcId pdc, bool orderly) {
   for (PullList* list : {&parked_, &waiting_, &restarting_}) {
     for (auto at = list->begin(); at != list->end();) {

@@ -352,7 +352,9 @@ void Run::cancel_operation(Endpoint& endpoint, std::size_t number) {
 void Run::cancel_sends_to_successor() {
   for (std::size_t i = 0; i < operations_.size(); ++i) {
     const OperationPlan& plan = plan_.operations[i];
-    if (context_of(plan.to).node != plan_.killed_node || !operations_[i].posted) continue;
+    const bool send = plan.flavour == Flavour::Send || plan.flavour == Flavour::TaggedSend;
+    const bool to_successor = context_of(plan.to).node == plan_.killed_node;
+    if (!send || !to_successor || !operations_[i].posted) continue;
     cancel_operation(endpoints_[static_cast<std::size_t>(plan.from)], i);
   }
 }
