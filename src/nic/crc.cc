@@ -30,6 +30,7 @@ const Packet& CrcNic::with_trailer(const Packet& packet, std::size_t place) {
   copy.dscp = packet.dscp;
   copy.way = packet.way;
   copy.answers_stranger = packet.answers_stranger;
+  copy.sent_again = packet.sent_again;
 
   FepAddress source = self_;
   source.port = inner().leaves_from(packet);

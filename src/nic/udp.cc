@@ -440,7 +440,7 @@ std::size_t UdpNic::fill_messages(std::span<const Packet* const> in, bool trains
 
 bool UdpNic::fits_train(const TxMessage& message, const Packet& packet) const {
   const std::size_t length = packet.length();
-  return !message.closed && length > 0 && length <= message.segment_bytes &&
+  return !message.closed && !packet.sent_again && length > 0 && length <= message.segment_bytes &&
          message.total_bytes + length <= kMaxTrainBytes && packet.to == message.first->to &&
          tos_of(packet) == tos_of(*message.first);
 }
@@ -458,7 +458,7 @@ void UdpNic::add_to_message(std::size_t message, const Packet& packet) {
   const std::size_t length = packet.length();
   ++train.packets;
   train.total_bytes += length;
-  train.closed = length < train.segment_bytes;
+  train.closed = length < train.segment_bytes || packet.sent_again;
 }
 
 void UdpNic::write_control(std::size_t message) {

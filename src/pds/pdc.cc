@@ -358,6 +358,7 @@ void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
   packet.to = destination_.address;
   packet.sent = {};
   packet.payload_stays = true;
+  packet.sent_again = retransmission;
   packet.entropy = record.entropy = choose_path(record, now);
   const bool data = record.message != nullptr;
   packet.ecn = data ? Ecn::Ect0 : Ecn::NotEct;  // CMS-31

@@ -115,6 +115,7 @@ void Rudi::transmit(Record& record, Time now) {
   header.encode(packet.prepend(sizeof(wire::PdsRudi)));
   packet.to = record.flow->destination.address;
   packet.entropy = record.entropy = record.flow->path.next(env_.rng, now);
+  packet.sent_again = record.resent;
   packet.ecn = Ecn::Ect0;  // CMS-31
   packet.dscp = dscp_of_class(record.flow->destination.traffic_class, env_.parameters.dscp_data);
   record.nominal_bytes = cms::nominal_packet_bytes(packet.length());

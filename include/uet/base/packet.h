@@ -86,6 +86,7 @@ class Packet : public ListNode<OutboxTag> {
     release_after_send = false;
     answers_stranger = false;
     payload_stays = false;
+    sent_again = false;
     sent = {};
     way = {};
   }
@@ -112,6 +113,9 @@ class Packet : public ListNode<OutboxTag> {
   // The operation lasts until the peer has answered, so that a NIC may go on reading payload that
   // lies in registered memory (Nic::register_memory) after it has accepted the packet.
   bool payload_stays = false;
+  // A retransmission: a NIC joins it to no other packet, lest what has lost the first transmission
+  // (a device that takes no packets joined by UDP_SEGMENT) loses every further one, too.
+  bool sent_again = false;
 
  private:
   alignas(8) std::array<std::byte, kHeadSize> buffer_;

@@ -111,7 +111,7 @@ class UdpNic final : public Nic {
     std::size_t packets;
     std::size_t segment_bytes;  // length of every packet but the last
     std::size_t total_bytes;
-    bool closed;  // a shorter packet has ended it
+    bool closed;  // a shorter packet has ended it, or it is a packet sent again
   };
   struct RxMessage {
     SocketAddress from;

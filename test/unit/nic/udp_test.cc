@@ -480,6 +480,30 @@ TEST(UdpNic, TxBurst_KernelWithoutSegmentationGetsSinglePackets) {
   EXPECT_EQ(g_calls, 1U) << "segmentation must not be tried again";
 }
 
+std::vector<unsigned> g_slices;  // of each message that record_slices has sent
+
+int record_slices(int fd, mmsghdr* messages, unsigned count, int flags) {
+  for (unsigned i = 0; i < count; ++i) {
+    g_slices.push_back(static_cast<unsigned>(messages[i].msg_hdr.msg_iovlen));
+  }
+  return ::sendmmsg(fd, messages, count, flags);
+}
+
+TEST(UdpNic, TxBurst_WhatIsSentAgainLeavesAlone) {
+  UdpOptions options = own_options();
+  options.send_messages = record_slices;
+  const Pair pair = open_pair(options);
+  PacketSet packets;
+  for (int i = 0; i < 8; ++i) {
+    packets.add(pair.to(), 10, 100);
+    packets.last().sent_again = i == 2 || i == 5 || i == 6;
+  }
+  g_slices.clear();
+  EXPECT_EQ(pair.sender->tx_burst(packets.all()), 8U);
+  expect_same(receive(*pair.receiver, 8), packets);
+  EXPECT_EQ(g_slices, (std::vector<unsigned>{4, 2, 4, 2, 2, 2})) << "head and payload of each";
+}
+
 TEST(UdpNic, TxBurst_TooLongForThePathDoesNotBlameSegmentation) {
   const Pair pair = open_unwilling_pair({EMSGSIZE, EMSGSIZE});  // the train, then its first packet
   PacketSet packets;
