@@ -556,7 +556,8 @@ void Pdc::on_fatal_nack(NackCode code, Psn psn, const TxRecord& record, Time now
   // PDS-171, and CLOSING_IN_ERR in section 6.3: the target has already let go of the PDC.
   if (state_ == PdcState::CloseAckWait &&
       (code == NackCode::InvDpdcid || code == NackCode::ClosingInErr)) {
-    if (watches_ > 0) error_ = nack_error(code);  // what waits there may be lost
+    // After CLOSING_IN_ERR the SES of the target goes on, and what waits there with it.
+    if (watches_ > 0 && code == NackCode::InvDpdcid) error_ = nack_error(code);
     return finish();
   }
   Ending ending{.error = nack_error(code)};

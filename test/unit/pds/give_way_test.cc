@@ -99,6 +99,26 @@ TEST_F(GiveWay, Pds177_SlowInitiatorCostsNothingThatIsWatched) {
   EXPECT_EQ(node->manager->find(pdc), nullptr) << "now the time runs";
 }
 
+// PDS section 6.3: the target has its own return packets in mind, which are all here. INV_DPDCID
+// says that the PDC, and what its SES held, may have gone before.
+TEST_F(GiveWay, Pds171_RefusedCloseOfWhatIsWatchedIsAnErrorOnlyWithoutAPdc) {
+  for (const NackCode code : {NackCode::ClosingInErr, NackCode::InvDpdcid}) {
+    build(test_parameters());
+    open();
+    node->manager->watch(pdc);
+    peer_start = start_psn;
+    const auto closing = controls(answer_to(control(CpType::CloseRequest, start_psn)));
+    const auto close = std::ranges::find(closing, CpType::Close, &wire::ControlHeader::ctl_type);
+    ASSERT_NE(close, closing.end());
+    wire::NackHeader refused = nack(code, close->psn.value);
+    if (code == NackCode::InvDpdcid) refused.spdcid = {};
+    receive(refused);
+    turn();
+    ASSERT_EQ(node->client.closed.size(), 1U);
+    EXPECT_EQ(node->client.closed[0].error.has_value(), code == NackCode::InvDpdcid);
+  }
+}
+
 TEST_F(GiveWay, Pds57_ConnectOpensOnceAndNamesThePdc) {
   const Result<PdcId> first = connect();
   ASSERT_TRUE(first.ok());
