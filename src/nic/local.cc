@@ -87,7 +87,9 @@ struct LocalNic::Outgoing {
   bool refused = false;  // the peer has answered, but not with a Welcome
   bool unpublished = false;
   std::optional<Time> full_since;  // empty: it has taken the last packet
+  Time found_full{};               // the last time
   bool passed_over = false;        // until the peer has emptied it
+  Time waits_again{};              // it is not waited for before: this process comes seldom
 
   bool is_passed_over() const { return refused || (passed_over && !ring.drained()); }
   // False: the peer is gone, or does not want us.
@@ -357,6 +359,9 @@ bool LocalNic::put(Outgoing& ring, const Packet& packet) {
   } else if (packet.way.connection != ring.id) {
     packet.way.connection = LocalWay::kSeveral;
   }
+  // Nobody has asked for room meanwhile, which the peer may have made long ago.
+  const bool was_away = ring.full_since && now_ - ring.found_full >= kReads;
+  if (was_away) ring.waits_again = now_ + kVisit;
   ring.full_since.reset();
   ++own_.packets_sent;
   ++own_.local_packets_sent;
@@ -364,11 +369,13 @@ bool LocalNic::put(Outgoing& ring, const Packet& packet) {
   return true;
 }
 
-// Whether a packet that `ring` has no room for is better kept.
+// Whether a packet that `ring` has no room for is better kept. A process that left a full ring and
+// came back late would send no more than one ring at each visit.
 bool LocalNic::waits_for(Outgoing& ring) {
   if (ring.refused) return false;
   if (!ring.full_since) ring.full_since = now_;
-  ring.passed_over |= now_ - *ring.full_since >= kReads;
+  ring.found_full = now_;
+  ring.passed_over |= now_ < ring.waits_again || now_ - *ring.full_since >= kReads;
   return !ring.passed_over;
 }
 

@@ -64,8 +64,10 @@ class LocalNic final : public Middleware {
   static constexpr std::size_t kMaxRoutes = 1024;
   // An address that this host did not have is looked up again after ...
   static constexpr Duration kHostInterval = std::chrono::seconds(10);
-  // A peer that makes no room for a packet for so long does not read.
+  // A peer that makes no room for a packet for so long does not read; a process that does not ask
+  // for room for so long comes seldom, and does not wait for room in the first kVisit.
   static constexpr Duration kReads = std::chrono::milliseconds(10);
+  static constexpr Duration kVisit = std::chrono::milliseconds(1);
   // Both connections of a process that ends close at about the same time: a loss is told when they
   // have, or after ...
   static constexpr Duration kSettles = std::chrono::milliseconds(5);

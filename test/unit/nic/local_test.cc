@@ -114,6 +114,40 @@ TEST_F(Local, FullRingOfAPeerThatDoesNotReadIsPassedOverUntilItIsEmpty) {
   EXPECT_EQ(a.below->sent.size(), 80U);
 }
 
+// One ring at each visit would be so little that the peer gives up what waits behind it.
+TEST_F(Local, FullRingIsPassedOverByAProcessThatLeftItFullAndComesSeldom) {
+  for (int i = 0; i < 40; ++i) to_b.add(b.address, 24, 8000);
+  ASSERT_EQ(a.send(to_b), kFullRing);
+  EXPECT_EQ(a.send(to_b), 0U);
+  const auto peer_reads = [&] {
+    b.receive();
+    b.receive();
+  };
+  peer_reads();
+  a.now += std::chrono::milliseconds(10);
+  a.receive();
+  EXPECT_EQ(a.send(to_b), 40U);
+  EXPECT_EQ(a.below->sent.size(), 40U - kFullRing);
+  peer_reads();
+  a.now += std::chrono::milliseconds(1);
+  a.receive();
+  EXPECT_EQ(a.send(to_b), kFullRing) << "it is here all the time now";
+  peer_reads();
+  a.now += std::chrono::milliseconds(10);
+  a.receive();
+  EXPECT_EQ(a.send(to_b), 40U) << "it was away again";
+  peer_reads();
+  PacketSet one;
+  one.add(b.address, 24, 8000);
+  a.now += std::chrono::milliseconds(1);
+  a.receive();
+  EXPECT_EQ(a.send(one), 1U);
+  peer_reads();
+  a.now += std::chrono::milliseconds(10);
+  a.receive();
+  EXPECT_EQ(a.send(to_b), kFullRing) << "it had left no full ring";
+}
+
 TEST_F(Local, PacketsFromBelowAndFromRingsAreBothTaken) {
   connect();
   PacketSet more;
