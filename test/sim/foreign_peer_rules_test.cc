@@ -329,7 +329,8 @@ TEST(ForeignRead, OnePacketWithoutEomIsWhole) {
     peer.say(header, read);
     std::vector<std::byte> data;
     while (!peer.silent()) {
-      const auto response = peer.hear().ses_response();
+      const auto heard = peer.hear();  // the response is a view of it
+      const auto response = heard.ses_response();
       ASSERT_TRUE(response.has_value());
       EXPECT_EQ(response->return_code, ReturnCode::Ok);
       data.insert(data.end(), response->payload.begin(), response->payload.end());
