@@ -278,13 +278,12 @@ ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) noexcept {
   if (domain_.dead()) return -FI_EOPNOTSUPP;
   ssize_t result = 0;
   bool quiet = false;
-  bool wants_thread = false;
   {
     const Guard guard(domain_.lock());
     const Time now = clock_now();
     if (count == 0 || count_ < count || now >= progress_due_) {
       progress_due_ = now + kLongestWithoutProgress;
-      domain_.progress_before_reply(now, [this] { return count_ > 0; });
+      domain_.progress(now);
     }
     if (count > 0 || count_ == 0) {
       result = pop(buffer, count, sources);
@@ -292,9 +291,7 @@ ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) noexcept {
       result = -FI_EAVAIL;
     }
     quiet = result == -FI_EAGAIN && domain_.quiet();
-    wants_thread = domain_.kept_acks().wants_thread();
   }
-  if (wants_thread) domain_.kept_acks().start(domain_);
   if (quiet) sched_yield();
   return result;
 }

@@ -57,7 +57,6 @@ struct ForkRegistry {
     for (Domain& domain : instance().domains) {
       domain.dead_.store(true, std::memory_order_relaxed);
       domain.thread_.forget();
-      domain.kept_acks_.forget();
     }
     instance().mutex.unlock();
   }
@@ -254,8 +253,7 @@ Domain::Domain(Fabric& fabric, const fi_info& info, const Params& params, void* 
       mr_mode_(info.domain_attr->mr_mode),
       caps_(info.caps),
       job_{static_cast<std::uint32_t>(params.job_id)},
-      lock_(info.domain_attr->threading != FI_THREAD_DOMAIN),
-      kept_acks_(params.ack_after_reply) {
+      lock_(info.domain_attr->threading != FI_THREAD_DOMAIN) {
   fid.fclass = FI_CLASS_DOMAIN;
   fid.context = context;
   fid.ops = &domain_fid_ops;
@@ -405,7 +403,6 @@ int Domain::close() noexcept {
   if (references_.any()) return -FI_EBUSY;
   if (!dead()) {
     thread_.stop();
-    kept_acks_.stop();
     const Guard guard(lock_);
     linger([&] { return fep_->ses().idle(); });  // senders that wait for what nobody received
     fep_->begin_close(clock_now());
@@ -417,13 +414,6 @@ int Domain::close() noexcept {
   return 0;
 }
 
-bool Domain::push_kept_acks() {
-  if (!fep_->keeps_acks()) return false;
-  fep_->push_kept_acks(clock_now());
-  end_post();
-  return true;
-}
-
 void Domain::write_stats(const char* why) noexcept {
   guarded([&] {
     prov::write_stats(params_.stats, local_address(), why, fep_->stats());
@@ -432,19 +422,17 @@ void Domain::write_stats(const char* why) noexcept {
 }
 
 // Other threads may still run, and one may have ended with the lock in its hands.
-void Domain::settle_at_exit() noexcept {
+void Domain::write_stats_at_exit() noexcept {
   ForkRegistry& registry = ForkRegistry::instance();
   const std::lock_guard guard(registry.mutex);
   for (Domain& domain : registry.domains) {
-    if (domain.dead()) continue;
     const bool stats = domain.params_.stats.when == StatsDump::When::Exit;
+    if (domain.dead() || !stats) continue;
     if (!domain.lock_.try_lock_for_a_while()) {
-      if (!stats) continue;
       FI_WARN(&provider, FI_LOG_DOMAIN, "FI_UET_STATS: a thread is busy in a domain at exit\n");
       continue;
     }
-    domain.push_kept_acks();
-    if (stats) domain.write_stats("process ends");
+    domain.write_stats("process ends");
     domain.lock_.unlock();
   }
 }

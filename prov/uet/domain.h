@@ -12,7 +12,6 @@
 #include "address_format.h"
 #include "eq.h"
 #include "fabric.h"
-#include "kept_acks.h"
 #include "lock.h"
 #include "params.h"
 #include "progress.h"
@@ -57,33 +56,12 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
     const bool taken = take(now);
     return end_pass(push_after_take(now) || taken);
   }
-  // As progress, for a call that returns completions at once if `delivers()` says so: the
-  // application's reply then leaves before the ACKs of what it is told of.
-  template <class Delivers>
-  bool progress_before_reply(Time now, Delivers delivers) UET_REQUIRES(lock_) {
-    const bool taken = take(now);
-    if (fep_->keep_acks_longer(now)) return end_pass(taken);
-    if (delivers() && fep_->can_keep_acks(now) && may_keep_acks()) {
-      fep_->keep_acks();
-      kept_acks_.kept();
-      return end_pass(taken);
-    }
-    return end_pass(push_after_take(now) || taken);
-  }
-  // The ACKs that the application has not come back for; false if there are none.
-  bool push_kept_acks() UET_REQUIRES(lock_);
-  KeptAcks& kept_acks() { return kept_acks_; }
   // Nothing has come for so many passes that the caller, who is polling, should let others run: the
   // peer may wait for this very core.
   bool quiet() const UET_REQUIRES(lock_) { return idle_passes_ >= kPatientPasses; }
   // The end of a posting call: sends what is ready, unless more follows at once (FI_MORE).
   void posted(Time now, bool more) UET_REQUIRES(lock_) {
     if (!more) fep_->posted(now);
-    end_post();
-  }
-  // The same of a receive, which mostly sends nothing.
-  void posted_receive(Time now, bool more) UET_REQUIRES(lock_) {
-    if (!more) fep_->posted_receive(now);
     end_post();
   }
   // For whoever is about to sleep: a descriptor that is readable when the domain needs progress,
@@ -96,8 +74,8 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   int activity_fd() const { return activity_.get(); }
   void prepare_sleep() UET_REQUIRES(lock_);
   WorkQueue& works() { return works_; }
-  // What domains that are still open owe when the process ends: kept ACKs, and FI_UET_STATS=exit.
-  static void settle_at_exit() noexcept;
+  // FI_UET_STATS=exit of the domains that are still open when the process ends.
+  static void write_stats_at_exit() noexcept;
   // Starts the progress thread if there is none, because somebody will sleep who cannot make
   // progress. 0 or a negative fi_errno; the caller is alone in the domain unless it has a lock.
   int need_thread() noexcept;
@@ -171,10 +149,6 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   bool push_after_take(Time now) UET_REQUIRES(lock_) {
     return fep_->push(fep_->took_from_network() ? clock_now() : now);
   }
-  // Where somebody sleeps, or a thread makes progress, keeping would have to tell them.
-  bool may_keep_acks() UET_REQUIRES(lock_) {
-    return !thread_.running() && !timer_.in_use() && kept_acks_.allowed();
-  }
   // Another thread may sleep until a later time than is right now.
   void wake_sleepers_in_time() UET_REQUIRES(lock_) {
     if (timer_.in_use()) timer_.bring_forward(fep_->next_deadline());
@@ -206,7 +180,6 @@ class Domain final : public fid_domain, public ListNode<ForkTag> {
   bool nic_watched_ UET_GUARDED_BY(lock_) = false;
   StatsSignal stats_signal_;
   ProgressThread thread_;
-  KeptAcks kept_acks_;
   WorkQueue works_{*this};
   EqBinding eq_;
 };

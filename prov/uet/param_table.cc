@@ -224,12 +224,6 @@ constexpr Row kRows[] = {
      yes_no<&Params::gso>(), true},
     {"gro", "Receive runs of equal packets with one system call (UDP_GRO).",
      yes_no<&Params::gro>()},
-    {"ack_after_reply",
-     "Defer the ACK of a message that fi_cq_read reports until the application has replied, until "
-     "the second further call of fi_cq_read, or 1 ms at most. Replies larger than 16 KiB are sent "
-     "after the ACK. Only with manual progress, and not through rings; a thread of the provider "
-     "sends ACKs whose application makes no call.",
-     yes_no<&Params::ack_after_reply>()},
     {"allow_layering", "Offer FI_EP_DGRAM to utility providers such as ofi_rxd, too.",
      yes_no<&Params::allow_layering>()},
     {"cc_loopback_window_bytes",

@@ -42,7 +42,6 @@ struct Params {
   bool gso = true;
   bool gro = true;
   bool crc = false;
-  bool ack_after_reply = true;
   std::optional<cms::Algorithm> cc_algorithm;  // empty: nscc, but none on loopback
   std::uint64_t cc_link_rate_mbps = 0;
   std::uint64_t cc_loopback_window_bytes = 0;

@@ -155,7 +155,7 @@ ssize_t post_receive(Domain& domain, const RxCall& call, const ReceiveSettings& 
   const Time now = clock_now();
   const Result<void> posted = post(source, now);
   if (posted) {
-    domain.posted_receive(now, (call.flags & FI_MORE) != 0);
+    domain.posted(now, (call.flags & FI_MORE) != 0);
     return 0;
   }
   // Whoever repeats a post without reading a queue must get on all the same.

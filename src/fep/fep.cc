@@ -68,44 +68,8 @@ bool Fep::left_some(Time start) const {
   return full && (newest_arrival_ == Time{} || newest_arrival_ < start);
 }
 
-// A stream's ACKs let its window move, and nobody replies to it: they do not wait.
-bool Fep::can_keep_acks(Time now) {
-  const bool few = brought_few_ && packets_.in_use() < kBusyPackets;
-  if (!few || keeps_acks() || !only_acks_wait(now)) return false;
-  return kept_in_vain_ < kInVain || ++occasions_ % kRarely == 0;
-}
-
-void Fep::keep_acks() {
-  kept_acks_ = KeptAcks::UntilReply;
-  kept_longer_ = false;
-  ++acks_kept_;
-}
-
-bool Fep::keep_acks_longer(Time now) {
-  if (kept_acks_ != KeptAcks::UntilReply || kept_longer_ || !only_acks_wait(now)) return false;
-  kept_longer_ = true;
-  return true;
-}
-
-bool Fep::only_acks_wait(Time now) {
-  return outbox_.empty() && !outbox_.has_nacks() && ses_.next_deadline() > now &&
-         manager_.only_acks_wait();
-}
-
-void Fep::push_kept_acks(Time now) {
-  if (!keeps_acks()) return;
-  ++acks_late_;
-  // They leave now, whatever leaves with them.
-  if (std::exchange(kept_acks_, KeptAcks::None) == KeptAcks::UntilReply) ++kept_in_vain_;
-  push(now);
-}
-
 void Fep::posted(Time now) {
   if (packets_.in_use() < kBusyPackets || ++waiting_posts_ >= kPostBatch) push(now);
-}
-
-void Fep::posted_receive(Time now) {
-  if (!keeps_acks() || !only_acks_wait(now)) posted(now);
 }
 
 bool Fep::push(Time now) {
@@ -118,9 +82,7 @@ bool Fep::push(Time now) {
 bool Fep::receive(Time now) {
   while (const auto lost = nic_.take_lost_peer()) manager_.on_peer_lost(*lost, now);
   const std::size_t count = nic_.rx_burst(arrived_, now);
-  const std::uint64_t delivered = manager_.counters().requests_delivered;
   HostCopy* const host_copy = config_.ses.host_copy;
-  bool through_memory = false;
   took_from_network_ = false;
   taken_ = count;
   newest_arrival_ = count > 0 ? arrived_[count - 1].arrived : Time{};
@@ -130,15 +92,12 @@ bool Fep::receive(Time now) {
       packet.trimmed = true;
       packet.trimmed_last_hop = packet.dscp == config_.trim_marks.trimmed_last_hop;
     }
-    through_memory |= packet.through_memory;
     took_from_network_ |= !packet.through_memory;
     if (host_copy != nullptr) host_copy->through_memory = packet.through_memory;
     manager_.on_packet(packet, now);
     packet = kBlank;
   }
   if (host_copy != nullptr) host_copy->through_memory = false;
-  brought_few_ =
-      !through_memory && manager_.counters().requests_delivered - delivered <= kFewRequests;
   note_receive_load(count > 0);
   return count > 0;
 }
@@ -164,16 +123,6 @@ bool Fep::pump(Time now) {
   if (!outbox_.empty()) {
     manager_.bury_finished(now);  // their slots may be what the peers wait for
     return false;
-  }
-  if (std::exchange(kept_acks_, KeptAcks::None) == KeptAcks::UntilReply) {
-    const bool replied = manager_.pump_before_acks(now);
-    kept_in_vain_ = replied ? 0 : kept_in_vain_ + 1;
-    // A call of the kernel's for the ACKs alone would keep the processor from what comes next.
-    // Where there is none they need not be made before the reply has left.
-    if (replied && !nic_.caps().sends_by_kernel) {
-      kept_acks_ = KeptAcks::BehindReply;
-      return true;
-    }
   }
   return manager_.pump(now);
 }
@@ -225,8 +174,6 @@ Stats Fep::stats() const {
   Stats stats{manager_.counters(), manager_.contexts().counters(), ses_.counters(),
               nic_.counters()};
   stats.pds.blocked_by_nic_ns = blocked_by_nic_ns_;
-  stats.pds.acks_kept = acks_kept_;
-  stats.pds.acks_late = acks_late_;
   return stats;
 }
 

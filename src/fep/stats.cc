@@ -67,11 +67,6 @@ constexpr Row kRows[] = {
                               "retransmissions of packets that had arrived, acknowledged again"),
     pds<&P::rod_buffered>("pds_rod_buffered", "ROD requests kept until their predecessors came"),
     pds<&P::acks_sent>("pds_acks_sent", "ACKs sent"),
-    pds<&P::acks_kept>("pds_acks_kept",
-                       "times that ACKs were deferred until the application's reply"),
-    pds<&P::acks_late>(
-        "pds_acks_late",
-        "times that a deferred ACK was sent because neither reply nor call came in time"),
     pds<&P::acks_received>("pds_acks_received", "valid ACKs received"),
     pds<&P::acks_invalid>("pds_acks_invalid", "ACKs dropped: they match no packet that was sent"),
     pds<&P::ack_requests_sent>("pds_ack_requests_sent", "ACK Requests sent"),

@@ -658,30 +658,6 @@ bool Manager::pump(Time now) {
   return sent;
 }
 
-// A turn for each, since those whose ACK waits remain in line.
-bool Manager::pump_before_acks(Time now) {
-  std::size_t turns = 0;
-  for (SharedCcc& shared : ready_) {
-    for ([[maybe_unused]] const Pdc& pdc : shared.ready) ++turns;
-  }
-  environment_.acks_wait = true;
-  const bool sent = pump_pdcs(turns, now);
-  environment_.acks_wait = false;
-  return sent;
-}
-
-bool Manager::only_acks_wait() const {
-  if (datagrams_.waiting() || rudi_.has_ready()) return false;
-  bool any = false;
-  const bool more = ready_.any_of([&](const SharedCcc& shared) {
-    return shared.ready.any_of([&](const Pdc& pdc) {
-      any = any || pdc.ack_is_due();
-      return !pdc.has_only_ack();
-    });
-  });
-  return any && !more;
-}
-
 // Contexts take turns, so that a peer and class gets no more by using more PDCs (CMS-11); those of
 // one context take turns in its.
 Pdc& Manager::next_ready() {

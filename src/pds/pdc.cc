@@ -647,8 +647,7 @@ Pdc::Resent Pdc::resend(Resends which, std::uint32_t& budget, Time now) {
 
 bool Pdc::pump(std::uint32_t& budget, Time now) {
   if (state_ == PdcState::Closed) return false;
-  if (env_.acks_wait && has_long_reply()) return true;
-  if (ack_is_due() && !env_.acks_wait) send_waiting_ack(now);
+  if (ack_is_due()) send_waiting_ack(now);
   if (!send_requests(budget, now)) return true;
   if (resend_count_ == 0 && backlog_.empty()) stop_waiting_for_ccc(now);
   const bool owes_clear = owed_clear_ != OwedClear::None && state_ != PdcState::Creating;

@@ -90,6 +90,59 @@ INSTANTIATE_TEST_SUITE_P(All, OpenAndClose,
                                   (std::get<1>(info.param) ? "WithTraffic" : "Idle");
                          });
 
+// Decision 012: a thread would compete with the application, and bring a lock to FI_THREAD_DOMAIN.
+TEST(OpenAndClose, AManualDomainHasNoThreadWhateverItExchanges) {
+  ChannelPair pair;
+  const auto run = [](Channel& channel) {
+    const std::size_t threads = entries_of("/proc/self/task");
+    Node node;
+    const fi_addr_t peer = node.connect(channel);
+    std::byte in{};
+    const std::byte out{};
+    for (std::uint64_t tag = 0; tag < 200; ++tag) {
+      node.post("receiving",
+                [&] { return fi_trecv(node.ep.get(), &in, 1, nullptr, peer, tag, 0, nullptr); });
+      node.post("sending",
+                [&] { return fi_tsend(node.ep.get(), &out, 1, nullptr, peer, tag, nullptr); });
+      node.drain(2, "a message each way");
+    }
+    require(entries_of("/proc/self/task") == threads, "it has started a thread");
+    channel.meet(&node);
+  };
+  Process left("left", {}, [&] { run(pair.left); });
+  Process right("right", {}, [&] { run(pair.right); });
+  EXPECT_EQ(wait_for_all({&left, &right}), "");
+}
+
+// Decision 024: the receiver, which has been told of the message, makes no further call.
+TEST(OpenAndClose, ASendCompletesWhileTheReceiverComputes) {
+  ChannelPair pair;
+  std::byte byte{};
+  Process sender("sender", {}, [&] {
+    Node node;
+    const fi_addr_t peer = node.connect(pair.left);
+    for (std::uint64_t tag = 0; tag < 50; ++tag) {
+      node.post("sending",
+                [&] { return fi_tsend(node.ep.get(), &byte, 1, nullptr, peer, tag, nullptr); });
+      node.next("the end of a send");
+      pair.left.send('c');
+    }
+    pair.left.meet(&node);
+  });
+  Process receiver("receiver", {}, [&] {
+    Node node;
+    const fi_addr_t peer = node.connect(pair.right);
+    for (std::uint64_t tag = 0; tag < 50; ++tag) {
+      node.post("receiving",
+                [&] { return fi_trecv(node.ep.get(), &byte, 1, nullptr, peer, tag, 0, nullptr); });
+      node.next("a message");
+      pair.right.receive<char>();  // blocks, without progress
+    }
+    pair.right.meet(&node);
+  });
+  EXPECT_EQ(wait_for_all({&sender, &receiver}), "");
+}
+
 TEST(OpenAndClose, FabricAndDomainAndQueuesRefuseToCloseWhileInUse) {
   Process process("opener", {}, [] {
     Node node;

@@ -549,7 +549,6 @@ Plan draw_plan(std::uint64_t seed) {
   draw_makes(plan, rng);
   draw_small_ranges(plan, Rng(seed ^ 0x12819));
   if (rng.chance(0.25)) plan.nasty_sequences = static_cast<int>(rng.between(1, 30));
-  plan.keeps_acks = rng.chance(0.5);
   return plan;
 }
 
@@ -580,12 +579,12 @@ std::string Plan::describe() const {
       << to_us(progress_interval) << " us, refused events " << refuse_events << ", rendezvous "
       << (hpc ? "above " : "off, ") << fep.ses.rendezvous_threshold_bytes << ", "
       << fep.ses.eager_bytes << " kept, " << fep.ses.pulls << " pulls"
-      << (keeps_acks ? ", keeps ACKs" : "") << (cancels ? ", cancels" : "")
-      << (directed_receive ? ", directed" : "") << (multi_receives ? ", multi-receives" : "")
-      << (looks ? ", looks" : "") << kAlgorithms[static_cast<std::size_t>(fep.cms.algorithm)]
-      << ", CCCs " << fep.pds.ccc_count << (fep.ses.rudi ? ", RUDI" : "")
-      << (fep.ses.no_match ? ", NO_MATCH" : "") << (fep.ses.short_headers ? ", short headers" : "")
-      << ", nasty sequences " << nasty_sequences;
+      << (cancels ? ", cancels" : "") << (directed_receive ? ", directed" : "")
+      << (multi_receives ? ", multi-receives" : "") << (looks ? ", looks" : "")
+      << kAlgorithms[static_cast<std::size_t>(fep.cms.algorithm)] << ", CCCs " << fep.pds.ccc_count
+      << (fep.ses.rudi ? ", RUDI" : "") << (fep.ses.no_match ? ", NO_MATCH" : "")
+      << (fep.ses.short_headers ? ", short headers" : "") << ", nasty sequences "
+      << nasty_sequences;
   if (framing) {
     out << (framing->encapsulation == wire::Encapsulation::Udp ? ", UDP frames" : ", native frames")
         << (framing->crc ? " with CRC" : "");

@@ -117,7 +117,6 @@ NodeConfig Run::node_config(int node) const {
   config.fep = make.fep;
   config.fep.seed = plan_.seed * 16 + static_cast<std::uint64_t>(node);
   config.progress_interval = plan_.progress_interval;
-  config.keeps_acks = plan_.keeps_acks;
   config.nic.address = address_of(static_cast<std::uint8_t>(node), 1);
   config.nic.tx_queue = plan_.nic_tx_queue;
   config.nic.rx_queue = plan_.nic_rx_queue;

@@ -178,23 +178,11 @@ void SimWorld::wake(int node, Time when) {
   });
 }
 
-// True if there was work.
-bool SimWorld::pass(Node& node, Time now) {
-  if (!node.config.keeps_acks) return node.fep->progress(now);
-  const bool taken = node.fep->take(now);
-  if (node.fep->keep_acks_longer(now)) return taken;
-  if (node.fep->can_keep_acks(now)) {
-    node.fep->keep_acks();
-    return false;
-  }
-  return node.fep->push(now) || taken;
-}
-
 void SimWorld::progress(int node) {
   Node& n = *nodes_[static_cast<std::size_t>(node)];
   if (!n.alive) return;
   int passes = 1;
-  while (pass(n, now_) && passes < kMaxPasses) ++passes;
+  while (n.fep->progress(now_) && passes < kMaxPasses) ++passes;
   const auto soon = now_ + std::chrono::microseconds(1);
   if (passes == kMaxPasses || !n.nic->rx_empty()) wake(node, soon);
   const Time deadline = std::min(n.fep->next_deadline(), n.nic->room_at());

@@ -28,8 +28,6 @@ struct NodeConfig {
   NicConfig nic;
   // An application that computes: it gives the FEP time only at multiples of this; 0 = at once.
   Duration progress_interval{0};
-  // An application that replies: ACKs wait for the next call wherever they may.
-  bool keeps_acks = false;
 };
 
 // A packet as a test sees it; valid during the call.

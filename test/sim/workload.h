@@ -100,7 +100,6 @@ struct Plan {
   std::size_t nic_tx_queue = 1024;
   std::size_t nic_rx_queue = 4096;
   Duration progress_interval{0};
-  bool keeps_acks = false;
   bool relative = true;
   bool directed_receive = false;
   bool provider_keys = true;

@@ -40,7 +40,6 @@ const std::map<std::string, std::string> kNoSource = {
     {"test/unit/pds/sequences_test.cc", "two Managers and a lossy wire between them"},
     {"test/unit/cms/nscc_example_test.cc",
      "nscc.cc on the derived values and examples of CMS 2.1, 2.6"},
-    {"test/unit/fep/kept_acks_test.cc", "the kept ACKs of fep.cc"},
     {"test/unit/pds/failure_test.cc", "the failure of a PDC: pdc.cc and pdc_source.cc"},
     {"test/unit/pds/lost_peer_test.cc", "the end of a process of this host: pdc_source.cc"},
     {"test/unit/nic/local_neighbour_test.cc", "local.cc beside processes that break the rules"},

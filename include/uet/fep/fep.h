@@ -58,25 +58,10 @@ class Fep {
   // After take(): packets that had come before `start` may still wait, since its burst was full or
   // the take() before was long ago. A host that looks seldom calls take() again.
   bool left_some(Time start) const;
-  // After take(), in place of push(): the ACKs that wait to be sent stay until the next call and go
-  // behind what that sends, or with the pass after it (NicCaps::sends_by_kernel). For a caller who
-  // tells the application what they acknowledge and expects its reply at once. Only if
-  // can_keep_acks(): there is nothing but a few ACKs, they cost more than writing them to memory,
-  // and replies did come not long ago.
-  bool can_keep_acks(Time now);
-  void keep_acks();
-  bool keeps_acks() const { return kept_acks_ != KeptAcks::None; }
-  // The same, once for each keep_acks(), after a take() by a caller who has not replied yet: many
-  // read completions until there are none before they look at one. False if they must leave now.
-  bool keep_acks_longer(Time now);
-  // For whoever sees that the caller does not come back.
-  void push_kept_acks(Time now);
   // The end of a posting call: sends what is ready, without receiving. While many packets are still
   // unanswered, up to kPostBatch posts wait for one another or for the next progress, because a
   // burst costs the NIC little more than one packet; next_deadline says so.
   void posted(Time now);
-  // The same of a receive: ACKs that are kept still wait if it has nothing to send.
-  void posted_receive(Time now);
   // Sends what is ready without receiving. True if there was something.
   bool push(Time now);
   // When progress must be called at the latest even if no packet arrives; kNever if not at all.
@@ -107,17 +92,9 @@ class Fep {
  private:
   static constexpr std::size_t kBusyPackets = 16;  // unanswered ones that make posts wait
   static constexpr std::size_t kPostBatch = 16;
-  static constexpr std::size_t kFewRequests = 2;  // of one burst: more are a stream's
-  // Once ACKs were kept for no reply kInVain times in a row, they are kept at one occasion in
-  // kRarely, to see whether there are replies now.
-  static constexpr std::uint32_t kInVain = 8;
-  static constexpr std::uint32_t kRarely = 32;
-
-  enum class KeptAcks : std::uint8_t { None, UntilReply, BehindReply };
 
   bool receive(Time now);
   void note_receive_load(bool received);
-  bool only_acks_wait(Time now);
   bool pump(Time now);
   void flush(Time now);
   template <class Left>
@@ -127,18 +104,11 @@ class Fep {
   nic::Nic& nic_;
   Time last_pass_;
   std::size_t waiting_posts_ = 0;
-  bool brought_few_ = false;  // the last take(), and not through memory
   bool took_from_network_ = false;
   Time last_take_;
   bool was_away_ = false;  // the last take() came long after the one before
   std::size_t taken_ = 0;  // packets of the last take()
   Time newest_arrival_{};  // of the last of them; Time{}: not known
-  KeptAcks kept_acks_ = KeptAcks::None;
-  bool kept_longer_ = false;        // those that are kept
-  std::uint32_t kept_in_vain_ = 0;  // in a row
-  std::uint32_t occasions_ = 0;
-  std::uint64_t acks_kept_ = 0;
-  std::uint64_t acks_late_ = 0;
   bool loaded_ = false;    // something was in use when the load was last looked at
   Time nic_full_since_{};  // Time{}: it has taken all
   std::uint64_t blocked_by_nic_ns_ = 0;

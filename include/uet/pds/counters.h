@@ -17,8 +17,6 @@ struct Counters {
   std::uint64_t duplicates_acked = 0;    // PDS-203, PDS-204
   std::uint64_t rod_buffered = 0;        // PDS-164
   std::uint64_t acks_sent = 0;
-  std::uint64_t acks_kept = 0;  // passes that kept theirs for the next call (Fep::keep_acks)
-  std::uint64_t acks_late = 0;  // of these, the ACKs left without that call
   std::uint64_t acks_received = 0;
   std::uint64_t acks_invalid = 0;               // PDS-108 steps 1 to 3
   std::uint64_t stray_packets = 0;              // for a tombstone or an unknown PDC

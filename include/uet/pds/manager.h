@@ -58,17 +58,12 @@ class Manager final : public Delivery {
   void on_packet(const RxPacket& packet, Time now);
   // Lets PDCs send, in turn and bounded (design section 7). True if something was sent.
   bool pump(Time now);
-  // The same of PDCs, but for their ACKs and messages of more than a few KiB, which remain for
-  // pump(). True if a message was sent.
-  bool pump_before_acks(Time now);
   // Frees PDCs whose end has come, without sending.
   void bury_finished(Time now);
   // True if a timer fired.
   bool expire(Time now);
   // A PDC or a datagram waits for its turn.
   bool has_ready() const { return !ready_.empty() || datagrams_.waiting() || rudi_.has_ready(); }
-  // pump() would send ACKs of PDCs, one at least, and nothing else.
-  bool only_acks_wait() const;
   // To be called when packets have left the outbox: datagrams among them are done.
   void answer_datagrams(Time now) {
     if (!datagrams_.empty()) datagrams_.answer_taken(now);

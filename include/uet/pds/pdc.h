@@ -96,7 +96,6 @@ struct Environment {
   IntrusiveList<SharedCcc, ReadyTag>& ready;  // contexts with PDCs that may have something to send
   std::size_t control_reserve;                // packets that data must leave in the pool
   bool packets_short = false;         // the pool had none for data: sending stops for this pass
-  bool acks_wait = false;             // Manager::pump_before_acks
   bool responses_short = false;       // a host found no room for one more stored response
   std::size_t unproved = 0;           // PDCs (Pdc::proved)
   Credits* credits = nullptr;         // set once, before there is a PDC
@@ -285,11 +284,6 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   enum class OwedClear : std::uint8_t { None, NextRequest, AtOnce };  // PDS-115
 
   // pdc.cc
-  // An ACK behind it would be late: whoever waits for that is not ready for the reply, either.
-  bool has_long_reply() {
-    constexpr std::uint64_t kShortBytes = 16384;
-    return !backlog_.empty() && backlog_.front().backlog_bytes > kShortBytes;
-  }
   bool is_held() const { return locks_ > 0 || (watches_ > 0 && !gives_way_); }
   // A turn could do something.
   bool has_work() const { return ack_is_due() || !has_only_ack(); }
