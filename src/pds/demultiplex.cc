@@ -27,11 +27,11 @@ Time arrival_of(const RxPacket& packet, Time now) {
 
 Incoming incoming_from(const RxPacket& packet, Time now) {
   Incoming request;
-  request.arrived = std::min(arrival_of(packet, now), now);
+  request.meta.arrived = std::min(arrival_of(packet, now), now);
   request.nominal_bytes =
       cms::nominal_packet_bytes(static_cast<std::uint32_t>(packet.bytes.size()));
-  request.ecn_marked = packet.ecn == Ecn::Ce;
-  request.entropy = packet.entropy;
+  request.meta.ce = packet.ecn == Ecn::Ce;
+  request.meta.entropy = packet.entropy;
   if (packet.trimmed) request.trimmed = trim_code(packet);
   return request;
 }
@@ -82,17 +82,17 @@ void Manager::take(const RxPacket& packet, Time now) {
 
 // A NACK for a packet that no PDC here takes; `own` names the one it was for, SPDCID 0 says that
 // there is none. No state is kept (PDS-66).
-void Manager::refuse(const RxPacket& packet, NackCode code, PdcId spdcid, const Incoming& request,
+void Manager::refuse(const RxPacket& packet, NackCode code, PdcId spdcid, const PacketMeta& refused,
                      PdcId own) {
   wire::NackHeader nack;
-  nack.m = request.ecn_marked;
-  nack.retx = request.retx;
+  nack.m = refused.ce;
+  nack.retx = refused.retx;
   nack.nack_code = code;
-  nack.nack_psn = request.psn;
+  nack.nack_psn = refused.psn;
   nack.spdcid = own;
   nack.dpdcid = spdcid;
   emit_nack(environment_, environment_.peer_ports.reply_address(packet.source), nack,
-            request.entropy);
+            refused.entropy);
 }
 
 void Manager::on_request_packet(const RxPacket& packet, Time now) {
@@ -105,19 +105,20 @@ void Manager::on_request_packet(const RxPacket& packet, Time now) {
   const bool with_credit =
       header.type == wire::PdsType::RudCcReq || header.type == wire::PdsType::RodCcReq;
   Incoming request = incoming_from(packet, now);
-  request.psn = header.psn;
+  request.meta.psn = header.psn;
   request.clear_psn = header.clear_psn();
-  request.retx = header.retx;
-  request.ar = header.ar;
+  request.meta.retx = header.retx;
+  request.meta.ar = header.ar;
   request.syn = header.syn;
   request.reserved_pool = header.syn && wire::wants_reserved_pool(header.pdc_info);
-  request.next_hdr = header.next_hdr;
-  request.bytes = packet.bytes.subspan(wire::pds_header_bytes(header.type));
+  request.view.next_hdr = header.next_hdr;
+  request.view.bytes = packet.bytes.subspan(wire::pds_header_bytes(header.type));
   Pdc* pdc = header.syn ? resolve_syn(packet, header.spdcid, mode, header.start_psn(), request, now)
                         : resolve(packet, header.spdcid, header.dpdcid, request, now);
   if (pdc == nullptr) return;
   pdc->came_through(packet.connection);
-  if (pdc->destination().mode != mode) return pdc->send_nack(NackCode::PdcModeMismatch, request);
+  if (pdc->destination().mode != mode)
+    return pdc->send_nack(NackCode::PdcModeMismatch, request.meta);
   if (with_credit && cms::uses_credit(cms_.algorithm)) {
     const std::uint32_t bytes = request.trimmed ? 0 : request.nominal_bytes;
     credits_.note_arrival(packet.ecn == Ecn::Ce, packet.trimmed, packet.trimmed_last_hop, now);
@@ -144,7 +145,7 @@ Pdc* Manager::resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMode mod
         return pdc;
       }
       if (pdc->proved()) {
-        pdc->send_nack(NackCode::InvalidSyn, request);  // PDS-67
+        pdc->send_nack(NackCode::InvalidSyn, request.meta);  // PDS-67
         return nullptr;
       }
       half_open = pdc;  // its SYN may have been another host's
@@ -155,31 +156,31 @@ Pdc* Manager::resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMode mod
       return nullptr;
     }
   }
-  if (!request.ctl_type && !is_request_header(request.next_hdr)) {  // PDS-65
-    refuse(packet, NackCode::PdcHdrMismatch, spdcid, request);
+  if (!request.ctl_type && !is_request_header(request.view.next_hdr)) {  // PDS-65
+    refuse(packet, NackCode::PdcHdrMismatch, spdcid, request.meta);
     return nullptr;
   }
   if (request.trimmed) {  // PDS-62
-    refuse(packet, *request.trimmed, spdcid, request);
+    refuse(packet, *request.trimmed, spdcid, request.meta);
     return nullptr;
   }
   if (const auto ours = opened_.find(peer); ours != opened_.end()) {  // PDS-63
-    refuse(packet, NackCode::InvalidSyn, spdcid, request, ours->second);
+    refuse(packet, NackCode::InvalidSyn, spdcid, request.meta, ours->second);
     return nullptr;
   }
-  if (mode == DeliveryMode::Rod && request.psn != start_psn) {  // PDS-61
-    refuse(packet, NackCode::RodOoo, spdcid, request);
+  if (mode == DeliveryMode::Rod && request.meta.psn != start_psn) {  // PDS-61
+    refuse(packet, NackCode::RodOoo, spdcid, request.meta);
     return nullptr;
   }
   if (half_open != nullptr) {
     if (now - half_open->opened() < kUnprovedPatience) {
-      refuse(packet, NackCode::NoPdcAvail, spdcid, request);  // the peer comes again
+      refuse(packet, NackCode::NoPdcAvail, spdcid, request.meta);  // the peer comes again
       return nullptr;
     }
     drop_unproved(*half_open, now);
   }
   Pdc* pdc = accept(peer, mode, request, start_psn, now);
-  if (pdc == nullptr) refuse(packet, shortage_, spdcid, request);  // PDS-66
+  if (pdc == nullptr) refuse(packet, shortage_, spdcid, request.meta);  // PDS-66
   return pdc;
 }
 
@@ -204,14 +205,14 @@ Pdc* Manager::resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid, const 
       on_tombstone(*tomb, packet, {environment_.peer_ports.reply_address(packet.source), spdcid},
                    request);
     } else {
-      refuse(packet, NackCode::InvDpdcid, spdcid, request);
+      refuse(packet, NackCode::InvDpdcid, spdcid, request.meta);
     }
     return nullptr;
   }
   const bool known = pdc->peer_id() == spdcid || pdc->state() == PdcState::Creating;
   if (!known || spdcid.value == 0 ||
       !environment_.peer_ports.may_be_from(pdc->destination().address, packet.source)) {
-    refuse(packet, NackCode::PdcHdrMismatch, spdcid, request);
+    refuse(packet, NackCode::PdcHdrMismatch, spdcid, request.meta);
     return nullptr;
   }
   pdc->allow_answers(request.nominal_bytes);
@@ -221,8 +222,8 @@ Pdc* Manager::resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid, const 
       ++counters_.stray_packets;
       return nullptr;
     }
-    if (asks ? !pdc->has_sent(request.psn) : !pdc->expects(request.psn)) {
-      refuse(packet, NackCode::PdcHdrMismatch, spdcid, request);
+    if (asks ? !pdc->has_sent(request.meta.psn) : !pdc->expects(request.meta.psn)) {
+      refuse(packet, NackCode::PdcHdrMismatch, spdcid, request.meta);
       return nullptr;
     }
     pdc->learn_peer(spdcid);  // PDS-199: return data may overtake the first ACK
@@ -237,7 +238,7 @@ void Manager::on_tombstone(const Tombstone& tomb, const RxPacket& packet, const 
                            const Incoming& request) {
   ++counters_.stray_packets;
   if (tomb.role != Role::Target || tomb.peer != from) return;
-  if (request.ctl_type == wire::CpType::Close && request.psn == tomb.close_psn) {
+  if (request.ctl_type == wire::CpType::Close && request.meta.psn == tomb.close_psn) {
     Packet* answer = environment_.packets.take();
     if (answer == nullptr) {
       ++counters_.no_packet;
@@ -245,15 +246,15 @@ void Manager::on_tombstone(const Tombstone& tomb, const RxPacket& packet, const 
     }
     answer->reset();
     wire::AckHeader ack;
-    ack.retx = request.retx;
+    ack.retx = request.meta.retx;
     ack.cack_psn = tomb.close_psn;
     ack.spdcid = tomb.id;
     ack.dpdcid = tomb.peer.spdcid;
     ack.encode(answer->prepend(sizeof(wire::PdsAck)));
-    emit_control(environment_, *answer, tomb.peer.address, request.entropy);
+    emit_control(environment_, *answer, tomb.peer.address, request.meta.entropy);
     ++counters_.acks_sent;
-  } else if (!request.ctl_type && request.psn > tomb.close_psn) {
-    refuse(packet, NackCode::Closing, tomb.peer.spdcid, request, tomb.id);
+  } else if (!request.ctl_type && request.meta.psn > tomb.close_psn) {
+    refuse(packet, NackCode::Closing, tomb.peer.spdcid, request.meta, tomb.id);
   }
 }
 
@@ -303,14 +304,14 @@ void Manager::on_control_packet(const RxPacket& packet, Time now) {
     return;
   }
   Incoming request = incoming_from(packet, now);
-  request.psn = header.psn;
-  request.retx = header.retx;
-  request.ar = header.ar;
+  request.meta.psn = header.psn;
+  request.meta.retx = header.retx;
+  request.meta.ar = header.ar;
   request.syn = header.syn;
   request.reserved_pool = header.syn && wire::wants_reserved_pool(header.pdc_info);
   request.ctl_type = header.ctl_type;
   if (header.ctl_type == wire::CpType::Negotiation) {
-    request.bytes = packet.bytes.subspan(wire::Negotiation::kOffset);
+    request.view.bytes = packet.bytes.subspan(wire::Negotiation::kOffset);
   }
   const bool idempotent =
       header.ctl_type == wire::CpType::Clear || header.ctl_type == wire::CpType::ClearRequest;
@@ -323,7 +324,7 @@ void Manager::on_control_packet(const RxPacket& packet, Time now) {
     const bool opens =
         header.ctl_type == wire::CpType::Noop || header.ctl_type == wire::CpType::Negotiation;
     if (!opens) {  // PDS-64
-      return refuse(packet, NackCode::PdcModeMismatch, header.spdcid, request);
+      return refuse(packet, NackCode::PdcModeMismatch, header.spdcid, request.meta);
     }
     pdc = resolve_syn(packet, header.spdcid, header.isrod ? DeliveryMode::Rod : DeliveryMode::Rud,
                       header.start_psn(), request, now);
@@ -342,18 +343,18 @@ void Manager::on_control_packet(const RxPacket& packet, Time now) {
       return pdc->on_request(request, now);
     case wire::CpType::AckRequest:
       return pdc->on_ack_request(header.psn, MsgId{static_cast<std::uint16_t>(header.payload)},
-                                 request.entropy, now);
+                                 request.meta.entropy, now);
     case wire::CpType::Clear:
       return pdc->on_clear_command(Psn{header.payload}, now);
     case wire::CpType::ClearRequest:
       return pdc->on_clear_request(now);
     case wire::CpType::Probe:
-      return pdc->on_probe(header.probe_opaque, Psn{header.payload}, request, now);
+      return pdc->on_probe(header.probe_opaque, Psn{header.payload}, request.meta, now);
     case wire::CpType::Credit:
     case wire::CpType::CreditRequest:
       return on_credit_packet(*pdc, header, now);
   }
-  pdc->send_nack(NackCode::UnexpEvent, request);  // PDS-157: no such control packet
+  pdc->send_nack(NackCode::UnexpEvent, request.meta);  // PDS-157: no such control packet
 }
 
 // CMS-200, CMS-220.

@@ -28,9 +28,9 @@ constexpr std::int32_t kLargestRangePsns = 32 * std::int32_t{wire::kMprUnitPsns}
 // may have sent that many PSNs, and lost all ACKs of them (PDS-42, PDS-46). To refuse it would
 // bring it back for ever.
 bool came_long_ago(const Incoming& request, Psn cack, Psn start_psn) {
-  const std::int32_t behind = cack - request.psn;
+  const std::int32_t behind = cack - request.meta.psn;
   const bool below = behind >= 0 && behind < kLargestRangePsns;
-  return below && (!request.syn || request.psn >= start_psn);
+  return below && (!request.syn || request.meta.psn >= start_psn);
 }
 
 }  // namespace
@@ -40,18 +40,18 @@ void Pdc::on_request(Incoming& request, Time now) {
   heard(now);
   extend_close(now);
   if (request.clear_psn) on_clear(*request.clear_psn, now);  // PDS-209: duplicates too
-  const RxWindow::Place place = rx_.place(request.psn);
-  syn_came_again_ |= request.syn && request.retx;
+  const RxWindow::Place place = rx_.place(request.meta.psn);
+  syn_came_again_ |= request.syn && request.meta.retx;
   if (!request.syn && place != RxWindow::Place::OutOfRange) prove();
   if (place == RxWindow::Place::Duplicate ||
       came_long_ago(request, rx_.cack_psn(), start_psn_)) {  // PDS-202
     return on_duplicate(request, now);
   }
-  if (request.trimmed) return send_nack(*request.trimmed, request);  // PDS-149, PDS-150
-  if (place == RxWindow::Place::OutOfRange) {                        // PDS-46
-    return send_nack(request.syn ? NackCode::InvalidSyn : NackCode::PsnOorWindow, request);
+  if (request.trimmed) return send_nack(*request.trimmed, request.meta);  // PDS-149, PDS-150
+  if (place == RxWindow::Place::OutOfRange) {                             // PDS-46
+    return send_nack(request.syn ? NackCode::InvalidSyn : NackCode::PsnOorWindow, request.meta);
   }
-  if (destination_.mode == DeliveryMode::Rod && request.psn != rod_next_) {
+  if (destination_.mode == DeliveryMode::Rod && request.meta.psn != rod_next_) {
     return buffer_early(request, now);
   }
   if (request.ctl_type == wire::CpType::Close) return on_close_command(request, now);
@@ -59,17 +59,17 @@ void Pdc::on_request(Incoming& request, Time now) {
 }
 
 void Pdc::on_duplicate(const Incoming& request, Time now) {
-  if (!request.retx) {  // PDS-206: the network copied it
+  if (!request.meta.retx) {  // PDS-206: the network copied it
     ++env_.counters.duplicates_dropped;
     return;
   }
-  if (rx_.state(request.psn) == Slot::Buffered) {  // PDS-205: its response is not ready
-    return send_nack(NackCode::RcvdSesProcg, request);
+  if (rx_.state(request.meta.psn) == Slot::Buffered) {  // PDS-205: its response is not ready
+    return send_nack(NackCode::RcvdSesProcg, request.meta);
   }
   ++env_.counters.duplicates_acked;
   std::optional<RequestName> name;
-  if (!request.ctl_type) name = env_.client.name_of(request);
-  resend_ack(request.psn, name, request, now);
+  if (!request.ctl_type) name = env_.client.name_of(request.view);
+  resend_ack(request.meta, name, request.ctl_type.has_value(), now);
 }
 
 // The NIC has not taken yet what answers this packet.
@@ -91,19 +91,16 @@ Response Pdc::default_response(Psn psn) const {
 // request: an ACK without it leaves the SES of some peers waiting. For a request below CACK of
 // unknown name the ACK of CACK itself goes. Once at a time: to a source that asks faster than the
 // NIC takes answers, each further copy would make the next one later.
-void Pdc::resend_ack(Psn psn, const std::optional<RequestName>& name, const Incoming& request,
+void Pdc::resend_ack(PacketMeta asked, const std::optional<RequestName>& name, bool control,
                      Time now) {
-  if (!name && !request.ctl_type) psn = std::max(psn, rx_.cack_psn());
+  if (!name && !control) asked.psn = std::max(asked.psn, rx_.cack_psn());
+  const Psn psn = asked.psn;
   if (answer_waits(psn)) return;
   AckDue due;
-  due.psn = psn;
-  due.ecn_marked = request.ecn_marked;
-  due.retx = request.retx;
-  due.entropy = request.entropy;
-  due.arrived = request.arrived;
+  due.meta = asked;
   if (is_stored(psn)) {
     due.response = env_.stored_responses[rx_.index(psn)];
-  } else if (!request.ctl_type) {  // PDS-104: that of a control packet has none
+  } else if (!control) {  // PDS-104: that of a control packet has none
     due.response = name ? env_.client.default_rsp(*name) : default_response(psn);
   }
   send_ack(due, code_for(psn), now);
@@ -127,9 +124,9 @@ void Pdc::answer(Psn psn, const Response& response) {
   env_.stored_responses[index] = response;
   rx_.mark(psn, Slot::Guaranteed, index);
   AckDue due;  // lost or without a packet: the source asks for it (PDS-90)
-  due.psn = psn;
+  due.meta.psn = psn;
   due.response = response;
-  send_ack(due, code_for(psn), due.arrived);
+  send_ack(due, code_for(psn), due.meta.arrived);
 }
 
 // Its host has a share of all, and this PDC one of what the host may still take.
@@ -143,7 +140,7 @@ bool Pdc::may_store_response() const {
 // the answer would be a success when the packet comes again (PDS-111). Not the one that CACK waits
 // for, since no CLEAR can come over a gap.
 bool Pdc::must_wait_for_clear(const Incoming& request, const Response& response) const {
-  return response.guaranteed && response.to_nobody && !request.holds_cack &&
+  return response.guaranteed && response.to_nobody && !request.view.holds_cack &&
          env_.stored_responses.held(host()) >= kStoredForNobody;
 }
 
@@ -158,14 +155,14 @@ double Pdc::early_occupancy() const {
 bool Pdc::deliver(Incoming& request, Time now) {
   if (!may_store_response()) {  // PDS-113: it might need one
     env_.responses_short = true;
-    send_nack(NackCode::NoGtdDelAvail, request);
+    send_nack(NackCode::NoGtdDelAvail, request.meta);
     if (stored_ > 0 && since(clear_progress_, now) > 2 * env_.parameters.clear_time)
       request_clear(now);
     return false;
   }
   const Response response = process(request, now);
   if (response.nack || must_wait_for_clear(request, response)) {
-    send_nack(response.nack.value_or(NackCode::NoGtdDelAvail), request);
+    send_nack(response.nack.value_or(NackCode::NoGtdDelAvail), request.meta);
     return false;
   }
   arrived(request, response, now);
@@ -174,12 +171,13 @@ bool Pdc::deliver(Incoming& request, Time now) {
 
 Response Pdc::process(Incoming& request, Time now) {
   if (request.ctl_type) return process_control(request);
-  request.pdc = id_;
-  request.source = destination_.address;
-  request.mode = destination_.mode;
-  request.holds_cack = request.psn == rx_.cack_psn() + 1;
+  request.view.pdc = id_;
+  request.view.psn = request.meta.psn;
+  request.view.source = destination_.address;
+  request.view.mode = destination_.mode;
+  request.view.holds_cack = request.meta.psn == rx_.cack_psn() + 1;
   ++env_.counters.requests_delivered;
-  return env_.client.rx_req(request, now);
+  return env_.client.rx_req(request.view, now);
 }
 
 // PDS-215: the answer rides behind the header of the ACK, the one packet that the peer expects for
@@ -188,7 +186,7 @@ Response Pdc::process(Incoming& request, Time now) {
 Response Pdc::negotiate(const Incoming& request) {
   Response response;
   wire::Negotiation asked;
-  if (!wire::Negotiation::decode(request.bytes, asked)) return response;
+  if (!wire::Negotiation::decode(request.view.bytes, asked)) return response;
   const std::uint32_t known = asked.type == wire::Negotiation::kOnOff ? kFeatures : 0;
   const wire::Negotiation agreed{.type = asked.type, .features = asked.features & known};
   response.length = static_cast<std::uint8_t>(agreed.encode(response.bytes.data()));
@@ -210,7 +208,7 @@ Response Pdc::process_control(const Incoming& request) {
 
 // PDS section 6.4: answered, then the PDC is gone.
 void Pdc::on_close_command(const Incoming& request, Time now) {
-  if (role_ != Role::Target) return send_nack(NackCode::UnexpEvent, request);
+  if (role_ != Role::Target) return send_nack(NackCode::UnexpEvent, request.meta);
   bool return_data = !backlog_.empty();
   for (Psn psn = tx_.base(); psn != tx_.next_psn(); ++psn) {
     const TxRecord* record = tx_.find(psn);
@@ -220,19 +218,16 @@ void Pdc::on_close_command(const Incoming& request, Time now) {
   // Close Command comes again, and so do the data, until their ACKs are here.
   if (return_data && watches_ > 0) return;
   if (return_data) {
-    send_nack(NackCode::ClosingInErr, request);
+    send_nack(NackCode::ClosingInErr, request.meta);
     ++env_.counters.close_in_error;
     return fail(PdsError::ClosedInError, now);
   }
-  rx_.mark(request.psn, Slot::Finished);
-  rx_.clear_up_to(request.psn);  // PDS-170
+  rx_.mark(request.meta.psn, Slot::Finished);
+  rx_.clear_up_to(request.meta.psn);  // PDS-170
   move_cack(now);
-  close_psn_ = request.psn;
+  close_psn_ = request.meta.psn;
   AckDue due;
-  due.psn = request.psn;
-  due.retx = request.retx;
-  due.entropy = request.entropy;
-  due.arrived = request.arrived;
+  due.meta = request.meta;
   send_ack(due, wire::AckRequestCode::None, now);
   finish();
 }
@@ -246,18 +241,18 @@ void Pdc::infer_loss_here(const Incoming& request) {
   const std::uint32_t threshold = env_.parameters.receiver_infers_loss_psns;
   const Psn gap = rx_.cack_psn() + 1;
   if (threshold == 0 || destination_.mode == DeliveryMode::Rod || gap_reported_ == gap) return;
-  if (request.psn - gap < static_cast<std::int32_t>(threshold)) return;
+  if (request.meta.psn - gap < static_cast<std::int32_t>(threshold)) return;
   if (rx_.state(gap) != Slot::Missing) return;  // held by a response that is not cleared
   gap_reported_ = gap;
-  Incoming missing;
+  PacketMeta missing;
   missing.psn = gap;
-  missing.entropy = request.entropy;
+  missing.entropy = request.meta.entropy;
   send_nack(NackCode::RcvrInferLoss, missing);
 }
 
 // The packet was consumed: remember it and decide about its ACK.
 void Pdc::arrived(const Incoming& request, const Response& response, Time now) {
-  const Psn psn = request.psn;
+  const Psn psn = request.meta.psn;
   if (role_ == Role::Target && !request.ctl_type) destination_.job = response.request.job;
   if (!request.early) rcvd_bytes_ += request.nominal_bytes;  // CMS-111
   if (destination_.mode == DeliveryMode::Rod) rod_next_ = psn + 1;
@@ -277,36 +272,31 @@ void Pdc::arrived(const Incoming& request, const Response& response, Time now) {
   infer_loss_here(request);
 
   Arrival arrival;
-  arrival.ar = request.ar;
   arrival.syn = request.syn;
-  arrival.retx = request.retx;
-  arrival.ecn_marked = request.ecn_marked;
   arrival.control = request.ctl_type.has_value();
   arrival.out_of_order = predecessor_missing(psn);
   arrival.half_window = uses_half_window(psn);
-  arrival.payload_bytes = static_cast<std::uint32_t>(request.bytes.size());
+  arrival.payload_bytes = static_cast<std::uint32_t>(request.view.bytes.size());
   if (ar_behind_gap_ && rx_.cack_psn() >= *ar_behind_gap_) {
     arrival.filled_gap_below_ar = true;
     ar_behind_gap_.reset();
   }
-  if (request.ar && psn > rx_.cack_psn()) {
+  if (request.meta.ar && psn > rx_.cack_psn()) {
     ar_behind_gap_ = ar_behind_gap_ ? std::max(*ar_behind_gap_, psn) : psn;
   }
-  const bool due = ack_policy_.due(env_.parameters, arrival);
+  const bool due = ack_policy_.due(env_.parameters, request.meta, arrival);
   const bool behind_held = stored_ > 0 && psn > rx_.cack_psn();
   const bool asked_before = behind_held && psn < own_acks_;  // it was missing then
   if (!due && !response.guaranteed && !asked_before) return;
   if (response.guaranteed || behind_held) send_waiting_ack_first(now);
-  if (behind_held && request.ar) ack_what_cack_cannot_cover(request, now);
+  if (behind_held && request.meta.ar) ack_what_cack_cannot_cover(request.meta, now);
 
   const bool at_once = response.guaranteed || behind_held;
   const auto fill_in = [&](AckDue& ack) {
-    ack.psn = psn;
+    const bool before = ack.meta.ce;
+    ack.meta = request.meta;
+    ack.meta.ce |= before;  // CMS-721
     ack.response.assign(response);
-    ack.ecn_marked = ack.ecn_marked || request.ecn_marked;  // CMS-721
-    ack.retx = request.retx;
-    ack.entropy = request.entropy;
-    ack.arrived = request.arrived;
   };
   AckDue* const waiting = at_once ? nullptr : let_ack_wait();
   if (waiting == nullptr) {  // PDS-95: an ACK of its own; or no later one would cover it
@@ -343,17 +333,17 @@ void Pdc::forget_waiting_ack() {
 // A guaranteed response holds CACK until its CLEAR has come and been answered. The source asks for
 // an ACK of all up to here, and may have to do without that answer: an application that has all it
 // wants may make no more progress. So each packet behind the response has an ACK of its own.
-void Pdc::ack_what_cack_cannot_cover(const Incoming& request, Time now) {
+void Pdc::ack_what_cack_cannot_cover(const PacketMeta& newest, Time now) {
   AckDue own;
-  own.entropy = request.entropy;
-  own.arrived = now;
-  for (own.psn = std::max(own_acks_, rx_.cack_psn()) + 1; own.psn < request.psn;
-       own.psn = own.psn + 1) {
-    if (rx_.state(own.psn) != Slot::Finished) continue;
-    own.response = default_response(own.psn);
+  own.meta.entropy = newest.entropy;
+  own.meta.arrived = now;
+  for (own.meta.psn = std::max(own_acks_, rx_.cack_psn()) + 1; own.meta.psn < newest.psn;
+       own.meta.psn = own.meta.psn + 1) {
+    if (rx_.state(own.meta.psn) != Slot::Finished) continue;
+    own.response = default_response(own.meta.psn);
     send_ack(own, wire::AckRequestCode::None, now);
   }
-  own_acks_ = std::max(own_acks_, request.psn);
+  own_acks_ = std::max(own_acks_, newest.psn);
 }
 
 void Pdc::move_cack(Time now) {
@@ -398,9 +388,9 @@ void Pdc::on_clear(Psn clear_psn, Time now) {
     AckDue at_once;
     AckDue* const waiting = let_ack_wait();
     AckDue& ack = waiting != nullptr ? *waiting : at_once;
-    ack.psn = cack;
+    ack.meta.psn = cack;
     ack.response = default_response(cack);
-    ack.arrived = now;
+    ack.meta.arrived = now;
     if (waiting == nullptr) {
       send_ack(ack, wire::AckRequestCode::None, now);
     } else {
@@ -419,44 +409,43 @@ void Pdc::on_clear_request(Time) { clear_at_once(); }
 
 // PDS-156.
 void Pdc::on_ack_request(Psn psn, MsgId message, std::uint16_t entropy, Time now) {
-  Incoming request;
-  request.psn = psn;
-  request.entropy = entropy;
-  request.arrived = now;
+  PacketMeta asked;
+  asked.psn = psn;
+  asked.entropy = entropy;
+  asked.arrived = now;
   const RxWindow::Place place = rx_.place(psn);
   if (place == RxWindow::Place::OutOfRange) return;
   prove();
-  if (place == RxWindow::Place::New) return send_nack(NackCode::PktNotRcvd, request);
-  if (rx_.state(psn) == Slot::Buffered) return send_nack(NackCode::RcvdSesProcg, request);
+  if (place == RxWindow::Place::New) return send_nack(NackCode::PktNotRcvd, asked);
+  if (rx_.state(psn) == Slot::Buffered) return send_nack(NackCode::RcvdSesProcg, asked);
   std::optional<RequestName> name;
   if (psn < rx_.cack_psn() && message.value != 0) name = RequestName{message, destination_.job};
-  resend_ack(psn, name, request, now);
+  resend_ack(asked, name, false, now);
 }
 
 // CMS-140: an answer without SES header that names no packet.
-void Pdc::on_probe(std::uint16_t opaque, Psn base, const Incoming& request, Time now) {
+void Pdc::on_probe(std::uint16_t opaque, Psn base, const PacketMeta& probe, Time now) {
   const std::int32_t ahead = base - rx_.cack_psn();
   const bool near = ahead > 0 && ahead <= static_cast<std::int32_t>(rx_.range());
   if (rx_.place(base) != RxWindow::Place::OutOfRange) prove();
   AckDue due;
-  due.psn = near ? base : rx_.cack_psn() + 1;
+  due.meta.psn = near ? base : rx_.cack_psn() + 1;
   due.probe_opaque = opaque;
-  due.entropy = request.entropy;
-  due.arrived = request.arrived;
+  due.meta.entropy = probe.entropy;
+  due.meta.arrived = probe.arrived;
   send_ack(due, wire::AckRequestCode::None, now);
 }
 
-void Pdc::send_nack(NackCode code, const Incoming& request, std::uint32_t payload) {
+void Pdc::send_nack(NackCode code, const PacketMeta& refused) {
   wire::NackHeader nack;
-  nack.m = request.ecn_marked;
-  nack.retx = request.retx;  // PDS-212
+  nack.m = refused.ce;
+  nack.retx = refused.retx;  // PDS-212
   nack.nack_code = code;
-  nack.nack_psn = request.psn;
+  nack.nack_psn = refused.psn;
   nack.spdcid = id_;
   nack.dpdcid = peer_id_;
-  nack.payload = payload;
   charge(cms::nominal_packet_bytes(sizeof(wire::PdsNack)));
-  emit_nack(env_, destination_.address, nack, request.entropy);
+  emit_nack(env_, destination_.address, nack, refused.entropy);
 }
 
 // False if there was no packet to build it in.
@@ -474,11 +463,11 @@ bool Pdc::send_ack(const AckDue& due, wire::AckRequestCode code, Time now) {
   wire::AckHeader ack;
   ack.type = wire::PdsType::AckCc;
   ack.next_hdr = response.next_hdr;
-  ack.m = due.ecn_marked;
-  ack.retx = due.retx;  // PDS-106
-  ack.req = code;       // PDS-105
+  ack.m = due.meta.ce;
+  ack.retx = due.meta.retx;  // PDS-106
+  ack.req = code;            // PDS-105
   ack.cack_psn = rx_.cack_psn();
-  ack.ack_psn_offset = static_cast<std::int16_t>(due.psn - ack.cack_psn);  // PDS-37
+  ack.ack_psn_offset = static_cast<std::int16_t>(due.meta.psn - ack.cack_psn);  // PDS-37
   ack.spdcid = id_;
   ack.dpdcid = peer_id_;
   ack.mpr = static_cast<std::uint8_t>(rx_.range() / wire::kMprUnitPsns);
@@ -486,10 +475,11 @@ bool Pdc::send_ack(const AckDue& due, wire::AckRequestCode code, Time now) {
     ack.p = true;
     ack.probe_opaque = *due.probe_opaque;
   }
-  const Psn base = due.probe_opaque ? due.psn : rx_.sack_base(due.sack_trigger.value_or(due.psn));
+  const Psn base =
+      due.probe_opaque ? due.meta.psn : rx_.sack_base(due.sack_trigger.value_or(due.meta.psn));
   ack.sack_psn_offset = static_cast<std::int16_t>(base - ack.cack_psn);
   ack.sack_bitmap = rx_.bitmap(base);
-  ack.service_time = cms::encode_service_time(now - due.arrived);
+  ack.service_time = cms::encode_service_time(now - due.meta.arrived);
   ack.rcvd_bytes = cms::encode_rcvd_bytes(rcvd_bytes_);
   const cms::DestinationReport::Fields report = report_.next(env_.pressure, early_occupancy());
   ack.rcv_cwnd_pend = report.pend;
@@ -503,7 +493,7 @@ bool Pdc::send_ack(const AckDue& due, wire::AckRequestCode code, Time now) {
   }
   ack.encode(packet->prepend(sizeof(wire::PdsAckCc)));
   charge(cms::nominal_packet_bytes(packet->length()));
-  emit_control(env_, *packet, destination_.address, due.entropy);  // PDS-103
+  emit_control(env_, *packet, destination_.address, due.meta.entropy);  // PDS-103
   reported_cack_ = ack.cack_psn;
   ack_policy_.on_ack_sent();
   ++env_.counters.acks_sent;
@@ -514,21 +504,17 @@ bool Pdc::send_ack(const AckDue& due, wire::AckRequestCode code, Time now) {
 // ---------------------------------
 
 void Pdc::buffer_early(const Incoming& request, Time now) {
-  const std::optional<std::uint16_t> index = request.bytes.size() <= env_.early_bytes_each
+  const std::optional<std::uint16_t> index = request.view.bytes.size() <= env_.early_bytes_each
                                                  ? env_.early_packets.take(host())
                                                  : std::nullopt;
   if (index && !request.ctl_type) {
     EarlyPacket& early = env_.early_packets[*index];
-    early.length = static_cast<std::uint16_t>(request.bytes.size());
-    early.next_hdr = request.next_hdr;
+    early.meta = request.meta;
+    early.length = static_cast<std::uint16_t>(request.view.bytes.size());
+    early.next_hdr = request.view.next_hdr;
     early.nominal_bytes = request.nominal_bytes;
-    early.ar = request.ar;
-    early.retx = request.retx;
-    early.ecn_marked = request.ecn_marked;
-    early.entropy = request.entropy;
-    early.arrived = request.arrived;
-    std::memcpy(early_bytes(*index), request.bytes.data(), request.bytes.size());
-    rx_.mark(request.psn, Slot::Buffered, *index);
+    std::memcpy(early_bytes(*index), request.view.bytes.data(), request.view.bytes.size());
+    rx_.mark(request.meta.psn, Slot::Buffered, *index);
     rcvd_bytes_ +=
         request.nominal_bytes;  // now: else what waits here would fill the source's window
     ++env_.counters.rod_buffered;
@@ -539,14 +525,14 @@ void Pdc::buffer_early(const Incoming& request, Time now) {
   gap_reported_ = rod_next_;
   // What fills the reorder buffer is told as often as what comes in order: the bytes would else be
   // in flight for the source, whose window may have no room left for the packet that is missing.
+  PacketMeta meta = request.meta;
+  meta.ce = false;  // reported when the packet is delivered
   Arrival arrival;
-  arrival.ar = request.ar;
-  arrival.retx = request.retx;
-  arrival.out_of_order = predecessor_missing(request.psn);
-  arrival.half_window = uses_half_window(request.psn);
-  arrival.payload_bytes = static_cast<std::uint32_t>(request.bytes.size());
-  if (ack_policy_.due(env_.parameters, arrival) || first) ack_early(request, now);
-  if (first) send_nack(NackCode::RodOoo, request);  // PDS-165: once per gap
+  arrival.out_of_order = predecessor_missing(request.meta.psn);
+  arrival.half_window = uses_half_window(request.meta.psn);
+  arrival.payload_bytes = static_cast<std::uint32_t>(request.view.bytes.size());
+  if (ack_policy_.due(env_.parameters, meta, arrival) || first) ack_early(meta, now);
+  if (first) send_nack(NackCode::RodOoo, request.meta);  // PDS-165: once per gap
 }
 
 // PDS-219: of a window of fewer packets than may come for ACK_Gen_Trigger the source has used half
@@ -558,14 +544,12 @@ bool Pdc::uses_half_window(Psn psn) const {
 
 // Names no packet that SES has not had yet; SACK tells what is here, so that only the gap is
 // resent.
-void Pdc::ack_early(const Incoming& request, Time now) {
+void Pdc::ack_early(const PacketMeta& early, Time now) {
   AckDue sack;
-  sack.psn = rx_.cack_psn();
-  sack.response = default_response(sack.psn);
-  sack.sack_trigger = request.psn;
-  sack.retx = request.retx;
-  sack.entropy = request.entropy;
-  sack.arrived = request.arrived;
+  sack.meta = early;
+  sack.meta.psn = rx_.cack_psn();
+  sack.response = default_response(sack.meta.psn);
+  sack.sack_trigger = early.psn;
   send_ack(sack, wire::AckRequestCode::None, now);
 }
 
@@ -575,16 +559,11 @@ void Pdc::deliver_early(Time now) {
     const std::uint16_t index = rx_.index(psn);
     const EarlyPacket early = env_.early_packets[index];
     Incoming request;
-    request.psn = psn;
+    request.meta = early.meta;
     request.early = true;
-    request.retx = early.retx;
-    request.ar = early.ar;
-    request.next_hdr = early.next_hdr;
-    request.bytes = {early_bytes(index), early.length};
+    request.view.next_hdr = early.next_hdr;
+    request.view.bytes = {early_bytes(index), early.length};
     request.nominal_bytes = early.nominal_bytes;
-    request.ecn_marked = early.ecn_marked;
-    request.entropy = early.entropy;
-    request.arrived = early.arrived;
     rx_.mark(psn, Slot::Missing);
     const bool delivered = deliver(request, now);  // refused: NACKed, it comes again
     env_.early_packets.give_back(host(), index);

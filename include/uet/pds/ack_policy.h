@@ -5,16 +5,14 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "uet/pds/packet_meta.h"
 #include "uet/pds/parameters.h"
 
 namespace uet::pds {
 
-// What is known about a request packet when it has been delivered or found to be a duplicate.
+// What else is known about a request packet when it has been delivered.
 struct Arrival {
-  bool ar = false;
   bool syn = false;
-  bool retx = false;
-  bool ecn_marked = false;
   bool control = false;              // a control packet that consumes a PSN
   bool out_of_order = false;         // it opened or widened a gap: lets the source infer loss early
   bool filled_gap_below_ar = false;  // PDS-98
@@ -25,13 +23,13 @@ struct Arrival {
 class AckPolicy {
  public:
   // Counts the arrival; true if an ACK is due now.
-  bool due(const Parameters& parameters, const Arrival& arrival) {
+  bool due(const Parameters& parameters, const PacketMeta& packet, const Arrival& arrival) {
     gen_count_ += std::max(arrival.payload_bytes, parameters.ack_gen_min_packet_add_bytes);
-    return arrival.ar || arrival.syn || arrival.retx || arrival.control ||  // PDS-93, 94, 96
-           arrival.out_of_order || arrival.filled_gap_below_ar ||           // PDS-98
-           arrival.half_window ||                                           // PDS-219
-           (arrival.ecn_marked && parameters.ack_on_ecn) ||                 // PDS-99
-           gen_count_ >= parameters.ack_gen_trigger_bytes;                  // PDS-97
+    return packet.ar || arrival.syn || packet.retx || arrival.control ||  // PDS-93, 94, 96
+           arrival.out_of_order || arrival.filled_gap_below_ar ||         // PDS-98
+           arrival.half_window ||                                         // PDS-219
+           (packet.ce && parameters.ack_on_ecn) ||                        // PDS-99
+           gen_count_ >= parameters.ack_gen_trigger_bytes;                // PDS-97
   }
   // Any ACK starts the count anew (PDS-97).
   void on_ack_sent() { gen_count_ = 0; }

@@ -187,7 +187,7 @@ class Manager final : public Delivery {
                Time now);
   void on_tombstone(const Tombstone& tombstone, const RxPacket& packet, const PeerKey& from,
                     const Incoming& request);
-  void refuse(const RxPacket& packet, NackCode code, PdcId spdcid, const Incoming& request,
+  void refuse(const RxPacket& packet, NackCode code, PdcId spdcid, const PacketMeta& refused,
               PdcId own = {});
   Pdc* live(PdcId id, Time now);
   const Tombstone* tombstone(PdcId id, Time now) const;

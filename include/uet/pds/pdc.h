@@ -38,6 +38,7 @@
 #include "uet/pds/counters.h"
 #include "uet/pds/credits.h"
 #include "uet/pds/outbox.h"
+#include "uet/pds/packet_meta.h"
 #include "uet/pds/parameters.h"
 #include "uet/pds/path_evidence.h"
 #include "uet/pds/pdc_state.h"
@@ -52,28 +53,20 @@ struct ReadyTag;
 
 // ROD: a packet that arrived before its predecessors (PDS-164).
 struct EarlyPacket {
+  PacketMeta meta;
   std::uint16_t length = 0;  // of its SES header and payload
   std::uint32_t nominal_bytes = 0;
   wire::NextHdr next_hdr{};
-  bool ar = false;
-  bool retx = false;
-  bool ecn_marked = false;
-  std::uint16_t entropy = 0;
-  Time arrived{};
 };
 
 // The packet that an ACK answers.
 struct AckDue {
   AckDue() {}  // member by member, as SesRequest
 
-  Psn psn;
-  std::optional<Psn> sack_trigger{};            // decides the bitmap base if it is not psn (PDS-92)
+  PacketMeta meta;
+  std::optional<Psn> sack_trigger{};  // decides the bitmap base if it is not meta.psn (PDS-92)
   std::optional<std::uint16_t> probe_opaque{};  // of the Probe that this answers (PDS-106)
   Response response{};
-  bool ecn_marked = false;
-  bool retx = false;
-  std::uint16_t entropy = 0;
-  Time arrived{};
 };
 
 // What all PDCs of a FEP share. Owned by Manager.
@@ -105,21 +98,19 @@ struct Environment {
   PeerPorts peer_ports;               // where answers go
 };
 
-// A request or PSN-consuming control packet, taken apart. The view, whose `bytes` are its SES
-// header and payload, is what SES gets; its PDC fills in the rest of it.
-struct Incoming : RequestView {
+// A request or PSN-consuming control packet, taken apart.
+struct Incoming {
   Incoming() {}  // member by member, as SesRequest
 
+  PacketMeta meta;
+  // For SES: its `bytes` are the SES header and payload. The PDC that delivers it fills in the
+  // rest.
+  RequestView view;
   std::optional<Psn> clear_psn;  // control packets carry none
-  bool retx = false;
-  bool ar = false;
   bool syn = false;
   bool reserved_pool = false;  // of a SYN: its PDC may take a slot of the reserved pool
   std::optional<wire::CpType> ctl_type;
   std::uint32_t nominal_bytes = 0;  // CMS-6
-  bool ecn_marked = false;
-  std::uint16_t entropy = 0;
-  Time arrived{};                   // at this host; not after the pass that takes it
   std::optional<NackCode> trimmed;  // how its trimming is reported; empty if it is whole
   bool early = false;               // waited in the reorder buffer, its bytes are counted
 };
@@ -243,15 +234,15 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   void on_clear(Psn clear_psn, Time now);
   void on_clear_command(Psn clear_psn, Time now);
   void on_clear_request(Time now);
-  // A Probe that came as `request`: answered at once with what has arrived, its bitmap from `base`
+  // A Probe: answered at once with what has arrived, its bitmap from `base`
   // on if that is near.
-  void on_probe(std::uint16_t opaque, Psn base, const Incoming& request, Time now);
+  void on_probe(std::uint16_t opaque, Psn base, const PacketMeta& probe, Time now);
   // `message`: of the packet asked about, if the peer says so, else 0.
   void on_ack_request(Psn psn, MsgId message, std::uint16_t entropy, Time now);
   // Something came from the initiator that was asked to close: it is still finishing, or waits for
   // credit, and has time to do so (PDS-177).
   void extend_close(Time now);
-  void send_nack(NackCode code, const Incoming& request, std::uint32_t payload = 0);
+  void send_nack(NackCode code, const PacketMeta& refused);
 
   // Receiver credit (credits.h).
   CreditSender* credit_sender() const { return credit_sender_; }
@@ -430,7 +421,7 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   void on_close_command(const Incoming& request, Time now);
   void move_cack(Time now);
   void buffer_early(const Incoming& request, Time now);
-  void ack_early(const Incoming& request, Time now);
+  void ack_early(const PacketMeta& early, Time now);
   void deliver_early(Time now);
   void arrived(const Incoming& request, const Response& response, Time now);
   bool predecessor_missing(Psn psn) const;
@@ -440,13 +431,12 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   void send_waiting_ack(Time now);
   void forget_waiting_ack();
   void send_waiting_ack_first(Time now);
-  void ack_what_cack_cannot_cover(const Incoming& request, Time now);
+  void ack_what_cack_cannot_cover(const PacketMeta& newest, Time now);
   bool answer_waits(Psn psn) const;
   bool is_stored(Psn psn) const;
   wire::AckRequestCode code_for(Psn psn) const;
   Response default_response(Psn psn) const;
-  void resend_ack(Psn psn, const std::optional<RequestName>& name, const Incoming& request,
-                  Time now);
+  void resend_ack(PacketMeta asked, const std::optional<RequestName>& name, bool control, Time now);
   void release_stored();
   bool uses_half_window(Psn psn) const;
   void request_clear(Time now);

@@ -23,27 +23,27 @@ Parameters trigger_of_16_kib() {
 int packets_until_due(AckPolicy& policy, std::uint32_t bytes,
                       const Parameters& parameters = trigger_of_16_kib()) {
   for (int count = 1; count < 1000; ++count) {
-    if (policy.due(parameters, payload(bytes))) return count;
+    if (policy.due(parameters, {}, payload(bytes))) return count;
   }
   return -1;
 }
 
 TEST(AckPolicy, Pds93_AtOnceIfAsked) {
-  Arrival arrival = payload(64);
-  arrival.ar = true;
-  EXPECT_TRUE(AckPolicy().due(Parameters{}, arrival));
+  PacketMeta packet;
+  packet.ar = true;
+  EXPECT_TRUE(AckPolicy().due(Parameters{}, packet, payload(64)));
 }
 
 TEST(AckPolicy, Pds94_AtOnceForSyn) {
   Arrival arrival = payload(64);
   arrival.syn = true;
-  EXPECT_TRUE(AckPolicy().due(Parameters{}, arrival));
+  EXPECT_TRUE(AckPolicy().due(Parameters{}, {}, arrival));
 }
 
 TEST(AckPolicy, Pds96_AtOnceForRetransmissions) {
-  Arrival arrival = payload(64);
-  arrival.retx = true;
-  EXPECT_TRUE(AckPolicy().due(Parameters{}, arrival));
+  PacketMeta packet;
+  packet.retx = true;
+  EXPECT_TRUE(AckPolicy().due(Parameters{}, packet, payload(64)));
 }
 
 TEST(AckPolicy, Pds97_Pds107_OneAckPerFourLargeOrSixteenSmallPackets) {
@@ -62,7 +62,7 @@ TEST(AckPolicy, Pds97_ByDefaultOneAckForEach64KiB) {
 
 TEST(AckPolicy, Pds97_AnyAckStartsTheCountAnew) {
   AckPolicy policy;
-  for (int i = 0; i < 3; ++i) EXPECT_FALSE(policy.due(trigger_of_16_kib(), payload(4096)));
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(policy.due(trigger_of_16_kib(), {}, payload(4096)));
   policy.on_ack_sent();
   EXPECT_EQ(packets_until_due(policy, 4096), 4);
 }
@@ -70,7 +70,7 @@ TEST(AckPolicy, Pds97_AnyAckStartsTheCountAnew) {
 TEST(AckPolicy, Pds97_DueUntilTheAckLeft) {
   AckPolicy policy;
   EXPECT_EQ(packets_until_due(policy, 16 * 1024), 1);
-  EXPECT_TRUE(policy.due(trigger_of_16_kib(), payload(1)));
+  EXPECT_TRUE(policy.due(trigger_of_16_kib(), {}, payload(1)));
 }
 
 TEST(AckPolicy, Pds97_TriggerZeroAcknowledgesEveryPacket) {
@@ -83,28 +83,28 @@ TEST(AckPolicy, Pds97_TriggerZeroAcknowledgesEveryPacket) {
 TEST(AckPolicy, Pds98_LastGapBelowAnArPacket) {
   Arrival arrival = payload(64);
   arrival.filled_gap_below_ar = true;
-  EXPECT_TRUE(AckPolicy().due(Parameters{}, arrival));
+  EXPECT_TRUE(AckPolicy().due(Parameters{}, {}, arrival));
 }
 
 TEST(AckPolicy, GapIsReportedAtOnce) {
   Arrival arrival = payload(64);
   arrival.out_of_order = true;
-  EXPECT_TRUE(AckPolicy().due(Parameters{}, arrival));
+  EXPECT_TRUE(AckPolicy().due(Parameters{}, {}, arrival));
 }
 
 TEST(AckPolicy, Pds99_MarkTriggersAnAckIfConfigured) {
-  Arrival arrival = payload(64);
-  arrival.ecn_marked = true;
-  EXPECT_TRUE(AckPolicy().due(Parameters{}, arrival));
+  PacketMeta packet;
+  packet.ce = true;
+  EXPECT_TRUE(AckPolicy().due(Parameters{}, packet, payload(64)));
   Parameters parameters;
   parameters.ack_on_ecn = false;
-  EXPECT_FALSE(AckPolicy().due(parameters, arrival));
+  EXPECT_FALSE(AckPolicy().due(parameters, packet, payload(64)));
 }
 
 TEST(AckPolicy, Pds155_ControlPacketsAtOnce) {
   Arrival arrival = payload(0);
   arrival.control = true;
-  EXPECT_TRUE(AckPolicy().due(Parameters{}, arrival));
+  EXPECT_TRUE(AckPolicy().due(Parameters{}, {}, arrival));
 }
 
 }  // namespace
