@@ -27,7 +27,7 @@ bool spoil(wire::AckHeader& ack, Garbage what) {
       ack.credit = (ack.credit + kJumpUnits) & kUnitsMask;
       return ack.cc_type == wire::CcType::Credit;
     default:
-      ack.m = true;
+      ack.ce = true;
       return true;
   }
 }

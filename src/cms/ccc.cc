@@ -29,7 +29,7 @@ class FixedWindow final : public Ccc {
     const auto bytes = static_cast<std::int64_t>(feedback.newly_received_bytes);
     window_.inflight_bytes -= bytes;
     Counters& counts = parameters_.counts();
-    counts.marks_received += feedback.ecn ? 1 : 0;
+    counts.marks_received += feedback.ce ? 1 : 0;
     counts.pend_received += feedback.rcv_cwnd_pend > 0 ? 1 : 0;
     counts.restores_received += feedback.restore_cwnd ? 1 : 0;
     if (window_.apply_destination_flow_control(feedback)) return false;

@@ -16,7 +16,7 @@ void OversubscriptionControl::on_period(const Arrivals& arrivals) {
   }
   const double whole = all - arrivals.trimmed_at_last_hop - arrivals.trimmed_elsewhere;
   const double gain = tuning_.oversubscription_gain;
-  const double marked = whole > 0 ? std::min(1.0, arrivals.marked / whole) : 0;
+  const double marked = whole > 0 ? std::min(1.0, arrivals.ce / whole) : 0;
   marked_ = (1 - gain) * marked_ + gain * marked;
   if (marked_ > tuning_.oversubscription_target) {
     const double excess = marked_ - tuning_.oversubscription_target;
@@ -27,7 +27,7 @@ void OversubscriptionControl::on_period(const Arrivals& arrivals) {
     raises_ = 0;
   } else {
     const double step = tuning_.oversubscription_step;
-    rate_ += arrivals.marked == 0 ? step * std::exp2(raises_) : step;
+    rate_ += arrivals.ce == 0 ? step * std::exp2(raises_) : step;
     raises_ = std::min(raises_ + 1, kMostRaises);
   }
   rate_ = std::clamp(rate_, kLeast, 1.0);

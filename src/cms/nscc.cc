@@ -65,8 +65,8 @@ void lower_base_rtt(NsccState& s, const NsccConstants& c, double rtt_us) {
 
 // CMS-142: the path has become longer for good. Only real marks count as congestion here, since a
 // longer path looks like a synthetic mark.
-void raise_base_rtt(NsccState& s, const NsccConstants& c, double rtt_us, bool marked, Time now) {
-  if (marked || rtt_us < s.base_rtt_us + nscc_target_qdelay_us(s, c)) {
+void raise_base_rtt(NsccState& s, const NsccConstants& c, double rtt_us, bool ce, Time now) {
+  if (ce || rtt_us < s.base_rtt_us + nscc_target_qdelay_us(s, c)) {
     restart_raise(s, now);
     return;
   }
@@ -119,10 +119,9 @@ double epochs_over(const NsccState& s, const NsccConstants& c, Time now) {
 // Both words for what a signal did: it fired now, or tells of packets older than the last time.
 enum class QuickAdapt : std::uint8_t { No, Fired, Ignored };
 
-QuickAdapt quick_adapt(NsccState& s, const NsccConstants& c, bool loss, bool marked,
-                       double delay_us, Time now) {
-  QuickAdapt did =
-      s.bytes_ignored < s.bytes_to_ignore && marked ? QuickAdapt::Ignored : QuickAdapt::No;
+QuickAdapt quick_adapt(NsccState& s, const NsccConstants& c, bool loss, bool ce, double delay_us,
+                       Time now) {
+  QuickAdapt did = s.bytes_ignored < s.bytes_to_ignore && ce ? QuickAdapt::Ignored : QuickAdapt::No;
   if (did == QuickAdapt::No && (!s.qa_end_time || now >= *s.qa_end_time)) {
     const bool queue = delay_us > nscc_qa_threshold_us(s, c) && queue_lasts(s, now);
     const bool congested = s.trigger_qa || loss || queue;
@@ -170,11 +169,11 @@ void decrease(NsccState& s, const NsccConstants& c, Time now) {
 }
 
 // Step 6: which of the four quadrants of CMS-121.
-NsccReaction react(NsccState& s, const NsccConstants& c, double bytes, bool marked, double delay_us,
+NsccReaction react(NsccState& s, const NsccConstants& c, double bytes, bool ce, double delay_us,
                    bool limited, Time now) {
   const double target_us = nscc_target_qdelay_us(s, c);
-  if (marked && delay_us < target_us) return NsccReaction::Hold;
-  if (marked) {
+  if (ce && delay_us < target_us) return NsccReaction::Hold;
+  if (ce) {
     decrease(s, c, now);
     return NsccReaction::Cut;
   }
@@ -324,15 +323,15 @@ NsccReaction take_ack(NsccState& s, const NsccConstants& c, const AckFeedback& f
   s.achieved_bytes += bytes;
   s.silent_since_rto = false;
   s.before_collapse_bytes = 0;
-  s.ecn_seen |= feedback.ecn;
+  s.ecn_seen |= feedback.ce;
   const bool limited = s.apply_destination_flow_control(feedback);
   add_host_time(s, c, feedback, now);
   if (!feedback.rtt || *feedback.rtt <= Duration::zero()) return NsccReaction::NoSample;
 
   const double rtt_us = to_us(*feedback.rtt);
   lower_base_rtt(s, c, rtt_us);
-  raise_base_rtt(s, c, rtt_us, feedback.ecn, now);
-  if (!feedback.ecn && load_bytes(s) <= kLightLoadOfBdp * c.bdp_bytes()) {
+  raise_base_rtt(s, c, rtt_us, feedback.ce, now);
+  if (!feedback.ce && load_bytes(s) <= kLightLoadOfBdp * c.bdp_bytes()) {
     s.noise.add(*feedback.rtt, s.base_rtt_us + kCloseOfTarget * c.target_qdelay_us, now);
   }
   s.noise.expire(kNoiseAgeRtts * s.base_rtt_us, now);
@@ -341,12 +340,11 @@ NsccReaction take_ack(NsccState& s, const NsccConstants& c, const AckFeedback& f
 
   note_delay(s, c, delay_us, now);
   const bool synthetic = c.synthetic_ecn && !s.ecn_seen && queue_lasts(s, now);
-  const bool marked = feedback.ecn || synthetic;
-  const QuickAdapt adapted = quick_adapt(s, c, false, marked, delay_us, now);
+  const bool ce = feedback.ce || synthetic;
+  const QuickAdapt adapted = quick_adapt(s, c, false, ce, delay_us, now);
   if (adapted == QuickAdapt::Fired) return NsccReaction::QuickAdapt;
   if (adapted == QuickAdapt::Ignored) return NsccReaction::Ignored;
-  const NsccReaction reaction =
-      react(s, c, static_cast<double>(bytes), marked, delay_us, limited, now);
+  const NsccReaction reaction = react(s, c, static_cast<double>(bytes), ce, delay_us, limited, now);
   apply_increase(s, c, now);
   return reaction;
 }
@@ -382,7 +380,7 @@ NsccReaction nscc_on_ack(NsccState& s, const NsccConstants& c, const AckFeedback
   const NsccReaction reaction = take_ack(s, c, feedback, now);
   ++counter_of(reaction, *s.counts);
   ++(reaction == NsccReaction::NoSample ? s.counts->rtt_invalid : s.counts->rtt_samples);
-  s.counts->marks_received += feedback.ecn ? 1 : 0;
+  s.counts->marks_received += feedback.ce ? 1 : 0;
   s.counts->pend_received += feedback.rcv_cwnd_pend > 0 ? 1 : 0;
   s.counts->restores_received += feedback.restore_cwnd ? 1 : 0;
   return reaction;
@@ -536,10 +534,10 @@ std::optional<RecoveryRules> Nscc::recovery() const {
                        .in_order = constants_.in_order};
 }
 
-void Nscc::on_nack(wire::NackCode code, std::uint32_t bytes, bool ecn, std::optional<Duration> rtt,
+void Nscc::on_nack(wire::NackCode code, std::uint32_t bytes, bool ce, std::optional<Duration> rtt,
                    Time now) {
-  state_.ecn_seen |= ecn;
-  state_.counts->marks_received += ecn ? 1 : 0;
+  state_.ecn_seen |= ce;
+  state_.counts->marks_received += ce ? 1 : 0;
   state_.counts->trims_in_fabric += code == wire::NackCode::Trimmed ? 1 : 0;
   state_.counts->trims_at_last_hop += code == wire::NackCode::TrimmedLastHop ? 1 : 0;
   if (code == wire::NackCode::Trimmed || code == wire::NackCode::TrimmedLastHop) {

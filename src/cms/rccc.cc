@@ -100,12 +100,12 @@ bool Rccc::on_ack(const AckFeedback& feedback, Time now) {
 }
 
 // CMS-240: what the last hop trims is the credits' business.
-void Rccc::on_nack(wire::NackCode code, std::uint32_t bytes, bool ecn, std::optional<Duration> rtt,
+void Rccc::on_nack(wire::NackCode code, std::uint32_t bytes, bool ce, std::optional<Duration> rtt,
                    Time now) {
   if (code == wire::NackCode::TrimmedLastHop && !fallen_back_) {
     window_.forget(bytes);
   } else {
-    window_.on_nack(code, bytes, ecn, rtt, now);
+    window_.on_nack(code, bytes, ce, rtt, now);
   }
   on_answer(now);
 }

@@ -36,7 +36,7 @@ void Credits::on_request(Pdc& pdc, std::uint8_t ccc_id, std::uint32_t target, st
   cms::CreditPacer::on_arrival(*sender, bytes);
 }
 
-void Credits::note_arrival(bool marked, bool trimmed, bool trimmed_last_hop, Time now) {
+void Credits::note_arrival(bool ce, bool trimmed, bool trimmed_last_hop, Time now) {
   if (!env_.cms.oversubscription_control) return;
   if (now >= period_end_) {
     fabric_.on_period(arrivals_);
@@ -48,8 +48,8 @@ void Credits::note_arrival(bool marked, bool trimmed, bool trimmed_last_hop, Tim
   ++arrivals_.all;
   if (trimmed) {
     ++(trimmed_last_hop ? arrivals_.trimmed_at_last_hop : arrivals_.trimmed_elsewhere);
-  } else if (marked) {
-    ++arrivals_.marked;
+  } else if (ce) {
+    ++arrivals_.ce;
   }
 }
 

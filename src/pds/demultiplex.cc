@@ -85,7 +85,7 @@ void Manager::take(const RxPacket& packet, Time now) {
 void Manager::refuse(const RxPacket& packet, NackCode code, PdcId spdcid, const PacketMeta& refused,
                      PdcId own) {
   wire::NackHeader nack;
-  nack.m = refused.ce;
+  nack.ce = refused.ce;
   nack.retx = refused.retx;
   nack.nack_code = code;
   nack.nack_psn = refused.psn;
@@ -386,7 +386,7 @@ void Manager::on_rudi_packet(const RxPacket& packet, Time now) {
 // PDS-187: no PDC, the packet id in the place of the PSN.
 void Manager::refuse_rudi(const RxPacket& packet, const wire::RudiHeader& header, NackCode code) {
   wire::NackHeader nack;
-  nack.m = packet.ecn == Ecn::Ce;
+  nack.ce = packet.ecn == Ecn::Ce;
   nack.retx = header.retx;
   nack.nt = true;
   nack.nack_code = code;
@@ -401,7 +401,7 @@ void Manager::on_rudi_request(const RxPacket& packet, const wire::RudiHeader& he
   ++counters_.rudi_requests_received;
   rudi_request_ = &packet;
   rudi_response_ = {.type = wire::PdsType::RudiResp,
-                    .m = packet.ecn == Ecn::Ce,
+                    .ce = packet.ecn == Ecn::Ce,
                     .retx = header.retx,
                     .pkt_id = header.pkt_id};
   rudi_responded_ = false;

@@ -438,7 +438,7 @@ void Pdc::on_probe(std::uint16_t opaque, Psn base, const PacketMeta& probe, Time
 
 void Pdc::send_nack(NackCode code, const PacketMeta& refused) {
   wire::NackHeader nack;
-  nack.m = refused.ce;
+  nack.ce = refused.ce;
   nack.retx = refused.retx;  // PDS-212
   nack.nack_code = code;
   nack.nack_psn = refused.psn;
@@ -463,7 +463,7 @@ bool Pdc::send_ack(const AckDue& due, wire::AckRequestCode code, Time now) {
   wire::AckHeader ack;
   ack.type = wire::PdsType::AckCc;
   ack.next_hdr = response.next_hdr;
-  ack.m = due.meta.ce;
+  ack.ce = due.meta.ce;
   ack.retx = due.meta.retx;  // PDS-106
   ack.req = code;            // PDS-105
   ack.cack_psn = rx_.cack_psn();

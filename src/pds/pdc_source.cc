@@ -22,7 +22,7 @@ Time departure_of(const TxRecord& record) {
 cms::PathFeedback path_feedback(const wire::NackHeader& nack) {
   if (nack.nack_code == NackCode::Trimmed) return cms::PathFeedback::Nack;
   if (nack.nack_code == NackCode::TrimmedLastHop) return cms::PathFeedback::Good;
-  return nack.m ? cms::PathFeedback::Ecn : cms::PathFeedback::Good;
+  return nack.ce ? cms::PathFeedback::Ecn : cms::PathFeedback::Good;
 }
 
 }  // namespace
@@ -80,7 +80,7 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
   }
   cms::AckFeedback feedback;
   std::uint64_t acked_bytes = 0;
-  ack_vouches_ = path().uses_feedback() && !ack.m && !ack.p;
+  ack_vouches_ = path().uses_feedback() && !ack.ce && !ack.p;
   if (!ack.p) {  // the answer to a probe names no packet
     if (const TxRecord* record = tx_.find(ack.ack_psn()); record != nullptr) {
       const std::uint16_t service_time =
@@ -89,7 +89,7 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
         feedback.rtt = cms::rtt_sample(record->sent_count, ack.retx, departure_of(*record), arrived,
                                        service_time);
       }
-      if (ack.m) path().on_feedback(record->entropy, cms::PathFeedback::Ecn, now);  // CMS-114
+      if (ack.ce) path().on_feedback(record->entropy, cms::PathFeedback::Ecn, now);  // CMS-114
       // The RETX flag tells which transmission is answered. What was SACKed before had been
       // answered already: this answer came because it was asked for.
       if (!record->sacked && !record->asked) {
@@ -272,7 +272,7 @@ void Pdc::apply_sack(const wire::AckHeader& ack, Time now) {
 
 void Pdc::inform_ccc(const wire::AckHeader& ack, cms::AckFeedback& feedback,
                      std::uint64_t newly_acked_bytes, Time now) {
-  feedback.ecn = ack.m;
+  feedback.ce = ack.ce;
   // No more than was sent, each packet once, and not told yet, but for the rounding (CMS-820).
   const auto most = static_cast<std::uint64_t>(
       std::max<std::int64_t>(0, unreported_bytes_ + std::int64_t{cms::kRcvdBytesUnit}));
@@ -525,7 +525,7 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
   if (record->message != nullptr && !record->out_of_flight) {
     if (!record->sacked) in_flight_bytes_ -= record->nominal_bytes;
     record->out_of_flight = true;
-    ccc_.ccc->on_nack(nack.nack_code, record->nominal_bytes, nack.m, std::nullopt, now);
+    ccc_.ccc->on_nack(nack.nack_code, record->nominal_bytes, nack.ce, std::nullopt, now);
     ccc_balance_ -= record->nominal_bytes;
   }
   // A refused packet left no trace (PDS-211); ROD_OOO may name one that was buffered.

@@ -159,16 +159,16 @@ void Rudi::on_response(const wire::RudiHeader& header, std::span<const std::byte
     flow.answer_time.add(now - record->last_sent);
   }
   cms::AckFeedback feedback;
-  feedback.ecn = header.m;
+  feedback.ce = header.ce;
   feedback.entropy = record->entropy;
   if (!record->resent) feedback.rtt = now - record->last_sent;
   if (record->in_flight) feedback.newly_received_bytes = record->nominal_bytes;
   record->in_flight = false;
   flow.ccc.ccc->on_ack(feedback, now);
   flow.path.on_acknowledged(record->entropy, now);
-  if (header.m || !record->resent) {
+  if (header.ce || !record->resent) {
     flow.path.on_feedback(record->entropy,
-                          header.m ? cms::PathFeedback::Ecn : cms::PathFeedback::Good, now);
+                          header.ce ? cms::PathFeedback::Ecn : cms::PathFeedback::Good, now);
   }
   Message& message = *record->message;
   const std::uint32_t tag = record->tag;
@@ -193,7 +193,7 @@ void Rudi::on_nack(const wire::NackHeader& nack, const FepAddress& from, Time no
   if (is_fatal(nack.nack_code)) return fail(*record, nack_error(nack.nack_code), now);
   if (record->in_flight) {
     record->in_flight = false;
-    flow.ccc.ccc->on_nack(nack.nack_code, record->nominal_bytes, nack.m, std::nullopt, now);
+    flow.ccc.ccc->on_nack(nack.nack_code, record->nominal_bytes, nack.ce, std::nullopt, now);
     wake_waiters(flow);
   }
   record->state = State::ToResend;

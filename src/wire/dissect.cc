@@ -234,7 +234,7 @@ void add_ack(Line& line, const AckHeader& header) {
     line.number("credit", header.credit);
     line.number("ooo", header.ooo_count);
   }
-  line.flags({{"ce", header.m},
+  line.flags({{"ce", header.ce},
               {"retx", header.retx},
               {"probe", header.p},
               {"rc", header.rc},
@@ -247,7 +247,7 @@ void add_nack(Line& line, const NackHeader& header) {
   line.hex(header.nt ? "pkt_id" : "psn", header.nack_psn.value);
   line.pdc(header.spdcid, header.dpdcid);
   line.number("payload", header.payload);
-  line.flags({{"ce", header.m}, {"retx", header.retx}, {"rudi", header.nt}});
+  line.flags({{"ce", header.ce}, {"retx", header.retx}, {"rudi", header.nt}});
 }
 
 void add_control(Line& line, const ControlHeader& header, std::span<const std::byte> bytes) {
@@ -292,7 +292,7 @@ NextHdr add_pds(Line& line, const ParsedPacket& packet, std::span<const std::byt
   }
   if (const auto* rudi = std::get_if<RudiHeader>(&packet.header)) {
     line.hex("pkt_id", rudi->pkt_id);
-    line.flags({{"ce", rudi->m}, {"retx", rudi->retx}});
+    line.flags({{"ce", rudi->ce}, {"retx", rudi->retx}});
     return rudi->next_hdr;
   }
   if (const auto* uud = std::get_if<UudHeader>(&packet.header)) return uud->next_hdr;

@@ -151,7 +151,7 @@ std::size_t AckHeader::encode(std::byte* out) const {
   auto& raw = overlay<PdsAck>(out);
   raw.prologue = static_cast<std::uint16_t>(
       A::Type::bits(to_underlying(type)) | A::NextHdrField::bits(to_underlying(next_hdr)) |
-      A::M::bits(m) | A::Retx::bits(retx) | A::P::bits(p) | A::Req::bits(to_underlying(req)));
+      A::M::bits(ce) | A::Retx::bits(retx) | A::P::bits(p) | A::Req::bits(to_underlying(req)));
   raw.ack_psn_offset = p ? probe_opaque : to_wire(ack_psn_offset);
   raw.cack_psn = cack_psn.value;
   raw.spdcid = spdcid.value;
@@ -170,7 +170,7 @@ bool AckHeader::decode(std::span<const std::byte> bytes, AckHeader& header) {
   header = {};
   header.type = type;
   header.next_hdr = static_cast<NextHdr>(PdsAck::NextHdrField::get(raw));
-  header.m = PdsAck::M::get(raw) != 0;
+  header.ce = PdsAck::M::get(raw) != 0;
   header.retx = PdsAck::Retx::get(raw) != 0;
   header.p = PdsAck::P::get(raw) != 0;
   header.req = static_cast<AckRequestCode>(PdsAck::Req::get(raw));
@@ -196,7 +196,7 @@ std::size_t NackHeader::encode(std::byte* out) const {
               .dpdcid = dpdcid.value,
               .payload = payload};
   PdsNack::Type::set(raw, to_underlying(type));
-  PdsNack::M::set(raw, m);
+  PdsNack::M::set(raw, ce);
   PdsNack::Retx::set(raw, retx);
   PdsNack::Nt::set(raw, nt);
   if (type == PdsType::Nack) return store(out, raw);
@@ -212,7 +212,7 @@ bool NackHeader::decode(std::span<const std::byte> bytes, NackHeader& header) {
   const auto& raw = load<PdsNack>(bytes);
   header = {};
   header.type = type;
-  header.m = PdsNack::M::get(raw) != 0;
+  header.ce = PdsNack::M::get(raw) != 0;
   header.retx = PdsNack::Retx::get(raw) != 0;
   header.nt = PdsNack::Nt::get(raw) != 0;
   header.nack_code = static_cast<NackCode>(raw.nack_code);
@@ -282,7 +282,7 @@ std::size_t RudiHeader::encode(std::byte* out) const {
   PdsRudi raw{.prologue = {}, .reserved = {}, .pkt_id = pkt_id};
   PdsRudi::Type::set(raw, to_underlying(type));
   PdsRudi::NextHdrField::set(raw, to_underlying(next_hdr));
-  PdsRudi::M::set(raw, m);
+  PdsRudi::M::set(raw, ce);
   PdsRudi::Retx::set(raw, retx);
   return store(out, raw);
 }
@@ -294,7 +294,7 @@ bool RudiHeader::decode(std::span<const std::byte> bytes, RudiHeader& header) {
   header = {};
   header.type = type;
   header.next_hdr = static_cast<NextHdr>(PdsRudi::NextHdrField::get(raw));
-  header.m = type == PdsType::RudiResp && PdsRudi::M::get(raw) != 0;
+  header.ce = type == PdsType::RudiResp && PdsRudi::M::get(raw) != 0;
   header.retx = PdsRudi::Retx::get(raw) != 0;
   header.pkt_id = raw.pkt_id;
   return true;

@@ -150,7 +150,7 @@ void forged_acks(Stranger& stranger, const GoesOn& goes_on) {
   while (goes_on()) {
     wire::AckHeader ack;
     ack.type = wire::PdsType::AckCc;
-    ack.m = stranger.draw() % 2 == 0;
+    ack.ce = stranger.draw() % 2 == 0;
     ack.cack_psn = Psn{static_cast<std::uint32_t>(stranger.draw())};
     ack.spdcid = some_id(stranger);
     ack.dpdcid = some_id(stranger);

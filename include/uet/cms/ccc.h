@@ -108,7 +108,7 @@ class SharedParameters {
 // What one ACK says (CMS section 2.2). PDS fills it in from the ACK_CC words.
 struct AckFeedback {
   std::uint64_t newly_received_bytes = 0;  // CMS-110
-  bool ecn = false;                        // M flag
+  bool ce = false;                         // the ECN mark, echoed
   std::optional<Duration> rtt;             // valid sample only (CMS-113)
   // From transmission until this host took the ACK up: `rtt` and what both hosts added to it. Also
   // set when the peer kept the packet too long to say how long; empty when nothing is known.
@@ -158,7 +158,7 @@ class Ccc {
   // True: the base RTT has risen, as after a change of path (CMS-142). A queue that nothing marks
   // and that never empties looks the same; a Probe tells.
   virtual bool on_ack(const AckFeedback& feedback, Time now) = 0;
-  virtual void on_nack(wire::NackCode code, std::uint32_t bytes, bool ecn,
+  virtual void on_nack(wire::NackCode code, std::uint32_t bytes, bool ce,
                        std::optional<Duration> rtt, Time now) = 0;
   virtual void on_inferred_loss(std::uint32_t bytes, LossCause cause, Time now) = 0;
   // What was reported lost has arrived after all: back in flight, and the window gets back what the

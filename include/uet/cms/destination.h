@@ -97,11 +97,11 @@ inline double backlog_rate_factor(const Tuning& tuning, std::uint64_t backlog_by
 // CMS-230: congestion inside the fabric, which credit alone does not see.
 class OversubscriptionControl {
  public:
-  // What arrived in a period: all packets, marked ones, and those trimmed at the last hop and
-  // elsewhere.
+  // What arrived in a period: all packets, those with an ECN mark, and those trimmed at the last
+  // hop and elsewhere.
   struct Arrivals {
     std::uint32_t all = 0;
-    std::uint32_t marked = 0;
+    std::uint32_t ce = 0;
     std::uint32_t trimmed_at_last_hop = 0;
     std::uint32_t trimmed_elsewhere = 0;
   };

@@ -60,7 +60,7 @@ class Rccc final : public Ccc {
   bool may_send(std::uint32_t bytes) const override;
   void on_sent(std::uint32_t bytes, Time now) override;
   bool on_ack(const AckFeedback& feedback, Time now) override;
-  void on_nack(wire::NackCode code, std::uint32_t bytes, bool ecn, std::optional<Duration> rtt,
+  void on_nack(wire::NackCode code, std::uint32_t bytes, bool ce, std::optional<Duration> rtt,
                Time now) override;
   void on_inferred_loss(std::uint32_t bytes, LossCause cause, Time now) override;
   void on_spurious_loss(std::uint32_t bytes) override;

@@ -38,7 +38,7 @@ class Credits {
   void on_request(Pdc& pdc, std::uint8_t ccc_id, std::uint32_t target, std::uint32_t bytes,
                   Time now);
   // What the network did to a request, for the control of an oversubscribed fabric (CMS-230).
-  void note_arrival(bool marked, bool trimmed, bool trimmed_last_hop, Time now);
+  void note_arrival(bool ce, bool trimmed, bool trimmed_last_hop, Time now);
   // Received here and not taken by anybody yet: grants become rarer (CMS-231).
   void set_backlog(std::uint64_t bytes);
   // A Credit Request; answered at once with what has been granted so far. False if no request has

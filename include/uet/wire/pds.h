@@ -371,7 +371,7 @@ struct RequestHeader {
 struct AckHeader {
   PdsType type = PdsType::Ack;
   NextHdr next_hdr = NextHdr::None;
-  bool m = false;
+  bool ce = false;  // M: the ECN mark of the packet answered
   bool retx = false;
   bool p = false;
   AckRequestCode req = AckRequestCode::None;
@@ -409,7 +409,7 @@ struct AckHeader {
 // NACK, NACK_CCX (WIRE 2.5).
 struct NackHeader {
   PdsType type = PdsType::Nack;
-  bool m = false;
+  bool ce = false;  // M: the ECN mark of the packet answered
   bool retx = false;
   bool nt = false;  // RUDI
   NackCode nack_code = NackCode::Reserved;
@@ -471,7 +471,7 @@ struct Negotiation {
 struct RudiHeader {
   PdsType type = PdsType::RudiReq;
   NextHdr next_hdr = NextHdr::None;
-  bool m = false;  // response only
+  bool ce = false;  // M: the ECN mark of the request; response only
   bool retx = false;
   std::uint32_t pkt_id = 0;
 

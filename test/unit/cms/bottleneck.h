@@ -135,7 +135,7 @@ class Bottleneck {
       case Kind::Ack: {
         AckFeedback feedback;
         feedback.newly_received_bytes = size;
-        feedback.ecn = event.ecn;
+        feedback.ce = event.ecn;
         feedback.loop = now - time_of(event.sent_us);
         feedback.rtt = time_of(event.at_us - event.host_us) - time_of(event.sent_us);
         ccc.on_ack(feedback, now);

@@ -218,7 +218,7 @@ struct Noisy {
   void acknowledge(double later_us, double rtt_us, std::uint32_t bytes, bool ecn = false) {
     AckFeedback feedback;
     feedback.newly_received_bytes = bytes;
-    feedback.ecn = ecn;
+    feedback.ce = ecn;
     feedback.rtt = us(rtt_us);
     feedback.loop = us(rtt_us + 1000);
     nscc_on_ack(state, constants, feedback, at(now_us += later_us));

@@ -37,7 +37,7 @@ struct Model {
                    std::uint8_t pend = 0, bool restore = false) {
     AckFeedback f;
     f.newly_received_bytes = bytes;
-    f.ecn = ecn;
+    f.ce = ecn;
     if (rtt_us) f.rtt = us(*rtt_us);
     f.rcv_cwnd_pend = pend;
     f.restore_cwnd = restore;

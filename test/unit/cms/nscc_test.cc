@@ -621,7 +621,7 @@ TEST(Nscc, Cms8_4_GarbageFeedbackLeavesAtLeastOnePacketPerRoundTrip) {
     if (nscc.may_send(4096)) nscc.on_sent(4096, at(t));
     AckFeedback f;
     f.newly_received_bytes = rng.chance(0.01) ? 256U << 22 : rng.below(100'000);
-    f.ecn = rng.chance(0.9);
+    f.ce = rng.chance(0.9);
     f.rtt = Duration(static_cast<std::int64_t>(rng.below(1'000'000)) - 1000);
     f.rcv_cwnd_pend = static_cast<std::uint8_t>(rng.next());
     f.restore_cwnd = rng.chance(0.1);

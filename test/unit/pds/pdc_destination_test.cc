@@ -181,9 +181,9 @@ TEST_F(PdcDestination, Pds99_MarkedPacketIsAcknowledgedAtOnceAndReflected) {
   rx_ecn = Ecn::Ce;
   const auto answers = acks_of(request(334));
   ASSERT_EQ(answers.size(), 1U);
-  EXPECT_TRUE(answers[0].m);
+  EXPECT_TRUE(answers[0].ce);
   rx_ecn = Ecn::Ect0;
-  EXPECT_FALSE(acks_of(asking(335)).at(0).m);
+  EXPECT_FALSE(acks_of(asking(335)).at(0).ce);
 }
 
 // CMS-721; CMS-702: the marked packet is counted.
@@ -195,7 +195,7 @@ TEST_F(PdcDestination, Pds99_MarkIsNotLostInACoalescedAck) {
   receive(asking(335));
   const auto answers = acks(turn());
   ASSERT_EQ(answers.size(), 1U);
-  EXPECT_TRUE(answers[0].m);
+  EXPECT_TRUE(answers[0].ce);
   EXPECT_EQ(counters().marked_received, 1U);
 }
 

@@ -262,7 +262,7 @@ TEST_F(CongestionRules, Cms503_ATrimmedPacketIsRefusedAtOnceAlongItsPath) {
   ASSERT_EQ(nacks(sent).size(), 2U);  // no coalescing
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(nacks(sent)[i].nack_code, NackCode::Trimmed);
-    EXPECT_TRUE(nacks(sent)[i].m);
+    EXPECT_TRUE(nacks(sent)[i].ce);
     EXPECT_EQ(nacks(sent)[i].retx, i == 1);
   }
   for (const Sent& packet : sent) EXPECT_EQ(packet.entropy, 50123);

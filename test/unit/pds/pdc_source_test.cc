@@ -235,7 +235,7 @@ TEST_F(PdcPaths, Cms114_Cms418_AMarkedAckVouchesForNone) {
   open();
   const auto v = send_on(8);
   wire::AckHeader header = ack(70003, 70003);
-  header.m = true;
+  header.ce = true;
   receive(header);
   for (const auto value : send_on(4)) EXPECT_EQ(std::count(v.begin(), v.end(), value), 0);
 }
@@ -541,7 +541,7 @@ TEST_F(PdcSource, Pds161_OneEntropyValueForTheLifeOfARodPdc) {
   pdc = message.pdc;
   note(turn());
   wire::AckHeader marked = ack(70003, 70003);
-  marked.m = true;
+  marked.ce = true;
   note(answer_to(marked));
   for (int i = 0; i < 9; ++i) note(after(seconds(1)));
   note(answer_to(nack(NackCode::RodOoo, 70006)));

@@ -383,7 +383,7 @@ TEST_F(RudiTest, Pds184_EachArrivalIsDeliveredAndAnsweredWithItsId) {
     EXPECT_EQ(response.type, wire::PdsType::RudiResp);
     EXPECT_EQ(response.pkt_id, 0xCAFEU);
     EXPECT_EQ(response.next_hdr, NextHdr::Response);
-    EXPECT_TRUE(response.m);
+    EXPECT_TRUE(response.ce);
     EXPECT_EQ(response.retx, copy == 1);
     EXPECT_EQ(sent[0].to, peer);
     EXPECT_EQ(sent[0].entropy, rx_entropy);

@@ -111,7 +111,7 @@ TEST(AckHeader, RandomFieldsComeBack) {
       AckHeader h;
       h.type = type;
       h.next_hdr = random_bits<NextHdr>(rng, 4);
-      h.m = random_bool(rng);
+      h.ce = random_bool(rng);
       h.retx = random_bool(rng);
       h.p = random_bool(rng);
       h.req = random_bits<AckRequestCode>(rng, 2);
@@ -142,7 +142,7 @@ TEST(NackHeader, RandomFieldsComeBack) {
     for (PdsType type : {PdsType::Nack, PdsType::NackCcx}) {
       NackHeader h;
       h.type = type;
-      h.m = random_bool(rng);
+      h.ce = random_bool(rng);
       h.retx = random_bool(rng);
       h.nt = random_bool(rng);
       h.nack_code = random_bits<NackCode>(rng, 8);
@@ -215,7 +215,7 @@ TEST(RudiHeader, RandomFieldsComeBack) {
     for (PdsType type : {PdsType::RudiReq, PdsType::RudiResp}) {
       expect_round_trip(RudiHeader{.type = type,
                                    .next_hdr = random_bits<NextHdr>(rng, 4),
-                                   .m = type == PdsType::RudiResp && random_bool(rng),
+                                   .ce = type == PdsType::RudiResp && random_bool(rng),
                                    .retx = random_bool(rng),
                                    .pkt_id = random_bits<std::uint32_t>(rng, 32)},
                         sizeof(PdsRudi));
@@ -228,7 +228,7 @@ TEST(RudiHeader, MOfARequestIsIgnored) {
   const Bytes bytes = from_hex("21a000000000cafe");
   RudiHeader h;
   ASSERT_TRUE(RudiHeader::decode(bytes, h));
-  EXPECT_FALSE(h.m);
+  EXPECT_FALSE(h.ce);
 }
 
 TEST(UudHeader, EveryNextHdrComesBack) {

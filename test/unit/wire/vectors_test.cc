@@ -41,7 +41,7 @@ json fields_of(const RequestHeader& h) {
 json fields_of(const AckHeader& h) {
   return {{"type", h.type},
           {"next_hdr", h.next_hdr},
-          {"m", int{h.m}},
+          {"m", int{h.ce}},
           {"retx", int{h.retx}},
           {"p", int{h.p}},
           {"req", h.req},
@@ -67,7 +67,7 @@ json fields_of(const AckHeader& h) {
 json fields_of(const NackHeader& h) {
   return {{"type", h.type},
           {"next_hdr", 0},
-          {"m", int{h.m}},
+          {"m", int{h.ce}},
           {"retx", int{h.retx}},
           {"nt", int{h.nt}},
           {"nack_code", h.nack_code},
@@ -100,7 +100,7 @@ json fields_of(const ControlHeader& h) {
 json fields_of(const RudiHeader& h) {
   return {{"type", h.type},
           {"next_hdr", h.next_hdr},
-          {"m", int{h.m}},
+          {"m", int{h.ce}},
           {"retx", int{h.retx}},
           {"pkt_id", h.pkt_id}};
 }
@@ -218,7 +218,7 @@ Bytes encode_ack(const json& f) {
   AckHeader h;
   h.type = field<PdsType>(f, "type");
   h.next_hdr = field<NextHdr>(f, "next_hdr");
-  h.m = field<bool>(f, "m");
+  h.ce = field<bool>(f, "m");
   h.retx = field<bool>(f, "retx");
   h.p = field<bool>(f, "p");
   h.req = field<AckRequestCode>(f, "req");
@@ -248,7 +248,7 @@ Bytes encode_ack(const json& f) {
 Bytes encode_nack(const json& f) {
   NackHeader h;
   h.type = field<PdsType>(f, "type");
-  h.m = field<bool>(f, "m");
+  h.ce = field<bool>(f, "m");
   h.retx = field<bool>(f, "retx");
   h.nt = field<bool>(f, "nt");
   h.nack_code = field<NackCode>(f, "nack_code");
@@ -295,7 +295,7 @@ Bytes encode_pds(const json& f) {
     case PdsType::RudiResp:
       return encoded(RudiHeader{.type = field<PdsType>(f, "type"),
                                 .next_hdr = field<NextHdr>(f, "next_hdr"),
-                                .m = field<bool>(f, "m"),
+                                .ce = field<bool>(f, "m"),
                                 .retx = field<bool>(f, "retx"),
                                 .pkt_id = field<std::uint32_t>(f, "pkt_id")});
     case PdsType::UudReq:
