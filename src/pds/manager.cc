@@ -124,7 +124,7 @@ Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Clien
                    .ready = ready_,
                    .control_reserve = std::min(kControlReserve, packets.capacity() / 4),
                    .pressure = cms::DestinationPressure(cms.tuning),
-                   .path_evidence = PathEvidence(paths_of(cms)),
+                   .losses = LossScratch(paths_of(cms), window_psns(parameters_)),
                    .peer_ports = PeerPorts(parameters.first_udp_port)},
       credits_(environment_, now),
       datagrams_(environment_),

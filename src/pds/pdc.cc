@@ -45,7 +45,7 @@ Pdc::Pdc(Environment& environment, Role role, PdcId id, PdcId peer_id,
       peer_cack_(start_psn - 1),
       peer_range_(range_psns(environment.parameters, environment.parameters.default_mpr)),
       mpr_cack_(start_psn - 1),
-      highest_reported_(start_psn - 1),
+      loss_(start_psn, now),
       opened_(now),
       rx_(environment.rx_entries, start_psn),
       own_acks_(start_psn - 1),
@@ -351,7 +351,6 @@ std::uint16_t Pdc::choose_path(const TxRecord& record, Time now) {
 
 void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
   record.ar |= retransmission;  // PDS-124
-  if (retransmission) count_unanswered(record);
   syn_came_again_ |= retransmission && state_ == PdcState::Creating;
   write_header(psn, record, retransmission);
   Packet& packet = *record.packet;
@@ -366,15 +365,10 @@ void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
   const std::uint32_t counted = retransmission ? record.nominal_bytes : 0;
   record.nominal_bytes = cms::nominal_packet_bytes(packet.length());
   charge(record.nominal_bytes);
-  record.last_sent = now;
-  record.not_before = record.overtaken_since = Time{};
-  if (!retransmission) record.first_sent = now;
-  record.order = ++order_;
-  if (record.sent_count < UINT16_MAX) ++record.sent_count;
+  loss_.sent(record, retransmission, now);
   if (data) {  // control packets are not congestion controlled (PDS-3)
     if (ccc_.blocked_since != Time{} || outside_peer_window_since_ != Time{}) end_wait(now);
     ccc_.ccc->on_sent(record.nominal_bytes, now);
-    last_data_sent_ = now;
     ccc_balance_ += record.nominal_bytes;
     unreported_bytes_ += record.nominal_bytes - std::min(record.nominal_bytes, counted);
     unasked_packets_ = record.ar ? 0 : static_cast<std::uint16_t>(unasked_packets_ + 1);
@@ -609,7 +603,7 @@ Pdc::Resent Pdc::resend(Resends which, std::uint32_t& budget, Time now) {
     if (record == nullptr || record->sacked) continue;
     const bool is_oldest = std::exchange(oldest, false);
     if (!record->resend) continue;
-    const bool refused = record->nack_count > 0 && record->rto_epoch == rto_epoch_;
+    const bool refused = record->nack_count > 0 && record->rto_epoch == loss_.rto_epoch();
     if (which != Resends::All && refused != (which == Resends::Refused)) continue;
     if (budget == 0) return Resent::NoBudget;
     if (!may_send(record->nominal_bytes)) return Resent::Some;
@@ -621,7 +615,7 @@ Pdc::Resent Pdc::resend(Resends which, std::uint32_t& budget, Time now) {
       // only when the oldest one arrives: once per RTO it goes anyway (PDS-119). Credit has nothing
       // to do with what is under way, and many that go without it would leave none of it to use.
       const bool for_credit = ccc_.credit != nullptr && ccc_.credit->lacks_credit();
-      const Time overdue = for_credit ? kNever : last_data_sent_ + rto(env_.parameters, 0);
+      const Time overdue = for_credit ? kNever : loss_.last_data_sent() + rto(env_.parameters, 0);
       if (!is_oldest || now < overdue) {
         wait_for_ccc(now);
         // Another packet than the oldest waits for that one, which has a timer of its own.
@@ -727,8 +721,8 @@ void Pdc::await_sign_of_life(Time now) {
   if (!env_.peer_limits.refuses(destination_.address, wire::CpType::Noop)) {
     send_control(wire::CpType::Noop, now);
   } else if (tx_.base() != start_psn_) {
-    const Duration silence = now - std::max(peer_lived_, last_activity_);
-    const Duration limit = silence_limit(parameters, answer_time_.limit());
+    const Duration silence = now - std::max(loss_.peer_lived(), last_activity_);
+    const Duration limit = silence_limit(parameters, loss_.answers_take());
     if (silence >= parameters.keepalive_time + limit) return fail(PdsError::RtoExhausted, now);
     send_ack_request(tx_.clear_psn());
   }
@@ -740,7 +734,7 @@ void Pdc::on_unproved_idle(Duration quiet, Time now) {
   const Parameters& parameters = env_.parameters;
   // An initiator that waits for data sends a NOOP after its keepalive_time.
   const Duration limit = idle() ? parameters.target_idle_time
-                                : std::max(silence_limit(parameters, answer_time_.limit()),
+                                : std::max(silence_limit(parameters, loss_.answers_take()),
                                            4 * parameters.keepalive_time);
   if (quiet >= limit && !idle()) return fail(PdsError::PeerLost, now);
   if (quiet >= limit && takes_messages()) return begin_close(now);

@@ -41,13 +41,10 @@ bool Pdc::believable(const wire::AckHeader& ack) const {
   return from_peer && ack.spdcid.value != 0 && in_window && not_below_start;
 }
 
-// After a silence a peer takes up one packet after another. Those that it has not reported have a
-// time-out from then on, so that they are not all sent again at its first word.
 void Pdc::heard(Time now) {
-  last_activity_ = peer_lived_ = now;
+  last_activity_ = now;
   window_probes_ = 0;
-  if (silence_over_ != kNever) return;
-  silence_over_ = now;
+  if (!loss_.heard(now)) return;
   set_deadline(kResend, std::min(deadlines_[kResend], now + rto(env_.parameters, 0)));
 }
 
@@ -65,7 +62,7 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
   }
   ++env_.counters.acks_received;
   prove();
-  last_heard_ = now;
+  loss_.ack_heard(now);
   heard(now);
   const bool asked_for_window = window_probe_due_ != Time{};
   window_probe_due_ = Time{};
@@ -95,9 +92,9 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
       if (!record->sacked && !record->asked) {
         if (record->sent_count == 1) path().on_answered(record->entropy);
         if (!ack.retx && record->sent_count != UINT16_MAX) {
-          answer_time_.add(now - record->first_sent);
+          loss_.answer_took(now - record->first_sent);
         } else if (record->sent_count == 2) {
-          answer_time_.add(now - record->last_sent);
+          loss_.answer_took(now - record->last_sent);
         }
       }
       const bool late =
@@ -140,11 +137,8 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
 }
 
 void Pdc::note_reported(Psn psn, TxRecord& record, Time now) {
-  if (psn > highest_reported_) highest_reported_ = psn;
   if (path().uses_feedback() && !record.sacked) path().on_acknowledged(record.entropy, now);
-  if (!record.inferred_by_path) return;
-  record.inferred_by_path = false;  // reported: judged once
-  if (was_inferred_wrongly(record, now)) note_inference(false);
+  if (loss_.reported(loss_context(), psn, record, now)) ++env_.counters.inferred_losses_spurious;
 }
 
 // CMS-418: what an unmarked ACK reports for the first time went along good paths. Which of several
@@ -198,36 +192,8 @@ std::uint64_t Pdc::acknowledge(Psn psn, const ResponseView& response, Time now) 
 // nothing, and often enough that a dead peer is noticed (PDS-90).
 void Pdc::await_final_response(Psn psn, TxRecord& record, Packet& packet, Time now) {
   record.packet = &packet;
-  record.sacked = true;  // not in flight, and not acknowledged (PDS-89)
-  record.provisional = true;
-  record.not_before = Time{};
-  record.rto_count = record.unanswered = 0;
-  record.rto_epoch = rto_epoch_;
-  record.sent_count = UINT16_MAX;  // the time until the final response is no round trip
-  record.last_sent = now;
-  if (psn > highest_reported_) highest_reported_ = psn;
-  const Time due = now + response_time(record);
+  const Time due = loss_.await_final_response(env_.parameters, psn, record, now);
   if (due < deadlines_[kResend]) set_deadline(kResend, due);
-}
-
-// How long this packet is waited for since it was last sent or asked for. A final response takes as
-// long as an application does; once it has been asked for, the peer owes an answer as to a packet.
-Duration Pdc::response_time(const TxRecord& record) const {
-  const Duration timeout = std::max(rto(env_.parameters, record.rto_count, answer_time_.limit()),
-                                    retransmission_pause(env_.parameters, record.unanswered));
-  if (record.provisional && record.rto_count == 0) return env_.parameters.keepalive_time + timeout;
-  if (record.rto_count == 0 || answer_time_.limit() <= env_.parameters.rto_cap) return timeout;
-  const Duration left = silence_limit(env_.parameters, answer_time_.limit()) - waited_for(record);
-  return std::clamp(left, std::min(timeout, env_.parameters.rto_init), timeout);
-}
-
-// The time-outs of this packet so far, without the one that no answer was owed in.
-Duration Pdc::waited_for(const TxRecord& record) const {
-  Duration waited{};
-  for (std::uint32_t k = record.provisional ? 1 : 0; k < record.rto_count; ++k) {
-    waited += rto(env_.parameters, k, answer_time_.limit());
-  }
-  return waited;
 }
 
 // PDS-87: every PSN up to CACK needed nothing more than the default response.
@@ -238,7 +204,7 @@ std::uint64_t Pdc::apply_cack(Psn cack, Time now) {
   }
   if (cack > peer_cack_) {
     peer_cack_ = cack;
-    ++rto_epoch_;  // PDS-125
+    loss_.cack_moved();
   }
   return bytes;
 }
@@ -264,7 +230,7 @@ void Pdc::apply_sack(const wire::AckHeader& ack, Time now) {
       if (record->resend) end_resend(*record);
       record->not_before = Time{};
       // Its response is still to come: watched again (PDS-89, PDS-90).
-      const Time due = record->last_sent + response_time(*record);
+      const Time due = record->last_sent + loss_.response_time(env_.parameters, *record);
       if (due < deadlines_[kResend]) set_deadline(kResend, due);
     }
   }
@@ -300,7 +266,7 @@ void Pdc::inform_ccc(const wire::AckHeader& ack, cms::AckFeedback& feedback,
 
 // CMS-140: the first answer to the newest Probe; one to an older one, or a copy, tells nothing.
 void Pdc::on_probe_answer(const wire::AckHeader& ack, Time arrived, Time now) {
-  if (ack.probe_opaque >= kFirstRecoveryOpaque) return on_recovery_answer(ack, arrived, now);
+  if (ack.probe_opaque >= LossDetector::kFirstOpaque) return on_recovery_answer(ack, arrived, now);
   const auto newest = static_cast<std::uint16_t>(ccc_.probes - 1);
   if (ccc_.probe_sent == Time{} || ack.probe_opaque != base_rtt_opaque(newest)) return;
   const auto rtt = cms::rtt_sample(1, false, ccc_.probe_sent, arrived, ack.service_time);
@@ -349,11 +315,9 @@ void Pdc::mark_lost(TxRecord& record, cms::LossCause cause, Time now) {
 Time Pdc::queue_resend(Psn psn, TxRecord& record, Time now) {
   UET_ASSERT(tx_.holds(psn));
   (void)psn;
-  note_progress(record);
+  const Time allowed = loss_.may_leave(env_.parameters, record);
   record.not_before = Time{};
   if (!record.resend) {
-    const Time allowed =
-        record.last_sent + retransmission_pause(env_.parameters, record.unanswered);
     if (now < allowed) {
       record.not_before = allowed;
       set_deadline(kResend, std::min(deadlines_[kResend], allowed));
@@ -373,7 +337,7 @@ Time Pdc::queue_resend(Psn psn, TxRecord& record, Time now) {
 // PDS-166: all from the gap on, except what the peer is known to have buffered.
 void Pdc::go_back(Time now) {
   for (Psn psn = tx_.base(); psn != tx_.next_psn(); ++psn) {
-    if (peer_buffers_ && psn > highest_reported_) return;
+    if (peer_buffers_ && psn > loss_.highest_reported()) return;
     TxRecord* record = tx_.find(psn);
     if (record == nullptr || record->sacked || record->resend) continue;
     ++env_.counters.nack_retransmissions;
@@ -398,7 +362,8 @@ void Pdc::rebase(Psn start_psn, Time now) {
   if (rto_exhausted(env_.parameters, rebases_++)) return fail(PdsError::NackExhausted, now);
   tx_.rebase(start_psn);
   start_psn_ = start_psn;
-  peer_cack_ = mpr_cack_ = highest_reported_ = reported_cack_ = own_acks_ = start_psn - 1;
+  peer_cack_ = mpr_cack_ = reported_cack_ = own_acks_ = start_psn - 1;
+  loss_.rebase(start_psn);
   rx_.rebase(start_psn);
   rod_next_ = start_psn;
   for (Psn psn = tx_.base(); psn != tx_.next_psn(); ++psn) {
@@ -537,7 +502,7 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
     ++env_.counters.nack_retransmissions;
     queue_resend(psn, *record, now);
   } else {
-    note_progress(*record);
+    loss_.note_progress(*record);
     if (record->nack_count++ >= env_.parameters.max_nack_retransmissions) {
       return fail(PdsError::NackExhausted, now);
     }
@@ -575,90 +540,11 @@ void Pdc::on_fatal_nack(NackCode code, Psn psn, const TxRecord& record, Time now
 // ---- deadlines
 // ------------------------------------------------------------------------------------
 
-// PDS-125: the retries of a packet are counted anew since CACK last moved.
-void Pdc::note_progress(TxRecord& record) {
-  if (record.rto_epoch == rto_epoch_) return;
-  record.rto_epoch = rto_epoch_;
-  record.rto_count = record.nack_count = 0;
-  record.unanswered = 0;
-}
-
-void Pdc::count_unanswered(TxRecord& record) const {
-  if (!has_answered_nothing_since(record) && record.unanswered < UINT16_MAX) ++record.unanswered;
-}
-
-// PDS-121, after a time-out. Either nothing at all has come for too long, or the peer lives and
-// this packet does not reach it.
-bool Pdc::counts_as_dead(const TxRecord& record, bool first) const {
-  if (!has_answered_nothing_since(record)) {
-    return rto_exhausted(env_.parameters, record.unanswered);
-  }
-  if (!first || (record.provisional && record.rto_count == 0)) return false;
-  return waited_for(record) + response_time(record) >=
-         silence_limit(env_.parameters, answer_time_.limit());
-}
-
-// A packet that was sent before a silence has one short time-out from the end of the silence on,
-// since the peer takes up what has come, whatever its answers took before.
-Time Pdc::answer_due(TxRecord& record) const {
-  const bool spoke_again = silence_over_ != kNever && record.last_sent < silence_over_;
-  if (!spoke_again) return record.last_sent + response_time(record);
-  if (waited_for(record) >= env_.parameters.rto_cap) record.rto_count %= 2;
-  if (record.sacked) return silence_over_ + response_time(record);
-  return silence_over_ + rto(env_.parameters, record.rto_count);
-}
-
-std::optional<Time> Pdc::check_record(Psn psn, TxRecord& record, bool first, bool asks, Time now) {
-  if (record.not_before != Time{}) {
-    if (now < record.not_before) return record.not_before;
-    note_progress(record);
-    if (rto_exhausted(env_.parameters, record.unanswered)) return std::nullopt;
-    return queue_resend(psn, record, now);
-  }
-  if (!within_peer_window(psn)) {  // PDS-127: sent before the peer told of a smaller window
-    if (!record.sacked) mark_lost(record, cms::LossCause::OutOfOrder, now);
-    record.last_sent = now;
-    return kNever;
-  }
-  if (Outbox::holds(*record.packet)) {  // not even sent: the NIC takes nothing
-    record.last_sent = now;
-    if (record.sent_count == 1) extend_close(now);  // the peer has not been asked yet
-    return now + rto(env_.parameters, 0);
-  }
-  note_progress(record);
-  const Time due = answer_due(record);
-  if (now < due) return due;
-  if (record.sacked && destination_.mode == DeliveryMode::Rod && psn != tx_.base()) {
-    record.last_sent = now;  // behind a gap there is no response to ask for yet (PDS-205)
-    return now + rto(env_.parameters, 0);
-  }
-  // If the peer stays silent after a retransmission, the oldest packet alone asks whether the peer
-  // lives. Its answer tells what else has arrived.
-  const bool silent = has_answered_nothing_since(record);
-  if (silent && record.rto_count > 0 && !asks) {
-    return now + response_time(record);
-  }
-  if (counts_as_dead(record, first)) return std::nullopt;
-  if (silent && first) silence_over_ = kNever;
-  ++record.rto_count;
-  if (record.sacked && state_ != PdcState::Creating) {
-    count_unanswered(record);
-    send_ack_request(psn);
-    record.last_sent = now;
-    return now + response_time(record);
-  }
-  ++env_.counters.rto_retransmissions;
-  if (psn == tx_.base()) leave_silent_path(now);
-  mark_lost(record, record.rto_count > 1 ? cms::LossCause::RepeatedRto : cms::LossCause::Rto, now);
-  return queue_resend(psn, record, now);
-}
-
 // CMS-401: what takes one path only would wait for its repair. That order may suffer is accepted.
 void Pdc::leave_silent_path(Time now) {
   const double rtts = env_.cms.tuning.reroute_rtts;
   if (rtts == 0) return;
-  const Duration rtt =
-      ccc_.ccc->base_rtt().value_or(env_.cms.base_rtt.value_or(env_.cms.default_base_rtt));
+  const Duration rtt = loss_context().base_rtt();
   const Duration spacing(static_cast<std::int64_t>(rtts * static_cast<double>(rtt.count())));
   if (path().reroute(env_.rng, now, spacing)) ++env_.counters.reroutes;
 }

@@ -22,6 +22,7 @@
 #include "uet/cms/path.h"
 #include "uet/cms/rccc.h"
 #include "uet/cms/rtt_cache.h"
+#include "uet/pds/inference_history.h"
 #include "uet/pds/quota.h"
 
 namespace uet::pds {
@@ -65,12 +66,11 @@ struct SharedCcc : TimerEntry, ListNode<ReadyTag>, ListNode<LingeringTag> {
   bool measures_base_rtt = false;
   // Probes still to be sent: while the base RTT is not known (CMS-140), and after it has risen.
   std::uint8_t probes_wanted = 0;
-  bool recovers = false;              // losses are also found without knowing paths (CMS-151) ...
-  bool recovers_midway = false;       // ... even while there is more to send (CMS-150)
-  bool blocked_by_credit = false;     // and not by the window
-  std::uint16_t probes = 0;           // sent so far; the number of the next one
-  std::uint8_t wait_doublings = 0;    // of the wait before a loss is inferred (CMS-421)
-  std::uint8_t right_inferences = 0;  // since one that was wrong, or since it became shorter
+  bool recovers = false;           // losses are also found without knowing paths (CMS-151) ...
+  bool recovers_midway = false;    // ... even while there is more to send (CMS-150)
+  bool blocked_by_credit = false;  // and not by the window
+  std::uint16_t probes = 0;        // sent so far; the number of the next one
+  InferenceHistory inferences;
   std::array<std::uint16_t, 4> users{};  // by kind of use, the most demanding first
   Time probe_sent{};                     // of the last one; Time{}: it is answered
   Time probe_due{};                      // the next one's, with the first answer after it

@@ -32,15 +32,14 @@
 #include "uet/cms/destination.h"
 #include "uet/cms/path.h"
 #include "uet/pds/ack_policy.h"
-#include "uet/pds/answer_time.h"
 #include "uet/pds/api.h"
 #include "uet/pds/ccc_pool.h"
 #include "uet/pds/counters.h"
 #include "uet/pds/credits.h"
+#include "uet/pds/loss_detector.h"
 #include "uet/pds/outbox.h"
 #include "uet/pds/packet_meta.h"
 #include "uet/pds/parameters.h"
-#include "uet/pds/path_evidence.h"
 #include "uet/pds/pdc_state.h"
 #include "uet/pds/peer_limits.h"
 #include "uet/pds/rx_window.h"
@@ -93,7 +92,7 @@ struct Environment {
   std::size_t unproved = 0;           // PDCs (Pdc::proved)
   Credits* credits = nullptr;         // set once, before there is a PDC
   cms::DestinationPressure pressure;  // what ACKs say of the memory here (CMS 4.1)
-  PathEvidence path_evidence;         // for one look for losses at a time
+  LossScratch losses;                 // for one look for losses at a time
   PeerLimits peer_limits{};           // what peers of other makes have refused
   PeerPorts peer_ports;               // where answers go
 };
@@ -336,7 +335,6 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   void back_in_flight(TxRecord& record);
   std::uint64_t acknowledge(Psn psn, const ResponseView& response, Time now);
   void await_final_response(Psn psn, TxRecord& record, Packet& packet, Time now);
-  Duration response_time(const TxRecord& record) const;
   std::uint64_t apply_cack(Psn cack, Time now);
   void apply_sack(const wire::AckHeader& ack, Time now);
   // `feedback` holds what is known of the packet that the ACK names.
@@ -373,34 +371,19 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   };
   void end_all(const Ending& ending, Time now);
   void give_up(Time now);
-  void note_progress(TxRecord& record);
   void leave_silent_path(Time now);
-  // When this record must be looked at again; empty if the PDC has to fail. `first`: its silence is
-  // that of the PDC. `asks`: it is repeated while the peer is silent.
-  std::optional<Time> check_record(Psn psn, TxRecord& record, bool first, bool asks, Time now);
-  // The latest transmission was in vain if the peer has been heard of since.
-  void count_unanswered(TxRecord& record) const;
-  bool has_answered_nothing_since(const TxRecord& record) const {
-    return peer_lived_ <= record.last_sent;
-  }
-  Duration waited_for(const TxRecord& record) const;
-  Time answer_due(TxRecord& record) const;
-  bool counts_as_dead(const TxRecord& record, bool first) const;
 
   // pdc_loss.cc
-  Duration inference_wait() const;
-  void note_inference(bool was_right);
-  bool was_inferred_wrongly(const TxRecord& record, Time now) const;
+  LossContext loss_context();
   Time infer_losses(bool by_ack, Time now);
-  Time look_for_losses(bool by_ack, std::uint32_t& reported, Time now);
-  void presume_lost(Psn psn, TxRecord& record, bool by_path, Time now);
-  bool begin_recovery(std::uint32_t reported);
+  void send_lost_again(Time now);
   void on_silence(Time now);
-  TxRecord* unasked_tail();
+  TxRecord* tail_to_ask_for();
   void ask_for_tail();
   Time look_for_tail(Time now);
   Time look_for_silence(Time now);
   void on_recovery_answer(const wire::AckHeader& ack, Time arrived, Time now);
+  std::optional<Time> check_record(Psn psn, TxRecord& record, bool first, bool asks, Time now);
 
   // pdc_destination.cc
   void on_duplicate(const Incoming& request, Time now);
@@ -485,45 +468,26 @@ class alignas(64) Pdc : public ListNode<ReadyTag>,
   [[no_unique_address]] TxWindow tx_;  // its last four bytes are peer_cack_'s
   Psn peer_cack_;
   IntrusiveList<Message, BacklogTag> backlog_;
-  Time last_data_sent_{};
   std::uint16_t peer_range_;           // MP_RANGE of the peer
   std::uint16_t unasked_packets_ = 0;  // sent since one asked for an ACK (CMS-124)
   std::uint16_t window_probes_ = 0;    // ACK Requests in a closed window since the last ACK
   std::uint16_t rebases_ = 0;          // PDS-77
-  std::uint64_t order_ = 0;            // transmissions so far
   std::int64_t unreported_bytes_ = 0;  // nominal, each packet once, until reported (CMS-110)
   Time outside_peer_window_since_{};   // data waits for mpr since then; Time{}: none does
   std::int64_t ccc_balance_ = 0;       // what this PDC holds of the shared inflight (CMS-104)
   std::int64_t in_flight_bytes_ = 0;   // of packets neither given up nor reported: its limit
   // What ACKs move.
-  Psn mpr_cack_;          // highest cack_psn of ACKs that say MPR (PDS-41)
-  Psn highest_reported_;  // highest PSN acknowledged or SACKed
-  Time last_heard_{};     // last ACK
-  Time peer_lived_{};     // last packet of any type
-  // When a silence that had lasted for a time-out ended; kNever: it lasts.
-  Time silence_over_{};
-  std::uint32_t rto_epoch_ = 0;        // grows with CACK (PDS-125)
+  Psn mpr_cack_;                       // highest cack_psn of ACKs that say MPR (PDS-41)
   std::uint32_t rcvd_bytes_seen_ = 0;  // CMS-110
-  AnswerTime answer_time_;
-  std::optional<Psn> clear_wanted_;   // highest PSN asked to be cleared and not yet so (PDS-115)
-  Time window_probe_due_{};           // not before
-  std::optional<Psn> recover_until_;  // CMS-150: until CACK has come there; empty: no recovery
-  Time recovery_probe_sent_{};        // CMS-151: the newest; Time{}: it is answered
-  // Transmissions up to this one prove nothing and are not proven lost by later ones on their path:
-  // since they left, the route of a path has changed (CMS-421).
-  std::uint64_t route_epoch_ = 0;
+  LossDetector loss_;
+  std::optional<Psn> clear_wanted_;  // highest PSN asked to be cleared and not yet so (PDS-115)
+  Time window_probe_due_{};          // not before
   static constexpr std::uint64_t kLongestTrainBytes = 65536;  // CMS-700
-  static constexpr std::uint16_t kFirstRecoveryOpaque = 0x8000;
   // Of Probes, one more for each. What is the base RTT?
   static constexpr std::uint16_t kFirstProbeOpaque = 2;
   static std::uint16_t base_rtt_opaque(std::uint16_t number) {
-    constexpr std::uint16_t kOpaques = kFirstRecoveryOpaque - kFirstProbeOpaque;
+    constexpr std::uint16_t kOpaques = LossDetector::kFirstOpaque - kFirstProbeOpaque;
     return static_cast<std::uint16_t>(kFirstProbeOpaque + number % kOpaques);
-  }
-  // What has arrived? By the microsecond in which it was asked.
-  static std::uint16_t recovery_opaque(Time sent) {
-    const auto us = static_cast<std::uint64_t>(to_ns(sent)) / 1000;
-    return static_cast<std::uint16_t>(kFirstRecoveryOpaque | (us % kFirstRecoveryOpaque));
   }
   const Time opened_;
   Psn close_psn_{};

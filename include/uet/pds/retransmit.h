@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // When is a packet lost, and how long is waited: the retransmission rules (PDS section 12).
 //
-// Four causes make a packet leave again: its time-out (PDS-120), a NACK (nack.h), reports of later
-// packets in the SACK bitmap (PDS-130, PDS-131), and the answer to a Probe after a silence
-// (CMS-151, pdc_loss.cc). The time-out alone is sufficient for correctness (PDS-119); the other
-// causes add speed. Pure functions: the state is in TxWindow, the acting in Pdc.
+// Pure functions: the state is in TxWindow and LossDetector (which names the causes for which a
+// packet leaves again), the acting in Pdc.
 #pragma once
 
 #include <algorithm>

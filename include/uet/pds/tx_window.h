@@ -47,6 +47,8 @@ struct TxRecord {
   bool asked = false;             // an ACK Request has: its answer tells no round trip time
   wire::NextHdr next_hdr{};       // if message is set
   wire::CpType ctl_type{};        // if message is nullptr
+
+  bool waits_for_nic() const { return packet->linked(); }
 };
 
 static_assert(std::is_trivially_copyable_v<TxRecord>);
