@@ -347,7 +347,7 @@ void Manager::on_control_packet(const RxPacket& packet, Time now) {
     case wire::CpType::Clear:
       return pdc->on_clear_command(Psn{header.payload}, now);
     case wire::CpType::ClearRequest:
-      return pdc->on_clear_request(now);
+      return pdc->on_clear_request();
     case wire::CpType::Probe:
       return pdc->on_probe(header.probe_opaque, Psn{header.payload}, request.meta, now);
     case wire::CpType::Credit:

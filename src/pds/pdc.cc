@@ -16,9 +16,6 @@ namespace {
 constexpr std::size_t kRequestBytes = sizeof(wire::PdsRequest);
 constexpr std::size_t kCcRequestBytes = sizeof(wire::PdsCcRequest);
 constexpr std::uint32_t kControlBytes = sizeof(wire::PdsControl);
-constexpr auto kUnprovedControlBytes =
-    static_cast<std::int32_t>(cms::nominal_packet_bytes(kControlBytes));
-constexpr std::size_t kNackBytes = sizeof(wire::PdsNack);
 constexpr std::uint8_t kTrimsBeforeNoTrim = 4;  // the first transmission and three more
 // Of messages that nobody waits for one in so many asks for an ACK: as many short ones as make
 // their peer send one by itself (ACK_Gen_Trigger, PDS-97).
@@ -31,116 +28,30 @@ static_assert(sizeof(Pdc) <= 576);
 
 Pdc::Pdc(Environment& environment, Role role, PdcId id, PdcId peer_id,
          const Destination& destination, Psn start_psn, SharedCcc& ccc, Time now)
-    : role_(role),
-      state_(role == Role::Initiator ? PdcState::Creating : PdcState::Established),
-      id_(id),
-      peer_id_(peer_id),
-      env_(environment),
-      destination_(destination),
-      start_psn_(start_psn),
-      ccc_(ccc),
-      proved_(role == Role::Initiator),
-      last_activity_(now),
+    : PdcCore(environment, role, id, peer_id, destination, start_psn, ccc, now),
       tx_(environment.tx_records, start_psn),
       peer_cack_(start_psn - 1),
       peer_range_(range_psns(environment.parameters, environment.parameters.default_mpr)),
       mpr_cack_(start_psn - 1),
       loss_(start_psn, now),
-      opened_(now),
-      rx_(environment.rx_entries, start_psn),
-      own_acks_(start_psn - 1),
-      reported_cack_(start_psn - 1),
-      rod_next_(start_psn) {
+      receive_(*this, start_psn) {
   if (const auto known = env_.peer_limits.range(destination.address); known > 0) {
     peer_range_ = std::min(peer_range_, known);
   }
   const bool knows_credit =
       !env_.peer_limits.refuses(destination.address, wire::CpType::CreditRequest);
   if (ccc.credit != nullptr && !knows_credit) ccc.credit->fall_back();
-  paths_for(ccc, own_path_, env_.cms, destination.mode == DeliveryMode::Rod, env_.rng);
-  deadlines_.fill(kNever);
-  set_deadline(kIdle, now + env_.parameters.keepalive_time);
-  if (!proved_) ++env_.unproved;
-}
-
-Pdc::~Pdc() {
-  if (!proved_) --env_.unproved;
-  env_.wheel.cancel(*this);
-  if (ListNode<ReadyTag>::linked()) {
-    ccc_.ready.remove(*this);
-    if (ccc_.ready.empty()) env_.ready.remove(ccc_);
-  }
-  if (ListNode<WaitingForCccTag>::linked()) ccc_.waiting.remove(*this);
 }
 
 void Pdc::discard() {
-  if (credit_sender_ != nullptr) env_.credits->leave(*this);
+  if (credit_sender() != nullptr) env_.credits->leave(*this);
   for (Psn psn = tx_.base(); psn != tx_.next_psn(); ++psn) {
     if (TxRecord* record = tx_.find(psn); record != nullptr) release(*record);
   }
   tx_.slide();
   settle_ccc();
   while (!backlog_.empty()) leave_backlog(backlog_.pop_front());
-  forget_waiting_ack();
-  release_stored();
-}
-
-std::uint64_t Pdc::host() const {
-  return proved_ ? host_hash(destination_.address.ip) : Shares::kUnknownHost;
-}
-
-// What was charged to nobody is charged to the host; what had to wait may leave.
-void Pdc::prove() {
-  if (proved_) return;
-  const std::uint64_t before = host();
-  proved_ = true;
-  --env_.unproved;
-  env_.stored_responses.move(before, host(), stored_);
-  std::size_t early = 0;
-  for (Psn psn = rx_.cack_psn() + 1; psn <= rx_.highest_psn(); ++psn) {
-    if (rx_.state(psn) == RxWindow::Slot::Buffered) ++early;
-  }
-  env_.early_packets.move(before, host(), early);
-  make_ready();
-  env_.client.pdc_proved(id_);
-}
-
-// If not, the peer is asked for the proof that lets it leave.
-bool Pdc::may_send(std::uint32_t nominal_bytes) {
-  if (proved_ || unproved_bytes_ >= static_cast<std::int32_t>(nominal_bytes)) return true;
-  ask_for_proof();
-  return false;
-}
-
-// The peer has the PSN before the first one at any time, so that it answers with an ACK.
-void Pdc::ask_for_proof() {
-  if (proved_ || proof_asked_) return;
-  proof_asked_ = true;
-  send_ack_request(start_psn_ - 1);
-}
-
-void Pdc::make_ready() {
-  // A finished PDC too: its turn is its burial.
-  if (ListNode<ReadyTag>::linked()) return;
-  ccc_.ready.push_back(*this);
-  if (!ccc_.ListNode<ReadyTag>::linked()) env_.ready.push_back(ccc_);
-}
-
-void Pdc::set_deadline(Deadline which, Time at) {
-  deadlines_[which] = at;
-  const Time earliest = *std::min_element(deadlines_.begin(), deadlines_.end());
-  if (armed() && deadline() == earliest) return;
-  if (earliest == kNever) {
-    env_.wheel.cancel(*this);
-  } else {
-    env_.wheel.move(*this, earliest);
-  }
-}
-
-void Pdc::enter(PdcEvent event) {
-  const std::optional<PdcState> next = next_state(state_, event);
-  UET_ASSERT(next.has_value());
-  if (next) state_ = *next;
+  receive_.discard();
 }
 
 // PDS-40, and PDS-52: before establishment psn_offset must fit its 12 bits.
@@ -159,20 +70,6 @@ bool Pdc::waits_for_window() const {
 
 void Pdc::await_window(Time now) {
   set_deadline(kResend, std::min(deadlines_[kResend], now + rto(env_.parameters, 0)));
-}
-
-// Data leaves some packets for ACKs and control, without which nothing would ever be freed;
-// requests leave some for the reserved pool's and both for read data, since FEPs that wait for each
-// other's read data would wait for ever. A PDC that the peer has not accepted leaves some to the
-// others: it may wait for a PDC of the peer that ends only when those have sent.
-Packet* Pdc::take_packet(bool control) {
-  if (control) return env_.packets.take();
-  std::size_t reserve = env_.control_reserve;
-  if (state_ != PdcState::Creating) reserve = reserve * 7 / 8;
-  if (destination_.reserved_pool) reserve = reserve * 3 / 4;
-  if (role_ == Role::Target) reserve = env_.control_reserve / 2;
-  if (env_.packets.available() <= reserve) return nullptr;
-  return env_.packets.take();
 }
 
 // Ends the record; its packet leaves no more and is the caller's.
@@ -467,29 +364,6 @@ bool Pdc::send_control(wire::CpType type, Time now) {
   return true;
 }
 
-// A control packet that is neither tracked nor acknowledged. False if there is no packet for it.
-// With data: it queues where data does.
-bool Pdc::send_untracked(wire::ControlHeader header, bool with_data) {
-  if (!proved_ && unproved_bytes_ < kUnprovedControlBytes) return false;
-  if (PeerLimits::is_optional(header.ctl_type)) {
-    if (env_.peer_limits.refuses(destination_.address, header.ctl_type)) return false;  // PDS-221
-    last_optional_ = header.ctl_type;
-  }
-  Packet* packet = take_packet(true);
-  if (packet == nullptr) return false;
-  packet->reset();
-  header.spdcid = id_;
-  header.dpdcid = peer_id_;
-  header.encode(packet->prepend(kControlBytes));
-  charge(cms::nominal_packet_bytes(kControlBytes));
-  emit_control(env_, *packet, destination_.address, path().next_for_control(env_.rng));
-  if (with_data) {
-    packet->ecn = Ecn::Ect0;
-    packet->dscp = dscp_of_class(destination_.traffic_class, env_.parameters.dscp_data);
-  }
-  return true;
-}
-
 // PDS-115: a request that follows soon says it as well as a Clear Command, and costs no packet.
 void Pdc::owe_clear(Time now) {
   if (owed_clear_ != OwedClear::None) return;
@@ -528,13 +402,6 @@ void Pdc::send_credit_request(std::uint32_t target) {
   if (send_untracked({.ctl_type = wire::CpType::CreditRequest, .payload = target})) {
     ++env_.counters.credit_requests_sent;
   }
-}
-
-// PDS-90: its answer is an ACK or a NACK for that PSN.
-bool Pdc::send_ack_request(Psn psn) {
-  if (!send_untracked({.ctl_type = wire::CpType::AckRequest, .ar = true, .psn = psn})) return false;
-  ++env_.counters.ack_requests_sent;
-  return true;
 }
 
 // CMS-140, CMS-710: while a transfer fills queues with data, packets that wait behind none tell how
@@ -641,7 +508,7 @@ Pdc::Resent Pdc::resend(Resends which, std::uint32_t& budget, Time now) {
 
 bool Pdc::pump(std::uint32_t& budget, Time now) {
   if (state_ == PdcState::Closed) return false;
-  if (ack_is_due()) send_waiting_ack(now);
+  if (ack_is_due()) receive_.send_waiting_ack(now);
   if (!send_requests(budget, now)) return true;
   if (resend_count_ == 0 && backlog_.empty()) stop_waiting_for_ccc(now);
   const bool owes_clear = owed_clear_ != OwedClear::None && state_ != PdcState::Creating;
@@ -701,7 +568,7 @@ void Pdc::on_idle(Time now) {
   const Duration limit =
       role_ == Role::Initiator ? parameters.initiator_idle_time : parameters.target_idle_time;
   set_deadline(kIdle, now + parameters.keepalive_time);
-  ask_for_clear_if_late(now);
+  receive_.ask_for_clear_if_late(now);
   if (owed_clear_ == OwedClear::NextRequest) clear_at_once();
   if (!proved_) {
     on_unproved_idle(quiet, now);
@@ -742,37 +609,38 @@ void Pdc::on_unproved_idle(Duration quiet, Time now) {
   ask_for_proof();
 }
 
-namespace {
+// ---- destination --------------------------------------------------------------------------------
 
-void address_control(const Environment& env, Packet& packet, const FepAddress& to,
-                     std::uint16_t entropy) {
-  packet.to = to;
-  packet.entropy = entropy;
-  packet.ecn = Ecn::NotEct;  // CMS-31
-  packet.dscp = env.parameters.dscp_control;
-  packet.release_after_send = true;
+void Pdc::on_request(Incoming& request, Time now) {
+  heard(now);
+  extend_close(now);
+  if (receive_.on_request(request, now)) on_close_command(request, now);
 }
 
-}  // namespace
-
-void emit_control(Environment& env, Packet& packet, const FepAddress& to, std::uint16_t entropy) {
-  address_control(env, packet, to, entropy);
-  env.outbox.push(packet);
+void Pdc::extend_close(Time now) {
+  if (deadlines_[kClose] == kNever) return;
+  set_deadline(kClose, now + env_.parameters.close_request_time);
 }
 
-void emit_nack(Environment& env, const FepAddress& to, wire::NackHeader nack,
-               std::uint16_t entropy) {
-  Packet* packet = env.outbox.has_room_for_nack() ? env.packets.take() : nullptr;
-  if (packet == nullptr) {  // as if it was lost: the time-out recovers (PDS-123)
-    ++env.counters.no_packet;
-    return;
+// PDS section 6.4: answered, then the PDC is gone.
+void Pdc::on_close_command(const Incoming& request, Time now) {
+  if (role_ != Role::Target) return send_nack(NackCode::UnexpEvent, request.meta);
+  bool return_data = !backlog_.empty();
+  for (Psn psn = tx_.base(); psn != tx_.next_psn(); ++psn) {
+    const TxRecord* record = tx_.find(psn);
+    return_data = return_data || (record != nullptr && record->message != nullptr);
   }
-  packet->reset();
-  nack.encode(packet->prepend(kNackBytes));
-  packet->answers_stranger = nack.spdcid == PdcId{};
-  address_control(env, *packet, to, entropy);
-  env.outbox.push_nack(*packet);
-  ++env.counters.nacks_sent[static_cast<std::uint8_t>(nack.nack_code)];
+  // The initiator has the data that it waited for. If a message waits for the application here, the
+  // Close Command comes again, and so do the data, until their ACKs are here.
+  if (return_data && watches_ > 0) return;
+  if (return_data) {
+    send_nack(NackCode::ClosingInErr, request.meta);
+    ++env_.counters.close_in_error;
+    return fail(PdsError::ClosedInError, now);
+  }
+  close_psn_ = request.meta.psn;
+  receive_.close_arrived(request.meta, now);
+  finish();
 }
 
 }  // namespace uet::pds

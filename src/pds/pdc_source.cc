@@ -362,10 +362,9 @@ void Pdc::rebase(Psn start_psn, Time now) {
   if (rto_exhausted(env_.parameters, rebases_++)) return fail(PdsError::NackExhausted, now);
   tx_.rebase(start_psn);
   start_psn_ = start_psn;
-  peer_cack_ = mpr_cack_ = reported_cack_ = own_acks_ = start_psn - 1;
+  peer_cack_ = mpr_cack_ = start_psn - 1;
   loss_.rebase(start_psn);
-  rx_.rebase(start_psn);
-  rod_next_ = start_psn;
+  receive_.rebase(start_psn);
   for (Psn psn = tx_.base(); psn != tx_.next_psn(); ++psn) {
     TxRecord* record = tx_.find(psn);
     if (record == nullptr) continue;
@@ -660,7 +659,7 @@ void Pdc::end_all(const Ending& ending, Time now) {
   if (tell_peer) send_last_word();
   // The tombstone refuses what comes behind this as not consumed (PDS-142, PDS-176): of what has
   // arrived a copy may come.
-  if (role_ == Role::Target) close_psn_ = rx_.highest_psn();
+  if (role_ == Role::Target) close_psn_ = receive_.highest_psn();
   make_ready();
 }
 

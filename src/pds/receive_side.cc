@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// A PDC as the destination of the peer's direction: which packets are delivered, which are
-// duplicates, and when and how they are acknowledged (PDS sections 8 to 11, 15).
+// What a PDC delivers, stores and acknowledges (PDS sections 8 to 11, 15).
+#include "uet/pds/receive_side.h"
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "uet/cms/rtt.h"
-#include "uet/pds/pdc.h"
 
 namespace uet::pds {
 
@@ -33,157 +33,10 @@ bool came_long_ago(const Incoming& request, Psn cack, Psn start_psn) {
   return below && (!request.syn || request.meta.psn >= start_psn);
 }
 
-}  // namespace
-
-// The pipeline of PDS-210 from step 8 on; Manager did the lookup and the identity checks.
-void Pdc::on_request(Incoming& request, Time now) {
-  heard(now);
-  extend_close(now);
-  if (request.clear_psn) on_clear(*request.clear_psn, now);  // PDS-209: duplicates too
-  const RxWindow::Place place = rx_.place(request.meta.psn);
-  syn_came_again_ |= request.syn && request.meta.retx;
-  if (!request.syn && place != RxWindow::Place::OutOfRange) prove();
-  if (place == RxWindow::Place::Duplicate ||
-      came_long_ago(request, rx_.cack_psn(), start_psn_)) {  // PDS-202
-    return on_duplicate(request, now);
-  }
-  if (request.trimmed) return send_nack(*request.trimmed, request.meta);  // PDS-149, PDS-150
-  if (place == RxWindow::Place::OutOfRange) {                             // PDS-46
-    return send_nack(request.syn ? NackCode::InvalidSyn : NackCode::PsnOorWindow, request.meta);
-  }
-  if (destination_.mode == DeliveryMode::Rod && request.meta.psn != rod_next_) {
-    return buffer_early(request, now);
-  }
-  if (request.ctl_type == wire::CpType::Close) return on_close_command(request, now);
-  if (deliver(request, now) && destination_.mode == DeliveryMode::Rod) deliver_early(now);
-}
-
-void Pdc::on_duplicate(const Incoming& request, Time now) {
-  if (!request.meta.retx) {  // PDS-206: the network copied it
-    ++env_.counters.duplicates_dropped;
-    return;
-  }
-  if (rx_.state(request.meta.psn) == Slot::Buffered) {  // PDS-205: its response is not ready
-    return send_nack(NackCode::RcvdSesProcg, request.meta);
-  }
-  ++env_.counters.duplicates_acked;
-  std::optional<RequestName> name;
-  if (!request.ctl_type) name = env_.client.name_of(request.view);
-  resend_ack(request.meta, name, request.ctl_type.has_value(), now);
-}
-
-// The NIC has not taken yet what answers this packet.
-bool Pdc::answer_waits(Psn psn) const {
-  for (const Packet& packet : env_.outbox.queue()) {
-    wire::AckHeader ack;
-    if (packet.to != destination_.address || !wire::AckHeader::decode(packet.head(), ack)) continue;
-    if (ack.spdcid == id_ && ack.dpdcid == peer_id_ && !ack.p && ack.ack_psn() == psn) return true;
-  }
-  return false;
-}
-
-// The default response to the packet `psn`, at or above CACK, that was consumed.
-Response Pdc::default_response(Psn psn) const {
-  return env_.client.default_rsp({rx_.message(psn), destination_.job});
-}
-
-// PDS-203, PDS-204: the stored response again, or the default one, which needs the name of the
-// request: an ACK without it leaves the SES of some peers waiting. For a request below CACK of
-// unknown name the ACK of CACK itself goes. Once at a time: to a source that asks faster than the
-// NIC takes answers, each further copy would make the next one later.
-void Pdc::resend_ack(PacketMeta asked, const std::optional<RequestName>& name, bool control,
-                     Time now) {
-  if (!name && !control) asked.psn = std::max(asked.psn, rx_.cack_psn());
-  const Psn psn = asked.psn;
-  if (answer_waits(psn)) return;
-  AckDue due;
-  due.meta = asked;
-  if (is_stored(psn)) {
-    due.response = env_.stored_responses[rx_.index(psn)];
-  } else if (!control) {  // PDS-104: that of a control packet has none
-    due.response = name ? env_.client.default_rsp(*name) : default_response(psn);
-  }
-  send_ack(due, code_for(psn), now);
-}
-
-// Its response is in `stored_responses`.
-bool Pdc::is_stored(Psn psn) const {
-  return rx_.state(psn) == Slot::Guaranteed || rx_.state(psn) == Slot::Provisional;
-}
-
-// PDS-105: the ACK of a guaranteed response asks for its CLEAR; there is none for what is no answer
-// yet.
-wire::AckRequestCode Pdc::code_for(Psn psn) const {
-  return rx_.state(psn) == Slot::Guaranteed ? wire::AckRequestCode::Clear
-                                            : wire::AckRequestCode::None;
-}
-
-void Pdc::answer(Psn psn, const Response& response) {
-  if (rx_.state(psn) != Slot::Provisional) return;
-  const std::uint16_t index = rx_.index(psn);
-  env_.stored_responses[index] = response;
-  rx_.mark(psn, Slot::Guaranteed, index);
-  AckDue due;  // lost or without a packet: the source asks for it (PDS-90)
-  due.meta.psn = psn;
-  due.response = response;
-  send_ack(due, code_for(psn), due.meta.arrived);
-}
-
-// Its host has a share of all, and this PDC one of what the host may still take.
-bool Pdc::may_store_response() const {
-  const std::size_t available = env_.stored_responses.available();
-  return env_.stored_responses.has(host()) &&
-         stored_ + env_.stored_responses.held(host()) <= available;
-}
-
-// What is addressed to nobody here can come from a host without any right. It is refused: unstored,
-// the answer would be a success when the packet comes again (PDS-111). Not the one that CACK waits
-// for, since no CLEAR can come over a gap.
-bool Pdc::must_wait_for_clear(const Incoming& request, const Response& response) const {
-  return response.guaranteed && response.to_nobody && !request.view.holds_cack &&
-         env_.stored_responses.held(host()) >= kStoredForNobody;
-}
-
-// How near the host is to its share of the reorder buffer, 0 to 1 (CMS-305).
-double Pdc::early_occupancy() const {
-  if (destination_.mode != DeliveryMode::Rod) return 0;
-  const std::size_t held = env_.early_packets.held(host());
-  const std::size_t all = held + env_.early_packets.available();
-  return all == 0 ? 1 : std::min(1.0, 2.0 * static_cast<double>(held) / static_cast<double>(all));
-}
-
-bool Pdc::deliver(Incoming& request, Time now) {
-  if (!may_store_response()) {  // PDS-113: it might need one
-    env_.responses_short = true;
-    send_nack(NackCode::NoGtdDelAvail, request.meta);
-    if (stored_ > 0 && since(clear_progress_, now) > 2 * env_.parameters.clear_time)
-      request_clear(now);
-    return false;
-  }
-  const Response response = process(request, now);
-  if (response.nack || must_wait_for_clear(request, response)) {
-    send_nack(response.nack.value_or(NackCode::NoGtdDelAvail), request.meta);
-    return false;
-  }
-  arrived(request, response, now);
-  return true;
-}
-
-Response Pdc::process(Incoming& request, Time now) {
-  if (request.ctl_type) return process_control(request);
-  request.view.pdc = id_;
-  request.view.psn = request.meta.psn;
-  request.view.source = destination_.address;
-  request.view.mode = destination_.mode;
-  request.view.holds_cack = request.meta.psn == rx_.cack_psn() + 1;
-  ++env_.counters.requests_delivered;
-  return env_.client.rx_req(request.view, now);
-}
-
 // PDS-215: the answer rides behind the header of the ACK, the one packet that the peer expects for
 // this PSN; a peer that expects none ignores what follows an ACK without SES header. A repeated
 // Negotiation has a bare ACK, which agrees to nothing either.
-Response Pdc::negotiate(const Incoming& request) {
+Response negotiate(const Incoming& request) {
   Response response;
   wire::Negotiation asked;
   if (!wire::Negotiation::decode(request.view.bytes, asked)) return response;
@@ -193,99 +46,234 @@ Response Pdc::negotiate(const Incoming& request) {
   return response;
 }
 
+}  // namespace
+
+ReceiveSide::ReceiveSide(PdcCore& core, Psn start_psn)
+    : core_(core),
+      rx_(core.env().rx_entries, start_psn),
+      own_acks_(start_psn - 1),
+      reported_cack_(start_psn - 1),
+      rod_next_(start_psn) {}
+
+void ReceiveSide::rebase(Psn start_psn) {
+  rx_.rebase(start_psn);
+  own_acks_ = reported_cack_ = start_psn - 1;
+  rod_next_ = start_psn;
+}
+
+// What had to wait for the proof may leave.
+void ReceiveSide::prove() {
+  if (core_.proved()) return;
+  const std::uint64_t before = core_.host();
+  core_.note_proved();
+  env().stored_responses.move(before, core_.host(), stored_.count());
+  std::size_t early = 0;
+  for (Psn psn = rx_.cack_psn() + 1; psn <= rx_.highest_psn(); ++psn) {
+    if (rx_.state(psn) == Slot::Buffered) ++early;
+  }
+  env().early_packets.move(before, core_.host(), early);
+  core_.make_ready();
+  env().client.pdc_proved(core_.id());
+}
+
+// The pipeline of PDS-210 from step 8 on; Manager did the lookup and the identity checks.
+bool ReceiveSide::on_request(Incoming& request, Time now) {
+  if (request.clear_psn) on_clear(*request.clear_psn, now);  // PDS-209: duplicates too
+  const PacketMeta& meta = request.meta;
+  const RxWindow::Place place = rx_.place(meta.psn);
+  if (request.syn && meta.retx) core_.note_syn_came_again();
+  if (!request.syn && place != RxWindow::Place::OutOfRange) prove();
+  if (place == RxWindow::Place::Duplicate ||
+      came_long_ago(request, rx_.cack_psn(), core_.start_psn())) {  // PDS-202
+    on_duplicate(request, now);
+  } else if (request.trimmed) {  // PDS-149, PDS-150
+    core_.send_nack(*request.trimmed, meta);
+  } else if (place == RxWindow::Place::OutOfRange) {  // PDS-46
+    core_.send_nack(request.syn ? NackCode::InvalidSyn : NackCode::PsnOorWindow, meta);
+  } else if (core_.ordered() && meta.psn != rod_next_) {
+    buffer_early(request, now);
+  } else if (request.ctl_type == wire::CpType::Close) {
+    return true;
+  } else if (deliver(request, now) && core_.ordered()) {
+    deliver_early(now);
+  }
+  return false;
+}
+
+void ReceiveSide::close_arrived(const PacketMeta& close, Time now) {
+  rx_.mark(close.psn, Slot::Finished);
+  rx_.clear_up_to(close.psn);
+  move_cack(now);
+  AckDue due;
+  due.meta = close;
+  send_ack(due, wire::AckRequestCode::None, now);
+}
+
+void ReceiveSide::on_duplicate(const Incoming& request, Time now) {
+  if (!request.meta.retx) {  // PDS-206: the network copied it
+    ++env().counters.duplicates_dropped;
+    return;
+  }
+  if (rx_.state(request.meta.psn) == Slot::Buffered) {  // PDS-205: its response is not ready
+    return core_.send_nack(NackCode::RcvdSesProcg, request.meta);
+  }
+  ++env().counters.duplicates_acked;
+  std::optional<RequestName> name;
+  if (!request.ctl_type) name = env().client.name_of(request.view);
+  resend_ack(request.meta, name, request.ctl_type.has_value(), now);
+}
+
+// The NIC has not taken yet what answers this packet.
+bool ReceiveSide::answer_waits(Psn psn) const {
+  for (const Packet& packet : env().outbox.queue()) {
+    wire::AckHeader ack;
+    if (packet.to != core_.destination().address || !wire::AckHeader::decode(packet.head(), ack))
+      continue;
+    if (ack.spdcid == core_.id() && ack.dpdcid == core_.peer_id() && !ack.p && ack.ack_psn() == psn)
+      return true;
+  }
+  return false;
+}
+
+// The default response to the packet `psn`, at or above CACK, that was consumed.
+Response ReceiveSide::default_response(Psn psn) const {
+  return env().client.default_rsp({rx_.message(psn), core_.destination().job});
+}
+
+// PDS-203, PDS-204: the stored response again, or the default one, which needs the name of the
+// request: an ACK without it leaves the SES of some peers waiting. For a request below CACK of
+// unknown name the ACK of CACK itself goes. Once at a time: to a source that asks faster than the
+// NIC takes answers, each further copy would make the next one later.
+void ReceiveSide::resend_ack(PacketMeta asked, const std::optional<RequestName>& name, bool control,
+                             Time now) {
+  if (!name && !control) asked.psn = std::max(asked.psn, rx_.cack_psn());
+  const Psn psn = asked.psn;
+  if (answer_waits(psn)) return;
+  AckDue due;
+  due.meta = asked;
+  if (is_stored(psn)) {
+    due.response = env().stored_responses[rx_.index(psn)];
+  } else if (!control) {  // PDS-104: that of a control packet has none
+    due.response = name ? env().client.default_rsp(*name) : default_response(psn);
+  }
+  send_ack(due, code_for(psn), now);
+}
+
+bool ReceiveSide::is_stored(Psn psn) const {
+  return rx_.state(psn) == Slot::Guaranteed || rx_.state(psn) == Slot::Provisional;
+}
+
+// PDS-105: the ACK of a guaranteed response asks for its CLEAR; there is none for what is no answer
+// yet.
+wire::AckRequestCode ReceiveSide::code_for(Psn psn) const {
+  return rx_.state(psn) == Slot::Guaranteed ? wire::AckRequestCode::Clear
+                                            : wire::AckRequestCode::None;
+}
+
+void ReceiveSide::answer(Psn psn, const Response& response) {
+  if (rx_.state(psn) != Slot::Provisional) return;
+  const std::uint16_t index = rx_.index(psn);
+  env().stored_responses[index] = response;
+  rx_.mark(psn, Slot::Guaranteed, index);
+  AckDue due;  // lost or without a packet: the source asks for it (PDS-90)
+  due.meta.psn = psn;
+  due.response = response;
+  send_ack(due, code_for(psn), due.meta.arrived);
+}
+
+// What is addressed to nobody here can come from a host without any right. It is refused: unstored,
+// the answer would be a success when the packet comes again (PDS-111). Not the one that CACK waits
+// for, since no CLEAR can come over a gap.
+bool ReceiveSide::must_wait_for_clear(const Incoming& request, const Response& response) const {
+  return response.guaranteed && response.to_nobody && !request.view.holds_cack &&
+         env().stored_responses.held(core_.host()) >= kStoredForNobody;
+}
+
+// How near the host is to its share of the reorder buffer, 0 to 1 (CMS-305).
+double ReceiveSide::early_occupancy() const {
+  if (!core_.ordered()) return 0;
+  const std::size_t held = env().early_packets.held(core_.host());
+  const std::size_t all = held + env().early_packets.available();
+  return all == 0 ? 1 : std::min(1.0, 2.0 * static_cast<double>(held) / static_cast<double>(all));
+}
+
+bool ReceiveSide::deliver(Incoming& request, Time now) {
+  if (!stored_.may_store(env(), core_.host())) {  // PDS-113: it might need one
+    env().responses_short = true;
+    core_.send_nack(NackCode::NoGtdDelAvail, request.meta);
+    const bool late = stored_.clear_is_late(env().parameters.clear_time, now);
+    if (stored_.count() > 0 && late) request_clear(now);
+    return false;
+  }
+  const Response response = process(request, now);
+  if (response.nack || must_wait_for_clear(request, response)) {
+    core_.send_nack(response.nack.value_or(NackCode::NoGtdDelAvail), request.meta);
+    return false;
+  }
+  arrived(request, response, now);
+  return true;
+}
+
+Response ReceiveSide::process(Incoming& request, Time now) {
+  if (request.ctl_type) return process_control(request);
+  request.view.pdc = core_.id();
+  request.view.psn = request.meta.psn;
+  request.view.source = core_.destination().address;
+  request.view.mode = core_.destination().mode;
+  request.view.holds_cack = request.meta.psn == rx_.cack_psn() + 1;
+  ++env().counters.requests_delivered;
+  return env().client.rx_req(request.view, now);
+}
+
 // Control packets that consume a PSN. Their ACK has no SES header (PDS-104).
-Response Pdc::process_control(const Incoming& request) {
+Response ReceiveSide::process_control(const Incoming& request) {
   if (request.ctl_type == wire::CpType::Negotiation) return negotiate(request);
   Response response;
-  if (request.ctl_type == wire::CpType::CloseRequest && role_ == Role::Initiator) {
-    close_wanted_ = gives_way_ = true;  // PDS-172: acknowledged before closing starts
-    make_ready();
+  if (request.ctl_type == wire::CpType::CloseRequest && core_.role() == Role::Initiator) {
+    core_.want_close();  // PDS-172: acknowledged before closing starts
   } else if (request.ctl_type != wire::CpType::Noop) {
     response.nack = NackCode::UnexpEvent;
   }
   return response;
 }
 
-// PDS section 6.4: answered, then the PDC is gone.
-void Pdc::on_close_command(const Incoming& request, Time now) {
-  if (role_ != Role::Target) return send_nack(NackCode::UnexpEvent, request.meta);
-  bool return_data = !backlog_.empty();
-  for (Psn psn = tx_.base(); psn != tx_.next_psn(); ++psn) {
-    const TxRecord* record = tx_.find(psn);
-    return_data = return_data || (record != nullptr && record->message != nullptr);
-  }
-  // The initiator has the data that it waited for. If a message waits for the application here, the
-  // Close Command comes again, and so do the data, until their ACKs are here.
-  if (return_data && watches_ > 0) return;
-  if (return_data) {
-    send_nack(NackCode::ClosingInErr, request.meta);
-    ++env_.counters.close_in_error;
-    return fail(PdsError::ClosedInError, now);
-  }
-  rx_.mark(request.meta.psn, Slot::Finished);
-  rx_.clear_up_to(request.meta.psn);  // PDS-170
-  move_cack(now);
-  close_psn_ = request.meta.psn;
-  AckDue due;
-  due.meta = request.meta;
-  send_ack(due, wire::AckRequestCode::None, now);
-  finish();
-}
-
-bool Pdc::predecessor_missing(Psn psn) const {
+bool ReceiveSide::predecessor_missing(Psn psn) const {
   return psn - 1 > rx_.cack_psn() && rx_.state(psn - 1) == Slot::Missing;
 }
 
 // PDS-133: says so once per gap.
-void Pdc::infer_loss_here(const Incoming& request) {
-  const std::uint32_t threshold = env_.parameters.receiver_infers_loss_psns;
+void ReceiveSide::infer_loss_here(const PacketMeta& newest) {
+  const std::uint32_t threshold = env().parameters.receiver_infers_loss_psns;
   const Psn gap = rx_.cack_psn() + 1;
-  if (threshold == 0 || destination_.mode == DeliveryMode::Rod || gap_reported_ == gap) return;
-  if (request.meta.psn - gap < static_cast<std::int32_t>(threshold)) return;
+  if (threshold == 0 || core_.ordered() || gap_reported_ == gap) return;
+  if (newest.psn - gap < static_cast<std::int32_t>(threshold)) return;
   if (rx_.state(gap) != Slot::Missing) return;  // held by a response that is not cleared
   gap_reported_ = gap;
   PacketMeta missing;
   missing.psn = gap;
-  missing.entropy = request.meta.entropy;
-  send_nack(NackCode::RcvrInferLoss, missing);
+  missing.entropy = newest.entropy;
+  core_.send_nack(NackCode::RcvrInferLoss, missing);
 }
 
 // The packet was consumed: remember it and decide about its ACK.
-void Pdc::arrived(const Incoming& request, const Response& response, Time now) {
+void ReceiveSide::arrived(const Incoming& request, const Response& response, Time now) {
   const Psn psn = request.meta.psn;
-  if (role_ == Role::Target && !request.ctl_type) destination_.job = response.request.job;
+  if (core_.role() == Role::Target && !request.ctl_type) core_.set_job(response.request.job);
   if (!request.early) rcvd_bytes_ += request.nominal_bytes;  // CMS-111
-  if (destination_.mode == DeliveryMode::Rod) rod_next_ = psn + 1;
+  if (core_.ordered()) rod_next_ = psn + 1;
   if (response.guaranteed) {
-    const std::uint16_t index = *env_.stored_responses.take(host());
-    env_.stored_responses[index] = response;
+    const std::uint16_t index = stored_.store(env(), core_.host(), response, now);
     rx_.mark(psn, response.provisional ? Slot::Provisional : Slot::Guaranteed, index);
-    if (stored_++ == 0) {
-      clear_progress_ = cleared_at_ = coarse(now);
-    }
     ask_for_clear_if_late(now);
     move_cack(now);
   } else if (!rx_.finish_in_order(psn, response.request.message)) {
     rx_.mark(psn, Slot::Finished, response.request.message.value);
     move_cack(now);
   }
-  infer_loss_here(request);
+  infer_loss_here(request.meta);
 
-  Arrival arrival;
-  arrival.syn = request.syn;
-  arrival.control = request.ctl_type.has_value();
-  arrival.out_of_order = predecessor_missing(psn);
-  arrival.half_window = uses_half_window(psn);
-  arrival.payload_bytes = static_cast<std::uint32_t>(request.view.bytes.size());
-  if (ar_behind_gap_ && rx_.cack_psn() >= *ar_behind_gap_) {
-    arrival.filled_gap_below_ar = true;
-    ar_behind_gap_.reset();
-  }
-  if (request.meta.ar && psn > rx_.cack_psn()) {
-    ar_behind_gap_ = ar_behind_gap_ ? std::max(*ar_behind_gap_, psn) : psn;
-  }
-  const bool due = ack_policy_.due(env_.parameters, request.meta, arrival);
-  const bool behind_held = stored_ > 0 && psn > rx_.cack_psn();
+  const bool due = ack_is_asked(request);
+  const bool behind_held = stored_.count() > 0 && psn > rx_.cack_psn();
   const bool asked_before = behind_held && psn < own_acks_;  // it was missing then
   if (!due && !response.guaranteed && !asked_before) return;
   if (response.guaranteed || behind_held) send_waiting_ack_first(now);
@@ -306,34 +294,50 @@ void Pdc::arrived(const Incoming& request, const Response& response, Time now) {
     return;
   }
   fill_in(*waiting);
-  make_ready();
+  core_.make_ready();
+}
+
+// Of a packet that was consumed. Counts it.
+bool ReceiveSide::ack_is_asked(const Incoming& request) {
+  const Psn psn = request.meta.psn;
+  Arrival arrival;
+  arrival.syn = request.syn;
+  arrival.control = request.ctl_type.has_value();
+  arrival.out_of_order = predecessor_missing(psn);
+  arrival.half_window = uses_half_window(psn);
+  arrival.payload_bytes = static_cast<std::uint32_t>(request.view.bytes.size());
+  if (ar_behind_gap_ && rx_.cack_psn() >= *ar_behind_gap_) {
+    arrival.filled_gap_below_ar = true;
+    ar_behind_gap_.reset();
+  }
+  if (request.meta.ar && psn > rx_.cack_psn()) {
+    ar_behind_gap_ = ar_behind_gap_ ? std::max(*ar_behind_gap_, psn) : psn;
+  }
+  return ack_policy_.due(env().parameters, request.meta, arrival);
 }
 
 // PDS-167: what waits for its turn goes before what leaves at once. On RUD the order is free, and
 // the one that waits may still be spared.
-void Pdc::send_waiting_ack_first(Time now) {
-  if (ack_is_due() && destination_.mode == DeliveryMode::Rod) send_waiting_ack(now);
+void ReceiveSide::send_waiting_ack_first(Time now) {
+  if (ack_is_due() && core_.ordered()) send_waiting_ack(now);
 }
 
 // Of the ACKs that would answer several packets one is left, which answers the last of them.
 // nullptr: there is no memory for it to wait in.
-AckDue* Pdc::let_ack_wait() {
-  if (ack_due_ == nullptr) ack_due_ = env_.waiting_acks.take();
+AckDue* ReceiveSide::let_ack_wait() {
+  if (ack_due_ == nullptr) ack_due_ = env().waiting_acks.take();
   return ack_due_;
 }
 
-void Pdc::send_waiting_ack(Time now) {
-  if (send_ack(*ack_due_, wire::AckRequestCode::None, now)) forget_waiting_ack();
-}
-
-void Pdc::forget_waiting_ack() {
-  if (ack_due_ != nullptr) env_.waiting_acks.give_back(std::exchange(ack_due_, nullptr));
+void ReceiveSide::send_waiting_ack(Time now) {
+  if (!send_ack(*ack_due_, wire::AckRequestCode::None, now)) return;
+  env().waiting_acks.give_back(std::exchange(ack_due_, nullptr));
 }
 
 // A guaranteed response holds CACK until its CLEAR has come and been answered. The source asks for
 // an ACK of all up to here, and may have to do without that answer: an application that has all it
 // wants may make no more progress. So each packet behind the response has an ACK of its own.
-void Pdc::ack_what_cack_cannot_cover(const PacketMeta& newest, Time now) {
+void ReceiveSide::ack_what_cack_cannot_cover(const PacketMeta& newest, Time now) {
   AckDue own;
   own.meta.entropy = newest.entropy;
   own.meta.arrived = now;
@@ -346,32 +350,23 @@ void Pdc::ack_what_cack_cannot_cover(const PacketMeta& newest, Time now) {
   own_acks_ = std::max(own_acks_, newest.psn);
 }
 
-void Pdc::move_cack(Time now) {
-  rx_.advance([&](std::uint16_t index) {
-    env_.stored_responses.give_back(host(), index);
-    --stored_;
-    clear_progress_ = cleared_at_ = coarse(now);
-  });
+void ReceiveSide::move_cack(Time now) {
+  rx_.advance([&](std::uint16_t index) { stored_.cleared(env(), core_.host(), index, now); });
 }
 
-// PDS-118: a CLEAR was lost and nothing that would repair it comes.
-void Pdc::ask_for_clear_if_late(Time now) {
-  const bool late = since(clear_progress_, now) > 2 * env_.parameters.clear_time;
-  if (late && stored_ > rx_.range() / 2) request_clear(now);
+void ReceiveSide::ask_for_clear_if_late(Time now) {
+  const bool late = stored_.clear_is_late(env().parameters.clear_time, now);
+  if (late && stored_.count() > rx_.range() / 2) request_clear(now);
 }
 
 // PDS-117.
-void Pdc::request_clear(Time now) {
-  clear_progress_ = coarse(now);
-  send_untracked({.ctl_type = wire::CpType::ClearRequest, .payload = rx_.highest_psn().value});
+void ReceiveSide::request_clear(Time now) {
+  stored_.clear_asked(now);
+  core_.send_untracked(
+      {.ctl_type = wire::CpType::ClearRequest, .payload = rx_.highest_psn().value});
 }
 
-void Pdc::extend_close(Time now) {
-  if (deadlines_[kClose] == kNever) return;
-  set_deadline(kClose, now + env_.parameters.close_request_time);
-}
-
-void Pdc::on_clear(Psn clear_psn, Time now) {
+void ReceiveSide::on_clear(Psn clear_psn, Time now) {
   if (clear_psn <= rx_.clear_psn()) return;  // as most packets say what one before has said
   const Psn before = rx_.cack_psn();
   rx_.clear_up_to(clear_psn);
@@ -394,21 +389,18 @@ void Pdc::on_clear(Psn clear_psn, Time now) {
     if (waiting == nullptr) {
       send_ack(ack, wire::AckRequestCode::None, now);
     } else {
-      make_ready();
+      core_.make_ready();
     }
   }
 }
 
-void Pdc::on_clear_command(Psn clear_psn, Time now) {
+void ReceiveSide::on_clear_command(Psn clear_psn, Time now) {
   if (rx_.place(clear_psn) != RxWindow::Place::OutOfRange) prove();
   on_clear(clear_psn, now);
 }
 
-// PDS-117: answered with the current CLEAR_PSN.
-void Pdc::on_clear_request(Time) { clear_at_once(); }
-
 // PDS-156.
-void Pdc::on_ack_request(Psn psn, MsgId message, std::uint16_t entropy, Time now) {
+void ReceiveSide::on_ack_request(Psn psn, MsgId message, std::uint16_t entropy, Time now) {
   PacketMeta asked;
   asked.psn = psn;
   asked.entropy = entropy;
@@ -416,15 +408,16 @@ void Pdc::on_ack_request(Psn psn, MsgId message, std::uint16_t entropy, Time now
   const RxWindow::Place place = rx_.place(psn);
   if (place == RxWindow::Place::OutOfRange) return;
   prove();
-  if (place == RxWindow::Place::New) return send_nack(NackCode::PktNotRcvd, asked);
-  if (rx_.state(psn) == Slot::Buffered) return send_nack(NackCode::RcvdSesProcg, asked);
+  if (place == RxWindow::Place::New) return core_.send_nack(NackCode::PktNotRcvd, asked);
+  if (rx_.state(psn) == Slot::Buffered) return core_.send_nack(NackCode::RcvdSesProcg, asked);
   std::optional<RequestName> name;
-  if (psn < rx_.cack_psn() && message.value != 0) name = RequestName{message, destination_.job};
+  if (psn < rx_.cack_psn() && message.value != 0)
+    name = RequestName{message, core_.destination().job};
   resend_ack(asked, name, false, now);
 }
 
 // CMS-140: an answer without SES header that names no packet.
-void Pdc::on_probe(std::uint16_t opaque, Psn base, const PacketMeta& probe, Time now) {
+void ReceiveSide::on_probe(std::uint16_t opaque, Psn base, const PacketMeta& probe, Time now) {
   const std::int32_t ahead = base - rx_.cack_psn();
   const bool near = ahead > 0 && ahead <= static_cast<std::int32_t>(rx_.range());
   if (rx_.place(base) != RxWindow::Place::OutOfRange) prove();
@@ -436,23 +429,11 @@ void Pdc::on_probe(std::uint16_t opaque, Psn base, const PacketMeta& probe, Time
   send_ack(due, wire::AckRequestCode::None, now);
 }
 
-void Pdc::send_nack(NackCode code, const PacketMeta& refused) {
-  wire::NackHeader nack;
-  nack.ce = refused.ce;
-  nack.retx = refused.retx;  // PDS-212
-  nack.nack_code = code;
-  nack.nack_psn = refused.psn;
-  nack.spdcid = id_;
-  nack.dpdcid = peer_id_;
-  charge(cms::nominal_packet_bytes(sizeof(wire::PdsNack)));
-  emit_nack(env_, destination_.address, nack, refused.entropy);
-}
-
 // False if there was no packet to build it in.
-bool Pdc::send_ack(const AckDue& due, wire::AckRequestCode code, Time now) {
-  Packet* packet = take_packet(true);
+bool ReceiveSide::send_ack(const AckDue& due, wire::AckRequestCode code, Time now) {
+  Packet* packet = core_.take_packet(true);
   if (packet == nullptr) {
-    ++env_.counters.no_packet;
+    ++env().counters.no_packet;
     return false;
   }
   packet->reset();
@@ -468,8 +449,8 @@ bool Pdc::send_ack(const AckDue& due, wire::AckRequestCode code, Time now) {
   ack.req = code;            // PDS-105
   ack.cack_psn = rx_.cack_psn();
   ack.ack_psn_offset = static_cast<std::int16_t>(due.meta.psn - ack.cack_psn);  // PDS-37
-  ack.spdcid = id_;
-  ack.dpdcid = peer_id_;
+  ack.spdcid = core_.id();
+  ack.dpdcid = core_.peer_id();
   ack.mpr = static_cast<std::uint8_t>(rx_.range() / wire::kMprUnitPsns);
   if (due.probe_opaque) {
     ack.p = true;
@@ -481,34 +462,34 @@ bool Pdc::send_ack(const AckDue& due, wire::AckRequestCode code, Time now) {
   ack.sack_bitmap = rx_.bitmap(base);
   ack.service_time = cms::encode_service_time(now - due.meta.arrived);
   ack.rcvd_bytes = cms::encode_rcvd_bytes(rcvd_bytes_);
-  const cms::DestinationReport::Fields report = report_.next(env_.pressure, early_occupancy());
+  const cms::DestinationReport::Fields report = report_.next(env().pressure, early_occupancy());
   ack.rcv_cwnd_pend = report.pend;
   ack.rc = report.restore;
-  env_.counters.pend_sent += report.pend > 0 ? 1 : 0;
-  env_.counters.restores_sent += report.restore ? 1 : 0;
-  ack.ooo_count = UINT16_MAX;                                                     // not tracked
-  if (credit_sender_ != nullptr && env_.cms.algorithm == cms::Algorithm::Rccc) {  // CMS-202
+  env().counters.pend_sent += report.pend > 0 ? 1 : 0;
+  env().counters.restores_sent += report.restore ? 1 : 0;
+  ack.ooo_count = UINT16_MAX;                                                      // not tracked
+  if (credit_sender_ != nullptr && env().cms.algorithm == cms::Algorithm::Rccc) {  // CMS-202
     ack.cc_type = wire::CcType::Credit;
     ack.credit = credit_sender_->granted_units;
   }
   ack.encode(packet->prepend(sizeof(wire::PdsAckCc)));
-  charge(cms::nominal_packet_bytes(packet->length()));
-  emit_control(env_, *packet, destination_.address, due.meta.entropy);  // PDS-103
+  core_.charge(cms::nominal_packet_bytes(packet->length()));
+  emit_control(env(), *packet, core_.destination().address, due.meta.entropy);  // PDS-103
   reported_cack_ = ack.cack_psn;
   ack_policy_.on_ack_sent();
-  ++env_.counters.acks_sent;
+  ++env().counters.acks_sent;
   return true;
 }
 
 // ---- ROD: packets that arrive before their predecessors (PDS-164)
 // ---------------------------------
 
-void Pdc::buffer_early(const Incoming& request, Time now) {
-  const std::optional<std::uint16_t> index = request.view.bytes.size() <= env_.early_bytes_each
-                                                 ? env_.early_packets.take(host())
+void ReceiveSide::buffer_early(const Incoming& request, Time now) {
+  const std::optional<std::uint16_t> index = request.view.bytes.size() <= env().early_bytes_each
+                                                 ? env().early_packets.take(core_.host())
                                                  : std::nullopt;
   if (index && !request.ctl_type) {
-    EarlyPacket& early = env_.early_packets[*index];
+    EarlyPacket& early = env().early_packets[*index];
     early.meta = request.meta;
     early.length = static_cast<std::uint16_t>(request.view.bytes.size());
     early.next_hdr = request.view.next_hdr;
@@ -517,9 +498,9 @@ void Pdc::buffer_early(const Incoming& request, Time now) {
     rx_.mark(request.meta.psn, Slot::Buffered, *index);
     rcvd_bytes_ +=
         request.nominal_bytes;  // now: else what waits here would fill the source's window
-    ++env_.counters.rod_buffered;
+    ++env().counters.rod_buffered;
   } else if (index) {
-    env_.early_packets.give_back(host(), *index);
+    env().early_packets.give_back(core_.host(), *index);
   }
   const bool first = gap_reported_ != rod_next_;
   gap_reported_ = rod_next_;
@@ -531,20 +512,20 @@ void Pdc::buffer_early(const Incoming& request, Time now) {
   arrival.out_of_order = predecessor_missing(request.meta.psn);
   arrival.half_window = uses_half_window(request.meta.psn);
   arrival.payload_bytes = static_cast<std::uint32_t>(request.view.bytes.size());
-  if (ack_policy_.due(env_.parameters, meta, arrival) || first) ack_early(meta, now);
-  if (first) send_nack(NackCode::RodOoo, request.meta);  // PDS-165: once per gap
+  if (ack_policy_.due(env().parameters, meta, arrival) || first) ack_early(meta, now);
+  if (first) core_.send_nack(NackCode::RodOoo, request.meta);  // PDS-165: once per gap
 }
 
 // PDS-219: of a window of fewer packets than may come for ACK_Gen_Trigger the source has used half
 // since the last ACK. It need not ask for the next one (PDS-47).
-bool Pdc::uses_half_window(Psn psn) const {
+bool ReceiveSide::uses_half_window(Psn psn) const {
   const auto range = static_cast<std::int32_t>(rx_.range());
   return range < static_cast<std::int32_t>(wire::kMprUnitPsns) && psn - reported_cack_ >= range / 2;
 }
 
 // Names no packet that SES has not had yet; SACK tells what is here, so that only the gap is
 // resent.
-void Pdc::ack_early(const PacketMeta& early, Time now) {
+void ReceiveSide::ack_early(const PacketMeta& early, Time now) {
   AckDue sack;
   sack.meta = early;
   sack.meta.psn = rx_.cack_psn();
@@ -553,11 +534,11 @@ void Pdc::ack_early(const PacketMeta& early, Time now) {
   send_ack(sack, wire::AckRequestCode::None, now);
 }
 
-void Pdc::deliver_early(Time now) {
+void ReceiveSide::deliver_early(Time now) {
   while (rx_.state(rod_next_) == Slot::Buffered) {
     const Psn psn = rod_next_;
     const std::uint16_t index = rx_.index(psn);
-    const EarlyPacket early = env_.early_packets[index];
+    const EarlyPacket early = env().early_packets[index];
     Incoming request;
     request.meta = early.meta;
     request.early = true;
@@ -566,23 +547,23 @@ void Pdc::deliver_early(Time now) {
     request.nominal_bytes = early.nominal_bytes;
     rx_.mark(psn, Slot::Missing);
     const bool delivered = deliver(request, now);  // refused: NACKed, it comes again
-    env_.early_packets.give_back(host(), index);
-    if (!delivered || finished()) return;
+    env().early_packets.give_back(core_.host(), index);
+    if (!delivered || core_.finished()) return;
   }
 }
 
-std::byte* Pdc::early_bytes(std::uint16_t index) const {
-  return env_.early_storage + index * env_.early_bytes_each;
+std::byte* ReceiveSide::early_bytes(std::uint16_t index) const {
+  return env().early_storage + index * env().early_bytes_each;
 }
 
-void Pdc::release_stored() {
+void ReceiveSide::discard() {
+  if (ack_due_ != nullptr) env().waiting_acks.give_back(std::exchange(ack_due_, nullptr));
   for (Psn psn = rx_.cack_psn() + 1; psn <= rx_.highest_psn(); ++psn) {
     const Slot state = rx_.state(psn);
     if (is_stored(psn)) {
-      env_.stored_responses.give_back(host(), rx_.index(psn));
-      --stored_;
+      stored_.drop(env(), core_.host(), rx_.index(psn));
     }
-    if (state == Slot::Buffered) env_.early_packets.give_back(host(), rx_.index(psn));
+    if (state == Slot::Buffered) env().early_packets.give_back(core_.host(), rx_.index(psn));
     rx_.mark(psn, Slot::Missing);
   }
 }

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The identity of a PDC and its way out, for the objects that it consists of: ids, state and
+// destination; its deadlines, its place in line, and packets that are sent without being tracked.
+// Must not know what is outstanding, nor what has arrived.
+//
+// Deadlines, all in one wheel entry: Resend (time-out of the oldest packet, or the end of a NACK's
+// waiting time; armed while packets are outstanding), Idle (armed always: closes, or shows by a
+// NOOP that an awaited peer lives), Close (Close_REQ_Time, armed while a Close Request is out),
+// Silence (CMS-151 and PDS-128, armed while data is outstanding whose context recovers from losses,
+// or that has asked for no ACK).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "uet/base/intrusive_list.h"
+#include "uet/base/timer_wheel.h"
+#include "uet/cms/path.h"
+#include "uet/pds/api.h"
+#include "uet/pds/ccc_pool.h"
+#include "uet/pds/environment.h"
+#include "uet/pds/pdc_state.h"
+
+namespace uet::pds {
+
+class PdcCore : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public TimerEntry {
+ public:
+  enum Deadline : std::uint8_t { kResend, kIdle, kClose, kSilence, kDeadlines };
+
+  PdcCore(Environment& environment, Role role, PdcId id, PdcId peer_id,
+          const Destination& destination, Psn start_psn, SharedCcc& ccc, Time now);
+  PdcCore(const PdcCore&) = delete;
+  PdcCore& operator=(const PdcCore&) = delete;
+
+  Environment& env() const { return env_; }
+  PdcId id() const { return id_; }
+  PdcId peer_id() const { return peer_id_; }
+  Role role() const { return role_; }
+  Use use() const { return {role_, destination_.reserved_pool}; }
+  SharedCcc& ccc() const { return ccc_; }
+  PdcState state() const { return state_; }
+  Psn start_psn() const { return start_psn_; }
+  const Destination& destination() const { return destination_; }
+  bool ordered() const { return destination_.mode == DeliveryMode::Rod; }
+  // Of a target PDC: the job of the last request.
+  void set_job(JobId job) { destination_.job = job; }
+  Time opened() const { return opened_; }
+  Time last_activity() const { return last_activity_; }
+  // Another one that leads to the same destination, for Manager; 0: none.
+  PdcId next_there() const { return next_there_; }
+  void set_next_there(PdcId id) { next_there_ = id; }
+  // A packet with SYN was sent or received more than once (PDS-217).
+  bool syn_came_again() const { return syn_came_again_; }
+  void note_syn_came_again() { syn_came_again_ = true; }
+  // The PSN of the Close Command, sent or received; for the tombstone.
+  Psn close_psn() const { return close_psn_; }
+  // May a new message join (PDS-28, PDS-29)?
+  bool takes_messages() const {
+    return state_ == PdcState::Creating || state_ == PdcState::Established;
+  }
+  bool finished() const { return state_ == PdcState::Closed; }
+  // Why it failed; empty after an orderly close.
+  std::optional<PdsError> error() const { return error_; }
+
+  // The peer has sent a packet to our PDC id, so that it hears what is sent to its address. A
+  // target PDC is unproved before: its SYN may come from anybody.
+  bool proved() const { return proved_; }
+  void note_proved();
+  // A packet of so many bytes came from its address: three times as many may be sent there until it
+  // is proved, so that whoever invents that address gains nothing by it (as RFC 9000, 8.1).
+  void allow_answers(std::uint32_t nominal_bytes) {
+    if (!proved_) unproved_bytes_ += 3 * static_cast<std::int32_t>(nominal_bytes);
+  }
+  // Sends one packet whose answer proves it. Not repeated before `keepalive_time`.
+  void ask_for_proof();
+  // May so many bytes go to the peer? If not, it is asked for the proof that lets them leave.
+  bool may_send(std::uint32_t nominal_bytes);
+  void charge(std::uint32_t nominal_bytes) {
+    if (!proved_) unproved_bytes_ -= static_cast<std::int32_t>(nominal_bytes);
+  }
+  // What its stored responses and early packets are charged to.
+  std::uint64_t host() const;
+
+  // The peer asks for the close. It begins in the next turn, and does not wait for watchers.
+  void want_close() {
+    close_wanted_ = gives_way_ = true;
+    make_ready();
+  }
+  // Puts the PDC in line for Pdc::pump.
+  void make_ready();
+  void set_deadline(Deadline which, Time at);
+  Time deadline_of(Deadline which) const { return deadlines_[which]; }
+
+  cms::PathSelector& path() { return own_path_ ? *own_path_ : *ccc_.paths; }
+  // nullptr: none is left for this kind of packet.
+  Packet* take_packet(bool control);
+  // A control packet that is neither tracked nor acknowledged. False if there is no packet for it.
+  // With data: it queues where data does.
+  bool send_untracked(wire::ControlHeader header, bool with_data = false);
+  // PDS-90: its answer is an ACK or a NACK for that PSN.
+  bool send_ack_request(Psn psn);
+  void send_nack(NackCode code, const PacketMeta& refused);
+
+ protected:
+  ~PdcCore();
+  void enter(PdcEvent event);
+
+  const Role role_;
+  PdcState state_;
+  const PdcId id_;
+  PdcId peer_id_;  // 0 until the initiator has learnt it
+  Environment& env_;
+  Destination destination_;
+  Psn start_psn_;
+  SharedCcc& ccc_;
+  std::optional<cms::PathSelector> own_path_;  // if it has one of its own
+  PdcId next_there_;
+  std::optional<PdsError> error_;
+  bool close_wanted_ : 1 = false;  // asked for while it could not begin
+  bool gives_way_ : 1 = false;     // its end does not wait for what watches it
+  bool syn_came_again_ : 1 = false;
+  bool proved_ : 1;
+  bool proof_asked_ : 1 = false;  // and may not be asked again yet
+  // The last optional control packet without PSN (PeerLimits); Noop, which has one: none was sent.
+  wire::CpType last_optional_ : 4 = wire::CpType::Noop;
+  std::uint16_t local_connection_ = 0;  // RxPacket::connection of the peer; 0: not known
+  std::int32_t unproved_bytes_ = 0;     // may be sent before the proof
+  std::uint32_t locks_ = 0;
+  std::uint32_t watches_ = 0;
+  Psn close_psn_{};
+  const Time opened_;
+  Time last_activity_;
+  std::array<Time, kDeadlines> deadlines_;
+};
+
+}  // namespace uet::pds

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// A PDC as the destination of the peer's direction: which packets are delivered, which are
+// duplicates, and when and how they are acknowledged (PDS sections 8 to 11, 15). It holds the
+// receive window, the stored responses, the reorder buffer of ROD and the ACK that waits for a
+// turn. Must not know what this end sends, nor how the PDC closes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "uet/pds/ack_policy.h"
+#include "uet/pds/credits.h"
+#include "uet/pds/environment.h"
+#include "uet/pds/incoming.h"
+#include "uet/pds/pdc_core.h"
+#include "uet/pds/rx_window.h"
+#include "uet/pds/stored_responses.h"
+
+namespace uet::pds {
+
+class ReceiveSide {
+ public:
+  ReceiveSide(PdcCore& core, Psn start_psn);
+
+  // A request or a control packet with a PSN. True: it is the peer's Close Command, in its turn,
+  // which remains to be answered (close_arrived).
+  [[nodiscard]] bool on_request(Incoming& request, Time now);
+  // The response to a packet whose first one was provisional (SES-46).
+  void answer(Psn psn, const Response& response);
+  void on_clear_command(Psn clear_psn, Time now);
+  // A Probe: answered at once with what has arrived, its bitmap from `base` on if that is near.
+  void on_probe(std::uint16_t opaque, Psn base, const PacketMeta& probe, Time now);
+  // `message`: of the packet asked about, if the peer says so, else 0.
+  void on_ack_request(Psn psn, MsgId message, std::uint16_t entropy, Time now);
+  // The Close Command `close` is taken: all that is stored is cleared, and its ACK leaves
+  // (PDS-170).
+  void close_arrived(const PacketMeta& close, Time now);
+  // The peer has shown that it hears what is sent to its address: what is stored for it is charged
+  // to its host from now on.
+  void prove();
+  // Nothing has arrived, and Start_PSN is another one (PDS-77).
+  void rebase(Psn start_psn);
+  // Gives back all that it holds.
+  void discard();
+
+  // A packet of the peer may have this PSN and has not come yet.
+  bool expects(Psn psn) const { return rx_.place(psn) == RxWindow::Place::New; }
+  Psn highest_psn() const { return rx_.highest_psn(); }
+  Duration waits_for_clear(Time now) const { return stored_.waits_for_clear(now); }
+  // PDS-118: a CLEAR was lost and nothing that would repair it comes.
+  void ask_for_clear_if_late(Time now);
+
+  bool ack_is_due() const { return ack_due_ != nullptr; }
+  // Sends the ACK that is due.
+  void send_waiting_ack(Time now);
+
+  // The peer's context, if its requests name one (credits.h).
+  CreditSender* credit_sender() const { return credit_sender_; }
+  void set_credit_sender(CreditSender* sender) { credit_sender_ = sender; }
+
+ private:
+  Environment& env() const { return core_.env(); }
+  void on_duplicate(const Incoming& request, Time now);
+  bool must_wait_for_clear(const Incoming& request, const Response& response) const;
+  double early_occupancy() const;
+  bool deliver(Incoming& request, Time now);
+  Response process(Incoming& request, Time now);
+  Response process_control(const Incoming& request);
+  void arrived(const Incoming& request, const Response& response, Time now);
+  bool ack_is_asked(const Incoming& request);
+  bool predecessor_missing(Psn psn) const;
+  void infer_loss_here(const PacketMeta& newest);
+  void on_clear(Psn clear_psn, Time now);
+  void move_cack(Time now);
+  void request_clear(Time now);
+
+  void buffer_early(const Incoming& request, Time now);
+  void ack_early(const PacketMeta& early, Time now);
+  void deliver_early(Time now);
+  std::byte* early_bytes(std::uint16_t index) const;
+
+  bool send_ack(const AckDue& due, wire::AckRequestCode code, Time now);
+  AckDue* let_ack_wait();
+  void send_waiting_ack_first(Time now);
+  void ack_what_cack_cannot_cover(const PacketMeta& newest, Time now);
+  void resend_ack(PacketMeta asked, const std::optional<RequestName>& name, bool control, Time now);
+  bool answer_waits(Psn psn) const;
+  // Its response is in `stored_responses`.
+  bool is_stored(Psn psn) const;
+  wire::AckRequestCode code_for(Psn psn) const;
+  Response default_response(Psn psn) const;
+  bool uses_half_window(Psn psn) const;
+
+  PdcCore& core_;
+  CreditSender* credit_sender_ = nullptr;
+  AckDue* ack_due_ = nullptr;          // its ACK waits for a turn; nullptr: none does
+  [[no_unique_address]] RxWindow rx_;  // its last four bytes are own_acks_'s
+  Psn own_acks_;                      // up to here, what has arrived above CACK has ACKs of its own
+  Psn reported_cack_;                 // CACK of the last ACK sent
+  Psn rod_next_;                      // next PSN to deliver in order
+  std::optional<Psn> ar_behind_gap_;  // PDS-98
+  std::optional<Psn> gap_reported_;   // PDS-165; RUD: with RCVR_INFER_LOSS
+  std::uint64_t rcvd_bytes_ = 0;      // CMS-111
+  AckPolicy ack_policy_;
+  [[no_unique_address]] StoredResponses stored_;
+  cms::DestinationReport report_;  // CMS-300; what ACKs of what arrives here say
+};
+
+}  // namespace uet::pds

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The identity of a PDC: deadlines, the proof of its peer, and packets that are not tracked.
+#include "uet/pds/pdc_core.h"
+
+#include <algorithm>
+
+#include "uet/pds/pdc.h"
+
+namespace uet::pds {
+
+namespace {
+
+constexpr std::uint32_t kControlBytes = sizeof(wire::PdsControl);
+constexpr auto kUnprovedControlBytes =
+    static_cast<std::int32_t>(cms::nominal_packet_bytes(kControlBytes));
+constexpr std::size_t kNackBytes = sizeof(wire::PdsNack);
+
+}  // namespace
+
+PdcCore::PdcCore(Environment& environment, Role role, PdcId id, PdcId peer_id,
+                 const Destination& destination, Psn start_psn, SharedCcc& ccc, Time now)
+    : role_(role),
+      state_(role == Role::Initiator ? PdcState::Creating : PdcState::Established),
+      id_(id),
+      peer_id_(peer_id),
+      env_(environment),
+      destination_(destination),
+      start_psn_(start_psn),
+      ccc_(ccc),
+      proved_(role == Role::Initiator),
+      opened_(now),
+      last_activity_(now) {
+  paths_for(ccc, own_path_, env_.cms, destination.mode == DeliveryMode::Rod, env_.rng);
+  deadlines_.fill(kNever);
+  set_deadline(kIdle, now + env_.parameters.keepalive_time);
+  if (!proved_) ++env_.unproved;
+}
+
+PdcCore::~PdcCore() {
+  if (!proved_) --env_.unproved;
+  env_.wheel.cancel(*this);
+  if (ListNode<ReadyTag>::linked()) {
+    ccc_.ready.remove(static_cast<Pdc&>(*this));
+    if (ccc_.ready.empty()) env_.ready.remove(ccc_);
+  }
+  if (ListNode<WaitingForCccTag>::linked()) ccc_.waiting.remove(static_cast<Pdc&>(*this));
+}
+
+void PdcCore::note_proved() {
+  proved_ = true;
+  --env_.unproved;
+}
+
+std::uint64_t PdcCore::host() const {
+  return proved_ ? host_hash(destination_.address.ip) : Shares::kUnknownHost;
+}
+
+bool PdcCore::may_send(std::uint32_t nominal_bytes) {
+  if (proved_ || unproved_bytes_ >= static_cast<std::int32_t>(nominal_bytes)) return true;
+  ask_for_proof();
+  return false;
+}
+
+// The peer has the PSN before the first one at any time, so that it answers with an ACK.
+void PdcCore::ask_for_proof() {
+  if (proved_ || proof_asked_) return;
+  proof_asked_ = true;
+  send_ack_request(start_psn_ - 1);
+}
+
+void PdcCore::make_ready() {
+  // A finished PDC too: its turn is its burial.
+  if (ListNode<ReadyTag>::linked()) return;
+  ccc_.ready.push_back(static_cast<Pdc&>(*this));
+  if (!ccc_.ListNode<ReadyTag>::linked()) env_.ready.push_back(ccc_);
+}
+
+void PdcCore::set_deadline(Deadline which, Time at) {
+  deadlines_[which] = at;
+  const Time earliest = *std::min_element(deadlines_.begin(), deadlines_.end());
+  if (armed() && deadline() == earliest) return;
+  if (earliest == kNever) {
+    env_.wheel.cancel(*this);
+  } else {
+    env_.wheel.move(*this, earliest);
+  }
+}
+
+void PdcCore::enter(PdcEvent event) {
+  const std::optional<PdcState> next = next_state(state_, event);
+  UET_ASSERT(next.has_value());
+  if (next) state_ = *next;
+}
+
+// Data leaves some packets for ACKs and control, without which nothing would ever be freed;
+// requests leave some for the reserved pool's and both for read data, since FEPs that wait for each
+// other's read data would wait for ever. A PDC that the peer has not accepted leaves some to the
+// others: it may wait for a PDC of the peer that ends only when those have sent.
+Packet* PdcCore::take_packet(bool control) {
+  if (control) return env_.packets.take();
+  std::size_t reserve = env_.control_reserve;
+  if (state_ != PdcState::Creating) reserve = reserve * 7 / 8;
+  if (destination_.reserved_pool) reserve = reserve * 3 / 4;
+  if (role_ == Role::Target) reserve = env_.control_reserve / 2;
+  if (env_.packets.available() <= reserve) return nullptr;
+  return env_.packets.take();
+}
+
+bool PdcCore::send_untracked(wire::ControlHeader header, bool with_data) {
+  if (!proved_ && unproved_bytes_ < kUnprovedControlBytes) return false;
+  if (PeerLimits::is_optional(header.ctl_type)) {
+    if (env_.peer_limits.refuses(destination_.address, header.ctl_type)) return false;  // PDS-221
+    last_optional_ = header.ctl_type;
+  }
+  Packet* packet = take_packet(true);
+  if (packet == nullptr) return false;
+  packet->reset();
+  header.spdcid = id_;
+  header.dpdcid = peer_id_;
+  header.encode(packet->prepend(kControlBytes));
+  charge(cms::nominal_packet_bytes(kControlBytes));
+  emit_control(env_, *packet, destination_.address, path().next_for_control(env_.rng));
+  if (with_data) {
+    packet->ecn = Ecn::Ect0;
+    packet->dscp = dscp_of_class(destination_.traffic_class, env_.parameters.dscp_data);
+  }
+  return true;
+}
+
+bool PdcCore::send_ack_request(Psn psn) {
+  if (!send_untracked({.ctl_type = wire::CpType::AckRequest, .ar = true, .psn = psn})) return false;
+  ++env_.counters.ack_requests_sent;
+  return true;
+}
+
+void PdcCore::send_nack(NackCode code, const PacketMeta& refused) {
+  wire::NackHeader nack;
+  nack.ce = refused.ce;
+  nack.retx = refused.retx;  // PDS-212
+  nack.nack_code = code;
+  nack.nack_psn = refused.psn;
+  nack.spdcid = id_;
+  nack.dpdcid = peer_id_;
+  charge(cms::nominal_packet_bytes(sizeof(wire::PdsNack)));
+  emit_nack(env_, destination_.address, nack, refused.entropy);
+}
+
+namespace {
+
+void address_control(const Environment& env, Packet& packet, const FepAddress& to,
+                     std::uint16_t entropy) {
+  packet.to = to;
+  packet.entropy = entropy;
+  packet.ecn = Ecn::NotEct;  // CMS-31
+  packet.dscp = env.parameters.dscp_control;
+  packet.release_after_send = true;
+}
+
+}  // namespace
+
+void emit_control(Environment& env, Packet& packet, const FepAddress& to, std::uint16_t entropy) {
+  address_control(env, packet, to, entropy);
+  env.outbox.push(packet);
+}
+
+void emit_nack(Environment& env, const FepAddress& to, wire::NackHeader nack,
+               std::uint16_t entropy) {
+  Packet* packet = env.outbox.has_room_for_nack() ? env.packets.take() : nullptr;
+  if (packet == nullptr) {  // as if it was lost: the time-out recovers (PDS-123)
+    ++env.counters.no_packet;
+    return;
+  }
+  packet->reset();
+  nack.encode(packet->prepend(kNackBytes));
+  packet->answers_stranger = nack.spdcid == PdcId{};
+  address_control(env, *packet, to, entropy);
+  env.outbox.push_nack(*packet);
+  ++env.counters.nacks_sent[static_cast<std::uint8_t>(nack.nack_code)];
+}
+
+}  // namespace uet::pds
