@@ -24,20 +24,22 @@ constexpr std::uint32_t kMostSharing = 16;
 // An idle PDC takes 1 KiB at most with all that belongs to it, in steps of a cache line.
 static_assert(sizeof(Pdc) <= 576);
 
+// MP_RANGE of a peer that has not said one.
+std::uint16_t assumed_range(const Environment& env, const FepAddress& peer) {
+  const std::uint16_t assumed = range_psns(env.parameters, env.parameters.default_mpr);
+  const std::uint16_t known = env.peer_limits.range(peer);
+  return known > 0 ? std::min(assumed, known) : assumed;
+}
+
 }  // namespace
 
 Pdc::Pdc(Environment& environment, Role role, PdcId id, PdcId peer_id,
          const Destination& destination, Psn start_psn, SharedCcc& ccc, Time now)
     : PdcCore(environment, role, id, peer_id, destination, start_psn, ccc, now),
       tx_(environment.tx_records, start_psn),
-      peer_cack_(start_psn - 1),
-      peer_range_(range_psns(environment.parameters, environment.parameters.default_mpr)),
-      mpr_cack_(start_psn - 1),
+      window_(start_psn, assumed_range(environment, destination.address)),
       loss_(start_psn, now),
       receive_(*this, start_psn) {
-  if (const auto known = env_.peer_limits.range(destination.address); known > 0) {
-    peer_range_ = std::min(peer_range_, known);
-  }
   const bool knows_credit =
       !env_.peer_limits.refuses(destination.address, wire::CpType::CreditRequest);
   if (ccc.credit != nullptr && !knows_credit) ccc.credit->fall_back();
@@ -60,7 +62,7 @@ bool Pdc::within_peer_window(Psn psn) const {
       psn - start_psn_ > static_cast<std::int32_t>(wire::kMaxPsnOffset)) {
     return false;
   }
-  return psn - peer_cack_ <= peer_range_;
+  return window_.allows(psn);
 }
 
 bool Pdc::waits_for_window() const {
@@ -200,7 +202,7 @@ void Pdc::write_header(Psn psn, TxRecord& record, bool retransmission) {
     } else {
       header.encode(packet.prepend(kRequestBytes));
     }
-    owed_clear_ = OwedClear::None;  // PDS-115
+    clear_.paid();  // PDS-115
   } else {
     wire::ControlHeader header;
     header.ctl_type = record.ctl_type;
@@ -265,13 +267,9 @@ void Pdc::transmit(Psn psn, TxRecord& record, bool retransmission, Time now) {
   loss_.sent(record, retransmission, now);
   if (data) {  // control packets are not congestion controlled (PDS-3)
     if (ccc_.blocked_since != Time{} || outside_peer_window_since_ != Time{}) end_wait(now);
-    ccc_.ccc->on_sent(record.nominal_bytes, now);
-    ccc_balance_ += record.nominal_bytes;
-    unreported_bytes_ += record.nominal_bytes - std::min(record.nominal_bytes, counted);
+    flight_.sent(*ccc_.ccc, record, counted, now);
     unasked_packets_ = record.ar ? 0 : static_cast<std::uint16_t>(unasked_packets_ + 1);
-    record.out_of_flight = false;
     if (ListNode<WaitingForCccTag>::linked()) ccc_.waiting.remove(*this);  // it had its turn
-    if (!record.sacked) in_flight_bytes_ += record.nominal_bytes;
     const bool may_ask = backlog_.empty() ? ccc_.recovers || !record.ar : ccc_.recovers_midway;
     if (may_ask && deadlines_[kSilence] == kNever) on_silence(now);
   }
@@ -289,7 +287,7 @@ bool Pdc::shares_ack(const Message& message, Psn psn) const {
 
 // PDS-101 tails, PDS-47 half of the window, PDS-100 per packet, CMS-124 small congestion window.
 bool Pdc::wants_ack(bool tail, std::uint32_t nominal_bytes) const {
-  const std::size_t range = std::min(tx_.capacity(), static_cast<std::size_t>(peer_range_));
+  const std::size_t range = std::min(tx_.capacity(), static_cast<std::size_t>(window_.range()));
   return tail || env_.parameters.ack_per_packet || tx_.span() == range / 2 || tx_.span() == range ||
          ccc_.ccc->wants_ack(nominal_bytes, unasked_packets_);
 }
@@ -364,24 +362,17 @@ bool Pdc::send_control(wire::CpType type, Time now) {
   return true;
 }
 
-// PDS-115: a request that follows soon says it as well as a Clear Command, and costs no packet.
-void Pdc::owe_clear(Time now) {
-  if (owed_clear_ != OwedClear::None) return;
-  owed_clear_ = OwedClear::NextRequest;
-  set_deadline(kIdle, std::min(deadlines_[kIdle], now + env_.parameters.clear_time));
-}
-
 // Nothing is kept from leaving by the window that the CLEAR would open (PDS-48).
 bool Pdc::clear_may_wait() const {
-  return owed_clear_ == OwedClear::NextRequest && state_ == PdcState::Established &&
-         backlog_.empty() && !close_wanted_;
+  return clear_.may_wait_for_request() && state_ == PdcState::Established && backlog_.empty() &&
+         !close_wanted_;
 }
 
 // PDS-116: a lost one is repaired by what follows (PDS-118).
 void Pdc::send_clear_command() {
   const wire::ControlHeader clear{.ctl_type = wire::CpType::Clear,
                                   .payload = tx_.clear_psn().value};
-  if (send_untracked(clear)) owed_clear_ = OwedClear::None;
+  if (send_untracked(clear)) clear_.paid();
 }
 
 // PDS-62: a peer opens nothing for a packet that was trimmed. ROD opens with its first one only.
@@ -413,7 +404,7 @@ void Pdc::probe_base_rtt(Time now) {
   if (!send_untracked({.ctl_type = wire::CpType::Probe,
                        .ar = true,
                        .probe_opaque = base_rtt_opaque(ccc_.probes),
-                       .payload = (peer_cack_ + 1).value})) {
+                       .payload = (window_.cack() + 1).value})) {
     return;
   }
   ++env_.counters.probes_sent;
@@ -511,7 +502,7 @@ bool Pdc::pump(std::uint32_t& budget, Time now) {
   if (ack_is_due()) receive_.send_waiting_ack(now);
   if (!send_requests(budget, now)) return true;
   if (resend_count_ == 0 && backlog_.empty()) stop_waiting_for_ccc(now);
-  const bool owes_clear = owed_clear_ != OwedClear::None && state_ != PdcState::Creating;
+  const bool owes_clear = clear_.owed() && state_ != PdcState::Creating;
   if (owes_clear && !clear_may_wait()) send_clear_command();
   if (close_wanted_) begin_close(now);
   if (state_ != PdcState::Established && state_ != PdcState::Creating) continue_close(now);
@@ -545,7 +536,7 @@ void Pdc::continue_close(Time now) {
   // The last response may be what makes SES wait for the peer, or send another packet.
   if (state_ == PdcState::AckWait && tx_.empty() && backlog_.empty() && !is_held()) {
     close_psn_ = tx_.next_psn();
-    const bool cleared = owed_clear_ == OwedClear::None;
+    const bool cleared = !clear_.owed();
     if (!cleared || !send_control(wire::CpType::Close, now)) return await_window(now);
     enter(PdcEvent::CloseSent);
   }
@@ -569,7 +560,7 @@ void Pdc::on_idle(Time now) {
       role_ == Role::Initiator ? parameters.initiator_idle_time : parameters.target_idle_time;
   set_deadline(kIdle, now + parameters.keepalive_time);
   receive_.ask_for_clear_if_late(now);
-  if (owed_clear_ == OwedClear::NextRequest) clear_at_once();
+  if (clear_.may_wait_for_request()) clear_at_once();
   if (!proved_) {
     on_unproved_idle(quiet, now);
   } else if (takes_messages() && idle() && quiet >= limit) {

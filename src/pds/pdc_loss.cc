@@ -16,7 +16,7 @@ LossContext Pdc::loss_context() {
           .cms = env_.cms,
           .ccc = *ccc_.ccc,
           .history = ccc_.inferences,
-          .range_psns = peer_range_,
+          .range_psns = window_.range(),
           .recovers_midway = ccc_.recovers_midway,
           .ordered = destination_.mode == DeliveryMode::Rod,
           .creating = state_ == PdcState::Creating};
@@ -75,13 +75,13 @@ Time Pdc::look_for_silence(Time now) {
       .nothing = tx_.empty(),
       .more_to_send = !backlog_.empty(),
       .unasked_tail = backlog_.empty() && tail_to_ask_for() != nullptr,
-      .may_ask = state_ == PdcState::Established && in_flight_bytes_ > 0};
+      .may_ask = state_ == PdcState::Established && flight_.bytes() > 0};
   const LossDetector::Silence silence = loss_.silence(loss_context(), outstanding, now);
   if (silence.ask) {
     const wire::ControlHeader probe{.ctl_type = wire::CpType::Probe,
                                     .ar = true,
                                     .probe_opaque = LossDetector::probe_opaque(now),
-                                    .payload = (peer_cack_ + 1).value};
+                                    .payload = (window_.cack() + 1).value};
     if (send_untracked(probe, true)) {
       ++env_.counters.probes_sent;
       loss_.probe_left(now);

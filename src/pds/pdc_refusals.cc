@@ -51,7 +51,7 @@ bool Pdc::on_refused_credit(Psn psn, TxRecord& record, Time now) {
            env_.peer_limits.refuses(destination_.address, wire::CpType::CreditRequest);
   }
   give_up_credit(now);
-  take_out_of_flight(record);
+  flight_.refused(*ccc_.ccc, record);
   ++env_.counters.nack_retransmissions;
   queue_resend(psn, record, now);
   settle_ccc();

@@ -37,13 +37,13 @@ bool Pdc::believable(const wire::AckHeader& ack) const {
   // An ACK that was overtaken is at most a window older than the newest one. Of random CACK_PSNs
   // hardly any is in here.
   const auto window = static_cast<std::int32_t>(tx_.capacity());
-  const bool in_window = ack.cack_psn < tx_.next_psn() && peer_cack_ - ack.cack_psn <= window;
+  const bool in_window = ack.cack_psn < tx_.next_psn() && window_.cack() - ack.cack_psn <= window;
   return from_peer && ack.spdcid.value != 0 && in_window && not_below_start;
 }
 
 void Pdc::heard(Time now) {
   last_activity_ = now;
-  window_probes_ = 0;
+  window_.heard();
   if (!loss_.heard(now)) return;
   set_deadline(kResend, std::min(deadlines_[kResend], now + rto(env_.parameters, 0)));
 }
@@ -64,16 +64,12 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
   prove();
   loss_.ack_heard(now);
   heard(now);
-  const bool asked_for_window = window_probe_due_ != Time{};
-  window_probe_due_ = Time{};
+  const bool asked_for_window = window_.ack_heard();
   learn_peer(ack.spdcid);
-  ack_is_newest_ = ack.type != wire::PdsType::Ack && ack.cack_psn >= mpr_cack_;
-  if (ack_is_newest_) mpr_cack_ = ack.cack_psn;                                // PDS-41
+  ack_is_newest_ = ack.type != wire::PdsType::Ack && window_.is_newest(ack.cack_psn);  // PDS-41
   const bool says_range = ack.mpr != 0 || env_.parameters.mpr_zero_psns != 0;  // PDS-43, PDS-218
-  if (ack_is_newest_ && says_range) {
-    if (!range_told_) env_.peer_limits.forget_range(destination_.address);
-    range_told_ = true;
-    peer_range_ = range_psns(env_.parameters, ack.mpr);
+  if (ack_is_newest_ && says_range && window_.set_range(range_psns(env_.parameters, ack.mpr))) {
+    env_.peer_limits.forget_range(destination_.address);
   }
   cms::AckFeedback feedback;
   std::uint64_t acked_bytes = 0;
@@ -109,16 +105,14 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
   if (ack.type != wire::PdsType::Ack) apply_sack(ack, now);
   const Psn cleared = tx_.clear_psn();
   tx_.slide();
-  if (ack.req == wire::AckRequestCode::Clear) {
-    owe_clear(now);
-    if (!clear_wanted_ || ack.ack_psn() > *clear_wanted_) clear_wanted_ = ack.ack_psn();
-  } else if (clear_wanted_ && tx_.clear_psn() > cleared) {
-    owe_clear(now);  // a gap kept CLEAR_PSN below what was asked for
+  std::optional<Psn> clear_asked;
+  if (ack.req == wire::AckRequestCode::Clear) clear_asked = ack.ack_psn();
+  if (clear_.on_ack(clear_asked, cleared, tx_.clear_psn(), tx_.empty())) {
+    set_deadline(kIdle, std::min(deadlines_[kIdle], now + env_.parameters.clear_time));
   }
-  if (clear_wanted_ && (tx_.clear_psn() >= *clear_wanted_ || tx_.empty())) clear_wanted_.reset();
   // All is answered and CACK has not moved over it: the last CLEAR was lost, and no request can
   // leave that would carry it (PDS-118).
-  if (asked_for_window && peer_cack_ < tx_.clear_psn()) owed_clear_ = OwedClear::AtOnce;
+  if (asked_for_window && window_.cack() < tx_.clear_psn()) clear_.pay_at_once();
   if (ack.req == wire::AckRequestCode::Close && role_ == Role::Initiator) {
     close_wanted_ = gives_way_ = true;
   }
@@ -148,25 +142,16 @@ void Pdc::praise_path(const TxRecord& record, Time now) {
   path().on_feedback(record.entropy, cms::PathFeedback::Good, now);
 }
 
-// The peer had it although it was given up: undo what CMS was told.
-void Pdc::back_in_flight(TxRecord& record) {
-  if (!record.out_of_flight) return;
-  record.out_of_flight = false;
-  if (!record.sacked) in_flight_bytes_ += record.nominal_bytes;
-  ccc_.ccc->on_spurious_loss(record.nominal_bytes);
-  ccc_balance_ += record.nominal_bytes;
-}
-
 // Returns the nominal bytes that this newly acknowledged.
 std::uint64_t Pdc::acknowledge(Psn psn, const ResponseView& response, Time now) {
   TxRecord* record = tx_.find(psn);
   if (record == nullptr) return 0;
   note_reported(psn, *record, now);
   praise_path(*record, now);
-  back_in_flight(*record);
+  flight_.arrived_after_all(*ccc_.ccc, *record);
   const std::uint64_t bytes = record->message != nullptr ? record->nominal_bytes : 0;
   context_known_ |= bytes > 0 && ccc_.credit != nullptr && ccc_.credit->asks_for_credit();
-  if (!record->sacked) in_flight_bytes_ -= static_cast<std::int64_t>(bytes);
+  if (!record->sacked && bytes > 0) flight_.reported(*record);
   Message* message = record->message;
   const std::uint32_t tag = record->tag;
   const bool reported = record->sacked;
@@ -202,10 +187,7 @@ std::uint64_t Pdc::apply_cack(Psn cack, Time now) {
   for (Psn psn = tx_.base(); psn <= cack && psn != tx_.next_psn(); ++psn) {
     bytes += acknowledge(psn, ResponseView{wire::NextHdr::None, {}, psn}, now);
   }
-  if (cack > peer_cack_) {
-    peer_cack_ = cack;
-    loss_.cack_moved();
-  }
+  if (window_.move_cack(cack)) loss_.cack_moved();
   return bytes;
 }
 
@@ -218,14 +200,12 @@ void Pdc::apply_sack(const wire::AckHeader& ack, Time now) {
     const Psn psn = ack.sack_base() + i;
     TxRecord* record = tx_.find(psn);
     if (record == nullptr || record->sacked) continue;
-    if (record->message != nullptr && !record->out_of_flight) {
-      in_flight_bytes_ -= record->nominal_bytes;
-    }
+    if (record->message != nullptr && !record->out_of_flight) flight_.reported(*record);
     praise_path(*record, now);
     note_reported(psn, *record, now);
     record->sacked = true;
     peer_buffers_ = true;
-    back_in_flight(*record);
+    flight_.arrived_after_all(*ccc_.ccc, *record);
     if (record->resend || record->not_before != Time{}) {
       if (record->resend) end_resend(*record);
       record->not_before = Time{};
@@ -238,27 +218,8 @@ void Pdc::apply_sack(const wire::AckHeader& ack, Time now) {
 
 void Pdc::inform_ccc(const wire::AckHeader& ack, cms::AckFeedback& feedback,
                      std::uint64_t newly_acked_bytes, Time now) {
-  feedback.ce = ack.ce;
-  // No more than was sent, each packet once, and not told yet, but for the rounding (CMS-820).
-  const auto most = static_cast<std::uint64_t>(
-      std::max<std::int64_t>(0, unreported_bytes_ + std::int64_t{cms::kRcvdBytesUnit}));
-  feedback.newly_received_bytes = std::min(newly_acked_bytes, most);  // CMS-115
-  const bool counts = ack.type == wire::PdsType::AckCc && ack.cc_type == wire::CcType::Nscc;
-  if (counts && !ack_is_newest_) {  // what it says is part of what newer ones have said
-    feedback.newly_received_bytes = 0;
-  } else if (counts) {
-    feedback.rcv_cwnd_pend = ack.rcv_cwnd_pend;
-    feedback.restore_cwnd = ack.rc;
-    const cms::ReceivedBytes received = cms::newly_received(rcvd_bytes_seen_, ack.rcvd_bytes);
-    // A count beyond what was sent is not believed, unless nothing is outstanding that it could
-    // make seem old. What is acknowledged counts then.
-    const bool plausible = received.newly_received_bytes <= most;
-    if (plausible) feedback.newly_received_bytes = received.newly_received_bytes;
-    if (plausible || tx_.empty()) rcvd_bytes_seen_ = received.last;
-  }
-  unreported_bytes_ -= static_cast<std::int64_t>(feedback.newly_received_bytes);
-  ccc_balance_ -= static_cast<std::int64_t>(feedback.newly_received_bytes);
-  const bool longer = ccc_.ccc->on_ack(feedback, now);
+  const bool longer =
+      flight_.inform(*ccc_.ccc, ack, ack_is_newest_, feedback, newly_acked_bytes, tx_.empty(), now);
   if (longer && ccc_.measures_base_rtt) ccc_.probes_wanted = kBaseRttProbes;
   settle_ccc();
   wake_ccc_waiters();
@@ -274,17 +235,7 @@ void Pdc::on_probe_answer(const wire::AckHeader& ack, Time arrived, Time now) {
   if (rtt) ccc_.ccc->on_probe_answer(*rtt);
 }
 
-// CMS-104: with nothing outstanding, nothing of this PDC is in flight; and never more than what is
-// neither given up nor reported. (rcvd_bytes may count a packet that was given up just before: it
-// would be taken out of flight once and put back when its ACK comes.)
-void Pdc::settle_ccc() {
-  if (tx_.empty()) in_flight_bytes_ = 0;
-  const std::int64_t excess = ccc_balance_ - in_flight_bytes_;
-  if (excess == 0 || (excess < 0 && !tx_.empty())) return;
-  ccc_.ccc->forget(excess);
-  ccc_balance_ -= excess;
-  if (excess > 0) unreported_bytes_ -= excess;  // acknowledged, not told
-}
+void Pdc::settle_ccc() { flight_.reconcile(*ccc_.ccc, tx_.empty()); }
 
 // They keep their places until they have sent: with a window of one packet a PDC with small packets
 // would else starve one with a large packet for ever.
@@ -302,14 +253,10 @@ void Pdc::wake_ccc_waiters() {
 // -----------------------------------------------------------------------------------------
 
 void Pdc::mark_lost(TxRecord& record, cms::LossCause cause, Time now) {
-  if (record.message == nullptr || record.out_of_flight) return;
-  if (!record.sacked) in_flight_bytes_ -= record.nominal_bytes;
-  record.out_of_flight = true;
-  ccc_.ccc->on_inferred_loss(record.nominal_bytes, cause, now);
+  if (!flight_.lost(*ccc_.ccc, record, cause, now)) return;
   if (cause != cms::LossCause::OutOfOrder) {  // else a NACK has said that it must come again
     path().on_feedback(record.entropy, cms::PathFeedback::Timeout, now);
   }
-  ccc_balance_ -= record.nominal_bytes;
 }
 
 Time Pdc::queue_resend(Psn psn, TxRecord& record, Time now) {
@@ -362,14 +309,14 @@ void Pdc::rebase(Psn start_psn, Time now) {
   if (rto_exhausted(env_.parameters, rebases_++)) return fail(PdsError::NackExhausted, now);
   tx_.rebase(start_psn);
   start_psn_ = start_psn;
-  peer_cack_ = mpr_cack_ = start_psn - 1;
+  window_.rebase(start_psn);
   loss_.rebase(start_psn);
   receive_.rebase(start_psn);
   for (Psn psn = tx_.base(); psn != tx_.next_psn(); ++psn) {
     TxRecord* record = tx_.find(psn);
     if (record == nullptr) continue;
     record->rto_count = record->nack_count = record->unanswered = 0;
-    take_out_of_flight(*record);
+    flight_.refused(*ccc_.ccc, *record);
     ++env_.counters.nack_retransmissions;
     queue_resend(psn, *record, now);
   }
@@ -392,22 +339,10 @@ bool Pdc::is_beyond_window(const wire::NackHeader& nack) const {
          nack.nack_psn - start_psn_ >= least_range_psns(env_.parameters);
 }
 
-// PDS-220: a peer that does not say its MP_RANGE has refused what lies within the one that is
-// assumed. What was sent beyond the half is not sent again before CACK allows it.
 void Pdc::halve_assumed_window(Psn refused) {
-  if (range_told_ || !within_peer_window(refused)) return;
-  const auto half = static_cast<std::uint16_t>(peer_range_ / 2);
-  peer_range_ = std::max(half, least_range_psns(env_.parameters));
-  env_.peer_limits.set_range(destination_.address, peer_range_);
-}
-
-// A packet that was refused, which is no loss.
-void Pdc::take_out_of_flight(TxRecord& record) {
-  if (record.message == nullptr || record.out_of_flight) return;
-  if (!record.sacked) in_flight_bytes_ -= record.nominal_bytes;
-  record.out_of_flight = true;
-  ccc_.ccc->forget(record.nominal_bytes);
-  ccc_balance_ -= record.nominal_bytes;
+  if (!within_peer_window(refused)) return;
+  if (!window_.halve(refused, least_range_psns(env_.parameters))) return;
+  env_.peer_limits.set_range(destination_.address, window_.range());
 }
 
 // A peer of another make may refuse what ask_for_proof() asks. One without the PDC says so.
@@ -486,12 +421,7 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
     }
     return wake_ccc_waiters();
   }
-  if (record->message != nullptr && !record->out_of_flight) {
-    if (!record->sacked) in_flight_bytes_ -= record->nominal_bytes;
-    record->out_of_flight = true;
-    ccc_.ccc->on_nack(nack.nack_code, record->nominal_bytes, nack.ce, std::nullopt, now);
-    ccc_balance_ -= record->nominal_bytes;
-  }
+  flight_.refused(*ccc_.ccc, *record, nack, now);
   // A refused packet left no trace (PDS-211); ROD_OOO may name one that was buffered.
   if (action != NackAction::GoBack) record->sacked = record->provisional = false;
   if (nack.nack_code == NackCode::NoGtdDelAvail) {  // the last CLEAR may be lost
@@ -568,14 +498,12 @@ void Pdc::on_deadline(Time now) {
       next = std::min(next, *again);
     }
     if (waits_for_window()) {
-      if (now >= window_probe_due_) {
-        if (rto_exhausted(env_.parameters, window_probes_)) {
-          return give_up(now);
-        }
+      if (now >= window_.ask_due()) {
+        if (window_.exhausted(env_.parameters)) return give_up(now);
         send_ack_request(tx_.base() - 1);  // its ACK tells how far CACK has come
-        window_probe_due_ = now + rto(env_.parameters, ++window_probes_);
+        window_.asked(env_.parameters, now);
       }
-      next = std::min(next, window_probe_due_);
+      next = std::min(next, window_.ask_due());
     }
     if (close_wanted_ || state_ == PdcState::AckWait) make_ready();
     set_deadline(kResend, next);

@@ -198,7 +198,7 @@ double ReceiveSide::early_occupancy() const {
 }
 
 bool ReceiveSide::deliver(Incoming& request, Time now) {
-  if (!stored_.may_store(env(), core_.host())) {  // PDS-113: it might need one
+  if (!stored_.may_store(env().stored_responses, core_.host())) {  // PDS-113: it might need one
     env().responses_short = true;
     core_.send_nack(NackCode::NoGtdDelAvail, request.meta);
     const bool late = stored_.clear_is_late(env().parameters.clear_time, now);
@@ -262,7 +262,7 @@ void ReceiveSide::arrived(const Incoming& request, const Response& response, Tim
   if (!request.early) rcvd_bytes_ += request.nominal_bytes;  // CMS-111
   if (core_.ordered()) rod_next_ = psn + 1;
   if (response.guaranteed) {
-    const std::uint16_t index = stored_.store(env(), core_.host(), response, now);
+    const std::uint16_t index = stored_.store(env().stored_responses, core_.host(), response, now);
     rx_.mark(psn, response.provisional ? Slot::Provisional : Slot::Guaranteed, index);
     ask_for_clear_if_late(now);
     move_cack(now);
@@ -351,7 +351,9 @@ void ReceiveSide::ack_what_cack_cannot_cover(const PacketMeta& newest, Time now)
 }
 
 void ReceiveSide::move_cack(Time now) {
-  rx_.advance([&](std::uint16_t index) { stored_.cleared(env(), core_.host(), index, now); });
+  rx_.advance([&](std::uint16_t index) {
+    stored_.cleared(env().stored_responses, core_.host(), index, now);
+  });
 }
 
 void ReceiveSide::ask_for_clear_if_late(Time now) {
@@ -561,7 +563,7 @@ void ReceiveSide::discard() {
   for (Psn psn = rx_.cack_psn() + 1; psn <= rx_.highest_psn(); ++psn) {
     const Slot state = rx_.state(psn);
     if (is_stored(psn)) {
-      stored_.drop(env(), core_.host(), rx_.index(psn));
+      stored_.drop(env().stored_responses, core_.host(), rx_.index(psn));
     }
     if (state == Slot::Buffered) env().early_packets.give_back(core_.host(), rx_.index(psn));
     rx_.mark(psn, Slot::Missing);

@@ -16,10 +16,13 @@
 #include "uet/base/packet.h"
 #include "uet/cms/ccc.h"
 #include "uet/pds/api.h"
+#include "uet/pds/clear_debt.h"
 #include "uet/pds/environment.h"
+#include "uet/pds/flight.h"
 #include "uet/pds/incoming.h"
 #include "uet/pds/loss_detector.h"
 #include "uet/pds/pdc_core.h"
+#include "uet/pds/peer_window.h"
 #include "uet/pds/receive_side.h"
 #include "uet/pds/tx_window.h"
 
@@ -112,7 +115,7 @@ class alignas(64) Pdc final : public PdcCore {
   // pump() would send an ACK at most.
   bool has_only_ack() const {
     return state_ == PdcState::Established && backlog_.empty() && resend_count_ == 0 &&
-           owed_clear_ != OwedClear::AtOnce && !close_wanted_;
+           !clear_.is_urgent() && !close_wanted_;
   }
   // A Credit Request names no context: the peer must know it from a request of this PDC.
   bool can_request_credit() const { return context_known_ && !finished(); }
@@ -132,8 +135,6 @@ class alignas(64) Pdc final : public PdcCore {
   }
 
  private:
-  enum class OwedClear : std::uint8_t { None, NextRequest, AtOnce };  // PDS-115
-
   // pdc.cc
   bool is_held() const { return locks_ > 0 || (watches_ > 0 && !gives_way_); }
   // A turn could do something.
@@ -151,10 +152,9 @@ class alignas(64) Pdc final : public PdcCore {
   bool wants_ack(bool tail, std::uint32_t nominal_bytes) const;
   bool send_next_packet(Time now);
   bool send_control(wire::CpType type, Time now);
-  void owe_clear(Time now);
   bool clear_may_wait() const;
   void clear_at_once() {
-    owed_clear_ = OwedClear::AtOnce;
+    clear_.pay_at_once();
     make_ready();
   }
   void send_clear_command();
@@ -183,7 +183,6 @@ class alignas(64) Pdc final : public PdcCore {
   bool believable(const wire::AckHeader& ack) const;
   void note_reported(Psn psn, TxRecord& record, Time now);
   void praise_path(const TxRecord& record, Time now);
-  void back_in_flight(TxRecord& record);
   std::uint64_t acknowledge(Psn psn, const ResponseView& response, Time now);
   void await_final_response(Psn psn, TxRecord& record, Packet& packet, Time now);
   std::uint64_t apply_cack(Psn cack, Time now);
@@ -208,7 +207,6 @@ class alignas(64) Pdc final : public PdcCore {
   void give_up_credit(Time now);
   bool on_refused_credit(Psn psn, TxRecord& record, Time now);
   static bool names_credit(const TxRecord& record);
-  void take_out_of_flight(TxRecord& record);
   bool was_only_to_hear_of_peer(const TxRecord& refused, NackCode code) const;
   void on_fatal_nack(NackCode code, Psn psn, const TxRecord& record, Time now);
   // How fail() ends the packets and messages it names, and whether the peer hears of it.
@@ -246,29 +244,18 @@ class alignas(64) Pdc final : public PdcCore {
   bool context_known_ : 1 = false;        // the peer has had a request that names the context
   bool opened_without_data_ : 1 = false;  // a NOOP was sent for that
   bool refused_went_ : 1 = false;         // rather than new packets, when last one could go (RUD)
-  bool range_told_ : 1 = false;           // the peer has said its MP_RANGE, `peer_range_`
-  OwedClear owed_clear_ : 2 = OwedClear::None;
-  std::uint16_t resend_count_ = 0;  // records with `resend`
+  std::uint16_t resend_count_ = 0;        // records with `resend`
 
-  // Source: from here to in_flight_bytes_ what each packet that is sent needs, in lines of the
-  // cache that follow one another.
-  [[no_unique_address]] TxWindow tx_;  // its last four bytes are peer_cack_'s
-  Psn peer_cack_;
-  IntrusiveList<Message, BacklogTag> backlog_;
-  std::uint16_t peer_range_;           // MP_RANGE of the peer
+  // What each packet that is sent needs comes first, in lines of the cache that follow one another.
+  [[no_unique_address]] TxWindow tx_;
   std::uint16_t unasked_packets_ = 0;  // sent since one asked for an ACK (CMS-124)
-  std::uint16_t window_probes_ = 0;    // ACK Requests in a closed window since the last ACK
   std::uint16_t rebases_ = 0;          // PDS-77
-  std::int64_t unreported_bytes_ = 0;  // nominal, each packet once, until reported (CMS-110)
-  Time outside_peer_window_since_{};   // data waits for mpr since then; Time{}: none does
-  std::int64_t ccc_balance_ = 0;       // what this PDC holds of the shared inflight (CMS-104)
-  std::int64_t in_flight_bytes_ = 0;   // of packets neither given up nor reported: its limit
-  // What ACKs move.
-  Psn mpr_cack_;                       // highest cack_psn of ACKs that say MPR (PDS-41)
-  std::uint32_t rcvd_bytes_seen_ = 0;  // CMS-110
+  IntrusiveList<Message, BacklogTag> backlog_;
+  PeerWindow window_;
+  Flight flight_;
+  Time outside_peer_window_since_{};  // data waits for mpr since then; Time{}: none does
   LossDetector loss_;
-  std::optional<Psn> clear_wanted_;  // highest PSN asked to be cleared and not yet so (PDS-115)
-  Time window_probe_due_{};          // not before
+  ClearDebt clear_;
   static constexpr std::uint64_t kLongestTrainBytes = 65536;  // CMS-700
   // Of Probes, one more for each. What is the base RTT?
   static constexpr std::uint16_t kFirstProbeOpaque = 2;

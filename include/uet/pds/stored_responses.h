@@ -1,39 +1,42 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The guaranteed responses of one PDC that wait for their CLEAR (PDS-111 to 118): how many there
-// are, whether one more is allowed, and how long they have waited. They lie in the pool of all PDCs
-// (Environment), charged to the host of the peer; RxWindow knows the index of each.
+// are, whether one more is allowed, and how long they have waited. They lie in the pool of all
+// PDCs, charged to the host of the peer; RxWindow knows the index of each.
 #pragma once
 
 #include <cstdint>
 
+#include "uet/base/shares.h"
 #include "uet/base/time.h"
-#include "uet/pds/environment.h"
+#include "uet/pds/api.h"
 
 namespace uet::pds {
 
 class StoredResponses {
  public:
+  using Pool = SharedPool<Response>;
+
   std::uint16_t count() const { return count_; }
   // The host has a share of all, and this PDC one of what the host may still take.
-  bool may_store(const Environment& env, std::uint64_t host) const {
-    const std::size_t available = env.stored_responses.available();
-    return env.stored_responses.has(host) && count_ + env.stored_responses.held(host) <= available;
+  bool may_store(const Pool& pool, std::uint64_t host) const {
+    const std::size_t available = pool.available();
+    return pool.has(host) && count_ + pool.held(host) <= available;
   }
   // Call it only if may_store(). Returns the index of the response.
-  std::uint16_t store(Environment& env, std::uint64_t host, const Response& response, Time now) {
-    const std::uint16_t index = *env.stored_responses.take(host);
-    env.stored_responses[index] = response;
+  std::uint16_t store(Pool& pool, std::uint64_t host, const Response& response, Time now) {
+    const std::uint16_t index = *pool.take(host);
+    pool[index] = response;
     if (count_++ == 0) progress_ = cleared_at_ = coarse(now);
     return index;
   }
   // Its CLEAR has come.
-  void cleared(Environment& env, std::uint64_t host, std::uint16_t index, Time now) {
-    drop(env, host, index);
+  void cleared(Pool& pool, std::uint64_t host, std::uint16_t index, Time now) {
+    drop(pool, host, index);
     progress_ = cleared_at_ = coarse(now);
   }
   // The PDC ends.
-  void drop(Environment& env, std::uint64_t host, std::uint16_t index) {
-    env.stored_responses.give_back(host, index);
+  void drop(Pool& pool, std::uint64_t host, std::uint16_t index) {
+    pool.give_back(host, index);
     --count_;
   }
   // How long they have waited for a CLEAR; 0: there are none. An hour at most.

@@ -6,6 +6,7 @@
 #include <array>
 #include <vector>
 
+#include "fixed_ccc.h"
 #include "uet/pds/retransmit.h"
 
 namespace uet::pds {
@@ -18,29 +19,6 @@ using Verdict = LossDetector::Verdict;
 
 constexpr Psn kStart{1000};
 constexpr std::size_t kWindowPsns = 128;
-
-// Only what a LossDetector asks for.
-class FixedCcc final : public cms::Ccc {
- public:
-  std::optional<Duration> rtt = microseconds(10);
-  std::optional<cms::RecoveryRules> rules;
-  std::uint64_t window = 0;
-
-  bool may_send(std::uint32_t) const override { return true; }
-  void on_sent(std::uint32_t, Time) override {}
-  bool on_ack(const cms::AckFeedback&, Time) override { return false; }
-  void on_nack(wire::NackCode, std::uint32_t, bool, std::optional<Duration>, Time) override {}
-  void on_inferred_loss(std::uint32_t, cms::LossCause, Time) override {}
-  void on_spurious_loss(std::uint32_t) override {}
-  void forget(std::int64_t) override {}
-  bool wants_ack(std::uint32_t, std::uint32_t) const override { return false; }
-  std::optional<Duration> base_rtt() const override { return rtt; }
-  std::optional<cms::RecoveryRules> recovery() const override { return rules; }
-  std::uint64_t window_bytes() const override { return window; }
-  std::uint64_t largest_window_bytes() const override { return window; }
-  std::int64_t inflight_bytes() const override { return 0; }
-  cms::Counters holdings() const override { return {}; }
-};
 
 class LossDetectorTest : public ::testing::Test {
  protected:
