@@ -67,7 +67,7 @@ bool Pdc::within_peer_window(Psn psn) const {
 
 bool Pdc::waits_for_window() const {
   if (within_peer_window(tx_.base())) return false;
-  return !tx_.empty() || !backlog_.empty() || close_wanted_ || state_ == PdcState::AckWait;
+  return !tx_.empty() || !backlog_.empty() || close_.wanted() || state_ == PdcState::AckWait;
 }
 
 void Pdc::await_window(Time now) {
@@ -365,7 +365,7 @@ bool Pdc::send_control(wire::CpType type, Time now) {
 // Nothing is kept from leaving by the window that the CLEAR would open (PDS-48).
 bool Pdc::clear_may_wait() const {
   return clear_.may_wait_for_request() && state_ == PdcState::Established && backlog_.empty() &&
-         !close_wanted_;
+         !close_.wanted();
 }
 
 // PDS-116: a lost one is repaired by what follows (PDS-118).
@@ -504,7 +504,7 @@ bool Pdc::pump(std::uint32_t& budget, Time now) {
   if (resend_count_ == 0 && backlog_.empty()) stop_waiting_for_ccc(now);
   const bool owes_clear = clear_.owed() && state_ != PdcState::Creating;
   if (owes_clear && !clear_may_wait()) send_clear_command();
-  if (close_wanted_) begin_close(now);
+  if (close_.wanted()) begin_close(now);
   if (state_ != PdcState::Established && state_ != PdcState::Creating) continue_close(now);
   return ack_is_due();
 }
@@ -512,34 +512,38 @@ bool Pdc::pump(std::uint32_t& budget, Time now) {
 // ---- closing ------------------------------------------------------------------------------------
 
 void Pdc::begin_close(Time now) {
-  close_wanted_ = true;
   hurry();
-  if (state_ == PdcState::Creating && tx_.next_psn() == start_psn_ && idle()) {
-    close_psn_ = start_psn_;
-    return finish();  // the peer knows nothing of it
+  const bool unused = tx_.next_psn() == start_psn_ && idle();
+  switch (close_.begin(role_, state_, unused)) {
+    case CloseHandshake::Begin::Later:
+      return;
+    case CloseHandshake::Begin::Forget:
+      close_psn_ = start_psn_;
+      return finish();
+    case CloseHandshake::Begin::AskInitiator:
+      if (!may_send(cms::nominal_packet_bytes(kControlBytes))) return fail(PdsError::PeerLost, now);
+      if (!send_control(wire::CpType::CloseRequest, now)) return await_window(now);
+      // PDS-177. A peer that is slow to close must not cost what waits for the application here.
+      if (watches_ == 0) set_deadline(kClose, now + env_.parameters.close_request_time);
+      break;
+    case CloseHandshake::Begin::Quiesce:
+      break;
   }
-  if (state_ != PdcState::Established) return;  // PDS-56: after establishment
-  if (role_ == Role::Target) {
-    if (!may_send(cms::nominal_packet_bytes(kControlBytes))) return fail(PdsError::PeerLost, now);
-    if (!send_control(wire::CpType::CloseRequest, now)) return await_window(now);
-    // PDS-177. A peer that is slow to close must not cost what waits for the application here.
-    if (watches_ == 0) set_deadline(kClose, now + env_.parameters.close_request_time);
-  }
-  close_wanted_ = false;
+  close_.begun();
   enter(PdcEvent::CloseWanted);
   make_ready();
 }
 
+CloseHandshake::Step Pdc::next_close_step() const {
+  return CloseHandshake::next(role_, state_, backlog_.empty(), tx_.empty(), is_held());
+}
+
 void Pdc::continue_close(Time now) {
-  if (role_ == Role::Target) return;  // only the initiator closes (PDS-169)
-  if (state_ == PdcState::Quiesce && backlog_.empty() && !is_held()) enter(PdcEvent::Drained);
-  // The last response may be what makes SES wait for the peer, or send another packet.
-  if (state_ == PdcState::AckWait && tx_.empty() && backlog_.empty() && !is_held()) {
-    close_psn_ = tx_.next_psn();
-    const bool cleared = !clear_.owed();
-    if (!cleared || !send_control(wire::CpType::Close, now)) return await_window(now);
-    enter(PdcEvent::CloseSent);
-  }
+  if (next_close_step() == CloseHandshake::Step::Drained) enter(PdcEvent::Drained);
+  if (next_close_step() != CloseHandshake::Step::SendClose) return;
+  close_psn_ = tx_.next_psn();
+  if (clear_.owed() || !send_control(wire::CpType::Close, now)) return await_window(now);
+  enter(PdcEvent::CloseSent);
 }
 
 // The handshake is over. Manager frees the PDC and keeps a tombstone.
@@ -615,19 +619,22 @@ void Pdc::extend_close(Time now) {
 
 // PDS section 6.4: answered, then the PDC is gone.
 void Pdc::on_close_command(const Incoming& request, Time now) {
-  if (role_ != Role::Target) return send_nack(NackCode::UnexpEvent, request.meta);
   bool return_data = !backlog_.empty();
   for (Psn psn = tx_.base(); psn != tx_.next_psn(); ++psn) {
     const TxRecord* record = tx_.find(psn);
     return_data = return_data || (record != nullptr && record->message != nullptr);
   }
-  // The initiator has the data that it waited for. If a message waits for the application here, the
-  // Close Command comes again, and so do the data, until their ACKs are here.
-  if (return_data && watches_ > 0) return;
-  if (return_data) {
-    send_nack(NackCode::ClosingInErr, request.meta);
-    ++env_.counters.close_in_error;
-    return fail(PdsError::ClosedInError, now);
+  switch (CloseHandshake::reply(role_, return_data, watches_ > 0)) {
+    case CloseHandshake::Reply::Unexpected:
+      return send_nack(NackCode::UnexpEvent, request.meta);
+    case CloseHandshake::Reply::Ignore:
+      return;
+    case CloseHandshake::Reply::Refuse:
+      send_nack(NackCode::ClosingInErr, request.meta);
+      ++env_.counters.close_in_error;
+      return fail(PdsError::ClosedInError, now);
+    case CloseHandshake::Reply::Accept:
+      break;
   }
   close_psn_ = request.meta.psn;
   receive_.close_arrived(request.meta, now);

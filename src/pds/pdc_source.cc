@@ -114,7 +114,7 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
   // leave that would carry it (PDS-118).
   if (asked_for_window && window_.cack() < tx_.clear_psn()) clear_.pay_at_once();
   if (ack.req == wire::AckRequestCode::Close && role_ == Role::Initiator) {
-    close_wanted_ = gives_way_ = true;
+    close_.peer_asks();
   }
   if (ack.p) on_probe_answer(ack, arrived, now);
   inform_ccc(ack, feedback, acked_bytes, now);
@@ -505,7 +505,7 @@ void Pdc::on_deadline(Time now) {
       }
       next = std::min(next, window_.ask_due());
     }
-    if (close_wanted_ || state_ == PdcState::AckWait) make_ready();
+    if (close_.wanted() || state_ == PdcState::AckWait) make_ready();
     set_deadline(kResend, next);
     if (resend_count_ > 0) make_ready();
     settle_ccc();

@@ -115,7 +115,7 @@ class alignas(64) Pdc final : public PdcCore {
   // pump() would send an ACK at most.
   bool has_only_ack() const {
     return state_ == PdcState::Established && backlog_.empty() && resend_count_ == 0 &&
-           !clear_.is_urgent() && !close_wanted_;
+           !clear_.is_urgent() && !close_.wanted();
   }
   // A Credit Request names no context: the peer must know it from a request of this PDC.
   bool can_request_credit() const { return context_known_ && !finished(); }
@@ -130,13 +130,13 @@ class alignas(64) Pdc final : public PdcCore {
   void begin_close(Time now);
   // The same for want of PDCs: what watches it lets it close.
   void give_way(Time now) {
-    gives_way_ = true;
+    close_.give_way();
     begin_close(now);
   }
 
  private:
   // pdc.cc
-  bool is_held() const { return locks_ > 0 || (watches_ > 0 && !gives_way_); }
+  bool is_held() const { return close_.is_held(locks_, watches_); }
   // A turn could do something.
   bool has_work() const { return ack_is_due() || !has_only_ack(); }
   bool within_peer_window(Psn psn) const;
@@ -173,6 +173,7 @@ class alignas(64) Pdc final : public PdcCore {
   void end_wait(Time now);
   void set_backlog(Message& message, std::uint64_t bytes);
   void end_resend(TxRecord& record);
+  CloseHandshake::Step next_close_step() const;
   void continue_close(Time now);
   void finish();
   void on_idle(Time now);

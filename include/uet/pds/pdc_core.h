@@ -19,6 +19,7 @@
 #include "uet/cms/path.h"
 #include "uet/pds/api.h"
 #include "uet/pds/ccc_pool.h"
+#include "uet/pds/close_handshake.h"
 #include "uet/pds/environment.h"
 #include "uet/pds/pdc_state.h"
 
@@ -84,7 +85,7 @@ class PdcCore : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, pu
 
   // The peer asks for the close. It begins in the next turn, and does not wait for watchers.
   void want_close() {
-    close_wanted_ = gives_way_ = true;
+    close_.peer_asks();
     make_ready();
   }
   // Puts the PDC in line for Pdc::pump.
@@ -117,8 +118,7 @@ class PdcCore : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, pu
   std::optional<cms::PathSelector> own_path_;  // if it has one of its own
   PdcId next_there_;
   std::optional<PdsError> error_;
-  bool close_wanted_ : 1 = false;  // asked for while it could not begin
-  bool gives_way_ : 1 = false;     // its end does not wait for what watches it
+  CloseHandshake close_;
   bool syn_came_again_ : 1 = false;
   bool proved_ : 1;
   bool proof_asked_ : 1 = false;  // and may not be asked again yet
