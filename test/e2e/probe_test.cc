@@ -5,6 +5,10 @@
 #include <sys/wait.h>
 
 #include <array>
+#include <cstdlib>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "harness.h"
 
@@ -56,6 +60,42 @@ TEST_P(ProbeTest, FindsNoDeviationOfOurs) {
   EXPECT_THAT(output.text, HasSubstr("No deviation from UET 1.0.3 found."));
   EXPECT_THAT(output.text, HasSubstr("RESPONSE_W_DATA OK, 256 bytes"));
   EXPECT_THAT(output.text, Not(HasSubstr("refused")));
+}
+
+// Two hosts of in_network, the first of which speaks the native form: IP protocol 253 over veth.
+class NativeProbeTest : public testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(All, NativeProbeTest, testing::Values("", "--rod", "--crc"));
+
+TEST_P(NativeProbeTest, FindsNoDeviationOfOurs) {
+  const char* hosts = std::getenv("UET_E2E_HOSTS");
+  if (hosts == nullptr || std::string(hosts).find(":native") == std::string::npos) {
+    GTEST_SKIP() << "needs the hosts of in_network packet:native,packet:native";
+  }
+  const std::string options = GetParam();
+  const bool ordered = options.find("--rod") != std::string::npos;
+  const bool crc = options.find("--crc") != std::string::npos;
+  ChannelPair channels;
+  Process server("server", {{"FI_UET_CRC", crc ? "yes" : "no"}}, [&] {
+    const std::string address = own_address();
+    channels.left.send_bytes(std::as_bytes(std::span(address)));
+    serve(channels.left, ordered ? FI_ORDER_SAS : 0);
+  });
+  Process prober("prober", {}, [&] {
+    const std::vector<std::byte> address = channels.right.receive_bytes();
+    const std::string peer(reinterpret_cast<const char*>(address.data()), address.size());
+    const auto key = channels.right.receive<std::uint64_t>();
+    const Output output = run_program(std::string(UET_PROBE) + " --native 253 --mtu 8192 --key " +
+                                          std::to_string(key) + " " + options + " " + peer,
+                                      {});
+    channels.right.send('e');
+    const auto says = [&](const char* text) { return output.text.find(text) != std::string::npos; };
+    require(WIFEXITED(output.status) && WEXITSTATUS(output.status) == 0 &&
+                says("No deviation from UET 1.0.3 found.") &&
+                says("RESPONSE_W_DATA OK, 256 bytes") && !says("refused"),
+            output.text);
+  });
+  EXPECT_EQ(wait_for_all({&server, &prober}), "");
 }
 
 TEST(ProbeStatus, SaysThatNothingAnswers) {

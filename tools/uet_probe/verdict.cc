@@ -40,13 +40,18 @@ void check_reserved(const Header& header, std::span<const std::byte> bytes, cons
   report.deviation(rule, "reserved bits of the header are not 0");
 }
 
-void check_way(const Heard& heard, std::uint16_t entropy, std::uint16_t peer_port, Report& report) {
+void check_way(const Heard& heard, Report& report) {
   if (heard.crc_wrong) report.deviation("WIRE 1.4", "the CRC trailer is missing or wrong");
   if (heard.at_source_port) {
     report.deviation("WIRE 1.1",
                      "the answer went to the source port of the request, which is an entropy value "
                      "and no return address: it belongs to port 4793");
   }
+}
+
+// Of an ACK or a NACK. Data and control packets of the peer have an entropy of their own.
+void check_entropy(const Heard& heard, std::uint16_t entropy, std::uint16_t peer_port,
+                   Report& report) {
   if (heard.entropy == entropy) return;
   const std::string text = "the answer has entropy " + number(heard.entropy) +
                            ", the packet that it answers " + number(entropy);
@@ -154,7 +159,8 @@ std::optional<Answer> take_apart(const Heard& heard, const Asked& asked, std::ui
                                   " answers one of a PDC");
     return {};
   }
-  check_way(heard, entropy, peer_port, report);
+  check_way(heard, report);
+  if (answer.ack || answer.nack) check_entropy(heard, entropy, peer_port, report);
   if (meant != asked.own) {
     report.deviation(
         "PDS-25", "the packet names PDC " + hex(meant.value) + ", ours is " + hex(asked.own.value));

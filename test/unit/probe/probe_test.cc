@@ -99,8 +99,7 @@ class FepLine final : public Line, private nic::Nic {
       for (const Slice& slice : packet->payload) {
         heard.bytes.insert(heard.bytes.end(), slice.data, slice.data + slice.length);
       }
-      // A packet of its own, not an answer, has what entropy it likes.
-      heard.entropy = kEntropy;
+      heard.entropy = packet->entropy;
       answers_.push_back(std::move(heard));
     }
     return in.size();
