@@ -34,10 +34,14 @@ void PeerPorts::remove(const FepAddress& fep) {
   if (--at->count == 0) known_.erase(at);
 }
 
-FepAddress PeerPorts::find(const FepAddress& source) const {
-  const auto lowest = std::lower_bound(
-      known_.begin(), known_.end(), FepAddress{source.ip, 0},
+std::vector<PeerPorts::Known>::const_iterator PeerPorts::first_at(const FabricAddress& ip) const {
+  return std::lower_bound(
+      known_.begin(), known_.end(), FepAddress{ip, 0},
       [](const Known& known, const FepAddress& wanted) { return is_before(known.fep, wanted); });
+}
+
+FepAddress PeerPorts::find(const FepAddress& source) const {
+  const auto lowest = first_at(source.ip);
   FepAddress found{source.ip, kUetUdpPort};
   for (auto at = lowest; at != known_.end() && at->fep.ip == source.ip; ++at) {
     if (at == lowest || at->fep.port == source.port) found = at->fep;

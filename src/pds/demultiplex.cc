@@ -128,14 +128,30 @@ void Manager::on_request_packet(const RxPacket& packet, Time now) {
   if (environment_.responses_short) relieve_responses(pdc->host(), now);
 }
 
-// PDS-24, PDS-58 to 67.
+// PDS-24. A FEP at a port of its own sends from any, so that the copy of a SYN may come from
+// another one than the first: a PDC that is known is found among all FEPs at that IP address.
+Manager::PeerKey Manager::peer_of_syn(const FepAddress& source, PdcId spdcid, Psn start_psn) const {
+  const auto opened_this = [&](const FepAddress& fep) {
+    const auto entry = accepted_.find({fep, spdcid});
+    if (entry == accepted_.end()) return false;
+    const std::uint16_t slot = slot_of_id_[entry->second.value];
+    if (slot != kNoSlot) return pdcs_[slot].start_psn() == start_psn;
+    const std::uint16_t index = tombstone_of_id_[entry->second.value];
+    return index != kNoSlot && tombstones_[index].start_psn == start_psn;
+  };
+  const FepAddress by_port = environment_.peer_ports.reply_address(source);
+  const auto known = environment_.peer_ports.find_if(source, opened_this);
+  return {known.value_or(by_port), spdcid};
+}
+
+// PDS-58 to 67.
 Pdc* Manager::resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMode mode, Psn start_psn,
                           const Incoming& request, Time now) {
   if (spdcid.value == 0) {  // PDS-27
     ++counters_.malformed;
     return nullptr;
   }
-  const PeerKey peer{environment_.peer_ports.reply_address(packet.source), spdcid};
+  const PeerKey peer = peer_of_syn(packet.source, spdcid, start_psn);
   const auto entry = accepted_.find(peer);
   Pdc* half_open = nullptr;
   if (entry != accepted_.end()) {

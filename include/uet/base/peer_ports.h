@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "uet/base/address.h"
@@ -30,6 +31,19 @@ class PeerPorts {
     return {source.ip, kUetUdpPort};
   }
 
+  // The FEP, of those that an answer to a packet from `source` may go to, for which `is_wanted`
+  // holds: of several at one IP address the source port may tell nothing.
+  template <class Predicate>
+  std::optional<FepAddress> find_if(const FepAddress& source, Predicate is_wanted) const {
+    if (is_ours(source.port) || known_.empty()) return {};
+    for (auto at = first_at(source.ip); at != known_.end() && at->fep.ip == source.ip; ++at) {
+      if (is_wanted(at->fep)) return at->fep;
+    }
+    const FepAddress standard{source.ip, kUetUdpPort};
+    if (is_wanted(standard)) return standard;
+    return {};
+  }
+
   // May the peer at `fep` have sent a packet from `source`? A process of ours only from its own
   // port, any other FEP from any port that is not one of ours.
   bool may_be_from(const FepAddress& fep, const FepAddress& source) const {
@@ -48,6 +62,7 @@ class PeerPorts {
     return names_process(port) || (port >= first_ && port - first_ < kUetUdpPorts);
   }
   FepAddress find(const FepAddress& source) const;
+  std::vector<Known>::const_iterator first_at(const FabricAddress& ip) const;
   std::vector<Known>::iterator place(const FepAddress& fep);
 
   std::uint16_t first_;

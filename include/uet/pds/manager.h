@@ -182,6 +182,7 @@ class Manager final : public Delivery {
   void refuse_rudi(const RxPacket& packet, const wire::RudiHeader& header, NackCode code);
   void note_peer(const Pdc& pdc);
   Pdc* resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMode mode, Psn start_psn,
+  PeerKey peer_of_syn(const FepAddress& source, PdcId spdcid, Psn start_psn) const;
                    const Incoming& request, Time now);
   Pdc* resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid, const Incoming& request,
                Time now);

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <vector>
+
 namespace uet {
 namespace {
 
@@ -36,6 +39,28 @@ TEST(PeerPorts, Wire11_ReplyGoesToThePortOfAKnownPeer) {
   EXPECT_EQ(ports.reply_address(at(0x4242)), at(kForeign)) << "the lowest";
   EXPECT_EQ(ports.reply_address(at(50'000)), at(50'000)) << "it sent from there";
   EXPECT_EQ(ports.reply_address(at(50'000, 2)), at(40'000, 2));
+}
+
+TEST(PeerPorts, Wire11_AllFepsOfTheAddressAreLookedAt) {
+  PeerPorts ports;
+  const auto seen = [&](const FepAddress& source) {
+    std::vector<std::uint16_t> all;
+    ports.find_if(source, [&](const FepAddress& fep) {
+      EXPECT_EQ(fep.ip, source.ip);
+      all.push_back(fep.port);
+      return false;
+    });
+    return all;
+  };
+  EXPECT_TRUE(seen(at(0x4242)).empty());
+  ports.add(at(50'000));
+  ports.add(at(kForeign));
+  ports.add(at(40'000, 2));
+  EXPECT_EQ(seen(at(0x4242)), (std::vector<std::uint16_t>{kForeign, 50'000, 4793}));
+  EXPECT_TRUE(seen(at(4794)).empty()) << "one of ours";
+  const auto wanted = [](const FepAddress& fep) { return fep.port == 50'000; };
+  EXPECT_EQ(ports.find_if(at(0x4242), wanted), at(50'000));
+  EXPECT_EQ(ports.find_if(at(0x4242, 2), wanted), std::nullopt);
 }
 
 TEST(PeerPorts, Wire11_APeerIsKnownUntilItsLastRemoval) {

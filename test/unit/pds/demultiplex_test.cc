@@ -105,6 +105,39 @@ TEST_F(Demultiplex, AnswersGoToTheSourcePortOnlyInTheKnownRange) {
 
 // ---- accepting ----------------------------------------------------------------------------------
 
+// Two FEPs of another implementation at one IP address, whose packets leave from any port.
+TEST_F(Demultiplex, Wire11_CopyOfASynFromAnotherPortIsOne) {
+  const FepAddress low = address_of(3, 40'000);
+  const FepAddress high = address_of(3, 50'000);
+  for (const FepAddress& fep : {low, high}) node->manager->learn(fep);
+  for (const FepAddress& fep : {high, low}) {
+    peer_start = fep.port;
+    wire::RequestHeader syn = request(peer_start, true);
+    syn.ar = true;
+    const auto first = from(fep, syn);
+    ASSERT_EQ(acks(first).size(), 1U);
+    EXPECT_EQ(first[0].to, fep);
+    syn.retx = true;
+    const auto again = from(address_of(3, 0x4242), syn);
+    ASSERT_EQ(acks(again).size(), 1U);
+    EXPECT_EQ(again[0].to, fep);
+    EXPECT_EQ(acks(again)[0].spdcid, acks(first)[0].spdcid);
+  }
+  EXPECT_EQ(node->client.delivered.size(), 2U);
+  EXPECT_EQ(counters().pdcs_accepted, 2U);
+}
+
+TEST_F(Demultiplex, Wire11_LateSynFromAnotherPortOpensNothing) {
+  for (const std::uint16_t port : {40'000, 50'000}) node->manager->learn(address_of(2, port));
+  peer_start = 333;
+  from(address_of(2, 50'000), request(333, true));
+  pdc = node->client.delivered.back().pdc;
+  from(address_of(2, 50'000), control(CpType::Close, 334));
+  ASSERT_EQ(node->manager->open_pdcs(), 0U);
+  EXPECT_TRUE(from(address_of(2, 0x4242), request(333, true)).empty());
+  EXPECT_EQ(node->client.delivered.size(), 1U);
+}
+
 TEST_F(Demultiplex, Pds58_AnySynPacketOpensThePdc) {
   peer_start = 70000;
   const auto sent = answer_to(request(70003, true));
