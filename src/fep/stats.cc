@@ -118,6 +118,9 @@ constexpr Row kRows[] = {
     pds<&P::rudi_requests_received>("pds_rudi_requests_received",
                                     "RUDI requests given to SES, copies included"),
     pds<&P::rudi_responses_sent>("pds_rudi_responses_sent", "RUDI responses sent"),
+    pds<&P::rudi_unproved_refused>(
+        "pds_rudi_unproved_refused",
+        "RUDI reads refused because their source has shown no PDC that it answers"),
 
     cms<&C::contexts>("cms_contexts", "congestion contexts that exist now"),
     cms<&C::window_bytes>("cms_window_bytes", "sum of the congestion windows of all contexts"),

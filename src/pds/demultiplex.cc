@@ -10,6 +10,9 @@ namespace uet::pds {
 
 namespace {
 
+// Headers of a RUDI response with data: those of PDS and SES (RESPONSE_DATA).
+constexpr std::size_t kRudiDataHeaders = sizeof(wire::PdsRudi) + 20;
+
 bool is_request_header(wire::NextHdr next_hdr) {
   return next_hdr == wire::NextHdr::RequestSmall || next_hdr == wire::NextHdr::RequestMedium ||
          next_hdr == wire::NextHdr::RequestStd;
@@ -300,7 +303,11 @@ void Manager::on_nack_packet(const RxPacket& packet, Time now) {
     ++counters_.malformed;
     return;
   }
-  if (header.nt) return rudi_.on_nack(header, packet.source, now);
+  if (header.nt) {
+    RudiFlow* const refused = rudi_.on_nack(header, packet.source, now);
+    if (refused != nullptr) prove_address(*refused, now);
+    return;
+  }
   Pdc* pdc = live(header.dpdcid, now);
   if (pdc == nullptr ||
       !environment_.peer_ports.may_be_from(pdc->destination().address, packet.source)) {
@@ -311,6 +318,18 @@ void Manager::on_nack_packet(const RxPacket& packet, Time now) {
   pdc->came_through(packet.connection);
   pdc->on_nack(header, now);
   if (creating) note_peer(*pdc);
+}
+
+// PDS-222: a target that refuses a request may need the proof that we hear it. The NOOP that opens
+// a PDC is none: its source may be invented, too. One that names the peer's PDC id is.
+void Manager::prove_address(RudiFlow& flow, Time now) {
+  Destination destination = flow.destination;
+  destination.mode = DeliveryMode::Rud;
+  if (environment_.peer_limits.refuses(destination.address, wire::CpType::Noop)) return;
+  const Result<PdcId> pdc = connect(destination, now);
+  if (!pdc || pdc.value() == flow.proof) return;
+  Pdc& open = pdcs_[slot_of_id_[pdc.value().value]];
+  if (open.state() != PdcState::Creating && open.send_noop(now)) flow.proof = pdc.value();
 }
 
 void Manager::on_control_packet(const RxPacket& packet, Time now) {
@@ -443,6 +462,22 @@ void Manager::on_rudi_request(const RxPacket& packet, const wire::RudiHeader& he
     emit_control(environment_, *answer, view.source, packet.entropy);
   }
   ++counters_.rudi_responses_sent;
+}
+
+// PDS-222.
+Result<void> Manager::respond(Message& message, Time now) {
+  if (rudi_request_ == nullptr) return Error::Invalid;
+  const FepAddress to = environment_.peer_ports.reply_address(rudi_request_->source);
+  const auto came = static_cast<std::uint32_t>(rudi_request_->bytes.size());
+  const auto length = static_cast<std::uint32_t>(kRudiDataHeaders + message.backlog_bytes);
+  if (!environment_.proved_hosts.may_answer(to.ip, cms::nominal_packet_bytes(came),
+                                            cms::nominal_packet_bytes(length), now)) {
+    ++counters_.rudi_unproved_refused;
+    return Error::Again;
+  }
+  const auto queued = datagrams_.respond(message, rudi_response_, to, rudi_request_->entropy);
+  rudi_responded_ = queued.ok();
+  return queued;
 }
 
 // PDS-191: nothing is remembered of it and nothing answers it, whatever becomes of it (PDS-213).

@@ -206,15 +206,6 @@ Result<void> Manager::send_to(Message& message, const Destination& destination, 
   return {};
 }
 
-Result<void> Manager::respond(Message& message) {
-  if (rudi_request_ == nullptr) return Error::Invalid;
-  const auto queued = datagrams_.respond(
-      message, rudi_response_, environment_.peer_ports.reply_address(rudi_request_->source),
-      rudi_request_->entropy);
-  rudi_responded_ = queued.ok();
-  return queued;
-}
-
 Result<void> Manager::send_on(PdcId id, Message& message, Time now) {
   Pdc* pdc = find(id);
   if (pdc == nullptr) return Error::NotFound;

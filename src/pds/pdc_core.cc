@@ -38,6 +38,7 @@ PdcCore::PdcCore(Environment& environment, Role role, PdcId id, PdcId peer_id,
 
 PdcCore::~PdcCore() {
   if (!proved_) --env_.unproved;
+  if (proved_ && peer_id_ != PdcId{}) env_.proved_hosts.remove(destination_.address.ip);
   env_.wheel.cancel(*this);
   if (ListNode<ReadyTag>::linked()) {
     ccc_.ready.remove(static_cast<Pdc&>(*this));
@@ -47,6 +48,7 @@ PdcCore::~PdcCore() {
 }
 
 void PdcCore::note_proved() {
+  env_.proved_hosts.add(destination_.address.ip);
   proved_ = true;
   --env_.unproved;
 }

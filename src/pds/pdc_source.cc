@@ -50,6 +50,7 @@ void Pdc::heard(Time now) {
 
 void Pdc::learn_peer(PdcId peer_id) {
   if (state_ != PdcState::Creating) return;
+  env_.proved_hosts.add(destination_.address.ip);
   peer_id_ = peer_id;
   enter(PdcEvent::PeerKnown);
 }

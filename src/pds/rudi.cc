@@ -179,18 +179,21 @@ void Rudi::on_response(const wire::RudiHeader& header, std::span<const std::byte
 }
 
 // PDS-187.
-void Rudi::on_nack(const wire::NackHeader& nack, const FepAddress& from, Time now) {
+RudiFlow* Rudi::on_nack(const wire::NackHeader& nack, const FepAddress& from, Time now) {
   ++env_.counters.nacks_received[static_cast<std::uint8_t>(nack.nack_code)];
   Record* record = find(nack.nack_psn.value, from);
   const NackAction action = nack_action(nack.nack_code);
   if (record == nullptr || action == NackAction::Ignore || action == NackAction::Rebase) {
     ++env_.counters.nacks_ignored;
-    return;
+    return nullptr;
   }
   RudiFlow& flow = *record->flow;
   flow.last_heard = now;
   record->rto_count = 0;
-  if (is_fatal(nack.nack_code)) return fail(*record, nack_error(nack.nack_code), now);
+  if (is_fatal(nack.nack_code)) {
+    fail(*record, nack_error(nack.nack_code), now);
+    return nullptr;
+  }
   if (record->in_flight) {
     record->in_flight = false;
     flow.ccc.ccc->on_nack(nack.nack_code, record->nominal_bytes, nack.ce, std::nullopt, now);
@@ -200,18 +203,25 @@ void Rudi::on_nack(const wire::NackHeader& nack, const FepAddress& from, Time no
   ++env_.counters.nack_retransmissions;
   if (action == NackAction::RetransmitNow) {  // the packet has not arrived
     if (rto_exhausted(env_.parameters, record->unanswered + 1)) {
-      return fail(*record, PdsError::RtoExhausted, now);
+      fail(*record, PdsError::RtoExhausted, now);
+      return nullptr;
     }
     const Time allowed =
         record->last_sent + retransmission_pause(env_.parameters, record->unanswered + 1);
-    if (now < allowed) return wheel_.move(*record, allowed);
-    return resend(*record, now);
+    if (now < allowed) {
+      wheel_.move(*record, allowed);
+    } else {
+      resend(*record, now);
+    }
+    return nullptr;
   }
   record->unanswered = 0;
   if (record->nack_count++ >= env_.parameters.max_nack_retransmissions) {
-    return fail(*record, PdsError::NackExhausted, now);
+    fail(*record, PdsError::NackExhausted, now);
+    return nullptr;
   }
   wheel_.move(*record, now + env_.parameters.nack_retransmission_time);
+  return nack.nack_code == NackCode::NoResource ? &flow : nullptr;
 }
 
 // ---- loss ---------------------------------------------------------------------------------------

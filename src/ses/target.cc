@@ -334,7 +334,7 @@ ReadAnswer* Target::begin_answer(const View& view, const Request& request, const
   answer->backlog_bytes = asked.length;
   answering_.push_back(*answer);
   const bool rudi = view.mode == DeliveryMode::Rudi;
-  if (rudi ? delivery_->respond(*answer) : delivery_->send_on(view.pdc, *answer, now)) {
+  if (rudi ? delivery_->respond(*answer, now) : delivery_->send_on(view.pdc, *answer, now)) {
     return answer;
   }
   answer_done(*answer);

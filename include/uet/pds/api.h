@@ -206,8 +206,9 @@ class Delivery {
   // one with mode Rudi are requests of their own: each may reach the peer's SES more than once.
   virtual Result<void> send(Message& message, const Destination& destination, Time now) = 0;
   // Sends the message's only packet as the response to the RUDI request that rx_req is being called
-  // for (PDS-189); rx_req's own answer is not sent then. Again when there is no room.
-  virtual Result<void> respond(Message& message) = 0;
+  // for (PDS-189); rx_req's own answer is not sent then. Again when there is no room, or the data
+  // are too many for a source that may be invented (PDS-222).
+  virtual Result<void> respond(Message& message, Time now) = 0;
   // Queues the message on the PDC `pdc` in the return direction (PDS-194). NotFound if it is gone.
   virtual Result<void> send_on(PdcId pdc, Message& message, Time now) = 0;
   // Answers the request `psn`, whose response was provisional: this one is stored until it is

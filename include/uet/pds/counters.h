@@ -43,10 +43,11 @@ struct Counters {
   std::uint64_t rudi_requests_sent = 0;      // first transmissions
   std::uint64_t rudi_requests_received = 0;  // given to SES, copies included (PDS-184)
   std::uint64_t rudi_responses_sent = 0;
-  std::uint64_t datagrams_trimmed = 0;  // arrived without payload: dropped
-  std::uint64_t trimmed_received = 0;   // packets of any type that a switch had trimmed
-  std::uint64_t marked_received = 0;    // ECN CE
-  std::uint64_t credits_sent = 0;       // Credit control packets
+  std::uint64_t rudi_unproved_refused = 0;  // reads of sources that may be invented (PDS-222)
+  std::uint64_t datagrams_trimmed = 0;      // arrived without payload: dropped
+  std::uint64_t trimmed_received = 0;       // packets of any type that a switch had trimmed
+  std::uint64_t marked_received = 0;        // ECN CE
+  std::uint64_t credits_sent = 0;           // Credit control packets
   std::uint64_t credits_received = 0;
   std::uint64_t credit_requests_sent = 0;
   std::uint64_t credit_requests_received = 0;

@@ -23,6 +23,7 @@
 #include "uet/pds/packet_meta.h"
 #include "uet/pds/parameters.h"
 #include "uet/pds/peer_limits.h"
+#include "uet/pds/proved_hosts.h"
 #include "uet/pds/rx_window.h"
 #include "uet/pds/tx_window.h"
 
@@ -75,6 +76,7 @@ struct Environment {
   LossScratch losses;                 // for one look for losses at a time
   PeerLimits peer_limits{};           // what peers of other makes have refused
   PeerPorts peer_ports;               // where answers go
+  ProvedHosts proved_hosts{};         // of PDCs whose peer has answered (PDS-222)
 };
 
 // Addresses a packet that nobody keeps (ACK, NACK, unacknowledged control packet) and queues it.

@@ -41,7 +41,7 @@ class Manager final : public Delivery {
   ~Manager() override;
 
   Result<void> send(Message& message, const Destination& destination, Time now) override;
-  Result<void> respond(Message& message) override;
+  Result<void> respond(Message& message, Time now) override;
   Result<void> send_on(PdcId pdc, Message& message, Time now) override;
   void answer(PdcId pdc, Psn psn, const Response& response) override;
   bool cancel(Message& message) override;
@@ -170,6 +170,7 @@ class Manager final : public Delivery {
   Psn choose_start_psn(const Outgoing& outgoing);
   RudiFlow* rudi_flow(const Destination& destination, Time now);
   void drop_idle_rudi_flows(Time now);
+  void prove_address(RudiFlow& flow, Time now);
 
   void on_request_packet(const RxPacket& packet, Time now);
   void on_ack_packet(const RxPacket& packet, Time now);
@@ -181,8 +182,8 @@ class Manager final : public Delivery {
   void on_rudi_request(const RxPacket& packet, const wire::RudiHeader& header, Time now);
   void refuse_rudi(const RxPacket& packet, const wire::RudiHeader& header, NackCode code);
   void note_peer(const Pdc& pdc);
-  Pdc* resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMode mode, Psn start_psn,
   PeerKey peer_of_syn(const FepAddress& source, PdcId spdcid, Psn start_psn) const;
+  Pdc* resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMode mode, Psn start_psn,
                    const Incoming& request, Time now);
   Pdc* resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid, const Incoming& request,
                Time now);

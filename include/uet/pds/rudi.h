@@ -41,6 +41,7 @@ struct RudiFlow : ListNode<RudiFlowTag> {
   Time last_heard{};
   AnswerTime answer_time;
   std::uint32_t outstanding = 0;  // packets without a response
+  PdcId proof;                    // the PDC that has shown the target our address (PDS-222)
   std::uint32_t asking = 0;       // id of the packet that is repeated while the peer is silent
 
   bool idle() const { return !linked() && outstanding == 0; }
@@ -70,7 +71,8 @@ class Rudi {
   bool expire(Time now) { return in_use() && expire_records(now); }
   void on_response(const wire::RudiHeader& header, std::span<const std::byte> ses,
                    const FepAddress& from, Time now);
-  void on_nack(const wire::NackHeader& nack, const FepAddress& from, Time now);
+  // The flow of a request that the target has no room to answer for now; else nullptr.
+  RudiFlow* on_nack(const wire::NackHeader& nack, const FepAddress& from, Time now);
 
   // Everything of the flow ends with `error`.
   void fail_flow(RudiFlow& flow, PdsError error, Time now);

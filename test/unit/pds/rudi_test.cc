@@ -242,7 +242,7 @@ TEST_F(RudiTest, Pds121_APacketThatIsTrimmedEachTimeFails) {
 TEST_F(RudiTest, Pds187_ANackBringsThePacketBackLater) {
   TestMessage& message = rudi(1);
   const std::uint32_t id = headers(turn()).at(0).pkt_id;
-  refuse(NackCode::NoResource, id);
+  refuse(NackCode::NoPktBuffer, id);
   EXPECT_TRUE(turn().empty());
   const std::vector<wire::RudiHeader> again = headers(after(milliseconds(2)));
   ASSERT_EQ(again.size(), 1U);
@@ -441,7 +441,7 @@ TEST_F(RudiTest, Pds189_AResponseWithDataIsAMessageOfOnePacket) {
   TestMessage& data = node->message(1, 200);
   node->client.next_hdr = NextHdr::ResponseData;
   node->client.respond = [&](const Delivered&) {
-    EXPECT_TRUE(node->manager->respond(data).ok());
+    EXPECT_TRUE(node->manager->respond(data, now).ok());
     return default_response();
   };
   arrive(request_with(0xBEEF), 44);
@@ -454,7 +454,131 @@ TEST_F(RudiTest, Pds189_AResponseWithDataIsAMessageOfOnePacket) {
   EXPECT_EQ(sent[0].entropy, rx_entropy);
   node->manager->answer_datagrams(now);
   EXPECT_TRUE(Node::answered_once(data));
-  EXPECT_EQ(node->manager->respond(data).error(), Error::Invalid);  // outside rx_req
+  EXPECT_EQ(node->manager->respond(data, now).error(), Error::Invalid);  // outside rx_req
+}
+
+// ---- sources that may be invented (PDS-222) -----------------------------------------------------
+
+class RudiRead : public RudiTest {
+ protected:
+  static constexpr std::uint32_t kData = 4096;
+  RudiRead() {
+    node->client.respond = [this](const Delivered&) { return answer_of(*node, now); };
+  }
+  // The data of a read, or its refusal, as SES answers.
+  static Response answer_of(Node& target, Time now) {
+    TestMessage& data = target.message(1, kData);
+    data.backlog_bytes = kData;
+    const bool taken = target.manager->respond(data, now).ok();
+    return taken ? default_response() : refusal(NackCode::NoResource);
+  }
+  // Bytes of what goes back for one read of this host.
+  std::size_t read_from(std::uint8_t host) {
+    arrive(request_with(host), kRequest, address_of(host));
+    std::size_t bytes = 0;
+    for (const Sent& packet : turn()) {
+      EXPECT_EQ(packet.to, address_of(host));
+      bytes += cms::nominal_packet_bytes(static_cast<std::uint32_t>(packet.bytes.size()));
+    }
+    node->manager->answer_datagrams(now);
+    return bytes;
+  }
+  void use_up_budget() {
+    for (int i = 0; i < 100 && read_from(9) > kData; ++i) {
+    }
+  }
+  static constexpr std::size_t kRequest = 44;
+  static constexpr std::size_t kThrice =
+      3 * cms::nominal_packet_bytes(sizeof(wire::PdsRudi) + kRequest);
+};
+
+TEST_F(RudiRead, Pds222_UnprovedHostsShareABudget) {
+  std::size_t went = 0;
+  constexpr std::size_t kReads = 200;
+  for (std::size_t i = 0; i < kReads; ++i) went += read_from(static_cast<std::uint8_t>(10 + i));
+  EXPECT_LE(went, ProvedHosts::kBurstBytes + kReads * kThrice);
+  EXPECT_GT(went, ProvedHosts::kBurstBytes - kData) << "some are served";
+  EXPECT_GT(counters().rudi_unproved_refused, kReads - 20);
+  EXPECT_EQ(counters().nacks_sent[static_cast<std::size_t>(NackCode::NoResource)],
+            counters().rudi_unproved_refused);
+  now += milliseconds(10);
+  EXPECT_GT(read_from(10), kData) << "10 KB more";
+}
+
+TEST_F(RudiRead, Pds222_HostWithAProvedPdcHasAllItsReads) {
+  node->client.respond = {};
+  accept();
+  node->client.respond = [this](const Delivered&) { return answer_of(*node, now); };
+  use_up_budget();
+  for (int i = 0; i < 100; ++i) EXPECT_GT(read_from(2), kData);
+  node->manager->find(pdc)->fail(PdsError::PeerLost, now);
+  node->manager->bury_finished(now);
+  EXPECT_LT(read_from(2), kThrice) << "the proof ends with its PDC";
+}
+
+TEST_F(RudiRead, Pds222_AnsweredPdcOfOursIsAProofToo) {
+  use_up_budget();
+  EXPECT_LT(read_from(2), kThrice);
+  open();
+  EXPECT_GT(read_from(2), kData);
+}
+
+// The initiator of refused reads shows by a packet with the target's PDC id that it hears it.
+TEST_F(RudiTest, Pds222_RefusedReadOpensAPdcAsProof) {
+  rudi(2);
+  const std::vector<wire::RudiHeader> sent = headers(turn());
+  ASSERT_EQ(sent.size(), 2U);
+  for (const wire::RudiHeader& header : sent) refuse(NackCode::NoResource, header.pkt_id);
+  const auto opening = controls(turn());
+  ASSERT_EQ(opening.size(), 1U) << "one for both";
+  EXPECT_EQ(opening[0].ctl_type, wire::CpType::Noop);
+  EXPECT_TRUE(opening[0].syn);
+  pdc = opening[0].spdcid;
+  receive(ack(opening[0].psn.value, opening[0].psn.value));
+  EXPECT_TRUE(controls(turn()).empty());
+  refuse(NackCode::NoResource, sent[0].pkt_id);
+  const auto proof = controls(turn());
+  ASSERT_EQ(proof.size(), 1U);
+  EXPECT_EQ(proof[0].ctl_type, wire::CpType::Noop);
+  EXPECT_FALSE(proof[0].syn);
+  EXPECT_EQ(proof[0].dpdcid, kPeerPdc);
+  receive(ack(proof[0].psn.value, proof[0].psn.value));
+  refuse(NackCode::NoResource, sent[1].pkt_id);
+  EXPECT_TRUE(controls(turn()).empty()) << "once for each PDC";
+}
+
+// A peer that knows no NOOP (PDS-221) has its budget.
+TEST_F(RudiTest, Pds222_PeerWithoutNoopIsSentNone) {
+  Pdc& open = RudiTest::open();
+  ASSERT_TRUE(open.send_noop(now));
+  const auto noop = controls(turn());
+  ASSERT_EQ(noop.size(), 1U);
+  receive(nack(NackCode::UnexpEvent, noop[0].psn.value));
+  node->manager->abort(pdc, now);
+  turn();
+  rudi(1);
+  refuse(NackCode::NoResource, headers(turn()).at(0).pkt_id);
+  EXPECT_TRUE(controls(turn()).empty());
+  EXPECT_EQ(counters().pdcs_opened, 1U) << "nor is a PDC opened for it";
+}
+
+class RudiReads : public Pair {};
+
+TEST_F(RudiReads, Pds222_OfALivingInitiatorAllSucceed) {
+  constexpr std::uint32_t kReads = 300;
+  b->client.respond = [this](const Delivered&) {
+    TestMessage& data = b->message(1, 4096);
+    data.backlog_bytes = 4096;
+    const bool taken = b->manager->respond(data, now).ok();
+    b->manager->answer_datagrams(now);
+    return taken ? default_response() : refusal(NackCode::NoResource);
+  };
+  TestMessage& reads = send(kReads, DeliveryMode::Rudi);
+  const Time begin = now;
+  ASSERT_TRUE(run_while_not([&] { return Node::answered_once(reads); }));
+  EXPECT_GT(b->manager->counters().rudi_unproved_refused, 0U);
+  EXPECT_EQ(a->manager->counters().pdcs_opened, 1U);
+  EXPECT_LT(now - begin, milliseconds(100)) << "the budget alone would take more than a second";
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ struct Lists final : pds::Delivery {
     backlog.push_back(&message);
     return {};
   }
-  Result<void> respond(pds::Message& message) override {
+  Result<void> respond(pds::Message& message, Time) override {
     if (refuse) return Error::Again;
     responses.push_back(&message);
     return {};
