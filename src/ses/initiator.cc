@@ -324,6 +324,10 @@ pds::PacketPlan Initiator::next_packet(TxMessage& message, Packet& packet,
   if (message.awaits_read || message.deferred) {
     return next_end(message, message.header.opcode, packet, prepared);
   }
+  if (message.packets_made == 0 && has_plain_form(message)) {  // a refusal may have come meanwhile
+    message.plain = long_send_peers_.takes_plain_only(message.to);
+    if (message.plain) make_plain(message);
+  }
   const std::uint32_t length = piece_length(message, message.offset);
   const bool eom = message.offset + length == message.length;
   append_piece_header(packet, message, length, eom);
@@ -674,7 +678,7 @@ void Initiator::finish(TxMessage& message) {
   Context* context = message.context;
   if (message.pull_for != nullptr) tell_puller(message);
   if (message.plain && message.status == Status::Ok) {
-    long_send_peers_.note_plain_only(message.to);  // it refused the other opcode and took this one
+    long_send_peers_.note_plain_answer(message.to, true);  // it refused the other opcode
   }
   const bool is_pull = message.pull;
   release(message);

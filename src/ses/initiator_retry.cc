@@ -22,7 +22,9 @@ void Initiator::refuse(TxMessage& message, const wire::SesResponseHeader& header
   fail(message, code);
   if (context == nullptr || context->closing) return;
   if (code == wire::ReturnCode::UnsupportedOp) {
+    if (first && message.plain) long_send_peers_.note_plain_answer(message.to, false);
     if (!first || message.plain || !has_plain_form(message)) return;
+    long_send_peers_.note_refusal(message.to);
     message.plain = true;
     return send_again(message, true, now);
   }

@@ -2,6 +2,7 @@
 // What a peer of another make needs in the answers of a Fep, and what of its requests a Fep must
 // take, packet by packet.
 #include <algorithm>
+#include <set>
 
 #include "sim/foreign_peer.h"
 
@@ -479,6 +480,7 @@ class UnknownOpcode : public ForeignTarget {
     wire::RequestHeader pds;
     SesOpcode opcode{};
     std::vector<std::byte> payload;
+    MsgId id;
   };
   // A send to a peer with these profiles.
   void send_to(const std::vector<std::byte>& data, bool hpc, bool ai_full) {
@@ -499,8 +501,10 @@ class UnknownOpcode : public ForeignTarget {
       const Answer answer = peer.hear();
       const auto ses = answer.ses_request();
       if (!ses) continue;  // a CLEAR
-      heard.push_back(
-          {answer.request().value(), ses->opcode, {ses->payload.begin(), ses->payload.end()}});
+      heard.push_back({answer.request().value(),
+                       ses->opcode,
+                       {ses->payload.begin(), ses->payload.end()},
+                       ses->message_id});
     }
     return heard;
   }
@@ -558,6 +562,30 @@ class UnknownOpcode : public ForeignTarget {
 
 TEST_F(UnknownOpcode, RendezvousIsSentAgainAsSend) {
   expect_plain_instead_of(SesOpcode::RendezvousSend, true, false);
+}
+
+// Of a burst only what leaves before the first refusal comes is refused.
+TEST_F(UnknownOpcode, Wire312_RestOfABurstIsSends) {
+  establish();
+  const auto data = pattern(12 * kMtu);
+  constexpr std::size_t kMessages = 40;
+  for (std::size_t i = 0; i < kMessages; ++i) send_to(data, true, false);
+  std::vector<Heard> heard = hear_all();
+  ASSERT_EQ(heard.size(), 128U);
+  std::set<std::uint16_t> refused;
+  for (int round = 0; round < 100 && peer.sink.completions.size() < kMessages; ++round) {
+    for (const Heard& request : heard) {
+      const bool known = request.opcode == SesOpcode::Send;
+      if (request.opcode == SesOpcode::RendezvousSend) refused.insert(request.id.value);
+      answer(request, known ? ReturnCode::Ok : ReturnCode::UnsupportedOp);
+    }
+    heard = hear_all();
+  }
+  ASSERT_EQ(peer.sink.completions.size(), kMessages);
+  for (const auto& completion : peer.sink.completions) {
+    EXPECT_EQ(completion.status, ses::Status::Ok);
+  }
+  EXPECT_LE(refused.size(), 128 / 12 + 1U) << "as many as were in the window";
 }
 
 // It states the HPC profile and has no rendezvous: what it keeps whole needs none.

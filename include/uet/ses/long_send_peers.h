@@ -16,12 +16,18 @@ class LongSendPeers {
  public:
   static constexpr std::size_t kPeers = 256;
 
-  // The peer takes SEND and TAGGED_SEND only.
+  // The peer takes SEND and TAGGED_SEND only, as far as is known.
   bool takes_plain_only(const FepAddress& peer) const {
     const Entry& entry = at(peer);
-    return entry.peer == peer && entry.takes == Takes::PlainOnly;
+    return entry.peer == peer && (entry.takes == Takes::PlainOnly || entry.refused);
   }
-  void note_plain_only(const FepAddress& peer) { entry_of(peer).takes = Takes::PlainOnly; }
+  // The peer has refused another opcode. Its answer to a plain send tells whether because of that.
+  void note_refusal(const FepAddress& peer) { entry_of(peer).refused = true; }
+  void note_plain_answer(const FepAddress& peer, bool taken) {
+    Entry& entry = entry_of(peer);
+    if (taken) entry.takes = Takes::PlainOnly;
+    entry.refused = false;
+  }
   // A message came before its receive: the peer is served best by a message that it may read later.
   void note_unexpected(const FepAddress& peer) {
     Entry& entry = entry_of(peer);
@@ -46,6 +52,7 @@ class LongSendPeers {
   struct Entry {
     FepAddress peer;
     Takes takes = Takes::Unknown;
+    bool refused = false;
     bool trying = false;
   };
 

@@ -108,6 +108,21 @@ TEST_F(LongSend, Ses161_MessageThatDoesNotStartLetsTheNextBePlain) {
   for (const Sent& packet : packets) a.answered(packet, {});
 }
 
+// Plain sends follow a refusal until one of them tells whether the opcode was the reason.
+TEST(LongSendPeers, Wire312_RefusalCountsUntilAPlainAnswer) {
+  const FepAddress peer{.ip = {.bytes = {10, 0, 0, 1}}};
+  for (const bool taken : {true, false}) {
+    LongSendPeers peers;
+    peers.note_refusal(peer);
+    EXPECT_TRUE(peers.takes_plain_only(peer));
+    peers.note_plain_answer(peer, taken);
+    EXPECT_EQ(peers.takes_plain_only(peer), taken);
+    peers.note_refusal(peer);
+    peers.note_plain_answer(peer, false);
+    EXPECT_EQ(peers.takes_plain_only(peer), taken) << "it took one before";
+  }
+}
+
 TEST(LongSendPeers, LaterPeersTakeThePlacesOfEarlierOnes) {
   LongSendPeers peers;
   for (std::uint32_t i = 0; i < 4096; ++i) {
@@ -119,7 +134,7 @@ TEST(LongSendPeers, LaterPeersTakeThePlacesOfEarlierOnes) {
     peers.end_trial(peer);
     ASSERT_TRUE(peers.begin_trial(peer));
     ASSERT_FALSE(peers.takes_plain_only(peer));
-    peers.note_plain_only(peer);
+    peers.note_plain_answer(peer, true);
     peers.note_unexpected(peer);
     ASSERT_TRUE(peers.takes_plain_only(peer));
   }
