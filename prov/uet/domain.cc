@@ -155,6 +155,7 @@ std::uint64_t largest_window(const cms::Parameters& cms) {
 
 // CMS-310: MPR is not what bounds the rate.
 std::uint8_t default_mpr(const Params& params, const cms::Parameters& cms) {
+  if (params.mpr_zero) return 0;  // PDS-219
   const std::uint8_t by_rule = pds::mpr_for_window(largest_window(cms), cms.mtu_bytes);
   if (params.mpr == 0) return by_rule;
   if (params.mpr < by_rule) {

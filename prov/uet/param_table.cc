@@ -213,6 +213,11 @@ constexpr Row kRows[] = {
      "Packets that one packet delivery context may have outstanding, in units of 128. 0: 8, or as "
      "many more as the largest congestion window needs.",
      number<&Params::mpr>(0, 32)},
+    {"mpr_zero",
+     "State an MPR of 0, so that a packet delivery context of a peer may have mpr_zero_psns "
+     "packets "
+     "outstanding, which are fewer than 128. Needs mpr_zero_psns; mpr has no effect.",
+     yes_no<&Params::mpr_zero>()},
     {"udp_source_ports",
      "UDP ports that the back end udp sends from, so that packets take several paths. 0: 8 if "
      "FI_UET_PATHS is not single, else 1. The ports are a row from the range 49152 to 65535, with "
@@ -415,6 +420,9 @@ wire::TrimMarks recognized_trim_marks(const Params& params) {
 // WIRE 1.3.
 std::optional<std::string> find_conflict(const Params& params) {
   if (const auto why = fep::find_conflict(params.core)) return "FI_UET_TUNING: " + *why;
+  if (params.mpr_zero && params.core.pds.mpr_zero_psns == 0) {
+    return "FI_UET_TUNING: mpr_zero=yes needs mpr_zero_psns, a number from 1 to 127";
+  }
   if (!params.core.cms.trimming) return {};
   if (params.dscp_trimmed == params.dscp_trimmed_lasthop) {
     return "FI_UET_DSCP_TRIMMED and FI_UET_DSCP_TRIMMED_LASTHOP must differ";

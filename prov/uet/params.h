@@ -33,6 +33,7 @@ struct Params {
   std::string tuning;  // as given; its values stand where they belong
   std::uint64_t payload_mtu = 0;
   std::uint64_t mpr = 0;  // 0: by rule (CMS-310)
+  bool mpr_zero = false;  // our MPR is 0: it stands for mpr_zero_psns (PDS-219)
   Profile profile = Profile::Hpc;
   std::uint64_t tx_size = 1024;
   std::uint64_t rx_size = 8192;  // MPI ranks post all receives of a phase before any send

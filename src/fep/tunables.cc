@@ -62,6 +62,20 @@ constexpr Tunable::Whole base_rtt() {
       0, 10'000'000};
 }
 
+// Milliseconds; 0 for Tombstone_Time.
+constexpr Tunable::Whole syn_retx_safety_time() {
+  return {
+      [](const Config& c) {
+        const auto time = c.pds.syn_retx_safety_time.value_or(Duration{0});
+        return static_cast<std::uint64_t>(std::chrono::duration_cast<milliseconds>(time).count());
+      },
+      [](Config& c, std::uint64_t ms) {
+        c.pds.syn_retx_safety_time.reset();
+        if (ms != 0) c.pds.syn_retx_safety_time = milliseconds(ms);
+      },
+      0, kDayMs};
+}
+
 bool set_paths(Config& config, std::string_view text) {
   for (const auto& [name, policy] : cms::kPathPolicyNames) {
     if (text != name) continue;
@@ -127,6 +141,16 @@ constexpr Tunable kDelivery[] = {
     {"idle_timeout_ms",
      "Time without traffic after which a packet delivery context is closed, in milliseconds.",
      pds_time<milliseconds, &Pds::initiator_idle_time>(10, kDayMs)},
+    {"mpr_zero_psns",
+     "Packets that may be outstanding to a peer whose ACKs state an MPR of 0 "
+     "(Override_MPR_Zero_Value), a number. Use one value in all domains of a network, because no "
+     "packet carries the value. 0: an MPR of 0 leaves the last value of the peer.",
+     pds_count<&Pds::mpr_zero_psns>(0, wire::kMprUnitPsns - 1)},
+    {"syn_retx_safety_ms",
+     "Time for which a closed packet delivery context is remembered if its first packet was sent "
+     "more than once (Syn_Retx_Safety_Time), in milliseconds. A late copy of that packet opens no "
+     "context within this time. 0, or less than 2 seconds: 2 seconds (Tombstone_Time).",
+     syn_retx_safety_time()},
     {"ack_trigger_bytes",
      "Bytes received after which the target sends an ACK even if the initiator requests none "
      "(ACK_Gen_Trigger), in bytes.",

@@ -154,6 +154,13 @@ TEST_F(Parameters, LinkRateBoundsTheWindow) {
   EXPECT_GT(window("1000000"), 2 * kOnePacket);
 }
 
+// PDS-219: the 8 packets of the message leave one by one, each after the ACK of the one before.
+// Else one ACK answers several.
+TEST_F(Parameters, MprZeroIsAWindowOfFewPackets) {
+  const Environment tuning{{"FI_UET_TUNING", "mpr_zero=yes,mpr_zero_psns=1"}};
+  EXPECT_GE(counter_after("pds_acks_received", tuning), 8U);
+}
+
 // CMS-140: R starts there and only falls, or is raised, to four times as much at most (CMS-142).
 TEST_F(Parameters, BaseRttIsWhereTheMeasuredOneStarts) {
   const std::uint64_t base = counter_after("cms_base_rtt_ns", {{"FI_UET_CC_BASE_RTT_US", "1"}});

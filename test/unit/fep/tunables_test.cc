@@ -103,6 +103,23 @@ TEST(Tune, ZeroTakesRatesAndTheBaseRttBack) {
   EXPECT_EQ(config.cms.remote_rate_bps, UINT64_MAX);
 }
 
+// 0 stands for Tombstone_Time.
+TEST(Tune, Pds217_SafetyTimeIsInMilliseconds) {
+  Config config;
+  EXPECT_EQ(tune(config, "syn_retx_safety_ms=2500"), std::nullopt);
+  EXPECT_EQ(config.pds.syn_retx_safety_time, std::chrono::milliseconds(2500));
+  EXPECT_EQ(tune(config, "syn_retx_safety_ms=0"), std::nullopt);
+  EXPECT_EQ(config.pds.syn_retx_safety_time, std::nullopt);
+  EXPECT_THAT(tune(config, "syn_retx_safety_ms=86400001").value_or(""), HasSubstr("0 to 86400000"));
+}
+
+TEST(Tune, Pds218_MprZeroStandsForFewerThan128) {
+  Config config;
+  EXPECT_EQ(tune(config, "mpr_zero_psns=127"), std::nullopt);
+  EXPECT_EQ(config.pds.mpr_zero_psns, 127);
+  EXPECT_THAT(tune(config, "mpr_zero_psns=128").value_or(""), HasSubstr("0 to 127"));
+}
+
 // CMS-304, CMS-231, CMS-419.
 TEST(FindConflict, LimitsComeInTheirOrder) {
   const auto conflict = [](const char* list) {

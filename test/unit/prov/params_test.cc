@@ -121,6 +121,14 @@ TEST(FindConflict, NamesTheVariableOfTheTuning) {
               HasSubstr("FI_UET_TUNING: cc_pend_low must be less"));
 }
 
+TEST(FindConflict, Pds219_MprZeroNeedsTheNumberThatItStandsFor) {
+  Params params;
+  EXPECT_EQ(set_param(params, "mpr_zero", "yes"), std::nullopt);
+  EXPECT_THAT(find_conflict(params).value_or(""), HasSubstr("needs mpr_zero_psns"));
+  EXPECT_EQ(set_param(params, "mpr_zero_psns", "1"), std::nullopt);
+  EXPECT_EQ(find_conflict(params), std::nullopt);
+}
+
 // WIRE 1.3: what says "trimmed" must not be what packets are sent with.
 TEST(FindConflict, DscpsOfTrimmedPacketsAreTheirOwn) {
   Params params;
