@@ -203,6 +203,20 @@ void key_scan(Stranger& stranger, const GoesOn& goes_on) {
   });
 }
 
+// Reads without a PDC, whose data would go to addresses that nobody has.
+void rudi_reads(Stranger& stranger, const GoesOn& goes_on) {
+  wire::SesRequest read = request(wire::SesOpcode::Read, kDefaultJob, 4096);
+  read.match_bits = stranger.known().idempotent_key;
+  read.buffer_offset = stranger.known().address;
+  const Bytes rest = semantics(read);
+  while (goes_on()) {
+    const wire::RudiHeader rudi{.type = wire::PdsType::RudiReq,
+                                .next_hdr = wire::NextHdr::RequestStd,
+                                .pkt_id = static_cast<std::uint32_t>(stranger.draw())};
+    stranger.send_as(stranger.invented(), stranger.known().victim, packet(rudi, rest));
+  }
+}
+
 // Requests for PDCs that do not exist, each answered by a NACK to another address.
 void without_pdc(Stranger& stranger, const GoesOn& goes_on) {
   const Bytes rest = semantics(request(wire::SesOpcode::Send, kDefaultJob, 4), 4);
@@ -214,20 +228,29 @@ void without_pdc(Stranger& stranger, const GoesOn& goes_on) {
   }
 }
 
+// Packets of no type: the victim reads and drops them. The measure of all others: what it costs the
+// peer that a third host is busy and that the victim's host takes so many packets.
+void nonsense(Stranger& stranger, const GoesOn& goes_on) {
+  const Bytes packet(100, std::byte{0xFF});
+  while (goes_on()) stranger.send(packet);
+}
+
 constexpr std::array kAttacks{
+    Attack{"Nonsense", 8000, nonsense},
     Attack{"StoredResponses", 8000, stored_responses},
     Attack{"OrderedGaps", 8000, ordered_gaps},
     Attack{"WrongKeys", 8000, wrong_keys},
     Attack{"HalfWrites", 8000, half_writes},
     Attack{"Unexpected", 8000, unexpected},
-    Attack{"InventedRequests", 5000, invented_requests},
-    Attack{"InventedNoops", 5000, invented_noops},
+    Attack{"InventedRequests", 5000, invented_requests, true},
+    Attack{"InventedNoops", 5000, invented_noops, true},
+    Attack{"RudiReads", 5000, rudi_reads, true},
     Attack{"IdsOfThePeer", 5000, ids_of_the_peer},
     Attack{"ForgedAcks", 8000, forged_acks},
     Attack{"ForgedNacks", 8000, forged_nacks},
     Attack{"ForgedControl", 8000, forged_control},
     Attack{"KeyScan", 8000, key_scan},
-    Attack{"WithoutPdc", 8000, without_pdc},
+    Attack{"WithoutPdc", 8000, without_pdc, true},
 };
 
 }  // namespace

@@ -13,6 +13,8 @@ struct Attack {
   const char* name;  // letters and digits
   double packets_per_second;
   void (*run)(Stranger& stranger, const std::function<bool()>& goes_on);
+  // Its sources are addresses of no host: they get three bytes for each that came from there.
+  bool invents_sources = false;
 };
 
 std::span<const Attack> attacks();

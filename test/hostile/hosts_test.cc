@@ -33,7 +33,8 @@ constexpr std::size_t kWrite = 65536;
 constexpr std::uint64_t kEcho = 1;   // tag of a message that the victim sends back
 constexpr std::uint64_t kHello = 2;  // of a newcomer's name
 constexpr std::uint64_t kRegionKey = 77;
-constexpr std::uint64_t kStrangersKey = 78;   // of a region that the stranger knows
+constexpr std::uint64_t kStrangersKey = 78;  // of a region that the stranger knows
+constexpr std::uint64_t kIdempotentKey = std::uint64_t{1} << 63 | 79;  // of the same, for RUDI
 constexpr std::chrono::seconds kLongest{15};  // of one operation, attacked or not
 
 double phase_seconds() {
@@ -63,6 +64,7 @@ class Victim {
     e2e::fill_pattern(secret_, kSecretSeed);
     region_ = node_.expose(written_.data(), written_.size(), kRegionKey);
     strangers_ = node_.expose(known_.data(), known_.size(), kStrangersKey);
+    idempotent_ = node_.expose(known_.data(), known_.size(), kIdempotentKey);
     for (std::size_t i = 0; i < messages_.size(); ++i) post(i);
   }
 
@@ -75,6 +77,7 @@ class Victim {
     known.peer = peer.receive<sockaddr_in>(&node_);
     known.key = strangers_.key;
     known.address = strangers_.address;
+    known.idempotent_key = idempotent_.key;
     stranger.send(known);
     // Answers to addresses that nobody has leave by way of the stranger's host.
     const auto by = stranger.receive<in_addr>(&node_);
@@ -120,6 +123,7 @@ class Victim {
   std::vector<std::byte> secret_;
   e2e::Region region_;
   e2e::Region strangers_;
+  e2e::Region idempotent_;
   fi_addr_t peer_ = FI_ADDR_UNSPEC;
 };
 
@@ -237,8 +241,17 @@ void strike(const Attack& attack, Channel& victim, Channel& peer) {
   victim.send(known.own);
   Stranger stranger(known, attack.packets_per_second);
   peer.receive<char>();
+  const Clock::time_point begin = Clock::now();
+  const FrameBytes before = frame_bytes();
   stranger.begin();
   attack.run(stranger, [&] { return !peer.readable(); });
+  const FrameBytes after = frame_bytes();
+  const auto sent = static_cast<double>(after.sent - before.sent);
+  const auto came = static_cast<double>(after.came - before.came);
+  std::printf("reflected %-16s %.2f bytes for each that was sent\n", attack.name, came / sent);
+  // Three for each, and what RUDI may have beyond that (PDS-222).
+  const double most = 3 * sent + 64 * 1024 + 1e6 * since(begin);
+  require(!attack.invents_sources || came <= most, "the victim sends too much to invented sources");
   peer.receive<char>();
   peer.send(stranger.sent());
 }

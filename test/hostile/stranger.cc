@@ -11,7 +11,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <sstream>
 #include <stdexcept>
+#include <string>
 #include <thread>
 
 #include "uet/wire/parse.h"
@@ -36,6 +39,22 @@ Bytes semantics(const wire::SesRequest& request, std::size_t payload) {
   bytes.resize(request.encode(bytes.data()));
   bytes.resize(bytes.size() + payload, std::byte{0x5A});
   return bytes;
+}
+
+// The line of eth0 in /proc/net/dev: 8 numbers of what came, then of what was sent.
+FrameBytes frame_bytes() {
+  std::ifstream devices("/proc/self/net/dev");
+  for (std::string line; std::getline(devices, line);) {
+    const std::size_t name = line.find("eth0:");
+    if (name == std::string::npos) continue;
+    std::istringstream numbers(line.substr(name + 5));
+    FrameBytes bytes;
+    numbers >> bytes.came;
+    for (std::uint64_t skipped = 0, i = 0; i < 7; ++i) numbers >> skipped;
+    numbers >> bytes.sent;
+    return bytes;
+  }
+  throw std::runtime_error("this host has no eth0");
 }
 
 Stranger::Stranger(const Knowledge& knowledge, double packets_per_second)

@@ -31,11 +31,12 @@ struct StrangerPdc {
 
 // What a stranger may know before it begins.
 struct Knowledge {
-  sockaddr_in victim{};       // where the victim listens
-  sockaddr_in peer{};         // where the victim's legitimate peer listens
-  in_addr own{};              // address of the stranger's host
-  std::uint64_t key = 0;      // of a region of the victim that everybody may write
-  std::uint64_t address = 0;  // offset of that region
+  sockaddr_in victim{};              // where the victim listens
+  sockaddr_in peer{};                // where the victim's legitimate peer listens
+  in_addr own{};                     // address of the stranger's host
+  std::uint64_t key = 0;             // of a region of the victim that everybody may write
+  std::uint64_t address = 0;         // offset of that region
+  std::uint64_t idempotent_key = 0;  // of the same region, for RUDI
 };
 
 // One packet: a PDS header, then a SES header and payload.
@@ -48,6 +49,13 @@ Bytes packet(const Header& header, std::span<const std::byte> rest = {}) {
 }
 // SES header of `request`, followed by `payload` bytes.
 Bytes semantics(const wire::SesRequest& request, std::size_t payload = 0);
+
+// Bytes of frames that have left this host, and that have come to it.
+struct FrameBytes {
+  std::uint64_t sent = 0;
+  std::uint64_t came = 0;
+};
+FrameBytes frame_bytes();
 
 class Stranger {
  public:
