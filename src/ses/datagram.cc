@@ -2,21 +2,10 @@
 // DATAGRAM_SEND (SES-77): a send of one packet that may get lost. The initiator hears nothing of
 // it, so what the target cannot take is dropped; matching is that of every other untagged send.
 // Some initiators call it SEND and give it a message id, which says nothing here (WIRE 3.12).
-#include "uet/ses/initiator.h"
 #include "uet/ses/return_code.h"
 #include "uet/ses/target.h"
 
 namespace uet::ses {
-
-Result<void> Initiator::send_datagram(Context& context, const SendOp& op, Time now) {
-  if (op.tag || op.delivery_complete) return Error::Invalid;
-  if (const auto checked = check(context, op); !checked) return checked;
-  if (total_length(op.local) > payload_mtu_) return Error::TooLong;
-  TxMessage* message = prepare(context, op, Kind::Send);
-  if (message == nullptr) return Error::Again;
-  message->header.opcode = wire::SesOpcode::DatagramSend;
-  return submit(*message, op, now);
-}
 
 // False: it is dropped. The checks are those of SES-115 without generation (step 9).
 bool Target::take_datagram(const View& view, Time now) {

@@ -101,11 +101,11 @@ void Receiver::stop_reading(RxMessage& message) {
 Result<void> Receiver::read(RxMessage& message, Time now) {
   if (message.parked) return request_restart(message, now);
   std::array<IoSlice, kMaxIoSlices> into;
-  if (message.leaving) return initiator_.pull(message, message.request_length, {}, now);
+  if (message.leaving) return initiator_.pulls().read(message, message.request_length, {}, now);
   const std::uint64_t length = modified_length(message) - message.read_from;
   const std::size_t count =
       cut(message.receive->slices(), message.base + message.read_from, length, into);
-  return initiator_.pull(message, message.read_from, {into.data(), count}, now);
+  return initiator_.pulls().read(message, message.read_from, {into.data(), count}, now);
 }
 
 void Receiver::progress(Time now) {
@@ -226,7 +226,7 @@ void Receiver::dismiss_reads(Context& context, ReleaseReceive release_receive) {
       if (list == &waiting_) {
         dismiss(message);
       } else {
-        initiator_.forget_memory(message);
+        initiator_.pulls().forget_memory(message);
         message.context = nullptr;
       }
     }

@@ -2,7 +2,6 @@
 // RUDI (SES-137 to 139): reads and writes that may be executed more than once, each packet by
 // itself. The target keeps no state of them and counts none, because it cannot tell a copy.
 
-#include "uet/ses/initiator.h"
 #include "uet/ses/return_code.h"
 #include "uet/ses/target.h"
 
@@ -11,33 +10,6 @@ namespace uet::ses {
 using pds::Response;
 using wire::ReturnCode;
 using wire::SesOpcode;
-
-// ---- initiator ---------------------------------------------------------------------------------
-
-// Atomics never come here (SES-95). ROD would lose its order, and immediate data would be told at
-// the target as often as they come.
-bool Initiator::is_idempotent(const Context& context, const RmaOp& op) const {
-  return uses_rudi_ && context.config.mode == DeliveryMode::Rud && op.peer->hpc && !op.data &&
-         is_idempotent_safe(op.key);
-}
-
-// Takes the message out of PDS. If nothing of it is answered any more, nothing is awaited either.
-bool Initiator::withdraw(TxMessage& message) {
-  if (!delivery_->cancel(message)) return false;
-  if (message.pieces_awaited == 0) return true;
-  PdcReads& reads = reads_[message.pdc.value];
-  reads.pieces -= message.pieces_awaited;
-  reads.bytes -= message.bytes_awaited;
-  message.pieces_awaited = 0;
-  message.bytes_awaited = 0;
-  if (reads.blocked) {
-    reads.blocked = false;
-    delivery_->kick(message.pdc);
-  }
-  return true;
-}
-
-// ---- target ------------------------------------------------------------------------------------
 
 // The checks of SES-115; nothing is remembered of what is refused.
 Response Target::on_rudi(const View& view, Time now) {

@@ -20,7 +20,7 @@ struct Ses::Implementation final : pds::Client {
         pieces(buffers),
         initiator(parameters, pieces, counters),
         target(parameters, pieces, regions, context_table, initiator, counters) {
-    initiator.attach(target.receiver());
+    initiator.pulls().attach(target.receiver());
   }
 
   ~Implementation() override {
@@ -170,11 +170,11 @@ Result<void> Ses::send(Context& context, const SendOp& op, Time now) {
 }
 
 Result<void> Ses::write(Context& context, const RmaOp& op, Time now) {
-  return implementation_->initiator.write(context, op, now);
+  return implementation_->initiator.rma(context, op, Kind::Write, now);
 }
 
 Result<void> Ses::read(Context& context, const RmaOp& op, Time now) {
-  return implementation_->initiator.read(context, op, now);
+  return implementation_->initiator.rma(context, op, Kind::Read, now);
 }
 
 Result<void> Ses::atomic(Context& context, const AtomicOp& op, Time now) {

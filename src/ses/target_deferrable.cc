@@ -61,7 +61,7 @@ void Receiver::unpark(RxMessage& message) {
 
 Result<void> Receiver::request_restart(RxMessage& message, Time now) {
   if (++last_token_ == 0) ++last_token_;
-  const auto asked = initiator_.request_restart(message, last_token_, now);
+  const auto asked = initiator_.pulls().request_restart(message, last_token_, now);
   if (!asked) return asked;
   message.restart_token = last_token_;
   message.parked_since = now;
@@ -121,7 +121,7 @@ Response Receiver::on_restarted(const pds::RequestView& view, const wire::SesReq
 // Takes it off all lists. What is left is the state of a message of which packets may still come.
 // Returns its receive, if it had one, which is off its list.
 PostedReceive* Receiver::forget_parked(RxMessage& message) {
-  initiator_.forget_restart(message);
+  initiator_.pulls().forget_restart(message);
   PullList::remove(message);
   if (static_cast<const ListNode<UnexpectedTag>&>(message).linked()) drop_unexpected(message);
   PostedReceive* receive = message.receive != nullptr ? &withdraw(message) : nullptr;

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "uet/ses/initiator.h"
-#include "uet/ses/rendezvous.h"
+#include "uet/ses/payload.h"
 #include "uet/ses/return_code.h"
 #include "uet/ses/target.h"
 
@@ -20,7 +20,7 @@ Response Target::on_message_read(const View& view, const Request& request, Time 
   const ReadPiece asked = read_piece(request, payload_mtu_);
   if (asked.code != ReturnCode::Ok) return error(request, asked.code);
   TxMessage* source =
-      initiator_.readable(memory_key(request, regions_), request.job_id, view.source);
+      initiator_.readable().find(memory_key(request, regions_), request.job_id, view.source);
   if (request.ie) {  // the reader cannot deliver the message
     if (source != nullptr) initiator_.reader_gave_up(*source);
     return error(request, ReturnCode::InitiatorErr);
@@ -44,7 +44,7 @@ bool Target::answer_from(TxMessage& source, const View& view, const Request& req
   ReadAnswer* answer = take_answer(host_hash(view.source.ip));
   if (answer == nullptr) return false;
   const std::uint64_t offset = request.buffer_offset + asked.offset;
-  if (!Initiator::point_at(source, offset, asked.length, answer->payload)) {
+  if (!point_at(source, offset, asked.length, answer->payload)) {
     answer->piece = pieces_.take(asked.length);
     if (answer->piece == nullptr) {
       give_back_answer(*answer);

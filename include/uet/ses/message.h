@@ -104,6 +104,21 @@ struct TxMessage : OutgoingMessage,
 
   std::span<const IoSlice> slices() const { return {iov.data(), iov_count}; }
   bool failed() const { return status != Status::Ok; }
+  // The first error wins (SES-109).
+  void fail(wire::ReturnCode code) {
+    if (failed()) return;
+    status = Status::ReturnCode;
+    return_code = code;
+  }
+  // Also ends a message that was to be sent again.
+  void fail(pds::PdsError error) {
+    if (failed() && !try_again) return;
+    try_again = false;
+    status = Status::PdsError;
+    pds_error = error;
+  }
+  // Its target has put it off, or is still to read it.
+  bool waits_for_target() const { return deferred || (awaits_read && !read_out); }
   // PDS may be asked to take it back as if it had never been sent.
   bool withdrawable() const {
     return mode == DeliveryMode::Uud || mode == DeliveryMode::Rudi || (packets_made == 0 && !ended);
@@ -118,7 +133,7 @@ struct TxMessage : OutgoingMessage,
   bool ended = false;       // no packet will be made any more
   bool owes_error = false;  // except a MSG_ERROR, when all others are answered
   bool cancelled = false;   // when it had left whole: a failure is then FI_ECANCELED
-  // Refused with a code that passes (initiator_retry.cc).
+  // Refused with a code that passes (retries.h).
   bool refused = false;    // at least once, or it may have been: on ROD all later ones wait for it
   bool try_again = false;  // to be sent again instead of completing
   bool plain = false;      // its target does not know the opcode that it had first
@@ -138,14 +153,14 @@ struct TxMessage : OutgoingMessage,
   std::uint64_t packets_answered = 0;
   std::uint32_t pieces_awaited = 0;  // read requests without data or error yet
   std::uint64_t bytes_awaited = 0;   // and the bytes they asked for
-  // A send that the target can read again (initiator_rendezvous.cc).
+  // A send that the target can read again (rendezvous_source.h).
   bool readable = false;     // its packets say where
   bool awaits_read = false;  // the target will: not complete before it has read to the end
   bool watched = false;      // its PDC asks whether the target still lives
   bool read_out = false;
   std::uint64_t last_read_bytes = 0;  // answered of the read that reaches the end
   Time awaiting_since{};
-  // A send that the target may put off (initiator_deferrable.cc).
+  // A send that the target may put off (deferred_sends.h).
   std::uint32_t restart_token = 0;               // ours; not 0: it may
   std::uint32_t target_restart_token = 0;        // of the next try
   bool deferred = false;                         // it has: not complete before it was sent again

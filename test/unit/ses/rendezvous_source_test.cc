@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Sends that their target can read again, seen from the sender: what its packets say, when it
 // stops, when it is complete, and how it ends before that.
-#include "uet/ses/initiator.h"
+#include "uet/ses/rendezvous_source.h"
 
 #include <bit>
 
+#include "unit/ses/operation_harness.h"
 #include "unit/ses/rendezvous_harness.h"
 
 namespace uet::ses::test {
@@ -395,6 +396,86 @@ TEST_F(RendezvousTest, SenderClosedWhileItWaitsIsGoneAtOnce) {
   EXPECT_TRUE(a.ses.idle());
   EXPECT_EQ(a.delivery.aborts, 0);
   a.context = a.ses.open_context(small_config(), a.sink).value();
+}
+
+// ---- the object alone --------------------------------------------------------------------------
+
+class RendezvousSourceTest : public OperationTest {
+ protected:
+  RendezvousSourceTest() : source(with_timeout(parameters), operations, watches) {
+    watches.attach(delivery);
+    peer.hpc = true;
+  }
+  static const Parameters& with_timeout(Parameters& parameters) {
+    parameters.rendezvous_threshold_bytes = kThreshold;
+    parameters.rendezvous_timeout = std::chrono::seconds(2);
+    return parameters;
+  }
+  TxMessage& offered() {
+    TxMessage& message = open(kThreshold + 1);
+    source.offer(message, peer);
+    EXPECT_TRUE(message.readable);
+    return message;
+  }
+  Peer peer;
+  Watches watches;
+  RendezvousSource source;
+};
+
+TEST_F(RendezvousSourceTest, Ses60_KeyOpensItsMessageToItsTargetOnly) {
+  TxMessage& message = offered();
+  const Rkey key = message.header.rendezvous.read_memory_key;
+  const JobId job = context.config.job;
+  EXPECT_EQ(source.find(key, job, message.to), &message);
+  EXPECT_EQ(source.find(key, job, address_of(3)), nullptr);
+  EXPECT_EQ(source.find(key, JobId{7}, message.to), nullptr);
+  EXPECT_EQ(source.find(Rkey{key.value ^ 1 << 16}, job, message.to), nullptr) << "its nonce";
+  source.renew_key(message);
+  EXPECT_EQ(source.find(key, job, message.to), nullptr);
+  message.fail(ReturnCode::Dropped);
+  EXPECT_EQ(source.find(message.header.rendezvous.read_memory_key, job, message.to), nullptr);
+}
+
+TEST_F(RendezvousSourceTest, Ses61_AllPacketsOfTheLastReadEndTheWait) {
+  TxMessage& message = offered();
+  source.served(message, false, 100, 100, kNow);
+  EXPECT_TRUE(message.awaits_read) << "the answer that announces the read may have been lost";
+  EXPECT_EQ(delivery.locks, 1);
+  source.served(message, true, 60, 100, kNow);
+  EXPECT_FALSE(message.read_out);
+  source.served(message, true, 40, 100, kNow);
+  EXPECT_TRUE(message.read_out);
+  EXPECT_EQ(source.deadline(), kNever);
+  source.stop_awaiting(message);
+  EXPECT_FALSE(source.waits());
+  watches.stop(message);
+}
+
+TEST_F(RendezvousSourceTest, Ses64_TargetThatDoesNotReadInTimeFailsTheSend) {
+  TxMessage& message = offered();
+  source.await_read(message, kNow);
+  const Time due = kNow + std::chrono::seconds(2);
+  EXPECT_EQ(source.deadline(), due);
+  int ended = 0;
+  const auto end = [&](TxMessage&) { ++ended; };
+  source.expire(due - std::chrono::nanoseconds(1), end);
+  EXPECT_EQ(ended, 0);
+  source.expire(due, end);
+  source.expire(due, end);
+  EXPECT_EQ(ended, 1);
+  EXPECT_EQ(message.pds_error, pds::PdsError::RtoExhausted);
+  source.stop_awaiting(message);
+  watches.stop(message);
+}
+
+TEST_F(RendezvousSourceTest, WaitingMessagesWithoutPdcAreConnected) {
+  TxMessage& message = offered();
+  source.await_read(message, kNow);
+  watches.go_on_without_pdc(message, kNow);
+  source.reconnect(kNow);
+  EXPECT_EQ(delivery.connects, 1);
+  source.stop_awaiting(message);
+  watches.stop(message);
 }
 
 }  // namespace

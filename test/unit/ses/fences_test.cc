@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // FI_FENCE: who waits for whom.
-#include "uet/ses/initiator.h"
-#include "unit/ses/harness.h"
+#include "uet/ses/fences.h"
+#include "unit/ses/operation_harness.h"
 
 namespace uet::ses::test {
 namespace {
@@ -176,6 +176,78 @@ TEST_F(FenceTest, ClosingTheContextEndsWhatWaits) {
   EXPECT_EQ(a.ses.next_deadline(), kNever);
   EXPECT_TRUE(a.ses.idle());
   a.context = a.ses.open_context(small_config(), a.sink).value();
+}
+
+// ---- the object alone --------------------------------------------------------------------------
+
+class FencesTest : public OperationTest {
+ protected:
+  // Starts what may start; the messages in their order.
+  std::vector<TxMessage*> started(Time now = kNow, bool succeeds = true) {
+    std::vector<TxMessage*> all;
+    fences.start_ready(now, [&](TxMessage& message) {
+      all.push_back(&message);
+      return succeeds;
+    });
+    return all;
+  }
+  Fences fences;
+};
+
+TEST_F(FencesTest, HeldOnesStartInTheOrderOfPosting) {
+  TxMessage& first = open();
+  TxMessage& second = open();
+  TxMessage& third = open();
+  for (TxMessage* message : {&third, &first, &second}) fences.hold(*message);
+  EXPECT_TRUE(fences.waits());
+  EXPECT_TRUE(started().empty()) << "nothing has ended";
+  fences.operation_ended(context);
+  EXPECT_EQ(started(), (std::vector<TxMessage*>{&first, &second, &third}));
+  EXPECT_FALSE(fences.waits());
+  EXPECT_EQ(fences.deadline(), kNever);
+}
+
+TEST_F(FencesTest, StartThatFailsIsTriedAgainALittleLater) {
+  TxMessage& message = open();
+  fences.hold(message);
+  fences.operation_ended(context);
+  EXPECT_EQ(started(kNow, false).size(), 1u);
+  EXPECT_TRUE(Fences::is_held(message));
+  EXPECT_GT(fences.deadline(), kNow);
+  EXPECT_LT(fences.deadline(), kNow + std::chrono::seconds(1));
+  EXPECT_EQ(started(fences.deadline()).size(), 1u);
+}
+
+TEST_F(FencesTest, NextTryIsNotBeforeItsTime) {
+  TxMessage& message = open();
+  message.not_before = kNow + std::chrono::milliseconds(5);
+  fences.hold(message);
+  fences.operation_ended(context);
+  EXPECT_TRUE(started().empty());
+  EXPECT_EQ(fences.deadline(), message.not_before);
+  EXPECT_EQ(started(message.not_before).size(), 1u);
+}
+
+TEST_F(FencesTest, FencedOneWaitsForEarlierOnesToItsPeerOnly) {
+  open(0, Kind::Send, 3);
+  TxMessage& fenced = open();
+  fenced.fence = true;
+  EXPECT_FALSE(Fences::must_wait(fenced));
+  TxMessage& later = open();
+  later.fence = true;
+  EXPECT_TRUE(Fences::must_wait(later));
+}
+
+TEST_F(FencesTest, Ses54_OrderedOneBehindARefusedOneIsFenced) {
+  TxMessage& refused = open();
+  refused.refused = true;
+  context.refused_count = 1;
+  TxMessage& unordered = open();
+  EXPECT_FALSE(Fences::must_wait(unordered));
+  TxMessage& ordered = open();
+  ordered.mode = DeliveryMode::Rod;
+  EXPECT_TRUE(Fences::must_wait(ordered));
+  EXPECT_TRUE(ordered.fence);
 }
 
 }  // namespace

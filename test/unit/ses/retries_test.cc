@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Operations that their target refuses for now, and targets that do so.
-#include "uet/ses/initiator.h"
-#include "unit/ses/harness.h"
+#include "uet/ses/retries.h"
+#include "unit/ses/operation_harness.h"
 
 namespace uet::ses::test {
 namespace {
@@ -158,7 +158,7 @@ TEST_F(RetryTest, Ses154_OneGenerationForEachAddressAndIndex) {
   EXPECT_EQ(generation_for(*a.context, other), RiGeneration{kNewGeneration});
   other.relative = !other.relative;
   EXPECT_EQ(generation_for(*a.context, other), RiGeneration{0});
-  constexpr int kMany = 4 * Initiator::kLearnedGenerations;  // some share the place
+  constexpr int kMany = 4 * Generations::kEntries;  // some share an entry
   for (int i = 1; i < kMany; ++i) {
     other = b.peer();
     other.fep.port = static_cast<std::uint16_t>(other.fep.port + i);
@@ -620,6 +620,126 @@ TEST_F(NoMatchTest, WithoutNoMatchPdsKeepsTheMessage) {
   SesRequest request = node.request_for(SesOpcode::Send);
   request.som = request.eom = true;
   EXPECT_EQ(node.take(request).nack, pds::NackCode::NoResource);
+}
+
+// ---- the object alone --------------------------------------------------------------------------
+
+class RetriesTest : public OperationTest {
+ protected:
+  RetriesTest() { retries.attach(delivery); }
+  void TearDown() override {
+    for (TxMessage& message : context.transmitting) {
+      if (Fences::is_held(message)) fences.unhold(message);
+    }
+    OperationTest::TearDown();
+  }
+  void refuse(TxMessage& message, ReturnCode code, NextHdr form = NextHdr::Response) {
+    wire::SesResponseHeader header;
+    header.next_hdr = form;
+    header.return_code = code;
+    header.ri_generation = RiGeneration{kNewGeneration};
+    retries.refused(message, header, kNow);
+  }
+
+  Generations generations;
+  Watches watches;
+  RendezvousSource rendezvous{parameters, operations, watches};
+  DeferredSends deferred{parameters, watches};
+  LongSendForms forms{kMtu, deferred};
+  Fences fences;
+  Retries retries{parameters,
+                  {operations, generations, watches, rendezvous, deferred, forms, fences},
+                  counters};
+};
+
+TEST_F(RetriesTest, Ses54_CodeThatPassesIsTriedAgainAfterAWait) {
+  TxMessage& message = open();
+  refuse(message, ReturnCode::NoMatch);
+  EXPECT_TRUE(message.try_again);
+  EXPECT_TRUE(message.refused);
+  EXPECT_EQ(context.refused_count, 1u);
+  EXPECT_GE(message.not_before, kNow + parameters.retry_wait / 2);
+  EXPECT_LT(message.not_before, kNow + parameters.retry_wait);
+  EXPECT_EQ(counters.errors_received, 1u);
+}
+
+TEST_F(RetriesTest, Ses54_CodeThatDoesNotPassEndsTheMessage) {
+  TxMessage& message = open();
+  refuse(message, ReturnCode::BadMkey);
+  EXPECT_EQ(message.return_code, ReturnCode::BadMkey);
+  EXPECT_FALSE(message.try_again);
+}
+
+TEST_F(RetriesTest, Ses55_StatedGenerationNeedsNoWait) {
+  TxMessage& message = open();
+  refuse(message, ReturnCode::BadGeneration);
+  EXPECT_EQ(message.not_before, kNow);
+  EXPECT_EQ(generations.of(message), RiGeneration{kNewGeneration});
+}
+
+TEST_F(RetriesTest, WaitDoublesUpToItsLimit) {
+  TxMessage& message = open();
+  for (std::uint16_t i = 0; i < parameters.retries; ++i) {
+    refuse(message, ReturnCode::NoMatch);
+    ASSERT_TRUE(message.try_again) << i;
+    EXPECT_LT(message.not_before, kNow + parameters.retry_wait_most);
+    retries.rewind(message);
+    fences.unhold(message);
+  }
+  EXPECT_GE(message.not_before, kNow + parameters.retry_wait_most / 2);
+  EXPECT_EQ(counters.messages_retried, parameters.retries);
+  refuse(message, ReturnCode::NoMatch);
+  EXPECT_FALSE(message.try_again) << "as often as `retries`";
+}
+
+TEST_F(RetriesTest, Ses54_RewoundMessageIsANewOneFromItsFirstByte) {
+  TxMessage& message = open(3 * kMtu);
+  const MsgId before = message.header.message_id;
+  message.packets_made = message.packets_answered = 2;
+  message.offset = 2 * kMtu;
+  refuse(message, ReturnCode::NoMatch);
+  retries.rewind(message);
+  EXPECT_NE(message.header.message_id, before);
+  EXPECT_FALSE(message.failed());
+  EXPECT_EQ(message.offset, 0u);
+  EXPECT_EQ(message.packets_made, 0u);
+  EXPECT_TRUE(Fences::is_held(message));
+  EXPECT_EQ(fences.deadline(), message.not_before);
+}
+
+TEST_F(RetriesTest, Ses54_OrderedOnesBehindARefusedOneAreHeld) {
+  TxMessage& refused = open();
+  TxMessage& not_begun = open();
+  TxMessage& begun = open();
+  TxMessage& elsewhere = open(0, Kind::Send, 3);
+  for (TxMessage* message : {&refused, &not_begun, &begun, &elsewhere}) {
+    message->mode = DeliveryMode::Rod;
+    delivery.backlog.push_back(message);
+  }
+  begun.packets_made = 1;
+  refuse(refused, ReturnCode::DisabledGen);
+  EXPECT_TRUE(Fences::is_held(not_begun));
+  EXPECT_FALSE(Fences::is_held(begun));
+  EXPECT_TRUE(begun.refused) << "it may have been, without our having heard of it";
+  EXPECT_FALSE(elsewhere.refused || Fences::is_held(elsewhere));
+}
+
+TEST_F(RetriesTest, Pds142_FirstTryOnANewPdcDoesNotWait) {
+  TxMessage& message = open();
+  retries.not_consumed(message, kNow);
+  EXPECT_TRUE(message.try_again);
+  EXPECT_EQ(message.not_before, kNow);
+  retries.rewind(message);
+  fences.unhold(message);
+  retries.not_consumed(message, kNow);
+  EXPECT_GT(message.not_before, kNow);
+}
+
+TEST_F(RetriesTest, CancelledMessageIsNotSentAgain) {
+  TxMessage& message = open();
+  message.cancelled = true;
+  refuse(message, ReturnCode::NoMatch);
+  EXPECT_FALSE(message.try_again);
 }
 
 }  // namespace

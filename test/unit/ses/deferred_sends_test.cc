@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Deferrable sends at their sender: when they are offered, put off, asked for again, given up.
-#include "unit/ses/harness.h"
+#include "uet/ses/deferred_sends.h"
+
+#include "unit/ses/operation_harness.h"
 
 namespace uet::ses::test {
 namespace {
@@ -247,6 +249,97 @@ TEST_F(DeferrableTest, ParkedMessageCanBeCancelledAndClosed) {
   sender.ses.close_context(*sender.context, kNow);
   EXPECT_TRUE(sender.ses.idle());
   EXPECT_EQ(sender.delivery.locks, 0);
+}
+
+// ---- the object alone --------------------------------------------------------------------------
+
+class DeferredSendsTest : public OperationTest {
+ protected:
+  DeferredSendsTest() : sends(deferring(), watches) {
+    watches.attach(delivery);
+    peer.ai_full = true;
+  }
+  TxMessage& offered() {
+    TxMessage& message = open(kLength);
+    message.packets_made = 1;
+    sends.offer(message, peer);
+    EXPECT_NE(message.restart_token, 0u);
+    return message;
+  }
+  static SesRequest restart_of(const TxMessage& message, std::uint32_t token = kTargetToken) {
+    SesRequest request;
+    request.job_id = message.header.job_id;
+    request.initiator = message.header.initiator;
+    request.set_restart_tokens(message.restart_token, token);
+    return request;
+  }
+  void forget(TxMessage& message) {
+    watches.stop(message);
+    sends.forget(message);
+  }
+  Peer peer;
+  Watches watches;
+  DeferredSends sends;
+};
+
+TEST_F(DeferredSendsTest, Ses74_OrderedShortOrReadableOnesAreNot) {
+  TxMessage& ordered = open(kLength);
+  ordered.mode = DeliveryMode::Rod;
+  TxMessage& brief = open(kLength - 1);
+  TxMessage& readable = open(kLength);
+  readable.readable = true;
+  for (TxMessage* message : {&ordered, &brief, &readable}) {
+    sends.offer(*message, peer);
+    EXPECT_EQ(message->restart_token, 0u);
+    EXPECT_EQ(message->header.opcode, SesOpcode::Send);
+  }
+}
+
+TEST_F(DeferredSendsTest, Ses71_RestartOfAnotherMessageIsRefused) {
+  TxMessage& message = offered();
+  const SesRequest request = restart_of(message);
+  EXPECT_EQ(sends.restart(request, address_of(3), kNow).code, ReturnCode::OpViolation);
+  SesRequest other = request;
+  other.initiator = InitiatorId{1};
+  EXPECT_EQ(sends.restart(other, message.to, kNow).code, ReturnCode::OpViolation);
+  other = request;
+  other.set_restart_tokens(message.restart_token + 1, kTargetToken);
+  EXPECT_EQ(sends.restart(other, message.to, kNow).code, ReturnCode::OpViolation);
+  EXPECT_FALSE(message.restart);
+  forget(message);
+}
+
+TEST_F(DeferredSendsTest, Ses72_RestartIsTakenOnce) {
+  TxMessage& message = offered();
+  sends.park(message, kNow);
+  EXPECT_TRUE(sends.waits());
+  const DeferredSends::Restart first = sends.restart(restart_of(message), message.to, kNow);
+  EXPECT_EQ(first.code, ReturnCode::Ok);
+  EXPECT_EQ(first.message, &message);
+  const DeferredSends::Restart again = sends.restart(restart_of(message), message.to, kNow);
+  EXPECT_EQ(again.code, ReturnCode::Ok);
+  EXPECT_EQ(again.message, nullptr);
+  sends.unpark(message);
+  EXPECT_FALSE(sends.waits());
+  EXPECT_FALSE(message.deferred);
+  EXPECT_EQ(message.header.target_restart_token(), kTargetToken);
+  forget(message);
+}
+
+TEST_F(DeferredSendsTest, Ses64_TargetThatDoesNotAskInTimeFailsTheSend) {
+  TxMessage& message = offered();
+  sends.park(message, kNow);
+  EXPECT_EQ(delivery.locks, 1);
+  const Time due = kNow + deferring().deferred_timeout;
+  EXPECT_EQ(sends.deadline(), due);
+  int ended = 0;
+  sends.expire(due - std::chrono::nanoseconds(1), [&](TxMessage&) { ++ended; });
+  EXPECT_EQ(ended, 0);
+  sends.expire(due, [&](TxMessage&) { ++ended; });
+  EXPECT_EQ(ended, 1);
+  EXPECT_TRUE(message.failed());
+  EXPECT_EQ(sends.deadline(), kNever);
+  forget(message);
 }
 
 }  // namespace

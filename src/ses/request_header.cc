@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Which of the three request headers a message gets (SES-3 to SES-8), and how it is written.
+#include "uet/ses/request_header.h"
+
 #include <algorithm>
 
-#include "uet/ses/initiator.h"
 #include "uet/ses/return_code.h"
 
 namespace uet::ses {
@@ -12,25 +12,7 @@ void append(Packet& packet, const wire::SesRequest& header) {
   packet.append_with(wire::kMaxSesHeaderBytes, [&](std::byte* at) { return header.encode(at); });
 }
 
-}  // namespace
-
-// Messages of one packet that need neither message id nor both of header_data and buffer_offset
-// (SES-3). What brings data back keeps its id, which the data name in the return direction (SES-6).
-void Initiator::choose_header(TxMessage& message) const {
-  wire::SesRequest& header = message.header;
-  if (message.length > std::min(payload_mtu_, wire::kMaxShortLength)) return;  // SES-4
-  if (header.opcode == wire::SesOpcode::Send || header.opcode == wire::SesOpcode::TaggedSend) {
-    header.next_hdr = wire::NextHdr::RequestMedium;
-  } else if (header.opcode != wire::SesOpcode::Write) {
-    return;
-  } else if (is_optimized(Rkey{header.match_bits}) && !message.has_data) {
-    header.next_hdr = wire::NextHdr::RequestSmall;
-  } else if (header.buffer_offset == 0 || !message.has_data) {
-    header.next_hdr = wire::NextHdr::RequestMedium;
-  }
-}
-
-void Initiator::append_header(Packet& packet, const wire::SesRequest& header) {
+void append_header(Packet& packet, const wire::SesRequest& header) {
   if (header.opcode == wire::SesOpcode::DatagramSend) {
     wire::SesRequest datagram = header;
     datagram.message_id = {};  // SES-27; the id is for our own use
@@ -44,9 +26,26 @@ void Initiator::append_header(Packet& packet, const wire::SesRequest& header) {
   append(packet, header);
 }
 
-// Of the packet that carries `length` bytes of the message, or asks for them, from its offset on.
-void Initiator::append_piece_header(Packet& packet, TxMessage& message, std::uint32_t length,
-                                    bool eom) {
+}  // namespace
+
+// Messages of one packet that need neither message id nor both of header_data and buffer_offset
+// (SES-3). An operation that returns data keeps its id, which the data name in the return direction
+// (SES-6).
+void choose_header(TxMessage& message, std::uint32_t payload_mtu) {
+  wire::SesRequest& header = message.header;
+  if (message.length > std::min(payload_mtu, wire::kMaxShortLength)) return;  // SES-4
+  if (header.opcode == wire::SesOpcode::Send || header.opcode == wire::SesOpcode::TaggedSend) {
+    header.next_hdr = wire::NextHdr::RequestMedium;
+  } else if (header.opcode != wire::SesOpcode::Write) {
+    return;
+  } else if (is_optimized(Rkey{header.match_bits}) && !message.has_data) {
+    header.next_hdr = wire::NextHdr::RequestSmall;
+  } else if (header.buffer_offset == 0 || !message.has_data) {
+    header.next_hdr = wire::NextHdr::RequestMedium;
+  }
+}
+
+void append_piece_header(Packet& packet, TxMessage& message, std::uint32_t length, bool eom) {
   wire::SesRequest& header = message.header;
   const auto offset = static_cast<std::uint32_t>(message.offset);
   const bool copied = !wire::has_rendezvous_extension(header.opcode);
@@ -62,6 +61,23 @@ void Initiator::append_piece_header(Packet& packet, TxMessage& message, std::uin
   header.message_offset = offset;
   append_header(packet, header);
   if (copied && !eom) message.later_header.set(header);
+}
+
+void append_end_header(Packet& packet, const TxMessage& message, wire::SesOpcode opcode) {
+  wire::SesRequest header = message.header;
+  header.opcode = opcode;
+  header.som = false;
+  header.eom = true;
+  header.hd = false;
+  header.payload_length = 0;
+  header.message_offset = static_cast<std::uint32_t>(message.offset);
+  append_header(packet, header);
+}
+
+void append_atomic_header(Packet& packet, TxMessage& message) {
+  message.header.som = true;
+  message.header.eom = true;
+  message.header.encode(packet.append(message.header.encoded_bytes()));
 }
 
 }  // namespace uet::ses

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "uet/ses/payload.h"
+
+#include "unit/ses/operation_harness.h"
+
+namespace uet::ses::test {
+namespace {
+
+class PayloadTest : public OperationTest {
+ protected:
+  // A send of slices with these lengths, one behind the other in `memory`.
+  TxMessage& send(std::initializer_list<std::size_t> lengths) {
+    std::size_t total = 0;
+    for (const std::size_t length : lengths) total += length;
+    memory = pattern(total);
+    TxMessage& message = open(total);
+    std::byte* at = memory.data();
+    for (const std::size_t length : lengths) {
+      message.iov[message.iov_count++] = IoSlice{at, length};
+      at += length;
+    }
+    return message;
+  }
+  // The payload of the next packet, in one piece.
+  Bytes next(TxMessage& message) {
+    const std::uint32_t length = piece_length(message, message.offset, kMtu);
+    std::array<Slice, 2> parts{};
+    point_next(message, length, parts);
+    message.offset += length;
+    Bytes bytes;
+    for (const Slice& part : parts) bytes.insert(bytes.end(), part.data, part.data + part.length);
+    return bytes;
+  }
+  void give_back(TxMessage& message) { pieces.give_back_all(message.gathered); }
+
+  Bytes memory;
+  BufferPool buffers{kMtu, 2};
+  PieceStore pieces{buffers};
+};
+
+TEST_F(PayloadTest, Ses22_AllPiecesButTheLastAreFull) {
+  TxMessage& message = send({2 * kMtu + 5});
+  EXPECT_EQ(piece_length(message, 0, kMtu), kMtu);
+  EXPECT_EQ(piece_length(message, 2 * kMtu, kMtu), 5u);
+}
+
+TEST_F(PayloadTest, TwoSlicesAreNotCopied) {
+  TxMessage& message = send({kMtu / 2, kMtu});
+  ASSERT_TRUE(gather_pieces(message, false, kMtu, pieces));
+  EXPECT_EQ(message.gathered, nullptr);
+}
+
+TEST_F(PayloadTest, PacketOfThreeSlicesIsCopiedAndOthersAreNot) {
+  TxMessage& message = send({kMtu, 10, 20, kMtu - 30, kMtu});
+  ASSERT_TRUE(gather_pieces(message, false, kMtu, pieces));
+  ASSERT_NE(message.gathered, nullptr);
+  EXPECT_EQ(message.gathered->offset, kMtu);
+  EXPECT_EQ(message.gathered->next, nullptr);
+  Bytes sent;
+  while (message.offset < message.length) {
+    const Bytes bytes = next(message);
+    sent.insert(sent.end(), bytes.begin(), bytes.end());
+  }
+  EXPECT_EQ(sent, memory);
+  give_back(message);
+}
+
+TEST_F(PayloadTest, InjectedBytesAreThoseOfTheCall) {
+  TxMessage& message = send({100});
+  const Bytes before = memory;
+  ASSERT_TRUE(gather_pieces(message, true, kMtu, pieces));
+  memory.assign(memory.size(), std::byte{0});
+  EXPECT_EQ(next(message), before);
+  std::array<Slice, 2> parts{};
+  ASSERT_TRUE(point_at(message, 10, 50, parts)) << "a target that reads it reads the copy";
+  EXPECT_EQ(Bytes(parts[0].data, parts[0].data + 50), Bytes(&before[10], &before[60]));
+  give_back(message);
+}
+
+TEST_F(PayloadTest, WithoutBufferNothingIsSent) {
+  TxMessage& message =
+      send({kMtu / 2, 300, kMtu / 2, 300, kMtu / 2, 300, kMtu / 2, 300, kMtu, 1, kMtu});
+  EXPECT_FALSE(gather_pieces(message, false, kMtu, pieces));
+  give_back(message);
+  EXPECT_EQ(buffers.in_use(), 0u);
+}
+
+TEST_F(PayloadTest, CopiedPacketCanBeReadFromItsBeginning) {
+  TxMessage& message = send({10, 20, 30});
+  ASSERT_TRUE(gather_pieces(message, false, kMtu, pieces));
+  std::array<Slice, 2> parts{};
+  EXPECT_TRUE(point_at(message, 0, 60, parts));
+  EXPECT_EQ(parts[0].length, 60u);
+  EXPECT_FALSE(point_at(message, 1, 59, parts)) << "three parts, and no copy begins there";
+  give_back(message);
+}
+
+}  // namespace
+}  // namespace uet::ses::test
