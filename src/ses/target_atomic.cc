@@ -67,16 +67,13 @@ Response Target::on_atomic(const View& view, const Request& request, Context& co
   std::array<std::byte, 16> compare;
   std::array<std::byte, 16> swap;
   AtomicWork work = work_of(request, extent, access.address, compare, swap);
-  Response response;
-  if (request.opcode == SesOpcode::Atomic) {
-    response = default_response(request, request.request_length);
-  } else {
+  Response response = default_response(request, request.request_length);
+  if (request.opcode != SesOpcode::Atomic) {
     const ReadPiece asked{.offset = 0, .length = extent.length};
     work.results = answer_in_ack(view, request, asked, response);
     if (work.results == nullptr) {
       ReadAnswer* answer = begin_answer(view, request, asked, now);
       if (answer == nullptr) return nack_response(pds::NackCode::NoResource);
-      response = default_response(request, request.request_length);  // PDS-195
       work.results = answer->piece->data;
     }
   }

@@ -89,6 +89,14 @@ TEST_F(TargetAtomicTest, Ses93_FetchedValueIsAGuaranteedResponseWithData) {
 }
 
 // PDS-194: nothing of what does not fit is in the ACK.
+TEST_F(TargetAtomicTest, Pds204_FetchInTheAckNamesItsRequest) {
+  const SesRequest fetch = request(SesOpcode::FetchingAtomic, AmoOp::Sum);
+  const pds::Response response = b.take(fetch, operands(1));
+  EXPECT_TRUE(response.guaranteed);
+  EXPECT_EQ(response.request.message, fetch.message_id);
+  EXPECT_EQ(response.request.job, fetch.job_id);
+}
+
 TEST_F(TargetAtomicTest, WhatFitsTheAckRidesInItTheRestDoesNot) {
   constexpr std::size_t kFits = (pds::Response::kMaxBytes - sizeof(wire::SesResponseData)) / 8;
   const auto rides =
