@@ -80,10 +80,6 @@ void DeferredSends::unpark(TxMessage& message) {
   message.restart = false;
 }
 
-void DeferredSends::forget(TxMessage& message) {
-  if (static_cast<const ListNode<DeferrableTag>&>(message).linked()) offered_.remove(message);
-}
-
 Time DeferredSends::deadline() {
   if (timeout_ == Duration{0}) return kNever;
   for (const TxMessage& message : parked_) {

@@ -378,12 +378,6 @@ void Initiator::reader_gave_up(TxMessage& message) {
   finish_if_done(message);
 }
 
-void Initiator::answer_done(ReadAnswer& answer) {
-  TxMessage& message = *answer.source;
-  message.answers.remove(answer);
-  finish_if_done(message);
-}
-
 wire::ReturnCode Initiator::restart(const wire::SesRequest& request, const FepAddress& source,
                                     Time now) {
   const DeferredSends::Restart restart = deferred_.restart(request, source, now);

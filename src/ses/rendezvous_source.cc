@@ -65,11 +65,6 @@ void RendezvousSource::served(TxMessage& message, bool reaches_end, std::uint32_
   message.read_out = message.last_read_bytes >= read_length;
 }
 
-void RendezvousSource::stop_awaiting(TxMessage& message) {
-  if (message.awaits_read) awaiting_.remove(message);
-  message.awaits_read = false;
-}
-
 Time RendezvousSource::deadline() {
   if (timeout_ == Duration{0}) return kNever;
   for (const TxMessage& message : awaiting_) {

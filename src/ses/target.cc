@@ -17,8 +17,6 @@ using wire::SesOpcode;
 
 namespace {
 
-constexpr std::size_t kAnswerWeight = 3;  // one host has 3/4 of the read answers at most
-
 // An error remembered of an earlier message with the same id, whose end never came.
 bool is_stale(const RxMessage& message, const wire::SesRequest& request) {
   return message.state == RxState::Error &&
@@ -40,18 +38,15 @@ Target::Target(const Parameters& parameters, PieceStore& pieces, ri::MrTable& re
       counters_(counters),
       messages_(parameters.rx_messages, pieces, parameters.seed),
       receiver_(parameters, pieces, messages_, initiator, counters),
-      answers_(parameters.return_messages),
-      answer_shares_(kAnswerWeight, parameters.seed) {}
+      answers_(parameters, pieces) {}
 
 // Its owner has closed all contexts; read answers may still wait in a PDS that is gone.
 Target::~Target() {
-  while (!answering_.empty()) answer_done(answering_.front());
+  while (ReadAnswer* answer = answers_.any()) answer_done(*answer);
   receiver_.discard_all();
 }
 
-bool Target::idle() const {
-  return messages_.in_use() == 0 && receiver_.idle() && answers_.in_use() == 0;
-}
+bool Target::idle() const { return messages_.in_use() == 0 && receiver_.idle() && answers_.idle(); }
 
 // ---- request packets ---------------------------------------------------------------------------
 
@@ -269,12 +264,8 @@ Response Target::on_read(const View& view, const Request& request, Context& cont
   const ReadPiece asked = read_piece(request, payload_mtu_);
   Response response = default_response(request, request.request_length);
   if (asked.length > 0) {
-    std::byte* data = answer_in_ack(view, request, asked, response);
-    if (data == nullptr) {
-      ReadAnswer* answer = begin_answer(view, request, asked, now);
-      if (answer == nullptr) return nack_response(NackCode::NoResource);
-      data = answer->piece->data;
-    }
+    std::byte* data = answers_.open(view, request, asked, response, now);
+    if (data == nullptr) return nack_response(NackCode::NoResource);
     access.fetch({data, asked.length}, asked.offset);
   }
   if (request.eom && view.mode != DeliveryMode::Rudi) {  // RUDI may come again: not counted
@@ -284,97 +275,9 @@ Response Target::on_read(const View& view, const Request& request, Context& cont
   return response;
 }
 
-// Makes the response one that carries all that was asked for (PDS-194), guaranteed (SES-104); the
-// caller fills the data in. nullptr if there is no room for them.
-std::byte* Target::answer_in_ack(const View& view, const Request& request, const ReadPiece& asked,
-                                 Response& response) {
-  const std::size_t header_bytes = request.next_hdr == wire::NextHdr::RequestStd
-                                       ? sizeof(wire::SesResponseData)
-                                       : sizeof(wire::SesResponseDataSmall);
-  const bool fits = is_single(request) && header_bytes + asked.length <= Response::kMaxBytes;
-  if (!fits || view.mode == DeliveryMode::Rudi) return nullptr;
-  const wire::SesResponseHeader header = answer_header(view, request, asked);
-  response.next_hdr = header.next_hdr;
-  response.guaranteed = true;
-  response.length = static_cast<std::uint8_t>(header_bytes + asked.length);
-  header.encode(response.bytes.data());
-  return response.bytes.data() + header_bytes;
-}
-
-// A state for an answer to this host, which counts in its share. nullptr if there is none.
-ReadAnswer* Target::take_answer(std::uint64_t host) {
-  if (!answer_shares_.allows(host, 1, answers_.available())) return nullptr;
-  ReadAnswer* answer = answers_.take();
-  if (answer == nullptr) return nullptr;
-  answer->host = host;
-  answer_shares_.take(host, 1);
-  return answer;
-}
-
-void Target::give_back_answer(ReadAnswer& answer) {
-  answer_shares_.give_back(answer.host, 1);
-  answers_.give_back(&answer);
-}
-
-// Queues a packet of the return direction; the caller fills the piece before PDS asks for it.
-// nullptr, and nothing is left behind, when something is missing.
-ReadAnswer* Target::begin_answer(const View& view, const Request& request, const ReadPiece& asked,
-                                 Time now) {
-  const std::uint64_t host = host_hash(view.source.ip);
-  Piece* piece = pieces_.take(asked.length);
-  if (piece == nullptr) return nullptr;
-  ReadAnswer* answer = take_answer(host);
-  if (answer == nullptr) {
-    pieces_.give_back(piece);
-    return nullptr;
-  }
-  answer->piece = piece;
-  answer->payload = {Slice{piece->data, piece->length}, Slice{}};
-  answer->header = answer_header(view, request, asked);
-  answer->backlog_bytes = asked.length;
-  answering_.push_back(*answer);
-  const bool rudi = view.mode == DeliveryMode::Rudi;
-  if (rudi ? delivery_->respond(*answer, now) : delivery_->send_on(view.pdc, *answer, now)) {
-    return answer;
-  }
-  answer_done(*answer);
-  return nullptr;
-}
-
-wire::SesResponseHeader Target::answer_header(const View& view, const Request& request,
-                                              const ReadPiece& asked) {
-  wire::SesResponseHeader header;
-  header.next_hdr = wire::NextHdr::ResponseData;
-  header.opcode = wire::ResponseOpcode::ResponseWData;
-  header.return_code = ReturnCode::Ok;
-  header.job_id = request.job_id;
-  header.response_message_id = request.message_id;  // some initiators look for it here (WIRE 3.10)
-  header.read_request_message_id = request.message_id;
-  header.payload_length = asked.length;
-  header.modified_length = request.request_length;  // in each packet of the answer (WIRE 3.9)
-  header.message_offset = asked.offset;
-  if (request.next_hdr != wire::NextHdr::RequestStd) {
-    header.next_hdr = wire::NextHdr::ResponseDataSmall;  // no message id to name (SES-6)
-    header.original_request_psn = view.psn;
-  }
-  return header;
-}
-
-pds::PacketPlan Target::next_packet(ReadAnswer& answer, Packet& packet,
-                                    pds::PreparedPacket& prepared) {
-  const bool small = answer.header.next_hdr == wire::NextHdr::ResponseDataSmall;
-  answer.header.encode(
-      packet.append(small ? sizeof(wire::SesResponseDataSmall) : sizeof(wire::SesResponseData)));
-  packet.payload = answer.payload;
-  prepared.next_hdr = answer.header.next_hdr;
-  return pds::PacketPlan::Last;
-}
-
 void Target::answer_done(ReadAnswer& answer) {
-  if (answer.piece != nullptr) pieces_.give_back(answer.piece);
-  if (answer.source != nullptr) initiator_.answer_done(answer);
-  IntrusiveList<ReadAnswer, AnsweringTag>::remove(answer);
-  give_back_answer(answer);
+  TxMessage* source = answers_.done(answer);
+  if (source != nullptr) initiator_.answer_done(*source);
 }
 
 // ---- the end of messages -----------------------------------------------------------------------

@@ -70,12 +70,8 @@ Response Target::on_atomic(const View& view, const Request& request, Context& co
   Response response = default_response(request, request.request_length);
   if (request.opcode != SesOpcode::Atomic) {
     const ReadPiece asked{.offset = 0, .length = extent.length};
-    work.results = answer_in_ack(view, request, asked, response);
-    if (work.results == nullptr) {
-      ReadAnswer* answer = begin_answer(view, request, asked, now);
-      if (answer == nullptr) return nack_response(pds::NackCode::NoResource);
-      work.results = answer->piece->data;
-    }
+    work.results = answers_.open(view, request, asked, response, now);
+    if (work.results == nullptr) return nack_response(pds::NackCode::NoResource);
   }
   execute(work);
   ++counters_.messages_received;

@@ -35,7 +35,9 @@ class DeferredSends {
   // The message is sent again under the token of its target, and may be put off once more.
   void unpark(TxMessage& message);
   // The message ends.
-  void forget(TxMessage& message);
+  void forget(TxMessage& message) {
+    if (static_cast<const ListNode<DeferrableTag>&>(message).linked()) offered_.remove(message);
+  }
 
   // Calls end(message) for each message that its target has not asked for in time: it has failed,
   // and is to be given up (as SES-64).

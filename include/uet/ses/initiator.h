@@ -74,8 +74,8 @@ class Initiator {
                    std::uint32_t read_length, Time now);
   // The reader cannot deliver the message.
   void reader_gave_up(TxMessage& message);
-  // The answer, whose source is a message of this FEP, needs its memory no longer.
-  void answer_done(ReadAnswer& answer);
+  // A read answer that pointed to the memory of the message needs it no longer.
+  void answer_done(TxMessage& message) { finish_if_done(message); }
   // DEFERRABLE_RTR: the FEP `source` has a receive now for a message that it had put off.
   wire::ReturnCode restart(const wire::SesRequest& request, const FepAddress& source, Time now);
   // What this FEP asks of the senders of messages to it.

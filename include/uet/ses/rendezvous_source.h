@@ -39,7 +39,10 @@ class RendezvousSource {
   // `reaches_end`: this read ends where the message ends.
   void served(TxMessage& message, bool reaches_end, std::uint32_t length, std::uint32_t read_length,
               Time now);
-  void stop_awaiting(TxMessage& message);
+  void stop_awaiting(TxMessage& message) {
+    if (message.awaits_read) awaiting_.remove(message);
+    message.awaits_read = false;
+  }
 
   // Calls end(message) for each message that its target has not read in time: it has failed, and is
   // to be given up (SES-64).

@@ -8,7 +8,6 @@
 #include <cstdint>
 
 #include "uet/base/result.h"
-#include "uet/base/slab.h"
 #include "uet/base/time.h"
 #include "uet/pds/api.h"
 #include "uet/ri/mr_table.h"
@@ -20,6 +19,7 @@
 #include "uet/ses/initiator.h"
 #include "uet/ses/message.h"
 #include "uet/ses/parameters.h"
+#include "uet/ses/read_answers.h"
 #include "uet/ses/receive.h"
 #include "uet/ses/return_code.h"
 
@@ -32,8 +32,8 @@ class Target {
          const ri::RiTable& contexts, Initiator& initiator, Counters& counters);
   ~Target();
   void attach(pds::Delivery& delivery) {
-    delivery_ = &delivery;
     messages_.attach(delivery);
+    answers_.attach(delivery);
   }
 
   // Where receives are posted and cancelled.
@@ -44,7 +44,10 @@ class Target {
   pds::Response rx_req(const pds::RequestView& view, Time now);
   void pdc_closed(PdcId pdc, bool orderly);
   // Read answers on their way.
-  pds::PacketPlan next_packet(ReadAnswer& answer, Packet& packet, pds::PreparedPacket& prepared);
+  static pds::PacketPlan next_packet(ReadAnswer& answer, Packet& packet,
+                                     pds::PreparedPacket& prepared) {
+    return ReadAnswers::next_packet(answer, packet, prepared);
+  }
   void answer_done(ReadAnswer& answer);
 
   // No message arrives, waits or is bound; receives may be posted.
@@ -70,8 +73,6 @@ class Target {
   pds::Response on_read(const View& view, const Request& request, Context& context, Time now);
   pds::Response on_atomic(const View& view, const Request& request, Context& context, Time now);
   pds::Response on_message_read(const View& view, const Request& request, Time now);
-  bool answer_from(TxMessage& source, const View& view, const Request& request,
-                   const ReadPiece& asked, Time now);
   pds::Response on_msg_error(const View& view, const Request& request);
   pds::Response on_restart(const View& view, const Request& request, Time now);
   pds::Response on_later_packet(const View& view, const Request& request, RxMessage& message);
@@ -83,18 +84,10 @@ class Target {
 
   pds::Response place_write(const Request& request, RxMessage& message, const ri::MrAccess& access);
   void complete_write(RxMessage& message, bool has_data, const ri::MrAccess& access);
-  std::byte* answer_in_ack(const View& view, const Request& request, const ReadPiece& asked,
-                           pds::Response& response);
-  ReadAnswer* take_answer(std::uint64_t host);
-  void give_back_answer(ReadAnswer& answer);
-  ReadAnswer* begin_answer(const View& view, const Request& request, const ReadPiece& asked,
-                           Time now);
   ri::MrAccess access_memory(const Request& request, const Context& context, std::uint8_t access,
                              std::uint64_t length) const;
   ri::MrAccess access_memory(const Request& request, const Context& context,
                              std::uint8_t access) const;  // to the whole message
-  wire::SesResponseHeader answer_header(const View& view, const Request& request,
-                                        const ReadPiece& asked);
 
   const std::uint32_t payload_mtu_;
   HostCopy* const host_copy_;
@@ -103,12 +96,9 @@ class Target {
   const ri::RiTable& contexts_;
   Initiator& initiator_;
   Counters& counters_;
-  pds::Delivery* delivery_ = nullptr;
   ArrivingMessages messages_;
   Receiver receiver_;
-  Slab<ReadAnswer> answers_;
-  Shares answer_shares_;
-  IntrusiveList<ReadAnswer, AnsweringTag> answering_;
+  ReadAnswers answers_;
 };
 
 }  // namespace uet::ses

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "uet/ses/read_answers.h"
+
+#include "unit/ses/operation_harness.h"
+
+namespace uet::ses::test {
+namespace {
+
+class ReadAnswersTest : public OperationTest {
+ protected:
+  ReadAnswersTest() : answers(of_four(parameters), pieces) { answers.attach(delivery); }
+  static const Parameters& of_four(Parameters& parameters) {
+    parameters.return_messages = 4;
+    return parameters;
+  }
+  void TearDown() override {
+    while (ReadAnswer* answer = answers.any()) answers.done(*answer);
+    EXPECT_TRUE(answers.idle());
+    EXPECT_EQ(buffers.in_use(), 0u);
+    OperationTest::TearDown();
+  }
+  static pds::RequestView from(std::uint8_t node, DeliveryMode mode = DeliveryMode::Rud) {
+    pds::RequestView view;
+    view.pdc = kPdc;
+    view.source = address_of(node);
+    view.mode = mode;
+    view.psn = Psn{9};
+    return view;
+  }
+  static SesRequest read_of(std::uint32_t length) {
+    SesRequest request;
+    request.opcode = SesOpcode::Read;
+    request.message_id = MsgId{33};
+    request.som = request.eom = true;
+    request.request_length = length;
+    return request;
+  }
+  static ReadPiece all_of(const SesRequest& request) { return {.length = request.request_length}; }
+  std::byte* answer(const pds::RequestView& view, std::uint32_t length) {
+    const SesRequest request = read_of(length);
+    response = default_response(request, length);
+    return answers.open(view, request, all_of(request), response, kNow);
+  }
+  ReadAnswer& queued() { return static_cast<ReadAnswer&>(*delivery.backlog.front()); }
+
+  BufferPool buffers{kMtu, 16};
+  PieceStore pieces{buffers};
+  ReadAnswers answers;
+  pds::Response response;
+};
+
+TEST_F(ReadAnswersTest, Pds194_FewBytesRideInTheAck) {
+  std::byte* data = answer(from(1), 16);
+  ASSERT_NE(data, nullptr);
+  EXPECT_TRUE(response.guaranteed);
+  EXPECT_EQ(response.next_hdr, NextHdr::ResponseData);
+  EXPECT_EQ(data + 16, response.bytes.data() + response.length);
+  EXPECT_TRUE(answers.idle());
+}
+
+TEST_F(ReadAnswersTest, Pds195_OthersFollowInTheReturnDirection) {
+  std::byte* data = answer(from(1), kMtu);
+  ASSERT_NE(data, nullptr);
+  EXPECT_FALSE(response.guaranteed) << "it only accepts the request";
+  Packet packet;
+  packet.reset();
+  pds::PreparedPacket prepared;
+  EXPECT_EQ(ReadAnswers::next_packet(queued(), packet, prepared), pds::PacketPlan::Last);
+  EXPECT_EQ(prepared.next_hdr, NextHdr::ResponseData);
+  EXPECT_EQ(packet.payload[0].data, data);
+  EXPECT_EQ(packet.payload[0].length, kMtu);
+  Bytes bytes(packet.head().begin(), packet.head().end());
+  bytes.insert(bytes.end(), data, data + kMtu);
+  wire::SesResponseHeader header;
+  ASSERT_TRUE(wire::SesResponseHeader::decode(prepared.next_hdr, bytes, header));
+  EXPECT_EQ(header.read_request_message_id, MsgId{33});
+}
+
+TEST_F(ReadAnswersTest, Pds189_RudiIsAnsweredInItsResponse) {
+  ASSERT_NE(answer(from(1, DeliveryMode::Rudi), 16), nullptr);
+  EXPECT_EQ(delivery.responses.size(), 1u);
+  EXPECT_TRUE(delivery.backlog.empty());
+}
+
+TEST_F(ReadAnswersTest, OneHostHasThreeQuartersAtMost) {
+  int opened = 0;
+  while (answer(from(1), kMtu) != nullptr) ++opened;
+  EXPECT_EQ(opened, 3);
+  EXPECT_NE(answer(from(2), kMtu), nullptr);
+}
+
+TEST_F(ReadAnswersTest, WithoutPdcNothingIsLeftBehind) {
+  delivery.pdc_gone = true;
+  EXPECT_EQ(answer(from(1), kMtu), nullptr);
+  EXPECT_TRUE(answers.idle());
+  EXPECT_EQ(buffers.in_use(), 0u);
+}
+
+TEST_F(ReadAnswersTest, AnswerPointsIntoTheMemoryOfAMessage) {
+  Bytes memory = pattern(4 * kMtu);
+  TxMessage& source = open(memory.size());
+  source.iov[0] = slice_of(memory);
+  source.iov_count = 1;
+  SesRequest request = read_of(kMtu);
+  request.buffer_offset = kMtu;
+  ASSERT_TRUE(answers.answer_from(source, from(2), request, all_of(request), kNow));
+  EXPECT_EQ(queued().payload[0].data, memory.data() + kMtu);
+  EXPECT_EQ(buffers.in_use(), 0u);
+  EXPECT_FALSE(source.answers.empty());
+  EXPECT_EQ(answers.done(queued()), &source);
+  EXPECT_TRUE(source.answers.empty());
+}
+
+TEST_F(ReadAnswersTest, BytesInManyPartsAreCopied) {
+  Bytes memory = pattern(kMtu);
+  TxMessage& source = open(memory.size());
+  for (std::size_t at = 0; at < memory.size(); at += kMtu / 4) {
+    source.iov[source.iov_count++] = IoSlice{memory.data() + at, kMtu / 4};
+  }
+  const SesRequest request = read_of(kMtu);
+  ASSERT_TRUE(answers.answer_from(source, from(2), request, all_of(request), kNow));
+  const Slice& sent = queued().payload[0];
+  EXPECT_EQ(Bytes(sent.data, sent.data + sent.length), memory);
+  std::vector<Piece*> taken;
+  while (Piece* piece = pieces.take(kMtu)) taken.push_back(piece);
+  EXPECT_FALSE(answers.answer_from(source, from(2), request, all_of(request), kNow));
+  for (Piece* piece : taken) pieces.give_back(piece);
+}
+
+}  // namespace
+}  // namespace uet::ses::test
