@@ -7,7 +7,7 @@
 
 namespace uet::ses {
 
-// False: it is dropped. The checks are those of SES-115 without generation (step 9).
+// False: it is dropped.
 bool Target::take_datagram(const View& view, Time now) {
   Request request;
   const bool parsed = Request::decode(view.next_hdr, view.bytes, request) && request.version == 0;
@@ -17,14 +17,10 @@ bool Target::take_datagram(const View& view, Time now) {
     ++counters_.malformed;
     return false;
   }
-  const Addressed addressed = find_context(request);  // 3, 4
+  const RequestChecks::Addressed addressed = checks_.address(request);  // 3, 4
   if (addressed.code != wire::ReturnCode::Ok) return false;
   Context& context = *addressed.context;
-  if (context.config.mode != DeliveryMode::Uud || !context.enabled || request.ie) return false;
-  // One packet: its payload is the whole message (7, 13).
-  if (request.payload.size() != request.request_length || request.payload.size() > payload_mtu_) {
-    return false;
-  }
+  if (!checks_.datagram(request, context)) return false;
   return !on_send(view, request, context, now).nack;
 }
 

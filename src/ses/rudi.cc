@@ -20,30 +20,17 @@ Response Target::on_rudi(const View& view, Time now) {
     return error(request, ReturnCode::UnsupportedOp);
   }
   ReturnCode code = check_opcode(request);
-  const Addressed addressed = find_context(request);
+  const RequestChecks::Addressed addressed = checks_.address(request);
   if (code == ReturnCode::Ok) code = addressed.code;
   if (code != ReturnCode::Ok) return error(request, code);
   Context& context = *addressed.context;
-  code = check_context(context, request, payload_mtu_);
-  if (code != ReturnCode::Ok) return error(request, code, context.generation.value);
-  const std::uint8_t right = is_read ? ri::kRemoteRead : ri::kRemoteWrite;
-  const ri::MrAccess access = access_memory(request, context, right);
-  code = check_access(access.verdict);
-  const bool may = code == ReturnCode::Ok || access.verdict == ri::MrVerdict::OutOfBounds;
-  if (may && !is_idempotent_safe(memory_key(request, regions_))) {  // 12d
-    code = ReturnCode::OpViolation;
+  const RequestChecks::Permission allowed = checks_.rudi(request, context);
+  if (allowed.code != ReturnCode::Ok) {
+    return error(request, allowed.code, context.generation.value);
   }
-  if (code != ReturnCode::Ok) return error(request, code, context.generation.value);
-  return is_read ? on_read(view, request, context, now) : on_rudi_write(request, context, access);
-}
-
-Response Target::on_rudi_write(const Request& request, const Context& context,
-                               const ri::MrAccess& access) {
-  ReturnCode code = check_extent(request, payload_mtu_);
-  if (code == ReturnCode::Ok && request.hd) code = ReturnCode::OpViolation;
-  if (code != ReturnCode::Ok) return error(request, code, context.generation.value);
+  if (is_read) return on_read(view, request, context, now);
   if (!request.payload.empty()) {
-    access.place(host_copy_, request.message_offset, request.payload);
+    allowed.memory.place(host_copy_, request.message_offset, request.payload);
   }
   return default_response(request, request.request_length);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Receiving. The order of the checks is that of SES-115, except that the extent of the payload (13)
-// is looked at before a send is matched (11), so that a refused packet takes no receive.
+// Receiving: which message a request packet belongs to, and what is done once its checks are
+// passed.
 #include "uet/ses/target.h"
 
 #include <algorithm>
@@ -31,9 +31,7 @@ Target::Target(const Parameters& parameters, PieceStore& pieces, ri::MrTable& re
                const ri::RiTable& contexts, Initiator& initiator, Counters& counters)
     : payload_mtu_(parameters.payload_mtu),
       host_copy_(parameters.host_copy),
-      pieces_(pieces),
-      regions_(regions),
-      contexts_(contexts),
+      checks_(parameters.payload_mtu, regions, contexts),
       initiator_(initiator),
       counters_(counters),
       messages_(parameters.rx_messages, pieces, parameters.seed),
@@ -73,10 +71,10 @@ Response Target::rx_req(const View& view, Time now) {
     if (message != nullptr) messages_.release(*message);
   }
 
-  if (request.opcode == SesOpcode::Read && is_message_key(memory_key(request, regions_))) {
+  if (request.opcode == SesOpcode::Read && is_message_key(checks_.key(request))) {
     return on_message_read(view, request, now);
   }
-  const Addressed addressed = find_context(request);  // 3, 4
+  const RequestChecks::Addressed addressed = checks_.address(request);  // 3, 4
   if (addressed.code != ReturnCode::Ok) {
     Response nobody = error(request, addressed.code);
     nobody.to_nobody = true;
@@ -102,20 +100,6 @@ bool Target::decode(const View& view, Request& request) {
   return true;
 }
 
-// Steps 3 and 4. A small RMA request has its key where others have the resource index (SES-5): it
-// comes through the context that its region is bound to, or any of the process.
-Target::Addressed Target::find_context(const Request& request) const {
-  ri::RiKey key{request.rel, request.job_id, request.pid_on_fep, request.resource_index};
-  bool by_process = request.next_hdr == wire::NextHdr::RequestSmall && !is_send(request.opcode);
-  if (by_process) {
-    const ri::MemoryRegion* region = regions_.find(memory_key(request, regions_));
-    by_process = region == nullptr || !region->ri;
-    if (!by_process) key.resource_index = *region->ri;
-  }
-  const ri::RiLookup found = by_process ? contexts_.find_process(key) : contexts_.find(key);
-  return {check_address(found.verdict), static_cast<Context*>(found.context)};
-}
-
 Response Target::error(const Request& request, ReturnCode code, RiGeneration generation) {
   ++counters_.errors_answered;
   return explicit_response(request, code, wire::List::Expected, 0, generation, true);
@@ -129,8 +113,7 @@ Response Target::refuse(const View& view, const Request& request, Context& conte
 }
 
 Response Target::on_later_packet(const View& view, const Request& request, RxMessage& message) {
-  ReturnCode code = check_same_message(message, request);  // 15
-  if (message.state == RxState::Error) {                   // 5
+  if (message.state == RxState::Error) {  // 5
     if (ends_eager_part(request)) {
       message.expected = std::min<std::uint64_t>(message.expected, request.message_offset);
     }
@@ -143,22 +126,10 @@ Response Target::on_later_packet(const View& view, const Request& request, RxMes
     return explicit_response(request, remembered, wire::List::Expected, 0, generation,
                              false);  // SES-105
   }
-  if (code == ReturnCode::Ok) code = check_first_packet(request, payload_mtu_);
-  if (code == ReturnCode::Ok && request.ie) code = ReturnCode::InitiatorErr;
-  if (code == ReturnCode::Ok) code = check_extent(request, payload_mtu_);
-  if (code == ReturnCode::Ok && message.kind == Kind::Write) {
-    code = check_data(message.context->config, request);
-  }
-  if (code == ReturnCode::Ok) {
-    switch (message.state) {
-      case RxState::Matched:
-      case RxState::Unexpected:
-        return receiver_.on_later_send(view, request, message);
-      default:
-        return on_later_write(request, message);
-    }
-  }
-  return fail(request, message, code);
+  const ReturnCode code = checks_.later(request, message);  // 15
+  if (code != ReturnCode::Ok) return fail(request, message, code);
+  if (message.state == RxState::Writing) return on_later_write(request, message);
+  return receiver_.on_later_send(view, request, message);
 }
 
 // A later packet breaks the message: this answer is the one that must not get lost (SES-105).
@@ -169,9 +140,7 @@ Response Target::fail(const Request& request, RxMessage& message, ReturnCode cod
 }
 
 Response Target::on_send(const View& view, const Request& request, Context& context, Time now) {
-  ReturnCode code = check_extent(request, payload_mtu_);         // 13
-  if (ends_eager_part(request)) code = ReturnCode::OpViolation;  // of no message that is known
-  if (code == ReturnCode::Ok) code = check_job(context.config, request);  // 11b
+  const ReturnCode code = checks_.send(request, context);
   if (code != ReturnCode::Ok) return refuse(view, request, context, code);
   return receiver_.on_send(view, request, context, now);  // 11
 }
@@ -179,42 +148,20 @@ Response Target::on_send(const View& view, const Request& request, Context& cont
 // ---- RMA ---------------------------------------------------------------------------------------
 
 Response Target::on_write(const View& view, const Request& request, Context& context) {
-  const ri::MrAccess access = access_memory(request, context, ri::kRemoteWrite);
-  ReturnCode code = check_access(access.verdict);                          // 12
-  if (code == ReturnCode::Ok) code = check_extent(request, payload_mtu_);  // 13
-  if (code == ReturnCode::Ok) code = check_data(context.config, request);  // 14
-  if (code != ReturnCode::Ok) return refuse(view, request, context, code);
+  const RequestChecks::Permission allowed = checks_.write(request, context);
+  if (allowed.code != ReturnCode::Ok) return refuse(view, request, context, allowed.code);
   RxMessage* message = messages_.open(view, request, context, RxState::Writing);
   if (message == nullptr) return nack_response(NackCode::NoSesMsgAvail);  // 17
-  const Response response = place_write(request, *message, access);
+  const Response response = place_write(request, *message, allowed.memory);
   if (response.nack) messages_.release(*message);
   return response;
 }
 
-// Of another job than the context's, if it serves its own alone, only who a region is for by name
-// (SES-16, SES-17).
-ri::MrAccess Target::access_memory(const Request& request, const Context& context,
-                                   std::uint8_t access, std::uint64_t length) const {
-  const Rkey key = memory_key(request, regions_);
-  if (check_job(context.config, request) != ReturnCode::Ok) {
-    const ri::MemoryRegion* region = regions_.find(key);
-    if (region == nullptr || !region->job) return {ri::MrVerdict::BadJob};
-  }
-  return regions_.check(key, request.job_id, context.config.resource_index, access,
-                        request.buffer_offset, length);
-}
-
-ri::MrAccess Target::access_memory(const Request& request, const Context& context,
-                                   std::uint8_t access) const {
-  return access_memory(request, context, access, request.request_length);
-}
-
 // The region may have been closed since the first packet (SES-140).
 Response Target::on_later_write(const Request& request, RxMessage& message) {
-  const ri::MrAccess access = access_memory(request, *message.context, ri::kRemoteWrite);
-  const ReturnCode code = check_access(access.verdict);
-  if (code != ReturnCode::Ok) return fail(request, message, code);
-  return place_write(request, message, access);
+  const RequestChecks::Permission allowed = checks_.later_write(request, *message.context);
+  if (allowed.code != ReturnCode::Ok) return fail(request, message, allowed.code);
+  return place_write(request, message, allowed.memory);
 }
 
 // `access`: where byte 0 of the message lies. With immediate data the last byte is taken only when
@@ -258,9 +205,9 @@ void Target::complete_write(RxMessage& message, bool has_data, const ri::MrAcces
 // ride in the ACK, others in the return direction; the response then only accepts the request
 // (PDS-195).
 Response Target::on_read(const View& view, const Request& request, Context& context, Time now) {
-  const ri::MrAccess access = access_memory(request, context, ri::kRemoteRead);
-  const ReturnCode code = check_access(access.verdict);
-  if (code != ReturnCode::Ok) return refuse(view, request, context, code);
+  const RequestChecks::Permission allowed = checks_.read(request, context);
+  if (allowed.code != ReturnCode::Ok) return refuse(view, request, context, allowed.code);
+  const ri::MrAccess& access = allowed.memory;
   const ReadPiece asked = read_piece(request, payload_mtu_);
   Response response = default_response(request, request.request_length);
   if (asked.length > 0) {

@@ -2,7 +2,6 @@
 // Atomics at the target: all checks and the room for the answer come first, since what has been
 // executed must be answered and never runs again (SES-93, SES-94).
 #include <array>
-#include <cstdint>
 
 #include "uet/ses/atomic.h"
 #include "uet/ses/target.h"
@@ -50,19 +49,11 @@ std::uint8_t access_of(const wire::SesRequest& request) {
 
 Response Target::on_atomic(const View& view, const Request& request, Context& context, Time now) {
   const AtomicExtent extent = atomic_extent(request, payload_mtu_);
-  constexpr std::uint8_t kBoth = ri::kRemoteRead | ri::kRemoteWrite;  // for any (SES-91)
-  const ri::MrAccess access = access_memory(request, context, kBoth, extent.length);
-  ReturnCode code = check_access(access.verdict);                          // 12
-  if (code == ReturnCode::Ok) code = check_extent(request, payload_mtu_);  // 13
-  // An atomic is one packet, and brings no data for a completion (SES-90).
-  if (code == ReturnCode::Ok && (!is_single(request) || request.hd)) code = ReturnCode::OpViolation;
-  if (code == ReturnCode::Ok) code = extent.code;  // 16
-  if (code == ReturnCode::Ok && access.device != nullptr) code = ReturnCode::AmoUnsupportedOp;
-  const auto address = reinterpret_cast<std::uintptr_t>(access.address);
-  if (code == ReturnCode::Ok && address % element_alignment(request.atomic.datatype) != 0) {
-    code = ReturnCode::AmoUnaligned;
+  const RequestChecks::Permission allowed = checks_.atomic(request, context, extent);
+  if (allowed.code != ReturnCode::Ok) {
+    return error(request, allowed.code, context.generation.value);
   }
-  if (code != ReturnCode::Ok) return error(request, code, context.generation.value);
+  const ri::MrAccess& access = allowed.memory;
 
   std::array<std::byte, 16> compare;
   std::array<std::byte, 16> swap;

@@ -16,8 +16,7 @@ using wire::ReturnCode;
 Response Target::on_message_read(const View& view, const Request& request, Time now) {
   const ReadPiece asked = read_piece(request, payload_mtu_);
   if (asked.code != ReturnCode::Ok) return error(request, asked.code);
-  TxMessage* source =
-      initiator_.readable().find(memory_key(request, regions_), request.job_id, view.source);
+  TxMessage* source = initiator_.readable().find(checks_.key(request), request.job_id, view.source);
   if (request.ie) {  // the reader cannot deliver the message
     if (source != nullptr) initiator_.reader_gave_up(*source);
     return error(request, ReturnCode::InitiatorErr);

@@ -21,6 +21,7 @@
 #include "uet/ses/parameters.h"
 #include "uet/ses/read_answers.h"
 #include "uet/ses/receive.h"
+#include "uet/ses/request_checks.h"
 #include "uet/ses/return_code.h"
 
 namespace uet::ses {
@@ -57,17 +58,9 @@ class Target {
   using View = pds::RequestView;
   using Request = wire::SesRequest;
 
-  struct Addressed {
-    wire::ReturnCode code = wire::ReturnCode::Ok;
-    Context* context = nullptr;  // if the code is Ok
-  };
-
   bool decode(const View& view, Request& request);
-  Addressed find_context(const Request& request) const;
   bool take_datagram(const View& view, Time now);
   pds::Response on_rudi(const View& view, Time now);
-  pds::Response on_rudi_write(const Request& request, const Context& context,
-                              const ri::MrAccess& access);
   pds::Response on_send(const View& view, const Request& request, Context& context, Time now);
   pds::Response on_write(const View& view, const Request& request, Context& context);
   pds::Response on_read(const View& view, const Request& request, Context& context, Time now);
@@ -84,16 +77,10 @@ class Target {
 
   pds::Response place_write(const Request& request, RxMessage& message, const ri::MrAccess& access);
   void complete_write(RxMessage& message, bool has_data, const ri::MrAccess& access);
-  ri::MrAccess access_memory(const Request& request, const Context& context, std::uint8_t access,
-                             std::uint64_t length) const;
-  ri::MrAccess access_memory(const Request& request, const Context& context,
-                             std::uint8_t access) const;  // to the whole message
 
   const std::uint32_t payload_mtu_;
   HostCopy* const host_copy_;
-  PieceStore& pieces_;
-  ri::MrTable& regions_;
-  const ri::RiTable& contexts_;
+  const RequestChecks checks_;
   Initiator& initiator_;
   Counters& counters_;
   ArrivingMessages messages_;
