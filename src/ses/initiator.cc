@@ -46,6 +46,11 @@ bool is_provisional(const TxMessage& message, std::uint32_t tag,
          message.mode != DeliveryMode::Rudi && (message.header.dc || tag != kNoPiece);
 }
 
+// The answer of most packets: they were taken, and the target waits for nothing.
+bool says_nothing(const TxMessage& message, const wire::SesResponseHeader& header) {
+  return header.list == wire::List::Expected && !message.cancelled;
+}
+
 // The operation that the data are for. Our requests always have a message id, so that data which
 // name a PSN belong to none (SES-6).
 TxMessage* find_reader(const OperationTable& operations, const pds::RequestView& request,
@@ -266,7 +271,7 @@ pds::Verdict Initiator::rx_rsp(TxMessage& message, std::uint32_t tag,
   if (!is_success(header.return_code)) retries_.refused(message, header, now);
   if (tag != kNoPiece) {
     reads_.on_answer(message, std::uint64_t{tag} * payload_mtu_, header, now);
-  } else if (is_success(header.return_code)) {
+  } else if (is_success(header.return_code) && !says_nothing(message, header)) {
     on_answer(message, header, now);
   }
   if (message.mode == DeliveryMode::Rudi) {

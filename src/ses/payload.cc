@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "uet/ses/payload.h"
 
-#include "uet/base/check.h"
-
 namespace uet::ses {
 
 // At most one packet per slice begins or ends inside the slice, so that few packets have to be
@@ -34,18 +32,6 @@ bool gather_pieces(TxMessage& message, bool inject, std::uint32_t payload_mtu, P
     message.iov_count = 1;
   }
   return true;
-}
-
-void point_next(TxMessage& message, std::uint32_t length, std::array<Slice, 2>& out) {
-  Piece* piece = message.next_gathered;
-  if (piece != nullptr && piece->offset == message.offset) {
-    out = {Slice{piece->data, length}, Slice{}};
-    message.next_gathered = piece->next;
-    return;
-  }
-  const bool pointed = point(message.slices(), message.offset, length, out);
-  UET_ASSERT(pointed);  // gather_pieces copied all others
-  (void)pointed;
 }
 
 bool point_at(const TxMessage& message, std::uint64_t offset, std::uint32_t length,

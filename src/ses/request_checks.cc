@@ -72,12 +72,6 @@ ReturnCode RequestChecks::later(const Request& request, const RxMessage& message
   return code;
 }
 
-RequestChecks::Permission RequestChecks::later_write(const Request& request,
-                                                     const Context& context) const {
-  const ri::MrAccess memory = access(request, context, ri::kRemoteWrite, request.request_length);
-  return {check_access(memory.verdict), memory};
-}
-
 RequestChecks::Permission RequestChecks::rudi(const Request& request,
                                               const Context& context) const {
   const bool is_read = request.opcode == SesOpcode::Read;
@@ -99,19 +93,6 @@ RequestChecks::Permission RequestChecks::rudi(const Request& request,
 bool RequestChecks::datagram(const Request& request, const Context& context) const {
   return context.config.mode == DeliveryMode::Uud && context.enabled && !request.ie &&
          request.payload.size() == request.request_length && request.payload.size() <= payload_mtu_;
-}
-
-// Of another job than the context's, if the context serves its own alone, only a job that a region
-// names may pass (SES-16, SES-17).
-ri::MrAccess RequestChecks::access(const Request& request, const Context& context,
-                                   std::uint8_t rights, std::uint64_t length) const {
-  const Rkey key = memory_key(request, regions_);
-  if (check_job(context.config, request) != ReturnCode::Ok) {
-    const ri::MemoryRegion* region = regions_.find(key);
-    if (region == nullptr || !region->job) return {ri::MrVerdict::BadJob};
-  }
-  return regions_.check(key, request.job_id, context.config.resource_index, rights,
-                        request.buffer_offset, length);
 }
 
 }  // namespace uet::ses

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 
+#include "uet/base/check.h"
 #include "uet/base/packet.h"
 #include "uet/ses/message.h"
 
@@ -24,7 +25,17 @@ inline std::uint32_t piece_length(const TxMessage& message, std::uint64_t offset
 bool gather_pieces(TxMessage& message, bool inject, std::uint32_t payload_mtu, PieceStore& pieces);
 
 // Points `out` at the `length` bytes of the next packet, which begins at `message.offset`.
-void point_next(TxMessage& message, std::uint32_t length, std::array<Slice, 2>& out);
+inline void point_next(TxMessage& message, std::uint32_t length, std::array<Slice, 2>& out) {
+  Piece* piece = message.next_gathered;
+  if (piece != nullptr && piece->offset == message.offset) {
+    out = {Slice{piece->data, length}, Slice{}};
+    message.next_gathered = piece->next;
+    return;
+  }
+  const bool pointed = point(message.slices(), message.offset, length, out);
+  UET_ASSERT(pointed);  // gather_pieces copied all others
+  (void)pointed;
+}
 // Points `out` at any `length` bytes of the message; false if they lie in more than two parts.
 bool point_at(const TxMessage& message, std::uint64_t offset, std::uint32_t length,
               std::array<Slice, 2>& out);

@@ -44,7 +44,10 @@ class RequestChecks {
   // A packet of a message that has begun to arrive, from step 15 on.
   wire::ReturnCode later(const Request& request, const RxMessage& message) const;
   // The memory that a later packet of a write goes to: its region may have been closed (SES-140).
-  Permission later_write(const Request& request, const Context& context) const;
+  Permission later_write(const Request& request, const Context& context) const {
+    const ri::MrAccess memory = access(request, context, ri::kRemoteWrite, request.request_length);
+    return {check_access(memory.verdict), memory};
+  }
 
   // A request of mode RUDI to this context, all steps (SES-137).
   Permission rudi(const Request& request, const Context& context) const;
@@ -52,8 +55,18 @@ class RequestChecks {
   bool datagram(const Request& request, const Context& context) const;
 
  private:
+  // Of another job than the context's, if the context serves its own alone, only a job that a
+  // region names may pass (SES-16, SES-17).
   ri::MrAccess access(const Request& request, const Context& context, std::uint8_t rights,
-                      std::uint64_t length) const;
+                      std::uint64_t length) const {
+    const Rkey key = memory_key(request, regions_);
+    if (check_job(context.config, request) != wire::ReturnCode::Ok) {
+      const ri::MemoryRegion* region = regions_.find(key);
+      if (region == nullptr || !region->job) return {ri::MrVerdict::BadJob};
+    }
+    return regions_.check(key, request.job_id, context.config.resource_index, rights,
+                          request.buffer_offset, length);
+  }
 
   const std::uint32_t payload_mtu_;
   ri::MrTable& regions_;
