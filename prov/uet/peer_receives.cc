@@ -84,7 +84,7 @@ ses::ReceiveOwner::Found PeerReceives::find(const ses::Arrival& arrival, ses::Re
   return Found::NotNow;
 }
 
-void PeerReceives::kept(void* token, ses::RxMessage& message) noexcept {
+void PeerReceives::kept(void* token, ses::Envelope& message) noexcept {
   Kept& kept = *static_cast<Kept*>(token);
   kept.message = &message;
   const auto queue = kept.tagged ? owner_.owner_ops->queue_tag : owner_.owner_ops->queue_msg;
@@ -116,7 +116,7 @@ int PeerReceives::start(PeerRxEntry* entry) noexcept {
 
 int PeerReceives::give(PeerRxEntry& entry, Domain& domain) noexcept {
   Kept& kept = *static_cast<Kept*>(entry.peer_context);
-  ses::RxMessage* const message = kept.message;
+  ses::Envelope* const message = kept.message;
   const bool tagged = kept.tagged;
   forget(kept);
   if (message != nullptr) {
@@ -146,7 +146,7 @@ int PeerReceives::discard(PeerRxEntry* entry) noexcept {
   Domain& domain = receives.srx_.domain();
   if (domain.dead()) return -FI_EOPNOTSUPP;
   const Guard guard(domain.lock());
-  ses::RxMessage* const message = kept.message;
+  ses::Envelope* const message = kept.message;
   receives.forget(kept);
   const Time now = clock_now();
   if (message != nullptr) domain.fep().ses().discard_kept(*message, now);

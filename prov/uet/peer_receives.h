@@ -28,7 +28,7 @@ class PeerReceives final : public ses::ReceiveOwner {
 
   // ses::ReceiveOwner
   Found find(const ses::Arrival& arrival, ses::ReceiveOp& op, void*& token) noexcept override;
-  void kept(void* token, ses::RxMessage& message) noexcept override;
+  void kept(void* token, ses::Envelope& message) noexcept override;
   void refused(void* token) noexcept override;
   void lost(void* token) noexcept override;
   void vanished(void* operation) noexcept override;
@@ -39,7 +39,7 @@ class PeerReceives final : public ses::ReceiveOwner {
   struct Kept : ListNode<KeptTag> {
     PeerReceives* receives = nullptr;
     PeerRxEntry* entry = nullptr;
-    ses::RxMessage* message = nullptr;  // nullptr: it is gone, which the owner cannot be told
+    ses::Envelope* message = nullptr;  // nullptr: it is gone, which the owner cannot be told
     bool tagged = false;
   };
 

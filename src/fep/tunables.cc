@@ -183,13 +183,14 @@ constexpr Tunable kDelivery[] = {
 
 constexpr Tunable kMessages[] = {
     {"unexpected_bytes",
-     "Memory of an endpoint for messages that arrive before their receive is posted, in bytes. If "
-     "the memory is full, senders must try again later.",
+     "Memory of an endpoint for messages that arrive before their receive is posted, in bytes. A "
+     "message of at most 8 bytes takes about 200. If the memory is full, senders must try again "
+     "later.",
      ses_count<&Ses::unexpected_bytes_per_context>(64 << 10, kMostMemory), true},
     {"unexpected_bytes_per_peer",
      "Memory that unexpected messages of one host may take in all endpoints of a domain together, "
-     "in bytes.",
-     ses_count<&Ses::unexpected_bytes_per_peer>(64 << 10, kMostMemory), true},
+     "in bytes. 0: three quarters of FI_UET_UNEXPECTED_BYTES.",
+     ses_count<&Ses::unexpected_bytes_per_peer>(0, kMostMemory), true},
     {"rendezvous_threshold",
      "Length in bytes above which a message is never refused for lack of memory: the target reads "
      "the bytes that it has not kept from the initiator once a receive has matched. To a peer "

@@ -15,11 +15,6 @@ constexpr std::size_t kSpareReserve = 4;  // refusals leave 1/4
 constexpr std::size_t kShareWeight = 1;   // one host has half of all states at most
 constexpr Duration kStalledInterval = std::chrono::milliseconds(100);  // of looks for stalled ones
 
-Kind kind_of(wire::SesOpcode opcode) {
-  if (opcode == wire::SesOpcode::Write) return Kind::Write;
-  return is_tagged(opcode) ? Kind::TaggedSend : Kind::Send;
-}
-
 void set_rendezvous(RxMessage& message, const wire::SesRequest& request) {
   const wire::RendezvousExtension& where = request.rendezvous;
   message.rendezvous = where;
@@ -116,19 +111,11 @@ RxMessage* ArrivingMessages::open(const pds::RequestView& view, const wire::SesR
     reserve_taken_[view.pdc.value] = true;
   }
   message->heard = now_;
-  message->pdc = view.pdc;
-  message->message_id = request.message_id;
+  message->describe(view, request, context);
   message->state = state;
-  message->kind = kind_of(request.opcode);
-  message->context = &context;
   message->expected = request.request_length;
-  message->source = view.source;
   message->opcode = request.opcode;
-  message->job = request.job_id;
-  message->initiator = request.initiator;
-  message->match_bits = request.match_bits;
   message->buffer_offset = request.buffer_offset;
-  message->request_length = request.request_length;
   message->delivery_complete = request.dc;
   message->read_from = request.request_length;
   if (wire::has_rendezvous_extension(request.opcode)) set_rendezvous(*message, request);
@@ -174,10 +161,7 @@ void ArrivingMessages::stop_awaiting(RxMessage& message) {
 
 void ArrivingMessages::account(RxMessage& message, const wire::SesRequest& request) {
   message.received += request.payload.size();
-  if (!request.som) return;
-  message.som_seen = true;
-  message.has_data = request.hd;
-  message.data = request.header_data;
+  if (request.som) message.describe_first(request);
 }
 
 void ArrivingMessages::arrived(RxMessage& message) {
@@ -188,13 +172,14 @@ void ArrivingMessages::arrived(RxMessage& message) {
   if (goes_on) await(message);
 }
 
-void ArrivingMessages::answer(RxMessage& message, wire::ReturnCode code) {
+void ArrivingMessages::answer(Envelope& message, const Placement& placement,
+                              wire::ReturnCode code) {
   if (!message.answer_owed) return;
   message.answer_owed = false;
   wire::SesRequest request;
   request.message_id = message.message_id;
   request.job_id = message.job;
-  const std::uint64_t modified = modified_length(message);
+  const std::uint64_t modified = modified_length(message, placement);
   // OVERFLOW with 0 would put the message off (SES-67).
   const bool no_room = modified == 0 && message.request_length > 0;
   const wire::List list = no_room ? wire::List::Expected : wire::List::Overflow;

@@ -12,12 +12,12 @@ using WildcardList = IntrusiveList<PostedReceive, WildcardTag>;
 
 constexpr std::size_t kAddsPerChain = 8;
 
-void drop_from_index(RxMessage& message) {
+void drop_from_index(Envelope& message) {
   if (static_cast<ChainNode<SameTagTag>&>(message).chained()) {
-    ChainTable<RxMessage, SameTagTag>::remove(message);
+    ChainTable<Envelope, SameTagTag>::remove(message);
   }
   if (static_cast<ChainNode<SameSourceTag>&>(message).chained()) {
-    ChainTable<RxMessage, SameSourceTag>::remove(message);
+    ChainTable<Envelope, SameSourceTag>::remove(message);
   }
 }
 
@@ -43,7 +43,7 @@ T* first_of(T* element, Accept accept) {
 
 }  // namespace
 
-MatchKey key_of(const RxMessage& message) {
+MatchKey key_of(const Envelope& message) {
   return {message.match_bits, message.initiator, message.source};
 }
 
@@ -93,25 +93,25 @@ PostedReceive* MatchQueue::find_receive(const MatchKey& message) {
   return oldest;
 }
 
-RxMessage* MatchQueue::find_unexpected(const MatchCriteria& criteria, bool described) {
+Envelope* MatchQueue::find_unexpected(const MatchCriteria& criteria, bool described) {
   if (unexpected.empty()) return nullptr;
-  const auto fits = [&](const RxMessage& message) {
+  const auto fits = [&](const Envelope& message) {
     return (!described || message.som_seen) && matches(criteria, key_of(message));
   };
   if (fits(unexpected.front())) return &unexpected.front();
   switch (reach_of(criteria)) {
     case Reach::Tag:
-      return first_of<ChainTable<RxMessage, SameTagTag>>(
+      return first_of<ChainTable<Envelope, SameTagTag>>(
           messages_by_tag_.first(tag_hash(criteria.tag)), fits);
     case Reach::Source:
-      return first_of<ChainTable<RxMessage, SameSourceTag>>(
+      return first_of<ChainTable<Envelope, SameSourceTag>>(
           messages_by_source_.first(
               source_hash(criteria.tag, criteria.source_initiator, criteria.source)),
           fits);
     case Reach::Wildcard:
       break;
   }
-  for (RxMessage& message : unexpected) {
+  for (Envelope& message : unexpected) {
     if (fits(message)) return &message;
   }
   return nullptr;
@@ -133,7 +133,7 @@ void MatchQueue::put(PostedReceive& receive) {
   }
 }
 
-void MatchQueue::add(RxMessage& message) {
+void MatchQueue::add(Envelope& message) {
   unexpected.push_back(message);
   index(message);
   if (--adds_left_ == 0) grow_index();
@@ -141,20 +141,21 @@ void MatchQueue::add(RxMessage& message) {
 
 // Makes the indices larger if more messages are in them than they have chains. Walks through all
 // messages, but only once in kAddsPerChain adds for each chain; a chain has about as many at most.
+// Not larger than kIndexBytes says.
 void MatchQueue::grow_index() {
   const auto chains = [&] { return std::max(messages_by_tag_.size(), messages_by_source_.size()); };
   std::size_t count = 0;
   for (auto at = unexpected.begin(); at != unexpected.end(); ++at) ++count;
   if (count > chains() && (tagged_ || directed_)) {
-    for (RxMessage& message : unexpected) drop_from_index(message);
-    if (tagged_) messages_by_tag_.resize(4 * count);
-    if (directed_) messages_by_source_.resize(4 * count);
-    for (RxMessage& message : unexpected) index(message);
+    for (Envelope& message : unexpected) drop_from_index(message);
+    if (tagged_) messages_by_tag_.resize(count);
+    if (directed_) messages_by_source_.resize(count);
+    for (Envelope& message : unexpected) index(message);
   }
   adds_left_ = kAddsPerChain * std::max(chains(), count);
 }
 
-void MatchQueue::index(RxMessage& message) {
+void MatchQueue::index(Envelope& message) {
   if (tagged_) messages_by_tag_.push_back(message, tag_hash(message.match_bits));
   if (!directed_) return;
   messages_by_source_.push_back(message,
@@ -167,8 +168,8 @@ void MatchQueue::remove(PostedReceive& receive) {
   ChainTable<PostedReceive, ExactTag>::remove(receive);
 }
 
-void MatchQueue::remove(RxMessage& message) {
-  IntrusiveList<RxMessage, UnexpectedTag>::remove(message);
+void MatchQueue::remove(Envelope& message) {
+  IntrusiveList<Envelope, UnexpectedTag>::remove(message);
   drop_from_index(message);
 }
 

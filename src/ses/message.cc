@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "uet/ses/return_code.h"
+
 namespace uet::ses {
 namespace {
 
@@ -24,6 +26,11 @@ void for_each_part(std::span<const IoSlice> slices, std::uint64_t offset, std::u
     offset = 0;
     length -= count;
   }
+}
+
+Kind kind_of(wire::SesOpcode opcode) {
+  if (opcode == wire::SesOpcode::Write) return Kind::Write;
+  return is_tagged(opcode) ? Kind::TaggedSend : Kind::Send;
 }
 
 }  // namespace
@@ -101,6 +108,25 @@ void PieceStore::give_back_all(Piece*& first) {
     first = piece->next;
     give_back(piece);
   }
+}
+
+void Envelope::describe(const pds::RequestView& view, const wire::SesRequest& request,
+                        Context& to) {
+  context = &to;
+  match_bits = request.match_bits;
+  source = view.source;
+  initiator = request.initiator;
+  request_length = request.request_length;
+  job = request.job_id;
+  pdc = view.pdc;
+  message_id = request.message_id;
+  kind = kind_of(request.opcode);
+}
+
+void Envelope::describe_first(const wire::SesRequest& request) {
+  som_seen = true;
+  has_data = request.hd;
+  data = request.header_data;
 }
 
 }  // namespace uet::ses

@@ -3,8 +3,7 @@
 #include "uet/ses/receive.h"
 
 #include <algorithm>
-#include <cstring>
-#include <optional>
+#include <utility>
 
 #include "uet/ses/return_code.h"
 
@@ -16,22 +15,14 @@ using wire::ReturnCode;
 
 namespace {
 
-// What an unexpected message is charged besides its data.
-constexpr std::size_t kUnexpectedMessageBytes = sizeof(RxMessage);
-// Unexpected messages leave 1/8 of the payload buffers to traffic that somebody waits for.
-constexpr std::size_t kBufferReserve = 8;
-// Of a message that can be read again nothing is kept when this part of the memory, of the context
-// or of the peer, is full: the rest is for those that must be kept or refused.
-constexpr std::size_t kReadableShare = 2;
-constexpr std::size_t kShareWeight = 3;  // one host has 3/4 of the memory at most
-
 MatchKey match_key(const pds::RequestView& view, const wire::SesRequest& request) {
   return {request.match_bits, request.initiator, view.source};
 }
 
 // What the message takes of a multi-receive buffer.
-std::uint64_t room_taken(const RxMessage& message, const PostedReceive& receive) {
-  return std::min<std::uint64_t>(message.request_length, receive.capacity - message.base);
+std::uint64_t room_taken(const Envelope& message, const Placement& placement) {
+  return std::min<std::uint64_t>(message.request_length,
+                                 placement.receive->capacity - placement.base);
 }
 
 // Only a message that no buffer of this size could hold is truncated.
@@ -52,7 +43,7 @@ std::byte* address_at(std::span<const IoSlice> slices, std::uint64_t offset) {
   return nullptr;
 }
 
-void describe(const RxMessage& message, Completion& completion) {
+void describe(const Envelope& message, Completion& completion) {
   completion.tag = message.tagged() ? message.match_bits : 0;
   completion.has_data = message.has_data;
   completion.data = message.data;
@@ -60,8 +51,8 @@ void describe(const RxMessage& message, Completion& completion) {
   completion.source_initiator = message.initiator;
 }
 
-RxMessage* find_claimed(ReceiveQueue& queue, const void* operation) {
-  for (RxMessage& message : queue.claimed) {
+Envelope* find_claimed(ReceiveQueue& queue, const void* operation) {
+  for (Envelope& message : queue.claimed) {
     if (message.claimed_by == operation) return &message;
   }
   return nullptr;
@@ -82,21 +73,16 @@ void set_criteria(MatchCriteria& criteria, const ReceiveQueue& queue, const Op& 
 
 Receiver::Receiver(const Parameters& parameters, PieceStore& pieces, ArrivingMessages& messages,
                    Initiator& initiator, Counters& counters)
-    : unexpected_limit_bytes_(parameters.unexpected_bytes_per_context),
-      unpressed_bytes_(parameters.rendezvous ? unexpected_limit_bytes_ / kReadableShare : 0),
-      peer_limit_bytes_(parameters.unexpected_bytes_per_peer),
-      eager_bytes_(parameters.eager_bytes),
-      answers_no_match_(parameters.no_match),
+    : answers_no_match_(parameters.no_match),
       retries_(parameters.retries),
       parks_(parameters.deferrable),
       parked_limit_messages_(parameters.parked_per_context),
       parked_timeout_(parameters.deferred_timeout),
       host_copy_(parameters.host_copy),
-      pieces_(pieces),
       messages_(messages),
       initiator_(initiator),
       counters_(counters),
-      shares_(kShareWeight, parameters.seed),
+      unexpected_(parameters, pieces),
       receives_(parameters.posted_receives),
       more_slices_(std::max<std::size_t>(parameters.posted_receives / 8, kMaxIoSlices)) {}
 
@@ -149,7 +135,7 @@ Result<void> Receiver::receive(ReceiveQueue& queue, const ReceiveOp& op) {
 }
 
 Result<void> Receiver::claim(PostedReceive& receive) {
-  RxMessage* message = find_claimed(*receive.queue, receive.operation);
+  Envelope* message = find_claimed(*receive.queue, receive.operation);
   const bool room =
       message != nullptr && (!receive.shared || message->context->sink.reserve_receive());
   if (room) {
@@ -174,7 +160,7 @@ void Receiver::offer(PostedReceive& receive) {
 bool Receiver::feed(PostedReceive& receive) {
   MatchQueue& lists = receive.queue->of(receive.tagged);
   for (bool more = true; more;) {
-    RxMessage* message = lists.find_unexpected(receive);
+    Envelope* message = lists.find_unexpected(receive);
     if (message == nullptr) return true;
     if (!fits(receive, message->request_length)) {
       close(receive);
@@ -209,8 +195,27 @@ void Receiver::settle() {
 }
 
 // Moves an unexpected message to its receive. True when the receive can take another one.
-bool Receiver::take(RxMessage& message, PostedReceive& receive) {
+bool Receiver::take(Envelope& message, PostedReceive& receive) {
   MatchQueue::remove(message);
+  return message.single ? take_single(static_cast<SingleMessage&>(message), receive)
+                        : take_arriving(static_cast<RxMessage&>(message), receive);
+}
+
+bool Receiver::take_single(SingleMessage& message, PostedReceive& receive) {
+  Placement placement;
+  bind(message, placement, receive);
+  const bool more = receive.multi && !receive.closed;
+  placement.placed = scatter(receive.slices(), placement.base, message.payload(), host_copy_);
+  messages_.answer(message, placement, ReturnCode::Ok);
+  CompletionSink& sink = message.context->sink;
+  PostedReceive* buffer = nullptr;
+  const Completion completion = end_receive(message, placement, Status::Ok, buffer);
+  unexpected_.release(message);
+  report(sink, completion, buffer);
+  return more;
+}
+
+bool Receiver::take_arriving(RxMessage& message, PostedReceive& receive) {
   bind(message, receive);
   const bool more = receive.multi && !receive.closed;
   for (const Piece* piece = message.pieces; piece != nullptr; piece = piece->next) {
@@ -218,8 +223,7 @@ bool Receiver::take(RxMessage& message, PostedReceive& receive) {
                               {piece->data, piece->length}, host_copy_);
   }
   messages_.answer(message, ReturnCode::Ok);  // what still comes is answered when it is there
-  pieces_.give_back_all(message.pieces);
-  refund(message);
+  release_memory(message);
   if (message.parked) {
     unpark(message);
   } else if (message.complete()) {
@@ -229,14 +233,13 @@ bool Receiver::take(RxMessage& message, PostedReceive& receive) {
 }
 
 // The message takes the receive off its list, or room in the buffer of a multi-receive.
-void Receiver::bind(RxMessage& message, PostedReceive& receive) {
-  message.state = RxState::Matched;
-  message.receive = &receive;
+void Receiver::bind(const Envelope& message, Placement& placement, PostedReceive& receive) {
+  placement.receive = &receive;
   ++bound_receives_;
   if (receive.multi) {
     ++receive.under_way;
-    message.base = receive.used;
-    receive.used += room_taken(message, receive);
+    placement.base = receive.used;
+    receive.used += room_taken(message, placement);
     const std::uint64_t left = receive.capacity - receive.used;
     if (left >= std::max<std::uint64_t>(receive.min_free, 1)) return;
     receive.closed = true;
@@ -244,10 +247,15 @@ void Receiver::bind(RxMessage& message, PostedReceive& receive) {
   if (receive.linked()) MatchQueue::remove(receive);
 }
 
+void Receiver::bind(RxMessage& message, PostedReceive& receive) {
+  message.state = RxState::Matched;
+  bind(message, message, receive);
+}
+
 // Ends the tie; whoever calls decides what becomes of the receive.
-PostedReceive& Receiver::unbind(RxMessage& message) {
-  PostedReceive& receive = *message.receive;
-  message.receive = nullptr;
+PostedReceive& Receiver::unbind(Placement& placement) {
+  PostedReceive& receive = *placement.receive;
+  placement.receive = nullptr;
   --bound_receives_;
   if (receive.multi) --receive.under_way;
   return receive;
@@ -310,8 +318,8 @@ Result<void> Receiver::peek(ReceiveQueue& queue, const PeekOp& op) {
   if (queue.shared && !queue.sink.reserve_receive()) return Error::Again;
   MatchCriteria criteria;
   set_criteria(criteria, queue, op);
-  RxMessage* message = op.claimed ? find_claimed(queue, op.context)
-                                  : queue.of(op.tagged).find_unexpected(criteria, true);
+  Envelope* message = op.claimed ? find_claimed(queue, op.context)
+                                 : queue.of(op.tagged).find_unexpected(criteria, true);
   Completion completion;
   completion.kind = op.tagged ? Kind::TaggedReceive : Kind::Receive;
   completion.context = op.context;
@@ -337,7 +345,12 @@ Result<void> Receiver::peek(ReceiveQueue& queue, const PeekOp& op) {
 }
 
 // Nobody wants the message; what is still to come of it is accepted and dropped.
-void Receiver::discard(RxMessage& message) {
+void Receiver::discard(Envelope& envelope) {
+  if (envelope.single) {
+    leave_queue(envelope);
+    return release(static_cast<SingleMessage&>(envelope), ReturnCode::Ok);
+  }
+  auto& message = static_cast<RxMessage&>(envelope);
   drop_unexpected(message);
   message.state = RxState::Error;
   message.return_code = ReturnCode::Ok;
@@ -399,63 +412,11 @@ Response Receiver::place_matched(const wire::SesRequest& request, RxMessage& mes
   return response;
 }
 
-// Charges memory to the message, its context and its host. False, and nothing charged, when a share
-// is used up.
-bool Receiver::charge(RxMessage& message, std::size_t bytes) {
-  Context& context = *message.context;
-  const std::uint64_t host = host_hash(message.source.ip);
-  if (context.unexpected_bytes >= unexpected_limit_bytes_) return false;
-  const std::size_t available = unexpected_limit_bytes_ - context.unexpected_bytes;
-  if (!shares_.allows(host, bytes, available)) return false;
-  if (shares_.held(host) + bytes > peer_limit_bytes_) return false;
-  context.unexpected_bytes += bytes;
-  unexpected_bytes_ += bytes;
-  shares_.take(host, bytes);
-  message.charged += bytes;
-  return true;
-}
-
-void Receiver::refund(RxMessage& message) {
-  message.context->unexpected_bytes -= message.charged;
-  unexpected_bytes_ -= message.charged;
-  shares_.give_back(host_hash(message.source.ip), message.charged);
-  message.charged = 0;
+// Frees what was kept of the message, whose state remains.
+void Receiver::release_memory(RxMessage& message) {
+  unexpected_.release_memory(message);
   // A parked message would else keep its own restart from opening.
   if (!message.parked) messages_.count_in_progress(message);
-}
-
-double Receiver::occupancy(const Context& context) const {
-  if (context.unexpected_bytes <= unpressed_bytes_) return 0;
-  return static_cast<double>(context.unexpected_bytes - unpressed_bytes_) /
-         static_cast<double>(unexpected_limit_bytes_ - unpressed_bytes_);
-}
-
-bool Receiver::worth_keeping(const wire::SesRequest& request, const RxMessage& message) const {
-  if (!message.readable) return true;
-  return request.message_offset + request.payload.size() <= eager_bytes_ &&
-         message.context->unexpected_bytes < unexpected_limit_bytes_ / kReadableShare &&
-         shares_.held(host_hash(message.source.ip)) < peer_limit_bytes_ / kReadableShare;
-}
-
-// A copy of the packet's payload, charged to the message. nullptr, and nothing charged, when memory
-// or a share of it is used up, or when the message can as well be read again.
-Piece* Receiver::keep(const wire::SesRequest& request, RxMessage& message) {
-  if (!worth_keeping(request, message)) return nullptr;
-  const bool full = request.payload.size() > PieceStore::kSmallBytes;
-  if (full &&
-      !shares_.allows(host_hash(message.source.ip), pieces_.largest(), pieces_.available_bytes())) {
-    return nullptr;
-  }
-  Piece* piece = pieces_.take(static_cast<std::uint32_t>(request.payload.size()),
-                              pieces_.capacity() / kBufferReserve);
-  if (piece == nullptr) return nullptr;
-  if (!charge(message, pieces_.cost(*piece))) {
-    pieces_.give_back(piece);
-    return nullptr;
-  }
-  std::memcpy(piece->data, request.payload.data(), request.payload.size());
-  piece->offset = request.message_offset;
-  return piece;
 }
 
 // No room for an unexpected message. It comes again when PDS repeats the refused packet (`code`),
@@ -489,15 +450,17 @@ void Receiver::enable_generations(ReceiveQueue& queue) {
 
 Response Receiver::on_unexpected(const pds::RequestView& view, const wire::SesRequest& request,
                                  Context& context, Time now) {
+  const bool parks = may_park(view, request, context);
+  if (!parks && Unexpected::is_whole(request)) return keep_single(view, request, context);
   RxMessage* message = messages_.open(view, request, context, RxState::Unexpected);
   if (message == nullptr) return refuse(view, request, context, NackCode::NoSesMsgAvail);
-  if (!charge(*message, kUnexpectedMessageBytes)) {
+  if (!unexpected_.admit(*message, parks)) {
     messages_.release(*message);
     return refuse(view, request, context, NackCode::NoResource);
   }
   if (message->must_read) defer(*message);
   context.receives.of(message->tagged()).add(*message);
-  if (may_park(view, request, context)) {
+  if (parks) {
     ++counters_.unexpected_messages;
     return park(request, *message, now);
   }
@@ -511,6 +474,24 @@ Response Receiver::on_unexpected(const pds::RequestView& view, const wire::SesRe
   return placed;
 }
 
+// The whole message is here; as place_unexpected of its last packet.
+Response Receiver::keep_single(const pds::RequestView& view, const wire::SesRequest& request,
+                               Context& context) {
+  NackCode why{};
+  SingleMessage* message = unexpected_.keep_single(view, request, context, why);
+  if (message == nullptr) return refuse(view, request, context, why);
+  context.receives.of(message->tagged()).add(*message);
+  ++counters_.unexpected_messages;
+  const RiGeneration generation = context.generation.value;
+  if (!request.dc) {
+    return explicit_response(request, ReturnCode::Ok, wire::List::Overflow, request.request_length,
+                             generation, true);
+  }
+  message->answer_owed = true;
+  message->answer_psn = view.psn;
+  return provisional_response(request, generation);
+}
+
 // What can be read again is never refused: the first packet that is dropped is answered in a way
 // that tells so. A sender that wants to know about delivery is told in any case; it waits for our
 // read, which comes when a receive has the message (SES-110, SES-111); one that cannot be read is
@@ -519,14 +500,11 @@ Response Receiver::place_unexpected(const pds::RequestView& view, const wire::Se
                                     RxMessage& message) {
   bool dropped = false;
   if (!request.payload.empty()) {
-    Piece* piece = keep(request, message);
-    dropped = piece == nullptr;
-    if (dropped && !message.readable) return nack_response(NackCode::NoPktBuffer);
+    const Unexpected::Fate fate = unexpected_.keep(request, message);
+    if (fate == Unexpected::Fate::Refuse) return nack_response(NackCode::NoPktBuffer);
+    dropped = fate == Unexpected::Fate::ReadLater;
     if (dropped) {
       message.read_from = std::min<std::uint64_t>(message.read_from, request.message_offset);
-    } else {
-      piece->next = message.pieces;
-      message.pieces = piece;
     }
   }
   ArrivingMessages::account(message, request);
@@ -552,36 +530,46 @@ Response Receiver::place_unexpected(const pds::RequestView& view, const wire::Se
                            message.context->generation.value, true);
 }
 
+// An unexpected message that goes to no receive leaves its list.
+void Receiver::leave_queue(Envelope& message) {
+  ReceiveOwner* owner = message.context->receives.owner;
+  void* const token = std::exchange(message.claimed_by, nullptr);
+  if (owner != nullptr && token != nullptr) owner->lost(token);
+  MatchQueue::remove(message);
+}
+
 // Takes an unexpected message off its list and gives its memory back; its state remains.
 void Receiver::drop_unexpected(RxMessage& message) {
-  if (message.kept_for != nullptr) {
-    message.context->receives.owner->lost(message.kept_for);
-    message.kept_for = nullptr;
-  }
-  MatchQueue::remove(message);
-  pieces_.give_back_all(message.pieces);
-  refund(message);
+  leave_queue(message);
+  release_memory(message);
+}
+
+// The end of a message that goes to no receive and is on no list.
+void Receiver::release(SingleMessage& message, ReturnCode code) {
+  messages_.answer(message, Placement{}, code);
+  unexpected_.release(message);
 }
 
 // ---- the end of messages -----------------------------------------------------------------------
 
 // The completion of a message that is bound to a receive, which is given back; one that must be
 // told of for itself afterwards is left in `buffer`.
-Completion Receiver::end_receive(RxMessage& message, Status status, PostedReceive*& buffer) {
-  PostedReceive& receive = unbind(message);
+Completion Receiver::end_receive(const Envelope& message, Placement& placement, Status status,
+                                 PostedReceive*& buffer) {
+  PostedReceive& receive = unbind(placement);
   Completion completion;
   completion.kind = receive.tagged ? Kind::TaggedReceive : Kind::Receive;
   completion.status = status;
   completion.context = receive.operation;
   completion.user_flags = receive.user_flags;
-  completion.length = message.placed;
+  completion.length = placement.placed;
   if (status == Status::Ok && message.request_length > receive.capacity) {
     completion.status = Status::Truncated;  // SES-42
     completion.excess = message.request_length - receive.capacity;
     ++counters_.truncated;
   }
   if (status != Status::Ok && receive.cancelled) completion.status = Status::Cancelled;
-  completion.buffer = address_at(receive.slices(), message.base);
+  completion.buffer = address_at(receive.slices(), placement.base);
   describe(message, completion);
   if (!receive.multi) {
     release(receive);
@@ -601,8 +589,12 @@ Completion Receiver::end_receive(RxMessage& message, Status status, PostedReceiv
 void Receiver::complete_receive(RxMessage& message) {
   CompletionSink& sink = message.context->sink;
   PostedReceive* buffer = nullptr;
-  const Completion completion = end_receive(message, Status::Ok, buffer);
+  const Completion completion = end_receive(message, message, Status::Ok, buffer);
   dismiss(message);
+  report(sink, completion, buffer);
+}
+
+void Receiver::report(CompletionSink& sink, const Completion& completion, PostedReceive* buffer) {
   ++counters_.messages_received;
   sink.complete(completion);
   if (buffer != nullptr) give_back(*buffer, last_status(*buffer));
@@ -625,7 +617,7 @@ void Receiver::end_message(RxMessage& message, ReturnCode code, Status status) {
 void Receiver::fail_receive(RxMessage& message, ReturnCode code, Status status) {
   Context& context = *message.context;
   PostedReceive* buffer = nullptr;
-  const Completion completion = end_receive(message, status, buffer);
+  const Completion completion = end_receive(message, message, status, buffer);
   messages_.abandon(message, code);
   context.sink.complete(completion);
   if (buffer != nullptr) give_back(*buffer, last_status(*buffer));
@@ -633,10 +625,12 @@ void Receiver::fail_receive(RxMessage& message, ReturnCode code, Status status) 
 
 // Undoes bind and the reservation of room: as if the message had never come.
 PostedReceive& Receiver::withdraw(RxMessage& message) {
-  PostedReceive& receive = unbind(message);
+  PostedReceive& receive = *message.receive;
+  const std::uint64_t taken = room_taken(message, message);
+  unbind(message);
   if (receive.room_by_message()) message.context->sink.release_receive();
   // Room at the end of what is used can be used again.
-  if (receive.multi && message.base + room_taken(message, receive) == receive.used) {
+  if (receive.multi && message.base + taken == receive.used) {
     receive.used = message.base;
   }
   return receive;

@@ -44,28 +44,28 @@ Response Receiver::on_owned(const pds::RequestView& view, const wire::SesRequest
     queue.owner->refused(token);
     return response;
   }
-  RxMessage& message = queue.of(arrival.tagged).unexpected.back();
+  Envelope& message = queue.of(arrival.tagged).unexpected.back();
   MatchQueue::remove(message);
   queue.claimed.push_back(message);
-  message.kept_for = token;
+  message.claimed_by = token;
   queue.owner->kept(token, message);
   return response;
 }
 
-Result<void> Receiver::receive_kept(RxMessage& message, const ReceiveOp& op) {
+Result<void> Receiver::receive_kept(Envelope& message, const ReceiveOp& op) {
   const auto receive = prepare(message.context->receives, op);
   if (!receive) return receive.error();
   if (!message.context->sink.reserve_receive()) {
     release(*receive.value());
     return Error::Again;
   }
-  message.kept_for = nullptr;
+  message.claimed_by = nullptr;
   take(message, *receive.value());
   return {};
 }
 
-void Receiver::discard_kept(RxMessage& message) {
-  message.kept_for = nullptr;
+void Receiver::discard_kept(Envelope& message) {
+  message.claimed_by = nullptr;
   discard(message);
 }
 

@@ -202,7 +202,12 @@ void Receiver::pdc_closed(PdcId pdc, bool orderly) {
 
 // Messages that no receive gets any more. Those that have not arrived whole are forgotten: what
 // still comes of them is refused, and their senders fail.
-void Receiver::dismiss_unexpected(RxMessage& message) {
+void Receiver::dismiss_unexpected(Envelope& envelope) {
+  if (envelope.single) {
+    leave_queue(envelope);
+    return release(static_cast<SingleMessage&>(envelope), ReturnCode::Dropped);
+  }
+  auto& message = static_cast<RxMessage&>(envelope);
   if (message.parked) {
     leave_parked(message);
     return;
@@ -252,7 +257,7 @@ void Receiver::close_context(Context& context) {
   ReceiveQueue& queue = context.receives;
   for (auto* list : {&queue.untagged.unexpected, &queue.tagged.unexpected, &queue.claimed}) {
     for (auto at = list->begin(); at != list->end();) {
-      RxMessage& message = *at;
+      Envelope& message = *at;
       ++at;
       if (message.context == &context) dismiss_unexpected(message);
     }
@@ -277,8 +282,7 @@ void Receiver::close_context(Context& context) {
   });
   if (!context.generation.enabled) queue.disabled.remove(context);
   if (!queue.shared) close_queue(queue);
-  unexpected_bytes_ -= context.unexpected_bytes;
-  context.unexpected_bytes = 0;
+  UET_ASSERT(context.unexpected_bytes == 0);
 }
 
 void Receiver::discard_all() {

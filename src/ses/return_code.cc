@@ -199,9 +199,10 @@ pds::Response response_of(const wire::SesResponseHeader& header) {
 
 }  // namespace
 
-std::uint64_t modified_length(const RxMessage& message) {
-  if (message.receive == nullptr) return message.request_length;
-  return std::min<std::uint64_t>(message.request_length, message.receive->capacity - message.base);
+std::uint64_t modified_length(const Envelope& message, const Placement& placement) {
+  if (placement.receive == nullptr) return message.request_length;
+  return std::min<std::uint64_t>(message.request_length,
+                                 placement.receive->capacity - placement.base);
 }
 
 pds::Response explicit_response(const SesRequest& request, ReturnCode code, wire::List list,

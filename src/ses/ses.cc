@@ -189,11 +189,11 @@ Result<void> Ses::receive(ReceiveQueue& queue, const ReceiveOp& op, Time) {
   return implementation_->target.receiver().receive(queue, op);
 }
 
-Result<void> Ses::receive_kept(RxMessage& message, const ReceiveOp& op, Time) {
+Result<void> Ses::receive_kept(Envelope& message, const ReceiveOp& op, Time) {
   return implementation_->target.receiver().receive_kept(message, op);
 }
 
-void Ses::discard_kept(RxMessage& message, Time) {
+void Ses::discard_kept(Envelope& message, Time) {
   implementation_->target.receiver().discard_kept(message);
 }
 
@@ -232,15 +232,15 @@ std::size_t Ses::max_inject_bytes() const { return implementation_->initiator.ma
 std::size_t Ses::max_atomic_bytes() const { return implementation_->initiator.max_atomic_bytes(); }
 
 std::size_t Ses::unexpected_bytes() const {
-  return implementation_->target.receiver().unexpected_bytes();
+  return implementation_->target.receiver().unexpected().bytes();
 }
 
 double Ses::unexpected_occupancy() const {
-  const Receiver& receiver = std::as_const(implementation_->target).receiver();
-  if (receiver.unexpected_bytes() == 0) return 0;
+  const Unexpected& unexpected = std::as_const(implementation_->target).receiver().unexpected();
+  if (unexpected.bytes() == 0) return 0;
   double most = 0;
   for (const auto& context : implementation_->contexts) {
-    most = std::max(most, receiver.occupancy(*context));
+    most = std::max(most, unexpected.occupancy(*context));
   }
   return most;
 }

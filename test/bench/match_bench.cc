@@ -58,7 +58,7 @@ void MatchUnexpected(benchmark::State& state) {
   criteria.tagged = true;
   for (auto _ : state) {
     criteria.tag = state.range(1) == 0 ? next++ % count : rng.below(count);
-    RxMessage* message = queue.find_unexpected(criteria);
+    Envelope* message = queue.find_unexpected(criteria);
     benchmark::DoNotOptimize(message);
     MatchQueue::remove(*message);
     queue.add(*message);

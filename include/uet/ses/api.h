@@ -216,7 +216,7 @@ struct Arrival {
   std::optional<std::uint64_t> data;  // header_data, if the packet that has come carries them
 };
 
-struct RxMessage;  // one that arrives; the host only hands it back
+struct Envelope;  // of a message that waits for its receive; the host only hands it back
 
 // Matches messages with receives in the place of SES: the owner of a queue whose receives messages
 // of several transports may take. SES calls it for contexts whose ContextConfig::shared has one.
@@ -232,7 +232,7 @@ class ReceiveOwner {
   // until SES is called again. Nothing: `token` is what the owner knows the message by.
   virtual Found find(const Arrival& arrival, ReceiveOp& op, void*& token) noexcept = 0;
   // The message waits for Ses::receive_kept or Ses::discard_kept.
-  virtual void kept(void* token, RxMessage& message) noexcept = 0;
+  virtual void kept(void* token, Envelope& message) noexcept = 0;
   // There is no room for the message, which comes again.
   virtual void refused(void* token) noexcept = 0;
   // The message will not be wanted any more: its sender is gone or has given up, or its context

@@ -67,7 +67,8 @@ class ArrivingMessages {
   // be read.
   void arrived(RxMessage& message);
   // Gives the answer that NO_RESPONSE has put off, if it is owed (SES-46).
-  void answer(RxMessage& message, wire::ReturnCode code);
+  void answer(Envelope& message, const Placement& placement, wire::ReturnCode code);
+  void answer(RxMessage& message, wire::ReturnCode code) { answer(message, message, code); }
   // The message comes to nothing: what still arrives of it is dropped and answered with `code`
   // (SES-35). Gives its state back when nothing will.
   void abandon(RxMessage& message, wire::ReturnCode code);

@@ -23,7 +23,7 @@ struct MatchKey {
 // SES-38. The tag counts for tagged receives only; a directed receive wants initiator id and
 // address of the peer.
 bool matches(const MatchCriteria& criteria, const MatchKey& message);
-MatchKey key_of(const RxMessage& message);
+MatchKey key_of(const Envelope& message);
 
 // The receives and unexpected messages of one kind (tagged or not) of one queue.
 //
@@ -33,6 +33,9 @@ MatchKey key_of(const RxMessage& message);
 // and source.
 class MatchQueue {
  public:
+  // What index_bytes() grows by with each message at most: two heads in each index (grow_index).
+  static constexpr std::size_t kIndexBytes = 4 * sizeof(void*);
+
   // `size`: of how many receives the indices are made for; there may be more. Those of messages
   // grow with them. `directed`: receives may name their source.
   explicit MatchQueue(bool tagged = true, std::size_t size = 64, bool directed = true);
@@ -41,26 +44,30 @@ class MatchQueue {
   PostedReceive* find_receive(const MatchKey& message);
   // The oldest unexpected message that matches (SES-51), or nullptr. `described`: whose first
   // packet is here.
-  RxMessage* find_unexpected(const MatchCriteria& criteria, bool described = false);
+  Envelope* find_unexpected(const MatchCriteria& criteria, bool described = false);
   // Puts the receive into its place by `sequence`: the end for a new one, its old place for one
   // whose message was abandoned (SES-113).
   void put(PostedReceive& receive);
   // The youngest unexpected message.
-  void add(RxMessage& message);
+  void add(Envelope& message);
   // Takes the receive out; the message, which may also be on ReceiveQueue::claimed.
   static void remove(PostedReceive& receive);
-  static void remove(RxMessage& message);
+  static void remove(Envelope& message);
   // The oldest waiting receive with this operation context, or nullptr.
   PostedReceive* find_operation(const void* operation);
+  // Memory of the indices of messages.
+  std::size_t index_bytes() const {
+    return (messages_by_tag_.size() + messages_by_source_.size()) * sizeof(void*);
+  }
 
   // To be walked through, not to be changed but by put, add and remove.
   IntrusiveList<PostedReceive, PostedTag> posted;
-  IntrusiveList<RxMessage, UnexpectedTag> unexpected;
+  IntrusiveList<Envelope, UnexpectedTag> unexpected;
 
  private:
   enum class Reach : std::uint8_t { Tag, Source, Wildcard };
 
-  void index(RxMessage& message);
+  void index(Envelope& message);
   void grow_index();
 
   Reach reach_of(const MatchCriteria& criteria) const;
@@ -73,8 +80,8 @@ class MatchQueue {
   IntrusiveList<PostedReceive, WildcardTag> wildcards_;
   ChainTable<PostedReceive, ExactTag> receives_by_tag_;
   ChainTable<PostedReceive, ExactTag> receives_by_source_;
-  ChainTable<RxMessage, SameTagTag> messages_by_tag_;
-  ChainTable<RxMessage, SameSourceTag> messages_by_source_;
+  ChainTable<Envelope, SameTagTag> messages_by_tag_;
+  ChainTable<Envelope, SameSourceTag> messages_by_source_;
   std::size_t adds_left_;  // until grow_index() looks at the indices of messages again
 };
 
@@ -108,8 +115,8 @@ class ReceiveQueue : public ListNode<ShortOfRoomTag> {
   std::size_t count = 0;
   MatchQueue untagged;
   MatchQueue tagged;
-  IntrusiveList<RxMessage, UnexpectedTag> claimed;  // by a peek, or kept for the owner
-  IntrusiveList<Context, DisabledTag> disabled;     // generations that the next receive enables
+  IntrusiveList<Envelope, UnexpectedTag> claimed;  // by a peek, or kept for the owner
+  IntrusiveList<Context, DisabledTag> disabled;    // generations that the next receive enables
 };
 
 }  // namespace uet::ses

@@ -59,9 +59,9 @@ class PieceStore {
   void give_back(Piece* piece);
   // Gives back the whole chain and forgets it.
   void give_back_all(Piece*& first);
-  // Bytes of memory that the piece holds.
-  std::size_t cost(const Piece& piece) const {
-    return piece.small ? kSmallBytes : full_.buffer_bytes();
+  // Bytes of memory that a piece with room for `length` bytes takes.
+  std::size_t cost(std::uint32_t length) const {
+    return sizeof(Piece) + (length <= kSmallBytes ? kSmallBytes : full_.buffer_bytes());
   }
   std::size_t capacity() const { return full_.capacity(); }
   std::size_t available_bytes() const { return full_.available() * full_.buffer_bytes(); }
@@ -262,50 +262,64 @@ struct SameSourceTag;
 struct ArrivingTag;
 struct PullTag;
 
-// A message that arrives, or an unexpected one that has arrived.
-struct RxMessage : ListNode<UnexpectedTag>,
-                   ChainNode<SameTagTag>,
-                   ChainNode<SameSourceTag>,
-                   ListNode<ArrivingTag>,
-                   ListNode<PullTag> {
+// What is known of a message that arrives from its first packet: what it is matched by, and what
+// its completion and its answers say. While it waits for a receive it is on the lists of a queue.
+struct Envelope : ListNode<UnexpectedTag>, ChainNode<SameTagTag>, ChainNode<SameSourceTag> {
+  explicit Envelope(bool is_single) : single(is_single) {}
+  // As the request, the first packet that arrives of a message to `to`, says.
+  void describe(const pds::RequestView& view, const wire::SesRequest& request, Context& to);
+  // Takes over what the packet with SOM alone carries.
+  void describe_first(const wire::SesRequest& request);
   bool tagged() const { return kind == Kind::TaggedSend; }
+
+  Context* context = nullptr;
+  // Operation context of the peek that claims it, or what the queue's owner knows it by.
+  void* claimed_by = nullptr;
+  std::uint64_t match_bits = 0;
+  std::uint64_t data = 0;
+  FepAddress source;
+  InitiatorId initiator;
+  std::uint32_t request_length = 0;
+  Psn answer_psn;
+  JobId job;
+  PdcId pdc;
+  MsgId message_id;
+  const bool single;  // a SingleMessage (unexpected.h); else an RxMessage
+  Kind kind = Kind::Send;
+  bool som_seen = false;
+  bool has_data = false;
+  bool answer_owed = false;  // NO_RESPONSE was said to the packet `answer_psn` (SES-46)
+};
+
+// Where the bytes of a message go that has a receive.
+struct Placement {
+  PostedReceive* receive = nullptr;
+  std::uint64_t base = 0;  // where it begins in the buffer of `receive`
+  std::uint64_t placed = 0;
+};
+
+// A message that arrives, or an unexpected one that has arrived in several packets or must be read.
+struct RxMessage : Envelope, Placement, ListNode<ArrivingTag>, ListNode<PullTag> {
+  RxMessage() : Envelope(false) {}
   bool complete() const { return som_seen && received == expected; }
 
   RxMessage* next_in_bucket = nullptr;
-  PdcId pdc;
-  Psn answer_psn;
-  MsgId message_id;
   RxState state = RxState::Error;
-  Kind kind = Kind::Send;
   wire::ReturnCode return_code{};
-  bool som_seen = false;
-  bool has_data = false;
   bool delivery_complete = false;  // its sender wants to know (SES-110)
-  bool answer_owed = false;        // NO_RESPONSE was said to the packet `answer_psn` (SES-46)
   bool kept = false;               // counts as unexpected memory, not as a message in progress
   bool awaited = false;            // its PDC asks whether the sender still lives
   bool watches = false;            // and may close meanwhile: all that comes on it is here
   PdcId reserve;                   // whose state beyond the capacity this is; 0: it is none
-  Context* context = nullptr;
-  PostedReceive* receive = nullptr;
-  const void* claimed_by = nullptr;  // operation context of the peek
-  void* kept_for = nullptr;          // what the queue's owner knows it by, as long as it is kept
   Piece* pieces = nullptr;
   std::uint64_t received = 0;  // payload bytes, placed or dropped
   std::uint64_t expected = 0;  // when the message ends: its length, or where it was abandoned
-  std::uint64_t placed = 0;
-  std::uint64_t base = 0;     // where it begins in the buffer of `receive`
-  std::uint64_t charged = 0;  // to the context's unexpected memory
-  Time heard{};               // when its last packet came
-  std::uint64_t data = 0;
-  FepAddress source;
-  // What every packet must repeat (SES-115 step 15).
+  std::uint64_t charged = 0;   // to the context's unexpected memory
+  std::uint64_t reserved = 0;  // of it, for packets that have not come yet
+  Time heard{};                // when its last packet came
+  // What every packet must repeat (SES-115 step 15), beside what the envelope says.
   wire::SesOpcode opcode{};
-  JobId job;
-  InitiatorId initiator;
-  std::uint64_t match_bits = 0;
   std::uint64_t buffer_offset = 0;
-  std::uint32_t request_length = 0;
   // Of a rendezvous send: what is not here, and where it can be read (SES-56).
   bool relative = false;
   bool readable = false;        // from its first byte on, not only behind the eager part

@@ -18,10 +18,11 @@ struct Parameters {
   std::size_t posted_receives = 65536;  // receives, all contexts together
   std::size_t return_messages = 4096;   // read answers on their way
   std::size_t outstanding_reads_bytes = 1 << 20;  // asked for and not yet arrived, per PDC
-  // Memory of unexpected messages, their descriptors included. One host has at most as much of all
-  // contexts' as unexpected_bytes_per_peer, and three times what is free in a context (Shares).
+  // Memory of unexpected messages, their states included. One host has at most as much of all
+  // contexts' as unexpected_bytes_per_peer, 0: three quarters of unexpected_bytes_per_context, and
+  // three times what is free in a context (Shares).
   std::size_t unexpected_bytes_per_context = 16 << 20;
-  std::size_t unexpected_bytes_per_peer = 12 << 20;
+  std::size_t unexpected_bytes_per_peer = 0;
   std::size_t eager_bytes = 64 << 10;                  // kept of a message that can be read again
   std::size_t contexts = 4096;                         // endpoints of the FEP
   std::uint64_t rendezvous_threshold_bytes = 4 << 10;  // longer sends can be read by the target

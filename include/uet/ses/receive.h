@@ -8,7 +8,6 @@
 #include <memory>
 
 #include "uet/base/result.h"
-#include "uet/base/shares.h"
 #include "uet/base/slab.h"
 #include "uet/base/time.h"
 #include "uet/pds/api.h"
@@ -19,6 +18,7 @@
 #include "uet/ses/initiator.h"
 #include "uet/ses/message.h"
 #include "uet/ses/parameters.h"
+#include "uet/ses/unexpected.h"
 
 namespace uet::ses {
 
@@ -30,8 +30,8 @@ class Receiver final : public PullClient {
 
   // As in ses.h.
   Result<void> receive(ReceiveQueue& queue, const ReceiveOp& op);
-  Result<void> receive_kept(RxMessage& message, const ReceiveOp& op);
-  void discard_kept(RxMessage& message);
+  Result<void> receive_kept(Envelope& message, const ReceiveOp& op);
+  void discard_kept(Envelope& message);
   Result<void> peek(ReceiveQueue& queue, const PeekOp& op);
   // Cancels the oldest waiting receive with this pointer. NotFound if there is none; Again when a
   // shared queue has no room to tell of it.
@@ -71,27 +71,22 @@ class Receiver final : public PullClient {
   // Forgets all messages: PDS is gone.
   void discard_all();
 
-  // Memory of unexpected messages in use; and for one context how close it is to refusing some.
-  std::size_t unexpected_bytes() const { return unexpected_bytes_; }
-  double occupancy(const Context& context) const;
+  const Unexpected& unexpected() const { return unexpected_; }
 
-  // No receive is bound to a message; receives may be posted.
-  bool idle() const { return bound_receives_ == 0; }
+  // No receive is bound to a message, and no message of one packet waits; receives may be posted.
+  bool idle() const { return bound_receives_ == 0 && unexpected_.in_use() == 0; }
 
  private:
   using PullList = IntrusiveList<RxMessage, PullTag>;
 
   void settle();
-  bool charge(RxMessage& message, std::size_t bytes);
-  void refund(RxMessage& message);
-  bool worth_keeping(const wire::SesRequest& request, const RxMessage& message) const;
   void defer(RxMessage& message);
   void eager_part_is_here(RxMessage& message);
   pds::Response end_eager_part(const wire::SesRequest& request, RxMessage& message);
   void stop_reading(RxMessage& message);
   Result<void> read(RxMessage& message, Time now);
   void fail_receive(RxMessage& message, wire::ReturnCode code, Status status);
-  void dismiss_unexpected(RxMessage& message);
+  void dismiss_unexpected(Envelope& message);
   template <class ReleaseReceive>
   void dismiss_reads(Context& context, ReleaseReceive release_receive);
   pds::Response refuse(const pds::RequestView& view, const wire::SesRequest& request,
@@ -104,24 +99,33 @@ class Receiver final : public PullClient {
   pds::Response place_matched(const wire::SesRequest& request, RxMessage& message);
   pds::Response place_unexpected(const pds::RequestView& view, const wire::SesRequest& request,
                                  RxMessage& message);
-  Piece* keep(const wire::SesRequest& request, RxMessage& message);
+  pds::Response keep_single(const pds::RequestView& view, const wire::SesRequest& request,
+                            Context& context);
+  void release_memory(RxMessage& message);
+  void leave_queue(Envelope& message);
+  void release(SingleMessage& message, wire::ReturnCode code);
   Result<PostedReceive*> prepare(ReceiveQueue& queue, const ReceiveOp& op);
   Result<void> claim(PostedReceive& receive);
   PostedReceive* find_fitting(MatchQueue& lists, const MatchKey& key, std::uint64_t length);
   void offer(PostedReceive& receive);
   bool feed(PostedReceive& receive);
   bool settle(ReceiveQueue& queue);
-  bool take(RxMessage& message, PostedReceive& receive);
+  bool take(Envelope& message, PostedReceive& receive);
+  bool take_single(SingleMessage& message, PostedReceive& receive);
+  bool take_arriving(RxMessage& message, PostedReceive& receive);
+  void bind(const Envelope& message, Placement& placement, PostedReceive& receive);
   void bind(RxMessage& message, PostedReceive& receive);
-  PostedReceive& unbind(RxMessage& message);
+  PostedReceive& unbind(Placement& placement);
   PostedReceive& withdraw(RxMessage& message);
   void restore(PostedReceive& receive);
-  Completion end_receive(RxMessage& message, Status status, PostedReceive*& buffer);
+  Completion end_receive(const Envelope& message, Placement& placement, Status status,
+                         PostedReceive*& buffer);
   void complete_receive(RxMessage& message);
+  void report(CompletionSink& sink, const Completion& completion, PostedReceive* buffer);
   void close(PostedReceive& receive);
   void give_back(PostedReceive& receive, Status status);
   void mark_cancelled(ReceiveQueue& queue, const void* operation);
-  void discard(RxMessage& message);
+  void discard(Envelope& message);
   void drop_unexpected(RxMessage& message);
   void release(PostedReceive& receive);
   // target_deferrable.cc
@@ -146,22 +150,16 @@ class Receiver final : public PullClient {
   void expire_parked(Time now);
   Time parked_deadline();
 
-  const std::size_t unexpected_limit_bytes_;
-  const std::size_t unpressed_bytes_;  // of it, what may be in use without pressing anybody
-  std::size_t unexpected_bytes_ = 0;   // of all contexts
-  const std::size_t peer_limit_bytes_;
-  const std::size_t eager_bytes_;
   const bool answers_no_match_;
   const std::uint16_t retries_;
   const bool parks_;
   const std::size_t parked_limit_messages_;
   const Duration parked_timeout_;
   HostCopy* const host_copy_;
-  PieceStore& pieces_;
   ArrivingMessages& messages_;
   Initiator& initiator_;
   Counters& counters_;
-  Shares shares_;  // of unexpected memory
+  Unexpected unexpected_;
   Slab<PostedReceive> receives_;
   Slab<MoreSlices> more_slices_;
   IntrusiveList<ReceiveQueue, ShortOfRoomTag> short_of_room_;  // messages wait for receives there

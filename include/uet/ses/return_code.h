@@ -104,7 +104,10 @@ constexpr bool is_idempotent_safe(Rkey key) { return key.value >> 63 != 0; }
 
 // What every response of the message says in modified_length (SES-43, WIRE 3.9): the bytes of it
 // that have room where it goes, or all while it has no receive.
-std::uint64_t modified_length(const RxMessage& message);
+std::uint64_t modified_length(const Envelope& message, const Placement& placement);
+inline std::uint64_t modified_length(const RxMessage& message) {
+  return modified_length(message, message);
+}
 // OK and nothing else to say (SES-104).
 pds::Response default_response(const wire::SesRequest& request, std::uint64_t modified);
 // The same without the request at hand; 0 in modified_length says nothing.

@@ -77,8 +77,8 @@ class Ses {
   Result<void> receive(Context& context, const ReceiveOp& op, Time now);
   Result<void> receive(ReceiveQueue& queue, const ReceiveOp& op, Time now);
   // The owner has a receive for a message that is kept for it; or nobody will have one.
-  Result<void> receive_kept(RxMessage& message, const ReceiveOp& op, Time now);
-  void discard_kept(RxMessage& message, Time now);
+  Result<void> receive_kept(Envelope& message, const ReceiveOp& op, Time now);
+  void discard_kept(Envelope& message, Time now);
   Result<void> peek(Context& context, const PeekOp& op, Time now);
   Result<void> peek(ReceiveQueue& queue, const PeekOp& op, Time now);
   // Cancels the oldest operation with this context pointer: a receive completes Cancelled (a

@@ -106,10 +106,11 @@ TEST(MatchQueue, Ses51_UnexpectedMessagesAreTakenInOrderOfArrival) {
   EXPECT_EQ(queue.find_unexpected(receive), nullptr);
 }
 
-// The indices grow with the messages, and keep their order.
+// The indices grow with the messages, no more than these are charged for, and keep their order.
 TEST(MatchQueue, Ses51_ManyMessagesAreFoundByTagInOrderOfArrival) {
   constexpr std::size_t kTags = 3000;
   MatchQueue queue(true, 4);
+  const std::size_t small = queue.index_bytes();
   std::vector<RxMessage> messages(2 * kTags);
   for (std::size_t i = 0; i < messages.size(); ++i) {
     messages[i].match_bits = i % kTags;
@@ -117,7 +118,9 @@ TEST(MatchQueue, Ses51_ManyMessagesAreFoundByTagInOrderOfArrival) {
     messages[i].source = address_of(1);
     messages[i].som_seen = true;
     queue.add(messages[i]);
+    ASSERT_LE(queue.index_bytes(), small + (i + 1) * MatchQueue::kIndexBytes);
   }
+  EXPECT_GT(queue.index_bytes(), 8 * small);
   for (std::size_t i = messages.size(); i-- > 0;) {
     PostedReceive receive;
     set(receive, 0, i % kTags);
@@ -125,7 +128,7 @@ TEST(MatchQueue, Ses51_ManyMessagesAreFoundByTagInOrderOfArrival) {
     receive.source_initiator = InitiatorId{5};
     receive.source = address_of(1);
     const std::size_t oldest = i >= kTags ? i - kTags : i + kTags;
-    RxMessage* found = queue.find_unexpected(receive);
+    Envelope* found = queue.find_unexpected(receive);
     ASSERT_EQ(found, &messages[oldest]) << i;
     MatchQueue::remove(*found);
   }
@@ -192,8 +195,8 @@ PostedReceive* search(MatchQueue& queue, const MatchKey& key) {
   return nullptr;
 }
 
-RxMessage* search(MatchQueue& queue, const MatchCriteria& criteria, bool described) {
-  for (RxMessage& message : queue.unexpected) {
+Envelope* search(MatchQueue& queue, const MatchCriteria& criteria, bool described) {
+  for (Envelope& message : queue.unexpected) {
     if ((message.som_seen || !described) && matches(criteria, key_of(message))) return &message;
   }
   return nullptr;
@@ -246,7 +249,7 @@ TEST_P(MatchQueueOf, Ses51_UnexpectedMessageFoundIsTheOldestOfTheListThatMatches
   Rng rng(4);
   MatchQueue queue(tagged(), size(), directed());
   std::vector<RxMessage> messages(48);
-  IntrusiveList<RxMessage, UnexpectedTag> claimed;
+  IntrusiveList<Envelope, UnexpectedTag> claimed;
   for (int step = 0; step < 20000; ++step) {
     RxMessage& any = messages[rng.below(messages.size())];
     if (rng.below(2) == 0 && !static_cast<ListNode<UnexpectedTag>&>(any).linked()) {
@@ -262,7 +265,7 @@ TEST_P(MatchQueueOf, Ses51_UnexpectedMessageFoundIsTheOldestOfTheListThatMatches
     MatchCriteria criteria;
     draw(criteria, tagged(), directed(), rng);
     const bool described = rng.below(2) == 0;
-    RxMessage* found = queue.find_unexpected(criteria, described);
+    Envelope* found = queue.find_unexpected(criteria, described);
     ASSERT_EQ(found, search(queue, criteria, described)) << step;
     if (found == nullptr || rng.below(2) == 0) continue;
     MatchQueue::remove(*found);

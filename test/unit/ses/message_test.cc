@@ -99,8 +99,8 @@ TEST(PieceStore, SmallOnesTakeNoFullBuffer) {
   Piece* second = store.take(PieceStore::kSmallBytes + 1);
   ASSERT_NE(first, nullptr);
   ASSERT_NE(second, nullptr);
-  EXPECT_EQ(store.cost(*first), PieceStore::kSmallBytes);
-  EXPECT_EQ(store.cost(*second), 1024u);
+  EXPECT_EQ(store.cost(PieceStore::kSmallBytes), PieceStore::kSmallBytes + sizeof(Piece));
+  EXPECT_EQ(store.cost(PieceStore::kSmallBytes + 1), 1024u + sizeof(Piece));
   EXPECT_EQ(full.in_use(), 1u);
   EXPECT_EQ(store.take(1024, 1), nullptr) << "the last one is reserved";
   Piece* third = store.take(1024);

@@ -12,7 +12,7 @@ struct Owner final : ReceiveOwner {
     if (answer == Found::Nothing) token = &tokens[asked.size() - 1];
     return answer;
   }
-  void kept(void* token, RxMessage& message) noexcept override {
+  void kept(void* token, Envelope& message) noexcept override {
     keeps.emplace_back(token, &message);
   }
   void refused(void* token) noexcept override { refusals.push_back(token); }
@@ -23,7 +23,7 @@ struct Owner final : ReceiveOwner {
   ReceiveOp receive;
   std::vector<Arrival> asked;
   std::array<char, 100> tokens{};
-  std::vector<std::pair<void*, RxMessage*>> keeps;
+  std::vector<std::pair<void*, Envelope*>> keeps;
   std::vector<void*> refusals;
   std::vector<void*> losses;
   std::vector<void*> vanishings;

@@ -180,19 +180,20 @@ TEST_F(RendezvousTest, OneHostCannotTakeAllMemoryForUnexpectedMessages) {
   EXPECT_FALSE(offer(1, PdcId{7}).nack.has_value()) << "what was taken is free again";
 }
 
-// Memory is the only bound, descriptors included, and a share of it.
-TEST_F(RendezvousTest, UnexpectedMessagesWithoutBytesTakeMemoryAndNoStates) {
+// Memory is the only bound, states included, and a share of it.
+TEST_F(RendezvousTest, UnexpectedMessagesTakeMemoryAndNoStates) {
   Parameters parameters = small_parameters();
   parameters.rx_messages = 4;
   parameters.unexpected_bytes_per_context = 1 << 20;
   Node c{2, parameters};
-  SesRequest request = c.request_for(SesOpcode::Send);
-  request.request_length = 0;
+  SesRequest request = part(c.request_for(SesOpcode::Send), 0, kMtu, 2 * kMtu);
   std::size_t taken = 0;
-  while (!c.take(request).nack) request.message_id = MsgId{static_cast<std::uint16_t>(++taken)};
-  EXPECT_GT(taken * sizeof(RxMessage), 700u << 10);
-  EXPECT_LE(taken * sizeof(RxMessage), 768u << 10) << "3/4 of the memory";
-  EXPECT_FALSE(c.take(request, {}, 7).nack.has_value()) << "another host has a share";
+  while (!c.take(request, pattern(kMtu)).nack && taken < 2000) {
+    request.message_id = MsgId{static_cast<std::uint16_t>(100 + ++taken)};
+  }
+  EXPECT_GT(taken, 4U);
+  EXPECT_LT(taken, 2000U);
+  EXPECT_FALSE(c.take(request, pattern(kMtu), 7).nack.has_value()) << "another host has a share";
 }
 
 TEST_F(RendezvousTest, MsgErrorFindsAMessageThatWaitsForItsRead) {
