@@ -97,6 +97,38 @@ TEST_F(UnexpectedTest, MessageOfSeveralPacketsIsChargedForAll) {
   expect_idle();
 }
 
+TEST_F(UnexpectedTest, DeferredMessageIsChargedItsStateAlone) {
+  Parameters with = parameters();
+  with.deferrable = true;
+  Node target(3, with);
+  const SesRequest request = target.request_for(SesOpcode::DeferrableSend);
+  target.take(part(request, 0, kMtu, 8 * kMtu), pattern(kMtu));
+  EXPECT_EQ(target.ses.unexpected_bytes(), sizeof(RxMessage) + MatchQueue::kIndexBytes);
+}
+
+// Of messages of one packet and of several.
+TEST_F(UnexpectedTest, BuffersOfAHostAreItsAgainAfterUse) {
+  for (const std::uint32_t packets : {1u, 2u}) {
+    Node tight(3, parameters(), small_config(), 8);
+    SesRequest request = tight.request_for(SesOpcode::Send);
+    const auto take_all = [&] {
+      std::size_t taken = 0;
+      for (bool refused = false; !refused; taken += refused ? 0 : 1) {
+        request.message_id = MsgId{static_cast<std::uint16_t>(taken + 1)};
+        refused =
+            tight.take(part(request, 0, kMtu, packets * kMtu), pattern(kMtu)).nack.has_value();
+      }
+      return taken;
+    };
+    const std::size_t taken = take_all();
+    EXPECT_EQ(taken, 6u);
+    Bytes memory(packets * kMtu);
+    for (std::size_t i = 0; i < taken; ++i) ASSERT_TRUE(tight.receive({slice_of(memory)}));
+    tight.ses.client().pdc_closed(kPdc, pds::PdsError::RtoExhausted, kNow);
+    EXPECT_EQ(take_all(), taken);
+  }
+}
+
 // What has begun gets to its end, however full the memory is meanwhile.
 TEST_F(UnexpectedTest, BegunMessageIsKeptWholeInFullMemory) {
   const Bytes message = pattern(4 * kMtu);
