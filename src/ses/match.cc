@@ -3,6 +3,7 @@
 #include "uet/ses/match.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace uet::ses {
 namespace {
@@ -11,6 +12,7 @@ using PostedList = IntrusiveList<PostedReceive, PostedTag>;
 using WildcardList = IntrusiveList<PostedReceive, WildcardTag>;
 
 constexpr std::size_t kAddsPerChain = 8;
+constexpr int kMostLeftOut = 4;  // bits: so many tags share a chain at most 16-fold
 
 void drop_from_index(Envelope& message) {
   if (static_cast<ChainNode<SameTagTag>&>(message).chained()) {
@@ -60,10 +62,11 @@ MatchQueue::MatchQueue(bool tagged, std::size_t size, bool directed)
       receives_by_source_(directed ? size : 1),
       messages_by_tag_(tagged ? size : 1),
       messages_by_source_(directed ? size : 1),
-      adds_left_(std::max(messages_by_tag_.size(), messages_by_source_.size())) {}
+      adds_left_(std::max(messages_by_tag_.size(), messages_by_source_.size())),
+      indexed_bits_(tagged ? ~std::uint64_t{0} : 0) {}
 
 MatchQueue::Reach MatchQueue::reach_of(const MatchCriteria& criteria) const {
-  const bool one_tag = !tagged_ || criteria.ignore == 0;
+  const bool one_tag = (criteria.ignore & indexed_bits_) == 0;
   if (one_tag && criteria.directed && directed_) return Reach::Source;
   return one_tag && tagged_ && !criteria.directed ? Reach::Tag : Reach::Wildcard;
 }
@@ -109,6 +112,7 @@ Envelope* MatchQueue::find_unexpected(const MatchCriteria& criteria, bool descri
               source_hash(criteria.tag, criteria.source_initiator, criteria.source)),
           fits);
     case Reach::Wildcard:
+      if (leave_out(criteria.ignore)) return find_unexpected(criteria, described);
       break;
   }
   for (Envelope& message : unexpected) {
@@ -117,8 +121,7 @@ Envelope* MatchQueue::find_unexpected(const MatchCriteria& criteria, bool descri
   return nullptr;
 }
 
-void MatchQueue::put(PostedReceive& receive) {
-  put_in_order(posted, receive);
+[[gnu::always_inline]] inline void MatchQueue::index(PostedReceive& receive) {
   const auto is_older = [&](const PostedReceive& other) {
     return other.sequence < receive.sequence;
   };
@@ -131,6 +134,12 @@ void MatchQueue::put(PostedReceive& receive) {
     case Reach::Wildcard:
       return put_in_order(wildcards_, receive);
   }
+}
+
+void MatchQueue::put(PostedReceive& receive) {
+  put_in_order(posted, receive);
+  if (reach_of(receive) == Reach::Wildcard) leave_out(receive.ignore);
+  index(receive);
 }
 
 void MatchQueue::add(Envelope& message) {
@@ -153,6 +162,24 @@ void MatchQueue::grow_index() {
     for (Envelope& message : unexpected) index(message);
   }
   adds_left_ = kAddsPerChain * std::max(chains(), count);
+}
+
+// A receive ignores these bits. If they are few, the indices leave them out from now on. False:
+// nothing changes.
+[[gnu::noinline]] bool MatchQueue::leave_out(std::uint64_t ignore) {
+  if ((ignore & indexed_bits_) == 0) return false;
+  if (std::popcount(ignore | ~indexed_bits_) > kMostLeftOut) return false;
+  indexed_bits_ &= ~ignore;
+  for (Envelope& message : unexpected) {
+    drop_from_index(message);
+    index(message);
+  }
+  for (PostedReceive& receive : posted) {
+    if (!static_cast<ChainNode<ExactTag>&>(receive).chained()) continue;
+    ChainTable<PostedReceive, ExactTag>::remove(receive);
+    index(receive);
+  }
+  return true;
 }
 
 void MatchQueue::index(Envelope& message) {

@@ -31,6 +31,10 @@ MatchKey key_of(const Envelope& message);
 // (wildcards) are on a list of their own. The oldest receive of a message is the oldest of what
 // these three know of it, by `sequence`. A message is in an index by its tag and in one by its tag
 // and source.
+//
+// A few bits of the tag may be ignored by all receives of an application: Open MPI keeps two for
+// its protocol. The indices leave such bits out from the first receive on that ignores them, so
+// that receives that ignore no others are for one tag, too.
 class MatchQueue {
  public:
   // What index_bytes() grows by with each message at most: two heads in each index (grow_index).
@@ -45,6 +49,10 @@ class MatchQueue {
   // The oldest unexpected message that matches (SES-51), or nullptr. `described`: whose first
   // packet is here.
   Envelope* find_unexpected(const MatchCriteria& criteria, bool described = false);
+  // A search for what matches walks through no list.
+  bool indexed(const MatchCriteria& criteria) const {
+    return reach_of(criteria) != Reach::Wildcard;
+  }
   // Puts the receive into its place by `sequence`: the end for a new one, its old place for one
   // whose message was abandoned (SES-113).
   void put(PostedReceive& receive);
@@ -68,10 +76,12 @@ class MatchQueue {
   enum class Reach : std::uint8_t { Tag, Source, Wildcard };
 
   void index(Envelope& message);
+  void index(PostedReceive& receive);
   void grow_index();
+  bool leave_out(std::uint64_t ignore);
 
   Reach reach_of(const MatchCriteria& criteria) const;
-  std::uint64_t tag_hash(std::uint64_t tag) const { return tagged_ ? tag : 0; }
+  std::uint64_t tag_hash(std::uint64_t tag) const { return tag & indexed_bits_; }
   std::uint64_t source_hash(std::uint64_t tag, InitiatorId initiator,
                             const FepAddress& source) const;
 
@@ -82,7 +92,8 @@ class MatchQueue {
   ChainTable<PostedReceive, ExactTag> receives_by_source_;
   ChainTable<Envelope, SameTagTag> messages_by_tag_;
   ChainTable<Envelope, SameSourceTag> messages_by_source_;
-  std::size_t adds_left_;  // until grow_index() looks at the indices of messages again
+  std::size_t adds_left_;       // until grow_index() looks at the indices of messages again
+  std::uint64_t indexed_bits_;  // of the tag; none of untagged messages
 };
 
 class Context;

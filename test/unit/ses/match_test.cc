@@ -135,6 +135,67 @@ TEST(MatchQueue, Ses51_ManyMessagesAreFoundByTagInOrderOfArrival) {
   EXPECT_TRUE(queue.unexpected.empty());
 }
 
+// Few bits that receives ignore, as those of Open MPI's protocol, leave them for one tag: messages
+// and receives that were in the indices before are found, too, in their order.
+TEST(MatchQueue, Ses38_IndicesLeaveOutTheFewBitsThatReceivesIgnore) {
+  constexpr std::uint64_t kProtocol = 3;
+  const auto tag_of = [](std::uint64_t number, std::uint64_t bits) { return number << 2 | bits; };
+  MatchQueue queue(true, 64);
+  std::vector<RxMessage> messages(32);
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    messages[i].match_bits = tag_of(i / 4, i % 4);
+    messages[i].som_seen = true;
+    queue.add(messages[i]);
+  }
+  PostedReceive front;
+  set(front, 0, tag_of(99, 0));
+  queue.put(front);
+  std::vector<PostedReceive> receives(16);
+  for (std::uint64_t i = 0; i < receives.size(); ++i) {
+    set(receives[i], i + 1, tag_of(100 + i / 2, 1), i % 2 == 0 ? 0 : kProtocol);
+    queue.put(receives[i]);
+  }
+  EXPECT_TRUE(queue.indexed(receives[1]));
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    PostedReceive receive;
+    set(receive, 0, tag_of(7 - i / 4, 0), kProtocol);
+    Envelope* found = queue.find_unexpected(receive);
+    ASSERT_EQ(found, &messages[(7 - i / 4) * 4 + i % 4]) << i;
+    MatchQueue::remove(*found);
+  }
+  for (std::uint64_t i = 0; i < receives.size(); ++i) {
+    const std::uint64_t at = receives.size() - 2 - i / 2 * 2 + i % 2;
+    ASSERT_EQ(queue.find_receive(message(tag_of(100 + at / 2, 1))), &receives[at]) << i;
+    MatchQueue::remove(receives[at]);
+  }
+  PostedReceive any;
+  set(any, 0, 0, UINT64_MAX);
+  EXPECT_EQ(queue.find_unexpected(any), nullptr);
+  queue.put(any);
+  EXPECT_FALSE(queue.indexed(any));
+  EXPECT_TRUE(queue.indexed(receives[1])) << "a receive for any tag changes nothing";
+  EXPECT_EQ(queue.find_receive(message(5)), &any);
+  MatchQueue::remove(any);
+  MatchQueue::remove(front);
+}
+
+// A receive that finds its message is posted nowhere.
+TEST(MatchQueue, Ses38_SearchAloneLeavesOutTheBitsThatItIgnores) {
+  MatchQueue queue(true, 64);
+  std::vector<RxMessage> messages(2);
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    messages[i].match_bits = 4 * i + 1;
+    queue.add(messages[i]);
+  }
+  PostedReceive receive;
+  set(receive, 0, 4, 3);
+  EXPECT_FALSE(queue.indexed(receive));
+  EXPECT_EQ(queue.find_unexpected(receive), &messages[1]);
+  EXPECT_TRUE(queue.indexed(receive));
+  EXPECT_EQ(queue.find_unexpected(receive), &messages[1]);
+  for (RxMessage& message : messages) MatchQueue::remove(message);
+}
+
 TEST(MatchQueue, Ses113_ReceivePutBackStandsAtItsOldPlace) {
   PostedReceive receives[4];
   MatchQueue queue;
