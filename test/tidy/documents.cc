@@ -150,6 +150,69 @@ std::vector<Token> tokens_of_manual(std::string_view text) {
   return tokens;
 }
 
+// A line of C++ in two: code, whose string literals are empty then, and its comment.
+struct CppLine {
+  std::string code;
+  std::string comment;
+  std::vector<std::string> literals;
+};
+
+CppLine split_cpp(std::string_view line) {
+  CppLine parts;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '"' || line[i] == '\'') {
+      const char quote = line[i];
+      std::string literal;
+      for (++i; i < line.size() && line[i] != quote; ++i) {
+        if (line[i] == '\\') ++i;
+        if (i < line.size()) literal += line[i] == 'n' && line[i - 1] == '\\' ? ' ' : line[i];
+      }
+      if (quote == '"') parts.literals.push_back(std::move(literal));
+      parts.code += "\"\"";
+    } else if (line.substr(i).starts_with("//")) {
+      parts.comment = line.substr(i + 2);
+      break;
+    } else {
+      parts.code += line[i];
+    }
+  }
+  return parts;
+}
+
+// The words of a name in CamelCase, with a blank between them; empty if the code names no test.
+std::string name_of_test(std::string_view code) {
+  const auto comma = code.find(", ");
+  const auto end = code.find(')');
+  if (!code.starts_with("TEST") || comma == std::string_view::npos || end < comma) return {};
+  std::string words;
+  for (const char c : code.substr(comma + 2, end - comma - 2)) {
+    const bool begins = std::isupper(static_cast<unsigned char>(c)) != 0 || c == '_';
+    if (begins && !words.empty()) words += ' ';
+    if (c != '_') words += c;
+  }
+  return words;
+}
+
+std::vector<Token> tokens_of_cpp(std::string_view text) {
+  std::vector<Token> tokens;
+  std::size_t number = 0;
+  const auto add = [&](std::string_view words) { add_words(without_code(words), number, tokens); };
+  for (const std::string& line : lines_of(text)) {
+    ++number;
+    const CppLine parts = split_cpp(trimmed(line));
+    if (!parts.code.starts_with("\"\"") && !parts.code.empty()) tokens.push_back({".", number});
+    const std::string code = trimmed(parts.code);
+    if (parts.comment.empty() && parts.literals.empty()) tokens.push_back({".", number});
+    add(name_of_test(parts.code));
+    for (const std::string& literal : parts.literals) {
+      if (literal.find(' ') != std::string::npos) add(literal);
+    }
+    if (!code.empty() && !code.ends_with("\"\"")) tokens.push_back({".", number});
+    add(parts.comment);
+  }
+  return tokens;
+}
+
 bool same_word(std::string_view a, std::string_view b) {
   if (a.size() == 1) return a == b;
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
@@ -262,8 +325,9 @@ Phrases words_to_avoid(std::string_view glossary) {
 
 Findings check_words(std::string_view path, std::string_view text, Markup markup,
                      const Phrases& phrases) {
-  const std::vector<Token> tokens =
-      markup == Markup::Manual ? tokens_of_manual(text) : tokens_of_markdown(text);
+  const std::vector<Token> tokens = markup == Markup::Manual ? tokens_of_manual(text)
+                                    : markup == Markup::Cpp  ? tokens_of_cpp(text)
+                                                             : tokens_of_markdown(text);
   Findings findings;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const auto found = std::find_if(phrases.begin(), phrases.end(), [&](const auto& phrase) {

@@ -37,15 +37,16 @@ std::map<std::string, std::size_t> names_in(std::string_view text, std::string_v
 Findings check_names(std::string_view path, std::string_view document, std::string_view prefix,
                      std::string_view manual);
 
-enum class Markup { Markdown, Manual };
+enum class Markup { Markdown, Manual, Cpp };
 
 // Phrases to avoid, statements that begin with What, Who or Those, and double genitives, outside
-// code. `text` is Markdown, or a manual page in man(7).
+// code. `text` is Markdown, a manual page in man(7), or C++: comments (//), string literals of
+// several words, and the names of tests.
 Findings check_words(std::string_view path, std::string_view text, Markup markup,
                      const Phrases& phrases);
 
-// The list of files with findings that have not been rewritten yet: lines "COUNT PATH", # begins a
-// comment.
+// The list of files, and of folders of sources, with findings that have not been rewritten yet:
+// lines "COUNT PATH", # begins a comment.
 struct Backlog {
   std::map<std::string, std::size_t> counts;
   Findings complaints;

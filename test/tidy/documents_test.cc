@@ -137,6 +137,23 @@ TEST(TidyWords, ReadManualPages) {
   EXPECT_THAT(found("pds_x|What was sent\n"), SizeIs(1));
 }
 
+TEST(TidyWords, ReadCommentsTextsAndTestNamesOfSources) {
+  const auto found = [](const char* text) {
+    return check_words("a.cc", text, Markup::Cpp, kPhrases);
+  };
+  EXPECT_THAT(found("int nobody = 0;  // in\n// place of\n"),
+              ElementsAre(HasSubstr("a.cc:1: 'in place of'")));
+  EXPECT_THAT(found("f();  // sends in\ng();\n// place of\n"), IsEmpty());
+  EXPECT_THAT(found("x;  // What waits\n"), SizeIs(1));
+  EXPECT_THAT(found("log(\"sent by nobody: %s\\n\", \"nobody\");\n"), SizeIs(1));
+  EXPECT_THAT(found("log(\"done in \"\n    \"place of\");\n"), SizeIs(1));
+  EXPECT_THAT(found("// `nobody`, \"http://nobody\"\n"), SizeIs(1));
+  EXPECT_THAT(found("f(\"http://x\");\n"), IsEmpty());
+  EXPECT_THAT(found("TEST_F(A, WhatIsSentArrives) {\n"), SizeIs(1));
+  EXPECT_THAT(found("TEST(A, Pds4_NobodySends) {\n"), SizeIs(1));
+  EXPECT_THAT(found("TEST(A, DataArrives) {\n"), IsEmpty());
+}
+
 TEST(TidyWords, BacklogOnlyShrinks) {
   const Backlog backlog = parse_backlog("# c\n3 a.md\n");
   EXPECT_THAT(backlog.complaints, IsEmpty());
@@ -164,27 +181,43 @@ TEST(TreeDocuments, LinksLeadToFiles) {
   EXPECT_TRUE(findings.empty()) << listed(findings);
 }
 
+// "src/pds" of src/pds/pdc.cc: the folder of C++ sources that has one number in the backlog.
+std::string folder_of(const std::string& file) {
+  const bool header = file.starts_with("include/uet/");
+  const auto second =
+      file.find('/', header ? std::string("include/uet/").size() : file.find('/') + 1);
+  return file.substr(0, second == std::string::npos ? file.find('/') : second);
+}
+
 TEST(TreeDocuments, WordsArePlain) {
   const Phrases phrases = words_to_avoid(read("docs/glossary.md"));
   ASSERT_THAT(phrases, testing::Contains(ElementsAre("nobody")));
   const Backlog backlog = parse_backlog(read("test/tidy/plain_words.txt"));
-  Findings complaints = backlog.complaints;
-  std::set<std::string> seen;
+  std::map<std::string, Findings> findings;  // of a document, or of a folder of sources
   const auto look = [&](const std::string& file, Markup markup) {
     std::string text = read(file);
     if (file == "docs/glossary.md") text.resize(text.find("## Words to avoid"));
-    const Findings findings = check_words(file, text, markup, phrases);
-    const auto allowed = backlog.counts.find(file);
-    const std::size_t most = allowed == backlog.counts.end() ? 0 : allowed->second;
-    const std::string complaint = compare_with_backlog(file, findings.size(), most);
-    if (!complaint.empty()) complaints.push_back(complaint);
-    if (findings.size() > most) append(complaints, findings);
-    seen.insert(file);
+    append(findings[markup == Markup::Cpp ? folder_of(file) : file],
+           check_words(file, text, markup, phrases));
   };
   for (const std::string& file : documents()) look(file, Markup::Markdown);
   for (const char* file : kManuals) look(file, Markup::Manual);
-  for (const auto& [file, count] : backlog.counts) {
-    if (!seen.contains(file)) complaints.push_back("plain_words.txt: no document " + file);
+  for (const char* tree : {"include", "src", "prov", "netsim", "examples", "tools", "test"}) {
+    for (const std::string& file : files_under(kSource, tree)) {
+      const bool shows_bad_examples = file.starts_with("test/tidy/");
+      if (is_cpp(file) && !shows_bad_examples) look(file, Markup::Cpp);
+    }
+  }
+  Findings complaints = backlog.complaints;
+  for (const auto& [path, found] : findings) {
+    const auto allowed = backlog.counts.find(path);
+    const std::size_t most = allowed == backlog.counts.end() ? 0 : allowed->second;
+    const std::string complaint = compare_with_backlog(path, found.size(), most);
+    if (!complaint.empty()) complaints.push_back(complaint);
+    if (found.size() > most) append(complaints, found);
+  }
+  for (const auto& [path, count] : backlog.counts) {
+    if (!findings.contains(path)) complaints.push_back("plain_words.txt: there is no " + path);
   }
   EXPECT_TRUE(complaints.empty()) << listed(complaints);
 }

@@ -489,7 +489,7 @@ int record_slices(int fd, mmsghdr* messages, unsigned count, int flags) {
   return ::sendmmsg(fd, messages, count, flags);
 }
 
-TEST(UdpNic, TxBurst_WhatIsSentAgainLeavesAlone) {
+TEST(UdpNic, TxBurst_ARetransmissionLeavesAlone) {
   UdpOptions options = own_options();
   options.send_messages = record_slices;
   const Pair pair = open_pair(options);
