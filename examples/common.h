@@ -172,7 +172,7 @@ inline std::string Socket::local_host() const {
 
 // ---- the endpoint ------------------------------------------------------------------------------
 
-// What one process tells the other: where its endpoint is, and how to reach its memory.
+// Sent by each process to the other: the name of its endpoint, and address and key of its memory.
 struct Introduction {
   std::array<std::byte, 64> name{};  // fi_getname
   std::uint64_t name_bytes = 0;
@@ -236,7 +236,7 @@ class Endpoint {
 
 inline Endpoint::Endpoint(const std::string& provider, std::uint64_t capabilities,
                           const std::string& local_host) {
-  // What we need, and what we can live with. The answer says what the provider really wants.
+  // mr_mode lists all modes that we support. The answer holds only those that the provider needs.
   std::unique_ptr<fi_info, FreeInfo> hints(fi_allocinfo());
   hints->ep_attr->type = FI_EP_RDM;
   hints->caps = capabilities;
@@ -348,7 +348,7 @@ void wait_until(Endpoint& endpoint, const char* what, Done&& done) {
       news = seen;
       last_news = now;
     } else if (now - last_news > kPatience) {
-      fail(std::string("waited in vain for ") + what);
+      fail(std::string("timed out waiting for ") + what);
     }
   }
 }

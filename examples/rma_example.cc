@@ -61,7 +61,7 @@ bool is_right(std::span<const std::byte> memory, const char* where) {
 
 // ---- target ------------------------------------------------------------------------------------
 
-// The target has nothing to post. It only lets the provider work (fi_cq_read, in poll) and answers
+// The target posts nothing. It only makes progress (fi_cq_read, in poll) and answers
 // each check request over TCP with "right" or "wrong".
 bool run_target(const Options& options) {
   Socket socket = Socket::accept_one(options.port);

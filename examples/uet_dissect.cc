@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Prints the UET packets of a capture (pcap or pcapng) in words, one line each. Reading the file is
-// libpcap's work, headers and words are those of the wire room.
+// Prints the UET packets of a capture (pcap or pcapng) in words, one line each. libpcap reads the
+// file; the module wire decodes the headers and chooses the words.
 //
 // Use: uet_dissect FILE [--count N] [--protocol N]
 
@@ -43,7 +43,7 @@ bool is_uet_port(std::uint16_t port) {
   return port >= uet::kUetUdpPort && port <= uet::kUetLastUdpPort;
 }
 
-// What was cut short, by a switch or by the capture, is read as far as it goes.
+// A frame that a switch or the capture has cut short is decoded up to its end.
 FrameVerdict parse(Bytes frame, bool ethernet, const FrameFormat& format,
                    uet::wire::ParsedFrame& parsed) {
   uet::wire::TrimMarks marks;
