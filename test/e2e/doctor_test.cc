@@ -271,7 +271,7 @@ TEST(DoctorHosts, TellsThatUdpDoesNotPass) {
   const Result result = between_hosts("ip -n there rule add ipproto udp blackhole");
   EXPECT_EQ(result.status, kNotReady) << result.text;
   EXPECT_THAT(result.text, HasSubstr("UDP packets to port 4793 of 10.77.0.2 do not come back"));
-  EXPECT_THAT(result.text, HasSubstr("let UDP 4793 to 5816 pass in the firewalls"));
+  EXPECT_THAT(result.text, HasSubstr("allow UDP 4793 to 5816 in the firewalls"));
 }
 
 // ---- other ends that misbehave -----------------------------------------------------------------

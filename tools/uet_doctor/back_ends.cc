@@ -65,7 +65,7 @@ void start(const std::string& name) {
   fi_close(&fabric->fid);
 }
 
-// What the child writes until it ends or patience does.
+// The text that the child writes until it ends, or until kPatienceMs pass without output.
 std::string output_of_trial(const std::string& name) {
   std::array<int, 2> ends{};
   if (::pipe(ends.data()) != 0) return "";

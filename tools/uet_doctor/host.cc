@@ -197,7 +197,7 @@ std::vector<LocalAddress> examine_interfaces(Report& report, const fi_info& info
     small = small || (mtu > 0 && mtu < kJumboMtu && !address->loopback);
     addresses.push_back(*address);
   }
-  if (small) report.note("an MTU of 9000 at all hosts and switches lets a packet carry 8192 bytes");
+  if (small) report.note("with an MTU of 9000 at all hosts and switches, packets carry 8192 bytes");
   if (std::all_of(addresses.begin(), addresses.end(), [](const auto& a) { return a.loopback; })) {
     const std::string iface = parameter("FI_UET_IFACE");
     report.warn("only loopback: other hosts cannot be reached",
@@ -231,10 +231,10 @@ void examine_ports(Report& report, const std::vector<LocalAddress>& addresses) {
     } else if (const int sharing = port != kFirstPort ? count_sharing(address) : 0; sharing > 0) {
       report.note(where + "4793 is shared by " + std::to_string(sharing) +
                   " of 32 processes (FI_UET_NIC=shared); one that does not share gets " +
-                  std::to_string(port) + ", which firewalls must let pass");
+                  std::to_string(port) + ", which firewalls must allow");
     } else if (port != kFirstPort) {
       report.note(where + "4793 is taken by " + owner_of(kFirstPort) + "; the next process gets " +
-                  std::to_string(port) + ", which firewalls must let pass");
+                  std::to_string(port) + ", which firewalls must allow");
     } else {
       report.good(where + "4793 is free");
     }

@@ -215,7 +215,7 @@ void report_probes(Report& report, const ProbeResult& result) {
   } else {
     report.warn(std::string("ECN: marks are erased on the way ") + (there ? "back" : "there") +
                     ", so that congestion shows as loss only",
-                "let tunnels and routers copy the ECN field; look for rules that rewrite TOS");
+                "make tunnels and routers copy the ECN field; look for rules that rewrite TOS");
   }
   if (!result.dscp_kept) {
     report.note(
@@ -245,7 +245,7 @@ void lead(Report& report, Socket& socket, const std::string& here, const std::st
     if (result.answered == 0) {
       report.fail("UDP packets to port " + std::to_string(probes.port()) + " of " + there +
                       " do not come back",
-                  "let UDP 4793 to 5816 pass in the firewalls of both hosts and between them");
+                  "allow UDP 4793 to 5816 in the firewalls of both hosts and between them");
       return;
     }
     report_probes(report, result);
@@ -300,8 +300,8 @@ void examine_peer(Report& report, const std::string& host, const std::string& po
   } catch (const std::exception& error) {
     report.fail(error.what(),
                 "run 'uet_doctor --serve' there, and nothing else with it; look at "
-                "what it says; let TCP " +
-                    port + " and UDP 4793 to 5816 pass");
+                "what it says; allow TCP " +
+                    port + " and UDP 4793 to 5816");
   }
 }
 

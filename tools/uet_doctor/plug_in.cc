@@ -90,7 +90,7 @@ void examine_file(Report& report, const std::string& file) {
   ::dlclose(handle);
 }
 
-// Reports on one directory of the search; true if a file of ours is in it.
+// Reports on one directory of the search; true if it holds a file of this provider.
 bool examine_directory(Report& report, const std::string& directory, bool named) {
   std::error_code error;
   const auto status = fs::status(directory, error);

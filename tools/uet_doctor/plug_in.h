@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Whether libfabric finds and loads the provider, and if not, why: libfabric itself keeps quiet
+// Whether libfabric finds and loads the provider, and if not, why: libfabric itself reports nothing
 // about a plug-in that it cannot load.
 #pragma once
 
@@ -17,8 +17,8 @@ struct FreeInfo {
 };
 using Infos = std::unique_ptr<fi_info, FreeInfo>;
 
-// What the provider offers, one entry per interface and address; null, with the reason in the
-// report, if it is not there.
+// The provider's answer to fi_getinfo, one entry per interface and address; null if libfabric does
+// not find the provider: the report then says why.
 Infos examine_plug_in(Report& report);
 
 // The file of the provider that is mapped into this process, or "(unknown)".

@@ -33,7 +33,7 @@ constexpr std::uint8_t kEct0 = 2;
 constexpr std::uint8_t kCe = 3;
 constexpr std::uint8_t kDscp = 46 << 2;
 
-// What a probe begins with; zeros up to its length follow.
+// The header of a probe; zeros up to its length follow.
 struct Probe {
   std::uint32_t magic = kMagic;
   std::uint32_t number = 0;

@@ -14,7 +14,7 @@
 
 namespace uet::doctor {
 
-// What came of the probes.
+// The result of the probes.
 struct ProbeResult {
   int sent = 0;
   int answered = 0;
@@ -23,7 +23,7 @@ struct ProbeResult {
   bool ce_arrives = false;   // packets that are marked as congestion was met
   bool ce_returns = false;
   bool dscp_kept = false;        // both ways
-  std::size_t wished_bytes = 0;  // largest IP packet that the local interface lets out
+  std::size_t wished_bytes = 0;  // largest IP packet that the local interface sends
   std::size_t passed_bytes = 0;  // largest that came through both ways
 };
 

@@ -12,7 +12,7 @@
 namespace uet::doctor {
 
 // From its construction on, before the first call of libfabric, standard error goes into a file of
-// this object; unless FI_LOG_LEVEL is set, which says that somebody wants to read it all.
+// this object; unless FI_LOG_LEVEL is set, which says that the user wants to read it all.
 class ProviderLog {
  public:
   ProviderLog();

@@ -9,7 +9,7 @@ namespace uet::doctor {
 
 class Report {
  public:
-  // What is examined next.
+  // Begins the next part of the examination.
   void begin(const std::string& part);
   // As it should be.
   void good(const std::string& what);

@@ -11,7 +11,7 @@
 
 namespace uet::probe {
 
-// A packet of the peer's, from the PDS prologue to the end of the payload.
+// A packet from the peer, from the PDS prologue to the end of the payload.
 struct Heard {
   std::vector<std::byte> bytes;
   std::uint16_t entropy = 0;  // UDP source port, or of the entropy header
@@ -25,7 +25,7 @@ class Line {
   virtual ~Line() = default;
   // Throws std::system_error where the host cannot send.
   virtual void send(std::span<const std::byte> packet) = 0;
-  // The next packet of the peer's; nothing if none comes in time.
+  // The next packet from the peer; nothing if none arrives in time.
   virtual std::optional<Heard> receive(std::chrono::milliseconds patience) = 0;
   // The entropy value of all that is sent.
   virtual std::uint16_t entropy() const = 0;

@@ -32,7 +32,7 @@ struct Arguments {
 CLI::App& add_options(CLI::App& app, Arguments& a) {
   app.add_option("peer", a.peer, "IP address or name of the FEP")->required();
   app.add_option("--port", a.port, "its UDP port")->capture_default_str();
-  app.add_option("--native", a.native, "native form: the IP protocol number (253), in place of UDP")
+  app.add_option("--native", a.native, "native form: the IP protocol number (253), instead of UDP")
       ->check(CLI::Range(1, 255))
       ->excludes("--port");
   app.add_option("--from", a.from, "address of this host (the one that leads to the peer)");
@@ -63,7 +63,7 @@ CLI::App& add_options(CLI::App& app, Arguments& a) {
   app.add_option("--mtu", a.settings.payload_mtu, "payload MTU of the peer in bytes")
       ->check(CLI::Range(1, 16383 - 16))
       ->capture_default_str();
-  app.add_flag("--rod", a.settings.ordered, "an ordered PDC (ROD) in place of an unordered one");
+  app.add_flag("--rod", a.settings.ordered, "an ordered PDC (ROD) instead of an unordered one");
   app.add_option("--patience", a.patience_ms, "milliseconds to wait for each answer")
       ->check(CLI::Range(1, 600'000))
       ->capture_default_str();

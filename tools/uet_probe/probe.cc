@@ -23,7 +23,7 @@ constexpr std::uint32_t kWrite = 256;
 constexpr std::uint32_t kShortRead = 16;
 constexpr std::uint16_t kOpaque = 0x55AA;
 constexpr auto kReserved = static_cast<SesOpcode>(0x2F);
-// Bits 61 to 56 are reserved in every key (SES-132), so that nobody can have given this one out.
+// Bits 61 to 56 are reserved in every key (SES-132), so that no memory region can have this key.
 constexpr std::uint64_t kNobodysKey = 0x3F00'FFFF'FFFF'FFFF;
 
 std::vector<std::byte> pattern(std::size_t bytes, unsigned seed) {
@@ -67,7 +67,7 @@ bool Probe::run() {
   if (!lost_) {
     auto request = to_context(SesOpcode::Write, 4);
     request.match_bits = kNobodysKey;
-    be_refused("WRITE to a key that nobody has", request, "SES-115", {});
+    be_refused("WRITE to a key that no region has", request, "SES-115", {});
   }
   if (!lost_) {
     be_refused("request with a reserved opcode", to_context(kReserved, 0), "SES-115",
@@ -306,7 +306,7 @@ bool Probe::open() {
   send_one();
   if (!heard_) {
     report_.say(
-        "nothing answers: is the address right, does a firewall let UDP pass both ways, is "
+        "nothing answers: is the address right, does a firewall allow UDP both ways, is "
         "it the same encapsulation (UDP or native, CRC)?");
   }
   return peer_.value != 0;

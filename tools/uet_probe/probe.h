@@ -26,7 +26,7 @@ struct Settings {
   std::optional<Rkey> key;           // of memory that may be written and read; nothing: neither
   std::uint64_t offset = 0;          // in that memory; 256 bytes from there on are overwritten
   std::uint32_t payload_mtu = 1024;  // of the peer
-  bool ordered = false;              // ROD in place of RUD
+  bool ordered = false;              // ROD instead of RUD
   std::chrono::milliseconds patience{1000};  // for an answer, before a packet is repeated
   Psn start{0x0005'1000};                    // Start_PSN of the first PDC
   PdcId pdc{0x0C41};                         // its id; the next one has the next id
@@ -40,7 +40,7 @@ class Probe {
   bool run();
 
  private:
-  // What came for one packet of ours.
+  // The packets that arrived in answer to one of our packets.
   struct Exchange {
     std::optional<Answer> ack;  // of the packet itself
     std::optional<Answer> nack;

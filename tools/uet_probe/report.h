@@ -12,7 +12,7 @@ namespace uet::probe {
 
 enum class Weight : std::uint8_t {
   Note,       // allowed, or not to be decided from outside
-  Deviation,  // from revision 1.0.3, or from what its secondary sources tell of it
+  Deviation,  // from revision 1.0.3, or from its description in the secondary sources
 };
 
 struct Finding {

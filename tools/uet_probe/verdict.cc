@@ -23,7 +23,7 @@ std::string hex(std::uint64_t value) {
 
 std::string number(std::int64_t value) { return std::to_string(value); }
 
-// What we would have sent in its place: it differs where reserved bits are set.
+// Compares the header with our encoding of its fields: they differ if reserved bits are set.
 template <class Header>
 bool reserved_is_zero(const Header& header, std::span<const std::byte> bytes) {
   std::array<std::byte, wire::kMaxSesHeaderBytes> ours{};
@@ -147,7 +147,7 @@ std::optional<Answer> take_apart(const Heard& heard, const Asked& asked, std::ui
     check_reserved(*control, bytes, "WIRE 2.6", report);
   } else if (const auto* data = std::get_if<wire::RequestHeader>(&packet->header)) {
     if (data->syn) {
-      report.deviation("PDS-200", "a packet opens a PDC towards us, which nobody asked for");
+      report.deviation("PDS-200", "a packet opens a PDC towards us without any request for it");
       return {};
     }
     answer.data = *data;

@@ -16,7 +16,7 @@
 
 namespace uet::probe {
 
-// A packet of ours, as far as its answer must agree with it.
+// The fields of our packet with which its answer must agree.
 struct Asked {
   Psn psn{};
   Psn start{};                       // Start_PSN of both directions
@@ -32,10 +32,10 @@ struct Asked {
   MsgId message_id{};
   JobId job{};
   std::uint32_t length = 0;    // request_length
-  bool room_is_known = false;  // the target has room for all of it (WRITE, READ)
+  bool room_is_known = false;  // the target's memory holds all of it (WRITE, READ)
 };
 
-// A packet of the peer's, taken apart. At most one of ack, nack, control and data is there.
+// A decoded packet from the peer. At most one of ack, nack, control and data is there.
 struct Answer {
   std::optional<wire::AckHeader> ack;
   std::optional<wire::NackHeader> nack;
@@ -52,7 +52,7 @@ std::optional<Answer> take_apart(const Heard& heard, const Asked& asked, std::ui
 
 // The ACK of `asked`, its response included.
 void judge_ack(const Answer& answer, const Asked& asked, Report& report);
-// The response of a request of ours: repeats it, and says lengths that fit.
+// The response to our request must repeat its fields and give lengths that fit.
 void judge_response(const wire::SesResponseHeader& response, const Asked& asked, Report& report);
 // A refusal by PDS. `expected`: the code that fits, if only one does.
 void judge_nack(const wire::NackHeader& nack, const Asked& asked,
