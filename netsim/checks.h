@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The properties of CMS 8.4 that every run is held to, seen from outside the core: on the wire, in
-// what a Fep tells of its congestion contexts, and at the end. README.md says which is where.
+// The properties of CMS 8.4 that every run must have, checked from outside the core: on the wire,
+// in a Fep's counters of its congestion contexts, and at the end. README.md says which is where.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace uet::netsim {
 
 class Network;
 
-// What tells whose packet it is.
+// The receiver of a packet, its class and its ROD PDC.
 struct Sent {
   std::uint32_t destination = 0;
   std::uint8_t dscp = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Time of the simulated network, in picoseconds: 64 bytes at 400 Gb/s take 1.28 ns (CMS-800). The
-// core counts nanoseconds; rounding down never lets it see the future.
+// core counts nanoseconds, rounded down, so that it never sees the future.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Peers that talk nonsense: what ACKs and Credits say to congestion control is spoilt on arrival
-// (CMS 8.4, 7). What they acknowledge stays true, so that only the control is put to the test.
+// Peers that talk nonsense: the fields of ACKs and Credits for congestion control are spoilt on
+// arrival (CMS 8.4, 7). The PSNs that they acknowledge stay true, so only the control is tested.
 #pragma once
 
 #include <cstdint>

@@ -84,7 +84,7 @@ void Host::start(std::uint32_t flow) {
   progress();
 }
 
-// False if the Fep has no room now.
+// False if the Fep cannot take the flow now.
 bool Host::post(std::uint32_t number) {
   const Flow& flow = network_.traffic().flows[number];
   const ses::Peer peer{.fep = address_of(flow.destination),
@@ -158,7 +158,7 @@ void Host::wake() {
   if (!progress()) ++barren_passes_;
 }
 
-// As many passes as there is something to receive or room to send.
+// Makes passes as long as there is something to receive or to send, and the NIC takes it.
 // True if there was anything.
 bool Host::progress() {
   if (in_progress_) return true;
@@ -205,7 +205,7 @@ std::size_t Host::rx_burst(std::span<RxPacket> out, Time) {
   return 1;
 }
 
-// Control packets always find room.
+// Control packets are taken even if the NIC's queue is full.
 std::size_t Host::tx_burst(std::span<const Packet* const> in) {
   std::size_t taken = 0;
   for (; taken < in.size(); ++taken) {

@@ -38,7 +38,7 @@ class Host final : public nic::Nic, public ses::CompletionSink {
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
 
-  // The application posts the flow now, or when the Fep has room.
+  // The application posts the flow now, or as soon as the Fep can take it.
   void start(std::uint32_t flow);
   // A packet has arrived. It is the host's, which gives it back to the pool.
   void arrive(NetPacket& packet);
@@ -53,7 +53,7 @@ class Host final : public nic::Nic, public ses::CompletionSink {
   const fep::Fep& fep() const { return *fep_; }
   // Wakes at which nothing was received and nothing sent.
   std::uint64_t barren_passes() const { return barren_passes_; }
-  // Packets that found no room because the host did not keep up, and when the last of them came.
+  // Packets dropped by a full receive pool because the host was slow; arrival of the last one.
   std::uint64_t receive_drops() const { return receive_drops_; }
   Picoseconds last_receive_drop() const { return last_receive_drop_; }
   std::uint64_t most_unread_bytes() const { return most_unread_bytes_; }
@@ -92,7 +92,7 @@ class Host final : public nic::Nic, public ses::CompletionSink {
   std::unique_ptr<fep::Fep> fep_;
   std::map<std::pair<DeliveryMode, std::uint8_t>, ses::Context*> contexts_;  // and traffic class
   NetPacket* arrived_ = nullptr;          // what the next rx_burst hands out
-  std::deque<std::uint32_t> not_posted_;  // flows that found no room
+  std::deque<std::uint32_t> not_posted_;  // flows that the Fep could not take yet
   std::deque<NetPacket*> unread_;
   std::uint64_t unread_bytes_ = 0;
   std::uint64_t most_unread_bytes_ = 0;

@@ -77,9 +77,9 @@ int run(const uet::netsim::RunSetup& setup) {
   return results.violations.empty() && results.finished == results.flows ? 0 : 1;
 }
 
-// A Fep's tables are large and mostly never used. What malloc maps for each costs only the pages
-// that are touched; what it cuts from its heap it may have to clear first. By itself it maps less
-// and less of them, and no more than 65,536 at a time: with thousands of hosts that is too few.
+// A Fep's tables are large and mostly never used. A table in a mapping of its own costs only the
+// pages that are touched; a table in malloc's heap may have to be cleared first. By default malloc
+// raises its threshold for mappings and makes 65,536 at most: too few for thousands of hosts.
 void map_large_tables() {
   constexpr int kLargeBytes = 128 * 1024;
   mallopt(M_MMAP_THRESHOLD, kLargeBytes);

@@ -21,7 +21,7 @@ class Meter {
   void on_sent(const NetPacket& packet, Picoseconds now) {
     if (now >= avoid_from_ && is_data(packet)) ++pairs_[key(packet)].sent;
   }
-  // Whole data; again, if it was sent again in vain.
+  // An untrimmed data packet has arrived. A spurious retransmission counts a second time.
   void on_delivered(const NetPacket& packet, Picoseconds now) {
     if (now < rates_from_ || now >= rates_until_ || !is_data(packet)) return;
     pairs_[key(packet)].arrived_bytes += packet.wire_bytes;

@@ -56,13 +56,13 @@ struct NetworkConfig {
   Picoseconds jitter = 0;   // extra delay of a packet on links between switches
   double garbage = 0;       // of the ACKs and Credits that reach hosts, spoilt as ...
   Garbage garbage_kind{};   // ... this says
-  // How fast hosts take up what has arrived, 0 = at once; what waits fills receive_pool_bytes, and
-  // what finds no room there is lost. From drain_until on, as fast as their links are.
+  // Rate at which hosts take up arrived packets, 0 = at once; waiting packets fill
+  // receive_pool_bytes, and a full pool drops packets. From drain_until on: the rate of the link.
   std::uint64_t drain_rate_bps = 0;
   std::uint64_t receive_pool_bytes = 1'000'000;
   Picoseconds drain_until = kPsNever;
   std::vector<Fault> faults;
-  // What is counted in a part of the run only (Meter).
+  // The parts of the run in which Meter counts rates and avoided links.
   Picoseconds rates_from = 0, rates_until = 0;
   Picoseconds avoid_from = kPsNever;
   std::uint64_t seed = 1;
@@ -114,7 +114,7 @@ class Network {
   std::uint64_t events() const { return events_done_; }
   std::uint64_t unroutable() const { return unroutable_; }
   std::uint64_t spoilt() const { return spoilt_; }
-  // What went against the properties of CMS 8.4, the first few; empty if nothing did.
+  // The first few violations of the properties of CMS 8.4; empty if there were none.
   const std::vector<std::string>& violations() const { return violations_; }
   void violation(const std::string& what);
 
@@ -168,14 +168,14 @@ class Network {
   SharedPages memory_;
   std::vector<std::byte> view_;
   Rng rng_;
-  Picoseconds now_ = 1'000 * kPsPerUs;  // not 0: nobody takes 0 for a time in the past
+  Picoseconds now_ = 1'000 * kPsPerUs;  // not 0, which the core may take for a time in the past
   Picoseconds begin_ = now_;
   EventQueue events_;
   NetPacketPool pool_;
   std::vector<Port> ports_;
   Checks checks_;
   Meter meter_;
-  std::function<void()> sample_;  // empty: nobody watches
+  std::function<void()> sample_;  // empty: no samples are taken
   Picoseconds sample_interval_ = 0;
   Picoseconds next_sample_ = kPsNever;
   std::vector<FlowRecord> records_;

@@ -264,7 +264,7 @@ void add_faults(CLI::App& app, Arguments& a) {
       ->check(probability);
   group->add_option("--garbage", a.garbage, "Part of the ACKs and Credits that is spoilt")
       ->check(probability);
-  choice(group, "--garbage-kind", a.garbage_kind, kGarbage, "What is spoilt; default any");
+  choice(group, "--garbage-kind", a.garbage_kind, kGarbage, "Field to spoil; default any");
   group->add_option("--jitter-us", a.jitter_us, "Each packet is up to so much later: reordering")
       ->check(CLI::Range(0.0, 1e6));
   group->add_option("--slow-links", a.slow_links, "So many leaf uplinks are slow");

@@ -61,7 +61,7 @@ class Port {
     bool avoided = false;  // routing knows that it is down
   };
 
-  // Queues the packet, or trims it or the youngest that waits. What must go instead is returned.
+  // Queues the packet, or trims it or the youngest that waits. Returns the packet to drop, if any.
   [[nodiscard]] NetPacket* enqueue(NetPacket* packet, Rng& rng, Picoseconds now);
   // The next packet to send, marked if it must be; nullptr if none waits.
   NetPacket* dequeue(Rng& rng, Picoseconds now);

@@ -177,7 +177,7 @@ void print_text(const Results& r, std::ostream& out) {
       << "data packets     " << r.data_packets << " + " << r.retransmissions
       << " retransmissions (time-out " << r.rto_retransmissions << ", NACK "
       << r.nack_retransmissions << ", inferred " << r.inferred_retransmissions << "), "
-      << r.duplicates << " of them in vain\n"
+      << r.duplicates << " of them spurious\n"
       << "network          " << r.trims << " trims, " << r.marks << " marks, " << r.data_drops
       << " + " << r.control_drops << " (control) drops, " << r.lost << " lost, " << r.unroutable
       << " without a way\n"

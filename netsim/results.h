@@ -33,7 +33,7 @@ struct Results {
   std::uint64_t data_packets = 0;  // first transmissions
   std::uint64_t retransmissions = 0;
   std::uint64_t rto_retransmissions = 0, nack_retransmissions = 0, inferred_retransmissions = 0;
-  std::uint64_t duplicates = 0;  // arrived a second time: retransmitted in vain
+  std::uint64_t duplicates = 0;  // arrived a second time: spurious retransmissions
   std::uint64_t acks = 0;
   std::uint64_t trims = 0, marks = 0, data_drops = 0, control_drops = 0, lost = 0, unroutable = 0;
   std::uint64_t spoilt = 0;             // --garbage

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // A long range of addresses behind which lie the same few pages again and again: the memory that
-// all simulated hosts read from and write to. What is in it means nothing.
+// all simulated hosts read from and write to. Its contents mean nothing.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace uet::netsim {
 
 class SharedPages {
  public:
-  // Throws std::bad_alloc when the system has no room for so many addresses.
+  // Throws std::bad_alloc if the system cannot map so many addresses.
   explicit SharedPages(std::uint64_t bytes);
   ~SharedPages();
   SharedPages(const SharedPages&) = delete;

@@ -58,7 +58,7 @@ Traffic outcast(std::uint32_t nodes, std::uint32_t count, std::uint64_t bytes, s
   return traffic;
 }
 
-// One cycle through all hosts, so that nobody sends to itself.
+// One cycle through all hosts, so that no host sends to itself.
 Traffic permutation(std::uint32_t nodes, std::uint64_t bytes, std::uint64_t seed) {
   std::vector<std::uint32_t> cycle(nodes);
   std::iota(cycle.begin(), cycle.end(), 0U);

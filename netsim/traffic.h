@@ -60,8 +60,8 @@ struct Traffic {
 // Reads a matrix. Empty and `complaint` ("line 3: ...") if it is not one.
 std::optional<Traffic> read_matrix(std::istream& in, std::string& complaint);
 void write_matrix(const Traffic& traffic, std::ostream& out);
-// What is wrong with numbers that each are fine: hosts that are not there, unknown triggers, flows
-// that nothing starts. Empty if nothing is.
+// Describes an error between numbers that are valid alone: hosts that do not exist, unknown
+// triggers, flows that nothing starts. Empty if there is none.
 std::string complaint_about(const Traffic& traffic);
 
 // N to 1: to host 0 from `count` others, drawn from the seed; seed 0: from hosts 1, 2, ...

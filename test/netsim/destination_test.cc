@@ -41,7 +41,7 @@ TEST(SlowReceiver, Cms231_CreditFollowsTheBacklog) {
   EXPECT_GE(results.goodput_gbps, 0.95 * 25 * kPacketShare);
 }
 
-TEST(SlowReceiver, WhoKeepsUpAsksForNothing) {
+TEST(SlowReceiver, FastReceiverSendsNoPenalty) {
   const Results results = run_line("--incast 8");
   EXPECT_EQ(results.pend_sent, 0U);
   EXPECT_EQ(results.restores_sent, 0U);

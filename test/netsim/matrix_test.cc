@@ -113,7 +113,7 @@ TEST(Matrix, ReadsModeAndClassOfAConnection) {
   EXPECT_THAT(refusal("Nodes 4\n0->1 start 0 size 5 class 64\n"), HasSubstr("from 0 to 63"));
 }
 
-TEST(Matrix, WhatIsWrittenIsReadAgain) {
+TEST(Matrix, WrittenMatrixIsReadBackUnchanged) {
   const Traffic ring = ring_all_reduce(8, 4, 1000);
   std::ostringstream out;
   write_matrix(ring, out);

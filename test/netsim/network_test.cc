@@ -55,7 +55,7 @@ TEST(EventQueue, EarliestComesFirstWhereverItWasPutDown) {
 TEST(EventQueue, TellsWhatComesSoon) {
   EventQueue queue;
   for (std::uint32_t i = 0; i < 5; ++i) queue.push(100 - i, EventKind::Wake, i);
-  EXPECT_EQ(queue.upcoming(0), nullptr);  // nobody has looked at that day yet
+  EXPECT_EQ(queue.upcoming(0), nullptr);  // events of that day are not sorted yet
   EXPECT_EQ(queue.pop().subject, 4U);
   ASSERT_NE(queue.upcoming(2), nullptr);
   EXPECT_EQ(queue.upcoming(2)->subject, 1U);
@@ -171,7 +171,7 @@ TEST(Network, FlowsOfOneHostMayDifferInModeAndClass) {
   EXPECT_LT(results.jain, 0.95);
 }
 
-// One of four uplinks is down. Who takes no notice of what becomes of packets goes on using it.
+// One of four uplinks is down. A scheme without feedback from the paths continues to use it.
 TEST(Network, PacketsOnDeadLinksAreCounted) {
   const std::string line = "--topology two-tier --leaf-uplinks 4 --hosts 16 --rto-us 50 ";
   const std::string flow = "Nodes 16\n0->13 start 0 size 8000000\n";

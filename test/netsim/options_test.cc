@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What the command line accepts, refuses, and makes of it; and the forms of the output.
+// The command line: accepted and refused options, and their effect; the formats of the output.
 #include "netsim/options.h"
 
 #include <gmock/gmock.h>

@@ -41,7 +41,7 @@ class PortTest : public testing::Test {
   Picoseconds now_ = 0;
 };
 
-TEST_F(PortTest, Cms13_TenControlPacketsLetOneOfDataThrough) {
+TEST_F(PortTest, Cms13_OneDataPacketFollowsTenControlPackets) {
   put(TrafficClass::Data, 2);
   put(TrafficClass::Control, 23);
   EXPECT_EQ(drain(), "ccccccccccdccccccccccdccc");

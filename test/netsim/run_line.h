@@ -14,7 +14,7 @@
 
 namespace uet::netsim {
 
-// What the command line comes to, without running it.
+// Parses the command line without running it.
 inline ParseResult parse_line(const std::string& line, RunSetup& setup) {
   std::vector<std::string> words = {"uet-sim"};
   std::istringstream stream(line);
