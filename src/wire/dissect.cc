@@ -181,7 +181,7 @@ void add_ses(Line& line, NextHdr next_hdr, std::span<const std::byte> bytes, std
   if (next_hdr == NextHdr::None) return;
   line.word("|");
   if (missing == 0 && add_decoded(line, next_hdr, bytes, 0)) return;
-  // What is missing is that, or what the lengths in the header ask for.
+  // Try both: the payload lacks `missing` bytes, or as many as the lengths in the header ask for.
   for (const std::size_t added : {missing, kMostPayload}) {
     if (added == 0 || added > kMostPayload) continue;
     std::vector<std::byte> longer(bytes.begin(), bytes.end());

@@ -229,7 +229,7 @@ std::uint32_t udp_packet_crc(const FepAddress& source, const FepAddress& destina
 
 namespace {
 
-// What the IP header says of what follows it.
+// The fields of the IP header that describe its payload.
 struct IpPacket {
   std::uint8_t protocol = 0;
   bool trimmed = false;
@@ -315,7 +315,7 @@ FrameVerdict parse_udp(const IpPacket& ip, const FrameFormat& format, FrameField
   return sum.value() == 0 ? FrameVerdict::Ok : FrameVerdict::BadChecksum;
 }
 
-// What the CRC covers lies in one piece here, but for UDP's checksum, which counts as 0.
+// The bytes that the CRC covers lie in one piece here. The UDP checksum among them counts as 0.
 bool crc_is_right(const FrameFormat& format, const FrameFields& fields, const IpPacket& ip,
                   std::span<const std::byte> packet) {
   const auto body = packet.first(packet.size() - kCrcTrailerBytes);

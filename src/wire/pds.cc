@@ -17,7 +17,7 @@ bool begins_with(std::span<const std::byte> bytes, PdsType& found, Types... type
   return ((found == types) || ...) && bytes.size() >= pds_header_bytes(found);
 }
 
-// What requests and control packets with SYN have in place of dpdcid.
+// Requests and control packets with SYN have pdc_info and psn_offset instead of dpdcid.
 template <class Raw, class Header>
 void encode_dpdcid(Raw& raw, const Header& header) {
   if (header.syn) {

@@ -86,7 +86,7 @@ const Header& load(std::span<const std::byte> bytes) {
   return *reinterpret_cast<const Header*>(bytes.data());
 }
 
-// The same where a header is to be written; `out` has room for it.
+// Access to the bytes of a header that is to be written; `out` has at least sizeof(Header) bytes.
 template <class Header>
 Header& overlay(std::byte* out) {
   static_assert(alignof(Header) == 1);

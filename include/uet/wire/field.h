@@ -39,7 +39,7 @@ struct Field {
   static constexpr Word kMax =
       static_cast<Word>(static_cast<Word>(~Word{0}) >> (8 * sizeof(Word) - kWidth));
 
-  // What the word has of a field with this value.
+  // The word with this value in the field and 0 in all other bits.
   static constexpr Word bits(Word value) { return static_cast<Word>((value & kMax) << Low); }
   static constexpr Word get(const Struct& s) {
     return static_cast<Word>(static_cast<Word>(s.*Member) >> Low & kMax);

@@ -24,7 +24,7 @@ enum class Encapsulation : std::uint8_t { Udp, NativeIp };
 // No number is assigned to the native form; this one is for experiments (WIRE 1.1).
 inline constexpr std::uint8_t kExperimentalProtocol = 253;
 
-// What is the same for all frames between two ends, by configuration of both.
+// The properties common to all frames between two ends, by configuration of both.
 struct FrameFormat {
   Encapsulation encapsulation = Encapsulation::Udp;
   std::uint8_t native_protocol = kExperimentalProtocol;  // IP protocol number of the native form
@@ -36,7 +36,7 @@ struct FrameFormat {
 
 inline constexpr std::uint16_t kVlanIdMask = 0x0FFF;  // of a tag
 
-// What differs from frame to frame.
+// The fields that differ from frame to frame.
 struct FrameFields {
   MacAddress source_mac{};
   MacAddress destination_mac{};
@@ -53,7 +53,7 @@ struct FrameFields {
 inline constexpr std::size_t kMaxFrameHeaderBytes = 14 + 4 + 40 + 8;
 
 // Writes the headers for a packet that consists of `pieces`, in this order, from the PDS prologue
-// to the end of the payload. `out` has room for kMaxFrameHeaderBytes. Returns their length. IPv4:
+// to the end of the payload. `out` has kMaxFrameHeaderBytes bytes. Returns their length. IPv4:
 // no options, identification 0, "do not fragment".
 // The packet must fit an IP packet; a longer one gets length fields that say 65535.
 std::size_t write_frame_headers(std::byte* out, const FrameFormat& format,
@@ -70,7 +70,7 @@ std::uint32_t udp_packet_crc(const FepAddress& source, const FepAddress& destina
 
 enum class FrameVerdict : std::uint8_t {
   Ok,
-  NotUet,       // another protocol, or a fragment: somebody else's
+  NotUet,       // another protocol, or a fragment: not for UET
   Malformed,    // cut short, or lengths that contradict each other
   BadChecksum,  // of IPv4 or UDP
   BadCrc,

@@ -59,7 +59,7 @@ enum class CpType : std::uint8_t {
   Negotiation = 9,
 };
 
-// What an ACK asks of the initiator: the REQ bits (WIRE 2.3); 3 is reserved.
+// The request of an ACK to the initiator: the REQ bits (WIRE 2.3); 3 is reserved.
 enum class AckRequestCode : std::uint8_t { None = 0, Clear = 1, Close = 2 };
 
 // Which congestion control state an ACK_CC carries (WIRE 2.4); 2 to 13 reserved, 14, 15 private.
@@ -337,10 +337,10 @@ constexpr std::size_t pds_header_bytes(PdsType type) {
 }
 
 // ---- as values --------------------------------------------------------------------------------
-// encode writes the header of `type` to `out` (room for kMaxPdsHeaderBytes suffices), reserved bits
+// encode writes the header of `type` to `out` (kMaxPdsHeaderBytes bytes suffice), reserved bits
 // 0, values too wide for their field cut to the low-order bits, and returns the bytes written.
 // decode reads from the front of `bytes` and answers false, leaving the result unspecified, when
-// `bytes` is too short or its type is none of this header's; reserved bits are ignored (WIRE 0).
+// `bytes` is too short or its type does not have this header; reserved bits are ignored (WIRE 0).
 
 // RUD_REQ, ROD_REQ, RUD_CC_REQ, ROD_CC_REQ (WIRE 2.2).
 struct RequestHeader {
@@ -450,8 +450,8 @@ struct ControlHeader {
   friend bool operator==(const ControlHeader&, const ControlHeader&) = default;
 };
 
-// What a Negotiation asks for, or agrees to (PDS-215). Its bytes follow the first kOffset bytes of
-// the control packet; the first four are ControlHeader::payload, too.
+// A Negotiation asks for a feature, or agrees to one (PDS-215). It follows the first kOffset bytes
+// of the control packet; its first four bytes are ControlHeader::payload, too.
 struct Negotiation {
   static constexpr std::size_t kOffset = sizeof(PdsControl) - sizeof(be32);
   static constexpr std::uint8_t kOnOff = 1;                   // PDS_NEG_ON_OFF, the one type known
@@ -489,7 +489,7 @@ struct UudHeader {
   friend bool operator==(const UudHeader&, const UudHeader&) = default;
 };
 
-// TSS header (WIRE 2.9). What follows it is encrypted or, without confidentiality, a PDS header.
+// TSS header (WIRE 2.9). Encrypted bytes or, without confidentiality, a PDS header follow it.
 struct SecurityHeader {
   bool sp = false;  // ssi is present
   bool an = false;

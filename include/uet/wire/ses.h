@@ -399,7 +399,7 @@ struct SesRequest {
 
   // Header and extension length of this request as encode would write it.
   std::size_t encoded_bytes() const;
-  // Writes header and extension to `out` (room for kMaxSesHeaderBytes suffices), not the payload.
+  // Writes header and extension to `out` (kMaxSesHeaderBytes bytes suffice), not the payload.
   // Values too wide for their field are cut to the low-order bits. Returns the bytes written.
   std::size_t encode(std::byte* out) const;
   // `bytes`: from the SES header to the end of the packet without CRC or ICV; `request`: as new, it
@@ -419,8 +419,8 @@ struct SesRequest {
 class LaterHeader {
  public:
   LaterHeader() {}  // leaves the bytes as they are
-  // As encode would write it for `request`, which has the standard form and no extension, but for
-  // what each packet has of its own.
+  // Prepares the header as encode writes it for `request`, which has the standard form and no
+  // extension. The fields that differ from packet to packet are arguments of encode() below.
   void set(const SesRequest& request);
   // The header of such a packet. Returns the bytes written, as encode.
   std::size_t encode(std::byte* out, bool eom, std::uint32_t payload_length,
@@ -451,7 +451,7 @@ struct SesResponseHeader {
   std::size_t header_bytes = 0;          // set by decode
   std::span<const std::byte> payload{};  // set by decode: a view of what was decoded
 
-  // Writes the header to `out` (room for kMaxSesHeaderBytes suffices), not the payload; returns the
+  // Writes the header to `out` (kMaxSesHeaderBytes bytes suffice), not the payload; returns the
   // bytes written.
   std::size_t encode(std::byte* out) const;
   // As SesRequest::decode; false when next_hdr is no response or the header or payload is cut

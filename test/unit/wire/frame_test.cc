@@ -264,7 +264,7 @@ TEST(Frame, Ipv4OptionsAreSkipped) {
   EXPECT_EQ(out.packet.size(), 20U);
 }
 
-TEST(Frame, FragmentsAreSomebodyElses) {
+TEST(Frame, FragmentsAreNotUet) {
   for (const std::size_t bits : {0x2000, 0x0001, 0x1FFF}) {
     Bytes frame = make(kUdp, fields_of(false), Bytes(20));
     put_word(frame, kIpAt + 6, bits);

@@ -20,7 +20,7 @@ void add(Bits& bits, std::size_t byte, std::size_t bit, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) bits.insert(8 * byte + bit + i);
 }
 
-// Of a PDS header. What `bytes` are says which form they have.
+// The reserved bits of a PDS header. The type of the packet says which form it has.
 Bits reserved_in_pds(const ParsedPacket& packet) {
   Bits bits;
   switch (packet.type) {
@@ -101,7 +101,7 @@ Bytes encoded(const Header& header) {
   return bytes;
 }
 
-// What is written of what is read; nothing if that is refused.
+// Decodes the bytes and encodes the result; returns nothing if decode refuses them.
 Bytes read_and_write_pds(const Bytes& bytes) {
   const auto packet = parse(bytes);
   if (!packet) return {};
