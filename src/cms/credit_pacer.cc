@@ -67,8 +67,8 @@ void CreditPacer::remove(CreditSource& source) {
   source.idle = false;
 }
 
-// CMS-226: what was granted should long have come. Who has been granted nothing since it was last
-// heard may be silent: among many it waits long for its turn.
+// CMS-226: the granted bytes are long overdue. A source that has been granted nothing since it was
+// last heard may be silent: among many sources its turn comes late.
 bool CreditPacer::silent(const CreditSource& source, Time now) const {
   if (source.first_granted <= source.last_heard) return false;
   const double due_ns = kSilenceFactor * static_cast<double>(source.unseen_bytes) / bytes_per_ns_;
@@ -83,7 +83,7 @@ void CreditPacer::grant_units(CreditSource& source, std::uint32_t units, Time no
   take_time(units, now);
 }
 
-// Who waits for its turn is not made to wait longer for it.
+// A source that waits for its turn does not wait longer because of it.
 void CreditPacer::on_zero_grant(Time now) {
   if (active_.empty()) take_time(zero_grant_units_, now);
 }

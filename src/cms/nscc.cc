@@ -40,7 +40,7 @@ void set_base_rtt(NsccState& s, const NsccConstants& c, double rtt_us) {
   resize(s, c);
 }
 
-// What the gains of CMS 2.1, made for the configured RTT, must be multiplied with.
+// The factor for the gains of CMS 2.1, which are made for the configured RTT.
 double loop_gain(const NsccState& s, const NsccConstants& c) {
   const double loop_us = std::min(nscc_loop_us(s), c.longest_rtt_us());
   return std::max(1.0, loop_us / c.config_base_rtt_us);
@@ -116,7 +116,8 @@ double epochs_over(const NsccState& s, const NsccConstants& c, Time now) {
   return 1 + std::floor(to_us(now - *s.qa_end_time) / qa_epoch_us(s, c));
 }
 
-// Both words for what a signal did: it fired now, or tells of packets older than the last time.
+// The effect of a signal: it fires now, or is ignored as it concerns packets older than the last
+// time that quick adapt fired.
 enum class QuickAdapt : std::uint8_t { No, Fired, Ignored };
 
 QuickAdapt quick_adapt(NsccState& s, const NsccConstants& c, bool loss, bool ce, double delay_us,
@@ -468,9 +469,9 @@ bool Nscc::on_ack(const AckFeedback& feedback, Time now) {
   return raised;
 }
 
-// What was measured first may have been a queue. But what software adds to packets that leave
-// together is not in the shortest sample: targets shorter than the usual RTT are kept only where
-// the first samples said so. A configured base RTT stays (CMS-102).
+// The first measurement may include a queue, so a shorter base RTT replaces it. But the shortest
+// sample lacks the delay that software adds to packets that leave together: targets shorter than
+// the usual RTT are kept only if the first samples said so. A configured base RTT stays (CMS-102).
 void Nscc::follow_base_rtt() {
   if (constants_.parameters->base_rtt || measuring_ || !rtt_known_) return;
   const Duration base(std::llround(state_.base_rtt_us * 1000));

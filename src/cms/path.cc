@@ -72,7 +72,7 @@ std::optional<std::uint16_t> PathSelector::index_of(std::uint16_t entropy) const
   return static_cast<std::uint16_t>(index);
 }
 
-// CMS-410, CMS-411. `oblivious` begins every round anew, so that senders do not march in step.
+// CMS-410, CMS-411. `oblivious` draws a new start for every round, so that senders are not in step.
 std::uint16_t PathSelector::walk(Rng& rng) {
   if (count_ == 1) return value(0);
   if (taken_ == 0 && policy_ == PathPolicy::Oblivious) {

@@ -114,9 +114,9 @@ void Rccc::on_inferred_loss(std::uint32_t bytes, LossCause cause, Time now) {
   window_.on_inferred_loss(bytes, cause, now);
 }
 
-// CMS-150. What was granted bounds what is in flight, often to much less than a window, of which
-// too little could ever be reported above a gap. With both it would take for lost, and cut the
-// window for, what is only late.
+// CMS-150. The granted credit limits the bytes in flight, often to much less than a window: the
+// bytes reported above a gap could never be enough for a whole window, so count those in flight.
+// With both algorithms that would take late packets for lost and cut the window for them.
 std::optional<RecoveryRules> Rccc::recovery() const {
   std::optional<RecoveryRules> rules = window_.recovery();
   if (!rules || rules->in_order || fallen_back_ || parameters_->algorithm != Algorithm::Rccc)
@@ -178,7 +178,7 @@ Duration Rccc::rtt() const {
 }
 
 // CMS-215: at once if the receiver has not been told that something waits, else after 2 R, doubling
-// until there is credit: a receiver of many lets them wait long.
+// until there is credit: a receiver with many sources makes them wait long.
 Time Rccc::request_due(Time now) const {
   if (fallen_back_ || !has_data()) return kNever;
   if (state_.credit_bytes > 0 || window_.inflight_bytes() > 0) return kNever;

@@ -70,7 +70,7 @@ struct Parameters {
 
   // Of the slower end: what BDPs are made from (CMS 2.1).
   std::uint64_t path_rate_bps() const { return std::min(link_rate_bps, remote_rate_bps); }
-  // What contexts with peers of the same host are made from; as here where they are not set apart.
+  // The parameters for contexts with peers of the same host; equal to these without same_host.
   Parameters for_same_host() const;
 };
 
@@ -93,7 +93,7 @@ class SharedParameters {
   const Parameters& operator*() const { return held_->parameters; }
   const Parameters* operator->() const { return &held_->parameters; }
   // NOLINTEND(clang-analyzer-cplusplus.NewDelete)
-  // Counted by the contexts, those that have ended included. What contexts hold is not in it.
+  // The counts of all contexts, ended ones included. Their present holdings are not in it.
   Counters& counts() const { return held_->counts; }
 
  private:
@@ -105,7 +105,7 @@ class SharedParameters {
   Held* held_;
 };
 
-// What one ACK says (CMS section 2.2). PDS fills it in from the ACK_CC words.
+// The content of one ACK (CMS section 2.2). PDS fills it in from the ACK_CC words.
 struct AckFeedback {
   std::uint64_t newly_received_bytes = 0;  // CMS-110
   bool ce = false;                         // the ECN mark, echoed
@@ -139,8 +139,8 @@ struct RecoveryRules {
   bool only_probe_at_end;  // no recovery by reports, no Probe while there is more to send (CMS-152)
   // A Probe that is answered faster waited behind nothing, and what it misses is lost.
   Duration unqueued_rtt;
-  // On a single path it is lost whatever the Probe waited behind, and time tells of no other loss
-  // than that of the last packets: it is not asked before their answer is later than usual.
+  // On a single path a missing packet is lost however long the Probe waited. Silence shows only the
+  // loss of the last packets there: no Probe is sent before their ACK is later than usual.
   bool in_order;
 };
 
@@ -161,8 +161,8 @@ class Ccc {
   virtual void on_nack(wire::NackCode code, std::uint32_t bytes, bool ce,
                        std::optional<Duration> rtt, Time now) = 0;
   virtual void on_inferred_loss(std::uint32_t bytes, LossCause cause, Time now) = 0;
-  // What was reported lost has arrived after all: back in flight, and the window gets back what the
-  // loss has cost it. Not for a packet that was sent again since.
+  // Bytes reported lost have arrived after all: they are in flight again, and the window gets back
+  // the reduction for the loss. Not called for a packet that was retransmitted since.
   virtual void on_spurious_loss(std::uint32_t bytes) = 0;
   // Bytes that will never be reported (PDC failed, rounding residue, CMS-104): out of flight.
   // Negative when more was reported than sent (rcvd_bytes is rounded up).

@@ -10,7 +10,7 @@ namespace uet::cms {
 
 // Of one context, or of all that are and were.
 struct Counters {
-  // What the contexts of the moment hold.
+  // The present holdings of the contexts.
   std::uint64_t contexts = 0;
   std::uint64_t window_bytes = 0;
   std::uint64_t inflight_bytes = 0;
@@ -59,7 +59,7 @@ struct Counters {
     contexts = window_bytes = inflight_bytes = base_rtt_ns = avg_delay_ns = 0;
     paths = paths_penalised = paths_banned = 0;
   }
-  // Sums, but for the two times, of which the longer counts.
+  // Adds all members except the two times, of which the longer counts.
   void add(const Counters& other);
 };
 

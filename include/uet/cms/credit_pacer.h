@@ -21,7 +21,7 @@ struct CreditSource : ListNode<ActiveSourceTag> {
   std::uint64_t unseen_bytes = 0;   // granted, and not arrived
   Time last_heard{};
   Time first_granted{};  // since then nothing was heard, if it is later than last_heard
-  bool idle = false;     // in line for what nobody has asked for (CMS-223)
+  bool idle = false;     // in line for unsolicited credit (CMS-223)
 };
 
 class CreditPacer {
@@ -38,13 +38,13 @@ class CreditPacer {
 
   // The next turn, if it is time for one: its source has been granted more (CMS-221).
   CreditSource* grant(Time now);
-  // A Credit left that grants nothing new while nobody waits for a turn: it takes up its time too
+  // A Credit left that grants nothing new. If no source waits for a turn, it takes up its time, too
   // (CMS-223).
   void on_zero_grant(Time now);
   std::uint64_t last_grant_bytes() const { return last_grant_bytes_; }
   // CMS-232: grants at this part of the rate from the next turn on; above 0, 1 at most.
   void set_rate_factor(double factor) { rate_factor_ = factor; }
-  // When the next turn is; kNever while nobody asks and nobody may have more unasked.
+  // When the next turn is; kNever if no source asks for credit or may get it unsolicited.
   Time next_turn() const { return active_.empty() && idle_.empty() ? kNever : next_turn_; }
 
   // Between two turns that grant so many units (CMS-222).

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Protecting the destination (CMS 3.4, 4.1): what a receiver tells its sources when its memory
-// fills up, and how much of the link's rate it grants. What the memory is, and who is told, is not
-// known here.
+// fills up, and how much of the link's rate it grants. The callers know which memory this is and
+// which sources they tell.
 #pragma once
 
 #include <algorithm>
@@ -52,7 +52,7 @@ class DestinationPressure {
   bool relieved_ = true;
 };
 
-// What the ACKs of one PDC say: the penalty, and for a while after it that it is over.
+// The fields that the ACKs of one PDC carry: the penalty, and for a while after it that it is over.
 class DestinationReport {
  public:
   static constexpr std::uint8_t kRestoreAcks = 8;  // CMS-305
@@ -77,7 +77,7 @@ class DestinationReport {
   }
 
  private:
-  bool penalised_ = false;  // the source was told of a penalty and not that it is over
+  bool penalised_ = false;  // the source knows of a penalty and not that it is over
   std::uint8_t restore_acks_left_ = 0;
 };
 
@@ -97,8 +97,8 @@ inline double backlog_rate_factor(const Tuning& tuning, std::uint64_t backlog_by
 // CMS-230: congestion inside the fabric, which credit alone does not see.
 class OversubscriptionControl {
  public:
-  // What arrived in a period: all packets, those with an ECN mark, and those trimmed at the last
-  // hop and elsewhere.
+  // The packets that arrived in a period: all, marked ones, and those trimmed at the last hop and
+  // elsewhere.
   struct Arrivals {
     std::uint32_t all = 0;
     std::uint32_t ce = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// How long hosts keep packets and ACKs before they take them up. What that means for a window is
-// not known here.
+// How long hosts keep packets and ACKs before they take them up. The congestion control decides
+// how that affects a window.
 #pragma once
 
 #include <algorithm>

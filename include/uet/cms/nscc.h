@@ -23,8 +23,8 @@
 
 namespace uet::cms {
 
-// What follows from the configuration alone (CMS 2.1). Each context has its own, since the base RTT
-// may be measured; so only what takes a division is kept.
+// Constants that follow from the configuration (CMS 2.1). Each context has its own, since the base
+// RTT may be measured; so only constants whose computation takes a division are stored.
 struct NsccConstants {
   SharedParameters parameters;
   double rate_bytes_per_us = 0;
@@ -63,7 +63,7 @@ struct NsccConstants {
   double longest_rtt_us() const {
     return window_limit_bytes() / (tuning().max_window_bdp * rate_bytes_per_us);
   }
-  // What is chosen, or 0, and what the rules say.
+  // The chosen value, or the value by the rules if 0 is chosen.
   static double tuned(double chosen, double by_rule) { return chosen != 0 ? chosen : by_rule; }
 };
 
@@ -125,7 +125,7 @@ struct NsccState : Window {
   bool silent_since_rto = false;      // no ACK since the last RTO (CMS-135)
 };
 
-// What an ACK did to the window; for counters and tests.
+// The effect of an ACK on the window; for counters and tests.
 enum class NsccReaction : std::uint8_t {
   NoSample,      // no valid round trip sample: bytes counted only
   QuickAdapt,    // quick adapt fired
@@ -145,8 +145,8 @@ NsccState nscc_start(const NsccConstants& constants, Time now);
 // The configured base RTT turned out to be another one (CMS-143): `smallest_rtt` becomes the base.
 void nscc_rebase(NsccState& state, const NsccConstants& constants, Duration smallest_rtt);
 
-// What an earlier context learnt becomes the base (CMS-141), to 4 times the configured one
-// (CMS-142).
+// The base RTT that an earlier context learnt becomes the base (CMS-141), up to 4 times the
+// configured one (CMS-142).
 void nscc_resume(NsccState& state, const NsccConstants& constants, Duration base_rtt);
 // A round trip without queues (CMS-140).
 void nscc_on_probe_answer(NsccState& state, const NsccConstants& constants, Duration rtt);
@@ -154,7 +154,7 @@ void nscc_on_probe_answer(NsccState& state, const NsccConstants& constants, Dura
 // Target queueing delay and "delay is zero" tolerance with this host's noise (CMS-711).
 double nscc_target_qdelay_us(const NsccState& state, const NsccConstants& constants);
 double nscc_quiet_us(const NsccState& state, const NsccConstants& constants);
-// Extra delay that lets quick adapt fire; infinite with trimming.
+// Extra delay above which quick adapt fires; infinite with trimming.
 double nscc_qa_threshold_us(const NsccState& state, const NsccConstants& constants);
 
 NsccReaction nscc_on_ack(NsccState& state, const NsccConstants& constants,

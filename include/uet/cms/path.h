@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Which path (entropy value) a packet takes: the schemes of CMS 5.2. ROD always keeps one value
-// (PDS-161, CMS-401). What an ACK or a loss says of a path is decided by PDS (CMS-20).
+// (PDS-161, CMS-401). PDS derives the feedback for a path from ACKs and losses (CMS-20).
 //
 // Entropy values come from the dynamic ports 49152 to 65535 (CMS-404) and are therefore never 0.
 #pragma once
@@ -21,7 +21,7 @@
 
 namespace uet::cms {
 
-// What options call the schemes.
+// The names of the schemes in options.
 inline constexpr std::pair<std::string_view, PathPolicy> kPathPolicyNames[] = {
     {"single", PathPolicy::Single},
     {"oblivious", PathPolicy::Oblivious},
@@ -57,7 +57,7 @@ class PathSelector {
   bool reroute(Rng& rng, Time now, Duration spacing);
   // Is there any use in calling the three below?
   bool uses_feedback() const { return learnt_ != nullptr; }
-  // What became of a packet that took this value. Values that are not of the set are ignored.
+  // The fate of a packet that took this value. Values that are not in the set are ignored.
   void on_feedback(std::uint16_t entropy, PathFeedback feedback, Time now);
   // A packet that took this value is reported for the first time, marked or not.
   void on_acknowledged(std::uint16_t entropy, Time now);
@@ -67,11 +67,11 @@ class PathSelector {
 
   std::uint16_t path_count() const { return count_; }
   bool frozen() const { return learnt_ != nullptr && learnt_->frozen_until.has_value(); }
-  // The members that tell of paths, as far as it learns.
+  // Fills in the counters of paths if the scheme learns.
   void count(Counters& counters) const;
 
  private:
-  // What the schemes keep that learn.
+  // The state of the schemes that learn.
   struct Learnt {
     Learnt(const Parameters& parameters, PathPolicy policy, std::uint16_t count);
 

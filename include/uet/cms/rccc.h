@@ -40,15 +40,15 @@ void credit_end_speculation(CreditState& state);
 // A credit counter arrived (CMS-213). True if it was newer than those before.
 bool credit_on_update(CreditState& state, std::uint32_t credit, std::uint64_t max_bytes);
 
-// What bounds a source's wish (CMS-214).
+// The limits of the credit that a source asks for (CMS-214).
 struct TargetLimits {
   std::uint64_t max_bytes = 0;                // Wmax
   std::optional<std::uint64_t> window_bytes;  // W, if NSCC is on too
   std::uint32_t mtu_bytes = 0;
   std::size_t active = 1;  // contexts of this FEP that want to send, itself included
 };
-// credit_target for requests and Credit Requests. Asks at least for what lets one packet go, and
-// for nothing when nothing waits.
+// credit_target for requests and Credit Requests. Asks at least for the credit to send one packet,
+// and for nothing if nothing waits.
 std::uint32_t credit_target(const CreditState& state, const TargetLimits& limits);
 
 class Rccc final : public Ccc {

@@ -17,7 +17,7 @@ inline constexpr std::uint16_t kServiceTimeInvalid = 0;       // not measured
 inline constexpr std::uint16_t kServiceTimeTooLong = 0xFFFF;  // more than 8.388 ms
 inline constexpr Duration kServiceTimeUnit{128};
 
-// What one rcvd_bytes field adds to what was known.
+// The news in one rcvd_bytes field.
 struct ReceivedBytes {
   std::uint64_t newly_received_bytes = 0;  // 0 for an ACK older than one already seen
   std::uint32_t last = 0;                  // keep this for the next ACK of the PDC

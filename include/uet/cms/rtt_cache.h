@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The base round trip time of peers whose congestion context has ended (CMS-141), so that the next
-// one need not learn it again. What a context does with it is not known here.
+// one need not learn it again. The cache does not know how a context uses it.
 #pragma once
 
 #include <cstddef>

@@ -23,7 +23,7 @@ struct Tuning {
   double gamma = 0.8;                    // gain of a decrease
   double max_md_jump = 0.5;              // what a decrease leaves at least, part of the window
   double qa_gate = 3;                    // quick adapt fires below Wmax / 2^qa_gate
-  double qa_threshold_us = 0;            // delay that lets it fire without trimming; 0 = by rule
+  double qa_threshold_us = 0;            // delay at which it fires without trimming; 0 = by rule
   double adjust_bytes = 0;               // increase applied after so many bytes; 0 = by rule
   double adjust_period_us = 0;           // ... or after so long; 0 = by rule
   double quiet_us = 0;                   // "delay is zero" tolerance; 0 = by rule (CMS-711)
@@ -35,7 +35,7 @@ struct Tuning {
   double speculative_bdp = 1.0;  // may be sent before there is credit, BDPs (CMS-210)
   double grant_bytes = 0;        // of one turn; 0 = 4 MTU (CMS-221)
   double pacer_fraction = 0.99;  // of the link's rate is granted (CMS-222)
-  double unsolicited_bdp = 0;  // granted beyond targets while nobody asks, BDPs (CMS-223); 0 = off
+  double unsolicited_bdp = 0;  // granted beyond targets if no source asks, BDPs (CMS-223); 0 = off
   double zero_grant_bytes = 1024;  // that a Credit which grants nothing new counts as (CMS-223)
   double credit_request_rtts = 2;  // without credit, then a Credit Request (CMS-215)
   double oversubscription_period_rtts = 1.5;  // CMS-230, where it is on
@@ -63,8 +63,8 @@ struct Tuning {
   double path_ban_after = 3;     // losses in a row (CMS-419); 0 = never
   double path_ban_s = 1;         // the first ban; each one in a row is twice as long ...
   double path_ban_longest_s = 60;  // ... up to this
-  // A single path that lets a packet time out is exchanged, at most once in so long (CMS-401),
-  // RTTs; 0 = never.
+  // A single path is exchanged after a time-out, at most once in so many RTTs (CMS-401);
+  // 0 = never.
   double reroute_rtts = 10;
   // A packet that later ones of its path have overtaken is waited for so long (CMS-421), RTTs
   double path_inference_wait_rtts = 0.25;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // A congestion window and the bytes in flight against it: permission to send, demand for an early
-// ACK, destination flow control. What makes the window grow or shrink otherwise is not known here.
+// ACK, destination flow control. The congestion control makes the window grow and shrink otherwise.
 #pragma once
 
 #include <algorithm>
@@ -32,10 +32,10 @@ struct Window {
     return inflight_bytes <= 0 || inflight() + bytes <= cwnd_bytes;
   }
 
-  // CMS-124, for a packet of `bytes` behind so many that did not ask: what remains behind
-  // it is less than a packet, or the whole window is small. A peer that collects more than
-  // kAckGenTrigger before it acknowledges, and more than a quarter of the window, would let it run
-  // dry: it is asked.
+  // CMS-124, for a packet of `bytes` behind unasked_packets without ACK request. True if less than
+  // a packet of the window remains behind it, or if the whole window is small. If the peer collects
+  // more than kAckGenTrigger and more than a quarter of the window before it acknowledges, the
+  // window would run dry: true then once so many bytes are without a request.
   bool wants_ack(std::uint32_t bytes, std::uint32_t unasked_packets,
                  std::uint32_t ack_gen_trigger_bytes) const {
     if (cwnd_bytes - inflight() - bytes < mtu_bytes) return true;

@@ -49,7 +49,7 @@ class Bottleneck {
   double mean_queue_delay_us() const { return delay_sum_ / static_cast<double>(packets_); }
   double port_rate() const { return rate_; }
   void stop(std::size_t flow) { active_[flow] = false; }
-  // Counters begin anew; contexts and queue go on.
+  // Sets the counters to 0; contexts and queue go on.
   void reset_counters() {
     std::fill(delivered_.begin(), delivered_.end(), 0.0);
     lost_ = delay_sum_ = 0;

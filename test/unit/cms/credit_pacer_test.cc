@@ -33,7 +33,7 @@ class CreditPacerTest : public ::testing::Test {
     char source;
     std::uint32_t units;
   };
-  // Wakes exactly at each turn until nobody asks.
+  // Wakes exactly at each turn until no source asks for credit.
   std::vector<Turn> run(std::size_t most = 1000) {
     std::vector<Turn> turns;
     while (pacer.next_turn() != kNever && turns.size() < most) {
@@ -155,7 +155,7 @@ TEST_F(CreditPacerTest, Cms226_WhoWaitsForItsTurnIsNotSilent) {
   EXPECT_EQ(sources[0].target_units, 128U);
 }
 
-TEST_F(CreditPacerTest, Cms226_WhatHasArrivedIsNotAwaited) {
+TEST_F(CreditPacerTest, Cms226_ArrivedBytesAreNoLongerUnseen) {
   pacer.on_target(sources[0], 64, now);
   run();
   EXPECT_EQ(sources[0].unseen_bytes, 64U * 256);
@@ -165,7 +165,7 @@ TEST_F(CreditPacerTest, Cms226_WhatHasArrivedIsNotAwaited) {
   EXPECT_EQ(sources[0].unseen_bytes, 0U);
 }
 
-TEST_F(CreditPacerTest, WhoLeavesHasNoTurn) {
+TEST_F(CreditPacerTest, RemovedSourceHasNoTurn) {
   pacer.on_target(sources[0], 100, now);
   pacer.on_target(sources[1], 64, now);
   pacer.remove(sources[0]);
@@ -182,7 +182,7 @@ TEST_F(CreditPacerTest, Cms223_AZeroGrantTakesItsTime) {
     of.on_target(source, 128, now);
     const Time next = of.next_turn();
     of.on_zero_grant(now);
-    EXPECT_EQ(of.next_turn(), next) << "somebody waits";
+    EXPECT_EQ(of.next_turn(), next) << "a source waits";
     return next - now;
   };
   EXPECT_EQ(second_turn(pacer, sources[0]), nanoseconds(1324 + 83));
@@ -206,7 +206,7 @@ class UnsolicitedCredit : public CreditPacerTest {
   }
 };
 
-TEST_F(UnsolicitedCredit, Cms223_InTurnUpToTheBoundOnceNobodyAsks) {
+TEST_F(UnsolicitedCredit, Cms223_InTurnUpToTheBoundWithoutRequests) {
   pacer.on_target(sources[0], 100, now);
   pacer.on_target(sources[1], 10, now);
   const auto turns = run();

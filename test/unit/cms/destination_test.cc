@@ -67,8 +67,8 @@ TEST(DestinationReport, Cms305_ANewPenaltyEndsTheRestore) {
   EXPECT_TRUE(report.next(pressure).restore);
 }
 
-// Who was never told of a penalty has no window to give back.
-TEST(DestinationReport, Cms306_OnlyWhoWasPenalisedIsTold) {
+// A source that never heard of a penalty has no window to restore.
+TEST(DestinationReport, Cms306_OnlyPenalisedSourcesAreTold) {
   DestinationPressure pressure{Tuning{}};
   DestinationReport told, spared;
   pressure.update(0.5);

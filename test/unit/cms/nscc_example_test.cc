@@ -53,7 +53,7 @@ TEST_P(NsccConstantsTable, Cms2_1_DerivedValues) {
   expect_close(c.adjust_period_us(), row.rtt_us, 1e-9);
   if (row.trimming) {
     EXPECT_TRUE(std::isinf(nscc_qa_threshold_us(s, c)));
-  } else {  // CMS-508: the target is the base RTT, and four of them let quick adapt fire
+  } else {  // CMS-508: the target is the base RTT; quick adapt fires at four times that
     expect_close(nscc_qa_threshold_us(s, c), row.threshold, 1e-4);
   }
 }

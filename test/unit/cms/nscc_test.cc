@@ -402,7 +402,7 @@ TEST(NsccOnAck, Cms142_BaseRttRisesToFourTimesTheConfiguredAtMost) {
   expect_close(m.s.base_rtt_us, 48);
 }
 
-TEST(NsccOnAck, Cms142_ShortSampleMarkLossOrPauseBeginAnew) {
+TEST(NsccOnAck, Cms142_ShortSampleMarkLossOrPauseRestart) {
   for (int reason = 0; reason < 5; ++reason) {
     Model m;
     m.s.inflight_bytes = 1 << 30;
@@ -420,7 +420,7 @@ TEST(NsccOnAck, Cms142_ShortSampleMarkLossOrPauseBeginAnew) {
   }
 }
 
-// So that whoever can asks by a Probe: a queue that nothing marks looks the same.
+// PDS may then send a Probe: a queue without ECN marks looks like a longer base RTT.
 TEST(Nscc, Cms142_TellsThatTheBaseRttHasRisen) {
   Nscc nscc(reference_network(), at(0));
   nscc.on_sent(1U << 30, at(0));
@@ -586,7 +586,7 @@ TEST(RttNoise, Cms711_AStandingQueueIsNotNoise) {
   EXPECT_EQ(noise.jitter_us(), 0);
 }
 
-TEST(NsccOnAck, Cms711_NoiseWidensTargetAndQuiet) {
+TEST(NsccOnAck, Cms711_NoiseWidensTargetAndTolerance) {
   Model m;
   expect_close(nscc_quiet_us(m.s, m.c), 1);
   for (int i = 0; i < 16; ++i) m.ack(i, 0, false, i % 2 == 0 ? 12 : 17);

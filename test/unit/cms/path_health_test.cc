@@ -95,7 +95,7 @@ TEST_F(Health, Cms419_ThreeLossesInARowBanForASecond) {
   EXPECT_TRUE(usable(2));
 }
 
-TEST_F(Health, Cms419_AnAckBetweenStartsTheCountAnew) {
+TEST_F(Health, Cms419_AnAckBetweenResetsTheCount) {
   lose(2);
   lose(2);
   health_.on_sent(2, now_);

@@ -339,7 +339,7 @@ TEST_F(Scheme, Cms20_OnlySchemesThatLearnTakeFeedback) {
   EXPECT_FALSE(PathSelector(rod, true, rng_).uses_feedback()) << "ROD";
 }
 
-// 8.4 property 7: what the peer names need not be a path of ours.
+// 8.4 property 7: the value that the peer names need not be one of our paths.
 TEST_F(Scheme, Cms8_4_FeedbackOfForeignValuesIsIgnored) {
   with(PathPolicy::Mixed, 8);
   const auto v = take(8);

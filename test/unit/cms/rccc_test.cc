@@ -56,7 +56,7 @@ TEST(Credit, Cms214_NothingWaitsNothingIsAskedFor) {
   EXPECT_EQ(credit_target({-1200, 1000, false, 0, 0}, {225'000, {}, 4096, 1}), 1000U);
 }
 
-// However many share, the answer lets a packet go: else nobody would ever ask again.
+// However many contexts share, the answer allows one packet: otherwise none would ask again.
 TEST(Credit, Cms214_AtLeastOnePacketIsAskedFor) {
   const CreditState state{-4000, 1000, false, 1'000'000, 0};
   const std::uint32_t target = credit_target(state, {225'000, {}, 4096, 1000});
@@ -179,7 +179,7 @@ TEST_F(RcccTest, Cms215_ARepeatedCounterIsNoCredit) {
   EXPECT_LE(rccc.request_due(now), now);
 }
 
-TEST_F(RcccTest, ADataPacketMayAskInPlaceOfAControlPacket) {
+TEST_F(RcccTest, ADataPacketMayAskInsteadOfAControlPacket) {
   send_all();
   ack(37 * 4096);
   EXPECT_FALSE(rccc.may_send(4096));
@@ -236,7 +236,7 @@ TEST_F(RcccTest, Cms241_WithoutAnyAckThePeerIsNotKnownToGiveNone) {
 TEST_F(BothTest, Cms5_Cms240_APacketNeedsTheLeaveOfBoth) {
   rccc.on_new_data(1'000'000, now);
   send_all();
-  EXPECT_FALSE(rccc.may_send(4096));  // no credit, though the window has room
+  EXPECT_FALSE(rccc.may_send(4096));  // no credit, though the window is not full
   EXPECT_LT(rccc.inflight_bytes(), static_cast<std::int64_t>(rccc.window_bytes()));
   rccc.on_credit(2000, now);
   send_all();

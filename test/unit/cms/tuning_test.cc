@@ -123,7 +123,7 @@ TEST(Tuning, QuickAdaptBelowItsGateAndBeyondItsThreshold) {
   EXPECT_FALSE(fires(with(3, 0), 20'000, 21));   // 48 by rule
 }
 
-TEST(Tuning, QuietAndAverage) {
+TEST(Tuning, ToleranceAndAverage) {
   Model quiet(tuned([](Tuning& t) { t.quiet_us = 4; }));
   EXPECT_EQ(nscc_quiet_us(quiet.s, quiet.c), 4);
   Model slow(tuned([](Tuning& t) { t.delay_average_rtts = 4; }));
@@ -360,7 +360,7 @@ TEST(Counting, Credit) {
   EXPECT_EQ(c.contexts, 1U);
 }
 
-TEST(Counting, SumsButForTimes) {
+TEST(Counting, AddsAllExceptTimes) {
   Counters a, b;
   a.acks_cut = 3;
   a.base_rtt_ns = 10;
