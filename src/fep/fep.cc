@@ -13,7 +13,7 @@ namespace {
 // IPv6, UDP, PDS request with CC words, SES standard request and its largest extension with data.
 constexpr std::uint32_t kLargestHeaders = 40 + 8 + 16 + 44 + 24;
 constexpr std::uint32_t kLargestSesHeader = 44 + 36;
-// How soon to come back when the NIC or the packet pool had no room: no event tells when it has.
+// How soon to try again when the NIC or the packet pool was full: no event reports free space.
 constexpr Duration kRetry = std::chrono::microseconds(50);
 // NACKs that leave before other packets where the NIC has been full.
 constexpr std::size_t kNacksFirst = 2;

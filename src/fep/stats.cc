@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The table of counters. Who adds a member to a room's Counters adds its row here; a test finds the
+// The table of counters. A new member of a module's Counters needs a row here; a test finds a
 // member that no row reads.
 #include "uet/fep/stats.h"
 

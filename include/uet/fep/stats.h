@@ -25,7 +25,7 @@ struct Stats {
 
 // A name stays as it is once it has been released; its place in the table may change.
 struct CounterName {
-  std::string name;     // "pds_rto_retransmissions": the room, and what is counted
+  std::string name;     // "pds_rto_retransmissions": the module, and the counted event
   std::string meaning;  // a few words, for people
 };
 
