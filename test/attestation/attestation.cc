@@ -167,8 +167,8 @@ std::string page_of(const Matrix& matrix) {
   page << "<!-- made by scripts/attestation; do not edit -->\n# Self-attestation\n\n"
           "Which features of UET 1.0.3 uet has in which profile (`FI_UET_PROFILE=ai_base`, "
           "`ai_full`, `hpc`), the tests that show it, and the setting that turns it on.\n"
-          "Nobody but its authors has attested this; where the requirements are from says "
-          "`docs/revision.md`. \"open\": the sources differ.\n\n"
+          "Only the authors of uet attest this; `docs/revision.md` says where the requirements "
+          "are from. \"open\": the sources differ.\n\n"
           "Of "
        << wanted << " requirements (a feature that a profile must have) uet meets " << had << ".\n";
   for (const Feature& feature : matrix.features) {

@@ -15,7 +15,7 @@ using Complaints = std::vector<std::string>;
 
 enum class Wanted { Must, Optional, No, Open };
 
-// What one profile asks for, and what uet has there.
+// Whether one profile asks for a feature, and whether uet has it there.
 struct Cell {
   Wanted wanted = Wanted::No;
   bool have = false;
@@ -35,7 +35,7 @@ struct Matrix {
 };
 Matrix parse_matrix(std::string_view text);
 
-// What the tree has: tests by "Suite.Name", parameters by "FI_UET_NAME", and the text of fi_uet(7).
+// Contents of the tree: tests "Suite.Name", parameters "FI_UET_NAME", and the text of fi_uet(7).
 struct Tree {
   std::set<std::string> tests;
   std::set<std::string> parameters;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // A wire that carries payload by reference: of each packet the head is copied, the payload's bytes
-// are there in number alone. What a benchmark over it measures is the protocol, not memcpy.
+// are only counted. A benchmark over it measures the protocol, not memcpy.
 #pragma once
 
 #include <array>

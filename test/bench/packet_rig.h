@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// A sender and a receiver of 4 KiB packets, of which one is measured: writes whose payload nobody
-// copies (HeadNic below, memory of a device that does nothing above). What a packet costs an end
-// is what it costs the protocol: post, headers, windows, timers, ACKs, completion.
+// A sender and a receiver of 4 KiB packets, of which one is measured: writes without copies of the
+// payload (HeadNic below, memory of a device that does nothing above). The measured cost of a
+// packet at an end is the protocol's: post, headers, windows, timers, ACKs, completion.
 #pragma once
 
 #include <algorithm>

@@ -80,7 +80,7 @@ std::unique_ptr<RawWire> open_raw_dpdk(const RawChoice& choice) {
   const std::string text = choice.nic.substr(choice.nic.find(':') + 1);  // options refer to it
   const auto options = nic::parse_dpdk_options(text);
   const auto frame = RawFrame::open(choice);
-  std::string message = choice.nic + " is no virtual device of DPDK's";
+  std::string message = choice.nic + " is no virtual device of DPDK";
   std::unique_ptr<RawDpdk> wire;
   if (frame && options && nic::start_eal({}, message)) {
     nic::Interface interface;

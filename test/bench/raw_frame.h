@@ -16,7 +16,7 @@ class RawFrame {
   // Nothing, and says why, if the peer does not answer ARP.
   static std::optional<RawFrame> open(const RawChoice& choice);
 
-  // What it leaves by and arrives at.
+  // The interface that sends and receives the frames.
   const nic::Interface& interface() const { return interface_; }
 
   std::size_t bytes(bool with_payload) const {
@@ -27,7 +27,7 @@ class RawFrame {
     std::memcpy(out, in_front.bytes.data(), in_front.length);
     write_raw(out + in_front.length, message, with_payload ? bytes_ : 0);
   }
-  // False: the frame is none of ours.
+  // False: the frame is not from this benchmark.
   bool read(std::span<const std::byte> frame, RawMessage& message) const {
     constexpr std::size_t kUdpPortAt = 14 + 20 + 2;
     const std::size_t behind = headers(true).length;

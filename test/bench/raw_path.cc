@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The ceiling of a path: a bare loop that sends and takes packets of the sizes of UET's, without
-// uet's back ends. scripts/bench puts the provider's figures beside it.
+// The ceiling of a path: a bare loop that sends and receives packets of the same sizes as UET
+// packets, without uet's back ends. scripts/bench puts the provider's figures beside it.
 //
 // Use: uet_raw_path server|client MODE NIC ADDRESS PEER BYTES SECONDS
 //   MODE: latency (half round trip in us), bandwidth (MB/s of payload), rate (packets/s), memory:
@@ -66,7 +66,7 @@ class Path {
  public:
   explicit Path(std::unique_ptr<RawWire> wire) : wire_(std::move(wire)) {}
 
-  // Waits for room.
+  // Waits until the wire has taken all messages.
   void send(std::span<const Message> messages, bool with_payload) {
     while (!messages.empty()) {
       const std::size_t sent = wire_->send(messages, with_payload);

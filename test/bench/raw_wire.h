@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Ways of moving packets without uet: the least code that the system calls or the library of a path
-// want. What they reach is the ceiling of the back ends that go the same way.
+// need. Their performance is the ceiling of the back ends that use the same path.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ inline constexpr std::uint16_t kRawPort = 4793;
 
 enum class RawKind : std::uint64_t { Data, Answer, End };
 
-// What a packet begins with.
+// The first bytes of a packet.
 struct RawMessage {
   RawKind kind = RawKind::Data;
   std::uint64_t number = 0;  // Data: its own; Answer: how many have arrived
@@ -34,8 +34,8 @@ struct RawChoice {
   FabricAddress self;     // IPv4
   FabricAddress peer;
   std::size_t bytes = 0;  // payload of a packet
-  // What payload comes from and goes to, piece by piece; 0: the buffers of the calls. A multiple of
-  // `bytes`; kernel UDP alone.
+  // Size of the memory that payload comes from and goes to, piece by piece; 0: the buffers of the
+  // calls. A multiple of `bytes`; kernel UDP alone.
   std::size_t memory_bytes = 0;
 };
 
@@ -56,7 +56,7 @@ std::unique_ptr<RawWire> open_raw_dpdk(const RawChoice& choice);    // rte_eth_t
 std::unique_ptr<RawWire> open_raw_xdp(const RawChoice& choice);     // rings of AF_XDP
 std::unique_ptr<RawWire> open_raw_verbs(const RawChoice& choice);   // ibv_post_send, ibv_poll_cq
 
-// The packet of this message behind UDP: `out` has room for the header and the payload.
+// Writes the packet of this message behind UDP: `out` holds at least the header and the payload.
 inline std::size_t write_raw(std::byte* out, const RawMessage& message, std::size_t payload) {
   std::memcpy(out, &message, sizeof message);
   std::memset(out + sizeof message, 0x5A, kRawHeaderBytes - sizeof message + payload);

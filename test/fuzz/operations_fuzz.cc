@@ -46,7 +46,7 @@ struct WirePacket {
   Ecn ecn = Ecn::NotEct;
 };
 
-// Puts what is sent into the other side's queue, hands out what the input has let arrive.
+// Puts sent packets into the other side's queue; hands out as many as the fuzz input allows.
 class WireNic final : public nic::Nic {
  public:
   explicit WireNic(std::size_t side) : side_(side) {}
@@ -93,7 +93,7 @@ class WireNic final : public nic::Nic {
   std::vector<WirePacket> last_;
 };
 
-// One posted operation and its memory, which nobody else uses.
+// One posted operation and its memory, which no other operation uses.
 struct Operation {
   std::vector<std::byte> memory;
   std::vector<std::byte> results;

@@ -53,7 +53,7 @@ PdcId some_id(Stranger& stranger) {
   return PdcId{static_cast<std::uint16_t>(1 + stranger.draw() % 65535)};
 }
 
-// Fills PDCs of the stranger's, whose CLEAR never moves, with requests that `make` draws; offsets
+// Fills the stranger's PDCs, whose CLEAR never moves, with requests that `make` draws; offsets
 // begin at `first`.
 template <class Make>
 void fill_pdcs(Stranger& stranger, const GoesOn& goes_on, bool rod, std::int32_t first, Make make) {
@@ -112,7 +112,7 @@ void unexpected(Stranger& stranger, const GoesOn& goes_on) {
   });
 }
 
-// First packets from addresses that nobody has.
+// First packets from addresses that no host has.
 void invented_requests(Stranger& stranger, const GoesOn& goes_on) {
   const Bytes rest = semantics(request(wire::SesOpcode::Send, kForeignJob, 4), 4);
   while (goes_on()) {

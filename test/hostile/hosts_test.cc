@@ -79,14 +79,14 @@ class Victim {
     known.address = strangers_.address;
     known.idempotent_key = idempotent_.key;
     stranger.send(known);
-    // Answers to addresses that nobody has leave by way of the stranger's host.
+    // Answers to addresses that no host has leave by way of the stranger's host.
     const auto by = stranger.receive<in_addr>(&node_);
     const std::string route = std::string("ip route replace 10.100.0.0/14 via ") + ::inet_ntoa(by);
     require(std::system(route.c_str()) == 0, route);
     peer.send('r');
     while (!control.readable()) take();
     control.receive<char>();
-    e2e::require_pattern(secret_, kSecretSeed, "memory of no peer's");
+    e2e::require_pattern(secret_, kSecretSeed, "memory that no peer may write");
   }
 
  private:

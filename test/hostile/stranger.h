@@ -29,7 +29,7 @@ struct StrangerPdc {
   Psn start;
 };
 
-// What a stranger may know before it begins.
+// The knowledge that a stranger may have before it begins.
 struct Knowledge {
   sockaddr_in victim{};              // where the victim listens
   sockaddr_in peer{};                // where the victim's legitimate peer listens

@@ -193,7 +193,7 @@ class Exchange {
     meet();
     if (first_) std::printf("ok: %s\n", what);
   }
-  // Waits for the other process and goes on making progress: it may need an answer of ours.
+  // Waits for the other process and goes on making progress: the other may need our answer.
   void meet() {
     line_.ring();
     while (!line_.rung()) fi_cq_read(side_.cq, nullptr, 0);
@@ -266,7 +266,7 @@ class Exchange {
       const ssize_t posted = post();
       if (posted == 0) return;
       if (posted != -FI_EAGAIN) fail("post", posted);
-      require(Clock::now() < end, "no room");
+      require(Clock::now() < end, "the post returns FI_EAGAIN until the deadline");
       fi_cq_read(side_.cq, nullptr, 0);
     }
   }

@@ -38,7 +38,7 @@ constexpr std::size_t kPairs = 4;        // communicators to the other rank, and
 constexpr std::size_t kInFlight = 16;    // requests of each communicator
 constexpr std::size_t kFlushBytes = 64;  // a flush reads so many, however short the message
 constexpr unsigned kDeadlineSeconds = 240;
-// What messages have, in turn: around the limits of packets, of eager messages and of stripes.
+// Bytes of messages, in turn: around the limits of packets, of eager messages and of stripes.
 constexpr std::size_t kSizes[] = {0,    1,    8,     64,     100,     4095,    4096,   4097,
                                   8191, 8192, 8193,  20000,  65536,   131072,  131073, 262144,
                                   3,    512,  70000, 999999, 1 << 20, 3 << 20, 5,      4 << 20};
@@ -181,7 +181,7 @@ class Rank {
     std::size_t number = 0;  // of the message
     bool flushing = false;
   };
-  // What one end of a link has in flight, each request with a slot of the end's memory.
+  // One end of a link and its requests in flight, each with a slot of the end's memory.
   struct End {
     Link* link = nullptr;
     bool sends = false;
@@ -294,8 +294,8 @@ void Rank::drop_ends() {
   ends_.clear();
 }
 
-// False: the plug-in says "not now". What it is given of a receive are copies, because the plug-in
-// changes them for receives of nothing.
+// False: the plug-in says "not now". The plug-in gets copies of the arguments of a receive, because
+// it changes them for receives of 0 bytes.
 bool Rank::start_next(End& end, std::size_t bytes) {
   void* data = end.slot(end.next).data();
   void* region = end.region;
@@ -312,7 +312,7 @@ bool Rank::start_next(End& end, std::size_t bytes) {
   return true;
 }
 
-// Requests of a communicator end in order. What was received is flushed, then looked at.
+// Requests of a communicator end in order. A received message is flushed, then verified.
 bool Rank::finish_oldest(End& end, std::size_t bytes, std::uint64_t seed, bool verify) {
   Request& oldest = end.flying.front();
   int done = 0;
@@ -466,14 +466,14 @@ void Rank::exchange_rma() {
   drop_ends();
 }
 
-// Both ranks arrive. Meanwhile ours answers what the other waits for: the plug-in makes progress in
-// its calls alone, and accepting from a listener that nobody knows is one that changes nothing.
+// Both ranks arrive. Meanwhile our plug-in must answer the other rank, and it makes progress in its
+// calls alone: accept from a listener that no rank connects to changes nothing else.
 void Rank::meet() {
   sideband_.say();
   while (!sideband_.has_arrived()) {
     void* nobody = nullptr;
     check(net_.accept(idle_listener_, &nobody), "accept");
-    require(nobody == nullptr, "accepted somebody without a handle");
+    require(nobody == nullptr, "accepted a connection without a handle");
   }
   sideband_.hear();
 }

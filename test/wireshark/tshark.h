@@ -43,9 +43,9 @@ FrameFields between_ipv6(std::uint8_t from, std::uint8_t to);
 // Where tshark is; empty if this machine has none.
 const std::string& tshark_program();
 
-// What `tshark OPTIONS` with the dissector prints; an exception if it fails or complains.
+// The output of `tshark OPTIONS` with the dissector; an exception if it fails or complains.
 std::string tshark(const std::string& options);
-// The same with what tshark itself knows of UET, if anything.
+// The output with tshark's own dissector of UET, if it has one.
 std::string tshark_alone(const std::string& options);
 
 // By field name ("uet.pds.psn"), the values in one packet as tshark prints them.
