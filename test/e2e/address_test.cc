@@ -151,7 +151,7 @@ TEST_P(AddressFormats, ASecondEndpointOfTheSameSourceGetsTheNextName) {
   EXPECT_NE(Side::name_of(*first), Side::name_of(*second));
 }
 
-// What an application of IP sockets expects: the port that it asked for is the port that it gets.
+// An application of IP sockets expects to get the port that it asked for.
 TEST(SocketAddress, KeepsThePortThatWasAskedFor) {
   for (const std::uint16_t port : {4801, 9228, 7471}) {
     const std::string service = std::to_string(port);
@@ -316,7 +316,8 @@ TEST_F(AddressVector, SynchronousErrorsGoIntoTheContext) {
   EXPECT_EQ(errors, (std::array<int, 3>{0, FI_EINVAL, 0}));
   EXPECT_EQ(addresses_, (std::array<fi_addr_t, 3>{0, FI_ADDR_NOTAVAIL, 1}));
   EXPECT_EQ(fi_av_insert(av, mixed_.data(), 3, nullptr, FI_SYNC_ERR, nullptr), -FI_EINVAL);
-  EXPECT_EQ(fi_av_insert(av, mixed_.data(), 3, nullptr, 0, nullptr), 2) << "a table needs no room";
+  EXPECT_EQ(fi_av_insert(av, mixed_.data(), 3, nullptr, 0, nullptr), 2)
+      << "FI_AV_TABLE needs no output";
   EXPECT_EQ(text(*av, 2), "fi_sockaddr_in://10.0.0.1:9");
   EXPECT_EQ(text(*av, 3), "fi_sockaddr_in://10.0.0.3:4793");
   EXPECT_EQ(text(*av, 4), "nothing");
@@ -392,7 +393,7 @@ TEST_F(AddressVector, SharedByEndpointsItStaysOpen) {
   (void)side_.av.release();
 }
 
-// What is under way when its address goes ends as if it were still there.
+// An operation in progress whose address is removed ends as if the address were still there.
 TEST_F(AddressVector, RemovalLeavesOperationsInProgressAlone) {
   Side peer({.hints = with_format(FI_SOCKADDR_IN)});
   const auto ep = side_.open_endpoint(0);

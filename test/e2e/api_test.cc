@@ -692,7 +692,7 @@ TEST_P(Blocking, ReadSleepsUntilACompletionComes) {
   signaller.join();
 }
 
-TEST_P(Blocking, DescriptorTellsOfCompletions) {
+TEST_P(Blocking, DescriptorReportsCompletions) {
   char room[8];
   int fd = -1;
   ASSERT_EQ(fi_control(&b_->cq->fid, FI_GETWAIT, &fd), 0);

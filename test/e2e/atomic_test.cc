@@ -155,7 +155,7 @@ TEST_F(Atomic, CompareCalls) {
   EXPECT_EQ(cells_[4], 0xF0U);
 }
 
-// What is said to work works, the rest is refused at once.
+// Each operation that the query reports as supported works; all others are refused at once.
 TEST_F(Atomic, Ses101_QueryTellsTheTruth) {
   alignas(16) std::array<std::byte, 64> operand{};
   alignas(16) std::array<std::byte, 64> compare{};
@@ -202,7 +202,7 @@ TEST_F(Atomic, Ses101_QueryTellsTheTruth) {
   // defined: counted from the tables of fi_atomic(3).
   const int base = 6 * 18 + 18 + 2 * 15 + 3 * 10;  // SUM PROD LOR LAND LXOR WRITE, DIFF, ...
   const int fetch = base + 18;
-  const int swap = 2 * 17 + 4 * 15 + 10;  // LONG_DOUBLE_COMPLEX has no room
+  const int swap = 2 * 17 + 4 * 15 + 10;  // LONG_DOUBLE_COMPLEX does not fit
   EXPECT_EQ(supported, base + fetch + swap);
   fi_atomic_attr attr{};
   EXPECT_EQ(fi_query_atomic(a_.domain.get(), FI_INT8, FI_SUM, &attr, FI_TAGGED), -FI_EOPNOTSUPP);

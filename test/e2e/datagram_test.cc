@@ -83,7 +83,7 @@ TEST(Datagram, OfEverySizeArriveWholeWithTheirData) {
   EXPECT_EQ(wait_for_all({&receiver, &sender}), "");
 }
 
-// Nobody repeats what is lost, and nobody takes anything twice or damaged.
+// The provider does not retransmit lost datagrams, and delivers none twice or damaged.
 TEST(Datagram, AreLostRatherThanRepeated) {
   if (provider() != "uet") GTEST_SKIP() << "faults are a parameter of uet";
   constexpr std::size_t kCount = 2000;
@@ -128,8 +128,8 @@ TEST(Datagram, AreLostRatherThanRepeated) {
   EXPECT_EQ(wait_for_all({&receiver, &sender}), "");
 }
 
-// Sends nobody listens to complete all the same, and what waits is bounded.
-TEST(Datagram, ToNobodyLeaveWithoutAnError) {
+// Sends to an endpoint that is gone complete all the same, and the number that waits is bounded.
+TEST(Datagram, ToAClosedEndpointLeaveWithoutAnError) {
   EXPECT_EQ(in_child({},
                      [] {
                        std::vector<std::byte> gone;
@@ -181,7 +181,7 @@ TEST(Datagram, UnexpectedOnesWaitForTheirReceive) {
 
 // ---- the calls ---------------------------------------------------------------------------------
 
-TEST(Datagram, WhatTheEndpointCannotDoIsRefused) {
+TEST(Datagram, UnsupportedOperationsAreRefused) {
   EXPECT_EQ(
       in_child({},
                [] {

@@ -196,7 +196,7 @@ TEST(Doctor, RefusesWrongOptions) {
   EXPECT_EQ(doctor("--help").status, kReady);
 }
 
-TEST(Doctor, TellsThatNobodyServes) {
+TEST(Doctor, ReportsAMissingServer) {
   const Result result = doctor("--peer 127.0.0.1 --port 1", {{"FI_UET_IFACE", "lo"}});
   EXPECT_EQ(result.status, kNotReady);
   EXPECT_THAT(result.text, HasSubstr("connecting to 127.0.0.1 port 1: Connection refused"));

@@ -155,7 +155,7 @@ TEST_F(Options, ThatAreUnknownAreNoProtocolOption) {
   }
   EXPECT_EQ(fi_getopt(&ep_->fid, 77, FI_OPT_TX_SIZE, &value, &length), -FI_ENOPROTOOPT);
   EXPECT_EQ(fi_setopt(&ep_->fid, 77, FI_OPT_TX_SIZE, &value, length), -FI_ENOPROTOOPT);
-  EXPECT_EQ(set(FI_OPT_CM_DATA_SIZE, value), -FI_ENOPROTOOPT) << "nobody can set it";
+  EXPECT_EQ(set(FI_OPT_CM_DATA_SIZE, value), -FI_ENOPROTOOPT) << "the option is read-only";
 }
 
 TEST_F(Options, OfAnotherLengthAreRefused) {
@@ -224,7 +224,7 @@ TEST(SharedMemory, IsForbiddenByTheParameterAlone) {
     const auto set = [&](bool permitted) {
       return fi_setopt(&ep->fid, FI_OPT_ENDPOINT, kSharedMemoryPermitted, &permitted, 1);
     };
-    require(set(true) == 0, "nobody asks for rings");
+    require(set(true) == 0, "permission to use rings is refused");
     require(set(false) == (rings ? -FI_EOPNOTSUPP : 0), "the answer is not what the domain does");
     bool used = !rings;
     std::size_t length = 1;
@@ -324,8 +324,8 @@ TEST_F(BindAfterEnable, AQueueForTheOtherSideIsTaken) {
   EXPECT_EQ(a_.next(b_).context, room_);
 }
 
-// The operations in progress have places in the queue, which holds two at first.
-TEST_F(BindAfterEnable, WhatIsPostedCompletesInTheQueue) {
+// The operations in progress have entries in the queue, which holds two at first.
+TEST_F(BindAfterEnable, PostedOperationsCompleteInTheQueue) {
   const auto other = enabled(b_, FI_TRANSMIT | FI_RECV);
   Owned<fid_ep> ep;
   Side::open(ep, "fi_endpoint",
@@ -374,7 +374,7 @@ TEST_F(BindAfterEnable, ASharedTransmitContextTakesWhatIsInProgress) {
 }
 
 // SES-80: the first write is refused, the second one counted.
-TEST_F(BindAfterEnable, Ses80_DataAreTakenOnceSomebodyCanBeTold) {
+TEST_F(BindAfterEnable, Ses80_DataAreTakenOnceACounterIsBound) {
   const auto ep = enabled(a_, FI_TRANSMIT | FI_RECV);
   const auto other = enabled(b_, FI_TRANSMIT);
   const fi_addr_t to = a_.insert(*other);
@@ -391,9 +391,9 @@ TEST_F(BindAfterEnable, Ses80_DataAreTakenOnceSomebodyCanBeTold) {
   reach(*written, 1);
 }
 
-// A target without receive CQ and counter could tell nobody the data of a write; writes without
-// data need no one to tell.
-TEST(Bind, Ses80_DataOfAWriteThatNobodyCouldBeToldAreRefused) {
+// A target without receive CQ and counter cannot report the data of a write; writes without data
+// need no report.
+TEST(Bind, Ses80_WriteDataWithoutCqOrCounterAreRefused) {
   enum class Told { Nobody, Queue, Counter };
   constexpr std::uint64_t kKey = 5;
   for (const Told told : {Told::Nobody, Told::Queue, Told::Counter}) {

@@ -101,7 +101,7 @@ class ForeignPort : public testing::Test {
     bytes.resize(length + 4);
     return bytes;
   }
-  // What comes next at the port of the peer, while we make progress; nothing within 2 s.
+  // The next packet at the port of the peer, while we make progress; nothing if none comes in 2 s.
   std::optional<std::vector<std::byte>> hear(const Socket& socket) {
     for (int tries = 0; tries < 200; ++tries) {
       if (!event_) event_ = Side::poll(*side_.cq, &source_);

@@ -64,7 +64,7 @@ class Channel {
   Channel& operator=(Channel&&) = delete;
 
   void send_bytes(std::span<const std::byte> bytes);
-  // Waits for a message; lets `node`, if there is one, make progress meanwhile.
+  // Waits for a message; makes progress of `node`, if there is one, meanwhile.
   std::vector<std::byte> receive_bytes(Node* node = nullptr);
   bool readable() const;
 
@@ -128,8 +128,8 @@ class Process {
 // Waits for all; the first that fails has the others killed. Empty when all ended well.
 std::string wait_for_all(std::initializer_list<Process*> processes);
 
-// What a program prints, run by the shell within a minute. FI_PROVIDER is set to provider(); an
-// empty value in `environment` takes the variable away.
+// The output of a program, run by the shell within a minute. FI_PROVIDER is set to provider(); an
+// empty value in `environment` removes the variable.
 struct Output {
   int status = 0;  // as waitpid gives it
   std::string text;
@@ -232,7 +232,7 @@ class Node {
   Event next(const char* what);
   // Waits for `count` completions without error.
   void drain(std::size_t count, const char* what);
-  // Lets the provider work; completions are kept for poll.
+  // Makes progress; completions are kept for poll.
   void keep_events();
 
   // Sorted by order of destruction.

@@ -30,9 +30,9 @@ Info get_info(std::uint32_t version, const std::function<void(fi_info&)>& wish) 
   return Info(found);
 }
 
-// ---- who is offered it -------------------------------------------------------------------------
+// ---- applications that are offered FI_HMEM -----------------------------------------------------
 
-TEST(HmemOffer, IsMadeToWhoAsksInAllPlacesThatStateIt) {
+TEST(HmemOffer, IsMadeOnRequestInAllCapabilities) {
   for (const int mr_mode : {0, FI_MR_HMEM, FI_MR_HMEM | FI_MR_LOCAL | FI_MR_ENDPOINT}) {
     const Info info = get_info(FI_VERSION(1, 17), [&](fi_info& hints) {
       hints.caps = kCapabilities | FI_HMEM;
@@ -46,7 +46,7 @@ TEST(HmemOffer, IsMadeToWhoAsksInAllPlacesThatStateIt) {
   }
 }
 
-TEST(HmemOffer, IsNotMadeToWhoDoesNotAsk) {
+TEST(HmemOffer, IsNotMadeWithoutARequest) {
   for (const std::uint64_t caps : {std::uint64_t{0}, kCapabilities}) {
     const Info info = get_info(FI_VERSION(1, 17), [&](fi_info& hints) { hints.caps = caps; });
     ASSERT_NE(info, nullptr);
@@ -67,7 +67,7 @@ class Hmem : public testing::Test {
   explicit Hmem(std::uint64_t more = FI_HMEM)
       : a_({.capabilities = kCapabilities | more}), b_({.capabilities = kCapabilities | more}) {}
 
-  // What fi_mr_regattr says to `memory` of this interface.
+  // The result of fi_mr_regattr for `memory` of this interface.
   int reg(Side& side, std::span<char> memory, fi_hmem_iface iface, std::uint64_t flags,
           Owned<fid_mr>& out) {
     const iovec iov{memory.data(), memory.size()};

@@ -38,7 +38,7 @@ std::vector<Bytes> real_packets() {
 }
 
 // A third is noise, a third a real packet as it is, a third a real packet with bits flipped, bytes
-// replaced, the PDC ids drawn anew, or its end cut off or made longer.
+// replaced, the PDC ids drawn again, or its end cut off or made longer.
 Bytes draw(std::mt19937_64& random, const std::vector<Bytes>& real) {
   if (random() % 3 == 0) {
     Bytes noise(random() % 2000);

@@ -46,7 +46,7 @@ SideOptions options_of(std::uint8_t job, KeyOf whose, bool absolute) {
   }};
 }
 
-// What became of an operation: 0, or the error and the return code behind it.
+// The result of an operation: 0, or the error and the return code behind it.
 struct Verdict {
   int error = 0;
   int return_code = 0;
@@ -132,7 +132,7 @@ TEST_P(Jobs, Ses17_Ses19_ReachNeitherMemoryNorReceivesOfEachOther) {
 
   const auto refused = try_all(stranger, *from_outside, stranger.insert(*target.ep), target.side);
   for (std::size_t i = 0; i < refused.size(); ++i) {
-    // A relative name means nobody in another job; an absolute one leaves it to what is reached.
+    // A relative name is invalid in another job; for an absolute one the reached region decides.
     const bool by_key = absolute && i >= kMessages;
     const Verdict expected =
         by_key ? Verdict{FI_ENOKEY, kBadMkey} : Verdict{FI_EKEYREJECTED, kBadJobId};
@@ -237,8 +237,8 @@ TEST(JobsOfTheDefault, Ses19_JobIdOfTheEnvironmentSeparatesProcesses) {
   }
 }
 
-// A key of another size than a JobID's, of a JobID of more than 24 bits, or without bytes, is
-// refused by whoever is given it.
+// fi_domain and fi_endpoint refuse a key whose size is not that of a JobID, whose JobID has more
+// than 24 bits, or that has no bytes.
 TEST(JobKeys, Ses145_OfAWrongSizeOrTooWideAreInvalid) {
   Side side;
   const auto open_with = [&](KeyOf whose, const std::uint8_t* key, std::size_t size) {

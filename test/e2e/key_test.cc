@@ -52,7 +52,7 @@ constexpr Case kCases[] = {
 
 class Keys : public ::testing::TestWithParam<Case> {};
 
-// What both sides do; `key` is the target's.
+// The steps of both sides; `key` is the target's.
 void use(std::uint64_t key) {
   Side initiator;
   Side target;

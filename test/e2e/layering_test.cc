@@ -62,7 +62,7 @@ TEST_F(FiInfo, NeverShowsAnotherProviderOnTopOfUs) {
   }
 }
 
-TEST_F(FiInfo, ShowsDatagramsOnlyToWhoAsksForThem) {
+TEST_F(FiInfo, ShowsDatagramsOnlyOnRequest) {
   const Environment no_filter{{"FI_PROVIDER", ""}};
   const std::string text = fi_info("-t FI_EP_DGRAM", no_filter);
   EXPECT_NE(text.find("provider: uet\n"), std::string::npos) << text;
@@ -72,7 +72,7 @@ TEST_F(FiInfo, ShowsDatagramsOnlyToWhoAsksForThem) {
   EXPECT_EQ(rdm.find("FI_EP_DGRAM"), std::string::npos) << rdm;
 }
 
-TEST_F(FiInfo, LetsUtilityProvidersStandOnItWhenToldTo) {
+TEST_F(FiInfo, AllowsUtilityProvidersIfParameterIsSet) {
   const std::string text = fi_info("", {{"FI_PROVIDER", ""}, {"tune.allow_layering", "yes"}});
   EXPECT_NE(text.find("uet;ofi_rxd"), std::string::npos) << text;
 }

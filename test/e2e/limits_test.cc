@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What applications ask for at the edge of what is possible: lengths that wrap, no descriptors
-// left, numbers that no enumeration has, errors that nobody has read, threads that are cancelled.
+// Requests of applications at the limits: lengths that wrap, no descriptors left, numbers that no
+// enumeration has, errors that the application has not read, threads that are cancelled.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <rdma/fi_atomic.h>
@@ -100,7 +100,7 @@ TEST_F(Limits, PiecesOfMessagesAndRmaDoNotWrap) {
   msg.rma_iov_count = 1;
   EXPECT_EQ(fi_writemsg(ep, &msg, 0), -FI_EINVAL);
   EXPECT_EQ(fi_readmsg(ep, &msg, 0), -FI_EINVAL);
-  msg.iov_count = kHalf;  // nobody looks at so many
+  msg.iov_count = kHalf;  // the provider does not read so many
   EXPECT_EQ(fi_writemsg(ep, &msg, 0), -FI_EINVAL);
 }
 
@@ -144,9 +144,9 @@ TEST(Descriptors, ADomainWithoutThemSaysSo) {
   EXPECT_EQ(process.wait(), "");
 }
 
-// ---- errors that nobody has read ---------------------------------------------------------------
+// ---- errors that the application has not read --------------------------------------------------
 
-TEST_F(Limits, CounterWaitTellsOfAnErrorCountedBefore) {
+TEST_F(Limits, CounterWaitReportsAnEarlierError) {
   Owned<fid_cntr> counter;
   Side::open(counter, "fi_cntr_open",
              [&](auto** out) { return fi_cntr_open(a_.domain.get(), nullptr, out, nullptr); });

@@ -25,7 +25,7 @@
 #ifdef UET_SANITIZED
 TEST(NoMemory, IsNotTriedWithSanitizers) { GTEST_SKIP() << "they have their own malloc"; }
 #else
-// Ours in place of the C library's, for all libraries of this program.
+// These functions replace those of the C library, for all libraries of this program.
 extern "C" {
 void* __libc_malloc(std::size_t);
 void* __libc_calloc(std::size_t, std::size_t);
@@ -144,7 +144,7 @@ void open_objects() {
         return result;
       },
       [] {});
-  // A bind that was refused for want of memory is made again.
+  // A bind that was refused for lack of memory is made again.
   for (long number = 1, left = 0; left == 0; ++number) {
     check(fi_endpoint(a.domain.get(), a.info.get(), &endpoint, nullptr), "fi_endpoint");
     failing = number;
@@ -254,13 +254,13 @@ void talk_for_the_first_time() {
     const Clock::time_point start = Clock::now();
     while (result == -FI_EAGAIN) {
       result = fi_tsend(from.get(), "x", 1, nullptr, address, 7, nullptr);
-      require(Clock::now() - start < kDeadline, "no room for ever");
+      require(Clock::now() - start < kDeadline, "FI_EAGAIN until the deadline");
     }
     finish(a, b, "a message to a new peer");
   }
 }
 
-// The first long message, which nobody waits for, write, read and atomic of two domains. Each is
+// The first long unexpected message, write, read and atomic of two domains. Each operation is
 // posted again when it is refused, and completes.
 void work_for_the_first_time() {
   constexpr std::size_t kLong = 300'000;
@@ -301,7 +301,7 @@ void work_for_the_first_time() {
     for (std::size_t i = 0; i < std::size(posts); ++i) {
       while (results[i] == -FI_EAGAIN) {
         results[i] = posts[i]();
-        require(Clock::now() - start < kDeadline, "no room for ever");
+        require(Clock::now() - start < kDeadline, "FI_EAGAIN until the deadline");
       }
       require(results[i] == 0,
               "post " + std::to_string(i) + " gives " + std::to_string(results[i]));

@@ -99,7 +99,7 @@ TEST_F(MemoryRegion, ManyPacketsCountAsOneOperation) {
   EXPECT_EQ(fi_cntr_read(writes.get()), 1U);
 }
 
-TEST_F(MemoryRegion, WhatMayBeBound) {
+TEST_F(MemoryRegion, BindTakesOneCounterOfItsDomain) {
   auto counter = open_counter(b_);
   const auto foreign = open_counter(a_);
   auto mr = expose();
@@ -201,7 +201,7 @@ TEST(MemoryRegionModes, EveryMaskMayBeOfferedAndNoBitIsRequired) {
   }
 }
 
-// What the application sets is what it gets, in any combination.
+// The application gets the mode bits that it sets, in any combination.
 TEST(MemoryRegionModes, EveryCombinationWorks) {
   constexpr int kBits[] = {FI_MR_VIRT_ADDR, FI_MR_PROV_KEY, FI_MR_RMA_EVENT, FI_MR_ENDPOINT};
   constexpr int kNoMatter = FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_MMU_NOTIFY | FI_MR_HMEM;
@@ -236,7 +236,7 @@ TEST_F(MemoryRegion, KeysOfTheApplication) {
   EXPECT_EQ(reg(b_, memory_, 8, FI_REMOTE_READ, kKey, 0, &second), -FI_ENOKEY);
   EXPECT_EQ(reg(b_, memory_, 8, FI_REMOTE_READ, std::uint64_t{1} << 50, 0, &second),
             -FI_EKEYREJECTED);
-  // Nobody outside asks for the key of memory without remote rights.
+  // No peer uses the key of memory without remote rights.
   ASSERT_EQ(reg(b_, memory_, 8, FI_SEND | FI_RECV | FI_COLLECTIVE, kKey, 0, &second), 0);
   EXPECT_NE(fi_mr_desc(second), nullptr);
   EXPECT_EQ(fi_close(&second->fid), 0);

@@ -95,7 +95,7 @@ class Side {
     return address;
   }
 
-  // What is in the queue now, good or bad.
+  // The next entry of the queue, good or bad; nothing if the queue is empty.
   std::optional<Event> poll() { return poll(*cq); }
   static std::optional<Event> poll(fid_cq& queue, fi_addr_t* source = nullptr) {
     fi_cq_tagged_entry entry{};

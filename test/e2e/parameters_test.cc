@@ -102,8 +102,8 @@ TEST_F(Parameters, DscpControlIsTheOneOfAcks) {
   EXPECT_FALSE(has_ipv4_packet_with_dscp(capture_of(file_, {}), 41));
 }
 
-// What follows flags and clear_psn_offset of the first request with SYN (WIRE 2.1, 2.2): its PSN
-// and its SPDCID, both drawn from the seed.
+// The fields behind flags and clear_psn_offset of the first request with SYN (WIRE 2.1, 2.2): its
+// PSN and its SPDCID, both drawn from the seed.
 std::string first_syn(const std::string& bytes) {
   for (std::size_t at = 0; at + 10 < bytes.size(); ++at) {
     const auto type = static_cast<unsigned char>(bytes[at]) >> 3;
@@ -128,7 +128,7 @@ TEST_F(Parameters, SeedRepeatsStartPsnsAndIds) {
   EXPECT_NE(drawn("6"), first);
 }
 
-// What the congestion context of such a process has at its end.
+// The counter of the congestion context of such a process at its end.
 std::uint64_t counter_after(const std::string& name, Environment environment) {
   environment.insert({{"FI_UET_CC_ALGORITHM", "nscc"}, {"FI_UET_LOCAL", "off"}});
   ChannelPair channels;

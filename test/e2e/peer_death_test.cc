@@ -85,7 +85,7 @@ struct Stream {
     for (Slot& slot : slots) slot.stream = this;
   }
 
-  // Fills the window; false when the provider has no room just now.
+  // Fills the window; false if the provider returns FI_EAGAIN.
   bool post_more(bool with_reads) {
     for (Slot& slot : slots) {
       if (slot.busy) continue;
@@ -160,7 +160,7 @@ void send_to_both(pid_t victim_pid, Channel& to_victim, Channel& to_survivor) {
   require(victim.bad > 0, "no operation to the dead peer failed");
   require(survivor.bad == 0, "an operation to the living peer failed");
 
-  // Drain, and let the survivor compare the number of messages.
+  // Drain, and make the survivor compare the number of messages.
   while (survivor.good < survivor.posted) {
     if (const auto event = node.poll()) take(*event);
   }
@@ -182,7 +182,7 @@ TEST(PeerDeath, OperationsFailInTimeAndTheOtherPeerIsServed) {
 void receive_one(Channel& channel) {
   channel.receive<char>();
   NodeOptions options;
-  options.service = "5799";  // a UDP port of ours, the same for both
+  options.service = "5799";  // our UDP port, the same for both
   Node node(options);
   node.connect(channel);
   int value = 0;
@@ -203,8 +203,8 @@ void send_one(Node& node, Channel& channel, fi_addr_t peer) {
   channel.receive<char>(&node);
 }
 
-// A process that ends without a word leaves its port to the next one. Who removes the old one's
-// address, or inserts the new one's, reaches the new one, though its own PDC was to the old one.
+// A process that ends without a word leaves its port to a successor. A peer that removes the old
+// address, or inserts the new one, reaches the successor, though its PDC was to the old process.
 class Successor : public ::testing::TestWithParam<bool> {};
 
 TEST_P(Successor, AtTheSameAddressIsReachedOnceItsAddressWasInserted) {

@@ -26,7 +26,7 @@ using prov::PeerSrxOwnerOps;
 constexpr std::uint64_t kPeerCaps = FI_TAGGED | FI_PEER | FI_AV_USER_ID;
 constexpr fi_addr_t kUserId = 0x5500;
 
-// What an owner keeps: completions, posted receives, messages that have found none.
+// The state of an owner: completions, posted receives, messages that have found none.
 struct Owner {
   struct Receive : PeerRxEntry {
     iovec room{};

@@ -15,8 +15,8 @@ namespace {
 
 constexpr const char* kProgram = UET_LIBFABRIC_BIN "/fi_pingpong";
 
-// A TCP port on which somebody listens, by the kernel's table: a trial connection would be taken
-// for the client.
+// True if a process listens on this TCP port, by the kernel's table: the server would take a trial
+// connection for the client.
 bool listens(int port) {
   char wanted[16];
   std::snprintf(wanted, sizeof wanted, ":%04X ", port);

@@ -54,7 +54,7 @@ class ProbeTest : public testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(All, ProbeTest, testing::Values("", "--rod", "--crc"));
 
-TEST_P(ProbeTest, FindsNoDeviationOfOurs) {
+TEST_P(ProbeTest, FindsNoDeviationInUet) {
   const Output output = probe(GetParam());
   EXPECT_TRUE(WIFEXITED(output.status) && WEXITSTATUS(output.status) == 0) << output.text;
   EXPECT_THAT(output.text, HasSubstr("No deviation from UET 1.0.3 found."));

@@ -160,8 +160,8 @@ TEST_F(ReceiveCase, CancelledMultiReceiveSaysThatTheBufferIsFree) {
   EXPECT_EQ(event.flags, FI_MSG | FI_RECV | FI_MULTI_RECV);
 }
 
-// Many programs meet outside the fabric when they have what they wait for.
-TEST_F(ReceiveCase, ReceiverThatStopsCallingWhenItHasItsMessageLetsTheSendComplete) {
+// Many programs meet outside the fabric when they have the messages that they wait for.
+TEST_F(ReceiveCase, SendCompletesIfReceiverStopsAfterMessage) {
   open(0);
   for (const std::size_t length : {20'000U, 60'000U}) {
     std::vector<char> data(length, 'd');
@@ -300,7 +300,7 @@ TEST_F(ReceiveCase, PeeksAndReleasesDoNotCount) {
 
 class UnknownSender : public ReceiveCase {
  protected:
-  // The error entry that a message from nobody in the AV makes.
+  // The error entry of a message whose source is not in the AV.
   fi_cq_err_entry next_error(void* data, std::size_t size) {
     fi_cq_tagged_entry entry{};
     ssize_t result = -FI_EAGAIN;
@@ -428,7 +428,7 @@ TEST_P(AbandonedMessage, Ses113_Ses122_EndsItsReceiveWithAnErrorAndNoOther) {
   EXPECT_EQ(std::count(into.begin(), into.end(), 0), static_cast<std::ptrdiff_t>(kBytes));
 }
 
-TEST_P(AbandonedMessage, Ses113_ThatNobodyWaitedForIsForgotten) {
+TEST_P(AbandonedMessage, Ses113_UnexpectedOneIsForgotten) {
   open(GetParam());
   send_and_cancel(std::vector<char>(kBytes, 'm'));
   if (GetParam() != (FI_SOURCE | FI_SOURCE_ERR)) return expect_next_message_arrives();

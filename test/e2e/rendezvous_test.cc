@@ -246,7 +246,7 @@ TEST(RendezvousEnds, CancelledSendIsNotReceived) {
     node.post("sending", [&] {
       return fi_tsend(node.ep.get(), out.data(), kLong, nullptr, peer, 1, &operation);
     });
-    channels.left.meet(&node);  // it has arrived, and nobody wants it
+    channels.left.meet(&node);  // it has arrived unexpectedly
     int cancelled = 0;
     while ((cancelled = fi_cancel(&node.ep->fid, &operation)) == -FI_ENOENT) {
       // All of it has left, and the target has not yet answered that it wants to read the rest.
@@ -312,7 +312,7 @@ TEST(RendezvousEnds, SendThatWaitsForItsReadEndsWhenThePeerDies) {
   EXPECT_EQ(sender.wait(), "");
 }
 
-TEST(RendezvousEnds, ClosedTargetLetsTheSendFinish) {
+TEST(RendezvousEnds, SendToAClosedTargetCompletes) {
   ChannelPair channels;
   Process sender("sender", {}, [&] {
     Node node;

@@ -110,7 +110,7 @@ TEST(ScalableEndpoint, PlainAddressReachesTheFirstReceiveContextAndItsMemory) {
 }
 
 // Ses147: the name states where the run begins and how long it is.
-TEST(ScalableEndpoint, Ses147_NameStatesTheRunAndNobodyElseGetsAnIndexOfIt) {
+TEST(ScalableEndpoint, Ses147_NameStatesTheRunOfReservedIndices) {
   Scalable a;
   const auto run = Side::name_of(*a.sep);
   EXPECT_EQ(run, Side::name_of(*a.tx[1]));
@@ -245,7 +245,7 @@ void exchange(Scalable& self, fi_addr_t peer, int context, bool first) {
   }
 }
 
-TEST_P(ScalableThreads, OnContextsOfTheirOwnDisturbNobody) {
+TEST_P(ScalableThreads, OnOwnContextsDoNotDisturbEachOther) {
   Scalable a(scalable_options(GetParam()));
   Scalable b(scalable_options(GetParam()));
   const fi_addr_t b_at_a = a.insert(*b.sep);

@@ -19,7 +19,7 @@ class SeldomPoll : public testing::Test {
   SeldomPoll() : sender(a.open_endpoint(0)), receiver(b.open_endpoint(0)) {
     to_receiver = a.insert(*receiver);
   }
-  // What a call of the receiver leaves on its queue, without the progress of another one.
+  // The completions that one call of the receiver finds, without the progress of another call.
   std::size_t completions() {
     std::array<fi_cq_tagged_entry, kMessages> entries;
     const ssize_t count = fi_cq_read(b.cq.get(), entries.data(), entries.size());

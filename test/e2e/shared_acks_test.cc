@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Messages that nobody waits for share their ACKs (PDS-128, tail_loss_time_us): how many are
-// sent, and that nothing waits for what nobody has asked for.
+// Messages without completion share their ACKs (PDS-128, tail_loss_time_us): how many are sent,
+// and that no call waits for an ACK that the sender has not requested.
 #include <gtest/gtest.h>
 #include <rdma/fi_tagged.h>
 
@@ -52,16 +52,16 @@ class Player {
     }
   }
 
-  // Is there a message that nobody has answered, and nobody has asked for? One in sixteen asks by
-  // itself; the answer is here soon then.
+  // Is there a message without an ACK and without an ACK request? One message in sixteen requests
+  // an ACK by itself, which arrives soon.
   bool tail_waits() {
     const Clock::time_point end = Clock::now() + std::chrono::milliseconds(200);
     while (Clock::now() < end) node.keep_events();
     return node.counter("ses_messages_sent") < node.counter("pds_requests_sent");
   }
-  // After what had to ask for the tail if it waited.
+  // After a call that had to request an ACK for the tail if it waited.
   void require_asked(bool waited) {
-    require(!waited || node.counter("pds_ack_requests_sent") > 0, "nobody has asked");
+    require(!waited || node.counter("pds_ack_requests_sent") > 0, "no ACK was requested");
   }
 
   Channel& channel;
@@ -134,7 +134,7 @@ TEST_F(SharedAcks, Pds128_TheTailIsAskedFor) {
         player.play(begins, rounds);
         player.await_answers();
       }
-      require(player.node.counter("pds_ack_requests_sent") > 0, "nobody has asked");
+      require(player.node.counter("pds_ack_requests_sent") > 0, "no ACK was requested");
       require(player.node.counter("pds_rto_retransmissions") == 0, "a time-out has expired");
     };
   };
@@ -155,7 +155,8 @@ TEST_F(SharedAcks, NoneIsLostWithALossyNetwork) {
   ping_pong({{"FI_UET_FAULTS", "loss=5%,seed=5"}}, {}, [](Node&) {});
 }
 
-// Room is soon needed again: whoever posts asks for it. A second would not do for these otherwise.
+// A full queue needs free entries soon: the post requests an ACK. Otherwise each full queue would
+// wait for tail_loss_time_us, a second.
 TEST_F(SharedAcks, FullQueuesDoNotWaitForTheTail) {
   NodeOptions options;
   options.queue_size = 8;

@@ -241,7 +241,7 @@ TEST_F(SharedReceive, OutlivesItsEndpoints) {
   eps_[1].reset();
   EXPECT_EQ(fi_close(&queues_[1].release()->fid), 0);
   EXPECT_EQ(fi_close(&a_.av.release()->fid), 0);
-  EXPECT_EQ(fi_cancel(&srx_->fid, &in_[2]), 0) << "nobody is left to tell";
+  EXPECT_EQ(fi_cancel(&srx_->fid, &in_[2]), 0) << "no endpoint is left to report it";
   EXPECT_EQ(fi_close(&srx_.release()->fid), 0);
 }
 

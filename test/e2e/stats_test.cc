@@ -47,7 +47,7 @@ Counters read_counters(Node& node) {
   return counters;
 }
 
-// What FI_UET_STATS wrote; the first line is a heading.
+// Parses the output of FI_UET_STATS; the first line is a heading.
 Counters parse_dump(const std::string& text) {
   std::istringstream lines(text);
   std::string heading;
@@ -267,7 +267,7 @@ TEST(Stats, TheProgramsOwnHandlerIsLeftAlone) {
   std::remove(file.c_str());
 }
 
-TEST(Stats, ASignalAfterTheLastDomainIsClosedHarmsNobody) {
+TEST(Stats, ASignalAfterTheLastCloseIsHarmless) {
   Process process("process", {{"FI_UET_STATS", "signal:/dev/null"}}, [&] {
     { const Node node; }
     ::kill(::getpid(), SIGUSR2);

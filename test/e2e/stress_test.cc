@@ -24,7 +24,7 @@ constexpr std::uint64_t kRounds = 500;  // per thread
 
 std::size_t bytes_of(std::uint64_t round) { return round * 37 % 9000; }
 
-// Reads one completion, whoever it belongs to: its context is the counter of the owner.
+// Reads one completion of any thread: its context is the counter of the owner.
 void reap_one(Node& node) {
   fi_cq_tagged_entry entry{};
   const ssize_t count = fi_cq_read(node.cq.get(), &entry, 1);

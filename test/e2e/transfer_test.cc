@@ -98,7 +98,7 @@ void post_receives(Node& node, Operation operation, Slots& slots, std::size_t co
   }
 }
 
-// ---- RMA: slot i of our memory and slot i of the peer's ----------------------------------------
+// ---- RMA: slot i of our memory and slot i of the peer ------------------------------------------
 
 void rma_round(Node& node, fi_addr_t peer, Operation operation, Slots& slots,
                const RemoteRegion& remote, std::size_t count) {
@@ -150,7 +150,7 @@ void watch_round(Node& node, Operation operation, Slots& slots, std::size_t coun
       require_pattern(slots.at(i), seed_of(slots.bytes_each, i), "write");
     }
   }
-  require(!node.poll(), "a completion that nobody asked for");
+  require(!node.poll(), "a completion without an operation");
 }
 
 // ---- the two processes -------------------------------------------------------------------------
@@ -310,7 +310,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, ManyMessages, ::testing::Values(Mode::Rud, Mode:
 
 // ---- the faults themselves ---------------------------------------------------------------------
 
-// What makes the tests above mean something: with nothing but losses nothing arrives.
+// The tests above have a meaning only if the faults take effect: with losses alone nothing arrives.
 TEST(Faults, AllLostMeansThatNothingArrives) {
   if (provider() != "uet") GTEST_SKIP() << "faults are a parameter of uet";
   ChannelPair channels;

@@ -162,7 +162,7 @@ TEST(Trigger, EveryKindOfOperationCanWait) {
   });
 }
 
-TEST(Trigger, WhatIsDueAlreadyLeavesAtOnce) {
+TEST(Trigger, DueOperationsLeaveAtOnce) {
   in_child([] {
     Loop loop;
     check(fi_cntr_add(loop.counter.get(), 3), "fi_cntr_add");
@@ -199,7 +199,7 @@ TEST(Trigger, AnAliasMayTriggerAllItsOperationsAndInjectIsCopied) {
   });
 }
 
-TEST(Trigger, MoreThanTheEndpointHoldsLeaveAsRoomComes) {
+TEST(Trigger, MoreThanTheQueueHoldsLeaveAsItDrains) {
   in_child([] {
     NodeOptions small = options();
     small.queue_size = 32;
@@ -401,7 +401,7 @@ TEST(DeferredWork, EveryTransferCountsOnItsCounterOnly) {
     require_pattern(memory, 6, "written memory");
     require(fi_cntr_read(loop.node.sent.get()) == 0, "the endpoint's counter has counted");
     require(fi_cntr_read(loop.node.received.get()) == 0, "the endpoint's counter has counted");
-    loop.require_nothing("an entry that nobody asked for");
+    loop.require_nothing("an unexpected entry");
   });
 }
 
@@ -426,7 +426,7 @@ TEST(DeferredWork, AtomicsOfEveryForm) {
     check(swap.atomic(FI_OP_COMPARE_ATOMIC, desired, other, FI_CSWAP, region), "queueing");
     check(fi_cntr_wait(loop.done.get(), 3, 10000), "waiting for the swap");
     require(other == 40 && memory == 7, "the swap did not happen");
-    loop.require_nothing("an entry that nobody asked for");
+    loop.require_nothing("an unexpected entry");
   });
 }
 

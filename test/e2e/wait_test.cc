@@ -20,9 +20,9 @@
 namespace uet::e2e {
 namespace {
 
-constexpr int kPatience = 30000;  // milliseconds; whoever waits longer has missed something
+constexpr int kPatience = 30000;  // milliseconds; a longer wait means a lost wake-up
 
-// What a test blocks on: the object behind `fid` is a CQ, counter, EQ or wait set of this kind.
+// An object to block on: the object behind `fid` is a CQ, counter, EQ or wait set of this kind.
 struct Blocker {
   fid_fabric* fabric;
   struct fid* fid;
@@ -505,7 +505,7 @@ int socket_watchers() {
   return watchers;
 }
 
-// A kernel that has to tell of each packet does so in its sender's time.
+// If the socket is watched, the kernel reports each packet, which delays the sender.
 TEST(Sleep, ItsSocketIsWatchedFromTheFirstTimeOn) {
   for (const char* rings : {"off", "auto"}) {
     Process sleeper("sleeper", {{"FI_UET_LOCAL", rings}}, [] {
@@ -513,7 +513,7 @@ TEST(Sleep, ItsSocketIsWatchedFromTheFirstTimeOn) {
       options.wait = FI_WAIT_UNSPEC;
       Node node(options);
       for (int pass = 0; pass < 1000; ++pass) node.keep_events();
-      require(socket_watchers() == 0, "the socket is watched though nobody sleeps");
+      require(socket_watchers() == 0, "the socket is watched though no thread sleeps");
       // A call whose time is up before it sleeps proves nothing, so that it is made again.
       fi_cq_tagged_entry entry{};
       const Clock::time_point start = Clock::now();
@@ -609,7 +609,7 @@ TEST(PollSet, TellsWhichQueuesAndCountersHaveNews) {
     }
     require(queue && counter, "no news of the message");
     require(poll(4) == 1 && contexts[0] == &node.cq, "the queue is not empty, the counter at rest");
-    require(poll(0) == 0, "more contexts than there is room for");
+    require(poll(0) == 0, "more contexts than the array holds");
     check(fi_cntr_add(node.received.get(), 5), "fi_cntr_add");
     require(poll(4) == 1, "the application's own addition counts as news");
     check(set->ops->poll_del(set, &node.cq->fid, 0), "fi_poll_del");
