@@ -60,7 +60,7 @@ Result<void> Run::submit_atomic(Endpoint& endpoint, std::size_t number) {
   return world_.fep(endpoint.plan->node).ses().atomic(*endpoint.context, op, world_.now());
 }
 
-// What this context's swap before this one has left in the same place.
+// The operand that the context's previous swap left in the word of the same node.
 std::uint64_t Run::previous_swap(std::size_t number) const {
   const OperationPlan& plan = plan_.operations[number];
   std::uint64_t previous = kUntouchedWord;

@@ -21,7 +21,7 @@ class Deferral : public testing::TestWithParam<double> {
     config.link.loss = GetParam();
     config.fep.ses.rendezvous = false;
     config.fep.ses.deferrable = true;
-    config.fep.ses.unexpected_bytes_per_context = 2048;  // there would be no room for its data
+    config.fep.ses.unexpected_bytes_per_context = 2048;  // less than its data need
     return config;
   }
   Deferral() : stage_(config()) { stage_.actor(1).peer.ai_full = true; }

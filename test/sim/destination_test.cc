@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Destination flow control from end to end (CMS 4.1): messages that nobody waits for fill the
-// memory of their target, which asks its sources for less and lets them go on when it has taken
-// them.
+// Destination flow control from end to end (CMS 4.1): unexpected messages fill the memory of their
+// target, which reports a penalty to its sources and lifts it when the application has received
+// the messages.
 #include <gtest/gtest.h>
 
 #include <algorithm>

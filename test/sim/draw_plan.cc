@@ -414,7 +414,7 @@ void draw_multi_receives(Plan& plan, Rng& rng) {
   }
 }
 
-// Some FEPs answer NO_MATCH where others send a NACK; nobody gives up.
+// Some FEPs answer NO_MATCH where others send a NACK; no initiator gives up.
 void draw_refusals(Plan& plan, Rng& rng) {
   ses::Parameters& ses = plan.fep.ses;
   ses.short_headers = rng.chance(0.5);
@@ -427,8 +427,8 @@ void draw_refusals(Plan& plan, Rng& rng) {
     ses.unexpected_bytes_per_context = rng.between(0, 4) * ses.payload_mtu;
   }
   if (!ses.no_match) return;
-  // What one context of a node refuses is not ordered with what another one takes, so all
-  // that a sender does to one place goes through the same.
+  // A message that one context of a node refuses is not ordered with messages that another context
+  // takes. Therefore all operations of a sender on one place go through the same context.
   std::map<std::pair<int, int>, int> through;
   for (OperationPlan& op : plan.operations) {
     const bool place = op.flavour == Flavour::SlotWrite || op.flavour == Flavour::SlotRead ||
@@ -448,7 +448,7 @@ void draw_framing(Plan& plan, Rng& rng) {
   if (!finds_damage(format)) plan.link.corruption = 0;
 }
 
-// One node as another make would be.
+// Configures one node like another implementation.
 void draw_make(MakePlan& make, Rng& rng) {
   pds::Parameters& pds = make.fep.pds;
   pds.default_mpr = pick<std::uint8_t, 4>(rng, {1, 2, 8, 32});

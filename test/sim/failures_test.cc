@@ -204,8 +204,8 @@ TEST(Failure, PeerKilledInMidMessageEndsReceivesAndReads) {
   }
 }
 
-// PDS-86, PDS-93, SES-105: an application that has all it wants may make no more progress. Nobody
-// waited for these messages, so that the end of each is told with a response that holds CACK.
+// PDS-86, PDS-93, SES-105: an application that has all its messages may make no more progress.
+// These messages are unexpected, so a response that holds CACK reports the end of each.
 TEST(Failure, TwoUnexpectedMessagesAreCompleteThoughTheReceiverHearsNoMore) {
   StageConfig config;
   Stage stage(config);
@@ -243,8 +243,8 @@ TEST(Failure, Pds9_AShortMessageOvertakesLongOnesOnAPdcOfItsOwn) {
   }
 }
 
-// PDS-142: a target that heard nothing for long enough has let go of its PDC (PDS-173, PDS-177).
-// The initiator does not know, and its next operation goes to a new one.
+// PDS-142: a target that heard nothing for long enough has freed its PDC (PDS-173, PDS-177). The
+// initiator does not know, and its next operation goes to a new PDC.
 class ForgetfulPeer : public testing::TestWithParam<DeliveryMode> {
  protected:
   ForgetfulPeer() : stage_(config()) {}
@@ -300,7 +300,7 @@ TEST_P(ForgetfulPeer, Pds142_MessageOfSeveralPacketsIsSentAgain) {
   EXPECT_EQ(stage_.actor(1).sink.completions.size(), 3u) << "each write once";
 }
 
-// The sender of a rendezvous has let go of the PDC on which its target reads.
+// The sender of a rendezvous has freed the PDC on which its target reads.
 TEST(Failure, Pds142_ReadsOfARendezvousGoToANewPdcToo) {
   StageConfig config;
   config.configure = [](int node, fep::Config& fep) {

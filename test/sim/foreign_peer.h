@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// A peer of another make: a script that says packets to one Fep and reads its answers, byte for
-// byte. It behaves as docs/spec describes the reference provider of the consortium.
+// A peer of another implementation: a script that sends packets to one Fep and reads its answers,
+// byte for byte. It behaves as docs/spec describes the reference provider of the consortium.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What a peer of another make needs in the answers of a Fep, and what of its requests a Fep must
-// take, packet by packet.
+// Answers of a Fep that a peer of another implementation needs, and requests of such a peer that a
+// Fep must take, packet by packet.
 #include <algorithm>
 #include <set>
 
@@ -225,7 +225,7 @@ TEST_F(ModifiedLength, SendSaysTheWholeMessageInEachResponse) {
   expect_in_all(peer.to_context(SesOpcode::Send, 1), 5000, 5000);
 }
 
-TEST_F(ModifiedLength, SendSaysTheRoomWhereItIsSmaller) {
+TEST_F(ModifiedLength, SendSaysTheReceiveLengthIfSmaller) {
   post_receive(1500);
   expect_in_all(peer.to_context(SesOpcode::Send, 1), 5000, 1500);
 }
@@ -291,7 +291,7 @@ TEST_F(ModifiedLength, RudiWriteSaysTheWholeMessage) {
   }
 }
 
-// ---- requests in the forms of other makes (WIRE 3.12) ------------------------------------------
+// ---- requests in the forms of other implementations (WIRE 3.12) --------------------------------
 
 TEST(ForeignRead, DataAreFoundByTheIdOfTheRead) {
   ForeignPeer peer;
@@ -366,9 +366,9 @@ TEST_F(ForeignTarget, ReadDataAreAcknowledgedWithAResponse) {
   EXPECT_EQ(response->job_id, ForeignPeer::kJob);
 }
 
-// ---- limits of other makes ---------------------------------------------------------------------
+// ---- limits of other implementations -----------------------------------------------------------
 
-// PDS-220: its plain ACKs tell no mpr, it takes 128 PSNs at once, and the first of them is missing.
+// PDS-220: the peer's plain ACKs hold no mpr. It takes 128 PSNs at once; the first one is missing.
 TEST_F(ForeignTarget, Pds220_WindowThatIsNotToldIsFoundByOneRefusal) {
   const auto plain_ack = [this](const wire::RequestHeader& request) {
     auto plain = ack(request);
@@ -395,7 +395,7 @@ TEST_F(ForeignTarget, Pds220_WindowThatIsNotToldIsFoundByOneRefusal) {
   std::size_t repeated = 0;
   for (int round = 0; round < 20 && peer.sink.completions.size() < 2; ++round) {
     for (const auto& request : burst()) {
-      ASSERT_LE(request.psn - cack, 128) << "in vain";
+      ASSERT_LE(request.psn - cack, 128) << "beyond the window of the peer";
       ++repeated;
     }
     const Psn last = sent.back().psn;

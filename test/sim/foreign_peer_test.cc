@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// A Fep and a peer of another make: the exchanges that docs/spec describes of the consortium's
-// reference provider, packet by packet, the peer as initiator and as target.
+// A Fep and a peer of another implementation: the exchanges of the consortium's reference provider
+// that docs/spec describes, packet by packet, the peer as initiator and as target.
 #include "sim/foreign_peer.h"
 
 #include <gtest/gtest.h>
@@ -412,10 +412,8 @@ TEST_F(ForeignTarget, NoPdcAvailableIsTriedAgain) {
   EXPECT_EQ(peer.sink.completions.size(), 1U);
 }
 
-// PDS-55, PDS-54: a NACK TRIMMED of a PDC that exists tells its id. PDS-146: what another make puts
-// into its payload changes nothing.
-// PDS-142: it was restarted and knows nothing of the PDC. What it names goes to a new one, under
-// new identifiers and nothing else; the old one is not spoken of again.
+// PDS-142: the peer was restarted and knows nothing of the PDC. The packets that it refuses go to a
+// new PDC, unchanged except for their identifiers; no packet names the old PDC again.
 TEST_F(ForeignTarget, Pds142_RestartedPeerIsMetWithANewPdc) {
   const auto old = establish();
   const auto data = pattern(100, 5);
@@ -441,6 +439,8 @@ TEST_F(ForeignTarget, Pds142_RestartedPeerIsMetWithANewPdc) {
   EXPECT_TRUE(peer.silent());
 }
 
+// PDS-55, PDS-54: a NACK TRIMMED of a PDC that exists holds its id. PDS-146: the payload that
+// another implementation puts into it changes nothing.
 TEST_F(ForeignTarget, TrimmedTellsThePdcIdAndIsSentAgainWithoutSyn) {
   send(first);
   const auto request = peer.hear().request().value();
@@ -558,7 +558,7 @@ TEST_F(ForeignTarget, AnswersLeaveBeforeNewRequests) {
 
 // SES-56, SES-57, PDS-10: of 8,192 bytes or more HPC peers send a rendezvous; the rest is read on a
 // PDC that we open.
-TEST_F(ForeignTarget, RemainderOfARendezvousIsReadOnAPdcOfOurs) {
+TEST_F(ForeignTarget, RendezvousRemainderIsReadOnANewPdc) {
   const auto data = pattern(12 * kMtu);
   std::vector<std::byte> room(data.size());
   const ses::IoSlice slice{room.data(), room.size()};

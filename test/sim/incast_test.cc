@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Many senders to one receiver whose link is the bottleneck: shares, losses and what each
-// congestion control algorithm makes of them.
+// Many senders to one receiver whose link is the bottleneck: shares, losses and the reaction of
+// each congestion control algorithm.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -25,7 +25,7 @@ constexpr std::array<std::uint32_t, 4> kMtus = {kMtu, 2048, 4096, 8192};
 struct Make {
   std::string_view name;
   void (*configure)(fep::Config& config);
-  // What its address says that its peers may send it.
+  // The operations that its address allows to its peers.
   bool hpc = false;        // what can be read
   bool ai_full = false;    // what can be deferred
   bool optimized = false;  // medium and small headers
@@ -158,7 +158,7 @@ class Interop : public testing::TestWithParam<Pair> {
     return std::memcmp(stage_.actor(0).memory.data() + offset,
                        stage_.actor(1).memory.data() + offset, length) == 0;
   }
-  // What node `from` has of it arrives at the other one.
+  // The data of node `from` at this offset arrive at the other node.
   void write_and_read(int from, std::size_t offset) {
     const int to = 1 - from;
     ASSERT_TRUE(stage_.write(from, to, offset, kLong, 7).ok());
@@ -228,8 +228,8 @@ TEST_P(Interop, EveryOperationWorksBothWaysAndThePdcsClose) {
 
 using Mtus = std::tuple<std::uint32_t, std::uint32_t, DeliveryMode>;
 
-// What fits one packet of both works. What does not is refused, in either direction, and hurts
-// nobody.
+// A message that fits one packet of both nodes works. A longer one is refused, in either direction,
+// and does no harm.
 class InteropMtu : public testing::TestWithParam<Mtus> {
  protected:
   static StageConfig config() {

@@ -127,7 +127,7 @@ void Strangers::control(Stranger& stranger) {
   put(stranger, bytes);
 }
 
-// Of what nobody has sent.
+// Acknowledges packets that the node has not sent.
 void Strangers::ack(Stranger& stranger) {
   wire::AckHeader header;
   header.type = wire::PdsType::AckCc;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Between us and a peer of another make: the target answers NO_RESPONSE first, holds its CACK below
-// that packet, and gives the real response when its application has the message (SES-46, SES-48).
+// A peer of another implementation and we: the target answers NO_RESPONSE first, holds its CACK
+// below that packet, and gives the real response when its application has the message (SES-46,
+// SES-48).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -134,7 +135,7 @@ TEST_F(NoResponse, Ses47_Ses48_SendThatAskedForDeliveryWaitsForWhatFollows) {
   }
 }
 
-// What is sent meanwhile must not clear what is still owed (SES-46).
+// Requests sent meanwhile must not clear responses that the target still owes (SES-46).
 TEST_F(NoResponse, Ses46_LaterRequestsClearNothingThatIsOwed) {
   const auto owed = send(true);
   say_no_response(owed);

@@ -84,7 +84,7 @@ void Run::on_completion(int context, const ses::Completion& completion) {
     if (number - kReceiveTag >= receives_.size()) return fail("completion of no receive");
     on_receive(number - kReceiveTag, completion);
   } else if (number == 0 || number > operations_.size()) {
-    fail("completion with a context that nobody gave");
+    fail("completion with a context of no operation");
   } else {
     on_operation(number - 1, completion);
   }
@@ -101,7 +101,8 @@ void Run::on_operation(std::size_t number, const ses::Completion& completion) {
   const bool to_dead = !lives(context_of(plan.to).node);
   const wire::ReturnCode expected = code_of(plan.flavour);
   operation.ok = completion.status == ses::Status::Ok;
-  // What had left whole may succeed in spite of it; if it fails, it counts as cancelled.
+  // An operation that had left whole may succeed despite its cancel; if it fails, it counts as
+  // cancelled.
   if (operation.cancelled && operation.ok) operation.cancelled = false;
   if (operation.cancelled) {
     if (completion.status != ses::Status::Cancelled) fail(name + " is not Cancelled");
@@ -205,7 +206,7 @@ void Run::on_receive(std::size_t number, const ses::Completion& completion) {
   if (completion.buffer != receive.memory->data()) fail(name + ": wrong buffer pointer");
   if (completion.length > plan.capacity) return fail(name + ": more bytes than its buffer holds");
   const auto message = message_of(completion);
-  if (!message) return fail(name + ": took a message that nobody sent");
+  if (!message) return fail(name + ": took a message that no operation sent");
   receive.message = static_cast<int>(*message);
   on_message(number, completion, *message);
   const std::uint64_t placed = completion.length;
@@ -233,9 +234,9 @@ void Run::on_message(std::size_t number, const ses::Completion& completion, std:
   if (!operations_[index].posted) fail(name + ": it was not sent");
   if (!is_send(sent.flavour) || sent.to != plan.context ||
       (sent.flavour == Flavour::TaggedSend) != plan.tagged) {
-    fail(name + ": it was sent to somebody else");
+    fail(name + ": it was sent to another context");
   }
-  // Nobody removes a copy of a datagram that the network made (PDS section 2).
+  // UUD does not remove copies of a datagram that the network made (PDS section 2).
   const bool copies = sent.flavour == Flavour::Datagram && plan_.link.duplication > 0;
   if (++operations_[index].events > 1 && !copies) fail(name + ": taken before");
   const std::uint64_t placed = std::min(sent.length, plan.capacity);
@@ -277,7 +278,7 @@ void Run::check_writes_before(std::size_t message) {
 
 void Run::on_remote_write(int context, const ses::Completion& completion) {
   if (!completion.has_data || completion.data >= operations_.size()) {
-    return fail("remote write that nobody sent");
+    return fail("remote write that no operation sent");
   }
   const auto number = static_cast<std::size_t>(completion.data);
   const OperationPlan& write = plan_.operations[number];
@@ -307,7 +308,7 @@ bool Run::all_done() const {
     if (must_be_heard_of(i) && operations_[i].events == 0) return false;
   }
   // The receives that found no message are cancelled at the end, once all have been posted.
-  // Those of datagrams may stay without one.
+  // Receives of datagrams may stay without a message.
   for (std::size_t i = 0; i < receives_.size(); ++i) {
     const ContextPlan& context = context_of(plan_.receives[i].context);
     if (!lives(context.node)) continue;
@@ -355,9 +356,9 @@ std::string Run::unfinished() {
   return text;
 }
 
-// What ROD promises of matching: of two messages of one sender the earlier one takes the earlier of
-// the receives that it could take. A receive whose message was cancelled waits again (SES-113), so
-// that where sends are cancelled nothing can be said afterwards.
+// The promise of ROD for matching: of two messages of one sender the earlier one takes the earlier
+// of the receives that it could take. A receive whose message was cancelled waits again (SES-113),
+// so a run that cancels sends cannot be checked afterwards.
 void Run::check_order() {
   if (plan_.cancels) return;
   for (std::size_t a = 0; a < receives_.size(); ++a) {

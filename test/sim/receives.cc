@@ -33,7 +33,7 @@ void Run::on_look(std::size_t number, const ses::Completion& completion) {
   if (completion.status != ses::Status::Ok) return fail(name + ": neither yes nor no");
   receive.claimed = true;
   if (!completion.has_data) return;
-  if (completion.data >= operations_.size()) return fail(name + ": a message that nobody sent");
+  if (completion.data >= operations_.size()) return fail(name + ": an unknown message");
   const OperationPlan& sent = plan_.operations[completion.data];
   if (sent.to != plan.context || completion.length != sent.length ||
       (plan.tagged && completion.tag != sent.tag)) {
@@ -64,7 +64,7 @@ void Run::on_multi_receive(std::size_t number, const ses::Completion& completion
     return fail(name + " completes with status " + std::to_string(static_cast<int>(status)));
   }
   const auto message = message_of(completion);
-  if (!message) return fail(name + ": took a message that nobody sent");
+  if (!message) return fail(name + ": took a message that no operation sent");
   const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(completion.buffer) -
                                                receive.memory->data());
   const Placed place{*message, offset, completion.length};
@@ -93,7 +93,7 @@ void Run::check_released(std::size_t number) {
   }
 }
 
-// What ROD promises: messages of one sender lie in the buffers in the order in which they were
+// The promise of ROD: messages of one sender lie in the buffers in the order in which they were
 // sent.
 void Run::check_order_in_buffers() {
   using Place = std::tuple<std::size_t, std::size_t>;  // receive, offset

@@ -128,8 +128,8 @@ NodeConfig Run::node_config(int node) const {
   return config;
 }
 
-// A new process at the address of the dead one: it knows nobody, and has neither contexts nor
-// memory. What still comes for the dead one is refused (PDS-134); no harm may come of it.
+// A new process at the address of the dead one: it knows no peers, and has neither contexts nor
+// memory. It refuses packets for the dead process (PDS-134); they may do no harm.
 void Run::add_successor() {
   NodeConfig config = node_config(plan_.killed_node);
   config.fep.seed += 8;

@@ -17,7 +17,7 @@
 
 namespace uet::sim {
 
-inline constexpr std::byte kUntouched{0xE7};  // what memory holds that nobody wrote
+inline constexpr std::byte kUntouched{0xE7};  // what unwritten memory holds
 inline constexpr std::byte kScribble{0xDD};   // what a buffer holds after its operation
 inline constexpr std::uint64_t kUntouchedWord = 0xE7E7E7E7E7E7E7E7;
 inline constexpr std::uint64_t kLibraryNumber = 0x11B;  // pattern of the read-only regions

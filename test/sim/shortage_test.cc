@@ -87,7 +87,7 @@ TEST_F(OrderedWaitingSends, Pds180_AllPeersGetThroughFewPdcs) {
                                       seconds(5)));
 }
 
-// Writes of peers that come late are not kept out by those who wait.
+// Peers whose sends wait do not keep out the writes of peers that come later.
 TEST_F(WaitingSends, Pds181_ALaterPeerNeedNotWaitForReceives) {
   send_from_all();
   stage.world().run_for(seconds(2));
@@ -101,7 +101,7 @@ TEST_F(WaitingSends, Pds181_ALaterPeerNeedNotWaitForReceives) {
   receive_from_all();
 }
 
-// A send whose PDC has made room hears of its target's death all the same.
+// A send whose PDC was closed to free its place reports the target's death all the same.
 TEST_F(WaitingSends, Pds125_TheTargetsDeathEndsAllSends) {
   send_from_all();
   stage.world().run_for(seconds(3));

@@ -25,8 +25,8 @@ constexpr bool finds_damage(const wire::FrameFormat& format) {
 // sure to notice.
 void damage(std::vector<std::byte>& frame, const wire::FrameFormat& format, Rng& rng);
 
-// What a switch makes of it (WIRE 1.3): the headers and the first 16 bytes of the packet, with the
-// DSCP of trimmed packets.
+// Trims the frame as a switch does (WIRE 1.3): leaves the headers and the first 16 bytes of the
+// packet, with the DSCP of trimmed packets.
 void trim(std::vector<std::byte>& frame, const wire::FrameFormat& format);
 
 // The packet in a frame, as the receiver reads it. `packet` is untouched unless the verdict is Ok.

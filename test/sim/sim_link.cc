@@ -26,7 +26,7 @@ SimLink::Fate SimLink::send(std::uint32_t bytes, Ecn ecn, Time now) {
     return fate;
   }
   if (trimmable && (full || (faults_ && rng_.chance(config_.trimming)))) {
-    fate.trimmed = true;  // what is left of it takes next to no room
+    fate.trimmed = true;  // the queue hardly grows by the rest of it
     ++counters_.trimmed;
     bytes = 0;
   }

@@ -22,8 +22,8 @@ struct LinkConfig {
   double duplication = 0;
   double reordering = 0;  // the packet is held back by reorder_delay
   double corruption = 0;  // arrives broken
-  // Trimmable packets arrive without payload, also where the queue has no room for them whole.
-  // Trimmable is what takes part in ECN: data (PDS-152).
+  // Trimmable packets arrive without payload, also if the queue is too full for the whole packet.
+  // Packets that take part in ECN are trimmable: data (PDS-152).
   double trimming = 0;
   // Packets of more bytes on the wire are lost (a path-MTU black hole): while faults are on, or for
   // ever.
@@ -46,7 +46,7 @@ struct LinkCounters {
 
 class SimLink {
  public:
-  // What became of one packet: `copies` arrivals, each with its time and the ECN field to report.
+  // The fate of one packet: `copies` arrivals, each with its time and the ECN field to report.
   struct Fate {
     int copies = 0;
     Time arrival[2];

@@ -126,7 +126,7 @@ void SimWorld::transmit(int from, SimPacket&& packet, Time leaves) {
   }
 }
 
-// False: the receiver drops it. What arrives is what was sent, or what is left of it.
+// False: the receiver drops the packet. Otherwise it arrives as it was sent, or trimmed.
 bool SimWorld::pass_as_frame(SimPacket& packet, bool damaged) {
   std::vector<std::byte> frame = frame_of(packet, *framing_);
   if (packet.trimmed) {

@@ -3,7 +3,7 @@
 // and the links between them are made here. A seed replays a run exactly: trace_hash() tells.
 //
 // Nothing happens between events, so the clock jumps from one to the next: a packet arrives, a
-// deadline of a FEP passes, a transmit queue has room again, or what the test planned with at().
+// deadline of a FEP passes, a full transmit queue drains, or an event that at() planned is due.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ struct NodeConfig {
 struct Sighting {
   Time at;
   int from = -1;  // node; -1 = made by the test
-  int to = -1;    // node; -1 = nobody has the address
+  int to = -1;    // node; -1 = no node has the address
   const SimPacket* packet = nullptr;
   const std::optional<wire::ParsedPacket>* parsed = nullptr;
 

@@ -18,8 +18,7 @@ namespace {
 
 constexpr const char* kUsage =
     "usage: uet_simulate --seeds N [--first S]   run N seeds, the first one S (default 1)\n"
-    "       uet_simulate --fresh N [--report F]  run N seeds that nobody has run: the first is "
-    "drawn\n"
+    "       uet_simulate --fresh N [--report F]  run N new seeds: the first one is drawn\n"
     "       uet_simulate --seed S [--verbose]    run one seed; verbose: print every packet\n"
     "       uet_simulate --violate               violate an assertion of the core, which ends the "
     "run\n"

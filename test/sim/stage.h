@@ -26,7 +26,7 @@ struct Seen {
   std::optional<wire::NackHeader> nack;
   std::optional<wire::ControlHeader> control;
 
-  // What follows the PDS header; empty for packets without a known one.
+  // The bytes behind the PDS header; empty for packets without a known one.
   std::span<const std::byte> rest() const;
 };
 

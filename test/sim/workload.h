@@ -93,7 +93,7 @@ struct PartitionPlan {
 struct Plan {
   std::uint64_t seed = 0;
   int nodes = 2;
-  fep::Config fep;              // of every node, but for what its make changes
+  fep::Config fep;              // of every node; its MakePlan changes some of it
   std::vector<MakePlan> makes;  // of each node
   LinkConfig link;
   std::optional<wire::FrameFormat> framing;  // none: packets as such
@@ -103,11 +103,11 @@ struct Plan {
   bool relative = true;
   bool directed_receive = false;
   bool provider_keys = true;
-  bool hpc = true;                  // the peers' addresses say so, but for a make's own
+  bool hpc = true;                  // the peers' addresses say so, unless a MakePlan differs
   bool cancels = false;             // some sends are cancelled: not every receive finds a message
   bool multi_receives = false;      // some receives are; those left over are cancelled at the end
   bool looks = false;               // receives claim a message that is there already
-  double refuse_events = 0;         // chance that a CQ has no room for remote data
+  double refuse_events = 0;         // chance that a full CQ refuses remote data
   std::uint64_t window_bytes = 0;   // writable region of each node
   std::uint64_t library_bytes = 0;  // read-only region of each node
   std::vector<ContextPlan> contexts;
