@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // A packet on its way through the simulated network: its true headers, and of its payload only the
-// length, because all payload is alike (CMS-806). Only the core interprets the headers.
+// length, because all payload is alike (CMS-806). The core writes and interprets the headers.
 #pragma once
 
 #include <array>
