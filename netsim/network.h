@@ -62,7 +62,7 @@ struct NetworkConfig {
   std::uint64_t receive_pool_bytes = 1'000'000;
   Picoseconds drain_until = kPsNever;
   std::vector<Fault> faults;
-  // The parts of the run in which Meter counts rates and avoided links.
+  // The parts of the run in which Meter counts rates, and packets on failed links.
   Picoseconds rates_from = 0, rates_until = 0;
   Picoseconds avoid_from = kPsNever;
   std::uint64_t seed = 1;
