@@ -41,7 +41,7 @@ void stream(std::byte* to, const std::byte* from, std::size_t bytes) {
   std::memcpy(to + done, from + done, bytes - done);
 }
 
-// Streaming stores are not ordered by the release of what announces them.
+// Non-temporal stores are not ordered by the release store that announces the data.
 void order_streamed() { _mm_sfence(); }
 #else
 constexpr bool kCanStream = false;

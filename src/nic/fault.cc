@@ -36,7 +36,7 @@ std::optional<std::uint64_t> parse_seed(std::string_view text) {
 constexpr std::array<std::string_view, 7> kKeys = {"loss", "dup",  "reorder", "corrupt",
                                                    "trim", "mark", "seed"};
 
-// Reads one "key=value" into `spec`; false if it is not one of ours.
+// Reads one "key=value" into `spec`; false if the key is not in kKeys or the value is invalid.
 bool parse_item(std::string_view item, FaultSpec& spec, std::array<bool, kKeys.size()>& seen) {
   const std::size_t equals = item.find('=');
   if (equals == std::string_view::npos) return false;

@@ -19,8 +19,8 @@
 namespace uet::nic {
 namespace {
 
-// What an end speaks: the sender of a direction wakes a receiver that sleeps by a message through
-// the socket. That never waits, whatever the receiver does.
+// The protocol version of a peer: the sender of a direction wakes a receiver that sleeps by a
+// message through the socket. Sending this message never blocks, whatever the receiver does.
 constexpr std::uint8_t kWakesThroughSocket = 1;
 
 // The answer to an Offer, sent before the receiver announces its sleep for the first time.
@@ -55,7 +55,7 @@ std::size_t descriptor_limit() {
 
 }  // namespace
 
-// What the sender of a direction says first, with the memory's descriptor.
+// The first message of the sender of a direction, with the memory's descriptor.
 struct LocalNic::Offer {
   std::uint64_t ring_bytes = 0;
   std::uint64_t instance = 0;
@@ -128,10 +128,10 @@ struct LocalNic::Incoming {
   std::optional<SharedMemory> memory;  // empty until the peer's Offer
   std::optional<RingConsumer> ring;
   bool woken = false;   // a message that wakes is in the socket
-  bool ended = false;   // what is still in the ring is taken, then it goes
-  bool broken = false;  // nothing more can be taken
+  bool ended = false;   // packets still in the ring are taken, then this connection is freed
+  bool broken = false;  // no more packets can be taken
 
-  // What has been put by now is the last: a peer that goes on writing changes nothing.
+  // Fixes the end of the ring: packets that an ended peer writes later are ignored.
   void stop() {
     if (ring && !ended && !broken) ring->look();
     ended = true;
@@ -359,7 +359,7 @@ bool LocalNic::put(Outgoing& ring, const Packet& packet) {
   } else if (packet.way.connection != ring.id) {
     packet.way.connection = LocalWay::kSeveral;
   }
-  // Nobody has asked for room meanwhile, which the peer may have made long ago.
+  // This process has offered no packet meanwhile, so the peer may have freed space long ago.
   const bool was_away = ring.full_since && now_ - ring.found_full >= kReads;
   if (was_away) ring.waits_again = now_ + kVisit;
   ring.full_since.reset();
@@ -369,8 +369,8 @@ bool LocalNic::put(Outgoing& ring, const Packet& packet) {
   return true;
 }
 
-// Whether a packet that `ring` has no room for is better kept. A process that left a full ring and
-// came back late would send no more than one ring at each visit.
+// Whether a packet that does not fit into `ring` should wait for space. A process that left a full
+// ring and came back late would otherwise send no more than one ring at each visit.
 bool LocalNic::waits_for(Outgoing& ring) {
   if (ring.refused) return false;
   if (!ring.full_since) ring.full_since = now_;
@@ -406,7 +406,7 @@ std::size_t LocalNic::rx_burst(std::span<RxPacket> out, Time now) {
     if (from->ring) from->ring->release();
   }
   if (any_ended_ || now >= next_events_) handle_events();
-  // Half the room for each side first, so that neither starves the other.
+  // Half of `out` for each side first, so that neither starves the other.
   const std::size_t half = (out.size() + 1) / 2;
   std::size_t filled = take(out.first(half));
   const bool rings_hold_more = filled == half;
@@ -430,7 +430,7 @@ std::size_t LocalNic::take(std::span<RxPacket> out) {
   for (std::size_t i = 0; i < rings && filled < out.size(); ++i) {
     const std::size_t at = first_ + i;
     Incoming& from = *incoming_[at < rings ? at : at - rings];
-    // What another process sends from a lost one's address has to wait until that is known above.
+    // Packets of another process at a lost peer's address wait until the loss has been reported.
     if (!from.ring || from.broken || from.ended != any_ended_) continue;
     if (!from.ended) from.ring->look();
     while (filled < out.size()) {
@@ -455,11 +455,11 @@ std::size_t LocalNic::take(std::span<RxPacket> out) {
 
 // ---- sleeping ----------------------------------------------------------------------------------
 
-// What is announced stays so until a peer rings: another thread may look at the rings while one
-// sleeps. The bell is emptied before, so that what is in it then is met in the rings.
+// The announcement lasts until a peer rings: another thread may look at the rings while one
+// sleeps. The bell is emptied first, so that packets announced by it are then found in the rings.
 bool LocalNic::prepare_wait() {
-  // Not before: the kernel tells who watches a socket of every packet, at the expense of its
-  // sender.
+  // Not earlier: the kernel reports every packet to the process that watches a socket, at the
+  // expense of the sender.
   if (!inner_watched_) inner_watched_ = watch(inner().wait_fd(), Watched::Plain, 0);
   if (std::exchange(bell_rung_, false)) {
     eventfd_t rung = 0;
@@ -511,8 +511,8 @@ void LocalNic::handle_events() {
   drop_drained();
 }
 
-// Whoever sleeps must be woken though this thread has taken the message: another one may sleep, and
-// this one may leave packets behind.
+// Wakes threads that sleep on this NIC although this thread has taken the message: another thread
+// may sleep, and this one may leave packets behind.
 void LocalNic::ring_own_bell() {
   ::eventfd_write(bell_.get(), 1);
   bell_rung_ = true;
@@ -524,7 +524,7 @@ void LocalNic::forget_refused() {
   }
 }
 
-// Bounded, because whoever connects again and again would else keep the caller here.
+// Bounded, because a process that connects again and again would otherwise keep the caller here.
 void LocalNic::accept_peers() {
   if (accepting_again_ != Time{}) return;
   for (std::size_t i = 0; i < kAcceptsALook; ++i) {
@@ -632,7 +632,7 @@ bool LocalNic::attach(Incoming& from, const Offer& offer, FileDescriptor descrip
     end(from);
     return true;
   }
-  from.ring->announce_sleep();  // somebody may be asleep already
+  from.ring->announce_sleep();  // a thread may be asleep already
   return true;
 }
 
@@ -699,7 +699,7 @@ void LocalNic::lose(const FepAddress& address, const Instance& instance) {
   }
 }
 
-// Only at the beginning of a burst, when nobody reads what was handed out.
+// Only at the beginning of a burst, when the packets handed out are no longer read.
 void LocalNic::drop_drained() {
   any_ended_ = false;
   std::erase_if(incoming_, [&](const std::unique_ptr<Incoming>& from) {

@@ -147,7 +147,7 @@ Received receive_with_descriptor(int socket, std::span<std::byte> message,
   header.msg_iov = &part;
   header.msg_iovlen = 1;
   header.msg_control = control.data();
-  header.msg_controllen = CMSG_LEN(sizeof(int));  // CMSG_SPACE would have room for two
+  header.msg_controllen = CMSG_LEN(sizeof(int));  // two descriptors would fit into CMSG_SPACE
   const ssize_t length = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   if (length < 0) {
     return errno == EAGAIN || errno == EINTR ? Received::Nothing : Received::Ended;

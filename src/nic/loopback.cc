@@ -32,7 +32,7 @@ std::size_t LoopbackNic::tx_burst(std::span<const Packet* const> in) {
   return done;
 }
 
-// False: no room now.
+// False: the ring is full now.
 bool LoopbackNic::deliver(const Packet& packet) {
   if (packet.length() > kMaxDatagramBytes) {
     ++own_.packets_dropped;
@@ -69,7 +69,7 @@ std::size_t LoopbackNic::take(std::span<RxPacket> out) {
 
 std::size_t LoopbackNic::rx_burst(std::span<RxPacket> out, Time now) {
   released_ = head_;
-  // Half the room for each side first, so that neither starves the other.
+  // Half of `out` for each side first, so that neither starves the other.
   std::size_t filled = take(out.first((out.size() + 1) / 2));
   filled += inner().rx_burst(out.subspan(filled), now);
   filled += take(out.subspan(filled));

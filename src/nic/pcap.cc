@@ -19,7 +19,7 @@
 
 namespace uet::nic {
 
-// What is known of a packet that passes.
+// The addresses, marks and contents of a packet that passes.
 struct PcapNic::Frame {
   FepAddress from;
   FepAddress to;

@@ -15,7 +15,7 @@ namespace uet::nic {
 namespace {
 
 constexpr std::uint64_t kStep = 64;
-constexpr std::uint32_t kSkip = 0xFFFFFFFF;  // in place of a length: go to the beginning
+constexpr std::uint32_t kSkip = 0xFFFFFFFF;  // instead of a length: go to the beginning
 constexpr std::uint64_t kTurnBackBytes =
     64 * 1024;                                      // where the producer thinks of turning back ...
 constexpr std::uint64_t kKeepsUpBytes = 16 * 1024;  // ... if the consumer is no further behind
@@ -45,7 +45,7 @@ RingProducer::RingProducer(std::span<std::byte> memory)
   UET_ASSERT(is_ring_capacity(capacity_));
 }
 
-// A head that is ahead of what was put is nonsense: then there is no room, ever.
+// A head beyond the tail is invalid: then the ring counts as full for ever.
 bool RingProducer::has_room(std::uint64_t bytes) {
   if (tail_ + bytes - seen_head_ <= capacity_) return true;
   const std::uint64_t head = control_->head.load(std::memory_order_acquire);

@@ -89,7 +89,7 @@ std::uint32_t last_port(const UdpOptions& options) {
   return std::uint32_t{options.first_port} + kUetUdpPorts - 1;
 }
 
-// Binds to the port wished, or to the first free one of way B. Returns 0 or errno.
+// Binds to the requested port, or to the first free one (port per process). Returns 0 or errno.
 int bind_port(int fd, const UdpOptions& options) {
   const std::uint16_t first = options.port != 0 ? options.port : options.first_port;
   const std::uint32_t last = options.port != 0 ? options.port : last_port(options);
@@ -198,7 +198,7 @@ Result<FileDescriptor> open_socket(const UdpOptions& options, std::string& messa
 // Another socket, to send from alone.
 Result<FileDescriptor> open_sender(const UdpOptions& options, std::string& message) {
   auto opened = open_socket(options, message);
-  std::string ignored;  // the first socket has told of small buffers
+  std::string ignored;  // the first socket has reported small buffers
   if (opened) {
     size_buffer(opened.value().get(), kSendBuffer, options.send_buffer_bytes, ignored);
   }
@@ -523,7 +523,7 @@ std::size_t UdpNic::rx_burst(std::span<RxPacket> out, Time now) {
   return filled;
 }
 
-// Fills the buffers anew; their former contents have all been handed out in an earlier burst.
+// Fills the buffers again; their former contents have all been handed out in an earlier burst.
 void UdpNic::receive(Time now) {
   for (std::size_t i = 0; i < rx_count_; ++i) {  // the kernel has written into those alone
     msghdr& header = rx_headers_[i].msg_hdr;
@@ -545,8 +545,8 @@ void UdpNic::receive(Time now) {
   }
 }
 
-// What comes after nothing is mostly alone, and recvmmsg would look for another one before it
-// returned.
+// After an empty receive, the next datagram mostly comes alone, and recvmmsg would look for
+// another one before it returned.
 int UdpNic::receive_messages() {
   if (!rx_idle_) return ::recvmmsg(fd_.get(), rx_headers_.data(), kRxBuffers, 0, nullptr);
   const ssize_t length = ::recvmsg(fd_.get(), &rx_headers_[0].msg_hdr, 0);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// How payload gets into memory. An ordinary store needs the line in the own cache first. Where it
-// is there, or in a cache that both processors share, that is quick, and the reader finds
-// everything there. Where the line has to be taken back from the other processor's cache, or is in
-// none because more is under way than caches hold, writing past the caches (streaming stores) is
-// several times faster, after which the reader has to go to memory. Nothing tells which it is, and
-// it changes: processes are moved while they run, and virtual machines with all their processors.
-// So both ways are timed now and then.
+// How payload is copied to memory. An ordinary store first needs the line in the processor's own
+// cache. If the line is there, or in a cache that both processors share, the store is quick and the
+// reader finds the data in the cache. If the line must be fetched from the other processor's cache,
+// or is uncached because the data in flight exceed the caches, non-temporal stores are several
+// times faster, but the reader must then load from memory. No interface reports which case holds,
+// and it changes: the kernel migrates processes, and hypervisors migrate virtual machines.
+// Therefore both kinds of store are timed now and then.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ struct CopyTurn {
   bool timed = false;  // took() is to be told
 };
 
-// Which way to copy into a ring, whose lines the reader has had, from what copies took lately.
+// Chooses the kind of store for a ring, whose lines the reader has had, from recent copy times.
 class RingChoice {
  public:
   CopyTurn next();
@@ -34,10 +34,10 @@ class RingChoice {
  private:
   static constexpr std::uint32_t kTimedEvery = 16;
   static constexpr std::uint32_t kOtherEvery = 256;  // copies, one of which goes the other way
-  // As many times slower must stores be before streaming pays: it costs the reader more.
+  // Cached stores must be slower by this factor: non-temporal ones cost the reader more.
   static constexpr double kWorthIt = 2;
-  // What one way took lately. The least counts, as any copy may have lost its processor; 0 before
-  // there are enough, so that each way gets its turn.
+  // Recent times of one kind of store. The least counts, since any copy may have been preempted.
+  // It is 0 before there are enough times, so that each kind of store is tried.
   struct Recent {
     double least() const;
 
@@ -51,21 +51,21 @@ class RingChoice {
   std::uint32_t copies_ = 0;
 };
 
-// Which way to copy into the application's memory. What was streamed lies in no cache, so that one
-// store between streams is slow whatever is right: storing is tried for as long as it takes to fill
-// the caches. Between stores it is rather the streams that are slow.
+// Chooses the kind of store for the application's memory. After non-temporal stores the destination
+// is uncached, so that a single cached store is always slow: a trial of cached stores therefore
+// fills the caches. Among cached stores, a non-temporal store is rather too slow.
 class PlacingChoice {
  public:
   CopyTurn next();
   // `bytes` > 0.
   void took(const CopyTurn& turn, Duration time, std::size_t bytes);
 
-  // While copies are stored: one of so many is streamed, after so many it is decided, and so many
-  // decisions in a row must say the same.
+  // With cached stores: one copy of so many uses non-temporal stores, a decision follows so many
+  // copies, and so many decisions in a row must agree.
   static constexpr std::uint32_t kOtherEvery = 256;
   static constexpr std::uint32_t kStoredRound = 2048;
   static constexpr std::uint32_t kAgreeing = 2;
-  // While they are streamed: between two trials of storing, and in one. At 8 KiB: 120 and 8 MiB.
+  // With non-temporal stores: copies between two trials, and in a trial. At 8 KiB: 120 and 8 MiB.
   static constexpr std::uint32_t kBetweenTrials = 15 * 1024;
   static constexpr std::uint32_t kTrial = 1024;
 
@@ -73,7 +73,7 @@ class PlacingChoice {
   static constexpr std::uint32_t kTimedStreams = 1024;  // one of so many
   static constexpr std::uint32_t kTimedInTrial = 16;
   static constexpr double kWorthIt = 1.3;  // as in RingChoice
-  // What one way took lately.
+  // Recent times of one kind of store.
   struct Recent {
     double median() const;
 
@@ -105,7 +105,7 @@ using RingCopy = AdaptiveCopy<RingChoice>;
 extern template class AdaptiveCopy<RingChoice>;
 extern template class AdaptiveCopy<PlacingChoice>;
 
-// For what a Fep places in the application's memory.
+// Copies the payload that a Fep writes to the application's memory.
 class PlacingCopy final : public HostCopy {
  public:
   void copy(std::byte* there, std::span<const std::byte> bytes) noexcept override;

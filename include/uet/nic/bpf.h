@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What loading a program for the kernel's virtual machine takes, whatever it does. Only modules
-// that are linked to libbpf include this.
+// Helpers to load any program for the kernel's virtual machine (eBPF). Only modules that are
+// linked to libbpf include this.
 #pragma once
 
 #include <bpf/bpf.h>
@@ -21,10 +21,10 @@ struct BpfObjectFree {
   void operator()(bpf_object* object) const { bpf_object__close(object); }
 };
 
-// Closes itself, unlike those that belong to an object of libbpf's.
+// Closes itself, unlike the descriptors that a bpf_object owns.
 inline FileDescriptor duplicate(int fd) { return FileDescriptor(::fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
 
-// libbpf writes to standard error, which is the program's; our messages say the same better.
+// libbpf logs to standard error, which is the application's; our messages say the same better.
 class QuietBpf {
  public:
   QuietBpf() : lock_(mutex_), before_(libbpf_set_print(nullptr)) {}
@@ -38,7 +38,7 @@ class QuietBpf {
   libbpf_print_fn_t before_;
 };
 
-// What the kernel says of a program, map or link. False, with errno.
+// Reads the kernel's description of a program, map or link. On failure false, with errno.
 template <class Info>
 bool read_info(int fd, Info& info) {
   std::uint32_t length = sizeof info;

@@ -57,7 +57,7 @@ class TickClock {
 // It goes back for no thread; two may differ by a quarter of a microsecond.
 Time monotonic_now();
 
-// What the kernel's clock of arrivals is ahead of the core's, which setting the time changes.
+// Offset of CLOCK_REALTIME (arrival times) from CLOCK_MONOTONIC; setting the wall clock changes it.
 inline Duration arrival_clock_offset() {
   return read_clock(CLOCK_REALTIME) - read_clock(CLOCK_MONOTONIC);
 }

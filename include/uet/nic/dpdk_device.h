@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Frames through a DPDK port: a NIC that DPDK drives, or one of its virtual devices (net_af_packet,
-// net_memif), beside an interface of the kernel's, which keeps the addresses and finds the next
+// net_memif). A kernel interface beside the port keeps the addresses and finds the next
 // hops.
 #pragma once
 
@@ -32,10 +32,10 @@ class DpdkDevice final : public FrameDevice {
   // Invalid (options), NotSupported (DPDK cannot start, or cannot open the device).
   static Result<std::unique_ptr<FrameDevice>> open(const FrameDeviceRequest& request,
                                                    std::string& message);
-  // What Module::ip_mtu answers: no more than the interface and the driver of the device carry.
+  // Implements Module::ip_mtu: the largest packet that both the interface and the driver carry.
   static Result<std::uint32_t> ip_mtu(const NicConfig& config, const Interface& interface,
                                       std::string& message);
-  // What of the interface's packets the kernel sees too, under these options.
+  // Which of the interface's packets the kernel receives too, with these options.
   static FramedNic::KernelSees kernel_sees(const NicConfig& config);
   ~DpdkDevice() override;
 
@@ -58,7 +58,7 @@ class DpdkDevice final : public FrameDevice {
   bool fill(rte_mbuf* packet, const FrameToSend& frame);
   std::size_t hand_over(std::span<rte_mbuf*> packets);
   bool usable() const;
-  std::unique_lock<std::mutex> lock_of_peer();  // of nothing where there is no peer_
+  std::unique_lock<std::mutex> lock_of_peer();  // holds nothing if there is no peer_
 
   std::string name_;  // of a virtual device, which goes with this object
   std::uint16_t port_ = 0;

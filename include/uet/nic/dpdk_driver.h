@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What has to be known of the drivers of DPDK's: how long their frames may be, what they want for
-// packets, and which arguments they take. Text and numbers only; calls nothing of DPDK's.
+// Properties of the DPDK drivers: the longest frame, the packet memory that they need, and the
+// arguments that they take. Text and numbers only; this module does not call DPDK.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct DpdkDriver {
   bool own_pages = false;
   bool xdp_program = false;      // it puts one on the interface
   bool sends_by_kernel = false;  // as in NicCaps
-  // What it gets the kernel does not see, since a rule of the administrator's takes it from there.
+  // The kernel does not see its packets: a rule of the administrator diverts them to the device.
   bool fed_by_rule = false;
   bool to_one_peer = false;  // leads to one other process, which may come later and go
   std::uint64_t rights = 0;  // bits of CAP_NET_RAW and the like that it needs
@@ -44,7 +44,7 @@ std::optional<DpdkOptions> parse_dpdk_options(std::string_view options);
 std::string device_arguments(const DpdkOptions& options, const Interface& interface,
                              std::uint32_t frame_bytes, std::string_view xdp_program);
 
-// Room for data in an mbuf.
+// Data bytes of an mbuf.
 std::uint32_t mbuf_data_bytes(const DpdkDriver& driver, std::uint32_t frame_bytes);
 
 }  // namespace uet::nic

@@ -8,7 +8,7 @@
 
 namespace uet::nic {
 
-// What the first device that is opened decides for the process.
+// Settings that the first device of the process decides for all later ones.
 struct EalChoice {
   std::string pci_address;  // the only one that is looked for; empty = none
 };
@@ -22,7 +22,7 @@ bool start_eal(const EalChoice& choice, std::string& message);
 // Descriptors that are opened meanwhile are closed on exec.
 void without_signals(const std::function<void()>& work);
 
-// What DPDK has logged since it was last asked, its last line.
+// The last line that DPDK has logged since the previous call.
 std::string take_last_log_line();
 
 }  // namespace uet::nic

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The other end of a virtual device of DPDK's that leads to one other process (net_memif): it may
-// come later than we, go at any time, killed or not, and come again.
+// The peer process of a virtual DPDK device that connects two processes (net_memif): it may start
+// later than this process, exit at any time, killed or not, and start again.
 #pragma once
 
 #include <chrono>
@@ -42,13 +42,13 @@ class DpdkPeer {
     IsDropped,  // as by a NIC without carrier
   };
 
-  // The process with the role "server" waits at a socket; whoever has another role comes to it.
+  // The process with the role "server" listens at a socket; a process with another role connects.
   // Removes the socket that a killed server has left. nullptr, with a message, as above.
   static std::unique_ptr<DpdkPeer> open(std::string_view role, std::string_view socket,
                                         std::string& message);
 
-  // To be held in every call for the port. It takes many turns of that thread to make a connection,
-  // on both sides, which somebody who looks for it all the time would keep it from.
+  // Must be held in every call for the port. To connect, the interrupt threads of both sides need
+  // many turns; while there is no connection, this lock leaves them their turns.
   std::unique_lock<std::mutex> lock() {
     return connected_ ? interrupts_->lock() : interrupts_->lock_in_turn();
   }
@@ -66,8 +66,8 @@ class DpdkPeer {
   static constexpr std::chrono::seconds kPatienceAtFirst{10};
   static constexpr std::chrono::seconds kPatience{1};
   static constexpr std::chrono::milliseconds kTryInterval{10};
-  // A connection is made within this time, or begun anew and given twice as much: where there are
-  // far more threads than processors it may take long.
+  // If a connection is not made within this time, it is begun again with twice the time: a host
+  // with far more threads than processors may take long.
   static constexpr std::chrono::seconds kHandshake{3};
   static constexpr std::chrono::seconds kLongestHandshake{24};
 

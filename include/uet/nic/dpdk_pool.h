@@ -15,11 +15,11 @@ struct DpdkPoolFree {
 };
 using DpdkPool = std::unique_ptr<rte_mempool, DpdkPoolFree>;
 
-// Of `count` packets of up to `data_bytes`. nullptr, with rte_errno, for want of memory.
+// A pool of `count` packets of up to `data_bytes`. nullptr, with rte_errno, for lack of memory.
 DpdkPool make_dpdk_pool(const std::string& name, std::uint32_t count, std::uint32_t data_bytes,
                         int socket);
 
-// The same with a page for each packet and what DPDK keeps beside it, one page after the other.
+// A pool with one page for each packet and its DPDK metadata; the pages are contiguous.
 DpdkPool make_dpdk_page_pool(const std::string& name, std::uint32_t count, int socket);
 
 }  // namespace uet::nic

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Memory of the application's as DPDK's external memory: a port sends payload from where it lies.
+// The application's memory as DPDK external memory: a port sends payload without a copy.
 #pragma once
 
 #include <rte_mbuf_core.h>
@@ -18,7 +18,7 @@ class DpdkRegions {
  public:
   // For a configured port that sends packets of several segments. `by_hardware`: the device itself
   // reads, so that its IOMMU must know the memory; the drivers of virtual devices copy it.
-  // nullptr, with rte_errno, for want of memory.
+  // nullptr, with rte_errno, for lack of memory.
   static std::unique_ptr<DpdkRegions> open(std::uint16_t port, bool by_hardware, int socket);
   // After the port was closed.
   ~DpdkRegions();
@@ -27,7 +27,7 @@ class DpdkRegions {
 
   // As FrameDevice::register_memory.
   std::uint64_t add(std::span<const std::byte> memory);
-  // As FrameDevice::forget_memory: waits until the driver has let go of all packets from there.
+  // As FrameDevice::forget_memory: waits until the driver has released all packets of the region.
   void forget(std::uint64_t id);
   // A segment that refers to the piece; nullptr if it is not registered, or there is no segment.
   rte_mbuf* refer_to(const Slice& piece);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What DPDK's net_af_xdp lacks: a program that leaves to the kernel what is not ours (the driver's
-// own takes everything that comes in over the interface), and the removal of the program and of the
-// socket when a port is closed (DPDK 22.11 keeps both).
+// Adds to DPDK's net_af_xdp: a program that leaves foreign packets to the kernel (the driver's own
+// program takes every packet that arrives over the interface), and the removal of the program and
+// of the socket when a port is closed (DPDK 22.11 keeps both).
 #pragma once
 
 #include <sys/types.h>
@@ -17,20 +17,20 @@
 
 namespace uet::nic {
 
-// A descriptor, and what tells whether it still is the same socket.
+// A descriptor with the inode number by which its socket is recognized.
 struct XdpSocketOfProcess {
   int fd = -1;
   ino_t number = 0;
   bool operator==(const XdpSocketOfProcess&) const = default;
 };
 
-// One process at a time has it on an interface; what a killed one has left there goes before the
-// next begins. Never touches a program of somebody else.
+// One process at a time has its program on an interface. A program that a killed process left there
+// is removed before the next one is attached. A program of other software is never touched.
 class DpdkXdpProgram {
  public:
-  // For packets to request.self. Errors, with a message: AddressInUse (another process has it on
-  // this interface, or there is a program of somebody else), NotSupported (no right or memory, or
-  // built without what compiles it).
+  // For packets to request.self. Errors, with a message: AddressInUse (another process has its
+  // program on this interface, or other software has), NotSupported (no right or memory, or built
+  // without the compiler of the program).
   static Result<std::unique_ptr<DpdkXdpProgram>> open(const FrameDeviceRequest& request,
                                                       std::string& message);
   // To be destroyed after the port was closed.

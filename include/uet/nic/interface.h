@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Which network interfaces of this host can carry UET, and which local address leads to a peer.
-// Every call asks the kernel anew; whoever wants a cache keeps one.
+// Every call asks the kernel again; a caller that needs a cache keeps its own.
 #pragma once
 
 #include <array>
@@ -36,7 +36,7 @@ struct PciAddress {
 // The PCI device that a path of sysfs leads to last, perhaps through a bus of its own (virtio).
 std::optional<PciAddress> pci_address_of(std::string_view device_path);
 
-// What an 802.1Q interface is made of.
+// The interface below an 802.1Q interface, and its VLAN id.
 struct VlanOf {
   int interface_index = 0;  // of the interface below, which carries its tagged frames
   std::uint16_t id = 0;     // 1 to 4094
@@ -57,7 +57,7 @@ struct Interface {
 };
 
 // Interfaces that are switched on and hold at least one usable address, loopback last, otherwise by
-// index. Left out are link-local addresses, because a fabric address has no room for the interface
+// index. Left out are link-local addresses, because a fabric address has no field for the interface
 // they belong to, and addresses that duplicate address detection has not released. Error::Io when
 // netlink fails; `message` then says how.
 Result<std::vector<Interface>> list_interfaces(std::string& message);

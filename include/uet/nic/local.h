@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Same-host rings: packets to peers of the same user on the same host go through shared memory
-// instead of the NIC below. They are the same packets; whoever is above sees no difference.
+// instead of the NIC below. The packets are the same; the layers above see no difference.
 //
 // Each direction between two processes has a ring of its own, made by the sender when it first
 // sends to the address: it connects to the name that the address has on this host (local_socket.h)
-// and hands the memory over. An address that no such process has is somebody else's: its packets
-// go to the NIC below, and it is asked for again now and then. What does not fit into a full ring
-// takes the same way, so that a peer which does not read stops nobody.
+// and hands the memory over. If no such process has the address, the sender's packets to it go to
+// the NIC below, and the sender tries again now and then. Packets that do not fit into a full ring
+// go to the NIC below too, so that a peer which does not read does not stop its sender.
 //
-// Nothing that another process says or does is trusted: this process neither waits for it nor keeps
-// more for it than the limits below, and what it ends is what its own connections have carried.
+// Data from other processes are not trusted: this process neither waits for another process nor
+// keeps more for it than the limits below. A peer that ends affects only its own connections.
 #pragma once
 
 #include <cstddef>
@@ -51,8 +51,8 @@ class LocalNic final : public Middleware {
  private:
   // New peers and the end of old ones are looked for so often while there is no sleep.
   static constexpr Duration kEventInterval = std::chrono::microseconds(100);
-  // The NIC below costs a system call: so often only, while it is silent and there are rings. With
-  // packets in these it waits an eighth of its silence, within a bound.
+  // A look at the NIC below costs a system call: while that NIC is silent and rings exist, this is
+  // the interval. While rings have packets, it is an eighth of the silence, within a bound.
   static constexpr Duration kInnerInterval = std::chrono::microseconds(1);
   static constexpr Duration kLongestInnerInterval = std::chrono::microseconds(50);
   // Packets have come through rings within ...
@@ -64,12 +64,12 @@ class LocalNic final : public Middleware {
   static constexpr std::size_t kMaxRoutes = 1024;
   // An address that this host did not have is looked up again after ...
   static constexpr Duration kHostInterval = std::chrono::seconds(10);
-  // A peer that makes no room for a packet for so long does not read; a process that does not ask
-  // for room for so long comes seldom, and does not wait for room in the first kVisit.
+  // A peer whose ring stays full for so long does not read. A sender that left a full ring for so
+  // long before its next packet sends seldom, and does not wait for space in the first kVisit.
   static constexpr Duration kReads = std::chrono::milliseconds(10);
   static constexpr Duration kVisit = std::chrono::milliseconds(1);
-  // Both connections of a process that ends close at about the same time: a loss is told when they
-  // have, or after ...
+  // Both connections of a process that ends close at about the same time: its loss is reported when
+  // both are closed, or after ...
   static constexpr Duration kSettles = std::chrono::milliseconds(5);
   // Connections that are accepted in one look. If more wait, the next look is after ...
   static constexpr std::size_t kAcceptsALook = 16;
@@ -84,8 +84,8 @@ class LocalNic final : public Middleware {
   struct Offer;
   struct Outgoing;
   struct Incoming;
-  // Who is at the other end: a process that has the address later is another instance, and so is
-  // another NIC of the same process. The kernel says the process id.
+  // Identifies the peer NIC: a process that has the address later is another instance, and so is
+  // another NIC of the same process. The kernel reports the process id.
   struct Instance {
     std::int64_t process = 0;
     std::uint64_t number = 0;  // as the peer says
@@ -142,10 +142,10 @@ class LocalNic final : public Middleware {
   FileDescriptor listener_;
   std::size_t max_incoming_;
   FileDescriptor epoll_;        // of the NIC below, the bell, the listener and all peers
-  FileDescriptor bell_;         // eventfd that wakes whoever sleeps here
+  FileDescriptor bell_;         // eventfd that wakes threads that sleep on this NIC
   FileDescriptor shared_bell_;  // eventfd that older libraries write to; from their first Offer on
   int owner_process_;           // a forked child must not say goodbye to the parent's peers
-  std::uint64_t instance_ = 0;  // tells this NIC from those that have had its address before
+  std::uint64_t instance_ = 0;  // distinguishes this NIC from earlier ones at its address
   std::uint16_t last_id_ = 0;   // of a connection
 
   using Routes = std::unordered_map<FepAddress, Route, FepAddressHash>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // NICs that wrap another NIC and own it: a capture file, injected faults, delivery to oneself.
-// Each looks at packets from outside only and works over any back end. registry.h stacks them.
+// Each treats packets as opaque bytes and works over any back end. registry.h stacks them.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ namespace uet::nic {
 
 inline constexpr std::size_t kMaxDatagramBytes = 65536;  // no packet of any back end is longer
 
-// Forwards everything; what wraps a NIC overrides what it changes.
+// Forwards every call; derived classes override the calls that they change.
 class Middleware : public Nic {
  public:
   std::size_t rx_burst(std::span<RxPacket> out, Time now) override {
@@ -125,7 +125,7 @@ struct FaultSpec {
 // what is allowed.
 Result<FaultSpec> parse_fault_spec(std::string_view text, std::string& message);
 
-// What the faults must know of the configuration around them.
+// The configuration that the injected faults depend on.
 struct FaultSurroundings {
   bool crc = false;                 // a CrcNic above looks at what was corrupted
   std::uint8_t dscp_trimmable = 0;  // only these packets are trimmed
@@ -201,11 +201,11 @@ class FaultNic final : public Middleware {
   std::unique_ptr<std::byte[]> corrupted_;  // one place for each of arrived_
 };
 
-// Puts the CRC trailer of WIRE 1.4 behind every packet that leaves and takes it off what arrives;
-// what has none or a wrong one is dropped and counted (NicCounters::crc_errors), unless it was
-// trimmed. Both ends must do it. For back ends whose IP and UDP headers the kernel writes: the UDP
-// checksum, which the kernel computes over the trailer, counts as 0. Packets are
-// kCrcTrailerBytes longer below it; the user leaves that much room.
+// Appends the CRC trailer of WIRE 1.4 to every packet sent and removes it from packets received.
+// A packet without a trailer or with a wrong one is dropped and counted (NicCounters::crc_errors),
+// unless it was trimmed. Both ends must do it. For back ends whose IP and UDP headers the kernel
+// writes: the UDP checksum, which the kernel computes over the trailer, counts as 0. Packets below
+// are kCrcTrailerBytes longer; the user sizes packets accordingly.
 class CrcNic final : public Middleware {
  public:
   // `marks`: which packets were trimmed on the way.
@@ -250,9 +250,9 @@ class LoopbackNic final : public Middleware {
   std::size_t take(std::span<RxPacket> out);
 
   FepAddress self_;
-  NicCounters own_;  // what never reached the inner NIC
-  // Positions that only grow; place = position % kRingPackets. Those from released_ to head_ were
-  // handed out by the latest rx_burst, those from head_ to tail_ wait.
+  NicCounters own_;  // of packets that never reached the inner NIC
+  // Positions that only grow; place = position % kRingPackets. Packets from released_ to head_ were
+  // handed out by the latest rx_burst, packets from head_ to tail_ wait.
   std::uint64_t released_ = 0;
   std::uint64_t head_ = 0;
   std::uint64_t tail_ = 0;

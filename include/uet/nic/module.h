@@ -30,7 +30,7 @@ struct Module {
   Result<std::unique_ptr<Nic>> (*open)(const NicConfig& config, std::string& message) = nullptr;
 };
 
-// What a module exports, with this name. The module stays loaded until the process ends.
+// The function that a module exports, and its name. The module stays loaded until the process ends.
 using ModuleEntry = const Module*();
 inline constexpr const char* kModuleEntryName = "uet_nic_module";
 

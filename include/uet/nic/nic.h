@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What moves bursts of packets: kernel UDP, a bypass back end or the simulator's link. One virtual
+// Moves bursts of packets: kernel UDP, a bypass back end or the simulator's link. One virtual
 // call per burst, so that the back end is chosen at run time and costs nothing per packet.
 #pragma once
 
@@ -19,11 +19,11 @@ namespace uet::nic {
 inline constexpr std::size_t kRxBurst = 64;  // packets asked for in one rx_burst
 inline constexpr std::size_t kTxBurst = 64;  // packets offered in one tx_burst
 
-// What a back end can do. Decisions are taken from these values, never from a back end's name.
+// Capabilities of a back end. Decisions depend on these values, never on a back end's name.
 struct NicCaps {
   std::uint32_t ip_mtu = 1500;      // largest IP packet, headers included
   std::uint64_t link_rate_bps = 0;  // 0 = not known
-  // What may wait unread before packets are lost; 0 = not known.
+  // Bytes that may wait unread before packets are lost; 0 = not known.
   std::uint64_t receive_credit_bytes = 0;
   bool per_packet_entropy = false;  // false: every packet leaves with the same entropy
   // Where entropy values are source ports that had to be taken: how many, a power of two, from
@@ -31,15 +31,15 @@ struct NicCaps {
   std::uint16_t source_ports = 0;
   std::uint16_t first_source_port = 0;
   bool ecn = false;                      // sets ECT and reports CE
-  bool crc = false;                      // does itself what CrcNic does for others
+  bool crc = false;                      // adds and checks the CRC itself, without CrcNic
   bool loopback = false;                 // an interface that only reaches this host
-  bool reads_registered_memory = false;  // register_memory saves a copy of what is sent
-  // A burst is a call of the kernel's, which costs more than a packet more in it. Otherwise nothing
-  // is gained by two packets in one burst.
+  bool reads_registered_memory = false;  // register_memory saves a copy of the payload sent
+  // Each tx_burst is a system call, which costs more than one more packet, so that batching pays.
+  // False: nothing is gained by two packets in one burst.
   bool sends_by_kernel = true;
 };
 
-// What a back end has counted since it was opened; zero where it does not apply. Each member has a
+// Counts of a back end since it was opened; zero if a counter does not apply. Each member has a
 // row in src/fep/stats.cc.
 struct NicCounters {
   std::uint64_t packets_sent = 0;
@@ -49,7 +49,7 @@ struct NicCounters {
   std::uint64_t sends_refused = 0;      // bursts cut short because the queue was full
   std::uint64_t packets_dropped = 0;    // could never leave: too long, no route, forbidden
   std::uint64_t receive_truncated = 0;  // longer than any UET packet, thrown away
-  std::uint64_t receive_overflows = 0;  // lost on arrival for want of buffer, as far as known
+  std::uint64_t receive_overflows = 0;  // lost on arrival for lack of buffer, as far as known
   std::uint64_t kernel_errors = 0;      // calls that failed with anything but "queue full"
   std::uint64_t crc_errors = 0;         // thrown away on arrival: the CRC is missing or wrong
   std::uint64_t gso_switched_off = 0;   // 1 after the kernel refused segmented sends
@@ -64,12 +64,12 @@ struct NicCounters {
   std::uint64_t frames_refused = 0;
   // Of packets_sent, those whose payload the device read from registered memory, uncopied.
   std::uint64_t packets_gathered = 0;
-  // Where processes share a port: what has come there for no place that is taken, whoever of them
-  // it was meant for.
+  // If processes share the port: packets to the port that were for no occupied slot, no matter
+  // which process they were meant for.
   std::uint64_t shared_port_dropped = 0;
 };
 
-// What two NICs have counted together, member by member.
+// Adds the counts of two NICs, member by member.
 inline NicCounters operator+(const NicCounters& a, const NicCounters& b) {
   using Words = std::array<std::uint64_t, sizeof(NicCounters) / sizeof(std::uint64_t)>;
   Words sum = std::bit_cast<Words>(a);
@@ -78,9 +78,9 @@ inline NicCounters operator+(const NicCounters& a, const NicCounters& b) {
   return std::bit_cast<NicCounters>(sum);
 }
 
-// The source port that a packet with this entropy value leaves with, from a NIC at port `own`. One
-// of the known range would be taken for the port that names us (PeerPorts): an ACK takes over
-// the entropy of its request, which is the source port of a peer without entropy.
+// The source port of a packet with this entropy value that leaves a NIC at port `own`. A peer takes
+// a port of the known range for the port that names its sender (PeerPorts), so that such values are
+// not used: an ACK copies the entropy of its request, which is a port if the peer has no entropy.
 inline std::uint16_t source_port(const NicCaps& caps, std::uint16_t own, std::uint16_t entropy) {
   if (!caps.per_packet_entropy || entropy == 0 || names_process(entropy)) return own;
   if (caps.source_ports == 0) return entropy;
@@ -94,27 +94,27 @@ class Nic {
   // the next rx_burst of this NIC.
   virtual std::size_t rx_burst(std::span<RxPacket> out, Time now) = 0;
   // Accepts a prefix of `in` and returns its length; the caller offers the rest again later. The
-  // packets and their payload may be reused as soon as this returns, but for registered memory
-  // (register_memory). A full queue is a shorter prefix; a packet that can never leave is counted,
+  // packets and their payload, except registered memory (register_memory), may be reused as soon as
+  // this returns. A full queue gives a shorter prefix; a packet that can never leave is counted,
   // dropped and part of the prefix (PDS recovers).
   virtual std::size_t tx_burst(std::span<const Packet* const> in) = 0;
-  // The source port that it leaves from, if tx_burst is what follows. May choose the way for that.
+  // The source port that `packet` leaves from if tx_burst is called next. May choose its path.
   virtual std::uint16_t leaves_from(const Packet& packet) {
     return source_port(caps(), local_address().port, packet.entropy);
   }
-  // Memory that payload may lie in, until forget_memory(the result): a device that can will read
-  // it there itself, also for a while after tx_burst has accepted a packet with payload_stays. What
-  // it then sends late is a copy that the peer has answered already, so that changed bytes in it do
-  // no harm. 0: this memory gains nothing by it (not supported, or refused), what is sent is
-  // copied.
+  // Registers memory of payload until forget_memory(the result): a capable device reads payload
+  // there itself, also for a while after tx_burst has accepted a packet with payload_stays. Late
+  // reads can only affect retransmissions that the peer has already answered, so that changed bytes
+  // do no harm. Returns 0 if zero-copy is not possible for this memory (not supported, or refused):
+  // its payload is copied.
   virtual std::uint64_t register_memory(std::span<const std::byte>) { return 0; }
-  // When it returns nothing reads that memory any more.
+  // When this call returns, the device has stopped reading that memory.
   virtual void forget_memory(std::uint64_t) {}
   // Readable when rx_burst may return something; -1 if there is none.
   virtual int wait_fd() const { return -1; }
-  // To be called after the last rx_burst before a sleep on wait_fd, which need not tell of packets
-  // otherwise. True: some wait already, do not sleep. Other threads may go on with bursts while one
-  // sleeps: it must still be woken by what they do not take.
+  // Must be called after the last rx_burst before a sleep on wait_fd, which need not report packets
+  // otherwise. True: packets wait already, do not sleep. Other threads may go on with bursts while
+  // one thread sleeps: packets that they do not take must still wake it.
   virtual bool prepare_wait() { return false; }
   // A peer whose process is known to be gone, each once, after the last packet from the peer; the
   // caller gives up what its connections have carried. Most back ends never know.
@@ -123,8 +123,8 @@ class Nic {
   // memory; Time{} = at once. The host treats it like any other deadline of the domain: it does not
   // sleep past it, and wakes or re-arms a sleeper when a burst has brought it forward.
   virtual Time next_deadline() const { return kNever; }
-  // What has arrived and waits unread, in bytes, as far as known; bursts that came back full are a
-  // reason to look. At NicCaps::receive_credit_bytes packets are lost.
+  // Bytes that have arrived and wait unread, as far as known; call it after bursts that came back
+  // full. At NicCaps::receive_credit_bytes packets are lost.
   virtual std::uint64_t receive_backlog_bytes() const { return 0; }
   virtual const NicCaps& caps() const = 0;
   // The address that peers reach this NIC at.

@@ -68,8 +68,8 @@ class PacketDevice final : public FrameDevice {
   std::size_t rx_lent_ = 0;    // how many those are
   std::size_t tx_next_ = 0;
   std::size_t tx_last_ = 0;  // the latest one that was filled
-  bool tx_pending_ = false;  // the kernel has not been told of all frames
-  Duration clock_offset_{};  // what the kernel's clock of arrivals is ahead of the core's
+  bool tx_pending_ = false;  // the kernel has not been asked to send all frames
+  Duration clock_offset_{};  // arrival_clock_offset()
   mutable NicCounters counters_;
 };
 

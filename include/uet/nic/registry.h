@@ -21,7 +21,7 @@ struct NicConfig {
   std::string options;           // for the back end, what stood behind the colon
   std::string modules;           // where modules are; empty = where this code is
   FabricAddress ip;              // local address, a specific one
-  std::uint16_t port = 0;        // 0: first_port or the next free one (way B of the design)
+  std::uint16_t port = 0;        // 0: first_port, or the next free one after it (port per process)
   std::uint16_t first_port = kUetUdpPort;  // of kUetUdpPorts
   std::uint32_t receive_buffer_bytes = 4U << 20;
   std::uint32_t send_buffer_bytes = 4U << 20;

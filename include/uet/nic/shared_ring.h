@@ -16,24 +16,24 @@
 
 namespace uet::nic {
 
-// At the beginning of the memory, which is zero at first. Each word has a cache line: what is
-// seldom written stays in the caches of who looks at it often.
+// At the beginning of the memory, which is zero at first. Each word has a cache line: a word that
+// is seldom written stays in the cache of the side that reads it often.
 struct RingControl {
   alignas(64) std::atomic<std::uint64_t> tail;  // bytes ever put; the producer's
   alignas(64) std::atomic<std::uint64_t> head;  // bytes ever given back; the consumer's
   std::atomic<std::uint64_t> looked;            // the consumer has read nothing from here on
-  // Set by the consumer, cleared by who rings for it.
+  // Set by the consumer, cleared by the producer that wakes it.
   alignas(64) std::atomic<std::uint32_t> consumer_sleeps;
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 inline constexpr std::size_t kRingControlBytes = 4096;
-inline constexpr std::size_t kMinRingBytes = 128 * 1024;  // room for the longest packet
+inline constexpr std::size_t kMinRingBytes = 128 * 1024;  // the longest packet fits
 inline constexpr std::size_t kMaxRingBytes = 64 * 1024 * 1024;
 
 // Whether a ring may have this capacity: a power of two within the bounds.
 bool is_ring_capacity(std::size_t bytes);
-// What a ring of this capacity needs.
+// The memory that a ring of this capacity needs.
 constexpr std::size_t ring_memory_bytes(std::size_t capacity) {
   return kRingControlBytes + capacity;
 }
@@ -43,14 +43,14 @@ class RingProducer {
   // `memory`: ring_memory_bytes(capacity), page aligned, all zero; it must live longer.
   explicit RingProducer(std::span<std::byte> memory);
 
-  // False: no room, or longer than any packet may be. The consumer sees it after publish().
+  // False: the ring is full, or the packet is too long. The consumer sees it after publish().
   bool put(const Packet& packet);
-  // True if the consumer may sleep and must be woken; it is told once for each announcement.
+  // True if the consumer may sleep and must be woken; returned once for each announcement.
   bool publish();
   // Where the next packet begins, unless it turns back.
   std::uint64_t position() const { return tail_; }
-  // The consumer has read nothing from this position on, if it is gone. What makes no sense counts
-  // as everything read.
+  // If the consumer is gone, it has read nothing from this position on. If the position that it
+  // wrote is impossible, everything counts as read.
   std::uint64_t unread_from() const {
     const std::uint64_t looked = control_->looked.load(std::memory_order_acquire);
     return looked <= tail_ ? looked : UINT64_MAX;
@@ -75,25 +75,25 @@ class RingConsumer {
 
   explicit RingConsumer(std::span<std::byte> memory);
 
-  // Lets next() hand out what the producer has published by now. Once for each burst: the producer
-  // writes the line that tells.
+  // Makes the packets published so far available to next(). Called once for each burst, because the
+  // producer writes the cache line that is read here.
   void look() {
     const std::uint64_t tail = control_->tail.load(std::memory_order_acquire);
     if (tail == seen_tail_) return;
     control_->looked.store(tail, std::memory_order_relaxed);
     seen_tail_ = tail;
   }
-  // `out`: bytes, entropy, ECN and DSCP of the next packet, a view until release(). Empty: there is
-  // none that look() has seen. Broken: what the producer wrote makes no sense; nothing more can be
-  // taken.
+  // `out`: bytes, entropy, ECN and DSCP of the next packet, a view until release(). Empty: look()
+  // has seen no further packet. Broken: the producer wrote an impossible value; the consumer can
+  // take no more packets.
   Next next(RxPacket& out);
-  // Gives back the room of all that next() has handed out.
+  // Gives back the space of all packets that next() has handed out.
   void release();
   bool empty() const { return control_->tail.load(std::memory_order_acquire) == position_; }
   // next() has handed out all that look() has seen.
   bool taken() const { return seen_tail_ == position_; }
-  // Before going to sleep, followed by a fence and a look at empty(). It lasts until the producer
-  // has been told, also while somebody takes packets.
+  // Before going to sleep, followed by a fence and a look at empty(). The announcement lasts until
+  // publish() has returned true for it, even if another thread of the consumer takes packets.
   bool is_sleep_announced() const {
     return control_->consumer_sleeps.load(std::memory_order_relaxed) != 0;
   }

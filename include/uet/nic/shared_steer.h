@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What the programs in the kernel that tell packets of a shared port apart, and the processes that
-// share it, have in common: names, and whose port it is. Also compiled as C for the kernel's
+// Definitions common to the kernel programs that steer packets of a shared port and the processes
+// that share it: names, and the owner of the port. Also compiled as C for the kernel's
 // virtual machine, hence the plain types.
 #pragma once
 
@@ -16,16 +16,16 @@
 #define UET_PLACE_BITS 5
 #define UET_PLACES (1 << UET_PLACE_BITS)
 
-// The one entry of UET_SHARED_PORT: at which address of which network name space the port is, by
-// which processes find the program, and what has been dropped there.
+// The one entry of UET_SHARED_PORT: the address and network name space of the port, by which
+// processes find the program, and the count of packets dropped there.
 struct UetSharedPort {
   __u64 name_space[2];  // device and inode
   __u8 ip[16];          // as FabricAddress::bytes
   __u64 is_ipv6;
-  __u64 dropped;  // packets that are for no place, or for one that is empty
+  __u64 dropped;  // packets for no slot, or for an empty one
 };
 
-// What the filter of a packet socket takes: frames to port 4793 of the address, for the place.
+// The frames that the filter of a packet socket accepts: to port 4793 of the address and the slot.
 #define UET_PLACE_FILTER uet_place_1
 struct UetPlaceFilter {
   __u32 ip[4];  // network byte order; IPv4: the first word

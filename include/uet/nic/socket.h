@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What everything that talks to the kernel's sockets needs: a descriptor that closes itself, our
-// addresses as the socket calls want them, and what an errno says. Only back ends include this.
+// Helpers for code that uses kernel sockets: a descriptor that closes itself, conversion of our
+// addresses to socket addresses, and the meaning of an errno. Only back ends include this.
 #pragma once
 
 #include <netinet/in.h>
@@ -22,7 +22,7 @@ namespace uet::nic {
 // For messages.
 inline std::string error_text(int error) { return std::generic_category().message(error); }
 
-// What a failed call of the kernel's means to who asked for it, where nothing else is known.
+// The error that a caller reports for a failed system call if it knows nothing more specific.
 inline Error error_of(int error) {
   switch (error) {
     case EMFILE:
@@ -36,8 +36,8 @@ inline Error error_of(int error) {
   }
 }
 
-// While it lives, pthread_cancel of this thread waits: calls of the kernel's would act on it, and
-// the unwinding would end in functions that let nothing out.
+// While it lives, pthread_cancel of this thread is deferred: system calls would act on it, and
+// the unwinding would end in noexcept functions, which terminate the process.
 class NoCancel {
  public:
   NoCancel() { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }

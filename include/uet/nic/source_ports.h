@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Ports to send UDP from, where a packet's source port is its entropy value (CMS-404). Nothing of
-// UET is sent to them.
+// Ports to send UDP from, if a packet's source port is its entropy value (CMS-404). Peers send no
+// UET packets to them.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct SourcePorts {
 };
 
 // Binds `count` sockets, a power of two to 64, which `open` makes with all their options, to free
-// ports in a row of `ip`, from the range of dynamic ports. What comes to them the kernel throws
-// away. Errors: those of `open`, and Io, with `message`.
+// ports in a row of `ip`, from the range of dynamic ports. The kernel drops packets that arrive at
+// them. Errors: the ones of `open`, and Io, with `message`.
 Result<SourcePorts> open_source_ports(const FabricAddress& ip, std::uint16_t count,
                                       const std::function<Result<FileDescriptor>()>& open,
                                       std::string& message);

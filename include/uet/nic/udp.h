@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The default back end: one kernel UDP socket, and others to send from where packets are to take
-// several paths. Needs no privilege and gives the most bandwidth of
+// The default back end: one kernel UDP socket, and further sockets to send from if packets use
+// several network paths. Needs no privilege and gives the most bandwidth of
 // all kernel paths, because runs of equal packets cross the kernel as one (UDP_SEGMENT, UDP_GRO).
-// It does not know what is inside a packet.
+// It does not read the contents of packets.
 #pragma once
 
 #include <linux/sock_diag.h>
@@ -24,49 +24,49 @@
 
 namespace uet::nic {
 
-// What UdpOptions::bind has bound.
+// The result of UdpOptions::bind.
 struct UdpBinding {
-  FepAddress address;  // that peers have of the two sockets
+  FepAddress address;  // by which peers know the two sockets
   // Packets that the port has thrown away so far (NicCounters::shared_port_dropped); may be empty.
   std::function<std::uint64_t()> dropped;
 };
 
-// As sendmmsg(2), by the quickest call for what there is to send.
+// As sendmmsg(2), by the quickest system call for the messages.
 int send_to_kernel(int fd, mmsghdr* messages, unsigned count, int flags);
 
 struct UdpOptions {
   FabricAddress ip;  // an address of this host; the wildcard is refused
-  // 0: first_port, or if that is taken the next free one of kUetUdpPorts (way B of the design).
+  // 0: first_port, or if that is taken the next free one of kUetUdpPorts (port per process).
   std::uint16_t port = 0;
   std::uint16_t first_port = kUetUdpPort;
   std::uint32_t receive_buffer_bytes = 4U << 20;  // wished; see NicCaps::receive_credit_bytes
   std::uint32_t send_buffer_bytes = 4U << 20;     // wished
-  // Ports to send from, a power of two, 64 at most: one of many in the range of dynamic ports for
-  // each packet, by its entropy value (CMS-404). 1: everything leaves from `port`. More are taken
-  // only at port 4793, since any other is by what peers know this process; else `message` of
+  // Number of ports to send from, a power of two, 64 at most: dynamic ports, of which the entropy
+  // value of each packet chooses one (CMS-404). 1: every packet leaves from `port`. More than one
+  // only at port 4793, since peers know the process by any other port; else `message` of
   // open() says so.
   std::uint16_t source_ports = 1;
-  // DSCP and ECN (as the TOS octet) of most packets, which costs nothing to say of each of them.
+  // DSCP and ECN (as the TOS octet) of most packets; these need no control message of their own.
   std::uint8_t usual_tos = 0;
   bool gso = true;  // hand runs of equal packets to the kernel as one send
   bool gro = true;  // take runs of equal packets from the kernel as one receive
   // Send checksum 0 (WIRE 1.1). Not with gso: the kernel refuses both together.
   bool zero_checksum = false;
-  // RxPacket::arrived also on a loopback interface, where the kernel takes 0.2 us to note it for
-  // each datagram and seldom anybody measures a queue by it.
+  // RxPacket::arrived also on a loopback interface, where the kernel needs 0.2 us to note it for
+  // each datagram and it seldom measures a queue.
   bool arrival_times_on_loopback = true;
-  // Where the port is shared: binds, in place of `port`, a socket that receives and one that sends.
+  // If the port is shared: binds, instead of to `port`, a socket that receives and one that sends.
   // Errors are handed on.
   std::function<Result<UdpBinding>(int receiver, int sender, std::string& message)> bind;
-  // Index of an interface whose packets somebody else takes: what arrives over it is thrown away.
+  // Index of an interface whose packets a frame device takes: the socket drops its copies of them.
   int excluded_interface = 0;  // 0 = none
-  // What sends, as sendmmsg(2); tests put an unwilling kernel in its place.
+  // The function that sends, as sendmmsg(2); tests simulate a kernel that refuses.
   int (*send_messages)(int, mmsghdr*, unsigned, int) = send_to_kernel;
 };
 
 struct NicConfig;
 
-// What `config` says of kernel UDP: address, port, source ports, buffers, TOS, gso, gro and
+// The options for kernel UDP in `config`: address, port, source ports, buffers, TOS, gso, gro and
 // arrivals.
 UdpOptions udp_options(const NicConfig& config);
 
@@ -118,7 +118,7 @@ class UdpNic final : public Nic {
     alignas(cmsghdr) std::array<std::byte, kRxControlBytes> control;
     iovec buffer;
   };
-  // What the control messages of a received buffer say.
+  // The contents of the control messages of a received buffer.
   struct RxContext {
     std::size_t segment_bytes = 0;
     FepAddress source;
@@ -146,7 +146,7 @@ class UdpNic final : public Nic {
   std::uint64_t socket_backlog_bytes() const;
   void read_control(std::size_t message);
 
-  // Of another place than fd_, or of each source port; closed after that.
+  // A socket at the port of the slot, or one for each source port; closed after fd_.
   Senders senders_;
   FileDescriptor fd_;
   int (*send_messages_)(int, mmsghdr*, unsigned, int);
@@ -164,9 +164,9 @@ class UdpNic final : public Nic {
   std::array<iovec, kTxBurst * kSlicesPerPacket> tx_slices_;
   std::size_t tx_slice_count_ = 0;
 
-  // Received messages rx_next_ to rx_count_ still hold packets that nobody has taken, the first of
-  // them from rx_offset_ on. Buffers are filled again only when all have been taken, at the
-  // earliest in the burst after that.
+  // Received messages rx_next_ to rx_count_ hold packets that rx_burst has not handed out, the
+  // first message from rx_offset_ on. Buffers are filled again only after all packets have been
+  // handed out, at the earliest in the next burst.
   std::unique_ptr<std::byte[]> rx_storage_;
   std::array<mmsghdr, kRxBuffers> rx_headers_{};
   std::array<RxMessage, kRxBuffers> rx_messages_;

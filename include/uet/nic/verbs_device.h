@@ -28,7 +28,7 @@ class VerbsDevice final : public FrameDevice {
   // request.options: as parse_verbs_options. Errors: those of VerbsPort.
   static Result<std::unique_ptr<FrameDevice>> open(const FrameDeviceRequest& request,
                                                    std::string& message);
-  // What Module::ip_mtu answers: the interface's MTU; the options are looked at.
+  // Implements Module::ip_mtu: the interface's MTU, or an error if the options are invalid.
   static Result<std::uint32_t> ip_mtu(const NicConfig& config, const Interface& interface,
                                       std::string& message);
   ~VerbsDevice() override;
@@ -43,7 +43,7 @@ class VerbsDevice final : public FrameDevice {
   NicCounters counters() const override { return counters_; }
 
  private:
-  // Memory of the application's.
+  // Registered memory of the application.
   struct Region {
     VerbsPointer<ibv_mr> registered;
     std::uint64_t last_used = 0;  // number of the latest work request that refers to it

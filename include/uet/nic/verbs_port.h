@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // A port of an RDMA device with one raw-packet queue pair: found by name or by its interface, and
-// brought to the state in which frames pass. Must not know what is done with them.
+// brought to the state in which frames pass. Must not read the frames.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ struct VerbsDelete {
 template <class Object>
 using VerbsPointer = std::unique_ptr<Object, VerbsDelete>;
 
-// What stands behind "verbs:": [DEVICE][,port=N].
+// The options behind "verbs:": [DEVICE][,port=N].
 struct VerbsOptions {
   std::string device;     // "mlx5_0"; empty = the one that the interface belongs to
   std::uint8_t port = 0;  // 0 = that of the interface, or 1
@@ -44,7 +44,7 @@ struct VerbsOptions {
 // Error::Invalid: `message` says what is allowed.
 Result<VerbsOptions> parse_verbs_options(std::string_view text, std::string& message);
 
-// How many of what the queue pair shall have, and then has.
+// Sizes of the queue pair: first the requested ones, then the actual ones.
 struct VerbsQueues {
   std::uint32_t sends = 0;
   std::uint32_t receives = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Frames through AF_XDP sockets: half the latency of UDP. Each receive queue of the interface that
-// is free, or as many as the options say, gets a socket with memory of its own; sent is on the
-// first of them. The kernel sees only what is not for our endpoint, or arrives in other queues.
+// Frames through AF_XDP sockets: half the latency of UDP. Each free receive queue of the interface,
+// or as many as the options say, gets a socket with memory of its own; the first one also sends.
+// The kernel sees only packets that are not for our endpoint, or arrive in other queues.
 #pragma once
 
 #include <xdp/xsk.h>
@@ -24,7 +24,7 @@
 
 namespace uet::nic {
 
-// What may stand behind "xdp:", separated by commas.
+// The options behind "xdp:", separated by commas.
 struct XdpOptions {
   bool generic = false;                // "generic": XDP behind the driver
   bool copy = false;                   // "copy": no zero-copy, although the driver could
@@ -57,20 +57,20 @@ class XdpQueue {
 
   // Gives the kernel the chunks again whose frames the latest receive handed out.
   void give_back();
-  // Fills `out` from the front with frames that have arrived. Those of several chunks are put
-  // together in `room`, which has `frame_bytes` for each place of `out`; longer ones are thrown
-  // away and counted in `truncated`.
+  // Fills `out` from the front with frames that have arrived. Frames of several chunks are joined
+  // in `room`, which has `frame_bytes` for each element of `out`; longer frames are dropped
+  // and counted in `truncated`.
   std::size_t receive(std::span<ArrivedFrame> out, std::span<std::byte> room,
                       std::size_t frame_bytes, std::uint64_t& truncated);
   // Takes a prefix. To be followed by kick().
   std::size_t send(std::span<const FrameToSend> in);
-  // Makes the kernel send what it has not sent yet. Returns 0, EAGAIN (something is left for
+  // Makes the kernel send frames that it has not sent yet. Returns 0, EAGAIN (frames are left for
   // later), or the errno of a call that failed.
   int kick();
 
   int fd() const { return xsk_socket__fd(socket_.get()); }
   bool zero_copy() const;
-  std::uint64_t overflows() const;  // frames lost for want of chunks
+  std::uint64_t overflows() const;  // frames lost for lack of chunks
 
  private:
   static constexpr std::size_t kMostLent = 4 * kRxBurst;  // chunks handed out by one receive
@@ -106,13 +106,13 @@ class XdpQueue {
 
 class XdpDevice final : public FrameDevice {
  public:
-  // A queue that a living process has is refused at once; one that the kernel has not freed yet is
-  // waited for. Errors: Invalid (options), NotSupported (no right, a kernel or driver that cannot),
-  // NoMemory (limit of locked memory), AddressInUse (no queue is free, or somebody else's XDP
-  // program).
+  // If a living process has the queue, open() fails at once; if the kernel has not freed it yet,
+  // open() waits. Errors: Invalid (options), NotSupported (no right, a kernel or driver that
+  // cannot), NoMemory (limit of locked memory), AddressInUse (no queue is free, or other software
+  // has an XDP program there).
   static Result<std::unique_ptr<FrameDevice>> open(const FrameDeviceRequest& request,
                                                    std::string& message);
-  // What Module::ip_mtu answers: a kernel before 6.6 carries no more than fits a chunk.
+  // Implements Module::ip_mtu: a kernel before 6.6 carries no more than fits a chunk.
   static Result<std::uint32_t> ip_mtu(const NicConfig& config, const Interface& interface,
                                       std::string& message);
 
@@ -132,7 +132,7 @@ class XdpDevice final : public FrameDevice {
   void kick();
 
   XdpProgram program_;
-  std::vector<std::unique_ptr<XdpQueue>> queues_;  // sent is on the first
+  std::vector<std::unique_ptr<XdpQueue>> queues_;  // the first one sends
   FileDescriptor epoll_;                           // of several queues
   FrameDeviceTraits traits_;
   std::vector<std::byte> room_;  // for frames of several chunks: one for each of a burst

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// One queue in each direction. What is sent is copied into mbufs, since nothing may refer to it
-// when send returns, but for registered memory; what arrives is looked at where the driver has put
-// it.
+// One queue in each direction. Packets to send are copied into mbufs, except registered memory,
+// since nothing may refer to other memory when send returns. Packets that arrive are read in the
+// mbufs of the driver.
 #include "uet/nic/dpdk_device.h"
 
 #include <linux/capability.h>
@@ -189,7 +189,7 @@ bool DpdkDevice::start(const DpdkDriver& driver, std::uint32_t frame_bytes, std:
   } else {
     const std::uint32_t bytes = mbuf_data_bytes(driver, frame_bytes);
     receive_pool_ = make_dpdk_pool("uet_rx" + number, driver.mbufs, bytes, socket);
-    // Another one, so that what a driver has not let go of yet never keeps packets from arriving.
+    // A separate pool, so that sent packets that the driver still holds never block receiving.
     send_pool_ = make_dpdk_pool("uet_tx" + number, 3 * kDescriptors, bytes, socket);
   }
   if (receive_pool_ == nullptr || (send_pool_ == nullptr && !driver.own_pages)) {
@@ -300,7 +300,7 @@ bool DpdkDevice::fill(rte_mbuf* packet, const FrameToSend& frame) {
     ++packet->nb_segs;
   };
   const bool gather = regions_ != nullptr && frame.payload_stays;
-  bool copies = true;  // `last` has room to copy into
+  bool copies = true;  // `last` has space to copy into
   copy(frame.headers);
   for (const Slice& piece : frame.pieces) {
     rte_mbuf* const segment =

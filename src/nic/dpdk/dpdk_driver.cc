@@ -37,8 +37,8 @@ constexpr DpdkDriver kXdp{.name = "net_af_xdp",
                           .sends_by_kernel = true,
                           .rights = right(CAP_NET_RAW) | right(CAP_NET_ADMIN) | right(CAP_BPF)};
 constexpr DpdkDriver kSharedMemory{.name = "net_memif", .to_one_peer = true};
-// It sends no more than its MTU, and DPDK lets nobody change that beyond the longest frame that the
-// driver says it receives, which is 1522 bytes.
+// It sends no more than its MTU, and DPDK refuses an MTU above the longest frame that the driver
+// claims to receive, which is 1522 bytes.
 constexpr DpdkDriver kTap{.name = "net_tap",
                           .most_frame_bytes = 1514,
                           .sends_by_kernel = true,

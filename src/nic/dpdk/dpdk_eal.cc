@@ -112,8 +112,8 @@ struct Eal {
 
 void take_nothing(int) {}
 
-// Gives each real-time signal that nobody handles a handler, and takes it away again. What is
-// pending stays so, as it would not if they were ignored.
+// Installs a handler for each real-time signal without one, and removes it again. Pending signals
+// stay pending, unlike with SIG_IGN.
 class RealTimeSignals {
  public:
   RealTimeSignals() {
@@ -143,9 +143,9 @@ class RealTimeSignals {
   std::vector<int> taken_;
 };
 
-// What is opened while one exists is closed on exec: a program that is executed would keep ports,
-// queues and memory. Not pipes and files, which keep nothing, and which another thread may open
-// just now to hand them on.
+// Descriptors that are opened during its lifetime are closed on exec: otherwise an executed program
+// would keep ports, queues and memory. Pipes and files are left alone: they keep nothing, and
+// another thread may be opening them to pass them to a child.
 class Descriptors {
  public:
   Descriptors() : before_(all()) {}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // DPDK has one interrupt thread, which runs the handlers of all descriptors that are ready, one
-// after the other. Ours, of a descriptor that is always ready, is where it naps and lets others
-// have the lock; on the way from there to there it holds it.
-#define ALLOW_EXPERIMENTAL_API  // the description of a descriptor of ours
+// after the other. In our handler, of a descriptor that is always ready, the thread releases the
+// lock and naps; between two calls of our handler the thread holds the lock.
+#define ALLOW_EXPERIMENTAL_API  // functions rte_intr_..., for our descriptor
 #include "uet/nic/dpdk_peer.h"
 
 #include <rte_ethdev.h>
@@ -27,14 +27,14 @@ constexpr std::chrono::seconds kThreadAnswers{5};
 
 // One for the process, as is the thread; stays.
 struct InterruptThread {
-  std::mutex turn;  // held by whoever waits for the lock next
-  std::mutex lock;  // held by the thread but while it naps
+  std::mutex turn;  // held by the thread that gets the lock next
+  std::mutex lock;  // held by the interrupt thread, except while it naps
   bool has_lock = false;
 
   std::mutex users_lock;
   std::condition_variable napped;
   unsigned users = 0;
-  bool naps = false;  // it has come to us since there are users
+  bool naps = false;  // the interrupt thread has called our handler since there are users
   int ready = -1;     // the descriptor
 };
 // Never destroyed: the thread goes on when the process ends.
@@ -65,7 +65,7 @@ bool watch(InterruptThread& thread) {
          rte_intr_callback_register(handle, nap, nullptr) == 0;
 }
 
-// A socket at `path` that nobody listens to: its server was killed.
+// Removes a socket at `path` without a listener: its server was killed.
 void remove_stale(const std::string& path) {
   sockaddr_un address{};
   struct stat status {};
@@ -86,7 +86,7 @@ std::unique_ptr<DpdkInterrupts> DpdkInterrupts::open(std::string& message) {
   InterruptThread& thread = g_thread;
   std::unique_lock guard(thread.users_lock);
   if (thread.ready < 0 && !watch(thread)) {
-    message = "DPDK watches no descriptor of ours; use another FI_UET_NIC";
+    message = "DPDK refuses to watch our descriptor; use another FI_UET_NIC";
     return nullptr;
   }
   std::unique_ptr<DpdkInterrupts> opened(new DpdkInterrupts);
@@ -163,9 +163,9 @@ void DpdkPeer::connect(Clock::time_point now) {
   begin(now);
 }
 
-// Where a client closes before its server has accepted it, net_memif's server watches the closed
-// descriptor for ever, and its thread waits for messages that nobody sends as soon as another
-// connection gets the same number: what has begun is left its time.
+// If a client closes before its server has accepted it, net_memif's server watches the closed
+// descriptor for ever. As soon as another connection gets the same number, the server's thread
+// waits for messages that never come. Therefore a connection that has begun is not closed early.
 int DpdkPeer::begin(Clock::time_point now) {
   const int error = rte_eth_dev_start(port_);
   started_ = error == 0;

@@ -16,7 +16,7 @@ namespace uet::nic {
 namespace {
 
 constexpr std::uint32_t kSegments = 2048;
-// What was sent is let go of within this time, or the port is started anew.
+// The driver releases sent packets within this time, or the port is restarted.
 constexpr std::chrono::seconds kDrainLimit{1};
 
 void on_last_user(void*, void*) {}
@@ -77,7 +77,7 @@ void DpdkRegions::forget(std::uint64_t id) {
   while (rte_mbuf_ext_refcnt_read(region->users.get()) > 1) {
     const int cleaned = rte_eth_tx_done_cleanup(port_, 0, 0);
     if (cleaned >= 0 && std::chrono::steady_clock::now() < limit) continue;
-    // To stop is to let go of everything. What was on its way is lost, which PDS recovers.
+    // A port that stops releases all packets. Packets not sent yet are lost; PDS recovers.
     rte_eth_dev_stop(port_);
     rte_eth_dev_start(port_);
     break;

@@ -34,8 +34,8 @@ namespace {
 
 constexpr std::uint32_t kUdpBytes = 8;  // UDP header; the entropy header is shorter
 
-// The kernel answers packets of a protocol that nobody listens to; this socket listens and takes
-// nothing.
+// The kernel answers packets of a protocol without a raw socket with an ICMP error; this socket
+// prevents the answer and receives nothing.
 FileDescriptor hold_protocol(const FabricAddress& ip, std::uint8_t protocol, std::string& message) {
   const int family = ip.is_ipv6 ? AF_INET6 : AF_INET;
   FileDescriptor fd(::socket(family, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol));
@@ -184,7 +184,7 @@ FramedNic::FramedNic(Parts parts, const NicConfig& config, const Interface& inte
   }
   caps_.link_rate_bps = interface.link_rate_bps;
   caps_.receive_credit_bytes = traits.receive_credit_bytes;
-  // At any other port of ours an answer finds us only by the source port (way B of the design).
+  // At any other port, answers find this process only by its source port (port per process).
   caps_.per_packet_entropy = local_.port == kUetUdpPort;
   caps_.ecn = true;
   caps_.crc = format.crc;
@@ -222,14 +222,14 @@ std::size_t FramedNic::tx_burst(std::span<const Packet* const> in) {
   return done;
 }
 
-// What goes through the kernel leaves from the port that all know.
+// Packets sent through the kernel leave from the local port, which peers know.
 std::uint16_t FramedNic::leaves_from(const Packet& packet) {
   const bool known = packet.to.ip.is_ipv6 == local_.ip.is_ipv6 &&
                      hops_->find(packet.to.ip).way == NextHops::Way::Frame;
   return known ? Nic::leaves_from(packet) : local_.port;
 }
 
-// Sends the leading packets whose next hop is known. `offered`: how many those are.
+// Sends the leading packets whose next hop is known. `offered`: the number of these packets.
 std::size_t FramedNic::send_frames(std::span<const Packet* const> in, std::size_t& offered) {
   std::size_t frames = 0;
   std::size_t dropped = 0;  // too long; they count as sent where they stand
@@ -297,7 +297,7 @@ std::size_t FramedNic::send_through_kernel(std::span<const Packet* const> in) {
   return sent;
 }
 
-// What it sends, which nobody takes for a packet, makes it ask for the next hop.
+// Sends an empty datagram, which peers ignore: it makes the kernel resolve the next hop.
 void FramedNic::let_kernel_ask(const FepAddress& to) const {
   SocketAddress address;
   write_socket_address(wire_address(to), address);
@@ -402,13 +402,13 @@ bool FramedNic::read_frame(const ArrivedFrame& frame, RxPacket& out) {
 // ---- waiting ------------------------------------------------------------------------------------
 
 bool FramedNic::prepare_wait() {
-  next_kernel_look_ = Time{};  // whatever wakes us, the kernel's socket may be what did
+  next_kernel_look_ = Time{};  // the kernel's socket may be the one that wakes us
   if (device_->prepare_wait()) return true;
   if (timer_.valid()) nap();
   return false;
 }
 
-// The timer runs on when another thread looks for packets meanwhile: somebody sleeps on it.
+// The timer runs on even if another thread polls for packets meanwhile: a thread sleeps on it.
 void FramedNic::nap() {
   const itimerspec when{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_nsec = kNap.count()}};
   ::timerfd_settime(timer_.get(), 0, &when, nullptr);

@@ -210,7 +210,7 @@ std::size_t PacketDevice::send(std::span<const FrameToSend> in) {
   return taken;
 }
 
-// The call sends; it may stop early for want of memory, then it is made again later.
+// The system call sends; if it stops early for lack of memory, it is repeated later.
 void PacketDevice::tell_kernel() {
   const ssize_t result = ::send(tx_.socket.get(), nullptr, 0, MSG_DONTWAIT);
   if (result < 0 && errno != EAGAIN && errno != ENOBUFS && errno != EINTR) {

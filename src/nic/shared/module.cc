@@ -22,7 +22,8 @@ Result<std::uint32_t> ip_mtu(const NicConfig& config, const Interface& interface
   return Error::Invalid;
 }
 
-// A port of its own is what whoever names one has asked for, and what is left without the right.
+// Joins the shared port. Opens a port of its own if the configuration names one, or if the process
+// has no right to share.
 Result<std::unique_ptr<UdpNic>> open_kernel(const NicConfig& config, const UdpOptions& options,
                                             std::string& message) {
   std::string why;

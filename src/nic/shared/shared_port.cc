@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The first process loads the program, those who come later find it among the kernel's by the
-// address that its map names. Who joins does so alone (Turn), so that two do not both come first.
+// The first process loads the program; later processes find it among the kernel's programs by the
+// address in its map. One process at a time joins (Turn), so that two do not both load a program.
 #include "uet/nic/shared_port.h"
 
 #include <sys/stat.h>
@@ -32,15 +32,15 @@ constexpr const char* kProgramName = UET_NAME_OF(UET_SHARED_PROGRAM);
 constexpr std::string_view kPlacesName = UET_NAME_OF(UET_SHARED_PLACES);
 constexpr std::string_view kPortName = UET_NAME_OF(UET_SHARED_PORT);
 
-// Joining takes a millisecond; whoever has the turn for so long is stuck.
+// Joining takes a millisecond; a process that has the turn for so long is stuck.
 constexpr std::chrono::seconds kPatience(5);
 constexpr std::chrono::milliseconds kPause(1);
 
-// One process at a time joins at an address: it has a name that no other can have meanwhile, and
-// that goes with the process.
+// One process at a time joins at an address: it binds a socket name that no other process can have
+// meanwhile, and that the kernel frees when the process ends.
 class Turn {
  public:
-  // Waits for it. False, with errno: it does not come.
+  // Waits for the turn. False, with errno: the turn does not come.
   bool take(const FabricAddress& ip) {
     std::string name(1, '\0');
     name += "uet-shared-1-" + to_text(ip);
@@ -67,7 +67,7 @@ struct Steering {
   FileDescriptor port;
 };
 
-// What tells the port from that of other addresses and name spaces.
+// The identity of the port among other addresses and network name spaces.
 UetSharedPort name_of(const FabricAddress& ip) {
   UetSharedPort port{};
   struct stat name_space {};
@@ -84,7 +84,7 @@ bool same_port(const UetSharedPort& a, const UetSharedPort& b) {
   return std::memcmp(&a, &b, offsetof(UetSharedPort, dropped)) == 0;
 }
 
-// Fills what is a map of ours.
+// Stores map `id` in `steering` if it is one of the two maps of the program.
 void take_map(std::uint32_t id, Steering& steering) {
   FileDescriptor map(bpf_map_get_fd_by_id(id));
   bpf_map_info info{};
@@ -169,7 +169,7 @@ int bind_to(int socket, const FabricAddress& ip, std::uint16_t port) {
   return ::bind(socket, &address.any, socket_address_length(ip.is_ipv6)) == 0 ? 0 : errno;
 }
 
-// Whether somebody has the port who may not share it with us.
+// Returns 0 if the port is free, or errno: EADDRINUSE if sockets of other software have it.
 int try_port(const FabricAddress& ip) {
   const FileDescriptor probe(
       ::socket(ip.is_ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -238,7 +238,7 @@ Result<UdpBinding> join_shared_port(const FabricAddress& ip, std::optional<std::
   Steering steering;
   if (!find(name, steering)) {
     if (errno != ENOENT) return explain(errno, ip, message);
-    // A group of sockets that is not ours would let us in, and its packets would be lost.
+    // A foreign group of sockets would accept our socket, and its packets would be lost.
     if (const int error = try_port(ip)) return explain(error, ip, message);
     if (const int error = load(name, steering)) return explain(error, ip, message);
   }

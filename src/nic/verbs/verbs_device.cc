@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Slots of one frame each, in one memory region: those to receive into are posted to the device or
-// lent to the caller; those to send from go round, one for each work request, so that the number of
-// a request tells its slot. What is short or not registered is copied into the slot.
+// Slots of one frame each, in one memory region. Receive slots are posted to the device or lent to
+// the caller. Send slots are used in turn, one for each work request, so that the number of a
+// request determines its slot. Pieces that are short or not registered are copied into the slot.
 #include "uet/nic/verbs_device.h"
 
 #include <infiniband/verbs.h>
@@ -31,7 +31,7 @@ constexpr std::uint32_t kPieces = 4;
 constexpr std::uint32_t kLeastGathered = 1024;
 // Requests without a completion of their own, at most this part of all.
 constexpr std::uint64_t kSignalPart = 4;
-// What is on its way leaves within this time, or the queue pair is started anew.
+// Posted frames leave within this time, or the queue pair is restarted.
 constexpr std::chrono::seconds kDrainLimit{1};
 
 std::uint32_t slots_for(std::uint32_t bytes, std::size_t slot_bytes, std::uint32_t most) {
@@ -131,7 +131,7 @@ bool VerbsDevice::bring_up() {
   return port_->start();
 }
 
-// A failed request stops the whole queue pair. What was on its way is lost, which PDS recovers.
+// A failed request stops the whole queue pair. Posted frames are lost; PDS recovers.
 void VerbsDevice::recover() {
   ++counters_.kernel_errors;
   for (ibv_cq* queue : {port_->sent(), port_->received()}) {
@@ -287,7 +287,8 @@ std::size_t VerbsDevice::send(std::span<const FrameToSend> in) {
     gathered |= fill(i, in[i]);
     if (i > 0) sends[i - 1].next = &sends[i];
   }
-  // One completion tells of all before it. Whoever waits for registered memory needs one soon.
+  // One completion covers all requests before it. forget_memory() waits for the one of a gathered
+  // frame, so that this one must come soon.
   const std::uint64_t last = posted_ + count;
   if (gathered || last - signaled_ >= send_slots_ / kSignalPart) {
     sends[count - 1].send_flags |= IBV_SEND_SIGNALED;

@@ -26,15 +26,15 @@ namespace {
 
 constexpr std::uint8_t kUdpProtocol = IPPROTO_UDP;
 constexpr std::uint32_t kChunkBytes = 4096;
-// What the kernel puts into one chunk: it keeps 256 bytes in front of a frame.
+// Frame bytes in one chunk: the kernel keeps 256 bytes in front of a frame.
 constexpr std::uint32_t kChunkFrameBytes = kChunkBytes - 256;
 constexpr std::uint32_t kMaxFrameBytes = 16'000;
 constexpr std::uint32_t kLeastChunks = 256;
 constexpr std::uint32_t kMostChunks = 16'384;
 // Since Linux 6.6; Debian 12's headers are older.
 constexpr std::uint16_t kUseSeveralChunks = 1U << 4;  // XDP_USE_SG
-// The kernel frees the queue of a socket some time after that was closed, later the more there is
-// to do. So long a queue is waited for that no living process of ours has.
+// The kernel frees the queue of a socket some time after the socket was closed, later on a busy
+// host. open() waits so long for a queue that none of our living processes has.
 constexpr std::chrono::seconds kPatience(10);
 
 bool kernel_takes_several_chunks() {
@@ -76,8 +76,8 @@ std::uint32_t chunks_for(std::uint32_t bytes) {
   return std::bit_floor(std::clamp(bytes / kChunkBytes, kLeastChunks, kMostChunks));
 }
 
-// What open_queue returns, beside values of errno.
-constexpr int kNotFreed = -1;  // nobody of ours has the queue, and yet it was not to be had
+// A result of open_queue that is not a value of errno.
+constexpr int kNotFreed = -1;  // none of our processes has the queue, but the kernel refused it
 
 Error explain(int error, const Interface& interface, const QueueCounts& counts,
               std::size_t memory_bytes, std::string& message) {
@@ -267,8 +267,8 @@ Result<bool> XdpDevice::open_queues(const FrameDeviceRequest& request, const Xdp
   return true;
 }
 
-// Returns 0, errno (EBUSY: a living process has the queue), or kNotFreed. The claim keeps all
-// others of ours away, so that the wait is for the kernel alone.
+// Returns 0, errno (EBUSY: a living process has the queue), or kNotFreed. The claim keeps our other
+// processes away, so that only the kernel can delay this call.
 int XdpDevice::open_queue(const XdpQueue::Request& request, const FepAddress& self,
                           std::uint8_t protocol) {
   const FileDescriptor claim(::socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // A BPF link attaches the program, because it vanishes with its last descriptor; a program that is
-// attached through netlink would outlive a process that is killed. Those who come later get the
+// attached through netlink would outlive a process that is killed. Later processes get the
 // descriptors of program, maps and link from the kernel.
 #include "uet/nic/xdp_program.h"
 
@@ -107,8 +107,8 @@ Result<XdpProgram> XdpProgram::open(const Interface& interface, bool generic,
     error = errno;
     if (error == EEXIST) {
       message = "FI_UET_NIC=xdp on " + interface.name +
-                ": the XDP program of somebody else is attached, and there can only be one: end "
-                "what has attached it, or take it off with 'ip link set dev " +
+                ": another XDP program is attached, and there can only be one: end the program "
+                "that has attached it, or remove it with 'ip link set dev " +
                 interface.name + " xdp off' (see 'ip link show " + interface.name + "')";
       return Error::AddressInUse;
     }
@@ -118,7 +118,7 @@ Result<XdpProgram> XdpProgram::open(const Interface& interface, bool generic,
   return Error::NotSupported;
 }
 
-// Returns 0 or errno; EBUSY: somebody was faster.
+// Returns 0 or errno; EBUSY: another process attached its program first.
 int XdpProgram::attach(const Interface& interface, bool generic) {
   const QuietBpf quiet;
   int error = EOPNOTSUPP;

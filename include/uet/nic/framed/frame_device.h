@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What a back end that owns the frame must do: move bursts of whole Ethernet frames over one
-// interface. Everything around it (headers, addresses, next hops, peers on this host, waiting) is
-// FramedNic's. Must not know what is in a frame beyond what decides whether it is ours.
+// The duty of a back end that owns the frame: to move bursts of whole Ethernet frames over one
+// interface. FramedNic does the rest (headers, addresses, next hops, peers on this host, waiting).
+// A device reads no more of a frame than it needs to decide whether the frame is for this FEP.
 #pragma once
 
 #include <array>
@@ -56,27 +56,27 @@ class FrameDevice {
   // As Nic::rx_burst: views are valid until the next receive. Frames that are not ours may come
   // too; they are thrown away above.
   virtual std::size_t receive(std::span<ArrivedFrame> out) = 0;
-  // As Nic::tx_burst: takes a prefix, nothing of it is referred to afterwards but registered
-  // memory. Frames are never longer than max_frame_bytes.
+  // As Nic::tx_burst: takes a prefix, and refers to none of its memory afterwards, except
+  // registered memory. Frames are never longer than max_frame_bytes.
   virtual std::size_t send(std::span<const FrameToSend> in) = 0;
   // As in Nic.
   virtual std::uint64_t register_memory(std::span<const std::byte>) { return 0; }
   virtual void forget_memory(std::uint64_t) {}
-  // As in Nic. Without a descriptor FramedNic lets waiters sleep for short whiles.
+  // As in Nic. If there is no descriptor, FramedNic makes waiters sleep for short intervals.
   virtual int wait_fd() const { return -1; }
   virtual bool prepare_wait() { return false; }
   virtual const FrameDeviceTraits& traits() const = 0;
-  // Only what the device alone can know: receive_truncated, receive_overflows, kernel_errors,
-  // packets_gathered, and packets_dropped for want of a carrier.
+  // Only the counts that the device alone can know: receive_truncated, receive_overflows,
+  // kernel_errors, packets_gathered, and packets_dropped for lack of a carrier.
   virtual NicCounters counters() const { return {}; }
 };
 
-// What a device is opened for.
+// The parameters with which a device is opened.
 struct FrameDeviceRequest {
   const Interface& interface;
   FepAddress self;                     // frames to this address and port are ours
   const wire::FrameFormat& format;     // which of the two forms, and the protocol number
-  std::string_view options;            // of FI_UET_NIC, what FramedNic has not taken
+  std::string_view options;            // of FI_UET_NIC, except the ones that FramedNic took
   std::uint32_t receive_buffer_bytes;  // wished
   std::uint32_t send_buffer_bytes;     // wished
 };

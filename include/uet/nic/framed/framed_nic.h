@@ -4,10 +4,10 @@
 // UDP socket at the same address and port, which
 //   - reserves the port, so that processes with different back ends cannot have the same one,
 //   - keeps the kernel from answering packets that it sees too with "port unreachable",
-//   - carries what the device cannot: packets to peers on this host or behind another interface,
+//   - carries packets that the device cannot: to peers on this host or behind another interface,
 //   - carries the first packets to a neighbour, which makes the kernel find its MAC address.
-// What comes in over the device's interface is filtered out there, unless the device takes its
-// frames away from the kernel.
+// The socket's filter drops packets that arrive over the device's interface, unless the device
+// takes its frames away from the kernel.
 #pragma once
 
 #include <sys/epoll.h>
@@ -35,13 +35,13 @@ bool take_native(std::string_view options, std::string& rest);
 // Not thread-safe: the caller's lock covers it. Its descriptors are close-on-exec.
 class FramedNic final : public Nic {
  public:
-  // What of the interface's packets reaches the kernel too.
+  // Which of the interface's packets reach the kernel too.
   enum class KernelSees : std::uint8_t {
-    Copies,   // of all that the device takes: they are filtered out
-    TheRest,  // what the device has not taken away, though it is for us: those are ours
+    Copies,   // of all packets that the device takes: they are filtered out
+    TheRest,  // packets for this FEP that the device has not taken: the socket receives them
   };
 
-  // Opens the kernel's socket beside the device; UdpNic::open but for those who share a port.
+  // Opens the kernel's socket beside the device: UdpNic::open, unless processes share the port.
   using OpenKernelNic =
       std::function<Result<std::unique_ptr<UdpNic>>(const UdpOptions&, std::string& message)>;
 
@@ -55,8 +55,8 @@ class FramedNic final : public Nic {
                                            KernelSees kernel_sees = KernelSees::Copies,
                                            const OpenKernelNic& open_kernel = UdpNic::open);
 
-  // What Module::ip_mtu answers for devices that carry whatever the interface does: its MTU, or
-  // that it is not an Ethernet interface.
+  // Implements Module::ip_mtu for devices that carry all packets that the interface carries: the
+  // MTU, or an error if it is not an Ethernet interface.
   static Result<std::uint32_t> interface_mtu(const NicConfig& config, const Interface& interface,
                                              std::string& message);
 
@@ -83,7 +83,7 @@ class FramedNic final : public Nic {
     FileDescriptor epoll;
     FileDescriptor timer;
   };
-  // A device without a descriptor is looked at this often while everybody sleeps.
+  // A device without a descriptor is polled this often while all threads sleep.
   static constexpr Duration kNap = std::chrono::microseconds(100);
   static constexpr Duration kRefreshInterval = std::chrono::milliseconds(1);
   // The kernel's socket is looked at in every burst for this long after it had something, ...

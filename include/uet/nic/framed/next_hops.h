@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Which MAC address a packet to an IP address goes to: the kernel's routing and neighbour tables,
-// asked once for each address and kept true by what the kernel tells of changes. Resolves nothing
-// itself: ARP and neighbour discovery are the kernel's, started by sending through it.
+// asked once for each address and updated by the kernel's change notifications. Resolves nothing
+// itself: the kernel does ARP and neighbour discovery when a packet is sent through its socket.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Memory that the application has registered, by where it lies: which region a piece of payload
-// lies in. What a device keeps for a region is its own affair.
+// Memory that the application has registered, by address: finds the region that contains a piece
+// of payload. Each device defines the data that it keeps for a region.
 #pragma once
 
 #include <algorithm>

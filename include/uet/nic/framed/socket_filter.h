@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Classic packet filters for the kernel's sockets: which packets a socket of ours takes.
+// Classic packet filters for kernel sockets: they choose the packets that our sockets take.
 #pragma once
 
 #include "uet/base/address.h"
