@@ -192,7 +192,7 @@ TEST(BackEnd, FourProcessesAtOneAddressExchangeAllToAllAndOutliveOne) {
   }
 }
 
-// Those that have packet sockets and those that have not.
+// Some processes use packet sockets, others do not.
 TEST(BackEnd, FourProcessesThatShareAPortMayTakeItsPacketsInDifferentWays) {
   if (!over_shared_packet()) GTEST_SKIP() << "only for the back end shared:packet";
   exchange_all_to_all([](std::size_t self) {
@@ -202,7 +202,7 @@ TEST(BackEnd, FourProcessesThatShareAPortMayTakeItsPacketsInDifferentWays) {
   });
 }
 
-// But for that to packet sockets.
+// Keeps only the right to open packet sockets.
 void give_up_right_to_share() {
   __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
   std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> rights{};
@@ -210,7 +210,7 @@ void give_up_right_to_share() {
   require(::syscall(SYS_capset, &header, rights.data()) == 0, "giving up rights");
 }
 
-// What it can do without: the port is its own then, and that is told.
+// The right is optional: without it the process has its own port, and a warning says so.
 TEST(BackEnd, WithoutTheRightToShareThePortIsItsOwn) {
   if (!over_shared() || over_udp() || over("packet")) {
     GTEST_SKIP() << "only where all hosts have the back end shared or shared:packet";
@@ -226,8 +226,8 @@ TEST(BackEnd, WithoutTheRightToShareThePortIsItsOwn) {
   EXPECT_EQ(run_on_both(run), "");
 }
 
-// What was for a process that has gone does no harm to the next one in its place: each operation
-// ends once, and the two exchange messages as if nothing had been.
+// Packets for a process that has ended do not harm the next process in its slot: each operation
+// ends once, and the next two processes exchange messages normally.
 TEST(BackEnd, TheNextProcessAtAPlaceStartsAfresh) {
   if (!over_shared() || !plain_network()) GTEST_SKIP() << "only for the back end shared";
   constexpr std::size_t kLost = 16;
@@ -297,9 +297,9 @@ TEST(BackEnd, ImpairedNetworkIsRecoveredFrom) {
   EXPECT_EQ(run_on_both(run), "");
 }
 
-// A kernel sender leaves trains whole where it thinks that hardware cuts them apart. The devices of
-// others lose them, which counts, and what arrives alone makes up for it.
-TEST(BackEnd, TrainsThatNobodyCutsApartAreCountedAndRecoveredFrom) {
+// A kernel sender leaves trains whole if it expects that hardware segments them. Frame devices
+// drop whole trains, which a counter shows; retransmissions, which are sent alone, recover them.
+TEST(BackEnd, UnsegmentedTrainsAreCountedAndRecoveredFrom) {
   if (std::getenv("UET_E2E_TRAINS") == nullptr) GTEST_SKIP() << "kernel senders send no trains";
   const auto run = [](Channel& channel) {
     Node node;
@@ -363,7 +363,7 @@ TEST(BackEnd, GathersFromRegisteredMemoryAsLongAsItIsRegistered) {
   EXPECT_EQ(run_on_both(run), "");
 }
 
-// Without the device's checksums we write our own; a queue pair that fails is started anew.
+// Without the device's checksums the back end writes its own; a failed queue pair is restarted.
 TEST(BackEnd, DevicesOfVerbsMayLackChecksumsAndBreak) {
   if (!over("verbs")) GTEST_SKIP() << "about devices of the back end verbs";
   for (const bool breaks : {false, true}) {

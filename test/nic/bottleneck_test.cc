@@ -3,7 +3,7 @@
 // ECN marks or losses of the queue in front of it (uet_impair). Runs inside in_network with five
 // hosts and UET_E2E_BOTTLENECK; UET_E2E_IMPAIR tells whether the queue marks.
 //
-// What is asserted are shares, of the link and between the senders, over some seconds.
+// The test asserts shares, of the link and between the senders, over some seconds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -201,7 +201,7 @@ double seconds_stolen() {
   return static_cast<double>(ticks.back()) / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
-// What went wrong.
+// Returns a description of the failures, empty if there is none.
 std::string measure_and_judge(double rate, bool marks) {
   std::array<ChannelPair, kSenders> channels;
   std::vector<std::unique_ptr<Process>> senders;

@@ -150,7 +150,7 @@ TEST(OnePeer, ThatIsTheServerIsKilledAndAnotherComes) { kill_and_replace(true); 
 
 TEST(OnePeer, ThatIsTheClientIsKilledAndAnotherComes) { kill_and_replace(false); }
 
-// What is sent before the other end is there waits for it; no packet is lost.
+// Packets that are sent before the peer has started wait for it; no packet is lost.
 TEST(OnePeer, ComesLater) {
   ChannelPair channels;
   const auto run = [](Channel& channel, bool later) {
@@ -168,8 +168,8 @@ TEST(OnePeer, ComesLater) {
   }
 }
 
-// Net_memif's protocol begins with a message of the server's. This one accepts late and says
-// nothing.
+// In the protocol of net_memif, the server sends the first message. This server accepts late and
+// sends nothing.
 void accept_late(Channel& channel) {
   const std::string options = std::getenv("FI_UET_NIC");
   const std::string path = options.substr(options.find("socket=") + 7);

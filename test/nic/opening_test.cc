@@ -62,7 +62,7 @@ std::string try_to_open(
   return process.wait();
 }
 
-// The kernel frees a queue some time after its process has ended; whoever comes then waits for it.
+// The kernel frees a queue some time after its process has ended; the next process waits for it.
 TEST(BackEnd, OpensAgainAfterAProcessWasKilled) {
   if (!over("xdp") || !plain_network()) GTEST_SKIP() << "only for the back end xdp";
   for (int i = 0; i < 8; ++i) {  // on the hosts in turn
@@ -74,7 +74,7 @@ TEST(BackEnd, OpensAgainAfterAProcessWasKilled) {
   }
 }
 
-// Nobody waits for a queue that somebody has.
+// A process does not wait for a queue that another process uses.
 TEST(BackEnd, AQueueThatALivingProcessHasIsRefusedAtOnce) {
   if (!over("xdp") || over_udp() || has_part_of_the_queues() || !plain_network()) {
     GTEST_SKIP() << "only where all hosts have the back end xdp with one queue";
@@ -103,7 +103,7 @@ TEST(BackEnd, AQueueThatALivingProcessHasIsRefusedAtOnce) {
   EXPECT_EQ(wait_for_all({&first, &second}), "");
 }
 
-// There can be only one program on an interface, and that of somebody else stays.
+// There can be only one program on an interface, and a foreign one stays.
 TEST(BackEnd, AForeignXdpProgramIsRefused) {
   if (!hosts_say("xdp")) GTEST_SKIP() << "only for the back end xdp";
   const std::string set = "ip -n host-1 link set dev eth0 xdpgeneric ";
@@ -134,7 +134,7 @@ void give_up_all_rights() {
   require(::setgroups(0, nullptr) == 0 && ::setuid(65534) == 0, "giving up the rights");
 }
 
-// Whoever asks for a back end gets that or an error, never another one.
+// fi_domain opens the back end that the application chose or fails; it never opens another one.
 TEST(BackEnd, WithoutTheRightDoesNotOpen) {
   if (over_udp() || (over_shared() && !over_shared_packet()) || over("dpdk:net_memif")) {
     GTEST_SKIP() << "udp and memif need no right, shared does without";
@@ -146,7 +146,7 @@ TEST(BackEnd, WithoutTheRightDoesNotOpen) {
   EXPECT_THAT(said, HasSubstr("setcap cap_net_")) << "what it lacks, and how to get it";
 }
 
-// What a device lacks is named, with what to do about it.
+// The message names the missing feature of the device, and the remedy.
 TEST(BackEnd, SaysWhatADeviceOfVerbsLacks) {
   if (!over("verbs")) GTEST_SKIP() << "about devices of the back end verbs";
   const std::array<std::array<std::string, 3>, 6> cases = {{
@@ -171,7 +171,7 @@ bool is_installed(const std::string& nic) {
   return directory != nullptr && std::filesystem::exists(directory + module);
 }
 
-// What is wrong with the choice is said, with what would be right.
+// The message says why the choice is wrong, and which choices are right.
 TEST(BackEnd, SaysWhatIsWrongWithItsNameItsOptionsOrItsInterface) {
   if (!hosts_say(",udp;") || !plain_network()) GTEST_SKIP() << "once is enough";
   struct Case {

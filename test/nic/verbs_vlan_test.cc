@@ -83,7 +83,7 @@ void receive_numbers(nic::Nic& nic, Numbers& received, Until&& until) {
   }
 }
 
-// What the host with the VLAN `to` gets of what the one with the VLAN `from` sends; 0 = none.
+// The host with the VLAN `to` gets `expected` of the packets from VLAN `from`; VLAN 0 = none.
 void exchange(std::uint16_t from, std::uint16_t to, std::uint32_t expected) {
   ChannelPair channels;
   Process receiver("receiver", {}, [&] {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // A libibverbs.so.1 for tests, never installed: raw-packet queue pairs over packet sockets, one
-// device for each Ethernet interface, named "fake_" and the interface's name. It demands what the
-// real one demands (states, keys, bounds, posted receives, steering). What lies in several regions
-// it reads as late as it may, at the next call that polls; the rest leaves at once, since nobody
-// need call again after an answer. What it cannot show is DMA, steering in hardware, and speed.
+// device for each Ethernet interface, named "fake_" and the interface's name. It checks the rules
+// of the real library (states, keys, bounds, posted receives, steering). Frames in several regions
+// are read as late as allowed, at the next call that polls; other frames leave at once, since the
+// caller need not poll again after an answer. It cannot show DMA, hardware steering, or speed.
 //
 // UET_FAKE_VERBS, a list of words, takes things away: no_device, no_raw_packet, no_steering,
 // no_checksum. With "breaks" each queue pair fails once, at its kBreaksAt-th frame.

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kBytes = 8192;
 
 struct IntoARing : ::testing::Test {
-  // Copies at these costs; returns how many streamed.
+  // Copies at these costs; returns how many used non-temporal stores.
   int copies(int count, Duration stored, Duration streamed) {
     int streaming = 0;
     for (int i = 0; i < count; ++i) {
@@ -92,8 +92,8 @@ TEST(RingCopy, BothWaysWriteWhatIsThereAndNothingBeside) {
 }
 
 struct IntoMemory : ::testing::Test {
-  // Copies where both ways take as long as here; returns how many streamed. What was streamed
-  // within `working_set` copies is in no cache.
+  // Copies with the times of both kinds of store that were measured here; returns how many used
+  // non-temporal stores. Their destinations stay uncached for `working_set` copies.
   int copies(int count, int working_set) {
     int streaming = 0;
     for (int i = 0; i < count; ++i) {
@@ -110,7 +110,7 @@ struct IntoMemory : ::testing::Test {
   static constexpr int kDecided = PlacingChoice::kAgreeing * PlacingChoice::kStoredRound;
   static constexpr int kStreamedRound = PlacingChoice::kBetweenTrials + PlacingChoice::kTrial;
   PlacingChoice choice;
-  int cached = 0;  // stored since the last one that was streamed
+  int cached = 0;  // copies with cached stores since the last non-temporal one
 };
 
 TEST_F(IntoMemory, StreamsWhereMoreIsUnderWayThanCachesHold) {

@@ -32,7 +32,7 @@ struct Crc : ::testing::Test {
   std::array<RxPacket, 8> out;
 };
 
-TEST_F(Crc, WhatIsSentArrivesWithoutTheTrailer) {
+TEST_F(Crc, SentPacketsArriveWithoutTheTrailer) {
   packets.add(kPeer, 20, 0);
   packets.add(kPeer, 20, 100);
   packets.add(kPeer, 20, 100, 33);
@@ -48,7 +48,7 @@ TEST_F(Crc, WhatIsSentArrivesWithoutTheTrailer) {
   EXPECT_EQ(receiver->counters().crc_errors, 0U);
 }
 
-TEST_F(Crc, HeadersInFrontOfTheHeadRoomAreKeptInOrder) {
+TEST_F(Crc, HeadersInFrontOfTheHeadroomAreKeptInOrder) {
   Packet packet;
   for (int i = 0; i < 44; ++i) *packet.append(1) = static_cast<std::byte>(100 + i);
   for (int i = 0; i < 120; ++i) *packet.prepend(1) = static_cast<std::byte>(i);
@@ -86,7 +86,7 @@ TEST_F(Crc, EveryFlippedBitIsDroppedAndCounted) {
   }
 }
 
-// The addresses are covered, so that a packet for somebody else is found.
+// The CRC covers the addresses, so that it detects a packet for another host.
 TEST_F(Crc, AnotherSourceOrLengthIsDropped) {
   packets.add(kPeer, 12, 30);
   ASSERT_EQ(sender->tx_burst(packets.all()), 1U);

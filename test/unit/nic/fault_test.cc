@@ -22,8 +22,8 @@ struct Outcome {
   FaultNic::Counters counters;
 };
 
-// Lets `count` numbered packets arrive in bursts of 16 that are 10 us apart, then waits out what is
-// held, waking only when next_deadline says so.
+// Delivers `count` numbered packets in bursts of 16 that are 10 us apart. Then waits until none
+// is held, waking only when next_deadline says so.
 Outcome run(const FaultSpec& spec, std::uint32_t count, std::size_t room = kRxBurst) {
   auto* fake = new FakeNic(FepAddress{});
   FaultNic nic(std::unique_ptr<Nic>(fake), spec);

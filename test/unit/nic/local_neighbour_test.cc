@@ -23,7 +23,7 @@ std::size_t open_descriptors() {
   return static_cast<std::size_t>(std::distance(begin(all), end(all)));
 }
 
-// What local.cc calls an Offer, as older libraries send it unless `speaks` says 1.
+// An Offer (local.cc), in the form of older libraries unless `speaks` is 1.
 struct RawOffer {
   std::uint64_t ring_bytes = kMinRingBytes;
   std::uint64_t instance = 77;
@@ -103,7 +103,7 @@ TEST_F(Neighbour, FloodOfConnections_IsTakenInShares) {
 }
 
 TEST_F(Neighbour, StrangersFlood_IsTakenInShares) {
-  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be somebody else";
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to become another user";
   const pid_t child = start([&] {
     if (::setresuid(65533, 65533, 65533) != 0) ::_exit(1);
     for (int i = 0; i < 60; ++i) {
@@ -160,7 +160,7 @@ TEST_F(Neighbour, OneProcess_LeavesDescriptorsToOthers) {
 }
 
 // In a user namespace without a map strangers look like this user.
-TEST_F(Neighbour, UserThatCannotBeToldApart_HasNoRings) {
+TEST_F(Neighbour, IndistinguishableUser_HasNoRings) {
   const pid_t child = start([&] {
     if (::unshare(CLONE_NEWUSER) != 0) ::_exit(77);
     Host c(4795);
@@ -258,7 +258,7 @@ TEST_F(Neighbour, TwoDescriptorsInOneMessage_AreNotKept) {
   EXPECT_EQ(open_descriptors(), before);
 }
 
-// Who claims another's address and ends takes nothing of the other with it.
+// A process that claims another process's address and ends does not end the other's connections.
 TEST_F(Neighbour, ClaimedAddress_EndsWithItsOwnConnectionOnly) {
   expect_at_work();
   PacketSet to_b;
@@ -289,7 +289,7 @@ TEST_F(Neighbour, ClaimedAddress_EndsWithItsOwnConnectionOnly) {
 }
 
 // The ring of a process that has closed its socket but goes on writing.
-TEST_F(Neighbour, EndedPeerThatWritesOn_StopsNobody) {
+TEST_F(Neighbour, EndedPeerThatWritesOn_DoesNotBlockReceiver) {
   const FileDescriptor fd = sealed_memory();
   void* start = ::mmap(nullptr, kMemory, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   ASSERT_NE(start, MAP_FAILED);

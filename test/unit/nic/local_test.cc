@@ -63,8 +63,8 @@ TEST_F(Local, OtherPacketsGoToTheNetworkInTheirOrder) {
   EXPECT_EQ(b.receive().size(), 1U);
 }
 
-// What the CRC covers (WIRE 1.4): no entropy value is a source port on the way through a ring.
-TEST_F(Local, WhatGoesThroughARingLeavesFromTheKnownPort) {
+// The CRC covers the source port (WIRE 1.4): through a ring, the entropy value is not that port.
+TEST_F(Local, PacketsThroughARingLeaveFromTheKnownPort) {
   a.below->allow_entropy();  // nothing has been sent to b yet
   for (const FepAddress& to : {b.address, FepAddress{ipv4(192, 0, 2, 1), 4793}}) {
     to_b.add(to, 4, 0);
@@ -87,10 +87,10 @@ constexpr std::size_t kFullRing = kMinRingBytes / 8064;  // packets of 24 + 8000
 
 TEST_F(Local, FullRingOfAPeerThatReadsIsAFullQueue) {
   for (int i = 0; i < 40; ++i) to_b.add(b.address, 24, 8000);
-  ASSERT_EQ(a.send(to_b), kFullRing) << "what takes another way would overtake the rest";
+  ASSERT_EQ(a.send(to_b), kFullRing) << "packets on another path would overtake the rest";
   EXPECT_EQ(a.send(to_b), 0U);
   EXPECT_EQ(b.receive().size(), kFullRing);
-  b.receive();  // gives the room back
+  b.receive();  // gives the space back
   EXPECT_EQ(a.send(to_b), kFullRing);
   EXPECT_TRUE(a.below->sent.empty());
 }
@@ -101,11 +101,11 @@ TEST_F(Local, FullRingOfAPeerThatDoesNotReadIsPassedOverUntilItIsEmpty) {
   EXPECT_EQ(a.send(to_b), 0U);
   a.now += std::chrono::milliseconds(10);
   a.receive();
-  EXPECT_EQ(a.send(to_b), 40U) << "a peer that does not read stops nobody";
+  EXPECT_EQ(a.send(to_b), 40U) << "a peer that does not read does not stop its sender";
   EXPECT_EQ(a.below->sent.size(), 40U);
   std::array<RxPacket, 3> few;
   EXPECT_EQ(b.nic->rx_burst(few, b.now += kStep), 3U);
-  EXPECT_EQ(b.nic->rx_burst(few, b.now += kStep), 3U);  // gives the room of the first three back
+  EXPECT_EQ(b.nic->rx_burst(few, b.now += kStep), 3U);  // gives the space of the first three back
   EXPECT_EQ(a.send(to_b), 40U);
   EXPECT_EQ(a.below->sent.size(), 80U) << "what is in the ring must not be overtaken again";
   b.receive();
@@ -233,7 +233,7 @@ TEST_F(Local, SleeperIsWokenByAPeerThatAnotherThreadHasMetMeanwhile) {
   EXPECT_TRUE(b.readable());
 }
 
-TEST_F(Local, ClosedPeerIsToldOfOnceAfterItsLastPacket) {
+TEST_F(Local, ClosedPeerIsReportedOnceAfterItsLastPacket) {
   connect();
   ASSERT_EQ(b.send(to_a), 1U);
   b.nic.reset();
@@ -250,7 +250,7 @@ TEST_F(Local, ClosedPeerIsToldOfOnceAfterItsLastPacket) {
   EXPECT_EQ(a.below->sent.size(), 1U);
 }
 
-TEST_F(Local, ThoseWhoSleepHearOfAClosedPeer) {
+TEST_F(Local, ClosedPeerWakesSleepers) {
   connect();
   EXPECT_FALSE(a.nic->prepare_wait());
   b.nic.reset();
@@ -378,7 +378,7 @@ TEST_F(Local, AnAddressHasOneOwner) {
   EXPECT_NE(second.below, nullptr) << "the NIC below is still there";
 }
 
-// What a broken process may send instead of an Offer.
+// A broken process may send any bytes instead of an Offer.
 TEST_F(Local, NonsenseInsteadOfAnOfferIsTurnedAway) {
   for (const std::size_t length : {1U, 40U, 4000U}) {
     const FileDescriptor socket = connect_local(a.address);
@@ -497,7 +497,7 @@ TEST(LocalProcesses, PeerThatAnswersAndExits_IsHeardBeforeItsLossIsTold) {
   EXPECT_TRUE(lost.has_value());
 }
 
-TEST(LocalProcesses, AForkedChildThatClosesItsCopyDisturbsNobody) {
+TEST(LocalProcesses, ForkedChildThatClosesItsCopyEndsNoConnection) {
   Host a(4793);
   Host b(4794);
   PacketSet to_b;

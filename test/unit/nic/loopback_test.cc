@@ -38,7 +38,7 @@ TEST_F(Loopback, OwnPacketComesBackWithItsMarks) {
   EXPECT_EQ(nic.counters().bytes_received, 153U);
 }
 
-// What the CRC covers (WIRE 1.4): no entropy value is a source port on the way to oneself.
+// The CRC covers the source port (WIRE 1.4): to oneself, the entropy value is not that port.
 TEST_F(Loopback, OwnPacketLeavesFromTheKnownPort) {
   fake->allow_entropy();
   packets.add(kSelf, 4, 0);
@@ -75,7 +75,7 @@ TEST_F(Loopback, FullRingEndsThePrefixAndEmptiesOnlyAfterTheNextBurst) {
   for (std::size_t i = 0; i < LoopbackNic::kRingPackets + 5; ++i) packets.add(kSelf, 8, 100 + i);
   ASSERT_EQ(nic.tx_burst(packets.all()), LoopbackNic::kRingPackets);
   ASSERT_EQ(nic.rx_burst(out, Time{}), LoopbackNic::kRingPackets);
-  // What was handed out is still being read.
+  // The packets handed out are still being read.
   EXPECT_EQ(nic.tx_burst(packets.all().last(5)), 0U);
   for (std::size_t i = 0; i < LoopbackNic::kRingPackets; ++i) {
     EXPECT_EQ(Arrival(out[i]).bytes, packets.bytes(i));
@@ -103,7 +103,7 @@ TEST_F(Loopback, TooLongIsDroppedAndCounted) {
   EXPECT_EQ(nic.counters().packets_dropped, 1U);
 }
 
-// A device far below must know, and must be told of the end.
+// The device below all middleware must learn of the memory, and of its end.
 TEST(Middleware, PassesRegisteredMemoryOn) {
   struct Registering final : FakeNic {
     using FakeNic::FakeNic;

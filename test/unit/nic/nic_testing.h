@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What the tests of this room share: packets with recognisable contents, a NIC that plays back what
-// a test puts in, and loopback addresses that no other test process uses.
+// Helpers for the tests of this module: packets with recognisable contents, a NIC that plays back
+// packets of a test, and loopback addresses that no other test process uses.
 #pragma once
 
 #include <unistd.h>
@@ -29,7 +29,7 @@ inline FabricAddress ipv6_loopback() {
   return ip;
 }
 
-// An address in 127.0.0.0/8 that belongs to this process alone (way A of the design).
+// An address in 127.0.0.0/8 that belongs to this process alone (address per process).
 inline FabricAddress own_loopback_address() {
   const auto pid = static_cast<std::uint32_t>(::getpid());
   return ipv4(127, static_cast<std::uint8_t>(64 + (pid >> 14) % 128),

@@ -75,7 +75,7 @@ TEST_F(Modules, AreListedByTheNamesThatChooseThem) {
   EXPECT_THAT(installed_modules(directory_.string()), ElementsAre("broken"));
 }
 
-TEST_F(Modules, WhatIsNotThereIsNotFoundAndTheOthersAreNamed) {
+TEST_F(Modules, MissingModuleIsNotFoundAndOthersAreNamed) {
   config_.back_end = "pigeon";
   std::string message;
   EXPECT_EQ(open_nic(config_, message).error(), Error::NotFound);
@@ -84,7 +84,7 @@ TEST_F(Modules, WhatIsNotThereIsNotFoundAndTheOthersAreNamed) {
   EXPECT_EQ(ip_mtu_on(config_, Interface{}, message).error(), Error::NotFound);
 }
 
-TEST_F(Modules, WhatCannotBeLoadedSaysWhy) {
+TEST_F(Modules, BrokenModuleSaysWhy) {
   config_.back_end = "broken";
   std::string message;
   EXPECT_EQ(open_nic(config_, message).error(), Error::NotFound);

@@ -87,7 +87,7 @@ TEST_F(SharedRing, LongestPacketFitsAndALongerOneNever) {
   EXPECT_FALSE(producer.put(packets.last()));
 }
 
-TEST_F(SharedRing, FullRingHasRoomAgainOnlyAfterRelease) {
+TEST_F(SharedRing, FullRingHasSpaceAgainOnlyAfterRelease) {
   packets.add(kPeer, 24, 1000);
   std::size_t fitting = 0;
   while (producer.put(packets.last())) ++fitting;
@@ -219,7 +219,7 @@ TEST_F(SharedRing, SkipBeyondWhatWasPutIsBroken) {
   EXPECT_EQ(next(), RingConsumer::Next::Broken);
 }
 
-TEST_F(SharedRing, HeadThatRanAheadGivesNoRoom) {
+TEST_F(SharedRing, HeadThatRanAheadGivesNoSpace) {
   packets.add(kPeer, 24, 1000);
   control.head = 1'000'000;
   while (producer.put(packets.last())) {

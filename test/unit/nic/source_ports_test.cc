@@ -187,7 +187,7 @@ std::optional<unsigned long> queued_at(std::uint16_t port) {
   return {};
 }
 
-TEST_F(SourcePorts, WhatComesToThemIsThrownAway) {
+TEST_F(SourcePorts, PacketsToThemAreDropped) {
   open_both(options_of(own_loopback_address()));
   const FepAddress port{sender->local_address().ip, sender->caps().first_source_port};
   for (int i = 0; i < 20; ++i) packets.add(port, 56, 1024);

@@ -202,8 +202,8 @@ TEST(UdpNic, Burst_TrainsOf8KiBPayloadArrive) {
   EXPECT_EQ(pair.sender->counters().gso_switched_off, 0U);
 }
 
-// The kernel shortens the room for what it tells of a datagram to what it has used, and tells more
-// of a train than of a packet alone: the marks would have no room left.
+// The kernel shrinks the control buffer of a datagram to the bytes used, and writes more control
+// messages for a train than for one packet: the ECN marks would no longer fit.
 TEST(UdpNic, Burst_TrainKeepsItsMarksWhereAPacketAloneWasBefore) {
   const Pair pair = open_pair();
   for (const std::size_t count : {1, 4, 1, 4}) {
@@ -299,7 +299,7 @@ void expect_tos_seen(UdpOptions options) {
 
 TEST(UdpNic, Wire13_TosReachesTheReceiverOverIpv4) { expect_tos_seen(own_options()); }
 
-// One mark among packets that travel as one belongs to nobody else.
+// A mark of one packet in a train does not apply to the other packets.
 TEST(UdpNic, Cms701_CoalescedPacketsKeepTheirOwnMarks) {
   const Pair pair = open_pair();
   PacketSet packets;

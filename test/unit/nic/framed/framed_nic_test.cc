@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// FramedNic over a stand-in for the device, in a network of the test's own: one interface with a
-// neighbour that is known and nobody behind it.
+// FramedNic over a fake device, in a network name space of the test: one interface with a known
+// neighbour, which does not exist.
 #include "uet/nic/framed/framed_nic.h"
 
 #include <fcntl.h>
@@ -337,7 +337,7 @@ TEST_F(FramedNicTest, AFullDeviceTakesAPrefix) {
   }
 }
 
-TEST_F(FramedNicTest, WhatFitsNoFrameIsDroppedInItsTurn) {
+TEST_F(FramedNicTest, PacketsTooLongForAFrameAreDroppedInTurn) {
   ASSERT_TRUE(open_well());
   packets_.add({kPeer}, 12, 100);
   packets_.add({kPeer}, 12, 1500 - 28 - 12 + 1);
@@ -359,8 +359,8 @@ TEST_F(FramedNicTest, TheKernelCarriesWhatHasNoNextHopYet) {
   EXPECT_EQ(nic_->counters().packets_sent, 3U);
 }
 
-// What the CRC covers (WIRE 1.4): entropy is a source port in frames of ours, never in the
-// kernel's.
+// The CRC covers the source port (WIRE 1.4): it is the entropy value in frames of the device,
+// but never in packets that the kernel sends.
 TEST_F(FramedNicTest, TheSourcePortIsThatOfTheWayThatAPacketTakes) {
   ASSERT_TRUE(open_well());
   const auto with_entropy = [](Packet& packet) { packet.entropy = 50'000; };
@@ -488,8 +488,8 @@ TEST_F(FramedNicTest, FramesOfOthersAreThrownAwaySilently) {
   EXPECT_EQ(nic_->counters().frames_refused, 0U);
 }
 
-// The kernel drops what comes from such addresses; who owns the frames must do so itself, lest it
-// answer to groups.
+// The kernel drops packets from such addresses; a back end that owns the frames must drop them
+// itself, so that it does not answer to groups.
 TEST_F(FramedNicTest, SourcesThatAreNoHostAreRefused) {
   ASSERT_TRUE(open_well());
   const FabricAddress kWrong[] = {

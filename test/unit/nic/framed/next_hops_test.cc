@@ -26,7 +26,7 @@ TEST(NextHops, AddressesOfThisHostAreTheKernels) {
   EXPECT_EQ(hops->find({.bytes = {127, 1, 2, 3}}).way, NextHops::Way::Kernel);
 }
 
-TEST(NextHops, WhatLeavesOverAnotherInterfaceIsTheKernels) {
+TEST(NextHops, KernelSendsPacketsForOtherInterfaces) {
   const auto hops = open_on(30'000);  // no interface has this index
   ASSERT_NE(hops, nullptr);
   EXPECT_EQ(hops->find({.bytes = {192, 0, 2, 1}}).way, NextHops::Way::Kernel);

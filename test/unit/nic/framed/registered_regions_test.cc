@@ -13,7 +13,7 @@ class RegisteredRegionsTest : public ::testing::Test {
   std::span<const std::byte> memory(std::size_t begin, std::size_t bytes) const {
     return std::span(bytes_).subspan(begin, bytes);
   }
-  // What lies there, or 0.
+  // The region that contains these bytes, or 0.
   int at(std::size_t begin, std::uint32_t bytes) {
     const int* found = regions_.find({bytes_.data() + begin, bytes});
     return found != nullptr ? *found : 0;

@@ -57,7 +57,7 @@ struct Member {
     return address = joined.value().address;
   }
   std::uint8_t place() const { return place_of(address.port).value_or(0xFF); }
-  // What has come, empty if nothing has.
+  // The next packet that has arrived, empty if none has.
   Bytes take() {
     Bytes bytes(kRoom);
     const ssize_t length = ::recv(receiver.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
@@ -179,16 +179,16 @@ TEST_F(SharedPort, EachKindOfPacketReachesTheProcessThatItNames) {
   EXPECT_EQ(dropped(), 0U);
 }
 
-TEST_F(SharedPort, WhatNamesNobodyIsDroppedAndCounted) {
+TEST_F(SharedPort, PacketsForNoProcessAreDroppedAndCounted) {
   std::vector<Member> members = join(2);
-  std::vector<Bytes> packets = packets_for(9);  // nobody's place
+  std::vector<Bytes> packets = packets_for(9);  // slot 9 is empty
   packets.push_back({});
   packets.push_back({std::byte{0x10}});
   packets.push_back(packet_of(wire::ControlHeader{.syn = true, .spdcid = PdcId{1}}));
   packets.push_back(packet_of(wire::RequestHeader{.syn = true, .spdcid = PdcId{1}}));
   packets.push_back(packet_of(wire::RudiHeader{}));
   for (const unsigned type : {0, 1, 15, 31}) packets.push_back(Bytes(64, std::byte(type << 3)));
-  for (Bytes whole : packets_for(1)) {  // cut off in front of what names somebody
+  for (Bytes whole : packets_for(1)) {  // cut off in front of the field that names the slot
     const bool by_pdc = whole.size() == 12 || whole.size() == 16 || whole.size() >= 40;
     whole.resize(by_pdc ? 9 : 3);
     if ((whole[0] >> 3) != std::byte{5} && (whole[0] >> 3) != std::byte{10}) {
@@ -215,9 +215,9 @@ TEST_F(SharedPort, GarbageReachesOneProcessAtMost) {
   EXPECT_EQ(received + dropped(), kPackets);
 }
 
-// Nobody else gets the packets of a process that has gone, and the next one in its place only what
-// comes from then on.
-TEST_F(SharedPort, APlaceIsEmptyUntilSomebodyTakesIt) {
+// No other process gets the packets of a process that has ended; the next process in its slot gets
+// only packets that arrive later.
+TEST_F(SharedPort, SlotIsEmptyUntilTheNextProcessTakesIt) {
   std::vector<Member> members = join(3);
   const Bytes packet = packets_for(1)[0];
   send(packet);
@@ -280,7 +280,8 @@ TEST_F(SharedPort, WhenAllPlacesAreTakenTheNextIsRefused) {
   EXPECT_THAT(next.message, HasSubstr("all 32 places"));
 }
 
-// Sockets of somebody else share a port with everyone of their user: their packets would be ours.
+// Foreign sockets with SO_REUSEPORT share a port with all processes of their user: we would receive
+// their packets.
 TEST_F(SharedPort, APortOfOthersIsLeftToThem) {
   for (const bool shares : {false, true}) {
     const FileDescriptor holder = udp_socket();
@@ -369,7 +370,7 @@ TEST_F(SharedPort, NicsExchangePackets) {
   }
 }
 
-// What was dropped before is none of what a NIC has seen.
+// A NIC does not count packets that were dropped before it was opened.
 TEST_F(SharedPort, NicsCountWhatIsDroppedAtTheirPort) {
   const std::vector<Member> members = join(1);
   const Bytes packet = packets_for(9)[0];

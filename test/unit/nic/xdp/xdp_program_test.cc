@@ -103,14 +103,14 @@ TEST_F(XdpProgramTest, LeavesAllOthersToTheKernel) {
 
 TEST_F(XdpProgramTest, WithoutAnOwnerOrItsSocketTheQueueIsTheKernels) {
   const FepAddress self = endpoint(false);
-  EXPECT_EQ(verdict(frame_to(self)), XDP_PASS) << "nobody's";
+  EXPECT_EQ(verdict(frame_to(self)), XDP_PASS) << "no socket has the queue";
   take(self);
   EXPECT_EQ(verdict(frame_to(self)), XDP_REDIRECT);
   socket_ = FileDescriptor();
   EXPECT_EQ(verdict(frame_to(self)), XDP_PASS) << "the socket was closed, as the end does";
 }
 
-// The place in the map tells a queue that is being freed from one that somebody has.
+// The map entry distinguishes a queue that is being freed from a queue that a process has.
 TEST_F(XdpProgramTest, OnlyALivingOwnerKeepsOthersAway) {
   const FepAddress self = endpoint(false);
   FileDescriptor claim(::socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0));
@@ -128,7 +128,7 @@ TEST_F(XdpProgramTest, OnlyALivingOwnerKeepsOthersAway) {
   EXPECT_TRUE(program_.claim_queue(0, other.get())) << "the owner has gone";
 }
 
-// What the last owner was sent is not for a socket that is not bound yet.
+// A socket that is not bound yet must not get the packets of the last owner.
 TEST_F(XdpProgramTest, AClaimedQueueIsTheKernels) {
   const FepAddress self = endpoint(false);
   take(self);

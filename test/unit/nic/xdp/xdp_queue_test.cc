@@ -93,7 +93,7 @@ FakeKernel* kernel = nullptr;
 
 }  // namespace
 
-// ---- in place of libxdp -------------------------------------------------------------------------
+// ---- instead of libxdp --------------------------------------------------------------------------
 
 extern "C" {
 
@@ -184,7 +184,7 @@ class XdpQueueTest : public ::testing::Test {
     return error;
   }
 
-  // What has arrived, copied.
+  // Copies of the frames that have arrived.
   std::vector<std::vector<std::byte>> receive(std::size_t most = kRxBurst) {
     std::vector<ArrivedFrame> out(most);
     room_.resize(most * kFrameBytes);
@@ -298,7 +298,7 @@ TEST_F(XdpQueueTest, ReceivesAroundTheRings) {
   }
 }
 
-TEST_F(XdpQueueTest, WhatHasNoPlaceInTheBurstComesWithTheNext) {
+TEST_F(XdpQueueTest, ExcessFramesOfABurstComeWithTheNext) {
   ASSERT_EQ(open(), 0);
   for (unsigned i = 0; i < 5; ++i) kernel_.deliver(pattern(60, i));
   EXPECT_EQ(receive(2), (Frames{pattern(60, 0), pattern(60, 1)}));
@@ -345,7 +345,7 @@ TEST_F(XdpQueueTest, FramesThatAreTooLongAreThrownAwayAndCounted) {
   queue_->give_back();
   EXPECT_EQ(kernel_.fill.waiting(), 8U);
 
-  kernel_.deliver(pattern(100), false);  // no room to put anything together
+  kernel_.deliver(pattern(100), false);  // no memory to join chunks
   kernel_.deliver(pattern(100));
   std::array<ArrivedFrame, 4> out;
   EXPECT_EQ(queue_->receive(out, {}, kFrameBytes, truncated_), 0U);
