@@ -12,13 +12,13 @@
 namespace uet {
 
 inline constexpr std::uint16_t kUetUdpPort = 4793;      // WIRE 1.1
-inline constexpr std::uint16_t kUetLastUdpPort = 5816;  // end of the range of way B (design 9)
+inline constexpr std::uint16_t kUetLastUdpPort = 5816;  // last port of "port per process"
 inline constexpr std::uint16_t kUetUdpPorts = kUetLastUdpPort - kUetUdpPort + 1;  // 1024
 
-// Processes that share port 4793 of an address (way D) have a place there each. Their packets leave
-// from the port of that place, which is a part of their address, and go to port 4793: nobody
-// listens at the port of a place. PDCIDs and the ids of RUDI packets begin with the place, and so
-// many bits are enough for the PIDonFEP modulo kSharedPlaces to be it.
+// Processes that share port 4793 of an address have a slot there each. Their packets leave from the
+// port of the slot, which is a part of their address, and go to port 4793: no process receives at
+// the port of a slot. PDCIDs and the ids of RUDI packets begin with the slot number, which is the
+// PIDonFEP modulo kSharedPlaces.
 inline constexpr unsigned kPlaceBits = 5;
 inline constexpr std::uint16_t kSharedPlaces = 1U << kPlaceBits;
 inline constexpr std::uint16_t kFirstPlacePort = kUetLastUdpPort + 1;
@@ -29,7 +29,7 @@ struct FabricAddress {
   std::array<std::uint8_t, 16> bytes{};
   bool is_ipv6 = false;
 
-  // As words, since every packet that arrives is compared with whom its PDC is with.
+  // As words, since the source of every packet that arrives is compared with its PDC's peer.
   friend constexpr bool operator==(const FabricAddress& a, const FabricAddress& b) {
     using Words = std::array<std::uint64_t, 2>;
     const auto words_a = std::bit_cast<Words>(a.bytes);
@@ -45,13 +45,13 @@ struct FepAddress {
   friend constexpr bool operator==(const FepAddress&, const FepAddress&) = default;
 };
 
-// The place that a port names, if it does.
+// The slot that a port names, if any.
 constexpr std::optional<std::uint8_t> place_of(std::uint16_t port) {
   if (port < kFirstPlacePort || port > kLastPlacePort) return {};
   return static_cast<std::uint8_t>(port - kFirstPlacePort);
 }
 
-// A process of ours sends from such a port, and its address names it by that (ways B and D).
+// Our processes send from such a port, which is also in their address (port per process, slot).
 constexpr bool names_process(std::uint16_t port) {
   return port >= kUetUdpPort && port <= kLastPlacePort;
 }

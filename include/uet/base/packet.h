@@ -78,7 +78,7 @@ class Packet : public ListNode<OutboxTag> {
     UET_ASSERT(end_ + most <= kHeadSize);
     end_ += write(buffer_.data() + end_);
   }
-  // Forgets the headers in front of the first appended byte, so that they can be written anew.
+  // Forgets the headers in front of the first appended byte, so that they can be written again.
   void drop_prepended() { begin_ = kHeadroom; }
   void reset() {
     begin_ = end_ = kHeadroom;
@@ -107,14 +107,14 @@ class Packet : public ListNode<OutboxTag> {
   mutable Time sent{};
   // Which connection to a process of this host it took. Written by a NIC that has such connections.
   mutable LocalWay way{};
-  bool release_after_send = false;  // nobody keeps it for retransmission (ACK, NACK, control)
+  bool release_after_send = false;  // not kept for retransmission (ACK, NACK, control)
   // Answers a packet that no PDC took, whose source may be invented: a NIC keeps nothing for it.
   bool answers_stranger = false;
   // The operation lasts until the peer has answered, so that a NIC may go on reading payload that
   // lies in registered memory (Nic::register_memory) after it has accepted the packet.
   bool payload_stays = false;
-  // A retransmission: a NIC joins it to no other packet, lest what has lost the first transmission
-  // (a device that takes no packets joined by UDP_SEGMENT) loses every further one, too.
+  // A retransmission: a NIC joins it to no other packet, so that a device that drops packets joined
+  // by UDP_SEGMENT, and so lost the first transmission, does not lose every further one.
   bool sent_again = false;
 
  private:

@@ -18,13 +18,13 @@ class PeerPorts {
   explicit PeerPorts(std::uint16_t first = kUetUdpPort) : first_(first) {}
 
   // The application knows a peer at `fep`, or knows it no more. Calls are counted: each add() needs
-  // its remove(). A FEP at 4793 or at a port of ours takes no memory.
+  // its remove(). A FEP at 4793 or at a port of our range takes no memory.
   void add(const FepAddress& fep);
   void remove(const FepAddress& fep);
 
-  // Where an answer to a packet from `source` goes: to the port of ours that it was sent from; else
-  // to the port of a known peer at that IP address, by preference the one that it was sent from,
-  // then the lowest; else to 4793.
+  // The address for an answer to a packet from `source`: its source port, if that is in our range;
+  // else the port of a known peer at that IP address, preferably the source port of the packet,
+  // then the lowest; else 4793.
   FepAddress reply_address(const FepAddress& source) const {
     if (is_ours(source.port)) return source;
     if (!known_.empty()) return find(source);
@@ -44,8 +44,8 @@ class PeerPorts {
     return {};
   }
 
-  // May the peer at `fep` have sent a packet from `source`? A process of ours only from its own
-  // port, any other FEP from any port that is not one of ours.
+  // May the peer at `fep` have sent a packet from `source`? A process of this provider sends only
+  // from its own port, any other FEP from any port outside our range.
   bool may_be_from(const FepAddress& fep, const FepAddress& source) const {
     if (!(fep.ip == source.ip)) return false;
     if (fep.port == source.port) return true;

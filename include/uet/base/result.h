@@ -11,7 +11,7 @@ namespace uet {
 
 // Why an operation was refused locally. prov/uet/errors.cc turns these into fi_errno values.
 enum class Error {
-  Again,  // no room now, try after progress
+  Again,  // no resources now, try after progress
   NoMemory,
   Invalid,  // an argument is outside what is allowed
   NotFound,

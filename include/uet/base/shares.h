@@ -4,8 +4,8 @@
 // gets at most 1/2, two 1/3 each, n hosts 1/(n + 1) each, and as much stays free for the next; with
 // weight 3 3/4, 3/7, 3/(3n + 1). Known from shared switch buffers as dynamic thresholds.
 //
-// Holders are told apart by a hash, in a table of fixed size: hosts that fall on one entry share a
-// share, and invented addresses take no memory.
+// Holders are identified by a hash, in a table of fixed size: hosts with the same entry have one
+// share together, and invented addresses take no memory.
 #pragma once
 
 #include <array>

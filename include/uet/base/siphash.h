@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// A keyed hash: whoever does not have the key tells nothing of one value from others.
+// A keyed hash: without the key, no value can be predicted from other values.
 #pragma once
 
 #include <bit>

@@ -17,8 +17,8 @@ namespace uet {
 
 struct TimerTag;
 
-// What can be on a TimerWheel, once at a time: whoever wants a timer derives from it or holds one.
-// Must be cancelled before it is destroyed.
+// An entry of a TimerWheel, on one wheel once at a time: classes with a timer derive from it or
+// hold one. Must be cancelled before it is destroyed.
 class TimerEntry : public ListNode<TimerTag> {
  public:
   bool armed() const { return linked(); }

@@ -14,8 +14,8 @@ TEST(AssertionDeathTest, ViolatedConditionEndsTheProcess) {
   EXPECT_DEATH(UET_ASSERT(value == 4), "check_test.cc:.*value == 4");
 }
 
-// Compiled into the archive of the room, as for every program that is linked with it.
-TEST(AssertionDeathTest, RoomIsCompiledWithAssertions) {
+// Compiled into the archive of the module, as for every program that is linked with it.
+TEST(AssertionDeathTest, ModuleIsCompiledWithAssertions) {
   TimerWheel wheel(Time{});
   TimerEntry entry;
   EXPECT_DEATH(wheel.insert(entry, Time(Duration(-1))), "timer_wheel.cc");

@@ -41,7 +41,7 @@ TEST(GrowingTable, ElementsAreFoundWhereTheyWereMade) {
   for (const auto& [key, value] : table) EXPECT_EQ(value, std::to_string(key));
 }
 
-TEST(GrowingTable, KeysOfOneHashAreToldApart) {
+TEST(GrowingTable, KeysOfOneHashAreDistinguished) {
   GrowingTable<std::uint64_t, std::uint64_t, Same> table;
   for (std::uint64_t key = 0; key < 100; ++key) table.at(key).value = key + 1;
   for (std::uint64_t key = 0; key < 100; ++key) EXPECT_EQ(table.find(key)->value, key + 1);

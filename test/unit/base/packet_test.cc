@@ -26,7 +26,7 @@ TEST(Packet, HeadGrowsBothWays) {
   EXPECT_EQ(head_text(packet), "udppdssesex");
 }
 
-TEST(Packet, PrependedHeadersCanBeWrittenAnew) {
+TEST(Packet, PrependedHeadersCanBeRewritten) {
   Packet packet;
   put(packet.append(3), "ses");
   put(packet.prepend(5), "first");

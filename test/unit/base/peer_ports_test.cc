@@ -15,7 +15,7 @@ FepAddress at(std::uint16_t port, std::uint8_t host = 1) {
   return {.ip = {.bytes = {10, 0, 0, host}}, .port = port};
 }
 
-TEST(PeerPorts, Wire11_ReplyGoesToThePortOfOursThatSent) {
+TEST(PeerPorts, Wire11_ReplyGoesToTheSourcePortInOurRange) {
   PeerPorts ports;
   ports.add(at(kForeign));
   for (const std::uint16_t port : {4793, 4794, 5816, 5817, 5848}) {
@@ -85,7 +85,7 @@ TEST(PeerPorts, Wire11_AFepOfAnyPortMaySendFromAnyPort) {
   }
 }
 
-TEST(PeerPorts, Wire11_AProcessOfOursSendsFromItsOwnPort) {
+TEST(PeerPorts, Wire11_OurProcessesSendFromTheirOwnPort) {
   const PeerPorts ports;
   for (const std::uint16_t source : {0, 4793, 4795, 49152}) {
     EXPECT_FALSE(ports.may_be_from(at(4794), at(source))) << source;

@@ -6,7 +6,7 @@
 namespace uet {
 namespace {
 
-// What the holder takes, one at a time, of what the others have left.
+// The amount that the holder takes, one at a time, of the rest that the others have left.
 std::size_t take_all(Shares& shares, std::uint64_t hash, std::size_t& available) {
   std::size_t taken = 0;
   for (; shares.allows(hash, 1, available); ++taken, --available) shares.take(hash, 1);
