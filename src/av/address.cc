@@ -20,7 +20,7 @@ using wire::be32;
 constexpr std::string_view kScheme = "fi_addr_uet://";
 constexpr std::uint8_t kDefaultFlags = kCapabilitiesValid | kFabricAddressValid | kPidOnFepValid |
                                        kResourceIndexValid | kInitiatorIdValid;
-// What this provider is; peers choose protocols by it (SES-151, SES-159).
+// The profiles of this provider; peers choose protocols by them (SES-151, SES-159).
 constexpr std::uint8_t kDefaultCapabilities = kAiBase | kAiFull | kHpc | kOptimizedNonMatching;
 
 // WIRE 4.2, the UDP port in the two spare bytes.

@@ -37,7 +37,7 @@ void Av::enter(Place place) {
   places_[at] = place;
 }
 
-// What stands behind moves up, as far as it may, so that no search ends too soon.
+// Later entries of the probe sequence move up, as far as they may, so that no search ends too soon.
 void Av::leave(Place place) {
   const std::size_t mask = places_.size() - 1;
   std::size_t gap = home(place);
@@ -66,7 +66,7 @@ Result<std::uint64_t> Av::insert(const UetAddress& address) {
   if (free_.empty() && index >= kMostEntries) return Error::NoMemory;
   make_room(size() + 1);
   if (free_.empty()) {
-    // Room for every slot, so that remove cannot fail.
+    // Reserves an element for every slot, so that remove cannot fail.
     if (free_.capacity() <= slots_.size()) free_.reserve(2 * slots_.size() + 1);
     slots_.emplace_back();
   } else {

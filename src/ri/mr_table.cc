@@ -90,7 +90,7 @@ MrAccess MrTable::check(Rkey key, JobId job, ResourceIndex ri, std::uint8_t acce
       !region.ri || (ri >= *region.ri && ri.value - region.ri->value < region.ri_count);
   if (!through) return {MrVerdict::BadKey};                          // 12a
   if (region.job && *region.job != job) return {MrVerdict::BadJob};  // 12b
-  if (region.access == 0) return {MrVerdict::BadKey};  // nobody has a right: like SES-119
+  if (region.access == 0) return {MrVerdict::BadKey};  // no peer has a right: like SES-119
   if ((region.access & access) != access) return {MrVerdict::NoRight};  // 12c
   // 12e. Only subtractions that cannot wrap: the offset is the peer's to choose (SES-118).
   if (offset < region.virtual_base) return {MrVerdict::OutOfBounds};

@@ -95,10 +95,10 @@ InitiatorId default_initiator(const FepAddress& fep, ResourceIndex index);
 // valid.
 UetAddress default_address(const FepAddress& fep, ResourceIndex index = kFirstResourceIndex);
 
-// Where 16 bits are all there is to name an endpoint (the service of fi_getinfo, a socket address),
-// they mean UDP port and resource index together: 4793 to 5816 are the first endpoint at that UDP
+// If only 16 bits name an endpoint (the service of fi_getinfo, a socket address), they encode
+// UDP port and resource index together: 4793 to 5816 are the first endpoint at that UDP
 // port, and every 1024 on, modulo 2^16, is the next index of the same UDP port. 0 means 4793.
-// `first`: the first UDP port of our processes, in place of 4793.
+// `first`: the first UDP port of our processes, instead of 4793.
 UetAddress address_at(const FabricAddress& ip, std::uint16_t port_name,
                       std::uint16_t first = kUetUdpPort);
 inline constexpr std::size_t kPortNamesOfFep = 64;
@@ -106,12 +106,12 @@ inline constexpr std::size_t kPortNamesOfFep = 64;
 std::optional<std::uint16_t> port_name_of(const UetAddress& address,
                                           std::uint16_t first = kUetUdpPort);
 
-// The same address with what is missing filled in: without a resource index `udp_port` is a port
-// name; the other ids are the default ones, and the FEP is taken for one of ours.
+// `address` with missing fields filled in: without a resource index, `udp_port` is a port name;
+// the other ids get their defaults, as if this provider ran at the FEP.
 UetAddress complete(UetAddress address, std::uint16_t first = kUetUdpPort);
 
-// What a packet tells of the endpoint that sent it. The resource index is found by trying which one
-// has this initiator as its default; without a hit it stays invalid. Not for the data path.
+// The address of the endpoint that sent a packet. The resource index is the one whose default
+// initiator matches; if there is none, it stays invalid. Not for the data path.
 UetAddress address_of_source(const FepAddress& fep, InitiatorId initiator);
 
 }  // namespace uet::av

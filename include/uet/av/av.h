@@ -27,7 +27,7 @@ class Av {
     if (index >= slots_.size() || !slots_[index]) return nullptr;
     return &*slots_[index];
   }
-  // Which entry sent this (FI_SOURCE)? The lowest index of equal ones; empty for a stranger.
+  // The entry of the sender (FI_SOURCE): the lowest index of equal ones; empty for a stranger.
   std::optional<std::uint64_t> find_source(const FepAddress& fep, InitiatorId initiator) const;
 
   // Calls `visit(address)` for every entry.
@@ -38,7 +38,7 @@ class Av {
     }
   }
 
-  // Room for `count` more addresses without moving those that are there.
+  // Reserves memory for `count` more addresses, so that adding them moves no entries.
   void reserve(std::size_t count);
 
   std::size_t size() const { return slots_.size() - free_.size(); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Memory keys of the provider's choice: numbers of 48 bits that repeat only after all 2^48, and
-// that nobody can tell from those given out before without the secret.
+// Memory keys that the provider chooses: numbers of 48 bits that repeat only after all 2^48, and
+// that cannot be predicted from earlier keys without the secret.
 #pragma once
 
 #include <array>

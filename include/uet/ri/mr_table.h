@@ -2,7 +2,7 @@
 // Memory key -> registered memory, its rights and bounds (SES section 11).
 //
 // Keys chosen by the provider (bit 48 set) and keys chosen by the application are two name spaces
-// (SES-133). Nobody can guess a provider-chosen key, and it is not given out again before 2^48
+// (SES-133). Peers cannot guess a provider-chosen key, and it is not given out again before 2^48
 // others were (SES-141).
 #pragma once
 
@@ -38,7 +38,7 @@ struct MemoryRegion {
   std::optional<JobId> job;         // only requests of this job (SES-17)
   std::optional<ResourceIndex> ri;  // only through this context (SES-135)
   std::uint16_t ri_count = 1;       // and as many minus 1 that follow it
-  bool enabled = true;              // false: nobody may touch it yet (SES-134)
+  bool enabled = true;              // false: no peer may access it yet (SES-134)
   AccessObserver* observer = nullptr;
   DeviceMemory* device = nullptr;  // not nullptr: `base` is not for the CPU
 };
@@ -92,7 +92,7 @@ class MrTable {
   std::size_t capacity_;
   KeySequence keys_;
   std::unordered_map<std::uint64_t, MemoryRegion> regions_;
-  // What was looked up last: packets of one message name one key.
+  // The latest look-up: packets of one message name one key.
   mutable std::uint64_t last_key_ = 0;
   mutable const MemoryRegion* last_ = nullptr;
 };

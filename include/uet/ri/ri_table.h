@@ -31,7 +31,7 @@ struct RiLookup {
 
 class RiTable {
  public:
-  // Room for `capacity` contexts.
+  // A table of at most `capacity` contexts.
   explicit RiTable(std::size_t capacity);
   // KeyInUse when this key is registered already (SES-14), NoMemory beyond capacity, Invalid when a
   // number does not fit its field (24, 12 and 12 bits). `context` stays the caller's.
@@ -53,7 +53,7 @@ class RiTable {
   };
   std::size_t capacity_;
   std::unordered_map<std::uint64_t, Entry> contexts_;
-  // What was found last: mostly several messages in a row are for one context.
+  // The latest hit: mostly several messages in a row are for one context.
   mutable std::uint64_t last_key_ = 0;
   mutable const Entry* last_ = nullptr;
 };

@@ -187,7 +187,7 @@ TEST(DefaultIds, FollowFromAddressAndPort) {
   EXPECT_TRUE(check_destination(default_address(fep)).ok());
 }
 
-// What a service number or the port of a socket address means, both ways and for every number.
+// The meaning of a service number or the port of a socket address, both ways, for every number.
 TEST(PortName, NamesUdpPortAndResourceIndexForEveryNumber) {
   const FabricAddress ip = ipv4(10, 0, 0, 1);
   EXPECT_EQ(address_at(ip, 4793), default_address({ip, 4793}));

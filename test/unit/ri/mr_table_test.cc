@@ -73,7 +73,7 @@ TEST_F(MrTableTest, Check_AccessNamesTheObserver) {
     std::uint8_t last = 0;
   } observer;
   const Rkey key = add(region());
-  table_.check(key, kJob, kRi, kRemoteWrite, 0, 1).executed(kRemoteWrite, 1);  // nobody listens
+  table_.check(key, kJob, kRi, kRemoteWrite, 0, 1).executed(kRemoteWrite, 1);  // no observer
   table_.find(key)->observer = &observer;
   table_.check(key, kJob, kRi, kRemoteWrite, 0, 1).executed(kRemoteWrite, 1);
   EXPECT_EQ(observer.last, kRemoteWrite);
@@ -268,7 +268,7 @@ TEST_F(MrTableTest, Check_Ses115_VerdictsComeInOrder) {
 }
 
 // The target answers both with BAD_MKEY; here they stay apart so that it can count them.
-TEST_F(MrTableTest, Check_Ses119_JobMismatchIsToldApartFromAnUnknownKey) {
+TEST_F(MrTableTest, Check_Ses119_JobMismatchDiffersFromAnUnknownKey) {
   MemoryRegion r = region();
   r.job = JobId{7};
   const Rkey key = add(r);

@@ -25,7 +25,7 @@ TEST_F(RiTableTest, Ses12_RelativeResolvesJobPidAndIndex) {
   EXPECT_EQ(table.find(key(true, 102, 2, 10)).context, &second);
 }
 
-TEST_F(RiTableTest, WhatWasFoundLastIsForgottenWhenItIsRemoved) {
+TEST_F(RiTableTest, RemovalForgetsTheLatestHit) {
   ASSERT_TRUE(table.add(key(true, 101, 2, 10), &first));
   ASSERT_TRUE(table.add(key(true, 101, 2, 11), &second));
   EXPECT_EQ(table.find(key(true, 101, 2, 10)).context, &first);
