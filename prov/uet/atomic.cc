@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compat.h"
+#include "domain.h"
 #include "endpoint_fid.h"
 #include "provider.h"
 #include "uet/ses/atomic.h"
@@ -258,18 +259,18 @@ ssize_t atomic_compwritemsg(fid_ep* ep, const fi_msg_atomic* msg, const fi_ioc* 
 // ---- what is supported -------------------------------------------------------------------------
 
 // AI Base has atomics that fetch nothing (SES section 13).
-std::optional<AtomicKind> offered_kind(const Domain& domain, Kind form, fi_datatype datatype,
+std::optional<AtomicKind> offered_kind(const Engine& engine, Kind form, fi_datatype datatype,
                                        fi_op op) {
-  if (form != Kind::Atomic && domain.params().profile == Profile::AiBase) return {};
+  if (form != Kind::Atomic && engine.params().profile == Profile::AiBase) return {};
   return atomic_kind(form, datatype, op);
 }
 
 template <Kind Form>
 int atomic_valid(fid_ep* ep, fi_datatype datatype, fi_op op, std::size_t* count) noexcept {
-  Domain& domain = EndpointFid::from(ep).endpoint().domain();
-  const auto kind = offered_kind(domain, Form, datatype, op);
+  const Engine& engine = EndpointFid::from(ep).endpoint().engine();
+  const auto kind = offered_kind(engine, Form, datatype, op);
   if (!kind) return -FI_EOPNOTSUPP;
-  if (count != nullptr) *count = most_elements(*kind, domain.payload_mtu());
+  if (count != nullptr) *count = most_elements(*kind, engine.payload_mtu());
   return 0;
 }
 
@@ -317,15 +318,16 @@ int query_atomic(fid_domain* domain, fi_datatype datatype, fi_op op, fi_atomic_a
   Kind form = Kind::Atomic;
   if (flags == FI_FETCH_ATOMIC) form = Kind::FetchAtomic;
   if (flags == FI_COMPARE_ATOMIC) form = Kind::CompareAtomic;
-  const auto kind = offered_kind(Domain::from(domain), form, datatype, op);
+  const Engine& engine = Domain::from(domain).engine();
+  const auto kind = offered_kind(engine, form, datatype, op);
   if (!kind) return -FI_EOPNOTSUPP;
-  attr->count = most_elements(*kind, Domain::from(domain).payload_mtu());
+  attr->count = most_elements(*kind, engine.payload_mtu());
   attr->size = kind->element_bytes;
   return 0;
 }
 
 ssize_t Endpoint::atomic(const AtomicCall& call) noexcept {
-  const auto kind = offered_kind(domain_, call.form, call.datatype, call.op);
+  const auto kind = offered_kind(engine_, call.form, call.datatype, call.op);
   if (!kind || (call.flags & FI_TAGGED) != 0) {
     return refuse(-FI_EOPNOTSUPP, "not an atomic that fi_query_atomic lists");
   }
@@ -335,7 +337,7 @@ ssize_t Endpoint::atomic(const AtomicCall& call) noexcept {
   if (most > ses::kMaxIoSlices || (call.flags & FI_REMOTE_CQ_DATA) != 0) {
     return refuse(-FI_EINVAL, "atomic: more than iov_limit pieces, or FI_REMOTE_CQ_DATA");
   }
-  if (domain_.knows_hmem() && (name_devices(call.operand_descriptors, operand_count) ||
+  if (engine_.knows_hmem() && (name_devices(call.operand_descriptors, operand_count) ||
                                name_devices(call.compare_descriptors, call.compare_count) ||
                                name_devices(call.result_descriptors, call.result_count))) {
     return refuse(-FI_EOPNOTSUPP, "atomic: the buffers have to be of FI_HMEM_SYSTEM");
@@ -368,7 +370,7 @@ ssize_t Endpoint::defer_atomic(const AtomicCall& call, const TxCall& tx,
   return guarded([&] {
     const std::vector<fi_ioc> compare(call.compare, call.compare + call.compare_count);
     const std::vector<fi_ioc> results(call.results, call.results + call.result_count);
-    return domain_.works().defer(
+    return engine_.works().defer(
         *this, call.form, tx, [this, call, compare, results, element_bytes](const TxCall& due) {
           std::array<fi_ioc, ses::kMaxIoSlices> operands;
           for (std::size_t i = 0; i < due.count; ++i) {

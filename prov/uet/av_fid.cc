@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "domain.h"
 #include "errors.h"
 #include "names.h"
 #include "ops.h"
@@ -61,7 +62,7 @@ int av_lookup(fid_av* av, fi_addr_t fi_addr, void* address, std::size_t* length)
 const char* av_straddr(fid_av* av, const void* address, char* buffer,
                        std::size_t* length) noexcept {
   try {
-    const std::string text = AvFid::from(av).domain().format().to_text(address);
+    const std::string text = AvFid::from(av).to_text(address);
     if (buffer != nullptr && *length > 0) {
       const std::size_t fitting = std::min(text.size(), *length - 1);
       std::memcpy(buffer, text.data(), fitting);
@@ -97,9 +98,12 @@ fi_ops_av av_ops = {
 
 }  // namespace
 
+std::string AvFid::to_text(const void* address) const { return domain_.format().to_text(address); }
+
 AvFid::AvFid(Domain& domain, const fi_av_attr& attr, void* context)
     : fid_av{},
       domain_(domain),
+      engine_(domain.engine()),
       hold_(domain.references()),
       asynchronous_((attr.flags & FI_EVENT) != 0),
       map_(attr.type == FI_AV_MAP),
@@ -112,7 +116,7 @@ AvFid::AvFid(Domain& domain, const fi_av_attr& attr, void* context)
 }
 
 int AvFid::open(Domain& domain, const fi_av_attr& attr, void* context, AvFid*& out) {
-  if (domain.dead()) return -FI_EOPNOTSUPP;
+  if (domain.engine().dead()) return -FI_EOPNOTSUPP;
   constexpr std::uint64_t kFlags = FI_EVENT | FI_SYMMETRIC;
   if (attr.name != nullptr) {
     FI_WARN(&provider, FI_LOG_AV,
@@ -141,9 +145,9 @@ int AvFid::close() noexcept {
 }
 
 void AvFid::forget_ports() noexcept {
-  if (domain_.dead()) return;
-  const Guard guard(domain_.lock());
-  av_.for_each([&](const av::UetAddress& entry) { domain_.fep().unlearn(entry.fep()); });
+  if (engine_.dead()) return;
+  const Guard guard(engine_.lock());
+  av_.for_each([&](const av::UetAddress& entry) { engine_.fep().unlearn(entry.fep()); });
 }
 
 int AvFid::bind(struct fid* other) noexcept {
@@ -151,7 +155,7 @@ int AvFid::bind(struct fid* other) noexcept {
     FI_WARN(&provider, FI_LOG_AV, "fi_av_bind: only an EQ can be bound\n");
     return -FI_EINVAL;
   }
-  return eq_.open(Eq::from(other), domain_);
+  return eq_.open(Eq::from(other), engine_);
 }
 
 std::optional<ses::Peer> AvFid::peer(fi_addr_t address) const noexcept {
@@ -172,7 +176,7 @@ std::optional<ses::Peer> AvFid::peer(fi_addr_t address) const noexcept {
 }
 
 int AvFid::check_insert(const fi_addr_t* fi_addr, std::uint64_t flags, const void* context) const {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
   const std::uint64_t allowed = (asynchronous_ ? std::uint64_t{FI_MORE} : kInsertFlags) |
                                 (domain_.has_user_ids() ? FI_AV_USER_ID : 0);
   if ((flags & ~allowed) != 0) {
@@ -204,13 +208,13 @@ int AvFid::insert_one(const std::optional<av::UetAddress>& address, fi_addr_t* f
                       bool has_id) {
   Result<std::uint64_t> index = Error::Invalid;
   if (address) {
-    const Guard guard(domain_.lock());
+    const Guard guard(engine_.lock());
     // Again an address that is there: it may be another process's, whose predecessor is gone.
     if (av_.find_source(address->fep(), address->initiator_id)) {
-      domain_.fep().forget(address->fep(), clock_now());
+      engine_.fep().forget(address->fep(), clock_now());
     }
     index = av_.insert(*address);
-    if (index) domain_.fep().learn(address->fep());
+    if (index) engine_.fep().learn(address->fep());
     if (index && has_id) set_user_id(index.value(), *fi_addr);
   }
   if (!index) {
@@ -273,20 +277,20 @@ int AvFid::insert_range(const char* node, std::size_t nodes, const char* service
             kMostInRange);
     return -FI_EINVAL;
   }
-  const bool is_ipv6 = domain_.local_address().ip.is_ipv6;
+  const bool is_ipv6 = engine_.local_address().ip.is_ipv6;
   const auto addresses = resolve_range(node, nodes, service, services, is_ipv6);
   auto address = addresses.begin();
   return insert_all([&] { return *address++; }, addresses.size(), fi_addr, flags, context);
 }
 
 int AvFid::remove(const fi_addr_t* fi_addr, std::size_t count) noexcept {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
-  const Guard guard(domain_.lock());
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  const Guard guard(engine_.lock());
   for (std::size_t i = 0; i < count; ++i) {
     const av::UetAddress* entry = av_.find(fi_addr[i]);
     if (entry != nullptr) {
-      domain_.fep().forget(entry->fep(), clock_now());
-      domain_.fep().unlearn(entry->fep());
+      engine_.fep().forget(entry->fep(), clock_now());
+      engine_.fep().unlearn(entry->fep());
     }
     if (fi_addr[i] < user_ids_.size()) user_ids_[fi_addr[i]] = FI_ADDR_NOTAVAIL;
     if (!av_.remove(fi_addr[i])) {
@@ -299,8 +303,8 @@ int AvFid::remove(const fi_addr_t* fi_addr, std::size_t count) noexcept {
 }
 
 int AvFid::lookup(fi_addr_t fi_addr, void* address, std::size_t* length) {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
-  const Guard guard(domain_.lock());
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  const Guard guard(engine_.lock());
   const av::UetAddress* entry = av_.find(fi_addr);
   if (entry == nullptr) {
     FI_WARN(&provider, FI_LOG_AV, "fi_av_lookup: there is no address %llu\n",

@@ -5,15 +5,18 @@
 #include <rdma/fi_domain.h>
 
 #include <optional>
+#include <string>
 #include <vector>
 
-#include "domain.h"
+#include "engine.h"
 #include "eq.h"
 #include "references.h"
 #include "uet/av/av.h"
 #include "uet/ses/api.h"
 
 namespace uet::prov {
+
+class Domain;
 
 // fi_ops_domain.av_open: fi_av_open(3).
 int av_open(fid_domain* domain, fi_av_attr* attr, fid_av** av, void* context) noexcept;
@@ -26,8 +29,10 @@ class AvFid final : public fid_av {
   int close() noexcept;
   int bind(struct fid* other) noexcept;
 
-  Domain& domain() { return domain_; }
+  Engine& engine() { return engine_; }
   References& references() { return references_; }
+  // An address of the domain's format as fi_av_straddr shows it.
+  std::string to_text(const void* address) const;
 
   // With the domain's lock. Empty if there is no such entry. The address may name one of the
   // peer's receive contexts.
@@ -59,6 +64,7 @@ class AvFid final : public fid_av {
   void set_user_id(std::uint64_t index, fi_addr_t id);
 
   Domain& domain_;
+  Engine& engine_;
   Hold hold_;
   References references_;
   const bool asynchronous_;

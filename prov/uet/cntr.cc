@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "compat.h"
+#include "domain.h"
 #include "ops.h"
 
 namespace uet::prov {
@@ -64,7 +65,7 @@ fi_ops_cntr cntr_ops = {
 
 Cntr::Cntr(Domain& domain, const fi_cntr_attr& attr, void* context)
     : fid_cntr{},
-      domain_(domain),
+      engine_(domain.engine()),
       hold_(domain.references()),
       in_bytes_(static_cast<int>(attr.events) == kCounterEventsBytes) {
   fid.fclass = FI_CLASS_CNTR;
@@ -74,7 +75,7 @@ Cntr::Cntr(Domain& domain, const fi_cntr_attr& attr, void* context)
 }
 
 int Cntr::open(Domain& domain, const fi_cntr_attr& attr, void* context, Cntr*& out) {
-  if (domain.dead()) return -FI_EOPNOTSUPP;
+  if (domain.engine().dead()) return -FI_EOPNOTSUPP;
   const int events = attr.events;
   if ((events != FI_CNTR_EVENTS_COMP && events != kCounterEventsBytes) || attr.flags != 0) {
     FI_WARN(&provider, FI_LOG_CNTR, "fi_cntr_open: events %d or flags 0x%llx not supported\n",
@@ -82,7 +83,7 @@ int Cntr::open(Domain& domain, const fi_cntr_attr& attr, void* context, Cntr*& o
     return -FI_EINVAL;
   }
   std::unique_ptr<Cntr> cntr(new Cntr(domain, attr, context));
-  const int result = cntr->waiter_.open(attr.wait_obj, attr.wait_set, &cntr->fid, &domain);
+  const int result = cntr->waiter_.open(attr.wait_obj, attr.wait_set, &cntr->fid, &domain.engine());
   if (result != 0) return result;
   out = cntr.release();
   return 0;
@@ -95,14 +96,14 @@ int Cntr::close() noexcept {
 }
 
 std::uint64_t Cntr::poll(const std::uint64_t& number, std::uint64_t& told) noexcept {
-  if (domain_.dead()) return number;
+  if (engine_.dead()) return number;
   std::uint64_t result = 0;
   bool quiet = false;
   {
-    const Guard guard(domain_.lock());
-    domain_.progress(clock_now());
+    const Guard guard(engine_.lock());
+    engine_.progress(clock_now());
     told = result = number;
-    quiet = domain_.quiet();
+    quiet = engine_.quiet();
   }
   if (quiet) sched_yield();
   return result;
@@ -112,8 +113,8 @@ std::uint64_t Cntr::read() noexcept { return poll(value_, waited_.value); }
 
 std::uint64_t Cntr::read_errors() noexcept {
   const std::uint64_t errors = poll(errors_, waited_.errors);
-  if (domain_.dead()) return errors;
-  const Guard guard(domain_.lock());
+  if (engine_.dead()) return errors;
+  const Guard guard(engine_.lock());
   errors_read_ = errors;
   return errors;
 }
@@ -125,67 +126,67 @@ void Cntr::change(std::uint64_t value, bool good, bool adds) noexcept {
   (good ? polled_.value : polled_.errors) = number;
   errors_read_ = std::min(errors_read_, errors_);
   waiter_.notify(good ? value_ : UINT64_MAX);
-  if (!waiting_.empty()) domain_.works().moved(*this);
+  if (!waiting_.empty()) engine_.works().moved(*this);
 }
 
 int Cntr::add(std::uint64_t value, bool good) noexcept {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
-  const Guard guard(domain_.lock());
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  const Guard guard(engine_.lock());
   change(value, good, true);
-  domain_.works().run();
+  engine_.works().run();
   return 0;
 }
 
 int Cntr::set(std::uint64_t value, bool good) noexcept {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
-  const Guard guard(domain_.lock());
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  const Guard guard(engine_.lock());
   change(value, good, false);
-  domain_.works().run();
+  engine_.works().run();
   return 0;
 }
 
 int Cntr::wait(std::uint64_t threshold, int timeout) noexcept {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
   const nic::NoCancel no_cancel;
-  const Guard guard(domain_.lock());
+  const Guard guard(engine_.lock());
   Time now = clock_now();
   const Time end = end_of_timeout(now, timeout);
   const Time spin_end = now + kSpin;
   for (;;) {
-    domain_.progress(now);
+    engine_.progress(now);
     if (value_ >= threshold) return 0;
     if (errors_ > errors_read_) return -FI_EAVAIL;
     if (now >= end) return -FI_ETIMEDOUT;
     if (now < spin_end) {
-      domain_.lock().unlock();
+      engine_.lock().unlock();
       sched_yield();
-      domain_.lock().lock();
+      engine_.lock().lock();
     } else {
-      waiter_.sleep(domain_.lock(), domain_.activity(), end, threshold);
+      waiter_.sleep(engine_.lock(), engine_.activity(), end, threshold);
     }
     now = clock_now();
   }
 }
 
 int Cntr::try_wait() noexcept {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (!waiter_.has_object()) return -FI_EINVAL;
-  const Guard guard(domain_.lock());
+  const Guard guard(engine_.lock());
   if (waited_.differs(value_, errors_)) return -FI_EAGAIN;
   waiter_.arm();
-  domain_.activity();
+  engine_.activity();
   return 0;
 }
 
 int Cntr::control(int command, void* argument) noexcept {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
-  const Guard guard(domain_.lock());
-  return waiter_.control(command, argument, domain_.activity());
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  const Guard guard(engine_.lock());
+  return waiter_.control(command, argument, engine_.activity());
 }
 
 bool Cntr::pending() noexcept {
-  if (domain_.dead()) return true;
-  const Guard guard(domain_.lock());
+  if (engine_.dead()) return true;
+  const Guard guard(engine_.lock());
   return waited_.differs(value_, errors_);
 }
 

@@ -4,11 +4,13 @@
 
 #include <rdma/fi_eq.h>
 
-#include "domain.h"
+#include "engine.h"
 #include "references.h"
 #include "wait.h"
 
 namespace uet::prov {
+
+class Domain;
 
 // fi_ops_domain.cntr_open: fi_cntr_open(3).
 int cntr_open(fid_domain* domain, fi_cntr_attr* attr, fid_cntr** cntr, void* context) noexcept;
@@ -20,7 +22,7 @@ class Cntr final : public fid_cntr {
   static int open(Domain& domain, const fi_cntr_attr& attr, void* context, Cntr*& out);
   int close() noexcept;
 
-  Domain& domain() { return domain_; }
+  Engine& engine() { return engine_; }
   References& references() { return references_; }
 
   // All below with the domain's lock.
@@ -40,7 +42,7 @@ class Cntr final : public fid_cntr {
       ++errors_;
       waiter_.notify();
     }
-    if (!waiting_.empty()) domain_.works().moved(*this);
+    if (!waiting_.empty()) engine_.works().moved(*this);
   }
 
   // What the calls of the same name do; these take the lock themselves.
@@ -72,7 +74,7 @@ class Cntr final : public fid_cntr {
   std::uint64_t poll(const std::uint64_t& number, std::uint64_t& told) noexcept;
   Cntr(Domain& domain, const fi_cntr_attr& attr, void* context);
 
-  Domain& domain_;
+  Engine& engine_;
   Hold hold_;
   References references_;
   const bool in_bytes_;  // FI_CNTR_EVENTS_BYTES

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "compat.h"
+#include "domain.h"
 #include "errors.h"
 #include "ops.h"
 
@@ -126,9 +127,10 @@ PeerCq* owner_of(const Domain& domain, void* context) {
 
 Cq::Cq(Domain& domain, const fi_cq_attr& attr, PeerCq* owner, void* context)
     : fid_cq{},
-      domain_(domain),
+      engine_(domain.engine()),
       hold_(domain.references()),
       owner_(owner),
+      version_(domain.version()),
       format_(attr.format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_TAGGED : attr.format),
       event_limit_(
           std::clamp(attr.size != 0 ? attr.size : kDefaultSize, kSmallestEventLimit, kMostEntries)),
@@ -140,7 +142,7 @@ Cq::Cq(Domain& domain, const fi_cq_attr& attr, PeerCq* owner, void* context)
 }
 
 int Cq::open(Domain& domain, const fi_cq_attr& attr, void* context, Cq*& out) {
-  if (domain.dead()) return -FI_EOPNOTSUPP;
+  if (domain.engine().dead()) return -FI_EOPNOTSUPP;
   if (is_beyond(attr.format, FI_CQ_FORMAT_TAGGED) ||
       is_beyond(attr.wait_cond, FI_CQ_COND_THRESHOLD)) {
     FI_WARN(&provider, FI_LOG_CQ, "fi_cq_open: format %u or wait_cond %u is not known\n",
@@ -158,7 +160,7 @@ int Cq::open(Domain& domain, const fi_cq_attr& attr, void* context, Cq*& out) {
   }
   std::unique_ptr<Cq> cq(new Cq(domain, attr, owner, context));
   if (!cq->grow(std::bit_ceil(2 * cq->event_limit_))) return -FI_ENOMEM;
-  const int result = cq->waiter_.open(attr.wait_obj, attr.wait_set, &cq->fid, &domain);
+  const int result = cq->waiter_.open(attr.wait_obj, attr.wait_set, &cq->fid, &domain.engine());
   if (result != 0) return result;
   out = cq.release();
   return 0;
@@ -264,33 +266,33 @@ ssize_t Cq::pop(void* buffer, std::size_t count, fi_addr_t* sources) noexcept {
 }
 
 ssize_t Cq::read_for_owner() noexcept {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
   {
-    const Guard guard(domain_.lock());
-    domain_.progress(clock_now());
-    if (!domain_.quiet()) return 0;
+    const Guard guard(engine_.lock());
+    engine_.progress(clock_now());
+    if (!engine_.quiet()) return 0;
   }
   sched_yield();
   return 0;
 }
 
 ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) noexcept {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
   ssize_t result = 0;
   bool quiet = false;
   {
-    const Guard guard(domain_.lock());
+    const Guard guard(engine_.lock());
     const Time now = clock_now();
     if (count == 0 || count_ < count || now >= progress_due_) {
       progress_due_ = now + kLongestWithoutProgress;
-      domain_.progress(now);
+      engine_.progress(now);
     }
     if (count > 0 || count_ == 0) {
       result = pop(buffer, count, sources);
     } else if (front().err != 0) {
       result = -FI_EAVAIL;
     }
-    quiet = result == -FI_EAGAIN && domain_.quiet();
+    quiet = result == -FI_EAGAIN && engine_.quiet();
   }
   if (quiet) sched_yield();
   return result;
@@ -298,28 +300,28 @@ ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) noexcept {
 
 ssize_t Cq::sread(void* buffer, std::size_t count, fi_addr_t* sources, const void* condition,
                   int timeout) noexcept {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (!waiter_.can_sleep()) return -FI_ENOSYS;
   const nic::NoCancel no_cancel;
   // The number itself travels in the pointer, as with most providers; who passes the address of one
   // instead waits for `count` entries.
   const auto asked = threshold_ ? reinterpret_cast<std::uintptr_t>(condition) : 1;
   const std::size_t wanted = std::max(std::size_t{1}, std::min(std::size_t{asked}, count));
-  const Guard guard(domain_.lock());
+  const Guard guard(engine_.lock());
   const unsigned signals = signals_;
   Time now = clock_now();
   const Time end = end_of_timeout(now, timeout);
   const Time spin_end = now + kSpin;
   ++blocked_;
   for (;;) {
-    domain_.progress(now);
+    engine_.progress(now);
     if (count_ >= wanted || (count_ > 0 && front().err != 0)) break;
     if (signalled_ || signals_ != signals || now >= end) break;
     if (now < spin_end) {
-      domain_.lock().unlock();
+      engine_.lock().unlock();
       sched_yield();
-      domain_.lock().lock();
-    } else if (!waiter_.sleep(domain_.lock(), domain_.activity(), end, wanted)) {
+      engine_.lock().lock();
+    } else if (!waiter_.sleep(engine_.lock(), engine_.activity(), end, wanted)) {
       break;
     }
     now = clock_now();
@@ -338,8 +340,8 @@ void Cq::give_error_data(const Entry& entry, fi_cq_err_entry& buffer) noexcept {
     error_data_.pop_front();
   }
   const std::size_t size = error_data_given_.size();
-  if (domain_.version() < kApiErrDataBuffer || buffer.err_data_size == 0) {
-    if (domain_.version() < kApiErrDataBuffer || size > 0) {
+  if (version_ < kApiErrDataBuffer || buffer.err_data_size == 0) {
+    if (version_ < kApiErrDataBuffer || size > 0) {
       buffer.err_data = size > 0 ? error_data_given_.data() : nullptr;
     }
     buffer.err_data_size = size;
@@ -352,8 +354,8 @@ void Cq::give_error_data(const Entry& entry, fi_cq_err_entry& buffer) noexcept {
 }
 
 ssize_t Cq::read_error(fi_cq_err_entry* buffer) noexcept {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
-  const Guard guard(domain_.lock());
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  const Guard guard(engine_.lock());
   if (count_ == 0 || front().err == 0) return -FI_EAGAIN;
   const Entry& entry = front();
   buffer->op_context = entry.fields.op_context;
@@ -371,9 +373,9 @@ ssize_t Cq::read_error(fi_cq_err_entry* buffer) noexcept {
 }
 
 int Cq::signal() noexcept {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (!waiter_.can_sleep()) return -FI_ENOSYS;
-  const Guard guard(domain_.lock());
+  const Guard guard(engine_.lock());
   if (blocked_ == 0) {
     signalled_ = true;  // for whoever comes next
   } else {
@@ -384,24 +386,24 @@ int Cq::signal() noexcept {
 }
 
 int Cq::try_wait() noexcept {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (!waiter_.has_object()) return -FI_EINVAL;
-  const Guard guard(domain_.lock());
+  const Guard guard(engine_.lock());
   if (count_ > 0) return -FI_EAGAIN;
   waiter_.arm();
-  domain_.activity();
+  engine_.activity();
   return 0;
 }
 
 int Cq::control(int command, void* argument) noexcept {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
-  const Guard guard(domain_.lock());
-  return waiter_.control(command, argument, domain_.activity());
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  const Guard guard(engine_.lock());
+  return waiter_.control(command, argument, engine_.activity());
 }
 
 bool Cq::pending() noexcept {
-  if (domain_.dead()) return true;
-  const Guard guard(domain_.lock());
+  if (engine_.dead()) return true;
+  const Guard guard(engine_.lock());
   return count_ > 0;
 }
 

@@ -10,12 +10,14 @@
 #include <memory>
 #include <vector>
 
-#include "domain.h"
+#include "engine.h"
 #include "peer.h"
 #include "references.h"
 #include "wait.h"
 
 namespace uet::prov {
+
+class Domain;
 
 // fi_ops_domain.cq_open: fi_cq_open(3).
 int cq_open(fid_domain* domain, fi_cq_attr* attr, fid_cq** cq, void* context) noexcept;
@@ -37,7 +39,7 @@ class Cq final : public fid_cq {
   static int open(Domain& domain, const fi_cq_attr& attr, void* context, Cq*& out);
   int close() noexcept;
 
-  Domain& domain() { return domain_; }
+  Engine& engine() { return engine_; }
   References& references() { return references_; }
 
   // All below with the domain's lock.
@@ -80,10 +82,11 @@ class Cq final : public fid_cq {
   Entry& front() { return ring_[head_ & (capacity_ - 1)]; }
   void drop_front() noexcept;
 
-  Domain& domain_;
+  Engine& engine_;
   Hold hold_;
   References references_;
-  PeerCq* const owner_;  // nullptr: the queue is the application's
+  PeerCq* const owner_;          // nullptr: the queue is the application's
+  const std::uint32_t version_;  // of libfabric's interface, which the application asked for
   const fi_cq_format format_;
   const std::size_t event_limit_;
   std::unique_ptr<Entry[]> ring_;

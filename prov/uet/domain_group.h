@@ -9,7 +9,7 @@
 
 namespace uet::prov {
 
-class Domain;
+class Engine;
 
 // Several domains, each as often as somebody has added it.
 class DomainGroup {
@@ -17,8 +17,8 @@ class DomainGroup {
   // 0 or a negative fi_errno.
   int open() noexcept;
   // Its lock counts from now on: whoever uses the group is another thread than the domain's.
-  int add(Domain& domain) noexcept;
-  void remove(Domain& domain) noexcept;
+  int add(Engine& engine) noexcept;
+  void remove(Engine& engine) noexcept;
   // One pass of each; the caller holds no lock.
   void progress() noexcept;
   // For sleepers: readable when progress() is due. Sets the domains' timers.
@@ -28,7 +28,7 @@ class DomainGroup {
 
  private:
   struct Part {
-    Domain* domain;
+    Engine* engine;
     int count;
   };
   std::mutex mutex_;  // held while a domain's lock is taken, never the other way round

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "domain.h"
 #include "errors.h"
 #include "hints.h"
 #include "provider.h"
@@ -31,7 +32,7 @@ std::uint32_t tclass_of(const fi_info& info) {
 }
 
 Endpoint::Endpoint(Domain& domain, const EndpointConfig& config, void* context)
-    : domain_(domain),
+    : engine_(domain.engine()),
       context_(context),
       identity_(config.identity),
       parent_(config.parent),
@@ -39,7 +40,7 @@ Endpoint::Endpoint(Domain& domain, const EndpointConfig& config, void* context)
       caps_(config.caps),
       shares_tx_(config.shares_tx),
       shares_rx_(config.shares_rx),
-      max_msg_size_(config.mode == DeliveryMode::Uud ? domain.payload_mtu() : kMaxMsgSize),
+      max_msg_size_(config.mode == DeliveryMode::Uud ? engine_.payload_mtu() : kMaxMsgSize),
       inject_size_(config.inject_size) {
   holds_.emplace_back(domain.references());
   if (parent_ != nullptr) holds_.emplace_back(parent_->references());
@@ -48,25 +49,25 @@ Endpoint::Endpoint(Domain& domain, const EndpointConfig& config, void* context)
   ses_config_.receives = role_ != EndpointRole::Transmit;
   ses_config_.mode = config.mode;
   ses_config_.traffic_class = config.traffic_class;
-  ses_config_.tx_size = config.tx_size != 0 ? config.tx_size : domain.params().tx_size;
-  ses_config_.rx_size = config.rx_size != 0 ? config.rx_size : domain.params().rx_size;
+  ses_config_.tx_size = config.tx_size != 0 ? config.tx_size : engine_.params().tx_size;
+  ses_config_.rx_size = config.rx_size != 0 ? config.rx_size : engine_.params().rx_size;
   receive_settings_ = ReceiveSettings::of(caps_);
   ses_config_.directed_receive = receive_settings_.tagged_directed;
   may_tag_ = (type().caps & FI_TAGGED) != 0;
   limits_.most.fill(max_msg_size_);
-  limits_.most[kAtomic] = domain.payload_mtu();  // one packet (SES-90)
+  limits_.most[kAtomic] = engine_.payload_mtu();  // one packet (SES-90)
   limits_.inject.fill(config.inject_size);
 }
 
 Endpoint::~Endpoint() {
-  if (domain_.dead() || ses_context_ == nullptr) return;
-  const Guard guard(domain_.lock());
-  auto& ses = domain_.fep().ses();
-  domain_.works().drop(*this, false);
+  if (engine_.dead() || ses_context_ == nullptr) return;
+  const Guard guard(engine_.lock());
+  auto& ses = engine_.fep().ses();
+  engine_.works().drop(*this, false);
   ses.hurry(*ses_context_);
-  domain_.linger([&] { return ses.outstanding(*ses_context_) == 0; });
+  engine_.linger([&] { return ses.outstanding(*ses_context_) == 0; });
   ses.close_context(*ses_context_, clock_now());
-  domain_.works().drop(*this, true);
+  engine_.works().drop(*this, true);
   while (!staged_.empty()) delete &staged_.pop_front();
   if (srx_ != nullptr) srx_->leave(*this);
   if (stx_ != nullptr) stx_->give_back(tx_outstanding_);
@@ -85,10 +86,10 @@ void Endpoint::use_identity(std::size_t index) {
 
 // IP address and UDP port stay: they are the domain's.
 int Endpoint::set_name(const void* address, std::size_t length) {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (enabled_) return refuse(-FI_EOPBADSTATE, "fi_setname comes before fi_enable");
   if (parent_ != nullptr) return refuse(-FI_EOPNOTSUPP, "a context has its endpoint's name");
-  const auto wanted = AddressFormat::decode(domain_.format().addr_format(), address, length);
+  const auto wanted = AddressFormat::decode(identity_->format().addr_format(), address, length);
   if (!wanted) return refuse(-FI_EINVAL, "fi_setname: not of the domain's addr_format");
   if (const int result = identity_->rename(*wanted); result != 0) return result;
   use_identity(0);
@@ -96,8 +97,8 @@ int Endpoint::set_name(const void* address, std::size_t length) {
 }
 
 int Endpoint::open_context() noexcept {
-  const Guard guard(domain_.lock());
-  auto& ses = domain_.fep().ses();
+  const Guard guard(engine_.lock());
+  auto& ses = engine_.fep().ses();
   if (ses_context_ != nullptr) ses.close_context(*ses_context_, clock_now());
   ses_context_ = nullptr;
   try {
@@ -127,12 +128,12 @@ int Endpoint::bind_cq(Cq& cq, std::uint64_t flags) {
                               (role_ != EndpointRole::Transmit ? FI_RECV : 0);
   const bool tx = (flags & FI_TRANSMIT) != 0;
   const bool rx = (flags & FI_RECV) != 0;
-  if (&cq.domain() != &domain_) return refuse(-FI_EDOMAIN, "the CQ belongs to another domain");
+  if (&cq.engine() != &engine_) return refuse(-FI_EDOMAIN, "the CQ belongs to another domain");
   if ((flags & ~(sides | FI_SELECTIVE_COMPLETION)) != 0 || (!tx && !rx) ||
       (tx && tx_cq_ != nullptr) || (rx && rx_cq_ != nullptr)) {
     return refuse(-FI_EINVAL, "CQ flags not valid, or a CQ is bound already");
   }
-  const Guard guard(domain_.lock());
+  const Guard guard(engine_.lock());
   // What has been posted without this queue completes in it.
   const std::size_t posted = (tx ? tx_outstanding_ : 0) + (rx ? rx_outstanding_ : 0);
   for (std::size_t i = 0; i < posted; ++i) {
@@ -159,7 +160,7 @@ int Endpoint::bind_counter(Cntr& counter, std::uint64_t flags) {
       FI_SEND, FI_RECV, FI_READ, FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE};
   constexpr std::uint64_t kTransmits = FI_SEND | FI_READ | FI_WRITE;
   constexpr std::uint64_t kReceives = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
-  if (&counter.domain() != &domain_) {
+  if (&counter.engine() != &engine_) {
     return refuse(-FI_EDOMAIN, "the counter belongs to another domain");
   }
   std::uint64_t left = flags;
@@ -171,7 +172,7 @@ int Endpoint::bind_counter(Cntr& counter, std::uint64_t flags) {
       return refuse(-FI_EINVAL, "a counter is bound already");
     }
   }
-  const Guard guard(domain_.lock());
+  const Guard guard(engine_.lock());
   holds_.emplace_back(counter.references());
   for (std::size_t i = 0; i < kCounters; ++i) {
     if ((flags & kBits[i]) != 0) counters_[i] = &counter;
@@ -182,7 +183,7 @@ int Endpoint::bind_counter(Cntr& counter, std::uint64_t flags) {
 
 int Endpoint::bind_av(AvFid& av) {
   if (parent_ != nullptr) return refuse(-FI_EINVAL, "an AV is bound to the scalable endpoint");
-  if (&av.domain() != &domain_) return refuse(-FI_EDOMAIN, "the AV belongs to another domain");
+  if (&av.engine() != &engine_) return refuse(-FI_EDOMAIN, "the AV belongs to another domain");
   if (av_ != nullptr) return refuse(-FI_EINVAL, "an AV is bound already");
   holds_.emplace_back(av.references());
   av_ = &av;
@@ -191,7 +192,7 @@ int Endpoint::bind_av(AvFid& av) {
 
 int Endpoint::bind_stx(Stx& stx) {
   if (role_ == EndpointRole::Receive) return refuse(-FI_EINVAL, "it does not transmit");
-  if (&stx.domain() != &domain_) {
+  if (&stx.engine() != &engine_) {
     return refuse(-FI_EDOMAIN, "the shared transmit context belongs to another domain");
   }
   if (stx_ != nullptr) return refuse(-FI_EINVAL, "a shared transmit context is bound already");
@@ -207,7 +208,7 @@ int Endpoint::bind_stx(Stx& stx) {
     }
     return result;
   }
-  const Guard guard(domain_.lock());
+  const Guard guard(engine_.lock());
   stx_ = &stx;
   stx.take_over(tx_outstanding_);
   bindings_changed();
@@ -216,7 +217,7 @@ int Endpoint::bind_stx(Stx& stx) {
 
 int Endpoint::bind_srx(Srx& srx) {
   if (role_ != EndpointRole::Both) return refuse(-FI_EINVAL, "contexts have receives of their own");
-  if (&srx.domain() != &domain_) {
+  if (&srx.engine() != &engine_) {
     return refuse(-FI_EDOMAIN, "the shared receive context belongs to another domain");
   }
   if (srx_ != nullptr) return refuse(-FI_EINVAL, "a shared receive context is bound already");
@@ -233,11 +234,11 @@ int Endpoint::bind_srx(Srx& srx) {
 }
 
 int Endpoint::bind(struct fid* other, struct fid* self, std::uint64_t flags) {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
   switch (other->fclass) {
     case FI_CLASS_EQ:
       // No connections, so that nothing ever comes through it; but reading it makes progress.
-      return eq_.open(Eq::from(other), domain_);
+      return eq_.open(Eq::from(other), engine_);
     case FI_CLASS_MR:
       return other->ops->bind(other, self, flags);
     case FI_CLASS_CQ:
@@ -288,7 +289,7 @@ bool Endpoint::hears_of_cq_data() const {
 void Endpoint::bindings_changed() noexcept {
   if (!enabled_) return;
   ses_config_.remote_cq_data = hears_of_cq_data();
-  domain_.fep().ses().rebind(*ses_context_, ses_config_.tx_size, ses_config_.remote_cq_data);
+  engine_.fep().ses().rebind(*ses_context_, ses_config_.tx_size, ses_config_.remote_cq_data);
   may_send_ = role_ != EndpointRole::Receive && (hears_of_sends() || !sends());
   may_receive_ =
       role_ != EndpointRole::Transmit && srx_ == nullptr && (hears_of_receives() || !receives());
@@ -309,7 +310,7 @@ int Endpoint::enable() {
   if (ses_context_ == nullptr) {  // there was no memory for another one
     if (const int result = open_context(); result != 0) return result;
   }
-  const Guard guard(domain_.lock());
+  const Guard guard(engine_.lock());
   if (srx_ != nullptr) {
     if (srx_->av() != nullptr && srx_->av() != av_) {
       return refuse(-FI_EINVAL, "endpoints that share a receive context have the same AV");
@@ -318,7 +319,7 @@ int Endpoint::enable() {
   }
   enabled_ = true;
   bindings_changed();
-  domain_.fep().ses().enable(*ses_context_);
+  engine_.fep().ses().enable(*ses_context_);
   return 0;
 }
 

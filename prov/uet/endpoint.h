@@ -17,7 +17,7 @@
 #include "av_fid.h"
 #include "cntr.h"
 #include "cq.h"
-#include "domain.h"
+#include "engine.h"
 #include "ep_options.h"
 #include "eq.h"
 #include "hints.h"
@@ -30,6 +30,7 @@
 
 namespace uet::prov {
 
+class Domain;
 class ScalableEndpoint;
 
 // What all transmitting calls have in common.
@@ -83,10 +84,10 @@ class Endpoint final : public ses::CompletionSink {
   // Waits a little for operations in progress; what is left then is dropped without a completion.
   ~Endpoint() override;
 
-  Domain& domain() { return domain_; }
+  Engine& engine() { return engine_; }
   EndpointRole role() const { return role_; }
   const EndpointType& type() const {
-    return ses_config_.mode == DeliveryMode::Uud ? kDgram : rdm_of(domain_.params().profile);
+    return ses_config_.mode == DeliveryMode::Uud ? kDgram : rdm_of(engine_.params().profile);
   }
   ResourceIndex resource_index() const { return ses_config_.resource_index; }
   const AvFid* av() const { return av_; }
@@ -147,7 +148,7 @@ class Endpoint final : public ses::CompletionSink {
   bool hears_of_sends() const;
   bool hears_of_receives() const;
   bool hears_of_cq_data() const;
-  void bindings_changed() noexcept UET_REQUIRES(domain_.lock());
+  void bindings_changed() noexcept UET_REQUIRES(engine_.lock());
   int set_limit(int name, std::size_t wanted) noexcept;
   int set_queue_size(int name, std::size_t wanted) noexcept;
   int set_size(int name, std::size_t wanted) noexcept;
@@ -177,7 +178,7 @@ class Endpoint final : public ses::CompletionSink {
   ssize_t post_atomic(const TxCall& call, ses::AtomicOp& op) noexcept;
   int refuse(int error, const char* why) const noexcept;
 
-  Domain& domain_;
+  Engine& engine_;
   References references_;
   void* const context_;
   std::vector<Hold> holds_;

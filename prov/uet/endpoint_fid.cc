@@ -4,6 +4,7 @@
 
 #include <rdma/fi_cm.h>
 
+#include "domain.h"
 #include "hints.h"
 #include "ops.h"
 #include "traffic_class.h"
@@ -147,7 +148,7 @@ int EndpointFid::alias(const struct fi_alias& request) {
 }
 
 int EndpointFid::control(int command, void* argument) {
-  if (endpoint_->domain().dead()) return -FI_EOPNOTSUPP;
+  if (endpoint_->engine().dead()) return -FI_EOPNOTSUPP;
   if (command == FI_ENABLE) return endpoint_->enable();
   const bool known = command == FI_ALIAS || command == FI_GETOPSFLAG || command == FI_SETOPSFLAG;
   if (!known) return -FI_ENOSYS;
@@ -159,7 +160,7 @@ int EndpointFid::control(int command, void* argument) {
 int endpoint_open(fid_domain* domain, fi_info* info, fid_ep** ep, void* context) noexcept {
   return guarded([&] {
     Domain& parent = Domain::from(domain);
-    if (parent.dead()) return -FI_EOPNOTSUPP;
+    if (parent.engine().dead()) return -FI_EOPNOTSUPP;
     if (!is_connectionless(*info)) {
       return refuse(-FI_EINVAL, "fi_endpoint: the info is not for FI_EP_RDM or FI_EP_DGRAM");
     }

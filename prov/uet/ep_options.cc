@@ -23,7 +23,7 @@ std::size_t& SizeLimits::of_option(int name) {
 }
 
 int Endpoint::get_option(int name, void* value, std::size_t* length) noexcept {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (value == nullptr || length == nullptr) return refuse(-FI_EINVAL, "fi_getopt: no room given");
   if (is_size_limit(name)) return give_option(limits_.of_option(name), value, length);
   switch (name) {
@@ -38,9 +38,9 @@ int Endpoint::get_option(int name, void* value, std::size_t* length) noexcept {
     case FI_OPT_FI_HMEM_P2P:
       return give_option(hmem_p2p_, value, length);
     case kOptCudaApiPermitted:
-      return give_option(domain_.knows_hmem() && Cuda::driver() != nullptr, value, length);
+      return give_option(engine_.knows_hmem() && Cuda::driver() != nullptr, value, length);
     case kOptSharedMemoryPermitted:
-      return give_option(domain_.params().local_rings, value, length);
+      return give_option(engine_.params().local_rings, value, length);
     default:
       return -FI_ENOPROTOOPT;
   }
@@ -49,7 +49,7 @@ int Endpoint::get_option(int name, void* value, std::size_t* length) noexcept {
 // What operations of one kind may carry; the data path looks there.
 int Endpoint::set_limit(int name, std::size_t wanted) noexcept {
   const bool atomic = name == kOptMaxMsgSize + static_cast<int>(kAtomic);
-  const std::size_t most = atomic ? domain_.payload_mtu() : max_msg_size_;
+  const std::size_t most = atomic ? engine_.payload_mtu() : max_msg_size_;
   if (wanted > (name < kOptInjectMsgSize ? most : inject_size_)) {
     return refuse(-FI_EINVAL, "fi_setopt: more than max_msg_size or inject_size");
   }
@@ -95,19 +95,19 @@ int Endpoint::set_permission(int name, bool permitted) noexcept {
     if (Cuda::driver() == nullptr) {
       return refuse(-FI_EINVAL, "fi_setopt: FI_OPT_CUDA_API_PERMITTED, but there is no CUDA");
     }
-    return permitted || !domain_.knows_hmem()
+    return permitted || !engine_.knows_hmem()
                ? 0
                : refuse(-FI_EOPNOTSUPP, "fi_setopt: FI_HMEM_CUDA needs calls of CUDA");
   }
   // The rings to peers on this host are the domain's.
-  if (!permitted && domain_.params().local_rings) {
+  if (!permitted && engine_.params().local_rings) {
     return refuse(-FI_EOPNOTSUPP, "fi_setopt: only FI_UET_LOCAL=off turns shared memory off");
   }
   return 0;
 }
 
 int Endpoint::set_option(int name, const void* value, std::size_t length) noexcept {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
   constexpr const char* kWrongLength = "fi_setopt: optlen is not that of the option's type";
   if (is_size_limit(name) || name == FI_OPT_TX_SIZE || name == FI_OPT_RX_SIZE ||
       name == FI_OPT_MIN_MULTI_RECV) {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <memory>
 
-#include "domain.h"
+#include "engine.h"
 #include "ops.h"
 
 namespace uet::prov {
@@ -101,11 +101,11 @@ int Eq::close() noexcept {
   return 0;
 }
 
-int Eq::attach(Domain& domain) noexcept {
+int Eq::attach(Engine& engine) noexcept {
   if (waiter_.kind() == FI_WAIT_MUTEX_COND) {
-    if (const int result = domain.need_thread(); result != 0) return result;
+    if (const int result = engine.need_thread(); result != 0) return result;
   }
-  return domains_.add(domain);
+  return domains_.add(engine);
 }
 
 void Eq::append(Event event) {
@@ -197,15 +197,15 @@ bool Eq::pending() noexcept {
   return !events_.empty();
 }
 
-int EqBinding::open(Eq& eq, Domain& domain) noexcept {
+int EqBinding::open(Eq& eq, Engine& engine) noexcept {
   if (eq_ != nullptr) {
     FI_WARN(&provider, FI_LOG_EQ, "bind: an EQ is bound already\n");
     return -FI_EINVAL;
   }
-  if (const int result = eq.attach(domain); result != 0) return result;
+  if (const int result = eq.attach(engine); result != 0) return result;
   hold_ = Hold(eq.references());
   eq_ = &eq;
-  domain_ = &domain;
+  engine_ = &engine;
   return 0;
 }
 

@@ -29,8 +29,8 @@ class Eq final : public fid_eq {
   References& references() { return references_; }
 
   // Once for each object that is bound to the EQ (EqBinding): 0 or a negative fi_errno.
-  int attach(Domain& domain) noexcept;
-  void detach(Domain& domain) noexcept { domains_.remove(domain); }
+  int attach(Engine& engine) noexcept;
+  void detach(Engine& engine) noexcept { domains_.remove(engine); }
 
   // Both throw bad_alloc.
   void write(std::uint32_t event, const void* data, std::size_t length);
@@ -67,24 +67,24 @@ class Eq final : public fid_eq {
   std::deque<Event> events_;
 };
 
-// That an object of `domain` is bound to an EQ, as long as it lives.
+// That an object of `engine` is bound to an EQ, as long as it lives.
 class EqBinding {
  public:
   EqBinding() = default;
   EqBinding(const EqBinding&) = delete;
   EqBinding& operator=(const EqBinding&) = delete;
   ~EqBinding() {
-    if (eq_ != nullptr) eq_->detach(*domain_);
+    if (eq_ != nullptr) eq_->detach(*engine_);
   }
   // 0 or a negative fi_errno: -FI_EINVAL if one is bound already. Not with the domain's lock.
-  int open(Eq& eq, Domain& domain) noexcept;
+  int open(Eq& eq, Engine& engine) noexcept;
   // nullptr: none is bound.
   Eq* eq() const { return eq_; }
 
  private:
   Hold hold_;
   Eq* eq_ = nullptr;
-  Domain* domain_ = nullptr;
+  Engine* engine_ = nullptr;
 };
 
 }  // namespace uet::prov

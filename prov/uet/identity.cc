@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "domain.h"
 #include "errors.h"
 #include "provider.h"
 
@@ -29,6 +30,15 @@ std::uint8_t capabilities_of(const Params& params) {
 
 }  // namespace
 
+Identity::Identity(Domain& domain, JobId job, bool has_auth_key)
+    : domain_(domain),
+      engine_(domain.engine()),
+      hold_(domain.references()),
+      job_(job),
+      has_auth_key_(has_auth_key) {}
+
+const AddressFormat& Identity::format() const { return domain_.format(); }
+
 int Identity::take(Domain& domain, const fi_info& info, std::size_t count,
                    std::shared_ptr<Identity>& out) {
   JobId job = domain.job();
@@ -46,14 +56,14 @@ int Identity::take(Domain& domain, const fi_info& info, std::size_t count,
   }
   const std::shared_ptr<Identity> identity(new Identity(domain, job, has_key));
   Identity& self = *identity;
-  const Guard guard(self.domain_.lock());
+  const Guard guard(self.engine_.lock());
   const int result = self.take_name(wanted, count, false);
   if (result == 0) out = identity;
   return result;
 }
 
 int Identity::rename(const av::UetAddress& wanted) {
-  const Guard guard(domain_.lock());
+  const Guard guard(engine_.lock());
   domain_.give_back(name_.start_resource_index, count_);
   const int result = take_name(wanted, count_, true);
   // Its own indices are still free, for want of anyone who could have taken them.
@@ -62,7 +72,7 @@ int Identity::rename(const av::UetAddress& wanted) {
 }
 
 int Identity::take_name(const av::UetAddress& wanted, std::size_t count, bool exact) {
-  const FepAddress here = domain_.local_address();
+  const FepAddress here = engine_.local_address();
   const bool other_ip =
       wanted.fabric_address.bytes != FabricAddress{}.bytes && wanted.fabric_address != here.ip;
   if (other_ip || (wanted.udp_port != 0 && wanted.udp_port != here.port)) {
@@ -83,7 +93,7 @@ int Identity::take_name(const av::UetAddress& wanted, std::size_t count, bool ex
   if (!taken && by_port && !exact) taken = domain_.take_resource_indices({}, count);
   if (!taken) return refuse(to_fi_errno(taken.error()), "no free resource index");
   av::UetAddress name = av::default_address(here, taken.value());
-  name.capabilities = capabilities_of(domain_.params());
+  name.capabilities = capabilities_of(engine_.params());
   name.num_resource_indices = static_cast<std::uint16_t>(count);
   if (!by_port) {
     if (wanted.has(av::kPidOnFepValid)) name.pid_on_fep = wanted.pid_on_fep;
@@ -100,13 +110,13 @@ int Identity::take_name(const av::UetAddress& wanted, std::size_t count, bool ex
 }
 
 Identity::~Identity() {
-  if (domain_.dead()) return;
-  const Guard guard(domain_.lock());
+  if (engine_.dead()) return;
+  const Guard guard(engine_.lock());
   domain_.give_back(name_.start_resource_index, count_);
 }
 
 int Identity::get_name(void* address, std::size_t* length) const {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
   const std::vector<std::byte> bytes = domain_.format().encode(name_);
   const std::size_t room = *length;
   *length = bytes.size();

@@ -7,11 +7,14 @@
 
 #include <memory>
 
-#include "domain.h"
+#include "engine.h"
 #include "references.h"
 #include "uet/av/address.h"
 
 namespace uet::prov {
+
+class AddressFormat;
+class Domain;
 
 class Identity {
  public:
@@ -42,16 +45,18 @@ class Identity {
     return {static_cast<std::uint16_t>(name_.start_resource_index.value + index)};
   }
 
+  // How names are shown and taken.
+  const AddressFormat& format() const;
   // What fi_getname does.
   int get_name(void* address, std::size_t* length) const;
 
  private:
   int take_name(const av::UetAddress& wanted, std::size_t count, bool exact)
-      UET_REQUIRES(domain_.lock());
-  Identity(Domain& domain, JobId job, bool has_auth_key)
-      : domain_(domain), hold_(domain.references()), job_(job), has_auth_key_(has_auth_key) {}
+      UET_REQUIRES(engine_.lock());
+  Identity(Domain& domain, JobId job, bool has_auth_key);
 
   Domain& domain_;
+  Engine& engine_;
   Hold hold_;
   JobId job_;
   const bool has_auth_key_;

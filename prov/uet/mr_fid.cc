@@ -10,6 +10,7 @@
 
 #include "compat.h"
 #include "cuda.h"
+#include "domain.h"
 #include "endpoint_fid.h"
 #include "eq.h"
 #include "errors.h"
@@ -77,8 +78,8 @@ int check_interface(const fi_mr_attr& attr, std::uint64_t flags) {
   return 0;
 }
 
-int check_attr(const fi_mr_attr& attr, std::uint64_t flags, const Domain& domain) {
-  const bool knows_hmem = domain.knows_hmem();
+int check_attr(const fi_mr_attr& attr, std::uint64_t flags, Domain& domain) {
+  const bool knows_hmem = domain.engine().knows_hmem();
   const std::uint64_t hmem_flags =
       domain.version() < kApiDmabuf ? kHmemFlags & ~kMrDmabuf : kHmemFlags;
   if ((flags & ~(knows_hmem ? kFlags | hmem_flags : kFlags)) != 0) {
@@ -96,7 +97,7 @@ int check_attr(const fi_mr_attr& attr, std::uint64_t flags, const Domain& domain
 }  // namespace
 
 Mr::Mr(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags)
-    : fid_mr{}, domain_(domain), flags_(flags) {
+    : fid_mr{}, domain_(domain), engine_(domain.engine()), flags_(flags) {
   fid.fclass = FI_CLASS_MR;
   fid.context = attr.context;
   fid.ops = &mr_fid_ops;
@@ -126,7 +127,7 @@ int Mr::find_memory(const fi_mr_attr& attr) {
     base_ = static_cast<std::byte*>(attr.mr_iov->iov_base);
     length_ = attr.mr_iov->iov_len;
   }
-  const bool of_device = domain_.knows_hmem() && attr.iface == FI_HMEM_CUDA;
+  const bool of_device = engine_.knows_hmem() && attr.iface == FI_HMEM_CUDA;
   if (of_device && (flags_ & FI_HMEM_HOST_ALLOC) == 0) {  // cuMemAllocHost: the CPU's too
     CudaMemory* memory = Cuda::driver()->memory_of(attr.device.cuda);
     if (memory == nullptr) return refuse(-FI_EINVAL, "fi_mr_regattr: there is no such CUDA device");
@@ -162,15 +163,15 @@ int Mr::enter(const fi_mr_attr& attr) {
   enabled_ = !domain_.mr_mode_has(FI_MR_ENDPOINT) &&
              !(domain_.mr_mode_has(FI_MR_RMA_EVENT) && (flags_ & FI_RMA_EVENT) != 0);
   region.enabled = enabled_;
-  const Guard guard(domain_.lock(), domain_.lock().called_out());
+  const Guard guard(engine_.lock(), engine_.lock().called_out());
   if (domain_.mr_mode_has(FI_MR_PROV_KEY)) {
-    const auto added = domain_.fep().regions().add(region);
+    const auto added = engine_.fep().regions().add(region);
     if (!added) return to_fi_errno(added.error());
     key = added.value().value;
   } else {
     key = attr.requested_key;
     if (region.access == 0) return 0;
-    const auto added = domain_.fep().regions().add_with_key(region, Rkey{key});
+    const auto added = engine_.fep().regions().add_with_key(region, Rkey{key});
     if (!added) {
       FI_WARN(&provider, FI_LOG_MR, "fi_mr_reg: key 0x%llx is taken, or not of 48 bits\n",
               static_cast<unsigned long long>(key));
@@ -182,7 +183,7 @@ int Mr::enter(const fi_mr_attr& attr) {
 }
 
 int Mr::open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, Mr*& out) {
-  if (domain.dead()) return -FI_EOPNOTSUPP;
+  if (domain.engine().dead()) return -FI_EOPNOTSUPP;
   if (const int result = check_attr(attr, flags, domain); result != 0) return result;
   std::unique_ptr<Mr> mr(new Mr(domain, attr, flags));
   if (const int result = mr->find_memory(attr); result != 0) return result;
@@ -195,17 +196,17 @@ int Mr::open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, Mr*& o
 // A device of the NIC's may read it when it is sent from. If it cannot, nobody misses anything.
 void Mr::tell_nic() {
   if (base_ == nullptr || length_ == 0 || hmem_ != nullptr) return;
-  if (!domain_.nic().caps().reads_registered_memory) return;
-  const Guard guard(domain_.lock(), domain_.lock().called_out());
-  nic_memory_ = domain_.nic().register_memory({base_, length_});
+  if (!engine_.nic().caps().reads_registered_memory) return;
+  const Guard guard(engine_.lock(), engine_.lock().called_out());
+  nic_memory_ = engine_.nic().register_memory({base_, length_});
 }
 
 int Mr::close() noexcept {
-  if ((entered_ || nic_memory_ != 0) && !domain_.dead()) {
-    const Guard guard(domain_.lock(), domain_.lock().called_out());
-    if (nic_memory_ != 0) domain_.nic().forget_memory(nic_memory_);
+  if ((entered_ || nic_memory_ != 0) && !engine_.dead()) {
+    const Guard guard(engine_.lock(), engine_.lock().called_out());
+    if (nic_memory_ != 0) engine_.nic().forget_memory(nic_memory_);
     if (entered_) {
-      [[maybe_unused]] const auto removed = domain_.fep().regions().remove(Rkey{key});
+      [[maybe_unused]] const auto removed = engine_.fep().regions().remove(Rkey{key});
       UET_ASSERT(removed.ok());
     }
   }
@@ -216,13 +217,13 @@ int Mr::close() noexcept {
 template <class Change>
 void Mr::change_region(Change change) {
   if (!entered_) return;
-  const Guard guard(domain_.lock());
-  change(*domain_.fep().regions().find(Rkey{key}));
+  const Guard guard(engine_.lock());
+  change(*engine_.fep().regions().find(Rkey{key}));
 }
 
 int Mr::bind_counter(Cntr& counter, std::uint64_t flags) {
   constexpr std::uint64_t kEvents = FI_REMOTE_READ | FI_REMOTE_WRITE;
-  if (&counter.domain() != &domain_) {
+  if (&counter.engine() != &engine_) {
     return refuse(-FI_EDOMAIN, "fi_mr_bind: the counter belongs to another domain");
   }
   if (flags == 0 || (flags & ~kEvents) != 0) {
@@ -238,7 +239,7 @@ int Mr::bind_counter(Cntr& counter, std::uint64_t flags) {
     return refuse(-FI_EINVAL, "fi_mr_bind: a counter is bound for this already");
   }
   Hold hold(counter.references());
-  const Guard guard(domain_.lock());
+  const Guard guard(engine_.lock());
   if (read) {
     remote_read_ = &counter;
     holds_[2] = std::move(hold);
@@ -251,9 +252,9 @@ int Mr::bind_counter(Cntr& counter, std::uint64_t flags) {
 }
 
 // From now on only operations that go to this endpoint may touch the region (SES-135).
-int Mr::bind_endpoint(Domain& domain, References& references, ResourceIndex first,
+int Mr::bind_endpoint(Engine& engine, References& references, ResourceIndex first,
                       std::size_t count, std::uint64_t flags) {
-  if (&domain != &domain_) {
+  if (&engine != &engine_) {
     return refuse(-FI_EDOMAIN, "fi_mr_bind: the endpoint belongs to another domain");
   }
   if (flags != 0) return refuse(-FI_EBADFLAGS, "fi_mr_bind: an endpoint takes no flags");
@@ -271,20 +272,20 @@ int Mr::bind_endpoint(Domain& domain, References& references, ResourceIndex firs
 }
 
 int Mr::bind(struct fid* other, std::uint64_t flags) {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
   switch (other->fclass) {
     case FI_CLASS_CNTR:
       return bind_counter(Cntr::from(other), flags);
     case FI_CLASS_EP:
     case FI_CLASS_RX_CTX: {
       Endpoint& endpoint = EndpointFid::from(other).endpoint();
-      return bind_endpoint(endpoint.domain(), endpoint.references(), endpoint.resource_index(), 1,
+      return bind_endpoint(endpoint.engine(), endpoint.references(), endpoint.resource_index(), 1,
                            flags);
     }
     case FI_CLASS_SEP: {
       ScalableEndpoint& endpoint = ScalableEndpoint::from(other);
       const Identity& identity = endpoint.identity();
-      return bind_endpoint(endpoint.domain(), endpoint.references(), identity.resource_index(0),
+      return bind_endpoint(endpoint.engine(), endpoint.references(), identity.resource_index(0),
                            identity.count(), flags);
     }
     default:
@@ -293,7 +294,7 @@ int Mr::bind(struct fid* other, std::uint64_t flags) {
 }
 
 int Mr::enable() {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (domain_.mr_mode_has(FI_MR_ENDPOINT) && !bound_) {
     return refuse(-FI_EOPBADSTATE, "fi_mr_enable: no endpoint is bound (FI_MR_ENDPOINT)");
   }

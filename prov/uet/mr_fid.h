@@ -11,10 +11,12 @@
 #include "cntr.h"
 #include "compat.h"
 #include "dmabuf.h"
-#include "domain.h"
+#include "engine.h"
 #include "references.h"
 
 namespace uet::prov {
+
+class Domain;
 
 // fi_ops_mr: fi_mr(3).
 int mr_reg(fid* domain, const void* buffer, std::size_t length, std::uint64_t access,
@@ -62,12 +64,13 @@ class Mr final : public fid_mr, public ri::AccessObserver {
   int enter(const fi_mr_attr& attr);
   void tell_nic();
   int bind_counter(Cntr& counter, std::uint64_t flags);
-  int bind_endpoint(Domain& domain, References& references, ResourceIndex first, std::size_t count,
+  int bind_endpoint(Engine& engine, References& references, ResourceIndex first, std::size_t count,
                     std::uint64_t flags);
   template <class Change>
   void change_region(Change change);
 
   Domain& domain_;
+  Engine& engine_;
   std::array<Hold, 4> holds_;  // domain, endpoint, two counters
   const std::uint64_t flags_;
   std::byte* base_ = nullptr;  // where it is, for the CPU or for its device

@@ -41,7 +41,7 @@ void PeerReceives::fill(PeerRxEntry& entry, ses::ReceiveOp& op) noexcept {
   if (count > slices_.size() || lacks_address(entry.iov, count)) return;
   if (!fill_slices(entry.iov, count, slices_)) return;
   const std::span slices(slices_.data(), count);
-  if (srx_.domain().knows_hmem() && mark_devices(entry.desc, slices) == Buffers::Wrong) return;
+  if (srx_.engine().knows_hmem() && mark_devices(entry.desc, slices) == Buffers::Wrong) return;
   op.local = slices;
 }
 
@@ -57,7 +57,7 @@ ses::ReceiveOwner::Found PeerReceives::find(const ses::Arrival& arrival, ses::Re
   PeerRxEntry* entry = nullptr;
   int found = 0;
   {
-    const CallOut call_out(srx_.domain().lock());  // the owner may register memory
+    const CallOut call_out(srx_.engine().lock());  // the owner may register memory
     const auto get = arrival.tagged ? owner_.owner_ops->get_tag : owner_.owner_ops->get_msg;
     found = get(&owner_, &attr, &entry);
   }
@@ -108,13 +108,13 @@ void PeerReceives::vanished(void* operation) noexcept {
 // The owner has a receive for a message that waits.
 int PeerReceives::start(PeerRxEntry* entry) noexcept {
   PeerReceives& receives = *static_cast<Kept*>(entry->peer_context)->receives;
-  Domain& domain = receives.srx_.domain();
-  if (domain.dead()) return -FI_EOPNOTSUPP;
-  const Guard guard(domain.lock());
-  return receives.give(*entry, domain);
+  Engine& engine = receives.srx_.engine();
+  if (engine.dead()) return -FI_EOPNOTSUPP;
+  const Guard guard(engine.lock());
+  return receives.give(*entry, engine);
 }
 
-int PeerReceives::give(PeerRxEntry& entry, Domain& domain) noexcept {
+int PeerReceives::give(PeerRxEntry& entry, Engine& engine) noexcept {
   Kept& kept = *static_cast<Kept*>(entry.peer_context);
   ses::Envelope* const message = kept.message;
   const bool tagged = kept.tagged;
@@ -124,11 +124,11 @@ int PeerReceives::give(PeerRxEntry& entry, Domain& domain) noexcept {
     ses::ReceiveOp op;
     fill(entry, op);
     op.tagged = tagged;
-    ses::Ses& ses = domain.fep().ses();
+    ses::Ses& ses = engine.fep().ses();
     const auto received = ses.receive_kept(*message, op, now);
     UET_ASSERT(received.ok());  // there are as many receives as messages
     if (!received) ses.discard_kept(*message, now);
-    domain.posted(now, false);
+    engine.posted(now, false);
     if (received) return 0;
   }
   ses::Completion ended;
@@ -143,14 +143,14 @@ int PeerReceives::give(PeerRxEntry& entry, Domain& domain) noexcept {
 int PeerReceives::discard(PeerRxEntry* entry) noexcept {
   Kept& kept = *static_cast<Kept*>(entry->peer_context);
   PeerReceives& receives = *kept.receives;
-  Domain& domain = receives.srx_.domain();
-  if (domain.dead()) return -FI_EOPNOTSUPP;
-  const Guard guard(domain.lock());
+  Engine& engine = receives.srx_.engine();
+  if (engine.dead()) return -FI_EOPNOTSUPP;
+  const Guard guard(engine.lock());
   ses::Envelope* const message = kept.message;
   receives.forget(kept);
   const Time now = clock_now();
-  if (message != nullptr) domain.fep().ses().discard_kept(*message, now);
-  domain.posted(now, false);
+  if (message != nullptr) engine.fep().ses().discard_kept(*message, now);
+  engine.posted(now, false);
   return 0;
 }
 

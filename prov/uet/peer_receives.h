@@ -47,7 +47,7 @@ class PeerReceives final : public ses::ReceiveOwner {
   static int discard(PeerRxEntry* entry) noexcept;
   static PeerSrxPeerOps peer_ops_;
   void forget(Kept& kept) noexcept;
-  int give(PeerRxEntry& entry, Domain& domain) noexcept UET_REQUIRES(domain.lock());
+  int give(PeerRxEntry& entry, Engine& engine) noexcept UET_REQUIRES(engine.lock());
   void fill(PeerRxEntry& entry, ses::ReceiveOp& op) noexcept;
 
   Srx& srx_;

@@ -6,6 +6,7 @@
 
 #include "cntr.h"
 #include "cq.h"
+#include "domain.h"
 #include "ops.h"
 
 namespace uet::prov {
@@ -49,7 +50,8 @@ int refuse(int error, const char* why) noexcept {
 
 }  // namespace
 
-PollSet::PollSet(Domain& domain) : fid_poll{}, domain_(domain), hold_(domain.references()) {
+PollSet::PollSet(Domain& domain)
+    : fid_poll{}, engine_(domain.engine()), hold_(domain.references()) {
   fid.fclass = FI_CLASS_POLL;
   fid.ops = &set_fid_ops;
   ops = &set_ops;
@@ -62,26 +64,26 @@ int PollSet::close() noexcept {
 }
 
 int PollSet::add(struct fid* member, std::uint64_t flags) noexcept {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
   const bool is_queue = member->fclass == FI_CLASS_CQ;
   if (flags != 0 || (!is_queue && member->fclass != FI_CLASS_CNTR)) {
     return refuse(-FI_EINVAL, "only CQs and counters can be added, without flags");
   }
-  Domain& its_domain = is_queue ? Cq::from(member).domain() : Cntr::from(member).domain();
-  if (&its_domain != &domain_) return refuse(-FI_EDOMAIN, "the object is of another domain");
+  Engine& its_engine = is_queue ? Cq::from(member).engine() : Cntr::from(member).engine();
+  if (&its_engine != &engine_) return refuse(-FI_EDOMAIN, "the object is of another domain");
   References& references =
       is_queue ? Cq::from(member).references() : Cntr::from(member).references();
   return guarded([&] {
-    const Guard guard(domain_.lock());
+    const Guard guard(engine_.lock());
     members_.push_back({member, Hold(references)});
     return 0;
   });
 }
 
 int PollSet::remove(struct fid* member, std::uint64_t flags) noexcept {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (flags != 0) return refuse(-FI_EINVAL, "flags must be 0");
-  const Guard guard(domain_.lock());
+  const Guard guard(engine_.lock());
   const auto found = std::find_if(members_.begin(), members_.end(),
                                   [&](const Member& each) { return each.fid == member; });
   if (found == members_.end()) return refuse(-FI_EINVAL, "the object is not in the set");
@@ -90,9 +92,9 @@ int PollSet::remove(struct fid* member, std::uint64_t flags) noexcept {
 }
 
 int PollSet::poll(void** contexts, int count) noexcept {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
-  const Guard guard(domain_.lock());
-  domain_.progress(clock_now());
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  const Guard guard(engine_.lock());
+  engine_.progress(clock_now());
   int found = 0;
   for (const Member& member : members_) {
     if (found >= count) break;
@@ -106,7 +108,7 @@ int PollSet::poll(void** contexts, int count) noexcept {
 int poll_open(fid_domain* domain, fi_poll_attr* attr, fid_poll** set) noexcept {
   return guarded([&] {
     Domain& parent = Domain::from(domain);
-    if (parent.dead()) return -FI_EOPNOTSUPP;
+    if (parent.engine().dead()) return -FI_EOPNOTSUPP;
     if (attr != nullptr && attr->flags != 0) return refuse(-FI_EINVAL, "flags must be 0");
     *set = new PollSet(parent);
     return 0;

@@ -7,10 +7,12 @@
 
 #include <vector>
 
-#include "domain.h"
+#include "engine.h"
 #include "references.h"
 
 namespace uet::prov {
+
+class Domain;
 
 // fi_ops_domain.poll_open: fi_poll_open(3).
 int poll_open(fid_domain* domain, fi_poll_attr* attr, fid_poll** set) noexcept;
@@ -32,7 +34,7 @@ class PollSet final : public fid_poll {
     struct fid* fid;
     Hold hold;
   };
-  Domain& domain_;
+  Engine& engine_;
   Hold hold_;
   std::vector<Member> members_;  // with the domain's lock
 };

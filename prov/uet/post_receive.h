@@ -13,7 +13,7 @@
 
 #include "av_fid.h"
 #include "compat.h"
-#include "domain.h"
+#include "engine.h"
 #include "ep_options.h"
 #include "errors.h"
 #include "hints.h"
@@ -102,12 +102,12 @@ Op operation_of(const RxCall& call, const std::optional<ses::Peer>& source) {
 
 // `queue`: a context or a queue of SES. With the lock, which the analysis does not see.
 template <class Queue>
-Result<void> hand_over(Domain& domain, Queue& queue, const RxCall& call,
+Result<void> hand_over(Engine& engine, Queue& queue, const RxCall& call,
                        const ReceiveSettings& settings, const std::optional<ses::Peer>& source,
                        Time now) noexcept UET_NO_THREAD_ANALYSIS {
-  ses::Ses& ses = domain.fep().ses();
+  ses::Ses& ses = engine.fep().ses();
   if ((call.flags & (FI_PEEK | FI_DISCARD)) != 0) {
-    domain.progress(now);  // what has come belongs to the answer
+    engine.progress(now);  // what has come belongs to the answer
     auto op = operation_of<ses::PeekOp>(call, source);
     op.claimed = (call.flags & FI_PEEK) == 0;
     op.claim = !op.claimed && (call.flags & FI_CLAIM) != 0;
@@ -116,7 +116,7 @@ Result<void> hand_over(Domain& domain, Queue& queue, const RxCall& call,
   }
   Slices slices;
   if (!fill_slices(call.iov, call.count, slices)) return Error::Invalid;
-  if (domain.knows_hmem() &&
+  if (engine.knows_hmem() &&
       mark_devices(call.descriptors, std::span(slices.data(), call.count)) == Buffers::Wrong) {
     return Error::Invalid;
   }
@@ -131,21 +131,21 @@ Result<void> hand_over(Domain& domain, Queue& queue, const RxCall& call,
 // The AV that `av` gives resolves the source. `post` calls hand_over, having reserved room for what
 // completes. Both are called with the lock.
 template <class GetAv, class Post>
-ssize_t post_receive(Domain& domain, const RxCall& call, const ReceiveSettings& settings, GetAv av,
+ssize_t post_receive(Engine& engine, const RxCall& call, const ReceiveSettings& settings, GetAv av,
                      Post post) noexcept {
   const auto refuse = [](int error, const char* why) {
     FI_WARN(&provider, FI_LOG_EP_DATA, "receive: %s\n", why);
     return error;
   };
   if (const char* why = refuse_receive(call, settings)) return refuse(-FI_EINVAL, why);
-  if (call.tagged && domain.params().profile == Profile::AiBase) {
+  if (call.tagged && engine.params().profile == Profile::AiBase) {
     return refuse(-FI_EOPNOTSUPP, "FI_UET_PROFILE=ai_base has no tagged messages");
   }
-  if (call.tagged && call.ignore != 0 && domain.params().profile != Profile::Hpc) {  // SES-41
+  if (call.tagged && call.ignore != 0 && engine.params().profile != Profile::Hpc) {  // SES-41
     return refuse(-FI_EINVAL, "FI_UET_PROFILE: only the profile hpc ignores bits of a tag");
   }
 
-  const Guard guard(domain.lock(), call.locked);
+  const Guard guard(engine.lock(), call.locked);
   std::optional<ses::Peer> source;
   const bool directed = call.tagged ? settings.tagged_directed : settings.directed;
   if (directed && call.from != FI_ADDR_UNSPEC) {
@@ -155,11 +155,11 @@ ssize_t post_receive(Domain& domain, const RxCall& call, const ReceiveSettings& 
   const Time now = clock_now();
   const Result<void> posted = post(source, now);
   if (posted) {
-    domain.posted(now, (call.flags & FI_MORE) != 0);
+    engine.posted(now, (call.flags & FI_MORE) != 0);
     return 0;
   }
   // Whoever repeats a post without reading a queue must get on all the same.
-  if (posted.error() == Error::Again) domain.progress(now);
+  if (posted.error() == Error::Again) engine.progress(now);
   if (posted.error() == Error::NotFound) {
     return refuse(-FI_ENOENT, "FI_CLAIM: no message was claimed with this context");
   }

@@ -7,7 +7,7 @@
 #include <sched.h>
 #include <string.h>
 
-#include "domain.h"
+#include "engine.h"
 #include "provider.h"
 
 namespace uet::prov {
@@ -17,8 +17,8 @@ constexpr int kIdlePasses = 20;  // before it sleeps
 
 }  // namespace
 
-int ProgressThread::start(Domain& domain) noexcept {
-  domain_ = &domain;
+int ProgressThread::start(Engine& engine) noexcept {
+  engine_ = &engine;
   const int error = thread_.start(loop, this);
   if (error != 0) FI_WARN(&provider, FI_LOG_DOMAIN, "no progress thread: %s\n", strerror(error));
   return -error;
@@ -30,16 +30,16 @@ void ProgressThread::run() noexcept {
   int idle_passes = 0;
   while (!thread_.stopping()) {
     {
-      const Guard guard(domain_->lock());
-      idle_passes = domain_->progress(clock_now()) ? 0 : idle_passes + 1;
-      if (idle_passes >= kIdlePasses) domain_->prepare_sleep();
+      const Guard guard(engine_->lock());
+      idle_passes = engine_->progress(clock_now()) ? 0 : idle_passes + 1;
+      if (idle_passes >= kIdlePasses) engine_->prepare_sleep();
     }
     if (idle_passes >= kIdlePasses) {
       pollfd fds[] = {{.fd = thread_.wake_fd().get(), .events = POLLIN, .revents = 0},
-                      {.fd = domain_->activity_fd(), .events = POLLIN, .revents = 0}};
+                      {.fd = engine_->activity_fd(), .events = POLLIN, .revents = 0}};
       ::poll(fds, 2, -1);
       idle_passes = kIdlePasses - 1;  // one pass for what woke it
-    } else if (idle_passes > 0 || domain_->lock().contended()) {
+    } else if (idle_passes > 0 || engine_->lock().contended()) {
       sched_yield();
     }
   }

@@ -6,12 +6,12 @@
 
 namespace uet::prov {
 
-class Domain;
+class Engine;
 
 class ProgressThread {
  public:
   // 0 or a negative fi_errno.
-  int start(Domain& domain) noexcept;
+  int start(Engine& engine) noexcept;
   // Returns when the thread has ended. Not to be called with the domain's lock.
   void stop() noexcept { thread_.stop(); }
   bool running() const { return thread_.running(); }
@@ -22,7 +22,7 @@ class ProgressThread {
   static void loop(void* self) noexcept;
   void run() noexcept;
 
-  Domain* domain_ = nullptr;
+  Engine* engine_ = nullptr;
   Thread thread_;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <span>
 
+#include "address_format.h"
 #include "endpoint.h"
 #include "errors.h"
 #include "hints.h"
@@ -43,21 +44,21 @@ ssize_t Endpoint::defer(const RxCall& call) noexcept {
   if ((call.flags & kLookFlags) != 0 || refuse_receive(later, receive_settings_) != nullptr) {
     return refuse(-FI_EINVAL, "a receive that cannot be triggered");
   }
-  return domain_.works().defer(*this, later);
+  return engine_.works().defer(*this, later);
 }
 
 ssize_t Endpoint::receive(const RxCall& call) noexcept {
   if ((call.flags & kTrigger) != 0) return defer(call);
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (!may_receive_) return refuse(-FI_EOPBADSTATE, "not enabled, or not for this");
   const auto post = [&](const std::optional<ses::Peer>& source, Time now) -> Result<void> {
     if (!reserve_receive()) return Error::Again;
-    const auto posted = hand_over(domain_, *ses_context_, call, receive_settings_, source, now);
+    const auto posted = hand_over(engine_, *ses_context_, call, receive_settings_, source, now);
     if (!posted) release_receive();
     return posted;
   };
   return post_receive(
-      domain_, call, receive_settings_, [this] { return av_; }, post);
+      engine_, call, receive_settings_, [this] { return av_; }, post);
 }
 
 bool Endpoint::reserve_receive() noexcept {
@@ -76,7 +77,7 @@ bool Endpoint::keep_sender(const ses::Completion& completion) noexcept {
   try {
     const auto sender = av::address_of_source(completion.source, completion.source_initiator);
     queue_of(completion.kind)
-        ->keep_error_data(domain_.format().encode(av::complete(sender, first_udp_port())));
+        ->keep_error_data(identity_->format().encode(av::complete(sender, first_udp_port())));
     return true;
   } catch (const std::bad_alloc&) {
     return false;

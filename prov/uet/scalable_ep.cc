@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "domain.h"
 #include "endpoint_fid.h"
 #include "getinfo.h"
 #include "hints.h"
@@ -81,8 +82,9 @@ std::size_t at_least_one(std::size_t asked) { return std::max<std::size_t>(asked
 ScalableEndpoint::ScalableEndpoint(Domain& domain, const fi_info& info, void* context)
     : fid_ep{},
       domain_(domain),
+      engine_(domain.engine()),
       hold_(domain.references()),
-      type_(wanted_type(&info, domain.params().profile)),
+      type_(wanted_type(&info, engine_.params().profile)),
       tx_attr_(*info.tx_attr),
       rx_attr_(*info.rx_attr),
       tx_(at_least_one(info.ep_attr->tx_ctx_cnt)),
@@ -104,7 +106,7 @@ ScalableEndpoint::ScalableEndpoint(Domain& domain, const fi_info& info, void* co
 
 int ScalableEndpoint::open(Domain& domain, const fi_info& info, void* context,
                            ScalableEndpoint*& out) {
-  if (domain.dead()) return -FI_EOPNOTSUPP;
+  if (domain.engine().dead()) return -FI_EOPNOTSUPP;
   if (!is_connectionless(info)) {
     return refuse(-FI_EINVAL, "the info is not for FI_EP_RDM or FI_EP_DGRAM");
   }
@@ -124,10 +126,10 @@ int ScalableEndpoint::close() noexcept {
 }
 
 int ScalableEndpoint::bind(struct fid* other, std::uint64_t flags) {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
   switch (other->fclass) {
     case FI_CLASS_EQ:
-      return eq_.open(Eq::from(other), domain_);
+      return eq_.open(Eq::from(other), engine_);
     case FI_CLASS_MR:
       return other->ops->bind(other, &fid, flags);
     case FI_CLASS_AV:
@@ -136,7 +138,7 @@ int ScalableEndpoint::bind(struct fid* other, std::uint64_t flags) {
       return refuse(-FI_EINVAL, "fi_scalable_ep_bind: only an AV; the rest goes to its contexts");
   }
   AvFid& av = AvFid::from(other);
-  if (&av.domain() != &domain_) return refuse(-FI_EDOMAIN, "the AV belongs to another domain");
+  if (&av.engine() != &engine_) return refuse(-FI_EDOMAIN, "the AV belongs to another domain");
   if (av_ != nullptr) return refuse(-FI_EINVAL, "an AV is bound already");
   av_ = &av;
   av_hold_ = Hold(av.references());
@@ -145,7 +147,7 @@ int ScalableEndpoint::bind(struct fid* other, std::uint64_t flags) {
 
 // Its contexts are what is enabled.
 int ScalableEndpoint::control(int command) noexcept {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (command != FI_ENABLE) return -FI_ENOSYS;
   return av_ != nullptr ? 0 : refuse(-FI_ENOAV, "no AV is bound");
 }

@@ -16,6 +16,8 @@
 
 namespace uet::prov {
 
+class Domain;
+
 // fi_ops_domain.scalable_ep: fi_scalable_ep(3).
 int scalable_ep_open(fid_domain* domain, fi_info* info, fid_ep** sep, void* context) noexcept;
 
@@ -36,7 +38,7 @@ class ScalableEndpoint final : public fid_ep {
   int open_tx(int index, fi_tx_attr* attr, fid_ep** ep, void* context);
   int open_rx(int index, fi_rx_attr* attr, fid_ep** ep, void* context);
 
-  Domain& domain() { return domain_; }
+  Engine& engine() { return engine_; }
   const Identity& identity() const { return *identity_; }
   References& references() { return references_; }
   // Bound so far; nullptr if none is.
@@ -53,6 +55,7 @@ class ScalableEndpoint final : public fid_ep {
                    void* context);
 
   Domain& domain_;
+  Engine& engine_;
   Hold hold_;
   References references_;
   std::shared_ptr<Identity> identity_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "domain.h"
 #include "endpoint.h"
 #include "getinfo.h"
 #include "hints.h"
@@ -39,9 +40,9 @@ fi_ops_ep stx_ops = {
 
 Stx::Stx(Domain& domain, const fi_tx_attr& attr, void* context)
     : fid_stx{},
-      domain_(domain),
+      engine_(domain.engine()),
       hold_(domain.references()),
-      size_(attr.size != 0 ? attr.size : domain.params().tx_size) {
+      size_(attr.size != 0 ? attr.size : engine_.params().tx_size) {
   fid.fclass = FI_CLASS_STX_CTX;
   fid.context = context;
   fid.ops = &stx_fid_ops;
@@ -57,11 +58,12 @@ int Stx::close() noexcept {
 int stx_open(fid_domain* domain, fi_tx_attr* attr, fid_stx** stx, void* context) noexcept {
   return guarded([&] {
     Domain& parent = Domain::from(domain);
-    if (parent.dead()) return -FI_EOPNOTSUPP;
+    const Engine& engine = parent.engine();
+    if (engine.dead()) return -FI_EOPNOTSUPP;
     const fi_tx_attr preset{};
     const fi_tx_attr& asked = attr != nullptr ? *attr : preset;
     const Limits limits =
-        limits_for(parent.params(), parent.payload_mtu(), rdm_of(parent.params().profile));
+        limits_for(engine.params(), engine.payload_mtu(), rdm_of(engine.params().profile));
     if (const char* why = refuse_tx(asked, limits)) {
       FI_WARN(&provider, FI_LOG_EP_CTRL, "fi_stx_context: not possible: %s\n", why);
       return -FI_EINVAL;
@@ -185,27 +187,27 @@ constexpr std::size_t kPeerMessages = ses::Parameters{}.rx_messages;
 
 Srx::Srx(Domain& domain, const fi_rx_attr& attr, void* context)
     : fid_ep{},
-      domain_(domain),
+      engine_(domain.engine()),
       hold_(domain.references()),
       op_flags_(attr.op_flags),
-      size_(attr.size != 0 ? attr.size : domain.params().rx_size),
+      size_(attr.size != 0 ? attr.size : engine_.params().rx_size),
       settings_(ReceiveSettings::of(attr.caps)) {
   set_ops();
   fid.context = context;
-  const Guard guard(domain_.lock());
-  queue_ = domain_.fep().ses().open_receive_queue(size_, settings_.tagged_directed, *this);
+  const Guard guard(engine_.lock());
+  queue_ = engine_.fep().ses().open_receive_queue(size_, settings_.tagged_directed, *this);
 }
 
 Srx::Srx(Domain& domain, PeerSrx& owner)
     : fid_ep{},
-      domain_(domain),
+      engine_(domain.engine()),
       hold_(domain.references()),
       op_flags_(0),
       size_(kPeerMessages),
       peer_(std::make_unique<PeerReceives>(*this, owner, kPeerMessages)) {
   set_ops();
-  const Guard guard(domain_.lock());
-  queue_ = domain_.fep().ses().open_receive_queue(size_, true, *this, peer_.get());
+  const Guard guard(engine_.lock());
+  queue_ = engine_.fep().ses().open_receive_queue(size_, true, *this, peer_.get());
 }
 
 void Srx::set_ops() noexcept {
@@ -223,32 +225,32 @@ void Srx::set_ops() noexcept {
 
 int Srx::close() noexcept {
   if (references_.any()) return -FI_EBUSY;
-  if (!domain_.dead()) {
-    const Guard guard(domain_.lock());
-    domain_.fep().ses().close_receive_queue(*queue_);
+  if (!engine_.dead()) {
+    const Guard guard(engine_.lock());
+    engine_.fep().ses().close_receive_queue(*queue_);
   }
   delete this;
   return 0;
 }
 
 ssize_t Srx::receive(const RxCall& call) noexcept {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
   const auto post = [&](const std::optional<ses::Peer>& source, Time now) {
-    return hand_over(domain_, *queue_, call, settings_, source, now);
+    return hand_over(engine_, *queue_, call, settings_, source, now);
   };
   return post_receive(
-      domain_, call, settings_, [this] { return av(); }, post);
+      engine_, call, settings_, [this] { return av(); }, post);
 }
 
 ssize_t Srx::cancel(void* operation_context) noexcept {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
-  const Guard guard(domain_.lock());
-  const auto result = domain_.fep().ses().cancel(*queue_, operation_context, clock_now());
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  const Guard guard(engine_.lock());
+  const auto result = engine_.fep().ses().cancel(*queue_, operation_context, clock_now());
   return result ? 0 : to_fi_errno(result.error());
 }
 
 int Srx::control(int command, void* argument) noexcept {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (command == FI_ENABLE) return 0;  // it works from the start
   if (command != FI_GETOPSFLAG && command != FI_SETOPSFLAG) return -FI_ENOSYS;
   auto* flags = static_cast<std::uint64_t*>(argument);
@@ -333,7 +335,7 @@ void Srx::complete(const ses::Completion& completion) noexcept {
 int srx_open(fid_domain* domain, fi_rx_attr* attr, fid_ep** srx, void* context) noexcept {
   return guarded([&] {
     Domain& parent = Domain::from(domain);
-    if (parent.dead()) return -FI_EOPNOTSUPP;
+    if (parent.engine().dead()) return -FI_EOPNOTSUPP;
     const fi_rx_attr preset{};
     const fi_rx_attr& asked = attr != nullptr ? *attr : preset;
     if ((asked.op_flags & FI_PEER) != 0) {

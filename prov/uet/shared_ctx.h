@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "domain.h"
+#include "engine.h"
 #include "ep_options.h"
 #include "peer_receives.h"
 #include "post_receive.h"
@@ -16,6 +16,8 @@
 #include "uet/ses/api.h"
 
 namespace uet::prov {
+
+class Domain;
 
 // fi_ops_domain.stx_ctx: fi_stx_context(3).
 int stx_open(fid_domain* domain, fi_tx_attr* attr, fid_stx** stx, void* context) noexcept;
@@ -33,7 +35,7 @@ class Stx final : public fid_stx {
   Stx(Domain& domain, const fi_tx_attr& attr, void* context);
   int close() noexcept;
 
-  Domain& domain() { return domain_; }
+  Engine& engine() { return engine_; }
   References& references() { return references_; }
   std::size_t size() const { return size_; }
 
@@ -50,7 +52,7 @@ class Stx final : public fid_stx {
   void give_back(std::size_t count = 1) { in_progress_ -= count; }
 
  private:
-  Domain& domain_;
+  Engine& engine_;
   Hold hold_;
   References references_;
   const std::size_t size_;
@@ -79,7 +81,7 @@ class Srx final : public fid_ep, public ses::CompletionSink {
   std::uint64_t op_flags() const { return op_flags_; }
   std::uint64_t tagged_op_flags() const { return settings_.tagged_defaults(op_flags_); }
 
-  Domain& domain() { return domain_; }
+  Engine& engine() { return engine_; }
   References& references() { return references_; }
 
   // The rest with the domain's lock.
@@ -105,7 +107,7 @@ class Srx final : public fid_ep, public ses::CompletionSink {
   ~Srx() override = default;
   void hold_places() noexcept;
 
-  Domain& domain_;
+  Engine& engine_;
   Hold hold_;
   References references_;
   std::uint64_t op_flags_;

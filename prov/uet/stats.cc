@@ -70,13 +70,13 @@ int stats_describe(fid_domain*, std::size_t index, fi_uet_counter* counter) noex
 
 ssize_t stats_read(fid_domain* fid, std::uint64_t* values, std::size_t count) noexcept {
   return guarded([&]() -> ssize_t {
-    Domain& domain = Domain::from(fid);
-    if (domain.dead()) return -FI_EOPNOTSUPP;
+    Engine& engine = Domain::from(fid).engine();
+    if (engine.dead()) return -FI_EOPNOTSUPP;
     if (values == nullptr && count != 0) return -FI_EINVAL;
     std::vector<std::uint64_t> all(fep::counter_names().size());
     {
-      const Guard guard(domain.lock());
-      fep::read_counters(domain.fep().stats(), all);
+      const Guard guard(engine.lock());
+      fep::read_counters(engine.fep().stats(), all);
     }
     const std::size_t given = std::min(count, all.size());
     std::copy_n(all.begin(), given, values);

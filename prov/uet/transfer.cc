@@ -112,7 +112,7 @@ ses::Completion Endpoint::unstage(const ses::Completion& completion) noexcept {
 // Checks, peer and room for the completion are the same for all kinds; `post` hands over `op`.
 template <class Op, class Post>
 ssize_t Endpoint::transmit(const TxCall& call, TransferKind kind, Op& op, Post post) noexcept {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (!may_send_) return refuse(-FI_EOPBADSTATE, "not enabled, or not for this");
   if (call.count > ses::kMaxIoSlices || (call.flags & ~(kTxCallFlags | type().tx_op_flags)) != 0) {
     return refuse(-FI_EINVAL, "more than iov_limit pieces, or a flag that is not supported");
@@ -136,7 +136,7 @@ ssize_t Endpoint::transmit(const TxCall& call, TransferKind kind, Op& op, Post p
   op.context = call.context;
   op.user_flags = call.flags | call.mark;
   std::unique_ptr<Staged> staged;
-  if (domain_.knows_hmem()) [[unlikely]] {
+  if (engine_.knows_hmem()) [[unlikely]] {
     Staged* copy = nullptr;
     const int result = stage_devices(call, std::span(slices.data(), call.count), copy);
     if (result != 0) return result;
@@ -147,34 +147,34 @@ ssize_t Endpoint::transmit(const TxCall& call, TransferKind kind, Op& op, Post p
     }
   }
 
-  const Guard guard(domain_.lock(), call.locked);
+  const Guard guard(engine_.lock(), call.locked);
   const auto peer = av_->peer(call.to);
   if (!peer) return refuse(-FI_EINVAL, "the destination is not in the AV");
   op.peer = &*peer;
   const Time now = clock_now();
   if (!take_tx_room()) {
-    domain_.fep().ses().hurry(*ses_context_);
-    domain_.progress(now);
+    engine_.fep().ses().hurry(*ses_context_);
+    engine_.progress(now);
     return -FI_EAGAIN;
   }
   if (staged != nullptr) staged_.push_back(*staged);  // it may complete at once
-  const Result<void> posted = post(domain_.fep().ses(), op, now);
+  const Result<void> posted = post(engine_.fep().ses(), op, now);
   if (posted) {
     (void)staged.release();
-    domain_.posted(now, (call.flags & FI_MORE) != 0);
+    engine_.posted(now, (call.flags & FI_MORE) != 0);
     return 0;
   }
   if (staged != nullptr) StagedList::remove(*staged);
   give_back_tx_room();
   if (tx_cq_ != nullptr) tx_cq_->release();
   // Whoever repeats a post without reading a queue must get on all the same.
-  if (posted.error() == Error::Again) domain_.progress(now);
+  if (posted.error() == Error::Again) engine_.progress(now);
   return to_fi_errno(posted.error());
 }
 
 // An operation with FI_TRIGGER waits in the domain's queue.
 int Endpoint::may_defer() const noexcept {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (!enabled_) return refuse(-FI_EOPBADSTATE, "not enabled");
   return (caps_ & FI_TRIGGER) != 0 ? 0 : refuse(-FI_EINVAL, "not opened with FI_TRIGGER");
 }
@@ -191,10 +191,10 @@ ssize_t Endpoint::defer(ses::Kind kind, const TxCall& call, Post post) noexcept 
       (inject && *length > *std::max_element(limits_.inject.begin(), limits_.inject.end()))) {
     return refuse(-FI_EINVAL, "more than inject_size bytes, or than 2^64");
   }
-  if (inject && domain_.knows_hmem() && name_devices(call.descriptors, call.count)) {
+  if (inject && engine_.knows_hmem() && name_devices(call.descriptors, call.count)) {
     return refuse(-FI_EINVAL, "FI_INJECT is for buffers of FI_HMEM_SYSTEM");
   }
-  return guarded([&] { return domain_.works().defer(*this, kind, call, post); });
+  return guarded([&] { return engine_.works().defer(*this, kind, call, post); });
 }
 
 ssize_t Endpoint::send(const TxCall& call, std::optional<std::uint64_t> tag) noexcept {
@@ -249,33 +249,33 @@ ssize_t Endpoint::post_atomic(const TxCall& call, ses::AtomicOp& op) noexcept {
 }
 
 ssize_t Endpoint::cancel(void* operation_context) noexcept {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (!enabled_) return refuse(-FI_EOPBADSTATE, "not enabled");
-  const Guard guard(domain_.lock());
-  if (domain_.works().cancel(*this, operation_context)) return 0;
+  const Guard guard(engine_.lock());
+  if (engine_.works().cancel(*this, operation_context)) return 0;
   for (Staged& staged : staged_) {
     if (staged.context != operation_context) continue;
     operation_context = &staged;
     break;
   }
   const Time now = clock_now();
-  const auto result = domain_.fep().ses().cancel(*ses_context_, operation_context, now);
-  if (result) domain_.posted(now, false);
+  const auto result = engine_.fep().ses().cancel(*ses_context_, operation_context, now);
+  if (result) engine_.posted(now, false);
   return result ? 0 : to_fi_errno(result.error());
 }
 
 ssize_t Endpoint::tx_size_left() noexcept {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (!may_send_) return -FI_EOPBADSTATE;
-  const Guard guard(domain_.lock());
+  const Guard guard(engine_.lock());
   if (stx_ != nullptr) return static_cast<ssize_t>(stx_->left());
   return static_cast<ssize_t>(ses_config_.tx_size - tx_outstanding_);
 }
 
 ssize_t Endpoint::rx_size_left() noexcept {
-  if (domain_.dead()) return -FI_EOPNOTSUPP;
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (!may_receive_) return -FI_EOPBADSTATE;
-  const Guard guard(domain_.lock());
+  const Guard guard(engine_.lock());
   return static_cast<ssize_t>(ses_config_.rx_size - std::min(ses_config_.rx_size, rx_outstanding_));
 }
 
@@ -313,7 +313,7 @@ void Endpoint::warn_refused(wire::ReturnCode code) const noexcept {
     FI_WARN(&provider, FI_LOG_EP_DATA,
             "if it was a message: both ends need the same payload MTU, here it is %u bytes "
             "(FI_UET_PAYLOAD_MTU sets it)\n",
-            domain_.payload_mtu());
+            engine_.payload_mtu());
   }
 }
 
@@ -337,7 +337,7 @@ void Endpoint::complete(const ses::Completion& completion) noexcept {
   if ((completion.user_flags & kStaged) != 0) return complete(unstage(completion));
   if ((completion.user_flags & kDeferred) != 0) {
     return complete(
-        domain_.works().finish(completion, counter_of(completion.kind), counts(completion)));
+        engine_.works().finish(completion, counter_of(completion.kind), counts(completion)));
   }
   PeerReceives* const peer =
       srx_ != nullptr && is_receive(completion.kind) ? srx_->peer() : nullptr;

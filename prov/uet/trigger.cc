@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "cntr.h"
-#include "domain.h"
 #include "endpoint.h"
+#include "engine.h"
 #include "errors.h"
 #include "provider.h"
 #include "references.h"
@@ -142,7 +142,7 @@ void mark(Call& call, Work& work) {
 }
 
 // Fills in when the work is due: from the deferred work in hand, else from the context.
-int set_trigger(Work& work, Domain& domain, void* context) noexcept {
+int set_trigger(Work& work, Engine& engine, void* context) noexcept {
   fid_cntr* counter = nullptr;
   if (queueing != nullptr) {
     work.id = queueing;
@@ -163,8 +163,8 @@ int set_trigger(Work& work, Domain& domain, void* context) noexcept {
   if (counter == nullptr) return refuse(-FI_EINVAL, "no counter to wait for");
   work.trigger = &Cntr::from(counter);
   work.trigger_hold = Hold(work.trigger->references());
-  const bool ours = &work.trigger->domain() == &domain &&
-                    (work.completion == nullptr || &work.completion->domain() == &domain);
+  const bool ours = &work.trigger->engine() == &engine &&
+                    (work.completion == nullptr || &work.completion->engine() == &engine);
   return ours ? 0 : refuse(-FI_EDOMAIN, "a counter belongs to another domain");
 }
 
@@ -180,14 +180,14 @@ ssize_t WorkQueue::enqueue(Endpoint& endpoint, ses::Kind kind, void* context, st
                            Prepare prepare) noexcept {
   return guarded([&]() -> ssize_t {
     auto work = std::make_unique<Work>();
-    if (const int result = set_trigger(*work, domain_, context); result != 0) return result;
+    if (const int result = set_trigger(*work, engine_, context); result != 0) return result;
     work->endpoint = &endpoint;
     work->kind = kind;
     work->context = context;
     work->flags =
         (queueing != nullptr ? queueing_flags : flags) & ~static_cast<std::uint64_t>(FI_TRIGGER);
     prepare(*work);
-    const Guard guard(domain_.lock());
+    const Guard guard(engine_.lock());
     wait(*work.release());
     return 0;
   });
@@ -229,11 +229,11 @@ int WorkQueue::queue_counter_work(fi_deferred_work& deferred) noexcept {
     if (deferred.completion_cntr != nullptr) {
       return refuse(-FI_EINVAL, "work on a counter has no completion_cntr");
     }
-    if (&target.domain() != &domain_) {
+    if (&target.engine() != &engine_) {
       return refuse(-FI_EDOMAIN, "the counter to change belongs to another domain");
     }
     auto work = std::make_unique<Work>();
-    if (const int result = set_trigger(*work, domain_, nullptr); result != 0) return result;
+    if (const int result = set_trigger(*work, engine_, nullptr); result != 0) return result;
     work->target_hold = Hold(target.references());
     const std::uint64_t value = deferred.op.cntr->value;
     const bool adds = deferred.op_type == FI_OP_CNTR_ADD;
@@ -241,7 +241,7 @@ int WorkQueue::queue_counter_work(fi_deferred_work& deferred) noexcept {
       target.change(value, true, adds);
       return 0;
     };
-    const Guard guard(domain_.lock());
+    const Guard guard(engine_.lock());
     wait(*work.release());
     return 0;
   });
@@ -365,7 +365,7 @@ bool WorkQueue::end_all(Condition condition) noexcept {
 }
 
 int WorkQueue::cancel(const fi_deferred_work& deferred) noexcept {
-  const Guard guard(domain_.lock());
+  const Guard guard(engine_.lock());
   const bool found =
       end_all([&](const Work& work) { return work.id == &deferred && !work.posted; });
   return found ? 0 : -FI_ENOENT;
@@ -373,7 +373,7 @@ int WorkQueue::cancel(const fi_deferred_work& deferred) noexcept {
 
 int WorkQueue::flush(const fi_deferred_work* which) noexcept {
   const fid_cntr* counter = which != nullptr ? which->triggering_cntr : nullptr;
-  const Guard guard(domain_.lock());
+  const Guard guard(engine_.lock());
   end_all([&](const Work& work) {
     return work.id != nullptr && !work.posted && (counter == nullptr || work.trigger == counter);
   });

@@ -15,7 +15,7 @@
 namespace uet::prov {
 
 class Cntr;
-class Domain;
+class Engine;
 class Endpoint;
 struct AllWorkTag;
 struct RxCall;
@@ -34,7 +34,7 @@ using WorkList = IntrusiveList<Work, StageTag>;
 // domain's lock unless it says otherwise.
 class WorkQueue {
  public:
-  explicit WorkQueue(Domain& domain) : domain_(domain) {}
+  explicit WorkQueue(Engine& engine) : engine_(engine) {}
   ~WorkQueue();
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
@@ -80,7 +80,7 @@ class WorkQueue {
   template <class Condition>
   bool end_all(Condition condition) noexcept;
 
-  Domain& domain_;
+  Engine& engine_;
   WorkList released_;
   IntrusiveList<Work, AllWorkTag> all_;
   bool running_ = false;

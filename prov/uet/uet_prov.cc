@@ -2,7 +2,7 @@
 // The entry point that libfabric calls in every process that touches it, even where uet is filtered
 // out: it only fills in a struct and names the parameters.
 #include "compat.h"
-#include "domain.h"
+#include "engine.h"
 #include "fabric.h"
 #include "getinfo.h"
 #include "params.h"
@@ -13,7 +13,7 @@ namespace {
 
 // Nothing outlives the objects that the application closes; libfabric calls this when the process
 // ends.
-void prov_cleanup() noexcept { Domain::write_stats_at_exit(); }
+void prov_cleanup() noexcept { Engine::write_stats_at_exit(); }
 
 }  // namespace
 

@@ -15,7 +15,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "domain.h"
+#include "engine.h"
 #include "provider.h"
 #include "wait_set.h"
 
@@ -89,7 +89,7 @@ bool Sleeper::wait(int activity, Time end) const noexcept {
   return ::ppoll(fds, 2, &left, nullptr) >= 0;
 }
 
-int Waiter::open(const fi_wait_obj& kind, fid_wait* set, struct fid* owner, Domain* domain) {
+int Waiter::open(const fi_wait_obj& kind, fid_wait* set, struct fid* owner, Engine* engine) {
   if (is_beyond(kind, FI_WAIT_POLLFD)) {
     FI_WARN(&provider, FI_LOG_CORE, "wait object %u is not known\n", raw_number(kind));
     return -FI_EINVAL;
@@ -103,7 +103,7 @@ int Waiter::open(const fi_wait_obj& kind, fid_wait* set, struct fid* owner, Doma
       break;
     case FI_WAIT_MUTEX_COND: {
       // Nobody makes progress while the application sleeps on the condition.
-      const int thread = domain != nullptr ? domain->need_thread() : 0;
+      const int thread = engine != nullptr ? engine->need_thread() : 0;
       if (thread != 0) return thread;
       bell_ = std::make_unique<Bell>();
       if (const int result = bell_->open(); result != 0) return result;
@@ -115,10 +115,10 @@ int Waiter::open(const fi_wait_obj& kind, fid_wait* set, struct fid* owner, Doma
         return -FI_EINVAL;
       }
       WaitSet& wait_set = WaitSet::from(set);
-      if (const int result = wait_set.attach(*owner, domain); result != 0) return result;
+      if (const int result = wait_set.attach(*owner, engine); result != 0) return result;
       set_ = &wait_set;
       owner_ = owner;
-      domain_ = domain;
+      engine_ = engine;
       break;
     }
   }
@@ -127,7 +127,7 @@ int Waiter::open(const fi_wait_obj& kind, fid_wait* set, struct fid* owner, Doma
 }
 
 void Waiter::close() noexcept {
-  if (set_ != nullptr) set_->detach(*owner_, domain_);
+  if (set_ != nullptr) set_->detach(*owner_, engine_);
   set_ = nullptr;
 }
 

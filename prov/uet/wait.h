@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Sleeping without missing anything. Whoever sleeps in a call (Sleeper) has an event of its own;
 // the application's descriptor or condition has another one. Both also watch the packets and the
-// deadlines of the domains whose progress the sleeper makes itself (Domain::activity, DomainGroup).
+// deadlines of the domains whose progress the sleeper makes itself (Engine::activity, DomainGroup).
 #pragma once
 
 #include <rdma/fi_eq.h>
@@ -18,7 +18,7 @@
 
 namespace uet::prov {
 
-class Domain;
+class Engine;
 class WaitSet;
 struct SleeperTag;
 
@@ -84,9 +84,9 @@ class Waiter {
  public:
   ~Waiter() { close(); }
 
-  // 0 or a negative fi_errno. `owner` and `set` count for FI_WAIT_SET, `domain` is nullptr for an
+  // 0 or a negative fi_errno. `owner` and `set` count for FI_WAIT_SET, `engine` is nullptr for an
   // object that belongs to none.
-  int open(const fi_wait_obj& kind, fid_wait* set, struct fid* owner, Domain* domain);
+  int open(const fi_wait_obj& kind, fid_wait* set, struct fid* owner, Engine* engine);
   // Leaves the wait set.
   void close() noexcept;
 
@@ -123,7 +123,7 @@ class Waiter {
   bool armed_ = false;
   WaitSet* set_ = nullptr;
   struct fid* owner_ = nullptr;
-  Domain* domain_ = nullptr;
+  Engine* engine_ = nullptr;
   IntrusiveList<Sleeper, SleeperTag> sleepers_;
   EventFd event_;  // with epoll_: the application's descriptor, opened when it is asked for
   nic::FileDescriptor epoll_;

@@ -10,7 +10,7 @@
 
 #include "cntr.h"
 #include "cq.h"
-#include "domain.h"
+#include "engine.h"
 #include "eq.h"
 #include "ops.h"
 
@@ -101,24 +101,24 @@ int WaitSet::close() noexcept {
   return 0;
 }
 
-int WaitSet::attach(struct fid& member, Domain* domain) {
-  if (domain != nullptr) {
+int WaitSet::attach(struct fid& member, Engine* engine) {
+  if (engine != nullptr) {
     if (waiter_.kind() == FI_WAIT_MUTEX_COND) {
-      if (const int result = domain->need_thread(); result != 0) return result;
+      if (const int result = engine->need_thread(); result != 0) return result;
     }
-    if (const int result = domains_.add(*domain); result != 0) return result;
+    if (const int result = domains_.add(*engine); result != 0) return result;
   }
   const std::lock_guard mutex(members_mutex_);
   members_.push_back(&member);
   return 0;
 }
 
-void WaitSet::detach(struct fid& member, Domain* domain) noexcept {
+void WaitSet::detach(struct fid& member, Engine* engine) noexcept {
   {
     const std::lock_guard mutex(members_mutex_);
     std::erase(members_, &member);
   }
-  if (domain != nullptr) domains_.remove(*domain);
+  if (engine != nullptr) domains_.remove(*engine);
 }
 
 // Looks at all: counters note what has been told.

@@ -28,9 +28,9 @@ class WaitSet final : public fid_wait {
   static int open(Fabric& fabric, const fi_wait_attr& attr, WaitSet*& out);
   int close() noexcept;
 
-  // A queue or counter comes and goes; `domain` may be nullptr (EQ).
-  int attach(struct fid& member, Domain* domain);
-  void detach(struct fid& member, Domain* domain) noexcept;
+  // A queue or counter comes and goes; `engine` may be nullptr (EQ).
+  int attach(struct fid& member, Engine* engine);
+  void detach(struct fid& member, Engine* engine) noexcept;
   // A member has news; with the member's lock.
   void signal() noexcept {
     const Guard guard(lock_);
