@@ -126,7 +126,14 @@ bool set_local(Params& params, std::string_view text) {
 std::string local_text(const Params& params) { return params.local_rings ? "auto" : "off"; }
 
 bool set_stats(Params& params, std::string_view text) {
-  return parse_stats_dump(text, params.stats);
+  StatsDump& dump = params.stats;
+  const std::size_t colon = text.find(':');
+  const std::string_view when = text.substr(0, colon);
+  if (when == "exit") dump.when = StatsDump::When::Exit;
+  if (when == "signal") dump.when = StatsDump::When::Signal;
+  dump.file = colon == std::string_view::npos ? "" : text.substr(colon + 1);
+  return (when == "exit" || when == "signal") &&
+         (colon == std::string_view::npos || !dump.file.empty());
 }
 
 // In words: nothing stands for it.

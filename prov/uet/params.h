@@ -11,7 +11,6 @@
 #include <string_view>
 #include <vector>
 
-#include "stats.h"
 #include "uet/base/address.h"
 #include "uet/cms/ccc.h"
 #include "uet/fep/fep.h"
@@ -23,6 +22,12 @@ namespace uet::prov {
 // What the FEP says that it serves, and keeps to when it sends (SES-159, SES-160).
 enum class Profile : std::uint8_t { AiBase, AiFull, Hpc };
 
+// FI_UET_STATS: "exit", "signal", and either with ":file".
+struct StatsDump {
+  enum class When : std::uint8_t { Never, Exit, Signal };
+  When when = When::Never;
+  std::string file;  // %p becomes the process id; empty = standard error
+};
 // Values as given; 0 often means "choose", see the help texts in param_table.cc.
 struct Params {
   fep::Config core;  // what the core's table names; all else in it is for the domain to fill in

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "domain.h"
+#include "params.h"
 #include "provider.h"
 #include "uet/fi_ext_uet.h"
 #include "uet/nic/interface.h"
@@ -22,16 +23,6 @@
 namespace uet::prov {
 
 // ---- FI_UET_STATS -------------------------------------------------------------------------------
-
-bool parse_stats_dump(std::string_view text, StatsDump& dump) {
-  const std::size_t colon = text.find(':');
-  const std::string_view when = text.substr(0, colon);
-  if (when == "exit") dump.when = StatsDump::When::Exit;
-  if (when == "signal") dump.when = StatsDump::When::Signal;
-  dump.file = colon == std::string_view::npos ? "" : text.substr(colon + 1);
-  return (when == "exit" || when == "signal") &&
-         (colon == std::string_view::npos || !dump.file.empty());
-}
 
 void write_stats(const StatsDump& dump, const FepAddress& domain, const char* why,
                  const fep::Stats& stats) {

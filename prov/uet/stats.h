@@ -6,21 +6,14 @@
 #include <rdma/fabric.h>
 
 #include <atomic>
-#include <string>
-#include <string_view>
+#include <cstdint>
 
 #include "uet/base/address.h"
 #include "uet/fep/stats.h"
 
 namespace uet::prov {
 
-// FI_UET_STATS: "exit", "signal", and either with ":file".
-struct StatsDump {
-  enum class When : std::uint8_t { Never, Exit, Signal };
-  When when = When::Never;
-  std::string file;  // %p becomes the process id; empty = standard error
-};
-bool parse_stats_dump(std::string_view text, StatsDump& dump);
+struct StatsDump;
 
 // Appends all counters, a line each, to the file that `dump` names, in one piece, so that those of
 // several processes do not mix. `why` is shown in the first line.
