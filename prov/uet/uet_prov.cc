@@ -2,11 +2,11 @@
 // The entry point that libfabric calls in every process that touches it, even where uet is filtered
 // out: it only fills in a struct and names the parameters.
 #include "compat.h"
-#include "engine.h"
-#include "fabric.h"
-#include "getinfo.h"
-#include "params.h"
+#include "objects/engine.h"
+#include "objects/fabric.h"
 #include "provider.h"
+#include "settings/getinfo.h"
+#include "settings/params.h"
 
 namespace uet::prov {
 namespace {

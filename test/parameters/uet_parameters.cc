@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <string_view>
 
-#include "param_page.h"
+#include "settings/param_page.h"
 
 int main(int argc, char** argv) {
   const std::string_view form = argc == 2 ? argv[1] : "";

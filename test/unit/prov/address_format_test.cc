@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Each addr_format, there and back; what is not an address; the array that fi_av_insert takes.
-#include "address_format.h"
+#include "settings/address_format.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // SES test idea 14: every number of libfabric's two enumerations against UET's, both ways.
-#include "atomic.h"
+#include "calls/atomic.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // What follows for the core from parameters, the NIC and both together.
-#include "core_config.h"
+#include "settings/core_config.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Device memory that the CPU has mapped; a memory file serves as well as a dmabuf.
-#include "dmabuf.h"
+#include "hmem/dmabuf.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

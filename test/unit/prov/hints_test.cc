@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Negotiation of attributes without any network: what is refused, and what comes back.
-#include "hints.h"
+#include "settings/hints.h"
 
 #include <gtest/gtest.h>
 

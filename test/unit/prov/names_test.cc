@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Node and service without asking any name server: numbers, texts, localhost, ranges.
-#include "names.h"
+#include "settings/names.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // What fi_info says of the network interface.
-#include "nic_attr.h"
+#include "settings/nic_attr.h"
 
 #include <gtest/gtest.h>
 #include <rdma/fabric.h>

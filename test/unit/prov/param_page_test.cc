@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The manual says what the tables of parameters say, and end-to-end tests set every variable.
-#include "param_page.h"
+#include "settings/param_page.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <iterator>
 #include <set>
 
-#include "params.h"
+#include "settings/params.h"
 
 namespace uet::prov {
 namespace {

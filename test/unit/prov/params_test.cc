@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Values of FI_UET_ variables and of FI_UET_TUNING: taken, or refused with a text that says what is
 // allowed.
-#include "params.h"
+#include "settings/params.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

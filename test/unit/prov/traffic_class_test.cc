@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // libfabric's traffic classes and the DSCPs that their packets get (SES-130).
-#include "traffic_class.h"
+#include "settings/traffic_class.h"
 
 #include <gtest/gtest.h>
 #include <rdma/fabric.h>

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// fi_read, fi_write and their relatives: each fills in one call and hands it to the endpoint.
+#include <rdma/fi_rma.h>
+
+#include "objects/endpoint_fid.h"
+#include "provider.h"
+
+namespace uet::prov {
+namespace {
+
+ssize_t rma_read(fid_ep* ep, void* buffer, std::size_t length, void* desc, fi_addr_t from,
+                 std::uint64_t remote, std::uint64_t key, void* context) noexcept {
+  const iovec iov{buffer, length};
+  const EndpointFid& handle = EndpointFid::from(ep);
+  return handle.endpoint().read({&iov, 1, from, context, handle.tx_flags(), {}, &desc}, remote,
+                                key);
+}
+
+ssize_t rma_readv(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t from,
+                  std::uint64_t remote, std::uint64_t key, void* context) noexcept {
+  const EndpointFid& handle = EndpointFid::from(ep);
+  return handle.endpoint().read({iov, count, from, context, handle.tx_flags(), {}, desc}, remote,
+                                key);
+}
+
+// rma_iov_limit is 1, and both sides of a transfer are equally long.
+bool is_valid(const fi_msg_rma& msg) {
+  std::optional<std::size_t> length;
+  if (msg.iov_count <= ses::kMaxIoSlices) length = total_bytes(msg.msg_iov, msg.iov_count);
+  if (msg.rma_iov_count == 1 && msg.rma_iov != nullptr && length == msg.rma_iov->len) return true;
+  FI_WARN(&provider, FI_LOG_EP_DATA,
+          "fi_readmsg, fi_writemsg: one remote piece of the same length is needed\n");
+  return false;
+}
+
+ssize_t rma_readmsg(fid_ep* ep, const fi_msg_rma* msg, std::uint64_t flags) noexcept {
+  if (!is_valid(*msg)) return -FI_EINVAL;
+  const EndpointFid& handle = EndpointFid::from(ep);
+  const TxCall call{
+      msg->msg_iov, msg->iov_count, msg->addr, msg->context, handle.tx_msg_flags(flags),
+      {},           msg->desc};
+  return handle.endpoint().read(call, msg->rma_iov->addr, msg->rma_iov->key);
+}
+
+ssize_t rma_write(fid_ep* ep, const void* buffer, std::size_t length, void* desc, fi_addr_t to,
+                  std::uint64_t remote, std::uint64_t key, void* context) noexcept {
+  const iovec iov{const_cast<void*>(buffer), length};
+  const EndpointFid& handle = EndpointFid::from(ep);
+  return handle.endpoint().write({&iov, 1, to, context, handle.tx_flags(), {}, &desc}, remote, key);
+}
+
+ssize_t rma_writev(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t to,
+                   std::uint64_t remote, std::uint64_t key, void* context) noexcept {
+  const EndpointFid& handle = EndpointFid::from(ep);
+  return handle.endpoint().write({iov, count, to, context, handle.tx_flags(), {}, desc}, remote,
+                                 key);
+}
+
+ssize_t rma_writemsg(fid_ep* ep, const fi_msg_rma* msg, std::uint64_t flags) noexcept {
+  if (!is_valid(*msg)) return -FI_EINVAL;
+  const EndpointFid& handle = EndpointFid::from(ep);
+  TxCall call{msg->msg_iov, msg->iov_count, msg->addr, msg->context, handle.tx_msg_flags(flags),
+              {},           msg->desc};
+  if ((flags & FI_REMOTE_CQ_DATA) != 0) call.data = msg->data;
+  return handle.endpoint().write(call, msg->rma_iov->addr, msg->rma_iov->key);
+}
+
+ssize_t rma_inject(fid_ep* ep, const void* buffer, std::size_t length, fi_addr_t to,
+                   std::uint64_t remote, std::uint64_t key) noexcept {
+  const iovec iov{const_cast<void*>(buffer), length};
+  const EndpointFid& handle = EndpointFid::from(ep);
+  return handle.endpoint().write({&iov, 1, to, nullptr, handle.inject_flags(), {}}, remote, key);
+}
+
+ssize_t rma_writedata(fid_ep* ep, const void* buffer, std::size_t length, void* desc,
+                      std::uint64_t data, fi_addr_t to, std::uint64_t remote, std::uint64_t key,
+                      void* context) noexcept {
+  const iovec iov{const_cast<void*>(buffer), length};
+  const EndpointFid& handle = EndpointFid::from(ep);
+  return handle.endpoint().write({&iov, 1, to, context, handle.tx_flags(), data, &desc}, remote,
+                                 key);
+}
+
+ssize_t rma_injectdata(fid_ep* ep, const void* buffer, std::size_t length, std::uint64_t data,
+                       fi_addr_t to, std::uint64_t remote, std::uint64_t key) noexcept {
+  const iovec iov{const_cast<void*>(buffer), length};
+  const EndpointFid& handle = EndpointFid::from(ep);
+  return handle.endpoint().write({&iov, 1, to, nullptr, handle.inject_flags(), data}, remote, key);
+}
+
+}  // namespace
+
+fi_ops_rma rma_ops = {
+    .size = sizeof(fi_ops_rma),
+    .read = rma_read,
+    .readv = rma_readv,
+    .readmsg = rma_readmsg,
+    .write = rma_write,
+    .writev = rma_writev,
+    .writemsg = rma_writemsg,
+    .inject = rma_inject,
+    .writedata = rma_writedata,
+    .injectdata = rma_injectdata,
+};
+
+}  // namespace uet::prov

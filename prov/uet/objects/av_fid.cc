@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Tables and maps alike give indices. Asynchronous insertion (FI_EVENT) is done when the call
+// returns and only told through the EQ.
+#include "objects/av_fid.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "errors.h"
+#include "objects/domain.h"
+#include "ops.h"
+#include "settings/names.h"
+
+namespace uet::prov {
+namespace {
+
+constexpr int kMaxRxCtxBits = 12;  // as many as a resource index has
+constexpr std::uint64_t kInsertFlags = FI_MORE | FI_SYNC_ERR;
+constexpr std::size_t kMostReserved = 1 << 16;  // fi_av_attr.count is only a hint
+constexpr std::size_t kMostInRange = 1 << 20;   // addresses of one fi_av_insertsym
+
+int close_fid(fid* fid) noexcept { return AvFid::from(fid).close(); }
+
+int av_bind(fid* fid, struct fid* other, std::uint64_t flags) noexcept {
+  if (flags == 0) return AvFid::from(fid).bind(other);
+  FI_WARN(&provider, FI_LOG_AV, "fi_av_bind: flags must be 0\n");
+  return -FI_EINVAL;
+}
+
+int av_insert(fid_av* av, const void* addresses, std::size_t count, fi_addr_t* fi_addr,
+              std::uint64_t flags, void* context) noexcept {
+  return guarded([&] { return AvFid::from(av).insert(addresses, count, fi_addr, flags, context); });
+}
+
+int av_insertsvc(fid_av* av, const char* node, const char* service, fi_addr_t* fi_addr,
+                 std::uint64_t flags, void* context) noexcept {
+  return guarded(
+      [&] { return AvFid::from(av).insert_range(node, 1, service, 1, fi_addr, flags, context); });
+}
+
+int av_insertsym(fid_av* av, const char* node, std::size_t nodes, const char* service,
+                 std::size_t services, fi_addr_t* fi_addr, std::uint64_t flags,
+                 void* context) noexcept {
+  return guarded([&] {
+    return AvFid::from(av).insert_range(node, nodes, service, services, fi_addr, flags, context);
+  });
+}
+
+int av_remove(fid_av* av, fi_addr_t* fi_addr, std::size_t count, std::uint64_t flags) noexcept {
+  if (flags != 0) {
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_remove: flags must be 0\n");
+    return -FI_EINVAL;
+  }
+  return AvFid::from(av).remove(fi_addr, count);
+}
+
+int av_lookup(fid_av* av, fi_addr_t fi_addr, void* address, std::size_t* length) noexcept {
+  return guarded([&] { return AvFid::from(av).lookup(fi_addr, address, length); });
+}
+
+const char* av_straddr(fid_av* av, const void* address, char* buffer,
+                       std::size_t* length) noexcept {
+  try {
+    const std::string text = AvFid::from(av).to_text(address);
+    if (buffer != nullptr && *length > 0) {
+      const std::size_t fitting = std::min(text.size(), *length - 1);
+      std::memcpy(buffer, text.data(), fitting);
+      buffer[fitting] = '\0';
+    }
+    *length = text.size() + 1;
+    return buffer;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+fi_ops av_fid_ops = {
+    .size = sizeof(fi_ops),
+    .close = close_fid,
+    .bind = av_bind,
+    .control = no_control,
+    .ops_open = no_ops_open,
+    .tostr = no_tostr,
+    .ops_set = no_ops_set,
+};
+
+fi_ops_av av_ops = {
+    .size = sizeof(fi_ops_av),
+    .insert = av_insert,
+    .insertsvc = av_insertsvc,
+    .insertsym = av_insertsym,
+    .remove = av_remove,
+    .lookup = av_lookup,
+    .straddr = av_straddr,
+    .av_set = not_supported<&fi_ops_av::av_set>,
+};
+
+}  // namespace
+
+std::string AvFid::to_text(const void* address) const { return domain_.format().to_text(address); }
+
+AvFid::AvFid(Domain& domain, const fi_av_attr& attr, void* context)
+    : fid_av{},
+      domain_(domain),
+      engine_(domain.engine()),
+      hold_(domain.references()),
+      asynchronous_((attr.flags & FI_EVENT) != 0),
+      map_(attr.type == FI_AV_MAP),
+      rx_ctx_bits_(attr.rx_ctx_bits) {
+  fid.fclass = FI_CLASS_AV;
+  fid.context = context;
+  fid.ops = &av_fid_ops;
+  ops = &av_ops;
+  av_.reserve(std::min(attr.count, kMostReserved));
+}
+
+int AvFid::open(Domain& domain, const fi_av_attr& attr, void* context, AvFid*& out) {
+  if (domain.engine().dead()) return -FI_EOPNOTSUPP;
+  constexpr std::uint64_t kFlags = FI_EVENT | FI_SYMMETRIC;
+  if (attr.name != nullptr) {
+    FI_WARN(&provider, FI_LOG_AV,
+            "fi_av_open: named address vectors (FI_SHARED_AV) are not there\n");
+    return -FI_ENOSYS;
+  }
+  if (is_beyond(attr.type, FI_AV_TABLE) || (attr.flags & ~kFlags) != 0) {
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_open: type %u or flags 0x%llx not valid\n",
+            raw_number(attr.type), static_cast<unsigned long long>(attr.flags));
+    return -FI_EINVAL;
+  }
+  if (attr.rx_ctx_bits < 0 || attr.rx_ctx_bits > kMaxRxCtxBits) {
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_open: rx_ctx_bits %d is not 0 to %d\n", attr.rx_ctx_bits,
+            kMaxRxCtxBits);
+    return -FI_EINVAL;
+  }
+  out = new AvFid(domain, attr, context);
+  return 0;
+}
+
+int AvFid::close() noexcept {
+  if (references_.any()) return -FI_EBUSY;
+  forget_ports();
+  delete this;
+  return 0;
+}
+
+void AvFid::forget_ports() noexcept {
+  if (engine_.dead()) return;
+  const Guard guard(engine_.lock());
+  av_.for_each([&](const av::UetAddress& entry) { engine_.fep().unlearn(entry.fep()); });
+}
+
+int AvFid::bind(struct fid* other) noexcept {
+  if (other->fclass != FI_CLASS_EQ) {
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_bind: only an EQ can be bound\n");
+    return -FI_EINVAL;
+  }
+  return eq_.open(Eq::from(other), engine_);
+}
+
+std::optional<ses::Peer> AvFid::peer(fi_addr_t address) const noexcept {
+  // fi_rx_addr(3): the upper rx_ctx_bits name the receive context.
+  const std::uint64_t context = rx_ctx_bits_ == 0 ? 0 : address >> (64 - rx_ctx_bits_);
+  const av::UetAddress* entry = av_.find(address << rx_ctx_bits_ >> rx_ctx_bits_);
+  if (entry == nullptr) return {};
+  const std::uint64_t index = entry->start_resource_index.value + context;
+  if (index > kMaxResourceIndex) return {};
+  return ses::Peer{.fep = entry->fep(),
+                   .pid_on_fep = entry->pid_on_fep,
+                   .resource_index = {static_cast<std::uint16_t>(index)},
+                   .initiator = entry->initiator_id,
+                   .relative = !entry->has(av::kAbsolute),
+                   .hpc = (entry->capabilities & av::kHpc) != 0,
+                   .ai_full = (entry->capabilities & av::kAiFull) != 0,
+                   .optimized = (entry->capabilities & av::kOptimizedNonMatching) != 0};
+}
+
+int AvFid::check_insert(const fi_addr_t* fi_addr, std::uint64_t flags, const void* context) const {
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  const std::uint64_t allowed = (asynchronous_ ? std::uint64_t{FI_MORE} : kInsertFlags) |
+                                (domain_.has_user_ids() ? FI_AV_USER_ID : 0);
+  if ((flags & ~allowed) != 0) {
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_insert: flags 0x%llx are not among FI_MORE%s\n",
+            static_cast<unsigned long long>(flags), asynchronous_ ? "" : " and FI_SYNC_ERR");
+    return -FI_EBADFLAGS;
+  }
+  if ((flags & FI_SYNC_ERR) != 0 && context == nullptr) {
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_insert: FI_SYNC_ERR needs an array of int as context\n");
+    return -FI_EINVAL;
+  }
+  if ((flags & FI_AV_USER_ID) != 0 && fi_addr == nullptr) {
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_insert: FI_AV_USER_ID, but no ids where fi_addr is\n");
+    return -FI_EINVAL;
+  }
+  if (map_ && fi_addr == nullptr) {
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_insert: FI_AV_MAP needs a place for the fi_addr_t\n");
+    return -FI_EINVAL;
+  }
+  if (asynchronous_ && eq_.eq() == nullptr) {
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_insert: an AV with FI_EVENT needs an EQ bound first\n");
+    return -FI_ENOEQ;
+  }
+  return 0;
+}
+
+// 0, or a positive fi_errno as FI_SYNC_ERR wants it.
+int AvFid::insert_one(const std::optional<av::UetAddress>& address, fi_addr_t* fi_addr,
+                      bool has_id) {
+  Result<std::uint64_t> index = Error::Invalid;
+  if (address) {
+    const Guard guard(engine_.lock());
+    // Again an address that is there: it may be another process's, whose predecessor is gone.
+    if (av_.find_source(address->fep(), address->initiator_id)) {
+      engine_.fep().forget(address->fep(), clock_now());
+    }
+    index = av_.insert(*address);
+    if (index) engine_.fep().learn(address->fep());
+    if (index && has_id) set_user_id(index.value(), *fi_addr);
+  }
+  if (!index) {
+    FI_WARN(&provider, FI_LOG_AV,
+            "fi_av_insert: not an address of the domain's addr_format and IP version, or one that "
+            "cannot be resolved\n");
+  }
+  if (fi_addr != nullptr) *fi_addr = index ? index.value() : FI_ADDR_NOTAVAIL;
+  return index ? 0 : -to_fi_errno(index.error());
+}
+
+void AvFid::set_user_id(std::uint64_t index, fi_addr_t id) {
+  if (user_ids_.size() <= index) user_ids_.resize(index + 1, FI_ADDR_NOTAVAIL);
+  user_ids_[index] = id;
+}
+
+// `next` gives the addresses one by one, empty where there is none.
+template <class Next>
+int AvFid::insert_all(Next next, std::size_t count, fi_addr_t* fi_addr, std::uint64_t flags,
+                      void* context) {
+  int good = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const int error = insert_one(next(), fi_addr != nullptr ? fi_addr + i : nullptr,
+                                 (flags & FI_AV_USER_ID) != 0);
+    if (error == 0) ++good;
+    if ((flags & FI_SYNC_ERR) != 0) static_cast<int*>(context)[i] = error;
+    if (error != 0 && asynchronous_) {
+      eq_.eq()->write_error({.fid = &fid,
+                             .context = context,
+                             .data = i,
+                             .err = error,
+                             .prov_errno = 0,
+                             .err_data = nullptr,
+                             .err_data_size = 0});
+    }
+  }
+  if (!asynchronous_) return good;
+  const fi_eq_entry done{.fid = &fid, .context = context, .data = static_cast<std::uint64_t>(good)};
+  eq_.eq()->write(FI_AV_COMPLETE, &done, sizeof done);
+  return 0;
+}
+
+int AvFid::insert(const void* addresses, std::size_t count, fi_addr_t* fi_addr, std::uint64_t flags,
+                  void* context) {
+  if (const int result = check_insert(fi_addr, flags, context); result != 0) return result;
+  if (addresses == nullptr && count > 0) {
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_insert: no addresses given\n");
+    return -FI_EINVAL;
+  }
+  const auto* cursor = static_cast<const std::byte*>(addresses);
+  return insert_all([&] { return domain_.format().next(cursor); }, count, fi_addr, flags, context);
+}
+
+int AvFid::insert_range(const char* node, std::size_t nodes, const char* service,
+                        std::size_t services, fi_addr_t* fi_addr, std::uint64_t flags,
+                        void* context) {
+  if (const int result = check_insert(fi_addr, flags, context); result != 0) return result;
+  if (node == nullptr || (nodes > 0 && services > kMostInRange / nodes)) {
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_insertsvc: no node given, or more than %zu addresses\n",
+            kMostInRange);
+    return -FI_EINVAL;
+  }
+  const bool is_ipv6 = engine_.local_address().ip.is_ipv6;
+  const auto addresses = resolve_range(node, nodes, service, services, is_ipv6);
+  auto address = addresses.begin();
+  return insert_all([&] { return *address++; }, addresses.size(), fi_addr, flags, context);
+}
+
+int AvFid::remove(const fi_addr_t* fi_addr, std::size_t count) noexcept {
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  const Guard guard(engine_.lock());
+  for (std::size_t i = 0; i < count; ++i) {
+    const av::UetAddress* entry = av_.find(fi_addr[i]);
+    if (entry != nullptr) {
+      engine_.fep().forget(entry->fep(), clock_now());
+      engine_.fep().unlearn(entry->fep());
+    }
+    if (fi_addr[i] < user_ids_.size()) user_ids_[fi_addr[i]] = FI_ADDR_NOTAVAIL;
+    if (!av_.remove(fi_addr[i])) {
+      FI_WARN(&provider, FI_LOG_AV, "fi_av_remove: there is no address %llu\n",
+              static_cast<unsigned long long>(fi_addr[i]));
+      return -FI_EINVAL;
+    }
+  }
+  return 0;
+}
+
+int AvFid::lookup(fi_addr_t fi_addr, void* address, std::size_t* length) {
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  const Guard guard(engine_.lock());
+  const av::UetAddress* entry = av_.find(fi_addr);
+  if (entry == nullptr) {
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_lookup: there is no address %llu\n",
+            static_cast<unsigned long long>(fi_addr));
+    return -FI_EINVAL;
+  }
+  const std::vector<std::byte> bytes = domain_.format().encode(*entry);
+  if (address != nullptr) std::memcpy(address, bytes.data(), std::min(*length, bytes.size()));
+  *length = bytes.size();
+  return 0;
+}
+
+int av_open(fid_domain* domain, fi_av_attr* attr, fid_av** av, void* context) noexcept {
+  return guarded([&] {
+    AvFid* opened = nullptr;
+    const fi_av_attr preset{};
+    const int result =
+        AvFid::open(Domain::from(domain), attr != nullptr ? *attr : preset, context, opened);
+    if (result != 0) return result;
+    if (attr != nullptr && raw_number(attr->type) == FI_AV_UNSPEC) attr->type = FI_AV_TABLE;
+    *av = opened;
+    return 0;
+  });
+}
+
+}  // namespace uet::prov

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Reading a counter makes progress, like reading a queue.
+#include "objects/cntr.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "compat.h"
+#include "objects/domain.h"
+#include "ops.h"
+
+namespace uet::prov {
+namespace {
+
+constexpr Duration kSpin = std::chrono::microseconds(20);  // before a wait sleeps
+
+int close_fid(fid* fid) noexcept { return Cntr::from(fid).close(); }
+
+int cntr_control(fid* fid, int command, void* argument) noexcept {
+  return Cntr::from(fid).control(command, argument);
+}
+
+std::uint64_t cntr_read(fid_cntr* cntr) noexcept { return Cntr::from(cntr).read(); }
+std::uint64_t cntr_readerr(fid_cntr* cntr) noexcept { return Cntr::from(cntr).read_errors(); }
+int cntr_add(fid_cntr* cntr, std::uint64_t value) noexcept {
+  return Cntr::from(cntr).add(value, true);
+}
+int cntr_set(fid_cntr* cntr, std::uint64_t value) noexcept {
+  return Cntr::from(cntr).set(value, true);
+}
+int cntr_adderr(fid_cntr* cntr, std::uint64_t value) noexcept {
+  return Cntr::from(cntr).add(value, false);
+}
+int cntr_seterr(fid_cntr* cntr, std::uint64_t value) noexcept {
+  return Cntr::from(cntr).set(value, false);
+}
+int cntr_wait(fid_cntr* cntr, std::uint64_t threshold, int timeout) noexcept {
+  return Cntr::from(cntr).wait(threshold, timeout);
+}
+
+fi_ops cntr_fid_ops = {
+    .size = sizeof(fi_ops),
+    .close = close_fid,
+    .bind = no_bind,
+    .control = cntr_control,
+    .ops_open = no_ops_open,
+    .tostr = no_tostr,
+    .ops_set = no_ops_set,
+};
+
+fi_ops_cntr cntr_ops = {
+    .size = sizeof(fi_ops_cntr),
+    .read = cntr_read,
+    .readerr = cntr_readerr,
+    .add = cntr_add,
+    .set = cntr_set,
+    .wait = cntr_wait,
+    .adderr = cntr_adderr,
+    .seterr = cntr_seterr,
+};
+
+}  // namespace
+
+Cntr::Cntr(Domain& domain, const fi_cntr_attr& attr, void* context)
+    : fid_cntr{},
+      engine_(domain.engine()),
+      hold_(domain.references()),
+      in_bytes_(static_cast<int>(attr.events) == kCounterEventsBytes) {
+  fid.fclass = FI_CLASS_CNTR;
+  fid.context = context;
+  fid.ops = &cntr_fid_ops;
+  ops = &cntr_ops;
+}
+
+int Cntr::open(Domain& domain, const fi_cntr_attr& attr, void* context, Cntr*& out) {
+  if (domain.engine().dead()) return -FI_EOPNOTSUPP;
+  const int events = attr.events;
+  if ((events != FI_CNTR_EVENTS_COMP && events != kCounterEventsBytes) || attr.flags != 0) {
+    FI_WARN(&provider, FI_LOG_CNTR, "fi_cntr_open: events %d or flags 0x%llx not supported\n",
+            events, static_cast<unsigned long long>(attr.flags));
+    return -FI_EINVAL;
+  }
+  std::unique_ptr<Cntr> cntr(new Cntr(domain, attr, context));
+  const int result = cntr->waiter_.open(attr.wait_obj, attr.wait_set, &cntr->fid, &domain.engine());
+  if (result != 0) return result;
+  out = cntr.release();
+  return 0;
+}
+
+int Cntr::close() noexcept {
+  if (references_.any()) return -FI_EBUSY;
+  delete this;
+  return 0;
+}
+
+std::uint64_t Cntr::poll(const std::uint64_t& number, std::uint64_t& told) noexcept {
+  if (engine_.dead()) return number;
+  std::uint64_t result = 0;
+  bool quiet = false;
+  {
+    const Guard guard(engine_.lock());
+    engine_.progress(clock_now());
+    told = result = number;
+    quiet = engine_.quiet();
+  }
+  if (quiet) sched_yield();
+  return result;
+}
+
+std::uint64_t Cntr::read() noexcept { return poll(value_, waited_.value); }
+
+std::uint64_t Cntr::read_errors() noexcept {
+  const std::uint64_t errors = poll(errors_, waited_.errors);
+  if (engine_.dead()) return errors;
+  const Guard guard(engine_.lock());
+  errors_read_ = errors;
+  return errors;
+}
+
+// Whoever waits for a value wakes when the errors move, too.
+void Cntr::change(std::uint64_t value, bool good, bool adds) noexcept {
+  std::uint64_t& number = good ? value_ : errors_;
+  number = adds ? number + value : value;
+  (good ? polled_.value : polled_.errors) = number;
+  errors_read_ = std::min(errors_read_, errors_);
+  waiter_.notify(good ? value_ : UINT64_MAX);
+  if (!waiting_.empty()) engine_.works().moved(*this);
+}
+
+int Cntr::add(std::uint64_t value, bool good) noexcept {
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  const Guard guard(engine_.lock());
+  change(value, good, true);
+  engine_.works().run();
+  return 0;
+}
+
+int Cntr::set(std::uint64_t value, bool good) noexcept {
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  const Guard guard(engine_.lock());
+  change(value, good, false);
+  engine_.works().run();
+  return 0;
+}
+
+int Cntr::wait(std::uint64_t threshold, int timeout) noexcept {
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  const nic::NoCancel no_cancel;
+  const Guard guard(engine_.lock());
+  Time now = clock_now();
+  const Time end = end_of_timeout(now, timeout);
+  const Time spin_end = now + kSpin;
+  for (;;) {
+    engine_.progress(now);
+    if (value_ >= threshold) return 0;
+    if (errors_ > errors_read_) return -FI_EAVAIL;
+    if (now >= end) return -FI_ETIMEDOUT;
+    if (now < spin_end) {
+      engine_.lock().unlock();
+      sched_yield();
+      engine_.lock().lock();
+    } else {
+      waiter_.sleep(engine_.lock(), engine_.activity(), end, threshold);
+    }
+    now = clock_now();
+  }
+}
+
+int Cntr::try_wait() noexcept {
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  if (!waiter_.has_object()) return -FI_EINVAL;
+  const Guard guard(engine_.lock());
+  if (waited_.differs(value_, errors_)) return -FI_EAGAIN;
+  waiter_.arm();
+  engine_.activity();
+  return 0;
+}
+
+int Cntr::control(int command, void* argument) noexcept {
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  const Guard guard(engine_.lock());
+  return waiter_.control(command, argument, engine_.activity());
+}
+
+bool Cntr::pending() noexcept {
+  if (engine_.dead()) return true;
+  const Guard guard(engine_.lock());
+  return waited_.differs(value_, errors_);
+}
+
+int cntr_open(fid_domain* domain, fi_cntr_attr* attr, fid_cntr** cntr, void* context) noexcept {
+  return guarded([&] {
+    Cntr* opened = nullptr;
+    const fi_cntr_attr preset{};
+    const int result =
+        Cntr::open(Domain::from(domain), attr != nullptr ? *attr : preset, context, opened);
+    if (result == 0) *cntr = opened;
+    return result;
+  });
+}
+
+}  // namespace uet::prov

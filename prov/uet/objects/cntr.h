@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// fid_cntr: how many operations have ended well, and how many badly.
+#pragma once
+
+#include <rdma/fi_eq.h>
+
+#include "objects/engine.h"
+#include "objects/references.h"
+#include "objects/wait.h"
+
+namespace uet::prov {
+
+class Domain;
+
+// fi_ops_domain.cntr_open: fi_cntr_open(3).
+int cntr_open(fid_domain* domain, fi_cntr_attr* attr, fid_cntr** cntr, void* context) noexcept;
+
+class Cntr final : public fid_cntr {
+ public:
+  static Cntr& from(fid_cntr* fid) { return static_cast<Cntr&>(*fid); }
+  static Cntr& from(struct fid* fid) { return from(reinterpret_cast<fid_cntr*>(fid)); }
+  static int open(Domain& domain, const fi_cntr_attr& attr, void* context, Cntr*& out);
+  int close() noexcept;
+
+  Engine& engine() { return engine_; }
+  References& references() { return references_; }
+
+  // All below with the domain's lock.
+  std::uint64_t value() const { return value_; }
+  std::uint64_t errors() const { return errors_; }
+  // What waits for its values.
+  WorkList& waiting() { return waiting_; }
+  // fi_cntr_add (or fi_cntr_set, unless `adds`) for successes or errors.
+  void change(std::uint64_t value, bool good, bool adds) noexcept;
+
+  // An operation of so many bytes ended.
+  void count(bool good, std::uint64_t bytes) noexcept {
+    if (good) {
+      value_ += in_bytes_ ? bytes : 1;
+      waiter_.notify(value_);
+    } else {
+      ++errors_;
+      waiter_.notify();
+    }
+    if (!waiting_.empty()) engine_.works().moved(*this);
+  }
+
+  // What the calls of the same name do; these take the lock themselves.
+  std::uint64_t read() noexcept;
+  std::uint64_t read_errors() noexcept;
+  int wait(std::uint64_t threshold, int timeout) noexcept;
+  int try_wait() noexcept;
+  int control(int command, void* argument) noexcept;
+  // For wait sets: has it moved since it was asked last? Takes the lock itself.
+  bool pending() noexcept;
+  // For poll sets, with the lock: has it moved, but for add and set, since it was asked last?
+  bool poll_changed() noexcept { return polled_.differs(value_, errors_); }
+
+  // fi_cntr_add and fi_cntr_set, for successes or errors.
+  int add(std::uint64_t value, bool good) noexcept;
+  int set(std::uint64_t value, bool good) noexcept;
+
+ private:
+  // What somebody has been told.
+  struct Told {
+    std::uint64_t value = 0;
+    std::uint64_t errors = 0;
+    bool differs(std::uint64_t new_value, std::uint64_t new_errors) {
+      const bool moved = value != new_value || errors != new_errors;
+      *this = {new_value, new_errors};
+      return moved;
+    }
+  };
+  std::uint64_t poll(const std::uint64_t& number, std::uint64_t& told) noexcept;
+  Cntr(Domain& domain, const fi_cntr_attr& attr, void* context);
+
+  Engine& engine_;
+  Hold hold_;
+  References references_;
+  const bool in_bytes_;  // FI_CNTR_EVENTS_BYTES
+  std::uint64_t value_ = 0;
+  std::uint64_t errors_ = 0;
+  std::uint64_t errors_read_ = 0;  // by fi_cntr_readerr: a wait ends where there are more
+  WorkList waiting_;
+  Told waited_;  // through fi_trywait and fi_wait, or by reading
+  Told polled_;  // through fi_poll
+  Waiter waiter_;
+};
+
+}  // namespace uet::prov

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// fid_cq: a ring of completions. Room is reserved when an operation is posted, so that nothing is
+// ever dropped and completing allocates nothing.
+#pragma once
+
+#include <rdma/fi_eq.h>
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "objects/engine.h"
+#include "objects/references.h"
+#include "objects/wait.h"
+#include "peer.h"
+
+namespace uet::prov {
+
+class Domain;
+
+// fi_ops_domain.cq_open: fi_cq_open(3).
+int cq_open(fid_domain* domain, fi_cq_attr* attr, fid_cq** cq, void* context) noexcept;
+
+class Cq final : public fid_cq {
+ public:
+  struct Entry {
+    fi_cq_tagged_entry fields{};  // what success and error entries have in common
+    fi_addr_t source = FI_ADDR_NOTAVAIL;
+    std::size_t excess = 0;  // olen of an error entry
+    int err = 0;             // 0: success
+    int prov_errno = 0;
+    bool event = false;           // nobody reserved it (push_event)
+    bool has_error_data = false;  // the oldest of error_data_ belongs to it
+  };
+
+  static Cq& from(fid_cq* fid) { return static_cast<Cq&>(*fid); }
+  static Cq& from(struct fid* fid) { return from(reinterpret_cast<fid_cq*>(fid)); }
+  static int open(Domain& domain, const fi_cq_attr& attr, void* context, Cq*& out);
+  int close() noexcept;
+
+  Engine& engine() { return engine_; }
+  References& references() { return references_; }
+
+  // All below with the domain's lock.
+  // Room for one entry; false if there is no memory, or more than kMostEntries are waiting.
+  bool reserve() noexcept;
+  void release(std::size_t count = 1) noexcept { reserved_ -= count; }
+  // Uses up a reservation.
+  void push(const Entry& entry) noexcept;
+  // For completions that no posted operation stands behind: at most as many wait at a time as the
+  // application asked the queue to hold.
+  bool can_take_event() const noexcept { return owner_ != nullptr || events_ < event_limit_; }
+  void push_event(const Entry& entry) noexcept;
+  bool empty() const noexcept { return count_ == 0; }
+  // err_data of the error entry that is pushed next (has_error_data). Throws bad_alloc.
+  void keep_error_data(std::vector<std::byte> data) { error_data_.push_back(std::move(data)); }
+
+  // What the calls of the same name do; these take the lock themselves.
+  ssize_t read(void* buffer, std::size_t count, fi_addr_t* sources) noexcept;
+  // fi_peer(3): entries go to another provider's queue; reading this one only makes progress.
+  ssize_t read_for_owner() noexcept;
+  // `condition`: FI_CQ_COND_THRESHOLD's number as a pointer, at most `count`; else ignored.
+  ssize_t sread(void* buffer, std::size_t count, fi_addr_t* sources, const void* condition,
+                int timeout) noexcept;
+  ssize_t read_error(fi_cq_err_entry* buffer) noexcept;
+  int signal() noexcept;
+  int try_wait() noexcept;
+  int control(int command, void* argument) noexcept;
+  // For wait sets: takes the lock itself.
+  bool pending() noexcept;
+
+  static constexpr std::size_t kMostEntries = std::size_t{1} << 20;
+
+ private:
+  Cq(Domain& domain, const fi_cq_attr& attr, PeerCq* owner, void* context);
+  void tell_owner(const Entry& entry) noexcept;
+  bool grow(std::size_t capacity) noexcept;
+  void give_error_data(const Entry& entry, fi_cq_err_entry& buffer) noexcept;
+  void append(const Entry& entry) noexcept;
+  ssize_t pop(void* buffer, std::size_t count, fi_addr_t* sources) noexcept;
+  Entry& front() { return ring_[head_ & (capacity_ - 1)]; }
+  void drop_front() noexcept;
+
+  Engine& engine_;
+  Hold hold_;
+  References references_;
+  PeerCq* const owner_;          // nullptr: the queue is the application's
+  const std::uint32_t version_;  // of libfabric's interface, which the application asked for
+  const fi_cq_format format_;
+  const std::size_t event_limit_;
+  std::unique_ptr<Entry[]> ring_;
+  std::size_t capacity_ = 0;  // a power of two
+  std::size_t head_ = 0;      // positions that only grow
+  std::size_t count_ = 0;     // entries waiting, `events_` of them unreserved
+  std::size_t events_ = 0;
+  std::size_t reserved_ = 0;
+  std::deque<std::vector<std::byte>> error_data_;  // in order of the entries
+  std::vector<std::byte> error_data_given_;        // the application may look until the next read
+  Time progress_due_{};      // of a read that finds as many entries as it asks for
+  const bool threshold_;     // FI_CQ_COND_THRESHOLD
+  bool signalled_ = false;   // and nobody was there to hear it
+  unsigned signals_ = 0;     // calls of fi_cq_signal that somebody in sread has heard
+  std::size_t blocked_ = 0;  // threads in sread
+  Waiter waiter_;
+};
+
+}  // namespace uet::prov

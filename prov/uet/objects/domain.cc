@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// From an fi_info to a running engine: which address and port, which attributes; and the calls of a
+// domain.
+#include "objects/domain.h"
+
+#include <strings.h>
+
+#include "calls/atomic.h"
+#include "compat.h"
+#include "errors.h"
+#include "objects/av_fid.h"
+#include "objects/cntr.h"
+#include "objects/cq.h"
+#include "objects/endpoint_fid.h"
+#include "objects/eq.h"
+#include "objects/mr_fid.h"
+#include "objects/poll_set.h"
+#include "objects/scalable_ep.h"
+#include "objects/shared_ctx.h"
+#include "ops.h"
+#include "settings/core_config.h"
+#include "settings/getinfo.h"
+#include "uet/nic/registry.h"
+
+namespace uet::prov {
+namespace {
+
+bool wants_thread(const fi_domain_attr& attr) {
+  return attr.control_progress == FI_PROGRESS_AUTO || attr.data_progress == FI_PROGRESS_AUTO;
+}
+
+bool same(const char* a, const std::string& b) { return strcasecmp(a, b.c_str()) == 0; }
+
+// The address that an fi_info without source address means: by fabric name, else the first.
+std::optional<FabricAddress> address_of(const nic::Interface& interface, const fi_info& info) {
+  const char* fabric = info.fabric_attr != nullptr ? info.fabric_attr->name : nullptr;
+  for (const auto& address : interface.addresses) {
+    if (fabric == nullptr || same(fabric, address.subnet())) return address.ip;
+  }
+  return {};
+}
+
+std::optional<av::UetAddress> source_of(const fi_info& info, const Params& params) {
+  if (info.src_addr != nullptr) {
+    return AddressFormat::decode(info.addr_format, info.src_addr, info.src_addrlen);
+  }
+  if (info.domain_attr->name == nullptr) return {};
+  for (const auto& interface : usable_interfaces(params)) {
+    if (!same(info.domain_attr->name, interface.name)) continue;
+    if (const auto ip = address_of(interface, info)) {
+      av::UetAddress address;
+      address.flags = av::kFabricAddressValid;
+      address.fabric_address = *ip;
+      return address;
+    }
+  }
+  return {};
+}
+
+int close_fid(fid* fid) noexcept { return Domain::from(fid).close(); }
+
+int domain_bind(fid* fid, struct fid* other, std::uint64_t flags) noexcept {
+  return Domain::from(fid).bind(*other, flags);
+}
+
+int domain_control(fid* fid, int command, void* argument) noexcept {
+  Domain& domain = Domain::from(fid);
+  if (domain.engine().dead()) return -FI_EOPNOTSUPP;
+  auto* work = static_cast<fi_deferred_work*>(argument);
+  switch (command) {
+    case FI_QUEUE_WORK:
+      return work != nullptr ? domain.engine().works().queue(*work) : -FI_EINVAL;
+    case FI_CANCEL_WORK:
+      return work != nullptr ? domain.engine().works().cancel(*work) : -FI_EINVAL;
+    case FI_FLUSH_WORK:
+      return domain.engine().works().flush(work);
+    case FI_MAP_RAW_MR:
+      return map_raw_key(*static_cast<const struct fi_mr_map_raw*>(argument));
+    case FI_UNMAP_KEY:
+      return 0;
+    default:
+      return -FI_ENOSYS;
+  }
+}
+
+int domain_endpoint2(fid_domain* domain, fi_info* info, fid_ep** ep, std::uint64_t flags,
+                     void* context) noexcept {
+  return flags == 0 ? endpoint_open(domain, info, ep, context) : -FI_EOPNOTSUPP;
+}
+
+fi_ops domain_fid_ops = {
+    .size = sizeof(fi_ops),
+    .close = close_fid,
+    .bind = domain_bind,
+    .control = domain_control,
+    .ops_open = open_domain_ops,
+    .tostr = no_tostr,
+    .ops_set = no_ops_set,
+};
+
+fi_ops_domain domain_ops = {
+    .size = sizeof(fi_ops_domain),
+    .av_open = av_open,
+    .cq_open = cq_open,
+    .endpoint = endpoint_open,
+    .scalable_ep = scalable_ep_open,
+    .cntr_open = cntr_open,
+    .poll_open = poll_open,
+    .stx_ctx = stx_open,
+    .srx_ctx = srx_open,
+    .query_atomic = query_atomic,
+    .query_collective = not_supported<&fi_ops_domain::query_collective>,
+    .endpoint2 = domain_endpoint2,
+};
+
+fi_ops_mr domain_mr_ops = {
+    .size = sizeof(fi_ops_mr),
+    .reg = mr_reg,
+    .regv = mr_regv,
+    .regattr = mr_regattr,
+};
+
+}  // namespace
+
+Result<JobId> job_of(const std::uint8_t* auth_key, std::size_t size) {
+  if (auth_key == nullptr || (size != 3 && size != 4)) return Error::Invalid;
+  if (size == 4 && auth_key[0] != 0) return Error::Invalid;
+  const std::uint8_t* key = auth_key + (size - 3);
+  return JobId{static_cast<std::uint32_t>(key[0] << 16 | key[1] << 8 | key[2])};
+}
+
+Domain::Domain(Fabric& fabric, const fi_info& info, const Params& params, void* context)
+    : fid_domain{},
+      fabric_(fabric.references()),
+      version_(fabric.version()),
+      mr_mode_(info.domain_attr->mr_mode),
+      caps_(info.caps),
+      job_{static_cast<std::uint32_t>(params.job_id)},
+      engine_(params, info.domain_attr->threading != FI_THREAD_DOMAIN, (info.caps & FI_HMEM) != 0) {
+  fid.fclass = FI_CLASS_DOMAIN;
+  fid.context = context;
+  fid.ops = &domain_fid_ops;
+  ops = &domain_ops;
+  mr = &domain_mr_ops;
+}
+
+int Domain::open_nic(const fi_info& info, std::unique_ptr<nic::Nic>& out) {
+  const auto source = source_of(info, engine_.params());
+  if (!source) {
+    FI_WARN(&provider, FI_LOG_DOMAIN, "fi_domain: the info names no usable local address\n");
+    return -FI_EINVAL;
+  }
+  const auto format = AddressFormat::of(info.addr_format, source->fabric_address.is_ipv6);
+  if (!format) {
+    FI_WARN(&provider, FI_LOG_DOMAIN, "fi_domain: addr_format is not one for the source address\n");
+    return -FI_EINVAL;
+  }
+  format_ = *format;
+  // The info says which one it was made for (nic_attr.h); FI_UET_NIC may have changed since.
+  const bool named = info.nic != nullptr && info.nic->device_attr != nullptr &&
+                     info.nic->device_attr->driver != nullptr;
+  const std::string back_end = named ? info.nic->device_attr->driver : engine_.params().nic;
+  nic::NicConfig config = nic_config(engine_.params(), back_end, *source);
+  config.tell_way = [&back_end](const std::string& way) {
+    FI_INFO(&provider, FI_LOG_DOMAIN, "FI_UET_NIC=%s: %s\n", back_end.c_str(), way.c_str());
+  };
+  std::string message;
+  auto nic = nic::open_nic(config, message);
+  if (!message.empty()) FI_WARN(&provider, FI_LOG_DOMAIN, "%s\n", message.c_str());
+  if (!nic) return to_fi_errno(nic.error());
+  out = std::move(nic).value();
+  if (!format_.can_name(av::default_address(out->local_address()))) {
+    FI_WARN(&provider, FI_LOG_DOMAIN,
+            "fi_domain: a socket address cannot name a place at a shared port: let the format of "
+            "addresses be FI_ADDR_UET or FI_ADDR_STR, or use FI_UET_NIC=udp\n");
+    return -FI_EADDRNOTAVAIL;
+  }
+  return 0;
+}
+
+int Domain::open(Fabric& fabric, const fi_info& info, void* context, Domain*& out) {
+  if (info.domain_attr == nullptr) {
+    FI_WARN(&provider, FI_LOG_DOMAIN, "fi_domain: the info has no domain_attr\n");
+    return -FI_EINVAL;
+  }
+  const auto params = load_params();
+  if (!params) return -FI_EINVAL;
+  std::unique_ptr<Domain> domain(new Domain(fabric, info, *params, context));
+  if (info.domain_attr->auth_key_size != 0) {
+    const auto job = job_of(info.domain_attr->auth_key, info.domain_attr->auth_key_size);
+    if (!job) {
+      FI_WARN(&provider, FI_LOG_DOMAIN, "fi_domain: auth_key is not a JobID of 3 bytes\n");
+      return -FI_EINVAL;
+    }
+    domain->job_ = job.value();
+    domain->auth_job_ = job.value();
+  }
+  std::unique_ptr<nic::Nic> nic;
+  int result = domain->open_nic(info, nic);
+  if (result == 0) {
+    result = domain->engine_.open(std::move(nic), wants_thread(*info.domain_attr));
+  }
+  if (result != 0) return result;
+  out = domain.release();
+  return 0;
+}
+
+int Domain::close() noexcept {
+  const nic::NoCancel no_cancel;
+  if (references_.any()) return -FI_EBUSY;
+  engine_.close();
+  delete this;
+  return 0;
+}
+
+bool Domain::mr_mode_has(int bit) const {
+  constexpr int kBasicBits = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+  if (mr_mode_ == kMrBasic) return (bit & kBasicBits) != 0;
+  return mr_mode_ != kMrScalable && (mr_mode_ & bit) != 0;
+}
+
+// Of what happens to a domain only registrations have events, when they are asked for.
+int Domain::bind(struct fid& other, std::uint64_t flags) {
+  if (other.fclass != FI_CLASS_EQ || (flags & ~kRegMr) != 0) {
+    FI_WARN(&provider, FI_LOG_DOMAIN, "fi_domain_bind: an EQ, with flags 0 or FI_REG_MR\n");
+    return -FI_EINVAL;
+  }
+  Eq& eq = Eq::from(&other);
+  if (const int result = eq_.open(eq, engine_); result != 0) return result;
+  if ((flags & kRegMr) != 0) registration_eq_ = &eq;
+  return 0;
+}
+
+void Domain::registered(fid_mr& mr) {
+  if (registration_eq_ == nullptr) return;
+  fi_eq_entry entry{};
+  entry.fid = &mr.fid;
+  entry.context = mr.fid.context;
+  registration_eq_->write(FI_MR_COMPLETE, &entry, sizeof entry);
+}
+
+Result<ResourceIndex> Domain::take_resource_indices(std::optional<ResourceIndex> wanted,
+                                                    std::size_t count) {
+  const auto can_begin = [&](std::size_t index) {
+    const ResourceIndex candidate{static_cast<std::uint16_t>(index)};
+    return wanted || format_.can_name(av::default_address(engine_.local_address(), candidate));
+  };
+  std::size_t first = wanted ? wanted->value : av::kFirstResourceIndex.value;
+  for (std::size_t free = 0; free < count;) {
+    if (first + free >= indices_.size()) return Error::NoMemory;
+    if (!indices_[first + free] && (free > 0 || can_begin(first))) {
+      ++free;
+    } else if (wanted) {
+      return Error::AddressInUse;
+    } else {
+      first += free + 1;
+      free = 0;
+    }
+  }
+  for (std::size_t i = 0; i < count; ++i) indices_.set(first + i);
+  return ResourceIndex{static_cast<std::uint16_t>(first)};
+}
+
+void Domain::give_back(ResourceIndex first, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) indices_.reset(first.value + i);
+}
+
+int domain_open(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context) noexcept {
+  return guarded([&] {
+    Domain* opened = nullptr;
+    const int result = Domain::open(Fabric::from(fabric), *info, context, opened);
+    if (result == 0) *domain = opened;
+    return result;
+  });
+}
+
+}  // namespace uet::prov

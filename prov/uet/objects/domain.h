@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// fid_domain: an engine, and what its objects have in common: attributes, the format of addresses,
+// resource indices.
+#pragma once
+
+#include <rdma/fi_domain.h>
+
+#include <bitset>
+#include <memory>
+#include <optional>
+
+#include "objects/engine.h"
+#include "objects/eq.h"
+#include "objects/fabric.h"
+#include "objects/references.h"
+#include "settings/address_format.h"
+#include "settings/params.h"
+#include "uet/av/address.h"
+
+namespace uet::prov {
+
+// fi_ops_fabric.domain: fi_domain(3).
+int domain_open(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context) noexcept;
+
+class Domain final : public fid_domain {
+ public:
+  static Domain& from(fid_domain* fid) { return static_cast<Domain&>(*fid); }
+  static Domain& from(struct fid* fid) { return from(reinterpret_cast<fid_domain*>(fid)); }
+
+  // What fi_domain does; 0 or a negative fi_errno, with the reason logged.
+  static int open(Fabric& fabric, const fi_info& info, void* context, Domain*& out);
+  // What fi_close does.
+  int close() noexcept;
+
+  Engine& engine() { return engine_; }
+  References& references() { return references_; }
+  std::uint32_t version() const { return version_; }
+  // How its endpoints and AVs show and take addresses.
+  const AddressFormat& format() const { return format_; }
+  // Is this bit in force? It is if the info that the domain was opened with says so: getinfo
+  // requires none, and the application may set those that it wants. FI_MR_BASIC stands for three.
+  bool mr_mode_has(int bit) const;
+  // Was it opened with FI_PEER? Only then does it take another provider's queues; and with
+  // FI_AV_USER_ID? Then its AVs take ids of the application's own.
+  bool is_peer() const { return (caps_ & FI_PEER) != 0; }
+  bool has_user_ids() const { return (caps_ & FI_AV_USER_ID) != 0; }
+  // An object of this domain has been registered: the EQ bound with FI_REG_MR is told.
+  void registered(fid_mr& mr);
+  // fi_domain_bind: reading this EQ makes our progress.
+  int bind(struct fid& other, std::uint64_t flags);
+  // JobID of endpoints without an auth_key of their own.
+  JobId job() const { return job_; }
+  // The one that the domain was opened with as auth_key.
+  std::optional<JobId> auth_job() const { return auth_job_; }
+
+  // Takes `count` resource indices in a row, from `wanted` or, without it, from the lowest place
+  // from 1 on where they are free and the address format can name the first.
+  Result<ResourceIndex> take_resource_indices(std::optional<ResourceIndex> wanted,
+                                              std::size_t count) UET_REQUIRES(engine_.lock());
+  void give_back(ResourceIndex first, std::size_t count) UET_REQUIRES(engine_.lock());
+
+ private:
+  Domain(Fabric& fabric, const fi_info& info, const Params& params, void* context);
+  // Opens the NIC that the info names; 0 or a negative fi_errno, with the reason logged.
+  int open_nic(const fi_info& info, std::unique_ptr<nic::Nic>& out);
+
+  Hold fabric_;
+  References references_;
+  const std::uint32_t version_;
+  const int mr_mode_;
+  const std::uint64_t caps_;
+  AddressFormat format_;
+  Eq* registration_eq_ = nullptr;  // FI_REG_MR
+  JobId job_;
+  std::optional<JobId> auth_job_;
+  Engine engine_;
+  std::bitset<kMaxResourceIndex + 1> indices_ UET_GUARDED_BY(engine_.lock());
+  EqBinding eq_;
+};
+
+// JobID of an auth_key: Invalid unless it is 3 bytes, or 4 with a zero first byte (SES-145).
+Result<JobId> job_of(const std::uint8_t* auth_key, std::size_t size);
+
+}  // namespace uet::prov

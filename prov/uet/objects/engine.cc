@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// How an engine starts, sleeps and ends. Forked children are marked here.
+#include "objects/engine.h"
+
+#include <poll.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "provider.h"
+#include "settings/core_config.h"
+#include "settings/getinfo.h"
+
+namespace uet::prov {
+
+// The engines of all domains of the process, so that a fork can mark the child's copies.
+struct ForkRegistry {
+  std::mutex mutex;
+  IntrusiveList<Engine, ForkTag> engines;
+
+  static ForkRegistry& instance() {
+    // Never destroyed: fork handlers may run after static destructors.
+    static ForkRegistry& registry = *new ForkRegistry;
+    return registry;
+  }
+  void add(Engine& engine) {
+    static std::once_flag once;
+    std::call_once(once, [] { pthread_atfork(before_fork, after_fork, in_child); });
+    const std::lock_guard guard(mutex);
+    engines.push_back(engine);
+  }
+  void remove(Engine& engine) {
+    const std::lock_guard guard(mutex);
+    engines.remove(engine);
+  }
+
+ private:
+  static void before_fork() { instance().mutex.lock(); }
+  static void after_fork() { instance().mutex.unlock(); }
+  static void in_child() {
+    for (Engine& engine : instance().engines) {
+      engine.dead_.store(true, std::memory_order_relaxed);
+      engine.thread_.forget();
+    }
+    instance().mutex.unlock();
+  }
+};
+
+int Engine::open_fep() {
+  payload_mtu_ = prov::payload_mtu(params_, nic_->caps().ip_mtu);
+  if (payload_mtu_ == 0) {
+    FI_WARN(&provider, FI_LOG_DOMAIN, "an MTU of %u bytes is too small for a payload of %llu\n",
+            nic_->caps().ip_mtu,
+            static_cast<unsigned long long>(std::max<std::uint64_t>(1024, params_.payload_mtu)));
+    return -FI_EINVAL;
+  }
+  fep::Config config = fep_config(params_, *nic_, payload_mtu_);
+  config.ses.host_copy = &placing_copy_;
+  fep_ = std::make_unique<fep::Fep>(config, *nic_, clock_now());
+  return 0;
+}
+
+int Engine::open_activity() noexcept {
+  if (!timer_.open()) return -errno;
+  if (params_.stats.when == StatsDump::When::Signal) stats_signal_.subscribe();
+  activity_ = open_epoll(timer_.get(), stats_signal_.fd());
+  return activity_.valid() ? 0 : -errno;
+}
+
+// The NIC's descriptor is watched from the first sleep on: the kernel tells who watches a socket of
+// every packet, at the expense of its sender.
+void Engine::prepare_sleep() {
+  const nic::NoCancel no_cancel;
+  if (!nic_watched_) nic_watched_ = watch(activity_, nic_->wait_fd());
+  timer_.arm(!nic_watched_ || nic_->prepare_wait() ? Time{} : fep_->next_deadline());
+}
+
+int Engine::need_thread() noexcept {
+  lock_.need();
+  const Guard guard(lock_);
+  return thread_.running() ? 0 : thread_.start(*this);
+}
+
+int Engine::open(std::unique_ptr<nic::Nic> nic, bool thread) {
+  nic_ = std::move(nic);
+  int result = open_fep();
+  if (result == 0) result = open_activity();
+  if (result == 0 && thread) result = need_thread();
+  if (result == 0) ForkRegistry::instance().add(*this);
+  return result;
+}
+
+void Engine::close() noexcept {
+  if (!dead()) {
+    thread_.stop();
+    const Guard guard(lock_);
+    linger([&] { return fep_->ses().idle(); });  // senders that wait for what nobody received
+    fep_->begin_close(clock_now());
+    linger([&] { return fep_->closed(); });
+    if (params_.stats.when == StatsDump::When::Exit) write_stats("closed");
+  }
+  ForkRegistry::instance().remove(*this);
+}
+
+void Engine::write_stats(const char* why) noexcept {
+  guarded([&] {
+    prov::write_stats(params_.stats, local_address(), why, fep_->stats());
+    return 0;
+  });
+}
+
+// Other threads may still run, and one may have ended with the lock in its hands.
+void Engine::write_stats_at_exit() noexcept {
+  ForkRegistry& registry = ForkRegistry::instance();
+  const std::lock_guard guard(registry.mutex);
+  for (Engine& engine : registry.engines) {
+    const bool stats = engine.params_.stats.when == StatsDump::When::Exit;
+    if (engine.dead() || !stats) continue;
+    if (!engine.lock_.try_lock_for_a_while()) {
+      FI_WARN(&provider, FI_LOG_DOMAIN, "FI_UET_STATS: a thread is busy in a domain at exit\n");
+      continue;
+    }
+    engine.write_stats("process ends");
+    engine.lock_.unlock();
+  }
+}
+
+void Engine::rest(Time until) {
+  const nic::NoCancel no_cancel;
+  if (nic_->prepare_wait()) return;
+  const Time deadline = std::min(until, fep_->next_deadline());
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock_now());
+  pollfd poll_fd{.fd = nic_->wait_fd(), .events = POLLIN, .revents = 0};
+  lock_.unlock();
+  ::poll(&poll_fd, 1, static_cast<int>(std::clamp<std::int64_t>(left.count() + 1, 0, 10)));
+  lock_.lock();
+}
+
+}  // namespace uet::prov

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The engine of a domain: one FEP with its NIC, the lock over both and over all queues and counters
+// of the domain, and their progress. Calls and objects see a domain through its engine; the rest of
+// a domain (attributes, address format, resource indices) stands in domain.h.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "objects/lock.h"
+#include "objects/progress.h"
+#include "objects/stats.h"
+#include "objects/trigger.h"
+#include "objects/wait.h"
+#include "settings/params.h"
+#include "uet/base/intrusive_list.h"
+#include "uet/fep/fep.h"
+#include "uet/nic/adaptive_copy.h"
+#include "uet/nic/nic.h"
+
+namespace uet::prov {
+
+struct ForkTag;
+
+class Engine final : public ListNode<ForkTag> {
+ public:
+  // `locked`: more than one thread may enter. `knows_hmem`: see knows_hmem().
+  Engine(const Params& params, bool locked, bool knows_hmem)
+      : params_(params), knows_hmem_(knows_hmem), lock_(locked) {}
+  // Builds the FEP over `nic`, with a progress thread if `thread`. 0 or a negative fi_errno, with
+  // the reason logged; the engine can only be destroyed then.
+  int open(std::unique_ptr<nic::Nic> nic, bool thread);
+  // After a successful open(): ends the thread, and the FEP's work and PDCs as far as peers answer
+  // in time. No object of the domain is left.
+  void close() noexcept;
+
+  Lock& lock() UET_RETURN_CAPABILITY(lock_) { return lock_; }
+
+  // A forked child owns only a copy of the memory: every call answers -FI_EOPNOTSUPP there.
+  bool dead() const { return dead_.load(std::memory_order_relaxed); }
+
+  fep::Fep& fep() UET_REQUIRES(lock_) { return *fep_; }
+  // One bounded pass of the protocol, which takes all that has come before; true if there was work.
+  bool progress(Time now) UET_REQUIRES(lock_) {
+    const bool taken = take(now);
+    return end_pass(push_after_take(now) || taken);
+  }
+  // Nothing has come for so many passes that the caller, who is polling, should let others run: the
+  // peer may wait for this very core.
+  bool quiet() const UET_REQUIRES(lock_) { return idle_passes_ >= kPatientPasses; }
+  // The end of a posting call: sends what is ready, unless more follows at once (FI_MORE).
+  void posted(Time now, bool more) UET_REQUIRES(lock_) {
+    if (!more) fep_->posted(now);
+    end_post();
+  }
+  // For whoever is about to sleep: a descriptor that is readable when the engine needs progress,
+  // because packets or its deadline have come; -1 if its thread sees to that.
+  int activity() UET_REQUIRES(lock_) {
+    if (thread_.running() || dead()) return -1;
+    prepare_sleep();
+    return activity_.get();
+  }
+  int activity_fd() const { return activity_.get(); }
+  void prepare_sleep() UET_REQUIRES(lock_);
+  WorkQueue& works() { return works_; }
+  // FI_UET_STATS=exit of the domains that are still open when the process ends.
+  static void write_stats_at_exit() noexcept;
+  // Starts the progress thread if there is none, because somebody will sleep who cannot make
+  // progress. 0 or a negative fi_errno; the caller is alone in here unless it has a lock.
+  int need_thread() noexcept;
+  // Progress until `done` or for kClosePatience, for objects that close with work in hand.
+  template <class Done>
+  void linger(Done done) UET_REQUIRES(lock_);
+
+  const Params& params() const { return params_; }
+  FepAddress local_address() const { return nic_->local_address(); }
+  // Its caps need no lock.
+  nic::Nic& nic() { return *nic_; }
+  std::uint32_t payload_mtu() const { return payload_mtu_; }
+  // Was the domain opened with FI_HMEM? Only then does a registration say whose memory it is.
+  bool knows_hmem() const { return knows_hmem_; }
+
+ private:
+  friend struct ForkRegistry;
+  int open_fep();
+  int open_activity() noexcept;
+  void write_stats(const char* why) noexcept UET_REQUIRES(lock_);
+  void rest(Time until) UET_REQUIRES(lock_);
+  bool end_pass(bool busy) UET_REQUIRES(lock_) {
+    works_.run();
+    idle_passes_ = busy ? 0 : idle_passes_ + 1;
+    wake_sleepers_in_time();
+    if (stats_signal_.requested()) write_stats("SIGUSR2");
+    return busy;
+  }
+  void end_post() UET_REQUIRES(lock_) {
+    works_.run();  // a post may complete at once, and that may release some
+    wake_sleepers_in_time();
+  }
+  // Bursts until none is left of what had come by `now`, which moves on to the last one. Each is
+  // answered before the next, since ACKs need packets. A flood ends the pass after kMostBursts.
+  bool take(Time& now) UET_REQUIRES(lock_) {
+    const Time start = now;
+    const bool taken = fep_->take(now);
+    for (unsigned bursts = 1; bursts < kMostBursts && fep_->left_some(start); ++bursts) {
+      push_after_take(now);
+      now = clock_now();
+      fep_->take(now);
+    }
+    return taken;
+  }
+  // What has arrived since `now` was copied and placed meanwhile, which is the host's time.
+  bool push_after_take(Time now) UET_REQUIRES(lock_) {
+    return fep_->push(fep_->took_from_network() ? clock_now() : now);
+  }
+  // Another thread may sleep until a later time than is right now.
+  void wake_sleepers_in_time() UET_REQUIRES(lock_) {
+    if (timer_.in_use()) timer_.bring_forward(fep_->next_deadline());
+  }
+
+  static constexpr unsigned kPatientPasses = 32;
+  static constexpr unsigned kMostBursts = 128;  // one holds 64 packets at most
+
+  const Params params_;
+  const bool knows_hmem_;
+  std::uint32_t payload_mtu_ = 0;
+  std::atomic<bool> dead_{false};
+  Lock lock_;
+  std::unique_ptr<nic::Nic> nic_;
+  nic::PlacingCopy placing_copy_;
+  std::unique_ptr<fep::Fep> fep_;
+  unsigned idle_passes_ UET_GUARDED_BY(lock_) = 0;
+  Timer timer_;
+  nic::FileDescriptor activity_;  // of the NIC's descriptor, once it is watched, and the timer
+  bool nic_watched_ UET_GUARDED_BY(lock_) = false;
+  StatsSignal stats_signal_;
+  ProgressThread thread_;
+  WorkQueue works_{*this};
+};
+
+inline constexpr Duration kClosePatience = std::chrono::milliseconds(250);
+
+template <class Done>
+void Engine::linger(Done done) {
+  Time now = clock_now();
+  const Time end = now + kClosePatience;
+  while (!done() && now < end) {
+    if (!progress(now) && !done()) rest(end);
+    now = clock_now();
+  }
+}
+
+}  // namespace uet::prov

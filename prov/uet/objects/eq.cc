@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// An unbounded queue of small events; rare enough to allocate for each.
+#include "objects/eq.h"
+
+#include <cstring>
+#include <memory>
+
+#include "objects/engine.h"
+#include "ops.h"
+
+namespace uet::prov {
+namespace {
+
+int close_fid(fid* fid) noexcept { return Eq::from(fid).close(); }
+
+int eq_control(fid* fid, int command, void* argument) noexcept {
+  return Eq::from(fid).control(command, argument);
+}
+
+ssize_t eq_read(fid_eq* eq, std::uint32_t* event, void* buffer, std::size_t length,
+                std::uint64_t flags) noexcept {
+  return guarded([&] { return Eq::from(eq).read(event, buffer, length, flags); });
+}
+
+ssize_t eq_readerr(fid_eq* eq, fi_eq_err_entry* buffer, std::uint64_t flags) noexcept {
+  return guarded([&] { return Eq::from(eq).read_error(buffer, flags); });
+}
+
+ssize_t eq_write(fid_eq* eq, std::uint32_t event, const void* buffer, std::size_t length,
+                 std::uint64_t flags) noexcept {
+  if (!Eq::from(eq).writable() || flags != 0) {
+    FI_WARN(&provider, FI_LOG_EQ, "fi_eq_write: the EQ was not opened with FI_WRITE, or flags\n");
+    return -FI_EINVAL;
+  }
+  return guarded([&] {
+    Eq::from(eq).write(event, buffer, length);
+    return static_cast<ssize_t>(length);
+  });
+}
+
+ssize_t eq_sread(fid_eq* eq, std::uint32_t* event, void* buffer, std::size_t length, int timeout,
+                 std::uint64_t flags) noexcept {
+  return guarded([&] { return Eq::from(eq).sread(event, buffer, length, timeout, flags); });
+}
+
+const char* eq_strerror(fid_eq*, int, const void*, char* buffer, std::size_t length) noexcept {
+  static const char kText[] = "no further detail";
+  if (buffer == nullptr || length == 0) return kText;
+  std::strncpy(buffer, kText, length - 1);
+  buffer[length - 1] = '\0';
+  return buffer;
+}
+
+fi_ops eq_fid_ops = {
+    .size = sizeof(fi_ops),
+    .close = close_fid,
+    .bind = no_bind,
+    .control = eq_control,
+    .ops_open = no_ops_open,
+    .tostr = no_tostr,
+    .ops_set = no_ops_set,
+};
+
+fi_ops_eq eq_ops = {
+    .size = sizeof(fi_ops_eq),
+    .read = eq_read,
+    .readerr = eq_readerr,
+    .write = eq_write,
+    .sread = eq_sread,
+    .strerror = eq_strerror,
+};
+
+}  // namespace
+
+Eq::Eq(Fabric& fabric, const fi_eq_attr& attr, void* context)
+    : fid_eq{}, hold_(fabric.references()), writable_((attr.flags & FI_WRITE) != 0) {
+  fid.fclass = FI_CLASS_EQ;
+  fid.context = context;
+  fid.ops = &eq_fid_ops;
+  ops = &eq_ops;
+}
+
+int Eq::open(Fabric& fabric, const fi_eq_attr& attr, void* context, Eq*& out) {
+  constexpr std::uint64_t kFlags = FI_WRITE | FI_AFFINITY;
+  if ((attr.flags & ~kFlags) != 0) {
+    FI_WARN(&provider, FI_LOG_EQ, "fi_eq_open: flags 0x%llx are not supported\n",
+            static_cast<unsigned long long>(attr.flags));
+    return -FI_EINVAL;
+  }
+  std::unique_ptr<Eq> eq(new Eq(fabric, attr, context));
+  if (const int result = eq->domains_.open(); result != 0) return result;
+  const int result = eq->waiter_.open(attr.wait_obj, attr.wait_set, &eq->fid, nullptr);
+  if (result != 0) return result;
+  out = eq.release();
+  return 0;
+}
+
+int Eq::close() noexcept {
+  if (references_.any()) return -FI_EBUSY;
+  delete this;
+  return 0;
+}
+
+int Eq::attach(Engine& engine) noexcept {
+  if (waiter_.kind() == FI_WAIT_MUTEX_COND) {
+    if (const int result = engine.need_thread(); result != 0) return result;
+  }
+  return domains_.add(engine);
+}
+
+void Eq::append(Event event) {
+  const Guard guard(lock_);
+  events_.push_back(std::move(event));
+  waiter_.notify(events_.size());
+}
+
+void Eq::write(std::uint32_t event, const void* data, std::size_t length) {
+  Event entry;
+  entry.number = event;
+  const auto* bytes = static_cast<const std::byte*>(data);
+  if (length > 0) entry.data.assign(bytes, bytes + length);
+  append(std::move(entry));
+}
+
+void Eq::write_error(const fi_eq_err_entry& error) {
+  Event entry;
+  entry.is_error = true;
+  const auto* bytes = reinterpret_cast<const std::byte*>(&error);
+  entry.data.assign(bytes, bytes + sizeof error);
+  append(std::move(entry));
+}
+
+void Eq::drop_front(std::uint64_t flags) {
+  if ((flags & FI_PEEK) == 0) events_.pop_front();
+}
+
+ssize_t Eq::take(std::uint32_t* event, void* buffer, std::size_t length, std::uint64_t flags) {
+  if (events_.empty()) return -FI_EAGAIN;
+  const Event& first = events_.front();
+  if (first.is_error) return -FI_EAVAIL;
+  if (length < first.data.size()) return -FI_ETOOSMALL;
+  if (event != nullptr) *event = first.number;
+  const auto size = static_cast<ssize_t>(first.data.size());
+  if (size > 0) std::memcpy(buffer, first.data.data(), first.data.size());
+  drop_front(flags);
+  return size;
+}
+
+ssize_t Eq::read(std::uint32_t* event, void* buffer, std::size_t length, std::uint64_t flags) {
+  domains_.progress();
+  const Guard guard(lock_);
+  return take(event, buffer, length, flags);
+}
+
+ssize_t Eq::sread(std::uint32_t* event, void* buffer, std::size_t length, int timeout,
+                  std::uint64_t flags) {
+  if (!waiter_.can_sleep()) return -FI_ENOSYS;
+  const nic::NoCancel no_cancel;
+  const Time end = end_of_timeout(clock_now(), timeout);
+  for (;;) {
+    domains_.progress();
+    const int activity = domains_.activity();
+    const Guard guard(lock_);
+    const ssize_t result = take(event, buffer, length, flags);
+    if (result != -FI_EAGAIN || clock_now() >= end) return result;
+    if (!waiter_.sleep(lock_, activity, end)) return -FI_EAGAIN;
+  }
+}
+
+ssize_t Eq::read_error(fi_eq_err_entry* buffer, std::uint64_t flags) {
+  const Guard guard(lock_);
+  if (events_.empty() || !events_.front().is_error) return -FI_EAGAIN;
+  fi_eq_err_entry error;
+  std::memcpy(&error, events_.front().data.data(), sizeof error);
+  error.err_data = buffer->err_data;  // the caller's own room, nothing to put in
+  *buffer = error;
+  drop_front(flags);
+  return sizeof error;
+}
+
+int Eq::try_wait() {
+  if (!waiter_.has_object()) return -FI_EINVAL;
+  domains_.activity();
+  const Guard guard(lock_);
+  if (!events_.empty()) return -FI_EAGAIN;
+  waiter_.arm();
+  return 0;
+}
+
+int Eq::control(int command, void* argument) noexcept {
+  const Guard guard(lock_);
+  return waiter_.control(command, argument, domains_.descriptor());
+}
+
+bool Eq::pending() noexcept {
+  const Guard guard(lock_);
+  return !events_.empty();
+}
+
+int EqBinding::open(Eq& eq, Engine& engine) noexcept {
+  if (eq_ != nullptr) {
+    FI_WARN(&provider, FI_LOG_EQ, "bind: an EQ is bound already\n");
+    return -FI_EINVAL;
+  }
+  if (const int result = eq.attach(engine); result != 0) return result;
+  hold_ = Hold(eq.references());
+  eq_ = &eq;
+  engine_ = &engine;
+  return 0;
+}
+
+int eq_open(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** eq, void* context) noexcept {
+  return guarded([&] {
+    Eq* opened = nullptr;
+    const fi_eq_attr preset{};
+    const int result =
+        Eq::open(Fabric::from(fabric), attr != nullptr ? *attr : preset, context, opened);
+    if (result == 0) *eq = opened;
+    return result;
+  });
+}
+
+}  // namespace uet::prov

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// From an fi_info to an address of our own.
+#include "objects/identity.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "errors.h"
+#include "objects/domain.h"
+#include "provider.h"
+
+namespace uet::prov {
+namespace {
+
+int refuse(int error, const char* why) {
+  FI_WARN(&provider, FI_LOG_EP_CTRL, "fi_endpoint: %s\n", why);
+  return error;
+}
+
+// SES-159: a profile contains the smaller ones.
+std::uint8_t capabilities_of(const Params& params) {
+  std::uint8_t capabilities = av::kAiBase;
+  if (params.profile != Profile::AiBase) capabilities |= av::kAiFull;
+  if (params.profile == Profile::Hpc) capabilities |= av::kHpc;
+  if (params.core.ses.short_headers) capabilities |= av::kOptimizedNonMatching;
+  return capabilities;
+}
+
+}  // namespace
+
+Identity::Identity(Domain& domain, JobId job, bool has_auth_key)
+    : domain_(domain),
+      engine_(domain.engine()),
+      hold_(domain.references()),
+      job_(job),
+      has_auth_key_(has_auth_key) {}
+
+const AddressFormat& Identity::format() const { return domain_.format(); }
+
+int Identity::take(Domain& domain, const fi_info& info, std::size_t count,
+                   std::shared_ptr<Identity>& out) {
+  JobId job = domain.job();
+  if (info.ep_attr->auth_key_size != 0) {
+    const auto own = job_of(info.ep_attr->auth_key, info.ep_attr->auth_key_size);
+    if (!own) return refuse(-FI_EINVAL, "auth_key is not a JobID of 3 bytes");
+    job = own.value();
+  }
+  const bool has_key = info.ep_attr->auth_key_size != 0 || domain.auth_job().has_value();
+  av::UetAddress wanted;
+  if (info.src_addr != nullptr) {
+    const auto decoded = AddressFormat::decode(info.addr_format, info.src_addr, info.src_addrlen);
+    if (!decoded) return refuse(-FI_EINVAL, "src_addr is not of addr_format");
+    wanted = *decoded;
+  }
+  const std::shared_ptr<Identity> identity(new Identity(domain, job, has_key));
+  Identity& self = *identity;
+  const Guard guard(self.engine_.lock());
+  const int result = self.take_name(wanted, count, false);
+  if (result == 0) out = identity;
+  return result;
+}
+
+int Identity::rename(const av::UetAddress& wanted) {
+  const Guard guard(engine_.lock());
+  domain_.give_back(name_.start_resource_index, count_);
+  const int result = take_name(wanted, count_, true);
+  // Its own indices are still free, for want of anyone who could have taken them.
+  if (result != 0) (void)domain_.take_resource_indices(name_.start_resource_index, count_).ok();
+  return result;
+}
+
+int Identity::take_name(const av::UetAddress& wanted, std::size_t count, bool exact) {
+  const FepAddress here = engine_.local_address();
+  const bool other_ip =
+      wanted.fabric_address.bytes != FabricAddress{}.bytes && wanted.fabric_address != here.ip;
+  if (other_ip || (wanted.udp_port != 0 && wanted.udp_port != here.port)) {
+    return refuse(-FI_EADDRNOTAVAIL, "the address is not one of the domain's FEP");
+  }
+  const auto place = place_of(here.port);
+  if (place && wanted.has(av::kPidOnFepValid) &&
+      wanted.pid_on_fep.value % kSharedPlaces != *place) {
+    return refuse(
+        -FI_EADDRNOTAVAIL,
+        "packets to this pid_on_fep go to another process of the shared port: ask for one "
+        "that is the place modulo 32, or for none");
+  }
+  const bool by_port = av::port_name_of(wanted, first_udp_port()).has_value();
+  std::optional<ResourceIndex> index;
+  if (wanted.has(av::kResourceIndexValid)) index = wanted.start_resource_index;
+  auto taken = domain_.take_resource_indices(index, count);
+  if (!taken && by_port && !exact) taken = domain_.take_resource_indices({}, count);
+  if (!taken) return refuse(to_fi_errno(taken.error()), "no free resource index");
+  av::UetAddress name = av::default_address(here, taken.value());
+  name.capabilities = capabilities_of(engine_.params());
+  name.num_resource_indices = static_cast<std::uint16_t>(count);
+  if (!by_port) {
+    if (wanted.has(av::kPidOnFepValid)) name.pid_on_fep = wanted.pid_on_fep;
+    if (wanted.has(av::kInitiatorIdValid)) name.initiator_id = wanted.initiator_id;
+    if (wanted.has(av::kAbsolute)) name.flags |= av::kAbsolute;
+  }
+  if (!domain_.format().can_name(name)) {
+    domain_.give_back(taken.value(), count);
+    return refuse(-FI_EADDRNOTAVAIL, "the domain's addr_format cannot express the address");
+  }
+  name_ = name;
+  count_ = count;
+  return 0;
+}
+
+Identity::~Identity() {
+  if (engine_.dead()) return;
+  const Guard guard(engine_.lock());
+  domain_.give_back(name_.start_resource_index, count_);
+}
+
+int Identity::get_name(void* address, std::size_t* length) const {
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  const std::vector<std::byte> bytes = domain_.format().encode(name_);
+  const std::size_t room = *length;
+  *length = bytes.size();
+  if (room > 0 && address != nullptr) {
+    std::memcpy(address, bytes.data(), std::min(room, bytes.size()));
+  }
+  return room < bytes.size() ? -FI_ETOOSMALL : 0;
+}
+
+}  // namespace uet::prov

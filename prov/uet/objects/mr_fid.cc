@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Registration in every mr_mode that a domain may have been opened with: offsets and keys of the
+// application's choice, or virtual addresses and keys of ours; valid at once, or only from
+// fi_mr_enable on.
+#include "objects/mr_fid.h"
+
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include "compat.h"
+#include "errors.h"
+#include "hmem/cuda.h"
+#include "objects/domain.h"
+#include "objects/endpoint_fid.h"
+#include "objects/eq.h"
+#include "objects/scalable_ep.h"
+#include "ops.h"
+
+namespace uet::prov {
+namespace {
+
+constexpr std::uint64_t kAccess =
+    FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_COLLECTIVE;
+// Beside those of any memory, with FI_HMEM: how its device's interface has allocated it.
+constexpr std::uint64_t kFlags = FI_RMA_EVENT;
+constexpr std::uint64_t kHmemFlags = FI_HMEM_DEVICE_ONLY | FI_HMEM_HOST_ALLOC | kMrDmabuf;
+
+int refuse(int error, const char* why) {
+  FI_WARN(&provider, FI_LOG_MR, "%s\n", why);
+  return error;
+}
+
+int close_fid(fid* fid) noexcept { return Mr::from(fid).close(); }
+
+int mr_bind(fid* fid, struct fid* other, std::uint64_t flags) noexcept {
+  return guarded([&] { return Mr::from(fid).bind(other, flags); });
+}
+
+int mr_control(fid* fid, int command, void* argument) noexcept {
+  switch (command) {
+    case FI_ENABLE:
+      return Mr::from(fid).enable();
+    case FI_REFRESH:  // pages are looked at when they are used
+      return 0;
+    case FI_GET_RAW_MR:
+      return Mr::from(fid).get_raw(*static_cast<const struct fi_mr_raw_attr*>(argument));
+    default:
+      return -FI_ENOSYS;
+  }
+}
+
+fi_ops mr_fid_ops = {
+    .size = sizeof(fi_ops),
+    .close = close_fid,
+    .bind = mr_bind,
+    .control = mr_control,
+    .ops_open = no_ops_open,
+    .tostr = no_tostr,
+    .ops_set = no_ops_set,
+};
+
+std::uint8_t remote_access(std::uint64_t access) {
+  return static_cast<std::uint8_t>(((access & FI_REMOTE_READ) != 0 ? ri::kRemoteRead : 0) |
+                                   ((access & FI_REMOTE_WRITE) != 0 ? ri::kRemoteWrite : 0));
+}
+
+// Whose memory it is; fi_mr(3) says nothing of that to domains without FI_HMEM.
+int check_interface(const fi_mr_attr& attr, std::uint64_t flags) {
+  const bool has_cuda = attr.iface == FI_HMEM_CUDA && Cuda::driver() != nullptr;
+  if (attr.iface != FI_HMEM_SYSTEM && !has_cuda) {
+    return refuse(-FI_ENOSYS,
+                  "fi_mr_regattr: FI_HMEM_SYSTEM, and FI_HMEM_CUDA where there is CUDA");
+  }
+  if ((flags & FI_HMEM_DEVICE_ONLY) != 0 && attr.iface == FI_HMEM_SYSTEM) {
+    return refuse(-FI_EINVAL, "fi_mr_regattr: FI_HMEM_DEVICE_ONLY, but iface is FI_HMEM_SYSTEM");
+  }
+  return 0;
+}
+
+int check_attr(const fi_mr_attr& attr, std::uint64_t flags, Domain& domain) {
+  const bool knows_hmem = domain.engine().knows_hmem();
+  const std::uint64_t hmem_flags =
+      domain.version() < kApiDmabuf ? kHmemFlags & ~kMrDmabuf : kHmemFlags;
+  if ((flags & ~(knows_hmem ? kFlags | hmem_flags : kFlags)) != 0) {
+    return refuse(-FI_EBADFLAGS, knows_hmem ? "fi_mr_reg: a flag that is not supported"
+                                            : "fi_mr_reg: without FI_HMEM only FI_RMA_EVENT");
+  }
+  if (attr.iov_count > 1 || (attr.iov_count == 1 && attr.mr_iov == nullptr)) {
+    return refuse(-FI_EINVAL, "fi_mr_reg: mr_iov_limit is 1");
+  }
+  if (attr.offset != 0) return refuse(-FI_EINVAL, "fi_mr_reg: offset must be 0");
+  if ((attr.access & ~kAccess) != 0) return refuse(-FI_EINVAL, "fi_mr_reg: access not valid");
+  return knows_hmem ? check_interface(attr, flags) : 0;
+}
+
+}  // namespace
+
+Mr::Mr(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags)
+    : fid_mr{}, domain_(domain), engine_(domain.engine()), flags_(flags) {
+  fid.fclass = FI_CLASS_MR;
+  fid.context = attr.context;
+  fid.ops = &mr_fid_ops;
+  mem_desc = static_cast<fid_mr*>(this);
+  holds_[0] = Hold(domain.references());
+}
+
+int Mr::map_dmabuf(const MrDmabuf& buffer) {
+  base_ = static_cast<std::byte*>(buffer.base) + buffer.offset;
+  length_ = buffer.length;
+  dmabuf_ = Dmabuf::map(buffer.fd, buffer.offset, length_, base_);
+  if (dmabuf_ == nullptr) {
+    return refuse(-FI_EOPNOTSUPP, "fi_mr_regattr: the dmabuf cannot be mapped for the CPU");
+  }
+  hmem_ = dmabuf_.get();
+  return 0;
+}
+
+// Where it is, and how its bytes are reached.
+int Mr::find_memory(const fi_mr_attr& attr) {
+  if ((flags_ & kMrDmabuf) != 0) {
+    if (attr.iov_count != 1)
+      return refuse(-FI_EINVAL, "fi_mr_regattr: FI_MR_DMABUF, but no dmabuf");
+    return map_dmabuf(*reinterpret_cast<const MrDmabuf*>(attr.mr_iov));
+  }
+  if (attr.iov_count == 1) {
+    base_ = static_cast<std::byte*>(attr.mr_iov->iov_base);
+    length_ = attr.mr_iov->iov_len;
+  }
+  const bool of_device = engine_.knows_hmem() && attr.iface == FI_HMEM_CUDA;
+  if (of_device && (flags_ & FI_HMEM_HOST_ALLOC) == 0) {  // cuMemAllocHost: the CPU's too
+    CudaMemory* memory = Cuda::driver()->memory_of(attr.device.cuda);
+    if (memory == nullptr) return refuse(-FI_EINVAL, "fi_mr_regattr: there is no such CUDA device");
+    if (length_ != 0 && !memory->holds(base_, length_)) {
+      return refuse(-FI_EINVAL, "fi_mr_regattr: this is not memory of a CUDA device");
+    }
+    hmem_ = memory;
+  } else if (base_ == nullptr && length_ != 0) {
+    length_ = SIZE_MAX;  // all memory
+  }
+  return 0;
+}
+
+// Without remote rights nobody asks for the key, and then it need not be unique.
+int Mr::enter(const fi_mr_attr& attr) {
+  ri::MemoryRegion region;
+  region.base = base_;
+  region.length = length_;
+  region.device = hmem_;
+  if (domain_.mr_mode_has(FI_MR_VIRT_ADDR)) {
+    region.virtual_base = reinterpret_cast<std::uintptr_t>(region.base);
+  }
+  base_address_ = region.virtual_base;
+  region.access = remote_access(attr.access);
+  region.observer = this;
+  if (attr.auth_key_size != 0) {
+    const auto job = job_of(attr.auth_key, attr.auth_key_size);
+    if (!job) return refuse(-FI_EINVAL, "fi_mr_regattr: auth_key is not a JobID of 3 bytes");
+    region.job = job.value();
+  } else {
+    region.job = domain_.auth_job();  // fi_mr(3): the domain's key, if it was opened with one
+  }
+  enabled_ = !domain_.mr_mode_has(FI_MR_ENDPOINT) &&
+             !(domain_.mr_mode_has(FI_MR_RMA_EVENT) && (flags_ & FI_RMA_EVENT) != 0);
+  region.enabled = enabled_;
+  const Guard guard(engine_.lock(), engine_.lock().called_out());
+  if (domain_.mr_mode_has(FI_MR_PROV_KEY)) {
+    const auto added = engine_.fep().regions().add(region);
+    if (!added) return to_fi_errno(added.error());
+    key = added.value().value;
+  } else {
+    key = attr.requested_key;
+    if (region.access == 0) return 0;
+    const auto added = engine_.fep().regions().add_with_key(region, Rkey{key});
+    if (!added) {
+      FI_WARN(&provider, FI_LOG_MR, "fi_mr_reg: key 0x%llx is taken, or not of 48 bits\n",
+              static_cast<unsigned long long>(key));
+      return added.error() == Error::Invalid ? -FI_EKEYREJECTED : to_fi_errno(added.error());
+    }
+  }
+  entered_ = true;
+  return 0;
+}
+
+int Mr::open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, Mr*& out) {
+  if (domain.engine().dead()) return -FI_EOPNOTSUPP;
+  if (const int result = check_attr(attr, flags, domain); result != 0) return result;
+  std::unique_ptr<Mr> mr(new Mr(domain, attr, flags));
+  if (const int result = mr->find_memory(attr); result != 0) return result;
+  if (const int result = mr->enter(attr); result != 0) return result;
+  mr->tell_nic();
+  out = mr.release();
+  return 0;
+}
+
+// A device of the NIC's may read it when it is sent from. If it cannot, nobody misses anything.
+void Mr::tell_nic() {
+  if (base_ == nullptr || length_ == 0 || hmem_ != nullptr) return;
+  if (!engine_.nic().caps().reads_registered_memory) return;
+  const Guard guard(engine_.lock(), engine_.lock().called_out());
+  nic_memory_ = engine_.nic().register_memory({base_, length_});
+}
+
+int Mr::close() noexcept {
+  if ((entered_ || nic_memory_ != 0) && !engine_.dead()) {
+    const Guard guard(engine_.lock(), engine_.lock().called_out());
+    if (nic_memory_ != 0) engine_.nic().forget_memory(nic_memory_);
+    if (entered_) {
+      [[maybe_unused]] const auto removed = engine_.fep().regions().remove(Rkey{key});
+      UET_ASSERT(removed.ok());
+    }
+  }
+  delete this;
+  return 0;
+}
+
+template <class Change>
+void Mr::change_region(Change change) {
+  if (!entered_) return;
+  const Guard guard(engine_.lock());
+  change(*engine_.fep().regions().find(Rkey{key}));
+}
+
+int Mr::bind_counter(Cntr& counter, std::uint64_t flags) {
+  constexpr std::uint64_t kEvents = FI_REMOTE_READ | FI_REMOTE_WRITE;
+  if (&counter.engine() != &engine_) {
+    return refuse(-FI_EDOMAIN, "fi_mr_bind: the counter belongs to another domain");
+  }
+  if (flags == 0 || (flags & ~kEvents) != 0) {
+    return refuse(-FI_EBADFLAGS, "fi_mr_bind: a counter takes FI_REMOTE_READ, FI_REMOTE_WRITE");
+  }
+  if (domain_.mr_mode_has(FI_MR_RMA_EVENT) && (enabled_ || (flags_ & FI_RMA_EVENT) == 0)) {
+    return refuse(-FI_EOPBADSTATE,
+                  "fi_mr_bind: register with FI_RMA_EVENT, bind, then fi_mr_enable");
+  }
+  const bool read = (flags & FI_REMOTE_READ) != 0;
+  const bool write = (flags & FI_REMOTE_WRITE) != 0;
+  if ((read && remote_read_ != nullptr) || (write && remote_write_ != nullptr)) {
+    return refuse(-FI_EINVAL, "fi_mr_bind: a counter is bound for this already");
+  }
+  Hold hold(counter.references());
+  const Guard guard(engine_.lock());
+  if (read) {
+    remote_read_ = &counter;
+    holds_[2] = std::move(hold);
+    if (write) holds_[3] = Hold(counter.references());
+  } else {
+    holds_[3] = std::move(hold);
+  }
+  if (write) remote_write_ = &counter;
+  return 0;
+}
+
+// From now on only operations that go to this endpoint may touch the region (SES-135).
+int Mr::bind_endpoint(Engine& engine, References& references, ResourceIndex first,
+                      std::size_t count, std::uint64_t flags) {
+  if (&engine != &engine_) {
+    return refuse(-FI_EDOMAIN, "fi_mr_bind: the endpoint belongs to another domain");
+  }
+  if (flags != 0) return refuse(-FI_EBADFLAGS, "fi_mr_bind: an endpoint takes no flags");
+  if (bound_) return refuse(-FI_EINVAL, "fi_mr_bind: an endpoint is bound already");
+  if (domain_.mr_mode_has(FI_MR_ENDPOINT) && enabled_) {
+    return refuse(-FI_EOPBADSTATE, "fi_mr_bind: before fi_mr_enable");
+  }
+  bound_ = true;
+  holds_[1] = Hold(references);
+  change_region([&](ri::MemoryRegion& region) {
+    region.ri = first;
+    region.ri_count = static_cast<std::uint16_t>(count);
+  });
+  return 0;
+}
+
+int Mr::bind(struct fid* other, std::uint64_t flags) {
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  switch (other->fclass) {
+    case FI_CLASS_CNTR:
+      return bind_counter(Cntr::from(other), flags);
+    case FI_CLASS_EP:
+    case FI_CLASS_RX_CTX: {
+      Endpoint& endpoint = EndpointFid::from(other).endpoint();
+      return bind_endpoint(endpoint.engine(), endpoint.references(), endpoint.resource_index(), 1,
+                           flags);
+    }
+    case FI_CLASS_SEP: {
+      ScalableEndpoint& endpoint = ScalableEndpoint::from(other);
+      const Identity& identity = endpoint.identity();
+      return bind_endpoint(endpoint.engine(), endpoint.references(), identity.resource_index(0),
+                           identity.count(), flags);
+    }
+    default:
+      return refuse(-FI_EINVAL, "fi_mr_bind: a counter or an endpoint");
+  }
+}
+
+int Mr::enable() {
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  if (domain_.mr_mode_has(FI_MR_ENDPOINT) && !bound_) {
+    return refuse(-FI_EOPBADSTATE, "fi_mr_enable: no endpoint is bound (FI_MR_ENDPOINT)");
+  }
+  enabled_ = true;
+  change_region([](ri::MemoryRegion& region) { region.enabled = true; });
+  return 0;
+}
+
+int Mr::get_raw(const struct fi_mr_raw_attr& request) const noexcept {
+  if (request.key_size == nullptr) return refuse(-FI_EINVAL, "fi_mr_raw_attr: no key_size");
+  const std::size_t room = *request.key_size;
+  *request.key_size = sizeof key;
+  if (request.base_addr != nullptr) *request.base_addr = base_address_;
+  if (room < sizeof key || request.raw_key == nullptr) return -FI_ETOOSMALL;
+  std::memcpy(request.raw_key, &key, sizeof key);
+  return 0;
+}
+
+void Mr::accessed(std::uint8_t access, std::uint64_t length) noexcept {
+  const bool reads = (access & ri::kRemoteRead) != 0;
+  const bool writes = (access & ri::kRemoteWrite) != 0;
+  if (reads && remote_read_ != nullptr) remote_read_->count(true, length);
+  if (writes && remote_write_ != nullptr) remote_write_->count(true, length);
+}
+
+int map_raw_key(const struct fi_mr_map_raw& request) noexcept {
+  if (request.raw_key == nullptr || request.key == nullptr ||
+      request.key_size != sizeof(std::uint64_t)) {
+    return refuse(-FI_EINVAL, "fi_mr_map_raw: a raw key has 8 bytes");
+  }
+  std::memcpy(request.key, request.raw_key, sizeof(std::uint64_t));
+  return 0;
+}
+
+int mr_reg(fid* domain, const void* buffer, std::size_t length, std::uint64_t access,
+           std::uint64_t offset, std::uint64_t requested_key, std::uint64_t flags, fid_mr** mr,
+           void* context) noexcept {
+  const iovec iov{const_cast<void*>(buffer), length};
+  return mr_regv(domain, &iov, 1, access, offset, requested_key, flags, mr, context);
+}
+
+int mr_regv(fid* domain, const iovec* iov, std::size_t count, std::uint64_t access,
+            std::uint64_t offset, std::uint64_t requested_key, std::uint64_t flags, fid_mr** mr,
+            void* context) noexcept {
+  fi_mr_attr attr{};
+  attr.mr_iov = iov;
+  attr.iov_count = count;
+  attr.access = access;
+  attr.offset = offset;
+  attr.requested_key = requested_key;
+  attr.context = context;
+  return mr_regattr(domain, &attr, flags, mr);
+}
+
+int mr_regattr(fid* domain, const fi_mr_attr* attr, std::uint64_t flags, fid_mr** mr) noexcept {
+  return guarded([&] {
+    Domain& parent = Domain::from(domain);
+    // Callers of an older API may have a shorter struct.
+    fi_mr_attr known{};
+    std::memcpy(&known, attr, mr_attr_bytes(parent.version()));
+    Mr* opened = nullptr;
+    const int result = Mr::open(parent, known, flags, opened);
+    if (result != 0) return result;
+    *mr = opened;  // before the event can be read
+    const int told = guarded([&] {
+      parent.registered(*opened);
+      return 0;
+    });
+    if (told != 0) opened->close();
+    return told;
+  });
+}
+
+}  // namespace uet::prov

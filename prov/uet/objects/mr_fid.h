@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// fid_mr: registered memory. Nothing is pinned or mapped; a region is an entry of ri::MrTable, with
+// the counters of those who want to know when a peer has touched it.
+#pragma once
+
+#include <rdma/fi_domain.h>
+
+#include <array>
+#include <memory>
+
+#include "compat.h"
+#include "hmem/dmabuf.h"
+#include "objects/cntr.h"
+#include "objects/engine.h"
+#include "objects/references.h"
+
+namespace uet::prov {
+
+class Domain;
+
+// fi_ops_mr: fi_mr(3).
+int mr_reg(fid* domain, const void* buffer, std::size_t length, std::uint64_t access,
+           std::uint64_t offset, std::uint64_t requested_key, std::uint64_t flags, fid_mr** mr,
+           void* context) noexcept;
+int mr_regv(fid* domain, const iovec* iov, std::size_t count, std::uint64_t access,
+            std::uint64_t offset, std::uint64_t requested_key, std::uint64_t flags, fid_mr** mr,
+            void* context) noexcept;
+int mr_regattr(fid* domain, const fi_mr_attr* attr, std::uint64_t flags, fid_mr** mr) noexcept;
+
+// What fi_mr_map_raw and fi_mr_unmap_key do (fi_control of the domain): a raw key is the key in
+// memory order, so that nothing has to be kept.
+int map_raw_key(const struct fi_mr_map_raw& request) noexcept;
+
+class Mr final : public fid_mr, public ri::AccessObserver {
+ public:
+  static Mr& from(struct fid* fid) { return static_cast<Mr&>(*reinterpret_cast<fid_mr*>(fid)); }
+  static int open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, Mr*& out);
+
+  // That of fi_mr_desc.
+  static const Mr& of_descriptor(void* descriptor) {
+    return *static_cast<const Mr*>(static_cast<fid_mr*>(descriptor));
+  }
+  // Who copies its bytes; nullptr for memory of the CPU.
+  Hmem* hmem() const { return hmem_; }
+  // Does all of this lie in it?
+  bool holds(const std::byte* address, std::size_t bytes) const {
+    return address >= base_ && bytes <= length_ &&
+           static_cast<std::size_t>(address - base_) <= length_ - bytes;
+  }
+
+  // What the calls of the same name do.
+  int close() noexcept;
+  int bind(struct fid* other, std::uint64_t flags);
+  int enable();
+  int get_raw(const struct fi_mr_raw_attr& request) const noexcept;
+
+  // ri::AccessObserver, under the domain's lock.
+  void accessed(std::uint8_t access, std::uint64_t length) noexcept override;
+
+ private:
+  Mr(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags);
+  int find_memory(const fi_mr_attr& attr);
+  int map_dmabuf(const MrDmabuf& buffer);
+  int enter(const fi_mr_attr& attr);
+  void tell_nic();
+  int bind_counter(Cntr& counter, std::uint64_t flags);
+  int bind_endpoint(Engine& engine, References& references, ResourceIndex first, std::size_t count,
+                    std::uint64_t flags);
+  template <class Change>
+  void change_region(Change change);
+
+  Domain& domain_;
+  Engine& engine_;
+  std::array<Hold, 4> holds_;  // domain, endpoint, two counters
+  const std::uint64_t flags_;
+  std::byte* base_ = nullptr;  // where it is, for the CPU or for its device
+  std::size_t length_ = 0;
+  Hmem* hmem_ = nullptr;
+  std::unique_ptr<Dmabuf> dmabuf_;
+  std::uint64_t base_address_ = 0;  // what peers give for the first byte
+  bool entered_ = false;            // in the table: a peer can reach it
+  bool enabled_ = false;
+  bool bound_ = false;            // to an endpoint
+  std::uint64_t nic_memory_ = 0;  // Nic::register_memory
+  Cntr* remote_read_ = nullptr;
+  Cntr* remote_write_ = nullptr;
+};
+
+}  // namespace uet::prov

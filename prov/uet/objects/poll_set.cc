@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// One pass of progress for all, then a look at each.
+#include "objects/poll_set.h"
+
+#include <algorithm>
+
+#include "objects/cntr.h"
+#include "objects/cq.h"
+#include "objects/domain.h"
+#include "ops.h"
+
+namespace uet::prov {
+namespace {
+
+int close_fid(fid* fid) noexcept { return PollSet::from(fid).close(); }
+
+int set_add(fid_poll* set, fid* member, std::uint64_t flags) noexcept {
+  return PollSet::from(set).add(member, flags);
+}
+
+int set_del(fid_poll* set, fid* member, std::uint64_t flags) noexcept {
+  return PollSet::from(set).remove(member, flags);
+}
+
+int set_poll(fid_poll* set, void** contexts, int count) noexcept {
+  return PollSet::from(set).poll(contexts, count);
+}
+
+fi_ops set_fid_ops = {
+    .size = sizeof(fi_ops),
+    .close = close_fid,
+    .bind = no_bind,
+    .control = no_control,
+    .ops_open = no_ops_open,
+    .tostr = no_tostr,
+    .ops_set = no_ops_set,
+};
+
+fi_ops_poll set_ops = {
+    .size = sizeof(fi_ops_poll),
+    .poll = set_poll,
+    .poll_add = set_add,
+    .poll_del = set_del,
+};
+
+int refuse(int error, const char* why) noexcept {
+  FI_WARN(&provider, FI_LOG_DOMAIN, "poll set: %s\n", why);
+  return error;
+}
+
+}  // namespace
+
+PollSet::PollSet(Domain& domain)
+    : fid_poll{}, engine_(domain.engine()), hold_(domain.references()) {
+  fid.fclass = FI_CLASS_POLL;
+  fid.ops = &set_fid_ops;
+  ops = &set_ops;
+}
+
+int PollSet::close() noexcept {
+  if (!members_.empty()) return -FI_EBUSY;
+  delete this;
+  return 0;
+}
+
+int PollSet::add(struct fid* member, std::uint64_t flags) noexcept {
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  const bool is_queue = member->fclass == FI_CLASS_CQ;
+  if (flags != 0 || (!is_queue && member->fclass != FI_CLASS_CNTR)) {
+    return refuse(-FI_EINVAL, "only CQs and counters can be added, without flags");
+  }
+  Engine& its_engine = is_queue ? Cq::from(member).engine() : Cntr::from(member).engine();
+  if (&its_engine != &engine_) return refuse(-FI_EDOMAIN, "the object is of another domain");
+  References& references =
+      is_queue ? Cq::from(member).references() : Cntr::from(member).references();
+  return guarded([&] {
+    const Guard guard(engine_.lock());
+    members_.push_back({member, Hold(references)});
+    return 0;
+  });
+}
+
+int PollSet::remove(struct fid* member, std::uint64_t flags) noexcept {
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  if (flags != 0) return refuse(-FI_EINVAL, "flags must be 0");
+  const Guard guard(engine_.lock());
+  const auto found = std::find_if(members_.begin(), members_.end(),
+                                  [&](const Member& each) { return each.fid == member; });
+  if (found == members_.end()) return refuse(-FI_EINVAL, "the object is not in the set");
+  members_.erase(found);
+  return 0;
+}
+
+int PollSet::poll(void** contexts, int count) noexcept {
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  const Guard guard(engine_.lock());
+  engine_.progress(clock_now());
+  int found = 0;
+  for (const Member& member : members_) {
+    if (found >= count) break;
+    const bool news = member.fid->fclass == FI_CLASS_CQ ? !Cq::from(member.fid).empty()
+                                                        : Cntr::from(member.fid).poll_changed();
+    if (news) contexts[found++] = member.fid->context;
+  }
+  return found;
+}
+
+int poll_open(fid_domain* domain, fi_poll_attr* attr, fid_poll** set) noexcept {
+  return guarded([&] {
+    Domain& parent = Domain::from(domain);
+    if (parent.engine().dead()) return -FI_EOPNOTSUPP;
+    if (attr != nullptr && attr->flags != 0) return refuse(-FI_EINVAL, "flags must be 0");
+    *set = new PollSet(parent);
+    return 0;
+  });
+}
+
+}  // namespace uet::prov

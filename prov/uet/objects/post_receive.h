@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// From a receive call to an operation of SES: the same for an endpoint's own queue of receives and
+// for one that endpoints share.
+#pragma once
+
+#include <rdma/fi_errno.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <span>
+
+#include "compat.h"
+#include "errors.h"
+#include "hmem/hmem.h"
+#include "objects/av_fid.h"
+#include "objects/engine.h"
+#include "objects/ep_options.h"
+#include "provider.h"
+#include "settings/hints.h"
+#include "uet/ses/api.h"
+
+namespace uet::prov {
+
+struct RxCall {
+  const iovec* iov = nullptr;
+  std::size_t count = 0;
+  fi_addr_t from = FI_ADDR_UNSPEC;
+  void* context = nullptr;
+  std::uint64_t flags = 0;
+  bool tagged = false;
+  std::uint64_t tag = 0;
+  std::uint64_t ignore = 0;
+  void* const* descriptors = nullptr;  // one for each piece, or none
+  bool locked = false;                 // the caller has the domain's lock (WorkQueue)
+  std::uint64_t mark = 0;              // goes into the user flags of SES beside `flags`
+};
+
+// How receives behave where they are posted.
+struct ReceiveSettings {
+  bool directed = false;         // honour the source (FI_DIRECTED_RECV)
+  bool tagged_directed = false;  // the same, of tagged receives
+  bool tagged_multi = false;     // FI_MULTI_RECV means something to tagged receives
+  std::size_t min_multi_receive = kDefaultMinMultiReceive;
+
+  static ReceiveSettings of(std::uint64_t caps) {
+    ReceiveSettings settings;
+    settings.directed = (caps & FI_DIRECTED_RECV) != 0;
+    settings.tagged_directed = (caps & (FI_DIRECTED_RECV | kTaggedDirectedRecv)) != 0;
+    settings.tagged_multi = (caps & kTaggedMultiRecv) != 0;
+    return settings;
+  }
+  // FI_MULTI_RECV as a default flag is for untagged receives, unless FI_TAGGED_MULTI_RECV says
+  // otherwise.
+  std::uint64_t tagged_defaults(std::uint64_t flags) const {
+    return tagged_multi ? flags : flags & ~static_cast<std::uint64_t>(FI_MULTI_RECV);
+  }
+};
+
+// What is wrong with a call; nullptr if nothing is.
+const char* refuse_receive(const RxCall& call, const ReceiveSettings& settings);
+
+using Slices = std::array<ses::IoSlice, ses::kMaxIoSlices>;
+
+// Bytes of all pieces together; nothing if their sum does not fit.
+inline std::optional<std::size_t> total_bytes(const iovec* iov, std::size_t count) {
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (__builtin_add_overflow(total, iov[i].iov_len, &total)) return {};
+  }
+  return total;
+}
+
+// Likewise; `count` is at most that of `slices`.
+inline std::optional<std::size_t> fill_slices(const iovec* iov, std::size_t count, Slices& slices) {
+  for (std::size_t i = 0; i < count; ++i) {
+    slices[i] = {static_cast<std::byte*>(iov[i].iov_base), iov[i].iov_len};
+  }
+  return total_bytes(iov, count);
+}
+
+// Some piece has bytes and no address.
+inline bool lacks_address(const iovec* iov, std::size_t count) {
+  return std::any_of(iov, iov + count, [](const iovec& piece) {
+    return piece.iov_base == nullptr && piece.iov_len != 0;
+  });
+}
+
+// What receives and looks at messages have in common.
+template <class Op>
+Op operation_of(const RxCall& call, const std::optional<ses::Peer>& source) {
+  Op op;
+  op.tagged = call.tagged;
+  op.tag = call.tag;
+  op.ignore = call.ignore;
+  op.source = source ? &*source : nullptr;
+  op.context = call.context;
+  op.user_flags = call.flags | call.mark;
+  return op;
+}
+
+// `queue`: a context or a queue of SES. With the lock, which the analysis does not see.
+template <class Queue>
+Result<void> hand_over(Engine& engine, Queue& queue, const RxCall& call,
+                       const ReceiveSettings& settings, const std::optional<ses::Peer>& source,
+                       Time now) noexcept UET_NO_THREAD_ANALYSIS {
+  ses::Ses& ses = engine.fep().ses();
+  if ((call.flags & (FI_PEEK | FI_DISCARD)) != 0) {
+    engine.progress(now);  // what has come belongs to the answer
+    auto op = operation_of<ses::PeekOp>(call, source);
+    op.claimed = (call.flags & FI_PEEK) == 0;
+    op.claim = !op.claimed && (call.flags & FI_CLAIM) != 0;
+    op.discard = (call.flags & FI_DISCARD) != 0;
+    return ses.peek(queue, op, now);
+  }
+  Slices slices;
+  if (!fill_slices(call.iov, call.count, slices)) return Error::Invalid;
+  if (engine.knows_hmem() &&
+      mark_devices(call.descriptors, std::span(slices.data(), call.count)) == Buffers::Wrong) {
+    return Error::Invalid;
+  }
+  auto op = operation_of<ses::ReceiveOp>(call, source);
+  op.local = std::span(slices.data(), call.count);
+  op.claim = (call.flags & FI_CLAIM) != 0;
+  op.multi = (call.flags & FI_MULTI_RECV) != 0;
+  op.min_free = settings.min_multi_receive;
+  return ses.receive(queue, op, now);
+}
+
+// The AV that `av` gives resolves the source. `post` calls hand_over, having reserved room for what
+// completes. Both are called with the lock.
+template <class GetAv, class Post>
+ssize_t post_receive(Engine& engine, const RxCall& call, const ReceiveSettings& settings, GetAv av,
+                     Post post) noexcept {
+  const auto refuse = [](int error, const char* why) {
+    FI_WARN(&provider, FI_LOG_EP_DATA, "receive: %s\n", why);
+    return error;
+  };
+  if (const char* why = refuse_receive(call, settings)) return refuse(-FI_EINVAL, why);
+  if (call.tagged && engine.params().profile == Profile::AiBase) {
+    return refuse(-FI_EOPNOTSUPP, "FI_UET_PROFILE=ai_base has no tagged messages");
+  }
+  if (call.tagged && call.ignore != 0 && engine.params().profile != Profile::Hpc) {  // SES-41
+    return refuse(-FI_EINVAL, "FI_UET_PROFILE: only the profile hpc ignores bits of a tag");
+  }
+
+  const Guard guard(engine.lock(), call.locked);
+  std::optional<ses::Peer> source;
+  const bool directed = call.tagged ? settings.tagged_directed : settings.directed;
+  if (directed && call.from != FI_ADDR_UNSPEC) {
+    if (const AvFid* known = av()) source = known->peer(call.from);
+    if (!source) return refuse(-FI_EINVAL, "its source is not in the AV");
+  }
+  const Time now = clock_now();
+  const Result<void> posted = post(source, now);
+  if (posted) {
+    engine.posted(now, (call.flags & FI_MORE) != 0);
+    return 0;
+  }
+  // Whoever repeats a post without reading a queue must get on all the same.
+  if (posted.error() == Error::Again) engine.progress(now);
+  if (posted.error() == Error::NotFound) {
+    return refuse(-FI_ENOENT, "FI_CLAIM: no message was claimed with this context");
+  }
+  return to_fi_errno(posted.error());
+}
+
+}  // namespace uet::prov

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// How counters leave the process: as text, as numbers through fi_open_ops, and when a signal asks.
+#include "objects/stats.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#include "objects/domain.h"
+#include "provider.h"
+#include "settings/params.h"
+#include "uet/fi_ext_uet.h"
+#include "uet/nic/interface.h"
+#include "uet/nic/middleware.h"
+
+namespace uet::prov {
+
+// ---- FI_UET_STATS -------------------------------------------------------------------------------
+
+void write_stats(const StatsDump& dump, const FepAddress& domain, const char* why,
+                 const fep::Stats& stats) {
+  const auto names = fep::counter_names();
+  std::vector<std::uint64_t> values(names.size());
+  fep::read_counters(stats, values);
+  std::string text = "uet statistics: process " + std::to_string(::getpid()) + ", domain " +
+                     nic::to_text(domain) + ", " + why + "\n";
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    text += names[i].name + " " + std::to_string(values[i]) + "\n";
+  }
+  const std::string file = nic::with_process_id(dump.file);
+  nic::FileDescriptor opened;
+  if (!file.empty()) {
+    opened = nic::FileDescriptor(nic::open_for_owner(file, O_WRONLY | O_APPEND));
+  }
+  const int fd = file.empty() ? STDERR_FILENO : opened.get();
+  if (fd < 0 || ::write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    FI_WARN(&provider, FI_LOG_DOMAIN, "FI_UET_STATS: cannot write the counters to '%s': %s\n",
+            file.empty() ? "standard error" : file.c_str(), std::strerror(errno));
+  }
+}
+
+// ---- fi_open_ops --------------------------------------------------------------------------------
+
+namespace {
+
+std::size_t stats_count(fid_domain*) noexcept { return fep::counter_names().size(); }
+
+int stats_describe(fid_domain*, std::size_t index, fi_uet_counter* counter) noexcept {
+  const auto names = fep::counter_names();
+  if (index >= names.size() || counter == nullptr) return -FI_EINVAL;
+  *counter = {names[index].name.c_str(), names[index].meaning.c_str()};
+  return 0;
+}
+
+ssize_t stats_read(fid_domain* fid, std::uint64_t* values, std::size_t count) noexcept {
+  return guarded([&]() -> ssize_t {
+    Engine& engine = Domain::from(fid).engine();
+    if (engine.dead()) return -FI_EOPNOTSUPP;
+    if (values == nullptr && count != 0) return -FI_EINVAL;
+    std::vector<std::uint64_t> all(fep::counter_names().size());
+    {
+      const Guard guard(engine.lock());
+      fep::read_counters(engine.fep().stats(), all);
+    }
+    const std::size_t given = std::min(count, all.size());
+    std::copy_n(all.begin(), given, values);
+    return static_cast<ssize_t>(given);
+  });
+}
+
+fi_uet_stats_ops stats_ops = {
+    .size = sizeof(fi_uet_stats_ops),
+    .count = stats_count,
+    .describe = stats_describe,
+    .read = stats_read,
+};
+
+}  // namespace
+
+int open_domain_ops(struct fid*, const char* name, std::uint64_t flags, void** ops,
+                    void* /*context*/) noexcept {
+  if (name == nullptr || ops == nullptr || flags != 0) return -FI_EINVAL;
+  if (std::strcmp(name, FI_UET_STATS_OPS) != 0) {
+    FI_WARN(&provider, FI_LOG_DOMAIN, "fi_open_ops: there is nothing named '%s', only '%s'\n", name,
+            FI_UET_STATS_OPS);
+    return -FI_ENOSYS;
+  }
+  return guarded([&] {
+    fep::counter_names();  // built now, where memory may be short
+    *ops = &stats_ops;
+    return 0;
+  });
+}
+
+// ---- the signal ---------------------------------------------------------------------------------
+
+namespace {
+
+constexpr int kSignal = SIGUSR2;
+constexpr std::size_t kPlaces = 64;
+
+std::array<StatsSignal::Place, kPlaces> places;
+std::atomic<pid_t> subscriber{0};
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<pid_t>::is_always_lock_free);
+
+// Async-signal-safe. A forked child shares the parent's events and must leave them alone.
+void on_signal(int) {
+  if (::getpid() != subscriber.load(std::memory_order_relaxed)) return;
+  const int saved = errno;
+  for (StatsSignal::Place& place : places) {
+    if (!place.used.load(std::memory_order_acquire)) continue;
+    place.requests.fetch_add(1, std::memory_order_relaxed);
+    const eventfd_t one = 1;
+    // Fails only when the counter is full, and then it is readable anyway.
+    [[maybe_unused]] const ssize_t result =
+        ::write(place.event.load(std::memory_order_relaxed), &one, sizeof one);
+  }
+  errno = saved;
+}
+
+// Puts the handler in place; false if the program has another one. It stays: a late signal must not
+// end the process.
+bool handle_signal() {
+  struct sigaction now {};
+  if (::sigaction(kSignal, nullptr, &now) != 0) return false;
+  if ((now.sa_flags & SA_SIGINFO) == 0 && now.sa_handler == on_signal) return true;
+  if ((now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != SIG_DFL) return false;
+  struct sigaction ours {};
+  ours.sa_handler = on_signal;
+  ours.sa_flags = SA_RESTART | SA_ONSTACK;
+  sigemptyset(&ours.sa_mask);
+  return ::sigaction(kSignal, &ours, nullptr) == 0;
+}
+
+}  // namespace
+
+bool StatsSignal::subscribe() noexcept {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (!handle_signal()) {
+    FI_WARN(&provider, FI_LOG_DOMAIN,
+            "FI_UET_STATS=signal has no effect: the program uses SIGUSR2 itself or ignores it; use "
+            "exit\n");
+    return false;
+  }
+  subscriber.store(::getpid(), std::memory_order_relaxed);
+  for (Place& place : places) {
+    if (place.used.load(std::memory_order_relaxed)) continue;
+    if (place.event.load(std::memory_order_relaxed) < 0) {
+      place.event.store(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), std::memory_order_relaxed);
+    }
+    if (place.event.load(std::memory_order_relaxed) < 0) break;
+    place_ = &place;
+    take();  // what came after the last owner had gone
+    place.used.store(true, std::memory_order_release);
+    return true;
+  }
+  FI_WARN(&provider, FI_LOG_DOMAIN,
+          "FI_UET_STATS=signal has no effect on this domain: no descriptor is free, or more than "
+          "%zu domains are open\n",
+          kPlaces);
+  return false;
+}
+
+StatsSignal::~StatsSignal() {
+  if (place_ != nullptr) place_->used.store(false, std::memory_order_release);
+}
+
+int StatsSignal::fd() const {
+  return place_ != nullptr ? place_->event.load(std::memory_order_relaxed) : -1;
+}
+
+// The event first: a request that comes in between leaves both set.
+bool StatsSignal::take() noexcept {
+  const nic::NoCancel no_cancel;
+  eventfd_t count = 0;
+  [[maybe_unused]] const int result = ::eventfd_read(place_->event.load(), &count);
+  return place_->requests.exchange(0, std::memory_order_relaxed) != 0;
+}
+
+}  // namespace uet::prov
