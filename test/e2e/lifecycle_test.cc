@@ -114,7 +114,7 @@ TEST(OpenAndClose, AManualDomainHasNoThreadWhateverItExchanges) {
   EXPECT_EQ(wait_for_all({&left, &right}), "");
 }
 
-// Decision 024: the receiver, which has been told of the message, makes no further call.
+// Decision 024: the receiver makes no call after the one that reports the message.
 TEST(OpenAndClose, ASendCompletesWhileTheReceiverComputes) {
   ChannelPair pair;
   std::byte byte{};

@@ -67,7 +67,7 @@ class NativeProbeTest : public testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(All, NativeProbeTest, testing::Values("", "--rod", "--crc"));
 
-TEST_P(NativeProbeTest, FindsNoDeviationOfOurs) {
+TEST_P(NativeProbeTest, FindsNoDeviationInThisProvider) {
   const char* hosts = std::getenv("UET_E2E_HOSTS");
   if (hosts == nullptr || std::string(hosts).find(":native") == std::string::npos) {
     GTEST_SKIP() << "needs the hosts of in_network packet:native,packet:native";

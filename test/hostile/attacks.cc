@@ -203,7 +203,7 @@ void key_scan(Stranger& stranger, const GoesOn& goes_on) {
   });
 }
 
-// Reads without a PDC, whose data would go to addresses that nobody has.
+// Reads without a PDC, whose data would go to addresses that no host has.
 void rudi_reads(Stranger& stranger, const GoesOn& goes_on) {
   wire::SesRequest read = request(wire::SesOpcode::Read, kDefaultJob, 4096);
   read.match_bits = stranger.known().idempotent_key;
