@@ -71,7 +71,7 @@ std::set<std::string> symbols_of(std::string_view nm_output) {
 // What the compiler, the C++ run time and pure functions of the C library may bring in.
 bool is_pure_symbol(std::string_view symbol) {
   // Memory, text of addresses, assertions of debug builds, the compiler's own.
-  constexpr std::array<std::string_view, 18> kNames = {"memcpy",
+  constexpr std::array<std::string_view, 19> kNames = {"memcpy",
                                                        "calloc",
                                                        "free",
                                                        "memmove",
@@ -88,7 +88,8 @@ bool is_pure_symbol(std::string_view symbol) {
                                                        "_GLOBAL_OFFSET_TABLE_",
                                                        "__dso_handle",
                                                        "__gxx_personality_v0",
-                                                       "_Unwind_Resume"};
+                                                       "_Unwind_Resume",
+                                                       "__popcountdi2"};
   constexpr std::array<std::string_view, 17> kMath = {
       "sqrt",  "pow",    "exp",     "exp2", "log",   "log2",  "log10", "ceil", "floor",
       "round", "lround", "llround", "fmod", "trunc", "ldexp", "fmin",  "fmax"};
