@@ -128,7 +128,8 @@ bool ReadAnswers::send(ReadAnswer& answer, const RequestView& view, const wire::
   answer.header = header_of(view, request, asked);
   answer.backlog_bytes = asked.length;
   const bool rudi = view.mode == DeliveryMode::Rudi;
-  if (rudi ? delivery_->respond(answer, now) : delivery_->send_on(view.pdc, answer, now)) return true;
+  if (rudi ? delivery_->respond(answer, now) : delivery_->send_on(view.pdc, answer, now))
+    return true;
   done(answer);
   return false;
 }
