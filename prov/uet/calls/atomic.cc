@@ -62,7 +62,7 @@ auto find(const Table& table, int number) {
   return found;
 }
 
-// Elements that one call may work on; compare-and-swap has room for one (WIRE 3.5).
+// Elements that one call may work on; a compare-and-swap packet holds one (WIRE 3.5).
 std::size_t most_elements(const AtomicKind& kind, std::uint32_t payload_mtu) {
   return kind.form == Kind::CompareAtomic ? 1 : payload_mtu / kind.element_bytes;
 }
@@ -88,7 +88,7 @@ bool in_bytes(const fi_ioc* pieces, std::size_t count, std::uint32_t element_byt
 
 // ---- the calls ---------------------------------------------------------------------------------
 
-// What the forms with single buffers and with arrays have in common.
+// The fields that calls with single buffers and calls with arrays have in common.
 AtomicCall call_of(Kind form, fi_datatype datatype, fi_op op, fi_addr_t to, std::uint64_t remote,
                    std::uint64_t key, void* context) {
   AtomicCall call;
@@ -206,7 +206,7 @@ bool is_valid(const fi_msg_atomic& msg, const fi_ioc* results, std::size_t resul
   const bool one = msg.rma_iov_count == 1 && msg.rma_iov != nullptr;
   if (fits && one && msg.rma_iov->count == count) return true;
   FI_WARN(&provider, FI_LOG_EP_DATA,
-          "fi_atomicmsg and its kin: one remote piece of as many elements is needed\n");
+          "fi_atomicmsg: use one remote piece with as many elements as the local buffers\n");
   return false;
 }
 
@@ -312,7 +312,7 @@ int query_atomic(fid_domain* domain, fi_datatype datatype, fi_op op, fi_atomic_a
   if ((flags & FI_TAGGED) != 0) return -FI_EOPNOTSUPP;  // none on tagged receive buffers
   if ((flags & ~kForms) != 0 || flags == kForms) {
     FI_WARN(&provider, FI_LOG_DOMAIN,
-            "fi_query_atomic: flags are 0, FI_FETCH_ATOMIC or FI_COMPARE_ATOMIC\n");
+            "fi_query_atomic: flags must be 0, FI_FETCH_ATOMIC or FI_COMPARE_ATOMIC\n");
     return -FI_EBADFLAGS;
   }
   Kind form = Kind::Atomic;
@@ -329,18 +329,18 @@ int query_atomic(fid_domain* domain, fi_datatype datatype, fi_op op, fi_atomic_a
 ssize_t Endpoint::atomic(const AtomicCall& call) noexcept {
   const auto kind = offered_kind(engine_, call.form, call.datatype, call.op);
   if (!kind || (call.flags & FI_TAGGED) != 0) {
-    return refuse(-FI_EOPNOTSUPP, "not an atomic that fi_query_atomic lists");
+    return refuse(-FI_EOPNOTSUPP, "atomic: not supported; fi_query_atomic tells which pairs are");
   }
   const bool reads = kind->op == AmoOp::Read;
   const std::size_t operand_count = reads ? 0 : call.operand_count;
   const std::size_t most = std::max({operand_count, call.compare_count, call.result_count});
   if (most > ses::kMaxIoSlices || (call.flags & FI_REMOTE_CQ_DATA) != 0) {
-    return refuse(-FI_EINVAL, "atomic: more than iov_limit pieces, or FI_REMOTE_CQ_DATA");
+    return refuse(-FI_EINVAL, "atomic: use at most iov_limit pieces, no FI_REMOTE_CQ_DATA");
   }
   if (engine_.knows_hmem() && (name_devices(call.operand_descriptors, operand_count) ||
                                name_devices(call.compare_descriptors, call.compare_count) ||
                                name_devices(call.result_descriptors, call.result_count))) {
-    return refuse(-FI_EOPNOTSUPP, "atomic: the buffers have to be of FI_HMEM_SYSTEM");
+    return refuse(-FI_EOPNOTSUPP, "atomic: use buffers of FI_HMEM_SYSTEM");
   }
   std::array<iovec, ses::kMaxIoSlices> operands;
   Slices compare;

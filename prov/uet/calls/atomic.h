@@ -20,7 +20,7 @@ int query_atomic(fid_domain* domain, fi_datatype datatype, fi_op op, fi_atomic_a
 std::optional<wire::AmoOp> amo_of(fi_op op);
 std::optional<wire::AmoDatatype> amo_of(fi_datatype datatype);
 
-// What an application asks for, as far as it does not depend on the endpoint.
+// The atomic that an application asks for, without the parts that depend on the endpoint.
 struct AtomicKind {
   ses::Kind form = ses::Kind::Atomic;
   wire::AmoOp op{};

@@ -42,7 +42,7 @@ ssize_t Endpoint::defer(const RxCall& call) noexcept {
   RxCall later = call;
   later.flags &= ~kTrigger;
   if ((call.flags & kLookFlags) != 0 || refuse_receive(later, receive_settings_) != nullptr) {
-    return refuse(-FI_EINVAL, "a receive that cannot be triggered");
+    return refuse(-FI_EINVAL, "FI_TRIGGER: not for invalid receives, peeks and claims");
   }
   return engine_.works().defer(*this, later);
 }
@@ -50,7 +50,12 @@ ssize_t Endpoint::defer(const RxCall& call) noexcept {
 ssize_t Endpoint::receive(const RxCall& call) noexcept {
   if ((call.flags & kTrigger) != 0) return defer(call);
   if (engine_.dead()) return -FI_EOPNOTSUPP;
-  if (!may_receive_) return refuse(-FI_EOPBADSTATE, "not enabled, or not for this");
+  if (!may_receive_) {
+    return refuse(
+        -FI_EOPBADSTATE,
+        "call fi_enable and bind a CQ or counter for receives first; with a shared receive "
+        "context, post the receive there");
+  }
   const auto post = [&](const std::optional<ses::Peer>& source, Time now) -> Result<void> {
     if (!reserve_receive()) return Error::Again;
     const auto posted = hand_over(engine_, *ses_context_, call, receive_settings_, source, now);
@@ -84,7 +89,7 @@ bool Endpoint::keep_sender(const ses::Completion& completion) noexcept {
   }
 }
 
-// What only the completions of receives and of peers' writes tell.
+// Fills in the fields that only completions of receives and of peers' writes have.
 void Endpoint::describe_receive(const ses::Completion& completion, Cq::Entry& entry) noexcept {
   if (completion.released) {
     // Without a message of its own, it says only that the buffer is the application's again.
@@ -101,7 +106,7 @@ void Endpoint::describe_receive(const ses::Completion& completion, Cq::Entry& en
   if (!from_message || (caps_ & (FI_SOURCE | FI_SOURCE_ERR)) == 0) return;
   entry.source = av_->source(completion.source, completion.source_initiator);
   if (entry.source != FI_ADDR_NOTAVAIL || (caps_ & FI_SOURCE_ERR) == 0 || entry.err != 0) return;
-  // fi_cq(3): received all the same, but from nobody that the AV knows.
+  // fi_cq(3): the message has been received, but the AV does not know its sender.
   entry.err = FI_EADDRNOTAVAIL;
   entry.has_error_data = keep_sender(completion);
 }

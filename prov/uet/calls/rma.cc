@@ -29,7 +29,7 @@ bool is_valid(const fi_msg_rma& msg) {
   if (msg.iov_count <= ses::kMaxIoSlices) length = total_bytes(msg.msg_iov, msg.iov_count);
   if (msg.rma_iov_count == 1 && msg.rma_iov != nullptr && length == msg.rma_iov->len) return true;
   FI_WARN(&provider, FI_LOG_EP_DATA,
-          "fi_readmsg, fi_writemsg: one remote piece of the same length is needed\n");
+          "fi_readmsg, fi_writemsg: use one remote piece as long as the local buffers\n");
   return false;
 }
 

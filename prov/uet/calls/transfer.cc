@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The endpoint's data path: from a call to an operation of SES, from its completion to an entry.
-// Nothing here allocates but the queue's room, when a post needs more than ever before.
+// Nothing here allocates memory, except that a CQ grows when a post needs more entries than before.
 #include <algorithm>
 #include <memory>
 #include <span>
@@ -61,7 +61,7 @@ bool counts(const ses::Completion& completion) {
 
 }  // namespace
 
-// A place for one operation, in the shared context too, and room for its completion.
+// Takes a slot for one operation, also in the shared context, and a CQ entry for its completion.
 bool Endpoint::take_tx_room() noexcept {
   if (stx_ != nullptr && !stx_->take()) return false;
   if (tx_cq_ != nullptr && !tx_cq_->reserve()) {
@@ -72,31 +72,31 @@ bool Endpoint::take_tx_room() noexcept {
   return true;
 }
 
-// Nobody hears of an operation that succeeds without FI_COMPLETION (fi_endpoint(3)), unless by a
-// counter, or because it is a deferred one.
+// Does the application learn that the operation has succeeded? By an entry (FI_COMPLETION,
+// fi_endpoint(3)), by a counter, or because the operation is a deferred one.
 bool Endpoint::is_awaited(const TxCall& call) const noexcept {
   const bool counted = counters_[kSend] != nullptr || counters_[kWrite] != nullptr;
   return (call.flags & FI_COMPLETION) != 0 || call.mark != 0 || counted;
 }
 
-// The completion has used its room, or gives it back by itself.
+// The completion has used its CQ entry, or gives the entry back itself.
 void Endpoint::give_back_tx_room() noexcept {
   --tx_outstanding_;
   if (stx_ != nullptr) stx_->give_back();
 }
 
-// What is sent from device memory goes out from a copy, made here before anything is locked; what
-// comes back goes straight there. 0 or a negative fi_errno.
+// Data from device memory are sent from a copy, made here before anything is locked; data that
+// come back are written to the device directly. 0 or a negative fi_errno.
 int Endpoint::stage_devices(const TxCall& call, std::span<ses::IoSlice> slices,
                             Staged*& staged) noexcept {
   const Buffers buffers = mark_devices(call.descriptors, slices);
   if (buffers == Buffers::Wrong) return -FI_EINVAL;
   if (buffers == Buffers::Host || call.places) return 0;
   if ((call.flags & FI_INJECT) != 0) {
-    return refuse(-FI_EINVAL, "FI_INJECT is for buffers of FI_HMEM_SYSTEM");
+    return refuse(-FI_EINVAL, "FI_INJECT needs buffers of FI_HMEM_SYSTEM");
   }
   staged = stage(slices);
-  return staged != nullptr ? 0 : refuse(-FI_ENOMEM, "no memory for a copy of a device's");
+  return staged != nullptr ? 0 : refuse(-FI_ENOMEM, "no memory to copy the device buffers to");
 }
 
 // The completion as the application's operation would have had it.
@@ -109,16 +109,18 @@ ses::Completion Endpoint::unstage(const ses::Completion& completion) noexcept {
   return told;
 }
 
-// Checks, peer and room for the completion are the same for all kinds; `post` hands over `op`.
+// The checks, the peer and the CQ entry are common to all kinds; `post` hands over `op`.
 template <class Op, class Post>
 ssize_t Endpoint::transmit(const TxCall& call, TransferKind kind, Op& op, Post post) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
-  if (!may_send_) return refuse(-FI_EOPBADSTATE, "not enabled, or not for this");
+  if (!may_send_) {
+    return refuse(-FI_EOPBADSTATE, "call fi_enable and bind a CQ or counter for transmits first");
+  }
   if (call.count > ses::kMaxIoSlices || (call.flags & ~(kTxCallFlags | type().tx_op_flags)) != 0) {
-    return refuse(-FI_EINVAL, "more than iov_limit pieces, or a flag that is not supported");
+    return refuse(-FI_EINVAL, "use at most iov_limit pieces and only supported flags");
   }
   if (lacks_address(call.iov, call.count)) {
-    return refuse(-FI_EINVAL, "a buffer that has a length and no address");
+    return refuse(-FI_EINVAL, "a buffer has a length, but its address is NULL");
   }
   Slices slices;
   const std::optional<std::size_t> length = fill_slices(call.iov, call.count, slices);
@@ -126,7 +128,7 @@ ssize_t Endpoint::transmit(const TxCall& call, TransferKind kind, Op& op, Post p
   op.local = std::span(slices.data(), call.count);
   op.inject = (call.flags & FI_INJECT) != 0;
   if (op.inject && *length > limits_.inject[kind]) {
-    return refuse(-FI_EINVAL, "more than inject_size bytes");
+    return refuse(-FI_EINVAL, "more bytes than inject_size; post without injection");
   }
   if (*length > limits_.most[kind]) return refuse(-FI_EMSGSIZE, "more than max_msg_size bytes");
   op.delivery_complete = (call.flags & kDelivered) != 0;
@@ -149,7 +151,7 @@ ssize_t Endpoint::transmit(const TxCall& call, TransferKind kind, Op& op, Post p
 
   const Guard guard(engine_.lock(), call.locked);
   const auto peer = av_->peer(call.to);
-  if (!peer) return refuse(-FI_EINVAL, "the destination is not in the AV");
+  if (!peer) return refuse(-FI_EINVAL, "the destination is not in the AV; call fi_av_insert first");
   op.peer = &*peer;
   const Time now = clock_now();
   if (!take_tx_room()) {
@@ -167,7 +169,7 @@ ssize_t Endpoint::transmit(const TxCall& call, TransferKind kind, Op& op, Post p
   if (staged != nullptr) StagedList::remove(*staged);
   give_back_tx_room();
   if (tx_cq_ != nullptr) tx_cq_->release();
-  // Whoever repeats a post without reading a queue must get on all the same.
+  // Progress here: the application may repeat the post without reading a queue.
   if (posted.error() == Error::Again) engine_.progress(now);
   return to_fi_errno(posted.error());
 }
@@ -175,24 +177,24 @@ ssize_t Endpoint::transmit(const TxCall& call, TransferKind kind, Op& op, Post p
 // An operation with FI_TRIGGER waits in the domain's queue.
 int Endpoint::may_defer() const noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
-  if (!enabled_) return refuse(-FI_EOPBADSTATE, "not enabled");
-  return (caps_ & FI_TRIGGER) != 0 ? 0 : refuse(-FI_EINVAL, "not opened with FI_TRIGGER");
+  if (!enabled_) return refuse(-FI_EOPBADSTATE, "not enabled; call fi_enable first");
+  return (caps_ & FI_TRIGGER) != 0 ? 0 : refuse(-FI_EINVAL, "FI_TRIGGER was not requested");
 }
 
 template <class Post>
 ssize_t Endpoint::defer(ses::Kind kind, const TxCall& call, Post post) noexcept {
   if (const int result = may_defer(); result != 0) return result;
   if (call.count > ses::kMaxIoSlices || (call.flags & ~(kTxCallFlags | type().tx_op_flags)) != 0) {
-    return refuse(-FI_EINVAL, "more than iov_limit pieces, or a flag that is not supported");
+    return refuse(-FI_EINVAL, "use at most iov_limit pieces and only supported flags");
   }
   const std::optional<std::size_t> length = total_bytes(call.iov, call.count);
   const bool inject = (call.flags & FI_INJECT) != 0;
   if (!length ||
       (inject && *length > *std::max_element(limits_.inject.begin(), limits_.inject.end()))) {
-    return refuse(-FI_EINVAL, "more than inject_size bytes, or than 2^64");
+    return refuse(-FI_EINVAL, "more bytes than inject_size or 2^64");
   }
   if (inject && engine_.knows_hmem() && name_devices(call.descriptors, call.count)) {
-    return refuse(-FI_EINVAL, "FI_INJECT is for buffers of FI_HMEM_SYSTEM");
+    return refuse(-FI_EINVAL, "FI_INJECT needs buffers of FI_HMEM_SYSTEM");
   }
   return guarded([&] { return engine_.works().defer(*this, kind, call, post); });
 }
@@ -250,7 +252,7 @@ ssize_t Endpoint::post_atomic(const TxCall& call, ses::AtomicOp& op) noexcept {
 
 ssize_t Endpoint::cancel(void* operation_context) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
-  if (!enabled_) return refuse(-FI_EOPBADSTATE, "not enabled");
+  if (!enabled_) return refuse(-FI_EOPBADSTATE, "not enabled; call fi_enable first");
   const Guard guard(engine_.lock());
   if (engine_.works().cancel(*this, operation_context)) return 0;
   for (Staged& staged : staged_) {

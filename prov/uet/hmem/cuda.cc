@@ -95,7 +95,7 @@ int CudaMemory::in_context(Call call) noexcept {
   return result;
 }
 
-// Nobody else hears of it: the address was valid at registration, so that the device has failed or
+// The only report of the failure. The address was valid at registration: the device has failed, or
 // the application has freed memory that it still uses.
 void CudaMemory::warn(const char* what, int result) noexcept {
   FI_WARN(&provider, FI_LOG_MR, "CUDA: %s failed with error %d; the data are lost\n", what, result);

@@ -18,7 +18,7 @@ Buffers mark_devices(void* const* descriptors, std::span<ses::IoSlice> slices) n
     const Mr& region = Mr::of_descriptor(descriptors[i]);
     if (region.hmem() == nullptr || slices[i].length == 0) continue;
     if (!region.holds(slices[i].data, slices[i].length)) {
-      FI_WARN(&provider, FI_LOG_EP_DATA, "a buffer is not in the region of its descriptor\n");
+      FI_WARN(&provider, FI_LOG_EP_DATA, "a buffer lies outside the region of its descriptor\n");
       return Buffers::Wrong;
     }
     slices[i].device = region.hmem();

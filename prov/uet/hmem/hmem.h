@@ -25,7 +25,7 @@ class Hmem : public DeviceMemory {
 };
 
 struct StagedTag;
-// What is sent instead of device memory, until the operation completes.
+// Host memory that is sent instead of device memory, until the operation completes.
 struct Staged : ListNode<StagedTag> {
   void* context = nullptr;       // the application's
   std::uint64_t user_flags = 0;  // as they would have been
@@ -42,7 +42,7 @@ using StagedList = IntrusiveList<Staged, StagedTag>;
 // In the user flags of an operation of SES, where no flag of libfabric is: its context is a Staged.
 inline constexpr std::uint64_t kStaged = std::uint64_t{1} << 61;
 
-// What the descriptors say of an operation's buffers.
+// The kind of an operation's buffers according to their descriptors.
 enum class Buffers : std::uint8_t { Host, Device, Wrong };
 
 // Marks the slices that lie in device memory. `descriptors`: as many as slices, or nullptr; each
