@@ -120,7 +120,7 @@ int AvFid::open(Domain& domain, const fi_av_attr& attr, void* context, AvFid*& o
   constexpr std::uint64_t kFlags = FI_EVENT | FI_SYMMETRIC;
   if (attr.name != nullptr) {
     FI_WARN(&provider, FI_LOG_AV,
-            "fi_av_open: named address vectors (FI_SHARED_AV) are not there\n");
+            "fi_av_open: named AVs (FI_SHARED_AV) are not supported; leave name NULL\n");
     return -FI_ENOSYS;
   }
   if (is_beyond(attr.type, FI_AV_TABLE) || (attr.flags & ~kFlags) != 0) {
@@ -189,11 +189,11 @@ int AvFid::check_insert(const fi_addr_t* fi_addr, std::uint64_t flags, const voi
     return -FI_EINVAL;
   }
   if ((flags & FI_AV_USER_ID) != 0 && fi_addr == nullptr) {
-    FI_WARN(&provider, FI_LOG_AV, "fi_av_insert: FI_AV_USER_ID, but no ids where fi_addr is\n");
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_insert: FI_AV_USER_ID needs the ids in fi_addr\n");
     return -FI_EINVAL;
   }
   if (map_ && fi_addr == nullptr) {
-    FI_WARN(&provider, FI_LOG_AV, "fi_av_insert: FI_AV_MAP needs a place for the fi_addr_t\n");
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_insert: FI_AV_MAP needs the fi_addr array\n");
     return -FI_EINVAL;
   }
   if (asynchronous_ && eq_.eq() == nullptr) {
@@ -294,7 +294,7 @@ int AvFid::remove(const fi_addr_t* fi_addr, std::size_t count) noexcept {
     }
     if (fi_addr[i] < user_ids_.size()) user_ids_[fi_addr[i]] = FI_ADDR_NOTAVAIL;
     if (!av_.remove(fi_addr[i])) {
-      FI_WARN(&provider, FI_LOG_AV, "fi_av_remove: there is no address %llu\n",
+      FI_WARN(&provider, FI_LOG_AV, "fi_av_remove: %llu is not an fi_addr_t of this AV\n",
               static_cast<unsigned long long>(fi_addr[i]));
       return -FI_EINVAL;
     }
@@ -307,7 +307,7 @@ int AvFid::lookup(fi_addr_t fi_addr, void* address, std::size_t* length) {
   const Guard guard(engine_.lock());
   const av::UetAddress* entry = av_.find(fi_addr);
   if (entry == nullptr) {
-    FI_WARN(&provider, FI_LOG_AV, "fi_av_lookup: there is no address %llu\n",
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_lookup: %llu is not an fi_addr_t of this AV\n",
             static_cast<unsigned long long>(fi_addr));
     return -FI_EINVAL;
   }

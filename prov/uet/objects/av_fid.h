@@ -45,7 +45,7 @@ class AvFid final : public fid_av {
     return has_id ? user_ids_[*index] : *index;
   }
 
-  // What the calls of the same name do; these take the lock themselves.
+  // Implementations of the calls of the same name; they take the lock themselves.
   int insert(const void* addresses, std::size_t count, fi_addr_t* fi_addr, std::uint64_t flags,
              void* context);
   int insert_range(const char* node, std::size_t nodes, const char* service, std::size_t services,

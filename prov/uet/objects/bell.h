@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// FI_WAIT_MUTEX_COND: a condition that the application sleeps on with a mutex of its own. Whoever
-// has news may hold a lock that the application wants while it holds the mutex (fi_trywait), so
-// that a thread in between takes the mutex: it knows nothing but the bell.
+// FI_WAIT_MUTEX_COND: a condition that the application sleeps on with a mutex of its own. A thread
+// with news may hold a lock that the application takes while it holds that mutex (fi_trywait). To
+// avoid the deadlock, a separate thread takes the mutex: it uses no object but the bell.
 #pragma once
 
 #include <pthread.h>

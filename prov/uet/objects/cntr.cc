@@ -119,7 +119,7 @@ std::uint64_t Cntr::read_errors() noexcept {
   return errors;
 }
 
-// Whoever waits for a value wakes when the errors move, too.
+// A thread that waits for a value also wakes when the number of errors changes.
 void Cntr::change(std::uint64_t value, bool good, bool adds) noexcept {
   std::uint64_t& number = good ? value_ : errors_;
   number = adds ? number + value : value;

@@ -28,7 +28,7 @@ class Cntr final : public fid_cntr {
   // All below with the domain's lock.
   std::uint64_t value() const { return value_; }
   std::uint64_t errors() const { return errors_; }
-  // What waits for its values.
+  // Work that waits for its values.
   WorkList& waiting() { return waiting_; }
   // fi_cntr_add (or fi_cntr_set, unless `adds`) for successes or errors.
   void change(std::uint64_t value, bool good, bool adds) noexcept;
@@ -45,7 +45,7 @@ class Cntr final : public fid_cntr {
     if (!waiting_.empty()) engine_.works().moved(*this);
   }
 
-  // What the calls of the same name do; these take the lock themselves.
+  // Implementations of the calls of the same name; they take the lock themselves.
   std::uint64_t read() noexcept;
   std::uint64_t read_errors() noexcept;
   int wait(std::uint64_t threshold, int timeout) noexcept;
@@ -53,7 +53,7 @@ class Cntr final : public fid_cntr {
   int control(int command, void* argument) noexcept;
   // For wait sets: has it moved since it was asked last? Takes the lock itself.
   bool pending() noexcept;
-  // For poll sets, with the lock: has it moved, but for add and set, since it was asked last?
+  // For poll sets, with the lock: has it changed since the last call, except by add and set?
   bool poll_changed() noexcept { return polled_.differs(value_, errors_); }
 
   // fi_cntr_add and fi_cntr_set, for successes or errors.
@@ -61,7 +61,7 @@ class Cntr final : public fid_cntr {
   int set(std::uint64_t value, bool good) noexcept;
 
  private:
-  // What somebody has been told.
+  // The values that have been reported to a caller.
   struct Told {
     std::uint64_t value = 0;
     std::uint64_t errors = 0;

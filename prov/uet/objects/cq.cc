@@ -119,7 +119,7 @@ PeerCq* owner_of(const Domain& domain, void* context) {
   auto* peer = domain.is_peer() ? peer_context<PeerCqContext>(context) : nullptr;
   if (peer != nullptr && peer->cq != nullptr && is_complete(peer->cq->owner_ops)) return peer->cq;
   FI_WARN(&provider, FI_LOG_CQ,
-          "fi_cq_open: FI_PEER needs a domain with FI_PEER and a context of this libfabric\n");
+          "fi_cq_open: FI_PEER needs a domain with FI_PEER and this libfabric's context\n");
   return nullptr;
 }
 
@@ -145,7 +145,7 @@ int Cq::open(Domain& domain, const fi_cq_attr& attr, void* context, Cq*& out) {
   if (domain.engine().dead()) return -FI_EOPNOTSUPP;
   if (is_beyond(attr.format, FI_CQ_FORMAT_TAGGED) ||
       is_beyond(attr.wait_cond, FI_CQ_COND_THRESHOLD)) {
-    FI_WARN(&provider, FI_LOG_CQ, "fi_cq_open: format %u or wait_cond %u is not known\n",
+    FI_WARN(&provider, FI_LOG_CQ, "fi_cq_open: format %u or wait_cond %u is not supported\n",
             raw_number(attr.format), raw_number(attr.wait_cond));
     return -FI_EINVAL;
   }
@@ -183,7 +183,7 @@ bool Cq::grow(std::size_t capacity) noexcept {
 }
 
 bool Cq::reserve() noexcept {
-  if (owner_ != nullptr) {  // it has room for all
+  if (owner_ != nullptr) {  // its queue takes every entry
     ++reserved_;
     return true;
   }
@@ -220,7 +220,7 @@ void Cq::tell_owner(const Entry& entry) noexcept {
     const PeerErrorEntry wide(error, entry.source);
     result = owner_->owner_ops->writeerr(owner_, wide.bytes);
   }
-  if (result < 0) FI_WARN(&provider, FI_LOG_CQ, "the owner's CQ takes no completion\n");
+  if (result < 0) FI_WARN(&provider, FI_LOG_CQ, "the owner's CQ (fi_peer) refused a completion\n");
 }
 
 void Cq::append(const Entry& entry) noexcept {
@@ -331,8 +331,8 @@ ssize_t Cq::sread(void* buffer, std::size_t count, fi_addr_t* sources, const voi
   return pop(buffer, count, sources);
 }
 
-// fi_cq(3): into the caller's buffer if there is one, else the caller gets to see ours. What lies
-// behind, src_addr of 1.20, older callers do not have.
+// fi_cq(3): into the caller's buffer if there is one, else the caller gets a pointer to the
+// CQ's copy. Older callers lack the field behind, src_addr of 1.20.
 void Cq::give_error_data(const Entry& entry, fi_cq_err_entry& buffer) noexcept {
   error_data_given_.clear();
   if (entry.has_error_data) {
@@ -377,7 +377,7 @@ int Cq::signal() noexcept {
   if (!waiter_.can_sleep()) return -FI_ENOSYS;
   const Guard guard(engine_.lock());
   if (blocked_ == 0) {
-    signalled_ = true;  // for whoever comes next
+    signalled_ = true;  // for the next fi_cq_sread
   } else {
     ++signals_;
     waiter_.notify();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// fid_cq: a ring of completions. Room is reserved when an operation is posted, so that nothing is
-// ever dropped and completing allocates nothing.
+// fid_cq: a ring of completions. An entry is reserved when an operation is posted, so that no
+// completion is ever dropped and completing allocates no memory.
 #pragma once
 
 #include <rdma/fi_eq.h>
@@ -30,7 +30,7 @@ class Cq final : public fid_cq {
     std::size_t excess = 0;  // olen of an error entry
     int err = 0;             // 0: success
     int prov_errno = 0;
-    bool event = false;           // nobody reserved it (push_event)
+    bool event = false;           // not reserved before (push_event)
     bool has_error_data = false;  // the oldest of error_data_ belongs to it
   };
 
@@ -43,7 +43,7 @@ class Cq final : public fid_cq {
   References& references() { return references_; }
 
   // All below with the domain's lock.
-  // Room for one entry; false if there is no memory, or more than kMostEntries are waiting.
+  // Reserves one entry; false if there is no memory, or more than kMostEntries are waiting.
   bool reserve() noexcept;
   void release(std::size_t count = 1) noexcept { reserved_ -= count; }
   // Uses up a reservation.
@@ -56,7 +56,7 @@ class Cq final : public fid_cq {
   // err_data of the error entry that is pushed next (has_error_data). Throws bad_alloc.
   void keep_error_data(std::vector<std::byte> data) { error_data_.push_back(std::move(data)); }
 
-  // What the calls of the same name do; these take the lock themselves.
+  // Implementations of the calls of the same name; they take the lock themselves.
   ssize_t read(void* buffer, std::size_t count, fi_addr_t* sources) noexcept;
   // fi_peer(3): entries go to another provider's queue; reading this one only makes progress.
   ssize_t read_for_owner() noexcept;
@@ -99,8 +99,8 @@ class Cq final : public fid_cq {
   std::vector<std::byte> error_data_given_;        // the application may look until the next read
   Time progress_due_{};      // of a read that finds as many entries as it asks for
   const bool threshold_;     // FI_CQ_COND_THRESHOLD
-  bool signalled_ = false;   // and nobody was there to hear it
-  unsigned signals_ = 0;     // calls of fi_cq_signal that somebody in sread has heard
+  bool signalled_ = false;   // fi_cq_signal came while no thread was in sread
+  unsigned signals_ = 0;     // calls of fi_cq_signal while threads were in sread
   std::size_t blocked_ = 0;  // threads in sread
   Waiter waiter_;
 };

@@ -147,12 +147,13 @@ Domain::Domain(Fabric& fabric, const fi_info& info, const Params& params, void* 
 int Domain::open_nic(const fi_info& info, std::unique_ptr<nic::Nic>& out) {
   const auto source = source_of(info, engine_.params());
   if (!source) {
-    FI_WARN(&provider, FI_LOG_DOMAIN, "fi_domain: the info names no usable local address\n");
+    FI_WARN(&provider, FI_LOG_DOMAIN,
+            "fi_domain: src_addr or domain_attr.name is not usable; pass an info of fi_getinfo\n");
     return -FI_EINVAL;
   }
   const auto format = AddressFormat::of(info.addr_format, source->fabric_address.is_ipv6);
   if (!format) {
-    FI_WARN(&provider, FI_LOG_DOMAIN, "fi_domain: addr_format is not one for the source address\n");
+    FI_WARN(&provider, FI_LOG_DOMAIN, "fi_domain: addr_format does not fit src_addr\n");
     return -FI_EINVAL;
   }
   format_ = *format;
@@ -171,8 +172,8 @@ int Domain::open_nic(const fi_info& info, std::unique_ptr<nic::Nic>& out) {
   out = std::move(nic).value();
   if (!format_.can_name(av::default_address(out->local_address()))) {
     FI_WARN(&provider, FI_LOG_DOMAIN,
-            "fi_domain: a socket address cannot name a place at a shared port: let the format of "
-            "addresses be FI_ADDR_UET or FI_ADDR_STR, or use FI_UET_NIC=udp\n");
+            "fi_domain: a socket address cannot carry the process slot of a shared port; use "
+            "addr_format FI_ADDR_UET or FI_ADDR_STR, or FI_UET_NIC=udp\n");
     return -FI_EADDRNOTAVAIL;
   }
   return 0;
@@ -222,7 +223,7 @@ bool Domain::mr_mode_has(int bit) const {
 // Of what happens to a domain only registrations have events, when they are asked for.
 int Domain::bind(struct fid& other, std::uint64_t flags) {
   if (other.fclass != FI_CLASS_EQ || (flags & ~kRegMr) != 0) {
-    FI_WARN(&provider, FI_LOG_DOMAIN, "fi_domain_bind: an EQ, with flags 0 or FI_REG_MR\n");
+    FI_WARN(&provider, FI_LOG_DOMAIN, "fi_domain_bind: bind an EQ, with flags 0 or FI_REG_MR\n");
     return -FI_EINVAL;
   }
   Eq& eq = Eq::from(&other);

@@ -27,9 +27,9 @@ class Domain final : public fid_domain {
   static Domain& from(fid_domain* fid) { return static_cast<Domain&>(*fid); }
   static Domain& from(struct fid* fid) { return from(reinterpret_cast<fid_domain*>(fid)); }
 
-  // What fi_domain does; 0 or a negative fi_errno, with the reason logged.
+  // Implements fi_domain; 0 or a negative fi_errno, with the reason logged.
   static int open(Fabric& fabric, const fi_info& info, void* context, Domain*& out);
-  // What fi_close does.
+  // Implements fi_close.
   int close() noexcept;
 
   Engine& engine() { return engine_; }

@@ -11,19 +11,19 @@ namespace uet::prov {
 
 class Engine;
 
-// Several domains, each as often as somebody has added it.
+// Several domains, each with the number of times that it has been added.
 class DomainGroup {
  public:
   // 0 or a negative fi_errno.
   int open() noexcept;
-  // Its lock counts from now on: whoever uses the group is another thread than the domain's.
+  // Turns the domain's lock on: threads that use the group are not the domain's own.
   int add(Engine& engine) noexcept;
   void remove(Engine& engine) noexcept;
   // One pass of each; the caller holds no lock.
   void progress() noexcept;
   // For sleepers: readable when progress() is due. Sets the domains' timers.
   int activity() noexcept;
-  // The same descriptor, for whoever only wants to know it.
+  // The same descriptor, without setting timers.
   int descriptor() const { return epoll_.get(); }
 
  private:

@@ -87,10 +87,10 @@ void Endpoint::use_identity(std::size_t index) {
 // IP address and UDP port stay: they are the domain's.
 int Endpoint::set_name(const void* address, std::size_t length) {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
-  if (enabled_) return refuse(-FI_EOPBADSTATE, "fi_setname comes before fi_enable");
-  if (parent_ != nullptr) return refuse(-FI_EOPNOTSUPP, "a context has its endpoint's name");
+  if (enabled_) return refuse(-FI_EOPBADSTATE, "call fi_setname before fi_enable");
+  if (parent_ != nullptr) return refuse(-FI_EOPNOTSUPP, "fi_setname: not for a context");
   const auto wanted = AddressFormat::decode(identity_->format().addr_format(), address, length);
-  if (!wanted) return refuse(-FI_EINVAL, "fi_setname: not of the domain's addr_format");
+  if (!wanted) return refuse(-FI_EINVAL, "fi_setname: use the domain's addr_format");
   if (const int result = identity_->rename(*wanted); result != 0) return result;
   use_identity(0);
   return open_context();
@@ -103,7 +103,7 @@ int Endpoint::open_context() noexcept {
   ses_context_ = nullptr;
   try {
     const auto opened = ses.open_context(ses_config_, *this);
-    if (!opened) return refuse(to_fi_errno(opened.error()), "the endpoint's ids are taken");
+    if (!opened) return refuse(to_fi_errno(opened.error()), "another endpoint has these ids");
     ses_context_ = opened.value();
     return 0;
   } catch (const std::bad_alloc&) {
@@ -114,7 +114,7 @@ int Endpoint::open_context() noexcept {
 int Endpoint::open(Domain& domain, const EndpointConfig& config, void* context,
                    std::shared_ptr<Endpoint>& out) {
   if (config.tx_size > kMaxTxSize || config.rx_size > kMaxRxSize) {
-    FI_WARN(&provider, FI_LOG_EP_CTRL, "fi_endpoint: tx_attr or rx_attr size is too large\n");
+    FI_WARN(&provider, FI_LOG_EP_CTRL, "fi_endpoint: tx_attr.size or rx_attr.size is too large\n");
     return -FI_EINVAL;
   }
   std::shared_ptr<Endpoint> endpoint(new Endpoint(domain, config, context));
@@ -131,15 +131,15 @@ int Endpoint::bind_cq(Cq& cq, std::uint64_t flags) {
   if (&cq.engine() != &engine_) return refuse(-FI_EDOMAIN, "the CQ belongs to another domain");
   if ((flags & ~(sides | FI_SELECTIVE_COMPLETION)) != 0 || (!tx && !rx) ||
       (tx && tx_cq_ != nullptr) || (rx && rx_cq_ != nullptr)) {
-    return refuse(-FI_EINVAL, "CQ flags not valid, or a CQ is bound already");
+    return refuse(-FI_EINVAL, "bind a CQ with FI_TRANSMIT or FI_RECV, each once");
   }
   const Guard guard(engine_.lock());
-  // What has been posted without this queue completes in it.
+  // Operations that were posted before this CQ was bound complete in it.
   const std::size_t posted = (tx ? tx_outstanding_ : 0) + (rx ? rx_outstanding_ : 0);
   for (std::size_t i = 0; i < posted; ++i) {
     if (cq.reserve()) continue;
     cq.release(i);
-    return refuse(-FI_ENOMEM, "the CQ has no room for what is posted already");
+    return refuse(-FI_ENOMEM, "the CQ cannot hold the operations posted already; bind it earlier");
   }
   holds_.emplace_back(cq.references());
   const std::uint64_t always = (flags & FI_SELECTIVE_COMPLETION) != 0 ? 0 : FI_COMPLETION;
@@ -166,10 +166,10 @@ int Endpoint::bind_counter(Cntr& counter, std::uint64_t flags) {
   std::uint64_t left = flags;
   if (role_ != EndpointRole::Receive) left &= ~kTransmits;
   if (role_ != EndpointRole::Transmit) left &= ~kReceives;
-  if (left != 0) return refuse(-FI_EINVAL, "counter flags not valid");
+  if (left != 0) return refuse(-FI_EINVAL, "fi_ep_bind: unsupported counter flags");
   for (std::size_t i = 0; i < kCounters; ++i) {
     if ((flags & kBits[i]) != 0 && counters_[i] != nullptr) {
-      return refuse(-FI_EINVAL, "a counter is bound already");
+      return refuse(-FI_EINVAL, "a counter is bound to these flags already");
     }
   }
   const Guard guard(engine_.lock());
@@ -191,7 +191,9 @@ int Endpoint::bind_av(AvFid& av) {
 }
 
 int Endpoint::bind_stx(Stx& stx) {
-  if (role_ == EndpointRole::Receive) return refuse(-FI_EINVAL, "it does not transmit");
+  if (role_ == EndpointRole::Receive) {
+    return refuse(-FI_EINVAL, "fi_ep_bind: a receive context takes no shared transmit context");
+  }
   if (&stx.engine() != &engine_) {
     return refuse(-FI_EDOMAIN, "the shared transmit context belongs to another domain");
   }
@@ -248,7 +250,7 @@ int Endpoint::bind(struct fid* other, struct fid* self, std::uint64_t flags) {
     case FI_CLASS_SRX_CTX:
       break;
     default:
-      return refuse(-FI_EINVAL, "fi_ep_bind: this class cannot be bound");
+      return refuse(-FI_EINVAL, "fi_ep_bind: objects of this class cannot be bound");
   }
   if (other->fclass == FI_CLASS_CQ) return bind_cq(Cq::from(other), flags);
   if (other->fclass == FI_CLASS_CNTR) return bind_counter(Cntr::from(other), flags);
@@ -256,7 +258,7 @@ int Endpoint::bind(struct fid* other, struct fid* self, std::uint64_t flags) {
   if (other->fclass == FI_CLASS_AV) return bind_av(AvFid::from(other));
   if (other->fclass == FI_CLASS_STX_CTX) return bind_stx(Stx::from(other));
   if (enabled_) {
-    return refuse(-FI_EOPBADSTATE, "a shared receive context is bound before fi_enable");
+    return refuse(-FI_EOPBADSTATE, "bind the shared receive context before fi_enable");
   }
   return bind_srx(Srx::from(other));
 }
@@ -278,7 +280,7 @@ bool Endpoint::hears_of_receives() const {
   return rx_cq_ != nullptr || counters_[kRecv] != nullptr;
 }
 
-// SES-80: immediate data of a write are refused where nobody would hear of them.
+// SES-80: immediate data of a write are refused if no CQ or counter would report them.
 bool Endpoint::hears_of_cq_data() const {
   return role_ == EndpointRole::Transmit || hears_of_receives() ||
          counters_[kRemoteWrite] != nullptr;
@@ -298,14 +300,14 @@ void Endpoint::bindings_changed() noexcept {
 int Endpoint::enable() {
   if (enabled_) return refuse(-FI_EOPBADSTATE, "the endpoint is enabled already");
   if (parent_ != nullptr) av_ = parent_->av();
-  if (av_ == nullptr) return refuse(-FI_ENOAV, "no AV is bound");
+  if (av_ == nullptr) return refuse(-FI_ENOAV, "no AV is bound; call fi_ep_bind first");
   const bool hears = (sends() && hears_of_sends()) || (receives() && hears_of_receives());
   if ((sends() || receives()) && !hears) return refuse(-FI_ENOCQ, "no CQ or counter is bound");
   if (shares_tx_ && stx_ == nullptr) {
-    return refuse(-FI_EOPBADSTATE, "no shared transmit context is bound");
+    return refuse(-FI_EOPBADSTATE, "no shared transmit context is bound; call fi_ep_bind first");
   }
   if (shares_rx_ && srx_ == nullptr) {
-    return refuse(-FI_EOPBADSTATE, "no shared receive context is bound");
+    return refuse(-FI_EOPBADSTATE, "no shared receive context is bound; call fi_ep_bind first");
   }
   if (ses_context_ == nullptr) {  // there was no memory for another one
     if (const int result = open_context(); result != 0) return result;
@@ -313,7 +315,7 @@ int Endpoint::enable() {
   const Guard guard(engine_.lock());
   if (srx_ != nullptr) {
     if (srx_->av() != nullptr && srx_->av() != av_) {
-      return refuse(-FI_EINVAL, "endpoints that share a receive context have the same AV");
+      return refuse(-FI_EINVAL, "bind one AV to all endpoints that share a receive context");
     }
     srx_->join(*this);
   }

@@ -33,7 +33,7 @@ namespace uet::prov {
 class Domain;
 class ScalableEndpoint;
 
-// What all transmitting calls have in common.
+// The arguments that all transmitting calls have in common.
 struct TxCall {
   const iovec* iov = nullptr;
   std::size_t count = 0;
@@ -51,7 +51,7 @@ struct AtomicCall;
 
 enum class EndpointRole : std::uint8_t { Both, Transmit, Receive };
 
-// What an endpoint is made from.
+// The arguments to create an endpoint.
 struct EndpointConfig {
   EndpointRole role = EndpointRole::Both;
   std::shared_ptr<Identity> identity;
@@ -111,7 +111,7 @@ class Endpoint final : public ses::CompletionSink {
   std::uint64_t tx_always() const { return tx_always_; }
   std::uint64_t rx_always() const { return rx_always_; }
 
-  // Post operations: 0 or a negative fi_errno, -FI_EAGAIN when there is no room now.
+  // Post operations: 0 or a negative fi_errno, -FI_EAGAIN if no slot is free now.
   ssize_t send(const TxCall& call, std::optional<std::uint64_t> tag) noexcept;
   ssize_t write(const TxCall& call, std::uint64_t remote, std::uint64_t key) noexcept;
   ssize_t read(const TxCall& call, std::uint64_t remote, std::uint64_t key) noexcept;
@@ -120,7 +120,7 @@ class Endpoint final : public ses::CompletionSink {
   const ReceiveSettings& receive_settings() const { return receive_settings_; }
 
   // Ends an operation that was never posted as if it had been cancelled; with the domain's lock.
-  // False: there is no room for its completion now.
+  // False: the CQ cannot take its completion now.
   bool end_unposted(ses::Kind kind, void* operation_context, std::uint64_t user_flags) noexcept;
 
   // ses::CompletionSink, under the domain's lock.
@@ -142,7 +142,7 @@ class Endpoint final : public ses::CompletionSink {
   int bind_srx(Srx& srx);
   int bind_cq(Cq& cq, std::uint64_t flags);
   int bind_counter(Cntr& counter, std::uint64_t flags);
-  // Does it transmit or receive, and is anything bound that tells of that?
+  // Does it transmit or receive, and does a bound CQ or counter report that?
   bool sends() const;
   bool receives() const;
   bool hears_of_sends() const;

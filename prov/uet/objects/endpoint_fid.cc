@@ -117,7 +117,7 @@ int EndpointFid::op_flags(int command, std::uint64_t& flags) noexcept {
   if (command == FI_SETOPSFLAG) return set_op_flags(flags);
   const std::uint64_t side = flags & (FI_TRANSMIT | FI_RECV);
   if (side != FI_TRANSMIT && side != FI_RECV) {
-    return refuse(-FI_EINVAL, "FI_GETOPSFLAG: either FI_TRANSMIT or FI_RECV");
+    return refuse(-FI_EINVAL, "FI_GETOPSFLAG: pass either FI_TRANSMIT or FI_RECV");
   }
   flags = side == FI_TRANSMIT ? tx_op_flags_ : rx_op_flags_;
   return 0;
@@ -127,11 +127,11 @@ int EndpointFid::set_op_flags(std::uint64_t flags) noexcept {
   const std::uint64_t side = flags & (FI_TRANSMIT | FI_RECV);
   const std::uint64_t value = flags & ~side;
   if (side != FI_TRANSMIT && side != FI_RECV) {
-    return refuse(-FI_EINVAL, "operation flags: either FI_TRANSMIT or FI_RECV");
+    return refuse(-FI_EINVAL, "operation flags: pass either FI_TRANSMIT or FI_RECV");
   }
   const bool tx = side == FI_TRANSMIT;
   if ((value & ~(tx ? endpoint_->type().tx_op_flags : kRxOpFlags)) != 0) {
-    return refuse(-FI_EINVAL, "operation flags: a flag that is not supported");
+    return refuse(-FI_EINVAL, "operation flags: unsupported flag");
   }
   (tx ? tx_op_flags_ : rx_op_flags_) = value;
   return 0;

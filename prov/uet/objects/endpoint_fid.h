@@ -22,7 +22,7 @@ extern fi_ops_atomic atomic_ops;
 
 class EndpointFid final : public fid_ep {
  public:
-  // Checks nothing: `fid` came to us through a table of ours.
+  // Checks nothing: `fid` came to us through one of our tables.
   static EndpointFid& from(fid_ep* fid) { return static_cast<EndpointFid&>(*fid); }
   static EndpointFid& from(struct fid* fid) { return from(reinterpret_cast<fid_ep*>(fid)); }
   EndpointFid(std::shared_ptr<Endpoint> endpoint, std::uint64_t tx_op_flags,
@@ -45,7 +45,7 @@ class EndpointFid final : public fid_ep {
     return (tx_op_flags_ & ~static_cast<std::uint64_t>(FI_COMPLETION)) | FI_INJECT;
   }
 
-  // What the calls of the same name do; the handle is gone after a successful close.
+  // Implementations of the calls of the same name; the handle is gone after a successful close.
   int close() noexcept;
   int control(int command, void* argument);
 

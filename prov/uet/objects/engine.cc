@@ -95,7 +95,7 @@ void Engine::close() noexcept {
   if (!dead()) {
     thread_.stop();
     const Guard guard(lock_);
-    linger([&] { return fep_->ses().idle(); });  // senders that wait for what nobody received
+    linger([&] { return fep_->ses().idle(); });  // senders wait for messages not received yet
     fep_->begin_close(clock_now());
     linger([&] { return fep_->closed(); });
     if (params_.stats.when == StatsDump::When::Exit) write_stats("closed");
@@ -118,7 +118,7 @@ void Engine::write_stats_at_exit() noexcept {
     const bool stats = engine.params_.stats.when == StatsDump::When::Exit;
     if (engine.dead() || !stats) continue;
     if (!engine.lock_.try_lock_for_a_while()) {
-      FI_WARN(&provider, FI_LOG_DOMAIN, "FI_UET_STATS: a thread is busy in a domain at exit\n");
+      FI_WARN(&provider, FI_LOG_DOMAIN, "FI_UET_STATS: not written: a thread is busy at exit\n");
       continue;
     }
     engine.write_stats("process ends");

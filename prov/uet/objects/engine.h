@@ -45,7 +45,7 @@ class Engine final : public ListNode<ForkTag> {
     const bool taken = take(now);
     return end_pass(push_after_take(now) || taken);
   }
-  // Nothing has come for so many passes that the caller, who is polling, should let others run: the
+  // Nothing has come for so many passes that the polling caller should yield the processor: the
   // peer may wait for this very core.
   bool quiet() const UET_REQUIRES(lock_) { return idle_passes_ >= kPatientPasses; }
   // The end of a posting call: sends what is ready, unless more follows at once (FI_MORE).
@@ -53,7 +53,7 @@ class Engine final : public ListNode<ForkTag> {
     if (!more) fep_->posted(now);
     end_post();
   }
-  // For whoever is about to sleep: a descriptor that is readable when the engine needs progress,
+  // For a caller about to sleep: a descriptor that is readable when the engine needs progress,
   // because packets or its deadline have come; -1 if its thread sees to that.
   int activity() UET_REQUIRES(lock_) {
     if (thread_.running() || dead()) return -1;
@@ -65,7 +65,7 @@ class Engine final : public ListNode<ForkTag> {
   WorkQueue& works() { return works_; }
   // FI_UET_STATS=exit of the domains that are still open when the process ends.
   static void write_stats_at_exit() noexcept;
-  // Starts the progress thread if there is none, because somebody will sleep who cannot make
+  // Starts the progress thread if there is none, because a thread will sleep that cannot make
   // progress. 0 or a negative fi_errno; the caller is alone in here unless it has a lock.
   int need_thread() noexcept;
   // Progress until `done` or for kClosePatience, for objects that close with work in hand.
@@ -109,7 +109,7 @@ class Engine final : public ListNode<ForkTag> {
     }
     return taken;
   }
-  // What has arrived since `now` was copied and placed meanwhile, which is the host's time.
+  // The time since `now`, spent on copying packets, is host delay: the pass reads the clock again.
   bool push_after_take(Time now) UET_REQUIRES(lock_) {
     return fep_->push(fep_->took_from_network() ? clock_now() : now);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// fi_getopt and fi_setopt of an endpoint. Nobody can set FI_OPT_CM_DATA_SIZE: it is always 0.
+// fi_getopt and fi_setopt of an endpoint. FI_OPT_CM_DATA_SIZE cannot be set: it is always 0.
 #include "objects/ep_options.h"
 
 #include <cstring>
@@ -24,7 +24,7 @@ std::size_t& SizeLimits::of_option(int name) {
 
 int Endpoint::get_option(int name, void* value, std::size_t* length) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
-  if (value == nullptr || length == nullptr) return refuse(-FI_EINVAL, "fi_getopt: no room given");
+  if (value == nullptr || length == nullptr) return refuse(-FI_EINVAL, "fi_getopt: NULL argument");
   if (is_size_limit(name)) return give_option(limits_.of_option(name), value, length);
   switch (name) {
     case FI_OPT_MIN_MULTI_RECV:
@@ -46,25 +46,25 @@ int Endpoint::get_option(int name, void* value, std::size_t* length) noexcept {
   }
 }
 
-// What operations of one kind may carry; the data path looks there.
+// Limits the bytes that operations of one kind may carry; the data path checks the limit.
 int Endpoint::set_limit(int name, std::size_t wanted) noexcept {
   const bool atomic = name == kOptMaxMsgSize + static_cast<int>(kAtomic);
   const std::size_t most = atomic ? engine_.payload_mtu() : max_msg_size_;
   if (wanted > (name < kOptInjectMsgSize ? most : inject_size_)) {
-    return refuse(-FI_EINVAL, "fi_setopt: more than max_msg_size or inject_size");
+    return refuse(-FI_EINVAL, "fi_setopt: at most max_msg_size or inject_size is possible");
   }
   limits_.of_option(name) = wanted;
   return 0;
 }
 
 int Endpoint::set_queue_size(int name, std::size_t wanted) noexcept {
-  if (enabled_) return refuse(-FI_EOPBADSTATE, "fi_setopt: queue sizes are set before fi_enable");
+  if (enabled_) return refuse(-FI_EOPBADSTATE, "fi_setopt: set queue sizes before fi_enable");
   const bool tx = name == FI_OPT_TX_SIZE;
   if (wanted == 0 || wanted > (tx ? kMaxTxSize : kMaxRxSize)) {
-    return refuse(-FI_EINVAL, "fi_setopt: a queue size that is not possible");
+    return refuse(-FI_EINVAL, "fi_setopt: the queue size is 0 or too large");
   }
   if (tx && stx_ != nullptr) {
-    return refuse(-FI_EINVAL, "fi_setopt: the shared transmit context has the size");
+    return refuse(-FI_EINVAL, "fi_setopt: set the size in the attributes of fi_stx_context");
   }
   (tx ? ses_config_.tx_size : ses_config_.rx_size) = wanted;
   return open_context();
@@ -84,7 +84,7 @@ int Endpoint::set_hmem_p2p(int wanted) noexcept {
     return refuse(-FI_EINVAL, "fi_setopt: not a value of FI_OPT_FI_HMEM_P2P");
   }
   if (wanted == FI_HMEM_P2P_REQUIRED) {
-    return refuse(-FI_EOPNOTSUPP, "fi_setopt: there are no transfers from device to device");
+    return refuse(-FI_EOPNOTSUPP, "fi_setopt: uet cannot transfer from device to device");
   }
   hmem_p2p_ = wanted;
   return 0;
@@ -93,7 +93,7 @@ int Endpoint::set_hmem_p2p(int wanted) noexcept {
 int Endpoint::set_permission(int name, bool permitted) noexcept {
   if (name == kOptCudaApiPermitted) {
     if (Cuda::driver() == nullptr) {
-      return refuse(-FI_EINVAL, "fi_setopt: FI_OPT_CUDA_API_PERMITTED, but there is no CUDA");
+      return refuse(-FI_EINVAL, "fi_setopt: FI_OPT_CUDA_API_PERMITTED: CUDA was not found");
     }
     return permitted || !engine_.knows_hmem()
                ? 0

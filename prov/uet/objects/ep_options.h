@@ -26,7 +26,7 @@ struct SizeLimits {
   std::size_t& of_option(int name);
 };
 
-// fi_getopt's answer: -FI_ETOOSMALL, with the room that is needed, if it does not fit.
+// Answers fi_getopt: -FI_ETOOSMALL, with the size that is needed, if the buffer is too small.
 template <class T>
 int give_option(const T& answer, void* value, std::size_t* length) {
   const std::size_t room = *length;

@@ -29,7 +29,7 @@ ssize_t eq_readerr(fid_eq* eq, fi_eq_err_entry* buffer, std::uint64_t flags) noe
 ssize_t eq_write(fid_eq* eq, std::uint32_t event, const void* buffer, std::size_t length,
                  std::uint64_t flags) noexcept {
   if (!Eq::from(eq).writable() || flags != 0) {
-    FI_WARN(&provider, FI_LOG_EQ, "fi_eq_write: the EQ was not opened with FI_WRITE, or flags\n");
+    FI_WARN(&provider, FI_LOG_EQ, "fi_eq_write: open the EQ with FI_WRITE, and pass flags 0\n");
     return -FI_EINVAL;
   }
   return guarded([&] {
@@ -172,7 +172,7 @@ ssize_t Eq::read_error(fi_eq_err_entry* buffer, std::uint64_t flags) {
   if (events_.empty() || !events_.front().is_error) return -FI_EAGAIN;
   fi_eq_err_entry error;
   std::memcpy(&error, events_.front().data.data(), sizeof error);
-  error.err_data = buffer->err_data;  // the caller's own room, nothing to put in
+  error.err_data = buffer->err_data;  // the caller's own buffer, left empty
   *buffer = error;
   drop_front(flags);
   return sizeof error;

@@ -36,7 +36,7 @@ class Eq final : public fid_eq {
   void write(std::uint32_t event, const void* data, std::size_t length);
   void write_error(const fi_eq_err_entry& error);
 
-  // What the calls of the same name do.
+  // Implementations of the calls of the same name.
   ssize_t read(std::uint32_t* event, void* buffer, std::size_t length, std::uint64_t flags);
   ssize_t sread(std::uint32_t* event, void* buffer, std::size_t length, int timeout,
                 std::uint64_t flags);

@@ -66,7 +66,7 @@ int Identity::rename(const av::UetAddress& wanted) {
   const Guard guard(engine_.lock());
   domain_.give_back(name_.start_resource_index, count_);
   const int result = take_name(wanted, count_, true);
-  // Its own indices are still free, for want of anyone who could have taken them.
+  // The old indices are still free: no other thread could take them under the lock.
   if (result != 0) (void)domain_.take_resource_indices(name_.start_resource_index, count_).ok();
   return result;
 }
@@ -76,22 +76,22 @@ int Identity::take_name(const av::UetAddress& wanted, std::size_t count, bool ex
   const bool other_ip =
       wanted.fabric_address.bytes != FabricAddress{}.bytes && wanted.fabric_address != here.ip;
   if (other_ip || (wanted.udp_port != 0 && wanted.udp_port != here.port)) {
-    return refuse(-FI_EADDRNOTAVAIL, "the address is not one of the domain's FEP");
+    return refuse(-FI_EADDRNOTAVAIL, "use the domain's IP address and port, or leave them open");
   }
   const auto place = place_of(here.port);
   if (place && wanted.has(av::kPidOnFepValid) &&
       wanted.pid_on_fep.value % kSharedPlaces != *place) {
     return refuse(
         -FI_EADDRNOTAVAIL,
-        "packets to this pid_on_fep go to another process of the shared port: ask for one "
-        "that is the place modulo 32, or for none");
+        "packets to this pid_on_fep go to another process of the shared port: choose one that "
+        "equals the slot modulo 32, or leave pid_on_fep open");
   }
   const bool by_port = av::port_name_of(wanted, first_udp_port()).has_value();
   std::optional<ResourceIndex> index;
   if (wanted.has(av::kResourceIndexValid)) index = wanted.start_resource_index;
   auto taken = domain_.take_resource_indices(index, count);
   if (!taken && by_port && !exact) taken = domain_.take_resource_indices({}, count);
-  if (!taken) return refuse(to_fi_errno(taken.error()), "no free resource index");
+  if (!taken) return refuse(to_fi_errno(taken.error()), "the resource indices are in use");
   av::UetAddress name = av::default_address(here, taken.value());
   name.capabilities = capabilities_of(engine_.params());
   name.num_resource_indices = static_cast<std::uint16_t>(count);

@@ -25,8 +25,8 @@ class Identity {
   // than the domain's, and for ids that its address format cannot express.
   static int take(Domain& domain, const fi_info& info, std::size_t count,
                   std::shared_ptr<Identity>& out);
-  // Takes another name instead, exactly as `wanted` says. What take refuses is refused here too;
-  // the old name stays then.
+  // Takes another name instead, exactly as `wanted` says. Names that take refuses are refused
+  // here too; the old name stays then.
   int rename(const av::UetAddress& wanted);
   // Gives the resource indices back.
   ~Identity();
@@ -36,8 +36,8 @@ class Identity {
   JobId job() const { return job_; }
   // The job was given as auth_key: no other may send to it.
   bool has_auth_key() const { return has_auth_key_; }
-  // What fi_getname gives: complete from the start, because the port is bound when the domain opens
-  // (SES-149).
+  // The name that fi_getname gives: complete from the start, because the port is bound when the
+  // domain opens (SES-149).
   const av::UetAddress& name() const { return name_; }
   std::size_t count() const { return count_; }
   // Of the context number `index`.
@@ -47,7 +47,7 @@ class Identity {
 
   // How names are shown and taken.
   const AddressFormat& format() const;
-  // What fi_getname does.
+  // Implements fi_getname.
   int get_name(void* address, std::size_t* length) const;
 
  private:

@@ -32,9 +32,9 @@ class UET_CAPABILITY("mutex") Lock {
  public:
   // `needed`: more than one thread may enter.
   explicit Lock(bool needed) : needed_(needed) {}
-  // From now on more than one thread may enter; nobody is inside or comes in during the call.
+  // From now on more than one thread may enter; no thread is inside or comes in during the call.
   void need() {
-    if (!needed_) needed_ = true;  // written only while nobody else can look
+    if (!needed_) needed_ = true;  // written only while no other thread can read it
   }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
@@ -66,11 +66,11 @@ class UET_CAPABILITY("mutex") Lock {
       occupied_.store(false, std::memory_order_relaxed);
     }
   }
-  // The calling thread has it, and calls out to somebody who may call back (CallOut).
+  // The calling thread has it, and is in foreign code that may call back (CallOut).
   bool called_out() const {
     return caller_.load(std::memory_order_relaxed) == std::this_thread::get_id();
   }
-  // Somebody waits for it: the progress thread then steps back.
+  // A thread waits for the lock: the progress thread then steps back.
   bool contended() const { return waiting_.load(std::memory_order_relaxed) > 0; }
 
  private:
@@ -100,7 +100,7 @@ class UET_SCOPED_CAPABILITY Guard {
   const bool held_ = false;
 };
 
-// Around a call of somebody else's by the lock's holder: what it calls back finds the lock held.
+// Around a call into foreign code by the lock's holder: calls back from there find the lock held.
 class CallOut {
  public:
   explicit CallOut(Lock& lock) : lock_(lock) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Registration in every mr_mode that a domain may have been opened with: offsets and keys of the
-// application's choice, or virtual addresses and keys of ours; valid at once, or only from
+// application's choice, or virtual addresses and provider's keys; valid at once, or only from
 // fi_mr_enable on.
 #include "objects/mr_fid.h"
 
@@ -70,7 +70,7 @@ int check_interface(const fi_mr_attr& attr, std::uint64_t flags) {
   const bool has_cuda = attr.iface == FI_HMEM_CUDA && Cuda::driver() != nullptr;
   if (attr.iface != FI_HMEM_SYSTEM && !has_cuda) {
     return refuse(-FI_ENOSYS,
-                  "fi_mr_regattr: FI_HMEM_SYSTEM, and FI_HMEM_CUDA where there is CUDA");
+                  "fi_mr_regattr: iface must be FI_HMEM_SYSTEM, or FI_HMEM_CUDA with CUDA");
   }
   if ((flags & FI_HMEM_DEVICE_ONLY) != 0 && attr.iface == FI_HMEM_SYSTEM) {
     return refuse(-FI_EINVAL, "fi_mr_regattr: FI_HMEM_DEVICE_ONLY, but iface is FI_HMEM_SYSTEM");
@@ -87,10 +87,10 @@ int check_attr(const fi_mr_attr& attr, std::uint64_t flags, Domain& domain) {
                                             : "fi_mr_reg: without FI_HMEM only FI_RMA_EVENT");
   }
   if (attr.iov_count > 1 || (attr.iov_count == 1 && attr.mr_iov == nullptr)) {
-    return refuse(-FI_EINVAL, "fi_mr_reg: mr_iov_limit is 1");
+    return refuse(-FI_EINVAL, "fi_mr_reg: register one piece at a time (mr_iov_limit is 1)");
   }
   if (attr.offset != 0) return refuse(-FI_EINVAL, "fi_mr_reg: offset must be 0");
-  if ((attr.access & ~kAccess) != 0) return refuse(-FI_EINVAL, "fi_mr_reg: access not valid");
+  if ((attr.access & ~kAccess) != 0) return refuse(-FI_EINVAL, "fi_mr_reg: unsupported access bit");
   return knows_hmem ? check_interface(attr, flags) : 0;
 }
 
@@ -120,7 +120,7 @@ int Mr::map_dmabuf(const MrDmabuf& buffer) {
 int Mr::find_memory(const fi_mr_attr& attr) {
   if ((flags_ & kMrDmabuf) != 0) {
     if (attr.iov_count != 1)
-      return refuse(-FI_EINVAL, "fi_mr_regattr: FI_MR_DMABUF, but no dmabuf");
+      return refuse(-FI_EINVAL, "fi_mr_regattr: FI_MR_DMABUF: dmabuf is missing");
     return map_dmabuf(*reinterpret_cast<const MrDmabuf*>(attr.mr_iov));
   }
   if (attr.iov_count == 1) {
@@ -141,7 +141,7 @@ int Mr::find_memory(const fi_mr_attr& attr) {
   return 0;
 }
 
-// Without remote rights nobody asks for the key, and then it need not be unique.
+// Without remote rights no peer uses the key, so that it need not be unique.
 int Mr::enter(const fi_mr_attr& attr) {
   ri::MemoryRegion region;
   region.base = base_;
@@ -173,7 +173,8 @@ int Mr::enter(const fi_mr_attr& attr) {
     if (region.access == 0) return 0;
     const auto added = engine_.fep().regions().add_with_key(region, Rkey{key});
     if (!added) {
-      FI_WARN(&provider, FI_LOG_MR, "fi_mr_reg: key 0x%llx is taken, or not of 48 bits\n",
+      FI_WARN(&provider, FI_LOG_MR,
+              "fi_mr_reg: key 0x%llx is taken or longer than 48 bits; choose another\n",
               static_cast<unsigned long long>(key));
       return added.error() == Error::Invalid ? -FI_EKEYREJECTED : to_fi_errno(added.error());
     }
@@ -193,7 +194,7 @@ int Mr::open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, Mr*& o
   return 0;
 }
 
-// A device of the NIC's may read it when it is sent from. If it cannot, nobody misses anything.
+// A device of the NIC may then read the memory for sends. If it cannot, sends work without that.
 void Mr::tell_nic() {
   if (base_ == nullptr || length_ == 0 || hmem_ != nullptr) return;
   if (!engine_.nic().caps().reads_registered_memory) return;
@@ -236,7 +237,7 @@ int Mr::bind_counter(Cntr& counter, std::uint64_t flags) {
   const bool read = (flags & FI_REMOTE_READ) != 0;
   const bool write = (flags & FI_REMOTE_WRITE) != 0;
   if ((read && remote_read_ != nullptr) || (write && remote_write_ != nullptr)) {
-    return refuse(-FI_EINVAL, "fi_mr_bind: a counter is bound for this already");
+    return refuse(-FI_EINVAL, "fi_mr_bind: a counter is already bound for these flags");
   }
   Hold hold(counter.references());
   const Guard guard(engine_.lock());
@@ -260,7 +261,7 @@ int Mr::bind_endpoint(Engine& engine, References& references, ResourceIndex firs
   if (flags != 0) return refuse(-FI_EBADFLAGS, "fi_mr_bind: an endpoint takes no flags");
   if (bound_) return refuse(-FI_EINVAL, "fi_mr_bind: an endpoint is bound already");
   if (domain_.mr_mode_has(FI_MR_ENDPOINT) && enabled_) {
-    return refuse(-FI_EOPBADSTATE, "fi_mr_bind: before fi_mr_enable");
+    return refuse(-FI_EOPBADSTATE, "fi_mr_bind: bind before fi_mr_enable");
   }
   bound_ = true;
   holds_[1] = Hold(references);
@@ -289,7 +290,7 @@ int Mr::bind(struct fid* other, std::uint64_t flags) {
                            identity.count(), flags);
     }
     default:
-      return refuse(-FI_EINVAL, "fi_mr_bind: a counter or an endpoint");
+      return refuse(-FI_EINVAL, "fi_mr_bind: bind only a counter or an endpoint");
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // fid_mr: registered memory. Nothing is pinned or mapped; a region is an entry of ri::MrTable, with
-// the counters of those who want to know when a peer has touched it.
+// the counters that count peers' accesses to it.
 #pragma once
 
 #include <rdma/fi_domain.h>
@@ -27,8 +27,8 @@ int mr_regv(fid* domain, const iovec* iov, std::size_t count, std::uint64_t acce
             void* context) noexcept;
 int mr_regattr(fid* domain, const fi_mr_attr* attr, std::uint64_t flags, fid_mr** mr) noexcept;
 
-// What fi_mr_map_raw and fi_mr_unmap_key do (fi_control of the domain): a raw key is the key in
-// memory order, so that nothing has to be kept.
+// Implements fi_mr_map_raw (fi_control of the domain): a raw key is the key in memory order, so
+// that no mapping has to be stored and fi_mr_unmap_key has nothing to do.
 int map_raw_key(const struct fi_mr_map_raw& request) noexcept;
 
 class Mr final : public fid_mr, public ri::AccessObserver {
@@ -40,7 +40,7 @@ class Mr final : public fid_mr, public ri::AccessObserver {
   static const Mr& of_descriptor(void* descriptor) {
     return *static_cast<const Mr*>(static_cast<fid_mr*>(descriptor));
   }
-  // Who copies its bytes; nullptr for memory of the CPU.
+  // The device interface that copies its bytes; nullptr for memory of the CPU.
   Hmem* hmem() const { return hmem_; }
   // Does all of this lie in it?
   bool holds(const std::byte* address, std::size_t bytes) const {
@@ -48,7 +48,7 @@ class Mr final : public fid_mr, public ri::AccessObserver {
            static_cast<std::size_t>(address - base_) <= length_ - bytes;
   }
 
-  // What the calls of the same name do.
+  // Implementations of the calls of the same name.
   int close() noexcept;
   int bind(struct fid* other, std::uint64_t flags);
   int enable();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Between SES and the owner of the receives. A sender that the AV does not know is refused as long
-// as no receive is there that anybody may send to: what waits must have an address, since the owner
-// would ask whoever inserts one next, not us, for the addresses of all entries that lack one.
+// Between SES and the owner of the receives. A sender that the AV does not know is refused unless a
+// receive from any source is posted: waiting messages must have an address, since the owner would
+// ask the provider that inserts an address next, not us, for the addresses of entries without one.
 #include "objects/peer_receives.h"
 
 #include <algorithm>
@@ -89,7 +89,8 @@ void PeerReceives::kept(void* token, ses::Envelope& message) noexcept {
   kept.message = &message;
   const auto queue = kept.tagged ? owner_.owner_ops->queue_tag : owner_.owner_ops->queue_msg;
   if (queue(kept.entry) != 0) {
-    FI_WARN(&provider, FI_LOG_EP_DATA, "the owner of the receives does not keep a message\n");
+    FI_WARN(&provider, FI_LOG_EP_DATA,
+            "the owner (fi_peer) refused to queue an unexpected message\n");
   }
 }
 
@@ -139,7 +140,7 @@ int PeerReceives::give(PeerRxEntry& entry, Engine& engine) noexcept {
   return 0;
 }
 
-// Nobody wants it. The owner frees the entry itself, as libfabric's own do.
+// Drops an unwanted message. The owner frees the entry itself, as owners in libfabric do.
 int PeerReceives::discard(PeerRxEntry* entry) noexcept {
   Kept& kept = *static_cast<Kept*>(entry->peer_context);
   PeerReceives& receives = *kept.receives;

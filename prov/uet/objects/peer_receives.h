@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Receives that are posted to another provider (fi_peer(3), peer SRX): asks it for the receive of a
-// message that arrives, and is told of those for messages that wait. Under the domain's lock; the
-// owner's part of the interface takes none of its own, so that its calls, those that read our CQ
-// among them, must not run side by side. Hence no domain with FI_PEER has a progress thread.
+// message that arrives; the owner passes later receives for waiting messages. Under the domain's
+// lock; the owner's part of the interface has no lock, so that its calls, also those that read our
+// CQ, must not run side by side. Hence no domain with FI_PEER has a progress thread.
 #pragma once
 
 #include <cstddef>

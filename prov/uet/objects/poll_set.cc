@@ -67,7 +67,7 @@ int PollSet::add(struct fid* member, std::uint64_t flags) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
   const bool is_queue = member->fclass == FI_CLASS_CQ;
   if (flags != 0 || (!is_queue && member->fclass != FI_CLASS_CNTR)) {
-    return refuse(-FI_EINVAL, "only CQs and counters can be added, without flags");
+    return refuse(-FI_EINVAL, "add only CQs and counters, with flags 0");
   }
   Engine& its_engine = is_queue ? Cq::from(member).engine() : Cntr::from(member).engine();
   if (&its_engine != &engine_) return refuse(-FI_EDOMAIN, "the object is of another domain");

@@ -24,7 +24,7 @@ class PollSet final : public fid_poll {
   explicit PollSet(Domain& domain);
   int close() noexcept;
 
-  // What fi_poll_add, fi_poll_del and fi_poll do.
+  // Implementations of fi_poll_add, fi_poll_del and fi_poll.
   int add(struct fid* member, std::uint64_t flags) noexcept;
   int remove(struct fid* member, std::uint64_t flags) noexcept;
   int poll(void** contexts, int count) noexcept;

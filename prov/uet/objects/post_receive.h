@@ -58,7 +58,7 @@ struct ReceiveSettings {
   }
 };
 
-// What is wrong with a call; nullptr if nothing is.
+// The reason to refuse a call; nullptr if there is none.
 const char* refuse_receive(const RxCall& call, const ReceiveSettings& settings);
 
 using Slices = std::array<ses::IoSlice, ses::kMaxIoSlices>;
@@ -87,7 +87,7 @@ inline bool lacks_address(const iovec* iov, std::size_t count) {
   });
 }
 
-// What receives and looks at messages have in common.
+// The fields that operations to receive and to peek have in common.
 template <class Op>
 Op operation_of(const RxCall& call, const std::optional<ses::Peer>& source) {
   Op op;
@@ -128,8 +128,8 @@ Result<void> hand_over(Engine& engine, Queue& queue, const RxCall& call,
   return ses.receive(queue, op, now);
 }
 
-// The AV that `av` gives resolves the source. `post` calls hand_over, having reserved room for what
-// completes. Both are called with the lock.
+// The AV that `av` gives resolves the source. `post` reserves a CQ entry for the completion and
+// calls hand_over. Both are called with the lock.
 template <class GetAv, class Post>
 ssize_t post_receive(Engine& engine, const RxCall& call, const ReceiveSettings& settings, GetAv av,
                      Post post) noexcept {
@@ -150,7 +150,7 @@ ssize_t post_receive(Engine& engine, const RxCall& call, const ReceiveSettings& 
   const bool directed = call.tagged ? settings.tagged_directed : settings.directed;
   if (directed && call.from != FI_ADDR_UNSPEC) {
     if (const AvFid* known = av()) source = known->peer(call.from);
-    if (!source) return refuse(-FI_EINVAL, "its source is not in the AV");
+    if (!source) return refuse(-FI_EINVAL, "the source address is not in the AV");
   }
   const Time now = clock_now();
   const Result<void> posted = post(source, now);
@@ -158,7 +158,7 @@ ssize_t post_receive(Engine& engine, const RxCall& call, const ReceiveSettings& 
     engine.posted(now, (call.flags & FI_MORE) != 0);
     return 0;
   }
-  // Whoever repeats a post without reading a queue must get on all the same.
+  // Progress here: the application may repeat the post without reading a queue.
   if (posted.error() == Error::Again) engine.progress(now);
   if (posted.error() == Error::NotFound) {
     return refuse(-FI_ENOENT, "FI_CLAIM: no message was claimed with this context");

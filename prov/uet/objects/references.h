@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Who still depends on an object: fi_close answers -FI_EBUSY while somebody does.
+// Counts the users of an object: fi_close answers -FI_EBUSY while there is one.
 #pragma once
 
 #include <atomic>

@@ -135,7 +135,7 @@ int ScalableEndpoint::bind(struct fid* other, std::uint64_t flags) {
     case FI_CLASS_AV:
       break;
     default:
-      return refuse(-FI_EINVAL, "fi_scalable_ep_bind: only an AV; the rest goes to its contexts");
+      return refuse(-FI_EINVAL, "fi_scalable_ep_bind: bind only an AV, all else to the contexts");
   }
   AvFid& av = AvFid::from(other);
   if (&av.engine() != &engine_) return refuse(-FI_EDOMAIN, "the AV belongs to another domain");
@@ -149,7 +149,7 @@ int ScalableEndpoint::bind(struct fid* other, std::uint64_t flags) {
 int ScalableEndpoint::control(int command) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (command != FI_ENABLE) return -FI_ENOSYS;
-  return av_ != nullptr ? 0 : refuse(-FI_ENOAV, "no AV is bound");
+  return av_ != nullptr ? 0 : refuse(-FI_ENOAV, "no AV is bound; call fi_scalable_ep_bind");
 }
 
 EndpointConfig ScalableEndpoint::config_of(EndpointRole role, const fi_tx_attr& tx,
@@ -210,10 +210,10 @@ int ScalableEndpoint::open_context(Contexts& contexts, int index, const Endpoint
                                    std::uint64_t tx_op_flags, std::uint64_t rx_op_flags,
                                    fid_ep** ep, void* context) {
   if (index < 0 || static_cast<std::size_t>(index) >= contexts.size()) {
-    return refuse(-FI_EINVAL, "no context has this index (ep_attr.tx_ctx_cnt, rx_ctx_cnt)");
+    return refuse(-FI_EINVAL, "the index must be below ep_attr.tx_ctx_cnt or rx_ctx_cnt");
   }
   auto& place = contexts[static_cast<std::size_t>(index)];
-  if (!place.expired()) return refuse(-FI_EBUSY, "the context of this index is open");
+  if (!place.expired()) return refuse(-FI_EBUSY, "close the open context of this index first");
   std::shared_ptr<Endpoint> opened;
   if (const int result = Endpoint::open(domain_, config, context, opened); result != 0) {
     return result;

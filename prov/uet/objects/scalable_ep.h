@@ -27,8 +27,8 @@ class ScalableEndpoint final : public fid_ep {
   static ScalableEndpoint& from(struct fid* fid) { return from(reinterpret_cast<fid_ep*>(fid)); }
   static int open(Domain& domain, const fi_info& info, void* context, ScalableEndpoint*& out);
 
-  // What the calls of the same name do. `attr` is what the context gets: its zeros mean what the
-  // endpoint has; nullptr: all is as the endpoint has it.
+  // Implementations of the calls of the same name. `attr`: attributes of the context; nullptr, or
+  // zeros in it, stand for the values of the endpoint.
   int close() noexcept;
   int bind(struct fid* other, std::uint64_t flags);
   int control(int command) noexcept;

@@ -65,7 +65,7 @@ int stx_open(fid_domain* domain, fi_tx_attr* attr, fid_stx** stx, void* context)
     const Limits limits =
         limits_for(engine.params(), engine.payload_mtu(), rdm_of(engine.params().profile));
     if (const char* why = refuse_tx(asked, limits)) {
-      FI_WARN(&provider, FI_LOG_EP_CTRL, "fi_stx_context: not possible: %s\n", why);
+      FI_WARN(&provider, FI_LOG_EP_CTRL, "fi_stx_context: attribute refused: %s\n", why);
       return -FI_EINVAL;
     }
     *stx = new Stx(parent, asked, context);
@@ -257,7 +257,7 @@ int Srx::control(int command, void* argument) noexcept {
   const bool of_receives = flags != nullptr && (*flags & (FI_TRANSMIT | FI_RECV)) == FI_RECV;
   if (!of_receives || (command == FI_SETOPSFLAG && (*flags & ~(kRxOpFlags | FI_RECV)) != 0)) {
     FI_WARN(&provider, FI_LOG_EP_CTRL,
-            "shared receive context: FI_RECV and flags that receives have\n");
+            "shared receive context: pass FI_RECV and only flags of receives\n");
     return -FI_EINVAL;
   }
   if (command == FI_GETOPSFLAG) {
@@ -342,15 +342,15 @@ int srx_open(fid_domain* domain, fi_rx_attr* attr, fid_ep** srx, void* context) 
       auto* peer = parent.is_peer() ? peer_context<PeerSrxContext>(context) : nullptr;
       if (peer == nullptr || peer->srx == nullptr || !is_complete(peer->srx->owner_ops)) {
         FI_WARN(&provider, FI_LOG_EP_CTRL,
-                "fi_srx_context: FI_PEER needs a domain with FI_PEER and a context of this "
-                "libfabric\n");
+                "fi_srx_context: FI_PEER needs a domain with FI_PEER and a fi_peer_srx_context "
+                "of the libfabric in use\n");
         return -FI_EINVAL;
       }
       *srx = new Srx(parent, *peer->srx);
       return 0;
     }
     if (const char* why = refuse_rx(asked, Limits{})) {
-      FI_WARN(&provider, FI_LOG_EP_CTRL, "fi_srx_context: not possible: %s\n", why);
+      FI_WARN(&provider, FI_LOG_EP_CTRL, "fi_srx_context: attribute refused: %s\n", why);
       return -FI_EINVAL;
     }
     *srx = new Srx(parent, asked, context);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Contexts that several endpoints share: fid_stx, the room for operations in progress, and a fid_ep
+// Contexts that several endpoints share: fid_stx, slots for operations in progress, and a fid_ep
 // of class FI_CLASS_SRX_CTX, a queue of receives.
 #pragma once
 
@@ -41,9 +41,9 @@ class Stx final : public fid_stx {
 
   // The rest with the domain's lock.
   std::size_t left() const { return in_progress_ < size_ ? size_ - in_progress_ : 0; }
-  // What an endpoint has in progress when it is bound; may be more than `size`.
+  // Adds the operations that an endpoint has in progress when it is bound; may exceed `size`.
   void take_over(std::size_t count) { in_progress_ += count; }
-  // False if no operation has room now.
+  // False if no slot is free now.
   bool take() {
     if (in_progress_ >= size_) return false;
     ++in_progress_;
@@ -60,8 +60,8 @@ class Stx final : public fid_stx {
 };
 
 // Messages to any of its endpoints take the receives posted here; each completes in the CQ of the
-// endpoint it was sent to. What belongs to no message (cancelled receives, peeks, multi-receive
-// buffers given back) is told by the endpoint that was enabled first, as long as there is one.
+// endpoint it was sent to. Completions without a message (cancelled receives, peeks, multi-receive
+// buffers given back) are reported by the endpoint that was enabled first, while there is one.
 class Srx final : public fid_ep, public ses::CompletionSink {
  public:
   static Srx& from(fid_ep* fid) { return static_cast<Srx&>(*fid); }
@@ -72,7 +72,7 @@ class Srx final : public fid_ep, public ses::CompletionSink {
   Srx(Domain& domain, PeerSrx& owner);
   int close() noexcept;
 
-  // What the calls of the same name do.
+  // Implementations of the calls of the same name.
   ssize_t receive(const RxCall& call) noexcept;
   ssize_t cancel(void* operation_context) noexcept;
   int control(int command, void* argument) noexcept;

@@ -88,7 +88,7 @@ int open_domain_ops(struct fid*, const char* name, std::uint64_t flags, void** o
                     void* /*context*/) noexcept {
   if (name == nullptr || ops == nullptr || flags != 0) return -FI_EINVAL;
   if (std::strcmp(name, FI_UET_STATS_OPS) != 0) {
-    FI_WARN(&provider, FI_LOG_DOMAIN, "fi_open_ops: there is nothing named '%s', only '%s'\n", name,
+    FI_WARN(&provider, FI_LOG_DOMAIN, "fi_open_ops: unknown name '%s'; use '%s'\n", name,
             FI_UET_STATS_OPS);
     return -FI_ENOSYS;
   }

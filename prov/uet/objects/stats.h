@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The counters of a domain for people and programs: FI_UET_STATS, and the operations "uet_stats" of
-// fi_open_ops (fi_ext_uet.h). What is counted stands in uet/fep/stats.h.
+// fi_open_ops (fi_ext_uet.h). uet/fep/stats.h lists the counters.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -42,8 +42,8 @@ class StatsSignal {
     return place_ != nullptr && place_->requests.load(std::memory_order_relaxed) != 0 && take();
   }
 
-  // What the handler sees. Places and their descriptors stay for the life of the process, because
-  // the handler may run in the middle of anything.
+  // The state that the handler sees. Places and their descriptors stay for the life of the
+  // process, because the handler may run at any time.
   struct Place {
     std::atomic<bool> used{false};
     std::atomic<int> event{-1};

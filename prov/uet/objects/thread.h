@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// A thread of ours. It blocks all signals, which are for the application's threads.
+// A thread of the provider. It blocks all signals, which are for the application's threads.
 #pragma once
 
 #include <pthread.h>

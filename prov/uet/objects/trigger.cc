@@ -22,13 +22,13 @@
 namespace uet::prov {
 
 struct Work : ListNode<StageTag>, ListNode<AllWorkTag> {
-  // When; `id` says whose, nullptr is a triggered operation.
+  // The condition; `id` names the deferred work, nullptr is a triggered operation.
   const fi_deferred_work* id = nullptr;
   Cntr* trigger = nullptr;
   Hold trigger_hold;
   std::uint64_t threshold = 0;
 
-  // What.
+  // The operation.
   std::function<ssize_t()> post;  // with the domain's lock
   Endpoint* endpoint = nullptr;   // nullptr: the work is one on a counter
   Hold target_hold;               // that counter's
@@ -105,7 +105,7 @@ ssize_t post_through_endpoint(const fi_deferred_work& work) noexcept {
                                   op.fetch.desc, op.fetch.iov_count, op.flags | FI_TRIGGER);
     }
     default:
-      return refuse(-FI_ENOSYS, "this op_type is not known");
+      return refuse(-FI_ENOSYS, "this op_type is not supported");
   }
 }
 
@@ -160,7 +160,7 @@ int set_trigger(Work& work, Engine& engine, void* context) noexcept {
     work.threshold = triggered->trigger.threshold.threshold;
     counter = triggered->trigger.threshold.cntr;
   }
-  if (counter == nullptr) return refuse(-FI_EINVAL, "no counter to wait for");
+  if (counter == nullptr) return refuse(-FI_EINVAL, "the counter to wait for is missing");
   work.trigger = &Cntr::from(counter);
   work.trigger_hold = Hold(work.trigger->references());
   const bool ours = &work.trigger->engine() == &engine &&
@@ -227,7 +227,7 @@ int WorkQueue::queue_counter_work(fi_deferred_work& deferred) noexcept {
   return guarded([&] {
     Cntr& target = Cntr::from(deferred.op.cntr->cntr);
     if (deferred.completion_cntr != nullptr) {
-      return refuse(-FI_EINVAL, "work on a counter has no completion_cntr");
+      return refuse(-FI_EINVAL, "work on a counter must have no completion_cntr");
     }
     if (&target.engine() != &engine_) {
       return refuse(-FI_EDOMAIN, "the counter to change belongs to another domain");
@@ -300,9 +300,9 @@ bool WorkQueue::post(Work& work) noexcept {
   return true;
 }
 
-// In order for each endpoint and direction: one that finds no room holds up its like only. Posted
-// work may release more, which is posted in the same call, so that a chain needs one call however
-// long it is.
+// In order for each endpoint and direction: work that cannot be posted now delays only work of the
+// same endpoint and direction. Posted work may release more work, which is posted in the same call,
+// so that a chain of any length needs one call.
 void WorkQueue::run_released() noexcept {
   struct Queue {
     const Endpoint* endpoint;

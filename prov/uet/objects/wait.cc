@@ -91,7 +91,7 @@ bool Sleeper::wait(int activity, Time end) const noexcept {
 
 int Waiter::open(const fi_wait_obj& kind, fid_wait* set, struct fid* owner, Engine* engine) {
   if (is_beyond(kind, FI_WAIT_POLLFD)) {
-    FI_WARN(&provider, FI_LOG_CORE, "wait object %u is not known\n", raw_number(kind));
+    FI_WARN(&provider, FI_LOG_CORE, "wait object %u is not supported\n", raw_number(kind));
     return -FI_EINVAL;
   }
   switch (kind) {
@@ -102,7 +102,7 @@ int Waiter::open(const fi_wait_obj& kind, fid_wait* set, struct fid* owner, Engi
     case FI_WAIT_POLLFD:
       break;
     case FI_WAIT_MUTEX_COND: {
-      // Nobody makes progress while the application sleeps on the condition.
+      // Only a thread makes progress while the application sleeps on the condition.
       const int thread = engine != nullptr ? engine->need_thread() : 0;
       if (thread != 0) return thread;
       bell_ = std::make_unique<Bell>();
@@ -111,7 +111,7 @@ int Waiter::open(const fi_wait_obj& kind, fid_wait* set, struct fid* owner, Engi
     }
     case FI_WAIT_SET: {
       if (set == nullptr || set->fid.fclass != FI_CLASS_WAIT) {
-        FI_WARN(&provider, FI_LOG_CORE, "FI_WAIT_SET: wait_set is not a wait set\n");
+        FI_WARN(&provider, FI_LOG_CORE, "FI_WAIT_SET: wait_set must come from fi_wait_open\n");
         return -FI_EINVAL;
       }
       WaitSet& wait_set = WaitSet::from(set);
@@ -136,7 +136,7 @@ int Waiter::open_descriptor(int activity) noexcept {
   if (!event_.open()) return -errno;
   epoll_ = open_epoll(event_.get(), activity);
   if (!epoll_.valid()) return -errno;
-  event_.signal();  // whoever polls before the first fi_trywait has to look
+  event_.signal();  // a poll before the first fi_trywait returns at once
   return 0;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Sleeping without missing anything. Whoever sleeps in a call (Sleeper) has an event of its own;
+// Sleeping without missing an event. A thread asleep in a call (Sleeper) has its own event;
 // the application's descriptor or condition has another one. Both also watch the packets and the
 // deadlines of the domains whose progress the sleeper makes itself (Engine::activity, DomainGroup).
 #pragma once
@@ -44,9 +44,9 @@ class Timer {
  public:
   bool open() noexcept;
   void arm(Time deadline) noexcept;
-  // Has anybody ever slept?
+  // Has any thread ever slept?
   bool in_use() const { return armed_ != Time::min(); }
-  // Somebody may be asleep until a later time than `deadline`; costs nothing if nobody ever was.
+  // A thread may be asleep until a later time than `deadline`; costs nothing if none ever slept.
   void bring_forward(Time deadline) noexcept {
     if (deadline < armed_) arm(deadline);
   }
@@ -54,10 +54,10 @@ class Timer {
 
  private:
   nic::FileDescriptor fd_;
-  Time armed_ = Time::min();  // nobody has slept yet
+  Time armed_ = Time::min();  // no thread has slept yet
 };
 
-// Adds `fd` to an epoll descriptor, -1 ignored. False: the kernel has no room.
+// Adds `fd` to an epoll descriptor, -1 ignored. False: the kernel has no memory.
 bool watch(const nic::FileDescriptor& epoll, int fd) noexcept;
 // An epoll descriptor over up to two others, -1 ignored; not valid() on failure.
 nic::FileDescriptor open_epoll(int a, int b) noexcept;
@@ -106,8 +106,8 @@ class Waiter {
   // Whether there is an object that arm() is about.
   bool has_object() const;
 
-  // Gives up `lock` and sleeps until something may have happened; YIELD and NONE only let others
-  // run. False: a signal handler ran.
+  // Gives up `lock` and sleeps until something may have happened; YIELD and NONE only yield the
+  // processor. False: a signal handler ran.
   bool sleep(Lock& lock, int activity, Time end,
              std::uint64_t wake_at = 1) noexcept UET_NO_THREAD_ANALYSIS;
   // The parts of sleep(), for owners that look at other objects in between.

@@ -17,7 +17,7 @@ namespace uet::prov {
 // fi_ops_fabric.wait_open: fi_wait_open(3).
 int wait_open(fid_fabric* fabric, fi_wait_attr* attr, fid_wait** set) noexcept;
 
-// What fi_trywait asks of any object: arms its wait object; 0, -FI_EAGAIN when something is there
+// Answers fi_trywait for any object: arms its wait object; 0, -FI_EAGAIN when something is there
 // already, -FI_EINVAL when it has nothing to block on.
 int try_wait(struct fid* fid) noexcept;
 
@@ -37,7 +37,7 @@ class WaitSet final : public fid_wait {
     waiter_.notify();
   }
 
-  // What the calls of the same name do.
+  // Implementations of the calls of the same name.
   int wait(int timeout) noexcept;
   int try_wait() noexcept;
   int control(int command, void* argument) noexcept;
