@@ -77,15 +77,15 @@ enum LaterOption : int {
 inline constexpr std::uint64_t kRegMr = std::uint64_t{1} << 59;
 
 // How much of an fi_mr_attr a client of this API has: auth_key came with 1.5, iface and device with
-// 1.9. What came later (hmem_data, page_size, base_mr) is never read.
+// 1.9. Later fields (hmem_data, page_size, base_mr) are never read.
 inline std::size_t mr_attr_bytes(std::uint32_t version) {
   if (version < FI_VERSION(1, 5)) return offsetof(fi_mr_attr, auth_key_size);
   if (version < kApiHmem) return offsetof(fi_mr_attr, iface);
   return offsetof(fi_mr_attr, device) + sizeof(fi_mr_attr::device);
 }
 
-// What 1.20 to 2.5 added behind the fi_domain_attr of 1.17. Infos come from the loaded library's
-// fi_dupinfo(NULL), so the room is there if the library is new enough, whatever we were built with.
+// Fields that 1.20 to 2.5 added behind the fi_domain_attr of 1.17. The loaded library allocates the
+// infos (fi_dupinfo(NULL)): if it is new enough, they have the fields, whatever uet was built with.
 struct DomainAttrTail {
   std::size_t max_ep_auth_key;
   std::uint32_t max_group_id;

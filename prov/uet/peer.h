@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // fi_peer(3), as the providers that link others (lnx) use it: the layouts that both sides rely on.
-// They are the library's own and change between versions; these are those of 2.3 to 2.6. What
-// becomes of a message is decided in peer_receives.h.
+// The layouts belong to libfabric and change between versions; these are the layouts of 2.3 to 2.6.
+// peer_receives.h decides about messages.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -31,7 +31,7 @@ struct PeerErrorEntry {
   alignas(fi_cq_err_entry) std::byte bytes[kSourceAt + sizeof(fi_addr_t)];
 };
 
-// struct fid_peer_cq: a completion queue of the owner's, which we write to.
+// struct fid_peer_cq: a completion queue of the owner, to which uet writes.
 struct PeerCq;
 struct PeerCqOwnerOps {
   std::size_t size;
@@ -43,7 +43,7 @@ struct PeerCq {
   struct fid fid;
   PeerCqOwnerOps* owner_ops;
 };
-// What fi_cq_open's context points to when the flags have FI_PEER.
+// The context of fi_cq_open points to this structure if the flags have FI_PEER.
 struct PeerCqContext {
   std::size_t size;
   PeerCq* cq;
@@ -51,7 +51,7 @@ struct PeerCqContext {
 
 // struct fid_peer_srx: the owner's queue of receives.
 struct PeerSrx;
-// A receive of the owner's, or its record of a message that has found none.
+// A receive of the owner, or its record of a message that has found no receive.
 struct PeerRxEntry {
   PeerSrx* srx;
   fi_addr_t addr;
@@ -80,7 +80,7 @@ struct PeerSrxOwnerOps {
   void (*foreach_unspec_addr)(PeerSrx* srx, fi_addr_t (*get_addr)(PeerRxEntry*));
   void (*free_entry)(PeerRxEntry* entry);
 };
-// What the owner calls us by.
+// The functions of uet that the owner calls.
 struct PeerSrxPeerOps {
   std::size_t size;
   int (*start_msg)(PeerRxEntry* entry);
@@ -93,7 +93,7 @@ struct PeerSrx {
   PeerSrxOwnerOps* owner_ops;
   PeerSrxPeerOps* peer_ops;
 };
-// What fi_srx_context's context points to when op_flags has FI_PEER.
+// The context of fi_srx_context points to this structure if op_flags has FI_PEER.
 struct PeerSrxContext {
   std::size_t size;
   PeerSrx* srx;

@@ -21,7 +21,7 @@ extern fi_provider provider;
 // libfabric's custom: FI_VERSION(major * 100 + minor, revision * 10) of the plug-in, 0.1.0.
 inline constexpr std::uint32_t kProviderVersion = FI_VERSION(1, 0);
 
-// The number in an enumeration of libfabric's, which an application may have filled with any.
+// The number in a libfabric enumeration, which an application may have filled with any value.
 template <class Enum>
 unsigned raw_number(const Enum& value) {
   unsigned number = 0;
@@ -36,8 +36,8 @@ bool is_beyond(const Enum& value, Enum last) {
   return raw_number(value) > static_cast<unsigned>(last);
 }
 
-// Runs a control call; the only exception that may come out of it is a lack of memory. What it
-// calls may be where a thread ends that is cancelled: not in here.
+// Runs a control call; the only exception that may come out of it is a lack of memory. The
+// body may call cancellation points; the thread is not cancelled in them.
 template <class Body>
 auto guarded(Body&& body) noexcept -> decltype(body()) {
   const nic::NoCancel no_cancel;

@@ -33,8 +33,8 @@ class AddressFormat {
   // FI_ADDR_UET, FI_ADDR_STR, FI_SOCKADDR_IN or FI_SOCKADDR_IN6.
   std::uint32_t addr_format() const { return addr_format_; }
 
-  // As in fi_info, fi_getname and fi_av_lookup; text ends with its 0. A socket address has room for
-  // an IP address and a port name only.
+  // As in fi_info, fi_getname and fi_av_lookup; text ends with its 0. A socket address holds only
+  // an IP address and a port name.
   std::vector<std::byte> encode(const av::UetAddress& address) const;
   // How many endpoints of one domain it can name.
   std::size_t most_endpoints() const;
@@ -46,8 +46,8 @@ class AddressFormat {
 
   // Reads one address of the array that fi_av_insert takes and moves `cursor` behind it. For
   // FI_ADDR_STR the array holds pointers to texts, as fi_av(3) says, or the texts themselves one
-  // after the other, as the providers shm and psm2 and their users have it. What follows from the
-  // rest of the address is filled in. Empty if it is no address that packets can be sent to.
+  // after the other, as the providers shm and psm2 and their users have it. Fields that follow from
+  // the rest of the address are filled in. Empty if packets cannot be sent to the address.
   std::optional<av::UetAddress> next(const std::byte*& cursor) const;
 
  private:

@@ -136,12 +136,12 @@ fep::Config fep_config(const Params& params, const nic::Nic& nic, std::uint32_t 
   // Each endpoint's queues have their own sizes.
   config.ses.tx_messages = 65535;
   config.ses.posted_receives = std::size_t{1} << 32;
-  // Room for what one endpoint may keep, beside the share that SES leaves to other traffic (1/8).
+  // Buffers for unexpected messages of one endpoint, beside SES's share for other traffic (1/8).
   config.buffers += config.ses.unexpected_bytes_per_context / payload_mtu * 8 / 7;
   config.seed = params.seed != 0 ? params.seed : random_seed();
   config.key_secret = random_secret();
   config.ses.key_secret = random_secret();
-  // Not that of what peers see, start PSNs for example, from which they might find it.
+  // Drawn separately: peers see values from the other seed (start PSNs) and might compute it.
   config.ses.seed = params.seed != 0 ? params.seed : random_seed();
   return config;
 }

@@ -70,7 +70,7 @@ std::vector<std::string> split(const std::string& list) {
   return names;
 }
 
-// Those that FI_UET_IFACE names, or all.
+// The interfaces that FI_UET_IFACE names, or all.
 std::vector<nic::Interface> chosen_interfaces(const Params& params, bool rescan) {
   auto interfaces = scan_interfaces(rescan);
   if (params.iface.empty()) return interfaces;
@@ -92,7 +92,7 @@ std::vector<nic::Interface> chosen_interfaces(const Params& params, bool rescan)
   return chosen;
 }
 
-// Those that the back end can use, each with the MTU that it then has.
+// The interfaces that the back end can use, each with its MTU under that back end.
 std::vector<nic::Interface> carried_by(const std::string& back_end,
                                        std::vector<nic::Interface> interfaces) {
   nic::NicConfig config;
@@ -241,7 +241,7 @@ void set_address(void*& to, std::size_t& length, const std::vector<std::byte>& a
   length = address.size();
 }
 
-// What endpoints of `offer` start with. Without a port it is not known what they will be called.
+// The address with which endpoints of `offer` start. Without a port their names are not known yet.
 av::UetAddress source_at(const Offer& offer, const std::optional<av::UetAddress>& wanted) {
   av::UetAddress source = wanted.value_or(av::UetAddress{});
   if (is_wildcard(source.fabric_address)) {
@@ -267,7 +267,7 @@ InfoPtr make_info(const Offer& offer, const Wanted& wanted, const AddressFormat&
   const std::size_t endpoints =
       hints != nullptr && hints->domain_attr != nullptr ? hints->domain_attr->ep_cnt : 0;
   if (!nameable || endpoints > format.most_endpoints()) {
-    FI_INFO(&provider, FI_LOG_CORE, "addr_format cannot name the address, or so many endpoints\n");
+    FI_INFO(&provider, FI_LOG_CORE, "addr_format cannot express the address or all endpoints\n");
     return {};
   }
   InfoPtr info(fi_allocinfo());
@@ -304,7 +304,7 @@ bool fits_hints(const Offer& offer, const fi_info* hints, std::uint32_t version,
 int get_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
              const fi_info* hints, fi_info** info) {
   if ((flags & FI_SOURCE) != 0 && node == nullptr && service == nullptr) {
-    FI_WARN(&provider, FI_LOG_CORE, "FI_SOURCE needs a node or a service\n");
+    FI_WARN(&provider, FI_LOG_CORE, "fi_getinfo: FI_SOURCE needs a node or a service\n");
     return -FI_EINVAL;
   }
   const auto params = load_params();
@@ -314,7 +314,7 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
     return -FI_ENODATA;  // else ofi_rxd would put uet;ofi_rxd in front of uet
   }
   const auto interfaces = usable_interfaces(*params, (flags & kRescan) != 0);
-  // Whoever does not ask for it does not load the driver.
+  // The CUDA driver is loaded only for hints that ask for FI_HMEM.
   const bool device_memory =
       hints != nullptr && (hints->caps & FI_HMEM) != 0 && Cuda::driver() != nullptr;
   const std::uint32_t addr_format = wanted_format(hints);

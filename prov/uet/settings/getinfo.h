@@ -31,7 +31,7 @@ std::vector<nic::Interface> usable_interfaces(const Params& params, bool rescan 
 // 0 if the interface is too small for it.
 std::uint32_t payload_mtu(const Params& params, std::uint32_t ip_mtu);
 
-// What one endpoint of a domain with this payload MTU may have at most, and has by default.
+// Maxima and defaults of one endpoint of a domain with this payload MTU.
 Limits limits_for(const Params& params, std::uint32_t payload_mtu, const EndpointType& type);
 
 }  // namespace uet::prov

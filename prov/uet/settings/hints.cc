@@ -92,8 +92,8 @@ const char* refuse_mr_mode(int mode, std::uint32_t version) {
              : "domain_attr.mr_mode: FI_MR_BASIC and FI_MR_SCALABLE stand alone";
 }
 
-// fi_peer(3): the owner sees to it that its part of the interface is entered by one thread at a
-// time; one of ours would be beyond it.
+// fi_peer(3): the owner ensures that one thread at a time enters its part of the interface. It has
+// no control over a progress thread of uet.
 bool wants_thread_of_a_peer(std::uint64_t caps, const fi_domain_attr& domain) {
   return (caps & FI_PEER) != 0 &&
          (domain.control_progress == FI_PROGRESS_AUTO || domain.data_progress == FI_PROGRESS_AUTO);
@@ -111,8 +111,8 @@ bool usable_traffic_class(std::uint32_t tclass, const Limits& limits) {
          !limits.trim_marks.on(pds::dscp_of_class(traffic_class_of(tclass), kNoDscp));
 }
 
-// fi_domain(3): bytes of the keys that the application may choose (SES-132: 48 bits). Those of the
-// provider's choice have more.
+// fi_domain(3): bytes of the keys that the application may choose (SES-132: 48 bits). Keys that
+// the provider chooses have more.
 bool chooses_keys_for(int mode) { return mode == kMrBasic || (mode & FI_MR_PROV_KEY) != 0; }
 constexpr std::size_t kChosenKeySize = 6;
 constexpr std::size_t kProviderKeySize = sizeof(std::uint64_t);
@@ -160,10 +160,10 @@ std::uint64_t side_caps(std::uint64_t asked, std::uint64_t caps, std::uint64_t o
   return (asked != 0 ? negotiate_caps(asked, type, kApiVersion) : caps) & ours;
 }
 
-// From 1.5 on a bit that is returned is one that is required, and none is: who offers them all must
-// cope with that (fi_mr(3)). Those set again before fi_domain are honoured (Domain::mr_mode_has).
-// Except FI_MR_HMEM, since only descriptors tell which buffers are not for the CPU, and
-// FI_MR_PROV_KEY, where the application wants keys longer than those that it could choose.
+// From 1.5 on a returned bit is a required one. uet requires none, which an application that offers
+// bits must accept (fi_mr(3)); bits that it sets again before fi_domain are honoured
+// (Domain::mr_mode_has). Exceptions: FI_MR_HMEM, since only descriptors tell which buffers are not
+// for the CPU, and FI_MR_PROV_KEY, if the application wants longer keys than it could choose.
 int negotiate_mr_mode(const fi_info* hints, std::uint32_t version, bool device_memory) {
   const bool has_domain = hints != nullptr && hints->domain_attr != nullptr;
   const int asked = has_domain ? hints->domain_attr->mr_mode : kMrUnspec;

@@ -20,8 +20,8 @@ enum Side : std::uint8_t { kTx = 1, kRx = 2, kDomain = 4 };
 struct Capability {
   std::uint64_t bit;
   std::uint8_t sides;  // Side
-  // 0: returned only when asked for. Otherwise also returned to who does not ask, beside any of
-  // these; for secondary capabilities that cost nothing.
+  // 0: returned only when asked for. Otherwise also returned unasked together with any of these
+  // capabilities; for secondary capabilities that cost nothing.
   std::uint64_t beside = 0;
 };
 
@@ -54,7 +54,7 @@ inline constexpr Capability kCapabilities[] = {
     {FI_AV_USER_ID, kDomain},
 };
 
-// Those that any of `sides` states.
+// The capabilities that any of `sides` states.
 constexpr std::uint64_t caps_of(unsigned sides) {
   std::uint64_t caps = 0;
   for (const Capability& row : kCapabilities) {
@@ -88,7 +88,7 @@ inline constexpr std::size_t kMaxObjects = 65536;  // CQs, counters, memory regi
 inline constexpr std::size_t kMaxEndpoints = kMaxResourceIndex;
 inline constexpr std::size_t kMaxContexts = 256;  // of each direction, of a scalable endpoint
 
-// What an endpoint type offers of all that.
+// The capabilities, flags and orders that an endpoint type offers.
 struct EndpointType {
   fi_ep_type type;
   std::uint64_t caps;
@@ -115,16 +115,16 @@ inline constexpr EndpointType kDgram{
     .tx_op_flags = kTxOpFlags & ~(kDelivered | FI_FENCE),
     .orders = 0};
 
-// What an application of this API version can know of it.
+// The capabilities of `type` that exist in this API version.
 inline std::uint64_t caps_offered(const EndpointType& type, std::uint32_t version) {
   const std::uint64_t later =
       (version < kApi2 ? kCapsSince2 : 0) | (version < kApiHmem ? FI_HMEM : 0);
   return type.caps & ~later & ~(has_peer_interface() ? 0 : kPeerCaps);
 }
 
-// What it gives to who names none. FI_SOURCE_ERR makes errors of messages from unknown senders;
-// with FI_HMEM every registration says whose memory it is; with FI_PEER nothing makes progress by
-// itself.
+// The capabilities if the hints name none. Left out: FI_SOURCE_ERR turns messages from unknown
+// senders into errors; FI_HMEM requires each registration to say whose memory it is; FI_PEER
+// excludes automatic progress.
 inline std::uint64_t default_caps(const EndpointType& type, std::uint32_t version) {
   return caps_offered(type, version) & ~(FI_SOURCE_ERR | FI_HMEM | kPeerCaps);
 }

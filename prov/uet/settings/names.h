@@ -10,7 +10,7 @@
 
 namespace uet::prov {
 
-// The address of whoever is at node:service. `node` is a host name, a number, or an address text
+// The address or addresses of node:service. `node` is a host name, a number, or an address text
 // (address_format.h); nullptr is any address, to listen at (`passive`), or loopback. The service is
 // a port name (av::address_at). Without one a destination is at port 4793, and the address of a
 // listener leaves port and ids open. `numeric`: node is not looked up. Empty if it cannot be

@@ -94,7 +94,7 @@ std::string list_of_names(const std::vector<ParamText>& texts) {
     list += between + row.name + " (" + row.range + "; default: " + row.preset + ")";
     between = ", ";
   }
-  return list + ". What each does: man fi_uet";
+  return list + ". man fi_uet describes each of them";
 }
 
 }  // namespace
@@ -115,8 +115,8 @@ void define_params() {
 std::uint16_t first_udp_port() { return first_port.load(std::memory_order_relaxed); }
 
 std::optional<Params> load_params() {
-  // fi_param_get searches and logs each variable, which is too much for every fi_getinfo. What it
-  // answers changes only when the environment does: libfabric reads its own file once.
+  // fi_param_get searches and logs each variable, which is too much for every fi_getinfo. Its
+  // answers change only when the environment does: libfabric reads its own file once.
   static std::mutex mutex;
   static std::size_t seen = 0;
   // Never destroyed: other threads may still be in here when the process ends.

@@ -19,7 +19,7 @@
 
 namespace uet::prov {
 
-// What the FEP says that it serves, and keeps to when it sends (SES-159, SES-160).
+// The profile that the FEP announces, and keeps to when it sends (SES-159, SES-160).
 enum class Profile : std::uint8_t { AiBase, AiFull, Hpc };
 
 // FI_UET_STATS: "exit", "signal", and either with ":file".
@@ -99,9 +99,9 @@ std::optional<std::string> find_stray(std::string_view variable);
 
 // udp_source_ports, with what 0 stands for.
 std::uint16_t source_ports(const Params& params);
-// What a switch that trims marks packets with.
+// The DSCPs with which a switch marks trimmed packets.
 wire::TrimMarks trim_marks(const Params& params);
-// What we take for a trimmed packet: those marks where the network trims, else nothing.
+// The DSCPs by which uet recognizes a trimmed packet: trim_marks() if the network trims, else none.
 wire::TrimMarks recognized_trim_marks(const Params& params);
 
 // Why these values, each of them allowed, do not go together, or empty.
