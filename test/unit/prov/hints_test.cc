@@ -133,7 +133,7 @@ TEST(RefuseHints, EachThingWeLackIsRefused) {
   }
 }
 
-TEST(Capabilities, ThoseOf2AreUnknownToOlderApplications) {
+TEST(Capabilities, Api1ApplicationsCannotAskForApi2Caps) {
   const Info hints = make_hints();
   for (const std::uint64_t bit : {kTaggedDirectedRecv, kTaggedMultiRecv}) {
     hints->caps = FI_TAGGED | bit;
@@ -159,7 +159,7 @@ TEST(RefuseHints, DatagramsAreForWhoNamesThem) {
   EXPECT_NE(refuse_hints(*hints, kVersion, kLimits), nullptr);
 }
 
-TEST(RefuseHints, WhatDatagramsCannotDoIsRefused) {
+TEST(RefuseHints, DatagramRefusesUnsupportedFeatures) {
   const std::function<void(fi_info&)> wishes[] = {
       [](fi_info& h) { h.caps = FI_TAGGED; },
       [](fi_info& h) { h.caps = FI_MSG | FI_RMA; },
@@ -263,7 +263,7 @@ TEST(FillAttributes, Ses128_OrderBringsItsSizes) {
   EXPECT_EQ(unordered->ep_attr->max_order_waw_size, 0U);
 }
 
-TEST(FillAttributes, WhatWasAskedForComesBack) {
+TEST(FillAttributes, ReturnsRequestedValues) {
   const Info hints = make_hints();
   hints->caps = FI_TAGGED;
   hints->domain_attr->threading = FI_THREAD_DOMAIN;

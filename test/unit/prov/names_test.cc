@@ -67,7 +67,7 @@ TEST(ResolveRange, CountsInIpv6AndLeavesOutTheOtherFamily) {
   EXPECT_FALSE(resolve_range("fd00::1", 1, "5000", 1, false).front().has_value());
 }
 
-TEST(ResolveRange, WhatCannotBeCountedIsEmpty) {
+TEST(ResolveRange, UncountableNodeOrServiceIsEmpty) {
   auto range = resolve_range("255.255.255.255", 2, "65535", 2, false);
   ASSERT_EQ(range.size(), 4U);
   EXPECT_TRUE(range[0].has_value());

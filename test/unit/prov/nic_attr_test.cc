@@ -36,7 +36,7 @@ TEST(MakeNic, SaysWhereOnThePciBus) {
   fi_close(&copy->fid);
 }
 
-// As a whole, behind what is there, and no further than there is room.
+// The attributes are shown completely; tostr appends them to the present text and keeps its limit.
 TEST(MakeNic, IsShownByFiInfo) {
   nic::Interface interface;
   interface.name = "eth7";
