@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// A slab of message states and an index of those that more packets are awaited of.
+// A slab of message states, and an index of the messages that are not complete.
 #include "uet/ses/arriving.h"
 
 #include <algorithm>

@@ -226,7 +226,7 @@ T combine(AmoOp op, const T& old, const T& operand, const T& compare) {
     case AmoOp::Bxor:
     case AmoOp::Mswap:
       if constexpr (N::kClass == Class::Integer) return bitwise(op, old, operand, compare);
-      return old;  // check_atomic lets none through
+      return old;  // check_atomic refuses the others
     default:
       return takes_operand(op, old, operand, compare) ? operand : old;
   }

@@ -10,7 +10,7 @@
 namespace uet::ses {
 namespace {
 
-// What the two operands of the compare-and-swap extension count as (WIRE 3.5).
+// The request length of compare-and-swap: the two operands of its extension (WIRE 3.5).
 constexpr std::uint32_t kCompareSwapBytes = 32;
 
 // Slices that hold whole elements, and as many as the operation works on.

@@ -212,7 +212,7 @@ Result<void> Initiator::start(TxMessage& message, Time now) {
   return delivery_->send(message, destination_of(message), now);
 }
 
-// The next operations may have to wait for room.
+// More than half of a resource is in use, so that the next operations may have to wait for it.
 bool Initiator::is_crowded(const Context& context) const {
   return context.transmitting_count > context.config.tx_size / 2 || operations_.is_crowded() ||
          pieces_.in_use() > pieces_.capacity() / 2;
@@ -348,8 +348,8 @@ void Initiator::message_failed(TxMessage& message, pds::PdsError error, Time now
   finish_if_done(message);
 }
 
-// An orderly close with data still awaited is the peer's failure (SES-86). A send that only waits
-// for the target goes on, and its next PDC tells whether the target lives.
+// If the peer closes the PDC in order while data of a read are missing, it has failed (SES-86). A
+// send that only waits for the target goes on; its next PDC shows whether the target is alive.
 void Initiator::pdc_closed(PdcId pdc, std::optional<pds::PdsError> error, Time now) {
   if (reads_.any(pdc) || watches_.any(pdc)) {
     operations_.for_each([&](TxMessage& message) {
@@ -436,7 +436,7 @@ void Initiator::close_context(Context& context, Time now) {
     const auto gone = [&] {
       return context.transmitting.empty() || &context.transmitting.front() != &message;
     };
-    if (!message.failed()) message.status = Status::Cancelled;  // nobody may read it any more
+    if (!message.failed()) message.status = Status::Cancelled;  // refuse further reads of it
     while (!gone() && !message.answers.empty()) {
       const ReadAnswer* answer = &message.answers.front();
       delivery_->abort(answer->pdc, now);
@@ -446,7 +446,7 @@ void Initiator::close_context(Context& context, Time now) {
     if (gone()) continue;
     delivery_->abort(message.pdc, now);
     if (gone()) continue;
-    // PDS will still answer for packets of it, but to nobody.
+    // PDS will still answer for packets of it, but no context gets a completion.
     IntrusiveList<TxMessage, OutstandingTag>::remove(message);
     --context.transmitting_count;
     if (message.refused) --context.refused_count;
@@ -463,8 +463,8 @@ bool Initiator::withdraw(TxMessage& message) {
 }
 
 // Makes no more packets of a failed message and ends it at its target with a MSG_ERROR (SES-113).
-// That one goes when all others are answered: it would do nothing for packets that come after it,
-// because the target had no room for them before.
+// The MSG_ERROR is sent when all other packets are answered: it would not end the packets that the
+// target accepts after it, because it had no memory for them before.
 void Initiator::abandon(TxMessage& message, Time now) {
   if (!message.ended && !delivery_->cancel(message)) return;
   message.ended = true;

@@ -62,7 +62,7 @@ TxMessage* Pulls::prepare(RxMessage& message, wire::SesOpcode opcode) {
 }
 
 Result<void> Pulls::submit(TxMessage& operation, const RxMessage& message, Time now) {
-  // What the peer does to drain its memory must not wait behind what fills ours.
+  // Requests that drain the memory of the peer must not wait behind messages that fill our memory.
   const pds::Destination destination{.address = message.source,
                                      .job = message.job,
                                      .mode = DeliveryMode::Rud,

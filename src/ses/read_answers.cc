@@ -36,7 +36,7 @@ std::size_t bytes_of(const wire::SesResponseHeader& header) {
 }
 
 // Makes the response one that carries all that was asked for (PDS-194), guaranteed (SES-104).
-// nullptr if there is no room for the data.
+// nullptr if the data do not fit.
 std::byte* open_in_ack(const RequestView& view, const wire::SesRequest& request,
                        const ReadPiece& asked, Response& response) {
   const std::size_t header_bytes = request.next_hdr == wire::NextHdr::RequestStd

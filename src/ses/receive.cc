@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Matching sends with receives, keeping what nobody waits for yet, and completing.
+// Matches sends with receives, keeps unexpected messages, and completes both.
 #include "uet/ses/receive.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ MatchKey match_key(const pds::RequestView& view, const wire::SesRequest& request
   return {request.match_bits, request.initiator, view.source};
 }
 
-// What the message takes of a multi-receive buffer.
+// The number of bytes that the message takes of a multi-receive buffer.
 std::uint64_t room_taken(const Envelope& message, const Placement& placement) {
   return std::min<std::uint64_t>(message.request_length,
                                  placement.receive->capacity - placement.base);
@@ -30,7 +30,7 @@ bool fits(const PostedReceive& receive, std::uint64_t length) {
   return !receive.multi || receive.used == 0 || length <= receive.capacity - receive.used;
 }
 
-// What the last entry of a multi-receive says.
+// The status of the last completion of a multi-receive.
 Status last_status(const PostedReceive& receive) {
   return receive.cancelled ? Status::Cancelled : Status::Ok;
 }
@@ -156,7 +156,7 @@ void Receiver::offer(PostedReceive& receive) {
 }
 
 // Gives a posted receive the oldest unexpected message that it matches; a multi-receive all of
-// them, as far as they fit. False when a completion finds no room.
+// them, as far as they fit. False when no CQ entry is free for a completion.
 bool Receiver::feed(PostedReceive& receive) {
   MatchQueue& lists = receive.queue->of(receive.tagged);
   for (bool more = true; more;) {
@@ -172,7 +172,7 @@ bool Receiver::feed(PostedReceive& receive) {
   return true;
 }
 
-// What feed could not do before. True when nothing is left of it.
+// Repeats feed() for the receives that it could not serve before. True when all are served.
 bool Receiver::settle(ReceiveQueue& queue) {
   if (!queue.linked()) return true;
   for (MatchQueue* lists : {&queue.untagged, &queue.tagged}) {
@@ -232,7 +232,7 @@ bool Receiver::take_arriving(RxMessage& message, PostedReceive& receive) {
   return more;
 }
 
-// The message takes the receive off its list, or room in the buffer of a multi-receive.
+// The message takes the receive off its list, or a part of the buffer of a multi-receive.
 void Receiver::bind(const Envelope& message, Placement& placement, PostedReceive& receive) {
   placement.receive = &receive;
   ++bound_receives_;
@@ -252,7 +252,7 @@ void Receiver::bind(RxMessage& message, PostedReceive& receive) {
   bind(message, message, receive);
 }
 
-// Ends the tie; whoever calls decides what becomes of the receive.
+// Separates the message from its receive, which the caller completes or restores.
 PostedReceive& Receiver::unbind(Placement& placement) {
   PostedReceive& receive = *placement.receive;
   placement.receive = nullptr;
@@ -344,7 +344,7 @@ Result<void> Receiver::peek(ReceiveQueue& queue, const PeekOp& op) {
   return {};
 }
 
-// Nobody wants the message; what is still to come of it is accepted and dropped.
+// The application does not want the message; its later packets are accepted and dropped.
 void Receiver::discard(Envelope& envelope) {
   if (envelope.single) {
     leave_queue(envelope);
@@ -419,15 +419,15 @@ void Receiver::release_memory(RxMessage& message) {
   if (!message.parked) messages_.count_in_progress(message);
 }
 
-// No room for an unexpected message. It comes again when PDS repeats the refused packet (`code`),
-// or when its sender sends it again: on ROD nothing may overtake it meanwhile (SES-52).
+// Refuses an unexpected message for lack of memory. It comes again when PDS retransmits the refused
+// packet (`code`), or when its sender restarts it: on ROD no message may overtake it (SES-52).
 Response Receiver::refuse(const pds::RequestView& view, const wire::SesRequest& request,
                           Context& context, NackCode code) {
   ++counters_.unexpected_refused;
-  // An owner does not tell of the receives that would enable the generation again.
+  // An owner does not announce the receives that would enable the generation again.
   const bool silent = view.mode == DeliveryMode::Uud || context.receives.owner != nullptr;
   if (!answers_no_match_ || silent) return nack_response(code);
-  // A message that is sent anew must not leave a part behind that a receive has taken meanwhile.
+  // A message that is sent again must not leave a part behind that a receive has taken meanwhile.
   if (!messages_.refuse(view, request, context, ReturnCode::NoMatch)) return nack_response(code);
   ++counters_.no_match_answered;
   if (view.mode == DeliveryMode::Rod) {
@@ -438,8 +438,8 @@ Response Receiver::refuse(const pds::RequestView& view, const wire::SesRequest& 
                            context.generation.value, true);
 }
 
-// What made room for unexpected messages lets the refused ones come again, in their order: packets
-// under way still name the old generation.
+// Memory for unexpected messages is free again: accepts the refused ones, which come in their order
+// because the target refuses packets under way that still name the old generation.
 void Receiver::enable_generations(ReceiveQueue& queue) {
   while (!queue.disabled.empty()) {
     Generation& generation = queue.disabled.pop_front().generation;
@@ -492,10 +492,10 @@ Response Receiver::keep_single(const pds::RequestView& view, const wire::SesRequ
   return provisional_response(request, generation);
 }
 
-// What can be read again is never refused: the first packet that is dropped is answered in a way
-// that tells so. A sender that wants to know about delivery is told in any case; it waits for our
-// read, which comes when a receive has the message (SES-110, SES-111); one that cannot be read is
-// answered then (SES-46, SES-48).
+// A message that can be read again is never refused: the answer to its first dropped packet says
+// that the target will read it. A sender that asks for delivery gets that answer in any case and
+// waits for our read, which comes when a receive has the message (SES-110, SES-111). A message that
+// cannot be read is answered then (SES-46, SES-48).
 Response Receiver::place_unexpected(const pds::RequestView& view, const wire::SesRequest& request,
                                     RxMessage& message) {
   bool dropped = false;
@@ -512,9 +512,9 @@ Response Receiver::place_unexpected(const pds::RequestView& view, const wire::Se
       message.readable && !message.must_read && (dropped || message.delivery_complete);
   if (tell) defer(message);
   if (message.complete()) messages_.arrived(message);  // it only waits for its receive now
-  // Otherwise only the last packet says that nobody waited (SES-45, SES-105): an earlier guaranteed
-  // response would hold CACK, and with it the sender, until its CLEAR has come, and we may have the
-  // receive by then and make no more progress.
+  // Otherwise only the answer to the last packet says that no receive was posted (SES-45, SES-105):
+  // an earlier guaranteed response would hold CACK, and with it the sender, until its CLEAR has
+  // come; by then the application may have posted the receive and make no more progress.
   const bool kept_until_wanted = request.eom && !(message.readable && message.must_read);
   if (!tell && !kept_until_wanted) return default_response(request, modified_length(message));
   if (!tell && message.delivery_complete) {
@@ -552,8 +552,8 @@ void Receiver::release(SingleMessage& message, ReturnCode code) {
 
 // ---- the end of messages -----------------------------------------------------------------------
 
-// The completion of a message that is bound to a receive, which is given back; one that must be
-// told of for itself afterwards is left in `buffer`.
+// The completion of a message that is bound to a receive, which is given back. If the receive needs
+// a completion of its own afterwards, `buffer` points to it.
 Completion Receiver::end_receive(const Envelope& message, Placement& placement, Status status,
                                  PostedReceive*& buffer) {
   PostedReceive& receive = unbind(placement);
@@ -623,21 +623,21 @@ void Receiver::fail_receive(RxMessage& message, ReturnCode code, Status status) 
   if (buffer != nullptr) give_back(*buffer, last_status(*buffer));
 }
 
-// Undoes bind and the reservation of room: as if the message had never come.
+// Undoes bind and the reservation of a CQ entry, as if the message had never come.
 PostedReceive& Receiver::withdraw(RxMessage& message) {
   PostedReceive& receive = *message.receive;
   const std::uint64_t taken = room_taken(message, message);
   unbind(message);
   if (receive.room_by_message()) message.context->sink.release_receive();
-  // Room at the end of what is used can be used again.
+  // The end of the used part of the buffer can be used again.
   if (receive.multi && message.base + taken == receive.used) {
     receive.used = message.base;
   }
   return receive;
 }
 
-// Lets a receive that lost its message wait again, at its old place.
-// That of an owner has left its list for good.
+// Puts a receive that lost its message back into its old place in the queue.
+// A receive of an owner has left the list of the owner for good.
 void Receiver::restore(PostedReceive& receive) {
   const bool over = receive.cancelled && !receive.multi &&
                     (!receive.shared || receive.queue->sink.reserve_receive());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Messages to contexts whose receives belong to somebody else, who matches them (ReceiveOwner).
-// A receive comes from the owner when its message is here, and never waits in a list of ours. What
-// finds none is kept among the claimed messages, where nothing else looks for it.
+// Messages to contexts whose receives belong to a ReceiveOwner, which also matches them. The owner
+// hands a receive over when its message is here; the receive never waits in a list of SES. Without
+// a receive, the message is kept among the claimed messages, where only the owner finds it.
 #include "uet/ses/receive.h"
 #include "uet/ses/return_code.h"
 
@@ -10,8 +10,8 @@ namespace uet::ses {
 using pds::NackCode;
 using pds::Response;
 
-// The owner's receive cannot be given back, so that room for all it needs is made sure of before it
-// is asked for.
+// A receive cannot be given back to its owner. Therefore the resources for it are checked before
+// the owner is asked for it.
 Response Receiver::on_owned(const pds::RequestView& view, const wire::SesRequest& request,
                             Context& context, Time now) {
   ReceiveQueue& queue = context.receives;

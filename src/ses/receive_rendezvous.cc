@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Messages whose sender waits until we have read to their end (SES-57, SES-61 to 63): what was not
-// kept while nobody wanted it, the remainder behind a shorter eager part, and the read of no bytes
-// at the end that tells a sender that all is done.
+// Messages whose sender waits until the target has read them to their end (SES-57, SES-61 to 63).
+// The target reads the data that it dropped while it had no receive, and the remainder behind a
+// shorter eager part. A read of no bytes at the end informs the sender that all data have arrived.
 //
 // Such a message is deferred_ until its eager part is here and a receive is bound to it. Then it
-// waits its turn (waiting_) and is read (reading_). What nobody will ever get goes the same way
-// without a receive, so that its sender can finish.
+// waits its turn (waiting_) and is read (reading_). A message that no receive will get takes the
+// same steps without a receive, so that its sender can finish.
 #include <algorithm>
 #include <array>
 
@@ -117,7 +117,7 @@ void Receiver::progress(Time now) {
     RxMessage& message = *at;
     ++at;
     if (!messages_.source_is_proved(message)) {
-      ++failures;  // and it lets others go first
+      ++failures;  // and it goes behind the others
       PullList::remove(message);
       waiting_.push_back(message);
       continue;
@@ -200,8 +200,8 @@ void Receiver::pdc_closed(PdcId pdc, bool orderly) {
   }
 }
 
-// Messages that no receive gets any more. Those that have not arrived whole are forgotten: what
-// still comes of them is refused, and their senders fail.
+// Ends a message that no receive will get. If it has not arrived whole, it is forgotten: its later
+// packets are refused, and its sender fails.
 void Receiver::dismiss_unexpected(Envelope& envelope) {
   if (envelope.single) {
     leave_queue(envelope);

@@ -116,7 +116,7 @@ ReturnCode check_extent(const SesRequest& request, std::uint32_t payload_mtu) {
     return ReturnCode::OpViolation;
   }
   // A later packet that carries nothing, or begins where the first one does, belongs to no
-  // message; let in, it would keep a receive state that never ends.
+  // message; if accepted, it would hold a receive state for ever.
   const bool empty = payload == 0 || request.message_offset == 0;
   return !request.som && empty && !ends_eager_part(request) ? ReturnCode::OpViolation
                                                             : ReturnCode::Ok;

@@ -108,7 +108,7 @@ Response Target::error(const Request& request, ReturnCode code, RiGeneration gen
 // Answers with an error, and remembers it for the rest of the message.
 Response Target::refuse(const View& view, const Request& request, Context& context,
                         ReturnCode code) {
-  (void)messages_.refuse(view, request, context, code);  // else each packet is judged anew
+  (void)messages_.refuse(view, request, context, code);  // else each packet is judged again
   return error(request, code, context.generation.value);
 }
 
@@ -242,7 +242,7 @@ Response Target::on_msg_error(const View& view, const Request& request) {
   return response;
 }
 
-// A target that had put off a message of ours wants it now. The tokens say which one.
+// A target that had deferred a message of this FEP wants it now. The tokens say which one.
 Response Target::on_restart(const View& view, const Request& request, Time now) {
   const ReturnCode code =
       is_single(request) ? initiator_.restart(request, view.source, now) : ReturnCode::OpViolation;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Atomics at the target: all checks and the room for the answer come first, since what has been
-// executed must be answered and never runs again (SES-93, SES-94).
+// Atomics at the target: all checks and the allocation of the answer come first, because an atomic
+// must be answered once it has been executed, and must never run again (SES-93, SES-94).
 #include <array>
 
 #include "uet/ses/atomic.h"

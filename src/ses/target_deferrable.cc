@@ -3,9 +3,9 @@
 // among the unexpected messages without any data; when a receive has it, its sender is asked to
 // send it again, and what comes goes straight into that receive.
 //
-// Such a message is parked_ until somebody wants it. Then it waits its turn (waiting_) to be asked
-// for, and for what it was asked (restarting_). Until that is here nothing has been placed:
-// whatever goes wrong meanwhile, its receive waits again.
+// Such a message is parked_ until a receive matches it or it is discarded. Then it waits until its
+// sender can be asked to restart it (waiting_), and for the restarted message (restarting_). Until
+// that arrives, no data are placed: if anything fails meanwhile, the receive waits again.
 #include <algorithm>
 
 #include "uet/ses/initiator.h"
@@ -42,7 +42,7 @@ Response Receiver::park(const wire::SesRequest& request, RxMessage& message, Tim
                            message.context->generation.value, true);  // SES-67
 }
 
-// What was under way when the sender had not heard yet.
+// A packet that was under way before the sender learned that its message is parked.
 Response Receiver::on_later_parked(const wire::SesRequest& request, RxMessage& message) {
   if (ends_eager_part(request)) message.expected = request.message_offset;  // SES-69
   ArrivingMessages::account(message, request);
@@ -52,7 +52,7 @@ Response Receiver::on_later_parked(const wire::SesRequest& request, RxMessage& m
 
 // ---- asking for it -----------------------------------------------------------------------------
 
-// Somebody has it now: a receive that is bound to it, or nobody who wants the data.
+// The message can be asked for: a receive is bound to it, or its data shall be dropped.
 void Receiver::unpark(RxMessage& message) {
   PullList::remove(message);
   waiting_.push_back(message);
@@ -68,10 +68,10 @@ Result<void> Receiver::request_restart(RxMessage& message, Time now) {
   return {};
 }
 
-// Its sender has answered, or is out of reach; or has let go of our PDC (PDS-142).
+// The sender has answered, is out of reach, or has freed its end of our PDC (PDS-142).
 void Receiver::restart_requested(RxMessage& message, Status status, bool not_consumed) {
   const bool again = not_consumed && message.tries++ < retries_;
-  if (!again || message.tries == 1) next_try_ = Time{};  // there is room for another
+  if (!again || message.tries == 1) next_try_ = Time{};  // another message can be asked for
   if (again) {
     message.restart_token = 0;
     PullList::remove(message);
@@ -118,7 +118,7 @@ Response Receiver::on_restarted(const pds::RequestView& view, const wire::SesReq
 
 // ---- its end -----------------------------------------------------------------------------------
 
-// Takes it off all lists. What is left is the state of a message of which packets may still come.
+// Takes the message off all lists; its state stays, because packets of it may still arrive.
 // Returns its receive, if it had one, which is off its list.
 PostedReceive* Receiver::forget_parked(RxMessage& message) {
   initiator_.pulls().forget_restart(message);
@@ -130,7 +130,7 @@ PostedReceive* Receiver::forget_parked(RxMessage& message) {
   return receive;
 }
 
-// What still comes of it is answered with `code`. Its receive waits again (SES-113).
+// Later packets of the message are answered with `code`. Its receive waits again (SES-113).
 void Receiver::drop_parked(RxMessage& message, ReturnCode code) {
   PostedReceive* receive = forget_parked(message);
   messages_.count_in_progress(message);
@@ -139,7 +139,7 @@ void Receiver::drop_parked(RxMessage& message, ReturnCode code) {
 }
 
 // Its receive, which is returned, or its context does not wait for it any more. Its sender is asked
-// for it all the same: it comes as any message does (SES-76), or hears that nobody is here.
+// to restart it all the same: it comes as a new message (SES-76), or the sender gets an error.
 PostedReceive* Receiver::leave_parked(RxMessage& message) {
   const bool asked = message.restart_token != 0;
   PostedReceive* receive = forget_parked(message);

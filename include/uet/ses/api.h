@@ -19,7 +19,7 @@ namespace uet::ses {
 
 // A piece of user memory; it must stay valid until the operation completes.
 struct IoSlice {
-  IoSlice() {}  // as it is: of the many that every operation has room for, mostly one is used
+  IoSlice() {}  // uninitialized: of the many slices of an operation, usually only one is used
   IoSlice(std::byte* begin, std::size_t bytes, DeviceMemory* memory = nullptr)
       : data(begin), length(bytes), device(memory) {}
 
@@ -104,13 +104,13 @@ class CompletionSink {
  public:
   virtual ~CompletionSink() = default;
   virtual void complete(const Completion& completion) noexcept = 0;
-  // May a completion come that no posted operation has reserved room for (RemoteWrite)? false
-  // makes the target answer NACK NO_RESOURCE, so that the peer sends it again later.
+  // Can the queue take a completion for which no posted operation has reserved an entry
+  // (RemoteWrite)? false: the target answers NACK NO_RESOURCE, and the peer retransmits later.
   virtual bool can_take_event() noexcept = 0;
-  // Room for one receive completion that no post has reserved: a message in a multi-receive buffer
-  // or one that takes a receive of a shared queue. false refuses the message for now.
+  // Reserves an entry for a receive completion that no post has reserved: of a message in a multi-
+  // receive buffer, or with a receive of a shared queue. false refuses the message for now.
   virtual bool reserve_receive() noexcept = 0;
-  // A place that reserve_receive gave is not needed after all.
+  // Gives back an entry that reserve_receive has reserved and that no completion will use.
   virtual void release_receive() noexcept = 0;
   // A peer's RMA or atomic touched memory through this context, without immediate data: counters
   // only. `kind`: Write, Read, Atomic, FetchAtomic or CompareAtomic.
@@ -147,8 +147,8 @@ struct TxOp {
   bool inject = false;             // copy now: the buffer is free when the call returns
   bool delivery_complete = false;  // DC flag (SES-110)
   bool fence = false;  // waits, with all posted after it to this peer, for all posted before it
-  // The completion tells somebody something. Otherwise it may come later, with those of the next
-  // operations to this peer (PDS-128); all that pools and tx_size have room for may be such.
+  // A CQ entry or a counter depends on the completion: request a prompt ACK. If false, the ACK may
+  // come later, with the ACKs of the next operations to this peer (PDS-128); all may be posted so.
   bool awaited = true;
   std::optional<std::uint64_t> data;  // remote CQ data: HD flag and header_data
   void* context = nullptr;
@@ -184,8 +184,8 @@ struct ReceiveOp {
   // Takes the message that a peek claimed with the same `context`; tag and source are not read.
   bool claim = false;
   // Takes message after message, one behind the other, each with a completion (`multi`) of its own.
-  // Ends with `released`, once fewer than `min_free` bytes are left or a message finds too little
-  // room. A message longer than the whole buffer is truncated if it comes first.
+  // Ends with `released`, once fewer than `min_free` bytes are left or a message does not fit into
+  // the rest. A message longer than the whole buffer is truncated if it comes first.
   bool multi = false;
   std::uint64_t min_free = 0;
   void* context = nullptr;
@@ -206,7 +206,7 @@ struct PeekOp {
   std::uint64_t user_flags = 0;
 };
 
-// What a message that has begun to arrive is matched by.
+// The properties by which a message that has begun to arrive is matched.
 struct Arrival {
   bool tagged = false;
   std::uint64_t tag = 0;
@@ -223,17 +223,17 @@ struct Envelope;  // of a message that waits for its receive; the host only hand
 class ReceiveOwner {
  public:
   enum class Found : std::uint8_t {
-    Receive,  // one of the owner's, which has been taken off its list for this message
-    Nothing,  // the message is to be kept; `kept` or `refused` follows at once
-    NotNow,   // the message is refused, and comes again
+    Receive,  // the owner has taken a receive off its list for this message
+    Nothing,  // SES shall keep the message; it calls `kept` or `refused` at once
+    NotNow,   // SES refuses the message, and the sender retransmits it
   };
   virtual ~ReceiveOwner() = default;
   // Receive: fills in `op`, whose `context` comes back in the completion; the slices must be good
-  // until SES is called again. Nothing: `token` is what the owner knows the message by.
+  // until SES is called again. Nothing: sets `token`, the owner's name for the message.
   virtual Found find(const Arrival& arrival, ReceiveOp& op, void*& token) noexcept = 0;
   // The message waits for Ses::receive_kept or Ses::discard_kept.
   virtual void kept(void* token, Envelope& message) noexcept = 0;
-  // There is no room for the message, which comes again.
+  // SES has no memory for the message and refuses it; the sender retransmits it.
   virtual void refused(void* token) noexcept = 0;
   // The message will not be wanted any more: its sender is gone or has given up, or its context
   // closes.

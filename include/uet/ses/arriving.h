@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The states of messages that arrive (SES-29): taken with a message's first packet, found by its
-// later ones, given back when nothing of it is awaited or kept. Knows no rule of what a message may
-// do; its owners, target.cc and receive.cc, decide that.
+// The states of messages that arrive (SES-29): allocated with the first packet of a message, found
+// by its later packets, freed when no packet of it is missing and no data are kept. The rules for
+// messages are not here but in the owners of this class, target.cc and receive.cc.
 //
 // Messages in progress are bounded by a capacity of which each host has a share (Shares). Each PDC
 // may have one more for the packet that holds its CACK: its later packets may be what the messages
@@ -27,7 +27,7 @@ class ArrivingMessages {
  public:
   static constexpr Duration kStalled = std::chrono::seconds(30);
 
-  // Room for `capacity` messages in progress. `pieces` outlives this one.
+  // Holds up to `capacity` messages in progress. `pieces` must outlive this object.
   ArrivingMessages(std::size_t capacity, PieceStore& pieces, std::uint64_t seed);
   void attach(pds::Delivery& delivery) { delivery_ = &delivery; }
   // The time of the packet that is looked at next.
@@ -35,10 +35,10 @@ class ArrivingMessages {
 
   // The message whose rest is still to come; nullptr if there is none.
   RxMessage* find(PdcId pdc, MsgId id);
-  // A state for the message that `request` is the first packet to arrive of. What more packets will
-  // come of is found by them from now on. nullptr when there is none, or when the share of the
-  // host is used up; then the PDC of a message that has been without a packet for kStalled ends, if
-  // its host has as many as this one.
+  // Allocates a state for the message of which `request` is the first packet to arrive. If the
+  // message has more packets, find() returns the state for them. nullptr if no state is free or the
+  // host has used up its share; then the PDC of a message that has received no packet for kStalled
+  // is aborted, if the host of that message holds at least as many states as this one.
   RxMessage* open(const pds::RequestView& view, const wire::SesRequest& request, Context& context,
                   RxState state);
   // open() of a message in progress, of which this is a packet, has a state.

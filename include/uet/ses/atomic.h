@@ -24,8 +24,8 @@ std::uint32_t element_alignment(wire::AmoDatatype datatype);
 wire::ReturnCode check_atomic(Kind form, wire::AmoOp op, wire::AmoDatatype datatype);
 
 // The one conversion between elements in memory and on the wire, where every component of an
-// element is big-endian (SES-96). `from` holds whole elements, `to` has room for as many bytes and
-// may be the same memory. A long double is 16 bytes: 6 zero ones, then the 80 bits.
+// element is big-endian (SES-96). `from` holds whole elements; `to` points to as many bytes and may
+// be the same memory. A long double is 16 bytes: 6 zero ones, then the 80 bits.
 void elements_to_wire(wire::AmoDatatype datatype, std::span<const std::byte> from, std::byte* to);
 void elements_from_wire(wire::AmoDatatype datatype, std::span<const std::byte> from, std::byte* to);
 
@@ -39,7 +39,7 @@ struct AtomicWork {
   std::byte* target = nullptr;          // aligned as element_alignment says
   const std::byte* operands = nullptr;  // `count` elements; not looked at by Read
   const std::byte* compare = nullptr;   // `count` elements; for compare-and-swap only
-  std::byte* results = nullptr;         // room for the old values, or nullptr: nobody asked
+  std::byte* results = nullptr;         // memory for the old values; nullptr: not requested
   std::uint32_t count = 0;
 };
 

@@ -19,7 +19,7 @@ struct Counters {
   std::uint64_t malformed = 0;        // SES header or payload that does not parse
   std::uint64_t errors_answered = 0;  // responses with an error code sent
   std::uint64_t errors_received = 0;
-  std::uint64_t datagrams_dropped = 0;  // nobody to take it, or no memory (PDS-193)
+  std::uint64_t datagrams_dropped = 0;  // no receive, or no memory (PDS-193)
   std::uint64_t stray_responses = 0;    // data or responses that belong to nothing
 };
 

@@ -54,7 +54,7 @@ class Initiator {
   std::size_t max_inject_bytes() const;
   std::size_t max_atomic_bytes() const { return payload_mtu_; }
 
-  // What PDS asks (pds::Client), for operations.
+  // The calls of PDS (pds::Client) that concern operations.
   pds::PacketPlan next_packet(TxMessage& message, Packet& packet, pds::PreparedPacket& prepared) {
     forms_.choose_again(message);
     return packets_.next(message, packet, prepared);
@@ -78,7 +78,7 @@ class Initiator {
   void answer_done(TxMessage& message) { finish_if_done(message); }
   // DEFERRABLE_RTR: the FEP `source` has a receive now for a message that it had put off.
   wire::ReturnCode restart(const wire::SesRequest& request, const FepAddress& source, Time now);
-  // What this FEP asks of the senders of messages to it.
+  // The requests of this FEP to the senders of messages to it: reads and restarts.
   Pulls& pulls() { return pulls_; }
 
   // As in ses.h.

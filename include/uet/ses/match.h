@@ -13,7 +13,7 @@
 
 namespace uet::ses {
 
-// What a message is matched by.
+// The properties by which a message is matched.
 struct MatchKey {
   std::uint64_t tag = 0;
   InitiatorId initiator;
@@ -37,11 +37,11 @@ MatchKey key_of(const Envelope& message);
 // that receives that ignore no others are for one tag, too.
 class MatchQueue {
  public:
-  // What index_bytes() grows by with each message at most: two heads in each index (grow_index).
+  // The most bytes by which a message makes index_bytes() grow: two heads per index (grow_index).
   static constexpr std::size_t kIndexBytes = 4 * sizeof(void*);
 
-  // `size`: of how many receives the indices are made for; there may be more. Those of messages
-  // grow with them. `directed`: receives may name their source.
+  // `size`: the number of receives that the indices are made for; more are allowed. The indices of
+  // messages grow with the number of messages. `directed`: receives may name their source.
   explicit MatchQueue(bool tagged = true, std::size_t size = 64, bool directed = true);
 
   // The oldest receive that matches; nullptr if there is none.
@@ -100,8 +100,8 @@ class Context;
 struct DisabledTag;
 struct ShortOfRoomTag;
 
-// What receives are posted to and messages wait on: of one context, or shared by several
-// (fi_srx_context).
+// The queue to which receives are posted and on which messages wait: it belongs to one context, or
+// several contexts share it (fi_srx_context).
 class ReceiveQueue : public ListNode<ShortOfRoomTag> {
  public:
   // `sink` gets what belongs to no message: cancelled receives, peeks, released buffers.

@@ -24,8 +24,8 @@ class Context;
 // ---- user memory ------------------------------------------------------------------------------
 
 std::uint64_t total_length(std::span<const IoSlice> slices);
-// Copies `data` to byte `offset` of the slices; returns how many bytes of it found room. `host` as
-// for place().
+// Copies `data` to byte `offset` of the slices; returns the number of bytes copied, which is less
+// if the slices end before. `host` as for place().
 std::uint32_t scatter(std::span<const IoSlice> to, std::uint64_t offset,
                       std::span<const std::byte> data, HostCopy* host);
 // Copies `length` bytes from byte `offset` of the slices, which must hold them.
@@ -53,13 +53,13 @@ class PieceStore {
   static constexpr std::uint32_t kSmallBytes = 256;
 
   explicit PieceStore(BufferPool& full);
-  // A piece with room for `length` bytes; nullptr when there is no buffer, or none beyond the
-  // `reserve` full buffers that the caller must leave to others.
+  // Takes a piece for `length` bytes; nullptr if no buffer is free beyond the `reserve` full
+  // buffers that the caller must leave to others.
   Piece* take(std::uint32_t length, std::size_t reserve = 0);
   void give_back(Piece* piece);
   // Gives back the whole chain and forgets it.
   void give_back_all(Piece*& first);
-  // Bytes of memory that a piece with room for `length` bytes takes.
+  // Bytes of memory that a piece for `length` bytes takes.
   std::size_t cost(std::uint32_t length) const {
     return sizeof(Piece) + (length <= kSmallBytes ? kSmallBytes : full_.buffer_bytes());
   }
@@ -78,7 +78,7 @@ class PieceStore {
 
 // ---- initiator ---------------------------------------------------------------------------------
 
-// What PDS asks packets of: an operation, or an answer to a read.
+// A message from which PDS requests packets: an operation, or an answer to a read.
 struct OutgoingMessage : pds::Message {
   explicit OutgoingMessage(bool answer) : is_answer(answer) {}
   const bool is_answer;
@@ -124,7 +124,7 @@ struct TxMessage : OutgoingMessage,
     return mode == DeliveryMode::Uud || mode == DeliveryMode::Rudi || (packets_made == 0 && !ended);
   }
 
-  Context* context = nullptr;  // nullptr: its context was closed, nobody wants to know
+  Context* context = nullptr;  // nullptr: the context is closed, no completion is due
   Kind kind = Kind::Send;
   DeliveryMode mode = DeliveryMode::Rud;
   Status status = Status::Ok;  // the first error (SES-109)
@@ -262,8 +262,8 @@ struct SameSourceTag;
 struct ArrivingTag;
 struct PullTag;
 
-// What is known of a message that arrives from its first packet: what it is matched by, and what
-// its completion and its answers say. While it waits for a receive it is on the lists of a queue.
+// The properties of an arriving message that its first packet states: those that a receive matches
+// and those in its completion and its answers. While it waits for a receive, a queue lists it.
 struct Envelope : ListNode<UnexpectedTag>, ChainNode<SameTagTag>, ChainNode<SameSourceTag> {
   explicit Envelope(bool is_single) : single(is_single) {}
   // As the request, the first packet that arrives of a message to `to`, says.
@@ -324,10 +324,10 @@ struct RxMessage : Envelope, Placement, ListNode<ArrivingTag>, ListNode<PullTag>
   bool relative = false;
   bool readable = false;        // from its first byte on, not only behind the eager part
   bool must_read = false;       // its sender waits until it has been read to the end
-  bool leaving = false;         // all that is left to do is to tell it
-  bool undelivered = false;     // nobody will get it; the sender is told
+  bool leaving = false;         // all that is left to do is to inform the sender
+  bool undelivered = false;     // no receive will get it; the sender is informed
   std::uint16_t tries = 0;      // of its reads, that the sender's FEP did not consume
-  std::uint64_t read_from = 0;  // what lies before is here, or on its way
+  std::uint64_t read_from = 0;  // the bytes before it are here, or requested
   // A deferrable send of which nothing was kept (target_deferrable.cc).
   bool parked = false;
   std::uint32_t restart_token = 0;  // ours; not 0: it has been asked for

@@ -30,8 +30,8 @@ struct Parameters {
   // Read_Timeout of SES-86: since the target has accepted a read, or since its data last came; 0 =
   // as long as the peer lives.
   Duration read_timeout{std::chrono::seconds(30)};
-  // No room for an unexpected message: answer NO_MATCH and, on ROD, disable the generation
-  // (SES-52), so that its sender tries again. Otherwise the packet is refused with a NACK.
+  // true: without memory for an unexpected message, answer NO_MATCH and, on ROD, disable the
+  // generation (SES-52), so that the sender restarts the message. false: answer with a NACK.
   bool no_match = false;
   // Of operations refused with a code that passes (SES-54): how often they are sent again, how long
   // they wait for the second time, about; every further wait is twice as long, up to the last.

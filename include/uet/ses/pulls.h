@@ -21,7 +21,7 @@ class PullClient {
  public:
   virtual ~PullClient() = default;
   // The read for this message has ended; with Status::Ok all its bytes are in place.
-  // `not_consumed`: it failed because the peer has let go of its PDC, and nothing of it was done.
+  // `not_consumed`: it failed because the peer freed its PDC before it executed any of the read.
   virtual void pulled(RxMessage& message, Status status, bool not_consumed) noexcept = 0;
 };
 
@@ -35,10 +35,10 @@ class Pulls {
   // peer that all is read. Again: no message or PDC now.
   Result<void> read(RxMessage& message, std::uint64_t from, std::span<const IoSlice> into,
                     Time now);
-  // Asks the sender of a message that was put off to send it again under this token. The client is
-  // told when the sender has answered. Again: no message or PDC now.
+  // Asks the sender of a deferred message to send it again under this token. When the sender has
+  // answered, the client is called. Again: no free message or PDC now.
   Result<void> request_restart(RxMessage& message, std::uint32_t token, Time now);
-  // The client is not told of the request for this message.
+  // Cancels the call of the client that the request for this message would end with.
   void forget_restart(const RxMessage& message);
   // Data that still come for this message are dropped.
   void forget_memory(const RxMessage& message);

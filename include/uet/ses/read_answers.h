@@ -23,13 +23,13 @@ class ReadAnswers {
   ReadAnswers(const Parameters& parameters, PieceStore& pieces);
   void attach(pds::Delivery& delivery) { delivery_ = &delivery; }
 
-  // Room for the data of a request; the caller fills it before PDS is called again. `response` is
-  // the one to answer with: as it is, or with the data in it (PDS-194). nullptr, and nothing is
-  // left behind: no room now.
+  // Allocates memory for the data of a request; the caller fills it before it calls PDS again, and
+  // answers with `response`: with the data in it (PDS-194), or without. nullptr: no memory now; the
+  // call has changed nothing.
   std::byte* open(const pds::RequestView& view, const wire::SesRequest& request,
                   const ReadPiece& asked, pds::Response& response, Time now);
-  // Answers out of the memory of a message that this FEP sends, which has to stay until done(). The
-  // bytes are copied if they lie in more than two parts. False: no room now.
+  // Answers out of the memory of a message that this FEP sends; it must stay valid until done().
+  // The bytes are copied if they lie in more than two parts. False: no memory now.
   bool answer_from(TxMessage& source, const pds::RequestView& view, const wire::SesRequest& request,
                    const ReadPiece& asked, Time now);
 

@@ -25,8 +25,8 @@ class Reads {
   Reads(const Parameters& parameters, Counters& counters);
   void attach(pds::Delivery& delivery) { delivery_ = &delivery; }
 
-  // A request packet is about to ask for `length` bytes. False: too many are on their way on this
-  // PDC, which is kicked when there is room.
+  // A request packet is about to ask for `length` bytes. False: too many bytes are outstanding on
+  // this PDC; it is kicked when fewer are.
   bool ask(TxMessage& message, std::uint32_t length);
   // The request for the piece at `offset` was answered: with an error, with data (PDS-194), or with
   // the promise of data.
@@ -47,8 +47,8 @@ class Reads {
   void stop_awaiting(TxMessage& message) {
     if (is_awaiting(message)) awaiting_.remove(message);
   }
-  // Calls end(message) for each message whose data have not come in time; nothing of it is awaited
-  // any more.
+  // Calls end(message) for each message whose data have not arrived in time, after the message has
+  // been removed from the waiting ones.
   template <class End>
   void expire(Time now, End end) {
     while (deadline() <= now) {
@@ -61,7 +61,7 @@ class Reads {
   bool waits() const { return !awaiting_.empty(); }
   Time deadline();
 
-  // Data are awaited on this PDC.
+  // Data of a read are outstanding on this PDC.
   bool any(PdcId pdc) const { return on_pdc_[pdc.value].pieces > 0; }
   // The PDC is gone; its messages have been told.
   void pdc_closed(PdcId pdc) { on_pdc_[pdc.value] = {}; }

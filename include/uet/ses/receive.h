@@ -33,15 +33,15 @@ class Receiver final : public PullClient {
   Result<void> receive_kept(Envelope& message, const ReceiveOp& op);
   void discard_kept(Envelope& message);
   Result<void> peek(ReceiveQueue& queue, const PeekOp& op);
-  // Cancels the oldest waiting receive with this pointer. NotFound if there is none; Again when a
-  // shared queue has no room to tell of it.
+  // Cancels the oldest waiting receive with this pointer. NotFound if there is none; Again if
+  // the CQ of a shared queue has no entry for the completion.
   Result<void> cancel(ReceiveQueue& queue, const void* operation);
   // Ends the context's messages without completions. Receives of its own queue vanish, those of a
   // shared one wait again.
   void close_context(Context& context);
   // Drops the receives of a shared queue, whose contexts have been closed.
   void close_queue(ReceiveQueue& queue);
-  // Goes on where room for a completion, a PDC or a message was missing.
+  // Repeats steps that failed for lack of a CQ entry, a PDC or a message.
   void progress(Time now);
   // There is something that progress() is for.
   bool waits() const {
@@ -58,13 +58,13 @@ class Receiver final : public PullClient {
   pds::Response on_later_send(const pds::RequestView& view, const wire::SesRequest& request,
                               RxMessage& message);
   // The message, of whatever kind, comes to nothing: a receive bound to it completes with `status`,
-  // or waits again if nothing was placed (SES-113). What still comes is answered with `code`.
+  // or waits again if nothing was placed (SES-113). Later packets of it are answered with `code`.
   void end_message(RxMessage& message, wire::ReturnCode code, Status status);
   // Nothing more comes of a message whose packets were dropped; its sender may wait for a read.
   void dismiss(RxMessage& message);
   // The sender gives up a message that has arrived but must still be read.
   void abandoned(const pds::RequestView& view, const wire::SesRequest& request);
-  // What progress() was not able to do before may succeed now.
+  // Steps that progress() was not able to do before may succeed now.
   void try_now() { next_try_ = Time{}; }
   // After the messages that were arriving on it have ended. `orderly`: both ends live.
   void pdc_closed(PdcId pdc, bool orderly);

@@ -2,11 +2,11 @@
 // Operations that their target refused with a code that passes (SES-52 to 55): no receive, or a
 // generation that is disabled or has changed. The message ends as every refused one does and then,
 // instead of completing, waits and is sent again as a new message. So is a message whose PDC the
-// peer has let go of, if nothing of it was consumed (PDS-142).
+// peer has freed, if nothing of it was consumed (PDS-142).
 //
 // On ROD the message keeps its place: all that was posted after it to the same peer waits or is
 // refused as well, and each of those messages is sent when all before it have completed. A target
-// that lets nothing overtake what it refused (SES-52) thus sees them in order.
+// that accepts nothing before the message that it refused (SES-52) thus sees them in order.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ namespace uet::ses {
 
 class Retries {
  public:
-  // What a new try of a message changes.
+  // The objects that a new try of a message changes.
   struct Parts {
     OperationTable& operations;
     Generations& generations;

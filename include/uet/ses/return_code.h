@@ -69,7 +69,7 @@ wire::ReturnCode check_job(const ContextConfig& config, const wire::SesRequest& 
 wire::ReturnCode check_access(ri::MrVerdict verdict);
 // Step 13: the payload lies inside the message, and is no more than one payload MTU.
 wire::ReturnCode check_extent(const wire::SesRequest& request, std::uint32_t payload_mtu);
-// Step 14: a write with immediate data needs somebody who can report it (SES-80).
+// Step 14: a write with immediate data needs a context that can report it (SES-80).
 wire::ReturnCode check_data(const ContextConfig& config, const wire::SesRequest& request);
 // Step 15: a later packet repeats what the first one said, and does not overlap what arrived.
 wire::ReturnCode check_same_message(const RxMessage& message, const wire::SesRequest& request);
@@ -102,8 +102,8 @@ constexpr bool is_idempotent_safe(Rkey key) { return key.value >> 63 != 0; }
 
 // ---- building responses ------------------------------------------------------------------------
 
-// What every response of the message says in modified_length (SES-43, WIRE 3.9): the bytes of it
-// that have room where it goes, or all while it has no receive.
+// modified_length of every response to the message (SES-43, WIRE 3.9): the number of its bytes that
+// fit into the receive, or all its bytes while it has no receive.
 std::uint64_t modified_length(const Envelope& message, const Placement& placement);
 inline std::uint64_t modified_length(const RxMessage& message) {
   return modified_length(message, message);

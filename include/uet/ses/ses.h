@@ -28,26 +28,26 @@ class Ses {
   Ses(const Parameters& parameters, BufferPool& buffers, ri::MrTable& regions);
   ~Ses();
 
-  // What PDS calls.
+  // The interface that PDS calls.
   pds::Client& client();
-  // What SES calls; set once, before the first operation.
+  // Sets the interface that SES calls; once, before the first operation.
   void attach(pds::Delivery& delivery);
 
-  // Registers {JobID, PIDonFEP, ResourceIndex} if it receives; KeyInUse if taken, NoMemory if there
-  // is no room.
+  // Registers {JobID, PIDonFEP, ResourceIndex} if it receives; KeyInUse if taken, NoMemory if the
+  // table is full.
   Result<Context*> open_context(const ContextConfig& config, CompletionSink& sink);
   // Enables receiving; until then requests for it are answered DISABLED (SES-115 step 6).
   void enable(Context& context);
   // Changes what ContextConfig says of the two, at any time: operations in progress stay.
   void rebind(Context& context, std::size_t tx_size, bool remote_cq_data);
   // Memory that unexpected messages hold, in bytes, and how close the fullest context is to
-  // refusing messages for want of it, 0 to 1: what can be read again later is dropped long before
-  // and does not count where rendezvous is on.
+  // refusing messages for lack of memory, 0 to 1. Where rendezvous is on, data that can be read
+  // again later do not count, because they are dropped long before.
   std::size_t unexpected_bytes() const;
   double unexpected_occupancy() const;
   // Operations of this context that have not completed (receives not counted).
   std::size_t outstanding(const Context& context) const;
-  // From now on all operations of the context are awaited (TxOp::awaited).
+  // Requests prompt ACKs for all operations of the context that are outstanding (`TxOp::awaited`).
   void hurry(Context& context);
   // Ends the context: receives vanish without completion, unfinished sends have their PDC aborted,
   // so that no packet refers to user memory afterwards.
@@ -76,15 +76,15 @@ class Ses {
   // posts, except those to shared queues.
   Result<void> receive(Context& context, const ReceiveOp& op, Time now);
   Result<void> receive(ReceiveQueue& queue, const ReceiveOp& op, Time now);
-  // The owner has a receive for a message that is kept for it; or nobody will have one.
+  // The owner has a receive for a message that SES keeps for it; or discards the message.
   Result<void> receive_kept(Envelope& message, const ReceiveOp& op, Time now);
   void discard_kept(Envelope& message, Time now);
   Result<void> peek(Context& context, const PeekOp& op, Time now);
   Result<void> peek(ReceiveQueue& queue, const PeekOp& op, Time now);
   // Cancels the oldest operation with this context pointer: a receive completes Cancelled (a
-  // multi-receive after the messages that are under way to it); an operation that packets are still
-  // to be made of too, when the peer has answered what it got (SES-113). NotFound otherwise; Again
-  // when a shared queue's sink has no room.
+  // multi-receive after the messages that are under way to it); an operation of which packets are
+  // still to be made too, when the peer has answered all sent ones (SES-113). NotFound otherwise;
+  // Again when the CQ of a shared queue has no free entry.
   Result<void> cancel(Context& context, void* operation_context, Time now);
   Result<void> cancel(ReceiveQueue& queue, void* operation_context, Time now);
 

@@ -41,7 +41,7 @@ class Target {
   Receiver& receiver() { return receiver_; }
   const Receiver& receiver() const { return receiver_; }
 
-  // What PDS asks (pds::Client): a request packet in the forward direction.
+  // The call of PDS (pds::Client) for a request packet in the forward direction.
   pds::Response rx_req(const pds::RequestView& view, Time now);
   void pdc_closed(PdcId pdc, bool orderly);
   // Read answers on their way.

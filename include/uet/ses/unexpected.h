@@ -42,7 +42,7 @@ class Unexpected {
   // `pieces` outlives this one.
   Unexpected(const Parameters& parameters, PieceStore& pieces);
 
-  // What the packet brings is a whole message that keep_single() is for.
+  // The packet carries a whole message, which keep_single() can keep.
   static bool is_whole(const wire::SesRequest& request);
   // The message that the packet brings, for `context`; on no list yet. nullptr, and `why`, if there
   // is no memory for it.
