@@ -161,7 +161,7 @@ TEST_F(ArrivingTest, ShortageOfOneHostEndsNoOthersPdc) {
   for (RxMessage* message : opened) messages.release(*message);
 }
 
-// One each: else whoever sends only first packets would have all memory.
+// One state per PDC: else a host that sends only first packets would use up all memory.
 TEST_F(ArrivingTest, Pds211_EachPdcHasAStateForThePacketThatHoldsCack) {
   std::vector<RxMessage*> opened;
   for (std::uint16_t id = 1; RxMessage* message = open(id, 1); ++id) opened.push_back(message);

@@ -66,7 +66,7 @@ Outcome<T> done(AmoOp op, AmoDatatype datatype, T target, T operand, T compare) 
   return {memory, from_wire<T>(datatype, results)};
 }
 
-// What the pseudo code of fi_atomic(3) makes of a number; nullopt: not defined for it.
+// The result of the pseudo code of fi_atomic(3); nullopt: the operation is not defined there.
 template <class T>
 std::optional<T> arithmetic_by_the_book(AmoOp op, T addr, T buf) {
   const bool a = addr != T{};
@@ -174,7 +174,7 @@ TEST(Atomic, IntegersFollowTheManPage) {
   check_integer<Uint128>(AmoDatatype::Uint128);
 }
 
-// Equal as numbers, both zero signs and all NaNs told apart from numbers only.
+// Equal as numbers: both signs of zero are equal, and all NaNs are equal to each other.
 template <class T>
 bool same(T a, T b) {
   return a == b || (a != a && b != b);
@@ -308,7 +308,7 @@ TEST(Atomic, HalfPrecisionRoundsToNearestEven) {
       const double b = value_of(format, buf);
       for (const AmoOp op : {AmoOp::Sum, AmoOp::Diff, AmoOp::Prod}) {
         const double exact = op == AmoOp::Sum ? a + b : op == AmoOp::Diff ? a - b : a * b;
-        // What a product of bfloat16 loses below the smallest float is rounded twice.
+        // A product of bfloat16 below the smallest normal float is rounded twice: not compared.
         if (exact != 0 && std::fabs(exact) < std::ldexp(1, -126)) continue;
         // float first: that is how the operation is defined here.
         const double expected = nearest(format, static_cast<float>(exact));

@@ -47,7 +47,7 @@ class DeferrableTest : public TwoNodes {
     response.length = static_cast<std::uint8_t>(header.encode(response.bytes.data()));
     sender.answered(sent, response);
   }
-  // What the target asks for when it has a receive.
+  // The request of the target that restarts the message, once it has a receive.
   SesRequest restart_of(const Sent& sent) const {
     SesRequest request;
     request.opcode = SesOpcode::DeferrableRtr;
@@ -90,7 +90,7 @@ class DeferrableTest : public TwoNodes {
   Node sender{3, deferring()};
 };
 
-TEST_F(DeferrableTest, Ses65_EveryPacketCarriesATokenOfOursAndNoneOfTheTarget) {
+TEST_F(DeferrableTest, Ses65_PacketsCarryOnlyTheTokenOfTheInitiator) {
   ASSERT_TRUE(send(memory));
   ASSERT_TRUE(send(memory, 5));
   const std::vector<Sent> sent = sender.packets();
@@ -210,7 +210,7 @@ TEST_F(DeferrableTest, RestartedMessageMayBePutOffAgain) {
   EXPECT_TRUE(sender.ses.idle());
 }
 
-TEST_F(DeferrableTest, ParkedMessageFailsWhenNobodyAsksForIt) {
+TEST_F(DeferrableTest, ParkedMessageFailsWithoutARestartRequest) {
   parked(memory);
   const Time due = sender.ses.next_deadline();
   EXPECT_EQ(due, kNow + std::chrono::seconds(5));

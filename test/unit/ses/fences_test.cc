@@ -52,7 +52,7 @@ TEST_F(FenceTest, FenceWithNothingBeforeItDoesNotWait) {
   a.answered(sent[0], bare_ack);
 }
 
-TEST_F(FenceTest, WhatItWaitsForIsAwaited) {
+TEST_F(FenceTest, FenceRequestsPromptAcksOfEarlierOperations) {
   const Peer peer = b.peer();
   SendOp unawaited;
   unawaited.peer = &peer;
@@ -61,7 +61,7 @@ TEST_F(FenceTest, WhatItWaitsForIsAwaited) {
   EXPECT_EQ(a.delivery.hurries, 0);
   ASSERT_TRUE(send(peer, true));
   EXPECT_EQ(a.delivery.hurries, 1);
-  // Two behind it: the first, once it has begun, is what the second may wait for.
+  // Two operations behind it: the second, a fence, waits for the first once that has begun.
   ASSERT_TRUE(a.ses.send(*a.context, unawaited, kNow));
   ASSERT_TRUE(send(peer, true));
   for (const Sent& sent : turn()) a.answered(sent, bare_ack);
@@ -151,7 +151,7 @@ TEST_F(FenceTest, ShortageWhenTheFenceOpensIsTriedAgain) {
   expect_idle();
 }
 
-TEST_F(FenceTest, CancelledFenceLetsTheOthersGo) {
+TEST_F(FenceTest, OperationsBehindACancelledFenceAreSent) {
   const Peer peer = b.peer();
   int fence = 0;
   ASSERT_TRUE(send(peer, false));

@@ -340,7 +340,7 @@ class TwoNodes : public ::testing::Test {
     if (!response.nack) from.answered(sent, response);
     return response;
   }
-  // What the node sends when it may work.
+  // Calls progress() of the node once and returns the packets that it sends.
   static std::vector<Sent> turn(Node& node, Time now = kNow) {
     node.ses.progress(now);
     return node.packets();

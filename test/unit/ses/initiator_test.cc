@@ -399,7 +399,7 @@ TEST_F(InitiatorTest, Ses113_CancelOfWhatHasBegunEndsItWithMsgError) {
   expect_idle();
 }
 
-// Packets that the target refused for the moment must find no state that nobody ends.
+// A packet that the target refused and accepts later must not open a state that never ends.
 TEST_F(InitiatorTest, Ses113_MsgErrorFollowsAllPacketsThatWereMade) {
   Bytes memory = pattern(4 * kMtu);
   int operation = 0;
@@ -470,7 +470,7 @@ TEST_F(InitiatorTest, CancelOfAReadWaitsForTheDataAskedFor) {
   RmaOp op = a.rma(peer, local, key);
   op.context = &operation;
   ASSERT_TRUE(a.ses.read(*a.context, op, kNow));
-  const std::vector<Sent> asked = a.packets();  // as many as may be awaited at a time
+  const std::vector<Sent> asked = a.packets();  // as many as may be outstanding at a time
   ASSERT_EQ(asked.size(), 4u);
   EXPECT_TRUE(a.ses.cancel(*a.context, &operation, kNow));
   EXPECT_TRUE(a.delivery.backlog.empty()) << "no request more";
@@ -728,11 +728,11 @@ TEST_F(InitiatorTest, ReadCannotBeInjectedNorBringData) {
   EXPECT_EQ(a.ses.read(*a.context, op, kNow).error(), Error::Invalid);
 }
 
-// ---- operations that nobody waits for (PDS-128) -------------------------------------------------
+// ---- operations that need no prompt ACK (PDS-128) -----------------------------------------------
 
 class UnawaitedTest : public InitiatorTest {
  protected:
-  // What PDS is told of a message of so many bytes.
+  // Sends so many bytes; returns whether SES requests a prompt ACK from PDS.
   bool send(std::size_t bytes, bool awaited) {
     const Peer peer = b.peer();
     const std::vector<IoSlice> local{IoSlice{memory.data(), bytes}};
@@ -749,15 +749,15 @@ class UnawaitedTest : public InitiatorTest {
 TEST_F(UnawaitedTest, PdsIsTold) {
   EXPECT_TRUE(send(1, true));
   EXPECT_FALSE(send(kMtu, false));
-  EXPECT_TRUE(send(kMtu + 1, false)) << "of several packets: their buffer waits";
+  EXPECT_TRUE(send(kMtu + 1, false)) << "several packets: the buffer is held until the ACK";
 }
 
-TEST_F(UnawaitedTest, HalfOfTheRoomIsKeptForThem) {
+TEST_F(UnawaitedTest, PromptAcksWhenHalfOfAllMessagesAreInUse) {
   const std::size_t room = small_parameters().tx_messages;
   for (std::size_t i = 1; i <= room; ++i) EXPECT_EQ(send(1, false), i > room / 2) << i;
 }
 
-TEST_F(UnawaitedTest, HalfOfTheContextsRoomIsKeptForThem) {
+TEST_F(UnawaitedTest, PromptAcksWhenHalfOfTheTxSizeIsInUse) {
   ContextConfig config = small_config();
   config.resource_index = ResourceIndex{9};
   config.tx_size = 8;
@@ -767,7 +767,7 @@ TEST_F(UnawaitedTest, HalfOfTheContextsRoomIsKeptForThem) {
   for (std::size_t i = 1; i <= 8; ++i) EXPECT_EQ(send(1, false), i > 4) << i;
 }
 
-TEST_F(UnawaitedTest, WhoComesToWaitHurriesEachOnce) {
+TEST_F(UnawaitedTest, EachMessageRequestsAPromptAckOnlyOnce) {
   send(1, false);
   send(1, true);
   send(1, false);

@@ -93,13 +93,13 @@ TEST_F(LongSend, Ses161_MessageThatMayBeCutIsARendezvous) {
   for (const Sent& packet : packets) a.answered(packet, {});
 }
 
-TEST_F(LongSend, Ses110_MessageThatMustTellOfDeliveryIsARendezvous) {
+TEST_F(LongSend, Ses110_DeliveryCompleteMakesItARendezvous) {
   const auto packets = post(out, true);
   expect_opcode(packets, SesOpcode::RendezvousSend);
   for (const Sent& packet : packets) a.answered(packet, {});
 }
 
-TEST_F(LongSend, Ses161_MessageThatDoesNotStartLetsTheNextBePlain) {
+TEST_F(LongSend, Ses161_MessageAfterAFailedStartIsPlain) {
   a.delivery.refuse = true;
   EXPECT_FALSE(send(out));
   a.delivery.refuse = false;

@@ -38,7 +38,7 @@ TEST(Scatter, DevicesPlaceTheirPartThemselves) {
   EXPECT_EQ(memory, (Bytes{data[0], data[1], ~data[2], ~data[3], ~data[4], data[5]}));
 }
 
-TEST(Scatter, WhatCameThroughMemoryAndIsLongEnoughIsCopiedByTheHost) {
+TEST(Scatter, HostCopyTakesLongPiecesThatCameThroughMemory) {
   struct : HostCopy {
     void copy(std::byte* there, std::span<const std::byte> bytes) noexcept override {
       copied += bytes.size();
@@ -57,7 +57,7 @@ TEST(Scatter, WhatCameThroughMemoryAndIsLongEnoughIsCopiedByTheHost) {
   EXPECT_EQ(host.copied, 0U) << "it came from the network";
   host.through_memory = true;
   EXPECT_EQ(scatter(to, 0, data, &host), memory.size());
-  EXPECT_EQ(host.copied, kLeast) << "not what is shorter, nor what is a device's";
+  EXPECT_EQ(host.copied, kLeast) << "neither the shorter slice nor the one in device memory";
   EXPECT_TRUE(std::equal(data.begin(), data.begin() + kLeast, memory.rend() - kLeast));
   EXPECT_TRUE(std::equal(data.begin() + kLeast, data.begin() + 2 * kLeast - 1, &memory[kLeast]));
   EXPECT_EQ(memory[2 * kLeast - 1], ~data[2 * kLeast - 1]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Multi-receive buffers: who gets what room, when the buffer is given back, what a completion
-// needs.
+// Multi-receive buffers: the place of each message, the release of the buffer, and the CQ entries
+// of the completions.
 #include "unit/ses/harness.h"
 
 namespace uet::ses::test {
@@ -116,7 +116,7 @@ TEST_F(MultiReceiveTest, LastMessageToCompleteReleasesTheBufferWhateverTheOrderO
   const Bytes one = pattern(2 * kMtu, 1);
   const Bytes two = pattern(2 * kMtu, 2);
   take_half(one, 1, 7);
-  take_half(two, 0, 8);  // takes the last of the room
+  take_half(two, 0, 8);  // takes the rest of the buffer
   take_half(two, 1, 8);
   expect_message(0, memory, 2 * kMtu, two);
   take_half(one, 0, 7);
@@ -166,7 +166,7 @@ TEST_F(MultiReceiveTest, TaggedBuffersTakeTheirTagOnly) {
   EXPECT_EQ(b.sink.all[0].tag, 7u);
 }
 
-TEST_F(MultiReceiveTest, EmptyMessagesTakeNoRoom) {
+TEST_F(MultiReceiveTest, EmptyMessagesTakeNoBytesOfTheBuffer) {
   Bytes small(100);
   ASSERT_TRUE(post(small, 100));
   take({});
@@ -176,7 +176,7 @@ TEST_F(MultiReceiveTest, EmptyMessagesTakeNoRoom) {
   EXPECT_EQ(released(), (std::vector{false, false, true}));
 }
 
-TEST_F(MultiReceiveTest, WithoutRoomForACompletionTheMessageComesAgain) {
+TEST_F(MultiReceiveTest, MessageWithoutACompletionEntryIsRefused) {
   b.sink.receive_room = 1;
   ASSERT_TRUE(post(memory, 1));
   take(pattern(100, 1));
@@ -188,7 +188,7 @@ TEST_F(MultiReceiveTest, WithoutRoomForACompletionTheMessageComesAgain) {
   expect_idle();
 }
 
-TEST_F(MultiReceiveTest, UnexpectedMessagesWithoutRoomForTheirCompletionsKeepTheirOrder) {
+TEST_F(MultiReceiveTest, UnexpectedMessagesWithoutEntriesKeepOrder) {
   for (unsigned i = 0; i < 3; ++i) take(pattern(100, i));
   b.sink.receive_room = 1;
   ASSERT_TRUE(post(memory, 1));
@@ -205,8 +205,8 @@ TEST_F(MultiReceiveTest, UnexpectedMessagesWithoutRoomForTheirCompletionsKeepThe
   EXPECT_EQ(b.sink.receive_room, 97u);
 }
 
-// No event tells that a completion queue has room again.
-TEST_F(MultiReceiveTest, WithoutRoomForCompletionsTheNextTryHasADeadline) {
+// No event announces that a completion queue has free entries again.
+TEST_F(MultiReceiveTest, WithoutEntriesTheNextTryHasADeadline) {
   for (unsigned i = 0; i < 3; ++i) take(pattern(100, i));
   b.sink.receive_room = 1;
   ASSERT_TRUE(post(memory, 1));
@@ -247,7 +247,7 @@ TEST_F(MultiReceiveTest, CancelledIdleBufferCompletesAtOnce) {
   EXPECT_TRUE(b.sink.all[1].released);
 }
 
-TEST_F(MultiReceiveTest, Ses113_RoomOfAnAbandonedMessageIsLost) {
+TEST_F(MultiReceiveTest, Ses113_BytesOfAnAbandonedMessageAreNotReused) {
   ASSERT_TRUE(post(memory, 1, &first));
   take_half(pattern(2 * kMtu), 0, 7);
   SesRequest error = b.request_for(SesOpcode::MsgError);

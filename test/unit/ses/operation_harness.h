@@ -35,7 +35,7 @@ class OperationTest : public ::testing::Test {
     ++context.transmitting_count;
     return message;
   }
-  // The object under test has let go of it.
+  // Frees the message, which the object under test does not use any more.
   void close(TxMessage& message) {
     IntrusiveList<TxMessage, OutstandingTag>::remove(message);
     --context.transmitting_count;

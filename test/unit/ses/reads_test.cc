@@ -52,7 +52,7 @@ TEST_F(ReadsTest, Pds15_EachPieceLocksThePdcUntilItIsHere) {
   EXPECT_FALSE(reads.waits());
 }
 
-TEST_F(ReadsTest, PdcIsKickedWhenThereIsRoomForMore) {
+TEST_F(ReadsTest, PdcIsKickedWhenFewerBytesAreOutstanding) {
   TxMessage& message = read(4);  // the limit of small_parameters()
   EXPECT_FALSE(reads.ask(message, kMtu));
   EXPECT_EQ(delivery.kicks, 0);
@@ -81,7 +81,7 @@ TEST_F(ReadsTest, Ses25_PieceOfAnotherLengthFailsTheRead) {
   EXPECT_EQ(message.pieces_awaited, 0u);
 }
 
-TEST_F(ReadsTest, Ses86_PromisedDataAreAwaitedForReadTimeout) {
+TEST_F(ReadsTest, Ses86_PromisedDataMustArriveWithinReadTimeout) {
   TxMessage& message = read(2);
   EXPECT_EQ(reads.deadline(), kNever) << "the target has promised nothing yet";
   reads.on_answer(message, 0, promise(), kNow);
@@ -118,7 +118,7 @@ TEST_F(ReadsTest, Pds189_RudiAnswerWithoutDataFailsTheRead) {
   EXPECT_FALSE(reads.any(kPdc));
 }
 
-TEST_F(ReadsTest, DroppedReadMakesRoom) {
+TEST_F(ReadsTest, DroppedReadKicksThePdc) {
   TxMessage& message = read(4);
   ASSERT_FALSE(reads.ask(message, kMtu));
   reads.drop(message);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Messages whose receives are matched by somebody else (ReceiveOwner).
+// Messages whose receives are matched by a ReceiveOwner.
 #include "unit/ses/harness.h"
 
 namespace uet::ses::test {
@@ -157,7 +157,7 @@ TEST_F(OwnedReceiveTest, DiscardedMessageIsDroppedToItsEnd) {
   expect_idle();
 }
 
-TEST_F(OwnedReceiveTest, WhatTheOwnerDoesNotWantNowComesAgain) {
+TEST_F(OwnedReceiveTest, MessageComesAgainIfTheOwnerAnswersNotNow) {
   owner.answer = ReceiveOwner::Found::NotNow;
   EXPECT_EQ(take(pattern(100)).nack, pds::NackCode::NoResource);
   EXPECT_EQ(sink.receive_room, 1000u);
@@ -185,7 +185,7 @@ TEST_F(OwnedReceiveTest, OwnerIsNotAskedForAReceiveThatCouldNotBeTaken) {
   EXPECT_EQ(owner.asked.size(), kReceives);
 }
 
-TEST_F(OwnedReceiveTest, WhatCannotBeKeptIsTakenBackFromTheOwner) {
+TEST_F(OwnedReceiveTest, MessageThatCannotBeKeptIsReportedAsRefused) {
   int id = 0;
   while (owner.refusals.empty() && id < 70) take(pattern(kMtu), ++id);
   ASSERT_EQ(owner.refusals.size(), 1u);
@@ -203,7 +203,7 @@ TEST_F(OwnedReceiveTest, Ses122_OwnerLosesAKeptMessageWhoseSenderDies) {
   EXPECT_TRUE(sink.all.empty());
 }
 
-TEST_F(OwnedReceiveTest, Ses113_AReceiveThatLosesItsMessageEndsSinceItsOwnerHasLetGoOfIt) {
+TEST_F(OwnedReceiveTest, Ses113_ReceiveOfAnAbandonedMessageEnds) {
   Bytes memory(10);
   give(memory);
   take_part(request(), pattern(3 * kMtu), kMtu, kMtu);  // beyond the buffer: nothing placed
@@ -221,7 +221,7 @@ TEST_F(OwnedReceiveTest, Ses113_AReceiveThatLosesItsMessageEndsSinceItsOwnerHasL
   expect_idle();
 }
 
-TEST_F(OwnedReceiveTest, ClosedContextLetsGoOfKeptMessagesAndReceives) {
+TEST_F(OwnedReceiveTest, ClosedContextDropsKeptMessagesAndReceives) {
   take_part(request(30), pattern(2 * kMtu), 0, kMtu);
   Bytes memory(2 * kMtu);
   give(memory);

@@ -230,7 +230,7 @@ TEST_F(RendezvousTest, Ses64_FailureOfTheReadEndsTheReceive) {
   EXPECT_EQ(a.sink.all.size(), 1u);
 }
 
-// It was to be told of the delivery, and did not wait: an injected message, say.
+// The sender asked for delivery and has closed meanwhile, for example after an injected message.
 TEST_F(RendezvousTest, Ses110_WholeMessageOutlivesItsSender) {
   Bytes out = pattern(100);
   Bytes in(out.size());
@@ -240,12 +240,12 @@ TEST_F(RendezvousTest, Ses110_WholeMessageOutlivesItsSender) {
   ASSERT_EQ(b.sink.all.size(), 1u);
   EXPECT_EQ(b.sink.all[0].status, Status::Ok);
   EXPECT_EQ(in, out);
-  EXPECT_TRUE(turn(b).empty()) << "nobody is left to be told";
+  EXPECT_TRUE(turn(b).empty()) << "the sender is gone";
   EXPECT_TRUE(b.ses.idle());
   a.ses.client().pdc_closed(kPdc, pds::PdsError::LocalClose, kNow);
 }
 
-// Its sender waits all the same when the PDC has made room for others.
+// The sender waits for delivery even if its PDC has been closed in favour of other peers.
 TEST_F(RendezvousTest, Ses110_SenderHearsOfDeliveryOnAnotherPdc) {
   Bytes out = pattern(100);
   Bytes in(out.size());
@@ -287,8 +287,8 @@ TEST_F(RendezvousTest, Ses64_MessageThatIsNotWholeGoesWithItsSender) {
   a.ses.client().pdc_closed(kPdc, pds::PdsError::LocalClose, kNow);
 }
 
-// PDS-142, for reads that a target posts itself: the sender's FEP has let go of the PDC that the
-// read went to. The read of what is missing and the one that tells the sender are both sent again.
+// PDS-142, for reads that a target posts itself: the FEP of the sender has freed the PDC of the
+// read. The read of the missing data and the read that informs the sender are both sent again.
 TEST_F(RendezvousTest, Pds142_ReadsThatWereNotConsumedAreSentAgain) {
   Bytes out = pattern(8 * kMtu);
   Bytes in(kKept + 10);
@@ -316,7 +316,7 @@ TEST_F(RendezvousTest, Pds142_ReadsThatWereNotConsumedAreSentAgain) {
 }
 
 // A peer that refuses every PDC is given up.
-TEST_F(RendezvousTest, Pds142_ReadsThatNobodyEverTakesAreGivenUp) {
+TEST_F(RendezvousTest, Pds142_ReadsThatAreNeverConsumedAreGivenUp) {
   Bytes out = pattern(8 * kMtu);
   Bytes in(kKept + 10);
   send_unexpected(out);
@@ -355,7 +355,7 @@ TEST_F(RendezvousTest, Pds142_AContextThatClosesMeanwhileStillTellsTheSender) {
   b.context = b.ses.open_context(small_config(), b.sink).value();
 }
 
-TEST_F(RendezvousTest, DiscardedMessageLetsItsSenderFinish) {
+TEST_F(RendezvousTest, SenderOfADiscardedMessageFinishes) {
   for (const bool arrived : {false, true}) {
     Bytes out = pattern(8 * kMtu);
     ASSERT_TRUE(send(out));
@@ -372,7 +372,7 @@ TEST_F(RendezvousTest, DiscardedMessageLetsItsSenderFinish) {
   }
 }
 
-TEST_F(RendezvousTest, ClosedTargetLetsSendersFinishAndDeliveryFail) {
+TEST_F(RendezvousTest, ClosedTargetEndsSendsAndFailsDeliveryComplete) {
   for (const bool delivery_complete : {false, true}) {
     Bytes out = pattern(8 * kMtu);
     send_unexpected(out, delivery_complete);
@@ -403,14 +403,14 @@ TEST_F(RendezvousTest, TargetClosedWhileItReadsWritesNoMoreToItsMemory) {
   b.context = b.ses.open_context(small_config(), b.sink).value();
 }
 
-// ---- another make: the remainder must always be read --------------------------------------------
+// ---- another implementation: the remainder must always be read ----------------------------------
 
 class ForeignRendezvousTest : public RendezvousTest {
  protected:
   static constexpr std::uint32_t kEager = kMtu + 100;
   static constexpr std::uint64_t kReadOffset = 64;
 
-  // What another make sends: an eager part, and a region in which all of the message can be read.
+  // As another implementation sends it: an eager part, and a region with the whole message to read.
   SesRequest request() const {
     SesRequest request = b.request_for(SesOpcode::RendezvousSend);
     request.request_length = static_cast<std::uint32_t>(out.size());
@@ -559,7 +559,7 @@ TEST_F(ForeignRendezvousTest, ImpossibleLengthsAreRefused) {
   wrong = request();
   wrong.message_id = MsgId{8};
   wrong.som = false;
-  wrong.message_offset = kMtu;  // an end that nobody asked for, of no known message
+  wrong.message_offset = kMtu;  // an unsolicited end of an unknown message
   EXPECT_EQ(code_of(b.take(wrong)), ReturnCode::OpViolation);
   first_packet();
   SesRequest changed = request();

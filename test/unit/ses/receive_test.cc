@@ -245,10 +245,10 @@ TEST_F(ReceiveTest, Ses44_MemoryOfUnexpectedMessagesIsBoundedPerContext) {
   EXPECT_EQ(b.ses.counters().unexpected_messages, static_cast<std::uint64_t>(kept));
   Bytes memory(kMtu);
   ASSERT_TRUE(b.receive({slice_of(memory)}));
-  EXPECT_FALSE(take_part(request, message, 0, kMtu).nack.has_value()) << "room again";
+  EXPECT_FALSE(take_part(request, message, 0, kMtu).nack.has_value()) << "memory is free again";
 }
 
-// CMS-305: half of the memory presses nobody where messages can be read again instead.
+// CMS-305: with rendezvous, the first half of the memory does not count as occupied.
 TEST_F(ReceiveTest, Cms305_OccupancyOfTheMemoryOfUnexpectedMessages) {
   for (const bool rendezvous : {false, true}) {
     Parameters parameters = small_parameters();
@@ -450,10 +450,10 @@ TEST_F(ReceiveTest, CancelledReceiveIsOutOfTheWay) {
   EXPECT_EQ(header_of(b.take(request, pattern(4))).list, wire::List::Overflow);
 }
 
-// ---- delivery that somebody waits for -----------------------------------------------------------
+// ---- sends that ask for delivery (DC flag) ------------------------------------------------------
 
-// Sends of other makes that ask for delivery and cannot be read (SES-110): NO_RESPONSE until
-// somebody has the message (SES-46, SES-48).
+// Sends of other implementations that ask for delivery and cannot be read (SES-110): NO_RESPONSE
+// until a receive has the message (SES-46, SES-48).
 class OwedAnswer : public TwoNodes {
  protected:
   // A packet of a plain send with the DC flag, `length` bytes at `offset` of `total`; the answer.
@@ -531,7 +531,7 @@ TEST_F(OwedAnswer, LastPacketMayComeFirst) {
 }
 
 // SES-67: OVERFLOW and 0 would put off a message that is deferrable.
-TEST_F(OwedAnswer, Ses67_AnswerSaysTheRoomAlsoWhenNothingIsPlacedYet) {
+TEST_F(OwedAnswer, Ses67_AnswerStatesTheBytesThatWillFit) {
   arrives(kMtu, 1, kMtu + 1);
   in.resize(10);
   ASSERT_TRUE(b.receive({slice_of(in)}));
@@ -555,7 +555,7 @@ TEST_F(OwedAnswer, DiscardedMessageIsAnswered) {
   expect_idle();
 }
 
-TEST_F(OwedAnswer, MessageThatNobodyWillGetIsAnsweredWithAnError) {
+TEST_F(OwedAnswer, UnwantedMessageIsAnsweredWithAnError) {
   arrives(0, 100, 100);
   b.ses.close_context(*b.context, kNow);
   EXPECT_EQ(answer(0).return_code, ReturnCode::Dropped);

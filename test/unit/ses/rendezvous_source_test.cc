@@ -40,7 +40,7 @@ TEST_F(RendezvousTest, Ses161_ShortSendsAndOtherPeersGetPlainSends) {
   }
 }
 
-TEST_F(RendezvousTest, Ses110_SendsThatMustTellOfDeliveryAreReadableWhateverTheirLength) {
+TEST_F(RendezvousTest, Ses110_SendsWithDeliveryCompleteAreReadable) {
   Bytes memory;
   ASSERT_TRUE(send(memory, true));
   const std::vector<Sent> sent = a.packets();
@@ -50,9 +50,9 @@ TEST_F(RendezvousTest, Ses110_SendsThatMustTellOfDeliveryAreReadableWhateverThei
   a.answered(sent[0], {});
 }
 
-// Another make answers OVERFLOW, 0 to every unexpected message without bytes, and will read
-// nothing.
-TEST_F(RendezvousTest, Ses110_DeliveryOfNoBytesIsAwaitedOnlyFromWhoSaysThatItWillBeTold) {
+// Another implementation answers OVERFLOW, 0 to every unexpected message without bytes, and will
+// not read it.
+TEST_F(RendezvousTest, Ses110_OnlyToBeReadDelaysASendWithoutBytes) {
   for (const wire::List list : {wire::List::Expected, wire::List::Overflow, wire::List::ToBeRead}) {
     Bytes memory;
     ASSERT_TRUE(send(memory, true));
@@ -292,7 +292,7 @@ TEST_F(RendezvousTest, Ses64_TimeOutEndsTheSend) {
   EXPECT_TRUE(b.ses.idle());
 }
 
-// Its PDC has made room for others (Delivery::watch).
+// The PDC of the send has been closed in favour of other peers (Delivery::watch).
 class SendWithoutPdc : public RendezvousTest {
  protected:
   void begin(void* operation = nullptr) {

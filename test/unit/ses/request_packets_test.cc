@@ -74,7 +74,7 @@ TEST_F(RequestPacketsTest, Ses69_MessageThatWillBeReadEndsUnderItsOpcode) {
   EXPECT_TRUE(request().payload.empty());
 }
 
-TEST_F(RequestPacketsTest, Ses81_ReadAsksPieceByPieceAndWaitsForRoom) {
+TEST_F(RequestPacketsTest, Ses81_ReadAsksPieceByPieceUpToTheLimit) {
   TxMessage& message = open(6 * kMtu, Kind::Read);
   for (std::uint32_t piece = 0; piece < 4; ++piece) {  // the limit of small_parameters()
     ASSERT_EQ(next(message), PacketPlan::More);

@@ -267,7 +267,7 @@ TEST_F(RetryTest, DeadPeerIsNotTriedAgain) {
   expect_idle();
 }
 
-// ---- a PDC that the peer has let go of ---------------------------------------------------------
+// ---- a PDC that the peer has freed --------------------------------------------------------------
 
 void not_consumed(Node& node, const Sent& sent) {
   node.ses.client().pds_error(*sent.message, sent.tag, pds::PdsError::NotConsumed, kNow);
@@ -416,7 +416,7 @@ class OrderedRetryTest : public RetryTest {
   Node node{3, small_parameters(), ordered_config()};
 };
 
-// 1 is refused for want of a receive, and 2 because the generation has changed since; the answers
+// 1 is refused for lack of a receive, and 2 because the generation has changed since; the answers
 // come in the wrong order. 3 has not begun yet, 4 is posted meanwhile. PDS-168: all come again.
 TEST_F(OrderedRetryTest, Ses54_EachIsSentWhenAllBeforeItHaveCompleted) {
   for (std::uint64_t tag = 1; tag <= 3; ++tag) send(tag);
@@ -583,7 +583,7 @@ TEST_F(NoMatchTest, Ses152_GenerationWrapsAndIsTold) {
   EXPECT_TRUE(sender.ses.idle());
 }
 
-// Packets that find a receive later must not be taken for a message that is sent anew (SES-35).
+// Packets that find a receive later must not be taken for a message that is sent again (SES-35).
 TEST_F(NoMatchTest, Ses35_RefusalThatCannotBeRememberedIsLeftToPds) {
   Parameters parameters = no_room();
   parameters.rx_messages = 6;  // one host has half of them
@@ -600,7 +600,7 @@ TEST_F(NoMatchTest, Ses35_RefusalThatCannotBeRememberedIsLeftToPds) {
   request.message_id = MsgId{4};
   EXPECT_EQ(code_of(node.take(part(request, 0, kMtu, 2 * kMtu), pattern(kMtu))),
             ReturnCode::NoMatch)
-      << "there is room to remember it now";
+      << "a state is free for it now";
   node.ses.client().pdc_closed(kPdc, {}, kNow);
   EXPECT_TRUE(node.ses.idle());
 }

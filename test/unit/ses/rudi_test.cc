@@ -190,7 +190,7 @@ TEST_F(RudiTest, Pds189_ReadDataComeInsideTheResponses) {
   EXPECT_TRUE(b.sink.accesses.empty());
 }
 
-TEST_F(RudiTest, ReadsStopAtTheLimitOfWhatIsAwaited) {
+TEST_F(RudiTest, ReadsStopAtTheLimitOfOutstandingBytes) {
   Bytes large(8 * kMtu);
   local = {slice_of(large)};
   ASSERT_TRUE(a.ses.read(*a.context, op(kSafeKey), kNow));
@@ -284,7 +284,7 @@ TEST_F(RudiTest, Ses115_TheOtherChecksHoldAsWell) {
   EXPECT_EQ(code_of(arrive(good, payload)), ReturnCode::Ok);
 }
 
-TEST_F(RudiTest, AReadWithoutRoomForItsDataIsRefusedForNow) {
+TEST_F(RudiTest, ReadWithoutMemoryForItsDataIsRefusedForNow) {
   b.delivery.refuse = true;
   EXPECT_EQ(arrive(request_for(SesOpcode::Read, 16)).nack, pds::NackCode::NoResource);
   EXPECT_TRUE(b.ses.idle());
@@ -301,7 +301,7 @@ TEST_F(RudiTest, AnErrorEndsTheWholeOperationAtOnce) {
          arrive(refused, Bytes(first.request().payload.begin(), first.request().payload.end())));
   ASSERT_EQ(a.sink.all.size(), 1u);
   EXPECT_EQ(a.sink.all[0].return_code, ReturnCode::BadMkey);
-  EXPECT_TRUE(a.delivery.backlog.empty());  // no MSG_ERROR: nobody remembers the message
+  EXPECT_TRUE(a.delivery.backlog.empty());  // no MSG_ERROR: the target has no state of it
   EXPECT_TRUE(a.ses.idle());
 }
 
@@ -315,7 +315,7 @@ TEST_F(RudiTest, AReadAnsweredWithoutItsDataFails) {
   EXPECT_EQ(a.sink.all[0].return_code, ReturnCode::Uncor);
 }
 
-TEST_F(RudiTest, ClosingTheContextWithdrawsWhatIsAwaited) {
+TEST_F(RudiTest, ClosingTheContextWithdrawsOutstandingReads) {
   ASSERT_TRUE(a.ses.read(*a.context, op(kSafeKey), kNow));
   a.delivery.backlog.push_back(a.packets().front().message);  // PDS still has its packets
   a.ses.close_context(*a.context, kNow);

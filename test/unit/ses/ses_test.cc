@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Two FEPs' SES against each other, contexts, and bytes that nobody should have sent.
+// SES of two FEPs against each other, contexts, and bytes that no peer should have sent.
 #include "uet/ses/ses.h"
 
 #include "uet/base/rng.h"
@@ -230,7 +230,7 @@ TEST_F(SesTest, CloseContextAbortsThePdcOfAMessageThatHasLeft) {
   expect_idle();
 }
 
-TEST_F(SesTest, PacketsAnsweredAfterTheirContextClosedReachNobody) {
+TEST_F(SesTest, AnswersAfterTheirContextClosedAreIgnored) {
   Bytes memory = pattern(4);
   ASSERT_TRUE(a.send(b, {slice_of(memory)}));
   const Sent sent = a.packet().value();

@@ -89,7 +89,7 @@ TEST_F(SharedReceiveTest, FullQueueOfOneContextRefusesItsMessagesOnly) {
   EXPECT_EQ(sinks[1].all.size(), 1u);
 }
 
-TEST_F(SharedReceiveTest, UnexpectedMessageWithoutRoomWaitsAndIsNotOvertaken) {
+TEST_F(SharedReceiveTest, UnexpectedMessageWithoutAnEntryIsNotOvertaken) {
   take(0, pattern(100, 1));
   sinks[0].receive_room = 0;
   Bytes memory(100);
@@ -135,7 +135,7 @@ TEST_F(SharedReceiveTest, MultiReceiveIsGivenBackThroughTheQueue) {
   EXPECT_EQ(queue_sink.all[0].context, &operation);
 }
 
-TEST_F(SharedReceiveTest, RoomOfAMessageOfAClosedContextIsUsedAgain) {
+TEST_F(SharedReceiveTest, BytesOfAMessageOfAClosedContextAreReused) {
   Bytes memory(3 * kMtu);
   ASSERT_TRUE(post(memory, true));
   take(1, pattern(100, 1));

@@ -97,7 +97,7 @@ TEST_F(TargetAtomicTest, Pds204_FetchInTheAckNamesItsRequest) {
   EXPECT_EQ(response.request.job, fetch.job_id);
 }
 
-TEST_F(TargetAtomicTest, WhatFitsTheAckRidesInItTheRestDoesNot) {
+TEST_F(TargetAtomicTest, AckCarriesResultsThatFitAndNoOthers) {
   constexpr std::size_t kFits = (pds::Response::kMaxBytes - sizeof(wire::SesResponseData)) / 8;
   const auto rides =
       b.take(request(SesOpcode::FetchingAtomic, AmoOp::Sum, kFits), operands(1, kFits));
@@ -118,7 +118,7 @@ TEST_F(TargetAtomicTest, WhatFitsTheAckRidesInItTheRestDoesNot) {
   EXPECT_TRUE(b.ses.idle());
 }
 
-TEST_F(TargetAtomicTest, WithoutRoomForTheAnswerNothingIsExecuted) {
+TEST_F(TargetAtomicTest, AtomicWithoutAStateForItsAnswerIsNotExecuted) {
   Parameters parameters = small_parameters();
   parameters.return_messages = 1;
   Node node(3, parameters);

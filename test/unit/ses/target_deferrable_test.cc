@@ -279,7 +279,7 @@ TEST_F(TargetDeferrableTest, Ses66_NoMoreThanTheLimitThenOrdinarySends) {
   b.sink.all.clear();
   a.sink.all.clear();
   send_unexpected(message);
-  EXPECT_EQ(b.ses.counters().messages_parked, kParked + 1) << "there is room again";
+  EXPECT_EQ(b.ses.counters().messages_parked, kParked + 1) << "no message is parked any more";
 }
 
 TEST_F(TargetDeferrableTest, Ses74_NothingIsPutOffOnAnOrderedStream) {
@@ -372,7 +372,7 @@ TEST_F(TargetDeferrableTest, ClaimedMessageIsAskedForByTheReceiveThatClaimsIt) {
   expect_idle();
 }
 
-TEST_F(TargetDeferrableTest, RefusedRequestLetsTheReceiveWaitAgain) {
+TEST_F(TargetDeferrableTest, ReceiveWaitsAgainAfterARefusedRequest) {
   send_unexpected(message, {}, &name);
   ASSERT_TRUE(b.receive({slice_of(memory)}));
   const Sent rtr = asks();
@@ -388,7 +388,7 @@ TEST_F(TargetDeferrableTest, RefusedRequestLetsTheReceiveWaitAgain) {
   expect_received(memory, message);
 }
 
-// The sender has let go of the PDC that the request came on.
+// The sender has freed the PDC on which the request arrived.
 TEST_F(TargetDeferrableTest, Pds142_RequestThatWasNotConsumedIsMadeAgain) {
   send_unexpected(message);
   ASSERT_TRUE(b.receive({slice_of(memory)}));
@@ -404,7 +404,7 @@ TEST_F(TargetDeferrableTest, Pds142_RequestThatWasNotConsumedIsMadeAgain) {
   expect_idle();
 }
 
-// A sender that lets go of each PDC is asked once and `retries` times more.
+// A sender that frees each PDC is asked once and `retries` times more.
 TEST_F(TargetDeferrableTest, Pds142_RequestThatIsNeverConsumedIsGivenUp) {
   send_unexpected(message);
   ASSERT_TRUE(b.receive({slice_of(memory)}));
@@ -440,7 +440,7 @@ TEST_F(TargetDeferrableTest, SenderThatGivesUpEndsIt) {
   }
 }
 
-TEST_F(TargetDeferrableTest, DeadPeerOrRequestThatFailsLetsTheReceiveWaitAgain) {
+TEST_F(TargetDeferrableTest, ReceiveWaitsAgainIfThePeerOrTheRequestFails) {
   for (const bool asked : {false, true}) {
     send_unexpected(message);
     ASSERT_TRUE(b.receive({slice_of(memory)}, {}, 0, &name));
@@ -534,7 +534,7 @@ TEST_F(TargetDeferrableTest, ClosedContextForgetsAllAndTheSendersHearOfIt) {
   expect_idle();
 }
 
-TEST_F(TargetDeferrableTest, MultiReceiveReservesRoomForEach) {
+TEST_F(TargetDeferrableTest, MultiReceiveReservesBytesForEachMessage) {
   std::array<Bytes, 2> messages{pattern(kLength, 1), pattern(kLength, 2)};
   for (Bytes& each : messages) ASSERT_TRUE(send(each));
   exchange();

@@ -67,7 +67,7 @@ TEST_F(SharedName, Ses12_Ses13_ModeAndJobSayWhichContextIsMeant) {
   EXPECT_EQ(received(), (Counts{1, 1, 1}));
 }
 
-// SES-12, SES-13: the same numbers in the other mode are somebody else, or nobody.
+// SES-12, SES-13: the same numbers in the other mode name another context, or none.
 TEST_F(SharedName, Ses13_ClosedContextOfOneModeIsNotReplacedByTheOther) {
   node.ses.close_context(*absolute, kNow);
   EXPECT_EQ(send(kOwn, false), ReturnCode::BadPid);

@@ -83,7 +83,7 @@ TEST_F(TargetRmaTest, Idea9_Ses79_ImmediateDataComeOnlyAfterTheLastByte) {
   EXPECT_TRUE(b.sink.accesses.empty());
 }
 
-// As many bytes as the message has are not enough: without its first packet nobody knows the data.
+// As many bytes as the message has are not enough: its first packet carries the immediate data.
 TEST_F(TargetRmaTest, Ses30_WriteIsNotCompleteWithoutItsFirstPacket) {
   const SesRequest later = rma(SesOpcode::Write, kMtu, kMtu, 2 * kMtu);
   for (int copy = 0; copy < 2; ++copy) {
@@ -254,7 +254,7 @@ TEST_F(TargetRmaTest, Ses115_Steps9To14_FirstFailureOfAWriteWins) {
   node.regions.find(theirs)->access = ri::kRemoteWrite;
   EXPECT_EQ(code(), ReturnCode::BadAddr);
   request.buffer_offset = 0;
-  EXPECT_EQ(code(), ReturnCode::OpViolation) << "nobody can be told the data";
+  EXPECT_EQ(code(), ReturnCode::OpViolation) << "no context can report the data";
   EXPECT_TRUE(untouched());
   request.hd = false;
   EXPECT_EQ(code(), ReturnCode::Ok);

@@ -129,7 +129,7 @@ TEST_F(UnexpectedTest, BuffersOfAHostAreItsAgainAfterUse) {
   }
 }
 
-// What has begun gets to its end, however full the memory is meanwhile.
+// A message whose first packet is kept is kept to its end, even if the memory fills up meanwhile.
 TEST_F(UnexpectedTest, BegunMessageIsKeptWholeInFullMemory) {
   const Bytes message = pattern(4 * kMtu);
   SesRequest request = b.request_for(SesOpcode::Send);
