@@ -21,7 +21,7 @@ std::size_t index_of(Use use) {
   return static_cast<std::size_t>(std::find(kUses.begin(), kUses.end(), use) - kUses.begin());
 }
 
-// What the context counts for: kUses.size() without a user.
+// The use that the context counts for: kUses.size() without a user.
 std::size_t counted_for(const SharedCcc& shared) {
   std::size_t i = 0;
   while (i < kUses.size() && shared.users[i] == 0) ++i;
@@ -139,7 +139,7 @@ void CccPool::end(SharedCcc& shared, Time now) {
   cccs_.erase(cccs_.find(*shared.key));
 }
 
-// Nobody is woken for it: until somebody needs a context, one too many does no harm.
+// Needs no timer: until a new context is needed, one that lingers too long does no harm.
 void CccPool::end_lingering(Time now) {
   while (!lingering_.empty() && lingering_.front().lingers_until <= now) {
     end(lingering_.front(), now);

@@ -66,8 +66,8 @@ bool Credits::on_credit_request(Pdc& pdc, std::uint32_t target, Time now) {
   if (sender == nullptr) return false;
   sender->speaker = &pdc;
   pacer_.on_target(*sender, target, now);
-  // It may have missed what it was granted, or wait behind many others: both must be told apart
-  // from a receiver that grants nothing (CMS-241).
+  // The sender may have missed its grant, or wait behind many others. It must be able to
+  // distinguish both cases from a receiver that grants nothing (CMS-241).
   pdc.send_credit(sender->granted_units);
   pacer_.on_zero_grant(now);
   return true;

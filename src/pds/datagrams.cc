@@ -33,7 +33,7 @@ Result<Packet*> Datagrams::make(Message& message, PreparedPacket& prepared) {
   const PacketPlan plan = env_.client.next_packet(message, *packet, prepared);
   UET_ASSERT(plan == PacketPlan::Last);  // PDS-191, PDS-189
   (void)plan;
-  packet->ecn = Ecn::NotEct;  // nobody would report a mark (CMS-4, CMS-31)
+  packet->ecn = Ecn::NotEct;  // no ACK would report a mark (CMS-4, CMS-31)
   return packet;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// From an arriving packet to its PDC: steps 2 to 7 of the receive pipeline (PDS-210). What matches
-// no rule is counted and dropped, or refused with the NACK that the rule names.
+// From an arriving packet to its PDC: steps 2 to 7 of the receive pipeline (PDS-210). A packet that
+// no step accepts is counted and dropped, or refused with the NACK that the rule names.
 #include <algorithm>
 #include <new>
 

@@ -63,8 +63,8 @@ bool Flight::inform(cms::Ccc& ccc, const wire::AckHeader& ack, bool newest,
     feedback.rcv_cwnd_pend = ack.rcv_cwnd_pend;
     feedback.restore_cwnd = ack.rc;
     const cms::ReceivedBytes received = cms::newly_received(rcvd_bytes_seen_, ack.rcvd_bytes);
-    // A count beyond what was sent is not believed, unless nothing is outstanding that it could
-    // make seem old. What is acknowledged counts then.
+    // If the count exceeds the bytes sent, the acknowledged bytes count instead. Such a count is
+    // stored only if nothing is outstanding, because it then makes no packet seem old.
     const bool plausible = received.newly_received_bytes <= most;
     if (plausible) feedback.newly_received_bytes = received.newly_received_bytes;
     if (plausible || nothing_outstanding) rcvd_bytes_seen_ = received.last;

@@ -162,10 +162,10 @@ LossDetector::Judgement LossDetector::check(const LossContext& at, TxWindow& win
 
 // ---- reports of later packets -------------------------------------------------------------------
 
-// From the highest PSN reported downwards. What was sent once and arrived has a higher PSN than all
-// that left before it, so that one walk finds all evidence. Without an ACK only what has waited
-// since one can be new. The number of packets reported above a gap is not: it would make
-// retransmissions without end of what a dead peer never answers, and no time-out of it.
+// Walks from the highest reported PSN downwards. A packet that was sent once and arrived has a
+// higher PSN than all packets that left before it, so that one walk finds all evidence. Without an
+// ACK only packets whose wait has ended are new evidence. The number of packets reported above a
+// gap does not count: it would cause endless retransmissions to a dead peer, and no time-out.
 LossDetector::Look LossDetector::overtaken(const LossContext& at, TxWindow& window, bool by_ack,
                                            LossScratch& scratch, Time now) {
   Look look;
@@ -174,7 +174,7 @@ LossDetector::Look LossDetector::overtaken(const LossContext& at, TxWindow& wind
   if (highest_reported_ < window.base()) return look;
   PathEvidence& arrived = scratch.arrived;
   arrived.begin();
-  // What has been on its way for less may be on a longer path.
+  // A packet that has been on its way for less than this may be on a longer path.
   Duration recovery_age{};
   if (recover_until_) {
     if (const auto rules = at.ccc.recovery()) recovery_age = rules->silence_at_end;

@@ -28,7 +28,7 @@ constexpr Duration kResponseReliefInterval = std::chrono::milliseconds(100);
 constexpr std::size_t kMostUnproved = 2;
 constexpr std::size_t kKeptForUnproved = 16;
 // Above an eighth each one is asked for its proof. Above a quarter they are taken at an even pace,
-// so that there is room again and again: a flood would else fill the table at once, for long.
+// so that space is free again and again: a flood would otherwise fill the table at once, for long.
 constexpr std::size_t kUnprovedUnasked = 8;
 constexpr std::size_t kUnprovedUnpaced = 4;
 constexpr std::size_t kLeastUnpaced = 16;
@@ -413,7 +413,7 @@ Result<PdcId> Manager::connect(const Destination& destination, Time now) {
   Pdc* pdc = open(destination, now);
   if (pdc == nullptr) return Error::Again;
   if (pdc->send_noop(now)) return pdc->id();
-  pdc->begin_close(now);  // nobody has heard of it
+  pdc->begin_close(now);  // the peer has not heard of it
   return Error::Again;
 }
 
@@ -479,7 +479,7 @@ void Manager::drop_idle_rudi_flows(Time now) {
   }
 }
 
-// Makes room by the oldest target PDC that is not proved. False if there is none that may go.
+// Drops the oldest target PDC that is not proved. False if there is none that may be dropped.
 bool Manager::drop_oldest_unproved(Time now) {
   while (!unproved_.empty()) {
     const std::size_t slot = unproved_.front();
@@ -489,7 +489,7 @@ bool Manager::drop_oldest_unproved(Time now) {
       continue;
     }
     if (now - oldest.opened() < kUnprovedPatience) {
-      oldest.ask_for_proof();  // one that is proved and idle makes room sooner
+      oldest.ask_for_proof();  // one that is proved and idle can close sooner
       return false;
     }
     drop_unproved(oldest, now);
@@ -505,8 +505,8 @@ void Manager::drop_unproved(Pdc& pdc, Time now) {
   ++counters_.pdcs_unproved_dropped;
 }
 
-// Whoever sends the SYN may be nobody: established PDCs make room for a few that are not proved,
-// and not for all that can be invented.
+// The source of a SYN may be forged: established PDCs close for a few PDCs that are not proved,
+// and not for as many as an attacker can invent.
 bool Manager::may_relieve_for_syn(Time now) {
   if (now < next_relief_) return false;
   next_relief_ = now + kReliefInterval;
@@ -550,8 +550,8 @@ void Manager::relieve_shortage(Time now) {
   if (oldest != nullptr && (oldest->idle() || may_close_watched(now))) oldest->give_way(now);
 }
 
-// What is watched is opened again later. No more of it closes at a time than may be needed soon,
-// unless those that close take long.
+// Watched PDCs are opened again later. No more of them close at a time than may be needed soon,
+// unless closing takes long.
 bool Manager::may_close_watched(Time now) {
   std::size_t closing = 0;
   pdcs_.for_each([&](const Pdc& pdc) {

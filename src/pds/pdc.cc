@@ -17,8 +17,8 @@ constexpr std::size_t kRequestBytes = sizeof(wire::PdsRequest);
 constexpr std::size_t kCcRequestBytes = sizeof(wire::PdsCcRequest);
 constexpr std::uint32_t kControlBytes = sizeof(wire::PdsControl);
 constexpr std::uint8_t kTrimsBeforeNoTrim = 4;  // the first transmission and three more
-// Of messages that nobody waits for one in so many asks for an ACK: as many short ones as make
-// their peer send one by itself (ACK_Gen_Trigger, PDS-97).
+// One of so many messages without prompt ACK requests an ACK: as many short ones as make their peer
+// send an ACK by itself (ACK_Gen_Trigger, PDS-97).
 constexpr std::uint32_t kMostSharing = 16;
 
 // An idle PDC takes 1 KiB at most with all that belongs to it, in steps of a cache line.
@@ -149,7 +149,7 @@ void Pdc::wait_for_ccc(Time now) {
   if (!backlog_.empty() && !backlog_.front().awaited) ask_for_tail();
 }
 
-// What waited was cancelled, or has arrived after all.
+// The packets that waited were cancelled, or have arrived after all.
 void Pdc::stop_waiting_for_ccc(Time now) {
   if (!ListNode<WaitingForCccTag>::linked()) return;
   ccc_.waiting.remove(*this);
@@ -220,8 +220,8 @@ void Pdc::write_header(Psn psn, TxRecord& record, bool retransmission) {
   }
 }
 
-// CMS-30, CMS-504. What is trimmed again and again goes as what switches never trim, lest only
-// headers get through (CMS-507).
+// CMS-30, CMS-504. A packet that is trimmed again and again gets a DSCP that switches never trim,
+// because otherwise only its headers would arrive (CMS-507).
 std::uint8_t Pdc::dscp_for(const TxRecord& record, bool retransmission) const {
   const Parameters& parameters = env_.parameters;
   if (record.message == nullptr) return parameters.dscp_control;
@@ -242,7 +242,7 @@ std::uint32_t Pdc::train_packets() const {
       std::clamp<std::uint64_t>(bytes / cms.mtu_bytes, 1, cms.train_packets));
 }
 
-// After a time-out the path of the last ACK, every other time, lest it has failed since.
+// Odd retries after a time-out take the path of the last ACK; even ones take another path.
 std::uint16_t Pdc::choose_path(const TxRecord& record, Time now) {
   return record.rto_count % 2 == 1 ? path().next_answered(env_.rng, now)
                                    : path().next(env_.rng, now, train_packets());
@@ -554,7 +554,7 @@ void Pdc::finish() {
   make_ready();
 }
 
-// Idle is checked every keepalive_time, and when a CLEAR has waited for a request in vain: an
+// Idle is checked every keepalive_time, and when a CLEAR has found no request to travel with: an
 // unused PDC closes (PDS-173, PDS-174); one that waits for the peer without having anything
 // outstanding sends a NOOP, which fails the PDC if the peer is dead.
 void Pdc::on_idle(Time now) {

@@ -71,7 +71,7 @@ void PdcCore::ask_for_proof() {
 }
 
 void PdcCore::make_ready() {
-  // A finished PDC too: its turn is its burial.
+  // A finished PDC is queued too: its turn frees it.
   if (ListNode<ReadyTag>::linked()) return;
   ccc_.ready.push_back(static_cast<Pdc&>(*this));
   if (!ccc_.ListNode<ReadyTag>::linked()) env_.ready.push_back(ccc_);

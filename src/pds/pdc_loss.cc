@@ -53,7 +53,7 @@ TxRecord* Pdc::tail_to_ask_for() {
   return state_ == PdcState::Creating ? nullptr : unasked_tail(tx_);
 }
 
-// The ACK tells of all before it, too.
+// The ACK of the tail covers all packets before it, too.
 void Pdc::ask_for_tail() {
   TxRecord* tail = tail_to_ask_for();
   if (tail != nullptr && send_ack_request(tx_.next_psn() - 1)) tail->ar = tail->asked = true;

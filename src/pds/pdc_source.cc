@@ -84,8 +84,8 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
                                        service_time);
       }
       if (ack.ce) path().on_feedback(record->entropy, cms::PathFeedback::Ecn, now);  // CMS-114
-      // The RETX flag tells which transmission is answered. What was SACKed before had been
-      // answered already: this answer came because it was asked for.
+      // The RETX flag says which transmission is answered. A packet that was SACKed before had been
+      // answered already: this answer came because an ACK was requested.
       if (!record->sacked && !record->asked) {
         if (record->sent_count == 1) path().on_answered(record->entropy);
         if (!ack.retx && record->sent_count != UINT16_MAX) {
@@ -166,7 +166,7 @@ std::uint64_t Pdc::acknowledge(Psn psn, const ResponseView& response, Time now) 
   } else {
     await_final_response(psn, *record, *packet, now);
   }
-  // The client failed the PDC meanwhile and was told of everything but this packet.
+  // The client failed the PDC meanwhile and got an error for each packet except this one.
   if (!answered && state_ == PdcState::Closed) {
     env_.client.pds_error(*message, tag, error_.value_or(PdsError::ClosedInError), now);
   }
@@ -303,8 +303,8 @@ void Pdc::wait_for_first(TxRecord& refused, Time now) {
   send_later(refused, now + pause, now);
 }
 
-// PDS-76, PDS-77: the target names the Start_PSN. Nothing has been accepted there yet, so that all
-// there is moves by the same distance, in order, and is sent anew.
+// PDS-76, PDS-77: the target names the Start_PSN. It has accepted nothing yet, so that all
+// outstanding packets move by the same distance, in order, and are sent again.
 void Pdc::rebase(Psn start_psn, Time now) {
   if (start_psn == start_psn_) return;
   if (rto_exhausted(env_.parameters, rebases_++)) return fail(PdsError::NackExhausted, now);
@@ -346,7 +346,7 @@ void Pdc::halve_assumed_window(Psn refused) {
   env_.peer_limits.set_range(destination_.address, window_.range());
 }
 
-// A peer of another make may refuse what ask_for_proof() asks. One without the PDC says so.
+// Another implementation may refuse the request of ask_for_proof(). A peer without the PDC says so.
 bool Pdc::answers_proof(const wire::NackHeader& nack) const {
   const bool knows_pdc =
       nack.nack_code == NackCode::PktNotRcvd || nack.nack_code == NackCode::RcvdSesProcg ||
@@ -370,7 +370,7 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
   const bool beyond_window = is_beyond_window(nack);
   const NackAction action = nack_action(beyond_window ? NackCode::PsnOorWindow : nack.nack_code);
   ++env_.counters.nacks_received[static_cast<std::uint8_t>(nack.nack_code)];
-  // PDS-76, PDS-141: whatever PSN it names. One from before the last rebase names none of ours.
+  // PDS-76, PDS-141: whatever PSN it names. A NACK from before the last rebase names no valid PSN.
   if (action == NackAction::Rebase && state_ == PdcState::Creating) {
     heard(now);
     return rebase(Psn{nack.payload}, now);
@@ -445,10 +445,10 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
   if (ccc_.probes_wanted > 0) probe_base_rtt(now);
 }
 
-// PDS-142: what was sent once and is refused has not been consumed. Of what was sent more often
-// another copy may have been, by a PDC that the peer has since let go of.
+// PDS-142: a packet that was sent once and is refused has not been consumed. If it was sent more
+// often, a PDC that the peer has closed since may have consumed another copy.
 void Pdc::on_fatal_nack(NackCode code, Psn psn, const TxRecord& record, Time now) {
-  // PDS-171, and CLOSING_IN_ERR in section 6.3: the target has already let go of the PDC.
+  // PDS-171, and CLOSING_IN_ERR in section 6.3: the target has already closed the PDC.
   if (state_ == PdcState::CloseAckWait &&
       (code == NackCode::InvDpdcid || code == NackCode::ClosingInErr)) {
     // After CLOSING_IN_ERR the SES of the target goes on, and what waits there with it.
@@ -458,7 +458,7 @@ void Pdc::on_fatal_nack(NackCode code, Psn psn, const TxRecord& record, Time now
   Ending ending{.error = nack_error(code)};
   if (nack_action(code) == NackAction::FailUnconsumed) {
     if (record.sent_count == 1 && !record.sacked) ending.not_consumed = psn;
-    // The PDC had been let go of before, so that what was sent behind this meets none either.
+    // The peer had closed the PDC before, so that packets behind this one meet no PDC either.
     ending.nothing_behind = code == NackCode::Closing || code == NackCode::InvDpdcid;
     ending.spares_backlog = role_ == Role::Initiator;
     // No PDC there: closed without a handshake.
@@ -517,7 +517,7 @@ void Pdc::on_deadline(Time now) {
   set_deadline(kIdle, deadlines_[kIdle]);  // the wheel entry has fired: arm the earliest again
 }
 
-// Retries are used up. An unanswered Close Command harms nobody (PDS section 6.3).
+// Retries are used up. An unanswered Close Command does no harm (PDS section 6.3).
 void Pdc::give_up(Time now) {
   if (role_ == Role::Target || state_ == PdcState::CloseAckWait) ++env_.counters.close_in_error;
   if (state_ != PdcState::CloseAckWait) return fail(PdsError::RtoExhausted, now);

@@ -14,7 +14,7 @@ using Slot = RxWindow::Slot;
 
 namespace {
 
-// Stored responses of one host up to which answers to what is addressed to nobody are stored.
+// Stored responses of one host up to which answers to requests without an endpoint are stored.
 constexpr std::size_t kStoredForNobody = 64;
 
 // Features that a Negotiation may turn on (PDS-215). Not SYN_RETX_TRANSFER (PDS-216): a successor
@@ -61,7 +61,7 @@ void ReceiveSide::rebase(Psn start_psn) {
   rod_next_ = start_psn;
 }
 
-// What had to wait for the proof may leave.
+// Packets that had to wait for the proof may leave.
 void ReceiveSide::prove() {
   if (core_.proved()) return;
   const std::uint64_t before = core_.host();
@@ -181,9 +181,9 @@ void ReceiveSide::answer(Psn psn, const Response& response) {
   send_ack(due, code_for(psn), due.meta.arrived);
 }
 
-// What is addressed to nobody here can come from a host without any right. It is refused: unstored,
-// the answer would be a success when the packet comes again (PDS-111). Not the one that CACK waits
-// for, since no CLEAR can come over a gap.
+// A request that matches no endpoint can come from a host without authorization. It is refused: if
+// its answer were not stored, a repetition would get a success (PDS-111). The packet that CACK is
+// waiting for is not refused, since no CLEAR can come over a gap.
 bool ReceiveSide::must_wait_for_clear(const Incoming& request, const Response& response) const {
   return response.guaranteed && response.to_nobody && !request.view.holds_cack &&
          env().stored_responses.held(core_.host()) >= kStoredForNobody;
@@ -375,7 +375,7 @@ void ReceiveSide::on_clear(Psn clear_psn, Time now) {
   move_cack(now);
   const Psn cack = rx_.cack_psn();
   if (cack == before) return;
-  // What CACK jumped over above CLEAR_PSN is news if its source has asked: the ACK that answered
+  // If CACK jumped over PSNs above CLEAR_PSN, the source must learn it if it has asked: the ACK for
   // the AR left with the older CACK, and no other would follow.
   const bool asked = ar_behind_gap_ && *ar_behind_gap_ > clear_psn && cack > clear_psn;
   if (ar_behind_gap_ && cack >= *ar_behind_gap_) ar_behind_gap_.reset();
@@ -506,8 +506,8 @@ void ReceiveSide::buffer_early(const Incoming& request, Time now) {
   }
   const bool first = gap_reported_ != rod_next_;
   gap_reported_ = rod_next_;
-  // What fills the reorder buffer is told as often as what comes in order: the bytes would else be
-  // in flight for the source, whose window may have no room left for the packet that is missing.
+  // Packets in the reorder buffer cause ACKs as often as packets in order. Otherwise they stay in
+  // flight for the source, whose window may have no space left for the missing packet.
   PacketMeta meta = request.meta;
   meta.ce = false;  // reported when the packet is delivered
   Arrival arrival;

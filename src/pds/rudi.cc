@@ -63,7 +63,7 @@ bool Rudi::pump_flows(std::uint32_t budget, Time now) {
   return budget != before;
 }
 
-// What blocks ends with a response, with a time-out, or when packets come back: each brings a pass.
+// A blocked flow goes on after a response, a time-out or the return of packets: each brings a pass.
 Rudi::Stop Rudi::send_some(RudiFlow& flow, std::uint32_t& budget, Time now) {
   for (std::uint32_t turn = kTurnPackets; !flow.backlog.empty(); --turn, --budget) {
     if (turn == 0 || budget == 0) return Stop::TurnOver;
@@ -283,7 +283,7 @@ void Rudi::lose(Record& record, cms::LossCause cause, Time now) {
   wake_waiters(*record.flow);
 }
 
-// CMS-12: a retransmission needs room in the window too.
+// CMS-12: a retransmission needs space in the window too.
 void Rudi::resend(Record& record, Time now) {
   if (Outbox::holds(*record.packet) || !record.flow->ccc.ccc->may_send(env_.cms.mtu_bytes)) {
     wheel_.move(record, now + rto(env_.parameters, 0));

@@ -10,11 +10,11 @@
 
 namespace uet::pds {
 
-// What else is known about a request packet when it has been delivered.
+// Further facts about a request packet at its delivery.
 struct Arrival {
   bool syn = false;
   bool control = false;              // a control packet that consumes a PSN
-  bool out_of_order = false;         // it opened or widened a gap: lets the source infer loss early
+  bool out_of_order = false;         // it opened or widened a gap: the source can infer loss early
   bool filled_gap_below_ar = false;  // PDS-98
   bool half_window = false;          // so much of it has come since the last ACK
   std::uint32_t payload_bytes = 0;
@@ -31,7 +31,7 @@ class AckPolicy {
            (packet.ce && parameters.ack_on_ecn) ||                        // PDS-99
            gen_count_ >= parameters.ack_gen_trigger_bytes;                // PDS-97
   }
-  // Any ACK starts the count anew (PDS-97).
+  // Any ACK restarts the count (PDS-97).
   void on_ack_sent() { gen_count_ = 0; }
 
  private:

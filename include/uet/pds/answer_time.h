@@ -30,7 +30,7 @@ class AnswerTime {
     deviation_us_ += (distance - deviation_us_) / 4;
     mean_us_ += (sample - mean_us_) / 8;
   }
-  // What an answer may take before its packet counts as lost; 0 while nothing is known.
+  // If an answer takes longer than this, its packet counts as lost; 0 while there is no sample.
   constexpr Duration limit() const {
     return std::chrono::microseconds(std::int64_t{mean_us_} + 4 * std::int64_t{deviation_us_});
   }

@@ -54,7 +54,7 @@ enum class PdsError : std::uint8_t {
   ClosedInError = 3,  // the peer closed the PDC, or lost a stored response
   ProtocolError = 4,  // fatal NACK: header, mode or state did not fit
   LocalClose = 5,     // this FEP is being closed
-  // The peer let go of the PDC and is known not to have consumed the packet, or anything of the
+  // The peer closed the PDC and is known not to have consumed the packet, or any packet of the
   // message: SES may send it again, which opens a new PDC (PDS-142).
   NotConsumed = 6,
   PeerLost = 7,  // the back end knows that the peer's process is gone
@@ -71,22 +71,22 @@ class Message : public ListNode<BacklogTag> {
   // Makes many packets, or must wait between them: leaves a PDC to short ones if there are several
   // to its destination (PDS-9).
   bool is_long = false;
-  // Somebody waits for its answer: its last packet asks for an ACK (PDS-101). Otherwise the answer
-  // may come with that of later messages, after Parameters::tail_loss_time at the latest.
+  // Prompt ACK: the last packet requests an ACK, as the application waits for it (PDS-101). Without
+  // it the ACK may come with later ones, after Parameters::tail_loss_time at the latest.
   bool awaited = true;
   // Bytes of payload that packets will carry: set it before sending, PDS counts it down. Only what
   // is asked of the receiver's credit depends on it, and a wrong number costs no more than time.
   std::uint64_t backlog_bytes = 0;
 };
 
-// What next_packet produced.
+// Result of next_packet.
 enum class PacketPlan : std::uint8_t {
   More,    // a packet was written, others follow
   Last,    // a packet was written and it was the message's last one (EOM)
   NotNow,  // nothing was written; ask again after Manager::kick (limit on outstanding reads)
 };
 
-// What next_packet says about the packet it wrote.
+// Properties of the packet that next_packet has written.
 struct PreparedPacket {
   NextHdr next_hdr = NextHdr::RequestStd;  // of the SES header that it appended
   std::uint32_t tag = 0;                   // comes back with the packet's response
@@ -106,7 +106,7 @@ struct RequestView {
   std::span<const std::byte> bytes;
 };
 
-// What a default response says of the request that it answers.
+// The fields of a default response that name the request.
 struct RequestName {
   MsgId message{};  // 0 where its header has none
   JobId job{};
@@ -122,8 +122,8 @@ struct Response {
   // The answer that counts follows by Delivery::answer; until then the PSN cannot be cleared, and
   // CACK stays below it (SES-46, SES-48).
   bool provisional = false;
-  // With `guaranteed`: the request is addressed to nobody here. Of such responses few are stored
-  // for one host, so that a host without any right takes little.
+  // With `guaranteed`: the request matches no endpoint here. Few such responses are stored for one
+  // host, so that a host without authorization uses little memory.
   bool to_nobody = false;
   std::optional<NackCode> nack;  // set: refuse instead, the packet leaves no trace (PDS-211)
   RequestName request;           // kept by PDS, for Client::default_rsp
@@ -159,21 +159,21 @@ struct ResponseView {
   Psn psn;                           // PSN of the packet answered (SES-6)
 };
 
-// What SES makes of a response.
+// How SES classifies a response.
 enum class Verdict : std::uint8_t {
   Final,        // it was the answer: no other comes for this packet
   Provisional,  // the packet was accepted, its meaning follows in another response (NO_RESPONSE)
 };
 
-// What PDS asks of SES.
+// The calls that PDS makes to SES.
 class Client {
  public:
   virtual ~Client() = default;
   // Appends the SES header of the message's next packet to `packet` (which is reset and has its
   // head at the SES position) and points its payload.
   virtual PacketPlan next_packet(Message& message, Packet& packet, PreparedPacket& prepared) = 0;
-  // A request packet arrived, in order if the mode is ROD, never twice; if it is UUD, nobody hears
-  // the response, and if it is RUDI, it may have been here before (PDS-184).
+  // A request packet arrived, in order if the mode is ROD, never twice. If it is UUD, the response
+  // is discarded; if it is RUDI, the packet may be a repetition (PDS-184).
   virtual Response rx_req(const RequestView& request, Time now) = 0;
   // The name of a request that arrived before; empty if its header does not tell.
   virtual std::optional<RequestName> name_of(const RequestView& request) const = 0;
@@ -191,12 +191,12 @@ class Client {
   virtual void message_failed(Message& message, PdsError error, Time now) = 0;
   // Delivery::proved() holds for a PDC that the peer opened, from now on.
   virtual void pdc_proved(PdcId) {}
-  // The PDC is gone: half-received messages and awaited return data on it will not come.
+  // The PDC is gone: the rest of half-received messages and outstanding return data will not come.
   // `error` is empty after an orderly close.
   virtual void pdc_closed(PdcId pdc, std::optional<PdsError> error, Time now) = 0;
 };
 
-// What SES asks of PDS; pds::Manager is the implementation.
+// The calls that SES makes to PDS; pds::Manager is the implementation.
 class Delivery {
  public:
   virtual ~Delivery() = default;
@@ -206,8 +206,8 @@ class Delivery {
   // one with mode Rudi are requests of their own: each may reach the peer's SES more than once.
   virtual Result<void> send(Message& message, const Destination& destination, Time now) = 0;
   // Sends the message's only packet as the response to the RUDI request that rx_req is being called
-  // for (PDS-189); rx_req's own answer is not sent then. Again when there is no room, or the data
-  // are too many for a source that may be invented (PDS-222).
+  // for (PDS-189); rx_req's own answer is not sent then. Again if no packet is free, or if the data
+  // exceed the allowance of a source address that may be forged (PDS-222).
   virtual Result<void> respond(Message& message, Time now) = 0;
   // Queues the message on the PDC `pdc` in the return direction (PDS-194). NotFound if it is gone.
   virtual Result<void> send_on(PdcId pdc, Message& message, Time now) = 0;
@@ -221,10 +221,10 @@ class Delivery {
   virtual bool cancel(Message& message) = 0;
   // The message at the head of the backlog can make packets again (after PacketPlan::NotNow).
   virtual void kick(PdcId pdc) = 0;
-  // From now on somebody waits for the answers of all that the PDC has been given.
+  // From now on the application waits for the answers to all messages of the PDC.
   virtual void hurry(PdcId pdc) = 0;
-  // Keeps the PDC from closing while return data is awaited on it (PDS-15), and has it ask for a
-  // sign of life when the peer falls silent: a dead one fails the PDC. Counted: one unlock for each
+  // Keeps the PDC from closing while return data is outstanding on it (PDS-15), and makes it ask a
+  // silent peer for a sign of life: a dead peer fails the PDC. Counted: one unlock for each
   // lock.
   virtual void lock(PdcId pdc) = 0;
   virtual void unlock(PdcId pdc) = 0;

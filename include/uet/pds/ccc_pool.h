@@ -100,10 +100,10 @@ class CccPool {
 
   // The context of `key` with one user more, made if there is none. nullptr: none is to be had now.
   SharedCcc* share(const CccKey& key, Use use, Time now);
-  // One user less. Without one the context lingers for a while with all that it has learnt
-  // (Parameters::linger, CMS 7.4), taken up again by the next share(); no PDC may wait for it then.
-  // Later it is gone, but for its base RTT (CMS-141). One of a ROD PDC, and one that uses credit,
-  // whose totals begin anew at the receiver with the PDCs there, are gone at once.
+  // Removes one user. Without users the context lingers for a while with all that it has learnt
+  // (Parameters::linger, CMS 7.4) and the next share() takes it up; no PDC may wait for it then.
+  // Later only its base RTT is kept (CMS-141). The context of a ROD PDC, and one that uses credit,
+  // whose totals restart at the receiver with a new PDC, do not linger.
   void release(SharedCcc& shared, Use use, Time now);
 
   std::size_t in_use() const { return quota_.in_use(); }

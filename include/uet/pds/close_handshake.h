@@ -43,7 +43,7 @@ class CloseHandshake {
   void begun() { wanted_ = false; }
   // The peer asks for the close, which begins in the next turn.
   void peer_asks() { wanted_ = gives_way_ = true; }
-  // What watches the PDC does not hold it any more (Delivery::watch).
+  // From now on watches do not keep the PDC open (Delivery::watch).
   void give_way() { gives_way_ = true; }
 
   // The close is asked for and could not begin yet.

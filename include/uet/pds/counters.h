@@ -35,8 +35,8 @@ struct Counters {
   std::uint64_t pdcs_accepted = 0;
   std::uint64_t pdcs_closed = 0;
   std::uint64_t pdcs_failed = 0;
-  std::uint64_t pdcs_unproved_dropped = 0;  // for want of room, before their peer answered
-  std::uint64_t pdcs_uncleared_closed = 0;  // for want of stored responses
+  std::uint64_t pdcs_unproved_dropped = 0;  // for lack of PDCs, before their peer answered
+  std::uint64_t pdcs_uncleared_closed = 0;  // for lack of stored responses
   std::uint64_t close_in_error = 0;
   std::uint64_t datagrams_sent = 0;          // UUD packets made
   std::uint64_t datagrams_received = 0;      // given to SES, which counts what it drops
@@ -62,7 +62,7 @@ struct Counters {
   std::uint64_t blocked_by_credit_ns = 0;       // credit of the receiver
   std::uint64_t blocked_by_peer_window_ns = 0;  // mpr (PDS-40)
   std::uint64_t blocked_by_nic_ns = 0;          // the NIC took no more
-  std::uint64_t no_packet = 0;      // ACKs and NACKs that found no packet buffer, or no room
+  std::uint64_t no_packet = 0;      // ACKs and NACKs without packet buffer or space in the outbox
   std::uint64_t rto_exhausted = 0;  // PDCs and RUDI packets given up (PDS-134)
 };
 

@@ -37,7 +37,7 @@ class Credits {
   // nominal size, 0 if it was trimmed.
   void on_request(Pdc& pdc, std::uint8_t ccc_id, std::uint32_t target, std::uint32_t bytes,
                   Time now);
-  // What the network did to a request, for the control of an oversubscribed fabric (CMS-230).
+  // Takes ECN mark and trimming of a request, to control an oversubscribed fabric (CMS-230).
   void note_arrival(bool ce, bool trimmed, bool trimmed_last_hop, Time now);
   // Received here and not taken by anybody yet: grants become rarer (CMS-231).
   void set_backlog(std::uint64_t bytes);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Messages of one packet that nobody acknowledges and that are done when the NIC has taken it:
-// datagrams (UUD, PDS-192) and RUDI responses with data. Not congestion controlled (CMS-4). Must
-// not know what a PDC is.
+// Messages of one packet that the peer does not acknowledge and that are done when the NIC has sent
+// them: datagrams (UUD, PDS-192) and RUDI responses with data. Not congestion controlled (CMS-4).
+// Must not know what a PDC is.
 #pragma once
 
 #include <cstddef>

@@ -49,7 +49,7 @@ struct AckDue {
   Response response{};
 };
 
-// What all PDCs of a FEP share. Owned by Manager.
+// State that all PDCs of a FEP share. Owned by Manager.
 struct Environment {
   const Parameters& parameters;
   const cms::Parameters& cms;
@@ -69,17 +69,17 @@ struct Environment {
   IntrusiveList<SharedCcc, ReadyTag>& ready;  // contexts with PDCs that may have something to send
   std::size_t control_reserve;                // packets that data must leave in the pool
   bool packets_short = false;         // the pool had none for data: sending stops for this pass
-  bool responses_short = false;       // a host found no room for one more stored response
+  bool responses_short = false;       // a host had no memory for one more stored response
   std::size_t unproved = 0;           // PDCs (Pdc::proved)
   Credits* credits = nullptr;         // set once, before there is a PDC
   cms::DestinationPressure pressure;  // what ACKs say of the memory here (CMS 4.1)
   LossScratch losses;                 // for one look for losses at a time
-  PeerLimits peer_limits{};           // what peers of other makes have refused
+  PeerLimits peer_limits{};           // limits that refusals of peers have shown
   PeerPorts peer_ports;               // where answers go
   ProvedHosts proved_hosts{};         // of PDCs whose peer has answered (PDS-222)
 };
 
-// Addresses a packet that nobody keeps (ACK, NACK, unacknowledged control packet) and queues it.
+// Addresses a packet without an owner (ACK, NACK, unacknowledged control packet) and queues it.
 void emit_control(Environment& environment, Packet& packet, const FepAddress& to,
                   std::uint16_t entropy);
 // Builds a NACK; spdcid 0 when the sender has no PDC (WIRE 2.5). Counted.

@@ -30,7 +30,7 @@ class Flight {
   void arrived_after_all(cms::Ccc& ccc, TxRecord& record);
   // The peer has reported it for the first time.
   void reported(const TxRecord& record) { bytes_ -= record.nominal_bytes; }
-  // What the ACK says of all packets; `feedback` holds what is known of the one that it names.
+  // Applies the fields of the ACK that concern all packets; `feedback` describes the named packet.
   // `newest`: no ACK with a higher CACK has come. True: the base RTT has risen (Ccc::on_ack).
   bool inform(cms::Ccc& ccc, const wire::AckHeader& ack, bool newest, cms::AckFeedback& feedback,
               std::uint64_t newly_acked_bytes, bool nothing_outstanding, Time now);

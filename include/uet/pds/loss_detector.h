@@ -30,7 +30,7 @@
 
 namespace uet::pds {
 
-// What losses are judged by, beside the packets themselves.
+// Input of the decision about losses, besides the packets themselves.
 struct LossContext {
   const Parameters& parameters;
   const cms::Parameters& cms;
@@ -81,7 +81,7 @@ class LossDetector {
     Time again = kNever;         // when time alone may show more
     std::uint32_t reported = 0;  // packets above the lowest gap that have arrived
   };
-  // What the sender has outstanding, for silence().
+  // Summary of the outstanding packets, for silence().
   struct Outstanding {
     bool nothing;       // no packet at all
     bool more_to_send;  // messages wait
@@ -171,7 +171,7 @@ class LossDetector {
   void presume_lost(const LossContext& at, Psn psn, TxRecord& record, bool by_path,
                     LossScratch& scratch, Time now) const;
 
-  // What each packet that is sent needs comes first.
+  // The fields that each transmission uses come first.
   std::uint64_t order_ = 0;  // transmissions so far
   Time last_data_sent_{};
   Time last_heard_{};  // last ACK

@@ -56,7 +56,7 @@ class Manager final : public Delivery {
   void abort(PdcId pdc, Time now) override;
 
   void on_packet(const RxPacket& packet, Time now);
-  // Lets PDCs send, in turn and bounded (design section 7). True if something was sent.
+  // Sends from PDCs, in turn and bounded (design section 7). True if a packet was sent.
   bool pump(Time now);
   // Frees PDCs whose end has come, without sending.
   void bury_finished(Time now);
@@ -74,7 +74,7 @@ class Manager final : public Delivery {
 
   // connect() ahead of the first message.
   Result<void> open_ahead(const Destination& destination, Time now);
-  // Begins to close the PDCs that lead to `address`. What is sent there later opens new ones:
+  // Begins to close the PDCs that lead to `address`. Later messages to it open new PDCs:
   // another process may be there then, which would refuse the old ones (PDS-134).
   void forget(const FepAddress& address, Time now);
   // The application knows this FEP, or knows it no more; each learn() needs its unlearn(). Answers
@@ -157,7 +157,7 @@ class Manager final : public Delivery {
   Pdc* create(Role role, PdcId peer_id, const Destination& destination, Psn start_psn, Time now);
   bool pump_pdcs(std::size_t turns, Time now);
   void bury(Pdc& pdc, Time now);
-  // Whose turn it is, taken out of the line. Not while nobody is ready.
+  // Removes the first PDC from the queue of ready PDCs. The queue must not be empty.
   Pdc& next_ready();
   void relieve_shortage(Time now);
   bool drop_oldest_unproved(Time now);

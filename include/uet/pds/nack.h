@@ -68,7 +68,7 @@ constexpr bool is_fatal(NackCode code) {
   return action == NackAction::Fail || action == NackAction::FailUnconsumed;
 }
 
-// What the application is told when the PDC fails for this code (SES-121).
+// The error that the application gets if the PDC fails for this code (SES-121).
 constexpr PdsError nack_error(NackCode code) {
   switch (code) {
     case NackCode::ClosingInErr:

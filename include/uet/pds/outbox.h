@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Packets on their way to the NIC, in order. What the NIC refuses stays first in line. A packet can
-// be taken out again at any time, so that its payload's owner may be told that it is free.
+// Packets on their way to the NIC, in order. A packet that the NIC refuses stays first in line. A
+// packet can be removed at any time, so that the owner of its payload may be told that it is free.
 //
-// NACKs stand in a line of their own: where more is to be refused than the NIC takes, they would
-// else keep from it what ends the shortage that they tell of.
+// NACKs have a queue of their own: if more packets are refused than the NIC can send NACKs for,
+// NACKs in the common queue would delay the packets that end the shortage.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ class Outbox {
 
   void push(Packet& packet) { queue_.push_back(packet); }
   static bool holds(const Packet& packet) { return packet.linked(); }
-  // Takes the packet out if it is there; a packet nobody else keeps goes back to the pool.
+  // Removes the packet if it is queued; a packet without an owner goes back to the pool.
   void withdraw(Packet& packet) {
     if (!packet.linked()) return;
     queue_.remove(packet);
@@ -37,7 +37,7 @@ class Outbox {
 
   // Else a further NACK is as good as lost: a time-out recovers (PDS-123).
   bool has_room_for_nack() const { return nack_count_ < kMostNacks; }
-  // One that nobody else keeps.
+  // Queues a NACK that has no owner.
   void push_nack(Packet& packet) {
     nacks_.push_back(packet);
     ++nack_count_;

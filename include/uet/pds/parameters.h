@@ -38,9 +38,9 @@ struct Parameters {
   Duration rto_init = std::chrono::milliseconds(20);              // RTO_Init_Time
   Duration rto_cap = std::chrono::seconds(1);                     // largest time-out after back-off
   std::uint32_t max_rto_retransmissions = 14;  // Max_RTO_Retx_Cnt; kUnlimited = for ever
-  // Tail_Loss_Time (PDS-128): when the peer is asked for the answer of a message that nobody waits
-  // for (Message::awaited), if none has come by itself; 0: each message asks. A 32nd of
-  // RTO_Init_Time at most, so that a lost one is sent again long before its time-out.
+  // Tail_Loss_Time (PDS-128): when the peer is asked for the ACK of a message without prompt ACK,
+  // if none has come by itself; 0: each message requests an ACK. At most a 32nd of
+  // RTO_Init_Time, so that a lost message is sent again long before its time-out.
   Duration tail_loss_time = std::chrono::milliseconds(1);
   Duration nack_retransmission_time = std::chrono::milliseconds(1);  // NACK_Retx_Time
   std::uint32_t max_nack_retransmissions = UINT32_MAX;               // Max_NACK_Retx_Cnt
@@ -59,7 +59,7 @@ struct Parameters {
   Duration ses_processing_timeout = std::chrono::seconds(30);  // SES_Proc_Timeout (PDS-143)
   Duration initiator_idle_time = std::chrono::seconds(10);     // PDC_Idle_Time of the initiator
   Duration target_idle_time = std::chrono::seconds(60);        // PDC_Idle_Time of the target
-  Duration keepalive_time = std::chrono::milliseconds(500);    // awaited peers are asked so often
+  Duration keepalive_time = std::chrono::milliseconds(500);    // NOOP interval of a waiting PDC
   Duration pending_timeout = std::chrono::milliseconds(100);   // Pend_Timeout (PDS-181)
   Duration tombstone_time = std::chrono::seconds(2);           // Tombstone_Time
   // Syn_Retx_Safety_Time (PDS-217): how long a closed PDC is remembered, if that is more, when a

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Which packet is the newest that arrived on each path (PDS-131, CMS-420). Filled anew by each look
-// for losses, so that one for all PDCs of a FEP suffices and PDCs keep nothing by path.
+// The newest packet that has arrived on each path (PDS-131, CMS-420). Filled again by each look
+// for losses, so that one object serves all PDCs of a FEP and PDCs keep nothing by path.
 #pragma once
 
 #include <algorithm>

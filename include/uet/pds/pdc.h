@@ -38,9 +38,9 @@ class alignas(64) Pdc final : public PdcCore {
   bool drained() const {
     return backlog_.empty() && (tx_.empty() || state_ == PdcState::CloseAckWait);
   }
-  // Nothing outstanding, queued or awaited.
+  // Nothing is outstanding or queued, and no lock or watch holds the PDC.
   bool idle() const { return yields() && watches_ == 0; }
-  // Idle, or all that is awaited can do without this PDC (Delivery::watch).
+  // Idle, or held by watches only (Delivery::watch).
   bool yields() const { return tx_.empty() && backlog_.empty() && locks_ == 0; }
   bool has_backlog() const { return !backlog_.empty(); }
   // A long message waits, or is being sent: shorter ones join it only where there is no other PDC,
@@ -61,7 +61,7 @@ class alignas(64) Pdc final : public PdcCore {
   // The message, which is in its backlog, will make no packet any more.
   void leave_backlog(Message& message) { set_backlog(message, 0); }
   void kick();
-  // All that it has been given is awaited.
+  // From now on the application waits for the answers to all messages of the PDC.
   void hurry();
   void lock() { ++locks_; }
   void unlock();
@@ -128,7 +128,7 @@ class alignas(64) Pdc final : public PdcCore {
 
   // Starts closing: the initiator quiesces, the target asks for it (PDS-169).
   void begin_close(Time now);
-  // The same for want of PDCs: what watches it lets it close.
+  // Starts closing for lack of PDCs: watches do not keep the PDC open.
   void give_way(Time now) {
     close_.give_way();
     begin_close(now);
@@ -195,8 +195,8 @@ class alignas(64) Pdc final : public PdcCore {
   void wake_ccc_waiters();
   void settle_ccc();
   void mark_lost(TxRecord& record, cms::LossCause cause, Time now);
-  // At once, or when the pause after retransmissions in vain is over: the time is returned, kNever
-  // if it goes at once.
+  // Queues at once and returns kNever, or returns the end of the pause that follows unanswered
+  // retransmissions.
   Time queue_resend(Psn psn, TxRecord& record, Time now);
   void go_back(Time now);
   void rebase(Psn start_psn, Time now);
@@ -247,7 +247,7 @@ class alignas(64) Pdc final : public PdcCore {
   bool refused_went_ : 1 = false;         // rather than new packets, when last one could go (RUD)
   std::uint16_t resend_count_ = 0;        // records with `resend`
 
-  // What each packet that is sent needs comes first, in lines of the cache that follow one another.
+  // The fields that each transmission uses come first, in adjacent cache lines.
   [[no_unique_address]] TxWindow tx_;
   std::uint16_t unasked_packets_ = 0;  // sent since one asked for an ACK (CMS-124)
   std::uint16_t rebases_ = 0;          // PDS-77

@@ -5,9 +5,9 @@
 //
 // Deadlines, all in one wheel entry: Resend (time-out of the oldest packet, or the end of a NACK's
 // waiting time; armed while packets are outstanding), Idle (armed always: closes, or shows by a
-// NOOP that an awaited peer lives), Close (Close_REQ_Time, armed while a Close Request is out),
-// Silence (CMS-151 and PDS-128, armed while data is outstanding whose context recovers from losses,
-// or that has asked for no ACK).
+// NOOP that the peer of a waiting PDC lives), Close (Close_REQ_Time, armed while a Close Request is
+// out), Silence (CMS-151 and PDS-128, armed while data is outstanding whose context recovers from
+// losses, or that has asked for no ACK).
 #pragma once
 
 #include <array>
@@ -68,19 +68,19 @@ class PdcCore : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, pu
   // target PDC is unproved before: its SYN may come from anybody.
   bool proved() const { return proved_; }
   void note_proved();
-  // A packet of so many bytes came from its address: three times as many may be sent there until it
-  // is proved, so that whoever invents that address gains nothing by it (as RFC 9000, 8.1).
+  // A packet of so many bytes came from the address of the peer: three times as many may be sent
+  // there until the PDC is proved, so that a forged address gains nothing (as RFC 9000, 8.1).
   void allow_answers(std::uint32_t nominal_bytes) {
     if (!proved_) unproved_bytes_ += 3 * static_cast<std::int32_t>(nominal_bytes);
   }
   // Sends one packet whose answer proves it. Not repeated before `keepalive_time`.
   void ask_for_proof();
-  // May so many bytes go to the peer? If not, it is asked for the proof that lets them leave.
+  // May so many bytes go to the peer? If not, the peer is asked for the proof that permits them.
   bool may_send(std::uint32_t nominal_bytes);
   void charge(std::uint32_t nominal_bytes) {
     if (!proved_) unproved_bytes_ -= static_cast<std::int32_t>(nominal_bytes);
   }
-  // What its stored responses and early packets are charged to.
+  // The host that stored responses and early packets are charged to.
   std::uint64_t host() const;
 
   // The peer asks for the close. It begins in the next turn, and does not wait for watchers.

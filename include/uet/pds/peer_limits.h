@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What peers of other makes have shown by their refusals that they cannot do: so many PSNs at once
+// Limits of other implementations, learnt from their refusals: PSNs outstanding at once
 // (PDS-220), some control packets (PDS-221). Kept for later PDCs to the same address. A hint: an
 // entry may give way to that of another address, and is learnt again then.
 #pragma once

@@ -13,7 +13,7 @@ namespace uet::pds {
 // Which end of a PDC this FEP is.
 enum class Role : std::uint8_t { Initiator, Target };
 
-// What one of the things is taken for.
+// The purpose that an entry of a table is taken for.
 struct Use {
   Role role = Role::Initiator;
   bool reserved_pool = false;  // Destination::reserved_pool

@@ -31,7 +31,7 @@ constexpr Duration rto(const Parameters& parameters, std::uint32_t retransmissio
 inline constexpr std::uint32_t kQuickRetransmissions = 4;
 
 // The least time between two transmissions of a packet, whatever asks for the second one, after
-// `unanswered` transmissions in vain. It bounds how often a packet that never arrives is repeated.
+// `unanswered` transmissions without answer. It limits repetitions of a packet that is always lost.
 constexpr Duration retransmission_pause(const Parameters& parameters, std::uint32_t unanswered) {
   if (unanswered < kQuickRetransmissions) return {};
   return rto(parameters, unanswered - kQuickRetransmissions);
@@ -65,10 +65,10 @@ constexpr Duration silence_limit(const Parameters& parameters, Duration answers)
   return std::clamp(answers, usual, usual + usual / 3);
 }
 
-// How many packets must have overtaken one that is lost (PDS-130): OOO_Threshold, or the largest
-// window where that has more packets. Who is overtaken by less than a window may be on a slower
-// path; before a whole one could be sent, its own answer would have come on a path like theirs.
-// At most half of what the peer's window takes, else there would never be so many.
+// How many packets must have overtaken a lost packet (PDS-130): OOO_Threshold, or the largest
+// window if that has more packets. A packet overtaken by less than a window may be on a slower
+// path; before a whole window could be sent, its ACK would have come even on such a path.
+// At most half of the peer's window, else so many packets could never overtake.
 constexpr std::uint32_t out_of_order_threshold(const Parameters& parameters,
                                                std::uint64_t window_packets,
                                                std::uint32_t range_packets) {
@@ -76,7 +76,7 @@ constexpr std::uint32_t out_of_order_threshold(const Parameters& parameters,
   return std::max(parameters.out_of_order_threshold, static_cast<std::uint32_t>(most));
 }
 
-// What is known about an unacknowledged packet when loss is inferred.
+// The facts about an unacknowledged packet from which loss is inferred.
 struct LossEvidence {
   std::uint32_t sacked_above = 0;   // PSNs above it that the peer has reported (PDS-130)
   std::uint32_t enough_above = 0;   // so many of them show it: out_of_order_threshold()

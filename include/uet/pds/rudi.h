@@ -5,8 +5,8 @@
 //
 // As on a PDC (PDS-121, PDS-185): a peer that sends nothing for silence_limit() is dead, and
 // everything to it fails. If the peer answers others, a packet fails after
-// Parameters::max_rto_retransmissions transmissions in vain, whatever asked for them. A peer that
-// answers late is waited for: time-outs follow what its answers take.
+// Parameters::max_rto_retransmissions unanswered transmissions, whatever caused them. A peer that
+// answers late is waited for: time-outs follow the measured times of its answers.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ namespace uet::pds {
 
 struct RudiFlowTag;
 
-// What goes to one destination.
+// Requests to one destination.
 struct RudiFlow : ListNode<RudiFlowTag> {
   RudiFlow(const Environment& environment, const Destination& to, SharedCcc& shared)
       : destination(to),
@@ -71,7 +71,7 @@ class Rudi {
   bool expire(Time now) { return in_use() && expire_records(now); }
   void on_response(const wire::RudiHeader& header, std::span<const std::byte> ses,
                    const FepAddress& from, Time now);
-  // The flow of a request that the target has no room to answer for now; else nullptr.
+  // The flow of a request that the target has no memory to answer for now; else nullptr.
   RudiFlow* on_nack(const wire::NackHeader& nack, const FepAddress& from, Time now);
 
   // Everything of the flow ends with `error`.
@@ -103,7 +103,7 @@ class Rudi {
     std::uint32_t rto_count = 0;
     std::uint32_t nack_count = 0;
     std::uint32_t sent_count = 0;
-    std::uint32_t unanswered = 0;  // transmissions in vain: the peer has been heard of since
+    std::uint32_t unanswered = 0;  // transmissions that a living peer has not answered
     std::uint16_t entropy = 0;
     Time first_sent{};
     Time last_sent{};

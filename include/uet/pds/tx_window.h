@@ -106,7 +106,7 @@ class TxWindow {
     next_ = start_psn + (next_ - base_);
     base_ = start_psn;
   }
-  // Moves the edge over acknowledged records. Those of a window that is empty then are gone.
+  // Moves the edge over acknowledged records. An empty window gives its records back.
   void slide() {
     while (base_ != next_ && at(base_).packet == nullptr) ++base_;
     if (empty()) let_go();
