@@ -60,7 +60,7 @@ TEST(AckPolicy, Pds97_ByDefaultOneAckForEach64KiB) {
   EXPECT_EQ(packets_until_due(policy, 4096, Parameters{}), 16);
 }
 
-TEST(AckPolicy, Pds97_AnyAckStartsTheCountAnew) {
+TEST(AckPolicy, Pds97_AnyAckRestartsTheCount) {
   AckPolicy policy;
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(policy.due(trigger_of_16_kib(), {}, payload(4096)));
   policy.on_ack_sent();

@@ -118,7 +118,7 @@ TEST(CccPool, WhenTheInitiatorLeavesTheContextCountsForTheTarget) {
   EXPECT_EQ(pool.share(key_of(3), kTarget, kStart), nullptr);
 }
 
-// What a context has learnt of the path is there for the next one, which then sends no Probe.
+// The next context inherits the base RTT that a context has learnt, and then sends no Probe.
 TEST(CccPool, Cms140_Cms141_TheNextContextKnowsTheBaseRtt) {
   const cms::Parameters cms;
   CccPool pool(cms, 4, 1, 0);
@@ -134,7 +134,7 @@ TEST(CccPool, Cms140_Cms141_TheNextContextKnowsTheBaseRtt) {
       << "another peer";
 }
 
-// CMS 7.4: window and path scores live a second longer than the last PDC, and hold nobody up.
+// CMS 7.4: window and path scores live a second longer than the last PDC, and delay no PDC.
 TEST(CccPool, Cms2_AContextLingersAfterItsLastUser) {
   cms::Parameters cms;
   cms.base_rtt = microseconds(100);
@@ -157,7 +157,7 @@ TEST(CccPool, Cms2_AContextLingersAfterItsLastUser) {
   EXPECT_EQ(again->ccc->window_bytes(), fresh) << "a second is over";
   lose_half(*again);
   pool.release(*again, kInitiator, kStart + seconds(2));
-  for (const std::uint8_t other : {2, 3}) {  // those that linger make room
+  for (const std::uint8_t other : {2, 3}) {  // lingering contexts are freed for others
     ASSERT_NE(pool.share(key_of(other), kTarget, kStart + seconds(2)), nullptr);
   }
   EXPECT_EQ(pool.counters().losses_by_path, 2U);
@@ -248,7 +248,7 @@ TEST_F(CccShortage, Pds66_Cms204_SaidWithANackAndNoStateIsKept) {
 }
 
 // The refused SYN is tried again, and what keeps the context from it is asked to close.
-TEST_F(CccShortage, Pds66_Pds174_AnIdlePdcMakesRoomForTheRefusedOne) {
+TEST_F(CccShortage, Pds66_Pds174_IdlePdcClosesForTheRefusedOne) {
   with_cccs(1);
   accept(333, DeliveryMode::Rod);
   wire::RequestHeader header = request(333, true);
@@ -311,7 +311,7 @@ TEST_F(CccShortage, RudiGivesItsContextBackWhenOthersNeedIt) {
   EXPECT_TRUE(try_send(1).ok());
 }
 
-// Two FEPs that fill each other's contexts: the share of the targets lets both go on.
+// Two FEPs that fill each other's contexts: the share of the targets keeps both going.
 TEST_F(Pair, Pds182_CccShortageAtBothEndsIsNoDeadlock) {
   Parameters for_a = test_parameters();
   Parameters for_b = target_parameters();

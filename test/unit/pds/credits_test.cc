@@ -91,7 +91,7 @@ TEST_F(CreditSourceTest, Cms210_Cms211_WithoutCreditOnlyTheAllowanceGoes) {
   EXPECT_NEAR(static_cast<double>(allowed), 125'000.0 / 1096, 2);
 }
 
-TEST_F(CreditSourceTest, Cms213_CreditLetsPacketsGo) {
+TEST_F(CreditSourceTest, Cms213_CreditReleasesPackets) {
   open_without_credit();
   send(100, DeliveryMode::Rud, 1024);
   EXPECT_TRUE(requests(turn()).empty());
@@ -144,7 +144,7 @@ TEST_F(CreditSourceTest, Cms241_GoesOnWithNsccIfNoneIsEverGranted) {
 }
 
 // Nothing is in flight that could time out, and what was sent last was answered.
-TEST_F(CreditSourceTest, Pds125_Cms241_APeerThatDiesWhileCreditIsAwaitedIsDead) {
+TEST_F(CreditSourceTest, Pds125_Cms241_SilentPeerIsDeadWhileCreditIsDue) {
   open_without_credit();
   TestMessage& message = send(100, DeliveryMode::Rud, 1024);
   turn();
@@ -191,7 +191,7 @@ TEST_F(CreditSourceTest, Pds62_Cms14_ANoopOpensWhatTrimmedPacketsDidNot) {
   EXPECT_TRUE(controls_of(turn(), CpType::Noop).empty()) << "one is enough";
 }
 
-// A NOOP that leaves asks in place of a packet: none goes without credit besides.
+// A NOOP that leaves asks for credit instead of a packet: no more packets leave without credit.
 TEST_F(CreditSourceTest, Cms14_Cms215_ANoopSparesThePacketThatWouldAsk) {
   send(1000, DeliveryMode::Rud, 1024);
   const auto lost = requests(turn());
@@ -257,9 +257,9 @@ TEST_F(CreditSourceTest, CancelledDataAsksForNothing) {
   EXPECT_TRUE(controls_of(after(milliseconds(50)), CpType::CreditRequest).empty());
 }
 
-// What waited for credit to be sent again arrives after all: nothing waits any more, and no time
-// counts as blocked.
-TEST_F(CreditSourceTest, Cms10_WhatHasArrivedAfterAllDoesNotWait) {
+// A packet that waited for credit to be sent again arrives after all: nothing waits any more, and
+// no time counts as blocked.
+TEST_F(CreditSourceTest, Cms10_AcknowledgedPacketDoesNotWait) {
   send(1, DeliveryMode::Rud, 1024);
   const auto first = requests(turn());
   ASSERT_EQ(first.size(), 1U);

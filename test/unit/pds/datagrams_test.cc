@@ -12,7 +12,7 @@ class DatagramsTest : public Bench {
   TestMessage& datagram(std::uint32_t payload_bytes = 64) {
     return send(1, DeliveryMode::Uud, payload_bytes);
   }
-  // What the NIC took, and the answers that this brings.
+  // The packets that the NIC took, and the answers to them.
   std::vector<Sent> taken() {
     std::vector<Sent> sent = turn();
     node->manager->answer_datagrams(now);
@@ -77,7 +77,7 @@ TEST_F(DatagramsTest, TheyLeaveAndAreAnsweredInOrder) {
   }
 }
 
-TEST_F(DatagramsTest, WhatTheNicRefusesWaitsAndTheRestIsAnswered) {
+TEST_F(DatagramsTest, RefusedPacketsWaitAndTheRestIsAnswered) {
   for (int i = 0; i < 3; ++i) datagram();
   node->turn(now);
   node->outbox.withdraw(node->outbox.queue().front());  // the NIC takes one
@@ -157,7 +157,7 @@ TEST_F(DatagramsTest, DestructionGivesPacketsBackWithoutAnAnswer) {
 
 TEST_F(DatagramsTest, ArrivingOnesAreDeliveredEachTimeAndOpenNothing) {
   arrive(NextHdr::RequestStd, 72);
-  arrive(NextHdr::RequestStd, 72);  // a copy is delivered again: nobody remembers the first
+  arrive(NextHdr::RequestStd, 72);  // a copy is delivered again: the target keeps no record
   ASSERT_EQ(node->client.delivered.size(), 2U);
   const Delivered& first = node->client.delivered[0];
   EXPECT_EQ(first.mode, DeliveryMode::Uud);

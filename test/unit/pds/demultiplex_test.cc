@@ -95,7 +95,7 @@ TEST_F(Demultiplex, Pds27_PdcidZeroIsNeverAPdc) {
   EXPECT_EQ(refusal_of(zero).nack_code, NackCode::PdcHdrMismatch);
 }
 
-// Way B of the design: answers go to the port in which our own processes listen.
+// With one port per process, answers go to the port in which our own processes listen.
 TEST_F(Demultiplex, AnswersGoToTheSourcePortOnlyInTheKnownRange) {
   peer_start = 333;
   EXPECT_EQ(from(address_of(3, 4795), request(333, true)).at(0).to, address_of(3, 4795));
@@ -438,7 +438,7 @@ TEST_F(Demultiplex, Pds213_AcksAndNacksAreNeverRefused) {
   }
 }
 
-TEST_F(Demultiplex, TypesThatNobodyTakesAreCounted) {
+TEST_F(Demultiplex, UnknownTypesAreCounted) {
   for (const unsigned type : {0U, 1U, 15U, 31U}) {
     const std::vector<std::byte> packet(64, static_cast<std::byte>(type << 3));
     node->receive(packet, peer, now);
@@ -489,7 +489,7 @@ TEST_F(Demultiplex, Pds157_ControlPacketsAreCheckedLikeRequests) {
 
 // A target may write before its first ACK is here (PDS-199), so a PDC that is CREATING takes what
 // comes from it: UNEXP_EVENT, which ends a PDC, would make an error of a packet that was overtaken.
-// What names a PSN of the peer tells its id; the rest is as good as lost.
+// A packet that names a PSN of the peer shows its id; any other packet is as good as lost.
 TEST_F(Demultiplex, Pds157_Pds199_ControlPacketsMayOvertakeTheFirstAck) {
   for (const CpType type : {CpType::Noop, CpType::CloseRequest, CpType::ClearRequest,
                             CpType::AckRequest, CpType::Probe, CpType::Credit}) {

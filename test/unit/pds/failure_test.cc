@@ -74,8 +74,8 @@ TEST_F(PdcFailure, Pds139_QueuedRequestsFailTooAndTheNextOneTriesAFreshPdc) {
   EXPECT_NE(next.pdc, pdc);
 }
 
-// SES may ask for things while it is being told of a failure.
-TEST_F(PdcFailure, ClientMaySendWhileItIsToldOfTheFailure) {
+// SES may send while PDS reports a failure to it.
+TEST_F(PdcFailure, ClientMaySendWhileAFailureIsReported) {
   outstanding(3);
   TestMessage* again = nullptr;
   node->client.on_error = [&](TestMessage&) {
@@ -89,7 +89,7 @@ TEST_F(PdcFailure, ClientMaySendWhileItIsToldOfTheFailure) {
   EXPECT_NE(again->pdc, pdc);
 }
 
-TEST_F(PdcFailure, ClientMayAbortThePdcWhileItIsToldOfAnAnswer) {
+TEST_F(PdcFailure, ClientMayAbortThePdcWhileAnAnswerIsReported) {
   TestMessage& message = outstanding(10);
   node->client.on_answer = [&](const Answer& answer) {
     if (answer.psn == Psn{70003}) node->manager->abort(pdc, now);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// PDCs that nothing is carried on while somebody waits for an application: they make room for
-// others (Delivery::watch), and come again (Delivery::connect).
+// PDCs without traffic whose peer waits for its application: they close if others need a PDC
+// (Delivery::watch), and are opened again later (Delivery::connect).
 #include "unit/pds/pds_harness.h"
 
 namespace uet::pds::testing {
@@ -129,8 +129,8 @@ TEST_F(GiveWay, Pds57_ConnectOpensOnceAndNamesThePdc) {
   EXPECT_TRUE(turn().empty());
 }
 
-// A peer that is short of PDCs lives. Who has nothing to carry lets others try.
-TEST_F(GiveWay, Pds66_RefusedForWantOfPdcsItEndsIfItCarriesNothing) {
+// A peer that is short of PDCs lives. A PDC that carries nothing closes, so that others can try.
+TEST_F(GiveWay, Pds66_RefusedForLackOfPdcsItEndsIfItCarriesNothing) {
   for (const bool carries : {false, true}) {
     build(test_parameters());
     const PdcId id = connect().value();

@@ -29,7 +29,7 @@ class LostPeerTest : public Bench {
   }
 };
 
-// A back end that knows the end of a peer spares the time-outs of PDS-134; nobody is told of it.
+// A back end that knows the end of a peer spares the time-outs of PDS-134; the peer gets no packet.
 TEST_F(LostPeerTest, Pds134_FailsEverythingWithItAtOnce) {
   const PdcId accepted = accept().id();
   open();
@@ -49,7 +49,7 @@ TEST_F(LostPeerTest, Pds134_FailsEverythingWithItAtOnce) {
   EXPECT_EQ(node->manager->open_pdcs(), 1U);
   EXPECT_EQ(node->manager->find(accepted), nullptr);
   EXPECT_EQ(node->manager->counters().pdcs_failed, 2U);
-  EXPECT_TRUE(requests((send(1), turn())).at(0).syn) << "somebody else may have the address";
+  EXPECT_TRUE(requests((send(1), turn())).at(0).syn) << "another process may have the address";
 }
 
 TEST_F(LostPeerTest, Pds134_SuccessorKeepsItsPdcs) {
@@ -64,7 +64,7 @@ TEST_F(LostPeerTest, Pds134_SuccessorKeepsItsPdcs) {
   EXPECT_NE(node->manager->find(accepted), nullptr);
 }
 
-// Whoever claims an address has not carried what its owner's PDCs have sent through the network.
+// The loss of a process at an address does not concern PDCs whose packets crossed the network.
 TEST_F(LostPeerTest, Pds134_PdcsOfTheNetworkLiveOn) {
   use(0, 0);
   accept();

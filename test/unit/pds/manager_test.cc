@@ -118,7 +118,7 @@ TEST_F(ManagerTest, Pds29_ClosingPdcTakesNoNewMessage) {
   EXPECT_TRUE(requests(turn()).at(0).syn);
 }
 
-// Who comes back to an address is met with a new PDC; others keep theirs.
+// A process that comes back to an address gets a new PDC; others keep their PDCs.
 TEST_F(ManagerTest, Pds29_Pds180_ForgottenAddressIsMetWithANewPdc) {
   open();
   const PdcId old = pdc;
@@ -169,7 +169,7 @@ TEST_F(ManagerTest, Pds27_Pds31_IdsBeginWithThePlaceAndRollWithinIt) {
   }
 }
 
-// Who sees some ids cannot tell the next: no two differ by what others differ by.
+// An observer of some ids cannot compute the next: differences between ids hardly ever repeat.
 TEST_F(ManagerTest, Pds27_Pds31_IdsAreDrawn) {
   for (const bool shared_port : {false, true}) {
     Parameters parameters = test_parameters();
@@ -313,7 +313,7 @@ TEST_F(ManagerTest, Pds174_Pds180_ShortageClosesTheLongestIdlePdc) {
   EXPECT_TRUE(try_send(third, 2).ok());
 }
 
-// The only PDC is never idle, and somebody else waits for its place.
+// The only PDC is never idle, and a message to another destination waits for it.
 TEST_F(ManagerTest, Pds181_ABusyPdcIsClosedForWhoHasWaitedForPendTimeout) {
   with_pdcs(2);  // one for each side
   const PdcId busy = open().id();
@@ -349,8 +349,8 @@ TEST_F(ManagerTest, Pds181_ABusyPdcIsClosedForWhoHasWaitedForPendTimeout) {
   EXPECT_TRUE(try_send(waiting, 1).ok());
 }
 
-// One more after each further Pend_Timeout; a message that found room, or nobody who asks, ends it.
-TEST_F(ManagerTest, Pds181_OnePdcPerPendTimeoutAndOnlyWhileSomebodyWaits) {
+// One more after each further Pend_Timeout, until the message has a PDC or no message waits.
+TEST_F(ManagerTest, Pds181_OnePdcPerPendTimeoutWhileAMessageWaits) {
   with_pdcs(8);  // four for each side
   std::vector<PdcId> pdcs;
   for (std::uint8_t i = 0; i < 4; ++i) {
@@ -453,7 +453,7 @@ TEST_F(ManagerTest, Pds66_Pds179_ShortageIsSaidWithANackAndKeepsNoState) {
   EXPECT_EQ(node->client.delivered.size(), 2U);
 }
 
-// ---- burial and tombstones ----------------------------------------------------------------------
+// ---- end and tombstones -------------------------------------------------------------------------
 
 TEST_F(ManagerTest, Pds175_RepeatedCloseHasItsAckAgainForTombstoneTime) {
   accept(333);
@@ -711,7 +711,7 @@ TEST_F(ManagerTest, Pds9_LongMessagesLeaveAPdcToShortOnes) {
   }
 }
 
-// What is ordered stays together (PDS-17), and one PDC does while it keeps up.
+// Ordered messages stay on one PDC (PDS-17); one PDC serves all others while it keeps up.
 TEST_F(ManagerTest, Pds9_Pds17_OneRodPdcAndNoMorePdcsThanAreNeeded) {
   Parameters parameters = test_parameters();
   parameters.pdcs_per_destination = 4;
@@ -759,7 +759,7 @@ TEST_F(ManagerTest, Pds27_Pds31_Pds180_SixtyFourThousandPdcs) {
   destination.job = JobId{0};
   TestMessage& waiting = node->message(1);
   EXPECT_EQ(node->manager->send(waiting, destination, now).error(), Error::Again);
-  // The peer can still open its own (PDS-182), and one that closes makes room.
+  // The peer can still open its own (PDS-182), and one that closes frees an entry.
   accept(333);
   node->manager->abort(node->messages[0].pdc, now);
   node->manager->bury_finished(now);

@@ -190,7 +190,7 @@ TEST_F(NackSource, Pds46_InvalidSynBeyondTheSmallestWindowIsNoEnd) {
   }
 }
 
-// What the pseudo-payload says is used for NEW_START_PSN only.
+// The pseudo-payload is used for NEW_START_PSN only.
 TEST_F(NackSource, Pds146_APayloadOfTrimmedOrRodOooIsNotBelieved) {
   for (const NackCode code : {NackCode::Trimmed, NackCode::RodOoo}) {
     outstanding(DeliveryMode::Rod);
@@ -227,7 +227,7 @@ TEST_F(NackSource, Pds122_RefusedPacketsComeBehindLostOnes) {
   EXPECT_EQ(sent[1].psn, Psn{70001});
 }
 
-// What would end the peer's shortage may be a packet that has not been made yet.
+// The packet that would end the peer's shortage may not have been made yet.
 TEST_F(NackSource, Pds122_RefusedPacketsTakeTurnsWithNewOnes) {
   cms::Parameters narrow = open_window();
   narrow.fixed_window_bytes = narrow.mtu_bytes = 4096;
@@ -313,7 +313,7 @@ TEST_F(NackSource, Pds74_Pds76_Pds77_NewStartPsnMovesEverything) {
   }
 }
 
-TEST_F(NackSource, Pds77_RetriesStartAnewAndPacketsOnTheWayToTheNicAreMended) {
+TEST_F(NackSource, Pds77_RetriesRestartAndQueuedPacketsAreUpdated) {
   TestMessage& message = send(2);
   turn();
   pdc = message.pdc;
@@ -517,9 +517,9 @@ std::vector<NackDestination::Situation> NackDestination::situations_without_pdc(
   };
 }
 
-// PDS-210, PDS-211, PDS-212: each answered with exactly this NACK, and delivered to nobody.
-// TRIMMED_ACK is reserved in 1.0.3. ACK_WITH_DATA and GTD_RESP_UNAVAIL are never sent: what is
-// guaranteed is stored (PDS-112). NEW_START_PSN belongs to transport security.
+// PDS-210, PDS-211, PDS-212: each is answered with exactly this NACK, and not delivered.
+// TRIMMED_ACK is reserved in 1.0.3. ACK_WITH_DATA and GTD_RESP_UNAVAIL are never sent: guaranteed
+// responses are stored (PDS-112). NEW_START_PSN belongs to transport security.
 TEST_F(NackDestination, Pds210_EachSituationHasItsCode) {
   for (const bool with_pdc : {true, false}) {
     const auto all = with_pdc ? situations() : situations_without_pdc();
@@ -574,7 +574,7 @@ TEST_F(NackDestination, Pds151_ATrimmedAckIsDroppedWithoutANack) {
   EXPECT_EQ(message.responses, 1U);
 }
 
-// Trimmable_ACK_Size is 10240 bytes: no ACK of ours carries that much, so that each has the DSCP of
+// Trimmable_ACK_Size is 10240 bytes: none of our ACKs carries so much, so that each has the DSCP of
 // control packets (PDS-160).
 TEST_F(NackDestination, Pds152_AcksAndNacksAreNotTrimmable) {
   static_assert(Response::kMaxBytes < 10240);

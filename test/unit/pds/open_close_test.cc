@@ -221,7 +221,7 @@ TEST_F(OpenClose, Pds20_CloseWithReturnDataUnderWayIsAnErrorAtTheTarget) {
   EXPECT_FALSE(a->client.closed[0].error.has_value());
 }
 
-// PDS-175: whoever closed, a late copy of the opening packet opens nothing.
+// PDS-175: after a close by either end, a late copy of the opening packet opens nothing.
 TEST_F(OpenClose, Pds175_LateSynAfterEitherEndClosed) {
   for (const bool by_target : {false, true}) {
     build(test_parameters(), target_parameters());
@@ -351,7 +351,7 @@ TEST_F(BitmapShortage, Pds66_SaidWithANackAndNoStateIsKept) {
   EXPECT_EQ(nacks(sent)[0].nack_psn, Psn{333});
   EXPECT_EQ(node->client.delivered.size(), 2U);
   EXPECT_EQ(node->manager->open_pdcs(), 2U);
-  // PDS-174, PDS-180: an idle PDC is asked to make room, and then the same SYN is taken.
+  // PDS-174, PDS-180: an idle PDC is asked to close, and then the same SYN is taken.
   ASSERT_EQ(controls(sent).size(), 1U);
   EXPECT_EQ(controls(sent)[0].ctl_type, CpType::CloseRequest);
   pdc = controls(sent)[0].spdcid;
@@ -401,7 +401,7 @@ TEST_F(BitmapShortage, Pds9_Pds180_ShortageMakesMessagesShareAPdc) {
   EXPECT_EQ(node->manager->open_pdcs(), 1U);
 }
 
-// Two FEPs that fill each other's windows: the share of the targets lets both go on.
+// Two FEPs that fill each other's windows: the share of the targets keeps both going.
 TEST_F(OpenClose, Pds66_Pds182_BitmapShortageAtBothEndsIsNoDeadlock) {
   Parameters for_a = test_parameters();
   Parameters for_b = target_parameters();

@@ -28,7 +28,7 @@ TEST_F(OutboxTest, KeepsTheOrder) {
   EXPECT_EQ(&outbox.queue().front(), &second);
 }
 
-TEST_F(OutboxTest, WithdrawGivesBackWhatNobodyKeeps) {
+TEST_F(OutboxTest, WithdrawGivesBackPacketsWithoutAnOwner) {
   Outbox outbox(pool);
   Packet& released = packet(true);
   outbox.push(released);
@@ -66,7 +66,7 @@ TEST_F(OutboxTest, NacksStandInALineOfTheirOwn) {
   EXPECT_EQ(many.in_use(), Outbox::kMostNacks - 1);
 }
 
-TEST_F(OutboxTest, DestructionGivesBackWhatNobodyKeeps) {
+TEST_F(OutboxTest, DestructionGivesBackPacketsWithoutAnOwner) {
   Packet& kept = packet(false);
   {
     Outbox outbox(pool);

@@ -25,7 +25,7 @@ class SmallRange : public Bench {
     header.mpr = 0;
     return header;
   }
-  // A PDC of ours whose peer has said mpr 0.
+  // Opens a PDC whose peer has said mpr 0.
   void open_to_zero() {
     open();
     receive(zero_ack(70000));

@@ -42,7 +42,7 @@ class PathInference : public Bench {
   wire::AckHeader only(std::uint32_t psn) const { return ack(70000, psn); }
 };
 
-TEST_F(PathInference, Cms420_Pds131_AnyNumberOfPathsIsToldApart) {
+TEST_F(PathInference, Cms420_Pds131_AnyNumberOfPathsIsDistinguished) {
   for (const std::uint16_t paths : {2, 16, 64, 100, 400}) {
     build_with(paths);
     const auto by_psn = send_many(2U * paths);
@@ -278,7 +278,7 @@ TEST_F(CongestionRules, Cms506_ATrimmedAckIsDroppedWithoutANack) {
   EXPECT_EQ(counters().trimmed_received, 1U);
 }
 
-TEST_F(CongestionRules, Cms131_Cms311_ARefusalForWantOfMemoryIsNoCongestion) {
+TEST_F(CongestionRules, Cms131_Cms311_RefusalForLackOfMemoryIsNoCongestion) {
   build(test_parameters(), nscc());
   open();
   send(4, DeliveryMode::Rud, 1024);
@@ -365,7 +365,7 @@ TEST_F(PdcTrains, Cms700_SixteenPacketsAQuarterOfTheWindowOr64KiB) {
   EXPECT_EQ(trains(1024, 200, 1), std::set<std::size_t>{1}) << "a NIC that sends one by one";
 }
 
-// ---- ACKs that messages share which nobody waits for (PDS-128) ----------------------------------
+// ---- ACKs shared by messages that need no prompt ACK (PDS-128) ----------------------------------
 
 class SharedAcks : public Bench {
  protected:
@@ -407,12 +407,12 @@ class SharedAcks : public Bench {
   using Psns = std::vector<std::uint32_t>;
 };
 
-TEST_F(SharedAcks, Pds128_OneOfSixteenMessagesThatNobodyWaitsForAsks) {
+TEST_F(SharedAcks, Pds128_OneOfSixteenMessagesAsksWithoutPromptAck) {
   EXPECT_EQ(asking(post_unawaited(40)), (Psns{70016, 70032}));
   EXPECT_TRUE(ack_requests(answer_to(ack(70040, 70040))).empty());
 }
 
-TEST_F(SharedAcks, Pds101_WhatIsAwaitedAsks) {
+TEST_F(SharedAcks, Pds101_MessageWithPromptAckAsks) {
   post(false);
   post(true);
   post(false, 3);

@@ -150,7 +150,7 @@ TEST_F(PdcProbe, Cms113_Cms140_ItsAnswerIsARoundTripWithoutTheServiceTime) {
   answer.p = true;
   answer.service_time = 78;  // 9.984 us
   answer.probe_opaque = 77;
-  receive(answer);  // to somebody else's
+  receive(answer);  // to the Probe of another PDC
   answer.probe_opaque = 2;
   receive(answer);
   answer.service_time = 240;  // a copy says nothing

@@ -137,7 +137,7 @@ TEST_F(Recovery, Cms151_WhatLeftJustBeforeTheProbeMayStillCome) {
             (std::vector<std::uint32_t>{70001, 70002, 70010}));
 }
 
-TEST_F(Recovery, Cms151_OfAnEarlierProbeNobodyKnowsWhenItWasSent) {
+TEST_F(Recovery, Cms151_SendTimeOfAnEarlierProbeIsUnknown) {
   send_and_wait_for_the_probe();
   const wire::AckHeader late = answer(70003, 70009);
   wait_for_the_next_probe(5 * kRtt + TimerWheel::kTick);
@@ -221,7 +221,7 @@ TEST_F(Recovery, ItCanBeTurnedOff) {
   EXPECT_EQ(counters().probes_sent, 0U);
 }
 
-// Its order tells of every loss that something follows.
+// The order on the path shows each loss that a later packet follows.
 class RecoveryOnASinglePath : public Recovery {
  protected:
   RecoveryOnASinglePath() {

@@ -39,7 +39,7 @@ TEST_F(RefusedCredit, Pds221_CreditRequestIsNotRepeated) {
   const auto sent = answer_to(nack(NackCode::UnexpEvent, 0));  // the PSN of a Credit Request
   EXPECT_NE(node->manager->find(pdc), nullptr);
   EXPECT_EQ(counters().credit_fallbacks, 1U);
-  EXPECT_EQ(message.made, 100U) << "NSCC's window lets it go";
+  EXPECT_EQ(message.made, 100U) << "the NSCC window permits it";
   for (const Sent& packet : sent) EXPECT_EQ(packet.type(), PdsType::RudReq);
   EXPECT_TRUE(controls_of(after(milliseconds(5)), CpType::CreditRequest).empty());
   send(3, DeliveryMode::Rod);

@@ -13,7 +13,7 @@ namespace {
 
 using wire::CpType;
 
-TEST(Rto, Pds121_PauseGrowsAfterRetransmissionsInVain) {
+TEST(Rto, Pds121_PauseGrowsAfterUnansweredRetransmissions) {
   Parameters parameters;
   parameters.rto_init = milliseconds(20);
   parameters.rto_cap = milliseconds(1000);
@@ -156,7 +156,7 @@ class Silence : public Bench {
     limit = time_to_failure(parameters);
     build(parameters);
   }
-  // Turns at each deadline. What left meanwhile.
+  // Turns at each deadline and returns the number of requests that left meanwhile.
   std::size_t requests_during(Duration time) {
     const Time end = now + time;
     std::size_t count = 0;
@@ -234,7 +234,7 @@ TEST_F(Silence, Pds125_AnyPacketOfThePeerIsASignOfLife) {
   EXPECT_EQ(message.errors.size(), 3U) << "a dead one is given up";
 }
 
-// Its time-out may come while the packet waits for the pause that follows retransmissions in vain.
+// Its time-out may come while the packet waits for the pause after unanswered retransmissions.
 TEST_F(Silence, Pds121_PeerThatSpeaksNowAndThenLeavesNoPacketWithoutATimeOut) {
   parameters.rto_cap = milliseconds(50);
   build(parameters);

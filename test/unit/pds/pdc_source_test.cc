@@ -469,7 +469,7 @@ TEST_F(PdcSource, Pds163_Pds166_RodOooGoesBackToTheGap) {
   for (const auto& header : again) EXPECT_TRUE(header.retx);
 }
 
-TEST_F(PdcSource, Pds61_PacketsRefusedForWantOfAPdcComeOnceEach) {
+TEST_F(PdcSource, Pds61_PacketsRefusedForLackOfAPdcComeOnceEach) {
   send(4, DeliveryMode::Rod);
   const auto sent = requests(turn());
   ASSERT_EQ(sent.size(), 4U);
@@ -496,8 +496,8 @@ TEST_F(PdcSource, RodInfersNoLossFromSack) {
   EXPECT_TRUE(answer_to(sack(70000, 70000, 0b111110)).empty());
 }
 
-// What times out takes another path, all of it, at most once in ten round trips.
-TEST_F(PdcSource, Cms401_ARodPdcLeavesAPathThatLetsItTimeOut) {
+// After a time-out all packets take another path, at most once in ten round trips.
+TEST_F(PdcSource, Cms401_RodPdcLeavesAPathAfterATimeOut) {
   cms::Parameters paths = open_window();
   paths.base_rtt =
       milliseconds(4);  // 40 ms are ten of it, the first time-outs come after 20 and 60
@@ -579,8 +579,8 @@ TEST_F(PdcSource, Pds144_FatalNackMustMatchPeerAndPsn) {
   EXPECT_EQ(message.errors, (std::vector{PdsError::NotConsumed}));
 }
 
-// The packet that the NACK names, and what was never sent, may go to a new PDC if the code says so,
-// and what was sent behind it if the peer had let go of the PDC; of nothing else is it known
+// The packet that the NACK names, and packets never sent, may go to a new PDC if the code says so,
+// and the packets sent behind it if the peer had closed the PDC; of no other packet is it known
 // whether it was consumed.
 TEST_F(PdcSource, Pds134_Pds142_FatalNackFailsEverythingOnce) {
   for (int code = 0; code < 256; ++code) {
@@ -608,7 +608,7 @@ TEST_F(PdcSource, Pds134_Pds142_FatalNackFailsEverythingOnce) {
   }
 }
 
-// A copy of it may have been consumed before the peer let go of the PDC.
+// A copy of it may have been consumed before the peer closed the PDC.
 TEST_F(PdcSource, Pds142_APacketThatWasSentTwiceOrIsReportedMayHaveBeenConsumed) {
   TestMessage& resent = outstanding(1);
   ASSERT_EQ(requests(after(milliseconds(20))).size(), 1U);

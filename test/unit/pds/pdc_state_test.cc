@@ -9,7 +9,7 @@ namespace {
 using S = PdcState;
 constexpr std::optional<PdcState> kNo = std::nullopt;
 
-// Every cell, from PDS sections 6.3 and 6.4 anew: a row per state, a column per event in the order
+// Every cell, copied from PDS sections 6.3 and 6.4: a row per state, a column per event in order:
 // PeerKnown, CloseWanted, Drained, CloseSent, CloseDone, Failed.
 constexpr std::optional<PdcState> kExpected[kPdcStates][kPdcEvents] = {
     /* Closed       */ {kNo, kNo, kNo, kNo, kNo, kNo},

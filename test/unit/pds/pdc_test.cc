@@ -22,7 +22,7 @@ class PdcTest : public Bench {
   }
   // Requests of all that the node sends now, retransmissions apart.
   std::size_t sends_now() { return requests(turn()).size(); }
-  // Answers the Close Command in `sent` and lets the PDC go.
+  // Answers the Close Command in `sent`, so that the PDC closes.
   void let_close(const std::vector<Sent>& sent) {
     const auto closes = controls(sent);
     ASSERT_EQ(closes.size(), 1U);
@@ -291,7 +291,7 @@ TEST_F(PdcTest, Pds121_ClosedWindowOfADeadPeerFailsThePdc) {
   EXPECT_LE(now - last_ack, time_to_failure(test_parameters()) + milliseconds(40));
 }
 
-TEST_F(PdcTest, Pds48_ClosedWindowOfALivingPeerIsAwaited) {
+TEST_F(PdcTest, Pds48_ClosedWindowOfALivingPeerIsWaitedFor) {
   with_mpr(1);
   open();
   TestMessage& message = send(300);
@@ -552,7 +552,7 @@ TEST_F(PdcTest, Pds15_LockKeepsThePdcOpen) {
   let_close(turn());
 }
 
-// What the last response says may be that the peer will read what was sent.
+// The last response may announce that the peer will read the data of the message.
 TEST_F(PdcTest, Pds15_LockThatComesWithTheLastResponseStillKeepsThePdcOpen) {
   Pdc& open_pdc = open();
   send(1);
@@ -694,7 +694,7 @@ TEST_F(PdcTest, Pds177_CloseCommandInTimeEndsTheWait) {
   EXPECT_FALSE(node->client.closed[0].error.has_value());
 }
 
-TEST_F(PdcTest, Pds155_NoopShowsThatAnAwaitedPeerLives) {
+TEST_F(PdcTest, Pds155_NoopShowsThatTheExpectedPeerLives) {
   open();
   node->manager->lock(pdc);
   const auto sent = controls(after(milliseconds(500)));

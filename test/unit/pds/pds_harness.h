@@ -40,7 +40,7 @@ class TestMessage : public Message {
   std::optional<PdsError> failed;
 };
 
-// What a packet of a TestMessage says at the other end.
+// The fields of a TestMessage's packet that arrive at the other end.
 struct Delivered {
   PdcId pdc;
   Psn psn;
@@ -140,9 +140,9 @@ class Node {
                     std::uint32_t payload_bytes = 64);
   void receive(std::span<const std::byte> bytes, const FepAddress& source, Time now,
                std::uint16_t entropy = 50000, Ecn ecn = Ecn::NotEct, bool trimmed = false);
-  // Expires timers and lets PDCs send until none wants to.
+  // Expires timers and has PDCs send until none wants to.
   void turn(Time now);
-  // What is in the outbox, in order; the packets go where they belong.
+  // Returns the packets of the outbox, in order; the packets go where they belong.
   std::vector<Sent> drain();
   // True if `message` has exactly one answer for each packet it made and made all of them.
   static bool answered_once(const TestMessage& message);
@@ -174,7 +174,7 @@ class Bench : public ::testing::Test {
                     std::uint32_t payload_bytes = 64) {
     return node->send(to_peer(mode), packets, now, payload_bytes);
   }
-  // Lets the node work and returns what it sent.
+  // Has the node work and returns the packets that it sent.
   std::vector<Sent> turn() {
     node->turn(now);
     return node->drain();
@@ -183,7 +183,7 @@ class Bench : public ::testing::Test {
     now += time;
     return turn();
   }
-  // When an owed CLEAR has waited for a request in vain (PDS-115).
+  // When an owed CLEAR has found no request to travel with for long enough (PDS-115).
   std::vector<Sent> after_clear_time() {
     return after(test_parameters().clear_time + TimerWheel::kTick);
   }
@@ -247,7 +247,7 @@ class Bench : public ::testing::Test {
 // Two Nodes and the wire between them.
 class Pair : public ::testing::Test {
  protected:
-  // What happens to one packet: copies that arrive, and how much later than usual.
+  // The treatment of one packet: copies that arrive, and how much later than usual.
   struct Fate {
     int copies = 1;
     Duration delay{};
@@ -275,7 +275,7 @@ class Pair : public ::testing::Test {
   // Until `done` holds; false if it does not within `limit`.
   bool run_while_not(const std::function<bool()>& done, Duration limit = seconds(60));
   // Both send a message of three packets in each of four traffic classes, that is over four PDCs
-  // each, as soon as there is room, and every message must be answered.
+  // each, as soon as a PDC is free, and every message must be answered.
   void expect_both_reach_each_other();
   // Closes every PDC of both and waits: everything must be given back.
   void expect_clean_close();

@@ -46,7 +46,7 @@ TEST(PeerLimits, LaterPeersTakeThePlacesOfEarlierOnes) {
   }
 }
 
-TEST(PeerLimits, WhatPdcsCannotDoWithoutIsNotOptional) {
+TEST(PeerLimits, IndispensablePacketsAreNotOptional) {
   using wire::CpType;
   for (const CpType type :
        {CpType::AckRequest, CpType::Clear, CpType::Close, CpType::CloseRequest}) {

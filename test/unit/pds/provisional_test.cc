@@ -98,8 +98,8 @@ TEST_F(Provisional, Pds87_CackOverItIsFinal) {
   EXPECT_EQ(node->packets.in_use(), 0U);
 }
 
-// PDS-90: asked for instead of sent again; each sign of life starts the count anew, for as long as
-// the application there takes (PDS-143 bounds only what its SES is at work on).
+// PDS-90: the peer is asked, and no copy is sent; each sign of life restarts the count, for as long
+// as the application there takes (PDS-143 limits only the requests that its SES processes).
 TEST_F(Provisional, Pds90_ThePeerIsAskedAndMayTakeAnyTime) {
   TestMessage& message = outstanding(1);
   no_response(70000, 70001);

@@ -46,7 +46,7 @@ TEST(Quota, ThePoolHasItsShareInBothRoles) {
   EXPECT_EQ(quota.in_use(), 16U);
 }
 
-TEST(Quota, WhatIsGivenBackIsThereAgain) {
+TEST(Quota, ReturnedEntriesAreFreeAgain) {
   Quota quota(2, 1, 0);
   quota.take(kInitiator);
   quota.take(kTarget);

@@ -287,7 +287,7 @@ TEST_F(PdcDestination, Pds83_Pds85_CackCoversWhatIsFinished) {
   EXPECT_EQ(acks_of(asking(334)).at(0).cack_psn, Psn{335});
 }
 
-TEST_F(PdcDestination, Pds86_ClearLetsCackJumpOverAllThatIsFinishedBehind) {
+TEST_F(PdcDestination, Pds86_ClearMovesCackOverAllThatIsFinishedBehind) {
   arrive(1);
   guarantee([](std::uint32_t psn) { return psn == 334; });
   receive(request(334));
@@ -301,7 +301,7 @@ TEST_F(PdcDestination, Pds86_ClearLetsCackJumpOverAllThatIsFinishedBehind) {
 }
 
 // 336 asked and got its ACK while CACK was held; without another, 335 would wait for its time-out.
-TEST_F(PdcDestination, Pds86_Pds98_ClearThatLetsCackPassAnArPacketTriggersAnAck) {
+TEST_F(PdcDestination, Pds86_Pds98_ClearThatMovesCackOverAnArTriggersAnAck) {
   arrive(1);
   guarantee([](std::uint32_t psn) { return psn == 334 || psn == 337; });
   receive(request(334));
@@ -401,7 +401,7 @@ TEST_F(PdcDestination, Pds113_WithoutASlotThePacketIsNotConsumed) {
   again.spdcid = PdcId{500};
   again.retx = true;
   EXPECT_EQ(acks(answer_to(again)).at(0).ack_psn(), Psn{333 + 7});
-  // A CLEAR makes room.
+  // A CLEAR frees a stored response.
   wire::ControlHeader clear = control(CpType::Clear, 0);
   clear.spdcid = PdcId{500};
   clear.dpdcid = first;

@@ -22,7 +22,7 @@ class RudiTest : public Bench {
     }
     return all;
   }
-  // A RUDI packet from the peer (or somebody else) with `bytes` behind its header.
+  // A RUDI packet from the peer (or another address) with `bytes` behind its header.
   void arrive(const wire::RudiHeader& header, std::size_t bytes = 12,
               const std::optional<FepAddress>& from = {}) {
     std::vector<std::byte> packet(sizeof(wire::PdsRudi) + bytes, std::byte{0x77});
@@ -516,7 +516,7 @@ TEST_F(RudiRead, Pds222_HostWithAProvedPdcHasAllItsReads) {
   EXPECT_LT(read_from(2), kThrice) << "the proof ends with its PDC";
 }
 
-TEST_F(RudiRead, Pds222_AnsweredPdcOfOursIsAProofToo) {
+TEST_F(RudiRead, Pds222_OurAnsweredPdcIsAProofToo) {
   use_up_budget();
   EXPECT_LT(read_from(2), kThrice);
   open();

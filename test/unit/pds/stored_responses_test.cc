@@ -23,7 +23,7 @@ class StoredResponsesTest : public ::testing::Test {
   StoredResponses stored_;
 };
 
-TEST_F(StoredResponsesTest, Pds113_PdcLeavesRoomForOthersOfItsHost) {
+TEST_F(StoredResponsesTest, Pds113_PdcLeavesSpaceForOthersOfItsHost) {
   std::size_t count = 0;
   while (stored_.may_store(pool_, kHost)) {
     store({});

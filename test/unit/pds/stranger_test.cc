@@ -78,7 +78,7 @@ TEST_F(Stranger, Pds113_OneHostLeavesStoredResponsesToOthers) {
   EXPECT_EQ(counters().pdcs_uncleared_closed, 0U);
 }
 
-// Whoever lets responses wait for a CLEAR loses the oldest PDC when its share is used up.
+// A host whose responses wait for a CLEAR loses its oldest PDC when its share is used up.
 TEST_F(Stranger, Pds113_PdcThatNeverClearsEndsInAShortage) {
   with_pdcs(32);
   node->client.respond = [](const Delivered&) { return guaranteed_response(); };
@@ -101,9 +101,9 @@ TEST_F(Stranger, Pds113_PdcThatNeverClearsEndsInAShortage) {
   EXPECT_EQ(counters().pdcs_uncleared_closed, 1U);
 }
 
-// What is addressed to nobody is refused above a small number, and not forgotten: a retransmission
-// would hear of a success.
-TEST_F(Stranger, Pds111_AnswersToNobodyAreFewAndNeverUnstored) {
+// A request that matches no endpoint is refused above a small number, and its response is not
+// forgotten: a retransmission would get a success.
+TEST_F(Stranger, Pds111_AnswersWithoutEndpointAreFewAndNeverUnstored) {
   with_pdcs(32);
   node->client.respond = [](const Delivered&) {
     Response response = guaranteed_response();
@@ -128,8 +128,9 @@ TEST_F(Stranger, Pds111_AnswersToNobodyAreFewAndNeverUnstored) {
   EXPECT_EQ(acks(from(3, good)).size(), 1U);
 }
 
-// No CLEAR can come over a gap: what CACK waits for is answered, however many are stored behind it.
-TEST_F(Stranger, Pds111_AnswerToNobodyThatClosesTheGapIsStored) {
+// No CLEAR can come over a gap: the packet that CACK waits for is answered, however many are stored
+// behind it.
+TEST_F(Stranger, Pds111_AnswerWithoutEndpointThatClosesTheGapIsStored) {
   with_pdcs(32);
   open_from(3, 500);
   node->client.respond = [](const Delivered&) {
@@ -206,7 +207,7 @@ TEST_F(Stranger, Pds66_UnprovedPdcsTakeHalfAndGoFirst) {
   EXPECT_EQ(node->manager->open_pdcs(), 24U);
 }
 
-// A flood fills a quarter at once, then there is room again and again.
+// A flood fills a quarter at once; then entries become free again and again.
 TEST_F(Stranger, Pds66_ManyUnprovedPdcsAreTakenAtAPace) {
   with_pdcs(128);
   const auto taken = [&] {
@@ -226,7 +227,7 @@ TEST_F(Stranger, Pds66_ManyUnprovedPdcsAreTakenAtAPace) {
   EXPECT_EQ(taken(), 1U);
 }
 
-// Established ones make room for a 16th of the table, however many SYNs come.
+// Established ones close for a 16th of the table, however many SYNs come.
 TEST_F(Stranger, Pds174_SynsClosePdcsForFewUnprovedOnes) {
   with_pdcs(64);
   for (std::uint16_t id = 1; id <= 64; ++id) open_from(2, id);
@@ -240,7 +241,7 @@ TEST_F(Stranger, Pds174_SynsClosePdcsForFewUnprovedOnes) {
   EXPECT_EQ(asked, 4U);
 }
 
-TEST_F(Stranger, Pds180_OwnMessagesTakeTheRoomOfUnprovedPdcs) {
+TEST_F(Stranger, Pds180_OwnMessagesReplaceUnprovedPdcs) {
   with_pdcs(4);
   from(3, syn(1));
   from(4, syn(2));
@@ -316,7 +317,7 @@ TEST_F(Stranger, Pds26_WhatProvesAPdc) {
   EXPECT_TRUE(open.proved());
 }
 
-// What was charged to nobody is charged to the host, so that others have the room.
+// After the proof, the host's own share is charged and no longer the one that all strangers use.
 TEST_F(Stranger, Pds113_ProofMovesTheChargeToTheHost) {
   with_pdcs(8);
   node->client.respond = [](const Delivered&) { return guaranteed_response(); };
@@ -362,7 +363,7 @@ TEST_F(Stranger, AnswersToAnUnprovedAddressAreBounded) {
   EXPECT_EQ(data.failed, PdsError::PeerLost);
 }
 
-TEST_F(Stranger, ProofLetsTheDataLeave) {
+TEST_F(Stranger, ProofReleasesTheData) {
   with_pdcs(8);
   from(2, syn(kPeerPdc.value));
   pdc = node->client.delivered.back().pdc;
@@ -387,7 +388,7 @@ TEST_F(Stranger, ShortAnswerLeavesAtOnce) {
   EXPECT_LE(repeated, 1U);
 }
 
-// An unproved PDC that nobody uses ends as others do. Its address hears no more of it than the SYN
+// An unused PDC that is not proved ends as others do. Its address gets no more packets than the SYN
 // allows: questions for the proof, and one whether to close.
 TEST_F(Stranger, Pds173_IdleUnprovedPdcEndsAlmostInSilence) {
   with_pdcs(8);
@@ -402,7 +403,7 @@ TEST_F(Stranger, Pds173_IdleUnprovedPdcEndsAlmostInSilence) {
   EXPECT_EQ(node->manager->open_pdcs(), 0U);
 }
 
-// A peer of another make may not know the question. A host that was named by a stranger knows no
+// Another implementation may not know the question. A host that was named by a stranger knows no
 // PDC.
 TEST_F(Stranger, Pds221_RefusalOfTheQuestionProvesUnlessThereIsNoPdc) {
   for (const NackCode code : {NackCode::UnexpEvent, NackCode::PktNotRcvd, NackCode::InvDpdcid}) {

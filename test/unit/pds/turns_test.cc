@@ -13,7 +13,7 @@ namespace {
 
 class Turns : public Bench {
  protected:
-  // Of two PDCs of one context, whose window has room for one packet.
+  // Of two PDCs of one context, whose window has space for one packet.
   std::pair<TestMessage&, TestMessage&> two_in_a_window_for_one() {
     cms::Parameters narrow = open_window();
     narrow.fixed_window_bytes = narrow.mtu_bytes = 4096;
@@ -65,7 +65,7 @@ TEST_F(Turns, Cms720_APassMakesNoMoreThanItsPackets) {
   EXPECT_EQ(passes, (std::vector<std::size_t>{5, 5, 2}));
 }
 
-// What has arrived is answered before lost packets go again, and those before new ones (CMS-12).
+// ACKs leave before retransmissions, and retransmissions before new packets (CMS-12).
 TEST_F(Turns, Pds214_AcksThenRetransmissionsThenNewRequests) {
   open();
   send(2);
@@ -83,7 +83,7 @@ TEST_F(Turns, Pds214_AcksThenRetransmissionsThenNewRequests) {
   EXPECT_EQ(sent[2].request().value().psn, Psn{70003});
 }
 
-TEST_F(Turns, FailedPdcLetsOthersIntoTheSharedWindow) {
+TEST_F(Turns, FailedPdcFreesTheSharedWindow) {
   auto [first, second] = two_in_a_window_for_one();
   turn();
   const bool first_sent = first.made == 1;

@@ -176,8 +176,8 @@ TEST_F(WindowOfAPdc, Pds3_ControlPacketsPassAClosedCongestionWindow) {
   EXPECT_TRUE(requests(noop).empty());
 }
 
-// What the window forbids is not late: all that is inside has been acknowledged, a response that
-// is not cleared holds CACK, and the peer, which answers, takes any time.
+// A message that the window holds back is not late: all packets inside have been acknowledged, a
+// response that is not cleared holds CACK, and the peer, which answers, takes any time.
 TEST_F(WindowOfAPdc, Pds127_TheClockOfWhatTheWindowForbidsStandsStill) {
   open();
   TestMessage& message = send(200);
