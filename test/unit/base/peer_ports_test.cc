@@ -57,7 +57,7 @@ TEST(PeerPorts, Wire11_AllFepsOfTheAddressAreLookedAt) {
   ports.add(at(kForeign));
   ports.add(at(40'000, 2));
   EXPECT_EQ(seen(at(0x4242)), (std::vector<std::uint16_t>{kForeign, 50'000, 4793}));
-  EXPECT_TRUE(seen(at(4794)).empty()) << "one of ours";
+  EXPECT_TRUE(seen(at(4794)).empty()) << "one of our ports";
   const auto wanted = [](const FepAddress& fep) { return fep.port == 50'000; };
   EXPECT_EQ(ports.find_if(at(0x4242), wanted), at(50'000));
   EXPECT_EQ(ports.find_if(at(0x4242, 2), wanted), std::nullopt);

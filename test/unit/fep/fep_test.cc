@@ -31,7 +31,7 @@ void* allocate_or_throw(std::size_t bytes) {
 
 void* operator new(std::size_t bytes) { return allocate_or_throw(bytes); }
 void* operator new[](std::size_t bytes) { return allocate_or_throw(bytes); }
-// Those of AddressSanitizer would match no operator delete of this file.
+// The nothrow operators of AddressSanitizer would match no operator delete of this file.
 void* operator new(std::size_t bytes, const std::nothrow_t& /*unused*/) noexcept {
   return allocate(bytes);
 }
@@ -192,7 +192,7 @@ TEST_F(FepPair, WithoutMarksADscpMeansNothing) {
 
 // ---- the engine ---------------------------------------------------------------------------------
 
-TEST_F(FepPair, WhatTheNicRefusesStaysFirstInLine) {
+TEST_F(FepPair, RefusedPacketsStayFirstInLine) {
   a.nic.accept = 1;
   b.nic.accept = 3;
   std::vector<std::byte> from = pattern(60'000);
@@ -208,8 +208,8 @@ TEST_F(FepPair, WhatTheNicRefusesStaysFirstInLine) {
   expect_clean_close();
 }
 
-// What comes for PDCs that are not there is refused faster than the NIC takes packets.
-TEST_F(FepPair, Pds123_RefusalsLeaveRoomForOtherPackets) {
+// Packets for unknown PDCs are refused faster than the NIC takes packets.
+TEST_F(FepPair, Pds123_RefusalsLeaveSpaceForOtherPackets) {
   PacketPool strays(1);
   Packet& stray = *strays.take();
   stray.reset();
@@ -317,7 +317,7 @@ TEST_F(FepPair, NextDeadlineHeedsTheNic) {
   EXPECT_EQ(a.fep->next_deadline(), now + microseconds(3));
 }
 
-TEST_F(FepPair, WhatTheNicKnowsOfALostPeerEndsOperationsAtOnce) {
+TEST_F(FepPair, LostPeerReportOfNicEndsOperationsAtOnce) {
   std::byte byte{};
   const std::array local{ses::IoSlice{&byte, 1}};
   a.nic.connection = 3;

@@ -43,7 +43,7 @@ TEST(CounterTable, EveryMemberIsReadByExactlyOneRow) {
   }
 }
 
-TEST(CounterTable, NamesAreWordsThatBeginWithTheirRoom) {
+TEST(CounterTable, NamesAreWordsThatBeginWithTheirModule) {
   std::set<std::string> seen;
   for (const CounterName& counter : counter_names()) {
     EXPECT_TRUE(seen.insert(counter.name).second) << counter.name;
@@ -71,7 +71,7 @@ TEST(CounterTable, NackCodesAreCountedByNameAndTheRestTogether) {
   EXPECT_EQ(value_of(stats, "pds_nacks_received_other"), 13U);
 }
 
-// The rows of the manual page: name, bar, meaning. Those of the NACK codes stand there as two
+// The rows of the manual page: name, bar, meaning. The NACK codes are there as two
 // lines for all codes.
 TEST(CounterTable, TheManualPageHasTheSameNamesAndMeanings) {
   std::ifstream file(std::string(UET_SOURCE_DIR) + "/prov/uet/fi_uet.7");

@@ -67,7 +67,7 @@ TEST(Tunables, NamesAreLowerCaseAndDiffer) {
   }
 }
 
-// What is written into the table as a bound must hold for what is shipped.
+// The bounds of the table must permit the defaults.
 TEST(Tunables, DefaultsAreAllowed) {
   for (const Tunable& row : tunables()) {
     Config config;

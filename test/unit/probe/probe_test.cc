@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The dialogue with a Fep of ours, which deviates nowhere, and with one whose answers are falsified
+// The dialogue with our Fep, which deviates nowhere, and with one whose answers are falsified
 // on their way: each deviation is found, by its rule.
 #include "uet_probe/probe.h"
 
