@@ -209,6 +209,7 @@ Result<void> Manager::send_to(Message& message, const Destination& destination, 
 Result<void> Manager::send_on(PdcId id, Message& message, Time now) {
   Pdc* pdc = find(id);
   if (pdc == nullptr) return Error::NotFound;
+  if (pdc->has_sent_close()) return Error::Busy;
   pdc->enqueue(message, now);
   return {};
 }

@@ -479,17 +479,20 @@ void Initiator::all_answered(TxMessage& message, Time now) {
   finish_if_done(message);
 }
 
-// The MSG_ERROR goes where the rest of the message has gone, or, if that PDC has closed, to its
-// target on another one. False: neither is to be had, and the target learns nothing.
+// The MSG_ERROR goes where the rest of the message has gone, or, if that PDC has closed or is about
+// to, to its target on another one. False: neither is to be had, and the target learns nothing.
 bool Initiator::send_error(TxMessage& message, Time now) {
   message.owes_error = false;
   message.ended = false;
-  const bool lost = message.pdc == PdcId{} && message.context == nullptr;
-  const bool sent = message.pdc != PdcId{}
-                        ? delivery_->send_on(message.pdc, message, now).ok()
-                        : !lost && delivery_->send(message, destination_of(message), now).ok();
-  if (!sent) message.ended = true;
-  return sent;
+  Result<void> sent = Error::NotFound;
+  if (message.pdc != PdcId{}) sent = delivery_->send_on(message.pdc, message, now);
+  const bool needs_pdc = message.pdc == PdcId{} || (!sent && sent.error() == Error::Busy);
+  if (needs_pdc && message.context != nullptr) {
+    watches_.stop(message);
+    sent = delivery_->send(message, destination_of(message), now);
+  }
+  message.ended = !sent;
+  return sent.ok();
 }
 
 void Initiator::finish_if_done(TxMessage& message) {

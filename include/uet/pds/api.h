@@ -209,7 +209,8 @@ class Delivery {
   // for (PDS-189); rx_req's own answer is not sent then. Again if no packet is free, or if the data
   // exceed the allowance of a source address that may be forged (PDS-222).
   virtual Result<void> respond(Message& message, Time now) = 0;
-  // Queues the message on the PDC `pdc` in the return direction (PDS-194). NotFound if it is gone.
+  // Queues the message on the PDC `pdc` in the return direction (PDS-194). NotFound if it is gone,
+  // Busy if its Close Command has left.
   virtual Result<void> send_on(PdcId pdc, Message& message, Time now) = 0;
   // Answers the request `psn`, whose response was provisional: this one is stored until it is
   // cleared. Nothing happens if the PDC is gone.

@@ -61,6 +61,8 @@ class PdcCore : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, pu
     return state_ == PdcState::Creating || state_ == PdcState::Established;
   }
   bool finished() const { return state_ == PdcState::Closed; }
+  // Its Close Command has left, which no packet may follow.
+  bool has_sent_close() const { return state_ == PdcState::CloseAckWait || finished(); }
   // Why it failed; empty after an orderly close.
   std::optional<PdsError> error() const { return error_; }
 

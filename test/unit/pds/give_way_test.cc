@@ -119,6 +119,15 @@ TEST_F(GiveWay, Pds171_RefusedCloseOfWhatIsWatchedIsAnErrorOnlyWithoutAPdc) {
   }
 }
 
+TEST_F(GiveWay, Pds172_NothingFollowsTheCloseCommand) {
+  build(test_parameters());
+  open();
+  node->manager->watch(pdc);
+  peer_start = start_psn;
+  ASSERT_EQ(count(answer_to(control(CpType::CloseRequest, start_psn)), CpType::Close), 1U);
+  EXPECT_EQ(node->manager->send_on(pdc, node->message(1), now).error(), Error::Busy);
+}
+
 TEST_F(GiveWay, Pds57_ConnectOpensOnceAndNamesThePdc) {
   const Result<PdcId> first = connect();
   ASSERT_TRUE(first.ok());

@@ -82,6 +82,7 @@ struct Lists final : pds::Delivery {
   }
   Result<void> send_on(PdcId pdc, pds::Message& message, Time) override {
     if (pdc_gone) return Error::NotFound;
+    if (pdc_closes) return Error::Busy;
     message.pdc = pdc;
     backlog.push_back(&message);
     return {};
@@ -120,6 +121,7 @@ struct Lists final : pds::Delivery {
   std::vector<OwedAnswer> answers;      // that provisional responses had put off
   pds::Destination destination;
   bool refuse = false;
+  bool pdc_closes = false;  // its Close Command has left
   bool pdc_gone = false;
   bool source_proved = true;
   int kicks = 0;

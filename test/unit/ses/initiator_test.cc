@@ -709,6 +709,22 @@ TEST_F(InitiatorTest, Ses86_ReadThatTimesOutAsksForNoMore) {
   EXPECT_TRUE(a.ses.idle());
 }
 
+// A PDC that nothing but this message needs may have sent its Close Command in a shortage.
+TEST_F(InitiatorTest, Ses109_MsgErrorTakesAnotherPdcIfItsOwnCloses) {
+  Bytes memory(6 * kMtu);
+  ASSERT_TRUE(a.read(b, {slice_of(memory)}, Rkey{1}));
+  for (const Sent& packet : a.packets()) a.answered(packet, bare_ack);
+  a.delivery.pdc_closes = true;
+  a.ses.progress(kNow + Parameters{}.read_timeout);
+  const std::vector<Sent> sent = a.packets();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].request().opcode, SesOpcode::MsgError);
+  a.answered(sent[0], bare_ack);
+  EXPECT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.delivery.locks, 0);
+  EXPECT_TRUE(a.ses.idle());
+}
+
 TEST_F(InitiatorTest, ReadOfNothingCompletesWithItsAck) {
   ASSERT_TRUE(a.read(b, {}, Rkey{1}));
   a.answered(a.packets().at(0), answer(ReturnCode::Ok));
