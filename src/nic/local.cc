@@ -87,9 +87,9 @@ struct LocalNic::Outgoing {
   bool refused = false;  // the peer has answered, but not with a Welcome
   bool unpublished = false;
   std::optional<Time> full_since;  // empty: it has taken the last packet
-  Time found_full{};               // the last time
+  Time found_full{};               // when a packet last found no space in it
   bool passed_over = false;        // until the peer has emptied it
-  Time waits_again{};              // it is not waited for before: this process comes seldom
+  Time waits_again{};              // until then a full ring is passed over (waits_for)
 
   bool is_passed_over() const { return refused || (passed_over && !ring.drained()); }
   // False: the peer is gone, or does not want us.

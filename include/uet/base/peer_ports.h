@@ -31,8 +31,8 @@ class PeerPorts {
     return {source.ip, kUetUdpPort};
   }
 
-  // The FEP, of those that an answer to a packet from `source` may go to, for which `is_wanted`
-  // holds: of several at one IP address the source port may tell nothing.
+  // The first FEP for which `is_wanted` holds, among the FEPs that may have sent a packet from
+  // `source`: if several share one IP address, the source port alone may not identify the sender.
   template <class Predicate>
   std::optional<FepAddress> find_if(const FepAddress& source, Predicate is_wanted) const {
     if (is_ours(source.port) || known_.empty()) return {};
