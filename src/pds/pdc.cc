@@ -511,6 +511,19 @@ bool Pdc::pump(std::uint32_t& budget, Time now) {
 
 // ---- closing ------------------------------------------------------------------------------------
 
+namespace {
+
+// PDS-177: an initiator that polls seldom has as long as any other peer that sends nothing. After
+// the target has forgotten the PDC it could not tell which of the packets that the initiator sends
+// again it has delivered. `answers`: what the peer's answers take.
+Duration close_patience(const Parameters& parameters, bool proved, Duration answers) {
+  const bool unlimited = parameters.max_rto_retransmissions == kUnlimited;
+  if (!proved || unlimited) return parameters.close_request_time;
+  return std::max(parameters.close_request_time, silence_limit(parameters, answers));
+}
+
+}  // namespace
+
 void Pdc::begin_close(Time now) {
   hurry();
   const bool unused = tx_.next_psn() == start_psn_ && idle();
@@ -524,7 +537,8 @@ void Pdc::begin_close(Time now) {
       if (!may_send(cms::nominal_packet_bytes(kControlBytes))) return fail(PdsError::PeerLost, now);
       if (!send_control(wire::CpType::CloseRequest, now)) return await_window(now);
       // PDS-177. A peer that is slow to close must not cost what waits for the application here.
-      if (watches_ == 0) set_deadline(kClose, now + env_.parameters.close_request_time);
+      if (watches_ == 0)
+        set_deadline(kClose, now + close_patience(env_.parameters, proved_, loss_.answers_take()));
       break;
     case CloseHandshake::Begin::Quiesce:
       break;
@@ -573,7 +587,7 @@ void Pdc::on_idle(Time now) {
     await_sign_of_life(now);
   } else if (role_ == Role::Target && state_ == PdcState::Quiesce && idle() &&
              deadlines_[kClose] == kNever) {  // nothing watches it any more
-    set_deadline(kClose, now + parameters.close_request_time);
+    set_deadline(kClose, now + close_patience(env_.parameters, proved_, loss_.answers_take()));
   }
 }
 
@@ -614,7 +628,7 @@ void Pdc::on_request(Incoming& request, Time now) {
 
 void Pdc::extend_close(Time now) {
   if (deadlines_[kClose] == kNever) return;
-  set_deadline(kClose, now + env_.parameters.close_request_time);
+  set_deadline(kClose, now + close_patience(env_.parameters, proved_, loss_.answers_take()));
 }
 
 // PDS section 6.4: answered, then the PDC is gone.

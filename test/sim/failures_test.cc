@@ -255,6 +255,7 @@ class ForgetfulPeer : public testing::TestWithParam<DeliveryMode> {
       if (node == 0) return;
       fep.pds.target_idle_time = fep.pds.keepalive_time = milliseconds(5);
       fep.pds.close_request_time = fep.pds.tombstone_time = milliseconds(20);
+      fep.pds.max_rto_retransmissions = 1;
     };
     return config;
   }
@@ -309,6 +310,7 @@ TEST(Failure, Pds142_ReadsOfARendezvousGoToANewPdcToo) {
     if (node == 1) return;
     fep.pds.target_idle_time = fep.pds.keepalive_time = milliseconds(5);
     fep.pds.close_request_time = fep.pds.tombstone_time = milliseconds(20);
+    fep.pds.max_rto_retransmissions = 1;
   };
   Stage stage(config);
   stage.actor(1).peer.hpc = true;

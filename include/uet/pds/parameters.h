@@ -44,8 +44,8 @@ struct Parameters {
   Duration tail_loss_time = std::chrono::milliseconds(1);
   Duration nack_retransmission_time = std::chrono::milliseconds(1);  // NACK_Retx_Time
   std::uint32_t max_nack_retransmissions = UINT32_MAX;               // Max_NACK_Retx_Cnt
-  // Close_REQ_Time (PDS-177): longer, and strangers that ignore it hold what all need; shorter, and
-  // operations fail that an initiator has posted which polls seldom.
+  // Close_REQ_Time (PDS-177): the longer, the longer strangers that ignore the Close Request hold a
+  // PDC. A peer that has proved its address has at least silence_limit().
   Duration close_request_time = std::chrono::seconds(3);
   Duration clear_time = std::chrono::milliseconds(1);  // PDS_Clear_Time (PDS-118)
   // PDCs that RUD messages to one destination may spread over, so that a short one does not wait

@@ -92,10 +92,11 @@ TEST_F(GiveWay, Pds177_SlowInitiatorCostsNothingThatIsWatched) {
       }
     }
   };
-  live_for(2 * test_parameters().close_request_time);
+  const Duration patience = silence_limit(test_parameters(), {});
+  live_for(2 * patience);
   ASSERT_NE(node->manager->find(pdc), nullptr);
   node->manager->unwatch(pdc);
-  live_for(test_parameters().close_request_time + 2 * test_parameters().keepalive_time);
+  live_for(patience + 2 * test_parameters().keepalive_time);
   EXPECT_EQ(node->manager->find(pdc), nullptr) << "now the time runs";
 }
 

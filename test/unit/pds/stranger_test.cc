@@ -403,6 +403,17 @@ TEST_F(Stranger, Pds173_IdleUnprovedPdcEndsAlmostInSilence) {
   EXPECT_EQ(node->manager->open_pdcs(), 0U);
 }
 
+TEST_F(Stranger, Pds177_UnprovedPeerHasCloseReqTimeOnly) {
+  with_pdcs(8);
+  from(3, syn(500), 40);
+  node->manager->find(node->client.delivered.back().pdc)->begin_close(now);
+  turn();
+  after(test_parameters().close_request_time - milliseconds(1));
+  EXPECT_EQ(node->manager->open_pdcs(), 1U);
+  after(milliseconds(2));
+  EXPECT_EQ(node->manager->open_pdcs(), 0U);
+}
+
 // Another implementation may not know the question. A host that was named by a stranger knows no
 // PDC.
 TEST_F(Stranger, Pds221_RefusalOfTheQuestionProvesUnlessThereIsNoPdc) {
