@@ -45,6 +45,14 @@ T* first_of(T* element, Accept accept) {
 
 }  // namespace
 
+void describe(const Envelope& message, Completion& completion) {
+  completion.tag = message.tagged() ? message.match_bits : 0;
+  completion.has_data = message.has_data;
+  completion.data = message.data;
+  completion.source = message.source;
+  completion.source_initiator = message.initiator;
+}
+
 MatchKey key_of(const Envelope& message) {
   return {message.match_bits, message.initiator, message.source};
 }

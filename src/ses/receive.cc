@@ -19,54 +19,11 @@ MatchKey match_key(const pds::RequestView& view, const wire::SesRequest& request
   return {request.match_bits, request.initiator, view.source};
 }
 
-// The number of bytes that the message takes of a multi-receive buffer.
-std::uint64_t room_taken(const Envelope& message, const Placement& placement) {
-  return std::min<std::uint64_t>(message.request_length,
-                                 placement.receive->capacity - placement.base);
-}
-
-// Only a message that no buffer of this size could hold is truncated.
-bool fits(const PostedReceive& receive, std::uint64_t length) {
-  return !receive.multi || receive.used == 0 || length <= receive.capacity - receive.used;
-}
-
-// The status of the last completion of a multi-receive.
-Status last_status(const PostedReceive& receive) {
-  return receive.cancelled ? Status::Cancelled : Status::Ok;
-}
-
-std::byte* address_at(std::span<const IoSlice> slices, std::uint64_t offset) {
-  for (const IoSlice& slice : slices) {
-    if (offset < slice.length || offset == 0) return slice.data + offset;
-    offset -= slice.length;
-  }
-  return nullptr;
-}
-
-void describe(const Envelope& message, Completion& completion) {
-  completion.tag = message.tagged() ? message.match_bits : 0;
-  completion.has_data = message.has_data;
-  completion.data = message.data;
-  completion.source = message.source;
-  completion.source_initiator = message.initiator;
-}
-
 Envelope* find_claimed(ReceiveQueue& queue, const void* operation) {
   for (Envelope& message : queue.claimed) {
     if (message.claimed_by == operation) return &message;
   }
   return nullptr;
-}
-
-template <class Op>
-void set_criteria(MatchCriteria& criteria, const ReceiveQueue& queue, const Op& op) {
-  criteria.tag = op.tag;
-  criteria.ignore = op.ignore;
-  criteria.tagged = op.tagged;
-  if (op.source == nullptr || !queue.directed) return;
-  criteria.directed = true;
-  criteria.source = op.source->fep;
-  criteria.source_initiator = op.source->initiator;
 }
 
 }  // namespace
@@ -83,50 +40,18 @@ Receiver::Receiver(const Parameters& parameters, PieceStore& pieces, ArrivingMes
       initiator_(initiator),
       counters_(counters),
       unexpected_(parameters, pieces),
-      receives_(parameters.posted_receives),
-      more_slices_(std::max<std::size_t>(parameters.posted_receives / 8, kMaxIoSlices)) {}
+      receives_(parameters.posted_receives, counters) {}
 
 // ---- receives ----------------------------------------------------------------------------------
 
-// A descriptor of the receive, which is on no list yet.
-Result<PostedReceive*> Receiver::prepare(ReceiveQueue& queue, const ReceiveOp& op) {
-  if (op.local.size() > kMaxIoSlices || (op.multi && op.claim)) return Error::Invalid;
-  for (const IoSlice& slice : op.local) {
-    if (slice.data == nullptr && slice.length > 0) return Error::Invalid;
-  }
-  if (queue.count >= queue.size) return Error::Again;
-  MoreSlices* more = nullptr;
-  if (op.local.size() > 1 && (more = more_slices_.take()) == nullptr) return Error::Again;
-  PostedReceive* receive = receives_.take();
-  if (receive == nullptr) {
-    if (more != nullptr) more_slices_.give_back(more);
-    return Error::Again;
-  }
-  set_criteria(*receive, queue, op);
-  receive->multi = op.multi;
-  receive->shared = queue.shared;
-  receive->min_free = op.min_free;
-  receive->queue = &queue;
-  receive->slice_count = static_cast<std::uint32_t>(op.local.size());
-  receive->more = more;
-  std::copy(op.local.begin(), op.local.end(),
-            more != nullptr ? more->slices.data() : &receive->slice);
-  receive->capacity = total_length(op.local);
-  receive->sequence = next_sequence_++;
-  receive->operation = op.context;
-  receive->user_flags = op.user_flags;
-  ++queue.count;
-  return receive;
-}
-
 Result<void> Receiver::receive(ReceiveQueue& queue, const ReceiveOp& op) {
   if (!settle(queue)) return Error::Again;  // older receives come first
-  const auto prepared = prepare(queue, op);
+  const auto prepared = receives_.open(queue, op);
   if (!prepared) return prepared.error();
   PostedReceive& receive = *prepared.value();
   if (op.claim) return claim(receive);
   if (receive.multi && queue.shared && !queue.sink.reserve_receive()) {  // for its last entry
-    release(receive);
+    receives_.release(receive);
     return Error::Again;
   }
   offer(receive);
@@ -144,7 +69,7 @@ Result<void> Receiver::claim(PostedReceive& receive) {
     enable_generations(queue);
     return {};
   }
-  release(receive);
+  receives_.release(receive);
   return message == nullptr ? Error::NotFound : Error::Again;
 }
 
@@ -162,8 +87,8 @@ bool Receiver::feed(PostedReceive& receive) {
   for (bool more = true; more;) {
     Envelope* message = lists.find_unexpected(receive);
     if (message == nullptr) return true;
-    if (!fits(receive, message->request_length)) {
-      close(receive);
+    if (!receive.fits(message->request_length)) {
+      receives_.close(receive);
       return true;
     }
     if (receive.room_by_message() && !message->context->sink.reserve_receive()) return false;
@@ -194,6 +119,11 @@ void Receiver::settle() {
   }
 }
 
+void Receiver::bind(RxMessage& message, PostedReceive& receive) {
+  message.state = RxState::Matched;
+  receives_.bind(message, message, receive);
+}
+
 // Moves an unexpected message to its receive. True when the receive can take another one.
 bool Receiver::take(Envelope& message, PostedReceive& receive) {
   MatchQueue::remove(message);
@@ -203,15 +133,15 @@ bool Receiver::take(Envelope& message, PostedReceive& receive) {
 
 bool Receiver::take_single(SingleMessage& message, PostedReceive& receive) {
   Placement placement;
-  bind(message, placement, receive);
+  receives_.bind(message, placement, receive);
   const bool more = receive.multi && !receive.closed;
   placement.placed = scatter(receive.slices(), placement.base, message.payload(), host_copy_);
   messages_.answer(message, placement, ReturnCode::Ok);
   CompletionSink& sink = message.context->sink;
-  PostedReceive* buffer = nullptr;
-  const Completion completion = end_receive(message, placement, Status::Ok, buffer);
+  const ReceiveEnd ended = receives_.end(message, placement, Status::Ok);
   unexpected_.release(message);
-  report(sink, completion, buffer);
+  ++counters_.messages_received;
+  receives_.report(sink, ended);
   return more;
 }
 
@@ -232,56 +162,6 @@ bool Receiver::take_arriving(RxMessage& message, PostedReceive& receive) {
   return more;
 }
 
-// The message takes the receive off its list, or a part of the buffer of a multi-receive.
-void Receiver::bind(const Envelope& message, Placement& placement, PostedReceive& receive) {
-  placement.receive = &receive;
-  ++bound_receives_;
-  if (receive.multi) {
-    ++receive.under_way;
-    placement.base = receive.used;
-    receive.used += room_taken(message, placement);
-    const std::uint64_t left = receive.capacity - receive.used;
-    if (left >= std::max<std::uint64_t>(receive.min_free, 1)) return;
-    receive.closed = true;
-  }
-  if (receive.linked()) MatchQueue::remove(receive);
-}
-
-void Receiver::bind(RxMessage& message, PostedReceive& receive) {
-  message.state = RxState::Matched;
-  bind(message, message, receive);
-}
-
-// Separates the message from its receive, which the caller completes or restores.
-PostedReceive& Receiver::unbind(Placement& placement) {
-  PostedReceive& receive = *placement.receive;
-  placement.receive = nullptr;
-  --bound_receives_;
-  if (receive.multi) --receive.under_way;
-  return receive;
-}
-
-// A multi-receive takes no more messages.
-void Receiver::close(PostedReceive& receive) {
-  receive.closed = true;
-  MatchQueue::remove(receive);
-  if (receive.under_way == 0) give_back(receive, Status::Ok);
-}
-
-// The end of a receive that no message is bound to: cancelled, or a multi-receive given back.
-void Receiver::give_back(PostedReceive& receive, Status status) {
-  CompletionSink& sink = receive.queue->sink;
-  Completion completion;
-  completion.kind = receive.tagged ? Kind::TaggedReceive : Kind::Receive;
-  completion.status = status;
-  completion.released = receive.multi;
-  completion.context = receive.operation;
-  completion.user_flags = receive.user_flags;
-  completion.tag = receive.tag;
-  release(receive);
-  sink.complete(completion);
-}
-
 Result<void> Receiver::cancel(ReceiveQueue& queue, const void* operation) {
   PostedReceive* receive = queue.untagged.find_operation(operation);
   if (receive == nullptr) receive = queue.tagged.find_operation(operation);
@@ -295,7 +175,7 @@ Result<void> Receiver::cancel(ReceiveQueue& queue, const void* operation) {
   if (receive->linked()) MatchQueue::remove(*receive);
   if (reserved != nullptr) leave_parked(*reserved);
   receive->closed = receive->cancelled = true;
-  if (receive->under_way == 0) give_back(*receive, Status::Cancelled);
+  if (receive->under_way == 0) receives_.give_back(*receive, Status::Cancelled);
   return {};
 }
 
@@ -365,8 +245,8 @@ void Receiver::discard(Envelope& envelope) {
 PostedReceive* Receiver::find_fitting(MatchQueue& lists, const MatchKey& key,
                                       std::uint64_t length) {
   PostedReceive* receive = lists.find_receive(key);
-  while (receive != nullptr && !fits(*receive, length)) {
-    close(*receive);
+  while (receive != nullptr && !receive->fits(length)) {
+    receives_.close(*receive);
     receive = lists.find_receive(key);
   }
   return receive;
@@ -552,52 +432,12 @@ void Receiver::release(SingleMessage& message, ReturnCode code) {
 
 // ---- the end of messages -----------------------------------------------------------------------
 
-// The completion of a message that is bound to a receive, which is given back. If the receive needs
-// a completion of its own afterwards, `buffer` points to it.
-Completion Receiver::end_receive(const Envelope& message, Placement& placement, Status status,
-                                 PostedReceive*& buffer) {
-  PostedReceive& receive = unbind(placement);
-  Completion completion;
-  completion.kind = receive.tagged ? Kind::TaggedReceive : Kind::Receive;
-  completion.status = status;
-  completion.context = receive.operation;
-  completion.user_flags = receive.user_flags;
-  completion.length = placement.placed;
-  if (status == Status::Ok && message.request_length > receive.capacity) {
-    completion.status = Status::Truncated;  // SES-42
-    completion.excess = message.request_length - receive.capacity;
-    ++counters_.truncated;
-  }
-  if (status != Status::Ok && receive.cancelled) completion.status = Status::Cancelled;
-  completion.buffer = address_at(receive.slices(), placement.base);
-  describe(message, completion);
-  if (!receive.multi) {
-    release(receive);
-    return completion;
-  }
-  completion.multi = true;
-  if (!receive.closed || receive.under_way > 0) return completion;
-  if (completion.status != Status::Ok || receive.cancelled || receive.shared) {
-    buffer = &receive;
-  } else {
-    completion.released = true;
-    release(receive);
-  }
-  return completion;
-}
-
 void Receiver::complete_receive(RxMessage& message) {
   CompletionSink& sink = message.context->sink;
-  PostedReceive* buffer = nullptr;
-  const Completion completion = end_receive(message, message, Status::Ok, buffer);
+  const ReceiveEnd ended = receives_.end(message, message, Status::Ok);
   dismiss(message);
-  report(sink, completion, buffer);
-}
-
-void Receiver::report(CompletionSink& sink, const Completion& completion, PostedReceive* buffer) {
   ++counters_.messages_received;
-  sink.complete(completion);
-  if (buffer != nullptr) give_back(*buffer, last_status(*buffer));
+  receives_.report(sink, ended);
 }
 
 void Receiver::end_message(RxMessage& message, ReturnCode code, Status status) {
@@ -607,7 +447,7 @@ void Receiver::end_message(RxMessage& message, ReturnCode code, Status status) {
   if (message.state != RxState::Matched) return messages_.abandon(message, code);
   const bool unused = status == Status::Abandoned && message.placed == 0;
   if (unused) {
-    PostedReceive& receive = withdraw(message);
+    PostedReceive& receive = receives_.withdraw(message, message);
     messages_.abandon(message, code);
     return restore(receive);
   }
@@ -616,24 +456,9 @@ void Receiver::end_message(RxMessage& message, ReturnCode code, Status status) {
 
 void Receiver::fail_receive(RxMessage& message, ReturnCode code, Status status) {
   Context& context = *message.context;
-  PostedReceive* buffer = nullptr;
-  const Completion completion = end_receive(message, message, status, buffer);
+  const ReceiveEnd ended = receives_.end(message, message, status);
   messages_.abandon(message, code);
-  context.sink.complete(completion);
-  if (buffer != nullptr) give_back(*buffer, last_status(*buffer));
-}
-
-// Undoes bind and the reservation of a CQ entry, as if the message had never come.
-PostedReceive& Receiver::withdraw(RxMessage& message) {
-  PostedReceive& receive = *message.receive;
-  const std::uint64_t taken = room_taken(message, message);
-  unbind(message);
-  if (receive.room_by_message()) message.context->sink.release_receive();
-  // The end of the used part of the buffer can be used again.
-  if (receive.multi && message.base + taken == receive.used) {
-    receive.used = message.base;
-  }
-  return receive;
+  receives_.report(context.sink, ended);
 }
 
 // Puts a receive that lost its message back into its old place in the queue.
@@ -642,11 +467,11 @@ void Receiver::restore(PostedReceive& receive) {
   const bool over = receive.cancelled && !receive.multi &&
                     (!receive.shared || receive.queue->sink.reserve_receive());
   if (over || receive.queue->owner != nullptr) {
-    give_back(receive, over ? Status::Cancelled : Status::Abandoned);
+    receives_.give_back(receive, over ? Status::Cancelled : Status::Abandoned);
   } else if (!receive.multi) {
     offer(receive);
   } else if (receive.closed && receive.under_way == 0) {
-    give_back(receive, last_status(receive));
+    receives_.give_back(receive, last_status(receive));
   }
 }
 
@@ -657,16 +482,10 @@ void Receiver::close_queue(ReceiveQueue& queue) {
     while (!lists->posted.empty()) {
       PostedReceive& receive = lists->posted.front();
       MatchQueue::remove(receive);
-      release(receive);
+      receives_.release(receive);
     }
   }
   if (queue.linked()) short_of_room_.remove(queue);
-}
-
-void Receiver::release(PostedReceive& receive) {
-  --receive.queue->count;
-  if (receive.more != nullptr) more_slices_.give_back(receive.more);
-  receives_.give_back(&receive);
 }
 
 }  // namespace uet::ses

@@ -15,8 +15,7 @@ using pds::Response;
 Response Receiver::on_owned(const pds::RequestView& view, const wire::SesRequest& request,
                             Context& context, Time now) {
   ReceiveQueue& queue = context.receives;
-  const bool room = messages_.may_open(view) && receives_.ready() && more_slices_.ready() &&
-                    queue.count < queue.size;
+  const bool room = messages_.may_open(view) && receives_.may_open(queue);
   if (!room) return nack_response(NackCode::NoSesMsgAvail);
   if (!context.sink.reserve_receive()) return nack_response(NackCode::NoResource);
   Arrival arrival{.tagged = is_tagged(request.opcode),
@@ -30,7 +29,7 @@ Response Receiver::on_owned(const pds::RequestView& view, const wire::SesRequest
   void* token = nullptr;
   const ReceiveOwner::Found found = queue.owner->find(arrival, op, token);
   if (found == ReceiveOwner::Found::Receive) {
-    const auto receive = prepare(queue, op);
+    const auto receive = receives_.open(queue, op);
     UET_ASSERT(receive.ok());
     RxMessage* message = messages_.open(view, request, context, RxState::Matched);
     if (message->must_read) defer(*message);
@@ -53,10 +52,10 @@ Response Receiver::on_owned(const pds::RequestView& view, const wire::SesRequest
 }
 
 Result<void> Receiver::receive_kept(Envelope& message, const ReceiveOp& op) {
-  const auto receive = prepare(message.context->receives, op);
+  const auto receive = receives_.open(message.context->receives, op);
   if (!receive) return receive.error();
   if (!message.context->sink.reserve_receive()) {
-    release(*receive.value());
+    receives_.release(*receive.value());
     return Error::Again;
   }
   message.claimed_by = nullptr;

@@ -226,7 +226,7 @@ void Receiver::dismiss_reads(Context& context, ReleaseReceive release_receive) {
       RxMessage& message = *at;
       ++at;
       if (message.context != &context) continue;
-      release_receive(withdraw(message));
+      release_receive(receives_.withdraw(message, message));
       message.undelivered = message.delivery_complete;
       if (list == &waiting_) {
         dismiss(message);
@@ -265,18 +265,19 @@ void Receiver::close_context(Context& context) {
   const auto release_receive = [&](PostedReceive& receive) {
     if (queue.owner != nullptr) {
       queue.owner->vanished(receive.operation);
-      release(receive);
+      receives_.release(receive);
     } else if (queue.shared) {
       restore(receive);
     } else if (!receive.linked() && receive.under_way == 0) {
-      release(receive);
+      receives_.release(receive);
     }
   };
   leave_parked(context, release_receive);
   dismiss_reads(context, release_receive);
   messages_.for_each([&](RxMessage& message) {
     if (message.context != &context) return;
-    PostedReceive* receive = message.state == RxState::Matched ? &withdraw(message) : nullptr;
+    PostedReceive* receive =
+        message.state == RxState::Matched ? &receives_.withdraw(message, message) : nullptr;
     messages_.release(message);
     if (receive != nullptr) release_receive(*receive);
   });

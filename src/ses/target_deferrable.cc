@@ -124,7 +124,8 @@ PostedReceive* Receiver::forget_parked(RxMessage& message) {
   initiator_.pulls().forget_restart(message);
   PullList::remove(message);
   if (static_cast<const ListNode<UnexpectedTag>&>(message).linked()) drop_unexpected(message);
-  PostedReceive* receive = message.receive != nullptr ? &withdraw(message) : nullptr;
+  PostedReceive* receive =
+      message.receive != nullptr ? &receives_.withdraw(message, message) : nullptr;
   if (message.context != nullptr) --message.context->parked_count;
   message.parked = false;
   return receive;

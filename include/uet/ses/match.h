@@ -24,6 +24,8 @@ struct MatchKey {
 // address of the peer.
 bool matches(const MatchCriteria& criteria, const MatchKey& message);
 MatchKey key_of(const Envelope& message);
+// Fills in what a completion says of the message itself.
+void describe(const Envelope& message, Completion& completion);
 
 // The receives and unexpected messages of one kind (tagged or not) of one queue.
 //
@@ -129,5 +131,17 @@ class ReceiveQueue : public ListNode<ShortOfRoomTag> {
   IntrusiveList<Envelope, UnexpectedTag> claimed;  // by a peek, or kept for the owner
   IntrusiveList<Context, DisabledTag> disabled;    // generations that the next receive enables
 };
+
+// The messages that a receive or a peek of the queue is for. `Op`: ReceiveOp or PeekOp.
+template <class Op>
+void set_criteria(MatchCriteria& criteria, const ReceiveQueue& queue, const Op& op) {
+  criteria.tag = op.tag;
+  criteria.ignore = op.ignore;
+  criteria.tagged = op.tagged;
+  if (op.source == nullptr || !queue.directed) return;
+  criteria.directed = true;
+  criteria.source = op.source->fep;
+  criteria.source_initiator = op.source->initiator;
+}
 
 }  // namespace uet::ses

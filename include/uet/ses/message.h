@@ -231,6 +231,9 @@ struct PostedReceive : ListNode<PostedTag>,
   }
   // Its completions need places that the post has not reserved.
   bool room_by_message() const { return multi || shared; }
+  // A message of this length may be bound to it. Only one that no buffer of this size could hold is
+  // truncated.
+  bool fits(std::uint64_t length) const { return !multi || used == 0 || length <= capacity - used; }
 
   bool multi = false;
   bool shared = false;     // of a queue that serves several contexts

@@ -8,7 +8,6 @@
 #include <memory>
 
 #include "uet/base/result.h"
-#include "uet/base/slab.h"
 #include "uet/base/time.h"
 #include "uet/pds/api.h"
 #include "uet/ses/api.h"
@@ -18,6 +17,7 @@
 #include "uet/ses/initiator.h"
 #include "uet/ses/message.h"
 #include "uet/ses/parameters.h"
+#include "uet/ses/posted_receives.h"
 #include "uet/ses/unexpected.h"
 
 namespace uet::ses {
@@ -74,7 +74,7 @@ class Receiver final : public PullClient {
   const Unexpected& unexpected() const { return unexpected_; }
 
   // No receive is bound to a message, and no message of one packet waits; receives may be posted.
-  bool idle() const { return bound_receives_ == 0 && unexpected_.in_use() == 0; }
+  bool idle() const { return receives_.bound() == 0 && unexpected_.in_use() == 0; }
 
  private:
   using PullList = IntrusiveList<RxMessage, PullTag>;
@@ -104,7 +104,6 @@ class Receiver final : public PullClient {
   void release_memory(RxMessage& message);
   void leave_queue(Envelope& message);
   void release(SingleMessage& message, wire::ReturnCode code);
-  Result<PostedReceive*> prepare(ReceiveQueue& queue, const ReceiveOp& op);
   Result<void> claim(PostedReceive& receive);
   PostedReceive* find_fitting(MatchQueue& lists, const MatchKey& key, std::uint64_t length);
   void offer(PostedReceive& receive);
@@ -113,21 +112,12 @@ class Receiver final : public PullClient {
   bool take(Envelope& message, PostedReceive& receive);
   bool take_single(SingleMessage& message, PostedReceive& receive);
   bool take_arriving(RxMessage& message, PostedReceive& receive);
-  void bind(const Envelope& message, Placement& placement, PostedReceive& receive);
   void bind(RxMessage& message, PostedReceive& receive);
-  PostedReceive& unbind(Placement& placement);
-  PostedReceive& withdraw(RxMessage& message);
   void restore(PostedReceive& receive);
-  Completion end_receive(const Envelope& message, Placement& placement, Status status,
-                         PostedReceive*& buffer);
   void complete_receive(RxMessage& message);
-  void report(CompletionSink& sink, const Completion& completion, PostedReceive* buffer);
-  void close(PostedReceive& receive);
-  void give_back(PostedReceive& receive, Status status);
   void mark_cancelled(ReceiveQueue& queue, const void* operation);
   void discard(Envelope& message);
   void drop_unexpected(RxMessage& message);
-  void release(PostedReceive& receive);
   // target_deferrable.cc
   bool may_park(const pds::RequestView& view, const wire::SesRequest& request,
                 const Context& context) const;
@@ -160,8 +150,7 @@ class Receiver final : public PullClient {
   Initiator& initiator_;
   Counters& counters_;
   Unexpected unexpected_;
-  Slab<PostedReceive> receives_;
-  Slab<MoreSlices> more_slices_;
+  PostedReceives receives_;
   IntrusiveList<ReceiveQueue, ShortOfRoomTag> short_of_room_;  // messages wait for receives there
   PullList deferred_;
   PullList waiting_;
@@ -170,8 +159,6 @@ class Receiver final : public PullClient {
   PullList restarting_;  // in order of time
   Time next_try_{};      // for those that wait
   std::uint32_t last_token_ = 0;
-  std::size_t bound_receives_ = 0;
-  std::uint64_t next_sequence_ = 0;
 };
 
 }  // namespace uet::ses
