@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
+
+#include "uet/ses/context.h"
 
 namespace uet::ses {
 namespace {
@@ -213,6 +216,13 @@ PostedReceive* MatchQueue::find_operation(const void* operation) {
     if (receive.operation == operation) return &receive;
   }
   return nullptr;
+}
+
+void leave_queue(Envelope& message) {
+  ReceiveOwner* owner = message.context->receives.owner;
+  void* const token = std::exchange(message.claimed_by, nullptr);
+  if (owner != nullptr && token != nullptr) owner->lost(token);
+  MatchQueue::remove(message);
 }
 
 }  // namespace uet::ses

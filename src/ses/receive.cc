@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Matches sends with receives, keeps unexpected messages, and completes both.
+// Posting and matching, and the ends of messages, receives and contexts.
 #include "uet/ses/receive.h"
 
 #include <algorithm>
@@ -29,23 +29,21 @@ Envelope* find_claimed(ReceiveQueue& queue, const void* operation) {
 }  // namespace
 
 Receiver::Receiver(const Parameters& parameters, PieceStore& pieces, ArrivingMessages& messages,
-                   Initiator& initiator, Counters& counters)
-    : answers_no_match_(parameters.no_match),
-      retries_(parameters.retries),
-      parks_(parameters.deferrable),
-      parked_limit_messages_(parameters.parked_per_context),
-      parked_timeout_(parameters.deferred_timeout),
-      host_copy_(parameters.host_copy),
-      messages_(messages),
-      initiator_(initiator),
-      counters_(counters),
-      unexpected_(parameters, pieces),
-      receives_(parameters.posted_receives, counters) {}
+                   Pulls& pulls, Counters& counters)
+    : messages_(messages),
+      memory_(parameters, pieces),
+      receives_(parameters.posted_receives, counters),
+      pulls_(messages),
+      rendezvous_(parameters.retries, messages, pulls_, pulls),
+      deferred_(parameters, messages, memory_, receives_, pulls_, pulls, counters),
+      unexpected_(parameters, messages, memory_, rendezvous_, deferred_, counters),
+      matched_({messages, memory_, receives_, rendezvous_, deferred_, unexpected_},
+               parameters.host_copy, counters) {}
 
 // ---- receives ----------------------------------------------------------------------------------
 
 Result<void> Receiver::receive(ReceiveQueue& queue, const ReceiveOp& op) {
-  if (!settle(queue)) return Error::Again;  // older receives come first
+  if (!serve(queue)) return Error::Again;  // older receives come first
   const auto prepared = receives_.open(queue, op);
   if (!prepared) return prepared.error();
   PostedReceive& receive = *prepared.value();
@@ -55,7 +53,7 @@ Result<void> Receiver::receive(ReceiveQueue& queue, const ReceiveOp& op) {
     return Error::Again;
   }
   offer(receive);
-  enable_generations(queue);
+  UnexpectedMessages::enable_generations(queue);
   return {};
 }
 
@@ -65,8 +63,8 @@ Result<void> Receiver::claim(PostedReceive& receive) {
       message != nullptr && (!receive.shared || message->context->sink.reserve_receive());
   if (room) {
     ReceiveQueue& queue = *receive.queue;  // the receive may be done
-    take(*message, receive);
-    enable_generations(queue);
+    matched_.take(*message, receive);
+    UnexpectedMessages::enable_generations(queue);
     return {};
   }
   receives_.release(receive);
@@ -92,13 +90,13 @@ bool Receiver::feed(PostedReceive& receive) {
       return true;
     }
     if (receive.room_by_message() && !message->context->sink.reserve_receive()) return false;
-    more = take(*message, receive);
+    more = matched_.take(*message, receive);
   }
   return true;
 }
 
 // Repeats feed() for the receives that it could not serve before. True when all are served.
-bool Receiver::settle(ReceiveQueue& queue) {
+bool Receiver::serve(ReceiveQueue& queue) {
   if (!queue.linked()) return true;
   for (MatchQueue* lists : {&queue.untagged, &queue.tagged}) {
     for (auto at = lists->posted.begin(); at != lists->posted.end();) {
@@ -111,61 +109,18 @@ bool Receiver::settle(ReceiveQueue& queue) {
   return true;
 }
 
-void Receiver::settle() {
+void Receiver::serve_all() {
   for (auto at = short_of_room_.begin(); at != short_of_room_.end();) {
     ReceiveQueue& queue = *at;
     ++at;
-    settle(queue);
+    serve(queue);
   }
-}
-
-void Receiver::bind(RxMessage& message, PostedReceive& receive) {
-  message.state = RxState::Matched;
-  receives_.bind(message, message, receive);
-}
-
-// Moves an unexpected message to its receive. True when the receive can take another one.
-bool Receiver::take(Envelope& message, PostedReceive& receive) {
-  MatchQueue::remove(message);
-  return message.single ? take_single(static_cast<SingleMessage&>(message), receive)
-                        : take_arriving(static_cast<RxMessage&>(message), receive);
-}
-
-bool Receiver::take_single(SingleMessage& message, PostedReceive& receive) {
-  Placement placement;
-  receives_.bind(message, placement, receive);
-  const bool more = receive.multi && !receive.closed;
-  placement.placed = scatter(receive.slices(), placement.base, message.payload(), host_copy_);
-  messages_.answer(message, placement, ReturnCode::Ok);
-  CompletionSink& sink = message.context->sink;
-  const ReceiveEnd ended = receives_.end(message, placement, Status::Ok);
-  unexpected_.release(message);
-  ++counters_.messages_received;
-  receives_.report(sink, ended);
-  return more;
-}
-
-bool Receiver::take_arriving(RxMessage& message, PostedReceive& receive) {
-  bind(message, receive);
-  const bool more = receive.multi && !receive.closed;
-  for (const Piece* piece = message.pieces; piece != nullptr; piece = piece->next) {
-    message.placed += scatter(receive.slices(), message.base + piece->offset,
-                              {piece->data, piece->length}, host_copy_);
-  }
-  messages_.answer(message, ReturnCode::Ok);  // what still comes is answered when it is there
-  release_memory(message);
-  if (message.parked) {
-    unpark(message);
-  } else if (message.complete()) {
-    eager_part_is_here(message);
-  }
-  return more;
 }
 
 Result<void> Receiver::cancel(ReceiveQueue& queue, const void* operation) {
   PostedReceive* receive = queue.untagged.find_operation(operation);
   if (receive == nullptr) receive = queue.tagged.find_operation(operation);
-  RxMessage* reserved = receive == nullptr ? find_reserved(queue, operation) : nullptr;
+  RxMessage* reserved = receive == nullptr ? deferred_.find_reserved(queue, operation) : nullptr;
   if (reserved != nullptr) receive = reserved->receive;
   if (receive == nullptr) {
     mark_cancelled(queue, operation);
@@ -173,7 +128,7 @@ Result<void> Receiver::cancel(ReceiveQueue& queue, const void* operation) {
   }
   if (receive->shared && !receive->multi && !queue.sink.reserve_receive()) return Error::Again;
   if (receive->linked()) MatchQueue::remove(*receive);
-  if (reserved != nullptr) leave_parked(*reserved);
+  if (reserved != nullptr) deferred_.leave(*reserved);
   receive->closed = receive->cancelled = true;
   if (receive->under_way == 0) receives_.give_back(*receive, Status::Cancelled);
   return {};
@@ -188,7 +143,7 @@ void Receiver::mark_cancelled(ReceiveQueue& queue, const void* operation) {
     if (asked) receive->cancelled = true;
   };
   messages_.for_each(mark);
-  for (RxMessage& message : waiting_) mark(message);
+  for (RxMessage& message : pulls_.waiting()) mark(message);
 }
 
 // ---- peeks -------------------------------------------------------------------------------------
@@ -211,8 +166,8 @@ Result<void> Receiver::peek(ReceiveQueue& queue, const PeekOp& op) {
     completion.length = message->request_length;
     describe(*message, completion);
     if (op.discard) {
-      discard(*message);
-      enable_generations(queue);
+      unexpected_.discard(*message);
+      UnexpectedMessages::enable_generations(queue);
     }
     if (op.claim && !op.claimed) {
       MatchQueue::remove(*message);
@@ -222,20 +177,6 @@ Result<void> Receiver::peek(ReceiveQueue& queue, const PeekOp& op) {
   }
   queue.sink.complete(completion);
   return {};
-}
-
-// The application does not want the message; its later packets are accepted and dropped.
-void Receiver::discard(Envelope& envelope) {
-  if (envelope.single) {
-    leave_queue(envelope);
-    return release(static_cast<SingleMessage&>(envelope), ReturnCode::Ok);
-  }
-  auto& message = static_cast<RxMessage&>(envelope);
-  drop_unexpected(message);
-  message.state = RxState::Error;
-  message.return_code = ReturnCode::Ok;
-  if (message.parked) return unpark(message);  // its sender wants to finish
-  if (message.complete()) dismiss(message);
 }
 
 // ---- sends -------------------------------------------------------------------------------------
@@ -255,195 +196,107 @@ PostedReceive* Receiver::find_fitting(MatchQueue& lists, const MatchKey& key,
 Response Receiver::on_send(const pds::RequestView& view, const wire::SesRequest& request,
                            Context& context, Time now) {
   if (wire::is_deferrable(request.opcode) && request.target_restart_token() != 0) {
-    RxMessage* parked = find_restarting(view, request, context);
+    RxMessage* parked = deferred_.find_restarting(view, request, context);
     if (parked != nullptr) return on_restarted(view, request, context, *parked);
   }
   ReceiveQueue& queue = context.receives;
   if (queue.owner != nullptr) return on_owned(view, request, context, now);
-  if (!settle(queue)) return nack_response(NackCode::NoResource);  // older messages come first
+  if (!serve(queue)) return nack_response(NackCode::NoResource);  // older messages come first
   PostedReceive* receive = find_fitting(queue.of(is_tagged(request.opcode)),
                                         match_key(view, request), request.request_length);  // 11
-  if (receive == nullptr) return on_unexpected(view, request, context, now);
+  if (receive == nullptr) return unexpected_.accept(view, request, context, now);
   RxMessage* message = messages_.open(view, request, context, RxState::Matched);
   if (message == nullptr) return nack_response(NackCode::NoSesMsgAvail);  // 17
   if (receive->room_by_message() && !context.sink.reserve_receive()) {
     messages_.release(*message);
     return nack_response(NackCode::NoResource);
   }
-  if (message->must_read) defer(*message);
-  bind(*message, *receive);
-  return place_matched(request, *message);
+  if (message->must_read) rendezvous_.begin(*message);
+  matched_.bind(*message, *receive);
+  return matched_.place(request, *message);
 }
 
 Response Receiver::on_later_send(const pds::RequestView& view, const wire::SesRequest& request,
                                  RxMessage& message) {
-  if (message.parked) return on_later_parked(request, message);
+  if (message.parked) return deferred_.on_later(request, message);
   if (ends_eager_part(request)) return end_eager_part(request, message);
-  return message.state == RxState::Matched ? place_matched(request, message)
-                                           : place_unexpected(view, request, message);
+  return message.state == RxState::Matched ? matched_.place(request, message)
+                                           : unexpected_.place(view, request, message);
 }
 
-Response Receiver::place_matched(const wire::SesRequest& request, RxMessage& message) {
-  message.placed += scatter(message.receive->slices(), message.base + request.message_offset,
-                            request.payload, host_copy_);
-  ArrivingMessages::account(message, request);
+// The sender saw that we drop what comes and ends the eager part where it stands (as SES-69).
+Response Receiver::end_eager_part(const wire::SesRequest& request, RxMessage& message) {
+  message.expected = request.message_offset;
+  message.read_from = std::min<std::uint64_t>(message.read_from, request.message_offset);
   const Response response = default_response(request, modified_length(message));
-  if (message.complete()) eager_part_is_here(message);
+  if (message.complete()) {
+    if (message.state == RxState::Matched) {
+      matched_.eager_part_is_here(message);
+    } else {
+      messages_.arrived(message);
+    }
+  }
   return response;
 }
 
-// Frees what was kept of the message, whose state remains.
-void Receiver::release_memory(RxMessage& message) {
-  unexpected_.release_memory(message);
-  // A parked message would else keep its own restart from opening.
-  if (!message.parked) messages_.count_in_progress(message);
+// The restart of a parked message: it goes to the receive of that one, if the application has not
+// discarded the message.
+Response Receiver::on_restarted(const pds::RequestView& view, const wire::SesRequest& request,
+                                Context& context, RxMessage& parked) {
+  if (parked.receive == nullptr) return deferred_.drop_restarted(view, request, context, parked);
+  RxMessage* message = deferred_.take_over(view, request, context, parked);
+  if (message == nullptr) return nack_response(NackCode::NoSesMsgAvail);
+  return matched_.place(request, *message);
 }
 
-// Refuses an unexpected message for lack of memory. It comes again when PDS retransmits the refused
-// packet (`code`), or when its sender restarts it: on ROD no message may overtake it (SES-52).
-Response Receiver::refuse(const pds::RequestView& view, const wire::SesRequest& request,
-                          Context& context, NackCode code) {
-  ++counters_.unexpected_refused;
-  // An owner does not announce the receives that would enable the generation again.
-  const bool silent = view.mode == DeliveryMode::Uud || context.receives.owner != nullptr;
-  if (!answers_no_match_ || silent) return nack_response(code);
-  // A message that is sent again must not leave a part behind that a receive has taken meanwhile.
-  if (!messages_.refuse(view, request, context, ReturnCode::NoMatch)) return nack_response(code);
-  ++counters_.no_match_answered;
-  if (view.mode == DeliveryMode::Rod) {
-    context.generation.enabled = false;
-    context.receives.disabled.push_back(context);
-  }
-  return explicit_response(request, ReturnCode::NoMatch, wire::List::Expected, 0,
-                           context.generation.value, true);
+// ---- asking senders ----------------------------------------------------------------------------
+
+void Receiver::progress(Time now) {
+  serve_all();
+  while (RxMessage* late = deferred_.expired(now)) drop_deferred(*late, ReturnCode::Dropped);
+  pulls_.ask_all(now, [&](RxMessage& message) {
+    return message.parked ? deferred_.ask(message, now) : rendezvous_.ask(message, now);
+  });
 }
 
-// Memory for unexpected messages is free again: accepts the refused ones, which come in their order
-// because the target refuses packets under way that still name the old generation.
-void Receiver::enable_generations(ReceiveQueue& queue) {
-  while (!queue.disabled.empty()) {
-    Generation& generation = queue.disabled.pop_front().generation;
-    ++generation.value.value;
-    generation.enabled = true;
-  }
+Time Receiver::next_deadline() {
+  const bool repeats = !short_of_room_.empty() || !pulls_.empty();
+  return std::min(repeats ? pulls_.next_try() : kNever, deferred_.deadline());
 }
 
-Response Receiver::on_unexpected(const pds::RequestView& view, const wire::SesRequest& request,
-                                 Context& context, Time now) {
-  const bool parks = may_park(view, request, context);
-  if (!parks && Unexpected::is_whole(request)) return keep_single(view, request, context);
-  RxMessage* message = messages_.open(view, request, context, RxState::Unexpected);
-  if (message == nullptr) return refuse(view, request, context, NackCode::NoSesMsgAvail);
-  if (!unexpected_.admit(*message, parks)) {
-    messages_.release(*message);
-    return refuse(view, request, context, NackCode::NoResource);
+void Receiver::pulled(RxMessage& message, Status status, bool not_consumed) noexcept {
+  if (message.parked) {
+    PostedReceive* receive = deferred_.asked(message, status, not_consumed);
+    if (receive != nullptr) restore(*receive);
+    return;
   }
-  if (message->must_read) defer(*message);
-  context.receives.of(message->tagged()).add(*message);
-  if (parks) {
-    ++counters_.unexpected_messages;
-    return park(request, *message, now);
+  switch (rendezvous_.pulled(message, status, not_consumed)) {
+    case RendezvousTarget::Outcome::None:
+      return;
+    case RendezvousTarget::Outcome::Whole:
+      return matched_.complete(message);
+    case RendezvousTarget::Outcome::Failed:
+      return matched_.fail(message, ReturnCode::Dropped,
+                           status == Status::PdsError ? Status::PeerLost : Status::Abandoned);
   }
-  const Response placed = place_unexpected(view, request, *message);
-  if (placed.nack) {
-    drop_unexpected(*message);
-    messages_.release(*message);
-    return refuse(view, request, context, *placed.nack);
-  }
-  ++counters_.unexpected_messages;
-  return placed;
-}
-
-// The whole message is here; as place_unexpected of its last packet.
-Response Receiver::keep_single(const pds::RequestView& view, const wire::SesRequest& request,
-                               Context& context) {
-  NackCode why{};
-  SingleMessage* message = unexpected_.keep_single(view, request, context, why);
-  if (message == nullptr) return refuse(view, request, context, why);
-  context.receives.of(message->tagged()).add(*message);
-  ++counters_.unexpected_messages;
-  const RiGeneration generation = context.generation.value;
-  if (!request.dc) {
-    return explicit_response(request, ReturnCode::Ok, wire::List::Overflow, request.request_length,
-                             generation, true);
-  }
-  message->answer_owed = true;
-  message->answer_psn = view.psn;
-  return provisional_response(request, generation);
-}
-
-// A message that can be read again is never refused: the answer to its first dropped packet says
-// that the target will read it. A sender that asks for delivery gets that answer in any case and
-// waits for our read, which comes when a receive has the message (SES-110, SES-111). A message that
-// cannot be read is answered then (SES-46, SES-48).
-Response Receiver::place_unexpected(const pds::RequestView& view, const wire::SesRequest& request,
-                                    RxMessage& message) {
-  bool dropped = false;
-  if (!request.payload.empty()) {
-    const Unexpected::Fate fate = unexpected_.keep(request, message);
-    if (fate == Unexpected::Fate::Refuse) return nack_response(NackCode::NoPktBuffer);
-    dropped = fate == Unexpected::Fate::ReadLater;
-    if (dropped) {
-      message.read_from = std::min<std::uint64_t>(message.read_from, request.message_offset);
-    }
-  }
-  ArrivingMessages::account(message, request);
-  const bool tell =
-      message.readable && !message.must_read && (dropped || message.delivery_complete);
-  if (tell) defer(message);
-  if (message.complete()) messages_.arrived(message);  // it only waits for its receive now
-  // Otherwise only the answer to the last packet says that no receive was posted (SES-45, SES-105):
-  // an earlier guaranteed response would hold CACK, and with it the sender, until its CLEAR has
-  // come; by then the application may have posted the receive and make no more progress.
-  const bool kept_until_wanted = request.eom && !(message.readable && message.must_read);
-  if (!tell && !kept_until_wanted) return default_response(request, modified_length(message));
-  if (!tell && message.delivery_complete) {
-    message.answer_owed = true;
-    message.answer_psn = view.psn;
-    return provisional_response(request, message.context->generation.value);
-  }
-  // Of a message without bytes OVERFLOW, 0 would say nothing that is not said of any unexpected
-  // one.
-  const bool told_later = tell && message.request_length == 0;
-  const wire::List list = told_later ? wire::List::ToBeRead : wire::List::Overflow;
-  return explicit_response(request, ReturnCode::Ok, list, tell ? 0 : modified_length(message),
-                           message.context->generation.value, true);
-}
-
-// An unexpected message that goes to no receive leaves its list.
-void Receiver::leave_queue(Envelope& message) {
-  ReceiveOwner* owner = message.context->receives.owner;
-  void* const token = std::exchange(message.claimed_by, nullptr);
-  if (owner != nullptr && token != nullptr) owner->lost(token);
-  MatchQueue::remove(message);
-}
-
-// Takes an unexpected message off its list and gives its memory back; its state remains.
-void Receiver::drop_unexpected(RxMessage& message) {
-  leave_queue(message);
-  release_memory(message);
-}
-
-// The end of a message that goes to no receive and is on no list.
-void Receiver::release(SingleMessage& message, ReturnCode code) {
-  messages_.answer(message, Placement{}, code);
-  unexpected_.release(message);
 }
 
 // ---- the end of messages -----------------------------------------------------------------------
 
-void Receiver::complete_receive(RxMessage& message) {
-  CompletionSink& sink = message.context->sink;
-  const ReceiveEnd ended = receives_.end(message, message, Status::Ok);
-  dismiss(message);
-  ++counters_.messages_received;
-  receives_.report(sink, ended);
+void Receiver::dismiss(RxMessage& message) {
+  if (message.parked) return messages_.arrived(message);
+  rendezvous_.dismiss(message);
+}
+
+void Receiver::drop_deferred(RxMessage& message, ReturnCode code) {
+  PostedReceive* receive = deferred_.drop(message, code);
+  if (receive != nullptr) restore(*receive);
 }
 
 void Receiver::end_message(RxMessage& message, ReturnCode code, Status status) {
-  if (message.parked) return drop_parked(message, code);
-  stop_reading(message);
-  if (message.state == RxState::Unexpected) drop_unexpected(message);
+  if (message.parked) return drop_deferred(message, code);
+  rendezvous_.stop(message);
+  if (message.state == RxState::Unexpected) unexpected_.drop(message);
   if (message.state != RxState::Matched) return messages_.abandon(message, code);
   const bool unused = status == Status::Abandoned && message.placed == 0;
   if (unused) {
@@ -451,14 +304,7 @@ void Receiver::end_message(RxMessage& message, ReturnCode code, Status status) {
     messages_.abandon(message, code);
     return restore(receive);
   }
-  fail_receive(message, code, status);
-}
-
-void Receiver::fail_receive(RxMessage& message, ReturnCode code, Status status) {
-  Context& context = *message.context;
-  const ReceiveEnd ended = receives_.end(message, message, status);
-  messages_.abandon(message, code);
-  receives_.report(context.sink, ended);
+  matched_.fail(message, code, status);
 }
 
 // Puts a receive that lost its message back into its old place in the queue.
@@ -475,7 +321,59 @@ void Receiver::restore(PostedReceive& receive) {
   }
 }
 
+// On the PDC that the message came on, or, if that has closed meanwhile, on any of its sender.
+void Receiver::abandoned(const pds::RequestView& view, const wire::SesRequest& request) {
+  const auto is_meant = [&](const RxMessage& message) {
+    if (message.message_id != request.message_id || message.leaving) return false;
+    if (message.pdc != PdcId{}) return message.pdc == view.pdc;
+    return message.source == view.source && message.initiator == request.initiator &&
+           message.job == request.job_id;
+  };
+  RxMessage* message = find_in(rendezvous_.eager(), is_meant);
+  if (message == nullptr) message = find_in(pulls_.waiting(), is_meant);
+  if (message == nullptr) message = deferred_.find(is_meant);
+  if (message != nullptr) end_message(*message, ReturnCode::Dropped, Status::Abandoned);
+}
+
+void Receiver::pdc_closed(PdcId pdc, bool orderly) {
+  deferred_.pdc_closed(pdc, orderly, [&](RxMessage& message) {  //
+    drop_deferred(message, ReturnCode::Dropped);
+  });
+  rendezvous_.pdc_closed(pdc, orderly, [&](RxMessage& message) {
+    end_message(message, ReturnCode::Dropped, Status::PeerLost);
+  });
+}
+
 // ---- the end of contexts -----------------------------------------------------------------------
+
+void Receiver::close_context(Context& context) {
+  context.closing = true;
+  ReceiveQueue& queue = context.receives;
+  unexpected_.close_context(context);
+  const auto release_receive = [&](PostedReceive& receive) {
+    if (queue.owner != nullptr) {
+      queue.owner->vanished(receive.operation);
+      receives_.release(receive);
+    } else if (queue.shared) {
+      restore(receive);
+    } else if (!receive.linked() && receive.under_way == 0) {
+      receives_.release(receive);
+    }
+  };
+  deferred_.close_context(context, release_receive);
+  rendezvous_.close_context(
+      context, [&](RxMessage& message) { release_receive(receives_.withdraw(message, message)); });
+  messages_.for_each([&](RxMessage& message) {
+    if (message.context != &context) return;
+    PostedReceive* receive =
+        message.state == RxState::Matched ? &receives_.withdraw(message, message) : nullptr;
+    messages_.release(message);
+    if (receive != nullptr) release_receive(*receive);
+  });
+  if (!context.generation.enabled) queue.disabled.remove(context);
+  if (!queue.shared) close_queue(queue);
+  UET_ASSERT(context.unexpected_bytes == 0);
+}
 
 void Receiver::close_queue(ReceiveQueue& queue) {
   for (MatchQueue* lists : {&queue.untagged, &queue.tagged}) {
@@ -486,6 +384,12 @@ void Receiver::close_queue(ReceiveQueue& queue) {
     }
   }
   if (queue.linked()) short_of_room_.remove(queue);
+}
+
+void Receiver::discard_all() {
+  rendezvous_.discard_all();
+  release_all(pulls_.waiting(), messages_);
+  deferred_.discard_all();
 }
 
 }  // namespace uet::ses

@@ -32,13 +32,13 @@ Response Receiver::on_owned(const pds::RequestView& view, const wire::SesRequest
     const auto receive = receives_.open(queue, op);
     UET_ASSERT(receive.ok());
     RxMessage* message = messages_.open(view, request, context, RxState::Matched);
-    if (message->must_read) defer(*message);
-    bind(*message, *receive.value());
-    return place_matched(request, *message);
+    if (message->must_read) rendezvous_.begin(*message);
+    matched_.bind(*message, *receive.value());
+    return matched_.place(request, *message);
   }
   context.sink.release_receive();
   if (found == ReceiveOwner::Found::NotNow) return nack_response(NackCode::NoResource);
-  const Response response = on_unexpected(view, request, context, now);
+  const Response response = unexpected_.accept(view, request, context, now);
   if (response.nack) {
     queue.owner->refused(token);
     return response;
@@ -59,13 +59,13 @@ Result<void> Receiver::receive_kept(Envelope& message, const ReceiveOp& op) {
     return Error::Again;
   }
   message.claimed_by = nullptr;
-  take(message, *receive.value());
+  matched_.take(message, *receive.value());
   return {};
 }
 
 void Receiver::discard_kept(Envelope& message) {
   message.claimed_by = nullptr;
-  discard(message);
+  unexpected_.discard(message);
 }
 
 }  // namespace uet::ses

@@ -35,7 +35,7 @@ Target::Target(const Parameters& parameters, PieceStore& pieces, ri::MrTable& re
       initiator_(initiator),
       counters_(counters),
       messages_(parameters.rx_messages, pieces, parameters.seed),
-      receiver_(parameters, pieces, messages_, initiator, counters),
+      receiver_(parameters, pieces, messages_, initiator.pulls(), counters),
       answers_(parameters, pieces) {}
 
 // Its owner has closed all contexts; read answers may still wait in a PDS that is gone.

@@ -54,6 +54,8 @@ const std::map<std::string, std::string> kNoSource = {
     {"test/unit/pds/return_direction_test.cc", "PDS section 20: read data and their ACKs"},
     {"test/unit/ses/multi_receive_test.cc", "the multi-receive part of receive.cc"},
     {"test/unit/ses/peek_test.cc", "the peek and claim part of receive.cc"},
+    {"test/unit/ses/receive_rendezvous_test.cc", "rendezvous_target.cc between two Ses objects"},
+    {"test/unit/ses/target_deferrable_test.cc", "deferred_receives.cc between two Ses objects"},
     {"test/unit/ses/shared_receive_test.cc", "the shared queue part of receive.cc"},
     {"test/unit/ses/target_error_test.cc", "IE and MSG_ERROR at target.cc and receive.cc"},
     {"test/unit/ses/target_job_test.cc", "jobs and addressing at target.cc and rudi.cc"},

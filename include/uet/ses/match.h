@@ -132,6 +132,10 @@ class ReceiveQueue : public ListNode<ShortOfRoomTag> {
   IntrusiveList<Context, DisabledTag> disabled;    // generations that the next receive enables
 };
 
+// Takes an unexpected message that goes to no receive off its list. If it was kept for the owner of
+// the queue, informs the owner.
+void leave_queue(Envelope& message);
+
 // The messages that a receive or a peek of the queue is for. `Op`: ReceiveOp or PeekOp.
 template <class Op>
 void set_criteria(MatchCriteria& criteria, const ReceiveQueue& queue, const Op& op) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The messages in progress at either end and the memory they lie in. Data only: initiator.cc,
-// target.cc and receive.cc decide what happens to them.
+// target.cc and the objects of the receiver decide what happens to them.
 #pragma once
 
 #include <array>
@@ -331,7 +331,7 @@ struct RxMessage : Envelope, Placement, ListNode<ArrivingTag>, ListNode<PullTag>
   bool undelivered = false;     // no receive will get it; the sender is informed
   std::uint16_t tries = 0;      // of its reads, that the sender's FEP did not consume
   std::uint64_t read_from = 0;  // the bytes before it are here, or requested
-  // A deferrable send of which nothing was kept (target_deferrable.cc).
+  // A deferrable send of which nothing was kept (deferred_receives.h).
   bool parked = false;
   std::uint32_t restart_token = 0;  // ours; not 0: it has been asked for
   Time parked_since{};              // or asked for, since

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The memory of unexpected messages, and the one policy of who has it: what of a message is kept,
-// what is read again later, and what is refused. Knows no queue and answers no packet; receive.cc
-// does.
+// what is read again later, and what is refused. Knows no queue and answers no packet;
+// unexpected_messages.h does.
 //
 // Bounds: the memory of an endpoint, of which one host has at most three times what is free
 // (Shares); the memory of one host in all endpoints of the FEP; and 7/8 of the FEP's payload

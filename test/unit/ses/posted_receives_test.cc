@@ -21,12 +21,12 @@ class PostedReceivesTest : public ReceiverTest {
     return receives.end(message, placement, status);
   }
 
-  Bytes memory = Bytes(100);
+  Bytes place = Bytes(100);
   int operation = 0;
 };
 
 TEST_F(PostedReceivesTest, FullQueueAndBadSlicesAreRefused) {
-  const IoSlice slice = slice_of(memory);
+  const IoSlice slice = slice_of(place);
   ReceiveOp op;
   op.local = {&slice, 1};
   ReceiveQueue queue(1, false, false, sink);
@@ -42,18 +42,18 @@ TEST_F(PostedReceivesTest, FullQueueAndBadSlicesAreRefused) {
 }
 
 TEST_F(PostedReceivesTest, EndReportsTheOperationAndFreesIt) {
-  PostedReceive& posted = receive(memory, &operation);
+  PostedReceive& posted = receive(place, &operation);
   const ReceiveEnd ended = pass(posted, 60);
   EXPECT_EQ(ended.completion.context, &operation);
   EXPECT_EQ(ended.completion.length, 60u);
-  EXPECT_EQ(ended.completion.buffer, memory.data());
+  EXPECT_EQ(ended.completion.buffer, place.data());
   EXPECT_EQ(ended.completion.status, Status::Ok);
   EXPECT_EQ(ended.buffer, nullptr);
   EXPECT_EQ(context.receives.count, 0u);
 }
 
 TEST_F(PostedReceivesTest, Ses42_LongerMessageIsTruncated) {
-  const ReceiveEnd ended = pass(receive(memory), 130);
+  const ReceiveEnd ended = pass(receive(place), 130);
   EXPECT_EQ(ended.completion.status, Status::Truncated);
   EXPECT_EQ(ended.completion.length, 100u);
   EXPECT_EQ(ended.completion.excess, 30u);
@@ -61,16 +61,16 @@ TEST_F(PostedReceivesTest, Ses42_LongerMessageIsTruncated) {
 }
 
 TEST_F(PostedReceivesTest, CancelledReceiveThatFailsIsCancelled) {
-  PostedReceive& failed = receive(memory);
+  PostedReceive& failed = receive(place);
   failed.cancelled = true;
   EXPECT_EQ(pass(failed, 10, Status::PeerLost).completion.status, Status::Cancelled);
-  PostedReceive& succeeded = receive(memory);
+  PostedReceive& succeeded = receive(place);
   succeeded.cancelled = true;
   EXPECT_EQ(pass(succeeded, 10).completion.status, Status::Ok);
 }
 
 TEST_F(PostedReceivesTest, MultiReceiveIsReleasedByItsLastMessage) {
-  PostedReceive& buffer = receive(memory, &operation, 50, true);
+  PostedReceive& buffer = receive(place, &operation, 50, true);
   context.receives.untagged.put(buffer);
   const ReceiveEnd first = pass(buffer, 40);
   EXPECT_TRUE(first.completion.multi);
@@ -78,13 +78,13 @@ TEST_F(PostedReceivesTest, MultiReceiveIsReleasedByItsLastMessage) {
   EXPECT_TRUE(buffer.linked()) << "60 bytes are left, at least 50 are needed";
   EXPECT_FALSE(buffer.fits(61));
   const ReceiveEnd second = pass(buffer, 20);
-  EXPECT_EQ(second.completion.buffer, memory.data() + 40);
+  EXPECT_EQ(second.completion.buffer, place.data() + 40);
   EXPECT_TRUE(second.completion.released);
   EXPECT_EQ(context.receives.count, 0u);
 }
 
 TEST_F(PostedReceivesTest, CloseReturnsTheUnusedBuffer) {
-  PostedReceive& buffer = receive(memory, &operation, 1, true);
+  PostedReceive& buffer = receive(place, &operation, 1, true);
   context.receives.untagged.put(buffer);
   receives.close(buffer);
   ASSERT_EQ(sink.all.size(), 1u);
@@ -95,7 +95,7 @@ TEST_F(PostedReceivesTest, CloseReturnsTheUnusedBuffer) {
 
 // A failed message does not return the buffer by itself: another completion does.
 TEST_F(PostedReceivesTest, FailedLastMessageReportsTheBufferToo) {
-  PostedReceive& buffer = receive(memory, &operation, 50, true);
+  PostedReceive& buffer = receive(place, &operation, 50, true);
   context.receives.untagged.put(buffer);
   const ReceiveEnd ended = pass(buffer, 90, Status::PeerLost);
   ASSERT_EQ(ended.buffer, &buffer);
@@ -107,7 +107,7 @@ TEST_F(PostedReceivesTest, FailedLastMessageReportsTheBufferToo) {
 }
 
 TEST_F(PostedReceivesTest, Ses113_WithdrawnMessageLeavesNoTrace) {
-  PostedReceive& buffer = receive(memory, &operation, 1, true);
+  PostedReceive& buffer = receive(place, &operation, 1, true);
   context.receives.untagged.put(buffer);
   const std::size_t entries = sink.receive_room;
   ASSERT_TRUE(sink.reserve_receive());
