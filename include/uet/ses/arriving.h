@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The states of messages that arrive (SES-29): allocated with the first packet of a message, found
 // by its later packets, freed when no packet of it is missing and no data are kept. The rules for
-// messages are not here but in the objects that use this class: Target, and the objects of the receiver.
+// messages are not here but in the objects that use this class: Target, and the objects of the
+// receiver.
 //
 // Messages in progress are bounded by a capacity of which each host has a share (Shares). Each PDC
 // may have one more for the packet that holds its CACK: its later packets may be what the messages

@@ -20,7 +20,7 @@
 #include "uet/ses/message.h"
 #include "uet/ses/parameters.h"
 #include "uet/ses/read_answers.h"
-#include "uet/ses/receive.h"
+#include "uet/ses/receiver.h"
 #include "uet/ses/request_checks.h"
 #include "uet/ses/return_code.h"
 
