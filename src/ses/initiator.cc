@@ -372,17 +372,6 @@ void Initiator::pdc_closed(PdcId pdc, std::optional<pds::PdsError> error, Time n
 
 // ---- what a target asks ------------------------------------------------------------------------
 
-void Initiator::read_served(TxMessage& message, bool reaches_end, std::uint32_t length,
-                            std::uint32_t read_length, Time now) {
-  rendezvous_.served(message, reaches_end, length, read_length, now);
-  finish_if_done(message);
-}
-
-void Initiator::reader_gave_up(TxMessage& message) {
-  message.fail(wire::ReturnCode::Dropped);
-  finish_if_done(message);
-}
-
 wire::ReturnCode Initiator::restart(const wire::SesRequest& request, const FepAddress& source,
                                     Time now) {
   const DeferredSends::Restart restart = deferred_.restart(request, source, now);

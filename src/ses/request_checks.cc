@@ -8,6 +8,13 @@ namespace uet::ses {
 using wire::ReturnCode;
 using wire::SesOpcode;
 
+bool RequestChecks::decode(const pds::RequestView& view, Request& request) const {
+  if (!Request::decode(view.next_hdr, view.bytes, request) || request.version != 0) return false;
+  const bool one_packet = request.som && request.request_length <= payload_mtu_;
+  if (request.opcode == SesOpcode::Read && one_packet) request.eom = true;
+  return true;
+}
+
 // A small RMA request has its key where others have the resource index (SES-5): it comes through
 // the context that its region is bound to, or any of the process.
 RequestChecks::Addressed RequestChecks::address(const Request& request) const {

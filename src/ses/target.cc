@@ -5,12 +5,10 @@
 
 #include <algorithm>
 
-#include "uet/ses/rendezvous.h"
 #include "uet/ses/return_code.h"
 
 namespace uet::ses {
 
-using pds::NackCode;
 using pds::Response;
 using wire::ReturnCode;
 using wire::SesOpcode;
@@ -30,13 +28,16 @@ bool is_stale(const RxMessage& message, const wire::SesRequest& request) {
 Target::Target(const Parameters& parameters, PieceStore& pieces, ri::MrTable& regions,
                const ri::RiTable& contexts, Initiator& initiator, Counters& counters)
     : payload_mtu_(parameters.payload_mtu),
-      host_copy_(parameters.host_copy),
       checks_(parameters.payload_mtu, regions, contexts),
       initiator_(initiator),
       counters_(counters),
       messages_(parameters.rx_messages, pieces, parameters.seed),
       receiver_(parameters, pieces, messages_, initiator.pulls(), counters),
-      answers_(parameters, pieces) {}
+      answers_(parameters, pieces),
+      errors_(messages_, counters),
+      rma_(parameters, checks_, messages_, answers_, errors_, counters),
+      atomics_(parameters.payload_mtu, checks_, answers_, errors_, counters),
+      reads_(parameters.payload_mtu, checks_, initiator, answers_, errors_) {}
 
 // Its owner has closed all contexts; read answers may still wait in a PDS that is gone.
 Target::~Target() {
@@ -53,12 +54,12 @@ Response Target::rx_req(const View& view, Time now) {
     if (!take_datagram(view, now)) ++counters_.datagrams_dropped;  // PDS-193
     return {};
   }
-  if (view.mode == DeliveryMode::Rudi) return on_rudi(view, now);
-  messages_.set_time(now);
   Request request;
-  if (!decode(view, request)) return error(Request{}, ReturnCode::Uncor);  // step 1
-  ReturnCode code = check_opcode(request);                                 // 2
-  if (code != ReturnCode::Ok) return error(request, code);
+  if (!checks_.decode(view, request)) return errors_.malformed();  // step 1
+  if (view.mode == DeliveryMode::Rudi) return rma_.rudi(view, request, now);
+  messages_.set_time(now);
+  ReturnCode code = check_opcode(request);  // 2
+  if (code != ReturnCode::Ok) return errors_.answer(request, code);
   if (request.opcode == SesOpcode::NoOp) return default_response(request, 0);
   if (request.opcode == SesOpcode::MsgError) return on_msg_error(view, request);
   if (request.opcode == SesOpcode::DeferrableRtr) return on_restart(view, request, now);
@@ -71,45 +72,22 @@ Response Target::rx_req(const View& view, Time now) {
     if (message != nullptr) messages_.release(*message);
   }
 
-  if (request.opcode == SesOpcode::Read && is_message_key(checks_.key(request))) {
-    return on_message_read(view, request, now);
-  }
+  if (reads_.is_meant(request)) return reads_.serve(view, request, now);
   const RequestChecks::Addressed addressed = checks_.address(request);  // 3, 4
   if (addressed.code != ReturnCode::Ok) {
-    Response nobody = error(request, addressed.code);
+    Response nobody = errors_.answer(request, addressed.code);
     nobody.to_nobody = true;
     return nobody;
   }
   Context& context = *addressed.context;
   code = check_context(context, request, payload_mtu_);  // 6 to 10
-  if (code != ReturnCode::Ok) return refuse(view, request, context, code);
-  if (request.opcode == SesOpcode::Write) return on_write(view, request, context);
-  if (request.opcode == SesOpcode::Read) return on_read(view, request, context, now);
-  if (wire::has_atomic_extension(request.opcode)) return on_atomic(view, request, context, now);
-  return on_send(view, request, context, now);
-}
-
-// Step 1. Some initiators leave EOM out of a READ that is one packet (WIRE 3.12).
-bool Target::decode(const View& view, Request& request) {
-  if (!Request::decode(view.next_hdr, view.bytes, request) || request.version != 0) {
-    ++counters_.malformed;
-    return false;
+  if (code != ReturnCode::Ok) return errors_.refuse(view, request, context, code);
+  if (request.opcode == SesOpcode::Write) return rma_.write(view, request, context);
+  if (request.opcode == SesOpcode::Read) return rma_.read(view, request, context, now);
+  if (wire::has_atomic_extension(request.opcode)) {
+    return atomics_.execute(view, request, context, now);
   }
-  const bool one_packet = request.som && request.request_length <= payload_mtu_;
-  if (request.opcode == SesOpcode::Read && one_packet) request.eom = true;
-  return true;
-}
-
-Response Target::error(const Request& request, ReturnCode code, RiGeneration generation) {
-  ++counters_.errors_answered;
-  return explicit_response(request, code, wire::List::Expected, 0, generation, true);
-}
-
-// Answers with an error, and remembers it for the rest of the message.
-Response Target::refuse(const View& view, const Request& request, Context& context,
-                        ReturnCode code) {
-  (void)messages_.refuse(view, request, context, code);  // else each packet is judged again
-  return error(request, code, context.generation.value);
+  return on_send(view, request, context, now);
 }
 
 Response Target::on_later_packet(const View& view, const Request& request, RxMessage& message) {
@@ -136,95 +114,39 @@ Response Target::on_later_packet(const View& view, const Request& request, RxMes
 Response Target::fail(const Request& request, RxMessage& message, ReturnCode code) {
   ArrivingMessages::account(message, request);
   receiver_.end_message(message, code, Status::Abandoned);
-  return error(request, code);
+  return errors_.answer(request, code);
 }
 
 Response Target::on_send(const View& view, const Request& request, Context& context, Time now) {
   const ReturnCode code = checks_.send(request, context);
-  if (code != ReturnCode::Ok) return refuse(view, request, context, code);
+  if (code != ReturnCode::Ok) return errors_.refuse(view, request, context, code);
   return receiver_.on_send(view, request, context, now);  // 11
-}
-
-// ---- RMA ---------------------------------------------------------------------------------------
-
-Response Target::on_write(const View& view, const Request& request, Context& context) {
-  const RequestChecks::Permission allowed = checks_.write(request, context);
-  if (allowed.code != ReturnCode::Ok) return refuse(view, request, context, allowed.code);
-  RxMessage* message = messages_.open(view, request, context, RxState::Writing);
-  if (message == nullptr) return nack_response(NackCode::NoSesMsgAvail);  // 17
-  const Response response = place_write(request, *message, allowed.memory);
-  if (response.nack) messages_.release(*message);
-  return response;
 }
 
 // The region may have been closed since the first packet (SES-140).
 Response Target::on_later_write(const Request& request, RxMessage& message) {
   const RequestChecks::Permission allowed = checks_.later_write(request, *message.context);
   if (allowed.code != ReturnCode::Ok) return fail(request, message, allowed.code);
-  return place_write(request, message, allowed.memory);
+  return rma_.place(request, message, allowed.memory);
 }
 
-// `access`: where byte 0 of the message lies. With immediate data the last byte is taken only when
-// its completion can be taken too (SES-79).
-Response Target::place_write(const Request& request, RxMessage& message,
-                             const ri::MrAccess& access) {
-  CompletionSink& sink = message.context->sink;
-  const bool has_data = request.som ? request.hd : message.has_data;
-  const bool ends = (message.som_seen || request.som) &&
-                    message.received + request.payload.size() == message.expected;
-  if (ends && has_data && !sink.can_take_event()) return nack_response(NackCode::NoResource);
-  if (!request.payload.empty()) {
-    access.place(host_copy_, request.message_offset, request.payload);
+// DATAGRAM_SEND (SES-77): a send of one packet that may get lost. The initiator hears nothing of
+// it, so that the target drops the datagrams that it cannot take; matching is that of every other
+// untagged send. Some initiators call it SEND and give it a message id, which says nothing here
+// (WIRE 3.12). False: it is dropped.
+bool Target::take_datagram(const View& view, Time now) {
+  Request request;
+  const bool parsed = Request::decode(view.next_hdr, view.bytes, request) && request.version == 0;
+  const bool sends = request.opcode == SesOpcode::DatagramSend || request.opcode == SesOpcode::Send;
+  if (!parsed || !sends || !is_single(request)) {
+    ++counters_.malformed;
+    return false;
   }
-  ArrivingMessages::account(message, request);
-  if (ends) complete_write(message, has_data, access);
-  return default_response(request, request.request_length);
-}
-
-// The last byte of a write has been placed.
-void Target::complete_write(RxMessage& message, bool has_data, const ri::MrAccess& access) {
-  CompletionSink& sink = message.context->sink;
-  Completion completion;
-  completion.kind = Kind::RemoteWrite;
-  completion.length = message.request_length;
-  completion.has_data = true;
-  completion.data = message.data;
-  completion.source = message.source;
-  completion.source_initiator = message.initiator;
-  messages_.release(message);
-  ++counters_.messages_received;
-  access.executed(ri::kRemoteWrite, completion.length);
-  if (has_data) {
-    sink.complete(completion);
-  } else {
-    sink.remote_access(Kind::Write, completion.length);
-  }
-}
-
-// Executed at once, so that a write that follows cannot change what is read (SES-126). Few data
-// ride in the ACK, others in the return direction; the response then only accepts the request
-// (PDS-195).
-Response Target::on_read(const View& view, const Request& request, Context& context, Time now) {
-  const RequestChecks::Permission allowed = checks_.read(request, context);
-  if (allowed.code != ReturnCode::Ok) return refuse(view, request, context, allowed.code);
-  const ri::MrAccess& access = allowed.memory;
-  const ReadPiece asked = read_piece(request, payload_mtu_);
-  Response response = default_response(request, request.request_length);
-  if (asked.length > 0) {
-    std::byte* data = answers_.open(view, request, asked, response, now);
-    if (data == nullptr) return nack_response(NackCode::NoResource);
-    access.fetch({data, asked.length}, asked.offset);
-  }
-  if (request.eom && view.mode != DeliveryMode::Rudi) {  // RUDI may come again: not counted
-    access.executed(ri::kRemoteRead, request.request_length);
-    context.sink.remote_access(Kind::Read, request.request_length);
-  }
-  return response;
-}
-
-void Target::answer_done(ReadAnswer& answer) {
-  TxMessage* source = answers_.done(answer);
-  if (source != nullptr) initiator_.answer_done(*source);
+  const RequestChecks::Addressed addressed = checks_.address(request);  // 3, 4
+  if (addressed.code != ReturnCode::Ok) return false;
+  Context& context = *addressed.context;
+  if (!checks_.datagram(request, context)) return false;
+  return !on_send(view, request, context, now).nack;
 }
 
 // ---- the end of messages -----------------------------------------------------------------------
@@ -246,7 +168,7 @@ Response Target::on_msg_error(const View& view, const Request& request) {
 Response Target::on_restart(const View& view, const Request& request, Time now) {
   const ReturnCode code =
       is_single(request) ? initiator_.restart(request, view.source, now) : ReturnCode::OpViolation;
-  return code == ReturnCode::Ok ? default_response(request, 0) : error(request, code);
+  return code == ReturnCode::Ok ? default_response(request, 0) : errors_.answer(request, code);
 }
 
 void Target::pdc_closed(PdcId pdc, bool orderly) {

@@ -67,15 +67,10 @@ class Initiator {
   // Return data: a request packet in the return direction (SES-83).
   pds::Response rx_data(const pds::RequestView& request, Time now);
 
-  // For a target that is told to read a message of this FEP. The message: RendezvousSource::find.
-  const RendezvousSource& readable() const { return rendezvous_; }
-  // As RendezvousSource::served.
-  void read_served(TxMessage& message, bool reaches_end, std::uint32_t length,
-                   std::uint32_t read_length, Time now);
-  // The reader cannot deliver the message.
-  void reader_gave_up(TxMessage& message);
-  // A read answer that pointed to the memory of the message needs it no longer.
-  void answer_done(TxMessage& message) { finish_if_done(message); }
+  // The sends of this FEP that their targets may read; finish_if_done() follows each change of one.
+  RendezvousSource& readable() { return rendezvous_; }
+  // Ends the operation if nothing more is to come of it.
+  void finish_if_done(TxMessage& message);
   // DEFERRABLE_RTR: the FEP `source` has a receive now for a message that it had put off.
   wire::ReturnCode restart(const wire::SesRequest& request, const FepAddress& source, Time now);
   // The requests of this FEP to the senders of messages to it: reads and restarts.
@@ -107,7 +102,6 @@ class Initiator {
   void abandon(TxMessage& message, Time now);
   bool send_error(TxMessage& message, Time now);
   void all_answered(TxMessage& message, Time now);
-  void finish_if_done(TxMessage& message);
   void finish(TxMessage& message, Status status);
   void release(TxMessage& message);
 

@@ -30,6 +30,8 @@ class RequestChecks {
   RequestChecks(std::uint32_t payload_mtu, ri::MrTable& regions, const ri::RiTable& contexts)
       : payload_mtu_(payload_mtu), regions_(regions), contexts_(contexts) {}
 
+  // Step 1. Some initiators leave EOM out of a READ that is one packet (WIRE 3.12).
+  bool decode(const pds::RequestView& view, Request& request) const;
   // The memory key that an RMA request names.
   Rkey key(const Request& request) const { return memory_key(request, regions_); }
   // Steps 3 and 4: the context that is addressed.

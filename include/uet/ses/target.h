@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Request packets -> checks -> memory, completions and responses. Decides whether a message may
-// touch memory and serves RMA; sends go on to the receiver. Knows no PSN and sends nothing but the
-// answers to reads.
+// Request packets -> checks -> memory, completions and responses. Finds the message of a packet and
+// passes what is checked to the object of its kind: the receiver, RmaTarget, AtomicTarget or
+// MessageReads. Knows no PSN and sends nothing but the answers to reads.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +14,19 @@
 #include "uet/ri/ri_table.h"
 #include "uet/ses/api.h"
 #include "uet/ses/arriving.h"
+#include "uet/ses/atomic_target.h"
 #include "uet/ses/context.h"
 #include "uet/ses/counters.h"
 #include "uet/ses/initiator.h"
 #include "uet/ses/message.h"
+#include "uet/ses/message_reads.h"
 #include "uet/ses/parameters.h"
 #include "uet/ses/read_answers.h"
 #include "uet/ses/receiver.h"
 #include "uet/ses/request_checks.h"
 #include "uet/ses/return_code.h"
+#include "uet/ses/rma_target.h"
+#include "uet/ses/target_errors.h"
 
 namespace uet::ses {
 
@@ -49,7 +53,7 @@ class Target {
                                      pds::PreparedPacket& prepared) {
     return ReadAnswers::next_packet(answer, packet, prepared);
   }
-  void answer_done(ReadAnswer& answer);
+  void answer_done(ReadAnswer& answer) { reads_.answer_done(answer); }
 
   // No message arrives, waits or is bound; receives may be posted.
   bool idle() const;
@@ -58,34 +62,25 @@ class Target {
   using View = pds::RequestView;
   using Request = wire::SesRequest;
 
-  bool decode(const View& view, Request& request);
   bool take_datagram(const View& view, Time now);
-  pds::Response on_rudi(const View& view, Time now);
   pds::Response on_send(const View& view, const Request& request, Context& context, Time now);
-  pds::Response on_write(const View& view, const Request& request, Context& context);
-  pds::Response on_read(const View& view, const Request& request, Context& context, Time now);
-  pds::Response on_atomic(const View& view, const Request& request, Context& context, Time now);
-  pds::Response on_message_read(const View& view, const Request& request, Time now);
   pds::Response on_msg_error(const View& view, const Request& request);
   pds::Response on_restart(const View& view, const Request& request, Time now);
   pds::Response on_later_packet(const View& view, const Request& request, RxMessage& message);
   pds::Response on_later_write(const Request& request, RxMessage& message);
-  pds::Response error(const Request& request, wire::ReturnCode code, RiGeneration generation = {});
-  pds::Response refuse(const View& view, const Request& request, Context& context,
-                       wire::ReturnCode code);
   pds::Response fail(const Request& request, RxMessage& message, wire::ReturnCode code);
 
-  pds::Response place_write(const Request& request, RxMessage& message, const ri::MrAccess& access);
-  void complete_write(RxMessage& message, bool has_data, const ri::MrAccess& access);
-
   const std::uint32_t payload_mtu_;
-  HostCopy* const host_copy_;
   const RequestChecks checks_;
   Initiator& initiator_;
   Counters& counters_;
   ArrivingMessages messages_;
   Receiver receiver_;
   ReadAnswers answers_;
+  TargetErrors errors_;
+  RmaTarget rma_;
+  AtomicTarget atomics_;
+  MessageReads reads_;
 };
 
 }  // namespace uet::ses

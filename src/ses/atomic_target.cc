@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Atomics at the target: all checks and the allocation of the answer come first, because an atomic
-// must be answered once it has been executed, and must never run again (SES-93, SES-94).
+// From a checked request to the operands of atomic.h, and its answer.
+#include "uet/ses/atomic_target.h"
+
 #include <array>
 
 #include "uet/ses/atomic.h"
-#include "uet/ses/target.h"
+#include "uet/ses/return_code.h"
 
 namespace uet::ses {
 
@@ -47,11 +48,12 @@ std::uint8_t access_of(const wire::SesRequest& request) {
 
 }  // namespace
 
-Response Target::on_atomic(const View& view, const Request& request, Context& context, Time now) {
+Response AtomicTarget::execute(const pds::RequestView& view, const wire::SesRequest& request,
+                               Context& context, Time now) {
   const AtomicExtent extent = atomic_extent(request, payload_mtu_);
   const RequestChecks::Permission allowed = checks_.atomic(request, context, extent);
   if (allowed.code != ReturnCode::Ok) {
-    return error(request, allowed.code, context.generation.value);
+    return errors_.answer(request, allowed.code, context.generation.value);
   }
   const ri::MrAccess& access = allowed.memory;
 
@@ -64,7 +66,7 @@ Response Target::on_atomic(const View& view, const Request& request, Context& co
     work.results = answers_.open(view, request, asked, response, now);
     if (work.results == nullptr) return nack_response(pds::NackCode::NoResource);
   }
-  execute(work);
+  ses::execute(work);
   ++counters_.messages_received;
   access.executed(access_of(request), extent.length);
   context.sink.remote_access(kind_of(request), extent.length);

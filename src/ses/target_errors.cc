@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "uet/ses/target_errors.h"
+
+#include "uet/ses/return_code.h"
+
+namespace uet::ses {
+
+using pds::Response;
+using wire::ReturnCode;
+
+Response TargetErrors::answer(const wire::SesRequest& request, ReturnCode code,
+                              RiGeneration generation) {
+  ++counters_.errors_answered;
+  return explicit_response(request, code, wire::List::Expected, 0, generation, true);
+}
+
+Response TargetErrors::refuse(const pds::RequestView& view, const wire::SesRequest& request,
+                              Context& context, ReturnCode code) {
+  (void)messages_.refuse(view, request, context, code);  // else each packet is judged again
+  return answer(request, code, context.generation.value);
+}
+
+Response TargetErrors::malformed() {
+  ++counters_.malformed;
+  return answer(wire::SesRequest{}, ReturnCode::Uncor);
+}
+
+}  // namespace uet::ses
