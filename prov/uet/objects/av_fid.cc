@@ -147,7 +147,8 @@ int AvFid::close() noexcept {
 void AvFid::forget_ports() noexcept {
   if (engine_.dead()) return;
   const Guard guard(engine_.lock());
-  av_.for_each([&](const av::UetAddress& entry) { engine_.fep().unlearn(entry.fep()); });
+  fep::Fep& fep = engine_.fep();  // clang's analysis does not see the lock inside the lambda
+  av_.for_each([&fep](const av::UetAddress& entry) { fep.unlearn(entry.fep()); });
 }
 
 int AvFid::bind(struct fid* other) noexcept {
