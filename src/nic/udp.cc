@@ -140,29 +140,6 @@ NicCaps find_caps(const FabricAddress& ip, std::string& message) {
   return caps;
 }
 
-std::uint8_t tos_of(std::uint8_t dscp, Ecn ecn) {
-  return static_cast<std::uint8_t>((dscp << 2) | static_cast<std::uint8_t>(ecn));
-}
-
-std::uint8_t tos_of(const Packet& packet) { return tos_of(packet.dscp, packet.ecn); }
-
-template <class T>
-void append_control(msghdr& header, std::byte* control, int level, int type, T value) {
-  auto* item = reinterpret_cast<cmsghdr*>(control + header.msg_controllen);
-  item->cmsg_level = level;
-  item->cmsg_type = type;
-  item->cmsg_len = CMSG_LEN(sizeof value);
-  std::memcpy(CMSG_DATA(item), &value, sizeof value);
-  header.msg_controllen += CMSG_SPACE(sizeof value);
-}
-
-template <class T>
-T control_value(const cmsghdr* item) {
-  T value{};
-  std::memcpy(&value, CMSG_DATA(item), sizeof value);
-  return value;
-}
-
 bool queue_full(int error) { return error == EAGAIN || error == ENOBUFS || error == ENOMEM; }
 
 // Errors that a train may get although its packets would be sent one by one.
@@ -318,25 +295,7 @@ UdpNic::UdpNic(FileDescriptor fd, Senders senders, const UdpOptions& options, Ud
       port_dropped_(std::move(binding.dropped)),
       port_dropped_before_(port_dropped_ ? port_dropped_() : 0),
       gso_(options.gso),
-      usual_tos_(options.usual_tos),
-      rx_storage_(std::make_unique_for_overwrite<std::byte[]>(kRxBuffers * kRxBufferBytes)) {
-  for (std::size_t i = 0; i < kRxBuffers; ++i) {
-    rx_messages_[i].buffer = {rx_storage_.get() + i * kRxBufferBytes, kRxBufferBytes};
-    msghdr& header = rx_headers_[i].msg_hdr;
-    header.msg_name = &rx_messages_[i].from;
-    header.msg_iov = &rx_messages_[i].buffer;
-    header.msg_iovlen = 1;
-    header.msg_namelen = sizeof(SocketAddress);
-    header.msg_control = rx_messages_[i].control.data();
-    header.msg_controllen = kRxControlBytes;
-  }
-  for (std::size_t i = 0; i < kTxBurst; ++i) {
-    msghdr& header = tx_headers_[i].msg_hdr;
-    header.msg_name = &tx_messages_[i].to;
-    header.msg_namelen = socket_address_length(local_.ip.is_ipv6);
-    header.msg_control = tx_messages_[i].control.data();
-  }
-}
+      batch_(local_.ip.is_ipv6, options.usual_tos) {}
 
 // On a path inside this host the call itself carries the packets over, one after the other, so each
 // gets its share of the time that it takes.
@@ -367,14 +326,15 @@ std::size_t UdpNic::send_all(std::span<const Packet* const> in) {
   std::size_t suspects = 0;  // packets of a refused train, which are tried one by one
   while (done < in.size()) {
     const std::size_t offered = std::min(suspects != 0 ? suspects : kTxBurst, in.size() - done);
-    const std::size_t messages = fill_messages(in.subspan(done, offered), gso_ && suspects == 0);
+    const auto batch = run_of_one_sender(in.subspan(done, offered));
+    const std::size_t messages = batch_.fill(batch, gso_ && suspects == 0);
     if (messages == 0) {  // an address of the other family
       ++counters_.packets_dropped;
       ++done;
       continue;
     }
-    const int sent = send_messages_(sender_of(*in[done]), tx_headers_.data(),
-                                    static_cast<unsigned>(messages), 0);
+    const int sent =
+        send_messages_(sender_of(*in[done]), batch_.messages(), static_cast<unsigned>(messages), 0);
     if (sent > 0) {
       done += account_sent(static_cast<std::size_t>(sent));
       if (suspects != 0) {  // they can leave alone, so segmentation was at fault
@@ -391,7 +351,7 @@ std::size_t UdpNic::send_all(std::span<const Packet* const> in) {
       break;
     }
     ++counters_.kernel_errors;
-    const std::size_t refused = tx_messages_[0].packets;
+    const std::size_t refused = batch_.packets_of_first();
     if (refused > 1 && may_blame_train(error)) {
       suspects = refused;
       continue;
@@ -411,148 +371,48 @@ int UdpNic::sender_of(const Packet& packet) const {
   return port == local_.port ? fd_.get() : senders_[port - caps_.first_source_port].get();
 }
 
-// Turns packets into messages until all are placed, or one has an address of the other family or
-// leaves from another socket than the first. Returns the number of messages.
-std::size_t UdpNic::fill_messages(std::span<const Packet* const> in, bool trains) {
-  std::size_t messages = 0;
-  tx_slice_count_ = 0;
+// The packets that leave from the socket of the first one.
+std::span<const Packet* const> UdpNic::run_of_one_sender(std::span<const Packet* const> in) const {
+  if (senders_.empty() || caps_.source_ports == 0) return in;
   const int sender = sender_of(*in.front());
-  for (const Packet* packet : in) {
-    if (packet->to.ip.is_ipv6 != local_.ip.is_ipv6 || sender_of(*packet) != sender) break;
-    if (!trains || messages == 0 || !fits_train(tx_messages_[messages - 1], *packet)) {
-      if (messages > 0) write_control(messages - 1);
-      TxMessage& fresh = tx_messages_[messages];
-      write_socket_address(wire_address(packet->to), fresh.to);
-      fresh.first = packet;
-      fresh.packets = 0;
-      fresh.segment_bytes = packet->length();
-      fresh.total_bytes = 0;
-      fresh.closed = false;
-      tx_headers_[messages].msg_hdr.msg_iov = &tx_slices_[tx_slice_count_];
-      tx_headers_[messages].msg_hdr.msg_iovlen = 0;
-      ++messages;
-    }
-    add_to_message(messages - 1, *packet);
-  }
-  if (messages > 0) write_control(messages - 1);
-  return messages;
-}
-
-bool UdpNic::fits_train(const TxMessage& message, const Packet& packet) const {
-  const std::size_t length = packet.length();
-  return !message.closed && !packet.sent_again && length > 0 && length <= message.segment_bytes &&
-         message.total_bytes + length <= kMaxTrainBytes && packet.to == message.first->to &&
-         tos_of(packet) == tos_of(*message.first);
-}
-
-void UdpNic::add_to_message(std::size_t message, const Packet& packet) {
-  const std::size_t before = tx_slice_count_;
-  const auto add = [this](const std::byte* data, std::size_t length) {
-    // The kernel only reads, but iovec serves both directions.
-    if (length > 0) tx_slices_[tx_slice_count_++] = {const_cast<std::byte*>(data), length};
-  };
-  add(packet.head().data(), packet.head().size());
-  for (const Slice& slice : packet.payload) add(slice.data, slice.length);
-  tx_headers_[message].msg_hdr.msg_iovlen += tx_slice_count_ - before;
-  TxMessage& train = tx_messages_[message];
-  const std::size_t length = packet.length();
-  ++train.packets;
-  train.total_bytes += length;
-  train.closed = length < train.segment_bytes || packet.sent_again;
-}
-
-void UdpNic::write_control(std::size_t message) {
-  TxMessage& train = tx_messages_[message];
-  msghdr& header = tx_headers_[message].msg_hdr;
-  header.msg_controllen = 0;
-  if (const int tos = tos_of(*train.first); tos != usual_tos_) {
-    const bool is_ipv6 = local_.ip.is_ipv6;
-    append_control(header, train.control.data(), is_ipv6 ? IPPROTO_IPV6 : IPPROTO_IP,
-                   is_ipv6 ? IPV6_TCLASS : IP_TOS, tos);
-  }
-  if (train.packets > 1) {
-    append_control(header, train.control.data(), IPPROTO_UDP, UDP_SEGMENT,
-                   static_cast<std::uint16_t>(train.segment_bytes));
-  }
+  std::size_t length = 1;
+  while (length < in.size() && sender_of(*in[length]) == sender) ++length;
+  return in.first(length);
 }
 
 // The first `messages` messages have left; returns how many packets that were.
 std::size_t UdpNic::account_sent(std::size_t messages) {
-  std::size_t packets = 0;
-  for (std::size_t i = 0; i < messages; ++i) {
-    packets += tx_messages_[i].packets;
-    counters_.bytes_sent += tx_messages_[i].total_bytes;
-  }
-  counters_.packets_sent += packets;
-  return packets;
+  const UdpSendBatch::Sent sent = batch_.contents(messages);
+  counters_.bytes_sent += sent.bytes;
+  counters_.packets_sent += sent.packets;
+  return sent.packets;
 }
 
 std::size_t UdpNic::rx_burst(std::span<RxPacket> out, Time now) {
-  if (rx_next_ == rx_count_) {
+  if (buffers_.empty()) {
     const NoCancel no_cancel;
     receive(now);
   }
-  std::size_t filled = 0;
-  while (filled < out.size() && rx_next_ < rx_count_) {
-    const std::size_t length = rx_headers_[rx_next_].msg_len;
-    if (rx_offset_ == 0) read_control(rx_next_);
-    const bool truncated = (rx_headers_[rx_next_].msg_hdr.msg_flags & MSG_TRUNC) != 0;
-    if (truncated) ++counters_.receive_truncated;
-    if (truncated || length == 0) {
-      ++rx_next_;
-      continue;
-    }
-    const std::size_t bytes = std::min(rx_context_.segment_bytes, length - rx_offset_);
-    const auto* buffer = static_cast<const std::byte*>(rx_messages_[rx_next_].buffer.iov_base);
-    RxPacket& packet = out[filled++];
-    packet.bytes = {buffer + rx_offset_, bytes};
-    packet.source = rx_context_.source;
-    packet.entropy = rx_context_.source.port;
-    packet.ecn = static_cast<Ecn>(rx_context_.tos & 3);
-    packet.dscp = static_cast<std::uint8_t>(rx_context_.tos >> 2);
-    packet.arrived = rx_context_.arrived;
-    packet.trimmed = false;
-    counters_.bytes_received += bytes;
-    rx_offset_ += bytes;
-    if (rx_offset_ == length) {
-      ++rx_next_;
-      rx_offset_ = 0;
-    }
-  }
+  const std::size_t filled = buffers_.hand_out(out, counters_);
   counters_.packets_received += filled;
   return filled;
 }
 
 // Fills the buffers again; their former contents have all been handed out in an earlier burst.
 void UdpNic::receive(Time now) {
-  for (std::size_t i = 0; i < rx_count_; ++i) {  // the kernel has written into those alone
-    msghdr& header = rx_headers_[i].msg_hdr;
-    header.msg_namelen = sizeof(SocketAddress);
-    header.msg_controllen = kRxControlBytes;
+  switch (buffers_.fill(fd_.get(), now)) {
+    case UdpReceiveBuffers::Filled::Nothing:
+      break;
+    case UdpReceiveBuffers::Filled::Some:
+      backlog_bytes_ = 0;
+      break;
+    case UdpReceiveBuffers::Filled::All:
+      backlog_bytes_ = socket_backlog_bytes();
+      break;
+    case UdpReceiveBuffers::Filled::Failed:
+      ++counters_.kernel_errors;
+      break;
   }
-  rx_next_ = rx_count_ = rx_offset_ = 0;
-  const int count = receive_messages();
-  rx_idle_ = count <= 0;
-  if (count >= 0) {
-    if (now >= rx_clock_read_again_) {
-      rx_clock_read_again_ = now + kClockOffsetHolds;
-      rx_clock_offset_ = arrival_clock_offset();
-    }
-    rx_count_ = static_cast<std::size_t>(count);
-    rx_backlog_bytes_ = rx_count_ == kRxBuffers ? socket_backlog_bytes() : 0;
-  } else if (errno != EAGAIN && errno != EINTR) {
-    ++counters_.kernel_errors;
-  }
-}
-
-// After an empty receive, the next datagram mostly comes alone, and recvmmsg would look for
-// another one before it returned.
-int UdpNic::receive_messages() {
-  if (!rx_idle_) return ::recvmmsg(fd_.get(), rx_headers_.data(), kRxBuffers, 0, nullptr);
-  const ssize_t length = ::recvmsg(fd_.get(), &rx_headers_[0].msg_hdr, 0);
-  if (length < 0) return -1;
-  rx_headers_[0].msg_len = static_cast<unsigned>(length);
-  return 1;
 }
 
 // All zero if an old kernel does not tell.
@@ -570,29 +430,6 @@ std::uint64_t UdpNic::socket_backlog_bytes() const {
   const std::uint64_t limit = memory[SK_MEMINFO_RCVBUF];
   if (limit == 0) return 0;
   return caps_.receive_credit_bytes * memory[SK_MEMINFO_RMEM_ALLOC] / limit;
-}
-
-void UdpNic::read_control(std::size_t message) {
-  msghdr& header = rx_headers_[message].msg_hdr;
-  rx_context_.source = read_socket_address(rx_messages_[message].from);
-  rx_context_.segment_bytes = rx_headers_[message].msg_len;
-  rx_context_.tos = 0;
-  rx_context_.arrived = {};
-  for (cmsghdr* item = CMSG_FIRSTHDR(&header); item != nullptr; item = CMSG_NXTHDR(&header, item)) {
-    const int type = item->cmsg_type;
-    if (item->cmsg_level == IPPROTO_UDP && type == UDP_GRO) {
-      const int segment = control_value<int>(item);
-      if (segment > 0) rx_context_.segment_bytes = static_cast<std::size_t>(segment);
-    } else if (item->cmsg_level == IPPROTO_IP && type == IP_TOS) {
-      rx_context_.tos = control_value<std::uint8_t>(item);  // one byte, unlike on send
-    } else if (item->cmsg_level == IPPROTO_IPV6 && type == IPV6_TCLASS) {
-      rx_context_.tos = static_cast<std::uint8_t>(control_value<int>(item));
-    } else if (item->cmsg_level == SOL_SOCKET && type == SCM_TIMESTAMPNS) {
-      const auto stamp = control_value<timespec>(item);
-      rx_context_.arrived =
-          Time(std::chrono::seconds(stamp.tv_sec) + Duration(stamp.tv_nsec) - rx_clock_offset_);
-    }
-  }
 }
 
 NicCounters UdpNic::counters() const {

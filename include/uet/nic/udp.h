@@ -7,12 +7,10 @@
 
 #include <linux/sock_diag.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <ctime>
 #include <functional>
 #include <memory>
 #include <string>
@@ -21,6 +19,8 @@
 #include "uet/base/result.h"
 #include "uet/nic/nic.h"
 #include "uet/nic/socket.h"
+#include "uet/nic/udp_receive_buffers.h"
+#include "uet/nic/udp_send_batch.h"
 
 namespace uet::nic {
 
@@ -83,8 +83,8 @@ class UdpNic final : public Nic {
   // Without NicCaps::source_ports everything leaves from the socket's own port.
   std::size_t tx_burst(std::span<const Packet* const> in) override;
   int wait_fd() const override { return fd_.get(); }
-  std::uint64_t receive_backlog_bytes() const override { return rx_backlog_bytes_; }
-  Time next_deadline() const override { return rx_next_ < rx_count_ ? Time{} : kNever; }
+  std::uint64_t receive_backlog_bytes() const override { return backlog_bytes_; }
+  Time next_deadline() const override { return buffers_.empty() ? kNever : Time{}; }
   // receive_credit_bytes is half of what the kernel reports as SO_RCVBUF, which holds about that
   // much payload in packets of 1 KiB and more.
   const NicCaps& caps() const override { return caps_; }
@@ -92,59 +92,20 @@ class UdpNic final : public Nic {
   NicCounters counters() const override;
 
  private:
-  static constexpr std::size_t kRxBuffers = 16;
-  static constexpr std::size_t kRxBufferBytes = 65536;  // a coalesced receive is never longer
-  static constexpr Duration kClockOffsetHolds = std::chrono::milliseconds(1);
-  static_assert(kTxBurst <= 64, "older kernels refuse trains of more than 64 packets");
-  static constexpr std::size_t kMaxTrainBytes = 65507;  // one IPv4 packet less IP and UDP headers
-  static constexpr std::size_t kSlicesPerPacket = 3;    // head and two pieces of payload
-  static constexpr std::size_t kTxControlBytes =
-      CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(std::uint16_t));
-  static constexpr std::size_t kRxControlBytes =
-      CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(timespec));
-
-  // One datagram, or one train of equal datagrams, on its way to sendmmsg.
-  struct TxMessage {
-    SocketAddress to;
-    alignas(cmsghdr) std::array<std::byte, kTxControlBytes> control;
-    const Packet* first;
-    std::size_t packets;
-    std::size_t segment_bytes;  // length of every packet but the last
-    std::size_t total_bytes;
-    bool closed;  // a shorter packet has ended it, or it is a packet sent again
-  };
-  struct RxMessage {
-    SocketAddress from;
-    alignas(cmsghdr) std::array<std::byte, kRxControlBytes> control;
-    iovec buffer;
-  };
-  // The contents of the control messages of a received buffer.
-  struct RxContext {
-    std::size_t segment_bytes = 0;
-    FepAddress source;
-    std::uint8_t tos = 0;
-    Time arrived{};
-  };
-
   using Senders = std::vector<FileDescriptor>;
 
   UdpNic(FileDescriptor fd, Senders senders, const UdpOptions& options, UdpBinding binding,
          NicCaps caps);
   int sender_of(const Packet& packet) const;
 
-  std::size_t fill_messages(std::span<const Packet* const> in, bool trains);
-  void add_to_message(std::size_t message, const Packet& packet);
-  void write_control(std::size_t message);
-  bool fits_train(const TxMessage& message, const Packet& packet) const;
+  std::span<const Packet* const> run_of_one_sender(std::span<const Packet* const> in) const;
   std::size_t send_all(std::span<const Packet* const> in);
   Duration share_of(Duration call, std::size_t packets);
   std::size_t account_sent(std::size_t messages);
   void receive(Time now);
-  int receive_messages();
   using SocketMemory = std::array<std::uint32_t, SK_MEMINFO_VARS>;
   SocketMemory socket_memory() const;
   std::uint64_t socket_backlog_bytes() const;
-  void read_control(std::size_t message);
 
   // A socket at the port of the slot, or one for each source port; closed after fd_.
   Senders senders_;
@@ -157,27 +118,9 @@ class UdpNic final : public Nic {
   std::function<std::uint64_t()> port_dropped_;
   std::uint64_t port_dropped_before_ = 0;  // when this was opened
   bool gso_;
-  std::uint8_t usual_tos_;
-
-  std::array<mmsghdr, kTxBurst> tx_headers_{};
-  std::array<TxMessage, kTxBurst> tx_messages_;
-  std::array<iovec, kTxBurst * kSlicesPerPacket> tx_slices_;
-  std::size_t tx_slice_count_ = 0;
-
-  // Received messages rx_next_ to rx_count_ hold packets that rx_burst has not handed out, the
-  // first message from rx_offset_ on. Buffers are filled again only after all packets have been
-  // handed out, at the earliest in the next burst.
-  std::unique_ptr<std::byte[]> rx_storage_;
-  std::array<mmsghdr, kRxBuffers> rx_headers_{};
-  std::array<RxMessage, kRxBuffers> rx_messages_;
-  std::size_t rx_count_ = 0;
-  bool rx_idle_ = true;                 // the latest call brought nothing
-  std::uint64_t rx_backlog_bytes_ = 0;  // in the socket, when it was last seen to be behind
-  std::size_t rx_next_ = 0;
-  std::size_t rx_offset_ = 0;
-  Duration rx_clock_offset_{};  // arrival_clock_offset(), read again when the time has come
-  Time rx_clock_read_again_{};
-  RxContext rx_context_;
+  UdpSendBatch batch_;
+  UdpReceiveBuffers buffers_;
+  std::uint64_t backlog_bytes_ = 0;  // in the socket, when it was last seen to be behind
 };
 
 }  // namespace uet::nic
