@@ -3,7 +3,6 @@
 // for the beginning, the end and the sleep of a peer.
 #include "uet/nic/local.h"
 
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
@@ -11,38 +10,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cerrno>
-#include <cstring>
+
+#include "uet/nic/local_socket.h"
 
 namespace uet::nic {
 namespace {
-
-// The protocol version of a peer: the sender of a direction wakes a receiver that sleeps by a
-// message through the socket. Sending this message never blocks, whatever the receiver does.
-constexpr std::uint8_t kWakesThroughSocket = 1;
-
-// The answer to an Offer, sent before the receiver announces its sleep for the first time.
-struct Welcome {
-  std::uint64_t instance = 0;
-  std::uint64_t speaks = kWakesThroughSocket;
-};
-
-// The answer to the Offer of an older library, with the descriptor of an eventfd to write to.
-struct OldWelcome {
-  std::uint64_t instance = 0;
-};
-
-template <class T>
-std::span<const std::byte> bytes_of(const T& message) {
-  return std::as_bytes(std::span(&message, 1));
-}
-
-bool process_ended(const FileDescriptor& process) {
-  pollfd ended{.fd = process.get(), .events = POLLIN, .revents = 0};
-  return process.valid() && ::poll(&ended, 1, 0) == 1;
-}
 
 std::size_t capacity_for(std::size_t wished) {
   return std::bit_ceil(std::clamp(wished, kMinRingBytes, kMaxRingBytes));
@@ -54,98 +28,6 @@ std::size_t descriptor_limit() {
 }
 
 }  // namespace
-
-// The first message of the sender of a direction, with the memory's descriptor.
-struct LocalNic::Offer {
-  std::uint64_t ring_bytes = 0;
-  std::uint64_t instance = 0;
-  std::array<std::uint8_t, 16> ip{};
-  std::uint16_t port = 0;
-  std::uint8_t is_ipv6 = 0;
-  std::uint8_t speaks = kWakesThroughSocket;
-  std::array<std::uint8_t, 4> reserved{};
-};
-
-struct LocalNic::Outgoing {
-  Outgoing(FepAddress peer_address, FileDescriptor connection, SharedMemory ring_memory)
-      : peer(peer_address),
-        socket(std::move(connection)),
-        process(watch_process(socket.get())),
-        memory(std::move(ring_memory)),
-        ring(memory.bytes()) {
-    instance.process = process_of(socket.get());
-  }
-
-  FepAddress peer;
-  std::uint16_t id = 0;
-  Instance instance;  // of the peer; its number is not known before its Welcome
-  FileDescriptor socket;
-  FileDescriptor process;
-  SharedMemory memory;
-  RingProducer ring;
-  bool welcomed = false;
-  bool refused = false;  // the peer has answered, but not with a Welcome
-  bool unpublished = false;
-  std::optional<Time> full_since;  // empty: it has taken the last packet
-  Time found_full{};               // when a packet last found no space in it
-  bool passed_over = false;        // until the peer has emptied it
-  Time waits_again{};              // until then a full ring is passed over (waits_for)
-
-  bool is_passed_over() const { return refused || (passed_over && !ring.drained()); }
-  // False: the peer is gone, or does not want us.
-  bool read_welcome() {
-    Welcome welcome;
-    FileDescriptor descriptor;  // of an older library, which cannot be woken without risk
-    const auto bytes = std::as_writable_bytes(std::span(&welcome, 1));
-    const Received received = receive_with_descriptor(socket.get(), bytes, descriptor);
-    if (received == Received::Message && welcome.speaks == kWakesThroughSocket && !welcomed) {
-      welcomed = true;
-      instance.number = welcome.instance;
-    } else if (received != Received::Nothing) {
-      refused = true;
-    }
-    return !refused;
-  }
-  // The peer reads nothing of the ring any more.
-  bool is_abandoned() const {
-    pollfd end{.fd = socket.get(), .events = 0, .revents = 0};
-    return process_ended(process) || (::poll(&end, 1, 0) == 1 && (end.revents & POLLHUP) != 0);
-  }
-};
-
-struct LocalNic::Incoming {
-  explicit Incoming(FileDescriptor connection)
-      : socket(std::move(connection)), process(watch_process(socket.get())) {
-    instance.process = process_of(socket.get());
-  }
-
-  FepAddress peer;
-  std::uint16_t id = 0;
-  Instance instance;
-  Time accepted{};
-  FileDescriptor socket;
-  FileDescriptor process;
-  std::optional<SharedMemory> memory;  // empty until the peer's Offer
-  std::optional<RingConsumer> ring;
-  bool woken = false;   // a message that wakes is in the socket
-  bool ended = false;   // packets still in the ring are taken, then this connection is freed
-  bool broken = false;  // no more packets can be taken
-
-  // Fixes the end of the ring: packets that an ended peer writes later are ignored.
-  void stop() {
-    if (ring && !ended && !broken) ring->look();
-    ended = true;
-  }
-  bool is_drained() const { return !ring || broken || ring->taken(); }
-};
-
-struct LocalNic::Lost {
-  FepAddress address;
-  Instance instance;
-  std::vector<std::uint16_t> from;  // incoming connections
-  std::unique_ptr<Outgoing> to;     // nullptr: there was none
-  Time since{};
-};
 
 Result<std::unique_ptr<LocalNic>> LocalNic::wrap(std::unique_ptr<Nic>& inner,
                                                  std::size_t ring_bytes, std::string& message) {
@@ -166,8 +48,8 @@ Result<std::unique_ptr<LocalNic>> LocalNic::wrap(std::unique_ptr<Nic>& inner,
   }
   std::unique_ptr<LocalNic> nic(new LocalNic(
       std::move(inner), capacity, std::move(listener).value(), std::move(epoll), std::move(bell)));
-  nic->watch(nic->bell_.get(), Watched::Plain, 0);
-  nic->watch(nic->listener_.get(), Watched::Listener, 0);
+  nic->watch_.add(nic->bell_.get(), What::Plain);
+  nic->watch_.add(nic->listener_.get(), What::Listener);
   return nic;
 }
 
@@ -176,10 +58,10 @@ LocalNic::LocalNic(std::unique_ptr<Nic> inner_nic, std::size_t ring_bytes, FileD
     : Middleware(std::move(inner_nic)),
       ring_bytes_(ring_bytes),
       listener_(std::move(listener)),
-      max_incoming_(std::min(kMaxIncoming, descriptor_limit() / 4)),
-      epoll_(std::move(epoll)),
+      watch_(std::move(epoll)),
       bell_(std::move(bell)),
-      owner_process_(::getpid()) {
+      owner_process_(::getpid()),
+      incoming_(descriptor_limit()) {
   if (::getrandom(&instance_, sizeof instance_, 0) != sizeof instance_) {
     instance_ = static_cast<std::uint64_t>(owner_process_);
   }
@@ -195,28 +77,14 @@ LocalNic::~LocalNic() {
   for (const auto& from : incoming_) ::shutdown(from->socket.get(), SHUT_RDWR);
 }
 
-bool LocalNic::watch(int fd, Watched what, std::uint16_t id) {
-  const std::uint64_t data = std::uint64_t{id} << 3 | static_cast<std::uint64_t>(what);
-  // Peers hold the shared bell, too: it is never read, since a read might wait.
-  const bool by_edge = what == Watched::Plain && id == kSharedBell;
-  epoll_event event{.events = by_edge ? EPOLLIN | EPOLLET : EPOLLIN, .data = {.u64 = data}};
-  return fd < 0 || ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
-}
-
-// Explicitly, because closing does not do it where a forked child has a copy.
-void LocalNic::unwatch(const FileDescriptor& fd) {
-  if (fd.valid()) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd.get(), nullptr);
-}
-
 std::uint16_t LocalNic::next_id() {
   const auto in_use = [this](std::uint16_t id) {
-    const auto is = [id](const auto& connection) { return connection && connection->id == id; };
     const auto of_lost = [&](const Lost& lost) {
-      return is(lost.to) || std::find(lost.from.begin(), lost.from.end(), id) != lost.from.end();
+      return (lost.to && lost.to->id == id) ||
+             std::find(lost.from.begin(), lost.from.end(), id) != lost.from.end();
     };
-    return id == 0 || id == LocalWay::kSeveral || route_of(id) != nullptr ||
-           std::any_of(incoming_.begin(), incoming_.end(), is) ||
-           std::any_of(lost_.begin(), lost_.end(), of_lost);
+    return id == 0 || id == LocalWay::kSeveral || routes_.of_connection(id) != nullptr ||
+           incoming_.find(id) != nullptr || std::any_of(lost_.begin(), lost_.end(), of_lost);
   };
   do {
     ++last_id_;
@@ -227,87 +95,35 @@ std::uint16_t LocalNic::next_id() {
 // ---- sending -----------------------------------------------------------------------------------
 
 // nullptr: to the NIC below. Nothing is looked for on behalf of a stranger.
-LocalNic::Outgoing* LocalNic::ring_to(const Packet& packet) {
-  if (last_route_ == nullptr || last_route_->first != packet.to) {
-    if (last_remote_ == packet.to && now_ < host_addresses_until_) return nullptr;
-    if (route_to(packet.to, !packet.answers_stranger) == nullptr) return nullptr;
-  }
-  Route& route = last_route_->second;
-  return packet.answers_stranger ? route.ring.get() : ring_of(route, packet.to);
+LocalOutgoing* LocalNic::ring_to(const Packet& packet) {
+  LocalRoute* const route = routes_.for_packet(packet.to, !packet.answers_stranger, now_);
+  if (route == nullptr) return nullptr;
+  return packet.answers_stranger ? route->ring.get() : ring_of(*route, packet.to);
 }
 
-// nullptr: there is none, or none may be added.
-LocalNic::Route* LocalNic::route_to(const FepAddress& to, bool may_add) {
-  auto at = routes_.find(to);
-  if (at == routes_.end()) {
-    if (!may_add) return nullptr;
-    if (!is_of_this_host(to.ip)) {
-      last_remote_ = to;
-      return nullptr;
-    }
-    if (routes_.size() >= route_limit_) make_room_for_route();
-    try {
-      at = routes_.try_emplace(to).first;
-    } catch (const std::bad_alloc&) {
-      return nullptr;  // the NIC below needs none
-    }
-  }
-  last_route_ = &*at;
-  return &at->second;
+LocalOutgoing* LocalNic::ring_of(LocalRoute& route, const FepAddress& to) {
+  return route.ring_or_connect(to, now_,
+                               [this](const FepAddress& address) { return connect(address); });
 }
 
-LocalNic::Outgoing* LocalNic::ring_of(Route& route, const FepAddress& to) {
-  if (route.ring != nullptr || now_ < route.next_try) return route.ring.get();
-  try {
-    route.ring = connect(to);
-  } catch (const std::bad_alloc&) {
-  }
-  route.next_try = now_ + route.wait;
-  route.wait = std::min(2 * route.wait, kLastRetry);
-  return route.ring.get();
-}
-
-// Addresses without a ring are forgotten, so that they are asked for sooner than they might be.
-void LocalNic::make_room_for_route() {
-  last_route_ = nullptr;
-  std::erase_if(routes_, [](const auto& entry) { return entry.second.ring == nullptr; });
-  route_limit_ = routes_.size() + kMaxRoutes;
-}
-
-bool LocalNic::is_of_this_host(const FabricAddress& ip) {
-  if (is_loopback(ip)) return true;
-  const auto held = [&] {
-    return std::find(host_addresses_.begin(), host_addresses_.end(), ip) != host_addresses_.end();
-  };
-  if (held()) return true;
-  if (now_ < host_addresses_until_) return false;
-  host_addresses_until_ = now_ + kHostInterval;
-  try {
-    host_addresses_ = addresses_of_host();
-  } catch (const std::bad_alloc&) {
-    return false;  // through the NIC below
-  }
-  return held();
-}
-
-std::unique_ptr<LocalNic::Outgoing> LocalNic::connect(const FepAddress& to) {
+std::unique_ptr<LocalOutgoing> LocalNic::connect(const FepAddress& to) {
   const NoCancel no_cancel;
   FileDescriptor socket = connect_local(to);
   if (!socket.valid()) return nullptr;
   auto memory = SharedMemory::create(ring_memory_bytes(ring_bytes_));
   if (!memory) return nullptr;
   const FepAddress self = local_address();
-  const Offer offer{.ring_bytes = ring_bytes_,
-                    .instance = instance_,
-                    .ip = self.ip.bytes,
-                    .port = self.port,
-                    .is_ipv6 = self.ip.is_ipv6};
+  const LocalOffer offer{.ring_bytes = ring_bytes_,
+                         .instance = instance_,
+                         .ip = self.ip.bytes,
+                         .port = self.port,
+                         .is_ipv6 = self.ip.is_ipv6};
   if (!send_with_descriptor(socket.get(), bytes_of(offer), memory.value().fd())) return nullptr;
-  auto ring = std::make_unique<Outgoing>(to, std::move(socket), std::move(memory).value());
+  auto ring = std::make_unique<LocalOutgoing>(to, std::move(socket), std::move(memory).value());
   ring->memory.close_fd();
   ring->id = next_id();
-  if (!watch(ring->socket.get(), Watched::Outgoing, ring->id) ||
-      !watch(ring->process.get(), Watched::Outgoing, ring->id)) {
+  if (!watch_.add(ring->socket.get(), What::Outgoing, ring->id) ||
+      !watch_.add(ring->process.get(), What::Outgoing, ring->id)) {
     return nullptr;
   }
   return ring;
@@ -321,10 +137,10 @@ std::size_t LocalNic::tx_burst(std::span<const Packet* const> in) {
     std::size_t end = done + 1;
     const bool stranger = in[done]->answers_stranger;
     while (end < in.size() && in[end]->to == to && in[end]->answers_stranger == stranger) ++end;
-    if (Outgoing* const ring = ring_to(*in[done])) {
+    if (LocalOutgoing* const ring = ring_to(*in[done])) {
       while (done < end && put(*ring, *in[done])) ++done;
       if (done == end) continue;
-      if (waits_for(*ring)) break;
+      if (ring->waits_for_space(now_)) break;
     }
     const std::size_t first = done;
     done += inner().tx_burst(in.subspan(done, end - done));
@@ -336,14 +152,14 @@ std::size_t LocalNic::tx_burst(std::span<const Packet* const> in) {
 }
 
 std::uint16_t LocalNic::leaves_from(const Packet& packet) {
-  const Outgoing* const ring = ring_to(packet);
+  const LocalOutgoing* const ring = ring_to(packet);
   const bool through_ring = ring != nullptr && !ring->is_passed_over();
   return through_ring ? local_address().port : Middleware::leaves_from(packet);
 }
 
-bool LocalNic::put(Outgoing& ring, const Packet& packet) {
+bool LocalNic::put(LocalOutgoing& ring, const Packet& packet) {
   if (ring.is_passed_over()) return false;
-  ring.passed_over = false;
+  ring.patience.try_again();
   if (!ring.unpublished) {
     try {
       unpublished_.push_back(&ring);
@@ -359,28 +175,15 @@ bool LocalNic::put(Outgoing& ring, const Packet& packet) {
   } else if (packet.way.connection != ring.id) {
     packet.way.connection = LocalWay::kSeveral;
   }
-  // This process has offered no packet meanwhile, so the peer may have freed space long ago.
-  const bool was_away = ring.full_since && now_ - ring.found_full >= kReads;
-  if (was_away) ring.waits_again = now_ + kVisit;
-  ring.full_since.reset();
+  ring.patience.fitted(now_);
   ++own_.packets_sent;
   ++own_.local_packets_sent;
   own_.bytes_sent += packet.length();
   return true;
 }
 
-// Whether a packet that does not fit into `ring` should wait for space. A process that left a full
-// ring and came back late would otherwise send no more than one ring at each visit.
-bool LocalNic::waits_for(Outgoing& ring) {
-  if (ring.refused) return false;
-  if (!ring.full_since) ring.full_since = now_;
-  ring.found_full = now_;
-  ring.passed_over |= now_ < ring.waits_again || now_ - *ring.full_since >= kReads;
-  return !ring.passed_over;
-}
-
 void LocalNic::publish() {
-  for (Outgoing* ring : unpublished_) {
+  for (LocalOutgoing* ring : unpublished_) {
     ring->unpublished = false;
     if (ring->ring.publish()) wake(*ring);
   }
@@ -388,7 +191,7 @@ void LocalNic::publish() {
 }
 
 // The Welcome is in the socket: the peer sends it before it sleeps.
-void LocalNic::wake(Outgoing& ring) {
+void LocalNic::wake(LocalOutgoing& ring) {
   const NoCancel no_cancel;
   if (!ring.welcomed) ring.read_welcome();
   if (ring.refused) {
@@ -402,55 +205,23 @@ void LocalNic::wake(Outgoing& ring) {
 
 std::size_t LocalNic::rx_burst(std::span<RxPacket> out, Time now) {
   now_ = now;
-  for (const auto& from : incoming_) {
-    if (from->ring) from->ring->release();
-  }
-  if (any_ended_ || now >= next_events_) handle_events();
+  incoming_.release();
+  if (incoming_.any_ended() || now >= next_events_) handle_events();
   // Half of `out` for each side first, so that neither starves the other.
   const std::size_t half = (out.size() + 1) / 2;
   std::size_t filled = take(out.first(half));
   const bool rings_hold_more = filled == half;
-  if (filled > 0) rings_busy_until_ = now + kRingsBusy;
-  if (incoming_.empty() || inner_busy_ || now >= next_inner_) {
+  if (filled > 0) pace_.rings_had_packets(now);
+  if (incoming_.empty() || pace_.is_due(now)) {
     const std::size_t below = inner().rx_burst(out.subspan(filled), now);
-    inner_busy_ = below > 0;
-    if (inner_busy_) inner_heard_ = now;
-    const Duration patience = std::min((now - inner_heard_) / 8, kLongestInnerInterval);
-    next_inner_ =
-        now + (now < rings_busy_until_ ? std::max(patience, kInnerInterval) : kInnerInterval);
+    pace_.looked(now, below > 0);
     filled += below;
   }
   return rings_hold_more ? filled + take(out.subspan(filled)) : filled;
 }
 
 std::size_t LocalNic::take(std::span<RxPacket> out) {
-  std::size_t filled = 0;
-  const std::size_t rings = incoming_.size();
-  if (++first_ >= rings) first_ = 0;
-  for (std::size_t i = 0; i < rings && filled < out.size(); ++i) {
-    const std::size_t at = first_ + i;
-    Incoming& from = *incoming_[at < rings ? at : at - rings];
-    // Packets of another process at a lost peer's address wait until the loss has been reported.
-    if (!from.ring || from.broken || from.ended != any_ended_) continue;
-    if (!from.ended) from.ring->look();
-    while (filled < out.size()) {
-      RxPacket& packet = out[filled];
-      const RingConsumer::Next next = from.ring->next(packet);
-      if (next == RingConsumer::Next::Broken) {
-        from.broken = true;
-        end(from);
-      }
-      if (next != RingConsumer::Next::Packet) break;
-      packet.source = from.peer;
-      packet.connection = from.id;
-      if (packet.entropy == 0) packet.entropy = from.peer.port;
-      own_.bytes_received += packet.bytes.size();
-      ++filled;
-    }
-  }
-  own_.packets_received += filled;
-  own_.local_packets_received += filled;
-  return filled;
+  return incoming_.take(out, own_, [this](LocalIncoming& from) { end(from); });
 }
 
 // ---- sleeping ----------------------------------------------------------------------------------
@@ -460,20 +231,20 @@ std::size_t LocalNic::take(std::span<RxPacket> out) {
 bool LocalNic::prepare_wait() {
   // Not earlier: the kernel reports every packet to the process that watches a socket, at the
   // expense of the sender.
-  if (!inner_watched_) inner_watched_ = watch(inner().wait_fd(), Watched::Plain, 0);
+  if (!inner_watched_) inner_watched_ = watch_.add(inner().wait_fd(), What::Plain);
   if (std::exchange(bell_rung_, false)) {
     eventfd_t rung = 0;
     ::eventfd_read(bell_.get(), &rung);
   }
   for (const auto& from : incoming_) {
-    if (!from->ring || from->ended) continue;
+    if (!from->is_open()) continue;
     const bool woken = std::exchange(from->woken, false) || !from->ring->is_sleep_announced();
     if (woken && !take_wake_ups(from->socket.get())) end(*from);
     from->ring->announce_sleep();
   }
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  bool waiting = inner().prepare_wait() || !inner_watched_ || any_ended_;
-  for (const auto& from : incoming_) waiting |= from->ring && !from->ended && !from->ring->empty();
+  bool waiting = inner().prepare_wait() || !inner_watched_ || incoming_.any_ended();
+  for (const auto& from : incoming_) waiting |= from->is_open() && !from->ring->empty();
   next_events_ = Time{};  // perhaps a peer is what ends the sleep
   return waiting;
 }
@@ -484,31 +255,34 @@ void LocalNic::handle_events() {
   const NoCancel no_cancel;
   next_events_ = now_ + kEventInterval;
   if (accepting_again_ != Time{} && now_ >= accepting_again_) pause_accepting(false);
-  std::array<epoll_event, 32> events;
-  const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
-  for (int i = 0; i < count; ++i) {
-    const auto id = static_cast<std::uint16_t>(events[static_cast<std::size_t>(i)].data.u64 >> 3);
-    switch (static_cast<Watched>(events[static_cast<std::size_t>(i)].data.u64 & 7)) {
-      case Watched::Plain:
-        if (id == kSharedBell) ring_own_bell();
+  watch_.look([this](What what, std::uint16_t id, bool has_hung_up) {
+    switch (what) {
+      case What::Plain:
         break;
-      case Watched::Listener:
+      case What::SharedBell:
+        ring_own_bell();
+        break;
+      case What::Listener:
         accept_peers();
         break;
-      case Watched::Incoming:
-        on_incoming(id, (events[static_cast<std::size_t>(i)].events & EPOLLHUP) != 0);
+      case What::Incoming:
+        on_incoming(id, has_hung_up);
         break;
-      case Watched::IncomingProcess:
+      case What::IncomingProcess:
         on_incoming(id, true);
         break;
-      case Watched::Outgoing:
+      case What::Outgoing:
         on_outgoing(id);
         break;
     }
-  }
-  end_silent();
+  });
+  incoming_.finish_silent(now_, [this](LocalIncoming& from) { end(from); });
   if (std::exchange(any_refused_, false)) forget_refused();
-  drop_drained();
+  incoming_.free_drained([this](const LocalIncoming& from) {
+    watch_.remove(from.socket);
+    watch_.remove(from.process);
+    ::shutdown(from.socket.get(), SHUT_RDWR);
+  });
 }
 
 // Wakes threads that sleep on this NIC although this thread has taken the message: another thread
@@ -520,7 +294,7 @@ void LocalNic::ring_own_bell() {
 
 void LocalNic::forget_refused() {
   for (auto& [address, route] : routes_) {
-    if (route.ring != nullptr && route.ring->refused) forget(route, kLastRetry);
+    if (route.ring != nullptr && route.ring->refused) forget(route, LocalRoute::kLastRetry);
   }
 }
 
@@ -541,62 +315,35 @@ void LocalNic::accept_peers() {
 }
 
 void LocalNic::pause_accepting(bool pause) {
-  epoll_event event{.events = pause ? 0U : EPOLLIN,
-                    .data = {.u64 = static_cast<std::uint64_t>(Watched::Listener)}};
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, listener_.get(), &event);
+  watch_.pause(listener_.get(), What::Listener, pause);
   accepting_again_ = pause ? now_ + kAcceptPause : Time{};
 }
 
-// One process may have a quarter of all connections.
-bool LocalNic::has_room_for(const Instance& peer) const {
-  const auto of_process = std::count_if(incoming_.begin(), incoming_.end(), [&](const auto& from) {
-    return from->instance.process == peer.process;
-  });
-  const bool is_known = peer.process != 0;  // else it is in another PID name space
-  return incoming_.size() < max_incoming_ &&
-         (!is_known ||
-          static_cast<std::size_t>(of_process) < std::max<std::size_t>(max_incoming_ / 4, 1));
-}
-
 void LocalNic::admit(FileDescriptor socket) {
-  auto incoming = std::make_unique<Incoming>(std::move(socket));
-  if (!has_room_for(incoming->instance)) return;
+  auto incoming = std::make_unique<LocalIncoming>(std::move(socket));
+  if (!incoming_.has_room_for(incoming->instance)) return;
   incoming->id = next_id();
   incoming->accepted = now_;
-  if (!watch(incoming->socket.get(), Watched::Incoming, incoming->id) ||
-      !watch(incoming->process.get(), Watched::IncomingProcess, incoming->id)) {
+  if (!watch_.add(incoming->socket.get(), What::Incoming, incoming->id) ||
+      !watch_.add(incoming->process.get(), What::IncomingProcess, incoming->id)) {
     return;
   }
-  incoming_.push_back(std::move(incoming));
-  on_incoming(incoming_.back()->id, false);  // its Offer is mostly there
+  const LocalIncoming& added = incoming_.add(std::move(incoming));
+  on_incoming(added.id, false);  // its offer is mostly there
 }
 
-// They are in the order of their arrival.
-void LocalNic::end_silent() {
-  const auto is_silent = [](const auto& from) { return !from->ring && !from->ended; };
-  auto silent =
-      static_cast<std::size_t>(std::count_if(incoming_.begin(), incoming_.end(), is_silent));
-  for (const auto& from : incoming_) {
-    if (silent == 0) return;
-    if (!is_silent(from)) continue;
-    if (silent > kMaxSilent || now_ - from->accepted >= kOfferTime) end(*from);
-    --silent;
-  }
-}
-
-// After the Offer come messages that wake. They stay in the socket until the next sleep, so that
+// After the offer come messages that wake. They stay in the socket until the next sleep, so that
 // each thread that sleeps is woken.
 void LocalNic::on_incoming(std::uint16_t id, bool has_ended) {
-  const auto at = std::find_if(incoming_.begin(), incoming_.end(),
-                               [&](const auto& from) { return from->id == id; });
-  if (at == incoming_.end()) return;
-  Incoming& from = **at;
+  LocalIncoming* const known = incoming_.find(id);
+  if (known == nullptr) return;
+  LocalIncoming& from = *known;
   if (from.ring) {
     from.woken = true;
     if (has_ended) end(from);
     return;
   }
-  Offer offer;
+  LocalOffer offer;
   FileDescriptor memory;
   const auto bytes = std::as_writable_bytes(std::span(&offer, 1));
   const Received received = receive_with_descriptor(from.socket.get(), bytes, memory);
@@ -604,14 +351,13 @@ void LocalNic::on_incoming(std::uint16_t id, bool has_ended) {
   if (has_ended || (!attached && received != Received::Nothing)) end(from);
 }
 
-void LocalNic::end(Incoming& from) {
+void LocalNic::end(LocalIncoming& from) {
   if (from.ended) return;
-  from.stop();
-  any_ended_ = true;
+  incoming_.stop(from);
   if (from.ring) lose(from.peer, from.instance);
 }
 
-bool LocalNic::attach(Incoming& from, const Offer& offer, FileDescriptor descriptor) {
+bool LocalNic::attach(LocalIncoming& from, const LocalOffer& offer, FileDescriptor descriptor) {
   if (from.ring || !is_ring_capacity(offer.ring_bytes) || offer.is_ipv6 > 1) return false;
   FepAddress claimed;
   claimed.ip.bytes = offer.ip;
@@ -620,7 +366,8 @@ bool LocalNic::attach(Incoming& from, const Offer& offer, FileDescriptor descrip
   const bool has_spare_bytes =
       !claimed.ip.is_ipv6 && std::any_of(offer.ip.begin() + 4, offer.ip.end(),
                                          [](std::uint8_t byte) { return byte != 0; });
-  if (has_spare_bytes || claimed == local_address() || !is_of_this_host(claimed.ip)) return false;
+  if (has_spare_bytes || claimed == local_address() || !routes_.is_of_this_host(claimed.ip, now_))
+    return false;
   auto memory = SharedMemory::attach(std::move(descriptor), ring_memory_bytes(offer.ring_bytes));
   if (!memory) return false;
   from.memory = std::move(memory).value();
@@ -636,62 +383,58 @@ bool LocalNic::attach(Incoming& from, const Offer& offer, FileDescriptor descrip
   return true;
 }
 
-bool LocalNic::welcome(Incoming& from, std::uint8_t speaks) {
+bool LocalNic::welcome(LocalIncoming& from, std::uint8_t speaks) {
   if (speaks == kWakesThroughSocket) {
-    return send_with_descriptor(from.socket.get(), bytes_of(Welcome{.instance = instance_}), -1);
+    return send_with_descriptor(from.socket.get(), bytes_of(LocalWelcome{.instance = instance_}),
+                                -1);
   }
   if (!shared_bell_.valid()) {
     shared_bell_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    watch(shared_bell_.get(), Watched::Plain, kSharedBell);
+    watch_.add(shared_bell_.get(), What::SharedBell);
   }
-  const OldWelcome answer{instance_};
+  const OldLocalWelcome answer{instance_};
   return send_with_descriptor(from.socket.get(), bytes_of(answer), shared_bell_.get());
 }
 
-LocalNic::Route* LocalNic::route_of(std::uint16_t id) {
-  const auto at = std::find_if(routes_.begin(), routes_.end(), [&](const auto& entry) {
-    return entry.second.ring != nullptr && entry.second.ring->id == id;
-  });
-  return at == routes_.end() ? nullptr : &at->second;
-}
-
 void LocalNic::on_outgoing(std::uint16_t id) {
-  Route* route = route_of(id);
+  LocalRoute* route = routes_.of_connection(id);
   if (route == nullptr) return;
-  if (route->ring->read_welcome() && !process_ended(route->ring->process)) return;
+  if (route->ring->read_welcome() && !route->ring->is_process_gone()) return;
   accept_peers();  // what the peer has sent may wait there
-  route = route_of(id);
+  route = routes_.of_connection(id);
   if (route == nullptr) return;
   if (route->ring->welcomed) {
-    lose(FepAddress{route->ring->peer}, Instance{route->ring->instance});
+    lose(FepAddress{route->ring->peer}, LocalInstance{route->ring->instance});
   } else {
-    forget(*route, kLastRetry);  // it does not want us
+    forget(*route, LocalRoute::kLastRetry);  // it does not want us
   }
 }
 
-void LocalNic::forget(Route& route, Duration wait) {
-  unwatch(route.ring->socket);
-  unwatch(route.ring->process);
-  route = Route{.ring = nullptr, .next_try = now_ + wait, .wait = wait};
+void LocalNic::forget(LocalRoute& route, Duration wait) {
+  unwatch(*route.ring);
+  route = LocalRoute{.ring = nullptr, .next_try = now_ + wait, .wait = wait};
+}
+
+void LocalNic::unwatch(const LocalOutgoing& ring) {
+  watch_.remove(ring.socket);
+  watch_.remove(ring.process);
 }
 
 // Both directions end together, so that the loss is told once and nothing of it is met later, when
 // another process may have the address.
-void LocalNic::lose(const FepAddress& address, const Instance& instance) {
+void LocalNic::lose(const FepAddress& address, const LocalInstance& instance) {
   Lost lost{.address = address, .instance = instance, .from = {}, .to = nullptr, .since = now_};
-  const auto route = routes_.find(address);
-  if (route != routes_.end() && route->second.ring && route->second.ring->instance == instance) {
-    std::erase(unpublished_, route->second.ring.get());
-    lost.to = std::move(route->second.ring);
-    unwatch(lost.to->socket);
-    unwatch(lost.to->process);
-    route->second = Route{.ring = nullptr, .next_try = now_ + kFirstRetry};
+  LocalRoute* const route = routes_.find(address);
+  if (route != nullptr && route->ring && route->ring->instance == instance) {
+    std::erase(unpublished_, route->ring.get());
+    lost.to = std::move(route->ring);
+    unwatch(*lost.to);
+    *route = LocalRoute{.ring = nullptr, .next_try = now_ + LocalRoute::kFirstRetry};
   }
   try {
     for (const auto& from : incoming_) {
       if (!from->ring || from->instance != instance) continue;
-      from->stop();
-      any_ended_ = true;
+      incoming_.stop(*from);
       lost.from.push_back(from->id);
     }
     lost_.push_back(std::move(lost));
@@ -699,28 +442,9 @@ void LocalNic::lose(const FepAddress& address, const Instance& instance) {
   }
 }
 
-// Only at the beginning of a burst, when the packets handed out are no longer read.
-void LocalNic::drop_drained() {
-  any_ended_ = false;
-  std::erase_if(incoming_, [&](const std::unique_ptr<Incoming>& from) {
-    if (!from->ended) return false;
-    if (!from->is_drained()) {
-      any_ended_ = true;
-      return false;
-    }
-    unwatch(from->socket);
-    unwatch(from->process);
-    ::shutdown(from->socket.get(), SHUT_RDWR);
-    return true;
-  });
-}
-
 // The last packet of the peer has been taken, and it is known what the peer has read.
 bool LocalNic::is_settled(const Lost& lost) const {
-  const bool taken = std::none_of(incoming_.begin(), incoming_.end(), [&](const auto& from) {
-    return from->ring && from->instance == lost.instance;
-  });
-  if (!taken) return false;
+  if (incoming_.has_ring_of(lost.instance)) return false;
   return lost.to == nullptr || lost.to->is_abandoned() || now_ - lost.since >= kSettles;
 }
 
@@ -731,9 +455,9 @@ LostPeer LocalNic::report(const Lost& lost) {
     peer.to = lost.to->id;
     if (lost.to->is_abandoned()) peer.unread_from = lost.to->ring.unread_from();
   }
-  if (Route* const route = route_to(lost.address, true); route != nullptr) {
+  if (LocalRoute* const route = routes_.find_or_add(lost.address, true, now_); route != nullptr) {
     if (route->ring == nullptr) route->next_try = now_;
-    const Outgoing* const successor = ring_of(*route, lost.address);
+    const LocalOutgoing* const successor = ring_of(*route, lost.address);
     peer.succeeded = successor != nullptr && !successor->is_abandoned();
   }
   return peer;

@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "local_testing.h"
+#include "uet/nic/local_socket.h"
 
 namespace uet::nic {
 namespace {
