@@ -102,11 +102,28 @@ inline void set_counter_limits(fi_domain_attr& attr) {
   tail->max_err_cntr_value = UINT64_MAX;
 }
 
-// The layouts that the loaded library and its clients rely on. Newer headers may add members at the
-// end; a difference in front of them would be a new interface.
-static_assert(offsetof(fi_domain_attr, tclass) + 8 == kDomainAttrBytes);
-static_assert(sizeof(fi_domain_attr) == kDomainAttrBytes ||
-              sizeof(fi_domain_attr) == kDomainAttrBytes + sizeof(DomainAttrTail));
+// True if an fi_domain_attr of these headers has the members above where the loaded library and its
+// clients expect them. Newer headers add members at the end; a difference in front of them would be
+// a new interface.
+template <class Attr>
+consteval bool has_known_layout() {
+  constexpr std::size_t tail = kDomainAttrBytes;
+  if (offsetof(Attr, tclass) + 8 != kDomainAttrBytes) return false;
+  bool known = true;
+  if constexpr (requires(Attr a) { a.max_ep_auth_key; }) {
+    known &= offsetof(Attr, max_ep_auth_key) == tail + offsetof(DomainAttrTail, max_ep_auth_key);
+  }
+  if constexpr (requires(Attr a) { a.max_group_id; }) {
+    known &= offsetof(Attr, max_group_id) == tail + offsetof(DomainAttrTail, max_group_id);
+  }
+  if constexpr (requires(Attr a) { a.max_cntr_value; }) {
+    known &= offsetof(Attr, max_cntr_value) == tail + offsetof(DomainAttrTail, max_cntr_value);
+    known &=
+        offsetof(Attr, max_err_cntr_value) == tail + offsetof(DomainAttrTail, max_err_cntr_value);
+  }
+  return known;
+}
+static_assert(has_known_layout<fi_domain_attr>());
 static_assert(offsetof(fi_cq_err_entry, err_data_size) + sizeof(std::size_t) == 80);
 static_assert(offsetof(fi_mr_attr, device) + sizeof(fi_mr_attr::device) == 80);
 

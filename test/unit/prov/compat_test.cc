@@ -43,6 +43,62 @@ TEST(Compat, CounterLimitsAreWrittenOnlyWhereTheLibraryHasThem) {
                           [&](std::byte value) { return value == expected; }));
 }
 
+// fi_domain_attr as the headers of several versions have it, with all in front of tclass in one.
+constexpr std::size_t kBeforeTclass = 184;
+struct Attr117 {
+  std::byte before[kBeforeTclass];
+  std::uint32_t tclass;
+};
+struct Attr120 {
+  std::byte before[kBeforeTclass];
+  std::uint32_t tclass;
+  std::size_t max_ep_auth_key;
+  std::uint32_t max_group_id;
+};
+struct Attr26 {
+  std::byte before[kBeforeTclass];
+  std::uint32_t tclass;
+  std::size_t max_ep_auth_key;
+  std::uint32_t max_group_id;
+  std::uint64_t max_cntr_value;
+  std::uint64_t max_err_cntr_value;
+};
+struct AttrAfter26 {
+  std::byte before[kBeforeTclass];
+  std::uint32_t tclass;
+  std::size_t max_ep_auth_key;
+  std::uint32_t max_group_id;
+  std::uint64_t max_cntr_value;
+  std::uint64_t max_err_cntr_value;
+  std::size_t max_xpu_ctx_cnt;
+};
+struct ShorterAttr {
+  std::byte before[kBeforeTclass - 8];
+  std::uint32_t tclass;
+};
+struct AttrWithAMemberBetween {
+  std::byte before[kBeforeTclass];
+  std::uint32_t tclass;
+  std::size_t max_ep_auth_key;
+  std::uint32_t max_group_id;
+  std::uint64_t between;
+  std::uint64_t max_cntr_value;
+  std::uint64_t max_err_cntr_value;
+};
+
+TEST(Compat, HeadersOfAllVersionsAreTaken) {
+  EXPECT_EQ(offsetof(fi_domain_attr, tclass), kBeforeTclass);
+  EXPECT_TRUE(has_known_layout<Attr117>());
+  EXPECT_TRUE(has_known_layout<Attr120>());
+  EXPECT_TRUE(has_known_layout<Attr26>());
+  EXPECT_TRUE(has_known_layout<AttrAfter26>());
+}
+
+TEST(Compat, HeadersWithAnotherLayoutAreRefused) {
+  EXPECT_FALSE(has_known_layout<ShorterAttr>());
+  EXPECT_FALSE(has_known_layout<AttrWithAMemberBetween>());
+}
+
 TEST(Compat, NumbersOfOldNames) {
   EXPECT_EQ(kMrBasic, 1);
   EXPECT_EQ(kMrScalable, 2);
