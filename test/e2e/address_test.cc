@@ -197,6 +197,24 @@ TEST(SocketAddress, FormatOfOneFamilyGivesThatFamilyOnly) {
   }
 }
 
+// fi_getinfo(3), FI_ADDR_FORMAT: libfabric from 2.6 on removes infos of other formats.
+TEST(SocketAddress, FormatOfTheEnvironmentIsThePresetOne) {
+  const std::unique_ptr<fi_info, Node::FreeInfo> hints(fi_allocinfo());
+  hints->fabric_attr->prov_name = strdup(provider().c_str());
+  const auto format_of_first = [&] {
+    fi_info* found = nullptr;
+    EXPECT_EQ(fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, hints.get(), &found), 0);
+    const std::uint32_t format = found != nullptr ? found->addr_format : 0;
+    fi_freeinfo(found);
+    return format;
+  };
+  ASSERT_EQ(setenv("FI_ADDR_FORMAT", "FI_SOCKADDR_IN", 1), 0);
+  EXPECT_EQ(format_of_first(), FI_SOCKADDR_IN);
+  hints->addr_format = FI_ADDR_STR;
+  EXPECT_EQ(format_of_first(), FI_ADDR_STR) << "the hints come first";
+  ASSERT_EQ(unsetenv("FI_ADDR_FORMAT"), 0);
+}
+
 // ---- fi_setname --------------------------------------------------------------------------------
 
 // SES-149: a name is there before fi_enable and stays.

@@ -3,11 +3,13 @@
 #include "settings/address_format.h"
 
 #include <netinet/in.h>
+#include <strings.h>
 
 #include <algorithm>
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "compat.h"
 #include "settings/params.h"
@@ -76,6 +78,18 @@ std::optional<AddressFormat> AddressFormat::of(std::uint32_t addr_format, bool i
   const bool any_family = addr_format == FI_SOCKADDR || addr_format == kSockaddrIp;
   if (!any_family && addr_format != of_family) return {};
   return AddressFormat(of_family, is_ipv6);
+}
+
+std::uint32_t AddressFormat::named(const char* name) {
+  constexpr std::pair<const char*, std::uint32_t> kNames[] = {
+      {"FI_SOCKADDR", FI_SOCKADDR},         {"FI_SOCKADDR_IN", FI_SOCKADDR_IN},
+      {"FI_SOCKADDR_IN6", FI_SOCKADDR_IN6}, {"FI_SOCKADDR_IP", kSockaddrIp},
+      {"FI_ADDR_STR", FI_ADDR_STR},         {"FI_ADDR_UET", FI_ADDR_UET},
+  };
+  for (const auto& [known, format] : kNames) {
+    if (name != nullptr && strcasecmp(name, known) == 0) return format;
+  }
+  return FI_FORMAT_UNSPEC;
 }
 
 std::uint32_t AddressFormat::recognise(const void* address, std::size_t length) {

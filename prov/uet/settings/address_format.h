@@ -23,6 +23,10 @@ class AddressFormat {
   // What an addr_format means for addresses of one family; FI_FORMAT_UNSPEC is FI_ADDR_UET. Empty
   // if it is not served, or not for this family.
   static std::optional<AddressFormat> of(std::uint32_t addr_format, bool is_ipv6);
+  // The addr_format that libfabric's variable FI_ADDR_FORMAT names (fi_getinfo(3)): libfabric
+  // removes all infos of other formats, so that an application without a format gets this one.
+  // `name`: the variable's value, or nullptr. FI_FORMAT_UNSPEC if it names none that is served.
+  static std::uint32_t named(const char* name);
   // The addr_format that an address without a stated one shows by its bytes; FI_FORMAT_UNSPEC if
   // none.
   static std::uint32_t recognise(const void* address, std::size_t length);

@@ -115,9 +115,11 @@ bool same_name(const char* asked, const std::string& ours) {
 
 bool is_wildcard(const FabricAddress& ip) { return ip.bytes == FabricAddress{}.bytes; }
 
-// The format in which the application speaks of addresses: as stated, or as those in the hints are.
+// The format in which the application speaks of addresses: as stated, or as those in the hints are,
+// or as FI_ADDR_FORMAT says.
 std::uint32_t wanted_format(const fi_info* hints) {
-  if (hints == nullptr) return FI_FORMAT_UNSPEC;
+  const std::uint32_t preset = AddressFormat::named(std::getenv("FI_ADDR_FORMAT"));
+  if (hints == nullptr) return preset;
   std::uint32_t format = hints->addr_format;
   if (format == FI_FORMAT_UNSPEC && hints->src_addr != nullptr) {
     format = AddressFormat::recognise(hints->src_addr, hints->src_addrlen);
@@ -125,7 +127,7 @@ std::uint32_t wanted_format(const fi_info* hints) {
   if (format == FI_FORMAT_UNSPEC && hints->dest_addr != nullptr) {
     format = AddressFormat::recognise(hints->dest_addr, hints->dest_addrlen);
   }
-  return format;
+  return format != FI_FORMAT_UNSPEC ? format : preset;
 }
 
 std::optional<Wanted> wanted_by_hints(const fi_info* hints) {

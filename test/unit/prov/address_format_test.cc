@@ -61,6 +61,17 @@ TEST(AddressFormatOf, ServesEachFormatForItsFamilies) {
   }
 }
 
+// fi_getinfo(3), FI_ADDR_FORMAT.
+TEST(AddressFormatNamed, KnowsTheFormatsThatAreServed) {
+  EXPECT_EQ(AddressFormat::named("FI_SOCKADDR_IN"), FI_SOCKADDR_IN);
+  EXPECT_EQ(AddressFormat::named("fi_addr_str"), FI_ADDR_STR);
+  EXPECT_EQ(AddressFormat::named("FI_SOCKADDR_IP"), kSockaddrIp);
+  for (const char* name : {"", "FI_ADDR_EFA", "FI_SOCKADDR_INN"}) {
+    EXPECT_EQ(AddressFormat::named(name), FI_FORMAT_UNSPEC) << name;
+  }
+  EXPECT_EQ(AddressFormat::named(nullptr), FI_FORMAT_UNSPEC);
+}
+
 TEST(AddressFormatEncode, IsReadBackInEachFormat) {
   for (const FabricAddress& ip : {ipv4(1), ipv6()}) {
     for (const std::uint32_t number :
