@@ -61,6 +61,17 @@ Result<void> MrTable::remove(Rkey key) {
   return {};
 }
 
+void MrTable::move_context(ResourceIndex from, std::optional<ResourceIndex> to) {
+  for (auto& [key, region] : regions_) {
+    if (region.ri != from) continue;
+    if (to) {
+      region.ri = to;
+    } else {
+      region.access = 0;
+    }
+  }
+}
+
 MemoryRegion* MrTable::find(Rkey key) {
   const auto found = regions_.find(key.value);
   return found != regions_.end() ? &found->second : nullptr;

@@ -142,9 +142,24 @@ TEST_F(EndpointMode, Ses135_OnlyThatEndpointReachesTheRegion) {
   EXPECT_EQ(fi_mr_bind(mr.get(), &other->fid, 0), -FI_EINVAL);
   EXPECT_EQ(write(to_other, kKey), FI_ENOKEY);
   EXPECT_EQ(write(to_, kKey), 0);
-  EXPECT_EQ(fi_close(&target_->fid), -FI_EBUSY) << "the region belongs to it";
   mr.reset();
   EXPECT_EQ(fi_close(&target_.release()->fid), 0);
+}
+
+// fi_mr(3): the endpoint closes before the region that is bound to it.
+TEST_F(EndpointMode, Ses134_EndpointMayCloseFirst) {
+  const auto mr = expose();
+  ASSERT_EQ(fi_mr_bind(mr.get(), &target_->fid, 0), 0);
+  ASSERT_EQ(fi_mr_enable(mr.get()), 0);
+  EXPECT_EQ(write(to_, kKey), 0);
+  memory_[0] = 0;
+  EXPECT_EQ(fi_close(&target_.release()->fid), 0);
+  const auto next = b_.open_endpoint(0);  // has the same resource index
+  const fi_addr_t to_next = a_.insert(*next);
+  EXPECT_NE(write(to_next, kKey), 0) << "the next endpoint does not inherit the region";
+  EXPECT_EQ(fi_mr_enable(mr.get()), 0);
+  EXPECT_NE(write(to_next, kKey), 0);
+  EXPECT_EQ(memory_[0], 0);
 }
 
 TEST_F(EndpointMode, RegionOfAScalableEndpointIsReachedThroughAllItsContexts) {
@@ -156,8 +171,7 @@ TEST_F(EndpointMode, RegionOfAScalableEndpointIsReachedThroughAllItsContexts) {
   ASSERT_EQ(fi_mr_bind(mr.get(), &sep->fid, 0), 0);
   ASSERT_EQ(fi_mr_enable(mr.get()), 0);
   EXPECT_EQ(write(to_, kKey), FI_ENOKEY) << "another endpoint";
-  EXPECT_EQ(fi_close(&sep->fid), -FI_EBUSY);
-  mr.reset();
+  EXPECT_EQ(fi_close(&sep.release()->fid), 0);
 }
 
 struct RmaEventMode : MemoryRegion {

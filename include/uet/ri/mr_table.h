@@ -76,6 +76,9 @@ class MrTable {
   Result<Rkey> add(const MemoryRegion& region);
   Result<void> add_with_key(const MemoryRegion& region, Rkey key);
   Result<void> remove(Rkey key);  // the key answers BadKey at once (SES-140)
+  // The context `from` gets the index `to`, or ends: then its regions have no rights any more, and
+  // the next context with that index does not inherit them (SES-134).
+  void move_context(ResourceIndex from, std::optional<ResourceIndex> to);
   // The region under this key, to restrict or enable it; nullptr if there is none.
   MemoryRegion* find(Rkey key);
   // The whole OPTIMIZED key of which a small header carries the low 12 bits: with IDEMPOTENT_SAFE

@@ -64,10 +64,12 @@ int Identity::take(Domain& domain, const fi_info& info, std::size_t count,
 
 int Identity::rename(const av::UetAddress& wanted) {
   const Guard guard(engine_.lock());
-  domain_.give_back(name_.start_resource_index, count_);
+  const ResourceIndex old = name_.start_resource_index;
+  domain_.give_back(old, count_);
   const int result = take_name(wanted, count_, true);
   // The old indices are still free: no other thread could take them under the lock.
-  if (result != 0) (void)domain_.take_resource_indices(name_.start_resource_index, count_).ok();
+  if (result != 0) (void)domain_.take_resource_indices(old, count_).ok();
+  if (result == 0) engine_.fep().regions().move_context(old, name_.start_resource_index);
   return result;
 }
 
@@ -112,6 +114,7 @@ int Identity::take_name(const av::UetAddress& wanted, std::size_t count, bool ex
 Identity::~Identity() {
   if (engine_.dead()) return;
   const Guard guard(engine_.lock());
+  engine_.fep().regions().move_context(name_.start_resource_index, std::nullopt);
   domain_.give_back(name_.start_resource_index, count_);
 }
 

@@ -243,18 +243,18 @@ int Mr::bind_counter(Cntr& counter, std::uint64_t flags) {
   const Guard guard(engine_.lock());
   if (read) {
     remote_read_ = &counter;
-    holds_[2] = std::move(hold);
-    if (write) holds_[3] = Hold(counter.references());
+    holds_[1] = std::move(hold);
+    if (write) holds_[2] = Hold(counter.references());
   } else {
-    holds_[3] = std::move(hold);
+    holds_[2] = std::move(hold);
   }
   if (write) remote_write_ = &counter;
   return 0;
 }
 
-// From now on only operations that go to this endpoint may touch the region (SES-135).
-int Mr::bind_endpoint(Engine& engine, References& references, ResourceIndex first,
-                      std::size_t count, std::uint64_t flags) {
+// From now on only operations that go to this endpoint may touch the region (SES-135). The endpoint
+// may close first (fi_mr(3)): then no peer reaches the region any more (Identity).
+int Mr::bind_endpoint(Engine& engine, ResourceIndex first, std::size_t count, std::uint64_t flags) {
   if (&engine != &engine_) {
     return refuse(-FI_EDOMAIN, "fi_mr_bind: the endpoint belongs to another domain");
   }
@@ -264,7 +264,6 @@ int Mr::bind_endpoint(Engine& engine, References& references, ResourceIndex firs
     return refuse(-FI_EOPBADSTATE, "fi_mr_bind: bind before fi_mr_enable");
   }
   bound_ = true;
-  holds_[1] = Hold(references);
   change_region([&](ri::MemoryRegion& region) {
     region.ri = first;
     region.ri_count = static_cast<std::uint16_t>(count);
@@ -280,14 +279,12 @@ int Mr::bind(struct fid* other, std::uint64_t flags) {
     case FI_CLASS_EP:
     case FI_CLASS_RX_CTX: {
       Endpoint& endpoint = EndpointFid::from(other).endpoint();
-      return bind_endpoint(endpoint.engine(), endpoint.references(), endpoint.resource_index(), 1,
-                           flags);
+      return bind_endpoint(endpoint.engine(), endpoint.resource_index(), 1, flags);
     }
     case FI_CLASS_SEP: {
       ScalableEndpoint& endpoint = ScalableEndpoint::from(other);
       const Identity& identity = endpoint.identity();
-      return bind_endpoint(endpoint.engine(), endpoint.references(), identity.resource_index(0),
-                           identity.count(), flags);
+      return bind_endpoint(endpoint.engine(), identity.resource_index(0), identity.count(), flags);
     }
     default:
       return refuse(-FI_EINVAL, "fi_mr_bind: bind only a counter or an endpoint");

@@ -64,14 +64,13 @@ class Mr final : public fid_mr, public ri::AccessObserver {
   int enter(const fi_mr_attr& attr);
   void tell_nic();
   int bind_counter(Cntr& counter, std::uint64_t flags);
-  int bind_endpoint(Engine& engine, References& references, ResourceIndex first, std::size_t count,
-                    std::uint64_t flags);
+  int bind_endpoint(Engine& engine, ResourceIndex first, std::size_t count, std::uint64_t flags);
   template <class Change>
   void change_region(Change change);
 
   Domain& domain_;
   Engine& engine_;
-  std::array<Hold, 4> holds_;  // domain, endpoint, two counters
+  std::array<Hold, 3> holds_;  // domain, two counters
   const std::uint64_t flags_;
   std::byte* base_ = nullptr;  // where it is, for the CPU or for its device
   std::size_t length_ = 0;

@@ -67,6 +67,26 @@ TEST_F(MrTableTest, Check_Ses135_RegionMayBeRestrictedLater) {
   EXPECT_EQ(verdict(key, 0, 1), MrVerdict::Ok);
 }
 
+TEST_F(MrTableTest, MoveContext_Ses135_RegionGoesWithItsContext) {
+  const Rkey key = add(region());
+  const Rkey other = add(region());
+  table_.find(key)->ri = kRi;
+  table_.move_context(kRi, ResourceIndex{16});
+  EXPECT_EQ(verdict(key, 0, 1), MrVerdict::BadKey);
+  EXPECT_EQ(verdict(other, 0, 1), MrVerdict::Ok) << "bound to none";
+  table_.move_context(ResourceIndex{16}, kRi);
+  EXPECT_EQ(verdict(key, 0, 1), MrVerdict::Ok);
+}
+
+TEST_F(MrTableTest, MoveContext_Ses134_RegionOfAnEndedContextIsGoneForItsSuccessor) {
+  const Rkey key = add(region());
+  table_.find(key)->ri = kRi;
+  table_.move_context(kRi, std::nullopt);
+  table_.find(key)->enabled = true;
+  EXPECT_EQ(verdict(key, 0, 1), MrVerdict::BadKey);
+  EXPECT_TRUE(table_.remove(key).ok());
+}
+
 TEST_F(MrTableTest, Check_AccessNamesTheObserver) {
   struct Observer final : AccessObserver {
     void accessed(std::uint8_t access, std::uint64_t) noexcept override { last = access; }
