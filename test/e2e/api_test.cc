@@ -161,8 +161,11 @@ TEST(GetInfo, HintsThatCannotBeMetAreNoData) {
   hints->ep_attr->type = FI_EP_MSG;
   EXPECT_EQ(get_info(nullptr, nullptr, 0, hints.get(), info), -FI_ENODATA);
   hints = make_hints();
-  hints->caps = FI_COLLECTIVE;
-  EXPECT_EQ(get_info(nullptr, nullptr, 0, hints.get(), info), -FI_ENODATA);
+  constexpr std::uint64_t kXpu = std::uint64_t{1} << 44;  // FI_XPU of newer headers
+  for (const std::uint64_t caps : {std::uint64_t{FI_COLLECTIVE}, kXpu}) {
+    hints->caps = caps;
+    EXPECT_EQ(get_info(nullptr, nullptr, 0, hints.get(), info), -FI_ENODATA) << caps;
+  }
   hints = make_hints();
   hints->domain_attr->name = strdup("no-such-interface");
   EXPECT_EQ(get_info(nullptr, nullptr, 0, hints.get(), info), -FI_ENODATA);
@@ -261,6 +264,28 @@ TEST(Domain, ExplicitSourcePortThatIsTakenIsAddressInUse) {
   ASSERT_EQ(fi_domain(fabric, info.get(), &first, nullptr), 0);
   EXPECT_EQ(fi_domain(fabric, info.get(), &second, nullptr), -FI_EADDRINUSE);
   EXPECT_EQ(close_fid(first), 0);
+  EXPECT_EQ(close_fid(fabric), 0);
+}
+
+TEST(Names, OfNoInterfaceAreRefused) {
+  const Info hints = make_hints();
+  Info info = loopback_info(hints.get());
+  fid_fabric* fabric = nullptr;
+  fid_domain* domain = nullptr;
+  const auto rename = [](char*& name, const char* to) {
+    free(name);
+    name = strdup(to);
+  };
+  const std::string subnet = info->fabric_attr->name;
+  rename(info->fabric_attr->name, "192.0.2.0/24");
+  EXPECT_EQ(fi_fabric(info->fabric_attr, &fabric, nullptr), -FI_EINVAL);
+  rename(info->fabric_attr->name, subnet.c_str());
+  ASSERT_EQ(fi_fabric(info->fabric_attr, &fabric, nullptr), 0);
+  rename(info->domain_attr->name, "no-such-interface");
+  EXPECT_EQ(fi_domain(fabric, info.get(), &domain, nullptr), -FI_EINVAL);
+  rename(info->domain_attr->name, "lo");
+  ASSERT_EQ(fi_domain(fabric, info.get(), &domain, nullptr), 0);
+  EXPECT_EQ(close_fid(domain), 0);
   EXPECT_EQ(close_fid(fabric), 0);
 }
 

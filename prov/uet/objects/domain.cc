@@ -57,6 +57,15 @@ std::optional<av::UetAddress> source_of(const fi_info& info, const Params& param
   return {};
 }
 
+// Whether the name of the domain, if it has one, is that of the interface with its source address.
+bool is_named_after_its_interface(const fi_info& info, const av::UetAddress& source,
+                                  const Params& params) {
+  if (info.domain_attr->name == nullptr) return true;
+  const auto interfaces = usable_interfaces(params);
+  const nic::Interface* interface = nic::interface_of(interfaces, source.fabric_address);
+  return interface == nullptr || same(info.domain_attr->name, interface->name);
+}
+
 int close_fid(fid* fid) noexcept { return Domain::from(fid).close(); }
 
 int domain_bind(fid* fid, struct fid* other, std::uint64_t flags) noexcept {
@@ -149,6 +158,13 @@ int Domain::open_nic(const fi_info& info, std::unique_ptr<nic::Nic>& out) {
   if (!source) {
     FI_WARN(&provider, FI_LOG_DOMAIN,
             "fi_domain: src_addr or domain_attr.name is not usable; pass an info of fi_getinfo\n");
+    return -FI_EINVAL;
+  }
+  if (!is_named_after_its_interface(info, *source, engine_.params())) {
+    FI_WARN(&provider, FI_LOG_DOMAIN,
+            "fi_domain: domain_attr.name %s is not the interface of src_addr; pass an info of "
+            "fi_getinfo\n",
+            info.domain_attr->name);
     return -FI_EINVAL;
   }
   const auto format = AddressFormat::of(info.addr_format, source->fabric_address.is_ipv6);

@@ -3,11 +3,14 @@
 #include "objects/fabric.h"
 
 #include <rdma/fi_eq.h>
+#include <strings.h>
 
 #include "objects/domain.h"
 #include "objects/eq.h"
 #include "objects/wait_set.h"
 #include "ops.h"
+#include "provider.h"
+#include "settings/getinfo.h"
 
 namespace uet::prov {
 namespace {
@@ -62,8 +65,30 @@ Fabric::Fabric(std::uint32_t version, void* fabric_context) : fid_fabric{}, vers
   api_version = version;
 }
 
+namespace {
+
+// fi_fabric(3): the name is one that fi_getinfo has given, the subnet of an interface's address.
+bool is_name_of_fabric(const char* name) {
+  const auto params = load_params();
+  if (!params) return true;  // fi_domain says what is wrong
+  for (const nic::Interface& interface : usable_interfaces(*params)) {
+    for (const nic::InterfaceAddress& address : interface.addresses) {
+      if (strcasecmp(name, address.subnet().c_str()) == 0) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 int prov_fabric(fi_fabric_attr* attr, fid_fabric** fabric, void* context) noexcept {
   return guarded([&] {
+    if (attr->name != nullptr && !is_name_of_fabric(attr->name)) {
+      FI_WARN(&provider, FI_LOG_FABRIC,
+              "fi_fabric: no interface has the subnet %s; pass an attr of fi_getinfo\n",
+              attr->name);
+      return -FI_EINVAL;
+    }
     // Clients older than 1.5 leave api_version 0.
     const std::uint32_t version = attr->api_version != 0 ? attr->api_version : FI_VERSION(1, 4);
     *fabric = new Fabric(version, context);
