@@ -167,6 +167,13 @@ TEST(TidyIncludes, RefusesLibfabricBelowTheGlue) {
   EXPECT_THAT(check_includes("prov/uet/objects/domain.h", "#include <rdma/fabric.h>\n"), IsEmpty());
 }
 
+TEST(TidyIncludes, RefusesOpensslOutsideTss) {
+  EXPECT_THAT(check_includes("src/pds/pdc.cc", "#include <openssl/evp.h>\n"), SizeIs(1));
+  EXPECT_THAT(check_includes("src/tss/kdf.cc", "#include <openssl/evp.h>\n"), IsEmpty());
+  EXPECT_THAT(check_includes("src/tss/x.cc", "#include \"uet/nic/udp.h\"\n"),
+              ElementsAre(HasSubstr("only the NIC interface")));
+}
+
 TEST(TidyIncludes, AllowsRoomsBelow) {
   EXPECT_THAT(check_includes("src/pds/pdc.cc",
                              "#include \"uet/pds/pdc.h\"\n#include \"uet/cms/ccc.h\"\n"
@@ -177,7 +184,7 @@ TEST(TidyIncludes, AllowsRoomsBelow) {
 TEST(TidySymbols, RefusesWhatIsNotPure) {
   for (const char* symbol :
        {"clock_gettime", "socket", "getenv", "rand", "getrandom", "pthread_mutex_lock", "exit",
-        "abort", "printf", "std::chrono::_V2::steady_clock::now()", "std::cout",
+        "abort", "printf", "std::chrono::_V2::steady_clock::now()", "std::cout", "RAND_bytes",
         "std::random_device::_M_getval()", "std::thread::_M_start_thread()"}) {
     EXPECT_THAT(check_core_symbols(std::string("                 U ") + symbol + "\n", "", false),
                 ElementsAre(HasSubstr(symbol)));
@@ -187,6 +194,7 @@ TEST(TidySymbols, RefusesWhatIsNotPure) {
 TEST(TidySymbols, AllowsPureOnesAndThoseOfOtherArchives) {
   EXPECT_THAT(check_core_symbols("a.o:\n                 U memcpy\n"
                                  "                 U operator new(unsigned long)\n"
+                                 "                 U EVP_CIPHER_CTX_free\n"
                                  "                 U uet::wire::parse(int)\n",
                                  "0000000000000010 T uet::wire::parse(int)\n", false),
               IsEmpty());
@@ -519,8 +527,8 @@ TEST(Tree, PlugInNeedsOnlyTheAllowedLibraries) {
 
 TEST(Tree, EveryRoomSaysWhatItIsFor) {
   Complaints complaints;
-  for (const char* room : {"src/base", "src/wire", "src/cms", "src/pds", "src/ri", "src/av",
-                           "src/ses", "src/fep", "src/nic", "prov/uet"}) {
+  for (const char* room : {"src/base", "src/wire", "src/tss", "src/cms", "src/pds", "src/ri",
+                           "src/av", "src/ses", "src/fep", "src/nic", "prov/uet"}) {
     const fs::path readme = kSource / room / "README.md";
     if (!fs::exists(readme)) complaints.push_back(std::string(room) + ": no README.md");
   }
