@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "uet/tss/sd_table.h"
+
+#include <gmock/gmock.h>
+#include <openssl/crypto.h>
+
+#include <cstdlib>
+
+#include "uet/wire/frame.h"
+#include "unit/tss/tss_testing.h"
+
+namespace uet::tss {
+namespace {
+
+using testing::Each;
+
+// Allocations of OpenSSL in this process so far.
+std::uint64_t allocations = 0;
+void* counted_malloc(std::size_t size, const char*, int) {
+  ++allocations;
+  return std::malloc(size);
+}
+void* counted_realloc(void* memory, std::size_t size, const char*, int) {
+  ++allocations;
+  return std::realloc(memory, size);
+}
+void uncounted_free(void* memory, const char*, int) { std::free(memory); }
+const int kCountsAllocations =
+    CRYPTO_set_mem_functions(counted_malloc, counted_realloc, uncounted_free);
+
+constexpr std::uint32_t kSdi = 0x00ABCD;
+const FabricAddress kHere = ipv4(10, 0, 0, 9);
+const FabricAddress kThere = ipv4(10, 0, 0, 7);
+
+class SdTableTest : public testing::Test {
+ protected:
+  void use(KeyMode mode, std::optional<std::uint32_t> ssi) {
+    DomainConfig config;
+    config.sdi = kSdi;
+    config.mode = mode;
+    config.ssi = ssi;
+    for (SdTable* table : {&sender_, &receiver_}) {
+      ASSERT_TRUE(table->add(config).ok());
+      ASSERT_TRUE(table->find(kSdi)->install(false, known_key(), {}).ok());
+      ASSERT_TRUE(table->find(kSdi)->activate(false, {}).ok());
+    }
+  }
+  Bytes seal(const OuterFields& outer, const Bytes& plain) {
+    const Slice piece{plain.data(), static_cast<std::uint32_t>(plain.size())};
+    Bytes out(plain.size() + kMaxHeaderBytes + kIcvBytes);
+    const SealResult result = sender_.seal(kSdi, outer, {&piece, 1}, out);
+    EXPECT_EQ(result.verdict, SealVerdict::Sealed);
+    out.resize(result.bytes);
+    return out;
+  }
+  OpenVerdict open(const OuterFields& outer, std::span<const std::byte> packet,
+                   bool trimmed = false) {
+    plain_.assign(packet.size(), std::byte{0});
+    const OpenResult result = receiver_.open(outer, packet, trimmed, plain_, {});
+    if (result.verdict == OpenVerdict::Opened) plain_.resize(result.bytes);
+    return result.verdict;
+  }
+  // Every packet that was received, whatever became of it.
+  std::uint64_t dropped() const {
+    const DomainCounters& in = receiver_.find(kSdi)->counters();
+    const PortCounters& port = receiver_.port_counters();
+    return in.in_auth_fail + in.in_late + in.in_invalid + in.in_invalid_sa + in.in_binding_failure +
+           port.in_errored + port.in_rx_encryption_bypass + port.in_trimmed;
+  }
+  std::uint64_t opened() const { return receiver_.find(kSdi)->counters().in_auth; }
+
+  void expect_dropped_once(const OuterFields& outer, const Bytes& packet) {
+    const std::uint64_t before = dropped();
+    ASSERT_NE(open(outer, packet), OpenVerdict::Opened);
+    ASSERT_EQ(dropped(), before + 1);
+    ASSERT_THAT(plain_, Each(std::byte{0}));
+  }
+  void flip_each_bit(const OuterFields& outer);
+
+  SdTable sender_;
+  SdTable receiver_;
+  Bytes plain_;
+};
+
+// TSS-4, TSS-6, TSS-40: each bit of the AAD and of the packet.
+void SdTableTest::flip_each_bit(const OuterFields& outer) {
+  const Bytes plain = counting(0x40, 50);
+  const Bytes good = seal(outer, plain);
+  for (std::size_t bit = 0; bit < 8 * good.size(); ++bit) {
+    SCOPED_TRACE(bit);
+    Bytes bad = good;
+    bad[bit / 8] ^= std::byte{1} << (bit % 8);
+    expect_dropped_once(outer, bad);
+  }
+  const std::size_t address = outer.source.is_ipv6 ? 16 : 4;
+  for (std::size_t bit = 0; bit < 8 * address; ++bit) {
+    OuterFields bad = outer;
+    bad.source.bytes[bit / 8] ^= static_cast<std::uint8_t>(1U << (bit % 8));
+    expect_dropped_once(bad, good);
+    bad = outer;
+    bad.destination.bytes[bit / 8] ^= static_cast<std::uint8_t>(1U << (bit % 8));
+    expect_dropped_once(bad, good);
+  }
+  for (std::size_t bit = 0; bit < 32; ++bit) {
+    OuterFields bad = outer;
+    bad.transport[bit / 8] ^= static_cast<std::uint8_t>(1U << (bit % 8));
+    expect_dropped_once(bad, good);
+  }
+  for (std::size_t length = 0; length < good.size(); ++length) {
+    expect_dropped_once(outer, Bytes(good.begin(), good.begin() + static_cast<long>(length)));
+  }
+  EXPECT_EQ(open(outer, good), OpenVerdict::Opened);
+  EXPECT_EQ(plain_, plain);
+}
+
+TEST_F(SdTableTest, Tss6And39And40_FlippedBitIsDroppedAndCountedOnce) {
+  use(KeyMode::Cluster, 0xA1B2C3D4);
+  flip_each_bit(udp_fields({kThere, 0xC123}, {kHere, 4793}));
+}
+
+TEST_F(SdTableTest, Tss6And40_FlippedBitWithoutSsi) {
+  use(KeyMode::Cluster, {});
+  flip_each_bit(udp_fields({kThere, 0xC123}, {kHere, 4793}));
+}
+
+TEST_F(SdTableTest, Tss4And40_FlippedBitInTheNativeFormOverIpv6) {
+  use(KeyMode::Direct, 7);
+  flip_each_bit(native_fields(ipv6(7), ipv6(9), 0x4242));
+}
+
+// --- whole frames
+// ---------------------------------------------------------------------------------
+
+struct Frame {
+  wire::FrameFormat format;
+  wire::FrameFields fields;
+};
+
+OuterFields outer_of(const Frame& frame) {
+  const wire::FrameFields& f = frame.fields;
+  if (frame.format.encapsulation == wire::Encapsulation::NativeIp) {
+    return native_fields(f.source, f.destination, f.entropy);
+  }
+  return udp_fields({f.source, f.entropy}, {f.destination, f.port});
+}
+
+// TSS-5: a router counts the TTL down, a switch marks and trims by other DSCPs; all are accepted.
+TEST_F(SdTableTest, Tss5_TtlDscpAndEcnMayChange) {
+  use(KeyMode::Cluster, 3);
+  for (const auto form : {wire::Encapsulation::Udp, wire::Encapsulation::NativeIp}) {
+    for (const bool six : {false, true}) {
+      Frame frame;
+      frame.format.encapsulation = form;
+      frame.fields.source = six ? ipv6(7) : kThere;
+      frame.fields.destination = six ? ipv6(9) : kHere;
+      frame.fields.entropy = 0xC123;
+      const Bytes packet = seal(outer_of(frame), counting(0, 64));
+      frame.fields.hop_limit = 3;
+      frame.fields.dscp = 46;
+      frame.fields.ecn = Ecn::Ce;
+      const Slice piece{packet.data(), static_cast<std::uint32_t>(packet.size())};
+      Bytes bytes(wire::kMaxFrameHeaderBytes);
+      bytes.resize(
+          wire::write_frame_headers(bytes.data(), frame.format, frame.fields, {&piece, 1}));
+      bytes.insert(bytes.end(), packet.begin(), packet.end());
+      wire::ParsedFrame parsed;
+      ASSERT_EQ(wire::parse_frame(bytes, frame.format, {}, parsed), wire::FrameVerdict::Ok);
+      EXPECT_EQ(parsed.fields.hop_limit, 3);
+      EXPECT_EQ(parsed.fields.ecn, Ecn::Ce);
+      EXPECT_EQ(open(outer_of({frame.format, parsed.fields}), parsed.packet), OpenVerdict::Opened);
+    }
+  }
+}
+
+// TSS-7: translation of an address or a port breaks authentication.
+TEST_F(SdTableTest, Tss7_TranslatedPortFails) {
+  use(KeyMode::Direct, {});
+  const Bytes packet = seal(udp_fields({kThere, 0xC123}, {kHere, 4793}), counting(0, 8));
+  EXPECT_EQ(open(udp_fields({kThere, 0xC124}, {kHere, 4793}), packet), OpenVerdict::AuthFail);
+}
+
+// --- steps 2 to 4
+// ---------------------------------------------------------------------------------
+
+TEST_F(SdTableTest, Step2_PacketWithoutSecurityHeaderIsCounted) {
+  use(KeyMode::Direct, {});
+  const OuterFields outer = udp_fields({kThere, 1}, {kHere, 4793});
+  const Bytes clear = from_hex("100000010000000a0014007b00000000");
+  EXPECT_EQ(open(outer, clear), OpenVerdict::Unprotected);
+  EXPECT_EQ(open(outer, clear, true), OpenVerdict::Unprotected);
+  EXPECT_EQ(receiver_.port_counters().in_rx_encryption_bypass, 2U);
+}
+
+TEST_F(SdTableTest, Tss12And13_UnknownSdiAndTrimmedPackets) {
+  use(KeyMode::Direct, {});
+  const OuterFields outer = udp_fields({kThere, 1}, {kHere, 4793});
+  const Bytes packet = seal(outer, counting(0, 8));
+  EXPECT_EQ(open(outer, packet, true), OpenVerdict::Trimmed);
+  EXPECT_EQ(receiver_.port_counters().in_trimmed, 1U);
+  EXPECT_EQ(receiver_.find(kSdi)->counters().in_auth_fail, 0U);
+  ASSERT_TRUE(receiver_.remove(kSdi).ok());
+  EXPECT_EQ(open(outer, packet), OpenVerdict::Malformed);
+  EXPECT_EQ(receiver_.port_counters().in_errored, 1U);
+  EXPECT_EQ(receiver_.remove(kSdi).error(), Error::NotFound);
+}
+
+TEST_F(SdTableTest, TableIsBounded) {
+  SdTable table({.domains = 2, .derived_keys = 2});
+  DomainConfig config;
+  EXPECT_TRUE(table.add(config).ok());
+  EXPECT_EQ(table.add(config).error(), Error::Busy);
+  config.sdi = kMaxSdi + 1;
+  EXPECT_EQ(table.add(config).error(), Error::Invalid);
+  config.sdi = 1;
+  EXPECT_TRUE(table.add(config).ok());
+  config.sdi = 2;
+  EXPECT_EQ(table.add(config).error(), Error::NoMemory);
+  EXPECT_THAT(table.sdis(), testing::UnorderedElementsAre(0U, 1U));
+  EXPECT_EQ(table.seal(9, {}, {}, {}).verdict, SealVerdict::NoKey);
+  EXPECT_EQ(table.port_counters().out_errored, 1U);
+}
+
+TEST_F(SdTableTest, Tss56_GuardTimesOfAllDomains) {
+  use(KeyMode::Direct, {});
+  EXPECT_EQ(receiver_.next_deadline(), kNever);
+  SecureDomain& domain = *receiver_.find(kSdi);
+  ASSERT_TRUE(domain.install(true, key_of(counting(1, kKeyBytes)), {}).ok());
+  ASSERT_TRUE(domain.activate(true, time_from_ns(5)).ok());
+  const Time end = time_from_ns(5) + domain.config().guard;
+  EXPECT_EQ(receiver_.next_deadline(), end);
+  receiver_.expire(end);
+  EXPECT_FALSE(domain.has_key(false));
+  EXPECT_EQ(receiver_.next_deadline(), kNever);
+}
+
+// TSS-63: after the first packet, sealing and opening allocate nothing.
+TEST_F(SdTableTest, Tss63_SteadyStateAllocatesNothing) {
+  ASSERT_EQ(kCountsAllocations, 1);
+  use(KeyMode::Cluster, 7);
+  const OuterFields outer = udp_fields({kThere, 1}, {kHere, 4793});
+  const Bytes plain = counting(0, 200);
+  const Slice piece{plain.data(), 200};
+  Bytes packet(300);
+  Bytes out(300);
+  const auto pass = [&] {
+    const SealResult sealed = sender_.seal(kSdi, outer, {&piece, 1}, packet);
+    const OpenResult opened =
+        receiver_.open(outer, std::span(packet).first(sealed.bytes), false, out, {});
+    EXPECT_EQ(opened.verdict, OpenVerdict::Opened);
+  };
+  pass();
+  EXPECT_GT(allocations, 0U);
+  const std::uint64_t before = allocations;
+  for (int i = 0; i < 1000; ++i) pass();
+  EXPECT_EQ(allocations, before);
+}
+
+}  // namespace
+}  // namespace uet::tss
