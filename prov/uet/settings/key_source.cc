@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "settings/key_source.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+namespace uet::prov {
+namespace {
+
+// The number behind "fd:", or -1.
+int descriptor_of(const std::string& name) {
+  int fd = -1;
+  const char* const end = name.data() + name.size();
+  const auto [at, error] = std::from_chars(name.data() + 3, end, fd);
+  return error == std::errc{} && at == end && fd >= 0 ? fd : -1;
+}
+
+// Why keys must not be read from this open file, or nullptr.
+const char* reason_against(int fd) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0) return std::strerror(errno);
+  if (!S_ISREG(info.st_mode)) return "is not a regular file";
+  if (info.st_uid != geteuid()) return "belongs to another user; keys must belong to this user";
+  if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    return "may be read or written by other users; run: chmod 600";
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+KeySource::KeySource(const std::string& name) {
+  if (name.starts_with("fd:")) {
+    const int fd = descriptor_of(name);
+    if (fd < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
+      problem_ = name + ": no such open descriptor";
+      return;
+    }
+    read_all(fd);
+    return;
+  }
+  const int fd = open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) {
+    problem_ = errno == ELOOP ? "is a symbolic link; name the file" : std::strerror(errno);
+  } else {
+    if (const char* const reason = reason_against(fd)) {
+      problem_ = reason;
+    } else {
+      read_all(fd);
+    }
+    close(fd);
+  }
+  if (!problem_.empty()) problem_ = name + ": " + problem_;
+}
+
+KeySource::~KeySource() { explicit_bzero(text_.data(), text_.capacity()); }
+
+// One allocation, so that no copy of a key stays behind.
+void KeySource::read_all(int fd) {
+  text_.resize(kMostBytes + 1);
+  std::size_t used = 0;
+  while (used < text_.size()) {
+    const ssize_t count = read(fd, text_.data() + used, text_.size() - used);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) problem_ = std::strerror(errno);
+    if (count <= 0) break;
+    used += static_cast<std::size_t>(count);
+  }
+  if (used > kMostBytes) problem_ = "is longer than 256 KiB";
+  if (!problem_.empty()) {
+    explicit_bzero(text_.data(), used);
+    used = 0;
+  }
+  text_.resize(used);
+}
+
+}  // namespace uet::prov
