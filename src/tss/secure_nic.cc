@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "uet/tss/secure_nic.h"
+
+#include <algorithm>
+
+namespace uet::tss {
+
+SecureNic::SecureNic(nic::Nic& inner, SdTable& table, std::uint32_t sdi, bool has_ssi,
+                     const wire::TrimMarks& marks)
+    : inner_(inner),
+      table_(table),
+      sdi_(sdi),
+      marks_(marks),
+      self_(inner.local_address()),
+      caps_(inner.caps()),
+      packet_bytes_(inner.caps().ip_mtu),
+      opened_(std::make_unique_for_overwrite<std::byte[]>(nic::kRxBurst * packet_bytes_)),
+      sealed_(std::make_unique_for_overwrite<std::byte[]>(nic::kTxBurst * packet_bytes_)),
+      packets_(std::make_unique<Packet[]>(nic::kTxBurst)) {
+  const auto overhead = static_cast<std::uint32_t>(overhead_bytes(has_ssi));
+  caps_.ip_mtu -= std::min(caps_.ip_mtu, overhead);
+  caps_.reads_registered_memory = false;
+}
+
+// Replaces the bytes of `packet` by its plain text. False: drop it.
+bool SecureNic::open(RxPacket& packet, std::size_t place, Time now) {
+  if (packet.bytes.size() > packet_bytes_) return false;
+  const OuterFields outer = udp_fields(packet.source, wire_address(self_));
+  const std::span<std::byte> plain(opened_.get() + place * packet_bytes_, packet_bytes_);
+  const bool trimmed = packet.trimmed || marks_.on(packet.dscp);
+  const OpenResult result = table_.open(outer, packet.bytes, trimmed, plain, now);
+  if (result.verdict != OpenVerdict::Opened) return false;
+  if (result.sdi != sdi_) {
+    table_.find(result.sdi)->count_binding_failure();
+    wipe(plain.first(result.bytes));
+    return false;
+  }
+  packet.bytes = plain.first(result.bytes);
+  return true;
+}
+
+std::size_t SecureNic::rx_burst(std::span<RxPacket> out, Time now) {
+  if (table_.next_deadline() <= now) table_.expire(now);
+  const std::size_t count = inner_.rx_burst(out.first(std::min(out.size(), nic::kRxBurst)), now);
+  std::size_t good = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (open(out[i], good, now)) {
+      if (good != i) out[good] = out[i];
+      ++good;
+    }
+  }
+  return good;
+}
+
+// A copy of `packet` with security header, encrypted text and ICV; nullptr if it cannot be sealed.
+const Packet* SecureNic::seal(const Packet& packet, std::size_t place) {
+  const auto head = packet.head();
+  const std::array<Slice, 3> pieces = {Slice{head.data(), static_cast<std::uint32_t>(head.size())},
+                                       packet.payload[0], packet.payload[1]};
+  const std::span<std::byte> room(sealed_.get() + place * packet_bytes_, packet_bytes_);
+  if (packet.length() + kMaxHeaderBytes + kIcvBytes > room.size()) return nullptr;
+  const FepAddress source{self_.ip, inner_.leaves_from(packet)};
+  const SealResult result =
+      table_.seal(sdi_, udp_fields(source, wire_address(packet.to)), pieces, room);
+  if (result.verdict != SealVerdict::Sealed) return nullptr;
+
+  Packet& copy = packets_[place];
+  copy.reset();
+  const std::size_t front = result.bytes - packet.length() - kIcvBytes;
+  std::copy_n(room.data(), front, copy.prepend(front));
+  copy.payload[0] = {room.data() + front, static_cast<std::uint32_t>(result.bytes - front)};
+  copy.to = packet.to;
+  copy.entropy = packet.entropy;
+  copy.ecn = packet.ecn;
+  copy.dscp = packet.dscp;
+  copy.way = packet.way;
+  copy.answers_stranger = packet.answers_stranger;
+  copy.sent_again = packet.sent_again;
+  return &copy;
+}
+
+std::size_t SecureNic::tx_burst(std::span<const Packet* const> in) {
+  std::array<const Packet*, nic::kTxBurst> out;
+  std::array<std::size_t, nic::kTxBurst> index;  // in `in` of each packet in `out`
+  const std::size_t offered = std::min(in.size(), out.size());
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < offered; ++i) {
+    out[count] = seal(*in[i], count);
+    if (out[count] != nullptr) index[count++] = i;
+  }
+  const std::size_t taken = count > 0 ? inner_.tx_burst({out.data(), count}) : 0;
+  for (std::size_t i = 0; i < taken; ++i) {
+    in[index[i]]->sent = out[i]->sent;
+    in[index[i]]->way = out[i]->way;
+  }
+  return taken < count ? index[taken] : offered;
+}
+
+Time SecureNic::next_deadline() const {
+  return std::min(inner_.next_deadline(), table_.next_deadline());
+}
+
+}  // namespace uet::tss

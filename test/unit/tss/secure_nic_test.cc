@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Two Feps with transport security between them and their NICs.
+#include "uet/tss/secure_nic.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+
+#include "unit/fep/fep_harness.h"
+#include "unit/tss/tss_testing.h"
+
+namespace uet::tss {
+namespace {
+
+using fep::MemoryNic;
+using fep::Sink;
+
+constexpr std::uint32_t kSdi = 0xABCD;
+const Bytes kCanary = counting(0xC1, 24);
+
+bool holds(std::span<const std::byte> bytes, std::span<const std::byte> wanted) {
+  return !std::ranges::search(bytes, wanted).empty();
+}
+
+// A Fep, its table of secure domains, and a NIC that is memory.
+class SecuredNode {
+ public:
+  SecuredNode(std::uint8_t last_byte, std::uint32_t ssi) : nic(last_byte) {
+    DomainConfig config;
+    config.sdi = kSdi;
+    config.ssi = ssi;
+    EXPECT_TRUE(table.add(config).ok());
+    install(false, known_key());
+    EXPECT_TRUE(domain().activate(false, fep::kStart).ok());
+    secure = std::make_unique<SecureNic>(nic, table, kSdi, true, wire::kDefaultTrimMarks);
+    fep = std::make_unique<fep::Fep>(fep::small_config(last_byte), *secure, fep::kStart);
+    const auto opened = fep->ses().open_context({.job = fep::kJob,
+                                                 .pid_on_fep = PidOnFep{1},
+                                                 .resource_index = ResourceIndex{0},
+                                                 .initiator = InitiatorId{5},
+                                                 .mode = DeliveryMode::Rud,
+                                                 .tx_size = 128,
+                                                 .rx_size = 128},
+                                                sink);
+    EXPECT_TRUE(opened.ok());
+    context = opened.value();
+    fep->ses().enable(*context);
+  }
+  void install(bool an, const Key& key) { EXPECT_TRUE(domain().install(an, key, {}).ok()); }
+  SecureDomain& domain() { return *table.find(kSdi); }
+
+  MemoryNic nic;
+  SdTable table;
+  Sink sink;
+  std::unique_ptr<SecureNic> secure;
+  std::unique_ptr<fep::Fep> fep;
+  ses::Context* context = nullptr;
+};
+
+class SecurePair : public testing::Test {
+ protected:
+  SecurePair() : a(1, 11), b(2, 12) {
+    a.nic.peer = &b.nic;
+    b.nic.peer = &a.nic;
+    peer = {.fep = b.nic.local_address(),
+            .pid_on_fep = PidOnFep{1},
+            .resource_index = ResourceIndex{0},
+            .initiator = InitiatorId{5}};
+    for (MemoryNic* nic : {&a.nic, &b.nic}) {
+      nic->on_the_way = [this](RxPacket& packet) {
+        ++seen;
+        clear += !packet.bytes.empty() && std::to_integer<int>(packet.bytes[0]) >> 3 != 1;
+        canaries += holds(packet.bytes, kCanary);
+        if (change) change(packet);
+      };
+    }
+  }
+  void post(Bytes& from, Bytes& to) {
+    const ses::IoSlice source{from.data(), from.size()};
+    const ses::IoSlice target{to.data(), to.size()};
+    ses::ReceiveOp receive;
+    receive.local = {&target, 1};
+    ASSERT_TRUE(b.fep->ses().receive(*b.context, receive, now).ok());
+    ses::SendOp send;
+    send.peer = &peer;
+    send.local = {&source, 1};
+    ASSERT_TRUE(a.fep->ses().send(*a.context, send, now).ok());
+  }
+  // Both ends have completed `count` operations.
+  bool done(std::size_t count) const {
+    return a.sink.all.size() == count && b.sink.all.size() == count;
+  }
+  bool run(const std::function<bool()>& end, Duration limit = fep::seconds(5)) {
+    for (const Time last = now + limit; !end() && now < last; now += fep::microseconds(16)) {
+      a.fep->progress(now);
+      b.fep->progress(now);
+    }
+    return end();
+  }
+  // Text with the canary in each packet.
+  static Bytes text(std::size_t bytes) {
+    Bytes data(bytes);
+    for (std::size_t i = 0; i < bytes; ++i) data[i] = kCanary[i % kCanary.size()];
+    return data;
+  }
+
+  SecuredNode a;
+  SecuredNode b;
+  ses::Peer peer;
+  Time now = fep::kStart;
+  std::function<void(RxPacket&)> change;
+  std::size_t seen = 0;
+  std::size_t clear = 0;
+  std::size_t canaries = 0;
+};
+
+// TSS-9: requests, ACKs and control packets; no plain byte of a payload on the wire.
+TEST_F(SecurePair, Tss3And9_EveryPacketIsProtected) {
+  Bytes from = text(100'000);
+  Bytes to(from.size());
+  post(from, to);
+  ASSERT_TRUE(run([&] { return done(1); }));
+  EXPECT_EQ(to, from);
+  a.fep->begin_close(now);
+  b.fep->begin_close(now);
+  ASSERT_TRUE(run([&] { return a.fep->closed() && b.fep->closed(); }));
+  EXPECT_GT(seen, 100U);
+  EXPECT_EQ(clear, 0U);
+  EXPECT_EQ(canaries, 0U);
+  EXPECT_EQ(a.domain().counters().out_auth, b.domain().counters().in_auth);
+  EXPECT_EQ(b.domain().counters().out_auth, a.domain().counters().in_auth);
+}
+
+// TSS-35, TSS-39: lost and damaged packets are sent again as new packets, and nothing is answered.
+TEST_F(SecurePair, Tss35And39_DamageIsDroppedAndRepaired) {
+  Bytes bad(2048);
+  std::size_t damaged = 0;
+  change = [&](RxPacket& packet) {
+    if (seen % 10 != 0) return;
+    std::ranges::copy(packet.bytes, bad.begin());
+    bad[packet.bytes.size() / 2] ^= std::byte{4};
+    packet.bytes = std::span(bad).first(packet.bytes.size());
+    ++damaged;
+  };
+  Bytes from = text(50'000);
+  Bytes to(from.size());
+  post(from, to);
+  ASSERT_TRUE(run([&] { return done(1); }, fep::seconds(60)));
+  EXPECT_EQ(to, from);
+  EXPECT_GT(damaged, 5U);
+  EXPECT_EQ(a.domain().counters().in_auth_fail + b.domain().counters().in_auth_fail, damaged);
+  EXPECT_THAT(a.fep->stats().pds.nacks_sent, testing::Each(0U));
+  EXPECT_THAT(b.fep->stats().pds.nacks_sent, testing::Each(0U));
+}
+
+// TSS-5 at a FEP: marks and other classes do no harm.
+TEST_F(SecurePair, Tss5_EcnAndDscpMayChange) {
+  change = [](RxPacket& packet) {
+    packet.ecn = Ecn::Ce;
+    packet.dscp = 46;
+  };
+  Bytes from = text(5000);
+  Bytes to(from.size());
+  post(from, to);
+  ASSERT_TRUE(run([&] { return done(1); }));
+  EXPECT_EQ(b.domain().counters().in_auth_fail, 0U);
+}
+
+// TSS-53 to TSS-57: a rotation each millisecond of a long transfer drops nothing.
+TEST_F(SecurePair, Tss53_RotationUnderLoadDropsNothing) {
+  Bytes from = text(200'000);
+  Bytes to(from.size());
+  bool an = false;
+  std::size_t messages = 0;
+  for (std::uint8_t turn = 1; turn <= 20; ++turn) {
+    an = !an;
+    const Key key = key_of(counting(turn, kKeyBytes));
+    a.install(an, key);
+    b.install(an, key);
+    post(from, to);
+    const Time half = now + fep::microseconds(500);
+    run([&] { return now >= half; });
+    ASSERT_TRUE(a.domain().activate(an, now).ok());
+    const Time later = now + fep::microseconds(300);
+    run([&] { return now >= later; });
+    ASSERT_TRUE(b.domain().activate(an, now).ok());
+    ++messages;
+    ASSERT_TRUE(run([&] { return done(messages); })) << int{turn};
+    now += a.domain().config().guard + fep::milliseconds(1);
+    a.fep->progress(now);
+    b.fep->progress(now);
+    ASSERT_FALSE(a.domain().has_key(!an));
+  }
+  for (SecuredNode* node : {&a, &b}) {
+    EXPECT_EQ(node->domain().counters().in_auth_fail, 0U);
+    EXPECT_EQ(node->domain().counters().in_invalid_sa, 0U);
+    EXPECT_EQ(node->fep->stats().pds.rto_retransmissions, 0U);
+  }
+}
+
+// TSS-46, TSS-47: an old packet is authentic; PDS drops the duplicate.
+TEST_F(SecurePair, Tss46And47_ReplayDuringTheTransferDeliversNothingTwice) {
+  Bytes from = text(20'000);
+  Bytes to(from.size());
+  Bytes copy;
+  change = [&](RxPacket& packet) {  // each tenth packet is an old one
+    if (seen == 3) copy.assign(packet.bytes.begin(), packet.bytes.end());
+    if (seen > 3 && seen % 10 == 0) packet.bytes = copy;
+  };
+  post(from, to);
+  ASSERT_TRUE(run([&] { return done(1); }, fep::seconds(60)));
+  EXPECT_EQ(to, from);
+  EXPECT_EQ(b.sink.all.size(), 1U);
+}
+
+// Step 2 and TSS-39: an unprotected packet is dropped without an answer.
+TEST_F(SecurePair, Step2_UnprotectedPacketIsDropped) {
+  const Bytes plain = from_hex("1000000100000001000200000000000000000000");
+  change = [&](RxPacket& packet) { packet.bytes = plain; };
+  Bytes from = text(100);
+  Bytes to(from.size());
+  post(from, to);
+  EXPECT_FALSE(run([&] { return b.sink.all.size() == 1; }, fep::milliseconds(20)));
+  EXPECT_GT(b.table.port_counters().in_rx_encryption_bypass, 0U);
+  EXPECT_EQ(b.nic.sent, 0U);
+}
+
+// TSS-11, TSS-43: a packet of another secure domain that this FEP has, too.
+TEST_F(SecurePair, Tss11_PacketOfAnotherDomainIsABindingFailure) {
+  DomainConfig other;
+  other.sdi = 5;
+  for (SecuredNode* node : {&a, &b}) {
+    ASSERT_TRUE(node->table.add(other).ok());
+    ASSERT_TRUE(node->table.find(5)->install(false, key_of(counting(9, kKeyBytes)), {}).ok());
+  }
+  ASSERT_TRUE(a.table.find(5)->activate(false, now).ok());
+  SecureNic stranger(a.nic, a.table, 5, false, {});
+  Packet packet;
+  packet.reset();
+  std::fill_n(packet.append(20), 20, std::byte{0x10});
+  packet.to = b.nic.local_address();
+  const Packet* const one = &packet;
+  EXPECT_EQ(stranger.tx_burst({&one, 1}), 1U);
+  b.fep->progress(now);
+  EXPECT_EQ(b.table.find(5)->counters().in_binding_failure, 1U);
+  EXPECT_EQ(b.nic.sent, 0U);
+}
+
+// TSS-10: the NACK for a packet that no PDC takes is protected, under the SDI of that packet.
+TEST_F(SecurePair, Tss10_NackWithoutPdcIsProtected) {
+  wire::RequestHeader request;
+  request.dpdcid = PdcId{77};
+  request.spdcid = PdcId{3};
+  Packet packet;
+  packet.reset();
+  std::array<std::byte, 64> header;
+  const std::size_t bytes = request.encode(header.data());
+  std::copy_n(header.begin(), bytes, packet.append(bytes));
+  packet.to = b.nic.local_address();
+  const Packet* const one = &packet;
+  EXPECT_EQ(a.secure->tx_burst({&one, 1}), 1U);
+  b.fep->progress(now);
+  ASSERT_EQ(b.nic.sent, 1U);
+  std::array<RxPacket, 1> answer;
+  ASSERT_EQ(a.secure->rx_burst(answer, now), 1U);
+  EXPECT_EQ(clear, 0U);
+  EXPECT_EQ(std::to_integer<unsigned>(answer[0].bytes[0]) >> 3,
+            wire::to_underlying(wire::PdsType::Nack));
+}
+
+// TSS-36, TSS-37: without an active key, packets are dropped and counted; the NIC takes the burst.
+TEST_F(SecurePair, Tss36_PacketsThatCannotBeSealedAreDropped) {
+  ASSERT_TRUE(a.table.remove(kSdi).ok());
+  Packet packet;
+  packet.reset();
+  packet.append(12);
+  packet.to = b.nic.local_address();
+  const std::array<const Packet*, 2> burst = {&packet, &packet};
+  EXPECT_EQ(a.secure->tx_burst(burst), 2U);
+  EXPECT_EQ(a.nic.sent, 0U);
+  EXPECT_EQ(a.table.port_counters().out_errored, 2U);
+}
+
+// A full NIC: the prefix is that of the inner NIC, and the rest is sealed again.
+TEST_F(SecurePair, Tss35_RefusedPacketTakesANewTsc) {
+  Packet packet;
+  packet.reset();
+  packet.append(12);
+  packet.to = b.nic.local_address();
+  const std::array<const Packet*, 3> burst = {&packet, &packet, &packet};
+  a.nic.accept = 1;
+  EXPECT_EQ(a.secure->tx_burst(burst), 1U);
+  EXPECT_EQ(a.domain().position(false)->tsc, 4U);
+  EXPECT_EQ(a.secure->tx_burst(std::span(burst).subspan(1)), 1U);
+  EXPECT_EQ(a.domain().position(false)->tsc, 6U);
+}
+
+TEST_F(SecurePair, Tss61And63_CapabilitiesShrink) {
+  MemoryNic nic(9);
+  nic.capabilities.reads_registered_memory = true;
+  const SecureNic with(nic, a.table, kSdi, true, {});
+  const SecureNic without(nic, a.table, kSdi, false, {});
+  EXPECT_EQ(with.caps().ip_mtu, 9000U - 32);
+  EXPECT_EQ(without.caps().ip_mtu, 9000U - 28);
+  EXPECT_FALSE(with.caps().reads_registered_memory);
+}
+
+}  // namespace
+}  // namespace uet::tss
