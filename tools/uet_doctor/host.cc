@@ -17,6 +17,7 @@
 #include <map>
 #include <optional>
 #include <sstream>
+#include <string_view>
 
 #include "uet/fi_ext_uet.h"
 
@@ -127,17 +128,33 @@ std::string owner_of(std::uint16_t port) {
   return "a process of another user";
 }
 
-// The value of one of the provider's parameters, from environment or configuration file.
-std::string parameter(const std::string& name) {
+// "4194304" of a help text that ends with "(65536 to 1073741824; default: 4194304)".
+std::string default_in(std::string_view help) {
+  constexpr std::string_view kBefore = "; default: ";
+  const auto begin = help.rfind(kBefore);
+  if (begin == std::string_view::npos) return "";
+  help.remove_prefix(begin + kBefore.size());
+  return std::string(help.substr(0, help.find(')')));
+}
+
+// One of the provider's parameters, as libfabric knows it.
+struct Parameter {
+  std::string value;   // from environment or configuration file; empty: not set
+  std::string preset;  // its default
+};
+
+Parameter parameter(const std::string& name) {
   fi_param* parameters = nullptr;
   int count = 0;
-  if (fi_getparams(&parameters, &count) != 0) return "";
-  std::string value;
+  if (fi_getparams(&parameters, &count) != 0) return {};
+  Parameter found;
   for (int i = 0; i < count; ++i) {
-    if (parameters[i].name == name && parameters[i].value != nullptr) value = parameters[i].value;
+    if (parameters[i].name != name) continue;
+    if (parameters[i].value != nullptr) found.value = parameters[i].value;
+    if (parameters[i].help_string != nullptr) found.preset = default_in(parameters[i].help_string);
   }
   fi_freeparams(parameters);
-  return value;
+  return found;
 }
 
 struct BufferKind {
@@ -199,7 +216,7 @@ std::vector<LocalAddress> examine_interfaces(Report& report, const fi_info& info
   }
   if (small) report.note("with an MTU of 9000 at all hosts and switches, packets carry 8192 bytes");
   if (std::all_of(addresses.begin(), addresses.end(), [](const auto& a) { return a.loopback; })) {
-    const std::string iface = parameter("FI_UET_IFACE");
+    const std::string iface = parameter("FI_UET_IFACE").value;
     report.warn("only loopback: other hosts cannot be reached",
                 iface.empty() ? "give an interface an address and set it up: ip address, ip link"
                               : "FI_UET_IFACE=" + iface + " leaves the others out: unset it");
@@ -243,9 +260,12 @@ void examine_ports(Report& report, const std::vector<LocalAddress>& addresses) {
 
 void examine_buffers(Report& report) {
   report.begin("Socket buffers");
-  constexpr int kDefaultBytes = 4 << 20;
-  const std::string value = parameter("FI_UET_SOCKET_BUFFER_BYTES");
-  const int wished = value.empty() ? kDefaultBytes : std::atoi(value.c_str());
+  const Parameter bytes = parameter("FI_UET_SOCKET_BUFFER_BYTES");
+  const int wished = std::atoi((bytes.value.empty() ? bytes.preset : bytes.value).c_str());
+  if (wished <= 0) {
+    report.note("libfabric does not list FI_UET_SOCKET_BUFFER_BYTES: no buffer was asked for");
+    return;
+  }
   for (const BufferKind& kind : kBuffers) examine_buffer(report, kind, wished);
 }
 

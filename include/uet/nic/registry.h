@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "uet/base/result.h"
+#include "uet/nic/defaults.h"
 #include "uet/nic/interface.h"
 #include "uet/nic/nic.h"
 #include "uet/wire/frame.h"
@@ -23,8 +24,8 @@ struct NicConfig {
   FabricAddress ip;              // local address, a specific one
   std::uint16_t port = 0;        // 0: first_port, or the next free one after it (port per process)
   std::uint16_t first_port = kUetUdpPort;  // of kUetUdpPorts
-  std::uint32_t receive_buffer_bytes = 4U << 20;
-  std::uint32_t send_buffer_bytes = 4U << 20;
+  std::uint32_t receive_buffer_bytes = kSocketBufferBytes;
+  std::uint32_t send_buffer_bytes = kSocketBufferBytes;
   std::uint16_t source_ports = 1;  // as UdpOptions::source_ports, where the back end is that
   bool gso = true;                 // segmented sends, where the back end can
   bool gro = true;                 // coalesced receives, where the back end can

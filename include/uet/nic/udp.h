@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "uet/base/result.h"
+#include "uet/nic/defaults.h"
 #include "uet/nic/nic.h"
 #include "uet/nic/socket.h"
 #include "uet/nic/udp_receive_buffers.h"
@@ -39,8 +40,9 @@ struct UdpOptions {
   // 0: first_port, or if that is taken the next free one of kUetUdpPorts (port per process).
   std::uint16_t port = 0;
   std::uint16_t first_port = kUetUdpPort;
-  std::uint32_t receive_buffer_bytes = 4U << 20;  // wished; see NicCaps::receive_credit_bytes
-  std::uint32_t send_buffer_bytes = 4U << 20;     // wished
+  std::uint32_t receive_buffer_bytes =
+      kSocketBufferBytes;  // wished; see NicCaps::receive_credit_bytes
+  std::uint32_t send_buffer_bytes = kSocketBufferBytes;  // wished
   // Number of ports to send from, a power of two, 64 at most: dynamic ports, of which the entropy
   // value of each packet chooses one (CMS-404). 1: every packet leaves from `port`. More than one
   // only at port 4793, since peers know the process by any other port; else `message` of

@@ -14,6 +14,7 @@
 #include "uet/base/address.h"
 #include "uet/cms/ccc.h"
 #include "uet/fep/fep.h"
+#include "uet/nic/defaults.h"
 #include "uet/nic/middleware.h"
 #include "uet/wire/frame.h"
 
@@ -42,7 +43,7 @@ struct Params {
   Profile profile = Profile::Hpc;
   std::uint64_t tx_size = 1024;
   std::uint64_t rx_size = 8192;  // MPI ranks post all receives of a phase before any send
-  std::uint64_t socket_buffer_bytes = 4 << 20;
+  std::uint64_t socket_buffer_bytes = nic::kSocketBufferBytes;
   std::uint64_t udp_source_ports = 0;  // 0: by `paths`
   std::uint16_t udp_port = kUetUdpPort;
   bool gso = true;
