@@ -45,8 +45,8 @@ std::string tuning_in_manual() {
 }
 
 std::string parameters_in_markdown() {
-  return "## Variables\n" + items_in_markdown(true) + "\n## Names of FI_UET_TUNING\n" +
-         items_in_markdown(false);
+  return "# Parameters\n\n## Variables\n" + items_in_markdown(true) +
+         "\n## Names of FI_UET_TUNING\n" + items_in_markdown(false);
 }
 
 }  // namespace uet::prov

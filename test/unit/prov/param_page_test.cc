@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <regex>
 #include <set>
 
 #include "settings/params.h"
@@ -15,6 +16,7 @@
 namespace uet::prov {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -78,14 +80,47 @@ TEST(Markdown, ListsEveryParameter) {
   }
 }
 
+// Text in code type of docs/tuning.md that is no parameter, though it looks like one.
+const std::set<std::string> kNoParameters = {"uet_doctor", "auth_key", "ai_base", "ai_full"};
+
+// Names of the kind a_b in code type, without counters.
+std::set<std::string> lower_names_in(const std::string& markdown) {
+  static const std::regex name("`([a-z0-9]+(_[a-z0-9]+)+)`");
+  static const std::regex counter("(pds|cms|ses|nic)_.*");
+  std::set<std::string> names;
+  for (std::sregex_iterator it(markdown.begin(), markdown.end(), name), end; it != end; ++it) {
+    if (!std::regex_match(it->str(1), counter)) names.insert(it->str(1));
+  }
+  return names;
+}
+
+// The page says that parameters in lower case belong to FI_UET_TUNING.
+TEST(TuningPage, NamesInLowerCaseAreOfTheTuning) {
+  EXPECT_THAT(lower_names_in("`a_b`, c_d, `pds_x`, `FI_UET_A`, `e`"), ElementsAre("a_b"));
+  std::set<std::string> tuning = kNoParameters;
+  for (const ParamText& row : param_texts()) {
+    if (!row.variable) tuning.insert(row.name);
+  }
+  const std::set<std::string> named = lower_names_in(read(kSource / "docs/tuning.md"));
+  ASSERT_TRUE(named.contains("rto_retries"));
+  for (const std::string& name : named) EXPECT_TRUE(tuning.contains(name)) << name;
+}
+
+// Each line up to its comment.
+std::string without_comments(const std::string& text) {
+  static const std::regex comment("(//|# ).*");
+  return std::regex_replace(text, comment, "");
+}
+
 // A variable that no test sets may have been broken for long.
 TEST(Variables, AreSetByEndToEndTests) {
   std::string tests;
   for (const char* directory : {"test/e2e", "test/nic"}) {
     for (const auto& entry : std::filesystem::directory_iterator(kSource / directory)) {
-      if (entry.is_regular_file()) tests += read(entry.path());
+      if (entry.is_regular_file()) tests += without_comments(read(entry.path()));
     }
   }
+  ASSERT_THAT(without_comments("a  // b=\n# c=\nd"), "a  \n\nd");
   std::set<std::string> unset;
   for (const ParamText& row : param_texts()) {
     const std::string name = variable_name(row.name);
