@@ -33,6 +33,8 @@ class Domain final : public fid_domain {
   int close() noexcept;
 
   Engine& engine() { return engine_; }
+  // The engine's lock, by a name that the analysis of locks knows in objects of this domain, too.
+  Lock& lock() UET_RETURN_CAPABILITY(engine_.lock()) { return engine_.lock(); }
   References& references() { return references_; }
   std::uint32_t version() const { return version_; }
   // How its endpoints and AVs show and take addresses.
@@ -58,6 +60,11 @@ class Domain final : public fid_domain {
   Result<ResourceIndex> take_resource_indices(std::optional<ResourceIndex> wanted,
                                               std::size_t count) UET_REQUIRES(engine_.lock());
   void give_back(ResourceIndex first, std::size_t count) UET_REQUIRES(engine_.lock());
+  // As ri::MrTable::move_context.
+  void move_regions(ResourceIndex from, std::optional<ResourceIndex> to)
+      UET_REQUIRES(engine_.lock()) {
+    engine_.fep().regions().move_context(from, to);
+  }
 
  private:
   Domain(Fabric& fabric, const fi_info& info, const Params& params, void* context);

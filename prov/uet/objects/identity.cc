@@ -56,20 +56,20 @@ int Identity::take(Domain& domain, const fi_info& info, std::size_t count,
   }
   const std::shared_ptr<Identity> identity(new Identity(domain, job, has_key));
   Identity& self = *identity;
-  const Guard guard(self.engine_.lock());
+  const Guard guard(self.domain_.lock());
   const int result = self.take_name(wanted, count, false);
   if (result == 0) out = identity;
   return result;
 }
 
 int Identity::rename(const av::UetAddress& wanted) {
-  const Guard guard(engine_.lock());
+  const Guard guard(domain_.lock());
   const ResourceIndex old = name_.start_resource_index;
   domain_.give_back(old, count_);
   const int result = take_name(wanted, count_, true);
   // The old indices are still free: no other thread could take them under the lock.
   if (result != 0) (void)domain_.take_resource_indices(old, count_).ok();
-  if (result == 0) engine_.fep().regions().move_context(old, name_.start_resource_index);
+  if (result == 0) domain_.move_regions(old, name_.start_resource_index);
   return result;
 }
 
@@ -113,8 +113,8 @@ int Identity::take_name(const av::UetAddress& wanted, std::size_t count, bool ex
 
 Identity::~Identity() {
   if (engine_.dead()) return;
-  const Guard guard(engine_.lock());
-  engine_.fep().regions().move_context(name_.start_resource_index, std::nullopt);
+  const Guard guard(domain_.lock());
+  domain_.move_regions(name_.start_resource_index, std::nullopt);
   domain_.give_back(name_.start_resource_index, count_);
 }
 

@@ -7,14 +7,13 @@
 
 #include <memory>
 
-#include "objects/engine.h"
+#include "objects/domain.h"
 #include "objects/references.h"
 #include "uet/av/address.h"
 
 namespace uet::prov {
 
 class AddressFormat;
-class Domain;
 
 class Identity {
  public:
@@ -52,7 +51,7 @@ class Identity {
 
  private:
   int take_name(const av::UetAddress& wanted, std::size_t count, bool exact)
-      UET_REQUIRES(engine_.lock());
+      UET_REQUIRES(domain_.lock());
   Identity(Domain& domain, JobId job, bool has_auth_key);
 
   Domain& domain_;
