@@ -46,6 +46,51 @@ Response negotiate(const Incoming& request) {
   return response;
 }
 
+// Control packets that consume a PSN. Their ACK has no SES header (PDS-104).
+Response process_control(PdcCore& core, const Incoming& request) {
+  if (request.ctl_type == wire::CpType::Negotiation) return negotiate(request);
+  Response response;
+  if (request.ctl_type == wire::CpType::CloseRequest && core.role() == Role::Initiator) {
+    core.want_close();  // PDS-172: acknowledged before closing starts
+  } else if (request.ctl_type != wire::CpType::Noop) {
+    response.nack = NackCode::UnexpEvent;
+  }
+  return response;
+}
+
+// A request that matches no endpoint can come from a host without authorization. It is refused: if
+// its answer were not stored, a repetition would get a success (PDS-111). The packet that CACK is
+// waiting for is not refused, since no CLEAR can come over a gap.
+bool must_wait_for_clear(const PdcCore& core, const Incoming& request, const Response& response) {
+  return response.guaranteed && response.to_nobody && !request.view.holds_cack &&
+         core.env().stored_responses.held(core.host()) >= kStoredForNobody;
+}
+
+// How near the host is to its share of the reorder buffer, 0 to 1 (CMS-305).
+double early_occupancy(const PdcCore& core) {
+  if (!core.ordered()) return 0;
+  const Environment& env = core.env();
+  const std::size_t held = env.early_packets.held(core.host());
+  const std::size_t all = held + env.early_packets.available();
+  return all == 0 ? 1 : std::min(1.0, 2.0 * static_cast<double>(held) / static_cast<double>(all));
+}
+
+std::byte* early_bytes(const Environment& env, std::uint16_t index) {
+  return env.early_storage + index * env.early_bytes_each;
+}
+
+// The NIC has not taken yet what answers this packet.
+bool answer_waits(const PdcCore& core, Psn psn) {
+  for (const Packet& packet : core.env().outbox.queue()) {
+    wire::AckHeader ack;
+    if (packet.to != core.destination().address || !wire::AckHeader::decode(packet.head(), ack))
+      continue;
+    if (ack.spdcid == core.id() && ack.dpdcid == core.peer_id() && !ack.p && ack.ack_psn() == psn)
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 ReceiveSide::ReceiveSide(PdcCore& core, Psn start_psn)
@@ -123,18 +168,6 @@ void ReceiveSide::on_duplicate(const Incoming& request, Time now) {
   resend_ack(request.meta, name, request.ctl_type.has_value(), now);
 }
 
-// The NIC has not taken yet what answers this packet.
-bool ReceiveSide::answer_waits(Psn psn) const {
-  for (const Packet& packet : env().outbox.queue()) {
-    wire::AckHeader ack;
-    if (packet.to != core_.destination().address || !wire::AckHeader::decode(packet.head(), ack))
-      continue;
-    if (ack.spdcid == core_.id() && ack.dpdcid == core_.peer_id() && !ack.p && ack.ack_psn() == psn)
-      return true;
-  }
-  return false;
-}
-
 // The default response to the packet `psn`, at or above CACK, that was consumed.
 Response ReceiveSide::default_response(Psn psn) const {
   return env().client.default_rsp({rx_.message(psn), core_.destination().job});
@@ -148,7 +181,7 @@ void ReceiveSide::resend_ack(PacketMeta asked, const std::optional<RequestName>&
                              Time now) {
   if (!name && !control) asked.psn = std::max(asked.psn, rx_.cack_psn());
   const Psn psn = asked.psn;
-  if (answer_waits(psn)) return;
+  if (answer_waits(core_, psn)) return;
   AckDue due;
   due.meta = asked;
   if (is_stored(psn)) {
@@ -181,22 +214,6 @@ void ReceiveSide::answer(Psn psn, const Response& response) {
   send_ack(due, code_for(psn), due.meta.arrived);
 }
 
-// A request that matches no endpoint can come from a host without authorization. It is refused: if
-// its answer were not stored, a repetition would get a success (PDS-111). The packet that CACK is
-// waiting for is not refused, since no CLEAR can come over a gap.
-bool ReceiveSide::must_wait_for_clear(const Incoming& request, const Response& response) const {
-  return response.guaranteed && response.to_nobody && !request.view.holds_cack &&
-         env().stored_responses.held(core_.host()) >= kStoredForNobody;
-}
-
-// How near the host is to its share of the reorder buffer, 0 to 1 (CMS-305).
-double ReceiveSide::early_occupancy() const {
-  if (!core_.ordered()) return 0;
-  const std::size_t held = env().early_packets.held(core_.host());
-  const std::size_t all = held + env().early_packets.available();
-  return all == 0 ? 1 : std::min(1.0, 2.0 * static_cast<double>(held) / static_cast<double>(all));
-}
-
 bool ReceiveSide::deliver(Incoming& request, Time now) {
   if (!stored_.may_store(env().stored_responses, core_.host())) {  // PDS-113: it might need one
     env().responses_short = true;
@@ -206,7 +223,7 @@ bool ReceiveSide::deliver(Incoming& request, Time now) {
     return false;
   }
   const Response response = process(request, now);
-  if (response.nack || must_wait_for_clear(request, response)) {
+  if (response.nack || must_wait_for_clear(core_, request, response)) {
     core_.send_nack(response.nack.value_or(NackCode::NoGtdDelAvail), request.meta);
     return false;
   }
@@ -215,7 +232,7 @@ bool ReceiveSide::deliver(Incoming& request, Time now) {
 }
 
 Response ReceiveSide::process(Incoming& request, Time now) {
-  if (request.ctl_type) return process_control(request);
+  if (request.ctl_type) return process_control(core_, request);
   request.view.pdc = core_.id();
   request.view.psn = request.meta.psn;
   request.view.source = core_.destination().address;
@@ -223,18 +240,6 @@ Response ReceiveSide::process(Incoming& request, Time now) {
   request.view.holds_cack = request.meta.psn == rx_.cack_psn() + 1;
   ++env().counters.requests_delivered;
   return env().client.rx_req(request.view, now);
-}
-
-// Control packets that consume a PSN. Their ACK has no SES header (PDS-104).
-Response ReceiveSide::process_control(const Incoming& request) {
-  if (request.ctl_type == wire::CpType::Negotiation) return negotiate(request);
-  Response response;
-  if (request.ctl_type == wire::CpType::CloseRequest && core_.role() == Role::Initiator) {
-    core_.want_close();  // PDS-172: acknowledged before closing starts
-  } else if (request.ctl_type != wire::CpType::Noop) {
-    response.nack = NackCode::UnexpEvent;
-  }
-  return response;
 }
 
 bool ReceiveSide::predecessor_missing(Psn psn) const {
@@ -464,7 +469,8 @@ bool ReceiveSide::send_ack(const AckDue& due, wire::AckRequestCode code, Time no
   ack.sack_bitmap = rx_.bitmap(base);
   ack.service_time = cms::encode_service_time(now - due.meta.arrived);
   ack.rcvd_bytes = cms::encode_rcvd_bytes(rcvd_bytes_);
-  const cms::DestinationReport::Fields report = report_.next(env().pressure, early_occupancy());
+  const cms::DestinationReport::Fields report =
+      report_.next(env().pressure, early_occupancy(core_));
   ack.rcv_cwnd_pend = report.pend;
   ack.rc = report.restore;
   env().counters.pend_sent += report.pend > 0 ? 1 : 0;
@@ -496,7 +502,7 @@ void ReceiveSide::buffer_early(const Incoming& request, Time now) {
     early.length = static_cast<std::uint16_t>(request.view.bytes.size());
     early.next_hdr = request.view.next_hdr;
     early.nominal_bytes = request.nominal_bytes;
-    std::memcpy(early_bytes(*index), request.view.bytes.data(), request.view.bytes.size());
+    std::memcpy(early_bytes(env(), *index), request.view.bytes.data(), request.view.bytes.size());
     rx_.mark(request.meta.psn, Slot::Buffered, *index);
     rcvd_bytes_ +=
         request.nominal_bytes;  // now: else what waits here would fill the source's window
@@ -545,17 +551,13 @@ void ReceiveSide::deliver_early(Time now) {
     request.meta = early.meta;
     request.early = true;
     request.view.next_hdr = early.next_hdr;
-    request.view.bytes = {early_bytes(index), early.length};
+    request.view.bytes = {early_bytes(env(), index), early.length};
     request.nominal_bytes = early.nominal_bytes;
     rx_.mark(psn, Slot::Missing);
     const bool delivered = deliver(request, now);  // refused: NACKed, it comes again
     env().early_packets.give_back(core_.host(), index);
     if (!delivered || core_.finished()) return;
   }
-}
-
-std::byte* ReceiveSide::early_bytes(std::uint16_t index) const {
-  return env().early_storage + index * env().early_bytes_each;
 }
 
 void ReceiveSide::discard() {

@@ -61,11 +61,8 @@ class ReceiveSide {
  private:
   Environment& env() const { return core_.env(); }
   void on_duplicate(const Incoming& request, Time now);
-  bool must_wait_for_clear(const Incoming& request, const Response& response) const;
-  double early_occupancy() const;
   bool deliver(Incoming& request, Time now);
   Response process(Incoming& request, Time now);
-  Response process_control(const Incoming& request);
   void arrived(const Incoming& request, const Response& response, Time now);
   bool ack_is_asked(const Incoming& request);
   bool predecessor_missing(Psn psn) const;
@@ -77,14 +74,12 @@ class ReceiveSide {
   void buffer_early(const Incoming& request, Time now);
   void ack_early(const PacketMeta& early, Time now);
   void deliver_early(Time now);
-  std::byte* early_bytes(std::uint16_t index) const;
 
   bool send_ack(const AckDue& due, wire::AckRequestCode code, Time now);
   AckDue* let_ack_wait();
   void send_waiting_ack_first(Time now);
   void ack_what_cack_cannot_cover(const PacketMeta& newest, Time now);
   void resend_ack(PacketMeta asked, const std::optional<RequestName>& name, bool control, Time now);
-  bool answer_waits(Psn psn) const;
   // Its response is in `stored_responses`.
   bool is_stored(Psn psn) const;
   wire::AckRequestCode code_for(Psn psn) const;
