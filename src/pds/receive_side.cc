@@ -94,15 +94,11 @@ bool answer_waits(const PdcCore& core, Psn psn) {
 }  // namespace
 
 ReceiveSide::ReceiveSide(PdcCore& core, Psn start_psn)
-    : core_(core),
-      rx_(core.env().rx_entries, start_psn),
-      own_acks_(start_psn - 1),
-      reported_cack_(start_psn - 1),
-      rod_next_(start_psn) {}
+    : core_(core), acks_(start_psn), rod_next_(start_psn), rx_(core.env().rx_entries, start_psn) {}
 
 void ReceiveSide::rebase(Psn start_psn) {
   rx_.rebase(start_psn);
-  own_acks_ = reported_cack_ = start_psn - 1;
+  acks_.rebase(start_psn);
   rod_next_ = start_psn;
 }
 
@@ -250,10 +246,10 @@ bool ReceiveSide::predecessor_missing(Psn psn) const {
 void ReceiveSide::infer_loss_here(const PacketMeta& newest) {
   const std::uint32_t threshold = env().parameters.receiver_infers_loss_psns;
   const Psn gap = rx_.cack_psn() + 1;
-  if (threshold == 0 || core_.ordered() || gap_reported_ == gap) return;
+  if (threshold == 0 || core_.ordered()) return;
   if (newest.psn - gap < static_cast<std::int32_t>(threshold)) return;
   if (rx_.state(gap) != Slot::Missing) return;  // held by a response that is not cleared
-  gap_reported_ = gap;
+  if (!acks_.reports_gap(gap)) return;
   PacketMeta missing;
   missing.psn = gap;
   missing.entropy = newest.entropy;
@@ -277,82 +273,59 @@ void ReceiveSide::arrived(const Incoming& request, const Response& response, Tim
   }
   infer_loss_here(request.meta);
 
-  const bool due = ack_is_asked(request);
-  const bool behind_held = stored_.count() > 0 && psn > rx_.cack_psn();
-  const bool asked_before = behind_held && psn < own_acks_;  // it was missing then
-  if (!due && !response.guaranteed && !asked_before) return;
-  if (response.guaranteed || behind_held) send_waiting_ack_first(now);
-  if (behind_held && request.meta.ar) ack_what_cack_cannot_cover(request.meta, now);
-
-  const bool at_once = response.guaranteed || behind_held;
-  const auto fill_in = [&](AckDue& ack) {
-    const bool before = ack.meta.ce;
-    ack.meta = request.meta;
-    ack.meta.ce |= before;  // CMS-721
-    ack.response.assign(response);
-  };
-  AckDue* const waiting = at_once ? nullptr : let_ack_wait();
-  if (waiting == nullptr) {  // PDS-95: an ACK of its own; or no later one would cover it
-    AckDue ack;
-    fill_in(ack);
-    send_ack(ack, response.guaranteed ? code_for(psn) : wire::AckRequestCode::None, now);
-    return;
-  }
-  fill_in(*waiting);
-  core_.make_ready();
+  const AckScheduler::Plan plan = plan_ack(request, response.guaranteed);
+  if (plan.urgency == AckScheduler::Urgency::AfterBytes) return;
+  if (plan.urgency == AckScheduler::Urgency::NextTurn) return owe_ack(request.meta, response, now);
+  if (plan.waiting_first) send_waiting_ack(now);
+  ack_each(plan.uncovered_from, request.meta, now);
+  AckDue own;
+  own.meta = request.meta;
+  own.response.assign(response);
+  send_ack(own, response.guaranteed ? code_for(psn) : wire::AckRequestCode::None, now);
 }
 
-// Of a packet that was consumed. Counts it.
-bool ReceiveSide::ack_is_asked(const Incoming& request) {
+AckScheduler::Window ReceiveSide::ack_window() const {
+  return {rx_.cack_psn(), static_cast<std::int32_t>(rx_.range())};
+}
+
+// Of a packet that was consumed.
+AckScheduler::Plan ReceiveSide::plan_ack(const Incoming& request, bool guaranteed) {
   const Psn psn = request.meta.psn;
-  Arrival arrival;
+  AckScheduler::Arrival arrival;
+  arrival.payload_bytes = static_cast<std::uint32_t>(request.view.bytes.size());
   arrival.syn = request.syn;
   arrival.control = request.ctl_type.has_value();
-  arrival.out_of_order = predecessor_missing(psn);
-  arrival.half_window = uses_half_window(psn);
-  arrival.payload_bytes = static_cast<std::uint32_t>(request.view.bytes.size());
-  if (ar_behind_gap_ && rx_.cack_psn() >= *ar_behind_gap_) {
-    arrival.filled_gap_below_ar = true;
-    ar_behind_gap_.reset();
-  }
-  if (request.meta.ar && psn > rx_.cack_psn()) {
-    ar_behind_gap_ = ar_behind_gap_ ? std::max(*ar_behind_gap_, psn) : psn;
-  }
-  return ack_policy_.due(env().parameters, request.meta, arrival);
+  arrival.predecessor_missing = predecessor_missing(psn);
+  arrival.guaranteed = guaranteed;
+  arrival.behind_held = stored_.count() > 0 && psn > rx_.cack_psn();
+  arrival.ordered = core_.ordered();
+  return acks_.consumed(env().parameters, request.meta, arrival, ack_window());
 }
 
-// PDS-167: what waits for its turn goes before what leaves at once. On RUD the order is free, and
-// the one that waits may still be spared.
-void ReceiveSide::send_waiting_ack_first(Time now) {
-  if (ack_is_due() && core_.ordered()) send_waiting_ack(now);
-}
-
-// Of the ACKs that would answer several packets one is left, which answers the last of them.
-// nullptr: there is no memory for it to wait in.
-AckDue* ReceiveSide::let_ack_wait() {
-  if (ack_due_ == nullptr) ack_due_ = env().waiting_acks.take();
-  return ack_due_;
+// The ACK of this packet leaves with the next turn, or now if there is no memory for it to wait in.
+void ReceiveSide::owe_ack(const PacketMeta& packet, const Response& response, Time now) {
+  if (acks_.owe(env().waiting_acks, packet, response)) return core_.make_ready();
+  AckDue due;
+  due.meta = packet;
+  due.response.assign(response);
+  send_ack(due, wire::AckRequestCode::None, now);
 }
 
 void ReceiveSide::send_waiting_ack(Time now) {
-  if (!send_ack(*ack_due_, wire::AckRequestCode::None, now)) return;
-  env().waiting_acks.give_back(std::exchange(ack_due_, nullptr));
+  acks_.take(env().waiting_acks,
+             [&](const AckDue& due) { return send_ack(due, wire::AckRequestCode::None, now); });
 }
 
-// A guaranteed response holds CACK until its CLEAR has come and been answered. The source asks for
-// an ACK of all up to here, and may have to do without that answer: an application that has all it
-// wants may make no more progress. So each packet behind the response has an ACK of its own.
-void ReceiveSide::ack_what_cack_cannot_cover(const PacketMeta& newest, Time now) {
+// An ACK for each packet from `from` on that was consumed before `newest`, without that (PDS-232).
+void ReceiveSide::ack_each(Psn from, const PacketMeta& newest, Time now) {
   AckDue own;
   own.meta.entropy = newest.entropy;
   own.meta.arrived = now;
-  for (own.meta.psn = std::max(own_acks_, rx_.cack_psn()) + 1; own.meta.psn < newest.psn;
-       own.meta.psn = own.meta.psn + 1) {
+  for (own.meta.psn = from; own.meta.psn < newest.psn; own.meta.psn = own.meta.psn + 1) {
     if (rx_.state(own.meta.psn) != Slot::Finished) continue;
     own.response = default_response(own.meta.psn);
     send_ack(own, wire::AckRequestCode::None, now);
   }
-  own_acks_ = std::max(own_acks_, newest.psn);
 }
 
 void ReceiveSide::move_cack(Time now) {
@@ -380,25 +353,11 @@ void ReceiveSide::on_clear(Psn clear_psn, Time now) {
   move_cack(now);
   const Psn cack = rx_.cack_psn();
   if (cack == before) return;
-  // If CACK jumped over PSNs above CLEAR_PSN, the source must learn it if it has asked: the ACK for
-  // the AR left with the older CACK, and no other would follow.
-  const bool asked = ar_behind_gap_ && *ar_behind_gap_ > clear_psn && cack > clear_psn;
-  if (ar_behind_gap_ && cack >= *ar_behind_gap_) ar_behind_gap_.reset();
-  // A source whose window was held by guaranteed responses must learn that it moved on.
-  const bool far = cack - reported_cack_ >= static_cast<std::int32_t>(rx_.range()) / 4;
-  if ((asked || far) && !ack_is_due()) {
-    AckDue at_once;
-    AckDue* const waiting = let_ack_wait();
-    AckDue& ack = waiting != nullptr ? *waiting : at_once;
-    ack.meta.psn = cack;
-    ack.response = default_response(cack);
-    ack.meta.arrived = now;
-    if (waiting == nullptr) {
-      send_ack(ack, wire::AckRequestCode::None, now);
-    } else {
-      core_.make_ready();
-    }
-  }
+  if (!acks_.cleared(clear_psn, ack_window())) return;
+  PacketMeta newest;
+  newest.psn = cack;
+  newest.arrived = now;
+  owe_ack(newest, default_response(cack), now);
 }
 
 void ReceiveSide::on_clear_command(Psn clear_psn, Time now) {
@@ -483,8 +442,7 @@ bool ReceiveSide::send_ack(const AckDue& due, wire::AckRequestCode code, Time no
   ack.encode(packet->prepend(sizeof(wire::PdsAckCc)));
   core_.charge(cms::nominal_packet_bytes(packet->length()));
   emit_control(env(), *packet, core_.destination().address, due.meta.entropy);  // PDS-103
-  reported_cack_ = ack.cack_psn;
-  ack_policy_.on_ack_sent();
+  acks_.sent(ack.cack_psn);
   ++env().counters.acks_sent;
   return true;
 }
@@ -510,25 +468,13 @@ void ReceiveSide::buffer_early(const Incoming& request, Time now) {
   } else if (index) {
     env().early_packets.give_back(core_.host(), *index);
   }
-  const bool first = gap_reported_ != rod_next_;
-  gap_reported_ = rod_next_;
-  // Packets in the reorder buffer cause ACKs as often as packets in order. Otherwise they stay in
-  // flight for the source, whose window may have no space left for the missing packet.
-  PacketMeta meta = request.meta;
-  meta.ce = false;  // reported when the packet is delivered
-  Arrival arrival;
-  arrival.out_of_order = predecessor_missing(request.meta.psn);
-  arrival.half_window = uses_half_window(request.meta.psn);
+  AckScheduler::Arrival arrival;
   arrival.payload_bytes = static_cast<std::uint32_t>(request.view.bytes.size());
-  if (ack_policy_.due(env().parameters, meta, arrival) || first) ack_early(meta, now);
-  if (first) core_.send_nack(NackCode::RodOoo, request.meta);  // PDS-165: once per gap
-}
-
-// PDS-219: of a window of fewer packets than may come for ACK_Gen_Trigger the source has used half
-// since the last ACK. It need not ask for the next one (PDS-47).
-bool ReceiveSide::uses_half_window(Psn psn) const {
-  const auto range = static_cast<std::int32_t>(rx_.range());
-  return range < static_cast<std::int32_t>(wire::kMprUnitPsns) && psn - reported_cack_ >= range / 2;
+  arrival.predecessor_missing = predecessor_missing(request.meta.psn);
+  const AckScheduler::Gap gap =
+      acks_.early(env().parameters, request.meta, arrival, rod_next_, ack_window());
+  if (gap.ack) ack_early(request.meta, now);
+  if (gap.nack) core_.send_nack(NackCode::RodOoo, request.meta);
 }
 
 // Names no packet that SES has not had yet; SACK tells what is here, so that only the gap is
@@ -536,6 +482,7 @@ bool ReceiveSide::uses_half_window(Psn psn) const {
 void ReceiveSide::ack_early(const PacketMeta& early, Time now) {
   AckDue sack;
   sack.meta = early;
+  sack.meta.ce = false;  // reported when the packet is delivered
   sack.meta.psn = rx_.cack_psn();
   sack.response = default_response(sack.meta.psn);
   sack.sack_trigger = early.psn;
@@ -561,7 +508,7 @@ void ReceiveSide::deliver_early(Time now) {
 }
 
 void ReceiveSide::discard() {
-  if (ack_due_ != nullptr) env().waiting_acks.give_back(std::exchange(ack_due_, nullptr));
+  acks_.discard(env().waiting_acks);
   for (Psn psn = rx_.cack_psn() + 1; psn <= rx_.highest_psn(); ++psn) {
     const Slot state = rx_.state(psn);
     if (is_stored(psn)) {

@@ -15,6 +15,7 @@
 #include "uet/base/timer_wheel.h"
 #include "uet/cms/ccc.h"
 #include "uet/cms/destination.h"
+#include "uet/pds/ack_scheduler.h"
 #include "uet/pds/api.h"
 #include "uet/pds/ccc_pool.h"
 #include "uet/pds/counters.h"
@@ -39,16 +40,6 @@ struct EarlyPacket {
   wire::NextHdr next_hdr{};
 };
 
-// The packet that an ACK answers.
-struct AckDue {
-  AckDue() {}  // member by member, as SesRequest
-
-  PacketMeta meta;
-  std::optional<Psn> sack_trigger{};  // decides the bitmap base if it is not meta.psn (PDS-92)
-  std::optional<std::uint16_t> probe_opaque{};  // of the Probe that this answers (PDS-106)
-  Response response{};
-};
-
 // State that all PDCs of a FEP share. Owned by Manager.
 struct Environment {
   const Parameters& parameters;
@@ -65,7 +56,7 @@ struct Environment {
   std::size_t early_bytes_each;
   TxWindow::Pool& tx_records;                 // of PDCs with something outstanding
   RxWindow::Pool& rx_entries;                 // of PDCs that miss something
-  Slab<AckDue>& waiting_acks;                 // of PDCs that owe one
+  AckScheduler::Memory& waiting_acks;         // of PDCs that owe one
   IntrusiveList<SharedCcc, ReadyTag>& ready;  // contexts with PDCs that may have something to send
   std::size_t control_reserve;                // packets that data must leave in the pool
   bool packets_short = false;         // the pool had none for data: sending stops for this pass

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // A PDC as the destination of the peer's direction: which packets are delivered, which are
-// duplicates, and when and how they are acknowledged (PDS sections 8 to 11, 15). It holds the
-// receive window, the stored responses, the reorder buffer of ROD and the ACK that waits for a
-// turn. Must not know what this end sends, nor how the PDC closes.
+// duplicates, and what their ACKs say (PDS sections 8 to 11, 15). It holds the receive window, the
+// stored responses and the reorder buffer of ROD; its AckScheduler decides when an ACK leaves. Must
+// not know what this end sends, nor how the PDC closes.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 
-#include "uet/pds/ack_policy.h"
+#include "uet/pds/ack_scheduler.h"
 #include "uet/pds/credits.h"
 #include "uet/pds/environment.h"
 #include "uet/pds/incoming.h"
@@ -50,8 +50,9 @@ class ReceiveSide {
   // PDS-118: a CLEAR was lost and nothing that would repair it comes.
   void ask_for_clear_if_late(Time now);
 
-  bool ack_is_due() const { return ack_due_ != nullptr; }
-  // Sends the ACK that is due.
+  // An ACK waits for the turn of the PDC.
+  bool ack_is_due() const { return acks_.is_owed(); }
+  // Sends it, if one waits.
   void send_waiting_ack(Time now);
 
   // The peer's context, if its requests name one (credits.h).
@@ -64,7 +65,8 @@ class ReceiveSide {
   bool deliver(Incoming& request, Time now);
   Response process(Incoming& request, Time now);
   void arrived(const Incoming& request, const Response& response, Time now);
-  bool ack_is_asked(const Incoming& request);
+  AckScheduler::Plan plan_ack(const Incoming& request, bool guaranteed);
+  AckScheduler::Window ack_window() const;
   bool predecessor_missing(Psn psn) const;
   void infer_loss_here(const PacketMeta& newest);
   void on_clear(Psn clear_psn, Time now);
@@ -76,27 +78,20 @@ class ReceiveSide {
   void deliver_early(Time now);
 
   bool send_ack(const AckDue& due, wire::AckRequestCode code, Time now);
-  AckDue* let_ack_wait();
-  void send_waiting_ack_first(Time now);
-  void ack_what_cack_cannot_cover(const PacketMeta& newest, Time now);
+  void owe_ack(const PacketMeta& packet, const Response& response, Time now);
+  void ack_each(Psn from, const PacketMeta& newest, Time now);
   void resend_ack(PacketMeta asked, const std::optional<RequestName>& name, bool control, Time now);
   // Its response is in `stored_responses`.
   bool is_stored(Psn psn) const;
   wire::AckRequestCode code_for(Psn psn) const;
   Response default_response(Psn psn) const;
-  bool uses_half_window(Psn psn) const;
 
   PdcCore& core_;
   CreditSender* credit_sender_ = nullptr;
-  AckDue* ack_due_ = nullptr;          // its ACK waits for a turn; nullptr: none does
-  [[no_unique_address]] RxWindow rx_;  // its last four bytes are own_acks_'s
-  Psn own_acks_;                      // up to here, what has arrived above CACK has ACKs of its own
-  Psn reported_cack_;                 // CACK of the last ACK sent
-  Psn rod_next_;                      // next PSN to deliver in order
-  std::optional<Psn> ar_behind_gap_;  // PDS-98
-  std::optional<Psn> gap_reported_;   // PDS-165; RUD: with RCVR_INFER_LOSS
-  std::uint64_t rcvd_bytes_ = 0;      // CMS-111
-  AckPolicy ack_policy_;
+  [[no_unique_address]] AckScheduler acks_;  // its last four bytes are rod_next_'s
+  Psn rod_next_;                             // next PSN to deliver in order
+  [[no_unique_address]] RxWindow rx_;
+  std::uint64_t rcvd_bytes_ = 0;  // CMS-111
   [[no_unique_address]] StoredResponses stored_;
   cms::DestinationReport report_;  // CMS-300; what ACKs of what arrives here say
 };

@@ -81,6 +81,19 @@ TEST_F(ReturnDirection, Pds196_TheInitiatorsMprIsTheWindow) {
   EXPECT_EQ(requests(answer_to(narrow)).size(), 128U);
 }
 
+// A reply that is sent in the same turn delays no ACK (docs/decisions/024).
+TEST_F(ReturnDirection, Turn_AckAndReply_AckLeavesFirst) {
+  accept(333);
+  wire::RequestHeader asking = request(334);
+  asking.ar = true;
+  receive(asking);
+  answer(1);
+  const std::vector<Sent> sent = turn();
+  ASSERT_EQ(sent.size(), 2U);
+  EXPECT_TRUE(sent[0].ack().has_value());
+  EXPECT_TRUE(sent[1].request().has_value());
+}
+
 // PDS-34 to PDS-36 of the return direction, whatever the requests of the other one clear.
 TEST_F(ReturnDirection, Pds196_ItHasAClearPsnOfItsOwn) {
   accept(333);
