@@ -121,7 +121,7 @@ bool Fep::pump(Time now) {
   if (!outbox_.empty() || outbox_.has_nacks()) flush(now);
   ses_.progress(now);
   if (!outbox_.empty()) {
-    manager_.bury_finished(now);  // their slots may be what the peers wait for
+    manager_.free_finished(now);  // their slots may be what the peers wait for
     return false;
   }
   return manager_.pump(now);

@@ -1,26 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // From an arriving packet to its PDC: steps 2 to 7 of the receive pipeline (PDS-210). A packet that
 // no step accepts is counted and dropped, or refused with the NACK that the rule names.
+#include "uet/pds/demultiplex.h"
+
 #include <algorithm>
 #include <new>
 
-#include "uet/pds/manager.h"
+#include "uet/pds/credits.h"
 
 namespace uet::pds {
 
 namespace {
 
-// Headers of a RUDI response with data: those of PDS and SES (RESPONSE_DATA).
-constexpr std::size_t kRudiDataHeaders = sizeof(wire::PdsRudi) + 20;
-
 bool is_request_header(wire::NextHdr next_hdr) {
   return next_hdr == wire::NextHdr::RequestSmall || next_hdr == wire::NextHdr::RequestMedium ||
          next_hdr == wire::NextHdr::RequestStd;
-}
-
-// PDS-149.
-NackCode trim_code(const RxPacket& packet) {
-  return packet.trimmed_last_hop ? NackCode::TrimmedLastHop : NackCode::Trimmed;
 }
 
 // CMS-712. It may have come after the pass began and read its clock.
@@ -41,21 +35,20 @@ Incoming incoming_from(const RxPacket& packet, Time now) {
 
 }  // namespace
 
-// Where memory is short a packet is dropped, and its sender repeats it.
-void Manager::on_packet(const RxPacket& packet, Time now) {
+void Demultiplexer::on_packet(const RxPacket& packet, Time now) {
   try {
     take(packet, now);
   } catch (const std::bad_alloc&) {
-    ++counters_.no_packet;
+    ++env_.counters.no_packet;
   }
 }
 
-void Manager::take(const RxPacket& packet, Time now) {
-  ++counters_.packets_received;
-  if (packet.trimmed) ++counters_.trimmed_received;
-  if (packet.ecn == Ecn::Ce) ++counters_.marked_received;
+void Demultiplexer::take(const RxPacket& packet, Time now) {
+  ++env_.counters.packets_received;
+  if (packet.trimmed) ++env_.counters.trimmed_received;
+  if (packet.ecn == Ecn::Ce) ++env_.counters.marked_received;
   if (packet.bytes.size() < sizeof(wire::PdsPrologue)) {
-    ++counters_.malformed;
+    ++env_.counters.malformed;
     return;
   }
   switch (static_cast<wire::PdsType>(std::to_integer<std::uint8_t>(packet.bytes[0]) >> 3)) {
@@ -79,14 +72,14 @@ void Manager::take(const RxPacket& packet, Time now) {
     case wire::PdsType::UudReq:
       return on_datagram_packet(packet, now);
     default:
-      ++counters_.unsupported_type;
+      ++env_.counters.unsupported_type;
   }
 }
 
 // A NACK for a packet that no PDC here takes; `own` names the one it was for, SPDCID 0 says that
 // there is none. No state is kept (PDS-66).
-void Manager::refuse(const RxPacket& packet, NackCode code, PdcId spdcid, const PacketMeta& refused,
-                     PdcId own) {
+void Demultiplexer::refuse(const RxPacket& packet, NackCode code, PdcId spdcid,
+                           const PacketMeta& refused, PdcId own) {
   wire::NackHeader nack;
   nack.ce = refused.ce;
   nack.retx = refused.retx;
@@ -94,14 +87,13 @@ void Manager::refuse(const RxPacket& packet, NackCode code, PdcId spdcid, const 
   nack.nack_psn = refused.psn;
   nack.spdcid = own;
   nack.dpdcid = spdcid;
-  emit_nack(environment_, environment_.peer_ports.reply_address(packet.source), nack,
-            refused.entropy);
+  emit_nack(env_, env_.peer_ports.reply_address(packet.source), nack, refused.entropy);
 }
 
-void Manager::on_request_packet(const RxPacket& packet, Time now) {
+void Demultiplexer::on_request_packet(const RxPacket& packet, Time now) {
   wire::RequestHeader header;
   if (!wire::RequestHeader::decode(packet.bytes, header)) {
-    ++counters_.malformed;
+    ++env_.counters.malformed;
     return;
   }
   const DeliveryMode mode = header.rod() ? DeliveryMode::Rod : DeliveryMode::Rud;
@@ -122,43 +114,62 @@ void Manager::on_request_packet(const RxPacket& packet, Time now) {
   pdc->came_through(packet.connection);
   if (pdc->destination().mode != mode)
     return pdc->send_nack(NackCode::PdcModeMismatch, request.meta);
-  if (with_credit && cms::uses_credit(cms_.algorithm)) {
+  if (with_credit && cms::uses_credit(env_.cms.algorithm)) {
     const std::uint32_t bytes = request.trimmed ? 0 : request.nominal_bytes;
-    credits_.note_arrival(packet.ecn == Ecn::Ce, packet.trimmed, packet.trimmed_last_hop, now);
-    credits_.on_request(*pdc, header.ccc_id, header.credit_target, bytes, now);
+    env_.credits->note_arrival(packet.ecn == Ecn::Ce, packet.trimmed, packet.trimmed_last_hop, now);
+    env_.credits->on_request(*pdc, header.ccc_id, header.credit_target, bytes, now);
   }
   pdc->on_request(request, now);
-  if (environment_.responses_short) relieve_responses(pdc->host(), now);
+  if (!env_.responses_short) return;
+  env_.responses_short = false;
+  connections_.admission().end_uncleared(pdc->host(), now);
 }
 
 // PDS-24. A FEP at a port of its own sends from any, so that the copy of a SYN may come from
 // another one than the first: a PDC that is known is found among all FEPs at that IP address.
-Manager::PeerKey Manager::peer_of_syn(const FepAddress& source, PdcId spdcid, Psn start_psn) const {
+PeerKey Demultiplexer::peer_of_syn(const FepAddress& source, PdcId spdcid, Psn start_psn) const {
   const auto opened_this = [&](const FepAddress& fep) {
-    const auto entry = accepted_.find({fep, spdcid});
-    if (entry == accepted_.end()) return false;
-    const std::uint16_t slot = slot_of_id_[entry->second.value];
-    if (slot != kNoSlot) return pdcs_[slot].start_psn() == start_psn;
-    const std::uint16_t index = tombstone_of_id_[entry->second.value];
-    return index != kNoSlot && tombstones_[index].start_psn == start_psn;
+    return pdcs_.has_accepted({fep, spdcid}, start_psn);
   };
-  const FepAddress by_port = environment_.peer_ports.reply_address(source);
-  const auto known = environment_.peer_ports.find_if(source, opened_this);
+  const FepAddress by_port = env_.peer_ports.reply_address(source);
+  const auto known = env_.peer_ports.find_if(source, opened_this);
   return {known.value_or(by_port), spdcid};
 }
 
+// PDS-61 to 65: may this SYN open a PDC? Refuses it if not.
+bool Demultiplexer::may_open(const RxPacket& packet, const PeerKey& peer, DeliveryMode mode,
+                             Psn start_psn, const Incoming& request) {
+  const PdcId spdcid = peer.spdcid;
+  if (!request.ctl_type && !is_request_header(request.view.next_hdr)) {  // PDS-65
+    refuse(packet, NackCode::PdcHdrMismatch, spdcid, request.meta);
+    return false;
+  }
+  if (request.trimmed) {  // PDS-62
+    refuse(packet, *request.trimmed, spdcid, request.meta);
+    return false;
+  }
+  if (const PdcId ours = pdcs_.opened_to(peer); ours != PdcId{}) {  // PDS-63
+    refuse(packet, NackCode::InvalidSyn, spdcid, request.meta, ours);
+    return false;
+  }
+  if (mode == DeliveryMode::Rod && request.meta.psn != start_psn) {  // PDS-61
+    refuse(packet, NackCode::RodOoo, spdcid, request.meta);
+    return false;
+  }
+  return true;
+}
+
 // PDS-58 to 67.
-Pdc* Manager::resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMode mode, Psn start_psn,
-                          const Incoming& request, Time now) {
+Pdc* Demultiplexer::resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMode mode,
+                                Psn start_psn, const Incoming& request, Time now) {
   if (spdcid.value == 0) {  // PDS-27
-    ++counters_.malformed;
+    ++env_.counters.malformed;
     return nullptr;
   }
   const PeerKey peer = peer_of_syn(packet.source, spdcid, start_psn);
-  const auto entry = accepted_.find(peer);
   Pdc* half_open = nullptr;
-  if (entry != accepted_.end()) {
-    if (Pdc* pdc = live(entry->second, now); pdc != nullptr) {
+  if (const PdcId id = pdcs_.accepted_from(peer); id != PdcId{}) {
+    if (Pdc* pdc = connections_.live(id, now); pdc != nullptr) {
       if (pdc->start_psn() == start_psn) {
         pdc->allow_answers(request.nominal_bytes);
         return pdc;
@@ -169,37 +180,22 @@ Pdc* Manager::resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMode mod
       }
       half_open = pdc;  // its SYN may have been another host's
     }
-    const Tombstone* tomb = tombstone(entry->second, now);
+    const Tombstone* tomb = pdcs_.tombstone(id, now);
     if (tomb != nullptr && tomb->start_psn == start_psn) {  // PDS-175
       on_tombstone(*tomb, packet, peer, request);
       return nullptr;
     }
   }
-  if (!request.ctl_type && !is_request_header(request.view.next_hdr)) {  // PDS-65
-    refuse(packet, NackCode::PdcHdrMismatch, spdcid, request.meta);
-    return nullptr;
-  }
-  if (request.trimmed) {  // PDS-62
-    refuse(packet, *request.trimmed, spdcid, request.meta);
-    return nullptr;
-  }
-  if (const auto ours = opened_.find(peer); ours != opened_.end()) {  // PDS-63
-    refuse(packet, NackCode::InvalidSyn, spdcid, request.meta, ours->second);
-    return nullptr;
-  }
-  if (mode == DeliveryMode::Rod && request.meta.psn != start_psn) {  // PDS-61
-    refuse(packet, NackCode::RodOoo, spdcid, request.meta);
-    return nullptr;
-  }
+  if (!may_open(packet, peer, mode, start_psn, request)) return nullptr;
   if (half_open != nullptr) {
-    if (now - half_open->opened() < kUnprovedPatience) {
+    if (!Admission::has_had_time(*half_open, now)) {
       refuse(packet, NackCode::NoPdcAvail, spdcid, request.meta);  // the peer comes again
       return nullptr;
     }
-    drop_unproved(*half_open, now);
+    connections_.drop_unproved(*half_open, now);
   }
-  Pdc* pdc = accept(peer, mode, request, start_psn, now);
-  if (pdc == nullptr) refuse(packet, shortage_, spdcid, request.meta);  // PDS-66
+  Pdc* pdc = connections_.accept(peer, mode, request, start_psn, now);
+  if (pdc == nullptr) refuse(packet, connections_.refusal(), spdcid, request.meta);  // PDS-66
   return pdc;
 }
 
@@ -215,14 +211,13 @@ bool takes_psn(const Incoming& request) {
 }  // namespace
 
 // PDS-25, PDS-26, PDS-210 steps 4 and 5.
-Pdc* Manager::resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid, const Incoming& request,
-                      Time now) {
-  Pdc* pdc = live(dpdcid, now);
+Pdc* Demultiplexer::resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid,
+                            const Incoming& request, Time now) {
+  Pdc* pdc = connections_.live(dpdcid, now);
   if (pdc == nullptr) {
-    const Tombstone* tomb = tombstone(dpdcid, now);
+    const Tombstone* tomb = pdcs_.tombstone(dpdcid, now);
     if (tomb != nullptr) {
-      on_tombstone(*tomb, packet, {environment_.peer_ports.reply_address(packet.source), spdcid},
-                   request);
+      on_tombstone(*tomb, packet, {env_.peer_ports.reply_address(packet.source), spdcid}, request);
     } else {
       refuse(packet, NackCode::InvDpdcid, spdcid, request.meta);
     }
@@ -230,7 +225,7 @@ Pdc* Manager::resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid, const 
   }
   const bool known = pdc->peer_id() == spdcid || pdc->state() == PdcState::Creating;
   if (!known || spdcid.value == 0 ||
-      !environment_.peer_ports.may_be_from(pdc->destination().address, packet.source)) {
+      !env_.peer_ports.may_be_from(pdc->destination().address, packet.source)) {
     refuse(packet, NackCode::PdcHdrMismatch, spdcid, request.meta);
     return nullptr;
   }
@@ -238,7 +233,7 @@ Pdc* Manager::resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid, const 
   if (pdc->state() == PdcState::Creating) {  // a stranger may name our id, but knows no PSN
     const bool asks = request.ctl_type == wire::CpType::AckRequest;
     if (!asks && !takes_psn(request)) {  // it could not be answered
-      ++counters_.stray_packets;
+      ++env_.counters.stray_packets;
       return nullptr;
     }
     if (asks ? !pdc->has_sent(request.meta.psn) : !pdc->expects(request.meta.psn)) {
@@ -246,21 +241,21 @@ Pdc* Manager::resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid, const 
       return nullptr;
     }
     pdc->learn_peer(spdcid);  // PDS-199: return data may overtake the first ACK
-    note_peer(*pdc);
+    pdcs_.note_peer(*pdc);
   }
   return pdc;
 }
 
 // PDS-175, PDS-176: a repeated Close Command has its ACK again, what follows it is refused, the
 // rest is dropped.
-void Manager::on_tombstone(const Tombstone& tomb, const RxPacket& packet, const PeerKey& from,
-                           const Incoming& request) {
-  ++counters_.stray_packets;
+void Demultiplexer::on_tombstone(const Tombstone& tomb, const RxPacket& packet, const PeerKey& from,
+                                 const Incoming& request) {
+  ++env_.counters.stray_packets;
   if (tomb.role != Role::Target || tomb.peer != from) return;
   if (request.ctl_type == wire::CpType::Close && request.meta.psn == tomb.close_psn) {
-    Packet* answer = environment_.packets.take();
+    Packet* answer = env_.packets.take();
     if (answer == nullptr) {
-      ++counters_.no_packet;
+      ++env_.counters.no_packet;
       return;
     }
     answer->reset();
@@ -270,37 +265,43 @@ void Manager::on_tombstone(const Tombstone& tomb, const RxPacket& packet, const 
     ack.spdcid = tomb.id;
     ack.dpdcid = tomb.peer.spdcid;
     ack.encode(answer->prepend(sizeof(wire::PdsAck)));
-    emit_control(environment_, *answer, tomb.peer.address, request.meta.entropy);
-    ++counters_.acks_sent;
+    emit_control(env_, *answer, tomb.peer.address, request.meta.entropy);
+    ++env_.counters.acks_sent;
   } else if (!request.ctl_type && request.meta.psn > tomb.close_psn) {
     refuse(packet, NackCode::Closing, tomb.peer.spdcid, request.meta, tomb.id);
   }
 }
 
-void Manager::on_ack_packet(const RxPacket& packet, Time now) {
+// The PDC that an ACK or a NACK names, if it comes from the peer of that PDC.
+Pdc* Demultiplexer::answerer(PdcId id, const RxPacket& packet, Time now) {
+  Pdc* pdc = connections_.live(id, now);
+  if (pdc == nullptr) return nullptr;
+  return env_.peer_ports.may_be_from(pdc->destination().address, packet.source) ? pdc : nullptr;
+}
+
+void Demultiplexer::on_ack_packet(const RxPacket& packet, Time now) {
   wire::AckHeader header;
   if (packet.trimmed) return;  // PDS-151: counted; the time-out of what it answers recovers
   if (!wire::AckHeader::decode(packet.bytes, header)) {
-    ++counters_.malformed;
+    ++env_.counters.malformed;
     return;
   }
-  Pdc* pdc = live(header.dpdcid, now);
-  if (pdc == nullptr ||
-      !environment_.peer_ports.may_be_from(pdc->destination().address, packet.source)) {
-    ++counters_.acks_invalid;  // PDS-108 step 1; PDS-136 swallows late ones
+  Pdc* pdc = answerer(header.dpdcid, packet, now);
+  if (pdc == nullptr) {
+    ++env_.counters.acks_invalid;  // PDS-108 step 1; PDS-136 swallows late ones
     return;
   }
   const bool creating = pdc->state() == PdcState::Creating;
   pdc->came_through(packet.connection);
   pdc->on_ack(header, packet.bytes.subspan(wire::pds_header_bytes(header.type)),
               arrival_of(packet, now), now);
-  if (creating) note_peer(*pdc);
+  if (creating) pdcs_.note_peer(*pdc);
 }
 
-void Manager::on_nack_packet(const RxPacket& packet, Time now) {
+void Demultiplexer::on_nack_packet(const RxPacket& packet, Time now) {
   wire::NackHeader header;
   if (!wire::NackHeader::decode(packet.bytes, header)) {
-    ++counters_.malformed;
+    ++env_.counters.malformed;
     return;
   }
   if (header.nt) {
@@ -308,34 +309,33 @@ void Manager::on_nack_packet(const RxPacket& packet, Time now) {
     if (refused != nullptr) prove_address(*refused, now);
     return;
   }
-  Pdc* pdc = live(header.dpdcid, now);
-  if (pdc == nullptr ||
-      !environment_.peer_ports.may_be_from(pdc->destination().address, packet.source)) {
-    ++counters_.nacks_ignored;
+  Pdc* pdc = answerer(header.dpdcid, packet, now);
+  if (pdc == nullptr) {
+    ++env_.counters.nacks_ignored;
     return;
   }
   const bool creating = pdc->state() == PdcState::Creating;
   pdc->came_through(packet.connection);
   pdc->on_nack(header, now);
-  if (creating) note_peer(*pdc);
+  if (creating) pdcs_.note_peer(*pdc);
 }
 
 // PDS-222: a target that refuses a request may need the proof that we hear it. The NOOP that opens
 // a PDC is none: its source may be invented, too. One that names the peer's PDC id is.
-void Manager::prove_address(RudiFlow& flow, Time now) {
+void Demultiplexer::prove_address(RudiFlow& flow, Time now) {
   Destination destination = flow.destination;
   destination.mode = DeliveryMode::Rud;
-  if (environment_.peer_limits.refuses(destination.address, wire::CpType::Noop)) return;
-  const Result<PdcId> pdc = connect(destination, now);
+  if (env_.peer_limits.refuses(destination.address, wire::CpType::Noop)) return;
+  const Result<PdcId> pdc = connections_.connect(destination, now);
   if (!pdc || pdc.value() == flow.proof) return;
-  Pdc& open = pdcs_[slot_of_id_[pdc.value().value]];
+  Pdc& open = *pdcs_.at(pdc.value());
   if (open.state() != PdcState::Creating && open.send_noop(now)) flow.proof = pdc.value();
 }
 
-void Manager::on_control_packet(const RxPacket& packet, Time now) {
+void Demultiplexer::on_control_packet(const RxPacket& packet, Time now) {
   wire::ControlHeader header;
   if (!wire::ControlHeader::decode(packet.bytes, header)) {
-    ++counters_.malformed;
+    ++env_.counters.malformed;
     return;
   }
   Incoming request = incoming_from(packet, now);
@@ -350,8 +350,8 @@ void Manager::on_control_packet(const RxPacket& packet, Time now) {
   }
   const bool idempotent =
       header.ctl_type == wire::CpType::Clear || header.ctl_type == wire::CpType::ClearRequest;
-  if (idempotent && live(header.dpdcid, now) == nullptr) {  // PDS-159
-    ++counters_.stray_packets;
+  if (idempotent && connections_.live(header.dpdcid, now) == nullptr) {  // PDS-159
+    ++env_.counters.stray_packets;
     return;
   }
   Pdc* pdc = nullptr;
@@ -368,137 +368,80 @@ void Manager::on_control_packet(const RxPacket& packet, Time now) {
   }
   if (pdc == nullptr) return;
   pdc->came_through(packet.connection);
-  pdc->heard(now);
-  pdc->extend_close(now);
+  on_control(*pdc, header, request, now);
+}
+
+void Demultiplexer::on_control(Pdc& pdc, const wire::ControlHeader& header, Incoming& request,
+                               Time now) {
+  pdc.heard(now);
+  pdc.extend_close(now);
   switch (header.ctl_type) {
     case wire::CpType::Noop:
     case wire::CpType::Negotiation:
     case wire::CpType::Close:
     case wire::CpType::CloseRequest:
-      return pdc->on_request(request, now);
+      return pdc.on_request(request, now);
     case wire::CpType::AckRequest:
-      return pdc->on_ack_request(header.psn, MsgId{static_cast<std::uint16_t>(header.payload)},
-                                 request.meta.entropy, now);
+      return pdc.on_ack_request(header.psn, MsgId{static_cast<std::uint16_t>(header.payload)},
+                                request.meta.entropy, now);
     case wire::CpType::Clear:
-      return pdc->on_clear_command(Psn{header.payload}, now);
+      return pdc.on_clear_command(Psn{header.payload}, now);
     case wire::CpType::ClearRequest:
-      return pdc->on_clear_request();
+      return pdc.on_clear_request();
     case wire::CpType::Probe:
-      return pdc->on_probe(header.probe_opaque, Psn{header.payload}, request.meta, now);
+      return pdc.on_probe(header.probe_opaque, Psn{header.payload}, request.meta, now);
     case wire::CpType::Credit:
     case wire::CpType::CreditRequest:
-      return on_credit_packet(*pdc, header, now);
+      return on_credit_packet(pdc, header, now);
   }
-  pdc->send_nack(NackCode::UnexpEvent, request.meta);  // PDS-157: no such control packet
+  pdc.send_nack(NackCode::UnexpEvent, request.meta);  // PDS-157: no such control packet
 }
 
 // CMS-200, CMS-220.
-void Manager::on_credit_packet(Pdc& pdc, const wire::ControlHeader& header, Time now) {
+void Demultiplexer::on_credit_packet(Pdc& pdc, const wire::ControlHeader& header, Time now) {
   const std::uint32_t units = header.payload & cms::kCreditMask;
   const bool credit = header.ctl_type == wire::CpType::Credit;
-  ++(credit ? counters_.credits_received : counters_.credit_requests_received);
+  ++(credit ? env_.counters.credits_received : env_.counters.credit_requests_received);
   if (credit) {
     if (pdc.ccc().credit != nullptr) return pdc.on_credit(units, now);
-  } else if (cms::uses_credit(cms_.algorithm)) {
-    if (credits_.on_credit_request(pdc, units, now)) return;
+  } else if (cms::uses_credit(env_.cms.algorithm)) {
+    if (env_.credits->on_credit_request(pdc, units, now)) return;
   }
-  ++counters_.credit_ignored;
+  ++env_.counters.credit_ignored;
 }
 
-void Manager::on_rudi_packet(const RxPacket& packet, Time now) {
+void Demultiplexer::on_rudi_packet(const RxPacket& packet, Time now) {
   wire::RudiHeader header;
   const bool parsed = wire::RudiHeader::decode(packet.bytes, header);
   const bool request = parsed && header.type == wire::PdsType::RudiReq;
   if (!parsed || (request ? !is_request_header(header.next_hdr) : packet.trimmed)) {
-    ++counters_.malformed;
+    ++env_.counters.malformed;
   } else if (request) {
-    on_rudi_request(packet, header, now);
+    rudi_target_.on_request(packet, header, now);
   } else {
     rudi_.on_response(header, packet.bytes.subspan(sizeof(wire::PdsRudi)), packet.source, now);
   }
 }
 
-// PDS-187: no PDC, the packet id in the place of the PSN.
-void Manager::refuse_rudi(const RxPacket& packet, const wire::RudiHeader& header, NackCode code) {
-  wire::NackHeader nack;
-  nack.ce = packet.ecn == Ecn::Ce;
-  nack.retx = header.retx;
-  nack.nt = true;
-  nack.nack_code = code;
-  nack.nack_psn = Psn{header.pkt_id};
-  emit_nack(environment_, environment_.peer_ports.reply_address(packet.source), nack,
-            packet.entropy);
-}
-
-// PDS-184: delivered and answered each time it comes; nothing is remembered of it.
-void Manager::on_rudi_request(const RxPacket& packet, const wire::RudiHeader& header, Time now) {
-  if (packet.trimmed) return refuse_rudi(packet, header, trim_code(packet));  // PDS-149
-  ++counters_.rudi_requests_received;
-  rudi_request_ = &packet;
-  rudi_response_ = {.type = wire::PdsType::RudiResp,
-                    .ce = packet.ecn == Ecn::Ce,
-                    .retx = header.retx,
-                    .pkt_id = header.pkt_id};
-  rudi_responded_ = false;
-  const RequestView view{.pdc = {},
-                         .source = environment_.peer_ports.reply_address(packet.source),
-                         .mode = DeliveryMode::Rudi,
-                         .next_hdr = header.next_hdr,
-                         .psn = Psn{header.pkt_id},
-                         .bytes = packet.bytes.subspan(sizeof(wire::PdsRudi))};
-  const Response response = environment_.client.rx_req(view, now);
-  rudi_request_ = nullptr;
-  if (response.nack) return refuse_rudi(packet, header, *response.nack);
-  if (!rudi_responded_) {
-    Packet* answer = environment_.packets.take();
-    if (answer == nullptr) {  // as if it was lost: the request comes again (PDS-185)
-      ++counters_.no_packet;
-      return;
-    }
-    answer->reset();
-    std::copy_n(response.bytes.begin(), response.length, answer->append(response.length));
-    rudi_response_.next_hdr = response.next_hdr;
-    rudi_response_.encode(answer->prepend(sizeof(wire::PdsRudi)));
-    emit_control(environment_, *answer, view.source, packet.entropy);
-  }
-  ++counters_.rudi_responses_sent;
-}
-
-// PDS-222.
-Result<void> Manager::respond(Message& message, Time now) {
-  if (rudi_request_ == nullptr) return Error::Invalid;
-  const FepAddress to = environment_.peer_ports.reply_address(rudi_request_->source);
-  const auto came = static_cast<std::uint32_t>(rudi_request_->bytes.size());
-  const auto length = static_cast<std::uint32_t>(kRudiDataHeaders + message.backlog_bytes);
-  if (!environment_.proved_hosts.may_answer(to.ip, cms::nominal_packet_bytes(came),
-                                            cms::nominal_packet_bytes(length), now)) {
-    ++counters_.rudi_unproved_refused;
-    return Error::Again;
-  }
-  const auto queued = datagrams_.respond(message, rudi_response_, to, rudi_request_->entropy);
-  rudi_responded_ = queued.ok();
-  return queued;
-}
-
 // PDS-191: nothing is remembered of it and nothing answers it, whatever becomes of it (PDS-213).
-void Manager::on_datagram_packet(const RxPacket& packet, Time now) {
+void Demultiplexer::on_datagram_packet(const RxPacket& packet, Time now) {
   wire::UudHeader header;
   if (!wire::UudHeader::decode(packet.bytes, header) || !is_request_header(header.next_hdr)) {
-    ++counters_.malformed;
+    ++env_.counters.malformed;
     return;
   }
   if (packet.trimmed) {
-    ++counters_.datagrams_trimmed;
+    ++env_.counters.datagrams_trimmed;
     return;
   }
-  ++counters_.datagrams_received;
+  ++env_.counters.datagrams_received;
   const RequestView view{.pdc = {},
-                         .source = environment_.peer_ports.reply_address(packet.source),
+                         .source = env_.peer_ports.reply_address(packet.source),
                          .mode = DeliveryMode::Uud,
                          .next_hdr = header.next_hdr,
                          .psn = {},
                          .bytes = packet.bytes.subspan(sizeof(wire::PdsUud))};
-  environment_.client.rx_req(view, now);
+  env_.client.rx_req(view, now);
 }
 
 }  // namespace uet::pds

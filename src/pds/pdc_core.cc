@@ -40,10 +40,7 @@ PdcCore::~PdcCore() {
   if (!proved_) --env_.unproved;
   if (proved_ && peer_id_ != PdcId{}) env_.proved_hosts.remove(destination_.address.ip);
   env_.wheel.cancel(*this);
-  if (ListNode<ReadyTag>::linked()) {
-    ccc_.ready.remove(static_cast<Pdc&>(*this));
-    if (ccc_.ready.empty()) env_.ready.remove(ccc_);
-  }
+  env_.turns.remove(static_cast<Pdc&>(*this));
   if (ListNode<WaitingForCccTag>::linked()) ccc_.waiting.remove(static_cast<Pdc&>(*this));
 }
 
@@ -70,12 +67,8 @@ void PdcCore::ask_for_proof() {
   send_ack_request(start_psn_ - 1);
 }
 
-void PdcCore::make_ready() {
-  // A finished PDC is queued too: its turn frees it.
-  if (ListNode<ReadyTag>::linked()) return;
-  ccc_.ready.push_back(static_cast<Pdc&>(*this));
-  if (!ccc_.ListNode<ReadyTag>::linked()) env_.ready.push_back(ccc_);
-}
+// A finished PDC is queued too: its turn frees it.
+void PdcCore::make_ready() { env_.turns.add(static_cast<Pdc&>(*this)); }
 
 void PdcCore::set_deadline(Deadline which, Time at) {
   deadlines_[which] = at;

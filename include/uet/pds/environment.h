@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <optional>
 
-#include "uet/base/intrusive_list.h"
 #include "uet/base/packet.h"
 #include "uet/base/peer_ports.h"
 #include "uet/base/rng.h"
@@ -26,6 +25,7 @@
 #include "uet/pds/peer_limits.h"
 #include "uet/pds/proved_hosts.h"
 #include "uet/pds/rx_window.h"
+#include "uet/pds/turns.h"
 #include "uet/pds/tx_window.h"
 
 namespace uet::pds {
@@ -54,20 +54,20 @@ struct Environment {
   SharedPool<EarlyPacket>& early_packets;
   std::byte* early_storage;  // early_bytes_each for every early packet
   std::size_t early_bytes_each;
-  TxWindow::Pool& tx_records;                 // of PDCs with something outstanding
-  RxWindow::Pool& rx_entries;                 // of PDCs that miss something
-  AckScheduler::Memory& waiting_acks;         // of PDCs that owe one
-  IntrusiveList<SharedCcc, ReadyTag>& ready;  // contexts with PDCs that may have something to send
-  std::size_t control_reserve;                // packets that data must leave in the pool
-  bool packets_short = false;         // the pool had none for data: sending stops for this pass
-  bool responses_short = false;       // a host had no memory for one more stored response
-  std::size_t unproved = 0;           // PDCs (Pdc::proved)
-  Credits* credits = nullptr;         // set once, before there is a PDC
-  cms::DestinationPressure pressure;  // what ACKs say of the memory here (CMS 4.1)
-  LossScratch losses;                 // for one look for losses at a time
-  PeerLimits peer_limits{};           // limits that refusals of peers have shown
-  PeerPorts peer_ports;               // where answers go
-  ProvedHosts proved_hosts{};         // of PDCs whose peer has answered (PDS-222)
+  TxWindow::Pool& tx_records;          // of PDCs with something outstanding
+  RxWindow::Pool& rx_entries;          // of PDCs that miss something
+  AckScheduler::Memory& waiting_acks;  // of PDCs that owe one
+  Turns& turns;                        // PDCs that may have something to send
+  std::size_t control_reserve;         // packets that data must leave in the pool
+  bool packets_short = false;          // the pool had none for data: sending stops for this pass
+  bool responses_short = false;        // a host had no memory for one more stored response
+  std::size_t unproved = 0;            // PDCs (Pdc::proved)
+  Credits* credits = nullptr;          // set once, before there is a PDC
+  cms::DestinationPressure pressure;   // what ACKs say of the memory here (CMS 4.1)
+  LossScratch losses;                  // for one look for losses at a time
+  PeerLimits peer_limits{};            // limits that refusals of peers have shown
+  PeerPorts peer_ports;                // where answers go
+  ProvedHosts proved_hosts{};          // of PDCs whose peer has answered (PDS-222)
 };
 
 // Addresses a packet without an owner (ACK, NACK, unacknowledged control packet) and queues it.

@@ -5,10 +5,16 @@
 #include <cstdint>
 #include <optional>
 
+#include "uet/base/packet.h"
 #include "uet/pds/api.h"
 #include "uet/pds/packet_meta.h"
 
 namespace uet::pds {
+
+// PDS-149: the NACK code for a packet that a switch has trimmed.
+inline NackCode trim_code(const RxPacket& packet) {
+  return packet.trimmed_last_hop ? NackCode::TrimmedLastHop : NackCode::Trimmed;
+}
 
 // A request or PSN-consuming control packet, taken apart.
 struct Incoming {

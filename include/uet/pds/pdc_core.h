@@ -48,7 +48,7 @@ class PdcCore : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, pu
   void set_job(JobId job) { destination_.job = job; }
   Time opened() const { return opened_; }
   Time last_activity() const { return last_activity_; }
-  // Another one that leads to the same destination, for Manager; 0: none.
+  // Another one that leads to the same destination, for Destinations; 0: none.
   PdcId next_there() const { return next_there_; }
   void set_next_there(PdcId id) { next_there_ = id; }
   // A packet with SYN was sent or received more than once (PDS-217).

@@ -222,6 +222,26 @@ class Bench : public ::testing::Test {
   wire::RequestHeader retransmission(std::uint32_t psn) const;
   wire::ControlHeader control(wire::CpType type, std::uint32_t psn) const;
 
+  // Builds the node with so many PDCs, half of them for each side.
+  void with_pdcs(std::size_t count) {
+    Parameters parameters = test_parameters();
+    parameters.pdc_count = count;
+    build(parameters);
+  }
+  // Sends the message to the peer in this traffic class.
+  Result<void> try_send(TestMessage& message, std::uint8_t traffic_class) {
+    Destination destination = to_peer();
+    destination.traffic_class = traffic_class;
+    return node->manager->send(message, destination, now);
+  }
+  // Closes the PDC that open() made with a handshake.
+  void close(std::uint32_t close_psn) {
+    node->manager->find(pdc)->begin_close(now);
+    turn();
+    receive(ack(close_psn, close_psn));
+    turn();
+  }
+
   // Opens a PDC from here and has it acknowledged: the first packet was PSN start_psn.
   Pdc& open(DeliveryMode mode = DeliveryMode::Rud);
   // A PDC that the peer opened with Start_PSN `start` and one request, and that is proved.

@@ -1,17 +1,77 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Who sends when several want to: PDCs of one congestion context, contexts, and kinds of packets.
+// The order of senders if several want to send: PDCs of one congestion context, contexts, and kinds
+// of packets.
+#include "uet/pds/turns.h"
+
 #include <algorithm>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "uet/pds/manager.h"
-#include "unit/pds/pds_harness.h"
+#include "unit/pds/own_pdcs.h"
 
 namespace uet::pds::testing {
 namespace {
 
-class Turns : public Bench {
+// ---- the line alone -----------------------------------------------------------------------------
+
+class Line : public OwnPdcs {
+ protected:
+  // A context of another traffic class, in which no PDC waits.
+  SharedCcc& another_context() {
+    Destination other = to_peer();
+    other.traffic_class = 1;
+    const PdcId id = node->send(other, 1, now).pdc;
+    turn();
+    return node->manager->find(id)->ccc();
+  }
+  Turns line;
+};
+
+TEST_F(Line, Cms11_ContextsAlternate) {
+  Pdc& first = initiator();
+  Pdc& second = initiator();
+  Pdc& other = add(Role::Target, next_peer_id(), 3, another_context());
+  for (Pdc* pdc : {&first, &second, &other}) line.add(*pdc);
+  line.add(first);  // it is in line already
+  EXPECT_EQ(&line.next(), &first);
+  EXPECT_EQ(&line.next(), &other);
+  EXPECT_FALSE(line.empty());
+  EXPECT_EQ(&line.next(), &second);
+  EXPECT_TRUE(line.empty());
+}
+
+TEST_F(Line, RemovedPdcHasNoTurn) {
+  Pdc& first = initiator();
+  Pdc& second = initiator();
+  line.add(first);
+  line.add(second);
+  line.remove(first);
+  line.remove(first);
+  EXPECT_EQ(&line.next(), &second);
+  line.add(first);
+  line.remove(first);
+  EXPECT_TRUE(line.empty());
+}
+
+TEST_F(Line, FinishedPdcsLeaveTheLineInOrder) {
+  std::vector<Pdc*> pdcs;
+  for (int i = 0; i < 4; ++i) line.add(*pdcs.emplace_back(&initiator()));
+  pdcs[0]->fail(PdsError::PeerLost, now);
+  pdcs[2]->fail(PdsError::PeerLost, now);
+  IntrusiveList<Pdc, ReadyTag>& finished = line.finished();
+  EXPECT_EQ(&finished.pop_front(), pdcs[0]);
+  EXPECT_EQ(&finished.pop_front(), pdcs[2]);
+  EXPECT_TRUE(finished.empty());
+  EXPECT_EQ(&line.next(), pdcs[1]);
+  EXPECT_EQ(&line.next(), pdcs[3]);
+  EXPECT_TRUE(line.empty());
+}
+
+// ---- PDCs that send -----------------------------------------------------------------------------
+
+class TurnsTest : public Bench {
  protected:
   // Of two PDCs of one context, whose window has space for one packet.
   std::pair<TestMessage&, TestMessage&> two_in_a_window_for_one() {
@@ -25,7 +85,7 @@ class Turns : public Bench {
   }
 };
 
-TEST_F(Turns, CongestionContextOfOnePeerIsSharedAndWakesAll) {
+TEST_F(TurnsTest, CongestionContextOfOnePeerIsSharedAndWakesAll) {
   auto [first, second] = two_in_a_window_for_one();
   EXPECT_EQ(requests(turn()).size(), 1U);
   const PdcId sender = first.made == 1 ? first.pdc : second.pdc;
@@ -36,7 +96,7 @@ TEST_F(Turns, CongestionContextOfOnePeerIsSharedAndWakesAll) {
 }
 
 // CMS-11: three PDCs of one class get as much as one of another. A turn is 32 packets.
-TEST_F(Turns, Cms11_ContextsTakeTurnsHoweverManyPdcsTheyHave) {
+TEST_F(TurnsTest, Cms11_ContextsTakeTurnsHoweverManyPdcsTheyHave) {
   Destination many = to_peer(), one = to_peer();
   many.traffic_class = class_of_dscp(18);
   one.traffic_class = class_of_dscp(20);
@@ -55,7 +115,7 @@ TEST_F(Turns, Cms11_ContextsTakeTurnsHoweverManyPdcsTheyHave) {
   EXPECT_EQ(ids.size(), 4U);
 }
 
-TEST_F(Turns, Cms720_APassMakesNoMoreThanItsPackets) {
+TEST_F(TurnsTest, Cms720_APassMakesNoMoreThanItsPackets) {
   Parameters few = test_parameters();
   few.packets_per_pass = 5;
   build(few, open_window());
@@ -66,7 +126,7 @@ TEST_F(Turns, Cms720_APassMakesNoMoreThanItsPackets) {
 }
 
 // ACKs leave before retransmissions, and retransmissions before new packets (CMS-12).
-TEST_F(Turns, Pds214_AcksThenRetransmissionsThenNewRequests) {
+TEST_F(TurnsTest, Pds214_AcksThenRetransmissionsThenNewRequests) {
   open();
   send(2);
   turn();
@@ -83,7 +143,7 @@ TEST_F(Turns, Pds214_AcksThenRetransmissionsThenNewRequests) {
   EXPECT_EQ(sent[2].request().value().psn, Psn{70003});
 }
 
-TEST_F(Turns, FailedPdcFreesTheSharedWindow) {
+TEST_F(TurnsTest, FailedPdcFreesTheSharedWindow) {
   auto [first, second] = two_in_a_window_for_one();
   turn();
   const bool first_sent = first.made == 1;

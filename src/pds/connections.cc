@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The life of PDCs from slot to tombstone.
+#include "uet/pds/connections.h"
+
+#include <new>
+
+namespace uet::pds {
+
+namespace {
+
+constexpr Use kRudiUse{Role::Initiator, false};
+
+// CMS-2: one per peer and class; a ROD PDC has its own.
+CccKey ccc_key(const Destination& destination, PdcId id) {
+  return CccKey{destination.address, destination.traffic_class,
+                destination.mode == DeliveryMode::Rod ? id : PdcId{}};
+}
+
+}  // namespace
+
+Connections::Connections(Environment& environment, KeyedSequence& secret)
+    : env_(environment),
+      pdcs_(environment.parameters, secret),
+      destinations_(environment.parameters, pdcs_, secret, environment.rng),
+      admission_(environment, pdcs_),
+      cccs_(environment.cms, environment.parameters.ccc_count,
+            environment.parameters.reserved_target_pdcs,
+            environment.parameters.reserved_pool_pdcs) {}
+
+Pdc* Connections::live(PdcId id, Time now) {
+  Pdc* pdc = pdcs_.at(id);
+  if (pdc == nullptr) return nullptr;
+  if (!prefetched(*pdc).finished()) return pdc;
+  free(*pdc, now);
+  return nullptr;
+}
+
+// ---- opening -----------------------------------------------------------------------------------
+
+Pdc* Connections::create(Role role, PdcId peer_id, const Destination& destination, Psn start_psn,
+                         Time now) {
+  const Use use{role, destination.reserved_pool};
+  const std::optional<NackCode> refused = admission_.refusal(use);
+  refusal_ = refused.value_or(NackCode::NoPdcAvail);
+  if (refused) return nullptr;
+  const std::optional<PdcTable::Place> place = pdcs_.reserve();
+  if (!place) return nullptr;  // never: as many as Admission counts
+  SharedCcc* ccc = cccs_.share(ccc_key(destination, place->id), use, now);
+  if (ccc == nullptr) {
+    refusal_ = NackCode::NoCccAvail;
+    pdcs_.give_back(*place);
+    return nullptr;
+  }
+  try {
+    Pdc& pdc = pdcs_.emplace(*place, env_, role, peer_id, destination, start_psn, *ccc, now);
+    admission_.enter(use);
+    return &pdc;
+  } catch (const std::bad_alloc&) {
+    cccs_.release(*ccc, use, now);
+    pdcs_.give_back(*place);
+    return nullptr;
+  }
+}
+
+Pdc* Connections::for_message(const Destination& destination, bool is_long, Time now) {
+  Outgoing& outgoing = destinations_.at(destination);
+  const bool alone = destination.mode == DeliveryMode::Rod || destination.reserved_pool;
+  const std::size_t most = alone ? 1 : env_.parameters.pdcs_per_destination;
+  std::size_t taking = 0;
+  std::size_t with_long = 0;
+  Pdc* unused = nullptr;     // the first that has nothing waiting
+  Pdc* for_long = nullptr;   // of those that have, the one used least recently that carries a long
+  Pdc* for_short = nullptr;  // message, and the one that does not
+  for (PdcId id = outgoing.first; id != PdcId{}; id = destinations_.next(id)) {
+    Pdc* pdc = find(id);
+    if (pdc == nullptr) continue;
+    if (!pdc->takes_messages()) {
+      // SES-125: what is ordered must not overtake, on a new PDC, what the closing one still holds.
+      if (destination.mode == DeliveryMode::Rod && !pdc->drained()) return nullptr;
+      continue;
+    }
+    if (!pdc->has_backlog() && (!is_long || most == 1)) return pdc;
+    ++taking;
+    Pdc*& kind = pdc->carries_long() ? for_long : pdc->has_backlog() ? for_short : unused;
+    if (kind == nullptr) kind = pdc;
+    if (pdc->carries_long()) ++with_long;
+  }
+  const bool one_more = !is_long || with_long + 1 < most || with_long == 0;
+  if (one_more && unused != nullptr) return unused;
+  if (taking == 0) return open(destination, now);
+  const bool room = taking < most && !admission_.refusal({Role::Initiator, false});
+  if (one_more && room) return open(destination, now);
+  Pdc* shared = is_long ? for_long : for_short;
+  if (shared == nullptr) shared = is_long ? for_short : for_long;
+  if (taking > 1) destinations_.move_to_end(outgoing, *shared);
+  return shared;
+}
+
+Pdc* Connections::open(const Destination& destination, Time now) {
+  Outgoing& outgoing = destinations_.at(destination);
+  const auto try_once = [&] {
+    const Psn start_psn = destinations_.next_start_psn(outgoing);
+    return create(Role::Initiator, PdcId{}, destination, start_psn, now);
+  };
+  Pdc* pdc = try_once();
+  while (pdc == nullptr && drop_oldest_unproved(now)) pdc = try_once();
+  if (pdc == nullptr) {
+    relieve_shortage(now);
+    admission_.note_message_waits(now);
+    return nullptr;
+  }
+  admission_.note_message_served();
+  destinations_.append(outgoing, *pdc);
+  ++env_.counters.pdcs_opened;
+  return pdc;
+}
+
+Result<PdcId> Connections::connect(const Destination& destination, Time now) {
+  const bool uses_pdc =
+      destination.mode == DeliveryMode::Rud || destination.mode == DeliveryMode::Rod;
+  if (!uses_pdc) return Error::Invalid;
+  PdcId id = destinations_.at(destination).first;
+  for (; id != PdcId{}; id = destinations_.next(id)) {
+    if (const Pdc* pdc = find(id); pdc != nullptr && pdc->takes_messages()) return id;
+  }
+  Pdc* pdc = open(destination, now);
+  if (pdc == nullptr) return Error::Again;
+  if (pdc->send_noop(now)) return pdc->id();
+  pdc->begin_close(now);  // the peer has not heard of it
+  return Error::Again;
+}
+
+Pdc* Connections::accept(const PeerKey& peer, DeliveryMode mode, const Incoming& syn, Psn start_psn,
+                         Time now) {
+  const Destination destination{
+      .address = peer.address, .job = {}, .mode = mode, .reserved_pool = syn.reserved_pool};
+  const bool full = admission_.is_full_of_unproved();
+  const bool paced = admission_.is_paced();
+  refusal_ = NackCode::NoPdcAvail;
+  if (!admission_.allows_unproved(now)) return nullptr;
+  if (full && !drop_oldest_unproved(now)) return nullptr;
+  const bool named = pdcs_.reserve_accepted(peer);
+  Pdc* pdc = nullptr;
+  if (named) pdc = create(Role::Target, peer.spdcid, destination, start_psn, now);
+  while (named && pdc == nullptr && drop_oldest_unproved(now)) {
+    pdc = create(Role::Target, peer.spdcid, destination, start_psn, now);
+  }
+  if (pdc == nullptr) {
+    if (named) pdcs_.drop_reserved(peer);
+    if (admission_.may_close_for_syn(now)) relieve_shortage(now);
+    return nullptr;
+  }
+  pdc->allow_answers(syn.nominal_bytes);
+  admission_.enter_unproved(*pdc, paced, now);
+  pdcs_.name_accepted(peer, pdc->id());
+  ++env_.counters.pdcs_accepted;
+  return pdc;
+}
+
+RudiFlow* Connections::rudi_flow(const Destination& destination, Time now) {
+  std::unique_ptr<RudiFlow>& flow = destinations_.at(destination).rudi;
+  if (flow != nullptr) return flow.get();
+  CccKey key = ccc_key(destination, PdcId{});
+  key.rudi = cms::uses_credit(env_.cms.algorithm);
+  SharedCcc* ccc = cccs_.share(key, kRudiUse, now);
+  if (ccc == nullptr) {
+    relieve_shortage(now);
+    return nullptr;
+  }
+  try {
+    flow = std::make_unique<RudiFlow>(env_, destination, *ccc);
+  } catch (const std::bad_alloc&) {
+    cccs_.release(*ccc, kRudiUse, now);
+  }
+  return flow.get();
+}
+
+// ---- ending ------------------------------------------------------------------------------------
+
+// PDS-174, PDS-180: an idle PDC closes, and idle RUDI flows are freed.
+void Connections::relieve_shortage(Time now) {
+  drop_idle_rudi_flows(now);
+  admission_.close_idle(now);
+}
+
+void Connections::drop_idle_rudi_flows(Time now) {
+  for (auto& [destination, outgoing] : destinations_) {
+    if (outgoing.rudi == nullptr || !outgoing.rudi->idle()) continue;
+    SharedCcc& ccc = outgoing.rudi->ccc;
+    outgoing.rudi.reset();
+    cccs_.release(ccc, kRudiUse, now);
+  }
+}
+
+bool Connections::drop_oldest_unproved(Time now) {
+  Pdc* pdc = admission_.droppable_unproved(now);
+  if (pdc == nullptr) return false;
+  drop_unproved(*pdc, now);
+  return true;
+}
+
+void Connections::drop_unproved(Pdc& pdc, Time now) {
+  pdc.fail(PdsError::PeerLost, now);
+  free(pdc, now);
+  ++env_.counters.pdcs_unproved_dropped;
+}
+
+void Connections::free(Pdc& pdc, Time now) {
+  const PdcId id = pdc.id();
+  const Use use = pdc.use();
+  const std::optional<PdsError> error = pdc.error();
+  SharedCcc& ccc = pdc.ccc();  // which the PDC refers to until it is destroyed
+  destinations_.leave(pdc);
+  admission_.leave(pdc);
+  pdcs_.free(pdc, now);
+  cccs_.release(ccc, use, now);
+  env_.client.pdc_closed(id, error, now);
+}
+
+void Connections::forget(const FepAddress& address, Time now) {
+  for (const auto& [destination, outgoing] : destinations_) {
+    if (destination.address != address) continue;
+    for (PdcId id = outgoing.first; id != PdcId{}; id = destinations_.next(id)) {
+      if (Pdc* pdc = find(id); pdc != nullptr && pdc->takes_messages()) pdc->begin_close(now);
+    }
+  }
+}
+
+}  // namespace uet::pds
