@@ -240,7 +240,7 @@ Pdc* Demultiplexer::resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid,
       refuse(packet, NackCode::PdcHdrMismatch, spdcid, request.meta);
       return nullptr;
     }
-    pdc->learn_peer(spdcid);  // PDS-199: return data may overtake the first ACK
+    pdc->learn_peer(spdcid, now);  // PDS-199: return data may overtake the first ACK
     pdcs_.note_peer(*pdc);
   }
   return pdc;

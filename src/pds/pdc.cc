@@ -295,7 +295,7 @@ bool Pdc::wants_ack(bool tail, std::uint32_t nominal_bytes) const {
 // Makes and sends the next packet of the backlog. False if nothing can be sent now.
 bool Pdc::send_next_packet(Time now) {
   const Psn psn = tx_.next_psn();
-  if (tx_.full()) return false;
+  if (tx_.full() || peer_lacks_pdc_) return false;
   if (!within_peer_window(psn)) {
     if (outside_peer_window_since_ == Time{}) outside_peer_window_since_ = now;
     // Nothing outstanding, so no ACK will come by itself to tell that CACK has moved on.

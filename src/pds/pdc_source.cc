@@ -48,11 +48,12 @@ void Pdc::heard(Time now) {
   set_deadline(kResend, std::min(deadlines_[kResend], now + rto(env_.parameters, 0)));
 }
 
-void Pdc::learn_peer(PdcId peer_id) {
+void Pdc::learn_peer(PdcId peer_id, Time now) {
   if (state_ != PdcState::Creating) return;
   env_.proved_hosts.add(destination_.address.ip);
   peer_id_ = peer_id;
   enter(PdcEvent::PeerKnown);
+  release_held(now);
 }
 
 void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Time arrived,
@@ -66,7 +67,7 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
   loss_.ack_heard(now);
   heard(now);
   const bool asked_for_window = window_.ack_heard();
-  learn_peer(ack.spdcid);
+  learn_peer(ack.spdcid, now);
   ack_is_newest_ = ack.type != wire::PdsType::Ack && window_.is_newest(ack.cack_psn);  // PDS-41
   const bool says_range = ack.mpr != 0 || env_.parameters.mpr_zero_psns != 0;  // PDS-43, PDS-218
   if (ack_is_newest_ && says_range && window_.set_range(range_psns(env_.parameters, ack.mpr))) {
@@ -294,13 +295,50 @@ void Pdc::go_back(Time now) {
   }
 }
 
-// The peer has no PDC yet and takes only the packet that opens it (PDS-61). To send all others
-// again at once would multiply the refusals, packet for packet, until it has one.
-void Pdc::wait_for_first(TxRecord& refused, Time now) {
-  const Duration pause = env_.parameters.nack_retransmission_time;
-  TxRecord* first = tx_.find(tx_.base());
-  if (first != nullptr && first != &refused) send_later(*first, first->last_sent + pause, now);
-  send_later(refused, now + pause, now);
+// PDS-223. False: the NACK says something else, or concerns a packet that asks again by itself.
+bool Pdc::on_refused_pdc(const wire::NackHeader& nack, TxRecord& record, Time now) {
+  if (state_ != PdcState::Creating || !lacks_pdc(nack.nack_code)) return false;
+  flight_.refused(*ccc_.ccc, record, nack, now);
+  if (!peer_lacks_pdc_) hold_behind_first();
+  if (record.not_before != kNever) return false;
+  TxRecord& first = tx_.at(tx_.base());
+  first.rto_count = first.unanswered = 0;  // its NACK may have found no room at the target
+  if (!first.resend && first.not_before == Time{}) {
+    flight_.refused(*ccc_.ccc, first);
+    send_later(first, first.last_sent + env_.parameters.nack_retransmission_time);
+  }
+  settle_ccc();
+  wake_ccc_waiters();
+  return true;
+}
+
+// Data behind the first packet wait, out of flight and without a deadline, until the target has a
+// PDC. A NOOP there does not: it opens the PDC where the first packet has no credit to leave.
+void Pdc::hold_behind_first() {
+  peer_lacks_pdc_ = true;
+  for (Psn psn = tx_.base() + 1; psn != tx_.next_psn(); ++psn) {
+    TxRecord* record = tx_.find(psn);
+    if (record == nullptr || record->message == nullptr) continue;
+    if (record->resend) end_resend(*record);
+    flight_.refused(*ccc_.ccc, *record);
+    record->rto_count = record->unanswered = 0;
+    record->not_before = kNever;
+  }
+}
+
+// The target has a PDC now. No packet leaves sooner after its last transmission than after a NACK:
+// by then the target has reported those that it has.
+void Pdc::release_held(Time now) {
+  if (!peer_lacks_pdc_) return;
+  peer_lacks_pdc_ = false;
+  for (Psn psn = tx_.base(); psn != tx_.next_psn(); ++psn) {
+    TxRecord* record = tx_.find(psn);
+    if (record == nullptr || record->not_before != kNever) continue;
+    const Time allowed = record->last_sent + env_.parameters.nack_retransmission_time;
+    send_later(*record, allowed);
+    if (now >= allowed) queue_resend(psn, *record, now);
+  }
+  make_ready();
 }
 
 // PDS-76, PDS-77: the target names the Start_PSN. It has accepted nothing yet, so that all
@@ -308,6 +346,7 @@ void Pdc::wait_for_first(TxRecord& refused, Time now) {
 void Pdc::rebase(Psn start_psn, Time now) {
   if (start_psn == start_psn_) return;
   if (rto_exhausted(env_.parameters, rebases_++)) return fail(PdsError::NackExhausted, now);
+  peer_lacks_pdc_ = false;
   tx_.rebase(start_psn);
   start_psn_ = start_psn;
   window_.rebase(start_psn);
@@ -325,12 +364,11 @@ void Pdc::rebase(Psn start_psn, Time now) {
   wake_ccc_waiters();
 }
 
-void Pdc::send_later(TxRecord& record, Time not_before, Time now) {
-  if (record.sacked || record.resend || record.not_before != Time{}) return;
-  mark_lost(record, cms::LossCause::OutOfOrder, now);
-  record.not_before = not_before;
+// A refused packet leaves again at `at`.
+void Pdc::send_later(TxRecord& record, Time at) {
+  record.not_before = at;
   ++env_.counters.nack_retransmissions;
-  if (not_before < deadlines_[kResend]) set_deadline(kResend, not_before);
+  if (at < deadlines_[kResend]) set_deadline(kResend, at);
 }
 
 // The peer's window is smaller than the Default_MPR that we began with, and the packet still had
@@ -393,7 +431,7 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
   if (!beyond_window && is_fatal(nack.nack_code)) {
     return on_fatal_nack(nack.nack_code, nack.nack_psn, *record, now);
   }
-  if (nack.spdcid.value != 0 && !beyond_window) learn_peer(nack.spdcid);  // PDS-55
+  if (nack.spdcid.value != 0 && !beyond_window) learn_peer(nack.spdcid, now);  // PDS-55
   if (beyond_window || nack.nack_code == NackCode::PsnOorWindow) {
     halve_assumed_window(nack.nack_psn);
   }
@@ -414,17 +452,13 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
     record->last_sent = now;
     return;
   }
-  if (action == NackAction::GoBack) {
-    if (nack.spdcid.value != 0) {
-      go_back(now);
-    } else if (state_ == PdcState::Creating) {
-      wait_for_first(*record, now);
-    }
+  if (on_refused_pdc(nack, *record, now)) return;
+  if (action == NackAction::GoBack && state_ != PdcState::Creating) {
+    if (nack.spdcid.value != 0) go_back(now);
     return wake_ccc_waiters();
   }
   flight_.refused(*ccc_.ccc, *record, nack, now);
-  // A refused packet left no trace (PDS-211); ROD_OOO may name one that was buffered.
-  if (action != NackAction::GoBack) record->sacked = record->provisional = false;
+  record->sacked = record->provisional = false;     // a refused packet left no trace (PDS-211)
   if (nack.nack_code == NackCode::NoGtdDelAvail) {  // the last CLEAR may be lost
     clear_at_once();
   }
@@ -436,9 +470,7 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
     if (record->nack_count++ >= env_.parameters.max_nack_retransmissions) {
       return fail(PdsError::NackExhausted, now);
     }
-    ++env_.counters.nack_retransmissions;
-    record->not_before = now + env_.parameters.nack_retransmission_time;
-    if (record->not_before < deadlines_[kResend]) set_deadline(kResend, record->not_before);
+    send_later(*record, now + env_.parameters.nack_retransmission_time);
   }
   settle_ccc();
   wake_ccc_waiters();

@@ -68,6 +68,13 @@ constexpr bool is_fatal(NackCode code) {
   return action == NackAction::Fail || action == NackAction::FailUnconsumed;
 }
 
+// The target has opened no PDC for a packet with SYN: it lacks what a PDC needs, or the packet is
+// not the first one of a ROD PDC (PDS-61, PDS-66). For NACKs with SPDCID 0.
+constexpr bool lacks_pdc(NackCode code) {
+  return code == NackCode::NoPdcAvail || code == NackCode::NoCccAvail ||
+         code == NackCode::NoBitmap || code == NackCode::NoResource || code == NackCode::RodOoo;
+}
+
 // The error that the application gets if the PDC fails for this code (SES-121).
 constexpr PdsError nack_error(NackCode code) {
   switch (code) {

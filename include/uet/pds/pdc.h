@@ -49,7 +49,7 @@ class alignas(64) Pdc final : public PdcCore {
     return !backlog_.empty() && (backlog_.front().is_long || backlog_.back().is_long);
   }
   // The peer's PDC id becomes known from the first packet of its own (PDS-51, PDS-199).
-  void learn_peer(PdcId peer_id);
+  void learn_peer(PdcId peer_id, Time now);
   // This PSN, or the one before the first.
   bool has_sent(Psn psn) const { return psn >= start_psn_ - 1 && psn < tx_.next_psn(); }
   // A packet of the peer may have this PSN and has not come yet.
@@ -200,8 +200,10 @@ class alignas(64) Pdc final : public PdcCore {
   Time queue_resend(Psn psn, TxRecord& record, Time now);
   void go_back(Time now);
   void rebase(Psn start_psn, Time now);
-  void wait_for_first(TxRecord& refused, Time now);
-  void send_later(TxRecord& record, Time not_before, Time now);
+  bool on_refused_pdc(const wire::NackHeader& nack, TxRecord& record, Time now);
+  void send_later(TxRecord& record, Time at);
+  void hold_behind_first();
+  void release_held(Time now);
   bool is_beyond_window(const wire::NackHeader& nack) const;
   void halve_assumed_window(Psn refused);
   bool on_refused_control(const wire::NackHeader& nack, TxRecord* record, Time now);
@@ -245,6 +247,7 @@ class alignas(64) Pdc final : public PdcCore {
   bool context_known_ : 1 = false;        // the peer has had a request that names the context
   bool opened_without_data_ : 1 = false;  // a NOOP was sent for that
   bool refused_went_ : 1 = false;         // rather than new packets, when last one could go (RUD)
+  bool peer_lacks_pdc_ : 1 = false;       // data behind the first packet waits (PDS-223)
   std::uint16_t resend_count_ = 0;        // records with `resend`
 
   // The fields that each transmission uses come first, in adjacent cache lines.

@@ -469,18 +469,76 @@ TEST_F(PdcSource, Pds163_Pds166_RodOooGoesBackToTheGap) {
   for (const auto& header : again) EXPECT_TRUE(header.retx);
 }
 
-TEST_F(PdcSource, Pds61_PacketsRefusedForLackOfAPdcComeOnceEach) {
-  send(4, DeliveryMode::Rod);
-  const auto sent = requests(turn());
-  ASSERT_EQ(sent.size(), 4U);
-  for (std::size_t i = 1; i < sent.size(); ++i) {
-    wire::NackHeader refused = nack(NackCode::RodOoo, sent[i].psn.value);
-    refused.spdcid = PdcId{};
-    refused.dpdcid = sent[i].spdcid;
-    for (int copy = 0; copy < 2; ++copy) EXPECT_TRUE(answer_to(refused).empty());
+// A PDC that the target has not accepted, with 70000 .. 69999 + count outstanding.
+class RefusedPdc : public PdcSource {
+ protected:
+  void outstanding_with_syn(std::uint32_t count, DeliveryMode mode) {
+    build(test_parameters());
+    pdc = send(count, mode).pdc;
+    ASSERT_EQ(requests(turn()).size(), count);
   }
-  const auto again = requests(after(milliseconds(2)));
-  EXPECT_EQ(psns(again), psns(sent));
+  wire::NackHeader refusal_of_pdc(NackCode code, std::uint32_t psn) const {
+    wire::NackHeader refused = nack(code, psn);
+    refused.spdcid = PdcId{};
+    return refused;
+  }
+  static Duration pause() { return test_parameters().nack_retransmission_time + TimerWheel::kTick; }
+};
+
+TEST_F(RefusedPdc, Pds223_OnlyTheFirstPacketIsRepeated) {
+  for (const DeliveryMode mode : {DeliveryMode::Rud, DeliveryMode::Rod}) {
+    outstanding_with_syn(4, mode);
+    for (int round = 0; round < 3; ++round) {
+      const NackCode later = mode == DeliveryMode::Rod ? NackCode::RodOoo : NackCode::NoPdcAvail;
+      receive(refusal_of_pdc(NackCode::NoPdcAvail, 70000));
+      for (std::uint32_t psn = 70001; psn <= 70003; ++psn) receive(refusal_of_pdc(later, psn));
+      EXPECT_TRUE(requests(turn()).empty());
+      EXPECT_EQ(psns(requests(after(pause()))), (std::vector<std::uint32_t>{70000}));
+    }
+  }
+}
+
+// The NACK of the first packet is lost: a NACK of another packet is an answer to it, too.
+TEST_F(RefusedPdc, Pds223_AnyRefusalRepeatsTheFirstPacket) {
+  for (const NackCode code : {NackCode::NoPdcAvail, NackCode::NoCccAvail, NackCode::NoBitmap,
+                              NackCode::NoResource, NackCode::RodOoo}) {
+    outstanding_with_syn(4, DeliveryMode::Rod);
+    for (int round = 0; round < 40; ++round) {
+      receive(refusal_of_pdc(code, 70003));
+      EXPECT_EQ(psns(requests(after(pause()))), (std::vector<std::uint32_t>{70000}));
+    }
+    EXPECT_EQ(counters().rto_exhausted, 0U);
+  }
+}
+
+TEST_F(RefusedPdc, Pds223_NoNewPacketLeavesMeanwhile) {
+  outstanding_with_syn(2, DeliveryMode::Rud);
+  receive(refusal_of_pdc(NackCode::NoPdcAvail, 70001));
+  send(3);
+  EXPECT_TRUE(requests(turn()).empty());
+  EXPECT_EQ(psns(requests(answer_to(ack(70000, 70000)))),
+            (std::vector<std::uint32_t>{70002, 70003, 70004}));
+}
+
+TEST_F(RefusedPdc, Pds223_AllLeaveOnceTheTargetHasAPdc) {
+  for (const DeliveryMode mode : {DeliveryMode::Rud, DeliveryMode::Rod}) {
+    outstanding_with_syn(4, mode);
+    receive(refusal_of_pdc(NackCode::NoPdcAvail, 70000));
+    ASSERT_EQ(requests(after(pause())).size(), 1U);
+    const auto again = requests(answer_to(ack(70000, 70000)));
+    EXPECT_EQ(psns(again), (std::vector<std::uint32_t>{70001, 70002, 70003}));
+    for (const auto& header : again) EXPECT_TRUE(header.retx && !header.syn);
+    EXPECT_EQ(counters().rto_retransmissions, 0U);
+  }
+}
+
+// The target has got a PDC between two packets of one window: what follows has arrived there.
+TEST_F(RefusedPdc, Pds223_PacketsReportedInTimeStay) {
+  outstanding_with_syn(4, DeliveryMode::Rud);
+  receive(refusal_of_pdc(NackCode::NoPdcAvail, 70000));
+  EXPECT_TRUE(requests(answer_to(ack(69999, 70001))).empty());
+  EXPECT_TRUE(requests(answer_to(ack(69999, 70002))).empty());
+  EXPECT_EQ(psns(requests(after(pause()))), (std::vector<std::uint32_t>{70000, 70003}));
 }
 
 TEST_F(PdcSource, Pds166_WhatTheDestinationBufferedIsNotResent) {
