@@ -29,10 +29,11 @@ bool AckScheduler::is_due(const Parameters& parameters, const PacketMeta& packet
 
 // PDS-98. Remembers a packet that requests an ACK above a gap.
 bool AckScheduler::closes_gap_below_ar(const PacketMeta& packet, Psn cack) {
-  const bool closed = ar_behind_gap_ && cack >= *ar_behind_gap_;
-  if (closed) ar_behind_gap_.reset();
+  const bool closed = has_ar_behind_gap_ && cack >= ar_behind_gap_;
+  if (closed) has_ar_behind_gap_ = false;
   if (packet.ar && packet.psn > cack) {
-    ar_behind_gap_ = ar_behind_gap_ ? std::max(*ar_behind_gap_, packet.psn) : packet.psn;
+    ar_behind_gap_ = has_ar_behind_gap_ ? std::max(ar_behind_gap_, packet.psn) : packet.psn;
+    has_ar_behind_gap_ = true;
   }
   return closed;
 }
@@ -76,8 +77,8 @@ AckScheduler::Gap AckScheduler::early(const Parameters& parameters, const Packet
 bool AckScheduler::cleared(Psn clear_psn, const Window& window) {
   // If CACK jumped over PSNs above CLEAR_PSN, the source must learn it if it has asked: the ACK for
   // the AR left with the older CACK, and no other would follow.
-  const bool asked = ar_behind_gap_ && *ar_behind_gap_ > clear_psn && window.cack > clear_psn;
-  if (ar_behind_gap_ && window.cack >= *ar_behind_gap_) ar_behind_gap_.reset();
+  const bool asked = has_ar_behind_gap_ && ar_behind_gap_ > clear_psn && window.cack > clear_psn;
+  if (window.cack >= ar_behind_gap_) has_ar_behind_gap_ = false;
   // A source whose window was held by guaranteed responses must learn that it moved on.
   const bool far = window.cack - reported_cack_ >= window.range / 4;
   return (asked || far) && waiting_ == nullptr;

@@ -151,8 +151,8 @@ void Admission::end_uncleared(std::uint64_t host, Time now) {
   Duration longest = kClearPatience;
   pdcs_.for_each([&](Pdc& pdc) {
     if (pdc.finished() || env_.stored_responses.held(pdc.host()) < held) return;
-    if (pdc.waits_for_clear(now) < longest) return;
-    longest = pdc.waits_for_clear(now);
+    if (pdc.receive_side().waits_for_clear(now) < longest) return;
+    longest = pdc.receive_side().waits_for_clear(now);
     oldest = &pdc;
   });
   if (oldest == nullptr) return;

@@ -79,11 +79,12 @@ Pdc* Connections::for_message(const Destination& destination, bool is_long, Time
       if (destination.mode == DeliveryMode::Rod && !pdc->drained()) return nullptr;
       continue;
     }
-    if (!pdc->has_backlog() && (!is_long || most == 1)) return pdc;
+    Backlog& backlog = pdc->send_side().backlog();
+    if (backlog.empty() && (!is_long || most == 1)) return pdc;
     ++taking;
-    Pdc*& kind = pdc->carries_long() ? for_long : pdc->has_backlog() ? for_short : unused;
+    Pdc*& kind = backlog.carries_long() ? for_long : backlog.empty() ? unused : for_short;
     if (kind == nullptr) kind = pdc;
-    if (pdc->carries_long()) ++with_long;
+    if (backlog.carries_long()) ++with_long;
   }
   const bool one_more = !is_long || with_long + 1 < most || with_long == 0;
   if (one_more && unused != nullptr) return unused;
@@ -125,7 +126,7 @@ Result<PdcId> Connections::connect(const Destination& destination, Time now) {
   }
   Pdc* pdc = open(destination, now);
   if (pdc == nullptr) return Error::Again;
-  if (pdc->send_noop(now)) return pdc->id();
+  if (pdc->send_side().send_control(wire::CpType::Noop, now)) return pdc->id();
   pdc->begin_close(now);  // the peer has not heard of it
   return Error::Again;
 }

@@ -7,6 +7,23 @@
 
 namespace uet::pds {
 
+namespace {
+
+// CMS-200. A lost one is repeated with the next (CMS-203).
+void send_credit(Pdc& pdc, std::uint32_t credit) {
+  if (pdc.send_untracked({.ctl_type = wire::CpType::Credit, .payload = credit})) {
+    ++pdc.env().counters.credits_sent;
+  }
+}
+
+void send_credit_request(Pdc& pdc, std::uint32_t target) {
+  if (pdc.send_untracked({.ctl_type = wire::CpType::CreditRequest, .payload = target})) {
+    ++pdc.env().counters.credit_requests_sent;
+  }
+}
+
+}  // namespace
+
 std::size_t Credits::KeyHash::operator()(const Key& key) const noexcept {
   return FepAddressHash{}(key.address) * 31 + key.ccc_id;
 }
@@ -21,7 +38,7 @@ Credits::Credits(Environment& environment, Time now)
 
 void Credits::on_request(Pdc& pdc, std::uint8_t ccc_id, std::uint32_t target, std::uint32_t bytes,
                          Time now) {
-  CreditSender* sender = pdc.credit_sender();
+  CreditSender* sender = pdc.receive_side().credit_sender();
   if (sender == nullptr || sender->ccc_id != ccc_id) {
     leave(pdc);
     const Key key{pdc.destination().address, ccc_id};
@@ -29,7 +46,7 @@ void Credits::on_request(Pdc& pdc, std::uint8_t ccc_id, std::uint32_t target, st
     sender->address = key.address;
     sender->ccc_id = ccc_id;
     ++sender->users;
-    pdc.set_credit_sender(sender);
+    pdc.receive_side().set_credit_sender(sender);
   }
   sender->speaker = &pdc;
   pacer_.on_target(*sender, target, now);
@@ -62,21 +79,21 @@ void Credits::set_backlog(std::uint64_t bytes) {
 void Credits::set_rate() { pacer_.set_rate_factor(std::min(fabric_.rate(), backlog_factor_)); }
 
 bool Credits::on_credit_request(Pdc& pdc, std::uint32_t target, Time now) {
-  CreditSender* sender = pdc.credit_sender();
+  CreditSender* sender = pdc.receive_side().credit_sender();
   if (sender == nullptr) return false;
   sender->speaker = &pdc;
   pacer_.on_target(*sender, target, now);
   // The sender may have missed its grant, or wait behind many others. It must be able to
   // distinguish both cases from a receiver that grants nothing (CMS-241).
-  pdc.send_credit(sender->granted_units);
+  send_credit(pdc, sender->granted_units);
   pacer_.on_zero_grant(now);
   return true;
 }
 
 void Credits::leave(Pdc& pdc) {
-  CreditSender* sender = pdc.credit_sender();
+  CreditSender* sender = pdc.receive_side().credit_sender();
   if (sender == nullptr) return;
-  pdc.set_credit_sender(nullptr);
+  pdc.receive_side().set_credit_sender(nullptr);
   if (sender->speaker == &pdc) {  // silent until it is heard on another one
     sender->speaker = nullptr;
     sender->target_units = sender->granted_units;
@@ -115,16 +132,16 @@ void Credits::ask(SharedCcc& shared, Time now) {
   if (credit.request_due(now) <= now) {
     Pdc* carrier = nullptr;
     for (Pdc& pdc : shared.waiting) {
-      if (pdc.can_request_credit()) carrier = &pdc;
+      if (pdc.send_side().can_request_credit()) carrier = &pdc;
     }
     if (!credit.start_request(now)) {
       ++env_.counters.credit_fallbacks;
     } else if (carrier == nullptr) {
       bool opens = false;  // it needs no credit to be heard of
-      for (Pdc& pdc : shared.waiting) opens |= pdc.open_without_data(now);
+      for (Pdc& pdc : shared.waiting) opens |= pdc.send_side().open_without_data(now);
       if (!opens) credit.on_request_impossible(now);
     } else {
-      carrier->send_credit_request(take_target(shared));
+      send_credit_request(*carrier, take_target(shared));
     }
     for (Pdc& pdc : shared.waiting) pdc.make_ready();
   }
@@ -139,8 +156,9 @@ bool Credits::expire(Time now) {
     env_.counters.credit_granted_bytes += pacer_.last_grant_bytes();
     const auto& sender = static_cast<CreditSender&>(*source);
     // With RCCC alone each ACK says what is granted (CMS-202).
-    const bool rides = env_.cms.algorithm == cms::Algorithm::Rccc && sender.speaker->ack_is_due();
-    if (!rides) sender.speaker->send_credit(sender.granted_units);
+    const bool rides =
+        env_.cms.algorithm == cms::Algorithm::Rccc && sender.speaker->receive_side().ack_is_due();
+    if (!rides) send_credit(*sender.speaker, sender.granted_units);
     fired = true;
   }
   wheel_.expire(now, [&](TimerEntry& entry) {

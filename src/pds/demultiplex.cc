@@ -236,11 +236,12 @@ Pdc* Demultiplexer::resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid,
       ++env_.counters.stray_packets;
       return nullptr;
     }
-    if (asks ? !pdc->has_sent(request.meta.psn) : !pdc->expects(request.meta.psn)) {
+    if (asks ? !pdc->send_side().has_sent(request.meta.psn)
+             : !pdc->receive_side().expects(request.meta.psn)) {
       refuse(packet, NackCode::PdcHdrMismatch, spdcid, request.meta);
       return nullptr;
     }
-    pdc->learn_peer(spdcid, now);  // PDS-199: return data may overtake the first ACK
+    pdc->send_side().learn_peer(spdcid, now);  // PDS-199: return data may overtake the first ACK
     pdcs_.note_peer(*pdc);
   }
   return pdc;
@@ -329,7 +330,8 @@ void Demultiplexer::prove_address(RudiFlow& flow, Time now) {
   const Result<PdcId> pdc = connections_.connect(destination, now);
   if (!pdc || pdc.value() == flow.proof) return;
   Pdc& open = *pdcs_.at(pdc.value());
-  if (open.state() != PdcState::Creating && open.send_noop(now)) flow.proof = pdc.value();
+  if (open.state() != PdcState::Creating && open.send_side().send_control(wire::CpType::Noop, now))
+    flow.proof = pdc.value();
 }
 
 void Demultiplexer::on_control_packet(const RxPacket& packet, Time now) {
@@ -373,7 +375,7 @@ void Demultiplexer::on_control_packet(const RxPacket& packet, Time now) {
 
 void Demultiplexer::on_control(Pdc& pdc, const wire::ControlHeader& header, Incoming& request,
                                Time now) {
-  pdc.heard(now);
+  pdc.send_side().heard(now);
   pdc.extend_close(now);
   switch (header.ctl_type) {
     case wire::CpType::Noop:
@@ -382,14 +384,15 @@ void Demultiplexer::on_control(Pdc& pdc, const wire::ControlHeader& header, Inco
     case wire::CpType::CloseRequest:
       return pdc.on_request(request, now);
     case wire::CpType::AckRequest:
-      return pdc.on_ack_request(header.psn, MsgId{static_cast<std::uint16_t>(header.payload)},
-                                request.meta.entropy, now);
+      return pdc.receive_side().on_ack_request(
+          header.psn, MsgId{static_cast<std::uint16_t>(header.payload)}, request.meta.entropy, now);
     case wire::CpType::Clear:
-      return pdc.on_clear_command(Psn{header.payload}, now);
+      return pdc.receive_side().on_clear_command(Psn{header.payload}, now);
     case wire::CpType::ClearRequest:
-      return pdc.on_clear_request();
+      return pdc.send_side().clear_at_once();
     case wire::CpType::Probe:
-      return pdc.on_probe(header.probe_opaque, Psn{header.payload}, request.meta, now);
+      return pdc.receive_side().on_probe(header.probe_opaque, Psn{header.payload}, request.meta,
+                                         now);
     case wire::CpType::Credit:
     case wire::CpType::CreditRequest:
       return on_credit_packet(pdc, header, now);
@@ -403,7 +406,7 @@ void Demultiplexer::on_credit_packet(Pdc& pdc, const wire::ControlHeader& header
   const bool credit = header.ctl_type == wire::CpType::Credit;
   ++(credit ? env_.counters.credits_received : env_.counters.credit_requests_received);
   if (credit) {
-    if (pdc.ccc().credit != nullptr) return pdc.on_credit(units, now);
+    if (pdc.ccc().credit != nullptr) return pdc.send_side().on_credit(units, now);
   } else if (cms::uses_credit(env_.cms.algorithm)) {
     if (env_.credits->on_credit_request(pdc, units, now)) return;
   }

@@ -101,7 +101,7 @@ Result<void> Manager::send_to(Message& message, const Destination& destination, 
   Pdc* pdc = connections_.for_message(destination, message.is_long, now);
   if (pdc == nullptr) return Error::Again;
   prefetched(pdc->ccc());
-  pdc->enqueue(message, now);
+  pdc->send_side().enqueue(message, now);
   return {};
 }
 
@@ -113,7 +113,7 @@ Result<void> Manager::send_on(PdcId id, Message& message, Time now) {
   Pdc* pdc = find(id);
   if (pdc == nullptr) return Error::NotFound;
   if (pdc->has_sent_close()) return Error::Busy;
-  pdc->enqueue(message, now);
+  pdc->send_side().enqueue(message, now);
   return {};
 }
 
@@ -122,24 +122,24 @@ bool Manager::cancel(Message& message) {
   if (!message.linked()) return false;
   IntrusiveList<Message, BacklogTag>::remove(message);
   if (Pdc* pdc = find(message.pdc); pdc != nullptr) {
-    pdc->leave_backlog(message);
-    pdc->kick();
+    pdc->send_side().backlog().forget(*pdc, message);
+    pdc->make_ready();
   }
   return true;
 }
 
 void Manager::kick(PdcId id) {
   if (id == PdcId{}) rudi_.kick();
-  if (Pdc* pdc = find(id); pdc != nullptr) pdc->kick();
+  if (Pdc* pdc = find(id); pdc != nullptr) pdc->make_ready();
 }
 void Manager::hurry(PdcId id) {
-  if (Pdc* pdc = find(id); pdc != nullptr) pdc->hurry();
+  if (Pdc* pdc = find(id); pdc != nullptr) pdc->send_side().hurry();
 }
 void Manager::lock(PdcId id) {
   if (Pdc* pdc = find(id); pdc != nullptr) pdc->lock();
 }
 void Manager::answer(PdcId id, Psn psn, const Response& response) {
-  if (Pdc* pdc = find(id); pdc != nullptr) pdc->answer(psn, response);
+  if (Pdc* pdc = find(id); pdc != nullptr) pdc->receive_side().answer(psn, response);
 }
 void Manager::unlock(PdcId id) {
   if (Pdc* pdc = find(id); pdc != nullptr) pdc->unlock();

@@ -19,15 +19,11 @@ constexpr std::size_t kNackBytes = sizeof(wire::PdsNack);
 
 PdcCore::PdcCore(Environment& environment, Role role, PdcId id, PdcId peer_id,
                  const Destination& destination, Psn start_psn, SharedCcc& ccc, Time now)
-    : role_(role),
+    : PdcIdentity(role, id, peer_id, destination, start_psn),
       state_(role == Role::Initiator ? PdcState::Creating : PdcState::Established),
-      id_(id),
-      peer_id_(peer_id),
-      env_(environment),
-      destination_(destination),
-      start_psn_(start_psn),
-      ccc_(ccc),
       proved_(role == Role::Initiator),
+      env_(environment),
+      ccc_(ccc),
       opened_(now),
       last_activity_(now) {
   paths_for(ccc, own_path_, env_.cms, destination.mode == DeliveryMode::Rod, env_.rng);
@@ -48,6 +44,14 @@ void PdcCore::note_proved() {
   env_.proved_hosts.add(destination_.address.ip);
   proved_ = true;
   --env_.unproved;
+}
+
+bool PdcCore::establish(PdcId peer_id) {
+  if (state_ != PdcState::Creating) return false;
+  env_.proved_hosts.add(destination_.address.ip);
+  peer_id_ = peer_id;
+  enter(PdcEvent::PeerKnown);
+  return true;
 }
 
 std::uint64_t PdcCore::host() const {
@@ -79,6 +83,11 @@ void PdcCore::set_deadline(Deadline which, Time at) {
   } else {
     env_.wheel.move(*this, earliest);
   }
+}
+
+void PdcCore::extend_close(Time now) {
+  if (deadlines_[kClose] == kNever) return;
+  set_deadline(kClose, now + CloseHandshake::patience(env_.parameters, proved_));
 }
 
 void PdcCore::enter(PdcEvent event) {

@@ -96,9 +96,9 @@ class AckScheduler {
     bool nack = false;  // ROD_OOO, behind the ACK (PDS-165, PDS-166)
   };
 
-  explicit AckScheduler(Psn start_psn) : own_acks_(start_psn - 1), reported_cack_(start_psn - 1) {}
+  explicit AckScheduler(Psn start_psn) { rebase(start_psn); }
   // Nothing has arrived, and Start_PSN is another one (PDS-77).
-  void rebase(Psn start_psn) { own_acks_ = reported_cack_ = start_psn - 1; }
+  void rebase(Psn start_psn) { own_acks_ = reported_cack_ = reported_gap_ = start_psn - 1; }
 
   // ---- what happens -----------------------------------------------------------------------------
 
@@ -143,11 +143,12 @@ class AckScheduler {
   bool closes_gap_below_ar(const PacketMeta& packet, Psn cack);
 
   AckDue* waiting_ = nullptr;
-  Psn own_acks_;                      // up to here, what has arrived above CACK has ACKs of its own
-  Psn reported_cack_;                 // CACK of the last ACK sent
-  std::optional<Psn> ar_behind_gap_;  // the highest packet above CACK that has requested an ACK
-  std::optional<Psn> reported_gap_;   // its first missing packet
-  std::uint32_t counted_bytes_ = 0;   // ACK_GEN_COUNT
+  Psn own_acks_;       // up to here, what has arrived above CACK has ACKs of its own
+  Psn reported_cack_;  // CACK of the last ACK sent
+  Psn ar_behind_gap_;  // the highest packet above CACK that has requested an ACK, if one has
+  Psn reported_gap_;   // first missing packet of the last gap that was reported
+  std::uint32_t counted_bytes_ : 31 = 0;  // ACK_GEN_COUNT
+  bool has_ar_behind_gap_ : 1 = false;
 };
 
 }  // namespace uet::pds

@@ -4,10 +4,13 @@
 // can only ask for that with a Close Request. Decides; Pdc sends and changes its state.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
+#include "uet/pds/parameters.h"
 #include "uet/pds/pdc_state.h"
 #include "uet/pds/quota.h"
+#include "uet/pds/retransmit.h"
 
 namespace uet::pds {
 
@@ -50,6 +53,15 @@ class CloseHandshake {
   bool wanted() const { return wanted_; }
   bool is_held(std::uint32_t locks, std::uint32_t watches) const {
     return locks > 0 || (watches > 0 && !gives_way_);
+  }
+  // How long a target waits for the Close Command (PDS-177). An initiator that has proved its
+  // address may poll seldom: it has as long as any other peer that sends nothing. After the target
+  // has forgotten the PDC it could not tell which of the packets that the initiator sends again it
+  // has delivered.
+  static Duration patience(const Parameters& parameters, bool proved) {
+    const bool unlimited = parameters.max_rto_retransmissions == kUnlimited;
+    if (!proved || unlimited) return parameters.close_request_time;
+    return std::max(parameters.close_request_time, silence_limit(parameters, Duration::max()));
   }
   // Of a PDC whose close has begun. `held`: the last response may be what makes SES wait for the
   // peer, or send another packet.

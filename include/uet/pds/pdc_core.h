@@ -21,11 +21,15 @@
 #include "uet/pds/ccc_pool.h"
 #include "uet/pds/close_handshake.h"
 #include "uet/pds/environment.h"
+#include "uet/pds/pdc_identity.h"
 #include "uet/pds/pdc_state.h"
 
 namespace uet::pds {
 
-class PdcCore : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, public TimerEntry {
+class PdcCore : public ListNode<ReadyTag>,
+                public ListNode<WaitingForCccTag>,
+                public TimerEntry,
+                public PdcIdentity {
  public:
   enum Deadline : std::uint8_t { kResend, kIdle, kClose, kSilence, kDeadlines };
 
@@ -35,27 +39,16 @@ class PdcCore : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, pu
   PdcCore& operator=(const PdcCore&) = delete;
 
   Environment& env() const { return env_; }
-  PdcId id() const { return id_; }
-  PdcId peer_id() const { return peer_id_; }
-  Role role() const { return role_; }
-  Use use() const { return {role_, destination_.reserved_pool}; }
   SharedCcc& ccc() const { return ccc_; }
   PdcState state() const { return state_; }
-  Psn start_psn() const { return start_psn_; }
-  const Destination& destination() const { return destination_; }
-  bool ordered() const { return destination_.mode == DeliveryMode::Rod; }
-  // Of a target PDC: the job of the last request.
-  void set_job(JobId job) { destination_.job = job; }
   Time opened() const { return opened_; }
   Time last_activity() const { return last_activity_; }
-  // Another one that leads to the same destination, for Destinations; 0: none.
-  PdcId next_there() const { return next_there_; }
-  void set_next_there(PdcId id) { next_there_ = id; }
-  // A packet with SYN was sent or received more than once (PDS-217).
-  bool syn_came_again() const { return syn_came_again_; }
-  void note_syn_came_again() { syn_came_again_ = true; }
+  // A packet of either end that shows that the PDC is in use.
+  void note_activity(Time now) { last_activity_ = now; }
   // The PSN of the Close Command, sent or received; for the tombstone.
   Psn close_psn() const { return close_psn_; }
+  // The first packet of the peer has told its PDC id. False if the id is known already.
+  bool establish(PdcId peer_id);
   // May a new message join (PDS-28, PDS-29)?
   bool takes_messages() const {
     return state_ == PdcState::Creating || state_ == PdcState::Established;
@@ -77,6 +70,8 @@ class PdcCore : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, pu
   }
   // Sends one packet whose answer proves it. Not repeated before `keepalive_time`.
   void ask_for_proof();
+  // The peer is asked, and may not be asked again yet.
+  bool asked_for_proof() const { return proof_asked_; }
   // May so many bytes go to the peer? If not, the peer is asked for the proof that permits them.
   bool may_send(std::uint32_t nominal_bytes);
   void charge(std::uint32_t nominal_bytes) {
@@ -94,6 +89,13 @@ class PdcCore : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, pu
   void make_ready();
   void set_deadline(Deadline which, Time at);
   Time deadline_of(Deadline which) const { return deadlines_[which]; }
+  // The deadline is at `at` at the latest.
+  void bring_forward(Deadline which, Time at) {
+    if (at < deadlines_[which]) set_deadline(which, at);
+  }
+  // Something came from the initiator that was asked to close: it is still finishing, or waits for
+  // credit, and has time to do so (PDS-177).
+  void extend_close(Time now);
 
   cms::PathSelector& path() { return own_path_ ? *own_path_ : *ccc_.paths; }
   // nullptr: none is left for this kind of packet.
@@ -101,6 +103,9 @@ class PdcCore : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, pu
   // A control packet that is neither tracked nor acknowledged. False if there is no packet for it.
   // With data: it queues where data does.
   bool send_untracked(wire::ControlHeader header, bool with_data = false);
+  // The last control packet without a PSN that the peer may refuse (PDS-221); Noop: none was sent.
+  wire::CpType last_optional() const { return last_optional_; }
+  void forget_last_optional() { last_optional_ = wire::CpType::Noop; }
   // PDS-90: its answer is an ACK or a NACK for that PSN.
   bool send_ack_request(Psn psn);
   void send_nack(NackCode code, const PacketMeta& refused);
@@ -109,25 +114,17 @@ class PdcCore : public ListNode<ReadyTag>, public ListNode<WaitingForCccTag>, pu
   ~PdcCore();
   void enter(PdcEvent event);
 
-  const Role role_;
   PdcState state_;
-  const PdcId id_;
-  PdcId peer_id_;  // 0 until the initiator has learnt it
-  Environment& env_;
-  Destination destination_;
-  Psn start_psn_;
-  SharedCcc& ccc_;
-  std::optional<cms::PathSelector> own_path_;  // if it has one of its own
-  PdcId next_there_;
   std::optional<PdsError> error_;
   CloseHandshake close_;
-  bool syn_came_again_ : 1 = false;
   bool proved_ : 1;
   bool proof_asked_ : 1 = false;  // and may not be asked again yet
-  // The last optional control packet without PSN (PeerLimits); Noop, which has one: none was sent.
   wire::CpType last_optional_ : 4 = wire::CpType::Noop;
   std::uint16_t local_connection_ = 0;  // RxPacket::connection of the peer; 0: not known
   std::int32_t unproved_bytes_ = 0;     // may be sent before the proof
+  Environment& env_;
+  SharedCcc& ccc_;
+  std::optional<cms::PathSelector> own_path_;  // if it has one of its own
   std::uint32_t locks_ = 0;
   std::uint32_t watches_ = 0;
   Psn close_psn_{};

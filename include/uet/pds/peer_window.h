@@ -50,6 +50,9 @@ class PeerWindow {
     range_ = std::max(static_cast<std::uint16_t>(range_ / 2), least);
     return true;
   }
+  // The peer has reported a packet above a gap: it keeps packets that arrive early, on ROD, too.
+  bool keeps_early() const { return keeps_early_; }
+  void note_keeps_early() { keeps_early_ = true; }
   // Start_PSN is another one, and the peer has accepted nothing (PDS-77).
   void rebase(Psn start_psn) { cack_ = mpr_cack_ = start_psn - 1; }
 
@@ -73,6 +76,7 @@ class PeerWindow {
   std::uint16_t range_;
   std::uint16_t asked_ = 0;  // ACK Requests since the peer was heard of
   bool range_is_said_ = false;
+  bool keeps_early_ = false;
   Time ask_due_{};  // Time{}: not asked since the last ACK
 };
 

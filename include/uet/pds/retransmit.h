@@ -2,7 +2,7 @@
 // When is a packet lost, and how long is waited: the retransmission rules (PDS section 12).
 //
 // Pure functions: the state is in TxWindow and LossDetector (which names the causes for which a
-// packet leaves again), the acting in Pdc.
+// packet leaves again), the acting in LossRecovery.
 #pragma once
 
 #include <algorithm>

@@ -74,6 +74,8 @@ TEST_F(AckSchedulerTest, Pds93_AckRequest_NextTurn) {
   EXPECT_EQ(urgency_of(kStart), Urgency::AfterBytes);
   packet_.ar = true;
   EXPECT_EQ(urgency_of(kStart + 1), Urgency::NextTurn);
+  packet_.ar = false;
+  EXPECT_EQ(urgency_of(kStart + 2), Urgency::AfterBytes) << "only the packet that requests it";
 }
 
 TEST_F(AckSchedulerTest, Pds94_Syn_NextTurn) {
@@ -111,6 +113,12 @@ TEST_F(AckSchedulerTest, Pds98_LastGapBelowArPacket_NextTurn) {
   window_.cack = kStart + 2;
   EXPECT_EQ(urgency_of(kStart + 1, false), Urgency::NextTurn);
   EXPECT_EQ(urgency_of(kStart + 3), Urgency::AfterBytes) << "only once";
+}
+
+TEST_F(AckSchedulerTest, Pds98_GapBelowPacketWithoutAr_AfterBytes) {
+  consume(kStart + 1, false);
+  window_.cack = kStart + 1;
+  EXPECT_EQ(urgency_of(kStart, false), Urgency::AfterBytes);
 }
 
 TEST_F(AckSchedulerTest, Pds98_TwoArPackets_HighestCounts) {
@@ -180,13 +188,22 @@ TEST_F(AckSchedulerTest, Pds219_WindowOfOne_AckForEachPacket) {
 
 // ---- ACKs that leave now ------------------------------------------------------------------------
 
-TEST_F(AckSchedulerTest, Pds95_GuaranteedResponse_Now) {
+TEST_F(AckSchedulerTest, Pds95_GuaranteedResponses_AckForEachNow) {
   arrival_.guaranteed = true;
+  arrival_.behind_held = true;
   for (int i = 0; i < 3; ++i) {
-    const AckScheduler::Plan plan = consume(kStart + i, false);
+    const AckScheduler::Plan plan = consume(kStart + 2 * i + 1, false);
     EXPECT_EQ(plan.urgency, Urgency::Now);
-    EXPECT_EQ(plan.uncovered_from, kStart + i);
+    EXPECT_EQ(plan.uncovered_from, kStart + 2 * i + 1) << "without AR no other packet has one";
   }
+}
+
+TEST_F(AckSchedulerTest, Pds95_GuaranteedAndCleared_OnlyItsAck) {
+  arrival_.guaranteed = true;
+  packet_.ar = true;
+  const AckScheduler::Plan plan = consume(kStart + 2);
+  EXPECT_EQ(plan.urgency, Urgency::Now);
+  EXPECT_EQ(plan.uncovered_from, kStart + 2) << "CACK covers the others";
 }
 
 TEST_F(AckSchedulerTest, Pds167_RodGuaranteed_WaitingAckGoesFirst) {
@@ -216,6 +233,7 @@ TEST_F(AckSchedulerTest, Pds232_LatePacketBelowAr_Now) {
   arrival_.behind_held = true;
   packet_.ar = true;
   consume(kStart + 3, false);
+  consume(kStart + 1, false);
   packet_.ar = false;
   EXPECT_EQ(urgency_of(kStart + 2, false), Urgency::Now) << "it was missing then";
   EXPECT_EQ(urgency_of(kStart + 4, false), Urgency::AfterBytes);
@@ -282,7 +300,7 @@ TEST_F(AckSchedulerTest, Pds231_ClearMovesCackOverAr_Due) {
 TEST_F(AckSchedulerTest, Pds231_SourceClearsTheArPacket_NotDue) {
   packet_.ar = true;
   consume(kStart + 3, false);
-  EXPECT_FALSE(acks_.cleared(kStart + 3, {kStart + 3, 1024})) << "the source has the response";
+  EXPECT_FALSE(acks_.cleared(kStart + 3, {kStart + 5, 1024})) << "the source has the response";
 }
 
 TEST_F(AckSchedulerTest, Pds231_QuarterOfTheWindow_Due) {

@@ -301,7 +301,7 @@ TEST_F(CreditReceiverTest, Pds177_ACreditRequestPutsTheEndOff) {
   node->manager->find(pdc)->begin_close(now);
   turn();
   receive(ack(333, 333));
-  const Duration patience = silence_limit(test_parameters(), {});
+  const Duration patience = CloseHandshake::patience(test_parameters(), true);
   for (const Time asked = now; now < asked + 2 * patience;) {
     after(milliseconds(900));
     receive(credit_request(20));

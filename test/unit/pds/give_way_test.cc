@@ -92,7 +92,7 @@ TEST_F(GiveWay, Pds177_SlowInitiatorCostsNothingThatIsWatched) {
       }
     }
   };
-  const Duration patience = silence_limit(test_parameters(), {});
+  const Duration patience = CloseHandshake::patience(test_parameters(), true);
   live_for(2 * patience);
   ASSERT_NE(node->manager->find(pdc), nullptr);
   node->manager->unwatch(pdc);

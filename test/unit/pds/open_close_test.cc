@@ -320,7 +320,7 @@ TEST_F(CloseRequest, Pds177_ASlowNicPutsTheEndOffOnlyUntilTheInitiatorHasBeenAsk
     node->turn(now += milliseconds(5));
     if (i % 9 == 0) node->drain();
   }
-  EXPECT_LE(now, asked + silence_limit(test_parameters(), {}) + milliseconds(10));
+  EXPECT_LE(now, asked + CloseHandshake::patience(test_parameters(), true) + milliseconds(10));
 }
 
 class BitmapShortage : public Bench {

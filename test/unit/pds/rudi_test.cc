@@ -359,7 +359,7 @@ TEST_F(RudiTest, Pds222_RefusedReadOpensAPdcAsProof) {
 // A peer that knows no NOOP (PDS-221) has its budget.
 TEST_F(RudiTest, Pds222_PeerWithoutNoopIsSentNone) {
   Pdc& open = RudiTest::open();
-  ASSERT_TRUE(open.send_noop(now));
+  ASSERT_TRUE(open.send_side().send_control(wire::CpType::Noop, now));
   const auto noop = controls(turn());
   ASSERT_EQ(noop.size(), 1U);
   receive(nack(NackCode::UnexpEvent, noop[0].psn.value));

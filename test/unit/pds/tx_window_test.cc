@@ -170,7 +170,7 @@ TEST_F(WindowOfAPdc, Pds3_ControlPacketsPassAClosedCongestionWindow) {
   peer_start = 70000;
   const auto refused = answer_to(request(70000 + 2000));
   EXPECT_EQ(nacks(refused).size(), 1U);
-  node->manager->find(pdc)->send_noop(now);
+  node->manager->find(pdc)->send_side().send_control(wire::CpType::Noop, now);
   const auto noop = turn();
   EXPECT_EQ(controls(noop).size(), 1U);
   EXPECT_TRUE(requests(noop).empty());

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// How a PDC acts on the verdicts of its LossDetector.
+#include "uet/pds/loss_recovery.h"
+
+#include <algorithm>
+
+#include "uet/cms/rtt.h"
+#include "uet/pds/retransmit.h"
+
+namespace uet::pds {
+
+using LossVerdict = LossDetector::Verdict;
+
+namespace {
+
+// A peer that has not answered yet could not be asked.
+TxRecord* tail_to_ask_for(SendSide& side) {
+  return side.core().state() == PdcState::Creating ? nullptr : unasked_tail(side.window());
+}
+
+}  // namespace
+
+void ask_for_tail(SendSide& side) {
+  TxRecord* tail = tail_to_ask_for(side);
+  if (tail != nullptr && side.core().send_ack_request(side.window().next_psn() - 1)) {
+    tail->ar = tail->asked = true;
+  }
+}
+
+Time LossRecovery::infer_losses(bool by_ack) {
+  const LossContext at = side_.loss_context();
+  LossScratch& scratch = core_.env().losses;
+  LossDetector::Look look = side_.loss().overtaken(at, side_.window(), by_ack, scratch, now_);
+  send_lost_again();
+  if (by_ack && side_.loss().begin_recovery(at, side_.window(), look.reported)) {
+    look = side_.loss().overtaken(at, side_.window(), by_ack, scratch, now_);
+    send_lost_again();
+  }
+  return look.again;
+}
+
+void LossRecovery::send_lost_again() {
+  for (const Psn psn : core_.env().losses.lost) {
+    TxRecord& record = side_.window().at(psn);
+    ++core_.env().counters.inferred_loss_retransmissions;
+    side_.outstanding().lost(core_, record, cms::LossCause::Path, now_);
+    side_.queue_resend(psn, record, now_);
+  }
+}
+
+// ---- silence ------------------------------------------------------------------------------------
+
+void LossRecovery::on_silence() {
+  const Time probe = look_for_silence();  // first: what is asked for now has not been silent
+  core_.set_deadline(PdcCore::kSilence, std::min(probe, look_for_tail()));
+}
+
+// PDS-128. Returns when to look again.
+Time LossRecovery::look_for_tail() {
+  const Duration wait = tail_loss_time(core_.env().parameters);
+  if (!side_.backlog().empty() || tail_to_ask_for(side_) == nullptr) return kNever;
+  const Time due = side_.loss().last_data_sent() + wait;
+  if (now_ < due) return due;
+  ask_for_tail(side_);
+  return now_ + wait;
+}
+
+// CMS-151. Returns when to look again.
+Time LossRecovery::look_for_silence() {
+  const bool more = !side_.backlog().empty();
+  const LossDetector::Outstanding outstanding{
+      .nothing = side_.outstanding().empty(),
+      .more_to_send = more,
+      .unasked_tail = !more && tail_to_ask_for(side_) != nullptr,
+      .may_ask =
+          core_.state() == PdcState::Established && side_.outstanding().flight().bytes() > 0};
+  const LossDetector::Silence silence =
+      side_.loss().silence(side_.loss_context(), outstanding, now_);
+  if (silence.ask) {
+    const wire::ControlHeader probe{.ctl_type = wire::CpType::Probe,
+                                    .ar = true,
+                                    .probe_opaque = LossDetector::probe_opaque(now_),
+                                    .payload = (side_.peer_window().cack() + 1).value};
+    if (core_.send_untracked(probe, true)) {
+      ++core_.env().counters.probes_sent;
+      side_.loss().probe_left(now_);
+    }
+  }
+  return silence.again;
+}
+
+void LossRecovery::on_probe_answer(const wire::AckHeader& ack, Time arrived) {
+  const std::optional<Time> sent = side_.loss().probe_answered(ack.probe_opaque);
+  if (!sent) return;
+  on_silence();
+  const auto rtt = cms::rtt_sample(1, false, *sent, arrived, ack.service_time);
+  side_.loss().missed_by_probe(side_.loss_context(), side_.window(), *sent, rtt, core_.env().losses,
+                               now_);
+  send_lost_again();
+}
+
+// ---- time-outs ----------------------------------------------------------------------------------
+
+std::optional<Time> LossRecovery::check_all() {
+  TxWindow& window = side_.window();
+  Time next = core_.ordered() ? kNever : infer_losses(false);  // CMS-424
+  bool first = true;   // of the packets that do not wait to be sent again
+  bool oldest = true;  // of those among them that the peer has not reported
+  for (Psn psn = window.base(); psn != window.next_psn(); ++psn) {
+    TxRecord* record = window.find(psn);
+    if (record == nullptr || record->resend) continue;
+    const bool asks = first || (oldest && !record->sacked);
+    const std::optional<Time> again = check_record(psn, *record, first, asks);
+    if (!again) return std::nullopt;
+    first = false;
+    oldest = oldest && record->sacked;
+    next = std::min(next, *again);
+  }
+  return next;
+}
+
+// When this record must be looked at again; empty if the PDC has to fail.
+std::optional<Time> LossRecovery::check_record(Psn psn, TxRecord& record, bool first, bool asks) {
+  const LossDetector::Standing standing{
+      .first = first, .asks = asks, .in_window = side_.within_peer_window(psn)};
+  const auto [verdict, again] =
+      side_.loss().check(side_.loss_context(), side_.window(), psn, record, standing, now_);
+  switch (verdict) {
+    case LossVerdict::Wait:
+      break;
+    case LossVerdict::Resend:
+      return side_.queue_resend(psn, record, now_);
+    case LossVerdict::OutsideWindow:
+      if (!record.sacked) {
+        side_.outstanding().lost(core_, record, cms::LossCause::OutOfOrder, now_);
+      }
+      break;
+    case LossVerdict::NotSent:
+      if (record.sent_count == 1) core_.extend_close(now_);  // the peer has not been asked yet
+      break;
+    case LossVerdict::Ask:
+      core_.send_ack_request(psn);
+      break;
+    case LossVerdict::TimedOut: {
+      ++core_.env().counters.rto_retransmissions;
+      if (psn == side_.window().base()) leave_silent_path();
+      const bool repeated = record.rto_count > 1;
+      side_.outstanding().lost(core_, record,
+                               repeated ? cms::LossCause::RepeatedRto : cms::LossCause::Rto, now_);
+      return side_.queue_resend(psn, record, now_);
+    }
+    case LossVerdict::Dead:
+      return std::nullopt;
+  }
+  return again;
+}
+
+// CMS-401: what takes one path only would wait for its repair. That order may suffer is accepted.
+void LossRecovery::leave_silent_path() {
+  const double rtts = core_.env().cms.tuning.reroute_rtts;
+  if (rtts == 0) return;
+  const Duration rtt = side_.loss_context().base_rtt();
+  const Duration spacing(static_cast<std::int64_t>(rtts * static_cast<double>(rtt.count())));
+  if (core_.path().reroute(core_.env().rng, now_, spacing)) ++core_.env().counters.reroutes;
+}
+
+}  // namespace uet::pds

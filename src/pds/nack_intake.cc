@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// How a NACK is applied to the packet that it names, and to those behind it (PDS section 12.4).
+#include "uet/pds/nack_intake.h"
+
+#include "uet/pds/base_rtt_probe.h"
+#include "uet/pds/retransmit.h"
+
+namespace uet::pds {
+
+namespace {
+
+bool is_trim(NackCode code) {
+  return code == NackCode::Trimmed || code == NackCode::TrimmedLastHop;
+}
+
+// CMS-20, CMS-21: a last hop that trims says nothing of the path to it.
+cms::PathFeedback path_feedback(const wire::NackHeader& nack) {
+  if (nack.nack_code == NackCode::Trimmed) return cms::PathFeedback::Nack;
+  if (nack.nack_code == NackCode::TrimmedLastHop) return cms::PathFeedback::Good;
+  return nack.ce ? cms::PathFeedback::Ecn : cms::PathFeedback::Good;
+}
+
+NackIntake::Outcome failure(PdsError error) {
+  return {.next = NackIntake::Next::Fail, .ending = {.error = error}};
+}
+
+}  // namespace
+
+bool NackIntake::is_from_peer(const wire::NackHeader& nack) const {
+  return nack.spdcid.value == 0 || nack.spdcid == core_.peer_id() ||
+         core_.state() == PdcState::Creating;
+}
+
+NackIntake::Outcome NackIntake::apply(const wire::NackHeader& nack) {
+  TxRecord* record = side_.window().find(nack.nack_psn);
+  const NackAction action = nack_action(nack.nack_code);
+  ++env().counters.nacks_received[static_cast<std::uint8_t>(nack.nack_code)];
+  // PDS-76, PDS-141: whatever PSN it names. A NACK from before the last rebase names no valid PSN.
+  if (action == NackAction::Rebase && core_.state() == PdcState::Creating) {
+    side_.heard(now_);
+    return rebase(Psn{nack.payload});
+  }
+  const bool from_peer = is_from_peer(nack);
+  if (from_peer && on_refused_control(nack, record)) {
+    side_.heard(now_);
+    return {};
+  }
+  const bool says_nothing = action == NackAction::Ignore || action == NackAction::Rebase;
+  if (!from_peer || record == nullptr || says_nothing) {  // PDS-76, PDS-141, PDS-144
+    ++env().counters.nacks_ignored;
+    return {};
+  }
+  return apply_to(*record, nack);
+}
+
+NackIntake::Outcome NackIntake::apply_to(TxRecord& record, const wire::NackHeader& nack) {
+  const bool beyond_window = is_beyond_window(nack);
+  const NackAction action = nack_action(beyond_window ? NackCode::PsnOorWindow : nack.nack_code);
+  note_arrival(record, nack, action);
+  if (!beyond_window && is_fatal(nack.nack_code)) return on_fatal(nack, record);
+  if (nack.spdcid.value != 0 && !beyond_window) side_.learn_peer(nack.spdcid, now_);  // PDS-55
+  if (beyond_window || nack.nack_code == NackCode::PsnOorWindow) {
+    halve_assumed_window(nack.nack_psn);
+  }
+  if (is_trim(nack.nack_code) && core_.ccc().credit != nullptr) {
+    if (nack.spdcid.value != 0) side_.note_request_known();  // CMS-505: its target was taken up
+    side_.open_without_data(now_);
+  }
+  if (was_only_to_hear_of_peer(record, nack.nack_code)) return {.next = Next::Forget};
+  if (action == NackAction::RestartRto) return restart_time_out(record);
+  if (on_refused_pdc(nack, record)) return {};
+  if (action == NackAction::GoBack && core_.state() != PdcState::Creating) {
+    if (nack.spdcid.value != 0) go_back();
+    wake_waiters(core_.ccc());
+    return {};
+  }
+  return send_again(record, nack, action);
+}
+
+void NackIntake::note_arrival(TxRecord& record, const wire::NackHeader& nack, NackAction action) {
+  side_.heard(now_);
+  core_.path().on_feedback(record.entropy, path_feedback(nack), now_);
+  if (is_trim(nack.nack_code) && record.trim_count < UINT8_MAX) ++record.trim_count;
+  record.rto_count = 0;  // PDS-125: the peer lives, though it refuses
+  // A refused packet has arrived. Other NACKs say that it has not.
+  if (action != NackAction::RetransmitNow) record.unanswered = 0;
+}
+
+NackIntake::Outcome NackIntake::rebase(Psn start_psn) {
+  if (start_psn == core_.start_psn()) return {};
+  if (!side_.rebase(start_psn, now_)) return failure(PdsError::NackExhausted);
+  return {.next = Next::Rebased};
+}
+
+NackIntake::Outcome NackIntake::restart_time_out(TxRecord& record) {
+  const bool bounded = !record.provisional;  // else the peer's SES has said that it takes time
+  if (bounded && now_ - record.first_sent >= env().parameters.ses_processing_timeout) {  // PDS-143
+    return failure(PdsError::ClosedInError);
+  }
+  record.last_sent = now_;
+  return {};
+}
+
+// The packet leaves again, at once or after NACK_Retx_Time (PDS-122).
+NackIntake::Outcome NackIntake::send_again(TxRecord& record, const wire::NackHeader& nack,
+                                           NackAction action) {
+  const Parameters& parameters = env().parameters;
+  Outstanding& outstanding = side_.outstanding();
+  outstanding.flight().refused(ccc(), record, nack, now_);
+  record.sacked = record.provisional = false;  // a refused packet left no trace (PDS-211)
+  if (nack.nack_code == NackCode::NoGtdDelAvail) side_.clear_at_once();  // the last may be lost
+  if (action == NackAction::RetransmitNow) {
+    ++env().counters.nack_retransmissions;
+    side_.queue_resend(nack.nack_psn, record, now_);
+  } else {
+    side_.loss().note_progress(record);
+    if (record.nack_count++ >= parameters.max_nack_retransmissions) {
+      return failure(PdsError::NackExhausted);
+    }
+    outstanding.send_later(core_, record, now_ + parameters.nack_retransmission_time);
+  }
+  outstanding.reconcile(core_);
+  wake_waiters(core_.ccc());
+  probe_base_rtt(side_, now_);
+  return {};
+}
+
+// PDS-166: all from the gap on, except what the peer is known to have buffered.
+void NackIntake::go_back() {
+  TxWindow& window = side_.window();
+  for (Psn psn = window.base(); psn != window.next_psn(); ++psn) {
+    if (side_.peer_window().keeps_early() && psn > side_.loss().highest_reported()) return;
+    TxRecord* record = window.find(psn);
+    if (record == nullptr || record->sacked || record->resend) continue;
+    ++env().counters.nack_retransmissions;
+    side_.outstanding().lost(core_, *record, cms::LossCause::OutOfOrder, now_);
+    side_.queue_resend(psn, *record, now_);
+  }
+}
+
+// PDS-223. False: the NACK says something else, or concerns a packet that asks again by itself.
+bool NackIntake::on_refused_pdc(const wire::NackHeader& nack, TxRecord& record) {
+  if (core_.state() != PdcState::Creating || !lacks_pdc(nack.nack_code)) return false;
+  Outstanding& outstanding = side_.outstanding();
+  outstanding.flight().refused(ccc(), record, nack, now_);
+  if (!outstanding.holds_data()) outstanding.hold_data(core_);
+  if (!Outstanding::is_held(record)) return false;
+  TxRecord& first = side_.window().at(side_.window().base());
+  first.rto_count = first.unanswered = 0;  // its NACK may have found no space at the target
+  if (!first.resend && first.not_before == Time{}) {
+    outstanding.flight().refused(ccc(), first);
+    outstanding.send_later(core_, first,
+                           first.last_sent + env().parameters.nack_retransmission_time);
+  }
+  outstanding.reconcile(core_);
+  wake_waiters(core_.ccc());
+  return true;
+}
+
+// The peer's window is smaller than the Default_MPR that we began with, and the packet still had
+// its SYN (PDS-46). Another incarnation would be refused from its first packet on (PDS-67).
+bool NackIntake::is_beyond_window(const wire::NackHeader& nack) const {
+  return nack.nack_code == NackCode::InvalidSyn && nack.spdcid.value != 0 &&
+         nack.nack_psn - core_.start_psn() >= least_range_psns(env().parameters);
+}
+
+void NackIntake::halve_assumed_window(Psn refused) {
+  if (!side_.within_peer_window(refused)) return;
+  if (!side_.peer_window().halve(refused, least_range_psns(env().parameters))) return;
+  env().peer_limits.set_range(core_.destination().address, side_.peer_window().range());
+}
+
+// Another implementation may refuse the request of ask_for_proof(). A peer without the PDC says so.
+bool NackIntake::answers_proof(const wire::NackHeader& nack) const {
+  const bool knows_pdc =
+      nack.nack_code == NackCode::PktNotRcvd || nack.nack_code == NackCode::RcvdSesProcg ||
+      nack.nack_code == NackCode::AckWithData || nack.nack_code == NackCode::UnexpEvent;
+  return is_from_peer(nack) && !core_.proved() && core_.asked_for_proof() && knows_pdc &&
+         nack.nack_psn == core_.start_psn() - 1;
+}
+
+// The peer lives and is short of PDCs: it is asked again on another PDC (Delivery::connect), and
+// a PDC that has something to carry goes first there.
+bool NackIntake::was_only_to_hear_of_peer(const TxRecord& refused, NackCode code) const {
+  const bool shortage =
+      code == NackCode::NoPdcAvail || code == NackCode::NoCccAvail || code == NackCode::NoBitmap;
+  return shortage && core_.state() == PdcState::Creating && only_watched_ &&
+         refused.message == nullptr && side_.window().span() == 1 && side_.backlog().empty();
+}
+
+// PDS-142: a packet that was sent once and is refused has not been consumed. If it was sent more
+// often, a PDC that the peer has closed since may have consumed another copy.
+NackIntake::Outcome NackIntake::on_fatal(const wire::NackHeader& nack,
+                                         const TxRecord& record) const {
+  const NackCode code = nack.nack_code;
+  // PDS-171, and CLOSING_IN_ERR in section 6.3: the target has already closed the PDC.
+  if (core_.state() == PdcState::CloseAckWait &&
+      (code == NackCode::InvDpdcid || code == NackCode::ClosingInErr)) {
+    return {.next = Next::Closed};
+  }
+  Ending ending{.error = nack_error(code)};
+  if (nack_action(code) == NackAction::FailUnconsumed) {
+    if (record.sent_count == 1 && !record.sacked) ending.not_consumed = nack.nack_psn;
+    // The peer had closed the PDC before, so that packets behind this one meet no PDC either.
+    ending.nothing_behind = code == NackCode::Closing || code == NackCode::InvDpdcid;
+    ending.spares_backlog = core_.role() == Role::Initiator;
+    // No PDC there: closed without a handshake.
+    ending.tells_peer = code != NackCode::InvDpdcid && code != NackCode::PdcHdrMismatch;
+  }
+  return {.next = Next::Fail, .ending = ending};
+}
+
+}  // namespace uet::pds

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "uet/pds/backlog.h"
+
+#include "uet/cms/rccc.h"
+#include "uet/pds/pdc.h"
+#include "unit/pds/pds_harness.h"
+
+namespace uet::pds::testing {
+namespace {
+
+class BacklogTest : public Bench {
+ protected:
+  // A PDC whose context uses receiver credit if `credit` says so. Nothing of it waits.
+  PdcCore& core(bool credit) {
+    cms::Parameters cms = open_window();
+    if (credit) {
+      cms = {};
+      cms.algorithm = cms::Algorithm::Rccc;
+      cms.mtu_bytes = 1024 + 128;
+      cms.base_rtt = microseconds(100);
+    }
+    build(test_parameters(), cms);
+    return open();
+  }
+
+  TestMessage first_{1, 1, 64};
+  TestMessage second_{2, 1, 64};
+  Backlog backlog_;
+};
+
+TEST_F(BacklogTest, Pds8_MessagesKeepTheirOrder) {
+  PdcCore& core = this->core(false);
+  EXPECT_TRUE(backlog_.empty());
+  backlog_.push(core, first_, now);
+  backlog_.push(core, second_, now);
+  EXPECT_EQ(first_.pdc, core.id());
+  EXPECT_EQ(&backlog_.front(), &first_);
+  backlog_.remove(first_);
+  EXPECT_EQ(&backlog_.pop_front(), &second_);
+  EXPECT_TRUE(backlog_.empty());
+}
+
+TEST_F(BacklogTest, Pds9_TellsWhetherEitherEndIsLong) {
+  PdcCore& core = this->core(false);
+  EXPECT_FALSE(backlog_.carries_long());
+  backlog_.push(core, first_, now);
+  EXPECT_FALSE(backlog_.carries_long());
+  second_.is_long = true;
+  backlog_.push(core, second_, now);
+  EXPECT_TRUE(backlog_.carries_long());
+  backlog_.remove(first_);
+  EXPECT_TRUE(backlog_.carries_long());
+  backlog_.remove(second_);
+}
+
+TEST_F(BacklogTest, Pds101_ExpectsPromptAcksOfAll) {
+  PdcCore& core = this->core(false);
+  first_.awaited = second_.awaited = false;
+  backlog_.push(core, first_, now);
+  backlog_.push(core, second_, now);
+  backlog_.expect_prompt_acks();
+  EXPECT_TRUE(first_.awaited && second_.awaited);
+  backlog_.remove(first_);
+  backlog_.remove(second_);
+}
+
+TEST_F(BacklogTest, Cms200_DataIsAnnouncedUntilItHasLeft) {
+  PdcCore& core = this->core(true);
+  const cms::Rccc& credit = *core.ccc().credit;
+  const std::uint32_t mtu = core.env().cms.mtu_bytes;
+  ASSERT_FALSE(credit.has_data());
+  first_.backlog_bytes = 2048;
+  backlog_.push(core, first_, now);
+  EXPECT_GE(first_.backlog_bytes, 2 * mtu);  // with headers
+  EXPECT_TRUE(credit.has_data());
+  backlog_.sent(core, first_, 4 * mtu, false);  // more than was announced
+  EXPECT_EQ(first_.backlog_bytes, mtu);         // a further packet needs as much at most
+  EXPECT_TRUE(credit.has_data());
+  backlog_.sent(core, first_, mtu, true);
+  EXPECT_EQ(first_.backlog_bytes, 0U);
+  EXPECT_FALSE(credit.has_data());
+  backlog_.remove(first_);
+}
+
+TEST_F(BacklogTest, Cms200_CancelledDataIsWithdrawn) {
+  PdcCore& core = this->core(true);
+  first_.backlog_bytes = 100000;
+  backlog_.push(core, first_, now);
+  backlog_.remove(first_);
+  EXPECT_TRUE(core.ccc().credit->has_data());
+  backlog_.forget(core, first_);
+  EXPECT_FALSE(core.ccc().credit->has_data());
+}
+
+}  // namespace
+}  // namespace uet::pds::testing
