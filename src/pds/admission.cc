@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "uet/base/longest_wait.h"
+
 namespace uet::pds {
 
 namespace {
@@ -147,16 +149,14 @@ void Admission::end_uncleared(std::uint64_t host, Time now) {
   if (now < next_uncleared_) return;
   next_uncleared_ = now + kUnclearedInterval;
   const std::size_t held = env_.stored_responses.held(host);
-  Pdc* oldest = nullptr;
-  Duration longest = kClearPatience;
+  LongestWait<Pdc> search(held, kClearPatience);
   pdcs_.for_each([&](Pdc& pdc) {
-    if (pdc.finished() || env_.stored_responses.held(pdc.host()) < held) return;
-    if (pdc.receive_side().waits_for_clear(now) < longest) return;
-    longest = pdc.receive_side().waits_for_clear(now);
-    oldest = &pdc;
+    if (pdc.finished()) return;
+    search.consider(pdc, env_.stored_responses.held(pdc.host()),
+                    pdc.receive_side().waits_for_clear(now));
   });
-  if (oldest == nullptr) return;
-  oldest->fail(PdsError::ClosedInError, now);
+  if (search.found() == nullptr) return;
+  search.found()->fail(PdsError::ClosedInError, now);
   ++env_.counters.pdcs_uncleared_closed;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "uet/base/longest_wait.h"
 #include "uet/ses/rendezvous.h"
 #include "uet/ses/return_code.h"
 
@@ -74,13 +75,12 @@ void ArrivingMessages::end_stalled(const pds::RequestView& refused) {
   if (now_ < next_stalled_search_) return;
   next_stalled_search_ = now_ + kStalledInterval;
   const std::size_t held = shares_.held(host_hash(refused.source.ip));
-  const RxMessage* oldest = nullptr;
+  LongestWait<const RxMessage> search(held, kStalled);
   for (const RxMessage& message : arriving_) {
-    if (message.pdc == refused.pdc || now_ - message.heard < kStalled) continue;
-    if (shares_.held(host_hash(message.source.ip)) < held) continue;
-    if (oldest == nullptr || message.heard < oldest->heard) oldest = &message;
+    if (message.pdc == refused.pdc) continue;
+    search.consider(message, shares_.held(host_hash(message.source.ip)), now_ - message.heard);
   }
-  if (oldest != nullptr) delivery_->abort(oldest->pdc, now_);
+  if (search.found() != nullptr) delivery_->abort(search.found()->pdc, now_);
 }
 
 void ArrivingMessages::count_in_progress(RxMessage& message) {

@@ -66,7 +66,8 @@ class Admission {
   // A message has opened a PDC.
   void note_message_served() { short_since_ = kNever; }
   // The host has used up its share of stored responses. Of the PDCs whose hosts hold as much, the
-  // one ends whose responses have waited longest for a CLEAR, if that is 30 s or more (PDS-113).
+  // one ends whose responses have waited longest for a CLEAR, if that is 30 s or more (PDS-113,
+  // LongestWait).
   void end_uncleared(std::uint64_t host, Time now);
 
  private:
