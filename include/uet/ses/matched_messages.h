@@ -17,7 +17,7 @@ namespace uet::ses {
 
 class MatchedMessages {
  public:
-  // Those that share the work of a receiver; they outlive this object.
+  // The objects that share the work of a receiver; they outlive this one.
   struct Parts {
     ArrivingMessages& messages;
     Unexpected& memory;

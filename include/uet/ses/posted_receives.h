@@ -15,7 +15,7 @@
 
 namespace uet::ses {
 
-// What the application learns when a message ends.
+// The report to the application when a message ends.
 struct ReceiveEnd {
   Completion completion;
   PostedReceive* buffer = nullptr;  // a multi-receive that needs one more completion; else nullptr

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Receives and the messages sent to them: posting, and which message goes to which receive. The
-// target has checked each packet before it comes here. What happens to a message then depends on
-// its case, each of which is an object: matched, unexpected, to be read, or deferred.
+// target has checked each packet before it comes here. A message is then passed to the object of
+// its case: matched, unexpected, to be read, or deferred.
 #pragma once
 
 #include <algorithm>

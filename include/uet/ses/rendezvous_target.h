@@ -21,7 +21,7 @@ namespace uet::ses {
 
 class RendezvousTarget {
  public:
-  // What the end of a read means for the receive of the message.
+  // The effect of the end of a read on the receive of the message.
   enum class Outcome : std::uint8_t {
     None,    // the message has no receive, or it is read again
     Whole,   // all bytes are in place

@@ -88,6 +88,9 @@ TEST_F(DeferredReceivesTest, Ses71_RestartTakesTheReceiveOfItsMessage) {
   SesRequest shorter = first_packet(9, token);
   shorter.request_length -= 1;
   EXPECT_EQ(deferred.find_restarting(view, shorter, context), nullptr);
+  SesRequest other = first_packet(9, token);
+  other.initiator = InitiatorId{99};
+  EXPECT_EQ(deferred.find_restarting(view, other, context), nullptr);
   ASSERT_EQ(deferred.find_restarting(view, first_packet(9, token), context), &parked);
   RxMessage* restarted = deferred.take_over(view, first_packet(9, token), context, parked);
   ASSERT_NE(restarted, nullptr);

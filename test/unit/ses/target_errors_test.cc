@@ -19,7 +19,7 @@ TEST_F(TargetErrorsTest, AnswerIsGuaranteedAndCounted) {
   const wire::SesResponseHeader header = header_of(response);
   EXPECT_EQ(header.return_code, ReturnCode::BadMkey);
   EXPECT_EQ(header.ri_generation, RiGeneration{3});
-  EXPECT_EQ(header.response_message_id, MsgId{7});
+  EXPECT_EQ(header.message_id, MsgId{7});
   EXPECT_EQ(counters.errors_answered, 1u);
   EXPECT_EQ(messages.in_use(), 0u);
 }

@@ -120,5 +120,17 @@ TEST_F(UnexpectedMessagesTest, ClosedContextForgetsItsMessages) {
   EXPECT_EQ(messages.in_use(), 0u) << "its later packets are refused";
 }
 
+// Its sender fails with the next packet, so that no read need inform it.
+TEST_F(UnexpectedMessagesTest, ClosedContextReadsNothingOfAnIncompleteMessage) {
+  RxMessage& message = open(request_of(7, 2 * kMtu), RxState::Unexpected);
+  message.readable = true;
+  ASSERT_TRUE(memory.admit(message, false));
+  context.receives.untagged.add(message);
+  rendezvous.begin(message);
+  unexpected.close_context(context);
+  EXPECT_TRUE(queue.empty());
+  EXPECT_EQ(messages.in_use(), 0u);
+}
+
 }  // namespace
 }  // namespace uet::ses::test
