@@ -107,7 +107,7 @@ fi_ioc ioc_of(const void* buffer, std::size_t count) { return {const_cast<void*>
 ssize_t post(fid_ep* ep, AtomicCall& call) noexcept {
   const EndpointFid& handle = EndpointFid::from(ep);
   call.flags = handle.tx_flags();
-  return handle.endpoint().atomic(call);
+  return handle.endpoint().tx().atomic(call);
 }
 
 ssize_t atomic_writev(fid_ep* ep, const fi_ioc* iov, void** desc, std::size_t count, fi_addr_t to,
@@ -136,7 +136,7 @@ ssize_t atomic_inject(fid_ep* ep, const void* buffer, std::size_t count, fi_addr
   call.operand_count = 1;
   const EndpointFid& handle = EndpointFid::from(ep);
   call.flags = handle.inject_flags();
-  return handle.endpoint().atomic(call);
+  return handle.endpoint().tx().atomic(call);
 }
 
 ssize_t atomic_readwritev(fid_ep* ep, const fi_ioc* iov, void** desc, std::size_t count,
@@ -218,7 +218,7 @@ ssize_t post(fid_ep* ep, const fi_msg_atomic& msg, std::uint64_t flags, AtomicCa
   call.operand_count = msg.iov_count;
   call.operand_descriptors = msg.desc;
   call.flags = handle.tx_msg_flags(flags);
-  return handle.endpoint().atomic(call);
+  return handle.endpoint().tx().atomic(call);
 }
 
 AtomicCall call_of(Kind form, const fi_msg_atomic& msg) {
@@ -326,21 +326,23 @@ int query_atomic(fid_domain* domain, fi_datatype datatype, fi_op op, fi_atomic_a
   return 0;
 }
 
-ssize_t Endpoint::atomic(const AtomicCall& call) noexcept {
+ssize_t TxSide::atomic(const AtomicCall& call) noexcept {
   const auto kind = offered_kind(engine_, call.form, call.datatype, call.op);
   if (!kind || (call.flags & FI_TAGGED) != 0) {
-    return refuse(-FI_EOPNOTSUPP, "atomic: not supported; fi_query_atomic tells which pairs are");
+    return refuse_endpoint(-FI_EOPNOTSUPP,
+                           "atomic: not supported; fi_query_atomic tells which pairs are");
   }
   const bool reads = kind->op == AmoOp::Read;
   const std::size_t operand_count = reads ? 0 : call.operand_count;
   const std::size_t most = std::max({operand_count, call.compare_count, call.result_count});
   if (most > ses::kMaxIoSlices || (call.flags & FI_REMOTE_CQ_DATA) != 0) {
-    return refuse(-FI_EINVAL, "atomic: use at most iov_limit pieces, no FI_REMOTE_CQ_DATA");
+    return refuse_endpoint(-FI_EINVAL,
+                           "atomic: use at most iov_limit pieces, no FI_REMOTE_CQ_DATA");
   }
   if (engine_.knows_hmem() && (name_devices(call.operand_descriptors, operand_count) ||
                                name_devices(call.compare_descriptors, call.compare_count) ||
                                name_devices(call.result_descriptors, call.result_count))) {
-    return refuse(-FI_EOPNOTSUPP, "atomic: use buffers of FI_HMEM_SYSTEM");
+    return refuse_endpoint(-FI_EOPNOTSUPP, "atomic: use buffers of FI_HMEM_SYSTEM");
   }
   std::array<iovec, ses::kMaxIoSlices> operands;
   Slices compare;
@@ -350,7 +352,7 @@ ssize_t Endpoint::atomic(const AtomicCall& call) noexcept {
   if (!in_bytes(call.operands, operand_count, bytes, operands) ||
       !in_bytes(call.compare, call.compare_count, bytes, compare, op.compare) ||
       !in_bytes(call.results, call.result_count, bytes, results, op.results)) {
-    return refuse(-FI_EINVAL, "atomic: more elements than 2^64 bytes hold");
+    return refuse_endpoint(-FI_EINVAL, "atomic: more elements than 2^64 bytes hold");
   }
   const TxCall tx{operands.data(), operand_count, call.to,  call.context, call.flags, {},
                   nullptr,         call.locked,   call.mark};
@@ -364,14 +366,14 @@ ssize_t Endpoint::atomic(const AtomicCall& call) noexcept {
 }
 
 // `tx` has the operands, of which the queue keeps a copy; we keep one of the rest.
-ssize_t Endpoint::defer_atomic(const AtomicCall& call, const TxCall& tx,
-                               std::uint32_t element_bytes) noexcept {
-  if (const int result = may_defer(); result != 0) return result;
+ssize_t TxSide::defer_atomic(const AtomicCall& call, const TxCall& tx,
+                             std::uint32_t element_bytes) noexcept {
+  if (const int result = may_defer(state_); result != 0) return result;
   return guarded([&] {
     const std::vector<fi_ioc> compare(call.compare, call.compare + call.compare_count);
     const std::vector<fi_ioc> results(call.results, call.results + call.result_count);
     return engine_.works().defer(
-        *this, call.form, tx, [this, call, compare, results, element_bytes](const TxCall& due) {
+        endpoint_, call.form, tx, [this, call, compare, results, element_bytes](const TxCall& due) {
           std::array<fi_ioc, ses::kMaxIoSlices> operands;
           for (std::size_t i = 0; i < due.count; ++i) {
             operands[i] = {due.iov[i].iov_base, due.iov[i].iov_len / element_bytes};

@@ -12,35 +12,35 @@ ssize_t tagged_recv(fid_ep* ep, void* buffer, std::size_t length, void* desc, fi
                     std::uint64_t tag, std::uint64_t ignore, void* context) noexcept {
   const iovec iov{buffer, length};
   const EndpointFid& handle = EndpointFid::from(ep);
-  return handle.endpoint().receive(
+  return handle.endpoint().rx().receive(
       {&iov, 1, from, context, handle.tagged_rx_flags(), true, tag, ignore, &desc});
 }
 
 ssize_t tagged_recvv(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t from,
                      std::uint64_t tag, std::uint64_t ignore, void* context) noexcept {
   const EndpointFid& handle = EndpointFid::from(ep);
-  return handle.endpoint().receive(
+  return handle.endpoint().rx().receive(
       {iov, count, from, context, handle.tagged_rx_flags(), true, tag, ignore, desc});
 }
 
 ssize_t tagged_recvmsg(fid_ep* ep, const fi_msg_tagged* msg, std::uint64_t flags) noexcept {
   const EndpointFid& handle = EndpointFid::from(ep);
-  return handle.endpoint().receive({msg->msg_iov, msg->iov_count, msg->addr, msg->context,
-                                    handle.rx_msg_flags(flags), true, msg->tag, msg->ignore,
-                                    msg->desc});
+  return handle.endpoint().rx().receive({msg->msg_iov, msg->iov_count, msg->addr, msg->context,
+                                         handle.rx_msg_flags(flags), true, msg->tag, msg->ignore,
+                                         msg->desc});
 }
 
 ssize_t tagged_send(fid_ep* ep, const void* buffer, std::size_t length, void* desc, fi_addr_t to,
                     std::uint64_t tag, void* context) noexcept {
   const iovec iov{const_cast<void*>(buffer), length};
   const EndpointFid& handle = EndpointFid::from(ep);
-  return handle.endpoint().send({&iov, 1, to, context, handle.tx_flags(), {}, &desc}, tag);
+  return handle.endpoint().tx().send({&iov, 1, to, context, handle.tx_flags(), {}, &desc}, tag);
 }
 
 ssize_t tagged_sendv(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t to,
                      std::uint64_t tag, void* context) noexcept {
   const EndpointFid& handle = EndpointFid::from(ep);
-  return handle.endpoint().send({iov, count, to, context, handle.tx_flags(), {}, desc}, tag);
+  return handle.endpoint().tx().send({iov, count, to, context, handle.tx_flags(), {}, desc}, tag);
 }
 
 ssize_t tagged_sendmsg(fid_ep* ep, const fi_msg_tagged* msg, std::uint64_t flags) noexcept {
@@ -48,14 +48,14 @@ ssize_t tagged_sendmsg(fid_ep* ep, const fi_msg_tagged* msg, std::uint64_t flags
   TxCall call{msg->msg_iov, msg->iov_count, msg->addr, msg->context, handle.tx_msg_flags(flags),
               {},           msg->desc};
   if ((flags & FI_REMOTE_CQ_DATA) != 0) call.data = msg->data;
-  return handle.endpoint().send(call, msg->tag);
+  return handle.endpoint().tx().send(call, msg->tag);
 }
 
 ssize_t tagged_inject(fid_ep* ep, const void* buffer, std::size_t length, fi_addr_t to,
                       std::uint64_t tag) noexcept {
   const iovec iov{const_cast<void*>(buffer), length};
   const EndpointFid& handle = EndpointFid::from(ep);
-  return handle.endpoint().send({&iov, 1, to, nullptr, handle.inject_flags(), {}}, tag);
+  return handle.endpoint().tx().send({&iov, 1, to, nullptr, handle.inject_flags(), {}}, tag);
 }
 
 ssize_t tagged_senddata(fid_ep* ep, const void* buffer, std::size_t length, void* desc,
@@ -63,14 +63,14 @@ ssize_t tagged_senddata(fid_ep* ep, const void* buffer, std::size_t length, void
                         void* context) noexcept {
   const iovec iov{const_cast<void*>(buffer), length};
   const EndpointFid& handle = EndpointFid::from(ep);
-  return handle.endpoint().send({&iov, 1, to, context, handle.tx_flags(), data, &desc}, tag);
+  return handle.endpoint().tx().send({&iov, 1, to, context, handle.tx_flags(), data, &desc}, tag);
 }
 
 ssize_t tagged_injectdata(fid_ep* ep, const void* buffer, std::size_t length, std::uint64_t data,
                           fi_addr_t to, std::uint64_t tag) noexcept {
   const iovec iov{const_cast<void*>(buffer), length};
   const EndpointFid& handle = EndpointFid::from(ep);
-  return handle.endpoint().send({&iov, 1, to, nullptr, handle.inject_flags(), data}, tag);
+  return handle.endpoint().tx().send({&iov, 1, to, nullptr, handle.inject_flags(), data}, tag);
 }
 
 constexpr fi_ops_tagged kOps = {

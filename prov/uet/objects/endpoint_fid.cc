@@ -45,10 +45,10 @@ int ep_setopt(fid* fid, int level, int name, const void* value, std::size_t leng
 }
 
 ssize_t ep_rx_size_left(fid_ep* ep) noexcept {
-  return EndpointFid::from(ep).endpoint().rx_size_left();
+  return EndpointFid::from(ep).endpoint().rx().size_left();
 }
 ssize_t ep_tx_size_left(fid_ep* ep) noexcept {
-  return EndpointFid::from(ep).endpoint().tx_size_left();
+  return EndpointFid::from(ep).endpoint().tx().size_left();
 }
 
 fi_ops ep_fid_ops = {

@@ -37,27 +37,6 @@ struct RxCall {
   std::uint64_t mark = 0;              // goes into the user flags of SES beside `flags`
 };
 
-// How receives behave where they are posted.
-struct ReceiveSettings {
-  bool directed = false;         // honour the source (FI_DIRECTED_RECV)
-  bool tagged_directed = false;  // the same, of tagged receives
-  bool tagged_multi = false;     // FI_MULTI_RECV means something to tagged receives
-  std::size_t min_multi_receive = kDefaultMinMultiReceive;
-
-  static ReceiveSettings of(std::uint64_t caps) {
-    ReceiveSettings settings;
-    settings.directed = (caps & FI_DIRECTED_RECV) != 0;
-    settings.tagged_directed = (caps & (FI_DIRECTED_RECV | kTaggedDirectedRecv)) != 0;
-    settings.tagged_multi = (caps & kTaggedMultiRecv) != 0;
-    return settings;
-  }
-  // FI_MULTI_RECV as a default flag is for untagged receives, unless FI_TAGGED_MULTI_RECV says
-  // otherwise.
-  std::uint64_t tagged_defaults(std::uint64_t flags) const {
-    return tagged_multi ? flags : flags & ~static_cast<std::uint64_t>(FI_MULTI_RECV);
-  }
-};
-
 // The reason to refuse a call; nullptr if there is none.
 const char* refuse_receive(const RxCall& call, const ReceiveSettings& settings);
 

@@ -219,7 +219,7 @@ ssize_t WorkQueue::defer(Endpoint& endpoint, const RxCall& call) noexcept {
     RxCall own = call;
     work.keep(own);
     mark(own, work);
-    work.post = [own, &endpoint] { return endpoint.receive(own); };
+    work.post = [own, &endpoint] { return endpoint.rx().receive(own); };
   });
 }
 

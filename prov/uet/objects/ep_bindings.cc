@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "objects/ep_bindings.h"
+
+#include <rdma/fi_errno.h>
+
+#include "objects/ep_state.h"
+
+namespace uet::prov {
+
+int EpBindings::bind_cq(Cq& cq, std::uint64_t flags) {
+  const std::uint64_t sides = (role_ != EndpointRole::Receive ? FI_TRANSMIT : 0) |
+                              (role_ != EndpointRole::Transmit ? FI_RECV : 0);
+  const bool tx = (flags & FI_TRANSMIT) != 0;
+  const bool rx = (flags & FI_RECV) != 0;
+  if (&cq.engine() != &engine_) {
+    return refuse_endpoint(-FI_EDOMAIN, "the CQ belongs to another domain");
+  }
+  if ((flags & ~(sides | FI_SELECTIVE_COMPLETION)) != 0 || (!tx && !rx) ||
+      (tx && tx_cq_ != nullptr) || (rx && rx_cq_ != nullptr)) {
+    return refuse_endpoint(-FI_EINVAL, "bind a CQ with FI_TRANSMIT or FI_RECV, each once");
+  }
+  const Guard guard(engine_.lock());
+  // Operations that were posted before this CQ was bound complete in it.
+  const std::size_t posted = (tx ? tx_in_progress_ : 0) + (rx ? rx_in_progress_ : 0);
+  for (std::size_t i = 0; i < posted; ++i) {
+    if (cq.reserve()) continue;
+    cq.release(i);
+    return refuse_endpoint(-FI_ENOMEM,
+                           "the CQ cannot hold the operations posted already; bind it earlier");
+  }
+  holds_.emplace_back(cq.references());
+  const std::uint64_t always = (flags & FI_SELECTIVE_COMPLETION) != 0 ? 0 : FI_COMPLETION;
+  if (tx) {
+    tx_cq_ = &cq;
+    tx_always_ = always;
+  }
+  if (rx) {
+    rx_cq_ = &cq;
+    rx_always_ = always;
+  }
+  return 0;
+}
+
+int EpBindings::bind_counter(Cntr& counter, std::uint64_t flags) {
+  static constexpr std::array<std::uint64_t, kCounters> kBits = {
+      FI_SEND, FI_RECV, FI_READ, FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE};
+  constexpr std::uint64_t kTransmits = FI_SEND | FI_READ | FI_WRITE;
+  constexpr std::uint64_t kReceives = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
+  if (&counter.engine() != &engine_) {
+    return refuse_endpoint(-FI_EDOMAIN, "the counter belongs to another domain");
+  }
+  std::uint64_t left = flags;
+  if (role_ != EndpointRole::Receive) left &= ~kTransmits;
+  if (role_ != EndpointRole::Transmit) left &= ~kReceives;
+  if (left != 0) return refuse_endpoint(-FI_EINVAL, "fi_ep_bind: unsupported counter flags");
+  for (std::size_t i = 0; i < kCounters; ++i) {
+    if ((flags & kBits[i]) != 0 && counters_[i] != nullptr) {
+      return refuse_endpoint(-FI_EINVAL, "a counter is bound to these flags already");
+    }
+  }
+  const Guard guard(engine_.lock());
+  holds_.emplace_back(counter.references());
+  for (std::size_t i = 0; i < kCounters; ++i) {
+    if ((flags & kBits[i]) != 0) counters_[i] = &counter;
+  }
+  return 0;
+}
+
+void EpBindings::return_all() noexcept {
+  if (stx_ != nullptr) stx_->give_back(tx_in_progress_);
+  if (tx_cq_ != nullptr) tx_cq_->release(tx_in_progress_);
+  if (rx_cq_ != nullptr) rx_cq_->release(rx_in_progress_);
+}
+
+}  // namespace uet::prov

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The state that the parts of an endpoint have in common: its context of SES, its AV, and whether it
+// is enabled. The endpoint changes it, the parts read it.
+#pragma once
+
+#include <rdma/fi_errno.h>
+
+#include <cstdint>
+
+#include "objects/engine.h"
+#include "provider.h"
+#include "settings/hints.h"
+#include "uet/ses/api.h"
+
+namespace uet::prov {
+
+class AvFid;
+
+struct EpState {
+  Engine& engine;
+  const std::uint64_t caps;
+  ses::ContextConfig config;
+  ses::Context* context = nullptr;  // nullptr: there was no memory for another one
+  const AvFid* av = nullptr;
+  bool enabled = false;
+  bool may_send = false;  // enabled, and for that
+  bool may_receive = false;
+
+  const EndpointType& type() const {
+    return config.mode == DeliveryMode::Uud ? kDgram : rdm_of(engine.params().profile);
+  }
+};
+
+// Logs why a call is refused; returns `error`.
+inline int refuse_endpoint(int error, const char* why) noexcept {
+  FI_WARN(&provider, FI_LOG_EP_CTRL, "endpoint: %s\n", why);
+  return error;
+}
+
+// May an operation with FI_TRIGGER wait in the domain's queue? 0 or a negative fi_errno.
+inline int may_defer(const EpState& state) noexcept {
+  if (state.engine.dead()) return -FI_EOPNOTSUPP;
+  if (!state.enabled) return refuse_endpoint(-FI_EOPBADSTATE, "not enabled; call fi_enable first");
+  if ((state.caps & FI_TRIGGER) != 0) return 0;
+  return refuse_endpoint(-FI_EINVAL, "FI_TRIGGER was not requested");
+}
+
+}  // namespace uet::prov

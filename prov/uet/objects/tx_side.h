@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The transmit side of an endpoint: calls become operations of SES. The data transfer calls
+// (msg.cc, tagged.cc, rma.cc, atomic.cc) fill in a TxCall or an AtomicCall and come here.
+#pragma once
+
+#include <rdma/fi_endpoint.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "hmem/hmem.h"
+#include "objects/ep_bindings.h"
+#include "objects/ep_options.h"
+#include "objects/ep_state.h"
+
+namespace uet::prov {
+
+class Endpoint;
+struct AtomicCall;
+
+// The arguments that all transmitting calls have in common.
+struct TxCall {
+  const iovec* iov = nullptr;
+  std::size_t count = 0;
+  fi_addr_t to = FI_ADDR_UNSPEC;
+  void* context = nullptr;
+  std::uint64_t flags = 0;             // of this call: FI_COMPLETION, FI_INJECT, FI_MORE ...
+  std::optional<std::uint64_t> data;   // remote CQ data
+  void* const* descriptors = nullptr;  // one for each piece, or none
+  bool locked = false;                 // the caller has the domain's lock (WorkQueue)
+  std::uint64_t mark = 0;              // goes into the user flags of SES beside `flags`
+  bool places = false;                 // bytes come back: fi_read
+};
+
+class TxSide {
+ public:
+  // `endpoint`: whose operations wait in the domain's WorkQueue.
+  TxSide(const EpState& state, EpBindings& bindings, const EpOptions& options, Endpoint& endpoint)
+      : engine_(state.engine),
+        state_(state),
+        bindings_(bindings),
+        options_(options),
+        endpoint_(endpoint),
+        may_tag_((state.type().caps & FI_TAGGED) != 0) {}
+
+  // Post operations: 0 or a negative fi_errno, -FI_EAGAIN if no slot is free now.
+  ssize_t send(const TxCall& call, std::optional<std::uint64_t> tag) noexcept;
+  ssize_t write(const TxCall& call, std::uint64_t remote, std::uint64_t key) noexcept;
+  ssize_t read(const TxCall& call, std::uint64_t remote, std::uint64_t key) noexcept;
+  ssize_t atomic(const AtomicCall& call) noexcept;
+  // fi_tx_size_left(3).
+  ssize_t size_left() noexcept;
+
+  // The rest with the domain's lock.
+  // The completion of an operation on a copy of device memory, as the application's operation would
+  // have had it; the copy is freed.
+  ses::Completion unstage(const ses::Completion& completion) noexcept;
+  // The context under which SES knows the operation that the application posted with `context`.
+  void* operation_of(void* context) noexcept;
+  // Frees all copies: no operation is left.
+  void drop_staged() noexcept;
+
+ private:
+  bool is_awaited(const TxCall& call) const noexcept;
+  ssize_t defer_atomic(const AtomicCall& call, const TxCall& tx,
+                       std::uint32_t element_bytes) noexcept;
+  template <class Post>
+  ssize_t defer(ses::Kind kind, const TxCall& call, Post post) noexcept;
+  template <class Op, class Post>
+  ssize_t transmit(const TxCall& call, TransferKind kind, Op& op, Post post) noexcept;
+  int stage_devices(const TxCall& call, std::span<ses::IoSlice> slices, Staged*& staged) noexcept;
+  ssize_t post_rma(const TxCall& call, std::uint64_t remote, std::uint64_t key,
+                   Result<void> (ses::Ses::*post)(ses::Context&, const ses::RmaOp&, Time)) noexcept;
+  ssize_t post_atomic(const TxCall& call, ses::AtomicOp& op) noexcept;
+
+  Engine& engine_;
+  const EpState& state_;
+  EpBindings& bindings_;
+  const EpOptions& options_;
+  Endpoint& endpoint_;
+  const bool may_tag_;  // the endpoint's type has tagged messages
+  StagedList staged_;   // operations that send copies of device memory
+};
+
+}  // namespace uet::prov
