@@ -91,7 +91,7 @@ class Parser {
     return rest(words, config);
   }
 
-  // What only the whole domain can show.
+  // Checks of the whole domain.
   const char* finish() {
     if (out_.domains.empty()) return nullptr;
     const DomainEntry& entry = out_.domains.back();
@@ -310,7 +310,7 @@ class Applier {
     }
     for (const bool an : {false, true}) put(*domain, an, entry);
     if (entry.active) check(domain->activate(*entry.active, now_));
-    for (const bool an : {false, true}) {  // what the file has no longer
+    for (const bool an : {false, true}) {  // keys that left the file
       if (!entry.keys[an ? 1 : 0] && domain->active() != an && domain->has_key(an) &&
           !domain->in_guard(an)) {
         check(domain->remove_key(an));

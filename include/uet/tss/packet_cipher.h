@@ -25,12 +25,12 @@ class PacketCipher {
   // Zeroes the key schedule and frees the context.
   void forget();
 
-  // Encrypts `pieces`, in order, to `out`, and writes the ICV behind them. `out` has room for the
+  // Encrypts `pieces`, in order, to `out`, and writes the ICV behind them. `out` has space for the
   // bytes of all pieces and kIcvBytes, and overlaps no piece. No IV may come twice under one key
   // (TSS-32): the caller sees to that. False if OpenSSL fails; `out` is then zeroed.
   bool seal(const Iv& iv, std::span<const std::byte> aad, std::span<const Slice> pieces,
             std::span<std::byte> out);
-  // Decrypts `sealed`, whose last kIcvBytes are the ICV, to `out`, which has room for the bytes in
+  // Decrypts `sealed`, whose last kIcvBytes are the ICV, to `out`, which has space for the bytes in
   // front of the ICV. False if `sealed` is too short or the ICV does not match; `out` is then
   // zeroed, so that no byte of an unverified packet remains (TSS-40). OpenSSL compares the ICV in
   // constant time (TSS-45).

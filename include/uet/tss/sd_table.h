@@ -44,8 +44,8 @@ class SdTable {
   SealResult seal(std::uint32_t sdi, const OuterFields& outer, std::span<const Slice> pieces,
                   std::span<std::byte> out);
   // The receive checks of TSS section 6 on what follows UDP or the entropy header. `trimmed`: a
-  // switch has cut the packet (TSS-13). `out` has room for `packet`. A packet that is not Opened is
-  // counted once; the caller drops it and answers nothing (TSS-39). Unprotected packets, too,
+  // switch has cut the packet (TSS-13). `out` has space for `packet`. A packet that is not Opened
+  // is counted once; the caller drops it and answers nothing (TSS-39). Unprotected packets, too,
   // unless the caller accepts those.
   OpenResult open(const OuterFields& outer, std::span<const std::byte> packet, bool trimmed,
                   std::span<std::byte> out, Time now);

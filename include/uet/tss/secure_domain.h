@@ -53,7 +53,7 @@ struct SealResult {
   std::size_t bytes = 0;  // of security header, encrypted text and ICV; 0 unless Sealed
 };
 
-// What the secure domains of one table share.
+// Shared by the secure domains of one table.
 struct DomainServices {
   explicit DomainServices(std::size_t derived_keys) : cache(derived_keys) {}
   KeyCache cache;
@@ -97,11 +97,11 @@ class SecureDomain {
   Time next_deadline() const;
 
   // Seals `pieces` for `outer`: writes security header, encrypted text and ICV to `out`, which has
-  // room for the pieces and overhead(). Each call takes a new TSC (TSS-33, TSS-35).
+  // space for the pieces and overhead(). Each call takes a new TSC (TSS-33, TSS-35).
   SealResult seal(const OuterFields& outer, std::span<const Slice> pieces,
                   std::span<std::byte> out);
   // Checks and decrypts a packet of this domain, from the security header to the ICV, to `out`,
-  // which has room for the packet. `header`: what the packet begins with.
+  // which has space for the packet. `header`: decoded from the front of it.
   OpenResult open(const wire::SecurityHeader& header, const OuterFields& outer,
                   std::span<const std::byte> packet, std::span<std::byte> out, Time now);
   // An authentic packet of this domain that does not belong to its PDC (TSS-43).

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What keeps each IV of a sender unique under one key: epoch and TSC (TSS-32, TSS-33). Knows no
+// Epoch and TSC keep each IV of a sender unique under one key (TSS-32, TSS-33). Knows no
 // key. The owner makes a new object when it changes the key, so that both start again together.
 #pragma once
 
@@ -26,7 +26,7 @@ constexpr bool is_valid(const TscRange& range) {
 inline constexpr TscRange kClientTscs{1, kTscEnd >> 1};
 inline constexpr TscRange kServerTscs{kTscEnd >> 1, kTscEnd - (std::uint64_t{1} << 20)};
 
-// What is known of earlier packets that this identity sealed with a key (TSS-37).
+// The history of packets that this identity sealed with a key (TSS-37).
 struct SenderStart {
   enum class History : std::uint8_t {
     Fresh,    // none: the key is new to this identity

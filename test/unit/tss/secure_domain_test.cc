@@ -84,7 +84,7 @@ DomainConfig client_config(std::uint32_t ssi) {
   return config;
 }
 
-// What the management gives a client of the domain of known_key().
+// The key that the management gives to a client of the domain of known_key().
 KeyMaterial client_key(const FabricAddress& address, std::optional<std::uint32_t> ssi) {
   KeyMaterial material;
   Result<Kdf> kdf = Kdf::make(known_key());
