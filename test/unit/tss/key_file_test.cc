@@ -155,7 +155,7 @@ TEST_F(KeyFileApply, OneFileTwiceChangesNothing) {
   EXPECT_FALSE(table_.find(1)->has_key(false));
 }
 
-TEST_F(KeyFileApply, WhatTheFileHasNoLongerGoes) {
+TEST_F(KeyFileApply, KeysAndDomainsThatLeaveTheFileGo) {
   EXPECT_EQ(apply_lines(old_key_ + new_key_ + "active 0\n", 0), "");
   EXPECT_EQ(apply_lines(old_key_ + "active 0\n", 1), "");
   EXPECT_FALSE(table_.find(1)->has_key(true));
