@@ -36,11 +36,19 @@ TEST(ShortName, IsClassAndFunction) {
   EXPECT_EQ(short_name("uet::prov::(anonymous namespace)::rma_write(fid_ep*)"), "rma_write");
   EXPECT_EQ(short_name("long uet::prov::Endpoint::post<uet::Op, f(int)>(uet::Op&)"),
             "Endpoint::post");
-  EXPECT_EQ(short_name("uet::prov::Endpoint::write(int)::{lambda(int)#1}::operator()(int) const"),
-            "Endpoint::write");
   EXPECT_EQ(short_name("long uet::prov::Endpoint::post<uet::prov::f()::{lambda(int)#1}>(int)"),
             "Endpoint::post");
   EXPECT_EQ(short_name("main"), "main");
+}
+
+TEST(ParseSymbols, LambdasAreLeftOut) {
+  const auto symbols = parse_symbols(
+      "0x0000000000000010\nuet::A::f(int)::{lambda(int)#1}::operator()(int) const\n/t/src/a.cc:1\n"
+      "long uet::A::g<uet::A::f(int)::{lambda(int)#1}>(uet::A::f(int)::{lambda(int)#1})\n"
+      "/t/src/a.cc:2\nuet::A::f(int)::$_0::operator()(int) const\n/t/src/a.cc:3\noperator()\n"
+      "/t/src/a.cc:4\n",
+      "/t");
+  EXPECT_THAT(symbols.at(0x10), ElementsAre(Frame{"A::g", "src/a.cc"}));
 }
 
 TEST(ParseSymbols, InlinedFunctionsStandBehindTheirCaller) {
@@ -48,7 +56,7 @@ TEST(ParseSymbols, InlinedFunctionsStandBehindTheirCaller) {
       "0x0000000000000010\nuet::base::List::push()\n/t/include/uet/base/list.h:4\n"
       "std::move(int)\n/usr/include/c++/12/move.h:1\nuet::pds::Pdc::go()\n/t/src/pds/pdc.cc:7\n"
       "0x0000000000000020\n??\n??:0\n"
-      "0x0000000000000030\noperator()\n/t/src/a.cc:1\nuet::f()\n/t/src/a.cc:2 (discriminator 2)\n",
+      "0x0000000000000030\nuet::f()\n/t/src/a.cc:2 (discriminator 2)\n",
       "/t");
   EXPECT_THAT(symbols.at(0x10), ElementsAre(Frame{"Pdc::go", "src/pds/pdc.cc"},
                                             Frame{"List::push", "include/uet/base/list.h"}));
@@ -58,13 +66,16 @@ TEST(ParseSymbols, InlinedFunctionsStandBehindTheirCaller) {
 
 TEST(CallStack, KnowsCallsFromPushes) {
   CallStack calls;
-  calls.advance({0x100, 0x1000});
-  calls.advance({0x102, 0xff8});  // push
+  calls.advance({0x100, 0x1000, 0});
+  calls.advance({0x102, 0xff8, 0x7});  // push
   EXPECT_THAT(calls.call_sites(), IsEmpty());
-  calls.advance({0x500, 0xff0});  // call
+  calls.advance({0x500, 0xff0, 0x107});  // call
   EXPECT_THAT(calls.call_sites(), ElementsAre(0x102));
-  calls.advance({0x900, 0xff0});  // jump to another function
-  calls.advance({0x107, 0xff8});  // return
+  calls.advance({0x900, 0xff0, 0x107});  // jump to another function
+  calls.advance({0x90a, 0xfe8, 0x905});  // call of the function behind the instruction
+  EXPECT_THAT(calls.call_sites(), ElementsAre(0x102, 0x900));
+  calls.advance({0x905, 0xff0, 0x107});  // return
+  calls.advance({0x107, 0xff8, 0x7});    // return
   EXPECT_THAT(calls.call_sites(), IsEmpty());
 }
 

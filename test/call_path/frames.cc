@@ -39,6 +39,13 @@ std::string without(std::string_view text, char open, char close) {
   return result;
 }
 
+// The body of a lambda. One that is inlined has no name.
+bool is_lambda(std::string_view demangled) {
+  const std::string name = without(demangled, '<', '>');
+  return name == "operator()" || name.find("}::operator()") != std::string::npos ||
+         name.find("::$_") != std::string::npos;
+}
+
 std::vector<std::string> cells_of(const std::string& row) {
   std::vector<std::string> cells;
   std::istringstream stream(row.substr(1));
@@ -90,7 +97,6 @@ std::string short_name(std::string_view demangled) {
     }
   }
   text = without(text, '<', '>');
-  text.resize(std::min(text.size(), text.find("::{lambda")));
   text.resize(std::min(text.size(), text.find('(')));
   const auto blank = text.rfind(' ');
   if (blank != std::string::npos) text.erase(0, blank + 1);
@@ -115,8 +121,7 @@ std::map<std::uint64_t, Frames> parse_symbols(std::string_view lines, std::strin
     }
     if (!std::getline(stream, place) || frames == nullptr) break;
     const std::string file = file_of(place, source);
-    const bool in_its_function = line == "operator()";  // a lambda that is inlined
-    if (!file.empty() && !in_its_function)
+    if (!file.empty() && !is_lambda(line))
       frames->insert(frames->begin(), {short_name(line), file});
   }
   return symbols;

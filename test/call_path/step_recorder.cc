@@ -18,8 +18,9 @@ std::size_t step_count = 0;
 void on_step(int, siginfo_t*, void* context) {
   const auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
   if (step_count < kMostSteps) {
-    steps[step_count] = {static_cast<std::uint64_t>(registers[REG_RIP]),
-                         static_cast<std::uint64_t>(registers[REG_RSP])};
+    const auto stack = static_cast<std::uint64_t>(registers[REG_RSP]);
+    steps[step_count] = {static_cast<std::uint64_t>(registers[REG_RIP]), stack,
+                         *reinterpret_cast<const std::uint64_t*>(stack)};
   }
   ++step_count;
 }
@@ -68,9 +69,9 @@ void CallStack::advance(const Step& step) {
     entry_stacks_.pop_back();
     call_sites_.pop_back();
   }
-  // A push moves the stack pointer as a call does, and goes on behind itself.
-  const bool goes_on = step.at > last_.at && step.at <= last_.at + kLongestInstruction;
-  if (step.stack + sizeof(std::uint64_t) == last_.stack && !goes_on) {
+  // A push moves the stack pointer as a call does; a call leaves the address behind itself there.
+  const bool returns = step.top > last_.at && step.top <= last_.at + kLongestInstruction;
+  if (step.stack + sizeof(std::uint64_t) == last_.stack && returns) {
     entry_stacks_.push_back(step.stack);
     call_sites_.push_back(last_.at);
   }

@@ -9,10 +9,11 @@
 
 namespace uet::call_path {
 
-// The address of an instruction, and the stack pointer before it.
+// The address of an instruction, and before it the stack pointer and the value on top of the stack.
 struct Step {
   std::uint64_t at = 0;
   std::uint64_t stack = 0;
+  std::uint64_t top = 0;
 };
 
 // The processor stops after each instruction (the trap flag of x86-64); ThreadSanitizer would not
