@@ -5,7 +5,7 @@
 function(uet_bpf_program source header name)
   set(directory ${PROJECT_BINARY_DIR}/bpf)
   set(object ${directory}/${name}.o)
-  set(flags -O2 -g -target bpf -Wall -Wextra -I${PROJECT_SOURCE_DIR}/include
+  set(flags -O2 -g -target bpf -Wall -Wextra -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src
     -ffile-prefix-map=${PROJECT_SOURCE_DIR}=.)
   if(UET_WERROR)
     list(APPEND flags -Werror)

@@ -20,8 +20,8 @@
 #include <string_view>
 
 #include "uet/base/address.h"
-#include "uet/wire/dissect.h"
-#include "uet/wire/frame.h"
+#include "wire/dissect.h"
+#include "wire/frame.h"
 
 namespace {
 

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cms/ccc.h"
+#include "cms/nscc.h"
+#include "cms/rccc.h"
 #include "netsim/network.h"
-#include "uet/cms/ccc.h"
-#include "uet/cms/nscc.h"
-#include "uet/cms/rccc.h"
-#include "uet/pds/pdc.h"
+#include "pds/pdc.h"
 
 namespace uet::netsim {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "netsim/clock.h"
 #include "netsim/packet.h"
+#include "pds/ccc_pool.h"
 #include "uet/base/types.h"
-#include "uet/pds/ccc_pool.h"
 #include "uet/wire/pds.h"
 
 namespace uet::netsim {

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
+#include "base/rng.h"
 #include "netsim/packet.h"
-#include "uet/base/rng.h"
 
 namespace uet::netsim {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "cms/ccc.h"
 #include "netsim/network.h"
-#include "uet/cms/ccc.h"
 
 namespace uet::netsim {
 namespace {

@@ -14,12 +14,12 @@
 #include <utility>
 #include <vector>
 
+#include "fep/fep.h"
 #include "netsim/packet.h"
 #include "netsim/port.h"
 #include "netsim/traffic.h"
-#include "uet/fep/fep.h"
+#include "ses/ses.h"
 #include "uet/nic/nic.h"
-#include "uet/ses/ses.h"
 
 namespace uet::netsim {
 

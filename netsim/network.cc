@@ -7,8 +7,8 @@
 #include <set>
 #include <tuple>
 
-#include "uet/base/prefetch.h"
-#include "uet/cms/ccc.h"
+#include "base/prefetch.h"
+#include "cms/ccc.h"
 
 namespace uet::netsim {
 namespace {

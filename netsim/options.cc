@@ -9,8 +9,8 @@
 #include <map>
 #include <sstream>
 
-#include "uet/cms/path.h"
-#include "uet/fep/tunables.h"
+#include "cms/path.h"
+#include "fep/tunables.h"
 
 namespace uet::netsim {
 namespace {

@@ -7,10 +7,10 @@
 #include <array>
 #include <cstdint>
 
+#include "base/prefetch.h"
+#include "base/rng.h"
 #include "netsim/clock.h"
 #include "netsim/packet.h"
-#include "uet/base/prefetch.h"
-#include "uet/base/rng.h"
 
 namespace uet::netsim {
 

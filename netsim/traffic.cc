@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "uet/base/rng.h"
+#include "base/rng.h"
 
 namespace uet::netsim {
 namespace {

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <new>
 
-#include "uet/nic/socket.h"
+#include "nic/socket.h"
 
 namespace uet::prov {
 

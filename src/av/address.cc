@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Bytes and text of a UET address. Decides what a valid address is; knows no table of peers.
-#include "uet/av/address.h"
+#include "av/address.h"
 
 #include <arpa/inet.h>
 

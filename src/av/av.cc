@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Slots, their reuse, and the way back from a packet's source to a slot.
-#include "uet/av/av.h"
+#include "av/av.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Texts of parameters: numbers, lists of settings, and the names that a wrong one may stand for.
-#include "uet/base/parameter.h"
+#include "base/parameter.h"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // A sorted vector: it changes with the application's address vectors and is looked at for packets
 // that open a PDC or need none.
-#include "uet/base/peer_ports.h"
+#include "base/peer_ports.h"
 
 #include <algorithm>
 #include <tuple>

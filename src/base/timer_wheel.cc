@@ -2,7 +2,7 @@
 // Level L holds entries that are 64^L to 64^(L+1) ticks away, in slots of 64^L ticks. When time
 // enters a slot of level 1 to 3 its entries move down (cascade); a slot of level 0 is one tick.
 // With bit masks of occupied slots, time jumps over empty slots.
-#include "uet/base/timer_wheel.h"
+#include "base/timer_wheel.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Makes congestion control contexts, and the one that needs no file of its own: a fixed window for
 // peers without a network in between (CMS-722). Only the destination can shrink it (CMS 4.1).
-#include "uet/cms/ccc.h"
+#include "cms/ccc.h"
 
 #include <algorithm>
 
-#include "uet/cms/nscc.h"
-#include "uet/cms/rccc.h"
-#include "uet/cms/window.h"
+#include "cms/nscc.h"
+#include "cms/rccc.h"
+#include "cms/window.h"
 
 namespace uet::cms {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Turns of the receiver's grants, in the order of CMS 3.3.
-#include "uet/cms/credit_pacer.h"
+#include "cms/credit_pacer.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "uet/cms/rccc.h"
+#include "cms/rccc.h"
 
 namespace uet::cms {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The receiver's rate by what the fabric does to packets, in the order of CMS-230.
-#include "uet/cms/destination.h"
+#include "cms/destination.h"
 
 namespace uet::cms {
 

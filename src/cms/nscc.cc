@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // NSCC's rules in the order of CMS 2.3 and 2.4. One-letter symbols in comments are those of
 // CMS 2.1.
-#include "uet/cms/nscc.h"
+#include "cms/nscc.h"
 
 #include <algorithm>
 #include <cmath>

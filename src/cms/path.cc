@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The path schemes, one function for each.
-#include "uet/cms/path.h"
+#include "cms/path.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Rests and bans of paths, and the search for those that have fallen silent.
-#include "uet/cms/path_health.h"
+#include "cms/path_health.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The source's rules of RCCC in the order of CMS 3.2.
-#include "uet/cms/rccc.h"
+#include "cms/rccc.h"
 
 #include <algorithm>
 

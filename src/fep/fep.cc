@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Composition of the protocol and its engine: one bounded pass after the other.
-#include "uet/fep/fep.h"
+#include "fep/fep.h"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The table of counters. A new member of a module's Counters needs a row here; a test finds a
 // member that no row reads.
-#include "uet/fep/stats.h"
+#include "fep/stats.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "uet/base/check.h"
-#include "uet/wire/dissect.h"
+#include "wire/dissect.h"
 
 namespace uet::fep {
 

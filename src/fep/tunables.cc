@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The table itself: what each value does, in words that stand alone.
-#include "uet/fep/tunables.h"
+#include "fep/tunables.h"
 
 #include <algorithm>
 #include <array>
 
-#include "uet/cms/path.h"
+#include "cms/path.h"
 
 namespace uet::fep {
 namespace {

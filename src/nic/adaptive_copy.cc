@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/nic/adaptive_copy.h"
+#include "nic/adaptive_copy.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "uet/nic/clock.h"
+#include "nic/clock.h"
 
 #ifdef __SSE2__
 #include <emmintrin.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/nic/clock.h"
+#include "nic/clock.h"
 
 #ifdef __x86_64__
 #include <cpuid.h>

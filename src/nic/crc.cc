@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "uet/nic/middleware.h"
+#include "nic/middleware.h"
 
 namespace uet::nic {
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <optional>
 
-#include "uet/nic/middleware.h"
+#include "nic/middleware.h"
 
 namespace uet::nic {
 namespace {

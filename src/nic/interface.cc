@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Interface discovery through libnl-route. netlink does not tell the link speed and the PCI device,
 // so these come from sysfs.
-#include "uet/nic/interface.h"
+#include "nic/interface.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -23,7 +23,7 @@
 #include <fstream>
 #include <memory>
 
-#include "uet/nic/socket.h"
+#include "nic/socket.h"
 
 namespace uet::nic {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Rings to and from the processes of this host. The data path looks at memory only; sockets are
 // for the beginning, the end and the sleep of a peer.
-#include "uet/nic/local.h"
+#include "nic/local.h"
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -13,7 +13,7 @@
 #include <bit>
 #include <cerrno>
 
-#include "uet/nic/local_socket.h"
+#include "nic/local_socket.h"
 
 namespace uet::nic {
 namespace {

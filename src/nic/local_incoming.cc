@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/nic/local_incoming.h"
+#include "nic/local_incoming.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "uet/nic/local_socket.h"
+#include "nic/local_socket.h"
 
 namespace uet::nic {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/nic/local_outgoing.h"
+#include "nic/local_outgoing.h"
 
 #include <poll.h>
 
 #include <utility>
 
-#include "uet/nic/local_socket.h"
+#include "nic/local_socket.h"
 
 namespace uet::nic {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Unix sockets of type SOCK_SEQPACKET: messages stay whole, and the end of the peer shows.
-#include "uet/nic/local_socket.h"
+#include "nic/local_socket.h"
 
 #include <sys/syscall.h>
 #include <sys/un.h>

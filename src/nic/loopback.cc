@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "uet/nic/middleware.h"
+#include "nic/middleware.h"
 
 namespace uet::nic {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Finds and loads the modules of back ends.
-#include "uet/nic/module.h"
+#include "nic/module.h"
 
 #include <dlfcn.h>
 

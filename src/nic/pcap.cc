@@ -13,9 +13,9 @@
 #include <cstring>
 #include <ctime>
 
-#include "uet/nic/middleware.h"
-#include "uet/nic/socket.h"
-#include "uet/wire/frame.h"
+#include "nic/middleware.h"
+#include "nic/socket.h"
+#include "wire/frame.h"
 
 namespace uet::nic {
 

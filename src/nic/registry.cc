@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Back ends by name, and the order in which middleware is stacked on them.
-#include "uet/nic/registry.h"
+#include "nic/registry.h"
 
 #include <algorithm>
 
-#include "uet/nic/interface.h"
-#include "uet/nic/local.h"
-#include "uet/nic/middleware.h"
-#include "uet/nic/module.h"
-#include "uet/nic/udp.h"
+#include "nic/interface.h"
+#include "nic/local.h"
+#include "nic/middleware.h"
+#include "nic/module.h"
+#include "nic/udp.h"
 
 namespace uet::nic {
 namespace {

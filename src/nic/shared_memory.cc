@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Sealed memfds. A forked child does not inherit the mapping: nothing there may use it.
-#include "uet/nic/shared_memory.h"
+#include "nic/shared_memory.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

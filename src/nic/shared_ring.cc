@@ -3,13 +3,13 @@
 // does not fit before the end, a skip leads to the beginning. Positions only grow; their low bits
 // are the place. While the consumer keeps up, the producer turns back early, so that light traffic
 // stays in a part of the ring that the caches hold.
-#include "uet/nic/shared_ring.h"
+#include "nic/shared_ring.h"
 
 #include <bit>
 #include <cstring>
 
+#include "nic/middleware.h"
 #include "uet/base/check.h"
-#include "uet/nic/middleware.h"
 
 namespace uet::nic {
 namespace {

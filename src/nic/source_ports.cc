@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Finds ports in a row that are free and binds sockets to them.
-#include "uet/nic/source_ports.h"
+#include "nic/source_ports.h"
 
 #include <linux/filter.h>
 #include <unistd.h>

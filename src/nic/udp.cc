@@ -2,7 +2,7 @@
 // Kernel UDP. Sending: packets become messages (single datagrams or trains), messages go out with
 // one call; whatever the kernel refuses for now is offered again by the caller. Receiving: one
 // call fills up to 16 buffers, which are handed out packet by packet.
-#include "uet/nic/udp.h"
+#include "nic/udp.h"
 
 #include <linux/filter.h>
 #include <linux/udp.h>
@@ -12,10 +12,10 @@
 #include <cstring>
 #include <string_view>
 
-#include "uet/nic/clock.h"
-#include "uet/nic/interface.h"
-#include "uet/nic/registry.h"
-#include "uet/nic/source_ports.h"
+#include "nic/clock.h"
+#include "nic/interface.h"
+#include "nic/registry.h"
+#include "nic/source_ports.h"
 
 namespace uet::nic {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/nic/udp_receive_buffers.h"
+#include "nic/udp_receive_buffers.h"
 
 #include <linux/udp.h>
 
@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "uet/nic/clock.h"
+#include "nic/clock.h"
 
 namespace uet::nic {
 namespace {

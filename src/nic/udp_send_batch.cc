@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/nic/udp_send_batch.h"
+#include "nic/udp_send_batch.h"
 
 #include <linux/udp.h>
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // How an ACK is applied to the packets that were sent (PDS-108, steps in its order).
-#include "uet/pds/ack_intake.h"
+#include "pds/ack_intake.h"
 
 #include <algorithm>
 #include <bit>
 
-#include "uet/cms/rtt.h"
-#include "uet/pds/base_rtt_probe.h"
-#include "uet/pds/loss_recovery.h"
+#include "cms/rtt.h"
+#include "pds/base_rtt_probe.h"
+#include "pds/loss_recovery.h"
 
 namespace uet::pds {
 

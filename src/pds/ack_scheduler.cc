@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // When a destination sends an ACK (PDS section 8.2).
-#include "uet/pds/ack_scheduler.h"
+#include "pds/ack_scheduler.h"
 
 #include <algorithm>
 

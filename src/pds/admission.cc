@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The limits of what peers may take, and who goes first.
-#include "uet/pds/admission.h"
+#include "pds/admission.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "uet/base/longest_wait.h"
+#include "base/longest_wait.h"
 
 namespace uet::pds {
 

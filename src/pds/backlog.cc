@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // What the backlog of a PDC announces to the receiver's credit.
-#include "uet/pds/backlog.h"
+#include "pds/backlog.h"
 
 #include <algorithm>
 #include <bit>
 
-#include "uet/pds/credits.h"
+#include "pds/credits.h"
 
 namespace uet::pds {
 

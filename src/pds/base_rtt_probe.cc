@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // When the base RTT is measured by a Probe, and which answers count.
-#include "uet/pds/base_rtt_probe.h"
+#include "pds/base_rtt_probe.h"
 
-#include "uet/cms/rtt.h"
+#include "cms/rtt.h"
 
 namespace uet::pds {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Sharing congestion contexts, and what they are counted for.
-#include "uet/pds/ccc_pool.h"
+#include "pds/ccc_pool.h"
 
 #include <algorithm>
 #include <bitset>
 
-#include "uet/pds/pdc.h"
+#include "pds/pdc.h"
 
 namespace uet::pds {
 

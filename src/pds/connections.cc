@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The life of PDCs from slot to tombstone.
-#include "uet/pds/connections.h"
+#include "pds/connections.h"
 
 #include <new>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Who is told about a grant, and which PDC asks for one. CMS sections 3.2 and 3.3.
-#include "uet/pds/credits.h"
+#include "pds/credits.h"
 
-#include "uet/cms/rccc.h"
-#include "uet/pds/pdc.h"
+#include "cms/rccc.h"
+#include "pds/pdc.h"
 
 namespace uet::pds {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Datagrams on their way to the NIC. The outbox keeps its packets in order, so those that have left
 // it are the oldest ones.
-#include "uet/pds/datagrams.h"
+#include "pds/datagrams.h"
 
 #include <algorithm>
 
-#include "uet/cms/path.h"
+#include "cms/path.h"
 
 namespace uet::pds {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // From an arriving packet to its PDC: steps 2 to 7 of the receive pipeline (PDS-210). A packet that
 // no step accepts is counted and dropped, or refused with the NACK that the rule names.
-#include "uet/pds/demultiplex.h"
+#include "pds/demultiplex.h"
 
 #include <algorithm>
 #include <new>
 
-#include "uet/pds/credits.h"
+#include "pds/credits.h"
 
 namespace uet::pds {
 

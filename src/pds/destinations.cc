@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The PDCs of each destination, and where the next one begins to count.
-#include "uet/pds/destinations.h"
+#include "pds/destinations.h"
 
 namespace uet::pds {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // What a PDC tells its congestion context of packets sent, lost, refused and reported.
-#include "uet/pds/flight.h"
+#include "pds/flight.h"
 
 #include <algorithm>
 
-#include "uet/cms/rtt.h"
+#include "cms/rtt.h"
 
 namespace uet::pds {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // When packets of a PDC count as lost (PDS section 12, CMS-150 to 153, CMS-420, CMS-421).
 // Must not know how packets are sent, nor what a loss does to the congestion window.
-#include "uet/pds/loss_detector.h"
+#include "pds/loss_detector.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "uet/pds/retransmit.h"
+#include "pds/retransmit.h"
 
 namespace uet::pds {
 

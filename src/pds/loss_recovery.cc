@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // How a PDC acts on the verdicts of its LossDetector.
-#include "uet/pds/loss_recovery.h"
+#include "pds/loss_recovery.h"
 
 #include <algorithm>
 
-#include "uet/cms/rtt.h"
-#include "uet/pds/retransmit.h"
+#include "cms/rtt.h"
+#include "pds/retransmit.h"
 
 namespace uet::pds {
 

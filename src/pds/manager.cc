@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The parts of PDS, connected: what SES asks goes to PDCs, and PDCs get their turns to send.
 // Must not know what a PDC does with its packets: that is pdc.cc.
-#include "uet/pds/manager.h"
+#include "pds/manager.h"
 
 #include <algorithm>
 #include <bit>
 #include <new>
 
-#include "uet/base/prefetch.h"
+#include "base/prefetch.h"
 
 namespace uet::pds {
 

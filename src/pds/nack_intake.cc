@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // How a NACK is applied to the packet that it names, and to those behind it (PDS section 12.4).
-#include "uet/pds/nack_intake.h"
+#include "pds/nack_intake.h"
 
-#include "uet/pds/base_rtt_probe.h"
-#include "uet/pds/retransmit.h"
+#include "pds/base_rtt_probe.h"
+#include "pds/retransmit.h"
 
 namespace uet::pds {
 

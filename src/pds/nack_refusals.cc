@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // What a peer of another implementation does not know and refuses: control packets that it can do
 // without, and receiver credit (PDS-221). It gets none of them any more.
-#include "uet/pds/credits.h"
-#include "uet/pds/nack_intake.h"
+#include "pds/credits.h"
+#include "pds/nack_intake.h"
 #include "uet/wire/be.h"
 
 namespace uet::pds {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // How records of packets end, and which packets wait to leave again.
-#include "uet/pds/outstanding.h"
+#include "pds/outstanding.h"
 
 #include <utility>
 
-#include "uet/pds/credits.h"
+#include "pds/credits.h"
 
 namespace uet::pds {
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // A PDC's own life: its turns and deadlines, what it does with ACKs and NACKs, its end.
 // Must not know SES headers, sockets or clocks.
-#include "uet/pds/pdc.h"
+#include "pds/pdc.h"
 
 #include <algorithm>
 
-#include "uet/pds/ack_intake.h"
-#include "uet/pds/loss_recovery.h"
-#include "uet/pds/nack_intake.h"
-#include "uet/pds/retransmit.h"
+#include "pds/ack_intake.h"
+#include "pds/loss_recovery.h"
+#include "pds/nack_intake.h"
+#include "pds/retransmit.h"
 
 namespace uet::pds {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The identity of a PDC: deadlines, the proof of its peer, and packets that are not tracked.
-#include "uet/pds/pdc_core.h"
+#include "pds/pdc_core.h"
 
 #include <algorithm>
 
-#include "uet/pds/pdc.h"
+#include "pds/pdc.h"
 
 namespace uet::pds {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // What a PDC delivers, stores and acknowledges (PDS sections 8 to 11, 15).
-#include "uet/pds/receive_side.h"
+#include "pds/receive_side.h"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "uet/cms/rtt.h"
+#include "cms/rtt.h"
 
 namespace uet::pds {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Packets that wait for their RUDI response. Decides when one is sent again and when it has failed;
 // time-outs and limits are those of RUD (PDS-185).
-#include "uet/pds/rudi.h"
+#include "pds/rudi.h"
 
 #include <algorithm>
 
-#include "uet/pds/nack.h"
-#include "uet/pds/retransmit.h"
+#include "pds/nack.h"
+#include "pds/retransmit.h"
 
 namespace uet::pds {
 

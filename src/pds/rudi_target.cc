@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // RUDI requests and their responses.
-#include "uet/pds/rudi_target.h"
+#include "pds/rudi_target.h"
 
 #include <algorithm>
 
-#include "uet/pds/incoming.h"
+#include "pds/incoming.h"
 
 namespace uet::pds {
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // What a PDC has to send, its windows, and the control packets of the sending side.
 // Must not know SES headers, sockets or clocks.
-#include "uet/pds/send_side.h"
+#include "pds/send_side.h"
 
 #include <algorithm>
 
-#include "uet/pds/credits.h"
-#include "uet/pds/loss_recovery.h"
-#include "uet/pds/retransmit.h"
-#include "uet/pds/send_turn.h"
-#include "uet/pds/transmission.h"
+#include "pds/credits.h"
+#include "pds/loss_recovery.h"
+#include "pds/retransmit.h"
+#include "pds/send_turn.h"
+#include "pds/transmission.h"
 
 namespace uet::pds {
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // What a turn of a PDC sends: lost packets and new ones, within the windows.
 // Must not know SES headers, sockets or clocks.
-#include "uet/pds/send_turn.h"
+#include "pds/send_turn.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "uet/pds/credits.h"
-#include "uet/pds/loss_recovery.h"
-#include "uet/pds/retransmit.h"
-#include "uet/pds/transmission.h"
+#include "pds/credits.h"
+#include "pds/loss_recovery.h"
+#include "pds/retransmit.h"
+#include "pds/transmission.h"
 
 namespace uet::pds {
 

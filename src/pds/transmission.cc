@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // One transmission of a packet by a PDC: its header, its path, and the accounts that it enters.
-#include "uet/pds/transmission.h"
+#include "pds/transmission.h"
 
 #include <algorithm>
 
-#include "uet/pds/credits.h"
-#include "uet/pds/loss_recovery.h"
-#include "uet/pds/retransmit.h"
+#include "pds/credits.h"
+#include "pds/loss_recovery.h"
+#include "pds/retransmit.h"
 
 namespace uet::pds {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The two lines behind each other: of contexts, and of the PDCs of each context.
-#include "uet/pds/turns.h"
+#include "pds/turns.h"
 
-#include "uet/pds/pdc.h"
+#include "pds/pdc.h"
 
 namespace uet::pds {
 

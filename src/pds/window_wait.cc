@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The line of PDCs that wait for a congestion context, and how long data waited.
-#include "uet/pds/window_wait.h"
+#include "pds/window_wait.h"
 
 #include <algorithm>
 
-#include "uet/pds/credits.h"
-#include "uet/pds/pdc.h"
+#include "pds/credits.h"
+#include "pds/pdc.h"
 
 namespace uet::pds {
 

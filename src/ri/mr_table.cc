@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Keys and bounds of registered memory (SES section 11). Decides whether a remote access may happen
 // and where; it never touches the memory.
-#include "uet/ri/mr_table.h"
+#include "ri/mr_table.h"
 
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Finding the addressed context. The hit is one hash lookup; only a miss looks at all entries to
 // say what is wrong with the address.
-#include "uet/ri/ri_table.h"
+#include "ri/ri_table.h"
 
 namespace uet::ri {
 namespace {

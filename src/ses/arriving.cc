@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // A slab of message states, and an index of the messages that are not complete.
-#include "uet/ses/arriving.h"
+#include "ses/arriving.h"
 
 #include <algorithm>
 #include <bit>
 
-#include "uet/base/longest_wait.h"
-#include "uet/ses/rendezvous.h"
-#include "uet/ses/return_code.h"
+#include "base/longest_wait.h"
+#include "ses/rendezvous.h"
+#include "ses/return_code.h"
 
 namespace uet::ses {
 namespace {

@@ -2,7 +2,7 @@
 // Atomic operations element by element. Integers wrap around; half precision types are computed as
 // float and rounded to nearest even, which is exact rounding for one operation; values are compared
 // as numbers, so that a NaN equals nothing.
-#include "uet/ses/atomic.h"
+#include "ses/atomic.h"
 
 #include <algorithm>
 #include <array>

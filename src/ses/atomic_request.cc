@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/ses/atomic_request.h"
+#include "ses/atomic_request.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 
-#include "uet/ses/atomic.h"
+#include "ses/atomic.h"
 
 namespace uet::ses {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // From a checked request to the operands of atomic.h, and its answer.
-#include "uet/ses/atomic_target.h"
+#include "ses/atomic_target.h"
 
 #include <array>
 
-#include "uet/ses/atomic.h"
-#include "uet/ses/return_code.h"
+#include "ses/atomic.h"
+#include "ses/return_code.h"
 
 namespace uet::ses {
 

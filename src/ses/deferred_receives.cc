@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Parking messages, asking for them, and their ends.
-#include "uet/ses/deferred_receives.h"
+#include "ses/deferred_receives.h"
 
 #include <algorithm>
 
-#include "uet/ses/return_code.h"
+#include "ses/return_code.h"
 
 namespace uet::ses {
 

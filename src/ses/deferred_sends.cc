@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/ses/deferred_sends.h"
+#include "ses/deferred_sends.h"
 
 #include <algorithm>
 

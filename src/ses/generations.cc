@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/ses/generations.h"
+#include "ses/generations.h"
 
 namespace uet::ses {
 namespace {

@@ -5,15 +5,15 @@
 // A refused message (an error response came) makes no more packets but a MSG_ERROR, which ends the
 // receive state at the target (SES-54, SES-113). After a return code that passes it is sent again
 // (retries.h).
-#include "uet/ses/initiator.h"
+#include "ses/initiator.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "uet/ses/atomic_request.h"
-#include "uet/ses/payload.h"
-#include "uet/ses/request_header.h"
-#include "uet/ses/return_code.h"
+#include "ses/atomic_request.h"
+#include "ses/payload.h"
+#include "ses/request_header.h"
+#include "ses/return_code.h"
 
 namespace uet::ses {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/ses/long_send_forms.h"
+#include "ses/long_send_forms.h"
 
 namespace uet::ses {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Searching a match queue: first what is first in line, then the indices.
-#include "uet/ses/match.h"
+#include "ses/match.h"
 
 #include <algorithm>
 #include <bit>
 #include <utility>
 
-#include "uet/ses/context.h"
+#include "ses/context.h"
 
 namespace uet::ses {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Moving bytes between packets, scattered user memory and buffers.
-#include "uet/ses/message.h"
+#include "ses/message.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "uet/ses/return_code.h"
+#include "ses/return_code.h"
 
 namespace uet::ses {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/ses/message_reads.h"
+#include "ses/message_reads.h"
 
-#include "uet/ses/rendezvous.h"
-#include "uet/ses/return_code.h"
+#include "ses/rendezvous.h"
+#include "ses/return_code.h"
 
 namespace uet::ses {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // A slab of descriptors; what binding a message does to them, and the completions of both.
-#include "uet/ses/posted_receives.h"
+#include "ses/posted_receives.h"
 
 #include <algorithm>
 
-#include "uet/ses/context.h"
+#include "ses/context.h"
 
 namespace uet::ses {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/ses/read_answers.h"
+#include "ses/read_answers.h"
 
-#include "uet/ses/payload.h"
+#include "ses/payload.h"
 
 namespace uet::ses {
 namespace {

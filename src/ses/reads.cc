@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/ses/reads.h"
+#include "ses/reads.h"
 
 #include <algorithm>
 
-#include "uet/ses/atomic_request.h"
-#include "uet/ses/payload.h"
-#include "uet/ses/return_code.h"
+#include "ses/atomic_request.h"
+#include "ses/payload.h"
+#include "ses/return_code.h"
 
 namespace uet::ses {
 

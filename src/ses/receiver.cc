@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Posting and matching, and the ends of messages, receives and contexts.
-#include "uet/ses/receiver.h"
+#include "ses/receiver.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "uet/ses/return_code.h"
+#include "ses/return_code.h"
 
 namespace uet::ses {
 

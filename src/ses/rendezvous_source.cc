@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/ses/rendezvous_source.h"
+#include "ses/rendezvous_source.h"
 
-#include "uet/base/siphash.h"
-#include "uet/ses/context.h"
-#include "uet/ses/rendezvous.h"
+#include "base/siphash.h"
+#include "ses/context.h"
+#include "ses/rendezvous.h"
 
 namespace uet::ses {
 

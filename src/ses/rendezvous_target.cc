@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The steps of a message that is read: waiting, reading, and what the end of a read means.
-#include "uet/ses/rendezvous_target.h"
+#include "ses/rendezvous_target.h"
 
 #include <algorithm>
 #include <array>
 
-#include "uet/ses/return_code.h"
+#include "ses/return_code.h"
 
 namespace uet::ses {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/ses/request_checks.h"
+#include "ses/request_checks.h"
 
-#include "uet/ses/atomic.h"
+#include "ses/atomic.h"
 
 namespace uet::ses {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/ses/request_packets.h"
+#include "ses/request_packets.h"
 
-#include "uet/ses/payload.h"
-#include "uet/ses/request_header.h"
+#include "ses/payload.h"
+#include "ses/request_header.h"
 
 namespace uet::ses {
 namespace {

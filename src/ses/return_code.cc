@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The checks of SES-115 in groups, and the responses that carry their verdict.
-#include "uet/ses/return_code.h"
+#include "ses/return_code.h"
 
 #include <algorithm>
 
-#include "uet/ses/atomic.h"
+#include "ses/atomic.h"
 
 namespace uet::ses {
 

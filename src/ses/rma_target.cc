@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Writes and reads of registered memory, packet by packet.
-#include "uet/ses/rma_target.h"
+#include "ses/rma_target.h"
 
-#include "uet/ses/return_code.h"
+#include "ses/return_code.h"
 
 namespace uet::ses {
 

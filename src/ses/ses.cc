@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Puts initiator, target and contexts together and tells PDS's calls apart.
-#include "uet/ses/ses.h"
+#include "ses/ses.h"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
-#include "uet/ri/ri_table.h"
-#include "uet/ses/context.h"
-#include "uet/ses/initiator.h"
-#include "uet/ses/return_code.h"
-#include "uet/ses/target.h"
+#include "ri/ri_table.h"
+#include "ses/context.h"
+#include "ses/initiator.h"
+#include "ses/return_code.h"
+#include "ses/target.h"
 
 namespace uet::ses {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Receiving: which message a request packet belongs to, and what is done once its checks are
 // passed.
-#include "uet/ses/target.h"
+#include "ses/target.h"
 
 #include <algorithm>
 
-#include "uet/ses/return_code.h"
+#include "ses/return_code.h"
 
 namespace uet::ses {
 

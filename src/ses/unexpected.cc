@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Charging the memory of unexpected messages to their contexts and hosts.
-#include "uet/ses/unexpected.h"
+#include "ses/unexpected.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "uet/ses/match.h"
+#include "ses/match.h"
 
 namespace uet::ses {
 

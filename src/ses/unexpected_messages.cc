@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // What happens to a message without a receive, and the answers that say so.
-#include "uet/ses/unexpected_messages.h"
+#include "ses/unexpected_messages.h"
 
 #include <algorithm>
 
-#include "uet/ses/return_code.h"
+#include "ses/return_code.h"
 
 namespace uet::ses {
 

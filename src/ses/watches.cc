@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/ses/watches.h"
+#include "ses/watches.h"
 
 #include <algorithm>
 
-#include "uet/ses/context.h"
+#include "ses/context.h"
 
 namespace uet::ses {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/tss/cmac.h"
+#include "tss/cmac.h"
 
 #include <openssl/evp.h>
 #include <openssl/params.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/tss/domain_config.h"
+#include "tss/domain_config.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/tss/key_cache.h"
+#include "tss/key_cache.h"
 
 #include <algorithm>
 #include <cstring>

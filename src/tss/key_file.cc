@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/tss/key_file.h"
+#include "tss/key_file.h"
 
 #include <arpa/inet.h>
 
@@ -7,7 +7,7 @@
 #include <charconv>
 #include <cstdio>
 
-#include "uet/tss/kdf.h"
+#include "tss/kdf.h"
 
 namespace uet::tss {
 namespace {

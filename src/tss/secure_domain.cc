@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/tss/secure_domain.h"
+#include "tss/secure_domain.h"
 
 #include <algorithm>
 #include <memory>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // CRC-32C by table, eight bytes a step (one table per byte position), so that the trailer does not
 // dominate the cost of a packet.
-#include "uet/wire/crc.h"
+#include "wire/crc.h"
 
 #include <cstring>
 

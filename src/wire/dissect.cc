@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The order of a line: PDS type, numbers, PDC ids (sender>receiver), flags in brackets; then, after
 // a bar, the SES header in the same manner, with the length of its payload last.
-#include "uet/wire/dissect.h"
+#include "wire/dissect.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "uet/wire/parse.h"
+#include "wire/parse.h"
 
 namespace uet::wire {
 

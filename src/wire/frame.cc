@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Frames outwards and inwards. Both directions read from and write to the same header structs.
-#include "uet/wire/frame.h"
+#include "wire/frame.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The switch over PDS types.
-#include "uet/wire/parse.h"
+#include "wire/parse.h"
 
 namespace uet::wire {
 

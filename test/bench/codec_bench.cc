@@ -2,8 +2,8 @@
 // Cost of writing and reading the headers that every packet of a transfer carries.
 #include <benchmark/benchmark.h>
 
-#include "uet/wire/parse.h"
 #include "uet/wire/ses.h"
+#include "wire/parse.h"
 
 namespace uet::wire {
 namespace {

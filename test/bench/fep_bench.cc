@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "counting_sink.h"
+#include "fep/fep.h"
 #include "memory_nic.h"
-#include "uet/fep/fep.h"
 
 namespace uet::bench {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <vector>
 
-#include "uet/av/av.h"
-#include "uet/base/rng.h"
-#include "uet/ses/match.h"
+#include "av/av.h"
+#include "base/rng.h"
+#include "ses/match.h"
 
 namespace uet::ses {
 namespace {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "counting_sink.h"
+#include "fep/fep.h"
 #include "head_nic.h"
-#include "uet/fep/fep.h"
 
 namespace uet::bench {
 

@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "nic/dpdk_driver.h"
+#include "nic/dpdk_eal.h"
+#include "nic/dpdk_pool.h"
 #include "raw_frame.h"
-#include "uet/nic/dpdk_driver.h"
-#include "uet/nic/dpdk_eal.h"
-#include "uet/nic/dpdk_pool.h"
 
 namespace uet::bench {
 namespace {

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <thread>
 
-#include "uet/nic/socket.h"
+#include "nic/socket.h"
 
 namespace uet::bench {
 namespace {

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <optional>
 
+#include "nic/interface.h"
 #include "raw_wire.h"
-#include "uet/nic/interface.h"
-#include "uet/wire/frame.h"
+#include "wire/frame.h"
 
 namespace uet::bench {
 

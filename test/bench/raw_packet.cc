@@ -10,8 +10,8 @@
 #include <atomic>
 #include <cstdio>
 
+#include "nic/socket.h"
 #include "raw_frame.h"
-#include "uet/nic/socket.h"
 
 namespace uet::bench {
 namespace {

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "nic/socket.h"
 #include "raw_wire.h"
-#include "uet/nic/socket.h"
 
 namespace uet::bench {
 namespace {

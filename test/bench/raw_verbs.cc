@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "nic/socket.h"
+#include "nic/verbs_port.h"
 #include "raw_frame.h"
-#include "uet/nic/socket.h"
-#include "uet/nic/verbs_port.h"
 
 namespace uet::bench {
 namespace {

@@ -9,9 +9,9 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "nic/socket.h"
+#include "nic/xdp_program.h"
 #include "raw_frame.h"
-#include "uet/nic/socket.h"
-#include "uet/nic/xdp_program.h"
 
 namespace uet::bench {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "uet/base/timer_wheel.h"
+#include "base/timer_wheel.h"
 
 namespace uet {
 namespace {

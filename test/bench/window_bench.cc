@@ -2,8 +2,8 @@
 // Cost per packet of the two PSN windows: in order, and with every 16th packet late.
 #include <benchmark/benchmark.h>
 
-#include "uet/pds/rx_window.h"
-#include "uet/pds/tx_window.h"
+#include "pds/rx_window.h"
+#include "pds/tx_window.h"
 
 namespace uet::pds {
 namespace {

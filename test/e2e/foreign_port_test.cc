@@ -12,8 +12,8 @@
 
 #include "objects.h"
 #include "uet/fi_ext_uet.h"
-#include "uet/wire/parse.h"
 #include "uet/wire/ses.h"
+#include "wire/parse.h"
 
 namespace uet::e2e {
 namespace {

@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "uet/fep/fep.h"
+#include "fep/fep.h"
 
 namespace {
 

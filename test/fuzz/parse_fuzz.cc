@@ -8,10 +8,10 @@
 #include <span>
 #include <variant>
 
-#include "uet/wire/dissect.h"
-#include "uet/wire/frame.h"
-#include "uet/wire/parse.h"
 #include "uet/wire/ses.h"
+#include "wire/dissect.h"
+#include "wire/frame.h"
+#include "wire/parse.h"
 
 namespace {
 

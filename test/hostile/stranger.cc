@@ -17,7 +17,7 @@
 #include <string>
 #include <thread>
 
-#include "uet/wire/parse.h"
+#include "wire/parse.h"
 
 namespace uet::hostile {
 

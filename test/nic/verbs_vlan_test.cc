@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "e2e/harness.h"
-#include "uet/nic/framed/framed_nic.h"
-#include "uet/nic/verbs_device.h"
+#include "nic/framed/framed_nic.h"
+#include "nic/verbs_device.h"
 
 namespace uet::e2e {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "pds/retransmit.h"
 #include "sim/stage.h"
-#include "uet/pds/retransmit.h"
 
 namespace uet::sim {
 namespace {

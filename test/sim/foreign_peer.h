@@ -14,9 +14,9 @@
 
 #include <gtest/gtest.h>
 
+#include "fep/fep.h"
 #include "sim/stage.h"
-#include "uet/fep/fep.h"
-#include "uet/wire/parse.h"
+#include "wire/parse.h"
 
 namespace uet::sim {
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <span>
 
-#include "uet/wire/dissect.h"
+#include "wire/dissect.h"
 
 namespace uet::sim {
 namespace {

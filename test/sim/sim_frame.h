@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/rng.h"
 #include "sim/sim_nic.h"
-#include "uet/base/rng.h"
-#include "uet/wire/frame.h"
+#include "wire/frame.h"
 
 namespace uet::sim {
 

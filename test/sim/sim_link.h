@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "uet/base/rng.h"
+#include "base/rng.h"
 #include "uet/base/time.h"
 #include "uet/base/types.h"
 

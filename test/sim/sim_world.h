@@ -15,11 +15,11 @@
 #include <string>
 #include <vector>
 
+#include "fep/fep.h"
 #include "sim/sim_link.h"
 #include "sim/sim_nic.h"
-#include "uet/fep/fep.h"
-#include "uet/wire/frame.h"
-#include "uet/wire/parse.h"
+#include "wire/frame.h"
+#include "wire/parse.h"
 
 namespace uet::sim {
 

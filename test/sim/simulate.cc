@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "base/timer_wheel.h"
 #include "sim/workload.h"
-#include "uet/base/timer_wheel.h"
 
 namespace {
 

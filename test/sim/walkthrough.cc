@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <sstream>
 
-#include "uet/wire/dissect.h"
+#include "wire/dissect.h"
 
 namespace uet::sim {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "sim/wire_monitor.h"
 
-#include "uet/wire/dissect.h"
+#include "wire/dissect.h"
 
 namespace uet::sim {
 

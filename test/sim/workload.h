@@ -12,7 +12,7 @@
 
 #include "sim/sim_world.h"
 #include "uet/ses/api.h"
-#include "uet/wire/frame.h"
+#include "wire/frame.h"
 
 namespace uet::sim {
 

@@ -206,7 +206,13 @@ Complaints check_includes(std::string_view path, std::string_view text) {
       complaints.push_back(std::string(path) + ": includes " + header + ": " + why);
     };
     if (header.find("..") != std::string::npos) complain("paths go down only");
-    const std::string used = room_of("include/" + header);
+    // "uet/pds/api.h" lies in include/, "pds/pdc.h" in src/.
+    std::string used = room_of("include/" + header);
+    if (used.empty()) used = room_of("src/" + header);
+    if (!allowed_rooms().contains(used)) used.clear();  // a folder of prov/uet
+    if (path.starts_with("include/") && match[1] == "\"" && !header.starts_with("uet/")) {
+      complain("headers of include/ use only one another");
+    }
     if (!used.empty() && used != room && !rule->second.contains(used)) {
       complain("room '" + room + "' may not use room '" + used + "'");
     }

@@ -6,7 +6,7 @@
 
 #include <sstream>
 
-#include "uet/wire/frame.h"
+#include "wire/frame.h"
 #include "wireshark/tshark.h"
 
 namespace uet::wire {

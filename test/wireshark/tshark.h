@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "uet/wire/frame.h"
 #include "unit/wire/vectors.h"
+#include "wire/frame.h"
 
 namespace uet::wire {
 

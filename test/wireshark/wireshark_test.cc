@@ -8,9 +8,9 @@
 #include <set>
 #include <sstream>
 
-#include "uet/base/rng.h"
-#include "uet/wire/dissect.h"
+#include "base/rng.h"
 #include "uet/wire/pds.h"
+#include "wire/dissect.h"
 #include "wireshark/tshark.h"
 
 namespace uet::wire {

@@ -16,7 +16,7 @@
 #include <string>
 
 #include "settings/key_source.h"
-#include "uet/tss/key_rotation.h"
+#include "tss/key_rotation.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "uet/wire/dissect.h"
+#include "wire/dissect.h"
 
 namespace uet::probe {
 namespace {

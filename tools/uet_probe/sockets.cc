@@ -18,8 +18,8 @@
 #include <utility>
 
 #include "uet/wire/be.h"
-#include "uet/wire/crc.h"
-#include "uet/wire/frame.h"
+#include "wire/crc.h"
+#include "wire/frame.h"
 
 namespace uet::probe {
 namespace {

@@ -6,8 +6,8 @@
 #include <array>
 #include <cstdio>
 
-#include "uet/wire/dissect.h"
-#include "uet/wire/parse.h"
+#include "wire/dissect.h"
+#include "wire/parse.h"
 
 namespace uet::probe {
 namespace {

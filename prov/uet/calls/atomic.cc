@@ -13,7 +13,7 @@
 #include "objects/domain.h"
 #include "objects/endpoint_fid.h"
 #include "provider.h"
-#include "uet/ses/atomic.h"
+#include "ses/atomic.h"
 
 namespace uet::prov {
 namespace {

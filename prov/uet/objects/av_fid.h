@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "av/av.h"
 #include "objects/engine.h"
 #include "objects/eq.h"
 #include "objects/references.h"
-#include "uet/av/av.h"
 #include "uet/ses/api.h"
 
 namespace uet::prov {

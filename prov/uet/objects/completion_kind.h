@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The meaning of a completion of SES to libfabric: the flags of its CQ entry, the counter that counts
-// it, the side of the endpoint that it belongs to.
+// The meaning of a completion of SES to libfabric: the flags of its CQ entry, the counter that
+// counts it, the side of the endpoint that it belongs to.
 #pragma once
 
 #include <cstddef>

@@ -8,6 +8,7 @@
 #include "calls/atomic.h"
 #include "compat.h"
 #include "errors.h"
+#include "nic/registry.h"
 #include "objects/av_fid.h"
 #include "objects/cntr.h"
 #include "objects/cq.h"
@@ -20,7 +21,6 @@
 #include "ops.h"
 #include "settings/core_config.h"
 #include "settings/getinfo.h"
-#include "uet/nic/registry.h"
 
 namespace uet::prov {
 namespace {

@@ -9,13 +9,13 @@
 #include <memory>
 #include <optional>
 
+#include "av/address.h"
 #include "objects/engine.h"
 #include "objects/eq.h"
 #include "objects/fabric.h"
 #include "objects/references.h"
 #include "settings/address_format.h"
 #include "settings/params.h"
-#include "uet/av/address.h"
 
 namespace uet::prov {
 

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <vector>
 
-#include "uet/nic/socket.h"
+#include "nic/socket.h"
 
 namespace uet::prov {
 

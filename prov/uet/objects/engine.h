@@ -7,6 +7,8 @@
 #include <atomic>
 #include <memory>
 
+#include "fep/fep.h"
+#include "nic/adaptive_copy.h"
 #include "objects/lock.h"
 #include "objects/progress.h"
 #include "objects/stats.h"
@@ -14,8 +16,6 @@
 #include "objects/wait.h"
 #include "settings/params.h"
 #include "uet/base/intrusive_list.h"
-#include "uet/fep/fep.h"
-#include "uet/nic/adaptive_copy.h"
 #include "uet/nic/nic.h"
 
 namespace uet::prov {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The state that the parts of an endpoint have in common: its context of SES, its AV, and whether it
-// is enabled. The endpoint changes it, the parts read it.
+// The state that the parts of an endpoint have in common: its context of SES, its AV, and whether
+// it is enabled. The endpoint changes it, the parts read it.
 #pragma once
 
 #include <rdma/fi_errno.h>

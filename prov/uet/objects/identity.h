@@ -7,9 +7,9 @@
 
 #include <memory>
 
+#include "av/address.h"
 #include "objects/domain.h"
 #include "objects/references.h"
-#include "uet/av/address.h"
 
 namespace uet::prov {
 

@@ -13,12 +13,12 @@
 #include <mutex>
 #include <vector>
 
+#include "nic/interface.h"
+#include "nic/middleware.h"
 #include "objects/domain.h"
 #include "provider.h"
 #include "settings/params.h"
 #include "uet/fi_ext_uet.h"
-#include "uet/nic/interface.h"
-#include "uet/nic/middleware.h"
 
 namespace uet::prov {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The counters of a domain for people and programs: FI_UET_STATS, and the operations "uet_stats" of
-// fi_open_ops (fi_ext_uet.h). uet/fep/stats.h lists the counters.
+// fi_open_ops (fi_ext_uet.h). fep/stats.h lists the counters.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -8,8 +8,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "fep/stats.h"
 #include "uet/base/address.h"
-#include "uet/fep/stats.h"
 
 namespace uet::prov {
 

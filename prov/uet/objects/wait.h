@@ -9,12 +9,12 @@
 #include <cstdint>
 #include <memory>
 
+#include "nic/clock.h"
+#include "nic/socket.h"
 #include "objects/bell.h"
 #include "objects/lock.h"
 #include "uet/base/intrusive_list.h"
 #include "uet/base/time.h"
-#include "uet/nic/clock.h"
-#include "uet/nic/socket.h"
 
 namespace uet::prov {
 

@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "compat.h"
+#include "nic/interface.h"
+#include "nic/socket.h"
 #include "settings/params.h"
-#include "uet/nic/interface.h"
-#include "uet/nic/socket.h"
 
 namespace uet::prov {
 namespace {

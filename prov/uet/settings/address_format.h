@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "uet/av/address.h"
+#include "av/address.h"
 #include "uet/fi_ext_uet.h"
 
 namespace uet::prov {

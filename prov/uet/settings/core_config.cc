@@ -6,10 +6,10 @@
 
 #include <algorithm>
 
+#include "nic/clock.h"
 #include "provider.h"
 #include "settings/address_format.h"
 #include "settings/getinfo.h"
-#include "uet/nic/clock.h"
 
 namespace uet::prov {
 namespace {

@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <string>
 
+#include "av/address.h"
+#include "fep/fep.h"
+#include "nic/registry.h"
 #include "settings/params.h"
-#include "uet/av/address.h"
-#include "uet/fep/fep.h"
 #include "uet/nic/nic.h"
-#include "uet/nic/registry.h"
 
 namespace uet::prov {
 

@@ -14,14 +14,14 @@
 #include <set>
 
 #include "compat.h"
+#include "fep/fep.h"
 #include "hmem/cuda.h"
+#include "nic/registry.h"
 #include "provider.h"
 #include "settings/address_format.h"
 #include "settings/hints.h"
 #include "settings/names.h"
 #include "settings/nic_attr.h"
-#include "uet/fep/fep.h"
-#include "uet/nic/registry.h"
 
 namespace uet::prov {
 namespace {

@@ -6,9 +6,9 @@
 
 #include <vector>
 
+#include "nic/interface.h"
 #include "settings/hints.h"
 #include "settings/params.h"
-#include "uet/nic/interface.h"
 
 namespace uet::prov {
 

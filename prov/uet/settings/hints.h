@@ -8,9 +8,9 @@
 
 #include "compat.h"
 #include "peer.h"
+#include "ses/ses.h"
 #include "settings/params.h"
-#include "uet/ses/ses.h"
-#include "uet/wire/frame.h"
+#include "wire/frame.h"
 
 namespace uet::prov {
 

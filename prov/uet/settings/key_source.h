@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Reads the text of a key file (uet/tss/key_file.h): from a file that belongs to the user alone, or
+// Reads the text of a key file (tss/key_file.h): from a file that belongs to the user alone, or
 // from an inherited descriptor. Never from the environment (TSS-60). Does not know what is in it.
 #pragma once
 

@@ -11,9 +11,9 @@
 #include <memory>
 #include <string>
 
+#include "nic/socket.h"
 #include "settings/address_format.h"
 #include "settings/params.h"
-#include "uet/nic/socket.h"
 
 namespace uet::prov {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "uet/av/address.h"
+#include "av/address.h"
 
 namespace uet::prov {
 

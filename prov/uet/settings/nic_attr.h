@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "uet/nic/interface.h"
+#include "nic/interface.h"
 
 namespace uet::prov {
 

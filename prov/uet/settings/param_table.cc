@@ -9,11 +9,11 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/parameter.h"
+#include "fep/tunables.h"
+#include "nic/registry.h"
 #include "settings/params.h"
-#include "uet/base/parameter.h"
 #include "uet/base/types.h"
-#include "uet/fep/tunables.h"
-#include "uet/nic/registry.h"
 
 namespace uet::prov {
 namespace {

@@ -11,12 +11,12 @@
 #include <string_view>
 #include <vector>
 
+#include "cms/ccc.h"
+#include "fep/fep.h"
+#include "nic/defaults.h"
+#include "nic/middleware.h"
 #include "uet/base/address.h"
-#include "uet/cms/ccc.h"
-#include "uet/fep/fep.h"
-#include "uet/nic/defaults.h"
-#include "uet/nic/middleware.h"
-#include "uet/wire/frame.h"
+#include "wire/frame.h"
 
 namespace uet::prov {
 

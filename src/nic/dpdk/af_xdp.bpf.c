@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The XDP program as net_af_xdp of DPDK wants it: the map of its sockets has another name, and the
 // one endpoint is written into the object file before the driver loads it.
-#include "uet/nic/xdp_redirect.h"
+#include "nic/xdp_redirect.h"
 
 #undef UET_XDP_PROGRAM
 #define UET_XDP_PROGRAM uet_dpdk

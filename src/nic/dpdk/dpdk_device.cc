@@ -2,7 +2,7 @@
 // One queue in each direction. Packets to send are copied into mbufs, except registered memory,
 // since nothing may refer to other memory when send returns. Packets that arrive are read in the
 // mbufs of the driver.
-#include "uet/nic/dpdk_device.h"
+#include "nic/dpdk_device.h"
 
 #include <linux/capability.h>
 #include <pthread.h>
@@ -20,8 +20,8 @@
 #include <string_view>
 #include <thread>
 
-#include "uet/nic/dpdk_driver.h"
-#include "uet/nic/dpdk_eal.h"
+#include "nic/dpdk_driver.h"
+#include "nic/dpdk_eal.h"
 
 namespace uet::nic {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // From the drivers' documentation, and from what they were found to need.
-#include "uet/nic/dpdk_driver.h"
+#include "nic/dpdk_driver.h"
 
 #include <linux/capability.h>
 

@@ -2,7 +2,7 @@
 // The arguments are those that were found to leave a host program alone: --lcores with the
 // processors of the process (any other choice pins or starts threads), no telemetry, no files.
 // Drivers find no signal to take.
-#include "uet/nic/dpdk_eal.h"
+#include "nic/dpdk_eal.h"
 
 #include <fcntl.h>
 #include <rte_eal.h>

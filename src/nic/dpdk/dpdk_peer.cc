@@ -3,7 +3,7 @@
 // after the other. In our handler, of a descriptor that is always ready, the thread releases the
 // lock and naps; between two calls of our handler the thread holds the lock.
 #define ALLOW_EXPERIMENTAL_API  // functions rte_intr_..., for our descriptor
-#include "uet/nic/dpdk_peer.h"
+#include "nic/dpdk_peer.h"
 
 #include <rte_ethdev.h>
 #include <rte_interrupts.h>
@@ -18,7 +18,7 @@
 #include <condition_variable>
 #include <thread>
 
-#include "uet/nic/socket.h"
+#include "nic/socket.h"
 
 namespace uet::nic {
 namespace {

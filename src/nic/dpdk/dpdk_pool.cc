@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Without caches: a thread that DPDK does not know has none, and bulk calls need none.
-#include "uet/nic/dpdk_pool.h"
+#include "nic/dpdk_pool.h"
 
 #include <rte_errno.h>
 #include <rte_mbuf.h>

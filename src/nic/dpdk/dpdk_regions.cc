@@ -2,7 +2,7 @@
 // DPDK counts the segments that refer to external memory, so that a region is free when its count
 // is back at one, which is ours.
 #define ALLOW_EXPERIMENTAL_API  // rte_dev_dma_map
-#include "uet/nic/dpdk_regions.h"
+#include "nic/dpdk_regions.h"
 
 #include <rte_dev.h>
 #include <rte_eal.h>

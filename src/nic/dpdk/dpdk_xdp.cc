@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Who has an interface is told by an abstract socket name of its name space, which goes with the
 // process, in whatever way it ends.
-#include "uet/nic/dpdk_xdp.h"
+#include "nic/dpdk_xdp.h"
 
 #ifdef UET_DPDK_XDP
 #include <linux/if_link.h>
@@ -20,9 +20,9 @@
 #include <vector>
 
 #include "dpdk_xdp_image.h"
-#include "uet/nic/bpf.h"
-#include "uet/nic/xdp_endpoint.h"
-#include "uet/nic/xdp_redirect.h"
+#include "nic/bpf.h"
+#include "nic/xdp_endpoint.h"
+#include "nic/xdp_redirect.h"
 
 namespace uet::nic {
 namespace {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // libuet-nic-dpdk.so: FI_UET_NIC=dpdk:DEVICE.
-#include "uet/nic/module.h"
+#include "nic/module.h"
 
-#include "uet/nic/dpdk_device.h"
-#include "uet/nic/framed/framed_nic.h"
+#include "nic/dpdk_device.h"
+#include "nic/framed/framed_nic.h"
 
 namespace uet::nic {
 namespace {

@@ -2,7 +2,7 @@
 // Sending: runs of packets whose next hop is known become frames, the others go through the kernel.
 // Receiving: frames first, then what the kernel's socket has, which is asked seldom while it is
 // silent.
-#include "uet/nic/framed/framed_nic.h"
+#include "nic/framed/framed_nic.h"
 
 #include <sys/timerfd.h>
 
@@ -10,8 +10,8 @@
 #include <array>
 #include <cerrno>
 
-#include "uet/nic/clock.h"
-#include "uet/nic/framed/socket_filter.h"
+#include "nic/clock.h"
+#include "nic/framed/socket_filter.h"
 
 namespace uet::nic {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Two netlink sockets: one asks, one listens to changes. A change of routes, addresses or of the
 // link discards all entries, so that they are asked again; a change of a neighbour updates entries.
-#include "uet/nic/framed/next_hops.h"
+#include "nic/framed/next_hops.h"
 
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/nic/framed/socket_filter.h"
+#include "nic/framed/socket_filter.h"
 
 #include <linux/filter.h>
 #include <sys/socket.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Two packet sockets with a ring each. A frame of a ring belongs to the kernel or to us, which its
 // status says.
-#include "uet/nic/packet_device.h"
+#include "nic/packet_device.h"
 
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
@@ -13,8 +13,8 @@
 #include <cstring>
 #include <ctime>
 
-#include "uet/nic/clock.h"
-#include "uet/nic/framed/socket_filter.h"
+#include "nic/clock.h"
+#include "nic/framed/socket_filter.h"
 
 namespace uet::nic {
 namespace {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // libuet-nic-shared.so: FI_UET_NIC=shared, port 4793 for several processes: kernel UDP, or with the
 // option "packet" packet sockets beside it.
-#include "uet/nic/module.h"
+#include "nic/module.h"
 
-#include "uet/nic/framed/framed_nic.h"
-#include "uet/nic/packet_device.h"
-#include "uet/nic/place_filter.h"
-#include "uet/nic/shared_port.h"
-#include "uet/nic/udp.h"
+#include "nic/framed/framed_nic.h"
+#include "nic/packet_device.h"
+#include "nic/place_filter.h"
+#include "nic/shared_port.h"
+#include "nic/udp.h"
 
 namespace uet::nic {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <bpf/bpf_helpers.h>
 
-#include "uet/nic/shared_steer.h"
+#include "nic/shared_steer.h"
 
 #define NO_PLACE UET_PLACES
 

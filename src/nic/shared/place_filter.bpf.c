@@ -12,7 +12,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "place.bpf.h"
-#include "uet/nic/shared_steer.h"
+#include "nic/shared_steer.h"
 
 #define UET_PORT 4793
 #define IPV4_FRAGMENT 0x3FFF /* more fragments, or not the first */

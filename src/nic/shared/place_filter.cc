@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/nic/place_filter.h"
+#include "nic/place_filter.h"
 
 #include <sys/socket.h>
 
@@ -7,9 +7,9 @@
 #include <cstring>
 #include <memory>
 
+#include "nic/bpf.h"
+#include "nic/shared_steer.h"
 #include "place_filter_image.h"
-#include "uet/nic/bpf.h"
-#include "uet/nic/shared_steer.h"
 
 namespace uet::nic {
 

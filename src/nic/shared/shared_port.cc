@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The first process loads the program; later processes find it among the kernel's programs by the
 // address in its map. One process at a time joins (Turn), so that two do not both load a program.
-#include "uet/nic/shared_port.h"
+#include "nic/shared_port.h"
 
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -17,11 +17,11 @@
 #include <thread>
 #include <utility>
 
+#include "nic/bpf.h"
+#include "nic/interface.h"
+#include "nic/shared_steer.h"
+#include "nic/socket.h"
 #include "shared_steer_image.h"
-#include "uet/nic/bpf.h"
-#include "uet/nic/interface.h"
-#include "uet/nic/shared_steer.h"
-#include "uet/nic/socket.h"
 
 namespace uet::nic {
 namespace {

@@ -6,7 +6,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "place.bpf.h"
-#include "uet/nic/shared_steer.h"
+#include "nic/shared_steer.h"
 
 #define UDP_BYTES 8
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // libuet-nic-verbs.so: FI_UET_NIC=verbs.
-#include "uet/nic/module.h"
-#include "uet/nic/framed/framed_nic.h"
-#include "uet/nic/verbs_device.h"
+#include "nic/module.h"
+#include "nic/framed/framed_nic.h"
+#include "nic/verbs_device.h"
 
 namespace uet::nic {
 namespace {

@@ -2,7 +2,7 @@
 // Slots of one frame each, in one memory region. Receive slots are posted to the device or lent to
 // the caller. Send slots are used in turn, one for each work request, so that the number of a
 // request determines its slot. Pieces that are short or not registered are copied into the slot.
-#include "uet/nic/verbs_device.h"
+#include "nic/verbs_device.h"
 
 #include <infiniband/verbs.h>
 #include <sys/mman.h>
@@ -14,7 +14,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "uet/nic/framed/framed_nic.h"
+#include "nic/framed/framed_nic.h"
 
 namespace uet::nic {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Finding a device, bringing its queue pair up, and the rule that steers our packets to it; what it
 // refuses is told with what to do about it.
-#include "uet/nic/verbs_port.h"
+#include "nic/verbs_port.h"
 
 #include <endian.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include <fstream>
 #include <vector>
 
-#include "uet/nic/socket.h"
+#include "nic/socket.h"
 
 namespace uet::nic {
 namespace {

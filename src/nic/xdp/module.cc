@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // libuet-nic-xdp.so: FI_UET_NIC=xdp.
-#include "uet/nic/module.h"
+#include "nic/module.h"
 
-#include "uet/nic/framed/framed_nic.h"
-#include "uet/nic/xdp_device.h"
+#include "nic/framed/framed_nic.h"
+#include "nic/xdp_device.h"
 
 namespace uet::nic {
 namespace {

@@ -12,7 +12,7 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-#include "uet/nic/xdp_redirect.h"
+#include "nic/xdp_redirect.h"
 
 #define MAX_IPV6_HEADERS 4 /* in front of the packet (WIRE 1.1) */
 #define IPV6_HOP_BY_HOP 0

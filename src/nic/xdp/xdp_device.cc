@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Which queues a process gets, and bursts over all of them.
-#include "uet/nic/xdp_device.h"
+#include "nic/xdp_device.h"
 
 #include <linux/ethtool.h>
 #include <linux/if_xdp.h>
@@ -18,8 +18,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "uet/nic/framed/framed_nic.h"
-#include "uet/nic/xdp_redirect.h"
+#include "nic/framed/framed_nic.h"
+#include "nic/xdp_redirect.h"
 
 namespace uet::nic {
 namespace {

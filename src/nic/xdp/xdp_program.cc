@@ -2,7 +2,7 @@
 // A BPF link attaches the program, because it vanishes with its last descriptor; a program that is
 // attached through netlink would outlive a process that is killed. Later processes get the
 // descriptors of program, maps and link from the kernel.
-#include "uet/nic/xdp_program.h"
+#include "nic/xdp_program.h"
 
 #include <linux/if_link.h>
 
@@ -16,9 +16,9 @@
 #include <thread>
 #include <utility>
 
-#include "uet/nic/bpf.h"
-#include "uet/nic/xdp_endpoint.h"
-#include "uet/nic/xdp_redirect.h"
+#include "nic/bpf.h"
+#include "nic/xdp_endpoint.h"
+#include "nic/xdp_redirect.h"
 #include "xdp_redirect_image.h"
 
 namespace uet::nic {

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <thread>
 
-#include "uet/nic/xdp_device.h"
+#include "nic/xdp_device.h"
 
 namespace uet::nic {
 namespace {

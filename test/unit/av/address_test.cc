@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The 32-byte form (WIRE 4.2), the text form and the validity rules SES-147 to SES-150.
-#include "uet/av/address.h"
+#include "av/address.h"
 
 #include <gtest/gtest.h>
 

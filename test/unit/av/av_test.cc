@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Indices of the address vector: order, duplicates, reuse, and the way back from a source.
-#include "uet/av/av.h"
+#include "av/av.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "uet/base/rng.h"
+#include "base/rng.h"
 
 namespace uet::av {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/base/chain_table.h"
+#include "base/chain_table.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "uet/base/rng.h"
+#include "base/rng.h"
 
 namespace uet {
 namespace {

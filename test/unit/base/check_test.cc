@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "uet/base/timer_wheel.h"
+#include "base/timer_wheel.h"
 
 namespace uet {
 namespace {

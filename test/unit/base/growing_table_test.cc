@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/base/growing_table.h"
+#include "base/growing_table.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <string>
 
-#include "uet/base/rng.h"
+#include "base/rng.h"
 
 namespace uet {
 namespace {

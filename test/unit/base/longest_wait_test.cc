@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/base/longest_wait.h"
+#include "base/longest_wait.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Tables of parameters: what a value may be, how lists of settings are read, which names are near.
-#include "uet/base/parameter.h"
+#include "base/parameter.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/base/peer_ports.h"
+#include "base/peer_ports.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/base/timer_wheel.h"
+#include "base/timer_wheel.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "uet/base/rng.h"
+#include "base/rng.h"
 
 namespace uet {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Tables of zeros, whose pages cost nothing until they are used.
-#include "uet/base/zeroed_array.h"
+#include "base/zeroed_array.h"
 
 #include <gtest/gtest.h>
 

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "uet/base/rng.h"
-#include "uet/cms/ccc.h"
+#include "base/rng.h"
+#include "cms/ccc.h"
 
 namespace uet::cms::test {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The choice of algorithm and the fixed window of Algorithm::None.
-#include "uet/cms/ccc.h"
+#include "cms/ccc.h"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <memory>
 
-#include "uet/cms/nscc.h"
+#include "cms/nscc.h"
 
 namespace uet::cms {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // RCCC at the receiver: turns, their pace and who is left out. Worked examples of CMS 3.6.
-#include "uet/cms/credit_pacer.h"
+#include "cms/credit_pacer.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // What a destination that fills up tells its sources (CMS 4.1), and what it grants (CMS 3.4).
-#include "uet/cms/destination.h"
+#include "cms/destination.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // NSCC where processes wait for cores: time in the hosts is part of the control loop and no queue.
-#include "uet/cms/host_time.h"
+#include "cms/host_time.h"
 
 #include <gtest/gtest.h>
 
-#include "uet/cms/nscc.h"
+#include "cms/nscc.h"
 #include "unit/cms/bottleneck.h"
 
 namespace uet::cms {

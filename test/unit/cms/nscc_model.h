@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "uet/cms/nscc.h"
+#include "cms/nscc.h"
 
 namespace uet::cms::test {
 

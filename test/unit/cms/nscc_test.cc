@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // NSCC: each rule by its number, and a small closed loop. The worked examples are in
 // nscc_example_test.cc.
-#include "uet/cms/nscc.h"
+#include "cms/nscc.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Rest, ban and silence of paths (CMS-406, CMS-419, CMS-423).
-#include "uet/cms/path_health.h"
+#include "cms/path_health.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
-#include "uet/cms/path.h"
+#include "cms/path.h"
 
 namespace uet::cms {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The path schemes of CMS section 5, by rule; the ring of `reps` is in recycled_paths_test.cc.
-#include "uet/cms/path.h"
+#include "cms/path.h"
 
 #include <gtest/gtest.h>
 

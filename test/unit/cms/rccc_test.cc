@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // RCCC at the source: the worked examples of CMS 3.6 and what class Rccc adds to them.
-#include "uet/cms/rccc.h"
+#include "cms/rccc.h"
 
 #include <gtest/gtest.h>
 

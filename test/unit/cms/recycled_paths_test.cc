@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The ring of REPS: the worked example of CMS 5.4, and its edges.
-#include "uet/cms/recycled_paths.h"
+#include "cms/recycled_paths.h"
 
 #include <gtest/gtest.h>
 

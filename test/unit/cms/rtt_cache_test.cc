@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // What is remembered of peers, and for how long (CMS-141).
-#include "uet/cms/rtt_cache.h"
+#include "cms/rtt_cache.h"
 
 #include <gtest/gtest.h>
 

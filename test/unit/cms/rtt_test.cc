@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Received-byte counts, service times and round trip samples.
-#include "uet/cms/rtt.h"
+#include "cms/rtt.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The numbers of CMS section 9: each does what it says, and what CMS 9.5 wants counted is counted.
-#include "uet/cms/tuning.h"
+#include "cms/tuning.h"
 
+#include "cms/credit_pacer.h"
+#include "cms/path.h"
+#include "cms/rccc.h"
 #include "nscc_model.h"
-#include "uet/cms/credit_pacer.h"
-#include "uet/cms/path.h"
-#include "uet/cms/rccc.h"
 
 namespace uet::cms::test {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Permission, ACK demand and destination flow control of a window.
-#include "uet/cms/window.h"
+#include "cms/window.h"
 
 #include <gtest/gtest.h>
 

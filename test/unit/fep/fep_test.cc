@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // This binary counts allocations: the data path makes none.
-#include "uet/fep/fep.h"
+#include "fep/fep.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The table of counters: nothing missing, nothing twice, and the manual page says the same.
-#include "uet/fep/stats.h"
+#include "fep/stats.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The table of what an operator may change: each row reads and writes a place of its own.
-#include "uet/fep/tunables.h"
+#include "fep/tunables.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Both ways of copying write the same, and the one that is worth it is found again whenever the
 // processors' distance has changed.
-#include "uet/nic/adaptive_copy.h"
+#include "nic/adaptive_copy.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Time by a counter of ticks: the clock's, looked at seldom while both agree and each time while
 // they do not.
-#include "uet/nic/clock.h"
+#include "nic/clock.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "uet/base/rng.h"
+#include "base/rng.h"
 
 namespace uet::nic {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The CRC trailer over a back end that writes no headers (WIRE 1.4).
-#include "uet/wire/crc.h"
+#include "wire/crc.h"
 
 #include <gtest/gtest.h>
 
+#include "nic/middleware.h"
 #include "nic_testing.h"
-#include "uet/nic/middleware.h"
 
 namespace uet::nic {
 namespace {

@@ -7,8 +7,8 @@
 #include <numeric>
 #include <set>
 
+#include "nic/middleware.h"
 #include "nic_testing.h"
-#include "uet/nic/middleware.h"
 
 namespace uet::nic {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/nic/host_addresses.h"
+#include "nic/host_addresses.h"
 
 #include <gtest/gtest.h>
 

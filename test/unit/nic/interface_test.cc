@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Interface discovery, as far as every host is alike: all have lo.
-#include "uet/nic/interface.h"
+#include "nic/interface.h"
 
 #include <gtest/gtest.h>
 

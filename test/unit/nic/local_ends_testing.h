@@ -7,9 +7,9 @@
 
 #include <utility>
 
+#include "nic/local_incoming.h"
+#include "nic/local_outgoing.h"
 #include "nic_testing.h"
-#include "uet/nic/local_incoming.h"
-#include "uet/nic/local_outgoing.h"
 
 namespace uet::nic {
 

@@ -12,7 +12,7 @@
 #include <filesystem>
 
 #include "local_testing.h"
-#include "uet/nic/local_socket.h"
+#include "nic/local_socket.h"
 
 namespace uet::nic {
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/nic/local_outgoing.h"
+#include "nic/local_outgoing.h"
 
 #include <gtest/gtest.h>
 
 #include "local_ends_testing.h"
-#include "uet/nic/local_socket.h"
+#include "nic/local_socket.h"
 
 namespace uet::nic {
 namespace {

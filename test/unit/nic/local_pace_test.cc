@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/nic/local_pace.h"
+#include "nic/local_pace.h"
 
 #include <gtest/gtest.h>
 

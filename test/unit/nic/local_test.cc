@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Same-host rings between NICs of one process, and between processes where one has to die.
-#include "uet/nic/local.h"
+#include "nic/local.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -10,7 +10,7 @@
 #include <functional>
 
 #include "local_testing.h"
-#include "uet/nic/local_socket.h"
+#include "nic/local_socket.h"
 
 namespace uet::nic {
 namespace {

@@ -11,8 +11,8 @@
 
 #include <functional>
 
+#include "nic/local.h"
 #include "nic_testing.h"
-#include "uet/nic/local.h"
 
 namespace uet::nic {
 

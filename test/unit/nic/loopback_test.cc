@@ -2,8 +2,8 @@
 // Self-delivery.
 #include <gtest/gtest.h>
 
+#include "nic/middleware.h"
 #include "nic_testing.h"
-#include "uet/nic/middleware.h"
 
 namespace uet::nic {
 namespace {

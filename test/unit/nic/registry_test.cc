@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Opening by name, and the stack of middleware.
-#include "uet/nic/registry.h"
+#include "nic/registry.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "nic/module.h"
 #include "nic_testing.h"
-#include "uet/nic/module.h"
 
 namespace uet::nic {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The ring between two processes: what is put comes out whole and in order, a full ring refuses,
 // and nonsense in the shared words is found out.
-#include "uet/nic/shared_ring.h"
+#include "nic/shared_ring.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -10,10 +10,10 @@
 #include <cstring>
 #include <thread>
 
+#include "base/rng.h"
+#include "nic/middleware.h"
+#include "nic/shared_memory.h"
 #include "nic_testing.h"
-#include "uet/base/rng.h"
-#include "uet/nic/middleware.h"
-#include "uet/nic/shared_memory.h"
 
 namespace uet::nic {
 namespace {

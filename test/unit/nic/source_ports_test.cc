@@ -9,9 +9,9 @@
 #include <set>
 #include <sstream>
 
+#include "base/peer_ports.h"
+#include "nic/udp.h"
 #include "nic_testing.h"
-#include "uet/base/peer_ports.h"
-#include "uet/nic/udp.h"
 
 namespace uet::nic {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Datagrams of a loopback socket, handed out packet by packet.
-#include "uet/nic/udp_receive_buffers.h"
+#include "nic/udp_receive_buffers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // How packets become messages of sendmmsg, without a kernel.
-#include "uet/nic/udp_send_batch.h"
+#include "nic/udp_send_batch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // UdpNic over the real kernel on loopback; for what a healthy kernel does not do (full queue, no
 // segmentation, no route) an unwilling sendmmsg takes its place.
-#include "uet/nic/udp.h"
+#include "nic/udp.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -13,8 +13,8 @@
 #include <cerrno>
 #include <thread>
 
+#include "nic/clock.h"
 #include "nic_testing.h"
-#include "uet/nic/clock.h"
 
 namespace uet::nic {
 namespace {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // What an ACK does to packets that were sent, and what it says of their paths.
-#include "uet/pds/ack_intake.h"
+#include "pds/ack_intake.h"
 
 #include <map>
 #include <set>
 
-#include "uet/pds/manager.h"
-#include "uet/pds/pdc.h"
-#include "uet/pds/retransmit.h"
+#include "pds/manager.h"
+#include "pds/pdc.h"
+#include "pds/retransmit.h"
 #include "unit/pds/pds_harness.h"
 
 namespace uet::pds::testing {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/pds/ack_scheduler.h"
+#include "pds/ack_scheduler.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Which PDCs may open and which one ends first. stranger_test.cc and give_way_test.cc show the same
 // rules with packets.
-#include "uet/pds/admission.h"
+#include "pds/admission.h"
 
 #include <vector>
 

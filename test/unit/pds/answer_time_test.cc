@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Hosts that take packets up late: what that does to time-outs and to what the peer is told.
-#include "uet/pds/answer_time.h"
+#include "pds/answer_time.h"
 
-#include "uet/pds/pdc.h"
-#include "uet/pds/retransmit.h"
+#include "pds/pdc.h"
+#include "pds/retransmit.h"
 #include "unit/pds/pds_harness.h"
 
 namespace uet::pds::testing {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/pds/backlog.h"
+#include "pds/backlog.h"
 
-#include "uet/cms/rccc.h"
-#include "uet/pds/pdc.h"
+#include "cms/rccc.h"
+#include "pds/pdc.h"
 #include "unit/pds/pds_harness.h"
 
 namespace uet::pds::testing {

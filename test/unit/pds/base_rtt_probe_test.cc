@@ -2,7 +2,7 @@
 // Probes for the base RTT (CMS-140), and the ACK that a full window asks for.
 #include <set>
 
-#include "uet/pds/pdc.h"
+#include "pds/pdc.h"
 #include "unit/pds/pds_harness.h"
 
 namespace uet::pds::testing {

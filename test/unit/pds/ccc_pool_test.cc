@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Who shares a congestion context, and who gets none when they run short. CMS-2.
-#include "uet/pds/ccc_pool.h"
+#include "pds/ccc_pool.h"
 
-#include "uet/cms/rccc.h"
+#include "cms/rccc.h"
 #include "unit/pds/pds_harness.h"
 
 namespace uet::pds::testing {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/pds/clear_debt.h"
+#include "pds/clear_debt.h"
 
 #include <gtest/gtest.h>
 

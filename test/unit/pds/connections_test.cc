@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Which PDC a message goes to, and who gets one in a shortage.
-#include "uet/pds/connections.h"
+#include "pds/connections.h"
 
 #include <set>
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Receiver credit on the wire: targets, grants, Credit Requests and peers that give none.
-#include "uet/pds/credits.h"
+#include "pds/credits.h"
 
 #include "unit/pds/pds_harness.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // UUD (PDS section 19): packets without a PDC, in both directions.
-#include "uet/pds/datagrams.h"
+#include "pds/datagrams.h"
 
 #include "unit/pds/pds_harness.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Where PDCs begin to count, and their order within a destination.
-#include "uet/pds/destinations.h"
+#include "pds/destinations.h"
 
 #include <cstdlib>
 #include <iterator>

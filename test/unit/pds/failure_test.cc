@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // What becomes of a PDC that fails, and of what it had to send.
-#include "uet/pds/pdc.h"
+#include "pds/pdc.h"
 #include "unit/pds/pds_harness.h"
 
 namespace uet::pds::testing {

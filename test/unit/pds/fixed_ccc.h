@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "uet/cms/ccc.h"
+#include "cms/ccc.h"
 
 namespace uet::pds {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/pds/flight.h"
+#include "pds/flight.h"
 
 #include <gtest/gtest.h>
 
+#include "cms/rtt.h"
 #include "fixed_ccc.h"
-#include "uet/cms/rtt.h"
 
 namespace uet::pds {
 namespace {

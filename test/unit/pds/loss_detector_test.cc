@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/pds/loss_detector.h"
+#include "pds/loss_detector.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fixed_ccc.h"
-#include "uet/pds/retransmit.h"
+#include "pds/retransmit.h"
 
 namespace uet::pds {
 namespace {

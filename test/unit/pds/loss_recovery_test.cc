@@ -5,8 +5,8 @@
 #include <optional>
 #include <set>
 
-#include "uet/pds/pdc.h"
-#include "uet/pds/retransmit.h"
+#include "pds/pdc.h"
+#include "pds/retransmit.h"
 #include "unit/pds/pds_harness.h"
 
 namespace uet::pds::testing {

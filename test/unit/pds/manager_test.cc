@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // What SES asks of PDS, passed on to PDCs.
-#include "uet/pds/manager.h"
+#include "pds/manager.h"
 
 #include <vector>
 

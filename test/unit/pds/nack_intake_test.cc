@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // What NACKs and time-outs do to packets that were sent.
-#include "uet/pds/nack_intake.h"
+#include "pds/nack_intake.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 
-#include "uet/pds/nack.h"
-#include "uet/pds/pdc.h"
-#include "uet/pds/retransmit.h"
+#include "pds/nack.h"
+#include "pds/pdc.h"
+#include "pds/retransmit.h"
 #include "unit/pds/pds_harness.h"
 
 namespace uet::pds::testing {

@@ -3,7 +3,7 @@
 // destination sends it.
 #include <set>
 
-#include "uet/pds/nack.h"
+#include "pds/nack.h"
 
 #include <algorithm>
 #include <functional>

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "uet/pds/pdc_table.h"
+#include "pds/pdc_table.h"
 #include "unit/pds/pds_harness.h"
 
 namespace uet::pds::testing {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/pds/path_evidence.h"
+#include "pds/path_evidence.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "uet/cms/path.h"
+#include "cms/path.h"
 
 namespace uet::pds {
 namespace {

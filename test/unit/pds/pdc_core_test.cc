@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/pds/pdc_core.h"
+#include "pds/pdc_core.h"
 
 #include <gtest/gtest.h>
 
+#include "pds/pdc.h"
 #include "pds_harness.h"
-#include "uet/pds/pdc.h"
 
 namespace uet::pds::testing {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "uet/pds/pdc.h"
-#include "uet/pds/retransmit.h"
+#include "pds/pdc.h"
+#include "pds/retransmit.h"
 #include "unit/pds/pds_harness.h"
 
 namespace uet::pds::testing {

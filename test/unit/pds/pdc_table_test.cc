@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Ids of PDCs, and their tombstones.
-#include "uet/pds/pdc_table.h"
+#include "pds/pdc_table.h"
 
 #include <map>
 #include <set>

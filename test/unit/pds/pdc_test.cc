@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Closing with a handshake, idle PDCs, and failures.
-#include "uet/pds/pdc.h"
+#include "pds/pdc.h"
 
 #include <set>
 
-#include "uet/pds/retransmit.h"
+#include "pds/retransmit.h"
 #include "unit/pds/pds_harness.h"
 
 namespace uet::pds::testing {

@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-#include "uet/pds/manager.h"
+#include "pds/manager.h"
 
 namespace uet::pds::testing {
 

@@ -2,7 +2,7 @@
 // NO_RESPONSE first and the real response later (SES-46, SES-49): what the source and the
 // destination do between the two. PDS does not know the opcode; the client says what a response is
 // worth.
-#include "uet/pds/retransmit.h"
+#include "pds/retransmit.h"
 #include "unit/pds/pds_harness.h"
 
 namespace uet::pds::testing {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // What is kept for whom when everything runs short. PDS-182.
-#include "uet/pds/quota.h"
+#include "pds/quota.h"
 
 #include <gtest/gtest.h>
 

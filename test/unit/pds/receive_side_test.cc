@@ -2,7 +2,7 @@
 // What is delivered, what is a duplicate, and when and how requests are acknowledged.
 #include <bit>
 
-#include "uet/pds/pdc.h"
+#include "pds/pdc.h"
 #include "unit/pds/pds_harness.h"
 
 namespace uet::pds::testing {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The return direction of a PDC (PDS section 20): the target as a source, in PSNs, a window and
 // time-outs of its own, and the initiator that acknowledges it.
-#include "uet/pds/pdc.h"
+#include "pds/pdc.h"
 #include "unit/pds/pds_harness.h"
 
 namespace uet::pds::testing {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // RUDI (PDS section 18): requests that arrive, and their responses.
-#include "uet/pds/rudi_target.h"
+#include "pds/rudi_target.h"
 
 #include "unit/pds/rudi_harness.h"
 

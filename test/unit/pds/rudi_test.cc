@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // RUDI (PDS section 18): requests without a PDC, and what becomes of their responses.
-#include "uet/pds/rudi.h"
+#include "pds/rudi.h"
 
 #include <algorithm>
 #include <cstring>
 #include <set>
 
-#include "uet/pds/retransmit.h"
+#include "pds/retransmit.h"
 #include "unit/pds/rudi_harness.h"
 
 namespace uet::pds::testing {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Sending within the windows, message after message.
-#include "uet/pds/send_turn.h"
+#include "pds/send_turn.h"
 
 #include <set>
 
-#include "uet/pds/pdc.h"
-#include "uet/pds/retransmit.h"
+#include "pds/pdc.h"
+#include "pds/retransmit.h"
 #include "unit/pds/pds_harness.h"
 
 namespace uet::pds::testing {

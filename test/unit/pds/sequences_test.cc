@@ -3,7 +3,7 @@
 // test ideas of section 22.
 #include <set>
 
-#include "uet/pds/retransmit.h"
+#include "pds/retransmit.h"
 #include "unit/pds/pds_harness.h"
 
 namespace uet::pds::testing {

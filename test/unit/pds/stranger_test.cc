@@ -3,7 +3,7 @@
 // buffer, PDCs, and bytes that are sent to addresses which they invent.
 #include <string>
 
-#include "uet/pds/pdc.h"
+#include "pds/pdc.h"
 #include "unit/pds/pds_harness.h"
 
 namespace uet::pds::testing {

@@ -2,8 +2,8 @@
 // The header, the path and the marks of packets that leave.
 #include <set>
 
-#include "uet/pds/pdc.h"
-#include "uet/pds/retransmit.h"
+#include "pds/pdc.h"
+#include "pds/retransmit.h"
 #include "unit/pds/pds_harness.h"
 
 namespace uet::pds::testing {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The order of senders if several want to send: PDCs of one congestion context, contexts, and kinds
 // of packets.
-#include "uet/pds/turns.h"
+#include "pds/turns.h"
 
 #include <algorithm>
 #include <set>
 #include <utility>
 #include <vector>
 
-#include "uet/pds/manager.h"
+#include "pds/manager.h"
 #include "unit/pds/own_pdcs.h"
 
 namespace uet::pds::testing {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/pds/tx_window.h"
+#include "pds/tx_window.h"
 
 #include <gtest/gtest.h>
 
 #include <optional>
 #include <vector>
 
-#include "uet/pds/retransmit.h"
+#include "pds/retransmit.h"
 #include "unit/pds/pds_harness.h"
 
 namespace uet::pds {

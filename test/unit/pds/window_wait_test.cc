@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/pds/window_wait.h"
+#include "pds/window_wait.h"
 
-#include "uet/pds/pdc.h"
+#include "pds/pdc.h"
 #include "unit/pds/pds_harness.h"
 
 namespace uet::pds::testing {

@@ -10,8 +10,8 @@
 #include <memory>
 #include <utility>
 
-#include "uet/fep/fep.h"
-#include "uet/wire/parse.h"
+#include "fep/fep.h"
+#include "wire/parse.h"
 
 namespace uet::probe {
 namespace {

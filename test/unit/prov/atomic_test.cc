@@ -9,7 +9,7 @@
 #include <string>
 
 #include "compat.h"
-#include "uet/ses/atomic.h"
+#include "ses/atomic.h"
 
 namespace uet::prov {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/ri/key_sequence.h"
+#include "ri/key_sequence.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Memory keys and the checks of SES-115 steps 12a to 12e.
-#include "uet/ri/mr_table.h"
+#include "ri/mr_table.h"
 
 #include <gtest/gtest.h>
 

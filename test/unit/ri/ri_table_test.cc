@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Addressing rules SES-11 to SES-16 as far as the lookup decides them.
-#include "uet/ri/ri_table.h"
+#include "ri/ri_table.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The states of messages that arrive: found, counted, given back.
-#include "uet/ses/arriving.h"
+#include "ses/arriving.h"
 
 #include "unit/ses/harness.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Posting atomics, their one packet, and the old values that come back.
-#include "uet/ses/atomic_request.h"
+#include "ses/atomic_request.h"
 #include "unit/ses/atomic_harness.h"
 
 namespace uet::ses::test {

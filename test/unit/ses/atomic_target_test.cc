@@ -3,7 +3,7 @@
 #include <bit>
 #include <limits>
 
-#include "uet/ses/atomic_target.h"
+#include "ses/atomic_target.h"
 #include "unit/ses/atomic_harness.h"
 
 namespace uet::ses::test {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Every operation on every datatype against what fi_atomic(3) says, computed here in another way:
 // integers as 128-bit numbers cut to size, half precision by search for the nearest value.
-#include "uet/ses/atomic.h"
+#include "ses/atomic.h"
 
 #include <gtest/gtest.h>
 

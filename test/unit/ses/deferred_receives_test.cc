@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Parked messages and the requests to restart them, without sender and receiver.
-#include "uet/ses/deferred_receives.h"
+#include "ses/deferred_receives.h"
 
 #include "unit/ses/receiver_harness.h"
 

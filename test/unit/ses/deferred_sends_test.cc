@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Deferrable sends at their sender: when they are offered, put off, asked for again, given up.
-#include "uet/ses/deferred_sends.h"
+#include "ses/deferred_sends.h"
 
 #include "unit/ses/operation_harness.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // FI_FENCE: who waits for whom.
-#include "uet/ses/fences.h"
+#include "ses/fences.h"
 #include "unit/ses/operation_harness.h"
 
 namespace uet::ses::test {

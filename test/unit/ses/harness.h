@@ -13,7 +13,7 @@
 #include <optional>
 #include <vector>
 
-#include "uet/ses/ses.h"
+#include "ses/ses.h"
 
 namespace uet::ses::test {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Cutting operations into packets, and completing them exactly once.
-#include "uet/ses/initiator.h"
+#include "ses/initiator.h"
 
 #include "unit/ses/harness.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Which opcode a long send to a peer with the HPC profile has: SEND where a rendezvous would say no
 // more (WIRE 3.12), RENDEZVOUS_SEND to peers whose receives come late.
-#include "uet/ses/long_send_peers.h"
+#include "ses/long_send_peers.h"
 
 #include "unit/ses/rendezvous_harness.h"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Matching: SES-20, SES-38 to SES-41, SES-51.
-#include "uet/ses/match.h"
+#include "ses/match.h"
 
 #include <algorithm>
 #include <tuple>
 #include <vector>
 
-#include "uet/base/rng.h"
+#include "base/rng.h"
 #include "unit/ses/harness.h"
 
 namespace uet::ses {

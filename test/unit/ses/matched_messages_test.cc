@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Bytes of messages with a receive: in place, in any order, wherever they were before.
-#include "uet/ses/matched_messages.h"
+#include "ses/matched_messages.h"
 
 #include "unit/ses/receiver_harness.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Reads of a message that is being sent: who may read what, and where the bytes come from.
-#include "uet/ses/message_reads.h"
+#include "ses/message_reads.h"
 
 #include "unit/ses/rendezvous_harness.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Scattered memory and the buffers beside it.
-#include "uet/ses/message.h"
+#include "ses/message.h"
 
 #include <algorithm>
 

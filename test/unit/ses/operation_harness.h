@@ -3,8 +3,8 @@
 // operations, a context and a Delivery that only keeps lists.
 #pragma once
 
-#include "uet/ses/context.h"
-#include "uet/ses/operation_table.h"
+#include "ses/context.h"
+#include "ses/operation_table.h"
 #include "unit/ses/harness.h"
 
 namespace uet::ses::test {

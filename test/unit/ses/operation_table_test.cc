@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/ses/operation_table.h"
+#include "ses/operation_table.h"
 
 #include <gtest/gtest.h>
 

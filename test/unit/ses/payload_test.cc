@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/ses/payload.h"
+#include "ses/payload.h"
 
 #include "unit/ses/operation_harness.h"
 

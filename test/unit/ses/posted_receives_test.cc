@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Receives alone: descriptors, the messages bound to them, and what their ends report.
-#include "uet/ses/posted_receives.h"
+#include "ses/posted_receives.h"
 
-#include "uet/ses/unexpected.h"
+#include "ses/unexpected.h"
 #include "unit/ses/receiver_harness.h"
 
 namespace uet::ses::test {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // In which order and how often senders are asked.
-#include "uet/ses/pull_queue.h"
+#include "ses/pull_queue.h"
 
 #include "unit/ses/receiver_harness.h"
 

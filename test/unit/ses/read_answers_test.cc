@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/ses/read_answers.h"
+#include "ses/read_answers.h"
 
 #include "unit/ses/operation_harness.h"
 

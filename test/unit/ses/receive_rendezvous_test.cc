@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Messages whose sender waits until they have been read to the end: bounded memory, and an end for
 // every operation whatever happens in between.
-#include "uet/ses/receiver.h"
+#include "ses/receiver.h"
 
 #include "unit/ses/rendezvous_harness.h"
 

@@ -3,18 +3,18 @@
 // states of messages, and a Delivery that only keeps lists.
 #pragma once
 
-#include "uet/ses/arriving.h"
-#include "uet/ses/context.h"
-#include "uet/ses/counters.h"
-#include "uet/ses/deferred_receives.h"
-#include "uet/ses/matched_messages.h"
-#include "uet/ses/operation_table.h"
-#include "uet/ses/posted_receives.h"
-#include "uet/ses/pull_queue.h"
-#include "uet/ses/pulls.h"
-#include "uet/ses/rendezvous_target.h"
-#include "uet/ses/unexpected.h"
-#include "uet/ses/unexpected_messages.h"
+#include "ses/arriving.h"
+#include "ses/context.h"
+#include "ses/counters.h"
+#include "ses/deferred_receives.h"
+#include "ses/matched_messages.h"
+#include "ses/operation_table.h"
+#include "ses/posted_receives.h"
+#include "ses/pull_queue.h"
+#include "ses/pulls.h"
+#include "ses/rendezvous_target.h"
+#include "ses/unexpected.h"
+#include "ses/unexpected_messages.h"
 #include "unit/ses/harness.h"
 
 namespace uet::ses::test {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Sends that arrive: matching, unexpected messages, how they end.
-#include "uet/ses/receiver.h"
+#include "ses/receiver.h"
 
 #include "unit/ses/harness.h"
 

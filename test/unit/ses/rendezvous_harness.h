@@ -2,8 +2,8 @@
 // Both ends of sends that their target can read again, small enough to count packets.
 #pragma once
 
-#include "uet/ses/context.h"
-#include "uet/ses/rendezvous.h"
+#include "ses/context.h"
+#include "ses/rendezvous.h"
 #include "unit/ses/harness.h"
 
 namespace uet::ses::test {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Sends that their target can read again, seen from the sender: what its packets say, when it
 // stops, when it is complete, and how it ends before that.
-#include "uet/ses/rendezvous_source.h"
+#include "ses/rendezvous_source.h"
 
 #include <bit>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Messages that the target reads, without sender and receiver.
-#include "uet/ses/rendezvous_target.h"
+#include "ses/rendezvous_target.h"
 
 #include "unit/ses/receiver_harness.h"
 

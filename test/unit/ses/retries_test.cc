@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Operations that their target refuses for now, and targets that do so.
-#include "uet/ses/retries.h"
+#include "ses/retries.h"
 #include "unit/ses/operation_harness.h"
 
 namespace uet::ses::test {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The checks of SES-115 one by one.
-#include "uet/ses/return_code.h"
+#include "ses/return_code.h"
 
 #include "unit/ses/harness.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // SES of two FEPs against each other, contexts, and bytes that no peer should have sent.
-#include "uet/ses/ses.h"
+#include "ses/ses.h"
 
-#include "uet/base/rng.h"
+#include "base/rng.h"
 #include "unit/ses/harness.h"
 
 namespace uet::ses::test {

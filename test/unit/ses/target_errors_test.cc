@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Error answers: what they say, and that later packets of a message get them, too.
-#include "uet/ses/target_errors.h"
+#include "ses/target_errors.h"
 
 #include "unit/ses/receiver_harness.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The checks of request packets and what is remembered of refused messages.
-#include "uet/ses/target.h"
+#include "ses/target.h"
 
 #include "unit/ses/harness.h"
 

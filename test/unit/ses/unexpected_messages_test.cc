@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Messages without a receive: which are kept, read later or refused.
-#include "uet/ses/unexpected_messages.h"
+#include "ses/unexpected_messages.h"
 
 #include "unit/ses/receiver_harness.h"
 

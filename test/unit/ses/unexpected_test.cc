@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // What unexpected messages are charged, who may keep how much, and that full memory stops nothing
 // that does not need it.
-#include "uet/ses/unexpected.h"
+#include "ses/unexpected.h"
 
 #include "unit/ses/harness.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/tss/packet_cipher.h"
+#include "tss/packet_cipher.h"
 
 #include <gmock/gmock.h>
 

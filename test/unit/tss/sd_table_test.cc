@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/tss/sd_table.h"
+#include "tss/sd_table.h"
 
 #include <gmock/gmock.h>
 #include <openssl/crypto.h>
 
 #include <cstdlib>
 
-#include "uet/wire/frame.h"
 #include "unit/tss/tss_testing.h"
+#include "wire/frame.h"
 
 namespace uet::tss {
 namespace {

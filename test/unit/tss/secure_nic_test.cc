@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Two Feps with transport security between them and their NICs.
-#include "uet/tss/secure_nic.h"
+#include "tss/secure_nic.h"
 
 #include <gmock/gmock.h>
 

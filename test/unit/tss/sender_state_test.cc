@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/tss/sender_state.h"
+#include "tss/sender_state.h"
 
 #include <gtest/gtest.h>
 

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tss/secret.h"
 #include "uet/base/address.h"
-#include "uet/tss/secret.h"
 
 namespace uet::tss {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/wire/crc.h"
+#include "wire/crc.h"
 
 #include <gtest/gtest.h>
 
 #include <string_view>
 
-#include "uet/base/rng.h"
+#include "base/rng.h"
 #include "unit/wire/vectors.h"
 
 namespace uet::wire {

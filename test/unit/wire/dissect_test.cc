@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/wire/dissect.h"
+#include "wire/dissect.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "uet/base/rng.h"
+#include "base/rng.h"
 #include "unit/wire/vectors.h"
 
 namespace uet::wire {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Whole frames (WIRE 1.1 to 1.4), byte for byte against the vectors, and everything that can be
 // wrong with one.
-#include "uet/wire/frame.h"
+#include "wire/frame.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "uet/base/rng.h"
-#include "uet/wire/parse.h"
+#include "base/rng.h"
 #include "vectors.h"
+#include "wire/parse.h"
 
 namespace uet::wire {
 namespace {

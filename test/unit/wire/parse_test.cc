@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/wire/parse.h"
+#include "wire/parse.h"
 
 #include <gtest/gtest.h>
 
-#include "uet/base/rng.h"
+#include "base/rng.h"
 #include "uet/wire/ses.h"
 #include "unit/wire/vectors.h"
 

@@ -7,9 +7,9 @@
 #include <limits>
 
 #include "uet/base/address.h"
-#include "uet/wire/frame.h"
 #include "unit/wire/random_bytes.h"
 #include "unit/wire/vectors.h"
+#include "wire/frame.h"
 
 namespace uet::wire {
 namespace {

@@ -2,7 +2,7 @@
 // Random fields for the property tests.
 #pragma once
 
-#include "uet/base/rng.h"
+#include "base/rng.h"
 
 namespace uet::wire {
 

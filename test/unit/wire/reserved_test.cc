@@ -6,9 +6,9 @@
 #include <functional>
 #include <set>
 
-#include "uet/wire/parse.h"
 #include "uet/wire/ses.h"
 #include "unit/wire/vectors.h"
+#include "wire/parse.h"
 
 namespace uet::wire {
 namespace {

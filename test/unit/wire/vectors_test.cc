@@ -8,10 +8,10 @@
 #include <set>
 #include <string>
 
-#include "uet/wire/crc.h"
-#include "uet/wire/parse.h"
 #include "uet/wire/ses.h"
 #include "unit/wire/vectors.h"
+#include "wire/crc.h"
+#include "wire/parse.h"
 
 namespace uet::wire {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // FramedNic over a fake device, in a network name space of the test: one interface with a known
 // neighbour, which does not exist.
-#include "uet/nic/framed/framed_nic.h"
+#include "nic/framed/framed_nic.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // What needs no neighbour: those are test/nic's, in networks of their own.
-#include "uet/nic/framed/next_hops.h"
+#include "nic/framed/next_hops.h"
 
 #include <gtest/gtest.h>
 #include <net/if.h>

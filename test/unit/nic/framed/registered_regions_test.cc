@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/nic/framed/registered_regions.h"
+#include "nic/framed/registered_regions.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Frames through a pair of Unix sockets, one of which has the filter: the kernel runs it on them as
 // on those of a packet socket, and it takes no right.
-#include "uet/nic/framed/socket_filter.h"
+#include "nic/framed/socket_filter.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -9,7 +9,7 @@
 #include <array>
 #include <vector>
 
-#include "uet/nic/socket.h"
+#include "nic/socket.h"
 
 namespace uet::nic {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Who gets a packet to a shared port: real sockets at an address of this test's own, and the kernel
 // running the program, which has no trial runs for programs of this kind.
-#include "uet/nic/shared_port.h"
-#include "uet/base/peer_ports.h"
+#include "nic/shared_port.h"
+#include "base/peer_ports.h"
 
 #include <gmock/gmock.h>
 #include <grp.h>
@@ -15,13 +15,13 @@
 #include <random>
 #include <vector>
 
-#include "uet/nic/place_filter.h"
-#include "uet/nic/socket.h"
-#include "uet/nic/udp.h"
-#include "uet/wire/frame.h"
+#include "nic/place_filter.h"
+#include "nic/socket.h"
+#include "nic/udp.h"
 #include "uet/wire/pds.h"
 #include "uet/wire/ses.h"
 #include "unit/nic/nic_testing.h"
+#include "wire/frame.h"
 
 namespace uet::nic {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "uet/nic/xdp_device.h"
+#include "nic/xdp_device.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

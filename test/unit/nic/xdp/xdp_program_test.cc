@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // What the XDP program takes, by the kernel's own trial run of programs: no interface is touched.
-#include "uet/nic/xdp_program.h"
+#include "nic/xdp_program.h"
 
 #include <bpf/bpf.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <random>
 #include <vector>
 
-#include "uet/wire/frame.h"
+#include "wire/frame.h"
 
 namespace uet::nic {
 namespace {

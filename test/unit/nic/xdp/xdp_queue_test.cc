@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "uet/nic/xdp_device.h"
+#include "nic/xdp_device.h"
 
 namespace {
 

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The XDP program of an interface, which all our processes share: the first process attaches it,
+// each one holds a reference, and the kernel frees it when the last one exits, killed or not. Uses
+// sockets only by their descriptors.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "nic/interface.h"
+#include "nic/socket.h"
+#include "uet/base/address.h"
+#include "uet/base/result.h"
+
+namespace uet::nic {
+
+class XdpProgram {
+ public:
+  // Attaches the program to the interface, or shares the one that is attached. `generic`: behind
+  // the driver instead of in it, which is the fallback if the driver has no XDP; a program that is
+  // attached already stays where it is. Errors: NotSupported (no right, or the kernel refuses),
+  // AddressInUse (another program is attached); `message` says why and what to do.
+  static Result<XdpProgram> open(const Interface& interface, bool generic, std::string& message);
+
+  // Puts `socket`, of AF_XDP and not bound yet, into the entry of `queue`: the caller has the queue
+  // until that socket is closed, which process exit does at once. Meanwhile the kernel receives its
+  // packets. False, with errno; EEXIST: a living process has the queue.
+  bool claim_queue(std::uint32_t queue, int socket);
+
+  // From now on frames to `self` of IP protocol `protocol` that arrive in `queue` go to the socket,
+  // which is bound to that queue, until the socket is closed. It replaces the socket that has
+  // claimed the queue. False, with errno.
+  bool give_queue(std::uint32_t queue, int socket, const FepAddress& self, std::uint8_t protocol);
+
+  bool generic() const { return generic_; }
+  // The loaded program, for tests (BPF_PROG_TEST_RUN).
+  int program_fd() const { return program_.get(); }
+
+  // Loads it without attaching it anywhere. Returns 0 or errno.
+  static int load(XdpProgram& program);
+
+ private:
+  bool join(const Interface& interface, std::uint32_t program_id);
+  bool find_map(std::uint32_t id);
+  int attach(const Interface& interface, bool generic);
+
+  FileDescriptor program_;
+  FileDescriptor endpoints_;
+  FileDescriptor sockets_;
+  FileDescriptor link_;
+  bool generic_ = false;
+};
+
+}  // namespace uet::nic

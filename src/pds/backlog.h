@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The messages of a PDC that have packets to make, in order (PDS-8), and the data that they
+// announce to the receiver's credit (CMS-200). Must not know packets that have left.
+#pragma once
+
+#include <cstdint>
+
+#include "pds/pdc_core.h"
+#include "uet/base/intrusive_list.h"
+#include "uet/base/time.h"
+#include "uet/pds/api.h"
+
+namespace uet::pds {
+
+class Backlog {
+ public:
+  bool empty() const { return messages_.empty(); }
+  // The message that makes the next packet. The backlog must not be empty.
+  Message& front() { return messages_.front(); }
+  // A long message waits, or is being sent.
+  bool carries_long() {
+    return !messages_.empty() && (messages_.front().is_long || messages_.back().is_long);
+  }
+
+  // Appends the message and announces its data. `message` stays the caller's and must outlive its
+  // place here.
+  void push(PdcCore& core, Message& message, Time now);
+  // Takes out the message whose last packet was made. Its announcement stays: see sent().
+  void remove(Message& message) { messages_.remove(message); }
+  Message& pop_front() { return messages_.pop_front(); }
+  // A packet of the message has left. `last`: the message makes no further packet.
+  void sent(PdcCore& core, Message& message, std::uint32_t nominal_bytes, bool last);
+  // Withdraws the announcement of a message that is in no backlog any more.
+  void forget(PdcCore& core, Message& message) { announce(core, message, 0); }
+  // The application waits for the answers to all messages.
+  void expect_prompt_acks() {
+    for (Message& message : messages_) message.awaited = true;
+  }
+
+ private:
+  static void announce(PdcCore& core, Message& message, std::uint64_t bytes);
+
+  IntrusiveList<Message, BacklogTag> messages_;
+};
+
+}  // namespace uet::pds

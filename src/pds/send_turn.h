@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// One turn of a PDC as a source: it sends lost packets and new ones, as many as the budget, the
+// windows of the peer and of the congestion context, and the packet pool allow. Exists during the
+// turn, at the time `now`.
+#pragma once
+
+#include <cstdint>
+
+#include "pds/send_side.h"
+#include "uet/base/time.h"
+#include "uet/base/types.h"
+#include "uet/pds/api.h"
+
+namespace uet::pds {
+
+class SendTurn {
+ public:
+  // Counts down `budget`, the packets that may leave. `side` outlives it.
+  SendTurn(SendSide& side, std::uint32_t& budget, Time now)
+      : side_(side), core_(side.core()), budget_(budget), now_(now) {}
+
+  // False if the budget does not suffice.
+  [[nodiscard]] bool send();
+
+ private:
+  Environment& env() const { return core_.env(); }
+  SharedCcc& ccc() const { return core_.ccc(); }
+
+  bool send_new();
+  bool may_make_packet();
+  bool send_next_packet();
+  enum class Resends : std::uint8_t { All, NotRefused, Refused };
+  enum class Resent : std::uint8_t { All, Some, NoBudget };
+  Resent resend(Resends which);
+  bool may_resend_data(bool oldest);
+  void wait_for_ccc();
+  bool shares_ack(const Message& message, Psn psn) const;
+  bool wants_ack(bool tail, std::uint32_t nominal_bytes) const;
+
+  SendSide& side_;
+  PdcCore& core_;
+  std::uint32_t& budget_;
+  const Time now_;
+};
+
+}  // namespace uet::pds

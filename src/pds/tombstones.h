@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// PDCs that have ended, remembered for a while (PDS-175): late packets neither open a PDC again nor
+// stay unanswered, and the id of the PDC is not given out again meanwhile (PDS-31). A ring of fixed
+// size: the newest tombstone replaces the oldest one. Decides nothing about packets.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "base/zeroed_array.h"
+#include "pds/id_index.h"
+#include "pds/quota.h"
+#include "uet/base/address.h"
+#include "uet/base/check.h"
+#include "uet/base/time.h"
+#include "uet/base/types.h"
+
+namespace uet::pds {
+
+// The peer's name for a PDC: its FEP and the id that the PDC has there (PDS-24).
+struct PeerKey {
+  FepAddress address;
+  PdcId spdcid;
+  friend bool operator==(const PeerKey&, const PeerKey&) = default;
+};
+
+struct Tombstone {
+  PdcId id;
+  PeerKey peer;
+  Role role = Role::Target;
+  Psn start_psn{};
+  Psn close_psn{};
+  Time until{};  // the last moment of its validity
+};
+
+class Tombstones {
+ public:
+  // Remembers up to `count` PDCs, 65,534 at most.
+  explicit Tombstones(std::size_t count) : ring_(count) {}
+
+  // Remembers one more. Returns the tombstone that it replaces, if there is one. The id must have
+  // no tombstone yet.
+  std::optional<Tombstone> add(const Tombstone& tombstone) {
+    UET_ASSERT(!holds(tombstone.id));
+    Tombstone& place = ring_[next_];
+    std::optional<Tombstone> replaced;
+    if (number_of_id_[place.id] == next_) {
+      replaced = place;
+      number_of_id_.remove(place.id);
+    }
+    place = tombstone;
+    number_of_id_.set(tombstone.id, static_cast<std::uint16_t>(next_));
+    next_ = (next_ + 1) % ring_.size();
+    return replaced;
+  }
+  // The id is still in use by a tombstone, whether that is valid or not.
+  bool holds(PdcId id) const { return number_of_id_.has(id); }
+  // The tombstone of the id, valid or not; nullptr if there is none.
+  const Tombstone* at(PdcId id) const { return holds(id) ? &ring_[number_of_id_[id]] : nullptr; }
+  // The tombstone of the id if it is valid at `now`, else nullptr.
+  const Tombstone* find(PdcId id, Time now) const {
+    const Tombstone* tombstone = at(id);
+    return tombstone != nullptr && tombstone->until >= now ? tombstone : nullptr;
+  }
+
+ private:
+  ZeroedArray<Tombstone> ring_;
+  IdIndex number_of_id_;
+  std::size_t next_ = 0;  // the place that the next one takes
+};
+
+}  // namespace uet::pds

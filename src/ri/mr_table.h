@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Memory key -> registered memory, its rights and bounds (SES section 11).
+//
+// Keys chosen by the provider (bit 48 set) and keys chosen by the application are two name spaces
+// (SES-133). Peers cannot guess a provider-chosen key, and it is not given out again before 2^48
+// others were (SES-141).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <unordered_map>
+
+#include "ri/key_sequence.h"
+#include "uet/base/device_memory.h"
+#include "uet/base/result.h"
+#include "uet/base/types.h"
+
+namespace uet::ri {
+
+enum Access : std::uint8_t { kRemoteRead = 1, kRemoteWrite = 2 };
+
+// Hears of the remote operations on a region that have been executed.
+class AccessObserver {
+ public:
+  virtual ~AccessObserver() = default;
+  // `access`: kRemoteRead if the operation brought bytes of the region to the peer, kRemoteWrite if
+  // it may have changed some; `length`: of the operation, in bytes.
+  virtual void accessed(std::uint8_t access, std::uint64_t length) noexcept = 0;
+};
+
+struct MemoryRegion {
+  std::byte* base = nullptr;  // nullptr with length 2^64-1: all memory, offset = address
+  std::uint64_t length = 0;
+  std::uint64_t virtual_base = 0;   // subtracted from the wire's offset (FI_MR_VIRT_ADDR, SES-136)
+  std::uint8_t access = 0;          // Access bits that the peer may use
+  std::optional<JobId> job;         // only requests of this job (SES-17)
+  std::optional<ResourceIndex> ri;  // only through this context (SES-135)
+  std::uint16_t ri_count = 1;       // and as many minus 1 that follow it
+  bool enabled = true;              // false: no peer may access it yet (SES-134)
+  AccessObserver* observer = nullptr;
+  DeviceMemory* device = nullptr;  // not nullptr: `base` is not for the CPU
+};
+
+// BadJob is answered with BAD_MKEY like BadKey, so that a key of another job does not show
+// (SES-119).
+enum class MrVerdict : std::uint8_t { Ok, BadKey, BadJob, NoRight, OutOfBounds };
+
+struct MrAccess {
+  MrVerdict verdict = MrVerdict::BadKey;
+  std::byte* address = nullptr;  // where offset + 0 lies, when Ok
+  AccessObserver* observer = nullptr;
+  DeviceMemory* device = nullptr;  // whose address it is, if not the CPU's
+
+  // Copies bytes to or from where they lie behind `address`; `host` as for uet::place.
+  void place(HostCopy* host, std::uint64_t offset, std::span<const std::byte> bytes) const {
+    uet::place(device, host, address + offset, bytes);
+  }
+  void fetch(std::span<std::byte> bytes, std::uint64_t offset) const {
+    uet::fetch(device, bytes, address + offset);
+  }
+  // The operation that this access was for has been executed.
+  void executed(std::uint8_t access, std::uint64_t length) const {
+    if (observer != nullptr) observer->accessed(access, length);
+  }
+};
+
+class MrTable {
+ public:
+  // `secret`: what makes keys of the provider's choice differ from those of other tables.
+  MrTable(std::size_t capacity, const KeySecret& secret);
+  // Registers under a key of the provider's choice / of the application's choice (KeyInUse when
+  // taken, also by an OPTIMIZED one of the same index). NoMemory beyond capacity; Invalid for an
+  // application key with reserved bits (SES-132).
+  Result<Rkey> add(const MemoryRegion& region);
+  Result<void> add_with_key(const MemoryRegion& region, Rkey key);
+  Result<void> remove(Rkey key);  // the key answers BadKey at once (SES-140)
+  // The context `from` gets the index `to`, or ends: then its regions have no rights any more, and
+  // the next context with that index does not inherit them (SES-134).
+  void move_context(ResourceIndex from, std::optional<ResourceIndex> to);
+  // The region under this key, to restrict or enable it; nullptr if there is none.
+  MemoryRegion* find(Rkey key);
+  // The whole OPTIMIZED key of which a small header carries the low 12 bits: with IDEMPOTENT_SAFE
+  // if it was registered so (WIRE 4.3).
+  Rkey optimized_key(std::uint16_t index) const;
+  // Checks in the order of SES-115 steps 12a to 12e; `offset` comes from the wire (SES-118).
+  MrAccess check(Rkey key, JobId job, ResourceIndex ri, std::uint8_t access, std::uint64_t offset,
+                 std::uint64_t length) const;
+  std::size_t size() const { return regions_.size(); }
+
+ private:
+  const MemoryRegion* look_up(Rkey key) const;
+
+  std::size_t capacity_;
+  KeySequence keys_;
+  std::unordered_map<std::uint64_t, MemoryRegion> regions_;
+  // The latest look-up: packets of one message name one key.
+  mutable std::uint64_t last_key_ = 0;
+  mutable const MemoryRegion* last_ = nullptr;
+};
+
+}  // namespace uet::ri

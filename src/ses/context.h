@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// One libfabric endpoint inside the FEP: a resource index with its queues.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ri/ri_table.h"
+#include "ses/match.h"
+#include "ses/message.h"
+#include "uet/base/intrusive_list.h"
+#include "uet/ses/api.h"
+
+namespace uet::ses {
+
+struct HoldingTag;
+struct DisabledTag;
+
+// The generation of a resource index: requests must name it (SES-115 steps 8 and 9).
+struct Generation {
+  RiGeneration value;
+  bool enabled = true;  // false: a message was refused, nothing may overtake it (SES-52)
+};
+
+class Context : public ListNode<HoldingTag>, public ListNode<DisabledTag> {
+ public:
+  Context(const ContextConfig& with, CompletionSink& to)
+      : config(with),
+        sink(to),
+        generation{with.generation},
+        own_receives(with.rx_size, with.directed_receive, false, to),
+        receives(with.shared != nullptr ? *with.shared : own_receives) {}
+
+  ri::RiKey key() const {
+    return {config.relative, config.job, config.pid_on_fep, config.resource_index};
+  }
+
+  ContextConfig config;
+  CompletionSink& sink;
+  bool enabled = false;
+  Generation generation;
+  bool closing = false;                                   // its operations end without completions
+  IntrusiveList<TxMessage, OutstandingTag> transmitting;  // in order of posting
+  std::size_t transmitting_count = 0;
+  std::size_t refused_count = 0;           // those of them that were refused and are tried again
+  IntrusiveList<TxMessage, HeldTag> held;  // those of them that wait for a fence, in order
+  std::size_t unexpected_bytes = 0;        // memory its unexpected messages hold
+  std::size_t parked_count = 0;            // sends to it that were put off (SES-66)
+  ReceiveQueue own_receives;
+  ReceiveQueue& receives;  // where its messages find receives and wait for them
+};
+
+// Where PDS takes it. Of a message that has a context.
+inline pds::Destination destination_of(const TxMessage& message) {
+  return {message.to, message.header.job_id, message.mode, message.context->config.traffic_class};
+}
+
+}  // namespace uet::ses

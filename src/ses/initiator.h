@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Operations -> messages -> packets, and their answers -> completions. Starts each operation, wires
+// the objects that know its cases, and ends it; knows no PSN, window or timer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "ses/context.h"
+#include "ses/counters.h"
+#include "ses/deferred_sends.h"
+#include "ses/fences.h"
+#include "ses/generations.h"
+#include "ses/long_send_forms.h"
+#include "ses/message.h"
+#include "ses/operation_table.h"
+#include "ses/parameters.h"
+#include "ses/pulls.h"
+#include "ses/reads.h"
+#include "ses/rendezvous_source.h"
+#include "ses/request_packets.h"
+#include "ses/retries.h"
+#include "ses/watches.h"
+#include "uet/base/intrusive_list.h"
+#include "uet/base/result.h"
+#include "uet/base/time.h"
+#include "uet/pds/api.h"
+#include "uet/ses/api.h"
+
+namespace uet::ses {
+
+class Initiator {
+ public:
+  // Messages of more packets are long: they leave a PDC to shorter ones (PDS-9).
+  static constexpr std::uint64_t kShortPackets = 8;
+
+  // The referenced objects outlive this one.
+  Initiator(const Parameters& parameters, PieceStore& pieces, Counters& counters);
+  ~Initiator();
+  void attach(pds::Delivery& delivery);
+
+  // As in ses.h.
+  Result<void> send(Context& context, const SendOp& op, Time now);
+  // `kind`: Write or Read.
+  Result<void> rma(Context& context, const RmaOp& op, Kind kind, Time now);
+  Result<void> atomic(Context& context, const AtomicOp& op, Time now);
+  // As in ses.h; false if there is no such operation.
+  bool cancel(Context& context, const void* operation, Time now);
+  // As in ses.h.
+  void hurry(Context& context);
+  // Ends all its operations without completions; see ses.h.
+  void close_context(Context& context, Time now);
+  std::size_t max_inject_bytes() const;
+  std::size_t max_atomic_bytes() const { return payload_mtu_; }
+
+  // The calls of PDS (pds::Client) that concern operations.
+  pds::PacketPlan next_packet(TxMessage& message, Packet& packet, pds::PreparedPacket& prepared) {
+    forms_.choose_again(message);
+    return packets_.next(message, packet, prepared);
+  }
+  pds::Verdict rx_rsp(TxMessage& message, std::uint32_t tag, const pds::ResponseView& response,
+                      Time now);
+  void pds_error(TxMessage& message, std::uint32_t tag, pds::PdsError error, Time now);
+  void message_failed(TxMessage& message, pds::PdsError error, Time now);
+  void pdc_closed(PdcId pdc, std::optional<pds::PdsError> error, Time now);
+  // Return data: a request packet in the return direction (SES-83).
+  pds::Response rx_data(const pds::RequestView& request, Time now);
+
+  // The sends of this FEP that their targets may read; finish_if_done() follows each change of one.
+  RendezvousSource& readable() { return rendezvous_; }
+  // Ends the operation if nothing more is to come of it.
+  void finish_if_done(TxMessage& message);
+  // DEFERRABLE_RTR: the FEP `source` has a receive now for a message that it had put off.
+  wire::ReturnCode restart(const wire::SesRequest& request, const FepAddress& source, Time now);
+  // The requests of this FEP to the senders of messages to it: reads and restarts.
+  Pulls& pulls() { return pulls_; }
+
+  // As in ses.h.
+  void progress(Time now);
+  // There is something that progress() is for.
+  bool waits() const {
+    return fences_.waits() || rendezvous_.waits() || reads_.waits() || deferred_.waits();
+  }
+  Time next_deadline();
+
+  // Nothing in progress.
+  bool idle() const { return operations_.empty(); }
+
+ private:
+  // ---- start
+  TxMessage* open(Context& context, const TxOp& op, Kind kind);
+  Result<void> submit(TxMessage& message, const TxOp& op, Time now);
+  Result<void> start(TxMessage& message, Time now);
+  bool is_crowded(const Context& context) const;
+
+  // ---- answers
+  void on_answer(TxMessage& message, const wire::SesResponseHeader& header, Time now);
+
+  // ---- end
+  bool withdraw(TxMessage& message);
+  void abandon(TxMessage& message, Time now);
+  bool send_error(TxMessage& message, Time now);
+  void all_answered(TxMessage& message, Time now);
+  void finish(TxMessage& message, Status status);
+  void release(TxMessage& message);
+
+  const std::uint32_t payload_mtu_;
+  const bool uses_rudi_;
+  const bool short_headers_;
+  PieceStore& pieces_;
+  Counters& counters_;
+  pds::Delivery* delivery_ = nullptr;
+  OperationTable operations_;
+  Generations generations_;
+  Watches watches_;
+  Reads reads_;
+  RendezvousSource rendezvous_;
+  DeferredSends deferred_;
+  LongSendForms forms_;
+  Fences fences_;
+  Retries retries_;
+  Pulls pulls_;
+  RequestPackets packets_;
+  IntrusiveList<TxMessage, OutstandingTag> orphans_;  // of closed contexts, still with PDS
+};
+
+}  // namespace uet::ses

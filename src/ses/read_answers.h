@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The data that answer reads and fetching atomics: in the ACK of the request if they fit there,
+// else in a packet of the return direction (SES-83). Decides how many of those may be on their way.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/shares.h"
+#include "ses/message.h"
+#include "ses/parameters.h"
+#include "ses/return_code.h"
+#include "uet/base/intrusive_list.h"
+#include "uet/base/packet.h"
+#include "uet/base/slab.h"
+#include "uet/base/time.h"
+#include "uet/pds/api.h"
+
+namespace uet::ses {
+
+class ReadAnswers {
+ public:
+  ReadAnswers(const Parameters& parameters, PieceStore& pieces);
+  void attach(pds::Delivery& delivery) { delivery_ = &delivery; }
+
+  // Allocates memory for the data of a request; the caller fills it before it calls PDS again, and
+  // answers with `response`: with the data in it (PDS-194), or without. nullptr: no memory now; the
+  // call has changed nothing.
+  std::byte* open(const pds::RequestView& view, const wire::SesRequest& request,
+                  const ReadPiece& asked, pds::Response& response, Time now);
+  // Answers out of the memory of a message that this FEP sends; it must stay valid until done().
+  // The bytes are copied if they lie in more than two parts. False: no memory now.
+  bool answer_from(TxMessage& source, const pds::RequestView& view, const wire::SesRequest& request,
+                   const ReadPiece& asked, Time now);
+
+  // As pds::Client::next_packet.
+  static pds::PacketPlan next_packet(ReadAnswer& answer, Packet& packet,
+                                     pds::PreparedPacket& prepared);
+  // PDS needs the answer no longer. The message whose memory it pointed to, or nullptr.
+  TxMessage* done(ReadAnswer& answer);
+
+  // An answer on its way; nullptr: none.
+  ReadAnswer* any() { return answering_.empty() ? nullptr : &answering_.front(); }
+  bool idle() const { return answers_.in_use() == 0; }
+
+ private:
+  ReadAnswer* take(const pds::RequestView& view);
+  bool send(ReadAnswer& answer, const pds::RequestView& view, const wire::SesRequest& request,
+            const ReadPiece& asked, Time now);
+
+  PieceStore& pieces_;
+  pds::Delivery* delivery_ = nullptr;
+  Slab<ReadAnswer> answers_;
+  Shares shares_;
+  IntrusiveList<ReadAnswer, AnsweringTag> answering_;
+};
+
+}  // namespace uet::ses

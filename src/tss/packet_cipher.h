@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// AES-256-GCM under one key (TSS-1): seals and opens the bytes behind the security header. The
+// OpenSSL context is kept, so that sealing and opening allocate nothing. Knows no header.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "tss/clear_fields.h"
+#include "tss/secret.h"
+#include "uet/base/packet.h"
+
+struct evp_cipher_ctx_st;  // OpenSSL's EVP_CIPHER_CTX
+
+namespace uet::tss {
+
+class PacketCipher {
+ public:
+  PacketCipher() = default;  // without a key
+  bool has_key() const { return keyed_; }
+  // The first key allocates the context, a later one replaces the key in place. False if OpenSSL
+  // has no memory; the cipher then has no key.
+  bool set_key(const Key& key);
+  // Zeroes the key schedule and frees the context.
+  void forget();
+
+  // Encrypts `pieces`, in order, to `out`, and writes the ICV behind them. `out` has space for the
+  // bytes of all pieces and kIcvBytes, and overlaps no piece. No IV may come twice under one key
+  // (TSS-32): the caller sees to that. False if OpenSSL fails; `out` is then zeroed.
+  bool seal(const Iv& iv, std::span<const std::byte> aad, std::span<const Slice> pieces,
+            std::span<std::byte> out);
+  // Decrypts `sealed`, whose last kIcvBytes are the ICV, to `out`, which has space for the bytes in
+  // front of the ICV. False if `sealed` is too short or the ICV does not match; `out` is then
+  // zeroed, so that no byte of an unverified packet remains (TSS-40). OpenSSL compares the ICV in
+  // constant time (TSS-45).
+  bool open(const Iv& iv, std::span<const std::byte> aad, std::span<const std::byte> sealed,
+            std::span<std::byte> out);
+
+ private:
+  struct Free {
+    void operator()(evp_cipher_ctx_st* context) const;
+  };
+  bool begin(const Iv& iv, std::span<const std::byte> aad, bool encrypt);
+  bool update(std::span<const std::byte> in, std::byte* out);
+
+  std::unique_ptr<evp_cipher_ctx_st, Free> context_;
+  bool keyed_ = false;
+};
+
+}  // namespace uet::tss
