@@ -79,7 +79,7 @@ std::uint64_t AckIntake::answer_named(const wire::AckHeader& ack, std::span<cons
   return acknowledge(ack.ack_psn(), ResponseView{ack.next_hdr, ses, ack.ack_psn()});
 }
 
-// What the answer to this packet says of the round trip, of its path, and of the time that answers
+// The answer to this packet tells the round trip, the state of its path, and the time that answers
 // take.
 void AckIntake::learn_times(const wire::AckHeader& ack, const TxRecord& record, Time arrived,
                             cms::AckFeedback& feedback) {

@@ -19,12 +19,14 @@ bool uses_half_window(Psn psn, Psn reported_cack, std::int32_t range) {
 // Counts the packet; true if an ACK is due because of the packet itself, or of the count.
 bool AckScheduler::is_due(const Parameters& parameters, const PacketMeta& packet,
                           const Arrival& arrival, const Window& window) {
-  counted_bytes_ += std::max(arrival.payload_bytes, parameters.ack_gen_min_packet_add_bytes);
+  const std::uint32_t counted =
+      counted_bytes_ + std::max(arrival.payload_bytes, parameters.ack_gen_min_packet_add_bytes);
+  counted_bytes_ = counted & 0x7FFF'FFFFU;
   return packet.ar || packet.retx || arrival.syn || arrival.control ||  // PDS-93, 94, 96
          arrival.predecessor_missing ||                                 // PDS-230
          (packet.ce && parameters.ack_on_ecn) ||                        // PDS-99
          uses_half_window(packet.psn, reported_cack_, window.range) ||  // PDS-219
-         counted_bytes_ >= parameters.ack_gen_trigger_bytes;            // PDS-97
+         counted >= parameters.ack_gen_trigger_bytes;                   // PDS-97
 }
 
 // PDS-98. Remembers a packet that requests an ACK above a gap.

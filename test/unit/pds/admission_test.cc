@@ -48,7 +48,7 @@ class AdmissionTest : public OwnPdcs {
     request.view.next_hdr = NextHdr::RequestStd;
     request.view.bytes = bytes;
     pdc.on_request(request, now);
-    EXPECT_GT(pdc.waits_for_clear(now + seconds(1)), Duration{});
+    EXPECT_GT(pdc.receive_side().waits_for_clear(now + seconds(1)), Duration{});
   }
 
   std::optional<Admission> admission;
@@ -165,7 +165,7 @@ TEST_F(AdmissionTest, Pds113_HostThatHoldsLessKeepsItsPdc) {
   store_response(greedy);
   store_response(greedy, 334);
   now += seconds(31);
-  greedy.on_clear_command(Psn{333}, now);
+  greedy.receive_side().on_clear_command(Psn{333}, now);
   store_response(greedy, 335);
   admission->end_uncleared(greedy.host(), now);
   EXPECT_FALSE(small.finished());

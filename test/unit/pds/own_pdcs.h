@@ -31,7 +31,7 @@ class OwnPdcs : public Bench {
   // A PDC that was opened here, as if its peer had answered it, opened at `now`.
   Pdc& initiator(std::uint8_t host = 2) {
     Pdc& pdc = add(Role::Initiator, PdcId{}, host, lender->ccc());
-    pdc.learn_peer(next_peer_id());
+    pdc.send_side().learn_peer(next_peer_id(), now);
     return pdc;
   }
   // A PDC that was opened by a host which has not proved itself.

@@ -16,7 +16,7 @@ class WindowWaitTest : public Bench {
   WindowWait wait_;
 };
 
-TEST_F(WindowWaitTest, Cms95_CountsTheTimeAtThePeersWindow) {
+TEST_F(WindowWaitTest, CountsTheTimeAtThePeersWindow) {
   wait_.begin_for_peer(now);
   wait_.begin_for_peer(now + microseconds(30));  // it waits already
   wait_.data_left(core_, now + microseconds(50));
@@ -26,7 +26,7 @@ TEST_F(WindowWaitTest, Cms95_CountsTheTimeAtThePeersWindow) {
   EXPECT_EQ(counters().blocked_by_window_ns, 0U);
 }
 
-TEST_F(WindowWaitTest, Cms95_CountsTheTimeAtTheCongestionWindow) {
+TEST_F(WindowWaitTest, CountsTheTimeAtTheCongestionWindow) {
   wait_.begin_for_ccc(core_, now);
   wait_.begin_for_ccc(core_, now + microseconds(30));
   EXPECT_TRUE(in_line());
