@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Prints the UET packets of a capture (pcap or pcapng) in words, one line each. libpcap reads the
-// file; the module wire decodes the headers and chooses the words.
+// Prints the UET packets of a capture (pcap or pcapng) in words, one line each, with the comment
+// that the capture has for the packet. libpcap reads the packets; the module wire decodes the
+// headers and chooses the words.
 //
 // Use: uet_dissect FILE [--count N] [--protocol N]
 
@@ -19,6 +20,7 @@
 #include <string>
 #include <string_view>
 
+#include "pcapng_comments.h"
 #include "uet/base/address.h"
 #include "wire/dissect.h"
 #include "wire/frame.h"
@@ -82,8 +84,22 @@ bool read_frame(Bytes frame, bool ethernet, NativeForm& form, uet::wire::ParsedF
   return verdict == FrameVerdict::Ok;
 }
 
+// One line for the packet; `comment` follows in brackets unless it is empty.
+void print_packet(std::uint64_t number, double time_us, const uet::wire::ParsedFrame& parsed,
+                  bool native, const std::string& comment) {
+  const uet::wire::FrameFields& fields = parsed.fields;
+  const std::string to = native ? "native" : std::to_string(fields.port);
+  std::printf("%4llu %10.0f us  %s:%u > %s:%s  %s", static_cast<unsigned long long>(number),
+              time_us, address_text(fields.source).c_str(), fields.entropy,
+              address_text(fields.destination).c_str(), to.c_str(),
+              uet::wire::dissect(parsed.packet, parsed.missing).c_str());
+  if (!comment.empty()) std::printf("  [%s]", comment.c_str());
+  std::printf("\n");
+}
+
 // Prints up to `count` UET packets; returns how many frames of other kinds were passed over.
-std::uint64_t print_packets(pcap_t* capture, std::uint64_t count, std::uint8_t protocol) {
+std::uint64_t print_packets(pcap_t* capture, uet::PcapngComments& comments, std::uint64_t count,
+                            std::uint8_t protocol) {
   NativeForm form{.protocol = protocol};
   const bool ethernet = pcap_datalink(capture) == DLT_EN10MB;
   std::uint64_t frame_number = 0;
@@ -94,6 +110,7 @@ std::uint64_t print_packets(pcap_t* capture, std::uint64_t count, std::uint8_t p
   const u_char* data = nullptr;
   while (printed < count && pcap_next_ex(capture, &header, &data) == 1) {
     ++frame_number;
+    const std::string comment = comments.next();
     const double now_us =
         static_cast<double>(header->ts.tv_sec) * 1e6 + static_cast<double>(header->ts.tv_usec);
     if (!start_us) start_us = now_us;
@@ -104,13 +121,7 @@ std::uint64_t print_packets(pcap_t* capture, std::uint64_t count, std::uint8_t p
       ++others;
       continue;
     }
-    const uet::wire::FrameFields& fields = parsed.fields;
-    const std::string to = native ? "native" : std::to_string(fields.port);
-    std::printf("%4llu %10.0f us  %s:%u > %s:%s  %s\n",
-                static_cast<unsigned long long>(frame_number), now_us - *start_us,
-                address_text(fields.source).c_str(), fields.entropy,
-                address_text(fields.destination).c_str(), to.c_str(),
-                uet::wire::dissect(parsed.packet, parsed.missing).c_str());
+    print_packet(frame_number, now_us - *start_us, parsed, native, comment);
     ++printed;
   }
   return others;
@@ -122,7 +133,7 @@ int usage() {
       "Prints the UET packets of a pcap or pcapng capture, at most N of them. --protocol: the IP\n"
       "protocol number of the native form, 253 if it is not given. \"missing\": bytes of payload "
       "that\n"
-      "a switch or the capture has cut off.\n",
+      "a switch or the capture has cut off. [...]: the comment of the packet in the capture.\n",
       stderr);
   return EXIT_FAILURE;
 }
@@ -164,8 +175,9 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "uet_dissect: link type %d is neither Ethernet nor raw IP\n", link_type);
     return EXIT_FAILURE;
   }
+  uet::PcapngComments comments(file);
   const std::uint64_t others =
-      print_packets(capture.get(), count, static_cast<std::uint8_t>(protocol));
+      print_packets(capture.get(), comments, count, static_cast<std::uint8_t>(protocol));
   if (others > 0)
     std::printf("(%llu frames that are not UET)\n", static_cast<unsigned long long>(others));
   return EXIT_SUCCESS;
