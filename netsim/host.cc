@@ -42,7 +42,7 @@ Host::Host(Network& network, std::uint32_t number, const fep::Config& fep, Deliv
            std::uint64_t memory_bytes)
     : network_(network), number_(number), mode_(mode) {
   caps_.ip_mtu = fep.ses.payload_mtu + 148;
-  caps_.link_rate_bps = network.port_of_host(number).link.rate_bps;
+  caps_.link_rate_bps = network.fabric().port_of_host(number).link.rate_bps;
   caps_.receive_credit_bytes = network.config().receive_pool_bytes;
   caps_.per_packet_entropy = true;
   caps_.ecn = true;
@@ -136,7 +136,7 @@ void Host::drain_next() {
   const NetworkConfig& config = network_.config();
   const bool slow = network_.now() - network_.begin() < config.drain_until;
   const std::uint64_t rate =
-      slow ? config.drain_rate_bps : network_.port_of_host(number_).link.rate_bps;
+      slow ? config.drain_rate_bps : network_.fabric().port_of_host(number_).link.rate_bps;
   network_.drain_at(number_, network_.now() + serialization(unread_.front()->wire_bytes, rate));
 }
 
@@ -188,7 +188,7 @@ void Host::schedule() {
 }
 
 bool Host::has_room() const {
-  return network_.port_of_host(number_).waiting(TrafficClass::Data) < kStagedPackets;
+  return network_.fabric().port_of_host(number_).waiting(TrafficClass::Data) < kStagedPackets;
 }
 
 std::size_t Host::rx_burst(std::span<RxPacket> out, Time) {

@@ -91,7 +91,7 @@ void take_queue(QueueResult& queue, const PortCounters& counters) {
 
 void count_ports(const Network& network, Results& results) {
   double bytes = 0, control = 0;
-  for (const Port& port : network.ports()) {
+  for (const Port& port : network.fabric().ports()) {
     const PortCounters& counters = port.counters;
     results.trims += counters.trims;
     results.marks += counters.marks;
@@ -104,7 +104,7 @@ void count_ports(const Network& network, Results& results) {
     take_queue(port.link.last_hop ? results.last_hop_queue : results.switch_queue, counters);
   }
   results.control_share = bytes > 0 ? control / bytes : 0;
-  results.unroutable = network.unroutable();
+  results.unroutable = network.fabric().unroutable();
 }
 
 void count_hosts(const Network& network, Results& results) {
@@ -154,7 +154,7 @@ Results results_of(const Network& network, double wall_s, std::uint64_t idle_mem
   results.dead_share = network.meter().dead_share();
   count_ports(network, results);
   count_hosts(network, results);
-  results.spoilt = network.spoilt();
+  results.spoilt = network.fabric().spoilt();
   results.events = network.events();
   results.simulated_us = network.simulated_us();
   results.wall_s = wall_s;

@@ -25,7 +25,7 @@ void Trace::sample(const Network& network) {
     });
   }
   std::uint64_t last_hop = 0, inside = 0;
-  for (const Port& port : network.ports()) {
+  for (const Port& port : network.fabric().ports()) {
     if (port.link.from_host) continue;
     std::uint64_t& longest = port.link.last_hop ? last_hop : inside;
     longest = std::max<std::uint64_t>(longest, port.waiting_bytes(TrafficClass::Data));

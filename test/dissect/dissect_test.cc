@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "nic/middleware.h"
 #include "pcapng_comments.h"
-#include "uet/nic/middleware.h"
 #include "unit/nic/nic_testing.h"
 
 namespace uet::nic {

@@ -19,7 +19,6 @@ using testing::SizeIs;
 // few questions about them. To be emptied.
 const LargeClasses kLargeClasses = {
     {"uet::cms::Counters", {2, 38}},
-    {"uet::netsim::Network", {48, 24}},
     {"uet::ses::TxMessage", {7, 47}},
 };
 

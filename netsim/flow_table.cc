@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "netsim/flow_table.h"
+
+#include <algorithm>
+
+namespace uet::netsim {
+
+FlowTable::FlowTable(const Traffic& traffic) : traffic_(traffic), records_(traffic.flows.size()) {
+  std::uint32_t last_trigger = 0;
+  for (const Trigger& trigger : traffic.triggers) last_trigger = std::max(last_trigger, trigger.id);
+  triggers_.resize(last_trigger + 1);
+  for (const Trigger& trigger : traffic.triggers) triggers_[trigger.id].trigger = trigger;
+  for (std::uint32_t i = 0; i < traffic.flows.size(); ++i) {
+    const Flow& flow = traffic.flows[i];
+    if (flow.trigger != 0) triggers_[flow.trigger].flows.push_back(i);
+  }
+}
+
+bool FlowTable::start(std::uint32_t flow, Picoseconds now) {
+  FlowRecord& record = records_[flow];
+  if (record.started != kPsNever) return false;
+  record.started = now;
+  return true;
+}
+
+const std::vector<std::uint32_t>& FlowTable::finish(std::uint32_t flow, bool good, Picoseconds now,
+                                                    const Complain& complain) {
+  if (flow >= records_.size() || records_[flow].started == kPsNever) {
+    complain("something completed that was never posted");
+    return none_;
+  }
+  FlowRecord& record = records_[flow];
+  if (record.finished != kPsNever) {
+    complain("flow " + std::to_string(flow) + " completed twice");
+    return none_;
+  }
+  record.finished = now;
+  record.good = good;
+  ++finished_;
+  if (!good) complain("flow " + std::to_string(flow) + " ended with an error");
+  const std::uint32_t trigger = traffic_.flows[flow].done_trigger;
+  return trigger != 0 ? fire(trigger) : none_;
+}
+
+const std::vector<std::uint32_t>& FlowTable::fire(std::uint32_t id) {
+  TriggerState& state = triggers_[id];
+  ++state.told;
+  const bool now = state.trigger.repeats || state.told == state.trigger.count;
+  return now ? state.flows : none_;
+}
+
+}  // namespace uet::netsim

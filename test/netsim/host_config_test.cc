@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "netsim/host_config.h"
+
+#include <gtest/gtest.h>
+
+namespace uet::netsim {
+namespace {
+
+constexpr std::uint64_t kRate = 100'000'000'000;
+
+TEST(HostConfig, PdcsSufficeForPeersThatHaveNotAnswered) {
+  const fep::Config idle = host_config({}, 0, kRate, {});
+  const fep::Config busy = host_config({}, 0, kRate, {.destinations = 3, .sources = 4});
+  const std::size_t each = idle.pds.pdcs_per_destination;
+  EXPECT_EQ(busy.pds.pdc_count - idle.pds.pdc_count, 2 * 7 * each);
+  EXPECT_EQ(busy.ses.contexts, 4U);
+}
+
+TEST(HostConfig, LinkRateIsThatOfTheHost) {
+  NetworkConfig network;
+  EXPECT_EQ(host_config(network, 0, kRate, {}).cms.link_rate_bps, kRate);
+  network.remote_rate_bps = kRate / 4;
+  EXPECT_EQ(host_config(network, 0, kRate, {}).cms.remote_rate_bps, kRate / 4);
+}
+
+TEST(HostConfig, PacketsCoverAWindowForEachDestination) {
+  const auto packets = [](std::uint64_t rate, std::size_t destinations) {
+    return host_config({}, 0, rate, {.destinations = destinations}).packets;
+  };
+  EXPECT_GT(packets(kRate, 8), packets(kRate, 4));
+  EXPECT_GT(packets(4 * kRate, 4), packets(kRate, 4));
+  EXPECT_EQ(packets(kRate, 1'000'000), std::size_t{1} << 16) << "a bound";
+}
+
+TEST(HostConfig, MessagesAreAsManyAsFlowsWithinBounds) {
+  EXPECT_EQ(host_config({}, 0, kRate, {.flows = 0}).ses.tx_messages, 4U);
+  EXPECT_EQ(host_config({}, 0, kRate, {.flows = 77}).ses.tx_messages, 77U);
+  EXPECT_EQ(host_config({}, 0, kRate, {.flows = 1'000'000}).ses.tx_messages, 4096U);
+}
+
+// CMS-800: a run is a function of its seed.
+TEST(HostConfig, Cms800_HostsDrawDifferentNumbers) {
+  NetworkConfig network;
+  network.seed = 5;
+  const std::uint64_t first = host_config(network, 1, kRate, {}).seed;
+  EXPECT_EQ(host_config(network, 1, kRate, {}).seed, first);
+  EXPECT_NE(host_config(network, 2, kRate, {}).seed, first);
+  network.seed = 6;
+  EXPECT_NE(host_config(network, 1, kRate, {}).seed, first);
+}
+
+}  // namespace
+}  // namespace uet::netsim
