@@ -239,6 +239,39 @@ TEST(WireMonitor, ComplainsAboutAPsnBeyondTheWindow) {
   EXPECT_NE(monitor.complaint().find("PDS-40"), std::string::npos);
 }
 
+// PDS-44: return data are made with the assumed window, and may wait in the NIC while the first ACK
+// tells a smaller one.
+TEST(WireMonitor, FirstAckOfReturnDataLeavesTheAssumedWindow) {
+  WireMonitor monitor({1, 1}, 1);
+  SimPacket packet;
+  const auto show = [&](const auto& header, int from, int to, auto member) {
+    packet.bytes.assign(wire::kMaxPdsHeaderBytes, std::byte{});
+    packet.bytes.resize(header.encode(packet.bytes.data()));
+    const auto parsed = wire::parse(packet.bytes);
+    (monitor.*
+     member)(Sighting{.at = {}, .from = from, .to = to, .packet = &packet, .parsed = &parsed});
+  };
+  wire::AckHeader ack;
+  ack.type = wire::PdsType::AckCc;
+  ack.cack_psn = Psn{99};
+  ack.spdcid = PdcId{4};
+  ack.dpdcid = PdcId{5};
+  wire::RequestHeader data;
+  data.spdcid = PdcId{5};
+  data.dpdcid = PdcId{4};
+  data.psn = Psn{100};
+  show(data, 1, 0, &WireMonitor::sent);
+  show(ack, 0, 1, &WireMonitor::delivered);
+  for (const std::uint32_t psn : {101U, 227U}) {
+    data.psn = Psn{psn};
+    show(data, 1, 0, &WireMonitor::sent);
+    EXPECT_EQ(monitor.complaint(), "") << psn;
+  }
+  data.psn = Psn{228};
+  show(data, 1, 0, &WireMonitor::sent);
+  EXPECT_NE(monitor.complaint().find("PDS-40"), std::string::npos);
+}
+
 TEST(Oracles, PatternsNameTheirMessage) {
   std::vector<std::byte> bytes(100);
   fill_pattern(5, bytes.data(), bytes.size());

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "sim/wire_monitor.h"
 
+#include <algorithm>
+
 #include "wire/dissect.h"
 
 namespace uet::sim {
@@ -74,7 +76,9 @@ void WireMonitor::delivered(const Sighting& sighting) {
   Flow& flow = found->second;
   const std::uint8_t mpr = ack->type == wire::PdsType::Ack ? mpr_of(sighting.to) : ack->mpr;
   const Psn limit = ack->cack_psn + range(mpr);
-  if (!flow.limited || limit > flow.limit) flow.limit = limit;
+  // Return data that were made before the first ACK came may still wait in the NIC (PDS-44).
+  const Psn assumed = ack->cack_psn + range(mpr_of(sighting.to));
+  flow.limit = std::max(limit, flow.limited ? flow.limit : assumed);
   flow.limited = true;
 }
 
