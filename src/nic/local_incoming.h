@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The receiving ends of rings from other processes of this host (local.h), in the order in which
-// the connections were accepted. Bounds what strangers can cost: connections in all, those of one
-// process, and those that send no offer.
+// the connections were accepted. Bounds the cost of strangers: all connections, the connections of
+// one process, and the connections without an offer.
 #pragma once
 
 #include <cstddef>
@@ -47,13 +47,13 @@ struct LocalIncoming {
 
 class LocalIncomings {
  public:
-  // Each takes two descriptors: at most half of those of the process.
+  // Each takes two descriptors: together at most half of the descriptors of the process.
   static constexpr std::size_t kMost = 4096;
   // Connections without an offer: so many, for so long.
   static constexpr std::size_t kMostSilent = 64;
   static constexpr Duration kOfferTime = std::chrono::seconds(1);
 
-  // `descriptors`: those that the process may have.
+  // `descriptors`: how many descriptors the process may have.
   explicit LocalIncomings(std::size_t descriptors);
 
   bool empty() const { return list_.empty(); }

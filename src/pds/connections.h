@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Opens, accepts and frees the PDCs of a FEP: which PDC a message goes to (PDS-9, PDS-23), what a
-// SYN gets (PDS-58, PDS-66), and what is left of a PDC that has ended (PDS-175). Puts together the
+// Opens, accepts and frees the PDCs of a FEP: chooses the PDC of a message (PDS-9, PDS-23), accepts
+// or refuses a SYN (PDS-58, PDS-66), and leaves a tombstone of an ended PDC (PDS-175). Joins the
 // table of PDCs, the destinations, the congestion contexts and the rules of Admission. Must not
 // know what a PDC does with its packets.
 #pragma once

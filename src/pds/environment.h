@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What the PDCs of a FEP share: configuration, pools, the outbox, the line of those that may send.
+// Objects that all PDCs of a FEP share: configuration, pools, the outbox, the queue of PDCs that
+// may send.
 #pragma once
 
 #include <cstddef>

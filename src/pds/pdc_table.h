@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The PDCs of a FEP, by their own id and by the name that their peer gives them, and the tombstones
-// of those that have ended (PDS-24, PDS-25, PDS-31, PDS-63, PDS-175). Bounded by
+// of ended PDCs (PDS-24, PDS-25, PDS-31, PDS-63, PDS-175). Bounded by
 // Parameters::pdc_count. Decides which id a PDC gets, not whether there may be one (Admission).
 #pragma once
 
@@ -74,7 +74,7 @@ class PdcTable {
   // The tombstone of the id if it is valid at `now`, else nullptr.
   const Tombstone* tombstone(PdcId id, Time now) const { return tombstones_.find(id, now); }
 
-  // visit(Pdc&) for each, those that have finished included.
+  // visit(Pdc&) for each PDC, finished PDCs included.
   template <class Visit>
   void for_each(Visit&& visit) {
     pdcs_.for_each(visit);

@@ -199,7 +199,7 @@ void SendSide::learn_peer(PdcId peer_id, Time now) {
 }
 
 // The target has a PDC now. No packet leaves sooner after its last transmission than after a NACK:
-// by then the target has reported those that it has.
+// by then the target has reported the packets that it has.
 void SendSide::release_held(Time now) {
   if (!outstanding_.holds_data()) return;
   outstanding_.end_hold();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The text form of secure domains and their keys, version 1 (`man 1 uet_keys` describes it). Pure
-// functions: who may read a file, and when it changed, the caller decides.
+// functions: the caller reads the file, checks its owner and mode, and notices changes.
 #pragma once
 
 #include <array>
