@@ -6,9 +6,14 @@
 # $stages_directory/times says, or else on the machine of the table (stages_table). Where the stages
 # that have run took longer than the table says, so will the others. Stages that were left out are
 # named at the end, are no failure, and go first in the next run ($stages_directory/left-out).
+#
+# A clean checkout remembers nothing. The stages of $stages_in_turn, which take too long together,
+# therefore go last, each time in another order: $stages_turn says which of them begins.
 
 stage_command=() # runs the stage that is its last argument
 stages_table=() # "NAME SECONDS", in the order of the run
+stages_in_turn=() # names of stages of the table
+stages_turn=0 # a number that differs from run to run
 stages_directory=build/ci
 stages_begin="${UET_CI_BEGIN:-$(date +%s)}" # seconds since 1970: what ran before counts, too
 stages_last_end_s=4800                      # no stage begins that would end later
@@ -34,10 +39,16 @@ expect_stage() {
   fi
 }
 
-# Prints the names of the stages; the stages that the last run left out come first.
+# Prints the names of the stages: of the last run's left-out stages, of the table, of the turn.
 stages_in_order() {
-  local line names=() name
-  for line in "${stages_table[@]}"; do names+=("${line% *}"); done
+  local line names=() name i
+  for line in "${stages_table[@]}"; do
+    name="${line% *}"
+    [[ " ${stages_in_turn[*]} " == *" $name "* ]] || names+=("$name")
+  done
+  for i in "${!stages_in_turn[@]}"; do
+    names+=("${stages_in_turn[$(((i + stages_turn) % ${#stages_in_turn[@]}))]}")
+  done
   for name in "${names[@]}"; do
     if grep -qsx "$name" "$stages_directory/left-out"; then echo "$name"; fi
   done

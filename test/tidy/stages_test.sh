@@ -43,6 +43,7 @@ expect() {
 }
 
 say "Stages"
+first=""
 stages_table=("one 600" "two 1200" "three 1200")
 takes=([one]=600 [two]=1200 [three]=1200)
 
@@ -72,6 +73,17 @@ expect "but left out" "${stages_left_out[*]}" "one"
 ends=()
 run 0 two
 expect "one alone" "$ran" "two "
+
+# A clean checkout each time, and time for one stage of three.
+takes=([one]=600 [two]=1200 [three]=1200)
+stages_in_turn=(two three)
+for stages_turn in 0 1 2 3; do
+  rm -r state
+  run 2400
+  first+="$ran"
+done
+expect "stages take turns" "$first" "one two one three one two one three "
+stages_in_turn=()
 
 # On a machine of a third of the speed, of which nothing is known yet.
 rm -r state
