@@ -30,7 +30,7 @@ endif()
 if(uet_pgo AND NOT UET_TRAINING AND NOT UET_PROFILE)
   set(settings)
   foreach(name IN ITEMS CMAKE_BUILD_TYPE CMAKE_CXX_COMPILER CMAKE_CXX_COMPILER_LAUNCHER CMAKE_CXX_FLAGS
-      CMAKE_CXX_FLAGS_RELEASE CMAKE_PREFIX_PATH)
+      CMAKE_CXX_FLAGS_RELEASE CMAKE_PREFIX_PATH UET_UNITY)
     string(REPLACE ";" "\\;" value "${${name}}")
     list(APPEND settings "-D${name}=${value}")
   endforeach()

@@ -12,7 +12,7 @@ namespace uet::pds {
 
 namespace {
 
-constexpr std::uint32_t kTurnPackets = 16;  // of one flow before the next has its turn
+constexpr std::uint32_t kFlowTurnPackets = 16;  // of one flow before the next has its turn
 
 }  // namespace
 
@@ -65,7 +65,7 @@ bool Rudi::pump_flows(std::uint32_t budget, Time now) {
 
 // A blocked flow goes on after a response, a time-out or the return of packets: each brings a pass.
 Rudi::Stop Rudi::send_some(RudiFlow& flow, std::uint32_t& budget, Time now) {
-  for (std::uint32_t turn = kTurnPackets; !flow.backlog.empty(); --turn, --budget) {
+  for (std::uint32_t turn = kFlowTurnPackets; !flow.backlog.empty(); --turn, --budget) {
     if (turn == 0 || budget == 0) return Stop::TurnOver;
     if (free_count_ == 0 || !flow.ccc.ccc->may_send(env_.cms.mtu_bytes)) return Stop::Blocked;
     if (env_.packets.available() <= env_.control_reserve) return Stop::TurnOver;

@@ -15,7 +15,6 @@ namespace uet::pds {
 
 namespace {
 
-constexpr std::uint32_t kControlBytes = sizeof(wire::PdsControl);
 // MP_RANGE of a peer that has not said one.
 std::uint16_t assumed_range(const Environment& env, const FepAddress& peer) {
   const std::uint16_t assumed = range_psns(env.parameters, env.parameters.default_mpr);
@@ -129,7 +128,7 @@ bool SendSide::send_control(wire::CpType type, Time now) {
   const Psn psn = window().next_psn();
   if (window().full() || !within_peer_window(psn)) return false;
   if (env().peer_limits.refuses(core_.destination().address, type)) return false;  // PDS-221
-  if (!core_.may_send(cms::nominal_packet_bytes(kControlBytes))) return false;
+  if (!core_.may_send(cms::nominal_packet_bytes(sizeof(wire::PdsControl)))) return false;
   Packet* packet = core_.take_packet(true);
   if (packet == nullptr) return false;
   packet->reset();

@@ -19,7 +19,7 @@ constexpr std::size_t kBufferReserve = 8;
 // Of a message that can be read again nothing is kept when this part of the memory, of the context
 // or of the host, is full: the rest is for those that must be kept or refused.
 constexpr std::size_t kReadableShare = 2;
-constexpr std::size_t kShareWeight = 3;  // one host has 3/4 of the memory at most
+constexpr std::size_t kMemoryShareWeight = 3;  // one host has 3/4 of the memory at most
 
 std::size_t host_limit(const Parameters& parameters) {
   const std::size_t asked = parameters.unexpected_bytes_per_peer;
@@ -35,8 +35,8 @@ Unexpected::Unexpected(const Parameters& parameters, PieceStore& pieces)
       eager_bytes_(parameters.eager_bytes),
       payload_mtu_(parameters.payload_mtu),
       pieces_(pieces),
-      shares_(kShareWeight, parameters.seed),
-      buffer_shares_(kShareWeight, parameters.seed) {}
+      shares_(kMemoryShareWeight, parameters.seed),
+      buffer_shares_(kMemoryShareWeight, parameters.seed) {}
 
 double Unexpected::occupancy(const Context& context) const {
   if (context.unexpected_bytes <= unpressed_bytes_) return 0;
@@ -168,7 +168,7 @@ std::size_t Unexpected::in_use() const {
 
 // One host alone could have so much.
 bool Unexpected::fits_ever(std::size_t bytes) const {
-  const std::size_t share = context_limit_bytes_ / (kShareWeight + 1) * kShareWeight;
+  const std::size_t share = context_limit_bytes_ / (kMemoryShareWeight + 1) * kMemoryShareWeight;
   return bytes <= std::min(share, host_limit_bytes_);
 }
 

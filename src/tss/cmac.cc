@@ -7,7 +7,7 @@
 namespace uet::tss {
 namespace {
 
-const unsigned char* chars(const std::byte* bytes) {
+const unsigned char* bytes_of(const std::byte* bytes) {
   return reinterpret_cast<const unsigned char*>(bytes);
 }
 
@@ -23,7 +23,7 @@ Result<Cmac> Cmac::make(const Key& key) {
   char cipher[] = "AES-256-CBC";
   const OSSL_PARAM params[] = {OSSL_PARAM_construct_utf8_string("cipher", cipher, 0),
                                OSSL_PARAM_construct_end()};
-  if (cmac.context_ == nullptr || EVP_MAC_init(cmac.context_.get(), chars(key.bytes().data()),
+  if (cmac.context_ == nullptr || EVP_MAC_init(cmac.context_.get(), bytes_of(key.bytes().data()),
                                                key.bytes().size(), params) != 1) {
     return Error::NoMemory;
   }
@@ -34,7 +34,7 @@ bool Cmac::mac(std::span<const Slice> pieces, std::span<std::byte, kBytes> out) 
   bool good = EVP_MAC_init(context_.get(), nullptr, 0, nullptr) == 1;
   for (const Slice& piece : pieces) {
     if (piece.length == 0) continue;
-    good = good && EVP_MAC_update(context_.get(), chars(piece.data), piece.length) == 1;
+    good = good && EVP_MAC_update(context_.get(), bytes_of(piece.data), piece.length) == 1;
   }
   std::size_t length = 0;
   return good && EVP_MAC_final(context_.get(), reinterpret_cast<unsigned char*>(out.data()),
