@@ -247,30 +247,46 @@ Pdc* Demultiplexer::resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid,
   return pdc;
 }
 
-// PDS-175, PDS-176: a repeated Close Command has its ACK again, what follows it is refused, the
-// rest is dropped.
+// PDS-175, PDS-176: a repeated Close Command has its ACK again, and so have packets that were
+// delivered before the PDC failed; what follows them is refused, the rest is dropped.
 void Demultiplexer::on_tombstone(const Tombstone& tomb, const RxPacket& packet, const PeerKey& from,
                                  const Incoming& request) {
   ++env_.counters.stray_packets;
   if (tomb.role != Role::Target || tomb.peer != from) return;
-  if (request.ctl_type == wire::CpType::Close && request.meta.psn == tomb.close_psn) {
-    Packet* answer = env_.packets.take();
-    if (answer == nullptr) {
-      ++env_.counters.no_packet;
-      return;
-    }
-    answer->reset();
-    wire::AckHeader ack;
-    ack.retx = request.meta.retx;
-    ack.cack_psn = tomb.close_psn;
-    ack.spdcid = tomb.id;
-    ack.dpdcid = tomb.peer.spdcid;
-    ack.encode(answer->prepend(sizeof(wire::PdsAck)));
-    emit_control(env_, *answer, tomb.peer.address, request.meta.entropy);
-    ++env_.counters.acks_sent;
-  } else if (!request.ctl_type && request.meta.psn > tomb.close_psn) {
+  const Psn psn = request.meta.psn;
+  if (request.ctl_type == wire::CpType::Close && psn == tomb.close_psn) {
+    acknowledge_late(tomb, psn, request.meta, {});
+  } else if (request.ctl_type) {
+    return;
+  } else if (psn > tomb.close_psn) {
     refuse(packet, NackCode::Closing, tomb.peer.spdcid, request.meta, tomb.id);
+  } else if (request.meta.retx && tomb.delivered && tomb.delivered->has(psn)) {  // PDS-206
+    const std::optional<RequestName> name = env_.client.name_of(request.view);
+    if (name)
+      acknowledge_late(tomb, tomb.delivered->cack, request.meta, env_.client.default_rsp(*name));
   }
+}
+
+// The ACK of a packet whose PDC has ended, with the response to it.
+void Demultiplexer::acknowledge_late(const Tombstone& tomb, Psn cack, const PacketMeta& asked,
+                                     const Response& response) {
+  Packet* answer = env_.packets.take();
+  if (answer == nullptr) {
+    ++env_.counters.no_packet;
+    return;
+  }
+  answer->reset();
+  if (response.length > 0) response.copy_bytes(answer->append(response.length));
+  wire::AckHeader ack;
+  ack.next_hdr = response.next_hdr;
+  ack.retx = asked.retx;
+  ack.cack_psn = cack;
+  ack.ack_psn_offset = static_cast<std::int16_t>(asked.psn - cack);
+  ack.spdcid = tomb.id;
+  ack.dpdcid = tomb.peer.spdcid;
+  ack.encode(answer->prepend(sizeof(wire::PdsAck)));
+  emit_control(env_, *answer, tomb.peer.address, asked.entropy);
+  ++env_.counters.acks_sent;
 }
 
 // The PDC that an ACK or a NACK names, if it comes from the peer of that PDC.

@@ -54,6 +54,8 @@ class Demultiplexer {
   Pdc* answerer(PdcId id, const RxPacket& packet, Time now);
   void on_tombstone(const Tombstone& tombstone, const RxPacket& packet, const PeerKey& from,
                     const Incoming& request);
+  void acknowledge_late(const Tombstone& tombstone, Psn cack, const PacketMeta& asked,
+                        const Response& response);
   void refuse(const RxPacket& packet, NackCode code, PdcId spdcid, const PacketMeta& refused,
               PdcId own = {});
 

@@ -13,10 +13,14 @@ namespace uet::pds {
 struct Ending {
   PdsError error{};
   std::optional<Psn> not_consumed{};  // a packet that the peer has not consumed (PDS-142)
-  bool nothing_behind = false;        // nor what was sent once behind it
+  bool nothing_behind = false;        // nor what was sent behind it
+  bool copies_count = true;           // of these: only what was sent once
   bool spares_backlog = false;        // nor has it heard of what was not sent
   const LostPeer* lost = nullptr;     // nor has it read all that was sent
   bool tells_peer = true;
+
+  // The peer cannot have consumed a packet that was sent so often.
+  bool is_fresh(std::uint32_t sent_count) const { return sent_count == 1 || !copies_count; }
 };
 
 }  // namespace uet::pds

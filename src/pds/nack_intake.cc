@@ -189,7 +189,8 @@ bool NackIntake::was_only_to_hear_of_peer(const TxRecord& refused, NackCode code
 }
 
 // PDS-142: a packet that was sent once and is refused has not been consumed. If it was sent more
-// often, a PDC that the peer has closed since may have consumed another copy.
+// often, a PDC that the peer has closed since may have consumed another copy, unless the peer still
+// knows that PDC, and that the packet follows all that it has consumed (CLOSING, PDS-176).
 NackIntake::Outcome NackIntake::on_fatal(const wire::NackHeader& nack,
                                          const TxRecord& record) const {
   const NackCode code = nack.nack_code;
@@ -200,7 +201,8 @@ NackIntake::Outcome NackIntake::on_fatal(const wire::NackHeader& nack,
   }
   Ending ending{.error = nack_error(code)};
   if (nack_action(code) == NackAction::FailUnconsumed) {
-    if (record.sent_count == 1 && !record.sacked) ending.not_consumed = nack.nack_psn;
+    ending.copies_count = code != NackCode::Closing;
+    if (ending.is_fresh(record.sent_count) && !record.sacked) ending.not_consumed = nack.nack_psn;
     // The peer had closed the PDC before, so that packets behind this one meet no PDC either.
     ending.nothing_behind = code == NackCode::Closing || code == NackCode::InvDpdcid;
     ending.spares_backlog = core_.role() == Role::Initiator;

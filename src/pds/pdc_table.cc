@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <new>
 
+#include "pds/close_handshake.h"
+
 namespace uet::pds {
 
 namespace {
@@ -12,9 +14,13 @@ namespace {
 constexpr std::size_t kTombstones = 4096;
 constexpr int kIdDraws = 64;  // of a PDC id; then the next one that is free
 
+// A target PDC whose peer has not been told by a close handshake how much was delivered.
+bool ended_untold(const Pdc& pdc) { return pdc.role() == Role::Target && pdc.error(); }
+
 // PDS-175, PDS-217.
 Time remembered_until(const Parameters& parameters, const Pdc& pdc, Time now) {
   Duration time = parameters.tombstone_time;
+  if (ended_untold(pdc)) time = std::max(time, CloseHandshake::patience(parameters, true));
   if (pdc.syn_came_again()) time = std::max(time, parameters.syn_retx_safety_time.value_or(time));
   return now + time;
 }
@@ -107,13 +113,14 @@ bool PdcTable::has_accepted(const PeerKey& peer, Psn start_psn) const {
 
 void PdcTable::remember(const Pdc& pdc, Time now) {
   const PeerKey peer{pdc.destination().address, pdc.peer_id()};
-  const std::optional<Tombstone> replaced =
-      tombstones_.add({.id = pdc.id(),
-                       .peer = peer,
-                       .role = pdc.role(),
-                       .start_psn = pdc.start_psn(),
-                       .close_psn = pdc.close_psn(),
-                       .until = remembered_until(parameters_, pdc, now)});
+  Tombstone tombstone{.id = pdc.id(),
+                      .peer = peer,
+                      .role = pdc.role(),
+                      .start_psn = pdc.start_psn(),
+                      .close_psn = pdc.close_psn(),
+                      .until = remembered_until(parameters_, pdc, now)};
+  if (ended_untold(pdc)) tombstone.delivered = pdc.receive_side().delivered();
+  const std::optional<Tombstone> replaced = tombstones_.add(tombstone);
   if (replaced && accepted_from(replaced->peer) == replaced->id) accepted_.erase(replaced->peer);
   if (opened_to(peer) == pdc.id()) opened_.erase(peer);
 }

@@ -365,6 +365,12 @@ void ReceiveSide::on_clear_command(Psn clear_psn, Time now) {
   on_clear(clear_psn, now);
 }
 
+Psn ReceiveSide::highest_delivered() const {
+  Psn psn = rx_.highest_psn();
+  while (rx_.state(psn) == Slot::Buffered || rx_.state(psn) == Slot::Missing) psn = psn - 1;
+  return psn;
+}
+
 // PDS-156.
 void ReceiveSide::on_ack_request(Psn psn, MsgId message, std::uint16_t entropy, Time now) {
   PacketMeta asked;

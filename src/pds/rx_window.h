@@ -125,6 +125,16 @@ class RxWindow {
     }
     return bits;
   }
+  // Of the 64 PSNs behind CACK those that are Finished, bit 0 = CACK + 1.
+  std::uint64_t finished_bitmap() const {
+    std::uint64_t bits = 0;
+    for (std::int32_t i = 0; i < 64; ++i) {
+      const Psn psn = cack_ + 1 + i;
+      if (psn > highest_) break;
+      if (state(psn) == Slot::Finished) bits |= std::uint64_t{1} << i;
+    }
+    return bits;
+  }
   // Bitmap base for an ACK triggered by `trigger` (PDS-92).
   Psn sack_base(Psn trigger) const {
     const std::int32_t ahead = trigger - (cack_ + 1);

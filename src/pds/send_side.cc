@@ -81,7 +81,8 @@ void SendSide::fail_all(const Ending& ending, Time now) {
     const std::uint32_t tag = record->tag;
     const bool unread = ending.lost != nullptr && ending.lost->left_unread(record->packet->way);
     const bool behind = ending.nothing_behind && ending.not_consumed &&
-                        psn > *ending.not_consumed && record->sent_count == 1 && !record->sacked;
+                        psn > *ending.not_consumed && ending.is_fresh(record->sent_count) &&
+                        !record->sacked;
     const bool spared = unread || behind || psn == ending.not_consumed;
     outstanding_.release(core_, *record);
     if (message == nullptr) continue;

@@ -25,13 +25,25 @@ struct PeerKey {
   friend bool operator==(const PeerKey&, const PeerKey&) = default;
 };
 
+// The packets of the peer that a target PDC had delivered when it failed, but for those whose
+// guaranteed responses ended with it.
+struct Delivered {
+  Psn cack{};               // all up to it
+  std::uint64_t above = 0;  // bit 0: cack + 1
+  bool has(Psn psn) const {
+    const std::int32_t ahead = psn - cack;
+    return ahead <= 0 || (ahead <= 64 && ((above >> (ahead - 1)) & 1) != 0);
+  }
+};
+
 struct Tombstone {
   PdcId id;
   PeerKey peer;
   Role role = Role::Target;
   Psn start_psn{};
   Psn close_psn{};
-  Time until{};  // the last moment of its validity
+  Time until{};                          // the last moment of its validity
+  std::optional<Delivered> delivered{};  // empty: the close handshake has told the peer
 };
 
 class Tombstones {

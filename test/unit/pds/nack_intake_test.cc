@@ -435,6 +435,20 @@ TEST_F(NackIntakeTest, Pds142_APacketThatWasSentTwiceOrIsReportedMayHaveBeenCons
   EXPECT_EQ(reported.errors, std::vector(2, PdsError::ProtocolError));
 }
 
+// PDS-176: the PDC is remembered there, and all that it has consumed comes before this packet.
+TEST_F(NackIntakeTest, Pds142_Pds176_AfterClosingCopiesDoNotMatter) {
+  TestMessage& resent = outstanding(2);
+  ASSERT_EQ(requests(after(milliseconds(20))).size(), 2U);
+  receive(nack(NackCode::Closing, 70001));
+  EXPECT_EQ(resent.errors, std::vector(2, PdsError::NotConsumed));
+
+  build(test_parameters());
+  TestMessage& first_unknown = outstanding(2);
+  ASSERT_EQ(requests(after(milliseconds(20))).size(), 2U);
+  receive(nack(NackCode::Closing, 70002));
+  EXPECT_EQ(first_unknown.errors, (std::vector{PdsError::ClosedInError, PdsError::NotConsumed}));
+}
+
 TEST_F(NackIntakeTest, Pds142_WhoKnowsNoSuchPdcIsNotAskedToCloseIt) {
   for (const NackCode code : {NackCode::InvDpdcid, NackCode::PdcHdrMismatch}) {
     build(test_parameters());

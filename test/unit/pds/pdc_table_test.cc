@@ -212,6 +212,29 @@ TEST_F(PdcTableTest, Pds176_RequestBehindTheCloseIsRefused) {
   EXPECT_TRUE(answer_to(other_close).empty());
 }
 
+// An initiator that polls seldom sends again what the target had delivered before it ended the PDC.
+TEST_F(PdcTableTest, Pds175_Pds176_TombstoneOfAFailedPdcSaysWhatWasDelivered) {
+  accept(333);
+  receive(request(334));
+  receive(request(336));
+  node->manager->abort(pdc, now);
+  turn();
+  now += seconds(9);  // longer than Tombstone_Time
+  for (const std::uint32_t psn : {333U, 334U, 336U}) {
+    const auto answers = acks(answer_to(retransmission(psn)));
+    ASSERT_EQ(answers.size(), 1U) << psn;
+    EXPECT_EQ(answers[0].cack_psn, Psn{334});
+    EXPECT_EQ(answers[0].ack_psn(), Psn{psn});
+    EXPECT_EQ(answers[0].spdcid, pdc);
+    EXPECT_EQ(answers[0].dpdcid, kPeerPdc);
+  }
+  EXPECT_TRUE(answer_to(retransmission(335)).empty());  // what follows it was delivered
+  const auto refused = nacks(answer_to(retransmission(337)));
+  ASSERT_EQ(refused.size(), 1U);
+  EXPECT_EQ(refused[0].nack_code, NackCode::Closing);
+  EXPECT_EQ(node->client.delivered.size(), 3U);
+}
+
 TEST_F(PdcTableTest, Pds175_TombstoneAnswersItsPeerOnly) {
   accept(333);
   receive(control(CpType::Close, 334));
