@@ -7,6 +7,7 @@
 
 #include "cms/ccc.h"
 #include "netsim/network.h"
+#include "ses/initiator.h"
 
 namespace uet::netsim {
 namespace {
@@ -98,7 +99,7 @@ bool Host::post(std::uint32_t number) {
   op.key = kKey;
   op.context = context_of(number);
   ses::Context& context = context_for(flow.rod ? DeliveryMode::Rod : mode_, flow.traffic_class);
-  const Result<void> posted = fep_->ses().write(context, op, core_time(network_.now()));
+  const Result<void> posted = fep_->ses().initiator().post(context, op, core_time(network_.now()));
   if (!posted.ok() && posted.error() != Error::Again) {
     network_.violation("host " + std::to_string(number_) + ": a write was refused");
   }

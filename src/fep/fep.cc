@@ -57,29 +57,6 @@ bool Fep::take(Time now) {
   last_pass_ = now;
   was_away_ = now - last_take_ > kAway;
   last_take_ = now;
-  const bool received = receive(now);
-  return manager_.expire(now) || received;
-}
-
-bool Fep::left_some(Time start) const {
-  if (taken_ == 0) return false;
-  if (was_away_) return true;
-  const bool full = taken_ == arrived_.size() || nic_.receive_backlog_bytes() > 0;
-  return full && (newest_arrival_ == Time{} || newest_arrival_ < start);
-}
-
-void Fep::posted(Time now) {
-  if (packets_.in_use() < kBusyPackets || ++waiting_posts_ >= kPostBatch) push(now);
-}
-
-bool Fep::push(Time now) {
-  last_pass_ = now;
-  const bool sent = pump(now);
-  flush(now);
-  return sent;
-}
-
-bool Fep::receive(Time now) {
   while (const auto lost = nic_.take_lost_peer()) manager_.on_peer_lost(*lost, now);
   const std::size_t count = nic_.rx_burst(arrived_, now);
   HostCopy* const host_copy = config_.ses.host_copy;
@@ -99,7 +76,30 @@ bool Fep::receive(Time now) {
   }
   if (host_copy != nullptr) host_copy->through_memory = false;
   note_receive_load(count > 0);
-  return count > 0;
+  return manager_.expire(now) || count > 0;
+}
+
+bool Fep::left_some(Time start) const {
+  if (taken_ == 0) return false;
+  if (was_away_) return true;
+  const bool full = taken_ == arrived_.size() || nic_.receive_backlog_bytes() > 0;
+  return full && (newest_arrival_ == Time{} || newest_arrival_ < start);
+}
+
+// Nothing new is made while the NIC has not taken what was made before.
+bool Fep::push(Time now) {
+  last_pass_ = now;
+  waiting_posts_ = 0;
+  if (!outbox_.empty() || outbox_.has_nacks()) flush(now);
+  ses_.progress(now);
+  bool sent = false;
+  if (outbox_.empty()) {
+    sent = manager_.pump(now);
+  } else {
+    manager_.free_finished(now);  // their slots may be what the peers wait for
+  }
+  flush(now);
+  return sent;
 }
 
 // Once per pass, after what has arrived and before the ACKs for it (CMS-305).
@@ -115,52 +115,30 @@ void Fep::note_receive_load(bool received) {
   loaded_ = load.bytes > 0;
 }
 
-// Nothing new is made while the NIC has not taken what was made before.
-bool Fep::pump(Time now) {
-  waiting_posts_ = 0;
-  if (!outbox_.empty() || outbox_.has_nacks()) flush(now);
-  ses_.progress(now);
-  if (!outbox_.empty()) {
-    manager_.free_finished(now);  // their slots may be what the peers wait for
-    return false;
-  }
-  return manager_.pump(now);
-}
-
-// At most `most` packets of `queue`, which `left` takes out. False if the NIC takes no more.
-template <class Left>
-bool Fep::offer(IntrusiveList<Packet, OutboxTag>& queue, std::size_t most, Left left) {
-  std::array<const Packet*, nic::kTxBurst> burst;
-  while (!queue.empty() && most > 0) {
-    std::size_t count = 0;
-    const std::size_t limit = std::min(burst.size(), most);
-    for (auto it = queue.begin(); it != queue.end() && count < limit; ++it) burst[count++] = &*it;
-    const std::size_t accepted = nic_.tx_burst({burst.data(), count});
-    for (std::size_t i = 0; i < accepted; ++i) left();
-    if (accepted < count) return false;
-    most -= count;
-  }
-  return true;
-}
-
-// NACKs come last, as the SACK that belongs to one must be there before it (PDS-166). Where the NIC
-// has been full they have a part of it first.
+// Offers what waits in the outbox; packets that the NIC refuses stay there. Where the NIC has been
+// full, NACKs have a part of it first.
 void Fep::flush(Time now) {
-  auto& queue = outbox_.queue();
   const bool was_full = nic_full_since_ != Time{};
-  if (queue.empty() && !outbox_.has_nacks() && !was_full) return manager_.answer_datagrams(now);
-  const auto nack_left = [this] { outbox_.nack_left(); };
-  bool room = !was_full || offer(outbox_.nacks(), kNacksFirst, nack_left);
-  room = room && offer(queue, SIZE_MAX, [&] { outbox_.withdraw(queue.front()); });
-  room = room && offer(outbox_.nacks(), SIZE_MAX, nack_left);
-  if (room && was_full) {
+  std::array<const Packet*, nic::kTxBurst> memory;
+  std::size_t nacks_first = was_full ? kNacksFirst : 0;
+  bool full = false;
+  while (!full) {
+    const auto burst = outbox_.next_burst(memory, nacks_first);
+    if (burst.empty()) break;
+    const std::size_t accepted = nic_.tx_burst(burst);
+    outbox_.left(accepted);
+    full = accepted < burst.size();
+  }
+  if (full != was_full) note_nic_full(full, now);
+  manager_.answer_datagrams(now);
+}
+
+void Fep::note_nic_full(bool full, Time now) {
+  if (!full) {
     const Duration blocked = std::max(Duration::zero(), now - nic_full_since_);
     blocked_by_nic_ns_ += static_cast<std::uint64_t>(blocked.count());
-    nic_full_since_ = Time{};
-  } else if (!room && !was_full) {
-    nic_full_since_ = now;
   }
-  manager_.answer_datagrams(now);
+  nic_full_since_ = full ? now : Time{};
 }
 
 Time Fep::next_deadline() const {

@@ -58,10 +58,12 @@ class Fep {
   // After take(): packets that had come before `start` may still wait, since its burst was full or
   // the take() before was long ago. A host that looks seldom calls take() again.
   bool left_some(Time start) const;
-  // The end of a posting call: sends what is ready, without receiving. While many packets are still
-  // unanswered, up to kPostBatch posts wait for one another or for the next progress, because a
-  // burst costs the NIC little more than one packet; next_deadline says so.
-  void posted(Time now);
+  // The end of a posting call: should push() follow now? While many packets are still unanswered,
+  // up to kPostBatch posts wait for one another or for the next progress, because a burst costs the
+  // NIC little more than one packet; next_deadline says so.
+  bool wants_push_after_post() {
+    return packets_.in_use() < kBusyPackets || ++waiting_posts_ >= kPostBatch;
+  }
   // Sends what is ready without receiving. True if there was something.
   bool push(Time now);
   // When progress must be called at the latest even if no packet arrives; kNever if not at all.
@@ -93,12 +95,9 @@ class Fep {
   static constexpr std::size_t kBusyPackets = 16;  // unanswered ones that make posts wait
   static constexpr std::size_t kPostBatch = 16;
 
-  bool receive(Time now);
   void note_receive_load(bool received);
-  bool pump(Time now);
   void flush(Time now);
-  template <class Left>
-  bool offer(IntrusiveList<Packet, OutboxTag>& queue, std::size_t most, Left left);
+  void note_nic_full(bool full, Time now);
 
   const Config config_;
   nic::Nic& nic_;

@@ -302,26 +302,6 @@ UdpNic::UdpNic(FileDescriptor fd, Senders senders, const UdpOptions& options, Ud
 std::size_t UdpNic::tx_burst(std::span<const Packet* const> in) {
   const NoCancel no_cancel;
   const Time begin = monotonic_now();
-  const std::size_t done = send_all(in);
-  const Duration each = share_of(monotonic_now() - begin, done);
-  for (std::size_t i = 0; i < done; ++i) in[i]->sent = begin + each * i;
-  return done;
-}
-
-// A sender that lost its processor in the call had its packets carried over before or after that,
-// and with equal shares of the whole some would seem to have left after their answer: an RTT so
-// small makes a queue of every later one. Large packets and slow memory take several times longer
-// than usual, too; those shares are true.
-Duration UdpNic::share_of(Duration call, std::size_t packets) {
-  constexpr int kSlowlyForgotten = 64;
-  constexpr int kPaused = 16;  // times as long
-  const Duration share = call / std::max<std::size_t>(packets, 1);
-  const Duration grown = usual_share_ + usual_share_ / kSlowlyForgotten + Duration(1);
-  usual_share_ = usual_share_ == Duration{} ? share : std::min(share, grown);
-  return share > kPaused * usual_share_ ? usual_share_ : share;
-}
-
-std::size_t UdpNic::send_all(std::span<const Packet* const> in) {
   std::size_t done = 0;
   std::size_t suspects = 0;  // packets of a refused train, which are tried one by one
   while (done < in.size()) {
@@ -337,30 +317,50 @@ std::size_t UdpNic::send_all(std::span<const Packet* const> in) {
         send_messages_(sender_of(*in[done]), batch_.messages(), static_cast<unsigned>(messages), 0);
     if (sent > 0) {
       done += account_sent(static_cast<std::size_t>(sent));
-      if (suspects != 0) {  // they can leave alone, so segmentation was at fault
-        gso_ = false;
-        ++counters_.gso_switched_off;
-        suspects = 0;
-      }
+      if (suspects != 0) switch_gso_off();  // they can leave alone: segmentation was at fault
+      suspects = 0;
       continue;
     }
-    const int error = errno;
-    if (error == EINTR) continue;
-    if (queue_full(error)) {
-      ++counters_.sends_refused;
-      break;
-    }
-    ++counters_.kernel_errors;
     const std::size_t refused = batch_.packets_of_first();
-    if (refused > 1 && may_blame_train(error)) {
-      suspects = refused;
-      continue;
-    }
-    counters_.packets_dropped += refused;
-    done += refused;
-    suspects = 0;  // refused alone too: segmentation was not at fault
+    const Refusal refusal = on_refused(errno, refused);
+    if (refusal == Refusal::Full) break;
+    if (refusal == Refusal::Interrupted) continue;
+    suspects = refusal == Refusal::Train ? refused : 0;
+    if (refusal == Refusal::Dropped) done += refused;  // alone too: segmentation was not at fault
   }
+  share_out(monotonic_now() - begin, begin, in.first(done));
   return done;
+}
+
+UdpNic::Refusal UdpNic::on_refused(int error, std::size_t packets) {
+  if (error == EINTR) return Refusal::Interrupted;
+  if (queue_full(error)) {
+    ++counters_.sends_refused;
+    return Refusal::Full;
+  }
+  ++counters_.kernel_errors;
+  if (packets > 1 && may_blame_train(error)) return Refusal::Train;
+  counters_.packets_dropped += packets;
+  return Refusal::Dropped;
+}
+
+void UdpNic::switch_gso_off() {
+  gso_ = false;
+  ++counters_.gso_switched_off;
+}
+
+// A sender that lost its processor in the call had its packets carried over before or after that,
+// and with equal shares of the whole some would seem to have left after their answer: an RTT so
+// small makes a queue of every later one. Large packets and slow memory take several times longer
+// than usual, too; those shares are true.
+void UdpNic::share_out(Duration call, Time begin, std::span<const Packet* const> sent) {
+  constexpr int kSlowlyForgotten = 64;
+  constexpr int kPaused = 16;  // times as long
+  const Duration share = call / std::max<std::size_t>(sent.size(), 1);
+  const Duration grown = usual_share_ + usual_share_ / kSlowlyForgotten + Duration(1);
+  usual_share_ = usual_share_ == Duration{} ? share : std::min(share, grown);
+  const Duration each = share > kPaused * usual_share_ ? usual_share_ : share;
+  for (std::size_t i = 0; i < sent.size(); ++i) sent[i]->sent = begin + each * i;
 }
 
 // Packets whose entropy is unknown to a path selector, or none, leave from the port that all know.

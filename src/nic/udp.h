@@ -101,9 +101,14 @@ class UdpNic final : public Nic {
   int sender_of(const Packet& packet) const;
 
   std::span<const Packet* const> run_of_one_sender(std::span<const Packet* const> in) const;
-  std::size_t send_all(std::span<const Packet* const> in);
-  Duration share_of(Duration call, std::size_t packets);
+  // Notes when each packet was sent: `call` is the time that all took together, from `begin` on.
+  void share_out(Duration call, Time begin, std::span<const Packet* const> sent);
   std::size_t account_sent(std::size_t messages);
+  // Why the kernel has taken nothing: a signal came; it is full; it may refuse only that several
+  // packets are one train; or it refuses the packets, which are dropped.
+  enum class Refusal : std::uint8_t { Interrupted, Full, Train, Dropped };
+  Refusal on_refused(int error, std::size_t packets);
+  void switch_gso_off();
   void receive(Time now);
   using SocketMemory = std::array<std::uint32_t, SK_MEMINFO_VARS>;
   SocketMemory socket_memory() const;

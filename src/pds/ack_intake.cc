@@ -42,8 +42,13 @@ void AckIntake::apply(const wire::AckHeader& ack, std::span<const std::byte> ses
   cms::AckFeedback feedback;
   std::uint64_t acked_bytes = 0;
   vouches_ = core_.path().uses_feedback() && !ack.ce && !ack.p;
-  // The answer to a probe names no packet.
-  if (!ack.p) acked_bytes = answer_named(ack, ses, arrived, feedback);
+  // The answer to a probe names no packet. The explicit response comes before those that CACK
+  // implies (PDS-109).
+  const TxRecord* named = ack.p ? nullptr : side_.window().find(ack.ack_psn());
+  if (named != nullptr) {
+    learn_times(ack, *named, arrived, feedback);
+    acked_bytes = acknowledge(ack.ack_psn(), ResponseView{ack.next_hdr, ses, ack.ack_psn()});
+  }
   acked_bytes += apply_cack(ack.cack_psn);
   if (ack.type != wire::PdsType::Ack) apply_sack(ack);
   const Psn cleared = side_.window().clear_psn();
@@ -68,15 +73,6 @@ void AckIntake::note_range(const wire::AckHeader& ack) {
   if (is_newest_ && says_range && window.set_range(range_psns(parameters, ack.mpr))) {
     env().peer_limits.forget_range(core_.destination().address);
   }
-}
-
-// PDS-109: the explicit response before what CACK implies.
-std::uint64_t AckIntake::answer_named(const wire::AckHeader& ack, std::span<const std::byte> ses,
-                                      Time arrived, cms::AckFeedback& feedback) {
-  const TxRecord* record = side_.window().find(ack.ack_psn());
-  if (record == nullptr) return 0;
-  learn_times(ack, *record, arrived, feedback);
-  return acknowledge(ack.ack_psn(), ResponseView{ack.next_hdr, ses, ack.ack_psn()});
 }
 
 // The answer to this packet tells the round trip, the state of its path, and the time that answers
@@ -136,7 +132,7 @@ std::uint64_t AckIntake::acknowledge(Psn psn, const ResponseView& response) {
   const bool reported = record->sacked;
   Packet* packet = side_.outstanding().withdraw(core_, *record);
   Verdict verdict = Verdict::Final;
-  if (message != nullptr) verdict = env().client.rx_rsp(*message, tag, response, now_);
+  if (message != nullptr) verdict = message->owner->rx_rsp(*message, tag, response, now_);
   const bool answered =
       verdict == Verdict::Final || response.next_hdr == wire::NextHdr::None;  // PDS-87
   if (answered || core_.finished()) {
@@ -146,7 +142,7 @@ std::uint64_t AckIntake::acknowledge(Psn psn, const ResponseView& response) {
   }
   // The client failed the PDC meanwhile and got an error for each packet except this one.
   if (!answered && core_.finished()) {
-    env().client.pds_error(*message, tag, core_.error().value_or(PdsError::ClosedInError), now_);
+    message->owner->pds_error(*message, tag, core_.error().value_or(PdsError::ClosedInError), now_);
   }
   return reported ? 0 : bytes;
 }

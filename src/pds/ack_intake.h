@@ -31,9 +31,6 @@ class AckIntake {
   cms::Ccc& ccc() const { return *core_.ccc().ccc; }
 
   void note_range(const wire::AckHeader& ack);
-  // The packet that the ACK names. Returns the nominal bytes that it newly acknowledges.
-  std::uint64_t answer_named(const wire::AckHeader& ack, std::span<const std::byte> ses,
-                             Time arrived, cms::AckFeedback& feedback);
   void learn_times(const wire::AckHeader& ack, const TxRecord& record, Time arrived,
                    cms::AckFeedback& feedback);
   std::uint64_t apply_cack(Psn cack);

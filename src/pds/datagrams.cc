@@ -30,7 +30,7 @@ Result<Packet*> Datagrams::make(Message& message, PreparedPacket& prepared) {
   Packet* packet = env_.packets.take();
   if (packet == nullptr) return Error::Again;
   packet->reset();
-  const PacketPlan plan = env_.client.next_packet(message, *packet, prepared);
+  const PacketPlan plan = message.owner->next_packet(message, *packet, prepared);
   UET_ASSERT(plan == PacketPlan::Last);  // PDS-191, PDS-189
   (void)plan;
   packet->ecn = Ecn::NotEct;  // no ACK would report a mark (CMS-4, CMS-31)
@@ -100,7 +100,7 @@ void Datagrams::answer_taken(Time now) {
     ++oldest_;  // first, because the client may send the next one
     if (entry.packet == nullptr) continue;
     env_.packets.give_back(entry.packet);
-    env_.client.rx_rsp(*entry.message, entry.tag, ResponseView{}, now);
+    entry.message->owner->rx_rsp(*entry.message, entry.tag, ResponseView{}, now);
   }
 }
 

@@ -36,14 +36,6 @@ Incoming incoming_from(const RxPacket& packet, Time now) {
 }  // namespace
 
 void Demultiplexer::on_packet(const RxPacket& packet, Time now) {
-  try {
-    take(packet, now);
-  } catch (const std::bad_alloc&) {
-    ++env_.counters.no_packet;
-  }
-}
-
-void Demultiplexer::take(const RxPacket& packet, Time now) {
   ++env_.counters.packets_received;
   if (packet.trimmed) ++env_.counters.trimmed_received;
   if (packet.ecn == Ecn::Ce) ++env_.counters.marked_received;
@@ -51,28 +43,32 @@ void Demultiplexer::take(const RxPacket& packet, Time now) {
     ++env_.counters.malformed;
     return;
   }
-  switch (static_cast<wire::PdsType>(std::to_integer<std::uint8_t>(packet.bytes[0]) >> 3)) {
-    case wire::PdsType::RudReq:
-    case wire::PdsType::RodReq:
-    case wire::PdsType::RudCcReq:
-    case wire::PdsType::RodCcReq:
-      return on_request_packet(packet, now);
-    case wire::PdsType::Ack:
-    case wire::PdsType::AckCc:
-    case wire::PdsType::AckCcx:
-      return on_ack_packet(packet, now);
-    case wire::PdsType::Nack:
-    case wire::PdsType::NackCcx:
-      return on_nack_packet(packet, now);
-    case wire::PdsType::Cp:
-      return on_control_packet(packet, now);
-    case wire::PdsType::RudiReq:
-    case wire::PdsType::RudiResp:
-      return on_rudi_packet(packet, now);
-    case wire::PdsType::UudReq:
-      return on_datagram_packet(packet, now);
-    default:
-      ++env_.counters.unsupported_type;
+  try {
+    switch (static_cast<wire::PdsType>(std::to_integer<std::uint8_t>(packet.bytes[0]) >> 3)) {
+      case wire::PdsType::RudReq:
+      case wire::PdsType::RodReq:
+      case wire::PdsType::RudCcReq:
+      case wire::PdsType::RodCcReq:
+        return on_request_packet(packet, now);
+      case wire::PdsType::Ack:
+      case wire::PdsType::AckCc:
+      case wire::PdsType::AckCcx:
+        return on_ack_packet(packet, now);
+      case wire::PdsType::Nack:
+      case wire::PdsType::NackCcx:
+        return on_nack_packet(packet, now);
+      case wire::PdsType::Cp:
+        return on_control_packet(packet, now);
+      case wire::PdsType::RudiReq:
+      case wire::PdsType::RudiResp:
+        return on_rudi_packet(packet, now);
+      case wire::PdsType::UudReq:
+        return on_datagram_packet(packet, now);
+      default:
+        ++env_.counters.unsupported_type;
+    }
+  } catch (const std::bad_alloc&) {
+    ++env_.counters.no_packet;
   }
 }
 

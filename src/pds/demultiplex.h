@@ -33,7 +33,6 @@ class Demultiplexer {
   void on_packet(const RxPacket& packet, Time now);
 
  private:
-  void take(const RxPacket& packet, Time now);
   void on_request_packet(const RxPacket& packet, Time now);
   void on_ack_packet(const RxPacket& packet, Time now);
   void on_nack_packet(const RxPacket& packet, Time now);

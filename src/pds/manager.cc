@@ -81,28 +81,24 @@ Manager::~Manager() { rudi_.discard(); }
 
 // ---- what SES asks (Delivery) -----------------------------------------------------------------
 
+// Nothing has changed when memory is short.
 Result<void> Manager::send(Message& message, const Destination& destination, Time now) {
   try {
-    return send_to(message, destination, now);
+    if (destination.mode == DeliveryMode::Uud) return datagrams_.send(message, destination);
+    if (destination.mode == DeliveryMode::Rudi) {
+      RudiFlow* flow = connections_.rudi_flow(destination, now);
+      if (flow == nullptr) return Error::Again;
+      rudi_.send(message, *flow);
+      return {};
+    }
+    Pdc* pdc = connections_.for_message(destination, message.is_long, now);
+    if (pdc == nullptr) return Error::Again;
+    prefetched(pdc->ccc());
+    pdc->send_side().enqueue(message, now);
+    return {};
   } catch (const std::bad_alloc&) {
     return Error::Again;
   }
-}
-
-// Nothing has changed when it throws bad_alloc.
-Result<void> Manager::send_to(Message& message, const Destination& destination, Time now) {
-  if (destination.mode == DeliveryMode::Uud) return datagrams_.send(message, destination);
-  if (destination.mode == DeliveryMode::Rudi) {
-    RudiFlow* flow = connections_.rudi_flow(destination, now);
-    if (flow == nullptr) return Error::Again;
-    rudi_.send(message, *flow);
-    return {};
-  }
-  Pdc* pdc = connections_.for_message(destination, message.is_long, now);
-  if (pdc == nullptr) return Error::Again;
-  prefetched(pdc->ccc());
-  pdc->send_side().enqueue(message, now);
-  return {};
 }
 
 Result<void> Manager::respond(Message& message, Time now) {
@@ -174,19 +170,13 @@ Result<void> Manager::open_ahead(const Destination& destination, Time now) {
 
 bool Manager::pump(Time now) {
   bool sent = datagrams_.waiting() && datagrams_.pump(kTurnPackets);
+  const std::uint32_t rudi_share = std::max(parameters_.packets_per_pass / 2, 1U);
   rudi_first_ = !rudi_first_;
-  if (rudi_first_) sent |= rudi_.pump(std::max(parameters_.packets_per_pass / 2, 1U), now);
-  if (!turns_.empty()) sent |= pump_pdcs(2 * parameters_.pdc_count, now);
-  if (!rudi_first_) sent |= rudi_.pump(std::max(parameters_.packets_per_pass / 2, 1U), now);
-  return sent;
-}
-
-bool Manager::pump_pdcs(std::size_t turns, Time now) {
+  if (rudi_first_) sent |= rudi_.pump(rudi_share, now);
   std::uint32_t budget = parameters_.packets_per_pass;
-  bool sent = false;
+  std::size_t turns = 2 * parameters_.pdc_count;
   environment_.packets_short = false;
-  for (std::size_t turn = 0; turn < turns && !turns_.empty(); ++turn) {
-    if (budget == 0 || environment_.packets_short) break;
+  for (; turns > 0 && budget > 0 && !turns_.empty() && !environment_.packets_short; --turns) {
     Pdc& pdc = turns_.next();
     if (pdc.finished()) {
       connections_.free(pdc, now);
@@ -203,6 +193,7 @@ bool Manager::pump_pdcs(std::size_t turns, Time now) {
       pdc.make_ready();
     }
   }
+  if (!rudi_first_) sent |= rudi_.pump(rudi_share, now);
   return sent;
 }
 

@@ -98,9 +98,6 @@ class Manager final : public Delivery {
   Pdc* find(PdcId id) { return connections_.find(id); }
 
  private:
-  Result<void> send_to(Message& message, const Destination& destination, Time now);
-  bool pump_pdcs(std::size_t turns, Time now);
-
   const Parameters parameters_;
   const cms::Parameters cms_;
   Counters counters_;

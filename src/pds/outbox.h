@@ -3,10 +3,13 @@
 // packet can be removed at any time, so that the owner of its payload may be told that it is free.
 //
 // NACKs have a queue of their own: if more packets are refused than the NIC can send NACKs for,
-// NACKs in the common queue would delay the packets that end the shortage.
+// NACKs in the common queue would delay the packets that end the shortage. They leave last, as the
+// SACK that belongs to one must be there before it (PDS-166).
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <span>
 
 #include "uet/base/intrusive_list.h"
 #include "uet/base/packet.h"
@@ -35,6 +38,30 @@ class Outbox {
   bool empty() const { return queue_.empty(); }
   IntrusiveList<Packet, OutboxTag>& queue() { return queue_; }
 
+  // The packets that leave next, as many as `memory` holds: first `nacks_first` NACKs, then all
+  // other packets, then the other NACKs. `nacks_first` is counted down. Empty: none waits.
+  std::span<const Packet* const> next_burst(std::span<const Packet*> memory,
+                                            std::size_t& nacks_first) {
+    nacks_first = std::min(nacks_first, nack_count_);
+    burst_has_nacks_ = nacks_first > 0 || queue_.empty();
+    auto& from = burst_has_nacks_ ? nacks_ : queue_;
+    const std::size_t most = nacks_first > 0 ? std::min(nacks_first, memory.size()) : memory.size();
+    std::size_t count = 0;
+    for (auto it = from.begin(); it != from.end() && count < most; ++it) memory[count++] = &*it;
+    if (nacks_first > 0) nacks_first -= count;
+    return memory.first(count);
+  }
+  // The first `count` packets of the burst have left.
+  void left(std::size_t count) {
+    for (; count > 0; --count) {
+      if (burst_has_nacks_) {
+        nack_left();
+      } else {
+        withdraw(queue_.front());
+      }
+    }
+  }
+
   // Else a further NACK is as good as lost: a time-out recovers (PDS-123).
   bool has_room_for_nack() const { return nack_count_ < kMostNacks; }
   // Queues a NACK that has no owner.
@@ -55,6 +82,7 @@ class Outbox {
   IntrusiveList<Packet, OutboxTag> queue_;
   IntrusiveList<Packet, OutboxTag> nacks_;
   std::size_t nack_count_ = 0;
+  bool burst_has_nacks_ = false;  // the last next_burst() took them
 };
 
 }  // namespace uet::pds

@@ -9,6 +9,7 @@
 #include "pds/loss_recovery.h"
 #include "pds/nack_intake.h"
 #include "pds/retransmit.h"
+#include "pds/send_turn.h"
 
 namespace uet::pds {
 
@@ -48,7 +49,11 @@ bool Pdc::clear_may_wait() const {
 bool Pdc::pump(std::uint32_t& budget, Time now) {
   if (state_ == PdcState::Closed) return false;
   if (receive_.ack_is_due()) receive_.send_waiting_ack(now);
-  if (!send_.pump(budget, now)) return true;
+  SendTurn turn(send_, budget, now);
+  if (!turn.send_lost() || !turn.send_new() || !turn.send_refused()) return true;
+  if (send_.outstanding().queued() == 0 && send_.backlog().empty()) {
+    send_.wait().nothing_waits(*this, now);
+  }
   const bool owes_clear = send_.clear_debt().owed() && state_ != PdcState::Creating;
   if (owes_clear && !clear_may_wait()) send_.send_clear_command();
   if (close_.wanted()) begin_close(now);

@@ -74,7 +74,7 @@ Rudi::Stop Rudi::send_some(RudiFlow& flow, std::uint32_t& budget, Time now) {
     packet->reset();
     Message& message = flow.backlog.front();
     PreparedPacket prepared;
-    const PacketPlan plan = env_.client.next_packet(message, *packet, prepared);
+    const PacketPlan plan = message.owner->next_packet(message, *packet, prepared);
     if (plan == PacketPlan::NotNow) {
       env_.packets.give_back(packet);
       return Stop::Blocked;
@@ -174,8 +174,8 @@ void Rudi::on_response(const wire::RudiHeader& header, std::span<const std::byte
   const std::uint32_t tag = record->tag;
   release(*record);
   wake_waiters(flow);
-  env_.client.rx_rsp(message, tag,
-                     {.next_hdr = header.next_hdr, .bytes = ses, .psn = Psn{header.pkt_id}}, now);
+  message.owner->rx_rsp(
+      message, tag, {.next_hdr = header.next_hdr, .bytes = ses, .psn = Psn{header.pkt_id}}, now);
 }
 
 // PDS-187.
@@ -316,14 +316,17 @@ void Rudi::fail(Record& record, PdsError error, Time now) {
   const std::uint32_t tag = record.tag;
   release(record);
   wake_waiters(flow);
-  env_.client.pds_error(message, tag, error, now);
+  message.owner->pds_error(message, tag, error, now);
 }
 
 void Rudi::fail_flow(RudiFlow& flow, PdsError error, Time now) {
   for (Record& record : records()) {
     if (record.flow == &flow) fail(record, error, now);
   }
-  while (!flow.backlog.empty()) env_.client.message_failed(flow.backlog.pop_front(), error, now);
+  while (!flow.backlog.empty()) {
+    Message& message = flow.backlog.pop_front();
+    message.owner->message_failed(message, error, now);
+  }
   drop_drained_flows();
 }
 

@@ -8,7 +8,6 @@
 #include "pds/credits.h"
 #include "pds/loss_recovery.h"
 #include "pds/retransmit.h"
-#include "pds/send_turn.h"
 #include "pds/transmission.h"
 
 namespace uet::pds {
@@ -86,15 +85,15 @@ void SendSide::fail_all(const Ending& ending, Time now) {
     const bool spared = unread || behind || psn == ending.not_consumed;
     outstanding_.release(core_, *record);
     if (message == nullptr) continue;
-    env().client.pds_error(*message, tag, spared ? PdsError::NotConsumed : ending.error, now);
+    message->owner->pds_error(*message, tag, spared ? PdsError::NotConsumed : ending.error, now);
   }
   window().slide();
   outstanding_.reconcile(core_);
   while (!backlog_.empty()) {
     Message& message = backlog_.pop_front();
     backlog_.forget(core_, message);
-    env().client.message_failed(message,
-                                ending.spares_backlog ? PdsError::NotConsumed : ending.error, now);
+    message.owner->message_failed(
+        message, ending.spares_backlog ? PdsError::NotConsumed : ending.error, now);
   }
   wake_waiters(ccc());
 }
@@ -158,14 +157,6 @@ bool SendSide::open_without_data(Time now) {
   if (!can || outstanding_.empty() || opened_without_data_) return false;
   opened_without_data_ = send_control(wire::CpType::Noop, now);
   return opened_without_data_;
-}
-
-// ---- a turn -------------------------------------------------------------------------------------
-
-bool SendSide::pump(std::uint32_t& budget, Time now) {
-  if (!SendTurn(*this, budget, now).send()) return false;
-  if (outstanding_.queued() == 0 && backlog_.empty()) wait_.nothing_waits(core_, now);
-  return true;
 }
 
 Time SendSide::queue_resend(Psn psn, TxRecord& record, Time now) {

@@ -65,8 +65,6 @@ class SendSide {
 
   // ---- what leaves ------------------------------------------------------------------------------
 
-  // Sends lost packets, then new ones: at most `budget`. False if the budget does not suffice.
-  bool pump(std::uint32_t& budget, Time now);
   // A control packet that consumes a PSN; acknowledged and resent like a request (PDS-155). False
   // if none can be sent now.
   bool send_control(wire::CpType type, Time now);

@@ -63,73 +63,85 @@ void SendTurn::wait_for_ccc() {
   if (!side_.backlog().empty() && !side_.backlog().front().awaited) ask_for_tail(side_);
 }
 
-// Makes and sends the next packet of the backlog. False if nothing can be sent now.
-bool SendTurn::send_next_packet() {
-  if (!may_make_packet()) return false;
+// nullptr: the next packet cannot be made now.
+Packet* SendTurn::take_packet() {
+  if (!may_make_packet()) return nullptr;
   Packet* packet = core_.take_packet(false);
   if (packet == nullptr) {
     env().packets_short = true;
     core_.make_ready();  // packets come back as peers acknowledge
-    return false;
+    return nullptr;
   }
   packet->reset();
-  Message& message = side_.backlog().front();
-  PreparedPacket prepared;
-  const PacketPlan plan = env().client.next_packet(message, *packet, prepared);
-  if (plan == PacketPlan::NotNow) {
-    env().packets.give_back(packet);
-    return false;
-  }
-  const bool last = plan == PacketPlan::Last;
-  if (last) side_.backlog().remove(message);  // PDS-8: only then the next one starts
-  const Psn psn = side_.window().next_psn();
-  TxRecord& record = side_.window().put();
-  record.packet = packet;
-  record.message = &message;
-  record.tag = prepared.tag;
-  record.next_hdr = prepared.next_hdr;
-  const auto header_bytes = static_cast<std::uint32_t>(kRequestBytes);
-  record.ar = wants_ack(last && !shares_ack(message, psn),
-                        cms::nominal_packet_bytes(packet->length() + header_bytes));
-  ++env().counters.requests_sent;
-  transmit(side_, psn, record, false, now_);
-  // After the target of its header was made: the packet counts as waiting there.
-  side_.backlog().sent(core_, message, record.nominal_bytes, last);
-  return true;
-}
-
-// ---- a turn -------------------------------------------------------------------------------------
-
-// Lost packets go first (CMS-12). In RUD those that the peer has refused take turns with new ones:
-// with a window of one packet they would else go each time, and messages that have begun there
-// would keep the memory for which the peer refuses. False if the budget does not suffice.
-bool SendTurn::send() {
-  if (side_.outstanding().queued() == 0) return send_new();
-  const bool ordered = core_.ordered();
-  const Resent lost = resend(ordered ? Resends::All : Resends::NotRefused);
-  if (lost == Resent::NoBudget) return false;
-  const bool new_first = lost == Resent::All &&
-                         (side_.outstanding().queued() == 0 || side_.outstanding().refused_went());
-  if (new_first) {
-    const Psn next = side_.window().next_psn();
-    if (!send_new()) return false;
-    if (side_.window().next_psn() != next) side_.outstanding().set_refused_went(false);
-  }
-  if (side_.outstanding().queued() == 0 || ordered) return true;
-  const std::size_t waiting = side_.outstanding().queued();
-  const Resent refused = resend(Resends::Refused);
-  if (side_.outstanding().queued() < waiting) side_.outstanding().set_refused_went(true);
-  if (refused == Resent::NoBudget) return false;
-  return new_first || side_.outstanding().queued() > 0 || send_new();
+  return packet;
 }
 
 bool SendTurn::send_new() {
-  while (!side_.backlog().empty()) {
+  if (!new_may_leave_) return true;
+  Backlog& backlog = side_.backlog();
+  for (; !backlog.empty(); --budget_) {
     if (budget_ == 0) return false;
-    if (!send_next_packet()) break;
-    --budget_;
+    Packet* packet = take_packet();
+    if (packet == nullptr) break;
+    Message& message = backlog.front();
+    PreparedPacket prepared;
+    const PacketPlan plan = message.owner->next_packet(message, *packet, prepared);
+    if (plan == PacketPlan::NotNow) {
+      env().packets.give_back(packet);
+      break;
+    }
+    const bool last = plan == PacketPlan::Last;
+    if (last) backlog.remove(message);  // PDS-8: only then the next one starts
+    const Psn psn = side_.window().next_psn();
+    TxRecord& record = side_.window().put();
+    record.packet = packet;
+    record.message = &message;
+    record.tag = prepared.tag;
+    record.next_hdr = prepared.next_hdr;
+    const auto header_bytes = static_cast<std::uint32_t>(kRequestBytes);
+    record.ar = wants_ack(last && !shares_ack(message, psn),
+                          cms::nominal_packet_bytes(packet->length() + header_bytes));
+    ++env().counters.requests_sent;
+    transmit(side_, psn, record, false, now_);
+    // After the target of its header was made: the packet counts as waiting there.
+    backlog.sent(core_, message, record.nominal_bytes, last);
   }
   return true;
+}
+
+// ---- packets that leave again -------------------------------------------------------------------
+
+bool SendTurn::send_lost() {
+  Outstanding& outstanding = side_.outstanding();
+  if (outstanding.queued() == 0) return true;
+  const bool ordered = core_.ordered();
+  const Resent lost = resend(ordered ? Resends::All : Resends::NotRefused);
+  if (lost == Resent::NoBudget) return false;
+  if (lost == Resent::All && (outstanding.queued() == 0 || outstanding.refused_went())) {
+    new_before_refused_ = side_.window().next_psn();
+    return true;
+  }
+  new_may_leave_ = false;
+  if (outstanding.queued() == 0 || ordered) return true;
+  if (!resend_refused()) return false;
+  new_may_leave_ = outstanding.queued() == 0;
+  return true;
+}
+
+bool SendTurn::send_refused() {
+  if (!new_before_refused_) return true;
+  Outstanding& outstanding = side_.outstanding();
+  if (side_.window().next_psn() != *new_before_refused_) outstanding.set_refused_went(false);
+  if (outstanding.queued() == 0 || core_.ordered()) return true;
+  return resend_refused();
+}
+
+bool SendTurn::resend_refused() {
+  Outstanding& outstanding = side_.outstanding();
+  const std::size_t waiting = outstanding.queued();
+  const Resent refused = resend(Resends::Refused);
+  if (outstanding.queued() < waiting) outstanding.set_refused_went(true);
+  return refused != Resent::NoBudget;
 }
 
 // Sends those that were found lost.

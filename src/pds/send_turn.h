@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "pds/send_side.h"
 #include "uet/base/time.h"
@@ -19,20 +20,26 @@ class SendTurn {
   SendTurn(SendSide& side, std::uint32_t& budget, Time now)
       : side_(side), core_(side.core()), budget_(budget), now_(now) {}
 
-  // False if the budget does not suffice.
-  [[nodiscard]] bool send();
+  // The three parts of a turn, in this order; each is false if the budget does not suffice. Lost
+  // packets go first (CMS-12). In RUD those that the peer has refused take turns with new ones:
+  // with a window of one packet they would else go each time, and messages that have begun there
+  // would keep the memory for which the peer refuses. Their turn is either the end of send_lost()
+  // or send_refused().
+  [[nodiscard]] bool send_lost();
+  [[nodiscard]] bool send_new();
+  [[nodiscard]] bool send_refused();
 
  private:
   Environment& env() const { return core_.env(); }
   SharedCcc& ccc() const { return core_.ccc(); }
 
-  bool send_new();
   bool may_make_packet();
-  bool send_next_packet();
+  Packet* take_packet();
   enum class Resends : std::uint8_t { All, NotRefused, Refused };
   enum class Resent : std::uint8_t { All, Some, NoBudget };
   Resent resend(Resends which);
   bool may_resend_data(bool oldest);
+  bool resend_refused();
   void wait_for_ccc();
   bool shares_ack(const Message& message, Psn psn) const;
   bool wants_ack(bool tail, std::uint32_t nominal_bytes) const;
@@ -41,6 +48,8 @@ class SendTurn {
   PdcCore& core_;
   std::uint32_t& budget_;
   const Time now_;
+  bool new_may_leave_ = true;
+  std::optional<Psn> new_before_refused_;  // the first new PSN, if refused packets go after it
 };
 
 }  // namespace uet::pds

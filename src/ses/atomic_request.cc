@@ -37,23 +37,23 @@ std::uint64_t bytes_of(const AtomicOp& op) {
 }
 
 Result<void> check_atomic_op(const AtomicOp& op, std::size_t most_bytes) {
-  if (check_atomic(op.form, op.op, op.datatype) != wire::ReturnCode::Ok) return Error::Invalid;
+  if (check_atomic(op.kind, op.op, op.datatype) != wire::ReturnCode::Ok) return Error::Invalid;
   const std::uint32_t element = element_bytes(op.datatype);
   const std::uint64_t total = bytes_of(op);
   if (total == 0 || op.data) return Error::Invalid;
-  const bool compares = op.form == Kind::CompareAtomic;
+  const bool compares = op.kind == Kind::CompareAtomic;
   if (total > (compares ? element : most_bytes)) return Error::TooLong;
   if (op.op != wire::AmoOp::Read && !holds_elements(op.local, element, total)) {
     return Error::Invalid;
   }
   if (compares && !holds_elements(op.compare, element, total)) return Error::Invalid;
-  if (returns_data(op.form) && !holds_elements(op.results, element, total)) return Error::Invalid;
+  if (returns_data(op.kind) && !holds_elements(op.results, element, total)) return Error::Invalid;
   return {};
 }
 
 bool write_operands(TxMessage& message, const AtomicOp& op, PieceStore& pieces) {
   wire::SesRequest& header = message.header;
-  header.opcode = returns_data(op.form) ? wire::SesOpcode::FetchingAtomic : wire::SesOpcode::Atomic;
+  header.opcode = returns_data(op.kind) ? wire::SesOpcode::FetchingAtomic : wire::SesOpcode::Atomic;
   header.match_bits = op.key.value;
   header.buffer_offset = op.remote_offset;
   header.atomic.op = op.op;
@@ -64,7 +64,7 @@ bool write_operands(TxMessage& message, const AtomicOp& op, PieceStore& pieces) 
   header.request_length = length;
   message.iov_count = static_cast<std::uint32_t>(op.results.size());
   std::copy(op.results.begin(), op.results.end(), message.iov.begin());
-  if (op.form == Kind::CompareAtomic) {
+  if (op.kind == Kind::CompareAtomic) {
     write_compare_swap(header, op, length);
     return true;
   }

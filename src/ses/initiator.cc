@@ -78,7 +78,7 @@ Initiator::Initiator(const Parameters& parameters, PieceStore& pieces, Counters&
       short_headers_(parameters.short_headers),
       pieces_(pieces),
       counters_(counters),
-      operations_(parameters.tx_messages, parameters.pulls),
+      operations_(parameters.tx_messages, parameters.pulls, this),
       reads_(parameters, counters),
       rendezvous_(parameters, operations_, watches_),
       deferred_(parameters, watches_),
@@ -106,50 +106,79 @@ void Initiator::attach(pds::Delivery& delivery) {
 
 // ---- start -------------------------------------------------------------------------------------
 
-Result<void> Initiator::send(Context& context, const SendOp& op, Time now) {
+// One whose fence, or that of an earlier one, holds it back starts in progress().
+template <class Op>
+Result<void> Initiator::post(Context& context, const Op& op, Time now) {
+  const Result<TxMessage*> made = make(context, op);
+  if (!made) return made.error();
+  TxMessage& message = *made.value();
+  const bool cut = message.kind != Kind::Read && !is_atomic(message.kind);
+  if (cut && !gather_pieces(message, op.inject, payload_mtu_, pieces_)) {
+    release(message);
+    return Error::Again;
+  }
+  if (op.peer->optimized && short_headers_) choose_header(message, payload_mtu_);
+  if (Fences::must_wait(message)) {
+    if (message.fence) hurry(*message.context);
+    fences_.hold(message);
+    return {};
+  }
+  const auto started = delivery_->send(message, choose_way(message), now);
+  if (!started) release(message);
+  return started;
+}
+
+template Result<void> Initiator::post(Context&, const SendOp&, Time);
+template Result<void> Initiator::post(Context&, const RmaOp&, Time);
+template Result<void> Initiator::post(Context&, const AtomicOp&, Time);
+
+// Each make() checks an operation, takes a message for it and fills in its header.
+Result<TxMessage*> Initiator::make(Context& context, const SendOp& op) {
   const bool datagram = context.config.mode == DeliveryMode::Uud;
   if (datagram && (op.tag || op.delivery_complete)) return Error::Invalid;
-  if (const auto checked = check(context, op, max_inject_bytes()); !checked) return checked;
+  if (const auto checked = check(context, op, max_inject_bytes()); !checked) return checked.error();
   if (datagram && total_length(op.local) > payload_mtu_) return Error::TooLong;
   TxMessage* message = open(context, op, op.tag ? Kind::TaggedSend : Kind::Send);
   if (message == nullptr) return Error::Again;
   wire::SesRequest& header = message->header;
   if (datagram) {
     header.opcode = wire::SesOpcode::DatagramSend;
-    return submit(*message, op, now);
+    return message;
   }
   header.opcode = op.tag ? wire::SesOpcode::TaggedSend : wire::SesOpcode::Send;
   header.match_bits = op.tag.value_or(0);
   rendezvous_.offer(*message, *op.peer);
   deferred_.offer(*message, *op.peer);
-  return submit(*message, op, now);
+  return message;
 }
 
-Result<void> Initiator::rma(Context& context, const RmaOp& op, Kind kind, Time now) {
-  const bool is_read = kind == Kind::Read;
+Result<TxMessage*> Initiator::make(Context& context, const RmaOp& op) {
+  const bool is_read = op.kind == Kind::Read;
   if (is_read && (op.inject || op.data)) return Error::Invalid;
   if (context.config.mode == DeliveryMode::Uud) return Error::Invalid;  // PDS-191
-  if (const auto checked = check(context, op, max_inject_bytes()); !checked) return checked;
-  TxMessage* message = open(context, op, kind);
+  if (const auto checked = check(context, op, max_inject_bytes()); !checked) return checked.error();
+  TxMessage* message = open(context, op, op.kind);
   if (message == nullptr) return Error::Again;
   if (uses_rudi_ && is_idempotent(context, op)) message->mode = DeliveryMode::Rudi;
   message->header.opcode = is_read ? wire::SesOpcode::Read : wire::SesOpcode::Write;
   message->header.match_bits = op.key.value;
   message->header.buffer_offset = op.remote_offset;
-  return submit(*message, op, now);
+  return message;
 }
 
-Result<void> Initiator::atomic(Context& context, const AtomicOp& op, Time now) {
+Result<TxMessage*> Initiator::make(Context& context, const AtomicOp& op) {
   if (context.config.mode == DeliveryMode::Uud) return Error::Invalid;  // PDS-191
-  if (const auto checked = check(context, op, max_inject_bytes()); !checked) return checked;
-  if (const auto checked = check_atomic_op(op, max_atomic_bytes()); !checked) return checked;
-  TxMessage* message = open(context, op, op.form);
+  if (const auto checked = check(context, op, max_inject_bytes()); !checked) return checked.error();
+  if (const auto checked = check_atomic_op(op, max_atomic_bytes()); !checked) {
+    return checked.error();
+  }
+  TxMessage* message = open(context, op, op.kind);
   if (message == nullptr) return Error::Again;
   if (!write_operands(*message, op, pieces_)) {
     release(*message);
     return Error::Again;
   }
-  return submit(*message, op, now);
+  return message;
 }
 
 TxMessage* Initiator::open(Context& context, const TxOp& op, Kind kind) {
@@ -184,24 +213,9 @@ TxMessage* Initiator::open(Context& context, const TxOp& op, Kind kind) {
   return message;
 }
 
-Result<void> Initiator::submit(TxMessage& message, const TxOp& op, Time now) {
-  const bool cut = message.kind != Kind::Read && !is_atomic(message.kind);
-  if (cut && !gather_pieces(message, op.inject, payload_mtu_, pieces_)) {
-    release(message);
-    return Error::Again;
-  }
-  if (op.peer->optimized && short_headers_) choose_header(message, payload_mtu_);
-  if (Fences::must_wait(message)) {
-    if (message.fence) hurry(*message.context);
-    fences_.hold(message);
-    return {};
-  }
-  const auto started = start(message, now);
-  if (!started) release(message);
-  return started;
-}
-
-Result<void> Initiator::start(TxMessage& message, Time now) {
+// Chooses, as late as possible, what depends on the peer and on other operations: generation, form,
+// prompt ACK. Returns where the message goes.
+pds::Destination Initiator::choose_way(TxMessage& message) {
   message.header.ri_generation = generations_.of(message);
   forms_.choose(message);
   message.is_long = message.length > kShortPackets * payload_mtu_;
@@ -209,7 +223,7 @@ Result<void> Initiator::start(TxMessage& message, Time now) {
   // Held operations may wait for this one.
   message.awaited |= message.length > payload_mtu_ || is_crowded(context) || !context.held.empty();
   message.backlog_bytes = message.kind == Kind::Read ? 0 : message.length;
-  return delivery_->send(message, destination_of(message), now);
+  return destination_of(message);
 }
 
 // More than half of a resource is in use, so that the next operations may have to wait for it.
@@ -232,7 +246,9 @@ std::size_t Initiator::max_inject_bytes() const {
 // ---- time --------------------------------------------------------------------------------------
 
 void Initiator::progress(Time now) {
-  fences_.start_ready(now, [&](TxMessage& message) { return start(message, now).ok(); });
+  fences_.start_ready(now, [&](TxMessage& message) {
+    return delivery_->send(message, choose_way(message), now).ok();
+  });
   const auto give_up = [&](TxMessage& message) { abandon(message, now); };
   rendezvous_.expire(now, give_up);
   reads_.expire(now, [&](TxMessage& message) {
@@ -257,8 +273,9 @@ Time Initiator::next_deadline() {
 
 // ---- answers -----------------------------------------------------------------------------------
 
-pds::Verdict Initiator::rx_rsp(TxMessage& message, std::uint32_t tag,
+pds::Verdict Initiator::rx_rsp(pds::Message& answered, std::uint32_t tag,
                                const pds::ResponseView& response, Time now) {
+  auto& message = static_cast<TxMessage&>(answered);
   wire::SesResponseHeader header;  // a bare ACK is the default response
   if (response.next_hdr != wire::NextHdr::None &&
       !wire::SesResponseHeader::decode(response.next_hdr, response.bytes, header)) {
@@ -278,8 +295,8 @@ pds::Verdict Initiator::rx_rsp(TxMessage& message, std::uint32_t tag,
     finish_if_done(message);  // the target remembers nothing of it
   } else if (message.failed() && !message.ended) {
     abandon(message, now);
-  } else {
-    all_answered(message, now);
+  } else if (ends_now(message, now)) {
+    finish(message, message.status);
   }
   return pds::Verdict::Final;
 }
@@ -322,7 +339,8 @@ pds::Response Initiator::rx_data(const pds::RequestView& request, Time now) {
 
 // PDS-142: it is sent again if no packet of it may have been consumed. An error of a later packet
 // that does not say so ends the message all the same.
-void Initiator::pds_error(TxMessage& message, std::uint32_t tag, pds::PdsError error, Time now) {
+void Initiator::pds_error(pds::Message& failed, std::uint32_t tag, pds::PdsError error, Time now) {
+  auto& message = static_cast<TxMessage&>(failed);
   ++message.packets_answered;
   message.owes_error = false;
   if (error != pds::PdsError::NotConsumed) {
@@ -336,7 +354,8 @@ void Initiator::pds_error(TxMessage& message, std::uint32_t tag, pds::PdsError e
   finish_if_done(message);
 }
 
-void Initiator::message_failed(TxMessage& message, pds::PdsError error, Time now) {
+void Initiator::message_failed(pds::Message& failed, pds::PdsError error, Time now) {
+  auto& message = static_cast<TxMessage&>(failed);
   message.ended = true;
   if (error != pds::PdsError::NotConsumed) {
     message.fail(error);
@@ -458,14 +477,14 @@ void Initiator::abandon(TxMessage& message, Time now) {
   if (!message.ended && !delivery_->cancel(message)) return;
   message.ended = true;
   message.owes_error = true;
-  all_answered(message, now);
+  if (ends_now(message, now)) finish(message, message.status);
 }
 
 // PDS has answered for a packet of the message; the last answer may end it.
-void Initiator::all_answered(TxMessage& message, Time now) {
-  if (message.packets_answered != message.packets_made) return;
-  if (message.owes_error && send_error(message, now)) return;
-  finish_if_done(message);
+bool Initiator::ends_now(TxMessage& message, Time now) {
+  if (message.packets_answered != message.packets_made) return false;
+  if (message.owes_error && send_error(message, now)) return false;
+  return is_over(message);
 }
 
 // The MSG_ERROR goes where the rest of the message has gone, or, if that PDC has closed or is about
@@ -484,21 +503,23 @@ bool Initiator::send_error(TxMessage& message, Time now) {
   return sent.ok();
 }
 
-void Initiator::finish_if_done(TxMessage& message) {
+// Nothing more is to come of the message. If it is to be sent again, that begins here, and it is
+// not over.
+bool Initiator::is_over(TxMessage& message) {
   if (message.failed() && message.mode == DeliveryMode::Rudi) {
     withdraw(message);  // the peer keeps nothing that a MSG_ERROR could end
   } else {
     const bool read = message.ended && message.pieces_awaited == 0 && !message.failed();
     if (read) pulls_.tell(message);
-    if (!is_done(message)) return;
+    if (!is_done(message)) return false;
   }
   if (message.deferred && !message.failed()) {
     if (message.restart) retries_.rewind(message);
-    return;
+    return false;
   }
   const bool again = message.try_again && message.context != nullptr && !message.context->closing;
-  if (again) return retries_.rewind(message);
-  finish(message, message.status);
+  if (again) retries_.rewind(message);
+  return !again;
 }
 
 // The end of every operation: nothing refers to the user's memory any more.

@@ -30,39 +30,42 @@
 
 namespace uet::ses {
 
-class Initiator {
+class Initiator final : public pds::MessageOwner {
  public:
   // Messages of more packets are long: they leave a PDC to shorter ones (PDS-9).
   static constexpr std::uint64_t kShortPackets = 8;
 
   // The referenced objects outlive this one.
   Initiator(const Parameters& parameters, PieceStore& pieces, Counters& counters);
-  ~Initiator();
+  ~Initiator() override;
   void attach(pds::Delivery& delivery);
 
-  // As in ses.h.
-  Result<void> send(Context& context, const SendOp& op, Time now);
-  // `kind`: Write or Read.
-  Result<void> rma(Context& context, const RmaOp& op, Kind kind, Time now);
-  Result<void> atomic(Context& context, const AtomicOp& op, Time now);
+  // Posts a SendOp, an RmaOp or an AtomicOp. Again: a pool or tx_size is exhausted; Invalid: an
+  // impossible argument; TooLong: beyond kMaxMessageBytes or max_inject_bytes. On success exactly
+  // one Completion follows (none is *written* for inject on success: that is the sink's business).
+  template <class Op>
+  Result<void> post(Context& context, const Op& op, Time now);
   // As in ses.h; false if there is no such operation.
   bool cancel(Context& context, const void* operation, Time now);
-  // As in ses.h.
+  // Requests prompt ACKs for all operations of the context that are outstanding (`TxOp::awaited`).
   void hurry(Context& context);
   // Ends all its operations without completions; see ses.h.
   void close_context(Context& context, Time now);
   std::size_t max_inject_bytes() const;
   std::size_t max_atomic_bytes() const { return payload_mtu_; }
 
-  // The calls of PDS (pds::Client) that concern operations.
-  pds::PacketPlan next_packet(TxMessage& message, Packet& packet, pds::PreparedPacket& prepared) {
-    forms_.choose_again(message);
-    return packets_.next(message, packet, prepared);
+  // pds::MessageOwner of the operations.
+  pds::PacketPlan next_packet(pds::Message& message, Packet& packet,
+                              pds::PreparedPacket& prepared) override {
+    auto& operation = static_cast<TxMessage&>(message);
+    forms_.choose_again(operation);
+    return packets_.next(operation, packet, prepared);
   }
-  pds::Verdict rx_rsp(TxMessage& message, std::uint32_t tag, const pds::ResponseView& response,
-                      Time now);
-  void pds_error(TxMessage& message, std::uint32_t tag, pds::PdsError error, Time now);
-  void message_failed(TxMessage& message, pds::PdsError error, Time now);
+  pds::Verdict rx_rsp(pds::Message& message, std::uint32_t tag, const pds::ResponseView& response,
+                      Time now) override;
+  void pds_error(pds::Message& message, std::uint32_t tag, pds::PdsError error, Time now) override;
+  void message_failed(pds::Message& message, pds::PdsError error, Time now) override;
+  // The calls of pds::Client that concern operations.
   void pdc_closed(PdcId pdc, std::optional<pds::PdsError> error, Time now);
   // Return data: a request packet in the return direction (SES-83).
   pds::Response rx_data(const pds::RequestView& request, Time now);
@@ -70,7 +73,9 @@ class Initiator {
   // The sends of this FEP that their targets may read; finish_if_done() follows each change of one.
   RendezvousSource& readable() { return rendezvous_; }
   // Ends the operation if nothing more is to come of it.
-  void finish_if_done(TxMessage& message);
+  void finish_if_done(TxMessage& message) {
+    if (is_over(message)) finish(message, message.status);
+  }
   // DEFERRABLE_RTR: the FEP `source` has a receive now for a message that it had put off.
   wire::ReturnCode restart(const wire::SesRequest& request, const FepAddress& source, Time now);
   // The requests of this FEP to the senders of messages to it: reads and restarts.
@@ -89,9 +94,11 @@ class Initiator {
 
  private:
   // ---- start
+  Result<TxMessage*> make(Context& context, const SendOp& op);
+  Result<TxMessage*> make(Context& context, const RmaOp& op);
+  Result<TxMessage*> make(Context& context, const AtomicOp& op);
   TxMessage* open(Context& context, const TxOp& op, Kind kind);
-  Result<void> submit(TxMessage& message, const TxOp& op, Time now);
-  Result<void> start(TxMessage& message, Time now);
+  pds::Destination choose_way(TxMessage& message);
   bool is_crowded(const Context& context) const;
 
   // ---- answers
@@ -101,7 +108,8 @@ class Initiator {
   bool withdraw(TxMessage& message);
   void abandon(TxMessage& message, Time now);
   bool send_error(TxMessage& message, Time now);
-  void all_answered(TxMessage& message, Time now);
+  bool ends_now(TxMessage& message, Time now);
+  bool is_over(TxMessage& message);
   void finish(TxMessage& message, Status status);
   void release(TxMessage& message);
 

@@ -78,12 +78,6 @@ class PieceStore {
 
 // ---- initiator ---------------------------------------------------------------------------------
 
-// A message from which PDS requests packets: an operation, or an answer to a read.
-struct OutgoingMessage : pds::Message {
-  explicit OutgoingMessage(bool answer) : is_answer(answer) {}
-  const bool is_answer;
-};
-
 struct OutstandingTag;
 struct HeldTag;
 struct AwaitingReadTag;
@@ -94,14 +88,12 @@ struct ReadAnswer;
 struct RxMessage;
 
 // An operation of the initiator, from the post to its completion.
-struct TxMessage : OutgoingMessage,
+struct TxMessage : pds::Message,
                    ListNode<OutstandingTag>,
                    ListNode<HeldTag>,
                    ListNode<AwaitingReadTag>,
                    ListNode<AwaitingDataTag>,
                    ListNode<DeferrableTag> {
-  TxMessage() : OutgoingMessage(false) {}
-
   std::span<const IoSlice> slices() const { return {iov.data(), iov_count}; }
   bool failed() const { return status != Status::Ok; }
   // The first error wins (SES-109).
@@ -189,8 +181,7 @@ struct AnsweringTag;
 
 // The data that answer one read request packet, on their way in the return direction: a copy in
 // `piece`, or what they were when the read came of a message that is still being sent.
-struct ReadAnswer : OutgoingMessage, ListNode<AnsweringTag>, ListNode<ServedTag> {
-  ReadAnswer() : OutgoingMessage(true) {}
+struct ReadAnswer : pds::Message, ListNode<AnsweringTag>, ListNode<ServedTag> {
   wire::SesResponseHeader header;
   std::uint64_t host = 0;  // host_hash of the initiator
   Piece* piece = nullptr;

@@ -5,9 +5,10 @@
 
 namespace uet::ses {
 
-OperationTable::OperationTable(std::size_t operations, std::size_t pulls)
+OperationTable::OperationTable(std::size_t operations, std::size_t pulls, pds::MessageOwner* owner)
     : operations_limit_(std::min(operations, kIds - 1 - pulls)),
       pulls_limit_(pulls),
+      owner_(owner),
       messages_(operations_limit_ + pulls_limit_),
       by_id_(kIds) {}
 
@@ -16,6 +17,7 @@ TxMessage* OperationTable::take() {
   TxMessage* message = messages_.take();
   if (message == nullptr) return nullptr;
   name(*message);
+  message->owner = owner_;
   message->sequence = next_sequence_++;
   return message;
 }
@@ -24,6 +26,7 @@ TxMessage* OperationTable::take_pull() {
   TxMessage* message = pulls_count_ < pulls_limit_ ? messages_.take() : nullptr;
   if (message == nullptr) return nullptr;
   name(*message);
+  message->owner = owner_;
   message->pull = true;
   ++pulls_count_;
   return message;

@@ -9,6 +9,7 @@
 #include "base/zeroed_array.h"
 #include "ses/message.h"
 #include "uet/base/slab.h"
+#include "uet/pds/api.h"
 
 namespace uet::ses {
 
@@ -16,8 +17,9 @@ class OperationTable {
  public:
   static constexpr std::size_t kIds = 1 << 16;  // values of a message id; 0 is none
 
-  // At most `operations` of the applications and `pulls` of the FEP's own reads at a time.
-  OperationTable(std::size_t operations, std::size_t pulls);
+  // At most `operations` of the applications and `pulls` of the FEP's own reads at a time. `owner`
+  // makes the packets of all of them.
+  OperationTable(std::size_t operations, std::size_t pulls, pds::MessageOwner* owner);
 
   // A new operation of an application, with a message id and the next place in the order of
   // posting. nullptr: there are too many, or there is no memory.
@@ -49,6 +51,7 @@ class OperationTable {
 
   const std::size_t operations_limit_;
   const std::size_t pulls_limit_;
+  pds::MessageOwner* const owner_;
   Slab<TxMessage> messages_;
   std::size_t pulls_count_ = 0;    // of them, the FEP's own
   ZeroedArray<TxMessage*> by_id_;  // unique in the FEP

@@ -54,8 +54,11 @@ std::byte* open_in_ack(const RequestView& view, const wire::SesRequest& request,
 
 }  // namespace
 
-ReadAnswers::ReadAnswers(const Parameters& parameters, PieceStore& pieces)
-    : pieces_(pieces), answers_(parameters.return_messages), shares_(kWeight, parameters.seed) {}
+ReadAnswers::ReadAnswers(const Parameters& parameters, PieceStore& pieces, pds::MessageOwner* owner)
+    : pieces_(pieces),
+      owner_(owner),
+      answers_(parameters.return_messages),
+      shares_(kWeight, parameters.seed) {}
 
 std::byte* ReadAnswers::open(const RequestView& view, const wire::SesRequest& request,
                              const ReadPiece& asked, Response& response, Time now) {
@@ -116,6 +119,7 @@ ReadAnswer* ReadAnswers::take(const RequestView& view) {
   if (!shares_.allows(host, 1, answers_.available())) return nullptr;
   ReadAnswer* answer = answers_.take();
   if (answer == nullptr) return nullptr;
+  answer->owner = owner_;
   answer->host = host;
   shares_.take(host, 1);
   answering_.push_back(*answer);

@@ -20,7 +20,8 @@ namespace uet::ses {
 
 class ReadAnswers {
  public:
-  ReadAnswers(const Parameters& parameters, PieceStore& pieces);
+  // `owner` is asked for the packets of the answers. All arguments outlive it.
+  ReadAnswers(const Parameters& parameters, PieceStore& pieces, pds::MessageOwner* owner);
   void attach(pds::Delivery& delivery) { delivery_ = &delivery; }
 
   // Allocates memory for the data of a request; the caller fills it before it calls PDS again, and
@@ -33,7 +34,7 @@ class ReadAnswers {
   bool answer_from(TxMessage& source, const pds::RequestView& view, const wire::SesRequest& request,
                    const ReadPiece& asked, Time now);
 
-  // As pds::Client::next_packet.
+  // As pds::MessageOwner::next_packet.
   static pds::PacketPlan next_packet(ReadAnswer& answer, Packet& packet,
                                      pds::PreparedPacket& prepared);
   // PDS needs the answer no longer. The message whose memory it pointed to, or nullptr.
@@ -49,6 +50,7 @@ class ReadAnswers {
             const ReadPiece& asked, Time now);
 
   PieceStore& pieces_;
+  pds::MessageOwner* const owner_;
   pds::Delivery* delivery_ = nullptr;
   Slab<ReadAnswer> answers_;
   Shares shares_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Puts initiator, target and contexts together and tells PDS's calls apart.
+// Puts initiator, target and contexts together.
 #include "ses/ses.h"
 
 #include <algorithm>
@@ -28,15 +28,6 @@ struct Ses::Implementation final : pds::Client {
     for (const auto& queue : queues) target.receiver().close_queue(*queue);
   }
 
-  pds::PacketPlan next_packet(pds::Message& message, Packet& packet,
-                              pds::PreparedPacket& prepared) override {
-    auto& outgoing = static_cast<OutgoingMessage&>(message);
-    if (outgoing.is_answer) {
-      return target.next_packet(static_cast<ReadAnswer&>(outgoing), packet, prepared);
-    }
-    return initiator.next_packet(static_cast<TxMessage&>(outgoing), packet, prepared);
-  }
-
   pds::Response rx_req(const pds::RequestView& request, Time now) override {
     if (!wire::is_response(request.next_hdr)) return target.rx_req(request, now);
     return initiator.rx_data(request, now);
@@ -55,34 +46,6 @@ struct Ses::Implementation final : pds::Client {
 
   pds::Response default_rsp(const pds::RequestName& name) const override {
     return default_response(name);
-  }
-
-  pds::Verdict rx_rsp(pds::Message& message, std::uint32_t tag, const pds::ResponseView& response,
-                      Time now) override {
-    auto& outgoing = static_cast<OutgoingMessage&>(message);
-    if (!outgoing.is_answer) {
-      return initiator.rx_rsp(static_cast<TxMessage&>(outgoing), tag, response, now);
-    }
-    target.answer_done(static_cast<ReadAnswer&>(outgoing));
-    return pds::Verdict::Final;
-  }
-
-  void pds_error(pds::Message& message, std::uint32_t tag, pds::PdsError error, Time now) override {
-    auto& outgoing = static_cast<OutgoingMessage&>(message);
-    if (outgoing.is_answer) {
-      target.answer_done(static_cast<ReadAnswer&>(outgoing));
-    } else {
-      initiator.pds_error(static_cast<TxMessage&>(outgoing), tag, error, now);
-    }
-  }
-
-  void message_failed(pds::Message& message, pds::PdsError error, Time now) override {
-    auto& outgoing = static_cast<OutgoingMessage&>(message);
-    if (outgoing.is_answer) {
-      target.answer_done(static_cast<ReadAnswer&>(outgoing));
-    } else {
-      initiator.message_failed(static_cast<TxMessage&>(outgoing), error, now);
-    }
   }
 
   void pdc_proved(PdcId) override { target.receiver().try_now(); }
@@ -106,6 +69,8 @@ Ses::Ses(const Parameters& parameters, BufferPool& buffers, ri::MrTable& regions
 Ses::~Ses() = default;
 
 pds::Client& Ses::client() { return *implementation_; }
+
+Initiator& Ses::initiator() { return implementation_->initiator; }
 
 void Ses::attach(pds::Delivery& delivery) {
   implementation_->initiator.attach(delivery);
@@ -137,8 +102,6 @@ void Ses::rebind(Context& context, std::size_t tx_size, bool remote_cq_data) {
   context.config.remote_cq_data = remote_cq_data;
 }
 
-void Ses::hurry(Context& context) { implementation_->initiator.hurry(context); }
-
 void Ses::close_context(Context& context, Time now) {
   implementation_->initiator.close_context(context, now);
   implementation_->target.receiver().close_context(context);
@@ -163,22 +126,6 @@ ReceiveQueue* Ses::open_receive_queue(std::size_t size, bool directed, Completio
 void Ses::close_receive_queue(ReceiveQueue& queue) {
   implementation_->target.receiver().close_queue(queue);
   std::erase_if(implementation_->queues, [&](const auto& owned) { return owned.get() == &queue; });
-}
-
-Result<void> Ses::send(Context& context, const SendOp& op, Time now) {
-  return implementation_->initiator.send(context, op, now);
-}
-
-Result<void> Ses::write(Context& context, const RmaOp& op, Time now) {
-  return implementation_->initiator.rma(context, op, Kind::Write, now);
-}
-
-Result<void> Ses::read(Context& context, const RmaOp& op, Time now) {
-  return implementation_->initiator.rma(context, op, Kind::Read, now);
-}
-
-Result<void> Ses::atomic(Context& context, const AtomicOp& op, Time now) {
-  return implementation_->initiator.atomic(context, op, now);
 }
 
 Result<void> Ses::receive(Context& context, const ReceiveOp& op, Time now) {

@@ -19,6 +19,7 @@
 namespace uet::ses {
 
 class Context;       // one libfabric endpoint: a resource index with its receive queues
+class Initiator;     // the operations that this FEP sends
 class ReceiveQueue;  // receives and the messages that wait for them
 
 class Ses {
@@ -47,8 +48,6 @@ class Ses {
   double unexpected_occupancy() const;
   // Operations of this context that have not completed (receives not counted).
   std::size_t outstanding(const Context& context) const;
-  // Requests prompt ACKs for all operations of the context that are outstanding (`TxOp::awaited`).
-  void hurry(Context& context);
   // Ends the context: receives vanish without completion, unfinished sends have their PDC aborted,
   // so that no packet refers to user memory afterwards.
   void close_context(Context& context, Time now);
@@ -64,13 +63,10 @@ class Ses {
   // Its contexts have been closed. Receives vanish without completion.
   void close_receive_queue(ReceiveQueue& queue);
 
-  // Each returns Again when a pool or tx_size / rx_size is exhausted, Invalid for an impossible
-  // argument, TooLong beyond max_message_bytes / max_inject_bytes. On success exactly one
-  // Completion follows (none is *written* for inject on success: that is the sink's business).
-  Result<void> send(Context& context, const SendOp& op, Time now);
-  Result<void> write(Context& context, const RmaOp& op, Time now);
-  Result<void> read(Context& context, const RmaOp& op, Time now);
-  Result<void> atomic(Context& context, const AtomicOp& op, Time now);
+  // Where sends, RMA and atomics are posted.
+  Initiator& initiator();
+  // Each returns Again when a pool or rx_size is exhausted, Invalid for an impossible argument,
+  // TooLong beyond max_message_bytes. On success exactly one Completion follows.
   // A claim finds nothing: NotFound. For a context that receives from a queue of its own; posts of
   // the queue itself are for shared ones. The host has reserved one completion for each of these
   // posts, except those to shared queues.

@@ -33,7 +33,7 @@ Target::Target(const Parameters& parameters, PieceStore& pieces, ri::MrTable& re
       counters_(counters),
       messages_(parameters.rx_messages, pieces, parameters.seed),
       receiver_(parameters, pieces, messages_, initiator.pulls(), counters),
-      answers_(parameters, pieces),
+      answers_(parameters, pieces, this),
       errors_(messages_, counters),
       rma_(parameters, checks_, messages_, answers_, errors_, counters),
       atomics_(parameters.payload_mtu, checks_, answers_, errors_, counters),
@@ -41,11 +41,31 @@ Target::Target(const Parameters& parameters, PieceStore& pieces, ri::MrTable& re
 
 // Its owner has closed all contexts; read answers may still wait in a PDS that is gone.
 Target::~Target() {
-  while (ReadAnswer* answer = answers_.any()) answer_done(*answer);
+  while (ReadAnswer* answer = answers_.any()) reads_.answer_done(*answer);
   receiver_.discard_all();
 }
 
 bool Target::idle() const { return messages_.in_use() == 0 && receiver_.idle() && answers_.idle(); }
+
+// ---- read answers ------------------------------------------------------------------------------
+
+pds::PacketPlan Target::next_packet(pds::Message& answer, Packet& packet,
+                                    pds::PreparedPacket& prepared) {
+  return ReadAnswers::next_packet(static_cast<ReadAnswer&>(answer), packet, prepared);
+}
+
+pds::Verdict Target::rx_rsp(pds::Message& answer, std::uint32_t, const pds::ResponseView&, Time) {
+  reads_.answer_done(static_cast<ReadAnswer&>(answer));
+  return pds::Verdict::Final;
+}
+
+void Target::pds_error(pds::Message& answer, std::uint32_t, pds::PdsError, Time) {
+  reads_.answer_done(static_cast<ReadAnswer&>(answer));
+}
+
+void Target::message_failed(pds::Message& answer, pds::PdsError, Time) {
+  reads_.answer_done(static_cast<ReadAnswer&>(answer));
+}
 
 // ---- request packets ---------------------------------------------------------------------------
 

@@ -30,12 +30,12 @@
 
 namespace uet::ses {
 
-class Target {
+class Target final : private pds::MessageOwner {
  public:
   // The referenced objects outlive this one.
   Target(const Parameters& parameters, PieceStore& pieces, ri::MrTable& regions,
          const ri::RiTable& contexts, Initiator& initiator, Counters& counters);
-  ~Target();
+  ~Target() override;
   void attach(pds::Delivery& delivery) {
     messages_.attach(delivery);
     answers_.attach(delivery);
@@ -48,12 +48,6 @@ class Target {
   // The call of PDS (pds::Client) for a request packet in the forward direction.
   pds::Response rx_req(const pds::RequestView& view, Time now);
   void pdc_closed(PdcId pdc, bool orderly);
-  // Read answers on their way.
-  static pds::PacketPlan next_packet(ReadAnswer& answer, Packet& packet,
-                                     pds::PreparedPacket& prepared) {
-    return ReadAnswers::next_packet(answer, packet, prepared);
-  }
-  void answer_done(ReadAnswer& answer) { reads_.answer_done(answer); }
 
   // No message arrives, waits or is bound; receives may be posted.
   bool idle() const;
@@ -61,6 +55,14 @@ class Target {
  private:
   using View = pds::RequestView;
   using Request = wire::SesRequest;
+
+  // pds::MessageOwner of the read answers. Each is one packet, done however it ends.
+  pds::PacketPlan next_packet(pds::Message& answer, Packet& packet,
+                              pds::PreparedPacket& prepared) override;
+  pds::Verdict rx_rsp(pds::Message& answer, std::uint32_t tag, const pds::ResponseView& response,
+                      Time now) override;
+  void pds_error(pds::Message& answer, std::uint32_t tag, pds::PdsError error, Time now) override;
+  void message_failed(pds::Message& answer, pds::PdsError error, Time now) override;
 
   bool take_datagram(const View& view, Time now);
   pds::Response on_send(const View& view, const Request& request, Context& context, Time now);

@@ -9,6 +9,7 @@
 #include "counting_sink.h"
 #include "fep/fep.h"
 #include "memory_nic.h"
+#include "ses/initiator.h"
 
 namespace uet::bench {
 namespace {
@@ -117,7 +118,7 @@ void FepTaggedSend64(benchmark::State& state) {
     bool posted = true;
     for (std::size_t i = 0; i < kBatch; ++i) {
       posted &= pair.right.fep.ses().receive(*pair.right.context, receive, pair.now).ok();
-      posted &= pair.left.fep.ses().send(*pair.left.context, send, pair.now).ok();
+      posted &= pair.left.fep.ses().initiator().post(*pair.left.context, send, pair.now).ok();
     }
     messages += kBatch;
     const bool done = pair.run_until(
@@ -159,7 +160,7 @@ void FepTaggedSendAmong(benchmark::State& state) {
     for (std::uint64_t& tag : tags) {
       send.tag = tag = rng.below(posted);
       post(tag);  // so that there is one for each message, however often its tag is drawn
-      good &= pair.left.fep.ses().send(*pair.left.context, send, pair.now).ok();
+      good &= pair.left.fep.ses().initiator().post(*pair.left.context, send, pair.now).ok();
     }
     messages += kBatch;
     const bool done = pair.run_until(
@@ -193,12 +194,11 @@ void rma(benchmark::State& state, bool read) {
     return;
   }
   op.key = key.value();
+  if (read) op.kind = ses::Kind::Read;
   std::uint64_t operations = 0;
   for (auto _ : state) {
     ses::Ses& ses = pair.left.fep.ses();
-    const bool posted = (read ? ses.read(*pair.left.context, op, pair.now)
-                              : ses.write(*pair.left.context, op, pair.now))
-                            .ok();
+    const bool posted = ses.initiator().post(*pair.left.context, op, pair.now).ok();
     ++operations;
     if (!posted || !pair.run_until([&] { return pair.left.sink.good == operations; })) {
       state.SkipWithError("the operation does not complete");

@@ -14,6 +14,7 @@
 #include "counting_sink.h"
 #include "fep/fep.h"
 #include "head_nic.h"
+#include "ses/initiator.h"
 
 namespace uet::bench {
 
@@ -34,7 +35,7 @@ struct Traffic {
 [[gnu::noinline]] inline void measured_pass(fep::Fep& fep, Time now) { fep.progress(now); }
 [[gnu::noinline]] inline bool measured_post(fep::Fep& fep, ses::Context& context,
                                             const ses::RmaOp& op, Time now) {
-  return fep.ses().write(context, op, now).ok();
+  return fep.ses().initiator().post(context, op, now).ok();
 }
 
 class PacketRig {
@@ -151,7 +152,7 @@ class PacketRig {
     packets_posted_ += (bytes + kPayloadBytes - 1) / kPayloadBytes;
     const bool posted = timed(End::Sender, [&](bool measured) {
       return measured ? measured_post(sender_.fep, *sender_.context, op, now_)
-                      : sender_.fep.ses().write(*sender_.context, op, now_).ok();
+                      : sender_.fep.ses().initiator().post(*sender_.context, op, now_).ok();
     });
     // One after the other while PDCs are opened, so that their ids follow each other.
     return posted && (next_ > peers_.size() || run_until_written());

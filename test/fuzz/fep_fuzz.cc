@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "fep/fep.h"
+#include "ses/initiator.h"
 
 namespace {
 
@@ -147,7 +148,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   ses::SendOp send;
   send.peer = &peer;
   send.local = {&from, 1};
-  require(fep.ses().send(context, send, now).ok());
+  require(fep.ses().initiator().post(context, send, now).ok());
   with.resource_index = ResourceIndex{1};
   with.mode = DeliveryMode::Uud;
   auto datagrams = fep.ses().open_context(with, sink);

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "fep/fep.h"
+#include "ses/initiator.h"
 
 namespace {
 
@@ -285,7 +286,7 @@ class Machine {
     fill(send, flags, op);
     if (tagged) send.tag = byte() & 3;
     if (byte() & 1) send.data = 77;
-    posted(op, side().fep.ses().send(*context(), send, now_));
+    posted(op, side().fep.ses().initiator().post(*context(), send, now_));
   }
   void receive(bool tagged) {
     Operation& op = operation(length());
@@ -318,8 +319,8 @@ class Machine {
     Side& target = sides_[1 - side_index_];
     rma.key = where & 1 ? target.key : where & 2 ? target.safe_key : Rkey{where};
     if (!read && (where & 4) != 0) rma.data = 5;
-    posted(op, read ? side().fep.ses().read(*context(), rma, now_)
-                    : side().fep.ses().write(*context(), rma, now_));
+    if (read) rma.kind = ses::Kind::Read;
+    posted(op, side().fep.ses().initiator().post(*context(), rma, now_));
   }
   void atomic() {
     Operation& op = operation(8 * (1 + byte() % 4));
@@ -332,19 +333,19 @@ class Machine {
     atomic.op = static_cast<wire::AmoOp>(byte() % 20);
     atomic.datatype = wire::AmoDatatype::Uint64;
     if (atomic.op >= wire::AmoOp::Cswap) {
-      atomic.form = ses::Kind::CompareAtomic;
+      atomic.kind = ses::Kind::CompareAtomic;
       op.memory.resize(8);
       slice_ = {op.memory.data(), op.memory.size()};
       op.compare.resize(8);
     } else {
-      atomic.form = flags & 1 ? ses::Kind::FetchAtomic : ses::Kind::Atomic;
+      atomic.kind = flags & 1 ? ses::Kind::FetchAtomic : ses::Kind::Atomic;
     }
-    if (atomic.form != ses::Kind::Atomic) op.results.resize(op.memory.size());
+    if (atomic.kind != ses::Kind::Atomic) op.results.resize(op.memory.size());
     const ses::IoSlice compare{op.compare.data(), op.compare.size()};
     const ses::IoSlice results{op.results.data(), op.results.size()};
     if (!op.compare.empty()) atomic.compare = {&compare, 1};
     if (!op.results.empty()) atomic.results = {&results, 1};
-    posted(op, side().fep.ses().atomic(*context(), atomic, now_));
+    posted(op, side().fep.ses().initiator().post(*context(), atomic, now_));
   }
   void cancel() {
     if (operations_.empty()) return;

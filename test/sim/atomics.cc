@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "ses/initiator.h"
 #include "sim/run_plan.h"
 
 namespace uet::sim {
@@ -52,12 +53,15 @@ Result<void> Run::submit_atomic(Endpoint& endpoint, std::size_t number) {
   op.remote_offset = plan.offset;
   op.op = plan.flavour == Flavour::Swap ? wire::AmoOp::Cswap : wire::AmoOp::Sum;
   op.datatype = wire::AmoDatatype::Uint64;
-  op.form = plan.flavour == Flavour::Add        ? ses::Kind::Atomic
+  op.kind = plan.flavour == Flavour::Add        ? ses::Kind::Atomic
             : plan.flavour == Flavour::FetchAdd ? ses::Kind::FetchAtomic
                                                 : ses::Kind::CompareAtomic;
   if (operation.results) op.results = {&results, 1};
   if (plan.flavour == Flavour::Swap) op.compare = {&compare, 1};
-  return world_.fep(endpoint.plan->node).ses().atomic(*endpoint.context, op, world_.now());
+  return world_.fep(endpoint.plan->node)
+      .ses()
+      .initiator()
+      .post(*endpoint.context, op, world_.now());
 }
 
 // The operand that the context's previous swap left in the word of the same node.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "pds/retransmit.h"
+#include "ses/initiator.h"
 #include "sim/stage.h"
 
 namespace uet::sim {
@@ -427,7 +428,7 @@ TEST(Failure, Idea14_BothFepsExhaustTheirPdcs) {
     op.local = {&slice, 1};
     op.key = stage.actor(1 - from).key;
     op.remote_offset = 4096 * i;
-    const auto result = stage.fep(from).ses().write(*context, op, stage.world().now());
+    const auto result = stage.fep(from).ses().initiator().post(*context, op, stage.world().now());
     stage.world().posted(from);
     if (result.ok()) return;
     ASSERT_EQ(result.error(), Error::Again);

@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "fep/fep.h"
+#include "ses/initiator.h"
 #include "sim/stage.h"
 #include "wire/parse.h"
 
@@ -143,7 +144,7 @@ class ForeignTarget : public ::testing::Test {
     ses::SendOp op;
     op.peer = &to;
     op.local = {&slice, 1};
-    ASSERT_TRUE(peer.fep().ses().send(peer.context(), op, peer.now()).ok());
+    ASSERT_TRUE(peer.fep().ses().initiator().post(peer.context(), op, peer.now()).ok());
   }
   void send(const std::vector<std::byte>& data) {
     post(data);
@@ -157,8 +158,9 @@ class ForeignTarget : public ::testing::Test {
     ses::RmaOp op;
     op.peer = &to;
     op.local = {&slice, 1};
+    op.kind = ses::Kind::Read;
     op.key = Rkey{0x1234};
-    EXPECT_TRUE(peer.fep().ses().read(peer.context(), op, peer.now()).ok());
+    EXPECT_TRUE(peer.fep().ses().initiator().post(peer.context(), op, peer.now()).ok());
     peer.push();
     const Answer asked = peer.hear();
     const auto read = asked.request().value();

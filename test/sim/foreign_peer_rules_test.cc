@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ses/initiator.h"
 #include "sim/foreign_peer.h"
 
 namespace uet::sim {
@@ -491,7 +492,7 @@ class UnknownOpcode : public ForeignTarget {
     ses::SendOp op;
     op.peer = &to;
     op.local = {&slice, 1};
-    ASSERT_TRUE(peer.fep().ses().send(peer.context(), op, peer.now()).ok());
+    ASSERT_TRUE(peer.fep().ses().initiator().post(peer.context(), op, peer.now()).ok());
     peer.push();
   }
   std::vector<Heard> hear_all() {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "ses/initiator.h"
 #include "sim/foreign_peer.h"
 
 namespace uet::sim {
@@ -31,7 +32,7 @@ class NoResponse : public ::testing::Test {
     op.peer = &to;
     op.local = {&slice, 1};
     op.delivery_complete = delivery_complete;
-    EXPECT_TRUE(peer.fep().ses().send(peer.context(), op, peer.now()).ok());
+    EXPECT_TRUE(peer.fep().ses().initiator().post(peer.context(), op, peer.now()).ok());
     return pushed(wire::SesOpcode::Send);
   }
   wire::RequestHeader read() {
@@ -40,8 +41,9 @@ class NoResponse : public ::testing::Test {
     ses::RmaOp op;
     op.peer = &to;
     op.local = {&slice, 1};
+    op.kind = ses::Kind::Read;
     op.key = Rkey{0x1234};
-    EXPECT_TRUE(peer.fep().ses().read(peer.context(), op, peer.now()).ok());
+    EXPECT_TRUE(peer.fep().ses().initiator().post(peer.context(), op, peer.now()).ok());
     return pushed(wire::SesOpcode::Read);
   }
   // Accepted; what it means follows. CACK is held below it.

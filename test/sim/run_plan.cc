@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The course of a run: nodes, posting, faults, the end. The oracles are in oracles.cc.
 #include "sim/run_plan.h"
+#include "ses/initiator.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -287,7 +288,7 @@ Result<void> Run::submit(Endpoint& endpoint, std::size_t number) {
     ses::SendOp op;
     fill(op);
     if (plan.flavour == Flavour::TaggedSend) op.tag = plan.tag;
-    return ses.send(*endpoint.context, op, world_.now());
+    return ses.initiator().post(*endpoint.context, op, world_.now());
   }
   const auto node = static_cast<std::size_t>(target.plan->node);
   ses::RmaOp op;
@@ -300,8 +301,8 @@ Result<void> Run::submit(Endpoint& endpoint, std::size_t number) {
   if (plan.flavour == Flavour::BadKey) op.key.value ^= 0x5A5A;
   if (plan.flavour == Flavour::BadBounds) op.remote_offset = plan_.window_bytes - plan.length + 1;
   const bool read = plan.flavour == Flavour::Read || plan.flavour == Flavour::SlotRead;
-  return read ? ses.read(*endpoint.context, op, world_.now())
-              : ses.write(*endpoint.context, op, world_.now());
+  if (read) op.kind = ses::Kind::Read;
+  return ses.initiator().post(*endpoint.context, op, world_.now());
 }
 
 void Run::post_operation(Endpoint& endpoint, Duration retry) {

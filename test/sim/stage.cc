@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "sim/stage.h"
+#include "ses/initiator.h"
 
 #include <algorithm>
 #include <memory>
@@ -124,7 +125,8 @@ Result<void> Stage::write(int from, int to, std::uint64_t offset, std::size_t le
   op.context = as_pointer(context);
   op.remote_offset = offset;
   op.key = actor(to).key;
-  const Result<void> result = fep(from).ses().write(*actor(from).context, op, world_.now());
+  const Result<void> result =
+      fep(from).ses().initiator().post(*actor(from).context, op, world_.now());
   world_.posted(from);
   return result;
 }
@@ -137,8 +139,10 @@ Result<void> Stage::read(int from, int to, std::uint64_t offset, std::size_t len
   op.local = {&slice, 1};
   op.context = as_pointer(context);
   op.remote_offset = offset;
+  op.kind = ses::Kind::Read;
   op.key = actor(to).key;
-  const Result<void> result = fep(from).ses().read(*actor(from).context, op, world_.now());
+  const Result<void> result =
+      fep(from).ses().initiator().post(*actor(from).context, op, world_.now());
   world_.posted(from);
   return result;
 }
@@ -151,7 +155,8 @@ Result<void> Stage::send(int from, int to, std::uint64_t offset, std::size_t len
   op.local = {&slice, 1};
   op.data = data;
   op.context = as_pointer(context);
-  const Result<void> result = fep(from).ses().send(*actor(from).context, op, world_.now());
+  const Result<void> result =
+      fep(from).ses().initiator().post(*actor(from).context, op, world_.now());
   world_.posted(from);
   return result;
 }

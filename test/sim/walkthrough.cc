@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "sim/walkthrough.h"
+#include "ses/initiator.h"
 
 #include <cstdio>
 #include <sstream>
@@ -79,7 +80,7 @@ void Walkthrough::write(void* context) {
   op.local = {&slice, 1};
   op.key = Cast::kKey;
   op.context = context;
-  if (!world_.fep(0).ses().write(*from_, op, world_.now()).ok()) return;
+  if (!world_.fep(0).ses().initiator().post(*from_, op, world_.now()).ok()) return;
   world_.posted(0);
   world_.run_for(std::chrono::milliseconds(5));
 }

@@ -61,13 +61,15 @@ enum class PdsError : std::uint8_t {
 };
 
 struct BacklogTag;
+class MessageOwner;
 
 // A message on its way out: SES derives from it, PDS keeps it in the backlog of one PDC and asks
-// for its packets one by one with Client::next_packet (PDS-7, PDS-8). It must live until PDS has
-// answered for every packet of it, or cancel() returned true.
+// its owner for its packets one by one (PDS-7, PDS-8). It must live until PDS has answered for
+// every packet of it, or cancel() returned true.
 class Message : public ListNode<BacklogTag> {
  public:
-  PdcId pdc{};  // the PDC it was assigned to; set by Manager
+  MessageOwner* owner = nullptr;  // set before sending
+  PdcId pdc{};                    // the PDC it was assigned to; set by Manager
   // Makes many packets, or must wait between them: leaves a PDC to short ones if there are several
   // to its destination (PDS-9).
   bool is_long = false;
@@ -165,20 +167,13 @@ enum class Verdict : std::uint8_t {
   Provisional,  // the packet was accepted, its meaning follows in another response (NO_RESPONSE)
 };
 
-// The calls that PDS makes to SES.
-class Client {
+// The calls that PDS makes to SES about a message on its way out.
+class MessageOwner {
  public:
-  virtual ~Client() = default;
+  virtual ~MessageOwner() = default;
   // Appends the SES header of the message's next packet to `packet` (which is reset and has its
   // head at the SES position) and points its payload.
   virtual PacketPlan next_packet(Message& message, Packet& packet, PreparedPacket& prepared) = 0;
-  // A request packet arrived, in order if the mode is ROD, never twice. If it is UUD, the response
-  // is discarded; if it is RUDI, the packet may be a repetition (PDS-184).
-  virtual Response rx_req(const RequestView& request, Time now) = 0;
-  // The name of a request that arrived before; empty if its header does not tell.
-  virtual std::optional<RequestName> name_of(const RequestView& request) const = 0;
-  // A default response: for a request that was consumed and asks for its answer again (PDS-204).
-  virtual Response default_rsp(const RequestName& name) const = 0;
   // The response of one packet. Exactly one of pds_error and an rx_rsp that is Final comes for each
   // packet (PDS-22). After Provisional PDS keeps the PSN unacknowledged, asks the peer from time to
   // time, and delivers what comes; a cumulative ACK over the PSN is Final whatever SES says
@@ -189,6 +184,19 @@ class Client {
   // The message was dropped before its last packet was made; packets already made are answered
   // for separately (before this call). Nothing of it is in PDS any more afterwards.
   virtual void message_failed(Message& message, PdsError error, Time now) = 0;
+};
+
+// The other calls that PDS makes to SES.
+class Client {
+ public:
+  virtual ~Client() = default;
+  // A request packet arrived, in order if the mode is ROD, never twice. If it is UUD, the response
+  // is discarded; if it is RUDI, the packet may be a repetition (PDS-184).
+  virtual Response rx_req(const RequestView& request, Time now) = 0;
+  // The name of a request that arrived before; empty if its header does not tell.
+  virtual std::optional<RequestName> name_of(const RequestView& request) const = 0;
+  // A default response: for a request that was consumed and asks for its answer again (PDS-204).
+  virtual Response default_rsp(const RequestName& name) const = 0;
   // Delivery::proved() holds for a PDC that the peer opened, from now on.
   virtual void pdc_proved(PdcId) {}
   // The PDC is gone: the rest of half-received messages and outstanding return data will not come.

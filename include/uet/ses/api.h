@@ -162,13 +162,15 @@ struct SendOp : TxOp {
 };
 
 struct RmaOp : TxOp {
+  Kind kind = Kind::Write;          // or Read
   std::uint64_t remote_offset = 0;  // buffer_offset on the wire
   Rkey key;
 };
 
 // One packet: at most Ses::max_atomic_bytes of operands, and one element for CompareAtomic.
+// `kind`: Atomic, FetchAtomic or CompareAtomic.
 struct AtomicOp : RmaOp {
-  Kind form = Kind::Atomic;          // Atomic, FetchAtomic or CompareAtomic
+  AtomicOp() { kind = Kind::Atomic; }
   wire::AmoOp op{};                  // `local`: its operands; none for Read
   wire::AmoDatatype datatype{};      // of operands, comparison values and results
   std::span<const IoSlice> compare;  // CompareAtomic

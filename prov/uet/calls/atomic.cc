@@ -357,12 +357,12 @@ ssize_t TxSide::atomic(const AtomicCall& call) noexcept {
   const TxCall tx{operands.data(), operand_count, call.to,  call.context, call.flags, {},
                   nullptr,         call.locked,   call.mark};
   if ((call.flags & FI_TRIGGER) != 0) return defer_atomic(call, tx, bytes);
-  op.form = kind->form;
+  op.kind = kind->form;
   op.op = kind->op;
   op.datatype = kind->datatype;
   op.remote_offset = call.remote;
   op.key = Rkey{call.key};
-  return post_atomic(tx, op);
+  return post(tx, op);
 }
 
 // `tx` has the operands, of which the queue keeps a copy; we keep one of the rest.

@@ -6,8 +6,6 @@
 namespace uet::prov {
 namespace {
 
-constexpr std::optional<std::uint64_t> kUntagged;
-
 ssize_t msg_recv(fid_ep* ep, void* buffer, std::size_t length, void* desc, fi_addr_t from,
                  void* context) noexcept {
   const iovec iov{buffer, length};
@@ -33,15 +31,15 @@ ssize_t msg_send(fid_ep* ep, const void* buffer, std::size_t length, void* desc,
                  void* context) noexcept {
   const iovec iov{const_cast<void*>(buffer), length};
   const EndpointFid& handle = EndpointFid::from(ep);
-  return handle.endpoint().tx().send({&iov, 1, to, context, handle.tx_flags(), {}, &desc},
-                                     kUntagged);
+  return handle.endpoint().tx().post({&iov, 1, to, context, handle.tx_flags(), {}, &desc},
+                                     ses::SendOp{});
 }
 
 ssize_t msg_sendv(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t to,
                   void* context) noexcept {
   const EndpointFid& handle = EndpointFid::from(ep);
-  return handle.endpoint().tx().send({iov, count, to, context, handle.tx_flags(), {}, desc},
-                                     kUntagged);
+  return handle.endpoint().tx().post({iov, count, to, context, handle.tx_flags(), {}, desc},
+                                     ses::SendOp{});
 }
 
 ssize_t msg_sendmsg(fid_ep* ep, const fi_msg* msg, std::uint64_t flags) noexcept {
@@ -49,29 +47,30 @@ ssize_t msg_sendmsg(fid_ep* ep, const fi_msg* msg, std::uint64_t flags) noexcept
   TxCall call{msg->msg_iov, msg->iov_count, msg->addr, msg->context, handle.tx_msg_flags(flags),
               {},           msg->desc};
   if ((flags & FI_REMOTE_CQ_DATA) != 0) call.data = msg->data;
-  return handle.endpoint().tx().send(call, kUntagged);
+  return handle.endpoint().tx().post(call, ses::SendOp{});
 }
 
 ssize_t msg_inject(fid_ep* ep, const void* buffer, std::size_t length, fi_addr_t to) noexcept {
   const iovec iov{const_cast<void*>(buffer), length};
   const EndpointFid& handle = EndpointFid::from(ep);
-  return handle.endpoint().tx().send({&iov, 1, to, nullptr, handle.inject_flags(), {}}, kUntagged);
+  return handle.endpoint().tx().post({&iov, 1, to, nullptr, handle.inject_flags(), {}},
+                                     ses::SendOp{});
 }
 
 ssize_t msg_senddata(fid_ep* ep, const void* buffer, std::size_t length, void* desc,
                      std::uint64_t data, fi_addr_t to, void* context) noexcept {
   const iovec iov{const_cast<void*>(buffer), length};
   const EndpointFid& handle = EndpointFid::from(ep);
-  return handle.endpoint().tx().send({&iov, 1, to, context, handle.tx_flags(), data, &desc},
-                                     kUntagged);
+  return handle.endpoint().tx().post({&iov, 1, to, context, handle.tx_flags(), data, &desc},
+                                     ses::SendOp{});
 }
 
 ssize_t msg_injectdata(fid_ep* ep, const void* buffer, std::size_t length, std::uint64_t data,
                        fi_addr_t to) noexcept {
   const iovec iov{const_cast<void*>(buffer), length};
   const EndpointFid& handle = EndpointFid::from(ep);
-  return handle.endpoint().tx().send({&iov, 1, to, nullptr, handle.inject_flags(), data},
-                                     kUntagged);
+  return handle.endpoint().tx().post({&iov, 1, to, nullptr, handle.inject_flags(), data},
+                                     ses::SendOp{});
 }
 
 constexpr fi_ops_msg kOps = {

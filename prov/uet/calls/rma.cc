@@ -8,19 +8,35 @@
 namespace uet::prov {
 namespace {
 
+ses::RmaOp rma_op(ses::Kind kind, std::uint64_t remote, std::uint64_t key) {
+  ses::RmaOp op;
+  op.kind = kind;
+  op.remote_offset = remote;
+  op.key = Rkey{key};
+  return op;
+}
+
+ses::RmaOp write_op(std::uint64_t remote, std::uint64_t key) {
+  return rma_op(ses::Kind::Write, remote, key);
+}
+
+// Of a read, where there is nothing to copy for FI_INJECT.
+ssize_t post_read(const EndpointFid& handle, TxCall call, std::uint64_t remote, std::uint64_t key) {
+  call.flags &= ~static_cast<std::uint64_t>(FI_INJECT);
+  return handle.endpoint().tx().post(call, rma_op(ses::Kind::Read, remote, key));
+}
+
 ssize_t rma_read(fid_ep* ep, void* buffer, std::size_t length, void* desc, fi_addr_t from,
                  std::uint64_t remote, std::uint64_t key, void* context) noexcept {
   const iovec iov{buffer, length};
   const EndpointFid& handle = EndpointFid::from(ep);
-  return handle.endpoint().tx().read({&iov, 1, from, context, handle.tx_flags(), {}, &desc}, remote,
-                                     key);
+  return post_read(handle, {&iov, 1, from, context, handle.tx_flags(), {}, &desc}, remote, key);
 }
 
 ssize_t rma_readv(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t from,
                   std::uint64_t remote, std::uint64_t key, void* context) noexcept {
   const EndpointFid& handle = EndpointFid::from(ep);
-  return handle.endpoint().tx().read({iov, count, from, context, handle.tx_flags(), {}, desc},
-                                     remote, key);
+  return post_read(handle, {iov, count, from, context, handle.tx_flags(), {}, desc}, remote, key);
 }
 
 // rma_iov_limit is 1, and both sides of a transfer are equally long.
@@ -39,22 +55,22 @@ ssize_t rma_readmsg(fid_ep* ep, const fi_msg_rma* msg, std::uint64_t flags) noex
   const TxCall call{
       msg->msg_iov, msg->iov_count, msg->addr, msg->context, handle.tx_msg_flags(flags),
       {},           msg->desc};
-  return handle.endpoint().tx().read(call, msg->rma_iov->addr, msg->rma_iov->key);
+  return post_read(handle, call, msg->rma_iov->addr, msg->rma_iov->key);
 }
 
 ssize_t rma_write(fid_ep* ep, const void* buffer, std::size_t length, void* desc, fi_addr_t to,
                   std::uint64_t remote, std::uint64_t key, void* context) noexcept {
   const iovec iov{const_cast<void*>(buffer), length};
   const EndpointFid& handle = EndpointFid::from(ep);
-  return handle.endpoint().tx().write({&iov, 1, to, context, handle.tx_flags(), {}, &desc}, remote,
-                                      key);
+  return handle.endpoint().tx().post({&iov, 1, to, context, handle.tx_flags(), {}, &desc},
+                                     write_op(remote, key));
 }
 
 ssize_t rma_writev(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t to,
                    std::uint64_t remote, std::uint64_t key, void* context) noexcept {
   const EndpointFid& handle = EndpointFid::from(ep);
-  return handle.endpoint().tx().write({iov, count, to, context, handle.tx_flags(), {}, desc},
-                                      remote, key);
+  return handle.endpoint().tx().post({iov, count, to, context, handle.tx_flags(), {}, desc},
+                                     write_op(remote, key));
 }
 
 ssize_t rma_writemsg(fid_ep* ep, const fi_msg_rma* msg, std::uint64_t flags) noexcept {
@@ -63,15 +79,15 @@ ssize_t rma_writemsg(fid_ep* ep, const fi_msg_rma* msg, std::uint64_t flags) noe
   TxCall call{msg->msg_iov, msg->iov_count, msg->addr, msg->context, handle.tx_msg_flags(flags),
               {},           msg->desc};
   if ((flags & FI_REMOTE_CQ_DATA) != 0) call.data = msg->data;
-  return handle.endpoint().tx().write(call, msg->rma_iov->addr, msg->rma_iov->key);
+  return handle.endpoint().tx().post(call, write_op(msg->rma_iov->addr, msg->rma_iov->key));
 }
 
 ssize_t rma_inject(fid_ep* ep, const void* buffer, std::size_t length, fi_addr_t to,
                    std::uint64_t remote, std::uint64_t key) noexcept {
   const iovec iov{const_cast<void*>(buffer), length};
   const EndpointFid& handle = EndpointFid::from(ep);
-  return handle.endpoint().tx().write({&iov, 1, to, nullptr, handle.inject_flags(), {}}, remote,
-                                      key);
+  return handle.endpoint().tx().post({&iov, 1, to, nullptr, handle.inject_flags(), {}},
+                                     write_op(remote, key));
 }
 
 ssize_t rma_writedata(fid_ep* ep, const void* buffer, std::size_t length, void* desc,
@@ -79,16 +95,16 @@ ssize_t rma_writedata(fid_ep* ep, const void* buffer, std::size_t length, void* 
                       void* context) noexcept {
   const iovec iov{const_cast<void*>(buffer), length};
   const EndpointFid& handle = EndpointFid::from(ep);
-  return handle.endpoint().tx().write({&iov, 1, to, context, handle.tx_flags(), data, &desc},
-                                      remote, key);
+  return handle.endpoint().tx().post({&iov, 1, to, context, handle.tx_flags(), data, &desc},
+                                     write_op(remote, key));
 }
 
 ssize_t rma_injectdata(fid_ep* ep, const void* buffer, std::size_t length, std::uint64_t data,
                        fi_addr_t to, std::uint64_t remote, std::uint64_t key) noexcept {
   const iovec iov{const_cast<void*>(buffer), length};
   const EndpointFid& handle = EndpointFid::from(ep);
-  return handle.endpoint().tx().write({&iov, 1, to, nullptr, handle.inject_flags(), data}, remote,
-                                      key);
+  return handle.endpoint().tx().post({&iov, 1, to, nullptr, handle.inject_flags(), data},
+                                     write_op(remote, key));
 }
 
 }  // namespace

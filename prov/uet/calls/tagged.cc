@@ -8,6 +8,12 @@
 namespace uet::prov {
 namespace {
 
+ses::SendOp tagged(std::uint64_t tag) {
+  ses::SendOp op;
+  op.tag = tag;
+  return op;
+}
+
 ssize_t tagged_recv(fid_ep* ep, void* buffer, std::size_t length, void* desc, fi_addr_t from,
                     std::uint64_t tag, std::uint64_t ignore, void* context) noexcept {
   const iovec iov{buffer, length};
@@ -34,13 +40,15 @@ ssize_t tagged_send(fid_ep* ep, const void* buffer, std::size_t length, void* de
                     std::uint64_t tag, void* context) noexcept {
   const iovec iov{const_cast<void*>(buffer), length};
   const EndpointFid& handle = EndpointFid::from(ep);
-  return handle.endpoint().tx().send({&iov, 1, to, context, handle.tx_flags(), {}, &desc}, tag);
+  return handle.endpoint().tx().post({&iov, 1, to, context, handle.tx_flags(), {}, &desc},
+                                     tagged(tag));
 }
 
 ssize_t tagged_sendv(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, fi_addr_t to,
                      std::uint64_t tag, void* context) noexcept {
   const EndpointFid& handle = EndpointFid::from(ep);
-  return handle.endpoint().tx().send({iov, count, to, context, handle.tx_flags(), {}, desc}, tag);
+  return handle.endpoint().tx().post({iov, count, to, context, handle.tx_flags(), {}, desc},
+                                     tagged(tag));
 }
 
 ssize_t tagged_sendmsg(fid_ep* ep, const fi_msg_tagged* msg, std::uint64_t flags) noexcept {
@@ -48,14 +56,15 @@ ssize_t tagged_sendmsg(fid_ep* ep, const fi_msg_tagged* msg, std::uint64_t flags
   TxCall call{msg->msg_iov, msg->iov_count, msg->addr, msg->context, handle.tx_msg_flags(flags),
               {},           msg->desc};
   if ((flags & FI_REMOTE_CQ_DATA) != 0) call.data = msg->data;
-  return handle.endpoint().tx().send(call, msg->tag);
+  return handle.endpoint().tx().post(call, tagged(msg->tag));
 }
 
 ssize_t tagged_inject(fid_ep* ep, const void* buffer, std::size_t length, fi_addr_t to,
                       std::uint64_t tag) noexcept {
   const iovec iov{const_cast<void*>(buffer), length};
   const EndpointFid& handle = EndpointFid::from(ep);
-  return handle.endpoint().tx().send({&iov, 1, to, nullptr, handle.inject_flags(), {}}, tag);
+  return handle.endpoint().tx().post({&iov, 1, to, nullptr, handle.inject_flags(), {}},
+                                     tagged(tag));
 }
 
 ssize_t tagged_senddata(fid_ep* ep, const void* buffer, std::size_t length, void* desc,
@@ -63,14 +72,16 @@ ssize_t tagged_senddata(fid_ep* ep, const void* buffer, std::size_t length, void
                         void* context) noexcept {
   const iovec iov{const_cast<void*>(buffer), length};
   const EndpointFid& handle = EndpointFid::from(ep);
-  return handle.endpoint().tx().send({&iov, 1, to, context, handle.tx_flags(), data, &desc}, tag);
+  return handle.endpoint().tx().post({&iov, 1, to, context, handle.tx_flags(), data, &desc},
+                                     tagged(tag));
 }
 
 ssize_t tagged_injectdata(fid_ep* ep, const void* buffer, std::size_t length, std::uint64_t data,
                           fi_addr_t to, std::uint64_t tag) noexcept {
   const iovec iov{const_cast<void*>(buffer), length};
   const EndpointFid& handle = EndpointFid::from(ep);
-  return handle.endpoint().tx().send({&iov, 1, to, nullptr, handle.inject_flags(), data}, tag);
+  return handle.endpoint().tx().post({&iov, 1, to, nullptr, handle.inject_flags(), data},
+                                     tagged(tag));
 }
 
 constexpr fi_ops_tagged kOps = {

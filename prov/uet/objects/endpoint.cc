@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Life of an endpoint: open, bind, enable, options, end; completions on their way to its parts.
+// Life of an endpoint: open, bind, enable, options, end.
 #include "objects/endpoint.h"
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include "objects/scalable_ep.h"
 #include "objects/trigger.h"
 #include "provider.h"
+#include "ses/initiator.h"
 #include "settings/hints.h"
 
 namespace uet::prov {
@@ -80,7 +81,7 @@ Endpoint::~Endpoint() {
   const Guard guard(engine_.lock());
   auto& ses = engine_.fep().ses();
   engine_.works().drop(*this, false);
-  ses.hurry(*state_.context);
+  ses.initiator().hurry(*state_.context);
   engine_.linger([&] { return ses.outstanding(*state_.context) == 0; });
   ses.close_context(*state_.context, clock_now());
   engine_.works().drop(*this, true);
@@ -116,7 +117,7 @@ int Endpoint::open_context() noexcept {
   if (state_.context != nullptr) ses.close_context(*state_.context, clock_now());
   state_.context = nullptr;
   try {
-    const auto opened = ses.open_context(state_.config, *this);
+    const auto opened = ses.open_context(state_.config, reporter_);
     if (!opened) {
       return refuse_endpoint(to_fi_errno(opened.error()), "another endpoint has these ids");
     }
@@ -191,6 +192,7 @@ int Endpoint::bind_srx(Srx& srx) {
   const int result = open_context();
   if (result == 0) {
     srx_ = &srx;
+    reporter_.report_to_owner(srx.peer());
   } else {
     state_.config.shared = nullptr;
     holds_.pop_back();
@@ -336,8 +338,6 @@ ssize_t Endpoint::cancel(void* operation_context) noexcept {
   return result ? 0 : to_fi_errno(result.error());
 }
 
-// ---- ses::CompletionSink ------------------------------------------------------------------------
-
 bool Endpoint::end_unposted(ses::Kind kind, void* operation_context,
                             std::uint64_t user_flags) noexcept {
   if (!is_receive(kind)) {
@@ -350,35 +350,8 @@ bool Endpoint::end_unposted(ses::Kind kind, void* operation_context,
   completion.status = ses::Status::Cancelled;
   completion.context = operation_context;
   completion.user_flags = user_flags;
-  complete(completion);
+  reporter_.complete(completion);
   return true;
-}
-
-void Endpoint::complete(const ses::Completion& completion) noexcept {
-  if ((completion.user_flags & kStaged) != 0) return complete(tx_.unstage(completion));
-  if ((completion.user_flags & kDeferred) != 0) {
-    return complete(engine_.works().finish(completion, bindings_.counter_of(completion.kind),
-                                           counts(completion)));
-  }
-  PeerReceives* const peer =
-      srx_ != nullptr && is_receive(completion.kind) ? srx_->peer() : nullptr;
-  if (peer == nullptr) return reporter_.report(completion);
-  PeerRxEntry& entry = *static_cast<PeerRxEntry*>(completion.context);
-  ses::Completion of_owner = completion;
-  of_owner.context = entry.context;
-  of_owner.user_flags = entry.flags & FI_COMPLETION;
-  reporter_.report(of_owner);
-  peer->release(entry);
-}
-
-bool Endpoint::can_take_event() noexcept { return bindings_.can_take_event(); }
-
-bool Endpoint::reserve_receive() noexcept { return bindings_.take_rx(); }
-
-void Endpoint::release_receive() noexcept { bindings_.return_rx(); }
-
-void Endpoint::remote_access(ses::Kind kind, std::uint64_t length) noexcept {
-  reporter_.remote_access(kind, length);
 }
 
 }  // namespace uet::prov

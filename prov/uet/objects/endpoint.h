@@ -53,13 +53,13 @@ DeliveryMode delivery_mode(fi_ep_type type, const fi_tx_attr& tx, const fi_rx_at
 // That of tx_attr, else the default of the domain (fi_endpoint(3), tclass).
 std::uint32_t tclass_of(const fi_info& info);
 
-class Endpoint final : public ses::CompletionSink {
+class Endpoint final {
  public:
   // `context` is the application's.
   static int open(Domain& domain, const EndpointConfig& config, void* context,
                   std::shared_ptr<Endpoint>& out);
   // Waits a little for operations in progress; what is left then is dropped without a completion.
-  ~Endpoint() override;
+  ~Endpoint();
 
   Engine& engine() { return engine_; }
   EndpointRole role() const { return role_; }
@@ -68,6 +68,8 @@ class Endpoint final : public ses::CompletionSink {
   const AvFid* av() const { return state_.av; }
   TxSide& tx() { return tx_; }
   RxSide& rx() { return rx_; }
+  // Where completions go.
+  EpReporter& reporter() { return reporter_; }
   // Of objects that must be closed before the last handle.
   References& references() { return references_; }
 
@@ -90,13 +92,6 @@ class Endpoint final : public ses::CompletionSink {
   // Ends an operation that was never posted as if it had been cancelled; with the domain's lock.
   // False: the CQ cannot take its completion now.
   bool end_unposted(ses::Kind kind, void* operation_context, std::uint64_t user_flags) noexcept;
-
-  // ses::CompletionSink, under the domain's lock.
-  void complete(const ses::Completion& completion) noexcept override;
-  bool can_take_event() noexcept override;
-  bool reserve_receive() noexcept override;
-  void release_receive() noexcept override;
-  void remote_access(ses::Kind kind, std::uint64_t length) noexcept override;
 
  private:
   Endpoint(Domain& domain, const EndpointConfig& config, void* context);

@@ -41,8 +41,16 @@ class Engine final : public ListNode<ForkTag> {
 
   fep::Fep& fep() UET_REQUIRES(lock_) { return *fep_; }
   // One bounded pass of the protocol, which takes all that has come before; true if there was work.
+  // Bursts are taken until none is left of what had come by `now`. Each is answered before the
+  // next, since ACKs need packets. A flood ends the pass after kMostBursts.
   bool progress(Time now) UET_REQUIRES(lock_) {
-    const bool taken = take(now);
+    const Time start = now;
+    const bool taken = fep_->take(now);
+    for (unsigned bursts = 1; bursts < kMostBursts && fep_->left_some(start); ++bursts) {
+      push_after_take(now);
+      now = clock_now();
+      fep_->take(now);
+    }
     return end_pass(push_after_take(now) || taken);
   }
   // Nothing has come for so many passes that the polling caller should yield the processor: the
@@ -50,7 +58,7 @@ class Engine final : public ListNode<ForkTag> {
   bool quiet() const UET_REQUIRES(lock_) { return idle_passes_ >= kPatientPasses; }
   // The end of a posting call: sends what is ready, unless more follows at once (FI_MORE).
   void posted(Time now, bool more) UET_REQUIRES(lock_) {
-    if (!more) fep_->posted(now);
+    if (!more && fep_->wants_push_after_post()) fep_->push(now);
     end_post();
   }
   // For a caller about to sleep: a descriptor that is readable when the engine needs progress,
@@ -96,18 +104,6 @@ class Engine final : public ListNode<ForkTag> {
   void end_post() UET_REQUIRES(lock_) {
     works_.run();  // a post may complete at once, and that may release some
     wake_sleepers_in_time();
-  }
-  // Bursts until none is left of what had come by `now`, which moves on to the last one. Each is
-  // answered before the next, since ACKs need packets. A flood ends the pass after kMostBursts.
-  bool take(Time& now) UET_REQUIRES(lock_) {
-    const Time start = now;
-    const bool taken = fep_->take(now);
-    for (unsigned bursts = 1; bursts < kMostBursts && fep_->left_some(start); ++bursts) {
-      push_after_take(now);
-      now = clock_now();
-      fep_->take(now);
-    }
-    return taken;
   }
   // The time since `now`, spent on copying packets, is host delay: the pass reads the clock again.
   bool push_after_take(Time now) UET_REQUIRES(lock_) {

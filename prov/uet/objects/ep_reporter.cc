@@ -3,17 +3,54 @@
 
 #include <rdma/fi_errno.h>
 
+#include <memory>
 #include <new>
 
 #include "errors.h"
+#include "hmem/hmem.h"
 #include "objects/av_fid.h"
+#include "objects/peer_receives.h"
 #include "objects/trigger.h"
 #include "provider.h"
 #include "settings/address_format.h"
 
 namespace uet::prov {
 
-void EpReporter::report(const ses::Completion& completion) noexcept {
+namespace {
+
+// The context of such an operation is not the application's.
+constexpr std::uint64_t kStandsForAnother = kStaged | kDeferred | kOfOwner;
+
+// The completion of an operation on a copy of device memory, as the application's operation would
+// have had it; the copy is freed.
+ses::Completion unstage(const ses::Completion& completion) noexcept {
+  const std::unique_ptr<Staged> staged(static_cast<Staged*>(completion.context));
+  StagedList::remove(*staged);
+  ses::Completion told = completion;
+  told.context = staged->context;
+  told.user_flags = staged->user_flags;
+  return told;
+}
+
+}  // namespace
+
+// Completes the operation for which that of SES stands.
+void EpReporter::complete_original(const ses::Completion& completion) noexcept {
+  if ((completion.user_flags & kStaged) != 0) return complete(unstage(completion));
+  if ((completion.user_flags & kDeferred) != 0) {
+    return complete(state_.engine.works().finish(completion, bindings_.counter_of(completion.kind),
+                                                 counts(completion)));
+  }
+  PeerRxEntry& entry = *static_cast<PeerRxEntry*>(completion.context);
+  ses::Completion of_owner = completion;
+  of_owner.context = entry.context;
+  of_owner.user_flags = entry.flags & FI_COMPLETION;
+  complete(of_owner);
+  receives_->release(entry);
+}
+
+void EpReporter::complete(const ses::Completion& completion) noexcept {
+  if ((completion.user_flags & kStandsForAnother) != 0) return complete_original(completion);
   const bool event = completion.kind == ses::Kind::RemoteWrite;
   if (is_receive(completion.kind)) {
     bindings_.finish_rx();

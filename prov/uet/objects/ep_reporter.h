@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// From a completion of SES to counters and CQ entries.
+// From a completion of SES to counters and CQ entries. All with the domain's lock.
 #pragma once
 
 #include "objects/cq.h"
@@ -9,18 +9,26 @@
 
 namespace uet::prov {
 
-class EpReporter {
+class PeerReceives;
+
+class EpReporter final : public ses::CompletionSink {
  public:
   // `context`: that of the endpoint, for errors without a context of their own.
   EpReporter(const EpState& state, EpBindings& bindings, const Identity& identity, void* context)
       : state_(state), bindings_(bindings), identity_(identity), context_(context) {}
 
-  // Gives back the slot of the operation and reports its completion, with the domain's lock.
-  void report(const ses::Completion& completion) noexcept;
-  // A peer has read or written memory of this endpoint.
-  void remote_access(ses::Kind kind, std::uint64_t length) noexcept;
+  // Receives of the endpoint may be those of `receives`, which outlives this one; nullptr: none.
+  void report_to_owner(PeerReceives* receives) { receives_ = receives; }
+
+  // Gives back the slot of the operation and reports its completion.
+  void complete(const ses::Completion& completion) noexcept override;
+  bool can_take_event() noexcept override { return bindings_.can_take_event(); }
+  bool reserve_receive() noexcept override { return bindings_.take_rx(); }
+  void release_receive() noexcept override { bindings_.return_rx(); }
+  void remote_access(ses::Kind kind, std::uint64_t length) noexcept override;
 
  private:
+  void complete_original(const ses::Completion& completion) noexcept;
   void count(const ses::Completion& completion, bool good) noexcept;
   bool is_wanted(const ses::Completion& completion, bool is_error) const noexcept;
   void describe_receive(const ses::Completion& completion, Cq::Entry& entry) noexcept;
@@ -31,6 +39,7 @@ class EpReporter {
   EpBindings& bindings_;
   const Identity& identity_;
   void* const context_;
+  PeerReceives* receives_ = nullptr;
 };
 
 }  // namespace uet::prov

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "objects/shared_ctx.h"
+#include "objects/trigger.h"
 
 namespace uet::prov {
 
@@ -38,6 +39,7 @@ void PeerReceives::fill(PeerRxEntry& entry, ses::ReceiveOp& op) noexcept {
   const std::size_t count = entry.count;
   op.tagged = (entry.flags & FI_TAGGED) != 0;
   op.context = &entry;
+  op.user_flags = kOfOwner;
   if (count > slices_.size() || lacks_address(entry.iov, count)) return;
   if (!fill_slices(entry.iov, count, slices_)) return;
   const std::span slices(slices_.data(), count);
@@ -136,6 +138,7 @@ int PeerReceives::give(PeerRxEntry& entry, Engine& engine) noexcept {
   ended.kind = tagged ? ses::Kind::TaggedReceive : ses::Kind::Receive;
   ended.status = ses::Status::PeerLost;
   ended.context = &entry;
+  ended.user_flags = kOfOwner;
   srx_.complete(ended);
   return 0;
 }

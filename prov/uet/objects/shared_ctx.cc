@@ -300,12 +300,12 @@ void Srx::leave(Endpoint& endpoint) noexcept {
 
 void Srx::hold_places() noexcept {
   if (endpoints_.empty()) return;
-  while (held_ < owed_ && endpoints_.front()->reserve_receive()) ++held_;
+  while (held_ < owed_ && endpoints_.front()->reporter().reserve_receive()) ++held_;
 }
 
 bool Srx::reserve_receive() noexcept {
   if (!endpoints_.empty()) {
-    if (!endpoints_.front()->reserve_receive()) return false;
+    if (!endpoints_.front()->reporter().reserve_receive()) return false;
     ++held_;
   }
   ++owed_;
@@ -316,20 +316,20 @@ void Srx::release_receive() noexcept {
   --owed_;
   if (held_ == 0) return;
   --held_;
-  endpoints_.front()->release_receive();
+  endpoints_.front()->reporter().release_receive();
 }
 
 void Srx::complete(const ses::Completion& completion) noexcept {
   if (peer_ != nullptr) {  // a receive that has lost its message, and its place with it
     if (endpoints_.empty()) return peer_->vanished(completion.context);
-    Endpoint& endpoint = *endpoints_.front();
-    endpoint.reserve_receive();
-    return endpoint.complete(completion);
+    EpReporter& reporter = endpoints_.front()->reporter();
+    reporter.reserve_receive();
+    return reporter.complete(completion);
   }
   --owed_;
   if (held_ == 0) return;
   --held_;
-  endpoints_.front()->complete(completion);
+  endpoints_.front()->reporter().complete(completion);
 }
 
 int srx_open(fid_domain* domain, fi_rx_attr* attr, fid_ep** srx, void* context) noexcept {

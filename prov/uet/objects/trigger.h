@@ -28,6 +28,9 @@ inline constexpr std::uint64_t kDeferred = std::uint64_t{1} << 63;
 // Likewise: the endpoint's counters do not count it.
 inline constexpr std::uint64_t kUncounted = std::uint64_t{1} << 62;
 
+// Likewise: a receive of its owner (fi_peer), whose context is a PeerRxEntry.
+inline constexpr std::uint64_t kOfOwner = std::uint64_t{1} << 60;
+
 using WorkList = IntrusiveList<Work, StageTag>;
 
 // All waiting operations of a domain, and deferred work that has been posted. Everything with the

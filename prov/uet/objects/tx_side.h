@@ -32,7 +32,6 @@ struct TxCall {
   void* const* descriptors = nullptr;  // one for each piece, or none
   bool locked = false;                 // the caller has the domain's lock (WorkQueue)
   std::uint64_t mark = 0;              // goes into the user flags of SES beside `flags`
-  bool places = false;                 // bytes come back: fi_read
 };
 
 class TxSide {
@@ -46,18 +45,17 @@ class TxSide {
         endpoint_(endpoint),
         may_tag_((state.type().caps & FI_TAGGED) != 0) {}
 
-  // Post operations: 0 or a negative fi_errno, -FI_EAGAIN if no slot is free now.
-  ssize_t send(const TxCall& call, std::optional<std::uint64_t> tag) noexcept;
-  ssize_t write(const TxCall& call, std::uint64_t remote, std::uint64_t key) noexcept;
-  ssize_t read(const TxCall& call, std::uint64_t remote, std::uint64_t key) noexcept;
+  // Posts an operation: 0 or a negative fi_errno, -FI_EAGAIN if no slot is free now. `op`: a
+  // ses::SendOp or ses::RmaOp with the fields that `call` does not have. A call with FI_TRIGGER
+  // waits in the domain's WorkQueue.
+  template <class Op>
+  ssize_t post(const TxCall& call, Op op) noexcept;
+  // Likewise.
   ssize_t atomic(const AtomicCall& call) noexcept;
   // fi_tx_size_left(3).
   ssize_t size_left() noexcept;
 
   // The rest with the domain's lock.
-  // The completion of an operation on a copy of device memory, as the application's operation would
-  // have had it; the copy is freed.
-  ses::Completion unstage(const ses::Completion& completion) noexcept;
   // The context under which SES knows the operation that the application posted with `context`.
   void* operation_of(void* context) noexcept;
   // Frees all copies: no operation is left.
@@ -69,12 +67,9 @@ class TxSide {
                        std::uint32_t element_bytes) noexcept;
   template <class Post>
   ssize_t defer(ses::Kind kind, const TxCall& call, Post post) noexcept;
-  template <class Op, class Post>
-  ssize_t transmit(const TxCall& call, TransferKind kind, Op& op, Post post) noexcept;
-  int stage_devices(const TxCall& call, std::span<ses::IoSlice> slices, Staged*& staged) noexcept;
-  ssize_t post_rma(const TxCall& call, std::uint64_t remote, std::uint64_t key,
-                   Result<void> (ses::Ses::*post)(ses::Context&, const ses::RmaOp&, Time)) noexcept;
-  ssize_t post_atomic(const TxCall& call, ses::AtomicOp& op) noexcept;
+  int prepare(const TxCall& call, TransferKind kind, ses::TxOp& op, Slices& slices) const noexcept;
+  int stage_devices(const TxCall& call, std::span<ses::IoSlice> slices, bool comes_back,
+                    std::unique_ptr<Staged>& staged) noexcept;
 
   Engine& engine_;
   const EpState& state_;

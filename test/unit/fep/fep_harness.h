@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "fep/fep.h"
+#include "ses/initiator.h"
 
 namespace uet::fep {
 
@@ -189,7 +190,7 @@ class FepPair : public ::testing::Test {
     ses::SendOp op;
     op.peer = &peer;
     op.local = local;
-    return a.fep->ses().send(*a.context, op, now);
+    return a.fep->ses().initiator().post(*a.context, op, now);
   }
   Result<void> receive(std::span<const ses::IoSlice> local) {
     ses::ReceiveOp op;
@@ -203,7 +204,8 @@ class FepPair : public ::testing::Test {
     region.access = ri::kRemoteRead | ri::kRemoteWrite;
     return b.fep->regions().add(region).value();
   }
-  ses::RmaOp rma(std::span<const ses::IoSlice> local, Rkey key) const {
+  ses::RmaOp rma(std::span<const ses::IoSlice> local, Rkey key,
+                 ses::Kind kind = ses::Kind::Write) const {
     ses::RmaOp op;
     op.peer = &peer;
     op.local = local;

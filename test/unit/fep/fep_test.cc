@@ -71,7 +71,7 @@ TEST_F(FepPair, Cms305_AcksTellHowFullTheNicOfTheReceiverIs) {
   const auto write = [&](int times) {
     for (int i = 0; i < times; ++i) {
       const std::size_t before = a.sink.all.size();
-      ASSERT_TRUE(a.fep->ses().write(*a.context, rma({&slice, 1}, key), now).ok());
+      ASSERT_TRUE(a.fep->ses().initiator().post(*a.context, rma({&slice, 1}, key), now).ok());
       ASSERT_TRUE(run_while_not([&] { return a.sink.all.size() > before; }));
     }
   };
@@ -115,13 +115,14 @@ TEST_F(FepPair, WriteAndReadReachRegisteredMemory) {
   const Rkey key = expose(remote);
   std::vector<std::byte> from = pattern(remote.size());
   const ses::IoSlice source{from.data(), from.size()};
-  ASSERT_TRUE(a.fep->ses().write(*a.context, rma({&source, 1}, key), now).ok());
+  ASSERT_TRUE(a.fep->ses().initiator().post(*a.context, rma({&source, 1}, key), now).ok());
   ASSERT_TRUE(run_while_not([&] { return a.sink.all.size() == 1; }));
   EXPECT_EQ(remote, from);
 
   std::vector<std::byte> to(remote.size());
   const ses::IoSlice target{to.data(), to.size()};
-  ASSERT_TRUE(a.fep->ses().read(*a.context, rma({&target, 1}, key), now).ok());
+  ASSERT_TRUE(
+      a.fep->ses().initiator().post(*a.context, rma({&target, 1}, key, ses::Kind::Read), now).ok());
   ASSERT_TRUE(run_while_not([&] { return a.sink.all.size() == 2; }));
   expect_all_ok();
   EXPECT_EQ(to, from);
@@ -137,9 +138,10 @@ TEST_F(FepPair, LossIsRepaired) {
   std::vector<std::byte> to(remote.size());
   const ses::IoSlice source{from.data(), from.size()};
   const ses::IoSlice target{to.data(), to.size()};
-  ASSERT_TRUE(a.fep->ses().write(*a.context, rma({&source, 1}, key), now).ok());
+  ASSERT_TRUE(a.fep->ses().initiator().post(*a.context, rma({&source, 1}, key), now).ok());
   ASSERT_TRUE(run_while_not([&] { return a.sink.all.size() == 1; }, seconds(60)));
-  ASSERT_TRUE(a.fep->ses().read(*a.context, rma({&target, 1}, key), now).ok());
+  ASSERT_TRUE(
+      a.fep->ses().initiator().post(*a.context, rma({&target, 1}, key, ses::Kind::Read), now).ok());
   ASSERT_TRUE(run_while_not([&] { return a.sink.all.size() == 2; }, seconds(60)));
   expect_all_ok();
   EXPECT_EQ(remote, from);
@@ -167,7 +169,7 @@ TEST_F(FepPair, Pds147_TrimmedPacketsAreToldByTheirDscp) {
   const Rkey key = expose(remote);
   std::vector<std::byte> from = pattern(remote.size());
   const ses::IoSlice source{from.data(), from.size()};
-  ASSERT_TRUE(a.fep->ses().write(*a.context, rma({&source, 1}, key), now).ok());
+  ASSERT_TRUE(a.fep->ses().initiator().post(*a.context, rma({&source, 1}, key), now).ok());
   ASSERT_TRUE(run_while_not([&] { return a.sink.all.size() == 1; }, milliseconds(10)));
   expect_all_ok();
   EXPECT_EQ(remote, from);
@@ -184,7 +186,7 @@ TEST_F(FepPair, WithoutMarksADscpMeansNothing) {
   const Rkey key = expose(remote);
   std::vector<std::byte> from = pattern(remote.size());
   const ses::IoSlice source{from.data(), from.size()};
-  ASSERT_TRUE(a.fep->ses().write(*a.context, rma({&source, 1}, key), now).ok());
+  ASSERT_TRUE(a.fep->ses().initiator().post(*a.context, rma({&source, 1}, key), now).ok());
   ASSERT_TRUE(run_while_not([&] { return a.sink.all.size() == 1; }));
   EXPECT_EQ(remote, from);
   EXPECT_EQ(b.fep->stats().pds.trimmed_received, 0U);
@@ -263,14 +265,14 @@ TEST_F(FepPair, TimeBlockedByTheNicIsNeverNegative) {
   std::vector<std::byte> from = pattern(8192);
   const ses::IoSlice source{from.data(), from.size()};
   a.nic.accept = 0;
-  ASSERT_TRUE(a.fep->ses().write(*a.context, rma({&source, 1}, key), now).ok());
+  ASSERT_TRUE(a.fep->ses().initiator().post(*a.context, rma({&source, 1}, key), now).ok());
   a.fep->progress(now);
   a.nic.accept = SIZE_MAX;
   a.fep->progress(now - Duration(300));
   EXPECT_EQ(a.fep->stats().pds.blocked_by_nic_ns, 0U);
 
   a.nic.accept = 0;
-  ASSERT_TRUE(a.fep->ses().write(*a.context, rma({&source, 1}, key), now).ok());
+  ASSERT_TRUE(a.fep->ses().initiator().post(*a.context, rma({&source, 1}, key), now).ok());
   a.fep->progress(now);
   a.nic.accept = SIZE_MAX;
   a.fep->progress(now + Duration(300));
@@ -397,7 +399,7 @@ TEST_F(DatagramPair, AFullNicHoldsThemAndThePostsBack) {
   const ses::IoSlice source{&byte, 1};
   std::size_t posted = 0;
   while (send({&source, 1}).ok()) {
-    a.fep->posted(now);
+    if (a.fep->wants_push_after_post()) a.fep->push(now);
     ++posted;
   }
   EXPECT_EQ(posted, 128U);  // tx_size
@@ -434,7 +436,7 @@ TEST_F(DatagramPair, OneThatTheNicHasNotTakenCanBeCancelled) {
   op.peer = &peer;
   op.local = {&source, 1};
   op.context = &byte;
-  ASSERT_TRUE(a.fep->ses().send(*a.context, op, now).ok());
+  ASSERT_TRUE(a.fep->ses().initiator().post(*a.context, op, now).ok());
   a.fep->push(now);
   EXPECT_TRUE(a.fep->ses().cancel(*a.context, &byte, now).ok());
   ASSERT_EQ(a.sink.all.size(), 1U);
@@ -514,8 +516,11 @@ TEST_F(FepPair, DataPathAllocatesNothing) {
     expected_completions += 4;
     EXPECT_TRUE(receive({&target, 1}).ok());
     EXPECT_TRUE(send({&source, 1}).ok());
-    EXPECT_TRUE(a.fep->ses().write(*a.context, rma({&source, 1}, key), now).ok());
-    EXPECT_TRUE(a.fep->ses().read(*a.context, rma({&target, 1}, key), now).ok());
+    EXPECT_TRUE(a.fep->ses().initiator().post(*a.context, rma({&source, 1}, key), now).ok());
+    EXPECT_TRUE(a.fep->ses()
+                    .initiator()
+                    .post(*a.context, rma({&target, 1}, key, ses::Kind::Read), now)
+                    .ok());
     EXPECT_TRUE(run_while_not(done));
   };
   round();  // opens the PDC and touches what is made on first use

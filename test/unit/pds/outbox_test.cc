@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <vector>
+
 namespace uet::pds {
 namespace {
 
@@ -64,6 +67,45 @@ TEST_F(OutboxTest, NacksStandInALineOfTheirOwn) {
   outbox.nack_left();
   EXPECT_TRUE(outbox.has_room_for_nack());
   EXPECT_EQ(many.in_use(), Outbox::kMostNacks - 1);
+}
+
+// PDS-166.
+TEST_F(OutboxTest, NacksLeaveLastButForThoseThatGoFirst) {
+  PacketPool many(8);
+  Outbox outbox(many);
+  std::vector<const Packet*> nacks;
+  for (int i = 0; i < 3; ++i) {
+    Packet& nack = *many.take();
+    outbox.push_nack(nack);
+    nacks.push_back(&nack);
+  }
+  Packet& data = packet(true);
+  outbox.push(data);
+  std::array<const Packet*, 2> memory{};
+  std::size_t nacks_first = 1;
+  std::vector<const Packet*> order;
+  for (auto burst = outbox.next_burst(memory, nacks_first); !burst.empty();
+       burst = outbox.next_burst(memory, nacks_first)) {
+    order.insert(order.end(), burst.begin(), burst.end());
+    outbox.left(burst.size());
+  }
+  EXPECT_EQ(order, (std::vector<const Packet*>{nacks[0], &data, nacks[1], nacks[2]}));
+  EXPECT_EQ(many.in_use() + pool.in_use(), 0U);
+}
+
+TEST_F(OutboxTest, RefusedPacketsStayFirstInLine) {
+  Outbox outbox(pool);
+  Packet& first = packet(true);
+  Packet& second = packet(true);
+  outbox.push(first);
+  outbox.push(second);
+  std::array<const Packet*, 4> memory{};
+  std::size_t nacks_first = 0;
+  EXPECT_EQ(outbox.next_burst(memory, nacks_first).size(), 2U);
+  outbox.left(1);
+  const auto again = outbox.next_burst(memory, nacks_first);
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again.front(), &second);
 }
 
 TEST_F(OutboxTest, DestructionGivesBackPacketsWithoutAnOwner) {

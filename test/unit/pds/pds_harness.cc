@@ -212,8 +212,10 @@ Node::Node(std::uint8_t last_byte, const Parameters& parameters, const cms::Para
                                         kStart)) {}
 
 TestMessage& Node::message(std::uint32_t count, std::uint32_t payload_bytes) {
-  return messages.emplace_back(static_cast<std::uint32_t>(messages.size() + 1), count,
-                               payload_bytes);
+  TestMessage& message =
+      messages.emplace_back(static_cast<std::uint32_t>(messages.size() + 1), count, payload_bytes);
+  message.owner = &client;
+  return message;
 }
 
 TestMessage& Node::send(const Destination& destination, std::uint32_t count, Time now,

@@ -70,7 +70,7 @@ Response default_response();
 Response guaranteed_response(std::uint8_t fill = 0xAB);
 Response refusal(NackCode code);
 
-class FakeClient : public Client {
+class FakeClient : public Client, public MessageOwner {
  public:
   PacketPlan next_packet(Message& message, Packet& packet, PreparedPacket& prepared) override;
   Response rx_req(const RequestView& request, Time now) override;

@@ -52,9 +52,9 @@ struct Reporter : ::testing::Test {
 
 TEST_F(Reporter, SuccessIsReportedIfTheCallWantsIt) {
   bind(FI_SELECTIVE_COMPLETION);
-  reporter->report(of(ses::Kind::Send));
+  reporter->complete(of(ses::Kind::Send));
   EXPECT_EQ(read(), 0);
-  reporter->report(of(ses::Kind::Send, FI_COMPLETION));
+  reporter->complete(of(ses::Kind::Send, FI_COMPLETION));
   EXPECT_EQ(read(), 1);
   EXPECT_EQ(entry.op_context, &operation_context);
   EXPECT_EQ(entry.flags, FI_SEND | FI_MSG);
@@ -64,11 +64,11 @@ TEST_F(Reporter, SuccessIsReportedIfTheCallWantsIt) {
 
 TEST_F(Reporter, ReceivesFollowTheBinding) {
   bind(0);
-  reporter->report(of(ses::Kind::TaggedReceive));
+  reporter->complete(of(ses::Kind::TaggedReceive));
   EXPECT_EQ(read(), 1);
   EXPECT_EQ(entry.len, 9U);
   EXPECT_EQ(entry.tag, 17U);
-  reporter->report(of(ses::Kind::TaggedReceive, kUncounted));
+  reporter->complete(of(ses::Kind::TaggedReceive, kUncounted));
   EXPECT_EQ(read(), 0) << "posted without knowing this endpoint";
   EXPECT_EQ(fi_cntr_read(counter.get()), 1U);
 }
@@ -78,7 +78,7 @@ TEST_F(Reporter, ErrorIsAlwaysReported) {
   ses::Completion completion = of(ses::Kind::Send);
   completion.status = ses::Status::Cancelled;
   completion.context = nullptr;
-  reporter->report(completion);
+  reporter->complete(completion);
   EXPECT_EQ(read(), -FI_EAVAIL);
   fi_cq_err_entry error{};
   EXPECT_EQ(fi_cq_readerr(cq.get(), &error, 0), 1);
@@ -92,7 +92,7 @@ TEST_F(Reporter, ReleasedBufferIsReportedWithItsLastMessage) {
   ASSERT_TRUE(bindings.take_rx());  // the slot of the release
   ses::Completion completion = of(ses::Kind::Receive);
   completion.multi = completion.released = true;
-  reporter->report(completion);
+  reporter->complete(completion);
   EXPECT_EQ(read(), 1);
   EXPECT_EQ(entry.flags, FI_RECV | FI_MSG | FI_MULTI_RECV);
   EXPECT_EQ(entry.len, 9U);
@@ -103,7 +103,7 @@ TEST_F(Reporter, ReleaseWithoutAMessageHasNoLength) {
   bind(FI_SELECTIVE_COMPLETION);
   ses::Completion completion = of(ses::Kind::Receive);
   completion.released = true;
-  reporter->report(completion);
+  reporter->complete(completion);
   EXPECT_EQ(read(), 1);
   EXPECT_EQ(entry.flags, FI_MULTI_RECV);
   EXPECT_EQ(entry.len, 0U);

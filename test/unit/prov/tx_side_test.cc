@@ -28,7 +28,7 @@ struct Tx : ::testing::Test {
     call.iov = pieces.data();
     call.count = count;
     call.flags = flags;
-    return tx.send(call, std::nullopt);
+    return tx.post(call, ses::SendOp{});
   }
 };
 
@@ -51,11 +51,13 @@ TEST_F(Tx, WrongArgumentsAreRefused) {
   TxCall call;
   call.iov = pieces.data();
   call.count = 1;
-  EXPECT_EQ(tx.write(call, 0, 0), -FI_EINVAL) << "a length without an address";
+  EXPECT_EQ(tx.post(call, ses::RmaOp{}), -FI_EINVAL) << "a length without an address";
   pieces[0] = {buffer.data(), SIZE_MAX};
   pieces[1] = {buffer.data(), 2};
   call.count = 2;
-  EXPECT_EQ(tx.read(call, 0, 0), -FI_EINVAL) << "more than 2^64 bytes";
+  ses::RmaOp read;
+  read.kind = ses::Kind::Read;
+  EXPECT_EQ(tx.post(call, read), -FI_EINVAL) << "more than 2^64 bytes";
 }
 
 TEST_F(Tx, TriggeredOperationsNeedTheCapability) {

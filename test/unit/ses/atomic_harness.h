@@ -25,7 +25,7 @@ class AtomicNodes : public TwoNodes {
               const std::vector<IoSlice>& compare = {}) const {
     AtomicOp op;
     op.peer = &peer;
-    op.form = form;
+    op.kind = form;
     op.op = what;
     op.datatype = wire::AmoDatatype::Uint64;
     op.key = key;

@@ -12,7 +12,7 @@ using wire::AmoOp;
 class InitiatorAtomicTest : public AtomicNodes {
  protected:
   Error refused(const AtomicOp& op) {
-    const auto posted = a.ses.atomic(*a.context, op, kNow);
+    const auto posted = a.ses.initiator().post(*a.context, op, kNow);
     EXPECT_FALSE(posted.ok());
     EXPECT_TRUE(a.ses.idle()) << "nothing stays behind";
     return posted.error();
@@ -25,7 +25,7 @@ TEST_F(InitiatorAtomicTest, Ses90_BaseAtomicIsOnePacketWithItsOperandsBigEndian)
   const std::vector<IoSlice> local = {slice(values, 1), slice(values + 1, 1)};
   add.local = local;
   add.remote_offset = 24;
-  ASSERT_TRUE(a.ses.atomic(*a.context, add, kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, add, kNow));
   values[0] = values[1] = 0;  // copied when posted
   const auto sent = a.packets();
   ASSERT_EQ(sent.size(), 1u);
@@ -59,7 +59,8 @@ TEST_F(InitiatorAtomicTest, FetchPutsTheOldValuesIntoTheResultSlices) {
   std::uint64_t old[3] = {};
   const std::vector<IoSlice> local = {slice(add, 3)};
   const std::vector<IoSlice> results = {slice(old, 1), slice(old + 1, 2)};
-  ASSERT_TRUE(a.ses.atomic(*a.context, op(Kind::FetchAtomic, AmoOp::Sum, local, results), kNow));
+  ASSERT_TRUE(
+      a.ses.initiator().post(*a.context, op(Kind::FetchAtomic, AmoOp::Sum, local, results), kNow));
   const auto sent = a.packets();
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0].request().opcode, SesOpcode::FetchingAtomic);
@@ -78,7 +79,8 @@ TEST_F(InitiatorAtomicTest, Ses97_ReadNeedsNoOperands) {
   cells[0] = 41;
   std::uint64_t old = 0;
   const std::vector<IoSlice> results = {slice(&old, 1)};
-  ASSERT_TRUE(a.ses.atomic(*a.context, op(Kind::FetchAtomic, AmoOp::Read, {}, results), kNow));
+  ASSERT_TRUE(
+      a.ses.initiator().post(*a.context, op(Kind::FetchAtomic, AmoOp::Read, {}, results), kNow));
   const auto sent = a.packets();
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0].request().opcode, SesOpcode::FetchingAtomic);
@@ -93,7 +95,7 @@ TEST_F(InitiatorAtomicTest, Ses97_WriteBringsNothingBack) {
   cells[0] = 41;
   std::uint64_t value = 42;
   const std::vector<IoSlice> local = {slice(&value, 1)};
-  ASSERT_TRUE(a.ses.atomic(*a.context, op(Kind::Atomic, AmoOp::Write, local), kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, op(Kind::Atomic, AmoOp::Write, local), kNow));
   const auto sent = a.packets();
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0].request().opcode, SesOpcode::Atomic);
@@ -114,7 +116,7 @@ TEST_F(InitiatorAtomicTest, CompareAndSwapCarriesItsOperandsInTheHeader) {
   const std::vector<IoSlice> comparison = {slice(&compare, 1)};
   AtomicOp cswap = op(Kind::CompareAtomic, AmoOp::Cswap, local, results, comparison);
   cswap.remote_offset = 8;
-  ASSERT_TRUE(a.ses.atomic(*a.context, cswap, kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, cswap, kNow));
   const auto sent = a.packets();
   ASSERT_EQ(sent.size(), 1u);
   const SesRequest request = sent[0].request();
@@ -142,7 +144,8 @@ TEST_F(InitiatorAtomicTest, Pds199_ManyResultsMayComeBeforeTheAnswer) {
     a.sink.all.clear();
     cells.fill(11);
     old.fill(0);
-    ASSERT_TRUE(a.ses.atomic(*a.context, op(Kind::FetchAtomic, AmoOp::Sum, local, results), kNow));
+    ASSERT_TRUE(a.ses.initiator().post(*a.context,
+                                       op(Kind::FetchAtomic, AmoOp::Sum, local, results), kNow));
     const auto sent = a.packets();
     const pds::Response response = b.take(sent[0].next_hdr, sent[0].bytes, 1);
     EXPECT_FALSE(response.guaranteed);
@@ -166,7 +169,7 @@ TEST_F(InitiatorAtomicTest, RefusedFetchCompletesOnceWithTheReturnCode) {
   const std::vector<IoSlice> results = {slice(&old, 1)};
   AtomicOp read = op(Kind::FetchAtomic, AmoOp::Read, {}, results);
   read.key = Rkey{key.value + 1};
-  ASSERT_TRUE(a.ses.atomic(*a.context, read, kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, read, kNow));
   exchange();
   ASSERT_EQ(a.sink.all.size(), 1u);
   EXPECT_EQ(a.sink.all[0].return_code, ReturnCode::BadMkey);
@@ -177,9 +180,11 @@ TEST_F(InitiatorAtomicTest, RefusedFetchCompletesOnceWithTheReturnCode) {
 TEST_F(InitiatorAtomicTest, BrokenPdcEndsAFetch) {
   std::uint64_t old = 0;
   const std::vector<IoSlice> results = {slice(&old, 1)};
-  ASSERT_TRUE(a.ses.atomic(*a.context, op(Kind::FetchAtomic, AmoOp::Read, {}, results), kNow));
+  ASSERT_TRUE(
+      a.ses.initiator().post(*a.context, op(Kind::FetchAtomic, AmoOp::Read, {}, results), kNow));
   const auto sent = a.packets();
-  a.ses.client().pds_error(*sent[0].message, sent[0].tag, pds::PdsError::RtoExhausted, kNow);
+  sent[0].message->owner->pds_error(*sent[0].message, sent[0].tag, pds::PdsError::RtoExhausted,
+                                    kNow);
   ASSERT_EQ(a.sink.all.size(), 1u);
   EXPECT_EQ(a.sink.all[0].status, Status::PdsError);
   expect_idle();
@@ -188,7 +193,8 @@ TEST_F(InitiatorAtomicTest, BrokenPdcEndsAFetch) {
 TEST_F(InitiatorAtomicTest, ResultsOfAnotherLengthAreNobodys) {
   std::uint64_t old = 5;
   const std::vector<IoSlice> results = {slice(&old, 1)};
-  ASSERT_TRUE(a.ses.atomic(*a.context, op(Kind::FetchAtomic, AmoOp::Read, {}, results), kNow));
+  ASSERT_TRUE(
+      a.ses.initiator().post(*a.context, op(Kind::FetchAtomic, AmoOp::Read, {}, results), kNow));
   const auto sent = a.packets();
   wire::SesResponseHeader header;
   header.next_hdr = NextHdr::ResponseData;
@@ -228,7 +234,7 @@ TEST_F(InitiatorAtomicTest, ImpossibleArgumentsAreRefused) {
   const std::vector<IoSlice> too_many = {slice(many.data(), many.size())};
   EXPECT_EQ(refused(op(Kind::Atomic, AmoOp::Sum, too_many)), Error::TooLong);
   const std::vector<IoSlice> most = {slice(many.data(), many.size() - 1)};
-  EXPECT_TRUE(a.ses.atomic(*a.context, op(Kind::Atomic, AmoOp::Sum, most), kNow));
+  EXPECT_TRUE(a.ses.initiator().post(*a.context, op(Kind::Atomic, AmoOp::Sum, most), kNow));
   exchange();
   expect_idle();
 }
@@ -237,7 +243,8 @@ TEST_F(InitiatorAtomicTest, OutstandingResultsCountAgainstTheReadLimit) {
   std::vector<std::uint64_t> old(kMtu / 8);
   const std::vector<IoSlice> results = {slice(old.data(), old.size())};
   for (int i = 0; i < 6; ++i) {  // the limit is 4 packets
-    ASSERT_TRUE(a.ses.atomic(*a.context, op(Kind::FetchAtomic, AmoOp::Read, {}, results), kNow));
+    ASSERT_TRUE(
+        a.ses.initiator().post(*a.context, op(Kind::FetchAtomic, AmoOp::Read, {}, results), kNow));
   }
   EXPECT_EQ(a.packets().size(), 4u);
   for (int round = 0; round < 6; ++round) a.ses.client().pdc_closed(kPdc, {}, kNow);

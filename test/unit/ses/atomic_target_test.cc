@@ -114,7 +114,7 @@ TEST_F(TargetAtomicTest, AckCarriesResultsThatFitAndNoOthers) {
   EXPECT_EQ(header.payload_length, 8 * (kFits + 1));
   EXPECT_EQ(wire::load<wire::be64>(header.payload).get(), 1u);
   EXPECT_EQ(cells[0], 2u);
-  b.ses.client().rx_rsp(*back[0].message, back[0].tag, {}, kNow);
+  back[0].message->owner->rx_rsp(*back[0].message, back[0].tag, {}, kNow);
   EXPECT_TRUE(b.ses.idle());
 }
 
@@ -132,11 +132,11 @@ TEST_F(TargetAtomicTest, AtomicWithoutAStateForItsAnswerIsNotExecuted) {
   EXPECT_EQ(node.take(fetch, operands(1, 100)).nack, pds::NackCode::NoResource);
   EXPECT_EQ(cells[0], 1u) << "a refused packet comes again; it must not count twice";
   const auto back = node.packets();
-  node.ses.client().rx_rsp(*back[0].message, back[0].tag, {}, kNow);
+  back[0].message->owner->rx_rsp(*back[0].message, back[0].tag, {}, kNow);
   EXPECT_EQ(code_of(node.take(fetch, operands(1, 100))), ReturnCode::Ok);
   EXPECT_EQ(cells[0], 2u);
   node.delivery.pdc_gone = true;
-  node.ses.client().rx_rsp(*node.packets()[0].message, 0, {}, kNow);
+  node.packets()[0].message->owner->rx_rsp(*node.packets()[0].message, 0, {}, kNow);
   EXPECT_EQ(node.take(fetch, operands(1, 100)).nack, pds::NackCode::NoResource);
   EXPECT_EQ(cells[0], 2u);
   EXPECT_TRUE(node.ses.idle());
@@ -292,7 +292,8 @@ TEST_F(TargetAtomicTest, ObserverOfTheRegionHearsWhatWasDone) {
   const std::uint8_t both = ri::kRemoteRead | ri::kRemoteWrite;
   EXPECT_EQ(observer.all, (std::vector<std::uint8_t>{ri::kRemoteWrite, both, ri::kRemoteRead,
                                                      ri::kRemoteWrite, ri::kRemoteRead}));
-  for (const auto& sent : b.packets()) b.ses.client().rx_rsp(*sent.message, sent.tag, {}, kNow);
+  for (const auto& sent : b.packets())
+    sent.message->owner->rx_rsp(*sent.message, sent.tag, {}, kNow);
 }
 
 }  // namespace

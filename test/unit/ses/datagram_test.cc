@@ -85,7 +85,7 @@ TEST_F(DatagramTest, TagsDeliveryCompleteAndRmaAreNoDatagrams) {
   op.peer = &peer;
   op.local = local;
   op.delivery_complete = true;
-  EXPECT_EQ(a.ses.send(*a.context, op, kNow).error(), Error::Invalid);
+  EXPECT_EQ(a.ses.initiator().post(*a.context, op, kNow).error(), Error::Invalid);
   EXPECT_EQ(a.write(b, local, Rkey{1}).error(), Error::Invalid);
   EXPECT_EQ(a.read(b, local, Rkey{1}).error(), Error::Invalid);
   EXPECT_TRUE(a.ses.idle());
@@ -100,9 +100,9 @@ TEST_F(DatagramTest, InjectedAndScatteredOnesAreCopied) {
   SendOp op;
   op.peer = &peer;
   op.local = thirds;
-  ASSERT_TRUE(a.ses.send(*a.context, op, kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, op, kNow));
   op.inject = true;
-  ASSERT_TRUE(a.ses.send(*a.context, op, kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, op, kNow));
   const std::vector<Sent> sent = a.packets();
   ASSERT_EQ(sent.size(), 2u);
   for (const Sent& packet : sent) {

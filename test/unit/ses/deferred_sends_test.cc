@@ -34,7 +34,7 @@ class DeferrableTest : public TwoNodes {
     op.local = {&slice, 1};
     op.tag = tag;
     op.context = operation;
-    return node.ses.send(*node.context, op, kNow);
+    return node.ses.initiator().post(*node.context, op, kNow);
   }
   // SES-67
   void put_off(const Sent& sent) {

@@ -13,7 +13,7 @@ class FenceTest : public TwoNodes {
     op.peer = &to;
     op.fence = fence;
     op.context = operation;
-    return a.ses.send(*a.context, op, kNow);
+    return a.ses.initiator().post(*a.context, op, kNow);
   }
   // The packets that can be made now.
   std::vector<Sent> turn() {
@@ -57,12 +57,12 @@ TEST_F(FenceTest, FenceRequestsPromptAcksOfEarlierOperations) {
   SendOp unawaited;
   unawaited.peer = &peer;
   unawaited.awaited = false;
-  ASSERT_TRUE(a.ses.send(*a.context, unawaited, kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, unawaited, kNow));
   EXPECT_EQ(a.delivery.hurries, 0);
   ASSERT_TRUE(send(peer, true));
   EXPECT_EQ(a.delivery.hurries, 1);
   // Two operations behind it: the second, a fence, waits for the first once that has begun.
-  ASSERT_TRUE(a.ses.send(*a.context, unawaited, kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, unawaited, kNow));
   ASSERT_TRUE(send(peer, true));
   for (const Sent& sent : turn()) a.answered(sent, bare_ack);
   for (const Sent& sent : turn()) a.answered(sent, bare_ack);
@@ -99,7 +99,7 @@ TEST_F(FenceTest, OtherPeersAndContextsDoNotWait) {
   ASSERT_TRUE(send(other, true));
   SendOp op;
   op.peer = &peer;
-  ASSERT_TRUE(a.ses.send(*second, op, kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*second, op, kNow));
   std::vector<Sent> sent = turn();
   ASSERT_EQ(sent.size(), 3u);
   for (const Sent& packet : sent) a.answered(packet, bare_ack);
@@ -115,10 +115,11 @@ TEST_F(FenceTest, ReadsAndWritesAreFencedToo) {
   const Rkey key = b.expose(region);
   const Peer peer = b.peer();
   const std::vector<IoSlice> local{slice_of(memory)};
-  ASSERT_TRUE(a.ses.write(*a.context, a.rma(peer, local, key), kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, a.rma(peer, local, key), kNow));
   RmaOp op = a.rma(peer, local, key);
+  op.kind = Kind::Read;
   op.fence = true;
-  ASSERT_TRUE(a.ses.read(*a.context, op, kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, op, kNow));
   std::vector<Sent> sent = turn();
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0].request().opcode, SesOpcode::Write);

@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "ses/initiator.h"
 #include "ses/ses.h"
 
 namespace uet::ses::test {
@@ -210,7 +211,7 @@ class Node {
     Packet head;
     head.reset();
     pds::PreparedPacket prepared;
-    const pds::PacketPlan plan = ses.client().next_packet(message, head, prepared);
+    const pds::PacketPlan plan = message.owner->next_packet(message, head, prepared);
     if (plan == pds::PacketPlan::NotNow) return {};
     if (plan == pds::PacketPlan::Last) delivery.backlog.pop_front();
     Sent sent{&message, prepared.tag, prepared.next_hdr, {}};
@@ -233,7 +234,8 @@ class Node {
   }
   pds::Verdict answered(const Sent& sent, const pds::Response& response) {
     const std::span<const std::byte> bytes(response.bytes.data(), response.length);
-    return ses.client().rx_rsp(*sent.message, sent.tag, {response.next_hdr, bytes, Psn{1}}, kNow);
+    return sent.message->owner->rx_rsp(*sent.message, sent.tag, {response.next_hdr, bytes, Psn{1}},
+                                       kNow);
   }
 
   Result<void> send(const Node& to, std::vector<IoSlice> local,
@@ -244,7 +246,7 @@ class Node {
     op.local = local;
     op.tag = tag;
     op.context = operation;
-    return ses.send(*context, op, kNow);
+    return ses.initiator().post(*context, op, kNow);
   }
   Result<void> receive(std::vector<IoSlice> local, std::optional<std::uint64_t> tag = {},
                        std::uint64_t ignore = 0, void* operation = nullptr,
@@ -272,12 +274,14 @@ class Node {
     const Peer target = to.peer();
     RmaOp op = rma(target, local, key, offset);
     op.data = data;
-    return ses.write(*context, op, kNow);
+    return ses.initiator().post(*context, op, kNow);
   }
   Result<void> read(const Node& from, std::vector<IoSlice> local, Rkey key,
                     std::uint64_t offset = 0) {
     const Peer target = from.peer();
-    return ses.read(*context, rma(target, local, key, offset), kNow);
+    RmaOp op = rma(target, local, key, offset);
+    op.kind = Kind::Read;
+    return ses.initiator().post(*context, op, kNow);
   }
   Rkey expose(Bytes& memory, std::uint8_t access = ri::kRemoteRead | ri::kRemoteWrite,
               DeviceMemory* device = nullptr) {

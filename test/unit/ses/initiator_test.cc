@@ -80,7 +80,7 @@ TEST_F(InitiatorTest, Ses23_EveryPacketRepeatsWhatNamesTheMessage) {
   op.local = local;
   op.data = 0xDA7A;
   op.delivery_complete = true;
-  ASSERT_TRUE(a.ses.write(*a.context, op, kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, op, kNow));
   for (const Sent& sent : a.packets()) {
     const SesRequest request = sent.request();
     EXPECT_EQ(request.opcode, SesOpcode::Write);
@@ -177,7 +177,7 @@ TEST_F(InitiatorTest, Ses47_Ses49_NoResponseIsProvisionalForDeliveryCompleteAndR
   op.peer = &target;
   op.local = local;
   op.delivery_complete = true;
-  ASSERT_TRUE(a.ses.send(*a.context, op, kNow).ok());
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, op, kNow).ok());
   const auto sent = a.packets();
   ASSERT_EQ(sent.size(), 1u);
   const auto no_response = answer(ReturnCode::Null, wire::ResponseOpcode::NoResponse);
@@ -239,7 +239,7 @@ TEST_F(InitiatorTest, Ses24_Ses113_EndOfAMessageWithDataCarriesNone) {
   op.peer = &peer;
   op.local = local;
   op.data = 0xDA7A;
-  ASSERT_TRUE(a.ses.send(*a.context, op, kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, op, kNow));
   const Sent first = a.packet().value();
   EXPECT_TRUE(first.request().hd);
   a.answered(first, answer(ReturnCode::Disabled));
@@ -268,10 +268,10 @@ TEST_F(InitiatorTest, Pds20_PdsErrorsEndInOneCompletion) {
   a.packet();
   pds::Message& message = *a.delivery.backlog.front();
   a.answered(first, bare_ack);
-  a.ses.client().pds_error(message, first.tag, pds::PdsError::RtoExhausted, kNow);
+  message.owner->pds_error(message, first.tag, pds::PdsError::RtoExhausted, kNow);
   EXPECT_TRUE(a.sink.all.empty());
   a.delivery.backlog.clear();
-  a.ses.client().message_failed(message, pds::PdsError::ClosedInError, kNow);
+  message.owner->message_failed(message, pds::PdsError::ClosedInError, kNow);
   ASSERT_EQ(a.sink.all.size(), 1u);
   EXPECT_EQ(a.sink.all[0].status, Status::PdsError);
   EXPECT_EQ(a.sink.all[0].pds_error, pds::PdsError::RtoExhausted);
@@ -296,7 +296,7 @@ TEST_F(InitiatorTest, Ses144_InjectLeavesTheBufferFree) {
   op.peer = &peer;
   op.local = local;
   op.inject = true;
-  ASSERT_TRUE(a.ses.send(*a.context, op, kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, op, kNow));
   memory.assign(memory.size(), std::byte{0});
   const Sent sent = a.packets().at(0);
   const SesRequest request = sent.request();
@@ -315,7 +315,7 @@ TEST_F(InitiatorTest, Ses144_InjectIsOnePacketAtMost) {
   op.local = local;
   op.inject = true;
   EXPECT_EQ(a.ses.max_inject_bytes(), kMtu);
-  EXPECT_EQ(a.ses.send(*a.context, op, kNow).error(), Error::TooLong);
+  EXPECT_EQ(a.ses.initiator().post(*a.context, op, kNow).error(), Error::TooLong);
 }
 
 TEST_F(InitiatorTest, PacketAcrossManySlicesIsGatheredIntoABuffer) {
@@ -356,7 +356,7 @@ TEST_F(InitiatorTest, ShortageIsAgainAndLeavesNothingBehind) {
 
 TEST_F(InitiatorTest, ImpossibleArgumentsAreInvalid) {
   SendOp op;
-  EXPECT_EQ(a.ses.send(*a.context, op, kNow).error(), Error::Invalid);
+  EXPECT_EQ(a.ses.initiator().post(*a.context, op, kNow).error(), Error::Invalid);
   EXPECT_EQ(a.send(b, {{nullptr, 1}}).error(), Error::Invalid);
   EXPECT_EQ(a.send(b, std::vector<IoSlice>(kMaxIoSlices + 1)).error(), Error::Invalid);
 }
@@ -439,7 +439,8 @@ TEST_F(InitiatorTest, CancelledOperationThatFailsIsCancelled) {
   }
   const std::vector<Sent> sent = a.packets();
   for (int& operation : operations) EXPECT_TRUE(a.ses.cancel(*a.context, &operation, kNow));
-  a.ses.client().pds_error(*sent[0].message, sent[0].tag, pds::PdsError::RtoExhausted, kNow);
+  sent[0].message->owner->pds_error(*sent[0].message, sent[0].tag, pds::PdsError::RtoExhausted,
+                                    kNow);
   a.answered(sent[1], answer(ReturnCode::NoMatch));  // else it would be tried again
   ASSERT_EQ(a.sink.all.size(), 2u);
   EXPECT_EQ(a.sink.all[0].status, Status::Cancelled);
@@ -453,9 +454,11 @@ TEST_F(InitiatorTest, FailedOperationMayStillBeCancelled) {
   int operation = 0;
   ASSERT_TRUE(a.send(b, {slice_of(memory)}, {}, &operation));
   const std::vector<Sent> sent = a.packets();
-  a.ses.client().pds_error(*sent[0].message, sent[0].tag, pds::PdsError::RtoExhausted, kNow);
+  sent[0].message->owner->pds_error(*sent[0].message, sent[0].tag, pds::PdsError::RtoExhausted,
+                                    kNow);
   EXPECT_TRUE(a.ses.cancel(*a.context, &operation, kNow));
-  a.ses.client().pds_error(*sent[1].message, sent[1].tag, pds::PdsError::RtoExhausted, kNow);
+  sent[1].message->owner->pds_error(*sent[1].message, sent[1].tag, pds::PdsError::RtoExhausted,
+                                    kNow);
   ASSERT_EQ(a.sink.all.size(), 1u);
   EXPECT_EQ(a.sink.all[0].status, Status::Cancelled);
 }
@@ -468,8 +471,9 @@ TEST_F(InitiatorTest, CancelOfAReadWaitsForTheDataAskedFor) {
   int operation = 0;
   const std::vector<IoSlice> local{slice_of(memory)};
   RmaOp op = a.rma(peer, local, key);
+  op.kind = Kind::Read;
   op.context = &operation;
-  ASSERT_TRUE(a.ses.read(*a.context, op, kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, op, kNow));
   const std::vector<Sent> asked = a.packets();  // as many as may be outstanding at a time
   ASSERT_EQ(asked.size(), 4u);
   EXPECT_TRUE(a.ses.cancel(*a.context, &operation, kNow));
@@ -602,8 +606,8 @@ TEST_F(InitiatorTest, Ses88_OnlyPiecesAskedForAreTaken) {
   EXPECT_EQ(a.ses.counters().stray_responses, 5u);
   EXPECT_EQ(memory[0], pattern(1)[0]);
   a.ses.client().pdc_closed(kPdc, {}, kNow);
-  a.ses.client().pds_error(*sent.message, sent.tag, pds::PdsError::LocalClose, kNow);
-  a.ses.client().message_failed(*sent.message, pds::PdsError::LocalClose, kNow);
+  sent.message->owner->pds_error(*sent.message, sent.tag, pds::PdsError::LocalClose, kNow);
+  sent.message->owner->message_failed(*sent.message, pds::PdsError::LocalClose, kNow);
   EXPECT_TRUE(a.ses.idle());
 }
 
@@ -680,7 +684,8 @@ TEST_F(InitiatorTest, Ses86_ReadWhoseDataNeverComeTimesOut) {
   a.answered(sent[1], bare_ack);
   EXPECT_EQ(a.ses.next_deadline(), kNow + timeout);
   const Time later = kNow + timeout / 2;
-  a.ses.client().rx_rsp(*sent[2].message, sent[2].tag, {bare_ack.next_hdr, {}, Psn{1}}, later);
+  sent[2].message->owner->rx_rsp(*sent[2].message, sent[2].tag, {bare_ack.next_hdr, {}, Psn{1}},
+                                 later);
   a.ses.progress(kNow + timeout);
   EXPECT_TRUE(a.sink.all.empty());
   read_data(sent[0], kMtu, pattern(kMtu));
@@ -737,11 +742,12 @@ TEST_F(InitiatorTest, ReadCannotBeInjectedNorBringData) {
   const Peer peer = b.peer();
   const std::vector<IoSlice> local{slice_of(memory)};
   RmaOp op = a.rma(peer, local, Rkey{1});
+  op.kind = Kind::Read;
   op.inject = true;
-  EXPECT_EQ(a.ses.read(*a.context, op, kNow).error(), Error::Invalid);
+  EXPECT_EQ(a.ses.initiator().post(*a.context, op, kNow).error(), Error::Invalid);
   op.inject = false;
   op.data = 1;
-  EXPECT_EQ(a.ses.read(*a.context, op, kNow).error(), Error::Invalid);
+  EXPECT_EQ(a.ses.initiator().post(*a.context, op, kNow).error(), Error::Invalid);
 }
 
 // ---- operations that need no prompt ACK (PDS-128) -----------------------------------------------
@@ -756,7 +762,7 @@ class UnawaitedTest : public InitiatorTest {
     op.peer = &peer;
     op.local = local;
     op.awaited = awaited;
-    EXPECT_TRUE(a.ses.send(*a.context, op, kNow));
+    EXPECT_TRUE(a.ses.initiator().post(*a.context, op, kNow));
     return a.delivery.backlog.back()->awaited;
   }
   Bytes memory = Bytes(2 * kMtu);
@@ -787,9 +793,9 @@ TEST_F(UnawaitedTest, EachMessageRequestsAPromptAckOnlyOnce) {
   send(1, false);
   send(1, true);
   send(1, false);
-  a.ses.hurry(*a.context);
+  a.ses.initiator().hurry(*a.context);
   EXPECT_EQ(a.delivery.hurries, 2);
-  a.ses.hurry(*a.context);
+  a.ses.initiator().hurry(*a.context);
   EXPECT_EQ(a.delivery.hurries, 2);
 }
 

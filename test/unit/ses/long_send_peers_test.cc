@@ -56,7 +56,7 @@ TEST_F(LongSend, Wire312_TaggedMessageIsATaggedSend) {
   op.peer = &peer;
   op.local = {&slice, 1};
   op.tag = 7;
-  ASSERT_TRUE(a.ses.send(*a.context, op, kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, op, kNow));
   for (const Sent& packet : a.packets()) {
     EXPECT_EQ(packet.request().opcode, SesOpcode::TaggedSend);
     EXPECT_EQ(packet.request().match_bits, 7U);

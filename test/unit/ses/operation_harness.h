@@ -47,7 +47,7 @@ class OperationTest : public ::testing::Test {
   Lists delivery;
   Counters counters;
   Context context;
-  OperationTable operations{8, 2};
+  OperationTable operations{8, 2, nullptr};
 };
 
 }  // namespace uet::ses::test

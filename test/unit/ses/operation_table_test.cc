@@ -9,7 +9,7 @@ namespace uet::ses {
 namespace {
 
 TEST(OperationTable, Ses28_IdsAreUniqueAndNeverZero) {
-  OperationTable table(2, 0);
+  OperationTable table(2, 0, nullptr);
   TxMessage& kept = *table.take();
   TxMessage& changed = *table.take();
   std::set<std::uint16_t> seen;
@@ -30,7 +30,7 @@ TEST(OperationTable, Ses28_IdsAreUniqueAndNeverZero) {
 }
 
 TEST(OperationTable, PullsAndOperationsHaveLimitsOfTheirOwn) {
-  OperationTable table(2, 1);
+  OperationTable table(2, 1, nullptr);
   TxMessage* pull = table.take_pull();
   ASSERT_NE(pull, nullptr);
   EXPECT_TRUE(pull->pull);
@@ -50,7 +50,7 @@ TEST(OperationTable, PullsAndOperationsHaveLimitsOfTheirOwn) {
 }
 
 TEST(OperationTable, IsCrowdedBeyondHalf) {
-  OperationTable table(4, 0);
+  OperationTable table(4, 0, nullptr);
   std::array<TxMessage*, 3> taken{};
   for (TxMessage*& message : taken) {
     EXPECT_FALSE(table.is_crowded());
@@ -61,7 +61,7 @@ TEST(OperationTable, IsCrowdedBeyondHalf) {
 }
 
 TEST(OperationTable, VisitMayGiveBackAnyOperation) {
-  OperationTable table(4, 0);
+  OperationTable table(4, 0, nullptr);
   TxMessage& first = *table.take();
   TxMessage& second = *table.take();
   const MsgId id = second.header.message_id;

@@ -8,7 +8,7 @@ namespace {
 
 class ReadAnswersTest : public OperationTest {
  protected:
-  ReadAnswersTest() : answers(of_four(parameters), pieces) { answers.attach(delivery); }
+  ReadAnswersTest() : answers(of_four(parameters), pieces, nullptr) { answers.attach(delivery); }
   static const Parameters& of_four(Parameters& parameters) {
     parameters.return_messages = 4;
     return parameters;

@@ -219,7 +219,7 @@ TEST_F(RendezvousTest, Ses64_FailureOfTheReadEndsTheReceive) {
   ASSERT_TRUE(b.receive({slice_of(in)}));
   const std::vector<Sent> asked = turn(b);
   for (const Sent& sent : asked) {
-    b.ses.client().pds_error(*sent.message, sent.tag, pds::PdsError::RtoExhausted, kNow);
+    sent.message->owner->pds_error(*sent.message, sent.tag, pds::PdsError::RtoExhausted, kNow);
   }
   for (const Sent& sent : b.packets()) b.answered(sent, {});  // MSG_ERROR, if it had not ended
   ASSERT_EQ(b.sink.all.size(), 1u);
@@ -297,7 +297,8 @@ TEST_F(RendezvousTest, Pds142_ReadsThatWereNotConsumedAreSentAgain) {
   for (int read = 0; read < 2; ++read) {
     const std::vector<Sent> refused = turn(b);
     ASSERT_EQ(refused.size(), 1u);
-    b.ses.client().pds_error(*refused[0].message, refused[0].tag, pds::PdsError::NotConsumed, kNow);
+    refused[0].message->owner->pds_error(*refused[0].message, refused[0].tag,
+                                         pds::PdsError::NotConsumed, kNow);
     EXPECT_EQ(b.sink.all.size(), static_cast<std::size_t>(read));
     b.ses.progress(kNow + std::chrono::milliseconds(read));  // the first time at once
     const std::vector<Sent> again = b.packets();
@@ -328,7 +329,7 @@ TEST_F(RendezvousTest, Pds142_ReadsThatAreNeverConsumedAreGivenUp) {
     b.ses.progress(now);
     for (const Sent& sent : b.packets()) {
       ++refused;
-      b.ses.client().pds_error(*sent.message, sent.tag, pds::PdsError::NotConsumed, now);
+      sent.message->owner->pds_error(*sent.message, sent.tag, pds::PdsError::NotConsumed, now);
     }
   }
   EXPECT_EQ(refused, rendezvous_parameters().retries + 1u);
@@ -348,7 +349,8 @@ TEST_F(RendezvousTest, Pds142_AContextThatClosesMeanwhileStillTellsTheSender) {
   ASSERT_EQ(refused.size(), 1u);
   b.ses.close_context(*b.context, kNow);
   b.context = nullptr;
-  b.ses.client().pds_error(*refused[0].message, refused[0].tag, pds::PdsError::NotConsumed, kNow);
+  refused[0].message->owner->pds_error(*refused[0].message, refused[0].tag,
+                                       pds::PdsError::NotConsumed, kNow);
   exchange();
   EXPECT_EQ(a.sink.all.size(), 1u);
   expect_idle();
@@ -480,7 +482,7 @@ TEST_F(ForeignRendezvousTest, Ses56_ReadGoesWhereTheExtensionSays) {
     EXPECT_EQ(read.match_bits, 0x5678u);
     EXPECT_EQ(read.job_id, only.job_id);
     EXPECT_EQ(read.request_length, out.size());
-    b.ses.client().pds_error(*sent.message, sent.tag, pds::PdsError::RtoExhausted, kNow);
+    sent.message->owner->pds_error(*sent.message, sent.tag, pds::PdsError::RtoExhausted, kNow);
   }
   for (const Sent& sent : b.packets()) b.answered(sent, {});
   EXPECT_EQ(b.sink.all.size(), 1u);

@@ -107,7 +107,7 @@ class ReceiverTest : public ::testing::Test {
   ArrivingMessages messages{parameters.rx_messages, pieces, 1};
   PostedReceives receives{parameters.posted_receives, counters};
   NoClient client;
-  OperationTable operations{8, 4};
+  OperationTable operations{8, 4, nullptr};
   Pulls pulls{operations};
   PullQueue queue{messages};
   Unexpected memory{parameters, pieces};

@@ -43,7 +43,7 @@ class RendezvousTest : public TwoNodes {
     op.delivery_complete = delivery_complete;
     op.context = operation;
     op.inject = inject;
-    return a.ses.send(*a.context, op, kNow);
+    return a.ses.initiator().post(*a.context, op, kNow);
   }
   // Sends `memory`, of which b has kept the first part and dropped the rest.
   void send_unexpected(Bytes& memory, bool delivery_complete = false, void* operation = nullptr) {

@@ -92,7 +92,7 @@ TEST_F(RendezvousTest, Ses161_WithoutTheProfileNothingIsReadable) {
   SendOp op;
   op.peer = &peer;
   op.local = {&slice, 1};
-  ASSERT_TRUE(plain.ses.send(*plain.context, op, kNow));
+  ASSERT_TRUE(plain.ses.initiator().post(*plain.context, op, kNow));
   for (const Sent& sent : plain.packets()) {
     EXPECT_EQ(sent.request().opcode, SesOpcode::Send);
     plain.answered(sent, {});
@@ -254,7 +254,7 @@ TEST_F(RendezvousTest, Ses60_ReadKeysTellNothingOfEachOther) {
     op.peer = &peer;
     op.local = local;
     for (int message = 0; message < 2; ++message) {
-      ASSERT_TRUE(c.ses.send(*c.context, op, kNow));
+      ASSERT_TRUE(c.ses.initiator().post(*c.context, op, kNow));
       const std::vector<Sent> sent = c.packets();
       nonces.push_back(sent.at(0).request().rendezvous.read_memory_key.value >> 16 & 0xFFFFFFFF);
       for (const Sent& packet : sent) c.answered(packet, {});
@@ -275,7 +275,7 @@ TEST_F(RendezvousTest, Ses64_TimeOutEndsTheSend) {
   SendOp op;
   op.peer = &peer;
   op.local = local;
-  ASSERT_TRUE(c.ses.send(*c.context, op, kNow));
+  ASSERT_TRUE(c.ses.initiator().post(*c.context, op, kNow));
   for (const Sent& sent : c.packets()) deliver(c, b, sent);
   const Time end = c.ses.next_deadline();
   EXPECT_EQ(end, kNow + std::chrono::seconds(30));
@@ -380,7 +380,7 @@ TEST_F(RendezvousTest, SenderClosedWhileItIsReadHasNoPacketPointingToItsMemory) 
   deliver(b, a, asked.at(0));
   const Sent answer = a.packet().value();
   a.delivery.on_abort = [&](PdcId, Time) {
-    a.ses.client().pds_error(*answer.message, answer.tag, pds::PdsError::LocalClose, kNow);
+    answer.message->owner->pds_error(*answer.message, answer.tag, pds::PdsError::LocalClose, kNow);
   };
   a.ses.close_context(*a.context, kNow);
   EXPECT_EQ(a.delivery.aborts, 1);

@@ -41,7 +41,7 @@ class HeaderTest : public TwoNodes {
     auto op = op_of<SendOp>(peer, slice);
     op.tag = tag;
     op.data = data;
-    EXPECT_TRUE(a.ses.send(*a.context, op, kNow));
+    EXPECT_TRUE(a.ses.initiator().post(*a.context, op, kNow));
     const NextHdr next_hdr = delivered();
     EXPECT_EQ(buffer, memory);
     const Completion& received = b.sink.all.back();
@@ -59,7 +59,7 @@ class HeaderTest : public TwoNodes {
     op.key = key;
     op.remote_offset = offset;
     op.data = data;
-    EXPECT_TRUE(a.ses.write(*a.context, op, kNow));
+    EXPECT_TRUE(a.ses.initiator().post(*a.context, op, kNow));
     const NextHdr next_hdr = delivered();
     EXPECT_TRUE(std::equal(memory.begin(), memory.end(), region.begin() + std::ptrdiff_t(offset)));
     std::fill(region.begin(), region.end(), std::byte{});
@@ -89,7 +89,7 @@ TEST_F(HeaderTest, Ses5_Ses151_OthersGetStandardHeaders) {
   Bytes memory(kMtu + 1);
   const Peer peer = to_b();
   const IoSlice slice = slice_of(memory);
-  ASSERT_TRUE(a.ses.send(*a.context, op_of<SendOp>(peer, slice), kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, op_of<SendOp>(peer, slice), kNow));
   for (const Sent& sent : a.packets()) {
     EXPECT_EQ(sent.next_hdr, NextHdr::RequestStd) << "two packets need a message id";
     a.answered(sent, {});
@@ -104,7 +104,7 @@ TEST_F(HeaderTest, Ses4_LengthFieldOf14BitsMeans8191Bytes) {
     Bytes memory = pattern(length);
     const Peer peer = to_b();
     const IoSlice slice = slice_of(memory);
-    ASSERT_TRUE(large.ses.send(*large.context, op_of<SendOp>(peer, slice), kNow));
+    ASSERT_TRUE(large.ses.initiator().post(*large.context, op_of<SendOp>(peer, slice), kNow));
     const std::vector<Sent> sent = large.packets();
     ASSERT_EQ(sent.size(), 1u);
     EXPECT_EQ(sent[0].next_hdr, length == 8191 ? NextHdr::RequestMedium : NextHdr::RequestStd);
@@ -141,8 +141,9 @@ TEST_F(HeaderTest, Ses6_WhatBringsDataBackKeepsItsMessageId) {
   const Peer peer = to_b();
   const IoSlice slice = slice_of(memory);
   auto op = op_of<RmaOp>(peer, slice);
+  op.kind = Kind::Read;
   op.key = Rkey{kOptimizedKey};
-  ASSERT_TRUE(a.ses.read(*a.context, op, kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, op, kNow));
   const std::vector<Sent> sent = a.packets();
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0].next_hdr, NextHdr::RequestStd);
@@ -159,7 +160,7 @@ TEST_F(HeaderTest, Ses8_StandardOnlyWhenSoConfigured) {
   const Peer peer = to_b();
   SendOp op;
   op.peer = &peer;
-  ASSERT_TRUE(plain.ses.send(*plain.context, op, kNow));
+  ASSERT_TRUE(plain.ses.initiator().post(*plain.context, op, kNow));
   const std::vector<Sent> sent = plain.packets();
   EXPECT_EQ(sent.at(0).next_hdr, NextHdr::RequestStd);
   plain.answered(sent[0], {});
@@ -171,7 +172,7 @@ TEST_F(HeaderTest, Ses7_RefusedMediumMessageIsNotFollowedByMsgError) {
   SendOp op;
   op.peer = &peer;
   op.tag = 1;
-  ASSERT_TRUE(a.ses.send(*a.context, op, kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, op, kNow));
   const std::vector<Sent> sent = a.packets();
   wire::SesResponseHeader header;
   header.opcode = wire::ResponseOpcode::Response;

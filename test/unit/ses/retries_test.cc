@@ -98,8 +98,8 @@ TEST_F(RetryTest, Ses54_WaitsGrowAndTheLastRefusalFails) {
     header.return_code = ReturnCode::NoMatch;
     std::array<std::byte, 16> bytes{};
     const std::size_t length = header.encode(bytes.data());
-    node.ses.client().rx_rsp(*sent.message, sent.tag,
-                             {NextHdr::Response, std::span(bytes).first(length), Psn{1}}, now);
+    sent.message->owner->rx_rsp(*sent.message, sent.tag,
+                                {NextHdr::Response, std::span(bytes).first(length), Psn{1}}, now);
     ASSERT_TRUE(node.sink.all.empty());
     const Time due = node.ses.next_deadline();
     EXPECT_GE(due - now, most / 2);
@@ -134,7 +134,7 @@ TEST_F(RetryTest, Ses55_Ses154_NewGenerationIsTakenAtOnceForThatPeerAndIndex) {
   other.resource_index = ResourceIndex{11};
   SendOp op;
   op.peer = &other;
-  ASSERT_TRUE(a.ses.send(*a.context, op, kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, op, kNow));
   later = only(a);
   EXPECT_EQ(later.request().ri_generation, RiGeneration{0}) << "of that index only";
   answer(a, later, ReturnCode::Ok);
@@ -149,7 +149,7 @@ TEST_F(RetryTest, Ses154_OneGenerationForEachAddressAndIndex) {
   const auto generation_for = [&](Context& context, const Peer& peer) {
     SendOp op;
     op.peer = &peer;
-    EXPECT_TRUE(a.ses.send(context, op, kNow));
+    EXPECT_TRUE(a.ses.initiator().post(context, op, kNow));
     const Sent sent = only(a);
     answer(a, sent, ReturnCode::Ok);
     return sent.request().ri_generation;
@@ -204,7 +204,7 @@ TEST_F(RetryTest, Idea12_ReadsWritesAndInjectedSendsAreSentAgainWhole) {
   op.peer = &peer;
   op.local = {&slice, 1};
   op.inject = true;
-  ASSERT_TRUE(a.ses.send(*a.context, op, kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, op, kNow));
   word = Bytes(8);
   for (const Sent& sent : a.packets()) {
     answer(a, sent, ReturnCode::BadGeneration, 0);  // no other than ours, which will do
@@ -261,7 +261,8 @@ TEST_F(RetryTest, DeadPeerIsNotTriedAgain) {
   ASSERT_TRUE(a.send(b, {slice_of(memory)}));
   const std::vector<Sent> sent = a.packets();
   answer(a, sent[0], ReturnCode::NoMatch);
-  a.ses.client().pds_error(*sent[1].message, sent[1].tag, pds::PdsError::RtoExhausted, kNow);
+  sent[1].message->owner->pds_error(*sent[1].message, sent[1].tag, pds::PdsError::RtoExhausted,
+                                    kNow);
   ASSERT_EQ(a.sink.all.size(), 1u);
   EXPECT_EQ(a.sink.all[0].status, Status::PdsError);
   expect_idle();
@@ -270,7 +271,7 @@ TEST_F(RetryTest, DeadPeerIsNotTriedAgain) {
 // ---- a PDC that the peer has freed --------------------------------------------------------------
 
 void not_consumed(Node& node, const Sent& sent) {
-  node.ses.client().pds_error(*sent.message, sent.tag, pds::PdsError::NotConsumed, kNow);
+  sent.message->owner->pds_error(*sent.message, sent.tag, pds::PdsError::NotConsumed, kNow);
 }
 
 TEST_F(RetryTest, Pds142_WhatWasNotConsumedIsSentAgainAtOnce) {
@@ -299,7 +300,7 @@ TEST_F(RetryTest, Pds142_ReadThatWasNotConsumedIsSentAgain) {
   const Sent again = only(a);
   EXPECT_EQ(again.request().opcode, SesOpcode::Read);
   EXPECT_TRUE(a.sink.all.empty());
-  a.ses.client().pds_error(*again.message, again.tag, pds::PdsError::RtoExhausted, kNow);
+  again.message->owner->pds_error(*again.message, again.tag, pds::PdsError::RtoExhausted, kNow);
   ASSERT_EQ(a.sink.all.size(), 1u);
   expect_idle();
 }
@@ -310,7 +311,8 @@ TEST_F(RetryTest, Pds142_MessageWithAnotherPacketUnderWayFails) {
   const std::vector<Sent> sent = turn(a);
   ASSERT_EQ(sent.size(), 2u);
   not_consumed(a, sent[0]);
-  a.ses.client().pds_error(*sent[1].message, sent[1].tag, pds::PdsError::ProtocolError, kNow);
+  sent[1].message->owner->pds_error(*sent[1].message, sent[1].tag, pds::PdsError::ProtocolError,
+                                    kNow);
   ASSERT_EQ(a.sink.all.size(), 1u);
   EXPECT_EQ(a.sink.all[0].pds_error, pds::PdsError::ProtocolError);
   EXPECT_TRUE(turn(a, kNow + milliseconds(200)).empty());
@@ -351,7 +353,7 @@ TEST_F(RetryTest, Pds142_MessageThatHadOnlyBegunIsSentAgainFromTheStart) {
   const Sent first = *a.packet();
   a.delivery.backlog.clear();
   not_consumed(a, first);
-  a.ses.client().message_failed(*first.message, pds::PdsError::NotConsumed, kNow);
+  first.message->owner->message_failed(*first.message, pds::PdsError::NotConsumed, kNow);
   EXPECT_TRUE(a.sink.all.empty());
   const std::vector<Sent> again = turn(a);
   ASSERT_EQ(again.size(), 3u);
@@ -365,7 +367,7 @@ TEST_F(RetryTest, Pds142_MessageThatHadNotBegunGoesToTheNewPdcToo) {
   ASSERT_TRUE(a.send(b, {}));
   pds::Message& message = *a.delivery.backlog.front();
   a.delivery.backlog.clear();
-  a.ses.client().message_failed(message, pds::PdsError::NotConsumed, kNow);
+  message.owner->message_failed(message, pds::PdsError::NotConsumed, kNow);
   answer(a, only(a), ReturnCode::Ok);
   ASSERT_EQ(a.sink.all.size(), 1u);
   EXPECT_EQ(a.sink.all[0].status, Status::Ok);
@@ -377,7 +379,7 @@ TEST_F(RetryTest, Pds142_MessageWhoseFirstPacketWasAnsweredIsNotSentAgain) {
   const Sent first = *a.packet();
   a.delivery.backlog.clear();
   answer(a, first, ReturnCode::Ok);
-  a.ses.client().message_failed(*first.message, pds::PdsError::NotConsumed, kNow);
+  first.message->owner->message_failed(*first.message, pds::PdsError::NotConsumed, kNow);
   ASSERT_EQ(a.sink.all.size(), 1u);
   EXPECT_EQ(a.sink.all[0].status, Status::PdsError);
   expect_idle();

@@ -445,10 +445,10 @@ TEST_F(TargetRmaTest, ReadWithoutABufferIsRefusedForNow) {
   EXPECT_EQ(code_of(tight.take(request)), ReturnCode::Ok);
   EXPECT_EQ(tight.take(request).nack, pds::NackCode::NoResource);
   const Sent sent = tight.packets().at(0);
-  tight.ses.client().pds_error(*sent.message, sent.tag, pds::PdsError::RtoExhausted, kNow);
+  sent.message->owner->pds_error(*sent.message, sent.tag, pds::PdsError::RtoExhausted, kNow);
   EXPECT_EQ(code_of(tight.take(request)), ReturnCode::Ok);
-  tight.ses.client().message_failed(*tight.delivery.backlog.front(), pds::PdsError::LocalClose,
-                                    kNow);
+  tight.delivery.backlog.front()->owner->message_failed(*tight.delivery.backlog.front(),
+                                                        pds::PdsError::LocalClose, kNow);
   EXPECT_TRUE(tight.ses.idle());
 }
 

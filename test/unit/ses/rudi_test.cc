@@ -27,7 +27,7 @@ class RudiTest : public ::testing::Test {
     peer = b.peer();
     peer.hpc = true;
   }
-  RmaOp op(Rkey key) {
+  RmaOp op(Rkey key, Kind kind = Kind::Write) {
     RmaOp rma;
     rma.peer = &peer;
     rma.local = local;
@@ -69,18 +69,19 @@ class RudiTest : public ::testing::Test {
     Packet head;
     head.reset();
     pds::PreparedPacket prepared;
-    EXPECT_EQ(b.ses.client().next_packet(*sent.message, head, prepared), pds::PacketPlan::Last);
+    EXPECT_EQ(sent.message->owner->next_packet(*sent.message, head, prepared),
+              pds::PacketPlan::Last);
     sent.next_hdr = prepared.next_hdr;
     sent.bytes.assign(head.head().begin(), head.head().end());
     for (const Slice& part : head.payload) {
       sent.bytes.insert(sent.bytes.end(), part.data, part.data + part.length);
     }
-    b.ses.client().rx_rsp(*sent.message, prepared.tag, {}, kNow);  // the NIC has it
+    sent.message->owner->rx_rsp(*sent.message, prepared.tag, {}, kNow);  // the NIC has it
     return sent;
   }
   void answer(const Sent& request, const Sent& response) {
-    a.ses.client().rx_rsp(*request.message, request.tag,
-                          {response.next_hdr, response.bytes, Psn{0xCAFE}}, kNow);
+    request.message->owner->rx_rsp(*request.message, request.tag,
+                                   {response.next_hdr, response.bytes, Psn{0xCAFE}}, kNow);
   }
   void answer(const Sent& request, const pds::Response& response) { a.answered(request, response); }
 
@@ -95,11 +96,11 @@ class RudiTest : public ::testing::Test {
 // ---- when it is used ----------------------------------------------------------------------------
 
 TEST_F(RudiTest, Ses137_OnlyIdempotentSafeKeysUseRudi) {
-  ASSERT_TRUE(a.ses.write(*a.context, op(kSafeKey), kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, op(kSafeKey), kNow));
   EXPECT_EQ(mode_of_last(), DeliveryMode::Rudi);
-  ASSERT_TRUE(a.ses.read(*a.context, op(kSafeKey), kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, op(kSafeKey, Kind::Read), kNow));
   EXPECT_EQ(mode_of_last(), DeliveryMode::Rudi);
-  ASSERT_TRUE(a.ses.write(*a.context, op(kPlainKey), kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, op(kPlainKey), kNow));
   EXPECT_EQ(mode_of_last(), DeliveryMode::Rud);
   a.ses.close_context(*a.context, kNow);
 }
@@ -108,10 +109,10 @@ TEST_F(RudiTest, Ses137_OnlyIdempotentSafeKeysUseRudi) {
 TEST_F(RudiTest, Ses138_NotForWritesWithDataNorForOtherProfiles) {
   RmaOp with_data = op(kSafeKey);
   with_data.data = 7;
-  ASSERT_TRUE(a.ses.write(*a.context, with_data, kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, with_data, kNow));
   EXPECT_EQ(mode_of_last(), DeliveryMode::Rud);
   peer.hpc = false;
-  ASSERT_TRUE(a.ses.write(*a.context, op(kSafeKey), kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, op(kSafeKey), kNow));
   EXPECT_EQ(mode_of_last(), DeliveryMode::Rud);
   a.ses.close_context(*a.context, kNow);
 }
@@ -127,13 +128,13 @@ TEST_F(RudiTest, Ses95_Ses138_NeverForAtomics) {
     atomic.peer = &peer;
     atomic.local = operand;
     atomic.key = kSafeKey;
-    atomic.form = form;
+    atomic.kind = form;
     atomic.op = form == Kind::CompareAtomic ? wire::AmoOp::Cswap : wire::AmoOp::Write;
     atomic.datatype = wire::AmoDatatype::Uint64;
     if (form != Kind::Atomic) atomic.results = result;
     if (form == Kind::CompareAtomic) atomic.compare = operand;
     a.delivery.destination.mode = DeliveryMode::Rudi;
-    ASSERT_TRUE(a.ses.atomic(*a.context, atomic, kNow));
+    ASSERT_TRUE(a.ses.initiator().post(*a.context, atomic, kNow));
     EXPECT_EQ(mode_of_last(), DeliveryMode::Rud);
   }
   a.ses.close_context(*a.context, kNow);
@@ -141,13 +142,13 @@ TEST_F(RudiTest, Ses95_Ses138_NeverForAtomics) {
 
 TEST_F(RudiTest, NotUnlessItIsSwitchedOnAndNotWhereOrderIsKept) {
   Node off{3};
-  ASSERT_TRUE(off.ses.write(*off.context, op(kSafeKey), kNow));
+  ASSERT_TRUE(off.ses.initiator().post(*off.context, op(kSafeKey), kNow));
   EXPECT_EQ(off.delivery.destination.mode, DeliveryMode::Rud);
   off.ses.close_context(*off.context, kNow);
   ContextConfig ordered = small_config();
   ordered.mode = DeliveryMode::Rod;
   Node rod{4, with_rudi(), ordered};
-  ASSERT_TRUE(rod.ses.write(*rod.context, op(kSafeKey), kNow));
+  ASSERT_TRUE(rod.ses.initiator().post(*rod.context, op(kSafeKey), kNow));
   EXPECT_EQ(rod.delivery.destination.mode, DeliveryMode::Rod);
   rod.ses.close_context(*rod.context, kNow);
 }
@@ -155,7 +156,7 @@ TEST_F(RudiTest, NotUnlessItIsSwitchedOnAndNotWhereOrderIsKept) {
 // ---- both ends ----------------------------------------------------------------------------------
 
 TEST_F(RudiTest, Pds184_AWriteIsPlacedAsOftenAsItsPacketsCome) {
-  ASSERT_TRUE(a.ses.write(*a.context, op(kSafeKey), kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, op(kSafeKey), kNow));
   const std::vector<Sent> sent = a.packets();
   ASSERT_EQ(sent.size(), 3u);
   for (const std::size_t i : {2u, 0u, 0u, 1u, 2u}) {
@@ -174,7 +175,7 @@ TEST_F(RudiTest, Pds184_AWriteIsPlacedAsOftenAsItsPacketsCome) {
 
 TEST_F(RudiTest, Pds189_ReadDataComeInsideTheResponses) {
   const Bytes expected(memory.begin(), memory.begin() + static_cast<std::ptrdiff_t>(buffer.size()));
-  ASSERT_TRUE(a.ses.read(*a.context, op(kSafeKey), kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, op(kSafeKey, Kind::Read), kNow));
   std::vector<Sent> sent = a.packets();
   ASSERT_EQ(sent.size(), 3u);
   std::swap(sent[0], sent[2]);
@@ -193,7 +194,7 @@ TEST_F(RudiTest, Pds189_ReadDataComeInsideTheResponses) {
 TEST_F(RudiTest, ReadsStopAtTheLimitOfOutstandingBytes) {
   Bytes large(8 * kMtu);
   local = {slice_of(large)};
-  ASSERT_TRUE(a.ses.read(*a.context, op(kSafeKey), kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, op(kSafeKey, Kind::Read), kNow));
   std::vector<Sent> sent = a.packets();
   EXPECT_EQ(sent.size(), 4u);
   const int kicks = a.delivery.kicks;
@@ -293,7 +294,7 @@ TEST_F(RudiTest, ReadWithoutMemoryForItsDataIsRefusedForNow) {
 // ---- the initiator gives up ---------------------------------------------------------------------
 
 TEST_F(RudiTest, AnErrorEndsTheWholeOperationAtOnce) {
-  ASSERT_TRUE(a.ses.write(*a.context, op(kSafeKey), kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, op(kSafeKey), kNow));
   const Sent first = a.packet().value();
   SesRequest refused = first.request();
   refused.match_bits ^= 1;
@@ -306,7 +307,7 @@ TEST_F(RudiTest, AnErrorEndsTheWholeOperationAtOnce) {
 }
 
 TEST_F(RudiTest, AReadAnsweredWithoutItsDataFails) {
-  ASSERT_TRUE(a.ses.read(*a.context, op(kSafeKey), kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, op(kSafeKey, Kind::Read), kNow));
   const std::vector<Sent> sent = a.packets();
   pds::Response plain;
   plain.next_hdr = NextHdr::None;
@@ -316,7 +317,7 @@ TEST_F(RudiTest, AReadAnsweredWithoutItsDataFails) {
 }
 
 TEST_F(RudiTest, ClosingTheContextWithdrawsOutstandingReads) {
-  ASSERT_TRUE(a.ses.read(*a.context, op(kSafeKey), kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, op(kSafeKey, Kind::Read), kNow));
   a.delivery.backlog.push_back(a.packets().front().message);  // PDS still has its packets
   a.ses.close_context(*a.context, kNow);
   EXPECT_TRUE(a.ses.idle());

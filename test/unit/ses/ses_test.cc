@@ -93,7 +93,7 @@ TEST_F(SesTest, Idea3_OneErrorCompletionForARefusedWrite) {
   const std::vector<IoSlice> local{slice_of(out)};
   RmaOp op = a.rma(peer, local, key, 1);
   op.context = &operation;
-  ASSERT_TRUE(a.ses.write(*a.context, op, kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, op, kNow));
   exchange();
   ASSERT_EQ(a.sink.all.size(), 1u);
   EXPECT_EQ(a.sink.all[0].status, Status::ReturnCode);
@@ -127,7 +127,7 @@ TEST_F(SesTest, DestinationNamesPeerJobModeAndClass) {
   const Peer peer = b.peer();
   SendOp op;
   op.peer = &peer;
-  ASSERT_TRUE(a.ses.send(*context, op, kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*context, op, kNow));
   EXPECT_EQ(a.delivery.destination,
             (pds::Destination{b.address, JobId{101}, DeliveryMode::Rod, 3}));
   exchange();
@@ -180,7 +180,7 @@ TEST_F(SesTest, TransmitOnlyContextSendsAndTakesNoAddress) {
   SendOp op;
   op.peer = &target;
   op.local = local;
-  ASSERT_TRUE(a.ses.send(*first, op, kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*first, op, kNow));
   exchange();
   EXPECT_EQ(in, out);
   ASSERT_EQ(sink.all.size(), 1u);
@@ -220,8 +220,8 @@ TEST_F(SesTest, CloseContextAbortsThePdcOfAMessageThatHasLeft) {
   const Sent sent = a.packet().value();
   a.delivery.on_abort = [&](PdcId, Time now) {
     a.delivery.backlog.pop_front();
-    a.ses.client().pds_error(*sent.message, sent.tag, pds::PdsError::LocalClose, now);
-    a.ses.client().message_failed(*sent.message, pds::PdsError::LocalClose, now);
+    sent.message->owner->pds_error(*sent.message, sent.tag, pds::PdsError::LocalClose, now);
+    sent.message->owner->message_failed(*sent.message, pds::PdsError::LocalClose, now);
   };
   a.ses.close_context(*a.context, kNow);
   EXPECT_EQ(a.delivery.aborts, 1);

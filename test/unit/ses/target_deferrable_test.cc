@@ -34,7 +34,7 @@ class TargetDeferrableTest : public TwoNodes {
     op.local = {&slice, 1};
     op.tag = tag;
     op.context = operation;
-    return a.ses.send(*a.context, op, kNow);
+    return a.ses.initiator().post(*a.context, op, kNow);
   }
   void send_unexpected(Bytes& message, std::optional<std::uint64_t> tag = {},
                        void* operation = nullptr) {
@@ -393,7 +393,7 @@ TEST_F(TargetDeferrableTest, Pds142_RequestThatWasNotConsumedIsMadeAgain) {
   send_unexpected(message);
   ASSERT_TRUE(b.receive({slice_of(memory)}));
   const Sent first = asks();
-  b.ses.client().pds_error(*first.message, first.tag, pds::PdsError::NotConsumed, kNow);
+  first.message->owner->pds_error(*first.message, first.tag, pds::PdsError::NotConsumed, kNow);
   EXPECT_TRUE(b.sink.all.empty());
   const Sent second = asks();
   EXPECT_NE(second.request().target_restart_token(), first.request().target_restart_token());
@@ -415,7 +415,7 @@ TEST_F(TargetDeferrableTest, Pds142_RequestThatIsNeverConsumedIsGivenUp) {
     b.ses.progress(now);
     for (const Sent& sent : b.packets()) {
       ++asked;
-      b.ses.client().pds_error(*sent.message, sent.tag, pds::PdsError::NotConsumed, now);
+      sent.message->owner->pds_error(*sent.message, sent.tag, pds::PdsError::NotConsumed, now);
     }
   }
   EXPECT_EQ(asked, deferring().retries + 1U);
@@ -446,7 +446,7 @@ TEST_F(TargetDeferrableTest, ReceiveWaitsAgainIfThePeerOrTheRequestFails) {
     ASSERT_TRUE(b.receive({slice_of(memory)}, {}, 0, &name));
     if (asked) {
       const Sent rtr = asks();
-      b.ses.client().pds_error(*rtr.message, rtr.tag, pds::PdsError::RtoExhausted, kNow);
+      rtr.message->owner->pds_error(*rtr.message, rtr.tag, pds::PdsError::RtoExhausted, kNow);
     } else {
       b.ses.client().pdc_closed(kPdc, pds::PdsError::RtoExhausted, kNow);
       b.delivery.locks = 0;

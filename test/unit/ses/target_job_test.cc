@@ -124,7 +124,7 @@ class AbsoluteNode : public ::testing::Test {
     view.bytes = bytes;
     const ReturnCode code = code_of(node.ses.client().rx_req(view, kNow));
     for (pds::Message* response : node.delivery.responses) {
-      node.ses.client().rx_rsp(*response, 0, {}, kNow);  // the NIC has it
+      response->owner->rx_rsp(*response, 0, {}, kNow);  // the NIC has it
     }
     node.delivery.responses.clear();
     return code;

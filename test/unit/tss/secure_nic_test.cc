@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Two Feps with transport security between them and their NICs.
 #include "tss/secure_nic.h"
+#include "ses/initiator.h"
 
 #include <gmock/gmock.h>
 
@@ -86,7 +87,7 @@ class SecurePair : public testing::Test {
     ses::SendOp send;
     send.peer = &peer;
     send.local = {&source, 1};
-    ASSERT_TRUE(a.fep->ses().send(*a.context, send, now).ok());
+    ASSERT_TRUE(a.fep->ses().initiator().post(*a.context, send, now).ok());
   }
   // Both ends have completed `count` operations.
   bool done(std::size_t count) const {
