@@ -10,7 +10,8 @@ namespace uet {
 namespace {
 
 bool is_before(const FepAddress& a, const FepAddress& b) {
-  return std::tie(a.ip.is_ipv6, a.ip.bytes, a.port) < std::tie(b.ip.is_ipv6, b.ip.bytes, b.port);
+  return std::tie(a.ip.is_ipv6, a.ip.bytes, a.sdi, a.port) <
+         std::tie(b.ip.is_ipv6, b.ip.bytes, b.sdi, b.port);
 }
 
 }  // namespace
@@ -34,16 +35,16 @@ void PeerPorts::remove(const FepAddress& fep) {
   if (--at->count == 0) known_.erase(at);
 }
 
-std::vector<PeerPorts::Known>::const_iterator PeerPorts::first_at(const FabricAddress& ip) const {
+std::vector<PeerPorts::Known>::const_iterator PeerPorts::first_at(const FepAddress& source) const {
   return std::lower_bound(
-      known_.begin(), known_.end(), FepAddress{ip, 0},
+      known_.begin(), known_.end(), FepAddress{source.ip, 0, source.sdi},
       [](const Known& known, const FepAddress& wanted) { return is_before(known.fep, wanted); });
 }
 
 FepAddress PeerPorts::find(const FepAddress& source) const {
-  const auto lowest = first_at(source.ip);
-  FepAddress found{source.ip, kUetUdpPort};
-  for (auto at = lowest; at != known_.end() && at->fep.ip == source.ip; ++at) {
+  const auto lowest = first_at(source);
+  FepAddress found{source.ip, kUetUdpPort, source.sdi};
+  for (auto at = lowest; at != known_.end() && is_at(at->fep, source); ++at) {
     if (at == lowest || at->fep.port == source.port) found = at->fep;
   }
   return found;

@@ -22,13 +22,13 @@ class PeerPorts {
   void add(const FepAddress& fep);
   void remove(const FepAddress& fep);
 
-  // The address for an answer to a packet from `source`: its source port, if that is in our range;
-  // else the port of a known peer at that IP address, preferably the source port of the packet,
-  // then the lowest; else 4793.
+  // The address, and SDI (TSS-10), for an answer to a packet from `source`: its source port, if
+  // that is in our range; else the port of a known peer at that IP address, preferably the source
+  // port of the packet, then the lowest; else 4793.
   FepAddress reply_address(const FepAddress& source) const {
     if (is_ours(source.port)) return source;
     if (!known_.empty()) return find(source);
-    return {source.ip, kUetUdpPort};
+    return {source.ip, kUetUdpPort, source.sdi};
   }
 
   // The first FEP for which `is_wanted` holds, among the FEPs that may have sent a packet from
@@ -36,18 +36,18 @@ class PeerPorts {
   template <class Predicate>
   std::optional<FepAddress> find_if(const FepAddress& source, Predicate is_wanted) const {
     if (is_ours(source.port) || known_.empty()) return {};
-    for (auto at = first_at(source.ip); at != known_.end() && at->fep.ip == source.ip; ++at) {
+    for (auto at = first_at(source); at != known_.end() && is_at(at->fep, source); ++at) {
       if (is_wanted(at->fep)) return at->fep;
     }
-    const FepAddress standard{source.ip, kUetUdpPort};
+    const FepAddress standard{source.ip, kUetUdpPort, source.sdi};
     if (is_wanted(standard)) return standard;
     return {};
   }
 
-  // May the peer at `fep` have sent a packet from `source`? A process of this provider sends only
-  // from its own port, any other FEP from any port outside our range.
+  // May the peer at `fep` have sent a packet from `source`? Not under another SDI. A process of
+  // this provider sends only from its own port, any other FEP from any port outside our range.
   bool may_be_from(const FepAddress& fep, const FepAddress& source) const {
-    if (!(fep.ip == source.ip)) return false;
+    if (!is_at(fep, source)) return false;
     if (fep.port == source.port) return true;
     return !is_ours(source.port) && (fep.port == kUetUdpPort || !is_ours(fep.port));
   }
@@ -61,12 +61,16 @@ class PeerPorts {
   bool is_ours(std::uint16_t port) const {
     return names_process(port) || (port >= first_ && port - first_ < kUetUdpPorts);
   }
+  // The same IP address and secure domain.
+  static bool is_at(const FepAddress& fep, const FepAddress& source) {
+    return fep.ip == source.ip && fep.sdi == source.sdi;
+  }
   FepAddress find(const FepAddress& source) const;
-  std::vector<Known>::const_iterator first_at(const FabricAddress& ip) const;
+  std::vector<Known>::const_iterator first_at(const FepAddress& source) const;
   std::vector<Known>::iterator place(const FepAddress& fep);
 
   std::uint16_t first_;
-  std::vector<Known> known_;  // sorted by IP address, then port
+  std::vector<Known> known_;  // sorted by IP address, SDI, port
 };
 
 }  // namespace uet

@@ -21,6 +21,11 @@ constexpr std::size_t kNacksFirst = 2;
 constexpr Duration kAway = std::chrono::microseconds(50);
 const RxPacket kBlank{};  // copied: quicker than one that is made in pieces
 
+pds::Parameters with_nic(pds::Parameters parameters, const nic::NicCaps& caps) {
+  parameters.secured = caps.secured;
+  return parameters;
+}
+
 }  // namespace
 
 std::uint32_t payload_mtu_for(std::uint32_t ip_mtu) {
@@ -41,7 +46,7 @@ Fep::Fep(const Config& config, nic::Nic& nic, Time now)
       regions_(config.memory_regions, config.key_secret),
       ses_(config.ses, buffers_, regions_),
       outbox_(packets_),
-      manager_(config.pds, config.cms, ses_.client(), outbox_, packets_,
+      manager_(with_nic(config.pds, nic.caps()), config.cms, ses_.client(), outbox_, packets_,
                config.ses.payload_mtu + kLargestSesHeader, rng_, now) {
   ses_.attach(manager_);
 }

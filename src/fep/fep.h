@@ -85,6 +85,10 @@ class Fep {
   // As pds::Manager: for each FEP that the application can name.
   void learn(const FepAddress& address) { manager_.learn(address); }
   void unlearn(const FepAddress& address) { manager_.unlearn(address); }
+  // Of a FEP with transport security: no key that is older than this FEP opens packets of the
+  // secure domain `sdi` any more (0: the FEP's own). From then on its PDCs open without an extra
+  // round trip though it began with random Start_PSNs (TSS-51).
+  void key_changed(std::uint32_t sdi) { manager_.key_changed(sdi); }
   // Begins to close all PDCs (handshake); progress until closed() or until patience ends.
   void begin_close(Time now);
   bool closed() const;

@@ -55,6 +55,7 @@ struct AckDue {
   PacketMeta meta;
   std::optional<Psn> sack_trigger{};  // decides the bitmap base if it is not meta.psn (PDS-92)
   std::optional<std::uint16_t> probe_opaque{};  // of the Probe that this answers (PDS-106)
+  bool closing = false;                         // it answers the Close Command
   Response response{};
 };
 

@@ -22,10 +22,13 @@ Connections::Connections(Environment& environment, KeyedSequence& secret)
     : env_(environment),
       pdcs_(environment.parameters, secret),
       destinations_(environment.parameters, pdcs_, secret, environment.rng),
+      start_psns_(environment.parameters, secret, environment.counters),
       admission_(environment, pdcs_),
       cccs_(environment.cms, environment.parameters.ccc_count,
             environment.parameters.reserved_target_pdcs,
-            environment.parameters.reserved_pool_pdcs) {}
+            environment.parameters.reserved_pool_pdcs) {
+  if (environment.parameters.secured) environment.start_psns = &start_psns_;
+}
 
 Pdc* Connections::live(PdcId id, Time now) {
   Pdc* pdc = pdcs_.at(id);
@@ -152,6 +155,7 @@ Pdc* Connections::accept(const PeerKey& peer, DeliveryMode mode, const Incoming&
     return nullptr;
   }
   pdc->allow_answers(syn.nominal_bytes);
+  if (env_.parameters.secured) start_psns_.opened(peer, start_psn);
   admission_.enter_unproved(*pdc, paced, now);
   pdcs_.name_accepted(peer, pdc->id());
   ++env_.counters.pdcs_accepted;
@@ -209,6 +213,9 @@ void Connections::drop_unproved(Pdc& pdc, Time now) {
 void Connections::free(Pdc& pdc, Time now) {
   const PdcId id = pdc.id();
   const Use use = pdc.use();
+  if (env_.parameters.secured && pdc.role() == Role::Target) {
+    start_psns_.ended(pdc.destination().address.sdi, pdc.start_psn());
+  }
   const std::optional<PdsError> error = pdc.error();
   SharedCcc& ccc = pdc.ccc();  // which the PDC refers to until it is destroyed
   destinations_.leave(pdc);

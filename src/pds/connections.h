@@ -13,6 +13,7 @@
 #include "pds/incoming.h"
 #include "pds/pdc_table.h"
 #include "pds/rudi.h"
+#include "pds/start_psns.h"
 #include "uet/base/result.h"
 #include "uet/base/time.h"
 #include "uet/pds/api.h"
@@ -55,6 +56,8 @@ class Connections {
   PdcTable& pdcs() { return pdcs_; }
   const PdcTable& pdcs() const { return pdcs_; }
   Destinations& destinations() { return destinations_; }
+  // Of secured PDCs.
+  StartPsns& start_psns() { return start_psns_; }
   Admission& admission() { return admission_; }
   const Admission& admission() const { return admission_; }
   const CccPool& contexts() const { return cccs_; }
@@ -69,6 +72,7 @@ class Connections {
   Environment& env_;
   PdcTable pdcs_;
   Destinations destinations_;
+  StartPsns start_psns_;
   Admission admission_;
   CccPool cccs_;
   NackCode refusal_ = NackCode::NoPdcAvail;  // why create() last failed

@@ -18,8 +18,12 @@ struct Counters {
   std::uint64_t rod_buffered = 0;        // PDS-164
   std::uint64_t acks_sent = 0;
   std::uint64_t acks_received = 0;
-  std::uint64_t acks_invalid = 0;               // PDS-108 steps 1 to 3
-  std::uint64_t stray_packets = 0;              // for a tombstone or an unknown PDC
+  std::uint64_t acks_invalid = 0;   // PDS-108 steps 1 to 3
+  std::uint64_t stray_packets = 0;  // for a tombstone or an unknown PDC
+  // Authentic, but of another secure domain than the PDC, tombstone or RUDI request (TSS-11).
+  std::uint64_t binding_failures = 0;
+  std::uint64_t pending_expired = 0;     // peers that took no Start_PSN in New_PDC_Time (PDS-75)
+  std::uint64_t replayable_refused = 0;  // RUDI and UUD packets where they are off (TSS-50)
   std::array<std::uint64_t, 256> nacks_sent{};  // by NackCode
   std::array<std::uint64_t, 256> nacks_received{};
   std::uint64_t nacks_ignored = 0;  // PDS-141, PDS-144

@@ -7,6 +7,8 @@
 #include <new>
 
 #include "pds/credits.h"
+#include "pds/start_psns.h"
+#include "uet/wire/be.h"
 
 namespace uet::pds {
 
@@ -75,7 +77,7 @@ void Demultiplexer::on_packet(const RxPacket& packet, Time now) {
 // A NACK for a packet that no PDC here takes; `own` names the one it was for, SPDCID 0 says that
 // there is none. No state is kept (PDS-66).
 void Demultiplexer::refuse(const RxPacket& packet, NackCode code, PdcId spdcid,
-                           const PacketMeta& refused, PdcId own) {
+                           const PacketMeta& refused, PdcId own, std::uint32_t payload) {
   wire::NackHeader nack;
   nack.ce = refused.ce;
   nack.retx = refused.retx;
@@ -83,6 +85,7 @@ void Demultiplexer::refuse(const RxPacket& packet, NackCode code, PdcId spdcid,
   nack.nack_psn = refused.psn;
   nack.spdcid = own;
   nack.dpdcid = spdcid;
+  nack.payload = payload;
   emit_nack(env_, env_.peer_ports.reply_address(packet.source), nack, refused.entropy);
 }
 
@@ -132,9 +135,9 @@ PeerKey Demultiplexer::peer_of_syn(const FepAddress& source, PdcId spdcid, Psn s
   return {known.value_or(by_port), spdcid};
 }
 
-// PDS-61 to 65: may this SYN open a PDC? Refuses it if not.
+// PDS-61 to 65, PDS-69 to 74: may this SYN open a PDC? Refuses it if not.
 bool Demultiplexer::may_open(const RxPacket& packet, const PeerKey& peer, DeliveryMode mode,
-                             Psn start_psn, const Incoming& request) {
+                             Psn start_psn, const Incoming& request, Time now) {
   const PdcId spdcid = peer.spdcid;
   if (!request.ctl_type && !is_request_header(request.view.next_hdr)) {  // PDS-65
     refuse(packet, NackCode::PdcHdrMismatch, spdcid, request.meta);
@@ -152,7 +155,10 @@ bool Demultiplexer::may_open(const RxPacket& packet, const PeerKey& peer, Delive
     refuse(packet, NackCode::RodOoo, spdcid, request.meta);
     return false;
   }
-  return true;
+  if (env_.start_psns == nullptr) return true;
+  const std::optional<Psn> demanded = env_.start_psns->demanded(peer, start_psn, now);
+  if (demanded) refuse(packet, NackCode::NewStartPsn, spdcid, request.meta, {}, demanded->value);
+  return !demanded;
 }
 
 // PDS-58 to 67.
@@ -182,7 +188,7 @@ Pdc* Demultiplexer::resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMo
       return nullptr;
     }
   }
-  if (!may_open(packet, peer, mode, start_psn, request)) return nullptr;
+  if (!may_open(packet, peer, mode, start_psn, request, now)) return nullptr;
   if (half_open != nullptr) {
     if (!Admission::has_had_time(*half_open, now)) {
       refuse(packet, NackCode::NoPdcAvail, spdcid, request.meta);  // the peer comes again
@@ -219,6 +225,7 @@ Pdc* Demultiplexer::resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid,
     }
     return nullptr;
   }
+  if (!is_bound(env_, pdc->destination().address, packet.source)) return nullptr;
   const bool known = pdc->peer_id() == spdcid || pdc->state() == PdcState::Creating;
   if (!known || spdcid.value == 0 ||
       !env_.peer_ports.may_be_from(pdc->destination().address, packet.source)) {
@@ -247,6 +254,7 @@ Pdc* Demultiplexer::resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid,
 // delivered before the PDC failed; what follows them is refused, the rest is dropped.
 void Demultiplexer::on_tombstone(const Tombstone& tomb, const RxPacket& packet, const PeerKey& from,
                                  const Incoming& request) {
+  if (!is_bound(env_, tomb.peer.address, packet.source)) return;
   ++env_.counters.stray_packets;
   if (tomb.role != Role::Target || tomb.peer != from) return;
   const Psn psn = request.meta.psn;
@@ -275,6 +283,9 @@ void Demultiplexer::acknowledge_late(const Tombstone& tomb, Psn cack, const Pack
   if (response.length > 0) response.copy_bytes(answer->append(response.length));
   wire::AckHeader ack;
   ack.next_hdr = response.next_hdr;
+  if (response.length == 0) {  // of the Close Command
+    ack.expected = append_expected_psn(env_, tomb.peer.address.sdi, *answer);
+  }
   ack.retx = asked.retx;
   ack.cack_psn = cack;
   ack.ack_psn_offset = static_cast<std::int16_t>(asked.psn - cack);
@@ -285,11 +296,28 @@ void Demultiplexer::acknowledge_late(const Tombstone& tomb, Psn cack, const Pack
   ++env_.counters.acks_sent;
 }
 
-// The PDC that an ACK or a NACK names, if it comes from the peer of that PDC.
-Pdc* Demultiplexer::answerer(PdcId id, const RxPacket& packet, Time now) {
+// The PDC that an ACK or a NACK names, if it comes from the peer of that PDC; else it is counted,
+// in `others` unless it is of another secure domain.
+Pdc* Demultiplexer::answerer(PdcId id, const RxPacket& packet, Time now, std::uint64_t& others) {
   Pdc* pdc = connections_.live(id, now);
-  if (pdc == nullptr) return nullptr;
-  return env_.peer_ports.may_be_from(pdc->destination().address, packet.source) ? pdc : nullptr;
+  if (pdc != nullptr) {
+    const FepAddress& peer = pdc->destination().address;
+    if (!is_bound(env_, peer, packet.source)) return nullptr;
+    if (env_.peer_ports.may_be_from(peer, packet.source)) return pdc;
+  }
+  ++others;
+  return nullptr;
+}
+
+// PDS-78: what the closing ACK of a secured PDC reports.
+void Demultiplexer::on_expected_psn(const Pdc& pdc, const wire::AckHeader& header,
+                                    std::span<const std::byte> payload) {
+  const bool reported = env_.parameters.secured && header.next_hdr == wire::NextHdr::None &&
+                        pdc.state() == PdcState::CloseAckWait &&
+                        payload.size() >= sizeof(wire::be32);
+  if (!reported) return;
+  const Psn expected{wire::load<wire::be32>(payload)};
+  connections_.destinations().note_expected(pdc, expected);
 }
 
 void Demultiplexer::on_ack_packet(const RxPacket& packet, Time now) {
@@ -299,15 +327,14 @@ void Demultiplexer::on_ack_packet(const RxPacket& packet, Time now) {
     ++env_.counters.malformed;
     return;
   }
-  Pdc* pdc = answerer(header.dpdcid, packet, now);
-  if (pdc == nullptr) {
-    ++env_.counters.acks_invalid;  // PDS-108 step 1; PDS-136 swallows late ones
-    return;
-  }
+  // PDS-108 step 1; PDS-136 swallows late ones
+  Pdc* pdc = answerer(header.dpdcid, packet, now, env_.counters.acks_invalid);
+  if (pdc == nullptr) return;
   const bool creating = pdc->state() == PdcState::Creating;
+  const auto behind = packet.bytes.subspan(wire::pds_header_bytes(header.type));
   pdc->came_through(packet.connection);
-  pdc->on_ack(header, packet.bytes.subspan(wire::pds_header_bytes(header.type)),
-              arrival_of(packet, now), now);
+  if (header.expected) on_expected_psn(*pdc, header, behind);
+  pdc->on_ack(header, behind, arrival_of(packet, now), now);
   if (creating) pdcs_.note_peer(*pdc);
 }
 
@@ -322,11 +349,8 @@ void Demultiplexer::on_nack_packet(const RxPacket& packet, Time now) {
     if (refused != nullptr) prove_address(*refused, now);
     return;
   }
-  Pdc* pdc = answerer(header.dpdcid, packet, now);
-  if (pdc == nullptr) {
-    ++env_.counters.nacks_ignored;
-    return;
-  }
+  Pdc* pdc = answerer(header.dpdcid, packet, now, env_.counters.nacks_ignored);
+  if (pdc == nullptr) return;
   const bool creating = pdc->state() == PdcState::Creating;
   pdc->came_through(packet.connection);
   pdc->on_nack(header, now);
@@ -425,7 +449,15 @@ void Demultiplexer::on_credit_packet(Pdc& pdc, const wire::ControlHeader& header
   ++env_.counters.credit_ignored;
 }
 
+// TSS-50: RUDI and UUD do not tell a replayed packet from a new one.
+bool Demultiplexer::refuses_replayable() {
+  if (!env_.parameters.refuses_replayable) return false;
+  ++env_.counters.replayable_refused;
+  return true;
+}
+
 void Demultiplexer::on_rudi_packet(const RxPacket& packet, Time now) {
+  if (refuses_replayable()) return;
   wire::RudiHeader header;
   const bool parsed = wire::RudiHeader::decode(packet.bytes, header);
   const bool request = parsed && header.type == wire::PdsType::RudiReq;
@@ -440,6 +472,7 @@ void Demultiplexer::on_rudi_packet(const RxPacket& packet, Time now) {
 
 // PDS-191: nothing is remembered of it and nothing answers it, whatever becomes of it (PDS-213).
 void Demultiplexer::on_datagram_packet(const RxPacket& packet, Time now) {
+  if (refuses_replayable()) return;
   wire::UudHeader header;
   if (!wire::UudHeader::decode(packet.bytes, header) || !is_request_header(header.next_hdr)) {
     ++env_.counters.malformed;

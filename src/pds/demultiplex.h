@@ -35,6 +35,8 @@ class Demultiplexer {
  private:
   void on_request_packet(const RxPacket& packet, Time now);
   void on_ack_packet(const RxPacket& packet, Time now);
+  void on_expected_psn(const Pdc& pdc, const wire::AckHeader& header,
+                       std::span<const std::byte> payload);
   void on_nack_packet(const RxPacket& packet, Time now);
   void on_control_packet(const RxPacket& packet, Time now);
   void on_control(Pdc& pdc, const wire::ControlHeader& header, Incoming& request, Time now);
@@ -47,16 +49,17 @@ class Demultiplexer {
   Pdc* resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMode mode, Psn start_psn,
                    const Incoming& request, Time now);
   bool may_open(const RxPacket& packet, const PeerKey& peer, DeliveryMode mode, Psn start_psn,
-                const Incoming& request);
+                const Incoming& request, Time now);
   Pdc* resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid, const Incoming& request,
                Time now);
-  Pdc* answerer(PdcId id, const RxPacket& packet, Time now);
+  Pdc* answerer(PdcId id, const RxPacket& packet, Time now, std::uint64_t& others);
   void on_tombstone(const Tombstone& tombstone, const RxPacket& packet, const PeerKey& from,
                     const Incoming& request);
   void acknowledge_late(const Tombstone& tombstone, Psn cack, const PacketMeta& asked,
                         const Response& response);
   void refuse(const RxPacket& packet, NackCode code, PdcId spdcid, const PacketMeta& refused,
-              PdcId own = {});
+              PdcId own = {}, std::uint32_t payload = 0);
+  bool refuses_replayable();
 
   Environment& env_;
   Connections& connections_;

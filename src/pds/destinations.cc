@@ -51,6 +51,7 @@ void Destinations::move_to_end(Outgoing& outgoing, Pdc& pdc) {
 }
 
 Psn Destinations::next_start_psn(Outgoing& outgoing) {
+  if (parameters_.secured && outgoing.expected) return *outgoing.expected;
   constexpr std::int32_t kApart = 1 << 16;
   for (PdcId id = outgoing.first; id != PdcId{}; id = next(id)) {
     const Pdc& last = *pdcs_.at(id);  // it may have failed and not be freed yet
@@ -66,8 +67,18 @@ Psn Destinations::next_start_psn(Outgoing& outgoing) {
   }
 }
 
+void Destinations::note_expected(const Pdc& pdc, Psn expected) {
+  Table::Element* const there = table_.find(pdc.destination());
+  if (there == nullptr || pdc.role() != Role::Initiator) return;
+  std::optional<Psn>& newest = there->value.expected;
+  if (!newest || expected > *newest) newest = expected;
+}
+
 void Destinations::leave(Pdc& pdc) {
   if (pdc.role() != Role::Initiator) return;
+  if (parameters_.secured && pdc.peer_id() != PdcId{}) {
+    note_expected(pdc, pdc.start_psn() + 1);
+  }
   Table::Element* const there = table_.find(pdc.destination());
   if (there == nullptr) return;
   there->value.last_psn = pdc.close_psn();

@@ -21,7 +21,9 @@ namespace uet::pds {
 // One destination.
 struct Outgoing {
   std::optional<Psn> last_psn;  // of the previous PDC (PDS-53)
-  PdcId first;                  // of those open, the one used least recently; 0: none is
+  // Of secured PDCs: the newest Expected_PSN that the target has reported (PDS-79).
+  std::optional<Psn> expected;
+  PdcId first;  // of those open, the one used least recently; 0: none is
   std::unique_ptr<RudiFlow> rudi;
 };
 
@@ -45,8 +47,10 @@ class Destinations {
   // The PDC, which is among those of the destination, was used.
   void move_to_end(Outgoing& outgoing, Pdc& pdc);
   // The Start_PSN of the next PDC to there: random, not below 2^16, and as far from where the
-  // previous one ended (PDS-53).
+  // previous one ended (PDS-53). Of a secured PDC, what its target expects, if that is known.
   Psn next_start_psn(Outgoing& outgoing);
+  // The target of the secured PDC reports that it expects this Start_PSN next (PDS-78).
+  void note_expected(const Pdc& pdc, Psn expected);
   // The PDC ends. Without effect for one that the peer has opened.
   void leave(Pdc& pdc);
 

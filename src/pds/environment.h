@@ -32,6 +32,7 @@
 namespace uet::pds {
 
 class Credits;
+class StartPsns;
 
 // ROD: a packet that arrived before its predecessors (PDS-164).
 struct EarlyPacket {
@@ -64,6 +65,7 @@ struct Environment {
   bool responses_short = false;        // a host had no memory for one more stored response
   std::size_t unproved = 0;            // PDCs (Pdc::proved)
   Credits* credits = nullptr;          // set once, before there is a PDC
+  StartPsns* start_psns = nullptr;     // the same; only if PDCs are secured
   cms::DestinationPressure pressure;   // what ACKs say of the memory here (CMS 4.1)
   LossScratch losses;                  // for one look for losses at a time
   PeerLimits peer_limits{};            // limits that refusals of peers have shown
@@ -71,6 +73,16 @@ struct Environment {
   ProvedHosts proved_hosts{};          // of PDCs whose peer has answered (PDS-222)
 };
 
+// Step 11 of TSS section 6: does a packet from `source` belong to the secure domain of the peer at
+// `peer`? A packet that does not is counted; the caller drops it without an answer (TSS-39).
+inline bool is_bound(Environment& environment, const FepAddress& peer, const FepAddress& source) {
+  if (peer.sdi == source.sdi) return true;
+  ++environment.counters.binding_failures;
+  return false;
+}
+// Puts the Expected_PSN of the secure domain behind the header of a closing ACK (PDS-78). False:
+// there is none to report, nothing was appended.
+bool append_expected_psn(Environment& environment, std::uint32_t sdi, Packet& packet);
 // Addresses a packet without an owner (ACK, NACK, unacknowledged control packet) and queues it.
 void emit_control(Environment& environment, Packet& packet, const FepAddress& to,
                   std::uint16_t entropy);

@@ -83,6 +83,10 @@ Manager::~Manager() { rudi_.discard(); }
 
 // Nothing has changed when memory is short.
 Result<void> Manager::send(Message& message, const Destination& destination, Time now) {
+  if (!may_go_to(destination)) return Error::Invalid;
+  const bool replayable =
+      destination.mode == DeliveryMode::Uud || destination.mode == DeliveryMode::Rudi;
+  if (replayable && parameters_.refuses_replayable) return Error::NotSupported;
   try {
     if (destination.mode == DeliveryMode::Uud) return datagrams_.send(message, destination);
     if (destination.mode == DeliveryMode::Rudi) {
@@ -157,6 +161,7 @@ void Manager::abort(PdcId id, Time now) {
 }
 
 Result<PdcId> Manager::connect(const Destination& destination, Time now) {
+  if (!may_go_to(destination)) return Error::Invalid;
   return connections_.connect(destination, now);
 }
 
@@ -225,6 +230,14 @@ void Manager::on_peer_lost(const LostPeer& lost, Time now) {
   for (const auto& [destination, outgoing] : connections_.destinations()) {
     if (destination.address != lost.address || !outgoing.rudi) continue;
     rudi_.lose_peer(*outgoing.rudi, lost, now);
+  }
+}
+
+void Manager::key_changed(std::uint32_t sdi) {
+  try {
+    connections_.start_psns().key_changed(sdi);
+  } catch (const std::bad_alloc&) {
+    ++counters_.no_packet;
   }
 }
 

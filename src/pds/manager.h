@@ -84,6 +84,8 @@ class Manager final : public Delivery {
   // Gives up at once what the connections of a peer have carried: that peer cannot answer any more.
   // Its address may belong to another process by now, whose PDCs go on.
   void on_peer_lost(const LostPeer& lost, Time now);
+  // As StartPsns::key_changed. If memory is short, Start_PSNs stay random.
+  void key_changed(std::uint32_t sdi);
   // Starts closing every PDC.
   void begin_close_all(Time now);
   std::size_t open_pdcs() const { return connections_.admission().open_pdcs(); }
@@ -98,6 +100,11 @@ class Manager final : public Delivery {
   Pdc* find(PdcId id) { return connections_.find(id); }
 
  private:
+  // What a secure domain is to protect never leaves in clear (TSS-9).
+  bool may_go_to(const Destination& destination) const {
+    return destination.address.sdi == 0 || parameters_.secured;
+  }
+
   const Parameters parameters_;
   const cms::Parameters cms_;
   Counters counters_;

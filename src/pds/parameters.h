@@ -87,6 +87,17 @@ struct Parameters {
   // kPdcIdsOfPlace / 2 at most.
   std::optional<std::uint8_t> place;
   std::uint16_t first_udp_port = kUetUdpPort;  // of our processes (PeerPorts)
+  // The NIC protects every packet (TSS-9): destinations may name a secure domain. Set by the Fep.
+  bool secured = false;
+  // If it is secured: PDS section 7. Which Start_PSNs are accepted, and how long a peer has to take
+  // the one that it was told (New_PDC_Time).
+  bool random_start = false;  // 1-RTT, until StartPsns::key_changed; else expected start, 0-RTT
+  Duration new_pdc_time = std::chrono::seconds(1);
+  // Limit_PSN_Range (PDS-80): a secured PDC begins to close when it has used so many PSNs, long
+  // before 2^31, because its messages end on it.
+  std::uint32_t psn_limit = std::uint32_t{1} << 30;
+  // Neither RUDI nor UUD, which have no protection against replay (TSS-50).
+  bool refuses_replayable = false;
 };
 
 // MP_RANGE of a FEP that says `mpr` (PDS-39, PDS-218).

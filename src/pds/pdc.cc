@@ -46,6 +46,13 @@ bool Pdc::clear_may_wait() const {
          send_.backlog().empty() && !close_.wanted();
 }
 
+// PDS-80. The close begins once.
+bool Pdc::is_at_psn_limit() const {
+  if (!env_.parameters.secured || state_ != PdcState::Established) return false;
+  const std::int32_t used = send_.window().next_psn() - start_psn_;
+  return used < 0 || static_cast<std::uint32_t>(used) >= env_.parameters.psn_limit;
+}
+
 bool Pdc::pump(std::uint32_t& budget, Time now) {
   if (state_ == PdcState::Closed) return false;
   if (receive_.ack_is_due()) receive_.send_waiting_ack(now);
@@ -56,7 +63,7 @@ bool Pdc::pump(std::uint32_t& budget, Time now) {
   }
   const bool owes_clear = send_.clear_debt().owed() && state_ != PdcState::Creating;
   if (owes_clear && !clear_may_wait()) send_.send_clear_command();
-  if (close_.wanted()) begin_close(now);
+  if (close_.wanted() || is_at_psn_limit()) begin_close(now);
   if (state_ != PdcState::Established && state_ != PdcState::Creating) continue_close(now);
   return receive_.ack_is_due();
 }

@@ -86,6 +86,7 @@ class alignas(64) Pdc final : public PdcCore {
  private:
   // A turn could do something.
   bool has_work() const { return receive_.ack_is_due() || !has_only_ack(); }
+  bool is_at_psn_limit() const;
   bool clear_may_wait() const;
   bool waits_for_window() const;
   bool ask_for_window(Time now);

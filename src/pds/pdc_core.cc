@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "pds/pdc.h"
+#include "pds/start_psns.h"
+#include "uet/wire/be.h"
 
 namespace uet::pds {
 
@@ -161,6 +163,14 @@ void address_control(const Environment& env, Packet& packet, const FepAddress& t
 }
 
 }  // namespace
+
+bool append_expected_psn(Environment& env, std::uint32_t sdi, Packet& packet) {
+  if (env.start_psns == nullptr) return false;
+  const std::optional<Psn> expected = env.start_psns->expected(sdi);
+  if (!expected) return false;
+  wire::overlay<wire::be32>(packet.append(sizeof(wire::be32))) = expected->value;
+  return true;
+}
 
 void emit_control(Environment& env, Packet& packet, const FepAddress& to, std::uint16_t entropy) {
   address_control(env, packet, to, entropy);

@@ -122,12 +122,12 @@ class PdcCore : public ListNode<ReadyTag>,
   wire::CpType last_optional_ : 4 = wire::CpType::Noop;
   std::uint16_t local_connection_ = 0;  // RxPacket::connection of the peer; 0: not known
   std::int32_t unproved_bytes_ = 0;     // may be sent before the proof
+  Psn close_psn_{};
   Environment& env_;
   SharedCcc& ccc_;
   std::optional<cms::PathSelector> own_path_;  // if it has one of its own
   std::uint32_t locks_ = 0;
   std::uint32_t watches_ = 0;
-  Psn close_psn_{};
   const Time opened_;
   Time last_activity_;
   std::array<Time, kDeadlines> deadlines_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cms/rtt.h"
+#include "pds/start_psns.h"
 
 namespace uet::pds {
 
@@ -147,6 +148,10 @@ void ReceiveSide::close_arrived(const PacketMeta& close, Time now) {
   move_cack(now);
   AckDue due;
   due.meta = close;
+  due.closing = true;
+  if (env().start_psns != nullptr) {
+    env().start_psns->ended(core_.destination().address.sdi, core_.start_psn());
+  }
   send_ack(due, wire::AckRequestCode::None, now);
 }
 
@@ -414,6 +419,9 @@ bool ReceiveSide::send_ack(const AckDue& due, wire::AckRequestCode code, Time no
     response.copy_bytes(packet->append(response.length));
   }
   wire::AckHeader ack;
+  if (due.closing) {
+    ack.expected = append_expected_psn(env(), core_.destination().address.sdi, *packet);
+  }
   ack.type = wire::PdsType::AckCc;
   ack.next_hdr = response.next_hdr;
   ack.ce = due.meta.ce;

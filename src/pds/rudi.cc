@@ -135,7 +135,7 @@ Duration Rudi::timeout(const Record& record) const {
 
 // ---- answers ------------------------------------------------------------------------------------
 
-// PDS-186: nullptr for an id that is not outstanding at that peer.
+// nullptr for an id that is not outstanding at that peer.
 Rudi::Record* Rudi::find(std::uint32_t packet_id, const FepAddress& from) {
   if (records_ == nullptr) return nullptr;
   Record& record = records_[packet_id % kOutstanding];
@@ -144,13 +144,24 @@ Rudi::Record* Rudi::find(std::uint32_t packet_id, const FepAddress& from) {
   return ours ? &record : nullptr;
 }
 
+// PDS-186. As find(), of the packet that an answer from there names; a stray answer is counted, in
+// `others` unless it is of another secure domain than the request.
+Rudi::Record* Rudi::answered(std::uint32_t packet_id, const FepAddress& from,
+                             std::uint64_t& others) {
+  if (records_ != nullptr) {
+    Record& record = records_[packet_id % kOutstanding];
+    const bool known = record.flow != nullptr && record.packet_id == packet_id;
+    if (known && !is_bound(env_, record.flow->destination.address, from)) return nullptr;
+  }
+  Record* record = find(packet_id, from);
+  if (record == nullptr) ++others;
+  return record;
+}
+
 void Rudi::on_response(const wire::RudiHeader& header, std::span<const std::byte> ses,
                        const FepAddress& from, Time now) {
-  Record* record = find(header.pkt_id, from);
-  if (record == nullptr) {
-    ++env_.counters.stray_packets;
-    return;
-  }
+  Record* record = answered(header.pkt_id, from, env_.counters.stray_packets);
+  if (record == nullptr) return;
   RudiFlow& flow = *record->flow;
   flow.last_heard = now;
   if (!header.retx) {  // it answers the first transmission
@@ -181,9 +192,10 @@ void Rudi::on_response(const wire::RudiHeader& header, std::span<const std::byte
 // PDS-187.
 RudiFlow* Rudi::on_nack(const wire::NackHeader& nack, const FepAddress& from, Time now) {
   ++env_.counters.nacks_received[static_cast<std::uint8_t>(nack.nack_code)];
-  Record* record = find(nack.nack_psn.value, from);
+  Record* record = answered(nack.nack_psn.value, from, env_.counters.nacks_ignored);
+  if (record == nullptr) return nullptr;
   const NackAction action = nack_action(nack.nack_code);
-  if (record == nullptr || action == NackAction::Ignore || action == NackAction::Rebase) {
+  if (action == NackAction::Ignore || action == NackAction::Rebase) {
     ++env_.counters.nacks_ignored;
     return nullptr;
   }

@@ -120,6 +120,7 @@ class Rudi {
   void transmit(Record& record, Time now);
   void resend(Record& record, Time now);
   Record* find(std::uint32_t packet_id, const FepAddress& from);
+  Record* answered(std::uint32_t packet_id, const FepAddress& from, std::uint64_t& others);
   void on_deadline(Record& record, Time now);
   bool is_silent(const Record& record) const { return record.flow->last_heard <= record.last_sent; }
   bool counts_as_dead(const Record& record, Time now) const;

@@ -237,6 +237,7 @@ void add_ack(Line& line, const AckHeader& header) {
   line.flags({{"ce", header.ce},
               {"retx", header.retx},
               {"probe", header.p},
+              {"expected_psn", header.expected},
               {"rc", header.rc},
               {"clear_req", header.req == AckRequestCode::Clear},
               {"close_req", header.req == AckRequestCode::Close}});

@@ -151,7 +151,8 @@ std::size_t AckHeader::encode(std::byte* out) const {
   auto& raw = overlay<PdsAck>(out);
   raw.prologue = static_cast<std::uint16_t>(
       A::Type::bits(to_underlying(type)) | A::NextHdrField::bits(to_underlying(next_hdr)) |
-      A::M::bits(ce) | A::Retx::bits(retx) | A::P::bits(p) | A::Req::bits(to_underlying(req)));
+      A::Expected::bits(expected) | A::M::bits(ce) | A::Retx::bits(retx) | A::P::bits(p) |
+      A::Req::bits(to_underlying(req)));
   raw.ack_psn_offset = p ? probe_opaque : to_wire(ack_psn_offset);
   raw.cack_psn = cack_psn.value;
   raw.spdcid = spdcid.value;
@@ -170,6 +171,7 @@ bool AckHeader::decode(std::span<const std::byte> bytes, AckHeader& header) {
   header = {};
   header.type = type;
   header.next_hdr = static_cast<NextHdr>(PdsAck::NextHdrField::get(raw));
+  header.expected = PdsAck::Expected::get(raw) != 0;
   header.ce = PdsAck::M::get(raw) != 0;
   header.retx = PdsAck::Retx::get(raw) != 0;
   header.p = PdsAck::P::get(raw) != 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Where a FEP is found: its fabric address (an IP address) and the UDP port it listens on.
+// Where a FEP is found: its fabric address (an IP address) and the UDP port it listens on; and the
+// security context of the packets to and from it there.
 #pragma once
 
 #include <array>
@@ -41,6 +42,11 @@ struct FabricAddress {
 struct FepAddress {
   FabricAddress ip;
   std::uint16_t port = kUetUdpPort;
+  // The secure domain (SDI) that packets to and from there belong to (TSS-11): 0 is the security
+  // context of this FEP itself, which is its own secure domain, or clear if it has none. The same
+  // address under another SDI is another peer. No NIC that moves packets looks at it: what seals
+  // and opens them (tss::SecureNic) uses it up.
+  std::uint32_t sdi = 0;
 
   friend constexpr bool operator==(const FepAddress&, const FepAddress&) = default;
 };
@@ -59,6 +65,7 @@ constexpr bool names_process(std::uint16_t port) {
 // Where packets to `address` go on the wire.
 constexpr FepAddress wire_address(FepAddress address) {
   if (place_of(address.port)) address.port = kUetUdpPort;
+  address.sdi = 0;
   return address;
 }
 
@@ -66,7 +73,8 @@ struct FepAddressHash {
   std::size_t operator()(const FepAddress& a) const noexcept {
     std::uint64_t words[2];
     std::memcpy(words, a.ip.bytes.data(), sizeof words);
-    std::uint64_t h = (words[0] ^ (words[1] * 0x9E3779B97F4A7C15ULL)) + a.port;
+    std::uint64_t h =
+        (words[0] ^ (words[1] * 0x9E3779B97F4A7C15ULL)) + a.port + (std::uint64_t{a.sdi} << 16);
     h = (h ^ (h >> 31)) * 0xBF58476D1CE4E5B9ULL;
     return static_cast<std::size_t>(h ^ (h >> 29));
   }

@@ -34,6 +34,7 @@ struct NicCaps {
   bool crc = false;                      // adds and checks the CRC itself, without CrcNic
   bool loopback = false;                 // an interface that only reaches this host
   bool reads_registered_memory = false;  // register_memory saves a copy of the payload sent
+  bool secured = false;                  // every packet on the wire is protected (TSS-9)
   // Each tx_burst is a system call, which costs more than one more packet, so that batching pays.
   // False: nothing is gained by two packets in one burst.
   bool sends_by_kernel = true;

@@ -154,6 +154,7 @@ struct PdsAck {
 
   using Type = Field<&PdsAck::prologue, 15, 11>;
   using NextHdrField = Field<&PdsAck::prologue, 10, 7>;
+  using Expected = Field<&PdsAck::prologue, 6, 6>;
   using M = Field<&PdsAck::prologue, 5, 5>;
   using Retx = Field<&PdsAck::prologue, 4, 4>;
   using P = Field<&PdsAck::prologue, 3, 3>;
@@ -371,6 +372,8 @@ struct RequestHeader {
 struct AckHeader {
   PdsType type = PdsType::Ack;
   NextHdr next_hdr = NextHdr::None;
+  // An Expected_PSN of 32 bits follows the header (PDS-78); only without an SES header.
+  bool expected = false;
   bool ce = false;  // M: the ECN mark of the packet answered
   bool retx = false;
   bool p = false;

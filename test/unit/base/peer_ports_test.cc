@@ -105,5 +105,31 @@ TEST(PeerPorts, Wire11_OurRangeMayBeginElsewhere) {
   EXPECT_FALSE(ports.may_be_from(at(20'000), at(50'000)));
 }
 
+// TSS-11: the same address under another SDI is another peer, and is answered under its SDI
+// (TSS-10).
+TEST(PeerPorts, Tss10And11_PeersOfAnotherSdiAreOthers) {
+  const auto of_domain = [](std::uint16_t port, std::uint32_t sdi) {
+    FepAddress fep = at(port);
+    fep.sdi = sdi;
+    return fep;
+  };
+  PeerPorts ports;
+  EXPECT_EQ(ports.reply_address(of_domain(50'000, 5)), of_domain(4793, 5));
+  ports.add(of_domain(50'000, 5));
+  ports.add(of_domain(40'000, 0));
+  EXPECT_EQ(ports.reply_address(of_domain(0x4242, 5)), of_domain(50'000, 5));
+  EXPECT_EQ(ports.reply_address(of_domain(0x4242, 0)), of_domain(40'000, 0));
+  EXPECT_EQ(ports.reply_address(of_domain(0x4242, 6)), of_domain(4793, 6));
+  EXPECT_TRUE(ports.may_be_from(of_domain(50'000, 5), of_domain(50'000, 5)));
+  EXPECT_FALSE(ports.may_be_from(of_domain(50'000, 5), of_domain(50'000, 0)));
+  std::vector<std::uint16_t> seen;
+  ports.find_if(of_domain(0x4242, 5), [&](const FepAddress& fep) {
+    EXPECT_EQ(fep.sdi, 5U);
+    seen.push_back(fep.port);
+    return false;
+  });
+  EXPECT_EQ(seen, (std::vector<std::uint16_t>{50'000, 4793}));
+}
+
 }  // namespace
 }  // namespace uet

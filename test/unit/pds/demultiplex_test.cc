@@ -653,5 +653,104 @@ TEST_F(Demultiplex, RandomPacketsNeitherCrashNorLeak) {
   }
 }
 
+// ---- secure domains -----------------------------------------------------------------------------
+
+// A FEP whose packets are protected; the peer is of the secure domain 5.
+class SecureDemultiplex : public Demultiplex {
+ protected:
+  SecureDemultiplex() {
+    Parameters parameters = test_parameters();
+    parameters.secured = true;
+    build(parameters);
+  }
+  static FepAddress of_domain(std::uint32_t sdi) {
+    FepAddress address = address_of(2);
+    address.sdi = sdi;
+    return address;
+  }
+  // A PDC that the peer has opened under SDI 5.
+  void accept_5() {
+    peer_start = 333;
+    from(of_domain(5), request(333, true));
+    pdc = node->client.delivered.back().pdc;
+    from(of_domain(5), request(334));
+  }
+};
+
+// PDS-16, TSS-11, step 11 of TSS section 6: whatever names the PDC under another SDI is dropped,
+// counted once, and not answered (TSS-39).
+TEST_F(SecureDemultiplex, Tss11_PacketsOfAnotherSdiAreNotOfThePdc) {
+  accept_5();
+  wire::AckHeader ack;
+  ack.dpdcid = pdc;
+  ack.spdcid = kPeerPdc;
+  wire::NackHeader refused = nack(NackCode::PktNotRcvd, 1);
+  refused.dpdcid = pdc;
+  EXPECT_TRUE(from(of_domain(0), request(335)).empty());
+  EXPECT_TRUE(from(of_domain(6), control(CpType::Noop, 335)).empty());
+  EXPECT_TRUE(from(of_domain(6), ack).empty());
+  EXPECT_TRUE(from(of_domain(6), refused).empty());
+  EXPECT_EQ(counters().binding_failures, 4U);
+  EXPECT_EQ(counters().acks_invalid, 0U);
+  EXPECT_EQ(counters().nacks_ignored, 0U);
+  EXPECT_EQ(node->client.delivered.size(), 2U);
+  from(of_domain(5), request(335));
+  EXPECT_EQ(node->client.delivered.size(), 3U);
+}
+
+// The answers of a PDC and the NACKs without one leave under the SDI of what they answer.
+TEST_F(SecureDemultiplex, Pds16AndTss10_AnswersKeepTheSdi) {
+  accept_5();
+  wire::RequestHeader asks = request(335);
+  asks.ar = true;
+  const auto acked = from(of_domain(5), asks);
+  ASSERT_EQ(acked.size(), 1U);
+  EXPECT_EQ(acked[0].to, of_domain(5));
+  wire::RequestHeader unknown = request(336);
+  unknown.dpdcid = PdcId{60'000};
+  const auto refused = from(of_domain(6), unknown);
+  ASSERT_EQ(nacks(refused).size(), 1U);
+  EXPECT_EQ(refused[0].to, of_domain(6));
+}
+
+// The same SPDCID of the same address under another SDI is another peer's PDC.
+TEST_F(SecureDemultiplex, Tss11_SynOfAnotherSdiOpensItsOwnPdc) {
+  accept_5();
+  from(of_domain(6), request(333, true));
+  EXPECT_EQ(counters().pdcs_accepted, 2U);
+  EXPECT_NE(node->client.delivered.back().pdc, pdc);
+  EXPECT_EQ(node->client.delivered.back().source, of_domain(6));
+}
+
+TEST_F(SecureDemultiplex, Tss11_TombstonesAreBoundAsWell) {
+  accept_5();
+  from(of_domain(5), control(CpType::Close, 335));
+  ASSERT_EQ(node->manager->open_pdcs(), 0U);
+  EXPECT_TRUE(from(of_domain(6), control(CpType::Close, 335)).empty());
+  EXPECT_EQ(counters().binding_failures, 1U);
+  EXPECT_EQ(acks(from(of_domain(5), control(CpType::Close, 335))).size(), 1U);
+}
+
+// TSS-9: what a secure domain is to protect does not leave a FEP that protects nothing.
+TEST_F(Demultiplex, Tss9_DestinationsOfASecureDomainNeedTransportSecurity) {
+  Destination secure = to_peer();
+  secure.address.sdi = 5;
+  for (const DeliveryMode mode : {DeliveryMode::Rud, DeliveryMode::Rudi, DeliveryMode::Uud}) {
+    secure.mode = mode;
+    TestMessage& message = node->message(1);
+    EXPECT_EQ(node->manager->send(message, secure, now).error(), Error::Invalid);
+  }
+  EXPECT_EQ(node->manager->connect(to_peer(), now).ok(), true);
+  secure.mode = DeliveryMode::Rud;
+  EXPECT_EQ(node->manager->connect(secure, now).error(), Error::Invalid);
+  Parameters parameters = test_parameters();
+  parameters.secured = true;
+  build(parameters);
+  node->send(secure, 1, now);
+  const auto sent = turn();
+  ASSERT_EQ(requests(sent).size(), 1U);
+  EXPECT_EQ(sent[0].to, secure.address);
+}
+
 }  // namespace
 }  // namespace uet::pds::testing

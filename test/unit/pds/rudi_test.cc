@@ -390,5 +390,23 @@ TEST_F(RudiReads, Pds222_OfALivingInitiatorAllSucceed) {
   EXPECT_LT(now - begin, milliseconds(100)) << "the budget alone would take more than a second";
 }
 
+// Step 11 of TSS section 6 for packets without a PDC.
+TEST_F(RudiTest, Tss11_ResponsesAndNacksOfAnotherSdiAreCountedAndDropped) {
+  Parameters parameters = test_parameters();
+  parameters.secured = true;
+  build(parameters);
+  TestMessage& message = rudi(1);
+  const std::vector<wire::RudiHeader> sent = headers(turn());
+  ASSERT_EQ(sent.size(), 1U);
+  FepAddress other = peer;
+  other.sdi = 6;
+  respond(sent[0].pkt_id, other);
+  EXPECT_EQ(message.responses, 0U);
+  EXPECT_EQ(counters().binding_failures, 1U);
+  EXPECT_EQ(counters().stray_packets, 0U);
+  respond(sent[0].pkt_id);
+  EXPECT_EQ(message.responses, 1U);
+}
+
 }  // namespace
 }  // namespace uet::pds::testing

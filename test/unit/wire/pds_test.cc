@@ -111,6 +111,7 @@ TEST(AckHeader, RandomFieldsComeBack) {
       AckHeader h;
       h.type = type;
       h.next_hdr = random_bits<NextHdr>(rng, 4);
+      h.expected = random_bool(rng);  // PDS-78
       h.ce = random_bool(rng);
       h.retx = random_bool(rng);
       h.p = random_bool(rng);

@@ -34,7 +34,6 @@ Bits reserved_in_pds(const ParsedPacket& packet) {
     case PdsType::Ack:
     case PdsType::AckCc:
     case PdsType::AckCcx:
-      add(bits, 1, 1, 1);  // 0x40
       add(bits, 1, 7, 1);  // 0x01
       if (packet.type == PdsType::AckCc && packet.as<AckHeader>().cc_type == CcType::Credit) {
         add(bits, 27, 0, 24);
