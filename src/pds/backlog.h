@@ -34,7 +34,7 @@ class Backlog {
   void forget(PdcCore& core, Message& message) { announce(core, message, 0); }
   // The application waits for the answers to all messages.
   void expect_prompt_acks() {
-    for (Message& message : messages_) message.awaited = true;
+    for (Message& message : messages_) message.prompt_ack = true;
   }
 
  private:

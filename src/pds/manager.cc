@@ -132,8 +132,8 @@ void Manager::kick(PdcId id) {
   if (id == PdcId{}) rudi_.kick();
   if (Pdc* pdc = find(id); pdc != nullptr) pdc->make_ready();
 }
-void Manager::hurry(PdcId id) {
-  if (Pdc* pdc = find(id); pdc != nullptr) pdc->send_side().hurry();
+void Manager::request_acks_now(PdcId id) {
+  if (Pdc* pdc = find(id); pdc != nullptr) pdc->send_side().request_acks_now();
 }
 void Manager::lock(PdcId id) {
   if (Pdc* pdc = find(id); pdc != nullptr) pdc->lock();

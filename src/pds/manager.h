@@ -45,7 +45,7 @@ class Manager final : public Delivery {
   void answer(PdcId pdc, Psn psn, const Response& response) override;
   bool cancel(Message& message) override;
   void kick(PdcId pdc) override;
-  void hurry(PdcId pdc) override;
+  void request_acks_now(PdcId pdc) override;
   void lock(PdcId pdc) override;
   void unlock(PdcId pdc) override;
   void watch(PdcId pdc) override;

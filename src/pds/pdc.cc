@@ -216,7 +216,7 @@ void Pdc::on_unproved_idle(Duration quiet, Time now) {
 // ---- closing ------------------------------------------------------------------------------------
 
 void Pdc::begin_close(Time now) {
-  send_.hurry();
+  send_.request_acks_now();
   const bool unused = send_.window().next_psn() == start_psn_ && idle();
   switch (close_.begin(role_, state_, unused)) {
     case CloseHandshake::Begin::Later:

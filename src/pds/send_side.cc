@@ -62,7 +62,7 @@ void SendSide::enqueue(Message& message, Time now) {
   core_.make_ready();
 }
 
-void SendSide::hurry() {
+void SendSide::request_acks_now() {
   backlog_.expect_prompt_acks();
   ask_for_tail(*this);
 }

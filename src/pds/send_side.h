@@ -57,7 +57,7 @@ class SendSide {
   // Queues the message, which stays the caller's until it is answered for.
   void enqueue(Message& message, Time now);
   // From now on the application waits for the answers to all messages.
-  void hurry();
+  void request_acks_now();
   // Gives back everything without a word to the client.
   void discard();
   // Ends every packet and message with an error to the client (PDS-134, PDS-139).

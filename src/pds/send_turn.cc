@@ -25,7 +25,7 @@ constexpr std::uint32_t kMostSharing = 16;
 
 // PDS-128. Credit comes with ACKs.
 bool SendTurn::shares_ack(const Message& message, Psn psn) const {
-  return !message.awaited && psn.value % kMostSharing != 0 &&
+  return !message.prompt_ack && psn.value % kMostSharing != 0 &&
          core_.state() == PdcState::Established && ccc().credit == nullptr &&
          env().parameters.tail_loss_time > Duration{};
 }
@@ -60,7 +60,7 @@ bool SendTurn::may_make_packet() {
 
 void SendTurn::wait_for_ccc() {
   side_.wait().begin_for_ccc(core_, now_);
-  if (!side_.backlog().empty() && !side_.backlog().front().awaited) ask_for_tail(side_);
+  if (!side_.backlog().empty() && !side_.backlog().front().prompt_ack) ask_for_tail(side_);
 }
 
 // nullptr: the next packet cannot be made now.

@@ -126,8 +126,8 @@ RxMessage* ArrivingMessages::open(const pds::RequestView& view, const wire::SesR
 }
 
 void ArrivingMessages::await(RxMessage& message) {
-  if (message.awaited) return;
-  message.awaited = true;
+  if (message.holds_pdc) return;
+  message.holds_pdc = true;
   message.watches = !is_arriving(message);
   if (message.watches) {
     delivery_->watch(message.pdc);
@@ -150,8 +150,8 @@ bool ArrivingMessages::refuse(const pds::RequestView& view, const wire::SesReque
 
 // No further packet of the message is missed if it does not come.
 void ArrivingMessages::stop_awaiting(RxMessage& message) {
-  if (!message.awaited) return;
-  message.awaited = false;
+  if (!message.holds_pdc) return;
+  message.holds_pdc = false;
   if (message.watches) {
     delivery_->unwatch(message.pdc);
   } else {
@@ -166,7 +166,7 @@ void ArrivingMessages::account(RxMessage& message, const wire::SesRequest& reque
 
 void ArrivingMessages::arrived(RxMessage& message) {
   if (!is_arriving(message)) return;
-  const bool goes_on = message.awaited && (message.must_read || message.parked);
+  const bool goes_on = message.holds_pdc && (message.must_read || message.parked);
   stop_awaiting(message);
   remove(message);
   if (goes_on) await(message);

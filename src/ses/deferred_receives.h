@@ -120,7 +120,7 @@ void DeferredReceives::pdc_closed(PdcId pdc, bool orderly, Drop drop) {
   for (PullList* list : {&parked_, &queue_.waiting(), &restarting_}) {
     for_each(*list, [&](RxMessage& message) {
       if (!message.parked || message.pdc != pdc) return;
-      message.awaited = false;
+      message.holds_pdc = false;
       if (orderly) {
         message.pdc = {};
       } else {

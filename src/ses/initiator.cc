@@ -119,7 +119,7 @@ Result<void> Initiator::post(Context& context, const Op& op, Time now) {
   }
   if (op.peer->optimized && short_headers_) choose_header(message, payload_mtu_);
   if (Fences::must_wait(message)) {
-    if (message.fence) hurry(*message.context);
+    if (message.fence) request_acks_now(*message.context);
     fences_.hold(message);
     return {};
   }
@@ -192,7 +192,7 @@ TxMessage* Initiator::open(Context& context, const TxOp& op, Kind kind) {
   message->operation = op.context;
   message->user_flags = op.user_flags;
   message->length = total_length(op.local);
-  message->awaited = op.awaited;
+  message->prompt_ack = op.prompt_ack;
   message->iov_count = static_cast<std::uint32_t>(op.local.size());
   std::copy(op.local.begin(), op.local.end(), message->iov.begin());
   message->has_data = op.data.has_value();
@@ -221,7 +221,8 @@ pds::Destination Initiator::choose_way(TxMessage& message) {
   message.is_long = message.length > kShortPackets * payload_mtu_;
   const Context& context = *message.context;
   // Held operations may wait for this one.
-  message.awaited |= message.length > payload_mtu_ || is_crowded(context) || !context.held.empty();
+  message.prompt_ack |=
+      message.length > payload_mtu_ || is_crowded(context) || !context.held.empty();
   message.backlog_bytes = message.kind == Kind::Read ? 0 : message.length;
   return destination_of(message);
 }
@@ -232,10 +233,10 @@ bool Initiator::is_crowded(const Context& context) const {
          pieces_.in_use() > pieces_.capacity() / 2;
 }
 
-void Initiator::hurry(Context& context) {
+void Initiator::request_acks_now(Context& context) {
   for (TxMessage& message : context.transmitting) {
-    if (std::exchange(message.awaited, true) || Fences::is_held(message)) continue;
-    delivery_->hurry(message.pdc);
+    if (std::exchange(message.prompt_ack, true) || Fences::is_held(message)) continue;
+    delivery_->request_acks_now(message.pdc);
   }
 }
 

@@ -47,8 +47,9 @@ class Initiator final : public pds::MessageOwner {
   Result<void> post(Context& context, const Op& op, Time now);
   // As in ses.h; false if there is no such operation.
   bool cancel(Context& context, const void* operation, Time now);
-  // Requests prompt ACKs for all operations of the context that are outstanding (`TxOp::awaited`).
-  void hurry(Context& context);
+  // Requests prompt ACKs for all operations of the context that are outstanding
+  // (`TxOp::prompt_ack`).
+  void request_acks_now(Context& context);
   // Ends all its operations without completions; see ses.h.
   void close_context(Context& context, Time now);
   std::size_t max_inject_bytes() const;

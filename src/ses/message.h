@@ -302,7 +302,7 @@ struct RxMessage : Envelope, Placement, ListNode<ArrivingTag>, ListNode<PullTag>
   wire::ReturnCode return_code{};
   bool delivery_complete = false;  // its sender wants to know (SES-110)
   bool kept = false;               // counts as unexpected memory, not as a message in progress
-  bool awaited = false;            // its PDC asks whether the sender still lives
+  bool holds_pdc = false;          // its PDC asks whether the sender still lives
   bool watches = false;            // and may close meanwhile: all that comes on it is here
   PdcId reserve;                   // whose state beyond the capacity this is; 0: it is none
   Piece* pieces = nullptr;

@@ -6,7 +6,7 @@ namespace uet::ses {
 void release_all(PullList& list, ArrivingMessages& messages) {
   while (!list.empty()) {
     RxMessage& message = list.front();
-    message.awaited = false;
+    message.holds_pdc = false;
     messages.release(message);
   }
 }

@@ -33,7 +33,7 @@ bool Reads::ask(TxMessage& message, std::uint32_t length) {
 
 void Reads::on_answer(TxMessage& message, std::uint64_t offset,
                       const wire::SesResponseHeader& header, Time now) {
-  const std::uint32_t awaited = message.pieces_awaited;
+  const std::uint32_t outstanding_before = message.pieces_awaited;
   if (!is_success(header.return_code)) {
     resolve(message, offset);
   } else if (header.next_hdr != wire::NextHdr::Response) {
@@ -43,7 +43,7 @@ void Reads::on_answer(TxMessage& message, std::uint64_t offset,
   } else {
     await_data(message, now);
   }
-  const bool unresolved = message.pieces_awaited == awaited;
+  const bool unresolved = message.pieces_awaited == outstanding_before;
   if (unresolved && message.mode == DeliveryMode::Rudi) message.fail(wire::ReturnCode::Uncor);
 }
 

@@ -76,7 +76,7 @@ template <class End>
 void RendezvousTarget::pdc_closed(PdcId pdc, bool orderly, End end) {
   for_each(eager_, [&](RxMessage& message) {
     if (message.pdc != pdc) return;
-    message.awaited = false;
+    message.holds_pdc = false;
     if (orderly && message.complete()) {  // it can be read all the same
       message.pdc = {};
       return;
@@ -89,7 +89,7 @@ void RendezvousTarget::pdc_closed(PdcId pdc, bool orderly, End end) {
   for (PullList* list : {&queue_.waiting(), &reading_}) {
     for (RxMessage& message : *list) {
       if (message.pdc != pdc) continue;
-      message.awaited = false;
+      message.holds_pdc = false;
       if (orderly) message.pdc = {};
     }
   }

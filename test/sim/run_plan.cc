@@ -275,7 +275,7 @@ Result<void> Run::submit(Endpoint& endpoint, std::size_t number) {
     op.peer = &peer;
     op.local = slices;
     op.inject = plan.inject;
-    op.awaited = !plan.inject;
+    op.prompt_ack = !plan.inject;
     op.delivery_complete = plan.delivery_complete;
     op.fence = plan.fence;
     if (plan.with_data) op.data = number;

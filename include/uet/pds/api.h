@@ -75,7 +75,7 @@ class Message : public ListNode<BacklogTag> {
   bool is_long = false;
   // Prompt ACK: the last packet requests an ACK, as the application waits for it (PDS-101). Without
   // it the ACK may come with later ones, after Parameters::tail_loss_time at the latest.
-  bool awaited = true;
+  bool prompt_ack = true;
   // Bytes of payload that packets will carry: set it before sending, PDS counts it down. Only what
   // is asked of the receiver's credit depends on it, and a wrong number costs no more than time.
   std::uint64_t backlog_bytes = 0;
@@ -231,7 +231,7 @@ class Delivery {
   // The message at the head of the backlog can make packets again (after PacketPlan::NotNow).
   virtual void kick(PdcId pdc) = 0;
   // From now on the application waits for the answers to all messages of the PDC.
-  virtual void hurry(PdcId pdc) = 0;
+  virtual void request_acks_now(PdcId pdc) = 0;
   // Keeps the PDC from closing while return data is outstanding on it (PDS-15), and makes it ask a
   // silent peer for a sign of life: a dead peer fails the PDC. Counted: one unlock for each
   // lock.

@@ -149,7 +149,7 @@ struct TxOp {
   bool fence = false;  // waits, with all posted after it to this peer, for all posted before it
   // A CQ entry or a counter depends on the completion: request a prompt ACK. If false, the ACK may
   // come later, with the ACKs of the next operations to this peer (PDS-128); all may be posted so.
-  bool awaited = true;
+  bool prompt_ack = true;
   std::optional<std::uint64_t> data;  // remote CQ data: HD flag and header_data
   void* context = nullptr;
   std::uint64_t user_flags = 0;

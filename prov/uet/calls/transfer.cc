@@ -38,7 +38,7 @@ bool comes_back(const ses::RmaOp& op) { return op.kind == ses::Kind::Read; }
 
 // Does the application learn that the operation has succeeded? By an entry (FI_COMPLETION,
 // fi_endpoint(3)), by a counter, or because the operation is a deferred one.
-bool TxSide::is_awaited(const TxCall& call) const noexcept {
+bool TxSide::needs_prompt_ack(const TxCall& call) const noexcept {
   return (call.flags & FI_COMPLETION) != 0 || call.mark != 0 || bindings_.count_sends();
 }
 
@@ -112,7 +112,7 @@ int TxSide::prepare(const TxCall& call, TransferKind kind, ses::TxOp& op,
   }
   op.delivery_complete = (call.flags & kDelivered) != 0;
   op.fence = (call.flags & FI_FENCE) != 0;
-  op.awaited = is_awaited(call);
+  op.prompt_ack = needs_prompt_ack(call);
   op.data = call.data;
   op.context = call.context;
   op.user_flags = call.flags | call.mark;
@@ -147,7 +147,7 @@ ssize_t TxSide::post(const TxCall& call, Op op) noexcept {
   const Time now = clock_now();
   ses::Initiator& initiator = engine_.fep().ses().initiator();
   if (!bindings_.take_tx()) {
-    initiator.hurry(*state_.context);
+    initiator.request_acks_now(*state_.context);
     engine_.progress(now);
     return -FI_EAGAIN;
   }

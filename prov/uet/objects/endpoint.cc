@@ -81,7 +81,7 @@ Endpoint::~Endpoint() {
   const Guard guard(engine_.lock());
   auto& ses = engine_.fep().ses();
   engine_.works().drop(*this, false);
-  ses.initiator().hurry(*state_.context);
+  ses.initiator().request_acks_now(*state_.context);
   engine_.linger([&] { return ses.outstanding(*state_.context) == 0; });
   ses.close_context(*state_.context, clock_now());
   engine_.works().drop(*this, true);

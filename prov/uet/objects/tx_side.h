@@ -62,7 +62,7 @@ class TxSide {
   void drop_staged() noexcept;
 
  private:
-  bool is_awaited(const TxCall& call) const noexcept;
+  bool needs_prompt_ack(const TxCall& call) const noexcept;
   ssize_t defer_atomic(const AtomicCall& call, const TxCall& tx,
                        std::uint32_t element_bytes) noexcept;
   template <class Post>

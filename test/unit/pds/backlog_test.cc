@@ -55,11 +55,11 @@ TEST_F(BacklogTest, Pds9_TellsWhetherEitherEndIsLong) {
 
 TEST_F(BacklogTest, Pds101_ExpectsPromptAcksOfAll) {
   PdcCore& core = this->core(false);
-  first_.awaited = second_.awaited = false;
+  first_.prompt_ack = second_.prompt_ack = false;
   backlog_.push(core, first_, now);
   backlog_.push(core, second_, now);
   backlog_.expect_prompt_acks();
-  EXPECT_TRUE(first_.awaited && second_.awaited);
+  EXPECT_TRUE(first_.prompt_ack && second_.prompt_ack);
   backlog_.remove(first_);
   backlog_.remove(second_);
 }

@@ -380,9 +380,9 @@ class SharedAcks : public Bench {
     build(parameters, cms);
     open();
   }
-  void post(bool awaited, std::uint32_t packets = 1, DeliveryMode mode = DeliveryMode::Rud) {
+  void post(bool prompt_ack, std::uint32_t packets = 1, DeliveryMode mode = DeliveryMode::Rud) {
     TestMessage& message = node->message(packets);
-    message.awaited = awaited;
+    message.prompt_ack = prompt_ack;
     ASSERT_TRUE(node->manager->send(message, to_peer(mode), now).ok());
   }
   std::vector<wire::RequestHeader> post_unawaited(std::uint32_t count) {
@@ -527,18 +527,18 @@ TEST_F(SharedAcks, Pds156_APeerThatHasNotAnsweredIsNotAsked) {
   ASSERT_TRUE(node->manager->send(message, to_peer(), now).ok());
   ASSERT_EQ(requests(turn()).size(), 2U);
   ASSERT_TRUE(node->manager->cancel(message));
-  node->manager->hurry(PdcId{10});
+  node->manager->request_acks_now(PdcId{10});
   EXPECT_TRUE(ack_requests(after(3 * kTailLossTime)).empty());
 }
 
 TEST_F(SharedAcks, Pds128_WhoComesToWaitAsksAtOnce) {
   post_unawaited(2);
   post(false);  // still in the backlog
-  node->manager->hurry(pdc);
+  node->manager->request_acks_now(pdc);
   const auto sent = turn();
   EXPECT_EQ(ack_requests(sent), (Psns{70002}));
   EXPECT_EQ(asking(requests(sent)), (Psns{70003}));
-  node->manager->hurry(pdc);
+  node->manager->request_acks_now(pdc);
   EXPECT_TRUE(turn().empty());
 }
 

@@ -70,7 +70,7 @@ TEST_F(OutboxTest, NacksStandInALineOfTheirOwn) {
 }
 
 // PDS-166.
-TEST_F(OutboxTest, NacksLeaveLastButForThoseThatGoFirst) {
+TEST_F(OutboxTest, NacksLeaveLastExceptForTheFirst) {
   PacketPool many(8);
   Outbox outbox(many);
   std::vector<const Packet*> nacks;

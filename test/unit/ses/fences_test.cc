@@ -54,21 +54,21 @@ TEST_F(FenceTest, FenceWithNothingBeforeItDoesNotWait) {
 
 TEST_F(FenceTest, FenceRequestsPromptAcksOfEarlierOperations) {
   const Peer peer = b.peer();
-  SendOp unawaited;
-  unawaited.peer = &peer;
-  unawaited.awaited = false;
-  ASSERT_TRUE(a.ses.initiator().post(*a.context, unawaited, kNow));
-  EXPECT_EQ(a.delivery.hurries, 0);
+  SendOp without_prompt_ack;
+  without_prompt_ack.peer = &peer;
+  without_prompt_ack.prompt_ack = false;
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, without_prompt_ack, kNow));
+  EXPECT_EQ(a.delivery.requested_acks, 0);
   ASSERT_TRUE(send(peer, true));
-  EXPECT_EQ(a.delivery.hurries, 1);
+  EXPECT_EQ(a.delivery.requested_acks, 1);
   // Two operations behind it: the second, a fence, waits for the first once that has begun.
-  ASSERT_TRUE(a.ses.initiator().post(*a.context, unawaited, kNow));
+  ASSERT_TRUE(a.ses.initiator().post(*a.context, without_prompt_ack, kNow));
   ASSERT_TRUE(send(peer, true));
   for (const Sent& sent : turn()) a.answered(sent, bare_ack);
   for (const Sent& sent : turn()) a.answered(sent, bare_ack);
   const std::vector<Sent> third = turn();
   ASSERT_EQ(third.size(), 1u);
-  EXPECT_TRUE(third[0].message->awaited);
+  EXPECT_TRUE(third[0].message->prompt_ack);
   a.answered(third[0], bare_ack);
   for (const Sent& sent : turn()) a.answered(sent, bare_ack);
   EXPECT_EQ(a.sink.all.size(), 4u);

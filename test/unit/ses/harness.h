@@ -93,7 +93,7 @@ struct Lists final : pds::Delivery {
   }
   bool cancel(pds::Message& message) override { return std::erase(backlog, &message) > 0; }
   void kick(PdcId) override { ++kicks; }
-  void hurry(PdcId) override { ++hurries; }
+  void request_acks_now(PdcId) override { ++requested_acks; }
   void lock(PdcId) override { ++locks; }
   void unlock(PdcId) override { --locks; }
   void watch(PdcId) override { ++locks; }
@@ -126,7 +126,7 @@ struct Lists final : pds::Delivery {
   bool pdc_gone = false;
   bool source_proved = true;
   int kicks = 0;
-  int hurries = 0;
+  int requested_acks = 0;
   int locks = 0;  // and watches
   int connects = 0;
   int aborts = 0;
@@ -238,6 +238,11 @@ class Node {
                                        kNow);
   }
 
+  // PDS gives up on the packet.
+  static void fail(const Sent& sent, pds::PdsError error) {
+    sent.message->owner->pds_error(*sent.message, sent.tag, error, kNow);
+  }
+
   Result<void> send(const Node& to, std::vector<IoSlice> local,
                     std::optional<std::uint64_t> tag = {}, void* operation = nullptr) {
     const Peer target = to.peer();
@@ -261,8 +266,9 @@ class Node {
     return ses.receive(*context, op, kNow);
   }
   RmaOp rma(const Peer& target, const std::vector<IoSlice>& local, Rkey key,
-            std::uint64_t offset = 0) {
+            std::uint64_t offset = 0, Kind kind = Kind::Write) {
     RmaOp op;
+    op.kind = kind;
     op.peer = &target;
     op.local = local;
     op.key = key;
@@ -279,9 +285,7 @@ class Node {
   Result<void> read(const Node& from, std::vector<IoSlice> local, Rkey key,
                     std::uint64_t offset = 0) {
     const Peer target = from.peer();
-    RmaOp op = rma(target, local, key, offset);
-    op.kind = Kind::Read;
-    return ses.initiator().post(*context, op, kNow);
+    return ses.initiator().post(*context, rma(target, local, key, offset, Kind::Read), kNow);
   }
   Rkey expose(Bytes& memory, std::uint8_t access = ri::kRemoteRead | ri::kRemoteWrite,
               DeviceMemory* device = nullptr) {

@@ -439,8 +439,7 @@ TEST_F(InitiatorTest, CancelledOperationThatFailsIsCancelled) {
   }
   const std::vector<Sent> sent = a.packets();
   for (int& operation : operations) EXPECT_TRUE(a.ses.cancel(*a.context, &operation, kNow));
-  sent[0].message->owner->pds_error(*sent[0].message, sent[0].tag, pds::PdsError::RtoExhausted,
-                                    kNow);
+  a.fail(sent[0], pds::PdsError::RtoExhausted);
   a.answered(sent[1], answer(ReturnCode::NoMatch));  // else it would be tried again
   ASSERT_EQ(a.sink.all.size(), 2u);
   EXPECT_EQ(a.sink.all[0].status, Status::Cancelled);
@@ -454,11 +453,9 @@ TEST_F(InitiatorTest, FailedOperationMayStillBeCancelled) {
   int operation = 0;
   ASSERT_TRUE(a.send(b, {slice_of(memory)}, {}, &operation));
   const std::vector<Sent> sent = a.packets();
-  sent[0].message->owner->pds_error(*sent[0].message, sent[0].tag, pds::PdsError::RtoExhausted,
-                                    kNow);
+  a.fail(sent[0], pds::PdsError::RtoExhausted);
   EXPECT_TRUE(a.ses.cancel(*a.context, &operation, kNow));
-  sent[1].message->owner->pds_error(*sent[1].message, sent[1].tag, pds::PdsError::RtoExhausted,
-                                    kNow);
+  a.fail(sent[1], pds::PdsError::RtoExhausted);
   ASSERT_EQ(a.sink.all.size(), 1u);
   EXPECT_EQ(a.sink.all[0].status, Status::Cancelled);
 }
@@ -470,8 +467,7 @@ TEST_F(InitiatorTest, CancelOfAReadWaitsForTheDataAskedFor) {
   const Peer peer = b.peer();
   int operation = 0;
   const std::vector<IoSlice> local{slice_of(memory)};
-  RmaOp op = a.rma(peer, local, key);
-  op.kind = Kind::Read;
+  RmaOp op = a.rma(peer, local, key, 0, Kind::Read);
   op.context = &operation;
   ASSERT_TRUE(a.ses.initiator().post(*a.context, op, kNow));
   const std::vector<Sent> asked = a.packets();  // as many as may be outstanding at a time
@@ -741,8 +737,7 @@ TEST_F(InitiatorTest, ReadCannotBeInjectedNorBringData) {
   Bytes memory(10);
   const Peer peer = b.peer();
   const std::vector<IoSlice> local{slice_of(memory)};
-  RmaOp op = a.rma(peer, local, Rkey{1});
-  op.kind = Kind::Read;
+  RmaOp op = a.rma(peer, local, Rkey{1}, 0, Kind::Read);
   op.inject = true;
   EXPECT_EQ(a.ses.initiator().post(*a.context, op, kNow).error(), Error::Invalid);
   op.inject = false;
@@ -752,34 +747,34 @@ TEST_F(InitiatorTest, ReadCannotBeInjectedNorBringData) {
 
 // ---- operations that need no prompt ACK (PDS-128) -----------------------------------------------
 
-class UnawaitedTest : public InitiatorTest {
+class PromptAckTest : public InitiatorTest {
  protected:
   // Sends so many bytes; returns whether SES requests a prompt ACK from PDS.
-  bool send(std::size_t bytes, bool awaited) {
+  bool send(std::size_t bytes, bool prompt_ack) {
     const Peer peer = b.peer();
     const std::vector<IoSlice> local{IoSlice{memory.data(), bytes}};
     SendOp op;
     op.peer = &peer;
     op.local = local;
-    op.awaited = awaited;
+    op.prompt_ack = prompt_ack;
     EXPECT_TRUE(a.ses.initiator().post(*a.context, op, kNow));
-    return a.delivery.backlog.back()->awaited;
+    return a.delivery.backlog.back()->prompt_ack;
   }
   Bytes memory = Bytes(2 * kMtu);
 };
 
-TEST_F(UnawaitedTest, PdsIsTold) {
+TEST_F(PromptAckTest, PdsIsTold) {
   EXPECT_TRUE(send(1, true));
   EXPECT_FALSE(send(kMtu, false));
   EXPECT_TRUE(send(kMtu + 1, false)) << "several packets: the buffer is held until the ACK";
 }
 
-TEST_F(UnawaitedTest, PromptAcksWhenHalfOfAllMessagesAreInUse) {
+TEST_F(PromptAckTest, PromptAcksWhenHalfOfAllMessagesAreInUse) {
   const std::size_t room = small_parameters().tx_messages;
   for (std::size_t i = 1; i <= room; ++i) EXPECT_EQ(send(1, false), i > room / 2) << i;
 }
 
-TEST_F(UnawaitedTest, PromptAcksWhenHalfOfTheTxSizeIsInUse) {
+TEST_F(PromptAckTest, PromptAcksWhenHalfOfTheTxSizeIsInUse) {
   ContextConfig config = small_config();
   config.resource_index = ResourceIndex{9};
   config.tx_size = 8;
@@ -789,14 +784,14 @@ TEST_F(UnawaitedTest, PromptAcksWhenHalfOfTheTxSizeIsInUse) {
   for (std::size_t i = 1; i <= 8; ++i) EXPECT_EQ(send(1, false), i > 4) << i;
 }
 
-TEST_F(UnawaitedTest, EachMessageRequestsAPromptAckOnlyOnce) {
+TEST_F(PromptAckTest, EachMessageRequestsAPromptAckOnlyOnce) {
   send(1, false);
   send(1, true);
   send(1, false);
-  a.ses.initiator().hurry(*a.context);
-  EXPECT_EQ(a.delivery.hurries, 2);
-  a.ses.initiator().hurry(*a.context);
-  EXPECT_EQ(a.delivery.hurries, 2);
+  a.ses.initiator().request_acks_now(*a.context);
+  EXPECT_EQ(a.delivery.requested_acks, 2);
+  a.ses.initiator().request_acks_now(*a.context);
+  EXPECT_EQ(a.delivery.requested_acks, 2);
 }
 
 }  // namespace
