@@ -228,6 +228,10 @@ constexpr Tunable kMessages[] = {
      "NO_MATCH, so that the initiator restarts the message, instead of a NACK, so that it "
      "repeats the packet.",
      on_off<Config, &Config::ses, &Ses::no_match>()},
+    {"rma_piece_bytes",
+     "Largest RMA message on the wire, in bytes. A longer fi_write or fi_read travels in pieces of "
+     "this size and has one completion.",
+     ses_count<&Ses::rma_piece_bytes>(4096, ses::kMaxMessageBytes)},
     {"retries",
      "Restarts of an operation that its target refuses for now (NO_MATCH, DISABLED_GEN, "
      "BAD_GENERATION, a transient error) before the operation fails, as a rule with FI_ENORX, a "

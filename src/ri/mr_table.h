@@ -28,6 +28,8 @@ class AccessObserver {
   // `access`: kRemoteRead if the operation brought bytes of the region to the peer, kRemoteWrite if
   // it may have changed some; `length`: of the operation, in bytes.
   virtual void accessed(std::uint8_t access, std::uint64_t length) noexcept = 0;
+  // A part of an operation on the region: bytes that count, while the operation does not yet.
+  virtual void accessed_part(std::uint8_t, std::uint64_t) noexcept {}
 };
 
 struct MemoryRegion {
@@ -63,6 +65,9 @@ struct MrAccess {
   // The operation that this access was for has been executed.
   void executed(std::uint8_t access, std::uint64_t length) const {
     if (observer != nullptr) observer->accessed(access, length);
+  }
+  void executed_part(std::uint8_t access, std::uint64_t length) const {
+    if (observer != nullptr) observer->accessed_part(access, length);
   }
 };
 

@@ -163,6 +163,7 @@ Result<TxMessage*> Initiator::make(Context& context, const RmaOp& op) {
   message->header.opcode = is_read ? wire::SesOpcode::Read : wire::SesOpcode::Write;
   message->header.match_bits = op.key.value;
   message->header.buffer_offset = op.remote_offset;
+  if (!is_read && !op.data) message->header.header_data = static_cast<std::uint64_t>(op.part);
   return message;
 }
 

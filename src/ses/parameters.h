@@ -8,6 +8,7 @@
 #include "ri/key_sequence.h"
 #include "uet/base/device_memory.h"
 #include "uet/base/time.h"
+#include "uet/ses/api.h"
 
 namespace uet::ses {
 
@@ -38,6 +39,8 @@ struct Parameters {
   std::uint16_t retries = 16;
   Duration retry_wait = std::chrono::milliseconds(1);
   Duration retry_wait_most = std::chrono::milliseconds(100);
+  // Longer writes and reads are the caller's to cut (SES-162); at most kMaxMessageBytes.
+  std::uint64_t rma_piece_bytes = kMaxMessageBytes;
   std::size_t pulls = 64;  // reads of a target's own at a time
   // How long messages are sent to peers that serve it, else eagerly (SES-161).
   bool rendezvous = true;   // to the HPC profile

@@ -26,6 +26,11 @@ void append_header(Packet& packet, const wire::SesRequest& header) {
   append(packet, header);
 }
 
+// SES-162: header_data of a write without immediate data, which only the standard header carries.
+bool states_part(const TxMessage& message) {
+  return !message.has_data && message.header.header_data != 0;
+}
+
 }  // namespace
 
 // Messages of one packet that need neither message id nor both of header_data and buffer_offset
@@ -36,7 +41,7 @@ void choose_header(TxMessage& message, std::uint32_t payload_mtu) {
   if (message.length > std::min(payload_mtu, wire::kMaxShortLength)) return;  // SES-4
   if (header.opcode == wire::SesOpcode::Send || header.opcode == wire::SesOpcode::TaggedSend) {
     header.next_hdr = wire::NextHdr::RequestMedium;
-  } else if (header.opcode != wire::SesOpcode::Write) {
+  } else if (header.opcode != wire::SesOpcode::Write || states_part(message)) {
     return;
   } else if (is_optimized(Rkey{header.match_bits}) && !message.has_data) {
     header.next_hdr = wire::NextHdr::RequestSmall;

@@ -11,6 +11,16 @@ using pds::Response;
 using wire::ReturnCode;
 using wire::SesOpcode;
 
+namespace {
+
+// SES-162. Values that we do not know are those of a whole operation.
+Part part_of(const RxMessage& message, bool has_data) {
+  if (has_data || message.data > static_cast<std::uint64_t>(Part::RegionEnd)) return Part::Whole;
+  return static_cast<Part>(message.data);
+}
+
+}  // namespace
+
 RmaTarget::RmaTarget(const Parameters& parameters, const RequestChecks& checks,
                      ArrivingMessages& messages, ReadAnswers& answers, TargetErrors& errors,
                      Counters& counters)
@@ -58,10 +68,17 @@ void RmaTarget::complete_write(RxMessage& message, bool has_data, const ri::MrAc
   completion.data = message.data;
   completion.source = message.source;
   completion.source_initiator = message.initiator;
+  const Part part = part_of(message, has_data);
   messages_.release(message);
   ++counters_.messages_received;
-  memory.executed(ri::kRemoteWrite, completion.length);
-  if (has_data) {
+  if (part == Part::Inside) {
+    memory.executed_part(ri::kRemoteWrite, completion.length);
+  } else {
+    memory.executed(ri::kRemoteWrite, completion.length);
+  }
+  if (part != Part::Whole) {
+    sink.remote_part(Kind::Write, completion.length);
+  } else if (has_data) {
     sink.complete(completion);
   } else {
     sink.remote_access(Kind::Write, completion.length);

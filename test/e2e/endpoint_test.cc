@@ -98,6 +98,7 @@ TEST_F(Alias, ErrorOfAnInjectNamesTheEndpoint) {
 constexpr int kCudaApiPermitted = 10;
 constexpr int kSharedMemoryPermitted = 11;
 constexpr int kMaxMsgSize = 12;
+constexpr int kMaxRmaSize = 14;
 constexpr int kMaxAtomicSize = 15;
 constexpr int kInjectMsgSize = 16;
 constexpr int kInjectTaggedSize = 17;
@@ -137,9 +138,10 @@ TEST_F(Options, HaveTheValuesOfTheInfo) {
   EXPECT_EQ(get<std::size_t>(FI_OPT_TX_SIZE), a_.info->tx_attr->size);
   EXPECT_EQ(get<std::size_t>(FI_OPT_RX_SIZE), a_.info->rx_attr->size);
   EXPECT_EQ(get<int>(FI_OPT_FI_HMEM_P2P), int{FI_HMEM_P2P_ENABLED});
-  for (int name = kMaxMsgSize; name < kMaxAtomicSize; ++name) {
+  for (int name = kMaxMsgSize; name < kMaxRmaSize; ++name) {
     EXPECT_EQ(get<std::size_t>(name), a_.info->ep_attr->max_msg_size);
   }
+  EXPECT_EQ(get<std::size_t>(kMaxRmaSize), std::size_t{INT64_MAX}) << "several messages";
   EXPECT_LE(get<std::size_t>(kMaxAtomicSize), 8192U) << "one packet";
   for (int name = kInjectMsgSize; name <= kInjectAtomicSize; ++name) {
     EXPECT_EQ(get<std::size_t>(name), a_.info->tx_attr->inject_size);

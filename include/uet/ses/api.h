@@ -115,6 +115,8 @@ class CompletionSink {
   // A peer's RMA or atomic touched memory through this context, without immediate data: counters
   // only. `kind`: Write, Read, Atomic, FetchAtomic or CompareAtomic.
   virtual void remote_access(Kind kind, std::uint64_t length) noexcept = 0;
+  // Likewise, a part of an operation of which more follows: bytes without an event.
+  virtual void remote_part(Kind, std::uint64_t) noexcept {}
 };
 
 class ReceiveQueue;
@@ -161,10 +163,19 @@ struct SendOp : TxOp {
   std::optional<std::uint64_t> tag;  // set: TAGGED_SEND
 };
 
+// The place of a write in the operation of the application (SES-162). The target's counters count
+// an operation once, and each region that it writes to once.
+enum class Part : std::uint8_t {
+  Whole = 0,      // the whole operation, or its last write
+  Inside = 1,     // other writes to the same region follow
+  RegionEnd = 2,  // only writes to other regions follow
+};
+
 struct RmaOp : TxOp {
   Kind kind = Kind::Write;          // or Read
   std::uint64_t remote_offset = 0;  // buffer_offset on the wire
   Rkey key;
+  Part part = Part::Whole;  // of a write
 };
 
 // One packet: at most Ses::max_atomic_bytes of operands, and one element for CompareAtomic.

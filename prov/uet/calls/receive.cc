@@ -17,7 +17,7 @@ constexpr std::uint64_t kRxCallFlags = (kRxOpFlags & ~kTrigger) | FI_MORE | kLoo
 }  // namespace
 
 const char* refuse_receive(const RxCall& call, const ReceiveSettings& settings) {
-  if (call.count > ses::kMaxIoSlices) return "more than iov_limit pieces";
+  if (call.count > settings.iov_count) return "more than iov_limit pieces";
   if ((call.flags & ~kRxCallFlags) != 0) return "a flag that is not supported";
   if (lacks_address(call.iov, call.count)) return "a buffer that has a length and no address";
   const std::uint64_t look = call.flags & kLookFlags;

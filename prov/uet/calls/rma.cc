@@ -2,6 +2,8 @@
 // fi_read, fi_write and their relatives: each fills in one call and hands it to the endpoint.
 #include <rdma/fi_rma.h>
 
+#include <algorithm>
+
 #include "objects/endpoint_fid.h"
 #include "provider.h"
 
@@ -26,6 +28,15 @@ ssize_t post_read(const EndpointFid& handle, TxCall call, std::uint64_t remote, 
   return handle.endpoint().tx().post(call, rma_op(ses::Kind::Read, remote, key));
 }
 
+// The ranges are copied: the application may forget them while a triggered operation waits.
+RangesOp ranges_op(ses::Kind kind, const fi_msg_rma& msg) {
+  RangesOp op;
+  op.kind = kind;
+  op.range_count = msg.rma_iov_count;
+  std::copy_n(msg.rma_iov, msg.rma_iov_count, op.ranges.begin());
+  return op;
+}
+
 ssize_t rma_read(fid_ep* ep, void* buffer, std::size_t length, void* desc, fi_addr_t from,
                  std::uint64_t remote, std::uint64_t key, void* context) noexcept {
   const iovec iov{buffer, length};
@@ -39,23 +50,32 @@ ssize_t rma_readv(fid_ep* ep, const iovec* iov, void** desc, std::size_t count, 
   return post_read(handle, {iov, count, from, context, handle.tx_flags(), {}, desc}, remote, key);
 }
 
-// rma_iov_limit is 1, and both sides of a transfer are equally long.
+// Both sides of a transfer are equally long.
 bool is_valid(const fi_msg_rma& msg) {
-  std::optional<std::size_t> length;
-  if (msg.iov_count <= ses::kMaxIoSlices) length = total_bytes(msg.msg_iov, msg.iov_count);
-  if (msg.rma_iov_count == 1 && msg.rma_iov != nullptr && length == msg.rma_iov->len) return true;
+  std::optional<std::size_t> local;
+  if (msg.iov_count <= ses::kMaxIoSlices) local = total_bytes(msg.msg_iov, msg.iov_count);
+  bool valid = local && msg.rma_iov != nullptr && msg.rma_iov_count > 0 &&
+               msg.rma_iov_count <= kMaxRmaRanges;
+  std::size_t remote = 0;
+  for (std::size_t i = 0; valid && i < msg.rma_iov_count; ++i) {
+    valid = !__builtin_add_overflow(remote, msg.rma_iov[i].len, &remote);
+  }
+  if (valid && remote == *local) return true;
   FI_WARN(&provider, FI_LOG_EP_DATA,
-          "fi_readmsg, fi_writemsg: use one remote piece as long as the local buffers\n");
+          "fi_readmsg, fi_writemsg: use 1 to rma_iov_limit remote ranges, together as long as the "
+          "local buffers\n");
   return false;
 }
 
 ssize_t rma_readmsg(fid_ep* ep, const fi_msg_rma* msg, std::uint64_t flags) noexcept {
   if (!is_valid(*msg)) return -FI_EINVAL;
   const EndpointFid& handle = EndpointFid::from(ep);
-  const TxCall call{
-      msg->msg_iov, msg->iov_count, msg->addr, msg->context, handle.tx_msg_flags(flags),
-      {},           msg->desc};
-  return post_read(handle, call, msg->rma_iov->addr, msg->rma_iov->key);
+  TxCall call{msg->msg_iov, msg->iov_count, msg->addr, msg->context, handle.tx_msg_flags(flags),
+              {},           msg->desc};
+  if (msg->rma_iov_count == 1)
+    return post_read(handle, call, msg->rma_iov->addr, msg->rma_iov->key);
+  call.flags &= ~static_cast<std::uint64_t>(FI_INJECT);
+  return handle.endpoint().tx().post(call, ranges_op(ses::Kind::Read, *msg));
 }
 
 ssize_t rma_write(fid_ep* ep, const void* buffer, std::size_t length, void* desc, fi_addr_t to,
@@ -79,6 +99,9 @@ ssize_t rma_writemsg(fid_ep* ep, const fi_msg_rma* msg, std::uint64_t flags) noe
   TxCall call{msg->msg_iov, msg->iov_count, msg->addr, msg->context, handle.tx_msg_flags(flags),
               {},           msg->desc};
   if ((flags & FI_REMOTE_CQ_DATA) != 0) call.data = msg->data;
+  if (msg->rma_iov_count > 1) {
+    return handle.endpoint().tx().post(call, ranges_op(ses::Kind::Write, *msg));
+  }
   return handle.endpoint().tx().post(call, write_op(msg->rma_iov->addr, msg->rma_iov->key));
 }
 

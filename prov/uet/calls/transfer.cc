@@ -14,6 +14,7 @@
 #include "objects/tx_side.h"
 #include "provider.h"
 #include "ses/initiator.h"
+#include "ses/message.h"
 #include "settings/hints.h"
 
 namespace uet::prov {
@@ -45,7 +46,7 @@ bool TxSide::needs_prompt_ack(const TxCall& call) const noexcept {
 template <class Post>
 ssize_t TxSide::defer(ses::Kind kind, const TxCall& call, Post post) noexcept {
   if (const int result = may_defer(state_); result != 0) return result;
-  if (call.count > ses::kMaxIoSlices ||
+  if (call.count > options_.limits().iov_count ||
       (call.flags & ~(kTxCallFlags | state_.type().tx_op_flags)) != 0) {
     return refuse_endpoint(-FI_EINVAL, "use at most iov_limit pieces and only supported flags");
   }
@@ -91,7 +92,7 @@ int TxSide::prepare(const TxCall& call, TransferKind kind, ses::TxOp& op,
     return refuse_endpoint(-FI_EOPBADSTATE,
                            "call fi_enable and bind a CQ or counter for transmits first");
   }
-  if (call.count > ses::kMaxIoSlices ||
+  if (call.count > options_.limits().iov_count ||
       (call.flags & ~(kTxCallFlags | state_.type().tx_op_flags)) != 0) {
     return refuse_endpoint(-FI_EINVAL, "use at most iov_limit pieces and only supported flags");
   }
@@ -117,6 +118,28 @@ int TxSide::prepare(const TxCall& call, TransferKind kind, ses::TxOp& op,
   op.context = call.context;
   op.user_flags = call.flags | call.mark;
   return 0;
+}
+
+Result<void> TxSide::hand_over(const ses::SendOp& op, Time now) noexcept {
+  return engine_.fep().ses().initiator().post(*state_.context, op, now);
+}
+
+Result<void> TxSide::hand_over(const ses::AtomicOp& op, Time now) noexcept {
+  return engine_.fep().ses().initiator().post(*state_.context, op, now);
+}
+
+Result<void> TxSide::hand_over(const RangesOp& op, Time now) noexcept {
+  return compounds_.post(op, {op.ranges.data(), op.range_count}, now);
+}
+
+// What is longer than a message of SES may be becomes several.
+Result<void> TxSide::hand_over(const ses::RmaOp& op, Time now) noexcept {
+  const std::uint64_t length = ses::total_length(op.local);
+  if (length <= engine_.piece_bytes()) [[likely]] {
+    return engine_.fep().ses().initiator().post(*state_.context, op, now);
+  }
+  const fi_rma_iov range{op.remote_offset, length, op.key.value};
+  return compounds_.post(op, {&range, 1}, now);
 }
 
 template <class Op>
@@ -145,14 +168,13 @@ ssize_t TxSide::post(const TxCall& call, Op op) noexcept {
   }
   op.peer = &*peer;
   const Time now = clock_now();
-  ses::Initiator& initiator = engine_.fep().ses().initiator();
-  if (!bindings_.take_tx()) {
-    initiator.request_acks_now(*state_.context);
+  if (compounds_.hold_back(op.fence) || !bindings_.take_tx()) {
+    engine_.fep().ses().initiator().request_acks_now(*state_.context);
     engine_.progress(now);
     return -FI_EAGAIN;
   }
   if (staged != nullptr) staged_.push_back(*staged);  // it may complete at once
-  const Result<void> posted = initiator.post(*state_.context, op, now);
+  const Result<void> posted = hand_over(op, now);
   if (posted) {
     (void)staged.release();
     engine_.posted(now, (call.flags & FI_MORE) != 0);
@@ -167,6 +189,7 @@ ssize_t TxSide::post(const TxCall& call, Op op) noexcept {
 
 template ssize_t TxSide::post(const TxCall&, ses::SendOp) noexcept;
 template ssize_t TxSide::post(const TxCall&, ses::RmaOp) noexcept;
+template ssize_t TxSide::post(const TxCall&, RangesOp) noexcept;
 template ssize_t TxSide::post(const TxCall&, ses::AtomicOp) noexcept;
 
 ssize_t TxSide::size_left() noexcept {

@@ -45,6 +45,11 @@ class Cntr final : public fid_cntr {
     if (!waiting_.empty()) engine_.works().moved(*this);
   }
 
+  // So many bytes of an operation that has not ended: a counter of bytes counts them now.
+  void count_part(std::uint64_t bytes) noexcept {
+    if (in_bytes_) count(true, bytes);
+  }
+
   // Implementations of the calls of the same name; they take the lock themselves.
   std::uint64_t read() noexcept;
   std::uint64_t read_errors() noexcept;

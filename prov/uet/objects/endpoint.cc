@@ -50,8 +50,11 @@ ses::ContextConfig context_config(const Engine& engine, const EndpointConfig& co
 EpOptions::Bounds option_bounds(const Engine& engine, const EndpointConfig& config) {
   const std::size_t one_packet = engine.payload_mtu();
   return {.max_msg_size = config.mode == DeliveryMode::Uud ? one_packet : kMaxMsgSize,
+          .max_rma_size = config.mode == DeliveryMode::Uud ? 0 : kMaxRmaSize,
           .max_atomic_size = one_packet,  // SES-90
           .inject_size = config.inject_size,
+          .tx_iov_limit = config.tx_iov_limit,
+          .rx_iov_limit = config.rx_iov_limit,
           .knows_hmem = engine.knows_hmem(),
           .local_rings = engine.params().local_rings};
 }
@@ -69,7 +72,7 @@ Endpoint::Endpoint(Domain& domain, const EndpointConfig& config, void* context)
       bindings_(engine_, role_),
       reporter_(state_, bindings_, *identity_, context),
       options_(option_bounds(engine_, config), config.caps),
-      tx_(state_, bindings_, options_, *this),
+      tx_(state_, bindings_, options_, reporter_, *this),
       rx_(state_, bindings_, options_, *this) {
   holds_.emplace_back(domain.references());
   if (parent_ != nullptr) holds_.emplace_back(parent_->references());
@@ -82,9 +85,10 @@ Endpoint::~Endpoint() {
   auto& ses = engine_.fep().ses();
   engine_.works().drop(*this, false);
   ses.initiator().request_acks_now(*state_.context);
-  engine_.linger([&] { return ses.outstanding(*state_.context) == 0; });
+  engine_.linger([&] { return ses.outstanding(*state_.context) == 0 && !tx_.compounds().any(); });
   ses.close_context(*state_.context, clock_now());
   engine_.works().drop(*this, true);
+  tx_.compounds().drop();
   tx_.drop_staged();
   if (srx_ != nullptr) srx_->leave(*this);
   bindings_.return_all();
@@ -333,6 +337,10 @@ ssize_t Endpoint::cancel(void* operation_context) noexcept {
   if (engine_.works().cancel(*this, operation_context)) return 0;
   operation_context = tx_.operation_of(operation_context);
   const Time now = clock_now();
+  if (tx_.compounds().cancel(operation_context, now)) {
+    engine_.posted(now, false);
+    return 0;
+  }
   const auto result = engine_.fep().ses().cancel(*state_.context, operation_context, now);
   if (result) engine_.posted(now, false);
   return result ? 0 : to_fi_errno(result.error());

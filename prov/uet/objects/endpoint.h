@@ -39,6 +39,8 @@ struct EndpointConfig {
   std::uint64_t caps = 0;
   DeliveryMode mode = DeliveryMode::Rud;
   std::size_t inject_size = 0;
+  std::size_t tx_iov_limit = 0;  // 0: as many pieces as SES takes
+  std::size_t rx_iov_limit = 0;
   std::size_t tx_size = 0;  // 0: the domain's default
   std::size_t rx_size = 0;
   std::uint8_t traffic_class = 0;  // traffic_class_of

@@ -169,6 +169,8 @@ int endpoint_open(fid_domain* domain, fi_info* info, fid_ep** ep, void* context)
     config.mode = delivery_mode(info->ep_attr->type, *info->tx_attr, *info->rx_attr);
     config.traffic_class = traffic_class_of(tclass_of(*info));
     config.inject_size = info->tx_attr->inject_size;
+    config.tx_iov_limit = info->tx_attr->iov_limit;
+    config.rx_iov_limit = info->rx_attr->iov_limit;
     config.tx_size = info->tx_attr->size;
     config.rx_size = info->rx_attr->size;
     config.shares_tx = info->ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT;

@@ -57,6 +57,7 @@ int Engine::open_fep() {
   }
   fep::Config config = fep_config(params_, *nic_, payload_mtu_);
   config.ses.host_copy = &placing_copy_;
+  piece_bytes_ = config.ses.rma_piece_bytes;
   fep_ = std::make_unique<fep::Fep>(config, *nic_, clock_now());
   return 0;
 }

@@ -9,6 +9,7 @@
 
 #include "fep/fep.h"
 #include "nic/adaptive_copy.h"
+#include "objects/compound.h"
 #include "objects/lock.h"
 #include "objects/progress.h"
 #include "objects/stats.h"
@@ -51,7 +52,7 @@ class Engine final : public ListNode<ForkTag> {
       now = clock_now();
       fep_->take(now);
     }
-    return end_pass(push_after_take(now) || taken);
+    return end_pass(push_after_take(now) || taken, now);
   }
   // Nothing has come for so many passes that the polling caller should yield the processor: the
   // peer may wait for this very core.
@@ -71,6 +72,9 @@ class Engine final : public ListNode<ForkTag> {
   int activity_fd() const { return activity_.get(); }
   void prepare_sleep() UET_REQUIRES(lock_);
   WorkQueue& works() { return works_; }
+  PieceTurns& piece_turns() { return piece_turns_; }
+  // The most bytes of one RMA message of SES.
+  std::uint64_t piece_bytes() const { return piece_bytes_; }
   // FI_UET_STATS=exit of the domains that are still open when the process ends.
   static void write_stats_at_exit() noexcept;
   // Starts the progress thread if there is none, because a thread will sleep that cannot make
@@ -94,8 +98,9 @@ class Engine final : public ListNode<ForkTag> {
   int open_activity() noexcept;
   void write_stats(const char* why) noexcept UET_REQUIRES(lock_);
   void rest(Time until) UET_REQUIRES(lock_);
-  bool end_pass(bool busy) UET_REQUIRES(lock_) {
+  bool end_pass(bool busy, Time now) UET_REQUIRES(lock_) {
     works_.run();
+    piece_turns_.run(now);
     idle_passes_ = busy ? 0 : idle_passes_ + 1;
     wake_sleepers_in_time();
     if (stats_signal_.requested()) write_stats("SIGUSR2");
@@ -120,6 +125,7 @@ class Engine final : public ListNode<ForkTag> {
   const Params params_;
   const bool knows_hmem_;
   std::uint32_t payload_mtu_ = 0;
+  std::uint64_t piece_bytes_ = 0;
   std::atomic<bool> dead_{false};
   Lock lock_;
   std::unique_ptr<nic::Nic> nic_;
@@ -132,6 +138,7 @@ class Engine final : public ListNode<ForkTag> {
   StatsSignal stats_signal_;
   ProgressThread thread_;
   WorkQueue works_{*this};
+  PieceTurns piece_turns_;
 };
 
 inline constexpr Duration kClosePatience = std::chrono::milliseconds(250);

@@ -33,8 +33,11 @@ int refuse_option_length() noexcept {
 EpOptions::EpOptions(const Bounds& bounds, std::uint64_t caps)
     : bounds_(bounds), receive_(ReceiveSettings::of(caps)), hmem_p2p_(FI_HMEM_P2P_ENABLED) {
   limits_.most.fill(bounds.max_msg_size);
+  limits_.most[kRma] = bounds.max_rma_size;
   limits_.most[kAtomic] = bounds.max_atomic_size;
   limits_.inject.fill(bounds.inject_size);
+  if (bounds.tx_iov_limit != 0) limits_.iov_count = bounds.tx_iov_limit;
+  if (bounds.rx_iov_limit != 0) receive_.iov_count = bounds.rx_iov_limit;
 }
 
 int EpOptions::get(int name, void* value, std::size_t* length) const noexcept {
@@ -55,15 +58,21 @@ int EpOptions::get(int name, void* value, std::size_t* length) const noexcept {
   }
 }
 
+// The largest value that the limit may be set to.
+std::size_t EpOptions::most_of(int name) const noexcept {
+  if (name >= kOptInjectMsgSize) return bounds_.inject_size;
+  const auto kind = static_cast<std::size_t>(name - kOptMaxMsgSize);
+  if (kind == kAtomic) return bounds_.max_atomic_size;
+  return kind == kRma ? bounds_.max_rma_size : bounds_.max_msg_size;
+}
+
 // A limit is that of operations of one kind; the data path checks it.
 int EpOptions::set_size(int name, std::size_t wanted) noexcept {
   if (name == FI_OPT_MIN_MULTI_RECV) {
     receive_.min_multi_receive = wanted;  // counts for buffers posted from now on
     return 0;
   }
-  const bool atomic = name == kOptMaxMsgSize + static_cast<int>(kAtomic);
-  const std::size_t most = atomic ? bounds_.max_atomic_size : bounds_.max_msg_size;
-  if (wanted > (name < kOptInjectMsgSize ? most : bounds_.inject_size)) {
+  if (wanted > most_of(name)) {
     return refuse_endpoint(-FI_EINVAL,
                            "fi_setopt: at most max_msg_size or inject_size is possible");
   }

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "compat.h"
+#include "uet/ses/api.h"
 
 namespace uet::prov {
 
@@ -26,6 +27,7 @@ enum TransferKind : std::size_t { kMessage, kTagged, kRma, kAtomic, kTransferKin
 struct SizeLimits {
   std::array<std::size_t, kTransferKinds> most{};
   std::array<std::size_t, kTransferKinds> inject{};
+  std::size_t iov_count = ses::kMaxIoSlices;  // local buffers: tx_attr.iov_limit
   // That which a LaterOption from kOptMaxMsgSize on is about.
   std::size_t& of_option(int name);
   std::size_t of_option(int name) const;
@@ -37,6 +39,7 @@ struct ReceiveSettings {
   bool tagged_directed = false;  // the same, of tagged receives
   bool tagged_multi = false;     // FI_MULTI_RECV means something to tagged receives
   std::size_t min_multi_receive = kDefaultMinMultiReceive;
+  std::size_t iov_count = ses::kMaxIoSlices;  // buffers: rx_attr.iov_limit
 
   static ReceiveSettings of(std::uint64_t caps) {
     ReceiveSettings settings;
@@ -77,8 +80,11 @@ class EpOptions {
  public:
   struct Bounds {
     std::size_t max_msg_size = 0;
+    std::size_t max_rma_size = 0;
     std::size_t max_atomic_size = 0;
     std::size_t inject_size = 0;
+    std::size_t tx_iov_limit = 0;  // 0: kMaxIoSlices
+    std::size_t rx_iov_limit = 0;
     bool knows_hmem = false;   // the domain was opened with FI_HMEM
     bool local_rings = false;  // peers on this host are reached through shared memory
   };
@@ -93,6 +99,7 @@ class EpOptions {
   int set(int name, const void* value, std::size_t length) noexcept;
 
  private:
+  std::size_t most_of(int name) const noexcept;
   int set_size(int name, std::size_t wanted) noexcept;
   int set_hmem_p2p(int wanted) noexcept;
   int set_permission(int name, bool permitted) const noexcept;

@@ -9,6 +9,7 @@
 #include "errors.h"
 #include "hmem/hmem.h"
 #include "objects/av_fid.h"
+#include "objects/compound.h"
 #include "objects/peer_receives.h"
 #include "objects/trigger.h"
 #include "provider.h"
@@ -19,7 +20,7 @@ namespace uet::prov {
 namespace {
 
 // The context of such an operation is not the application's.
-constexpr std::uint64_t kStandsForAnother = kStaged | kDeferred | kOfOwner;
+constexpr std::uint64_t kStandsForAnother = kCompound | kStaged | kDeferred | kOfOwner;
 
 // The completion of an operation on a copy of device memory, as the application's operation would
 // have had it; the copy is freed.
@@ -36,6 +37,7 @@ ses::Completion unstage(const ses::Completion& completion) noexcept {
 
 // Completes the operation for which that of SES stands.
 void EpReporter::complete_original(const ses::Completion& completion) noexcept {
+  if ((completion.user_flags & kCompound) != 0) return Compounds::piece_ended(completion);
   if ((completion.user_flags & kStaged) != 0) return complete(unstage(completion));
   if ((completion.user_flags & kDeferred) != 0) {
     return complete(state_.engine.works().finish(completion, bindings_.counter_of(completion.kind),
@@ -104,6 +106,11 @@ bool EpReporter::is_wanted(const ses::Completion& completion, bool is_error) con
 void EpReporter::remote_access(ses::Kind kind, std::uint64_t length) noexcept {
   Cntr* counter = bindings_.counter(ses::returns_data(kind) ? kRemoteRead : kRemoteWrite);
   if (counter != nullptr) counter->count(true, length);
+}
+
+void EpReporter::remote_part(ses::Kind kind, std::uint64_t length) noexcept {
+  Cntr* counter = bindings_.counter(ses::returns_data(kind) ? kRemoteRead : kRemoteWrite);
+  if (counter != nullptr) counter->count_part(length);
 }
 
 // The peer knows why; its answer is all that reaches this side.

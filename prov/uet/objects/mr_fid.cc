@@ -318,6 +318,11 @@ void Mr::accessed(std::uint8_t access, std::uint64_t length) noexcept {
   if (writes && remote_write_ != nullptr) remote_write_->count(true, length);
 }
 
+void Mr::accessed_part(std::uint8_t access, std::uint64_t length) noexcept {
+  const bool writes = (access & ri::kRemoteWrite) != 0;
+  if (writes && remote_write_ != nullptr) remote_write_->count_part(length);
+}
+
 int map_raw_key(const struct fi_mr_map_raw& request) noexcept {
   if (request.raw_key == nullptr || request.key == nullptr ||
       request.key_size != sizeof(std::uint64_t)) {

@@ -56,6 +56,7 @@ class Mr final : public fid_mr, public ri::AccessObserver {
 
   // ri::AccessObserver, under the domain's lock.
   void accessed(std::uint8_t access, std::uint64_t length) noexcept override;
+  void accessed_part(std::uint8_t access, std::uint64_t length) noexcept override;
 
  private:
   Mr(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags);

@@ -162,6 +162,8 @@ EndpointConfig ScalableEndpoint::config_of(EndpointRole role, const fi_tx_attr& 
   config.mode = delivery_mode(type_.type, tx, rx);
   config.traffic_class = traffic_class_of(tx.tclass);
   config.inject_size = tx.inject_size;
+  config.tx_iov_limit = tx.iov_limit;
+  config.rx_iov_limit = rx.iov_limit;
   config.tx_size = tx.size;
   config.rx_size = rx.size;
   return config;

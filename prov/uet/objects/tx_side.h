@@ -4,14 +4,17 @@
 #pragma once
 
 #include <rdma/fi_endpoint.h>
+#include <rdma/fi_rma.h>
 #include <sys/uio.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 
 #include "hmem/hmem.h"
+#include "objects/compound.h"
 #include "objects/ep_bindings.h"
 #include "objects/ep_options.h"
 #include "objects/ep_state.h"
@@ -34,20 +37,28 @@ struct TxCall {
   std::uint64_t mark = 0;              // goes into the user flags of SES beside `flags`
 };
 
+// A write or read of several remote ranges, as long together as the local buffers.
+struct RangesOp : ses::RmaOp {
+  std::array<fi_rma_iov, kMaxRmaRanges> ranges{};
+  std::size_t range_count = 0;
+};
+
 class TxSide {
  public:
-  // `endpoint`: whose operations wait in the domain's WorkQueue.
-  TxSide(const EpState& state, EpBindings& bindings, const EpOptions& options, Endpoint& endpoint)
+  // Completions go to `sink`. `endpoint`: whose operations wait in the domain's WorkQueue.
+  TxSide(const EpState& state, EpBindings& bindings, const EpOptions& options,
+         ses::CompletionSink& sink, Endpoint& endpoint)
       : engine_(state.engine),
         state_(state),
         bindings_(bindings),
         options_(options),
         endpoint_(endpoint),
-        may_tag_((state.type().caps & FI_TAGGED) != 0) {}
+        may_tag_((state.type().caps & FI_TAGGED) != 0),
+        compounds_(state, sink) {}
 
   // Posts an operation: 0 or a negative fi_errno, -FI_EAGAIN if no slot is free now. `op`: a
-  // ses::SendOp or ses::RmaOp with the fields that `call` does not have. A call with FI_TRIGGER
-  // waits in the domain's WorkQueue.
+  // ses::SendOp, ses::RmaOp or RangesOp with the fields that `call` does not have. A call with
+  // FI_TRIGGER waits in the domain's WorkQueue.
   template <class Op>
   ssize_t post(const TxCall& call, Op op) noexcept;
   // Likewise.
@@ -58,6 +69,8 @@ class TxSide {
   // The rest with the domain's lock.
   // The context under which SES knows the operation that the application posted with `context`.
   void* operation_of(void* context) noexcept;
+  // Its operations of several pieces.
+  Compounds& compounds() noexcept { return compounds_; }
   // Frees all copies: no operation is left.
   void drop_staged() noexcept;
 
@@ -70,6 +83,10 @@ class TxSide {
   int prepare(const TxCall& call, TransferKind kind, ses::TxOp& op, Slices& slices) const noexcept;
   int stage_devices(const TxCall& call, std::span<ses::IoSlice> slices, bool comes_back,
                     std::unique_ptr<Staged>& staged) noexcept;
+  Result<void> hand_over(const ses::SendOp& op, Time now) noexcept;
+  Result<void> hand_over(const ses::RmaOp& op, Time now) noexcept;
+  Result<void> hand_over(const RangesOp& op, Time now) noexcept;
+  Result<void> hand_over(const ses::AtomicOp& op, Time now) noexcept;
 
   Engine& engine_;
   const EpState& state_;
@@ -78,6 +95,7 @@ class TxSide {
   Endpoint& endpoint_;
   const bool may_tag_;  // the endpoint's type has tagged messages
   StagedList staged_;   // operations that send copies of device memory
+  Compounds compounds_;
 };
 
 }  // namespace uet::prov

@@ -195,7 +195,7 @@ void fill_tx(fi_tx_attr& tx, const fi_tx_attr& asked, std::uint64_t caps, const 
   tx.inject_size = either(asked.inject_size, limits.inject_size);
   tx.size = either(asked.size, limits.tx_size);
   tx.iov_limit = either(asked.iov_limit, kDefaultIovLimit);
-  tx.rma_iov_limit = 1;
+  tx.rma_iov_limit = either(asked.rma_iov_limit, kMaxRmaRanges);
   tx.tclass = asked.tclass;
 }
 
@@ -248,7 +248,7 @@ const char* refuse_tx(const fi_tx_attr& tx, const Limits& limits) {
   if (tx.inject_size > limits.inject_size) return "tx_attr.inject_size";
   if (tx.size > kMaxTxSize) return "tx_attr.size";
   if (tx.iov_limit > ses::kMaxIoSlices) return "tx_attr.iov_limit";
-  if (tx.rma_iov_limit > 1) return "tx_attr.rma_iov_limit";
+  if (tx.rma_iov_limit > kMaxRmaRanges) return "tx_attr.rma_iov_limit";
   return nullptr;
 }
 

@@ -82,6 +82,9 @@ inline constexpr std::uint64_t kOrders =
     FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW;
 
 inline constexpr std::size_t kMaxMsgSize = ses::Ses::kMaxMessageBytes;
+// Of one write or read, in pieces on the wire (objects/compound.h).
+inline constexpr std::size_t kMaxRmaSize = INT64_MAX;
+inline constexpr std::size_t kMaxRmaRanges = 4;  // rma_iov_limit
 inline constexpr std::size_t kCqDataSize = 8;
 inline constexpr std::size_t kMaxErrorData = 128;  // an address in any format (FI_SOURCE_ERR)
 inline constexpr std::size_t kMaxObjects = 65536;  // CQs, counters, memory regions

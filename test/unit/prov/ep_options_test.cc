@@ -9,8 +9,12 @@ namespace uet::prov {
 namespace {
 
 struct Options : ::testing::Test {
-  static constexpr EpOptions::Bounds kBounds{
-      .max_msg_size = 1000, .max_atomic_size = 100, .inject_size = 10, .local_rings = true};
+  static constexpr EpOptions::Bounds kBounds{.max_msg_size = 1000,
+                                             .max_rma_size = 5000,
+                                             .max_atomic_size = 100,
+                                             .inject_size = 10,
+                                             .tx_iov_limit = 3,
+                                             .local_rings = true};
   EpOptions options{kBounds, 0};
 
   template <class T>
@@ -28,13 +32,17 @@ struct Options : ::testing::Test {
 };
 
 constexpr int kMessageLimit = kOptMaxMsgSize + int{kMessage};
+constexpr int kRmaLimit = kOptMaxMsgSize + int{kRma};
 constexpr int kAtomicLimit = kOptMaxMsgSize + int{kAtomic};
 constexpr int kTaggedInjectLimit = kOptInjectMsgSize + int{kTagged};
 
 TEST_F(Options, LimitsBeginAtTheBounds) {
   EXPECT_EQ(get<std::size_t>(kMessageLimit), 1000U);
+  EXPECT_EQ(get<std::size_t>(kRmaLimit), 5000U);
   EXPECT_EQ(get<std::size_t>(kAtomicLimit), 100U);
   EXPECT_EQ(get<std::size_t>(kTaggedInjectLimit), 10U);
+  EXPECT_EQ(options.limits().iov_count, 3U);
+  EXPECT_EQ(options.receive().iov_count, ses::kMaxIoSlices) << "none was asked for";
 }
 
 TEST_F(Options, LimitIsThatOfOneKindOfTransfer) {
@@ -48,6 +56,8 @@ TEST_F(Options, LimitIsThatOfOneKindOfTransfer) {
 
 TEST_F(Options, LimitBeyondItsBoundIsRefused) {
   EXPECT_EQ(set<std::size_t>(kMessageLimit, 1001), -FI_EINVAL);
+  EXPECT_EQ(set<std::size_t>(kRmaLimit, 5000), 0);
+  EXPECT_EQ(set<std::size_t>(kRmaLimit, 5001), -FI_EINVAL);
   EXPECT_EQ(set<std::size_t>(kAtomicLimit, 101), -FI_EINVAL);
   EXPECT_EQ(set<std::size_t>(kTaggedInjectLimit, 11), -FI_EINVAL);
   EXPECT_EQ(get<std::size_t>(kAtomicLimit), 100U);

@@ -109,7 +109,7 @@ TEST(RefuseHints, EachThingWeLackIsRefused) {
       [](fi_info& h) { h.tx_attr->inject_size = 4097; },
       [](fi_info& h) { h.tx_attr->size = 8193; },
       [](fi_info& h) { h.tx_attr->iov_limit = 17; },
-      [](fi_info& h) { h.tx_attr->rma_iov_limit = 2; },
+      [](fi_info& h) { h.tx_attr->rma_iov_limit = 5; },
       [](fi_info& h) { h.tx_attr->msg_order = std::uint64_t{1} << 40; },
       [](fi_info& h) { h.tx_attr->comp_order = 1; },
       [](fi_info& h) { h.tx_attr->op_flags = FI_COMMIT_COMPLETE; },

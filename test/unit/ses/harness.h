@@ -62,8 +62,12 @@ struct Sink final : CompletionSink {
   void remote_access(Kind kind, std::uint64_t length) noexcept override {
     accesses.emplace_back(kind, length);
   }
+  void remote_part(Kind kind, std::uint64_t length) noexcept override {
+    parts.emplace_back(kind, length);
+  }
   std::vector<Completion> all;
   std::vector<std::pair<Kind, std::uint64_t>> accesses;
+  std::vector<std::pair<Kind, std::uint64_t>> parts;
   bool room = true;
   std::size_t receive_room = 1000;  // reserve_receive fails beyond it
 };

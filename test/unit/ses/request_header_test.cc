@@ -51,7 +51,8 @@ class HeaderTest : public TwoNodes {
     EXPECT_EQ(received.source_initiator, small_config().initiator);
     return next_hdr;
   }
-  NextHdr write(Rkey key, std::uint64_t offset, std::optional<std::uint64_t> data = {}) {
+  NextHdr write(Rkey key, std::uint64_t offset, std::optional<std::uint64_t> data = {},
+                Part part = Part::Whole) {
     Bytes memory = pattern(32);
     const Peer peer = to_b();
     const IoSlice slice = slice_of(memory);
@@ -59,6 +60,7 @@ class HeaderTest : public TwoNodes {
     op.key = key;
     op.remote_offset = offset;
     op.data = data;
+    op.part = part;
     EXPECT_TRUE(a.ses.initiator().post(*a.context, op, kNow));
     const NextHdr next_hdr = delivered();
     EXPECT_TRUE(std::equal(memory.begin(), memory.end(), region.begin() + std::ptrdiff_t(offset)));
@@ -122,6 +124,17 @@ TEST_F(HeaderTest, Ses5_WritesThroughAnOptimizedKeyAreSmall) {
   EXPECT_EQ(write(Rkey{kOptimizedKey}, 100, 5), NextHdr::RequestStd);
   const Rkey plain = b.expose(region);
   EXPECT_EQ(write(plain, 100), NextHdr::RequestMedium);
+  expect_idle();
+}
+
+// header_data says so, which short headers have no place for. Immediate data go with the last part.
+TEST_F(HeaderTest, Ses162_PartOfAnOperationHasTheStandardHeader) {
+  expose_optimized();
+  EXPECT_EQ(write(Rkey{kOptimizedKey}, 100, {}, Part::Inside), NextHdr::RequestStd);
+  EXPECT_TRUE(b.sink.accesses.empty());
+  EXPECT_EQ(write(Rkey{kOptimizedKey}, 0, {}, Part::RegionEnd), NextHdr::RequestStd);
+  EXPECT_EQ(write(Rkey{kOptimizedKey}, 0, 5, Part::Inside), NextHdr::RequestMedium);
+  EXPECT_EQ(b.sink.all.back().data, 5u);
   expect_idle();
 }
 

@@ -115,6 +115,48 @@ TEST_F(TargetRmaTest, Ses79_FullQueueRefusesThePacketThatWouldComplete) {
   EXPECT_EQ(b.sink.all.size(), 2u);
 }
 
+TEST_F(TargetRmaTest, Ses162_PartOfAnOperationCountsOnlyWhereItEnds) {
+  struct Observer final : ri::AccessObserver {
+    void accessed(std::uint8_t, std::uint64_t) noexcept override { ++operations; }
+    void accessed_part(std::uint8_t, std::uint64_t length) noexcept override { bytes += length; }
+    int operations = 0;
+    std::uint64_t bytes = 0;
+  } observer;
+  ri::MemoryRegion watched;
+  watched.base = region.data();
+  watched.length = region.size();
+  watched.access = ri::kRemoteWrite;
+  watched.observer = &observer;
+  key = b.regions.add(watched).value();
+  const auto write = [&](Part part) {
+    SesRequest request = rma(SesOpcode::Write, 0, 8, 8);
+    request.header_data = static_cast<std::uint64_t>(part);
+    EXPECT_EQ(code_of(b.take(request, pattern(8))), ReturnCode::Ok);
+  };
+  write(Part::Inside);
+  EXPECT_TRUE(b.sink.accesses.empty());
+  EXPECT_EQ(observer.operations, 0);
+  EXPECT_EQ(observer.bytes, 8U);
+  write(Part::RegionEnd);
+  EXPECT_TRUE(b.sink.accesses.empty());
+  EXPECT_EQ(observer.operations, 1);
+  EXPECT_EQ(b.sink.parts.size(), 2U);
+  write(Part::Whole);
+  EXPECT_EQ(b.sink.accesses.size(), 1U);
+  EXPECT_EQ(observer.operations, 2);
+  write(static_cast<Part>(3));
+  EXPECT_EQ(b.sink.accesses.size(), 2U) << "an unknown value is that of a whole operation";
+}
+
+TEST_F(TargetRmaTest, Ses162_ImmediateDataAreNoPart) {
+  SesRequest request = rma(SesOpcode::Write, 0, 8, 8);
+  request.hd = true;
+  request.header_data = static_cast<std::uint64_t>(Part::Inside);
+  EXPECT_EQ(code_of(b.take(request, pattern(8))), ReturnCode::Ok);
+  ASSERT_EQ(b.sink.all.size(), 1U);
+  EXPECT_EQ(b.sink.all[0].data, 1U);
+}
+
 TEST_F(TargetRmaTest, Ses157_WriteWithDataOfLengthZeroGivesOnlyTheCompletion) {
   SesRequest request = rma(SesOpcode::Write, 0, 0, 0);
   request.hd = true;
