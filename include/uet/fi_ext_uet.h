@@ -53,6 +53,23 @@ extern "C" {
 #define FI_UET_AUTH_KEY_SIZE 3
 
 /*
+ * Flag of fi_ep_bind and fi_domain_bind for an EQ: events of the fabric are written to it. With
+ * fi_domain_bind also together with FI_REG_MR.
+ *
+ * An error entry (fi_eq_readerr) whose fid is the bound object and whose err is
+ *   FI_ETIMEDOUT   a peer does not answer and is given up: all operations to it have failed
+ *   FI_ECONNRESET  the process of a peer on this host has ended
+ *   FI_ENETDOWN    the interface of the domain is down
+ * For a peer, err_data is its address in the endpoint's format. If the EQ is bound to an endpoint
+ * and the endpoint's AV knows the peer, data is its fi_addr_t, and there is an entry for each
+ * address of the AV that leads to it; otherwise data is FI_ADDR_NOTAVAIL.
+ *
+ * The event FI_UET_LINK_UP (struct fi_eq_entry): the interface is up again.
+ */
+#define FI_UET_FABRIC_EVENTS (1ULL << 60)
+#define FI_UET_LINK_UP (0x00554501U)
+
+/*
  * The counters of a domain:
  *
  *   struct fi_uet_stats_ops *stats;

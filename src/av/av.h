@@ -41,6 +41,8 @@ class Av {
   // Reserves memory for `count` more addresses, so that adding them moves no entries.
   void reserve(std::size_t count);
 
+  // Above all indices in use.
+  std::uint64_t end() const { return slots_.size(); }
   std::size_t size() const { return slots_.size() - free_.size(); }
   // Memory of all entries, with what is reserved for more.
   std::size_t bytes() const;

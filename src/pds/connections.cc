@@ -197,6 +197,13 @@ void Connections::drop_idle_rudi_flows(Time now) {
   }
 }
 
+// A stranger that has never answered is no peer.
+bool Connections::gives_up_peer(const Pdc& pdc) {
+  const auto error = pdc.error();
+  const bool lost = error == PdsError::RtoExhausted || error == PdsError::PeerLost;
+  return lost && (pdc.role() == Role::Initiator || pdc.proved());
+}
+
 bool Connections::drop_oldest_unproved(Time now) {
   Pdc* pdc = admission_.droppable_unproved(now);
   if (pdc == nullptr) return false;
@@ -217,12 +224,19 @@ void Connections::free(Pdc& pdc, Time now) {
     start_psns_.ended(pdc.destination().address.sdi, pdc.start_psn());
   }
   const std::optional<PdsError> error = pdc.error();
+  const FepAddress peer = pdc.destination().address;
+  const bool gives_up = env_.peers != nullptr && gives_up_peer(pdc);
   SharedCcc& ccc = pdc.ccc();  // which the PDC refers to until it is destroyed
   destinations_.leave(pdc);
   admission_.leave(pdc);
   pdcs_.free(pdc, now);
   cccs_.release(ccc, use, now);
   env_.client.pdc_closed(id, error, now);
+  if (gives_up && !has_pdc_with(peer)) env_.peers->peer_given_up(peer, *error);
+}
+
+bool Connections::has_pdc_with(const FepAddress& address) const {
+  return pdcs_.any_of([&](const Pdc& pdc) { return pdc.destination().address == address; });
 }
 
 void Connections::forget(const FepAddress& address, Time now) {

@@ -53,6 +53,9 @@ class Connections {
   // Begins to close the PDCs that lead to `address`.
   void forget(const FepAddress& address, Time now);
 
+  // Some PDC leads to the FEP at `address`, or came from there.
+  bool has_pdc_with(const FepAddress& address) const;
+
   PdcTable& pdcs() { return pdcs_; }
   const PdcTable& pdcs() const { return pdcs_; }
   Destinations& destinations() { return destinations_; }
@@ -63,6 +66,7 @@ class Connections {
   const CccPool& contexts() const { return cccs_; }
 
  private:
+  static bool gives_up_peer(const Pdc& pdc);
   Pdc* create(Role role, PdcId peer_id, const Destination& destination, Psn start_psn, Time now);
   Pdc* open(const Destination& destination, Time now);
   bool drop_oldest_unproved(Time now);

@@ -70,6 +70,7 @@ struct Environment {
   LossScratch losses;                  // for one look for losses at a time
   PeerLimits peer_limits{};            // limits that refusals of peers have shown
   PeerPorts peer_ports;                // where answers go
+  PeerWatcher* peers = nullptr;        // may be none
   ProvedHosts proved_hosts{};          // of PDCs whose peer has answered (PDS-222)
 };
 

@@ -224,6 +224,11 @@ bool Manager::expire(Time now) {
 }
 
 void Manager::on_peer_lost(const LostPeer& lost, Time now) {
+  // The end of its last PDC tells otherwise.
+  const bool has_pdc = connections_.has_pdc_with(lost.address);
+  if (!has_pdc && environment_.peers != nullptr) {
+    environment_.peers->peer_given_up(lost.address, PdsError::PeerLost);
+  }
   connections_.pdcs().for_each([&](Pdc& pdc) {
     if (pdc.is_with(lost)) pdc.lose_peer(lost, now);
   });

@@ -204,6 +204,15 @@ class Client {
   virtual void pdc_closed(PdcId pdc, std::optional<PdsError> error, Time now) = 0;
 };
 
+// Hears of peers that are given up. No PDC to the peer works then; a later message opens another.
+class PeerWatcher {
+ public:
+  virtual ~PeerWatcher() = default;
+  // The FEP at `address` does not answer (RtoExhausted), or its process is gone (PeerLost). Called
+  // once for each time that the last PDC with it fails; it must not call PDS or SES.
+  virtual void peer_given_up(const FepAddress& address, PdsError error) noexcept = 0;
+};
+
 // The calls that SES makes to PDS; pds::Manager is the implementation.
 class Delivery {
  public:

@@ -45,6 +45,17 @@ class AvFid final : public fid_av {
     return has_id ? user_ids_[*index] : *index;
   }
 
+  // Calls visit(fi_addr_t, address) for each entry of the FEP; with the domain's lock.
+  template <class Visit>
+  void for_each_at(const FepAddress& fep, Visit visit) const {
+    for (std::uint64_t index = 0; index < av_.end(); ++index) {
+      const av::UetAddress* const address = av_.find(index);
+      if (address == nullptr || address->fep() != fep) continue;
+      const bool has_id = index < user_ids_.size() && user_ids_[index] != FI_ADDR_NOTAVAIL;
+      visit(has_id ? user_ids_[index] : index, *address);
+    }
+  }
+
   // Implementations of the calls of the same name; they take the lock themselves.
   int insert(const void* addresses, std::size_t count, fi_addr_t* fi_addr, std::uint64_t flags,
              void* context);

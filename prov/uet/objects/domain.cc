@@ -21,6 +21,7 @@
 #include "ops.h"
 #include "settings/core_config.h"
 #include "settings/getinfo.h"
+#include "uet/fi_ext_uet.h"
 
 namespace uet::prov {
 namespace {
@@ -173,6 +174,9 @@ int Domain::open_nic(const fi_info& info, std::unique_ptr<nic::Nic>& out) {
     return -FI_EINVAL;
   }
   format_ = *format;
+  const auto interfaces = usable_interfaces(engine_.params());
+  const auto* const own = nic::interface_of(interfaces, source->fabric_address);
+  if (own != nullptr) engine_.set_interface(own->name);
   // The info says which one it was made for (nic_attr.h); FI_UET_NIC may have changed since.
   const bool named = info.nic != nullptr && info.nic->device_attr != nullptr &&
                      info.nic->device_attr->driver != nullptr;
@@ -236,16 +240,17 @@ bool Domain::mr_mode_has(int bit) const {
   return mr_mode_ != kMrScalable && (mr_mode_ & bit) != 0;
 }
 
-// Of what happens to a domain only registrations have events, when they are asked for.
+// Registrations and the fabric have events where the flags ask for them.
 int Domain::bind(struct fid& other, std::uint64_t flags) {
-  if (other.fclass != FI_CLASS_EQ || (flags & ~kRegMr) != 0) {
-    FI_WARN(&provider, FI_LOG_DOMAIN, "fi_domain_bind: bind an EQ, with flags 0 or FI_REG_MR\n");
+  if (other.fclass != FI_CLASS_EQ || (flags & ~(kRegMr | FI_UET_FABRIC_EVENTS)) != 0) {
+    FI_WARN(&provider, FI_LOG_DOMAIN,
+            "fi_domain_bind: bind an EQ; flags may be FI_REG_MR and FI_UET_FABRIC_EVENTS\n");
     return -FI_EINVAL;
   }
   Eq& eq = Eq::from(&other);
   if (const int result = eq_.open(eq, engine_); result != 0) return result;
   if ((flags & kRegMr) != 0) registration_eq_ = &eq;
-  return 0;
+  return (flags & FI_UET_FABRIC_EVENTS) != 0 ? eq_.ask_events(fid, nullptr, format_) : 0;
 }
 
 void Domain::registered(fid_mr& mr) {

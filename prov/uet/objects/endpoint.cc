@@ -12,6 +12,7 @@
 #include "provider.h"
 #include "ses/initiator.h"
 #include "settings/hints.h"
+#include "uet/fi_ext_uet.h"
 
 namespace uet::prov {
 
@@ -157,6 +158,14 @@ int Endpoint::bind_av(AvFid& av) {
   return 0;
 }
 
+// Reading the EQ makes progress; only the events of the fabric come through it, where they are
+// asked for.
+int Endpoint::bind_eq(Eq& eq, struct fid& self, std::uint64_t flags) {
+  const int result = eq_.open(eq, engine_);
+  if (result != 0 || (flags & FI_UET_FABRIC_EVENTS) == 0) return result;
+  return eq_.ask_events(self, &state_.av, identity_->format());
+}
+
 int Endpoint::bind_stx(Stx& stx) {
   if (role_ == EndpointRole::Receive) {
     return refuse_endpoint(-FI_EINVAL,
@@ -208,8 +217,7 @@ int Endpoint::bind(struct fid* other, struct fid* self, std::uint64_t flags) {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
   switch (other->fclass) {
     case FI_CLASS_EQ:
-      // No connections, so that nothing ever comes through it; but reading it makes progress.
-      return eq_.open(Eq::from(other), engine_);
+      return bind_eq(Eq::from(other), *self, flags);
     case FI_CLASS_MR:
       return other->ops->bind(other, self, flags);
     case FI_CLASS_CQ:

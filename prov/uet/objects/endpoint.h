@@ -101,6 +101,7 @@ class Endpoint final {
   void use_identity(std::size_t index);
   int open_context() noexcept;
   int bind_av(AvFid& av);
+  int bind_eq(Eq& eq, struct fid& self, std::uint64_t flags);
   int bind_stx(Stx& stx);
   int bind_srx(Srx& srx);
   // Does it transmit or receive?

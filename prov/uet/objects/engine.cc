@@ -5,6 +5,8 @@
 #include <poll.h>
 #include <pthread.h>
 
+#include <rdma/fi_errno.h>
+
 #include <algorithm>
 #include <mutex>
 
@@ -77,6 +79,17 @@ void Engine::prepare_sleep() {
   timer_.arm(!nic_watched_ || nic_->prepare_wait() ? Time{} : fep_->next_deadline());
 }
 
+int Engine::subscribe(EventSubscriber& subscriber) noexcept {
+  const bool watched = events_.fd() >= 0;
+  if (const int result = events_.add(subscriber, interface_); result != 0) return result;
+  if (!watched && !watch(activity_, events_.fd())) {
+    events_.remove(subscriber);
+    return -FI_ENOMEM;
+  }
+  fep_->watch_peers(&events_);
+  return 0;
+}
+
 int Engine::need_thread() noexcept {
   lock_.need();
   const Guard guard(lock_);
@@ -96,6 +109,7 @@ void Engine::close() noexcept {
   if (!dead()) {
     thread_.stop();
     const Guard guard(lock_);
+    fep_->watch_peers(nullptr);
     linger([&] { return fep_->ses().idle(); });  // senders wait for messages not received yet
     fep_->begin_close(clock_now());
     linger([&] { return fep_->closed(); });

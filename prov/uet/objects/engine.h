@@ -6,10 +6,13 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "fep/fep.h"
 #include "nic/adaptive_copy.h"
 #include "objects/compound.h"
+#include "objects/fabric_events.h"
 #include "objects/lock.h"
 #include "objects/progress.h"
 #include "objects/stats.h"
@@ -73,6 +76,11 @@ class Engine final : public ListNode<ForkTag> {
   void prepare_sleep() UET_REQUIRES(lock_);
   WorkQueue& works() { return works_; }
   PieceTurns& piece_turns() { return piece_turns_; }
+  // A binding that asks for events; 0 or a negative fi_errno. It is removed with the same lock.
+  int subscribe(EventSubscriber& subscriber) noexcept UET_REQUIRES(lock_);
+  FabricEvents& events() UET_REQUIRES(lock_) { return events_; }
+  // The name of the interface, once and before all others.
+  void set_interface(std::string name) { interface_ = std::move(name); }
   // The most bytes of one RMA message of SES.
   std::uint64_t piece_bytes() const { return piece_bytes_; }
   // FI_UET_STATS=exit of the domains that are still open when the process ends.
@@ -101,6 +109,7 @@ class Engine final : public ListNode<ForkTag> {
   bool end_pass(bool busy, Time now) UET_REQUIRES(lock_) {
     works_.run();
     piece_turns_.run(now);
+    events_.look(now);
     idle_passes_ = busy ? 0 : idle_passes_ + 1;
     wake_sleepers_in_time();
     if (stats_signal_.requested()) write_stats("SIGUSR2");
@@ -139,6 +148,8 @@ class Engine final : public ListNode<ForkTag> {
   ProgressThread thread_;
   WorkQueue works_{*this};
   PieceTurns piece_turns_;
+  std::string interface_;
+  FabricEvents events_ UET_GUARDED_BY(lock_);
 };
 
 inline constexpr Duration kClosePatience = std::chrono::milliseconds(250);

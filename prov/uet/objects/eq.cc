@@ -2,6 +2,7 @@
 // An unbounded queue of small events; rare enough to allocate for each.
 #include "objects/eq.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -122,8 +123,11 @@ void Eq::write(std::uint32_t event, const void* data, std::size_t length) {
   append(std::move(entry));
 }
 
-void Eq::write_error(const fi_eq_err_entry& error) {
+void Eq::write_error(const fi_eq_err_entry& error) { write_error(error, {}); }
+
+void Eq::write_error(const fi_eq_err_entry& error, std::vector<std::byte> detail) {
   Event entry;
+  entry.detail = std::move(detail);
   entry.is_error = true;
   const auto* bytes = reinterpret_cast<const std::byte*>(&error);
   entry.data.assign(bytes, bytes + sizeof error);
@@ -172,7 +176,18 @@ ssize_t Eq::read_error(fi_eq_err_entry* buffer, std::uint64_t flags) {
   if (events_.empty() || !events_.front().is_error) return -FI_EAGAIN;
   fi_eq_err_entry error;
   std::memcpy(&error, events_.front().data.data(), sizeof error);
-  error.err_data = buffer->err_data;  // the caller's own buffer, left empty
+  std::vector<std::byte>& detail = events_.front().detail;
+  if (buffer->err_data_size > 0) {  // the caller's own buffer
+    error.err_data = buffer->err_data;
+    error.err_data_size = std::min(buffer->err_data_size, detail.size());
+    if (error.err_data_size > 0) {
+      std::memcpy(error.err_data, detail.data(), error.err_data_size);
+    }
+  } else {
+    told_detail_ = detail;
+    error.err_data = told_detail_.empty() ? nullptr : told_detail_.data();
+    error.err_data_size = told_detail_.size();
+  }
   *buffer = error;
   drop_front(flags);
   return sizeof error;
@@ -195,6 +210,28 @@ int Eq::control(int command, void* argument) noexcept {
 bool Eq::pending() noexcept {
   const Guard guard(lock_);
   return !events_.empty();
+}
+
+// In a forked child the lock may be in the hands of a thread that is not there.
+EqBinding::~EqBinding() UET_NO_THREAD_ANALYSIS {
+  if (eq_ == nullptr) return;
+  if (engine_->dead()) {
+    engine_->events().remove(events_);
+  } else {
+    const Guard guard(engine_->lock());
+    engine_->events().remove(events_);
+  }
+  eq_->detach(*engine_);
+}
+
+int EqBinding::ask_events(struct fid& fid, const AvFid* const* av,
+                          const AddressFormat& format) noexcept {
+  events_.eq = eq_;
+  events_.fid = &fid;
+  events_.av = av;
+  events_.format = format;
+  const Guard guard(engine_->lock());
+  return engine_->subscribe(events_);
 }
 
 int EqBinding::open(Eq& eq, Engine& engine) noexcept {

@@ -11,6 +11,7 @@
 
 #include "objects/domain_group.h"
 #include "objects/fabric.h"
+#include "objects/fabric_events.h"
 #include "objects/lock.h"
 #include "objects/references.h"
 #include "objects/wait.h"
@@ -35,6 +36,8 @@ class Eq final : public fid_eq {
   // Both throw bad_alloc.
   void write(std::uint32_t event, const void* data, std::size_t length);
   void write_error(const fi_eq_err_entry& error);
+  // Its err_data and err_data_size do not count: fi_eq_readerr gives `detail` instead.
+  void write_error(const fi_eq_err_entry& error, std::vector<std::byte> detail);
 
   // Implementations of the calls of the same name.
   ssize_t read(std::uint32_t* event, void* buffer, std::size_t length, std::uint64_t flags);
@@ -51,7 +54,8 @@ class Eq final : public fid_eq {
   struct Event {
     std::uint32_t number = 0;
     bool is_error = false;
-    std::vector<std::byte> data;  // of an error: fi_eq_err_entry
+    std::vector<std::byte> data;    // of an error: fi_eq_err_entry
+    std::vector<std::byte> detail;  // of an error: err_data
   };
   Eq(Fabric& fabric, const fi_eq_attr& attr, void* context);
   void append(Event event);
@@ -65,6 +69,7 @@ class Eq final : public fid_eq {
   Lock lock_{true};  // of what follows; never held while a domain's lock is taken
   Waiter waiter_;
   std::deque<Event> events_;
+  std::vector<std::byte> told_detail_;  // err_data of the last error read, where we own it
 };
 
 // That an object of `engine` is bound to an EQ, as long as it lives.
@@ -73,11 +78,12 @@ class EqBinding {
   EqBinding() = default;
   EqBinding(const EqBinding&) = delete;
   EqBinding& operator=(const EqBinding&) = delete;
-  ~EqBinding() {
-    if (eq_ != nullptr) eq_->detach(*engine_);
-  }
+  ~EqBinding();
   // 0 or a negative fi_errno: -FI_EINVAL if one is bound already. Not with the domain's lock.
   int open(Eq& eq, Engine& engine) noexcept;
+  // After open(): the EQ gets the events of the fabric, in the name of `fid`; `av` as in
+  // EventSubscriber. 0 or a negative fi_errno. Not with the domain's lock.
+  int ask_events(struct fid& fid, const AvFid* const* av, const AddressFormat& format) noexcept;
   // nullptr: none is bound.
   Eq* eq() const { return eq_; }
 
@@ -85,6 +91,7 @@ class EqBinding {
   Hold hold_;
   Eq* eq_ = nullptr;
   Engine* engine_ = nullptr;
+  EventSubscriber events_;
 };
 
 }  // namespace uet::prov

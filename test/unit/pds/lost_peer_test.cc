@@ -52,6 +52,44 @@ TEST_F(LostPeerTest, Pds134_FailsEverythingWithItAtOnce) {
   EXPECT_TRUE(requests((send(1), turn())).at(0).syn) << "another process may have the address";
 }
 
+struct Watcher final : PeerWatcher {
+  void peer_given_up(const FepAddress& address, PdsError error) noexcept override {
+    told.emplace_back(address, error);
+  }
+  std::vector<std::pair<FepAddress, PdsError>> told;
+};
+
+TEST_F(LostPeerTest, Pds134_WatcherHearsOnceWhateverThePdcs) {
+  Watcher watcher;
+  node->manager->watch_peers(&watcher);
+  accept();
+  open();
+  send(2);
+  turn();
+  EXPECT_TRUE(watcher.told.empty());
+  lose();
+  turn();
+  ASSERT_EQ(watcher.told.size(), 1U);
+  EXPECT_EQ(watcher.told[0], std::make_pair(peer, PdsError::PeerLost));
+  lose();  // no PDC is left
+  EXPECT_EQ(watcher.told.size(), 2U);
+  node->manager->watch_peers(nullptr);
+}
+
+TEST_F(LostPeerTest, Pds134_WatcherHearsNothingWhileAPdcLives) {
+  Watcher watcher;
+  node->manager->watch_peers(&watcher);
+  use(0, 0);
+  accept();
+  open();
+  send(1);
+  turn();
+  lose(0);
+  turn();
+  EXPECT_TRUE(watcher.told.empty());
+  node->manager->watch_peers(nullptr);
+}
+
 TEST_F(LostPeerTest, Pds134_SuccessorKeepsItsPdcs) {
   use(kNextFrom, kNextTo);
   const PdcId accepted = accept().id();
