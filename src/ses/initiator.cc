@@ -20,13 +20,15 @@ namespace {
 
 constexpr std::size_t kMaxInjectBytes = 4096;  // section 12.1
 
-Result<void> check(const Context& context, const TxOp& op, std::size_t max_inject_bytes) {
+Result<void> check(const Context& context, const TxOp& op, std::size_t max_inject_bytes,
+                   std::uint32_t payload_mtu) {
   if (op.peer == nullptr || op.local.size() > kMaxIoSlices) return Error::Invalid;
   for (const IoSlice& slice : op.local) {
     if (slice.data == nullptr && slice.length > 0) return Error::Invalid;
   }
   const std::uint64_t length = total_length(op.local);
   if (length > (op.inject ? max_inject_bytes : kMaxMessageBytes)) return Error::TooLong;
+  if (op.peer->one_mtu && length > payload_mtu) return Error::TooLong;
   if (context.transmitting_count >= context.config.tx_size) return Error::Again;
   return {};
 }
@@ -136,7 +138,8 @@ template Result<void> Initiator::post(Context&, const AtomicOp&, Time);
 Result<TxMessage*> Initiator::make(Context& context, const SendOp& op) {
   const bool datagram = context.config.mode == DeliveryMode::Uud;
   if (datagram && (op.tag || op.delivery_complete)) return Error::Invalid;
-  if (const auto checked = check(context, op, max_inject_bytes()); !checked) return checked.error();
+  const auto checked = check(context, op, max_inject_bytes(), payload_mtu_);
+  if (!checked) return checked.error();
   if (datagram && total_length(op.local) > payload_mtu_) return Error::TooLong;
   TxMessage* message = open(context, op, op.tag ? Kind::TaggedSend : Kind::Send);
   if (message == nullptr) return Error::Again;
@@ -156,7 +159,8 @@ Result<TxMessage*> Initiator::make(Context& context, const RmaOp& op) {
   const bool is_read = op.kind == Kind::Read;
   if (is_read && (op.inject || op.data)) return Error::Invalid;
   if (context.config.mode == DeliveryMode::Uud) return Error::Invalid;  // PDS-191
-  if (const auto checked = check(context, op, max_inject_bytes()); !checked) return checked.error();
+  const auto checked = check(context, op, max_inject_bytes(), payload_mtu_);
+  if (!checked) return checked.error();
   TxMessage* message = open(context, op, op.kind);
   if (message == nullptr) return Error::Again;
   if (uses_rudi_ && is_idempotent(context, op)) message->mode = DeliveryMode::Rudi;
@@ -169,9 +173,10 @@ Result<TxMessage*> Initiator::make(Context& context, const RmaOp& op) {
 
 Result<TxMessage*> Initiator::make(Context& context, const AtomicOp& op) {
   if (context.config.mode == DeliveryMode::Uud) return Error::Invalid;  // PDS-191
-  if (const auto checked = check(context, op, max_inject_bytes()); !checked) return checked.error();
-  if (const auto checked = check_atomic_op(op, max_atomic_bytes()); !checked) {
-    return checked.error();
+  const auto checked = check(context, op, max_inject_bytes(), payload_mtu_);
+  if (!checked) return checked.error();
+  if (const auto possible = check_atomic_op(op, max_atomic_bytes()); !possible) {
+    return possible.error();
   }
   TxMessage* message = open(context, op, op.kind);
   if (message == nullptr) return Error::Again;

@@ -7,7 +7,9 @@
 #include <rdma/fi_collective.h>
 #include <rdma/fi_eq.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
 
 #include "objects.h"
@@ -213,6 +215,68 @@ TEST(SocketAddress, FormatOfTheEnvironmentIsThePresetOne) {
   hints->addr_format = FI_ADDR_STR;
   EXPECT_EQ(format_of_first(), FI_ADDR_STR) << "the hints come first";
   ASSERT_EQ(unsetenv("FI_ADDR_FORMAT"), 0);
+}
+
+// ---- FI_ADDR_UET -------------------------------------------------------------------------------
+
+// Of the layout that fi_ext_uet.h describes.
+constexpr std::size_t kFlagsAt = 1;
+constexpr std::size_t kIdsAt = 20;  // PIDonFEP, first resource index
+constexpr std::size_t kInitiatorAt = 28;
+
+// A source hint without fabric address: its ids are for an endpoint of any NIC.
+TEST(UetAddress, SourceWithoutFabricAddressSelectsTheIdsOnEveryNic) {
+  std::array<unsigned char, FI_ADDR_UET_SIZE> wanted{};
+  wanted[kFlagsAt] = 0x04 | 0x08 | 0x10;
+  wanted[kIdsAt + 1] = 5;
+  wanted[kIdsAt + 3] = 7;
+  wanted[kIdsAt + 5] = 1;
+  wanted[kInitiatorAt + 3] = 99;
+  const std::unique_ptr<fi_info, Node::FreeInfo> hints(fi_allocinfo());
+  hints->fabric_attr->prov_name = strdup(provider().c_str());
+  hints->addr_format = FI_ADDR_UET;
+  hints->src_addr = std::malloc(wanted.size());
+  std::memcpy(hints->src_addr, wanted.data(), wanted.size());
+  hints->src_addrlen = wanted.size();
+  fi_info* list = nullptr;
+  ASSERT_EQ(fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, hints.get(), &list), 0);
+  const std::unique_ptr<fi_info, Node::FreeInfo> found(list);
+  for (const fi_info* item = list; item != nullptr; item = item->next) {
+    const auto* source = static_cast<const unsigned char*>(item->src_addr);
+    ASSERT_EQ(item->src_addrlen, wanted.size());
+    EXPECT_EQ(source[kFlagsAt] & 0x1E, 0x1E) << item->domain_attr->name;
+    EXPECT_TRUE(std::equal(source + kIdsAt, source + kIdsAt + 4, &wanted[kIdsAt]));
+    EXPECT_EQ(source[kInitiatorAt + 3], 99);
+  }
+  Owned<fid_fabric> fabric;
+  Owned<fid_domain> domain;
+  Owned<fid_ep> ep;
+  Side::open(fabric, "fi_fabric",
+             [&](auto** out) { return fi_fabric(list->fabric_attr, out, nullptr); });
+  Side::open(domain, "fi_domain",
+             [&](auto** out) { return fi_domain(fabric.get(), list, out, nullptr); });
+  Side::open(ep, "fi_endpoint",
+             [&](auto** out) { return fi_endpoint(domain.get(), list, out, nullptr); });
+  const auto name = Side::name_of(*ep);
+  EXPECT_EQ(name[kIdsAt + 1], std::byte{5});
+  EXPECT_EQ(name[kIdsAt + 3], std::byte{7});
+  EXPECT_EQ(name[kInitiatorAt + 3], std::byte{99});
+}
+
+TEST(UetAddress, PeerOfOneMtuGetsNoLongerMessages) {
+  Side side;
+  const auto ep = side.open_endpoint(0);
+  auto name = Side::name_of(*ep);
+  name[kFlagsAt] |= std::byte{0x80};
+  fi_addr_t small = FI_ADDR_UNSPEC;
+  ASSERT_EQ(fi_av_insert(side.av.get(), name.data(), 1, &small, 0, nullptr), 1);
+  std::vector<std::byte> data(64 << 10);
+  EXPECT_EQ(fi_send(ep.get(), data.data(), data.size(), nullptr, small, nullptr), -FI_EMSGSIZE);
+  EXPECT_EQ(fi_write(ep.get(), data.data(), data.size(), nullptr, small, 0, 1, nullptr),
+            -FI_EMSGSIZE);
+  EXPECT_EQ(fi_tsend(ep.get(), data.data(), 1, nullptr, small, 1, nullptr), 0);
+  const fi_addr_t large = side.insert(*ep);
+  EXPECT_EQ(fi_send(ep.get(), data.data(), data.size(), nullptr, large, nullptr), 0);
 }
 
 // ---- fi_setname --------------------------------------------------------------------------------

@@ -43,6 +43,7 @@ struct Peer {
   RiGeneration generation{};  // of its resource index, as long as it has not told another (SES-154)
   bool hpc = false;           // its address states the HPC profile: RUDI, rendezvous (SES-151)
   bool ai_full = false;       // and the AI Full profile: deferrable sends
+  bool one_mtu = false;       // it takes messages of at most one payload MTU
   bool optimized = false;     // and the optimised non-matching header: medium and small (SES-5)
 };
 

@@ -173,6 +173,7 @@ std::optional<ses::Peer> AvFid::peer(fi_addr_t address) const noexcept {
                    .relative = !entry->has(av::kAbsolute),
                    .hpc = (entry->capabilities & av::kHpc) != 0,
                    .ai_full = (entry->capabilities & av::kAiFull) != 0,
+                   .one_mtu = entry->has(av::kOneMtu),
                    .optimized = (entry->capabilities & av::kOptimizedNonMatching) != 0};
 }
 

@@ -50,7 +50,8 @@ int Identity::take(Domain& domain, const fi_info& info, std::size_t count,
   const bool has_key = info.ep_attr->auth_key_size != 0 || domain.auth_job().has_value();
   av::UetAddress wanted;
   if (info.src_addr != nullptr) {
-    const auto decoded = AddressFormat::decode(info.addr_format, info.src_addr, info.src_addrlen);
+    const auto decoded =
+        AddressFormat::decode_source(info.addr_format, info.src_addr, info.src_addrlen);
     if (!decoded) return refuse(-FI_EINVAL, "src_addr is not of addr_format");
     wanted = *decoded;
   }

@@ -113,6 +113,16 @@ std::optional<av::UetAddress> AddressFormat::decode(std::uint32_t addr_format, c
   return decoded;
 }
 
+std::optional<av::UetAddress> AddressFormat::decode_source(std::uint32_t addr_format,
+                                                           const void* address,
+                                                           std::size_t length) {
+  if (addr_format == FI_ADDR_UET && length == FI_ADDR_UET_SIZE) {
+    const auto decoded = av::decode({static_cast<const std::byte*>(address), length});
+    if (decoded) return decoded.value();
+  }
+  return decode(addr_format, address, length);
+}
+
 std::vector<std::byte> AddressFormat::encode(const av::UetAddress& address) const {
   if (addr_format_ == FI_ADDR_UET) {
     const av::AddressBytes bytes = av::encode(address);

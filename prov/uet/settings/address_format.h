@@ -34,6 +34,11 @@ class AddressFormat {
   static std::optional<av::UetAddress> decode(std::uint32_t addr_format, const void* address,
                                               std::size_t length);
 
+  // Likewise for an address of our own: one of FI_ADDR_UET may leave the fabric address open, and
+  // states ids that an endpoint of any NIC is to have.
+  static std::optional<av::UetAddress> decode_source(std::uint32_t addr_format, const void* address,
+                                                     std::size_t length);
+
   // FI_ADDR_UET, FI_ADDR_STR, FI_SOCKADDR_IN or FI_SOCKADDR_IN6.
   std::uint32_t addr_format() const { return addr_format_; }
 

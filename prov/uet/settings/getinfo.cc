@@ -134,7 +134,8 @@ std::optional<Wanted> wanted_by_hints(const fi_info* hints) {
   Wanted wanted;
   if (hints == nullptr) return wanted;
   if (hints->src_addr != nullptr) {
-    wanted.source = AddressFormat::decode(hints->addr_format, hints->src_addr, hints->src_addrlen);
+    wanted.source =
+        AddressFormat::decode_source(hints->addr_format, hints->src_addr, hints->src_addrlen);
     if (!wanted.source) return {};
   }
   if (hints->dest_addr != nullptr) {

@@ -127,6 +127,21 @@ TEST_F(HeaderTest, Ses5_WritesThroughAnOptimizedKeyAreSmall) {
   expect_idle();
 }
 
+// Its address says so (WIRE 4.2); other peers take more.
+TEST_F(HeaderTest, Ses32_PeerOfOneMtuGetsNoLongerMessage) {
+  Bytes memory(kMtu + 1);
+  Peer peer = to_b();
+  const auto send = [&](std::size_t length) {
+    const IoSlice slice{memory.data(), length};
+    return a.ses.send(*a.context, op_of<SendOp>(peer, slice), kNow);
+  };
+  EXPECT_TRUE(send(kMtu + 1));
+  peer.one_mtu = true;
+  EXPECT_EQ(send(kMtu + 1).error(), Error::TooLong);
+  EXPECT_TRUE(send(kMtu));
+  for (const Sent& sent : a.packets()) a.answered(sent, {});
+}
+
 // header_data says so, which short headers have no place for. Immediate data go with the last part.
 TEST_F(HeaderTest, Ses162_PartOfAnOperationHasTheStandardHeader) {
   expose_optimized();
