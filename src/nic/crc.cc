@@ -29,7 +29,7 @@ const Packet& CrcNic::with_trailer(const Packet& packet, std::size_t place) {
   copy.ecn = packet.ecn;
   copy.dscp = packet.dscp;
   copy.way = packet.way;
-  copy.answers_stranger = packet.answers_stranger;
+  copy.answers_unknown_peer = packet.answers_unknown_peer;
   copy.sent_again = packet.sent_again;
 
   FepAddress source = self_;

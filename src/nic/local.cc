@@ -98,9 +98,9 @@ std::uint16_t LocalNic::next_id() {
 // packets of another secure domain than the FEP's own are sealed (TSS-64).
 LocalOutgoing* LocalNic::ring_to(const Packet& packet) {
   if (packet.to.sdi != 0) return nullptr;
-  LocalRoute* const route = routes_.for_packet(packet.to, !packet.answers_stranger, now_);
+  LocalRoute* const route = routes_.for_packet(packet.to, !packet.answers_unknown_peer, now_);
   if (route == nullptr) return nullptr;
-  return packet.answers_stranger ? route->ring.get() : ring_of(*route, packet.to);
+  return packet.answers_unknown_peer ? route->ring.get() : ring_of(*route, packet.to);
 }
 
 LocalOutgoing* LocalNic::ring_of(LocalRoute& route, const FepAddress& to) {
@@ -137,8 +137,8 @@ std::size_t LocalNic::tx_burst(std::span<const Packet* const> in) {
   while (done < in.size()) {
     const FepAddress& to = in[done]->to;
     std::size_t end = done + 1;
-    const bool stranger = in[done]->answers_stranger;
-    while (end < in.size() && in[end]->to == to && in[end]->answers_stranger == stranger) ++end;
+    const bool stranger = in[done]->answers_unknown_peer;
+    while (end < in.size() && in[end]->to == to && in[end]->answers_unknown_peer == stranger) ++end;
     if (LocalOutgoing* const ring = ring_to(*in[done])) {
       while (done < end && put(*ring, *in[done])) ++done;
       if (done == end) continue;

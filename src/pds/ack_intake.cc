@@ -41,7 +41,7 @@ void AckIntake::apply(const wire::AckHeader& ack, std::span<const std::byte> ses
   note_range(ack);
   cms::AckFeedback feedback;
   std::uint64_t acked_bytes = 0;
-  vouches_ = core_.path().uses_feedback() && !ack.ce && !ack.p;
+  unmarked_ = core_.path().uses_feedback() && !ack.ce && !ack.p;
   // The answer to a probe names no packet. The explicit response comes before those that CACK
   // implies (PDS-109).
   const TxRecord* named = ack.p ? nullptr : side_.window().find(ack.ack_psn());
@@ -112,7 +112,7 @@ void AckIntake::note_reported(Psn psn, TxRecord& record) {
 // CMS-418: what an unmarked ACK reports for the first time went along good paths. Which of several
 // transmissions arrived is not known.
 void AckIntake::credit_path(const TxRecord& record) {
-  if (!vouches_ || record.sacked || record.sent_count != 1) return;
+  if (!unmarked_ || record.sacked || record.sent_count != 1) return;
   core_.path().on_feedback(record.entropy, cms::PathFeedback::Good, now_);
 }
 

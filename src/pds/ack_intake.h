@@ -48,7 +48,7 @@ class AckIntake {
   SendSide& side_;
   PdcCore& core_;
   const Time now_;
-  bool vouches_ = false;    // the ACK is not marked (CMS-418)
+  bool unmarked_ = false;   // the ACK is not marked (CMS-418)
   bool is_newest_ = false;  // none has come with a higher CACK (PDS-41)
 };
 

@@ -104,7 +104,8 @@ void Admission::close_idle(Time now) {
     const auto rank = [](const Pdc& at) { return std::pair{!at.idle(), at.last_activity()}; };
     if (oldest == nullptr || rank(pdc) < rank(*oldest)) oldest = &pdc;
   });
-  if (oldest != nullptr && (oldest->idle() || may_close_watched(now))) oldest->give_way(now);
+  if (oldest != nullptr && (oldest->idle() || may_close_watched(now)))
+    oldest->close_for_shortage(now);
 }
 
 bool Admission::may_close_for_syn(Time now) {
@@ -142,7 +143,7 @@ void Admission::note_message_waits(Time now) {
     if (pdc.role() == Role::Target || pdc.destination().reserved_pool) return;
     if (oldest == nullptr || pdc.opened() < oldest->opened()) oldest = &pdc;
   });
-  if (oldest != nullptr) oldest->give_way(now);
+  if (oldest != nullptr) oldest->close_for_shortage(now);
 }
 
 void Admission::end_uncleared(std::uint64_t host, Time now) {

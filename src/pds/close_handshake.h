@@ -45,14 +45,14 @@ class CloseHandshake {
   // It has begun.
   void begun() { wanted_ = false; }
   // The peer asks for the close, which begins in the next turn.
-  void peer_asks() { wanted_ = gives_way_ = true; }
+  void peer_asks() { wanted_ = for_shortage_ = true; }
   // From now on watches do not keep the PDC open (Delivery::watch).
-  void give_way() { gives_way_ = true; }
+  void close_for_shortage() { for_shortage_ = true; }
 
   // The close is asked for and could not begin yet.
   bool wanted() const { return wanted_; }
   bool is_held(std::uint32_t locks, std::uint32_t watches) const {
-    return locks > 0 || (watches > 0 && !gives_way_);
+    return locks > 0 || (watches > 0 && !for_shortage_);
   }
   // How long a target waits for the Close Command (PDS-177). An initiator that has proved its
   // address may poll seldom: it has as long as any other peer that sends nothing. After the target
@@ -81,7 +81,7 @@ class CloseHandshake {
 
  private:
   bool wanted_ : 1 = false;
-  bool gives_way_ : 1 = false;
+  bool for_shortage_ : 1 = false;
 };
 
 }  // namespace uet::pds

@@ -110,7 +110,7 @@ void Demultiplexer::on_request_packet(const RxPacket& packet, Time now) {
   Pdc* pdc = header.syn ? resolve_syn(packet, header.spdcid, mode, header.start_psn(), request, now)
                         : resolve(packet, header.spdcid, header.dpdcid, request, now);
   if (pdc == nullptr) return;
-  pdc->came_through(packet.connection);
+  pdc->note_connection(packet.connection);
   if (pdc->destination().mode != mode)
     return pdc->send_nack(NackCode::PdcModeMismatch, request.meta);
   if (with_credit && cms::uses_credit(env_.cms.algorithm)) {
@@ -332,7 +332,7 @@ void Demultiplexer::on_ack_packet(const RxPacket& packet, Time now) {
   if (pdc == nullptr) return;
   const bool creating = pdc->state() == PdcState::Creating;
   const auto behind = packet.bytes.subspan(wire::pds_header_bytes(header.type));
-  pdc->came_through(packet.connection);
+  pdc->note_connection(packet.connection);
   if (header.expected) on_expected_psn(*pdc, header, behind);
   pdc->on_ack(header, behind, arrival_of(packet, now), now);
   if (creating) pdcs_.note_peer(*pdc);
@@ -352,7 +352,7 @@ void Demultiplexer::on_nack_packet(const RxPacket& packet, Time now) {
   Pdc* pdc = answerer(header.dpdcid, packet, now, env_.counters.nacks_ignored);
   if (pdc == nullptr) return;
   const bool creating = pdc->state() == PdcState::Creating;
-  pdc->came_through(packet.connection);
+  pdc->note_connection(packet.connection);
   pdc->on_nack(header, now);
   if (creating) pdcs_.note_peer(*pdc);
 }
@@ -405,7 +405,7 @@ void Demultiplexer::on_control_packet(const RxPacket& packet, Time now) {
     pdc = resolve(packet, header.spdcid, header.dpdcid, request, now);
   }
   if (pdc == nullptr) return;
-  pdc->came_through(packet.connection);
+  pdc->note_connection(packet.connection);
   on_control(*pdc, header, request, now);
 }
 

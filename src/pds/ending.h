@@ -15,7 +15,7 @@ struct Ending {
   std::optional<Psn> not_consumed{};  // a packet that the peer has not consumed (PDS-142)
   bool nothing_behind = false;        // nor what was sent behind it
   bool copies_count = true;           // of these: only what was sent once
-  bool spares_backlog = false;        // nor has it heard of what was not sent
+  bool backlog_not_consumed = false;  // nor has it heard of what was not sent
   const LostPeer* lost = nullptr;     // nor has it read all that was sent
   bool tells_peer = true;
 

@@ -273,8 +273,9 @@ std::optional<Time> LossDetector::probe_answered(std::uint16_t opaque) {
   return std::exchange(probe_sent_, Time{});
 }
 
-void LossDetector::missed_by_probe(const LossContext& at, TxWindow& window, Time sent,
-                                   std::optional<Duration> rtt, LossScratch& scratch, Time now) {
+void LossDetector::presume_lost_before_probe(const LossContext& at, TxWindow& window, Time sent,
+                                             std::optional<Duration> rtt, LossScratch& scratch,
+                                             Time now) {
   scratch.lost.clear();
   const std::optional<cms::RecoveryRules> rules = at.ccc.recovery();
   if (!rules) return;

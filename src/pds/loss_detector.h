@@ -10,7 +10,7 @@
 // 3. reports of later packets: enough above the gap (PDS-130), or a later one on the same path
 //    (PDS-131), at most once per RTO (PDS-132): overtaken();
 // 4. the answer to a Probe after a silence: what was sent before the Probe and is missing in the
-//    answer is lost (CMS-151, CMS-153): missed_by_probe().
+//    answer is lost (CMS-151, CMS-153): presume_lost_before_probe().
 // Whatever the cause, may_leave() spaces transmissions that nothing answers, and check() bounds
 // their number and the time that a peer may be silent (PDS-121): Verdict::Dead.
 #pragma once
@@ -140,8 +140,8 @@ class LossDetector {
   std::optional<Time> probe_answered(std::uint16_t opaque);
   // The Probe that left at `sent` was answered, in a time of `rtt` if known: puts PSNs that it
   // shows as lost into `scratch.lost`, lowest first.
-  void missed_by_probe(const LossContext& at, TxWindow& window, Time sent,
-                       std::optional<Duration> rtt, LossScratch& scratch, Time now);
+  void presume_lost_before_probe(const LossContext& at, TxWindow& window, Time sent,
+                                 std::optional<Duration> rtt, LossScratch& scratch, Time now);
 
   // Time for which the answer to this packet is waited for since it was last sent or asked for.
   Duration response_time(const Parameters& parameters, const TxRecord& record) const;

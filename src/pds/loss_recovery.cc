@@ -94,8 +94,8 @@ void LossRecovery::on_probe_answer(const wire::AckHeader& ack, Time arrived) {
   if (!sent) return;
   on_silence();
   const auto rtt = cms::rtt_sample(1, false, *sent, arrived, ack.service_time);
-  side_.loss().missed_by_probe(side_.loss_context(), side_.window(), *sent, rtt, core_.env().losses,
-                               now_);
+  side_.loss().presume_lost_before_probe(side_.loss_context(), side_.window(), *sent, rtt,
+                                         core_.env().losses, now_);
   send_lost_again();
 }
 

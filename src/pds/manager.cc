@@ -230,11 +230,11 @@ void Manager::on_peer_lost(const LostPeer& lost, Time now) {
     environment_.peers->peer_given_up(lost.address, PdsError::PeerLost);
   }
   connections_.pdcs().for_each([&](Pdc& pdc) {
-    if (pdc.is_with(lost)) pdc.lose_peer(lost, now);
+    if (pdc.is_connected_to(lost)) pdc.on_peer_lost(lost, now);
   });
   for (const auto& [destination, outgoing] : connections_.destinations()) {
     if (destination.address != lost.address || !outgoing.rudi) continue;
-    rudi_.lose_peer(*outgoing.rudi, lost, now);
+    rudi_.on_peer_lost(*outgoing.rudi, lost, now);
   }
 }
 

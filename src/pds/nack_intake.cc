@@ -205,7 +205,7 @@ NackIntake::Outcome NackIntake::on_fatal(const wire::NackHeader& nack,
     if (ending.is_fresh(record.sent_count) && !record.sacked) ending.not_consumed = nack.nack_psn;
     // The peer had closed the PDC before, so that packets behind this one meet no PDC either.
     ending.nothing_behind = code == NackCode::Closing || code == NackCode::InvDpdcid;
-    ending.spares_backlog = core_.role() == Role::Initiator;
+    ending.backlog_not_consumed = core_.role() == Role::Initiator;
     // No PDC there: closed without a handshake.
     ending.tells_peer = code != NackCode::InvDpdcid && code != NackCode::PdcHdrMismatch;
   }

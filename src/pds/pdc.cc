@@ -166,18 +166,18 @@ bool Pdc::ask_for_window(Time now) {
 // outstanding sends a NOOP, which fails the PDC if the peer is dead.
 void Pdc::on_idle(Time now) {
   const Parameters& parameters = env_.parameters;
-  const Duration quiet = now - last_activity_;
+  const Duration idle_for = now - last_activity_;
   const Duration limit =
       role_ == Role::Initiator ? parameters.initiator_idle_time : parameters.target_idle_time;
   set_deadline(kIdle, now + parameters.keepalive_time);
   receive_.ask_for_clear_if_late(now);
   if (send_.clear_debt().may_wait_for_request()) send_.clear_at_once();
   if (!proved_) {
-    on_unproved_idle(quiet, now);
-  } else if (takes_messages() && idle() && quiet >= limit) {
+    on_unproved_idle(idle_for, now);
+  } else if (takes_messages() && idle() && idle_for >= limit) {
     begin_close(now);
   } else if (locks_ + watches_ > 0 && send_.outstanding().empty() &&
-             quiet >= parameters.keepalive_time) {
+             idle_for >= parameters.keepalive_time) {
     await_sign_of_life(now);
   } else if (role_ == Role::Target && state_ == PdcState::Quiesce && idle() &&
              deadlines_[kClose] == kNever) {  // nothing watches it any more
@@ -201,14 +201,14 @@ void Pdc::await_sign_of_life(Time now) {
 
 // Nothing is repeated to an address that has never answered: it is asked for its proof, and to
 // close in the end, as often as what came from there allows.
-void Pdc::on_unproved_idle(Duration quiet, Time now) {
+void Pdc::on_unproved_idle(Duration idle_for, Time now) {
   const Parameters& parameters = env_.parameters;
   // An initiator that waits for data sends a NOOP after its keepalive_time.
   const Duration limit = idle() ? parameters.target_idle_time
                                 : std::max(silence_limit(parameters, send_.loss().answers_take()),
                                            4 * parameters.keepalive_time);
-  if (quiet >= limit && !idle()) return fail(PdsError::PeerLost, now);
-  if (quiet >= limit && takes_messages()) return begin_close(now);
+  if (idle_for >= limit && !idle()) return fail(PdsError::PeerLost, now);
+  if (idle_for >= limit && takes_messages()) return begin_close(now);
   proof_asked_ = false;
   ask_for_proof();
 }
@@ -298,18 +298,18 @@ void Pdc::give_up(Time now) {
   finish();
 }
 
-bool Pdc::is_with(const LostPeer& lost) {
+bool Pdc::is_connected_to(const LostPeer& lost) {
   if (destination_.address != lost.address || finished()) return false;
   if (local_connection_ != 0) return local_connection_ == lost.from;
   if (state_ != PdcState::Creating || lost.to == 0) return false;
   return send_.went_only_to(lost.to);
 }
 
-void Pdc::lose_peer(const LostPeer& lost, Time now) {
+void Pdc::on_peer_lost(const LostPeer& lost, Time now) {
   Ending ending{.error = PdsError::PeerLost, .tells_peer = false};
   if (lost.succeeded && role_ == Role::Initiator) {
     ending.lost = &lost;
-    ending.spares_backlog = true;
+    ending.backlog_not_consumed = true;
   }
   end_all(ending, now);
 }
@@ -324,7 +324,7 @@ void Pdc::end_all(const Ending& ending, Time now) {
   send_.fail_all(ending, now);
   ++env_.counters.pdcs_failed;
   if (ending.error == PdsError::RtoExhausted) ++env_.counters.rto_exhausted;
-  if (tell_peer) send_last_word();
+  if (tell_peer) announce_failure();
   // The tombstone refuses what comes behind this as not consumed (PDS-142, PDS-176): of what has
   // arrived a copy may come.
   if (role_ == Role::Target) close_psn_ = receive_.highest_delivered();
@@ -332,7 +332,7 @@ void Pdc::end_all(const Ending& ending, Time now) {
 }
 
 // PDS-135: best effort, the PDC is already gone here.
-void Pdc::send_last_word() {
+void Pdc::announce_failure() {
   const bool initiator = role_ == Role::Initiator;
   send_untracked({.ctl_type = initiator ? wire::CpType::Close : wire::CpType::CloseRequest,
                   .ar = true,

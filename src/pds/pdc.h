@@ -68,20 +68,20 @@ class alignas(64) Pdc final : public PdcCore {
   // Starts closing: the initiator quiesces, the target asks for it (PDS-169).
   void begin_close(Time now);
   // Starts closing for lack of PDCs: watches do not keep the PDC open.
-  void give_way(Time now) {
-    close_.give_way();
+  void close_for_shortage(Time now) {
+    close_.close_for_shortage();
     begin_close(now);
   }
   void fail(PdsError error, Time now);
 
   // Processes of this host (LostPeer). A PDC belongs to the instance of the peer that has sent on
   // it first; before the first answer, to the instance that all its packets went to.
-  void came_through(std::uint16_t connection) {
+  void note_connection(std::uint16_t connection) {
     if (local_connection_ == 0) local_connection_ = connection;
   }
-  bool is_with(const LostPeer& lost);
+  bool is_connected_to(const LostPeer& lost);
   // Fails. If another process has the address now, what the lost one has not read is NotConsumed.
-  void lose_peer(const LostPeer& lost, Time now);
+  void on_peer_lost(const LostPeer& lost, Time now);
 
  private:
   // A turn could do something.
@@ -98,10 +98,10 @@ class alignas(64) Pdc final : public PdcCore {
   void on_close_command(const Incoming& request, Time now);
   void on_idle(Time now);
   void await_sign_of_life(Time now);
-  void on_unproved_idle(Duration quiet, Time now);
+  void on_unproved_idle(Duration idle_for, Time now);
   void end_all(const Ending& ending, Time now);
   void give_up(Time now);
-  void send_last_word();
+  void announce_failure();
 
   SendSide send_;
   ReceiveSide receive_;

@@ -186,7 +186,7 @@ void emit_nack(Environment& env, const FepAddress& to, wire::NackHeader nack,
   }
   packet->reset();
   nack.encode(packet->prepend(kNackBytes));
-  packet->answers_stranger = nack.spdcid == PdcId{};
+  packet->answers_unknown_peer = nack.spdcid == PdcId{};
   address_control(env, *packet, to, entropy);
   env.outbox.push_nack(*packet);
   ++env.counters.nacks_sent[static_cast<std::uint8_t>(nack.nack_code)];

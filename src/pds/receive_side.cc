@@ -63,7 +63,7 @@ Response process_control(PdcCore& core, const Incoming& request) {
 // its answer were not stored, a repetition would get a success (PDS-111). The packet that CACK is
 // waiting for is not refused, since no CLEAR can come over a gap.
 bool must_wait_for_clear(const PdcCore& core, const Incoming& request, const Response& response) {
-  return response.guaranteed && response.to_nobody && !request.view.holds_cack &&
+  return response.guaranteed && response.matches_no_endpoint && !request.view.holds_cack &&
          core.env().stored_responses.held(core.host()) >= kStoredForNobody;
 }
 

@@ -342,7 +342,7 @@ void Rudi::fail_flow(RudiFlow& flow, PdsError error, Time now) {
   drop_drained_flows();
 }
 
-void Rudi::lose_peer(RudiFlow& flow, const LostPeer& lost, Time now) {
+void Rudi::on_peer_lost(RudiFlow& flow, const LostPeer& lost, Time now) {
   if (lost.succeeded || lost.to == 0) return;
   const auto all = records();
   const bool had_some = std::any_of(all.begin(), all.end(), [&](const Record& record) {

@@ -82,10 +82,11 @@ void SendSide::fail_all(const Ending& ending, Time now) {
     const bool behind = ending.nothing_behind && ending.not_consumed &&
                         psn > *ending.not_consumed && ending.is_fresh(record->sent_count) &&
                         !record->sacked;
-    const bool spared = unread || behind || psn == ending.not_consumed;
+    const bool unconsumed = unread || behind || psn == ending.not_consumed;
     outstanding_.release(core_, *record);
     if (message == nullptr) continue;
-    message->owner->pds_error(*message, tag, spared ? PdsError::NotConsumed : ending.error, now);
+    message->owner->pds_error(*message, tag, unconsumed ? PdsError::NotConsumed : ending.error,
+                              now);
   }
   window().slide();
   outstanding_.reconcile(core_);
@@ -93,7 +94,7 @@ void SendSide::fail_all(const Ending& ending, Time now) {
     Message& message = backlog_.pop_front();
     backlog_.forget(core_, message);
     message.owner->message_failed(
-        message, ending.spares_backlog ? PdsError::NotConsumed : ending.error, now);
+        message, ending.backlog_not_consumed ? PdsError::NotConsumed : ending.error, now);
   }
   wake_waiters(ccc());
 }

@@ -517,7 +517,7 @@ bool Initiator::is_over(TxMessage& message) {
     withdraw(message);  // the peer keeps nothing that a MSG_ERROR could end
   } else {
     const bool read = message.ended && message.pieces_awaited == 0 && !message.failed();
-    if (read) pulls_.tell(message);
+    if (read) pulls_.report_end(message);
     if (!is_done(message)) return false;
   }
   if (message.deferred && !message.failed()) {
@@ -540,7 +540,7 @@ void Initiator::finish(TxMessage& message, Status status) {
   completion.user_flags = message.user_flags;
   completion.length = message.length;
   Context* context = message.context;
-  pulls_.tell(message);
+  pulls_.report_end(message);
   if (status == Status::Ok) forms_.note_plain_answer(message, true);
   const bool is_pull = message.pull;
   release(message);

@@ -44,7 +44,7 @@ class Pulls {
   void forget_memory(const RxMessage& message);
 
   // The operation has ended, or all its bytes are in place: tells the client, once.
-  void tell(TxMessage& operation) {
+  void report_end(TxMessage& operation) {
     if (operation.pull_for != nullptr) report(operation);
   }
 

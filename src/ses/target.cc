@@ -95,9 +95,9 @@ Response Target::rx_req(const View& view, Time now) {
   if (reads_.is_meant(request)) return reads_.serve(view, request, now);
   const RequestChecks::Addressed addressed = checks_.address(request);  // 3, 4
   if (addressed.code != ReturnCode::Ok) {
-    Response nobody = errors_.answer(request, addressed.code);
-    nobody.to_nobody = true;
-    return nobody;
+    Response refused = errors_.answer(request, addressed.code);
+    refused.matches_no_endpoint = true;
+    return refused;
   }
   Context& context = *addressed.context;
   code = check_context(context, request, payload_mtu_);  // 6 to 10

@@ -188,7 +188,7 @@ bool Unexpected::admit(RxMessage& message, bool parks) {
   return true;
 }
 
-bool Unexpected::worth_keeping(const wire::SesRequest& request, const RxMessage& message) const {
+bool Unexpected::should_keep(const wire::SesRequest& request, const RxMessage& message) const {
   return request.message_offset + request.payload.size() <= eager_bytes_ &&
          message.context->unexpected_bytes < context_limit_bytes_ / kReadableShare &&
          shares_.held(host_hash(message.source.ip)) < host_limit_bytes_ / kReadableShare;
@@ -196,7 +196,7 @@ bool Unexpected::worth_keeping(const wire::SesRequest& request, const RxMessage&
 
 Unexpected::Fate Unexpected::keep(const wire::SesRequest& request, RxMessage& message) {
   const Fate otherwise = message.readable ? Fate::ReadLater : Fate::Refuse;
-  if (message.readable && !worth_keeping(request, message)) return otherwise;
+  if (message.readable && !should_keep(request, message)) return otherwise;
   const std::size_t bytes = pieces_.cost(static_cast<std::uint32_t>(request.payload.size()));
   const bool reserved = bytes <= message.reserved;
   if (!reserved && !charge(*message.context, message.source, bytes)) return otherwise;

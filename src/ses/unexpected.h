@@ -84,7 +84,7 @@ class Unexpected {
   void refund(Context& context, const FepAddress& source, std::size_t bytes);
   Piece* take_piece(const wire::SesRequest& request, const FepAddress& source);
   void give_back(Piece* piece, const FepAddress& source);
-  bool worth_keeping(const wire::SesRequest& request, const RxMessage& message) const;
+  bool should_keep(const wire::SesRequest& request, const RxMessage& message) const;
   template <std::uint32_t kBytes>
   static SingleMessage* take_inline(Slab<Inline<kBytes>>& slab, const wire::SesRequest& request);
   SingleMessage* take_in_piece(const wire::SesRequest& request, const FepAddress& source);

@@ -84,7 +84,7 @@ class Packet : public ListNode<OutboxTag> {
     begin_ = end_ = kHeadroom;
     payload = {};
     release_after_send = false;
-    answers_stranger = false;
+    answers_unknown_peer = false;
     payload_stays = false;
     sent_again = false;
     sent = {};
@@ -109,7 +109,7 @@ class Packet : public ListNode<OutboxTag> {
   mutable LocalWay way{};
   bool release_after_send = false;  // not kept for retransmission (ACK, NACK, control)
   // Answers a packet that no PDC took, whose source may be invented: a NIC keeps nothing for it.
-  bool answers_stranger = false;
+  bool answers_unknown_peer = false;
   // The operation lasts until the peer has answered, so that a NIC may go on reading payload that
   // lies in registered memory (Nic::register_memory) after it has accepted the packet.
   bool payload_stays = false;

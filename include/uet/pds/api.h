@@ -126,7 +126,7 @@ struct Response {
   bool provisional = false;
   // With `guaranteed`: the request matches no endpoint here. Few such responses are stored for one
   // host, so that a host without authorization uses little memory.
-  bool to_nobody = false;
+  bool matches_no_endpoint = false;
   std::optional<NackCode> nack;  // set: refuse instead, the packet leaves no trace (PDS-211)
   RequestName request;           // kept by PDS, for Client::default_rsp
   std::uint8_t length = 0;
@@ -137,7 +137,7 @@ struct Response {
     next_hdr = other.next_hdr;
     guaranteed = other.guaranteed;
     provisional = other.provisional;
-    to_nobody = other.to_nobody;
+    matches_no_endpoint = other.matches_no_endpoint;
     nack = other.nack;
     request = other.request;
     length = other.length;

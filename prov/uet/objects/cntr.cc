@@ -98,14 +98,14 @@ int Cntr::close() noexcept {
 std::uint64_t Cntr::poll(const std::uint64_t& number, std::uint64_t& told) noexcept {
   if (engine_.dead()) return number;
   std::uint64_t result = 0;
-  bool quiet = false;
+  bool idle = false;
   {
     const Guard guard(engine_.lock());
     engine_.progress(clock_now());
     told = result = number;
-    quiet = engine_.quiet();
+    idle = engine_.idle_for_long();
   }
-  if (quiet) sched_yield();
+  if (idle) sched_yield();
   return result;
 }
 

@@ -194,7 +194,7 @@ bool Cq::reserve() noexcept {
   return true;
 }
 
-void Cq::tell_owner(const Entry& entry) noexcept {
+void Cq::write_to_owner(const Entry& entry) noexcept {
   const fi_cq_tagged_entry& fields = entry.fields;
   ssize_t result = 0;
   if (entry.err == 0) {
@@ -224,7 +224,7 @@ void Cq::tell_owner(const Entry& entry) noexcept {
 }
 
 void Cq::append(const Entry& entry) noexcept {
-  if (owner_ != nullptr) return tell_owner(entry);
+  if (owner_ != nullptr) return write_to_owner(entry);
   UET_ASSERT(count_ < capacity_);
   ring_[(head_ + count_++) & (capacity_ - 1)] = entry;
   waiter_.notify(count_);
@@ -237,7 +237,7 @@ void Cq::push(const Entry& entry) noexcept {
 }
 
 void Cq::push_event(const Entry& entry) noexcept {
-  if (owner_ != nullptr) return tell_owner(entry);
+  if (owner_ != nullptr) return write_to_owner(entry);
   ++events_;
   append(entry);
   ring_[(head_ + count_ - 1) & (capacity_ - 1)].event = true;
@@ -270,7 +270,7 @@ ssize_t Cq::read_for_owner() noexcept {
   {
     const Guard guard(engine_.lock());
     engine_.progress(clock_now());
-    if (!engine_.quiet()) return 0;
+    if (!engine_.idle_for_long()) return 0;
   }
   sched_yield();
   return 0;
@@ -279,7 +279,7 @@ ssize_t Cq::read_for_owner() noexcept {
 ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
   ssize_t result = 0;
-  bool quiet = false;
+  bool idle = false;
   {
     const Guard guard(engine_.lock());
     const Time now = clock_now();
@@ -292,9 +292,9 @@ ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) noexcept {
     } else if (front().err != 0) {
       result = -FI_EAVAIL;
     }
-    quiet = result == -FI_EAGAIN && engine_.quiet();
+    idle = result == -FI_EAGAIN && engine_.idle_for_long();
   }
-  if (quiet) sched_yield();
+  if (idle) sched_yield();
   return result;
 }
 

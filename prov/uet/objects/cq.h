@@ -74,7 +74,7 @@ class Cq final : public fid_cq {
 
  private:
   Cq(Domain& domain, const fi_cq_attr& attr, PeerCq* owner, void* context);
-  void tell_owner(const Entry& entry) noexcept;
+  void write_to_owner(const Entry& entry) noexcept;
   bool grow(std::size_t capacity) noexcept;
   void give_error_data(const Entry& entry, fi_cq_err_entry& buffer) noexcept;
   void append(const Entry& entry) noexcept;

@@ -59,7 +59,7 @@ class Engine final : public ListNode<ForkTag> {
   }
   // Nothing has come for so many passes that the polling caller should yield the processor: the
   // peer may wait for this very core.
-  bool quiet() const UET_REQUIRES(lock_) { return idle_passes_ >= kPatientPasses; }
+  bool idle_for_long() const UET_REQUIRES(lock_) { return idle_passes_ >= kPatientPasses; }
   // The end of a posting call: sends what is ready, unless more follows at once (FI_MORE).
   void posted(Time now, bool more) UET_REQUIRES(lock_) {
     if (!more && fep_->wants_push_after_post()) fep_->push(now);

@@ -453,7 +453,7 @@ TEST_F(Neighbour, AddressOfAnotherHost_IsNeverLookedFor) {
 TEST_F(Neighbour, AnswersToStrangers_LookForNoRing) {
   PacketSet to_b;
   to_b.add(b.address, 4, 0);
-  to_b.last().answers_stranger = true;
+  to_b.last().answers_unknown_peer = true;
   ASSERT_EQ(a.send(to_b), 1U);
   EXPECT_EQ(a.below->sent.size(), 1U);
   PacketSet known;

@@ -40,7 +40,7 @@ TEST(CloseHandshake, Pds172_PeerThatAsksOverridesWatchersNotLocks) {
 
 TEST(CloseHandshake, GivingWayDoesNotAskForTheClose) {
   CloseHandshake close;
-  close.give_way();
+  close.close_for_shortage();
   EXPECT_FALSE(close.wanted());
   EXPECT_FALSE(close.is_held(0, 1));
 }

@@ -56,13 +56,13 @@ TEST_F(Demultiplex, Pds66_AnswerWithoutPdc_IsMarkedAsToAStranger) {
   turn();
   receive(retransmission(2000));  // outside the window of its PDC
   ASSERT_TRUE(node->outbox.has_nacks());
-  EXPECT_FALSE(node->outbox.nacks().front().answers_stranger);
+  EXPECT_FALSE(node->outbox.nacks().front().answers_unknown_peer);
   node->drain();
   wire::RequestHeader unknown = request(334);
   unknown.dpdcid = PdcId{60'000};
   receive(unknown);
   ASSERT_TRUE(node->outbox.has_nacks());
-  EXPECT_TRUE(node->outbox.nacks().front().answers_stranger);
+  EXPECT_TRUE(node->outbox.nacks().front().answers_unknown_peer);
 }
 
 TEST_F(Demultiplex, Pds26_PeerIdentifierAndAddressMustMatch) {

@@ -80,7 +80,7 @@ TEST_F(GiveWay, Pds177_SlowInitiatorCostsNothingThatIsWatched) {
   node->drain();
   node->manager->watch(pdc);
   Pdc& target = *node->manager->find(pdc);
-  target.give_way(now);
+  target.close_for_shortage(now);
   const auto asked = controls(turn());
   ASSERT_EQ(asked.size(), 1U);
   wire::AckHeader taken = ack(asked[0].psn.value, asked[0].psn.value);

@@ -293,8 +293,8 @@ TEST_F(LossDetectorTest, Cms151_ProbeAfterASilenceShowsLosses) {
   EXPECT_FALSE(detector_.probe_answered(opaque));  // a copy
   report(0, microseconds(110));
   record(1).last_sent = asked;  // may have been behind the Probe
-  detector_.missed_by_probe(context(), window_, asked, microseconds(19), scratch_,
-                            at(microseconds(119)));
+  detector_.presume_lost_before_probe(context(), window_, asked, microseconds(19), scratch_,
+                                      at(microseconds(119)));
   EXPECT_EQ(numbers(), (Lost{2, 3, 4, 5, 6, 7}));
 }
 
@@ -302,8 +302,8 @@ TEST_F(LossDetectorTest, Cms151_ProbeThatWaitedInAQueueShowsNothing) {
   ccc_.rules = cms::RecoveryRules{};
   ccc_.rules->unqueued_rtt = microseconds(20);
   const auto lost_after = [&](Duration rtt) {
-    detector_.missed_by_probe(context(), window_, at(microseconds(100)), rtt, scratch_,
-                              at(microseconds(200)));
+    detector_.presume_lost_before_probe(context(), window_, at(microseconds(100)), rtt, scratch_,
+                                        at(microseconds(200)));
     return numbers().size();
   };
   EXPECT_EQ(lost_after(microseconds(20)), 0U);

@@ -107,7 +107,7 @@ TEST_F(Stranger, Pds111_AnswersWithoutEndpointAreFewAndNeverUnstored) {
   with_pdcs(32);
   node->client.respond = [](const Delivered&) {
     Response response = guaranteed_response();
-    response.to_nobody = true;
+    response.matches_no_endpoint = true;
     return response;
   };
   open_from(3, 500);
@@ -135,7 +135,7 @@ TEST_F(Stranger, Pds111_AnswerWithoutEndpointThatClosesTheGapIsStored) {
   open_from(3, 500);
   node->client.respond = [](const Delivered&) {
     Response response = guaranteed_response();
-    response.to_nobody = true;
+    response.matches_no_endpoint = true;
     return response;
   };
   const auto answers = [&](std::uint32_t k) {

@@ -64,8 +64,8 @@ TEST_F(PullsTest, ClientIsToldOnce) {
   ASSERT_TRUE(pulls.read(message, 0, {}, kNow));
   TxMessage& read = queued();
   read.fail(pds::PdsError::NotConsumed);
-  pulls.tell(read);
-  pulls.tell(read);
+  pulls.report_end(read);
+  pulls.report_end(read);
   ASSERT_EQ(client.told.size(), 1u);
   EXPECT_EQ(client.told[0].message, &message);
   EXPECT_TRUE(client.told[0].not_consumed);
@@ -81,7 +81,7 @@ TEST_F(PullsTest, Ses70_RestartCarriesBothTokens) {
   EXPECT_EQ(header.target_restart_token(), 0xBEEFu);
   EXPECT_EQ(header.initiator, InitiatorId{5});
   pulls.forget_restart(message);
-  pulls.tell(queued());
+  pulls.report_end(queued());
   EXPECT_TRUE(client.told.empty());
 }
 
@@ -91,7 +91,7 @@ TEST_F(PullsTest, ForgottenMemoryIsWrittenNoMore) {
   ASSERT_TRUE(pulls.read(message, 0, {&slice, 1}, kNow));
   pulls.forget_memory(message);
   EXPECT_TRUE(queued().slices().empty());
-  pulls.tell(queued());
+  pulls.report_end(queued());
   EXPECT_EQ(client.told.size(), 1u) << "its end is still reported";
 }
 
