@@ -246,6 +246,13 @@ void Initiator::request_acks_now(Context& context) {
   }
 }
 
+pds::PacketPlan Initiator::next_packet(pds::Message& message, Packet& packet,
+                                       pds::PreparedPacket& prepared) {
+  auto& operation = static_cast<TxMessage&>(message);
+  forms_.choose_again(operation);
+  return packets_.next(operation, packet, prepared);
+}
+
 std::size_t Initiator::max_inject_bytes() const {
   return std::min<std::size_t>({payload_mtu_, pieces_.largest(), kMaxInjectBytes});
 }

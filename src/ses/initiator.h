@@ -57,11 +57,7 @@ class Initiator final : public pds::MessageOwner {
 
   // pds::MessageOwner of the operations.
   pds::PacketPlan next_packet(pds::Message& message, Packet& packet,
-                              pds::PreparedPacket& prepared) override {
-    auto& operation = static_cast<TxMessage&>(message);
-    forms_.choose_again(operation);
-    return packets_.next(operation, packet, prepared);
-  }
+                              pds::PreparedPacket& prepared) override;
   pds::Verdict rx_rsp(pds::Message& message, std::uint32_t tag, const pds::ResponseView& response,
                       Time now) override;
   void pds_error(pds::Message& message, std::uint32_t tag, pds::PdsError error, Time now) override;
