@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "uet/base/types.h"
+
 namespace uet::tss {
 namespace {
 
@@ -45,6 +47,11 @@ const char* reason_against(const DomainConfig& config) {
   if (config.tsc && !is_valid(*config.tsc)) return "the range of TSCs is empty or above 48 bits";
   if (config.max_epoch_age >= 0x8000) return "the largest age of an epoch is 32767";
   if (config.guard < Duration::zero()) return "the guard time is negative";
+  if (config.jobs.size() > DomainConfig::kMostJobs) return "there are more than 65536 jobs";
+  const auto has_job_bits = [](std::uint32_t job) { return job > kMaxJobId; };
+  if (std::any_of(config.jobs.begin(), config.jobs.end(), has_job_bits)) {
+    return "a JobID has 24 bits";
+  }
   return reason_against_clients(config.clients);
 }
 

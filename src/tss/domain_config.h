@@ -25,12 +25,14 @@ struct Client {
 
 struct DomainConfig {
   static constexpr std::size_t kMostClients = 65536;
+  static constexpr std::size_t kMostJobs = 65536;
 
   std::uint32_t sdi = 0;  // 24 bits
   KeyMode mode = KeyMode::Cluster;
   bool client = false;                // server mode: this FEP has a derived key, not the SDK
   std::optional<std::uint32_t> ssi;   // own SSI; a server has none
   std::vector<Client> clients;        // of a server whose domain uses SSIs
+  std::vector<std::uint32_t> jobs;    // JobIDs that may use the domain (TSS-67); empty: all
   bool ipv6 = false;                  // the FEP has an IPv6 address
   RekeyRule rekey;                    // cluster mode
   std::optional<TscRange> tsc;        // nullopt: default_range()

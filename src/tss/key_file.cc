@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "tss/kdf.h"
+#include "uet/base/types.h"
 
 namespace uet::tss {
 namespace {
@@ -88,6 +89,7 @@ class Parser {
     if (words[0] == "client") return client(words, config);
     if (words[0] == "rekey") return rekey(words, config);
     if (words[0] == "tsc") return tsc(words, config);
+    if (words[0] == "jobs") return jobs(words, config);
     return rest(words, config);
   }
 
@@ -160,6 +162,15 @@ class Parser {
       return nullptr;
     }
     return "expected: tsc FIRST END";
+  }
+
+  static const char* jobs(const Words& words, DomainConfig& config) {
+    constexpr const char* kForm = "expected: jobs JOBID..., each of 24 bits";
+    if (words.size() < 2) return kForm;
+    for (std::size_t i = 1; i < words.size(); ++i) {
+      if (!read_number(words[i], config.jobs.emplace_back(), kMaxJobId)) return kForm;
+    }
+    return nullptr;
   }
 
   const char* rest(const Words& words, DomainConfig& config) {
@@ -245,6 +256,9 @@ std::string config_text(const DomainConfig& config) {
   for (const Client& client : config.clients) {
     text += "client " + hex_text(client.ssi) + " " + address_text(client.address) + "\n";
   }
+  if (!config.jobs.empty()) text += "jobs";
+  for (const std::uint32_t job : config.jobs) text += " " + hex_text(job);
+  if (!config.jobs.empty()) text += "\n";
   text += "rekey " + hex_text(config.rekey.mask) + " " + decimal(config.rekey.shift) + "\n";
   if (config.tsc)
     text += "tsc " + hex_text(config.tsc->first) + " " + hex_text(config.tsc->end) + "\n";

@@ -14,9 +14,10 @@ bool address_before(const Client& a, const Client& b) { return a.address.bytes <
 }  // namespace
 
 SecureDomain::SecureDomain(const DomainConfig& config, DomainServices& services)
-    : config_(config), services_(services), clients_(config.clients) {
+    : config_(config), services_(services), clients_(config.clients), jobs_(config.jobs) {
   UET_ASSERT(reason_against(config) == nullptr);
   std::sort(clients_.begin(), clients_.end(), address_before);
+  std::sort(jobs_.begin(), jobs_.end());
 }
 
 SecureDomain::~SecureDomain() {
@@ -92,6 +93,11 @@ Result<void> SecureDomain::remove_key(bool an) {
   if (active_ == an) return Error::Busy;
   empty(slot(an));
   return {};
+}
+
+bool SecureDomain::allows(std::optional<JobId> job) const {
+  if (jobs_.empty() || !job) return true;
+  return std::binary_search(jobs_.begin(), jobs_.end(), job->value);
 }
 
 void SecureDomain::expire(Time now) {

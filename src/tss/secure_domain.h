@@ -104,6 +104,8 @@ class SecureDomain {
   // which has space for the packet. `header`: decoded from the front of it.
   OpenResult open(const wire::SecurityHeader& header, const OuterFields& outer,
                   std::span<const std::byte> packet, std::span<std::byte> out, Time now);
+  // May a packet of this job be of this domain (TSS-67)? nullopt: the packet names no job.
+  bool allows(std::optional<JobId> job) const;
   // An authentic packet of this domain that does not belong to its PDC (TSS-43).
   void count_binding_failure() { ++counters_.in_binding_failure; }
 
@@ -150,7 +152,8 @@ class SecureDomain {
 
   const DomainConfig config_;
   DomainServices& services_;
-  std::vector<Client> clients_;  // sorted by address
+  std::vector<Client> clients_;      // sorted by address
+  std::vector<std::uint32_t> jobs_;  // sorted
   std::array<Slot, 2> slots_;
   std::optional<bool> active_;
   bool enabled_ = true;

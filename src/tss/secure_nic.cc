@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "tss/job_of.h"
+#include "uet/base/check.h"
+
 namespace uet::tss {
 
 SecureNic::SecureNic(nic::Nic& inner, SdTable& table, std::uint32_t sdi, bool has_ssi,
@@ -20,6 +23,21 @@ SecureNic::SecureNic(nic::Nic& inner, SdTable& table, std::uint32_t sdi, bool ha
   const auto overhead = static_cast<std::uint32_t>(overhead_bytes(has_ssi));
   caps_.ip_mtu -= std::min(caps_.ip_mtu, overhead);
   caps_.reads_registered_memory = false;
+  caps_.secured = true;
+}
+
+void SecureNic::use(std::uint32_t sdi) {
+  UET_ASSERT(sdi != 0 && sdi != sdi_);
+  others_.push_back(sdi);
+}
+
+void SecureNic::drop(std::uint32_t sdi) {
+  const auto at = std::find(others_.begin(), others_.end(), sdi);
+  if (at != others_.end()) others_.erase(at);
+}
+
+bool SecureNic::is_used(std::uint32_t sdi) const {
+  return sdi == sdi_ || std::find(others_.begin(), others_.end(), sdi) != others_.end();
 }
 
 // Replaces the bytes of `packet` by its plain text. False: drop it.
@@ -30,12 +48,14 @@ bool SecureNic::open(RxPacket& packet, std::size_t place, Time now) {
   const bool trimmed = packet.trimmed || marks_.on(packet.dscp);
   const OpenResult result = table_.open(outer, packet.bytes, trimmed, plain, now);
   if (result.verdict != OpenVerdict::Opened) return false;
-  if (result.sdi != sdi_) {
-    table_.find(result.sdi)->count_binding_failure();
+  SecureDomain& domain = *table_.find(result.sdi);
+  if (!is_used(result.sdi) || !domain.allows(job_of(plain.first(result.bytes)))) {
+    domain.count_binding_failure();
     wipe(plain.first(result.bytes));
     return false;
   }
   packet.bytes = plain.first(result.bytes);
+  packet.source.sdi = result.sdi == sdi_ ? 0 : result.sdi;
   return true;
 }
 
@@ -60,8 +80,8 @@ const Packet* SecureNic::seal(const Packet& packet, std::size_t place) {
   const std::span<std::byte> room(sealed_.get() + place * packet_bytes_, packet_bytes_);
   if (packet.length() + kMaxHeaderBytes + kIcvBytes > room.size()) return nullptr;
   const FepAddress source{self_.ip, inner_.leaves_from(packet)};
-  const SealResult result =
-      table_.seal(sdi_, udp_fields(source, wire_address(packet.to)), pieces, room);
+  const SealResult result = table_.seal(packet.to.sdi == 0 ? sdi_ : packet.to.sdi,
+                                        udp_fields(source, wire_address(packet.to)), pieces, room);
   if (result.verdict != SealVerdict::Sealed) return nullptr;
 
   Packet& copy = packets_[place];
@@ -70,6 +90,7 @@ const Packet* SecureNic::seal(const Packet& packet, std::size_t place) {
   std::copy_n(room.data(), front, copy.prepend(front));
   copy.payload[0] = {room.data() + front, static_cast<std::uint32_t>(result.bytes - front)};
   copy.to = packet.to;
+  copy.to.sdi = 0;
   copy.entropy = packet.entropy;
   copy.ecn = packet.ecn;
   copy.dscp = packet.dscp;

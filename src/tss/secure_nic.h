@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "tss/sd_table.h"
 #include "uet/nic/nic.h"
@@ -19,13 +20,21 @@ namespace uet::tss {
 
 class SecureNic final : public nic::Nic {
  public:
-  // All packets leave under the secure domain `sdi` of `table`, and packets of other domains are
-  // dropped as binding failures (TSS-11). Unprotected packets are dropped. `inner` and `table`
-  // outlive this; `table` may change between two calls, keys and domains alike. `marks`: DSCPs that
-  // say that a switch has trimmed a packet (TSS-13). `has_ssi`: headers have an SSI, so that the
-  // IP MTU shrinks by the larger overhead.
+  // Packets leave under the secure domain of `table` that their destination names
+  // (FepAddress::sdi); 0 is the FEP's own, `sdi`. Sources of arriving packets name it in the same
+  // way. Packets of domains that the FEP does not use are dropped as binding failures (TSS-11), and
+  // so are requests of a job that their domain does not have (TSS-67). Unprotected packets are
+  // dropped. `inner` and `table` outlive this; `table` may change between two calls, keys and
+  // domains alike. `marks`: DSCPs that say that a switch has trimmed a packet (TSS-13). `has_ssi`:
+  // headers have an SSI, so that the IP MTU shrinks by the larger overhead.
   SecureNic(nic::Nic& inner, SdTable& table, std::uint32_t sdi, bool has_ssi,
             const wire::TrimMarks& marks);
+
+  // The FEP has peers in the domain `sdi`, too, which must be neither 0 nor its own: packets of
+  // that domain are accepted from now on.
+  void use(std::uint32_t sdi);
+  // It has no more of them. Each use() needs its drop().
+  void drop(std::uint32_t sdi);
 
   std::size_t rx_burst(std::span<RxPacket> out, Time now) override;
   // Packets that cannot be sealed are counted by the table, dropped and part of the prefix. A
@@ -44,12 +53,14 @@ class SecureNic final : public nic::Nic {
   nic::NicCounters counters() const override { return inner_.counters(); }
 
  private:
+  bool is_used(std::uint32_t sdi) const;
   bool open(RxPacket& packet, std::size_t place, Time now);
   const Packet* seal(const Packet& packet, std::size_t place);
 
   nic::Nic& inner_;
   SdTable& table_;
   std::uint32_t sdi_;
+  std::vector<std::uint32_t> others_;  // one for each use()
   wire::TrimMarks marks_;
   FepAddress self_;
   nic::NicCaps caps_;

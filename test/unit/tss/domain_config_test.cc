@@ -79,5 +79,15 @@ TEST(DomainConfig, Tss32_RangesOfServerAndClientWithSsi) {
   EXPECT_EQ(default_range({}), TscRange{});
 }
 
+TEST(DomainConfig, Tss67_JobsHave24Bits) {
+  DomainConfig config;
+  config.jobs = {0, 0xFFFFFF};
+  EXPECT_EQ(reason_against(config), nullptr);
+  config.jobs.push_back(0x1000000);
+  EXPECT_STREQ(reason_against(config), "a JobID has 24 bits");
+  config.jobs.assign(DomainConfig::kMostJobs + 1, 1);
+  EXPECT_NE(reason_against(config), nullptr);
+}
+
 }  // namespace
 }  // namespace uet::tss

@@ -35,6 +35,7 @@ domain 0xabcd
 mode cluster
 ipv6
 ssi 0xa1b2c3d4
+jobs 0x7 0xffffff
 rekey 0xffff00 8
 tsc 0x1 0x1000
 epoch-check 12
@@ -59,6 +60,7 @@ TEST(KeyFile, TextOfAParsedFileIsTheFile) {
   EXPECT_EQ(first.config.sdi, 0xABCDU);
   EXPECT_EQ(first.config.rekey, (RekeyRule{0xFFFF00, 8}));
   EXPECT_EQ(first.config.guard, std::chrono::seconds(7));
+  EXPECT_THAT(first.config.jobs, testing::ElementsAre(7U, 0xFFFFFFU));  // TSS-67
   ASSERT_TRUE(first.keys[0].has_value());
   EXPECT_EQ(to_hex(first.keys[0]->material.key.bytes()), kFirst);
   EXPECT_EQ(first.keys[0]->start.epoch, 3);

@@ -558,5 +558,18 @@ TEST(SecureDomain, Tss31And46_ReplayOpensAndGarbagePushesOutNoPeer) {
   EXPECT_EQ(receiver.services.cache.counters().misses, misses);
 }
 
+TEST(SecureDomainJobs, Tss67_AListAllowsItsJobsAlone) {
+  DomainServices services(16);
+  DomainConfig config;
+  const SecureDomain any(config, services);
+  EXPECT_TRUE(any.allows(JobId{3}));
+  config.jobs = {9, 3};
+  const SecureDomain two(config, services);
+  EXPECT_TRUE(two.allows(JobId{3}));
+  EXPECT_TRUE(two.allows(JobId{9}));
+  EXPECT_FALSE(two.allows(JobId{4}));
+  EXPECT_TRUE(two.allows(std::nullopt)) << "an answer belongs to a request";
+}
+
 }  // namespace
 }  // namespace uet::tss

@@ -308,5 +308,93 @@ TEST_F(SecurePair, Tss61And63_CapabilitiesShrink) {
   EXPECT_FALSE(with.caps().reads_registered_memory);
 }
 
+// A request of this job to be sealed under `sdi`.
+void write_request(Packet& packet, JobId job, const FepAddress& to, std::uint32_t sdi) {
+  packet.reset();
+  wire::SesRequest ses;
+  ses.job_id = job;
+  packet.append_with(64, [&](std::byte* at) { return ses.encode(at); });
+  const wire::UudHeader header{.next_hdr = wire::NextHdr::RequestStd};
+  header.encode(packet.prepend(sizeof(wire::PdsUud)));
+  packet.to = to;
+  packet.to.sdi = sdi;
+}
+
+// TSS-67: the JobIDs that a secure domain may use are a property of that domain.
+TEST_F(SecurePair, Tss67_RequestOfAJobThatTheDomainLacksIsABindingFailure) {
+  DomainConfig other;
+  other.sdi = 5;
+  other.jobs = {3};
+  for (SecuredNode* node : {&a, &b}) {
+    ASSERT_TRUE(node->table.add(other).ok());
+    ASSERT_TRUE(node->table.find(5)->install(false, key_of(counting(9, kKeyBytes)), {}).ok());
+    ASSERT_TRUE(node->table.find(5)->activate(false, now).ok());
+    node->secure->use(5);
+  }
+  std::array<RxPacket, 2> arrived;
+  for (const std::uint32_t job : {3U, 4U}) {
+    Packet packet;
+    write_request(packet, JobId{job}, b.nic.local_address(), 5);
+    const Packet* const one = &packet;
+    ASSERT_EQ(a.secure->tx_burst({&one, 1}), 1U);
+    const std::size_t count = b.secure->rx_burst(arrived, now);
+    ASSERT_EQ(count, job == 3 ? 1U : 0U);
+  }
+  EXPECT_EQ(b.table.find(5)->counters().in_binding_failure, 1U);
+  EXPECT_EQ(b.nic.sent, 0U);
+}
+
+// TSS-11: a packet is sealed under the SDI of its destination, its source has the SDI with which it
+// was opened, and the FEP's own domain is 0 at both.
+TEST_F(SecurePair, Tss11_DestinationAndSourceNameTheDomain) {
+  DomainConfig other;
+  other.sdi = 5;
+  for (SecuredNode* node : {&a, &b}) {
+    ASSERT_TRUE(node->table.add(other).ok());
+    ASSERT_TRUE(node->table.find(5)->install(false, key_of(counting(9, kKeyBytes)), {}).ok());
+    ASSERT_TRUE(node->table.find(5)->activate(false, now).ok());
+  }
+  std::array<RxPacket, 2> arrived;
+  const auto pass = [&](std::uint32_t sdi) {
+    Packet packet;
+    write_request(packet, JobId{1}, b.nic.local_address(), sdi);
+    const Packet* const one = &packet;
+    EXPECT_EQ(a.secure->tx_burst({&one, 1}), 1U);
+    return b.secure->rx_burst(arrived, now);
+  };
+  ASSERT_EQ(pass(0), 1U);
+  EXPECT_EQ(arrived[0].source.sdi, 0U);
+  EXPECT_EQ(pass(5), 0U) << "b does not use it";
+  b.secure->use(5);
+  ASSERT_EQ(pass(5), 1U);
+  EXPECT_EQ(arrived[0].source.sdi, 5U);
+  EXPECT_EQ(a.table.find(5)->counters().out_auth, 2U);
+  b.secure->drop(5);
+  EXPECT_EQ(pass(5), 0U);
+  EXPECT_EQ(b.table.find(5)->counters().in_binding_failure, 2U);
+}
+
+// PDS-153, TSS-13: a trimmed packet is dropped without a NACK and counted apart; PDS repairs the
+// loss.
+TEST_F(SecurePair, Pds153AndTss13_TrimmedPacketsAreLost) {
+  std::size_t trimmed = 0;
+  change = [&](RxPacket& packet) {
+    if (seen % 7 != 0) return;
+    packet.trimmed = true;
+    packet.bytes = packet.bytes.first(16);
+    ++trimmed;
+  };
+  Bytes from = text(50'000);
+  Bytes to(from.size());
+  post(from, to);
+  ASSERT_TRUE(run([&] { return done(1); }, fep::seconds(60)));
+  EXPECT_EQ(to, from);
+  EXPECT_GT(trimmed, 3U);
+  EXPECT_EQ(a.table.port_counters().in_trimmed + b.table.port_counters().in_trimmed, trimmed);
+  EXPECT_EQ(a.domain().counters().in_auth_fail + b.domain().counters().in_auth_fail, 0U);
+  EXPECT_THAT(a.fep->stats().pds.nacks_sent, testing::Each(0U));
+  EXPECT_THAT(b.fep->stats().pds.nacks_sent, testing::Each(0U));
+}
+
 }  // namespace
 }  // namespace uet::tss
