@@ -22,7 +22,7 @@ std::vector<std::string> lines_of(std::string_view text) {
 // "PDS-4 reason", "WIRE 2.3 reason", "TSS-1 to TSS-72 reason".
 const std::regex& exception_line() {
   static const std::regex line(
-      R"(^((?:PDS|SES|CMS|TSS)-[0-9]+|WIRE [0-9]+\.[0-9]+)(?: to ([A-Z]+-[0-9]+))? (\S.*)$)");
+      R"(^((?:PDS|SES|CMS|TSS|CM)-[0-9]+|WIRE [0-9]+\.[0-9]+)(?: to ([A-Z]+-[0-9]+))? (\S.*)$)");
   return line;
 }
 
@@ -39,7 +39,7 @@ std::vector<RuleName> rules_between(const RuleName& first, const RuleName& last)
 
 // The rules that one line names in words.
 void named_in(const std::string& line, std::set<RuleName>& named) {
-  static const std::regex rule(R"((PDS|SES|CMS|TSS)-([0-9]+)|WIRE ([0-9]+\.[0-9]+))");
+  static const std::regex rule(R"((PDS|SES|CMS|TSS|CM)-([0-9]+)|WIRE ([0-9]+\.[0-9]+))");
   for (std::sregex_iterator it(line.begin(), line.end(), rule), end; it != end; ++it) {
     named.insert(it->str());
   }
@@ -191,7 +191,7 @@ std::vector<std::string> vector_names(std::string_view json) {
 std::string conformance_page(const LawBook& rules, const Citations& citations,
                              const Exceptions& exceptions, const std::vector<std::string>& vectors,
                              const std::string& spec) {
-  constexpr std::array<std::string_view, 5> kFamilies = {"WIRE", "PDS", "SES", "CMS", "TSS"};
+  constexpr std::array<std::string_view, 6> kFamilies = {"WIRE", "PDS", "SES", "CMS", "TSS", "CM"};
   std::ostringstream page;
   page << "<!-- made by uet_conformance; do not edit -->\n# Conformance\n\n"
           "Each rule of `docs/spec` and the tests that name it, or the reason why no test does.\n"

@@ -11,7 +11,7 @@
 namespace uet::tidy {
 namespace {
 
-constexpr std::array<std::string_view, 5> kFamilies = {"WIRE", "PDS", "SES", "CMS", "TSS"};
+constexpr std::array<std::string_view, 6> kFamilies = {"WIRE", "PDS", "SES", "CMS", "TSS", "CM"};
 
 constexpr std::array<std::string_view, 9> kTags = {"required",
                                                    "reference provider",

@@ -47,7 +47,7 @@ Conformance read_conformance(const fs::path& source) {
   const auto text = [&](const char* file) { return read_file(source / file).value_or(""); };
   Conformance tree;
   for (const char* file : {"docs/spec/wire.md", "docs/spec/pds.md", "docs/spec/ses.md",
-                           "docs/spec/cms.md", "docs/spec/tss.md"}) {
+                           "docs/spec/cms.md", "docs/spec/tss.md", "docs/spec/cm.md"}) {
     add_spec(file, text(file), tree.rules);
   }
   tree.exceptions = parse_exceptions(text("test/tidy/rules_without_test.txt"));

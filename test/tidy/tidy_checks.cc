@@ -22,10 +22,11 @@ const std::map<std::string, std::set<std::string>, std::less<>>& allowed_rooms()
       {"pds", {"base", "wire", "cms"}},
       {"ri", {"base"}},
       {"av", {"base", "wire"}},
+      {"cm", {"base", "wire", "av"}},
       {"ses", {"base", "wire", "pds", "ri"}},
       {"fep", {"base", "wire", "cms", "pds", "ri", "ses", "nic"}},
       {"nic", {"base", "wire"}},
-      {"prov", {"base", "wire", "cms", "pds", "ri", "av", "ses", "fep", "nic", "tss"}},
+      {"prov", {"base", "wire", "cms", "pds", "ri", "av", "cm", "ses", "fep", "nic", "tss"}},
   };
   return rooms;
 }
@@ -184,8 +185,8 @@ std::string room_of(std::string_view path) {
 }
 
 bool is_core_room(std::string_view room) {
-  constexpr std::array<std::string_view, 9> kCore = {"base", "wire", "tss", "cms", "pds",
-                                                     "ri",   "av",   "ses", "fep"};
+  constexpr std::array<std::string_view, 10> kCore = {"base", "wire", "tss", "cms", "pds",
+                                                      "ri",   "av",   "cm",  "ses", "fep"};
   return is_one_of(room, kCore);
 }
 

@@ -42,6 +42,7 @@ const std::map<std::string, std::string> kNoSource = {
      "nscc.cc on the derived values and examples of CMS 2.1, 2.6"},
     {"test/unit/pds/failure_test.cc", "the failure of a PDC: pdc.cc and send_side.cc"},
     {"test/unit/pds/lost_peer_test.cc", "the end of a process of this host: pdc.cc"},
+    {"test/unit/cm/handshake_test.cc", "connections.cc and listener.cc over a lossy wire"},
     {"test/unit/nic/local_neighbour_test.cc", "local.cc beside processes that break the rules"},
     {"test/unit/pds/give_way_test.cc", "PDCs that close in a shortage: admission.cc and pdc.cc"},
     {"test/unit/probe/probe_test.cc", "tools/uet_probe"},

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The handshake, the end of connections, and repetition. See the states in the header.
+#include "cm/connections.h"
+
+#include <algorithm>
+#include <new>
+
+namespace uet::cm {
+
+Connections::Connections(const av::UetAddress& answers, std::uint64_t secret, const Timing& timing)
+    : answers_(answers), timing_(timing), ids_(secret) {}
+
+// ---- the table ---------------------------------------------------------------------------------
+
+Connections::Connection* Connections::find(ConnectionId id) {
+  const auto found = table_.find(id);
+  return found != table_.end() ? &found->second : nullptr;
+}
+
+Connections::Connection& Connections::open(State state, const av::UetAddress& own, JobId job,
+                                           const av::UetAddress& to,
+                                           std::span<const std::byte> data, Time now) {
+  ConnectionId id = 0;
+  while (id == 0 || table_.contains(id)) id = ids_.next();  // CM-12
+  Connection& connection = table_[id];
+  connection.id = id;
+  connection.state = state;
+  connection.started = now;
+  connection.pause = timing_.first_pause;
+  connection.to = to;
+  connection.own = own;
+  connection.job = job;
+  connection.data = Data(data);
+  return connection;
+}
+
+void Connections::set_deadline(Connection& connection, Time deadline) {
+  if (deadline != kNever) deadlines_.emplace(deadline, connection.id);
+  if (connection.deadline != kNever && connection.deadline != deadline) {
+    deadlines_.erase({connection.deadline, connection.id});
+  }
+  connection.deadline = deadline;
+}
+
+void Connections::erase(Connection& connection) noexcept {
+  if (connection.deadline != kNever) deadlines_.erase({connection.deadline, connection.id});
+  table_.erase(connection.id);
+}
+
+// ---- sending -----------------------------------------------------------------------------------
+
+Message Connections::message_of(const Connection& connection, MessageType type) const {
+  Message message;
+  message.type = type;
+  message.job = connection.job;
+  message.to = connection.peer;
+  message.from = connection.id;
+  message.answers = answers_;
+  message.endpoint = connection.own;
+  if (type == MessageType::Request || type == MessageType::Accept) message.data = connection.data;
+  return message;
+}
+
+void Connections::send(Connection& connection, MessageType type) {
+  queue({connection.to, connection.id, message_of(connection, type)});
+}
+
+// CM-20: the message that the state waits for an answer to.
+void Connections::send_again(Connection& connection, Time now) {
+  const MessageType type = connection.state == State::Requesting  ? MessageType::Request
+                           : connection.state == State::Accepting ? MessageType::Accept
+                                                                  : MessageType::Probe;
+  if (!connection.in_flight) send(connection, type);
+  connection.in_flight = true;
+  if (type == MessageType::Probe) {
+    set_deadline(connection, now + timing_.probe_period);
+    return;
+  }
+  set_deadline(connection, now + connection.pause);
+  connection.pause = std::min(2 * connection.pause, timing_.longest_pause);
+}
+
+// CM-32: the peer learns that the connection does not exist here.
+void Connections::say_unknown(const Message& message) {
+  Outgoing out;
+  out.to = message.answers;
+  out.message.type = MessageType::Shutdown;
+  out.message.to = message.from;
+  out.message.from = message.to;
+  out.message.answers = answers_;
+  answer(std::move(out));
+}
+
+// ---- calls of the host -------------------------------------------------------------------------
+
+ConnectionId Connections::connect(const av::UetAddress& own, JobId job, const av::UetAddress& to,
+                                  std::span<const std::byte> data, Time now) {
+  return begin(open(State::Requesting, own, job, to, data, now), now);
+}
+
+ConnectionId Connections::accept(const PeerRequest& request, const av::UetAddress& own, JobId job,
+                                 std::span<const std::byte> data, Time now) {
+  Connection& connection = open(State::Accepting, own, job, request.answers, data, now);
+  connection.peer = request.id;
+  connection.peer_endpoint = request.endpoint;
+  connection.peer_job = request.job;
+  return begin(connection, now);
+}
+
+ConnectionId Connections::begin(Connection& connection, Time now) {
+  try {
+    send_again(connection, now);
+  } catch (const std::bad_alloc&) {
+    erase(connection);
+    throw;
+  }
+  return connection.id;
+}
+
+void Connections::shutdown(ConnectionId id, Time) {
+  Connection* const connection = find(id);
+  if (connection == nullptr || connection->state == State::Leaving) return;
+  const bool requested = connection->state == State::Requesting;
+  send(*connection, requested ? MessageType::Cancel : MessageType::Shutdown);
+  set_deadline(*connection, kNever);
+  connection->state = State::Leaving;
+}
+
+void Connections::drop(ConnectionId id) noexcept {
+  Connection* const connection = find(id);
+  if (connection != nullptr) erase(*connection);
+}
+
+// ---- events ------------------------------------------------------------------------------------
+
+void Connections::fail(Connection& connection, Failure failure, const Data& data) {
+  ConnectionEvent event;
+  event.kind = ConnectionEvent::Kind::Failed;
+  event.id = connection.id;
+  event.failure = failure;
+  event.data = data;
+  events_.push_back(event);
+  erase(connection);
+}
+
+// The initiator may still wait for the Accept.
+void Connections::give_up_accepting(Connection& connection) {
+  Outgoing out;
+  out.to = connection.to;
+  out.message = message_of(connection, MessageType::Shutdown);
+  answer(std::move(out));
+  fail(connection, Failure::Aborted, {});
+}
+
+// The connected peer has ended.
+void Connections::lose(Connection& connection) {
+  ConnectionEvent event;
+  event.kind = ConnectionEvent::Kind::Shutdown;
+  event.id = connection.id;
+  events_.push_back(event);
+  erase(connection);
+}
+
+void Connections::enter_connected(Connection& connection, const Data& data, Time now) {
+  ConnectionEvent event;
+  event.kind = ConnectionEvent::Kind::Connected;
+  event.id = connection.id;
+  event.endpoint = connection.peer_endpoint;
+  event.job = connection.peer_job;
+  event.data = data;
+  events_.push_back(event);
+  connection.state = State::Connected;
+  connection.in_flight = false;
+  const bool probes = timing_.probe_period > Duration::zero();
+  set_deadline(connection, probes ? now + timing_.probe_period : kNever);
+}
+
+// ---- messages ----------------------------------------------------------------------------------
+
+void Connections::on_accept(const Message& message, Connection* connection, Time now) {
+  const bool waits = connection != nullptr && connection->state == State::Requesting;
+  const bool again = connection != nullptr && connection->state == State::Connected &&
+                     connection->peer == message.from;
+  if (!waits && !again) return say_unknown(message);  // CM-25, CM-32
+  connection->peer = message.from;
+  connection->to = message.answers;
+  send(*connection, MessageType::Confirm);
+  if (again) return;
+  connection->peer_endpoint = message.endpoint;
+  connection->peer_job = message.job;
+  enter_connected(*connection, message.data, now);
+}
+
+void Connections::on_reject(const Message& message, Connection& connection, Time now) {
+  if (connection.state != State::Requesting) return;
+  if (message.reason == RejectReason::Application) {
+    return fail(connection, Failure::Rejected, message.data);
+  }
+  const bool later =
+      message.reason == RejectReason::Busy && now - connection.started < timing_.connect_patience;
+  if (!later) fail(connection, Failure::Refused, {});  // else the request is repeated (CM-22)
+}
+
+void Connections::on_shutdown(Connection& connection) {
+  switch (connection.state) {
+    case State::Accepting:
+      return fail(connection, Failure::Aborted, {});
+    case State::Connected:
+      return lose(connection);
+    case State::Requesting:  // the acceptor has given up (CM-28)
+      return fail(connection, Failure::Aborted, {});
+    case State::Leaving:  // both ends at a time (CM-31)
+      return;
+  }
+}
+
+void Connections::on_message(const Message& message, Time now) {
+  Connection* const connection = find(message.to);
+  // Only the peer may speak of an established connection (CM-13).
+  if (connection != nullptr && connection->peer != 0 && connection->peer != message.from) {
+    if (message.type == MessageType::Accept) say_unknown(message);
+    return;
+  }
+  switch (message.type) {
+    case MessageType::Request: {
+      Outgoing out;
+      out.to = message.answers;
+      out.message.type = MessageType::Reject;
+      out.message.reason = RejectReason::NoListener;
+      out.message.to = message.from;
+      out.message.answers = answers_;
+      return answer(std::move(out));
+    }
+    case MessageType::Cancel:
+      return;
+    case MessageType::Accept:
+      return on_accept(message, connection, now);
+    case MessageType::Reject:
+      if (connection != nullptr) on_reject(message, *connection, now);
+      return;
+    case MessageType::Confirm:
+    case MessageType::Probe:
+      if (connection == nullptr) return say_unknown(message);
+      if (connection->state == State::Accepting) {
+        enter_connected(*connection, {}, now);
+      }
+      return;
+    case MessageType::Shutdown:
+      if (connection != nullptr) on_shutdown(*connection);
+      return;
+  }
+}
+
+// ---- outcomes and time -------------------------------------------------------------------------
+
+void Connections::sent(ConnectionId about, MessageType type, Outcome outcome, Time now) {
+  Connection* const connection = find(about);
+  if (connection == nullptr) return;
+  if (connection->state == State::Leaving) {
+    if (type == MessageType::Shutdown || type == MessageType::Cancel) erase(*connection);
+    return;
+  }
+  const bool repeated = (connection->state == State::Requesting && type == MessageType::Request) ||
+                        (connection->state == State::Accepting && type == MessageType::Accept) ||
+                        (connection->state == State::Connected && type == MessageType::Probe);
+  if (repeated) connection->in_flight = false;
+  if (outcome == Outcome::Delivered) return;
+  const bool impatient = now - connection->started >= timing_.connect_patience;
+  switch (connection->state) {
+    case State::Requesting:
+      if (outcome == Outcome::Refused) return fail(*connection, Failure::Refused, {});  // CM-21
+      if (impatient) fail(*connection, Failure::Unreachable, {});                       // CM-22
+      return;
+    case State::Accepting:
+      if (outcome == Outcome::Refused) return fail(*connection, Failure::Aborted, {});
+      if (impatient) give_up_accepting(*connection);
+      return;
+    case State::Connected:
+      // A Request went to the listener, which may have ended since.
+      if (type == MessageType::Probe ||
+          (outcome == Outcome::Refused && type != MessageType::Request)) {
+        lose(*connection);  // CM-33
+      }
+      return;
+    case State::Leaving:
+      return;
+  }
+}
+
+void Connections::progress(Time now) {
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+    Connection& connection = *find(deadlines_.begin()->second);
+    const bool unconfirmed = connection.state == State::Accepting &&
+                             now - connection.started >= timing_.confirm_patience;
+    if (unconfirmed) {
+      give_up_accepting(connection);  // CM-23
+    } else {
+      send_again(connection, now);
+    }
+  }
+}
+
+}  // namespace uet::cm
