@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "ri/ri_table.h"
 #include "ses/match.h"
@@ -22,6 +23,13 @@ struct Generation {
   bool enabled = true;  // false: a message was refused, nothing may overtake it (SES-52)
 };
 
+// The source of a message: of several endpoints of a FEP the initiator id names one.
+struct Source {
+  FepAddress fep;
+  InitiatorId initiator;
+  friend bool operator==(const Source&, const Source&) = default;
+};
+
 class Context : public ListNode<HoldingTag>, public ListNode<DisabledTag> {
  public:
   Context(const ContextConfig& with, CompletionSink& to)
@@ -35,9 +43,15 @@ class Context : public ListNode<HoldingTag>, public ListNode<DisabledTag> {
     return {config.relative, config.job, config.pid_on_fep, config.resource_index};
   }
 
+  // May a send of this source reach the receives?
+  bool takes(const FepAddress& fep, InitiatorId initiator) const {
+    return !config.connected || peer == Source{fep, initiator};
+  }
+
   ContextConfig config;
   CompletionSink& sink;
   bool enabled = false;
+  std::optional<Source> peer;  // of a connection
   Generation generation;
   bool closing = false;                                   // its operations end without completions
   IntrusiveList<TxMessage, OutstandingTag> transmitting;  // in order of posting

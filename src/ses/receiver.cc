@@ -134,6 +134,17 @@ Result<void> Receiver::cancel(ReceiveQueue& queue, const void* operation) {
   return {};
 }
 
+void Receiver::cancel_all(ReceiveQueue& queue) {
+  for (MatchQueue* lists : {&queue.untagged, &queue.tagged}) {
+    while (!lists->posted.empty()) {
+      PostedReceive& receive = lists->posted.front();
+      MatchQueue::remove(receive);
+      receive.closed = receive.cancelled = true;
+      if (receive.under_way == 0) receives_.give_back(receive, Status::Cancelled);
+    }
+  }
+}
+
 // A receive that a message is under way to may still succeed; else it ends as cancelled.
 void Receiver::mark_cancelled(ReceiveQueue& queue, const void* operation) {
   const auto mark = [&](RxMessage& message) {

@@ -42,6 +42,8 @@ class Receiver final : public PullClient {
   // Cancels the oldest waiting receive with this pointer. NotFound if there is none; Again if
   // the CQ of a shared queue has no entry for the completion.
   Result<void> cancel(ReceiveQueue& queue, const void* operation);
+  // Cancels all receives that are posted to a queue that no contexts share.
+  void cancel_all(ReceiveQueue& queue);
   // Ends the context's messages without completions. Receives of its own queue vanish, those of a
   // shared one wait again.
   void close_context(Context& context);

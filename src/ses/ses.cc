@@ -97,6 +97,8 @@ void Ses::enable(Context& context) { context.enabled = true; }
 
 std::size_t Ses::outstanding(const Context& context) const { return context.transmitting_count; }
 
+void Ses::connect(Context& context, const Peer& peer) { context.peer = {peer.fep, peer.initiator}; }
+
 void Ses::rebind(Context& context, std::size_t tx_size, bool remote_cq_data) {
   context.config.tx_size = tx_size;
   context.config.remote_cq_data = remote_cq_data;
@@ -161,6 +163,10 @@ Result<void> Ses::cancel(Context& context, void* operation_context, Time now) {
 
 Result<void> Ses::cancel(ReceiveQueue& queue, void* operation_context, Time) {
   return implementation_->target.receiver().cancel(queue, operation_context);
+}
+
+void Ses::cancel_receives(Context& context) {
+  implementation_->target.receiver().cancel_all(context.own_receives);
 }
 
 void Ses::progress(Time now) {

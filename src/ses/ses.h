@@ -39,6 +39,9 @@ class Ses {
   Result<Context*> open_context(const ContextConfig& config, CompletionSink& sink);
   // Enables receiving; until then requests for it are answered DISABLED (SES-115 step 6).
   void enable(Context& context);
+  // From now on sends of the endpoint `peer` reach the context (ContextConfig::connected). Others
+  // are answered PERM_VIOLATION.
+  void connect(Context& context, const Peer& peer);
   // Changes what ContextConfig says of the two, at any time: operations in progress stay.
   void rebind(Context& context, std::size_t tx_size, bool remote_cq_data);
   // Memory that unexpected messages hold, in bytes, and how close the fullest context is to
@@ -83,6 +86,9 @@ class Ses {
   // Again when the CQ of a shared queue has no free entry.
   Result<void> cancel(Context& context, void* operation_context, Time now);
   Result<void> cancel(ReceiveQueue& queue, void* operation_context, Time now);
+
+  // Cancels all posted receives of a context with a queue of its own, as cancel() one.
+  void cancel_receives(Context& context);
 
   // Goes on with what had to wait; part of every pass of the FEP.
   void progress(Time now);

@@ -138,7 +138,10 @@ Response Target::fail(const Request& request, RxMessage& message, ReturnCode cod
 }
 
 Response Target::on_send(const View& view, const Request& request, Context& context, Time now) {
-  const ReturnCode code = checks_.send(request, context);
+  ReturnCode code = checks_.send(request, context);
+  if (code == ReturnCode::Ok && !context.takes(view.source, request.initiator)) {
+    code = ReturnCode::PermViolation;
+  }
   if (code != ReturnCode::Ok) return errors_.refuse(view, request, context, code);
   return receiver_.on_send(view, request, context, now);  // 11
 }

@@ -139,8 +139,10 @@ struct ContextConfig {
   std::size_t rx_size = 1024;      // posted receives
   bool directed_receive = false;   // honour the source of a receive (FI_DIRECTED_RECV)
   ReceiveQueue* shared = nullptr;  // takes its receives from this queue instead of one of its own
-  bool remote_cq_data = true;      // its receive CQ can report immediate data (SES-80)
-  RiGeneration generation{};       // the first one; requests must name it (SES-115 step 9)
+  // A context of a connection: it takes sends of its peer alone (Ses::connect), of nothing before.
+  bool connected = false;
+  bool remote_cq_data = true;  // its receive CQ can report immediate data (SES-80)
+  RiGeneration generation{};   // the first one; requests must name it (SES-115 step 9)
 };
 
 // Common to all operations of the initiator.
