@@ -177,4 +177,21 @@ void describe_prov_errno(int prov_errno, char* buffer, std::size_t length) noexc
   }
 }
 
+int cm_prov_errno(cm::Failure failure) { return 1 + static_cast<int>(failure); }
+
+const char* describe_cm_prov_errno(int prov_errno) noexcept {
+  switch (prov_errno) {
+    case 1 + static_cast<int>(cm::Failure::Rejected):
+      return "the peer's application has rejected the connection";
+    case 1 + static_cast<int>(cm::Failure::Refused):
+      return "no listener takes requests at the address";
+    case 1 + static_cast<int>(cm::Failure::Unreachable):
+      return "the address does not answer";
+    case 1 + static_cast<int>(cm::Failure::Aborted):
+      return "the peer has withdrawn its request or has ended";
+    default:
+      return "no further detail";
+  }
+}
+
 }  // namespace uet::prov

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include "cm/connections.h"
 #include "uet/base/result.h"
 #include "uet/pds/api.h"
 #include "uet/ses/api.h"
@@ -25,6 +26,10 @@ struct CompletionError {
 inline constexpr int kPdsErrorBase = 0x1000;
 
 CompletionError to_completion_error(const ses::Completion& completion);
+
+// The prov_errno of a connection that was not established, and words for it, for fi_eq_strerror.
+int cm_prov_errno(cm::Failure failure);
+const char* describe_cm_prov_errno(int prov_errno) noexcept;
 
 // Words for a prov_errno, for fi_cq_strerror; cut to `length` bytes with the final 0.
 void describe_prov_errno(int prov_errno, char* buffer, std::size_t length) noexcept;

@@ -51,12 +51,12 @@ TEST_F(FiInfo, ListsTheProviderWithLoopbackLast) {
 TEST_F(FiInfo, NeverShowsAnotherProviderOnTopOfUs) {
   // Without a filter, and asking for what ofi_rxm and ofi_rxd would need from us.
   const Environment no_filter{{"FI_PROVIDER", ""}};
-  for (const char* arguments : {"", "-p uet", "-t FI_EP_RDM"}) {
+  for (const char* arguments : {"", "-p uet", "-t FI_EP_RDM", "-t FI_EP_MSG"}) {
     const std::string text = fi_info(arguments, no_filter);
     EXPECT_NE(text.find("provider: uet\n"), std::string::npos) << arguments << '\n' << text;
     EXPECT_EQ(text.find("uet;"), std::string::npos) << arguments << '\n' << text;
   }
-  for (const char* arguments : {"-t FI_EP_MSG", "-p 'uet;ofi_rxm'", "-p 'uet;ofi_rxd'"}) {
+  for (const char* arguments : {"-p 'uet;ofi_rxm'", "-p 'uet;ofi_rxd'"}) {
     const std::string text = fi_info(std::string(arguments) + " 2>&1", no_filter);
     EXPECT_EQ(text.find("uet"), std::string::npos) << arguments << '\n' << text;
   }

@@ -58,6 +58,8 @@ ssize_t RxSide::receive(const RxCall& call) noexcept {
     if (!bindings_.take_rx()) return Error::Again;
     const auto posted = hand_over(engine_, *state_.context, call, settings, source, now);
     if (!posted) bindings_.return_rx();
+    // CM-34: after the end of the connection only what has come is left to receive.
+    if (posted && state_.ended) engine_.fep().ses().cancel_receives(*state_.context);
     return posted;
   };
   return post_receive(

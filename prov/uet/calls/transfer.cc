@@ -162,8 +162,9 @@ ssize_t TxSide::post(const TxCall& call, Op op) noexcept {
   if (result != 0) return result;
 
   const Guard guard(engine_.lock(), call.locked);
-  const auto peer = state_.av->peer(call.to);
+  const auto peer = state_.connects() ? state_.peer : state_.av->peer(call.to);
   if (!peer) {
+    if (state_.connects()) return refuse_endpoint(-FI_ENOTCONN, "wait for FI_CONNECTED");
     return refuse_endpoint(-FI_EINVAL, "the destination is not in the AV; call fi_av_insert first");
   }
   op.peer = &*peer;

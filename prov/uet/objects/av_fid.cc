@@ -166,15 +166,7 @@ std::optional<ses::Peer> AvFid::peer(fi_addr_t address) const noexcept {
   if (entry == nullptr) return {};
   const std::uint64_t index = entry->start_resource_index.value + context;
   if (index > kMaxResourceIndex) return {};
-  return ses::Peer{.fep = entry->fep(),
-                   .pid_on_fep = entry->pid_on_fep,
-                   .resource_index = {static_cast<std::uint16_t>(index)},
-                   .initiator = entry->initiator_id,
-                   .relative = !entry->has(av::kAbsolute),
-                   .hpc = (entry->capabilities & av::kHpc) != 0,
-                   .ai_full = (entry->capabilities & av::kAiFull) != 0,
-                   .one_mtu = entry->has(av::kOneMtu),
-                   .optimized = (entry->capabilities & av::kOptimizedNonMatching) != 0};
+  return peer_at(*entry, {static_cast<std::uint16_t>(index)});
 }
 
 int AvFid::check_insert(const fi_addr_t* fi_addr, std::uint64_t flags, const void* context) const {

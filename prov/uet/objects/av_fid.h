@@ -21,6 +21,19 @@ class Domain;
 // fi_ops_domain.av_open: fi_av_open(3).
 int av_open(fid_domain* domain, fi_av_attr* attr, fid_av** av, void* context) noexcept;
 
+// The endpoint or context with the resource index `index` at a complete address.
+inline ses::Peer peer_at(const av::UetAddress& address, ResourceIndex index) noexcept {
+  return {.fep = address.fep(),
+          .pid_on_fep = address.pid_on_fep,
+          .resource_index = index,
+          .initiator = address.initiator_id,
+          .relative = !address.has(av::kAbsolute),
+          .hpc = (address.capabilities & av::kHpc) != 0,
+          .ai_full = (address.capabilities & av::kAiFull) != 0,
+          .one_mtu = address.has(av::kOneMtu),
+          .optimized = (address.capabilities & av::kOptimizedNonMatching) != 0};
+}
+
 class AvFid final : public fid_av {
  public:
   static AvFid& from(fid_av* fid) { return static_cast<AvFid&>(*fid); }

@@ -3,69 +3,24 @@
 // domain.
 #include "objects/domain.h"
 
-#include <strings.h>
-
 #include "calls/atomic.h"
 #include "compat.h"
-#include "errors.h"
-#include "nic/registry.h"
 #include "objects/av_fid.h"
 #include "objects/cntr.h"
 #include "objects/cq.h"
 #include "objects/endpoint_fid.h"
 #include "objects/eq.h"
 #include "objects/mr_fid.h"
+#include "objects/open_nic.h"
 #include "objects/poll_set.h"
 #include "objects/scalable_ep.h"
 #include "objects/shared_ctx.h"
 #include "ops.h"
-#include "settings/core_config.h"
 #include "settings/getinfo.h"
 #include "uet/fi_ext_uet.h"
 
 namespace uet::prov {
 namespace {
-
-bool wants_thread(const fi_domain_attr& attr) {
-  return attr.control_progress == FI_PROGRESS_AUTO || attr.data_progress == FI_PROGRESS_AUTO;
-}
-
-bool same(const char* a, const std::string& b) { return strcasecmp(a, b.c_str()) == 0; }
-
-// The address that an fi_info without source address means: by fabric name, else the first.
-std::optional<FabricAddress> address_of(const nic::Interface& interface, const fi_info& info) {
-  const char* fabric = info.fabric_attr != nullptr ? info.fabric_attr->name : nullptr;
-  for (const auto& address : interface.addresses) {
-    if (fabric == nullptr || same(fabric, address.subnet())) return address.ip;
-  }
-  return {};
-}
-
-std::optional<av::UetAddress> source_of(const fi_info& info, const Params& params) {
-  if (info.src_addr != nullptr) {
-    return AddressFormat::decode(info.addr_format, info.src_addr, info.src_addrlen);
-  }
-  if (info.domain_attr->name == nullptr) return {};
-  for (const auto& interface : usable_interfaces(params)) {
-    if (!same(info.domain_attr->name, interface.name)) continue;
-    if (const auto ip = address_of(interface, info)) {
-      av::UetAddress address;
-      address.flags = av::kFabricAddressValid;
-      address.fabric_address = *ip;
-      return address;
-    }
-  }
-  return {};
-}
-
-// Whether the name of the domain, if it has one, is that of the interface with its source address.
-bool is_named_after_its_interface(const fi_info& info, const av::UetAddress& source,
-                                  const Params& params) {
-  if (info.domain_attr->name == nullptr) return true;
-  const auto interfaces = usable_interfaces(params);
-  const nic::Interface* interface = nic::interface_of(interfaces, source.fabric_address);
-  return interface == nullptr || same(info.domain_attr->name, interface->name);
-}
 
 int close_fid(fid* fid) noexcept { return Domain::from(fid).close(); }
 
@@ -154,51 +109,6 @@ Domain::Domain(Fabric& fabric, const fi_info& info, const Params& params, void* 
   mr = &domain_mr_ops;
 }
 
-int Domain::open_nic(const fi_info& info, std::unique_ptr<nic::Nic>& out) {
-  const auto source = source_of(info, engine_.params());
-  if (!source) {
-    FI_WARN(&provider, FI_LOG_DOMAIN,
-            "fi_domain: src_addr or domain_attr.name is not usable; pass an info of fi_getinfo\n");
-    return -FI_EINVAL;
-  }
-  if (!is_named_after_its_interface(info, *source, engine_.params())) {
-    FI_WARN(&provider, FI_LOG_DOMAIN,
-            "fi_domain: domain_attr.name %s is not the interface of src_addr; pass an info of "
-            "fi_getinfo\n",
-            info.domain_attr->name);
-    return -FI_EINVAL;
-  }
-  const auto format = AddressFormat::of(info.addr_format, source->fabric_address.is_ipv6);
-  if (!format) {
-    FI_WARN(&provider, FI_LOG_DOMAIN, "fi_domain: addr_format does not fit src_addr\n");
-    return -FI_EINVAL;
-  }
-  format_ = *format;
-  const auto interfaces = usable_interfaces(engine_.params());
-  const auto* const own = nic::interface_of(interfaces, source->fabric_address);
-  if (own != nullptr) engine_.set_interface(own->name);
-  // The info says which one it was made for (nic_attr.h); FI_UET_NIC may have changed since.
-  const bool named = info.nic != nullptr && info.nic->device_attr != nullptr &&
-                     info.nic->device_attr->driver != nullptr;
-  const std::string back_end = named ? info.nic->device_attr->driver : engine_.params().nic;
-  nic::NicConfig config = nic_config(engine_.params(), back_end, *source);
-  config.tell_way = [&back_end](const std::string& way) {
-    FI_INFO(&provider, FI_LOG_DOMAIN, "FI_UET_NIC=%s: %s\n", back_end.c_str(), way.c_str());
-  };
-  std::string message;
-  auto nic = nic::open_nic(config, message);
-  if (!message.empty()) FI_WARN(&provider, FI_LOG_DOMAIN, "%s\n", message.c_str());
-  if (!nic) return to_fi_errno(nic.error());
-  out = std::move(nic).value();
-  if (!format_.can_name(av::default_address(out->local_address()))) {
-    FI_WARN(&provider, FI_LOG_DOMAIN,
-            "fi_domain: a socket address cannot carry the process slot of a shared port; use "
-            "addr_format FI_ADDR_UET or FI_ADDR_STR, or FI_UET_NIC=udp\n");
-    return -FI_EADDRNOTAVAIL;
-  }
-  return 0;
-}
-
 int Domain::open(Fabric& fabric, const fi_info& info, void* context, Domain*& out) {
   if (info.domain_attr == nullptr) {
     FI_WARN(&provider, FI_LOG_DOMAIN, "fi_domain: the info has no domain_attr\n");
@@ -216,11 +126,15 @@ int Domain::open(Fabric& fabric, const fi_info& info, void* context, Domain*& ou
     domain->job_ = job.value();
     domain->auth_job_ = job.value();
   }
-  std::unique_ptr<nic::Nic> nic;
-  int result = domain->open_nic(info, nic);
-  if (result == 0) {
-    result = domain->engine_.open(std::move(nic), wants_thread(*info.domain_attr));
-  }
+  OpenedNic opened;
+  const bool connected = info.ep_attr != nullptr && info.ep_attr->type == FI_EP_MSG;
+  int result = open_nic(info, *params, "fi_domain", connected, opened);
+  if (result != 0) return result;
+  domain->format_ = opened.format;
+  const auto interfaces = usable_interfaces(*params);
+  const auto* const own = nic::interface_of(interfaces, opened.nic->local_address().ip);
+  if (own != nullptr) domain->engine_.set_interface(own->name);
+  result = domain->engine_.open(std::move(opened.nic), wants_thread(info));
   if (result != 0) return result;
   out = domain.release();
   return 0;
@@ -229,8 +143,18 @@ int Domain::open(Fabric& fabric, const fi_info& info, void* context, Domain*& ou
 int Domain::close() noexcept {
   const nic::NoCancel no_cancel;
   if (references_.any()) return -FI_EBUSY;
+  hub_.reset();
   engine_.close();
   delete this;
+  return 0;
+}
+
+int Domain::connections(CmHub*& out) {
+  const Guard guard(engine_.lock());
+  if (hub_ == nullptr) {
+    if (const int result = CmHub::open(*this, hub_); result != 0) return result;
+  }
+  out = hub_.get();
   return 0;
 }
 

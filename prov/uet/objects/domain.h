@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "av/address.h"
+#include "objects/cm_hub.h"
 #include "objects/engine.h"
 #include "objects/eq.h"
 #include "objects/fabric.h"
@@ -50,6 +51,9 @@ class Domain final : public fid_domain {
   void registered(fid_mr& mr);
   // fi_domain_bind: reading this EQ makes our progress.
   int bind(struct fid& other, std::uint64_t flags);
+  // The connections of its endpoints, from the first call on. 0 or a negative fi_errno, with the
+  // reason logged.
+  int connections(CmHub*& out);
   // JobID of endpoints without an auth_key of their own.
   JobId job() const { return job_; }
   // The one that the domain was opened with as auth_key.
@@ -68,8 +72,6 @@ class Domain final : public fid_domain {
 
  private:
   Domain(Fabric& fabric, const fi_info& info, const Params& params, void* context);
-  // Opens the NIC that the info names; 0 or a negative fi_errno, with the reason logged.
-  int open_nic(const fi_info& info, std::unique_ptr<nic::Nic>& out);
 
   Hold fabric_;
   References references_;
@@ -83,6 +85,7 @@ class Domain final : public fid_domain {
   Engine engine_;
   std::bitset<kMaxResourceIndex + 1> indices_ UET_GUARDED_BY(engine_.lock());
   EqBinding eq_;
+  std::unique_ptr<CmHub> hub_;  // nullptr: no endpoint has needed it
 };
 
 // JobID of an auth_key: Invalid unless it is 3 bytes, or 4 with a zero first byte (SES-145).

@@ -24,6 +24,7 @@ bool is_connectionless(const fi_info& info) {
 
 DeliveryMode delivery_mode(fi_ep_type type, const fi_tx_attr& tx, const fi_rx_attr& rx) {
   if (type == FI_EP_DGRAM) return DeliveryMode::Uud;
+  if (type == FI_EP_MSG) return DeliveryMode::Rod;
   return (tx.msg_order | rx.msg_order) != 0 ? DeliveryMode::Rod : DeliveryMode::Rud;
 }
 
@@ -44,6 +45,7 @@ ses::ContextConfig context_config(const Engine& engine, const EndpointConfig& co
   out.traffic_class = config.traffic_class;
   out.tx_size = config.tx_size != 0 ? config.tx_size : engine.params().tx_size;
   out.rx_size = config.rx_size != 0 ? config.rx_size : engine.params().rx_size;
+  out.connected = config.connections != nullptr;
   out.directed_receive = ReceiveSettings::of(config.caps).tagged_directed;
   return out;
 }
@@ -78,6 +80,10 @@ Endpoint::Endpoint(Domain& domain, const EndpointConfig& config, void* context)
   holds_.emplace_back(domain.references());
   if (parent_ != nullptr) holds_.emplace_back(parent_->references());
   use_identity(config.index);
+  if (config.connections != nullptr) {
+    connection_.emplace(*config.connections, state_, *identity_, eq_);
+    reporter_.watch_connection(*connection_);
+  }
 }
 
 Endpoint::~Endpoint() {
@@ -88,6 +94,7 @@ Endpoint::~Endpoint() {
   ses.initiator().request_acks_now(*state_.context);
   engine_.linger([&] { return ses.outstanding(*state_.context) == 0 && !tx_.compounds().any(); });
   ses.close_context(*state_.context, clock_now());
+  if (connection_) connection_->leave();
   engine_.works().drop(*this, true);
   tx_.compounds().drop();
   tx_.drop_staged();
@@ -146,6 +153,7 @@ int Endpoint::open(Domain& domain, const EndpointConfig& config, void* context,
 }
 
 int Endpoint::bind_av(AvFid& av) {
+  if (connection_) return refuse_endpoint(-FI_EINVAL, "an endpoint of FI_EP_MSG takes no AV");
   if (parent_ != nullptr) {
     return refuse_endpoint(-FI_EINVAL, "an AV is bound to the scalable endpoint");
   }
@@ -272,7 +280,7 @@ void Endpoint::bindings_changed() noexcept {
 int Endpoint::enable() {
   if (state_.enabled) return refuse_endpoint(-FI_EOPBADSTATE, "the endpoint is enabled already");
   if (parent_ != nullptr) state_.av = parent_->av();
-  if (state_.av == nullptr) {
+  if (state_.av == nullptr && !connection_) {
     return refuse_endpoint(-FI_ENOAV, "no AV is bound; call fi_ep_bind first");
   }
   const bool reports =
@@ -305,11 +313,41 @@ int Endpoint::enable() {
   return 0;
 }
 
+int Endpoint::connect(struct fid& self, const void* address, const void* data, std::size_t length) {
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  if (!connection_) return -FI_ENOSYS;
+  const int result = state_.enabled ? 0 : enable();
+  return result == 0 ? connection_->connect(self, address, data, length) : result;
+}
+
+int Endpoint::accept(struct fid& self, const void* data, std::size_t length) {
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  if (!connection_) return -FI_ENOSYS;
+  const int result = state_.enabled ? 0 : enable();
+  return result == 0 ? connection_->accept(self, data, length) : result;
+}
+
+// Sends end first, as far as the peer answers in time (CM-30).
+int Endpoint::shutdown(std::uint64_t flags) {
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  if (!connection_) return -FI_ENOSYS;
+  if (flags != 0) return refuse_endpoint(-FI_EINVAL, "fi_shutdown: pass flags 0");
+  const Guard guard(engine_.lock());
+  if (!connection_->is_connected()) {
+    return refuse_endpoint(-FI_ENOTCONN, "fi_shutdown: not connected");
+  }
+  engine_.fep().ses().initiator().request_acks_now(*state_.context);
+  engine_.linger([&] { return engine_.fep().ses().outstanding(*state_.context) == 0; });
+  connection_->end();
+  return 0;
+}
+
 int Endpoint::get_option(int name, void* value, std::size_t* length) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (value == nullptr || length == nullptr) {
     return refuse_endpoint(-FI_EINVAL, "fi_getopt: NULL argument");
   }
+  if (name == FI_OPT_CM_DATA_SIZE && connection_) return give_option(cm::kMaxData, value, length);
   if (name == FI_OPT_TX_SIZE) return give_option(state_.config.tx_size, value, length);
   if (name == FI_OPT_RX_SIZE) return give_option(state_.config.rx_size, value, length);
   return options_.get(name, value, length);

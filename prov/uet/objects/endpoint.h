@@ -7,9 +7,11 @@
 #include <rdma/fi_endpoint.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "objects/av_fid.h"
+#include "objects/connection_side.h"
 #include "objects/engine.h"
 #include "objects/ep_bindings.h"
 #include "objects/ep_options.h"
@@ -38,6 +40,7 @@ struct EndpointConfig {
   bool shares_rx = false;              // needs a shared receive context
   std::uint64_t caps = 0;
   DeliveryMode mode = DeliveryMode::Rud;
+  CmHub* connections = nullptr;  // of an endpoint of FI_EP_MSG
   std::size_t inject_size = 0;
   std::size_t tx_iov_limit = 0;  // 0: as many pieces as SES takes
   std::size_t rx_iov_limit = 0;
@@ -46,10 +49,10 @@ struct EndpointConfig {
   std::uint8_t traffic_class = 0;  // traffic_class_of
 };
 
-// Has all attributes, and they are not those of an endpoint type that is not offered.
+// Has all attributes, and they are those of FI_EP_RDM, FI_EP_DGRAM or no type.
 bool is_connectionless(const fi_info& info);
 
-// UUD for FI_EP_DGRAM; else any order asked for makes a ROD endpoint (SES-124).
+// UUD for FI_EP_DGRAM, ROD for FI_EP_MSG; else any order asked for makes a ROD endpoint (SES-124).
 DeliveryMode delivery_mode(fi_ep_type type, const fi_tx_attr& tx, const fi_rx_attr& rx);
 
 // That of tx_attr, else the default of the domain (fi_endpoint(3), tclass).
@@ -72,6 +75,8 @@ class Endpoint final {
   RxSide& rx() { return rx_; }
   // Where completions go.
   EpReporter& reporter() { return reporter_; }
+  // nullptr: not of FI_EP_MSG.
+  ConnectionSide* connection() { return connection_ ? &*connection_ : nullptr; }
   // Of objects that must be closed before the last handle.
   References& references() { return references_; }
 
@@ -82,6 +87,10 @@ class Endpoint final {
     return identity_->get_name(address, length);
   }
   int set_name(const void* address, std::size_t length);
+  // fi_connect, fi_accept and fi_shutdown; -FI_ENOSYS for other types than FI_EP_MSG.
+  int connect(struct fid& self, const void* address, const void* data, std::size_t length);
+  int accept(struct fid& self, const void* data, std::size_t length);
+  int shutdown(std::uint64_t flags);
   int get_option(int name, void* value, std::size_t* length) noexcept;
   int set_option(int name, const void* value, std::size_t length) noexcept;
   ssize_t cancel(void* operation_context) noexcept;
@@ -126,6 +135,7 @@ class Endpoint final {
   TxSide tx_;
   RxSide rx_;
   EqBinding eq_;
+  std::optional<ConnectionSide> connection_;
   Srx* srx_ = nullptr;
 };
 

@@ -5,6 +5,7 @@
 #include <rdma/fi_cm.h>
 
 #include "objects/domain.h"
+#include "objects/passive_ep.h"
 #include "ops.h"
 #include "settings/hints.h"
 #include "settings/traffic_class.h"
@@ -74,6 +75,40 @@ fi_ops_ep ep_ops = {
 
 fi_ops_cm cm_ops = name_only(ep_getname, ep_setname);
 
+int ep_getpeer(fid_ep* ep, void* address, std::size_t* length) noexcept {
+  return guarded([&] {
+    Endpoint& endpoint = EndpointFid::from(ep).endpoint();
+    if (endpoint.engine().dead()) return -FI_EOPNOTSUPP;
+    return endpoint.connection()->get_peer(address, length);
+  });
+}
+
+int ep_connect(fid_ep* ep, const void* address, const void* data, std::size_t length) noexcept {
+  return guarded(
+      [&] { return EndpointFid::from(ep).endpoint().connect(ep->fid, address, data, length); });
+}
+
+int ep_accept(fid_ep* ep, const void* data, std::size_t length) noexcept {
+  return guarded([&] { return EndpointFid::from(ep).endpoint().accept(ep->fid, data, length); });
+}
+
+int ep_shutdown(fid_ep* ep, std::uint64_t flags) noexcept {
+  return guarded([&] { return EndpointFid::from(ep).endpoint().shutdown(flags); });
+}
+
+fi_ops_cm connection_ops = {
+    .size = sizeof(fi_ops_cm),
+    .setname = ep_setname,
+    .getname = ep_getname,
+    .getpeer = ep_getpeer,
+    .connect = ep_connect,
+    .listen = not_supported<&fi_ops_cm::listen>,
+    .accept = ep_accept,
+    .reject = not_supported<&fi_ops_cm::reject>,
+    .shutdown = ep_shutdown,
+    .join = not_supported<&fi_ops_cm::join>,
+};
+
 int refuse(int error, const char* why) {
   FI_WARN(&provider, FI_LOG_EP_CTRL, "endpoint: %s\n", why);
   return error;
@@ -95,7 +130,7 @@ EndpointFid::EndpointFid(std::shared_ptr<Endpoint> endpoint, std::uint64_t tx_op
   fid.context = context;
   fid.ops = &ep_fid_ops;
   ops = &ep_ops;
-  cm = &cm_ops;
+  cm = endpoint_->connection() != nullptr ? &connection_ops : &cm_ops;
   msg = role == EndpointRole::Both ? &msg_ops : transmits ? &tx_msg_ops : &rx_msg_ops;
   const bool datagrams = endpoint_->type().type == FI_EP_DGRAM;
   tagged = role == EndpointRole::Both ? &tagged_ops : transmits ? &tx_tagged_ops : &rx_tagged_ops;
@@ -157,14 +192,53 @@ int EndpointFid::control(int command, void* argument) {
   return op_flags(command, *static_cast<std::uint64_t*>(argument));
 }
 
+namespace {
+
+bool is_for_connections(const fi_info& info) {
+  return info.ep_attr != nullptr && info.tx_attr != nullptr && info.rx_attr != nullptr &&
+         info.ep_attr->type == FI_EP_MSG;
+}
+
+// The address of an info for connections may be that of a listener, or in use: peers learn the
+// endpoint's own address when it connects, so that any one serves.
+int take_identity(Domain& domain, const fi_info& info, EndpointConfig& config) {
+  if (config.connections == nullptr) return Identity::take(domain, info, 1, config.identity);
+  std::optional<av::UetAddress> wanted;
+  if (info.handle == nullptr && info.src_addr != nullptr) {
+    wanted = AddressFormat::decode(info.addr_format, info.src_addr, info.src_addrlen);
+  }
+  const bool usable = wanted && wanted->udp_port == domain.engine().local_address().port &&
+                      Identity::take(domain, info, 1, config.identity) == 0;
+  if (usable) return 0;
+  return Identity::take_any(domain, info, config.identity);
+}
+
+// fi_cm(3): the info of an FI_CONNREQ names the request that fi_accept answers.
+int take_handle(const fi_info& info, Endpoint& endpoint) {
+  // fi_endpoint(3): a passive endpoint may stand for an address, which is that of src_addr.
+  if (info.handle == nullptr || PassiveEndpoint::is_open(info.handle)) return 0;
+  auto request = take_request(info.handle);
+  if (!request) {
+    return refuse(-FI_EINVAL, "fi_endpoint: info.handle is not that of an unanswered FI_CONNREQ");
+  }
+  endpoint.connection()->set_request(std::move(*request));
+  return 0;
+}
+
+}  // namespace
+
 int endpoint_open(fid_domain* domain, fi_info* info, fid_ep** ep, void* context) noexcept {
   return guarded([&] {
     Domain& parent = Domain::from(domain);
     if (parent.engine().dead()) return -FI_EOPNOTSUPP;
-    if (!is_connectionless(*info)) {
-      return refuse(-FI_EINVAL, "fi_endpoint: the info is not for FI_EP_RDM or FI_EP_DGRAM");
-    }
     EndpointConfig config;
+    if (is_for_connections(*info)) {
+      const int result = parent.connections(config.connections);
+      if (result != 0) return result;
+    } else if (!is_connectionless(*info)) {
+      return refuse(-FI_EINVAL,
+                    "fi_endpoint: the info is not for FI_EP_RDM, FI_EP_MSG or FI_EP_DGRAM");
+    }
     config.caps = info->caps;
     config.mode = delivery_mode(info->ep_attr->type, *info->tx_attr, *info->rx_attr);
     config.traffic_class = traffic_class_of(tclass_of(*info));
@@ -175,9 +249,10 @@ int endpoint_open(fid_domain* domain, fi_info* info, fid_ep** ep, void* context)
     config.rx_size = info->rx_attr->size;
     config.shares_tx = info->ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT;
     config.shares_rx = info->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
-    int result = Identity::take(parent, *info, 1, config.identity);
+    int result = take_identity(parent, *info, config);
     std::shared_ptr<Endpoint> opened;
     if (result == 0) result = Endpoint::open(parent, config, context, opened);
+    if (result == 0 && config.connections != nullptr) result = take_handle(*info, *opened);
     if (result != 0) return result;
     *ep = new EndpointFid(std::move(opened), info->tx_attr->op_flags, info->rx_attr->op_flags,
                           context);

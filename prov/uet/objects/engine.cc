@@ -76,7 +76,7 @@ int Engine::open_activity() noexcept {
 void Engine::prepare_sleep() {
   const nic::NoCancel no_cancel;
   if (!nic_watched_) nic_watched_ = watch(activity_, nic_->wait_fd());
-  timer_.arm(!nic_watched_ || nic_->prepare_wait() ? Time{} : fep_->next_deadline());
+  timer_.arm(!nic_watched_ || nic_->prepare_wait() ? Time{} : next_deadline());
 }
 
 int Engine::subscribe(EventSubscriber& subscriber) noexcept {
@@ -144,7 +144,7 @@ void Engine::write_stats_at_exit() noexcept {
 void Engine::rest(Time until) {
   const nic::NoCancel no_cancel;
   if (nic_->prepare_wait()) return;
-  const Time deadline = std::min(until, fep_->next_deadline());
+  const Time deadline = std::min(until, next_deadline());
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock_now());
   pollfd poll_fd{.fd = nic_->wait_fd(), .events = POLLIN, .revents = 0};
   lock_.unlock();

@@ -4,6 +4,7 @@
 // a domain (attributes, address format, resource indices) stands in domain.h.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -25,6 +26,18 @@
 namespace uet::prov {
 
 struct ForkTag;
+
+// Work that belongs to each pass of an engine beside that of its FEP. Everything with the lock.
+class PassClient {
+ public:
+  // Called at the end of each pass and of each posting call, where no call of SES is under way.
+  virtual void run(Time now) noexcept = 0;
+  // When run() must be called at the latest; kNever: not at all.
+  virtual Time next_deadline() const noexcept = 0;
+
+ protected:
+  ~PassClient() = default;
+};
 
 class Engine final : public ListNode<ForkTag> {
  public:
@@ -63,7 +76,7 @@ class Engine final : public ListNode<ForkTag> {
   // The end of a posting call: sends what is ready, unless more follows at once (FI_MORE).
   void posted(Time now, bool more) UET_REQUIRES(lock_) {
     if (!more && fep_->wants_push_after_post()) fep_->push(now);
-    end_post();
+    end_post(now);
   }
   // For a caller about to sleep: a descriptor that is readable when the engine needs progress,
   // because packets or its deadline have come; -1 if its thread sees to that.
@@ -83,6 +96,8 @@ class Engine final : public ListNode<ForkTag> {
   void set_interface(std::string name) { interface_ = std::move(name); }
   // The most bytes of one RMA message of SES.
   std::uint64_t piece_bytes() const { return piece_bytes_; }
+  // At most one; nullptr: none any more.
+  void attach(PassClient* client) UET_REQUIRES(lock_) { client_ = client; }
   // FI_UET_STATS=exit of the domains that are still open when the process ends.
   static void write_stats_at_exit() noexcept;
   // Starts the progress thread if there is none, because a thread will sleep that cannot make
@@ -110,13 +125,15 @@ class Engine final : public ListNode<ForkTag> {
     works_.run();
     piece_turns_.run(now);
     events_.look(now);
+    if (client_ != nullptr) client_->run(now);
     idle_passes_ = busy ? 0 : idle_passes_ + 1;
     wake_sleepers_in_time();
     if (stats_signal_.requested()) write_stats("SIGUSR2");
     return busy;
   }
-  void end_post() UET_REQUIRES(lock_) {
+  void end_post(Time now) UET_REQUIRES(lock_) {
     works_.run();  // a post may complete at once, and that may release some
+    if (client_ != nullptr) client_->run(now);
     wake_sleepers_in_time();
   }
   // The time since `now`, spent on copying packets, is host delay: the pass reads the clock again.
@@ -125,7 +142,11 @@ class Engine final : public ListNode<ForkTag> {
   }
   // Another thread may sleep until a later time than is right now.
   void wake_sleepers_in_time() UET_REQUIRES(lock_) {
-    if (timer_.in_use()) timer_.bring_forward(fep_->next_deadline());
+    if (timer_.in_use()) timer_.bring_forward(next_deadline());
+  }
+  Time next_deadline() const UET_REQUIRES(lock_) {
+    const Time fep = fep_->next_deadline();
+    return client_ != nullptr ? std::min(fep, client_->next_deadline()) : fep;
   }
 
   static constexpr unsigned kPatientPasses = 32;
@@ -150,6 +171,7 @@ class Engine final : public ListNode<ForkTag> {
   PieceTurns piece_turns_;
   std::string interface_;
   FabricEvents events_ UET_GUARDED_BY(lock_);
+  PassClient* client_ UET_GUARDED_BY(lock_) = nullptr;
 };
 
 inline constexpr Duration kClosePatience = std::chrono::milliseconds(250);

@@ -10,6 +10,7 @@
 #include "hmem/hmem.h"
 #include "objects/av_fid.h"
 #include "objects/compound.h"
+#include "objects/connection_side.h"
 #include "objects/peer_receives.h"
 #include "objects/trigger.h"
 #include "provider.h"
@@ -33,6 +34,16 @@ ses::Completion unstage(const ses::Completion& completion) noexcept {
   return told;
 }
 
+// CM-35: an operation ended because the transport has given up, or the peer's endpoint is gone.
+bool tells_of_lost_peer(const ses::Completion& completion) {
+  if (completion.status == ses::Status::PdsError || completion.status == ses::Status::PeerLost) {
+    return true;
+  }
+  return completion.status == ses::Status::ReturnCode &&
+         (completion.return_code == wire::ReturnCode::BadIndex ||
+          completion.return_code == wire::ReturnCode::BadPid);
+}
+
 }  // namespace
 
 // Completes the operation for which that of SES stands.
@@ -52,6 +63,7 @@ void EpReporter::complete_original(const ses::Completion& completion) noexcept {
 }
 
 void EpReporter::complete(const ses::Completion& completion) noexcept {
+  if (connection_ != nullptr && tells_of_lost_peer(completion)) connection_->note_failure();
   if ((completion.user_flags & kStandsForAnother) != 0) return complete_original(completion);
   const bool event = completion.kind == ses::Kind::RemoteWrite;
   if (is_receive(completion.kind)) {
@@ -152,7 +164,8 @@ void EpReporter::describe_receive(const ses::Completion& completion, Cq::Entry& 
   entry.fields.tag = completion.tag;
   const bool from_message =
       completion.status != ses::Status::Cancelled && completion.status != ses::Status::NoMessage;
-  if (!from_message || (state_.caps & (FI_SOURCE | FI_SOURCE_ERR)) == 0) return;
+  if (!from_message || state_.av == nullptr) return;
+  if ((state_.caps & (FI_SOURCE | FI_SOURCE_ERR)) == 0) return;
   entry.source = state_.av->source(completion.source, completion.source_initiator);
   if (entry.source != FI_ADDR_NOTAVAIL || (state_.caps & FI_SOURCE_ERR) == 0 || entry.err != 0)
     return;

@@ -9,6 +9,7 @@
 
 namespace uet::prov {
 
+class ConnectionSide;
 class PeerReceives;
 
 class EpReporter final : public ses::CompletionSink {
@@ -19,6 +20,9 @@ class EpReporter final : public ses::CompletionSink {
 
   // Receives of the endpoint may be those of `receives`, which outlives this one; nullptr: none.
   void report_to_owner(PeerReceives* receives) { receives_ = receives; }
+
+  // Failed operations may mean that `connection`, which outlives this one, has lost its peer.
+  void watch_connection(ConnectionSide& connection) { connection_ = &connection; }
 
   // Gives back the slot of the operation and reports its completion.
   void complete(const ses::Completion& completion) noexcept override;
@@ -41,6 +45,7 @@ class EpReporter final : public ses::CompletionSink {
   const Identity& identity_;
   void* const context_;
   PeerReceives* receives_ = nullptr;
+  ConnectionSide* connection_ = nullptr;
 };
 
 }  // namespace uet::prov

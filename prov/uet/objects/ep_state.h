@@ -6,6 +6,7 @@
 #include <rdma/fi_errno.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "objects/engine.h"
 #include "provider.h"
@@ -25,8 +26,14 @@ struct EpState {
   bool enabled = false;
   bool may_send = false;  // enabled, and for that
   bool may_receive = false;
+  std::optional<ses::Peer> peer;  // of an endpoint of FI_EP_MSG while it is connected
 
+  bool ended = false;  // its connection has ended
+
+  // FI_EP_MSG: it has a peer and no AV.
+  bool connects() const { return config.connected; }
   const EndpointType& type() const {
+    if (config.connected) return msg_of(engine.params().profile);
     return config.mode == DeliveryMode::Uud ? kDgram : rdm_of(engine.params().profile);
   }
 };

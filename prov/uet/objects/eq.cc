@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 
+#include "errors.h"
 #include "objects/engine.h"
 #include "ops.h"
 
@@ -44,10 +45,11 @@ ssize_t eq_sread(fid_eq* eq, std::uint32_t* event, void* buffer, std::size_t len
   return guarded([&] { return Eq::from(eq).sread(event, buffer, length, timeout, flags); });
 }
 
-const char* eq_strerror(fid_eq*, int, const void*, char* buffer, std::size_t length) noexcept {
-  static const char kText[] = "no further detail";
-  if (buffer == nullptr || length == 0) return kText;
-  std::strncpy(buffer, kText, length - 1);
+const char* eq_strerror(fid_eq*, int prov_errno, const void*, char* buffer,
+                        std::size_t length) noexcept {
+  const char* text = describe_cm_prov_errno(prov_errno);
+  if (buffer == nullptr || length == 0) return text;
+  std::strncpy(buffer, text, length - 1);
   buffer[length - 1] = '\0';
   return buffer;
 }
@@ -115,27 +117,42 @@ void Eq::append(Event event) {
   waiter_.notify(events_.size());
 }
 
-void Eq::write(std::uint32_t event, const void* data, std::size_t length) {
+void Eq::write(std::uint32_t event, const void* data, std::size_t length, InfoPtr info) {
   Event entry;
   entry.number = event;
+  entry.info = std::move(info);
   const auto* bytes = static_cast<const std::byte*>(data);
   if (length > 0) entry.data.assign(bytes, bytes + length);
   append(std::move(entry));
 }
 
-void Eq::write_error(const fi_eq_err_entry& error) { write_error(error, {}); }
-
-void Eq::write_error(const fi_eq_err_entry& error, std::vector<std::byte> detail) {
+void Eq::write_error(const fi_eq_err_entry& error, std::span<const std::byte> error_data) {
   Event entry;
-  entry.detail = std::move(detail);
   entry.is_error = true;
-  const auto* bytes = reinterpret_cast<const std::byte*>(&error);
-  entry.data.assign(bytes, bytes + sizeof error);
+  entry.data.resize(sizeof error + error_data.size());
+  std::memcpy(entry.data.data(), &error, sizeof error);
+  std::copy(error_data.begin(), error_data.end(), entry.data.begin() + sizeof error);
   append(std::move(entry));
 }
 
+// fi_eq_entry, fi_eq_cm_entry and fi_eq_err_entry begin with the fid. What the application wrote
+// itself may be anything.
+void Eq::forget(const struct fid& of) noexcept {
+  const Guard guard(lock_);
+  std::erase_if(events_, [&](const Event& event) {
+    const struct fid* about = nullptr;
+    const bool ours = event.is_error || event.number == FI_CONNREQ ||
+                      event.number == FI_CONNECTED || event.number == FI_SHUTDOWN;
+    if (!ours || event.data.size() < sizeof about) return false;
+    std::memcpy(&about, event.data.data(), sizeof about);
+    return about == &of;
+  });
+}
+
 void Eq::drop_front(std::uint64_t flags) {
-  if ((flags & FI_PEEK) == 0) events_.pop_front();
+  if ((flags & FI_PEEK) != 0) return;
+  (void)events_.front().info.release();  // the application's now
+  events_.pop_front();
 }
 
 ssize_t Eq::take(std::uint32_t* event, void* buffer, std::size_t length, std::uint64_t flags) {
@@ -174,19 +191,21 @@ ssize_t Eq::sread(std::uint32_t* event, void* buffer, std::size_t length, int ti
 ssize_t Eq::read_error(fi_eq_err_entry* buffer, std::uint64_t flags) {
   const Guard guard(lock_);
   if (events_.empty() || !events_.front().is_error) return -FI_EAGAIN;
+  const std::span<const std::byte> event = events_.front().data;
+  const std::span<const std::byte> error_data = event.subspan(sizeof(fi_eq_err_entry));
   fi_eq_err_entry error;
-  std::memcpy(&error, events_.front().data.data(), sizeof error);
-  std::vector<std::byte>& detail = events_.front().detail;
-  if (buffer->err_data_size > 0) {  // the caller's own buffer
+  std::memcpy(&error, event.data(), sizeof error);
+  // fi_eq(3): the caller's buffer, or ours until the next call.
+  if (buffer->err_data != nullptr && buffer->err_data_size > 0) {
     error.err_data = buffer->err_data;
-    error.err_data_size = std::min(buffer->err_data_size, detail.size());
-    if (error.err_data_size > 0) {
-      std::memcpy(error.err_data, detail.data(), error.err_data_size);
-    }
+    error.err_data_size = std::min(buffer->err_data_size, error_data.size());
+    std::copy_n(error_data.begin(), error.err_data_size, static_cast<std::byte*>(error.err_data));
+  } else if (!error_data.empty()) {
+    error_data_.assign(error_data.begin(), error_data.end());
+    error.err_data = error_data_.data();
+    error.err_data_size = error_data_.size();
   } else {
-    told_detail_ = detail;
-    error.err_data = told_detail_.empty() ? nullptr : told_detail_.data();
-    error.err_data_size = told_detail_.size();
+    error.err_data = buffer->err_data;
   }
   *buffer = error;
   drop_front(flags);
@@ -213,7 +232,7 @@ bool Eq::pending() noexcept {
 }
 
 // In a forked child the lock may be in the hands of a thread that is not there.
-EqBinding::~EqBinding() UET_NO_THREAD_ANALYSIS {
+void EqBinding::reset() noexcept UET_NO_THREAD_ANALYSIS {
   if (eq_ == nullptr) return;
   if (engine_->dead()) {
     engine_->events().remove(events_);
@@ -221,7 +240,8 @@ EqBinding::~EqBinding() UET_NO_THREAD_ANALYSIS {
     const Guard guard(engine_->lock());
     engine_->events().remove(events_);
   }
-  eq_->detach(*engine_);
+  std::exchange(eq_, nullptr)->detach(*engine_);
+  hold_ = Hold();
 }
 
 int EqBinding::ask_events(struct fid& fid, const AvFid* const* av,

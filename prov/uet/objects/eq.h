@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// fid_eq: events of the control path. uet produces FI_AV_COMPLETE; everything else is what the
-// application writes itself. It belongs to no domain and has its own lock; reading it makes the
-// progress of the domains that are bound to it, themselves or through an endpoint or an AV.
+// fid_eq: events of the control path. uet produces FI_AV_COMPLETE, FI_MR_COMPLETE and the events of
+// connections; everything else is what the application writes itself. It belongs to no domain and
+// has its own lock; reading it makes the progress of the domains that are bound to it, themselves
+// or through an endpoint or an AV.
 #pragma once
 
 #include <rdma/fi_eq.h>
 
 #include <deque>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "objects/domain_group.h"
@@ -15,6 +18,7 @@
 #include "objects/lock.h"
 #include "objects/references.h"
 #include "objects/wait.h"
+#include "settings/info_ptr.h"
 
 namespace uet::prov {
 
@@ -33,11 +37,11 @@ class Eq final : public fid_eq {
   int attach(Engine& engine) noexcept;
   void detach(Engine& engine) noexcept { domains_.remove(engine); }
 
-  // Both throw bad_alloc.
-  void write(std::uint32_t event, const void* data, std::size_t length);
-  void write_error(const fi_eq_err_entry& error);
-  // Its err_data and err_data_size do not count: fi_eq_readerr gives `detail` instead.
-  void write_error(const fi_eq_err_entry& error, std::vector<std::byte> detail);
+  // These throw bad_alloc. `info`: goes to the application with an FI_CONNREQ, or is freed.
+  void write(std::uint32_t event, const void* data, std::size_t length, InfoPtr info = {});
+  void write_error(const fi_eq_err_entry& error, std::span<const std::byte> error_data = {});
+  // Drops the events that begin with this fid, of an object that closes.
+  void forget(const struct fid& of) noexcept;
 
   // Implementations of the calls of the same name.
   ssize_t read(std::uint32_t* event, void* buffer, std::size_t length, std::uint64_t flags);
@@ -54,8 +58,8 @@ class Eq final : public fid_eq {
   struct Event {
     std::uint32_t number = 0;
     bool is_error = false;
-    std::vector<std::byte> data;    // of an error: fi_eq_err_entry
-    std::vector<std::byte> detail;  // of an error: err_data
+    std::vector<std::byte> data;  // of an error: fi_eq_err_entry, then its err_data
+    InfoPtr info;
   };
   Eq(Fabric& fabric, const fi_eq_attr& attr, void* context);
   void append(Event event);
@@ -69,7 +73,7 @@ class Eq final : public fid_eq {
   Lock lock_{true};  // of what follows; never held while a domain's lock is taken
   Waiter waiter_;
   std::deque<Event> events_;
-  std::vector<std::byte> told_detail_;  // err_data of the last error read, where we own it
+  std::vector<std::byte> error_data_;  // of the error that was read last
 };
 
 // That an object of `engine` is bound to an EQ, as long as it lives.
@@ -78,7 +82,8 @@ class EqBinding {
   EqBinding() = default;
   EqBinding(const EqBinding&) = delete;
   EqBinding& operator=(const EqBinding&) = delete;
-  ~EqBinding();
+  ~EqBinding() { reset(); }
+  void reset() noexcept;
   // 0 or a negative fi_errno: -FI_EINVAL if one is bound already. Not with the domain's lock.
   int open(Eq& eq, Engine& engine) noexcept;
   // After open(): the EQ gets the events of the fabric, in the name of `fid`; `av` as in

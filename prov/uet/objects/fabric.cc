@@ -7,6 +7,7 @@
 
 #include "objects/domain.h"
 #include "objects/eq.h"
+#include "objects/passive_ep.h"
 #include "objects/wait_set.h"
 #include "ops.h"
 #include "provider.h"
@@ -48,7 +49,7 @@ fi_ops fabric_fid_ops = {
 fi_ops_fabric fabric_ops = {
     .size = sizeof(fi_ops_fabric),
     .domain = domain_open,
-    .passive_ep = not_supported<&fi_ops_fabric::passive_ep>,
+    .passive_ep = passive_ep_open,
     .eq_open = eq_open,
     .wait_open = wait_open,
     .trywait = fabric_trywait,

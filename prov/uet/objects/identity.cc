@@ -39,8 +39,7 @@ Identity::Identity(Domain& domain, JobId job, bool has_auth_key)
 
 const AddressFormat& Identity::format() const { return domain_.format(); }
 
-int Identity::take(Domain& domain, const fi_info& info, std::size_t count,
-                   std::shared_ptr<Identity>& out) {
+int Identity::make(Domain& domain, const fi_info& info, std::shared_ptr<Identity>& out) {
   JobId job = domain.job();
   if (info.ep_attr->auth_key_size != 0) {
     const auto own = job_of(info.ep_attr->auth_key, info.ep_attr->auth_key_size);
@@ -48,6 +47,12 @@ int Identity::take(Domain& domain, const fi_info& info, std::size_t count,
     job = own.value();
   }
   const bool has_key = info.ep_attr->auth_key_size != 0 || domain.auth_job().has_value();
+  out.reset(new Identity(domain, job, has_key));
+  return 0;
+}
+
+int Identity::take(Domain& domain, const fi_info& info, std::size_t count,
+                   std::shared_ptr<Identity>& out) {
   av::UetAddress wanted;
   if (info.src_addr != nullptr) {
     const auto decoded =
@@ -55,12 +60,35 @@ int Identity::take(Domain& domain, const fi_info& info, std::size_t count,
     if (!decoded) return refuse(-FI_EINVAL, "src_addr is not of addr_format");
     wanted = *decoded;
   }
-  const std::shared_ptr<Identity> identity(new Identity(domain, job, has_key));
+  std::shared_ptr<Identity> identity;
+  if (const int result = make(domain, info, identity); result != 0) return result;
   Identity& self = *identity;
   const Guard guard(self.domain_.lock());
   const int result = self.take_name(wanted, count, false);
   if (result == 0) out = identity;
   return result;
+}
+
+int Identity::take_any(Domain& domain, const fi_info& info, std::shared_ptr<Identity>& out) {
+  std::shared_ptr<Identity> identity;
+  if (const int result = make(domain, info, identity); result != 0) return result;
+  Identity& self = *identity;
+  const Guard guard(self.domain_.lock());
+  const int result = self.take_first();
+  if (result == 0) out = identity;
+  return result;
+}
+
+int Identity::take_first() {
+  for (std::uint16_t index = av::kFirstResourceIndex.value; index <= kMaxResourceIndex; ++index) {
+    if (!domain_.take_resource_indices(ResourceIndex{index}, 1)) continue;
+    name_ = av::default_address(engine_.local_address(), ResourceIndex{index});
+    name_.capabilities = capabilities_of(engine_.params());
+    name_.num_resource_indices = 1;
+    count_ = 1;
+    return 0;
+  }
+  return refuse(-FI_ENOSPC, "all resource indices are in use");
 }
 
 int Identity::rename(const av::UetAddress& wanted) {

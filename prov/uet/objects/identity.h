@@ -24,6 +24,9 @@ class Identity {
   // than the domain's, and for ids that its address format cannot express.
   static int take(Domain& domain, const fi_info& info, std::size_t count,
                   std::shared_ptr<Identity>& out);
+  // The first index that is free, whether or not the address format can express it: for endpoints
+  // whose peers learn the address otherwise.
+  static int take_any(Domain& domain, const fi_info& info, std::shared_ptr<Identity>& out);
   // Takes another name instead, exactly as `wanted` says. Names that take refuses are refused
   // here too; the old name stays then.
   int rename(const av::UetAddress& wanted);
@@ -50,8 +53,10 @@ class Identity {
   int get_name(void* address, std::size_t* length) const;
 
  private:
+  static int make(Domain& domain, const fi_info& info, std::shared_ptr<Identity>& out);
   int take_name(const av::UetAddress& wanted, std::size_t count, bool exact)
       UET_REQUIRES(domain_.lock());
+  int take_first() UET_REQUIRES(domain_.lock());
   Identity(Domain& domain, JobId job, bool has_auth_key);
 
   Domain& domain_;

@@ -12,7 +12,6 @@
 #include "settings/getinfo.h"
 
 namespace uet::prov {
-namespace {
 
 std::uint64_t random_seed() {
   std::uint64_t seed = 0;
@@ -21,6 +20,8 @@ std::uint64_t random_seed() {
   }
   return seed;
 }
+
+namespace {
 
 // Also where FI_UET_SEED makes all else repeat itself.
 ri::KeySecret random_secret() {

@@ -19,6 +19,9 @@ namespace uet::prov {
 nic::NicConfig nic_config(const Params& params, const std::string& back_end,
                           const av::UetAddress& source);
 
+// A number that nobody can predict.
+std::uint64_t random_seed();
+
 // The core over `nic`: tables, congestion control, what its profile permits. Seeds and secrets are
 // drawn, except those that FI_UET_SEED gives.
 fep::Config fep_config(const Params& params, const nic::Nic& nic, std::uint32_t payload_mtu);

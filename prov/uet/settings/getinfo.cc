@@ -20,6 +20,7 @@
 #include "provider.h"
 #include "settings/address_format.h"
 #include "settings/hints.h"
+#include "settings/info_ptr.h"
 #include "settings/names.h"
 #include "settings/nic_attr.h"
 
@@ -27,11 +28,6 @@ namespace uet::prov {
 namespace {
 
 constexpr std::size_t kMaxInjectSize = 4096;
-
-struct FreeInfo {
-  void operator()(fi_info* info) const { fi_freeinfo(info); }
-};
-using InfoPtr = std::unique_ptr<fi_info, FreeInfo>;
 
 // A pair of addresses that one or more infos shall have; either may be open.
 struct Wanted {
@@ -304,37 +300,31 @@ bool fits_hints(const Offer& offer, const fi_info* hints, std::uint32_t version,
          same_name(hints->fabric_attr->name, offer.address.subnet());
 }
 
-int get_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
-             const fi_info* hints, fi_info** info) {
-  if ((flags & FI_SOURCE) != 0 && node == nullptr && service == nullptr) {
-    FI_WARN(&provider, FI_LOG_CORE, "fi_getinfo: FI_SOURCE needs a node or a service\n");
-    return -FI_EINVAL;
-  }
-  const auto params = load_params();
-  if (!params) return -FI_ENODATA;
-  const EndpointType& type = wanted_type(hints, params->profile);
-  if (type.type == FI_EP_DGRAM && (flags & kCoreProvidersOnly) != 0 && !params->allow_layering) {
-    return -FI_ENODATA;  // else ofi_rxd would put uet;ofi_rxd in front of uet
-  }
-  const auto interfaces = usable_interfaces(*params, (flags & kRescan) != 0);
-  // The CUDA driver is loaded only for hints that ask for FI_HMEM.
-  const bool device_memory =
-      hints != nullptr && (hints->caps & FI_HMEM) != 0 && Cuda::driver() != nullptr;
+struct Question {
+  std::uint32_t version;
+  const fi_info* hints;
+  const Params& params;
+  const std::vector<nic::Interface>& interfaces;
+  bool device_memory;
+};
+
+// Appends the infos of one endpoint type to the list from `first` to `last`.
+void add_infos(const Question& question, const std::vector<Wanted>& addresses,
+               const EndpointType& type, InfoPtr& first, fi_info*& last) {
+  const auto& [version, hints, params, interfaces, device_memory] = question;
   const std::uint32_t addr_format = wanted_format(hints);
   const bool peer = hints != nullptr && (hints->caps & FI_PEER) != 0;
-  InfoPtr first;
-  fi_info* last = nullptr;
-  for (const Wanted& wanted : wanted_addresses(node, service, flags, hints)) {
+  for (const Wanted& wanted : addresses) {
     auto offers = offers_for(wanted, interfaces);
     if (peer) leave_to_a_link(offers, hints);
     for (Offer& offer : offers) {
       const auto format = AddressFormat::of(addr_format, offer.address.ip.is_ipv6);
       if (!format) continue;
-      offer.payload_mtu = payload_mtu(*params, offer.interface.mtu);
-      Limits limits = limits_for(*params, offer.payload_mtu, type);
+      offer.payload_mtu = payload_mtu(params, offer.interface.mtu);
+      Limits limits = limits_for(params, offer.payload_mtu, type);
       limits.device_memory = device_memory;
       if (offer.payload_mtu == 0 || !fits_hints(offer, hints, version, limits)) continue;
-      InfoPtr next = make_info(offer, wanted, *format, hints, version, limits, params->nic);
+      InfoPtr next = make_info(offer, wanted, *format, hints, version, limits, params.nic);
       if (next == nullptr) continue;
       if (last == nullptr) {
         last = next.get();
@@ -345,6 +335,31 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
       }
     }
   }
+}
+
+int get_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
+             const fi_info* hints, fi_info** info) {
+  if ((flags & FI_SOURCE) != 0 && node == nullptr && service == nullptr) {
+    FI_WARN(&provider, FI_LOG_CORE, "fi_getinfo: FI_SOURCE needs a node or a service\n");
+    return -FI_EINVAL;
+  }
+  const auto params = load_params();
+  if (!params) return -FI_ENODATA;
+  std::vector<const EndpointType*> types = {&wanted_type(hints, params->profile)};
+  if (offers_connections_too(hints)) types.push_back(&msg_of(params->profile));
+  if ((flags & kCoreProvidersOnly) != 0 && !params->allow_layering) {
+    // Else ofi_rxd and ofi_rxm would put uet;ofi_rxd and uet;ofi_rxm in front of uet.
+    std::erase_if(types, [](const EndpointType* type) { return type->type != FI_EP_RDM; });
+  }
+  const auto interfaces = usable_interfaces(*params, (flags & kRescan) != 0);
+  // The CUDA driver is loaded only for hints that ask for FI_HMEM.
+  const bool device_memory =
+      hints != nullptr && (hints->caps & FI_HMEM) != 0 && Cuda::driver() != nullptr;
+  const Question question{version, hints, *params, interfaces, device_memory};
+  const auto addresses = wanted_addresses(node, service, flags, hints);
+  InfoPtr first;
+  fi_info* last = nullptr;
+  for (const EndpointType* type : types) add_infos(question, addresses, *type, first, last);
   if (first == nullptr) return -FI_ENODATA;
   *info = first.release();
   return 0;

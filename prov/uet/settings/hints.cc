@@ -66,7 +66,7 @@ bool fits_contexts(std::size_t count) {
 
 const char* refuse_ep(const fi_ep_attr& ep, std::uint64_t tx_order, const Limits& limits) {
   if (ep.type != FI_EP_UNSPEC && ep.type != limits.type->type) {
-    return "ep_attr.type: only FI_EP_RDM and FI_EP_DGRAM";
+    return "ep_attr.type: only FI_EP_RDM, FI_EP_MSG and FI_EP_DGRAM";
   }
   const bool ours = ep.protocol == FI_PROTO_UET || ep.protocol == FI_PROTO_UET_OLD;
   if (ep.protocol != FI_PROTO_UNSPEC && !ours) return "ep_attr.protocol";
@@ -188,10 +188,15 @@ void copy_auth_key(std::uint8_t*& to, std::size_t& to_size, const std::uint8_t* 
   to_size = size;
 }
 
+// A connection keeps all orders.
+std::uint64_t kept_order(std::uint64_t asked, const Limits& limits) {
+  return asked == 0 && limits.type->type == FI_EP_MSG ? limits.type->orders : asked;
+}
+
 void fill_tx(fi_tx_attr& tx, const fi_tx_attr& asked, std::uint64_t caps, const Limits& limits) {
   tx.caps = side_caps(asked.caps, caps, kTxCaps, *limits.type);
   tx.op_flags = asked.op_flags;
-  tx.msg_order = asked.msg_order;
+  tx.msg_order = kept_order(asked.msg_order, limits);
   tx.inject_size = either(asked.inject_size, limits.inject_size);
   tx.size = either(asked.size, limits.tx_size);
   tx.iov_limit = either(asked.iov_limit, kDefaultIovLimit);
@@ -202,7 +207,7 @@ void fill_tx(fi_tx_attr& tx, const fi_tx_attr& asked, std::uint64_t caps, const 
 void fill_rx(fi_rx_attr& rx, const fi_rx_attr& asked, std::uint64_t caps, const Limits& limits) {
   rx.caps = side_caps(asked.caps, caps, kRxCaps, *limits.type);
   rx.op_flags = asked.op_flags;
-  rx.msg_order = asked.msg_order;
+  rx.msg_order = kept_order(asked.msg_order, limits);
   rx.size = either(asked.size, limits.rx_size);
   rx.iov_limit = either(asked.iov_limit, kDefaultIovLimit);
 }
@@ -267,9 +272,15 @@ const char* refuse_rx(const fi_rx_attr& rx, const Limits& limits) {
 }
 
 const EndpointType& wanted_type(const fi_info* hints, Profile profile) {
-  const bool datagrams =
-      hints != nullptr && hints->ep_attr != nullptr && hints->ep_attr->type == FI_EP_DGRAM;
-  return datagrams ? kDgram : rdm_of(profile);
+  const bool named = hints != nullptr && hints->ep_attr != nullptr;
+  if (named && hints->ep_attr->type == FI_EP_DGRAM) return kDgram;
+  return named && hints->ep_attr->type == FI_EP_MSG ? msg_of(profile) : rdm_of(profile);
+}
+
+bool offers_connections_too(const fi_info* hints) {
+  if (hints == nullptr) return true;
+  const bool unnamed = hints->ep_attr == nullptr || hints->ep_attr->type == FI_EP_UNSPEC;
+  return unnamed && (hints->caps & FI_PEER) == 0;
 }
 
 const char* refuse_hints(const fi_info& hints, std::uint32_t version, const Limits& limits) {
@@ -310,7 +321,7 @@ void fill_attributes(fi_info& info, const fi_info* hints, std::uint32_t version,
   if (hints != nullptr) info.handle = hints->handle;
   fill_tx(*info.tx_attr, tx, info.caps, limits);
   fill_rx(*info.rx_attr, rx, info.caps, limits);
-  fill_ep(*info.ep_attr, ep, tx.msg_order, limits);
+  fill_ep(*info.ep_attr, ep, info.tx_attr->msg_order, limits);
   fill_domain(*info.domain_attr, has_domain ? *hints->domain_attr : fi_domain_attr{}, info.caps);
   info.domain_attr->mr_mode =
       negotiate_mr_mode(hints, version, limits.device_memory && (info.caps & FI_HMEM) != 0);

@@ -118,6 +118,20 @@ inline constexpr EndpointType kDgram{
     .tx_op_flags = kTxOpFlags & ~(kDelivered | FI_FENCE),
     .orders = 0};
 
+// A connection: there is one peer, so that naming the source says nothing.
+constexpr EndpointType connected(const EndpointType& rdm) {
+  return {.type = FI_EP_MSG,
+          .caps = rdm.caps & ~(FI_SOURCE | FI_SOURCE_ERR | FI_DIRECTED_RECV | kTaggedDirectedRecv |
+                               FI_NAMED_RX_CTX | kPeerCaps),
+          .tx_op_flags = rdm.tx_op_flags,
+          .orders = rdm.orders};
+}
+inline constexpr EndpointType kMsg = connected(kRdm);
+inline constexpr EndpointType kMsgAiBase = connected(kRdmAiBase);
+constexpr const EndpointType& msg_of(Profile profile) {
+  return profile == Profile::AiBase ? kMsgAiBase : kMsg;
+}
+
 // The capabilities of `type` that exist in this API version.
 inline std::uint64_t caps_offered(const EndpointType& type, std::uint32_t version) {
   const std::uint64_t later =
@@ -142,8 +156,11 @@ struct Limits {
   wire::TrimMarks trim_marks;  // DSCPs that no traffic class may stand for
 };
 
-// The type that the hints ask for: FI_EP_DGRAM only by name.
+// The type that the hints ask for: FI_EP_DGRAM and FI_EP_MSG only by name.
 const EndpointType& wanted_type(const fi_info* hints, Profile profile = Profile::Hpc);
+// May FI_EP_MSG stand behind FI_EP_RDM? Yes if the hints name no type, and are not those of a
+// provider that links others.
+bool offers_connections_too(const fi_info* hints);
 
 // Why these hints cannot be met; nullptr if they can. Names and addresses are not looked at.
 const char* refuse_hints(const fi_info& hints, std::uint32_t version, const Limits& limits);

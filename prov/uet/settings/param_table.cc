@@ -236,7 +236,8 @@ constexpr Row kRows[] = {
      yes_no<&Params::gso>(), true},
     {"gro", "Receive runs of equal packets with one system call (UDP_GRO).",
      yes_no<&Params::gro>()},
-    {"allow_layering", "Offer FI_EP_DGRAM to utility providers such as ofi_rxd, too.",
+    {"allow_layering",
+     "Offer FI_EP_DGRAM and FI_EP_MSG to utility providers, ofi_rxd and ofi_rxm, too.",
      yes_no<&Params::allow_layering>()},
     {"cc_loopback_window_bytes",
      "Bytes in flight to a peer on this host without congestion control, in bytes. 0: by the size "

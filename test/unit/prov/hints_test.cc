@@ -96,7 +96,7 @@ TEST(RefuseHints, EachThingWeLackIsRefused) {
   const std::function<void(fi_info&)> wishes[] = {
       [](fi_info& h) { h.caps = FI_MSG | FI_MULTICAST; },
       [](fi_info& h) { h.caps = FI_MSG | FI_COLLECTIVE; },
-      [](fi_info& h) { h.ep_attr->type = FI_EP_MSG; },
+      [](fi_info& h) { h.ep_attr->type = FI_EP_SOCK_STREAM; },
       [](fi_info& h) { h.addr_format = FI_ADDR_IB_UD; },
       [](fi_info& h) { h.ep_attr->protocol = FI_PROTO_UDP; },
       [](fi_info& h) { h.domain_attr->threading = static_cast<fi_threading>(-1); },
@@ -144,6 +144,45 @@ TEST(Capabilities, Api1ApplicationsCannotAskForApi2Caps) {
   fill_attributes(*info, nullptr, FI_VERSION(1, 22), kLimits);
   EXPECT_EQ(info->caps & kCapsSince2, 0U);
   EXPECT_EQ(info->caps & FI_MULTI_RECV, FI_MULTI_RECV);
+}
+
+constexpr Limits kMsgLimits{.type = &kMsg, .inject_size = 4096, .tx_size = 1024, .rx_size = 1024};
+
+TEST(RefuseHints, ConnectionsAreOfferedBehindRdm) {
+  const Info hints = make_hints();
+  EXPECT_TRUE(offers_connections_too(nullptr));
+  hints->ep_attr->type = FI_EP_UNSPEC;
+  EXPECT_TRUE(offers_connections_too(hints.get()));
+  hints->caps = FI_TAGGED | FI_PEER;
+  EXPECT_FALSE(offers_connections_too(hints.get()));
+  hints->caps = 0;
+  hints->ep_attr->type = FI_EP_RDM;
+  EXPECT_FALSE(offers_connections_too(hints.get()));
+  hints->ep_attr->type = FI_EP_MSG;
+  EXPECT_FALSE(offers_connections_too(hints.get()));
+  EXPECT_EQ(wanted_type(hints.get()).type, FI_EP_MSG);
+  EXPECT_NE(refuse_hints(*hints, kVersion, kLimits), nullptr);
+}
+
+TEST(RefuseHints, ConnectionsNameNoSources) {
+  const Info hints = make_hints();
+  hints->ep_attr->type = FI_EP_MSG;
+  hints->caps = FI_MSG | FI_RMA | FI_ATOMIC | FI_TAGGED | FI_MULTI_RECV;
+  EXPECT_EQ(refuse_hints(*hints, kVersion, kMsgLimits), nullptr);
+  hints->caps = FI_MSG | FI_DIRECTED_RECV;
+  EXPECT_NE(refuse_hints(*hints, kVersion, kMsgLimits), nullptr);
+}
+
+TEST(FillAttributes, ConnectionsKeepAllOrders) {
+  const Info hints = make_hints();
+  hints->ep_attr->type = FI_EP_MSG;
+  const Info info(fi_allocinfo());
+  fill_attributes(*info, hints.get(), kVersion, kMsgLimits);
+  EXPECT_EQ(info->ep_attr->type, FI_EP_MSG);
+  EXPECT_EQ(info->tx_attr->msg_order, kMsg.orders);
+  EXPECT_EQ(info->rx_attr->msg_order, kMsg.orders);
+  EXPECT_EQ(info->ep_attr->max_order_waw_size, kMaxMsgSize);
+  EXPECT_EQ(info->caps & FI_SOURCE, 0U);
 }
 
 constexpr Limits kDatagramLimits{

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "objects/open_nic.h"
+
+#include <rdma/fi_errno.h>
+#include <strings.h>
+
+#include <optional>
+#include <string>
+
+#include "av/address.h"
+#include "errors.h"
+#include "nic/interface.h"
+#include "nic/registry.h"
+#include "provider.h"
+#include "settings/core_config.h"
+#include "settings/getinfo.h"
+
+namespace uet::prov {
+namespace {
+
+bool same(const char* a, const std::string& b) { return strcasecmp(a, b.c_str()) == 0; }
+
+// The address that an fi_info without source address means: by fabric name, else the first.
+std::optional<FabricAddress> address_of(const nic::Interface& interface, const fi_info& info) {
+  const char* fabric = info.fabric_attr != nullptr ? info.fabric_attr->name : nullptr;
+  for (const auto& address : interface.addresses) {
+    if (fabric == nullptr || same(fabric, address.subnet())) return address.ip;
+  }
+  return {};
+}
+
+std::optional<av::UetAddress> source_of(const fi_info& info, const Params& params) {
+  if (info.src_addr != nullptr) {
+    return AddressFormat::decode(info.addr_format, info.src_addr, info.src_addrlen);
+  }
+  if (info.domain_attr->name == nullptr) return {};
+  for (const auto& interface : usable_interfaces(params)) {
+    if (!same(info.domain_attr->name, interface.name)) continue;
+    if (const auto ip = address_of(interface, info)) {
+      av::UetAddress address;
+      address.flags = av::kFabricAddressValid;
+      address.fabric_address = *ip;
+      return address;
+    }
+  }
+  return {};
+}
+
+// Whether the name of the domain, if it has one, is that of the interface with its source address.
+bool is_named_after_its_interface(const fi_info& info, const av::UetAddress& source,
+                                  const Params& params) {
+  if (info.domain_attr->name == nullptr) return true;
+  const auto interfaces = usable_interfaces(params);
+  const nic::Interface* interface = nic::interface_of(interfaces, source.fabric_address);
+  return interface == nullptr || same(info.domain_attr->name, interface->name);
+}
+
+}  // namespace
+
+bool wants_thread(const fi_info& info) {
+  const fi_domain_attr& attr = *info.domain_attr;
+  return attr.control_progress == FI_PROGRESS_AUTO || attr.data_progress == FI_PROGRESS_AUTO;
+}
+
+int open_nic(const fi_info& info, const Params& params, const char* caller, bool any_port,
+             OpenedNic& out) {
+  const auto source = source_of(info, params);
+  if (!source) {
+    FI_WARN(&provider, FI_LOG_DOMAIN,
+            "%s: src_addr or domain_attr.name is not usable; pass an info of fi_getinfo\n", caller);
+    return -FI_EINVAL;
+  }
+  if (!is_named_after_its_interface(info, *source, params)) {
+    FI_WARN(&provider, FI_LOG_DOMAIN,
+            "%s: domain_attr.name %s is not the interface of src_addr; pass an info of "
+            "fi_getinfo\n",
+            caller, info.domain_attr->name);
+    return -FI_EINVAL;
+  }
+  const auto format = AddressFormat::of(info.addr_format, source->fabric_address.is_ipv6);
+  if (!format) {
+    FI_WARN(&provider, FI_LOG_DOMAIN, "%s: addr_format does not fit src_addr\n", caller);
+    return -FI_EINVAL;
+  }
+  out.format = *format;
+  // The info says which one it was made for (nic_attr.h); FI_UET_NIC may have changed since.
+  const bool named = info.nic != nullptr && info.nic->device_attr != nullptr &&
+                     info.nic->device_attr->driver != nullptr;
+  const std::string back_end = named ? info.nic->device_attr->driver : params.nic;
+  nic::NicConfig config = nic_config(params, back_end, *source);
+  config.tell_way = [&back_end](const std::string& way) {
+    FI_INFO(&provider, FI_LOG_DOMAIN, "FI_UET_NIC=%s: %s\n", back_end.c_str(), way.c_str());
+  };
+  std::string message;
+  auto nic = nic::open_nic(config, message);
+  if (!nic && nic.error() == Error::AddressInUse && any_port && config.port != 0) {
+    message.clear();
+    config.port = 0;
+    nic = nic::open_nic(config, message);
+  }
+  if (!message.empty()) FI_WARN(&provider, FI_LOG_DOMAIN, "%s\n", message.c_str());
+  if (!nic) return to_fi_errno(nic.error());
+  out.nic = std::move(nic).value();
+  if (!format->can_name(av::default_address(out.nic->local_address()))) {
+    FI_WARN(&provider, FI_LOG_DOMAIN,
+            "%s: a socket address cannot carry the process slot of a shared port; use "
+            "addr_format FI_ADDR_UET or FI_ADDR_STR, or FI_UET_NIC=udp\n",
+            caller);
+    return -FI_EADDRNOTAVAIL;
+  }
+  return 0;
+}
+
+}  // namespace uet::prov

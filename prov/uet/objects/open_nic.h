@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// From an fi_info to a NIC: which back end, address and port; for domains and passive endpoints.
+#pragma once
+
+#include <rdma/fabric.h>
+
+#include <memory>
+
+#include "settings/address_format.h"
+#include "settings/params.h"
+#include "uet/nic/nic.h"
+
+namespace uet::prov {
+
+struct OpenedNic {
+  std::unique_ptr<nic::Nic> nic;
+  AddressFormat format;
+};
+
+// Opens the NIC that the info names; `caller` (fi_domain ...) begins the log lines. 0 or a negative
+// fi_errno, with the reason logged. `any_port`: if the port of src_addr is in use, another one
+// serves as well.
+int open_nic(const fi_info& info, const Params& params, const char* caller, bool any_port,
+             OpenedNic& out);
+
+// Has the application asked for a progress thread?
+bool wants_thread(const fi_info& info);
+
+}  // namespace uet::prov

@@ -1,0 +1,753 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// FI_EP_MSG: listeners, connections, their data and their end (docs/spec/cm.md). Both sides are in
+// one child, whose queues are read in turn; only the tests of a dead peer take two.
+#include <gtest/gtest.h>
+#include <rdma/fi_atomic.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness.h"
+
+namespace uet::e2e {
+namespace {
+
+using Info = std::unique_ptr<fi_info, Node::FreeInfo>;
+
+std::string in_child(std::function<void()> body) {
+  Process child("child", {}, std::move(body));
+  return child.wait();
+}
+
+Info msg_hints() {
+  Info hints(fi_allocinfo());
+  hints->fabric_attr->prov_name = strdup(provider().c_str());
+  hints->ep_attr->type = FI_EP_MSG;
+  hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
+  hints->addr_format = FI_SOCKADDR_IN;
+  return hints;
+}
+
+Info get_info(const char* node, const char* service, std::uint64_t flags, const fi_info* hints) {
+  fi_info* found = nullptr;
+  check(fi_getinfo(FI_VERSION(1, 17), node, service, flags, hints, &found), "fi_getinfo");
+  return Info(found);
+}
+
+template <class Fid, class Call>
+void open(Owned<Fid>& out, const char* what, Call call) {
+  Fid* object = nullptr;
+  check(call(&object), what);
+  out.reset(object);
+}
+
+Owned<fid_eq> open_eq(fid_fabric& fabric) {
+  fi_eq_attr attr{};
+  attr.wait_obj = FI_WAIT_FD;
+  Owned<fid_eq> eq;
+  open(eq, "fi_eq_open", [&](auto** out) { return fi_eq_open(&fabric, &attr, out, nullptr); });
+  return eq;
+}
+
+// An event of an EQ, good or bad.
+struct CmEvent {
+  std::uint32_t number = 0;  // 0: an error
+  fid_t fid = nullptr;
+  Info info;
+  int error = 0;
+  std::string data;
+};
+
+std::optional<CmEvent> poll_eq(fid_eq& eq) {
+  alignas(fi_eq_cm_entry) std::array<std::byte, 1024> buffer{};
+  CmEvent event;
+  const ssize_t result = fi_eq_read(&eq, &event.number, buffer.data(), buffer.size(), 0);
+  if (result == -FI_EAGAIN) return {};
+  if (result == -FI_EAVAIL) {
+    std::array<char, 1024> error_data{};
+    fi_eq_err_entry error{};
+    error.err_data = error_data.data();
+    error.err_data_size = error_data.size();
+    check(fi_eq_readerr(&eq, &error, 0), "fi_eq_readerr");
+    event.number = 0;
+    event.fid = error.fid;
+    event.error = error.err;
+    event.data.assign(error_data.data(), error.err_data_size);
+    return event;
+  }
+  check(result, "fi_eq_read");
+  fi_eq_cm_entry head{};
+  const std::size_t offset = offsetof(fi_eq_cm_entry, data);
+  require(static_cast<std::size_t>(result) >= offset, "an event is too short");
+  std::memcpy(&head, buffer.data(), offset);
+  event.fid = head.fid;
+  event.info.reset(head.info);
+  event.data.assign(reinterpret_cast<const char*>(buffer.data()) + offset,
+                    static_cast<std::size_t>(result) - offset);
+  return event;
+}
+
+// One domain's objects, and an endpoint.
+struct Side {
+  Info info;
+  Owned<fid_fabric> fabric;
+  Owned<fid_eq> eq;
+  Owned<fid_domain> domain;
+  Owned<fid_cq> cq;
+  Owned<fid_pep> pep;
+  Owned<fid_ep> ep;
+
+  void open_domain() {
+    open(domain, "fi_domain",
+         [&](auto** out) { return fi_domain(fabric.get(), info.get(), out, nullptr); });
+    fi_cq_attr attr{};
+    attr.format = FI_CQ_FORMAT_TAGGED;
+    open(cq, "fi_cq_open",
+         [&](auto** out) { return fi_cq_open(domain.get(), &attr, out, nullptr); });
+  }
+  Owned<fid_ep> open_endpoint(fi_info& with) {
+    Owned<fid_ep> opened;
+    open(opened, "fi_endpoint",
+         [&](auto** out) { return fi_endpoint(domain.get(), &with, out, this); });
+    check(fi_ep_bind(opened.get(), &eq->fid, 0), "bind EQ");
+    check(fi_ep_bind(opened.get(), &cq->fid, FI_TRANSMIT | FI_RECV), "bind CQ");
+    check(fi_enable(opened.get()), "fi_enable");
+    return opened;
+  }
+};
+
+// A listener, whose domain accepts, and a side that connects.
+class Pair {
+ public:
+  explicit Pair(int backlog = 0) {
+    const Info hints = msg_hints();
+    server.info = get_info("127.0.0.1", nullptr, FI_SOURCE, hints.get());
+    require(server.info->ep_attr->type == FI_EP_MSG, "not FI_EP_MSG");
+    open(server.fabric, "fi_fabric",
+         [&](auto** out) { return fi_fabric(server.info->fabric_attr, out, nullptr); });
+    server.eq = open_eq(*server.fabric);
+    open(server.pep, "fi_passive_ep", [&](auto** out) {
+      return fi_passive_ep(server.fabric.get(), server.info.get(), out, nullptr);
+    });
+    check(fi_pep_bind(server.pep.get(), &server.eq->fid, 0), "fi_pep_bind");
+    if (backlog != 0) {
+      check(fi_control(&server.pep->fid, FI_BACKLOG, &backlog), "FI_BACKLOG");
+    }
+    check(fi_listen(server.pep.get()), "fi_listen");
+    std::size_t length = sizeof address;
+    check(fi_getname(&server.pep->fid, &address, &length), "fi_getname");
+    require(address.sin_port != 0, "a listener without port");
+
+    client.info = get_info("127.0.0.1", nullptr, 0, hints.get());
+    open(client.fabric, "fi_fabric",
+         [&](auto** out) { return fi_fabric(client.info->fabric_attr, out, nullptr); });
+    client.eq = open_eq(*client.fabric);
+    client.open_domain();
+  }
+
+  void progress() const {
+    for (const Side* side : {&server, &client}) {
+      if (side->cq != nullptr) fi_cq_read(side->cq.get(), nullptr, 0);
+      std::uint32_t event = 0;
+      fi_eq_read(side->eq.get(), &event, nullptr, 0, FI_PEEK);
+    }
+  }
+  CmEvent next(const Side& side) const {
+    const Clock::time_point start = Clock::now();
+    for (;;) {
+      if (auto event = poll_eq(*side.eq)) return std::move(*event);
+      progress();
+      require(Clock::now() - start < kDeadline / 2, "no event of a connection came");
+    }
+  }
+  CmEvent expect(const Side& side, std::uint32_t number) const {
+    CmEvent event = next(side);
+    require(event.number == number, "event " + std::to_string(event.number) + " with error " +
+                                        std::to_string(event.error) + " came in place of " +
+                                        std::to_string(number));
+    return event;
+  }
+  // The next completion of a side.
+  fi_cq_err_entry completion(const Side& side) const {
+    const Clock::time_point start = Clock::now();
+    for (;;) {
+      fi_cq_tagged_entry entry{};
+      fi_cq_err_entry error{};
+      const ssize_t result = fi_cq_read(side.cq.get(), &entry, 1);
+      if (result == 1) {
+        error.op_context = entry.op_context;
+        error.len = entry.len;
+        error.tag = entry.tag;
+        return error;
+      }
+      if (result == -FI_EAVAIL) {
+        check(fi_cq_readerr(side.cq.get(), &error, 0), "fi_cq_readerr");
+        return error;
+      }
+      progress();
+      require(Clock::now() - start < kDeadline / 2, "no completion came");
+    }
+  }
+  template <class Call>
+  void post(const char* what, Call call) const {
+    ssize_t result;
+    while ((result = call()) == -FI_EAGAIN) progress();
+    check(result, what);
+  }
+
+  void connect(std::string_view data = {}) {
+    client.ep = client.open_endpoint(*client.info);
+    check(fi_connect(client.ep.get(), &address, data.data(), data.size()), "fi_connect");
+  }
+  CmEvent request() const { return expect(server, FI_CONNREQ); }
+  void open_acceptor(const CmEvent& request) {
+    if (server.domain == nullptr) server.open_domain();
+    server.ep = server.open_endpoint(*request.info);
+  }
+  void accept(const CmEvent& request, std::string_view data = {}) {
+    open_acceptor(request);
+    check(fi_accept(server.ep.get(), data.data(), data.size()), "fi_accept");
+  }
+  void establish() {
+    connect();
+    accept(request());
+    expect(client, FI_CONNECTED);
+    expect(server, FI_CONNECTED);
+  }
+
+  Side server;
+  Side client;
+  sockaddr_in address{};
+};
+
+// ---- fi_getinfo --------------------------------------------------------------------------------
+
+TEST(Cm, GetInfo_MsgComesAfterRdm) {
+  EXPECT_EQ(in_child([] {
+              const Info hints(fi_allocinfo());
+              hints->fabric_attr->prov_name = strdup(provider().c_str());
+              const Info list = get_info(nullptr, nullptr, 0, hints.get());
+              require(list->ep_attr->type == FI_EP_RDM, "FI_EP_RDM is not first");
+              bool msg = false;
+              for (const fi_info* info = list.get(); info != nullptr; info = info->next) {
+                require(!msg || info->ep_attr->type == FI_EP_MSG, "FI_EP_RDM behind FI_EP_MSG");
+                msg |= info->ep_attr->type == FI_EP_MSG;
+              }
+              require(msg, "no FI_EP_MSG");
+              hints->ep_attr->type = FI_EP_RDM;
+              const Info rdm = get_info(nullptr, nullptr, 0, hints.get());
+              for (const fi_info* info = rdm.get(); info != nullptr; info = info->next) {
+                require(info->ep_attr->type == FI_EP_RDM, "not FI_EP_RDM");
+              }
+            }),
+            "");
+}
+
+// ---- the handshake -----------------------------------------------------------------------------
+
+TEST(Cm, Cm20_ConnectsAndCarriesTheData) {
+  EXPECT_EQ(in_child([] {
+              Pair pair;
+              pair.connect("what the initiator says");
+              const CmEvent request = pair.request();
+              require(request.fid == &pair.server.pep->fid, "fid of the request");
+              require(request.data == "what the initiator says", "data of the request");
+              require(request.info->handle != nullptr, "no handle");
+              pair.accept(request, "what the acceptor says");
+              const CmEvent here = pair.expect(pair.client, FI_CONNECTED);
+              require(here.fid == &pair.client.ep->fid, "fid of the initiator");
+              require(here.data == "what the acceptor says", "data of the acceptor");
+              const CmEvent there = pair.expect(pair.server, FI_CONNECTED);
+              require(there.fid == &pair.server.ep->fid, "fid of the acceptor");
+              sockaddr_in peer{};
+              sockaddr_in own{};
+              std::size_t length = sizeof peer;
+              check(fi_getpeer(pair.client.ep.get(), &peer, &length), "fi_getpeer");
+              check(fi_getname(&pair.server.ep->fid, &own, &length), "fi_getname");
+              require(peer.sin_port == own.sin_port, "another peer");
+            }),
+            "");
+}
+
+// The port of a socket address names the resource index too: index 1 from 4793 to 5816.
+TEST(Cm, Cm2_EndpointsKeepTheLowestIndices) {
+  EXPECT_EQ(in_child([] {
+              Pair pair;
+              pair.establish();
+              for (const Owned<fid_ep>* ep : {&pair.client.ep, &pair.server.ep}) {
+                sockaddr_in own{};
+                std::size_t length = sizeof own;
+                check(fi_getname(&(*ep)->fid, &own, &length), "fi_getname");
+                require(ntohs(own.sin_port) >= 4793 && ntohs(own.sin_port) <= 5816, "index 1");
+              }
+            }),
+            "");
+}
+
+// CM-3: the listener's address is the one that was asked for, also beside its own domain.
+TEST(Cm, Cm3_ListenerHasThePortAskedFor) {
+  EXPECT_EQ(in_child([] {
+              const Info hints = msg_hints();
+              Side server;
+              server.info = get_info("127.0.0.1", "4900", FI_SOURCE, hints.get());
+              open(server.fabric, "fi_fabric",
+                   [&](auto** out) { return fi_fabric(server.info->fabric_attr, out, nullptr); });
+              server.eq = open_eq(*server.fabric);
+              open(server.pep, "fi_passive_ep", [&](auto** out) {
+                return fi_passive_ep(server.fabric.get(), server.info.get(), out, nullptr);
+              });
+              fid_pep* second = nullptr;
+              require(fi_passive_ep(server.fabric.get(), server.info.get(), &second, nullptr) ==
+                          -FI_EADDRINUSE,
+                      "the port is used twice");
+              server.open_domain();  // at another port
+              sockaddr_in own{};
+              std::size_t length = sizeof own;
+              check(fi_getname(&server.pep->fid, &own, &length), "fi_getname");
+              require(ntohs(own.sin_port) == 4900, "another port");
+              own.sin_port = htons(4901);
+              check(fi_setname(&server.pep->fid, &own, sizeof own), "fi_setname");
+              check(fi_getname(&server.pep->fid, &own, &length), "fi_getname");
+              require(ntohs(own.sin_port) == 4901, "the old port");
+            }),
+            "");
+}
+
+TEST(Cm, CmDataSize_IsTheMostThatIsTaken) {
+  EXPECT_EQ(in_child([] {
+              Pair pair;
+              std::size_t size = 0;
+              std::size_t length = sizeof size;
+              check(fi_getopt(&pair.server.pep->fid, FI_OPT_ENDPOINT, FI_OPT_CM_DATA_SIZE, &size,
+                              &length),
+                    "fi_getopt");
+              require(size >= 256, "less than 256 bytes");
+              const std::string most(size, 'x');
+              pair.client.ep = pair.client.open_endpoint(*pair.client.info);
+              const std::string more(size + 1, 'x');
+              require(fi_connect(pair.client.ep.get(), &pair.address, more.data(), more.size()) ==
+                          -FI_EINVAL,
+                      "more is not refused");
+              check(fi_connect(pair.client.ep.get(), &pair.address, most.data(), most.size()),
+                    "fi_connect");
+              require(pair.request().data == most, "data");
+            }),
+            "");
+}
+
+TEST(Cm, Cm14_RejectBringsErrorAndData) {
+  EXPECT_EQ(in_child([] {
+              Pair pair;
+              pair.connect();
+              const CmEvent request = pair.request();
+              const std::string no = "come back tomorrow";
+              check(fi_reject(pair.server.pep.get(), request.info->handle, no.data(), no.size()),
+                    "fi_reject");
+              require(
+                  fi_reject(pair.server.pep.get(), request.info->handle, nullptr, 0) == -FI_EINVAL,
+                  "rejected twice");
+              const CmEvent event = pair.next(pair.client);
+              require(event.number == 0 && event.error == FI_ECONNREFUSED, "no FI_ECONNREFUSED");
+              require(event.fid == &pair.client.ep->fid && event.data == no, "data");
+            }),
+            "");
+}
+
+TEST(Cm, Cm21_NoListenerRefusesAtOnce) {
+  EXPECT_EQ(in_child([] {
+              Pair pair;
+              const Clock::time_point start = Clock::now();
+              pair.address.sin_port = htons(static_cast<std::uint16_t>(
+                  ntohs(pair.address.sin_port) + 1024));  // another index of the listener's FEP
+              pair.connect();
+              const CmEvent event = pair.next(pair.client);
+              require(event.error == FI_ECONNREFUSED, "no FI_ECONNREFUSED");
+              require(Clock::now() - start < std::chrono::seconds(2), "not at once");
+            }),
+            "");
+}
+
+TEST(Cm, Cm22_SilentAddressIsRefusedInBoundedTime) {
+  EXPECT_EQ(in_child([] {
+              Pair pair;
+              const Clock::time_point start = Clock::now();
+              pair.address.sin_port = htons(5700);  // no process is there
+              pair.connect();
+              const CmEvent event = pair.next(pair.client);
+              require(event.error == FI_ECONNREFUSED, "no FI_ECONNREFUSED");
+              require(Clock::now() - start < std::chrono::seconds(25), "too late");
+            }),
+            "");
+}
+
+TEST(Cm, Cm40_BacklogOfManyRequests) {
+  EXPECT_EQ(in_child([] {
+              constexpr int kRequests = 200;
+              Pair pair(kRequests);
+              std::vector<Owned<fid_ep>> clients;
+              for (int i = 0; i < kRequests; ++i) {
+                pair.connect();
+                clients.push_back(std::move(pair.client.ep));
+              }
+              std::vector<CmEvent> requests;
+              for (int i = 0; i < kRequests; ++i) requests.push_back(pair.request());
+              std::vector<Owned<fid_ep>> servers;
+              for (const CmEvent& request : requests) {
+                pair.accept(request);
+                servers.push_back(std::move(pair.server.ep));
+              }
+              for (int i = 0; i < kRequests; ++i) pair.expect(pair.client, FI_CONNECTED);
+              for (int i = 0; i < kRequests; ++i) pair.expect(pair.server, FI_CONNECTED);
+            }),
+            "");
+}
+
+// ---- data --------------------------------------------------------------------------------------
+
+TEST(Cm, DataFlowBothWaysInOrder) {
+  EXPECT_EQ(in_child([] {
+              Pair pair;
+              pair.establish();
+              constexpr std::size_t kBytes = 20000;
+              std::vector<std::byte> out(kBytes);
+              std::vector<std::byte> in(kBytes);
+              for (std::uint64_t round = 0; round < 50; ++round) {
+                const bool forth = round % 2 == 0;
+                Side& from = forth ? pair.client : pair.server;
+                Side& to = forth ? pair.server : pair.client;
+                fill_pattern(out, round);
+                pair.post("fi_recv", [&] {
+                  return fi_recv(to.ep.get(), in.data(), in.size(), nullptr, FI_ADDR_UNSPEC, &in);
+                });
+                pair.post("fi_send", [&] {
+                  return fi_send(from.ep.get(), out.data(), out.size(), nullptr, FI_ADDR_NOTAVAIL,
+                                 &out);
+                });
+                const fi_cq_err_entry received = pair.completion(to);
+                require(received.err == 0 && received.len == kBytes, "receive");
+                require(pair.completion(from).err == 0, "send");
+                require_pattern(in, round, "message");
+              }
+              char word[8] = "tagged";
+              pair.post("fi_trecv", [&] {
+                return fi_trecv(pair.server.ep.get(), in.data(), in.size(), nullptr, 0, 7, 0, &in);
+              });
+              pair.post("fi_tinject",
+                        [&] { return fi_tinject(pair.client.ep.get(), word, sizeof word, 0, 7); });
+              require(pair.completion(pair.server).tag == 7, "tag");
+            }),
+            "");
+}
+
+TEST(Cm, RmaAndAtomicsReachThePeer) {
+  EXPECT_EQ(in_child([] {
+              Pair pair;
+              pair.establish();
+              std::uint64_t target[2] = {5, 0};
+              Owned<fid_mr> mr;
+              open(mr, "fi_mr_reg", [&](auto** out) {
+                return fi_mr_reg(pair.server.domain.get(), target, sizeof target,
+                                 FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 42, 0, out, nullptr);
+              });
+              std::uint64_t value = 9;
+              pair.post("fi_write", [&] {
+                return fi_write(pair.client.ep.get(), &value, sizeof value, nullptr, 0, 8, 42,
+                                &value);
+              });
+              require(pair.completion(pair.client).err == 0 && target[1] == 9, "write");
+              pair.post("fi_atomic", [&] {
+                return fi_atomic(pair.client.ep.get(), &value, 1, nullptr, 0, 0, 42, FI_UINT64,
+                                 FI_SUM, &value);
+              });
+              require(pair.completion(pair.client).err == 0 && target[0] == 14, "atomic");
+              std::uint64_t back = 0;
+              pair.post("fi_read", [&] {
+                return fi_read(pair.client.ep.get(), &back, sizeof back, nullptr, 0, 0, 42, &back);
+              });
+              require(pair.completion(pair.client).err == 0 && back == 14, "read");
+            }),
+            "");
+}
+
+TEST(Cm, SharedReceiveContextServesAConnection) {
+  EXPECT_EQ(
+      in_child([] {
+        Pair pair;
+        pair.connect();
+        const CmEvent request = pair.request();
+        pair.server.open_domain();
+        fid_ep* srx = nullptr;
+        check(fi_srx_context(pair.server.domain.get(), pair.server.info->rx_attr, &srx, nullptr),
+              "fi_srx_context");
+        const Owned<fid_ep> shared(srx);
+        Owned<fid_ep> ep;
+        open(ep, "fi_endpoint", [&](auto** out) {
+          return fi_endpoint(pair.server.domain.get(), request.info.get(), out, nullptr);
+        });
+        check(fi_ep_bind(ep.get(), &pair.server.eq->fid, 0), "bind EQ");
+        check(fi_ep_bind(ep.get(), &pair.server.cq->fid, FI_TRANSMIT | FI_RECV), "bind CQ");
+        check(fi_ep_bind(ep.get(), &srx->fid, 0), "bind SRX");
+        check(fi_accept(ep.get(), nullptr, 0), "fi_accept without fi_enable");
+        pair.expect(pair.client, FI_CONNECTED);
+        pair.expect(pair.server, FI_CONNECTED);
+        char in[16] = {};
+        check(fi_recv(srx, in, sizeof in, nullptr, FI_ADDR_UNSPEC, in), "fi_recv");
+        pair.post("fi_inject", [&] { return fi_inject(pair.client.ep.get(), "hello", 6, 0); });
+        require(pair.completion(pair.server).len == 6, "length");
+        require(std::string_view(in) == "hello", "data");
+      }),
+      "");
+}
+
+// An endpoint that is not the peer sends to the index of a connection.
+TEST(Cm, Cm36_StrangersAreRefused) {
+  EXPECT_EQ(in_child([] {
+              Pair pair;
+              pair.establish();
+              sockaddr_in name{};
+              std::size_t length = sizeof name;
+              check(fi_getname(&pair.server.ep->fid, &name, &length), "fi_getname");
+              char in = 0;
+              check(fi_recv(pair.server.ep.get(), &in, 1, nullptr, 0, &in), "fi_recv");
+              const Info hints = msg_hints();
+              hints->ep_attr->type = FI_EP_RDM;
+              Side stranger;
+              stranger.info = get_info("127.0.0.1", nullptr, FI_SOURCE, hints.get());
+              open(stranger.fabric, "fi_fabric",
+                   [&](auto** out) { return fi_fabric(stranger.info->fabric_attr, out, nullptr); });
+              stranger.eq = open_eq(*stranger.fabric);
+              stranger.open_domain();
+              fi_av_attr attr{};
+              Owned<fid_av> av;
+              open(av, "fi_av_open", [&](auto** out) {
+                return fi_av_open(stranger.domain.get(), &attr, out, nullptr);
+              });
+              Owned<fid_ep> ep;
+              open(ep, "fi_endpoint", [&](auto** out) {
+                return fi_endpoint(stranger.domain.get(), stranger.info.get(), out, nullptr);
+              });
+              check(fi_ep_bind(ep.get(), &av->fid, 0), "bind AV");
+              check(fi_ep_bind(ep.get(), &stranger.cq->fid, FI_TRANSMIT | FI_RECV), "bind CQ");
+              check(fi_enable(ep.get()), "fi_enable");
+              fi_addr_t to = 0;
+              require(fi_av_insert(av.get(), &name, 1, &to, 0, nullptr) == 1, "fi_av_insert");
+              char out = 1;
+              check(fi_send(ep.get(), &out, 1, nullptr, to, &out), "fi_send");
+              require(pair.completion(stranger).err == FI_EACCES, "no FI_EACCES");
+              pair.post("fi_send",
+                        [&] { return fi_send(pair.client.ep.get(), &out, 1, nullptr, 0, &out); });
+              require(pair.completion(pair.server).err == 0 && in == 1, "the peer's message");
+              ep.reset();
+            }),
+            "");
+}
+
+TEST(Cm, SendsWaitForTheConnection) {
+  EXPECT_EQ(in_child([] {
+              Pair pair;
+              pair.connect();
+              char byte = 0;
+              require(fi_send(pair.client.ep.get(), &byte, 1, nullptr, 0, nullptr) == -FI_ENOTCONN,
+                      "a send before FI_CONNECTED");
+              check(fi_recv(pair.client.ep.get(), &byte, 1, nullptr, 0, nullptr),
+                    "a receive before FI_CONNECTED");
+            }),
+            "");
+}
+
+// ---- the end -----------------------------------------------------------------------------------
+
+TEST(Cm, Cm30_ShutdownReachesThePeer) {
+  EXPECT_EQ(in_child([] {
+              Pair pair;
+              pair.establish();
+              char in = 0;
+              check(fi_recv(pair.server.ep.get(), &in, 1, nullptr, 0, &in), "fi_recv");
+              check(fi_shutdown(pair.client.ep.get(), 0), "fi_shutdown");
+              require(fi_shutdown(pair.client.ep.get(), 0) == -FI_ENOTCONN, "twice");
+              const CmEvent event = pair.expect(pair.server, FI_SHUTDOWN);
+              require(event.fid == &pair.server.ep->fid, "fid");
+              require(pair.completion(pair.server).err == FI_ECANCELED, "the posted receive");
+              require(fi_send(pair.server.ep.get(), &in, 1, nullptr, 0, nullptr) == -FI_ENOTCONN,
+                      "a send after the end");
+            }),
+            "");
+}
+
+// CM-1: the Shutdown does not overtake the data.
+TEST(Cm, Cm34_WhatHasComeIsReceivedAfterTheEnd) {
+  EXPECT_EQ(in_child([] {
+              Pair pair;
+              pair.establish();
+              for (int i = 0; i < 10; ++i) {
+                pair.post("fi_send", [&] {
+                  return fi_send(pair.client.ep.get(), &i, sizeof i, nullptr, 0, nullptr);
+                });
+                require(pair.completion(pair.client).err == 0, "send");
+              }
+              pair.client.ep.reset();
+              pair.expect(pair.server, FI_SHUTDOWN);
+              for (int i = 0; i < 11; ++i) {
+                int in = -1;
+                pair.post("fi_recv", [&] {
+                  return fi_recv(pair.server.ep.get(), &in, sizeof in, nullptr, 0, &in);
+                });
+                const fi_cq_err_entry entry = pair.completion(pair.server);
+                require(i < 10 ? entry.err == 0 && in == i : entry.err == FI_ECANCELED,
+                        "receive " + std::to_string(i));
+              }
+            }),
+            "");
+}
+
+TEST(Cm, Cm31_BothEndsShutDownAtATime) {
+  EXPECT_EQ(in_child([] {
+              Pair pair;
+              pair.establish();
+              check(fi_shutdown(pair.client.ep.get(), 0), "fi_shutdown");
+              check(fi_shutdown(pair.server.ep.get(), 0), "fi_shutdown");
+              pair.expect(pair.client, FI_SHUTDOWN);
+              pair.expect(pair.server, FI_SHUTDOWN);
+              for (int i = 0; i < 1000; ++i) pair.progress();
+              require(!poll_eq(*pair.client.eq), "a second event at the initiator");
+              require(!poll_eq(*pair.server.eq), "a second event at the acceptor");
+            }),
+            "");
+}
+
+// Each object closes at each point of the handshake.
+TEST(Cm, Cm27_ClosingAtAnyPointLeavesNothing) {
+  EXPECT_EQ(in_child([] {
+              { const Pair pair; }
+              {
+                Pair pair;
+                pair.connect();
+              }
+              {
+                Pair pair;
+                pair.connect();
+                pair.client.ep.reset();
+                pair.connect();
+                const CmEvent request = pair.request();
+              }
+              {
+                Pair pair;  // a request that nobody reads
+                pair.connect();
+                for (int i = 0; i < 1000; ++i) pair.progress();
+              }
+              {
+                Pair pair;
+                pair.connect();
+                pair.open_acceptor(pair.request());
+              }
+              {
+                Pair pair;
+                pair.connect();
+                pair.accept(pair.request());
+                pair.server.ep.reset();
+              }
+              {
+                Pair pair;
+                pair.connect();
+                const CmEvent request = pair.request();
+                pair.client.ep.reset();
+                for (int i = 0; i < 1000; ++i) pair.progress();
+                pair.open_acceptor(request);
+                require(fi_accept(pair.server.ep.get(), nullptr, 0) == -FI_ECONNABORTED,
+                        "a withdrawn request is accepted");
+              }
+              {
+                Pair pair;
+                pair.connect();
+                const CmEvent request = pair.request();
+                pair.server.pep.reset();
+                require(pair.next(pair.client).error == FI_ECONNREFUSED, "listener closed");
+              }
+            }),
+            "");
+}
+
+TEST(Cm, ManyConnectionsComeAndGo) {
+  EXPECT_EQ(in_child([] {
+              Pair pair;
+              const int rounds = built_with_sanitizer() ? 200 : 1000;
+              for (int i = 0; i < rounds; ++i) {
+                pair.establish();
+                pair.client.ep.reset();
+                pair.expect(pair.server, FI_SHUTDOWN);
+                pair.server.ep.reset();
+              }
+            }),
+            "");
+}
+
+// The peer's process is killed: what is outstanding ends with errors, and FI_SHUTDOWN comes.
+TEST(Cm, Cm35_DeadPeerEndsTheConnection) {
+  ChannelPair channels;
+  sockaddr_in address{};
+  Process server("server", {}, [&] {
+    Pair pair;
+    channels.left.send(pair.address);
+    pair.accept(pair.request());
+    pair.expect(pair.server, FI_CONNECTED);
+    for (;;) pair.progress();
+  });
+  const pid_t victim = server.pid();
+  Process client("client", {}, [&] {
+    Pair pair;
+    pair.address = channels.right.receive<sockaddr_in>();
+    pair.connect();
+    pair.expect(pair.client, FI_CONNECTED);
+    kill(victim, SIGKILL);
+    char out = 0;
+    char in = 0;
+    check(fi_recv(pair.client.ep.get(), &in, 1, nullptr, 0, &in), "fi_recv");
+    pair.post("fi_send", [&] { return fi_send(pair.client.ep.get(), &out, 1, nullptr, 0, &out); });
+    pair.expect(pair.client, FI_SHUTDOWN);
+    require(pair.completion(pair.client).err != 0, "first error");
+    require(pair.completion(pair.client).err != 0, "second error");
+  });
+  EXPECT_EQ(client.wait(), "");
+}
+
+// ---- refusals ----------------------------------------------------------------------------------
+
+TEST(Cm, BadCallsAreRefused) {
+  EXPECT_EQ(in_child([] {
+              Pair pair;
+              require(fi_listen(pair.server.pep.get()) == -FI_EOPBADSTATE, "fi_listen twice");
+              int backlog = 0;
+              require(fi_control(&pair.server.pep->fid, FI_BACKLOG, &backlog) == -FI_EINVAL,
+                      "a backlog of 0");
+              require(
+                  fi_reject(pair.server.pep.get(), &pair.server.eq->fid, nullptr, 0) == -FI_EINVAL,
+                  "a handle that was never given");
+              pair.client.ep = pair.client.open_endpoint(*pair.client.info);
+              fid_ep& ep = *pair.client.ep;
+              require(fi_accept(&ep, nullptr, 0) == -FI_EOPBADSTATE, "fi_accept without request");
+              require(fi_connect(&ep, nullptr, nullptr, 0) == -FI_EINVAL, "no address");
+              require(fi_shutdown(&ep, 0) == -FI_ENOTCONN, "fi_shutdown, not connected");
+              char name[64];
+              std::size_t length = sizeof name;
+              require(fi_getpeer(&ep, name, &length) == -FI_ENOTCONN, "fi_getpeer, not connected");
+              check(fi_connect(&ep, &pair.address, nullptr, 0), "fi_connect");
+              require(fi_connect(&ep, &pair.address, nullptr, 0) == -FI_EOPBADSTATE, "twice");
+              Owned<fid_ep> unbound;
+              open(unbound, "fi_endpoint", [&](auto** out) {
+                return fi_endpoint(pair.client.domain.get(), pair.client.info.get(), out, nullptr);
+              });
+              check(fi_ep_bind(unbound.get(), &pair.client.cq->fid, FI_TRANSMIT | FI_RECV), "bind");
+              require(fi_connect(unbound.get(), &pair.address, nullptr, 0) == -FI_ENOEQ, "no EQ");
+            }),
+            "");
+}
+
+}  // namespace
+}  // namespace uet::e2e
