@@ -86,7 +86,7 @@ class Manager final : public Delivery {
   void on_peer_lost(const LostPeer& lost, Time now);
   // As StartPsns::key_changed. If memory is short, Start_PSNs stay random.
   void key_changed(std::uint32_t sdi);
-  // Who hears of peers that are given up; nullptr: none does.
+  // `watcher` hears of peers that are given up, until another call; nullptr: none does.
   void watch_peers(PeerWatcher* watcher) { environment_.peers = watcher; }
   // Starts closing every PDC.
   void begin_close_all(Time now);

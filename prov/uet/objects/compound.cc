@@ -17,7 +17,7 @@ namespace uet::prov {
 namespace {
 
 // Pieces of one operation that are in progress at a time: enough that the network never waits for
-// the next one, few enough that the operations of others find room.
+// the next one, few enough that other operations find a free place.
 constexpr unsigned kPiecesInProgress = 16;
 
 using Slices = std::array<ses::IoSlice, ses::kMaxIoSlices>;
