@@ -78,7 +78,7 @@ struct ConnectionEvent {
 
 class Connections final : public Machine {
  public:
-  // `answers`: where messages to this object go. `secret`: of the ids, known to nobody else.
+  // `answers`: where messages to this object go. `secret`: of the ids, known to no other host.
   Connections(const av::UetAddress& answers, std::uint64_t secret, const Timing& timing);
 
   // Begins a connection between the endpoint `own` of this domain and the listener at `to`.

@@ -170,7 +170,7 @@ class Pair {
   CmEvent expect(const Side& side, std::uint32_t number) const {
     CmEvent event = next(side);
     require(event.number == number, "event " + std::to_string(event.number) + " with error " +
-                                        std::to_string(event.error) + " came in place of " +
+                                        std::to_string(event.error) + " came instead of " +
                                         std::to_string(number));
     return event;
   }
@@ -638,7 +638,7 @@ TEST(Cm, Cm27_ClosingAtAnyPointLeavesNothing) {
                 const CmEvent request = pair.request();
               }
               {
-                Pair pair;  // a request that nobody reads
+                Pair pair;  // a request that the application does not read
                 pair.connect();
                 for (int i = 0; i < 1000; ++i) pair.progress();
               }

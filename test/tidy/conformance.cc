@@ -49,7 +49,7 @@ void named_in(const std::string& line, std::set<RuleName>& named) {
 // another file, Cms8_4, is no rule.
 void named_by_test(const std::string& test, std::set<RuleName>& named) {
   static const std::regex rule(
-      R"((Pds|Ses|Cms|Tss)([0-9]{1,3})(?:And([0-9]{1,3}))?(?![0-9]|_[0-9]{1,2}_))");
+      R"((Pds|Ses|Cms|Tss|Cm)([0-9]{1,3})(?:And([0-9]{1,3}))?(?![0-9]|_[0-9]{1,2}_))");
   for (std::sregex_iterator it(test.begin(), test.end(), rule), end; it != end; ++it) {
     std::string kind = it->str(1) + "-";
     std::transform(kind.begin(), kind.end(), kind.begin(),

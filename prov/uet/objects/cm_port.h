@@ -23,7 +23,7 @@ class CmPort final : public ses::CompletionSink {
 
   // Opens the context `name` of the job. 0 or a negative fi_errno. Throws bad_alloc.
   int open(const av::UetAddress& name, JobId job) UET_REQUIRES(engine_.lock());
-  // What is under way is dropped.
+  // Sends in progress are dropped.
   void close() noexcept UET_NO_THREAD_ANALYSIS;
 
   // Hands over what has come and is due, and sends what the machine has to send.

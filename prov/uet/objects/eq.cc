@@ -135,8 +135,8 @@ void Eq::write_error(const fi_eq_err_entry& error, std::span<const std::byte> er
   append(std::move(entry));
 }
 
-// fi_eq_entry, fi_eq_cm_entry and fi_eq_err_entry begin with the fid. What the application wrote
-// itself may be anything.
+// fi_eq_entry, fi_eq_cm_entry and fi_eq_err_entry begin with the fid. Events that the application
+// wrote itself may hold anything.
 void Eq::forget(const struct fid& of) noexcept {
   const Guard guard(lock_);
   std::erase_if(events_, [&](const Event& event) {

@@ -26,8 +26,8 @@ namespace uet::prov {
 // fi_ops_fabric.passive_ep: fi_passive_ep(3).
 int passive_ep_open(fid_fabric* fabric, fi_info* info, fid_pep** pep, void* context) noexcept;
 
-// What fi_info.handle of an FI_CONNREQ stands for. nullopt: `handle` is no request, or one that has
-// an answer already. The inner nullopt: its initiator has withdrawn it.
+// The request that fi_info.handle of an FI_CONNREQ names. nullopt: `handle` is no request, or one
+// that has an answer already. The inner nullopt: its initiator has withdrawn it.
 std::optional<std::optional<cm::PeerRequest>> take_request(struct fid* handle);
 
 class PassiveEndpoint final : public fid_pep {

@@ -19,7 +19,7 @@ namespace uet::prov {
 nic::NicConfig nic_config(const Params& params, const std::string& back_end,
                           const av::UetAddress& source);
 
-// A number that nobody can predict.
+// A number that no other host can predict.
 std::uint64_t random_seed();
 
 // The core over `nic`: tables, congestion control, what its profile permits. Seeds and secrets are
