@@ -161,6 +161,17 @@ bool Demultiplexer::may_open(const RxPacket& packet, const PeerKey& peer, Delive
   return !demanded;
 }
 
+namespace {
+
+// PDS-77: a late SYN with the Start_PSN that its sender had before it took the one of the PDC. A
+// NACK would name a PSN that may be outstanding there.
+bool is_from_before_rebase(const Pdc& pdc, Psn psn) {
+  const std::int32_t ahead = psn - pdc.start_psn();
+  return ahead > -StartPsns::kAhead && ahead < StartPsns::kAhead;
+}
+
+}  // namespace
+
 // PDS-58 to 67.
 Pdc* Demultiplexer::resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMode mode,
                                 Psn start_psn, const Incoming& request, Time now) {
@@ -176,6 +187,10 @@ Pdc* Demultiplexer::resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMo
         pdc->allow_answers(request.nominal_bytes);
         return pdc;
       }
+      if (env_.parameters.secured && is_from_before_rebase(*pdc, request.meta.psn)) {
+        ++env_.counters.stray_packets;
+        return nullptr;
+      }
       if (pdc->proved()) {
         pdc->send_nack(NackCode::InvalidSyn, request.meta);  // PDS-67
         return nullptr;
@@ -188,14 +203,17 @@ Pdc* Demultiplexer::resolve_syn(const RxPacket& packet, PdcId spdcid, DeliveryMo
       return nullptr;
     }
   }
-  if (!may_open(packet, peer, mode, start_psn, request, now)) return nullptr;
-  if (half_open != nullptr) {
-    if (!Admission::has_had_time(*half_open, now)) {
-      refuse(packet, NackCode::NoPdcAvail, spdcid, request.meta);  // the peer comes again
-      return nullptr;
-    }
-    connections_.drop_unproved(*half_open, now);
+  const bool waits = half_open != nullptr && !Admission::has_had_time(*half_open, now);
+  if (waits && env_.parameters.secured) {  // else its peer would be told another Start_PSN
+    refuse(packet, NackCode::NoPdcAvail, spdcid, request.meta);
+    return nullptr;
   }
+  if (!may_open(packet, peer, mode, start_psn, request, now)) return nullptr;
+  if (waits) {
+    refuse(packet, NackCode::NoPdcAvail, spdcid, request.meta);  // the peer comes again
+    return nullptr;
+  }
+  if (half_open != nullptr) connections_.drop_unproved(*half_open, now);
   Pdc* pdc = connections_.accept(peer, mode, request, start_psn, now);
   if (pdc == nullptr) refuse(packet, connections_.refusal(), spdcid, request.meta);  // PDS-66
   return pdc;
