@@ -303,6 +303,8 @@ const char* refusal(Error error) {
       return "earlier packets under the key are not known; set a newer epoch";
     case Error::NotSupported:
       return "the key does not fit the mode";
+    case Error::Io:
+      return "there is no TSC to begin with";
     default:
       return "no memory";
   }
@@ -338,6 +340,7 @@ class Applier {
     const std::optional<KeyEntry>& key = entry.keys[an ? 1 : 0];
     if (!key) return;
     const bool was_there = domain.has_key(an);
+    leave_lost_key(domain, an, *key, entry);
     const Result<void> installed = domain.config().client
                                        ? domain.install(an, key->material, key->start)
                                        : domain.install(an, key->material.key, key->start);
@@ -348,6 +351,14 @@ class Applier {
     }
     const bool newer = was_there && domain.position(an)->epoch != key->start.epoch;
     if (newer) check(domain.set_epoch(an, key->start.epoch));
+  }
+  // The file has gone on by several steps since it was last read, so that its key for `an` is not
+  // the one in the slot. No member seals with that one any more: it makes space at once, unless it
+  // is the one that the file replaces only now, or still has its guard time (TSS-56).
+  static void leave_lost_key(SecureDomain& domain, bool an, const KeyEntry& key,
+                             const DomainEntry& entry) {
+    if (!domain.has_key(an) || domain.in_guard(an) || domain.holds(an, key.material)) return;
+    if (domain.active() != an || entry.active == an) domain.abandon_key(an);
   }
   void check(const Result<void>& result) {
     if (!result.ok()) note(refusal(result.error()));

@@ -8,7 +8,8 @@
 namespace uet::tss {
 
 SdTable::SdTable(const Limits& limits)
-    : limits_(limits), services_(std::make_unique<DomainServices>(limits.derived_keys)) {
+    : limits_(limits),
+      services_(std::make_unique<DomainServices>(limits.derived_keys, limits.tscs)) {
   domains_.reserve(limits.domains);
 }
 

@@ -21,6 +21,8 @@ class SdTable {
   struct Limits {
     std::size_t domains = 64;
     std::size_t derived_keys = 1024;  // twice the live peers; about 1 KiB each once used
+    // Outlives the table. nullptr: no other sender has these keys and this identity.
+    TscSource* tscs = nullptr;
   };
   SdTable() : SdTable(Limits{}) {}
   explicit SdTable(const Limits& limits);

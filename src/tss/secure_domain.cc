@@ -52,7 +52,8 @@ Result<void> SecureDomain::fill(Slot& slot, const KeyMaterial& material, const S
   slot.mask = material.mask;
   slot.fingerprint = fingerprint;
   slot.started_fresh = fresh;
-  slot.sender.emplace(start, config_.tsc.value_or(default_range(config_)));
+  slot.sender.emplace(start, config_.tsc.value_or(default_range(config_)),
+                      services_.tscs != nullptr);
   slot.ends = kNever;
   return {};
 }
@@ -74,6 +75,7 @@ Result<void> SecureDomain::activate(bool an, Time now) {
   if (active_ == an) return {};
   if (!next.sender->ready()) return Error::Invalid;
   if (next.started_fresh && services_.used.contains(next.fingerprint)) return Error::KeyInUse;
+  if (!has_tsc(next)) return Error::Io;
   services_.used.add(next.fingerprint);
   if (active_) slot(*active_).ends = now + config_.guard;
   next.started_fresh = false;  // an AN that comes back goes on where it was
@@ -98,6 +100,30 @@ Result<void> SecureDomain::remove_key(bool an) {
 bool SecureDomain::allows(std::optional<JobId> job) const {
   if (jobs_.empty() || !job) return true;
   return std::binary_search(jobs_.begin(), jobs_.end(), job->value);
+}
+
+bool SecureDomain::holds(bool an, const KeyMaterial& material) const {
+  Result<Kdf> kdf = Kdf::make(material.key);
+  return !kdf.ok() || kdf.value().fingerprint() == slot(an).fingerprint;
+}
+
+void SecureDomain::abandon_key(bool an) {
+  if (active_ == an) active_.reset();
+  empty(slot(an));
+}
+
+// False if the source of TSCs is asked and has none.
+bool SecureDomain::has_tsc(Slot& slot) {
+  SenderState& sender = *slot.sender;
+  if (!sender.needs_block()) return true;
+  const auto block = services_.tscs->next_block({.key = slot.fingerprint,
+                                                 .epoch = sender.epoch(),
+                                                 .ssi = config_.ssi,
+                                                 .left = sender.left(),
+                                                 .history_told = sender.history_told()});
+  if (!block) return false;
+  sender.add(*block);
+  return true;
 }
 
 void SecureDomain::expire(Time now) {
@@ -153,7 +179,7 @@ SealResult SecureDomain::seal(const OuterFields& outer, std::span<const Slice> p
     }
     ssi = client->ssi;
   }
-  const std::optional<EpochAndTsc> place = sending.sender->take();
+  const std::optional<EpochAndTsc> place = has_tsc(sending) ? sending.sender->take() : std::nullopt;
   if (!place) {
     ++counters_.out_invoke_fail;
     return {SealVerdict::TscEnd, 0};

@@ -12,6 +12,7 @@
 #include "tss/counters.h"
 #include "tss/domain_config.h"
 #include "tss/key_cache.h"
+#include "tss/tsc_source.h"
 #include "tss/used_keys.h"
 #include "uet/base/packet.h"
 #include "uet/base/result.h"
@@ -55,8 +56,10 @@ struct SealResult {
 
 // Shared by the secure domains of one table.
 struct DomainServices {
-  explicit DomainServices(std::size_t derived_keys) : cache(derived_keys) {}
+  explicit DomainServices(std::size_t derived_keys, TscSource* source = nullptr)
+      : cache(derived_keys), tscs(source) {}
   KeyCache cache;
+  TscSource* tscs;  // nullptr: each sender has the whole range of its configuration
   UsedKeys used;
   std::uint64_t last_slot = 0;  // number of the key installed last: KeyCache's `slot`
 };
@@ -79,13 +82,15 @@ class SecureDomain {
   // Seals with the key of `an` from the next packet on; AN, epoch and TSC change together (TSS-57).
   // The key that was active opens packets until now + guard, and is then zeroed. NotFound if the
   // slot is empty, KeyInUse as for install, Invalid while the history of the key is unknown: set a
-  // newer epoch first.
+  // newer epoch first. Io if the source of TSCs has none, and knows why.
   Result<void> activate(bool an, Time now);
   // The management's new epoch for the key of `an` (TSS-38). NotFound if the slot is empty,
   // otherwise as SenderState::set_epoch. NotSupported at a client, whose key belongs to one epoch.
   Result<void> set_epoch(bool an, std::uint16_t epoch);
   // Zeroes the key of `an`. Busy if it is active; NotFound if the slot is empty.
   Result<void> remove_key(bool an);
+  // Zeroes the key of `an` at once, even if it is active: nothing is sealed until activate().
+  void abandon_key(bool an);
   // A disabled domain keeps its keys and drops all packets in both directions.
   void enable(bool enabled) { enabled_ = enabled; }
   // Ends the latch of TSS-44 and starts its count again.
@@ -116,6 +121,8 @@ class SecureDomain {
   // Which key seals; nullopt before the first activate().
   std::optional<bool> active() const { return active_; }
   bool has_key(bool an) const { return slot(an).number != 0; }
+  // Is it this key? True as well if OpenSSL has no memory to say so.
+  bool holds(bool an, const KeyMaterial& material) const;
   // The key of `an` was replaced and still opens packets.
   bool in_guard(bool an) const { return slot(an).ends != kNever; }
   // The sender's epoch and next TSC under the key of `an`, to be kept across a restart (TSS-37).
@@ -144,6 +151,7 @@ class SecureDomain {
   bool derives() const { return config_.mode != KeyMode::Direct && !config_.client; }
   Result<void> fill(Slot& slot, const KeyMaterial& material, const SenderStart& start);
   void empty(Slot& slot);
+  bool has_tsc(Slot& slot);
   PacketKey key_for(Slot& slot, const wire::SecurityHeader& header, const Identity& identity);
   const Client* client_at(const FabricAddress& address) const;
   bool is_bound(std::optional<std::uint32_t> ssi, const FabricAddress& source) const;

@@ -29,6 +29,12 @@ class SecureNic final : public nic::Nic {
   // headers have an SSI, so that the IP MTU shrinks by the larger overhead.
   SecureNic(nic::Nic& inner, SdTable& table, std::uint32_t sdi, bool has_ssi,
             const wire::TrimMarks& marks);
+  // Owns `inner`.
+  SecureNic(std::unique_ptr<nic::Nic> inner, SdTable& table, std::uint32_t sdi, bool has_ssi,
+            const wire::TrimMarks& marks)
+      : SecureNic(*inner, table, sdi, has_ssi, marks) {
+    owned_ = std::move(inner);
+  }
 
   // The FEP has peers in the domain `sdi`, too, which must be neither 0 nor its own: packets of
   // that domain are accepted from now on.
@@ -57,6 +63,7 @@ class SecureNic final : public nic::Nic {
   bool open(RxPacket& packet, std::size_t place, Time now);
   const Packet* seal(const Packet& packet, std::size_t place);
 
+  std::unique_ptr<nic::Nic> owned_;
   nic::Nic& inner_;
   SdTable& table_;
   std::uint32_t sdi_;

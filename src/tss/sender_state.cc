@@ -5,17 +5,21 @@
 
 namespace uet::tss {
 
-SenderState::SenderState(const SenderStart& start, const TscRange& range)
+SenderState::SenderState(const SenderStart& start, const TscRange& range, bool by_blocks)
     : range_(range),
+      by_blocks_(by_blocks),
       first_epoch_(start.epoch),
       epoch_(start.epoch),
       next_(range.first),
-      ready_(start.history != SenderStart::History::Unknown) {
-  if (start.history == SenderStart::History::Known) next_ = std::max(range.first, start.next_tsc);
+      end_(range.end),
+      ready_(start.history != SenderStart::History::Unknown),
+      history_told_(start.history == SenderStart::History::Known) {
+  if (history_told_) next_ = std::max(range.first, start.next_tsc);
+  if (by_blocks_) end_ = next_;
 }
 
 std::optional<EpochAndTsc> SenderState::take() {
-  if (!ready_ || next_ >= range_.end) return {};
+  if (!ready_ || next_ >= end_) return {};
   return EpochAndTsc{epoch_, next_++};
 }
 
@@ -30,7 +34,9 @@ Result<void> SenderState::set_epoch(std::uint16_t epoch) {
   }
   epoch_ = epoch;
   next_ = range_.first;
+  end_ = by_blocks_ ? next_ : range_.end;
   ready_ = true;
+  history_told_ = false;
   return {};
 }
 

@@ -45,7 +45,9 @@ struct EpochAndTsc {
 
 class SenderState {
  public:
-  SenderState(const SenderStart& start, const TscRange& range);
+  // `by_blocks`: `range` is shared with other senders, so that nothing can be taken before the
+  // first add().
+  SenderState(const SenderStart& start, const TscRange& range, bool by_blocks = false);
 
   // May packets be sealed? Not while the history of this epoch is unknown.
   bool ready() const { return ready_; }
@@ -56,16 +58,31 @@ class SenderState {
   // would come again after 2^16 epochs of this key. The state is then unchanged.
   Result<void> set_epoch(std::uint16_t epoch);
 
+  // May packets be sealed as soon as add() has brought TSCs?
+  bool needs_block() const { return by_blocks_ && ready_ && next_ >= end_; }
+  // The part of the range from which a block may come: not below what was used before.
+  TscRange left() const { return {next_, range_.end}; }
+  // `start` said which TSC follows those that were used in this epoch.
+  bool history_told() const { return history_told_; }
+  // TSCs that no other sender gets, inside left().
+  void add(const TscRange& block) {
+    next_ = block.first;
+    end_ = block.end;
+  }
+
   std::uint16_t epoch() const { return epoch_; }
   // The TSC that take() gives next: kept by the owner across a restart.
   std::uint64_t next_tsc() const { return next_; }
 
  private:
   TscRange range_;
+  bool by_blocks_;
   std::uint16_t first_epoch_;
   std::uint16_t epoch_;
   std::uint64_t next_;
+  std::uint64_t end_;  // of what may be taken now
   bool ready_;
+  bool history_told_;
 };
 
 }  // namespace uet::tss

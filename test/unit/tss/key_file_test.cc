@@ -174,5 +174,24 @@ TEST_F(KeyFileApply, Tss37And38_EpochsOfTheFile) {
   EXPECT_THAT(apply_lines("guard 3\nkey 0 5" + unknown, 2), HasSubstr("another SDI"));
 }
 
+// A member that has read no file for two rotations: the slots of the file hold other keys than its
+// own, and no member seals with those any more.
+TEST_F(KeyFileApply, Tss56_RotationsThatWereMissedAreMadeUpForAtOnce) {
+  EXPECT_EQ(apply_lines(old_key_ + new_key_ + "active 0\n", 0), "");
+  const std::string third = key_line(0,
+                                     "ff0102030405060708090a0b0c0d0e0f"
+                                     "101112131415161718191a1b1c1d1e1f");
+  const std::string fourth = key_line(1,
+                                      "fe0102030405060708090a0b0c0d0e0f"
+                                      "101112131415161718191a1b1c1d1e1f");
+  const KeyFile file = parsed(file_with(third + fourth + "active 0\n"));
+  EXPECT_EQ(apply(file, table_, time_from_ns(1)), "");
+  const SecureDomain& domain = *table_.find(1);
+  EXPECT_EQ(domain.active(), false);
+  EXPECT_TRUE(domain.holds(false, file.domains[0].keys[0]->material));
+  EXPECT_TRUE(domain.holds(true, file.domains[0].keys[1]->material));
+  EXPECT_EQ(table_.next_deadline(), kNever);  // no key has a guard time
+}
+
 }  // namespace
 }  // namespace uet::tss

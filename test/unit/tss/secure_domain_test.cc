@@ -571,5 +571,67 @@ TEST(SecureDomainJobs, Tss67_AListAllowsItsJobsAlone) {
   EXPECT_TRUE(two.allows(std::nullopt)) << "an answer belongs to a request";
 }
 
+// Gives blocks of three TSCs, `blocks` of them.
+class FewTscs final : public TscSource {
+ public:
+  explicit FewTscs(int blocks) : blocks_(blocks) {}
+  std::optional<TscRange> next_block(const TscRequest& request) override {
+    last = request;
+    if (blocks_-- <= 0) return {};
+    next_ = std::max(next_, request.left.first) + 3;
+    return TscRange{next_ - 3, next_};
+  }
+  TscRequest last;
+
+ private:
+  int blocks_;
+  std::uint64_t next_ = 100;
+};
+
+std::uint64_t tsc_of(const Bytes& packet) {
+  wire::SecurityHeader header;
+  EXPECT_TRUE(wire::SecurityHeader::decode(packet, header));
+  return header.counter;
+}
+
+TEST(SecureDomain, Tss34And36_TscsComeFromTheirSourceUntilItHasNoMore) {
+  FewTscs tscs(2);
+  DomainServices services(64, &tscs);
+  SecureDomain domain(config_of(KeyMode::Cluster, 1, 9), services);
+  ASSERT_TRUE(domain.install(false, known_key(), {History::Known, 4, 50}).ok());
+  ASSERT_TRUE(domain.activate(false, {}).ok());
+  EXPECT_EQ(tscs.last.epoch, 4);
+  EXPECT_EQ(tscs.last.ssi, 9U);
+  EXPECT_TRUE(tscs.last.history_told);
+  EXPECT_EQ(tscs.last.left.first, 50U);
+  EXPECT_EQ(tscs.last.key, Kdf::make(known_key()).value().fingerprint());
+  Bytes sealed(100);
+  for (std::uint64_t tsc = 100; tsc < 106; ++tsc) {
+    ASSERT_EQ(domain.seal(kUdp, {}, sealed).verdict, SealVerdict::Sealed);
+    EXPECT_EQ(tsc_of(sealed), tsc);
+  }
+  EXPECT_EQ(domain.seal(kUdp, {}, sealed).verdict, SealVerdict::TscEnd);
+  EXPECT_EQ(domain.counters().out_invoke_fail, 1U);
+}
+
+TEST(SecureDomain, Tss37_WithoutATscNoKeyBecomesActive) {
+  FewTscs none(0);
+  DomainServices services(64, &none);
+  SecureDomain domain(config_of(KeyMode::Cluster), services);
+  ASSERT_TRUE(domain.install(false, known_key(), {}).ok());
+  EXPECT_EQ(domain.activate(false, {}).error(), Error::Io);
+  EXPECT_EQ(domain.active(), std::nullopt);
+}
+
+TEST(SecureDomain, Tss56_AnAbandonedKeyOpensAndSealsNothing) {
+  Member member(config_of(KeyMode::Cluster));
+  member.start();
+  const Bytes packet = member.seal(kUdp);
+  member.domain.abandon_key(false);
+  EXPECT_EQ(member.verdict(kUdp, packet), OpenVerdict::NoKey);
+  member.seal(kUdp, counting(0x40, 32), SealVerdict::NoKey);
+  EXPECT_FALSE(member.domain.has_key(false));
+}
+
 }  // namespace
 }  // namespace uet::tss

@@ -83,5 +83,28 @@ TEST(SenderState, Tss32_EpochNeverComesAgain) {
   EXPECT_EQ(state.epoch(), 9);
 }
 
+// TSS-34: nothing is taken that the owner has not given.
+TEST(SenderState, Tss34_ByBlocksTakesOnlyWhatWasAdded) {
+  SenderState state({}, {5, 100}, true);
+  EXPECT_TRUE(state.needs_block());
+  EXPECT_FALSE(state.take().has_value());
+  EXPECT_EQ(state.left(), (TscRange{5, 100}));
+  state.add({10, 12});
+  EXPECT_FALSE(state.needs_block());
+  EXPECT_EQ(next(state), 10U);
+  EXPECT_EQ(next(state), 11U);
+  EXPECT_FALSE(state.take().has_value());
+  EXPECT_EQ(state.left(), (TscRange{12, 100}));
+  ASSERT_TRUE(state.set_epoch(1).ok());
+  EXPECT_TRUE(state.needs_block());
+  EXPECT_FALSE(state.take().has_value());
+}
+
+TEST(SenderState, Tss37_ByBlocksBeginsBehindAKnownHistory) {
+  SenderState state({History::Known, 0, 50}, {5, 100}, true);
+  EXPECT_EQ(state.left(), (TscRange{50, 100}));
+  EXPECT_TRUE(state.history_told());
+}
+
 }  // namespace
 }  // namespace uet::tss
