@@ -15,7 +15,7 @@
 namespace uet::nic {
 
 // Changes whenever Module, NicConfig, Nic or anything that they are made of changes.
-inline constexpr std::uint32_t kModuleVersion = 7;
+inline constexpr std::uint32_t kModuleVersion = 8;
 
 struct Module {
   std::uint32_t version = kModuleVersion;

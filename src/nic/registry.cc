@@ -35,6 +35,32 @@ std::string interface_name_of(const FabricAddress& ip) {
   return found != nullptr ? found->name : "uet";
 }
 
+// Faults, and a capture above them, as configured. `checked`: damage is found above.
+Result<std::unique_ptr<Nic>> add_diagnosis(std::unique_ptr<Nic> nic, const NicConfig& config,
+                                           const FaultSpec& faults, bool checked,
+                                           std::string& message) {
+  FaultNic* fault_nic = nullptr;
+  if (faults.any()) {
+    const FaultSurroundings surroundings{
+        .crc = checked, .dscp_trimmable = config.dscp_data, .marks = config.trim_marks};
+    auto wrapped = std::make_unique<FaultNic>(std::move(nic), faults, surroundings);
+    fault_nic = wrapped.get();
+    nic = std::move(wrapped);
+  }
+  if (config.pcap_file.empty()) return nic;
+  auto capture = PcapNic::open(std::move(nic), config.pcap_file, interface_name_of(config.ip),
+                               config.pcap_snap_bytes, message);
+  if (!capture) return capture.error();
+  if (fault_nic != nullptr) {
+    // The capture owns the faults below it and outlives every call that reaches them.
+    fault_nic->set_witness(
+        [pcap = capture.value().get()](const RxPacket& packet, std::string_view why) {
+          pcap->note_arrival(packet, why);
+        });
+  }
+  return std::unique_ptr<Nic>(std::move(capture).value());
+}
+
 }  // namespace
 
 bool set_back_end(NicConfig& config, std::string_view text) {
@@ -70,7 +96,15 @@ Result<std::unique_ptr<Nic>> open_nic(const NicConfig& config, std::string& mess
   auto opened = open_back_end(config, message);
   if (!opened) return opened.error();
   std::unique_ptr<Nic> nic = std::move(opened).value();
-  const bool crc_above = config.crc && !nic->caps().crc;
+  const bool secured = static_cast<bool>(config.secure);
+  const bool crc_above = config.crc && !nic->caps().crc && !secured;
+  if (secured) {
+    auto watched = add_diagnosis(std::move(nic), config, faults, true, message);
+    if (!watched) return watched;
+    auto secure = config.secure(std::move(watched).value(), message);
+    if (!secure) return secure;
+    nic = std::move(secure).value();
+  }
   if (config.local_rings) {
     std::string why;
     auto rings = LocalNic::wrap(nic, config.receive_buffer_bytes, why);
@@ -78,32 +112,11 @@ Result<std::unique_ptr<Nic>> open_nic(const NicConfig& config, std::string& mess
     if (!why.empty()) message += (message.empty() ? "" : "; ") + why;
   }
   if (config.self_delivery) nic = std::make_unique<LoopbackNic>(std::move(nic));
-  FaultNic* fault_nic = nullptr;
-  if (faults.any()) {
-    const FaultSurroundings surroundings{
-        .crc = crc_above, .dscp_trimmable = config.dscp_data, .marks = config.trim_marks};
-    auto wrapped = std::make_unique<FaultNic>(std::move(nic), faults, surroundings);
-    fault_nic = wrapped.get();
-    nic = std::move(wrapped);
-  }
-  if (!config.pcap_file.empty()) {
-    auto capture = PcapNic::open(std::move(nic), config.pcap_file, interface_name_of(config.ip),
-                                 config.pcap_snap_bytes, message);
-    if (!capture) return capture.error();
-    if (fault_nic != nullptr) {
-      // The capture owns the faults below it and outlives every call that reaches them.
-      fault_nic->set_witness(
-          [pcap = capture.value().get()](const RxPacket& packet, std::string_view why) {
-            pcap->note_arrival(packet, why);
-          });
-    }
-    nic = std::move(capture).value();
-  }
-  if (crc_above) {
-    const wire::TrimMarks recognized = config.trimming ? config.trim_marks : wire::TrimMarks{};
-    nic = std::make_unique<CrcNic>(std::move(nic), recognized);
-  }
-  return nic;
+  if (secured) return nic;
+  auto watched = add_diagnosis(std::move(nic), config, faults, crc_above, message);
+  if (!watched || !crc_above) return watched;
+  const wire::TrimMarks recognized = config.trimming ? config.trim_marks : wire::TrimMarks{};
+  return std::unique_ptr<Nic>(std::make_unique<CrcNic>(std::move(watched).value(), recognized));
 }
 
 }  // namespace uet::nic

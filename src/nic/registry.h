@@ -40,6 +40,9 @@ struct NicConfig {
   std::uint8_t dscp_data = 0;         // of most packets; what the fault "trim" trims
   wire::TrimMarks trim_marks = wire::kDefaultTrimMarks;
   bool trimming = false;  // the network trims: packets with these marks have no CRC
+  // Puts transport security around the NIC below it, which it takes over; empty = none. Errors: its
+  // own, with `message`.
+  std::function<Result<std::unique_ptr<Nic>>(std::unique_ptr<Nic>, std::string& message)> secure;
   // Told, for the log, which of its ways the back end takes, where it has several.
   std::function<void(const std::string&)> tell_way;
 };
@@ -54,9 +57,11 @@ Result<std::uint32_t> ip_mtu_on(const NicConfig& config, const Interface& interf
 
 // From the network upwards: back end, rings, self-delivery, faults, capture, CRC. So the capture
 // shows what the protocol above sees, with the trailer, and what the faults threw away carries a
-// comment. On failure nothing stays open and `message` says what is wrong and what is allowed; on
-// success it is a warning or empty. Errors: NotFound (unknown back end), Invalid (bad faults), and
-// those of the parts.
+// comment. Under transport security, which takes the place of the CRC, faults and capture are right
+// above the back end, below the rings: they see packets as on the wire, no others (TSS-64, TSS-70),
+// and corrupted ones are delivered, as with a CRC. On failure nothing stays open and `message` says
+// what is wrong and what is allowed; on success it is a warning or empty. Errors: NotFound (unknown
+// back end), Invalid (bad faults), and those of the parts.
 Result<std::unique_ptr<Nic>> open_nic(const NicConfig& config, std::string& message);
 
 }  // namespace uet::nic

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "nic/middleware.h"
 #include "nic/module.h"
 #include "nic_testing.h"
 
@@ -167,6 +168,54 @@ TEST(OpenNic, CaptureFileThatCannotBeWrittenIsRefused) {
   EXPECT_THAT(message, HasSubstr("/nowhere/at/all.pcapng"));
   // Nothing stays open: the port is free again.
   EXPECT_EQ(open(own_config())->local_address().port, 4793);
+}
+
+// Seen from above: adds a byte to what passes, so that a test sees on which side of it others are.
+class MarkingNic final : public Middleware {
+ public:
+  explicit MarkingNic(std::unique_ptr<Nic> inner) : Middleware(std::move(inner)) {}
+  std::size_t tx_burst(std::span<const Packet* const> in) override {
+    sent += in.size();
+    return Middleware::tx_burst(in);
+  }
+  static inline std::size_t sent = 0;
+};
+
+// TSS-64, TSS-70: security is above the capture, and below self-delivery and rings.
+TEST(OpenNic, Tss64And70_SecurityIsAboveTheCaptureAndBelowSelfDelivery) {
+  const std::string file = testing::TempDir() + "uet_registry_secure.pcapng";
+  NicConfig config = own_config();
+  config.pcap_file = file;
+  config.secure = [](std::unique_ptr<Nic> inner, std::string&) {
+    EXPECT_NE(dynamic_cast<PcapNic*>(inner.get()), nullptr);
+    return Result<std::unique_ptr<Nic>>(std::make_unique<MarkingNic>(std::move(inner)));
+  };
+  MarkingNic::sent = 0;
+  const auto nic = open(config);
+  ASSERT_NE(nic, nullptr);
+  EXPECT_NE(dynamic_cast<LoopbackNic*>(nic.get()), nullptr);
+  Packet packet;
+  packet.reset();
+  std::fill_n(packet.append(20), 20, std::byte{1});
+  packet.to = nic->local_address();
+  const Packet* const one = &packet;
+  EXPECT_EQ(nic->tx_burst({&one, 1}), 1U);
+  EXPECT_EQ(MarkingNic::sent, 0U);  // to itself
+  packet.to.port = static_cast<std::uint16_t>(packet.to.port + 1);
+  EXPECT_EQ(nic->tx_burst({&one, 1}), 1U);
+  EXPECT_EQ(MarkingNic::sent, 1U);
+  std::filesystem::remove(file);
+}
+
+TEST(OpenNic, WhatSecurityRefusesIsPassedUp) {
+  NicConfig config = own_config();
+  config.secure = [](std::unique_ptr<Nic>, std::string& why) {
+    why = "no keys";
+    return Result<std::unique_ptr<Nic>>(Error::KeyInUse);
+  };
+  std::string message;
+  EXPECT_EQ(open_nic(config, message).error(), Error::KeyInUse);
+  EXPECT_EQ(message, "no keys");
 }
 
 }  // namespace
