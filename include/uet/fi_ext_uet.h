@@ -70,6 +70,14 @@ extern "C" {
 #define FI_UET_LINK_UP (0x00554501U)
 
 /*
+ * The long form of auth_key, for transport security (FI_UET_TSS): JobID, SDI and SSI, 4 bytes each,
+ * most significant first; the first byte of JobID and SDI is 0. The SDI chooses a secure domain of
+ * the key file, the SSI names this process in it; 0 leaves the SSI of the key file. The auth_key of
+ * a domain chooses; that of an endpoint or a region must have the SDI of its domain. Never a key.
+ */
+#define FI_UET_TSS_AUTH_KEY_SIZE 12
+
+/*
  * The counters of a domain:
  *
  *   struct fi_uet_stats_ops *stats;
@@ -102,6 +110,73 @@ struct fi_uet_stats_ops {
    * its threading model.
    */
   ssize_t (*read)(struct fid_domain* domain, uint64_t* values, size_t count);
+};
+
+/*
+ * The keys of a domain that FI_UET_TSS has secured, for an agent inside the program:
+ *
+ *   struct fi_uet_tss_ops *tss;
+ *   fi_open_ops(&domain->fid, FI_UET_TSS_OPS, 0, (void **) &tss, NULL);
+ *
+ * A rotation has two steps: install the next key for the AN (association number, 0 or 1) that does
+ * not seal, at all members; then activate it. The old key opens packets for the guard time of the
+ * key file. When the key file changes it replaces what these calls have done: use one of both.
+ *
+ * All calls give 0 or: -FI_EOPNOTSUPP: the domain is in clear, or in a forked child; -FI_ENOENT: it
+ * does not have the secure domain, or no key for the AN; -FI_EINVAL: an argument is not allowed.
+ * They follow the threading model of the domain.
+ */
+#define FI_UET_TSS_OPS "uet_tss_ops"
+
+enum fi_uet_tss_history {
+  FI_UET_TSS_FRESH,  /* this identity has sealed nothing with the key */
+  FI_UET_TSS_KNOWN,  /* next_tsc is above all that was used in the epoch */
+  FI_UET_TSS_UNKNOWN /* a newer epoch must be set before anything is sealed */
+};
+
+struct fi_uet_tss_key {
+  uint32_t sdi;
+  int an;      /* 0 or 1 */
+  int history; /* enum fi_uet_tss_history */
+  uint16_t epoch;
+  uint64_t next_tsc;
+  const uint8_t* key; /* copied; zero it afterwards */
+  size_t key_size;    /* 32; of a client 44: its derived key and its IV mask */
+};
+
+/* Later versions may add members at the end. */
+struct fi_uet_tss_counters {
+  uint64_t out_auth;
+  uint64_t out_errored;
+  uint64_t out_invoke_fail;
+  uint64_t in_auth;
+  uint64_t in_auth_fail;
+  uint64_t in_late;
+  uint64_t in_invalid;
+  uint64_t in_invalid_sa;
+  uint64_t in_binding_failure;
+  uint64_t in_errored;
+  uint64_t in_rx_encryption_bypass;
+  uint64_t in_trimmed;
+};
+
+/* As fi_uet_stats_ops: a member is there if "size" says that it lies inside. */
+struct fi_uet_tss_ops {
+  size_t size;
+  /*
+   * Packets sealed with the key can be opened from now on. -FI_EBUSY: the slot has another key;
+   * -FI_ENOKEY: this domain has used the key, and the history says fresh.
+   */
+  int (*install)(struct fid_domain* domain, const struct fi_uet_tss_key* key);
+  /* Packets are sealed with this key from now on. -FI_ENOKEY: as above, or no TSC is left. */
+  int (*activate)(struct fid_domain* domain, uint32_t sdi, int an);
+  /* A newer epoch of the key; -FI_EINVAL if it is not newer. */
+  int (*set_epoch)(struct fid_domain* domain, uint32_t sdi, int an, uint16_t epoch);
+  /* Zeroes the key; -FI_EBUSY: packets are sealed with it. */
+  int (*remove)(struct fid_domain* domain, uint32_t sdi, int an);
+  /* Writes `size` bytes of the counters; what this version does not know is 0. */
+  int (*count)(struct fid_domain* domain, uint32_t sdi, struct fi_uet_tss_counters* counters,
+               size_t size);
 };
 
 #ifdef __cplusplus

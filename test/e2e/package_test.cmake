@@ -22,7 +22,7 @@ if(NOT count EQUAL 1)
 endif()
 execute_process(COMMAND ${dpkg_deb} --field ${package} Depends OUTPUT_VARIABLE depends
   COMMAND_ERROR_IS_FATAL ANY)
-foreach(needed IN ITEMS "libfabric1 \\(>= 1\\.17\\)" libnl-3-200 libnl-route-3-200 libstdc[+][+]6)
+foreach(needed IN ITEMS "libfabric1 \\(>= 1\\.17\\)" libnl-3-200 libnl-route-3-200 libssl3 libstdc[+][+]6)
   if(NOT depends MATCHES ${needed})
     message(FATAL_ERROR "the package does not depend on ${needed}: ${depends}")
   endif()

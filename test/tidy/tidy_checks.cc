@@ -319,9 +319,9 @@ Complaints check_destructors(std::string_view output) {
 
 Complaints check_needed(std::string_view output, bool sanitized) {
   static const std::regex needed(R"(\(NEEDED\).*\[([^\]]+)\])");
-  constexpr std::array<std::string_view, 8> kAllowed = {
-      "libc.so.",      "libstdc++.so.", "libgcc_s.so.",      "libm.so.",
-      "libfabric.so.", "libnl-3.so.",   "libnl-route-3.so.", "ld-linux"};
+  constexpr std::array<std::string_view, 9> kAllowed = {
+      "libc.so.",    "libstdc++.so.",     "libgcc_s.so.", "libm.so.",     "libfabric.so.",
+      "libnl-3.so.", "libnl-route-3.so.", "ld-linux",     "libcrypto.so."};
   constexpr std::array<std::string_view, 3> kSanitizers = {"libasan.", "libubsan.", "libtsan."};
   Complaints complaints;
   bool found = false;

@@ -214,6 +214,11 @@ std::vector<LocalAddress> examine_interfaces(Report& report, const fi_info& info
     small = small || (mtu > 0 && mtu < kJumboMtu && !address->loopback);
     addresses.push_back(*address);
   }
+  const std::string security = parameter("FI_UET_TSS").value;
+  if (!security.empty() && security != "off") {
+    report.note("transport security: FI_UET_TSS=" + security +
+                ", so that FI_UET_CC_TRIMMING has no effect");
+  }
   if (small) report.note("with an MTU of 9000 at all hosts and switches, packets carry 8192 bytes");
   if (std::all_of(addresses.begin(), addresses.end(), [](const auto& a) { return a.loopback; })) {
     const std::string iface = parameter("FI_UET_IFACE").value;

@@ -16,6 +16,8 @@
 #include "objects/scalable_ep.h"
 #include "objects/shared_ctx.h"
 #include "ops.h"
+#include "security/auth_key.h"
+#include "security/transport_security.h"
 #include "settings/getinfo.h"
 #include "uet/fi_ext_uet.h"
 
@@ -87,11 +89,12 @@ fi_ops_mr domain_mr_ops = {
 
 }  // namespace
 
-Result<JobId> job_of(const std::uint8_t* auth_key, std::size_t size) {
-  if (auth_key == nullptr || (size != 3 && size != 4)) return Error::Invalid;
-  if (size == 4 && auth_key[0] != 0) return Error::Invalid;
-  const std::uint8_t* key = auth_key + (size - 3);
-  return JobId{static_cast<std::uint32_t>(key[0] << 16 | key[1] << 8 | key[2])};
+Result<JobId> Domain::job_of(const std::uint8_t* auth_key, std::size_t size) const {
+  const Result<AuthKey> key = read_auth_key(auth_key, size);
+  if (!key) return key.error();
+  const auto& identity = key.value().identity;
+  if (identity && identity->sdi != sdi_) return Error::Invalid;
+  return key.value().job;
 }
 
 Domain::Domain(Fabric& fabric, const fi_info& info, const Params& params, void* context)
@@ -114,26 +117,43 @@ int Domain::open(Fabric& fabric, const fi_info& info, void* context, Domain*& ou
     FI_WARN(&provider, FI_LOG_DOMAIN, "fi_domain: the info has no domain_attr\n");
     return -FI_EINVAL;
   }
-  const auto params = load_params();
+  auto params = load_params();
   if (!params) return -FI_EINVAL;
-  std::unique_ptr<Domain> domain(new Domain(fabric, info, *params, context));
+  std::optional<AuthKey> auth_key;
   if (info.domain_attr->auth_key_size != 0) {
-    const auto job = job_of(info.domain_attr->auth_key, info.domain_attr->auth_key_size);
-    if (!job) {
-      FI_WARN(&provider, FI_LOG_DOMAIN, "fi_domain: auth_key is not a JobID of 3 bytes\n");
+    const auto read = read_auth_key(info.domain_attr->auth_key, info.domain_attr->auth_key_size);
+    if (!read) {
+      FI_WARN(&provider, FI_LOG_DOMAIN,
+              "fi_domain: auth_key is neither a JobID of 3 bytes nor JobID, SDI and SSI\n");
       return -FI_EINVAL;
     }
-    domain->job_ = job.value();
-    domain->auth_job_ = job.value();
+    auth_key = read.value();
+  }
+  std::unique_ptr<TransportSecurity> security;
+  int result =
+      TransportSecurity::open(*params, auth_key ? auth_key->identity : std::nullopt, security);
+  if (result != 0) return result;
+  const bool trimming = params->core.cms.trimming;
+  if (security != nullptr && std::exchange(params->core.cms.trimming, false)) {  // TSS-66
+    FI_INFO(&provider, FI_LOG_DOMAIN,
+            "FI_UET_TSS: FI_UET_CC_TRIMMING has no effect: a trimmed packet has lost its ICV\n");
+  }
+  std::unique_ptr<Domain> domain(new Domain(fabric, info, *params, context));
+  if (auth_key) {
+    domain->job_ = auth_key->job;
+    domain->auth_job_ = auth_key->job;
   }
   OpenedNic opened;
   const bool connected = info.ep_attr != nullptr && info.ep_attr->type == FI_EP_MSG;
-  int result = open_nic(info, *params, "fi_domain", connected, opened);
+  result = open_nic(info, *params, "fi_domain", connected, {security.get(), trimming}, opened);
   if (result != 0) return result;
   domain->format_ = opened.format;
   const auto interfaces = usable_interfaces(*params);
   const auto* const own = nic::interface_of(interfaces, opened.nic->local_address().ip);
   if (own != nullptr) domain->engine_.set_interface(own->name);
+  if (auth_key && auth_key->identity) domain->sdi_ = auth_key->identity->sdi;
+  if (security != nullptr) domain->sdi_ = security->sdi();
+  domain->engine_.keep(std::move(security));
   result = domain->engine_.open(std::move(opened.nic), wants_thread(info));
   if (result != 0) return result;
   out = domain.release();

@@ -59,6 +59,10 @@ class Domain final : public fid_domain {
   // The one that the domain was opened with as auth_key.
   std::optional<JobId> auth_job() const { return auth_job_; }
 
+  // JobID of an auth_key of an object of this domain: Invalid unless it is 3 bytes, or 4 with a
+  // zero first byte (SES-145), or of the long form with the SDI of this domain (TSS-68).
+  Result<JobId> job_of(const std::uint8_t* auth_key, std::size_t size) const;
+
   // Takes `count` resource indices in a row, from `wanted` or, without it, from the lowest place
   // from 1 on where they are free and the address format can name the first.
   Result<ResourceIndex> take_resource_indices(std::optional<ResourceIndex> wanted,
@@ -82,13 +86,11 @@ class Domain final : public fid_domain {
   Eq* registration_eq_ = nullptr;  // FI_REG_MR
   JobId job_;
   std::optional<JobId> auth_job_;
+  std::optional<std::uint32_t> sdi_;  // of its auth_key or key file
   Engine engine_;
   std::bitset<kMaxResourceIndex + 1> indices_ UET_GUARDED_BY(engine_.lock());
   EqBinding eq_;
   std::unique_ptr<CmHub> hub_;  // nullptr: no endpoint has needed it
 };
-
-// JobID of an auth_key: Invalid unless it is 3 bytes, or 4 with a zero first byte (SES-145).
-Result<JobId> job_of(const std::uint8_t* auth_key, std::size_t size);
 
 }  // namespace uet::prov

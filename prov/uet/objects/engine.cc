@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "provider.h"
+#include "security/transport_security.h"
 #include "settings/core_config.h"
 #include "settings/getinfo.h"
 
@@ -48,6 +49,12 @@ struct ForkRegistry {
     instance().mutex.unlock();
   }
 };
+
+Engine::Engine(const Params& params, bool locked, bool knows_hmem)
+    : params_(params), knows_hmem_(knows_hmem), lock_(locked) {}
+Engine::~Engine() = default;
+
+void Engine::keep(std::unique_ptr<TransportSecurity> security) { security_ = std::move(security); }
 
 int Engine::open_fep() {
   payload_mtu_ = prov::payload_mtu(params_, nic_->caps().ip_mtu);
@@ -120,7 +127,7 @@ void Engine::close() noexcept {
 
 void Engine::write_stats(const char* why) noexcept {
   guarded([&] {
-    prov::write_stats(params_.stats, local_address(), why, fep_->stats());
+    prov::write_stats(params_.stats, local_address(), why, counter_values(*this));
     return 0;
   });
 }

@@ -26,6 +26,7 @@
 namespace uet::prov {
 
 struct ForkTag;
+class TransportSecurity;
 
 // Work that belongs to each pass of an engine beside that of its FEP. Everything with the lock.
 class PassClient {
@@ -42,11 +43,15 @@ class PassClient {
 class Engine final : public ListNode<ForkTag> {
  public:
   // `locked`: more than one thread may enter. `knows_hmem`: see knows_hmem().
-  Engine(const Params& params, bool locked, bool knows_hmem)
-      : params_(params), knows_hmem_(knows_hmem), lock_(locked) {}
+  Engine(const Params& params, bool locked, bool knows_hmem);
+  ~Engine();
   // Builds the FEP over `nic`, with a progress thread if `thread`. 0 or a negative fi_errno, with
   // the reason logged; the engine can only be destroyed then.
   int open(std::unique_ptr<nic::Nic> nic, bool thread);
+  // Before open(), if `nic` is to be made by it: the engine keeps it as long as the NIC.
+  void keep(std::unique_ptr<TransportSecurity> security);
+  // nullptr if packets are in clear.
+  TransportSecurity* security() UET_REQUIRES(lock_) { return security_.get(); }
   // After a successful open(): ends the thread, and the FEP's work and PDCs as far as peers answer
   // in time. No object of the domain is left.
   void close() noexcept;
@@ -158,6 +163,7 @@ class Engine final : public ListNode<ForkTag> {
   std::uint64_t piece_bytes_ = 0;
   std::atomic<bool> dead_{false};
   Lock lock_;
+  std::unique_ptr<TransportSecurity> security_;
   std::unique_ptr<nic::Nic> nic_;
   nic::PlacingCopy placing_copy_;
   std::unique_ptr<fep::Fep> fep_;

@@ -42,8 +42,8 @@ const AddressFormat& Identity::format() const { return domain_.format(); }
 int Identity::make(Domain& domain, const fi_info& info, std::shared_ptr<Identity>& out) {
   JobId job = domain.job();
   if (info.ep_attr->auth_key_size != 0) {
-    const auto own = job_of(info.ep_attr->auth_key, info.ep_attr->auth_key_size);
-    if (!own) return refuse(-FI_EINVAL, "auth_key is not a JobID of 3 bytes");
+    const auto own = domain.job_of(info.ep_attr->auth_key, info.ep_attr->auth_key_size);
+    if (!own) return refuse(-FI_EINVAL, "auth_key is not a JobID of 3 bytes, or has another SDI");
     job = own.value();
   }
   const bool has_key = info.ep_attr->auth_key_size != 0 || domain.auth_job().has_value();

@@ -154,8 +154,11 @@ int Mr::enter(const fi_mr_attr& attr) {
   region.access = remote_access(attr.access);
   region.observer = this;
   if (attr.auth_key_size != 0) {
-    const auto job = job_of(attr.auth_key, attr.auth_key_size);
-    if (!job) return refuse(-FI_EINVAL, "fi_mr_regattr: auth_key is not a JobID of 3 bytes");
+    const auto job = domain_.job_of(attr.auth_key, attr.auth_key_size);
+    if (!job) {
+      return refuse(-FI_EINVAL,
+                    "fi_mr_regattr: auth_key is not a JobID of 3 bytes, or has another SDI");
+    }
     region.job = job.value();
   } else {
     region.job = domain_.auth_job();  // fi_mr(3): the domain's key, if it was opened with one

@@ -12,6 +12,7 @@
 #include "nic/interface.h"
 #include "nic/registry.h"
 #include "provider.h"
+#include "security/transport_security.h"
 #include "settings/core_config.h"
 #include "settings/getinfo.h"
 
@@ -63,7 +64,7 @@ bool wants_thread(const fi_info& info) {
 }
 
 int open_nic(const fi_info& info, const Params& params, const char* caller, bool any_port,
-             OpenedNic& out) {
+             const NicSecurity& security, OpenedNic& out) {
   const auto source = source_of(info, params);
   if (!source) {
     FI_WARN(&provider, FI_LOG_DOMAIN,
@@ -91,6 +92,13 @@ int open_nic(const fi_info& info, const Params& params, const char* caller, bool
   config.tell_way = [&back_end](const std::string& way) {
     FI_INFO(&provider, FI_LOG_DOMAIN, "FI_UET_NIC=%s: %s\n", back_end.c_str(), way.c_str());
   };
+  if (security.security != nullptr) {
+    config.trimming = security.trimming;
+    config.secure = [&](std::unique_ptr<nic::Nic> inner, std::string& why) {
+      const auto marks = security.trimming ? config.trim_marks : wire::TrimMarks{};
+      return security.security->wrap(std::move(inner), marks, why);
+    };
+  }
   std::string message;
   auto nic = nic::open_nic(config, message);
   if (!nic && nic.error() == Error::AddressInUse && any_port && config.port != 0) {

@@ -12,16 +12,24 @@
 
 namespace uet::prov {
 
+class TransportSecurity;
+
 struct OpenedNic {
   std::unique_ptr<nic::Nic> nic;
   AddressFormat format;
+};
+
+// What protects the packets of the NIC. `trimming`: the network trims.
+struct NicSecurity {
+  TransportSecurity* security = nullptr;  // nullptr: nothing does
+  bool trimming = false;
 };
 
 // Opens the NIC that the info names; `caller` (fi_domain ...) begins the log lines. 0 or a negative
 // fi_errno, with the reason logged. `any_port`: if the port of src_addr is in use, another one
 // serves as well.
 int open_nic(const fi_info& info, const Params& params, const char* caller, bool any_port,
-             OpenedNic& out);
+             const NicSecurity& security, OpenedNic& out);
 
 // Has the application asked for a progress thread?
 bool wants_thread(const fi_info& info);

@@ -16,6 +16,8 @@
 #include "objects/domain.h"
 #include "objects/ep_options.h"
 #include "objects/open_nic.h"
+#include "security/auth_key.h"
+#include "security/transport_security.h"
 #include "ops.h"
 #include "provider.h"
 #include "settings/core_config.h"
@@ -264,25 +266,32 @@ PassiveEndpoint::PassiveEndpoint(Fabric& fabric, InfoPtr info, void* context)
 }
 
 int PassiveEndpoint::open_station(std::unique_ptr<Station>& out) {
-  const auto params = load_params();
+  auto params = load_params();
   if (!params) return -FI_EINVAL;
   JobId job{static_cast<std::uint32_t>(params->job_id)};
+  std::optional<SecureIdentity> identity;
   if (info_->domain_attr->auth_key_size != 0) {
-    const auto own = job_of(info_->domain_attr->auth_key, info_->domain_attr->auth_key_size);
-    if (!own) return refuse(-FI_EINVAL, "auth_key is not a JobID of 3 bytes");
-    job = own.value();
+    const auto own = read_auth_key(info_->domain_attr->auth_key, info_->domain_attr->auth_key_size);
+    if (!own) return refuse(-FI_EINVAL, "auth_key is neither a JobID nor JobID, SDI and SSI");
+    job = own.value().job;
+    identity = own.value().identity;
   }
+  std::unique_ptr<TransportSecurity> security;
+  int result = TransportSecurity::open(*params, identity, security);
+  if (result != 0) return result;
+  const bool trimming = params->core.cms.trimming;
+  if (security != nullptr) params->core.cms.trimming = false;  // TSS-66
   OpenedNic opened;
-  if (const int result = open_nic(*info_, *params, "fi_passive_ep", false, opened); result != 0) {
-    return result;
-  }
+  result = open_nic(*info_, *params, "fi_passive_ep", false, {security.get(), trimming}, opened);
+  if (result != 0) return result;
   std::optional<av::UetAddress> wanted;
   if (info_->src_addr != nullptr) {
     wanted = AddressFormat::decode(info_->addr_format, info_->src_addr, info_->src_addrlen);
   }
   const bool locked = info_->domain_attr->threading != FI_THREAD_DOMAIN;
   auto station = std::make_unique<Station>(*this, *params, locked);
-  const int result = station->open(std::move(opened.nic), wanted.value_or(av::UetAddress{}), job,
+  station->engine.keep(std::move(security));
+  result = station->open(std::move(opened.nic), wanted.value_or(av::UetAddress{}), job,
                                    wants_thread(*info_));
   if (result != 0) return result;
   if (!opened.format.can_name(station->name)) {

@@ -10,13 +10,17 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <vector>
 
 #include "nic/interface.h"
 #include "nic/middleware.h"
 #include "objects/domain.h"
+#include "objects/tss_ops.h"
 #include "provider.h"
+#include "security/security_counters.h"
+#include "security/transport_security.h"
 #include "settings/params.h"
 #include "uet/fi_ext_uet.h"
 
@@ -24,11 +28,32 @@ namespace uet::prov {
 
 // ---- FI_UET_STATS -------------------------------------------------------------------------------
 
+std::span<const fep::CounterName> counter_names() {
+  // Never destroyed: statistics may be written when the process ends.
+  static const std::vector<fep::CounterName>& all = *[] {
+    const auto of_fep = fep::counter_names();
+    const auto of_security = security_counter_names();
+    auto names = std::make_unique<std::vector<fep::CounterName>>(of_fep.begin(), of_fep.end());
+    names->insert(names->end(), of_security.begin(), of_security.end());
+    return names.release();
+  }();
+  return all;
+}
+
+std::vector<std::uint64_t> counter_values(Engine& engine) {
+  std::vector<std::uint64_t> values(counter_names().size());
+  const std::size_t of_fep = fep::counter_names().size();
+  fep::read_counters(engine.fep().stats(), std::span(values).first(of_fep));
+  TransportSecurity* const security = engine.security();
+  read_security_counters(security != nullptr ? &security->table() : nullptr,
+                         security != nullptr ? security->sdi() : 0,
+                         std::span(values).subspan(of_fep));
+  return values;
+}
+
 void write_stats(const StatsDump& dump, const FepAddress& domain, const char* why,
-                 const fep::Stats& stats) {
-  const auto names = fep::counter_names();
-  std::vector<std::uint64_t> values(names.size());
-  fep::read_counters(stats, values);
+                 std::span<const std::uint64_t> values) {
+  const auto names = counter_names();
   std::string text = "uet statistics: process " + std::to_string(::getpid()) + ", domain " +
                      nic::to_text(domain) + ", " + why + "\n";
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -50,10 +75,10 @@ void write_stats(const StatsDump& dump, const FepAddress& domain, const char* wh
 
 namespace {
 
-std::size_t stats_count(fid_domain*) noexcept { return fep::counter_names().size(); }
+std::size_t stats_count(fid_domain*) noexcept { return counter_names().size(); }
 
 int stats_describe(fid_domain*, std::size_t index, fi_uet_counter* counter) noexcept {
-  const auto names = fep::counter_names();
+  const auto names = counter_names();
   if (index >= names.size() || counter == nullptr) return -FI_EINVAL;
   *counter = {names[index].name.c_str(), names[index].meaning.c_str()};
   return 0;
@@ -64,10 +89,10 @@ ssize_t stats_read(fid_domain* fid, std::uint64_t* values, std::size_t count) no
     Engine& engine = Domain::from(fid).engine();
     if (engine.dead()) return -FI_EOPNOTSUPP;
     if (values == nullptr && count != 0) return -FI_EINVAL;
-    std::vector<std::uint64_t> all(fep::counter_names().size());
+    std::vector<std::uint64_t> all;
     {
       const Guard guard(engine.lock());
-      fep::read_counters(engine.fep().stats(), all);
+      all = counter_values(engine);
     }
     const std::size_t given = std::min(count, all.size());
     std::copy_n(all.begin(), given, values);
@@ -87,13 +112,17 @@ fi_uet_stats_ops stats_ops = {
 int open_domain_ops(struct fid*, const char* name, std::uint64_t flags, void** ops,
                     void* /*context*/) noexcept {
   if (name == nullptr || ops == nullptr || flags != 0) return -FI_EINVAL;
+  if (std::strcmp(name, FI_UET_TSS_OPS) == 0) {
+    *ops = &tss_ops();
+    return 0;
+  }
   if (std::strcmp(name, FI_UET_STATS_OPS) != 0) {
-    FI_WARN(&provider, FI_LOG_DOMAIN, "fi_open_ops: unknown name '%s'; use '%s'\n", name,
-            FI_UET_STATS_OPS);
+    FI_WARN(&provider, FI_LOG_DOMAIN, "fi_open_ops: unknown name '%s'; use '%s' or '%s'\n", name,
+            FI_UET_STATS_OPS, FI_UET_TSS_OPS);
     return -FI_ENOSYS;
   }
   return guarded([&] {
-    fep::counter_names();  // built now, where memory may be short
+    counter_names();  // built now, where memory may be short
     *ops = &stats_ops;
     return 0;
   });

@@ -7,6 +7,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "fep/stats.h"
 #include "uet/base/address.h"
@@ -14,11 +16,17 @@
 namespace uet::prov {
 
 struct StatsDump;
+class Engine;
+
+// Names of all counters of a domain: those of its Fep, then those of its transport security.
+std::span<const fep::CounterName> counter_names();
+// Their values, in that order.
+std::vector<std::uint64_t> counter_values(Engine& engine);
 
 // Appends all counters, a line each, to the file that `dump` names, in one piece, so that those of
 // several processes do not mix. `why` is shown in the first line.
 void write_stats(const StatsDump& dump, const FepAddress& domain, const char* why,
-                 const fep::Stats& stats);
+                 std::span<const std::uint64_t> values);
 
 // fi_ops.ops_open of a domain: fi_domain(3), fi_open_ops.
 int open_domain_ops(struct fid* fid, const char* name, std::uint64_t flags, void** ops,

@@ -23,6 +23,7 @@
 #include "settings/info_ptr.h"
 #include "settings/names.h"
 #include "settings/nic_attr.h"
+#include "tss/clear_fields.h"
 
 namespace uet::prov {
 namespace {
@@ -256,10 +257,15 @@ av::UetAddress source_at(const Offer& offer, const std::optional<av::UetAddress>
   return source.udp_port != 0 ? av::complete(source, first_udp_port()) : source;
 }
 
+std::string security_text(const Params& params) {
+  const bool trims = params.tss != TssMode::Off && params.core.cms.trimming;
+  return std::string(name_of(params.tss)) + (trims ? ", FI_UET_CC_TRIMMING has no effect" : "");
+}
+
 // Empty if the addresses cannot be written in this format.
 InfoPtr make_info(const Offer& offer, const Wanted& wanted, const AddressFormat& format,
                   const fi_info* hints, std::uint32_t version, const Limits& limits,
-                  const std::string& back_end) {
+                  const Params& params) {
   const av::UetAddress source = source_at(offer, wanted.source);
   const bool nameable = (source.udp_port == 0 || format.can_name(source)) &&
                         (!wanted.destination || format.can_name(*wanted.destination));
@@ -276,7 +282,7 @@ InfoPtr make_info(const Offer& offer, const Wanted& wanted, const AddressFormat&
   info->domain_attr->ep_cnt = std::min(info->domain_attr->ep_cnt, format.most_endpoints());
   info->fabric_attr->name = duplicate(offer.address.subnet().c_str());
   info->domain_attr->name = duplicate(offer.interface.name.c_str());
-  info->nic = make_nic(offer.interface, back_end);
+  info->nic = make_nic(offer.interface, params.nic, security_text(params));
   set_address(info->src_addr, info->src_addrlen, format.encode(source));
   if (wanted.destination) {
     set_address(info->dest_addr, info->dest_addrlen, format.encode(*wanted.destination));
@@ -300,6 +306,11 @@ bool fits_hints(const Offer& offer, const fi_info* hints, std::uint32_t version,
          same_name(hints->fabric_attr->name, offer.address.subnet());
 }
 
+// TSS-61: as SecureNic subtracts.
+std::uint32_t security_bytes(const Params& params) {
+  return params.tss == TssMode::Off ? 0 : std::uint32_t{tss::overhead_bytes(true)};
+}
+
 struct Question {
   std::uint32_t version;
   const fi_info* hints;
@@ -320,11 +331,12 @@ void add_infos(const Question& question, const std::vector<Wanted>& addresses,
     for (Offer& offer : offers) {
       const auto format = AddressFormat::of(addr_format, offer.address.ip.is_ipv6);
       if (!format) continue;
-      offer.payload_mtu = payload_mtu(params, offer.interface.mtu);
+      const std::uint32_t mtu = offer.interface.mtu;
+      offer.payload_mtu = payload_mtu(params, mtu - std::min(mtu, security_bytes(params)));
       Limits limits = limits_for(params, offer.payload_mtu, type);
       limits.device_memory = device_memory;
       if (offer.payload_mtu == 0 || !fits_hints(offer, hints, version, limits)) continue;
-      InfoPtr next = make_info(offer, wanted, *format, hints, version, limits, params.nic);
+      InfoPtr next = make_info(offer, wanted, *format, hints, version, limits, params);
       if (next == nullptr) continue;
       if (last == nullptr) {
         last = next.get();

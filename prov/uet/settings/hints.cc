@@ -55,7 +55,8 @@ bool subset(std::uint64_t asked, std::uint64_t ours) { return (asked & ~ours) ==
 const char* refuse_auth_key(std::size_t size, const std::uint8_t* key) {
   if (size == 0) return nullptr;
   if (key == nullptr) return "auth_key: none, but a size";
-  const bool fits = size == FI_UET_AUTH_KEY_SIZE || (size == 4 && key[0] == 0);
+  const bool fits = size == FI_UET_AUTH_KEY_SIZE || (size == 4 && key[0] == 0) ||
+                    (size == FI_UET_TSS_AUTH_KEY_SIZE && key[0] == 0 && key[4] == 0);  // TSS-68
   return fits ? nullptr : "auth_key: not a JobID of 3 bytes (SES-145)";
 }
 

@@ -12,6 +12,23 @@
 namespace uet::prov {
 namespace {
 
+constexpr const char* kDescriptor = "fd:";
+
+Duration since_1970(const timespec& time) {
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+std::optional<FileMark> mark_of(const struct stat& info) {
+  if (!S_ISREG(info.st_mode)) return {};
+  return FileMark{info.st_dev, info.st_ino, info.st_size, since_1970(info.st_mtim),
+                  since_1970(info.st_ctim)};
+}
+std::optional<FileMark> mark_of(int fd) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0) return {};
+  return mark_of(info);
+}
+
 // The number behind "fd:", or -1.
 int descriptor_of(const std::string& name) {
   int fd = -1;
@@ -34,28 +51,43 @@ const char* reason_against(int fd) {
 
 }  // namespace
 
-KeySource::KeySource(const std::string& name) {
-  if (name.starts_with("fd:")) {
-    const int fd = descriptor_of(name);
-    if (fd < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
-      problem_ = name + ": no such open descriptor";
-      return;
-    }
-    read_all(fd);
+KeySource::KeySource(const std::string& name) : absent_(name.empty()) {
+  if (!name.starts_with(kDescriptor)) {
+    read_file(name);
+    if (!problem_.empty()) problem_ = name + ": " + problem_;
     return;
   }
+  const int fd = descriptor_of(name);
+  if (fd < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
+    problem_ = name + ": no such open descriptor";
+    return;
+  }
+  mark_ = mark_of(fd);
+  (void)lseek(fd, 0, SEEK_SET);  // a pipe has no begin
+  read_all(fd);
+}
+
+void KeySource::read_file(const std::string& name) {
   const int fd = open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) {
+    absent_ = errno == ENOENT;
     problem_ = errno == ELOOP ? "is a symbolic link; name the file" : std::strerror(errno);
-  } else {
-    if (const char* const reason = reason_against(fd)) {
-      problem_ = reason;
-    } else {
-      read_all(fd);
-    }
-    close(fd);
+    return;
   }
-  if (!problem_.empty()) problem_ = name + ": " + problem_;
+  if (const char* const reason = reason_against(fd)) {
+    problem_ = reason;
+  } else {
+    mark_ = mark_of(fd);
+    read_all(fd);
+  }
+  close(fd);
+}
+
+std::optional<FileMark> KeySource::look(const std::string& name) {
+  if (name.starts_with(kDescriptor)) return mark_of(descriptor_of(name));
+  struct stat info {};
+  if (lstat(name.c_str(), &info) != 0) return {};
+  return mark_of(info);
 }
 
 KeySource::~KeySource() { explicit_bzero(text_.data(), text_.capacity()); }

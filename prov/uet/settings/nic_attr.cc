@@ -33,6 +33,7 @@ void free_nic(fid_nic* nic) noexcept {
     std::free(nic->link_attr->address);
     std::free(nic->link_attr->network_type);
   }
+  std::free(nic->prov_attr);
   std::free(nic->device_attr);
   std::free(nic->bus_attr);
   std::free(nic->link_attr);
@@ -67,6 +68,7 @@ NicPtr copy_nic(const fid_nic& from) {
   to->link_attr->speed = from.link_attr->speed;
   to->link_attr->state = from.link_attr->state;
   to->link_attr->network_type = duplicate_or_null(from.link_attr->network_type);
+  to->prov_attr = duplicate_or_null(static_cast<const char*>(from.prov_attr));
   return to;
 }
 
@@ -102,10 +104,12 @@ int nic_tostr(const fid* fid, char* buffer, std::size_t length) noexcept {
                 "            mtu: %zu\n"
                 "            speed: %zu\n"
                 "            state: %s\n"
-                "            network_type: %s\n",
+                "            network_type: %s\n"
+                "        transport security: %s\n",
                 shown(nic.device_attr->name), shown(nic.device_attr->driver), bus,
                 shown(link.address), link.mtu, link.speed,
-                link.state == FI_LINK_UP ? "FI_LINK_UP" : "FI_LINK_DOWN", shown(link.network_type));
+                link.state == FI_LINK_UP ? "FI_LINK_UP" : "FI_LINK_DOWN", shown(link.network_type),
+                shown(static_cast<const char*>(nic.prov_attr)));
   return 0;
 }
 
@@ -137,7 +141,8 @@ char* duplicate(const char* text) {
   return copy;
 }
 
-fid_nic* make_nic(const nic::Interface& interface, const std::string& back_end) {
+fid_nic* make_nic(const nic::Interface& interface, const std::string& back_end,
+                  const std::string& security) {
   NicPtr nic = allocate_nic();
   nic->device_attr->name = duplicate(interface.name.c_str());
   nic->device_attr->driver = duplicate(back_end.c_str());
@@ -155,6 +160,7 @@ fid_nic* make_nic(const nic::Interface& interface, const std::string& back_end) 
   nic->link_attr->speed = interface.link_rate_bps;
   nic->link_attr->state = interface.link_up ? FI_LINK_UP : FI_LINK_DOWN;
   nic->link_attr->network_type = duplicate(interface.loopback ? "loopback" : "Ethernet");
+  nic->prov_attr = duplicate(security.c_str());
   return nic.release();
 }
 

@@ -125,6 +125,20 @@ bool set_local(Params& params, std::string_view text) {
 
 std::string local_text(const Params& params) { return params.local_rings ? "auto" : "off"; }
 
+constexpr std::pair<std::string_view, TssMode> kTssModes[] = {
+    {"off", TssMode::Off}, {"prefer", TssMode::Prefer}, {"require", TssMode::Require}};
+
+bool set_tss(Params& params, std::string_view text) {
+  for (const auto& [name, mode] : kTssModes) {
+    if (text != name) continue;
+    params.tss = mode;
+    return true;
+  }
+  return false;
+}
+
+std::string tss_text(const Params& params) { return name_of(params.tss); }
+
 bool set_stats(Params& params, std::string_view text) {
   StatsDump& dump = params.stats;
   const std::size_t colon = text.find(':');
@@ -184,6 +198,14 @@ constexpr Row kRows[] = {
      "Send a CRC-32C behind every packet, and drop packets without CRC or with a wrong one. Both "
      "ends must use the same setting.",
      yes_no<&Params::crc>(), true},
+    {"tss",
+     "Transport security: seal every packet that leaves this host, and drop packets that are not "
+     "sealed. require refuses a domain without keys; prefer opens it in clear with a warning.",
+     Choice{set_tss, tss_text, "off, prefer or require"}, true},
+    {"tss_keys",
+     "Key file of transport security (uet_keys(1)): of mode 0600 and of this user, read again when "
+     "it changes; or fd:N for a descriptor that the process has inherited.",
+     Choice{set_text<&Params::tss_keys>, none, "a file name or fd:N"}, true},
     {"payload_mtu",
      "Payload of a full packet, in bytes. Both ends must use the same value. 0: the largest that "
      "the interface's MTU allows.",
@@ -367,7 +389,7 @@ std::vector<ParamText> param_texts() {
 }
 
 bool names_file(std::string_view name, std::string_view value) {
-  if (name == "pcap") return true;
+  if (name == "pcap" || name == "tss_keys") return true;
   if (name == "tuning") return value.starts_with('@');
   return (name == "stats" || name == "nic") && value.find(':') != std::string_view::npos;
 }
@@ -411,6 +433,13 @@ std::optional<std::string> find_stray(std::string_view variable) {
          (near.empty() ? "" : "?");
 }
 
+const char* name_of(TssMode mode) {
+  for (const auto& [name, each] : kTssModes) {
+    if (mode == each) return name.data();
+  }
+  return "";
+}
+
 std::uint16_t source_ports(const Params& params) {
   if (params.udp_source_ports != 0) return static_cast<std::uint16_t>(params.udp_source_ports);
   return params.core.cms.paths == cms::PathPolicy::Single ? 1 : 8;
@@ -425,8 +454,35 @@ wire::TrimMarks recognized_trim_marks(const Params& params) {
   return params.core.cms.trimming ? trim_marks(params) : wire::TrimMarks{};
 }
 
+namespace {
+
+std::optional<std::string> find_tss_conflict(const Params& params) {
+  const std::string mode = std::string("FI_UET_TSS=") + name_of(params.tss);
+  if (params.tss == TssMode::Off) return {};
+  if (params.crc) {  // TSS-8
+    return mode +
+           " excludes FI_UET_CRC=yes: the ICV of a sealed packet finds all damage; set "
+           "FI_UET_CRC=no";
+  }
+  if (params.nic == "shared" || params.nic.starts_with("shared:")) {  // TSS-65
+    return mode +
+           " excludes FI_UET_NIC=shared: the PDCIDs that tell the processes of the port "
+           "from each other are encrypted; use FI_UET_NIC=udp";
+  }
+  const std::string options = "," + params.nic.substr(params.nic.find(':') + 1) + ",";
+  if (options.find(",native,") != std::string::npos) {
+    return mode +
+           " excludes the option 'native' of FI_UET_NIC: packets to this host leave in the "
+           "UDP form, which has another AAD (TSS-4, TSS-6); leave out the option";
+  }
+  return {};
+}
+
+}  // namespace
+
 // WIRE 1.3.
 std::optional<std::string> find_conflict(const Params& params) {
+  if (auto why = find_tss_conflict(params)) return why;
   if (const auto why = fep::find_conflict(params.core)) return "FI_UET_TUNING: " + *why;
   if (params.mpr_zero && params.core.pds.mpr_zero_psns == 0) {
     return "FI_UET_TUNING: mpr_zero=yes needs mpr_zero_psns, a number from 1 to 127";

@@ -23,6 +23,10 @@ namespace uet::prov {
 // The profile that the FEP announces, and keeps to when it sends (SES-159, SES-160).
 enum class Profile : std::uint8_t { AiBase, AiFull, Hpc };
 
+// FI_UET_TSS. A domain that is opened under Prefer is secured or in clear from then on.
+enum class TssMode : std::uint8_t { Off, Prefer, Require };
+const char* name_of(TssMode mode);  // as in FI_UET_TSS
+
 // FI_UET_STATS: "exit", "signal", and either with ":file".
 struct StatsDump {
   enum class When : std::uint8_t { Never, Exit, Signal };
@@ -49,6 +53,8 @@ struct Params {
   bool gso = true;
   bool gro = true;
   bool crc = false;
+  TssMode tss = TssMode::Off;
+  std::string tss_keys;                        // a file, or "fd:N"; empty: none
   std::optional<cms::Algorithm> cc_algorithm;  // empty: nscc, but none on loopback
   std::uint64_t cc_link_rate_mbps = 0;
   std::uint64_t cc_loopback_window_bytes = 0;
@@ -103,6 +109,7 @@ std::uint16_t source_ports(const Params& params);
 // The DSCPs with which a switch marks trimmed packets.
 wire::TrimMarks trim_marks(const Params& params);
 // The DSCPs by which uet recognizes a trimmed packet: trim_marks() if the network trims, else none.
+// Transport security has no use for trimmed packets, but counts them (TSS-66).
 wire::TrimMarks recognized_trim_marks(const Params& params);
 
 // Why these values, each of them allowed, do not go together, or empty.

@@ -42,12 +42,13 @@ TEST(MakeNic, IsShownByFiInfo) {
   interface.name = "eth7";
   interface.mtu = 4200;
   interface.pci = nic::PciAddress{1, 0x3B, 2, 3};
-  fid_nic* nic = make_nic(interface, "packet");
+  fid_nic* nic = make_nic(interface, "packet", "require, and more");
   fi_info* info = fi_allocinfo();
   info->nic = nic;
   const std::string text = fi_tostr(info, FI_TYPE_INFO);
-  for (const char* line : {"fi_fabric_attr:\n", "    nic:\n", "name: eth7\n", "driver: packet\n",
-                           "pci 0001:3b:02.3\n", "mtu: 4200\n", "FI_LINK_DOWN\n"}) {
+  for (const char* line :
+       {"fi_fabric_attr:\n", "    nic:\n", "name: eth7\n", "driver: packet\n", "pci 0001:3b:02.3\n",
+        "mtu: 4200\n", "FI_LINK_DOWN\n", "transport security: require, and more\n"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << " is not in\n" << text;
   }
   std::array<char, 64> buffer;

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "objects/tss_ops.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "errors.h"
+#include "objects/domain.h"
+#include "provider.h"
+#include "security/transport_security.h"
+
+namespace uet::prov {
+namespace {
+
+// Calls `use` with the secure domain `sdi` and its owner, under the lock of the domain. Returns the
+// result of `use`, or why there is no such secure domain.
+template <class Use>
+int with_domain(fid_domain* fid, std::uint32_t sdi, Use use) noexcept {
+  return guarded([&] {
+    Engine& engine = Domain::from(fid).engine();
+    if (engine.dead()) return -FI_EOPNOTSUPP;
+    const Guard guard(engine.lock());
+    TransportSecurity* const security = engine.security();
+    if (security == nullptr) return -FI_EOPNOTSUPP;
+    tss::SecureDomain* const domain = security->table().find(sdi);
+    return domain != nullptr ? use(*domain, *security) : -FI_ENOENT;
+  });
+}
+
+int result_of(const Result<void>& result) { return result.ok() ? 0 : to_fi_errno(result.error()); }
+
+bool is_an(int an) { return an == 0 || an == 1; }
+
+bool read_start(const fi_uet_tss_key& key, tss::SenderStart& start) {
+  start.epoch = key.epoch;
+  start.next_tsc = key.next_tsc;
+  switch (key.history) {
+    case FI_UET_TSS_FRESH:
+      start.history = tss::SenderStart::History::Fresh;
+      return true;
+    case FI_UET_TSS_KNOWN:
+      start.history = tss::SenderStart::History::Known;
+      return true;
+    case FI_UET_TSS_UNKNOWN:
+      start.history = tss::SenderStart::History::Unknown;
+      return true;
+    default:
+      return false;
+  }
+}
+
+int tss_install(fid_domain* fid, const fi_uet_tss_key* key) noexcept {
+  tss::SenderStart start;
+  if (key == nullptr || key->key == nullptr || !is_an(key->an) || !read_start(*key, start)) {
+    return -FI_EINVAL;
+  }
+  constexpr std::size_t kClientBytes = tss::kKeyBytes + tss::kMaskBytes;
+  if (key->key_size != tss::kKeyBytes && key->key_size != kClientBytes) return -FI_EINVAL;
+  return with_domain(fid, key->sdi, [&](tss::SecureDomain& domain, TransportSecurity&) {
+    const auto bytes = std::as_bytes(std::span(key->key, key->key_size));
+    tss::KeyMaterial material;
+    material.key = tss::Key(bytes.first<tss::kKeyBytes>());
+    if (key->key_size == tss::kKeyBytes) {
+      return result_of(domain.install(key->an == 1, material.key, start));
+    }
+    material.mask = tss::IvMask(bytes.last<tss::kMaskBytes>());
+    return result_of(domain.install(key->an == 1, material, start));
+  });
+}
+
+int tss_activate(fid_domain* fid, std::uint32_t sdi, int an) noexcept {
+  if (!is_an(an)) return -FI_EINVAL;
+  return with_domain(fid, sdi, [&](tss::SecureDomain& domain, TransportSecurity& security) {
+    const Result<void> result = domain.activate(an == 1, clock_now());
+    if (result.ok() || result.error() != Error::Io) return result_of(result);
+    FI_WARN(&provider, FI_LOG_DOMAIN, "uet_tss_ops: %s\n", security.tsc_problem().c_str());
+    return -FI_ENOKEY;
+  });
+}
+
+int tss_set_epoch(fid_domain* fid, std::uint32_t sdi, int an, std::uint16_t epoch) noexcept {
+  if (!is_an(an)) return -FI_EINVAL;
+  return with_domain(fid, sdi, [&](tss::SecureDomain& domain, TransportSecurity&) {
+    return result_of(domain.set_epoch(an == 1, epoch));
+  });
+}
+
+int tss_remove(fid_domain* fid, std::uint32_t sdi, int an) noexcept {
+  if (!is_an(an)) return -FI_EINVAL;
+  return with_domain(fid, sdi, [&](tss::SecureDomain& domain, TransportSecurity&) {
+    return result_of(domain.remove_key(an == 1));
+  });
+}
+
+int tss_count(fid_domain* fid, std::uint32_t sdi, fi_uet_tss_counters* out,
+              std::size_t size) noexcept {
+  if (out == nullptr) return -FI_EINVAL;
+  return with_domain(fid, sdi, [&](tss::SecureDomain& domain, TransportSecurity& security) {
+    const tss::DomainCounters& of = domain.counters();
+    const tss::PortCounters& port = security.table().port_counters();
+    const fi_uet_tss_counters all = {
+        .out_auth = of.out_auth,
+        .out_errored = of.out_errored + port.out_errored,
+        .out_invoke_fail = of.out_invoke_fail,
+        .in_auth = of.in_auth,
+        .in_auth_fail = of.in_auth_fail,
+        .in_late = of.in_late,
+        .in_invalid = of.in_invalid,
+        .in_invalid_sa = of.in_invalid_sa,
+        .in_binding_failure = of.in_binding_failure,
+        .in_errored = port.in_errored,
+        .in_rx_encryption_bypass = port.in_rx_encryption_bypass,
+        .in_trimmed = port.in_trimmed,
+    };
+    std::memset(out, 0, size);
+    std::memcpy(out, &all, std::min(size, sizeof all));
+    return 0;
+  });
+}
+
+fi_uet_tss_ops ops = {
+    .size = sizeof(fi_uet_tss_ops),
+    .install = tss_install,
+    .activate = tss_activate,
+    .set_epoch = tss_set_epoch,
+    .remove = tss_remove,
+    .count = tss_count,
+};
+
+}  // namespace
+
+fi_uet_tss_ops& tss_ops() { return ops; }
+
+}  // namespace uet::prov

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Transport security from outside (FI_UET_TSS): transfers, what is on the wire, faults, rotation,
+// restart, and what a member and its peer see where they do not agree.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string_view>
+#include <thread>
+
+#include "harness.h"
+
+namespace uet::e2e {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr std::string_view kCanary = "the canary that sings in clear";
+const std::string kKey(64, '1');
+const std::string kNextKey(64, '2');
+
+std::string key_line(int an, const std::string& key, int epoch = 0) {
+  return "key " + std::to_string(an) + " " + std::to_string(epoch) + " fresh " + key + "\n";
+}
+
+void write_file(const std::string& name, const std::string& text) {
+  const std::string next = name + ".next";
+  const int fd = ::open(next.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  require(fd >= 0, "cannot write " + next);
+  require(::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()), "write");
+  ::close(fd);
+  std::filesystem::rename(next, name);
+}
+
+std::string text_of(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+class Tss : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (provider() != "uet") GTEST_SKIP() << "looks at packets of uet";
+    char pattern[] = "/tmp/uet_e2e_tss_XXXXXX";
+    directory_ = ::mkdtemp(pattern);
+    ::mkdir((directory_ + "/run").c_str(), 0700);
+    write_keys("keys", key_line(0, kKey) + "active 0\n");
+  }
+  void TearDown() override {
+    if (!directory_.empty()) std::filesystem::remove_all(directory_);
+  }
+  std::string path(const std::string& name) const { return directory_ + "/" + name; }
+  void write_keys(const std::string& name, const std::string& lines) const {
+    write_file(path(name), "uet-tss-keys 1\ndomain 7\nmode cluster\nguard 2\n" + lines);
+  }
+  Environment secured(const Environment& more = {}) const {
+    Environment all = {{"FI_UET_TSS", "require"},
+                       {"FI_UET_TSS_KEYS", path("keys")},
+                       {"XDG_RUNTIME_DIR", path("run")}};
+    for (const auto& [name, value] : more) all[name] = value;
+    return all;
+  }
+  // Runs both, of which the sender sends `count` messages of `bytes` to the receiver; then `check`
+  // of each.
+  std::string transfer(
+      const Environment& sender, const Environment& receiver, std::size_t bytes, int count,
+      const std::function<void(Node&)>& check = [](Node&) {}) const;
+
+  std::string directory_;
+};
+
+std::vector<std::byte> canaries(std::size_t bytes) {
+  std::vector<std::byte> memory(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) {
+    memory[i] = static_cast<std::byte>(kCanary[i % kCanary.size()]);
+  }
+  return memory;
+}
+
+void send_messages(Node& node, fi_addr_t peer, std::size_t bytes, int count) {
+  const std::vector<std::byte> memory = canaries(bytes);
+  for (int i = 0; i < count; ++i) {
+    node.post("sending", [&] {
+      return fi_tsend(node.ep.get(), memory.data(), bytes, nullptr, peer, 1, nullptr);
+    });
+    node.next("sending");
+  }
+}
+
+void receive_messages(Node& node, fi_addr_t peer, std::size_t bytes, int count) {
+  const std::vector<std::byte> wanted = canaries(bytes);
+  for (int i = 0; i < count; ++i) {
+    std::vector<std::byte> memory(bytes);
+    node.post("receiving", [&] {
+      return fi_trecv(node.ep.get(), memory.data(), bytes, nullptr, peer, 1, 0, nullptr);
+    });
+    require(node.next("receiving").length == bytes && memory == wanted, "other data came");
+  }
+}
+
+std::string Tss::transfer(const Environment& sender, const Environment& receiver, std::size_t bytes,
+                          int count, const std::function<void(Node&)>& check) const {
+  ChannelPair pair;
+  Process from("sender", sender, [&] {
+    Node node;
+    send_messages(node, node.connect(pair.left), bytes, count);
+    pair.left.meet(&node);
+    check(node);
+  });
+  Process to("receiver", receiver, [&] {
+    Node node;
+    receive_messages(node, node.connect(pair.right), bytes, count);
+    pair.right.meet(&node);
+    check(node);
+  });
+  return wait_for_all({&from, &to});
+}
+
+// The answer of fi_domain in a process with this environment.
+int open_result(const Environment& environment, const std::string& log) {
+  int ends[2];
+  require(::pipe(ends) == 0, "pipe");
+  Environment all = environment;
+  all.emplace("FI_LOG_LEVEL", "warn");
+  Process process("opener", all, [&] {
+    require(::freopen(log.c_str(), "w", stderr) != nullptr, "freopen");
+    fi_info* const hints = fi_allocinfo();
+    hints->ep_attr->type = FI_EP_RDM;
+    hints->fabric_attr->prov_name = ::strdup("uet");
+    fi_info* info = nullptr;
+    int result = fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", nullptr, FI_SOURCE, hints, &info);
+    fi_freeinfo(hints);
+    if (result == 0) {
+      fid_fabric* fabric = nullptr;
+      fid_domain* domain = nullptr;
+      check(fi_fabric(info->fabric_attr, &fabric, nullptr), "fi_fabric");
+      result = fi_domain(fabric, info, &domain, nullptr);
+      if (result == 0) fi_close(&domain->fid);
+      fi_close(&fabric->fid);
+      fi_freeinfo(info);
+    }
+    require(::write(ends[1], &result, sizeof result) == sizeof result, "write");
+  });
+  EXPECT_EQ(process.wait(), "");
+  int result = 1;
+  require(::read(ends[0], &result, sizeof result) == sizeof result, "read");
+  ::close(ends[0]);
+  ::close(ends[1]);
+  return result;
+}
+
+TEST_F(Tss, Tss9_EveryPacketOfATransferIsSealedAndOpened) {
+  const std::string pcap = path("wire.pcapng");
+  EXPECT_EQ(transfer(secured({{"FI_UET_PCAP", pcap}, {"FI_UET_LOCAL", "off"}}),
+                     secured({{"FI_UET_LOCAL", "off"}}), 100'000, 20,
+                     [](Node& node) {
+                       require(node.counter("tss_out_auth") >= node.counter("nic_packets_sent"),
+                               "a packet was not sealed");
+                       require(node.counter("tss_in_auth") == node.counter("nic_packets_received"),
+                               "a packet was not opened");
+                       require(node.counter("tss_in_auth_fail") == 0, "an ICV was wrong");
+                     }),
+            "");
+  const std::string wire = text_of(pcap);  // TSS-70: as on the wire
+  EXPECT_GT(wire.size(), 2'000'000U);
+  EXPECT_THAT(wire.find(kCanary), std::string::npos);
+}
+
+// The same search finds the canary where packets are in clear.
+TEST_F(Tss, TheCanaryIsSeenInClearPackets) {
+  const std::string pcap = path("wire.pcapng");
+  EXPECT_EQ(transfer({{"FI_UET_PCAP", pcap}, {"FI_UET_LOCAL", "off"}}, {{"FI_UET_LOCAL", "off"}},
+                     10'000, 1),
+            "");
+  EXPECT_NE(text_of(pcap).find(kCanary), std::string::npos);
+}
+
+TEST_F(Tss, Tss64_RingsOfTheHostCarryPlainPackets) {
+  const Environment rings = secured({{"FI_UET_LOCAL", "auto"}});
+  EXPECT_EQ(transfer(rings, rings, 10'000, 20,
+                     [](Node& node) {
+                       require(node.counter("nic_local_packets_sent") > 0, "no ring was used");
+                       require(node.counter("nic_packets_sent") -
+                                       node.counter("nic_local_packets_sent") <=
+                                   node.counter("tss_out_auth"),
+                               "a packet beside the rings was not sealed");
+                     }),
+            "");
+}
+
+TEST_F(Tss, Tss39And40_DamagedPacketsAreDroppedAndSentAgain) {
+  const Environment faulty =
+      secured({{"FI_UET_FAULTS", "corrupt=2%,loss=1%,dup=1%,seed=5"}, {"FI_UET_LOCAL", "off"}});
+  EXPECT_EQ(transfer(faulty, faulty, 60'000, 100,
+                     [](Node& node) {
+                       require(node.counter("tss_in_auth_fail") + node.counter("tss_in_errored") +
+                                       node.counter("tss_in_rx_encryption_bypass") +
+                                       node.counter("tss_in_invalid_sa") >
+                                   0,
+                               "no damage was counted");
+                       require(node.counter("pds_malformed") == 0, "damage came through");
+                     }),
+            "");
+}
+
+TEST_F(Tss, Tss66_TrimmedPacketsAreCountedAndSentAgain) {
+  const Environment trimmed = secured(
+      {{"FI_UET_FAULTS", "trim=3%,seed=5"}, {"FI_UET_CC_TRIMMING", "on"}, {"FI_UET_LOCAL", "off"}});
+  EXPECT_EQ(transfer(trimmed, trimmed, 60'000, 60,
+                     [](Node& node) {
+                       require(node.counter("pds_nacks_sent_trimmed") == 0, "a NACK was sent");
+                       require(node.counter("pds_trimmed_received") == 0, "one came through");
+                       require(node.counter("ses_messages_received") == 0 ||
+                                   node.counter("tss_in_trimmed") > 0,
+                               "none was counted");
+                     }),
+            "");
+}
+
+TEST_F(Tss, Tss62_TrainsStayTrains) {
+  const Environment udp = secured({{"FI_UET_LOCAL", "off"}});
+  EXPECT_EQ(transfer(udp, udp, 1 << 20, 20,
+                     [](Node& node) {
+                       require(node.counter("nic_gso_switched_off") == 0, "trains were refused");
+                     }),
+            "");
+}
+
+// Both steps of a rotation while messages go on (TSS-53): none fails, and no packet comes
+// before its key.
+TEST_F(Tss, Tss53_RotationDuringATransfer) {
+  std::atomic<bool> done{false};
+  std::thread manager([&] {
+    const auto pause = [&] {
+      for (int i = 0; i < 25 && !done; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(60));
+      }
+    };
+    pause();
+    write_keys("keys", key_line(0, kKey) + key_line(1, kNextKey) + "active 0\n");
+    pause();
+    write_keys("keys", key_line(1, kNextKey) + "active 1\n");
+    pause();
+    done = true;
+  });
+  ChannelPair pair;
+  const Environment udp = secured({{"FI_UET_LOCAL", "off"}});
+  constexpr int kRounds = 6;
+  Process from("sender", udp, [&] {
+    Node node;
+    const fi_addr_t peer = node.connect(pair.left);
+    for (int i = 0; i < kRounds; ++i) {
+      send_messages(node, peer, 50'000, 20);
+      const auto end = Clock::now() + std::chrono::milliseconds(900);
+      while (Clock::now() < end) node.keep_events();
+      pair.left.meet(&node);
+    }
+    require(node.counter("tss_in_invalid_sa") == 0, "a packet came before its key");
+    require(node.counter("tss_in_auth_fail") == 0, "an ICV was wrong");
+  });
+  Process to("receiver", udp, [&] {
+    Node node;
+    const fi_addr_t peer = node.connect(pair.right);
+    for (int i = 0; i < kRounds; ++i) {
+      receive_messages(node, peer, 50'000, 20);
+      pair.right.meet(&node);
+    }
+    require(node.counter("tss_derived_keys") >= 4, "the key was not changed");
+  });
+  EXPECT_EQ(wait_for_all({&from, &to}), "");
+  done = true;
+  manager.join();
+}
+
+// TSS-37: processes that come one after the other, and beside each other, under one key.
+TEST_F(Tss, Tss37_AProcessThatComesBackUsesOtherTscs) {
+  const Environment udp = secured({{"FI_UET_LOCAL", "off"}});
+  EXPECT_EQ(transfer(udp, udp, 1000, 3), "");
+  EXPECT_EQ(transfer(udp, udp, 1000, 3), "");
+  const auto file = std::filesystem::directory_iterator(path("run/uet-tss"))->path();
+  EXPECT_THAT(text_of(file.string()), HasSubstr(std::to_string(4 * 65536)));
+  Environment no_directory = udp;
+  no_directory["XDG_RUNTIME_DIR"] = "";
+  EXPECT_EQ(open_result(no_directory, path("log")), -FI_ENOKEY);
+  EXPECT_THAT(text_of(path("log")), HasSubstr("XDG_RUNTIME_DIR is not set"));
+}
+
+TEST_F(Tss, Tss68_RequireWithoutKeysRefusesAndPreferIsClear) {
+  Environment none = secured();
+  none["FI_UET_TSS_KEYS"] = path("none");
+  EXPECT_EQ(open_result(none, path("log")), -FI_ENOKEY);
+  EXPECT_THAT(text_of(path("log")), HasSubstr("uet_keys"));
+  none["FI_UET_TSS"] = "prefer";
+  EXPECT_EQ(open_result(none, path("log")), 0);
+  EXPECT_THAT(text_of(path("log")), HasSubstr("in clear"));
+  EXPECT_EQ(transfer(none, {}, 1000, 1), "");
+  EXPECT_EQ(transfer(secured({{"FI_UET_TSS", "prefer"}, {"FI_UET_LOCAL", "off"}}),
+                     secured({{"FI_UET_LOCAL", "off"}}), 1000, 1),
+            "");
+}
+
+TEST_F(Tss, Tss60_AKeyFileThatOthersMayReadIsRefused) {
+  ASSERT_EQ(::chmod(path("keys").c_str(), 0644), 0);
+  EXPECT_EQ(open_result(secured(), path("log")), -FI_EKEYREJECTED);
+  EXPECT_THAT(text_of(path("log")), HasSubstr("chmod 600"));
+  EXPECT_THAT(text_of(path("log")), Not(HasSubstr(kKey)));
+}
+
+TEST_F(Tss, Tss8And65_CrcAndASharedPortAreRefused) {
+  EXPECT_EQ(open_result(secured({{"FI_UET_CRC", "yes"}}), path("log")), -FI_ENODATA);
+  EXPECT_THAT(text_of(path("log")), HasSubstr("FI_UET_CRC=no"));
+  EXPECT_EQ(open_result(secured({{"FI_UET_NIC", "shared"}}), path("log")), -FI_ENODATA);
+  EXPECT_THAT(text_of(path("log")), HasSubstr("FI_UET_NIC=udp"));
+  EXPECT_EQ(open_result(secured({{"FI_UET_NIC", "packet:native"}}), path("log")), -FI_ENODATA);
+  EXPECT_THAT(text_of(path("log")), HasSubstr("leave out the option"));
+}
+
+TEST_F(Tss, Tss68_KeysComeFromAnInheritedDescriptor) {
+  const int fd = ::open(path("keys").c_str(), O_RDONLY);
+  ASSERT_GE(fd, 0);
+  const Environment by_fd =
+      secured({{"FI_UET_TSS_KEYS", "fd:" + std::to_string(fd)}, {"FI_UET_LOCAL", "off"}});
+  EXPECT_EQ(transfer(by_fd, secured({{"FI_UET_LOCAL", "off"}}), 1000, 3), "");
+  ::close(fd);
+}
+
+// One that requires security and one that has none: the operation fails when the peer is given up,
+// and the log of the former names the cause.
+void expect_failure_with_cause(const Environment& sender, const Environment& receiver,
+                               const std::string& log) {
+  ChannelPair pair;
+  Process from("sender", sender, [&] {
+    Node node;
+    const fi_addr_t peer = node.connect(pair.left);
+    std::vector<std::byte> memory(100);
+    node.post("sending", [&] {
+      return fi_tsend(node.ep.get(), memory.data(), memory.size(), nullptr, peer, 1, nullptr);
+    });
+    std::optional<Event> event;
+    const auto start = Clock::now();
+    while (!(event = node.poll())) require(Clock::now() - start < kDeadline, "no event came");
+    require(event->error == FI_ETIMEDOUT, "another error: " + std::to_string(event->error));
+    pair.left.send('e');
+  });
+  Process to("receiver", receiver, [&] {
+    require(::freopen(log.c_str(), "w", stderr) != nullptr, "freopen");
+    Node node;
+    node.connect(pair.right);
+    pair.right.receive<char>(&node);
+    require(node.counter("pds_requests_delivered") == 0, "a request came through");
+  });
+  EXPECT_EQ(wait_for_all({&from, &to}), "");
+}
+
+const Environment kSoon = {{"FI_LOG_LEVEL", "warn"},
+                           {"FI_UET_LOCAL", "off"},
+                           {"FI_UET_RTO_INIT_US", "20000"},
+                           {"tune.rto_retries", "7"}};
+
+TEST_F(Tss, AClearSenderFailsAndTheSecuredTargetNamesTheCause) {
+  expect_failure_with_cause(kSoon, secured(kSoon), path("log"));
+  EXPECT_THAT(text_of(path("log")), HasSubstr("they are not protected"));
+}
+
+TEST_F(Tss, AnotherKeyFailsAndTheTargetNamesTheCause) {
+  write_keys("other", key_line(0, kNextKey) + "active 0\n");
+  Environment other = secured(kSoon);
+  other["FI_UET_TSS_KEYS"] = path("other");
+  expect_failure_with_cause(other, secured(kSoon), path("log"));
+  EXPECT_THAT(text_of(path("log")), HasSubstr("another key for this SDI"));
+}
+
+TEST_F(Tss, ASecuredSenderFailsAtAClearTarget) {
+  expect_failure_with_cause(secured(kSoon), kSoon, path("log"));
+}
+
+}  // namespace
+}  // namespace uet::e2e
