@@ -194,7 +194,9 @@ TEST_F(TscStoreTest, Tss33And34_AMillionPacketsOfProcessesAndThreadsHaveAMillion
   std::uint64_t packets = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
     packets += all[i].end - all[i].first;
-    if (i > 0) EXPECT_LE(all[i - 1].end, all[i].first);
+    if (i > 0) {
+      EXPECT_LE(all[i - 1].end, all[i].first);
+    }
   }
   EXPECT_EQ(packets, 16 * kPackets);
 }
