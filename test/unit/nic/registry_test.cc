@@ -207,7 +207,7 @@ TEST(OpenNic, Tss64And70_SecurityIsAboveTheCaptureAndBelowSelfDelivery) {
   std::filesystem::remove(file);
 }
 
-TEST(OpenNic, WhatSecurityRefusesIsPassedUp) {
+TEST(OpenNic, ARefusalBySecurityIsPassedUp) {
   NicConfig config = own_config();
   config.secure = [](std::unique_ptr<Nic>, std::string& why) {
     why = "no keys";
