@@ -691,7 +691,6 @@ TEST(Cm, ManyConnectionsComeAndGo) {
 // The peer's process is killed: what is outstanding ends with errors, and FI_SHUTDOWN comes.
 TEST(Cm, Cm35_DeadPeerEndsTheConnection) {
   ChannelPair channels;
-  sockaddr_in address{};
   Process server("server", {}, [&] {
     Pair pair;
     channels.left.send(pair.address);
