@@ -521,6 +521,48 @@ void draw_limits(Plan& plan, Rng rng) {
   pds.rto_cap = milliseconds(50);
 }
 
+// How long a packet may live: in the queues of its sender and of the link, on its way, and in the
+// receiver until that looks.
+Duration packet_life(const Plan& plan) {
+  const std::uint64_t largest = plan.fep.ses.payload_mtu + 1024;
+  const std::uint64_t queued = plan.link.queue_bytes + plan.nic_tx_queue * largest;
+  return serialization_time(queued, plan.link.rate_bps) + 2 * plan.link.latency + plan.link.jitter +
+         plan.link.reorder_delay + 2 * plan.progress_interval + milliseconds(1);
+}
+
+// Transport security in half of the networks, with rotations, epochs and a member that has a wrong
+// key for a while (TSS-71). Drawn from numbers of their own: what else the seed says stays.
+void draw_security(Plan& plan, Rng rng) {
+  if (!rng.chance(0.5)) return;
+  SecurityPlan& security = plan.security.emplace();
+  security.mode = rng.chance(0.3) ? tss::KeyMode::Direct : tss::KeyMode::Cluster;
+  security.ssi = rng.chance(0.5);
+  if (rng.chance(0.5)) security.rekey = {0xFFFFFFFF00, 8};  // a key for each 256 packets
+  security.check_epoch = rng.chance(0.3);
+  security.skew = pick<Duration, 3>(rng, {Duration(0), microseconds(20), milliseconds(1)});
+  security.guard = packet_life(plan) + security.skew;
+  if (rng.chance(0.6)) {
+    security.rotation = security.guard + 3 * security.skew + up_to(rng, milliseconds(5));
+  }
+  if (rng.chance(0.4)) {
+    security.epochs = security.skew + milliseconds(1) + up_to(rng, milliseconds(20));
+  }
+  if (rng.chance(0.2)) {
+    security.misconfigured = static_cast<int>(rng.below(static_cast<std::uint64_t>(plan.nodes)));
+    security.wrong_from = up_to(rng, milliseconds(5));
+    security.wrong_for = up_to(rng, std::min<Duration>(security.guard, milliseconds(60)) * 3 / 4);
+    plan.faults_end = std::max(plan.faults_end, security.wrong_from + security.wrong_for);
+  }
+  if (plan.framing) plan.framing->crc = false;  // TSS-8
+  security.replays = rng.chance(0.4) ? static_cast<int>(rng.between(1, 100)) : 0;
+  const std::uint32_t limit = pick<std::uint32_t, 3>(rng, {1U << 30, 200, 5000});  // PDS-80
+  for (MakePlan& make : plan.makes) {
+    make.fep.pds.random_start = rng.chance(0.3);
+    make.fep.pds.psn_limit = limit;
+    make.fep.pds.new_pdc_time = milliseconds(rng.between(200, 2000));
+  }
+}
+
 }  // namespace
 
 Plan draw_plan(std::uint64_t seed) {
@@ -549,6 +591,7 @@ Plan draw_plan(std::uint64_t seed) {
   draw_makes(plan, rng);
   draw_small_ranges(plan, Rng(seed ^ 0x12819));
   if (rng.chance(0.25)) plan.nasty_sequences = static_cast<int>(rng.between(1, 30));
+  draw_security(plan, Rng(seed ^ 0x7551));
   return plan;
 }
 
@@ -588,6 +631,12 @@ std::string Plan::describe() const {
   if (framing) {
     out << (framing->encapsulation == wire::Encapsulation::Udp ? ", UDP frames" : ", native frames")
         << (framing->crc ? " with CRC" : "");
+  }
+  if (security) {
+    out << (security->mode == tss::KeyMode::Direct ? ", TSS direct" : ", TSS cluster")
+        << (security->ssi ? " with SSI" : "") << ", guard " << to_us(security->guard)
+        << " us, rotation " << to_us(security->rotation) << " us, epochs "
+        << to_us(security->epochs) << " us, wrong key at " << security->misconfigured;
   }
   for (const MakePlan& make : makes) {
     out << "; MPR " << int{make.fep.pds.default_mpr}

@@ -81,20 +81,29 @@ std::vector<std::uint8_t> mprs_of(const Plan& plan) {
 Run::Run(const Plan& plan, bool verbose)
     : plan_(plan),
       world_(plan.seed),
-      monitor_(mprs_of(plan), plan.fep.pds.mpr_zero_psns),
+      monitor_(mprs_of(plan), plan.fep.pds.mpr_zero_psns, plan.security.has_value()),
       rng_(plan.seed ^ 0xF00D),
-      strangers_(world_, kJob, plan.seed ^ 0x5741) {
+      strangers_(world_, kJob, plan.seed ^ 0x5741),
+      replay_rng_(plan.seed ^ 0x2EB1A7) {
   world_.on_sent = [this](const Sighting& sighting) {
     strangers_.heard(sighting);
     monitor_.sent(sighting);
     last_packet_ = *sighting.packet;
+    if (plan_.security && plan_.security->replays > 0) capture(sighting);
   };
   world_.on_delivered = [this, verbose](const Sighting& sighting) {
     monitor_.delivered(sighting);
     if (!verbose) return;
     std::printf("%12.3f us  %d > %d  %s\n", static_cast<double>(to_ns(sighting.at)) / 1000.0,
-                sighting.from, sighting.to, wire::dissect(sighting.packet->bytes).c_str());
+                sighting.from, sighting.to,
+                wire::dissect(sighting.packet->plain.empty() ? sighting.packet->bytes
+                                                             : sighting.packet->plain)
+                    .c_str());
   };
+  if (plan.security) {
+    keys_ = std::make_unique<KeyManagement>(world_, *plan.security, plan.seed ^ 0x7557,
+                                            [this](const std::string& what) { fail(what); });
+  }
   build();
 }
 
@@ -126,7 +135,20 @@ NodeConfig Run::node_config(int node) const {
   config.nic.caps.link_rate_bps = plan_.link.rate_bps;
   config.nic.caps.ecn = true;
   config.nic.caps.per_packet_entropy = true;
+  if (plan_.security) {
+    config.nic.caps.ip_mtu += plan_.security->overhead();
+    config.security = keys_->security_of(node, 0);
+  }
   return config;
+}
+
+// The largest packet is meant without protection.
+LinkConfig Run::link_config() const {
+  LinkConfig link = plan_.link;
+  if (plan_.security && link.largest_packet != UINT32_MAX) {
+    link.largest_packet += plan_.security->overhead();
+  }
+  return link;
 }
 
 // A new process at the address of the dead one: it knows no peers, and has neither contexts nor
@@ -134,6 +156,7 @@ NodeConfig Run::node_config(int node) const {
 void Run::add_successor() {
   NodeConfig config = node_config(plan_.killed_node);
   config.fep.seed += 8;
+  if (keys_ != nullptr) config.security = keys_->security_of(plan_.killed_node, 1);
   world_.add_node(config);
 }
 
@@ -167,14 +190,14 @@ void Run::build_node(int node) {
 }
 
 void Run::build() {
-  LinkConfig usual = plan_.link;
+  LinkConfig usual = link_config();
   if (plan_.behind_black_hole >= 0) usual.largest_packet = UINT32_MAX;
   world_.set_default_link(usual);
   if (plan_.framing) world_.set_framing(*plan_.framing);
   for (int node = 0; node < plan_.nodes; ++node) build_node(node);
   for (int other = 0; plan_.behind_black_hole >= 0 && other < plan_.nodes; ++other) {
-    world_.link(plan_.behind_black_hole, other).set_config(plan_.link);
-    world_.link(other, plan_.behind_black_hole).set_config(plan_.link);
+    world_.link(plan_.behind_black_hole, other).set_config(link_config());
+    world_.link(other, plan_.behind_black_hole).set_config(link_config());
   }
   endpoints_.resize(plan_.contexts.size());
   for (std::size_t i = 0; i < endpoints_.size(); ++i) {
@@ -238,6 +261,11 @@ void Run::schedule() {
     const auto when = rng_.below(static_cast<std::uint64_t>(plan_.faults_end.count()));
     world_.after(Duration(static_cast<std::int64_t>(when)), [this] { send_hostile_packet(); });
   }
+  for (int i = 0; plan_.security && i < plan_.security->replays; ++i) {
+    const auto span = static_cast<std::uint64_t>(plan_.faults_end.count()) * 4;
+    world_.after(Duration(static_cast<std::int64_t>(replay_rng_.below(span))),
+                 [this] { replay(); });
+  }
   Rng nasty(plan_.seed ^ 0x4A57);
   for (int i = 0; i < plan_.nasty_sequences; ++i) {
     const int node = static_cast<int>(nasty.below(static_cast<std::uint64_t>(plan_.nodes)));
@@ -245,6 +273,7 @@ void Run::schedule() {
     world_.after(Duration(static_cast<std::int64_t>(when)),
                  [this, node] { strangers_.begin(node); });
   }
+  if (keys_ != nullptr) keys_->start();
   if (plan_.killed_node >= 0) {
     world_.after(plan_.kill_at, [this] { world_.kill(plan_.killed_node); });
     if (plan_.returns_after != Duration{0}) {
@@ -404,6 +433,7 @@ void Run::post_receive(Endpoint& endpoint, Duration retry) {
 // From a peer's address: noise only. Nothing of it may change anything.
 void Run::send_hostile_packet() {
   SimPacket packet = last_packet_;
+  packet.plain.clear();
   const bool copy = rng_.chance(0.5) && !packet.bytes.empty();
   if (copy) {
     const auto parsed = wire::parse(packet.bytes);
@@ -435,6 +465,30 @@ void Run::send_hostile_packet() {
   packet.source = stranger ? address_of(99, static_cast<std::uint8_t>(rng_.between(1, 3)))
                            : address_of(static_cast<std::uint8_t>(friendly), 1);
   world_.inject(std::move(packet), to, Duration(0));
+}
+
+// Keeps one of all packets so far in each of a few places. Not datagrams and RUDI, which have no
+// protection against replay (TSS-50).
+void Run::capture(const Sighting& sighting) {
+  constexpr std::size_t kPlaces = 64;
+  const auto type =
+      static_cast<wire::PdsType>(std::to_integer<unsigned>(sighting.packet->plain.at(0)) >> 3);
+  const bool replayable = type == wire::PdsType::UudReq || type == wire::PdsType::RudiReq ||
+                          type == wire::PdsType::RudiResp;
+  if (replayable || sighting.to < 0) return;
+  ++captures_;
+  if (captured_.size() < kPlaces) {
+    captured_.emplace_back(sighting.to, *sighting.packet);
+  } else if (const auto at = replay_rng_.below(captures_); at < kPlaces) {
+    captured_[at] = {sighting.to, *sighting.packet};
+  }
+}
+
+// TSS-47, TSS-49: an authentic packet comes again, from the address of its sender.
+void Run::replay() {
+  if (captured_.empty()) return;
+  const auto& [to, packet] = captured_[replay_rng_.below(captured_.size())];
+  world_.inject(packet, to, Duration(0));
 }
 
 void Run::cancel_receives() {

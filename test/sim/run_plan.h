@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/key_management.h"
 #include "sim/nasty.h"
 #include "sim/sim_world.h"
 #include "sim/wire_monitor.h"
@@ -101,6 +102,7 @@ class Run {
 
   void build();
   NodeConfig node_config(int node) const;
+  LinkConfig link_config() const;
   void add_successor();
   void build_node(int node);
   void schedule();
@@ -112,6 +114,8 @@ class Run {
   Result<void> submit(Endpoint& endpoint, std::size_t number);
   Result<void> submit_atomic(Endpoint& endpoint, std::size_t number);
   void send_hostile_packet();
+  void capture(const Sighting& sighting);
+  void replay();
   void on_completion(int context, const ses::Completion& completion);
   void on_operation(std::size_t number, const ses::Completion& completion);
   void on_receive(std::size_t number, const ses::Completion& completion);
@@ -163,7 +167,8 @@ class Run {
   const Plan& plan_;
   SimWorld world_;
   WireMonitor monitor_;
-  Rng rng_;  // of the workload alone
+  std::unique_ptr<KeyManagement> keys_;  // if the nodes are secured
+  Rng rng_;                              // of the workload alone
   Strangers strangers_;
   std::vector<Endpoint> endpoints_;
   std::vector<Operation> operations_;
@@ -172,7 +177,10 @@ class Run {
   std::vector<std::unique_ptr<GuardedMemory>> libraries_;
   std::vector<Rkey> window_keys_;
   std::vector<Rkey> library_keys_;
-  SimPacket last_packet_;  // raw material for hostile packets
+  SimPacket last_packet_;                            // raw material for hostile packets
+  std::vector<std::pair<int, SimPacket>> captured_;  // with the node that they went to
+  std::uint64_t captures_ = 0;
+  Rng replay_rng_;
   bool cancelling_ = false;
   Time end_of_faults_;
   std::string failure_;

@@ -47,7 +47,8 @@ std::size_t SimNic::tx_burst(std::span<const Packet* const> in) {
                      .destination = from.to,
                      .entropy = from.entropy,
                      .ecn = from.ecn,
-                     .dscp = from.dscp};
+                     .dscp = from.dscp,
+                     .plain = plain_};
     packet.bytes.reserve(from.length());
     append(packet.bytes, from.head().data(), from.head().size());
     for (const Slice& slice : from.payload) append(packet.bytes, slice.data, slice.length);

@@ -22,6 +22,9 @@ struct SimPacket {
   Ecn ecn = Ecn::NotEct;
   std::uint8_t dscp = 0;
   bool trimmed = false;
+  // Of a protected packet, the text before it was sealed, for those who look on; empty if it has
+  // been changed on the way. No node reads it.
+  std::vector<std::byte> plain;
 };
 
 struct NicConfig {
@@ -45,7 +48,12 @@ class SimNic final : public nic::Nic {
   const nic::NicCaps& caps() const override { return config_.caps; }
   FepAddress local_address() const override { return config_.address; }
 
+  // Source addresses arrive as they are configured, whatever the entropy.
+  std::uint16_t leaves_from(const Packet&) override { return config_.address.port; }
+
   void receive(SimPacket&& packet);
+  // The text of the next packet, which is sealed (SimPacket::plain).
+  void show_plain(std::span<const std::byte> plain) { plain_.assign(plain.begin(), plain.end()); }
   bool rx_empty() const { return received_.empty(); }
   // When the transmit queue can take a packet that it refused; kNever if it refused none.
   Time room_at() const { return refused_ && !leaving_.empty() ? leaving_.front() : kNever; }
@@ -59,6 +67,7 @@ class SimNic final : public nic::Nic {
   const Time& now_;
   Wire wire_;
   std::deque<SimPacket> received_;
+  std::vector<std::byte> plain_;
   std::vector<SimPacket> lent_;  // what the last rx_burst handed out views of
   std::deque<Time> leaving_;     // when the packets of the transmit queue are gone
   Time free_at_{};

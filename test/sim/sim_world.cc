@@ -31,6 +31,10 @@ std::uint64_t mix(std::uint64_t hash, std::span<const std::byte> bytes) {
   return hash;
 }
 
+std::span<const std::byte> text_of(const SimPacket& packet) {
+  return packet.plain.empty() ? packet.bytes : packet.plain;
+}
+
 }  // namespace
 
 FepAddress address_of(std::uint8_t x, std::uint8_t y) {
@@ -47,7 +51,12 @@ int SimWorld::add_node(const NodeConfig& config) {
       std::make_unique<SimNic>(config.nic, now_, [this, number](SimPacket&& packet, Time leaves) {
         transmit(number, std::move(packet), leaves);
       });
-  node->fep = std::make_unique<fep::Fep>(config.fep, *node->nic, now_);
+  nic::Nic* top = node->nic.get();
+  if (config.security) {
+    node->secured = std::make_unique<SecuredNic>(*node->nic, *config.security, now_);
+    top = &node->secured->top();
+  }
+  node->fep = std::make_unique<fep::Fep>(config.fep, *top, now_);
   nodes_.push_back(std::move(node));
   links_.resize(kMaxNodes * kMaxNodes);
   for (int other = 0; other <= number; ++other) {
@@ -103,9 +112,14 @@ int SimWorld::node_at(const FepAddress& address) const {
 void SimWorld::transmit(int from, SimPacket&& packet, Time leaves) {
   const int to = node_at(packet.destination);
   if (nic(from).oversized() > 0 && complaint_.empty()) complaint_ = "a packet exceeds the MTU";
+  const bool secured = this->secured(from) != nullptr;
+  if (secured && complaint_.empty()) {
+    SecuredNic& nic = *this->secured(from);
+    complaint_ = secrecy_.judge(packet, nic.key_number(*nic.domain().active()));
+  }
   bool dropped = !alive(from) || to < 0;
   if (filter || on_sent) {
-    const auto parsed = wire::parse(packet.bytes);
+    const auto parsed = wire::parse(text_of(packet));
     const Sighting sighting{
         .at = now_, .from = from, .to = to, .packet = &packet, .parsed = &parsed};
     if (on_sent) on_sent(sighting);
@@ -116,8 +130,14 @@ void SimWorld::transmit(int from, SimPacket&& packet, Time leaves) {
   const SimLink::Fate fate = link(from, to).send(wire_bytes, packet.ecn, leaves);
   packet.ecn = fate.ecn;
   packet.trimmed = fate.trimmed;
-  if (framing_ ? !pass_as_frame(packet, fate.damaged) : fate.damaged) return;
-  if (packet.trimmed) packet.bytes.resize(std::min(packet.bytes.size(), kTrimmedBytes));
+  if (framing_ ? !pass_as_frame(packet, fate.damaged, secured)
+               : fate.damaged && !damage(packet, secured)) {
+    return;
+  }
+  if (packet.trimmed) {
+    packet.bytes.resize(std::min(packet.bytes.size(), kTrimmedBytes));
+    packet.plain.clear();
+  }
   for (int copy = 0; copy < fate.copies; ++copy) {
     const bool last = copy + 1 == fate.copies;
     // std::function wants something that can be copied: the packet itself is shared.
@@ -126,20 +146,32 @@ void SimWorld::transmit(int from, SimPacket&& packet, Time leaves) {
   }
 }
 
-// False: the receiver drops the packet. Otherwise it arrives as it was sent, or trimmed.
-bool SimWorld::pass_as_frame(SimPacket& packet, bool damaged) {
+// False: a check sequence drops the packet. A protected one needs none: transport security drops it
+// (TSS-8).
+bool SimWorld::damage(SimPacket& packet, bool secured) {
+  if (!secured) return false;
+  flip_bit(packet, rng_);
+  packet.plain.clear();
+  return true;
+}
+
+// False: the receiver drops the packet. Otherwise it arrives as it was sent, or trimmed; a
+// protected packet may be damaged, which transport security will notice.
+bool SimWorld::pass_as_frame(SimPacket& packet, bool damaged, bool secured) {
   std::vector<std::byte> frame = frame_of(packet, *framing_);
   if (packet.trimmed) {
     trim(frame, *framing_);
   } else if (damaged) {
-    damage(frame, *framing_, rng_);
+    sim::damage(frame, *framing_, rng_);
   }
   SimPacket arrived = packet;
   const bool good = read_frame(frame, *framing_, arrived) == wire::FrameVerdict::Ok;
   const bool same = good && arrived.source == packet.source && arrived.ecn == packet.ecn &&
                     arrived.entropy == packet.entropy && arrived.trimmed == packet.trimmed &&
                     (packet.trimmed || arrived.bytes == packet.bytes);
-  if (good != same || (!good && !damaged)) complaint_ = "a frame arrives as something else";
+  const bool noticed = good == same || (secured && damaged);
+  if (!noticed || (!good && !damaged)) complaint_ = "a frame arrives as something else";
+  if (good && arrived.bytes != packet.bytes) arrived.plain.clear();
   if (!good) ++frames_refused_;
   if (good) packet = std::move(arrived);
   return good;
@@ -152,7 +184,7 @@ void SimWorld::deliver(int from, int to, SimPacket&& packet) {
   trace_hash_ = mix(trace_hash_, packet.bytes);
   ++packets_delivered_;
   if (on_delivered) {
-    const auto parsed = wire::parse(packet.bytes);
+    const auto parsed = wire::parse(text_of(packet));
     on_delivered(
         Sighting{.at = now_, .from = from, .to = to, .packet = &packet, .parsed = &parsed});
   }
@@ -185,7 +217,8 @@ void SimWorld::progress(int node) {
   while (n.fep->progress(now_) && passes < kMaxPasses) ++passes;
   const auto soon = now_ + std::chrono::microseconds(1);
   if (passes == kMaxPasses || !n.nic->rx_empty()) wake(node, soon);
-  const Time deadline = std::min(n.fep->next_deadline(), n.nic->room_at());
+  Time deadline = std::min(n.fep->next_deadline(), n.nic->room_at());
+  if (n.secured != nullptr) deadline = std::min(deadline, n.secured->next_deadline());
   if (deadline != kNever) wake(node, std::max(deadline, soon));
 }
 

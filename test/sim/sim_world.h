@@ -18,6 +18,7 @@
 #include "fep/fep.h"
 #include "sim/sim_link.h"
 #include "sim/sim_nic.h"
+#include "sim/sim_security.h"
 #include "wire/frame.h"
 #include "wire/parse.h"
 
@@ -28,6 +29,7 @@ struct NodeConfig {
   NicConfig nic;
   // An application that computes: it gives the FEP time only at multiples of this; 0 = at once.
   Duration progress_interval{0};
+  std::optional<NodeSecurity> security;  // none: packets in clear
 };
 
 // A packet as a test sees it; valid during the call.
@@ -36,6 +38,7 @@ struct Sighting {
   int from = -1;  // node; -1 = made by the test
   int to = -1;    // node; -1 = no node has the address
   const SimPacket* packet = nullptr;
+  // Of a protected packet, the text.
   const std::optional<wire::ParsedPacket>* parsed = nullptr;
 
   // The header as a T (wire::RequestHeader, ...), or nullptr.
@@ -62,6 +65,8 @@ class SimWorld {
   int node_count() const { return static_cast<int>(nodes_.size()); }
   fep::Fep& fep(int node) { return *nodes_[static_cast<std::size_t>(node)]->fep; }
   SimNic& nic(int node) { return *nodes_[static_cast<std::size_t>(node)]->nic; }
+  // nullptr: its packets are in clear.
+  SecuredNic* secured(int node) { return nodes_[static_cast<std::size_t>(node)]->secured.get(); }
   SimLink& link(int from, int to);
 
   Time now() const { return now_; }
@@ -106,6 +111,7 @@ class SimWorld {
   struct Node {
     NodeConfig config;
     std::unique_ptr<SimNic> nic;
+    std::unique_ptr<SecuredNic> secured;
     std::unique_ptr<fep::Fep> fep;
     Time wake_at = kNever;
     bool alive = true;
@@ -122,7 +128,8 @@ class SimWorld {
   };
 
   void transmit(int from, SimPacket&& packet, Time leaves);
-  bool pass_as_frame(SimPacket& packet, bool damaged);
+  bool pass_as_frame(SimPacket& packet, bool damaged, bool secured);
+  bool damage(SimPacket& packet, bool secured);
   void deliver(int from, int to, SimPacket&& packet);
   void progress(int node);
   static bool pass(Node& node, Time now);
@@ -138,6 +145,7 @@ class SimWorld {
   std::vector<std::unique_ptr<SimLink>> links_;  // kMaxNodes * from + to
   LinkConfig default_link_;
   std::optional<wire::FrameFormat> framing_;
+  WireSecrecy secrecy_;
   std::uint64_t frames_refused_ = 0;
   bool faults_ = true;
   std::uint64_t trace_hash_ = 0xCBF29CE484222325ULL;

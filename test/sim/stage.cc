@@ -79,6 +79,10 @@ Stage::Stage(const StageConfig& config) : world_(config.fep.seed) {
     node_config.nic.address = address_of(1, static_cast<std::uint8_t>(node + 1));
     node_config.nic.caps.ip_mtu = config.fep.ses.payload_mtu + 148;
     node_config.nic.caps.ecn = true;
+    if (config.security) {
+      node_config.security = config.security(node);
+      node_config.nic.caps.ip_mtu += tss::overhead_bytes(true);
+    }
     node_config.nic.tx_queue = 16384;
     node_config.nic.rx_queue = 16384;
     world_.add_node(node_config);

@@ -60,6 +60,8 @@ struct StageConfig {
   LinkConfig link;
   // Changes `fep` for one node; empty: all are alike.
   std::function<void(int node, fep::Config& fep)> configure;
+  // Transport security of a node; empty: packets in clear.
+  std::function<NodeSecurity(int node)> security;
 
   // Of all nodes, with what follows from it.
   void set_payload_mtu(std::uint32_t bytes);

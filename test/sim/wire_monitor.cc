@@ -10,7 +10,9 @@ namespace uet::sim {
 void WireMonitor::complain(const Sighting& sighting, const std::string& what) {
   if (!complaint_.empty()) return;
   complaint_ = what + ": node " + std::to_string(sighting.from) + " to " +
-               std::to_string(sighting.to) + ": " + wire::dissect(sighting.packet->bytes);
+               std::to_string(sighting.to) + ": " +
+               wire::dissect(sighting.packet->plain.empty() ? sighting.packet->bytes
+                                                            : sighting.packet->plain);
 }
 
 void WireMonitor::note_psn(Flow& flow, Psn psn) {
@@ -31,7 +33,10 @@ void WireMonitor::sent(const Sighting& sighting) {
                            control->ctl_type == wire::CpType::CloseRequest;
     if (takes_psn) {  // with SYN it may be of another incarnation, whose requests begin it
       Flow& flow = flows_[{sighting.from, control->spdcid.value}];
-      const bool same = flow.known && flow.start == control->psn - control->psn_offset;
+      const Psn start = control->psn - control->psn_offset;
+      const bool rebased = rebases_ && control->syn && flow.known;
+      if (rebased && flow.start != start) restart(flow, start, sighting.from);
+      const bool same = flow.known && flow.start == start;
       if (!control->syn || same) note_psn(flow, control->psn);
     }
     if (control->syn && control->ctl_type == wire::CpType::Close) {
@@ -40,15 +45,23 @@ void WireMonitor::sent(const Sighting& sighting) {
   }
 }
 
+// Another incarnation of the PDC id. PDS-77: after a rebase, what was sent is sent again.
+void WireMonitor::restart(Flow& flow, Psn start, int from) {
+  const bool rebased = rebases_ && flow.known;
+  const std::int32_t span = flow.highest - flow.start;
+  flow = Flow{};
+  flow.start = start;
+  flow.limited = true;
+  flow.limit = start + (range(mpr_of(from)) - 1);
+  if (rebased) note_psn(flow, start + span);
+}
+
 void WireMonitor::request_sent(const Sighting& sighting, const wire::RequestHeader& request) {
   Flow& flow = flows_[{sighting.from, request.spdcid.value}];
   if (request.spdcid.value == 0) complain(sighting, "PDS-27: request with SPDCID 0");
   if (request.clear_psn_offset > 0) complain(sighting, "PDS-34: clear_psn_offset above 0");
   if (request.syn && (!flow.known || flow.start != request.start_psn())) {
-    flow = Flow{};  // another incarnation of the PDC id
-    flow.start = request.start_psn();
-    flow.limited = true;
-    flow.limit = flow.start + (range(mpr_of(sighting.from)) - 1);
+    restart(flow, request.start_psn(), sighting.from);
   }
   if (flow.limited && request.psn > flow.limit) {
     complain(sighting, "PDS-40: PSN beyond CACK_PSN + MP_RANGE");

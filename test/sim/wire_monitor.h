@@ -17,8 +17,9 @@ class WireMonitor {
  public:
   // `mprs`: what the FEP of each node assumes and advertises (PDS-44). A node that has none is
   // another process at the address of one. `mpr_zero_psns`: as in pds::Parameters.
-  WireMonitor(std::vector<std::uint8_t> mprs, std::uint8_t mpr_zero_psns)
-      : mprs_(std::move(mprs)), mpr_zero_psns_(mpr_zero_psns) {}
+  // `rebases`: a peer may tell another Start_PSN (PDS section 7).
+  WireMonitor(std::vector<std::uint8_t> mprs, std::uint8_t mpr_zero_psns, bool rebases = false)
+      : mprs_(std::move(mprs)), mpr_zero_psns_(mpr_zero_psns), rebases_(rebases) {}
 
   void sent(const Sighting& sighting);
   void delivered(const Sighting& sighting);
@@ -40,6 +41,7 @@ class WireMonitor {
 
   void request_sent(const Sighting& sighting, const wire::RequestHeader& request);
   void ack_sent(const Sighting& sighting, const wire::AckHeader& ack);
+  void restart(Flow& flow, Psn start, int from);
   void note_psn(Flow& flow, Psn psn);
   void complain(const Sighting& sighting, const std::string& what);
 
@@ -54,6 +56,7 @@ class WireMonitor {
 
   std::vector<std::uint8_t> mprs_;
   std::uint8_t mpr_zero_psns_;
+  bool rebases_;
   std::map<FlowKey, Flow> flows_;
   std::string complaint_;
 };

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/key_management.h"
 #include "sim/sim_world.h"
 #include "uet/ses/api.h"
 #include "wire/frame.h"
@@ -97,6 +98,7 @@ struct Plan {
   std::vector<MakePlan> makes;  // of each node
   LinkConfig link;
   std::optional<wire::FrameFormat> framing;  // none: packets as such
+  std::optional<SecurityPlan> security;      // none: packets in clear
   std::size_t nic_tx_queue = 1024;
   std::size_t nic_rx_queue = 4096;
   Duration progress_interval{0};

@@ -218,6 +218,20 @@ TEST_F(SecuredTarget, Pds190_ReplayedRudiRequestIsExecutedAgain) {
   EXPECT_EQ(node->client.delivered.size(), 2U);
 }
 
+// PDS-77: a copy of the first SYN, from before the peer took the Start_PSN that it was told, comes
+// late. It must not be told another one: the peer would begin again.
+TEST_F(SecuredTarget, Pds77_LateSynOfBeforeARebaseIsNotAnswered) {
+  use(333, 901);
+  ASSERT_EQ(nacks(answer_to(syn(200, 902))).size(), 1U);
+  receive(syn(334, 902));
+  turn();
+  const std::size_t delivered = node->client.delivered.size();
+  const auto late = nacks(answer_to(syn(200, 902)));
+  for (const wire::NackHeader& refused : late) EXPECT_NE(refused.nack_code, NackCode::NewStartPsn);
+  EXPECT_EQ(node->client.delivered.size(), delivered);
+  EXPECT_EQ(node->manager->open_pdcs(), 1U);
+}
+
 TEST_F(SecuredTarget, Tss50_RudiAndUudCanBeRefused) {
   Parameters parameters = secured_parameters();
   parameters.refuses_replayable = true;
