@@ -3,7 +3,7 @@
 // that the capture has for the packet. libpcap reads the packets; the module wire decodes the
 // headers and chooses the words.
 //
-// Use: uet_dissect FILE [--count N] [--protocol N]
+// Use: uet_dissect FILE [--count N] [--protocol N] [--keys FILE]
 
 #include <arpa/inet.h>
 #include <pcap/pcap.h>
@@ -20,6 +20,7 @@
 #include <string>
 #include <string_view>
 
+#include "capture_keys.h"
 #include "pcapng_comments.h"
 #include "uet/base/address.h"
 #include "wire/dissect.h"
@@ -84,22 +85,31 @@ bool read_frame(Bytes frame, bool ethernet, NativeForm& form, uet::wire::ParsedF
   return verdict == FrameVerdict::Ok;
 }
 
+// The packet in words, with its text if `keys` open it.
+std::string words_of(const uet::wire::ParsedFrame& parsed, bool native, uet::CaptureKeys* keys) {
+  const std::string words = uet::wire::dissect(parsed.packet, parsed.missing);
+  if (keys == nullptr) return words;
+  const auto text = keys->text_of(parsed, native);
+  return text ? words + "  " + uet::wire::dissect(*text) : words;
+}
+
 // One line for the packet; `comment` follows in brackets unless it is empty.
 void print_packet(std::uint64_t number, double time_us, const uet::wire::ParsedFrame& parsed,
-                  bool native, const std::string& comment) {
+                  bool native, uet::CaptureKeys* keys, const std::string& comment) {
   const uet::wire::FrameFields& fields = parsed.fields;
   const std::string to = native ? "native" : std::to_string(fields.port);
   std::printf("%4llu %10.0f us  %s:%u > %s:%s  %s", static_cast<unsigned long long>(number),
               time_us, address_text(fields.source).c_str(), fields.entropy,
               address_text(fields.destination).c_str(), to.c_str(),
-              uet::wire::dissect(parsed.packet, parsed.missing).c_str());
+              words_of(parsed, native, keys).c_str());
   if (!comment.empty()) std::printf("  [%s]", comment.c_str());
   std::printf("\n");
 }
 
 // Prints up to `count` UET packets; returns how many frames of other kinds were passed over.
+// `keys`: nullptr, or what opens protected packets.
 std::uint64_t print_packets(pcap_t* capture, uet::PcapngComments& comments, std::uint64_t count,
-                            std::uint8_t protocol) {
+                            std::uint8_t protocol, uet::CaptureKeys* keys) {
   NativeForm form{.protocol = protocol};
   const bool ethernet = pcap_datalink(capture) == DLT_EN10MB;
   std::uint64_t frame_number = 0;
@@ -121,7 +131,7 @@ std::uint64_t print_packets(pcap_t* capture, uet::PcapngComments& comments, std:
       ++others;
       continue;
     }
-    print_packet(frame_number, now_us - *start_us, parsed, native, comment);
+    print_packet(frame_number, now_us - *start_us, parsed, native, keys, comment);
     ++printed;
   }
   return others;
@@ -129,11 +139,12 @@ std::uint64_t print_packets(pcap_t* capture, uet::PcapngComments& comments, std:
 
 int usage() {
   std::fputs(
-      "Use: uet_dissect FILE [--count N] [--protocol N]\n"
+      "Use: uet_dissect FILE [--count N] [--protocol N] [--keys FILE]\n"
       "Prints the UET packets of a pcap or pcapng capture, at most N of them. --protocol: the IP\n"
       "protocol number of the native form, 253 if it is not given. \"missing\": bytes of payload "
       "that\n"
-      "a switch or the capture has cut off. [...]: the comment of the packet in the capture.\n",
+      "a switch or the capture has cut off. [...]: the comment of the packet in the capture.\n"
+      "--keys: a file of uet_keys; a packet that a key of it opens is shown with its text.\n",
       stderr);
   return EXIT_FAILURE;
 }
@@ -149,12 +160,15 @@ int main(int argc, char** argv) {
   std::uint64_t count = UINT64_MAX;
   std::uint64_t protocol = uet::wire::kExperimentalProtocol;
   const char* file = nullptr;
+  const char* key_file = nullptr;
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
     const bool has_number = argument == "--count" || argument == "--protocol";
     if (has_number && i + 1 < argc) {
       std::uint64_t& number = argument == "--count" ? count : protocol;
       if (!read_number(argv[++i], number)) return usage();
+    } else if (argument == "--keys" && i + 1 < argc) {
+      key_file = argv[++i];
     } else if (!argument.starts_with("--") && file == nullptr) {
       file = argv[i];
     } else {
@@ -163,6 +177,12 @@ int main(int argc, char** argv) {
   }
   if (file == nullptr || protocol > UINT8_MAX) return usage();
 
+  uet::CaptureKeys keys;
+  const std::string problem = key_file == nullptr ? "" : keys.load(key_file);
+  if (!problem.empty()) {
+    std::fprintf(stderr, "uet_dissect: %s: %s\n", key_file, problem.c_str());
+    return EXIT_FAILURE;
+  }
   char error[PCAP_ERRBUF_SIZE] = "";
   const std::unique_ptr<pcap_t, decltype(&pcap_close)> capture(pcap_open_offline(file, error),
                                                                &pcap_close);
@@ -177,7 +197,8 @@ int main(int argc, char** argv) {
   }
   uet::PcapngComments comments(file);
   const std::uint64_t others =
-      print_packets(capture.get(), comments, count, static_cast<std::uint8_t>(protocol));
+      print_packets(capture.get(), comments, count, static_cast<std::uint8_t>(protocol),
+                    key_file == nullptr ? nullptr : &keys);
   if (others > 0)
     std::printf("(%llu frames that are not UET)\n", static_cast<unsigned long long>(others));
   return EXIT_SUCCESS;

@@ -10,6 +10,7 @@
 
 #include "nic/middleware.h"
 #include "pcapng_comments.h"
+#include "tss/key_file.h"
 #include "unit/nic/nic_testing.h"
 
 namespace uet::nic {
@@ -29,9 +30,9 @@ struct Dissect : ::testing::Test {
   ~Dissect() override { std::filesystem::remove(file); }
 
   // The lines that uet_dissect prints for `file`.
-  std::vector<std::string> lines() const {
+  std::vector<std::string> lines(const std::string& options = "") const {
     std::vector<std::string> out;
-    FILE* pipe = ::popen((UET_DISSECT " '" + file.string() + "'").c_str(), "r");
+    FILE* pipe = ::popen((UET_DISSECT " '" + file.string() + "'" + options).c_str(), "r");
     char line[4096];
     while (pipe != nullptr && std::fgets(line, sizeof line, pipe) != nullptr) {
       out.emplace_back(line);
@@ -102,6 +103,49 @@ TEST_F(Dissect, LostPacketIsPrintedWithItsComment) {
   ASSERT_EQ(printed.size(), 2U);
   EXPECT_THAT(printed[0], Not(HasSubstr("fault injection")));
   EXPECT_THAT(printed[1], EndsWith("  [lost by fault injection]\n"));
+}
+
+// TSS-70: a protected packet with its security header, and with its text if a key file opens it.
+TEST_F(Dissect, Tss70_ProtectedPacketsAreShownWithTheirText) {
+  constexpr const char* kHex = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+  const std::string keys = "uet-tss-keys 1\ndomain 0xabc\nmode direct\nkey 1 0 fresh " +
+                           std::string(kHex) + "\nactive 1\n";
+  tss::KeyFile parsed;
+  ASSERT_EQ(tss::parse_key_file(keys, parsed), "");
+  tss::SdTable table;
+  ASSERT_EQ(tss::apply(parsed, table, Time{}), "");
+  std::array<std::byte, 64> header{};
+  const std::size_t bytes =
+      wire::NackHeader{.nack_code = wire::NackCode::Closing, .nack_psn = Psn{0x4711}}.encode(
+          header.data());
+  const Slice text{header.data(), static_cast<std::uint32_t>(bytes)};
+  std::vector<std::byte> packet(128);
+  const auto sealed = table.seal(0xABC, tss::udp_fields(kPeer, kSelf), {&text, 1}, packet);
+  ASSERT_EQ(sealed.verdict, tss::SealVerdict::Sealed);
+  packet.resize(sealed.bytes);
+
+  auto inner = std::make_unique<FakeNic>(kSelf);
+  FakeNic& fake = *inner;
+  std::string message;
+  auto nic = PcapNic::open(std::move(inner), file.string(), "eth7", 0, message);
+  ASSERT_TRUE(nic.ok()) << message;
+  std::array<RxPacket, 2> out;
+  fake.arrive(packet, kPeer);
+  ASSERT_EQ(nic.value()->rx_burst(out, Time{}), 1U);
+  ASSERT_EQ(nic.value()->rx_burst(out, Time{}), 0U);  // writes the file
+
+  const std::string key_file = file.string() + ".keys";
+  std::ofstream(key_file) << keys;
+  const auto without = lines();
+  const auto with = lines(" --keys '" + key_file + "'");
+  std::filesystem::remove(key_file);
+  ASSERT_EQ(without.size(), 1U);
+  ASSERT_EQ(with.size(), 1U);
+  EXPECT_THAT(without[0], HasSubstr("sdi 2748"));
+  EXPECT_THAT(without[0], Not(HasSubstr("CLOSING")));
+  EXPECT_THAT(with[0], HasSubstr("sdi 2748"));
+  EXPECT_THAT(with[0], HasSubstr("CLOSING"));
+  EXPECT_THAT(with[0], HasSubstr("0x4711"));
 }
 
 TEST_F(Dissect, CommentsAreReadInBothByteOrders) {
