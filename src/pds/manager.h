@@ -102,7 +102,7 @@ class Manager final : public Delivery {
   Pdc* find(PdcId id) { return connections_.find(id); }
 
  private:
-  // What a secure domain is to protect never leaves in clear (TSS-9).
+  // A packet that a secure domain is to protect never leaves in clear (TSS-9).
   bool may_go_to(const Destination& destination) const {
     return destination.address.sdi == 0 || parameters_.secured;
   }

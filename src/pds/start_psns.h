@@ -30,14 +30,14 @@ class StartPsns {
   StartPsns(const Parameters& parameters, KeyedSequence& secret, Counters& counters)
       : parameters_(parameters), secret_(secret), counters_(counters) {}
 
-  // What NEW_START_PSN must tell the peer that opens a PDC with this SYN, which is then PENDING;
-  // nothing if its Start_PSN is accepted (PDS-69 to PDS-73). May throw bad_alloc.
+  // The Start_PSN that NEW_START_PSN must tell the peer that opens a PDC with this SYN, which is
+  // then PENDING; nothing if its Start_PSN is accepted (PDS-69 to PDS-73). May throw bad_alloc.
   std::optional<Psn> demanded(const PeerKey& peer, Psn start_psn, Time now);
   // The PDC was opened: it is PENDING no more.
   void opened(const PeerKey& peer, Psn start_psn);
   // A target PDC with this Start_PSN has ended, or is about to (PDS-78).
   void ended(std::uint32_t sdi, Psn start_psn);
-  // What the closing ACK reports; nothing while Start_PSNs are random.
+  // The number that the closing ACK reports; nothing while Start_PSNs are random.
   std::optional<Psn> expected(std::uint32_t sdi) const;
   // No key that is older than this FEP opens packets of the domain any more: expected start is safe
   // from now on (TSS-51, TSS-52). May throw bad_alloc.

@@ -105,8 +105,8 @@ TEST_F(Dissect, LostPacketIsPrintedWithItsComment) {
   EXPECT_THAT(printed[1], EndsWith("  [lost by fault injection]\n"));
 }
 
-// TSS-70: a protected packet with its security header, and with its text if a key file opens it.
-TEST_F(Dissect, Tss70_ProtectedPacketsAreShownWithTheirText) {
+// A protected packet with its security header, and with its text if a key file opens it.
+TEST_F(Dissect, ProtectedPacketsAreShownWithTheirText) {
   constexpr const char* kHex = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
   const std::string keys = "uet-tss-keys 1\ndomain 0xabc\nmode direct\nkey 1 0 fresh " +
                            std::string(kHex) + "\nactive 1\n";

@@ -100,7 +100,7 @@ void KeyManagement::advance_epochs() {
   }
 }
 
-// What the node seals is noise to the others; what they seal, it still opens.
+// The packets of the node are noise to the others; it still opens theirs.
 void KeyManagement::confuse() {
   const int node = plan_.misconfigured;
   if (!world_.alive(node)) return;

@@ -216,7 +216,7 @@ SimPacket sealed(std::uint64_t tsc) {
   return packet;
 }
 
-TEST(WireSecrecy, PlainBytesAreFound) {
+TEST(WireSecrecy, Tss71_PlainBytesAreFound) {
   EXPECT_EQ(WireSecrecy().judge(sealed(1), 1), "");
   SimPacket leaks = sealed(1);
   std::copy_n(leaks.plain.begin() + 60, 20, leaks.bytes.begin() + 33);

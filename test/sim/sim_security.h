@@ -36,7 +36,7 @@ class SecuredNic {
   // `nic` outlives it.
   SecuredNic(SimNic& nic, const NodeSecurity& security, Time now);
 
-  // What the Fep stands on.
+  // The NIC that the Fep stands on.
   nic::Nic& top() { return tap_; }
   tss::SecureDomain& domain() { return *table_.find(sdi_); }
   // As SecureDomain::install of a fresh key in this epoch.
@@ -77,7 +77,7 @@ class SecuredNic {
 // TSS-3, TSS-9, TSS-32: judges the packets of secured nodes as they are on the wire.
 class WireSecrecy {
  public:
-  // What is wrong with the packet; empty if nothing is. `key_number`: names its key among those of
+  // Says why the packet is bad; empty if it is good. `key_number`: names its key among those of
   // its sender.
   std::string judge(const SimPacket& packet, std::uint32_t key_number);
 

@@ -54,7 +54,7 @@ TEST_F(StartPsnsTest, Pds69And78_EqualOrNewerStartsAreAccepted) {
   use(peer(4), Psn{65'003});
 }
 
-TEST_F(StartPsnsTest, Pds70And72And73_AnOlderStartIsToldTheExpectedOne) {
+TEST_F(StartPsnsTest, Pds70_Pds72_Pds73_AnOlderStartIsToldTheExpectedOne) {
   use(peer(2), Psn{5000});
   EXPECT_EQ(psns_.demanded(peer(2), Psn{5000}, now_), Psn{5001});
   use(peer(3), Psn{5001});  // moves Expected_PSN
