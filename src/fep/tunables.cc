@@ -262,8 +262,9 @@ constexpr Tunable kCongestion[] = {
      "Round-trip time of the idle network for congestion control, in microseconds. 0: measured.",
      base_rtt(), true},
     {"cc_trimming",
-     "The network trims packets instead of dropping them: packets with FI_UET_DSCP_TRIMMED or "
-     "FI_UET_DSCP_TRIMMED_LASTHOP are answered so that the initiator sends their payload again at "
+     "The network trims packets instead of dropping them: packets with dscp_trimmed or "
+     "dscp_trimmed_lasthop (FI_UET_TUNING) are answered so that the initiator sends their payload "
+     "again at "
      "once.",
      cms_switch<&Cms::trimming>(), true},
     {"cc_remote_rate_mbps",

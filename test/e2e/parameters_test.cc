@@ -176,9 +176,9 @@ TEST_F(Listed, DscpsOfTrimmedPacketsCanBeOthers) {
     return fi_info(environment).find(kListed) != std::string::npos;
   };
   EXPECT_FALSE(listed({{"FI_UET_DSCP_DATA", "12"}}));
-  EXPECT_TRUE(listed({{"FI_UET_DSCP_DATA", "12"}, {"FI_UET_DSCP_TRIMMED", "20"}}));
+  EXPECT_TRUE(listed({{"FI_UET_DSCP_DATA", "12"}, {"FI_UET_TUNING", "dscp_trimmed=20"}}));
   EXPECT_FALSE(listed({{"FI_UET_DSCP_DATA", "16"}}));
-  EXPECT_TRUE(listed({{"FI_UET_DSCP_DATA", "16"}, {"FI_UET_DSCP_TRIMMED_LASTHOP", "21"}}));
+  EXPECT_TRUE(listed({{"FI_UET_DSCP_DATA", "16"}, {"FI_UET_TUNING", "dscp_trimmed_lasthop=21"}}));
 }
 
 // ---- FI_UET_TUNING -----------------------------------------------------------------------------

@@ -229,11 +229,11 @@ constexpr Row kRows[] = {
      number<&Params::cc_link_rate_mbps>(0, 10'000'000), true},
     {"dscp_trimmed",
      "DSCP that a switch gives to a packet that the switch trims, a number of 6 bits.",
-     number<&Params::dscp_trimmed>(0, 63), true},
+     number<&Params::dscp_trimmed>(0, 63)},
     {"dscp_trimmed_lasthop",
      "DSCP that the last switch of a path gives to a packet that the switch trims, a number of 6 "
      "bits.",
-     number<&Params::dscp_trimmed_lasthop>(0, 63), true},
+     number<&Params::dscp_trimmed_lasthop>(0, 63)},
     {"tuning",
      "All other parameters: name=value,... or @FILE with such a list, one per line or separated by "
      "commas, # begins a comment. A name that comes again counts as given last.",
@@ -489,7 +489,7 @@ std::optional<std::string> find_conflict(const Params& params) {
   }
   if (!params.core.cms.trimming) return {};
   if (params.dscp_trimmed == params.dscp_trimmed_lasthop) {
-    return "FI_UET_DSCP_TRIMMED and FI_UET_DSCP_TRIMMED_LASTHOP must differ";
+    return "FI_UET_TUNING: dscp_trimmed and dscp_trimmed_lasthop must differ";
   }
   const pds::Parameters& pds = params.core.pds;
   const std::uint8_t again = pds.dscp_retransmission.value_or(pds.dscp_data);
