@@ -449,8 +449,8 @@ local function read_ack(tvb, tree, v, line)
   end
   line:pdc(v)
   if v.type ~= ACK then read_ack_cc(tvb, tree, v, line) end
-  line:flags("ce", v.m == 1, "retx", v.retx == 1, "probe", v.p == 1, "rc", v.rc == 1,
-    "clear_req", v.req == 1, "close_req", v.req == 2)
+  line:flags("ce", v.m == 1, "retx", v.retx == 1, "probe", v.p == 1, "expected_psn", tvb(1, 1):bitfield(1, 1) == 1, -- PDS-78
+    "rc", v.rc == 1, "clear_req", v.req == 1, "close_req", v.req == 2)
 end
 
 local function read_nack(tvb, tree, v, line)

@@ -327,7 +327,7 @@ void Pdc::end_all(const Ending& ending, Time now) {
   if (tell_peer) announce_failure();
   // The tombstone refuses what comes behind this as not consumed (PDS-142, PDS-176): of what has
   // arrived a copy may come.
-  if (role_ == Role::Target) close_psn_ = receive_.highest_delivered();
+  if (role_ == Role::Target) close_psn_ = receive_.delivered().highest;
   make_ready();
 }
 

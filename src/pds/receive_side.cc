@@ -370,10 +370,10 @@ void ReceiveSide::on_clear_command(Psn clear_psn, Time now) {
   on_clear(clear_psn, now);
 }
 
-Psn ReceiveSide::highest_delivered() const {
+Delivered ReceiveSide::delivered() const {
   Psn psn = rx_.highest_psn();
   while (rx_.state(psn) == Slot::Buffered || rx_.state(psn) == Slot::Missing) psn = psn - 1;
-  return psn;
+  return {psn, rx_.cack_psn(), rx_.finished_bitmap()};
 }
 
 // PDS-156.

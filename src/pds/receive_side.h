@@ -46,10 +46,8 @@ class ReceiveSide {
 
   // A packet of the peer may have this PSN and has not come yet.
   bool expects(Psn psn) const { return rx_.place(psn) == RxWindow::Place::New; }
-  // The highest PSN that SES has been given, or one before Start_PSN.
-  Psn highest_delivered() const;
   // For the tombstone of the PDC.
-  Delivered delivered() const { return {rx_.cack_psn(), rx_.finished_bitmap()}; }
+  Delivered delivered() const;
   Duration waits_for_clear(Time now) const { return stored_.waits_for_clear(now); }
   // PDS-118: a CLEAR was lost and nothing that would repair it comes.
   void ask_for_clear_if_late(Time now);

@@ -25,9 +25,10 @@ struct PeerKey {
   friend bool operator==(const PeerKey&, const PeerKey&) = default;
 };
 
-// The packets of the peer that a target PDC had delivered when it failed, but for those whose
+// The packets of the peer that a target PDC had delivered when it failed, except those whose
 // guaranteed responses ended with it.
 struct Delivered {
+  Psn highest{};            // of all that SES was given; one before Start_PSN: nothing was
   Psn cack{};               // all up to it
   std::uint64_t above = 0;  // bit 0: cack + 1
   bool has(Psn psn) const {

@@ -16,8 +16,8 @@ class RequestPackets {
   RequestPackets(std::uint32_t payload_mtu, Reads& reads)
       : payload_mtu_(payload_mtu), reads_(reads) {}
 
-  // As pds::MessageOwner::next_packet. A failed message, and one that its target will read or has put
-  // off, makes one more packet, which ends it.
+  // As pds::MessageOwner::next_packet. A failed message, and one that its target will read or has
+  // put off, makes one more packet, which ends it.
   pds::PacketPlan next(TxMessage& message, Packet& packet, pds::PreparedPacket& prepared);
 
  private:

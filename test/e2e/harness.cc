@@ -39,6 +39,11 @@ std::string provider() {
   return other == nullptr ? "uet" : other;
 }
 
+bool captures_are_encrypted() {
+  const char* mode = std::getenv("FI_UET_TSS");
+  return mode != nullptr && std::string(mode) == "require";
+}
+
 // For FI_PROVIDER: the core provider that does the work.
 static std::string filter() { return provider().substr(0, provider().find(';')); }
 

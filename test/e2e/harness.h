@@ -51,6 +51,8 @@ void require(bool condition, const std::string& what);
 
 std::string provider();
 bool built_with_sanitizer();
+// Packets of captures are encrypted (FI_UET_TSS).
+bool captures_are_encrypted();
 
 // ---- processes ---------------------------------------------------------------------------------
 

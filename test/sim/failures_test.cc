@@ -280,7 +280,7 @@ TEST_P(ForgetfulPeer, Pds142_WhatItRefusesGoesToANewPdc) {
   stage_.world().run_for(milliseconds(100));
   const auto refused = stage_.nacks(1);
   ASSERT_GE(refused.size(), 1u);
-  EXPECT_EQ(refused[0].nack->nack_code, wire::NackCode::InvDpdcid);
+  EXPECT_EQ(refused[0].nack->nack_code, wire::NackCode::Closing);
   for (const auto& completion : stage_.actor(0).sink.completions) {
     EXPECT_EQ(completion.status, ses::Status::Ok);
   }
@@ -331,7 +331,7 @@ TEST(Failure, Pds142_ReadsOfARendezvousGoToANewPdcToo) {
   }
   const auto refused = stage.nacks(0);
   ASSERT_EQ(refused.size(), 1u);
-  EXPECT_EQ(refused[0].nack->nack_code, wire::NackCode::InvDpdcid);
+  EXPECT_EQ(refused[0].nack->nack_code, wire::NackCode::Closing);
   for (const int node : {0, 1}) {
     for (const auto& completion : stage.actor(node).sink.completions) {
       EXPECT_EQ(completion.status, ses::Status::Ok) << node;

@@ -91,7 +91,9 @@ TEST(SecureFeps, Tss53And57_AHundredRotationsUnderLoadCostNothing) {
       EXPECT_EQ(completion.status, ses::Status::Ok);
     }
     EXPECT_GT(count, 1000U);
-    if (rotates) EXPECT_GE(keys.rotations(), 100U);
+    if (rotates) {
+      EXPECT_GE(keys.rotations(), 100U);
+    }
     again[rotates ? 1 : 0] = retransmissions(stage);
     EXPECT_EQ(bad_packets(stage, 0) + bad_packets(stage, 1), 0U);
     EXPECT_EQ(stage.world().complaint(), "");

@@ -54,7 +54,8 @@ ssize_t RxSide::receive(const RxCall& call) noexcept {
         "context, post the receive there");
   }
   const ReceiveSettings& settings = options_.receive();
-  const auto post = [&](const std::optional<ses::Peer>& source, Time now) -> Result<void> {
+  const auto post = [&](const std::optional<ses::Peer>& source, Time now)
+                        UET_NO_THREAD_ANALYSIS -> Result<void> {
     if (!bindings_.take_rx()) return Error::Again;
     const auto posted = hand_over(engine_, *state_.context, call, settings, source, now);
     if (!posted) bindings_.return_rx();

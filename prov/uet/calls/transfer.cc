@@ -120,25 +120,21 @@ int TxSide::prepare(const TxCall& call, TransferKind kind, ses::TxOp& op,
   return 0;
 }
 
-Result<void> TxSide::hand_over(const ses::SendOp& op, Time now) noexcept {
-  return engine_.fep().ses().initiator().post(*state_.context, op, now);
+// An operation that is longer than a message of SES may be, or that goes to several ranges, becomes
+// several messages.
+template <class Op>
+bool TxSide::is_compound(const Op& op) const noexcept {
+  if constexpr (std::is_same_v<Op, RangesOp>) return true;
+  if constexpr (!std::is_same_v<Op, ses::RmaOp>) return false;
+  return ses::total_length(op.local) > engine_.piece_bytes();
 }
 
-Result<void> TxSide::hand_over(const ses::AtomicOp& op, Time now) noexcept {
-  return engine_.fep().ses().initiator().post(*state_.context, op, now);
-}
-
-Result<void> TxSide::hand_over(const RangesOp& op, Time now) noexcept {
+Result<void> TxSide::post_compound(const RangesOp& op, Time now) noexcept {
   return compounds_.post(op, {op.ranges.data(), op.range_count}, now);
 }
 
-// What is longer than a message of SES may be becomes several.
-Result<void> TxSide::hand_over(const ses::RmaOp& op, Time now) noexcept {
-  const std::uint64_t length = ses::total_length(op.local);
-  if (length <= engine_.piece_bytes()) [[likely]] {
-    return engine_.fep().ses().initiator().post(*state_.context, op, now);
-  }
-  const fi_rma_iov range{op.remote_offset, length, op.key.value};
+Result<void> TxSide::post_compound(const ses::RmaOp& op, Time now) noexcept {
+  const fi_rma_iov range{op.remote_offset, ses::total_length(op.local), op.key.value};
   return compounds_.post(op, {&range, 1}, now);
 }
 
@@ -175,7 +171,12 @@ ssize_t TxSide::post(const TxCall& call, Op op) noexcept {
     return -FI_EAGAIN;
   }
   if (staged != nullptr) staged_.push_back(*staged);  // it may complete at once
-  const Result<void> posted = hand_over(op, now);
+  Result<void> posted;
+  if (is_compound(op)) {
+    if constexpr (std::is_base_of_v<ses::RmaOp, Op>) posted = post_compound(op, now);
+  } else if constexpr (!std::is_same_v<Op, RangesOp>) {
+    posted = engine_.fep().ses().initiator().post(*state_.context, op, now);
+  }
   if (posted) {
     (void)staged.release();
     engine_.posted(now, (call.flags & FI_MORE) != 0);

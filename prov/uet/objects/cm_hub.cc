@@ -117,7 +117,7 @@ void CmHub::wake_all() {
   }
 }
 
-void CmHub::run(Time now) noexcept {
+void CmHub::run(Time now) noexcept UET_NO_THREAD_ANALYSIS {
   port_.run(now);
   if (connections_.next_event() == nullptr && !some_woken_) return;
   try {

@@ -9,6 +9,7 @@
 #include "objects/av_fid.h"
 #include "objects/completion_kind.h"
 #include "provider.h"
+#include "ses/initiator.h"
 
 namespace uet::prov {
 
@@ -147,7 +148,7 @@ void CmPort::run(Time now) noexcept {
       FI_WARN(&provider, FI_LOG_EP_CTRL, "no memory to repeat a message of a connection\n");
     }
   }
-  if (machine_.next_message() != nullptr && send_all(now)) engine_.fep().posted(now);
+  if (machine_.next_message() != nullptr && send_all(now)) engine_.fep().push(now);
 }
 
 }  // namespace uet::prov

@@ -189,7 +189,7 @@ Result<void> Compounds::post_pieces(Compound& compound, Time now) noexcept {
   return posted;
 }
 
-Result<void> Compounds::post_piece(Compound& compound, Time now) noexcept {
+Result<void> Compounds::post_piece(Compound& compound, Time now) noexcept UET_NO_THREAD_ANALYSIS {
   const std::uint64_t length = compound.next_length();
   const bool last = compound.next_is_last();
   Slices slices;
@@ -218,7 +218,7 @@ Result<void> Compounds::post_piece(Compound& compound, Time now) noexcept {
   return posted;
 }
 
-void Compounds::post_all(Time now) noexcept {
+void Compounds::post_all(Time now) noexcept UET_NO_THREAD_ANALYSIS {
   bool posted_some = false;
   for (auto at = all_.begin(); at != all_.end();) {
     Compound& compound = *at;
@@ -259,7 +259,7 @@ void Compounds::end_if_done(Compound& compound) noexcept {
   sink_.complete(completion);
 }
 
-bool Compounds::cancel(const void* context, Time now) noexcept {
+bool Compounds::cancel(const void* context, Time now) noexcept UET_NO_THREAD_ANALYSIS {
   for (Compound& compound : all_) {
     if (compound.context != context || compound.cancelled) continue;
     const bool was_stopped = compound.stopped();

@@ -138,6 +138,8 @@ int Domain::open(Fabric& fabric, const fi_info& info, void* context, Domain*& ou
     FI_INFO(&provider, FI_LOG_DOMAIN,
             "FI_UET_TSS: FI_UET_CC_TRIMMING has no effect: a trimmed packet has lost its ICV\n");
   }
+  // TSS-51: another process of this address may have used the key before.
+  params->core.pds.random_start = security != nullptr;
   std::unique_ptr<Domain> domain(new Domain(fabric, info, *params, context));
   if (auth_key) {
     domain->job_ = auth_key->job;

@@ -336,8 +336,9 @@ int Endpoint::shutdown(std::uint64_t flags) {
   if (!connection_->is_connected()) {
     return refuse_endpoint(-FI_ENOTCONN, "fi_shutdown: not connected");
   }
-  engine_.fep().ses().initiator().request_acks_now(*state_.context);
-  engine_.linger([&] { return engine_.fep().ses().outstanding(*state_.context) == 0; });
+  auto& ses = engine_.fep().ses();
+  ses.initiator().request_acks_now(*state_.context);
+  engine_.linger([&] { return ses.outstanding(*state_.context) == 0; });
   connection_->end();
   return 0;
 }

@@ -19,7 +19,7 @@ struct OpenedNic {
   AddressFormat format;
 };
 
-// What protects the packets of the NIC. `trimming`: the network trims.
+// The protection of the NIC's packets. `trimming`: the network trims.
 struct NicSecurity {
   TransportSecurity* security = nullptr;  // nullptr: nothing does
   bool trimming = false;

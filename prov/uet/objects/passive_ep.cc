@@ -16,10 +16,10 @@
 #include "objects/domain.h"
 #include "objects/ep_options.h"
 #include "objects/open_nic.h"
-#include "security/auth_key.h"
-#include "security/transport_security.h"
 #include "ops.h"
 #include "provider.h"
+#include "security/auth_key.h"
+#include "security/transport_security.h"
 #include "settings/core_config.h"
 
 namespace uet::prov {
@@ -219,7 +219,7 @@ PassiveEndpoint::Station::Station(PassiveEndpoint& pep, const Params& params, bo
     : owner(pep), engine(params, locked, false) {}
 
 int PassiveEndpoint::Station::open(std::unique_ptr<nic::Nic> nic, const av::UetAddress& wanted,
-                                   JobId job, bool thread) {
+                                   JobId job, bool thread) UET_NO_THREAD_ANALYSIS {
   if (const int result = engine.open(std::move(nic), thread); result != 0) return result;
   opened = true;
   name = listener_name(engine.local_address(), wanted);
@@ -231,7 +231,7 @@ int PassiveEndpoint::Station::open(std::unique_ptr<nic::Nic> nic, const av::UetA
   return 0;
 }
 
-PassiveEndpoint::Station::~Station() {
+PassiveEndpoint::Station::~Station() UET_NO_THREAD_ANALYSIS {
   if (!opened) return;
   if (!engine.dead() && port) {
     const Guard guard(engine.lock());
@@ -244,7 +244,7 @@ PassiveEndpoint::Station::~Station() {
   engine.close();
 }
 
-void PassiveEndpoint::Station::run(Time now) noexcept {
+void PassiveEndpoint::Station::run(Time now) noexcept UET_NO_THREAD_ANALYSIS {
   port->run(now);
   if (!owner.listens_ || !listener->next_request()) return;
   try {
@@ -281,6 +281,7 @@ int PassiveEndpoint::open_station(std::unique_ptr<Station>& out) {
   if (result != 0) return result;
   const bool trimming = params->core.cms.trimming;
   if (security != nullptr) params->core.cms.trimming = false;  // TSS-66
+  params->core.pds.random_start = security != nullptr;         // TSS-51
   OpenedNic opened;
   result = open_nic(*info_, *params, "fi_passive_ep", false, {security.get(), trimming}, opened);
   if (result != 0) return result;
@@ -292,7 +293,7 @@ int PassiveEndpoint::open_station(std::unique_ptr<Station>& out) {
   auto station = std::make_unique<Station>(*this, *params, locked);
   station->engine.keep(std::move(security));
   result = station->open(std::move(opened.nic), wanted.value_or(av::UetAddress{}), job,
-                                   wants_thread(*info_));
+                         wants_thread(*info_));
   if (result != 0) return result;
   if (!opened.format.can_name(station->name)) {
     return refuse(-FI_EADDRNOTAVAIL, "addr_format cannot express the address");

@@ -40,7 +40,8 @@ std::span<const fep::CounterName> counter_names() {
   return all;
 }
 
-std::vector<std::uint64_t> counter_values(Engine& engine) {
+// With the lock of the engine.
+std::vector<std::uint64_t> counter_values(Engine& engine) UET_NO_THREAD_ANALYSIS {
   std::vector<std::uint64_t> values(counter_names().size());
   const std::size_t of_fep = fep::counter_names().size();
   fep::read_counters(engine.fep().stats(), std::span(values).first(of_fep));

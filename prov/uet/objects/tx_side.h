@@ -83,10 +83,10 @@ class TxSide {
   int prepare(const TxCall& call, TransferKind kind, ses::TxOp& op, Slices& slices) const noexcept;
   int stage_devices(const TxCall& call, std::span<ses::IoSlice> slices, bool comes_back,
                     std::unique_ptr<Staged>& staged) noexcept;
-  Result<void> hand_over(const ses::SendOp& op, Time now) noexcept;
-  Result<void> hand_over(const ses::RmaOp& op, Time now) noexcept;
-  Result<void> hand_over(const RangesOp& op, Time now) noexcept;
-  Result<void> hand_over(const ses::AtomicOp& op, Time now) noexcept;
+  template <class Op>
+  bool is_compound(const Op& op) const noexcept;
+  Result<void> post_compound(const ses::RmaOp& op, Time now) noexcept;
+  Result<void> post_compound(const RangesOp& op, Time now) noexcept;
 
   Engine& engine_;
   const EpState& state_;

@@ -207,6 +207,7 @@ class FepPair : public ::testing::Test {
   ses::RmaOp rma(std::span<const ses::IoSlice> local, Rkey key,
                  ses::Kind kind = ses::Kind::Write) const {
     ses::RmaOp op;
+    op.kind = kind;
     op.peer = &peer;
     op.local = local;
     op.key = key;

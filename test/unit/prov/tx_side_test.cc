@@ -16,7 +16,7 @@ struct Tx : ::testing::Test {
   EpState state{.engine = domain.engine(), .caps = FI_MSG};
   EpBindings bindings{domain.engine(), EndpointRole::Both};
   EpOptions options{{.max_msg_size = 100, .max_atomic_size = 100, .inject_size = 10}, 0};
-  TxSide tx{state, bindings, options, endpoint};
+  TxSide tx{state, bindings, options, endpoint.reporter(), endpoint};
   std::array<char, 200> buffer{};
   std::array<iovec, 8> pieces{};
 

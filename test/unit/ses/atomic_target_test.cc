@@ -136,7 +136,8 @@ TEST_F(TargetAtomicTest, AtomicWithoutAStateForItsAnswerIsNotExecuted) {
   EXPECT_EQ(code_of(node.take(fetch, operands(1, 100))), ReturnCode::Ok);
   EXPECT_EQ(cells[0], 2u);
   node.delivery.pdc_gone = true;
-  node.packets()[0].message->owner->rx_rsp(*node.packets()[0].message, 0, {}, kNow);
+  const auto gone = node.packets();
+  gone[0].message->owner->rx_rsp(*gone[0].message, 0, {}, kNow);
   EXPECT_EQ(node.take(fetch, operands(1, 100)).nack, pds::NackCode::NoResource);
   EXPECT_EQ(cells[0], 2u);
   EXPECT_TRUE(node.ses.idle());

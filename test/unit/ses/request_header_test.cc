@@ -133,7 +133,7 @@ TEST_F(HeaderTest, Ses32_PeerOfOneMtuGetsNoLongerMessage) {
   Peer peer = to_b();
   const auto send = [&](std::size_t length) {
     const IoSlice slice{memory.data(), length};
-    return a.ses.send(*a.context, op_of<SendOp>(peer, slice), kNow);
+    return a.ses.initiator().post(*a.context, op_of<SendOp>(peer, slice), kNow);
   };
   EXPECT_TRUE(send(kMtu + 1));
   peer.one_mtu = true;

@@ -270,7 +270,7 @@ TEST_F(RetryTest, DeadPeerIsNotTriedAgain) {
 
 // ---- a PDC that the peer has freed --------------------------------------------------------------
 
-void not_consumed(Node& node, const Sent& sent) {
+void not_consumed(const Sent& sent) {
   sent.message->owner->pds_error(*sent.message, sent.tag, pds::PdsError::NotConsumed, kNow);
 }
 
@@ -278,14 +278,14 @@ TEST_F(RetryTest, Pds142_WhatWasNotConsumedIsSentAgainAtOnce) {
   Bytes memory = pattern(64);
   ASSERT_TRUE(a.send(b, {slice_of(memory)}));
   const Sent first = only(a);
-  not_consumed(a, first);
+  not_consumed(first);
   EXPECT_TRUE(a.sink.all.empty());
   const Sent again = only(a);
   EXPECT_TRUE(again.request().som);
   EXPECT_TRUE(again.request().eom);
   EXPECT_NE(again.request().message_id, first.request().message_id);
   EXPECT_TRUE(std::ranges::equal(again.request().payload, memory));
-  not_consumed(a, again);  // the second time after a wait
+  not_consumed(again);  // the second time after a wait
   EXPECT_TRUE(turn(a).empty());
   answer(a, only(a, kNow + milliseconds(2)), ReturnCode::Ok);
   ASSERT_EQ(a.sink.all.size(), 1u);
@@ -296,7 +296,7 @@ TEST_F(RetryTest, Pds142_WhatWasNotConsumedIsSentAgainAtOnce) {
 TEST_F(RetryTest, Pds142_ReadThatWasNotConsumedIsSentAgain) {
   Bytes memory(64);
   ASSERT_TRUE(a.read(b, {slice_of(memory)}, Rkey{1}));
-  not_consumed(a, only(a));
+  not_consumed(only(a));
   const Sent again = only(a);
   EXPECT_EQ(again.request().opcode, SesOpcode::Read);
   EXPECT_TRUE(a.sink.all.empty());
@@ -310,7 +310,7 @@ TEST_F(RetryTest, Pds142_MessageWithAnotherPacketUnderWayFails) {
   ASSERT_TRUE(a.send(b, {slice_of(memory)}));
   const std::vector<Sent> sent = turn(a);
   ASSERT_EQ(sent.size(), 2u);
-  not_consumed(a, sent[0]);
+  not_consumed(sent[0]);
   sent[1].message->owner->pds_error(*sent[1].message, sent[1].tag, pds::PdsError::ProtocolError,
                                     kNow);
   ASSERT_EQ(a.sink.all.size(), 1u);
@@ -325,7 +325,7 @@ TEST_F(RetryTest, Pds142_AllPacketsUnconsumed_MessageIsSentAgain) {
   ASSERT_TRUE(a.send(b, {slice_of(memory)}));
   const std::vector<Sent> sent = turn(a);
   ASSERT_EQ(sent.size(), 2u);
-  for (const Sent& packet : sent) not_consumed(a, packet);
+  for (const Sent& packet : sent) not_consumed(packet);
   EXPECT_TRUE(a.sink.all.empty());
   const std::vector<Sent> again = turn(a);
   ASSERT_EQ(again.size(), 2u);
@@ -340,7 +340,7 @@ TEST_F(RetryTest, Pds142_FirstPacketAnswered_RestUnconsumed_Fails) {
   ASSERT_TRUE(a.send(b, {slice_of(memory)}));
   const std::vector<Sent> sent = turn(a);
   answer(a, sent[0], ReturnCode::Ok);
-  not_consumed(a, sent[1]);
+  not_consumed(sent[1]);
   ASSERT_EQ(a.sink.all.size(), 1u);
   EXPECT_EQ(a.sink.all[0].pds_error, pds::PdsError::ProtocolError);
   expect_idle();
@@ -352,7 +352,7 @@ TEST_F(RetryTest, Pds142_MessageThatHadOnlyBegunIsSentAgainFromTheStart) {
   ASSERT_TRUE(a.send(b, {slice_of(memory)}));
   const Sent first = *a.packet();
   a.delivery.backlog.clear();
-  not_consumed(a, first);
+  not_consumed(first);
   first.message->owner->message_failed(*first.message, pds::PdsError::NotConsumed, kNow);
   EXPECT_TRUE(a.sink.all.empty());
   const std::vector<Sent> again = turn(a);
@@ -391,7 +391,7 @@ TEST_F(RetryTest, Pds142_PeerThatRefusesEveryPdcIsGivenUp) {
   int tries = 0;
   for (; a.sink.all.empty() && tries < 1000; ++tries) {
     const std::vector<Sent> sent = turn(a, now);
-    if (!sent.empty()) not_consumed(a, sent.at(0));
+    if (!sent.empty()) not_consumed(sent.at(0));
     now += milliseconds(200);
   }
   ASSERT_EQ(a.sink.all.size(), 1u);

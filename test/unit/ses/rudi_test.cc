@@ -29,6 +29,7 @@ class RudiTest : public ::testing::Test {
   }
   RmaOp op(Rkey key, Kind kind = Kind::Write) {
     RmaOp rma;
+    rma.kind = kind;
     rma.peer = &peer;
     rma.local = local;
     rma.key = key;
