@@ -50,10 +50,9 @@ SecuredNic::SecuredNic(SimNic& nic, const NodeSecurity& security, Time now)
 }
 
 Result<void> SecuredNic::install(bool an, const tss::Key& key, std::uint16_t epoch) {
-  const bool was_there = domain().has_key(an);
   const Result<void> result = domain().install(
       an, key, {.history = tss::SenderStart::History::Fresh, .epoch = epoch, .next_tsc = 0});
-  if (result.ok() && !was_there) numbers_[an ? 1 : 0] = numbers_[0] + numbers_[1] + 1;
+  if (result.ok()) std::memcpy(&names_[an ? 1 : 0], key.bytes().data(), sizeof names_[0]);
   return result;
 }
 
@@ -71,12 +70,12 @@ std::size_t SecuredNic::Tap::tx_burst(std::span<const Packet* const> in) {
   return in.size();
 }
 
-std::string WireSecrecy::judge(const SimPacket& packet, std::uint32_t key_number) {
+std::string WireSecrecy::judge(const SimPacket& packet, std::uint32_t key_name) {
   wire::SecurityHeader header;
   if (!wire::SecurityHeader::decode(packet.bytes, header)) return "TSS-9: a packet in clear";
   if (shows(packet.bytes, packet.plain)) return "TSS-3: plain bytes on the wire";
   const std::uint64_t place = std::uint64_t{header.epoch} << 48 | header.counter;
-  std::uint64_t& last = last_[{packet.source.ip.bytes, key_number}];
+  std::uint64_t& last = last_[{packet.source.ip.bytes, key_name}];
   if (place <= last) return "TSS-32: an IV twice";
   last = place;
   return {};

@@ -115,7 +115,7 @@ void SimWorld::transmit(int from, SimPacket&& packet, Time leaves) {
   const bool secured = this->secured(from) != nullptr;
   if (secured && complaint_.empty()) {
     SecuredNic& nic = *this->secured(from);
-    complaint_ = secrecy_.judge(packet, nic.key_number(*nic.domain().active()));
+    complaint_ = secrecy_.judge(packet, nic.key_name(*nic.domain().active()));
   }
   bool dropped = !alive(from) || to < 0;
   if (filter || on_sent) {
