@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Opens the protected packets of a capture with the keys of a file (uet_keys). Packets of any
-// member of a domain are opened, except those that a server of server mode has sent.
+// Opens the protected packets of a capture with the keys of a file (uet_keys), whichever member of
+// the secure domain has sent them. Exception: in server mode, packets from the server stay closed.
 #pragma once
 
 #include <fstream>

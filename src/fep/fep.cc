@@ -91,7 +91,7 @@ bool Fep::left_some(Time start) const {
   return full && (newest_arrival_ == Time{} || newest_arrival_ < start);
 }
 
-// Nothing new is made while the NIC has not taken what was made before.
+// SES and PDS make no further packets while the NIC has not taken the packets made before.
 bool Fep::push(Time now) {
   last_pass_ = now;
   waiting_posts_ = 0;

@@ -125,7 +125,7 @@ class RxWindow {
     }
     return bits;
   }
-  // Of the 64 PSNs behind CACK those that are Finished, bit 0 = CACK + 1.
+  // A bitmap of the 64 PSNs that follow CACK: 1 = Finished; bit 0 is CACK + 1.
   std::uint64_t finished_bitmap() const {
     std::uint64_t bits = 0;
     for (std::int32_t i = 0; i < 64; ++i) {

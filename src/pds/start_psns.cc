@@ -22,7 +22,7 @@ StartPsns::Domain& StartPsns::domain(std::uint32_t sdi) {
   return added;
 }
 
-// PDS-75. The number of those that expire is the report of PDS-81.
+// PDS-75. PDS-81 asks for a report of entries that expire: a counter.
 void StartPsns::expire(Time now) {
   const auto first = std::find_if(pending_.begin(), pending_.end(),
                                   [now](const Pending& entry) { return entry.until > now; });

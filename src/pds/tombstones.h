@@ -33,6 +33,7 @@ struct Delivered {
   std::uint64_t above = 0;  // bit 0: cack + 1
   bool has(Psn psn) const {
     const std::int32_t ahead = psn - cack;
+    if (ahead < INT16_MIN) return false;  // no ACK could name it (PDS-37)
     return ahead <= 0 || (ahead <= 64 && ((above >> (ahead - 1)) & 1) != 0);
   }
 };

@@ -60,7 +60,7 @@ class SenderState {
 
   // May packets be sealed as soon as add() has brought TSCs?
   bool needs_block() const { return by_blocks_ && ready_ && next_ >= end_; }
-  // The part of the range from which a block may come: not below what was used before.
+  // The TSCs of the range that were not used yet: the next block must be among them.
   TscRange left() const { return {next_, range_.end}; }
   // `start` said which TSC follows those that were used in this epoch.
   bool history_told() const { return history_told_; }

@@ -235,13 +235,13 @@ class Paths : public testing::Test {
 TEST_F(Paths, WriteGoesToTheNicAsTheDocumentTells) {
   const std::vector<Frames> tables = parse_tables(document_, "### Sending");
   expect_equal(tables, written_);
-  expect_short(tables, 17, 13);
+  expect_short(tables, 18, 14);
 }
 
 TEST_F(Paths, AckCompletesTheWriteAsTheDocumentTells) {
   const std::vector<Frames> tables = parse_tables(document_, "### Completing, at the initiator");
   expect_equal(tables, completed_);
-  expect_short(tables, 13, 8);
+  expect_short(tables, 14, 9);
 }
 
 }  // namespace

@@ -55,21 +55,17 @@ CmHub::~CmHub() {
 
 cm::ConnectionId CmHub::connect(ConnectionUser& user, const av::UetAddress& own, JobId job,
                                 const av::UetAddress& to, std::span<const std::byte> data) {
-  users_.reserve(users_.size() + 1);
-  const cm::ConnectionId id = connections_.connect(own, job, to, data, clock_now());
-  try {
-    users_[id].user = &user;
-  } catch (const std::bad_alloc&) {
-    connections_.drop(id);
-    throw;
-  }
-  return id;
+  return enter(connections_.connect(own, job, to, data, clock_now()), user);
 }
 
 cm::ConnectionId CmHub::accept(ConnectionUser& user, const cm::PeerRequest& request,
                                const av::UetAddress& own, JobId job,
                                std::span<const std::byte> data) {
-  const cm::ConnectionId id = connections_.accept(request, own, job, data, clock_now());
+  return enter(connections_.accept(request, own, job, data, clock_now()), user);
+}
+
+// Without memory the connection is dropped.
+cm::ConnectionId CmHub::enter(cm::ConnectionId id, ConnectionUser& user) {
   try {
     users_[id].user = &user;
   } catch (const std::bad_alloc&) {

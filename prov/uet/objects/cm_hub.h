@@ -56,6 +56,7 @@ class CmHub final : public PassClient {
     bool woken = false;
   };
   CmHub(Domain& domain, const av::UetAddress& name);
+  cm::ConnectionId enter(cm::ConnectionId id, ConnectionUser& user);
   void hand_out_events();
   void wake_all();
 

@@ -105,7 +105,7 @@ int ConnectionSide::get_peer(void* address, std::size_t* length) const {
   return room < bytes.size() ? -FI_ETOOSMALL : 0;
 }
 
-// Posted receives end with an error; what was sent has ended or will.
+// Ends posted receives with an error. Sends need nothing: PDS ends each of them in time.
 void ConnectionSide::go_down() noexcept UET_NO_THREAD_ANALYSIS {
   phase_ = Phase::Down;
   id_ = 0;

@@ -21,6 +21,17 @@ TEST(Tombstones, Pds175_IsFoundUntilItsTimeEnds) {
   EXPECT_EQ(stones.find(PdcId{8}, kNow), nullptr);
 }
 
+TEST(Tombstones, Pds175_DeliveredIsWhatCackAndTheBitsSay) {
+  const Delivered delivered{.highest = Psn{70'003}, .cack = Psn{70'000}, .above = 0b101};
+  EXPECT_TRUE(delivered.has(Psn{70'000}));
+  EXPECT_TRUE(delivered.has(Psn{70'001}));
+  EXPECT_FALSE(delivered.has(Psn{70'002}));
+  EXPECT_TRUE(delivered.has(Psn{70'003}));
+  EXPECT_FALSE(delivered.has(Psn{70'065}));
+  EXPECT_TRUE(delivered.has(Psn{70'000 - 32'768}));
+  EXPECT_FALSE(delivered.has(Psn{70'000 - 32'769})) << "no ACK can name it";
+}
+
 TEST(Tombstones, Pds31_OutOfTime_StillHoldsItsId) {
   Tombstones stones(4);
   stones.add(of(9, Time{}));
