@@ -272,6 +272,39 @@ TEST(WireMonitor, FirstAckOfReturnDataLeavesTheAssumedWindow) {
   EXPECT_NE(monitor.complaint().find("PDS-40"), std::string::npos);
 }
 
+// The ACK was lost; an attacker's copy of the protected packet arrives. A forged one says nothing.
+TEST(WireMonitor, ReplayedAckOpensTheWindowForgedOneDoesNot) {
+  for (const bool copied : {true, false}) {
+    WireMonitor monitor({0, 0}, 1, true);
+    SimPacket packet;
+    const auto show = [&](const auto& header, int from, int to, auto member) {
+      packet.bytes.assign(wire::kMaxPdsHeaderBytes, std::byte{});
+      packet.bytes.resize(header.encode(packet.bytes.data()));
+      packet.plain.clear();
+      if (copied) packet.plain = packet.bytes;
+      const auto parsed = wire::parse(packet.bytes);
+      (monitor.*
+       member)(Sighting{.at = {}, .from = from, .to = to, .packet = &packet, .parsed = &parsed});
+    };
+    wire::RequestHeader data;
+    data.spdcid = PdcId{5};
+    data.psn = Psn{100};
+    data.syn = true;
+    show(data, 1, 0, &WireMonitor::sent);
+    wire::AckHeader ack;
+    ack.type = wire::PdsType::AckCc;
+    ack.cack_psn = Psn{100};
+    ack.spdcid = PdcId{4};
+    ack.dpdcid = PdcId{5};
+    show(ack, -1, 1, &WireMonitor::delivered);
+    data.syn = false;
+    data.dpdcid = PdcId{4};
+    data.psn = Psn{101};
+    show(data, 1, 0, &WireMonitor::sent);
+    EXPECT_EQ(monitor.complaint().empty(), copied) << monitor.complaint();
+  }
+}
+
 TEST(Oracles, PatternsNameTheirMessage) {
   std::vector<std::byte> bytes(100);
   fill_pattern(5, bytes.data(), bytes.size());

@@ -83,7 +83,10 @@ void WireMonitor::ack_sent(const Sighting& sighting, const wire::AckHeader& ack)
 
 void WireMonitor::delivered(const Sighting& sighting) {
   const auto* ack = sighting.header<wire::AckHeader>();
-  if (ack == nullptr || sighting.from < 0) return;
+  // A copy of a protected packet, sent again by an attacker, is authentic (TSS-46): it may be the
+  // first one to arrive.
+  const bool authentic = sighting.from >= 0 || !sighting.packet->plain.empty();
+  if (ack == nullptr || !authentic) return;
   const auto found = flows_.find({sighting.to, ack->dpdcid.value});
   if (found == flows_.end()) return;
   Flow& flow = found->second;
