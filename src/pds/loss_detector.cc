@@ -101,10 +101,14 @@ Duration LossDetector::waited_for(const Parameters& parameters, const TxRecord& 
 // this packet does not reach it.
 bool LossDetector::counts_as_dead(const Parameters& parameters, const TxRecord& record,
                                   bool first) const {
-  if (!has_answered_nothing_since(record)) return rto_exhausted(parameters, record.unanswered);
+  if (!has_answered_nothing_since(record)) return gives_up(parameters, record);
   if (!first || (record.provisional && record.rto_count == 0)) return false;
   return waited_for(parameters, record) + response_time(parameters, record) >=
          silence_limit(parameters, answer_time_.limit());
+}
+
+bool LossDetector::gives_up(const Parameters& parameters, const TxRecord& record) const {
+  return !has_answered_nothing_since(record) && rto_exhausted(parameters, record.unanswered);
 }
 
 // A packet that was sent before a silence has one short time-out from the end of the silence on,

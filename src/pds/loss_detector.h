@@ -123,6 +123,9 @@ class LossDetector {
 
   // When the record may leave again, whatever asks for it.
   Time may_leave(const Parameters& parameters, TxRecord& record) const;
+  // Has this packet left as often as it may although the peer lives (PDS-121)? Then check() says
+  // Dead.
+  bool gives_up(const Parameters& parameters, const TxRecord& record) const;
   // A deadline of `record`, an outstanding packet that does not wait to be sent again, may be over.
   Judgement check(const LossContext& at, TxWindow& window, Psn psn, TxRecord& record,
                   Standing standing, Time now);

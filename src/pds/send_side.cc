@@ -166,10 +166,13 @@ Time SendSide::queue_resend(Psn psn, TxRecord& record, Time now) {
   const Time allowed = loss_.may_leave(env().parameters, record);
   record.not_before = Time{};
   if (!record.resend) {
-    if (now < allowed) {
-      record.not_before = allowed;
-      core_.bring_forward(PdcCore::kResend, allowed);
-      return allowed;
+    // A packet that is to be given up waits for check_all, whatever asks for its resending: an
+    // inference (PDS-132) may ask for it before each time-out.
+    if (now < allowed || loss_.gives_up(env().parameters, record)) {
+      const Time judged = std::max(now, allowed);
+      record.not_before = judged;
+      core_.bring_forward(PdcCore::kResend, judged);
+      return judged;
     }
     outstanding_.queue(core_, record);
   }

@@ -171,6 +171,36 @@ TEST_F(PathInference, Pds132_APeerThatFallsSilentIsGivenUp) {
   EXPECT_EQ(counters().inferred_loss_retransmissions, 1U);
 }
 
+// Answers take long, so that a time-out is later than the next inference: that one must count.
+TEST_F(PathInference, Pds121_InferredLossesOfAPacketAreBounded) {
+  Parameters parameters = test_parameters();
+  parameters.rto_cap = parameters.rto_init;
+  parameters.max_rto_retransmissions = 3;
+  cms::Parameters cms = open_window();
+  cms.paths = cms::PathPolicy::RoundRobin;
+  cms.path_count = 1;
+  build(parameters, cms);
+  open();
+  send_many(1);
+  after(parameters.rto_init * 3 / 4);
+  receive(ack(70001, 70001));
+  TestMessage& lost = send(1);  // 70002
+  turn();
+  int transmissions = 1;
+  for (std::uint32_t newer = 70003; newer < 70020 && lost.errors.empty(); ++newer) {
+    send(1);
+    turn();
+    receive(ack(70001, newer));
+    for (const auto& request : requests(after(kWait))) transmissions += request.psn.value == 70002;
+    for (const auto& request : requests(after(parameters.rto_init + milliseconds(1)))) {
+      transmissions += request.psn.value == 70002;
+    }
+  }
+  ASSERT_FALSE(lost.errors.empty()) << transmissions << " transmissions";
+  EXPECT_EQ(lost.errors[0], PdsError::RtoExhausted);
+  EXPECT_LE(transmissions, 2 * 3 + 2);
+}
+
 // ---- how it is sent again -----------------------------------------------------------------------
 
 class Retransmission : public Bench {
