@@ -22,7 +22,7 @@ using ses::Kind;
 using wire::AmoDatatype;
 using wire::AmoOp;
 
-constexpr std::array<std::pair<int, AmoOp>, 20> kOps = {{
+constexpr std::array<std::pair<int, AmoOp>, 20> kAmoOps = {{
     {FI_MIN, AmoOp::Min},          {FI_MAX, AmoOp::Max},          {FI_SUM, AmoOp::Sum},
     {FI_PROD, AmoOp::Prod},        {FI_LOR, AmoOp::Lor},          {FI_LAND, AmoOp::Land},
     {FI_BOR, AmoOp::Bor},          {FI_BAND, AmoOp::Band},        {FI_LXOR, AmoOp::Lxor},
@@ -293,7 +293,7 @@ fi_ops_atomic atomic_ops = {
     .compwritevalid = atomic_valid<Kind::CompareAtomic>,
 };
 
-std::optional<AmoOp> amo_of(fi_op op) { return find(kOps, static_cast<int>(op)); }
+std::optional<AmoOp> amo_of(fi_op op) { return find(kAmoOps, static_cast<int>(op)); }
 std::optional<AmoDatatype> amo_of(fi_datatype datatype) {
   return find(kDatatypes, static_cast<int>(datatype));
 }

@@ -73,7 +73,7 @@ ssize_t msg_injectdata(fid_ep* ep, const void* buffer, std::size_t length, std::
                                      ses::SendOp{});
 }
 
-constexpr fi_ops_msg kOps = {
+constexpr fi_ops_msg kMsgOps = {
     .size = sizeof(fi_ops_msg),
     .recv = msg_recv,
     .recvv = msg_recvv,
@@ -88,8 +88,8 @@ constexpr fi_ops_msg kOps = {
 
 }  // namespace
 
-fi_ops_msg msg_ops = kOps;
-fi_ops_msg tx_msg_ops = transmit_only(kOps);
-fi_ops_msg rx_msg_ops = receive_only(kOps);
+fi_ops_msg msg_ops = kMsgOps;
+fi_ops_msg tx_msg_ops = transmit_only(kMsgOps);
+fi_ops_msg rx_msg_ops = receive_only(kMsgOps);
 
 }  // namespace uet::prov

@@ -84,7 +84,7 @@ ssize_t tagged_injectdata(fid_ep* ep, const void* buffer, std::size_t length, st
                                      tagged(tag));
 }
 
-constexpr fi_ops_tagged kOps = {
+constexpr fi_ops_tagged kTaggedOps = {
     .size = sizeof(fi_ops_tagged),
     .recv = tagged_recv,
     .recvv = tagged_recvv,
@@ -99,8 +99,8 @@ constexpr fi_ops_tagged kOps = {
 
 }  // namespace
 
-fi_ops_tagged tagged_ops = kOps;
-fi_ops_tagged tx_tagged_ops = transmit_only(kOps);
-fi_ops_tagged rx_tagged_ops = receive_only(kOps);
+fi_ops_tagged tagged_ops = kTaggedOps;
+fi_ops_tagged tx_tagged_ops = transmit_only(kTaggedOps);
+fi_ops_tagged rx_tagged_ops = receive_only(kTaggedOps);
 
 }  // namespace uet::prov

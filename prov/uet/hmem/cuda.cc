@@ -41,7 +41,7 @@ CudaFunctions::DevicePointer number_of(const void* there) {
 }
 
 template <class Function>
-bool find(void* library, const char* name, Function*& function) {
+bool find_symbol(void* library, const char* name, Function*& function) {
   function = reinterpret_cast<Function*>(dlsym(library, name));
   if (function == nullptr) {
     FI_WARN(&provider, FI_LOG_CORE, "libcuda.so.1 has no %s: no FI_HMEM_CUDA\n", name);
@@ -50,17 +50,17 @@ bool find(void* library, const char* name, Function*& function) {
 }
 
 bool find_all(void* library, CudaFunctions& functions) {
-  return find(library, "cuInit", functions.init) &&
-         find(library, "cuDeviceGetCount", functions.device_get_count) &&
-         find(library, "cuDeviceGet", functions.device_get) &&
-         find(library, "cuDevicePrimaryCtxRetain", functions.primary_context_retain) &&
-         find(library, "cuCtxPushCurrent_v2", functions.context_push) &&
-         find(library, "cuCtxPopCurrent_v2", functions.context_pop) &&
-         find(library, "cuMemAllocHost_v2", functions.host_allocate) &&
-         find(library, "cuMemFreeHost", functions.host_free) &&
-         find(library, "cuMemcpyHtoD_v2", functions.copy_to_device) &&
-         find(library, "cuMemcpyDtoH_v2", functions.copy_from_device) &&
-         find(library, "cuMemGetAddressRange_v2", functions.address_range);
+  return find_symbol(library, "cuInit", functions.init) &&
+         find_symbol(library, "cuDeviceGetCount", functions.device_get_count) &&
+         find_symbol(library, "cuDeviceGet", functions.device_get) &&
+         find_symbol(library, "cuDevicePrimaryCtxRetain", functions.primary_context_retain) &&
+         find_symbol(library, "cuCtxPushCurrent_v2", functions.context_push) &&
+         find_symbol(library, "cuCtxPopCurrent_v2", functions.context_pop) &&
+         find_symbol(library, "cuMemAllocHost_v2", functions.host_allocate) &&
+         find_symbol(library, "cuMemFreeHost", functions.host_free) &&
+         find_symbol(library, "cuMemcpyHtoD_v2", functions.copy_to_device) &&
+         find_symbol(library, "cuMemcpyDtoH_v2", functions.copy_from_device) &&
+         find_symbol(library, "cuMemGetAddressRange_v2", functions.address_range);
 }
 
 std::unique_ptr<Cuda> load() {

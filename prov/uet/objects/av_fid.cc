@@ -20,7 +20,7 @@ constexpr std::uint64_t kInsertFlags = FI_MORE | FI_SYNC_ERR;
 constexpr std::size_t kMostReserved = 1 << 16;  // fi_av_attr.count is only a hint
 constexpr std::size_t kMostInRange = 1 << 20;   // addresses of one fi_av_insertsym
 
-int close_fid(fid* fid) noexcept { return AvFid::from(fid).close(); }
+int close_av(fid* fid) noexcept { return AvFid::from(fid).close(); }
 
 int av_bind(fid* fid, struct fid* other, std::uint64_t flags) noexcept {
   if (flags == 0) return AvFid::from(fid).bind(other);
@@ -77,7 +77,7 @@ const char* av_straddr(fid_av* av, const void* address, char* buffer,
 
 fi_ops av_fid_ops = {
     .size = sizeof(fi_ops),
-    .close = close_fid,
+    .close = close_av,
     .bind = av_bind,
     .control = no_control,
     .ops_open = no_ops_open,

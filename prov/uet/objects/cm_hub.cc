@@ -10,7 +10,7 @@
 namespace uet::prov {
 namespace {
 
-constexpr std::size_t kReceives = 64;
+constexpr std::size_t kHubReceives = 64;
 
 }  // namespace
 
@@ -19,7 +19,7 @@ CmHub::CmHub(Domain& domain, const av::UetAddress& name)
       engine_(domain.engine()),
       name_(name),
       connections_(name, random_seed(), cm::Timing{}),
-      port_(engine_, connections_, kReceives) {}
+      port_(engine_, connections_, kHubReceives) {}
 
 // CM-2: from the highest index down, since an address format may name only the lowest ones.
 int CmHub::open(Domain& domain, std::unique_ptr<CmHub>& out) {

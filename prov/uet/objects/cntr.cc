@@ -14,9 +14,9 @@
 namespace uet::prov {
 namespace {
 
-constexpr Duration kSpin = std::chrono::microseconds(20);  // before a wait sleeps
+constexpr Duration kCntrSpin = std::chrono::microseconds(20);  // before a wait sleeps
 
-int close_fid(fid* fid) noexcept { return Cntr::from(fid).close(); }
+int close_cntr(fid* fid) noexcept { return Cntr::from(fid).close(); }
 
 int cntr_control(fid* fid, int command, void* argument) noexcept {
   return Cntr::from(fid).control(command, argument);
@@ -42,7 +42,7 @@ int cntr_wait(fid_cntr* cntr, std::uint64_t threshold, int timeout) noexcept {
 
 fi_ops cntr_fid_ops = {
     .size = sizeof(fi_ops),
-    .close = close_fid,
+    .close = close_cntr,
     .bind = no_bind,
     .control = cntr_control,
     .ops_open = no_ops_open,
@@ -151,7 +151,7 @@ int Cntr::wait(std::uint64_t threshold, int timeout) noexcept {
   const Guard guard(engine_.lock());
   Time now = clock_now();
   const Time end = end_of_timeout(now, timeout);
-  const Time spin_end = now + kSpin;
+  const Time spin_end = now + kCntrSpin;
   for (;;) {
     engine_.progress(now);
     if (value_ >= threshold) return 0;

@@ -21,7 +21,7 @@ constexpr std::size_t kDefaultSize = 1024;
 constexpr std::size_t kSmallestEventLimit = 64;
 // Reads that find as many entries as they ask for make progress after this time.
 constexpr Duration kLongestWithoutProgress = std::chrono::microseconds(20);
-constexpr Duration kSpin = std::chrono::microseconds(20);  // before a blocking read sleeps
+constexpr Duration kCqSpin = std::chrono::microseconds(20);  // before a blocking read sleeps
 
 std::size_t entry_bytes(fi_cq_format format) {
   switch (format) {
@@ -36,7 +36,7 @@ std::size_t entry_bytes(fi_cq_format format) {
   }
 }
 
-int close_fid(fid* fid) noexcept { return Cq::from(fid).close(); }
+int close_cq(fid* fid) noexcept { return Cq::from(fid).close(); }
 
 int cq_control(fid* fid, int command, void* argument) noexcept {
   return Cq::from(fid).control(command, argument);
@@ -79,7 +79,7 @@ const char* cq_strerror(fid_cq*, int prov_errno, const void*, char* buffer,
 
 fi_ops cq_fid_ops = {
     .size = sizeof(fi_ops),
-    .close = close_fid,
+    .close = close_cq,
     .bind = no_bind,
     .control = cq_control,
     .ops_open = no_ops_open,
@@ -311,7 +311,7 @@ ssize_t Cq::sread(void* buffer, std::size_t count, fi_addr_t* sources, const voi
   const unsigned signals = signals_;
   Time now = clock_now();
   const Time end = end_of_timeout(now, timeout);
-  const Time spin_end = now + kSpin;
+  const Time spin_end = now + kCqSpin;
   ++blocked_;
   for (;;) {
     engine_.progress(now);

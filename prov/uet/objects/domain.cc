@@ -24,7 +24,7 @@
 namespace uet::prov {
 namespace {
 
-int close_fid(fid* fid) noexcept { return Domain::from(fid).close(); }
+int close_domain(fid* fid) noexcept { return Domain::from(fid).close(); }
 
 int domain_bind(fid* fid, struct fid* other, std::uint64_t flags) noexcept {
   return Domain::from(fid).bind(*other, flags);
@@ -57,7 +57,7 @@ int domain_endpoint2(fid_domain* domain, fi_info* info, fid_ep** ep, std::uint64
 
 fi_ops domain_fid_ops = {
     .size = sizeof(fi_ops),
-    .close = close_fid,
+    .close = close_domain,
     .bind = domain_bind,
     .control = domain_control,
     .ops_open = open_domain_ops,

@@ -13,7 +13,7 @@
 namespace uet::prov {
 namespace {
 
-int close_fid(fid* fid) noexcept { return EndpointFid::from(fid).close(); }
+int close_endpoint(fid* fid) noexcept { return EndpointFid::from(fid).close(); }
 
 int ep_bind(fid* fid, struct fid* other, std::uint64_t flags) noexcept {
   return guarded([&] { return EndpointFid::from(fid).endpoint().bind(other, fid, flags); });
@@ -54,7 +54,7 @@ ssize_t ep_tx_size_left(fid_ep* ep) noexcept {
 
 fi_ops ep_fid_ops = {
     .size = sizeof(fi_ops),
-    .close = close_fid,
+    .close = close_endpoint,
     .bind = ep_bind,
     .control = ep_control,
     .ops_open = no_ops_open,
@@ -109,11 +109,6 @@ fi_ops_cm connection_ops = {
     .join = not_supported<&fi_ops_cm::join>,
 };
 
-int refuse(int error, const char* why) {
-  FI_WARN(&provider, FI_LOG_EP_CTRL, "endpoint: %s\n", why);
-  return error;
-}
-
 }  // namespace
 
 EndpointFid::EndpointFid(std::shared_ptr<Endpoint> endpoint, std::uint64_t tx_op_flags,
@@ -152,7 +147,7 @@ int EndpointFid::op_flags(int command, std::uint64_t& flags) noexcept {
   if (command == FI_SETOPSFLAG) return set_op_flags(flags);
   const std::uint64_t side = flags & (FI_TRANSMIT | FI_RECV);
   if (side != FI_TRANSMIT && side != FI_RECV) {
-    return refuse(-FI_EINVAL, "FI_GETOPSFLAG: pass either FI_TRANSMIT or FI_RECV");
+    return refuse_endpoint(-FI_EINVAL, "FI_GETOPSFLAG: pass either FI_TRANSMIT or FI_RECV");
   }
   flags = side == FI_TRANSMIT ? tx_op_flags_ : rx_op_flags_;
   return 0;
@@ -162,11 +157,11 @@ int EndpointFid::set_op_flags(std::uint64_t flags) noexcept {
   const std::uint64_t side = flags & (FI_TRANSMIT | FI_RECV);
   const std::uint64_t value = flags & ~side;
   if (side != FI_TRANSMIT && side != FI_RECV) {
-    return refuse(-FI_EINVAL, "operation flags: pass either FI_TRANSMIT or FI_RECV");
+    return refuse_endpoint(-FI_EINVAL, "operation flags: pass either FI_TRANSMIT or FI_RECV");
   }
   const bool tx = side == FI_TRANSMIT;
   if ((value & ~(tx ? endpoint_->type().tx_op_flags : kRxOpFlags)) != 0) {
-    return refuse(-FI_EINVAL, "operation flags: unsupported flag");
+    return refuse_endpoint(-FI_EINVAL, "operation flags: unsupported flag");
   }
   (tx ? tx_op_flags_ : rx_op_flags_) = value;
   return 0;
@@ -187,7 +182,8 @@ int EndpointFid::control(int command, void* argument) {
   if (command == FI_ENABLE) return endpoint_->enable();
   const bool known = command == FI_ALIAS || command == FI_GETOPSFLAG || command == FI_SETOPSFLAG;
   if (!known) return -FI_ENOSYS;
-  if (argument == nullptr) return refuse(-FI_EINVAL, "fi_control: the argument is missing");
+  if (argument == nullptr)
+    return refuse_endpoint(-FI_EINVAL, "fi_control: the argument is missing");
   if (command == FI_ALIAS) return alias(*static_cast<struct fi_alias*>(argument));
   return op_flags(command, *static_cast<std::uint64_t*>(argument));
 }
@@ -219,7 +215,8 @@ int take_handle(const fi_info& info, Endpoint& endpoint) {
   if (info.handle == nullptr || PassiveEndpoint::is_open(info.handle)) return 0;
   auto request = take_request(info.handle);
   if (!request) {
-    return refuse(-FI_EINVAL, "fi_endpoint: info.handle is not that of an unanswered FI_CONNREQ");
+    return refuse_endpoint(-FI_EINVAL,
+                           "fi_endpoint: info.handle is not that of an unanswered FI_CONNREQ");
   }
   endpoint.connection()->set_request(std::move(*request));
   return 0;
@@ -236,8 +233,8 @@ int endpoint_open(fid_domain* domain, fi_info* info, fid_ep** ep, void* context)
       const int result = parent.connections(config.connections);
       if (result != 0) return result;
     } else if (!is_connectionless(*info)) {
-      return refuse(-FI_EINVAL,
-                    "fi_endpoint: the info is not for FI_EP_RDM, FI_EP_MSG or FI_EP_DGRAM");
+      return refuse_endpoint(
+          -FI_EINVAL, "fi_endpoint: the info is not for FI_EP_RDM, FI_EP_MSG or FI_EP_DGRAM");
     }
     config.caps = info->caps;
     config.mode = delivery_mode(info->ep_attr->type, *info->tx_attr, *info->rx_attr);

@@ -13,7 +13,7 @@
 namespace uet::prov {
 namespace {
 
-int close_fid(fid* fid) noexcept { return Eq::from(fid).close(); }
+int close_eq(fid* fid) noexcept { return Eq::from(fid).close(); }
 
 int eq_control(fid* fid, int command, void* argument) noexcept {
   return Eq::from(fid).control(command, argument);
@@ -56,7 +56,7 @@ const char* eq_strerror(fid_eq*, int prov_errno, const void*, char* buffer,
 
 fi_ops eq_fid_ops = {
     .size = sizeof(fi_ops),
-    .close = close_fid,
+    .close = close_eq,
     .bind = no_bind,
     .control = eq_control,
     .ops_open = no_ops_open,

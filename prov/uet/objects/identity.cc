@@ -14,7 +14,7 @@
 namespace uet::prov {
 namespace {
 
-int refuse(int error, const char* why) {
+int refuse_identity(int error, const char* why) {
   FI_WARN(&provider, FI_LOG_EP_CTRL, "fi_endpoint: %s\n", why);
   return error;
 }
@@ -43,7 +43,8 @@ int Identity::make(Domain& domain, const fi_info& info, std::shared_ptr<Identity
   JobId job = domain.job();
   if (info.ep_attr->auth_key_size != 0) {
     const auto own = domain.job_of(info.ep_attr->auth_key, info.ep_attr->auth_key_size);
-    if (!own) return refuse(-FI_EINVAL, "auth_key is not a JobID of 3 bytes, or has another SDI");
+    if (!own)
+      return refuse_identity(-FI_EINVAL, "auth_key is not a JobID of 3 bytes, or has another SDI");
     job = own.value();
   }
   const bool has_key = info.ep_attr->auth_key_size != 0 || domain.auth_job().has_value();
@@ -57,7 +58,7 @@ int Identity::take(Domain& domain, const fi_info& info, std::size_t count,
   if (info.src_addr != nullptr) {
     const auto decoded =
         AddressFormat::decode_source(info.addr_format, info.src_addr, info.src_addrlen);
-    if (!decoded) return refuse(-FI_EINVAL, "src_addr is not of addr_format");
+    if (!decoded) return refuse_identity(-FI_EINVAL, "src_addr is not of addr_format");
     wanted = *decoded;
   }
   std::shared_ptr<Identity> identity;
@@ -88,7 +89,7 @@ int Identity::take_first() {
     count_ = 1;
     return 0;
   }
-  return refuse(-FI_ENOSPC, "all resource indices are in use");
+  return refuse_identity(-FI_ENOSPC, "all resource indices are in use");
 }
 
 int Identity::rename(const av::UetAddress& wanted) {
@@ -107,12 +108,13 @@ int Identity::take_name(const av::UetAddress& wanted, std::size_t count, bool ex
   const bool other_ip =
       wanted.fabric_address.bytes != FabricAddress{}.bytes && wanted.fabric_address != here.ip;
   if (other_ip || (wanted.udp_port != 0 && wanted.udp_port != here.port)) {
-    return refuse(-FI_EADDRNOTAVAIL, "use the domain's IP address and port, or leave them open");
+    return refuse_identity(-FI_EADDRNOTAVAIL,
+                           "use the domain's IP address and port, or leave them open");
   }
   const auto place = place_of(here.port);
   if (place && wanted.has(av::kPidOnFepValid) &&
       wanted.pid_on_fep.value % kSharedPlaces != *place) {
-    return refuse(
+    return refuse_identity(
         -FI_EADDRNOTAVAIL,
         "packets to this pid_on_fep go to another process of the shared port: choose one that "
         "equals the slot modulo 32, or leave pid_on_fep open");
@@ -122,7 +124,7 @@ int Identity::take_name(const av::UetAddress& wanted, std::size_t count, bool ex
   if (wanted.has(av::kResourceIndexValid)) index = wanted.start_resource_index;
   auto taken = domain_.take_resource_indices(index, count);
   if (!taken && by_port && !exact) taken = domain_.take_resource_indices({}, count);
-  if (!taken) return refuse(to_fi_errno(taken.error()), "the resource indices are in use");
+  if (!taken) return refuse_identity(to_fi_errno(taken.error()), "the resource indices are in use");
   av::UetAddress name = av::default_address(here, taken.value());
   name.capabilities = capabilities_of(engine_.params());
   name.num_resource_indices = static_cast<std::uint16_t>(count);
@@ -133,7 +135,8 @@ int Identity::take_name(const av::UetAddress& wanted, std::size_t count, bool ex
   }
   if (!domain_.format().can_name(name)) {
     domain_.give_back(taken.value(), count);
-    return refuse(-FI_EADDRNOTAVAIL, "the domain's addr_format cannot express the address");
+    return refuse_identity(-FI_EADDRNOTAVAIL,
+                           "the domain's addr_format cannot express the address");
   }
   name_ = name;
   count_ = count;

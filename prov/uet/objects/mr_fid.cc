@@ -26,12 +26,12 @@ constexpr std::uint64_t kAccess =
 constexpr std::uint64_t kFlags = FI_RMA_EVENT;
 constexpr std::uint64_t kHmemFlags = FI_HMEM_DEVICE_ONLY | FI_HMEM_HOST_ALLOC | kMrDmabuf;
 
-int refuse(int error, const char* why) {
+int refuse_mr(int error, const char* why) {
   FI_WARN(&provider, FI_LOG_MR, "%s\n", why);
   return error;
 }
 
-int close_fid(fid* fid) noexcept { return Mr::from(fid).close(); }
+int close_mr(fid* fid) noexcept { return Mr::from(fid).close(); }
 
 int mr_bind(fid* fid, struct fid* other, std::uint64_t flags) noexcept {
   return guarded([&] { return Mr::from(fid).bind(other, flags); });
@@ -52,7 +52,7 @@ int mr_control(fid* fid, int command, void* argument) noexcept {
 
 fi_ops mr_fid_ops = {
     .size = sizeof(fi_ops),
-    .close = close_fid,
+    .close = close_mr,
     .bind = mr_bind,
     .control = mr_control,
     .ops_open = no_ops_open,
@@ -69,11 +69,11 @@ std::uint8_t remote_access(std::uint64_t access) {
 int check_interface(const fi_mr_attr& attr, std::uint64_t flags) {
   const bool has_cuda = attr.iface == FI_HMEM_CUDA && Cuda::driver() != nullptr;
   if (attr.iface != FI_HMEM_SYSTEM && !has_cuda) {
-    return refuse(-FI_ENOSYS,
-                  "fi_mr_regattr: iface must be FI_HMEM_SYSTEM, or FI_HMEM_CUDA with CUDA");
+    return refuse_mr(-FI_ENOSYS,
+                     "fi_mr_regattr: iface must be FI_HMEM_SYSTEM, or FI_HMEM_CUDA with CUDA");
   }
   if ((flags & FI_HMEM_DEVICE_ONLY) != 0 && attr.iface == FI_HMEM_SYSTEM) {
-    return refuse(-FI_EINVAL, "fi_mr_regattr: FI_HMEM_DEVICE_ONLY, but iface is FI_HMEM_SYSTEM");
+    return refuse_mr(-FI_EINVAL, "fi_mr_regattr: FI_HMEM_DEVICE_ONLY, but iface is FI_HMEM_SYSTEM");
   }
   return 0;
 }
@@ -83,14 +83,15 @@ int check_attr(const fi_mr_attr& attr, std::uint64_t flags, Domain& domain) {
   const std::uint64_t hmem_flags =
       domain.version() < kApiDmabuf ? kHmemFlags & ~kMrDmabuf : kHmemFlags;
   if ((flags & ~(knows_hmem ? kFlags | hmem_flags : kFlags)) != 0) {
-    return refuse(-FI_EBADFLAGS, knows_hmem ? "fi_mr_reg: a flag that is not supported"
-                                            : "fi_mr_reg: without FI_HMEM only FI_RMA_EVENT");
+    return refuse_mr(-FI_EBADFLAGS, knows_hmem ? "fi_mr_reg: a flag that is not supported"
+                                               : "fi_mr_reg: without FI_HMEM only FI_RMA_EVENT");
   }
   if (attr.iov_count > 1 || (attr.iov_count == 1 && attr.mr_iov == nullptr)) {
-    return refuse(-FI_EINVAL, "fi_mr_reg: register one piece at a time (mr_iov_limit is 1)");
+    return refuse_mr(-FI_EINVAL, "fi_mr_reg: register one piece at a time (mr_iov_limit is 1)");
   }
-  if (attr.offset != 0) return refuse(-FI_EINVAL, "fi_mr_reg: offset must be 0");
-  if ((attr.access & ~kAccess) != 0) return refuse(-FI_EINVAL, "fi_mr_reg: unsupported access bit");
+  if (attr.offset != 0) return refuse_mr(-FI_EINVAL, "fi_mr_reg: offset must be 0");
+  if ((attr.access & ~kAccess) != 0)
+    return refuse_mr(-FI_EINVAL, "fi_mr_reg: unsupported access bit");
   return knows_hmem ? check_interface(attr, flags) : 0;
 }
 
@@ -110,7 +111,7 @@ int Mr::map_dmabuf(const MrDmabuf& buffer) {
   length_ = buffer.length;
   dmabuf_ = Dmabuf::map(buffer.fd, buffer.offset, length_, base_);
   if (dmabuf_ == nullptr) {
-    return refuse(-FI_EOPNOTSUPP, "fi_mr_regattr: the dmabuf cannot be mapped for the CPU");
+    return refuse_mr(-FI_EOPNOTSUPP, "fi_mr_regattr: the dmabuf cannot be mapped for the CPU");
   }
   hmem_ = dmabuf_.get();
   return 0;
@@ -120,7 +121,7 @@ int Mr::map_dmabuf(const MrDmabuf& buffer) {
 int Mr::find_memory(const fi_mr_attr& attr) {
   if ((flags_ & kMrDmabuf) != 0) {
     if (attr.iov_count != 1)
-      return refuse(-FI_EINVAL, "fi_mr_regattr: FI_MR_DMABUF: dmabuf is missing");
+      return refuse_mr(-FI_EINVAL, "fi_mr_regattr: FI_MR_DMABUF: dmabuf is missing");
     return map_dmabuf(*reinterpret_cast<const MrDmabuf*>(attr.mr_iov));
   }
   if (attr.iov_count == 1) {
@@ -130,9 +131,10 @@ int Mr::find_memory(const fi_mr_attr& attr) {
   const bool of_device = engine_.knows_hmem() && attr.iface == FI_HMEM_CUDA;
   if (of_device && (flags_ & FI_HMEM_HOST_ALLOC) == 0) {  // cuMemAllocHost: the CPU's too
     CudaMemory* memory = Cuda::driver()->memory_of(attr.device.cuda);
-    if (memory == nullptr) return refuse(-FI_EINVAL, "fi_mr_regattr: there is no such CUDA device");
+    if (memory == nullptr)
+      return refuse_mr(-FI_EINVAL, "fi_mr_regattr: there is no such CUDA device");
     if (length_ != 0 && !memory->holds(base_, length_)) {
-      return refuse(-FI_EINVAL, "fi_mr_regattr: this is not memory of a CUDA device");
+      return refuse_mr(-FI_EINVAL, "fi_mr_regattr: this is not memory of a CUDA device");
     }
     hmem_ = memory;
   } else if (base_ == nullptr && length_ != 0) {
@@ -156,8 +158,8 @@ int Mr::enter(const fi_mr_attr& attr) {
   if (attr.auth_key_size != 0) {
     const auto job = domain_.job_of(attr.auth_key, attr.auth_key_size);
     if (!job) {
-      return refuse(-FI_EINVAL,
-                    "fi_mr_regattr: auth_key is not a JobID of 3 bytes, or has another SDI");
+      return refuse_mr(-FI_EINVAL,
+                       "fi_mr_regattr: auth_key is not a JobID of 3 bytes, or has another SDI");
     }
     region.job = job.value();
   } else {
@@ -228,19 +230,19 @@ void Mr::change_region(Change change) {
 int Mr::bind_counter(Cntr& counter, std::uint64_t flags) {
   constexpr std::uint64_t kEvents = FI_REMOTE_READ | FI_REMOTE_WRITE;
   if (&counter.engine() != &engine_) {
-    return refuse(-FI_EDOMAIN, "fi_mr_bind: the counter belongs to another domain");
+    return refuse_mr(-FI_EDOMAIN, "fi_mr_bind: the counter belongs to another domain");
   }
   if (flags == 0 || (flags & ~kEvents) != 0) {
-    return refuse(-FI_EBADFLAGS, "fi_mr_bind: a counter takes FI_REMOTE_READ, FI_REMOTE_WRITE");
+    return refuse_mr(-FI_EBADFLAGS, "fi_mr_bind: a counter takes FI_REMOTE_READ, FI_REMOTE_WRITE");
   }
   if (domain_.mr_mode_has(FI_MR_RMA_EVENT) && (enabled_ || (flags_ & FI_RMA_EVENT) == 0)) {
-    return refuse(-FI_EOPBADSTATE,
-                  "fi_mr_bind: register with FI_RMA_EVENT, bind, then fi_mr_enable");
+    return refuse_mr(-FI_EOPBADSTATE,
+                     "fi_mr_bind: register with FI_RMA_EVENT, bind, then fi_mr_enable");
   }
   const bool read = (flags & FI_REMOTE_READ) != 0;
   const bool write = (flags & FI_REMOTE_WRITE) != 0;
   if ((read && remote_read_ != nullptr) || (write && remote_write_ != nullptr)) {
-    return refuse(-FI_EINVAL, "fi_mr_bind: a counter is already bound for these flags");
+    return refuse_mr(-FI_EINVAL, "fi_mr_bind: a counter is already bound for these flags");
   }
   Hold hold(counter.references());
   const Guard guard(engine_.lock());
@@ -259,12 +261,12 @@ int Mr::bind_counter(Cntr& counter, std::uint64_t flags) {
 // may close first (fi_mr(3)): then no peer reaches the region any more (Identity).
 int Mr::bind_endpoint(Engine& engine, ResourceIndex first, std::size_t count, std::uint64_t flags) {
   if (&engine != &engine_) {
-    return refuse(-FI_EDOMAIN, "fi_mr_bind: the endpoint belongs to another domain");
+    return refuse_mr(-FI_EDOMAIN, "fi_mr_bind: the endpoint belongs to another domain");
   }
-  if (flags != 0) return refuse(-FI_EBADFLAGS, "fi_mr_bind: an endpoint takes no flags");
-  if (bound_) return refuse(-FI_EINVAL, "fi_mr_bind: an endpoint is bound already");
+  if (flags != 0) return refuse_mr(-FI_EBADFLAGS, "fi_mr_bind: an endpoint takes no flags");
+  if (bound_) return refuse_mr(-FI_EINVAL, "fi_mr_bind: an endpoint is bound already");
   if (domain_.mr_mode_has(FI_MR_ENDPOINT) && enabled_) {
-    return refuse(-FI_EOPBADSTATE, "fi_mr_bind: bind before fi_mr_enable");
+    return refuse_mr(-FI_EOPBADSTATE, "fi_mr_bind: bind before fi_mr_enable");
   }
   bound_ = true;
   change_region([&](ri::MemoryRegion& region) {
@@ -290,14 +292,14 @@ int Mr::bind(struct fid* other, std::uint64_t flags) {
       return bind_endpoint(endpoint.engine(), identity.resource_index(0), identity.count(), flags);
     }
     default:
-      return refuse(-FI_EINVAL, "fi_mr_bind: bind only a counter or an endpoint");
+      return refuse_mr(-FI_EINVAL, "fi_mr_bind: bind only a counter or an endpoint");
   }
 }
 
 int Mr::enable() {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (domain_.mr_mode_has(FI_MR_ENDPOINT) && !bound_) {
-    return refuse(-FI_EOPBADSTATE, "fi_mr_enable: no endpoint is bound (FI_MR_ENDPOINT)");
+    return refuse_mr(-FI_EOPBADSTATE, "fi_mr_enable: no endpoint is bound (FI_MR_ENDPOINT)");
   }
   enabled_ = true;
   change_region([](ri::MemoryRegion& region) { region.enabled = true; });
@@ -305,7 +307,7 @@ int Mr::enable() {
 }
 
 int Mr::get_raw(const struct fi_mr_raw_attr& request) const noexcept {
-  if (request.key_size == nullptr) return refuse(-FI_EINVAL, "fi_mr_raw_attr: no key_size");
+  if (request.key_size == nullptr) return refuse_mr(-FI_EINVAL, "fi_mr_raw_attr: no key_size");
   const std::size_t room = *request.key_size;
   *request.key_size = sizeof key;
   if (request.base_addr != nullptr) *request.base_addr = base_address_;
@@ -329,7 +331,7 @@ void Mr::accessed_part(std::uint8_t access, std::uint64_t length) noexcept {
 int map_raw_key(const struct fi_mr_map_raw& request) noexcept {
   if (request.raw_key == nullptr || request.key == nullptr ||
       request.key_size != sizeof(std::uint64_t)) {
-    return refuse(-FI_EINVAL, "fi_mr_map_raw: a raw key has 8 bytes");
+    return refuse_mr(-FI_EINVAL, "fi_mr_map_raw: a raw key has 8 bytes");
   }
   std::memcpy(request.key, request.raw_key, sizeof(std::uint64_t));
   return 0;

@@ -22,7 +22,8 @@ namespace {
 bool same(const char* a, const std::string& b) { return strcasecmp(a, b.c_str()) == 0; }
 
 // The address that an fi_info without source address means: by fabric name, else the first.
-std::optional<FabricAddress> address_of(const nic::Interface& interface, const fi_info& info) {
+std::optional<FabricAddress> fabric_address_of(const nic::Interface& interface,
+                                               const fi_info& info) {
   const char* fabric = info.fabric_attr != nullptr ? info.fabric_attr->name : nullptr;
   for (const auto& address : interface.addresses) {
     if (fabric == nullptr || same(fabric, address.subnet())) return address.ip;
@@ -37,7 +38,7 @@ std::optional<av::UetAddress> source_of(const fi_info& info, const Params& param
   if (info.domain_attr->name == nullptr) return {};
   for (const auto& interface : usable_interfaces(params)) {
     if (!same(info.domain_attr->name, interface.name)) continue;
-    if (const auto ip = address_of(interface, info)) {
+    if (const auto ip = fabric_address_of(interface, info)) {
       av::UetAddress address;
       address.flags = av::kFabricAddressValid;
       address.fabric_address = *ip;

@@ -25,11 +25,11 @@
 namespace uet::prov {
 namespace {
 
-constexpr std::size_t kReceives = 256;
+constexpr std::size_t kListenerReceives = 256;
 constexpr std::size_t kDefaultBacklog = 128;
 constexpr int kMaxBacklog = 65536;
 
-int refuse(int error, const char* why) {
+int refuse_passive_ep(int error, const char* why) {
   FI_WARN(&provider, FI_LOG_EP_CTRL, "passive endpoint: %s\n", why);
   return error;
 }
@@ -116,7 +116,7 @@ struct fid* Handles::add(PassiveEndpoint& listener, const cm::RequestKey& key) {
 
 // ---- tables ------------------------------------------------------------------------------------
 
-int close_fid(fid* fid) noexcept { return PassiveEndpoint::from(fid).close(); }
+int close_passive_ep(fid* fid) noexcept { return PassiveEndpoint::from(fid).close(); }
 
 int pep_bind(fid* fid, struct fid* other, std::uint64_t flags) noexcept {
   return guarded([&] { return PassiveEndpoint::from(fid).bind(*other, flags); });
@@ -124,7 +124,8 @@ int pep_bind(fid* fid, struct fid* other, std::uint64_t flags) noexcept {
 
 int pep_control(fid* fid, int command, void* argument) noexcept {
   if (command != FI_BACKLOG) return -FI_ENOSYS;
-  if (argument == nullptr) return refuse(-FI_EINVAL, "FI_BACKLOG: the argument is missing");
+  if (argument == nullptr)
+    return refuse_passive_ep(-FI_EINVAL, "FI_BACKLOG: the argument is missing");
   return PassiveEndpoint::from(fid).set_backlog(*static_cast<int*>(argument));
 }
 
@@ -146,13 +147,14 @@ int pep_reject(fid_pep* pep, fid_t handle, const void* data, std::size_t length)
 
 int pep_getopt(fid*, int level, int name, void* value, std::size_t* length) noexcept {
   if (level != FI_OPT_ENDPOINT || name != FI_OPT_CM_DATA_SIZE) return -FI_ENOPROTOOPT;
-  if (value == nullptr || length == nullptr) return refuse(-FI_EINVAL, "fi_getopt: NULL argument");
+  if (value == nullptr || length == nullptr)
+    return refuse_passive_ep(-FI_EINVAL, "fi_getopt: NULL argument");
   return give_option(cm::kMaxData, value, length);
 }
 
 fi_ops pep_fid_ops = {
     .size = sizeof(fi_ops),
-    .close = close_fid,
+    .close = close_passive_ep,
     .bind = pep_bind,
     .control = pep_control,
     .ops_open = no_ops_open,
@@ -184,7 +186,7 @@ fi_ops_cm pep_cm_ops = {
     .join = not_supported<&fi_ops_cm::join>,
 };
 
-void set_address(void*& to, std::size_t& length, const std::vector<std::byte>& address) {
+void set_handle_address(void*& to, std::size_t& length, const std::vector<std::byte>& address) {
   void* copy = std::malloc(address.size());
   if (copy == nullptr) throw std::bad_alloc();
   std::memcpy(copy, address.data(), address.size());
@@ -225,7 +227,7 @@ int PassiveEndpoint::Station::open(std::unique_ptr<nic::Nic> nic, const av::UetA
   name = listener_name(engine.local_address(), wanted);
   const Guard guard(engine.lock());
   listener.emplace(name, random_seed());
-  port.emplace(engine, *listener, kReceives);
+  port.emplace(engine, *listener, kListenerReceives);
   if (const int result = port->open(name, job); result != 0) return result;
   engine.attach(this);
   return 0;
@@ -272,7 +274,8 @@ int PassiveEndpoint::open_station(std::unique_ptr<Station>& out) {
   std::optional<SecureIdentity> identity;
   if (info_->domain_attr->auth_key_size != 0) {
     const auto own = read_auth_key(info_->domain_attr->auth_key, info_->domain_attr->auth_key_size);
-    if (!own) return refuse(-FI_EINVAL, "auth_key is neither a JobID nor JobID, SDI and SSI");
+    if (!own)
+      return refuse_passive_ep(-FI_EINVAL, "auth_key is neither a JobID nor JobID, SDI and SSI");
     job = own.value().job;
     identity = own.value().identity;
   }
@@ -296,7 +299,7 @@ int PassiveEndpoint::open_station(std::unique_ptr<Station>& out) {
                          wants_thread(*info_));
   if (result != 0) return result;
   if (!opened.format.can_name(station->name)) {
-    return refuse(-FI_EADDRNOTAVAIL, "addr_format cannot express the address");
+    return refuse_passive_ep(-FI_EADDRNOTAVAIL, "addr_format cannot express the address");
   }
   format_ = opened.format;
   out = std::move(station);
@@ -308,7 +311,7 @@ int PassiveEndpoint::open(Fabric& fabric, const fi_info& info, void* context,
   const bool complete = info.ep_attr != nullptr && info.domain_attr != nullptr &&
                         info.tx_attr != nullptr && info.rx_attr != nullptr;
   if (!complete || info.ep_attr->type != FI_EP_MSG) {
-    return refuse(-FI_EINVAL, "fi_passive_ep: the info is not for FI_EP_MSG");
+    return refuse_passive_ep(-FI_EINVAL, "fi_passive_ep: the info is not for FI_EP_MSG");
   }
   InfoPtr copy(fi_dupinfo(&info));
   if (copy == nullptr) return -FI_ENOMEM;
@@ -338,16 +341,18 @@ int PassiveEndpoint::close() noexcept {
 
 int PassiveEndpoint::bind(struct fid& other, std::uint64_t flags) {
   if (other.fclass != FI_CLASS_EQ || flags != 0) {
-    return refuse(-FI_EINVAL, "fi_pep_bind: bind an EQ, with flags 0");
+    return refuse_passive_ep(-FI_EINVAL, "fi_pep_bind: bind an EQ, with flags 0");
   }
   return eq_.open(Eq::from(&other), station_->engine);
 }
 
 int PassiveEndpoint::listen() {
   if (station_->engine.dead()) return -FI_EOPNOTSUPP;
-  if (eq_.eq() == nullptr) return refuse(-FI_ENOEQ, "no EQ is bound; call fi_pep_bind first");
+  if (eq_.eq() == nullptr)
+    return refuse_passive_ep(-FI_ENOEQ, "no EQ is bound; call fi_pep_bind first");
   const Guard guard(station_->engine.lock());
-  if (listens_) return refuse(-FI_EOPBADSTATE, "fi_listen: the passive endpoint listens already");
+  if (listens_)
+    return refuse_passive_ep(-FI_EOPBADSTATE, "fi_listen: the passive endpoint listens already");
   station_->listener->listen(backlog_);
   listens_ = true;
   return 0;
@@ -355,7 +360,7 @@ int PassiveEndpoint::listen() {
 
 int PassiveEndpoint::set_backlog(int backlog) {
   if (backlog <= 0 || backlog > kMaxBacklog) {
-    return refuse(-FI_EINVAL, "FI_BACKLOG: the number is not 1 to 65536");
+    return refuse_passive_ep(-FI_EINVAL, "FI_BACKLOG: the number is not 1 to 65536");
   }
   const Guard guard(station_->engine.lock());
   backlog_ = static_cast<std::size_t>(backlog);
@@ -365,18 +370,19 @@ int PassiveEndpoint::set_backlog(int backlog) {
 
 int PassiveEndpoint::set_name(const void* address, std::size_t length) {
   if (station_->engine.dead()) return -FI_EOPNOTSUPP;
-  if (listens_) return refuse(-FI_EOPBADSTATE, "call fi_setname before fi_listen");
-  if (eq_.eq() != nullptr) return refuse(-FI_EOPBADSTATE, "call fi_setname before fi_pep_bind");
+  if (listens_) return refuse_passive_ep(-FI_EOPBADSTATE, "call fi_setname before fi_listen");
+  if (eq_.eq() != nullptr)
+    return refuse_passive_ep(-FI_EOPBADSTATE, "call fi_setname before fi_pep_bind");
   if (!AddressFormat::decode(info_->addr_format, address, length)) {
-    return refuse(-FI_EINVAL, "fi_setname: the address is not of addr_format");
+    return refuse_passive_ep(-FI_EINVAL, "fi_setname: the address is not of addr_format");
   }
   const auto* bytes = static_cast<const std::byte*>(address);
   std::vector<std::byte> old(static_cast<std::byte*>(info_->src_addr),
                              static_cast<std::byte*>(info_->src_addr) + info_->src_addrlen);
-  set_address(info_->src_addr, info_->src_addrlen, {bytes, bytes + length});
+  set_handle_address(info_->src_addr, info_->src_addrlen, {bytes, bytes + length});
   std::unique_ptr<Station> other;
   const int result = open_station(other);
-  if (result != 0) set_address(info_->src_addr, info_->src_addrlen, old);
+  if (result != 0) set_handle_address(info_->src_addr, info_->src_addrlen, old);
   if (result == 0) station_ = std::move(other);
   return result;
 }
@@ -402,11 +408,13 @@ std::optional<cm::PeerRequest> PassiveEndpoint::take(const cm::RequestKey& key) 
 int PassiveEndpoint::reject(struct fid* handle, const void* data, std::size_t length) {
   if (station_->engine.dead()) return -FI_EOPNOTSUPP;
   if (length > cm::kMaxData || (data == nullptr && length > 0)) {
-    return refuse(-FI_EINVAL, "fi_reject: NULL or more data than FI_OPT_CM_DATA_SIZE says");
+    return refuse_passive_ep(-FI_EINVAL,
+                             "fi_reject: NULL or more data than FI_OPT_CM_DATA_SIZE says");
   }
   const auto request = Handles::instance().take(handle);
   if (!request || request->listener != this) {
-    return refuse(-FI_EINVAL, "fi_reject: the handle is not that of an unanswered FI_CONNREQ");
+    return refuse_passive_ep(-FI_EINVAL,
+                             "fi_reject: the handle is not that of an unanswered FI_CONNREQ");
   }
   return reject(request->key, {static_cast<const std::byte*>(data), length});
 }
@@ -424,8 +432,8 @@ int PassiveEndpoint::reject(const cm::RequestKey& key, std::span<const std::byte
 InfoPtr PassiveEndpoint::make_info(const cm::PeerRequest& request) const {
   InfoPtr info(fi_dupinfo(info_.get()));
   if (info == nullptr) throw std::bad_alloc();
-  set_address(info->src_addr, info->src_addrlen, format_.encode(station_->name));
-  set_address(info->dest_addr, info->dest_addrlen, format_.encode(request.endpoint));
+  set_handle_address(info->src_addr, info->src_addrlen, format_.encode(station_->name));
+  set_handle_address(info->dest_addr, info->dest_addrlen, format_.encode(request.endpoint));
   return info;
 }
 

@@ -12,7 +12,7 @@
 namespace uet::prov {
 namespace {
 
-int close_fid(fid* fid) noexcept { return PollSet::from(fid).close(); }
+int close_poll_set(fid* fid) noexcept { return PollSet::from(fid).close(); }
 
 int set_add(fid_poll* set, fid* member, std::uint64_t flags) noexcept {
   return PollSet::from(set).add(member, flags);
@@ -26,9 +26,9 @@ int set_poll(fid_poll* set, void** contexts, int count) noexcept {
   return PollSet::from(set).poll(contexts, count);
 }
 
-fi_ops set_fid_ops = {
+fi_ops poll_set_fid_ops = {
     .size = sizeof(fi_ops),
-    .close = close_fid,
+    .close = close_poll_set,
     .bind = no_bind,
     .control = no_control,
     .ops_open = no_ops_open,
@@ -36,14 +36,14 @@ fi_ops set_fid_ops = {
     .ops_set = no_ops_set,
 };
 
-fi_ops_poll set_ops = {
+fi_ops_poll poll_set_ops = {
     .size = sizeof(fi_ops_poll),
     .poll = set_poll,
     .poll_add = set_add,
     .poll_del = set_del,
 };
 
-int refuse(int error, const char* why) noexcept {
+int refuse_poll_set(int error, const char* why) noexcept {
   FI_WARN(&provider, FI_LOG_DOMAIN, "poll set: %s\n", why);
   return error;
 }
@@ -53,8 +53,8 @@ int refuse(int error, const char* why) noexcept {
 PollSet::PollSet(Domain& domain)
     : fid_poll{}, engine_(domain.engine()), hold_(domain.references()) {
   fid.fclass = FI_CLASS_POLL;
-  fid.ops = &set_fid_ops;
-  ops = &set_ops;
+  fid.ops = &poll_set_fid_ops;
+  ops = &poll_set_ops;
 }
 
 int PollSet::close() noexcept {
@@ -67,10 +67,11 @@ int PollSet::add(struct fid* member, std::uint64_t flags) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
   const bool is_queue = member->fclass == FI_CLASS_CQ;
   if (flags != 0 || (!is_queue && member->fclass != FI_CLASS_CNTR)) {
-    return refuse(-FI_EINVAL, "add only CQs and counters, with flags 0");
+    return refuse_poll_set(-FI_EINVAL, "add only CQs and counters, with flags 0");
   }
   Engine& its_engine = is_queue ? Cq::from(member).engine() : Cntr::from(member).engine();
-  if (&its_engine != &engine_) return refuse(-FI_EDOMAIN, "the object is of another domain");
+  if (&its_engine != &engine_)
+    return refuse_poll_set(-FI_EDOMAIN, "the object is of another domain");
   References& references =
       is_queue ? Cq::from(member).references() : Cntr::from(member).references();
   return guarded([&] {
@@ -82,11 +83,11 @@ int PollSet::add(struct fid* member, std::uint64_t flags) noexcept {
 
 int PollSet::remove(struct fid* member, std::uint64_t flags) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
-  if (flags != 0) return refuse(-FI_EINVAL, "flags must be 0");
+  if (flags != 0) return refuse_poll_set(-FI_EINVAL, "flags must be 0");
   const Guard guard(engine_.lock());
   const auto found = std::find_if(members_.begin(), members_.end(),
                                   [&](const Member& each) { return each.fid == member; });
-  if (found == members_.end()) return refuse(-FI_EINVAL, "the object is not in the set");
+  if (found == members_.end()) return refuse_poll_set(-FI_EINVAL, "the object is not in the set");
   members_.erase(found);
   return 0;
 }
@@ -109,7 +110,7 @@ int poll_open(fid_domain* domain, fi_poll_attr* attr, fid_poll** set) noexcept {
   return guarded([&] {
     Domain& parent = Domain::from(domain);
     if (parent.engine().dead()) return -FI_EOPNOTSUPP;
-    if (attr != nullptr && attr->flags != 0) return refuse(-FI_EINVAL, "flags must be 0");
+    if (attr != nullptr && attr->flags != 0) return refuse_poll_set(-FI_EINVAL, "flags must be 0");
     *set = new PollSet(parent);
     return 0;
   });

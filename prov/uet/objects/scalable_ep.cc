@@ -16,7 +16,7 @@
 namespace uet::prov {
 namespace {
 
-int close_fid(fid* fid) noexcept { return ScalableEndpoint::from(fid).close(); }
+int close_scalable_ep(fid* fid) noexcept { return ScalableEndpoint::from(fid).close(); }
 
 int sep_bind(fid* fid, struct fid* other, std::uint64_t flags) noexcept {
   return guarded([&] { return ScalableEndpoint::from(fid).bind(other, flags); });
@@ -44,7 +44,7 @@ int sep_setopt(fid*, int, int, const void*, std::size_t) noexcept { return -FI_E
 
 fi_ops sep_fid_ops = {
     .size = sizeof(fi_ops),
-    .close = close_fid,
+    .close = close_scalable_ep,
     .bind = sep_bind,
     .control = sep_control,
     .ops_open = no_ops_open,
@@ -65,7 +65,7 @@ fi_ops_ep sep_ops = {
 
 fi_ops_cm sep_cm_ops = name_only(sep_getname);
 
-int refuse(int error, const char* why) {
+int refuse_scalable_ep(int error, const char* why) {
   FI_WARN(&provider, FI_LOG_EP_CTRL, "scalable endpoint: %s\n", why);
   return error;
 }
@@ -108,10 +108,11 @@ int ScalableEndpoint::open(Domain& domain, const fi_info& info, void* context,
                            ScalableEndpoint*& out) {
   if (domain.engine().dead()) return -FI_EOPNOTSUPP;
   if (!is_connectionless(info)) {
-    return refuse(-FI_EINVAL, "the info is not for FI_EP_RDM or FI_EP_DGRAM");
+    return refuse_scalable_ep(-FI_EINVAL, "the info is not for FI_EP_RDM or FI_EP_DGRAM");
   }
   if (info.ep_attr->tx_ctx_cnt > kMaxContexts || info.ep_attr->rx_ctx_cnt > kMaxContexts) {
-    return refuse(-FI_EINVAL, "ep_attr.tx_ctx_cnt or rx_ctx_cnt is more than max_ep_tx_ctx");
+    return refuse_scalable_ep(-FI_EINVAL,
+                              "ep_attr.tx_ctx_cnt or rx_ctx_cnt is more than max_ep_tx_ctx");
   }
   std::unique_ptr<ScalableEndpoint> endpoint(new ScalableEndpoint(domain, info, context));
   const int result = Identity::take(domain, info, endpoint->rx_.size(), endpoint->identity_);
@@ -135,11 +136,13 @@ int ScalableEndpoint::bind(struct fid* other, std::uint64_t flags) {
     case FI_CLASS_AV:
       break;
     default:
-      return refuse(-FI_EINVAL, "fi_scalable_ep_bind: bind only an AV, all else to the contexts");
+      return refuse_scalable_ep(-FI_EINVAL,
+                                "fi_scalable_ep_bind: bind only an AV, all else to the contexts");
   }
   AvFid& av = AvFid::from(other);
-  if (&av.engine() != &engine_) return refuse(-FI_EDOMAIN, "the AV belongs to another domain");
-  if (av_ != nullptr) return refuse(-FI_EINVAL, "an AV is bound already");
+  if (&av.engine() != &engine_)
+    return refuse_scalable_ep(-FI_EDOMAIN, "the AV belongs to another domain");
+  if (av_ != nullptr) return refuse_scalable_ep(-FI_EINVAL, "an AV is bound already");
   av_ = &av;
   av_hold_ = Hold(av.references());
   return 0;
@@ -149,7 +152,8 @@ int ScalableEndpoint::bind(struct fid* other, std::uint64_t flags) {
 int ScalableEndpoint::control(int command) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (command != FI_ENABLE) return -FI_ENOSYS;
-  return av_ != nullptr ? 0 : refuse(-FI_ENOAV, "no AV is bound; call fi_scalable_ep_bind");
+  return av_ != nullptr ? 0
+                        : refuse_scalable_ep(-FI_ENOAV, "no AV is bound; call fi_scalable_ep_bind");
 }
 
 EndpointConfig ScalableEndpoint::config_of(EndpointRole role, const fi_tx_attr& tx,
@@ -182,7 +186,7 @@ int ScalableEndpoint::open_tx(int index, fi_tx_attr* attr, fid_ep** ep, void* co
     inherit(asked.rma_iov_limit, tx_attr_.rma_iov_limit);
     inherit(asked.tclass, tx_attr_.tclass);
     const Limits limits{.type = &type_, .inject_size = tx_attr_.inject_size};
-    if (const char* why = refuse_tx(asked, limits)) return refuse(-FI_EINVAL, why);
+    if (const char* why = refuse_tx(asked, limits)) return refuse_scalable_ep(-FI_EINVAL, why);
   }
   const EndpointConfig config = config_of(EndpointRole::Transmit, asked, rx_attr_);
   const int result = open_context(tx_, index, config, asked.op_flags, 0, ep, context);
@@ -199,7 +203,8 @@ int ScalableEndpoint::open_rx(int index, fi_rx_attr* attr, fid_ep** ep, void* co
     inherit(asked.msg_order, rx_attr_.msg_order);
     inherit(asked.size, rx_attr_.size);
     inherit(asked.iov_limit, rx_attr_.iov_limit);
-    if (const char* why = refuse_rx(asked, {.type = &type_})) return refuse(-FI_EINVAL, why);
+    if (const char* why = refuse_rx(asked, {.type = &type_}))
+      return refuse_scalable_ep(-FI_EINVAL, why);
   }
   EndpointConfig config = config_of(EndpointRole::Receive, tx_attr_, asked);
   config.index = static_cast<std::size_t>(index);
@@ -212,10 +217,12 @@ int ScalableEndpoint::open_context(Contexts& contexts, int index, const Endpoint
                                    std::uint64_t tx_op_flags, std::uint64_t rx_op_flags,
                                    fid_ep** ep, void* context) {
   if (index < 0 || static_cast<std::size_t>(index) >= contexts.size()) {
-    return refuse(-FI_EINVAL, "the index must be below ep_attr.tx_ctx_cnt or rx_ctx_cnt");
+    return refuse_scalable_ep(-FI_EINVAL,
+                              "the index must be below ep_attr.tx_ctx_cnt or rx_ctx_cnt");
   }
   auto& place = contexts[static_cast<std::size_t>(index)];
-  if (!place.expired()) return refuse(-FI_EBUSY, "close the open context of this index first");
+  if (!place.expired())
+    return refuse_scalable_ep(-FI_EBUSY, "close the open context of this index first");
   std::shared_ptr<Endpoint> opened;
   if (const int result = Endpoint::open(domain_, config, context, opened); result != 0) {
     return result;

@@ -17,7 +17,7 @@
 namespace uet::prov {
 namespace {
 
-int close_fid(fid* fid) noexcept { return WaitSet::from(fid).close(); }
+int close_wait_set(fid* fid) noexcept { return WaitSet::from(fid).close(); }
 
 int set_control(fid* fid, int command, void* argument) noexcept {
   return WaitSet::from(fid).control(command, argument);
@@ -36,9 +36,9 @@ bool pending(fid* fid) noexcept {
   }
 }
 
-fi_ops set_fid_ops = {
+fi_ops wait_set_fid_ops = {
     .size = sizeof(fi_ops),
-    .close = close_fid,
+    .close = close_wait_set,
     .bind = no_bind,
     .control = set_control,
     .ops_open = no_ops_open,
@@ -46,7 +46,7 @@ fi_ops set_fid_ops = {
     .ops_set = no_ops_set,
 };
 
-fi_ops_wait set_ops = {
+fi_ops_wait wait_set_ops = {
     .size = sizeof(fi_ops_wait),
     .wait = set_wait,
 };
@@ -72,8 +72,8 @@ int try_wait(struct fid* fid) noexcept {
 
 WaitSet::WaitSet(Fabric& fabric) : fid_wait{}, hold_(fabric.references()) {
   fid.fclass = FI_CLASS_WAIT;
-  fid.ops = &set_fid_ops;
-  ops = &set_ops;
+  fid.ops = &wait_set_fid_ops;
+  ops = &wait_set_ops;
 }
 
 int WaitSet::open(Fabric& fabric, const fi_wait_attr& attr, WaitSet*& out) {

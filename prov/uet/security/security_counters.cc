@@ -16,22 +16,22 @@ struct Counts {
   tss::KeyCacheCounters cache;
 };
 
-struct Row {
+struct CounterRow {
   const char* name;
   const char* meaning;
   std::uint64_t (*read)(const Counts&);
 };
 
 template <auto Member>
-constexpr Row port(const char* name, const char* meaning) {
+constexpr CounterRow port(const char* name, const char* meaning) {
   return {name, meaning, [](const Counts& counts) { return counts.port.*Member; }};
 }
 template <auto Member>
-constexpr Row domain(const char* name, const char* meaning) {
+constexpr CounterRow domain(const char* name, const char* meaning) {
   return {name, meaning, [](const Counts& counts) { return counts.domain.*Member; }};
 }
 template <auto Member>
-constexpr Row cache(const char* name, const char* meaning) {
+constexpr CounterRow cache(const char* name, const char* meaning) {
   return {name, meaning, [](const Counts& counts) { return counts.cache.*Member; }};
 }
 
@@ -39,7 +39,7 @@ using P = tss::PortCounters;
 using D = tss::DomainCounters;
 using C = tss::KeyCacheCounters;
 
-constexpr Row kRows[] = {
+constexpr CounterRow kCounterRows[] = {
     domain<&D::out_auth>("tss_out_auth", "packets sealed"),
     domain<&D::out_errored>("tss_out_errored", "packets dropped on sending: no active key"),
     domain<&D::out_invoke_fail>("tss_out_invoke_fail",
@@ -74,7 +74,7 @@ std::span<const fep::CounterName> security_counter_names() {
   // Never destroyed: statistics may be written when the process ends.
   static const std::vector<fep::CounterName>& all = *[] {
     auto names = std::make_unique<std::vector<fep::CounterName>>();
-    for (const Row& row : kRows) names->push_back({row.name, row.meaning});
+    for (const CounterRow& row : kCounterRows) names->push_back({row.name, row.meaning});
     return names.release();
   }();
   return all;
@@ -82,7 +82,7 @@ std::span<const fep::CounterName> security_counter_names() {
 
 void read_security_counters(const tss::SdTable* table, std::uint32_t sdi,
                             std::span<std::uint64_t> values) {
-  UET_ASSERT(values.size() == std::size(kRows));
+  UET_ASSERT(values.size() == std::size(kCounterRows));
   Counts counts;
   if (table != nullptr) {
     counts.port = table->port_counters();
@@ -91,7 +91,7 @@ void read_security_counters(const tss::SdTable* table, std::uint32_t sdi,
     if (found != nullptr) counts.domain = found->counters();
   }
   std::uint64_t* out = values.data();
-  for (const Row& row : kRows) *out++ = row.read(counts);
+  for (const CounterRow& row : kCounterRows) *out++ = row.read(counts);
 }
 
 }  // namespace uet::prov

@@ -29,7 +29,9 @@ class KeyWatchNic final : public nic::Middleware {
   TransportSecurity& security_;
 };
 
-bool is_wildcard(const FabricAddress& ip) { return ip.bytes == FabricAddress{}.bytes; }
+bool has_no_address(const nic::Nic& nic) {
+  return nic.local_address().ip.bytes == FabricAddress{}.bytes;
+}
 
 // Why this NIC cannot be secured, or nullptr.
 const char* reason_against(const nic::Nic& nic, Error& error) {
@@ -39,7 +41,7 @@ const char* reason_against(const nic::Nic& nic, Error& error) {
            "are encrypted (TSS-65); use FI_UET_NIC=udp";
   }
   error = Error::AddressNotAvailable;
-  if (is_wildcard(nic.local_address().ip)) {
+  if (has_no_address(nic)) {
     return "FI_UET_TSS needs the local address, which the ICV covers (TSS-7): pass an info of "
            "fi_getinfo, or name an address instead of the wildcard";
   }
