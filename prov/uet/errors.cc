@@ -46,7 +46,7 @@ constexpr std::array<ReturnCodeRow, 0x25> kReturnCodes = {{
     {FI_EACCES, "remote memory does not allow this access"},        // 18 OP_VIOLATION
     {FI_EADDRNOTAVAIL, "no such resource index at the peer"},       // 19 BAD_INDEX
     {FI_EADDRNOTAVAIL, "no such PIDonFEP at the peer"},             // 1A BAD_PID
-    {FI_EKEYREJECTED, "the peer does not serve this JobID"},        // 1B BAD_JOB_ID
+    {FI_EKEYREJECTED, "the peer has another JobID (man fi_uet)"},   // 1B BAD_JOB_ID
     {FI_ENOKEY, "no such memory key at the peer"},                  // 1C BAD_MKEY
     {FI_EFAULT, "outside the remote memory region"},                // 1D BAD_ADDR
     {FI_ECANCELED, "cancelled by the peer"},                        // 1E CANCELLED

@@ -196,45 +196,74 @@ TEST(JobsOfTheDefault, RegionOfAnotherJobIsReachedByThatJobThroughAnAbsoluteName
   }
 }
 
+// A process of either environment tries to send to, to write to and to read from the other. Empty
+// if all of it worked (`same`), or none of it did; else what was wrong.
+std::string try_between(const Environment& one, const Environment& other, bool same) {
+  ChannelPair channels;
+  Process target("target", one, [&] {
+    Node node;
+    node.connect(channels.left);
+    std::array<std::byte, 8> memory{};
+    std::array<std::byte, 8> room{};
+    const Region region = node.expose(memory.data(), memory.size(), kKey);
+    check(fi_recv(node.ep.get(), room.data(), room.size(), nullptr, FI_ADDR_UNSPEC, nullptr),
+          "fi_recv");
+    channels.left.send(RemoteRegion{region.address, region.key});
+    channels.left.meet(&node);
+    require(node.poll().has_value() == same, "a receive");
+    require((memory[0] == std::byte{1}) == same, "the region");
+    require((room[0] == std::byte{1}) == same, "the receive buffer");
+  });
+  Process initiator("initiator", other, [&] {
+    Node node;
+    const fi_addr_t peer = node.connect(channels.right);
+    const auto remote = channels.right.receive<RemoteRegion>(&node);
+    const char one_byte = 1;
+    char got = 0;
+    const auto try_to = [&](const char* what, auto call) {
+      node.post(what, call);
+      std::optional<Event> event;
+      while (!event) event = node.poll();
+      require(event->error == (same ? 0 : FI_EKEYREJECTED), what);
+    };
+    fid_ep* const ep = node.ep.get();
+    try_to("writing", [&] {
+      return fi_write(ep, &one_byte, 1, nullptr, peer, remote.address, remote.key, nullptr);
+    });
+    try_to("reading", [&] {
+      return fi_read(ep, &got, 1, nullptr, peer, remote.address, remote.key, nullptr);
+    });
+    require((got == 1) == same, "what was read");
+    try_to("sending", [&] { return fi_send(ep, &one_byte, 1, nullptr, peer, nullptr); });
+    channels.right.meet(&node);
+  });
+  return wait_for_all({&target, &initiator});
+}
+
 // FI_UET_JOB_ID counts for the whole process: two of them.
 TEST(JobsOfTheDefault, Ses19_JobIdOfTheEnvironmentSeparatesProcesses) {
-  for (const char* const other : {"7", "8"}) {
-    const bool same = std::string_view(other) == "7";
-    ChannelPair channels;
-    Process target("target", {{"FI_UET_JOB_ID", "7"}}, [&] {
-      Node node;
-      node.connect(channels.left);
-      std::array<std::byte, 8> memory{};
-      std::array<std::byte, 8> room{};
-      const Region region = node.expose(memory.data(), memory.size(), kKey);
-      check(fi_recv(node.ep.get(), room.data(), room.size(), nullptr, FI_ADDR_UNSPEC, nullptr),
-            "fi_recv");
-      channels.left.send(RemoteRegion{region.address, region.key});
-      channels.left.meet(&node);
-      require(node.poll().has_value() == same, "a receive");
-      require((memory[0] == std::byte{1}) == same, "the region");
-      require((room[0] == std::byte{1}) == same, "the receive buffer");
-    });
-    Process initiator("initiator", {{"FI_UET_JOB_ID", other}}, [&] {
-      Node node;
-      const fi_addr_t peer = node.connect(channels.right);
-      const auto remote = channels.right.receive<RemoteRegion>(&node);
-      const char one = 1;
-      const auto expect = [&] {
-        std::optional<Event> event;
-        while (!event) event = node.poll();
-        require(event->error == (same ? 0 : FI_EKEYREJECTED), "the completion");
-      };
-      node.post("writing", [&] {
-        return fi_write(node.ep.get(), &one, 1, nullptr, peer, remote.address, remote.key, nullptr);
-      });
-      expect();
-      node.post("sending", [&] { return fi_send(node.ep.get(), &one, 1, nullptr, peer, nullptr); });
-      expect();
-      channels.right.meet(&node);
-    });
-    EXPECT_EQ(wait_for_all({&target, &initiator}), "") << other;
-  }
+  EXPECT_EQ(try_between({{"FI_UET_JOB_ID", "7"}}, {{"FI_UET_JOB_ID", "7"}}, true), "");
+  EXPECT_EQ(try_between({{"FI_UET_JOB_ID", "7"}}, {{"FI_UET_JOB_ID", "8"}}, false), "");
+}
+
+// With no setting at all: jobs of launchers, and programs without one.
+TEST(JobsOfTheDefault, Ses163_JobsOfLaunchersAreApart) {
+  const Environment none;
+  const Environment first = {{"PMIX_NAMESPACE", "2398617601"}};
+  const Environment second = {{"PMIX_NAMESPACE", "2398683137"}};
+  const Environment slurm = {{"SLURM_JOB_ID", "77"}, {"SLURM_STEP_ID", "0"}};
+  EXPECT_EQ(try_between(none, none, true), "") << "programs without a launcher meet";
+  EXPECT_EQ(try_between(first, first, true), "") << "ranks of a job meet";
+  EXPECT_EQ(try_between(first, second, false), "");
+  EXPECT_EQ(try_between(first, slurm, false), "");
+  EXPECT_EQ(try_between(first, none, false), "");
+  EXPECT_EQ(try_between(none, second, false), "");
+}
+
+TEST(JobsOfTheDefault, Ses163_SettingGoesBeforeTheLauncher) {
+  EXPECT_EQ(try_between({{"PMIX_NAMESPACE", "2398617601"}, {"FI_UET_JOB_ID", "7"}},
+                        {{"PMIX_NAMESPACE", "2398683137"}, {"FI_UET_JOB_ID", "7"}}, true),
+            "");
 }
 
 // fi_domain and fi_endpoint refuse a key whose size is not that of a JobID, whose JobID has more

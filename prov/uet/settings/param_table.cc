@@ -137,6 +137,17 @@ bool set_tss(Params& params, std::string_view text) {
   return false;
 }
 
+bool set_job_id(Params& params, std::string_view text) {
+  const auto value = parse_whole(text);
+  if (!value || *value > kMaxJobId) return false;
+  params.job_id = *value;
+  return true;
+}
+
+std::string job_id_text(const Params& params) {
+  return "of the job that a launcher started, else " + std::to_string(params.job_id);
+}
+
 std::string tss_text(const Params& params) { return name_of(params.tss); }
 
 bool set_stats(Params& params, std::string_view text) {
@@ -189,8 +200,11 @@ constexpr Row kRows[] = {
      Choice{set_udp_port, udp_port_text, "4793, 1 to 3769, or 5849 to 64512"}, true},
     {"profile", "Largest profile of the UET specification that is offered and used.",
      Choice{set_profile, profile_text, "ai_base, ai_full or hpc"}, true},
-    {"job_id", "JobID of endpoints without auth_key, a number.",
-     number<&Params::job_id>(0, kMaxJobId), true},
+    {"job_id",
+     "JobID of endpoints without auth_key, a number. Unset: PMIx, Open MPI, Hydra, Slurm or "
+     "uet_run "
+     "name the job; programs without a launcher share one.",
+     Choice{set_job_id, job_id_text, "0 to 16777215"}, true},
     {"seed",
      "Seed of start PSNs, context ids and entropy values, to repeat a run. 0: a random seed.",
      number<&Params::seed>(0, UINT64_MAX), true},

@@ -7,11 +7,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <functional>
 #include <mutex>
 #include <utility>
 
 #include "provider.h"
+#include "settings/default_job.h"
 
 namespace uet::prov {
 namespace {
@@ -32,13 +34,17 @@ void for_each_variable(Use use) {
   }
 }
 
-// Differs when a FI_UET_ variable does.
+// Differs when a FI_UET_ variable or one of the launcher does.
 std::size_t environment_mark() {
   std::size_t mark = 0;
   for_each_variable([&](std::string_view name, std::string_view value) {
     mark = mark * 31 + std::hash<std::string_view>{}(name);
     mark = mark * 31 + std::hash<std::string_view>{}(value);
   });
+  for (const char* const name : launcher_variables()) {
+    const char* const value = std::getenv(name);
+    mark = mark * 31 + std::hash<std::string_view>{}(value == nullptr ? "" : value);
+  }
   return mark;
 }
 
@@ -56,6 +62,10 @@ std::atomic<std::uint16_t> first_port{kUetUdpPort};
 
 std::optional<Params> read_params() {
   Params params;
+  const DefaultJob job = default_job(launch_of_this_process());
+  params.job_id = job.job.value;
+  FI_INFO(&provider, FI_LOG_CORE, "JobID without auth_key and FI_UET_JOB_ID: %u (%s)\n",
+          job.job.value, job.source.c_str());
   const bool secure = has_foreign_rights();
   const std::vector<std::string> strays = find_strays();
   for (const std::string& why : strays) FI_WARN(&provider, FI_LOG_CORE, "%s\n", why.c_str());

@@ -59,7 +59,7 @@ struct Params {
   std::uint64_t cc_link_rate_mbps = 0;
   std::uint64_t cc_loopback_window_bytes = 0;
   std::uint64_t cc_train_packets = 16;
-  std::uint64_t job_id = 1;
+  std::uint64_t job_id = 1;  // read_params: of the launcher (default_job.h)
   std::uint64_t dscp_trimmed = *wire::kDefaultTrimMarks.trimmed;
   std::uint64_t dscp_trimmed_lasthop = *wire::kDefaultTrimMarks.trimmed_last_hop;
   bool local_rings = true;

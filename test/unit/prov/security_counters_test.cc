@@ -41,7 +41,7 @@ TEST(SecurityCounters, AreThoseOfTheTable) {
 }
 
 TEST(SecurityCounters, TheManualPageHasTheSameNamesAndMeanings) {
-  std::ifstream file(std::string(UET_SOURCE_DIR) + "/prov/uet/fi_uet.7");
+  std::ifstream file(UET_SOURCE_DIR "/prov/uet/fi_uet.7");
   const std::string manual{std::istreambuf_iterator<char>(file), {}};
   std::string rows;
   for (const fep::CounterName& counter : security_counter_names()) {
