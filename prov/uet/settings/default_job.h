@@ -18,7 +18,7 @@ namespace uet::prov {
 // default of the reference provider (SES-142).
 inline constexpr JobId kWellKnownJob{1};
 
-// What a process knows of its launcher: environment variables by name, those of
+// The launcher, as far as a process sees it: environment variables by name, those of
 // launcher_variables() at least. A variable that is empty counts as not set.
 struct Launch {
   std::map<std::string, std::string, std::less<>> variables;
