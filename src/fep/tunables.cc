@@ -229,8 +229,9 @@ constexpr Tunable kMessages[] = {
      "repeats the packet.",
      on_off<Config, &Config::ses, &Ses::no_match>()},
     {"rma_piece_bytes",
-     "Largest RMA message on the wire, in bytes. A longer fi_write or fi_read travels in pieces of "
-     "this size and has one completion.",
+     "Largest message on the wire, in bytes. A longer fi_write or fi_read travels in pieces of "
+     "this "
+     "size and has one completion. The target of a longer send reads the send in such pieces.",
      ses_count<&Ses::rma_piece_bytes>(4096, ses::kMaxMessageBytes)},
     {"retries",
      "Restarts of an operation that its target refuses for now (NO_MATCH, DISABLED_GEN, "

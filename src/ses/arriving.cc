@@ -22,7 +22,8 @@ void set_rendezvous(RxMessage& message, const wire::SesRequest& request) {
   message.relative = request.rel;
   message.expected = where.eager_length;
   message.read_from = where.eager_length;
-  message.must_read = where.eager_length < request.request_length;
+  message.outsized = is_outsized(request);
+  message.must_read = where.eager_length < message.request_length;
   message.readable = !message.must_read && is_message_key(where.read_memory_key);
 }
 

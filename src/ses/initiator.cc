@@ -21,13 +21,13 @@ namespace {
 constexpr std::size_t kMaxInjectBytes = 4096;  // section 12.1
 
 Result<void> check(const Context& context, const TxOp& op, std::size_t max_inject_bytes,
-                   std::uint32_t payload_mtu) {
+                   std::uint32_t payload_mtu, std::uint64_t most_bytes = kMaxMessageBytes) {
   if (op.peer == nullptr || op.local.size() > kMaxIoSlices) return Error::Invalid;
   for (const IoSlice& slice : op.local) {
     if (slice.data == nullptr && slice.length > 0) return Error::Invalid;
   }
   const std::uint64_t length = total_length(op.local);
-  if (length > (op.inject ? max_inject_bytes : kMaxMessageBytes)) return Error::TooLong;
+  if (length > (op.inject ? max_inject_bytes : most_bytes)) return Error::TooLong;
   if (op.peer->one_mtu && length > payload_mtu) return Error::TooLong;
   if (context.transmitting_count >= context.config.tx_size) return Error::Again;
   return {};
@@ -138,7 +138,8 @@ template Result<void> Initiator::post(Context&, const AtomicOp&, Time);
 Result<TxMessage*> Initiator::make(Context& context, const SendOp& op) {
   const bool datagram = context.config.mode == DeliveryMode::Uud;
   if (datagram && (op.tag || op.delivery_complete)) return Error::Invalid;
-  const auto checked = check(context, op, max_inject_bytes(), payload_mtu_);
+  const std::uint64_t most = op.peer == nullptr ? 0 : rendezvous_.most_bytes(*op.peer);
+  const auto checked = check(context, op, max_inject_bytes(), payload_mtu_, most);
   if (!checked) return checked.error();
   if (datagram && total_length(op.local) > payload_mtu_) return Error::TooLong;
   TxMessage* message = open(context, op, op.tag ? Kind::TaggedSend : Kind::Send);
@@ -229,7 +230,7 @@ pds::Destination Initiator::choose_way(TxMessage& message) {
   // Held operations may wait for this one.
   message.prompt_ack |=
       message.length > payload_mtu_ || is_crowded(context) || !context.held.empty();
-  message.backlog_bytes = message.kind == Kind::Read ? 0 : message.length;
+  message.backlog_bytes = message.kind == Kind::Read ? 0 : message.eager_bytes();
   return destination_of(message);
 }
 
@@ -305,6 +306,8 @@ pds::Verdict Initiator::rx_rsp(pds::Message& answered, std::uint32_t tag,
   } else if (is_success(header.return_code) && !says_nothing(message, header)) {
     on_answer(message, header, now);
   }
+  // SES-163: no answer states that the rest is to be read.
+  if (message.outsized && message.ended && !message.failed()) rendezvous_.await_read(message, now);
   if (message.mode == DeliveryMode::Rudi) {
     finish_if_done(message);  // the target remembers nothing of it
   } else if (message.failed() && !message.ended) {

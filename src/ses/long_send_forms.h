@@ -18,11 +18,12 @@ class LongSendForms {
   LongSendForms(std::uint64_t eager_bytes, DeferredSends& deferred)
       : eager_bytes_(eager_bytes), deferred_(deferred) {}
 
-  // The message has an opcode beyond SEND, and its target has not asked for it.
+  // The message has an opcode beyond SEND, its target has not asked for it, and SEND can state its
+  // length.
   static bool has_plain_form(const TxMessage& message) {
     const wire::SesOpcode opcode = message.header.opcode;
     return (wire::has_rendezvous_extension(opcode) || wire::is_deferrable(opcode)) &&
-           !message.awaits_read && !message.deferred;
+           !message.awaits_read && !message.deferred && !message.outsized;
   }
   // The message is about to start, for the first time or again.
   void choose(TxMessage& message) {

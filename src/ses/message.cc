@@ -116,7 +116,7 @@ void Envelope::describe(const pds::RequestView& view, const wire::SesRequest& re
   match_bits = request.match_bits;
   source = view.source;
   initiator = request.initiator;
-  request_length = request.request_length;
+  request_length = whole_length(request) & kMaxOutsizedBytes;  // no more passes check_opcode
   job = request.job_id;
   pdc = view.pdc;
   message_id = request.message_id;

@@ -116,6 +116,9 @@ struct TxMessage : pds::Message,
     return mode == DeliveryMode::Uud || mode == DeliveryMode::Rudi || (packets_made == 0 && !ended);
   }
 
+  // Bytes that its own packets carry.
+  std::uint64_t eager_bytes() const { return outsized ? header.rendezvous.eager_length : length; }
+
   Context* context = nullptr;  // nullptr: the context is closed, no completion is due
   Kind kind = Kind::Send;
   DeliveryMode mode = DeliveryMode::Rud;
@@ -147,6 +150,7 @@ struct TxMessage : pds::Message,
   std::uint64_t bytes_awaited = 0;   // and the bytes they asked for
   // A send that the target can read again (rendezvous_source.h).
   bool readable = false;     // its packets say where
+  bool outsized = false;     // longer than request_length can state (SES-163): it must be read
   bool awaits_read = false;  // the target will: not complete before it has read to the end
   bool watched = false;      // its PDC asks whether the target still lives
   bool read_out = false;
@@ -273,7 +277,9 @@ struct Envelope : ListNode<UnexpectedTag>, ChainNode<SameTagTag>, ChainNode<Same
   std::uint64_t data = 0;
   FepAddress source;
   InitiatorId initiator;
-  std::uint32_t request_length = 0;
+  // Of the whole message, an outsized one too (SES-163). Packed: there may be a million of these.
+  std::uint64_t request_length : 63 = 0;
+  std::uint64_t answer_owed : 1 = 0;  // NO_RESPONSE was said to the packet `answer_psn` (SES-46)
   Psn answer_psn;
   JobId job;
   PdcId pdc;
@@ -282,7 +288,6 @@ struct Envelope : ListNode<UnexpectedTag>, ChainNode<SameTagTag>, ChainNode<Same
   Kind kind = Kind::Send;
   bool som_seen = false;
   bool has_data = false;
-  bool answer_owed = false;  // NO_RESPONSE was said to the packet `answer_psn` (SES-46)
 };
 
 // Where the bytes of a message go that has a receive.
@@ -317,11 +322,13 @@ struct RxMessage : Envelope, Placement, ListNode<ArrivingTag>, ListNode<PullTag>
   // Of a rendezvous send: what is not here, and where it can be read (SES-56).
   bool relative = false;
   bool readable = false;        // from its first byte on, not only behind the eager part
+  bool outsized = false;        // SES-163: read_offset states its length
   bool must_read = false;       // its sender waits until it has been read to the end
   bool leaving = false;         // all that is left to do is to inform the sender
   bool undelivered = false;     // no receive will get it; the sender is informed
   std::uint16_t tries = 0;      // of its reads, that the sender's FEP did not consume
-  std::uint64_t read_from = 0;  // the bytes before it are here, or requested
+  std::uint64_t read_from = 0;  // the bytes before it are here
+  std::uint64_t read_now = 0;   // and so many behind them requested
   // A deferrable send of which nothing was kept (deferred_receives.h).
   bool parked = false;
   std::uint32_t restart_token = 0;  // ours; not 0: it has been asked for

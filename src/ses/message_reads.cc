@@ -32,6 +32,10 @@ Response MessageReads::serve(const pds::RequestView& view, const wire::SesReques
   const std::uint64_t begin = request.buffer_offset;
   const std::uint64_t length = request.request_length;
   if (begin > source->length || length > source->length - begin) {  // SES-118
+    if (source->outsized) {  // the reader does not know SES-163, and will not find the end
+      source->fail(ReturnCode::BadAddr);
+      initiator_.finish_if_done(*source);
+    }
     return errors_.answer(request, ReturnCode::BadAddr);
   }
   if (asked.length > 0 && !answers_.answer_from(*source, view, request, asked, now)) {

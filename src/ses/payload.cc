@@ -15,7 +15,7 @@ bool gather_pieces(TxMessage& message, bool inject, std::uint32_t payload_mtu, P
     const std::uint64_t packet = slice_begin / payload_mtu;
     slice_begin += slice.length;
     const std::uint64_t offset = packet * payload_mtu;
-    if (packet < packets_seen || offset >= message.length) continue;
+    if (packet < packets_seen || offset >= message.eager_bytes()) continue;
     packets_seen = packet + 1;
     const std::uint32_t length = piece_length(message, offset, payload_mtu);
     if (!inject && point(message.slices(), offset, length, unused)) continue;

@@ -21,7 +21,7 @@ Result<void> Pulls::read(RxMessage& message, std::uint64_t from, std::span<const
   header.ri_generation = where.read_ri_generation;
   header.pid_on_fep = where.read_pid_on_fep;
   header.resource_index = where.read_resource_index;
-  header.buffer_offset = where.read_offset + from;
+  header.buffer_offset = (message.outsized ? 0 : where.read_offset) + from;
   header.match_bits = where.read_memory_key.value;
   header.request_length = static_cast<std::uint32_t>(read->length);
   return submit(*read, message, now);

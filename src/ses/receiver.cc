@@ -34,7 +34,7 @@ Receiver::Receiver(const Parameters& parameters, PieceStore& pieces, ArrivingMes
       memory_(parameters, pieces),
       receives_(parameters.posted_receives, counters),
       pulls_(messages),
-      rendezvous_(parameters.retries, messages, pulls_, pulls),
+      rendezvous_(parameters, messages, pulls_, pulls),
       deferred_(parameters, messages, memory_, receives_, pulls_, pulls, counters),
       unexpected_(parameters, messages, memory_, rendezvous_, deferred_, counters),
       matched_({messages, memory_, receives_, rendezvous_, deferred_, unexpected_},
@@ -214,7 +214,7 @@ Response Receiver::on_send(const pds::RequestView& view, const wire::SesRequest&
   if (queue.owner != nullptr) return on_owned(view, request, context, now);
   if (!serve(queue)) return nack_response(NackCode::NoResource);  // older messages come first
   PostedReceive* receive = find_fitting(queue.of(is_tagged(request.opcode)),
-                                        match_key(view, request), request.request_length);  // 11
+                                        match_key(view, request), whole_length(request));  // 11
   if (receive == nullptr) return unexpected_.accept(view, request, context, now);
   RxMessage* message = messages_.open(view, request, context, RxState::Matched);
   if (message == nullptr) return nack_response(NackCode::NoSesMsgAvail);  // 17
@@ -275,7 +275,7 @@ Response Receiver::on_owned(const pds::RequestView& view, const wire::SesRequest
   if (!context.sink.reserve_receive()) return nack_response(NackCode::NoResource);
   Arrival arrival{.tagged = is_tagged(request.opcode),
                   .tag = request.match_bits,
-                  .length = request.request_length,
+                  .length = whole_length(request),
                   .source = view.source,
                   .initiator = request.initiator,
                   .data = {}};

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "ses/rendezvous_source.h"
 
+#include <algorithm>
+
 #include "base/siphash.h"
 #include "ses/context.h"
 #include "ses/rendezvous.h"
+#include "ses/return_code.h"
 
 namespace uet::ses {
 
@@ -11,6 +14,8 @@ RendezvousSource::RendezvousSource(const Parameters& parameters, const Operation
                                    Watches& watches)
     : enabled_(parameters.rendezvous),
       threshold_bytes_(parameters.rendezvous_threshold_bytes),
+      piece_bytes_(std::max<std::uint64_t>(parameters.rma_piece_bytes, parameters.payload_mtu)),
+      payload_mtu_(parameters.payload_mtu),
       timeout_(parameters.rendezvous_timeout),
       key_secret_(parameters.key_secret),
       operations_(operations),
@@ -21,11 +26,18 @@ RendezvousSource::RendezvousSource(const Parameters& parameters, const Operation
 void RendezvousSource::offer(TxMessage& message, const Peer& peer) {
   wire::SesRequest& header = message.header;
   const bool served = enabled_ && peer.hpc;
-  if (!served || (message.length <= threshold_bytes_ && !header.dc)) return;
+  const bool is_long = message.length > std::min(threshold_bytes_, piece_bytes_);
+  if (!served || (!is_long && !header.dc)) return;
   const ContextConfig& config = message.context->config;
   const bool tagged = message.kind == Kind::TaggedSend;
   header.opcode = tagged ? wire::SesOpcode::RendezvousTsend : wire::SesOpcode::RendezvousSend;
   header.rendezvous.eager_length = header.request_length;
+  message.outsized = message.length > piece_bytes_;
+  if (message.outsized) {
+    header.request_length = kOutsized;
+    header.rendezvous.eager_length = payload_mtu_;
+    header.rendezvous.read_offset = message.length;
+  }
   header.rendezvous.read_ri_generation = message.context->generation.value;
   header.rendezvous.read_pid_on_fep = config.pid_on_fep;
   header.rendezvous.read_resource_index = config.resource_index;

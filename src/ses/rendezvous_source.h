@@ -25,6 +25,10 @@ class RendezvousSource {
   RendezvousSource(const Parameters& parameters, const OperationTable& operations,
                    Watches& watches);
 
+  // The longest send to the peer, in bytes.
+  std::uint64_t most_bytes(const Peer& peer) const {
+    return enabled_ && peer.hpc ? kMaxOutsizedBytes : kMaxMessageBytes;
+  }
   // Makes a rendezvous send of a long send, and of one with delivery_complete, to a peer that
   // serves them.
   void offer(TxMessage& message, const Peer& peer);
@@ -66,6 +70,8 @@ class RendezvousSource {
  private:
   const bool enabled_;
   const std::uint64_t threshold_bytes_;
+  const std::uint64_t piece_bytes_;
+  const std::uint32_t payload_mtu_;
   const Duration timeout_;
   const ri::KeySecret key_secret_;
   const OperationTable& operations_;

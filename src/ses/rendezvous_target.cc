@@ -72,8 +72,8 @@ Result<void> RendezvousTarget::ask(RxMessage& message, Time now) {
   std::size_t count = 0;
   if (!message.leaving) {
     from = message.read_from;
-    count =
-        cut(message.receive->slices(), message.base + from, modified_length(message) - from, into);
+    message.read_now = std::min(modified_length(message) - from, piece_bytes_);
+    count = cut(message.receive->slices(), message.base + from, message.read_now, into);
   }
   const Result<void> started = pulls_.read(message, from, {into.data(), count}, now);
   if (!started) return started;
@@ -104,6 +104,12 @@ RendezvousTarget::Outcome RendezvousTarget::pulled(RxMessage& message, Status st
   if (status != Status::Ok) {
     message.must_read = false;
     return Outcome::Failed;
+  }
+  message.read_from += message.read_now;
+  if (message.read_from < modified_length(message)) {  // the next piece of an outsized one
+    message.tries = 0;
+    queue_.push(message);
+    return Outcome::None;
   }
   message.placed = modified_length(message);
   message.must_read = message.placed < message.request_length;  // SES-63

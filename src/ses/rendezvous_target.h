@@ -12,6 +12,7 @@
 
 #include "ses/arriving.h"
 #include "ses/message.h"
+#include "ses/parameters.h"
 #include "ses/pull_queue.h"
 #include "ses/pulls.h"
 #include "uet/base/result.h"
@@ -28,11 +29,14 @@ class RendezvousTarget {
     Failed,  // SES-64: the rest will not come
   };
 
-  // `retries`: how often a read is repeated that its peer did not consume. The referenced objects
-  // outlive this one.
-  RendezvousTarget(std::uint16_t retries, ArrivingMessages& messages, PullQueue& queue,
+  // The referenced objects outlive this one.
+  RendezvousTarget(const Parameters& parameters, ArrivingMessages& messages, PullQueue& queue,
                    Pulls& pulls)
-      : retries_(retries), messages_(messages), queue_(queue), pulls_(pulls) {}
+      : retries_(parameters.retries),
+        piece_bytes_(parameters.rma_piece_bytes),
+        messages_(messages),
+        queue_(queue),
+        pulls_(pulls) {}
 
   // From now on the sender waits for the target, and the target watches whether the sender lives.
   void begin(RxMessage& message);
@@ -64,7 +68,8 @@ class RendezvousTarget {
   void discard_all();
 
  private:
-  const std::uint16_t retries_;
+  const std::uint16_t retries_;      // of a read that its peer did not consume
+  const std::uint64_t piece_bytes_;  // the most that one read asks for (SES-163)
   ArrivingMessages& messages_;
   PullQueue& queue_;
   Pulls& pulls_;

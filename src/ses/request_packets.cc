@@ -24,7 +24,7 @@ pds::PacketPlan RequestPackets::next(TxMessage& message, Packet& packet,
     return end(message, message.header.opcode, packet, prepared);
   }
   const std::uint32_t length = piece_length(message, message.offset, payload_mtu_);
-  const bool eom = message.offset + length == message.length;
+  const bool eom = message.offset + length == message.eager_bytes();
   append_piece_header(packet, message, length, eom);
   point_next(message, length, packet.payload);
   prepared.next_hdr = message.header.next_hdr;

@@ -33,7 +33,8 @@ ReturnCode check_opcode(const SesRequest& request) {
     case SesOpcode::RendezvousSend:
     case SesOpcode::RendezvousTsend:
       if (request.next_hdr != NextHdr::RequestStd) return ReturnCode::UnsupportedOp;
-      if (request.rendezvous.eager_length > request.request_length) return ReturnCode::OpViolation;
+      if (request.rendezvous.eager_length > whole_length(request)) return ReturnCode::OpViolation;
+      if (whole_length(request) > kMaxOutsizedBytes) return ReturnCode::OpViolation;
       break;
     case SesOpcode::MsgError:
       if (request.next_hdr != NextHdr::RequestStd) return ReturnCode::UnsupportedOp;
@@ -132,7 +133,7 @@ ReturnCode check_same_message(const RxMessage& message, const SesRequest& reques
                     message.initiator == request.initiator &&
                     message.match_bits == request.match_bits &&
                     message.buffer_offset == request.buffer_offset &&
-                    message.request_length == request.request_length;
+                    message.request_length == whole_length(request);
   if (!same) return ReturnCode::PermViolation;
   if (wire::has_rendezvous_extension(request.opcode) && message.rendezvous != request.rendezvous) {
     return ReturnCode::PermViolation;
@@ -189,6 +190,11 @@ Rkey memory_key(const SesRequest& request, const ri::MrTable& regions) {
 
 namespace {
 
+// SES-163: of an outsized message a response can only state that more than 2^32 - 2 bytes count.
+std::uint32_t in_32_bits(std::uint64_t length) {
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(length, UINT32_MAX));
+}
+
 pds::Response response_of(const wire::SesResponseHeader& header) {
   pds::Response response;
   response.next_hdr = NextHdr::Response;
@@ -214,7 +220,7 @@ pds::Response explicit_response(const SesRequest& request, ReturnCode code, wire
   header.message_id = request.message_id;
   header.job_id = request.job_id;
   header.ri_generation = generation;
-  header.modified_length = static_cast<std::uint32_t>(modified);
+  header.modified_length = in_32_bits(modified);
   pds::Response response = response_of(header);
   response.guaranteed = guaranteed;
   return response;
@@ -226,7 +232,7 @@ pds::Response default_response(const SesRequest& request, std::uint64_t modified
   header.message_id = request.message_id;
   header.job_id = request.job_id;
   header.ri_generation = request.ri_generation;
-  header.modified_length = static_cast<std::uint32_t>(modified);
+  header.modified_length = in_32_bits(modified);
   return response_of(header);
 }
 

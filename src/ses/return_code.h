@@ -9,6 +9,7 @@
 #include "ri/ri_table.h"
 #include "ses/context.h"
 #include "ses/message.h"
+#include "ses/rendezvous.h"
 #include "uet/pds/api.h"
 #include "uet/ses/api.h"
 #include "uet/wire/ses.h"
@@ -50,6 +51,17 @@ constexpr bool ends_eager_part(const wire::SesRequest& request) {
 constexpr std::uint32_t eager_length(const wire::SesRequest& request) {
   return wire::has_rendezvous_extension(request.opcode) ? request.rendezvous.eager_length
                                                         : request.request_length;
+}
+
+// A rendezvous send whose length does not fit request_length; read_offset states it (SES-163).
+inline constexpr std::uint32_t kOutsized = UINT32_MAX;
+constexpr bool is_outsized(const wire::SesRequest& request) {
+  return wire::has_rendezvous_extension(request.opcode) && request.request_length == kOutsized &&
+         is_message_key(request.rendezvous.read_memory_key);
+}
+// Bytes of the message, however its header states them.
+constexpr std::uint64_t whole_length(const wire::SesRequest& request) {
+  return is_outsized(request) ? request.rendezvous.read_offset : request.request_length;
 }
 
 // Step 2: the operations served, and the form their header may have (SES-5, SES-27).

@@ -145,7 +145,7 @@ SingleMessage* Unexpected::keep_single(const pds::RequestView& view,
 }
 
 void Unexpected::release(SingleMessage& message) {
-  const std::uint32_t length = message.request_length;
+  const auto length = static_cast<std::uint32_t>(message.request_length);
   refund(*message.context, message.source, cost(length));
   if (length <= kInlineBytes[0]) {
     tiny_.give_back(static_cast<Inline<kInlineBytes[0]>*>(&message));

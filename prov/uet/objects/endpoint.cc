@@ -52,7 +52,8 @@ ses::ContextConfig context_config(const Engine& engine, const EndpointConfig& co
 
 EpOptions::Bounds option_bounds(const Engine& engine, const EndpointConfig& config) {
   const std::size_t one_packet = engine.payload_mtu();
-  return {.max_msg_size = config.mode == DeliveryMode::Uud ? one_packet : kMaxMsgSize,
+  const std::size_t most = max_msg_size(engine.params().profile);
+  return {.max_msg_size = config.mode == DeliveryMode::Uud ? one_packet : most,
           .max_rma_size = config.mode == DeliveryMode::Uud ? 0 : kMaxRmaSize,
           .max_atomic_size = one_packet,  // SES-90
           .inject_size = config.inject_size,

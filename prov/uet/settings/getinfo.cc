@@ -392,7 +392,8 @@ std::uint32_t payload_mtu(const Params& params, std::uint32_t ip_mtu) {
 
 Limits limits_for(const Params& params, std::uint32_t payload_mtu, const EndpointType& type) {
   return {.type = &type,
-          .max_msg_size = type.type == FI_EP_DGRAM ? payload_mtu : kMaxMsgSize,  // SES-77
+          .max_msg_size =
+              type.type == FI_EP_DGRAM ? payload_mtu : max_msg_size(params.profile),  // SES-77
           .inject_size = std::min<std::size_t>(kMaxInjectSize, payload_mtu),
           .tx_size = params.tx_size,
           .rx_size = params.rx_size,

@@ -81,7 +81,12 @@ inline constexpr std::uint64_t kOrders =
     0x1FF | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW |
     FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW;
 
-inline constexpr std::size_t kMaxMsgSize = ses::Ses::kMaxMessageBytes;
+// Of one send, which its target may read in pieces (SES-163).
+inline constexpr std::size_t kMaxMsgSize = ses::kMaxOutsizedBytes;
+// The same of a profile without rendezvous.
+constexpr std::size_t max_msg_size(Profile profile) {
+  return profile == Profile::Hpc ? kMaxMsgSize : ses::kMaxMessageBytes;
+}
 // Of one write or read, in pieces on the wire (objects/compound.h).
 inline constexpr std::size_t kMaxRmaSize = INT64_MAX;
 inline constexpr std::size_t kMaxRmaRanges = 4;  // rma_iov_limit

@@ -102,7 +102,7 @@ TEST(RefuseHints, EachThingWeLackIsRefused) {
       [](fi_info& h) { h.domain_attr->threading = static_cast<fi_threading>(-1); },
       [](fi_info& h) { h.domain_attr->resource_mgmt = static_cast<fi_resource_mgmt>(-1); },
       [](fi_info& h) { h.domain_attr->av_type = static_cast<fi_av_type>(-1); },
-      [](fi_info& h) { h.ep_attr->max_msg_size = std::size_t{1} << 33; },
+      [](fi_info& h) { h.ep_attr->max_msg_size = SIZE_MAX; },
       [](fi_info& h) { h.ep_attr->max_order_waw_size = 8; },
       [](fi_info& h) { h.ep_attr->tx_ctx_cnt = kMaxContexts + 1; },
       [](fi_info& h) { h.ep_attr->rx_ctx_cnt = kMaxContexts + 1; },
@@ -273,7 +273,7 @@ TEST(FillAttributes, WithoutHintsEverythingThatWorksIsShown) {
   EXPECT_EQ(info->caps, kCaps & ~(kCapsSince2 | FI_SOURCE_ERR | FI_HMEM | kPeerCaps));
   EXPECT_EQ(info->mode, 0U);
   EXPECT_EQ(info->ep_attr->type, FI_EP_RDM);
-  EXPECT_EQ(info->ep_attr->max_msg_size, 0xFFFFF000U);
+  EXPECT_EQ(info->ep_attr->max_msg_size, std::size_t{INT64_MAX});
   EXPECT_EQ(info->ep_attr->mem_tag_format, ~std::uint64_t{0});
   EXPECT_EQ(info->domain_attr->threading, FI_THREAD_SAFE);
   EXPECT_EQ(info->domain_attr->data_progress, FI_PROGRESS_MANUAL);

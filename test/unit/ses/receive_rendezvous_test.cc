@@ -27,6 +27,103 @@ TEST_F(RendezvousTest, Ses57_ExpectedMessageIsPlacedAsAPlainSendAndNothingIsRead
   expect_idle();
 }
 
+// ---- longer than a message ---------------------------------------------------------------------
+
+class OutsizedTest : public RendezvousTest {
+ protected:
+  static Parameters parameters() {
+    Parameters parameters = rendezvous_parameters();
+    parameters.rma_piece_bytes = 3 * kMtu;
+    return parameters;
+  }
+  OutsizedTest() : RendezvousTest(parameters()) {}
+  void expect_done(std::uint64_t length) {
+    ASSERT_EQ(b.sink.all.size(), 1u) << "one completion";
+    EXPECT_EQ(b.sink.all[0].status, Status::Ok);
+    EXPECT_EQ(b.sink.all[0].length, length);
+    ASSERT_EQ(a.sink.all.size(), 1u) << "one completion";
+    EXPECT_EQ(a.sink.all[0].status, Status::Ok);
+    EXPECT_EQ(a.sink.all[0].length, length);
+    expect_idle();
+  }
+};
+
+TEST_F(OutsizedTest, Ses163_OnePacketStatesTheWholeLength) {
+  Bytes out = pattern(3 * kMtu + 1);
+  ASSERT_TRUE(send(out));
+  const std::vector<Sent> sent = a.packets();
+  ASSERT_EQ(sent.size(), 1u);
+  const SesRequest request = sent[0].request();
+  EXPECT_EQ(request.request_length, UINT32_MAX);
+  EXPECT_EQ(request.rendezvous.eager_length, kMtu);
+  EXPECT_EQ(request.rendezvous.read_offset, out.size());
+  a.answered(sent[0], {});
+  EXPECT_TRUE(a.sink.all.empty()) << "completes only when it has been read";
+  a.ses.close_context(*a.context, kNow);
+}
+
+TEST_F(OutsizedTest, Ses163_ExpectedMessageIsReadPieceByPiece) {
+  for (const std::size_t length : {3 * kMtu + 1, 4 * kMtu, 20 * kMtu + 7}) {
+    Bytes out = pattern(length);
+    Bytes in(out.size());
+    a.sink.all.clear();
+    b.sink.all.clear();
+    ASSERT_TRUE(b.receive({slice_of(in)}));
+    ASSERT_TRUE(send(out));
+    exchange();
+    EXPECT_EQ(in, out);
+    expect_done(length);
+  }
+}
+
+TEST_F(OutsizedTest, Ses163_UnexpectedMessageIsReadPieceByPiece) {
+  Bytes out = pattern(20 * kMtu + 7);
+  Bytes in(out.size());
+  send_unexpected(out);
+  ASSERT_TRUE(b.receive({slice_of(in)}));
+  exchange();
+  EXPECT_EQ(in, out);
+  expect_done(out.size());
+}
+
+TEST_F(OutsizedTest, Ses63_Ses163_ShortBufferIsTruncated) {
+  Bytes out = pattern(20 * kMtu);
+  Bytes in(7 * kMtu + 5);
+  ASSERT_TRUE(b.receive({slice_of(in)}));
+  ASSERT_TRUE(send(out));
+  exchange();
+  ASSERT_EQ(b.sink.all.size(), 1u);
+  EXPECT_EQ(b.sink.all[0].status, Status::Truncated);
+  EXPECT_EQ(b.sink.all[0].length, in.size());
+  EXPECT_EQ(b.sink.all[0].excess, out.size() - in.size());
+  EXPECT_TRUE(std::equal(in.begin(), in.end(), out.begin()));
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].status, Status::Ok);
+  expect_idle();
+}
+
+TEST_F(OutsizedTest, Ses163_ReadBehindTheEndFailsTheSend) {
+  Bytes out = pattern(20 * kMtu);
+  ASSERT_TRUE(send(out));
+  const Sent sent = a.packet().value();
+  const Rkey key = sent.request().rendezvous.read_memory_key;
+  a.answered(sent, {});
+  EXPECT_EQ(read_code(a, key, out.size() + kMtu, kMtu), ReturnCode::BadAddr);
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].status, Status::ReturnCode);
+  EXPECT_EQ(a.sink.all[0].return_code, ReturnCode::BadAddr);
+}
+
+TEST_F(OutsizedTest, Ses163_PeerWithoutRendezvousGetsNoLongerMessage) {
+  Bytes memory(1);
+  const Peer peer = b.peer();
+  const std::array<IoSlice, 1> huge = {IoSlice{memory.data(), kMaxMessageBytes + 1}};
+  SendOp op;
+  op.peer = &peer;
+  op.local = huge;
+  EXPECT_EQ(a.ses.initiator().post(*a.context, op, kNow).error(), Error::TooLong);
+}
+
 // ---- unexpected --------------------------------------------------------------------------------
 
 TEST_F(RendezvousTest, Ses62_UnexpectedMessageKeepsABoundedPartAndReadsTheRest) {

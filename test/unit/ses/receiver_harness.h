@@ -111,7 +111,7 @@ class ReceiverTest : public ::testing::Test {
   Pulls pulls{operations};
   PullQueue queue{messages};
   Unexpected memory{parameters, pieces};
-  RendezvousTarget rendezvous{parameters.retries, messages, queue, pulls};
+  RendezvousTarget rendezvous{parameters, messages, queue, pulls};
   DeferredReceives deferred{parameters, messages, memory, receives, queue, pulls, counters};
   UnexpectedMessages unexpected{parameters, messages, memory, rendezvous, deferred, counters};
   MatchedMessages matched{
