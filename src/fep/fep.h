@@ -89,6 +89,8 @@ class Fep {
   // secure domain `sdi` any more (0: the FEP's own). From then on its PDCs open without an extra
   // round trip though it began with random Start_PSNs (TSS-51).
   void key_changed(std::uint32_t sdi) { manager_.key_changed(sdi); }
+  // Packets that a peer with transport security has sent to this FEP in clear (TSS-39: no answer).
+  std::uint64_t protected_dropped() const { return manager_.counters().protected_dropped; }
   // As pds::Manager: `watcher` outlives the Fep, or nullptr is set before it ends.
   void watch_peers(pds::PeerWatcher* watcher) { manager_.watch_peers(watcher); }
   // Begins to close all PDCs (handshake); progress until closed() or until patience ends.

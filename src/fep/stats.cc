@@ -46,9 +46,10 @@ using N = nic::NicCounters;
 constexpr Row kRows[] = {
     pds<&P::packets_received>("pds_packets_received", "packets that reached PDS"),
     pds<&P::malformed>("pds_malformed", "packets dropped: header cut short or not possible"),
-    pds<&P::unsupported_type>(
-        "pds_unsupported_type",
-        "packets dropped: a type that this FEP does not take (TSS, reserved)"),
+    pds<&P::unsupported_type>("pds_unsupported_type",
+                              "packets dropped: a type that this FEP does not take (reserved)"),
+    pds<&P::protected_dropped>("pds_protected_dropped",
+                               "packets dropped: protected, and this FEP is in clear"),
     pds<&P::stray_packets>("pds_stray_packets",
                            "packets dropped: for a PDC that is closed or never existed"),
     pds<&P::binding_failures>("pds_binding_failures",

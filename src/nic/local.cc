@@ -30,14 +30,15 @@ std::size_t descriptor_limit() {
 }  // namespace
 
 Result<std::unique_ptr<LocalNic>> LocalNic::wrap(std::unique_ptr<Nic>& inner,
-                                                 std::size_t ring_bytes, std::string& message) {
+                                                 std::size_t ring_bytes, std::string& message,
+                                                 std::optional<std::uint32_t> sdi) {
   const std::size_t capacity = capacity_for(ring_bytes);
   if (!SharedMemory::is_allowed(ring_memory_bytes(capacity))) {
     message = "no same-host rings: a ring of " + std::to_string(ring_memory_bytes(capacity)) +
               " bytes is above the limit for files, see 'ulimit -f'";
     return Error::NoMemory;
   }
-  auto listener = listen_local(inner->local_address(), message);
+  auto listener = listen_local(inner->local_address(), message, sdi);
   if (!listener) return listener.error();
   FileDescriptor epoll(::epoll_create1(EPOLL_CLOEXEC));
   FileDescriptor bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -46,17 +47,20 @@ Result<std::unique_ptr<LocalNic>> LocalNic::wrap(std::unique_ptr<Nic>& inner,
     message = "no same-host rings: no descriptors left, see 'ulimit -n'";
     return error_of(error);
   }
-  std::unique_ptr<LocalNic> nic(new LocalNic(
-      std::move(inner), capacity, std::move(listener).value(), std::move(epoll), std::move(bell)));
+  std::unique_ptr<LocalNic> nic(new LocalNic(std::move(inner), capacity, sdi,
+                                             std::move(listener).value(), std::move(epoll),
+                                             std::move(bell)));
   nic->watch_.add(nic->bell_.get(), What::Plain);
   nic->watch_.add(nic->listener_.get(), What::Listener);
   return nic;
 }
 
-LocalNic::LocalNic(std::unique_ptr<Nic> inner_nic, std::size_t ring_bytes, FileDescriptor listener,
-                   FileDescriptor epoll, FileDescriptor bell)
+LocalNic::LocalNic(std::unique_ptr<Nic> inner_nic, std::size_t ring_bytes,
+                   std::optional<std::uint32_t> sdi, FileDescriptor listener, FileDescriptor epoll,
+                   FileDescriptor bell)
     : Middleware(std::move(inner_nic)),
       ring_bytes_(ring_bytes),
+      sdi_(sdi),
       listener_(std::move(listener)),
       watch_(std::move(epoll)),
       bell_(std::move(bell)),
@@ -110,7 +114,7 @@ LocalOutgoing* LocalNic::ring_of(LocalRoute& route, const FepAddress& to) {
 
 std::unique_ptr<LocalOutgoing> LocalNic::connect(const FepAddress& to) {
   const NoCancel no_cancel;
-  FileDescriptor socket = connect_local(to);
+  FileDescriptor socket = connect_local(to, sdi_);
   if (!socket.valid()) return nullptr;
   auto memory = SharedMemory::create(ring_memory_bytes(ring_bytes_));
   if (!memory) return nullptr;

@@ -33,9 +33,12 @@ namespace uet::nic {
 class LocalNic final : public Middleware {
  public:
   // Wraps `inner`, which stays as it is on failure. `ring_bytes`: capacity of a ring, taken as the
-  // next power of two within the bounds of shared_ring.h. Errors of listen_local, with `message`.
+  // next power of two within the bounds of shared_ring.h. `sdi`: the secure domain of the FEP, or
+  // nullopt in clear; rings lead to processes with the same one only, since they carry plain
+  // packets (TSS-64). Errors of listen_local, with `message`.
   static Result<std::unique_ptr<LocalNic>> wrap(std::unique_ptr<Nic>& inner, std::size_t ring_bytes,
-                                                std::string& message);
+                                                std::string& message,
+                                                std::optional<std::uint32_t> sdi = {});
   ~LocalNic() override;
 
   std::size_t rx_burst(std::span<RxPacket> out, Time now) override;
@@ -68,8 +71,8 @@ class LocalNic final : public Middleware {
   };
   using What = LocalWatch::What;
 
-  LocalNic(std::unique_ptr<Nic> inner, std::size_t ring_bytes, FileDescriptor listener,
-           FileDescriptor epoll, FileDescriptor bell);
+  LocalNic(std::unique_ptr<Nic> inner, std::size_t ring_bytes, std::optional<std::uint32_t> sdi,
+           FileDescriptor listener, FileDescriptor epoll, FileDescriptor bell);
   std::uint16_t next_id();
 
   LocalOutgoing* ring_to(const Packet& packet);
@@ -98,6 +101,7 @@ class LocalNic final : public Middleware {
   void unwatch(const LocalOutgoing& ring);
 
   std::size_t ring_bytes_;
+  std::optional<std::uint32_t> sdi_;
   FileDescriptor listener_;
   LocalWatch watch_;            // of the NIC below, the bell, the listener and all peers
   FileDescriptor bell_;         // eventfd that wakes threads that sleep on this NIC

@@ -26,7 +26,7 @@ struct LocalName {
 };
 
 // An abstract name begins with a zero byte. The 2 is the version of what is spoken there.
-LocalName name_of(const FepAddress& fep) {
+LocalName name_of(const FepAddress& fep, std::optional<std::uint32_t> sdi) {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string name(1, '\0');
   name += "uet-local-2-";
@@ -36,6 +36,7 @@ LocalName name_of(const FepAddress& fep) {
     name += kDigits[fep.ip.bytes[i] & 15];
   }
   name += "-" + std::to_string(fep.port);
+  if (sdi) name += "-sdi-" + std::to_string(*sdi);
   LocalName local;
   local.address.sun_family = AF_UNIX;
   std::memcpy(local.address.sun_path, name.data(), name.size());
@@ -79,14 +80,15 @@ bool maps_every_user(std::string_view uid_map) {
   return false;
 }
 
-Result<FileDescriptor> listen_local(const FepAddress& self, std::string& message) {
+Result<FileDescriptor> listen_local(const FepAddress& self, std::string& message,
+                                    std::optional<std::uint32_t> sdi) {
   if (!knows_its_user()) {
     message =
         "no same-host rings: in this user namespace the user of this process (the overflow user) "
         "cannot be told from others; map the user, or set FI_UET_LOCAL=off";
     return Error::NotSupported;
   }
-  const LocalName name = name_of(self);
+  const LocalName name = name_of(self, sdi);
   FileDescriptor listener(::socket(AF_UNIX, kSocketType, 0));
   const auto* address = reinterpret_cast<const sockaddr*>(&name.address);
   if (listener.valid() && ::bind(listener.get(), address, name.length) == 0 &&
@@ -109,8 +111,8 @@ Accepted accept_local(int listener, FileDescriptor& peer) {
   return Accepted::Peer;
 }
 
-FileDescriptor connect_local(const FepAddress& peer) {
-  const LocalName name = name_of(peer);
+FileDescriptor connect_local(const FepAddress& peer, std::optional<std::uint32_t> sdi) {
+  const LocalName name = name_of(peer, sdi);
   FileDescriptor socket(::socket(AF_UNIX, kSocketType, 0));
   const auto* address = reinterpret_cast<const sockaddr*>(&name.address);
   if (!socket.valid() || ::connect(socket.get(), address, name.length) != 0 ||

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // How processes of one user on one host find each other and hand descriptors over: Unix sockets
-// whose names are made of the FEP's address. The names are abstract, so that nothing stays behind
-// in the file system, and belong to the network name space, as the address does.
+// whose names are made of the FEP's address and secure domain. The names are abstract, so that
+// nothing stays behind in the file system, and belong to the network name space, as the address
+// does.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +20,10 @@ namespace uet::nic {
 
 // A descriptor on which peers of `self` can be accepted. On failure Error::AddressInUse (another
 // process has the name), Error::NotSupported (this user cannot be told from others) or Error::Io,
-// and `message` says why.
-Result<FileDescriptor> listen_local(const FepAddress& self, std::string& message);
+// and `message` says why. `sdi`: the secure domain of the FEP; nullopt: packets in clear. Peers of
+// another one do not find the name (TSS-64).
+Result<FileDescriptor> listen_local(const FepAddress& self, std::string& message,
+                                    std::optional<std::uint32_t> sdi = {});
 enum class Accepted : std::uint8_t {
   Peer,
   Stranger,  // another user's process, turned away
@@ -29,8 +32,8 @@ enum class Accepted : std::uint8_t {
 };
 // Takes the next connection that waits; `peer` is valid() if it is a peer's.
 Accepted accept_local(int listener, FileDescriptor& peer);
-// Not valid() if no process of this user listens for `peer` on this host.
-FileDescriptor connect_local(const FepAddress& peer);
+// Not valid() if no process of this user listens for `peer` on this host, with the same `sdi`.
+FileDescriptor connect_local(const FepAddress& peer, std::optional<std::uint32_t> sdi = {});
 
 // In a user namespace that does not map every user, all users outside look like the overflow user:
 // a process of that user has no peers. `uid_map`: /proc/self/uid_map.

@@ -104,10 +104,16 @@ Result<std::unique_ptr<Nic>> open_nic(const NicConfig& config, std::string& mess
     auto secure = config.secure(std::move(watched).value(), message);
     if (!secure) return secure;
     nic = std::move(secure).value();
+    if (!config.clear_pcap_file.empty()) {
+      auto clear = PcapNic::open(std::move(nic), config.clear_pcap_file,
+                                 interface_name_of(config.ip), config.pcap_snap_bytes, message);
+      if (!clear) return clear.error();
+      nic = std::move(clear).value();
+    }
   }
   if (config.local_rings) {
     std::string why;
-    auto rings = LocalNic::wrap(nic, config.receive_buffer_bytes, why);
+    auto rings = LocalNic::wrap(nic, config.receive_buffer_bytes, why, config.sdi);
     if (rings) nic = std::move(rings).value();
     if (!why.empty()) message += (message.empty() ? "" : "; ") + why;
   }

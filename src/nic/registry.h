@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -31,10 +32,15 @@ struct NicConfig {
   bool gro = true;                 // coalesced receives, where the back end can
   // As UdpOptions::arrival_times_on_loopback, where the back end is that.
   bool arrival_times_on_loopback = true;
-  bool self_delivery = true;          // packets to oneself stay in memory
-  bool local_rings = false;           // packets to processes on this host, too (LocalNic)
-  std::string faults;                 // as for parse_fault_spec; empty = none
-  std::string pcap_file;              // as for PcapNic::open; empty = no capture
+  bool self_delivery = true;  // packets to oneself stay in memory
+  bool local_rings = false;   // packets to processes on this host, too (LocalNic)
+  // The secure domain whose packets the rings may carry; nullopt: packets in clear.
+  std::optional<std::uint32_t> sdi;
+  std::string faults;     // as for parse_fault_spec; empty = none
+  std::string pcap_file;  // as for PcapNic::open; empty = no capture
+  // Under transport security: as pcap_file, of packets before they are sealed and after they are
+  // opened (TSS-70); empty = no such capture.
+  std::string clear_pcap_file;
   std::uint32_t pcap_snap_bytes = 0;  // bytes kept of each frame; 0 = all
   bool crc = false;                   // CRC trailer behind each packet (WIRE 1.4)
   std::uint8_t dscp_data = 0;         // of most packets; what the fault "trim" trims
@@ -59,9 +65,10 @@ Result<std::uint32_t> ip_mtu_on(const NicConfig& config, const Interface& interf
 // shows what the protocol above sees, with the trailer, and what the faults threw away carries a
 // comment. Under transport security, which takes the place of the CRC, faults and capture are right
 // above the back end, below the rings: they see packets as on the wire, no others (TSS-64, TSS-70),
-// and corrupted ones are delivered, as with a CRC. On failure nothing stays open and `message` says
-// what is wrong and what is allowed; on success it is a warning or empty. Errors: NotFound (unknown
-// back end), Invalid (bad faults), and those of the parts.
+// and corrupted ones are delivered, as with a CRC; the clear capture is right above the security.
+// On failure nothing stays open and `message` says what is wrong and what is allowed; on success it
+// is a warning or empty. Errors: NotFound (unknown back end), Invalid (bad faults), and those of
+// the parts.
 Result<std::unique_ptr<Nic>> open_nic(const NicConfig& config, std::string& message);
 
 }  // namespace uet::nic

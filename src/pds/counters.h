@@ -10,8 +10,9 @@ namespace uet::pds {
 
 struct Counters {
   std::uint64_t packets_received = 0;
-  std::uint64_t malformed = 0;         // did not parse
-  std::uint64_t unsupported_type = 0;  // TSS: no receiver for it
+  std::uint64_t malformed = 0;          // did not parse
+  std::uint64_t unsupported_type = 0;   // reserved: no receiver for it
+  std::uint64_t protected_dropped = 0;  // sealed by a peer, and this FEP is in clear
   std::uint64_t requests_delivered = 0;
   std::uint64_t duplicates_dropped = 0;  // PDS-206
   std::uint64_t duplicates_acked = 0;    // PDS-203, PDS-204

@@ -66,6 +66,9 @@ void Demultiplexer::on_packet(const RxPacket& packet, Time now) {
         return on_rudi_packet(packet, now);
       case wire::PdsType::UudReq:
         return on_datagram_packet(packet, now);
+      case wire::PdsType::Tss:  // a FEP with transport security gets packets opened
+        ++env_.counters.protected_dropped;
+        return;
       default:
         ++env_.counters.unsupported_type;
     }

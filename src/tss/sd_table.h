@@ -38,6 +38,9 @@ class SdTable {
   // The SDIs that are there, in no order.
   std::vector<std::uint32_t> sdis() const;
 
+  // Number of the key that was installed last; keys count from 1, whatever their domain.
+  std::uint64_t last_key() const { return services_->last_slot; }
+
   // Zeroes keys whose guard time has ended, and when that is next due.
   void expire(Time now);
   Time next_deadline() const;

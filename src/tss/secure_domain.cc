@@ -102,6 +102,12 @@ bool SecureDomain::allows(std::optional<JobId> job) const {
   return std::binary_search(jobs_.begin(), jobs_.end(), job->value);
 }
 
+bool SecureDomain::has_key_until(std::uint64_t number) const {
+  return std::any_of(slots_.begin(), slots_.end(), [number](const Slot& slot) {
+    return slot.number != 0 && slot.number <= number;
+  });
+}
+
 bool SecureDomain::holds(bool an, const KeyMaterial& material) const {
   Result<Kdf> kdf = Kdf::make(material.key);
   return !kdf.ok() || kdf.value().fingerprint() == slot(an).fingerprint;

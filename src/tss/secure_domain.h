@@ -123,6 +123,8 @@ class SecureDomain {
   bool has_key(bool an) const { return slot(an).number != 0; }
   // Is it this key? True as well if OpenSSL has no memory to say so.
   bool holds(bool an, const KeyMaterial& material) const;
+  // Does a key open packets that has this number of a table's last_key(), or a smaller one?
+  bool has_key_until(std::uint64_t number) const;
   // The key of `an` was replaced and still opens packets.
   bool in_guard(bool an) const { return slot(an).ends != kNever; }
   // The sender's epoch and next TSC under the key of `an`, to be kept across a restart (TSS-37).

@@ -157,6 +157,39 @@ int open_result(const Environment& environment, const std::string& log) {
   return result;
 }
 
+// One that requires security and one that has none: the operation fails when the peer is given up,
+// and the log of the former names the cause.
+void expect_failure_with_cause(const Environment& sender, const Environment& receiver,
+                               const std::string& log) {
+  ChannelPair pair;
+  Process from("sender", sender, [&] {
+    Node node;
+    const fi_addr_t peer = node.connect(pair.left);
+    std::vector<std::byte> memory(100);
+    node.post("sending", [&] {
+      return fi_tsend(node.ep.get(), memory.data(), memory.size(), nullptr, peer, 1, nullptr);
+    });
+    std::optional<Event> event;
+    const auto start = Clock::now();
+    while (!(event = node.poll())) require(Clock::now() - start < kDeadline, "no event came");
+    require(event->error == FI_ETIMEDOUT, "another error: " + std::to_string(event->error));
+    pair.left.send('e');
+  });
+  Process to("receiver", receiver, [&] {
+    require(::freopen(log.c_str(), "w", stderr) != nullptr, "freopen");
+    Node node;
+    node.connect(pair.right);
+    pair.right.receive<char>(&node);
+    require(node.counter("pds_requests_delivered") == 0, "a request came through");
+  });
+  EXPECT_EQ(wait_for_all({&from, &to}), "");
+}
+
+const Environment kSoon = {{"FI_LOG_LEVEL", "warn"},
+                           {"FI_UET_LOCAL", "off"},
+                           {"FI_UET_RTO_INIT_US", "20000"},
+                           {"tune.rto_retries", "7"}};
+
 TEST_F(Tss, Tss9_EveryPacketOfATransferIsSealedAndOpened) {
   const std::string pcap = path("wire.pcapng");
   EXPECT_EQ(transfer(secured({{"FI_UET_PCAP", pcap}, {"FI_UET_LOCAL", "off"}}),
@@ -172,6 +205,15 @@ TEST_F(Tss, Tss9_EveryPacketOfATransferIsSealedAndOpened) {
   const std::string wire = text_of(pcap);  // TSS-70: as on the wire
   EXPECT_GT(wire.size(), 2'000'000U);
   EXPECT_THAT(wire.find(kCanary), std::string::npos);
+}
+
+TEST_F(Tss, Tss70_AClearCaptureHasThePacketsBeforeSealing) {
+  const std::string pcap = path("wire.pcapng");
+  EXPECT_EQ(transfer(secured({{"FI_UET_PCAP", pcap + ",clear"}, {"FI_UET_LOCAL", "off"}}),
+                     secured({{"FI_UET_LOCAL", "off"}}), 10'000, 1),
+            "");
+  EXPECT_EQ(text_of(pcap).find(kCanary), std::string::npos);
+  EXPECT_NE(text_of(path("wire.clear.pcapng")).find(kCanary), std::string::npos);
 }
 
 // The same search finds the canary where packets are in clear.
@@ -194,6 +236,19 @@ TEST_F(Tss, Tss64_RingsOfTheHostCarryPlainPackets) {
                                "a packet beside the rings was not sealed");
                      }),
             "");
+}
+
+// Another secure domain is another network: not even a ring leads there.
+TEST_F(Tss, Tss64_NoRingLeadsToAnotherSecureDomain) {
+  write_file(path("other"),
+             "uet-tss-keys 1\ndomain 8\nmode cluster\n" + key_line(0, kKey) + "active 0\n");
+  Environment other = secured(kSoon);
+  other["FI_UET_TSS_KEYS"] = path("other");
+  other["FI_UET_LOCAL"] = "auto";
+  Environment own = secured(kSoon);
+  own["FI_UET_LOCAL"] = "auto";
+  expect_failure_with_cause(other, own, path("log"));
+  EXPECT_THAT(text_of(path("log")), HasSubstr("another secure domain"));
 }
 
 TEST_F(Tss, Tss39And40_DamagedPacketsAreDroppedAndSentAgain) {
@@ -332,39 +387,6 @@ TEST_F(Tss, Tss68_KeysComeFromAnInheritedDescriptor) {
   ::close(fd);
 }
 
-// One that requires security and one that has none: the operation fails when the peer is given up,
-// and the log of the former names the cause.
-void expect_failure_with_cause(const Environment& sender, const Environment& receiver,
-                               const std::string& log) {
-  ChannelPair pair;
-  Process from("sender", sender, [&] {
-    Node node;
-    const fi_addr_t peer = node.connect(pair.left);
-    std::vector<std::byte> memory(100);
-    node.post("sending", [&] {
-      return fi_tsend(node.ep.get(), memory.data(), memory.size(), nullptr, peer, 1, nullptr);
-    });
-    std::optional<Event> event;
-    const auto start = Clock::now();
-    while (!(event = node.poll())) require(Clock::now() - start < kDeadline, "no event came");
-    require(event->error == FI_ETIMEDOUT, "another error: " + std::to_string(event->error));
-    pair.left.send('e');
-  });
-  Process to("receiver", receiver, [&] {
-    require(::freopen(log.c_str(), "w", stderr) != nullptr, "freopen");
-    Node node;
-    node.connect(pair.right);
-    pair.right.receive<char>(&node);
-    require(node.counter("pds_requests_delivered") == 0, "a request came through");
-  });
-  EXPECT_EQ(wait_for_all({&from, &to}), "");
-}
-
-const Environment kSoon = {{"FI_LOG_LEVEL", "warn"},
-                           {"FI_UET_LOCAL", "off"},
-                           {"FI_UET_RTO_INIT_US", "20000"},
-                           {"tune.rto_retries", "7"}};
-
 TEST_F(Tss, AClearSenderFailsAndTheSecuredTargetNamesTheCause) {
   expect_failure_with_cause(kSoon, secured(kSoon), path("log"));
   EXPECT_THAT(text_of(path("log")), HasSubstr("they are not protected"));
@@ -380,6 +402,7 @@ TEST_F(Tss, AnotherKeyFailsAndTheTargetNamesTheCause) {
 
 TEST_F(Tss, ASecuredSenderFailsAtAClearTarget) {
   expect_failure_with_cause(secured(kSoon), kSoon, path("log"));
+  EXPECT_THAT(text_of(path("log")), HasSubstr("their sender has FI_UET_TSS on"));
 }
 
 }  // namespace

@@ -68,6 +68,8 @@ int Engine::open_fep() {
   config.ses.host_copy = &placing_copy_;
   piece_bytes_ = config.ses.rma_piece_bytes;
   fep_ = std::make_unique<fep::Fep>(config, *nic_, clock_now());
+  // The FEP's own domain, which is 0 in its addresses (TSS-11). Called with the lock.
+  if (security_ != nullptr) security_->on_key_change([this] { fep_->key_changed(0); });
   return 0;
 }
 
@@ -123,6 +125,18 @@ void Engine::close() noexcept {
     if (params_.stats.when == StatsDump::When::Exit) write_stats("closed");
   }
   ForkRegistry::instance().remove(*this);
+}
+
+// A peer that requires security answers nothing (TSS-39): this side may be the only one to tell.
+void Engine::tell_protected(Time now) noexcept {
+  if (now < protected_silent_until_) return;
+  const std::uint64_t count = fep_->protected_dropped();
+  FI_WARN(&provider, FI_LOG_DOMAIN,
+          "%llu packets dropped: their sender has FI_UET_TSS on, and this domain is in clear; set "
+          "FI_UET_TSS=require and FI_UET_TSS_KEYS here, too\n",
+          static_cast<unsigned long long>(count - protected_told_));
+  protected_told_ = count;
+  protected_silent_until_ = now + TransportSecurity::kSayInterval;
 }
 
 void Engine::write_stats(const char* why) noexcept {

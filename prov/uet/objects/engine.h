@@ -125,12 +125,14 @@ class Engine final : public ListNode<ForkTag> {
   int open_fep();
   int open_activity() noexcept;
   void write_stats(const char* why) noexcept UET_REQUIRES(lock_);
+  void tell_protected(Time now) noexcept UET_REQUIRES(lock_);
   void rest(Time until) UET_REQUIRES(lock_);
   bool end_pass(bool busy, Time now) UET_REQUIRES(lock_) {
     works_.run();
     piece_turns_.run(now);
     events_.look(now);
     if (client_ != nullptr) client_->run(now);
+    if (fep_->protected_dropped() != protected_told_) tell_protected(now);
     idle_passes_ = busy ? 0 : idle_passes_ + 1;
     wake_sleepers_in_time();
     if (stats_signal_.requested()) write_stats("SIGUSR2");
@@ -168,6 +170,8 @@ class Engine final : public ListNode<ForkTag> {
   nic::PlacingCopy placing_copy_;
   std::unique_ptr<fep::Fep> fep_;
   unsigned idle_passes_ UET_GUARDED_BY(lock_) = 0;
+  std::uint64_t protected_told_ UET_GUARDED_BY(lock_) = 0;  // Fep::protected_dropped in the log
+  Time protected_silent_until_ UET_GUARDED_BY(lock_){};
   Timer timer_;
   nic::FileDescriptor activity_;  // of the NIC's descriptor, once it is watched, and the timer
   bool nic_watched_ UET_GUARDED_BY(lock_) = false;

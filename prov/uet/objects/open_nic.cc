@@ -95,6 +95,7 @@ int open_nic(const fi_info& info, const Params& params, const char* caller, bool
   };
   if (security.security != nullptr) {
     config.trimming = security.trimming;
+    config.sdi = security.security->sdi();
     config.secure = [&](std::unique_ptr<nic::Nic> inner, std::string& why) {
       const auto marks = security.trimming ? config.trim_marks : wire::TrimMarks{};
       return security.security->wrap(std::move(inner), marks, why);

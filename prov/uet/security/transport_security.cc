@@ -2,6 +2,7 @@
 #include "security/transport_security.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "nic/clock.h"
 #include "nic/middleware.h"
@@ -163,6 +164,7 @@ void TransportSecurity::look_now(Time now) {
   next_look_ = now + kLookInterval;
   guarded([&] {
     if (mark_ && (unfinished_ || KeySource::look(keys_name_) != mark_)) read_again(now);
+    note_key_change();
     say_what_is_wrong(now);
     return 0;
   });
@@ -185,6 +187,17 @@ void TransportSecurity::read_again(Time now) {
   }
   if (problem.empty()) FI_INFO(&provider, FI_LOG_DOMAIN, "FI_UET_TSS_KEYS: read again\n");
   last_problem_ = std::move(problem);
+}
+
+void TransportSecurity::note_key_change() {
+  if (!first_keys_) {
+    first_keys_ = table_->last_key();
+    return;
+  }
+  const tss::SecureDomain* const domain = table_->find(sdi());
+  if (!key_changed_ || domain == nullptr || !domain->active()) return;
+  if (domain->has_key_until(*first_keys_)) return;
+  std::exchange(key_changed_, nullptr)();
 }
 
 void TransportSecurity::say(std::size_t cause, std::uint64_t count, const char* text, Time now) {

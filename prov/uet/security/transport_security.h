@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,6 +53,10 @@ class TransportSecurity {
   void look(Time now) {
     if (now >= next_look_) look_now(now);
   }
+  // Called once by look(): no key that is older than this object opens packets of the domain any
+  // more, so that start PSNs need not be random (TSS-51, TSS-52). Keys count as older if they were
+  // there at the first look(), because the address was not taken when the file was first read.
+  void on_key_change(std::function<void()> call) { key_changed_ = std::move(call); }
   // When look() has something to do while no packet comes.
   Time next_look() const { return mark_ ? next_look_ : kNever; }
 
@@ -77,6 +82,7 @@ class TransportSecurity {
   std::string apply(const tss::DomainEntry& entry, Time now);
   void look_now(Time now);
   void read_again(Time now);
+  void note_key_change();
   void say_what_is_wrong(Time now);
   void say(std::size_t cause, std::uint64_t count, const char* text, Time now);
 
@@ -89,6 +95,8 @@ class TransportSecurity {
   bool ipv6_ = false;
   std::unique_ptr<TscStore> tscs_;  // outlives table_
   std::unique_ptr<tss::SdTable> table_;
+  std::optional<std::uint64_t> first_keys_;  // the last of those; nullopt before the first look()
+  std::function<void()> key_changed_;
   Time next_look_{};
   bool unfinished_ = false;  // not all that the file says is in force
   std::string last_problem_;

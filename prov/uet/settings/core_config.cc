@@ -116,7 +116,9 @@ nic::NicConfig nic_config(const Params& params, const std::string& back_end,
   config.dscp_data = params.core.pds.dscp_data;
   config.trimming = params.core.cms.trimming;
   config.trim_marks = trim_marks(params);
-  config.pcap_file = params.pcap;
+  const PcapFiles captures = pcap_files(params);
+  config.pcap_file = captures.wire;
+  config.clear_pcap_file = captures.clear;
   return config;
 }
 

@@ -178,8 +178,9 @@ constexpr Row kRows[] = {
      Choice{set_nic, nic_text, "a name in lower case, or NAME:OPTIONS"}, true},
     {"pcap",
      "File in pcapng format that records every packet sent or received. %p in the name becomes the "
-     "process id.",
-     Choice{set_text<&Params::pcap>, no_recording, "a file name"}, true},
+     "process id. Under FI_UET_TSS, NAME,clear also records the packets before they are sealed, in "
+     "a second file with .clear before its ending.",
+     Choice{set_text<&Params::pcap>, no_recording, "a file name, or NAME,clear"}, true},
     {"faults",
      "Faults to inject into received packets, for example "
      "loss=1%,dup=0.5%,reorder=2%,corrupt=0.1%,trim=1%,mark=5%,seed=7.",
@@ -452,6 +453,21 @@ const char* name_of(TssMode mode) {
     if (mode == each) return name.data();
   }
   return "";
+}
+
+PcapFiles pcap_files(const Params& params) {
+  constexpr std::string_view kClear = ",clear";
+  PcapFiles files{params.pcap, {}};
+  if (!files.wire.ends_with(kClear)) return files;
+  files.wire.resize(files.wire.size() - kClear.size());
+  if (params.tss == TssMode::Off || files.wire.empty()) return files;
+  const std::size_t slash = files.wire.rfind('/');
+  std::size_t dot = files.wire.rfind('.');
+  if (dot == std::string::npos || (slash != std::string::npos && dot < slash)) {
+    dot = files.wire.size();
+  }
+  files.clear = files.wire.substr(0, dot) + ".clear" + files.wire.substr(dot);
+  return files;
 }
 
 std::uint16_t source_ports(const Params& params) {

@@ -92,6 +92,13 @@ void define_params();
 // the environment has changed, a file of FI_UET_TUNING too.
 std::optional<Params> load_params();
 
+// The two files of FI_UET_PCAP: NAME,clear asks for both (TSS-70). Empty: none.
+struct PcapFiles {
+  std::string wire;
+  std::string clear;  // packets before sealing; only under FI_UET_TSS
+};
+PcapFiles pcap_files(const Params& params);
+
 // Does this value of a variable, e.g. ("pcap", "/tmp/a"), name a file that is opened or written, or
 // may it?
 bool names_file(std::string_view name, std::string_view value);

@@ -52,6 +52,23 @@ TEST_F(Local, PacketsToAPeerOfThisHostStayOutOfTheNetwork) {
   EXPECT_EQ(b.nic->counters().bytes_received, a.nic->counters().bytes_sent);
 }
 
+// A ring carries plain packets: members of different secure domains, or of none, have none.
+TEST_F(Local, Tss64_NoRingLeadsToAnotherSecureDomain) {
+  Host seven{4795, kMinRingBytes, 7};
+  Host other_seven{4796, kMinRingBytes, 7};
+  Host eight{4797, kMinRingBytes, 8};
+  Host zero{4798, kMinRingBytes, 0};
+  PacketSet packets;
+  for (const Host* to : {&other_seven, &eight, &zero, &b}) packets.add(to->address, 4, 0);
+  ASSERT_EQ(seven.send(packets), 4U);
+  EXPECT_EQ(seven.nic->counters().local_packets_sent, 1U);
+  EXPECT_EQ(seven.below->sent.size(), 3U);
+  EXPECT_EQ(other_seven.receive().size(), 1U);
+  to_b.add(zero.address, 4, 0);
+  ASSERT_EQ(a.send(to_b), 1U);
+  EXPECT_EQ(a.below->sent.size(), 1U) << "SDI 0 is a secure domain as others are";
+}
+
 TEST_F(Local, OtherPacketsGoToTheNetworkInTheirOrder) {
   const FepAddress elsewhere{ipv4(192, 0, 2, 1), 4793};
   to_b.add(elsewhere, 4, 10);

@@ -20,13 +20,14 @@ inline constexpr Duration kStep = std::chrono::milliseconds(1);
 
 // A NIC whose network goes nowhere, with rings around it.
 struct Host {
-  explicit Host(std::uint16_t port, std::size_t ring_bytes = kMinRingBytes)
+  explicit Host(std::uint16_t port, std::size_t ring_bytes = kMinRingBytes,
+                std::optional<std::uint32_t> sdi = {})
       : address{own_loopback_address(), port} {
     auto inner = std::make_unique<FakeNic>(address);
     below = inner.get();
     std::unique_ptr<Nic> lower = std::move(inner);
     std::string message;
-    auto wrapped = LocalNic::wrap(lower, ring_bytes, message);
+    auto wrapped = LocalNic::wrap(lower, ring_bytes, message, sdi);
     if (wrapped) nic = std::move(wrapped).value();
     error = message;
   }

@@ -444,7 +444,8 @@ TEST_F(Demultiplex, UnknownTypesAreCounted) {
     node->receive(packet, peer, now);
   }
   EXPECT_TRUE(turn().empty());
-  EXPECT_EQ(counters().unsupported_type, 4U);
+  EXPECT_EQ(counters().unsupported_type, 3U);
+  EXPECT_EQ(counters().protected_dropped, 1U);
 }
 
 TEST_F(Demultiplex, Pds108_Step1_AckForAnUnknownPdcIsDroppedAndCounted) {

@@ -179,6 +179,56 @@ TEST_F(TransportSecurityTest, Tss68_AChangedFileIsReadAgainOnceASecond) {
   EXPECT_TRUE(domain_in_force().in_guard(false));
 }
 
+// The key of before may open packets that were captured before; when it has had its guard time,
+// none can.
+TEST_F(TransportSecurityTest, Tss52_AKeyChangeIsToldOnceWhenTheOldKeyIsGone) {
+  const std::string old_key = "key 0 0 fresh " + kSecret + "\n";
+  const std::string new_key = "key 1 0 fresh " + kNextSecret + "\n";
+  const auto text = [](const std::string& lines) {
+    return file("domain 7\nmode cluster\nguard 2\n" + lines);
+  };
+  write_keys(text(old_key + "active 0\n"));
+  ASSERT_EQ(open(), 0);
+  ASSERT_EQ(wrap(), "");
+  int changes = 0;
+  security_->on_key_change([&changes] { ++changes; });
+  Time now = nic::monotonic_now();
+  RxPacket none;
+  const auto pass = [&](Duration later) { nic_->rx_burst({&none, 1}, now += later); };
+  using std::chrono::seconds;
+  pass(seconds(2));
+  write_keys(text(old_key + new_key + "active 0\n"));
+  pass(seconds(2));
+  EXPECT_EQ(changes, 0);
+  write_keys(text(new_key + "active 1\n"));
+  pass(seconds(2));
+  ASSERT_EQ(domain_in_force().active(), true);
+  EXPECT_TRUE(domain_in_force().in_guard(false));
+  EXPECT_EQ(changes, 0) << "the old key still opens packets";
+  pass(seconds(3));
+  pass(seconds(2));
+  EXPECT_FALSE(domain_in_force().has_key(false));
+  EXPECT_EQ(changes, 1);
+  pass(seconds(2));
+  EXPECT_EQ(changes, 1);
+}
+
+// A process that had the address before may have used what is in the file when this one gets it.
+TEST_F(TransportSecurityTest, Tss51_KeysOfTheFirstLookAreOldOnes) {
+  write_keys(good());
+  ASSERT_EQ(open(), 0);
+  ASSERT_EQ(wrap(), "");
+  int changes = 0;
+  security_->on_key_change([&changes] { ++changes; });
+  write_keys(file("domain 7\nmode cluster\nkey 1 0 fresh " + kNextSecret + "\nactive 1\n"));
+  Time now = nic::monotonic_now();
+  RxPacket none;
+  for (int i = 0; i < 20; ++i) nic_->rx_burst({&none, 1}, now += std::chrono::seconds(2));
+  EXPECT_EQ(domain_in_force().active(), true);
+  EXPECT_FALSE(domain_in_force().has_key(false));
+  EXPECT_EQ(changes, 0);
+}
+
 TEST_F(TransportSecurityTest, Tss68_AFileThatIsBrokenOrGoneLeavesTheKeysInForce) {
   write_keys(good());
   ASSERT_EQ(open(), 0);
