@@ -127,16 +127,13 @@ void Engine::close() noexcept {
   ForkRegistry::instance().remove(*this);
 }
 
-// A peer that requires security answers nothing (TSS-39): this side may be the only one to tell.
-void Engine::tell_protected(Time now) noexcept {
-  if (now < protected_silent_until_) return;
-  const std::uint64_t count = fep_->protected_dropped();
+void ProtectedNotice::tell(std::uint64_t count, Time now) noexcept {
   FI_WARN(&provider, FI_LOG_DOMAIN,
           "%llu packets dropped: their sender has FI_UET_TSS on, and this domain is in clear; set "
           "FI_UET_TSS=require and FI_UET_TSS_KEYS here, too\n",
-          static_cast<unsigned long long>(count - protected_told_));
-  protected_told_ = count;
-  protected_silent_until_ = now + TransportSecurity::kSayInterval;
+          static_cast<unsigned long long>(count - told_));
+  told_ = count;
+  silent_until_ = now + TransportSecurity::kSayInterval;
 }
 
 void Engine::write_stats(const char* why) noexcept {

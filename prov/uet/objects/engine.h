@@ -40,6 +40,22 @@ class PassClient {
   ~PassClient() = default;
 };
 
+// Logs that protected packets come to a domain in clear, once a minute at most. A peer that
+// requires security answers nothing (TSS-39), so that this side may be the only one to tell.
+class ProtectedNotice {
+ public:
+  // `count`: Fep::protected_dropped.
+  void look(std::uint64_t count, Time now) noexcept {
+    if (count != told_ && now >= silent_until_) tell(count, now);
+  }
+
+ private:
+  void tell(std::uint64_t count, Time now) noexcept;
+
+  std::uint64_t told_ = 0;
+  Time silent_until_{};
+};
+
 class Engine final : public ListNode<ForkTag> {
  public:
   // `locked`: more than one thread may enter. `knows_hmem`: see knows_hmem().
@@ -125,14 +141,13 @@ class Engine final : public ListNode<ForkTag> {
   int open_fep();
   int open_activity() noexcept;
   void write_stats(const char* why) noexcept UET_REQUIRES(lock_);
-  void tell_protected(Time now) noexcept UET_REQUIRES(lock_);
   void rest(Time until) UET_REQUIRES(lock_);
   bool end_pass(bool busy, Time now) UET_REQUIRES(lock_) {
     works_.run();
     piece_turns_.run(now);
     events_.look(now);
     if (client_ != nullptr) client_->run(now);
-    if (fep_->protected_dropped() != protected_told_) tell_protected(now);
+    protected_notice_.look(fep_->protected_dropped(), now);
     idle_passes_ = busy ? 0 : idle_passes_ + 1;
     wake_sleepers_in_time();
     if (stats_signal_.requested()) write_stats("SIGUSR2");
@@ -170,8 +185,7 @@ class Engine final : public ListNode<ForkTag> {
   nic::PlacingCopy placing_copy_;
   std::unique_ptr<fep::Fep> fep_;
   unsigned idle_passes_ UET_GUARDED_BY(lock_) = 0;
-  std::uint64_t protected_told_ UET_GUARDED_BY(lock_) = 0;  // Fep::protected_dropped in the log
-  Time protected_silent_until_ UET_GUARDED_BY(lock_){};
+  ProtectedNotice protected_notice_ UET_GUARDED_BY(lock_);
   Timer timer_;
   nic::FileDescriptor activity_;  // of the NIC's descriptor, once it is watched, and the timer
   bool nic_watched_ UET_GUARDED_BY(lock_) = false;
