@@ -84,6 +84,8 @@ class Rccc final : public Ccc {
   void unmark_rtx(std::uint32_t bytes);
   // Would its window allow what it forbids?
   bool lacks_credit() const { return !fallen_back_ && state_.credit_bytes <= 0; }
+  // Permission to send that is left; at most a packet below 0 (CMS-211).
+  std::int64_t credit_bytes() const { return state_.credit_bytes; }
   bool has_data() const { return state_.backlog_bytes + state_.rtx_backlog_bytes > 0; }
 
   // OnCreditUpdate: from a Credit control packet or an ACK_CC.

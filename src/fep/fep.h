@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "base/rng.h"
 #include "cms/ccc.h"
@@ -73,6 +74,8 @@ class Fep {
   ri::MrTable& regions() { return regions_; }
   const Config& config() const { return config_; }
   Stats stats() const;
+  // As pds::Manager::list_peers.
+  void list_peers(std::vector<pds::PeerView>& out) { manager_.list_peers(out); }
   // Its congestion contexts, to look at.
   const pds::CccPool& contexts() const { return manager_.contexts(); }
 

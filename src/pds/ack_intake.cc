@@ -212,6 +212,9 @@ void AckIntake::inform_ccc(const wire::AckHeader& ack, cms::AckFeedback& feedbac
   const bool longer = side_.outstanding().flight().inform(
       ccc(), ack, is_newest_, feedback, newly_acked_bytes, side_.outstanding().empty(), now_);
   SharedCcc& shared = core_.ccc();
+  PeerCounters& counts = core_.peer_counts();
+  counts.marks_received += ack.ce ? 1 : 0;
+  if (feedback.rtt) counts.rtt = *feedback.rtt;
   if (longer && shared.measures_base_rtt) shared.probes_wanted = kBaseRttProbes;
   side_.outstanding().reconcile(core_);
   wake_waiters(shared);

@@ -102,8 +102,16 @@ CccPool::Table::iterator CccPool::begin(const CccKey& key, Time now) {
   const auto ccc_id = credit ? free_ccc_id(key.address) : std::nullopt;
   const std::optional<Duration> base_rtt = rtts_.find(key.address, now);
   std::unique_ptr<cms::Ccc> ccc = cms::make_ccc(cms, now, ccc_id, base_rtt);
-  const auto entry = cccs_.try_emplace(key).first;
+  Peer& peer = peers_.join(key.address);
+  Table::iterator entry;
+  try {
+    entry = cccs_.try_emplace(key).first;
+  } catch (const std::bad_alloc&) {
+    peers_.leave(peer);
+    throw;
+  }
   SharedCcc& shared = entry->second;
+  shared.peer = &peer;
   shared.key = &entry->first;
   shared.ccc = std::move(ccc);
   shared.credit = shared.ccc->by_credit();
@@ -136,6 +144,7 @@ void CccPool::end(SharedCcc& shared, Time now) {
   if (base_rtt) rtts_.keep(shared.key->address, *base_rtt, now);
   if (shared.paths) shared.paths->count(ended_);
   ended_.forget_holdings();
+  peers_.leave(*shared.peer);
   cccs_.erase(cccs_.find(*shared.key));
 }
 

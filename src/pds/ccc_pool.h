@@ -20,6 +20,7 @@
 #include "cms/rccc.h"
 #include "cms/rtt_cache.h"
 #include "pds/inference_history.h"
+#include "pds/peer_table.h"
 #include "pds/quota.h"
 #include "uet/base/address.h"
 #include "uet/base/intrusive_list.h"
@@ -58,6 +59,7 @@ struct SharedCcc : TimerEntry, ListNode<ReadyTag>, ListNode<LingeringTag> {
   std::unique_ptr<cms::Ccc> ccc;
   cms::Rccc* credit = nullptr;  // the same, if it needs credit (credits.h)
   const CccKey* key = nullptr;  // where the pool keeps it
+  Peer* peer = nullptr;         // counts of the remote FEP; never nullptr in a pool
   TimerWheel* wheel = nullptr;  // that the entry has been on
   bool wants_credit = false;    // counted as active by Credits
   // Its base RTT is not configured (CMS-710). Where it is all peers are alike, and flows that learn
@@ -96,7 +98,8 @@ class CccPool {
         same_host_(cms.for_same_host()),
         most_(count),
         quota_(count, for_targets, for_pool),
-        rtts_(cms.rtt_cache_time) {}
+        rtts_(cms.rtt_cache_time),
+        peers_(count) {}
 
   // The context of `key` with one user more, made if there is none. nullptr: none is to be had now.
   SharedCcc* share(const CccKey& key, Use use, Time now);
@@ -109,6 +112,8 @@ class CccPool {
   std::size_t in_use() const { return quota_.in_use(); }
   // Of all contexts, those that have ended included. Not for the data path.
   cms::Counters counters() const;
+  // The remote FEPs of all contexts, and some that had one earlier.
+  PeerTable& peers() { return peers_; }
   // visit(const SharedCcc&) for each context, for those who watch from outside.
   template <class Visit>
   void for_each(Visit&& visit) const {
@@ -138,6 +143,7 @@ class CccPool {
   std::uint8_t next_ccc_id_ = 0;
   cms::RttCache rtts_;
   cms::Counters ended_;  // of the paths of contexts that are gone
+  PeerTable peers_;
   Table cccs_;
   IntrusiveList<SharedCcc, LingeringTag> lingering_;  // the first to end first
 };

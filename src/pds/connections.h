@@ -64,6 +64,7 @@ class Connections {
   Admission& admission() { return admission_; }
   const Admission& admission() const { return admission_; }
   const CccPool& contexts() const { return cccs_; }
+  CccPool& contexts() { return cccs_; }
 
  private:
   static bool gives_up_peer(const Pdc& pdc);

@@ -43,6 +43,7 @@ void LossRecovery::send_lost_again() {
   for (const Psn psn : core_.env().losses.lost) {
     TxRecord& record = side_.window().at(psn);
     ++core_.env().counters.inferred_loss_retransmissions;
+    ++core_.peer_counts().inferred_loss_retransmissions;
     side_.outstanding().lost(core_, record, cms::LossCause::Path, now_);
     side_.queue_resend(psn, record, now_);
   }
@@ -143,6 +144,7 @@ std::optional<Time> LossRecovery::check_record(Psn psn, TxRecord& record, bool f
       break;
     case LossVerdict::TimedOut: {
       ++core_.env().counters.rto_retransmissions;
+      ++core_.peer_counts().rto_retransmissions;
       if (psn == side_.window().base()) leave_silent_path();
       const bool repeated = record.rto_count > 1;
       side_.outstanding().lost(core_, record,

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "base/keyed_sequence.h"
 #include "base/timer_wheel.h"
@@ -96,6 +97,9 @@ class Manager final : public Delivery {
   bool quiescent() const;
   const Counters& counters() const { return counters_; }
   const CccPool& contexts() const { return connections_.contexts(); }
+  // Replaces `out` by all peers, in no order. Reads every PDC: not for the data path. May throw
+  // bad_alloc.
+  void list_peers(std::vector<PeerView>& out);
   // How full the memory behind is; before each pass that may send.
   void set_receive_load(const cms::ReceiveLoad& load);
   // For tests: the PDC with this local id, or nullptr.

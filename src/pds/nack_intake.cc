@@ -41,6 +41,10 @@ NackIntake::Outcome NackIntake::apply(const wire::NackHeader& nack) {
     return rebase(Psn{nack.payload});
   }
   const bool from_peer = is_from_peer(nack);
+  if (from_peer) {
+    core_.peer_counts().note_nack(nack.nack_code);
+    core_.peer_counts().last_heard = now_;
+  }
   if (from_peer && on_refused_control(nack, record)) {
     side_.heard(now_);
     return {};
@@ -111,6 +115,7 @@ NackIntake::Outcome NackIntake::send_again(TxRecord& record, const wire::NackHea
   if (nack.nack_code == NackCode::NoGtdDelAvail) side_.clear_at_once();  // the last may be lost
   if (action == NackAction::RetransmitNow) {
     ++env().counters.nack_retransmissions;
+    ++core_.peer_counts().nack_retransmissions;
     side_.queue_resend(nack.nack_psn, record, now_);
   } else {
     side_.loss().note_progress(record);
@@ -133,6 +138,7 @@ void NackIntake::go_back() {
     TxRecord* record = window.find(psn);
     if (record == nullptr || record->sacked || record->resend) continue;
     ++env().counters.nack_retransmissions;
+    ++core_.peer_counts().nack_retransmissions;
     side_.outstanding().lost(core_, *record, cms::LossCause::OutOfOrder, now_);
     side_.queue_resend(psn, *record, now_);
   }

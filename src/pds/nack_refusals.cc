@@ -60,6 +60,7 @@ bool NackIntake::on_refused_credit(Psn psn, TxRecord& record) {
   give_up_credit();
   side_.outstanding().flight().refused(ccc(), record);
   ++env().counters.nack_retransmissions;
+  ++core_.peer_counts().nack_retransmissions;
   side_.queue_resend(psn, record, now_);
   side_.outstanding().reconcile(core_);
   wake_waiters(core_.ccc());

@@ -68,6 +68,7 @@ void Outstanding::lost(PdcCore& core, TxRecord& record, cms::LossCause cause, Ti
 void Outstanding::send_later(PdcCore& core, TxRecord& record, Time at) {
   record.not_before = at;
   ++core.env().counters.nack_retransmissions;
+  ++core.peer_counts().nack_retransmissions;
   core.bring_forward(PdcCore::kResend, at);
 }
 

@@ -78,6 +78,8 @@ void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Tim
     return;
   }
   ++env_.counters.acks_received;
+  ++peer_counts().acks_received;
+  peer_counts().last_heard = now;
   receive_.prove();
   intake.apply(ack, ses, arrived);
   if (ack.req == wire::AckRequestCode::Close && role_ == Role::Initiator) close_.peer_asks();
@@ -110,6 +112,11 @@ void Pdc::on_nack(const wire::NackHeader& nack, Time now) {
 
 void Pdc::on_request(Incoming& request, Time now) {
   send_.heard(now);
+  PeerCounters& counts = peer_counts();
+  ++counts.packets_received;
+  counts.bytes_received += request.nominal_bytes;
+  counts.trimmed_received += request.trimmed ? 1 : 0;
+  counts.last_heard = now;
   extend_close(now);
   if (receive_.on_request(request, now)) on_close_command(request, now);
 }

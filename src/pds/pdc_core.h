@@ -40,6 +40,7 @@ class PdcCore : public ListNode<ReadyTag>,
 
   Environment& env() const { return env_; }
   SharedCcc& ccc() const { return ccc_; }
+  PeerCounters& peer_counts() const { return ccc_.peer->counts; }
   PdcState state() const { return state_; }
   Time opened() const { return opened_; }
   Time last_activity() const { return last_activity_; }

@@ -120,6 +120,9 @@ void Rudi::transmit(Record& record, Time now) {
   packet.dscp = dscp_of_class(record.flow->destination.traffic_class, env_.parameters.dscp_data);
   record.nominal_bytes = cms::nominal_packet_bytes(packet.length());
   record.flow->ccc.ccc->on_sent(record.nominal_bytes, now);
+  PeerCounters& counts = record.flow->ccc.peer->counts;
+  ++counts.packets_sent;
+  counts.bytes_sent += record.nominal_bytes;
   record.in_flight = true;
   record.state = State::Awaiting;
   record.last_sent = now;
@@ -201,6 +204,7 @@ RudiFlow* Rudi::on_nack(const wire::NackHeader& nack, const FepAddress& from, Ti
   }
   RudiFlow& flow = *record->flow;
   flow.last_heard = now;
+  flow.ccc.peer->counts.note_nack(nack.nack_code);
   record->rto_count = 0;
   if (is_fatal(nack.nack_code)) {
     fail(*record, nack_error(nack.nack_code), now);
@@ -213,6 +217,7 @@ RudiFlow* Rudi::on_nack(const wire::NackHeader& nack, const FepAddress& from, Ti
   }
   record->state = State::ToResend;
   ++env_.counters.nack_retransmissions;
+  ++flow.ccc.peer->counts.nack_retransmissions;
   if (action == NackAction::RetransmitNow) {  // the packet has not arrived
     if (rto_exhausted(env_.parameters, record->unanswered + 1)) {
       fail(*record, PdsError::RtoExhausted, now);
@@ -268,6 +273,7 @@ void Rudi::on_deadline(Record& record, Time now) {
     }
     ++record.rto_count;
     ++env_.counters.rto_retransmissions;
+    ++record.flow->ccc.peer->counts.rto_retransmissions;
     record.state = State::ToResend;
   }
   resend(record, now);

@@ -223,6 +223,7 @@ bool SendSide::rebase(Psn start_psn, Time now) {
     record->rto_count = record->nack_count = record->unanswered = 0;
     outstanding_.flight().refused(*ccc().ccc, *record);
     ++env().counters.nack_retransmissions;
+    ++core_.peer_counts().nack_retransmissions;
     queue_resend(psn, *record, now);
   }
   outstanding_.reconcile(core_);

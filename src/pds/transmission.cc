@@ -132,6 +132,8 @@ void transmit(SendSide& side, Psn psn, TxRecord& record, bool retransmission, Ti
   const std::uint32_t counted = retransmission ? record.nominal_bytes : 0;
   record.nominal_bytes = cms::nominal_packet_bytes(packet.length());
   core.charge(record.nominal_bytes);
+  ++core.peer_counts().packets_sent;
+  core.peer_counts().bytes_sent += record.nominal_bytes;
   side.loss().sent(record, retransmission, now);
   if (data) note_data_sent(side, record, counted, now);
   if (!Outbox::holds(packet)) core.env().outbox.push(packet);  // else it keeps its place in line

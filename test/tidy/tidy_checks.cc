@@ -26,7 +26,9 @@ const std::map<std::string, std::set<std::string>, std::less<>>& allowed_rooms()
       {"ses", {"base", "wire", "pds", "ri"}},
       {"fep", {"base", "wire", "cms", "pds", "ri", "ses", "nic"}},
       {"nic", {"base", "wire"}},
-      {"prov", {"base", "wire", "cms", "pds", "ri", "av", "cm", "ses", "fep", "nic", "tss"}},
+      {"live", {"base", "wire"}},
+      {"prov",
+       {"base", "wire", "cms", "pds", "ri", "av", "cm", "ses", "fep", "nic", "tss", "live"}},
   };
   return rooms;
 }

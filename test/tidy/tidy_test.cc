@@ -534,7 +534,7 @@ TEST(Tree, PlugInNeedsOnlyTheAllowedLibraries) {
 TEST(Tree, EveryRoomSaysWhatItIsFor) {
   Complaints complaints;
   for (const char* room : {"src/base", "src/wire", "src/tss", "src/cms", "src/pds", "src/ri",
-                           "src/av", "src/ses", "src/fep", "src/nic", "prov/uet"}) {
+                           "src/av", "src/ses", "src/fep", "src/nic", "src/live", "prov/uet"}) {
     const fs::path readme = kSource / room / "README.md";
     if (!fs::exists(readme)) complaints.push_back(std::string(room) + ": no README.md");
   }

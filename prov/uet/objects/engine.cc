@@ -84,6 +84,7 @@ int Engine::open_activity() noexcept {
 // every packet, at the expense of its sender.
 void Engine::prepare_sleep() {
   const nic::NoCancel no_cancel;
+  live_.sleeps(*this, clock_now());
   if (!nic_watched_) nic_watched_ = watch(activity_, nic_->wait_fd());
   timer_.arm(!nic_watched_ || nic_->prepare_wait() ? Time{} : next_deadline());
 }
@@ -109,6 +110,11 @@ int Engine::open(std::unique_ptr<nic::Nic> nic, bool thread) {
   nic_ = std::move(nic);
   int result = open_fep();
   if (result == 0) result = open_activity();
+  if (result == 0) {
+    const nic::NoCancel no_cancel;
+    const Guard guard(lock_);
+    live_.open(*this, interface_);
+  }
   if (result == 0 && thread) result = need_thread();
   if (result == 0) ForkRegistry::instance().add(*this);
   return result;
@@ -123,6 +129,7 @@ void Engine::close() noexcept {
     fep_->begin_close(clock_now());
     linger([&] { return fep_->closed(); });
     if (params_.stats.when == StatsDump::When::Exit) write_stats("closed");
+    live_.close();
   }
   ForkRegistry::instance().remove(*this);
 }
@@ -143,13 +150,16 @@ void Engine::write_stats(const char* why) noexcept {
   });
 }
 
-// Other threads may still run, and one may have ended with the lock in its hands.
-void Engine::write_stats_at_exit() noexcept {
+// Other threads may still run, and one may have ended with the lock in its hands. Of a live page
+// only the name of the file goes, without the lock: other threads may still write the page.
+void Engine::write_stats_at_exit() noexcept UET_NO_THREAD_ANALYSIS {
   ForkRegistry& registry = ForkRegistry::instance();
   const std::lock_guard guard(registry.mutex);
   for (Engine& engine : registry.engines) {
     const bool stats = engine.params_.stats.when == StatsDump::When::Exit;
-    if (engine.dead() || !stats) continue;
+    if (engine.dead()) continue;
+    engine.live_.remove_file();
+    if (!stats) continue;
     if (!engine.lock_.try_lock_for_a_while()) {
       FI_WARN(&provider, FI_LOG_DOMAIN, "FI_UET_STATS: not written: a thread is busy at exit\n");
       continue;

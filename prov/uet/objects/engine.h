@@ -14,6 +14,7 @@
 #include "nic/adaptive_copy.h"
 #include "objects/compound.h"
 #include "objects/fabric_events.h"
+#include "objects/live_stats.h"
 #include "objects/lock.h"
 #include "objects/progress.h"
 #include "objects/stats.h"
@@ -119,7 +120,8 @@ class Engine final : public ListNode<ForkTag> {
   std::uint64_t piece_bytes() const { return piece_bytes_; }
   // At most one; nullptr: none any more.
   void attach(PassClient* client) UET_REQUIRES(lock_) { client_ = client; }
-  // FI_UET_STATS=exit of the domains that are still open when the process ends.
+  // The process ends: FI_UET_STATS=exit of the domains that are still open, and the end of their
+  // live pages.
   static void write_stats_at_exit() noexcept;
   // Starts the progress thread if there is none, because a thread will sleep that cannot make
   // progress. 0 or a negative fi_errno; the caller is alone in here unless it has a lock.
@@ -151,6 +153,7 @@ class Engine final : public ListNode<ForkTag> {
     idle_passes_ = busy ? 0 : idle_passes_ + 1;
     wake_sleepers_in_time();
     if (stats_signal_.requested()) write_stats("SIGUSR2");
+    live_.passed(*this, busy, now);
     return busy;
   }
   void end_post(Time now) UET_REQUIRES(lock_) {
@@ -167,7 +170,7 @@ class Engine final : public ListNode<ForkTag> {
     if (timer_.in_use()) timer_.bring_forward(next_deadline());
   }
   Time next_deadline() const UET_REQUIRES(lock_) {
-    const Time fep = fep_->next_deadline();
+    const Time fep = std::min(fep_->next_deadline(), live_.next_deadline());
     return client_ != nullptr ? std::min(fep, client_->next_deadline()) : fep;
   }
 
@@ -190,6 +193,7 @@ class Engine final : public ListNode<ForkTag> {
   nic::FileDescriptor activity_;  // of the NIC's descriptor, once it is watched, and the timer
   bool nic_watched_ UET_GUARDED_BY(lock_) = false;
   StatsSignal stats_signal_;
+  LiveStats live_ UET_GUARDED_BY(lock_);
   ProgressThread thread_;
   WorkQueue works_{*this};
   PieceTurns piece_turns_;

@@ -276,6 +276,10 @@ constexpr Row kRows[] = {
     {"allow_layering",
      "Offer FI_EP_DGRAM and FI_EP_MSG to utility providers, ofi_rxd and ofi_rxm, too.",
      yes_no<&Params::allow_layering>()},
+    {"live_statistics",
+     "Show counters and peers while the domain runs, to programs of this user, in a file below "
+     "XDG_RUNTIME_DIR, /run/user or /dev/shm; docs/live-page.md describes it.",
+     yes_no<&Params::live_statistics>()},
     {"cc_loopback_window_bytes",
      "Bytes in flight to a peer on this host without congestion control, in bytes. 0: by the size "
      "of the socket buffer.",

@@ -64,6 +64,7 @@ struct Params {
   std::uint64_t dscp_trimmed_lasthop = *wire::kDefaultTrimMarks.trimmed_last_hop;
   bool local_rings = true;
   bool allow_layering = false;
+  bool live_statistics = true;
   std::uint64_t seed = 0;
   StatsDump stats;
 };

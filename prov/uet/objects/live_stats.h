@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The live page of a domain (live/page.h): what it shows, and when. A domain without a page works
+// as well as one that has a page.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "live/page_writer.h"
+#include "pds/peer_table.h"
+#include "uet/base/time.h"
+
+namespace uet::prov {
+
+class Engine;
+
+// The record of a peer at `now`.
+live::PeerRecord peer_record(const pds::PeerView& view, Time now);
+// Keeps the `most` views whose peers have exchanged most bytes, the first of them first.
+void keep_busiest(std::vector<pds::PeerView>& views, std::size_t most);
+
+// All calls but the constructor: with the engine's lock.
+class LiveStats {
+ public:
+  static constexpr Duration kPeriod = std::chrono::milliseconds(100);
+  // Before the domain sleeps, its last changes are shown if the page is that old.
+  static constexpr Duration kLeastPeriod = std::chrono::milliseconds(10);
+
+  // Makes the page, unless the parameters or the rights of the program forbid it. If no page can be
+  // made, that is logged once for each process.
+  void open(Engine& engine, const std::string& interface) noexcept;
+  // Removes the page.
+  void close() noexcept;
+  // Removes the file of the page, which may be written meanwhile. Needs no lock.
+  void remove_file() noexcept {
+    if (page_) page_->remove_file();
+  }
+
+  // The end of a pass.
+  void passed(Engine& engine, bool busy, Time now) noexcept {
+    changed_ |= busy;
+    if (now >= due_) update(engine, now);
+  }
+  void sleeps(Engine& engine, Time now) noexcept {
+    if (changed_ && now >= due_ - (kPeriod - kLeastPeriod)) update(engine, now);
+  }
+  // When the domain must make a pass so that the page shows what has changed; kNever: not at all.
+  Time next_deadline() const { return changed_ ? due_ : kNever; }
+
+ private:
+  void update(Engine& engine, Time now) noexcept;
+
+  std::unique_ptr<live::PageWriter> page_;
+  Time due_ = kNever;  // without a page
+  bool changed_ = false;
+  std::vector<pds::PeerView> views_;
+  std::vector<live::PeerRecord> records_;
+};
+
+}  // namespace uet::prov

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Reading live pages: every number of a head is checked before it is used.
+#include "live/page_reader.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <map>
+#include <span>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace uet::live {
+
+namespace {
+
+constexpr unsigned kAttempts = 200;  // to find the numbers at rest, 1 ms apart
+constexpr std::uint32_t kMostBytes = 64 * 1024 * 1024;
+
+class File {
+ public:
+  explicit File(const std::string& name)
+      : fd_(::open(name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)) {}
+  ~File() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  int get() const { return fd_; }
+
+  bool read(void* to, std::size_t bytes, std::size_t at) const {
+    auto* out = static_cast<char*>(to);
+    while (bytes > 0) {
+      const ssize_t got = ::pread(fd_, out, bytes, static_cast<off_t>(at));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return false;
+      out += got;
+      at += static_cast<std::size_t>(got);
+      bytes -= static_cast<std::size_t>(got);
+    }
+    return true;
+  }
+
+ private:
+  int fd_;
+};
+
+bool fits(const Head& head, const Area& area, std::size_t least_element) {
+  return area.element_bytes >= least_element &&
+         std::uint64_t{area.at} + std::uint64_t{area.element_bytes} * area.elements <=
+             head.page_bytes;
+}
+
+// Checks owner, mode and head. False: `why`.
+bool read_head(const File& file, Head& head, std::string& why) {
+  struct stat info {};
+  if (file.get() < 0 || ::fstat(file.get(), &info) != 0) {
+    why = std::generic_category().message(errno);
+    return false;
+  }
+  if (!S_ISREG(info.st_mode) || info.st_uid != ::geteuid()) {
+    why = "belongs to another user";
+    return false;
+  }
+  if (!file.read(&head, sizeof head, 0) || head.magic != kPageMagic) {
+    why = "is no live page, or not complete yet";
+    return false;
+  }
+  if (head.version != kPageVersion) {
+    why = "has version " + std::to_string(head.version) + " of the layout; this program reads " +
+          std::to_string(kPageVersion);
+    return false;
+  }
+  const bool sound = head.page_bytes <= kMostBytes &&
+                     head.page_bytes <= static_cast<std::uint64_t>(info.st_size) &&
+                     fits(head, head.moment, sizeof(Moment)) && head.moment.elements == 1 &&
+                     fits(head, head.counters, sizeof(std::uint64_t)) &&
+                     fits(head, head.peers, sizeof(PeerRecord)) && fits(head, head.text, 1);
+  if (!sound) why = "is damaged";
+  head.program.back() = head.interface.back() = head.nic.back() = head.address.back() = '\0';
+  return sound;
+}
+
+void wait_a_little() {
+  const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
+  ::nanosleep(&pause, nullptr);
+}
+
+// The elements of an area, each cut to `Element`.
+template <class Element>
+std::vector<Element> cut(const std::vector<char>& bytes, const Area& area, std::size_t elements) {
+  std::vector<Element> out(std::min<std::size_t>(elements, area.elements));
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    std::memcpy(&out[i], bytes.data() + i * area.element_bytes, sizeof(Element));
+  }
+  return out;
+}
+
+std::string_view take_text(std::string_view& rest) {
+  const std::size_t end = std::min(rest.find('\0'), rest.size());
+  const std::string_view text = rest.substr(0, end);
+  rest.remove_prefix(std::min(end + 1, rest.size()));
+  return text;
+}
+
+// False: the file has become shorter.
+bool read_numbers(const File& file, Snapshot& page) {
+  const Head& head = page.head;
+  std::vector<char> counters(std::size_t{head.counters.element_bytes} * head.counters.elements);
+  std::vector<char> peers(std::size_t{head.peers.element_bytes} * head.peers.elements);
+  for (unsigned attempt = 0;; ++attempt) {
+    Moment after;
+    if (!file.read(&page.moment, sizeof page.moment, head.moment.at)) return false;
+    page.torn = page.moment.sequence % 2 != 0;
+    const bool last = attempt == kAttempts;
+    if (!page.torn || last) {
+      if (!file.read(counters.data(), counters.size(), head.counters.at) ||
+          !file.read(peers.data(), peers.size(), head.peers.at) ||
+          !file.read(&after, sizeof after, head.moment.at)) {
+        return false;
+      }
+      page.torn |= after.sequence != page.moment.sequence;
+    }
+    if (!page.torn || last) break;
+    wait_a_little();
+  }
+  const auto values = cut<std::uint64_t>(counters, head.counters, head.counters.elements);
+  for (std::size_t i = 0; i < values.size(); ++i) page.counters[i].value = values[i];
+  page.peers = cut<PeerRecord>(peers, head.peers, page.moment.peers_shown);
+  return true;
+}
+
+}  // namespace
+
+std::vector<std::string> find_pages(pid_t pid) {
+  std::map<std::pair<pid_t, unsigned>, std::vector<std::string>> found;
+  for (const std::string& directory : directories()) {
+    DIR* const listing = ::opendir(directory.c_str());
+    if (listing == nullptr) continue;
+    while (const dirent* const entry = ::readdir(listing)) {
+      const auto name = parse_file_name(entry->d_name);
+      if (!name || name->uid != ::geteuid() || (pid != 0 && name->pid != pid)) continue;
+      found[{name->pid, name->number}].push_back(directory + "/" + entry->d_name);
+    }
+    ::closedir(listing);
+  }
+  std::vector<std::string> files;
+  for (const auto& [key, same_name] : found) {
+    files.insert(files.end(), same_name.begin(), same_name.end());
+  }
+  return files;
+}
+
+std::optional<Snapshot> read_page(const std::string& name, std::string& why) {
+  const File file(name);
+  Snapshot page;
+  page.file = name;
+  if (!read_head(file, page.head, why)) return {};
+  std::vector<char> text(std::size_t{page.head.text.element_bytes} * page.head.text.elements);
+  page.counters.resize(page.head.counters.elements);
+  if (!file.read(text.data(), text.size(), page.head.text.at) || !read_numbers(file, page)) {
+    why = "is damaged";
+    return {};
+  }
+  std::string_view rest(text.data(), text.size());
+  for (Counter& counter : page.counters) {
+    counter.name = take_text(rest);
+    counter.meaning = take_text(rest);
+  }
+  page.owner = owner_of(page.head);
+  return page;
+}
+
+}  // namespace uet::live

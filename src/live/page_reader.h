@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Finds the live pages of this user and reads them, for programs that show them. Reads with pread,
+// so that no page, however broken, can end the reader.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "live/page.h"
+#include "live/place.h"
+
+namespace uet::live {
+
+struct Counter {
+  std::string name;
+  std::string meaning;
+  std::uint64_t value = 0;
+};
+
+// A page at one moment.
+struct Snapshot {
+  std::string file;
+  Head head;
+  Owner owner = Owner::Unknown;
+  Moment moment;
+  std::vector<Counter> counters;
+  std::vector<PeerRecord> peers;
+  // The process ended, or hangs, while it wrote: the numbers may be of two moments.
+  bool torn = false;
+
+  // Texts of the head.
+  std::string program() const { return head.program.data(); }
+  std::string interface() const { return head.interface.data(); }
+  std::string nic() const { return head.nic.data(); }
+  std::string address() const { return head.address.data(); }
+};
+
+// The files of all pages of this user, by PID and number; of one process if `pid` is not 0.
+std::vector<std::string> find_pages(pid_t pid = 0);
+
+// Empty, and `why` says the reason: the file is no page of this user, or of another version.
+std::optional<Snapshot> read_page(const std::string& file, std::string& why);
+
+}  // namespace uet::live

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Makes the live page of a domain, updates it and removes it. Must not know what the numbers mean.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "live/page.h"
+#include "uet/base/time.h"
+
+namespace uet::live {
+
+// Texts that the page shows; longer ones are cut.
+struct Identity {
+  std::string_view interface;
+  std::string_view nic;
+  std::string_view address;
+};
+
+struct CounterText {
+  std::string_view name;
+  std::string_view meaning;
+};
+
+class PageWriter {
+ public:
+  // A page that only its owner can read and write, in the first of directories() that takes it.
+  // Removes pages of this user whose process ended more than kKeepPages ago. nullptr: none can be
+  // made, `why` says the reason. May throw bad_alloc.
+  static std::unique_ptr<PageWriter> create(const Identity& identity,
+                                            std::span<const CounterText> counters,
+                                            std::string& why);
+  // Removes the file. In a forked child the parent's file stays.
+  ~PageWriter();
+  PageWriter(const PageWriter&) = delete;
+  PageWriter& operator=(const PageWriter&) = delete;
+
+  // Shows these numbers from now on. `counters` has the order of create(); of `peers` at most
+  // kMaxPeers are shown. `known`: peers that there are. Readers never see a mixture.
+  void update(std::span<const std::uint64_t> counters, std::span<const PeerRecord> peers,
+              std::uint64_t known, Time now) noexcept;
+  const std::string& file() const { return file_; }
+  // Removes the file now; the writer goes on without readers.
+  void remove_file() noexcept;
+
+  static constexpr std::chrono::hours kKeepPages{1};
+
+ private:
+  PageWriter(Page* page, std::string file, pid_t owner);
+
+  Page* page_;
+  std::string file_;
+  pid_t owner_;
+};
+
+}  // namespace uet::live

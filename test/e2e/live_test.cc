@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The live page of a domain, as another program of the same user reads it (docs/live-page.md).
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <optional>
+#include <thread>
+
+#include "harness.h"
+#include "live/page_reader.h"
+
+namespace uet::e2e {
+namespace {
+
+constexpr std::uint64_t kMessages = 50;
+constexpr std::size_t kBytes = 100;
+
+void exchange(Node& node, fi_addr_t peer, bool sender) {
+  std::vector<std::byte> memory(kBytes);
+  for (std::uint64_t i = 0; i < kMessages; ++i) {
+    if (sender) {
+      node.post("sending", [&] {
+        return fi_tsend(node.ep.get(), memory.data(), kBytes, nullptr, peer, i, nullptr);
+      });
+    } else {
+      node.post("receiving", [&] {
+        return fi_trecv(node.ep.get(), memory.data(), kBytes, nullptr, peer, i, 0, nullptr);
+      });
+    }
+    node.next("message");
+  }
+}
+
+std::uint64_t counter(const live::Snapshot& page, const std::string& name) {
+  for (const live::Counter& one : page.counters) {
+    if (one.name == name) return one.value;
+  }
+  fail("no counter " + name);
+}
+
+// The only page of a process, when it is about to show `messages` in the counter `name`.
+live::Snapshot page_with(pid_t pid, const std::string& name, std::uint64_t messages,
+                         const std::function<void()>& meanwhile) {
+  const Clock::time_point start = Clock::now();
+  for (;;) {
+    const std::vector<std::string> files = live::find_pages(pid);
+    require(files.size() == 1, std::to_string(files.size()) + " pages of one domain");
+    std::string why;
+    const std::optional<live::Snapshot> page = live::read_page(files[0], why);
+    require(page.has_value(), why);
+    if (counter(*page, name) == messages) return *page;
+    require(Clock::now() - start < kDeadline, name + " is not shown");
+    meanwhile();
+  }
+}
+
+TEST(Live, PageShowsCountersAndPeersWithinItsPeriod) {
+  ChannelPair pair;
+  Process sender("sender", {}, [&] {
+    Node node;
+    const fi_addr_t peer = node.connect(pair.left);
+    exchange(node, peer, true);
+    const live::Snapshot page =
+        page_with(::getpid(), "ses_messages_sent", kMessages, [&] { node.keep_events(); });
+    require(page.owner == live::Owner::Running && !page.torn, "the page does not live");
+    require(page.peers.size() == 1 && page.moment.peers_known == 1, "not one peer");
+    require(page.peers[0].packets_sent >= kMessages, "packets_sent of the peer is wrong");
+    require(page.peers[0].bytes_sent > kMessages * kBytes, "bytes_sent of the peer is wrong");
+    require(page.peers[0].acks_received > 0, "no ACK came from the peer");
+    require(page.peers[0].pdcs >= 1, "the peer has no PDC");
+    require(page.nic() == "udp", "the back end is " + page.nic());
+    pair.left.meet(&node);
+  });
+  Process receiver("receiver", {}, [&] {
+    Node node;
+    const fi_addr_t peer = node.connect(pair.right);
+    exchange(node, peer, false);
+    const live::Snapshot page =
+        page_with(::getpid(), "ses_messages_received", kMessages, [&] { node.keep_events(); });
+    require(page.peers.size() == 1, "not one peer");
+    require(page.peers[0].packets_received >= kMessages, "packets_received of the peer is wrong");
+    pair.right.meet(&node);
+  });
+  EXPECT_EQ(wait_for_all({&sender, &receiver}), "");
+}
+
+// A domain with a thread of its own sleeps after the exchange; nothing but the page wakes it.
+TEST(Live, SleepingDomainHasShownItsLastChange) {
+  NodeOptions options;
+  options.threading = FI_THREAD_SAFE;
+  options.progress = FI_PROGRESS_AUTO;
+  ChannelPair pair;
+  const auto wait = [] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); };
+  Process sender("sender", {}, [&] {
+    Node node(options);
+    const fi_addr_t peer = node.connect(pair.left);
+    exchange(node, peer, true);
+    page_with(::getpid(), "ses_messages_sent", kMessages, wait);
+    pair.left.meet(&node);
+  });
+  Process receiver("receiver", {}, [&] {
+    Node node(options);
+    const fi_addr_t peer = node.connect(pair.right);
+    exchange(node, peer, false);
+    page_with(::getpid(), "ses_messages_received", kMessages, wait);
+    pair.right.meet(&node);
+  });
+  EXPECT_EQ(wait_for_all({&sender, &receiver}), "");
+}
+
+TEST(Live, PageGoesWithTheDomainAndWithTheProcess) {
+  Process process("process", {}, [&] {
+    {
+      const Node first;
+      const Node second;
+      require(live::find_pages(::getpid()).size() == 2, "two domains have not two pages");
+    }
+    require(live::find_pages(::getpid()).empty(), "a closed domain has a page");
+  });
+  EXPECT_EQ(process.wait(), "");
+  // Not in a Process: those leave without running destructors.
+  const pid_t child = ::fork();
+  if (child == 0) {
+    new Node;
+    if (live::find_pages(::getpid()).size() != 1) ::_exit(1);
+    std::exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(live::find_pages(child).empty());
+}
+
+TEST(Live, NoPageWhereItIsSwitchedOff) {
+  Process process("process", {{"FI_UET_TUNING", "live_statistics=no"}}, [&] {
+    const Node node;
+    require(live::find_pages(::getpid()).empty(), "there is a page");
+  });
+  EXPECT_EQ(process.wait(), "");
+}
+
+TEST(Live, DomainOpensWhereNoPageCanBeMade) {
+  Process process("process", {}, [&] {
+    const rlimit small{.rlim_cur = 4096, .rlim_max = 4096};
+    require(::setrlimit(RLIMIT_FSIZE, &small) == 0, "setrlimit");
+    const Node node;
+    require(live::find_pages(::getpid()).empty(), "there is a page");
+  });
+  EXPECT_EQ(process.wait(), "");
+}
+
+}  // namespace
+}  // namespace uet::e2e
