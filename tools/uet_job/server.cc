@@ -187,9 +187,8 @@ bool Server::write_to(int fd, Connection& connection) {
 }
 
 void Server::take_blob(int fd, std::uint32_t rank, std::string blob) {
-  if (!deserted_.empty()) {
-    send(fd, connections_[fd],
-         std::make_shared<const std::string>(frame(Kind::Deserted, deserted_)));
+  if (deserter_) {
+    send(fd, connections_[fd], desertion());
     return;
   }
   blobs_[rank] = std::move(blob);
@@ -229,8 +228,13 @@ void Server::end(int fd) {
   // Its place stays taken: a later connection with its number is not that rank.
   if (waiting_[rank]) --waiting_count_;
   waiting_[rank] = false;
-  if (deserted_.empty()) deserted_ = "rank " + std::to_string(rank) + " has left the job";
-  tell_all_waiting(std::make_shared<const std::string>(frame(Kind::Deserted, deserted_)));
+  if (!deserter_) deserter_ = rank;
+  tell_all_waiting(desertion());
+}
+
+Server::Text Server::desertion() const {
+  return std::make_shared<const std::string>(
+      frame(Kind::Deserted, "rank " + std::to_string(*deserter_) + " has left the job"));
 }
 
 }  // namespace uet::job

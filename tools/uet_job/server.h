@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The master of a job: takes the connections of its ranks and does their all-gathers. Bounded:
-// strangers, who do not know the token, get one small buffer for a few seconds. Never blocks.
+// connections without the token get one small buffer for a few seconds. Never blocks.
 #pragma once
 
 #include <chrono>
@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,8 @@ class Server {
   // Readable when run() has something to do; run() also wants a call each second.
   int fd() const { return epoll_; }
   void run();
+  // The first rank that has left after it had joined.
+  std::optional<std::uint32_t> deserter() const { return deserter_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -57,6 +60,7 @@ class Server {
   void finish_round();
   void tell_all_waiting(const Text& text);
   void end(int fd);
+  Text desertion() const;
 
   std::uint32_t size_;
   std::string token_;
@@ -69,7 +73,7 @@ class Server {
   std::vector<std::string> blobs_;  // of this round, by rank
   std::vector<bool> waiting_;       // which ranks have given theirs
   std::uint32_t waiting_count_ = 0;
-  std::string deserted_;  // who has left, in words; empty: none
+  std::optional<std::uint32_t> deserter_;
 };
 
 }  // namespace uet::job

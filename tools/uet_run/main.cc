@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -42,6 +43,8 @@ constexpr int kUsedWrongly = 2;
 constexpr std::size_t kLastLines = 10;
 constexpr std::size_t kMostLineBytes = 4096;
 constexpr std::chrono::seconds kPatienceAtEnd{5};
+constexpr std::chrono::seconds kPatienceForCause{1};
+constexpr int kMostDrains = 64;  // of 16 KiB: more than a pipe holds
 
 struct Arguments {
   std::uint32_t ranks = 1;
@@ -113,6 +116,8 @@ Pipe open_pipe() {
   if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error(std::strerror(errno));
   return {ends[0], ends[1]};
 }
+// This end alone: the other one is that of a program, which may not expect it.
+void make_non_blocking(int fd) { fcntl(fd, F_SETFL, O_NONBLOCK | fcntl(fd, F_GETFL)); }
 
 // Lines that a rank writes, to be passed on whole.
 struct Lines {
@@ -123,8 +128,9 @@ struct Lines {
 
 struct Rank {
   std::string host;
-  pid_t pid = -1;    // of the agent, or of the program that starts the agent
-  int control = -1;  // its standard input: the end of it ends the rank
+  pid_t pid = -1;     // of the agent, or of the program that starts the agent
+  int control = -1;   // its standard input: the end of it ends the rank
+  std::string order;  // what is still to be written there
   std::array<Lines, 2> lines;
   std::deque<std::string> last_words;
   std::optional<int> status;
@@ -139,10 +145,13 @@ class Run {
   void start(std::uint32_t number);
   std::vector<std::string> command_for(const std::string& host) const;
   run::Order order_for(std::uint32_t number) const;
+  void write_order(Rank& rank);
   void read_lines(std::uint32_t number, Lines& lines);
+  void drain(std::uint32_t number);
   void pass_on(std::uint32_t number, Lines& lines, std::string line);
   void reap();
-  void judge(std::uint32_t number, int status);
+  void judge();
+  void end_for(std::uint32_t number);
   void end_all();
   bool all_over() const;
   void wait_once(int signals);
@@ -154,6 +163,8 @@ class Run {
   std::string self_;
   std::unique_ptr<job::Server> server_;
   std::string master_;
+  std::optional<std::uint32_t> suspect_;  // the first rank that failed
+  Clock::time_point suspected_;
   std::optional<Clock::time_point> ending_;
   int status_ = 0;
 };
@@ -183,9 +194,8 @@ std::vector<std::string> Run::command_for(const std::string& host) const {
   std::string launcher = arguments_.launcher;
   if (launcher.empty() && is_this_host(host)) return {self_, "--agent"};
   if (launcher.empty() && std::getenv("SLURM_JOB_ID") != nullptr) {
-    launcher =
-        "srun --nodes=1 --ntasks=1 --overlap --nodelist={host} " + self_ + " --agent{command}";
-    return run::fill_launcher(launcher, host, "");
+    // No shell splits this command.
+    return {"srun", "--nodes=1", "--ntasks=1", "--overlap", "--nodelist=" + host, self_, "--agent"};
   }
   if (launcher.empty()) launcher = "ssh -o BatchMode=yes {host} {command}";
   return run::fill_launcher(launcher, host, run::quoted(self_) + " --agent");
@@ -242,13 +252,20 @@ void Run::start(std::uint32_t number) {
   close(error.write_end);
   rank.control = control.write_end;
   rank.lines = {Lines{out.read_end, stdout, {}}, Lines{error.read_end, stderr, {}}};
-  const std::string order = run::encode(order_for(number));
-  std::size_t done = 0;
-  while (done < order.size()) {
-    const ssize_t sent = write(rank.control, order.data() + done, order.size() - done);
+  for (const int fd : {control.write_end, out.read_end, error.read_end}) make_non_blocking(fd);
+  rank.order = run::encode(order_for(number));
+  write_order(rank);
+}
+
+void Run::write_order(Rank& rank) {
+  while (!rank.order.empty()) {
+    const ssize_t sent = write(rank.control, rank.order.data(), rank.order.size());
     if (sent < 0 && errno == EINTR) continue;
-    if (sent <= 0) return;  // it has ended: reap() says so
-    done += static_cast<std::size_t>(sent);
+    if (sent < 0 && errno == EAGAIN) return;
+    if (sent <= 0)
+      rank.order.clear();  // it has ended: reap() says so
+    else
+      rank.order.erase(0, static_cast<std::size_t>(sent));
   }
 }
 
@@ -265,7 +282,7 @@ void Run::pass_on(std::uint32_t number, Lines& lines, std::string line) {
 void Run::read_lines(std::uint32_t number, Lines& lines) {
   std::array<char, 16384> block;
   const ssize_t got = read(lines.from, block.data(), block.size());
-  if (got < 0 && errno == EINTR) return;
+  if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (got <= 0) {
     if (!lines.part.empty()) pass_on(number, lines, std::exchange(lines.part, {}));
     close(std::exchange(lines.from, -1));
@@ -281,13 +298,45 @@ void Run::read_lines(std::uint32_t number, Lines& lines) {
   }
 }
 
-void Run::judge(std::uint32_t number, int status) {
-  Rank& rank = ranks_[number];
-  rank.status = status;
-  if (status == 0 || ending_) return;
-  for (Lines& lines : rank.lines) {
-    while (lines.from >= 0) read_lines(number, lines);
+// The rank's output until now is passed on. A process that has escaped from its agent may hold the
+// pipe open, and go on writing: neither is waited for.
+void Run::drain(std::uint32_t number) {
+  for (Lines& lines : ranks_[number].lines) {
+    pollfd ready{lines.from, POLLIN, 0};
+    for (int i = 0; i < kMostDrains && lines.from >= 0 && poll(&ready, 1, 0) > 0; ++i) {
+      read_lines(number, lines);
+    }
   }
+}
+
+void Run::reap() {
+  int status = 0;
+  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+    for (std::uint32_t i = 0; i < ranks_.size(); ++i) {
+      if (ranks_[i].pid != pid) continue;
+      ranks_[i].status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+      if (*ranks_[i].status == 0 || suspect_) continue;
+      suspect_ = i;
+      suspected_ = Clock::now();
+    }
+  }
+}
+
+// A rank that dies leaves the job, of which the others hear, and one of them may fail and be reaped
+// before it: the job waits a moment for the first that has left.
+void Run::judge() {
+  if (!suspect_ || ending_) return;
+  const std::optional<std::uint32_t> deserter = server_->deserter();
+  if (!deserter) return end_for(*suspect_);
+  const std::optional<int>& status = ranks_[*deserter].status;
+  if (status) return end_for(*status == 0 ? *suspect_ : *deserter);
+  if (Clock::now() - suspected_ >= kPatienceForCause) end_for(*suspect_);
+}
+
+void Run::end_for(std::uint32_t number) {
+  const Rank& rank = ranks_[number];
+  const int status = *rank.status;
+  drain(number);
   const std::string cause = status > 128 && status < 128 + 65
                                 ? std::string("by signal ") + std::to_string(status - 128) + " (" +
                                       strsignal(status - 128) + ")"
@@ -298,16 +347,6 @@ void Run::judge(std::uint32_t number, int status) {
   for (const std::string& line : rank.last_words) std::fprintf(stderr, "  %s\n", line.c_str());
   status_ = status;
   end_all();
-}
-
-void Run::reap() {
-  int status = 0;
-  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
-    for (std::uint32_t i = 0; i < ranks_.size(); ++i) {
-      if (ranks_[i].pid != pid) continue;
-      judge(i, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
-    }
-  }
 }
 
 // The agents end their ranks when their standard input ends.
@@ -336,7 +375,13 @@ void Run::wait_once(int signals) {
       readers.emplace_back(i, &lines);
     }
   }
-  poll(waits.data(), waits.size(), 500);
+  for (const Rank& rank : ranks_) {
+    if (!rank.order.empty() && rank.control >= 0) waits.push_back({rank.control, POLLOUT, 0});
+  }
+  poll(waits.data(), waits.size(), suspect_ && !ending_ ? 20 : 500);
+  for (Rank& rank : ranks_) {
+    if (rank.control >= 0) write_order(rank);
+  }
   for (std::size_t i = 0; i < readers.size(); ++i) {
     if (waits[i + 2].revents != 0) read_lines(readers[i].first, *readers[i].second);
   }
@@ -349,6 +394,7 @@ void Run::wait_once(int signals) {
     end_all();
   }
   reap();
+  judge();
   if (ending_ && Clock::now() - *ending_ > kPatienceAtEnd) {
     for (const Rank& rank : ranks_) {
       if (rank.pid > 0 && !rank.status) kill(-rank.pid, SIGKILL);
@@ -364,9 +410,11 @@ int Run::run() {
   const int signals = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
   for (std::uint32_t i = 0; i < ranks_.size(); ++i) start(i);
   while (!all_over()) wait_once(signals);
+  judge();
   for (std::uint32_t i = 0; i < ranks_.size(); ++i) {
+    drain(i);
     for (Lines& lines : ranks_[i].lines) {
-      while (lines.from >= 0) read_lines(i, lines);
+      if (!lines.part.empty()) pass_on(i, lines, std::exchange(lines.part, {}));
     }
   }
   return status_;
@@ -384,14 +432,24 @@ std::vector<run::Host> read_hosts(const Arguments& arguments) {
   }
 }
 
+// The index of the first argument that is no option of uet_run: from there on all belongs to the
+// program, whatever it looks like, and CLI11 sees none of it.
+int program_at(const CLI::App& app, int argc, char** argv) {
+  int at = 1;
+  while (at < argc && argv[at][0] == '-' && std::strcmp(argv[at], "--") != 0) {
+    const CLI::Option* const option = app.get_option_no_throw(argv[at]);
+    at += option != nullptr && option->get_expected_max() > 0 ? 2 : 1;  // its value, too
+  }
+  return std::min(at, argc);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc == 2 && std::strcmp(argv[1], "--agent") == 0) return run::run_agent();
   Arguments arguments;
   CLI::App app("Starts the ranks of a parallel job and ends them together.", "uet_run");
-  app.positionals_at_end();
-  app.prefix_command(false);
+  app.footer("PROGRAM and its arguments follow the options of uet_run; '--' may stand between.");
   app.add_option("-n,--ranks", arguments.ranks, "Ranks to start")->check(CLI::Range(1, 65535));
   app.add_option("--hosts", arguments.hosts, "File with a host in each line: NAME [slots=N]");
   app.add_option("--launcher", arguments.launcher,
@@ -400,12 +458,14 @@ int main(int argc, char** argv) {
   app.add_option("--job-id", arguments.job_id, "JobID instead of a random one")
       ->check(CLI::Range(0, 0xFFFFFF));
   app.add_option("-x,--export", arguments.exports, "NAME or NAME=VALUE of a variable for all ranks")
-      ->take_all()
-      ->expected(1);
+      ->allow_extra_args(false);  // each takes one value
   app.add_flag("--tag", arguments.tag, "Begin each line of output with the rank");
-  app.add_option("program", arguments.program, "Program and its arguments")->required();
+  const int program = program_at(app, argc, argv);
+  const bool marked = program < argc && std::strcmp(argv[program], "--") == 0;
+  arguments.program.assign(argv + program + (marked ? 1 : 0), argv + argc);
   try {
-    app.parse(argc, argv);
+    app.parse(program, argv);
+    if (arguments.program.empty()) throw CLI::RequiredError("PROGRAM");
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kUsedWrongly;
   }
