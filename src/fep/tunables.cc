@@ -230,8 +230,8 @@ constexpr Tunable kMessages[] = {
      on_off<Config, &Config::ses, &Ses::no_match>()},
     {"rma_piece_bytes",
      "Largest message on the wire, in bytes. A longer fi_write or fi_read travels in pieces of "
-     "this "
-     "size and has one completion. The target of a longer send reads the send in such pieces.",
+     "this size and has one completion. The target of a longer send reads the send in such "
+     "pieces.",
      ses_count<&Ses::rma_piece_bytes>(4096, ses::kMaxMessageBytes)},
     {"retries",
      "Restarts of an operation that its target refuses for now (NO_MATCH, DISABLED_GEN, "

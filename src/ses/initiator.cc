@@ -306,8 +306,10 @@ pds::Verdict Initiator::rx_rsp(pds::Message& answered, std::uint32_t tag,
   } else if (is_success(header.return_code) && !says_nothing(message, header)) {
     on_answer(message, header, now);
   }
-  // SES-163: no answer states that the rest is to be read.
-  if (message.outsized && message.ended && !message.failed()) rendezvous_.await_read(message, now);
+  // SES-164: no answer states that the rest is to be read.
+  if (is_outsized(message) && message.ended && !message.failed()) {
+    rendezvous_.await_read(message, now);
+  }
   if (message.mode == DeliveryMode::Rudi) {
     finish_if_done(message);  // the target remembers nothing of it
   } else if (message.failed() && !message.ended) {

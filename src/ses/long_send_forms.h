@@ -23,7 +23,7 @@ class LongSendForms {
   static bool has_plain_form(const TxMessage& message) {
     const wire::SesOpcode opcode = message.header.opcode;
     return (wire::has_rendezvous_extension(opcode) || wire::is_deferrable(opcode)) &&
-           !message.awaits_read && !message.deferred && !message.outsized;
+           !message.awaits_read && !message.deferred && !is_outsized(message);
   }
   // The message is about to start, for the first time or again.
   void choose(TxMessage& message) {

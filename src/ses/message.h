@@ -87,6 +87,9 @@ struct ServedTag;
 struct ReadAnswer;
 struct RxMessage;
 
+// The request_length of a rendezvous send that is longer than it can state (SES-164).
+inline constexpr std::uint32_t kOutsized = UINT32_MAX;
+
 // An operation of the initiator, from the post to its completion.
 struct TxMessage : pds::Message,
                    ListNode<OutstandingTag>,
@@ -117,7 +120,9 @@ struct TxMessage : pds::Message,
   }
 
   // Bytes that its own packets carry.
-  std::uint64_t eager_bytes() const { return outsized ? header.rendezvous.eager_length : length; }
+  std::uint64_t eager_bytes() const {
+    return header.request_length == kOutsized ? header.rendezvous.eager_length : length;
+  }
 
   Context* context = nullptr;  // nullptr: the context is closed, no completion is due
   Kind kind = Kind::Send;
@@ -150,7 +155,6 @@ struct TxMessage : pds::Message,
   std::uint64_t bytes_awaited = 0;   // and the bytes they asked for
   // A send that the target can read again (rendezvous_source.h).
   bool readable = false;     // its packets say where
-  bool outsized = false;     // longer than request_length can state (SES-163): it must be read
   bool awaits_read = false;  // the target will: not complete before it has read to the end
   bool watched = false;      // its PDC asks whether the target still lives
   bool read_out = false;
@@ -172,6 +176,11 @@ struct TxMessage : pds::Message,
   std::uint32_t iov_count = 0;
   std::array<IoSlice, kMaxIoSlices> iov;
 };
+
+// Its target must read it to the end (SES-164).
+inline bool is_outsized(const TxMessage& message) {
+  return message.header.request_length == kOutsized;
+}
 
 // To the same resource index of the same FEP.
 inline bool same_peer(const TxMessage& a, const TxMessage& b) {
@@ -277,7 +286,7 @@ struct Envelope : ListNode<UnexpectedTag>, ChainNode<SameTagTag>, ChainNode<Same
   std::uint64_t data = 0;
   FepAddress source;
   InitiatorId initiator;
-  // Of the whole message, an outsized one too (SES-163). Packed: there may be a million of these.
+  // Of the whole message, an outsized one too (SES-164). Packed: there may be a million of these.
   std::uint64_t request_length : 63 = 0;
   std::uint64_t answer_owed : 1 = 0;  // NO_RESPONSE was said to the packet `answer_psn` (SES-46)
   Psn answer_psn;
@@ -322,7 +331,7 @@ struct RxMessage : Envelope, Placement, ListNode<ArrivingTag>, ListNode<PullTag>
   // Of a rendezvous send: what is not here, and where it can be read (SES-56).
   bool relative = false;
   bool readable = false;        // from its first byte on, not only behind the eager part
-  bool outsized = false;        // SES-163: read_offset states its length
+  bool outsized = false;        // SES-164: read_offset states its length
   bool must_read = false;       // its sender waits until it has been read to the end
   bool leaving = false;         // all that is left to do is to inform the sender
   bool undelivered = false;     // no receive will get it; the sender is informed

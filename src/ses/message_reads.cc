@@ -32,7 +32,7 @@ Response MessageReads::serve(const pds::RequestView& view, const wire::SesReques
   const std::uint64_t begin = request.buffer_offset;
   const std::uint64_t length = request.request_length;
   if (begin > source->length || length > source->length - begin) {  // SES-118
-    if (source->outsized) {  // the reader does not know SES-163, and will not find the end
+    if (is_outsized(*source)) {  // the reader does not know SES-164, and will not find the end
       source->fail(ReturnCode::BadAddr);
       initiator_.finish_if_done(*source);
     }

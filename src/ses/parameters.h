@@ -40,7 +40,7 @@ struct Parameters {
   Duration retry_wait = std::chrono::milliseconds(1);
   Duration retry_wait_most = std::chrono::milliseconds(100);
   // Longer writes and reads are the caller's to cut (SES-162), longer sends are read in pieces of
-  // so many bytes (SES-163); at most kMaxMessageBytes.
+  // so many bytes (SES-164); at most kMaxMessageBytes.
   std::uint64_t rma_piece_bytes = kMaxMessageBytes;
   std::size_t pulls = 64;  // reads of a target's own at a time
   // How long messages are sent to peers that serve it, else eagerly (SES-161).

@@ -32,8 +32,7 @@ void RendezvousSource::offer(TxMessage& message, const Peer& peer) {
   const bool tagged = message.kind == Kind::TaggedSend;
   header.opcode = tagged ? wire::SesOpcode::RendezvousTsend : wire::SesOpcode::RendezvousSend;
   header.rendezvous.eager_length = header.request_length;
-  message.outsized = message.length > piece_bytes_;
-  if (message.outsized) {
+  if (message.length > piece_bytes_) {
     header.request_length = kOutsized;
     header.rendezvous.eager_length = payload_mtu_;
     header.rendezvous.read_offset = message.length;

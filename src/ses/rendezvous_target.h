@@ -69,7 +69,7 @@ class RendezvousTarget {
 
  private:
   const std::uint16_t retries_;      // of a read that its peer did not consume
-  const std::uint64_t piece_bytes_;  // the most that one read asks for (SES-163)
+  const std::uint64_t piece_bytes_;  // the most that one read asks for (SES-164)
   ArrivingMessages& messages_;
   PullQueue& queue_;
   Pulls& pulls_;

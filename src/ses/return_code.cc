@@ -190,7 +190,7 @@ Rkey memory_key(const SesRequest& request, const ri::MrTable& regions) {
 
 namespace {
 
-// SES-163: of an outsized message a response can only state that more than 2^32 - 2 bytes count.
+// SES-164: of an outsized message a response can only state that more than 2^32 - 2 bytes count.
 std::uint32_t in_32_bits(std::uint64_t length) {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(length, UINT32_MAX));
 }

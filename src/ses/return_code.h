@@ -53,8 +53,7 @@ constexpr std::uint32_t eager_length(const wire::SesRequest& request) {
                                                         : request.request_length;
 }
 
-// A rendezvous send whose length does not fit request_length; read_offset states it (SES-163).
-inline constexpr std::uint32_t kOutsized = UINT32_MAX;
+// A rendezvous send whose length does not fit request_length; read_offset states it (SES-164).
 constexpr bool is_outsized(const wire::SesRequest& request) {
   return wire::has_rendezvous_extension(request.opcode) && request.request_length == kOutsized &&
          is_message_key(request.rendezvous.read_memory_key);

@@ -69,14 +69,14 @@ class LongSend : public testing::TestWithParam<std::uint64_t> {
 
 INSTANTIATE_TEST_SUITE_P(Orders, LongSend, testing::Values(0, FI_ORDER_SAS));
 
-TEST_P(LongSend, Ses163_ExpectedSendHasOneCompletionEach) {
+TEST_P(LongSend, Ses164_ExpectedSendHasOneCompletionEach) {
   receive(in_);
   send(out_);
   expect_one_each(out_.size());
   EXPECT_EQ(in_, out_);
 }
 
-TEST_P(LongSend, Ses163_UnexpectedSendHasOneCompletionEach) {
+TEST_P(LongSend, Ses164_UnexpectedSendHasOneCompletionEach) {
   send(out_);
   settle();
   receive(in_);
@@ -84,7 +84,7 @@ TEST_P(LongSend, Ses163_UnexpectedSendHasOneCompletionEach) {
   EXPECT_EQ(in_, out_);
 }
 
-TEST_P(LongSend, Ses163_SeveralBuffersAtBothEnds) {
+TEST_P(LongSend, Ses164_SeveralBuffersAtBothEnds) {
   std::array<iovec, 4> from;
   std::array<iovec, 4> to;
   for (std::size_t i = 0; i < 4; ++i) {
@@ -102,7 +102,7 @@ TEST_P(LongSend, Ses163_SeveralBuffersAtBothEnds) {
   EXPECT_EQ(in_, out_);
 }
 
-TEST_P(LongSend, Ses163_PeekStatesTheWholeLength) {
+TEST_P(LongSend, Ses164_PeekStatesTheWholeLength) {
   send(out_);
   settle();
   fi_msg_tagged peek{};
@@ -115,7 +115,7 @@ TEST_P(LongSend, Ses163_PeekStatesTheWholeLength) {
   expect_one_each(out_.size());
 }
 
-TEST_P(LongSend, Ses163_LaterShortSendDoesNotOvertakeInMatching) {
+TEST_P(LongSend, Ses164_LaterShortSendDoesNotOvertakeInMatching) {
   if (GetParam() == 0) GTEST_SKIP() << "without order messages may overtake each other";
   std::vector<std::byte> shorter(100);
   send(out_);
@@ -131,7 +131,7 @@ TEST_P(LongSend, Ses163_LaterShortSendDoesNotOvertakeInMatching) {
   EXPECT_EQ(in_, out_);
 }
 
-TEST_P(LongSend, Ses163_MaxMsgSizeIsThatOfTcp) {
+TEST_P(LongSend, Ses164_MaxMsgSizeIsThatOfTcp) {
   EXPECT_EQ(a_.info->ep_attr->max_msg_size, std::size_t{INT64_MAX});
 }
 

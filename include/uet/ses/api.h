@@ -32,7 +32,7 @@ struct IoSlice {
 
 inline constexpr std::size_t kMaxIoSlices = 16;                // iov_limit
 inline constexpr std::uint64_t kMaxMessageBytes = 0xFFFFF000;  // SES-32, section 12.1
-// Of a send that its target reads in pieces (SES-163).
+// Of a send that its target reads in pieces (SES-164).
 inline constexpr std::uint64_t kMaxOutsizedBytes = INT64_MAX;
 
 // The endpoint at the other side: an AV entry resolved.

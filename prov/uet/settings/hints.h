@@ -81,7 +81,7 @@ inline constexpr std::uint64_t kOrders =
     0x1FF | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW |
     FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW;
 
-// Of one send, which its target may read in pieces (SES-163).
+// Of one send, which its target may read in pieces (SES-164).
 inline constexpr std::size_t kMaxMsgSize = ses::kMaxOutsizedBytes;
 // The same of a profile without rendezvous.
 constexpr std::size_t max_msg_size(Profile profile) {

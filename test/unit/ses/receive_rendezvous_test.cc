@@ -48,7 +48,7 @@ class OutsizedTest : public RendezvousTest {
   }
 };
 
-TEST_F(OutsizedTest, Ses163_OnePacketStatesTheWholeLength) {
+TEST_F(OutsizedTest, Ses164_OnePacketStatesTheWholeLength) {
   Bytes out = pattern(3 * kMtu + 1);
   ASSERT_TRUE(send(out));
   const std::vector<Sent> sent = a.packets();
@@ -62,7 +62,7 @@ TEST_F(OutsizedTest, Ses163_OnePacketStatesTheWholeLength) {
   a.ses.close_context(*a.context, kNow);
 }
 
-TEST_F(OutsizedTest, Ses163_ExpectedMessageIsReadPieceByPiece) {
+TEST_F(OutsizedTest, Ses164_ExpectedMessageIsReadPieceByPiece) {
   for (const std::size_t length : {3 * kMtu + 1, 4 * kMtu, 20 * kMtu + 7}) {
     Bytes out = pattern(length);
     Bytes in(out.size());
@@ -76,7 +76,7 @@ TEST_F(OutsizedTest, Ses163_ExpectedMessageIsReadPieceByPiece) {
   }
 }
 
-TEST_F(OutsizedTest, Ses163_UnexpectedMessageIsReadPieceByPiece) {
+TEST_F(OutsizedTest, Ses164_UnexpectedMessageIsReadPieceByPiece) {
   Bytes out = pattern(20 * kMtu + 7);
   Bytes in(out.size());
   send_unexpected(out);
@@ -86,7 +86,7 @@ TEST_F(OutsizedTest, Ses163_UnexpectedMessageIsReadPieceByPiece) {
   expect_done(out.size());
 }
 
-TEST_F(OutsizedTest, Ses63_Ses163_ShortBufferIsTruncated) {
+TEST_F(OutsizedTest, Ses63_Ses164_ShortBufferIsTruncated) {
   Bytes out = pattern(20 * kMtu);
   Bytes in(7 * kMtu + 5);
   ASSERT_TRUE(b.receive({slice_of(in)}));
@@ -102,7 +102,7 @@ TEST_F(OutsizedTest, Ses63_Ses163_ShortBufferIsTruncated) {
   expect_idle();
 }
 
-TEST_F(OutsizedTest, Ses163_ReadBehindTheEndFailsTheSend) {
+TEST_F(OutsizedTest, Ses164_ReadBehindTheEndFailsTheSend) {
   Bytes out = pattern(20 * kMtu);
   ASSERT_TRUE(send(out));
   const Sent sent = a.packet().value();
@@ -114,7 +114,7 @@ TEST_F(OutsizedTest, Ses163_ReadBehindTheEndFailsTheSend) {
   EXPECT_EQ(a.sink.all[0].return_code, ReturnCode::BadAddr);
 }
 
-TEST_F(OutsizedTest, Ses163_PeerWithoutRendezvousGetsNoLongerMessage) {
+TEST_F(OutsizedTest, Ses164_PeerWithoutRendezvousGetsNoLongerMessage) {
   Bytes memory(1);
   const Peer peer = b.peer();
   const std::array<IoSlice, 1> huge = {IoSlice{memory.data(), kMaxMessageBytes + 1}};
