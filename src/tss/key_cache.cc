@@ -8,13 +8,16 @@
 
 namespace uet::tss {
 
+// A bound that no configuration comes near: g++ 12 warns of an unlimited array at link time.
+constexpr std::size_t kMostEntries = std::size_t{1} << 24;
+
 KeyCache::KeyCache(std::size_t entries)
     : most_on_trial_(std::max<std::size_t>(entries / 8, 1)),
       most_proved_(entries - most_on_trial_),
       entries_(entries),
-      keys_(std::make_unique<DerivedKey[]>(entries)),
+      keys_(std::make_unique<DerivedKey[]>(std::min(entries, kMostEntries))),
       by_context_(entries) {
-  UET_ASSERT(entries >= 2);
+  UET_ASSERT(entries >= 2 && entries <= kMostEntries);
   for (std::size_t i = 0; i < entries; ++i) free_.push_back(keys_[i]);
 }
 
