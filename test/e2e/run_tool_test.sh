@@ -37,8 +37,8 @@ ends() {
   [[ "$status" == "$wanted" ]] || fail "status $status instead of $wanted: $*: $output"
   [[ "$output" == *"$words"* ]] || fail "'$output' lacks '$words': $*"
 }
-# A rank: leaves its mark, and a descendant in a session of its own that ignores SIGTERM.
-tree="trap '' TERM; setsid sleep $mark & echo up; sleep $mark; true"
+# A rank: tells its process, leaves its mark, and a descendant in a session of its own that ignores SIGTERM.
+tree="trap '' TERM; setsid sleep $mark & echo up \$\$; sleep $mark; true"
 none_left() {
   local i
   for ((i = 0; i < 100; ++i)); do
@@ -127,8 +127,7 @@ for signal in INT TERM HUP KILL; do
 done
 # A rank that is killed from outside takes the job along.
 start_tree
-read -r agent _ <"/proc/$job/task/$job/children" || true # ends with no new line
-read -r rank _ <"/proc/$agent/task/$agent/children" || true # ends with no new line
+read -r _ rank <"$scratch/out"
 kill -KILL "$rank"
 status=0
 wait "$job" || status=$?
