@@ -14,7 +14,6 @@
 #include <map>
 #include <span>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 namespace uet::live {
@@ -26,8 +25,9 @@ constexpr std::uint32_t kMostBytes = 64 * 1024 * 1024;
 
 class File {
  public:
-  explicit File(const std::string& name)
-      : fd_(::open(name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)) {}
+  // `name` is relative to `directory`, unless it begins with '/'.
+  explicit File(const char* name, int directory = AT_FDCWD)
+      : fd_(::openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)) {}
   ~File() {
     if (fd_ >= 0) ::close(fd_);
   }
@@ -58,34 +58,25 @@ bool fits(const Head& head, const Area& area, std::size_t least_element) {
              head.page_bytes;
 }
 
-// Checks owner, mode and head. False: `why`.
-bool read_head(const File& file, Head& head, std::string& why) {
+// Checks owner, mode and head. Gives a reason for a refusal, or nullptr. Allocates no memory.
+const char* read_head(const File& file, Head& head) {
   struct stat info {};
-  if (file.get() < 0 || ::fstat(file.get(), &info) != 0) {
-    why = std::generic_category().message(errno);
-    return false;
-  }
-  if (!S_ISREG(info.st_mode) || info.st_uid != ::geteuid()) {
-    why = "belongs to another user";
-    return false;
-  }
+  if (file.get() < 0 || ::fstat(file.get(), &info) != 0) return ::strerrordesc_np(errno);
+  if (!S_ISREG(info.st_mode) || info.st_uid != ::geteuid()) return "belongs to another user";
   if (!file.read(&head, sizeof head, 0) || head.magic != kPageMagic) {
-    why = "is no live page, or not complete yet";
-    return false;
+    return "is no live page, or not complete yet";
   }
   if (head.version != kPageVersion) {
-    why = "has version " + std::to_string(head.version) + " of the layout; this program reads " +
-          std::to_string(kPageVersion);
-    return false;
+    return "has another version of the layout than this program reads; take the tools of the "
+           "version that the process uses";
   }
   const bool sound = head.page_bytes <= kMostBytes &&
                      head.page_bytes <= static_cast<std::uint64_t>(info.st_size) &&
                      fits(head, head.moment, sizeof(Moment)) && head.moment.elements == 1 &&
                      fits(head, head.counters, sizeof(std::uint64_t)) &&
                      fits(head, head.peers, sizeof(PeerRecord)) && fits(head, head.text, 1);
-  if (!sound) why = "is damaged";
   head.program.back() = head.interface.back() = head.nic.back() = head.address.back() = '\0';
-  return sound;
+  return sound ? nullptr : "is damaged";
 }
 
 void wait_a_little() {
@@ -158,11 +149,24 @@ std::vector<std::string> find_pages(pid_t pid) {
   return files;
 }
 
+std::optional<LastUpdate> read_last_update(int directory, const char* name) noexcept {
+  const File file(name, directory);
+  Head head;
+  Moment moment;
+  if (read_head(file, head) != nullptr || !file.read(&moment, sizeof moment, head.moment.at)) {
+    return {};
+  }
+  return LastUpdate{owner_of(head), std::max(moment.updated_ns, head.opened_ns)};
+}
+
 std::optional<Snapshot> read_page(const std::string& name, std::string& why) {
-  const File file(name);
+  const File file(name.c_str());
   Snapshot page;
   page.file = name;
-  if (!read_head(file, page.head, why)) return {};
+  if (const char* const refused = read_head(file, page.head); refused != nullptr) {
+    why = refused;
+    return {};
+  }
   std::vector<char> text(std::size_t{page.head.text.element_bytes} * page.head.text.elements);
   page.counters.resize(page.head.counters.elements);
   if (!file.read(text.data(), text.size(), page.head.text.at) || !read_numbers(file, page)) {

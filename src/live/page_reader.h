@@ -43,4 +43,13 @@ std::vector<std::string> find_pages(pid_t pid = 0);
 // Empty, and `why` says the reason: the file is no page of this user, or of another version.
 std::optional<Snapshot> read_page(const std::string& file, std::string& why);
 
+// The owner of a page and when the page was updated for the last time, or made.
+struct LastUpdate {
+  Owner owner = Owner::Unknown;
+  std::uint64_t time_ns = 0;  // CLOCK_REALTIME
+};
+// `name`: a file in the open directory `directory`. Empty: no page of this user and version.
+// Allocates no memory.
+std::optional<LastUpdate> read_last_update(int directory, const char* name) noexcept;
+
 }  // namespace uet::live

@@ -3,7 +3,6 @@
 // lock of its numbers.
 #include "live/page_writer.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -20,6 +19,7 @@
 #include <system_error>
 #include <utility>
 
+#include "live/dead_pages.h"
 #include "live/page_reader.h"
 #include "live/place.h"
 
@@ -48,25 +48,15 @@ void put_text(std::array<char, Size>& to, std::string_view text) {
   to[length] = '\0';
 }
 
-// Pages of processes of this user that ended long ago: nothing else removes them.
-void remove_old_pages(const std::string& directory) {
-  DIR* const listing = ::opendir(directory.c_str());
-  if (listing == nullptr) return;
-  constexpr auto kKeep = std::chrono::nanoseconds(PageWriter::kKeepPages).count();
-  const std::uint64_t now = realtime_ns();
-  while (const dirent* const entry = ::readdir(listing)) {
-    const std::optional<FileName> name = parse_file_name(entry->d_name);
-    if (!name || name->uid != ::geteuid()) continue;
-    const std::string file = directory + "/" + entry->d_name;
-    std::string why;
-    const std::optional<Snapshot> page = read_page(file, why);
-    if (!page || page->owner != Owner::Gone) continue;
-    const std::uint64_t updated = std::max(page->moment.updated_ns, page->head.opened_ns);
-    if (now > updated && now - updated > static_cast<std::uint64_t>(kKeep)) {
-      ::unlink(file.c_str());
-    }
-  }
-  ::closedir(listing);
+// Once a minute and process: a process may open domains by the thousand.
+bool may_remove_dead_pages() {
+  static std::atomic<std::int64_t> next_s{0};
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  const std::int64_t second = now.tv_sec;
+  if (second < next_s.load(std::memory_order_relaxed)) return false;
+  next_s.store(second + 60, std::memory_order_relaxed);
+  return true;
 }
 
 // A file of this name is there although this process has not made it: left by another program that
@@ -173,8 +163,9 @@ std::unique_ptr<PageWriter> PageWriter::create(const Identity& identity,
     why = "files may not be that large (ulimit -f)";
     return nullptr;
   }
+  const bool removes_dead_pages = may_remove_dead_pages();
   for (const std::string& directory : directories()) {
-    remove_old_pages(directory);
+    if (removes_dead_pages) remove_dead_pages(directory);
     std::string file;
     const int fd = make_file(directory, file, why);
     if (fd < 0) continue;

@@ -30,8 +30,8 @@ struct CounterText {
 class PageWriter {
  public:
   // A page that only its owner can read and write, in the first of directories() that takes it.
-  // Removes pages of this user whose process ended more than kKeepPages ago. nullptr: none can be
-  // made, `why` says the reason. May throw bad_alloc.
+  // Removes pages of killed processes at most once a minute (live/dead_pages.h). nullptr: none can
+  // be made, `why` says the reason. May throw bad_alloc.
   static std::unique_ptr<PageWriter> create(const Identity& identity,
                                             std::span<const CounterText> counters,
                                             std::string& why);
@@ -47,8 +47,6 @@ class PageWriter {
   const std::string& file() const { return file_; }
   // Removes the file now; the writer goes on without readers.
   void remove_file() noexcept;
-
-  static constexpr std::chrono::hours kKeepPages{1};
 
  private:
   PageWriter(Page* page, std::string file, pid_t owner);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 
 namespace uet::live {
@@ -71,8 +72,9 @@ std::optional<FileName> parse_file_name(std::string_view name) {
 }
 
 std::optional<std::uint64_t> start_time_of(pid_t pid) {
-  const std::string file = "/proc/" + std::to_string(pid) + "/stat";
-  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  char file[32];
+  std::snprintf(file, sizeof file, "/proc/%d/stat", static_cast<int>(pid));
+  const int fd = ::open(file, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return {};
   char text[1024];
   const ssize_t length = ::read(fd, text, sizeof text);

@@ -107,7 +107,7 @@ TEST_F(PageReaderTest, BrokenPagesAreRefusedWithAReason) {
     EXPECT_EQ(reason(other->file()), "is damaged") << at;
   }
   spoil(file, offsetof(Head, version), std::uint32_t{2});
-  EXPECT_THAT(reason(file), HasSubstr("has version 2 of the layout"));
+  EXPECT_THAT(reason(file), HasSubstr("has another version of the layout"));
   spoil(file, 0, std::uint64_t{0});
   EXPECT_THAT(reason(file), HasSubstr("no live page"));
 }

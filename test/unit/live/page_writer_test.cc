@@ -72,30 +72,6 @@ TEST_F(PageWriterTest, FileOfUnknownContentIsLeftAlone) {
   EXPECT_TRUE(std::filesystem::is_symlink(next));
 }
 
-TEST_F(PageWriterTest, PagesOfEndedProcessesGoAfterAnHour) {
-  std::string recent;
-  std::string old;
-  std::string running;
-  {
-    const auto page = make_page();
-    const auto copy = [&](unsigned number, pid_t pid, std::uint64_t opened_ns) {
-      const std::string file = directory_ + "/" + file_name(::geteuid(), 1, number);
-      std::filesystem::copy_file(page->file(), file);
-      spoil(file, offsetof(Head, pid), pid);
-      if (opened_ns != 0) spoil(file, offsetof(Head, opened_ns), opened_ns);
-      return file;
-    };
-    constexpr pid_t kNobody = 0x7ffffff0;
-    recent = copy(1, kNobody, 0);
-    old = copy(2, kNobody, 1);
-    running = copy(3, ::getpid(), 1);
-  }
-  const auto page = make_page();
-  EXPECT_TRUE(std::filesystem::exists(recent));
-  EXPECT_FALSE(std::filesystem::exists(old));
-  EXPECT_TRUE(std::filesystem::exists(running));
-}
-
 TEST_F(PageWriterTest, FileSizeLimitIsAReasonNotASignal) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
