@@ -149,7 +149,10 @@ bool NackIntake::on_refused_pdc(const wire::NackHeader& nack, TxRecord& record) 
   if (core_.state() != PdcState::Creating || !lacks_pdc(nack.nack_code)) return false;
   Outstanding& outstanding = side_.outstanding();
   outstanding.flight().refused(ccc(), record, nack, now_);
-  if (!outstanding.holds_data()) outstanding.hold_data(core_);
+  if (!outstanding.holds_data()) {
+    outstanding.hold_data(core_);
+    side_.wait().nothing_waits(core_, now_);  // data wait for the PDC, not for the context
+  }
   if (!Outstanding::is_held(record)) return false;
   TxRecord& first = side_.window().at(side_.window().base());
   first.rto_count = first.unanswered = 0;  // its NACK may have found no space at the target

@@ -271,6 +271,17 @@ TEST_F(RefusedPdc, Pds223_NoNewPacketLeavesMeanwhile) {
             (std::vector<std::uint32_t>{70002, 70003, 70004}));
 }
 
+// Data that a full window has stopped wait for the PDC now, and not in the line of the congestion
+// context, which may have room while they wait.
+TEST_F(RefusedPdc, Cms12_DataDoNotWaitForTheCongestionContext) {
+  outstanding_with_syn(2, DeliveryMode::Rud);
+  Pdc& refused = *node->manager->find(pdc);
+  refused.send_side().wait().begin_for_ccc(refused, now);
+  ASSERT_FALSE(refused.ccc().waiting.empty());
+  receive(refusal_of_pdc(NackCode::NoPdcAvail, 70001));
+  EXPECT_TRUE(refused.ccc().waiting.empty());
+}
+
 TEST_F(RefusedPdc, Pds223_AllLeaveOnceTheTargetHasAPdc) {
   for (const DeliveryMode mode : {DeliveryMode::Rud, DeliveryMode::Rod}) {
     outstanding_with_syn(4, mode);
