@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <ctime>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -18,13 +17,6 @@
 namespace uet::live {
 
 namespace {
-
-std::uint64_t realtime_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U +
-         static_cast<std::uint64_t>(now.tv_nsec);
-}
 
 // The youngest dead pages of one directory. A page that has no place among them is removed.
 class Youngest {

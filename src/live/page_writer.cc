@@ -34,13 +34,6 @@ std::string error_text(const std::string& file, int error) {
   return file + ": " + std::generic_category().message(error);
 }
 
-std::uint64_t realtime_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U +
-         static_cast<std::uint64_t>(now.tv_nsec);
-}
-
 template <std::size_t Size>
 void put_text(std::array<char, Size>& to, std::string_view text) {
   const std::size_t length = std::min(text.size(), Size - 1);

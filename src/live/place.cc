@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 
 namespace uet::live {
 
@@ -94,6 +95,13 @@ std::optional<std::uint64_t> start_time_of(pid_t pid) {
   std::uint64_t ticks = 0;
   if (!take_number(rest, ticks)) return {};
   return ticks;
+}
+
+std::uint64_t realtime_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U +
+         static_cast<std::uint64_t>(now.tv_nsec);
 }
 
 std::uint64_t pid_namespace() {

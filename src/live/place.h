@@ -32,6 +32,8 @@ std::optional<FileName> parse_file_name(std::string_view name);
 // When the process was started, in clock ticks since the host was (field 22 of /proc/PID/stat);
 // empty if there is no such process. Allocates no memory.
 std::optional<std::uint64_t> start_time_of(pid_t pid);
+// CLOCK_REALTIME, in nanoseconds.
+std::uint64_t realtime_ns();
 // The inode of this process' PID name space; 0 if the kernel does not say.
 std::uint64_t pid_namespace();
 
