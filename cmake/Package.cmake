@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# What is installed beside the provider, the Debian package, and the target that takes it all away.
+# What is installed beside the provider, the Debian and RPM packages, and the target that takes it all
+# away.
 
 install(FILES examples/mpi_ring.c examples/rma_example.cc examples/uet_bench.cc
   examples/common.h examples/README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libfabric-uet/examples)
@@ -9,13 +10,20 @@ if(TARGET uet_dissect)
   install(TARGETS uet_dissect RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
+# Relative to the .pc file: a package has another prefix than this build.
+file(RELATIVE_PATH includedir_of_pc /${CMAKE_INSTALL_LIBDIR}/pkgconfig /${CMAKE_INSTALL_INCLUDEDIR})
+foreach(name IN ITEMS uet uet-job)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
+endforeach()
+
 # Removes what the last `cmake --install` of this directory wrote; honours DESTDIR like it.
 add_custom_target(uninstall
   COMMAND ${CMAKE_COMMAND} -DMANIFEST=${PROJECT_BINARY_DIR}/install_manifest.txt
     -P ${PROJECT_SOURCE_DIR}/cmake/Uninstall.cmake
   VERBATIM)
 
-# cpack -G DEB, or the target `package`. The plug-in's directory is libfabric's, hence absolute.
+# cpack -G DEB, or the target `package`; cpack -G RPM where rpmbuild is. The plug-in's directory is libfabric's, hence absolute.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME libfabric-uet)
 set(CPACK_PACKAGE_VENDOR "the uet provider authors")
@@ -36,20 +44,41 @@ set(CPACK_DEBIAN_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "libfabric1 (>= 1.17)")
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libfabric-bin, openmpi-bin, wireshark | tshark")
-# The provider is in what belongs to no component; NIC back ends with libraries are one each.
+set(CPACK_RPM_FILE_NAME RPM-DEFAULT)
+set(CPACK_RPM_PACKAGE_LICENSE "BSD-2-Clause OR GPL-2.0-only")
+set(CPACK_RPM_PACKAGE_AUTOREQ ON)
+set(CPACK_RPM_PACKAGE_REQUIRES "libfabric >= 1.17")
+# The provider is in what belongs to no component; headers are one, NIC back ends with libraries one
+# each.
 set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_RPM_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_GROUPING IGNORE)
-set(CPACK_COMPONENTS_ALL Unspecified)
+set(CPACK_COMPONENTS_ALL Unspecified dev)
 set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_NAME ${CPACK_PACKAGE_NAME})
+set(CPACK_RPM_UNSPECIFIED_PACKAGE_NAME ${CPACK_PACKAGE_NAME})
 set(CPACK_COMPONENT_UNSPECIFIED_DESCRIPTION "${CPACK_PACKAGE_DESCRIPTION}")
-get_property(modules GLOBAL PROPERTY UET_NIC_PACKAGES)
-foreach(module IN LISTS modules)
-  string(TOUPPER nic_${module} component)
-  list(APPEND CPACK_COMPONENTS_ALL nic_${module})
-  set(CPACK_DEBIAN_${component}_PACKAGE_NAME ${CPACK_PACKAGE_NAME}-nic-${module})
+
+# uet_package_part(COMPONENT DEB_NAME RPM_NAME DESCRIPTION): a package beside the provider's.
+macro(uet_package_part name deb_name rpm_name description)
+  string(TOUPPER ${name} component)
+  set(CPACK_DEBIAN_${component}_PACKAGE_NAME ${deb_name})
   set(CPACK_DEBIAN_${component}_PACKAGE_DEPENDS "${CPACK_PACKAGE_NAME} (= ${PROJECT_VERSION})")
   set(CPACK_DEBIAN_${component}_PACKAGE_SUGGESTS "")
-  set(CPACK_COMPONENT_${component}_DESCRIPTION "The NIC back end ${module} of the libfabric provider
-uet, which FI_UET_NIC=${module} asks for.")
+  set(CPACK_RPM_${component}_PACKAGE_NAME ${rpm_name})
+  set(CPACK_RPM_${component}_PACKAGE_REQUIRES "${CPACK_PACKAGE_NAME} = ${PROJECT_VERSION}")
+  set(CPACK_COMPONENT_${component}_DESCRIPTION "${description}")
+endmacro()
+uet_package_part(dev ${CPACK_PACKAGE_NAME}-dev ${CPACK_PACKAGE_NAME}-devel
+  "Headers, link library and pkg-config files for programs that use what the libfabric provider uet
+offers beyond libfabric (rdma/fi_ext_uet.h) or that uet_run starts (uet/uet_job.h).")
+set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
+string(APPEND CPACK_DEBIAN_DEV_PACKAGE_DEPENDS ", libfabric-dev (>= 1.17)")
+string(APPEND CPACK_RPM_DEV_PACKAGE_REQUIRES ", libfabric-devel >= 1.17")
+get_property(modules GLOBAL PROPERTY UET_NIC_PACKAGES)
+foreach(module IN LISTS modules)
+  list(APPEND CPACK_COMPONENTS_ALL nic_${module})
+  set(package ${CPACK_PACKAGE_NAME}-nic-${module})
+  uet_package_part(nic_${module} ${package} ${package} "The NIC back end ${module} of the libfabric
+provider uet, which FI_UET_NIC=${module} asks for.")
 endforeach()
 include(CPack)

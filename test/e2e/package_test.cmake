@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # Makes the Debian package of BUILD in ROOT, and demands that it holds each of FILES and depends on
 # the libraries that the plug-in needs and on none of NIC back ends, and that libfabric finds the
-# provider in what it unpacks to. The back ends MODULES have packages of their own.
+# provider in what it unpacks to. The back ends MODULES have packages of their own, and so have the
+# DEV_FILES.
 find_program(dpkg_deb dpkg-deb)
 find_program(dpkg_shlibdeps dpkg-shlibdeps)
 if(NOT dpkg_deb OR NOT dpkg_shlibdeps)
@@ -61,5 +62,20 @@ foreach(file IN LISTS PLUGIN FILES)
     message(FATAL_ERROR "${file} is not in the package")
   endif()
 endforeach()
+foreach(file IN LISTS DEV_FILES)
+  if(EXISTS ${ROOT}/unpacked${file})
+    message(FATAL_ERROR "${file} belongs into the package for developers")
+  endif()
+endforeach()
+file(GLOB dev_package ${ROOT}/made/libfabric-uet-dev_*.deb)
+execute_process(COMMAND ${dpkg_deb} --field ${dev_package} Depends OUTPUT_VARIABLE depends
+  COMMAND_ERROR_IS_FATAL ANY)
+if(NOT depends MATCHES "libfabric-uet \\(= .*libfabric-dev")
+  message(FATAL_ERROR "the package for developers depends on: ${depends}")
+endif()
+execute_process(COMMAND ${dpkg_deb} --extract ${dev_package} ${ROOT}/unpacked
+  COMMAND_ERROR_IS_FATAL ANY)
+include(${CMAKE_CURRENT_LIST_DIR}/build_with_pkg_config.cmake)
+build_with_pkg_config(${ROOT}/unpacked "${DEV_FILES}")
 include(${CMAKE_CURRENT_LIST_DIR}/ask_fi_info.cmake)
 ask_fi_info(${ROOT}/unpacked${PLUGIN})
