@@ -12,7 +12,7 @@ build_packages=(g++ cmake ninja-build pkg-config libfabric-dev libnl-3-dev libnl
   libpcap-dev libgtest-dev libgmock-dev nlohmann-json3-dev libcli11-dev libbenchmark-dev libfabric-bin)
 # Programs of others that tests run; a test whose program is not there is skipped and says so.
 test_packages=(tshark openmpi-bin libopenmpi-dev python3-mpi4py iproute2 libdpdk-dev
-  libxdp-dev libibverbs-dev libbpf-dev clang python3-cryptography-vectors rpm)
+  libxdp-dev libibverbs-dev libbpf-dev clang python3-cryptography-vectors rpm yamllint)
 # The same for scripts/test --full.
 full_test_packages=(netpipe-openmpi hpcc)
 
