@@ -16,6 +16,6 @@ if [[ -z "$stages" || "$stages" != "$matrix" ]]; then
   printf 'stages of scripts/check:\n%s\nstages of %s:\n%s\n' "$stages" "$workflow" "$matrix"
   exit 1
 fi
-for script in $(grep -oE 'scripts/[a-z_]+' "$workflow" | sort -u); do
+while read -r script; do
   [[ -x $script ]] || { echo "$workflow runs $script, which is not there"; exit 1; }
-done
+done < <(grep -oE "scripts/[a-z_]+" "$workflow" | sort -u)
