@@ -149,10 +149,9 @@ bool NackIntake::on_refused_pdc(const wire::NackHeader& nack, TxRecord& record) 
   if (core_.state() != PdcState::Creating || !lacks_pdc(nack.nack_code)) return false;
   Outstanding& outstanding = side_.outstanding();
   outstanding.flight().refused(ccc(), record, nack, now_);
-  if (!outstanding.holds_data()) {
-    outstanding.hold_data(core_);
-    side_.wait().nothing_waits(core_, now_);  // data wait for the PDC, not for the context
-  }
+  if (!outstanding.holds_data()) outstanding.hold_data(core_);
+  // What is held waits for the target. Only the first packet may wait for the congestion context.
+  if (outstanding.queued() == 0) side_.wait().nothing_waits(core_, now_);
   if (!Outstanding::is_held(record)) return false;
   TxRecord& first = side_.window().at(side_.window().base());
   first.rto_count = first.unanswered = 0;  // its NACK may have found no space at the target

@@ -271,15 +271,26 @@ TEST_F(RefusedPdc, Pds223_NoNewPacketLeavesMeanwhile) {
             (std::vector<std::uint32_t>{70002, 70003, 70004}));
 }
 
-// Data that a full window has stopped wait for the PDC now, and not in the line of the congestion
-// context, which may have room while they wait.
-TEST_F(RefusedPdc, Cms12_DataDoNotWaitForTheCongestionContext) {
+// Data that a full window has stopped wait for the target now, and not in the line of the
+// congestion context, which may have room meanwhile.
+TEST_F(RefusedPdc, Cms12_HeldDataDoNotWaitForTheCongestionContext) {
   outstanding_with_syn(2, DeliveryMode::Rud);
   Pdc& refused = *node->manager->find(pdc);
   refused.send_side().wait().begin_for_ccc(refused, now);
   ASSERT_FALSE(refused.ccc().waiting.empty());
   receive(refusal_of_pdc(NackCode::NoPdcAvail, 70001));
   EXPECT_TRUE(refused.ccc().waiting.empty());
+}
+
+// The first packet is not held: where it lacks leave, nothing but its place in the line sends it.
+TEST_F(RefusedPdc, Cms12_TheFirstPacketKeepsItsPlaceInTheLine) {
+  outstanding_with_syn(2, DeliveryMode::Rud);
+  Pdc& refused = *node->manager->find(pdc);
+  SendSide& side = refused.send_side();
+  side.queue_resend(Psn{70000}, side.window().at(Psn{70000}), now + pause());
+  side.wait().begin_for_ccc(refused, now);
+  receive(refusal_of_pdc(NackCode::NoPdcAvail, 70001));
+  EXPECT_FALSE(refused.ccc().waiting.empty());
 }
 
 TEST_F(RefusedPdc, Pds223_AllLeaveOnceTheTargetHasAPdc) {
