@@ -16,7 +16,6 @@ constexpr std::uint32_t kLargestSesHeader = 44 + 36;
 // How soon to try again when the NIC or the packet pool was full: no event reports free space.
 constexpr Duration kRetry = std::chrono::microseconds(50);
 // NACKs that leave before other packets where the NIC has been full.
-constexpr std::size_t kNacksFirst = 2;
 // Between two looks for packets: more than one may have come.
 constexpr Duration kAway = std::chrono::microseconds(50);
 const RxPacket kBlank{};  // copied: quicker than one that is made in pieces
@@ -120,15 +119,14 @@ void Fep::note_receive_load(bool received) {
   loaded_ = load.bytes > 0;
 }
 
-// Offers what waits in the outbox; packets that the NIC refuses stay there. Where the NIC has been
-// full, NACKs have a part of it first.
+// Offers what waits in the outbox; packets that the NIC refuses stay there.
 void Fep::flush(Time now) {
   const bool was_full = nic_full_since_ != Time{};
   std::array<const Packet*, nic::kTxBurst> memory;
-  std::size_t nacks_first = was_full ? kNacksFirst : 0;
+  outbox_.begin_pass(was_full);
   bool full = false;
   while (!full) {
-    const auto burst = outbox_.next_burst(memory, nacks_first);
+    const auto burst = outbox_.next_burst(memory);
     if (burst.empty()) break;
     const std::size_t accepted = nic_.tx_burst(burst);
     outbox_.left(accepted);

@@ -71,25 +71,57 @@ TEST_F(OutboxTest, NacksStandInALineOfTheirOwn) {
 
 // PDS-166.
 TEST_F(OutboxTest, NacksLeaveLastExceptForTheFirst) {
-  Outbox outbox(pool);
-  std::vector<const Packet*> nacks;
-  for (int i = 0; i < 3; ++i) {
-    Packet& nack = packet(true);
-    outbox.push_nack(nack);
-    nacks.push_back(&nack);
+  for (const bool nic_was_full : {false, true}) {
+    PacketPool many(8);
+    Outbox outbox(many);
+    std::vector<const Packet*> nacks;
+    const auto packet_of = [&] {
+      Packet* taken = many.take();
+      taken->reset();
+      taken->release_after_send = true;
+      return taken;
+    };
+    for (std::size_t i = 0; i <= Outbox::kNacksFirst; ++i) {
+      Packet* const nack = packet_of();
+      outbox.push_nack(*nack);
+      nacks.push_back(nack);
+    }
+    Packet* const data = packet_of();
+    outbox.push(*data);
+    std::array<const Packet*, 2> memory{};
+    std::vector<const Packet*> order;
+    outbox.begin_pass(nic_was_full);
+    for (auto burst = outbox.next_burst(memory); !burst.empty();
+         burst = outbox.next_burst(memory)) {
+      order.insert(order.end(), burst.begin(), burst.end());
+      outbox.left(burst.size());
+    }
+    const auto place = nic_was_full ? Outbox::kNacksFirst : 0;
+    nacks.insert(nacks.begin() + static_cast<std::ptrdiff_t>(place), data);
+    EXPECT_EQ(order, nacks);
+    EXPECT_EQ(many.in_use(), 0U);
   }
-  Packet& data = packet(true);
-  outbox.push(data);
-  std::array<const Packet*, 2> memory{};
-  std::size_t nacks_first = 1;
-  std::vector<const Packet*> order;
-  for (auto burst = outbox.next_burst(memory, nacks_first); !burst.empty();
-       burst = outbox.next_burst(memory, nacks_first)) {
-    order.insert(order.end(), burst.begin(), burst.end());
-    outbox.left(burst.size());
+}
+
+// A NIC with room for two packets a pass, and a peer whose packets are all refused: its NACKs
+// stopped the answers that would have ended the shortage.
+TEST_F(OutboxTest, NacksDoNotKeepOthersFromLeaving) {
+  PacketPool many(64);
+  Outbox outbox(many);
+  Packet* const data = many.take();
+  data->reset();
+  outbox.push(*data);
+  std::array<const Packet*, 8> memory{};
+  int passes = 0;
+  for (; Outbox::holds(*data) && passes < 10; ++passes) {
+    for (int i = 0; i < 2; ++i) outbox.push_nack(*many.take());
+    outbox.begin_pass(true);
+    outbox.left(std::min<std::size_t>(outbox.next_burst(memory).size(), 2));
   }
-  EXPECT_EQ(order, (std::vector<const Packet*>{nacks[0], &data, nacks[1], nacks[2]}));
-  EXPECT_EQ(pool.in_use(), 0U);
+  EXPECT_EQ(passes, 2);
+  many.give_back(data);
+  outbox.begin_pass(true);
+  EXPECT_EQ(outbox.next_burst(memory).size(), Outbox::kNacksFirst) << "they have their turn again";
 }
 
 TEST_F(OutboxTest, RefusedPacketsStayFirstInLine) {
@@ -99,10 +131,9 @@ TEST_F(OutboxTest, RefusedPacketsStayFirstInLine) {
   outbox.push(first);
   outbox.push(second);
   std::array<const Packet*, 4> memory{};
-  std::size_t nacks_first = 0;
-  EXPECT_EQ(outbox.next_burst(memory, nacks_first).size(), 2U);
+  EXPECT_EQ(outbox.next_burst(memory).size(), 2U);
   outbox.left(1);
-  const auto again = outbox.next_burst(memory, nacks_first);
+  const auto again = outbox.next_burst(memory);
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(again.front(), &second);
 }
