@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "fep/fep.h"
+#include "fep/config.h"
 #include "netsim/clock.h"
 #include "netsim/garbage.h"
 #include "netsim/port.h"

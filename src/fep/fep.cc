@@ -6,16 +6,15 @@
 #include <array>
 #include <utility>
 
+#include "pds/manager.h"
+
 namespace uet::fep {
 
 namespace {
 
-// IPv6, UDP, PDS request with CC words, SES standard request and its largest extension with data.
-constexpr std::uint32_t kLargestHeaders = 40 + 8 + 16 + 44 + 24;
 constexpr std::uint32_t kLargestSesHeader = 44 + 36;
 // How soon to try again when the NIC or the packet pool was full: no event reports free space.
 constexpr Duration kRetry = std::chrono::microseconds(50);
-// NACKs that leave before other packets where the NIC has been full.
 // Between two looks for packets: more than one may have come.
 constexpr Duration kAway = std::chrono::microseconds(50);
 const RxPacket kBlank{};  // copied: quicker than one that is made in pieces
@@ -26,13 +25,6 @@ pds::Parameters with_nic(pds::Parameters parameters, const nic::NicCaps& caps) {
 }
 
 }  // namespace
-
-std::uint32_t payload_mtu_for(std::uint32_t ip_mtu) {
-  for (std::uint32_t payload = 8192; payload >= 1024; payload /= 2) {
-    if (payload + kLargestHeaders <= ip_mtu) return payload;
-  }
-  return 0;
-}
 
 Fep::Fep(const Config& config, nic::Nic& nic, Time now)
     : config_(config),
@@ -45,9 +37,10 @@ Fep::Fep(const Config& config, nic::Nic& nic, Time now)
       regions_(config.memory_regions, config.key_secret),
       ses_(config.ses, buffers_, regions_),
       outbox_(packets_),
-      manager_(with_nic(config.pds, nic.caps()), config.cms, ses_.client(), outbox_, packets_,
-               config.ses.payload_mtu + kLargestSesHeader, rng_, now) {
-  ses_.attach(manager_);
+      manager_(std::make_unique<pds::Manager>(
+          with_nic(config.pds, nic.caps()), config.cms, ses_.client(), outbox_, packets_,
+          config.ses.payload_mtu + kLargestSesHeader, rng_, now)) {
+  ses_.attach(*manager_);
 }
 
 Fep::~Fep() = default;
@@ -61,7 +54,7 @@ bool Fep::take(Time now) {
   last_pass_ = now;
   was_away_ = now - last_take_ > kAway;
   last_take_ = now;
-  while (const auto lost = nic_.take_lost_peer()) manager_.on_peer_lost(*lost, now);
+  while (const auto lost = nic_.take_lost_peer()) manager_->on_peer_lost(*lost, now);
   const std::size_t count = nic_.rx_burst(arrived_, now);
   HostCopy* const host_copy = config_.ses.host_copy;
   took_from_network_ = false;
@@ -75,12 +68,12 @@ bool Fep::take(Time now) {
     }
     took_from_network_ |= !packet.through_memory;
     if (host_copy != nullptr) host_copy->through_memory = packet.through_memory;
-    manager_.on_packet(packet, now);
+    manager_->on_packet(packet, now);
     packet = kBlank;
   }
   if (host_copy != nullptr) host_copy->through_memory = false;
   note_receive_load(count > 0);
-  return manager_.expire(now) || count > 0;
+  return manager_->expire(now) || count > 0;
 }
 
 bool Fep::left_some(Time start) const {
@@ -98,9 +91,9 @@ bool Fep::push(Time now) {
   ses_.progress(now);
   bool sent = false;
   if (outbox_.empty()) {
-    sent = manager_.pump(now);
+    sent = manager_->pump(now);
   } else {
-    manager_.free_finished(now);  // their slots may be what the peers wait for
+    manager_->free_finished(now);  // their slots may be what the peers wait for
   }
   flush(now);
   return sent;
@@ -115,7 +108,7 @@ void Fep::note_receive_load(bool received) {
   if (room > 0) load.occupancy = static_cast<double>(unread) / static_cast<double>(room);
   load.occupancy = std::max(load.occupancy, ses_.unexpected_occupancy());
   load.bytes = unread + ses_.unexpected_bytes();
-  manager_.set_receive_load(load);
+  manager_->set_receive_load(load);
   loaded_ = load.bytes > 0;
 }
 
@@ -133,7 +126,7 @@ void Fep::flush(Time now) {
     full = accepted < burst.size();
   }
   if (full != was_full) note_nic_full(full, now);
-  manager_.answer_datagrams(now);
+  manager_->answer_datagrams(now);
 }
 
 void Fep::note_nic_full(bool full, Time now) {
@@ -146,42 +139,56 @@ void Fep::note_nic_full(bool full, Time now) {
 
 Time Fep::next_deadline() const {
   const Time timers =
-      std::min({manager_.next_deadline(), nic_.next_deadline(), ses_.next_deadline()});
-  const bool waiting = !outbox_.empty() || outbox_.has_nacks() || manager_.has_ready();
+      std::min({manager_->next_deadline(), nic_.next_deadline(), ses_.next_deadline()});
+  const bool waiting = !outbox_.empty() || outbox_.has_nacks() || manager_->has_ready();
   return waiting ? std::min(timers, last_pass_ + kRetry) : timers;
 }
 
 Stats Fep::stats() const {
-  Stats stats{manager_.counters(), manager_.contexts().counters(), ses_.counters(),
+  Stats stats{manager_->counters(), manager_->contexts().counters(), ses_.counters(),
               nic_.counters()};
   stats.pds.blocked_by_nic_ns = blocked_by_nic_ns_;
   return stats;
 }
 
+void Fep::list_peers(std::vector<pds::PeerView>& out) { manager_->list_peers(out); }
+
+const pds::CccPool& Fep::contexts() const { return manager_->contexts(); }
+
+void Fep::learn(const FepAddress& address) { manager_->learn(address); }
+
+void Fep::unlearn(const FepAddress& address) { manager_->unlearn(address); }
+
+void Fep::key_changed(std::uint32_t sdi) { manager_->key_changed(sdi); }
+
+std::uint64_t Fep::protected_dropped() const { return manager_->counters().protected_dropped; }
+
+void Fep::watch_peers(pds::PeerWatcher* watcher) { manager_->watch_peers(watcher); }
+
 Result<void> Fep::open_pdc(const pds::Destination& destination, Time now) {
-  const Result<void> opened = manager_.open_ahead(destination, now);
+  const Result<void> opened = manager_->open_ahead(destination, now);
   push(now);
   return opened;
 }
 
 void Fep::forget(const FepAddress& address, Time now) {
-  manager_.forget(address, now);
+  manager_->forget(address, now);
   push(now);
 }
 
 void Fep::begin_close(Time now) {
-  manager_.begin_close_all(now);
+  manager_->begin_close_all(now);
   push(now);
 }
 
 bool Fep::closed() const {
-  return manager_.open_pdcs() == 0 && outbox_.empty() && !outbox_.has_nacks() &&
-         !manager_.has_ready();
+  return manager_->open_pdcs() == 0 && outbox_.empty() && !outbox_.has_nacks() &&
+         !manager_->has_ready();
 }
 
 bool Fep::quiescent() const {
   return packets_.in_use() == 0 && buffers_.in_use() == 0 && outbox_.empty() && ses_.idle() &&
-         manager_.quiescent();
+         manager_->quiescent();
 }
 
 }  // namespace uet::fep

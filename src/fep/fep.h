@@ -3,43 +3,31 @@
 // and operations go in; packets, completions and the next deadline come out. No thread, no clock.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "base/rng.h"
-#include "cms/ccc.h"
+#include "fep/config.h"
 #include "fep/stats.h"
-#include "pds/manager.h"
-#include "pds/parameters.h"
+#include "pds/outbox.h"
+#include "pds/peer_table.h"
 #include "ri/mr_table.h"
 #include "ses/ses.h"
 #include "uet/base/packet.h"
 #include "uet/base/time.h"
 #include "uet/nic/nic.h"
-#include "wire/frame.h"
+#include "uet/pds/api.h"
+
+namespace uet::pds {
+class CccPool;
+class Manager;
+class PeerWatcher;
+}  // namespace uet::pds
 
 namespace uet::fep {
-
-// Everything is sized here; afterwards the data path allocates nothing.
-struct Config {
-  pds::Parameters pds;
-  cms::Parameters cms;
-  ses::Parameters ses;
-  std::size_t packets = 8192;  // heads: sent and not yet acknowledged, plus control
-  std::size_t buffers = 4096;  // payload buffers of ses.payload_mtu bytes
-  std::size_t memory_regions = 65536;
-  std::uint64_t seed = 1;  // start PSNs, PDC ids, entropy
-  // Of the memory keys that are chosen here: peers see some, and must not learn others from them.
-  ri::KeySecret key_secret{};
-  // DSCPs that tell trimmed packets (PDS-147); none: only what the NIC marks itself counts.
-  wire::TrimMarks trim_marks;
-};
-
-// Largest payload MTU (a power of two, 1024 to 8192) whose packets fit an IP packet of `ip_mtu`
-// bytes with the largest headers that UET puts in front of it. 0 if not even 1024 fits.
-std::uint32_t payload_mtu_for(std::uint32_t ip_mtu);
 
 class Fep {
  public:
@@ -75,9 +63,9 @@ class Fep {
   const Config& config() const { return config_; }
   Stats stats() const;
   // As pds::Manager::list_peers.
-  void list_peers(std::vector<pds::PeerView>& out) { manager_.list_peers(out); }
+  void list_peers(std::vector<pds::PeerView>& out);
   // Its congestion contexts, to look at.
-  const pds::CccPool& contexts() const { return manager_.contexts(); }
+  const pds::CccPool& contexts() const;
 
   // Opens a PDC ahead of the first message, which then waits for no shortage at the peer; as
   // pds::Manager::open_ahead. A message opens one itself where there is none.
@@ -86,16 +74,16 @@ class Fep {
   // and a later process at that address is met with new ones.
   void forget(const FepAddress& address, Time now);
   // As pds::Manager: for each FEP that the application can name.
-  void learn(const FepAddress& address) { manager_.learn(address); }
-  void unlearn(const FepAddress& address) { manager_.unlearn(address); }
+  void learn(const FepAddress& address);
+  void unlearn(const FepAddress& address);
   // Of a FEP with transport security: no key that is older than this FEP opens packets of the
   // secure domain `sdi` any more (0: the FEP's own). From then on its PDCs open without an extra
   // round trip though it began with random Start_PSNs (TSS-51).
-  void key_changed(std::uint32_t sdi) { manager_.key_changed(sdi); }
+  void key_changed(std::uint32_t sdi);
   // Packets that a peer with transport security has sent to this FEP in clear (TSS-39: no answer).
-  std::uint64_t protected_dropped() const { return manager_.counters().protected_dropped; }
+  std::uint64_t protected_dropped() const;
   // As pds::Manager: `watcher` outlives the Fep, or nullptr is set before it ends.
-  void watch_peers(pds::PeerWatcher* watcher) { manager_.watch_peers(watcher); }
+  void watch_peers(pds::PeerWatcher* watcher);
   // Begins to close all PDCs (handshake); progress until closed() or until patience ends.
   void begin_close(Time now);
   bool closed() const;
@@ -129,7 +117,7 @@ class Fep {
   ri::MrTable regions_;
   ses::Ses ses_;
   pds::Outbox outbox_;
-  pds::Manager manager_;
+  std::unique_ptr<pds::Manager> manager_;  // its parts are for src/pds alone to see
 };
 
 }  // namespace uet::fep

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "base/parameter.h"
-#include "fep/fep.h"
+#include "fep/config.h"
 
 namespace uet::fep {
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "base/zeroed_array.h"
-#include "pds/pdc.h"
+#include "pds/pdc_core.h"
 #include "uet/base/packet.h"
 #include "uet/base/result.h"
 #include "uet/base/time.h"

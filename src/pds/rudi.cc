@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "pds/nack.h"
+#include "pds/pdc.h"
 #include "pds/retransmit.h"
 
 namespace uet::pds {

@@ -16,7 +16,7 @@
 
 #include "base/timer_wheel.h"
 #include "cms/path.h"
-#include "pds/pdc.h"
+#include "pds/pdc_core.h"
 #include "uet/base/intrusive_list.h"
 #include "uet/base/packet.h"
 #include "uet/base/time.h"

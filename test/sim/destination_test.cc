@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "pds/ccc_pool.h"
 #include "sim/stage.h"
 
 namespace uet::sim {

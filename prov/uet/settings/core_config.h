@@ -7,7 +7,7 @@
 #include <string>
 
 #include "av/address.h"
-#include "fep/fep.h"
+#include "fep/config.h"
 #include "nic/registry.h"
 #include "settings/params.h"
 #include "uet/nic/nic.h"

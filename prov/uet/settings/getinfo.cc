@@ -14,7 +14,7 @@
 #include <set>
 
 #include "compat.h"
-#include "fep/fep.h"
+#include "fep/config.h"
 #include "hmem/cuda.h"
 #include "nic/registry.h"
 #include "provider.h"

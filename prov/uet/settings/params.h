@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cms/ccc.h"
-#include "fep/fep.h"
+#include "fep/config.h"
 #include "nic/defaults.h"
 #include "nic/middleware.h"
 #include "uet/base/address.h"

@@ -74,7 +74,7 @@ TEST(CounterTable, NackCodesAreCountedByNameAndTheRestTogether) {
 // The rows of the manual page: name, bar, meaning. The NACK codes are there as two
 // lines for all codes.
 TEST(CounterTable, TheManualPageHasTheSameNamesAndMeanings) {
-  std::ifstream file(std::string(UET_SOURCE_DIR) + "/prov/uet/fi_uet.7");
+  std::ifstream file(UET_SOURCE_DIR "/prov/uet/fi_uet.7");
   std::stringstream text;
   text << file.rdbuf();
   const std::string manual = text.str();
@@ -82,7 +82,7 @@ TEST(CounterTable, TheManualPageHasTheSameNamesAndMeanings) {
   for (const CounterName& counter : counter_names()) {
     if (counter.name.starts_with("pds_nacks_sent_")) continue;
     if (counter.name.starts_with("pds_nacks_received_")) continue;
-    expected += counter.name + "|" + counter.meaning + "\n";
+    expected.append(counter.name).append("|").append(counter.meaning).append("\n");
   }
   EXPECT_NE(manual.find(expected), std::string::npos)
       << "prov/uet/fi_uet.7, COUNTERS: put these lines there\n"
