@@ -13,9 +13,9 @@ inline constexpr std::chrono::hours kKeepDeadPages{1};
 // So many stay in a directory: the ones that were updated last.
 inline constexpr std::size_t kMaxDeadPages = 16;
 
-// Removes the pages of this user in `directory` whose process has ended, but for the kMaxDeadPages
-// youngest of the last kKeepDeadPages. Pages of another PID name space are left alone. Reads the
-// heads only and allocates no memory but for the listing of the directory.
+// Removes the pages of this user in `directory` whose process has ended, except for the
+// kMaxDeadPages youngest of the last kKeepDeadPages. Pages of another PID name space are left
+// alone. Reads the heads only and allocates no memory besides the listing of the directory.
 void remove_dead_pages(const std::string& directory) noexcept;
 
 }  // namespace uet::live

@@ -150,7 +150,7 @@ bool NackIntake::on_refused_pdc(const wire::NackHeader& nack, TxRecord& record) 
   Outstanding& outstanding = side_.outstanding();
   outstanding.flight().refused(ccc(), record, nack, now_);
   if (!outstanding.holds_data()) outstanding.hold_data(core_);
-  // What is held waits for the target. Only the first packet may wait for the congestion context.
+  // Held packets wait for the target. Only the first packet may wait for the congestion context.
   if (outstanding.queued() == 0) side_.wait().nothing_waits(core_, now_);
   if (!Outstanding::is_held(record)) return false;
   TxRecord& first = side_.window().at(side_.window().base());

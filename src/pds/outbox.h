@@ -6,7 +6,7 @@
 // NACKs in the common queue would delay the packets that end the shortage. They leave last, as the
 // SACK that belongs to one must be there before it (PDS-166). Where the NIC has been full, the
 // first few NACKs of a pass leave before all others, so that they leave at all; but not in two
-// passes running if nothing else has left, as a short queue of the NIC has room for no more.
+// passes running if nothing else has left, as a short queue of the NIC takes no more.
 #pragma once
 
 #include <algorithm>

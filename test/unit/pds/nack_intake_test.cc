@@ -272,7 +272,7 @@ TEST_F(RefusedPdc, Pds223_NoNewPacketLeavesMeanwhile) {
 }
 
 // Data that a full window has stopped wait for the target now, and not in the line of the
-// congestion context, which may have room meanwhile.
+// congestion context, which may have space meanwhile.
 TEST_F(RefusedPdc, Cms12_HeldDataDoNotWaitForTheCongestionContext) {
   outstanding_with_syn(2, DeliveryMode::Rud);
   Pdc& refused = *node->manager->find(pdc);

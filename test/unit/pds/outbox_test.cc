@@ -103,7 +103,7 @@ TEST_F(OutboxTest, NacksLeaveLastExceptForTheFirst) {
   }
 }
 
-// A NIC with room for two packets a pass, and a peer whose packets are all refused: its NACKs
+// A NIC that takes two packets a pass, and a peer whose packets are all refused: its NACKs
 // stopped the answers that would have ended the shortage.
 TEST_F(OutboxTest, NacksDoNotKeepOthersFromLeaving) {
   PacketPool many(64);
