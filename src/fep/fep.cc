@@ -57,6 +57,7 @@ bool Fep::take(Time now) {
   while (const auto lost = nic_.take_lost_peer()) manager_->on_peer_lost(*lost, now);
   const std::size_t count = nic_.rx_burst(arrived_, now);
   HostCopy* const host_copy = config_.ses.host_copy;
+  pds::Demultiplexer& demultiplexer = manager_->demultiplexer();
   took_from_network_ = false;
   taken_ = count;
   newest_arrival_ = count > 0 ? arrived_[count - 1].arrived : Time{};
@@ -68,7 +69,7 @@ bool Fep::take(Time now) {
     }
     took_from_network_ |= !packet.through_memory;
     if (host_copy != nullptr) host_copy->through_memory = packet.through_memory;
-    manager_->on_packet(packet, now);
+    demultiplexer.on_packet(packet, now);
     packet = kBlank;
   }
   if (host_copy != nullptr) host_copy->through_memory = false;

@@ -20,11 +20,12 @@ Time departure_of(const TxRecord& record) {
 
 }  // namespace
 
+// Its ids and its CACK_PSN fit.
 bool AckIntake::is_plausible(const wire::AckHeader& ack) const {
-  const bool creating = core_.state() == PdcState::Creating;
-  const bool from_peer = creating || ack.spdcid == core_.peer_id();
+  const bool creating = pdc_.state() == PdcState::Creating;
+  const bool from_peer = creating || ack.spdcid == pdc_.peer_id();
   // Start_PSN bounds a young PDC only: later it is more than half the circle away.
-  const bool not_below_start = !creating || ack.cack_psn >= core_.start_psn() - 1;
+  const bool not_below_start = !creating || ack.cack_psn >= pdc_.start_psn() - 1;
   // An ACK that was overtaken is at most a window older than the newest one. Of random CACK_PSNs
   // hardly any is in here.
   const auto window = static_cast<std::int32_t>(side_.window().capacity());
@@ -34,6 +35,14 @@ bool AckIntake::is_plausible(const wire::AckHeader& ack) const {
 }
 
 void AckIntake::apply(const wire::AckHeader& ack, std::span<const std::byte> ses, Time arrived) {
+  if (!is_plausible(ack)) {
+    ++env().counters.acks_invalid;
+    return;
+  }
+  ++env().counters.acks_received;
+  ++pdc_.peer_counts().acks_received;
+  pdc_.peer_counts().last_heard = now_;
+  pdc_.receive_side().prove();
   side_.loss().ack_heard(now_);
   side_.heard(now_);
   const bool asked_for_window = side_.peer_window().ack_heard();
@@ -41,7 +50,7 @@ void AckIntake::apply(const wire::AckHeader& ack, std::span<const std::byte> ses
   note_range(ack);
   cms::AckFeedback feedback;
   std::uint64_t acked_bytes = 0;
-  unmarked_ = core_.path().uses_feedback() && !ack.ce && !ack.p;
+  unmarked_ = pdc_.path().uses_feedback() && !ack.ce && !ack.p;
   // The answer to a probe names no packet. The explicit response comes before those that CACK
   // implies (PDS-109).
   const TxRecord* named = ack.p ? nullptr : side_.window().find(ack.ack_psn());
@@ -60,9 +69,10 @@ void AckIntake::apply(const wire::AckHeader& ack, std::span<const std::byte> ses
   if (ack.type == wire::PdsType::AckCc && ack.cc_type == wire::CcType::Credit) {
     side_.on_credit(ack.credit, now_);
   }
-  if (!core_.ordered()) {  // CMS-424: ROD has its own NACK
-    core_.bring_forward(PdcCore::kResend, LossRecovery(side_, now_).infer_losses(true));
+  if (!pdc_.ordered()) {  // CMS-424: ROD has its own NACK
+    pdc_.bring_forward(PdcCore::kResend, LossRecovery(side_, now_).infer_losses(true));
   }
+  pdc_.after_ack(ack.req);
 }
 
 void AckIntake::note_range(const wire::AckHeader& ack) {
@@ -71,7 +81,7 @@ void AckIntake::note_range(const wire::AckHeader& ack) {
   is_newest_ = ack.type != wire::PdsType::Ack && window.is_newest(ack.cack_psn);  // PDS-41
   const bool says_range = ack.mpr != 0 || parameters.mpr_zero_psns != 0;          // PDS-43, PDS-218
   if (is_newest_ && says_range && window.set_range(range_psns(parameters, ack.mpr))) {
-    env().peer_limits.forget_range(core_.destination().address);
+    env().peer_limits.forget_range(pdc_.destination().address);
   }
 }
 
@@ -85,11 +95,11 @@ void AckIntake::learn_times(const wire::AckHeader& ack, const TxRecord& record, 
     feedback.rtt =
         cms::rtt_sample(record.sent_count, ack.retx, departure_of(record), arrived, service_time);
   }
-  if (ack.ce) core_.path().on_feedback(record.entropy, cms::PathFeedback::Ecn, now_);  // CMS-114
+  if (ack.ce) pdc_.path().on_feedback(record.entropy, cms::PathFeedback::Ecn, now_);  // CMS-114
   // The RETX flag says which transmission is answered. A packet that was SACKed before had been
   // answered already: this answer came because an ACK was requested.
   if (!record.sacked && !record.asked) {
-    if (record.sent_count == 1) core_.path().on_answered(record.entropy);
+    if (record.sent_count == 1) pdc_.path().on_answered(record.entropy);
     if (!ack.retx && record.sent_count != UINT16_MAX) {
       side_.loss().answer_took(now_ - record.first_sent);
     } else if (record.sent_count == 2) {
@@ -102,7 +112,7 @@ void AckIntake::learn_times(const wire::AckHeader& ack, const TxRecord& record, 
 }
 
 void AckIntake::note_reported(Psn psn, TxRecord& record) {
-  cms::PathSelector& path = core_.path();
+  cms::PathSelector& path = pdc_.path();
   if (path.uses_feedback() && !record.sacked) path.on_acknowledged(record.entropy, now_);
   if (side_.loss().reported(side_.loss_context(), psn, record, now_)) {
     ++env().counters.inferred_losses_spurious;
@@ -113,7 +123,7 @@ void AckIntake::note_reported(Psn psn, TxRecord& record) {
 // transmissions arrived is not known.
 void AckIntake::credit_path(const TxRecord& record) {
   if (!unmarked_ || record.sacked || record.sent_count != 1) return;
-  core_.path().on_feedback(record.entropy, cms::PathFeedback::Good, now_);
+  pdc_.path().on_feedback(record.entropy, cms::PathFeedback::Good, now_);
 }
 
 // Returns the nominal bytes that this newly acknowledged.
@@ -130,19 +140,19 @@ std::uint64_t AckIntake::acknowledge(Psn psn, const ResponseView& response) {
   Message* message = record->message;
   const std::uint32_t tag = record->tag;
   const bool reported = record->sacked;
-  Packet* packet = side_.outstanding().withdraw(core_, *record);
+  Packet* packet = side_.outstanding().withdraw(pdc_, *record);
   Verdict verdict = Verdict::Final;
   if (message != nullptr) verdict = message->owner->rx_rsp(*message, tag, response, now_);
   const bool answered =
       verdict == Verdict::Final || response.next_hdr == wire::NextHdr::None;  // PDS-87
-  if (answered || core_.finished()) {
+  if (answered || pdc_.finished()) {
     env().packets.give_back(packet);
   } else {
     await_final_response(psn, *record, *packet);
   }
   // The client failed the PDC meanwhile and got an error for each packet except this one.
-  if (!answered && core_.finished()) {
-    message->owner->pds_error(*message, tag, core_.error().value_or(PdsError::ClosedInError), now_);
+  if (!answered && pdc_.finished()) {
+    message->owner->pds_error(*message, tag, pdc_.error().value_or(PdsError::ClosedInError), now_);
   }
   return reported ? 0 : bytes;
 }
@@ -152,8 +162,8 @@ std::uint64_t AckIntake::acknowledge(Psn psn, const ResponseView& response) {
 // nothing, and often enough that a dead peer is noticed (PDS-90).
 void AckIntake::await_final_response(Psn psn, TxRecord& record, Packet& packet) {
   record.packet = &packet;
-  core_.bring_forward(PdcCore::kResend,
-                      side_.loss().await_final_response(env().parameters, psn, record, now_));
+  pdc_.bring_forward(PdcCore::kResend,
+                     side_.loss().await_final_response(env().parameters, psn, record, now_));
 }
 
 // PDS-87: every PSN up to CACK needed nothing more than the default response.
@@ -186,11 +196,11 @@ void AckIntake::apply_sack(const wire::AckHeader& ack) {
     side_.peer_window().note_keeps_early();
     outstanding.flight().arrived_after_all(ccc(), *record);
     if (!record->resend && record->not_before == Time{}) continue;
-    if (record->resend) outstanding.unqueue(core_, *record);
+    if (record->resend) outstanding.unqueue(pdc_, *record);
     record->not_before = Time{};
     // Its response is still to come: watched again (PDS-89, PDS-90).
-    core_.bring_forward(PdcCore::kResend,
-                        record->last_sent + side_.loss().response_time(env().parameters, *record));
+    pdc_.bring_forward(PdcCore::kResend,
+                       record->last_sent + side_.loss().response_time(env().parameters, *record));
   }
 }
 
@@ -200,7 +210,7 @@ void AckIntake::note_clear(const wire::AckHeader& ack, Psn cleared_before, bool 
   if (ack.req == wire::AckRequestCode::Clear) clear_asked = ack.ack_psn();
   if (side_.clear_debt().on_ack(clear_asked, cleared_before, cleared,
                                 side_.outstanding().empty())) {
-    core_.bring_forward(PdcCore::kIdle, now_ + env().parameters.clear_time);
+    pdc_.bring_forward(PdcCore::kIdle, now_ + env().parameters.clear_time);
   }
   // All is answered and CACK has not moved over it: the last CLEAR was lost, and no request can
   // leave that would carry it (PDS-118).
@@ -211,12 +221,12 @@ void AckIntake::inform_ccc(const wire::AckHeader& ack, cms::AckFeedback& feedbac
                            std::uint64_t newly_acked_bytes) {
   const bool longer = side_.outstanding().flight().inform(
       ccc(), ack, is_newest_, feedback, newly_acked_bytes, side_.outstanding().empty(), now_);
-  SharedCcc& shared = core_.ccc();
-  PeerCounters& counts = core_.peer_counts();
+  SharedCcc& shared = pdc_.ccc();
+  PeerCounters& counts = pdc_.peer_counts();
   counts.marks_received += ack.ce ? 1 : 0;
   if (feedback.rtt) counts.rtt = *feedback.rtt;
   if (longer && shared.measures_base_rtt) shared.probes_wanted = kBaseRttProbes;
-  side_.outstanding().reconcile(core_);
+  side_.outstanding().reconcile(pdc_);
   wake_waiters(shared);
 }
 
@@ -224,7 +234,7 @@ void AckIntake::on_probe_answer(const wire::AckHeader& ack, Time arrived) {
   if (ack.probe_opaque >= LossDetector::kFirstOpaque) {
     LossRecovery(side_, now_).on_probe_answer(ack, arrived);
   } else {
-    on_base_rtt_answer(core_.ccc(), ack, arrived);
+    on_base_rtt_answer(pdc_.ccc(), ack, arrived);
   }
 }
 

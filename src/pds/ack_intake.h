@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What one ACK does to the packets of a PDC (PDS-108): which are answered, what the congestion
-// context, the paths and the loss detector learn. Exists while the ACK is applied, at the time
-// `now`.
+// What one ACK does to a PDC (PDS-108): which packets are answered, what the congestion context,
+// the paths and the loss detector learn. Exists while the ACK is applied, at the time `now`.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
-#include "pds/send_side.h"
+#include "pds/pdc.h"
 #include "uet/base/time.h"
 #include "uet/base/types.h"
 #include "uet/pds/api.h"
@@ -17,19 +16,19 @@ namespace uet::pds {
 
 class AckIntake {
  public:
-  // `side` outlives it.
-  AckIntake(SendSide& side, Time now) : side_(side), core_(side.core()), now_(now) {}
+  // `pdc` outlives it.
+  AckIntake(Pdc& pdc, Time now) : pdc_(pdc), side_(pdc.send_side()), now_(now) {}
 
-  // The ACK can be one of this PDC's peer: its ids and its CACK_PSN fit.
-  bool is_plausible(const wire::AckHeader& ack) const;
-  // Applies a plausible ACK. `ses`: the bytes behind its header; `arrived`: when it came to this
-  // host. The client is called for each packet that the ACK answers, and may fail the PDC.
+  // Applies the ACK, or counts it as invalid if the peer of this PDC cannot have sent it. `ses`:
+  // the bytes behind its header; `arrived`: when it came to this host. The client is called for
+  // each packet that the ACK answers, and may fail the PDC.
   void apply(const wire::AckHeader& ack, std::span<const std::byte> ses, Time arrived);
 
  private:
-  Environment& env() const { return core_.env(); }
-  cms::Ccc& ccc() const { return *core_.ccc().ccc; }
+  Environment& env() const { return pdc_.env(); }
+  cms::Ccc& ccc() const { return *pdc_.ccc().ccc; }
 
+  bool is_plausible(const wire::AckHeader& ack) const;
   void note_range(const wire::AckHeader& ack);
   void learn_times(const wire::AckHeader& ack, const TxRecord& record, Time arrived,
                    cms::AckFeedback& feedback);
@@ -45,8 +44,8 @@ class AckIntake {
                   std::uint64_t newly_acked_bytes);
   void on_probe_answer(const wire::AckHeader& ack, Time arrived);
 
+  Pdc& pdc_;
   SendSide& side_;
-  PdcCore& core_;
   const Time now_;
   bool unmarked_ = false;   // the ACK is not marked (CMS-418)
   bool is_newest_ = false;  // none has come with a higher CACK (PDS-41)

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <new>
 
+#include "pds/ack_intake.h"
 #include "pds/credits.h"
 #include "pds/start_psns.h"
 #include "uet/wire/be.h"
@@ -355,7 +356,7 @@ void Demultiplexer::on_ack_packet(const RxPacket& packet, Time now) {
   const auto behind = packet.bytes.subspan(wire::pds_header_bytes(header.type));
   pdc->note_connection(packet.connection);
   if (header.expected) on_expected_psn(*pdc, header, behind);
-  pdc->on_ack(header, behind, arrival_of(packet, now), now);
+  AckIntake(*pdc, now).apply(header, behind, arrival_of(packet, now));
   if (creating) pdcs_.note_peer(*pdc);
 }
 

@@ -55,8 +55,8 @@ class Manager final : public Delivery {
   bool proved(PdcId pdc) override;
   void abort(PdcId pdc, Time now) override;
 
-  // A packet has arrived; its bytes are valid during the call.
-  void on_packet(const RxPacket& packet, Time now) { demultiplexer_.on_packet(packet, now); }
+  // Takes the packets that arrive.
+  Demultiplexer& demultiplexer() { return demultiplexer_; }
   // Sends from PDCs, in turn and bounded (design section 7). True if a packet was sent.
   bool pump(Time now);
   // Frees PDCs whose end has come, without sending.

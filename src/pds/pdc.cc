@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// A PDC's own life: its turns and deadlines, what it does with ACKs and NACKs, its end.
+// A PDC's own life: its turns and deadlines, what it does with NACKs, its end.
 // Must not know SES headers, sockets or clocks.
 #include "pds/pdc.h"
 
 #include <algorithm>
 
-#include "pds/ack_intake.h"
 #include "pds/loss_recovery.h"
 #include "pds/nack_intake.h"
 #include "pds/retransmit.h"
@@ -70,19 +69,8 @@ bool Pdc::pump(std::uint32_t& budget, Time now) {
 
 // ---- what arrives -------------------------------------------------------------------------------
 
-void Pdc::on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Time arrived,
-                 Time now) {
-  AckIntake intake(send_, now);
-  if (!intake.is_plausible(ack)) {
-    ++env_.counters.acks_invalid;
-    return;
-  }
-  ++env_.counters.acks_received;
-  ++peer_counts().acks_received;
-  peer_counts().last_heard = now;
-  receive_.prove();
-  intake.apply(ack, ses, arrived);
-  if (ack.req == wire::AckRequestCode::Close && role_ == Role::Initiator) close_.peer_asks();
+void Pdc::after_ack(wire::AckRequestCode asked) {
+  if (asked == wire::AckRequestCode::Close && role_ == Role::Initiator) close_.peer_asks();
   if (state_ == PdcState::CloseAckWait && send_.outstanding().empty()) return finish();
   if (has_work()) make_ready();
 }

@@ -60,8 +60,8 @@ class alignas(64) Pdc final : public PdcCore {
   bool pump(std::uint32_t& budget, Time now);
   void on_deadline(Time now);
 
-  // `arrived`: when the ACK came to this host.
-  void on_ack(const wire::AckHeader& ack, std::span<const std::byte> ses, Time arrived, Time now);
+  // An ACK that asks for `asked` has been applied (AckIntake): a close that waited for it goes on.
+  void after_ack(wire::AckRequestCode asked);
   void on_nack(const wire::NackHeader& nack, Time now);
   void on_request(Incoming& request, Time now);
 

@@ -241,7 +241,7 @@ TEST_F(Paths, WriteGoesToTheNicAsTheDocumentTells) {
 TEST_F(Paths, AckCompletesTheWriteAsTheDocumentTells) {
   const std::vector<Frames> tables = parse_tables(document_, "### Completing, at the initiator");
   expect_equal(tables, completed_);
-  expect_short(tables, 14, 9);
+  expect_short(tables, 12, 7);
 }
 
 }  // namespace

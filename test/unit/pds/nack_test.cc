@@ -364,12 +364,12 @@ class NackDestination : public Bench {
     std::vector<std::byte> bytes(wire::pds_header_bytes(header.type));
     header.encode(bytes.data());
     bytes.resize(24 - 8);  // PDS-148: what remains besides UDP
-    node->manager->on_packet({.bytes = bytes,
-                              .source = peer,
-                              .entropy = rx_entropy,
-                              .trimmed = true,
-                              .trimmed_last_hop = last_hop},
-                             now);
+    node->manager->demultiplexer().on_packet({.bytes = bytes,
+                                              .source = peer,
+                                              .entropy = rx_entropy,
+                                              .trimmed = true,
+                                              .trimmed_last_hop = last_hop},
+                                             now);
   }
   void rod() {
     build(test_parameters());

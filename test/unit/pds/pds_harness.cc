@@ -230,14 +230,14 @@ void Node::receive(std::span<const std::byte> bytes, const FepAddress& source, T
                    std::uint16_t entropy, Ecn ecn, bool trimmed) {
   // A copy of exactly this size, so that the sanitizer sees reading past the end.
   const std::vector<std::byte> copy(bytes.begin(), bytes.end());
-  manager->on_packet({.bytes = copy,
-                      .source = source,
-                      .entropy = entropy,
-                      .ecn = ecn,
-                      .arrived = arrived,
-                      .trimmed = trimmed,
-                      .connection = connection},
-                     now);
+  manager->demultiplexer().on_packet({.bytes = copy,
+                                      .source = source,
+                                      .entropy = entropy,
+                                      .ecn = ecn,
+                                      .arrived = arrived,
+                                      .trimmed = trimmed,
+                                      .connection = connection},
+                                     now);
 }
 
 void Node::turn(Time now) {
