@@ -2,9 +2,9 @@
 // A PDC as the source of its direction: messages that wait to be sent (Backlog), packets that are
 // not acknowledged (Outstanding), the window of the peer (PeerWindow), the rules of loss
 // (LossDetector), and the CLEAR that is owed (ClearDebt). Others act on these parts: SendTurn makes
-// packets and sends them, new ones and lost ones, as far as the windows allow, each by transmit();
-// AckIntake, NackIntake and LossRecovery, when an ACK or a NACK arrives or time passes. Must not
-// know what arrives, nor how the PDC closes.
+// packets and sends them, new ones and lost ones, as far as the windows allow; AckIntake,
+// NackIntake and LossRecovery, when an ACK or a NACK arrives or time passes. Must not know what
+// arrives, nor how the PDC closes.
 #pragma once
 
 #include <cstdint>

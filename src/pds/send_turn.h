@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // One turn of a PDC as a source: it sends lost packets and new ones, as many as the budget, the
 // windows of the peer and of the congestion context, and the packet pool allow. Exists during the
-// turn, at the time `now`.
+// turn, at the time `now`. Its code is in send_side.cc, beside the transmission of each packet.
 #pragma once
 
 #include <cstdint>

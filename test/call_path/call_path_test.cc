@@ -235,7 +235,7 @@ class Paths : public testing::Test {
 TEST_F(Paths, WriteGoesToTheNicAsTheDocumentTells) {
   const std::vector<Frames> tables = parse_tables(document_, "### Sending");
   expect_equal(tables, written_);
-  expect_short(tables, 18, 14);
+  expect_short(tables, 18, 12);
 }
 
 TEST_F(Paths, AckCompletesTheWriteAsTheDocumentTells) {

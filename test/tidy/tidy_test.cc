@@ -37,6 +37,7 @@ const std::map<std::string, std::string> kNoSource = {
     {"test/unit/pds/pdc_silence_test.cc",
      "time-outs and slow peers: loss_recovery.cc, retransmit.h"},
     {"test/unit/pds/provisional_test.cc", "the NO_RESPONSE part of ack_intake.cc"},
+    {"test/unit/pds/transmission_test.cc", "one transmission of a packet: send_side.cc"},
     {"test/unit/pds/sequences_test.cc", "two Managers and a lossy wire between them"},
     {"test/unit/cms/nscc_example_test.cc",
      "nscc.cc on the derived values and examples of CMS 2.1, 2.6"},
