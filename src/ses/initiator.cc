@@ -247,11 +247,28 @@ void Initiator::request_acks_now(Context& context) {
   }
 }
 
+// A piece of the message; or one packet that ends a failed message, or one that its target will
+// read or has put off.
 pds::PacketPlan Initiator::next_packet(pds::Message& message, Packet& packet,
                                        pds::PreparedPacket& prepared) {
   auto& operation = static_cast<TxMessage&>(message);
   forms_.choose_again(operation);
-  return packets_.next(operation, packet, prepared);
+  if (operation.failed()) {
+    return RequestPackets::end(operation, wire::SesOpcode::MsgError, packet, prepared);
+  }
+  if (operation.kind == Kind::Read) return packets_.read(operation, packet, prepared);
+  if (is_atomic(operation.kind)) return packets_.atomic(operation, packet, prepared);
+  if (operation.awaits_read || operation.deferred) {
+    return RequestPackets::end(operation, operation.header.opcode, packet, prepared);
+  }
+  const std::uint32_t length = piece_length(operation, operation.offset, payload_mtu_);
+  const bool last = operation.offset + length == operation.eager_bytes();
+  append_piece_header(packet, operation, length, last);
+  point_next(operation, length, packet.payload);
+  prepared.next_hdr = operation.header.next_hdr;
+  prepared.tag = kNoPiece;
+  operation.offset += length;
+  return count_packet(operation, last);
 }
 
 std::size_t Initiator::max_inject_bytes() const {

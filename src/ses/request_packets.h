@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Cuts operations into packets, one at a time, when PDS asks for them.
+// The packets of an operation that carry no piece of a message: those that ask for data, atomics,
+// and the packet that ends a message early. Initiator::next_packet chooses between them.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +12,26 @@
 
 namespace uet::ses {
 
+// Counts a packet that was made; `last` ends the message.
+inline pds::PacketPlan count_packet(TxMessage& message, bool last) {
+  ++message.packets_made;
+  message.ended = last;
+  return last ? pds::PacketPlan::Last : pds::PacketPlan::More;
+}
+
 class RequestPackets {
  public:
   RequestPackets(std::uint32_t payload_mtu, Reads& reads)
       : payload_mtu_(payload_mtu), reads_(reads) {}
 
-  // As pds::MessageOwner::next_packet. A failed message, and one that its target will read or has
-  // put off, makes one more packet, which ends it.
-  pds::PacketPlan next(TxMessage& message, Packet& packet, pds::PreparedPacket& prepared);
-
- private:
-  pds::PacketPlan next_read(TxMessage& message, Packet& packet, pds::PreparedPacket& prepared);
-  pds::PacketPlan next_atomic(TxMessage& message, Packet& packet, pds::PreparedPacket& prepared);
+  // Each as pds::MessageOwner::next_packet.
+  pds::PacketPlan read(TxMessage& message, Packet& packet, pds::PreparedPacket& prepared);
+  pds::PacketPlan atomic(TxMessage& message, Packet& packet, pds::PreparedPacket& prepared);
+  // The last packet of a message of which more would follow.
   static pds::PacketPlan end(TxMessage& message, wire::SesOpcode opcode, Packet& packet,
                              pds::PreparedPacket& prepared);
 
+ private:
   const std::uint32_t payload_mtu_;
   Reads& reads_;
 };

@@ -21,7 +21,7 @@ class RequestPacketsTest : public OperationTest {
   PacketPlan next(TxMessage& message) {
     packet.reset();
     prepared = {};
-    return packets.next(message, packet, prepared);
+    return initiator.next_packet(message, packet, prepared);
   }
   SesRequest request() {
     const std::span<const std::byte> head = packet.head();
@@ -37,6 +37,9 @@ class RequestPacketsTest : public OperationTest {
   pds::PreparedPacket prepared;
   Reads reads{parameters, counters};
   RequestPackets packets{kMtu, reads};
+  BufferPool buffers{kMtu, 16};
+  PieceStore pieces{buffers};
+  Initiator initiator{parameters, pieces, counters};
 };
 
 TEST_F(RequestPacketsTest, Ses21_LastPacketEndsTheMessage) {
@@ -77,11 +80,12 @@ TEST_F(RequestPacketsTest, Ses69_MessageThatWillBeReadEndsUnderItsOpcode) {
 TEST_F(RequestPacketsTest, Ses81_ReadAsksPieceByPieceUpToTheLimit) {
   TxMessage& message = open(6 * kMtu, Kind::Read);
   for (std::uint32_t piece = 0; piece < 4; ++piece) {  // the limit of small_parameters()
-    ASSERT_EQ(next(message), PacketPlan::More);
+    packet.reset();
+    ASSERT_EQ(packets.read(message, packet, prepared), PacketPlan::More);
     EXPECT_EQ(prepared.tag, piece);
     EXPECT_EQ(request().message_offset, piece * kMtu);
   }
-  EXPECT_EQ(next(message), PacketPlan::NotNow);
+  EXPECT_EQ(packets.read(message, packet, prepared), PacketPlan::NotNow);
   EXPECT_EQ(message.packets_made, 4u);
   reads.resolve_all(message);
 }
