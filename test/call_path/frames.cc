@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -16,13 +17,13 @@
 namespace uet::call_path {
 namespace {
 
-// "src/pds/pdc.cc" of "/tree/src/pds/pdc.cc:12 (discriminator 3)"; empty for another tree.
+// "src/pds/pdc.cc" of "/tree/src/pds/pdc.cc:12 (discriminator 3)"; empty for another tree. A
+// compiler launcher may have made "/tree/build/../src/pds/pdc.cc" of it.
 std::string file_of(std::string_view place, std::string_view source) {
-  if (!place.starts_with(source)) return {};
-  place.remove_prefix(source.size() + 1);
-  place = place.substr(0, place.find(':'));
+  const std::filesystem::path named = place.substr(0, place.find(':'));
+  const std::string file = named.lexically_normal().lexically_relative(source).string();
   for (const char* folder : {"include/", "src/", "prov/"}) {
-    if (place.starts_with(folder)) return std::string(place);
+    if (file.starts_with(folder)) return file;
   }
   return {};
 }

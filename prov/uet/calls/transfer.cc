@@ -179,7 +179,9 @@ ssize_t TxSide::post(const TxCall& call, Op op) noexcept {
   }
   if (posted) {
     (void)staged.release();
-    engine_.posted(now, (call.flags & FI_MORE) != 0);
+    const bool more = (call.flags & FI_MORE) != 0;
+    if (!more && engine_.fep().wants_push_after_post()) engine_.fep().push(now);
+    engine_.end_post(now);
     return 0;
   }
   if (staged != nullptr) StagedList::remove(*staged);

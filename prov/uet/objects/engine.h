@@ -95,10 +95,17 @@ class Engine final : public ListNode<ForkTag> {
   // Nothing has come for so many passes that the polling caller should yield the processor: the
   // peer may wait for this very core.
   bool idle_for_long() const UET_REQUIRES(lock_) { return idle_passes_ >= kPatientPasses; }
-  // The end of a posting call: sends what is ready, unless more follows at once (FI_MORE).
+  // The end of a call that posts a receive or cancels: sends what is ready, unless more follows at
+  // once (FI_MORE).
   void posted(Time now, bool more) UET_REQUIRES(lock_) {
     if (!more && fep_->wants_push_after_post()) fep_->push(now);
     end_post(now);
+  }
+  // Of a call that has sent what is ready itself.
+  void end_post(Time now) UET_REQUIRES(lock_) {
+    works_.run();  // a post may complete at once, and that may release some
+    if (client_ != nullptr) client_->run(now);
+    wake_sleepers_in_time();
   }
   // For a caller about to sleep: a descriptor that is readable when the engine needs progress,
   // because packets or its deadline have come; -1 if its thread sees to that.
@@ -155,11 +162,6 @@ class Engine final : public ListNode<ForkTag> {
     if (stats_signal_.requested()) write_stats("SIGUSR2");
     live_.passed(*this, busy, now);
     return busy;
-  }
-  void end_post(Time now) UET_REQUIRES(lock_) {
-    works_.run();  // a post may complete at once, and that may release some
-    if (client_ != nullptr) client_->run(now);
-    wake_sleepers_in_time();
   }
   // The time since `now`, spent on copying packets, is host delay: the pass reads the clock again.
   bool push_after_take(Time now) UET_REQUIRES(lock_) {
