@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -72,7 +73,7 @@ std::optional<FileName> parse_file_name(std::string_view name) {
   return parsed;
 }
 
-std::optional<std::uint64_t> start_time_of(pid_t pid) {
+std::optional<ProcessStat> process_stat(pid_t pid) {
   char file[32];
   std::snprintf(file, sizeof file, "/proc/%d/stat", static_cast<int>(pid));
   const int fd = ::open(file, O_RDONLY | O_CLOEXEC);
@@ -82,19 +83,26 @@ std::optional<std::uint64_t> start_time_of(pid_t pid) {
   ::close(fd);
   if (length <= 0) return {};
   std::string_view rest(text, static_cast<std::size_t>(length));
-  const std::size_t name_end = rest.rfind(')');  // the name may hold spaces
+  const std::size_t name_end = rest.rfind(')');  // the name may hold spaces and parentheses
   if (name_end == std::string_view::npos) return {};
   rest.remove_prefix(name_end + 1);
-  // Field 3 is the state. A process that has ended and is not waited for has ended.
-  if (rest.starts_with(" Z") || rest.starts_with(" X")) return {};
+  ProcessStat stat;
   for (int field = 3; field <= 22; ++field) {
-    const std::size_t space = rest.find(' ');
-    if (space == std::string_view::npos) return {};
-    rest.remove_prefix(space + 1);
+    if (!rest.starts_with(' ') || rest.size() < 2) return {};
+    rest.remove_prefix(1);
+    if (field == 3) stat.state = rest.front();
+    if (field == 4 && !take_number(rest, stat.parent)) return {};
+    if (field == 22 && !take_number(rest, stat.start_time)) return {};
+    rest.remove_prefix(std::min(rest.find(' '), rest.size()));
   }
-  std::uint64_t ticks = 0;
-  if (!take_number(rest, ticks)) return {};
-  return ticks;
+  return stat;
+}
+
+std::optional<std::uint64_t> start_time_of(pid_t pid) {
+  const std::optional<ProcessStat> stat = process_stat(pid);
+  // A process that has ended and is not waited for has ended.
+  if (!stat || stat->state == 'Z' || stat->state == 'X') return {};
+  return stat->start_time;
 }
 
 std::uint64_t realtime_ns() {

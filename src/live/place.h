@@ -29,8 +29,16 @@ struct FileName {
 };
 std::optional<FileName> parse_file_name(std::string_view name);
 
-// When the process was started, in clock ticks since the host was (field 22 of /proc/PID/stat);
-// empty if there is no such process. Allocates no memory.
+// The kernel's record of a process (/proc/PID/stat).
+struct ProcessStat {
+  char state = 0;                // 'Z' or 'X': it has ended
+  pid_t parent = 0;              // 0: none in this PID name space
+  std::uint64_t start_time = 0;  // in clock ticks since the host was started
+};
+// Empty if there is no such process. Allocates no memory.
+std::optional<ProcessStat> process_stat(pid_t pid);
+// ProcessStat::start_time; empty if there is no such process, or if it has ended. Allocates
+// no memory.
 std::optional<std::uint64_t> start_time_of(pid_t pid);
 // CLOCK_REALTIME, in nanoseconds.
 std::uint64_t realtime_ns();

@@ -9,10 +9,10 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
-#include <sstream>
 #include <vector>
 
 #include "base/parameter.h"
+#include "live/place.h"
 
 namespace uet::prov {
 namespace {
@@ -78,24 +78,12 @@ std::string words_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// The parent of a process by /proc/PID/stat, behind the name in parentheses; 0: none.
-pid_t parent_of(pid_t pid) {
-  const std::string text = words_of("/proc/" + std::to_string(pid) + "/stat");
-  const std::size_t end = text.rfind(')');
-  if (end == std::string::npos) return 0;
-  std::istringstream rest(text.substr(end + 1));
-  std::string state;
-  pid_t parent = 0;
-  rest >> state >> parent;
-  return parent;
-}
-
 std::string find_hydra_port() {
   pid_t pid = getppid();
   for (int i = 0; i < kMostAncestors && pid > 1; ++i) {
     std::string port = hydra_port_of(words_of("/proc/" + std::to_string(pid) + "/cmdline"));
     if (!port.empty()) return port;
-    pid = parent_of(pid);
+    pid = live::process_stat(pid).value_or(live::ProcessStat{}).parent;
   }
   return {};
 }

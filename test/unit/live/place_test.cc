@@ -2,7 +2,10 @@
 // Directories and names of pages, and processes that run or have ended.
 #include "live/place.h"
 
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "unit/live/live_harness.h"
 
@@ -33,6 +36,25 @@ TEST(FileName, IsReadAsItIsWritten) {
                             "uet-stats.1.2.x", "uet-stats.a.2.3", "xuet-stats.1.2.3"}) {
     EXPECT_FALSE(parse_file_name(wrong)) << wrong;
   }
+}
+
+TEST(ProcessStat, NamesParentAndStateBehindAnyName) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::prctl(PR_SET_NAME, "a) Z 1 (b");
+    ::raise(SIGSTOP);
+    ::_exit(0);
+  }
+  siginfo_t info{};
+  ::waitid(P_PID, static_cast<id_t>(child), &info, WSTOPPED | WNOWAIT);
+  const auto stat = process_stat(child);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  ASSERT_TRUE(stat);
+  EXPECT_EQ(stat->state, 'T');
+  EXPECT_EQ(stat->parent, ::getpid());
+  EXPECT_GE(stat->start_time, process_stat(::getpid())->start_time);
+  EXPECT_FALSE(process_stat(child));
 }
 
 TEST(StartTime, EndedProcessHasNone) {
