@@ -203,8 +203,7 @@ constexpr Row kRows[] = {
      Choice{set_profile, profile_text, "ai_base, ai_full or hpc"}, true},
     {"job_id",
      "JobID of endpoints without auth_key, a number. Unset: PMIx, Open MPI, Hydra, Slurm or "
-     "uet_run "
-     "name the job; programs without a launcher share one.",
+     "uet_run name the job; programs without a launcher share one.",
      Choice{set_job_id, job_id_text, "0 to 16777215"}, true},
     {"seed",
      "Seed of start PSNs, context ids and entropy values, to repeat a run. 0: a random seed.",
