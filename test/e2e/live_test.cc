@@ -12,28 +12,13 @@
 
 #include "harness.h"
 #include "live/page_reader.h"
+#include "stream.h"
 
 namespace uet::e2e {
 namespace {
 
 constexpr std::uint64_t kMessages = 50;
 constexpr std::size_t kBytes = 100;
-
-void exchange(Node& node, fi_addr_t peer, bool sender) {
-  std::vector<std::byte> memory(kBytes);
-  for (std::uint64_t i = 0; i < kMessages; ++i) {
-    if (sender) {
-      node.post("sending", [&] {
-        return fi_tsend(node.ep.get(), memory.data(), kBytes, nullptr, peer, i, nullptr);
-      });
-    } else {
-      node.post("receiving", [&] {
-        return fi_trecv(node.ep.get(), memory.data(), kBytes, nullptr, peer, i, 0, nullptr);
-      });
-    }
-    node.next("message");
-  }
-}
 
 std::uint64_t counter(const live::Snapshot& page, const std::string& name) {
   for (const live::Counter& one : page.counters) {
@@ -63,7 +48,7 @@ TEST(Live, PageShowsCountersAndPeersWithinItsPeriod) {
   Process sender("sender", {}, [&] {
     Node node;
     const fi_addr_t peer = node.connect(pair.left);
-    exchange(node, peer, true);
+    stream(node, peer, true, kMessages, kBytes);
     const live::Snapshot page =
         page_with(::getpid(), "ses_messages_sent", kMessages, [&] { node.keep_events(); });
     require(page.owner == live::Owner::Running && !page.torn, "the page does not live");
@@ -78,7 +63,7 @@ TEST(Live, PageShowsCountersAndPeersWithinItsPeriod) {
   Process receiver("receiver", {}, [&] {
     Node node;
     const fi_addr_t peer = node.connect(pair.right);
-    exchange(node, peer, false);
+    stream(node, peer, false, kMessages, kBytes);
     const live::Snapshot page =
         page_with(::getpid(), "ses_messages_received", kMessages, [&] { node.keep_events(); });
     require(page.peers.size() == 1, "not one peer");
@@ -98,14 +83,14 @@ TEST(Live, SleepingDomainHasShownItsLastChange) {
   Process sender("sender", {}, [&] {
     Node node(options);
     const fi_addr_t peer = node.connect(pair.left);
-    exchange(node, peer, true);
+    stream(node, peer, true, kMessages, kBytes);
     page_with(::getpid(), "ses_messages_sent", kMessages, wait);
     pair.left.meet(&node);
   });
   Process receiver("receiver", {}, [&] {
     Node node(options);
     const fi_addr_t peer = node.connect(pair.right);
-    exchange(node, peer, false);
+    stream(node, peer, false, kMessages, kBytes);
     page_with(::getpid(), "ses_messages_received", kMessages, wait);
     pair.right.meet(&node);
   });

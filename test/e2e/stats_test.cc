@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "harness.h"
+#include "stream.h"
 #include "uet/fi_ext_uet.h"
 
 namespace uet::e2e {
@@ -76,24 +77,6 @@ std::string scratch_file(const char* name) {
 constexpr std::uint64_t kMessages = 300;
 constexpr std::size_t kBytes = 6000;
 
-void stream(Node& node, fi_addr_t peer, bool sender) {
-  std::vector<std::byte> memory(kBytes);
-  for (std::uint64_t i = 0; i < kMessages; ++i) {
-    if (sender) {
-      fill_pattern(memory, i);
-      node.post("sending", [&] {
-        return fi_tsend(node.ep.get(), memory.data(), kBytes, nullptr, peer, i, nullptr);
-      });
-    } else {
-      node.post("receiving", [&] {
-        return fi_trecv(node.ep.get(), memory.data(), kBytes, nullptr, peer, i, 0, nullptr);
-      });
-    }
-    node.next("message");
-    if (!sender) require_pattern(memory, i, "message");
-  }
-}
-
 // ---- fi_open_ops -------------------------------------------------------------------------------
 
 TEST(Stats, OperationsShowTrafficAndRetransmissions) {
@@ -103,7 +86,7 @@ TEST(Stats, OperationsShowTrafficAndRetransmissions) {
     Node node;
     const fi_addr_t peer = node.connect(pair.left);
     require(read_counters(node).at("pds_requests_sent") == 0, "counted before anything was sent");
-    stream(node, peer, true);
+    stream(node, peer, true, kMessages, kBytes);
     const Counters counters = read_counters(node);
     require(counters.at("ses_messages_sent") == kMessages, "messages_sent is wrong");
     require(counters.at("pds_requests_sent") >= kMessages, "requests_sent is wrong");
@@ -118,7 +101,7 @@ TEST(Stats, OperationsShowTrafficAndRetransmissions) {
   Process receiver("receiver", faults, [&] {
     Node node;
     const fi_addr_t peer = node.connect(pair.right);
-    stream(node, peer, false);
+    stream(node, peer, false, kMessages, kBytes);
     pair.right.meet(&node);
     const Counters counters = read_counters(node);
     require(counters.at("ses_messages_received") == kMessages, "messages_received is wrong");
