@@ -225,7 +225,7 @@ RudiFlow* Rudi::on_nack(const wire::NackHeader& nack, const FepAddress& from, Ti
       return nullptr;
     }
     const Time allowed =
-        record->last_sent + retransmission_pause(env_.parameters, record->unanswered + 1);
+        record->last_sent + retransmission_pause(env_.parameters, record->unanswered);
     if (now < allowed) {
       wheel_.move(*record, allowed);
     } else {

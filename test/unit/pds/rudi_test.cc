@@ -219,6 +219,21 @@ TEST_F(RudiTest, Pds187_ANackBringsThePacketBackLater) {
   EXPECT_TRUE(Node::answered_once(message));
 }
 
+// PDS-121: as many retransmissions go without a pause as those of a PDC.
+TEST_F(RudiTest, Pds187_FifthUnansweredRetransmissionWaits) {
+  rudi(1);
+  const std::uint32_t id = headers(turn()).at(0).pkt_id;
+  for (std::uint32_t i = 0; i < kQuickRetransmissions; ++i) {
+    now += microseconds(10);
+    refuse(NackCode::Trimmed, id);
+    EXPECT_EQ(turn().size(), 1U) << i;
+  }
+  now += microseconds(10);
+  refuse(NackCode::Trimmed, id);
+  EXPECT_TRUE(turn().empty());
+  EXPECT_EQ(after(rto(test_parameters(), 0)).size(), 1U);
+}
+
 TEST_F(RudiTest, Pds122_EndlessNacksExhaustTheirRetries) {
   Parameters parameters = test_parameters();
   parameters.max_nack_retransmissions = 2;
