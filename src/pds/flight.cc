@@ -21,6 +21,7 @@ bool Flight::take_out(TxRecord& record) {
   if (record.message == nullptr || record.out_of_flight) return false;
   if (!record.sacked) bytes_ -= record.nominal_bytes;
   record.out_of_flight = true;
+  record.refused = false;
   balance_ -= record.nominal_bytes;
   return true;
 }
@@ -33,18 +34,25 @@ bool Flight::lost(cms::Ccc& ccc, TxRecord& record, cms::LossCause cause, Time no
 
 void Flight::refused(cms::Ccc& ccc, TxRecord& record, const wire::NackHeader& nack, Time now) {
   if (!take_out(record)) return;
+  record.refused = true;
   ccc.on_nack(nack.nack_code, record.nominal_bytes, nack.ce, std::nullopt, now);
 }
 
 void Flight::refused(cms::Ccc& ccc, TxRecord& record) {
-  if (take_out(record)) ccc.forget(record.nominal_bytes);
+  if (!take_out(record)) return;
+  record.refused = true;
+  ccc.forget(record.nominal_bytes);
 }
 
 void Flight::arrived_after_all(cms::Ccc& ccc, TxRecord& record) {
   if (!record.out_of_flight) return;
   record.out_of_flight = false;
   if (!record.sacked) bytes_ += record.nominal_bytes;
-  ccc.on_spurious_loss(record.nominal_bytes);
+  if (record.refused) {
+    ccc.forget(-std::int64_t{record.nominal_bytes});
+  } else {
+    ccc.on_spurious_loss(record.nominal_bytes);
+  }
   balance_ += record.nominal_bytes;
 }
 

@@ -26,7 +26,7 @@ class Flight {
   // It was refused, which is no loss. Without a NACK for it the window is told nothing else.
   void refused(cms::Ccc& ccc, TxRecord& record, const wire::NackHeader& nack, Time now);
   void refused(cms::Ccc& ccc, TxRecord& record);
-  // The peer had it although it was given up.
+  // The peer has it although it was given up. A loss was spurious then, a refusal was none.
   void arrived_after_all(cms::Ccc& ccc, TxRecord& record);
   // The peer has reported it for the first time.
   void reported(const TxRecord& record) { bytes_ -= record.nominal_bytes; }

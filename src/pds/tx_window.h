@@ -41,7 +41,8 @@ struct TxRecord {
   bool sacked = false;
   bool provisional = false;       // answered, but the answer that counts is still to come (SES-46)
   bool resend = false;            // waits in the retransmission scan
-  bool out_of_flight = false;     // told to CMS as lost and not resent since
+  bool out_of_flight = false;     // told to CMS as lost or refused, and not resent since
+  bool refused = false;           // with `out_of_flight`: the peer has refused it, no loss
   bool inferred_by_path = false;  // the last inference was by path (PDS-131)
   bool ar = false;                // has asked for an ACK, or an ACK Request has
   bool asked = false;             // an ACK Request has: its answer tells no round trip time

@@ -15,6 +15,7 @@ class FixedCcc final : public cms::Ccc {
   std::optional<cms::RecoveryRules> rules;
   std::uint64_t window = 0;
   std::int64_t inflight = 0;
+  std::uint64_t spurious = 0;  // bytes
 
   bool may_send(std::uint32_t) const override { return true; }
   void on_sent(std::uint32_t bytes, Time) override { inflight += bytes; }
@@ -26,7 +27,10 @@ class FixedCcc final : public cms::Ccc {
     inflight -= bytes;
   }
   void on_inferred_loss(std::uint32_t bytes, cms::LossCause, Time) override { inflight -= bytes; }
-  void on_spurious_loss(std::uint32_t bytes) override { inflight += bytes; }
+  void on_spurious_loss(std::uint32_t bytes) override {
+    inflight += bytes;
+    spurious += bytes;
+  }
   void forget(std::int64_t bytes) override { inflight -= bytes; }
   bool wants_ack(std::uint32_t, std::uint32_t) const override { return false; }
   std::optional<Duration> base_rtt() const override { return rtt; }

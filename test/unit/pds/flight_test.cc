@@ -64,6 +64,18 @@ TEST_F(FlightTest, ControlPacketIsNeverInFlight) {
   EXPECT_EQ(ccc_.inflight, kBytes);
 }
 
+// CMS-104: a window that a NACK has reduced gets nothing back.
+TEST_F(FlightTest, RefusedPacketThatArrivesIsNoSpuriousLoss) {
+  flight_.refused(ccc_, record_, wire::NackHeader{}, now_);
+  flight_.arrived_after_all(ccc_, record_);
+  EXPECT_EQ(ccc_.spurious, 0U);
+  EXPECT_EQ(ccc_.inflight, kBytes);
+  EXPECT_EQ(flight_.bytes(), kBytes);
+  EXPECT_TRUE(flight_.lost(ccc_, record_, cms::LossCause::Path, now_));
+  flight_.arrived_after_all(ccc_, record_);
+  EXPECT_EQ(ccc_.spurious, kBytes);
+}
+
 TEST_F(FlightTest, SpuriousLossIsTakenBackOnce) {
   flight_.lost(ccc_, record_, cms::LossCause::Path, now_);
   flight_.arrived_after_all(ccc_, record_);
