@@ -209,10 +209,12 @@ void ReceiveSide::answer(Psn psn, const Response& response) {
   const std::uint16_t index = rx_.index(psn);
   env().stored_responses[index] = response;
   rx_.mark(psn, Slot::Guaranteed, index);
-  AckDue due;  // lost or without a packet: the source asks for it (PDS-90)
+  // If it is lost, or there is no packet for it, the source asks for it (PDS-90). The request came
+  // long ago: neither its time nor its path is known any more, and no SERVICE_TIME is measured.
+  AckDue due;
   due.meta.psn = psn;
   due.response = response;
-  send_ack(due, code_for(psn), due.meta.arrived);
+  send_ack(due, code_for(psn), {});
 }
 
 bool ReceiveSide::deliver(Incoming& request, Time now) {
@@ -440,7 +442,8 @@ bool ReceiveSide::send_ack(const AckDue& due, wire::AckRequestCode code, Time no
       due.probe_opaque ? due.meta.psn : rx_.sack_base(due.sack_trigger.value_or(due.meta.psn));
   ack.sack_psn_offset = static_cast<std::int16_t>(base - ack.cack_psn);
   ack.sack_bitmap = rx_.bitmap(base);
-  ack.service_time = cms::encode_service_time(now - due.meta.arrived);
+  ack.service_time = due.meta.arrived == Time{} ? cms::kServiceTimeInvalid
+                                                : cms::encode_service_time(now - due.meta.arrived);
   ack.rcvd_bytes = cms::encode_rcvd_bytes(rcvd_bytes_);
   const cms::DestinationReport::Fields report =
       report_.next(env().pressure, early_occupancy(core_));

@@ -2,6 +2,7 @@
 // NO_RESPONSE first and the real response later (SES-46, SES-49): what the source and the
 // destination do between the two. PDS does not know the opcode; the client says what a response is
 // worth.
+#include "cms/rtt.h"
 #include "pds/retransmit.h"
 #include "unit/pds/pds_harness.h"
 
@@ -213,6 +214,15 @@ class Owing : public Bench {
   static constexpr std::byte kNoResponse{0x03};
   static constexpr std::byte kReal{0x01};
 };
+
+// WIRE 2.4: the answer took as long as an application did, which is no delay of the host.
+TEST_F(Owing, Cms712_LateAnswerMeasuresNoServiceTime) {
+  owe({335});
+  now += milliseconds(3);
+  const auto sent = finally(335);
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].service_time, cms::kServiceTimeInvalid);
+}
 
 // SES-46: nothing clears it before the real response exists, whatever the peer believes. PDS-86.
 TEST_F(Owing, Ses46_HoldsCackUntilItsAnswerIsCleared) {
