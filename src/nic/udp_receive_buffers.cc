@@ -84,7 +84,8 @@ std::size_t UdpReceiveBuffers::hand_out(std::span<RxPacket> out, NicCounters& co
     packet.ecn = static_cast<Ecn>(context_.tos & 3);
     packet.dscp = static_cast<std::uint8_t>(context_.tos >> 2);
     packet.arrived = context_.arrived;
-    packet.trimmed = false;
+    packet.trimmed = packet.trimmed_last_hop = packet.through_memory = false;
+    packet.connection = 0;
     counters.bytes_received += bytes;
     offset_ += bytes;
     if (offset_ == length) {

@@ -77,6 +77,17 @@ TEST_F(ReceiveBuffers, PacketsAreHandedOutInSeveralBursts) {
   EXPECT_EQ(counters.bytes_received, 16U);
 }
 
+TEST_F(ReceiveBuffers, PacketKeepsNoMarkOfAnotherNic) {
+  send(1);
+  ASSERT_EQ(buffers.fill(receiver.get(), Time{}), Filled::Some);
+  std::vector<RxPacket> out(1);
+  out[0].trimmed = out[0].trimmed_last_hop = out[0].through_memory = true;
+  out[0].connection = 7;
+  ASSERT_EQ(buffers.hand_out(out, counters), 1U);
+  EXPECT_FALSE(out[0].trimmed || out[0].trimmed_last_hop || out[0].through_memory);
+  EXPECT_EQ(out[0].connection, 0);
+}
+
 TEST_F(ReceiveBuffers, FullBuffersSayThatMoreMayWait) {
   for (std::uint32_t i = 0; i < 18; ++i) send(i);
   EXPECT_EQ(buffers.fill(receiver.get(), Time{}), Filled::Some);
