@@ -19,6 +19,7 @@ struct Row {
   const char* name;
   const char* meaning;
   std::uint64_t (*read)(const Stats&);
+  bool gauge = false;
 };
 
 template <auto Member>
@@ -28,6 +29,12 @@ constexpr Row pds(const char* name, const char* meaning) {
 template <auto Member>
 constexpr Row cms(const char* name, const char* meaning) {
   return {name, meaning, [](const Stats& stats) { return stats.cms.*Member; }};
+}
+template <auto Member>
+constexpr Row cms_now(const char* name, const char* meaning) {
+  Row row = cms<Member>(name, meaning);
+  row.gauge = true;
+  return row;
 }
 template <auto Member>
 constexpr Row ses(const char* name, const char* meaning) {
@@ -129,12 +136,12 @@ constexpr Row kRows[] = {
         "pds_rudi_unproved_refused",
         "RUDI reads refused because their source has shown no PDC that it answers"),
 
-    cms<&C::contexts>("cms_contexts", "congestion contexts that exist now"),
-    cms<&C::window_bytes>("cms_window_bytes", "sum of the congestion windows of all contexts"),
-    cms<&C::inflight_bytes>("cms_inflight_bytes", "sum of the bytes in flight of all contexts"),
-    cms<&C::base_rtt_ns>("cms_base_rtt_ns", "longest base round trip time of all contexts, ns"),
-    cms<&C::avg_delay_ns>("cms_avg_delay_ns",
-                          "longest averaged queueing delay of all contexts, ns"),
+    cms_now<&C::contexts>("cms_contexts", "congestion contexts that exist now"),
+    cms_now<&C::window_bytes>("cms_window_bytes", "sum of the congestion windows of all contexts"),
+    cms_now<&C::inflight_bytes>("cms_inflight_bytes", "sum of the bytes in flight of all contexts"),
+    cms_now<&C::base_rtt_ns>("cms_base_rtt_ns", "longest base round trip time of all contexts, ns"),
+    cms_now<&C::avg_delay_ns>("cms_avg_delay_ns",
+                              "longest averaged queueing delay of all contexts, ns"),
     cms<&C::acks_without_sample>("cms_acks_without_sample",
                                  "ACKs without a round trip time: bytes counted only"),
     cms<&C::acks_fair>("cms_acks_fair", "ACKs with delay and without mark: even increase"),
@@ -176,9 +183,9 @@ constexpr Row kRows[] = {
     cms<&C::credit_spent_bytes>("cms_credit_spent_bytes", "credit used"),
     cms<&C::credit_dropped_bytes>("cms_credit_dropped_bytes",
                                   "speculative credit given up with the first answer"),
-    cms<&C::paths>("cms_paths", "entropy values in use by contexts that learn from their fate"),
-    cms<&C::paths_penalised>("cms_paths_penalised", "entropy values avoided at the moment"),
-    cms<&C::paths_banned>(
+    cms_now<&C::paths>("cms_paths", "entropy values in use by contexts that learn from their fate"),
+    cms_now<&C::paths_penalised>("cms_paths_penalised", "entropy values avoided at the moment"),
+    cms_now<&C::paths_banned>(
         "cms_paths_banned",
         "entropy values not used at the moment because all their packets were lost"),
     cms<&C::paths_recycled>("cms_paths_recycled",
@@ -258,9 +265,9 @@ void add_nack_names(const std::string& direction, std::vector<CounterName>& name
   for (std::size_t code = 0; code < kCodes; ++code) {
     if (!has_name(code)) continue;
     const std::string name(wire::name_of(static_cast<wire::NackCode>(code)));
-    names.push_back({prefix + lower_case(name), "NACKs " + direction + ", code " + name});
+    names.push_back({prefix + lower_case(name), "NACKs " + direction + ", code " + name, false});
   }
-  names.push_back({prefix + "other", "NACKs " + direction + ", reserved codes"});
+  names.push_back({prefix + "other", "NACKs " + direction + ", reserved codes", false});
 }
 
 std::uint64_t* read_nacks(const std::array<std::uint64_t, kCodes>& counts, std::uint64_t* out) {
@@ -282,7 +289,7 @@ std::span<const CounterName> counter_names() {
   // Never destroyed: statistics may be written when the process ends.
   static const std::vector<CounterName>& all = *[] {
     auto names = std::make_unique<std::vector<CounterName>>();
-    for (const Row& row : kRows) names->push_back({row.name, row.meaning});
+    for (const Row& row : kRows) names->push_back({row.name, row.meaning, row.gauge});
     add_nack_names("sent", *names);
     add_nack_names("received", *names);
     return names.release();

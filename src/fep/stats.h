@@ -27,6 +27,7 @@ struct Stats {
 struct CounterName {
   std::string name;     // "pds_rto_retransmissions": the module, and the counted event
   std::string meaning;  // a few words, for people
+  bool gauge = false;   // shows a state and may fall; else counts events and only grows
 };
 
 // All counters in the order in which they are shown. A NACK code has two, those without a name in

@@ -56,7 +56,7 @@ std::string nack_name(std::size_t code) {
             : '_';
   }
   const bool named = !name.empty() && std::isalpha(static_cast<unsigned char>(name[0])) != 0;
-  return named ? name : "other";
+  return named && name != "reserved" ? name : "other";
 }
 
 std::string peer_name(const PeerRecord& peer) {

@@ -39,12 +39,13 @@ struct Head {
   Area moment;
   Area counters;
   Area peers;
-  Area text;  // for each counter its name and its meaning, each with a zero byte behind
+  Area text;    // for each counter its name and its meaning, each with a zero byte behind
+  Area gauges;  // for each counter a byte: 1 if it shows a state, 0 if it counts and only grows
   std::array<char, 64> program{};
   std::array<char, 32> interface {};
   std::array<char, 32> nic{};  // the back end, as in FI_UET_NIC
   std::array<char, 80> address{};
-  std::array<char, 144> reserved{};
+  std::array<char, 128> reserved{};
 };
 
 // The state of the counters and peers at one moment. While it is written `sequence` is odd.
@@ -95,6 +96,7 @@ struct Page {
   std::array<std::uint64_t, kMaxCounters> counters;
   std::array<PeerRecord, kMaxPeers> peers;
   std::array<char, kMaxText> text;
+  std::array<std::uint8_t, kMaxCounters> gauges;
 };
 static_assert(std::is_trivially_copyable_v<Page> && sizeof(Head) % 8 == 0);
 static_assert(sizeof(PeerRecord) % sizeof(std::uint64_t) == 0);

@@ -74,7 +74,8 @@ const char* read_head(const File& file, Head& head) {
                      head.page_bytes <= static_cast<std::uint64_t>(info.st_size) &&
                      fits(head, head.moment, sizeof(Moment)) && head.moment.elements == 1 &&
                      fits(head, head.counters, sizeof(std::uint64_t)) &&
-                     fits(head, head.peers, sizeof(PeerRecord)) && fits(head, head.text, 1);
+                     fits(head, head.peers, sizeof(PeerRecord)) && fits(head, head.text, 1) &&
+                     fits(head, head.gauges, 1) && head.gauges.elements >= head.counters.elements;
   head.program.back() = head.interface.back() = head.nic.back() = head.address.back() = '\0';
   return sound ? nullptr : "is damaged";
 }
@@ -168,15 +169,18 @@ std::optional<Snapshot> read_page(const std::string& name, std::string& why) {
     return {};
   }
   std::vector<char> text(std::size_t{page.head.text.element_bytes} * page.head.text.elements);
+  std::vector<char> gauges(std::size_t{page.head.gauges.element_bytes} * page.head.gauges.elements);
   page.counters.resize(page.head.counters.elements);
-  if (!file.read(text.data(), text.size(), page.head.text.at) || !read_numbers(file, page)) {
+  if (!file.read(text.data(), text.size(), page.head.text.at) ||
+      !file.read(gauges.data(), gauges.size(), page.head.gauges.at) || !read_numbers(file, page)) {
     why = "is damaged";
     return {};
   }
   std::string_view rest(text.data(), text.size());
-  for (Counter& counter : page.counters) {
-    counter.name = take_text(rest);
-    counter.meaning = take_text(rest);
+  for (std::size_t i = 0; i < page.counters.size(); ++i) {
+    page.counters[i].name = take_text(rest);
+    page.counters[i].meaning = take_text(rest);
+    page.counters[i].gauge = gauges[i * page.head.gauges.element_bytes] != 0;
   }
   page.owner = owner_of(page.head);
   return page;

@@ -16,6 +16,7 @@ namespace uet::live {
 struct Counter {
   std::string name;
   std::string meaning;
+  bool gauge = false;  // shows a state; else counts, and only grows
   std::uint64_t value = 0;
 };
 

@@ -111,6 +111,7 @@ void fill_in(Page& page, const Identity& identity, std::span<const CounterText> 
     if (named == kMaxCounters || used + needed > kMaxText) break;
     put(counter.name);
     put(counter.meaning);
+    page.gauges[named] = counter.gauge ? 1 : 0;
     ++named;
   }
   Head& head = page.head;
@@ -125,6 +126,7 @@ void fill_in(Page& page, const Identity& identity, std::span<const CounterText> 
   head.counters = area_of(page, page.counters.data(), named);
   head.peers = area_of(page, page.peers.data(), kMaxPeers);
   head.text = area_of(page, page.text.data(), used);
+  head.gauges = area_of(page, page.gauges.data(), named);
   put_text(head.program, ::program_invocation_short_name);
   put_text(head.interface, identity.interface);
   put_text(head.nic, identity.nic);

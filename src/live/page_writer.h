@@ -25,6 +25,7 @@ struct Identity {
 struct CounterText {
   std::string_view name;
   std::string_view meaning;
+  bool gauge = false;  // shows a state and may fall
 };
 
 class PageWriter {

@@ -120,6 +120,53 @@ TEST(Live, PageGoesWithTheDomainAndWithTheProcess) {
   EXPECT_TRUE(live::find_pages(child).empty());
 }
 
+#ifdef UET_STATS
+std::string stats_of(const std::string& options) {
+  const Output output = run_program(std::string(UET_STATS) + " " + options, {});
+  require(WIFEXITED(output.status) && WEXITSTATUS(output.status) == 0, output.text);
+  return output.text;
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Live, UetStatsShowsTheRunningProcess) {
+  ChannelPair pair;
+  Process sender("sender", {}, [&] {
+    Node node;
+    const fi_addr_t peer = node.connect(pair.left);
+    const std::string pid = std::to_string(::getpid());
+    const std::string before = "stats_before." + pid;
+    stats_of("--json " + pid + " > " + before);
+    exchange(node, peer, true);
+    page_with(::getpid(), "ses_messages_sent", kMessages, [&] { node.keep_events(); });
+    const std::string text = stats_of(pid);
+    require(has(text, pid + ", domain ") && has(text, "ses_messages_sent"), text);
+    require(has(stats_of("--json " + pid), "\"ses_messages_sent\": 50,"), "not in the JSON");
+    const std::string change = stats_of("--diff " + before + " " + pid);
+    ::unlink(before.c_str());
+    require(has(change, "ses_messages_sent") && has(change, "+50"), change);
+    require(stats_of("--watch --interval 0.01 --count 2 " + pid).empty(), "a change at rest");
+    pair.left.meet(&node);
+  });
+  Process receiver("receiver", {}, [&] {
+    Node node;
+    const fi_addr_t peer = node.connect(pair.right);
+    exchange(node, peer, false);
+    pair.right.meet(&node);
+  });
+  EXPECT_EQ(wait_for_all({&sender, &receiver}), "");
+}
+
+TEST(Live, UetStatsSaysThatThereIsNoPage) {
+  const Output output = run_program(std::string(UET_STATS) + " 1999999999 2>&1", {});
+  EXPECT_EQ(WEXITSTATUS(output.status), 1);
+  EXPECT_TRUE(has(output.text, "no live page of process 1999999999")) << output.text;
+  EXPECT_EQ(WEXITSTATUS(run_program(std::string(UET_STATS) + " --apples 2>&1", {}).status), 2);
+}
+#endif
+
 TEST(Live, NoPageWhereItIsSwitchedOff) {
   Process process("process", {{"FI_UET_TUNING", "live_statistics=no"}}, [&] {
     const Node node;

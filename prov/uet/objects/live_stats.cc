@@ -79,7 +79,7 @@ void LiveStats::open(Engine& engine, const std::string& interface) noexcept {
   try {
     std::vector<live::CounterText> texts;
     for (const fep::CounterName& counter : counter_names()) {
-      texts.push_back({counter.name, counter.meaning});
+      texts.push_back({counter.name, counter.meaning, counter.gauge});
     }
     const std::string address = nic::to_text(engine.local_address());
     page_ = live::PageWriter::create({interface, engine.params().nic, address}, texts, why);

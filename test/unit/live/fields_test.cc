@@ -31,6 +31,7 @@ TEST(PeerFields, EveryNumberHasExactlyOneName) {
 TEST(NackName, HasTheWordsOfTheCode) {
   EXPECT_EQ(nack_name(0x01), "trimmed");
   EXPECT_EQ(nack_name(0x0A), "no_resource");
+  EXPECT_EQ(nack_name(0x0C), "other");  // reserved
   EXPECT_EQ(nack_name(kNackCodes - 1), "other");
 }
 

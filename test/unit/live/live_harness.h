@@ -37,7 +37,7 @@ class LiveTest : public testing::Test {
   }
 
   static std::unique_ptr<PageWriter> make_page() {
-    const CounterText texts[] = {{"pds_apples", "apples eaten"}, {"nic_pears", "pears sent"}};
+    const CounterText texts[] = {{"pds_apples", "apples eaten", true}, {"nic_pears", "pears sent"}};
     std::string why;
     auto page = PageWriter::create({"eth0", "udp", "10.0.0.1:4793"}, texts, why);
     EXPECT_NE(page, nullptr) << why;

@@ -39,6 +39,8 @@ TEST_F(PageReaderTest, NumbersAndTextsArriveAsTheyWereWritten) {
   EXPECT_EQ(read->counters[1].name, "nic_pears");
   EXPECT_EQ(read->counters[1].meaning, "pears sent");
   EXPECT_EQ(read->counters[1].value, 4U);
+  EXPECT_TRUE(read->counters[0].gauge);
+  EXPECT_FALSE(read->counters[1].gauge);
   ASSERT_THAT(read->peers, SizeIs(1));
   EXPECT_EQ(read->peers[0].rtt_ns, 77U);
   EXPECT_EQ(read->peers[0].nacks_received[1], 9U);
@@ -100,8 +102,9 @@ TEST_F(PageReaderTest, BrokenPagesAreRefusedWithAReason) {
   std::filesystem::copy_file(file, link + "2");
   std::filesystem::resize_file(link + "2", sizeof(Head));
   EXPECT_EQ(reason(link + "2"), "is damaged");
-  for (const std::size_t at : {offsetof(Head, moment), offsetof(Head, counters),
-                               offsetof(Head, peers), offsetof(Head, text)}) {
+  for (const std::size_t at :
+       {offsetof(Head, moment), offsetof(Head, counters), offsetof(Head, peers),
+        offsetof(Head, text), offsetof(Head, gauges)}) {
     const auto other = make_page();
     spoil(other->file(), at, Area{0xfffffff0, 0xfffffff0, 0xfffffff0, 0});
     EXPECT_EQ(reason(other->file()), "is damaged") << at;
