@@ -167,6 +167,39 @@ TEST(Live, UetStatsSaysThatThereIsNoPage) {
 }
 #endif
 
+#ifdef UET_TOP
+// The keys are typed before the program starts: peers, the numbers of the first one, and the end.
+TEST(Live, UetTopShowsPeersOnATerminal) {
+  ChannelPair pair;
+  Process sender("sender", {}, [&] {
+    Node node;
+    const fi_addr_t peer = node.connect(pair.left);
+    exchange(node, peer, true);
+    page_with(::getpid(), "ses_messages_sent", kMessages, [&] { node.keep_events(); });
+    const std::string top = std::string(UET_TOP) + " " + std::to_string(::getpid());
+    const Output once = run_program(top + " --once --interval 0.05 --by peers", {});
+    require(WEXITSTATUS(once.status) == 0 && has(once.text, "sent_B/s"), once.text);
+    const Output json = run_program(top + " --json --interval 0.05 --sort pid", {});
+    require(has(json.text, "\"pid\": " + std::to_string(::getpid())), json.text);
+    require(WEXITSTATUS(run_program(top + " --sort apples 2>&1", {}).status) == 2, "took apples");
+    const Output screen =
+        run_program("sh -c \"printf '3\\nq' | TERM=xterm script -qec 'stty rows 40 cols 150; " +
+                        top + "' /dev/null\"",
+                    {});
+    require(WEXITSTATUS(screen.status) == 0, screen.text);
+    require(has(screen.text, "again/s") && has(screen.text, "nacks_received_trimmed"), screen.text);
+    pair.left.meet(&node);
+  });
+  Process receiver("receiver", {}, [&] {
+    Node node;
+    const fi_addr_t peer = node.connect(pair.right);
+    exchange(node, peer, false);
+    pair.right.meet(&node);
+  });
+  EXPECT_EQ(wait_for_all({&sender, &receiver}), "");
+}
+#endif
+
 TEST(Live, NoPageWhereItIsSwitchedOff) {
   Process process("process", {{"FI_UET_TUNING", "live_statistics=no"}}, [&] {
     const Node node;
