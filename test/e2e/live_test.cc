@@ -200,6 +200,28 @@ TEST(Live, UetTopShowsPeersOnATerminal) {
 }
 #endif
 
+#ifdef UET_EXPORTER
+TEST(Live, UetExporterWritesAFileThatPromtoolTakes) {
+  Process process("process", {}, [&] {
+    const Node node;
+    const std::string file = "uet." + std::to_string(::getpid()) + ".prom";
+    const Output output = run_program(std::string(UET_EXPORTER) + " --textfile " + file, {});
+    require(WEXITSTATUS(output.status) == 0, output.text);
+    const Output text = run_program("cat " + file, {});
+    require(has(text.text, "uet_pds_acks_sent_total{pid=\"" + std::to_string(::getpid())),
+            text.text);
+    // Debian package prometheus, where it is installed.
+    const Output lint =
+        run_program("sh -c 'command -v promtool >/dev/null || exit 0; promtool check metrics < " +
+                        file + "' 2>&1",
+                    {});
+    ::unlink(file.c_str());
+    require(WEXITSTATUS(lint.status) == 0, lint.text);
+  });
+  EXPECT_EQ(process.wait(), "");
+}
+#endif
+
 TEST(Live, NoPageWhereItIsSwitchedOff) {
   Process process("process", {{"FI_UET_TUNING", "live_statistics=no"}}, [&] {
     const Node node;
