@@ -56,8 +56,7 @@ bool may_remove_dead_pages() {
 // this process ran (exec), or by a process that had the same PID. In a directory that several PID
 // name spaces share it may be in use.
 bool is_left_over(const std::string& file) {
-  std::string why;
-  const std::optional<Snapshot> page = read_page(file, why);
+  const std::optional<LastUpdate> page = read_last_update(AT_FDCWD, file.c_str());
   return page && page->owner != Owner::Unknown;
 }
 
