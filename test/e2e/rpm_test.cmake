@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # Makes the RPM packages of BUILD in ROOT, installs them into a root of their own with a data base of
-# its own, and demands that each of FILES and DEV_FILES and the module of each of MODULES is there,
-# that the packages say what they need, and that libfabric finds the provider.
+# its own, and demands that each of FILES and DEV_FILES and the module of each of MODULES is there
+# (OTHERS have packages, too), that the packages say what they need, and that libfabric finds the provider.
 find_program(rpmbuild rpmbuild)
 find_program(rpm rpm)
 if(NOT rpmbuild OR NOT rpm)
@@ -18,7 +18,8 @@ execute_process(COMMAND ${CPACK} -G RPM --config ${BUILD}/CPackConfig.cmake -B $
 file(GLOB packages ${ROOT}/made/*.rpm)
 list(LENGTH packages count)
 list(LENGTH MODULES modules)
-math(EXPR wanted "2 + ${modules}")
+list(LENGTH OTHERS others)
+math(EXPR wanted "2 + ${modules} + ${others}")
 if(NOT count EQUAL wanted)
   message(FATAL_ERROR "not ${wanted} packages but: ${packages}")
 endif()
