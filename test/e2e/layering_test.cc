@@ -113,6 +113,20 @@ TEST_F(FiInfo, KeepsOffStandardOutputEvenWhenItLogs) {
   EXPECT_EQ(quiet, logged);
 }
 
+TEST_F(FiInfo, LogSaysWhichAttributeIsRefused) {
+  const Environment logs{{"FI_LOG_LEVEL", "info"}, {"FI_UET_IFACE", "lo"}};
+  const std::string start = "lo, 127.0.0.1 does not meet the hints: ";
+  for (const auto& [arguments, reason] : std::initializer_list<std::pair<const char*, std::string>>{
+           {"-d apples", start + "domain_attr.name"},
+           {"-f apples", start + "fabric_attr.name"},
+           {"-a FI_SOCKADDR_IB", start + "addr_format"},
+           {"-c FI_COLLECTIVE", start + "caps"},
+           {"-s 192.0.2.77", "192.0.2.77 is no address of an interface"}}) {
+    const std::string text = fi_info(std::string(arguments) + " 2>&1", logs);
+    EXPECT_NE(text.find(reason), std::string::npos) << arguments << '\n' << text;
+  }
+}
+
 TEST_F(FiInfo, RefusesToSendWithTheDscpOfTrimmedPackets) {
   const std::string text = fi_info(
       "2>&1", {{"FI_UET_CC_TRIMMING", "on"}, {"FI_UET_DSCP_DATA", "12"}, {"FI_LOG_LEVEL", "warn"}});

@@ -180,19 +180,31 @@ std::vector<Offer> offers_for(const Wanted& wanted, const std::vector<nic::Inter
   std::optional<FabricAddress> local;
   if (wanted.source && wanted.destination && wanted.source->has(av::kFabricAddressValid) &&
       wanted.source->fabric_address.is_ipv6 != wanted.destination->fabric_address.is_ipv6) {
+    FI_INFO(&provider, FI_LOG_CORE,
+            "fi_getinfo: src_addr and dest_addr: one is IPv6, one is not\n");
     return {};
   }
   if (wanted.source && !is_wildcard(wanted.source->fabric_address)) {
     local = wanted.source->fabric_address;
   } else if (wanted.destination) {
     const auto route = nic::source_address_for(wanted.destination->fabric_address);
-    if (!route) return {};
+    if (!route) {
+      FI_INFO(&provider, FI_LOG_CORE, "fi_getinfo: no route leads to %s\n",
+              nic::to_text(wanted.destination->fabric_address).c_str());
+      return {};
+    }
     local = route.value();
   }
   std::vector<Offer> offers;
   if (local) {
     const nic::Interface* interface = nic::interface_of(interfaces, *local);
-    if (interface == nullptr) return {};
+    if (interface == nullptr) {
+      FI_INFO(
+          &provider, FI_LOG_CORE,
+          "fi_getinfo: %s is no address of an interface that FI_UET_IFACE and FI_UET_NIC allow\n",
+          nic::to_text(*local).c_str());
+      return {};
+    }
     // The subnet is that of the interface's own address of this family which contains `local`.
     for (const auto& address : interface->addresses) {
       if (address.ip.is_ipv6 != local->is_ipv6) continue;
@@ -290,20 +302,29 @@ InfoPtr make_info(const Offer& offer, const Wanted& wanted, const AddressFormat&
   return info;
 }
 
+void tell_refusal(const Offer& offer, const char* attribute) {
+  FI_INFO(&provider, FI_LOG_CORE, "%s, %s does not meet the hints: %s\n",
+          offer.interface.name.c_str(), nic::to_text(offer.address.ip).c_str(), attribute);
+}
+
 bool fits_hints(const Offer& offer, const fi_info* hints, std::uint32_t version,
                 const Limits& limits) {
   if (hints == nullptr) return true;
   const char* why = refuse_hints(*hints, version, limits);
   if (why != nullptr) {
-    FI_INFO(&provider, FI_LOG_CORE, "%s does not meet the hints: %s\n",
-            offer.interface.name.c_str(), why);
+    tell_refusal(offer, why);
     return false;
   }
   if (hints->domain_attr != nullptr && !same_name(hints->domain_attr->name, offer.interface.name)) {
+    tell_refusal(offer, "domain_attr.name");
     return false;
   }
-  return hints->fabric_attr == nullptr ||
-         same_name(hints->fabric_attr->name, offer.address.subnet());
+  if (hints->fabric_attr != nullptr &&
+      !same_name(hints->fabric_attr->name, offer.address.subnet())) {
+    tell_refusal(offer, "fabric_attr.name");
+    return false;
+  }
+  return true;
 }
 
 // TSS-61: as SecureNic subtracts.
@@ -330,12 +351,19 @@ void add_infos(const Question& question, const std::vector<Wanted>& addresses,
     if (peer) leave_to_a_link(offers, hints);
     for (Offer& offer : offers) {
       const auto format = AddressFormat::of(addr_format, offer.address.ip.is_ipv6);
-      if (!format) continue;
+      if (!format) {
+        tell_refusal(offer, "addr_format");
+        continue;
+      }
       const std::uint32_t mtu = offer.interface.mtu;
       offer.payload_mtu = payload_mtu(params, mtu - std::min(mtu, security_bytes(params)));
       Limits limits = limits_for(params, offer.payload_mtu, type);
       limits.device_memory = device_memory;
-      if (offer.payload_mtu == 0 || !fits_hints(offer, hints, version, limits)) continue;
+      if (offer.payload_mtu == 0) {
+        tell_refusal(offer, "FI_UET_PAYLOAD_MTU is more than its MTU carries");
+        continue;
+      }
+      if (!fits_hints(offer, hints, version, limits)) continue;
       InfoPtr next = make_info(offer, wanted, *format, hints, version, limits, params);
       if (next == nullptr) continue;
       if (last == nullptr) {
