@@ -35,8 +35,9 @@ NackIntake::Outcome NackIntake::apply(const wire::NackHeader& nack) {
   TxRecord* record = side_.window().find(nack.nack_psn);
   const NackAction action = nack_action(nack.nack_code);
   ++env().counters.nacks_received[static_cast<std::uint8_t>(nack.nack_code)];
-  // PDS-76, PDS-141: whatever PSN it names. A NACK from before the last rebase names no valid PSN.
-  if (action == NackAction::Rebase && core_.state() == PdcState::Creating) {
+  // PDS-76: the copy of a NACK from before the last rebase names a PSN that is no longer in use.
+  const bool refused = record != nullptr && core_.state() == PdcState::Creating;
+  if (action == NackAction::Rebase && refused) {
     side_.heard(now_);
     return rebase(Psn{nack.payload});
   }

@@ -277,11 +277,11 @@ TEST_F(NackSource, Pds117_ARequestThatLeavesAnywayAnswersAClearRequest) {
 
 // PDS-74: the reference names no PDC; another target may name one, which has not taken anything
 // and wants its SYN, so that it is not learnt from this NACK (PDS-55).
-// Which PSN it names does not matter (PDS-141).
+// It may name any packet that is outstanding.
 TEST_F(NackSource, Pds74_Pds76_Pds77_NewStartPsnMovesEverything) {
   for (const std::uint32_t start : {500U, 70001U, 69990U, 70000U + 1024 * 7, 4294967294U}) {
     for (const auto& [spdcid, named] :
-         {std::pair{PdcId{0}, 70003U}, std::pair{kPeerPdc, 70003U}, std::pair{PdcId{0}, 4711U}}) {
+         {std::pair{PdcId{0}, 70003U}, std::pair{kPeerPdc, 70003U}, std::pair{PdcId{0}, 70004U}}) {
       SCOPED_TRACE(start);
       build(test_parameters());
       TestMessage& message = send(5);
@@ -331,6 +331,26 @@ TEST_F(NackSource, Pds77_RetriesRestartAndQueuedPacketsAreUpdated) {
   node->turn(now);  // made as 502 and not taken by the NIC
   receive(header);
   EXPECT_EQ(psns(requests(turn())), (std::vector<std::uint32_t>{902, 900, 901}));
+}
+
+// The copy of a NACK that demanded an earlier start, late or replayed, does not lead back there:
+// the target may have accepted the later one.
+TEST_F(NackSource, Pds76_Pds141_NewStartPsnOfBeforeARebaseIsNone) {
+  TestMessage& message = send(2);
+  turn();
+  pdc = message.pdc;
+  wire::NackHeader first = nack(NackCode::NewStartPsn, 70000);
+  first.spdcid = PdcId{0};
+  first.payload = 500;
+  wire::NackHeader second = first;
+  second.nack_psn = Psn{500};
+  second.payload = 900;
+  answer_to(first);
+  EXPECT_EQ(psns(requests(answer_to(second))), (std::vector<std::uint32_t>{900, 901}));
+  EXPECT_TRUE(answer_to(first).empty());
+  EXPECT_TRUE(answer_to(second).empty());
+  receive(ack(901, 901));
+  EXPECT_TRUE(Node::answered_once(message));
 }
 
 // A target that names another one each time does not keep us for ever.
