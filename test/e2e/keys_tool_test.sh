@@ -28,12 +28,16 @@ first="$(secrets)"
 refused "File exists" "$keys" new "$file" --sdi 1
 refused "install it first" "$keys" activate "$file"
 
+# Providers compare the age of the active key with that of their directory (TSS-37).
+touch -d '2020-01-01' "$file"
 "$keys" rotate "$file"
+[[ "$(stat -c %Y "$file")" == "$(date -d '2020-01-01' +%s)" ]] || fail "the active key looks younger than it is"
 [[ "$(secrets | sort -u | wc -l)" == 2 ]] || fail "two different keys expected"
 grep -qx "active 0" "$file" || fail "the old key is still the active one"
 refused "activate it first" "$keys" rotate "$file"
 "$keys" activate "$file" --sdi 0xabcd
 grep -qx "active 1" "$file" || fail "the new key is active"
+[[ "$(stat -c %Y "$file")" -gt "$(date -d '2020-01-02' +%s)" ]] || fail "the new key looks older than it is"
 [[ "$(secrets)" != "$first" && "$(secrets | wc -l)" == 1 ]] || fail "the old key is gone"
 [[ "$(stat -c %a "$file")" == 600 ]] || fail "mode after the rotation"
 [[ ! -e "$file.new" ]] || fail "a file is left over"

@@ -136,7 +136,7 @@ std::string Agent::begin(const Job& job, bool by_root, std::chrono::seconds now)
                       static_cast<std::ptrdiff_t>(kMostJobsOfUser)) {
     return error_answer("this user has 64 jobs: end one of them first");
   }
-  store_.add(job, now);
+  store_.add(job);
   write_keys(job, keys_at(now, rotation_));
   return kOk;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The key agent of a host: answers requests on a Unix socket and keeps the key files of its jobs up
-// to date. Who asks, the kernel says (SO_PEERCRED).
+// to date. The kernel tells which user asks (SO_PEERCRED).
 #pragma once
 
 #include <chrono>

@@ -72,7 +72,7 @@ std::string ask(const Arguments& a, const std::string& verb) {
   return keyd::ask(keyd::socket_of(a.run_directory), request);
 }
 
-// What a process of the job has in its environment.
+// The environment of a process of the job.
 std::vector<std::pair<std::string, std::string>> environment_of(const Arguments& a) {
   const std::string where = ask(a, "where");
   const std::size_t end = where.find('\n');
@@ -123,7 +123,7 @@ int run(int argc, char** argv) {
   for (CLI::App* const command : {begin, end, env, keys}) {
     command->add_option("--user", a.user, "user of the job, by name or number; for root only");
   }
-  exec->add_option("program", a.program, "the program and its arguments")->required();
+  exec->footer("Behind JOB: the program and its arguments");
   exec->prefix_command();
   try {
     app.parse(argc, argv);
@@ -135,7 +135,12 @@ int run(int argc, char** argv) {
   if (begin->parsed()) (void)ask(a, "begin");
   if (end->parsed()) (void)ask(a, "end");
   if (keys->parsed()) std::fputs(ask(a, "keys").c_str(), stdout);
-  if (exec->parsed()) execute(a);
+  if (exec->parsed()) {
+    a.program = exec->remaining();
+    if (a.program.empty())
+      return std::fputs("uet_keyd exec: name a program\n", stderr), kUsedWrongly;
+    execute(a);
+  }
   if (!env->parsed()) return 0;
   for (const auto& [name, value] : environment_of(a)) {
     std::printf("export %s=%s\n", name.c_str(), value.c_str());

@@ -70,7 +70,7 @@ void make_directory(const std::string& name, mode_t mode) {
       (info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     throw std::runtime_error(name + ": must be a directory of this user, no other may write to it");
   }
-  // What the umask has taken away.
+  // The umask may have taken bits away.
   if ((info.st_mode & 0777) != mode && chmod(name.c_str(), mode) != 0) throw_errno(name);
 }
 
@@ -142,15 +142,18 @@ std::uint16_t Store::next_epoch(uid_t user) const {
   return epoch;
 }
 
-void Store::add(const Job& job, std::chrono::seconds now) {
-  const JobState state{next_epoch(job.user), now};
+void Store::add(const Job& job) {
+  const std::uint16_t epoch = next_epoch(job.user);
   const std::string directory = directory_of(job);
   std::filesystem::remove_all(directory);
   if (mkdir(directory.c_str(), S_IRWXU) != 0) throw_errno(directory);
   const nic::FileDescriptor opened(
       open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!opened.valid() || !give_to(opened.get(), job.user)) throw_errno(directory);
-  jobs_[job] = state;
+  struct stat info {};
+  if (!opened.valid() || !give_to(opened.get(), job.user) || fstat(opened.get(), &info) != 0) {
+    throw_errno(directory);
+  }
+  jobs_[job] = {epoch, std::chrono::seconds(info.st_ctim.tv_sec + 1)};
   write_jobs();
 }
 

@@ -23,7 +23,7 @@ tss::Key read_secret(const std::string& file);
 
 struct JobState {
   std::uint16_t epoch = 0;
-  std::chrono::seconds begun{};  // since 1970
+  std::chrono::seconds begun{};  // since 1970; not before its directory came to be
 };
 
 class Store {
@@ -36,7 +36,7 @@ class Store {
   const std::map<Job, JobState>& jobs() const { return jobs_; }
   // Begins a job: takes an epoch that its user has not had on this host, on the disk before it is
   // used (TSS-37), and makes an empty directory for TSCs.
-  void add(const Job& job, std::chrono::seconds now);
+  void add(const Job& job);
   // Removes the files of the job. Processes that have read the keys go on with them.
   void remove(const Job& job);
 

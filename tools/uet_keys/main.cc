@@ -3,6 +3,7 @@
 // and the random numbers; what a file says, uet/tss knows.
 #include <fcntl.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -75,10 +76,17 @@ void write_new(const std::string& name, const tss::KeyFile& file) {
   throw_errno(name);
 }
 
-// A reader finds the old file or the new one, whole.
-void replace(const std::string& name, const tss::KeyFile& file) {
+enum class Age { Now, AsBefore };
+
+// A reader finds the old file or the new one, whole. Providers take the time of the file for the
+// age of the active key (TSS-37): a file that keeps this key keeps its time.
+void replace(const std::string& name, const tss::KeyFile& file, Age age) {
   const std::string next = name + ".new";
+  struct stat before {};
+  if (stat(name.c_str(), &before) != 0) throw_errno(name);
   write_new(next, file);
+  const timespec times[] = {before.st_atim, before.st_mtim};
+  if (age == Age::AsBefore && utimensat(AT_FDCWD, next.c_str(), times, 0) != 0) throw_errno(next);
   if (rename(next.c_str(), name.c_str()) != 0) throw_errno(name);
 }
 
@@ -139,10 +147,10 @@ int run(int argc, char** argv) {
   };
   if (rotate->parsed()) {
     check(install_next_key(file, named(*rotate), random_key()));
-    replace(a.file, file);
+    replace(a.file, file, Age::AsBefore);
   } else if (activate->parsed()) {
     check(activate_next_key(file, named(*activate)));
-    replace(a.file, file);
+    replace(a.file, file, Age::Now);
   } else {
     std::fputs(to_text(file, tss::KeyText::Recognised).c_str(), stdout);
   }

@@ -19,6 +19,9 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
+// An interval begins; later than the begin of a job, which is a time of the file system.
+constexpr seconds kThen{4'000'000'000};
+
 std::string text_of(const std::string& file) {
   std::ifstream in(file);
   return {std::istreambuf_iterator<char>(in), {}};
@@ -40,7 +43,7 @@ class KeydAgent : public ::testing::Test {
     agent_ = std::make_unique<Agent>(directory_ + "/run", directory_ + "/state", tss::Key(),
                                      Rotation{seconds(100), seconds(10)});
   }
-  std::string ask_as(uid_t user, const std::string& words, seconds now = seconds(720)) {
+  std::string ask_as(uid_t user, const std::string& words, seconds now = kThen + seconds(20)) {
     Request request;
     return parse_request(words, request) ? agent_->answer(request, user, now) : "bad request";
   }
@@ -96,7 +99,7 @@ TEST_F(KeydAgent, UserHasABoundedNumberOfJobs) {
 }
 
 TEST_F(KeydAgent, Tss53_FilesFollowTheTime) {
-  (void)ask_as(self_, "begin 5", seconds(720));
+  (void)ask_as(self_, "begin 5", kThen + seconds(20));
   const auto keys = [this] {
     const std::string text = text_of(key_file(self_));
     return std::pair(text.find("key 0 ") != std::string::npos,
@@ -107,25 +110,25 @@ TEST_F(KeydAgent, Tss53_FilesFollowTheTime) {
     EXPECT_EQ(::stat(key_file(self_).c_str(), &info), 0);
     return info.st_mtime;
   };
-  EXPECT_EQ(keys(), std::pair(false, true));
-  EXPECT_EQ(modified(), 720) << "the begin of the job: later than that of the key";
-  agent_->update(seconds(750));
-  EXPECT_EQ(keys(), std::pair(true, true));
-  EXPECT_THAT(text_of(key_file(self_)), HasSubstr("active 1\n"));
-  EXPECT_EQ(modified(), 720) << "the active key is as old as before (TSS-37)";
-  agent_->update(seconds(800));
+  EXPECT_EQ(keys(), std::pair(true, false));
+  EXPECT_EQ(modified(), kThen.count());
+  agent_->update(kThen + seconds(50));
   EXPECT_EQ(keys(), std::pair(true, true));
   EXPECT_THAT(text_of(key_file(self_)), HasSubstr("active 0\n"));
-  EXPECT_EQ(modified(), 800);
-  agent_->update(seconds(810));
-  EXPECT_EQ(keys(), std::pair(true, false));
+  EXPECT_EQ(modified(), kThen.count()) << "the active key is as old as before (TSS-37)";
+  agent_->update(kThen + seconds(100));
+  EXPECT_EQ(keys(), std::pair(true, true));
+  EXPECT_THAT(text_of(key_file(self_)), HasSubstr("active 1\n"));
+  EXPECT_EQ(modified(), kThen.count() + 100);
+  agent_->update(kThen + seconds(110));
+  EXPECT_EQ(keys(), std::pair(false, true));
 }
 
 TEST_F(KeydAgent, Tss37_AgentThatComesBackGoesOn) {
   (void)ask_as(self_, "begin 5");
   const std::string before = text_of(key_file(self_));
   start();
-  agent_->update(seconds(720));
+  agent_->update(kThen + seconds(20));
   EXPECT_EQ(text_of(key_file(self_)), before);
   EXPECT_EQ(ask_as(self_, "begin 5"), "ok ");
   EXPECT_EQ(text_of(key_file(self_)), before) << "a job that has begun keeps its epoch";

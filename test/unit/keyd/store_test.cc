@@ -52,7 +52,7 @@ TEST_F(KeydStore, SecretIsReadAsItWasMade) {
 
 TEST_F(KeydStore, KeyFileIsOfItsUserAlone) {
   Store store = open();
-  store.add(job_, seconds(100));
+  store.add(job_);
   store.write_keys(job_, "text", seconds(77));
   const struct stat info = info_of(store.key_file_of(job_));
   EXPECT_EQ(info.st_mode & 0777, 0600U);
@@ -67,22 +67,31 @@ TEST_F(KeydStore, Tss37_NoEpochComesTwice) {
   std::uint16_t first = 0;
   {
     Store store = open();
-    store.add(job_, seconds(100));
+    store.add(job_);
     first = store.jobs().at(job_).epoch;
     const std::string trace = store.directory_of(job_) + "/trace";
     std::ofstream(trace) << "TSCs";
     store.remove(job_);
     EXPECT_FALSE(std::filesystem::exists(trace));
-    store.add(job_, seconds(101));
+    store.add(job_);
     EXPECT_EQ(store.jobs().at(job_).epoch, first + 1);
   }
   EXPECT_EQ(open().jobs().at(job_).epoch, first + 1) << "an agent that comes back knows its jobs";
-  EXPECT_EQ(open().jobs().at(job_).begun, seconds(101));
   std::filesystem::remove_all(run());
   Store after_boot = open();
   EXPECT_TRUE(after_boot.jobs().empty());
-  after_boot.add(job_, seconds(102));
+  after_boot.add(job_);
   EXPECT_EQ(after_boot.jobs().at(job_).epoch, first + 2);
+}
+
+// Providers refuse keys that are older than the directory (TSS-37).
+TEST_F(KeydStore, JobIsNotOlderThanItsDirectory) {
+  Store store = open();
+  store.add(job_);
+  const struct stat info = info_of(store.directory_of(job_));
+  EXPECT_GE(store.jobs().at(job_).begun, seconds(info.st_ctim.tv_sec + 1));
+  EXPECT_LE(store.jobs().at(job_).begun, seconds(info.st_ctim.tv_sec + 2));
+  EXPECT_EQ(open().jobs().at(job_).begun, store.jobs().at(job_).begun);
 }
 
 TEST_F(KeydStore, DirectoriesThatOthersWriteAreRefused) {
