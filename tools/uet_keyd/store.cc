@@ -53,13 +53,17 @@ void write_new(const std::string& name, std::string_view text, uid_t owner,
   throw_errno(name);
 }
 
-// A reader finds the old file or the new one, whole.
+// A reader finds the old file or the new one, whole; after this, the new one, even if the host
+// fails.
 void replace(const std::string& name, std::string_view text, uid_t owner,
              std::optional<std::chrono::seconds> since = {}) {
   const std::string next = name + ".new";
   unlink(next.c_str());  // of an agent that was interrupted
   write_new(next, text, owner, since);
   if (rename(next.c_str(), name.c_str()) != 0) throw_errno(name);
+  const std::string directory = name.substr(0, name.rfind('/'));
+  const nic::FileDescriptor opened(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.valid() || fsync(opened.get()) != 0) throw_errno(directory);
 }
 
 void make_directory(const std::string& name, mode_t mode) {
@@ -137,7 +141,10 @@ void Store::write_jobs() const {
 std::uint16_t Store::next_epoch(uid_t user) const {
   const std::string name = state_directory_ + "/epoch-" + std::to_string(user);
   std::uint16_t epoch = 0;
-  std::ifstream(name) >> epoch;
+  std::ifstream file(name);
+  if (!(file >> epoch) && access(name.c_str(), F_OK) == 0) {
+    throw std::runtime_error(name + ": holds no number; change the secret, then remove the file");
+  }
   replace(name, std::to_string(++epoch) + "\n", geteuid());
   return epoch;
 }

@@ -29,7 +29,7 @@ struct JobState {
 class Store {
  public:
   // Makes both directories if they are not there: mode 0711 (users reach the files of their jobs)
-  // and 0700. They must belong to this user, and nobody else may write there.
+  // and 0700. They must belong to this user, and no other user may write there.
   Store(std::string run_directory, std::string state_directory);
 
   // Also jobs that an earlier agent served.

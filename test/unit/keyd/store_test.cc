@@ -84,6 +84,13 @@ TEST_F(KeydStore, Tss37_NoEpochComesTwice) {
   EXPECT_EQ(after_boot.jobs().at(job_).epoch, first + 2);
 }
 
+TEST_F(KeydStore, Tss37_DamagedCounterIsRefused) {
+  Store store = open();
+  store.add(job_);
+  std::ofstream(state() + "/epoch-" + std::to_string(job_.user), std::ios::trunc) << "";
+  EXPECT_THROW(store.add({6, job_.user}), std::runtime_error);
+}
+
 // Providers refuse keys that are older than the directory (TSS-37).
 TEST_F(KeydStore, JobIsNotOlderThanItsDirectory) {
   Store store = open();
