@@ -4,6 +4,8 @@
 #include <openssl/evp.h>
 #include <openssl/params.h>
 
+#include <array>
+
 namespace uet::tss {
 namespace {
 
@@ -28,6 +30,11 @@ Result<Cmac> Cmac::make(const Key& key) {
     return Error::NoMemory;
   }
   return cmac;
+}
+
+void Cmac::overwrite_key() {
+  constexpr std::array<unsigned char, kKeyBytes> kZeros{};
+  (void)EVP_MAC_init(context_.get(), kZeros.data(), kZeros.size(), nullptr);
 }
 
 bool Cmac::mac(std::span<const Slice> pieces, std::span<std::byte, kBytes> out) {

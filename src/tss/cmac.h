@@ -20,6 +20,8 @@ class Cmac {
   static constexpr std::size_t kBytes = 16;
   // NoMemory if OpenSSL has no memory or no CMAC.
   static Result<Cmac> make(const Key& key);
+  // As PacketCipher::overwrite_key().
+  void overwrite_key();
   // The MAC of `pieces` as one text. False if OpenSSL fails.
   bool mac(std::span<const Slice> pieces, std::span<std::byte, kBytes> out);
 

@@ -54,6 +54,8 @@ class Kdf {
   // 32 bytes of key and 12 of mask (TSS-25). `mode` chooses the label: "U1" (cluster) or "U2"
   // (server); direct mode derives nothing. False if OpenSSL fails; `out` is then zero.
   bool derive(KeyMode mode, const DerivationContext& context, KeyMaterial& out);
+  // As PacketCipher::overwrite_key().
+  void overwrite_key() { prf_.overwrite_key(); }
   // A number by which this SDK can be recognised, and which tells nothing about the SDK. No
   // derivation of UET has this input, because it begins with a zero byte.
   std::array<std::byte, Cmac::kBytes> fingerprint();

@@ -97,4 +97,11 @@ void KeyCache::forget(std::uint64_t slot) {
   }
 }
 
+void KeyCache::overwrite_keys() {
+  for (std::size_t i = 0; i < entries_; ++i) {
+    keys_[i].cipher.overwrite_key();
+    keys_[i].mask.clear();
+  }
+}
+
 }  // namespace uet::tss

@@ -57,6 +57,9 @@ class KeyCache {
   // Zeroes all keys that were derived from the SDK in `slot`.
   void forget(std::uint64_t slot);
 
+  // As PacketCipher::overwrite_key(), of all keys.
+  void overwrite_keys();
+
   const KeyCacheCounters& counters() const { return counters_; }
 
  private:

@@ -34,6 +34,13 @@ void PacketCipher::forget() {
   keyed_ = false;
 }
 
+void PacketCipher::overwrite_key() {
+  constexpr std::array<unsigned char, kKeyBytes> kZeros{};
+  if (context_ != nullptr) {
+    (void)EVP_CipherInit_ex(context_.get(), nullptr, nullptr, kZeros.data(), nullptr, 1);
+  }
+}
+
 bool PacketCipher::begin(const Iv& iv, std::span<const std::byte> aad, bool encrypt) {
   UET_ASSERT(keyed_);
   int written = 0;

@@ -24,6 +24,9 @@ class PacketCipher {
   bool set_key(const Key& key);
   // Zeroes the key schedule and frees the context.
   void forget();
+  // In a forked child, where another thread of the parent may have been in any call of this object:
+  // overwrites the key schedule where it is, frees nothing. The owner does not use it any more.
+  void overwrite_key();
 
   // Encrypts `pieces`, in order, to `out`, and writes the ICV behind them. `out` has space for the
   // bytes of all pieces and kIcvBytes, and overlaps no piece. No IV may come twice under one key

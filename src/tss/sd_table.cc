@@ -44,6 +44,13 @@ std::vector<std::uint32_t> SdTable::sdis() const {
   return all;
 }
 
+void SdTable::overwrite_keys() {
+  services_->cache.overwrite_keys();
+  for (const auto& domain : domains_) {
+    if (domain != nullptr) domain->overwrite_keys();
+  }
+}
+
 void SdTable::expire(Time now) {
   for (const auto& domain : domains_) domain->expire(now);
 }

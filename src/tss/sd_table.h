@@ -38,6 +38,10 @@ class SdTable {
   // The SDIs that are there, in no order.
   std::vector<std::uint32_t> sdis() const;
 
+  // For a forked child, which has no use for keys: overwrites them where they are, also if another
+  // thread of the parent was in a call of this table. Only the destructor is called then (TSS-60).
+  void overwrite_keys();
+
   // Number of the key that was installed last; keys count from 1, whatever their domain.
   std::uint64_t last_key() const { return services_->last_slot; }
 

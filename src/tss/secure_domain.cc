@@ -118,6 +118,15 @@ void SecureDomain::abandon_key(bool an) {
   empty(slot(an));
 }
 
+void SecureDomain::overwrite_keys() {
+  enabled_ = false;
+  for (Slot& slot : slots_) {
+    if (slot.kdf) slot.kdf->overwrite_key();
+    slot.cipher.overwrite_key();
+    slot.mask.clear();
+  }
+}
+
 // False if the source of TSCs is asked and has none.
 bool SecureDomain::has_tsc(Slot& slot) {
   SenderState& sender = *slot.sender;

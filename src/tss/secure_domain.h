@@ -91,6 +91,8 @@ class SecureDomain {
   Result<void> remove_key(bool an);
   // Zeroes the key of `an` at once, even if it is active: nothing is sealed until activate().
   void abandon_key(bool an);
+  // As PacketCipher::overwrite_key(): of both slots, and nothing passes any more.
+  void overwrite_keys();
   // A disabled domain keeps its keys and drops all packets in both directions.
   void enable(bool enabled) { enabled_ = enabled; }
   // Ends the latch of TSS-44 and starts its count again.
@@ -123,6 +125,10 @@ class SecureDomain {
   bool has_key(bool an) const { return slot(an).number != 0; }
   // Is it this key? True as well if OpenSSL has no memory to say so.
   bool holds(bool an, const KeyMaterial& material) const;
+  // By which the key of `an` can be recognised; nullptr if the slot is empty.
+  const Fingerprint* fingerprint(bool an) const {
+    return has_key(an) ? &slot(an).fingerprint : nullptr;
+  }
   // Does a key open packets that has this number of a table's last_key(), or a smaller one?
   bool has_key_until(std::uint64_t number) const;
   // The key of `an` was replaced and still opens packets.

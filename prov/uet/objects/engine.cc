@@ -45,6 +45,7 @@ struct ForkRegistry {
     for (Engine& engine : instance().engines) {
       engine.dead_.store(true, std::memory_order_relaxed);
       engine.thread_.forget();
+      if (engine.security_ != nullptr) engine.security_->forget_keys_in_child();
     }
     instance().mutex.unlock();
   }
@@ -132,15 +133,6 @@ void Engine::close() noexcept {
     live_.close();
   }
   ForkRegistry::instance().remove(*this);
-}
-
-void ProtectedNotice::tell(std::uint64_t count, Time now) noexcept {
-  FI_WARN(&provider, FI_LOG_DOMAIN,
-          "%llu packets dropped: their sender has FI_UET_TSS on, and this domain is in clear; set "
-          "FI_UET_TSS=require and FI_UET_TSS_KEYS here, too\n",
-          static_cast<unsigned long long>(count - told_));
-  told_ = count;
-  silent_until_ = now + TransportSecurity::kSayInterval;
 }
 
 void Engine::write_stats(const char* why) noexcept {

@@ -20,6 +20,7 @@
 #include "objects/stats.h"
 #include "objects/trigger.h"
 #include "objects/wait.h"
+#include "security/protected_notice.h"
 #include "settings/params.h"
 #include "uet/base/intrusive_list.h"
 #include "uet/nic/nic.h"
@@ -39,22 +40,6 @@ class PassClient {
 
  protected:
   ~PassClient() = default;
-};
-
-// Logs that protected packets come to a domain in clear, once a minute at most. A peer that
-// requires security answers nothing (TSS-39), so that this side may be the only one to tell.
-class ProtectedNotice {
- public:
-  // `count`: Fep::protected_dropped.
-  void look(std::uint64_t count, Time now) noexcept {
-    if (count != told_ && now >= silent_until_) tell(count, now);
-  }
-
- private:
-  void tell(std::uint64_t count, Time now) noexcept;
-
-  std::uint64_t told_ = 0;
-  Time silent_until_{};
 };
 
 class Engine final : public ListNode<ForkTag> {

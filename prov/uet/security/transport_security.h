@@ -60,6 +60,12 @@ class TransportSecurity {
   // When look() has something to do while no packet comes.
   Time next_look() const { return mark_ ? next_look_ : kNever; }
 
+  // In a forked child: overwrites all keys (TSS-60). Allocates and locks nothing.
+  void forget_keys_in_child() {
+    if (table_ != nullptr) table_->overwrite_keys();
+    for (auto& key : first_.keys) key.reset();
+  }
+
   std::uint32_t sdi() const { return sdi_; }
   // After wrap().
   tss::SdTable& table() { return *table_; }

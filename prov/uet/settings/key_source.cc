@@ -90,25 +90,20 @@ std::optional<FileMark> KeySource::look(const std::string& name) {
   return mark_of(info);
 }
 
-KeySource::~KeySource() { explicit_bzero(text_.data(), text_.capacity()); }
-
-// One allocation, so that no copy of a key stays behind.
 void KeySource::read_all(int fd) {
-  text_.resize(kMostBytes + 1);
+  text_ = SecretText(kMostBytes + 1);
+  if (text_.capacity() == 0) problem_ = "no memory";
+  const std::span<char> space = text_.space();
   std::size_t used = 0;
-  while (used < text_.size()) {
-    const ssize_t count = read(fd, text_.data() + used, text_.size() - used);
+  while (used < space.size()) {
+    const ssize_t count = read(fd, space.data() + used, space.size() - used);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) problem_ = std::strerror(errno);
     if (count <= 0) break;
     used += static_cast<std::size_t>(count);
   }
   if (used > kMostBytes) problem_ = "is longer than 256 KiB";
-  if (!problem_.empty()) {
-    explicit_bzero(text_.data(), used);
-    used = 0;
-  }
-  text_.resize(used);
+  text_.resize(problem_.empty() ? used : 0);
 }
 
 }  // namespace uet::prov

@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
+#include "settings/secret_text.h"
 #include "uet/base/time.h"
 
 namespace uet::prov {
@@ -32,12 +34,11 @@ class KeySource {
   // must be a regular one, no symbolic link, owned by the effective user, and no other user may
   // read or write it (mode 0600 or less). On failure text() is empty and problem() says what to do.
   explicit KeySource(const std::string& name);
-  // Zeroes the text.
-  ~KeySource();
   KeySource(const KeySource&) = delete;
   KeySource& operator=(const KeySource&) = delete;
 
-  const std::string& text() const { return text_; }
+  // Zeroed at the end of this object; in no core file and no forked child.
+  std::string_view text() const { return text_.view(); }
   const std::string& problem() const { return problem_; }
   // There is no file of this name, or `name` is empty.
   bool absent() const { return absent_; }
@@ -50,7 +51,7 @@ class KeySource {
   void read_file(const std::string& name);
   void read_all(int fd);
 
-  std::string text_;
+  SecretText text_;
   std::string problem_;
   bool absent_ = false;
   std::optional<FileMark> mark_;
