@@ -160,6 +160,23 @@ struct fi_uet_tss_counters {
   uint64_t in_trimmed;
 };
 
+/*
+ * A key slot. Equal keys have equal fingerprints ("uet_keys show" prints them); the key does not
+ * follow from the fingerprint.
+ */
+struct fi_uet_tss_slot {
+  uint8_t has_key;
+  uint8_t active; /* packets are sealed with this key */
+  uint16_t epoch; /* of the packets sealed here */
+  uint8_t fingerprint[6];
+};
+
+/* Later versions may add members at the end. */
+struct fi_uet_tss_state {
+  uint32_t sdi;                   /* of the domain's own secure domain */
+  struct fi_uet_tss_slot slot[2]; /* by AN */
+};
+
 /* As fi_uet_stats_ops: a member is there if "size" says that it lies inside. */
 struct fi_uet_tss_ops {
   size_t size;
@@ -177,6 +194,8 @@ struct fi_uet_tss_ops {
   /* Writes `size` bytes of the counters; what this version does not know is 0. */
   int (*count)(struct fid_domain* domain, uint32_t sdi, struct fi_uet_tss_counters* counters,
                size_t size);
+  /* Writes `size` bytes of the state; what this version does not know is 0. */
+  int (*describe)(struct fid_domain* domain, struct fi_uet_tss_state* state, size_t size);
 };
 
 #ifdef __cplusplus

@@ -211,9 +211,10 @@ TEST(Doctor, TellsThatAHostHasNoAddress) {
 
 // ---- two hosts ---------------------------------------------------------------------------------
 
-// Runs `change` on two hosts joined by a cable, then the doctor's examination of one by the other,
-// then `afterwards`, which may wait with `await_served N` until the other has said so often that it
-// has served: it says so after the one that asked has ended.
+// Runs `change` on two hosts joined by a cable, then, with the variables $HERE and $THERE,  the
+// doctor's examination of one by the other, then `afterwards`, which may wait with `await_served N`
+// until the other has said so often that it has served: it says so after the one that asked has
+// ended.
 Result between_hosts(const std::string& change, const std::string& afterwards = "") {
   const Directory directory;
   const std::string script = directory.path() / "hosts.sh";
@@ -230,13 +231,13 @@ Result between_hosts(const std::string& change, const std::string& afterwards = 
                            "ip -n there link set far0 up\n"
                            "await_served() { for i in $(seq 100); do [ $(grep -c ^served "
                         << served << ") -ge $1 ] && break; sleep 0.1; done; }\n"
-                        << change << "\nip netns exec there timeout 100 " << UET_DOCTOR
+                        << change << "\nip netns exec there env $THERE timeout 100 " << UET_DOCTOR
                         << " --serve > " << served << " 2>&1 &\n"
                         << "trap 'kill $! || true; wait || true; cat " << served << "' EXIT\n"
                         << "for i in $(seq 200); do grep -q ^serving " << served
                         << " && break; sleep 0.1; done\n"
                         << "status=0\n"
-                        << UET_DOCTOR << " --peer 10.77.0.2 || status=$?\n"
+                        << "env $HERE " << UET_DOCTOR << " --peer 10.77.0.2 || status=$?\n"
                         << afterwards << "\n"
                         << "exit $status\n";
   return run("unshare --net --mount bash " + script);
@@ -273,6 +274,59 @@ TEST(DoctorHosts, TellsThatUdpDoesNotPass) {
   EXPECT_THAT(result.text, HasSubstr("UDP packets to port 4793 of 10.77.0.2 do not come back"));
   EXPECT_THAT(result.text, HasSubstr("allow UDP 4793 to 5816 in the firewalls"));
 }
+
+// ---- transport security of two hosts -----------------------------------------------------------
+
+struct Security {
+  const char* name;
+  const char* here;  // lines of the key file; empty: FI_UET_TSS=off
+  const char* there;
+  int status;
+  const char* words;
+};
+
+#define UET_KEY_OF(digit) digit digit digit digit digit digit digit digit
+#define UET_KEY(digit) UET_KEY_OF(digit digit digit digit digit digit digit digit)
+
+class DoctorSecurity : public ::testing::TestWithParam<Security> {};
+
+TEST_P(DoctorSecurity, IsComparedBeforeAnyPacketIsLost) {
+  REQUIRE_NAME_SPACES();
+  const Directory directory;
+  std::string settings;
+  for (const bool here : {true, false}) {
+    const std::string lines = here ? GetParam().here : GetParam().there;
+    if (lines.empty()) continue;
+    const fs::path home = directory.path() / (here ? "here" : "there");
+    fs::create_directory(home);
+    fs::permissions(home, fs::perms::owner_all);
+    std::ofstream(home / "keys") << "uet-tss-keys 1\ndomain 7\n" << lines;
+    fs::permissions(home / "keys", fs::perms::owner_read | fs::perms::owner_write);
+    settings += std::string(here ? "HERE" : "THERE") +
+                "='FI_UET_TSS=require FI_UET_TSS_KEYS=" + (home / "keys").string() +
+                " XDG_RUNTIME_DIR=" + home.string() + "'\n";
+  }
+  const Result result = between_hosts(settings);
+  EXPECT_EQ(result.status, GetParam().status) << result.text;
+  const std::string path = result.text.substr(result.text.find("Path to 10.77.0.2"));
+  EXPECT_THAT(path, HasSubstr(GetParam().words));
+  EXPECT_EQ(path.find("latency: ") != std::string::npos, result.status == kReady) << path;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, DoctorSecurity,
+    ::testing::Values(
+        Security{"Same", "key 0 0 fresh " UET_KEY("1") "\nactive 0\n",
+                 "key 0 0 fresh " UET_KEY("1") "\nactive 0\n", kReady,
+                 "security: both ends have the active keys of each other, SDI 7"},
+        Security{"PeerRequires", "", "key 0 0 fresh " UET_KEY("1") "\nactive 0\n", kNotReady,
+                 "FAIL  the peer requires TSS"},
+        Security{"WrongKey", "key 0 0 fresh " UET_KEY("1") "\nactive 0\n",
+                 "key 0 0 fresh " UET_KEY("2") "\nactive 0\n", kNotReady, "FAIL  wrong key"},
+        Security{"ClocksApart", "key 0 0 fresh " UET_KEY("1") "\nactive 0\n",
+                 "key 0 0 fresh " UET_KEY("1") "\nkey 1 0 fresh " UET_KEY("2") "\nactive 1\n",
+                 kNotReady, "FAIL  clocks of rotation apart"}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 // ---- other ends that misbehave -----------------------------------------------------------------
 

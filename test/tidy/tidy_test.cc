@@ -63,6 +63,7 @@ const std::map<std::string, std::string> kNoSource = {
     {"test/unit/view/table_test.cc", "tools/uet_top"},
     {"test/unit/view/text_test.cc", "tools/uet_top"},
     {"test/unit/view/report_test.cc", "tools/uet_stats"},
+    {"test/unit/doctor/security_test.cc", "tools/uet_doctor"},
     {"test/unit/keyd/agent_test.cc", "tools/uet_keyd"},
     {"test/unit/keyd/schedule_test.cc", "tools/uet_keyd"},
     {"test/unit/keyd/store_test.cc", "tools/uet_keyd"},

@@ -17,6 +17,7 @@
 
 #include "common.h"
 #include "probe.h"
+#include "security.h"
 #include "uet/fi_ext_uet.h"
 
 namespace uet::doctor {
@@ -40,7 +41,7 @@ constexpr std::uint8_t kNext = 1;
 
 // Two programs of different versions do not understand each other's steps.
 struct Greeting {
-  std::array<char, 16> magic{'u', 'e', 't', '_', 'd', 'o', 'c', 't', 'o', 'r', ' ', '1'};
+  std::array<char, 16> magic{'u', 'e', 't', '_', 'd', 'o', 'c', 't', 'o', 'r', ' ', '2'};
   friend bool operator==(const Greeting&, const Greeting&) = default;
 };
 
@@ -81,6 +82,13 @@ class Meeting {
     socket.send(kNext);
     example::wait_until(endpoint_, "the other end", [&] { return socket_.readable(); });
     socket.receive<std::uint8_t>();
+  }
+
+  // Both ends know the result: no end waits for packets that cannot pass.
+  Agreement agree() {
+    const SecurityState here = security_of(endpoint_.domain());
+    socket_.send(here);
+    return compare(here, socket_.receive<SecurityState>());
   }
 
   void answer() {
@@ -252,7 +260,11 @@ void lead(Report& report, Socket& socket, const std::string& here, const std::st
     // Full packets would be sent again and again until both give up.
     if (result.passed_bytes < result.wished_bytes) return;
   }
-  Meeting(socket, here).examine(report);
+  Meeting meeting(socket, here);
+  const Agreement security = meeting.agree();
+  if (!security.problem.empty()) return report.fail(security.problem, security.advice);
+  report.good("security: " + security.good);
+  meeting.examine(report);
 }
 
 void follow(Socket& socket, const std::string& here) {
@@ -265,7 +277,10 @@ void follow(Socket& socket, const std::string& here) {
     socket.receive<std::uint8_t>();
   }
   if (socket.at_end()) return;
-  Meeting(socket, here).answer();
+  Meeting meeting(socket, here);
+  const Agreement security = meeting.agree();
+  if (!security.problem.empty()) example::fail(security.problem);
+  meeting.answer();
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "errors.h"
 #include "objects/domain.h"
@@ -12,17 +13,17 @@
 namespace uet::prov {
 namespace {
 
-// Calls `use` with the secure domain `sdi` and its owner, under the lock of the domain. Returns the
-// result of `use`, or why there is no such secure domain.
+// Calls `use` with the secure domain `sdi`, or the domain's own one, and its owner, under the lock
+// of the domain. Returns the result of `use`, or why there is no such secure domain.
 template <class Use>
-int with_domain(fid_domain* fid, std::uint32_t sdi, Use use) noexcept {
+int with_domain(fid_domain* fid, std::optional<std::uint32_t> sdi, Use use) noexcept {
   return guarded([&] {
     Engine& engine = Domain::from(fid).engine();
     if (engine.dead()) return -FI_EOPNOTSUPP;
     const Guard guard(engine.lock());
     TransportSecurity* const security = engine.security();
     if (security == nullptr) return -FI_EOPNOTSUPP;
-    tss::SecureDomain* const domain = security->table().find(sdi);
+    tss::SecureDomain* const domain = security->table().find(sdi.value_or(security->sdi()));
     return domain != nullptr ? use(*domain, *security) : -FI_ENOENT;
   });
 }
@@ -118,6 +119,26 @@ int tss_count(fid_domain* fid, std::uint32_t sdi, fi_uet_tss_counters* out,
   });
 }
 
+int tss_describe(fid_domain* fid, fi_uet_tss_state* out, std::size_t size) noexcept {
+  if (out == nullptr) return -FI_EINVAL;
+  return with_domain(fid, {}, [&](tss::SecureDomain& domain, TransportSecurity&) {
+    fi_uet_tss_state state = {};
+    state.sdi = domain.config().sdi;
+    for (const bool an : {false, true}) {
+      const tss::Fingerprint* const fingerprint = domain.fingerprint(an);
+      if (fingerprint == nullptr) continue;
+      fi_uet_tss_slot& slot = state.slot[an ? 1 : 0];
+      slot.has_key = 1;
+      slot.active = domain.active() == an ? 1 : 0;
+      slot.epoch = domain.position(an)->epoch;
+      std::memcpy(slot.fingerprint, fingerprint->data(), sizeof slot.fingerprint);
+    }
+    std::memset(out, 0, size);
+    std::memcpy(out, &state, std::min(size, sizeof state));
+    return 0;
+  });
+}
+
 fi_uet_tss_ops ops = {
     .size = sizeof(fi_uet_tss_ops),
     .install = tss_install,
@@ -125,6 +146,7 @@ fi_uet_tss_ops ops = {
     .set_epoch = tss_set_epoch,
     .remove = tss_remove,
     .count = tss_count,
+    .describe = tss_describe,
 };
 
 }  // namespace

@@ -3,10 +3,16 @@
 #include "objects/tss_ops.h"
 
 #include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 
 #include "domain_testing.h"
@@ -21,19 +27,22 @@ class TssOps : public testing::Test {
   TssOps() {
     char pattern[] = "/tmp/uet_tss_ops_XXXXXX";
     directory_ = mkdtemp(pattern);
-    const std::string text = "uet-tss-keys 1\ndomain 7\nmode cluster\nkey 0 0 fresh " +
-                             std::string(64, '1') + "\nactive 0\n";
-    const std::string file = directory_ + "/keys";
-    const int fd = open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    EXPECT_EQ(write(fd, text.data(), text.size()), static_cast<ssize_t>(text.size()));
-    close(fd);
     setenv("XDG_RUNTIME_DIR", directory_.c_str(), 1);
-    setenv("FI_UET_TSS_KEYS", file.c_str(), 1);
+    write_key("cluster");
   }
   ~TssOps() override {
     domain_.reset();
     for (const char* name : {"XDG_RUNTIME_DIR", "FI_UET_TSS_KEYS", "FI_UET_TSS"}) unsetenv(name);
     std::filesystem::remove_all(directory_);
+  }
+  void write_key(const std::string& mode) {
+    const std::string text = "uet-tss-keys 1\ndomain 7\nmode " + mode + "\nkey 0 0 fresh " +
+                             std::string(64, '1') + "\nactive 0\n";
+    const std::string file = directory_ + "/keys";
+    const int fd = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    EXPECT_EQ(write(fd, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    close(fd);
+    setenv("FI_UET_TSS_KEYS", file.c_str(), 1);
   }
   void open_domain(const char* mode) {
     setenv("FI_UET_TSS", mode, 1);
@@ -118,10 +127,67 @@ TEST_F(TssOps, CountersFitTheCallersSize) {
   EXPECT_EQ(two[1], 77U);
 }
 
+TEST_F(TssOps, KeysAreRecognisedByFingerprints) {
+  open_domain("require");
+  fi_uet_tss_state state;
+  ASSERT_EQ(ops_->describe(domain(), &state, sizeof state), 0);
+  EXPECT_EQ(state.sdi, kSdi);
+  EXPECT_EQ(state.slot[0].has_key + state.slot[0].active, 2);
+  EXPECT_EQ(state.slot[1].has_key, 0);
+  ASSERT_EQ(install(1, 0x22), 0);
+  ASSERT_EQ(ops_->describe(domain(), &state, sizeof state), 0);
+  EXPECT_EQ(state.slot[1].has_key, 1);
+  EXPECT_EQ(state.slot[1].active, 0);
+  EXPECT_EQ(state.slot[1].epoch, 3U);
+  EXPECT_NE(std::memcmp(state.slot[0].fingerprint, state.slot[1].fingerprint, 6), 0);
+  EXPECT_EQ(ops_->describe(domain(), nullptr, 0), -FI_EINVAL);
+}
+
+// Places in the memory of this process that hold the key of write_key(): 32 bytes of 0x11. Built so
+// that no copy of the key is made.
+int places_of_key() {
+  int found = 0;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    char rights[5] = "";
+    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %4s", &begin, &end, rights) != 3 ||
+        std::string_view(rights) != "rw-p") {
+      continue;
+    }
+    const auto* const bytes = reinterpret_cast<const volatile std::uint8_t*>(begin);
+    for (std::size_t at = 0; at + 32 <= end - begin; at += 8) {
+      std::size_t equal = 0;
+      while (equal < 32 && bytes[at + equal] == 0x11) ++equal;
+      if (equal == 32) ++found;
+    }
+  }
+  return found;
+}
+
+TEST_F(TssOps, Tss60_AForkedChildHasNoKey) {
+  for (const char* const mode : {"direct", "cluster"}) {
+    write_key(mode);
+    open_domain("require");
+    EXPECT_GT(places_of_key(), 0) << mode << ": this test cannot find a key";
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(std::min(places_of_key(), 100));
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status)) << mode;
+    EXPECT_EQ(WEXITSTATUS(status), 0) << mode << ": places that hold the key";
+    domain_.reset();
+    EXPECT_EQ(places_of_key(), 0) << mode << ": after the close";
+  }
+}
+
 TEST_F(TssOps, Tss68_AClearDomainHasNoKeys) {
   open_domain("off");
   EXPECT_EQ(install(1, 0x22), -FI_EOPNOTSUPP);
   EXPECT_EQ(ops_->activate(domain(), kSdi, 0), -FI_EOPNOTSUPP);
+  fi_uet_tss_state state;
+  EXPECT_EQ(ops_->describe(domain(), &state, sizeof state), -FI_EOPNOTSUPP);
 }
 
 }  // namespace
