@@ -23,6 +23,7 @@ namespace uet::nic {
 struct PcapNic::Frame {
   FepAddress from;
   FepAddress to;
+  std::uint16_t entropy = 0;  // of the native form
   std::uint8_t dscp = 0;
   Ecn ecn = Ecn::NotEct;
   bool inbound = false;
@@ -157,6 +158,7 @@ std::size_t PcapNic::tx_burst(std::span<const Packet* const> in) {
     Frame frame;
     frame.from = local_address();
     frame.from.port = inner().leaves_from(*packet);
+    frame.entropy = source_port(caps(), local_address().port, packet->entropy);
     frame.to = packet->to;
     frame.dscp = packet->dscp;
     frame.ecn = packet->ecn;
@@ -172,6 +174,7 @@ std::size_t PcapNic::tx_burst(std::span<const Packet* const> in) {
 void PcapNic::note_arrival(const RxPacket& packet, std::string_view why) {
   Frame frame;
   frame.from = packet.source;
+  frame.entropy = packet.entropy;
   frame.to = local_address();
   frame.dscp = packet.dscp;
   frame.ecn = packet.ecn;
@@ -192,11 +195,13 @@ void PcapNic::write_frame(const Frame& frame) {
   fields.destination_mac = mac_of(frame.to.ip);
   fields.source = frame.from.ip;
   fields.destination = frame.to.ip;
-  fields.entropy = frame.from.port;
+  const bool native = frame.from.port == 0;  // only under transport security (FramedNic)
+  fields.entropy = native ? frame.entropy : frame.from.port;
   fields.port = wire_address(frame.to).port;
   fields.dscp = frame.dscp;
   fields.ecn = frame.ecn;
   wire::FrameFormat format;
+  if (native) format.encapsulation = wire::Encapsulation::NativeIp;
   format.udp_checksum = frame.from.ip.is_ipv6;
   std::array<std::byte, wire::kMaxFrameHeaderBytes> headers;
   const std::size_t header_bytes =

@@ -43,7 +43,9 @@ bool SecureNic::is_used(std::uint32_t sdi) const {
 // Replaces the bytes of `packet` by its plain text. False: drop it.
 bool SecureNic::open(RxPacket& packet, std::size_t place, Time now) {
   if (packet.bytes.size() > packet_bytes_) return false;
-  const OuterFields outer = udp_fields(packet.source, wire_address(self_));
+  const bool native = packet.source.port == kNativePort;
+  const OuterFields outer = native ? native_fields(packet.source.ip, self_.ip, packet.entropy)
+                                   : udp_fields(packet.source, wire_address(self_));
   const std::span<std::byte> plain(opened_.get() + place * packet_bytes_, packet_bytes_);
   const bool trimmed = packet.trimmed || marks_.on(packet.dscp);
   const OpenResult result = table_.open(outer, packet.bytes, trimmed, plain, now);
@@ -55,6 +57,7 @@ bool SecureNic::open(RxPacket& packet, std::size_t place, Time now) {
     return false;
   }
   packet.bytes = plain.first(result.bytes);
+  if (native) packet.source.port = kUetUdpPort;
   packet.source.sdi = result.sdi == sdi_ ? 0 : result.sdi;
   return true;
 }
@@ -80,8 +83,12 @@ const Packet* SecureNic::seal(const Packet& packet, std::size_t place) {
   const std::span<std::byte> room(sealed_.get() + place * packet_bytes_, packet_bytes_);
   if (packet.length() + kMaxHeaderBytes + kIcvBytes > room.size()) return nullptr;
   const FepAddress source{self_.ip, inner_.leaves_from(packet)};
-  const SealResult result = table_.seal(packet.to.sdi == 0 ? sdi_ : packet.to.sdi,
-                                        udp_fields(source, wire_address(packet.to)), pieces, room);
+  const OuterFields outer = source.port == kNativePort
+                                ? native_fields(self_.ip, packet.to.ip,
+                                                nic::source_port(caps_, self_.port, packet.entropy))
+                                : udp_fields(source, wire_address(packet.to));
+  const SealResult result =
+      table_.seal(packet.to.sdi == 0 ? sdi_ : packet.to.sdi, outer, pieces, room);
   if (result.verdict != SealVerdict::Sealed) return nullptr;
 
   Packet& copy = packets_[place];

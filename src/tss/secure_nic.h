@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Transport security between a Fep and its NIC: seals each packet that leaves and opens each packet
-// that arrives, in the UDP form (TSS-6). The Fep above sees plain packets and a smaller IP MTU; the
+// that arrives, in the UDP form (TSS-6) or, where the NIC below says port 0, in the native form
+// (TSS-4). The Fep above sees plain packets and a smaller IP MTU; the
 // NIC below sees protected packets only. Rings of the same host belong above it (TSS-64).
 #pragma once
 
@@ -46,7 +47,10 @@ class SecureNic final : public nic::Nic {
   // Packets that cannot be sealed are counted by the table, dropped and part of the prefix. A
   // packet that the inner NIC refuses is sealed again when it is offered again (TSS-35).
   std::size_t tx_burst(std::span<const Packet* const> in) override;
-  std::uint16_t leaves_from(const Packet& packet) override { return inner_.leaves_from(packet); }
+  std::uint16_t leaves_from(const Packet& packet) override {
+    const std::uint16_t port = inner_.leaves_from(packet);
+    return port != kNativePort ? port : kUetUdpPort;
+  }
   int wait_fd() const override { return inner_.wait_fd(); }
   bool prepare_wait() override { return inner_.prepare_wait(); }
   std::optional<LostPeer> take_lost_peer() override { return inner_.take_lost_peer(); }
@@ -59,6 +63,9 @@ class SecureNic final : public nic::Nic {
   nic::NicCounters counters() const override { return inner_.counters(); }
 
  private:
+  // The source port of packets in the native form, which have none (nic/framed/framed_nic.h).
+  static constexpr std::uint16_t kNativePort = 0;
+
   bool is_used(std::uint32_t sdi) const;
   bool open(RxPacket& packet, std::size_t place, Time now);
   const Packet* seal(const Packet& packet, std::size_t place);

@@ -502,12 +502,6 @@ std::optional<std::string> find_tss_conflict(const Params& params) {
            " excludes FI_UET_NIC=shared: the PDCIDs that tell the processes of the port "
            "from each other are encrypted; use FI_UET_NIC=udp";
   }
-  const std::string options = "," + params.nic.substr(params.nic.find(':') + 1) + ",";
-  if (options.find(",native,") != std::string::npos) {
-    return mode +
-           " excludes the option 'native' of FI_UET_NIC: packets to this host leave in the "
-           "UDP form, which has another AAD (TSS-4, TSS-6); leave out the option";
-  }
   return {};
 }
 

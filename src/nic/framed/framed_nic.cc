@@ -173,6 +173,7 @@ FramedNic::FramedNic(Parts parts, const NicConfig& config, const Interface& inte
       timer_(std::move(parts.timer)),
       local_(kernel_->local_address()),
       format_(format),
+      tells_native_(format.encapsulation == wire::Encapsulation::NativeIp && config.secure),
       marks_(config.trimming ? config.trim_marks : wire::TrimMarks{}),
       mac_(interface.mac),
       host_bits_(host_bits_of(interface, local_.ip)) {
@@ -224,8 +225,11 @@ std::size_t FramedNic::tx_burst(std::span<const Packet* const> in) {
 
 // Packets sent through the kernel leave from the local port, which peers know.
 std::uint16_t FramedNic::leaves_from(const Packet& packet) {
-  const bool known = packet.to.ip.is_ipv6 == local_.ip.is_ipv6 &&
-                     hops_->find(packet.to.ip).way == NextHops::Way::Frame;
+  if (packet.to.ip.is_ipv6 != local_.ip.is_ipv6) return local_.port;
+  const NextHops::Way way = hops_->find(packet.to.ip).way;
+  // Without a next hop yet it waits for one, in the native form.
+  if (tells_native_ && way != NextHops::Way::Kernel) return 0;
+  const bool known = way == NextHops::Way::Frame;
   return known ? Nic::leaves_from(packet) : local_.port;
 }
 
@@ -390,7 +394,8 @@ bool FramedNic::read_frame(const ArrivedFrame& frame, RxPacket& out) {
   }
   if (parsed.packet.empty()) return false;  // sent to find a next hop
   out.bytes = parsed.packet;
-  out.source = {fields.source, udp ? fields.entropy : kUetUdpPort};
+  const std::uint16_t native_port = tells_native_ ? 0 : kUetUdpPort;
+  out.source = {fields.source, udp ? fields.entropy : native_port};
   out.entropy = fields.entropy;
   out.ecn = fields.ecn;
   out.dscp = fields.dscp;

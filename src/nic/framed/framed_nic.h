@@ -62,6 +62,8 @@ class FramedNic final : public Nic {
 
   std::size_t rx_burst(std::span<RxPacket> out, Time now) override;
   std::size_t tx_burst(std::span<const Packet* const> in) override;
+  // Under transport security (config.secure) the native form is told by port 0, here and in
+  // RxPacket::source, because each form has an AAD of its own (TSS-4, TSS-6).
   std::uint16_t leaves_from(const Packet& packet) override;
   std::uint64_t register_memory(std::span<const std::byte> memory) override {
     return device_->register_memory(memory);
@@ -118,6 +120,7 @@ class FramedNic final : public Nic {
   NicCaps caps_;
   NicCounters counters_;
   wire::FrameFormat format_;
+  bool tells_native_;  // the native form, and transport security above
   wire::TrimMarks marks_;
   wire::MacAddress mac_;
   std::uint32_t host_bits_;            // of our IPv4 subnet, 0: it has no broadcast address

@@ -117,6 +117,62 @@ class SecurePair : public testing::Test {
   std::size_t canaries = 0;
 };
 
+// A NIC in the native form, as FramedNic says so: by port 0.
+class NativeNic final : public nic::Nic {
+ public:
+  explicit NativeNic(nic::Nic& inner) : inner_(inner) {}
+  std::size_t rx_burst(std::span<RxPacket> out, Time now) override {
+    const std::size_t count = inner_.rx_burst(out, now);
+    for (RxPacket& packet : out.first(count)) packet.source.port = 0;
+    return count;
+  }
+  std::size_t tx_burst(std::span<const Packet* const> in) override { return inner_.tx_burst(in); }
+  std::uint16_t leaves_from(const Packet&) override { return 0; }
+  const nic::NicCaps& caps() const override { return inner_.caps(); }
+  FepAddress local_address() const override { return inner_.local_address(); }
+
+ private:
+  nic::Nic& inner_;
+};
+
+// TSS-4, WIRE 1.1: the AAD has the entropy header instead of ports; the Fep sees the usual port.
+TEST_F(SecurePair, Tss4_NativeFormIsSealedWithItsEntropy) {
+  SdTable table;
+  DomainConfig config;
+  config.sdi = kSdi;
+  config.ssi = 11;
+  ASSERT_TRUE(table.add(config).ok());
+  ASSERT_TRUE(table.find(kSdi)->install(false, known_key(), {}).ok());
+  ASSERT_TRUE(table.find(kSdi)->activate(false, fep::kStart).ok());
+  NativeNic from(a.nic);
+  NativeNic to(b.nic);
+  SecureNic sender(from, a.table, kSdi, true, wire::kDefaultTrimMarks);
+  SecureNic receiver(to, b.table, kSdi, true, wire::kDefaultTrimMarks);
+  EXPECT_EQ(sender.leaves_from(Packet()), kUetUdpPort);
+
+  Packet packet;
+  packet.to = b.nic.local_address();
+  packet.entropy = 0x4242;
+  std::copy(kCanary.begin(), kCanary.end(), packet.append(kCanary.size()));
+  std::vector<OpenVerdict> verdicts;
+  change = [&](RxPacket& sealed) {
+    Bytes room(sealed.bytes.size());
+    const OuterFields native = native_fields(a.nic.local_address().ip, b.nic.local_address().ip,
+                                             nic::source_port(a.nic.caps(), kUetUdpPort, 0x4242));
+    const OuterFields udp = udp_fields(a.nic.local_address(), b.nic.local_address());
+    verdicts.push_back(table.open(native, sealed.bytes, false, room, now).verdict);
+    verdicts.push_back(table.open(udp, sealed.bytes, false, room, now).verdict);
+    sealed.entropy = nic::source_port(a.nic.caps(), kUetUdpPort, 0x4242);
+  };
+  const std::array<const Packet*, 1> one{&packet};
+  ASSERT_EQ(sender.tx_burst(one), 1U);
+  std::array<RxPacket, 4> arrived;
+  ASSERT_EQ(receiver.rx_burst(arrived, now), 1U);
+  EXPECT_EQ(verdicts, (std::vector{OpenVerdict::Opened, OpenVerdict::AuthFail}));
+  EXPECT_TRUE(std::ranges::equal(arrived[0].bytes, kCanary));
+  EXPECT_EQ(arrived[0].source, a.nic.local_address());
+}
+
 // TSS-9: requests, ACKs and control packets; no plain byte of a payload on the wire.
 TEST_F(SecurePair, Tss3And9_EveryPacketIsProtected) {
   Bytes from = text(100'000);

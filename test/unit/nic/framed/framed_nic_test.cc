@@ -374,6 +374,25 @@ TEST_F(FramedNicTest, TheSourcePortIsThatOfTheWayThatAPacketTakes) {
   EXPECT_EQ(parsed(device_.sent.at(0)).fields.entropy, 50'000U);
 }
 
+// TSS-4, TSS-6: each form has an AAD of its own, and packets to this host are in the UDP form.
+TEST_F(FramedNicTest, Tss4_SecurityAboveIsToldTheNativeForm) {
+  NicConfig config;
+  config.options = "native";
+  config.secure = [](std::unique_ptr<Nic> nic, std::string&) { return nic; };
+  ASSERT_TRUE(open_well(config));
+  for (const FabricAddress& to : {kPeer, kUnknown, kSelf, ipv6_loopback()}) {
+    packets_.add({to}, 12, 100);
+    const bool native = to == kPeer || to == kUnknown;
+    EXPECT_EQ(nic_->leaves_from(packets_.last()), native ? 0 : kUetUdpPort) << to_text(to);
+  }
+  device_.arriving.push_back(
+      frame_of(to_us(), Bytes(100), {.encapsulation = wire::Encapsulation::NativeIp}));
+  const std::vector<Arrival> arrived = receive();
+  ASSERT_EQ(arrived.size(), 1U);
+  EXPECT_EQ(arrived[0].source, (FepAddress{kPeer, 0}));
+  EXPECT_EQ(arrived[0].entropy, 50'000U);
+}
+
 // Frames keep the kernel from noticing that it has not heard of a neighbour for long: it is made to
 // ask, once, and frames go on meanwhile as the CRC has been told.
 TEST_F(FramedNicTest, ADoubtfulNeighbourIsAskedForWhileFramesGoOn) {
