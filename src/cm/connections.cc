@@ -201,6 +201,16 @@ void Connections::on_reject(const Message& message, Connection& connection, Time
   if (!later) fail(connection, Failure::Refused, {});  // else the request is repeated (CM-22)
 }
 
+// A report can be forged: it ends no request that the listener's transport has acknowledged.
+void Connections::refused(const FepAddress& fep) {
+  for (auto at = table_.begin(); at != table_.end();) {
+    Connection& connection = at->second;
+    ++at;
+    const bool unheard = connection.state == State::Requesting && !connection.heard;
+    if (unheard && connection.to.fep() == fep) fail(connection, Failure::Refused, {});
+  }
+}
+
 void Connections::on_shutdown(Connection& connection) {
   switch (connection.state) {
     case State::Accepting:
@@ -264,6 +274,7 @@ void Connections::sent(ConnectionId about, MessageType type, Outcome outcome, Ti
                         (connection->state == State::Accepting && type == MessageType::Accept) ||
                         (connection->state == State::Connected && type == MessageType::Probe);
   if (repeated) connection->in_flight = false;
+  connection->heard |= outcome != Outcome::Lost;
   if (outcome == Outcome::Delivered) return;
   const bool impatient = now - connection->started >= timing_.connect_patience;
   switch (connection->state) {

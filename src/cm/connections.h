@@ -96,6 +96,8 @@ class Connections final : public Machine {
   // The oldest event; nullptr if there is none. It stays until pop_event().
   const ConnectionEvent* next_event() const { return events_.empty() ? nullptr : &events_.front(); }
   void pop_event() { events_.pop_front(); }
+  // The host of `fep` has said that no process has that port (CM-29). Throws bad_alloc.
+  void refused(const FepAddress& fep);
   // Connections in any state.
   std::size_t size() const { return table_.size(); }
 
@@ -113,6 +115,7 @@ class Connections final : public Machine {
     ConnectionId peer = 0;  // 0: not known yet
     State state = State::Requesting;
     bool in_flight = false;  // a message that is repeated or a Probe has no outcome yet
+    bool heard = false;      // the peer's transport has answered a message
     Time started{};
     Time deadline = kNever;
     Duration pause{};

@@ -35,6 +35,8 @@ class Middleware : public Nic {
   int wait_fd() const override { return inner_->wait_fd(); }
   bool prepare_wait() override { return inner_->prepare_wait(); }
   std::optional<LostPeer> take_lost_peer() override { return inner_->take_lost_peer(); }
+  void watch_refusals() override { inner_->watch_refusals(); }
+  std::optional<FepAddress> take_refusal() override { return inner_->take_refusal(); }
   Time next_deadline() const override { return inner_->next_deadline(); }
   std::uint64_t receive_backlog_bytes() const override { return inner_->receive_backlog_bytes(); }
   const NicCaps& caps() const override { return inner_->caps(); }

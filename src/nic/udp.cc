@@ -334,6 +334,8 @@ std::size_t UdpNic::tx_burst(std::span<const Packet* const> in) {
 
 UdpNic::Refusal UdpNic::on_refused(int error, std::size_t packets) {
   if (error == EINTR) return Refusal::Interrupted;
+  // The error of a report is that of an earlier packet.
+  if (!queue_full(error) && read_refusals()) return Refusal::Interrupted;
   if (queue_full(error)) {
     ++counters_.sends_refused;
     return Refusal::Full;
@@ -410,9 +412,23 @@ void UdpNic::receive(Time now) {
       backlog_bytes_ = socket_backlog_bytes();
       break;
     case UdpReceiveBuffers::Filled::Failed:
-      ++counters_.kernel_errors;
+      if (!read_refusals()) ++counters_.kernel_errors;
       break;
   }
+}
+
+// Of the sockets that send.
+void UdpNic::watch_refusals() {
+  refusals_.watch(fd_.get(), local_.ip.is_ipv6);
+  for (const FileDescriptor& sender : senders_) refusals_.watch(sender.get(), local_.ip.is_ipv6);
+}
+
+// True: there was a report, which explains an error of the socket.
+bool UdpNic::read_refusals() {
+  if (!refusals_.watching()) return false;
+  bool any = refusals_.read(fd_.get());
+  for (const FileDescriptor& sender : senders_) any |= refusals_.read(sender.get());
+  return any;
 }
 
 // All zero if an old kernel does not tell.

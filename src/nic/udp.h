@@ -19,6 +19,7 @@
 #include "nic/defaults.h"
 #include "nic/socket.h"
 #include "nic/udp_receive_buffers.h"
+#include "nic/udp_refusals.h"
 #include "nic/udp_send_batch.h"
 #include "uet/base/result.h"
 #include "uet/nic/nic.h"
@@ -92,6 +93,8 @@ class UdpNic final : public Nic {
   const NicCaps& caps() const override { return caps_; }
   FepAddress local_address() const override { return local_; }
   NicCounters counters() const override;
+  void watch_refusals() override;
+  std::optional<FepAddress> take_refusal() override { return refusals_.take(); }
 
  private:
   using Senders = std::vector<FileDescriptor>;
@@ -110,6 +113,7 @@ class UdpNic final : public Nic {
   Refusal on_refused(int error, std::size_t packets);
   void switch_gso_off();
   void receive(Time now);
+  bool read_refusals();
   using SocketMemory = std::array<std::uint32_t, SK_MEMINFO_VARS>;
   SocketMemory socket_memory() const;
   std::uint64_t socket_backlog_bytes() const;
@@ -127,6 +131,7 @@ class UdpNic final : public Nic {
   bool gso_;
   UdpSendBatch batch_;
   UdpReceiveBuffers buffers_;
+  UdpRefusals refusals_;
   std::uint64_t backlog_bytes_ = 0;  // in the socket, when it was last seen to be behind
 };
 

@@ -54,6 +54,8 @@ class SecureNic final : public nic::Nic {
   int wait_fd() const override { return inner_.wait_fd(); }
   bool prepare_wait() override { return inner_.prepare_wait(); }
   std::optional<LostPeer> take_lost_peer() override { return inner_.take_lost_peer(); }
+  void watch_refusals() override { inner_.watch_refusals(); }
+  std::optional<FepAddress> take_refusal() override { return inner_.take_refusal(); }
   // The inner NIC's, or the end of a guard time.
   Time next_deadline() const override;
   std::uint64_t receive_backlog_bytes() const override { return inner_.receive_backlog_bytes(); }

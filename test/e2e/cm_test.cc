@@ -7,6 +7,7 @@
 
 #include <array>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <optional>
@@ -62,6 +63,7 @@ struct CmEvent {
   fid_t fid = nullptr;
   Info info;
   int error = 0;
+  int prov_errno = 0;
   std::string data;
 };
 
@@ -79,6 +81,7 @@ std::optional<CmEvent> poll_eq(fid_eq& eq) {
     event.number = 0;
     event.fid = error.fid;
     event.error = error.err;
+    event.prov_errno = error.prov_errno;
     event.data.assign(error_data.data(), error.err_data_size);
     return event;
   }
@@ -378,11 +381,32 @@ TEST(Cm, Cm22_SilentAddressIsRefusedInBoundedTime) {
   EXPECT_EQ(in_child([] {
               Pair pair;
               const Clock::time_point start = Clock::now();
-              pair.address.sin_port = htons(5700);  // no process is there
+              pair.address.sin_port = htons(5700);
+              const int silent = ::socket(AF_INET, SOCK_DGRAM, 0);
+              require(::bind(silent, reinterpret_cast<const sockaddr*>(&pair.address),
+                             sizeof pair.address) == 0,
+                      "bind");
               pair.connect();
               const CmEvent event = pair.next(pair.client);
               require(event.error == FI_ECONNREFUSED, "no FI_ECONNREFUSED");
               require(Clock::now() - start < std::chrono::seconds(25), "too late");
+            }),
+            "");
+}
+
+// Without the report of the host the reason is that the address does not answer.
+TEST(Cm, Cm29_PortWithoutSocketIsRefused) {
+  if (const char* nic = std::getenv("FI_UET_NIC"); nic != nullptr && nic != std::string_view("udp"))
+    GTEST_SKIP() << "the back end " << nic << " reads no ICMP";
+  EXPECT_EQ(in_child([] {
+              Pair pair;
+              pair.address.sin_port = htons(5700);  // no process is there
+              pair.connect();
+              const CmEvent event = pair.next(pair.client);
+              require(event.error == FI_ECONNREFUSED, "no FI_ECONNREFUSED");
+              const std::string_view reason =
+                  fi_eq_strerror(pair.client.eq.get(), event.prov_errno, nullptr, nullptr, 0);
+              require(reason == "no listener takes requests at the address", std::string(reason));
             }),
             "");
 }

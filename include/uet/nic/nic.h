@@ -120,6 +120,11 @@ class Nic {
   // A peer whose process is known to be gone, each once, after the last packet from the peer; the
   // caller gives up what its connections have carried. Most back ends never know.
   virtual std::optional<LostPeer> take_lost_peer() { return {}; }
+  // From now on take_refusal() may tell where packets found no socket. Most back ends never know.
+  virtual void watch_refusals() {}
+  // An address whose host has refused a packet because no process has that port; each report once.
+  // A hint that another host can forge.
+  virtual std::optional<FepAddress> take_refusal() { return {}; }
   // When rx_burst must be called again even though wait_fd stays silent, because packets wait in
   // memory; Time{} = at once. The host treats it like any other deadline of the domain: it does not
   // sleep past it, and wakes or re-arms a sleeper when a burst has brought it forward.

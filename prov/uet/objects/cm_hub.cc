@@ -32,6 +32,7 @@ int CmHub::open(Domain& domain, std::unique_ptr<CmHub>& out) {
     const int result = hub->port_.open(name, domain.job());
     if (result != 0) return result;
     domain.engine().attach(hub.get());
+    domain.engine().nic().watch_refusals();
     hub->attached_ = true;
     out = std::move(hub);
     return 0;
@@ -113,8 +114,18 @@ void CmHub::wake_all() {
   }
 }
 
+// CM-29. Reports are lost if there is no memory: the transport gives up later.
+void CmHub::take_refusals() {
+  while (const auto refused = engine_.nic().take_refusal()) connections_.refused(*refused);
+}
+
 void CmHub::run(Time now) noexcept UET_NO_THREAD_ANALYSIS {
   port_.run(now);
+  try {
+    take_refusals();
+  } catch (const std::bad_alloc&) {
+    FI_WARN(&provider, FI_LOG_EP_CTRL, "no memory for an event of a connection\n");
+  }
   if (connections_.next_event() == nullptr && !some_woken_) return;
   try {
     hand_out_events();

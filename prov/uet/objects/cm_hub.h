@@ -58,6 +58,7 @@ class CmHub final : public PassClient {
   CmHub(Domain& domain, const av::UetAddress& name);
   cm::ConnectionId enter(cm::ConnectionId id, ConnectionUser& user);
   void hand_out_events();
+  void take_refusals();
   void wake_all();
 
   Domain& domain_;

@@ -162,6 +162,28 @@ TEST_F(CmConnections, Cm22_EarlyLossIsRepeated) {
   expect_message(initiator_, MessageType::Request);
 }
 
+TEST_F(CmConnections, Cm29_PortWithoutSocketFailsAtOnce) {
+  const ConnectionId id = connect();
+  expect_message(initiator_, MessageType::Request);
+  initiator_.refused(fep(1, 4999));
+  initiator_.refused(fep(3));
+  expect_nothing(initiator_);
+  initiator_.refused(fep(1));
+  expect_failure(initiator_, id, Failure::Refused);
+}
+
+TEST_F(CmConnections, Cm29_ForgedReportEndsNothing) {
+  const ConnectionId waiting = connect();
+  expect_message(initiator_, MessageType::Request);
+  initiator_.sent(waiting, MessageType::Request, Outcome::Delivered, now_);
+  establish();
+  initiator_.refused(fep(1));
+  acceptor_.refused(fep(2));
+  expect_nothing(initiator_);
+  expect_nothing(acceptor_);
+  EXPECT_EQ(initiator_.size(), 2U);
+}
+
 TEST_F(CmConnections, Cm22_BusyListenerIsAskedAgain) {
   const ConnectionId id = connect();
   expect_message(initiator_, MessageType::Request);
