@@ -17,6 +17,7 @@
 #include "nic/interface.h"
 #include "nic/middleware.h"
 #include "objects/domain.h"
+#include "objects/profile.h"
 #include "objects/tss_ops.h"
 #include "provider.h"
 #include "security/security_counters.h"
@@ -110,12 +111,15 @@ fi_uet_stats_ops stats_ops = {
 
 }  // namespace
 
-int open_domain_ops(struct fid*, const char* name, std::uint64_t flags, void** ops,
-                    void* /*context*/) noexcept {
+int open_domain_ops(struct fid* fid, const char* name, std::uint64_t flags, void** ops,
+                    void* context) noexcept {
   if (name == nullptr || ops == nullptr || flags != 0) return -FI_EINVAL;
   if (std::strcmp(name, FI_UET_TSS_OPS) == 0) {
     *ops = &tss_ops();
     return 0;
+  }
+  if (name == kProfileOps) {
+    return guarded([&] { return DomainProfile::open(Domain::from(fid), flags, ops, context); });
   }
   if (std::strcmp(name, FI_UET_STATS_OPS) != 0) {
     FI_WARN(&provider, FI_LOG_DOMAIN, "fi_open_ops: unknown name '%s'; use '%s' or '%s'\n", name,
