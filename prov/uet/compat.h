@@ -73,15 +73,48 @@ enum LaterOption : int {
   kOptLast = kOptInjectMsgSize + 3,
 };
 
+// fi_domain_attr::auth_key_size that 1.20 added: keys are those of the AV (SES-146). With it came a
+// flag, calls behind those of 1.17's fi_ops_av, and what auth_key of fi_mr_attr then points to.
+inline constexpr std::size_t kAvAuthKey = SIZE_MAX;
+inline constexpr std::uint64_t kAuthKeyFlag = std::uint64_t{1} << 57;
+struct OpsAv : fi_ops_av {
+  int (*insert_auth_key)(fid_av* av, const void* auth_key, std::size_t size, fi_addr_t* fi_addr,
+                         std::uint64_t flags);
+  int (*lookup_auth_key)(fid_av* av, fi_addr_t fi_addr, void* auth_key, std::size_t* size);
+  int (*set_user_id)(fid_av* av, fi_addr_t fi_addr, fi_addr_t user_id, std::uint64_t flags);
+};
+struct MrAuthKey {
+  fid_av* av;
+  fi_addr_t source;
+};
+
 // fi_domain_bind's FI_REG_MR, which 2.x turns into a warning.
 inline constexpr std::uint64_t kRegMr = std::uint64_t{1} << 59;
 
 // How much of an fi_mr_attr a client of this API has: auth_key came with 1.5, iface and device with
-// 1.9. Later fields (hmem_data, page_size, base_mr) are never read.
+// 1.9.
 inline std::size_t mr_attr_bytes(std::uint32_t version) {
   if (version < FI_VERSION(1, 5)) return offsetof(fi_mr_attr, auth_key_size);
   if (version < kApiHmem) return offsetof(fi_mr_attr, iface);
   return offsetof(fi_mr_attr, device) + sizeof(fi_mr_attr::device);
+}
+
+// Fields that 1.18 to 2.0 added behind the fi_mr_attr of 1.17.
+struct MrAttrTail {
+  void* hmem_data;
+  std::size_t page_size;
+  const fid_mr* base_mr;
+  std::size_t sub_mr_cnt;
+};
+inline constexpr std::size_t kMrAttrBytes = 80;  // in 1.17
+inline constexpr std::uint32_t kApiBaseMr = FI_VERSION(2, 0);
+
+// The region that a new one is derived from; nullptr: none, or a client whose API has no such
+// field.
+inline const fid_mr* base_mr_of(const fi_mr_attr& attr, std::uint32_t version) {
+  if (version < kApiBaseMr) return nullptr;
+  return reinterpret_cast<const MrAttrTail*>(reinterpret_cast<const char*>(&attr) + kMrAttrBytes)
+      ->base_mr;
 }
 
 // Fields that 1.20 to 2.5 added behind the fi_domain_attr of 1.17. The loaded library allocates the
@@ -93,6 +126,12 @@ struct DomainAttrTail {
   std::uint64_t max_err_cntr_value;
 };
 inline constexpr std::size_t kDomainAttrBytes = 192;  // in 1.17
+
+inline void set_auth_key_limit(fi_domain_attr& attr, std::size_t most) {
+  if (fi_version() < FI_VERSION(1, 20)) return;
+  auto* tail = reinterpret_cast<DomainAttrTail*>(reinterpret_cast<char*>(&attr) + kDomainAttrBytes);
+  tail->max_ep_auth_key = most;
+}
 
 // 0 would mean "unknown" to clients of 2.5 and later.
 inline void set_counter_limits(fi_domain_attr& attr) {

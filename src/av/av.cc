@@ -94,13 +94,15 @@ void Av::reserve(std::size_t count) {
   make_room(size() + count);
 }
 
-std::optional<std::uint64_t> Av::find_source(const FepAddress& fep, InitiatorId initiator) const {
+std::optional<std::uint64_t> Av::find_source(const FepAddress& fep, InitiatorId initiator,
+                                             std::uint64_t from) const {
   if (places_.empty()) return {};
   Place lowest = 0;
   for (std::size_t at = home(fep, initiator); places_[at] != 0;
        at = (at + 1) & (places_.size() - 1)) {
     const Place place = places_[at];
-    if ((lowest == 0 || place < lowest) && is_from(*slots_[place - 1], fep, initiator)) {
+    if (place > from && (lowest == 0 || place < lowest) &&
+        is_from(*slots_[place - 1], fep, initiator)) {
       lowest = place;
     }
   }

@@ -27,8 +27,10 @@ class Av {
     if (index >= slots_.size() || !slots_[index]) return nullptr;
     return &*slots_[index];
   }
-  // The entry of the sender (FI_SOURCE): the lowest index of equal ones; empty for a stranger.
-  std::optional<std::uint64_t> find_source(const FepAddress& fep, InitiatorId initiator) const;
+  // The entry of the sender (FI_SOURCE): the lowest index of equal ones, of those from `from` on;
+  // empty for a stranger.
+  std::optional<std::uint64_t> find_source(const FepAddress& fep, InitiatorId initiator,
+                                           std::uint64_t from = 0) const;
 
   // Calls `visit(address)` for every entry.
   template <class Visit>

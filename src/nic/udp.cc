@@ -239,7 +239,7 @@ UdpOptions udp_options(const NicConfig& config) {
 
 Result<std::unique_ptr<UdpNic>> UdpNic::open(const UdpOptions& options, std::string& message) {
   message.clear();
-  if (options.ip.bytes == FabricAddress{}.bytes) {
+  if (options.ip.is_wildcard()) {
     message = "a UDP back end needs one specific local address, not the wildcard";
     return Error::Invalid;
   }

@@ -2,6 +2,7 @@
 // One libfabric endpoint inside the FEP: a resource index with its queues.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -39,8 +40,19 @@ class Context : public ListNode<HoldingTag>, public ListNode<DisabledTag> {
         own_receives(with.rx_size, with.directed_receive, false, to),
         receives(with.shared != nullptr ? *with.shared : own_receives) {}
 
-  ri::RiKey key() const {
-    return {config.relative, config.job, config.pid_on_fep, config.resource_index};
+  // Calls visit(ri::RiKey) for the ways to name it, one for each job, until it returns false. Jobs
+  // that are named twice count once; absolute addresses name none.
+  template <class Visit>
+  void for_each_key(Visit visit) const {
+    ri::RiKey key{config.relative, config.job, config.pid_on_fep, config.resource_index};
+    if (!visit(key) || !config.relative) return;
+    for (std::size_t i = 0; i < config.more_jobs.size(); ++i) {
+      key.job = config.more_jobs[i];
+      const auto before = config.more_jobs.first(i);
+      const bool again =
+          key.job == config.job || std::find(before.begin(), before.end(), key.job) != before.end();
+      if (!again && !visit(key)) return;
+    }
   }
 
   // May a send of this source reach the receives?

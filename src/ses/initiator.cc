@@ -208,7 +208,7 @@ TxMessage* Initiator::open(Context& context, const TxOp& op, Kind kind) {
   header.dc = op.delivery_complete;
   header.rel = op.peer->relative;
   header.ri_generation = op.peer->generation;
-  header.job_id = context.config.job;
+  header.job_id = op.peer->job.value_or(context.config.job);
   header.pid_on_fep = op.peer->pid_on_fep;
   header.resource_index = op.peer->resource_index;
   header.initiator = context.config.initiator;

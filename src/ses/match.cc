@@ -54,14 +54,16 @@ void describe(const Envelope& message, Completion& completion) {
   completion.data = message.data;
   completion.source = message.source;
   completion.source_initiator = message.initiator;
+  completion.source_job = message.job;
 }
 
 MatchKey key_of(const Envelope& message) {
-  return {message.match_bits, message.initiator, message.source};
+  return {message.match_bits, message.initiator, message.source, message.job};
 }
 
 bool matches(const MatchCriteria& criteria, const MatchKey& message) {
   if (criteria.tagged && ((criteria.tag ^ message.tag) & ~criteria.ignore) != 0) return false;
+  if (criteria.job && *criteria.job != message.job) return false;
   return !criteria.directed ||
          (criteria.source_initiator == message.initiator && criteria.source == message.source);
 }

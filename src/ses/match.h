@@ -18,10 +18,11 @@ struct MatchKey {
   std::uint64_t tag = 0;
   InitiatorId initiator;
   FepAddress source;
+  JobId job{};
 };
 
 // SES-38. The tag counts for tagged receives only; a directed receive wants initiator id and
-// address of the peer.
+// address of the peer, and one for a job its JobID (SES-146).
 bool matches(const MatchCriteria& criteria, const MatchKey& message);
 MatchKey key_of(const Envelope& message);
 // Fills in what a completion says of the message itself.
@@ -142,10 +143,12 @@ void set_criteria(MatchCriteria& criteria, const ReceiveQueue& queue, const Op& 
   criteria.tag = op.tag;
   criteria.ignore = op.ignore;
   criteria.tagged = op.tagged;
+  criteria.job = op.job;
   if (op.source == nullptr || !queue.directed) return;
   criteria.directed = true;
   criteria.source = op.source->fep;
   criteria.source_initiator = op.source->initiator;
+  if (op.source->job) criteria.job = op.source->job;
 }
 
 }  // namespace uet::ses

@@ -215,6 +215,7 @@ struct MatchCriteria {
   bool directed = false;  // only from source / source_initiator
   InitiatorId source_initiator;
   FepAddress source;
+  std::optional<JobId> job;  // only of this job
 };
 
 class ReceiveQueue;

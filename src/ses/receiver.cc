@@ -16,7 +16,7 @@ using wire::ReturnCode;
 namespace {
 
 MatchKey match_key(const pds::RequestView& view, const wire::SesRequest& request) {
-  return {request.match_bits, request.initiator, view.source};
+  return {request.match_bits, request.initiator, view.source, request.job_id};
 }
 
 Envelope* find_claimed(ReceiveQueue& queue, const void* operation) {
@@ -278,6 +278,7 @@ Response Receiver::on_owned(const pds::RequestView& view, const wire::SesRequest
                   .length = whole_length(request),
                   .source = view.source,
                   .initiator = request.initiator,
+                  .job = request.job_id,
                   .data = {}};
   if (request.som && request.hd) arrival.data = request.header_data;
   ReceiveOp op;

@@ -91,7 +91,7 @@ ReturnCode check_context(const Context& context, const SesRequest& request,
 }
 
 ReturnCode check_job(const ContextConfig& config, const SesRequest& request) {
-  const bool foreign = config.own_job_only && request.job_id != config.job;
+  const bool foreign = config.own_job_only && !config.serves(request.job_id);
   return foreign ? ReturnCode::BadJobId : ReturnCode::Ok;
 }
 

@@ -68,6 +68,7 @@ void RmaTarget::complete_write(RxMessage& message, bool has_data, const ri::MrAc
   completion.data = message.data;
   completion.source = message.source;
   completion.source_initiator = message.initiator;
+  completion.source_job = message.job;
   const Part part = part_of(message, has_data);
   messages_.release(message);
   ++counters_.messages_received;

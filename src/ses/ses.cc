@@ -55,6 +55,28 @@ struct Ses::Implementation final : pds::Client {
     target.pdc_closed(pdc, !error);
   }
 
+  // In the table under all its keys, or, with the error, under none. Throws bad_alloc: likewise.
+  Result<void> enter(Context& context) {
+    std::vector<ri::RiKey> done;
+    done.reserve(1 + context.config.more_jobs.size());
+    const auto undo = [&] {
+      for (const ri::RiKey& key : done) (void)context_table.remove(key);
+    };
+    Result<void> added{};
+    try {
+      context.for_each_key([&](const ri::RiKey& key) {
+        added = context_table.add(key, &context);
+        if (added) done.push_back(key);
+        return added.ok();
+      });
+    } catch (const std::bad_alloc&) {
+      undo();
+      throw;
+    }
+    if (!added) undo();
+    return added;
+  }
+
   Counters counters;
   ri::RiTable context_table;
   std::vector<std::unique_ptr<ReceiveQueue>> queues;
@@ -83,7 +105,7 @@ Result<Context*> Ses::open_context(const ContextConfig& config, CompletionSink& 
   Context* const context = contexts.back().get();
   if (!config.receives) return context;
   try {
-    const auto added = implementation_->context_table.add(context->key(), context);
+    const Result<void> added = implementation_->enter(*context);
     if (added) return context;
     contexts.pop_back();
     return added.error();
@@ -108,9 +130,12 @@ void Ses::close_context(Context& context, Time now) {
   implementation_->initiator.close_context(context, now);
   implementation_->target.receiver().close_context(context);
   if (context.config.receives) {
-    const auto removed = implementation_->context_table.remove(context.key());
-    UET_ASSERT(removed.ok());
-    (void)removed;
+    context.for_each_key([&](const ri::RiKey& key) {
+      const auto removed = implementation_->context_table.remove(key);
+      UET_ASSERT(removed.ok());
+      (void)removed;
+      return true;
+    });
   }
   std::erase_if(implementation_->contexts,
                 [&](const auto& owned) { return owned.get() == &context; });

@@ -740,7 +740,84 @@ TEST(Cm, Cm35_DeadPeerEndsTheConnection) {
   EXPECT_EQ(client.wait(), "");
 }
 
+// Nothing is sent, so that only the Probe can tell.
+TEST(Cm, Cm33_KeepAliveTellsOfADeadIdlePeer) {
+  ChannelPair channels;
+  Process server("server", {}, [&] {
+    Pair pair;
+    channels.left.send(pair.address);
+    pair.accept(pair.request());
+    pair.expect(pair.server, FI_CONNECTED);
+    for (;;) pair.progress();
+  });
+  const pid_t victim = server.pid();
+  Process client("client", {{"tune.keep_alive_ms", "500"}}, [&] {
+    Pair pair;
+    pair.address = channels.right.receive<sockaddr_in>();
+    pair.connect();
+    pair.expect(pair.client, FI_CONNECTED);
+    kill(victim, SIGKILL);
+    pair.expect(pair.client, FI_SHUTDOWN);
+  });
+  EXPECT_EQ(client.wait(), "");
+}
+
 // ---- refusals ----------------------------------------------------------------------------------
+
+// fi_endpoint(3): a domain and an endpoint that are opened with the handle of a passive endpoint
+// take its address.
+TEST(Cm, PassiveEndpointGivesItsAddressUp) {
+  EXPECT_EQ(in_child([] {
+              Pair pair;
+              Side side;
+              const Info hints = msg_hints();
+              const Info own = get_info("127.0.0.1", nullptr, FI_SOURCE, hints.get());
+              open(side.fabric, "fi_fabric",
+                   [&](auto** out) { return fi_fabric(own->fabric_attr, out, nullptr); });
+              side.eq = open_eq(*side.fabric);
+              open(side.pep, "fi_passive_ep", [&](auto** out) {
+                return fi_passive_ep(side.fabric.get(), own.get(), out, nullptr);
+              });
+              const auto name_of = [](fid& object) {
+                sockaddr_in name{};
+                std::size_t length = sizeof name;
+                check(fi_getname(&object, &name, &length), "fi_getname");
+                return name;
+              };
+              const sockaddr_in before = name_of(side.pep->fid);
+              hints->handle = &side.pep->fid;
+              side.info = get_info("127.0.0.1", nullptr, 0, hints.get());
+              hints->handle = nullptr;
+              require(side.info->handle == &side.pep->fid, "fi_getinfo keeps the handle");
+              side.open_domain();
+              require(name_of(side.pep->fid).sin_port == before.sin_port, "the name before");
+              side.ep = side.open_endpoint(*side.info);
+              require(name_of(side.ep->fid).sin_port == before.sin_port, "the endpoint's name");
+              require(fi_listen(side.pep.get()) == -FI_EOPBADSTATE, "fi_listen without an address");
+              side.pep.reset();
+              pair.client = std::move(side);
+              check(fi_connect(pair.client.ep.get(), &pair.address, nullptr, 0), "fi_connect");
+              pair.accept(pair.request());
+              pair.expect(pair.client, FI_CONNECTED);
+              pair.expect(pair.server, FI_CONNECTED);
+            }),
+            "");
+}
+
+// A receive with a length and no address takes an empty message, as with other providers.
+TEST(Cm, NullBufferTakesAnEmptyMessage) {
+  EXPECT_EQ(in_child([] {
+              Pair pair;
+              pair.establish();
+              check(fi_recv(pair.server.ep.get(), nullptr, 1024, nullptr, 0, nullptr), "fi_recv");
+              check(fi_send(pair.client.ep.get(), nullptr, 0, nullptr, 0, nullptr), "fi_send");
+              require(pair.completion(pair.server).err == 0, "an empty message");
+              check(fi_recv(pair.server.ep.get(), nullptr, 1024, nullptr, 0, nullptr), "fi_recv");
+              check(fi_send(pair.client.ep.get(), "x", 1, nullptr, 0, nullptr), "fi_send");
+              require(pair.completion(pair.server).err == FI_ETRUNC, "one byte without a place");
+            }),
+            "");
+}
 
 TEST(Cm, BadCallsAreRefused) {
   EXPECT_EQ(in_child([] {

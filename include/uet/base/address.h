@@ -30,6 +30,9 @@ struct FabricAddress {
   std::array<std::uint8_t, 16> bytes{};
   bool is_ipv6 = false;
 
+  // Any address of the host, of either family.
+  constexpr bool is_wildcard() const { return bytes == decltype(bytes){}; }
+
   // As words, since the source of every packet that arrives is compared with its PDC's peer.
   friend constexpr bool operator==(const FabricAddress& a, const FabricAddress& b) {
     using Words = std::array<std::uint64_t, 2>;

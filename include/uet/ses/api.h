@@ -3,6 +3,7 @@
 // operations in, completions out. No libfabric type appears here.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -47,6 +48,8 @@ struct Peer {
   bool ai_full = false;       // and the AI Full profile: deferrable sends
   bool one_mtu = false;       // it takes messages of at most one payload MTU
   bool optimized = false;     // and the optimised non-matching header: medium and small (SES-5)
+  // Operations to it carry this JobID; nullopt: the context's. Receives from it want it (SES-146).
+  std::optional<JobId> job{};
 };
 
 enum class Kind : std::uint8_t {
@@ -100,6 +103,7 @@ struct Completion {
   bool released = false;  // the last entry of a multi-receive buffer: it is the application's again
   FepAddress source;      // receives, RemoteWrite: who sent it
   InitiatorId source_initiator;
+  JobId source_job;
 };
 
 // Where a context's completions go: the CQs and counters bound to the endpoint.
@@ -125,7 +129,12 @@ class CompletionSink {
 class ReceiveQueue;
 
 struct ContextConfig {
+  bool serves(JobId asked) const {
+    return asked == job || std::find(more_jobs.begin(), more_jobs.end(), asked) != more_jobs.end();
+  }
+
   JobId job;
+  std::span<const JobId> more_jobs;  // it serves them too (SES-146); valid while it is open
   PidOnFep pid_on_fep;
   ResourceIndex resource_index;
   InitiatorId initiator;
@@ -199,6 +208,7 @@ struct ReceiveOp {
   std::uint64_t tag = 0;
   std::uint64_t ignore = 0;
   const Peer* source = nullptr;  // only from this peer; nullptr = anyone
+  std::optional<JobId> job{};    // only of this job; nullopt = any, or that of `source`
   // Takes the message that a peek claimed with the same `context`; tag and source are not read.
   bool claim = false;
   // Takes message after message, one behind the other, each with a completion (`multi`) of its own.
@@ -217,6 +227,7 @@ struct PeekOp {
   std::uint64_t tag = 0;
   std::uint64_t ignore = 0;
   const Peer* source = nullptr;
+  std::optional<JobId> job{};
   bool claimed = false;  // looks at what was claimed with the same `context` instead
   bool claim = false;    // reserves the message for the receive that claims it
   bool discard = false;  // drops the message
@@ -231,6 +242,7 @@ struct Arrival {
   std::uint64_t length = 0;
   FepAddress source;
   InitiatorId initiator;
+  JobId job;
   std::optional<std::uint64_t> data;  // header_data, if the packet that has come carries them
 };
 

@@ -12,20 +12,21 @@ namespace {
 
 constexpr std::uint64_t kLookFlags = FI_PEEK | FI_CLAIM | FI_DISCARD;
 constexpr std::uint64_t kTrigger = FI_TRIGGER;
-constexpr std::uint64_t kRxCallFlags = (kRxOpFlags & ~kTrigger) | FI_MORE | kLookFlags;
+constexpr std::uint64_t kRxCallFlags =
+    (kRxOpFlags & ~kTrigger) | FI_MORE | kLookFlags | kAuthKeyFlag;
 
 }  // namespace
 
 const char* refuse_receive(const RxCall& call, const ReceiveSettings& settings) {
   if (call.count > settings.iov_count) return "more than iov_limit pieces";
   if ((call.flags & ~kRxCallFlags) != 0) return "a flag that is not supported";
-  if (lacks_address(call.iov, call.count)) return "a buffer that has a length and no address";
   const std::uint64_t look = call.flags & kLookFlags;
   if (look == FI_DISCARD || look == kLookFlags) {
     return "FI_DISCARD goes with either FI_PEEK or FI_CLAIM";
   }
   if ((look & FI_CLAIM) != 0 && call.context == nullptr) return "FI_CLAIM needs a context";
   if ((call.flags & FI_MULTI_RECV) == 0) return nullptr;
+  if (lacks_address(call.iov, call.count)) return "FI_MULTI_RECV: a buffer without address";
   if (look != 0) return "FI_MULTI_RECV does not go with FI_PEEK or FI_CLAIM";
   if (call.tagged && !settings.tagged_multi) {
     return "a tagged multi-receive needs FI_TAGGED_MULTI_RECV";
@@ -54,8 +55,7 @@ ssize_t RxSide::receive(const RxCall& call) noexcept {
         "context, post the receive there");
   }
   const ReceiveSettings& settings = options_.receive();
-  const auto post = [&](const std::optional<ses::Peer>& source, Time now)
-                        UET_NO_THREAD_ANALYSIS -> Result<void> {
+  const auto post = [&](const RxSource& source, Time now) UET_NO_THREAD_ANALYSIS -> Result<void> {
     if (!bindings_.take_rx()) return Error::Again;
     const auto posted = hand_over(engine_, *state_.context, call, settings, source, now);
     if (!posted) bindings_.return_rx();

@@ -7,9 +7,11 @@
 #include <cstring>
 #include <vector>
 
+#include "compat.h"
 #include "errors.h"
 #include "objects/domain.h"
 #include "ops.h"
+#include "settings/hints.h"
 #include "settings/names.h"
 
 namespace uet::prov {
@@ -19,6 +21,11 @@ constexpr int kMaxRxCtxBits = 12;  // as many as a resource index has
 constexpr std::uint64_t kInsertFlags = FI_MORE | FI_SYNC_ERR;
 constexpr std::size_t kMostReserved = 1 << 16;  // fi_av_attr.count is only a hint
 constexpr std::size_t kMostInRange = 1 << 20;   // addresses of one fi_av_insertsym
+
+int refuse_key(int error, const char* why) {
+  FI_WARN(&provider, FI_LOG_AV, "keys of an AV: %s\n", why);
+  return error;
+}
 
 int close_av(fid* fid) noexcept { return AvFid::from(fid).close(); }
 
@@ -48,8 +55,9 @@ int av_insertsym(fid_av* av, const char* node, std::size_t nodes, const char* se
 }
 
 int av_remove(fid_av* av, fi_addr_t* fi_addr, std::size_t count, std::uint64_t flags) noexcept {
+  if (flags == kAuthKeyFlag) return AvFid::from(av).remove_key(fi_addr, count);
   if (flags != 0) {
-    FI_WARN(&provider, FI_LOG_AV, "fi_av_remove: flags must be 0\n");
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_remove: flags must be 0 or FI_AUTH_KEY\n");
     return -FI_EINVAL;
   }
   return AvFid::from(av).remove(fi_addr, count);
@@ -75,6 +83,20 @@ const char* av_straddr(fid_av* av, const void* address, char* buffer,
   }
 }
 
+int av_insert_auth_key(fid_av* av, const void* auth_key, std::size_t size, fi_addr_t* fi_addr,
+                       std::uint64_t flags) noexcept {
+  if (flags != 0) return -FI_EBADFLAGS;
+  return guarded([&] { return AvFid::from(av).insert_key(auth_key, size, fi_addr); });
+}
+
+int av_lookup_auth_key(fid_av* av, fi_addr_t fi_addr, void* auth_key, std::size_t* size) noexcept {
+  return guarded([&] { return AvFid::from(av).lookup_key(fi_addr, auth_key, size); });
+}
+
+int av_set_user_id(fid_av* av, fi_addr_t fi_addr, fi_addr_t id, std::uint64_t flags) noexcept {
+  return guarded([&] { return AvFid::from(av).set_user_id(fi_addr, id, flags); });
+}
+
 fi_ops av_fid_ops = {
     .size = sizeof(fi_ops),
     .close = close_av,
@@ -85,15 +107,20 @@ fi_ops av_fid_ops = {
     .ops_set = no_ops_set,
 };
 
-fi_ops_av av_ops = {
-    .size = sizeof(fi_ops_av),
-    .insert = av_insert,
-    .insertsvc = av_insertsvc,
-    .insertsym = av_insertsym,
-    .remove = av_remove,
-    .lookup = av_lookup,
-    .straddr = av_straddr,
-    .av_set = not_supported<&fi_ops_av::av_set>,
+OpsAv av_ops = {
+    {
+        .size = sizeof(OpsAv),
+        .insert = av_insert,
+        .insertsvc = av_insertsvc,
+        .insertsym = av_insertsym,
+        .remove = av_remove,
+        .lookup = av_lookup,
+        .straddr = av_straddr,
+        .av_set = not_supported<&fi_ops_av::av_set>,
+    },
+    av_insert_auth_key,
+    av_lookup_auth_key,
+    av_set_user_id,
 };
 
 }  // namespace
@@ -107,6 +134,7 @@ AvFid::AvFid(Domain& domain, const fi_av_attr& attr, void* context)
       hold_(domain.references()),
       asynchronous_((attr.flags & FI_EVENT) != 0),
       map_(attr.type == FI_AV_MAP),
+      only_ids_((attr.flags & FI_AV_USER_ID) != 0),
       rx_ctx_bits_(attr.rx_ctx_bits) {
   fid.fclass = FI_CLASS_AV;
   fid.context = context;
@@ -117,13 +145,14 @@ AvFid::AvFid(Domain& domain, const fi_av_attr& attr, void* context)
 
 int AvFid::open(Domain& domain, const fi_av_attr& attr, void* context, AvFid*& out) {
   if (domain.engine().dead()) return -FI_EOPNOTSUPP;
-  constexpr std::uint64_t kFlags = FI_EVENT | FI_SYMMETRIC;
+  const bool ids = domain.has_user_ids() || domain.has_av_keys();
+  const std::uint64_t known = FI_EVENT | FI_SYMMETRIC | (ids ? FI_AV_USER_ID : 0);
   if (attr.name != nullptr) {
     FI_WARN(&provider, FI_LOG_AV,
             "fi_av_open: named AVs (FI_SHARED_AV) are not supported; leave name NULL\n");
     return -FI_ENOSYS;
   }
-  if (is_beyond(attr.type, FI_AV_TABLE) || (attr.flags & ~kFlags) != 0) {
+  if (is_beyond(attr.type, FI_AV_TABLE) || (attr.flags & ~known) != 0) {
     FI_WARN(&provider, FI_LOG_AV, "fi_av_open: type %u or flags 0x%llx not valid\n",
             raw_number(attr.type), static_cast<unsigned long long>(attr.flags));
     return -FI_EINVAL;
@@ -162,17 +191,22 @@ int AvFid::bind(struct fid* other) noexcept {
 std::optional<ses::Peer> AvFid::peer(fi_addr_t address) const noexcept {
   // fi_rx_addr(3): the upper rx_ctx_bits name the receive context.
   const std::uint64_t context = rx_ctx_bits_ == 0 ? 0 : address >> (64 - rx_ctx_bits_);
-  const av::UetAddress* entry = av_.find(address << rx_ctx_bits_ >> rx_ctx_bits_);
+  const std::uint64_t place = address << rx_ctx_bits_ >> rx_ctx_bits_;
+  const av::UetAddress* entry = av_.find(place);
   if (entry == nullptr) return {};
   const std::uint64_t index = entry->start_resource_index.value + context;
   if (index > kMaxResourceIndex) return {};
-  return peer_at(*entry, {static_cast<std::uint16_t>(index)});
+  ses::Peer peer = peer_at(*entry, {static_cast<std::uint16_t>(index)});
+  peer.job = job_of(place);
+  return peer;
 }
 
 int AvFid::check_insert(const fi_addr_t* fi_addr, std::uint64_t flags, const void* context) const {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
   const std::uint64_t allowed = (asynchronous_ ? std::uint64_t{FI_MORE} : kInsertFlags) |
-                                (domain_.has_user_ids() ? FI_AV_USER_ID : 0);
+                                (domain_.has_av_keys()                  ? kAuthKeyFlag
+                                 : domain_.has_user_ids() && !only_ids_ ? FI_AV_USER_ID
+                                                                        : 0);
   if ((flags & ~allowed) != 0) {
     FI_WARN(&provider, FI_LOG_AV, "fi_av_insert: flags 0x%llx are not among FI_MORE%s\n",
             static_cast<unsigned long long>(flags), asynchronous_ ? "" : " and FI_SYNC_ERR");
@@ -186,6 +220,10 @@ int AvFid::check_insert(const fi_addr_t* fi_addr, std::uint64_t flags, const voi
     FI_WARN(&provider, FI_LOG_AV, "fi_av_insert: FI_AV_USER_ID needs the ids in fi_addr\n");
     return -FI_EINVAL;
   }
+  if ((flags & kAuthKeyFlag) != 0 && fi_addr == nullptr) {
+    FI_WARN(&provider, FI_LOG_AV, "fi_av_insert: FI_AUTH_KEY needs the keys in fi_addr\n");
+    return -FI_EINVAL;
+  }
   if (map_ && fi_addr == nullptr) {
     FI_WARN(&provider, FI_LOG_AV, "fi_av_insert: FI_AV_MAP needs the fi_addr array\n");
     return -FI_EINVAL;
@@ -197,30 +235,57 @@ int AvFid::check_insert(const fi_addr_t* fi_addr, std::uint64_t flags, const voi
   return 0;
 }
 
-// 0, or a positive fi_errno as FI_SYNC_ERR wants it.
-int AvFid::insert_one(const std::optional<av::UetAddress>& address, fi_addr_t* fi_addr,
-                      bool has_id) {
-  Result<std::uint64_t> index = Error::Invalid;
-  if (address) {
-    const Guard guard(engine_.lock());
-    // Again an address that is there: it may be another process's, whose predecessor is gone.
-    if (av_.find_source(address->fep(), address->initiator_id)) {
-      engine_.fep().forget(address->fep(), clock_now());
-    }
-    index = av_.insert(*address);
-    if (index) engine_.fep().learn(address->fep());
-    if (index && has_id) set_user_id(index.value(), *fi_addr);
+std::optional<std::uint64_t> AvFid::find_source(const FepAddress& fep, InitiatorId initiator,
+                                                JobId job) const noexcept {
+  auto index = av_.find_source(fep, initiator);
+  if (jobs_.empty()) return index;
+  while (index && job_of(*index).value_or(domain_.job()) != job) {
+    index = av_.find_source(fep, initiator, *index + 1);
   }
-  if (!index) {
-    FI_WARN(&provider, FI_LOG_AV,
-            "fi_av_insert: not an address of the domain's addr_format and IP version, or one that "
-            "cannot be resolved\n");
-  }
-  if (fi_addr != nullptr) *fi_addr = index ? index.value() : FI_ADDR_NOTAVAIL;
-  return index ? 0 : -to_fi_errno(index.error());
+  return index;
 }
 
-void AvFid::set_user_id(std::uint64_t index, fi_addr_t id) {
+// 0, or a positive fi_errno as FI_SYNC_ERR wants it.
+int AvFid::insert_one(const std::optional<av::UetAddress>& address, fi_addr_t* fi_addr,
+                      std::uint64_t flags) {
+  int error = FI_EINVAL;
+  fi_addr_t place = FI_ADDR_NOTAVAIL;
+  std::optional<JobId> job;
+  const bool by_key = (flags & kAuthKeyFlag) != 0;
+  if (address) {
+    const Guard guard(engine_.lock());
+    if (by_key) job = key_job(*fi_addr);
+    if (!by_key || job) {
+      const auto index = enter(*address, job);
+      error = index ? 0 : -to_fi_errno(index.error());
+      if (index) place = index.value();
+    }
+    if (error == 0 && (flags & FI_AV_USER_ID) != 0) keep_user_id(place, *fi_addr);
+  }
+  if (error != 0) {
+    FI_WARN(&provider, FI_LOG_AV,
+            "fi_av_insert: not an address of the domain's addr_format and IP version, one that "
+            "cannot be resolved, or a key that the AV does not have\n");
+  }
+  if (fi_addr != nullptr) *fi_addr = place;
+  return error;
+}
+
+Result<std::uint64_t> AvFid::enter(const av::UetAddress& address, std::optional<JobId> job) {
+  if (job) jobs_.resize(std::max<std::size_t>(jobs_.size(), av_.end() + 1));
+  // Again an address that is there: it may be another process's, whose predecessor is gone.
+  const JobId of_job = job.value_or(domain_.job());
+  if (find_source(address.fep(), address.initiator_id, of_job)) {
+    engine_.fep().forget(address.fep(), clock_now());
+  }
+  const auto index = av_.insert(address);
+  if (!index) return index;
+  engine_.fep().learn(address.fep());
+  if (index.value() < jobs_.size()) jobs_[index.value()] = job;
+  return index;
+}
+
+void AvFid::keep_user_id(std::uint64_t index, fi_addr_t id) {
   if (user_ids_.size() <= index) user_ids_.resize(index + 1, FI_ADDR_NOTAVAIL);
   user_ids_[index] = id;
 }
@@ -231,8 +296,7 @@ int AvFid::insert_all(Next next, std::size_t count, fi_addr_t* fi_addr, std::uin
                       void* context) {
   int good = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    const int error = insert_one(next(), fi_addr != nullptr ? fi_addr + i : nullptr,
-                                 (flags & FI_AV_USER_ID) != 0);
+    const int error = insert_one(next(), fi_addr != nullptr ? fi_addr + i : nullptr, flags);
     if (error == 0) ++good;
     if ((flags & FI_SYNC_ERR) != 0) static_cast<int*>(context)[i] = error;
     if (error != 0 && asynchronous_) {
@@ -287,6 +351,7 @@ int AvFid::remove(const fi_addr_t* fi_addr, std::size_t count) noexcept {
       engine_.fep().unlearn(entry->fep());
     }
     if (fi_addr[i] < user_ids_.size()) user_ids_[fi_addr[i]] = FI_ADDR_NOTAVAIL;
+    if (fi_addr[i] < jobs_.size()) jobs_[fi_addr[i]].reset();
     if (!av_.remove(fi_addr[i])) {
       FI_WARN(&provider, FI_LOG_AV, "fi_av_remove: %llu is not an fi_addr_t of this AV\n",
               static_cast<unsigned long long>(fi_addr[i]));
@@ -308,6 +373,79 @@ int AvFid::lookup(fi_addr_t fi_addr, void* address, std::size_t* length) {
   const std::vector<std::byte> bytes = domain_.format().encode(*entry);
   if (address != nullptr) std::memcpy(address, bytes.data(), std::min(*length, bytes.size()));
   *length = bytes.size();
+  return 0;
+}
+
+// ---- keys (SES-146) ----------------------------------------------------------------------------
+
+std::vector<JobId> AvFid::jobs() const {
+  const Guard guard(engine_.lock());
+  std::vector<JobId> jobs;
+  for (const Key& key : keys_) {
+    if (!key.removed) jobs.push_back(key.job);
+  }
+  return jobs;
+}
+
+int AvFid::insert_key(const void* auth_key, std::size_t size, fi_addr_t* fi_addr) {
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  if (!domain_.has_av_keys()) {
+    return refuse_key(-FI_EOPNOTSUPP, "the domain was not opened with FI_AV_AUTH_KEY");
+  }
+  const auto* bytes = static_cast<const std::uint8_t*>(auth_key);
+  const auto job = domain_.job_of(bytes, size);
+  if (!job || fi_addr == nullptr) {
+    return refuse_key(-FI_EINVAL, "no JobID of 3 bytes, another SDI, or no place for the result");
+  }
+  const Guard guard(engine_.lock());
+  if (keys_.size() >= kMaxAuthKeys) return refuse_key(-FI_ENOSPC, "more keys than 256");
+  Key key;
+  key.bytes.assign(bytes, bytes + size);
+  key.job = job.value();
+  keys_.push_back(std::move(key));
+  *fi_addr = keys_.size() - 1;
+  return 0;
+}
+
+int AvFid::remove_key(const fi_addr_t* keys, std::size_t count) noexcept {
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  if (references_.any()) return refuse_key(-FI_EBUSY, "endpoints are bound to the AV");
+  const Guard guard(engine_.lock());
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!key_job(keys[i])) return refuse_key(-FI_EINVAL, "not a key of this AV");
+    keys_[keys[i]].removed = true;
+  }
+  return 0;
+}
+
+// Of a key or of an address that was inserted with one: both are numbers from 0, and the man page
+// has no flag here. Addresses go first.
+int AvFid::lookup_key(fi_addr_t fi_addr, void* auth_key, std::size_t* size) {
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  const Guard guard(engine_.lock());
+  const auto job = job_of(fi_addr) ? job_of(fi_addr) : key_job(fi_addr);
+  const auto found = std::find_if(keys_.begin(), keys_.end(),
+                                  [&](const Key& key) { return job && key.job == *job; });
+  if (found == keys_.end()) return refuse_key(-FI_EINVAL, "neither a key nor an address with one");
+  if (auth_key != nullptr) {
+    std::memcpy(auth_key, found->bytes.data(), std::min(*size, found->bytes.size()));
+  }
+  *size = found->bytes.size();
+  return 0;
+}
+
+int AvFid::set_user_id(fi_addr_t fi_addr, fi_addr_t id, std::uint64_t flags) {
+  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  if (!only_ids_) return refuse_key(-FI_EOPNOTSUPP, "the AV was not opened with FI_AV_USER_ID");
+  if ((flags & ~kAuthKeyFlag) != 0) return -FI_EBADFLAGS;
+  const Guard guard(engine_.lock());
+  if (flags == kAuthKeyFlag) {
+    if (!key_job(fi_addr)) return refuse_key(-FI_EINVAL, "not a key of this AV");
+    keys_[fi_addr].user_id = id;
+    return 0;
+  }
+  if (av_.find(fi_addr) == nullptr) return refuse_key(-FI_EINVAL, "not an address of this AV");
+  keep_user_id(fi_addr, id);
   return 0;
 }
 

@@ -50,13 +50,19 @@ class AvFid final : public fid_av {
   // With the domain's lock. Empty if there is no such entry. The address may name one of the
   // peer's receive contexts.
   std::optional<ses::Peer> peer(fi_addr_t address) const noexcept;
-  // The user's id of it, if it was inserted with one (FI_AV_USER_ID).
-  fi_addr_t source(const FepAddress& fep, InitiatorId initiator) const noexcept {
-    const auto index = av_.find_source(fep, initiator);
-    if (!index) return FI_ADDR_NOTAVAIL;
-    const bool has_id = *index < user_ids_.size() && user_ids_[*index] != FI_ADDR_NOTAVAIL;
-    return has_id ? user_ids_[*index] : *index;
+  // The user's id of it, if it has one (FI_AV_USER_ID). With keys in the AV, of several entries of
+  // the sender the one of the job that the message came with (SES-146).
+  fi_addr_t source(const FepAddress& fep, InitiatorId initiator, JobId job) const noexcept {
+    const auto index = find_source(fep, initiator, job);
+    return index ? shown(*index) : FI_ADDR_NOTAVAIL;
   }
+  // The job of an entry of fi_av_insert_auth_key; nullopt: there is no such entry.
+  std::optional<JobId> key_job(fi_addr_t key) const noexcept {
+    if (key >= keys_.size() || keys_[key].removed) return {};
+    return keys_[key].job;
+  }
+  // Those of all keys. Takes the lock.
+  std::vector<JobId> jobs() const;
 
   // Calls visit(fi_addr_t, address) for each entry of the FEP; with the domain's lock.
   template <class Visit>
@@ -64,8 +70,7 @@ class AvFid final : public fid_av {
     for (std::uint64_t index = 0; index < av_.end(); ++index) {
       const av::UetAddress* const address = av_.find(index);
       if (address == nullptr || address->fep() != fep) continue;
-      const bool has_id = index < user_ids_.size() && user_ids_[index] != FI_ADDR_NOTAVAIL;
-      visit(has_id ? user_ids_[index] : index, *address);
+      visit(shown(index), *address);
     }
   }
 
@@ -75,17 +80,41 @@ class AvFid final : public fid_av {
   int insert_range(const char* node, std::size_t nodes, const char* service, std::size_t services,
                    fi_addr_t* fi_addr, std::uint64_t flags, void* context);
   int remove(const fi_addr_t* fi_addr, std::size_t count) noexcept;
+  int remove_key(const fi_addr_t* keys, std::size_t count) noexcept;
+  int insert_key(const void* auth_key, std::size_t size, fi_addr_t* fi_addr);
+  int lookup_key(fi_addr_t fi_addr, void* auth_key, std::size_t* size);
+  int set_user_id(fi_addr_t fi_addr, fi_addr_t id, std::uint64_t flags);
   int lookup(fi_addr_t fi_addr, void* address, std::size_t* length);
 
  private:
+  struct Key {
+    std::vector<std::uint8_t> bytes;
+    JobId job;
+    fi_addr_t user_id = FI_ADDR_NOTAVAIL;
+    bool removed = false;
+  };
   AvFid(Domain& domain, const fi_av_attr& attr, void* context);
   int check_insert(const fi_addr_t* fi_addr, std::uint64_t flags, const void* context) const;
   template <class Next>
   int insert_all(Next next, std::size_t count, fi_addr_t* fi_addr, std::uint64_t flags,
                  void* context);
-  int insert_one(const std::optional<av::UetAddress>& address, fi_addr_t* fi_addr, bool has_id);
+  int insert_one(const std::optional<av::UetAddress>& address, fi_addr_t* fi_addr,
+                 std::uint64_t flags);
+  Result<std::uint64_t> enter(const av::UetAddress& address, std::optional<JobId> job)
+      UET_REQUIRES(engine_.lock());
   void forget_ports() noexcept;
-  void set_user_id(std::uint64_t index, fi_addr_t id);
+  void keep_user_id(std::uint64_t index, fi_addr_t id);
+  std::optional<JobId> job_of(std::uint64_t index) const noexcept {
+    return index < jobs_.size() ? jobs_[index] : std::nullopt;
+  }
+  std::optional<std::uint64_t> find_source(const FepAddress& fep, InitiatorId initiator,
+                                           JobId job) const noexcept;
+  // What completions say of the entry.
+  fi_addr_t shown(std::uint64_t index) const noexcept {
+    const bool has_id = index < user_ids_.size() && user_ids_[index] != FI_ADDR_NOTAVAIL;
+    if (has_id) return user_ids_[index];
+    return only_ids_ ? FI_ADDR_NOTAVAIL : index;
+  }
 
   Domain& domain_;
   Engine& engine_;
@@ -93,10 +122,13 @@ class AvFid final : public fid_av {
   References references_;
   const bool asynchronous_;
   const bool map_;
+  const bool only_ids_;  // opened with FI_AV_USER_ID: completions show nothing else
   const int rx_ctx_bits_;
   EqBinding eq_;  // where FI_AV_COMPLETE goes
   av::Av av_;
   std::vector<fi_addr_t> user_ids_;  // by index, as far as there are any; FI_ADDR_NOTAVAIL: none
+  std::vector<Key> keys_;            // their places are the fi_addr_t of keys
+  std::vector<std::optional<JobId>> jobs_;  // by index, of entries that were inserted with a key
 };
 
 }  // namespace uet::prov

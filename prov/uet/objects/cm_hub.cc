@@ -12,13 +12,19 @@ namespace {
 
 constexpr std::size_t kHubReceives = 64;
 
+cm::Timing timing_of(const Params& params) {
+  cm::Timing timing;
+  timing.probe_period = std::chrono::milliseconds(params.keep_alive_ms);
+  return timing;
+}
+
 }  // namespace
 
 CmHub::CmHub(Domain& domain, const av::UetAddress& name)
     : domain_(domain),
       engine_(domain.engine()),
       name_(name),
-      connections_(name, random_seed(), cm::Timing{}),
+      connections_(name, random_seed(), timing_of(engine_.params())),
       port_(engine_, connections_, kHubReceives) {}
 
 // CM-2: from the highest index down, since an address format may name only the lowest ones.

@@ -12,12 +12,12 @@
 #include "objects/eq.h"
 #include "objects/mr_fid.h"
 #include "objects/open_nic.h"
+#include "objects/passive_ep.h"
 #include "objects/poll_set.h"
 #include "objects/scalable_ep.h"
 #include "objects/shared_ctx.h"
 #include "ops.h"
 #include "security/auth_key.h"
-#include "security/transport_security.h"
 #include "settings/getinfo.h"
 #include "uet/fi_ext_uet.h"
 
@@ -103,6 +103,7 @@ Domain::Domain(Fabric& fabric, const fi_info& info, const Params& params, void* 
       version_(fabric.version()),
       mr_mode_(info.domain_attr->mr_mode),
       caps_(info.caps),
+      has_av_keys_(info.domain_attr->auth_key_size == kAvAuthKey),
       job_{static_cast<std::uint32_t>(params.job_id)},
       engine_(params, info.domain_attr->threading != FI_THREAD_DOMAIN, (info.caps & FI_HMEM) != 0) {
   fid.fclass = FI_CLASS_DOMAIN;
@@ -119,43 +120,27 @@ int Domain::open(Fabric& fabric, const fi_info& info, void* context, Domain*& ou
   }
   auto params = load_params();
   if (!params) return -FI_EINVAL;
-  std::optional<AuthKey> auth_key;
-  if (info.domain_attr->auth_key_size != 0) {
-    const auto read = read_auth_key(info.domain_attr->auth_key, info.domain_attr->auth_key_size);
-    if (!read) {
-      FI_WARN(&provider, FI_LOG_DOMAIN,
-              "fi_domain: auth_key is neither a JobID of 3 bytes nor JobID, SDI and SSI\n");
-      return -FI_EINVAL;
-    }
-    auth_key = read.value();
+  InfoPtr place;  // fi_endpoint(3): that of a passive endpoint
+  if (PassiveEndpoint::is_open(info.handle)) {
+    place = PassiveEndpoint::from(info.handle).hand_over();
   }
-  std::unique_ptr<TransportSecurity> security;
-  int result =
-      TransportSecurity::open(*params, auth_key ? auth_key->identity : std::nullopt, security);
+  Protection protection;
+  int result = open_protection(info, *params, "fi_domain", protection);
   if (result != 0) return result;
-  const bool trimming = params->core.cms.trimming;
-  if (security != nullptr && std::exchange(params->core.cms.trimming, false)) {  // TSS-66
-    FI_INFO(&provider, FI_LOG_DOMAIN,
-            "FI_UET_TSS: FI_UET_CC_TRIMMING has no effect: a trimmed packet has lost its ICV\n");
-  }
-  // TSS-51: another process of this address may have used the key before.
-  params->core.pds.random_start = security != nullptr;
   std::unique_ptr<Domain> domain(new Domain(fabric, info, *params, context));
-  if (auth_key) {
-    domain->job_ = auth_key->job;
-    domain->auth_job_ = auth_key->job;
-  }
+  if (protection.job) domain->job_ = *protection.job;
+  domain->auth_job_ = protection.job;
   OpenedNic opened;
   const bool connected = info.ep_attr != nullptr && info.ep_attr->type == FI_EP_MSG;
-  result = open_nic(info, *params, "fi_domain", connected, {security.get(), trimming}, opened);
+  const fi_info& at = place != nullptr ? *place : info;
+  result = open_nic(at, *params, "fi_domain", connected, protection.of_nic(), opened);
   if (result != 0) return result;
   domain->format_ = opened.format;
   const auto interfaces = usable_interfaces(*params);
   const auto* const own = nic::interface_of(interfaces, opened.nic->local_address().ip);
   if (own != nullptr) domain->engine_.set_interface(own->name);
-  if (auth_key && auth_key->identity) domain->sdi_ = auth_key->identity->sdi;
-  if (security != nullptr) domain->sdi_ = security->sdi();
-  domain->engine_.keep(std::move(security));
+  domain->sdi_ = protection.sdi();
+  domain->engine_.keep(std::move(protection.security));
   result = domain->engine_.open(std::move(opened.nic), wants_thread(info));
   if (result != 0) return result;
   out = domain.release();

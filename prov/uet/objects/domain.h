@@ -47,6 +47,8 @@ class Domain final : public fid_domain {
   // FI_AV_USER_ID? Then its AVs take ids of the application's own.
   bool is_peer() const { return (caps_ & FI_PEER) != 0; }
   bool has_user_ids() const { return (caps_ & FI_AV_USER_ID) != 0; }
+  // Was it opened with FI_AV_AUTH_KEY? Then its AVs hold the keys (SES-146).
+  bool has_av_keys() const { return has_av_keys_; }
   // An object of this domain has been registered: the EQ bound with FI_REG_MR is told.
   void registered(fid_mr& mr);
   // fi_domain_bind: reading this EQ makes our progress.
@@ -82,6 +84,7 @@ class Domain final : public fid_domain {
   const std::uint32_t version_;
   const int mr_mode_;
   const std::uint64_t caps_;
+  const bool has_av_keys_;
   AddressFormat format_;
   Eq* registration_eq_ = nullptr;  // FI_REG_MR
   JobId job_;

@@ -297,6 +297,11 @@ int Endpoint::enable() {
     return refuse_endpoint(-FI_EOPBADSTATE,
                            "no shared receive context is bound; call fi_ep_bind first");
   }
+  if (state_.av != nullptr) state_.jobs = state_.av->jobs();
+  if (!state_.jobs.empty()) {
+    state_.config.more_jobs = state_.jobs;
+    if (const int result = open_context(); result != 0) return result;
+  }
   if (state_.context == nullptr) {  // there was no memory for another one
     if (const int result = open_context(); result != 0) return result;
   }

@@ -200,6 +200,12 @@ bool is_for_connections(const fi_info& info) {
 int take_identity(Domain& domain, const fi_info& info, EndpointConfig& config) {
   if (config.connections == nullptr) return Identity::take(domain, info, 1, config.identity);
   std::optional<av::UetAddress> wanted;
+  if (PassiveEndpoint::is_open(info.handle)) {
+    const int result = Identity::take_any(domain, info, config.identity);
+    const av::UetAddress& name = PassiveEndpoint::from(info.handle).name();
+    if (result != 0 || name.udp_port != domain.engine().local_address().port) return result;
+    return config.identity->rename(name);
+  }
   if (info.handle == nullptr && info.src_addr != nullptr) {
     wanted = AddressFormat::decode(info.addr_format, info.src_addr, info.src_addrlen);
   }

@@ -166,7 +166,8 @@ void EpReporter::describe_receive(const ses::Completion& completion, Cq::Entry& 
       completion.status != ses::Status::Cancelled && completion.status != ses::Status::NoMessage;
   if (!from_message || state_.av == nullptr) return;
   if ((state_.caps & (FI_SOURCE | FI_SOURCE_ERR)) == 0) return;
-  entry.source = state_.av->source(completion.source, completion.source_initiator);
+  entry.source =
+      state_.av->source(completion.source, completion.source_initiator, completion.source_job);
   if (entry.source != FI_ADDR_NOTAVAIL || (state_.caps & FI_SOURCE_ERR) == 0 || entry.err != 0)
     return;
   // fi_cq(3): the message has been received, but the AV does not know its sender.

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "objects/engine.h"
 #include "provider.h"
@@ -21,6 +22,7 @@ struct EpState {
   Engine& engine;
   const std::uint64_t caps;
   ses::ContextConfig config;
+  std::vector<JobId> jobs;          // config.more_jobs: the keys of its AV when it was enabled
   ses::Context* context = nullptr;  // nullptr: there was no memory for another one
   const AvFid* av = nullptr;
   bool enabled = false;

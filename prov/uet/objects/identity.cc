@@ -41,6 +41,9 @@ const AddressFormat& Identity::format() const { return domain_.format(); }
 
 int Identity::make(Domain& domain, const fi_info& info, std::shared_ptr<Identity>& out) {
   JobId job = domain.job();
+  if (info.ep_attr->auth_key_size != 0 && domain.has_av_keys()) {
+    return refuse_identity(-FI_EINVAL, "auth_key: the domain takes the keys of its AVs");
+  }
   if (info.ep_attr->auth_key_size != 0) {
     const auto own = domain.job_of(info.ep_attr->auth_key, info.ep_attr->auth_key_size);
     if (!own)

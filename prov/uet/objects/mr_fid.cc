@@ -11,6 +11,7 @@
 #include "compat.h"
 #include "errors.h"
 #include "hmem/cuda.h"
+#include "objects/av_fid.h"
 #include "objects/domain.h"
 #include "objects/endpoint_fid.h"
 #include "objects/eq.h"
@@ -82,7 +83,8 @@ int check_attr(const fi_mr_attr& attr, std::uint64_t flags, Domain& domain) {
   const bool knows_hmem = domain.engine().knows_hmem();
   const std::uint64_t hmem_flags =
       domain.version() < kApiDmabuf ? kHmemFlags & ~kMrDmabuf : kHmemFlags;
-  if ((flags & ~(knows_hmem ? kFlags | hmem_flags : kFlags)) != 0) {
+  const std::uint64_t known = kFlags | (domain.has_av_keys() ? kAuthKeyFlag : 0);
+  if ((flags & ~(knows_hmem ? known | hmem_flags : known)) != 0) {
     return refuse_mr(-FI_EBADFLAGS, knows_hmem ? "fi_mr_reg: a flag that is not supported"
                                                : "fi_mr_reg: without FI_HMEM only FI_RMA_EVENT");
   }
@@ -143,6 +145,27 @@ int Mr::find_memory(const fi_mr_attr& attr) {
   return 0;
 }
 
+// SES-146: all keys of an AV, or one. An AV does not restrict a region to an endpoint address.
+int Mr::find_key(const fi_mr_attr& attr, std::optional<JobId>& job) {
+  if (attr.auth_key_size != sizeof(MrAuthKey) || attr.auth_key == nullptr) {
+    return refuse_mr(-FI_EINVAL,
+                     "with FI_AV_AUTH_KEY call fi_mr_regattr, auth_key a struct fi_mr_auth_key");
+  }
+  MrAuthKey key;
+  std::memcpy(&key, attr.auth_key, sizeof key);
+  if (key.av == nullptr || &AvFid::from(key.av).engine() != &engine_) {
+    return refuse_mr(-FI_EINVAL, "fi_mr_regattr: fi_mr_auth_key: not an AV of this domain");
+  }
+  if ((flags_ & kAuthKeyFlag) == 0) {
+    return key.source == FI_ADDR_UNSPEC
+               ? 0
+               : refuse_mr(-FI_EOPNOTSUPP, "fi_mr_regattr: not for one endpoint address");
+  }
+  const Guard guard(engine_.lock());
+  job = AvFid::from(key.av).key_job(key.source);
+  return job ? 0 : refuse_mr(-FI_EINVAL, "fi_mr_regattr: not a key of the AV");
+}
+
 // Without remote rights no peer uses the key, so that it need not be unique.
 int Mr::enter(const fi_mr_attr& attr) {
   ri::MemoryRegion region;
@@ -155,7 +178,9 @@ int Mr::enter(const fi_mr_attr& attr) {
   base_address_ = region.virtual_base;
   region.access = remote_access(attr.access);
   region.observer = this;
-  if (attr.auth_key_size != 0) {
+  if (domain_.has_av_keys()) {
+    if (const int result = find_key(attr, region.job); result != 0) return result;
+  } else if (attr.auth_key_size != 0) {
     const auto job = domain_.job_of(attr.auth_key, attr.auth_key_size);
     if (!job) {
       return refuse_mr(-FI_EINVAL,
@@ -188,11 +213,32 @@ int Mr::enter(const fi_mr_attr& attr) {
   return 0;
 }
 
-int Mr::open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, Mr*& out) {
+// fi_mr(3), base_mr: whose memory it is follows from the base; bounds and rights are its own.
+int Mr::find_part(const fi_mr_attr& attr, const fid_mr& base) {
+  const Mr& whole = static_cast<const Mr&>(base);
+  if (&whole.engine_ != &engine_) {
+    return refuse_mr(-FI_EDOMAIN, "fi_mr_regattr: base_mr belongs to another domain");
+  }
+  if ((flags_ & kMrDmabuf) != 0 || attr.iov_count != 1) {
+    return refuse_mr(-FI_EINVAL, "fi_mr_regattr: base_mr needs one piece in mr_iov");
+  }
+  base_ = static_cast<std::byte*>(attr.mr_iov->iov_base);
+  length_ = attr.mr_iov->iov_len;
+  if (!whole.holds(base_, length_)) {
+    return refuse_mr(-FI_EINVAL, "fi_mr_regattr: this is not all in base_mr");
+  }
+  hmem_ = whole.hmem_;
+  holds_[3] = Hold(whole.parts_);
+  return 0;
+}
+
+int Mr::open(Domain& domain, const fi_mr_attr& attr, const fid_mr* base, std::uint64_t flags,
+             Mr*& out) {
   if (domain.engine().dead()) return -FI_EOPNOTSUPP;
   if (const int result = check_attr(attr, flags, domain); result != 0) return result;
   std::unique_ptr<Mr> mr(new Mr(domain, attr, flags));
-  if (const int result = mr->find_memory(attr); result != 0) return result;
+  const int found = base != nullptr ? mr->find_part(attr, *base) : mr->find_memory(attr);
+  if (found != 0) return found;
   if (const int result = mr->enter(attr); result != 0) return result;
   mr->tell_nic();
   out = mr.release();
@@ -208,6 +254,7 @@ void Mr::tell_nic() {
 }
 
 int Mr::close() noexcept {
+  if (parts_.any()) return -FI_EBUSY;
   if ((entered_ || nic_memory_ != 0) && !engine_.dead()) {
     const Guard guard(engine_.lock(), engine_.lock().called_out());
     if (nic_memory_ != 0) engine_.nic().forget_memory(nic_memory_);
@@ -364,7 +411,9 @@ int mr_regattr(fid* domain, const fi_mr_attr* attr, std::uint64_t flags, fid_mr*
     fi_mr_attr known{};
     std::memcpy(&known, attr, mr_attr_bytes(parent.version()));
     Mr* opened = nullptr;
-    const int result = Mr::open(parent, known, flags, opened);
+    const fid_mr* const base = base_mr_of(*attr, parent.version());
+    if (base != nullptr) known.iface = FI_HMEM_SYSTEM;  // inherited
+    const int result = Mr::open(parent, known, base, flags, opened);
     if (result != 0) return result;
     *mr = opened;  // before the event can be read
     const int told = guarded([&] {

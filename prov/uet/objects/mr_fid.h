@@ -7,6 +7,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 
 #include "compat.h"
 #include "hmem/dmabuf.h"
@@ -34,7 +35,9 @@ int map_raw_key(const struct fi_mr_map_raw& request) noexcept;
 class Mr final : public fid_mr, public ri::AccessObserver {
  public:
   static Mr& from(struct fid* fid) { return static_cast<Mr&>(*reinterpret_cast<fid_mr*>(fid)); }
-  static int open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, Mr*& out);
+  // `base`: the region that it is a part of; nullptr: none.
+  static int open(Domain& domain, const fi_mr_attr& attr, const fid_mr* base, std::uint64_t flags,
+                  Mr*& out);
 
   // That of fi_mr_desc.
   static const Mr& of_descriptor(void* descriptor) {
@@ -61,7 +64,9 @@ class Mr final : public fid_mr, public ri::AccessObserver {
  private:
   Mr(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags);
   int find_memory(const fi_mr_attr& attr);
+  int find_part(const fi_mr_attr& attr, const fid_mr& base);
   int map_dmabuf(const MrDmabuf& buffer);
+  int find_key(const fi_mr_attr& attr, std::optional<JobId>& job);
   int enter(const fi_mr_attr& attr);
   void tell_nic();
   int bind_counter(Cntr& counter, std::uint64_t flags);
@@ -71,7 +76,8 @@ class Mr final : public fid_mr, public ri::AccessObserver {
 
   Domain& domain_;
   Engine& engine_;
-  std::array<Hold, 3> holds_;  // domain, two counters
+  std::array<Hold, 4> holds_;  // domain, two counters, the region that it is a part of
+  mutable References parts_;   // regions that are parts of it
   const std::uint64_t flags_;
   std::byte* base_ = nullptr;  // where it is, for the CPU or for its device
   std::size_t length_ = 0;

@@ -6,13 +6,15 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "av/address.h"
+#include "compat.h"
 #include "errors.h"
 #include "nic/interface.h"
 #include "nic/registry.h"
 #include "provider.h"
-#include "security/transport_security.h"
+#include "security/auth_key.h"
 #include "settings/core_config.h"
 #include "settings/getinfo.h"
 
@@ -62,6 +64,36 @@ bool is_named_after_its_interface(const fi_info& info, const av::UetAddress& sou
 bool wants_thread(const fi_info& info) {
   const fi_domain_attr& attr = *info.domain_attr;
   return attr.control_progress == FI_PROGRESS_AUTO || attr.data_progress == FI_PROGRESS_AUTO;
+}
+
+std::optional<std::uint32_t> Protection::sdi() const {
+  return security != nullptr ? security->sdi() : key_sdi;
+}
+
+int open_protection(const fi_info& info, Params& params, const char* caller, Protection& out) {
+  const fi_domain_attr& attr = *info.domain_attr;
+  std::optional<SecureIdentity> identity;
+  if (attr.auth_key_size != 0 && attr.auth_key_size != kAvAuthKey) {
+    const auto key = read_auth_key(attr.auth_key, attr.auth_key_size);
+    if (!key) {
+      FI_WARN(&provider, FI_LOG_DOMAIN,
+              "%s: auth_key is neither a JobID of 3 bytes nor JobID, SDI and SSI\n", caller);
+      return -FI_EINVAL;
+    }
+    out.job = key.value().job;
+    identity = key.value().identity;
+    if (identity) out.key_sdi = identity->sdi;
+  }
+  const int result = TransportSecurity::open(params, identity, out.security);
+  if (result != 0) return result;
+  out.trimming = params.core.cms.trimming;
+  if (out.security != nullptr && std::exchange(params.core.cms.trimming, false)) {
+    FI_INFO(&provider, FI_LOG_DOMAIN,
+            "FI_UET_TSS: FI_UET_CC_TRIMMING has no effect: a trimmed packet has lost its ICV\n");
+  }
+  // Another process of this address may have used the key before.
+  params.core.pds.random_start = out.security != nullptr;
+  return 0;
 }
 
 int open_nic(const fi_info& info, const Params& params, const char* caller, bool any_port,

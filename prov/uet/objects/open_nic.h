@@ -4,15 +4,17 @@
 
 #include <rdma/fabric.h>
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 
+#include "security/transport_security.h"
 #include "settings/address_format.h"
 #include "settings/params.h"
+#include "uet/base/types.h"
 #include "uet/nic/nic.h"
 
 namespace uet::prov {
-
-class TransportSecurity;
 
 struct OpenedNic {
   std::unique_ptr<nic::Nic> nic;
@@ -24,6 +26,22 @@ struct NicSecurity {
   TransportSecurity* security = nullptr;  // nullptr: nothing does
   bool trimming = false;
 };
+
+// Who may talk with the endpoints behind an info, and how its packets are protected.
+struct Protection {
+  NicSecurity of_nic() const { return {security.get(), trimming}; }
+  // nullopt: in clear.
+  std::optional<std::uint32_t> sdi() const;
+
+  std::optional<JobId> job;                     // that of auth_key
+  std::optional<std::uint32_t> key_sdi;         // likewise
+  std::unique_ptr<TransportSecurity> security;  // nullptr: packets are in clear
+  bool trimming = false;
+};
+
+// From auth_key and the parameters, which it adapts: security excludes trimming (TSS-66) and wants
+// random start PSNs (TSS-51). 0 or a negative fi_errno, with the reason logged.
+int open_protection(const fi_info& info, Params& params, const char* caller, Protection& out);
 
 // Opens the NIC that the info names; `caller` (fi_domain ...) begins the log lines. 0 or a negative
 // fi_errno, with the reason logged. `any_port`: if the port of src_addr is in use, another one

@@ -18,8 +18,6 @@
 #include "objects/open_nic.h"
 #include "ops.h"
 #include "provider.h"
-#include "security/auth_key.h"
-#include "security/transport_security.h"
 #include "settings/core_config.h"
 
 namespace uet::prov {
@@ -270,23 +268,12 @@ PassiveEndpoint::PassiveEndpoint(Fabric& fabric, InfoPtr info, void* context)
 int PassiveEndpoint::open_station(std::unique_ptr<Station>& out) {
   auto params = load_params();
   if (!params) return -FI_EINVAL;
-  JobId job{static_cast<std::uint32_t>(params->job_id)};
-  std::optional<SecureIdentity> identity;
-  if (info_->domain_attr->auth_key_size != 0) {
-    const auto own = read_auth_key(info_->domain_attr->auth_key, info_->domain_attr->auth_key_size);
-    if (!own)
-      return refuse_passive_ep(-FI_EINVAL, "auth_key is neither a JobID nor JobID, SDI and SSI");
-    job = own.value().job;
-    identity = own.value().identity;
-  }
-  std::unique_ptr<TransportSecurity> security;
-  int result = TransportSecurity::open(*params, identity, security);
+  Protection protection;
+  int result = open_protection(*info_, *params, "fi_passive_ep", protection);
   if (result != 0) return result;
-  const bool trimming = params->core.cms.trimming;
-  if (security != nullptr) params->core.cms.trimming = false;  // TSS-66
-  params->core.pds.random_start = security != nullptr;         // TSS-51
+  const JobId job = protection.job.value_or(JobId{static_cast<std::uint32_t>(params->job_id)});
   OpenedNic opened;
-  result = open_nic(*info_, *params, "fi_passive_ep", false, {security.get(), trimming}, opened);
+  result = open_nic(*info_, *params, "fi_passive_ep", false, protection.of_nic(), opened);
   if (result != 0) return result;
   std::optional<av::UetAddress> wanted;
   if (info_->src_addr != nullptr) {
@@ -294,7 +281,7 @@ int PassiveEndpoint::open_station(std::unique_ptr<Station>& out) {
   }
   const bool locked = info_->domain_attr->threading != FI_THREAD_DOMAIN;
   auto station = std::make_unique<Station>(*this, *params, locked);
-  station->engine.keep(std::move(security));
+  station->engine.keep(std::move(protection.security));
   result = station->open(std::move(opened.nic), wanted.value_or(av::UetAddress{}), job,
                          wants_thread(*info_));
   if (result != 0) return result;
@@ -302,6 +289,7 @@ int PassiveEndpoint::open_station(std::unique_ptr<Station>& out) {
     return refuse_passive_ep(-FI_EADDRNOTAVAIL, "addr_format cannot express the address");
   }
   format_ = opened.format;
+  name_ = station->name;
   out = std::move(station);
   return 0;
 }
@@ -327,7 +315,7 @@ bool PassiveEndpoint::is_open(const struct fid* fid) { return Handles::instance(
 
 int PassiveEndpoint::close() noexcept {
   const nic::NoCancel no_cancel;
-  if (!station_->engine.dead()) {
+  if (station_ != nullptr && !station_->engine.dead()) {
     const Guard guard(station_->engine.lock());
     listens_ = false;
   }
@@ -339,7 +327,27 @@ int PassiveEndpoint::close() noexcept {
   return 0;
 }
 
+// 0, or the negative fi_errno of a call that needs the engine, with the reason logged.
+int PassiveEndpoint::check_open() const {
+  if (station_ == nullptr) {
+    return refuse_passive_ep(-FI_EOPBADSTATE, "a domain has taken its address; close it");
+  }
+  return station_->engine.dead() ? -FI_EOPNOTSUPP : 0;
+}
+
+// The address is free when the call returns.
+InfoPtr PassiveEndpoint::hand_over() {
+  if (check_open() != 0 || listens_) return {};
+  InfoPtr info(fi_dupinfo(info_.get()));
+  if (info == nullptr) throw std::bad_alloc();
+  set_handle_address(info->src_addr, info->src_addrlen, format_.encode(name_));
+  eq_.reset();
+  station_.reset();
+  return info;
+}
+
 int PassiveEndpoint::bind(struct fid& other, std::uint64_t flags) {
+  if (const int result = check_open(); result != 0) return result;
   if (other.fclass != FI_CLASS_EQ || flags != 0) {
     return refuse_passive_ep(-FI_EINVAL, "fi_pep_bind: bind an EQ, with flags 0");
   }
@@ -347,7 +355,7 @@ int PassiveEndpoint::bind(struct fid& other, std::uint64_t flags) {
 }
 
 int PassiveEndpoint::listen() {
-  if (station_->engine.dead()) return -FI_EOPNOTSUPP;
+  if (const int result = check_open(); result != 0) return result;
   if (eq_.eq() == nullptr)
     return refuse_passive_ep(-FI_ENOEQ, "no EQ is bound; call fi_pep_bind first");
   const Guard guard(station_->engine.lock());
@@ -362,6 +370,7 @@ int PassiveEndpoint::set_backlog(int backlog) {
   if (backlog <= 0 || backlog > kMaxBacklog) {
     return refuse_passive_ep(-FI_EINVAL, "FI_BACKLOG: the number is not 1 to 65536");
   }
+  if (const int result = check_open(); result != 0) return result;
   const Guard guard(station_->engine.lock());
   backlog_ = static_cast<std::size_t>(backlog);
   if (listens_) station_->listener->listen(backlog_);
@@ -369,7 +378,7 @@ int PassiveEndpoint::set_backlog(int backlog) {
 }
 
 int PassiveEndpoint::set_name(const void* address, std::size_t length) {
-  if (station_->engine.dead()) return -FI_EOPNOTSUPP;
+  if (const int result = check_open(); result != 0) return result;
   if (listens_) return refuse_passive_ep(-FI_EOPBADSTATE, "call fi_setname before fi_listen");
   if (eq_.eq() != nullptr)
     return refuse_passive_ep(-FI_EOPBADSTATE, "call fi_setname before fi_pep_bind");
@@ -388,7 +397,7 @@ int PassiveEndpoint::set_name(const void* address, std::size_t length) {
 }
 
 int PassiveEndpoint::get_name(void* address, std::size_t* length) const {
-  const std::vector<std::byte> bytes = format_.encode(station_->name);
+  const std::vector<std::byte> bytes = format_.encode(name_);
   const std::size_t room = *length;
   *length = bytes.size();
   if (room > 0 && address != nullptr) {
@@ -400,13 +409,13 @@ int PassiveEndpoint::get_name(void* address, std::size_t* length) const {
 // ---- requests ----------------------------------------------------------------------------------
 
 std::optional<cm::PeerRequest> PassiveEndpoint::take(const cm::RequestKey& key) {
-  if (station_->engine.dead()) return {};
+  if (check_open() != 0) return {};
   const Guard guard(station_->engine.lock());
   return station_->listener->take(key, clock_now());
 }
 
 int PassiveEndpoint::reject(struct fid* handle, const void* data, std::size_t length) {
-  if (station_->engine.dead()) return -FI_EOPNOTSUPP;
+  if (const int result = check_open(); result != 0) return result;
   if (length > cm::kMaxData || (data == nullptr && length > 0)) {
     return refuse_passive_ep(-FI_EINVAL,
                              "fi_reject: NULL or more data than FI_OPT_CM_DATA_SIZE says");
@@ -420,7 +429,7 @@ int PassiveEndpoint::reject(struct fid* handle, const void* data, std::size_t le
 }
 
 int PassiveEndpoint::reject(const cm::RequestKey& key, std::span<const std::byte> data) {
-  if (station_->engine.dead()) return -FI_EOPNOTSUPP;
+  if (const int result = check_open(); result != 0) return result;
   const Guard guard(station_->engine.lock());
   const Time now = clock_now();
   (void)station_->listener->reject(key, data, now);  // false: the initiator has withdrawn it
@@ -432,7 +441,7 @@ int PassiveEndpoint::reject(const cm::RequestKey& key, std::span<const std::byte
 InfoPtr PassiveEndpoint::make_info(const cm::PeerRequest& request) const {
   InfoPtr info(fi_dupinfo(info_.get()));
   if (info == nullptr) throw std::bad_alloc();
-  set_handle_address(info->src_addr, info->src_addrlen, format_.encode(station_->name));
+  set_handle_address(info->src_addr, info->src_addrlen, format_.encode(name_));
   set_handle_address(info->dest_addr, info->dest_addrlen, format_.encode(request.endpoint));
   return info;
 }

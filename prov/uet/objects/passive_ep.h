@@ -52,6 +52,11 @@ class PassiveEndpoint final : public fid_pep {
   int set_name(const void* address, std::size_t length);
   int get_name(void* address, std::size_t* length) const;
 
+  // fi_endpoint(3): gives its address up to a domain that is opened with its handle. An info with
+  // that address; nullptr if it listens or has none any more. Throws bad_alloc.
+  InfoPtr hand_over();
+  const av::UetAddress& name() const { return name_; }
+
   // nullopt: the request is there no more. Takes the engine's lock.
   std::optional<cm::PeerRequest> take(const cm::RequestKey& key);
 
@@ -74,6 +79,7 @@ class PassiveEndpoint final : public fid_pep {
 
   PassiveEndpoint(Fabric& fabric, InfoPtr info, void* context);
   int open_station(std::unique_ptr<Station>& out);
+  int check_open() const;
   void announce();
   InfoPtr make_info(const cm::PeerRequest& request) const;
 
@@ -82,7 +88,8 @@ class PassiveEndpoint final : public fid_pep {
   AddressFormat format_;
   std::size_t backlog_;
   bool listens_ = false;
-  std::unique_ptr<Station> station_;
+  std::unique_ptr<Station> station_;  // nullptr: hand_over
+  av::UetAddress name_;
   EqBinding eq_;
 };
 

@@ -53,7 +53,8 @@ ses::ReceiveOwner::Found PeerReceives::find(const ses::Arrival& arrival, ses::Re
   if (kept == nullptr) return Found::NotNow;
   const AvFid* av = srx_.av();
   PeerMatchAttr attr{};
-  attr.addr = av != nullptr ? av->source(arrival.source, arrival.initiator) : FI_ADDR_UNSPEC;
+  attr.addr =
+      av != nullptr ? av->source(arrival.source, arrival.initiator, arrival.job) : FI_ADDR_UNSPEC;
   attr.msg_size = arrival.length;
   attr.tag = arrival.tag;
   PeerRxEntry* entry = nullptr;

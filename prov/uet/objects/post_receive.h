@@ -37,6 +37,12 @@ struct RxCall {
   std::uint64_t mark = 0;              // goes into the user flags of SES beside `flags`
 };
 
+// Whose messages a receive takes: of a peer, of a job, or of all.
+struct RxSource {
+  std::optional<ses::Peer> peer;
+  std::optional<JobId> job;
+};
+
 // The reason to refuse a call; nullptr if there is none.
 const char* refuse_receive(const RxCall& call, const ReceiveSettings& settings);
 
@@ -59,6 +65,14 @@ inline std::optional<std::size_t> fill_slices(const iovec* iov, std::size_t coun
   return total_bytes(iov, count);
 }
 
+// A receive may have a length and no address, as with other providers: it takes an empty message,
+// and truncates others.
+inline void empty_null_slices(std::span<ses::IoSlice> slices) {
+  for (ses::IoSlice& slice : slices) {
+    if (slice.data == nullptr) slice.length = 0;
+  }
+}
+
 // Some piece has bytes and no address.
 inline bool lacks_address(const iovec* iov, std::size_t count) {
   return std::any_of(iov, iov + count, [](const iovec& piece) {
@@ -68,12 +82,13 @@ inline bool lacks_address(const iovec* iov, std::size_t count) {
 
 // The fields that operations to receive and to peek have in common.
 template <class Op>
-Op operation_of(const RxCall& call, const std::optional<ses::Peer>& source) {
+Op operation_of(const RxCall& call, const RxSource& source) {
   Op op;
   op.tagged = call.tagged;
   op.tag = call.tag;
   op.ignore = call.ignore;
-  op.source = source ? &*source : nullptr;
+  op.source = source.peer ? &*source.peer : nullptr;
+  op.job = source.job;
   op.context = call.context;
   op.user_flags = call.flags | call.mark;
   return op;
@@ -82,7 +97,7 @@ Op operation_of(const RxCall& call, const std::optional<ses::Peer>& source) {
 // `queue`: a context or a queue of SES. With the lock, which the analysis does not see.
 template <class Queue>
 Result<void> hand_over(Engine& engine, Queue& queue, const RxCall& call,
-                       const ReceiveSettings& settings, const std::optional<ses::Peer>& source,
+                       const ReceiveSettings& settings, const RxSource& source,
                        Time now) noexcept UET_NO_THREAD_ANALYSIS {
   ses::Ses& ses = engine.fep().ses();
   if ((call.flags & (FI_PEEK | FI_DISCARD)) != 0) {
@@ -95,6 +110,7 @@ Result<void> hand_over(Engine& engine, Queue& queue, const RxCall& call,
   }
   Slices slices;
   if (!fill_slices(call.iov, call.count, slices)) return Error::Invalid;
+  empty_null_slices(std::span(slices.data(), call.count));
   if (engine.knows_hmem() &&
       mark_devices(call.descriptors, std::span(slices.data(), call.count)) == Buffers::Wrong) {
     return Error::Invalid;
@@ -125,11 +141,19 @@ ssize_t post_receive(Engine& engine, const RxCall& call, const ReceiveSettings& 
   }
 
   const Guard guard(engine.lock(), call.locked);
-  std::optional<ses::Peer> source;
+  RxSource source;
   const bool directed = call.tagged ? settings.tagged_directed : settings.directed;
+  const bool by_key = (call.flags & kAuthKeyFlag) != 0;
+  if (by_key && !directed) {
+    return refuse(-FI_EINVAL, "FI_AUTH_KEY needs FI_DIRECTED_RECV or FI_TAGGED_DIRECTED_RECV");
+  }
   if (directed && call.from != FI_ADDR_UNSPEC) {
-    if (const AvFid* known = av()) source = known->peer(call.from);
-    if (!source) return refuse(-FI_EINVAL, "the source address is not in the AV");
+    const AvFid* known = av();
+    if (known != nullptr && by_key) source.job = known->key_job(call.from);
+    if (known != nullptr && !by_key) source.peer = known->peer(call.from);
+    if (!source.peer && !source.job) {
+      return refuse(-FI_EINVAL, "the source address is not in the AV");
+    }
   }
   const Time now = clock_now();
   const Result<void> posted = post(source, now);

@@ -235,7 +235,7 @@ int Srx::close() noexcept {
 
 ssize_t Srx::receive(const RxCall& call) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
-  const auto post = [&](const std::optional<ses::Peer>& source, Time now) {
+  const auto post = [&](const RxSource& source, Time now) {
     return hand_over(engine_, *queue_, call, settings_, source, now);
   };
   return post_receive(

@@ -30,10 +30,6 @@ class KeyWatchNic final : public nic::Middleware {
   TransportSecurity& security_;
 };
 
-bool has_no_address(const nic::Nic& nic) {
-  return nic.local_address().ip.bytes == FabricAddress{}.bytes;
-}
-
 // Why this NIC cannot be secured, or nullptr.
 const char* reason_against(const nic::Nic& nic, Error& error) {
   error = Error::NotSupported;
@@ -42,7 +38,7 @@ const char* reason_against(const nic::Nic& nic, Error& error) {
            "are encrypted (TSS-65); use FI_UET_NIC=udp";
   }
   error = Error::AddressNotAvailable;
-  if (has_no_address(nic)) {
+  if (nic.local_address().ip.is_wildcard()) {
     return "FI_UET_TSS needs the local address, which the ICV covers (TSS-7): pass an info of "
            "fi_getinfo, or name an address instead of the wildcard";
   }

@@ -110,8 +110,6 @@ bool same_name(const char* asked, const std::string& ours) {
   return asked == nullptr || strcasecmp(asked, ours.c_str()) == 0;
 }
 
-bool is_wildcard(const FabricAddress& ip) { return ip.bytes == FabricAddress{}.bytes; }
-
 // The format in which the application speaks of addresses: as stated, or as those in the hints are,
 // or as FI_ADDR_FORMAT says.
 std::uint32_t wanted_format(const fi_info* hints) {
@@ -184,7 +182,7 @@ std::vector<Offer> offers_for(const Wanted& wanted, const std::vector<nic::Inter
             "fi_getinfo: src_addr and dest_addr: one is IPv6, one is not\n");
     return {};
   }
-  if (wanted.source && !is_wildcard(wanted.source->fabric_address)) {
+  if (wanted.source && !wanted.source->fabric_address.is_wildcard()) {
     local = wanted.source->fabric_address;
   } else if (wanted.destination) {
     const auto route = nic::source_address_for(wanted.destination->fabric_address);
@@ -256,7 +254,7 @@ void set_address(void*& to, std::size_t& length, const std::vector<std::byte>& a
 // The address with which endpoints of `offer` start. Without a port their names are not known yet.
 av::UetAddress source_at(const Offer& offer, const std::optional<av::UetAddress>& wanted) {
   av::UetAddress source = wanted.value_or(av::UetAddress{});
-  if (is_wildcard(source.fabric_address)) {
+  if (source.fabric_address.is_wildcard()) {
     if (const auto name = av::port_name_of(source, first_udp_port());
         name && source.has(av::kInitiatorIdValid)) {
       return av::address_at(offer.address.ip, *name, first_udp_port());

@@ -140,6 +140,10 @@ const char* refuse_domain(const fi_domain_attr& domain, std::uint32_t version,
     return "domain_attr.caps";
   }
   if (!usable_traffic_class(domain.tclass, limits)) return "domain_attr.tclass";
+  if (domain.auth_key_size == kAvAuthKey) {
+    if (limits.type->type == FI_EP_MSG) return "domain_attr.auth_key_size: FI_EP_MSG has no AV";
+    return domain.auth_key == nullptr ? nullptr : "domain_attr.auth_key: not with FI_AV_AUTH_KEY";
+  }
   return refuse_auth_key(domain.auth_key_size, domain.auth_key);
 }
 
@@ -229,7 +233,8 @@ void fill_ep(fi_ep_attr& ep, const fi_ep_attr& asked, std::uint64_t tx_order,
   copy_auth_key(ep.auth_key, ep.auth_key_size, asked.auth_key, asked.auth_key_size);
 }
 
-void fill_domain(fi_domain_attr& domain, const fi_domain_attr& asked, std::uint64_t caps) {
+void fill_domain(fi_domain_attr& domain, const fi_domain_attr& asked, std::uint64_t caps,
+                 fi_ep_type type) {
   domain.threading = either(asked.threading, FI_THREAD_SAFE);
   domain.control_progress = either(asked.control_progress, FI_PROGRESS_MANUAL);
   domain.data_progress = either(asked.data_progress, FI_PROGRESS_MANUAL);
@@ -239,6 +244,8 @@ void fill_domain(fi_domain_attr& domain, const fi_domain_attr& asked, std::uint6
   domain.caps = (kDomainCaps & ~kPeerCaps) | (caps & kPeerCaps);
   domain.tclass = asked.tclass;
   copy_auth_key(domain.auth_key, domain.auth_key_size, asked.auth_key, asked.auth_key_size);
+  if (asked.auth_key_size == kAvAuthKey) domain.auth_key_size = kAvAuthKey;
+  set_auth_key_limit(domain, type == FI_EP_MSG ? 1 : kMaxAuthKeys);
   set_counter_limits(domain);
 }
 
@@ -323,7 +330,8 @@ void fill_attributes(fi_info& info, const fi_info* hints, std::uint32_t version,
   fill_tx(*info.tx_attr, tx, info.caps, limits);
   fill_rx(*info.rx_attr, rx, info.caps, limits);
   fill_ep(*info.ep_attr, ep, info.tx_attr->msg_order, limits);
-  fill_domain(*info.domain_attr, has_domain ? *hints->domain_attr : fi_domain_attr{}, info.caps);
+  fill_domain(*info.domain_attr, has_domain ? *hints->domain_attr : fi_domain_attr{}, info.caps,
+              limits.type->type);
   info.domain_attr->mr_mode =
       negotiate_mr_mode(hints, version, limits.device_memory && (info.caps & FI_HMEM) != 0);
   info.domain_attr->mr_key_size =

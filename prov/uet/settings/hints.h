@@ -91,6 +91,7 @@ constexpr std::size_t max_msg_size(Profile profile) {
 inline constexpr std::size_t kMaxRmaSize = INT64_MAX;
 inline constexpr std::size_t kMaxRmaRanges = 4;  // rma_iov_limit
 inline constexpr std::size_t kCqDataSize = 8;
+inline constexpr std::size_t kMaxAuthKeys = 256;   // of an AV, and so of its endpoints
 inline constexpr std::size_t kMaxErrorData = 128;  // an address in any format (FI_SOURCE_ERR)
 inline constexpr std::size_t kMaxObjects = 65536;  // CQs, counters, memory regions
 inline constexpr std::size_t kMaxEndpoints = kMaxResourceIndex;

@@ -275,6 +275,11 @@ constexpr Row kRows[] = {
     {"allow_layering",
      "Offer FI_EP_DGRAM and FI_EP_MSG to utility providers, ofi_rxd and ofi_rxm, too.",
      yes_no<&Params::allow_layering>()},
+    {"keep_alive_ms",
+     "Milliseconds after which a connection of FI_EP_MSG asks whether its peer still lives, again "
+     "and again. A peer that does not answer is given up as one that acknowledges no data. 0: "
+     "never.",
+     number<&Params::keep_alive_ms>(0, 86'400'000)},
     {"live_statistics",
      "Show counters and peers while the domain runs, to programs of this user, in a file below "
      "XDG_RUNTIME_DIR, /run/user or /dev/shm; docs/live-page.md describes it.",

@@ -45,6 +45,7 @@ struct Params {
   std::uint64_t mpr = 0;  // 0: by rule (CMS-310)
   bool mpr_zero = false;  // our MPR is 0: it stands for mpr_zero_psns (PDS-219)
   Profile profile = Profile::Hpc;
+  std::uint64_t keep_alive_ms = 0;  // 0: connections are not probed
   std::uint64_t tx_size = 1024;
   std::uint64_t rx_size = 8192;  // MPI ranks post all receives of a phase before any send
   std::uint64_t socket_buffer_bytes = nic::kSocketBufferBytes;

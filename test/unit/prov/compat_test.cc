@@ -22,6 +22,18 @@ TEST(Compat, AnMrAttrIsReadAsFarAsItsCallersApiHasIt) {
   EXPECT_EQ(mr_attr_bytes(FI_VERSION(2, 6)), 80U);
 }
 
+TEST(Compat, BaseOfARegionIsReadFromApi20On) {
+  struct {
+    fi_mr_attr attr{};
+    MrAttrTail tail{};
+  } attr;
+  static_assert(offsetof(decltype(attr), tail) == 80);
+  fid_mr base{};
+  attr.tail.base_mr = &base;
+  EXPECT_EQ(base_mr_of(attr.attr, FI_VERSION(1, 22)), nullptr);
+  EXPECT_EQ(base_mr_of(attr.attr, FI_VERSION(2, 0)), &base);
+}
+
 TEST(Compat, CounterLimitsLieBehindTheDomainAttrOf117) {
   EXPECT_EQ(kDomainAttrBytes + offsetof(DomainAttrTail, max_ep_auth_key), 192U);
   EXPECT_EQ(kDomainAttrBytes + offsetof(DomainAttrTail, max_group_id), 200U);

@@ -29,14 +29,12 @@ template <class T>
 using Owned = std::unique_ptr<T, CloseFid>;
 
 struct OpenDomain {
-  OpenDomain() {
+  explicit OpenDomain(std::uint32_t version = FI_VERSION(1, 17)) {
     const std::unique_ptr<fi_info, void (*)(fi_info*)> hints(fi_allocinfo(), fi_freeinfo);
     hints->ep_attr->type = FI_EP_RDM;
     fi_info* found = nullptr;
     fi_provider* const opened = fi_prov_ini();
-    EXPECT_EQ(
-        opened->getinfo(FI_VERSION(1, 17), "127.0.0.1", nullptr, FI_SOURCE, hints.get(), &found),
-        0);
+    EXPECT_EQ(opened->getinfo(version, "127.0.0.1", nullptr, FI_SOURCE, hints.get(), &found), 0);
     info.reset(found);
     open(fabric, [&](auto** out) { return opened->fabric(info->fabric_attr, out, nullptr); });
     open(domain, [&](auto** out) { return fi_domain(fabric.get(), info.get(), out, nullptr); });

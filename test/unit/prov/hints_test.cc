@@ -96,6 +96,7 @@ TEST(RefuseHints, EachThingWeLackIsRefused) {
   const std::function<void(fi_info&)> wishes[] = {
       [](fi_info& h) { h.caps = FI_MSG | FI_MULTICAST; },
       [](fi_info& h) { h.caps = FI_MSG | FI_COLLECTIVE; },
+      [](fi_info& h) { h.caps = FI_RMA | FI_RMA_PMEM; },
       [](fi_info& h) { h.ep_attr->type = FI_EP_SOCK_STREAM; },
       [](fi_info& h) { h.addr_format = FI_ADDR_IB_UD; },
       [](fi_info& h) { h.ep_attr->protocol = FI_PROTO_UDP; },

@@ -6,11 +6,17 @@
 namespace uet::ses::test {
 namespace {
 
+bool add(ri::RiTable& table, Context& context) {
+  bool added = true;
+  context.for_each_key([&](const ri::RiKey& key) { return added = table.add(key, &context).ok(); });
+  return added;
+}
+
 class RequestChecksTest : public OperationTest {
  protected:
   RequestChecksTest() {
     context.enabled = true;
-    EXPECT_TRUE(contexts.add(context.key(), &context));
+    EXPECT_TRUE(add(contexts, context));
   }
   // A write of one packet to the whole region under `key`.
   SesRequest request(SesOpcode opcode, Rkey key = Rkey{}) {
@@ -55,7 +61,7 @@ TEST_F(RequestChecksTest, Ses115_AddressNamesJobProcessAndIndex) {
 TEST_F(RequestChecksTest, Ses5_SmallRequestComesThroughItsRegion) {
   Context other(small_config(), sink);
   other.config.resource_index = ResourceIndex{4};
-  ASSERT_TRUE(contexts.add(other.key(), &other));
+  ASSERT_TRUE(add(contexts, other));
   const Rkey key{std::uint64_t{1} << 62 | 0x123};
   ri::MemoryRegion region;
   region.base = memory.data();
