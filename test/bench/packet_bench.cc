@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <limits>
+#include <vector>
 
 #include <malloc.h>
 #include <sys/wait.h>
@@ -135,6 +136,15 @@ BENCHMARK(PdcMemory)
     ->Args({256, 0})
     ->Args({256, 1})
     ->Iterations(1);
+
+// A list of all peers for the live page, each with a PDC and a congestion context.
+void ListPeers(benchmark::State& state) {
+  PacketRig rig({.pdcs = static_cast<std::size_t>(state.range(0)), .messages_in_flight = 1});
+  std::vector<pds::PeerView> views;
+  for (auto _ : state) rig.sender().list_peers(views);
+  if (!rig.ok()) state.SkipWithError("writes do not complete");
+}
+BENCHMARK(ListPeers)->ArgName("pdcs")->Arg(1)->Arg(100)->Arg(10000);
 
 }  // namespace
 }  // namespace uet::bench

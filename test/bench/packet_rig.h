@@ -76,6 +76,7 @@ class PacketRig {
     return ok_;
   }
 
+  fep::Fep& sender() { return sender_.fep; }
   bool ok() const { return ok_ && sender_.sink.bad + receiver_.sink.bad == 0; }
   // Since the PDCs have been opened: at the measured end, and data packets sent first and again.
   std::chrono::duration<double> measured() const { return measured_; }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <ctime>
 
 #include "nic/interface.h"
 #include "objects/engine.h"
@@ -27,6 +28,13 @@ std::uint64_t not_negative(std::int64_t value) {
 // 0 if `since` is no time.
 std::uint64_t age_ns(Time since, Time now) {
   return since == Time{} ? 0 : not_negative((now - since).count());
+}
+
+// Of this thread: on a busy host the time until an update is over says little of its cost.
+Duration own_cpu_time() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + Duration(time.tv_nsec);
 }
 
 }  // namespace
@@ -73,6 +81,11 @@ void keep_busiest(std::vector<pds::PeerView>& views, std::size_t most) {
   views.resize(kept);
 }
 
+Pace pace_after(Time start, Duration cost) {
+  const Duration pause = cost * Pace::kShare;
+  return {start + std::max(pause, Pace::kLeastPeriod), start + std::max(pause, Pace::kPeriod)};
+}
+
 void LiveStats::open(Engine& engine, const std::string& interface) noexcept {
   if (!engine.params().live_statistics || ::getauxval(AT_SECURE) != 0) return;
   std::string why = "no memory";
@@ -89,7 +102,7 @@ void LiveStats::open(Engine& engine, const std::string& interface) noexcept {
     page_.reset();
   }
   if (page_) {
-    due_ = Time::min() + kPeriod;  // the first pass
+    pace_ = {Time::min(), Time::min()};  // the first pass
     return;
   }
   static std::atomic<bool> logged{false};
@@ -101,12 +114,12 @@ void LiveStats::open(Engine& engine, const std::string& interface) noexcept {
 
 void LiveStats::close() noexcept {
   remove_file();
-  due_ = kNever;
+  pace_ = {kNever, kNever};
   changed_ = false;
 }
 
 void LiveStats::update(Engine& engine, Time now) noexcept UET_NO_THREAD_ANALYSIS {
-  due_ = now + kPeriod;
+  const Duration begun = own_cpu_time();
   changed_ = false;
   try {
     const std::vector<std::uint64_t> values = counter_values(engine);
@@ -119,6 +132,7 @@ void LiveStats::update(Engine& engine, Time now) noexcept UET_NO_THREAD_ANALYSIS
   } catch (const std::bad_alloc&) {
     changed_ = true;  // shown at the next attempt
   }
+  pace_ = pace_after(now, own_cpu_time() - begun);
 }
 
 }  // namespace uet::prov

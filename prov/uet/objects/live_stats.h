@@ -22,13 +22,23 @@ live::PeerRecord peer_record(const pds::PeerView& view, Time now);
 // Keeps the `most` views whose peers have exchanged most bytes, the first of them first.
 void keep_busiest(std::vector<pds::PeerView>& views, std::size_t most);
 
-// All calls but the constructor: with the engine's lock.
-class LiveStats {
- public:
+// When the page may be written again at all, and when it must be if something has changed. An
+// update that took `cost` and began at `start` is followed by kShare times as long without one:
+// however many peers and PDCs there are, at most 1 / kShare of the time goes into updates.
+struct Pace {
   static constexpr Duration kPeriod = std::chrono::milliseconds(100);
   // Before the domain sleeps, its last changes are shown if the page is that old.
   static constexpr Duration kLeastPeriod = std::chrono::milliseconds(10);
+  static constexpr int kShare = 200;
 
+  Time earliest;
+  Time due;
+};
+Pace pace_after(Time start, Duration cost);
+
+// All calls but the constructor: with the engine's lock.
+class LiveStats {
+ public:
   // Makes the page, unless the parameters or the rights of the program forbid it. If no page can be
   // made, that is logged once for each process.
   void open(Engine& engine, const std::string& interface) noexcept;
@@ -42,19 +52,19 @@ class LiveStats {
   // The end of a pass.
   void passed(Engine& engine, bool busy, Time now) noexcept {
     changed_ |= busy;
-    if (now >= due_) update(engine, now);
+    if (now >= pace_.due) update(engine, now);
   }
   void sleeps(Engine& engine, Time now) noexcept {
-    if (changed_ && now >= due_ - (kPeriod - kLeastPeriod)) update(engine, now);
+    if (changed_ && now >= pace_.earliest) update(engine, now);
   }
   // When the domain must make a pass so that the page shows what has changed; kNever: not at all.
-  Time next_deadline() const { return changed_ ? due_ : kNever; }
+  Time next_deadline() const { return changed_ ? pace_.due : kNever; }
 
  private:
   void update(Engine& engine, Time now) noexcept;
 
   std::unique_ptr<live::PageWriter> page_;
-  Time due_ = kNever;  // without a page
+  Pace pace_{kNever, kNever};  // without a page
   bool changed_ = false;
   std::vector<pds::PeerView> views_;
   std::vector<live::PeerRecord> records_;

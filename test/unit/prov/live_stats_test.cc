@@ -55,6 +55,16 @@ TEST(KeepBusiest, MostBytesOfBothDirectionsFirst) {
   EXPECT_EQ(views[1].peer, &busy);
 }
 
+TEST(LivePace, UpdatesTakeABoundedShareOfTheTime) {
+  using std::chrono::milliseconds;
+  const Pace usual = pace_after(kNow, std::chrono::microseconds(20));
+  EXPECT_EQ(usual.earliest, kNow + milliseconds(10));
+  EXPECT_EQ(usual.due, kNow + milliseconds(100));
+  const Pace dear = pace_after(kNow, milliseconds(5));
+  EXPECT_EQ(dear.earliest, kNow + milliseconds(1000));
+  EXPECT_EQ(dear.due, kNow + milliseconds(1000));
+}
+
 TEST(LivePage, LivesAsLongAsTheDomain) {
   {
     const OpenDomain domain;
