@@ -398,7 +398,11 @@ void expect_no_iv_twice(const Environment& receiving, const Environment& sending
     Node node;
     send_messages(node, node.connect(first.left), kBytes, 1'000'000);
   });
-  control.left.receive<char>();
+  const auto limit = Clock::now() + kDeadline;
+  while (!control.left.readable() && Clock::now() < limit) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ASSERT_TRUE(control.left.readable()) << "the receiver got no messages";
   ASSERT_EQ(::kill(victim.pid(), SIGKILL), 0);
   EXPECT_NE(victim.wait(), "");
   between();

@@ -25,11 +25,11 @@ struct SecurityState {
 // Of the secure domain of `domain`, now.
 SecurityState security_of(fid_domain* domain);
 
-// What two ends say to each other; `problem` is empty if packets can pass.
+// The result of a comparison; `problem` is empty if packets can pass.
 struct Agreement {
   std::string problem;
   std::string advice;
-  std::string good;  // what is in force if there is no problem
+  std::string good;  // the protection in force if there is no problem
 };
 Agreement compare(const SecurityState& here, const SecurityState& there);
 

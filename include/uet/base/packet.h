@@ -128,7 +128,7 @@ using PacketPool = Slab<Packet>;
 struct RxPacket {
   std::span<const std::byte>
       bytes;                  // from the PDS prologue (or TSS header) to the end of the packet
-  FepAddress source;          // sender's IP address and UDP source port as they arrived
+  FepAddress source;          // sender's IP address, UDP source port (0: native form, under TSS)
   std::uint16_t entropy = 0;  // what the sender chose; copied into the answer (WIRE 1.1)
   Ecn ecn = Ecn::NotEct;
   std::uint8_t dscp = 0;

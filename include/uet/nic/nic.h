@@ -99,7 +99,7 @@ class Nic {
   // this returns. A full queue gives a shorter prefix; a packet that can never leave is counted,
   // dropped and part of the prefix (PDS recovers).
   virtual std::size_t tx_burst(std::span<const Packet* const> in) = 0;
-  // The source port that `packet` leaves from if tx_burst is called next. May choose its path.
+  // Source port of `packet` if tx_burst comes next; 0: native form, under TSS. May choose its path.
   virtual std::uint16_t leaves_from(const Packet& packet) {
     return source_port(caps(), local_address().port, packet.entropy);
   }
