@@ -86,6 +86,24 @@ TEST_F(Parameters, TxSizeAndRxSizeAreTheDefaultsOfEndpoints) {
   EXPECT_EQ(process.wait(), "");
 }
 
+TEST_F(Parameters, LogSaysWhatADomainIsMadeOf) {
+  Process process("process",
+                  {{"FI_LOG_LEVEL", "info"},
+                   {"FI_UET_PAYLOAD_MTU", "2048"},
+                   {"FI_UET_LOCAL", "off"},
+                   {"FI_UET_IFACE", "lo"}},
+                  [&] {
+                    if (std::freopen(file_.c_str(), "w", stderr) == nullptr) fail("freopen");
+                    const Node node;
+                    std::fflush(stderr);
+                  });
+  EXPECT_EQ(process.wait(), "");
+  std::ifstream stream(file_);
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  EXPECT_NE(text.find(" on lo: FI_UET_NIC=udp, "), std::string::npos) << text;
+  EXPECT_NE(text.find(" and 2048 of payload in a packet, rings off\n"), std::string::npos) << text;
+}
+
 // Version 4, DSCP 40 and any ECN, UDP as protocol.
 bool has_ipv4_packet_with_dscp(const std::string& bytes, int dscp) {
   for (std::size_t at = 0; (at = bytes.find('\x45', at)) != std::string::npos; ++at) {

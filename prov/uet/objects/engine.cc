@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "nic/interface.h"
 #include "provider.h"
 #include "security/transport_security.h"
 #include "settings/core_config.h"
@@ -115,6 +116,10 @@ int Engine::open(std::unique_ptr<nic::Nic> nic, bool thread) {
     const nic::NoCancel no_cancel;
     const Guard guard(lock_);
     live_.open(*this, interface_);
+    FI_INFO(&provider, FI_LOG_DOMAIN,
+            "%s on %s: FI_UET_NIC=%s, %u bytes of IP and %u of payload in a packet, rings %s\n",
+            nic::to_text(local_address()).c_str(), interface_.c_str(), params_.nic.c_str(),
+            nic_->caps().ip_mtu, payload_mtu_, params_.local_rings ? "allowed" : "off");
   }
   if (result == 0 && thread) result = need_thread();
   if (result == 0) ForkRegistry::instance().add(*this);
