@@ -61,7 +61,7 @@ class AvFid final : public fid_av {
     if (key >= keys_.size() || keys_[key].removed) return {};
     return keys_[key].job;
   }
-  // Those of all keys. Takes the lock.
+  // The jobs of all keys. Takes the lock.
   std::vector<JobId> jobs() const;
 
   // Calls visit(fi_addr_t, address) for each entry of the FEP; with the domain's lock.
@@ -109,7 +109,7 @@ class AvFid final : public fid_av {
   }
   std::optional<std::uint64_t> find_source(const FepAddress& fep, InitiatorId initiator,
                                            JobId job) const noexcept;
-  // What completions say of the entry.
+  // The number of the entry in completions.
   fi_addr_t shown(std::uint64_t index) const noexcept {
     const bool has_id = index < user_ids_.size() && user_ids_[index] != FI_ADDR_NOTAVAIL;
     if (has_id) return user_ids_[index];

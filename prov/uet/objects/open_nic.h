@@ -27,7 +27,7 @@ struct NicSecurity {
   bool trimming = false;
 };
 
-// Who may talk with the endpoints behind an info, and how its packets are protected.
+// The job of the endpoints behind an info, and the protection of their packets.
 struct Protection {
   NicSecurity of_nic() const { return {security.get(), trimming}; }
   // nullopt: in clear.

@@ -24,8 +24,8 @@ class UdpRefusalsTest : public testing::TestWithParam<bool> {
     }
     return address;
   }
-  // A port of which nobody has a socket: one that was free a moment ago.
-  FepAddress nobody() const {
+  // A port without a socket: one that was free a moment ago.
+  FepAddress unused() const {
     const FileDescriptor fd(::socket(GetParam() ? AF_INET6 : AF_INET, SOCK_DGRAM, 0));
     SocketAddress address;
     write_socket_address(loopback(), address);
@@ -53,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(Families, UdpRefusalsTest, testing::Bool());
 
 TEST_P(UdpRefusalsTest, Cm29_PortWithoutSocketIsReportedOnce) {
   ASSERT_TRUE(refusals_.watch(fd_.get(), GetParam()));
-  const FepAddress to = nobody();
+  const FepAddress to = unused();
   send_to(to);
   await_report();
   EXPECT_TRUE(refusals_.read(fd_.get()));
@@ -66,7 +66,7 @@ TEST_P(UdpRefusalsTest, Cm29_PortWithoutSocketIsReportedOnce) {
 
 TEST_P(UdpRefusalsTest, MoreReportsThanPlacesAreForgotten) {
   ASSERT_TRUE(refusals_.watch(fd_.get(), GetParam()));
-  const FepAddress to = nobody();
+  const FepAddress to = unused();
   for (std::size_t i = 0; i < UdpRefusals::kMost + 10; ++i) {
     send_to(to);  // may fail with the report of an earlier one
     await_report();
@@ -79,7 +79,7 @@ TEST_P(UdpRefusalsTest, MoreReportsThanPlacesAreForgotten) {
 }
 
 TEST_P(UdpRefusalsTest, UnwatchedSocketReportsNothing) {
-  send_to(nobody());
+  send_to(unused());
   EXPECT_FALSE(refusals_.watching());
   EXPECT_FALSE(refusals_.read(fd_.get()));
   EXPECT_FALSE(refusals_.take());
