@@ -41,8 +41,10 @@ std::optional<Psn> StartPsns::demanded(const PeerKey& peer, Psn start_psn, Time 
   const auto known = std::find_if(pending_.begin(), pending_.end(),
                                   [&](const Pending& entry) { return entry.peer == peer; });
   if (known != pending_.end()) {
-    if (known->start_psn == start_psn) return {};  // PDS-72
-    return known->start_psn;                       // PDS-73
+    if (known->start_psn != start_psn) return known->start_psn;  // PDS-73
+    known->until = now + parameters_.new_pdc_time;  // PDS-75: if the PDC cannot be opened now
+    std::rotate(known, known + 1, pending_.end());
+    return {};  // PDS-72
   }
   Domain& its = domain(peer.address.sdi);
   if (!its.random) {

@@ -66,7 +66,7 @@ class StartPsns {
   KeyedSequence& secret_;
   Counters& counters_;
   std::vector<Domain> domains_;   // few: those that the FEP uses
-  std::vector<Pending> pending_;  // the oldest first
+  std::vector<Pending> pending_;  // the one that expires next first
 };
 
 }  // namespace uet::pds

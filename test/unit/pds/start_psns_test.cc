@@ -101,6 +101,22 @@ TEST_F(StartPsnsTest, Pds75And81_PendingEndsAfterNewPdcTime) {
   EXPECT_EQ(counters_.pending_expired, 1U);
 }
 
+// A target that is short of PDCs refuses the SYN with the Start_PSN that it has demanded. As long
+// as that SYN comes again, it does not demand another one.
+TEST_F(StartPsnsTest, Pds75_TheAssignedStartStaysWhileThePdcIsRefused) {
+  use(peer(2), Psn{5000});
+  EXPECT_EQ(psns_.demanded(peer(2), Psn{1}, now_), Psn{5001});
+  EXPECT_EQ(psns_.demanded(peer(3), Psn{1}, now_), Psn{5001});
+  use(peer(4), Psn{5001});  // another one would be demanded now
+  for (int i = 0; i < 5; ++i) {
+    now_ += parameters_.new_pdc_time - milliseconds(1);
+    EXPECT_EQ(psns_.demanded(peer(2), Psn{5001}, now_), std::nullopt);
+  }
+  EXPECT_EQ(psns_.pending(), 1U) << "peer 3 has not come again";
+  now_ += parameters_.new_pdc_time;
+  EXPECT_EQ(psns_.demanded(peer(2), Psn{5001}, now_), Psn{5002});
+}
+
 TEST_F(StartPsnsTest, PendingIsBounded) {
   use(peer(2), Psn{5000});
   for (std::uint16_t id = 1; id <= 2 * StartPsns::kPending; ++id) {
