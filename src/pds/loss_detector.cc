@@ -99,16 +99,19 @@ Duration LossDetector::waited_for(const Parameters& parameters, const TxRecord& 
 
 // PDS-121, after a time-out. Either no packet at all has come for too long, or the peer lives and
 // this packet does not reach it.
-bool LossDetector::counts_as_dead(const Parameters& parameters, const TxRecord& record,
-                                  bool first) const {
-  if (!has_answered_nothing_since(record)) return gives_up(parameters, record);
+bool LossDetector::counts_as_dead(const Parameters& parameters, const TxRecord& record, bool first,
+                                  Time now) const {
+  if (!has_answered_nothing_since(record)) {
+    const Duration pause = retransmission_pause(parameters, record.unanswered);
+    return gives_up(parameters, record) && record.last_sent + pause <= now;
+  }
   if (!first || (record.provisional && record.rto_count == 0)) return false;
   return waited_for(parameters, record) + response_time(parameters, record) >=
          silence_limit(parameters, answer_time_.limit());
 }
 
 bool LossDetector::gives_up(const Parameters& parameters, const TxRecord& record) const {
-  return !has_answered_nothing_since(record) && rto_exhausted(parameters, record.unanswered);
+  return !has_answered_nothing_since(record) && answers_exhausted(parameters, record.unanswered);
 }
 
 // A packet that was sent before a silence has one short time-out from the end of the silence on,
@@ -132,7 +135,7 @@ LossDetector::Judgement LossDetector::check(const LossContext& at, TxWindow& win
   if (record.not_before != Time{}) {
     if (now < record.not_before) return {Verdict::Wait, record.not_before};
     note_progress(record);
-    return {rto_exhausted(parameters, record.unanswered) ? Verdict::Dead : Verdict::Resend};
+    return {answers_exhausted(parameters, record.unanswered) ? Verdict::Dead : Verdict::Resend};
   }
   if (!standing.in_window) {
     record.last_sent = now;
@@ -155,7 +158,7 @@ LossDetector::Judgement LossDetector::check(const LossContext& at, TxWindow& win
   if (silent && record.rto_count > 0 && !standing.asks) {
     return {Verdict::Wait, now + response_time(parameters, record)};
   }
-  if (counts_as_dead(parameters, record, standing.first)) return {Verdict::Dead};
+  if (counts_as_dead(parameters, record, standing.first, now)) return {Verdict::Dead};
   if (silent && standing.first) silence_over_ = kNever;
   ++record.rto_count;
   if (!record.sacked || at.creating) return {Verdict::TimedOut};

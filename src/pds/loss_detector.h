@@ -169,7 +169,8 @@ class LossDetector {
   void count_unanswered(TxRecord& record) const;
   Duration waited_for(const Parameters& parameters, const TxRecord& record) const;
   Time answer_due(const Parameters& parameters, TxRecord& record) const;
-  bool counts_as_dead(const Parameters& parameters, const TxRecord& record, bool first) const;
+  bool counts_as_dead(const Parameters& parameters, const TxRecord& record, bool first,
+                      Time now) const;
   bool was_inferred_wrongly(const LossContext& at, const TxRecord& record, Time now) const;
   void presume_lost(const LossContext& at, Psn psn, TxRecord& record, bool by_path,
                     LossScratch& scratch, Time now) const;

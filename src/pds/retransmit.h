@@ -48,6 +48,13 @@ constexpr bool rto_exhausted(const Parameters& parameters, std::uint32_t retrans
          retransmissions >= parameters.max_rto_retransmissions;
 }
 
+// Has a packet left too often though its peer lives (PDS-121)? Quick retransmissions do not count:
+// the pauses between the others last as long as a silent peer is waited for.
+constexpr bool answers_exhausted(const Parameters& parameters, std::uint32_t unanswered) {
+  return unanswered > kQuickRetransmissions &&
+         rto_exhausted(parameters, unanswered - kQuickRetransmissions);
+}
+
 // From first transmission to failure when nothing ever answers (PDS-137).
 constexpr Duration time_to_failure(const Parameters& parameters) {
   Duration total{};

@@ -227,12 +227,15 @@ TEST_F(LossDetectorTest, Pds121_UnansweredRetransmissionsPause) {
 
 TEST_F(LossDetectorTest, Pds121_PacketThatNeverArrivesIsBounded) {
   parameters_.max_rto_retransmissions = 2;
-  for (int i = 1; i <= 2; ++i) {
+  const int most = 2 + static_cast<int>(kQuickRetransmissions);
+  for (int i = 1; i <= most; ++i) {
+    record(0).not_before = at(milliseconds(i));
+    ASSERT_EQ(check(0, milliseconds(i)).verdict, Verdict::Resend) << i;
     detector_.heard(at(milliseconds(i)));
     detector_.sent(record(0), true, at(milliseconds(i)));
   }
-  record(0).not_before = at(milliseconds(3));
-  EXPECT_EQ(check(0, milliseconds(3)).verdict, Verdict::Dead);
+  record(0).not_before = at(milliseconds(most + 1));
+  EXPECT_EQ(check(0, milliseconds(most + 1)).verdict, Verdict::Dead);
 }
 
 TEST_F(LossDetectorTest, Pds122_RefusedPacketLeavesWhenItsTimeIsOver) {

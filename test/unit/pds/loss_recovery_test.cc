@@ -198,7 +198,7 @@ TEST_F(PathInference, Pds121_InferredLossesOfAPacketAreBounded) {
   }
   ASSERT_FALSE(lost.errors.empty()) << transmissions << " transmissions";
   EXPECT_EQ(lost.errors[0], PdsError::RtoExhausted);
-  EXPECT_LE(transmissions, 2 * 3 + 2);
+  EXPECT_LE(transmissions, 3 + static_cast<int>(kQuickRetransmissions) + 2);
 }
 
 // ---- how it is sent again -----------------------------------------------------------------------

@@ -142,7 +142,7 @@ TEST_F(TrimmedForEver, Pds121_Pds122_TransmissionsAreBounded) {
     if (sent > 0) receive(nack(NackCode::Trimmed, 70001));
   }
   EXPECT_EQ(message.errors, std::vector{PdsError::RtoExhausted});
-  EXPECT_EQ(transmissions, test_parameters().max_rto_retransmissions + 1);
+  EXPECT_EQ(transmissions, test_parameters().max_rto_retransmissions + kQuickRetransmissions + 1);
 }
 
 // ---- silence ------------------------------------------------------------------------------------
@@ -249,6 +249,26 @@ TEST_F(Silence, Pds121_PeerThatSpeaksNowAndThenLeavesNoPacketWithoutATimeOut) {
     turn();
   }
   EXPECT_EQ(message.errors, std::vector{PdsError::RtoExhausted});
+}
+
+// Packets of the peer come all the time; its answer may wait behind them in its NIC.
+TEST_F(Silence, Pds121_APeerThatLivesIsNotGivenUpBeforeASilentOne) {
+  parameters.rto_init = microseconds(500);
+  parameters.rto_cap = milliseconds(50);
+  parameters.max_rto_retransmissions = 10;
+  build(parameters);
+  TestMessage& message = outstanding(1);
+  const Time begun = now;
+  std::size_t sent = 0;
+  while (message.errors.empty() && now < begun + seconds(60)) {
+    sent += requests_during(milliseconds(1));
+    receive(control(CpType::ClearRequest, 0));
+    turn();
+  }
+  EXPECT_GE(now - begun, time_to_failure(parameters));
+  EXPECT_LE(now - begun, 2 * time_to_failure(parameters));
+  const std::size_t before_it_spoke = 1;
+  EXPECT_LE(sent, parameters.max_rto_retransmissions + kQuickRetransmissions + before_it_spoke);
 }
 
 TEST_F(Silence, Pds137_AfterSlowAnswersItStaysBelowFifteenSeconds) {
