@@ -139,7 +139,7 @@ TEST(Live, UetStatsShowsTheRunningProcess) {
     const std::string pid = std::to_string(::getpid());
     const std::string before = "stats_before." + pid;
     stats_of("--json " + pid + " > " + before);
-    exchange(node, peer, true);
+    stream(node, peer, true, kMessages, kBytes);
     page_with(::getpid(), "ses_messages_sent", kMessages, [&] { node.keep_events(); });
     const std::string text = stats_of(pid);
     require(has(text, pid + ", domain ") && has(text, "ses_messages_sent"), text);
@@ -153,7 +153,7 @@ TEST(Live, UetStatsShowsTheRunningProcess) {
   Process receiver("receiver", {}, [&] {
     Node node;
     const fi_addr_t peer = node.connect(pair.right);
-    exchange(node, peer, false);
+    stream(node, peer, false, kMessages, kBytes);
     pair.right.meet(&node);
   });
   EXPECT_EQ(wait_for_all({&sender, &receiver}), "");
@@ -174,7 +174,7 @@ TEST(Live, UetTopShowsPeersOnATerminal) {
   Process sender("sender", {}, [&] {
     Node node;
     const fi_addr_t peer = node.connect(pair.left);
-    exchange(node, peer, true);
+    stream(node, peer, true, kMessages, kBytes);
     page_with(::getpid(), "ses_messages_sent", kMessages, [&] { node.keep_events(); });
     const std::string top = std::string(UET_TOP) + " " + std::to_string(::getpid());
     const Output once = run_program(top + " --once --interval 0.05 --by peers", {});
@@ -193,7 +193,7 @@ TEST(Live, UetTopShowsPeersOnATerminal) {
   Process receiver("receiver", {}, [&] {
     Node node;
     const fi_addr_t peer = node.connect(pair.right);
-    exchange(node, peer, false);
+    stream(node, peer, false, kMessages, kBytes);
     pair.right.meet(&node);
   });
   EXPECT_EQ(wait_for_all({&sender, &receiver}), "");
