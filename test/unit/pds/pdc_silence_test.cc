@@ -252,7 +252,7 @@ TEST_F(Silence, Pds121_PeerThatSpeaksNowAndThenLeavesNoPacketWithoutATimeOut) {
 }
 
 // Packets of the peer come all the time; its answer may wait behind them in its NIC.
-TEST_F(Silence, Pds121_APeerThatLivesIsNotGivenUpBeforeASilentOne) {
+TEST_F(Silence, Pds121_LivingPeerHasTheTimeOfASilentOne) {
   parameters.rto_init = microseconds(500);
   parameters.rto_cap = milliseconds(50);
   parameters.max_rto_retransmissions = 10;

@@ -103,7 +103,7 @@ TEST_F(StartPsnsTest, Pds75And81_PendingEndsAfterNewPdcTime) {
 
 // A target that is short of PDCs refuses the SYN with the Start_PSN that it has demanded. As long
 // as that SYN comes again, it does not demand another one.
-TEST_F(StartPsnsTest, Pds75_TheAssignedStartStaysWhileThePdcIsRefused) {
+TEST_F(StartPsnsTest, Pds75_AssignedStartStaysWhileRefused) {
   use(peer(2), Psn{5000});
   EXPECT_EQ(psns_.demanded(peer(2), Psn{1}, now_), Psn{5001});
   EXPECT_EQ(psns_.demanded(peer(3), Psn{1}, now_), Psn{5001});
