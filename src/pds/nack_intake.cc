@@ -74,6 +74,8 @@ NackIntake::Outcome NackIntake::apply_to(TxRecord& record, const wire::NackHeade
   if (was_only_to_hear_of_peer(record, nack.nack_code)) return {.next = Next::Forget};
   if (action == NackAction::RestartRto) return restart_time_out(record);
   if (on_refused_pdc(nack, record)) return {};
+  // PDS-223: trimmed before the target refused the PDC.
+  if (side_.outstanding().holds_data() && Outstanding::is_held(record)) return {};
   if (action == NackAction::GoBack && core_.state() != PdcState::Creating) {
     if (nack.spdcid.value != 0) go_back();
     wake_waiters(core_.ccc());

@@ -293,6 +293,16 @@ TEST_F(RefusedPdc, Cms12_TheFirstPacketKeepsItsPlaceInTheLine) {
   EXPECT_FALSE(refused.ccc().waiting.empty());
 }
 
+// A NACK of before the refusal, for the same packet: nothing but the first packet is under way, so
+// that credit for it may be asked for.
+TEST_F(RefusedPdc, Pds223_TrimOfAHeldPacketSendsNothing) {
+  outstanding_with_syn(4, DeliveryMode::Rod);
+  receive(refusal_of_pdc(NackCode::NoCccAvail, 70000));
+  receive(refusal_of_pdc(NackCode::Trimmed, 70002));
+  EXPECT_TRUE(requests(turn()).empty());
+  EXPECT_EQ(psns(requests(after(pause()))), (std::vector<std::uint32_t>{70000}));
+}
+
 TEST_F(RefusedPdc, Pds223_AllLeaveOnceTheTargetHasAPdc) {
   for (const DeliveryMode mode : {DeliveryMode::Rud, DeliveryMode::Rod}) {
     outstanding_with_syn(4, mode);
