@@ -45,13 +45,15 @@ block "A secret for all hosts"
 bash -e "$scratch/block"
 block "An agent on each host"
 # The agent is to end with this test, so that it runs in this shell.
+# shellcheck source=/dev/null
 . "$scratch/block"
 agent=$!
 answers || fail "no agent"
 
 block "Slurm"
 bash -e "$scratch/block"
-export SLURM_JOB_ID=42 SLURM_JOB_UID="$(id -u)"
+SLURM_JOB_UID="$(id -u)"
+export SLURM_JOB_ID=42 SLURM_JOB_UID
 ./prolog
 environment="$(./task_prolog)"
 echo "$environment"
@@ -65,6 +67,7 @@ file="$(sed -n 's/^export FI_UET_TSS_KEYS=//p' <<<"$environment")"
 if "$keyd" env 42 2>error; then fail "a job that has ended has an environment"; fi
 grep -q "no such job" error || fail "$(cat error)"
 
+# shellcheck disable=SC2016  # the shell that is started expands it
 [[ "$("$keyd" exec 43 sh -c 'echo "$0 $*"' -x --user y)" == "-x --user y" ]] || fail "arguments of the program"
 "$keyd" end 43
 

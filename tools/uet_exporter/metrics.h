@@ -14,8 +14,9 @@ namespace uet::exporter {
 
 enum class Type : std::uint8_t { Counter, Gauge };
 
-// The name, unit and type under which the number `name` of a page is exported: "pds_blocked_by_nic_ns" is the counter
-// "uet_pds_blocked_by_nic_seconds_total" with a factor of 1e-9; a NACK code becomes a label.
+// The name, unit and type under which the number `name` of a page is exported:
+// "pds_blocked_by_nic_ns" is the counter "uet_pds_blocked_by_nic_seconds_total" with a factor of
+// 1e-9; a NACK code becomes a label.
 struct Metric {
   std::string name;
   Type type = Type::Counter;
