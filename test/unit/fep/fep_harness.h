@@ -143,6 +143,7 @@ class Node {
       : nic(last_byte), fep(std::make_unique<Fep>(small_config(seed), nic, kStart)) {}
   void open(DeliveryMode mode = DeliveryMode::Rud) {
     auto opened = fep->ses().open_context({.job = kJob,
+                                           .more_jobs = {},
                                            .pid_on_fep = PidOnFep{1},
                                            .resource_index = ResourceIndex{0},
                                            .initiator = InitiatorId{5},

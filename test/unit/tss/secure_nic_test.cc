@@ -38,6 +38,7 @@ class SecuredNode {
     secure = std::make_unique<SecureNic>(nic, table, kSdi, true, wire::kDefaultTrimMarks);
     fep = std::make_unique<fep::Fep>(fep::small_config(last_byte), *secure, fep::kStart);
     const auto opened = fep->ses().open_context({.job = fep::kJob,
+                                                 .more_jobs = {},
                                                  .pid_on_fep = PidOnFep{1},
                                                  .resource_index = ResourceIndex{0},
                                                  .initiator = InitiatorId{5},
