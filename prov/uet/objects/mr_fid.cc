@@ -384,6 +384,25 @@ int map_raw_key(const struct fi_mr_map_raw& request) noexcept {
   return 0;
 }
 
+namespace {
+
+// `base`: the region that it is a part of, or nullptr. May throw bad_alloc.
+int register_region(Domain& parent, const fi_mr_attr& attr, const fid_mr* base, std::uint64_t flags,
+                    fid_mr*& mr) {
+  Mr* opened = nullptr;
+  const int result = Mr::open(parent, attr, base, flags, opened);
+  if (result != 0) return result;
+  mr = opened;  // before the event can be read
+  const int told = guarded([&] {
+    parent.registered(*opened);
+    return 0;
+  });
+  if (told != 0) opened->close();
+  return told;
+}
+
+}  // namespace
+
 int mr_reg(fid* domain, const void* buffer, std::size_t length, std::uint64_t access,
            std::uint64_t offset, std::uint64_t requested_key, std::uint64_t flags, fid_mr** mr,
            void* context) noexcept {
@@ -401,7 +420,7 @@ int mr_regv(fid* domain, const iovec* iov, std::size_t count, std::uint64_t acce
   attr.offset = offset;
   attr.requested_key = requested_key;
   attr.context = context;
-  return mr_regattr(domain, &attr, flags, mr);
+  return guarded([&] { return register_region(Domain::from(domain), attr, nullptr, flags, *mr); });
 }
 
 int mr_regattr(fid* domain, const fi_mr_attr* attr, std::uint64_t flags, fid_mr** mr) noexcept {
@@ -410,18 +429,9 @@ int mr_regattr(fid* domain, const fi_mr_attr* attr, std::uint64_t flags, fid_mr*
     // Callers of an older API may have a shorter struct.
     fi_mr_attr known{};
     std::memcpy(&known, attr, mr_attr_bytes(parent.version()));
-    Mr* opened = nullptr;
     const fid_mr* const base = base_mr_of(*attr, parent.version());
     if (base != nullptr) known.iface = FI_HMEM_SYSTEM;  // inherited
-    const int result = Mr::open(parent, known, base, flags, opened);
-    if (result != 0) return result;
-    *mr = opened;  // before the event can be read
-    const int told = guarded([&] {
-      parent.registered(*opened);
-      return 0;
-    });
-    if (told != 0) opened->close();
-    return told;
+    return register_region(parent, known, base, flags, *mr);
   });
 }
 
