@@ -371,7 +371,7 @@ bool SendTurn::resend_refused() {
   return refused != Resent::NoBudget;
 }
 
-// Sends those that were found lost.
+// Sends the queued packets again.
 SendTurn::Resent SendTurn::resend(Resends which) {
   bool data_waits = false;
   bool oldest = true;  // of those that the peer has not reported

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The packets of an operation that carry no piece of a message: those that ask for data, atomics,
-// and the packet that ends a message early. Initiator::next_packet chooses between them.
+// Packets without a piece of a message: read requests, atomic requests, and the packet that ends a
+// message early. Initiator::next_packet chooses between them.
 #pragma once
 
 #include <cstdint>
