@@ -24,7 +24,11 @@ void Backlog::push(PdcCore& core, Message& message, Time now) {
     credit->on_new_data(message.backlog_bytes, now);
     core.env().credits->note_demand(core.ccc());
   }
-  messages_.push_back(message);
+  if (message.ends_message) {
+    messages_.push_front(message);
+  } else {
+    messages_.push_back(message);
+  }
 }
 
 // A message that has packets to make announces one full packet at least.

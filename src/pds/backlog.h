@@ -22,8 +22,8 @@ class Backlog {
     return !messages_.empty() && (messages_.front().is_long || messages_.back().is_long);
   }
 
-  // Appends the message and announces its data. `message` stays the caller's and must outlive its
-  // place here.
+  // Appends the message, or puts it first if it ends one that has begun, and announces its data.
+  // `message` stays the caller's and must outlive its place here.
   void push(PdcCore& core, Message& message, Time now);
   // Takes out the message whose last packet was made. Its announcement stays: see sent().
   void remove(Message& message) { messages_.remove(message); }

@@ -50,6 +50,9 @@ NackIntake::Outcome NackIntake::apply(const wire::NackHeader& nack) {
     side_.heard(now_);
     return {};
   }
+  if (from_peer && record == nullptr && denies_pdc(nack)) {
+    return {.next = Next::Fail, .ending = {.error = PdsError::PeerLost, .tells_peer = false}};
+  }
   const bool says_nothing = action == NackAction::Ignore || action == NackAction::Rebase;
   if (!from_peer || record == nullptr || says_nothing) {  // PDS-76, PDS-141, PDS-144
     ++env().counters.nacks_ignored;
@@ -187,6 +190,12 @@ bool NackIntake::answers_proof(const wire::NackHeader& nack) const {
       nack.nack_code == NackCode::PktNotRcvd || nack.nack_code == NackCode::RcvdSesProcg ||
       nack.nack_code == NackCode::AckWithData || nack.nack_code == NackCode::UnexpEvent;
   return is_from_peer(nack) && !core_.proved() && core_.asked_for_proof() && knows_pdc &&
+         nack.nack_psn == core_.start_psn() - 1;
+}
+
+// PDS-224: the peer answers ask_for_proof(), and no packet is to come from a PDC that it has not.
+bool NackIntake::denies_pdc(const wire::NackHeader& nack) const {
+  return nack.nack_code == NackCode::InvDpdcid && !core_.proved() && core_.asked_for_proof() &&
          nack.nack_psn == core_.start_psn() - 1;
 }
 

@@ -52,6 +52,7 @@ class NackIntake {
   bool on_refused_pdc(const wire::NackHeader& nack, TxRecord& record);
   bool is_beyond_window(const wire::NackHeader& nack) const;
   void halve_assumed_window(Psn refused);
+  bool denies_pdc(const wire::NackHeader& nack) const;
   bool was_only_to_hear_of_peer(const TxRecord& refused, NackCode code) const;
 
   // nack_refusals.cc

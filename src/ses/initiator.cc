@@ -528,6 +528,7 @@ bool Initiator::ends_now(TxMessage& message, Time now) {
 bool Initiator::send_error(TxMessage& message, Time now) {
   message.owes_error = false;
   message.ended = false;
+  message.ends_message = true;
   Result<void> sent = Error::NotFound;
   if (message.pdc != PdcId{}) sent = delivery_->send_on(message.pdc, message, now);
   const bool needs_pdc = message.pdc == PdcId{} || (!sent && sent.error() == Error::Busy);

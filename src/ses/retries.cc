@@ -94,6 +94,7 @@ void Retries::rewind(TxMessage& message) {
   parts_.watches.stop(message);
   parts_.deferred.unpark(message);
   message.try_again = false;
+  message.ends_message = false;
   message.status = Status::Ok;
   message.return_code = {};
   message.ended = false;

@@ -76,6 +76,9 @@ class Message : public ListNode<BacklogTag> {
   // Prompt ACK: the last packet requests an ACK, as the application waits for it (PDS-101). Without
   // it the ACK may come with later ones, after Parameters::tail_loss_time at the latest.
   bool prompt_ack = true;
+  // Its only packet ends a message that has begun (SES-113), and goes before the messages that have
+  // not begun: the target may hold for it the state that they need.
+  bool ends_message = false;
   // Bytes of payload that packets will carry: set it before sending, PDS counts it down. Only what
   // is asked of the receiver's credit depends on it, and a wrong number costs no more than time.
   std::uint64_t backlog_bytes = 0;

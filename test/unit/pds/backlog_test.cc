@@ -40,6 +40,16 @@ TEST_F(BacklogTest, Pds8_MessagesKeepTheirOrder) {
   EXPECT_TRUE(backlog_.empty());
 }
 
+// SES-113: the messages that wait may need the state that the target holds for the ended one.
+TEST_F(BacklogTest, Ses113_EndOfAMessageGoesFirst) {
+  PdcCore& core = this->core(false);
+  backlog_.push(core, first_, now);
+  second_.ends_message = true;
+  backlog_.push(core, second_, now);
+  EXPECT_EQ(&backlog_.pop_front(), &second_);
+  EXPECT_EQ(&backlog_.pop_front(), &first_);
+}
+
 TEST_F(BacklogTest, Pds9_TellsWhetherEitherEndIsLong) {
   PdcCore& core = this->core(false);
   EXPECT_FALSE(backlog_.carries_long());

@@ -435,5 +435,27 @@ TEST_F(Stranger, Pds221_RefusalOfTheQuestionProvesUnlessThereIsNoPdc) {
   }
 }
 
+TEST_F(Stranger, Pds224_PeerThatDeniesThePdcEndsIt) {
+  with_pdcs(8);
+  from(2, syn(kPeerPdc.value), 40);
+  pdc = node->client.delivered.back().pdc;
+  TestMessage& data = node->message(1, 1000);
+  data.backlog_bytes = 1000;
+  ASSERT_TRUE(node->manager->send_on(pdc, data, now).ok());
+  const auto asked = controls(turn());
+  ASSERT_EQ(asked.size(), 1U);
+  wire::NackHeader denied = nack(NackCode::InvDpdcid, 0);
+  denied.spdcid = {};
+  denied.nack_psn = asked[0].psn + 7;
+  receive(denied);
+  turn();
+  EXPECT_EQ(node->manager->open_pdcs(), 1U) << "it names another PSN (PDS-141)";
+  denied.nack_psn = asked[0].psn;
+  receive(denied);
+  EXPECT_TRUE(turn().empty()) << "no handshake";
+  EXPECT_EQ(node->manager->open_pdcs(), 0U);
+  EXPECT_EQ(data.failed, PdsError::PeerLost);
+}
+
 }  // namespace
 }  // namespace uet::pds::testing

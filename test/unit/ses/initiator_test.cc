@@ -410,6 +410,8 @@ TEST_F(InitiatorTest, Ses113_MsgErrorFollowsAllPacketsThatWereMade) {
   deliver(a, b, second);
   EXPECT_TRUE(a.delivery.backlog.empty());
   deliver(a, b, first);
+  ASSERT_EQ(a.delivery.backlog.size(), 1u);
+  EXPECT_TRUE(a.delivery.backlog.front()->ends_message);
   const Sent end = a.packet().value();
   EXPECT_EQ(end.request().opcode, SesOpcode::MsgError);
   EXPECT_EQ(end.request().message_offset, 2 * kMtu);
