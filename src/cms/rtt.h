@@ -50,20 +50,35 @@ constexpr std::uint16_t encode_service_time(Duration service) {
   return units < 1 ? std::uint16_t{1} : static_cast<std::uint16_t>(units);
 }
 
+// The transmissions of one packet.
+struct Transmissions {
+  std::uint32_t sent = 0;     // all
+  std::uint32_t trimmed = 0;  // a NACK of the peer has said so
+  Time latest{};              // when the latest one left
+};
+
 // CMS-113, source side: the round trip of the packet that ack_psn names, without the time the peer
-// held it. `sent_count`: transmissions of that packet; `sent_time`: the latest of them; `retx`: the
-// ACK's RETX flag. Empty when it is not known which transmission the ACK answers, when the peer
-// gave no service time, or when the result would not be positive.
-constexpr std::optional<Duration> rtt_sample(std::uint32_t sent_count, bool retx, Time sent_time,
-                                             Time ack_time, std::uint16_t service_time) {
-  const bool known = retx ? sent_count == 2 : sent_count == 1;
+// held it. `retx`: the ACK's RETX flag. Empty when it is not known which transmission the ACK
+// answers, when the peer gave no service time, or when the result would not be positive.
+constexpr std::optional<Duration> rtt_sample(const Transmissions& packet, bool retx, Time ack_time,
+                                             std::uint16_t service_time) {
+  const bool others_trimmed = packet.sent > 1 && packet.trimmed + 1 == packet.sent;
+  const bool known = retx ? packet.sent == 2 || others_trimmed : packet.sent == 1;
   if (!known) return std::nullopt;
   if (service_time == kServiceTimeInvalid || service_time == kServiceTimeTooLong) {
     return std::nullopt;
   }
-  const Duration rtt = ack_time - sent_time - service_time * kServiceTimeUnit;
+  const Duration rtt = ack_time - packet.latest - service_time * kServiceTimeUnit;
   if (rtt <= Duration::zero()) return std::nullopt;
   return rtt;
+}
+
+// CMS-130: the round trip of a packet that a NACK says was trimmed; the peer holds no such packet.
+// `packet` counts that NACK. Empty unless all transmissions were trimmed: else it is not known
+// which of them the NACK answers.
+constexpr std::optional<Duration> trimmed_rtt(const Transmissions& packet, Time nack_time) {
+  if (packet.trimmed != packet.sent || nack_time <= packet.latest) return std::nullopt;
+  return nack_time - packet.latest;
 }
 
 }  // namespace uet::cms

@@ -11,15 +11,6 @@
 
 namespace uet::pds {
 
-namespace {
-
-// CMS-712: a packet that waits its turn in this host is not in the network yet.
-Time departure_of(const TxRecord& record) {
-  return record.packet->sent == Time{} ? record.last_sent : record.packet->sent;
-}
-
-}  // namespace
-
 // Its ids and its CACK_PSN fit.
 bool AckIntake::is_plausible(const wire::AckHeader& ack) const {
   const bool creating = pdc_.state() == PdcState::Creating;
@@ -92,8 +83,7 @@ void AckIntake::learn_times(const wire::AckHeader& ack, const TxRecord& record, 
   const std::uint16_t service_time =
       ack.type == wire::PdsType::AckCc ? ack.service_time : cms::kServiceTimeInvalid;
   if (!record.asked) {
-    feedback.rtt =
-        cms::rtt_sample(record.sent_count, ack.retx, departure_of(record), arrived, service_time);
+    feedback.rtt = cms::rtt_sample(record.transmissions(), ack.retx, arrived, service_time);
   }
   if (ack.ce) pdc_.path().on_feedback(record.entropy, cms::PathFeedback::Ecn, now_);  // CMS-114
   // The RETX flag says which transmission is answered. A packet that was SACKed before had been

@@ -43,7 +43,8 @@ void probe_base_rtt(SendSide& side, Time now) {
 void on_base_rtt_answer(SharedCcc& shared, const wire::AckHeader& ack, Time arrived) {
   const auto newest = static_cast<std::uint16_t>(shared.probes - 1);
   if (shared.probe_sent == Time{} || ack.probe_opaque != base_rtt_opaque(newest)) return;
-  const auto rtt = cms::rtt_sample(1, false, shared.probe_sent, arrived, ack.service_time);
+  const auto rtt =
+      cms::rtt_sample({.sent = 1, .latest = shared.probe_sent}, false, arrived, ack.service_time);
   shared.probe_sent = Time{};
   if (rtt) shared.ccc->on_probe_answer(*rtt);
 }

@@ -35,7 +35,8 @@ bool Flight::lost(cms::Ccc& ccc, TxRecord& record, cms::LossCause cause, Time no
 void Flight::refused(cms::Ccc& ccc, TxRecord& record, const wire::NackHeader& nack, Time now) {
   if (!take_out(record)) return;
   record.refused = true;
-  ccc.on_nack(nack.nack_code, record.nominal_bytes, nack.ce, std::nullopt, now);
+  const auto rtt = cms::trimmed_rtt(record.transmissions(), now);  // of a NACK that says so
+  ccc.on_nack(nack.nack_code, record.nominal_bytes, nack.ce, rtt, now);
 }
 
 void Flight::refused(cms::Ccc& ccc, TxRecord& record) {

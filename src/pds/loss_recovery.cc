@@ -94,7 +94,7 @@ void LossRecovery::on_probe_answer(const wire::AckHeader& ack, Time arrived) {
   const std::optional<Time> sent = side_.loss().probe_answered(ack.probe_opaque);
   if (!sent) return;
   on_silence();
-  const auto rtt = cms::rtt_sample(1, false, *sent, arrived, ack.service_time);
+  const auto rtt = cms::rtt_sample({.sent = 1, .latest = *sent}, false, arrived, ack.service_time);
   side_.loss().presume_lost_before_probe(side_.loss_context(), side_.window(), *sent, rtt,
                                          core_.env().losses, now_);
   send_lost_again();

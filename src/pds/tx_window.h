@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "base/block_pool.h"
+#include "cms/rtt.h"
 #include "uet/base/packet.h"
 #include "uet/base/time.h"
 #include "uet/base/types.h"
@@ -50,6 +51,9 @@ struct TxRecord {
   wire::CpType ctl_type{};        // if message is nullptr
 
   bool waits_for_nic() const { return packet->linked(); }
+  // CMS-712: a packet that waits its turn in this host is not in the network yet.
+  Time departure() const { return packet->sent == Time{} ? last_sent : packet->sent; }
+  cms::Transmissions transmissions() const { return {sent_count, trim_count, departure()}; }
 };
 
 static_assert(std::is_trivially_copyable_v<TxRecord>);

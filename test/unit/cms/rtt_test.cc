@@ -76,24 +76,50 @@ TEST(EncodeServiceTime, Cms713_NegativeTimeIsNoMeasurement) {
 
 // Example 9 of CMS 2.6.
 TEST(RttSample, Cms113_Example9) {
-  EXPECT_EQ(rtt_sample(2, true, at_us(100), at_us(130), 31), Duration(26'032));
-  EXPECT_EQ(rtt_sample(2, false, at_us(100), at_us(130), 31), std::nullopt);
-  EXPECT_EQ(rtt_sample(2, true, at_us(100), at_us(130), 0), std::nullopt);
-  EXPECT_EQ(rtt_sample(2, true, at_us(100), at_us(130), 0xFFFF), std::nullopt);
+  EXPECT_EQ(rtt_sample({.sent = 2, .latest = at_us(100)}, true, at_us(130), 31), Duration(26'032));
+  EXPECT_EQ(rtt_sample({.sent = 2, .latest = at_us(100)}, false, at_us(130), 31), std::nullopt);
+  EXPECT_EQ(rtt_sample({.sent = 2, .latest = at_us(100)}, true, at_us(130), 0), std::nullopt);
+  EXPECT_EQ(rtt_sample({.sent = 2, .latest = at_us(100)}, true, at_us(130), 0xFFFF), std::nullopt);
 }
 
 TEST(RttSample, Cms113_WhichTransmissionIsAnsweredMustBeKnown) {
-  EXPECT_EQ(rtt_sample(1, false, at_us(100), at_us(130), 31), Duration(26'032));
-  EXPECT_EQ(rtt_sample(1, true, at_us(100), at_us(130), 31), std::nullopt);
-  EXPECT_EQ(rtt_sample(3, true, at_us(100), at_us(130), 31), std::nullopt);
-  EXPECT_EQ(rtt_sample(3, false, at_us(100), at_us(130), 31), std::nullopt);
-  EXPECT_EQ(rtt_sample(0, false, at_us(100), at_us(130), 31), std::nullopt);
+  EXPECT_EQ(rtt_sample({.sent = 1, .latest = at_us(100)}, false, at_us(130), 31), Duration(26'032));
+  EXPECT_EQ(rtt_sample({.sent = 1, .latest = at_us(100)}, true, at_us(130), 31), std::nullopt);
+  EXPECT_EQ(rtt_sample({.sent = 3, .latest = at_us(100)}, true, at_us(130), 31), std::nullopt);
+  EXPECT_EQ(rtt_sample({.sent = 3, .latest = at_us(100)}, false, at_us(130), 31), std::nullopt);
+  EXPECT_EQ(rtt_sample({.sent = 0, .latest = at_us(100)}, false, at_us(130), 31), std::nullopt);
+}
+
+// A round trip in which all earlier transmissions are known to have been trimmed is known, however
+// often the packet was sent: under incast there may be no other one.
+TEST(RttSample, Cms113_TrimmedTransmissionsAreNotAnswered) {
+  const auto sample = [](std::uint32_t sent, std::uint32_t trimmed, bool retx) {
+    return rtt_sample({.sent = sent, .trimmed = trimmed, .latest = at_us(100)}, retx, at_us(130),
+                      31);
+  };
+  EXPECT_EQ(sample(4, 3, true), Duration(26'032));
+  EXPECT_EQ(sample(4, 2, true), std::nullopt) << "two may be answered";
+  EXPECT_EQ(sample(4, 4, true), std::nullopt) << "the one that arrived was trimmed, too";
+  EXPECT_EQ(sample(4, 3, false), std::nullopt) << "the first one is answered";
+  EXPECT_EQ(sample(1, 0, true), std::nullopt);
+}
+
+TEST(RttSample, Cms130_TrimTellsTheRoundTripIfAllWereTrimmed) {
+  const auto sample = [](std::uint32_t sent, std::uint32_t trimmed, int at) {
+    return trimmed_rtt({.sent = sent, .trimmed = trimmed, .latest = at_us(100)}, at_us(at));
+  };
+  EXPECT_EQ(sample(1, 1, 112), Duration(12'000));
+  EXPECT_EQ(sample(3, 3, 112), Duration(12'000));
+  EXPECT_EQ(sample(3, 2, 112), std::nullopt);
+  EXPECT_EQ(sample(1, 1, 100), std::nullopt);
 }
 
 TEST(RttSample, Cms113_NotPositiveIsInvalid) {
-  EXPECT_EQ(rtt_sample(1, false, at_us(100), at_us(100) + Duration(128), 1), std::nullopt);
-  EXPECT_EQ(rtt_sample(1, false, at_us(100), at_us(100) + Duration(129), 1), Duration(1));
-  EXPECT_EQ(rtt_sample(1, false, at_us(100), at_us(99), 1), std::nullopt);
+  EXPECT_EQ(rtt_sample({.sent = 1, .latest = at_us(100)}, false, at_us(100) + Duration(128), 1),
+            std::nullopt);
+  EXPECT_EQ(rtt_sample({.sent = 1, .latest = at_us(100)}, false, at_us(100) + Duration(129), 1),
+            Duration(1));
+  EXPECT_EQ(rtt_sample({.sent = 1, .latest = at_us(100)}, false, at_us(99), 1), std::nullopt);
 }
 
 }  // namespace

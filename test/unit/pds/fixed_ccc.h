@@ -15,7 +15,8 @@ class FixedCcc final : public cms::Ccc {
   std::optional<cms::RecoveryRules> rules;
   std::uint64_t window = 0;
   std::int64_t inflight = 0;
-  std::uint64_t spurious = 0;  // bytes
+  std::uint64_t spurious = 0;        // bytes
+  std::optional<Duration> nack_rtt;  // of the last NACK
 
   bool may_send(std::uint32_t) const override { return true; }
   void on_sent(std::uint32_t bytes, Time) override { inflight += bytes; }
@@ -23,8 +24,10 @@ class FixedCcc final : public cms::Ccc {
     inflight -= static_cast<std::int64_t>(feedback.newly_received_bytes);
     return false;
   }
-  void on_nack(wire::NackCode, std::uint32_t bytes, bool, std::optional<Duration>, Time) override {
+  void on_nack(wire::NackCode, std::uint32_t bytes, bool, std::optional<Duration> sample,
+               Time) override {
     inflight -= bytes;
+    nack_rtt = sample;
   }
   void on_inferred_loss(std::uint32_t bytes, cms::LossCause, Time) override { inflight -= bytes; }
   void on_spurious_loss(std::uint32_t bytes) override {

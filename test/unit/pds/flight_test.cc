@@ -14,6 +14,7 @@ constexpr std::uint32_t kBytes = 4096;
 class FlightTest : public ::testing::Test {
  protected:
   FlightTest() {
+    record_.packet = &packet_;
     record_.message = &message_;
     record_.nominal_bytes = kBytes;
     flight_.sent(ccc_, record_, 0, now_);
@@ -35,6 +36,7 @@ class FlightTest : public ::testing::Test {
 
   const Time now_{std::chrono::seconds(1)};
   FixedCcc ccc_;
+  Packet packet_;
   Message message_;
   TxRecord record_;
   Flight flight_;
@@ -74,6 +76,20 @@ TEST_F(FlightTest, RefusedPacketThatArrivesIsNoSpuriousLoss) {
   EXPECT_TRUE(flight_.lost(ccc_, record_, cms::LossCause::Path, now_));
   flight_.arrived_after_all(ccc_, record_);
   EXPECT_EQ(ccc_.spurious, kBytes);
+}
+
+TEST_F(FlightTest, Cms130_TrimTellsTheRoundTrip) {
+  record_.sent_count = record_.trim_count = 2;
+  record_.last_sent = now_;
+  const wire::NackHeader trimmed{.nack_code = wire::NackCode::Trimmed};
+  flight_.refused(ccc_, record_, trimmed, now_ + std::chrono::microseconds(12));
+  EXPECT_EQ(ccc_.nack_rtt, std::chrono::microseconds(12));
+  record_.sent_count = 4;
+  record_.trim_count = 3;
+  flight_.sent(ccc_, record_, kBytes, now_);
+  record_.out_of_flight = false;
+  flight_.refused(ccc_, record_, trimmed, now_ + std::chrono::microseconds(12));
+  EXPECT_EQ(ccc_.nack_rtt, std::nullopt);
 }
 
 TEST_F(FlightTest, SpuriousLossIsTakenBackOnce) {

@@ -518,6 +518,26 @@ TEST_F(SharedAcks, Pds128_AnAnswerThatWasAskedForTellsNoRoundTripTime) {
   EXPECT_EQ(samples(), 1U);
 }
 
+// Under an incast there may be no other packets.
+TEST_F(SharedAcks, Cms113_AnswerAfterTrimmedTransmissionsTellsTheRoundTrip) {
+  cms::Parameters cms;
+  cms.base_rtt = microseconds(100);
+  start(parameters(), cms);
+  const auto samples = [this] { return node->manager->contexts().counters().rtt_samples; };
+  post(true);
+  turn();
+  for (int i = 0; i < 3; ++i) {
+    now += microseconds(20);
+    ASSERT_EQ(requests(answer_to(nack(NackCode::Trimmed, 70001))).size(), 1U);
+  }
+  now += microseconds(20);
+  wire::AckHeader header = ack(70001, 70001);
+  header.service_time = 1;
+  header.retx = true;
+  receive(header);
+  EXPECT_EQ(samples(), 1U);
+}
+
 TEST_F(SharedAcks, Pds128_ThirtyTwoOfItFitIntoTheTimeOut) {
   Parameters parameters = test_parameters();
   parameters.rto_init = milliseconds(16);
