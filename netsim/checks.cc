@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "cms/ccc.h"
+#include "cms/credit_pacer.h"
 #include "cms/nscc.h"
 #include "cms/rccc.h"
 #include "netsim/network.h"
@@ -117,10 +118,11 @@ void Checks::credit_given(const NetPacket& packet, PdcId pdc, std::uint32_t gran
                                 std::to_string(credit.granted));
   }
   credit.granted = granted;
-  const bool asked = network_.config().fep.cms.tuning.unsolicited_bdp == 0;
-  if (asked && cms::credit_ahead(granted, credit.target) > 0) {
+  const std::uint32_t unsolicited = cms::unsolicited_units(network_.config().fep.cms);
+  if (cms::credit_ahead(granted, credit.target) > unsolicited) {
     complain(packet.source, "gives " + std::to_string(granted) + " units of credit where " +
-                                std::to_string(credit.target) + " were asked for");
+                                std::to_string(credit.target) + " were asked for, and " +
+                                std::to_string(unsolicited) + " more are allowed");
   }
 }
 

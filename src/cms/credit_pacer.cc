@@ -22,15 +22,14 @@ std::uint32_t turn_units_of(const Parameters& parameters) {
   return units_of(tuned >= 1 ? tuned : kTurnPackets * parameters.mtu_bytes);
 }
 
-// CMS-223.
-std::uint32_t unsolicited_units_of(const Parameters& parameters) {
+}  // namespace
+
+std::uint32_t unsolicited_units(const Parameters& parameters) {
   const Duration rtt = parameters.base_rtt.value_or(parameters.default_base_rtt);
   const double bdp_bytes = static_cast<double>(parameters.path_rate_bps()) / 8e6 * to_us(rtt);
   const double units = parameters.tuning.unsolicited_bdp * bdp_bytes / kCreditUnit;
   return static_cast<std::uint32_t>(std::min(units, 1e6));
 }
-
-}  // namespace
 
 CreditPacer::CreditPacer(const Parameters& parameters, Duration rto)
     : bytes_per_ns_(
@@ -40,7 +39,7 @@ CreditPacer::CreditPacer(const Parameters& parameters, Duration rto)
       turn_units_(turn_units_of(parameters)),
       zero_grant_units_(units_of(parameters.tuning.zero_grant_bytes)),
       rto_(rto),
-      unsolicited_units_(unsolicited_units_of(parameters)) {}
+      unsolicited_units_(unsolicited_units(parameters)) {}
 
 Duration CreditPacer::spacing(std::uint32_t units) const {
   return Duration(std::llround(units * double{kCreditUnit} / (bytes_per_ns_ * rate_factor_)));

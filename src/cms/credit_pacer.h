@@ -24,6 +24,9 @@ struct CreditSource : ListNode<ActiveSourceTag> {
   bool idle = false;     // in line for unsolicited credit (CMS-223)
 };
 
+// CMS-223: the units that a source is granted beyond its target at most; 0: none.
+std::uint32_t unsolicited_units(const Parameters& parameters);
+
 class CreditPacer {
  public:
   // CMS-228: the slower of link and Parameters::receive_rate_bps. `rto`: for CMS-226.

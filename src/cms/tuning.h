@@ -35,7 +35,7 @@ struct Tuning {
   double speculative_bdp = 1.0;  // may be sent before there is credit, BDPs (CMS-210)
   double grant_bytes = 0;        // of one turn; 0 = 4 MTU (CMS-221)
   double pacer_fraction = 0.99;  // of the link's rate is granted (CMS-222)
-  double unsolicited_bdp = 0;  // granted beyond targets if no source asks, BDPs (CMS-223); 0 = off
+  double unsolicited_bdp = 1;  // granted beyond targets if no source asks, BDPs (CMS-223); 0 = off
   double zero_grant_bytes = 1024;  // that a Credit which grants nothing new counts as (CMS-223)
   double credit_request_rtts = 2;  // without credit, then a Credit Request (CMS-215)
   double oversubscription_period_rtts = 1.5;  // CMS-230, where it is on

@@ -21,6 +21,7 @@ Parameters at_rate(std::uint64_t bps) {
   p.algorithm = Algorithm::Rccc;
   p.mtu_bytes = 4096;
   p.link_rate_bps = bps;
+  p.tuning.unsolicited_bdp = 0;
   return p;
 }
 
@@ -248,7 +249,7 @@ TEST_F(UnsolicitedCredit, Cms223_WhoIsGoneGetsNothing) {
   EXPECT_EQ(sources[1].granted_units, 171U);
 }
 
-TEST_F(CreditPacerTest, Cms223_OffByDefault) {
+TEST_F(CreditPacerTest, Cms223_OffWhereItIsZero) {
   pacer.on_target(sources[0], 10, now);
   run();
   EXPECT_EQ(sources[0].granted_units, 10U);
