@@ -57,6 +57,8 @@ Message Connections::message_of(const Connection& connection, MessageType type) 
   message.from = connection.id;
   message.answers = answers_;
   message.endpoint = connection.own;
+  message.keep_alive_ms = static_cast<std::uint32_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(timing_.probe_period).count());
   if (type == MessageType::Request || type == MessageType::Accept) message.data = connection.data;
   return message;
 }
@@ -73,6 +75,8 @@ void Connections::send_again(Connection& connection, Time now) {
   if (!connection.in_flight) send(connection, type);
   connection.in_flight = true;
   if (type == MessageType::Probe) {
+    connection.probed = now;
+    connection.no_socket = false;
     set_deadline(connection, now + timing_.probe_period);
     return;
   }
@@ -104,6 +108,7 @@ ConnectionId Connections::accept(const PeerRequest& request, const av::UetAddres
   connection.peer = request.id;
   connection.peer_endpoint = request.endpoint;
   connection.peer_job = request.job;
+  connection.answers_always = request.keep_alive_ms > 0;
   return begin(connection, now);
 }
 
@@ -188,6 +193,7 @@ void Connections::on_accept(const Message& message, Connection* connection, Time
   if (again) return;
   connection->peer_endpoint = message.endpoint;
   connection->peer_job = message.job;
+  connection->answers_always = message.keep_alive_ms > 0;
   enter_connected(*connection, message.data, now);
 }
 
@@ -201,11 +207,14 @@ void Connections::on_reject(const Message& message, Connection& connection, Time
   if (!later) fail(connection, Failure::Refused, {});  // else the request is repeated (CM-22)
 }
 
-// A report can be forged: it ends no request that the listener's transport has acknowledged.
+// A report can be forged: it ends no request that the listener's transport has acknowledged, and
+// no connection whose peer answers the Probe.
 void Connections::refused(const FepAddress& fep) {
   for (auto at = table_.begin(); at != table_.end();) {
     Connection& connection = at->second;
     ++at;
+    const bool probed = connection.state == State::Connected && connection.in_flight;
+    if (probed && connection.to.fep() == fep) connection.no_socket = true;
     const bool unheard = connection.state == State::Requesting && !connection.heard;
     if (unheard && connection.to.fep() == fep) fail(connection, Failure::Refused, {});
   }
@@ -298,6 +307,25 @@ void Connections::sent(ConnectionId about, MessageType type, Outcome outcome, Ti
   }
 }
 
+// CM-37: a Probe has no answer at its deadline. A host that calls late, because its process was
+// stopped, may not have seen the answer.
+void Connections::await_answer(Connection& connection, Time now) {
+  const Duration patience = std::max(timing_.probe_period, timing_.shortest_silence);
+  const bool ended = connection.answers_always || connection.no_socket;
+  const bool late = now - connection.deadline > timing_.probe_period / 2;
+  if (!ended || late) {
+    set_deadline(connection, now + timing_.probe_period);
+  } else if (now - connection.probed < patience) {
+    set_deadline(connection, connection.probed + patience);
+  } else {
+    Outgoing out;  // the peer may live
+    out.to = connection.to;
+    out.message = message_of(connection, MessageType::Shutdown);
+    answer(std::move(out));
+    lose(connection);
+  }
+}
+
 void Connections::progress(Time now) {
   while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
     Connection& connection = *find(deadlines_.begin()->second);
@@ -305,6 +333,8 @@ void Connections::progress(Time now) {
                              now - connection.started >= timing_.confirm_patience;
     if (unconfirmed) {
       give_up_accepting(connection);  // CM-23
+    } else if (connection.state == State::Connected && connection.in_flight) {
+      await_answer(connection, now);
     } else {
       send_again(connection, now);
     }

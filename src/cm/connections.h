@@ -43,6 +43,8 @@ struct PeerRequest {
   av::UetAddress endpoint;
   JobId job;
   Data data;
+  av::UetAddress listener;          // the address that the request came to
+  std::uint32_t keep_alive_ms = 0;  // the initiator's
 };
 
 struct Timing {
@@ -55,8 +57,11 @@ struct Timing {
   Duration connect_patience = std::chrono::seconds(5);
   // An acceptance that is not confirmed by then has failed (CM-23).
   Duration confirm_patience = std::chrono::seconds(30);
-  // Idle connections are probed so often; zero: never (CM-33).
+  // Idle connections are probed so often; zero: never (CM-33). With a period the host has to call
+  // progress() by itself, whatever the application does (CM-37).
   Duration probe_period{};
+  // A Probe may be unanswered at least so long, however short the period is (CM-37).
+  Duration shortest_silence = std::chrono::milliseconds(500);
 };
 
 enum class Failure : std::uint8_t {
@@ -96,7 +101,7 @@ class Connections final : public Machine {
   // The oldest event; nullptr if there is none. It stays until pop_event().
   const ConnectionEvent* next_event() const { return events_.empty() ? nullptr : &events_.front(); }
   void pop_event() { events_.pop_front(); }
-  // The host of `fep` has said that no process has that port (CM-29). Throws bad_alloc.
+  // The host of `fep` has said that no process has that port (CM-29, CM-37). Throws bad_alloc.
   void refused(const FepAddress& fep);
   // Connections in any state.
   std::size_t size() const { return table_.size(); }
@@ -114,8 +119,11 @@ class Connections final : public Machine {
     ConnectionId id = 0;
     ConnectionId peer = 0;  // 0: not known yet
     State state = State::Requesting;
-    bool in_flight = false;  // a message that is repeated or a Probe has no outcome yet
-    bool heard = false;      // the peer's transport has answered a message
+    bool in_flight = false;       // a message that is repeated or a Probe has no outcome yet
+    bool heard = false;           // the peer's transport has answered a message
+    bool no_socket = false;       // a report says so of the Probe in flight
+    bool answers_always = false;  // the peer does, also while its application computes
+    Time probed{};                // when the Probe in flight was sent
     Time started{};
     Time deadline = kNever;
     Duration pause{};
@@ -138,6 +146,7 @@ class Connections final : public Machine {
   void fail(Connection& connection, Failure failure, const Data& data);
   void give_up_accepting(Connection& connection);
   void lose(Connection& connection);
+  void await_answer(Connection& connection, Time now);
   void enter_connected(Connection& connection, const Data& data, Time now);
   void on_accept(const Message& message, Connection* connection, Time now);
   void on_reject(const Message& message, Connection& connection, Time now);

@@ -101,7 +101,8 @@ void Listener::on_request(const Message& message, const RequestKey& key, Time no
   }
   Entry entry;
   entry.heard = now;
-  entry.request = {message.from, message.answers, message.endpoint, message.job, message.data};
+  entry.request = {message.from, message.answers, message.endpoint,     message.job,
+                   message.data, answers_,        message.keep_alive_ms};
   unannounced_.push_back(key);
   try {
     entries_.emplace(key, std::move(entry));

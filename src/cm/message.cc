@@ -16,7 +16,8 @@ constexpr std::size_t kReasonAt = 4;
 constexpr std::size_t kJobAt = 5;
 constexpr std::size_t kToAt = 8;
 constexpr std::size_t kFromAt = 16;
-constexpr std::size_t kReservedAt = 24;
+constexpr std::size_t kKeepAliveAt = 24;
+constexpr std::size_t kReservedAt = 28;
 constexpr std::size_t kAnswersAt = 32;
 constexpr std::size_t kEndpointAt = kAnswersAt + av::UetAddress::kBytes;
 static_assert(kEndpointAt + av::UetAddress::kBytes == kHeaderBytes);
@@ -72,7 +73,8 @@ std::size_t encode(const Message& message, MessageBytes& to) {
   put(&to[kJobAt], message.job.value, 3);
   put(&to[kToAt], message.to, 8);
   put(&to[kFromAt], message.from, 8);
-  put(&to[kReservedAt], 0, 8);
+  if (names_endpoint(message.type)) put(&to[kKeepAliveAt], message.keep_alive_ms, 4);
+  put(&to[kReservedAt], 0, 4);
   put_address(&to[kAnswersAt], message.answers);
   if (names_endpoint(message.type)) put_address(&to[kEndpointAt], message.endpoint);
   const auto data = message.data.view();
@@ -104,6 +106,7 @@ std::optional<Message> decode(std::span<const std::byte> bytes, const FepAddress
     const auto endpoint = get_address(&bytes[kEndpointAt], source);
     if (!endpoint || !endpoint->has(av::kResourceIndexValid)) return {};
     message.endpoint = *endpoint;
+    message.keep_alive_ms = static_cast<std::uint32_t>(get(&bytes[kKeepAliveAt], 4));
   }
   message.data = Data(bytes.subspan(kHeaderBytes));
   return message;

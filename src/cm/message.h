@@ -56,6 +56,9 @@ struct Message {
   JobId job;                                        // of the sender's endpoint
   ConnectionId to = 0;    // the receiver's name for the connection; 0 in a Request and a Cancel
   ConnectionId from = 0;  // the sender's; 0 if it has none
+  // The sender's period of Probes, in milliseconds; 0: none. A sender with a period answers Probes
+  // while its application computes (CM-37). Request, Accept and Confirm.
+  std::uint32_t keep_alive_ms = 0;
   // Where answers go: the sender's resource index for connection management.
   av::UetAddress answers;
   // The endpoint that the connection joins: Request, Accept and Confirm.

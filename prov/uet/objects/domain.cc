@@ -157,6 +157,9 @@ int Domain::close() noexcept {
 }
 
 int Domain::connections(CmHub*& out) {
+  if (engine_.params().keep_alive_ms > 0) {  // CM-37
+    if (const int result = engine_.need_thread(); result != 0) return result;
+  }
   const Guard guard(engine_.lock());
   if (hub_ == nullptr) {
     if (const int result = CmHub::open(*this, hub_); result != 0) return result;

@@ -277,8 +277,11 @@ constexpr Row kRows[] = {
      yes_no<&Params::allow_layering>()},
     {"keep_alive_ms",
      "Milliseconds after which a connection of FI_EP_MSG asks whether its peer still lives, again "
-     "and again. A peer that does not answer is given up as one that acknowledges no data. 0: "
-     "never.",
+     "and again. A peer that died is reported within two periods "
+     "(500 ms at least each) if its process has a period too, or if its host reports that the port "
+     "is closed; "
+     "else when the transport gives up. Not 0: a thread answers while the application computes. "
+     "0: never.",
      number<&Params::keep_alive_ms>(0, 86'400'000)},
     {"live_statistics",
      "Show counters and peers while the domain runs, to programs of this user, in a file below "

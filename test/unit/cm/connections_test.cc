@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "cm_testing.h"
 
 namespace uet::cm {
@@ -22,15 +24,18 @@ class CmConnections : public testing::Test {
     return initiator_.connect(name(2, 5), JobId{9}, name(1, 1), bytes("hi"), now_);
   }
   static PeerRequest request_of(const Message& message) {
-    return {message.from, message.answers, message.endpoint, message.job, message.data};
+    return {message.from, message.answers, message.endpoint,     message.job,
+            message.data, name(1, 1),      message.keep_alive_ms};
   }
-  // Both ends of an established connection.
-  void establish() {
+  // Both ends of an established connection. `period`: the acceptor states one.
+  void establish(bool period = true) {
     near_ = connect();
     const Message request = received(expect_message(initiator_, MessageType::Request));
     initiator_.sent(near_, MessageType::Request, Outcome::Delivered, now_);
     far_ = acceptor_.accept(request_of(request), name(1, 6, 4794), JobId{9}, bytes("yes"), now_);
     accept_ = received(expect_message(acceptor_, MessageType::Accept));
+    EXPECT_EQ(accept_.keep_alive_ms, 10'000U);
+    if (!period) accept_.keep_alive_ms = 0;
     initiator_.on_message(accept_, now_);
     acceptor_.sent(far_, MessageType::Accept, Outcome::Delivered, now_);
     acceptor_.on_message(received(expect_message(initiator_, MessageType::Confirm)), now_);
@@ -358,6 +363,114 @@ TEST_F(CmConnections, Cm33_RefusedConfirmMeansALostPeer) {
   EXPECT_EQ(initiator_.next_event(), nullptr);
   initiator_.sent(near_, MessageType::Confirm, Outcome::Refused, now_);
   expect_event(initiator_, near_, Kind::Shutdown);
+}
+
+TEST_F(CmConnections, Cm37_SilentPeerWithAPeriodIsLostInTwo) {
+  establish();
+  pass(initiator_, seconds(10));
+  expect_message(initiator_, MessageType::Probe);
+  pass(initiator_, milliseconds(9'999));
+  EXPECT_EQ(initiator_.next_event(), nullptr);
+  pass(initiator_, milliseconds(1));
+  expect_event(initiator_, near_, Kind::Shutdown);
+  EXPECT_EQ(expect_message(initiator_, MessageType::Shutdown).message.to, far_);
+  EXPECT_EQ(initiator_.size(), 0U);
+  // The acceptor knows the period from the Request.
+  pass(acceptor_, seconds(10));
+  expect_message(acceptor_, MessageType::Probe);
+  pass(acceptor_, seconds(10));
+  expect_event(acceptor_, far_, Kind::Shutdown);
+}
+
+TEST_F(CmConnections, Cm37_PeerWithoutAPeriodMayCompute) {
+  establish(false);
+  pass(initiator_, seconds(10));
+  expect_message(initiator_, MessageType::Probe);
+  for (int i = 0; i < 10; ++i) pass(initiator_, seconds(10));
+  expect_nothing(initiator_);
+  initiator_.sent(near_, MessageType::Probe, Outcome::Delivered, now_);
+  pass(initiator_, seconds(10));
+  expect_message(initiator_, MessageType::Probe);
+  EXPECT_EQ(initiator_.next_event(), nullptr);
+}
+
+TEST_F(CmConnections, Cm37_ClosedPortEndsAnUnansweredProbe) {
+  establish(false);
+  initiator_.refused(fep(1, 4794));  // no Probe is in flight
+  pass(initiator_, seconds(10));
+  expect_message(initiator_, MessageType::Probe);
+  initiator_.refused(fep(1, 4794));
+  EXPECT_EQ(initiator_.next_event(), nullptr);
+  initiator_.sent(near_, MessageType::Probe, Outcome::Delivered, now_);  // forged, then
+  pass(initiator_, seconds(10));
+  expect_message(initiator_, MessageType::Probe);
+  pass(initiator_, seconds(10));
+  expect_nothing(initiator_);
+  initiator_.refused(fep(1, 4794));
+  pass(initiator_, seconds(10));
+  expect_event(initiator_, near_, Kind::Shutdown);
+}
+
+TEST_F(CmConnections, Cm37_ProberThatStoodStillWaitsAgain) {
+  establish();
+  pass(initiator_, seconds(10));
+  expect_message(initiator_, MessageType::Probe);
+  pass(initiator_, seconds(100));
+  EXPECT_EQ(initiator_.next_event(), nullptr);
+  pass(initiator_, seconds(10));
+  expect_event(initiator_, near_, Kind::Shutdown);
+}
+
+TEST_F(CmConnections, Cm37_ShortPeriodsWaitHalfASecond) {
+  Timing timing;
+  timing.probe_period = milliseconds(20);
+  Connections end(name(2, 100), 3, timing);
+  PeerRequest request;
+  request.id = 7;
+  request.answers = request.endpoint = name(3, 100);
+  request.keep_alive_ms = 20;
+  const ConnectionId id = end.accept(request, name(2, 5), JobId{}, {}, now_);
+  Message confirm;
+  confirm.type = MessageType::Confirm;
+  confirm.to = id;
+  confirm.from = 7;
+  end.on_message(confirm, now_);
+  end.sent(id, MessageType::Accept, Outcome::Delivered, now_);
+  expect_event(end, id, Kind::Connected);
+  pass(end, milliseconds(20));
+  for (int i = 0; i < 49; ++i) pass(end, milliseconds(10));
+  EXPECT_EQ(end.next_event(), nullptr);
+  pass(end, milliseconds(10));
+  expect_event(end, id, Kind::Shutdown);
+}
+
+TEST_F(CmConnections, Cm37_ThousandDeadPeersLoseNoEvent) {
+  std::set<ConnectionId> ids;
+  for (std::uint16_t i = 0; i < 1000; ++i) {
+    const auto host = static_cast<std::uint8_t>(i % 250);
+    PeerRequest request;
+    request.id = i + 1U;
+    request.answers = request.endpoint = name(host, static_cast<std::uint16_t>(1 + i / 250));
+    request.keep_alive_ms = 10'000;
+    const ConnectionId id = acceptor_.accept(request, name(1, 6), JobId{}, {}, now_);
+    ids.insert(id);
+    Message confirm;
+    confirm.type = MessageType::Confirm;
+    confirm.to = id;
+    confirm.from = request.id;
+    acceptor_.on_message(confirm, now_);
+    acceptor_.sent(id, MessageType::Accept, Outcome::Delivered, now_);
+    expect_event(acceptor_, id, Kind::Connected);
+  }
+  pass(acceptor_, seconds(10));
+  pass(acceptor_, seconds(10));
+  while (const ConnectionEvent* event = acceptor_.next_event()) {
+    EXPECT_EQ(event->kind, Kind::Shutdown);
+    EXPECT_EQ(ids.erase(event->id), 1U);
+    acceptor_.pop_event();
+  }
+  EXPECT_TRUE(ids.empty());
+  EXPECT_EQ(acceptor_.size(), 0U);
 }
 
 TEST_F(CmConnections, Cm12_IdsDifferAndAreNotZero) {
