@@ -228,11 +228,21 @@ PidOnFep default_pid_on_fep(std::uint16_t udp_port) {
   return {static_cast<std::uint16_t>(udp_port - kUetUdpPort)};
 }
 
+PidOnFep pid_of_step(PidOnFep own, std::size_t step) {
+  return {static_cast<std::uint16_t>((own.value + step * kSharedPlaces) & kMaxPidOnFep)};
+}
+
 InitiatorId default_initiator(const FepAddress& fep, ResourceIndex index) {
   FepAddress salted = fep;
   salted.port = static_cast<std::uint16_t>(salted.port ^ (index.value << 4));
   const std::size_t hash = FepAddressHash{}(salted);
   return {static_cast<std::uint32_t>(hash ^ (hash >> 32))};
+}
+
+InitiatorId default_initiator(const FepAddress& fep, PidOnFep pid, ResourceIndex index) {
+  const InitiatorId own = default_initiator(fep, index);
+  if (pid == default_pid_on_fep(fep.port)) return own;
+  return {own.value ^ (pid.value + 1U) * 0x9E3779B1U};
 }
 
 UetAddress default_address(const FepAddress& fep, ResourceIndex index) {
@@ -246,6 +256,13 @@ UetAddress default_address(const FepAddress& fep, ResourceIndex index) {
   address.start_resource_index = index;
   address.num_resource_indices = 1;
   address.initiator_id = default_initiator(fep, index);
+  return address;
+}
+
+UetAddress default_address(const FepAddress& fep, PidOnFep pid, ResourceIndex index) {
+  UetAddress address = default_address(fep, index);
+  address.pid_on_fep = pid;
+  address.initiator_id = default_initiator(fep, pid, index);
   return address;
 }
 
@@ -289,8 +306,13 @@ UetAddress complete(UetAddress address, std::uint16_t first) {
 }
 
 UetAddress address_of_source(const FepAddress& fep, InitiatorId initiator) {
-  for (std::uint16_t index = kFirstResourceIndex.value; index <= kMaxResourceIndex; ++index) {
-    if (default_initiator(fep, {index}) == initiator) return default_address(fep, {index});
+  for (std::size_t step = 0; step < kPidsOfFep; ++step) {
+    const PidOnFep pid = pid_of_step(default_pid_on_fep(fep.port), step);
+    for (std::uint16_t index = kFirstResourceIndex.value; index <= kMaxResourceIndex; ++index) {
+      if (default_initiator(fep, pid, {index}) == initiator) {
+        return default_address(fep, pid, {index});
+      }
+    }
   }
   UetAddress address = default_address(fep);
   address.initiator_id = initiator;

@@ -88,12 +88,20 @@ bool is_text_form(std::string_view text);
 inline constexpr ResourceIndex kFirstResourceIndex{1};
 // Offset in the port range 4793 to 5816, the place that a port names, or 0.
 PidOnFep default_pid_on_fep(std::uint16_t udp_port);
+// A FEP with more endpoints than one PIDonFEP has resource indices uses further ones, up to
+// kPidsOfFep: `step` 0 is its own. Processes of a shared port are told by the number modulo 32.
+inline constexpr std::size_t kPidsOfFep = 9;
+PidOnFep pid_of_step(PidOnFep own, std::size_t step);
 // A number that no endpoint of another FEP is likely to share (SES-20: receives match on it).
+// A PIDonFEP that is not the one of the port makes another one.
 InitiatorId default_initiator(const FepAddress& fep, ResourceIndex index);
+InitiatorId default_initiator(const FepAddress& fep, PidOnFep pid, ResourceIndex index);
 
 // The address of the endpoint with this index at `fep` if it has the default ids, all members
 // valid.
 UetAddress default_address(const FepAddress& fep, ResourceIndex index = kFirstResourceIndex);
+// The same under another PIDonFEP than that of the port.
+UetAddress default_address(const FepAddress& fep, PidOnFep pid, ResourceIndex index);
 
 // If only 16 bits name an endpoint (the service of fi_getinfo, a socket address), they encode
 // UDP port and resource index together: 4793 to 5816 are the first endpoint at that UDP

@@ -61,11 +61,12 @@ Result<void> MrTable::remove(Rkey key) {
   return {};
 }
 
-void MrTable::move_context(ResourceIndex from, std::optional<ResourceIndex> to) {
+void MrTable::move_context(const ContextName& from, const std::optional<ContextName>& to) {
   for (auto& [key, region] : regions_) {
-    if (region.ri != from) continue;
+    if (region.ri != from.index || region.pid.value_or(from.pid) != from.pid) continue;
     if (to) {
-      region.ri = to;
+      region.ri = to->index;
+      if (region.pid) region.pid = to->pid;
     } else {
       region.access = 0;
     }
@@ -91,15 +92,17 @@ const MemoryRegion* MrTable::look_up(Rkey key) const {
   return last_;
 }
 
-MrAccess MrTable::check(Rkey key, JobId job, ResourceIndex ri, std::uint8_t access,
+MrAccess MrTable::check(Rkey key, JobId job, const ContextName& through, std::uint8_t access,
                         std::uint64_t offset, std::uint64_t length) const {
   const MemoryRegion* found = look_up(key);
   if (found == nullptr) return {MrVerdict::BadKey};
   const MemoryRegion& region = *found;
   if (!region.enabled) return {MrVerdict::BadKey};  // SES-134
-  const bool through =
-      !region.ri || (ri >= *region.ri && ri.value - region.ri->value < region.ri_count);
-  if (!through) return {MrVerdict::BadKey};                          // 12a
+  const bool bound = region.ri.has_value();
+  const bool fits = !bound || (through.index >= *region.ri &&
+                               through.index.value - region.ri->value < region.ri_count &&
+                               region.pid.value_or(through.pid) == through.pid);
+  if (!fits) return {MrVerdict::BadKey};                             // 12a
   if (region.job && *region.job != job) return {MrVerdict::BadJob};  // 12b
   if (region.access == 0) return {MrVerdict::BadKey};  // no peer has a right: like SES-119
   if ((region.access & access) != access) return {MrVerdict::NoRight};  // 12c

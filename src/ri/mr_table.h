@@ -32,6 +32,13 @@ class AccessObserver {
   virtual void accessed_part(std::uint8_t, std::uint64_t) noexcept {}
 };
 
+// Which context of a FEP a region is bound to, or an operation comes through.
+struct ContextName {
+  PidOnFep pid;
+  ResourceIndex index;
+  friend constexpr bool operator==(const ContextName&, const ContextName&) = default;
+};
+
 struct MemoryRegion {
   std::byte* base = nullptr;  // nullptr with length 2^64-1: all memory, offset = address
   std::uint64_t length = 0;
@@ -39,6 +46,7 @@ struct MemoryRegion {
   std::uint8_t access = 0;          // Access bits that the peer may use
   std::optional<JobId> job;         // only requests of this job (SES-17)
   std::optional<ResourceIndex> ri;  // only through this context (SES-135)
+  std::optional<PidOnFep> pid;      // of this PIDonFEP; empty: of any
   std::uint16_t ri_count = 1;       // and as many minus 1 that follow it
   bool enabled = true;              // false: no peer may access it yet (SES-134)
   AccessObserver* observer = nullptr;
@@ -81,17 +89,17 @@ class MrTable {
   Result<Rkey> add(const MemoryRegion& region);
   Result<void> add_with_key(const MemoryRegion& region, Rkey key);
   Result<void> remove(Rkey key);  // the key answers BadKey at once (SES-140)
-  // The context `from` gets the index `to`, or ends: then its regions have no rights any more, and
-  // the next context with that index does not inherit them (SES-134).
-  void move_context(ResourceIndex from, std::optional<ResourceIndex> to);
+  // The context `from` gets the name `to`, or ends: then its regions have no rights any more, and
+  // the next context with that name does not inherit them (SES-134).
+  void move_context(const ContextName& from, const std::optional<ContextName>& to);
   // The region under this key, to restrict or enable it; nullptr if there is none.
   MemoryRegion* find(Rkey key);
   // The whole OPTIMIZED key of which a small header carries the low 12 bits: with IDEMPOTENT_SAFE
   // if it was registered so (WIRE 4.3).
   Rkey optimized_key(std::uint16_t index) const;
   // Checks in the order of SES-115 steps 12a to 12e; `offset` comes from the wire (SES-118).
-  MrAccess check(Rkey key, JobId job, ResourceIndex ri, std::uint8_t access, std::uint64_t offset,
-                 std::uint64_t length) const;
+  MrAccess check(Rkey key, JobId job, const ContextName& through, std::uint8_t access,
+                 std::uint64_t offset, std::uint64_t length) const;
   std::size_t size() const { return regions_.size(); }
 
  private:

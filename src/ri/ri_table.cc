@@ -3,6 +3,8 @@
 // say what is wrong with the address.
 #include "ri/ri_table.h"
 
+#include <algorithm>
+
 namespace uet::ri {
 namespace {
 
@@ -20,7 +22,9 @@ std::uint64_t packed(const RiKey& key) {
 
 }  // namespace
 
-RiTable::RiTable(std::size_t capacity) : capacity_(capacity) { contexts_.reserve(capacity); }
+RiTable::RiTable(std::size_t capacity) : capacity_(capacity) {
+  contexts_.reserve(std::min(capacity, std::size_t{kMaxResourceIndex} + 1));
+}
 
 Result<void> RiTable::add(const RiKey& key, void* context) {
   if (!is_valid(key)) return Error::Invalid;

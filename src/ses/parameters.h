@@ -25,7 +25,7 @@ struct Parameters {
   std::size_t unexpected_bytes_per_context = 16 << 20;
   std::size_t unexpected_bytes_per_peer = 0;
   std::size_t eager_bytes = 64 << 10;                  // kept of a message that can be read again
-  std::size_t contexts = 4096;                         // endpoints of the FEP
+  std::size_t contexts = 65536;                        // names of endpoints of the FEP
   std::uint64_t rendezvous_threshold_bytes = 4 << 10;  // longer sends can be read by the target
   Duration rendezvous_timeout{0};  // Rndv_Timeout of SES-64; 0 = as long as the peer lives
   // Read_Timeout of SES-86: since the target has accepted a read, or since its data last came; 0 =

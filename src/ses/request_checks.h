@@ -66,8 +66,8 @@ class RequestChecks {
       const ri::MemoryRegion* region = regions_.find(key);
       if (region == nullptr || !region->job) return {ri::MrVerdict::BadJob};
     }
-    return regions_.check(key, request.job_id, context.config.resource_index, rights,
-                          request.buffer_offset, length);
+    const ri::ContextName through{context.config.pid_on_fep, context.config.resource_index};
+    return regions_.check(key, request.job_id, through, rights, request.buffer_offset, length);
   }
 
   const std::uint32_t payload_mtu_;

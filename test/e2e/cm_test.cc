@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -65,6 +66,10 @@ TEST(Cm, Cm20_ConnectsAndCarriesTheData) {
               check(fi_getpeer(pair.client.ep.get(), &peer, &length), "fi_getpeer");
               check(fi_getname(&pair.server.ep->fid, &own, &length), "fi_getname");
               require(peer.sin_port == own.sin_port, "another peer");
+              require(own.sin_port == pair.address.sin_port, "CM-4: not the listener's address");
+              check(fi_getpeer(pair.server.ep.get(), &peer, &length), "fi_getpeer");
+              check(fi_getname(&pair.client.ep->fid, &own, &length), "fi_getname");
+              require(peer.sin_port == own.sin_port, "the initiator has another name");
             }),
             "");
 }
@@ -74,12 +79,10 @@ TEST(Cm, Cm2_EndpointsKeepTheLowestIndices) {
   EXPECT_EQ(in_child([] {
               Pair pair;
               pair.establish();
-              for (const Owned<fid_ep>* ep : {&pair.client.ep, &pair.server.ep}) {
-                sockaddr_in own{};
-                std::size_t length = sizeof own;
-                check(fi_getname(&(*ep)->fid, &own, &length), "fi_getname");
-                require(ntohs(own.sin_port) >= 4793 && ntohs(own.sin_port) <= 5816, "index 1");
-              }
+              sockaddr_in own{};
+              std::size_t length = sizeof own;
+              check(fi_getname(&pair.client.ep->fid, &own, &length), "fi_getname");
+              require(ntohs(own.sin_port) >= 4793 && ntohs(own.sin_port) <= 5816, "index 1");
             }),
             "");
 }
@@ -327,9 +330,9 @@ TEST(Cm, Cm36_StrangersAreRefused) {
               pair.establish();
               sockaddr_in name{};
               std::size_t length = sizeof name;
-              check(fi_getname(&pair.server.ep->fid, &name, &length), "fi_getname");
+              check(fi_getname(&pair.client.ep->fid, &name, &length), "fi_getname");
               char in = 0;
-              check(fi_recv(pair.server.ep.get(), &in, 1, nullptr, 0, &in), "fi_recv");
+              check(fi_recv(pair.client.ep.get(), &in, 1, nullptr, 0, &in), "fi_recv");
               const Info hints = msg_hints();
               hints->ep_attr->type = FI_EP_RDM;
               Side stranger;
@@ -356,8 +359,8 @@ TEST(Cm, Cm36_StrangersAreRefused) {
               check(fi_send(ep.get(), &out, 1, nullptr, to, &out), "fi_send");
               require(pair.completion(stranger).err == FI_EACCES, "no FI_EACCES");
               pair.post("fi_send",
-                        [&] { return fi_send(pair.client.ep.get(), &out, 1, nullptr, 0, &out); });
-              require(pair.completion(pair.server).err == 0 && in == 1, "the peer's message");
+                        [&] { return fi_send(pair.server.ep.get(), &out, 1, nullptr, 0, &out); });
+              require(pair.completion(pair.client).err == 0 && in == 1, "the peer's message");
               ep.reset();
             }),
             "");
@@ -550,6 +553,95 @@ TEST(Cm, Cm33_KeepAliveReportsADeadIdlePeer) {
     pair.expect(pair.client, FI_SHUTDOWN);
   });
   EXPECT_EQ(client.wait(), "");
+}
+
+// The transport would not give the peer up within the time of the test.
+constexpr const char* kPatientTransport = "1000";
+
+// The peer's process stands still, as if its host had died: nothing answers.
+TEST(Cm, Cm37_SilentPeerWithAPeriodIsReported) {
+  ChannelPair channels;
+  const std::map<std::string, std::string> environment = {{"tune.keep_alive_ms", "1000"},
+                                                          {"tune.rto_retries", kPatientTransport}};
+  Process server("server", environment, [&] {
+    Pair pair;
+    channels.left.send(pair.address);
+    pair.accept(pair.request());
+    pair.expect(pair.server, FI_CONNECTED);
+    for (;;) pair.progress();
+  });
+  const pid_t victim = server.pid();
+  Process client("client", environment, [&] {
+    Pair pair;
+    pair.address = channels.right.receive<sockaddr_in>();
+    pair.connect();
+    pair.expect(pair.client, FI_CONNECTED);
+    kill(victim, SIGSTOP);
+    pair.expect(pair.client, FI_SHUTDOWN);
+    kill(victim, SIGKILL);
+  });
+  EXPECT_EQ(client.wait(), "");
+}
+
+// The peer has no period. Its host says that the port is closed.
+TEST(Cm, Cm37_ClosedPortOfAnIdlePeerIsReported) {
+  ChannelPair channels;
+  Process server("server", {{"FI_UET_LOCAL", "off"}}, [&] {
+    Pair pair;
+    channels.left.send(pair.address);
+    pair.accept(pair.request());
+    pair.expect(pair.server, FI_CONNECTED);
+    for (;;) pair.progress();
+  });
+  const pid_t victim = server.pid();
+  const std::map<std::string, std::string> environment = {{"tune.keep_alive_ms", "1000"},
+                                                          {"tune.rto_retries", kPatientTransport},
+                                                          {"FI_UET_LOCAL", "off"}};
+  Process client("client", environment, [&] {
+    Pair pair;
+    pair.address = channels.right.receive<sockaddr_in>();
+    pair.connect();
+    pair.expect(pair.client, FI_CONNECTED);
+    kill(victim, SIGKILL);
+    pair.expect(pair.client, FI_SHUTDOWN);
+  });
+  EXPECT_EQ(client.wait(), "");
+}
+
+// Neither end is given up while it computes for several periods, with a period or without.
+void keep_computing_peer(const char* period_of_server) {
+  ChannelPair channels;
+  Process server("server", {{"tune.keep_alive_ms", period_of_server}}, [&] {
+    Pair pair;
+    channels.left.send(pair.address);
+    pair.accept(pair.request());
+    pair.expect(pair.server, FI_CONNECTED);
+    char in = 0;
+    check(fi_recv(pair.server.ep.get(), &in, 1, nullptr, 0, &in), "fi_recv");
+    usleep(4'000'000);
+    require(pair.completion(pair.server).err == 0, "the message");
+  });
+  Process client("client", {{"tune.keep_alive_ms", "500"}}, [&] {
+    Pair pair;
+    pair.address = channels.right.receive<sockaddr_in>();
+    pair.connect();
+    pair.expect(pair.client, FI_CONNECTED);
+    const Clock::time_point start = Clock::now();
+    while (Clock::now() - start < std::chrono::seconds(3)) {
+      pair.progress();
+      require(!poll_eq(*pair.client.eq), "a living peer is given up");
+    }
+    char out = 0;
+    pair.post("fi_send", [&] { return fi_send(pair.client.ep.get(), &out, 1, nullptr, 0, &out); });
+    require(pair.completion(pair.client).err == 0, "fi_send");
+  });
+  EXPECT_EQ(client.wait(), "");
+  EXPECT_EQ(server.wait(), "");
+}
+
+TEST(Cm, Cm37_ComputingPeerIsNotGivenUp) {
+  keep_computing_peer("500");
+  keep_computing_peer("0");
 }
 
 // ---- refusals ----------------------------------------------------------------------------------

@@ -13,8 +13,12 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <functional>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "objects.h"
 
@@ -142,6 +146,58 @@ TEST(Descriptors, ADomainWithoutThemSaysSo) {
     require(result == -EMFILE, "fi_domain gives " + std::to_string(result));
   });
   EXPECT_EQ(process.wait(), "");
+}
+
+// ---- many endpoints ----------------------------------------------------------------------------
+
+std::size_t resident_bytes() {
+  std::size_t pages = 0;
+  if (FILE* file = std::fopen("/proc/self/statm", "r")) {
+    if (std::fscanf(file, "%*u %zu", &pages) != 1) pages = 0;
+    std::fclose(file);
+  }
+  return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+// More than the 4,095 resource indices of one PIDonFEP. UET_TEST_ENDPOINTS=32768 takes the most.
+TEST(ManyEndpoints, GoOnUnderFurtherPids) {
+  const char* const asked = std::getenv("UET_TEST_ENDPOINTS");
+  const std::size_t count = asked != nullptr ? std::stoul(asked) : 4200;
+  Side a({.hints = [&](fi_info& hints) { hints.domain_attr->ep_cnt = count; }});
+  EXPECT_EQ(a.info->domain_attr->ep_cnt, 32768U);
+  const std::size_t before = resident_bytes();
+  Clock::time_point start = Clock::now();
+  std::vector<Owned<fid_ep>> all;
+  for (std::size_t i = 0; i < count; ++i) all.push_back(a.open_endpoint(0));
+  const auto ms = [&] {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start).count();
+  };
+  std::printf("%zu endpoints: %lld ms, %zu bytes each\n", count, static_cast<long long>(ms()),
+              (resident_bytes() - before) / count);
+  // The first index of the second PIDonFEP is the first's, too; regions are apart.
+  fid_ep& first = *all.front();
+  fid_ep& second = *all[4095];
+  const fi_addr_t to_first = a.insert(first);
+  const fi_addr_t to_second = a.insert(second);
+  const fi_addr_t to_last = a.insert(*all.back());
+  char in = 0;
+  check(fi_recv(&second, &in, 1, nullptr, to_last, &in), "fi_recv");
+  check(fi_send(all.back().get(), "x", 1, nullptr, to_second, nullptr), "fi_send");
+  EXPECT_EQ(a.next(a).error, 0);
+  EXPECT_EQ(a.next(a).error, 0);
+  EXPECT_EQ(in, 'x');
+  fid_mr* mr = nullptr;
+  check(fi_mr_reg(a.domain.get(), &in, 1, FI_REMOTE_WRITE, 0, kKey, 0, &mr, nullptr), "fi_mr_reg");
+  const Owned<fid_mr> region(mr);
+  check(fi_mr_bind(mr, &second.fid, 0), "fi_mr_bind");
+  check(fi_write(&first, "y", 1, nullptr, to_first, 0, kKey, nullptr), "fi_write");
+  EXPECT_NE(a.next(a).error, 0) << "through the same index of another PIDonFEP";
+  check(fi_write(&first, "y", 1, nullptr, to_second, 0, kKey, nullptr), "fi_write");
+  EXPECT_EQ(a.next(a).error, 0);
+  EXPECT_EQ(in, 'y');
+  start = Clock::now();
+  all.clear();
+  std::printf("closed in %lld ms\n", static_cast<long long>(ms()));
 }
 
 // ---- errors that the application has not read --------------------------------------------------

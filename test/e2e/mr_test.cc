@@ -57,6 +57,41 @@ class MemoryRegion : public testing::Test {
   alignas(16) char memory_[64] = "";
 };
 
+// ---- persistent memory -------------------------------------------------------------------------
+
+// The write-back itself is in the unit test (persistent_test.cc).
+TEST(PersistentRegion, CommitCompleteWritesAndPartsOfIt) {
+  const SideOptions options{.capabilities = FI_RMA | FI_RMA_PMEM};
+  Side a(options);
+  Side b(options);
+  ASSERT_NE(a.info->caps & FI_RMA_PMEM, 0U);
+  const auto ep = a.open_endpoint(0);
+  const auto target = b.open_endpoint(0);
+  const fi_addr_t to = a.insert(*target);
+  std::vector<char> memory(100'000);
+  fid_mr* mr = nullptr;
+  ASSERT_EQ(reg(b, memory.data(), memory.size(), FI_REMOTE_READ | FI_REMOTE_WRITE, kKey,
+                FI_RMA_PMEM, &mr),
+            0);
+  const Owned<fid_mr> owned(mr);
+  std::vector<char> source(memory.size(), 'p');
+  const iovec piece{source.data(), source.size()};
+  const fi_rma_iov remote{0, source.size(), kKey};
+  fi_msg_rma msg{};
+  msg.msg_iov = &piece;
+  msg.iov_count = 1;
+  msg.addr = to;
+  msg.rma_iov = &remote;
+  msg.rma_iov_count = 1;
+  ASSERT_EQ(fi_writemsg(ep.get(), &msg, FI_COMMIT_COMPLETE | FI_COMPLETION), 0);
+  EXPECT_EQ(a.next(b).error, 0);
+  EXPECT_EQ(memory, source);
+  source.assign(source.size(), ' ');
+  ASSERT_EQ(fi_readmsg(ep.get(), &msg, FI_COMPLETION), 0);
+  EXPECT_EQ(a.next(b).error, 0);
+  EXPECT_EQ(memory, source);
+}
+
 // ---- counters of remote operations -------------------------------------------------------------
 
 TEST_F(MemoryRegion, CountersCountWhatTouchesTheRegion) {

@@ -30,10 +30,9 @@ CmHub::CmHub(Domain& domain, const av::UetAddress& name)
 // CM-2: from the highest index down, since an address format may name only the lowest ones.
 int CmHub::open(Domain& domain, std::unique_ptr<CmHub>& out) {
   for (std::uint16_t index = kMaxResourceIndex; index > 0; --index) {
-    const auto taken = domain.take_resource_indices(ResourceIndex{index}, 1);
-    if (!taken) continue;
     const av::UetAddress name =
         av::default_address(domain.engine().local_address(), ResourceIndex{index});
+    if (!domain.take_resource_indices(ri::ContextName{name.pid_on_fep, {index}}, 1)) continue;
     std::unique_ptr<CmHub> hub(new CmHub(domain, name));
     const int result = hub->port_.open(name, domain.job());
     if (result != 0) return result;
@@ -50,14 +49,14 @@ int CmHub::open(Domain& domain, std::unique_ptr<CmHub>& out) {
 CmHub::~CmHub() {
   if (engine_.dead()) return;
   if (!attached_) {  // open() has the lock
-    domain_.give_back(name_.start_resource_index, 1);
+    domain_.give_back({name_.pid_on_fep, name_.start_resource_index}, 1);
     return;
   }
   const Guard guard(engine_.lock());
   engine_.linger([&] { return port_.idle(); });
   engine_.attach(nullptr);
   port_.close();
-  domain_.give_back(name_.start_resource_index, 1);
+  domain_.give_back({name_.pid_on_fep, name_.start_resource_index}, 1);
 }
 
 cm::ConnectionId CmHub::connect(ConnectionUser& user, const av::UetAddress& own, JobId job,

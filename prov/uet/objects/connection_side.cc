@@ -65,8 +65,8 @@ int ConnectionSide::connect(struct fid& self, const void* address, const void* d
   Engine& engine = state_.engine;
   const Guard guard(engine.lock());
   if (const int result = check(self, length); result != 0) return result;
-  id_ = hub_.connect(*this, identity_.name(), identity_.job(), av::complete(*to, first_udp_port()),
-                     as_bytes(data, length));
+  shown_peer_ = av::complete(*to, first_udp_port());
+  id_ = hub_.connect(*this, identity_.name(), identity_.job(), shown_peer_, as_bytes(data, length));
   phase_ = Phase::Pending;
   hub_.run(clock_now());
   return 0;
@@ -85,7 +85,7 @@ int ConnectionSide::accept(struct fid& self, const void* data, std::size_t lengt
     return refuse_endpoint(-FI_EINVAL, "fi_accept: the peer has another auth_key");
   }
   // Data of the peer may arrive before its confirmation does.
-  peer_ = request_->endpoint;
+  peer_ = shown_peer_ = request_->endpoint;
   engine.fep().ses().connect(*state_.context, peer_at(peer_, peer_.start_resource_index));
   id_ = hub_.accept(*this, *request_, identity_.name(), identity_.job(), as_bytes(data, length));
   phase_ = Phase::Pending;
@@ -96,7 +96,7 @@ int ConnectionSide::accept(struct fid& self, const void* data, std::size_t lengt
 int ConnectionSide::get_peer(void* address, std::size_t* length) const {
   const Guard guard(state_.engine.lock());
   if (phase_ != Phase::Connected) return refuse_endpoint(-FI_ENOTCONN, "fi_getpeer: not connected");
-  const std::vector<std::byte> bytes = identity_.format().encode(peer_);
+  const std::vector<std::byte> bytes = identity_.format().encode(shown_peer_);
   const std::size_t room = *length;
   *length = bytes.size();
   if (room > 0 && address != nullptr) {

@@ -29,6 +29,9 @@ class ConnectionSide final : public ConnectionUser {
     has_request_ = true;
   }
   bool has_request() const { return has_request_; }
+  // CM-4: the address that fi_getname shows instead of the endpoint's own one: that of the listener
+  // whose request the endpoint accepts. nullptr: its own.
+  const av::UetAddress* shown_name() const { return request_ ? &request_->listener : nullptr; }
 
   // The calls of the same name, after fi_enable; `self` is the handle for the events. 0 or a
   // negative fi_errno, with the reason logged. They take the domain's lock.
@@ -69,6 +72,7 @@ class ConnectionSide final : public ConnectionUser {
   bool has_request_ = false;
   std::optional<cm::PeerRequest> request_;
   av::UetAddress peer_;
+  av::UetAddress shown_peer_;  // CM-4: of fi_getpeer
 };
 
 }  // namespace uet::prov

@@ -195,30 +195,13 @@ void Domain::registered(fid_mr& mr) {
   registration_eq_->write(FI_MR_COMPLETE, &entry, sizeof entry);
 }
 
-Result<ResourceIndex> Domain::take_resource_indices(std::optional<ResourceIndex> wanted,
-                                                    std::size_t count) {
-  const auto can_begin = [&](std::size_t index) {
-    const ResourceIndex candidate{static_cast<std::uint16_t>(index)};
-    return wanted || format_.can_name(av::default_address(engine_.local_address(), candidate));
-  };
-  std::size_t first = wanted ? wanted->value : av::kFirstResourceIndex.value;
-  for (std::size_t free = 0; free < count;) {
-    if (first + free >= indices_.size()) return Error::NoMemory;
-    if (!indices_[first + free] && (free > 0 || can_begin(first))) {
-      ++free;
-    } else if (wanted) {
-      return Error::AddressInUse;
-    } else {
-      first += free + 1;
-      free = 0;
-    }
-  }
-  for (std::size_t i = 0; i < count; ++i) indices_.set(first + i);
-  return ResourceIndex{static_cast<std::uint16_t>(first)};
-}
-
-void Domain::give_back(ResourceIndex first, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) indices_.reset(first.value + i);
+Result<ri::ContextName> Domain::take_resource_indices(std::optional<ri::ContextName> wanted,
+                                                      std::size_t count, bool any) {
+  indices_.set_own_pid(av::default_pid_on_fep(engine_.local_address().port));
+  return indices_.take(wanted, count, [&](const ri::ContextName& name) {
+    return any ||
+           format_.can_name(av::default_address(engine_.local_address(), name.pid, name.index));
+  });
 }
 
 int domain_open(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context) noexcept {

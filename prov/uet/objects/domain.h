@@ -5,7 +5,6 @@
 
 #include <rdma/fi_domain.h>
 
-#include <bitset>
 #include <memory>
 #include <optional>
 
@@ -14,6 +13,7 @@
 #include "objects/engine.h"
 #include "objects/eq.h"
 #include "objects/fabric.h"
+#include "objects/index_table.h"
 #include "objects/references.h"
 #include "settings/address_format.h"
 #include "settings/params.h"
@@ -65,13 +65,15 @@ class Domain final : public fid_domain {
   // zero first byte (SES-145), or of the long form with the SDI of this domain (TSS-68).
   Result<JobId> job_of(const std::uint8_t* auth_key, std::size_t size) const;
 
-  // Takes `count` resource indices in a row, from `wanted` or, without it, from the lowest place
-  // from 1 on where they are free and the address format can name the first.
-  Result<ResourceIndex> take_resource_indices(std::optional<ResourceIndex> wanted,
-                                              std::size_t count) UET_REQUIRES(engine_.lock());
-  void give_back(ResourceIndex first, std::size_t count) UET_REQUIRES(engine_.lock());
+  // As IndexTable::take(). `any`: also names that the address format cannot express.
+  Result<ri::ContextName> take_resource_indices(std::optional<ri::ContextName> wanted,
+                                                std::size_t count, bool any = false)
+      UET_REQUIRES(engine_.lock());
+  void give_back(const ri::ContextName& first, std::size_t count) UET_REQUIRES(engine_.lock()) {
+    indices_.give_back(first, count);
+  }
   // As ri::MrTable::move_context.
-  void move_regions(ResourceIndex from, std::optional<ResourceIndex> to)
+  void move_regions(const ri::ContextName& from, const std::optional<ri::ContextName>& to)
       UET_REQUIRES(engine_.lock()) {
     engine_.fep().regions().move_context(from, to);
   }
@@ -91,7 +93,7 @@ class Domain final : public fid_domain {
   std::optional<JobId> auth_job_;
   std::optional<std::uint32_t> sdi_;  // of its auth_key or key file
   Engine engine_;
-  std::bitset<kMaxResourceIndex + 1> indices_ UET_GUARDED_BY(engine_.lock());
+  IndexTable indices_ UET_GUARDED_BY(engine_.lock());
   EqBinding eq_;
   std::unique_ptr<CmHub> hub_;  // nullptr: no endpoint has needed it
 };

@@ -69,7 +69,9 @@ class Endpoint final {
   Engine& engine() { return engine_; }
   EndpointRole role() const { return role_; }
   const EndpointType& type() const { return state_.type(); }
-  ResourceIndex resource_index() const { return state_.config.resource_index; }
+  ri::ContextName context_name() const {
+    return {state_.config.pid_on_fep, state_.config.resource_index};
+  }
   const AvFid* av() const { return state_.av; }
   TxSide& tx() { return tx_; }
   RxSide& rx() { return rx_; }
@@ -84,7 +86,8 @@ class Endpoint final {
   int bind(struct fid* other, struct fid* self, std::uint64_t flags);
   int enable();
   int get_name(void* address, std::size_t* length) const {
-    return identity_->get_name(address, length);
+    const av::UetAddress* shown = connection_ ? connection_->shown_name() : nullptr;
+    return identity_->get_name(address, length, shown);
   }
   int set_name(const void* address, std::size_t length);
   // fi_connect, fi_accept and fi_shutdown; -FI_ENOSYS for other types than FI_EP_MSG.

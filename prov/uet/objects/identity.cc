@@ -84,25 +84,23 @@ int Identity::take_any(Domain& domain, const fi_info& info, std::shared_ptr<Iden
 }
 
 int Identity::take_first() {
-  for (std::uint16_t index = av::kFirstResourceIndex.value; index <= kMaxResourceIndex; ++index) {
-    if (!domain_.take_resource_indices(ResourceIndex{index}, 1)) continue;
-    name_ = av::default_address(engine_.local_address(), ResourceIndex{index});
-    name_.capabilities = capabilities_of(engine_.params());
-    name_.num_resource_indices = 1;
-    count_ = 1;
-    return 0;
-  }
-  return refuse_identity(-FI_ENOSPC, "all resource indices are in use");
+  const auto taken = domain_.take_resource_indices({}, 1, true);
+  if (!taken) return refuse_identity(-FI_ENOSPC, "all resource indices are in use");
+  name_ = av::default_address(engine_.local_address(), taken.value().pid, taken.value().index);
+  name_.capabilities = capabilities_of(engine_.params());
+  name_.num_resource_indices = 1;
+  count_ = 1;
+  return 0;
 }
 
 int Identity::rename(const av::UetAddress& wanted) {
   const Guard guard(domain_.lock());
-  const ResourceIndex old = name_.start_resource_index;
+  const ri::ContextName old = context_name();
   domain_.give_back(old, count_);
   const int result = take_name(wanted, count_, true);
   // The old indices are still free: no other thread could take them under the lock.
   if (result != 0) (void)domain_.take_resource_indices(old, count_).ok();
-  if (result == 0) domain_.move_regions(old, name_.start_resource_index);
+  if (result == 0) domain_.move_regions(old, context_name());
   return result;
 }
 
@@ -123,12 +121,19 @@ int Identity::take_name(const av::UetAddress& wanted, std::size_t count, bool ex
         "equals the slot modulo 32, or leave pid_on_fep open");
   }
   const bool by_port = av::port_name_of(wanted, first_udp_port()).has_value();
-  std::optional<ResourceIndex> index;
-  if (wanted.has(av::kResourceIndexValid)) index = wanted.start_resource_index;
-  auto taken = domain_.take_resource_indices(index, count);
+  const PidOnFep own = av::default_pid_on_fep(here.port);
+  std::optional<ri::ContextName> asked;
+  if (wanted.has(av::kResourceIndexValid)) {
+    const bool pid = !by_port && wanted.has(av::kPidOnFepValid);
+    asked = {pid ? wanted.pid_on_fep : own, wanted.start_resource_index};
+  }
+  auto taken = domain_.take_resource_indices(asked, count);
   if (!taken && by_port && !exact) taken = domain_.take_resource_indices({}, count);
   if (!taken) return refuse_identity(to_fi_errno(taken.error()), "the resource indices are in use");
-  av::UetAddress name = av::default_address(here, taken.value());
+  // A PIDonFEP that was asked for keeps the initiator id of the domain's own one.
+  av::UetAddress name =
+      av::default_address(here, asked ? own : taken.value().pid, taken.value().index);
+  name.pid_on_fep = taken.value().pid;
   name.capabilities = capabilities_of(engine_.params());
   name.num_resource_indices = static_cast<std::uint16_t>(count);
   if (!by_port) {
@@ -137,7 +142,7 @@ int Identity::take_name(const av::UetAddress& wanted, std::size_t count, bool ex
     if (wanted.has(av::kAbsolute)) name.flags |= av::kAbsolute;
   }
   if (!domain_.format().can_name(name)) {
-    domain_.give_back(taken.value(), count);
+    domain_.give_back({name.pid_on_fep, name.start_resource_index}, count);
     return refuse_identity(-FI_EADDRNOTAVAIL,
                            "the domain's addr_format cannot express the address");
   }
@@ -149,13 +154,13 @@ int Identity::take_name(const av::UetAddress& wanted, std::size_t count, bool ex
 Identity::~Identity() {
   if (engine_.dead()) return;
   const Guard guard(domain_.lock());
-  domain_.move_regions(name_.start_resource_index, std::nullopt);
-  domain_.give_back(name_.start_resource_index, count_);
+  domain_.move_regions(context_name(), std::nullopt);
+  domain_.give_back(context_name(), count_);
 }
 
-int Identity::get_name(void* address, std::size_t* length) const {
+int Identity::get_name(void* address, std::size_t* length, const av::UetAddress* shown) const {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
-  const std::vector<std::byte> bytes = domain_.format().encode(name_);
+  const std::vector<std::byte> bytes = domain_.format().encode(shown != nullptr ? *shown : name_);
   const std::size_t room = *length;
   *length = bytes.size();
   if (room > 0 && address != nullptr) {

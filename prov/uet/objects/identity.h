@@ -46,11 +46,14 @@ class Identity {
   ResourceIndex resource_index(std::size_t index) const {
     return {static_cast<std::uint16_t>(name_.start_resource_index.value + index)};
   }
+  // Of the first context.
+  ri::ContextName context_name() const { return {name_.pid_on_fep, name_.start_resource_index}; }
 
   // How names are shown and taken.
   const AddressFormat& format() const;
   // Implements fi_getname.
-  int get_name(void* address, std::size_t* length) const;
+  // `shown`: another address to show; nullptr: that of name().
+  int get_name(void* address, std::size_t* length, const av::UetAddress* shown = nullptr) const;
 
  private:
   static int make(Domain& domain, const fi_info& info, std::shared_ptr<Identity>& out);

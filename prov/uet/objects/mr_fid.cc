@@ -10,7 +10,8 @@
 
 #include "compat.h"
 #include "errors.h"
-#include "hmem/cuda.h"
+#include "hmem/devices.h"
+#include "hmem/persistent.h"
 #include "objects/av_fid.h"
 #include "objects/domain.h"
 #include "objects/endpoint_fid.h"
@@ -24,7 +25,7 @@ namespace {
 constexpr std::uint64_t kAccess =
     FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_COLLECTIVE;
 // Beside those of any memory, with FI_HMEM: how its device's interface has allocated it.
-constexpr std::uint64_t kFlags = FI_RMA_EVENT;
+constexpr std::uint64_t kFlags = FI_RMA_EVENT | FI_RMA_PMEM;
 constexpr std::uint64_t kHmemFlags = FI_HMEM_DEVICE_ONLY | FI_HMEM_HOST_ALLOC | kMrDmabuf;
 
 int refuse_mr(int error, const char* why) {
@@ -68,10 +69,10 @@ std::uint8_t remote_access(std::uint64_t access) {
 
 // Whose memory it is; fi_mr(3) says nothing of that to domains without FI_HMEM.
 int check_interface(const fi_mr_attr& attr, std::uint64_t flags) {
-  const bool has_cuda = attr.iface == FI_HMEM_CUDA && Cuda::driver() != nullptr;
-  if (attr.iface != FI_HMEM_SYSTEM && !has_cuda) {
+  if (attr.iface != FI_HMEM_SYSTEM && !has_device_driver(attr.iface)) {
     return refuse_mr(-FI_ENOSYS,
-                     "fi_mr_regattr: iface must be FI_HMEM_SYSTEM, or FI_HMEM_CUDA with CUDA");
+                     "fi_mr_regattr: iface must be FI_HMEM_SYSTEM, or FI_HMEM_CUDA, FI_HMEM_ROCR "
+                     "or FI_HMEM_ZE where its driver is");
   }
   if ((flags & FI_HMEM_DEVICE_ONLY) != 0 && attr.iface == FI_HMEM_SYSTEM) {
     return refuse_mr(-FI_EINVAL, "fi_mr_regattr: FI_HMEM_DEVICE_ONLY, but iface is FI_HMEM_SYSTEM");
@@ -86,7 +87,8 @@ int check_attr(const fi_mr_attr& attr, std::uint64_t flags, Domain& domain) {
   const std::uint64_t known = kFlags | (domain.has_av_keys() ? kAuthKeyFlag : 0);
   if ((flags & ~(knows_hmem ? known | hmem_flags : known)) != 0) {
     return refuse_mr(-FI_EBADFLAGS, knows_hmem ? "fi_mr_reg: a flag that is not supported"
-                                               : "fi_mr_reg: without FI_HMEM only FI_RMA_EVENT");
+                                               : "fi_mr_reg: without FI_HMEM only FI_RMA_EVENT "
+                                                 "and FI_RMA_PMEM");
   }
   if (attr.iov_count > 1 || (attr.iov_count == 1 && attr.mr_iov == nullptr)) {
     return refuse_mr(-FI_EINVAL, "fi_mr_reg: register one piece at a time (mr_iov_limit is 1)");
@@ -130,15 +132,11 @@ int Mr::find_memory(const fi_mr_attr& attr) {
     base_ = static_cast<std::byte*>(attr.mr_iov->iov_base);
     length_ = attr.mr_iov->iov_len;
   }
-  const bool of_device = engine_.knows_hmem() && attr.iface == FI_HMEM_CUDA;
-  if (of_device && (flags_ & FI_HMEM_HOST_ALLOC) == 0) {  // cuMemAllocHost: the CPU's too
-    CudaMemory* memory = Cuda::driver()->memory_of(attr.device.cuda);
-    if (memory == nullptr)
-      return refuse_mr(-FI_EINVAL, "fi_mr_regattr: there is no such CUDA device");
-    if (length_ != 0 && !memory->holds(base_, length_)) {
-      return refuse_mr(-FI_EINVAL, "fi_mr_regattr: this is not memory of a CUDA device");
-    }
-    hmem_ = memory;
+  const bool of_device = engine_.knows_hmem() && attr.iface != FI_HMEM_SYSTEM;
+  if (of_device && (flags_ & FI_HMEM_HOST_ALLOC) == 0) {  // else the CPU's too
+    const char* why = nullptr;
+    hmem_ = memory_of_device(attr, base_, length_, why);
+    if (hmem_ == nullptr) return refuse_mr(-FI_EINVAL, why);
   } else if (base_ == nullptr && length_ != 0) {
     length_ = SIZE_MAX;  // all memory
   }
@@ -172,6 +170,11 @@ int Mr::enter(const fi_mr_attr& attr) {
   region.base = base_;
   region.length = length_;
   region.device = hmem_;
+  if ((flags_ & FI_RMA_PMEM) != 0 && hmem_ == nullptr) {
+    region.device = PersistentMemory::of_this_cpu();
+    if (region.device == nullptr)
+      return refuse_mr(-FI_EOPNOTSUPP, "fi_mr_reg: FI_RMA_PMEM is for x86-64 only");
+  }
   if (domain_.mr_mode_has(FI_MR_VIRT_ADDR)) {
     region.virtual_base = reinterpret_cast<std::uintptr_t>(region.base);
   }
@@ -228,6 +231,7 @@ int Mr::find_part(const fi_mr_attr& attr, const fid_mr& base) {
     return refuse_mr(-FI_EINVAL, "fi_mr_regattr: this is not all in base_mr");
   }
   hmem_ = whole.hmem_;
+  flags_ |= whole.flags_ & FI_RMA_PMEM;
   holds_[3] = Hold(whole.parts_);
   return 0;
 }
@@ -306,7 +310,8 @@ int Mr::bind_counter(Cntr& counter, std::uint64_t flags) {
 
 // From now on only operations that go to this endpoint may touch the region (SES-135). The endpoint
 // may close first (fi_mr(3)): then no peer reaches the region any more (Identity).
-int Mr::bind_endpoint(Engine& engine, ResourceIndex first, std::size_t count, std::uint64_t flags) {
+int Mr::bind_endpoint(Engine& engine, const ri::ContextName& first, std::size_t count,
+                      std::uint64_t flags) {
   if (&engine != &engine_) {
     return refuse_mr(-FI_EDOMAIN, "fi_mr_bind: the endpoint belongs to another domain");
   }
@@ -317,7 +322,8 @@ int Mr::bind_endpoint(Engine& engine, ResourceIndex first, std::size_t count, st
   }
   bound_ = true;
   change_region([&](ri::MemoryRegion& region) {
-    region.ri = first;
+    region.ri = first.index;
+    region.pid = first.pid;
     region.ri_count = static_cast<std::uint16_t>(count);
   });
   return 0;
@@ -331,12 +337,12 @@ int Mr::bind(struct fid* other, std::uint64_t flags) {
     case FI_CLASS_EP:
     case FI_CLASS_RX_CTX: {
       Endpoint& endpoint = EndpointFid::from(other).endpoint();
-      return bind_endpoint(endpoint.engine(), endpoint.resource_index(), 1, flags);
+      return bind_endpoint(endpoint.engine(), endpoint.context_name(), 1, flags);
     }
     case FI_CLASS_SEP: {
       ScalableEndpoint& endpoint = ScalableEndpoint::from(other);
       const Identity& identity = endpoint.identity();
-      return bind_endpoint(endpoint.engine(), identity.resource_index(0), identity.count(), flags);
+      return bind_endpoint(endpoint.engine(), identity.context_name(), identity.count(), flags);
     }
     default:
       return refuse_mr(-FI_EINVAL, "fi_mr_bind: bind only a counter or an endpoint");

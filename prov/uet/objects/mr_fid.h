@@ -70,7 +70,8 @@ class Mr final : public fid_mr, public ri::AccessObserver {
   int enter(const fi_mr_attr& attr);
   void tell_nic();
   int bind_counter(Cntr& counter, std::uint64_t flags);
-  int bind_endpoint(Engine& engine, ResourceIndex first, std::size_t count, std::uint64_t flags);
+  int bind_endpoint(Engine& engine, const ri::ContextName& first, std::size_t count,
+                    std::uint64_t flags);
   template <class Change>
   void change_region(Change change);
 
@@ -78,7 +79,7 @@ class Mr final : public fid_mr, public ri::AccessObserver {
   Engine& engine_;
   std::array<Hold, 4> holds_;  // domain, two counters, the region that it is a part of
   mutable References parts_;   // regions that are parts of it
-  const std::uint64_t flags_;
+  std::uint64_t flags_;
   std::byte* base_ = nullptr;  // where it is, for the CPU or for its device
   std::size_t length_ = 0;
   Hmem* hmem_ = nullptr;

@@ -139,7 +139,7 @@ std::vector<std::byte> AddressFormat::encode(const av::UetAddress& address) cons
 }
 
 std::size_t AddressFormat::most_endpoints() const {
-  return is_socket_format(addr_format_) ? av::kPortNamesOfFep : kMaxResourceIndex;
+  return is_socket_format(addr_format_) ? av::kPortNamesOfFep : av::kPidsOfFep * kMaxResourceIndex;
 }
 
 bool AddressFormat::can_name(const av::UetAddress& address) const {

@@ -15,7 +15,7 @@
 
 #include "compat.h"
 #include "fep/config.h"
-#include "hmem/cuda.h"
+#include "hmem/devices.h"
 #include "nic/registry.h"
 #include "provider.h"
 #include "settings/address_format.h"
@@ -390,9 +390,9 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
     std::erase_if(types, [](const EndpointType* type) { return type->type != FI_EP_RDM; });
   }
   const auto interfaces = usable_interfaces(*params, (flags & kRescan) != 0);
-  // The CUDA driver is loaded only for hints that ask for FI_HMEM.
+  // The drivers of devices are loaded only for hints that ask for FI_HMEM.
   const bool device_memory =
-      hints != nullptr && (hints->caps & FI_HMEM) != 0 && Cuda::driver() != nullptr;
+      hints != nullptr && (hints->caps & FI_HMEM) != 0 && has_any_device_driver();
   const Question question{version, hints, *params, interfaces, device_memory};
   const auto addresses = wanted_addresses(node, service, flags, hints);
   InfoPtr first;

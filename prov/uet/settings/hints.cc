@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "compat.h"
+#include "hmem/persistent.h"
 #include "provider.h"
 #include "settings/address_format.h"
 #include "settings/traffic_class.h"
@@ -293,6 +294,9 @@ bool offers_connections_too(const fi_info* hints) {
 
 const char* refuse_hints(const fi_info& hints, std::uint32_t version, const Limits& limits) {
   if (!subset(hints.caps, caps_offered(*limits.type, version))) return "caps";
+  if ((hints.caps & FI_RMA_PMEM) != 0 && PersistentMemory::of_this_cpu() == nullptr) {
+    return "caps: FI_RMA_PMEM is for x86-64";
+  }
   if (!AddressFormat::of(hints.addr_format, false) && !AddressFormat::of(hints.addr_format, true)) {
     return "addr_format";
   }
@@ -310,7 +314,7 @@ const char* refuse_hints(const fi_info& hints, std::uint32_t version, const Limi
     const int mode = hints.domain_attr->mr_mode;
     if (why == nullptr && limits.device_memory && (hints.caps & FI_HMEM) != 0 &&
         mode != kMrUnspec && (mode & FI_MR_HMEM) == 0) {
-      why = "domain_attr.mr_mode: FI_HMEM of CUDA memory needs FI_MR_HMEM";
+      why = "domain_attr.mr_mode: FI_HMEM of device memory needs FI_MR_HMEM";
     }
   }
   return why;

@@ -46,6 +46,7 @@ inline constexpr Capability kCapabilities[] = {
     {FI_NAMED_RX_CTX, kTx},
     {FI_FENCE, kTx},
     {FI_HMEM, kTx | kRx},
+    {FI_RMA_PMEM, kTx | kRx},
     {FI_RMA_EVENT, kRx, FI_REMOTE_READ | FI_REMOTE_WRITE},
     {FI_TRIGGER, kTx | kRx, ~std::uint64_t{0}},
     {FI_LOCAL_COMM, kDomain, ~std::uint64_t{0}},
@@ -70,8 +71,10 @@ inline constexpr std::uint64_t kCaps = kTxCaps | kRxCaps | kDomainCaps;
 inline constexpr std::uint64_t kPeerCaps = FI_PEER | FI_AV_USER_ID;
 
 // Levels at which the target has to take part: a message is delivered when it is in the buffer of
-// the receive that it matched, so that both are one.
-inline constexpr std::uint64_t kDelivered = FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE;
+// the receive that it matched, so that both are one. A region of persistent memory has the bytes
+// when the target answers (hmem/persistent.h).
+inline constexpr std::uint64_t kDelivered =
+    FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE | FI_COMMIT_COMPLETE;
 inline constexpr std::uint64_t kTxOpFlags = FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |
                                             kDelivered | FI_COMPLETION | FI_FENCE | FI_TRIGGER;
 inline constexpr std::uint64_t kRxOpFlags = FI_COMPLETION | FI_MULTI_RECV | FI_TRIGGER;
@@ -91,11 +94,11 @@ constexpr std::size_t max_msg_size(Profile profile) {
 inline constexpr std::size_t kMaxRmaSize = INT64_MAX;
 inline constexpr std::size_t kMaxRmaRanges = 4;  // rma_iov_limit
 inline constexpr std::size_t kCqDataSize = 8;
-inline constexpr std::size_t kMaxAuthKeys = 256;   // of an AV, and so of its endpoints
-inline constexpr std::size_t kMaxErrorData = 128;  // an address in any format (FI_SOURCE_ERR)
-inline constexpr std::size_t kMaxObjects = 65536;  // CQs, counters, memory regions
-inline constexpr std::size_t kMaxEndpoints = kMaxResourceIndex;
-inline constexpr std::size_t kMaxContexts = 256;  // of each direction, of a scalable endpoint
+inline constexpr std::size_t kMaxAuthKeys = 256;     // of an AV, and so of its endpoints
+inline constexpr std::size_t kMaxErrorData = 128;    // an address in any format (FI_SOURCE_ERR)
+inline constexpr std::size_t kMaxObjects = 65536;    // CQs, counters, memory regions
+inline constexpr std::size_t kMaxEndpoints = 32768;  // of a domain (objects/index_table.h)
+inline constexpr std::size_t kMaxContexts = 256;     // of each direction, of a scalable endpoint
 
 // The capabilities, flags and orders that an endpoint type offers.
 struct EndpointType {
@@ -119,8 +122,9 @@ constexpr const EndpointType& rdm_of(Profile profile) {
 // UUD carries sends only and nothing comes back (PDS-191): no tags, no RMA, no word of delivery.
 inline constexpr EndpointType kDgram{
     .type = FI_EP_DGRAM,
-    .caps = kCaps & ~(FI_TAGGED | FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_REMOTE_READ |
-                      FI_REMOTE_WRITE | FI_RMA_EVENT | FI_FENCE | kCapsSince2 | kPeerCaps),
+    .caps = kCaps &
+            ~(FI_TAGGED | FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_REMOTE_READ |
+              FI_REMOTE_WRITE | FI_RMA_EVENT | FI_RMA_PMEM | FI_FENCE | kCapsSince2 | kPeerCaps),
     .tx_op_flags = kTxOpFlags & ~(kDelivered | FI_FENCE),
     .orders = 0};
 

@@ -234,6 +234,9 @@ TEST(Complete, FillsInOnlyWhatIsMissing) {
 TEST(AddressOfSource, FindsTheIndexOfADefaultInitiator) {
   const FepAddress fep{ipv4(10, 0, 0, 1), 4800};
   EXPECT_EQ(address_of_source(fep, default_initiator(fep, {17})), default_address(fep, {17}));
+  EXPECT_EQ(address_of_source(fep, default_initiator(fep, {39}, {17})),
+            default_address(fep, {39}, {17}));
+  EXPECT_EQ(default_initiator(fep, {7}, {17}), default_initiator(fep, {17})) << "of the port";
   const UetAddress unknown = address_of_source(fep, {1});
   EXPECT_EQ(unknown.fep(), fep);
   EXPECT_EQ(unknown.initiator_id.value, 1U);

@@ -96,7 +96,6 @@ TEST(RefuseHints, EachThingWeLackIsRefused) {
   const std::function<void(fi_info&)> wishes[] = {
       [](fi_info& h) { h.caps = FI_MSG | FI_MULTICAST; },
       [](fi_info& h) { h.caps = FI_MSG | FI_COLLECTIVE; },
-      [](fi_info& h) { h.caps = FI_RMA | FI_RMA_PMEM; },
       [](fi_info& h) { h.ep_attr->type = FI_EP_SOCK_STREAM; },
       [](fi_info& h) { h.addr_format = FI_ADDR_IB_UD; },
       [](fi_info& h) { h.ep_attr->protocol = FI_PROTO_UDP; },
@@ -113,7 +112,6 @@ TEST(RefuseHints, EachThingWeLackIsRefused) {
       [](fi_info& h) { h.tx_attr->rma_iov_limit = 5; },
       [](fi_info& h) { h.tx_attr->msg_order = std::uint64_t{1} << 40; },
       [](fi_info& h) { h.tx_attr->comp_order = 1; },
-      [](fi_info& h) { h.tx_attr->op_flags = FI_COMMIT_COMPLETE; },
       [](fi_info& h) { h.tx_attr->tclass = 1; },
       [](fi_info& h) { h.domain_attr->tclass = FI_TC_NETWORK_CTRL + 1; },
       [](fi_info& h) { h.rx_attr->comp_order = 1; },

@@ -14,6 +14,8 @@ namespace {
 
 constexpr JobId kJob{1};
 constexpr ResourceIndex kRi{15};
+constexpr PidOnFep kPid{3};
+constexpr ContextName kHere{kPid, kRi};
 constexpr std::uint64_t kBit48 = std::uint64_t{1} << 48;
 
 class MrTableTest : public testing::Test {
@@ -28,7 +30,7 @@ class MrTableTest : public testing::Test {
   Rkey add(const MemoryRegion& r) { return table_.add(r).value(); }
   MrVerdict verdict(Rkey key, std::uint64_t offset, std::uint64_t length,
                     std::uint8_t access = kRemoteWrite) {
-    return table_.check(key, kJob, kRi, access, offset, length).verdict;
+    return table_.check(key, kJob, kHere, access, offset, length).verdict;
   }
 
   std::array<std::byte, 100> memory_{};
@@ -37,7 +39,7 @@ class MrTableTest : public testing::Test {
 
 TEST_F(MrTableTest, Check_KnownKeyGivesTheAddressOfTheOffset) {
   const Rkey key = add(region());
-  const MrAccess access = table_.check(key, kJob, kRi, kRemoteWrite, 10, 90);
+  const MrAccess access = table_.check(key, kJob, kHere, kRemoteWrite, 10, 90);
   EXPECT_EQ(access.verdict, MrVerdict::Ok);
   EXPECT_EQ(access.address, memory_.data() + 10);
 }
@@ -71,17 +73,28 @@ TEST_F(MrTableTest, MoveContext_Ses135_RegionGoesWithItsContext) {
   const Rkey key = add(region());
   const Rkey other = add(region());
   table_.find(key)->ri = kRi;
-  table_.move_context(kRi, ResourceIndex{16});
+  table_.move_context(kHere, ContextName{kPid, {16}});
   EXPECT_EQ(verdict(key, 0, 1), MrVerdict::BadKey);
   EXPECT_EQ(verdict(other, 0, 1), MrVerdict::Ok) << "bound to none";
-  table_.move_context(ResourceIndex{16}, kRi);
+  table_.move_context({kPid, {16}}, kHere);
   EXPECT_EQ(verdict(key, 0, 1), MrVerdict::Ok);
+}
+
+TEST_F(MrTableTest, Check_Ses135_SameIndexOfAnotherPidIsAnother) {
+  const Rkey key = add(region());
+  table_.find(key)->ri = kRi;
+  table_.find(key)->pid = PidOnFep{4};
+  EXPECT_EQ(verdict(key, 0, 1), MrVerdict::BadKey);
+  table_.move_context(kHere, std::nullopt);  // not this one
+  table_.move_context({PidOnFep{4}, kRi}, kHere);
+  EXPECT_EQ(verdict(key, 0, 1), MrVerdict::Ok);
+  EXPECT_EQ(table_.find(key)->pid, kPid);
 }
 
 TEST_F(MrTableTest, MoveContext_Ses134_RegionOfAnEndedContextIsGoneForItsSuccessor) {
   const Rkey key = add(region());
   table_.find(key)->ri = kRi;
-  table_.move_context(kRi, std::nullopt);
+  table_.move_context(kHere, std::nullopt);
   table_.find(key)->enabled = true;
   EXPECT_EQ(verdict(key, 0, 1), MrVerdict::BadKey);
   EXPECT_TRUE(table_.remove(key).ok());
@@ -93,9 +106,9 @@ TEST_F(MrTableTest, Check_AccessNamesTheObserver) {
     std::uint8_t last = 0;
   } observer;
   const Rkey key = add(region());
-  table_.check(key, kJob, kRi, kRemoteWrite, 0, 1).executed(kRemoteWrite, 1);  // no observer
+  table_.check(key, kJob, kHere, kRemoteWrite, 0, 1).executed(kRemoteWrite, 1);  // no observer
   table_.find(key)->observer = &observer;
-  table_.check(key, kJob, kRi, kRemoteWrite, 0, 1).executed(kRemoteWrite, 1);
+  table_.check(key, kJob, kHere, kRemoteWrite, 0, 1).executed(kRemoteWrite, 1);
   EXPECT_EQ(observer.last, kRemoteWrite);
 }
 
@@ -251,7 +264,7 @@ TEST_F(MrTableTest, Check_AllMemoryRegionTakesTheOffsetAsAddress) {
   all.access = kRemoteRead | kRemoteWrite;
   const Rkey key = add(all);
   const auto address = reinterpret_cast<std::uintptr_t>(memory_.data()) + 5;
-  const MrAccess access = table_.check(key, kJob, kRi, kRemoteRead, address, 10);
+  const MrAccess access = table_.check(key, kJob, kHere, kRemoteRead, address, 10);
   EXPECT_EQ(access.verdict, MrVerdict::Ok);
   EXPECT_EQ(access.address, memory_.data() + 5);
   EXPECT_EQ(verdict(key, UINT64_MAX, 1), MrVerdict::OutOfBounds);
@@ -262,7 +275,7 @@ TEST_F(MrTableTest, Check_Ses136_VirtualBaseIsSubtracted) {
   MemoryRegion r = region();
   r.virtual_base = 0x7000'0000'0000;
   const Rkey key = add(r);
-  const MrAccess access = table_.check(key, kJob, kRi, kRemoteWrite, r.virtual_base + 20, 80);
+  const MrAccess access = table_.check(key, kJob, kHere, kRemoteWrite, r.virtual_base + 20, 80);
   EXPECT_EQ(access.verdict, MrVerdict::Ok);
   EXPECT_EQ(access.address, memory_.data() + 20);
   EXPECT_EQ(verdict(key, r.virtual_base - 1, 1), MrVerdict::OutOfBounds);
@@ -278,7 +291,7 @@ TEST_F(MrTableTest, Check_Ses115_VerdictsComeInOrder) {
   r.ri = ResourceIndex{3};
   const Rkey key = add(r);
   const auto at = [&](JobId job, ResourceIndex ri, std::uint8_t access, std::uint64_t offset) {
-    return table_.check(key, job, ri, access, offset, 1).verdict;
+    return table_.check(key, job, {kPid, ri}, access, offset, 1).verdict;
   };
   EXPECT_EQ(at(JobId{8}, ResourceIndex{4}, kRemoteWrite, 100), MrVerdict::BadKey);
   EXPECT_EQ(at(JobId{8}, ResourceIndex{3}, kRemoteWrite, 100), MrVerdict::BadJob);
@@ -307,7 +320,7 @@ TEST_F(MrTableTest, Check_Ses135_RightsAreAllNeeded) {
 
 TEST_F(MrTableTest, Check_RefusedAccessCarriesNoAddress) {
   const Rkey key = add(region());
-  EXPECT_EQ(table_.check(key, kJob, kRi, kRemoteWrite, 0, 101).address, nullptr);
+  EXPECT_EQ(table_.check(key, kJob, kHere, kRemoteWrite, 0, 101).address, nullptr);
 }
 
 }  // namespace

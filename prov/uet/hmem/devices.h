@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The drivers of FI_HMEM together: which are there, and the memory of a region.
+#pragma once
+
+#include <rdma/fi_domain.h>
+
+#include <cstddef>
+
+#include "hmem/hmem.h"
+
+namespace uet::prov {
+
+// Is the driver of this interface there, with a device? Not for FI_HMEM_SYSTEM. The first call
+// loads it.
+bool has_device_driver(fi_hmem_iface iface) noexcept;
+bool has_any_device_driver() noexcept;
+
+// The memory that attr.iface and attr.device name, if it holds all of these bytes. nullptr: it does
+// not, or there is no such device; `why` is a text for the log.
+Hmem* memory_of_device(const fi_mr_attr& attr, const void* address, std::size_t bytes,
+                       const char*& why) noexcept;
+
+}  // namespace uet::prov
