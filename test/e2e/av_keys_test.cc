@@ -230,6 +230,10 @@ TEST(AvKeys, CallsKeepToTheManPage) {
         check(calls(s.server).lookup_auth_key(s.server.av.get(), s.to_8, bytes.data(), &size),
               "fi_av_lookup_auth_key");
         require(size == 3 && bytes[2] == 8, "the key of an address");
+        check(calls(s.server).lookup_auth_key(s.server.av.get(), s.key_7, bytes.data(), &size),
+              "fi_av_lookup_auth_key");
+        require(size == 3 && bytes[2] == 7, "the key of a key");
+        require(s.key_7 != s.to_7 && s.key_7 != s.to_8, "a key is no address");
         fi_addr_t key = 0;
         require(
             calls(s.server).insert_auth_key(s.server.av.get(), "xxxxx", 5, &key, 0) == -FI_EINVAL,

@@ -403,7 +403,7 @@ int AvFid::insert_key(const void* auth_key, std::size_t size, fi_addr_t* fi_addr
   key.bytes.assign(bytes, bytes + size);
   key.job = job.value();
   keys_.push_back(std::move(key));
-  *fi_addr = keys_.size() - 1;
+  *fi_addr = kFirstKey + keys_.size() - 1;
   return 0;
 }
 
@@ -413,17 +413,16 @@ int AvFid::remove_key(const fi_addr_t* keys, std::size_t count) noexcept {
   const Guard guard(engine_.lock());
   for (std::size_t i = 0; i < count; ++i) {
     if (!key_job(keys[i])) return refuse_key(-FI_EINVAL, "not a key of this AV");
-    keys_[keys[i]].removed = true;
+    keys_[keys[i] - kFirstKey].removed = true;
   }
   return 0;
 }
 
-// Of a key or of an address that was inserted with one: both are numbers from 0, and the man page
-// has no flag here. Addresses go first.
+// Of a key or of an address that was inserted with one.
 int AvFid::lookup_key(fi_addr_t fi_addr, void* auth_key, std::size_t* size) {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
   const Guard guard(engine_.lock());
-  const auto job = job_of(fi_addr) ? job_of(fi_addr) : key_job(fi_addr);
+  const auto job = key_job(fi_addr) ? key_job(fi_addr) : job_of(fi_addr);
   const auto found = std::find_if(keys_.begin(), keys_.end(),
                                   [&](const Key& key) { return job && key.job == *job; });
   if (found == keys_.end()) return refuse_key(-FI_EINVAL, "neither a key nor an address with one");
@@ -441,7 +440,7 @@ int AvFid::set_user_id(fi_addr_t fi_addr, fi_addr_t id, std::uint64_t flags) {
   const Guard guard(engine_.lock());
   if (flags == kAuthKeyFlag) {
     if (!key_job(fi_addr)) return refuse_key(-FI_EINVAL, "not a key of this AV");
-    keys_[fi_addr].user_id = id;
+    keys_[fi_addr - kFirstKey].user_id = id;
     return 0;
   }
   if (av_.find(fi_addr) == nullptr) return refuse_key(-FI_EINVAL, "not an address of this AV");

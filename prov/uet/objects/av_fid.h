@@ -56,10 +56,13 @@ class AvFid final : public fid_av {
     const auto index = find_source(fep, initiator, job);
     return index ? shown(*index) : FI_ADDR_NOTAVAIL;
   }
+  // The fi_addr_t of the first key. No address has a number as high, so that
+  // fi_av_lookup_auth_key, which takes both and has no flags, can tell which is meant.
+  static constexpr fi_addr_t kFirstKey = fi_addr_t{1} << 31;
   // The job of an entry of fi_av_insert_auth_key; nullopt: there is no such entry.
   std::optional<JobId> key_job(fi_addr_t key) const noexcept {
-    if (key >= keys_.size() || keys_[key].removed) return {};
-    return keys_[key].job;
+    if (key - kFirstKey >= keys_.size() || keys_[key - kFirstKey].removed) return {};
+    return keys_[key - kFirstKey].job;
   }
   // The jobs of all keys. Takes the lock.
   std::vector<JobId> jobs() const;
@@ -127,7 +130,7 @@ class AvFid final : public fid_av {
   EqBinding eq_;  // where FI_AV_COMPLETE goes
   av::Av av_;
   std::vector<fi_addr_t> user_ids_;  // by index, as far as there are any; FI_ADDR_NOTAVAIL: none
-  std::vector<Key> keys_;            // their places are the fi_addr_t of keys
+  std::vector<Key> keys_;            // their places count from kFirstKey
   std::vector<std::optional<JobId>> jobs_;  // by index, of entries that were inserted with a key
 };
 
