@@ -53,6 +53,10 @@ constexpr Most<fi_domain_attr> kDomainMost[] = {
 
 bool subset(std::uint64_t asked, std::uint64_t ours) { return (asked & ~ours) == 0; }
 
+// Of tx_attr and rx_attr. What concerns the other side alone says nothing, but applications write
+// all capabilities into both (MPICH does), and tcp takes them.
+constexpr std::uint64_t kSideCaps = kCaps & ~kPeerCaps;
+
 const char* refuse_auth_key(std::size_t size, const std::uint8_t* key) {
   if (size == 0) return nullptr;
   if (key == nullptr) return "auth_key: none, but a size";
@@ -254,7 +258,7 @@ void fill_domain(fi_domain_attr& domain, const fi_domain_attr& asked, std::uint6
 
 const char* refuse_tx(const fi_tx_attr& tx, const Limits& limits) {
   const EndpointType& type = *limits.type;
-  if (!subset(tx.caps, (kTxCaps | kDomainCaps) & ~kPeerCaps & type.caps)) return "tx_attr.caps";
+  if (!subset(tx.caps, kSideCaps & type.caps)) return "tx_attr.caps";
   if (!subset(tx.op_flags, type.tx_op_flags)) return "tx_attr.op_flags";
   if (!subset(tx.msg_order, type.orders)) return "tx_attr.msg_order";
   if (!usable_traffic_class(tx.tclass, limits)) return "tx_attr.tclass";
@@ -268,9 +272,7 @@ const char* refuse_tx(const fi_tx_attr& tx, const Limits& limits) {
 
 const char* refuse_rx(const fi_rx_attr& rx, const Limits& limits) {
   const EndpointType& type = *limits.type;
-  // How peers name this context is the transmit side's concern, but MPICH asks for it here as well.
-  const std::uint64_t caps = rx.caps & ~(type.caps & FI_NAMED_RX_CTX);
-  if (!subset(caps, (kRxCaps | kDomainCaps) & ~kPeerCaps & type.caps)) return "rx_attr.caps";
+  if (!subset(rx.caps, kSideCaps & type.caps)) return "rx_attr.caps";
   if (!subset(rx.op_flags, kRxOpFlags)) return "rx_attr.op_flags";
   if (!subset(rx.msg_order, type.orders)) return "rx_attr.msg_order";
   if (rx.comp_order != 0) return "rx_attr.comp_order: completions are not ordered";
@@ -303,7 +305,8 @@ const char* refuse_hints(const fi_info& hints, std::uint32_t version, const Limi
   const char* why = hints.tx_attr != nullptr ? refuse_tx(*hints.tx_attr, limits) : nullptr;
   if (why == nullptr && hints.rx_attr != nullptr) why = refuse_rx(*hints.rx_attr, limits);
   if (why == nullptr && hints.ep_attr != nullptr) {
-    const std::uint64_t tx_order = hints.tx_attr != nullptr ? hints.tx_attr->msg_order : 0;
+    const std::uint64_t asked = hints.tx_attr != nullptr ? hints.tx_attr->msg_order : 0;
+    const std::uint64_t tx_order = kept_order(asked, limits);
     why = refuse_ep(*hints.ep_attr, tx_order, limits);
   }
   if (why == nullptr && hints.domain_attr != nullptr) {
