@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <new>
 
 #ifdef __x86_64__
 #include <cpuid.h>
@@ -41,8 +42,9 @@ PersistentMemory best_of_this_cpu() {
 
 PersistentMemory* PersistentMemory::of_this_cpu() noexcept {
 #ifdef __x86_64__
-  static PersistentMemory memory = best_of_this_cpu();
-  return &memory;
+  // Never destroyed: objects may be closed when the process ends.
+  static PersistentMemory* const memory = new (std::nothrow) PersistentMemory(best_of_this_cpu());
+  return memory;
 #else
   return nullptr;
 #endif
