@@ -5,8 +5,8 @@
 
 namespace uet::prov {
 
-// A PIDonFEP of the application's choice has no block of its own: its indices are those of the
-// domain's, as if the number were that one.
+// If the application chooses another PIDonFEP, it takes indices of the first block, as the PIDonFEP
+// of the port does.
 std::size_t IndexTable::slot_of(const ri::ContextName& name) const {
   std::size_t block = 0;
   while (block < kBlocks && av::pid_of_step(own_, block) != name.pid) ++block;

@@ -53,8 +53,8 @@ constexpr Most<fi_domain_attr> kDomainMost[] = {
 
 bool subset(std::uint64_t asked, std::uint64_t ours) { return (asked & ~ours) == 0; }
 
-// Of tx_attr and rx_attr. What concerns the other side alone says nothing, but applications write
-// all capabilities into both (MPICH does), and tcp takes them.
+// Of tx_attr and rx_attr. A capability that concerns the other side alone says nothing, but
+// applications write all of them into both (MPICH does), and tcp takes them.
 constexpr std::uint64_t kSideCaps = kCaps & ~kPeerCaps;
 
 const char* refuse_auth_key(std::size_t size, const std::uint8_t* key) {

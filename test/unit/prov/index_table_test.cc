@@ -65,7 +65,7 @@ TEST_F(Indices, RunStaysUnderOnePid) {
   EXPECT_EQ(next(95), name(5, 4001));
 }
 
-// One that an address asks for, and that is none of the domain's, stands for the domain's own.
+// An address may ask for a PIDonFEP that the domain does not use by itself.
 TEST_F(Indices, PidOfTheApplicationSharesTheIndices) {
   EXPECT_EQ(table_.take(name(99, 1), 1, any).value(), name(99, 1));
   EXPECT_EQ(table_.take(name(5, 1), 1, any).error(), Error::AddressInUse);
