@@ -53,10 +53,6 @@ constexpr Most<fi_domain_attr> kDomainMost[] = {
 
 bool subset(std::uint64_t asked, std::uint64_t ours) { return (asked & ~ours) == 0; }
 
-// Of tx_attr and rx_attr. A capability that concerns the other side alone says nothing, but
-// applications write all of them into both (MPICH does), and tcp takes them.
-constexpr std::uint64_t kSideCaps = kCaps & ~kPeerCaps;
-
 const char* refuse_auth_key(std::size_t size, const std::uint8_t* key) {
   if (size == 0) return nullptr;
   if (key == nullptr) return "auth_key: none, but a size";
@@ -258,7 +254,7 @@ void fill_domain(fi_domain_attr& domain, const fi_domain_attr& asked, std::uint6
 
 const char* refuse_tx(const fi_tx_attr& tx, const Limits& limits) {
   const EndpointType& type = *limits.type;
-  if (!subset(tx.caps, kSideCaps & type.caps)) return "tx_attr.caps";
+  if (!subset(tx.caps, (kTxCaps | kDomainCaps) & ~kPeerCaps & type.caps)) return "tx_attr.caps";
   if (!subset(tx.op_flags, type.tx_op_flags)) return "tx_attr.op_flags";
   if (!subset(tx.msg_order, type.orders)) return "tx_attr.msg_order";
   if (!usable_traffic_class(tx.tclass, limits)) return "tx_attr.tclass";
@@ -272,7 +268,9 @@ const char* refuse_tx(const fi_tx_attr& tx, const Limits& limits) {
 
 const char* refuse_rx(const fi_rx_attr& rx, const Limits& limits) {
   const EndpointType& type = *limits.type;
-  if (!subset(rx.caps, kSideCaps & type.caps)) return "rx_attr.caps";
+  // How peers name this context is the transmit side's concern, but MPICH asks for it here as well.
+  const std::uint64_t caps = rx.caps & ~(type.caps & FI_NAMED_RX_CTX);
+  if (!subset(caps, (kRxCaps | kDomainCaps) & ~kPeerCaps & type.caps)) return "rx_attr.caps";
   if (!subset(rx.op_flags, kRxOpFlags)) return "rx_attr.op_flags";
   if (!subset(rx.msg_order, type.orders)) return "rx_attr.msg_order";
   if (rx.comp_order != 0) return "rx_attr.comp_order: completions are not ordered";
@@ -302,8 +300,19 @@ const char* refuse_hints(const fi_info& hints, std::uint32_t version, const Limi
   if (!AddressFormat::of(hints.addr_format, false) && !AddressFormat::of(hints.addr_format, true)) {
     return "addr_format";
   }
-  const char* why = hints.tx_attr != nullptr ? refuse_tx(*hints.tx_attr, limits) : nullptr;
-  if (why == nullptr && hints.rx_attr != nullptr) why = refuse_rx(*hints.rx_attr, limits);
+  // A capability of the other side alone says nothing here, but applications write all of them into
+  // both, and tcp takes them.
+  const char* why = nullptr;
+  if (hints.tx_attr != nullptr) {
+    fi_tx_attr tx = *hints.tx_attr;
+    tx.caps &= ~(limits.type->caps & kRxCaps & ~kTxCaps);
+    why = refuse_tx(tx, limits);
+  }
+  if (why == nullptr && hints.rx_attr != nullptr) {
+    fi_rx_attr rx = *hints.rx_attr;
+    rx.caps &= ~(limits.type->caps & kTxCaps & ~kRxCaps);
+    why = refuse_rx(rx, limits);
+  }
   if (why == nullptr && hints.ep_attr != nullptr) {
     const std::uint64_t asked = hints.tx_attr != nullptr ? hints.tx_attr->msg_order : 0;
     const std::uint64_t tx_order = kept_order(asked, limits);
