@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -21,13 +20,11 @@
 #include <vector>
 
 #include "agent.h"
+#include "command_line.h"
 
 namespace {
 
 using namespace uet;  // NOLINT(google-build-using-namespace)
-
-constexpr int kFailed = 1;
-constexpr int kUsedWrongly = 2;
 
 struct Arguments {
   std::string secret_file;
@@ -125,11 +122,7 @@ int run(int argc, char** argv) {
   }
   exec->footer("Behind JOB: the program and its arguments");
   exec->prefix_command();
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsedWrongly;
-  }
+  if (const auto status = tools::parse(app, argc, argv)) return *status;
   if (secret->parsed()) keyd::make_secret(a.secret_file);
   if (agent->parsed()) serve(a);
   if (begin->parsed()) (void)ask(a, "begin");
@@ -138,7 +131,7 @@ int run(int argc, char** argv) {
   if (exec->parsed()) {
     a.program = exec->remaining();
     if (a.program.empty())
-      return std::fputs("uet_keyd exec: name a program\n", stderr), kUsedWrongly;
+      return std::fputs("uet_keyd exec: name a program\n", stderr), tools::kUsedWrongly;
     execute(a);
   }
   if (!env->parsed()) return 0;
@@ -150,11 +143,4 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  try {
-    return run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "uet_keyd: %s\n", error.what());
-    return kFailed;
-  }
-}
+int main(int argc, char** argv) { return tools::run_program("uet_keyd", run, argc, argv); }

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -16,15 +15,13 @@
 #include <stdexcept>
 #include <string>
 
+#include "command_line.h"
 #include "settings/key_source.h"
 #include "tss/key_rotation.h"
 
 namespace {
 
 using namespace uet;  // NOLINT(google-build-using-namespace)
-
-constexpr int kFailed = 1;
-constexpr int kUsedWrongly = 2;
 
 struct Arguments {
   std::string file;
@@ -132,11 +129,7 @@ int run(int argc, char** argv) {
   for (CLI::App* const command : {rotate, activate}) {
     command->add_option("--sdi", a.sdi, "which domain, if the file has several");
   }
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsedWrongly;
-  }
+  if (const auto status = tools::parse(app, argc, argv)) return *status;
   if (fresh->parsed()) {
     make(a, ssi->count() > 0);
     return 0;
@@ -159,11 +152,4 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  try {
-    return run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "uet_keys: %s\n", error.what());
-    return kFailed;
-  }
-}
+int main(int argc, char** argv) { return tools::run_program("uet_keys", run, argc, argv); }
