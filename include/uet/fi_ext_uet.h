@@ -73,7 +73,8 @@ extern "C" {
  * The long form of auth_key, for transport security (FI_UET_TSS): JobID, SDI and SSI, 4 bytes each,
  * most significant first; the first byte of JobID and SDI is 0. The SDI chooses a secure domain of
  * the key file, the SSI names this process in it; 0 leaves the SSI of the key file. The auth_key of
- * a domain chooses; that of an endpoint or a region must have the SDI of its domain. Never a key.
+ * a domain chooses; that of an endpoint or a region must have the SDI and SSI of its domain: open a
+ * domain for each SDI. Never a key.
  */
 #define FI_UET_TSS_AUTH_KEY_SIZE 12
 

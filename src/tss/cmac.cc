@@ -4,8 +4,6 @@
 #include <openssl/evp.h>
 #include <openssl/params.h>
 
-#include <array>
-
 namespace uet::tss {
 namespace {
 
@@ -32,10 +30,12 @@ Result<Cmac> Cmac::make(const Key& key) {
   return cmac;
 }
 
-void Cmac::overwrite_key() {
-  constexpr std::array<unsigned char, kKeyBytes> kZeros{};
-  (void)EVP_MAC_init(context_.get(), kZeros.data(), kZeros.size(), nullptr);
+bool Cmac::set_key(const Key& key) {
+  return EVP_MAC_init(context_.get(), bytes_of(key.bytes().data()), key.bytes().size(), nullptr) ==
+         1;
 }
+
+void Cmac::forget_key() { (void)set_key(Key()); }
 
 bool Cmac::mac(std::span<const Slice> pieces, std::span<std::byte, kBytes> out) {
   bool good = EVP_MAC_init(context_.get(), nullptr, 0, nullptr) == 1;

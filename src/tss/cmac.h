@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// AES-256-CMAC under one key (TSS-23). Holds the key schedule, which is zeroed at the end: a MAC
-// runs no second one.
+// AES-256-CMAC (TSS-23). The context is kept, its key schedule only from set_key() to forget_key():
+// it is on the common heap, where a core file would have it (TSS-60).
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,10 @@ class Cmac {
   static constexpr std::size_t kBytes = 16;
   // NoMemory if OpenSSL has no memory or no CMAC.
   static Result<Cmac> make(const Key& key);
-  // As PacketCipher::overwrite_key().
-  void overwrite_key();
+  // Replaces the key in place. False if OpenSSL fails.
+  bool set_key(const Key& key);
+  // Overwrites the key schedule where it is.
+  void forget_key();
   // The MAC of `pieces` as one text. False if OpenSSL fails.
   bool mac(std::span<const Slice> pieces, std::span<std::byte, kBytes> out);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "uet/base/check.h"
 #include "uet/wire/be.h"
@@ -56,10 +57,26 @@ bool expand(Cmac& prf, std::span<const std::byte> fixed, std::span<std::byte> ou
   return true;
 }
 
-Result<Kdf> Kdf::make(const Key& sdk) {
+void Kdf::Free::operator()(Key* key) const {
+  std::destroy_at(key);
+  memory->deallocate(key, sizeof(Key), alignof(Key));
+}
+
+Result<Kdf> Kdf::make(const Key& sdk, std::pmr::memory_resource& memory) {
   Result<Cmac> prf = Cmac::make(sdk);
   if (!prf.ok()) return prf.error();
-  return Kdf(std::move(prf).value());
+  Key* own = nullptr;
+  try {
+    own = new (memory.allocate(sizeof(Key), alignof(Key))) Key(sdk);
+  } catch (const std::bad_alloc&) {
+    return Error::NoMemory;
+  }
+  Kdf kdf(std::move(prf).value(), own, memory);
+  constexpr char kText[] = "\0uet fingerprint";
+  const Slice text = slice(std::as_bytes(std::span(kText)));
+  if (!kdf.prf_.mac({&text, 1}, kdf.fingerprint_)) return Error::NoMemory;
+  kdf.prf_.forget_key();
+  return kdf;
 }
 
 bool Kdf::derive(KeyMode mode, const DerivationContext& context, KeyMaterial& out) {
@@ -71,18 +88,11 @@ bool Kdf::derive(KeyMode mode, const DerivationContext& context, KeyMaterial& ou
   end += wire::store(end, wire::be16(kDerivedBits));
 
   Secret<kKeyBytes + kMaskBytes> derived;
-  const bool good = expand(prf_, {fixed.data(), end}, derived.writable());
+  const bool good = prf_.set_key(*sdk_) && expand(prf_, {fixed.data(), end}, derived.writable());
+  prf_.forget_key();
   std::copy_n(derived.bytes().begin(), kKeyBytes, out.key.writable().begin());
   std::copy_n(derived.bytes().begin() + kKeyBytes, kMaskBytes, out.mask.writable().begin());
   return good;
-}
-
-std::array<std::byte, Cmac::kBytes> Kdf::fingerprint() {
-  std::array<std::byte, Cmac::kBytes> out{};
-  constexpr char kText[] = "\0uet fingerprint";
-  const Slice text = slice(std::as_bytes(std::span(kText)));
-  if (!prf_.mac({&text, 1}, out)) out = {};
-  return out;
 }
 
 }  // namespace uet::tss

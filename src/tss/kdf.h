@@ -6,6 +6,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <memory_resource>
 #include <optional>
 #include <span>
 
@@ -45,24 +47,32 @@ class DerivationContext {
 // at most 255 blocks of 16 bytes. False if OpenSSL fails; `out` is then zeroed.
 bool expand(Cmac& prf, std::span<const std::byte> fixed, std::span<std::byte> out);
 
-// Derives from one SDK.
+// Derives from one SDK. OpenSSL has the SDK only during a derivation.
 class Kdf {
  public:
-  // NoMemory as Cmac::make.
-  static Result<Kdf> make(const Key& sdk);
+  // `memory`, where the SDK is, outlives this object. NoMemory as Cmac::make.
+  static Result<Kdf> make(const Key& sdk,
+                          std::pmr::memory_resource& memory = *std::pmr::new_delete_resource());
 
   // 32 bytes of key and 12 of mask (TSS-25). `mode` chooses the label: "U1" (cluster) or "U2"
   // (server); direct mode derives nothing. False if OpenSSL fails; `out` is then zero.
   bool derive(KeyMode mode, const DerivationContext& context, KeyMaterial& out);
   // As PacketCipher::overwrite_key().
-  void overwrite_key() { prf_.overwrite_key(); }
+  void overwrite_key() { sdk_->clear(); }
   // A number by which this SDK can be recognised, and which tells nothing about the SDK. No
   // derivation of UET has this input, because it begins with a zero byte.
-  std::array<std::byte, Cmac::kBytes> fingerprint();
+  const std::array<std::byte, Cmac::kBytes>& fingerprint() const { return fingerprint_; }
 
  private:
-  explicit Kdf(Cmac prf) : prf_(std::move(prf)) {}
-  Cmac prf_;
+  struct Free {
+    std::pmr::memory_resource* memory;
+    void operator()(Key* key) const;
+  };
+  Kdf(Cmac prf, Key* sdk, std::pmr::memory_resource& memory)
+      : prf_(std::move(prf)), sdk_(sdk, Free{&memory}) {}
+  Cmac prf_;  // without key between two calls
+  std::unique_ptr<Key, Free> sdk_;
+  std::array<std::byte, Cmac::kBytes> fingerprint_{};
 };
 
 }  // namespace uet::tss

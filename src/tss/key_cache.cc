@@ -11,8 +11,9 @@ namespace uet::tss {
 // A bound that no configuration comes near: g++ 12 warns of an unlimited array at link time.
 constexpr std::size_t kMostEntries = std::size_t{1} << 24;
 
-KeyCache::KeyCache(std::size_t entries)
-    : most_on_trial_(std::max<std::size_t>(entries / 8, 1)),
+KeyCache::KeyCache(std::size_t entries, std::pmr::memory_resource& memory)
+    : memory_(memory),
+      most_on_trial_(std::max<std::size_t>(entries / 8, 1)),
       most_proved_(entries - most_on_trial_),
       entries_(entries),
       keys_(std::make_unique<DerivedKey[]>(std::min(entries, kMostEntries))),
@@ -52,7 +53,7 @@ DerivedKey* KeyCache::add(std::uint64_t slot, const DerivationContext& context,
   ++counters_.misses;
   if (on_trial_count_ == most_on_trial_) release(on_trial_.front());
   DerivedKey& key = free_.front();
-  if (!key.cipher.set_key(material.key)) return nullptr;
+  if (!key.cipher.set_key(material.key, memory_)) return nullptr;
   free_.remove(key);
   key.mask = material.mask;
   key.slot_ = slot;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <memory_resource>
 
 #include "base/chain_table.h"
 #include "tss/kdf.h"
@@ -39,8 +40,9 @@ struct KeyCacheCounters {
 class KeyCache {
  public:
   // `entries`: at least 2; twice the number of live peers is enough (TSS-69). OpenSSL contexts are
-  // allocated when an entry is first used, and kept.
-  explicit KeyCache(std::size_t entries);
+  // allocated in `memory`, which outlives the cache, when an entry is first used, and kept.
+  explicit KeyCache(std::size_t entries,
+                    std::pmr::memory_resource& memory = *std::pmr::new_delete_resource());
   KeyCache(const KeyCache&) = delete;
   KeyCache& operator=(const KeyCache&) = delete;
 
@@ -67,6 +69,7 @@ class KeyCache {
   static std::uint64_t hash(std::uint64_t slot, const DerivationContext& context);
   void release(DerivedKey& key);
 
+  std::pmr::memory_resource& memory_;
   std::size_t most_on_trial_;
   std::size_t most_proved_;
   std::size_t entries_;

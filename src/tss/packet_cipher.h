@@ -4,14 +4,13 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
+#include <memory_resource>
 #include <span>
 
+#include "tss/aes_gcm.h"
 #include "tss/clear_fields.h"
 #include "tss/secret.h"
 #include "uet/base/packet.h"
-
-struct evp_cipher_ctx_st;  // OpenSSL's EVP_CIPHER_CTX
 
 namespace uet::tss {
 
@@ -19,13 +18,14 @@ class PacketCipher {
  public:
   PacketCipher() = default;  // without a key
   bool has_key() const { return keyed_; }
-  // The first key allocates the context, a later one replaces the key in place. False if OpenSSL
-  // has no memory; the cipher then has no key.
-  bool set_key(const Key& key);
+  // The first key allocates the context in `memory`, which outlives this object; a later one
+  // replaces the key in place. False if there is no memory; the cipher then has no key.
+  bool set_key(const Key& key,
+               std::pmr::memory_resource& memory = *std::pmr::new_delete_resource());
   // Zeroes the key schedule and frees the context.
   void forget();
   // In a forked child, where another thread of the parent may have been in any call of this object:
-  // overwrites the key schedule where it is, frees nothing. The owner does not use it any more.
+  // overwrites the key schedule where it is, frees nothing. Seals and opens nothing any more.
   void overwrite_key();
 
   // Encrypts `pieces`, in order, to `out`, and writes the ICV behind them. `out` has space for the
@@ -41,13 +41,10 @@ class PacketCipher {
             std::span<std::byte> out);
 
  private:
-  struct Free {
-    void operator()(evp_cipher_ctx_st* context) const;
-  };
   bool begin(const Iv& iv, std::span<const std::byte> aad, bool encrypt);
-  bool update(std::span<const std::byte> in, std::byte* out);
 
-  std::unique_ptr<evp_cipher_ctx_st, Free> context_;
+  const AesGcm* aes_ = nullptr;  // as soon as there was a key
+  AesGcm::Context context_;
   bool keyed_ = false;
 };
 

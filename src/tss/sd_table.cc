@@ -9,7 +9,8 @@ namespace uet::tss {
 
 SdTable::SdTable(const Limits& limits)
     : limits_(limits),
-      services_(std::make_unique<DomainServices>(limits.derived_keys, limits.tscs)) {
+      services_(
+          std::make_unique<DomainServices>(limits.derived_keys, limits.tscs, *limits.secrets)) {
   domains_.reserve(limits.domains);
 }
 

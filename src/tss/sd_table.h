@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <memory_resource>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,9 @@ class SdTable {
     std::size_t derived_keys = 1024;  // twice the live peers; about 1 KiB each once used
     // Outlives the table. nullptr: no other sender has these keys and this identity.
     TscSource* tscs = nullptr;
+    // For keys and key schedules, which may then be kept out of core files (TSS-60). Outlives the
+    // table, and is used only in calls of the table.
+    std::pmr::memory_resource* secrets = std::pmr::new_delete_resource();
   };
   SdTable() : SdTable(Limits{}) {}
   explicit SdTable(const Limits& limits);

@@ -35,7 +35,7 @@ Result<void> SecureDomain::install(bool an, const KeyMaterial& derived, const Se
 }
 
 Result<void> SecureDomain::fill(Slot& slot, const KeyMaterial& material, const SenderStart& start) {
-  Result<Kdf> kdf = Kdf::make(material.key);
+  Result<Kdf> kdf = Kdf::make(material.key, services_.memory);
   if (!kdf.ok()) return kdf.error();
   const Fingerprint fingerprint = kdf.value().fingerprint();
   if (slot.number != 0) {
@@ -45,7 +45,7 @@ Result<void> SecureDomain::fill(Slot& slot, const KeyMaterial& material, const S
   if (fresh && services_.used.contains(fingerprint)) return Error::KeyInUse;
   if (derives()) {
     slot.kdf.emplace(std::move(kdf).value());
-  } else if (!slot.cipher.set_key(material.key)) {
+  } else if (!slot.cipher.set_key(material.key, services_.memory)) {
     return Error::NoMemory;
   }
   slot.number = ++services_.last_slot;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory_resource>
 #include <optional>
 #include <span>
 
@@ -56,8 +57,10 @@ struct SealResult {
 
 // Shared by the secure domains of one table.
 struct DomainServices {
-  explicit DomainServices(std::size_t derived_keys, TscSource* source = nullptr)
-      : cache(derived_keys), tscs(source) {}
+  explicit DomainServices(std::size_t derived_keys, TscSource* source = nullptr,
+                          std::pmr::memory_resource& secrets = *std::pmr::new_delete_resource())
+      : memory(secrets), cache(derived_keys, secrets), tscs(source) {}
+  std::pmr::memory_resource& memory;  // of keys and key schedules
   KeyCache cache;
   TscSource* tscs;  // nullptr: each sender has the whole range of its configuration
   UsedKeys used;

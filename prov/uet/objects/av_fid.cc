@@ -393,15 +393,15 @@ int AvFid::insert_key(const void* auth_key, std::size_t size, fi_addr_t* fi_addr
     return refuse_key(-FI_EOPNOTSUPP, "the domain was not opened with FI_AV_AUTH_KEY");
   }
   const auto* bytes = static_cast<const std::uint8_t*>(auth_key);
-  const auto job = domain_.job_of(bytes, size);
-  if (!job || fi_addr == nullptr) {
-    return refuse_key(-FI_EINVAL, "no JobID of 3 bytes, another SDI, or no place for the result");
-  }
+  JobId job{};
+  const char* const problem = domain_.read_job(bytes, size, job);
+  if (problem != nullptr) return refuse_key(-FI_EINVAL, problem);
+  if (fi_addr == nullptr) return refuse_key(-FI_EINVAL, "no place for the result");
   const Guard guard(engine_.lock());
   if (keys_.size() >= kMaxAuthKeys) return refuse_key(-FI_ENOSPC, "more keys than 256");
   Key key;
   key.bytes.assign(bytes, bytes + size);
-  key.job = job.value();
+  key.job = job;
   keys_.push_back(std::move(key));
   *fi_addr = kFirstKey + keys_.size() - 1;
   return 0;

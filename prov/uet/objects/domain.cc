@@ -89,12 +89,18 @@ fi_ops_mr domain_mr_ops = {
 
 }  // namespace
 
-Result<JobId> Domain::job_of(const std::uint8_t* auth_key, std::size_t size) const {
+const char* Domain::read_job(const std::uint8_t* auth_key, std::size_t size, JobId& job) const {
   const Result<AuthKey> key = read_auth_key(auth_key, size);
-  if (!key) return key.error();
+  if (!key) return "auth_key is neither a JobID of 3 bytes nor JobID, SDI and SSI";
   const auto& identity = key.value().identity;
-  if (identity && identity->sdi != sdi_) return Error::Invalid;
-  return key.value().job;
+  const bool is_ours = !identity || (identity->sdi == sdi_ &&
+                                     (!secured_ || !identity->ssi || identity->ssi == ssi_));
+  if (!is_ours) {
+    return "auth_key names another SDI or SSI than the domain, which has one of each: open a "
+           "domain of its own with that auth_key";
+  }
+  job = key.value().job;
+  return nullptr;
 }
 
 Domain::Domain(Fabric& fabric, const fi_info& info, const Params& params, void* context)
@@ -140,6 +146,8 @@ int Domain::open(Fabric& fabric, const fi_info& info, void* context, Domain*& ou
   const auto* const own = nic::interface_of(interfaces, opened.nic->local_address().ip);
   if (own != nullptr) domain->engine_.set_interface(own->name);
   domain->sdi_ = protection.sdi();
+  domain->secured_ = protection.security != nullptr;
+  if (domain->secured_) domain->ssi_ = protection.security->ssi();
   domain->engine_.keep(std::move(protection.security));
   result = domain->engine_.open(std::move(opened.nic), wants_thread(info));
   if (result != 0) return result;

@@ -61,9 +61,10 @@ class Domain final : public fid_domain {
   // The one that the domain was opened with as auth_key.
   std::optional<JobId> auth_job() const { return auth_job_; }
 
-  // JobID of an auth_key of an object of this domain: Invalid unless it is 3 bytes, or 4 with a
-  // zero first byte (SES-145), or of the long form with the SDI of this domain (TSS-68).
-  Result<JobId> job_of(const std::uint8_t* auth_key, std::size_t size) const;
+  // JobID of an auth_key of an object of this domain. nullptr, or why the auth_key is refused: it
+  // is neither 3 bytes, nor 4 with a zero first byte (SES-145), nor of the long form with the SDI
+  // and SSI of this domain (TSS-68).
+  const char* read_job(const std::uint8_t* auth_key, std::size_t size, JobId& job) const;
 
   // As IndexTable::take(). `any`: also names that the address format cannot express.
   Result<ri::ContextName> take_resource_indices(std::optional<ri::ContextName> wanted,
@@ -92,6 +93,8 @@ class Domain final : public fid_domain {
   JobId job_;
   std::optional<JobId> auth_job_;
   std::optional<std::uint32_t> sdi_;  // of its auth_key or key file
+  bool secured_ = false;
+  std::optional<std::uint32_t> ssi_;  // likewise, of a secured domain
   Engine engine_;
   IndexTable indices_ UET_GUARDED_BY(engine_.lock());
   EqBinding eq_;

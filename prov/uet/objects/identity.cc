@@ -45,10 +45,9 @@ int Identity::make(Domain& domain, const fi_info& info, std::shared_ptr<Identity
     return refuse_identity(-FI_EINVAL, "auth_key: the domain takes the keys of its AVs");
   }
   if (info.ep_attr->auth_key_size != 0) {
-    const auto own = domain.job_of(info.ep_attr->auth_key, info.ep_attr->auth_key_size);
-    if (!own)
-      return refuse_identity(-FI_EINVAL, "auth_key is not a JobID of 3 bytes, or has another SDI");
-    job = own.value();
+    const fi_ep_attr& attr = *info.ep_attr;
+    const char* const problem = domain.read_job(attr.auth_key, attr.auth_key_size, job);
+    if (problem != nullptr) return refuse_identity(-FI_EINVAL, problem);
   }
   const bool has_key = info.ep_attr->auth_key_size != 0 || domain.auth_job().has_value();
   out.reset(new Identity(domain, job, has_key));

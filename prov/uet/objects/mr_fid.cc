@@ -184,12 +184,12 @@ int Mr::enter(const fi_mr_attr& attr) {
   if (domain_.has_av_keys()) {
     if (const int result = find_key(attr, region.job); result != 0) return result;
   } else if (attr.auth_key_size != 0) {
-    const auto job = domain_.job_of(attr.auth_key, attr.auth_key_size);
-    if (!job) {
-      return refuse_mr(-FI_EINVAL,
-                       "fi_mr_regattr: auth_key is not a JobID of 3 bytes, or has another SDI");
+    JobId job{};
+    const char* const problem = domain_.read_job(attr.auth_key, attr.auth_key_size, job);
+    if (problem != nullptr) {
+      return refuse_mr(-FI_EINVAL, (std::string("fi_mr_regattr: ") + problem).c_str());
     }
-    region.job = job.value();
+    region.job = job;
   } else {
     region.job = domain_.auth_job();  // fi_mr(3): the domain's key, if it was opened with one
   }

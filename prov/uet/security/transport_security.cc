@@ -132,7 +132,8 @@ Result<std::unique_ptr<nic::Nic>> TransportSecurity::wrap(std::unique_ptr<nic::N
   }
   tscs_ = std::make_unique<TscStore>(TscStore::run_time_directory(), self);
   if (mark_) tscs_->keys_written(mark_->modified);
-  table_ = std::make_unique<tss::SdTable>(tss::SdTable::Limits{.tscs = tscs_.get()});
+  table_ = std::make_unique<tss::SdTable>(tss::SdTable::Limits{
+      .derived_keys = derived_keys_, .tscs = tscs_.get(), .secrets = &key_memory_.resource()});
   const std::string problem = apply(first_, nic::monotonic_now());
   if (!problem.empty()) {
     message = "FI_UET_TSS: " + problem;

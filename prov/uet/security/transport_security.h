@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "security/key_memory.h"
 #include "security/tsc_store.h"
 #include "settings/key_source.h"
 #include "settings/params.h"
@@ -67,6 +68,8 @@ class TransportSecurity {
   }
 
   std::uint32_t sdi() const { return sdi_; }
+  // Of this process in the secure domain.
+  std::optional<std::uint32_t> ssi() const { return first_.config.ssi; }
   // After wrap().
   tss::SdTable& table() { return *table_; }
   // Why the last call that needed TSCs had none, or empty.
@@ -80,7 +83,9 @@ class TransportSecurity {
   };
 
   TransportSecurity(const Params& params, const std::optional<SecureIdentity>& identity)
-      : keys_name_(params.tss_keys), identity_(identity) {
+      : keys_name_(params.tss_keys),
+        identity_(identity),
+        derived_keys_(2 * params.core.pds.pdc_count) {
     if (identity) wanted_sdi_ = identity->sdi;
   }
   std::string choose(const tss::KeyFile& file, tss::DomainEntry& out) const;
@@ -94,12 +99,14 @@ class TransportSecurity {
 
   const std::string keys_name_;
   const std::optional<SecureIdentity> identity_;
+  const std::size_t derived_keys_;  // TSS-69: of as many peers as have PDCs, twice
   tss::DomainEntry first_;  // what the key file said first, until wrap() has put it in force
   std::optional<std::uint32_t> wanted_sdi_;  // nullopt: the only one of the file
   std::uint32_t sdi_ = 0;
   std::optional<FileMark> mark_;  // of the file as last read; nullopt: it cannot change
   bool ipv6_ = false;
   std::unique_ptr<TscStore> tscs_;  // outlives table_
+  KeyMemory key_memory_;            // likewise
   std::unique_ptr<tss::SdTable> table_;
   std::optional<std::uint64_t> first_keys_;  // the last of those; nullopt before the first look()
   std::function<void()> key_changed_;

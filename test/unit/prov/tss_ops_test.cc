@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +15,7 @@
 #include <memory>
 
 #include "domain_testing.h"
+#include "unit/tss/key_search.h"
 
 namespace uet::prov {
 namespace {
@@ -143,27 +143,23 @@ TEST_F(TssOps, KeysAreRecognisedByFingerprints) {
   EXPECT_EQ(ops_->describe(domain(), nullptr, 0), -FI_EINVAL);
 }
 
-// Places in the memory of this process that hold the key of write_key(): 32 bytes of 0x11. Built so
-// that no copy of the key is made.
-int places_of_key() {
-  int found = 0;
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    std::uintptr_t begin = 0;
-    std::uintptr_t end = 0;
-    char rights[5] = "";
-    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %4s", &begin, &end, rights) != 3 ||
-        std::string_view(rights) != "rw-p") {
-      continue;
-    }
-    const auto* const bytes = reinterpret_cast<const volatile std::uint8_t*>(begin);
-    for (std::size_t at = 0; at + 32 <= end - begin; at += 8) {
-      std::size_t equal = 0;
-      while (equal < 32 && bytes[at + equal] == 0x11) ++equal;
-      if (equal == 32) ++found;
-    }
+// Places that hold the key of write_key(): 32 bytes of 0x11.
+int places_of_key(SearchIn where = SearchIn::AllMemory) {
+  static const std::string masked(32, static_cast<char>(0x11 ^ kSearchMask));
+  return uet::places_of_key(masked, where);
+}
+
+TEST_F(TssOps, Tss60_ACoreFileHasNoKey) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "reads all memory of the process, which AddressSanitizer forbids";
+#endif
+  for (const char* const mode : {"direct", "cluster"}) {
+    write_key(mode);
+    open_domain("require");
+    EXPECT_GT(places_of_key(), 0) << mode << ": this test cannot find a key";
+    EXPECT_EQ(places_of_key(SearchIn::CoreFile), 0) << mode;
+    domain_.reset();
   }
-  return found;
 }
 
 TEST_F(TssOps, Tss60_AForkedChildHasNoKey) {

@@ -43,6 +43,10 @@ TEST(Cmac, KeptContextStartsAgain) {
   EXPECT_EQ(mac_of(cmac.value(), pieces), first);
   EXPECT_NE(mac_of(cmac.value(), {pieces.data(), 1}), first);
   EXPECT_EQ(mac_of(cmac.value(), {&whole, 1}), first);
+  cmac.value().forget_key();
+  EXPECT_NE(mac_of(cmac.value(), {&whole, 1}), first);
+  ASSERT_TRUE(cmac.value().set_key(known_key()));
+  EXPECT_EQ(mac_of(cmac.value(), {&whole, 1}), first);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 
+#include "unit/tss/key_search.h"
 #include "unit/tss/tss_testing.h"
 #include "wire/frame.h"
 
@@ -217,6 +218,55 @@ void SdTableTest::overwrite_and_open(KeyMode mode) {
 }
 TEST_F(SdTableTest, Tss60_OverwrittenKeyOpensNothing) { overwrite_and_open(KeyMode::Direct); }
 TEST_F(SdTableTest, Tss60_OverwrittenSdkOpensNothing) { overwrite_and_open(KeyMode::Cluster); }
+
+// TSS-60: neither the SDK nor the derived key is in a core file while packets are sealed and
+// opened.
+TEST_F(SdTableTest, Tss60_NoKeyIsOutsideTheMemoryForKeys) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "reads all memory of the process, which AddressSanitizer forbids";
+#endif
+  constexpr std::uint8_t kFill = 0xC9;
+  const std::string sdk(kKeyBytes, static_cast<char>(kFill ^ kSearchMask));
+  const auto make_key = [] {
+    Key key;
+    for (std::byte& byte : key.writable()) byte = std::byte{kFill};
+    return key;
+  };
+  std::string packet_key;  // masked
+  {
+    KeyMaterial material;
+    Result<Kdf> kdf = Kdf::make(make_key());
+    ASSERT_TRUE(kdf.value().derive(KeyMode::Cluster, {0, 0, {kThere, {}}}, material));
+    for (std::byte byte : material.key.bytes()) {
+      packet_key += static_cast<char>(std::to_integer<unsigned>(byte) ^ kSearchMask);
+    }
+    EXPECT_GT(places_of_key(packet_key, SearchIn::CoreFile), 0) << "this test cannot find a key";
+  }
+  for (const KeyMode mode : {KeyMode::Direct, KeyMode::Cluster}) {
+    HiddenMemory memory;
+    SdTable table({.derived_keys = 8, .secrets = &memory});
+    DomainConfig config;
+    config.sdi = kSdi;
+    config.mode = mode;
+    ASSERT_TRUE(table.add(config).ok());
+    ASSERT_TRUE(table.find(kSdi)->install(false, make_key(), {}).ok());
+    ASSERT_TRUE(table.find(kSdi)->activate(false, {}).ok());
+    const OuterFields outer = udp_fields({kThere, 1}, {kHere, 4793});
+    const Bytes plain = counting(0, 50);
+    const Slice piece{plain.data(), 50};
+    Bytes sealed(100);
+    Bytes out(100);
+    const std::size_t bytes = table.seal(kSdi, outer, {&piece, 1}, sealed).bytes;
+    ASSERT_EQ(table.open(outer, std::span(sealed).first(bytes), false, out, {}).verdict,
+              OpenVerdict::Opened);
+    const bool derives = mode == KeyMode::Cluster;
+    EXPECT_GT(places_of_key(sdk, SearchIn::AllMemory), 0);
+    EXPECT_EQ(places_of_key(packet_key, SearchIn::AllMemory) > 0, derives);
+    EXPECT_EQ(places_of_key(sdk, SearchIn::CoreFile), 0);
+    EXPECT_EQ(places_of_key(packet_key, SearchIn::CoreFile), 0);
+  }
+  EXPECT_EQ(places_of_key(sdk, SearchIn::AllMemory), 0);
+}
 
 TEST_F(SdTableTest, TableIsBounded) {
   SdTable table({.domains = 2, .derived_keys = 2});
