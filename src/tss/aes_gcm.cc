@@ -11,6 +11,7 @@
 #include <array>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tss/clear_fields.h"
@@ -46,7 +47,8 @@ bool AesGcm::fetch() {
   const OSSL_ALGORITHM* all = OSSL_PROVIDER_query_operation(provider, OSSL_OP_CIPHER, &no_store);
   const OSSL_DISPATCH* function = nullptr;
   for (; all != nullptr && all->algorithm_names != nullptr && function == nullptr; ++all) {
-    const std::string name(all->algorithm_names, std::strcspn(all->algorithm_names, ":"));
+    const std::string_view names = all->algorithm_names;
+    const std::string name(names.substr(0, names.find(':')));
     if (EVP_CIPHER_is_a(cipher_, name.c_str()) == 1) function = all->implementation;
   }
   for (; function != nullptr && function->function_id != 0; ++function) {

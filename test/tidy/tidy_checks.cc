@@ -75,9 +75,10 @@ std::set<std::string> symbols_of(std::string_view nm_output) {
 // What the compiler, the C++ run time and pure functions of the C library may bring in.
 bool is_pure_symbol(std::string_view symbol) {
   // Memory, text of addresses, assertions of debug builds, the compiler's own.
-  constexpr std::array<std::string_view, 19> kNames = {"memcpy",
+  constexpr std::array<std::string_view, 20> kNames = {"memcpy",
                                                        "calloc",
                                                        "free",
+                                                       "malloc_usable_size",
                                                        "memmove",
                                                        "memset",
                                                        "memcmp",
@@ -98,7 +99,7 @@ bool is_pure_symbol(std::string_view symbol) {
       "sqrt",  "pow",    "exp",     "exp2", "log",   "log2",  "log10", "ceil", "floor",
       "round", "lround", "llround", "fmod", "trunc", "ldexp", "fmin",  "fmax"};
   // The C++ run time: construction, containers, strings, and what their failure paths refer to.
-  constexpr std::array<std::string_view, 21> kPrefixes = {"__cxa_",
+  constexpr std::array<std::string_view, 22> kPrefixes = {"__cxa_",
                                                           "operator new",
                                                           "operator delete",
                                                           "vtable for __cxxabiv1::",
@@ -114,16 +115,16 @@ bool is_pure_symbol(std::string_view symbol) {
                                                           "std::terminate()",
                                                           "std::nothrow",
                                                           "std::allocator<",
+                                                          "std::pmr::new_delete_resource()",
                                                           "std::_Hash_bytes",
                                                           "std::__detail::_Prime_rehash_policy",
                                                           "std::__cxx11::basic_string<",
                                                           "std::to_chars(",
                                                           "std::from_chars("};
   // Ciphers and MACs of libcrypto, which only tss calls; its random numbers are not among them.
-  constexpr std::array<std::string_view, 4> kCrypto = {"EVP_CIPHER_CTX_", "EVP_MAC_", "EVP_Cipher",
+  constexpr std::array<std::string_view, 4> kCrypto = {"EVP_CIPHER_", "EVP_MAC_", "OSSL_PROVIDER_",
                                                        "OSSL_PARAM_construct_"};
-  constexpr std::array<std::string_view, 3> kCryptoNames = {"EVP_aes_256_gcm", "OPENSSL_cleanse",
-                                                            "CRYPTO_memcmp"};
+  constexpr std::array<std::string_view, 2> kCryptoNames = {"OPENSSL_cleanse", "CRYPTO_memcmp"};
   if (starts_with_any(symbol, kCrypto) || is_one_of(symbol, kCryptoNames)) return true;
   return is_one_of(symbol, kNames) || is_one_of(symbol, kMath) ||
          starts_with_any(symbol, kPrefixes);
