@@ -312,7 +312,17 @@ Owned<fid_cntr> open_counter(fid_domain* domain, fi_wait_obj wait, fid_wait* set
 
 }  // namespace
 
+// fi_freeinfo frees it.
+void set_key(const std::vector<std::uint8_t>& key, std::uint8_t*& out, std::size_t& size) {
+  if (key.empty()) return;
+  out = static_cast<std::uint8_t*>(std::malloc(key.size()));
+  std::copy(key.begin(), key.end(), out);
+  size = key.size();
+}
+
 Node::Node(const NodeOptions& options) : info(get_info(options)) {
+  set_key(options.domain_key, info->domain_attr->auth_key, info->domain_attr->auth_key_size);
+  set_key(options.endpoint_key, info->ep_attr->auth_key, info->ep_attr->auth_key_size);
   fid_fabric* fabric_fid = nullptr;
   check(fi_fabric(info->fabric_attr, &fabric_fid, nullptr), "fi_fabric");
   fabric.reset(fabric_fid);

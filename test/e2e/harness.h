@@ -161,7 +161,9 @@ struct NodeOptions {
   fi_wait_obj wait_set = FI_WAIT_NONE;  // of the set that queue and counters join with FI_WAIT_SET
   std::size_t cq_size = 0;
   bool counters = false;
-  std::size_t queue_size = 0;  // operations of each direction; 0 = the provider's own
+  std::size_t queue_size = 0;                // operations of each direction; 0 = the provider's own
+  std::vector<std::uint8_t> domain_key{};    // auth_key of the domain
+  std::vector<std::uint8_t> endpoint_key{};  // and of the endpoint
 };
 
 struct CloseFid {

@@ -4,19 +4,23 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "harness.h"
 
@@ -480,6 +484,158 @@ TEST_F(Tss, Tss68_KeysComeFromAnInheritedDescriptor) {
       secured({{"FI_UET_TSS_KEYS", "fd:" + std::to_string(fd)}, {"FI_UET_LOCAL", "off"}});
   EXPECT_EQ(transfer(by_fd, secured({{"FI_UET_LOCAL", "off"}}), 1000, 3), "");
   ::close(fd);
+}
+
+std::vector<std::uint8_t> long_key(std::uint8_t job, std::uint8_t sdi, std::uint8_t ssi = 0) {
+  return {0, 0, 0, job, 0, 0, 0, sdi, 0, 0, 0, ssi};
+}
+
+// Two secure domains in one process, by a fi_domain for each: the peers have one of them each.
+TEST_F(Tss, Tss67And68_AProcessHasADomainForEachSdi) {
+  write_file(path("both"), "uet-tss-keys 1\ndomain 7\nmode cluster\n" + key_line(0, kKey) +
+                               "active 0\ndomain 8\nmode cluster\n" + key_line(0, kNextKey) +
+                               "active 0\n");
+  Environment both = secured({{"FI_UET_TSS_KEYS", path("both")}, {"FI_UET_LOCAL", "off"}});
+  ChannelPair seven;
+  ChannelPair eight;
+  Process middle("middle", both, [&] {
+    Node of_seven({.domain_key = long_key(1, 7), .endpoint_key = long_key(1, 7)});
+    Node of_eight({.domain_key = long_key(2, 8)});
+    const fi_addr_t left = of_seven.connect(seven.left);
+    const fi_addr_t right = of_eight.connect(eight.left);
+    receive_messages(of_seven, left, 10'000, 3);
+    send_messages(of_eight, right, 10'000, 3);
+    seven.left.meet(&of_seven);
+    eight.left.meet(&of_eight);
+    require(of_seven.counter("tss_in_auth") > 0 && of_eight.counter("tss_in_auth") > 0, "opened");
+  });
+  Process from("sender of SDI 7", secured({{"FI_UET_LOCAL", "off"}}), [&] {
+    Node node({.domain_key = long_key(1, 7)});
+    send_messages(node, node.connect(seven.right), 10'000, 3);
+    seven.right.meet(&node);
+  });
+  Process to("receiver of SDI 8", both, [&] {
+    Node node({.domain_key = long_key(2, 8)});
+    receive_messages(node, node.connect(eight.right), 10'000, 3);
+    eight.right.meet(&node);
+  });
+  EXPECT_EQ(wait_for_all({&middle, &from, &to}), "");
+}
+
+// One fi_domain has one SDI and one SSI (TSS-67): its objects cannot name others.
+TEST_F(Tss, Tss67_AnEndpointOfAnotherSdiOrSsiIsRefused) {
+  for (const auto& key : {long_key(1, 8), long_key(1, 7, 5)}) {
+    Process process("opener", secured({{"FI_LOG_LEVEL", "warn"}}), [&] {
+      require(::freopen(path("log").c_str(), "w", stderr) != nullptr, "freopen");
+      Node node({.domain_key = long_key(1, 7, 4), .endpoint_key = key});
+    });
+    EXPECT_NE(process.wait(), "");
+    EXPECT_THAT(text_of(path("log")), HasSubstr("open a domain of its own with that auth_key"));
+  }
+  Process process("opener", secured(), [&] {
+    Node node({.domain_key = long_key(1, 7, 4), .endpoint_key = long_key(1, 7, 4)});
+  });
+  EXPECT_EQ(process.wait(), "");
+}
+
+constexpr int kBursts = 10;  // at a target that has transfers
+constexpr int kBurst = 1000;
+
+// Packets of UET in clear, each of which the target has to look at: `bursts` of them, each after
+// `pause`.
+void send_garbage(const sockaddr_in& to, int bursts, const std::function<void()>& pause) {
+  const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  require(fd >= 0 && ::connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0,
+          "no socket");
+  const std::string packet = std::string("\x10\0\0\1", 4) + std::string(60, 'g');
+  for (int burst = 0; burst < bursts; ++burst) {
+    pause();
+    for (int i = 0; i < kBurst; ++i) ::send(fd, packet.data(), packet.size(), 0);
+  }
+  ::close(fd);
+}
+
+double cpu_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+// Receives `count` messages of 10,000 bytes while a flood comes, whose bursts it asks for: the next
+// one when it has dropped the last one, so that no packet is lost where this process has to wait
+// for a processor.
+void receive_in_flood(Node& node, fi_addr_t peer, int count, Channel& flood) {
+  const std::vector<std::byte> wanted = canaries(10'000);
+  std::vector<std::byte> memory(wanted.size());
+  const auto post = [&] {
+    node.post("receiving", [&] {
+      return fi_trecv(node.ep.get(), memory.data(), memory.size(), nullptr, peer, 1, 0, nullptr);
+    });
+  };
+  const auto start = Clock::now();
+  int bursts = 0;
+  int messages = 0;
+  post();
+  while (messages < count || bursts < kBursts) {
+    require(Clock::now() - start < kDeadline,
+            std::to_string(messages) + " messages and " + std::to_string(bursts) + " bursts");
+    if (node.poll()) {
+      require(memory == wanted, "other data came");
+      if (++messages < count) post();
+    }
+    const std::uint64_t gone =
+        node.counter("tss_in_rx_encryption_bypass") + node.counter("nic_receive_overflows");
+    if (bursts < kBursts && gone >= std::uint64_t{kBurst} * static_cast<unsigned>(bursts)) {
+      flood.send('n');
+      ++bursts;
+    }
+  }
+}
+
+// TSS-39: 10^5 packets that no member has sealed come to a secured port. Transfers go on, and
+// nothing of them comes through. The CPU time is printed, not judged: of a flood of 10^5 packets a
+// second at a sleeping target.
+TEST_F(Tss, Tss39_AFloodOfUnsealedPacketsStopsNothing) {
+  constexpr int kMessages = 20;
+  ChannelPair pair;
+  ChannelPair target;
+  const Environment udp = secured({{"FI_UET_LOCAL", "off"}});
+  Process from("sender", udp, [&] {
+    Node node;
+    send_messages(node, node.connect(pair.left), 10'000, kMessages);
+    pair.left.meet(&node);
+  });
+  Process to("receiver", udp, [&] {
+    Node node({.wait = FI_WAIT_UNSPEC});
+    const fi_addr_t peer = node.connect(pair.right);
+    target.right.send(udp_address(node.name()));
+    receive_in_flood(node, peer, kMessages, target.right);
+    target.right.receive<char>(&node);  // the flood has ended
+    pair.right.meet(&node);
+    const auto dropped = [&] { return node.counter("tss_in_rx_encryption_bypass"); };
+    require(dropped() > 1000, "the flood has not come: " + std::to_string(dropped()));
+    require(node.counter("tss_in_auth") + dropped() == node.counter("nic_packets_received"),
+            "a packet of the flood came through");
+    const std::uint64_t before = dropped();
+    const double start = cpu_seconds();
+    fi_cq_tagged_entry entry{};
+    target.right.send('a');
+    while (!target.right.readable()) (void)fi_cq_sread(node.cq.get(), &entry, 1, nullptr, 100);
+    const double per_packet = (cpu_seconds() - start) / static_cast<double>(dropped() - before);
+    std::printf("CPU time of the target: %.2f us for each unsealed packet\n", per_packet * 1e6);
+    std::fflush(stdout);
+  });
+  Process flood("flood", {}, [&] {
+    const auto to_whom = target.left.receive<sockaddr_in>();
+    send_garbage(to_whom, kBursts, [&] { target.left.receive<char>(); });
+    target.left.send('e');
+    target.left.receive<char>();
+    auto next = Clock::now();
+    send_garbage(to_whom, 100,
+                 [&] { std::this_thread::sleep_until(next += std::chrono::milliseconds(10)); });
+    target.left.send('e');
+  });
+  EXPECT_EQ(wait_for_all({&from, &to, &flood}), "");
 }
 
 TEST_F(Tss, AClearSenderFailsAndTheSecuredTargetNamesTheCause) {
