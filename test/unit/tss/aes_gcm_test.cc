@@ -63,8 +63,11 @@ TEST(AesGcm, Tss60_KeysAreInTheMemoryThatIsGiven) {
   EXPECT_EQ(memory.pieces, 1U);
   aes.zero(context.get());
   EXPECT_EQ(places_of_key(masked, SearchIn::AllMemory), 0);
+  context = aes.make(memory);
+  ASSERT_TRUE(aes.set_key(context.get(), known_key().bytes()));
   context.reset();
   EXPECT_EQ(memory.pieces, 0U);
+  EXPECT_TRUE(memory.was_zeroed);
 }
 
 TEST(AesGcm, WithoutMemoryThereIsNoContext) {

@@ -4,6 +4,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstddef>
 #include <cstdint>
@@ -72,6 +73,7 @@ inline int places_of_key(std::string_view masked, SearchIn where) {
 class HiddenMemory final : public std::pmr::memory_resource {
  public:
   std::size_t pieces = 0;
+  bool was_zeroed = true;  // each piece at its end
 
  private:
   void* do_allocate(std::size_t bytes, std::size_t) override {
@@ -83,6 +85,9 @@ class HiddenMemory final : public std::pmr::memory_resource {
     return pages;
   }
   void do_deallocate(void* pages, std::size_t bytes, std::size_t) override {
+    const auto* const content = static_cast<const std::uint8_t*>(pages);
+    was_zeroed &=
+        std::all_of(content, content + bytes, [](std::uint8_t byte) { return byte == 0; });
     ::munmap(pages, bytes);
     --pieces;
   }

@@ -70,6 +70,14 @@ TEST_F(PacketCipherTest, Tss40_FailureWipesThePlainText) {
   EXPECT_THAT(opened, Each(std::byte{0}));
 }
 
+TEST_F(PacketCipherTest, WithoutAKeyNothingIsSealed) {
+  const Slice whole = slice(plain_);
+  Bytes out(plain_.size() + kIcvBytes, std::byte{0x77});
+  EXPECT_FALSE(PacketCipher().seal(kIv, aad_, {&whole, 1}, out));
+  EXPECT_THAT(out, Each(std::byte{0}));
+  EXPECT_FALSE(PacketCipher().open(kIv, aad_, out, out));
+}
+
 TEST_F(PacketCipherTest, Tss45_EachBitOfTheIcvCounts) {
   const Slice whole = slice(plain_);
   const Bytes good = sealed({&whole, 1});

@@ -251,6 +251,7 @@ TEST_F(SdTableTest, Tss60_NoKeyIsOutsideTheMemoryForKeys) {
     ASSERT_TRUE(table.add(config).ok());
     ASSERT_TRUE(table.find(kSdi)->install(false, make_key(), {}).ok());
     ASSERT_TRUE(table.find(kSdi)->activate(false, {}).ok());
+    EXPECT_EQ(places_of_key(sdk, SearchIn::CoreFile), 0) << "before the first packet";
     const OuterFields outer = udp_fields({kThere, 1}, {kHere, 4793});
     const Bytes plain = counting(0, 50);
     const Slice piece{plain.data(), 50};
