@@ -69,6 +69,8 @@ class PathSelector {
   bool frozen() const { return learnt_ != nullptr && learnt_->frozen_until.has_value(); }
   // Fills in the counters of paths if the scheme learns.
   void count(Counters& counters) const;
+  // Paths that are banned at the moment, as far as they were looked at.
+  std::size_t banned_count() const { return learnt_ ? learnt_->health.banned_count() : 0; }
 
  private:
   // The state of the schemes that learn.

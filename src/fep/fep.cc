@@ -17,6 +17,7 @@ constexpr std::uint32_t kLargestSesHeader = 44 + 36;
 constexpr Duration kRetry = std::chrono::microseconds(50);
 // Between two looks for packets: more than one may have come.
 constexpr Duration kAway = std::chrono::microseconds(50);
+constexpr Duration kLongAbsence = std::chrono::milliseconds(10);  // worth a record of the trace
 const RxPacket kBlank{};  // copied: quicker than one that is made in pieces
 
 pds::Parameters with_nic(pds::Parameters parameters, const nic::NicCaps& caps) {
@@ -52,10 +53,15 @@ bool Fep::progress(Time now) {
 
 bool Fep::take(Time now) {
   last_pass_ = now;
-  was_away_ = now - last_take_ > kAway;
+  const Duration away = now - last_take_;
+  was_away_ = away > kAway;
   last_take_ = now;
   while (const auto lost = nic_.take_lost_peer()) manager_->on_peer_lost(*lost, now);
   const std::size_t count = nic_.rx_burst(arrived_, now);
+  if (count > 0) {
+    if (away >= kLongAbsence) note_absence(away, count);
+    manager_->trace().burst_begins();
+  }
   HostCopy* const host_copy = config_.ses.host_copy;
   pds::Demultiplexer& demultiplexer = manager_->demultiplexer();
   took_from_network_ = false;
@@ -75,6 +81,13 @@ bool Fep::take(Time now) {
   if (host_copy != nullptr) host_copy->through_memory = false;
   note_receive_load(count > 0);
   return manager_->expire(now) || count > 0;
+}
+
+// A program that sleeps until packets come is not late.
+void Fep::note_absence(Duration away, std::size_t packets) {
+  trace::Trace& trace = manager_->trace();
+  if (trace.slept()) return;
+  trace.write(trace::Kind::NotPolled, 0, {}, {}, static_cast<std::uint64_t>(away.count()), packets);
 }
 
 bool Fep::left_some(Time start) const {
@@ -135,6 +148,7 @@ void Fep::note_nic_full(bool full, Time now) {
     const Duration blocked = std::max(Duration::zero(), now - nic_full_since_);
     blocked_by_nic_ns_ += static_cast<std::uint64_t>(blocked.count());
   }
+  if (!full) manager_->trace().waited(trace::Wait::Nic, {}, now - nic_full_since_);
   nic_full_since_ = full ? now : Time{};
 }
 
@@ -154,7 +168,22 @@ Stats Fep::stats() const {
 
 void Fep::list_peers(std::vector<pds::PeerView>& out) { manager_->list_peers(out); }
 
+void Fep::list_waiting(std::vector<pds::WaitingPdc>& out) {
+  manager_->list_waiting(out);
+  if (nic_full_since_ == Time{}) return;
+  for (pds::WaitingPdc& pdc : out) {
+    if (pdc.wait != trace::Wait::Nothing) continue;
+    pdc.wait = trace::Wait::Nic;
+    pdc.wait_since = nic_full_since_;
+  }
+}
+
 const pds::CccPool& Fep::contexts() const { return manager_->contexts(); }
+
+void Fep::keep_trace_in(trace::Ring* ring) {
+  manager_->trace().keep_in(ring, &last_pass_);
+  ses_.keep_trace_in(ring, &last_pass_);
+}
 
 void Fep::learn(const FepAddress& address) { manager_->learn(address); }
 

@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "base/trace.h"
 #include "fep/config.h"
 #include "fep/stats.h"
 #include "pds/outbox.h"
 #include "pds/peer_table.h"
+#include "pds/waiting_pdc.h"
 #include "ri/mr_table.h"
 #include "ses/ses.h"
 #include "uet/base/packet.h"
@@ -64,6 +66,8 @@ class Fep {
   Stats stats() const;
   // As pds::Manager::list_peers.
   void list_peers(std::vector<pds::PeerView>& out);
+  // As pds::Manager::list_waiting.
+  void list_waiting(std::vector<pds::WaitingPdc>& out);
   // Its congestion contexts, to look at.
   const pds::CccPool& contexts() const;
 
@@ -84,6 +88,8 @@ class Fep {
   std::uint64_t protected_dropped() const;
   // As pds::Manager: `watcher` outlives the Fep, or nullptr is set before it ends.
   void watch_peers(pds::PeerWatcher* watcher);
+  // From now on events go to `ring`, which outlives the Fep or the next call; nullptr: nowhere.
+  void keep_trace_in(trace::Ring* ring);
   // Begins to close all PDCs (handshake); progress until closed() or until patience ends.
   void begin_close(Time now);
   bool closed() const;
@@ -95,6 +101,7 @@ class Fep {
   static constexpr std::size_t kPostBatch = 16;
 
   void note_receive_load(bool received);
+  void note_absence(Duration away, std::size_t packets);
   void flush(Time now);
   void note_nic_full(bool full, Time now);
 

@@ -53,6 +53,7 @@ void AckIntake::apply(const wire::AckHeader& ack, std::span<const std::byte> ses
   if (ack.type != wire::PdsType::Ack) apply_sack(ack);
   const Psn cleared = side_.window().clear_psn();
   side_.window().slide();
+  note_in_trace(ack);
   note_clear(ack, cleared, asked_for_window);
   if (ack.p) on_probe_answer(ack, arrived);
   inform_ccc(ack, feedback, acked_bytes);
@@ -64,6 +65,13 @@ void AckIntake::apply(const wire::AckHeader& ack, std::span<const std::byte> ses
     pdc_.bring_forward(PdcCore::kResend, LossRecovery(side_, now_).infer_losses(true));
   }
   pdc_.after_ack(ack.req);
+}
+
+void AckIntake::note_in_trace(const wire::AckHeader& ack) {
+  const cms::Ccc& ccc = *pdc_.ccc().ccc;
+  env().trace.write(trace::Kind::AckReceived, ack.ce ? 1 : 0, pdc_.id(), ack.cack_psn,
+                    ccc.window_bytes() << 32 | static_cast<std::uint32_t>(std::max<std::int64_t>(
+                                                   0, ccc.inflight_bytes())));
 }
 
 void AckIntake::note_range(const wire::AckHeader& ack) {

@@ -25,6 +25,7 @@ class AckIntake {
   void apply(const wire::AckHeader& ack, std::span<const std::byte> ses, Time arrived);
 
  private:
+  void note_in_trace(const wire::AckHeader& ack);
   Environment& env() const { return pdc_.env(); }
   cms::Ccc& ccc() const { return *pdc_.ccc().ccc; }
 

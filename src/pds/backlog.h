@@ -32,6 +32,12 @@ class Backlog {
   void sent(PdcCore& core, Message& message, std::uint32_t nominal_bytes, bool last);
   // Withdraws the announcement of a message that is in no backlog any more.
   void forget(PdcCore& core, Message& message) { announce(core, message, 0); }
+  // Looks at each message: not for the data path.
+  std::size_t count() {
+    std::size_t count = 0;
+    for (auto at = messages_.begin(); at != messages_.end(); ++at) ++count;
+    return count;
+  }
   // The application waits for the answers to all messages.
   void expect_prompt_acks() {
     for (Message& message : messages_) message.prompt_ack = true;

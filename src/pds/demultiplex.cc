@@ -93,6 +93,15 @@ void Demultiplexer::refuse(const RxPacket& packet, NackCode code, PdcId spdcid,
   emit_nack(env_, env_.peer_ports.reply_address(packet.source), nack, refused.entropy);
 }
 
+// A packet that was sent again, or a control packet with a PSN.
+void Demultiplexer::note_in_trace(const Pdc& pdc, const Incoming& request) {
+  const PacketMeta& meta = request.meta;
+  const unsigned detail = (meta.retx ? 1U : 0U) | (request.ctl_type ? 2U : 0U);
+  env_.trace.write(trace::Kind::Received, detail, pdc.id(), meta.psn,
+                   std::uint64_t{1} << 32 | request.nominal_bytes,
+                   std::uint64_t{meta.entropy} << 32);
+}
+
 void Demultiplexer::on_request_packet(const RxPacket& packet, Time now) {
   wire::RequestHeader header;
   if (!wire::RequestHeader::decode(packet.bytes, header)) {
@@ -121,6 +130,11 @@ void Demultiplexer::on_request_packet(const RxPacket& packet, Time now) {
     const std::uint32_t bytes = request.trimmed ? 0 : request.nominal_bytes;
     env_.credits->note_arrival(packet.ecn == Ecn::Ce, packet.trimmed, packet.trimmed_last_hop, now);
     env_.credits->on_request(*pdc, header.ccc_id, header.credit_target, bytes, now);
+  }
+  if (header.retx) {
+    note_in_trace(*pdc, request);
+  } else {
+    env_.trace.received(pdc, pdc->id(), header.psn, request.nominal_bytes, packet.entropy);
   }
   pdc->on_request(request, now);
   if (!env_.responses_short) return;
@@ -428,6 +442,12 @@ void Demultiplexer::on_control_packet(const RxPacket& packet, Time now) {
   }
   if (pdc == nullptr) return;
   pdc->note_connection(packet.connection);
+  if (takes_psn(request)) {
+    note_in_trace(*pdc, request);
+  } else {
+    env_.trace.write(trace::Kind::ControlReceived, static_cast<unsigned>(header.ctl_type),
+                     pdc->id(), header.psn != Psn{} ? header.psn : Psn{header.payload});
+  }
   on_control(*pdc, header, request, now);
 }
 

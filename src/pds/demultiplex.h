@@ -33,6 +33,7 @@ class Demultiplexer {
   void on_packet(const RxPacket& packet, Time now);
 
  private:
+  void note_in_trace(const Pdc& pdc, const Incoming& request);
   void on_request_packet(const RxPacket& packet, Time now);
   void on_ack_packet(const RxPacket& packet, Time now);
   void on_expected_psn(const Pdc& pdc, const wire::AckHeader& header,

@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "base/shares.h"
 #include "base/timer_wheel.h"
+#include "base/trace.h"
 #include "cms/ccc.h"
 #include "cms/destination.h"
 #include "pds/ack_scheduler.h"
@@ -62,6 +63,7 @@ struct Environment {
   Turns& turns;                        // PDCs that may have something to send
   std::size_t control_reserve;         // packets that data must leave in the pool
   bool packets_short = false;          // the pool had none for data: sending stops for this pass
+  Time packets_short_since{};          // Time{}: the last packet that data needed was there
   bool responses_short = false;        // a host had no memory for one more stored response
   std::size_t unproved = 0;            // PDCs (Pdc::proved)
   Credits* credits = nullptr;          // set once, before there is a PDC
@@ -72,6 +74,7 @@ struct Environment {
   PeerPorts peer_ports;                // where answers go
   PeerWatcher* peers = nullptr;        // may be none
   ProvedHosts proved_hosts{};          // of PDCs whose peer has answered (PDS-222)
+  trace::Trace trace{};
 };
 
 // Step 11 of TSS section 6: does a packet from `source` belong to the secure domain of the peer at

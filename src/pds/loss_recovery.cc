@@ -44,9 +44,16 @@ void LossRecovery::send_lost_again() {
     TxRecord& record = side_.window().at(psn);
     ++core_.env().counters.inferred_loss_retransmissions;
     ++core_.peer_counts().inferred_loss_retransmissions;
+    note_in_trace(trace::Loss::Inferred, psn, record);
     side_.outstanding().lost(core_, record, cms::LossCause::Path, now_);
     side_.queue_resend(psn, record, now_);
   }
+}
+
+void LossRecovery::note_in_trace(trace::Loss why, Psn psn, const TxRecord& record) {
+  core_.env().trace.write(trace::Kind::Lost, static_cast<unsigned>(why), core_.id(), psn,
+                          static_cast<std::uint64_t>((now_ - record.last_sent).count()),
+                          std::uint64_t{record.entropy} << 32 | record.sent_count);
 }
 
 // ---- silence ------------------------------------------------------------------------------------
@@ -145,6 +152,7 @@ std::optional<Time> LossRecovery::check_record(Psn psn, TxRecord& record, bool f
     case LossVerdict::TimedOut: {
       ++core_.env().counters.rto_retransmissions;
       ++core_.peer_counts().rto_retransmissions;
+      note_in_trace(trace::Loss::TimeOut, psn, record);
       if (psn == side_.window().base()) leave_silent_path();
       const bool repeated = record.rto_count > 1;
       side_.outstanding().lost(core_, record,
@@ -152,6 +160,7 @@ std::optional<Time> LossRecovery::check_record(Psn psn, TxRecord& record, bool f
       return side_.queue_resend(psn, record, now_);
     }
     case LossVerdict::Dead:
+      note_in_trace(trace::Loss::GivenUp, psn, record);
       return std::nullopt;
   }
   return again;

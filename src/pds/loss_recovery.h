@@ -27,6 +27,7 @@ class LossRecovery {
   void on_probe_answer(const wire::AckHeader& ack, Time arrived);
 
  private:
+  void note_in_trace(trace::Loss why, Psn psn, const TxRecord& record);
   void send_lost_again();
   Time look_for_tail();
   Time look_for_silence();

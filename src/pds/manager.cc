@@ -224,6 +224,9 @@ bool Manager::expire(Time now) {
 }
 
 void Manager::on_peer_lost(const LostPeer& lost, Time now) {
+  const auto ip = trace::words_of(lost.address.ip);
+  environment_.trace.write(trace::Kind::PeerLost, lost.address.ip.is_ipv6 ? 4 : 0, {},
+                           Psn{lost.address.port}, ip[0], ip[1]);
   // The end of its last PDC tells otherwise.
   const bool has_pdc = connections_.has_pdc_with(lost.address);
   if (!has_pdc && environment_.peers != nullptr) {
@@ -288,6 +291,14 @@ void Manager::list_peers(std::vector<PeerView>& out) {
     if (oldest == nullptr) return;
     const bool older = view.oldest_sent == Time{} || oldest->first_sent < view.oldest_sent;
     if (older) view.oldest_sent = oldest->first_sent;
+  });
+}
+
+void Manager::list_waiting(std::vector<WaitingPdc>& out) {
+  out.clear();
+  connections_.pdcs().for_each([&](Pdc& pdc) {
+    if (pdc.finished() || pdc.send_side().idle()) return;
+    out.push_back(waiting_pdc(pdc, environment_.packets_short_since));
   });
 }
 

@@ -26,6 +26,7 @@
 #include "pds/rudi.h"
 #include "pds/rudi_target.h"
 #include "pds/turns.h"
+#include "pds/waiting_pdc.h"
 #include "uet/base/packet.h"
 #include "uet/base/slab.h"
 #include "uet/pds/api.h"
@@ -89,6 +90,8 @@ class Manager final : public Delivery {
   void key_changed(std::uint32_t sdi);
   // `watcher` hears of peers that are given up, until another call; nullptr: none does.
   void watch_peers(PeerWatcher* watcher) { environment_.peers = watcher; }
+  // Where the parts of the FEP write what happens.
+  trace::Trace& trace() { return environment_.trace; }
   // Starts closing every PDC.
   void begin_close_all(Time now);
   std::size_t open_pdcs() const { return connections_.admission().open_pdcs(); }
@@ -100,6 +103,9 @@ class Manager final : public Delivery {
   // Replaces `out` by all peers, in no order. Reads every PDC: not for the data path. May throw
   // bad_alloc.
   void list_peers(std::vector<PeerView>& out);
+  // Replaces `out` by the PDCs that wait: packets are outstanding, or messages are queued. In no
+  // order; otherwise as list_peers.
+  void list_waiting(std::vector<WaitingPdc>& out);
   // How full the memory behind is; before each pass that may send.
   void set_receive_load(const cms::ReceiveLoad& load);
   // For tests: the PDC with this local id, or nullptr.

@@ -35,6 +35,8 @@ NackIntake::Outcome NackIntake::apply(const wire::NackHeader& nack) {
   TxRecord* record = side_.window().find(nack.nack_psn);
   const NackAction action = nack_action(nack.nack_code);
   ++env().counters.nacks_received[static_cast<std::uint8_t>(nack.nack_code)];
+  env().trace.write(trace::Kind::NackReceived, static_cast<unsigned>(nack.nack_code), core_.id(),
+                    nack.nack_psn);
   // PDS-76: the copy of a NACK from before the last rebase names a PSN that is no longer in use.
   const bool refused = record != nullptr && core_.state() == PdcState::Creating;
   if (action == NackAction::Rebase && refused) {
@@ -117,6 +119,7 @@ NackIntake::Outcome NackIntake::send_again(TxRecord& record, const wire::NackHea
   const Parameters& parameters = env().parameters;
   Outstanding& outstanding = side_.outstanding();
   outstanding.flight().refused(ccc(), record, nack, now_);
+  core_.note_window_in_trace();
   record.sacked = record.provisional = false;  // a refused packet left no trace (PDS-211)
   if (nack.nack_code == NackCode::NoGtdDelAvail) side_.clear_at_once();  // the last may be lost
   if (action == NackAction::RetransmitNow) {
@@ -145,6 +148,9 @@ void NackIntake::go_back() {
     if (record == nullptr || record->sacked || record->resend) continue;
     ++env().counters.nack_retransmissions;
     ++core_.peer_counts().nack_retransmissions;
+    env().trace.write(trace::Kind::Lost, static_cast<unsigned>(trace::Loss::Refused), core_.id(),
+                      psn, static_cast<std::uint64_t>((now_ - record->last_sent).count()),
+                      std::uint64_t{record->entropy} << 32 | record->sent_count);
     side_.outstanding().lost(core_, *record, cms::LossCause::OutOfOrder, now_);
     side_.queue_resend(psn, *record, now_);
   }

@@ -61,8 +61,11 @@ void Outstanding::reconcile_credit(PdcCore& core, std::uint32_t nominal_bytes) {
 void Outstanding::lost(PdcCore& core, TxRecord& record, cms::LossCause cause, Time now) {
   if (!flight_.lost(*core.ccc().ccc, record, cause, now)) return;
   if (cause != cms::LossCause::OutOfOrder) {  // else a NACK has said that it must come again
+    const std::size_t banned = core.path().banned_count();
     core.path().on_feedback(record.entropy, cms::PathFeedback::Timeout, now);
+    if (core.path().banned_count() > banned) core.note_ban_in_trace(record.entropy);
   }
+  core.note_window_in_trace();
 }
 
 void Outstanding::send_later(PdcCore& core, TxRecord& record, Time at) {

@@ -32,6 +32,11 @@ PdcCore::PdcCore(Environment& environment, Role role, PdcId id, PdcId peer_id,
   deadlines_.fill(kNever);
   set_deadline(kIdle, now + env_.parameters.keepalive_time);
   if (!proved_) ++env_.unproved;
+  const FepAddress& peer = destination.address;
+  const auto ip = trace::words_of(peer.ip);
+  const unsigned detail =
+      (role == Role::Target ? 1U : 0U) | (ordered() ? 2U : 0U) | (peer.ip.is_ipv6 ? 4U : 0U);
+  env_.trace.write(trace::Kind::PdcOpened, detail, id, Psn{peer.port}, ip[0], ip[1]);
 }
 
 PdcCore::~PdcCore() {
@@ -95,7 +100,11 @@ void PdcCore::extend_close(Time now) {
 void PdcCore::enter(PdcEvent event) {
   const std::optional<PdcState> next = next_state(state_, event);
   UET_ASSERT(next.has_value());
-  if (next) state_ = *next;
+  if (!next) return;
+  const auto old = static_cast<std::uint64_t>(state_);
+  const std::uint64_t error = error_ ? static_cast<std::uint64_t>(*error_) : 0;
+  state_ = *next;
+  env_.trace.write(trace::Kind::PdcState, static_cast<unsigned>(state_), id_, {}, old, error);
 }
 
 // Data leaves some packets for ACKs and control, without which nothing would ever be freed;
@@ -125,6 +134,8 @@ bool PdcCore::send_untracked(wire::ControlHeader header, bool with_data) {
   header.dpdcid = peer_id_;
   header.encode(packet->prepend(kControlBytes));
   charge(cms::nominal_packet_bytes(kControlBytes));
+  env_.trace.write(trace::Kind::ControlSent, static_cast<unsigned>(header.ctl_type), id_,
+                   header.psn != Psn{} ? header.psn : Psn{header.payload});
   emit_control(env_, *packet, destination_.address, path().next_for_control(env_.rng));
   if (with_data) {
     packet->ecn = Ecn::Ect0;
@@ -190,6 +201,8 @@ void emit_nack(Environment& env, const FepAddress& to, wire::NackHeader nack,
   address_control(env, *packet, to, entropy);
   env.outbox.push_nack(*packet);
   ++env.counters.nacks_sent[static_cast<std::uint8_t>(nack.nack_code)];
+  env.trace.write(trace::Kind::NackSent, static_cast<unsigned>(nack.nack_code), nack.spdcid,
+                  nack.nack_psn);
 }
 
 }  // namespace uet::pds

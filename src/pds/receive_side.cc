@@ -461,6 +461,8 @@ bool ReceiveSide::send_ack(const AckDue& due, wire::AckRequestCode code, Time no
   emit_control(env(), *packet, core_.destination().address, due.meta.entropy);  // PDS-103
   acks_.sent(ack.cack_psn);
   ++env().counters.acks_sent;
+  env().trace.write(trace::Kind::AckSent, due.meta.ce ? 1 : 0, core_.id(), due.meta.psn,
+                    ack.cack_psn.value, ack.sack_bitmap);
   return true;
 }
 

@@ -295,7 +295,7 @@ Packet* SendTurn::take_packet() {
   if (!may_make_packet()) return nullptr;
   Packet* packet = core_.take_packet(false);
   if (packet == nullptr) {
-    env().packets_short = true;
+    note_packets_short();
     core_.make_ready();  // packets come back as peers acknowledge
     return nullptr;
   }
@@ -303,8 +303,38 @@ Packet* SendTurn::take_packet() {
   return packet;
 }
 
+void SendTurn::note_packets_short() {
+  env().packets_short = true;
+  if (env().packets_short_since != Time{}) return;
+  env().packets_short_since = now_;
+}
+
+void SendTurn::note_packets_back() {
+  const Time since = std::exchange(env().packets_short_since, Time{});
+  env().trace.waited(trace::Wait::Packets, {}, now_ - since);
+}
+
+// So many new packets have left, and nothing else that has a PSN.
+void SendTurn::note_in_trace(std::uint32_t packets, std::uint64_t bytes) {
+  const Psn first = side_.window().next_psn() - static_cast<std::int32_t>(packets);
+  if (const TxRecord* const record = side_.window().find(first); record != nullptr) {
+    env().trace.write(trace::Kind::Sent, 0, core_.id(), first, std::uint64_t{packets} << 32 | bytes,
+                      std::uint64_t{record->entropy} << 32 | std::uint64_t{1} << 16 |
+                          record->message->id_in_trace);
+  }
+  if (env().packets_short_since != Time{} && !env().packets_short) note_packets_back();
+}
+
 bool SendTurn::send_new() {
   if (!new_may_leave_) return true;
+  const std::uint32_t budget = budget_;
+  const std::uint64_t bytes = core_.peer_counts().bytes_sent;
+  const bool done = send_backlog();
+  if (budget_ != budget) note_in_trace(budget - budget_, core_.peer_counts().bytes_sent - bytes);
+  return done;
+}
+
+bool SendTurn::send_backlog() {
   Backlog& backlog = side_.backlog();
   for (; !backlog.empty(); --budget_) {
     if (budget_ == 0) return false;
@@ -519,6 +549,16 @@ void note_data_sent(SendSide& side, TxRecord& record, std::uint32_t counted, Tim
   }
 }
 
+// A packet that is sent again, or a control packet. Others: SendTurn::note_in_trace.
+void note_in_trace(PdcCore& core, Psn psn, const TxRecord& record, bool retransmission) {
+  const Message* const message = record.message;
+  const unsigned detail = (retransmission ? 1U : 0U) | (message == nullptr ? 2U : 0U);
+  core.env().trace.write(
+      trace::Kind::Sent, detail, core.id(), psn, std::uint64_t{1} << 32 | record.nominal_bytes,
+      std::uint64_t{record.entropy} << 32 | std::uint64_t{record.sent_count} << 16 |
+          (message != nullptr ? message->id_in_trace : 0U));
+}
+
 void transmit(SendSide& side, Psn psn, TxRecord& record, bool retransmission, Time now) {
   PdcCore& core = side.core();
   record.ar |= retransmission;  // PDS-124
@@ -544,6 +584,7 @@ void transmit(SendSide& side, Psn psn, TxRecord& record, bool retransmission, Ti
   ++core.peer_counts().packets_sent;
   core.peer_counts().bytes_sent += record.nominal_bytes;
   side.loss().sent(record, retransmission, now);
+  if (retransmission || !data) note_in_trace(core, psn, record, retransmission);
   if (data) note_data_sent(side, record, counted, now);
   if (!Outbox::holds(packet)) core.env().outbox.push(packet);  // else it keeps its place in line
   core.note_activity(now);

@@ -9,6 +9,14 @@
 
 namespace uet::pds {
 
+namespace {
+
+trace::Wait wait_for(const SharedCcc& shared) {
+  return shared.blocked_by_credit ? trace::Wait::Credit : trace::Wait::Window;
+}
+
+}  // namespace
+
 void WindowWait::begin_for_ccc(PdcCore& core, Time now) const {
   SharedCcc& shared = core.ccc();
   if (shared.blocked_since == Time{}) {
@@ -48,10 +56,12 @@ void WindowWait::note_end(PdcCore& core, Time now) {
     std::uint64_t& total =
         shared.blocked_by_credit ? counters.blocked_by_credit_ns : counters.blocked_by_window_ns;
     total += waited(shared.blocked_since);
+    core.env().trace.waited(wait_for(shared), core.id(), now - shared.blocked_since);
     shared.blocked_since = Time{};
   }
   if (outside_peer_window_since_ != Time{}) {
     counters.blocked_by_peer_window_ns += waited(outside_peer_window_since_);
+    core.env().trace.waited(trace::Wait::PeerWindow, core.id(), now - outside_peer_window_since_);
     outside_peer_window_since_ = Time{};
   }
 }

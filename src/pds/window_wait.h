@@ -24,6 +24,9 @@ class WindowWait {
   // Nothing waits any more: it was cancelled, or has arrived after all.
   void nothing_waits(PdcCore& core, Time now);
 
+  // Since when data waits for the peer's window; Time{}: none does.
+  Time outside_peer_window_since() const { return outside_peer_window_since_; }
+
  private:
   void note_end(PdcCore& core, Time now);
 

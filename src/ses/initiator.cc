@@ -120,6 +120,9 @@ Result<void> Initiator::post(Context& context, const Op& op, Time now) {
     return Error::Again;
   }
   if (op.peer->optimized && short_headers_) choose_header(message, payload_mtu_);
+  message.posted = now;
+  trace_.write_at(now, trace::Kind::Posted, static_cast<unsigned>(message.kind), {},
+                  Psn{message.header.message_id.value}, message.length, message.sequence);
   if (Fences::must_wait(message)) {
     if (message.fence) request_acks_now(*message.context);
     fences_.hold(message);
@@ -560,6 +563,15 @@ bool Initiator::is_over(TxMessage& message) {
 }
 
 // The end of every operation: nothing refers to the user's memory any more.
+void Initiator::note_end_in_trace(const TxMessage& message, Status status) {
+  const std::uint64_t why = status == Status::PdsError
+                                ? static_cast<std::uint64_t>(message.pds_error)
+                                : static_cast<std::uint64_t>(message.return_code);
+  trace_.write(trace::Kind::Ended, static_cast<unsigned>(status), message.pdc,
+               Psn{message.header.message_id.value}, why);
+  if (status != Status::Ok && status != Status::Cancelled) trace_.note_failed_operation();
+}
+
 void Initiator::finish(TxMessage& message, Status status) {
   Completion completion;
   completion.kind = message.kind;
@@ -571,6 +583,7 @@ void Initiator::finish(TxMessage& message, Status status) {
   completion.length = message.length;
   Context* context = message.context;
   pulls_.report_end(message);
+  note_end_in_trace(message, completion.status);
   if (status == Status::Ok) forms_.note_plain_answer(message, true);
   const bool is_pull = message.pull;
   release(message);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/trace.h"
 #include "ses/context.h"
 #include "ses/counters.h"
 #include "ses/deferred_sends.h"
@@ -39,6 +40,7 @@ class Initiator final : public pds::MessageOwner {
   Initiator(const Parameters& parameters, PieceStore& pieces, Counters& counters);
   ~Initiator() override;
   void attach(pds::Delivery& delivery);
+  void keep_trace_in(trace::Ring* ring, const Time* clock) { trace_.keep_in(ring, clock); }
 
   // Posts a SendOp, an RmaOp or an AtomicOp. Again: a pool or tx_size is exhausted; Invalid: an
   // impossible argument; TooLong: beyond kMaxMessageBytes or max_inject_bytes. On success exactly
@@ -107,6 +109,7 @@ class Initiator final : public pds::MessageOwner {
   bool send_error(TxMessage& message, Time now);
   bool ends_now(TxMessage& message, Time now);
   bool is_over(TxMessage& message);
+  void note_end_in_trace(const TxMessage& message, Status status);
   void finish(TxMessage& message, Status status);
   void release(TxMessage& message);
 
@@ -116,6 +119,7 @@ class Initiator final : public pds::MessageOwner {
   PieceStore& pieces_;
   Counters& counters_;
   pds::Delivery* delivery_ = nullptr;
+  trace::Trace trace_;
   OperationTable operations_;
   Generations generations_;
   Watches watches_;

@@ -49,6 +49,7 @@ void OperationTable::name(TxMessage& message) {
   } while (last_id_ == 0 || by_id_[last_id_] != nullptr);
   by_id_[last_id_] = &message;
   message.header.message_id = MsgId{last_id_};
+  message.id_in_trace = last_id_;
 }
 
 }  // namespace uet::ses

@@ -99,6 +99,10 @@ void Ses::attach(pds::Delivery& delivery) {
   implementation_->target.attach(delivery);
 }
 
+void Ses::keep_trace_in(trace::Ring* ring, const Time* clock) {
+  implementation_->initiator.keep_trace_in(ring, clock);
+}
+
 Result<Context*> Ses::open_context(const ContextConfig& config, CompletionSink& sink) {
   auto& contexts = implementation_->contexts;
   contexts.push_back(std::make_unique<Context>(config, sink));
@@ -113,6 +117,42 @@ Result<Context*> Ses::open_context(const ContextConfig& config, CompletionSink& 
     contexts.pop_back();
     throw;
   }
+}
+
+namespace {
+
+OperationWait wait_of(const TxMessage& message) {
+  if (Fences::is_held(message)) return OperationWait::Fence;
+  if (message.try_again) return OperationWait::Retry;
+  if (message.deferred) return OperationWait::Deferred;
+  if (message.packets_answered < message.packets_made || !message.ended) {
+    return OperationWait::Packets;
+  }
+  if (message.awaits_read && !message.read_out) return OperationWait::Read;
+  return message.pieces_awaited > 0 ? OperationWait::Data : OperationWait::Packets;
+}
+
+}  // namespace
+
+std::size_t Ses::list_waiting(std::vector<WaitingOperation>& out, std::size_t most) const {
+  out.clear();
+  std::size_t known = 0;
+  for (const auto& context : implementation_->contexts) {
+    known += context->transmitting_count;
+    for (const TxMessage& message : context->transmitting) {
+      if (out.size() == most) break;
+      out.push_back({.to = message.to,
+                     .kind = message.kind,
+                     .message_id = message.header.message_id,
+                     .pdc = message.pdc,
+                     .waits = wait_of(message),
+                     .posted = message.posted,
+                     .bytes = message.length,
+                     .packets_made = message.packets_made,
+                     .packets_answered = message.packets_answered});
+    }
+  }
+  return known;
 }
 
 void Ses::enable(Context& context) { context.enabled = true; }

@@ -6,10 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
+#include "base/trace.h"
 #include "ri/mr_table.h"
 #include "ses/counters.h"
 #include "ses/parameters.h"
+#include "ses/waiting_operation.h"
 #include "uet/base/packet.h"
 #include "uet/base/result.h"
 #include "uet/base/time.h"
@@ -33,6 +36,8 @@ class Ses {
   pds::Client& client();
   // Sets the interface that SES calls; once, before the first operation.
   void attach(pds::Delivery& delivery);
+  // As trace::Trace::keep_in.
+  void keep_trace_in(trace::Ring* ring, const Time* clock);
 
   // Registers {JobID, PIDonFEP, ResourceIndex} if it receives; KeyInUse if taken, NoMemory if the
   // table is full.
@@ -90,6 +95,9 @@ class Ses {
   // Cancels all posted receives of a context with a queue of its own, as cancel() one.
   void cancel_receives(Context& context);
 
+  // Replaces `out` by operations that have not completed, at most `most`, the oldest of each
+  // context first; receives do not count. Returns how many there are. May throw bad_alloc.
+  std::size_t list_waiting(std::vector<WaitingOperation>& out, std::size_t most) const;
   // Goes on with what had to wait; part of every pass of the FEP.
   void progress(Time now);
   // When progress must be called at the latest; kNever if nothing waits.

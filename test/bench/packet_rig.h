@@ -100,7 +100,9 @@ class PacketRig {
       if (!opened) return;
       context = opened.value();
       fep.ses().enable(*context);
+      fep.keep_trace_in(ring.get());  // as in every domain
     }
+    std::unique_ptr<trace::Ring> ring = std::make_unique<trace::Ring>();
     HeadNic nic;
     CountingSink sink;
     fep::Fep fep;

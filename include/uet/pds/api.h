@@ -82,6 +82,7 @@ class Message : public ListNode<BacklogTag> {
   // Bytes of payload that packets will carry: set it before sending, PDS counts it down. Only what
   // is asked of the receiver's credit depends on it, and a wrong number costs no more than time.
   std::uint64_t backlog_bytes = 0;
+  std::uint16_t id_in_trace = 0;  // what the owner calls it there; 0: nothing
 };
 
 // Result of next_packet.
