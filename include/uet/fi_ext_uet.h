@@ -114,6 +114,25 @@ struct fi_uet_stats_ops {
 };
 
 /*
+ * The event trace of a domain:
+ *
+ *   struct fi_uet_trace_ops *trace;
+ *   fi_open_ops(&domain->fid, FI_UET_TRACE_OPS, 0, (void **) &trace, NULL);
+ */
+#define FI_UET_TRACE_OPS "uet_trace"
+
+/* As fi_uet_stats_ops: a member is there if "size" says that it lies inside. */
+struct fi_uet_trace_ops {
+  size_t size;
+  /*
+   * Appends the newest 8,192 events and all that waits to "file", as text that uet_trace(1) reads;
+   * NULL: to standard error. %p in the name becomes the process id. 0, -FI_EOPNOTSUPP in a forked
+   * child, or the error of opening or writing the file. Follows the threading model of the domain.
+   */
+  int (*dump)(struct fid_domain* domain, const char* file);
+};
+
+/*
  * The keys of a domain that FI_UET_TSS has secured, for an agent inside the program:
  *
  *   struct fi_uet_tss_ops *tss;

@@ -18,13 +18,14 @@
 
 namespace uet::trace {
 
-// What has happened. Numbers stay as they are: other programs read them. The comments say what
+// An event. Numbers stay as they are: other programs read them. The comments say what
 // `detail`, `psn`, `a` and `b` of a record are; unnamed ones are 0. Bytes are nominal (CMS-6).
 enum class Kind : std::uint8_t {
   None = 0,
   // detail: bit 0 target, bit 1 ROD, bit 2 IPv6; psn: UDP port of the peer; a, b: its IP address.
   PdcOpened = 1,
-  // detail: the new pds::PdcState; a: the old one; b: pds::PdsError if the PDC has failed.
+  // detail: the new pds::PdcState; a: the old one, and 256 if the peer is reached through a
+  // ring in memory of this host; b: pds::PdsError if the PDC has failed.
   PdcState = 2,
   // Packets with a PSN; in one record those of consecutive PSNs that one call has sent or received
   // on a PDC. A packet that is sent again, and a control packet, has a record of its own. psn: of
@@ -51,7 +52,7 @@ enum class Kind : std::uint8_t {
 
 enum class Loss : std::uint8_t { TimeOut = 0, Inferred = 1, Refused = 2, GivenUp = 3 };
 
-// What data waits for.
+// The resource that data waits for.
 enum class Wait : std::uint8_t {
   Nothing = 0,
   Window = 1,      // congestion window
@@ -73,6 +74,7 @@ struct Record {
 static_assert(sizeof(Record) == 32 && std::is_trivially_copyable_v<Record>);
 
 inline constexpr std::size_t kRecords = 8192;
+inline constexpr std::uint64_t kThroughRing = 256;  // see Kind::PdcState
 
 struct alignas(64) Ring {
   std::uint64_t written = 0;      // records so far: the newest is records[(written - 1) % kRecords]

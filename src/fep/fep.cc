@@ -60,7 +60,7 @@ bool Fep::take(Time now) {
   const std::size_t count = nic_.rx_burst(arrived_, now);
   if (count > 0) {
     if (away >= kLongAbsence) note_absence(away, count);
-    manager_->trace().burst_begins();
+    manager_->inspect().trace().burst_begins();
   }
   HostCopy* const host_copy = config_.ses.host_copy;
   pds::Demultiplexer& demultiplexer = manager_->demultiplexer();
@@ -85,7 +85,7 @@ bool Fep::take(Time now) {
 
 // A program that sleeps until packets come is not late.
 void Fep::note_absence(Duration away, std::size_t packets) {
-  trace::Trace& trace = manager_->trace();
+  trace::Trace& trace = manager_->inspect().trace();
   if (trace.slept()) return;
   trace.write(trace::Kind::NotPolled, 0, {}, {}, static_cast<std::uint64_t>(away.count()), packets);
 }
@@ -148,7 +148,7 @@ void Fep::note_nic_full(bool full, Time now) {
     const Duration blocked = std::max(Duration::zero(), now - nic_full_since_);
     blocked_by_nic_ns_ += static_cast<std::uint64_t>(blocked.count());
   }
-  if (!full) manager_->trace().waited(trace::Wait::Nic, {}, now - nic_full_since_);
+  if (!full) manager_->inspect().trace().waited(trace::Wait::Nic, {}, now - nic_full_since_);
   nic_full_since_ = full ? now : Time{};
 }
 
@@ -166,10 +166,10 @@ Stats Fep::stats() const {
   return stats;
 }
 
-void Fep::list_peers(std::vector<pds::PeerView>& out) { manager_->list_peers(out); }
+void Fep::list_peers(std::vector<pds::PeerView>& out) { manager_->inspect().list_peers(out); }
 
 void Fep::list_waiting(std::vector<pds::WaitingPdc>& out) {
-  manager_->list_waiting(out);
+  manager_->inspect().list_waiting(out);
   if (nic_full_since_ == Time{}) return;
   for (pds::WaitingPdc& pdc : out) {
     if (pdc.wait != trace::Wait::Nothing) continue;
@@ -181,7 +181,7 @@ void Fep::list_waiting(std::vector<pds::WaitingPdc>& out) {
 const pds::CccPool& Fep::contexts() const { return manager_->contexts(); }
 
 void Fep::keep_trace_in(trace::Ring* ring) {
-  manager_->trace().keep_in(ring, &last_pass_);
+  manager_->inspect().trace().keep_in(ring, &last_pass_);
   ses_.keep_trace_in(ring, &last_pass_);
 }
 

@@ -64,9 +64,9 @@ class Fep {
   ri::MrTable& regions() { return regions_; }
   const Config& config() const { return config_; }
   Stats stats() const;
-  // As pds::Manager::list_peers.
+  // As pds::Inspection::list_peers.
   void list_peers(std::vector<pds::PeerView>& out);
-  // As pds::Manager::list_waiting.
+  // As pds::Inspection::list_waiting.
   void list_waiting(std::vector<pds::WaitingPdc>& out);
   // Its congestion contexts, to look at.
   const pds::CccPool& contexts() const;

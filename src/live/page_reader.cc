@@ -58,6 +58,11 @@ bool fits(const Head& head, const Area& area, std::size_t least_element) {
              head.page_bytes;
 }
 
+// Pages of earlier versions lack the area.
+bool fits_if_there(const Head& head, const Area& area, std::size_t least_element) {
+  return area.elements == 0 || fits(head, area, least_element);
+}
+
 // Checks owner, mode and head. Gives a reason for a refusal, or nullptr. Allocates no memory.
 const char* read_head(const File& file, Head& head) {
   struct stat info {};
@@ -75,7 +80,10 @@ const char* read_head(const File& file, Head& head) {
                      fits(head, head.moment, sizeof(Moment)) && head.moment.elements == 1 &&
                      fits(head, head.counters, sizeof(std::uint64_t)) &&
                      fits(head, head.peers, sizeof(PeerRecord)) && fits(head, head.text, 1) &&
-                     fits(head, head.gauges, 1) && head.gauges.elements >= head.counters.elements;
+                     fits(head, head.gauges, 1) && head.gauges.elements >= head.counters.elements &&
+                     fits_if_there(head, head.pdcs, sizeof(PdcRecord)) &&
+                     fits_if_there(head, head.operations, sizeof(OperationRecord)) &&
+                     fits_if_there(head, head.trace, sizeof(trace::Record));
   head.program.back() = head.interface.back() = head.nic.back() = head.address.back() = '\0';
   return sound ? nullptr : "is damaged";
 }
@@ -107,6 +115,9 @@ bool read_numbers(const File& file, Snapshot& page) {
   const Head& head = page.head;
   std::vector<char> counters(std::size_t{head.counters.element_bytes} * head.counters.elements);
   std::vector<char> peers(std::size_t{head.peers.element_bytes} * head.peers.elements);
+  std::vector<char> pdcs(std::size_t{head.pdcs.element_bytes} * head.pdcs.elements);
+  std::vector<char> operations(std::size_t{head.operations.element_bytes} *
+                               head.operations.elements);
   for (unsigned attempt = 0;; ++attempt) {
     Moment after;
     if (!file.read(&page.moment, sizeof page.moment, head.moment.at)) return false;
@@ -115,6 +126,8 @@ bool read_numbers(const File& file, Snapshot& page) {
     if (!page.torn || last) {
       if (!file.read(counters.data(), counters.size(), head.counters.at) ||
           !file.read(peers.data(), peers.size(), head.peers.at) ||
+          !file.read(pdcs.data(), pdcs.size(), head.pdcs.at) ||
+          !file.read(operations.data(), operations.size(), head.operations.at) ||
           !file.read(&after, sizeof after, head.moment.at)) {
         return false;
       }
@@ -126,6 +139,8 @@ bool read_numbers(const File& file, Snapshot& page) {
   const auto values = cut<std::uint64_t>(counters, head.counters, head.counters.elements);
   for (std::size_t i = 0; i < values.size(); ++i) page.counters[i].value = values[i];
   page.peers = cut<PeerRecord>(peers, head.peers, page.moment.peers_shown);
+  page.pdcs = cut<PdcRecord>(pdcs, head.pdcs, page.moment.pdcs_shown);
+  page.operations = cut<OperationRecord>(operations, head.operations, page.moment.operations_shown);
   return true;
 }
 
@@ -158,6 +173,40 @@ std::optional<LastUpdate> read_last_update(int directory, const char* name) noex
     return {};
   }
   return LastUpdate{owner_of(head), std::max(moment.updated_ns, head.opened_ns)};
+}
+
+std::optional<TraceCopy> read_trace(const std::string& name, std::string& why) {
+  constexpr std::size_t kHeadOfRing = offsetof(trace::Ring, records);
+  const File file(name.c_str());
+  Head head;
+  if (const char* const refused = read_head(file, head); refused != nullptr) {
+    why = refused;
+    return {};
+  }
+  const Area& area = head.trace;
+  if (area.elements == 0 || area.at < kHeadOfRing) {
+    why = "has no trace: the provider of the process is older than this program";
+    return {};
+  }
+  // Before and after the records: `written`, `last_pass_ns`, `sleeping_since_ns`.
+  std::uint64_t ring[3] = {};
+  std::uint64_t after = 0;
+  std::vector<char> bytes(std::size_t{area.element_bytes} * area.elements);
+  if (!file.read(ring, sizeof ring, area.at - kHeadOfRing) ||
+      !file.read(bytes.data(), bytes.size(), area.at) ||
+      !file.read(&after, sizeof after, area.at - kHeadOfRing)) {
+    why = "is damaged";
+    return {};
+  }
+  TraceCopy copy{.records = {},
+                 .written = ring[0],
+                 .last_pass_ns = static_cast<std::int64_t>(ring[1]),
+                 .sleeping_since_ns = static_cast<std::int64_t>(ring[2])};
+  const auto all = cut<trace::Record>(bytes, area, area.elements);
+  // The record behind `after` may be half written.
+  const std::uint64_t first = after < all.size() ? 0 : after + 1 - all.size();
+  for (std::uint64_t i = first; i < ring[0]; ++i) copy.records.push_back(all[i % all.size()]);
+  return copy;
 }
 
 std::optional<Snapshot> read_page(const std::string& name, std::string& why) {

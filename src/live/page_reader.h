@@ -28,6 +28,8 @@ struct Snapshot {
   Moment moment;
   std::vector<Counter> counters;
   std::vector<PeerRecord> peers;
+  std::vector<PdcRecord> pdcs;
+  std::vector<OperationRecord> operations;
   // The process ended, or hangs, while it wrote: the numbers may be of two moments.
   bool torn = false;
 
@@ -43,6 +45,16 @@ std::vector<std::string> find_pages(pid_t pid = 0);
 
 // Empty, and `why` says the reason: the file is no page of this user, or of another version.
 std::optional<Snapshot> read_page(const std::string& file, std::string& why);
+
+// The trace of a page.
+struct TraceCopy {
+  std::vector<trace::Record> records;  // oldest first
+  std::uint64_t written = 0;           // all records so far, of which the newest are in `records`
+  std::int64_t last_pass_ns = 0;       // as in trace::Ring
+  std::int64_t sleeping_since_ns = 0;
+};
+// As read_page. Records that the process has replaced meanwhile are left out.
+std::optional<TraceCopy> read_trace(const std::string& file, std::string& why);
 
 // The owner of a page and when the page was updated for the last time, or made.
 struct LastUpdate {

@@ -126,6 +126,9 @@ void fill_in(Page& page, const Identity& identity, std::span<const CounterText> 
   head.peers = area_of(page, page.peers.data(), kMaxPeers);
   head.text = area_of(page, page.text.data(), used);
   head.gauges = area_of(page, page.gauges.data(), named);
+  head.trace = area_of(page, page.trace.records.data(), trace::kRecords);
+  head.pdcs = area_of(page, page.pdcs.data(), kMaxPdcs);
+  head.operations = area_of(page, page.operations.data(), kMaxOperations);
   put_text(head.program, ::program_invocation_short_name);
   put_text(head.interface, identity.interface);
   put_text(head.nic, identity.nic);
@@ -142,6 +145,15 @@ void copy_words(std::uint64_t* to, const void* from, std::size_t words) {
     std::memcpy(&word, source, sizeof word);
     std::atomic_ref(to[i]).store(word, std::memory_order_relaxed);
   }
+}
+
+// Returns how many records are shown.
+template <class Record, std::size_t Most>
+std::uint64_t show(std::array<Record, Most>& to, std::span<const Record> from) {
+  const std::size_t shown = std::min(from.size(), Most);
+  copy_words(reinterpret_cast<std::uint64_t*>(to.data()), from.data(),
+             shown * sizeof(Record) / sizeof(std::uint64_t));
+  return shown;
 }
 
 }  // namespace
@@ -177,18 +189,20 @@ std::unique_ptr<PageWriter> PageWriter::create(const Identity& identity,
 }
 
 void PageWriter::update(std::span<const std::uint64_t> counters, std::span<const PeerRecord> peers,
-                        std::uint64_t known, Time now) noexcept {
+                        std::uint64_t known, Time now, const Waiting& waiting) noexcept {
   Moment& moment = page_->moment;
   const std::uint64_t sequence = moment.sequence;
   std::atomic_ref(moment.sequence).store(sequence + 1, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
-  const std::size_t shown = std::min(peers.size(), kMaxPeers);
   copy_words(page_->counters.data(), counters.data(),
              std::min<std::size_t>(counters.size(), page_->head.counters.elements));
-  copy_words(reinterpret_cast<std::uint64_t*>(page_->peers.data()), peers.data(),
-             shown * sizeof(PeerRecord) / sizeof(std::uint64_t));
-  const std::uint64_t words[] = {realtime_ns(), static_cast<std::uint64_t>(to_ns(now)), shown,
-                                 known};
+  const std::uint64_t words[] = {realtime_ns(),
+                                 static_cast<std::uint64_t>(to_ns(now)),
+                                 show(page_->peers, peers),
+                                 known,
+                                 show(page_->pdcs, waiting.pdcs),
+                                 show(page_->operations, waiting.operations),
+                                 waiting.operations_known};
   copy_words(&moment.updated_ns, words, std::size(words));
   std::atomic_ref(moment.sequence).store(sequence + 2, std::memory_order_release);
 }

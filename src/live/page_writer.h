@@ -28,6 +28,13 @@ struct CounterText {
   bool gauge = false;  // shows a state and may fall
 };
 
+// The PDCs and operations of a domain that wait. At most kMaxPdcs and kMaxOperations records are shown.
+struct Waiting {
+  std::span<const PdcRecord> pdcs{};
+  std::span<const OperationRecord> operations{};
+  std::uint64_t operations_known = 0;
+};
+
 class PageWriter {
  public:
   // A page that only its owner can read and write, in the first of directories() that takes it.
@@ -44,7 +51,9 @@ class PageWriter {
   // Shows these numbers from now on. `counters` has the order of create(); of `peers` at most
   // kMaxPeers are shown. `known`: peers that there are. Readers never see a mixture.
   void update(std::span<const std::uint64_t> counters, std::span<const PeerRecord> peers,
-              std::uint64_t known, Time now) noexcept;
+              std::uint64_t known, Time now, const Waiting& waiting = {}) noexcept;
+  // Where the domain writes its trace; as long as the writer lives. Only the ring's owner writes.
+  trace::Ring& trace() { return page_->trace; }
   const std::string& file() const { return file_; }
   // Removes the file now; the writer goes on without readers.
   void remove_file() noexcept;

@@ -260,46 +260,4 @@ bool Manager::quiescent() const {
   return early_packets_.in_use() == 0 && datagrams_.empty() && rudi_.empty();
 }
 
-void Manager::list_peers(std::vector<PeerView>& out) {
-  CccPool& contexts = connections_.contexts();
-  out.clear();
-  out.reserve(contexts.peers().size());
-  contexts.peers().for_each([&](Peer& peer) {
-    peer.position = out.size();
-    out.push_back({.peer = &peer});
-  });
-  contexts.for_each([&](const SharedCcc& shared) {
-    PeerView& view = out[shared.peer->position];
-    view.base_rtt = std::max(view.base_rtt, shared.ccc->base_rtt().value_or(Duration{}));
-    view.window_bytes += shared.ccc->window_bytes();
-    view.inflight_bytes += shared.ccc->inflight_bytes();
-    if (shared.credit != nullptr) view.credit_bytes += shared.credit->credit_bytes();
-    if (!shared.paths) return;
-    cms::Counters paths;
-    shared.paths->count(paths);
-    view.paths += shared.paths->path_count();
-    view.paths_banned += paths.paths_banned;
-  });
-  connections_.pdcs().for_each([&](Pdc& pdc) {
-    if (pdc.finished()) return;
-    PeerView& view = out[pdc.ccc().peer->position];
-    ++view.pdcs;
-    if (!pdc.ccc().paths) ++view.paths;  // one of its own
-    TxWindow& window = pdc.send_side().window();
-    view.packets_outstanding += static_cast<std::uint32_t>(window.span());
-    const TxRecord* const oldest = window.find(window.base());
-    if (oldest == nullptr) return;
-    const bool older = view.oldest_sent == Time{} || oldest->first_sent < view.oldest_sent;
-    if (older) view.oldest_sent = oldest->first_sent;
-  });
-}
-
-void Manager::list_waiting(std::vector<WaitingPdc>& out) {
-  out.clear();
-  connections_.pdcs().for_each([&](Pdc& pdc) {
-    if (pdc.finished() || pdc.send_side().idle()) return;
-    out.push_back(waiting_pdc(pdc, environment_.packets_short_since));
-  });
-}
-
 }  // namespace uet::pds

@@ -20,13 +20,13 @@
 #include "pds/datagrams.h"
 #include "pds/demultiplex.h"
 #include "pds/environment.h"
+#include "pds/inspection.h"
 #include "pds/outbox.h"
 #include "pds/parameters.h"
 #include "pds/pdc.h"
 #include "pds/rudi.h"
 #include "pds/rudi_target.h"
 #include "pds/turns.h"
-#include "pds/waiting_pdc.h"
 #include "uet/base/packet.h"
 #include "uet/base/slab.h"
 #include "uet/pds/api.h"
@@ -90,8 +90,6 @@ class Manager final : public Delivery {
   void key_changed(std::uint32_t sdi);
   // `watcher` hears of peers that are given up, until another call; nullptr: none does.
   void watch_peers(PeerWatcher* watcher) { environment_.peers = watcher; }
-  // Where the parts of the FEP write what happens.
-  trace::Trace& trace() { return environment_.trace; }
   // Starts closing every PDC.
   void begin_close_all(Time now);
   std::size_t open_pdcs() const { return connections_.admission().open_pdcs(); }
@@ -100,12 +98,8 @@ class Manager final : public Delivery {
   bool quiescent() const;
   const Counters& counters() const { return counters_; }
   const CccPool& contexts() const { return connections_.contexts(); }
-  // Replaces `out` by all peers, in no order. Reads every PDC: not for the data path. May throw
-  // bad_alloc.
-  void list_peers(std::vector<PeerView>& out);
-  // Replaces `out` by the PDCs that wait: packets are outstanding, or messages are queued. In no
-  // order; otherwise as list_peers.
-  void list_waiting(std::vector<WaitingPdc>& out);
+  // What people want to see of it.
+  Inspection inspect() { return {environment_, connections_}; }
   // How full the memory behind is; before each pass that may send.
   void set_receive_load(const cms::ReceiveLoad& load);
   // For tests: the PDC with this local id, or nullptr.

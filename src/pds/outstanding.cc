@@ -63,7 +63,9 @@ void Outstanding::lost(PdcCore& core, TxRecord& record, cms::LossCause cause, Ti
   if (cause != cms::LossCause::OutOfOrder) {  // else a NACK has said that it must come again
     const std::size_t banned = core.path().banned_count();
     core.path().on_feedback(record.entropy, cms::PathFeedback::Timeout, now);
-    if (core.path().banned_count() > banned) core.note_ban_in_trace(record.entropy);
+    if (core.path().banned_count() > banned) {  // CMS-419
+      core.env().trace.write(trace::Kind::PathBanned, 0, core.id(), {}, record.entropy, banned + 1);
+    }
   }
   core.note_window_in_trace();
 }

@@ -101,7 +101,8 @@ void PdcCore::enter(PdcEvent event) {
   const std::optional<PdcState> next = next_state(state_, event);
   UET_ASSERT(next.has_value());
   if (!next) return;
-  const auto old = static_cast<std::uint64_t>(state_);
+  const std::uint64_t old =
+      static_cast<std::uint64_t>(state_) | (local_connection_ != 0 ? trace::kThroughRing : 0);
   const std::uint64_t error = error_ ? static_cast<std::uint64_t>(*error_) : 0;
   state_ = *next;
   env_.trace.write(trace::Kind::PdcState, static_cast<unsigned>(state_), id_, {}, old, error);

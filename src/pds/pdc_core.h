@@ -111,10 +111,6 @@ class PdcCore : public ListNode<ReadyTag>,
   bool send_ack_request(Psn psn);
   void send_nack(NackCode code, const PacketMeta& refused);
 
-  // A path of this PDC was banned (CMS-419).
-  void note_ban_in_trace(std::uint16_t entropy) {
-    env_.trace.write(trace::Kind::PathBanned, 0, id_, {}, entropy, path().banned_count());
-  }
   // After the congestion window may have become smaller.
   void note_window_in_trace() {
     env_.trace.write(trace::Kind::Window, 0, id_, {}, ccc_.ccc->window_bytes(),

@@ -47,7 +47,7 @@ struct Peer : ListNode<IdlePeerTag> {
   FepAddress address;
   PeerCounters counts;
   std::uint32_t users = 0;   // congestion contexts
-  std::size_t position = 0;  // in the list that is being made (Manager::list_peers)
+  std::size_t position = 0;  // in the list that is being made (Inspection::list_peers)
 };
 
 // The gauges of one peer at one moment, and its counts.

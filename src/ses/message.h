@@ -142,7 +142,6 @@ struct TxMessage : pds::Message,
   std::uint32_t packets_unconsumed = 0;  // of those answered, by PdsError::NotConsumed
   Time not_before{};                     // of the next try
   std::uint64_t sequence = 0;            // order of posting
-  Time posted{};
   bool has_data = false;  // remote CQ data go with the first packet
   bool fence = false;     // waits for all earlier ones of its context to the same peer
   FepAddress to;

@@ -12,7 +12,7 @@
 
 namespace uet::ses {
 
-// What an operation waits for. Numbers stay as they are: other programs read them.
+// The event that an operation waits for. Numbers stay as they are: other programs read them.
 enum class OperationWait : std::uint8_t {
   Packets = 0,   // its packets are to be sent, or to be acknowledged
   Fence = 1,     // earlier operations of its endpoint

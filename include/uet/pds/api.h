@@ -82,7 +82,9 @@ class Message : public ListNode<BacklogTag> {
   // Bytes of payload that packets will carry: set it before sending, PDS counts it down. Only what
   // is asked of the receiver's credit depends on it, and a wrong number costs no more than time.
   std::uint64_t backlog_bytes = 0;
-  std::uint16_t id_in_trace = 0;  // what the owner calls it there; 0: nothing
+  // Of the owner, for people: its name in the trace (0: none), and when it was posted.
+  std::uint16_t id_in_trace = 0;
+  Time posted{};
 };
 
 // Result of next_packet.

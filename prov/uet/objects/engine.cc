@@ -134,17 +134,11 @@ void Engine::close() noexcept {
     linger([&] { return fep_->ses().idle(); });  // senders wait for messages not received yet
     fep_->begin_close(clock_now());
     linger([&] { return fep_->closed(); });
-    if (params_.stats.when == StatsDump::When::Exit) write_stats("closed");
+    if (params_.stats.when == StatsDump::When::Exit) live_.write_counters(*this, "closed");
     live_.close();
+    fep_->keep_trace_in(nullptr);
   }
   ForkRegistry::instance().remove(*this);
-}
-
-void Engine::write_stats(const char* why) noexcept {
-  guarded([&] {
-    prov::write_stats(params_.stats, local_address(), why, counter_values(*this));
-    return 0;
-  });
 }
 
 // Other threads may still run, and one may have ended with the lock in its hands. Of a live page
@@ -161,7 +155,7 @@ void Engine::write_stats_at_exit() noexcept UET_NO_THREAD_ANALYSIS {
       FI_WARN(&provider, FI_LOG_DOMAIN, "FI_UET_STATS: not written: a thread is busy at exit\n");
       continue;
     }
-    engine.write_stats("process ends");
+    engine.live_.write_counters(engine, "process ends");
     engine.lock_.unlock();
   }
 }

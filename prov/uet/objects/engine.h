@@ -112,6 +112,7 @@ class Engine final : public ListNode<ForkTag> {
   std::uint64_t piece_bytes() const { return piece_bytes_; }
   // At most one; nullptr: none any more.
   void attach(PassClient* client) UET_REQUIRES(lock_) { client_ = client; }
+  LiveStats& live() UET_REQUIRES(lock_) { return live_; }
   // The process ends: FI_UET_STATS=exit of the domains that are still open, and the end of their
   // live pages.
   static void write_stats_at_exit() noexcept;
@@ -134,7 +135,6 @@ class Engine final : public ListNode<ForkTag> {
   friend struct ForkRegistry;
   int open_fep();
   int open_activity() noexcept;
-  void write_stats(const char* why) noexcept UET_REQUIRES(lock_);
   void rest(Time until) UET_REQUIRES(lock_);
   bool end_pass(bool busy, Time now) UET_REQUIRES(lock_) {
     works_.run();
@@ -144,7 +144,7 @@ class Engine final : public ListNode<ForkTag> {
     protected_notice_.look(fep_->protected_dropped(), now);
     idle_passes_ = busy ? 0 : idle_passes_ + 1;
     wake_sleepers_in_time();
-    if (stats_signal_.requested()) write_stats("SIGUSR2");
+    if (stats_signal_.requested()) live_.write_all(*this, "SIGUSR2", now);
     live_.passed(*this, busy, now);
     return busy;
   }

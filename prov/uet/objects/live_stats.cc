@@ -3,10 +3,13 @@
 #include "objects/live_stats.h"
 
 #include <sys/auxv.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <ctime>
+#include <new>
 
 #include "nic/interface.h"
 #include "objects/engine.h"
@@ -73,6 +76,57 @@ live::PeerRecord peer_record(const pds::PeerView& view, Time now) {
   return record;
 }
 
+live::PdcRecord pdc_record(const pds::WaitingPdc& pdc) {
+  live::PdcRecord record;
+  record.ip = pdc.peer.ip.bytes;
+  record.port = pdc.peer.port;
+  record.is_ipv6 = pdc.peer.ip.is_ipv6;
+  record.target = pdc.target;
+  record.pdc = pdc.id.value;
+  record.state = static_cast<std::uint8_t>(pdc.state);
+  record.ordered = pdc.ordered;
+  record.oldest_psn = pdc.oldest_psn.value;
+  record.oldest_transmissions = pdc.oldest_transmissions;
+  record.oldest_message = pdc.oldest_message;
+  record.oldest_sacked = pdc.oldest_sacked;
+  record.wait = static_cast<std::uint8_t>(pdc.wait);
+  record.oldest_first_sent_ns = to_ns(pdc.oldest_first_sent);
+  record.oldest_last_sent_ns = to_ns(pdc.oldest_last_sent);
+  record.wait_since_ns = to_ns(pdc.wait_since);
+  record.peer_heard_ns = to_ns(pdc.peer_heard);
+  record.packets_outstanding = pdc.packets_outstanding;
+  record.messages_queued = pdc.messages_queued;
+  record.window_bytes = pdc.window_bytes;
+  record.inflight_bytes = not_negative(pdc.inflight_bytes);
+  return record;
+}
+
+live::OperationRecord operation_record(const ses::WaitingOperation& operation) {
+  live::OperationRecord record;
+  record.ip = operation.to.ip.bytes;
+  record.port = operation.to.port;
+  record.is_ipv6 = operation.to.ip.is_ipv6;
+  record.kind = static_cast<std::uint8_t>(operation.kind);
+  record.message_id = operation.message_id.value;
+  record.pdc = operation.pdc.value;
+  record.waits = static_cast<std::uint8_t>(operation.waits);
+  record.posted_ns = to_ns(operation.posted);
+  record.bytes = operation.bytes;
+  record.packets_made = operation.packets_made;
+  record.packets_answered = operation.packets_answered;
+  return record;
+}
+
+void keep_oldest(std::vector<pds::WaitingPdc>& pdcs, std::size_t most) {
+  const auto since = [](const pds::WaitingPdc& pdc) {
+    return pdc.packets_outstanding > 0 ? pdc.oldest_first_sent : kNever;
+  };
+  const std::size_t kept = std::min(pdcs.size(), most);
+  std::partial_sort(pdcs.begin(), pdcs.begin() + static_cast<std::ptrdiff_t>(kept), pdcs.end(),
+                    [&](const auto& a, const auto& b) { return since(a) < since(b); });
+  pdcs.resize(kept);
+}
+
 void keep_busiest(std::vector<pds::PeerView>& views, std::size_t most) {
   const std::size_t kept = std::min(views.size(), most);
   std::partial_sort(
@@ -86,7 +140,15 @@ Pace pace_after(Time start, Duration cost) {
   return {start + std::max(pause, Pace::kLeastPeriod), start + std::max(pause, Pace::kPeriod)};
 }
 
-void LiveStats::open(Engine& engine, const std::string& interface) noexcept {
+void LiveStats::open(Engine& engine, const std::string& interface) noexcept UET_NO_THREAD_ANALYSIS {
+  open_page(engine, interface);
+  if (!page_) own_ring_.reset(new (std::nothrow) trace::Ring);
+  engine.fep().keep_trace_in(ring());
+  dumps_failures_ = engine.params().stats.when == StatsDump::When::Error;
+  log_.open(engine.params().nic, engine.nic().caps().ip_mtu, engine.params().local_rings);
+}
+
+void LiveStats::open_page(Engine& engine, const std::string& interface) noexcept {
   if (!engine.params().live_statistics || ::getauxval(AT_SECURE) != 0) return;
   std::string why = "no memory";
   try {
@@ -118,6 +180,67 @@ void LiveStats::close() noexcept {
   changed_ = false;
 }
 
+live::Waiting LiveStats::list_waiting(Engine& engine) UET_NO_THREAD_ANALYSIS {
+  engine.fep().list_waiting(waiting_pdcs_);
+  keep_oldest(waiting_pdcs_, live::kMaxPdcs);
+  pdc_records_.clear();
+  for (const pds::WaitingPdc& pdc : waiting_pdcs_) pdc_records_.push_back(pdc_record(pdc));
+  const std::size_t known = engine.fep().ses().list_waiting(operations_, live::kMaxOperations);
+  operation_records_.clear();
+  for (const ses::WaitingOperation& operation : operations_) {
+    operation_records_.push_back(operation_record(operation));
+  }
+  return {pdc_records_, operation_records_, known};
+}
+
+live::TraceDump LiveStats::dump(Engine& engine, const char* why, Time now) {
+  const live::Waiting waiting = list_waiting(engine);
+  live::TraceDump dump;
+  dump.pid = ::getpid();
+  dump.program = ::program_invocation_short_name;
+  dump.address = nic::to_text(engine.local_address());
+  dump.why = why;
+  dump.realtime_ns = static_cast<std::int64_t>(live::realtime_ns());
+  dump.monotonic_ns = dump.updated_ns = to_ns(now);
+  dump.pdcs.assign(waiting.pdcs.begin(), waiting.pdcs.end());
+  dump.operations.assign(waiting.operations.begin(), waiting.operations.end());
+  dump.operations_known = waiting.operations_known;
+  if (const trace::Ring* const from = ring()) {
+    dump.last_pass_ns = from->last_pass_ns;
+    dump.sleeping_since_ns = from->sleeping_since_ns;
+    dump.records = live::records_of(*from);
+    dump.written = from->written;
+  }
+  return dump;
+}
+
+void LiveStats::write_counters(Engine& engine, const char* why) noexcept {
+  guarded([&] {
+    write_stats(engine.params().stats, engine.local_address(), why, counter_values(engine));
+    return 0;
+  });
+}
+
+void LiveStats::write_all(Engine& engine, const char* why, Time now) noexcept {
+  write_counters(engine, why);
+  guarded([&] { return write_trace(engine, engine.params().stats.file, why, now); });
+}
+
+int LiveStats::write_trace(Engine& engine, const std::string& file, const char* why, Time now) {
+  return write_dump(file, live::to_text(dump(engine, why, now)));
+}
+
+// A burst of failures has one cause: that is written once.
+void LiveStats::note_failures(Engine& engine, Time now) noexcept {
+  constexpr Duration kPause = std::chrono::seconds(1);
+  const trace::Ring* const from = ring();
+  if (from == nullptr || from->failed_operations == failures_seen_) return;
+  failures_seen_ = from->failed_operations;
+  if (now < next_failure_dump_) return;
+  next_failure_dump_ = now + kPause;
+  write_all(engine, "an operation has failed", now);
+}
+
 void LiveStats::update(Engine& engine, Time now) noexcept UET_NO_THREAD_ANALYSIS {
   const Duration begun = own_cpu_time();
   changed_ = false;
@@ -128,7 +251,7 @@ void LiveStats::update(Engine& engine, Time now) noexcept UET_NO_THREAD_ANALYSIS
     keep_busiest(views_, live::kMaxPeers);
     records_.clear();
     for (const pds::PeerView& view : views_) records_.push_back(peer_record(view, now));
-    page_->update(values, records_, known, now);
+    page_->update(values, records_, known, now, list_waiting(engine));
   } catch (const std::bad_alloc&) {
     changed_ = true;  // shown at the next attempt
   }

@@ -61,16 +61,23 @@ void write_stats(const StatsDump& dump, const FepAddress& domain, const char* wh
   for (std::size_t i = 0; i < names.size(); ++i) {
     text += names[i].name + " " + std::to_string(values[i]) + "\n";
   }
-  const std::string file = nic::with_process_id(dump.file);
+  write_dump(dump.file, text);
+}
+
+int write_dump(const std::string& pattern, const std::string& text) {
+  const std::string file = nic::with_process_id(pattern);
   nic::FileDescriptor opened;
   if (!file.empty()) {
     opened = nic::FileDescriptor(nic::open_for_owner(file, O_WRONLY | O_APPEND));
   }
   const int fd = file.empty() ? STDERR_FILENO : opened.get();
-  if (fd < 0 || ::write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-    FI_WARN(&provider, FI_LOG_DOMAIN, "FI_UET_STATS: cannot write the counters to '%s': %s\n",
-            file.empty() ? "standard error" : file.c_str(), std::strerror(errno));
+  if (fd >= 0 && ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size())) {
+    return 0;
   }
+  const int error = errno;
+  FI_WARN(&provider, FI_LOG_DOMAIN, "FI_UET_STATS: cannot write to '%s': %s\n",
+          file.empty() ? "standard error" : file.c_str(), std::strerror(error));
+  return error != 0 ? -error : -FI_EIO;
 }
 
 // ---- fi_open_ops --------------------------------------------------------------------------------
@@ -102,6 +109,19 @@ ssize_t stats_read(fid_domain* fid, std::uint64_t* values, std::size_t count) no
   });
 }
 
+int trace_dump(fid_domain* fid, const char* file) noexcept {
+  return guarded([&]() -> int {
+    Engine& engine = Domain::from(fid).engine();
+    if (engine.dead()) return -FI_EOPNOTSUPP;
+    const nic::NoCancel no_cancel;
+    const Guard guard(engine.lock());
+    return engine.live().write_trace(engine, file != nullptr ? file : "", "fi_open_ops",
+                                     clock_now());
+  });
+}
+
+fi_uet_trace_ops trace_ops = {.size = sizeof(fi_uet_trace_ops), .dump = trace_dump};
+
 fi_uet_stats_ops stats_ops = {
     .size = sizeof(fi_uet_stats_ops),
     .count = stats_count,
@@ -118,12 +138,16 @@ int open_domain_ops(struct fid* fid, const char* name, std::uint64_t flags, void
     *ops = &tss_ops();
     return 0;
   }
+  if (std::strcmp(name, FI_UET_TRACE_OPS) == 0) {
+    *ops = &trace_ops;
+    return 0;
+  }
   if (name == kProfileOps) {
     return guarded([&] { return DomainProfile::open(Domain::from(fid), flags, ops, context); });
   }
   if (std::strcmp(name, FI_UET_STATS_OPS) != 0) {
-    FI_WARN(&provider, FI_LOG_DOMAIN, "fi_open_ops: unknown name '%s'; use '%s' or '%s'\n", name,
-            FI_UET_STATS_OPS, FI_UET_TSS_OPS);
+    FI_WARN(&provider, FI_LOG_DOMAIN, "fi_open_ops: unknown name '%s'; use '%s', '%s' or '%s'\n",
+            name, FI_UET_STATS_OPS, FI_UET_TRACE_OPS, FI_UET_TSS_OPS);
     return -FI_ENOSYS;
   }
   return guarded([&] {

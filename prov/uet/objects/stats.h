@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "fep/stats.h"
@@ -27,6 +28,10 @@ std::vector<std::uint64_t> counter_values(Engine& engine);
 // several processes do not mix. `why` is shown in the first line.
 void write_stats(const StatsDump& dump, const FepAddress& domain, const char* why,
                  std::span<const std::uint64_t> values);
+
+// Appends `text` to the file, in one piece; empty: standard error. Logs a failure. 0 or a negative
+// fi_errno.
+int write_dump(const std::string& file, const std::string& text);
 
 // fi_ops.ops_open of a domain: fi_domain(3), fi_open_ops.
 int open_domain_ops(struct fid* fid, const char* name, std::uint64_t flags, void** ops,

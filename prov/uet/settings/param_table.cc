@@ -156,8 +156,9 @@ bool set_stats(Params& params, std::string_view text) {
   const std::string_view when = text.substr(0, colon);
   if (when == "exit") dump.when = StatsDump::When::Exit;
   if (when == "signal") dump.when = StatsDump::When::Signal;
+  if (when == "error") dump.when = StatsDump::When::Error;
   dump.file = colon == std::string_view::npos ? "" : text.substr(colon + 1);
-  return (when == "exit" || when == "signal") &&
+  return (when == "exit" || when == "signal" || when == "error") &&
          (colon == std::string_view::npos || !dump.file.empty());
 }
 
@@ -186,9 +187,10 @@ constexpr Row kRows[] = {
      "loss=1%,dup=0.5%,reorder=2%,corrupt=0.1%,trim=1%,mark=5%,seed=7.",
      Choice{set_text<&Params::faults>, none, "name=rate, separated by commas"}, true},
     {"stats",
-     "Write all counters of a domain when the domain is closed (exit) or when the process gets "
-     "SIGUSR2 (signal), to standard error or to a file. %p in the name becomes the process id.",
-     Choice{set_stats, never, "exit, signal, exit:file or signal:file"}, true},
+     "Write all counters of a domain when the domain is closed (exit), or counters and trace when "
+     "the process gets SIGUSR2 (signal) or when an operation fails (error), to standard error or "
+     "to a file. %p in the name becomes the process id.",
+     Choice{set_stats, never, "exit, signal or error, or one of them with :file"}, true},
     {"local",
      "Rings in shared memory to processes of the same user on this host: auto uses them, off "
      "sends everything through the NIC.",

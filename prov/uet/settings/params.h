@@ -27,9 +27,9 @@ enum class Profile : std::uint8_t { AiBase, AiFull, Hpc };
 enum class TssMode : std::uint8_t { Off, Prefer, Require };
 const char* name_of(TssMode mode);  // as in FI_UET_TSS
 
-// FI_UET_STATS: "exit", "signal", and either with ":file".
+// FI_UET_STATS: "exit", "signal" or "error", and each with ":file".
 struct StatsDump {
-  enum class When : std::uint8_t { Never, Exit, Signal };
+  enum class When : std::uint8_t { Never, Exit, Signal, Error };
   When when = When::Never;
   std::string file;  // %p becomes the process id; empty = standard error
 };

@@ -46,6 +46,74 @@ TEST_F(PageReaderTest, NumbersAndTextsArriveAsTheyWereWritten) {
   EXPECT_EQ(read->peers[0].nacks_received[1], 9U);
 }
 
+TEST_F(PageReaderTest, WaitingPdcsAndOperationsArrive) {
+  const auto page = make_page();
+  PdcRecord pdcs[2];
+  pdcs[1].oldest_psn = 0x4021;
+  pdcs[1].inflight_bytes = 8;
+  OperationRecord operation;
+  operation.packets_answered = 5;
+  page->update({}, {}, 0, kNow,
+               {.pdcs = pdcs, .operations = {&operation, 1}, .operations_known = 9});
+  std::string why;
+  const auto read = read_page(page->file(), why);
+  ASSERT_TRUE(read) << why;
+  ASSERT_THAT(read->pdcs, SizeIs(2));
+  EXPECT_EQ(read->pdcs[1].oldest_psn, 0x4021U);
+  EXPECT_EQ(read->pdcs[1].inflight_bytes, 8U);
+  ASSERT_THAT(read->operations, SizeIs(1));
+  EXPECT_EQ(read->operations[0].packets_answered, 5U);
+  EXPECT_EQ(read->moment.operations_known, 9U);
+}
+
+TEST_F(PageReaderTest, TraceArrivesOldestFirst) {
+  const auto page = make_page();
+  trace::Trace trace;
+  const Time now = time_from_ns(5'000);
+  trace.keep_in(&page->trace(), &now);
+  std::string why;
+  EXPECT_THAT(read_trace(page->file(), why)->records, SizeIs(0));
+  page->trace().last_pass_ns = 5'000;
+  for (std::uint64_t i = 0; i < trace::kRecords + 5; ++i) {
+    trace.write(trace::Kind::Sent, 0, PdcId{1}, Psn{2}, i);
+  }
+  page->trace().sleeping_since_ns = 6'000;
+  const auto read = read_trace(page->file(), why);
+  ASSERT_TRUE(read) << why;
+  EXPECT_EQ(read->written, trace::kRecords + 5);
+  EXPECT_EQ(read->last_pass_ns, 5'000);
+  EXPECT_EQ(read->sleeping_since_ns, 6'000);
+  // The oldest is left out: the process may just replace it.
+  ASSERT_THAT(read->records, SizeIs(trace::kRecords - 1));
+  EXPECT_EQ(read->records.front().a, 6U);
+  EXPECT_EQ(read->records.back().a, trace::kRecords + 4);
+}
+
+// A page of an earlier version of this library.
+TEST_F(PageReaderTest, PageWithoutTraceIsRead) {
+  const auto page = make_page();
+  for (const std::size_t at :
+       {offsetof(Head, trace), offsetof(Head, pdcs), offsetof(Head, operations)}) {
+    spoil(page->file(), at, Area{});
+  }
+  std::string why;
+  EXPECT_TRUE(read_page(page->file(), why)) << why;
+  EXPECT_FALSE(read_trace(page->file(), why));
+  EXPECT_THAT(why, HasSubstr("no trace"));
+}
+
+TEST_F(PageReaderTest, TraceBeyondTheFileIsRefused) {
+  const auto page = make_page();
+  Area area = {0, sizeof(trace::Record), 0xFFFFFFFF, 0};
+  spoil(page->file(), offsetof(Head, trace), area);
+  std::string why;
+  EXPECT_FALSE(read_trace(page->file(), why));
+  EXPECT_THAT(why, HasSubstr("damaged"));
+  area = {8, sizeof(trace::Record), 2, 0};  // no space for the head of a ring
+  spoil(page->file(), offsetof(Head, trace), area);
+  EXPECT_FALSE(read_trace(page->file(), why));
+}
+
 TEST_F(PageReaderTest, NoMixtureOfTwoMoments) {
   const auto page = make_page();
   std::atomic<bool> stop{false};

@@ -108,8 +108,10 @@ TEST(SetParam, StatsSayWhenAndPerhapsWhere) {
   EXPECT_EQ(set_param(params, "stats", "signal:/tmp/a:b.%p"), std::nullopt);
   EXPECT_EQ(params.stats.when, StatsDump::When::Signal);
   EXPECT_EQ(params.stats.file, "/tmp/a:b.%p");
-  for (const char* value : {"", "exit:", "signal:", "Exit", "exit,signal", ":file", "exits"}) {
-    EXPECT_THAT(refusal("stats", value), HasSubstr("exit, signal, exit:file")) << value;
+  EXPECT_EQ(set_param(params, "stats", "error:/tmp/e"), std::nullopt);
+  EXPECT_EQ(params.stats.when, StatsDump::When::Error);
+  for (const char* value : {"", "exit:", "signal:", "error:", "Exit", "exit,signal", ":file", "exits"}) {
+    EXPECT_THAT(refusal("stats", value), HasSubstr("exit, signal or error")) << value;
   }
 }
 

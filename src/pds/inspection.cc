@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "pds/waiting_pdc.h"
+// Lists of peers and of PDCs that wait.
+#include "pds/inspection.h"
 
+#include <algorithm>
+
+#include "pds/connections.h"
+#include "pds/credits.h"
 #include "pds/pdc.h"
 
 namespace uet::pds {
@@ -50,6 +55,48 @@ WaitingPdc waiting_pdc(Pdc& pdc, Time packets_short_since) {
   }
   note_wait(out, pdc, packets_short_since);
   return out;
+}
+
+void Inspection::list_peers(std::vector<PeerView>& out) {
+  CccPool& contexts = connections_.contexts();
+  out.clear();
+  out.reserve(contexts.peers().size());
+  contexts.peers().for_each([&](Peer& peer) {
+    peer.position = out.size();
+    out.push_back({.peer = &peer});
+  });
+  contexts.for_each([&](const SharedCcc& shared) {
+    PeerView& view = out[shared.peer->position];
+    view.base_rtt = std::max(view.base_rtt, shared.ccc->base_rtt().value_or(Duration{}));
+    view.window_bytes += shared.ccc->window_bytes();
+    view.inflight_bytes += shared.ccc->inflight_bytes();
+    if (shared.credit != nullptr) view.credit_bytes += shared.credit->credit_bytes();
+    if (!shared.paths) return;
+    cms::Counters paths;
+    shared.paths->count(paths);
+    view.paths += shared.paths->path_count();
+    view.paths_banned += paths.paths_banned;
+  });
+  connections_.pdcs().for_each([&](Pdc& pdc) {
+    if (pdc.finished()) return;
+    PeerView& view = out[pdc.ccc().peer->position];
+    ++view.pdcs;
+    if (!pdc.ccc().paths) ++view.paths;  // one of its own
+    TxWindow& window = pdc.send_side().window();
+    view.packets_outstanding += static_cast<std::uint32_t>(window.span());
+    const TxRecord* const oldest = window.find(window.base());
+    if (oldest == nullptr) return;
+    const bool older = view.oldest_sent == Time{} || oldest->first_sent < view.oldest_sent;
+    if (older) view.oldest_sent = oldest->first_sent;
+  });
+}
+
+void Inspection::list_waiting(std::vector<WaitingPdc>& out) {
+  out.clear();
+  connections_.pdcs().for_each([&](Pdc& pdc) {
+    if (pdc.finished() || pdc.send_side().idle()) return;
+    out.push_back(waiting_pdc(pdc, env_.packets_short_since));
+  });
 }
 
 }  // namespace uet::pds
