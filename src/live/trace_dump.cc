@@ -31,8 +31,9 @@ constexpr const char* kErrors[] = {
 constexpr const char* kOperations[] = {
     "send",         "tagged_send",    "write",   "read",           "atomic",
     "fetch_atomic", "compare_atomic", "receive", "tagged_receive", "remote_write"};
-constexpr const char* kStatuses[] = {"ok",        "truncated",  "cancelled", "return_code",
-                                     "pds_error", "no_message", "abandoned", "peer_lost"};
+constexpr const char* kStatuses[] = {"ok",          "truncated",       "cancelled",
+                                     "return_code", "transport_error", "no_message",
+                                     "abandoned",   "peer_lost"};
 constexpr const char* kOperationWaits[] = {"packets", "fence", "read", "deferred", "data", "retry"};
 
 const char* pick(std::span<const char* const> names, std::uint64_t index) {

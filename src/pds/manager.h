@@ -98,7 +98,7 @@ class Manager final : public Delivery {
   bool quiescent() const;
   const Counters& counters() const { return counters_; }
   const CccPool& contexts() const { return connections_.contexts(); }
-  // What people want to see of it.
+  // Its trace and its lists, for people.
   Inspection inspect() { return {environment_, connections_}; }
   // How full the memory behind is; before each pass that may send.
   void set_receive_load(const cms::ReceiveLoad& load);

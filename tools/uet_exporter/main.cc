@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -13,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "live_view/command.h"
 #include "live_view/domain.h"
 #include "uet_exporter/metrics.h"
 #include "uet_exporter/server.h"
@@ -21,7 +21,6 @@ namespace {
 
 using namespace uet;  // NOLINT(google-build-using-namespace)
 
-constexpr int kUsedWrongly = 2;
 constexpr std::uint16_t kPort = 9793;
 
 struct Arguments {
@@ -101,19 +100,12 @@ void add_options(CLI::App& app, Arguments& a) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Shows the uet domains of this user to Prometheus", "uet_exporter");
   Arguments arguments;
-  try {
-    add_options(app, arguments);
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsedWrongly;
-  }
-  try {
-    run(arguments);
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "uet_exporter: %s\n", error.what());
-    return kUsedWrongly;
-  }
+  return view::run_command(
+      "uet_exporter", "Shows the uet domains of this user to Prometheus", argc, argv,
+      [&](CLI::App& app) { add_options(app, arguments); },
+      [&] {
+        run(arguments);
+        return 0;
+      });
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // uet_stats: prints the live pages of this user's domains. The command line and the exit status.
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "live_view/change.h"
+#include "live_view/command.h"
 #include "live_view/domain.h"
 #include "live_view/json.h"
 #include "uet_stats/report.h"
@@ -21,9 +21,6 @@
 namespace {
 
 using namespace uet;  // NOLINT(google-build-using-namespace)
-
-constexpr int kNothingFound = 1;
-constexpr int kUsedWrongly = 2;
 
 struct Arguments {
   pid_t pid = 0;
@@ -59,7 +56,7 @@ int nothing_found(const Arguments& arguments) {
                "uet_stats: no live page%s: a domain of this user must be open, and its "
                "FI_UET_TUNING may not say live_statistics=no\n",
                of.c_str());
-  return kNothingFound;
+  return view::kNothingFound;
 }
 
 int show(const Arguments& arguments) {
@@ -143,19 +140,16 @@ int diff(const Arguments& arguments) {
 }
 
 void add_options(CLI::App& app, Arguments& a) {
-  app.add_option("pid", a.pid, "Process; without it all processes of this user")
-      ->check(CLI::PositiveNumber);
+  view::add_pid(app, a.pid);
   app.add_flag("-a,--all", a.choice.all, "Also counters that are 0");
   app.add_flag("-m,--meanings", a.choice.meanings, "The meaning behind each counter");
-  CLI::Option* const json = app.add_flag("-j,--json", a.json, "JSON instead of text");
+  CLI::Option* const json = view::add_json(app, a.json, "JSON instead of text");
   CLI::Option* const watch =
       app.add_flag("-w,--watch", a.watch,
                    "Print the changes of each interval, until the processes end")
           ->excludes(json);
-  app.add_option("-i,--interval", a.interval, "Seconds between two readings of --watch")
-      ->check(CLI::Range(0.01, 86400.0))
-      ->needs(watch)
-      ->capture_default_str();
+  view::add_interval(app, a.interval, "Seconds between two readings of --watch", 0.01, 86400)
+      ->needs(watch);
   app.add_option("-n,--count", a.count, "Intervals of --watch; 0: without end")->needs(watch);
   app.add_option("-d,--diff", a.diff,
                  "Print the changes since --json wrote this file; -: standard input")
@@ -167,21 +161,13 @@ void add_options(CLI::App& app, Arguments& a) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Prints counters and peers of the uet domains of this user while they run",
-               "uet_stats");
   Arguments arguments;
-  try {
-    add_options(app, arguments);
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsedWrongly;
-  }
-  try {
-    if (arguments.watch) return watch(arguments);
-    if (!arguments.diff.empty()) return diff(arguments);
-    return show(arguments);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "uet_stats: %s\n", error.what());
-    return kUsedWrongly;
-  }
+  return view::run_command(
+      "uet_stats", "Prints counters and peers of the uet domains of this user while they run", argc,
+      argv, [&](CLI::App& app) { add_options(app, arguments); },
+      [&] {
+        if (arguments.watch) return watch(arguments);
+        if (!arguments.diff.empty()) return diff(arguments);
+        return show(arguments);
+      });
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // uet_top: processes, domains and peers of this user on a terminal. The command line.
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 #include <map>
@@ -8,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "live_view/command.h"
 #include "live_view/domain.h"
 #include "uet_top/model.h"
 #include "uet_top/screen.h"
@@ -16,8 +16,6 @@
 namespace {
 
 using namespace uet;  // NOLINT(google-build-using-namespace)
-
-constexpr int kUsedWrongly = 2;
 
 struct Arguments {
   pid_t pid = 0;
@@ -33,17 +31,14 @@ void add_options(CLI::App& app, Arguments& a) {
   static const std::map<std::string, top::Key> kTables{{"processes", top::Key::ByProcess},
                                                        {"domains", top::Key::ByDomain},
                                                        {"peers", top::Key::ByPeer}};
-  app.add_option("pid", a.pid, "Process; without it all processes of this user")
-      ->check(CLI::PositiveNumber);
+  view::add_pid(app, a.pid);
   app.add_option("-b,--by", a.by, "Table to begin with: processes, domains or peers")
       ->transform(CLI::Transformer(kTables));
   app.add_option("-s,--sort", a.sort, "Heading of the column to sort by");
   app.add_flag("-r,--reverse", a.reverse, "The smallest first");
-  app.add_option("-i,--interval", a.interval, "Seconds between two readings")
-      ->check(CLI::Range(0.05, 3600.0))
-      ->capture_default_str();
+  view::add_interval(app, a.interval, "Seconds between two readings", 0.05, 3600);
   app.add_flag("-1,--once", a.once, "Print the table of one interval, and end");
-  app.add_flag("-j,--json", a.json, "The same as JSON");
+  view::add_json(app, a.json, "The same as JSON");
 }
 
 // Throws if there is no such column.
@@ -70,29 +65,23 @@ void print_once(top::Model& model, const Arguments& arguments) {
   }
 }
 
+void run(const Arguments& arguments) {
+  top::Model model;
+  if (arguments.once || arguments.json) return print_once(model, arguments);
+  arrange(model, arguments);
+  top::run_screen(model, std::chrono::duration<double>(arguments.interval),
+                  [&] { return view::read_domains(arguments.pid); });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Shows the processes, domains and peers of this user that use uet", "uet_top");
   Arguments arguments;
-  try {
-    add_options(app, arguments);
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsedWrongly;
-  }
-  try {
-    top::Model model;
-    if (arguments.once || arguments.json) {
-      print_once(model, arguments);
-      return 0;
-    }
-    arrange(model, arguments);
-    top::run_screen(model, std::chrono::duration<double>(arguments.interval),
-                    [&] { return view::read_domains(arguments.pid); });
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "uet_top: %s\n", error.what());
-    return kUsedWrongly;
-  }
+  return view::run_command(
+      "uet_top", "Shows the processes, domains and peers of this user that use uet", argc, argv,
+      [&](CLI::App& app) { add_options(app, arguments); },
+      [&] {
+        run(arguments);
+        return 0;
+      });
 }
