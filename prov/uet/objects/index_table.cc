@@ -53,7 +53,7 @@ Result<ri::ContextName> IndexTable::take(
 void IndexTable::give_back(const ri::ContextName& first, std::size_t count) {
   const std::size_t slot = slot_of(first);
   for (std::size_t i = 0; i < count; ++i) used_.reset(slot + i);
-  if (slot % kSlots != 0) lowest_ = std::min(lowest_, slot);
+  lowest_ = std::min(lowest_, slot);
 }
 
 }  // namespace uet::prov
