@@ -29,10 +29,17 @@ void add_domain(SdTable& table, const DomainConfig& config) {
   }
 }
 
+DomainConfig config_of(KeyMode mode = KeyMode::Cluster) {
+  DomainConfig config;
+  config.sdi = kSdi;
+  config.mode = mode;
+  return config;
+}
+
 // One sender, whose derived key is that of 65,536 packets.
 void BM_Seal(benchmark::State& state) {
   SdTable table({.derived_keys = kDerivedKeys});
-  add_domain(table, {.sdi = kSdi});
+  add_domain(table, config_of());
   const OuterFields outer = udp_fields({address(1), 4793}, {address(2), 4793});
   const std::vector<std::byte> plain(static_cast<std::size_t>(state.range(0)));
   const Slice piece{plain.data(), static_cast<std::uint32_t>(plain.size())};
@@ -46,7 +53,7 @@ BENCHMARK(BM_Seal)->Arg(64)->Arg(1024)->Arg(4096);
 
 void BM_Open(benchmark::State& state) {
   SdTable table({.derived_keys = kDerivedKeys});
-  add_domain(table, {.sdi = kSdi});
+  add_domain(table, config_of());
   const OuterFields outer = udp_fields({address(1), 4793}, {address(2), 4793});
   const std::vector<std::byte> plain(static_cast<std::size_t>(state.range(0)));
   const Slice piece{plain.data(), static_cast<std::uint32_t>(plain.size())};
@@ -64,7 +71,7 @@ BENCHMARK(BM_Open)->Arg(64)->Arg(1024)->Arg(4096);
 // A server with as many clients, each of which has a derived key of its own, in turn.
 void BM_SealForClients(benchmark::State& state) {
   SdTable table({.derived_keys = kDerivedKeys});
-  DomainConfig config{.sdi = kSdi, .mode = KeyMode::Server};
+  DomainConfig config = config_of(KeyMode::Server);
   const auto clients = static_cast<std::uint32_t>(state.range(0));
   for (std::uint32_t i = 0; i < clients; ++i) config.clients.push_back({address(i + 100), i + 1});
   add_domain(table, config);
