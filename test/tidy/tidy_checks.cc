@@ -99,7 +99,7 @@ bool is_pure_symbol(std::string_view symbol) {
       "sqrt",  "pow",    "exp",     "exp2", "log",   "log2",  "log10", "ceil", "floor",
       "round", "lround", "llround", "fmod", "trunc", "ldexp", "fmin",  "fmax"};
   // The C++ run time: construction, containers, strings, and what their failure paths refer to.
-  constexpr std::array<std::string_view, 22> kPrefixes = {"__cxa_",
+  constexpr std::array<std::string_view, 23> kPrefixes = {"__cxa_",
                                                           "operator new",
                                                           "operator delete",
                                                           "vtable for __cxxabiv1::",
@@ -116,6 +116,7 @@ bool is_pure_symbol(std::string_view symbol) {
                                                           "std::nothrow",
                                                           "std::allocator<",
                                                           "std::pmr::new_delete_resource()",
+                                                          "std::pmr::monotonic_buffer_resource::",
                                                           "std::_Hash_bytes",
                                                           "std::__detail::_Prime_rehash_policy",
                                                           "std::__cxx11::basic_string<",

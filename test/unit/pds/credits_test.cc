@@ -16,6 +16,7 @@ cms::Parameters with_credit(cms::Algorithm algorithm = cms::Algorithm::Rccc) {
   cms.algorithm = algorithm;
   cms.mtu_bytes = 1024 + 128;
   cms.base_rtt = microseconds(100);
+  cms.tuning.unsolicited_bdp = 0;
   return cms;
 }
 

@@ -334,6 +334,7 @@ TEST_F(CongestionRules, Cms509_ATrimmedNackIsHonouredWhereTrimmingIsNotExpected)
 TEST_F(CongestionRules, Cms224_Cms505_ATrimTakesNoCreditBackAndItsTargetCounts) {
   cms::Parameters cms = nscc();
   cms.algorithm = cms::Algorithm::Rccc;
+  cms.tuning.unsolicited_bdp = 0;
   build(test_parameters(), cms);
   const auto asking = [&](std::uint32_t psn, std::uint32_t target) {
     wire::RequestHeader header = request(psn, psn == 333);
