@@ -49,12 +49,21 @@ class Youngest {
   std::array<Entry, kMaxDeadPages> entries_{};
 };
 
+bool is_older(std::uint64_t time_ns, std::uint64_t now_ns, std::chrono::nanoseconds age) {
+  return now_ns > time_ns && now_ns - time_ns > static_cast<std::uint64_t>(age.count());
+}
+
+// The process was killed while it made the page.
+bool is_abandoned(int directory, const char* file, pid_t pid, std::uint64_t now_ns) {
+  const std::optional<std::uint64_t> since = incomplete_since(directory, file);
+  return since && is_older(*since, now_ns, kMakePage) && !start_time_of(pid);
+}
+
 }  // namespace
 
 void remove_dead_pages(const std::string& directory) noexcept {
   DIR* const listing = ::opendir(directory.c_str());
   if (listing == nullptr) return;
-  constexpr auto kKeep = std::chrono::nanoseconds(kKeepDeadPages).count();
   const std::uint64_t now = realtime_ns();
   const uid_t user = ::geteuid();
   const int fd = ::dirfd(listing);
@@ -63,8 +72,11 @@ void remove_dead_pages(const std::string& directory) noexcept {
     const std::optional<FileName> name = parse_file_name(entry->d_name);
     if (!name || name->uid != user) continue;
     const std::optional<LastUpdate> page = read_last_update(fd, entry->d_name);
+    if (!page && is_abandoned(fd, entry->d_name, name->pid, now)) {
+      ::unlinkat(fd, entry->d_name, 0);
+    }
     if (!page || page->owner != Owner::Gone) continue;
-    if (now > page->time_ns && now - page->time_ns > static_cast<std::uint64_t>(kKeep)) {
+    if (is_older(page->time_ns, now, kKeepDeadPages)) {
       ::unlinkat(fd, entry->d_name, 0);
     } else {
       kept.add(entry->d_name, page->time_ns);

@@ -175,6 +175,17 @@ std::optional<LastUpdate> read_last_update(int directory, const char* name) noex
   return LastUpdate{owner_of(head), std::max(moment.updated_ns, head.opened_ns)};
 }
 
+std::optional<std::uint64_t> incomplete_since(int directory, const char* name) noexcept {
+  const File file(name, directory);
+  struct stat info {};
+  if (file.get() < 0 || ::fstat(file.get(), &info) != 0) return {};
+  if (!S_ISREG(info.st_mode) || info.st_uid != ::geteuid()) return {};
+  std::uint64_t magic = 0;
+  if (file.read(&magic, sizeof magic, offsetof(Head, magic)) && magic != 0) return {};
+  return static_cast<std::uint64_t>(info.st_mtim.tv_sec) * 1'000'000'000U +
+         static_cast<std::uint64_t>(info.st_mtim.tv_nsec);
+}
+
 std::optional<TraceCopy> read_trace(const std::string& name, std::string& why) {
   constexpr std::size_t kHeadOfRing = offsetof(trace::Ring, records);
   const File file(name.c_str());

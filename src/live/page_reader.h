@@ -64,5 +64,9 @@ struct LastUpdate {
 // `name`: a file in the open directory `directory`. Empty: no page of this user and version.
 // Allocates no memory.
 std::optional<LastUpdate> read_last_update(int directory, const char* name) noexcept;
+// When a file of this user that has no head yet was written for the last time (CLOCK_REALTIME, in
+// nanoseconds): a page is being made, or its process was killed meanwhile. Empty: any other file.
+// Allocates no memory.
+std::optional<std::uint64_t> incomplete_since(int directory, const char* name) noexcept;
 
 }  // namespace uet::live

@@ -2,7 +2,9 @@
 // Pages of killed processes: how long and how many of them stay.
 #include "live/dead_pages.h"
 
+#include <chrono>
 #include <cstddef>
+#include <fstream>
 
 #include "unit/live/live_harness.h"
 
@@ -25,6 +27,17 @@ class DeadPages : public LiveTest {
     std::filesystem::copy_file(page_->file(), file);
     spoil(file, offsetof(Head, pid), pid);
     spoil(file, offsetof(Head, opened_ns), now_ns_ - age_ns);
+    return file;
+  }
+
+  static void set_age(const std::string& file, std::chrono::seconds age) {
+    std::filesystem::last_write_time(file, std::filesystem::file_time_type::clock::now() - age);
+  }
+  // A file that process `pid` has made and not filled.
+  std::string add_empty(unsigned number, pid_t pid, std::chrono::seconds age) {
+    const std::string file = directory_ + "/" + file_name(::geteuid(), pid, number);
+    std::ofstream(file).close();
+    set_age(file, age);
     return file;
   }
 
@@ -55,6 +68,26 @@ TEST_F(DeadPages, TheYoungestStay) {
     EXPECT_EQ(std::filesystem::exists(files[i]), i * 7 % kPages < kMaxDeadPages) << i;
   }
   EXPECT_TRUE(std::filesystem::exists(page_->file()));
+}
+
+// Their processes were killed while they made the page.
+TEST_F(DeadPages, FilesWithoutAHeadGoAfterAMinute) {
+  const std::string empty = add_empty(1, kNobody, std::chrono::seconds(61));
+  const std::string recent = add_empty(2, kNobody, std::chrono::seconds(58));
+  const std::string running = add_empty(3, ::getpid(), std::chrono::seconds(61));
+  const std::string zeros = add_empty(4, kNobody, std::chrono::seconds(0));
+  std::filesystem::resize_file(zeros, sizeof(Page));
+  set_age(zeros, std::chrono::seconds(61));
+  const std::string other = add_empty(5, kNobody, std::chrono::seconds(0));
+  std::filesystem::resize_file(other, sizeof(Page));
+  spoil(other, offsetof(Head, magic), std::uint64_t{1});
+  set_age(other, std::chrono::seconds(61));
+  remove_dead_pages(directory_);
+  EXPECT_FALSE(std::filesystem::exists(empty));
+  EXPECT_TRUE(std::filesystem::exists(recent));
+  EXPECT_TRUE(std::filesystem::exists(running));
+  EXPECT_FALSE(std::filesystem::exists(zeros));
+  EXPECT_TRUE(std::filesystem::exists(other));
 }
 
 TEST_F(DeadPages, OtherFilesAreLeftAlone) {
