@@ -44,7 +44,9 @@ Fep::Fep(const Config& config, nic::Nic& nic, Time now)
   ses_.attach(*manager_);
 }
 
-Fep::~Fep() = default;
+// PDS ends first, since its objects refer to messages of SES. SES, which ends the messages in
+// progress, must not call it then.
+Fep::~Fep() { ses_.detach(); }
 
 bool Fep::progress(Time now) {
   const bool taken = take(now);

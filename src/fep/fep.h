@@ -35,6 +35,7 @@ class Fep {
  public:
   // `nic` outlives the Fep.
   Fep(const Config& config, nic::Nic& nic, Time now);
+  // In any state: operations in progress vanish without completion.
   ~Fep();
   Fep(const Fep&) = delete;
   Fep& operator=(const Fep&) = delete;

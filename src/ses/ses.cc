@@ -14,6 +14,29 @@
 
 namespace uet::ses {
 
+namespace {
+
+// PDS that has ended: nothing can be sent, and no PDC is left to do anything with.
+class NoDelivery final : public pds::Delivery {
+ public:
+  Result<void> send(pds::Message&, const pds::Destination&, Time) override { return Error::Again; }
+  Result<void> respond(pds::Message&, Time) override { return Error::Again; }
+  Result<void> send_on(PdcId, pds::Message&, Time) override { return Error::NotFound; }
+  void answer(PdcId, Psn, const pds::Response&) override {}
+  bool cancel(pds::Message&) override { return false; }
+  void kick(PdcId) override {}
+  void request_acks_now(PdcId) override {}
+  void lock(PdcId) override {}
+  void unlock(PdcId) override {}
+  void watch(PdcId) override {}
+  void unwatch(PdcId) override {}
+  Result<PdcId> connect(const pds::Destination&, Time) override { return Error::Again; }
+  bool proved(PdcId) override { return true; }
+  void abort(PdcId, Time) override {}
+};
+
+}  // namespace
+
 struct Ses::Implementation final : pds::Client {
   Implementation(const Parameters& parameters, BufferPool& buffers, ri::MrTable& regions)
       : context_table(parameters.contexts),
@@ -77,6 +100,7 @@ struct Ses::Implementation final : pds::Client {
     return added;
   }
 
+  NoDelivery no_delivery;
   Counters counters;
   ri::RiTable context_table;
   std::vector<std::unique_ptr<ReceiveQueue>> queues;
@@ -97,6 +121,10 @@ Initiator& Ses::initiator() { return implementation_->initiator; }
 void Ses::attach(pds::Delivery& delivery) {
   implementation_->initiator.attach(delivery);
   implementation_->target.attach(delivery);
+}
+
+void Ses::detach() {
+  attach(implementation_->no_delivery);
 }
 
 void Ses::keep_trace_in(trace::Ring* ring, const Time* clock) {

@@ -36,6 +36,8 @@ class Ses {
   pds::Client& client();
   // Sets the interface that SES calls; once, before the first operation.
   void attach(pds::Delivery& delivery);
+  // PDS ends before this object, with messages in progress or without: SES calls it no more.
+  void detach();
   // As trace::Trace::keep_in.
   void keep_trace_in(trace::Ring* ring, const Time* clock);
 

@@ -96,6 +96,26 @@ TEST_F(FepPair, SendArrivesInThePostedBuffer) {
   expect_clean_close();
 }
 
+// Both ends of each message have states then, and PDS ends before SES.
+TEST_F(FepPair, EndsWithMessagesInProgress) {
+  constexpr std::size_t kBytes = 300'000;
+  std::vector<std::byte> from = pattern(kBytes), to(kBytes), remote(kBytes);
+  const Rkey key = expose(remote);
+  const ses::IoSlice source{from.data(), kBytes};
+  const ses::IoSlice target{to.data(), kBytes};
+  ASSERT_TRUE(receive({&target, 1}).ok());
+  ASSERT_TRUE(send({&source, 1}).ok());  // to the receive
+  ASSERT_TRUE(send({&source, 1}).ok());  // to no receive
+  ASSERT_TRUE(a.fep->ses().initiator().post(*a.context, rma({&source, 1}, key), now).ok());
+  ASSERT_TRUE(
+      a.fep->ses().initiator().post(*a.context, rma({&target, 1}, key, ses::Kind::Read), now).ok());
+  for (int i = 0; i < 4; ++i) step();
+  EXPECT_FALSE(b.fep->ses().idle());
+  EXPECT_TRUE(a.sink.all.empty() && b.sink.all.empty());
+  b.fep.reset();
+  a.fep.reset();
+}
+
 TEST_F(FepPair, WriteAndReadReachRegisteredMemory) {
   std::vector<std::byte> remote(50'000);
   const Rkey key = expose(remote);
