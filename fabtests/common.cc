@@ -344,6 +344,10 @@ void Node::progress() {
   // Neither an empty queue nor a waiting error is of interest here.
   static_cast<void>(fi_cq_read(tx, nullptr, 0));
   if (rx != tx) static_cast<void>(fi_cq_read(rx, nullptr, 0));
+  if (events == nullptr) return;
+  std::uint32_t number = 0;
+  alignas(fi_eq_cm_entry) std::array<char, 1024> entry{};
+  static_cast<void>(fi_eq_read(events, &number, entry.data(), entry.size(), FI_PEEK));
 }
 
 Region::Region(Node& node, std::span<std::byte> memory, std::uint64_t access, std::uint64_t key) {

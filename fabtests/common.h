@@ -173,7 +173,8 @@ class Node {
   fid_domain* domain = nullptr;
   fid_av* av = nullptr;
   fid_cq* tx = nullptr;
-  fid_cq* rx = nullptr;  // the same as tx if setup.one_cq
+  fid_cq* rx = nullptr;      // the same as tx if setup.one_cq
+  fid_eq* events = nullptr;  // progress() looks into it, too
   fid_ep* ep = nullptr;
   fi_addr_t peer = FI_ADDR_UNSPEC;
 

@@ -43,6 +43,7 @@ class Connector {
     fi_eq_attr attr{};
     attr.wait_obj = FI_WAIT_UNSPEC;
     OK(fi_eq_open(node_.fabric, &attr, &eq_, nullptr));
+    node_.events = eq_;
   }
   ~Connector() {
     close_endpoint();

@@ -204,6 +204,7 @@ void truncation(Link& link) {
     const Bytes buffer = pattern(256, 9);
     POST(node, fi_send(node.ep, buffer.data(), 256, nullptr, node.peer, &context));
     POST(node, fi_inject(node.ep, buffer.data(), 50, node.peer));
+    CHECK(node.completion(node.tx).op_context == &context);
   }
   node.meet();
 }
