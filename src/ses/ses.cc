@@ -14,8 +14,6 @@
 
 namespace uet::ses {
 
-namespace {
-
 // PDS that has ended: nothing can be sent, and no PDC is left to do anything with.
 class NoDelivery final : public pds::Delivery {
  public:
@@ -34,8 +32,6 @@ class NoDelivery final : public pds::Delivery {
   bool proved(PdcId) override { return true; }
   void abort(PdcId, Time) override {}
 };
-
-}  // namespace
 
 struct Ses::Implementation final : pds::Client {
   Implementation(const Parameters& parameters, BufferPool& buffers, ri::MrTable& regions)
