@@ -28,7 +28,8 @@ struct CounterText {
   bool gauge = false;  // shows a state and may fall
 };
 
-// The PDCs and operations of a domain that wait. At most kMaxPdcs and kMaxOperations records are shown.
+// The PDCs and operations of a domain that wait. At most kMaxPdcs and kMaxOperations records are
+// shown.
 struct Waiting {
   std::span<const PdcRecord> pdcs{};
   std::span<const OperationRecord> operations{};

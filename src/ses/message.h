@@ -142,8 +142,8 @@ struct TxMessage : pds::Message,
   std::uint32_t packets_unconsumed = 0;  // of those answered, by PdsError::NotConsumed
   Time not_before{};                     // of the next try
   std::uint64_t sequence = 0;            // order of posting
-  bool has_data = false;  // remote CQ data go with the first packet
-  bool fence = false;     // waits for all earlier ones of its context to the same peer
+  bool has_data = false;                 // remote CQ data go with the first packet
+  bool fence = false;  // waits for all earlier ones of its context to the same peer
   FepAddress to;
   wire::SesRequest header;         // what all its packets repeat (SES-23)
   wire::LaterHeader later_header;  // of those behind the first, if there are such

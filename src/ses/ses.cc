@@ -119,9 +119,7 @@ void Ses::attach(pds::Delivery& delivery) {
   implementation_->target.attach(delivery);
 }
 
-void Ses::detach() {
-  attach(implementation_->no_delivery);
-}
+void Ses::detach() { attach(implementation_->no_delivery); }
 
 void Ses::keep_trace_in(trace::Ring* ring, const Time* clock) {
   implementation_->initiator.keep_trace_in(ring, clock);

@@ -47,10 +47,10 @@ std::vector<std::string> documents() {
 }
 
 constexpr const char* kManuals[] = {
-    "prov/uet/fi_uet.7",         "tools/uet_doctor/uet_doctor.1",
-    "tools/uet_keys/uet_keys.1", "tools/uet_probe/uet_probe.1",
-    "tools/uet_run/uet_run.1",   "tools/uet_stats/uet_stats.1",
-    "tools/uet_top/uet_top.1",   "tools/uet_exporter/uet_exporter.1",
+    "prov/uet/fi_uet.7",          "tools/uet_doctor/uet_doctor.1",
+    "tools/uet_keys/uet_keys.1",  "tools/uet_probe/uet_probe.1",
+    "tools/uet_run/uet_run.1",    "tools/uet_stats/uet_stats.1",
+    "tools/uet_top/uet_top.1",    "tools/uet_exporter/uet_exporter.1",
     "tools/uet_trace/uet_trace.1"};
 
 std::string listed(const Findings& findings) {

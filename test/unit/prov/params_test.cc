@@ -110,7 +110,8 @@ TEST(SetParam, StatsSayWhenAndPerhapsWhere) {
   EXPECT_EQ(params.stats.file, "/tmp/a:b.%p");
   EXPECT_EQ(set_param(params, "stats", "error:/tmp/e"), std::nullopt);
   EXPECT_EQ(params.stats.when, StatsDump::When::Error);
-  for (const char* value : {"", "exit:", "signal:", "error:", "Exit", "exit,signal", ":file", "exits"}) {
+  for (const char* value :
+       {"", "exit:", "signal:", "error:", "Exit", "exit,signal", ":file", "exits"}) {
     EXPECT_THAT(refusal("stats", value), HasSubstr("exit, signal or error")) << value;
   }
 }
