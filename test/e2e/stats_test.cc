@@ -207,7 +207,8 @@ void expect_dumps(const NodeOptions& options, bool progress) {
       const auto headings = [&] {
         const std::string text = contents(file);
         int count = 0;
-        for (std::size_t at = 0; (at = text.find("uet statistics:", at)) != std::string::npos; ++at) {
+        for (std::size_t at = 0; (at = text.find("uet statistics:", at)) != std::string::npos;
+             ++at) {
           ++count;
         }
         return count;
