@@ -329,15 +329,11 @@ bool SendTurn::send_new() {
   if (!new_may_leave_) return true;
   const std::uint32_t budget = budget_;
   const std::uint64_t bytes = core_.peer_counts().bytes_sent;
-  const bool done = send_backlog();
-  if (budget_ != budget) note_in_trace(budget - budget_, core_.peer_counts().bytes_sent - bytes);
-  return done;
-}
-
-bool SendTurn::send_backlog() {
+  bool budget_suffices = true;
   Backlog& backlog = side_.backlog();
   for (; !backlog.empty(); --budget_) {
-    if (budget_ == 0) return false;
+    budget_suffices = budget_ > 0;
+    if (!budget_suffices) break;
     Packet* packet = take_packet();
     if (packet == nullptr) break;
     Message& message = backlog.front();
@@ -363,7 +359,8 @@ bool SendTurn::send_backlog() {
     // After the target of its header was made: the packet counts as waiting there.
     backlog.sent(core_, message, record.nominal_bytes, last);
   }
-  return true;
+  if (budget_ != budget) note_in_trace(budget - budget_, core_.peer_counts().bytes_sent - bytes);
+  return budget_suffices;
 }
 
 // ---- a turn: packets that leave again -----------------------------------------------------------

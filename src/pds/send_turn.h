@@ -37,7 +37,6 @@ class SendTurn {
   Packet* take_packet();
   void note_packets_short();
   void note_packets_back();
-  bool send_backlog();
   void note_in_trace(std::uint32_t packets, std::uint64_t bytes);
   enum class Resends : std::uint8_t { All, NotRefused, Refused };
   enum class Resent : std::uint8_t { All, Some, NoBudget };
