@@ -169,14 +169,15 @@ void peeking(Link& link) {
   Node node(link);
   node.connect();
   if (!link.server()) {
+    std::vector<Bytes> messages;  // until their sends complete
     for (std::uint64_t tag = 1; tag <= 4; ++tag) {
-      const Bytes message = pattern(tag * 1000, tag);
+      messages.push_back(pattern(tag * 1000, tag));
+      const Bytes& message = messages.back();
       POST(node,
            fi_tsend(node.ep, message.data(), message.size(), nullptr, node.peer, tag, nullptr));
-      if (tag != 4) continue;
-      link.send_value('s');
-      for (int i = 0; i < 4; ++i) node.completion(node.tx);
     }
+    link.send_value('s');
+    for (std::size_t i = 0; i < messages.size(); ++i) node.completion(node.tx);
     node.meet();
     return;
   }
