@@ -54,11 +54,12 @@ fid_eq* open_eq(Node& node) {
   return eq;
 }
 
-// The next event or error of the queue, by its descriptor.
+// The next event or error of the queue, by its descriptor. A dead peer is given up after about 10 s
+// in which the transport is called often; on a busy machine it takes longer.
 ssize_t await(Node& node, fid_eq* eq, std::uint32_t& event, void* entry, std::size_t size) {
   int fd = -1;
   OK(fi_control(&eq->fid, FI_GETWAIT, &fd));
-  const Clock::time_point end = Clock::now() + kPatience;
+  const Clock::time_point end = Clock::now() + 3 * kPatience;
   for (;;) {
     const ssize_t got = fi_eq_read(eq, &event, entry, size, 0);
     if (got != -FI_EAGAIN) return got;
@@ -66,7 +67,7 @@ ssize_t await(Node& node, fid_eq* eq, std::uint32_t& event, void* entry, std::si
     fid_t fids[] = {&eq->fid};
     if (fi_trywait(node.fabric, fids, 1) != 0) continue;
     pollfd wait{.fd = fd, .events = POLLIN, .revents = 0};
-    ::poll(&wait, 1, 1000);
+    ::poll(&wait, 1, 100);
   }
 }
 
