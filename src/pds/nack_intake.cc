@@ -53,7 +53,11 @@ NackIntake::Outcome NackIntake::apply(const wire::NackHeader& nack) {
     return {};
   }
   if (from_peer && record == nullptr && denies_pdc(nack)) {
-    return {.next = Next::Fail, .ending = {.error = PdsError::PeerLost, .tells_peer = false}};
+    const bool initiator = core_.role() == Role::Initiator;
+    return {
+        .next = Next::Fail,
+        .ending = {
+            .error = PdsError::PeerLost, .backlog_not_consumed = initiator, .tells_peer = false}};
   }
   const bool says_nothing = action == NackAction::Ignore || action == NackAction::Rebase;
   if (!from_peer || record == nullptr || says_nothing) {  // PDS-76, PDS-141, PDS-144
@@ -199,10 +203,13 @@ bool NackIntake::answers_proof(const wire::NackHeader& nack) const {
          nack.nack_psn == core_.start_psn() - 1;
 }
 
-// PDS-224: the peer answers ask_for_proof(), and no packet is to come from a PDC that it has not.
+// PDS-224: the peer answers an ACK Request for the proof or for its window, and no packet is to
+// come from a PDC that it has not.
 bool NackIntake::denies_pdc(const wire::NackHeader& nack) const {
-  return nack.nack_code == NackCode::InvDpdcid && !core_.proved() && core_.asked_for_proof() &&
-         nack.nack_psn == core_.start_psn() - 1;
+  if (nack.nack_code != NackCode::InvDpdcid) return false;
+  const bool asked_for_window = side_.peer_window().ask_due() != Time{};
+  return (!core_.proved() && core_.asked_for_proof() && nack.nack_psn == core_.start_psn() - 1) ||
+         (asked_for_window && nack.nack_psn == side_.window().base() - 1);
 }
 
 // The peer lives and is short of PDCs: it is asked again on another PDC (Delivery::connect), and

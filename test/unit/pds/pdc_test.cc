@@ -182,6 +182,25 @@ TEST_F(PdcTest, CloseFindsOutThatTheWindowHasMovedOn) {
   let_close(answer_to(moved));
 }
 
+// The answer to that question can also be that the peer has no such PDC.
+TEST_F(PdcTest, Pds224_DenialOfAPdcWithAClosedWindowEndsIt) {
+  with_mpr(1);
+  Pdc& open_pdc = open();
+  send(128);
+  turn();
+  answer_with_held_responses();
+  open_pdc.begin_close(now);
+  turn();
+  const auto asked = controls(after(milliseconds(20)));
+  ASSERT_EQ(asked.size(), 1U);
+  wire::NackHeader denied = nack(NackCode::InvDpdcid, 0);
+  denied.spdcid = {};
+  denied.nack_psn = asked[0].psn;
+  receive(denied);
+  EXPECT_TRUE(turn().empty()) << "no handshake";
+  EXPECT_EQ(node->manager->open_pdcs(), 0U);
+}
+
 TEST_F(PdcTest, Pds174_IdleInitiatorCloses) {
   open();
   std::vector<Sent> sent;
