@@ -16,7 +16,11 @@ Response TargetErrors::answer(const wire::SesRequest& request, ReturnCode code,
 
 Response TargetErrors::refuse(const pds::RequestView& view, const wire::SesRequest& request,
                               Context& context, ReturnCode code) {
-  (void)messages_.refuse(view, request, context, code);  // else each packet is judged again
+  // Without it a later packet could be remembered as the first one, and its state would wait for
+  // this one for ever.
+  if (!messages_.refuse(view, request, context, code)) {
+    return nack_response(pds::NackCode::NoSesMsgAvail);
+  }
   return answer(request, code, context.generation.value);
 }
 

@@ -19,7 +19,8 @@ class TargetErrors {
   // The answer `code` to this request. `generation`: of the context, if one was found.
   pds::Response answer(const wire::SesRequest& request, wire::ReturnCode code,
                        RiGeneration generation = {});
-  // The same answer to the first packet of a message, whose later packets get it, too.
+  // The same answer to the first packet of a message, whose later packets get it, too; a NACK if no
+  // state is free to remember it in.
   pds::Response refuse(const pds::RequestView& view, const wire::SesRequest& request,
                        Context& context, wire::ReturnCode code);
   // A packet that cannot be decoded (SES-115 step 1).

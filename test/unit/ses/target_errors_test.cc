@@ -35,6 +35,23 @@ TEST_F(TargetErrorsTest, Ses35_RefusedMessageIsRememberedUntilItsEnd) {
   EXPECT_EQ(messages.in_use(), 0u) << "one packet has no later ones";
 }
 
+// An answer that is not remembered would let the next packet open a state that waits for this one.
+TEST_F(TargetErrorsTest, Ses35_RefusalThatCannotBeRememberedIsANack) {
+  std::uint16_t id = 1;
+  for (; messages.refuse(view, request_of(id, 2 * kMtu), context, ReturnCode::BadMkey); ++id) {
+  }
+  const std::size_t full = messages.in_use();
+  const pds::Response response =
+      errors.refuse(view, request_of(id, 2 * kMtu), context, ReturnCode::BadMkey);
+  EXPECT_EQ(response.nack, pds::NackCode::NoSesMsgAvail);
+  EXPECT_EQ(counters.errors_answered, 0u);
+  EXPECT_EQ(code_of(errors.refuse(view, request_of(id, 100), context, ReturnCode::BadMkey)),
+            ReturnCode::BadMkey)
+      << "one packet needs no state";
+  EXPECT_EQ(messages.in_use(), full);
+  messages.for_each([&](RxMessage& message) { messages.release(message); });
+}
+
 TEST_F(TargetErrorsTest, Ses115_MalformedPacketIsUncor) {
   EXPECT_EQ(code_of(errors.malformed()), ReturnCode::Uncor);
   EXPECT_EQ(counters.malformed, 1u);
