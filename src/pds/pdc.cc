@@ -55,6 +55,7 @@ bool Pdc::is_at_psn_limit() const {
 bool Pdc::pump(std::uint32_t& budget, Time now) {
   if (state_ == PdcState::Closed) return false;
   if (receive_.ack_is_due()) receive_.send_waiting_ack(now);
+  if (proof_due_) ask_again_for_proof();
   SendTurn turn(send_, budget, now);
   if (!turn.send_lost() || !turn.send_new() || !turn.send_refused()) return true;
   if (send_.outstanding().queued() == 0 && send_.backlog().empty()) {
@@ -195,7 +196,7 @@ void Pdc::await_sign_of_life(Time now) {
 }
 
 // Nothing is repeated to an address that has never answered: it is asked for its proof, and to
-// close in the end, as often as what came from there allows.
+// close in the end, as often as what came from there allows; and in the turn of the PDC (PDS-225).
 void Pdc::on_unproved_idle(Duration idle_for, Time now) {
   const Parameters& parameters = env_.parameters;
   // An initiator that waits for data sends a NOOP after its keepalive_time.
@@ -204,8 +205,8 @@ void Pdc::on_unproved_idle(Duration idle_for, Time now) {
                                            4 * parameters.keepalive_time);
   if (idle_for >= limit && !idle()) return fail(PdsError::PeerLost, now);
   if (idle_for >= limit && takes_messages()) return begin_close(now);
-  proof_asked_ = false;
-  ask_for_proof();
+  proof_due_ = true;
+  make_ready();
 }
 
 // ---- closing ------------------------------------------------------------------------------------

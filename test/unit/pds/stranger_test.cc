@@ -403,6 +403,21 @@ TEST_F(Stranger, Pds173_IdleUnprovedPdcEndsAlmostInSilence) {
   EXPECT_EQ(node->manager->open_pdcs(), 0U);
 }
 
+// A timer that repeated the question while the NIC takes nothing would fill the outbox with it.
+TEST_F(Stranger, Pds225_QuestionIsRepeatedInTheTurnOfThePdc) {
+  with_pdcs(8);
+  from(3, syn(500), 1000);
+  turn();
+  for (int i = 0; i < 5; ++i) {
+    now += test_parameters().keepalive_time;
+    node->manager->expire(now);
+    EXPECT_TRUE(node->outbox.empty()) << "the NIC takes no packets, so that no PDC has a turn";
+  }
+  const auto asked = controls(turn());
+  ASSERT_EQ(asked.size(), 1U);
+  EXPECT_EQ(asked[0].ctl_type, wire::CpType::AckRequest);
+}
+
 TEST_F(Stranger, Pds177_UnprovedPeerHasCloseReqTimeOnly) {
   with_pdcs(8);
   from(3, syn(500), 40);
