@@ -55,7 +55,10 @@ bool Pdc::is_at_psn_limit() const {
 bool Pdc::pump(std::uint32_t& budget, Time now) {
   if (state_ == PdcState::Closed) return false;
   if (receive_.ack_is_due()) receive_.send_waiting_ack(now);
-  if (proof_due_) ask_again_for_proof();
+  if (proof_due_) {
+    proof_due_ = proof_asked_ = false;
+    ask_for_proof();
+  }
   SendTurn turn(send_, budget, now);
   if (!turn.send_lost() || !turn.send_new() || !turn.send_refused()) return true;
   if (send_.outstanding().queued() == 0 && send_.backlog().empty()) {

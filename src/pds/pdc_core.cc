@@ -78,11 +78,6 @@ void PdcCore::ask_for_proof() {
   send_ack_request(start_psn_ - 1);
 }
 
-void PdcCore::ask_again_for_proof() {
-  proof_due_ = proof_asked_ = false;
-  ask_for_proof();
-}
-
 // A finished PDC is queued too: its turn frees it.
 void PdcCore::make_ready() { env_.turns.add(static_cast<Pdc&>(*this)); }
 

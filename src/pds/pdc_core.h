@@ -120,7 +120,6 @@ class PdcCore : public ListNode<ReadyTag>,
  protected:
   ~PdcCore();
   void enter(PdcEvent event);
-  void ask_again_for_proof();
 
   PdcState state_;
   std::optional<PdsError> error_;

@@ -35,7 +35,8 @@ TEST_F(TargetErrorsTest, Ses35_RefusedMessageIsRememberedUntilItsEnd) {
   EXPECT_EQ(messages.in_use(), 0u) << "one packet has no later ones";
 }
 
-// An answer that is not remembered would let the next packet open a state that waits for this one.
+// After an answer that is not remembered the next packet would open a state that waits for this
+// one.
 TEST_F(TargetErrorsTest, Ses35_RefusalThatCannotBeRememberedIsANack) {
   std::uint16_t id = 1;
   for (; messages.refuse(view, request_of(id, 2 * kMtu), context, ReturnCode::BadMkey); ++id) {
