@@ -70,7 +70,7 @@ std::size_t SecuredNic::Tap::tx_burst(std::span<const Packet* const> in) {
   return in.size();
 }
 
-std::string WireSecrecy::judge(const SimPacket& packet, std::uint32_t key_name) {
+std::string WireSecrecy::judge(const SimPacket& packet, std::uint64_t key_name) {
   wire::SecurityHeader header;
   if (!wire::SecurityHeader::decode(packet.bytes, header)) return "TSS-9: a packet in clear";
   if (shows(packet.bytes, packet.plain)) return "TSS-3: plain bytes on the wire";

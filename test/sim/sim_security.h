@@ -43,7 +43,7 @@ class SecuredNic {
   Result<void> install(bool an, const tss::Key& key, std::uint16_t epoch);
   // Tells the keys of a slot apart: it grows with each new one.
   // The first bytes of the key: a process that comes back may have the key of its predecessor.
-  std::uint32_t key_name(bool an) const { return names_[an ? 1 : 0]; }
+  std::uint64_t key_name(bool an) const { return names_[an ? 1 : 0]; }
   const tss::SdTable& table() const { return table_; }
   Time next_deadline() const { return secure_.next_deadline(); }
   // Zeroes keys whose guard time has ended.
@@ -72,17 +72,17 @@ class SecuredNic {
   tss::SdTable table_;
   tss::SecureNic secure_;
   Tap tap_;
-  std::array<std::uint32_t, 2> names_{};
+  std::array<std::uint64_t, 2> names_{};
 };
 
 // TSS-3, TSS-9, TSS-32: judges the packets of secured nodes as they are on the wire.
 class WireSecrecy {
  public:
   // Says why the packet is bad; empty if it is good. `key_name`: of the key of its sender.
-  std::string judge(const SimPacket& packet, std::uint32_t key_name);
+  std::string judge(const SimPacket& packet, std::uint64_t key_name);
 
  private:
-  using SenderAndKey = std::pair<std::array<std::uint8_t, 16>, std::uint32_t>;
+  using SenderAndKey = std::pair<std::array<std::uint8_t, 16>, std::uint64_t>;
   std::map<SenderAndKey, std::uint64_t> last_;  // epoch and TSC of the last packet
 };
 

@@ -15,6 +15,14 @@ void WireMonitor::complain(const Sighting& sighting, const std::string& what) {
                                                             : sighting.packet->plain);
 }
 
+// CACK_PSN is one before the first PSN until that has come.
+bool WireMonitor::Flow::may_acknowledge(Psn psn) const {
+  if (psn <= highest) return true;
+  return std::ranges::any_of(rebased_from, [&](const std::pair<Psn, Psn>& before) {
+    return psn >= before.first - 1 && psn <= before.second;
+  });
+}
+
 void WireMonitor::note_psn(Flow& flow, Psn psn) {
   if (!flow.known || psn > flow.highest) flow.highest = psn;
   flow.known = true;
@@ -49,7 +57,10 @@ void WireMonitor::sent(const Sighting& sighting) {
 void WireMonitor::restart(Flow& flow, Psn start, int from) {
   const bool rebased = rebases_ && flow.known;
   const std::int32_t span = flow.highest - flow.start;
+  std::vector<std::pair<Psn, Psn>> rebased_from = std::move(flow.rebased_from);
+  if (rebased) rebased_from.emplace_back(flow.start, flow.highest);
   flow = Flow{};
+  flow.rebased_from = std::move(rebased_from);
   flow.start = start;
   flow.limited = true;
   flow.limit = start + (range(mpr_of(from)) - 1);
@@ -76,7 +87,8 @@ void WireMonitor::ack_sent(const Sighting& sighting, const wire::AckHeader& ack)
   const auto found = flows_.find({sighting.to, ack.dpdcid.value});
   if (found == flows_.end() || !found->second.known) return;
   Flow& flow = found->second;
-  if (ack.cack_psn > flow.highest) complain(sighting, "PDS-83: CACK_PSN beyond what was sent");
+  if (!flow.may_acknowledge(ack.cack_psn))
+    complain(sighting, "PDS-83: CACK_PSN beyond what was sent");
   if (flow.acked && ack.cack_psn > flow.cack) flow.cack = ack.cack_psn;
   flow.acked = true;
 }

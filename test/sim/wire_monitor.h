@@ -37,6 +37,10 @@ class WireMonitor {
     Psn limit;  // largest PSN allowed so far (PDS-40)
     bool acked = false;
     Psn cack;  // newest CACK_PSN sent for it
+    // The PSNs that were sent before each rebase, first and last: their ACKs may come late.
+    std::vector<std::pair<Psn, Psn>> rebased_from;
+
+    bool may_acknowledge(Psn psn) const;
   };
 
   void request_sent(const Sighting& sighting, const wire::RequestHeader& request);
