@@ -74,7 +74,13 @@ void MatchedMessages::complete(RxMessage& message) {
 void MatchedMessages::fail(RxMessage& message, ReturnCode code, Status status) {
   CompletionSink& sink = message.context->sink;
   const ReceiveEnd ended = parts_.receives.end(message, message, status);
-  parts_.messages.abandon(message, code);
+  if (message.undelivered) {  // its sender waits for the read that has failed
+    message.return_code = code;
+    parts_.messages.answer(message, code);
+    parts_.rendezvous.dismiss(message);
+  } else {
+    parts_.messages.abandon(message, code);
+  }
   parts_.receives.report(sink, ended);
 }
 

@@ -89,7 +89,7 @@ RendezvousTarget::Outcome RendezvousTarget::pulled(RxMessage& message, Status st
   const bool again = not_consumed && message.tries++ < retries_;
   if (!again || message.tries == 1) queue_.try_now();
   if (message.context == nullptr && !message.leaving) {  // closed meanwhile
-    message.must_read = again || status == Status::Ok;
+    if (!again && status != Status::Ok) message.undelivered = true;
     dismiss(message);
     return Outcome::None;
   }
@@ -102,7 +102,7 @@ RendezvousTarget::Outcome RendezvousTarget::pulled(RxMessage& message, Status st
     return Outcome::None;
   }
   if (status != Status::Ok) {
-    message.must_read = false;
+    message.undelivered = true;
     return Outcome::Failed;
   }
   message.read_from += message.read_now;

@@ -26,7 +26,7 @@ class RendezvousTarget {
   enum class Outcome : std::uint8_t {
     None,    // the message has no receive, or it is read again
     Whole,   // all bytes are in place
-    Failed,  // SES-64: the rest will not come
+    Failed,  // SES-64: the rest will not come, and the sender is to be informed (dismiss)
   };
 
   // The referenced objects outlive this one.

@@ -309,7 +309,7 @@ TEST_F(RendezvousTest, MsgErrorFindsAMessageThatWaitsForItsRead) {
   expect_idle();
 }
 
-TEST_F(RendezvousTest, Ses64_FailureOfTheReadEndsTheReceive) {
+TEST_F(RendezvousTest, Ses64_FailureOfTheReadEndsTheReceiveAndTheSend) {
   Bytes out = pattern(8 * kMtu);
   Bytes in(out.size());
   send_unexpected(out);
@@ -321,10 +321,12 @@ TEST_F(RendezvousTest, Ses64_FailureOfTheReadEndsTheReceive) {
   for (const Sent& sent : b.packets()) b.answered(sent, {});  // MSG_ERROR, if it had not ended
   ASSERT_EQ(b.sink.all.size(), 1u);
   EXPECT_EQ(b.sink.all[0].status, Status::PeerLost);
-  EXPECT_TRUE(b.ses.idle());
   EXPECT_TRUE(a.sink.all.empty());
-  a.ses.client().pdc_closed(kPdc, pds::PdsError::RtoExhausted, kNow);
-  EXPECT_EQ(a.sink.all.size(), 1u);
+  exchange();
+  ASSERT_EQ(a.sink.all.size(), 1u) << "the target lives, so that nothing else would end the send";
+  EXPECT_EQ(a.sink.all[0].status, Status::ReturnCode);
+  EXPECT_EQ(a.sink.all[0].return_code, ReturnCode::Dropped);
+  expect_idle();
 }
 
 // The sender asked for delivery and has closed meanwhile, for example after an injected message.
@@ -432,6 +434,11 @@ TEST_F(RendezvousTest, Pds142_ReadsThatAreNeverConsumedAreGivenUp) {
   EXPECT_EQ(refused, rendezvous_parameters().retries + 1u);
   ASSERT_EQ(b.sink.all.size(), 1u);
   EXPECT_EQ(b.sink.all[0].status, Status::PeerLost);
+  b.ses.progress(now);
+  for (const Sent& sent : b.packets()) {
+    EXPECT_TRUE(sent.request().ie) << "SES-64: one try to tell the sender";
+    sent.message->owner->pds_error(*sent.message, sent.tag, pds::PdsError::NotConsumed, now);
+  }
   EXPECT_TRUE(b.ses.idle());
   EXPECT_EQ(b.ses.next_deadline(), kNever);
   a.ses.client().pdc_closed(kPdc, pds::PdsError::RtoExhausted, kNow);
@@ -583,6 +590,11 @@ TEST_F(ForeignRendezvousTest, Ses56_ReadGoesWhereTheExtensionSays) {
   }
   for (const Sent& sent : b.packets()) b.answered(sent, {});
   EXPECT_EQ(b.sink.all.size(), 1u);
+  for (const Sent& sent : turn(b)) {
+    EXPECT_TRUE(sent.request().ie) << "SES-64";
+    EXPECT_EQ(sent.request().match_bits, 0x5678u);
+    b.answered(sent, {});
+  }
   EXPECT_TRUE(b.ses.idle());
 }
 

@@ -89,13 +89,20 @@ TEST_F(RendezvousTargetTest, Pds142_UnconsumedReadIsRepeatedAtOnceThenByTime) {
   free(message);
 }
 
-TEST_F(RendezvousTargetTest, Ses64_FailedReadEndsTheMessage) {
+TEST_F(RendezvousTargetTest, Ses64_SenderHearsOfTheFailedRead) {
   RxMessage& message = bound(place);
   ASSERT_TRUE(rendezvous.read_rest(message));
   ask_all();
   EXPECT_EQ(rendezvous.pulled(message, Status::ReturnCode, false), Outcome::Failed);
-  EXPECT_FALSE(message.must_read);
-  free(message);
+  answer();
+  receives.release(receives.withdraw(message, message));
+  rendezvous.dismiss(message);
+  ask_all();
+  ASSERT_EQ(delivery.backlog.size(), 1u);
+  EXPECT_TRUE(asked().header.ie);
+  EXPECT_EQ(asked().length, 0u);
+  EXPECT_EQ(rendezvous.pulled(message, Status::ReturnCode, false), Outcome::None);
+  EXPECT_EQ(messages.in_use(), 0u);
 }
 
 TEST_F(RendezvousTargetTest, DeadPdcEndsWhatCannotBeRead) {
