@@ -43,6 +43,7 @@ void Connections::set_deadline(Connection& connection, Time deadline) {
 }
 
 void Connections::erase(Connection& connection) noexcept {
+  if (connection.confirms > 0) forget_confirms(connection);
   if (connection.deadline != kNever) deadlines_.erase({connection.deadline, connection.id});
   table_.erase(connection.id);
 }
@@ -65,6 +66,45 @@ Message Connections::message_of(const Connection& connection, MessageType type) 
 
 void Connections::send(Connection& connection, MessageType type) {
   queue({connection.to, connection.id, message_of(connection, type)});
+}
+
+// Without memory nothing is sent, and a count of 0 may stay.
+void Connections::confirm(Connection& connection) {
+  const std::uint64_t host =
+      connection.confirms > 0 ? connection.confirm_host : host_hash(connection.to.fep().ip);
+  std::size_t& count = confirming_[host];
+  send(connection, MessageType::Confirm);
+  if (connection.confirms == 0) ++count;
+  ++connection.confirms;
+  connection.confirm_host = host;
+}
+
+void Connections::forget_confirms(Connection& connection) noexcept {
+  connection.confirms = 0;
+  const auto found = confirming_.find(connection.confirm_host);
+  if (found != confirming_.end() && --found->second == 0) confirming_.erase(found);
+}
+
+// CM-38: a Confirm to the host of the listener has no outcome yet.
+bool Connections::must_wait(const Connection& connection) const {
+  if (connection.state != State::Requesting) return false;
+  const auto found = confirming_.find(host_hash(connection.to.fep().ip));
+  return found != confirming_.end() && found->second > 0;
+}
+
+// A request whose time to be repeated has come has left already.
+void Connections::send_held(Time now) {
+  for (std::size_t i = 0; i < held_.size();) {
+    Connection* const connection = find(held_[i]);
+    const bool waits = connection != nullptr && connection->state == State::Requesting &&
+                       !connection->in_flight && !connection->heard;
+    if (waits && must_wait(*connection)) {
+      ++i;
+      continue;
+    }
+    if (waits) send_again(*connection, now);
+    held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
 }
 
 // CM-20: the message that the state waits for an answer to.
@@ -114,7 +154,12 @@ ConnectionId Connections::accept(const PeerRequest& request, const av::UetAddres
 
 ConnectionId Connections::begin(Connection& connection, Time now) {
   try {
-    send_again(connection, now);
+    if (must_wait(connection)) {
+      held_.push_back(connection.id);
+      set_deadline(connection, now + timing_.first_pause);
+    } else {
+      send_again(connection, now);
+    }
   } catch (const std::bad_alloc&) {
     erase(connection);
     throw;
@@ -189,7 +234,7 @@ void Connections::on_accept(const Message& message, Connection* connection, Time
   if (!waits && !again) return say_unknown(message);  // CM-25, CM-32
   connection->peer = message.from;
   connection->to = message.answers;
-  send(*connection, MessageType::Confirm);
+  confirm(*connection);
   if (again) return;
   connection->peer_endpoint = message.endpoint;
   connection->peer_job = message.job;
@@ -234,6 +279,11 @@ void Connections::on_shutdown(Connection& connection) {
 }
 
 void Connections::on_message(const Message& message, Time now) {
+  take_message(message, now);
+  if (!held_.empty()) send_held(now);
+}
+
+void Connections::take_message(const Message& message, Time now) {
   Connection* const connection = find(message.to);
   // Only the peer may speak of an established connection (CM-13).
   if (connection != nullptr && connection->peer != 0 && connection->peer != message.from) {
@@ -273,8 +323,16 @@ void Connections::on_message(const Message& message, Time now) {
 // ---- outcomes and time -------------------------------------------------------------------------
 
 void Connections::sent(ConnectionId about, MessageType type, Outcome outcome, Time now) {
+  take_outcome(about, type, outcome, now);
+  if (!held_.empty()) send_held(now);
+}
+
+void Connections::take_outcome(ConnectionId about, MessageType type, Outcome outcome, Time now) {
   Connection* const connection = find(about);
   if (connection == nullptr) return;
+  if (type == MessageType::Confirm && connection->confirms > 0) {
+    if (--connection->confirms == 0) forget_confirms(*connection);
+  }
   if (connection->state == State::Leaving) {
     if (type == MessageType::Shutdown || type == MessageType::Cancel) erase(*connection);
     return;
@@ -327,6 +385,7 @@ void Connections::await_answer(Connection& connection, Time now) {
 }
 
 void Connections::progress(Time now) {
+  if (!held_.empty()) send_held(now);
   while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
     Connection& connection = *find(deadlines_.begin()->second);
     const bool unconfirmed = connection.state == State::Accepting &&

@@ -28,6 +28,7 @@
 #include <span>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "base/keyed_sequence.h"
 #include "cm/machine.h"
@@ -123,7 +124,9 @@ class Connections final : public Machine {
     bool heard = false;           // the peer's transport has answered a message
     bool no_socket = false;       // a report says so of the Probe in flight
     bool answers_always = false;  // the peer does, also while its application computes
-    Time probed{};                // when the Probe in flight was sent
+    std::uint32_t confirms = 0;   // sends of a Confirm without an outcome
+    std::uint64_t confirm_host = 0;
+    Time probed{};  // when the Probe in flight was sent
     Time started{};
     Time deadline = kNever;
     Duration pause{};
@@ -151,7 +154,13 @@ class Connections final : public Machine {
   void on_accept(const Message& message, Connection* connection, Time now);
   void on_reject(const Message& message, Connection& connection, Time now);
   void on_shutdown(Connection& connection);
+  void take_message(const Message& message, Time now);
+  void take_outcome(ConnectionId about, MessageType type, Outcome outcome, Time now);
   void say_unknown(const Message& message);
+  void confirm(Connection& connection);
+  bool must_wait(const Connection& connection) const;
+  void forget_confirms(Connection& connection) noexcept;
+  void send_held(Time now);
   Connection* find(ConnectionId id);
 
   const av::UetAddress answers_;
@@ -160,6 +169,10 @@ class Connections final : public Machine {
   std::unordered_map<ConnectionId, Connection> table_;
   std::set<std::pair<Time, ConnectionId>> deadlines_;
   std::deque<ConnectionEvent> events_;
+  // Connections with a Confirm in flight, by host_hash() of the peer; requests that wait for these
+  // (CM-38).
+  std::unordered_map<std::uint64_t, std::size_t> confirming_;
+  std::vector<ConnectionId> held_;
 };
 
 }  // namespace uet::cm

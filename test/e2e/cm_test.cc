@@ -75,6 +75,31 @@ TEST(Cm, Cm20_ConnectsAndCarriesTheData) {
             "");
 }
 
+// The server looks at its queues only when all that the client sends has come. It then makes the
+// progress of the listener, which takes the request, before that of the domain.
+TEST(Cm, Cm38_ConnectedComesBeforeTheNextRequest) {
+  EXPECT_EQ(in_child([] {
+              Pair pair;
+              pair.connect();
+              pair.accept(pair.request());
+              for (;;) {
+                if (const auto event = poll_eq(*pair.client.eq)) {
+                  require(event->number == FI_CONNECTED, "not connected");
+                  break;
+                }
+              }
+              const Owned<fid_ep> first = std::move(pair.client.ep);
+              pair.connect();
+              for (int i = 0; i < 1000; ++i) {
+                require(!poll_eq(*pair.client.eq), "an event too many");
+                usleep(100);
+              }
+              pair.expect(pair.server, FI_CONNECTED);
+              pair.expect(pair.server, FI_CONNREQ);
+            }),
+            "");
+}
+
 // The port of a socket address names the resource index too: index 1 from 4793 to 5816.
 TEST(Cm, Cm2_EndpointsKeepTheLowestIndices) {
   EXPECT_EQ(in_child([] {

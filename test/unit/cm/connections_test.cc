@@ -481,5 +481,50 @@ TEST_F(CmConnections, Cm12_IdsDifferAndAreNotZero) {
   EXPECT_GT(a ^ b, 0xFFFFU);  // not neighbours
 }
 
+// ---- the next request ---------------------------------------------------------------------------
+
+TEST_F(CmConnections, Cm38_RequestWaitsForTheConfirm) {
+  near_ = connect();
+  const Message request = received(expect_message(initiator_, MessageType::Request));
+  far_ = acceptor_.accept(request_of(request), name(1, 6, 4794), JobId{9}, {}, now_);
+  initiator_.on_message(received(expect_message(acceptor_, MessageType::Accept)), now_);
+  expect_event(initiator_, near_, Kind::Connected);
+  expect_message(initiator_, MessageType::Confirm);
+  connect();
+  EXPECT_EQ(initiator_.next_message(), nullptr);
+  // Another host's listener does not know this acceptor.
+  initiator_.connect(name(2, 5), JobId{9}, name(3, 1), {}, now_);
+  EXPECT_EQ(expect_message(initiator_, MessageType::Request).to, name(3, 1));
+  initiator_.sent(near_, MessageType::Confirm, Outcome::Delivered, now_);
+  EXPECT_EQ(expect_message(initiator_, MessageType::Request).to, name(1, 1));
+  expect_nothing(initiator_);
+  connect();  // nothing is in flight any more
+  expect_message(initiator_, MessageType::Request);
+}
+
+TEST_F(CmConnections, Cm38_HeldRequestLeavesInTime) {
+  near_ = connect();
+  const Message request = received(expect_message(initiator_, MessageType::Request));
+  far_ = acceptor_.accept(request_of(request), name(1, 6, 4794), JobId{9}, {}, now_);
+  const Message accept = received(expect_message(acceptor_, MessageType::Accept));
+  initiator_.on_message(accept, now_);
+  expect_event(initiator_, near_, Kind::Connected);
+  initiator_.on_message(accept, now_);  // two Confirms are in flight
+  expect_message(initiator_, MessageType::Confirm);
+  expect_message(initiator_, MessageType::Confirm);
+  const ConnectionId next = connect();
+  initiator_.sent(near_, MessageType::Confirm, Outcome::Delivered, now_);
+  EXPECT_EQ(initiator_.next_message(), nullptr);
+  pass(initiator_, seconds(1));
+  expect_message(initiator_, MessageType::Request);
+  initiator_.sent(next, MessageType::Request, Outcome::Lost, now_);
+  connect();
+  EXPECT_EQ(initiator_.next_message(), nullptr);
+  initiator_.shutdown(near_, now_);  // the outcome of the Shutdown comes before that of the Confirm
+  expect_message(initiator_, MessageType::Shutdown);
+  initiator_.sent(near_, MessageType::Shutdown, Outcome::Delivered, now_);
+  expect_message(initiator_, MessageType::Request);
+}
+
 }  // namespace
 }  // namespace uet::cm
