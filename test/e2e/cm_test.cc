@@ -182,6 +182,31 @@ TEST(Cm, Cm14_RejectBringsErrorAndData) {
             "");
 }
 
+// The first six packets that come to the initiator are lost, and the server calls nothing after
+// fi_reject.
+TEST(Cm, Cm39_LostRejectIsRepeatedByItself) {
+  ChannelPair channels;
+  Process server("server", {}, [&] {
+    Pair pair;
+    channels.left.send(pair.address);
+    const CmEvent request = pair.request();
+    check(fi_reject(pair.server.pep.get(), request.info->handle, "no", 2), "fi_reject");
+    channels.left.receive<char>();
+  });
+  const std::map<std::string, std::string> lossy = {{"FI_UET_FAULTS", "loss=30%,seed=179903"}};
+  Process client("client", lossy, [&] {
+    Pair pair;
+    pair.address = channels.right.receive<sockaddr_in>();
+    pair.connect();
+    const CmEvent event = pair.next(pair.client);
+    require(event.number == 0 && event.error == FI_ECONNREFUSED, "no FI_ECONNREFUSED");
+    require(event.data == "no", "data");
+    channels.right.send('e');
+  });
+  EXPECT_EQ(client.wait(), "");
+  EXPECT_EQ(server.wait(), "");
+}
+
 TEST(Cm, Cm21_NoListenerRefusesAtOnce) {
   EXPECT_EQ(in_child([] {
               Pair pair;

@@ -428,8 +428,14 @@ int PassiveEndpoint::reject(struct fid* handle, const void* data, std::size_t le
   return reject(request->key, {static_cast<const std::byte*>(data), length});
 }
 
+// CM-39: the initiator gets the answer, also if the application never reads the EQ again.
 int PassiveEndpoint::reject(const cm::RequestKey& key, std::span<const std::byte> data) {
   if (const int result = check_open(); result != 0) return result;
+  if (const int result = station_->engine.need_thread(); result != 0) {
+    FI_WARN(&provider, FI_LOG_EP_CTRL,
+            "fi_reject: no thread starts (%s); read the EQ until the initiator has the answer\n",
+            fi_strerror(-result));
+  }
   const Guard guard(station_->engine.lock());
   const Time now = clock_now();
   (void)station_->listener->reject(key, data, now);  // false: the initiator has withdrawn it
