@@ -195,6 +195,8 @@ void Fep::key_changed(std::uint32_t sdi) { manager_->key_changed(sdi); }
 
 std::uint64_t Fep::protected_dropped() const { return manager_->counters().protected_dropped; }
 
+void Fep::refused(const FepAddress& peer) { manager_->on_refusal(peer); }
+
 void Fep::watch_peers(pds::PeerWatcher* watcher) { manager_->watch_peers(watcher); }
 
 Result<void> Fep::open_pdc(const pds::Destination& destination, Time now) {

@@ -87,6 +87,8 @@ class Fep {
   void key_changed(std::uint32_t sdi);
   // Packets that a peer with transport security has sent to this FEP in clear (TSS-39: no answer).
   std::uint64_t protected_dropped() const;
+  // As pds::Manager::on_refusal.
+  void refused(const FepAddress& peer);
   // As pds::Manager: `watcher` outlives the Fep, or nullptr is set before it ends.
   void watch_peers(pds::PeerWatcher* watcher);
   // From now on events go to `ring`, which outlives the Fep or the next call; nullptr: nowhere.

@@ -223,6 +223,11 @@ bool Manager::expire(Time now) {
   return fired;
 }
 
+void Manager::on_refusal(const FepAddress& address) {
+  if (environment_.peers == nullptr || parameters_.peer_probe_period == Duration{}) return;
+  connections_.pdcs().for_each([&](Pdc& pdc) { pdc.note_refusal(address); });
+}
+
 void Manager::on_peer_lost(const LostPeer& lost, Time now) {
   const auto ip = trace::words_of(lost.address.ip);
   environment_.trace.write(trace::Kind::PeerLost, lost.address.ip.is_ipv6 ? 4 : 0, {},

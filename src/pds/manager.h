@@ -86,6 +86,9 @@ class Manager final : public Delivery {
   // Gives up at once what the connections of a peer have carried: that peer cannot answer any more.
   // Its address may belong to another process by now, whose PDCs go on.
   void on_peer_lost(const LostPeer& lost, Time now);
+  // The host of `address` has reported that no process has that port. Ends PDCs of peers that are
+  // watched and do not answer (PDS-234).
+  void on_refusal(const FepAddress& address);
   // As StartPsns::key_changed. If memory is short, Start_PSNs stay random.
   void key_changed(std::uint32_t sdi);
   // `watcher` hears of peers that are given up, until another call; nullptr: none does.
@@ -93,7 +96,6 @@ class Manager final : public Delivery {
   // Starts closing every PDC.
   void begin_close_all(Time now);
   std::size_t open_pdcs() const { return connections_.admission().open_pdcs(); }
-  std::size_t open_cccs() const { return connections_.contexts().in_use(); }
   // No packet outstanding, no message queued, nothing stored.
   bool quiescent() const;
   const Counters& counters() const { return counters_; }

@@ -60,8 +60,11 @@ struct Parameters {
   Duration initiator_idle_time = std::chrono::seconds(10);     // PDC_Idle_Time of the initiator
   Duration target_idle_time = std::chrono::seconds(60);        // PDC_Idle_Time of the target
   Duration keepalive_time = std::chrono::milliseconds(500);    // NOOP interval of a waiting PDC
-  Duration pending_timeout = std::chrono::milliseconds(100);   // Pend_Timeout (PDS-181)
-  Duration tombstone_time = std::chrono::seconds(2);           // Tombstone_Time
+  // With a PeerWatcher: an idle peer is asked so often whether it lives, and its PDCs stay open; 0:
+  // never (PDS-234).
+  Duration peer_probe_period{};
+  Duration pending_timeout = std::chrono::milliseconds(100);  // Pend_Timeout (PDS-181)
+  Duration tombstone_time = std::chrono::seconds(2);          // Tombstone_Time
   // Syn_Retx_Safety_Time (PDS-217): how long a closed PDC is remembered, if that is more, when a
   // packet with SYN was sent again, of which late copies may come; empty: Tombstone_Time.
   std::optional<Duration> syn_retx_safety_time;

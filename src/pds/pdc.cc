@@ -162,18 +162,22 @@ bool Pdc::ask_for_window(Time now) {
 
 // Idle is checked every keepalive_time, and when a CLEAR has found no request to travel with: an
 // unused PDC closes (PDS-173, PDS-174); one that waits for the peer without having anything
-// outstanding sends a NOOP, which fails the PDC if the peer is dead.
+// outstanding sends a NOOP, which fails the PDC if the peer is dead. So does the PDC of a watched
+// peer (PDS-234).
 void Pdc::on_idle(Time now) {
   const Parameters& parameters = env_.parameters;
   const Duration idle_for = now - last_activity_;
   const Duration limit =
       role_ == Role::Initiator ? parameters.initiator_idle_time : parameters.target_idle_time;
-  set_deadline(kIdle, now + parameters.keepalive_time);
+  const Duration period = env_.peers != nullptr ? parameters.peer_probe_period : Duration{};
+  const bool watched = period > Duration{} && state_ == PdcState::Established && proved_;
+  set_deadline(kIdle, now + (watched ? std::min(parameters.keepalive_time, period / 4)
+                                     : parameters.keepalive_time));
   receive_.ask_for_clear_if_late(now);
   if (send_.clear_debt().may_wait_for_request()) send_.clear_at_once();
   if (!proved_) {
     on_unproved_idle(idle_for, now);
-  } else if (takes_messages() && idle() && idle_for >= limit) {
+  } else if (takes_messages() && idle() && idle_for >= limit && !watched) {
     begin_close(now);
   } else if (locks_ + watches_ > 0 && send_.outstanding().empty() &&
              idle_for >= parameters.keepalive_time) {
@@ -182,6 +186,12 @@ void Pdc::on_idle(Time now) {
              deadlines_[kClose] == kNever) {  // nothing watches it any more
     set_deadline(kClose, now + CloseHandshake::patience(parameters, proved_));
   }
+  if (!watched || finished()) return;
+  // A report of a closed port can be forged: the peer may still answer.
+  const Duration silence = now - send_.loss().peer_lived();
+  refused_ = refused_ && !send_.outstanding().empty() && silence >= period;
+  if (refused_ && silence >= period + period / 2) return fail(PdsError::PeerLost, now);
+  if (send_.outstanding().empty() && now - last_activity_ >= period) await_sign_of_life(now);
 }
 
 // To a peer that knows no NOOP (PDS-221) the ACK of the last PSN is one, if there is a last PSN.

@@ -73,6 +73,8 @@ class alignas(64) Pdc final : public PdcCore {
     begin_close(now);
   }
   void fail(PdsError error, Time now);
+  // The host of the peer has reported that no process has its port (PDS-234).
+  void note_refusal(const FepAddress& peer) { refused_ |= destination_.address == peer; }
 
   // Processes of this host (LostPeer). A PDC belongs to the instance of the peer that has sent on
   // it first; before the first answer, to the instance that all its packets went to.

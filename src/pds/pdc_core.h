@@ -127,6 +127,7 @@ class PdcCore : public ListNode<ReadyTag>,
   bool proved_ : 1;
   bool proof_asked_ : 1 = false;  // and may not be asked again yet
   bool proof_due_ : 1 = false;    // may be asked again, in the next turn
+  bool refused_ : 1 = false;      // the port of the silent peer was reported closed
   wire::CpType last_optional_ : 4 = wire::CpType::Noop;
   std::uint16_t local_connection_ = 0;  // RxPacket::connection of the peer; 0: not known
   std::int32_t unproved_bytes_ = 0;     // may be sent before the proof

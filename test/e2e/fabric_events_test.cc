@@ -158,6 +158,30 @@ TEST(FabricEvents, DomainsHearOfItToo) {
   EXPECT_EQ(survivor.wait(), "");
 }
 
+// Nothing is sent, and the transport would be patient: the closed port tells, or the rings do.
+TEST(FabricEvents, Pds234_IdleDeadPeerIsReported) {
+  const Environment watchful{{"tune.keep_alive_ms", "1000"}, {"tune.rto_retries", "1000"}};
+  ChannelPair wire;
+  Process dying("victim", {}, [&] { victim(wire.left); });
+  Process survivor("survivor", watchful, [&, pid = dying.pid()] {
+    Node node;
+    const Owned<fid_eq> eq = open_eq(node.fabric.get(), FI_WAIT_FD);
+    check(fi_ep_bind(node.ep.get(), &eq->fid, FI_UET_FABRIC_EVENTS), "bind EQ");
+    const fi_addr_t peer = node.connect(wire.right);
+    send_one(node, peer);
+    node.next("send");
+    wire.right.receive<char>(&node);
+    require(::kill(pid, SIGKILL) == 0, "kill");
+    await_event(eq.get(), node);
+    const fi_eq_err_entry error = read_error(eq.get());
+    require(error.fid == &node.ep->fid && error.data == peer, "fid or peer");
+    require(error.err == FI_ECONNRESET, "err");
+    require_silence(eq.get());
+    node.ep.reset();
+  });
+  EXPECT_EQ(survivor.wait(), "");
+}
+
 void switch_loopback(bool up) {
   ifreq request{};
   std::strcpy(request.ifr_name, "lo");

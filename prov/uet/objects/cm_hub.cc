@@ -119,18 +119,17 @@ void CmHub::wake_all() {
   }
 }
 
-// CM-29. Reports are lost if there is no memory: the transport gives up later.
-void CmHub::take_refusals() {
-  while (const auto refused = engine_.nic().take_refusal()) connections_.refused(*refused);
+// CM-29. A report is lost if there is no memory: the transport gives up later.
+void CmHub::refused(const FepAddress& peer) noexcept {
+  try {
+    connections_.refused(peer);
+  } catch (const std::bad_alloc&) {
+    FI_WARN(&provider, FI_LOG_EP_CTRL, "no memory for an event of a connection\n");
+  }
 }
 
 void CmHub::run(Time now) noexcept UET_NO_THREAD_ANALYSIS {
   port_.run(now);
-  try {
-    take_refusals();
-  } catch (const std::bad_alloc&) {
-    FI_WARN(&provider, FI_LOG_EP_CTRL, "no memory for an event of a connection\n");
-  }
   if (connections_.next_event() == nullptr && !some_woken_) return;
   try {
     hand_out_events();

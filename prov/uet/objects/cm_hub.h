@@ -49,6 +49,7 @@ class CmHub final : public PassClient {
   // PassClient.
   void run(Time now) noexcept override;
   Time next_deadline() const noexcept override { return port_.next_deadline(); }
+  void refused(const FepAddress& peer) noexcept override;
 
  private:
   struct User {
@@ -58,7 +59,6 @@ class CmHub final : public PassClient {
   CmHub(Domain& domain, const av::UetAddress& name);
   cm::ConnectionId enter(cm::ConnectionId id, ConnectionUser& user);
   void hand_out_events();
-  void take_refusals();
   void wake_all();
 
   Domain& domain_;

@@ -99,6 +99,8 @@ int Engine::subscribe(EventSubscriber& subscriber) noexcept {
     return -FI_ENOMEM;
   }
   fep_->watch_peers(&events_);
+  watches_peers_ = params_.keep_alive_ms > 0;  // PDS-234
+  if (watches_peers_) nic_->watch_refusals();
   return 0;
 }
 

@@ -37,6 +37,8 @@ class PassClient {
   virtual void run(Time now) noexcept = 0;
   // When run() must be called at the latest; kNever: not at all.
   virtual Time next_deadline() const noexcept = 0;
+  // The host of `peer` has reported that no process has that port (Nic::watch_refusals).
+  virtual void refused(const FepAddress&) noexcept {}
 
  protected:
   ~PassClient() = default;
@@ -140,6 +142,12 @@ class Engine final : public ListNode<ForkTag> {
     works_.run();
     piece_turns_.run(now);
     events_.look(now);
+    if (watches_peers_ || client_ != nullptr) {
+      while (const auto peer = nic_->take_refusal()) {
+        fep_->refused(*peer);
+        if (client_ != nullptr) client_->refused(*peer);
+      }
+    }
     if (client_ != nullptr) client_->run(now);
     protected_notice_.look(fep_->protected_dropped(), now);
     idle_passes_ = busy ? 0 : idle_passes_ + 1;
@@ -179,6 +187,7 @@ class Engine final : public ListNode<ForkTag> {
   Timer timer_;
   nic::FileDescriptor activity_;  // of the NIC's descriptor, once it is watched, and the timer
   bool nic_watched_ UET_GUARDED_BY(lock_) = false;
+  bool watches_peers_ UET_GUARDED_BY(lock_) = false;
   StatsSignal stats_signal_;
   LiveStats live_ UET_GUARDED_BY(lock_);
   ProgressThread thread_;

@@ -250,6 +250,9 @@ int EqBinding::ask_events(struct fid& fid, const AvFid* const* av,
   events_.fid = &fid;
   events_.av = av;
   events_.format = format;
+  if (engine_->params().keep_alive_ms > 0) {  // PDS-234
+    if (const int result = engine_->need_thread(); result != 0) return result;
+  }
   const Guard guard(engine_->lock());
   return engine_->subscribe(events_);
 }

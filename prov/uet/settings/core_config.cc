@@ -90,6 +90,10 @@ pds::Parameters pds_parameters(const Params& params, const cms::Parameters& cms)
   pds.default_mpr = default_mpr(params, cms);
   pds.ccc_count = 2 * pds.pdc_count;  // one for each ROD PDC, and those that RUDI shares
   pds.reserved_target_pdcs = std::min(pds.reserved_target_pdcs, pds.pdc_count / 2);
+  if (params.keep_alive_ms > 0) {  // PDS-234, as CM-37
+    pds.peer_probe_period =
+        std::chrono::milliseconds(std::max<std::uint64_t>(500, params.keep_alive_ms));
+  }
   return pds;
 }
 

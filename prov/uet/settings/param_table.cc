@@ -278,11 +278,12 @@ constexpr Row kRows[] = {
      "Offer FI_EP_DGRAM and FI_EP_MSG to utility providers, ofi_rxd and ofi_rxm, too.",
      yes_no<&Params::allow_layering>()},
     {"keep_alive_ms",
-     "Milliseconds after which a connection of FI_EP_MSG asks whether its peer still lives, again "
-     "and again. A peer that died is reported within two periods "
-     "(500 ms at least each) if its process has a period too, or if its host reports that the port "
-     "is closed; "
-     "else when the transport gives up. Not 0: a thread answers while the application computes. "
+     "Milliseconds after which an idle connection of FI_EP_MSG, or an endpoint with events of the "
+     "fabric (FI_UET_FABRIC_EVENTS), asks whether its peer still lives, again and again. A peer "
+     "that died is reported within two periods (500 ms at least each) if it is at the other end of "
+     "a connection and its process has a period too, or if its host reports that the port is "
+     "closed; else when the transport gives up. Not 0: a thread asks and answers while the "
+     "application computes. "
      "0: never.",
      number<&Params::keep_alive_ms>(0, 86'400'000)},
     {"live_statistics",

@@ -244,7 +244,7 @@ TEST_F(CccShortage, Pds66_Cms204_SaidWithANackAndNoStateIsKept) {
   EXPECT_EQ(nacks(sent)[0].nack_psn, Psn{333});
   EXPECT_EQ(node->client.delivered.size(), 2U);
   EXPECT_EQ(node->manager->open_pdcs(), pdcs);
-  EXPECT_EQ(node->manager->open_cccs(), 2U);
+  EXPECT_EQ(node->manager->contexts().in_use(), 2U);
 }
 
 // The refused SYN is tried again, and what keeps the context from it is asked to close.
@@ -260,7 +260,7 @@ TEST_F(CccShortage, Pds66_Pds174_IdlePdcClosesForTheRefusedOne) {
   EXPECT_EQ(controls(refused)[0].ctl_type, CpType::CloseRequest);
   receive(control(CpType::Close, 334));
   turn();
-  EXPECT_EQ(node->manager->open_cccs(), 0U);
+  EXPECT_EQ(node->manager->contexts().in_use(), 0U);
   receive(header);
   turn();
   EXPECT_EQ(node->client.delivered.size(), 2U);
@@ -298,7 +298,7 @@ TEST_F(CccShortage, RudiGivesItsContextBackWhenOthersNeedIt) {
   const auto sent = turn();
   ASSERT_EQ(sent.size(), 1U);
   EXPECT_EQ(try_send(1).error(), Error::Again);  // it is busy
-  EXPECT_EQ(node->manager->open_cccs(), 1U);
+  EXPECT_EQ(node->manager->contexts().in_use(), 1U);
   wire::RudiHeader response;
   ASSERT_TRUE(wire::RudiHeader::decode(sent[0].bytes, response));
   response.type = wire::PdsType::RudiResp;
@@ -307,7 +307,7 @@ TEST_F(CccShortage, RudiGivesItsContextBackWhenOthersNeedIt) {
   response.encode(bytes.data());
   node->receive(bytes, peer, now);
   EXPECT_EQ(try_send(1).error(), Error::Again);
-  EXPECT_EQ(node->manager->open_cccs(), 0U);
+  EXPECT_EQ(node->manager->contexts().in_use(), 0U);
   EXPECT_TRUE(try_send(1).ok());
 }
 
@@ -320,8 +320,8 @@ TEST_F(Pair, Pds182_CccShortageAtBothEndsIsNoDeadlock) {
   build(for_a, for_b);
   expect_both_reach_each_other();
   const auto code = static_cast<std::size_t>(NackCode::NoCccAvail);
-  EXPECT_LE(a->manager->open_cccs(), 8U);
-  EXPECT_LE(b->manager->open_cccs(), 2U);
+  EXPECT_LE(a->manager->contexts().in_use(), 8U);
+  EXPECT_LE(b->manager->contexts().in_use(), 2U);
   EXPECT_GT(b->manager->counters().nacks_sent[code], 0U);
   expect_clean_close();
 }

@@ -415,7 +415,8 @@ class CreditPair : public Pair {
           << round;
     }
     expect_clean_close();
-    EXPECT_EQ(a->manager->open_cccs() + b->manager->open_cccs(), 2U);  // what RUDI keeps
+    EXPECT_EQ(a->manager->contexts().in_use() + b->manager->contexts().in_use(),
+              2U);  // what RUDI keeps
   }
 };
 

@@ -154,5 +154,84 @@ TEST_F(LostPeerTest, Pds142_WithoutSuccessorUnreadFailsToo) {
   EXPECT_EQ(waiting.failed, PdsError::PeerLost);
 }
 
+// ---- keep-alive ---------------------------------------------------------------------------------
+
+class WatchedPeer : public Bench {
+ protected:
+  static constexpr Duration kPeriod = seconds(1);
+  WatchedPeer() {
+    Parameters parameters = test_parameters();
+    parameters.peer_probe_period = kPeriod;
+    parameters.initiator_idle_time = kPeriod / 2;
+    build(parameters);
+    node->manager->watch_peers(&watcher);
+    open();
+  }
+  ~WatchedPeer() override { node->manager->watch_peers(nullptr); }
+  // Time passes in small steps; what was sent as control packets.
+  std::vector<wire::ControlHeader> pass(Duration time) {
+    std::vector<wire::ControlHeader> asked;
+    for (const Time end = now + time; now < end;) {
+      for (const auto& header : controls(after(milliseconds(10)))) asked.push_back(header);
+    }
+    return asked;
+  }
+  // Time until the idle peer is asked.
+  Psn await_question() {
+    for (int i = 0; i < 130; ++i) {
+      const auto asked = pass(milliseconds(10));
+      if (asked.empty()) continue;
+      EXPECT_EQ(asked[0].ctl_type, wire::CpType::Noop);
+      return asked[0].psn;
+    }
+    ADD_FAILURE() << "not asked within a period and a quarter";
+    return {};
+  }
+  Watcher watcher;
+};
+
+TEST_F(WatchedPeer, Pds234_IdlePeerIsAskedAndKept) {
+  const Time start = now;
+  while (now < start + 10 * kPeriod) {
+    const Psn asked = await_question();
+    receive(ack(asked.value, asked.value));
+    turn();
+  }
+  EXPECT_EQ(node->manager->open_pdcs(), 1U);
+  EXPECT_TRUE(watcher.told.empty());
+}
+
+TEST_F(WatchedPeer, Pds234_ClosedPortIsToldWithinTwoPeriods) {
+  const Time died = now;
+  await_question();
+  node->manager->on_refusal(address_of(3));
+  pass(milliseconds(100));
+  node->manager->on_refusal(peer);
+  while (watcher.told.empty() && now < died + 2 * kPeriod) pass(milliseconds(10));
+  ASSERT_EQ(watcher.told.size(), 1U);
+  EXPECT_EQ(watcher.told[0], std::make_pair(peer, PdsError::PeerLost));
+  EXPECT_EQ(node->manager->open_pdcs(), 0U);
+}
+
+TEST_F(WatchedPeer, Pds234_ForgedReportEndsNothing) {
+  node->manager->on_refusal(peer);
+  for (int i = 0; i < 3; ++i) {
+    const Psn asked = await_question();
+    node->manager->on_refusal(peer);
+    receive(ack(asked.value, asked.value));
+    turn();
+  }
+  await_question();
+  pass(kPeriod);  // silence alone: the transport decides
+  EXPECT_TRUE(watcher.told.empty());
+}
+
+TEST_F(WatchedPeer, Pds234_WithoutWatcherIdlePdcsClose) {
+  node->manager->watch_peers(nullptr);
+  const auto asked = pass(2 * kPeriod);
+  ASSERT_FALSE(asked.empty());
+  EXPECT_EQ(asked[0].ctl_type, wire::CpType::Close);
+}
+
 }  // namespace
 }  // namespace uet::pds::testing
