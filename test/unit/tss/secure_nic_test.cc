@@ -341,6 +341,69 @@ TEST_F(SecurePair, Tss36_PacketsThatCannotBeSealedAreDropped) {
   EXPECT_EQ(a.table.port_counters().out_errored, 2U);
 }
 
+// A packet is sent again from its own bytes, and its payload is memory of the application.
+TEST_F(SecurePair, Tss35_SealingLeavesThePacketAlone) {
+  const Bytes plain = text(1000);
+  Bytes payload = plain;
+  Packet packet;
+  packet.reset();
+  std::copy(kCanary.begin(), kCanary.end(), packet.append(kCanary.size()));
+  packet.payload[0] = {payload.data(), static_cast<std::uint32_t>(payload.size())};
+  packet.to = b.nic.local_address();
+  const std::array<const Packet*, 1> burst = {&packet};
+  ASSERT_EQ(a.secure->tx_burst(burst), 1U);
+  EXPECT_TRUE(std::ranges::equal(packet.head(), kCanary));
+  EXPECT_EQ(payload, plain);
+  EXPECT_EQ(packet.payload[0].data, payload.data());
+}
+
+// A NIC that remembers the packets that it has handed over, and their bytes.
+class RememberingNic final : public nic::Nic {
+ public:
+  explicit RememberingNic(nic::Nic& inner) : inner_(inner) {}
+  std::size_t rx_burst(std::span<RxPacket> out, Time now) override {
+    const std::size_t count = inner_.rx_burst(out, now);
+    for (const RxPacket& packet : out.first(count)) {
+      views.push_back(packet.bytes);
+      contents.emplace_back(packet.bytes.begin(), packet.bytes.end());
+    }
+    return count;
+  }
+  std::size_t tx_burst(std::span<const Packet* const> in) override { return inner_.tx_burst(in); }
+  const nic::NicCaps& caps() const override { return inner_.caps(); }
+  FepAddress local_address() const override { return inner_.local_address(); }
+
+  std::vector<std::span<const std::byte>> views;
+  std::vector<Bytes> contents;
+
+ private:
+  nic::Nic& inner_;
+};
+
+// TSS-40: the memory of the NIC, which others may write meanwhile, is neither read after the check
+// of the ICV nor written.
+TEST_F(SecurePair, Tss40_PlainTextIsInAPrivateBuffer) {
+  RememberingNic from(b.nic);
+  SecureNic receiver(from, b.table, kSdi, true, wire::kDefaultTrimMarks);
+  const Bytes plain = text(200);
+  Packet packet;
+  packet.reset();
+  packet.payload[0] = {plain.data(), static_cast<std::uint32_t>(plain.size())};
+  packet.to = b.nic.local_address();
+  const std::array<const Packet*, 2> burst = {&packet, &packet};
+  ASSERT_EQ(a.secure->tx_burst(burst), 2U);
+  std::array<RxPacket, 4> arrived;
+  ASSERT_EQ(receiver.rx_burst(arrived, now), 2U);
+  ASSERT_EQ(from.views.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_TRUE(std::ranges::equal(arrived[i].bytes, plain));
+    EXPECT_TRUE(std::ranges::equal(from.views[i], from.contents[i]));
+    const std::byte* const at = arrived[i].bytes.data();
+    EXPECT_TRUE(at + plain.size() <= from.views[i].data() ||
+                at >= from.views[i].data() + from.views[i].size());
+  }
+}
+
 // A full NIC: the prefix is that of the inner NIC, and the rest is sealed again.
 TEST_F(SecurePair, Tss35_RefusedPacketTakesANewTsc) {
   Packet packet;
