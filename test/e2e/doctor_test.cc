@@ -229,12 +229,12 @@ Result between_hosts(const std::string& change, const std::string& afterwards = 
                            "ip -n there address add 10.77.0.2/24 dev far0\n"
                            "ip link set near0 up\n"
                            "ip -n there link set far0 up\n"
-                           "await_served() { for i in $(seq 100); do [ $(grep -c ^served "
+                           "await_served() { while kill -0 $!; do [ $(grep -c ^served "
                         << served << ") -ge $1 ] && break; sleep 0.1; done; }\n"
-                        << change << "\nip netns exec there env $THERE timeout 100 " << UET_DOCTOR
+                        << change << "\nip netns exec there env $THERE timeout 280 " << UET_DOCTOR
                         << " --serve > " << served << " 2>&1 &\n"
                         << "trap 'kill $! || true; wait || true; cat " << served << "' EXIT\n"
-                        << "for i in $(seq 200); do grep -q ^serving " << served
+                        << "while kill -0 $!; do grep -q ^serving " << served
                         << " && break; sleep 0.1; done\n"
                         << "status=0\n"
                         << "env $HERE " << UET_DOCTOR << " --peer 10.77.0.2 || status=$?\n"

@@ -225,7 +225,7 @@ Output run_program(const std::string& command, const Environment& given) {
   for (const auto& [key, value] : environment) {
     if (value.empty()) line += " env -u " + key;
   }
-  line += " timeout 60 " + command;
+  line += " timeout 300 " + command;
   Output output;
   std::FILE* pipe = ::popen(line.c_str(), "r");
   if (pipe == nullptr) throw std::runtime_error("popen");

@@ -130,8 +130,8 @@ class Process {
 // Waits for all; the first that fails has the others killed. Empty when all ended well.
 std::string wait_for_all(std::initializer_list<Process*> processes);
 
-// The output of a program, run by the shell within a minute. FI_PROVIDER is set to provider(); an
-// empty value in `environment` removes the variable.
+// The output of a program, run by the shell within five minutes. FI_PROVIDER is set to provider();
+// an empty value in `environment` removes the variable.
 struct Output {
   int status = 0;  // as waitpid gives it
   std::string text;

@@ -3,6 +3,7 @@
 // their target, delivery that is true, fences, and the end of what is cancelled or whose peer dies.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <array>
 
@@ -329,6 +330,40 @@ TEST(RendezvousEnds, SendToAClosedTargetCompletes) {
     const auto busy = Clock::now() + std::chrono::milliseconds(100);
     while (Clock::now() < busy) node.keep_events();
     channels.right.meet(&node);
+  });
+  EXPECT_EQ(wait_for_all({&sender, &receiver}), "");
+}
+
+// The closing sender stands still for longer than its patience, before the receiver takes anything.
+TEST(RendezvousEnds, StoppedSenderStillDelivers) {
+  constexpr std::size_t kBytes = 8 << 20;  // more than a window
+  ChannelPair channels;
+  Process sender("sender", {}, [&] {
+    Node node;
+    const fi_addr_t peer = node.connect(channels.left);
+    std::vector<std::byte> out(kBytes);
+    fill_pattern(out, 1);
+    channels.left.meet(&node);
+    node.post("sending",
+              [&] { return fi_send(node.ep.get(), out.data(), kBytes, nullptr, peer, nullptr); });
+    channels.left.send('c');
+    node.ep.reset();
+  });
+  Process receiver("receiver", {}, [&, pid = sender.pid()] {
+    Node node;
+    node.connect(channels.right);
+    std::vector<std::byte> in(kBytes);
+    node.post("posting a receive", [&] {
+      return fi_recv(node.ep.get(), in.data(), kBytes, nullptr, FI_ADDR_UNSPEC, nullptr);
+    });
+    channels.right.meet(&node);
+    channels.right.receive<char>();
+    ::usleep(50'000);  // it closes now
+    require(::kill(pid, SIGSTOP) == 0, "SIGSTOP");
+    ::usleep(500'000);
+    require(::kill(pid, SIGCONT) == 0, "SIGCONT");
+    node.next("the message");
+    require_pattern(in, 1, "the message");
   });
   EXPECT_EQ(wait_for_all({&sender, &receiver}), "");
 }

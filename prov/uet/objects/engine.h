@@ -121,7 +121,8 @@ class Engine final : public ListNode<ForkTag> {
   // Starts the progress thread if there is none, because a thread will sleep that cannot make
   // progress. 0 or a negative fi_errno; the caller is alone in here unless it has a lock.
   int need_thread() noexcept;
-  // Progress until `done` or for kClosePatience, for objects that close with work in hand.
+  // Progress until `done` or for kClosePatience, for objects that close with work in hand. Time in
+  // which the process did not run does not count.
   template <class Done>
   void linger(Done done) UET_REQUIRES(lock_);
 
@@ -199,14 +200,16 @@ class Engine final : public ListNode<ForkTag> {
 };
 
 inline constexpr Duration kClosePatience = std::chrono::milliseconds(250);
+// A turn of linger(), which sleeps at most 10 ms, counts at most so much.
+inline constexpr Duration kLongestTurn = std::chrono::milliseconds(20);
 
 template <class Done>
 void Engine::linger(Done done) {
   Time now = clock_now();
-  const Time end = now + kClosePatience;
-  while (!done() && now < end) {
-    if (!progress(now) && !done()) rest(end);
-    now = clock_now();
+  for (Duration left = kClosePatience; !done() && left > Duration{};) {
+    if (!progress(now) && !done()) rest(now + left);
+    const Time before = std::exchange(now, clock_now());
+    left -= std::min(now - before, kLongestTurn);
   }
 }
 
