@@ -225,8 +225,9 @@ constexpr Row kRows[] = {
         "packets dropped on sending: too long, no route, forbidden, no carrier"),
     nic<&N::receive_truncated>("nic_receive_truncated",
                                "packets dropped on arrival: longer than any UET packet"),
-    nic<&N::receive_overflows>("nic_receive_overflows",
-                               "packets dropped on arrival: the receive buffer was full"),
+    nic<&N::receive_overflows>(
+        "nic_receive_overflows",
+        "packets dropped on arrival: receive buffer full, or a flood (TSS-73)"),
     nic<&N::kernel_errors>("nic_kernel_errors", "system calls that failed"),
     nic<&N::crc_errors>("nic_crc_errors", "packets dropped on arrival: CRC missing or wrong"),
     nic<&N::gso_switched_off>("nic_gso_switched_off", "1 after the kernel refused segmented sends"),

@@ -37,6 +37,7 @@ class Middleware : public Nic {
   std::optional<LostPeer> take_lost_peer() override { return inner_->take_lost_peer(); }
   void watch_refusals() override { inner_->watch_refusals(); }
   std::optional<FepAddress> take_refusal() override { return inner_->take_refusal(); }
+  void thin_out_unprotected(bool on) override { inner_->thin_out_unprotected(on); }
   Time next_deadline() const override { return inner_->next_deadline(); }
   std::uint64_t receive_backlog_bytes() const override { return inner_->receive_backlog_bytes(); }
   const NicCaps& caps() const override { return inner_->caps(); }

@@ -16,6 +16,7 @@
 #include "nic/interface.h"
 #include "nic/registry.h"
 #include "nic/source_ports.h"
+#include "uet/wire/pds.h"
 
 namespace uet::nic {
 namespace {
@@ -49,6 +50,25 @@ bool exclude_interface(int fd, int index) {
   std::array<sock_filter, 4> program = {{
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kIndexAt),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(index), 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, 0xFFFFFFFF),
+      BPF_STMT(BPF_RET | BPF_K, 0),
+  }};
+  const sock_fprog filter{.len = program.size(), .filter = program.data()};
+  return ::setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) == 0;
+}
+
+// The socket drops what has no security header (TSS-3, the type in the first five bits), except a
+// random part. A filter of a UDP socket sees the UDP header at offset 0.
+bool attach_flood_filter(int fd) {
+  constexpr auto kRandomAt = static_cast<std::uint32_t>(SKF_AD_OFF + SKF_AD_RANDOM);
+  constexpr auto kTss = static_cast<std::uint32_t>(wire::PdsType::Tss);
+  std::array<sock_filter, 8> program = {{
+      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 8),
+      BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 3),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kTss, 3, 0),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kRandomAt),
+      BPF_STMT(BPF_ALU | BPF_AND | BPF_K, Nic::kFloodSample - 1),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1),
       BPF_STMT(BPF_RET | BPF_K, 0xFFFFFFFF),
       BPF_STMT(BPF_RET | BPF_K, 0),
   }};
@@ -295,6 +315,7 @@ UdpNic::UdpNic(FileDescriptor fd, Senders senders, const UdpOptions& options, Ud
       port_dropped_(std::move(binding.dropped)),
       port_dropped_before_(port_dropped_ ? port_dropped_() : 0),
       gso_(options.gso),
+      excludes_interface_(options.excluded_interface != 0),
       batch_(local_.ip.is_ipv6, options.usual_tos) {}
 
 // On a path inside this host the call itself carries the packets over, one after the other, so each
@@ -421,6 +442,16 @@ void UdpNic::receive(Time now) {
 void UdpNic::watch_refusals() {
   refusals_.watch(fd_.get(), local_.ip.is_ipv6);
   for (const FileDescriptor& sender : senders_) refusals_.watch(sender.get(), local_.ip.is_ipv6);
+}
+
+// A socket has one filter: that of an excluded interface stays.
+void UdpNic::thin_out_unprotected(bool on) {
+  if (excludes_interface_) return;
+  if (on) {
+    attach_flood_filter(fd_.get());  // refused: the flood comes in as before
+  } else {
+    set_option(fd_.get(), SOL_SOCKET, SO_DETACH_FILTER, 0);
+  }
 }
 
 // True: there was a report, which explains an error of the socket.

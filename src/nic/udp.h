@@ -94,6 +94,7 @@ class UdpNic final : public Nic {
   FepAddress local_address() const override { return local_; }
   NicCounters counters() const override;
   void watch_refusals() override;
+  void thin_out_unprotected(bool on) override;
   std::optional<FepAddress> take_refusal() override { return refusals_.take(); }
 
  private:
@@ -129,6 +130,7 @@ class UdpNic final : public Nic {
   std::function<std::uint64_t()> port_dropped_;
   std::uint64_t port_dropped_before_ = 0;  // when this was opened
   bool gso_;
+  const bool excludes_interface_;
   UdpSendBatch batch_;
   UdpReceiveBuffers buffers_;
   UdpRefusals refusals_;

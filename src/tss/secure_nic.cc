@@ -49,6 +49,7 @@ bool SecureNic::open(RxPacket& packet, std::size_t place, Time now) {
   const std::span<std::byte> plain(opened_.get() + place * packet_bytes_, packet_bytes_);
   const bool trimmed = packet.trimmed || marks_.on(packet.dscp);
   const OpenResult result = table_.open(outer, packet.bytes, trimmed, plain, now);
+  if (result.verdict == OpenVerdict::Unprotected) ++unprotected_;
   if (result.verdict != OpenVerdict::Opened) return false;
   SecureDomain& domain = *table_.find(result.sdi);
   if (!is_used(result.sdi) || !domain.allows(job_of(plain.first(result.bytes)))) {
@@ -62,6 +63,18 @@ bool SecureNic::open(RxPacket& packet, std::size_t place, Time now) {
   return true;
 }
 
+// A flood would fill the buffer in front of packets of members (TSS-73).
+void SecureNic::judge_flood(Time now) {
+  const std::size_t arrived = unprotected_ * (flooded_ ? kFloodSample : 1);
+  const bool over = now - counted_since_ >= kFloodTime;
+  const bool flood = arrived >= kFlood;
+  if (!over && (flooded_ || !flood)) return;
+  if (flood != flooded_) inner_.thin_out_unprotected(flood);
+  flooded_ = flood;
+  unprotected_ = 0;
+  counted_since_ = now;
+}
+
 std::size_t SecureNic::rx_burst(std::span<RxPacket> out, Time now) {
   if (table_.next_deadline() <= now) table_.expire(now);
   const std::size_t count = inner_.rx_burst(out.first(std::min(out.size(), nic::kRxBurst)), now);
@@ -72,6 +85,7 @@ std::size_t SecureNic::rx_burst(std::span<RxPacket> out, Time now) {
       ++good;
     }
   }
+  if (unprotected_ > 0 || flooded_) judge_flood(now);
   return good;
 }
 

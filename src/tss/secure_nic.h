@@ -68,7 +68,12 @@ class SecureNic final : public nic::Nic {
   // The source port of packets in the native form, which have none (nic/framed/framed_nic.h).
   static constexpr std::uint16_t kNativePort = 0;
 
+  // Packets without a security header in a time of kFloodTime that make a flood.
+  static constexpr std::size_t kFlood = 1000;
+  static constexpr Duration kFloodTime = std::chrono::milliseconds(100);
+
   bool is_used(std::uint32_t sdi) const;
+  void judge_flood(Time now);
   bool open(RxPacket& packet, std::size_t place, Time now);
   const Packet* seal(const Packet& packet, std::size_t place);
 
@@ -77,6 +82,9 @@ class SecureNic final : public nic::Nic {
   SdTable& table_;
   std::uint32_t sdi_;
   std::vector<std::uint32_t> others_;  // one for each use()
+  bool flooded_ = false;               // the inner NIC thins out what is not protected
+  std::size_t unprotected_ = 0;        // since counted_since_
+  Time counted_since_{};
   wire::TrimMarks marks_;
   FepAddress self_;
   nic::NicCaps caps_;

@@ -616,12 +616,14 @@ TEST_F(Tss, Tss39_AFloodOfUnsealedPacketsStopsNothing) {
     require(dropped() > 1000, "the flood has not come: " + std::to_string(dropped()));
     require(node.counter("tss_in_auth") + dropped() == node.counter("nic_packets_received"),
             "a packet of the flood came through");
-    const std::uint64_t before = dropped();
+    // In a flood the socket drops most of it (TSS-73).
+    const auto gone = [&] { return dropped() + node.counter("nic_receive_overflows"); };
+    const std::uint64_t before = gone();
     const double start = cpu_seconds();
     fi_cq_tagged_entry entry{};
     target.right.send('a');
     while (!target.right.readable()) (void)fi_cq_sread(node.cq.get(), &entry, 1, nullptr, 100);
-    const double per_packet = (cpu_seconds() - start) / static_cast<double>(dropped() - before);
+    const double per_packet = (cpu_seconds() - start) / static_cast<double>(gone() - before);
     std::printf("CPU time of the target: %.2f us for each unsealed packet\n", per_packet * 1e6);
     std::fflush(stdout);
   });
@@ -633,6 +635,43 @@ TEST_F(Tss, Tss39_AFloodOfUnsealedPacketsStopsNothing) {
     auto next = Clock::now();
     send_garbage(to_whom, 100,
                  [&] { std::this_thread::sleep_until(next += std::chrono::milliseconds(10)); });
+    target.left.send('e');
+  });
+  EXPECT_EQ(wait_for_all({&from, &to, &flood}), "");
+}
+
+// The flood does not wait for the target.
+TEST_F(Tss, Tss73_TransfersGoOnInAFlood) {
+  constexpr int kMessages = 100;
+  constexpr std::size_t kBytes = 200'000;
+  ChannelPair pair;
+  ChannelPair target;
+  const Environment udp = secured({{"FI_UET_LOCAL", "off"}});
+  Process from("sender", udp, [&] {
+    Node node;
+    send_messages(node, node.connect(pair.left), kBytes, kMessages);
+    pair.left.meet(&node);
+  });
+  Process to("receiver", udp, [&] {
+    Node node;
+    const fi_addr_t peer = node.connect(pair.right);
+    target.right.send(udp_address(node.name()));
+    target.right.receive<char>(&node);
+    receive_messages(node, peer, kBytes, kMessages);
+    target.right.receive<char>(&node);
+    pair.right.meet(&node);
+    std::printf("looked at %llu packets of the flood\n",
+                static_cast<unsigned long long>(node.counter("tss_in_rx_encryption_bypass")));
+    std::fflush(stdout);
+  });
+  Process flood("flood", {}, [&] {
+    const auto to_whom = target.left.receive<sockaddr_in>();
+    auto next = Clock::now();
+    int bursts = 0;
+    send_garbage(to_whom, 200, [&] {  // 10^5 packets a second
+      if (++bursts == 20) target.left.send('b');
+      std::this_thread::sleep_until(next += std::chrono::milliseconds(10));
+    });
     target.left.send('e');
   });
   EXPECT_EQ(wait_for_all({&from, &to, &flood}), "");

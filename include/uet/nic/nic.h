@@ -125,6 +125,11 @@ class Nic {
   // An address whose host has refused a packet because no process has that port; each report once.
   // A hint that another host can forge.
   virtual std::optional<FepAddress> take_refusal() { return {}; }
+  // Of packets without a security header, from now on, only a random kFloodSample-th arrives
+  // (true), or all (false). A relief in a flood: back ends that cannot do so before rx_burst ignore
+  // the call.
+  static constexpr unsigned kFloodSample = 16;
+  virtual void thin_out_unprotected(bool) {}
   // When rx_burst must be called again even though wait_fd stays silent, because packets wait in
   // memory; Time{} = at once. The host treats it like any other deadline of the domain: it does not
   // sleep past it, and wakes or re-arms a sleeper when a burst has brought it forward.

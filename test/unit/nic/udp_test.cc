@@ -602,6 +602,47 @@ TEST(UdpNic, Open_ExcludedInterfaceBringsNothing) {
   EXPECT_EQ(deaf->rx_burst(out, Time{}), 0U);
 }
 
+// The first byte of a packet with a security header is 0x08 to 0x0F (TSS-3).
+TEST(UdpNic, Tss73_FloodIsThinnedOutInTheSocket) {
+  UdpOptions options = own_options();
+  options.gso = options.gro = false;
+  const Pair pair = open_pair(options);
+  Packet clear;
+  Packet sealed;
+  for (Packet* packet : {&clear, &sealed}) {
+    packet->reset();
+    *packet->append(20) = packet == &clear ? std::byte{0x10} : std::byte{0x0B};
+    packet->to = pair.to();
+  }
+  const auto count_clear = [&] {
+    std::size_t arrived = 0;
+    for (int round = 0; round < 20; ++round) {
+      std::array<const Packet*, 33> burst;
+      burst.fill(&clear);
+      burst.back() = &sealed;
+      EXPECT_EQ(pair.sender->tx_burst(burst), burst.size());
+      for (bool last = false; !last;) {
+        const auto one = receive(*pair.receiver, 1, 1);
+        if (one.empty()) {
+          ADD_FAILURE() << "the sealed packet is lost";
+          return arrived;
+        }
+        last = one[0].bytes[0] == std::byte{0x0B};
+        arrived += last ? 0 : 1;
+      }
+    }
+    return arrived;
+  };
+  EXPECT_EQ(count_clear(), 640U);
+  pair.receiver->thin_out_unprotected(true);
+  const std::size_t sample = count_clear();  // 40 on average
+  EXPECT_GT(sample, 5U);
+  EXPECT_LT(sample, 160U);
+  EXPECT_EQ(pair.receiver->counters().receive_overflows, 640U - sample);
+  pair.receiver->thin_out_unprotected(false);
+  EXPECT_EQ(count_clear(), 640U);
+}
+
 TEST(UdpNic, Open_DescriptorClosesOnExec) {
   const auto nic = open_udp(own_options());
   EXPECT_NE(::fcntl(nic->wait_fd(), F_GETFD) & FD_CLOEXEC, 0);

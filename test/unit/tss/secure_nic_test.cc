@@ -285,6 +285,50 @@ TEST_F(SecurePair, Step2_UnprotectedPacketIsDropped) {
   EXPECT_EQ(b.nic.sent, 0U);
 }
 
+// A NIC to which packets in clear come, as many as the test says.
+class FloodedNic final : public nic::Nic {
+ public:
+  explicit FloodedNic(nic::Nic& inner) : inner_(inner) {}
+  std::size_t rx_burst(std::span<RxPacket> out, Time) override {
+    const std::size_t count = std::min(out.size(), left);
+    left -= count;
+    for (RxPacket& packet : out.first(count)) packet.bytes = plain_;
+    return count;
+  }
+  std::size_t tx_burst(std::span<const Packet* const> in) override { return in.size(); }
+  void thin_out_unprotected(bool on) override { calls.push_back(on); }
+  const nic::NicCaps& caps() const override { return inner_.caps(); }
+  FepAddress local_address() const override { return inner_.local_address(); }
+
+  std::size_t left = 0;
+  std::vector<bool> calls;
+
+ private:
+  nic::Nic& inner_;
+  const Bytes plain_ = from_hex("1000000100000001000200000000000000000000");
+};
+
+TEST_F(SecurePair, Tss73_FloodIsThinnedOutUntilItEnds) {
+  FloodedNic flooded(b.nic);
+  SecureNic receiver(flooded, b.table, kSdi, true, wire::kDefaultTrimMarks);
+  const auto arrive = [&](std::size_t count) {
+    std::array<RxPacket, nic::kRxBurst> out;
+    flooded.left = count;
+    do {
+      EXPECT_EQ(receiver.rx_burst(out, now), 0U);
+    } while (flooded.left > 0);
+    now += fep::milliseconds(1);
+  };
+  for (int i = 0; i < 300; ++i) arrive(9);  // 900 in 100 ms
+  EXPECT_TRUE(flooded.calls.empty());
+  for (int i = 0; i < 20; ++i) arrive(100);
+  EXPECT_EQ(flooded.calls, std::vector{true});
+  for (int i = 0; i < 300; ++i) arrive(1);  // a 16th of 16 each
+  EXPECT_EQ(flooded.calls, std::vector{true});
+  for (int i = 0; i < 400; ++i) arrive(i % 2);
+  EXPECT_EQ(flooded.calls, (std::vector{true, false}));
+}
+
 // TSS-11, TSS-43: a packet of another secure domain that this FEP has, too.
 TEST_F(SecurePair, Tss11_PacketOfAnotherDomainIsABindingFailure) {
   DomainConfig other;
