@@ -10,7 +10,7 @@ cd "$repository" || exit 1
 # Needed to build the provider, the examples and the tests (docs/dependencies.md says why each).
 build_packages=(g++ cmake ninja-build pkg-config libfabric-dev libnl-3-dev libnl-route-3-dev libssl-dev
   libpcap-dev libgtest-dev libgmock-dev nlohmann-json3-dev libcli11-dev libncurses-dev libmicrohttpd-dev
-  libbenchmark-dev libfabric-bin)
+  libbenchmark-dev libfabric-bin liburing-dev)
 # Programs of others that tests run; a test whose program is not there is skipped and says so.
 test_packages=(tshark openmpi-bin libopenmpi-dev python3-mpi4py iproute2 libdpdk-dev
   libxdp-dev libibverbs-dev libbpf-dev clang python3-cryptography-vectors rpm yamllint)
