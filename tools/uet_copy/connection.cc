@@ -259,7 +259,7 @@ void Connection::poll(News& news) {
   post_all();
   if (!over_ && !read_event(*eq_)) return;
   over_ = true;
-  // What the peer said before it went may still be in the queue.
+  // The last messages of the peer may still be in the queue.
   if (news.empty()) read_queue(news);
   if (news.empty()) broken("the peer has gone");
 }

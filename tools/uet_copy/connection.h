@@ -45,7 +45,7 @@ struct CmEvent {
   std::string data;
 };
 
-// What has happened since the last poll().
+// Completions and messages since the last poll().
 struct News {
   std::vector<Message> messages;
   std::vector<std::uint64_t> arrived;  // data of the peer's writes

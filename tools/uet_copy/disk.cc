@@ -107,8 +107,8 @@ bool Disk::part_done(unsigned tag, ssize_t result) {
   Operation& operation = operations_[tag];
   if (result == -EINTR || result == -EAGAIN) return false;
   if (result > 0) operation.done += static_cast<std::size_t>(result);
-  // What a device reads short of a page is the end of the file: asking for the rest, at an offset
-  // that is not aligned, would fail with EINVAL.
+  // A read that ends within a block has reached the end of the file: asking for the rest, at an
+  // offset that is not aligned, would fail with EINVAL.
   const bool at_end = result == 0 || (!operation.write && operation.done % 512 != 0);
   if (result > 0 && operation.done < operation.bytes && !at_end) return false;
   if (result == 0 && operation.write && operation.done < operation.bytes) result = -EIO;

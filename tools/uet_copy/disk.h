@@ -15,7 +15,7 @@ namespace uet::copy {
 
 class Disk {
  public:
-  // What became of the operation `tag`: bytes, fewer than asked for at the end of a file only, or
+  // The end of the operation `tag`: bytes, fewer than asked for at the end of a file only, or
   // a negative errno.
   struct Outcome {
     unsigned tag = 0;

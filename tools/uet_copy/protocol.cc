@@ -180,7 +180,7 @@ SlotHead parse_slot(std::span<const std::byte> slot) {
 
 Packer::Packer(std::span<std::byte> slot) : slot_(slot), used_(sizeof head_) {}
 
-std::optional<std::span<std::byte>> Packer::room(std::string_view path, std::size_t bytes) {
+std::optional<std::span<std::byte>> Packer::reserve(std::string_view path, std::size_t bytes) {
   const std::size_t at = used_ + sizeof(EntryHead) + path.size();
   if (at + padded(bytes) + 8 > slot_.size()) return std::nullopt;
   return slot_.subspan(at, bytes);

@@ -126,9 +126,9 @@ struct Entry {
 class Packer {
  public:
   explicit Packer(std::span<std::byte> slot);
-  // Room for the bytes of a file of that path; nullopt: they do not fit.
-  std::optional<std::span<std::byte>> room(std::string_view path, std::size_t bytes);
-  // Adds an entry. `entry.data` is the front of the last room() or empty.
+  // The place for the bytes of a file of that path; nullopt: they do not fit.
+  std::optional<std::span<std::byte>> reserve(std::string_view path, std::size_t bytes);
+  // Adds an entry. `entry.data` is the front of what reserve() returned last, or empty.
   bool add(const Entry& entry);
   std::uint32_t entries() const { return head_.entries; }
   // Writes the head; the bytes of the slot that are used.

@@ -48,7 +48,7 @@ std::size_t read_whole(int fd, std::span<std::byte> to, const std::string& path)
   return done;
 }
 
-// A name for messages; that of the path which was asked for is known to who asked.
+// A name for messages; the path that was asked for has none.
 std::string shown(const std::string& path) { return path.empty() ? "the source" : path; }
 
 // Sleeps when there was nothing to do for a while.
@@ -66,7 +66,7 @@ class Idler {
   unsigned polls_ = 0;
 };
 
-// Lets the last words leave. The peer may go as soon as it has them.
+// Waits until the last messages have left. The peer may go as soon as it has them.
 void flush(Connection& connection) {
   Idler idler(connection, nullptr);
   const auto start = steady_clock::now();
@@ -279,10 +279,10 @@ class Sender {
       announce();
       return true;
     }
-    const std::optional<std::span<std::byte>> room = packer.room(entry.path, size);
-    if (!room) return false;
-    const std::size_t got = read_whole(carried_.fd.get(), *room, shown(entry.path));
-    entry.data = room->first(got);
+    const std::optional<std::span<std::byte>> reserved = packer.reserve(entry.path, size);
+    if (!reserved) return false;
+    const std::size_t got = read_whole(carried_.fd.get(), *reserved, shown(entry.path));
+    entry.data = reserved->first(got);
     if (verify_) entry.sum = crc32c(entry.data);
     bytes += got;
     ++files_in_slot_;

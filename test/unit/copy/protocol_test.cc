@@ -136,7 +136,7 @@ TEST(CopySlot, PackedEntries_ComeBack) {
   Bytes slot(kLeastSlotBytes);
   Packer packer(slot);
   const Bytes data = bytes_of(std::string("some data"));
-  const auto room = packer.room("dir/file", data.size());
+  const auto room = packer.reserve("dir/file", data.size());
   ASSERT_TRUE(room.has_value());
   std::memcpy(room->data(), data.data(), data.size());
   Entry entry;
@@ -145,8 +145,8 @@ TEST(CopySlot, PackedEntries_ComeBack) {
   entry.mtime_ns = 12;
   entry.data = *room;
   EXPECT_TRUE(packer.add(entry));
-  EXPECT_TRUE(packer.room("empty", 0).has_value());
-  EXPECT_FALSE(packer.room("large", slot.size()).has_value());
+  EXPECT_TRUE(packer.reserve("empty", 0).has_value());
+  EXPECT_FALSE(packer.reserve("large", slot.size()).has_value());
   Entry directory;
   directory.directory = true;
   directory.path = "dir";
@@ -192,7 +192,7 @@ TEST(CopySlot, HostileLengths_StayWithin) {
   }
 }
 
-TEST(CopyPath, ThoseThatLeave_AreRefused) {
+TEST(CopyPath, LeavingPaths_AreRefused) {
   EXPECT_EQ(clean_path("./a//b/./c/"), "a/b/c");
   EXPECT_EQ(clean_path("..a/b.."), "..a/b..");
   EXPECT_EQ(clean_path("."), "");
