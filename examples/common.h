@@ -7,6 +7,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
@@ -180,15 +181,21 @@ struct Introduction {
   std::uint64_t memory_key = 0;      // and as `key`
 };
 
+// How an endpoint makes progress: when it is polled, or by the provider itself, so that the process
+// may sleep until fd() is readable.
+enum class Progress { WhenPolled, Automatic };
+
 // One endpoint, its completion queue and its one peer.
 class Endpoint {
  public:
   // `capabilities`: FI_MSG, FI_TAGGED, FI_RMA; `local_host`: the address to use, hence the
   // interface.
-  Endpoint(const std::string& provider, std::uint64_t capabilities, const std::string& local_host);
+  Endpoint(const std::string& provider, std::uint64_t capabilities, const std::string& local_host,
+           Progress progress = Progress::WhenPolled);
 
   // Registers memory that lives longer than this object, and returns what the peer needs to know.
-  Introduction introduce(void* memory, std::size_t bytes);
+  // The key is `key` unless the provider chooses keys.
+  Introduction introduce(void* memory, std::size_t bytes, std::uint64_t key = 1);
   void meet(const Introduction& peer);
 
   // Repeats `post` for as long as the provider's queues are full.
@@ -209,6 +216,10 @@ class Endpoint {
   std::uint64_t received() const { return received_; }
   std::uint64_t data_events() const { return data_events_; }
   std::uint64_t last_data() const { return last_data_; }
+
+  // Progress::Automatic: sleeps until there are completions, at most `patience`; calls nothing of
+  // libfabric while it sleeps. False: there are none.
+  bool sleep(std::chrono::milliseconds patience);
 
   fid_ep* ep() { return ep_.get(); }
   fid_domain* domain() { return domain_.get(); }
@@ -235,12 +246,13 @@ class Endpoint {
 };
 
 inline Endpoint::Endpoint(const std::string& provider, std::uint64_t capabilities,
-                          const std::string& local_host) {
+                          const std::string& local_host, Progress progress) {
   // mr_mode lists all modes that we support. The answer holds only those that the provider needs.
   std::unique_ptr<fi_info, FreeInfo> hints(fi_allocinfo());
   hints->ep_attr->type = FI_EP_RDM;
   hints->caps = capabilities;
   hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+  if (progress == Progress::Automatic) hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
   hints->fabric_attr->prov_name = ::strdup(provider.c_str());  // fi_freeinfo frees it
 
   fi_info* found = nullptr;
@@ -261,7 +273,7 @@ inline Endpoint::Endpoint(const std::string& provider, std::uint64_t capabilitie
 
   fi_cq_attr cq_attr{};
   cq_attr.format = FI_CQ_FORMAT_DATA;
-  cq_attr.wait_obj = FI_WAIT_NONE;
+  cq_attr.wait_obj = progress == Progress::Automatic ? FI_WAIT_FD : FI_WAIT_NONE;
   fid_cq* cq = nullptr;
   check(fi_cq_open(domain, &cq_attr, &cq, nullptr), "fi_cq_open");
   cq_.reset(cq);
@@ -280,13 +292,13 @@ inline Endpoint::Endpoint(const std::string& provider, std::uint64_t capabilitie
   check(fi_enable(ep), "fi_enable");
 }
 
-inline Introduction Endpoint::introduce(void* memory, std::size_t bytes) {
+inline Introduction Endpoint::introduce(void* memory, std::size_t bytes, std::uint64_t key) {
   // A key of our choice, unless the provider chooses (FI_MR_PROV_KEY). Peers address the memory by
   // offset, unless the provider wants our addresses (FI_MR_VIRT_ADDR).
   fid_mr* region = nullptr;
   check(fi_mr_reg(domain_.get(), memory, bytes,
-                  FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
-                  /*requested_key=*/1, 0, &region, nullptr),
+                  FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE, 0, key,
+                  0, &region, nullptr),
         "fi_mr_reg");
   region_.reset(region);
 
@@ -304,6 +316,16 @@ inline void Endpoint::meet(const Introduction& peer) {
   if (fi_av_insert(av_.get(), peer.name.data(), 1, &peer_, 0, nullptr) != 1) {
     fail("fi_av_insert refused the peer's address");
   }
+}
+
+inline bool Endpoint::sleep(std::chrono::milliseconds patience) {
+  fid* queue = &cq_->fid;
+  const int result = fi_trywait(fabric_.get(), &queue, 1);
+  if (result == -FI_EAGAIN) return true;  // there are some already
+  check(result, "fi_trywait");
+  pollfd waiting{-1, POLLIN, 0};
+  check(fi_control(queue, FI_GETWAIT, &waiting.fd), "FI_GETWAIT");
+  return ::poll(&waiting, 1, static_cast<int>(patience.count())) == 1;
 }
 
 inline void Endpoint::poll() {
