@@ -66,6 +66,7 @@ const std::map<std::string, std::string> kNoSource = {
     {"test/unit/view/trace_events_test.cc", "tools/uet_trace"},
     {"test/unit/view/trace_why_test.cc", "tools/uet_trace"},
     {"test/unit/fep/trace_test.cc", "what the parts of a FEP write to base/trace.h"},
+    {"test/unit/doctor/machine_test.cc", "tools/uet_doctor"},
     {"test/unit/doctor/security_test.cc", "tools/uet_doctor"},
     {"test/unit/copy/protocol_test.cc", "tools/uet_copy"},
     {"test/unit/keyd/agent_test.cc", "tools/uet_keyd"},

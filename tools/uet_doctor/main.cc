@@ -11,6 +11,7 @@
 
 #include "back_ends.h"
 #include "host.h"
+#include "machine.h"
 #include "path.h"
 #include "plug_in.h"
 #include "provider_log.h"
@@ -19,16 +20,18 @@
 namespace {
 
 constexpr const char* kUsage =
-    "usage: uet_doctor [--peer HOST | --serve] [--port N]\n"
+    "usage: uet_doctor [--peer HOST | --serve] [--port N] [--path DIR]\n"
     "Says whether this machine is ready for the libfabric provider uet, and why not.\n"
     "  --peer HOST  also examines the path to HOST, where 'uet_doctor --serve' runs\n"
     "  --serve      then serves such examinations until it is ended\n"
     "  --port N     TCP port on which the two meet, 1 to 65535 (7474)\n"
+    "  --path DIR   also examines the disk of DIR: O_DIRECT, queue depth\n"
     "Ends with 0: ready, 1: not ready, 2: used wrongly.\n";
 
 struct Options {
   std::string peer;
   std::string port = "7474";
+  std::string path;
   bool serve = false;
   bool help = false;
 };
@@ -40,16 +43,16 @@ bool is_port(const std::string& text) {
 }
 
 bool parse_options(int argc, char** argv, Options& options) {
-  const option known[] = {{"peer", required_argument, nullptr, 'p'},
-                          {"serve", no_argument, nullptr, 's'},
-                          {"port", required_argument, nullptr, 'n'},
-                          {"help", no_argument, nullptr, 'h'},
-                          {nullptr, 0, nullptr, 0}};
+  const option known[] = {
+      {"peer", required_argument, nullptr, 'p'}, {"serve", no_argument, nullptr, 's'},
+      {"port", required_argument, nullptr, 'n'}, {"path", required_argument, nullptr, 'd'},
+      {"help", no_argument, nullptr, 'h'},       {nullptr, 0, nullptr, 0}};
   for (int c; (c = getopt_long(argc, argv, "", known, nullptr)) != -1;) {
     if (c == '?') return false;
     if (c == 'p') options.peer = optarg;
     if (c == 's') options.serve = true;
     if (c == 'n') options.port = optarg;
+    if (c == 'd') options.path = optarg;
     if (c == 'h') options.help = true;
     if (c == 'p' && options.peer.empty()) return false;
   }
@@ -76,10 +79,14 @@ int run(const Options& options) {
     uet::doctor::examine_ports(report, addresses);
     uet::doctor::examine_buffers(report);
     uet::doctor::examine_rights(report);
+    std::vector<std::string> interfaces;
+    for (const auto& address : addresses) interfaces.push_back(address.interface);
+    uet::doctor::examine_machine(report, interfaces);
     uet::doctor::examine_back_ends(report);
     examine_self(report, addresses);
     if (!options.peer.empty()) uet::doctor::examine_peer(report, options.peer, options.port);
   }
+  if (!options.path.empty()) uet::doctor::examine_directory(report, options.path);
   log.flush(report);
   report.conclude();
   if (report.failed()) return 1;
