@@ -59,6 +59,10 @@ class Socket {
   // Clients wait in line at `port` / the next of them, who may have yet to come.
   static Socket listen_on(const std::string& port);
   Socket accept() const;
+  bool has_client() const {
+    pollfd waiting{fd_, POLLIN, 0};
+    return ::poll(&waiting, 1, 0) == 1;
+  }
   // Two ends of one connection inside this process.
   static std::pair<Socket, Socket> pair();
   ~Socket() {
