@@ -8,6 +8,7 @@
 //   active_messages --client ADDRESS        on another: sends 0 B to 16 MiB, and checks the answers
 //   --threads N (1; client: senders, each with an endpoint of its own)  --rounds N (20, of all
 //   sizes)
+//   --ring BYTES (1048576; of each of the two buffers of the ring)
 //   --provider NAME (uet)  --port PORT (7475, TCP: the server's address)
 //
 // The exit status of the client is 0 if the server has answered each message with its right sum.
@@ -37,8 +38,8 @@ using example::Owned;
 using example::Socket;
 
 constexpr std::size_t kShort = 8192;  // longest message that travels with its header
-constexpr std::size_t kRingBytes = 1 << 20;
-constexpr std::size_t kRingBuffers = 4;
+constexpr std::size_t kRingBuffers = 2;
+constexpr std::size_t kMostKept = 64;                     // messages that the server answers later
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // of a message; longer ones are refused
 
 using Bytes = std::vector<std::byte>;
@@ -70,7 +71,7 @@ class Messenger {
     std::function<std::span<std::byte>(std::size_t bytes)> memory;  // for a long message
   };
 
-  Messenger(const std::string& provider, const std::string& local_host);
+  Messenger(const std::string& provider, const std::string& local_host, std::size_t ring_bytes);
   ~Messenger() { ep_.reset(); }  // afterwards the provider uses no memory of the members
 
   Introduction introduce();
@@ -134,7 +135,8 @@ class Messenger {
   std::uint64_t failed_ = 0;
 };
 
-Messenger::Messenger(const std::string& provider, const std::string& local_host) {
+Messenger::Messenger(const std::string& provider, const std::string& local_host,
+                     std::size_t ring_bytes) {
   const std::unique_ptr<fi_info, void (*)(fi_info*)> hints(fi_allocinfo(), &fi_freeinfo);
   hints->ep_attr->type = FI_EP_RDM;
   hints->caps = FI_MSG | FI_RMA | FI_MULTI_RECV | FI_SOURCE | FI_SOURCE_ERR;
@@ -171,8 +173,8 @@ Messenger::Messenger(const std::string& provider, const std::string& local_host)
         "FI_OPT_MIN_MULTI_RECV");
   check(fi_enable(ep_.get()), "fi_enable");
   for (Ring& ring : rings_) {
-    ring.bytes.resize(kRingBytes);
-    ring.region = register_memory(ring.bytes.data(), kRingBytes, FI_RECV);
+    ring.bytes.resize(ring_bytes);
+    ring.region = register_memory(ring.bytes.data(), ring_bytes, FI_RECV);
   }
   post_ring();
 }
@@ -358,6 +360,7 @@ struct Options {
   std::string port = "7475";
   std::uint64_t threads = 1;
   std::uint64_t rounds = 20;
+  std::uint64_t ring = 1 << 20;
 };
 
 enum : std::uint16_t { kSum = 1, kAnswer = 2 };  // handlers
@@ -393,7 +396,8 @@ int run_server(const Options& options) {
     if (round % 256 == 0 && listener.has_client()) {
       Socket socket = listener.accept();
       if (messenger == nullptr) {
-        messenger = std::make_unique<Messenger>(options.provider, socket.local_host());
+        messenger =
+            std::make_unique<Messenger>(options.provider, socket.local_host(), options.ring);
         messenger->handle(kSum, {[&](const Messenger::Message& message) {
                                    if (message.lease) {
                                      kept.push_back(message);
@@ -412,8 +416,8 @@ int run_server(const Options& options) {
     }
     if (messenger == nullptr) continue;
     messenger->progress();
-    // One at a time, so that messages really wait in the ring.
-    if (!kept.empty()) {
+    // Late, so that messages really wait in the ring.
+    while (kept.size() > kMostKept || (!kept.empty() && round % 512 == 0)) {
       const Messenger::Message next = std::move(kept.front());
       kept.pop_front();
       reply(next.from, next.data);
@@ -428,7 +432,7 @@ int run_server(const Options& options) {
 // One sender: all sizes, one message at a time, then many short ones at once.
 void run_sender(const Options& options, std::uint64_t seed) {
   Socket socket = Socket::connect_to(options.client_of, options.port);
-  Messenger messenger(options.provider, socket.local_host());
+  Messenger messenger(options.provider, socket.local_host(), options.ring);
   const fi_addr_t server = messenger.meet(socket.receive<Introduction>());
   std::deque<Answer> expected;
   std::uint64_t wrong = 0;
@@ -523,6 +527,8 @@ bool parse(int argc, char** argv, Options& options) {
       options.port = value;
     } else if (name == "--threads") {
       number = &options.threads;
+    } else if (name == "--ring") {
+      number = &options.ring;
     } else if (name == "--rounds") {
       number = &options.rounds;
     } else {
@@ -533,7 +539,8 @@ bool parse(int argc, char** argv, Options& options) {
     if (error != std::errc{} || end != value.data() + value.size()) return false;
   }
   return options.server == options.client_of.empty() && options.threads > 0 &&
-         options.threads <= 64;
+         options.threads <= 64 && options.ring >= 2 * (sizeof(Header) + kShort) &&
+         options.ring <= kMostBytes;
 }
 
 }  // namespace

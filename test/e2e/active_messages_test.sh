@@ -21,7 +21,7 @@ fail() {
 }
 client() { timeout 100 "$program" --client 127.0.0.1 "$@" >>"$scratch/client" 2>&1; }
 
-"$program" --server >"$scratch/server" 2>&1 &
+"$program" --server --ring 32768 >"$scratch/server" 2>&1 &
 server=$!
 for _ in $(seq 500); do
   if grep -q ':1D33 .* 0A ' /proc/net/tcp; then break; fi
