@@ -147,6 +147,7 @@ class Server {
     int fd = -1;
     check(fi_control(&eq_->fid, FI_GETWAIT, &fd), "fi_control");
     while (stop_signal == 0) {
+      workers_.remove_if([](const Worker& worker) { return worker.ended.load(); });
       if (std::optional<CmEvent> event = read_event(*eq_)) {
         if (event->number == FI_CONNREQ) on_request(std::move(*event));
         continue;
@@ -156,7 +157,6 @@ class Server {
         pollfd waiting{fd, POLLIN, 0};
         ::poll(&waiting, 1, kNapMs);
       }
-      workers_.remove_if([](const Worker& worker) { return worker.ended.load(); });
     }
   }
 
@@ -201,7 +201,7 @@ class Server {
     const std::lock_guard lock(mutex_);
     std::erase_if(transfers_, [](const auto& one) { return one.second.expired(); });
     if (const auto known = transfers_.find(hello.session); known != transfers_.end()) {
-      if (const auto transfer = known->second.lock()) {
+      if (auto transfer = known->second.lock()) {
         if (!transfer->fits(hello)) {
           throw Failure(Status::BadPeer, "connections of one session contradict each other");
         }

@@ -19,7 +19,6 @@ constexpr std::int64_t kNsPerSecond = 1'000'000'000;
 Source::Source(Tally& tally, Directory directory, const std::string& path, bool tree, bool direct,
                std::size_t piece_bytes)
     : tally_(tally),
-      tree_(tree),
       direct_(direct),
       piece_bytes_(piece_bytes),
       root_(directory.open(path, false)) {

@@ -87,7 +87,6 @@ class Source {
   void enter(const SharedFd& fd, const std::string& path);
 
   Tally& tally_;
-  bool tree_;
   bool direct_;
   std::size_t piece_bytes_;
   mutable std::mutex mutex_;
