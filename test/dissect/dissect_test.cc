@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "capture/pcapng_comments.h"
 #include "nic/middleware.h"
-#include "pcapng_comments.h"
 #include "tss/key_file.h"
 #include "unit/nic/nic_testing.h"
 

@@ -131,7 +131,11 @@ std::vector<Event> merge(std::span<const live::TraceDump> dumps) {
     std::int64_t offset = dump.realtime_ns - dump.monotonic_ns;
     if (i > 0) offset += clock_difference(dumps[0], dump);
     for (const Record& record : dump.records) {
-      events.push_back({record.time_ns + offset, i, record});
+      events.push_back({.realtime_ns = record.time_ns + offset,
+                        .dump = i,
+                        .record = record,
+                        .packet = nullptr,
+                        .note = {}});
     }
   }
   std::stable_sort(events.begin(), events.end(),
@@ -204,7 +208,7 @@ std::string line_of(const Event& event, const live::TraceDump& dump, const Peers
     const auto peer = peers.find(event.record.pdc);
     if (peer != peers.end()) line += "to " + peer->second + " ";
   }
-  return line + describe(event.record);
+  return line + describe(event.record) + event.note;
 }
 
 }  // namespace uet::tracing

@@ -16,10 +16,14 @@ namespace uet::tracing {
 using Peers = std::map<std::uint16_t, std::string>;
 Peers peers_of(const live::TraceDump& dump);
 
+struct CapturedPacket;  // captures.h
+
 struct Event {
   std::int64_t realtime_ns = 0;
-  std::size_t dump = 0;  // index of the trace that it is from
+  std::size_t dump = 0;  // index of the trace that it is from; of the capture, if `packet` is set
   trace::Record record;
+  const CapturedPacket* packet = nullptr;  // a captured packet; `record` is empty
+  std::string note;                        // how captures and traces belong together: ", ..."
 };
 
 // All events, the oldest first. Clocks of hosts differ: where packets of two traces show by their

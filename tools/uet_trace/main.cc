@@ -26,8 +26,8 @@ struct Arguments {
 
 void add_options(CLI::App& app, Arguments& a) {
   app.add_option("source", a.sources,
-                 "Process (PID), live page or file with dumps; several are merged by time. None: "
-                 "all processes of this user");
+                 "Process (PID), live page, file with dumps or capture (pcap, pcapng); several are "
+                 "merged by time. None: all processes of this user");
   CLI::Option* const why =
       app.add_flag("-w,--why", a.why, "Say for each outstanding operation why it does not end");
   CLI::Option* const chrome =
@@ -51,16 +51,20 @@ void explain_all(const std::vector<live::TraceDump>& dumps) {
   for (const live::TraceDump& dump : dumps) print(tracing::explain(dump, neighbours));
 }
 
-void print_events(const std::vector<live::TraceDump>& dumps, const Arguments& arguments) {
-  std::vector<tracing::Event> events = tracing::merge(dumps);
+void print_events(const tracing::Sources& sources, const Arguments& arguments) {
+  const std::vector<live::TraceDump>& dumps = sources.dumps;
+  std::vector<tracing::Event> events = tracing::merge(dumps, sources.captures);
   if (arguments.last != 0 && events.size() > arguments.last) {
     events.erase(events.begin(), events.end() - static_cast<std::ptrdiff_t>(arguments.last));
   }
-  if (arguments.chrome) return print(tracing::to_chrome(events, dumps));
+  if (arguments.chrome) return print(tracing::to_chrome(events, dumps, sources.captures));
   std::vector<tracing::Peers> peers;
   for (const live::TraceDump& dump : dumps) peers.push_back(tracing::peers_of(dump));
   for (const tracing::Event& event : events) {
-    print(tracing::line_of(event, dumps[event.dump], peers[event.dump]) + "\n");
+    print((event.packet != nullptr
+               ? tracing::line_of(event, sources.captures[event.dump])
+               : tracing::line_of(event, dumps[event.dump], peers[event.dump])) +
+          "\n");
   }
 }
 
@@ -69,8 +73,12 @@ int run(const Arguments& arguments) {
   for (const std::string& problem : sources.problems) {
     std::fprintf(stderr, "uet_trace: %s\n", problem.c_str());
   }
-  if (sources.dumps.empty()) {
-    if (sources.problems.empty()) {
+  const bool needs_trace = arguments.why || arguments.save;
+  if (sources.dumps.empty() && (needs_trace || sources.captures.empty())) {
+    if (!sources.captures.empty()) {
+      std::fprintf(stderr,
+                   "uet_trace: a capture alone is no trace: name a process or a dump, too\n");
+    } else if (sources.problems.empty()) {
       std::fprintf(stderr, "uet_trace: no domain of this user is open\n");
     }
     return view::kNothingFound;
@@ -80,7 +88,7 @@ int run(const Arguments& arguments) {
   } else if (arguments.save) {
     for (const live::TraceDump& dump : sources.dumps) print(live::to_text(dump));
   } else {
-    print_events(sources.dumps, arguments);
+    print_events(sources, arguments);
   }
   return 0;
 }

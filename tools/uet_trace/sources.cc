@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "capture/capture.h"
 #include "live/page_reader.h"
 
 namespace uet::tracing {
@@ -34,6 +35,17 @@ void add_process(Sources& sources, const std::string& pid) {
   }
 }
 
+void add_capture(Sources& sources, const std::string& file) {
+  Capture capture;
+  std::string why;
+  if (!read_capture(file, capture, why)) {
+    sources.problems.push_back(file + ": " + why);
+    return;
+  }
+  if (!capture.problem.empty()) sources.problems.push_back(file + ": " + capture.problem);
+  sources.captures.push_back(std::move(capture));
+}
+
 void add_file(Sources& sources, const std::string& file) {
   std::ifstream in(file, std::ios::binary);
   if (!in) {
@@ -42,8 +54,9 @@ void add_file(Sources& sources, const std::string& file) {
   }
   const std::string text{std::istreambuf_iterator<char>(in), {}};
   if (text.starts_with("UETLIVE1")) return add_page(sources, file);
+  if (looks_like_capture(text)) return add_capture(sources, file);
   auto dumps = live::dumps_of_text(text);
-  if (dumps.empty()) sources.problems.push_back(file + ": holds no trace");
+  if (dumps.empty()) sources.problems.push_back(file + ": holds no trace, and is no capture");
   std::move(dumps.begin(), dumps.end(), std::back_inserter(sources.dumps));
 }
 

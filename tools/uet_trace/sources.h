@@ -7,15 +7,18 @@
 #include <vector>
 
 #include "live/trace_dump.h"
+#include "uet_trace/captures.h"
 
 namespace uet::tracing {
 
 struct Sources {
   std::vector<live::TraceDump> dumps;
+  std::vector<Capture> captures;
   std::vector<std::string> problems;  // "SOURCE: reason" for each that cannot be read
 };
 
-// Each word is a PID, or a file: a page, or a text with dumps. No word: all pages of this user.
+// Each word is a PID, or a file: a page, a capture, or a text with dumps. No word: all pages of
+// this user. A capture that is damaged is taken up to that place and named among the problems.
 Sources read_sources(const std::vector<std::string>& words);
 
 }  // namespace uet::tracing

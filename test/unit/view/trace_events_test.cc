@@ -19,31 +19,6 @@ using testing::SizeIs;
 using trace::Kind;
 using trace::Record;
 
-constexpr std::uint64_t kOnePacket = std::uint64_t{1} << 32;
-
-Record event(std::int64_t time, Kind kind, std::uint16_t pdc, std::uint32_t psn) {
-  return {.time_ns = time, .kind = kind, .pdc = pdc, .psn = psn, .a = kOnePacket + 100, .b = 0};
-}
-
-// Two ends of a PDC; the clock of the second is `ahead`, a packet takes 1,000 ns either way.
-std::vector<live::TraceDump> two_ends(std::int64_t ahead) {
-  live::TraceDump a = hanging_dump();
-  live::TraceDump b;
-  b.pid = 815;
-  b.program = "target";
-  b.address = "10.0.0.2:4793";
-  b.realtime_ns = a.realtime_ns + ahead;
-  b.monotonic_ns = a.monotonic_ns;
-  live::PdcRecord back;
-  back.ip = {10, 0, 0, 1};
-  back.port = 4793;
-  back.pdc = 7;
-  b.pdcs.push_back(back);
-  a.records = {event(5'000, Kind::Sent, 0x4A21, 1), event(8'000, Kind::Received, 0x4A21, 50)};
-  b.records = {event(6'000, Kind::Received, 7, 1), event(7'000, Kind::Sent, 7, 50)};
-  return {a, b};
-}
-
 TEST(TraceEvents, Merge_ByTimeOfOneHost) {
   const auto dumps = two_ends(0);
   EXPECT_EQ(clock_difference(dumps[0], dumps[1]), 0);
@@ -73,7 +48,9 @@ TEST(TraceEvents, Line_NamesDomainPdcAndPeer) {
                     .psn = 0x4021,
                     .a = kOnePacket + 1088,
                     .b = std::uint64_t{0xC001} << 32 | 3 << 16 | 17};
-  const std::string line = line_of({0, 0, sent}, dump, peers_of(dump));
+  const std::string line =
+      line_of({.realtime_ns = 0, .dump = 0, .record = sent, .packet = nullptr, .note = {}}, dump,
+              peers_of(dump));
   EXPECT_THAT(line, HasSubstr(" 4711 10.0.0.1:4793 pdc 0x4a21 to 10.0.0.2:4793 sent psn 0x4021, "
                               "bytes 1088, message 17, again, transmission 3, entropy 0xc001"));
   EXPECT_THAT(line, HasSubstr(".000000000 4711"));
