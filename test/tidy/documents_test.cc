@@ -46,12 +46,17 @@ std::vector<std::string> documents() {
   return files;
 }
 
-constexpr const char* kManuals[] = {
-    "prov/uet/fi_uet.7",          "tools/uet_doctor/uet_doctor.1",
-    "tools/uet_keys/uet_keys.1",  "tools/uet_probe/uet_probe.1",
-    "tools/uet_run/uet_run.1",    "tools/uet_stats/uet_stats.1",
-    "tools/uet_top/uet_top.1",    "tools/uet_exporter/uet_exporter.1",
-    "tools/uet_trace/uet_trace.1",  "tools/uet_copy/uet_copy.1"};
+constexpr const char* kManuals[] = {"prov/uet/fi_uet.7",
+                                    "tools/uet_doctor/uet_doctor.1",
+                                    "tools/uet_keys/uet_keys.1",
+                                    "tools/uet_probe/uet_probe.1",
+                                    "tools/uet_run/uet_run.1",
+                                    "tools/uet_stats/uet_stats.1",
+                                    "tools/uet_top/uet_top.1",
+                                    "tools/uet_exporter/uet_exporter.1",
+                                    "tools/uet_trace/uet_trace.1",
+                                    "tools/uet_copy/uet_copy.1",
+                                    "tools/uet_report/uet_report.1"};
 
 std::string listed(const Findings& findings) {
   std::string text;

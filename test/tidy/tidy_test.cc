@@ -63,6 +63,7 @@ const std::map<std::string, std::string> kNoSource = {
     {"test/unit/view/table_test.cc", "tools/uet_top"},
     {"test/unit/view/text_test.cc", "tools/uet_top"},
     {"test/unit/view/report_test.cc", "tools/uet_stats"},
+    {"test/unit/view/report_page_test.cc", "tools/uet_report"},
     {"test/unit/view/trace_captures_test.cc", "tools/uet_trace"},
     {"test/unit/view/trace_events_test.cc", "tools/uet_trace"},
     {"test/unit/view/trace_why_test.cc", "tools/uet_trace"},

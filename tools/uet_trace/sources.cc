@@ -15,6 +15,8 @@ namespace uet::tracing {
 
 namespace {
 
+constexpr std::streamsize kMagicBytes = 8;  // of pages and captures
+
 void add_page(Sources& sources, const std::string& file) {
   std::string why;
   if (auto dump = live::dump_of_page(file, why)) {
@@ -52,9 +54,12 @@ void add_file(Sources& sources, const std::string& file) {
     sources.problems.push_back(file + ": " + std::strerror(errno));
     return;
   }
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  std::string text(kMagicBytes, '\0');
+  in.read(text.data(), kMagicBytes);
+  text.resize(static_cast<std::size_t>(in.gcount()));
   if (text.starts_with("UETLIVE1")) return add_page(sources, file);
   if (looks_like_capture(text)) return add_capture(sources, file);
+  text.append(std::istreambuf_iterator<char>(in), {});
   auto dumps = live::dumps_of_text(text);
   if (dumps.empty()) sources.problems.push_back(file + ": holds no trace, and is no capture");
   std::move(dumps.begin(), dumps.end(), std::back_inserter(sources.dumps));

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "uet_report/svg.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+namespace uet::report {
+
+namespace {
+
+constexpr double kWidth = 600, kHeight = 300;
+constexpr double kLeft = 70, kRight = 590, kTop = 50, kBottom = 250;
+constexpr int kTicks = 5;
+// Distinct for people who see few colours, and in grey print by their order of lightness.
+constexpr std::array<const char*, 6> kColours{"#0072b2", "#d55e00", "#009e73",
+                                              "#cc79a7", "#56b4e9", "#e69f00"};
+
+std::string fixed(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f", value);
+  return text;
+}
+
+std::string text_at(double x, double y, const std::string& text, const char* anchor = "start",
+                    const std::string& more = "") {
+  return "<text x=\"" + fixed(x) + "\" y=\"" + fixed(y) + "\" text-anchor=\"" + anchor + "\"" +
+         more + ">" + escape(text) + "</text>\n";
+}
+
+std::string rectangle(double x, double y, double width, double height, const std::string& fill,
+                      const std::string& tip) {
+  return "<rect x=\"" + fixed(x) + "\" y=\"" + fixed(y) + "\" width=\"" + fixed(width) +
+         "\" height=\"" + fixed(height) + "\" fill=\"" + fill + "\"><title>" + escape(tip) +
+         "</title></rect>\n";
+}
+
+std::string begin(const Plot& plot, double width, double height) {
+  return "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 " + fixed(width) +
+         " " + fixed(height) + "\">\n" +
+         text_at(width / 2, 18, plot.title, "middle", " class=\"title\"");
+}
+
+std::string nothing(const Plot& plot) {
+  return "<p class=\"none\">" + escape(plot.title) + ": the sources hold no such numbers.</p>\n";
+}
+
+// A range of numbers along an axis.
+struct Axis {
+  double least = 0, most = 0;
+  double from = 0, to = 0;  // places in the picture
+
+  void include(double value) {
+    least = std::min(least, value);
+    most = std::max(most, value);
+  }
+  double at(double value) const {
+    return from + (to - from) * (value - least) / (most > least ? most - least : 1);
+  }
+  double tick(int i) const { return least + (most - least) * i / kTicks; }
+};
+
+std::string vertical_axis(const Plot& plot, const Axis& axis) {
+  std::string out;
+  for (int i = 0; i <= kTicks; ++i) {
+    const double y = axis.at(axis.tick(i));
+    out += "<line class=\"grid\" x1=\"" + fixed(kLeft) + "\" x2=\"" + fixed(kRight) + "\" y1=\"" +
+           fixed(y) + "\" y2=\"" + fixed(y) + "\"/>\n" +
+           text_at(kLeft - 6, y + 4, short_number(axis.tick(i)), "end");
+  }
+  return out + text_at(14, (kTop + kBottom) / 2, plot.y_label, "middle",
+                       " transform=\"rotate(-90 14 " + fixed((kTop + kBottom) / 2) + ")\"");
+}
+
+std::string horizontal_label(const Plot& plot) {
+  return text_at((kLeft + kRight) / 2, kHeight - 8, plot.x_label, "middle");
+}
+
+std::string drawn(const Series& series, const Axis& x, const Axis& y, const char* colour) {
+  std::string out;
+  if (series.marks) {
+    for (const auto& [px, py] : series.points) {
+      out += "<circle cx=\"" + fixed(x.at(px)) + "\" cy=\"" + fixed(y.at(py)) +
+             "\" r=\"3\" fill=\"" + colour + "\"/>\n";
+    }
+    return out;
+  }
+  out = "<polyline fill=\"none\" stroke-width=\"1.5\" stroke=\"" + std::string(colour) +
+        "\" points=\"";
+  for (const auto& [px, py] : series.points) out += fixed(x.at(px)) + "," + fixed(y.at(py)) + " ";
+  return out + "\"/>\n";
+}
+
+}  // namespace
+
+std::string escape(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += c >= ' ' && c <= '~' ? c : '?';
+    }
+  }
+  return out;
+}
+
+std::string short_number(double value) {
+  constexpr std::array<const char*, 5> kUnits{"", "k", "M", "G", "T"};
+  std::size_t unit = 0;
+  while (std::fabs(value) >= 1000 && unit + 1 < kUnits.size()) {
+    value /= 1000;
+    ++unit;
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g%s", value, kUnits[unit]);
+  return text;
+}
+
+std::string line_chart(const Plot& plot, const std::vector<Series>& series) {
+  Axis x{.from = kLeft, .to = kRight}, y{.from = kBottom, .to = kTop};
+  bool any = false;
+  for (const Series& one : series) {
+    for (const auto& [px, py] : one.points) {
+      x.include(px);
+      y.include(py);
+      any = true;
+    }
+  }
+  if (!any) return nothing(plot);
+  std::string out = begin(plot, kWidth, kHeight) + vertical_axis(plot, y) + horizontal_label(plot);
+  for (int i = 0; i <= kTicks; ++i) {
+    out += text_at(x.at(x.tick(i)), kBottom + 16, short_number(x.tick(i)), "middle");
+  }
+  double legend = kLeft;
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    if (series[i].points.empty()) continue;
+    const char* const colour = kColours[i % kColours.size()];
+    out += drawn(series[i], x, y, colour) + rectangle(legend, 28, 10, 10, colour, series[i].name) +
+           text_at(legend + 14, 37, series[i].name);
+    legend += 24 + 7 * static_cast<double>(series[i].name.size());
+  }
+  return out + "</svg>\n";
+}
+
+std::string bar_chart(const Plot& plot, const std::vector<Bar>& bars) {
+  Axis y{.from = kBottom, .to = kTop};
+  for (const Bar& bar : bars) y.include(bar.value);
+  if (y.most <= 0) return nothing(plot);
+  std::string out = begin(plot, kWidth, kHeight) + vertical_axis(plot, y) + horizontal_label(plot);
+  const double step = (kRight - kLeft) / static_cast<double>(bars.size());
+  for (std::size_t i = 0; i < bars.size(); ++i) {
+    const double x = kLeft + step * static_cast<double>(i);
+    const double top = y.at(bars[i].value);
+    out += rectangle(x + step * 0.1, top, step * 0.8, kBottom - top, kColours[0],
+                     bars[i].label + ": " + short_number(bars[i].value)) +
+           text_at(x + step / 2, kBottom + 16, bars[i].label, "middle");
+  }
+  return out + "</svg>\n";
+}
+
+std::string heat_map(const Plot& plot, const std::vector<std::string>& rows,
+                     const std::vector<std::string>& columns,
+                     const std::vector<std::vector<double>>& values) {
+  double most = 0;
+  for (const auto& row : values) {
+    for (const double value : row) most = std::max(most, value);
+  }
+  if (most <= 0) return nothing(plot);
+  constexpr double kLabels = 150;
+  const double cell =
+      std::clamp(440 / static_cast<double>(std::max(rows.size(), columns.size())), 4.0, 40.0);
+  const double height = kTop + cell * static_cast<double>(rows.size()) + kLabels;
+  std::string out = begin(plot, kWidth, std::max(height, kHeight));
+  const bool labelled = cell >= 10;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const double y = kTop + cell * static_cast<double>(r);
+    if (labelled) out += text_at(kLabels - 4, y + cell / 2 + 4, rows[r], "end");
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      const double share = std::max(0.0, values[r][c]) / most;
+      const int light = static_cast<int>(std::lround(255 - 215 * share));
+      char fill[16];
+      std::snprintf(fill, sizeof fill, "#%02x%02xff", light, light);
+      out += rectangle(kLabels + cell * static_cast<double>(c), y, cell, cell, fill,
+                       rows[r] + " to " + columns[c] + ": " + short_number(values[r][c]));
+    }
+  }
+  for (std::size_t c = 0; labelled && c < columns.size(); ++c) {
+    const double x = kLabels + cell * (static_cast<double>(c) + 0.5);
+    const double y = kTop + cell * static_cast<double>(rows.size()) + 8;
+    out += text_at(x, y, columns[c], "end",
+                   " transform=\"rotate(-60 " + fixed(x) + " " + fixed(y) + ")\"");
+  }
+  return out +
+         text_at(kLabels, 38,
+                 plot.y_label + " (rows) to " + plot.x_label +
+                     " (columns); darkest: " + short_number(most)) +
+         "</svg>\n";
+}
+
+}  // namespace uet::report
