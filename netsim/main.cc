@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "netsim/options.h"
+#include "netsim/report.h"
 #include "netsim/results.h"
 #include "netsim/trace.h"
 
@@ -54,7 +55,13 @@ int run(const uet::netsim::RunSetup& setup) {
   if (!setup.trace_file.empty()) {
     trace_file.open(setup.trace_file);
     trace.emplace(trace_file);
-    network.watch(setup.trace_interval, [&] { trace->sample(network); });
+  }
+  Report report;
+  if (trace || !setup.report_file.empty()) {
+    network.watch(setup.trace_interval, [&] {
+      if (trace) trace->sample(network);
+      if (!setup.report_file.empty()) report.sample(network);
+    });
   }
   network.run(setup.limit, [&](const Progress& p) {
     if (!setup.quiet) progress(p);
@@ -73,6 +80,14 @@ int run(const uet::netsim::RunSetup& setup) {
   if (!setup.trace_file.empty() && !trace_file.flush()) {
     std::fprintf(stderr, "uet-sim: cannot write %s\n", setup.trace_file.c_str());
     return 1;
+  }
+  if (!setup.report_file.empty()) {
+    std::ofstream file(setup.report_file);
+    file << report.html(network);
+    if (!file.flush()) {
+      std::fprintf(stderr, "uet-sim: cannot write %s\n", setup.report_file.c_str());
+      return 1;
+    }
   }
   return results.violations.empty() && results.finished == results.flows ? 0 : 1;
 }

@@ -69,7 +69,7 @@ struct Arguments {
   std::uint64_t seed = 1;
   double limit_us = 1e6;
   bool csv = false, json = false, quiet = false;
-  std::string trace;
+  std::string trace, report;
   double trace_every_us = 1;
   std::pair<double, double> rates_us = {0, 0};
 };
@@ -295,7 +295,11 @@ void add_run(CLI::App& app, Arguments& a) {
   group->add_flag("--csv", a.csv, "One line for each flow");
   group->add_option("--trace", a.trace, "Windows and queues over time, as CSV, into this file")
       ->type_name("FILE");
-  group->add_option("--trace-every-us", a.trace_every_us, "A line of it for so long")
+  group->add_option("--report", a.report, "A page with plots (HTML with SVG), into this file")
+      ->type_name("FILE");
+  group
+      ->add_option("--trace-every-us", a.trace_every_us,
+                   "Time between two lines of --trace and two points of --report")
       ->capture_default_str()
       ->check(CLI::Range(0.001, 1e6));
   group->add_option("--rates-us", a.rates_us, "Table of flows: rates between these times too")
@@ -576,6 +580,7 @@ std::string make_setup(const Arguments& a, RunSetup& setup) {
   make_faults(a, topology, network.faults);
   setup.limit = static_cast<Picoseconds>(a.limit_us * kPsPerUs);
   setup.trace_file = a.trace;
+  setup.report_file = a.report;
   setup.trace_interval = static_cast<Picoseconds>(a.trace_every_us * kPsPerUs);
   setup.csv = a.csv;
   setup.json = a.json;

@@ -15,7 +15,8 @@ struct RunSetup {
   NetworkConfig network;
   Traffic traffic;
   Picoseconds limit = 0;
-  std::string trace_file;  // empty = none
+  std::string trace_file;   // empty = none
+  std::string report_file;  // empty = none
   Picoseconds trace_interval = 0;
   bool csv = false;
   bool json = false;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "uet_report/page.h"
+#include "uet_report/sections.h"
 #include "uet_report/svg.h"
 
 namespace uet::report {

@@ -14,6 +14,7 @@
 #include "live_view/domain.h"
 #include "live_view/json.h"
 #include "uet_report/page.h"
+#include "uet_report/sections.h"
 #include "uet_trace/sources.h"
 
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "uet_report/page.h"
+#include "uet_report/sections.h"
 #include "uet_report/svg.h"
 #include "uet_trace/events.h"
 

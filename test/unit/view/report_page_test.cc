@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "uet_report/sections.h"
 #include "uet_report/svg.h"
 #include "unit/view/trace_harness.h"
 
