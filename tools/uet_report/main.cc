@@ -24,6 +24,7 @@ using namespace uet;  // NOLINT(google-build-using-namespace)
 struct Input {
   std::vector<live::TraceDump> dumps;
   std::vector<view::Domain> domains;
+  std::vector<report::Section> sections;  // of measurements
   std::vector<std::string> problems;
 };
 
@@ -37,8 +38,13 @@ std::string beginning_of(const std::string& file) {
 
 void add_statistics(Input& input, const std::string& file) {
   std::ifstream in(file, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
   try {
-    const auto domains = view::from_json({std::istreambuf_iterator<char>(in), {}});
+    if (text.find("\"results\"") != std::string::npos) {
+      for (auto& section : report::bench_sections(text)) input.sections.push_back(section);
+      return;
+    }
+    const auto domains = view::from_json(text);
     input.domains.insert(input.domains.end(), domains.begin(), domains.end());
   } catch (const std::exception& error) {
     input.problems.push_back(file + ": " + error.what());
@@ -99,12 +105,16 @@ int run(const std::vector<std::string>& words, const std::string& output) {
   for (const std::string& problem : input.problems) {
     std::fprintf(stderr, "uet_report: %s\n", problem.c_str());
   }
-  if (input.dumps.empty() && input.domains.empty()) {
+  if (input.dumps.empty() && input.domains.empty() && input.sections.empty()) {
     std::fprintf(stderr, "uet_report: no source holds statistics or a trace\n");
     return view::kNothingFound;
   }
-  std::vector<report::Section> sections;
-  if (!input.domains.empty()) sections = report::domain_sections(input.domains);
+  std::vector<report::Section> sections = std::move(input.sections);
+  if (!input.domains.empty()) {
+    for (report::Section& section : report::domain_sections(input.domains)) {
+      sections.push_back(std::move(section));
+    }
+  }
   for (report::Section& section : report::trace_sections(input.dumps)) {
     sections.push_back(std::move(section));
   }
@@ -126,7 +136,8 @@ int main(int argc, char** argv) {
       "uet_report", "Makes one HTML page with plots out of statistics and traces", argc, argv,
       [&](CLI::App& app) {
         app.add_option("source", words,
-                       "Process (PID), live page, file with dumps, JSON of uet_stats, or a "
+                       "Process (PID), live page, file with dumps, JSON of uet_stats, results.json "
+                       "of scripts/bench, or a "
                        "directory of such files")
             ->required();
         app.add_option("-o,--output", output, "The page")->capture_default_str();

@@ -13,7 +13,8 @@ constexpr const char* kStyle =
     "section{display:grid;grid-template-columns:1fr 1fr;gap:1em}"
     "h2{grid-column:1/-1;font-size:18px;border-bottom:1px solid #999}"
     "svg{width:100%;font:11px sans-serif}.title{font-size:14px;font-weight:bold}"
-    ".grid{stroke:#ddd}.none{color:#555}"
+    ".grid{stroke:#ddd}.spread{stroke:#111;stroke-width:2}"
+    ".target{stroke:#d55e00;stroke-dasharray:5 3}.none{color:#555}"
     "@media (max-width:999px){section{display:block}}"
     "@media print{body{margin:0;-webkit-print-color-adjust:exact;print-color-adjust:exact}"
     "section{display:block}svg{break-inside:avoid;max-width:17cm}}";

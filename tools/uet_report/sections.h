@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The plots for traces and statistics of the provider.
+// The plots for traces, statistics and measurements of the provider.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "live/trace_dump.h"
@@ -15,5 +16,8 @@ namespace uet::report {
 std::vector<Section> trace_sections(const std::vector<live::TraceDump>& dumps);
 // Traffic and retransmissions of all domains and their peers, and for each domain its peers' RTT.
 std::vector<Section> domain_sections(const std::vector<view::Domain>& domains);
+// For each metric of results.json of scripts/bench a bar for each transport, with its spread, and
+// the targets as lines. Throws std::runtime_error if `json` is something else.
+std::vector<Section> bench_sections(const std::string& json);
 
 }  // namespace uet::report

@@ -36,6 +36,11 @@ std::string rectangle(double x, double y, double width, double height, const std
          "</title></rect>\n";
 }
 
+std::string line(const char* kind, double x1, double y1, double x2, double y2) {
+  return "<line class=\"" + std::string(kind) + "\" x1=\"" + fixed(x1) + "\" y1=\"" + fixed(y1) +
+         "\" x2=\"" + fixed(x2) + "\" y2=\"" + fixed(y2) + "\"/>\n";
+}
+
 std::string begin(const Plot& plot, double width, double height) {
   return "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 " + fixed(width) +
          " " + fixed(height) + "\">\n" +
@@ -155,10 +160,12 @@ std::string line_chart(const Plot& plot, const std::vector<Series>& series) {
   return out + "</svg>\n";
 }
 
-std::string bar_chart(const Plot& plot, const std::vector<Bar>& bars) {
+std::string bar_chart(const Plot& plot, const std::vector<Bar>& bars,
+                      const std::vector<Target>& targets) {
   Axis y{.from = kBottom, .to = kTop};
-  for (const Bar& bar : bars) y.include(bar.value);
+  for (const Bar& bar : bars) y.include(std::max(bar.value, bar.most));
   if (y.most <= 0) return nothing(plot);
+  for (const Target& target : targets) y.include(target.value);
   std::string out = begin(plot, kWidth, kHeight) + vertical_axis(plot, y) + horizontal_label(plot);
   const double step = (kRight - kLeft) / static_cast<double>(bars.size());
   for (std::size_t i = 0; i < bars.size(); ++i) {
@@ -167,6 +174,14 @@ std::string bar_chart(const Plot& plot, const std::vector<Bar>& bars) {
     out += rectangle(x + step * 0.1, top, step * 0.8, kBottom - top, kColours[0],
                      bars[i].label + ": " + short_number(bars[i].value)) +
            text_at(x + step / 2, kBottom + 16, bars[i].label, "middle");
+    if (bars[i].most > bars[i].least) {
+      out += line("spread", x + step / 2, y.at(bars[i].least), x + step / 2, y.at(bars[i].most));
+    }
+  }
+  for (const Target& target : targets) {
+    const double at = y.at(target.value);
+    out += line("target", kLeft, at, kRight, at) +
+           text_at(kRight, at - 3, target.label + ": " + short_number(target.value), "end");
   }
   return out + "</svg>\n";
 }

@@ -27,8 +27,15 @@ std::string line_chart(const Plot& plot, const std::vector<Series>& series);
 struct Bar {
   std::string label;
   double value = 0;
+  double least = 0, most = 0;  // spread, a thin line; 0: not drawn
 };
-std::string bar_chart(const Plot& plot, const std::vector<Bar>& bars);
+// A value to be reached: a dashed line across the chart.
+struct Target {
+  std::string label;
+  double value = 0;
+};
+std::string bar_chart(const Plot& plot, const std::vector<Bar>& bars,
+                      const std::vector<Target>& targets = {});
 
 // values[row][column]; a cell of value 0 is white, the largest one is darkest.
 std::string heat_map(const Plot& plot, const std::vector<std::string>& rows,

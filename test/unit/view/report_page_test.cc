@@ -112,6 +112,23 @@ TEST(ReportPage, NoNumbers_ASentenceInsteadOfAPlot) {
   EXPECT_THAT(heat_map({"H", "x", "y"}, {"a"}, {"b"}, {{0}}), HasSubstr("no such numbers"));
 }
 
+TEST(ReportPage, Bench_BarsWithSpreadAndTarget) {
+  const auto sections = bench_sections(R"({"machine": "m", "results": [
+    {"metric": "lat 8", "unit": "us", "transport": "uet", "median": 2, "values": [1, 2, 4]},
+    {"metric": "lat 8", "unit": "us", "transport": "tcp", "median": 8, "values": [8]}],
+    "targets": [{"text": "half of tcp", "metric": "lat 8", "own": "uet", "other_metric": "lat 8",
+                 "other": "tcp", "sign": "<=", "ratio": 0.5}]})");
+  ASSERT_EQ(sections.size(), 1U);
+  ASSERT_EQ(sections[0].figures.size(), 1U);
+  const std::string& chart = sections[0].figures[0];
+  EXPECT_THAT(chart, HasSubstr("half of tcp: 4</text>"));
+  EXPECT_THAT(chart, HasSubstr("<line class=\"target\" x1=\"70.00\" y1=\"150.00\""));
+  // From 1 to 4 of 8.
+  EXPECT_THAT(chart, HasSubstr("y1=\"225.00\" x2=\"200.00\" y2=\"150.00\"/>"));
+  EXPECT_THAT(chart, HasSubstr("uet: 2"));
+  EXPECT_THROW(bench_sections("{\"results\": 1}"), std::runtime_error);
+}
+
 TEST(ReportPage, Texts_AreEscaped) {
   EXPECT_EQ(escape("<a href=\"x\">&\n"), "&lt;a href=&quot;x&quot;&gt;&amp;?");
   EXPECT_EQ(short_number(1'250'000), "1.25M");
