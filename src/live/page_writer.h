@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -56,6 +57,8 @@ class PageWriter {
   // Where the domain writes its trace; as long as the writer lives. Only the ring's owner writes.
   trace::Ring& trace() { return page_->trace; }
   const std::string& file() const { return file_; }
+  // The whole page, as a reader of the file sees it.
+  std::span<const std::byte> bytes() const { return std::as_bytes(std::span(page_, 1)); }
   // Removes the file now; the writer goes on without readers.
   void remove_file() noexcept;
 

@@ -8,12 +8,14 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
 #include <thread>
 
 #include "harness.h"
+#include "live/page_reader.h"
 #include "stream.h"
 #include "uet/fi_ext_uet.h"
 
@@ -158,6 +160,29 @@ TEST(Stats, ExitWritesAllCountersOfAClosedDomain) {
   EXPECT_TRUE(dumped.contains("pds_rto_retransmissions"));
   std::remove(file.c_str());
   std::remove((file + ".names").c_str());
+}
+
+// The page outlives its domain, in a directory that the provider has made.
+TEST(Stats, PagesAreCopiedWhenTheDomainCloses) {
+  const std::string directory = scratch_file("pages");
+  std::filesystem::remove_all(directory);
+  Process process("process", {{"FI_UET_STATS", "pages:" + directory}}, [&] {
+    Node node;
+    node.ep.reset();
+  });
+  EXPECT_EQ(process.wait(), "");
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    ++files;
+    std::string why;
+    const auto page = live::read_page(entry.path().string(), why);
+    ASSERT_TRUE(page) << why;
+    EXPECT_GT(page->counters.size(), 50U);
+    EXPECT_EQ(page->nic(), "udp");
+    EXPECT_NE(page->moment.updated_ns, 0U);
+  }
+  EXPECT_EQ(files, 1U);
+  std::filesystem::remove_all(directory);
 }
 
 TEST(Stats, ExitWritesAFileForEachProcess) {

@@ -137,6 +137,7 @@ void Engine::close() noexcept {
     fep_->begin_close(clock_now());
     linger([&] { return fep_->closed(); });
     if (params_.stats.when == StatsDump::When::Exit) live_.write_counters(*this, "closed");
+    if (params_.stats.when == StatsDump::When::Pages) live_.save_page(*this, clock_now());
     live_.close();
     fep_->keep_trace_in(nullptr);
   }
@@ -149,7 +150,8 @@ void Engine::write_stats_at_exit() noexcept UET_NO_THREAD_ANALYSIS {
   ForkRegistry& registry = ForkRegistry::instance();
   const std::lock_guard guard(registry.mutex);
   for (Engine& engine : registry.engines) {
-    const bool stats = engine.params_.stats.when == StatsDump::When::Exit;
+    const StatsDump::When when = engine.params_.stats.when;
+    const bool stats = when == StatsDump::When::Exit || when == StatsDump::When::Pages;
     if (engine.dead()) continue;
     engine.live_.remove_file();
     if (!stats) continue;
@@ -157,7 +159,8 @@ void Engine::write_stats_at_exit() noexcept UET_NO_THREAD_ANALYSIS {
       FI_WARN(&provider, FI_LOG_DOMAIN, "FI_UET_STATS: not written: a thread is busy at exit\n");
       continue;
     }
-    engine.live_.write_counters(engine, "process ends");
+    if (when == StatsDump::When::Exit) engine.live_.write_counters(engine, "process ends");
+    if (when == StatsDump::When::Pages) engine.live_.save_page(engine, clock_now());
     engine.lock_.unlock();
   }
 }

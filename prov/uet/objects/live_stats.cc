@@ -221,6 +221,18 @@ void LiveStats::write_counters(Engine& engine, const char* why) noexcept {
   });
 }
 
+void LiveStats::save_page(Engine& engine, Time now) noexcept {
+  if (!page_) {
+    FI_WARN(&provider, FI_LOG_DOMAIN, "FI_UET_STATS: no copy: this domain has no live page\n");
+    return;
+  }
+  update(engine, now);
+  guarded([&] {
+    const std::string& file = page_->file();
+    return write_page(engine.params().stats.file, file.substr(file.rfind('.') + 1), page_->bytes());
+  });
+}
+
 void LiveStats::write_all(Engine& engine, const char* why, Time now) noexcept {
   write_counters(engine, why);
   guarded([&] { return write_trace(engine, engine.params().stats.file, why, now); });

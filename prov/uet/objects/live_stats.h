@@ -76,6 +76,8 @@ class LiveStats {
   trace::Ring* ring() const { return page_ ? &page_->trace() : own_ring_.get(); }
   // Writes the counters where FI_UET_STATS says.
   void write_counters(Engine& engine, const char* why) noexcept;
+  // Copies the page, with the numbers of `now`, into the directory that FI_UET_STATS names.
+  void save_page(Engine& engine, Time now) noexcept;
   // Writes counters and trace there.
   void write_all(Engine& engine, const char* why, Time now) noexcept;
   // Appends the trace and all that waits to `file`, as text (live/trace_dump.h); empty: to standard

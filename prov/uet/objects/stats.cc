@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -77,6 +78,27 @@ int write_dump(const std::string& pattern, const std::string& text) {
   const int error = errno;
   FI_WARN(&provider, FI_LOG_DOMAIN, "FI_UET_STATS: cannot write to '%s': %s\n",
           file.empty() ? "standard error" : file.c_str(), std::strerror(error));
+  return error != 0 ? -error : -FI_EIO;
+}
+
+int write_page(const std::string& pattern, const std::string& number,
+               std::span<const std::byte> page) {
+  const std::string directory = nic::with_process_id(pattern);
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  const std::string file = directory + "/" + host + "." + std::to_string(::getpid()) + "." + number;
+  ::mkdir(directory.c_str(), S_IRWXU);  // if it fails, so does the next call
+  const nic::FileDescriptor opened(nic::open_for_owner(file, O_WRONLY | O_TRUNC));
+  ssize_t written = 0;
+  while (opened.get() >= 0 && !page.empty()) {
+    written = ::write(opened.get(), page.data(), page.size());
+    if (written <= 0) break;
+    page = page.subspan(static_cast<std::size_t>(written));
+  }
+  if (opened.get() >= 0 && page.empty()) return 0;
+  const int error = errno;
+  FI_WARN(&provider, FI_LOG_DOMAIN, "FI_UET_STATS: cannot write to '%s': %s\n", file.c_str(),
+          std::strerror(error));
   return error != 0 ? -error : -FI_EIO;
 }
 

@@ -33,6 +33,11 @@ void write_stats(const StatsDump& dump, const FepAddress& domain, const char* wh
 // fi_errno.
 int write_dump(const std::string& file, const std::string& text);
 
+// Writes a copy of a live page to "HOST.PID.`number`" in `directory`, which is made if it is not
+// there. %p in its name becomes the process id. Logs a failure. 0 or a negative fi_errno.
+int write_page(const std::string& directory, const std::string& number,
+               std::span<const std::byte> page);
+
 // fi_ops.ops_open of a domain: fi_domain(3), fi_open_ops.
 int open_domain_ops(struct fid* fid, const char* name, std::uint64_t flags, void** ops,
                     void* context) noexcept;

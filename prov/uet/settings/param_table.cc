@@ -157,7 +157,9 @@ bool set_stats(Params& params, std::string_view text) {
   if (when == "exit") dump.when = StatsDump::When::Exit;
   if (when == "signal") dump.when = StatsDump::When::Signal;
   if (when == "error") dump.when = StatsDump::When::Error;
+  if (when == "pages") dump.when = StatsDump::When::Pages;
   dump.file = colon == std::string_view::npos ? "" : text.substr(colon + 1);
+  if (when == "pages") return !dump.file.empty();
   return (when == "exit" || when == "signal" || when == "error") &&
          (colon == std::string_view::npos || !dump.file.empty());
 }
@@ -189,8 +191,11 @@ constexpr Row kRows[] = {
     {"stats",
      "Write all counters of a domain when the domain is closed (exit), or counters and trace when "
      "the process gets SIGUSR2 (signal) or when an operation fails (error), to standard error or "
-     "to a file. %p in the name becomes the process id.",
-     Choice{set_stats, never, "exit, signal or error, or one of them with :file"}, true},
+     "to a file. %p in the name becomes the process id. pages:DIRECTORY copies the live page of "
+     "each domain into the directory when the domain is closed, for uet_report.",
+     Choice{set_stats, never,
+            "exit, signal or error, or one of them with :file; or pages:directory"},
+     true},
     {"local",
      "Rings in shared memory to processes of the same user on this host: auto uses them, off "
      "sends everything through the NIC.",

@@ -29,9 +29,10 @@ const char* name_of(TssMode mode);  // as in FI_UET_TSS
 
 // FI_UET_STATS: "exit", "signal" or "error", and each with ":file".
 struct StatsDump {
-  enum class When : std::uint8_t { Never, Exit, Signal, Error };
+  enum class When : std::uint8_t { Never, Exit, Signal, Error, Pages };
   When when = When::Never;
-  std::string file;  // %p becomes the process id; empty = standard error
+  // %p becomes the process id; empty = standard error. Pages: a directory, never empty.
+  std::string file;
 };
 // Values as given; 0 often means "choose", see the help texts in param_table.cc.
 struct Params {

@@ -110,8 +110,11 @@ TEST(SetParam, StatsSayWhenAndPerhapsWhere) {
   EXPECT_EQ(params.stats.file, "/tmp/a:b.%p");
   EXPECT_EQ(set_param(params, "stats", "error:/tmp/e"), std::nullopt);
   EXPECT_EQ(params.stats.when, StatsDump::When::Error);
-  for (const char* value :
-       {"", "exit:", "signal:", "error:", "Exit", "exit,signal", ":file", "exits"}) {
+  EXPECT_EQ(set_param(params, "stats", "pages:/tmp/d"), std::nullopt);
+  EXPECT_EQ(params.stats.when, StatsDump::When::Pages);
+  EXPECT_EQ(params.stats.file, "/tmp/d");
+  for (const char* value : {"", "pages", "pages:", "exit:", "signal:", "error:", "Exit",
+                            "exit,signal", ":file", "exits"}) {
     EXPECT_THAT(refusal("stats", value), HasSubstr("exit, signal or error")) << value;
   }
 }
