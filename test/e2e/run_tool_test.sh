@@ -49,6 +49,7 @@ none_left() {
 }
 # Starts $tree at two ranks in the background and waits until both say that they are up.
 start_tree() {
+  : >"$scratch/out" # here, as the background process may do it late: the last ranks would count
   setsid "$run" -n 2 sh -c "$tree" >"$scratch/out" 2>"$scratch/err" &
   job=$!
   local i
