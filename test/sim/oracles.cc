@@ -109,9 +109,10 @@ void Run::on_operation(std::size_t number, const ses::Completion& completion) {
     return;
   }
   if (!operation_counts(number) && completion.status == ses::Status::PdsError) return;
-  const bool dropped = completion.status == ses::Status::ReturnCode &&
-                       completion.return_code == wire::ReturnCode::Dropped;
-  if (!operation_counts(number) && !to_dead && dropped) return;  // SES-64: it could not be read
+  const bool sends = completion.kind == ses::Kind::Send || completion.kind == ses::Kind::TaggedSend;
+  const bool unread = sends && completion.status == ses::Status::ReturnCode &&
+                      completion.return_code == wire::ReturnCode::Dropped;
+  if (!operation_counts(number) && !to_dead && unread) return;  // SES-64
   const bool successor = to_dead && plan_.returns_after != Duration{0};
   if (successor && completion.status == ses::Status::ReturnCode) return;  // it has no such endpoint
   if (operation_counts(number) || to_dead) check_fence(number);

@@ -19,7 +19,7 @@ enum class Status : std::uint32_t {
   OtherVersion = 6,  // the peer speaks another version of the protocol
   Outside = 7,       // a path that leaves the served directory
   NoConnection = 8,  // no server there, or the connection broke: a restart continues
-  Mismatch = 9,      // --verify: the bytes that arrived are not those that were read
+  Mismatch = 9,      // --verify: the received bytes differ from the bytes that the sender read
   BadPeer = 10,      // the peer broke the protocol
 };
 

@@ -37,7 +37,8 @@ int run(int argc, char** argv) {
   app.add_option("--slot-mib", copying.slot_mib, "MiB of a slot")->check(CLI::Range(1, 16));
   app.add_option("--slots", copying.slots, "Slots of each stream")->check(CLI::Range(2, 64));
   app.add_flag("--sync", copying.sync, "The receiver writes all to the disk before the end");
-  app.add_flag("--verify", copying.verify, "Compare CRC-32C of what was read and what arrived");
+  app.add_flag("--verify", copying.verify,
+               "Compare the CRC-32C of the received bytes with the sender's");
   app.add_flag("--buffered", buffered, "Use the page cache (no O_DIRECT)");
   app.add_flag("--json", common.json, "Print the report as JSON");
   app.add_flag("-q,--quiet", copying.quiet, "No progress line");

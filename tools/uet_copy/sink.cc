@@ -24,7 +24,8 @@ constexpr std::int64_t kNsPerSecond = 1'000'000'000;
 }
 
 [[noreturn]] void mismatch(const std::string& path) {
-  throw Failure(Status::Mismatch, path + ": the bytes that arrived are not those that were read");
+  throw Failure(Status::Mismatch,
+                path + ": the received bytes differ from the bytes that the sender read");
 }
 
 struct FreeMemory {

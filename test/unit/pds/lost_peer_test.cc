@@ -168,7 +168,7 @@ class WatchedPeer : public Bench {
     open();
   }
   ~WatchedPeer() override { node->manager->watch_peers(nullptr); }
-  // Time passes in small steps; what was sent as control packets.
+  // Moves the clock on by `time` in small steps. Returns the control packets that were sent.
   std::vector<wire::ControlHeader> pass(Duration time) {
     std::vector<wire::ControlHeader> asked;
     for (const Time end = now + time; now < end;) {

@@ -461,6 +461,27 @@ TEST_F(RendezvousTest, Pds142_AContextThatClosesMeanwhileStillTellsTheSender) {
   b.context = b.ses.open_context(small_config(), b.sink).value();
 }
 
+// Its receive is gone, and so is the memory that the read was to fill.
+TEST_F(RendezvousTest, Ses64_AContextThatClosesDuringAReadThatFailsTellsTheSender) {
+  Bytes out = pattern(8 * kMtu);
+  Bytes in(out.size());
+  send_unexpected(out);
+  ASSERT_TRUE(b.receive({slice_of(in)}));
+  const std::vector<Sent> asked = turn(b);
+  ASSERT_FALSE(asked.empty());
+  b.ses.close_context(*b.context, kNow);
+  b.context = nullptr;
+  for (const Sent& sent : asked) {
+    sent.message->owner->pds_error(*sent.message, sent.tag, pds::PdsError::RtoExhausted, kNow);
+  }
+  for (const Sent& sent : b.packets()) b.answered(sent, {});  // MSG_ERROR, if it had not ended
+  exchange();
+  ASSERT_EQ(a.sink.all.size(), 1u);
+  EXPECT_EQ(a.sink.all[0].return_code, ReturnCode::Dropped);
+  expect_idle();
+  b.context = b.ses.open_context(small_config(), b.sink).value();
+}
+
 TEST_F(RendezvousTest, SenderOfADiscardedMessageFinishes) {
   for (const bool arrived : {false, true}) {
     Bytes out = pattern(8 * kMtu);
