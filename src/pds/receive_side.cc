@@ -25,13 +25,17 @@ constexpr std::uint32_t kFeatures = 0;
 
 constexpr std::int32_t kLargestRangePsns = 32 * std::int32_t{wire::kMprUnitPsns};
 
-// A copy of what was delivered more than our MP_RANGE ago: a source that did not know the range yet
-// may have sent that many PSNs, and lost all ACKs of them (PDS-42, PDS-46). To refuse it would
-// bring it back for ever.
+// Of a packet that was delivered more than our MP_RANGE ago: a source that did not know the range
+// yet may have sent that many PSNs, and lost all ACKs of them (PDS-42, PDS-46). To refuse a copy
+// would bring it back for ever, and so would an ACK Request without an answer.
+bool came_long_ago(Psn psn, Psn cack) {
+  const std::int32_t behind = cack - psn;
+  return behind >= 0 && behind < kLargestRangePsns;
+}
+
+// The same of a request, whose SYN names the PDC that it is of.
 bool came_long_ago(const Incoming& request, Psn cack, Psn start_psn) {
-  const std::int32_t behind = cack - request.meta.psn;
-  const bool below = behind >= 0 && behind < kLargestRangePsns;
-  return below && (!request.syn || request.meta.psn >= start_psn);
+  return came_long_ago(request.meta.psn, cack) && (!request.syn || request.meta.psn >= start_psn);
 }
 
 // PDS-215: the answer rides behind the header of the ACK, the one packet that the peer expects for
@@ -385,8 +389,11 @@ void ReceiveSide::on_ack_request(Psn psn, MsgId message, std::uint16_t entropy, 
   asked.entropy = entropy;
   asked.arrived = now;
   const RxWindow::Place place = rx_.place(psn);
-  if (place == RxWindow::Place::OutOfRange) return;
-  prove();
+  if (place == RxWindow::Place::OutOfRange) {
+    if (!came_long_ago(psn, rx_.cack_psn())) return;
+  } else {
+    prove();
+  }
   if (place == RxWindow::Place::New) return core_.send_nack(NackCode::PktNotRcvd, asked);
   if (rx_.state(psn) == Slot::Buffered) return core_.send_nack(NackCode::RcvdSesProcg, asked);
   std::optional<RequestName> name;

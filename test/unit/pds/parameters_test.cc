@@ -128,6 +128,19 @@ TEST_F(SmallRange, Pds46_CopyOfWhatCameLongAgoIsAcknowledged) {
   }
 }
 
+// Its source lost all ACKs of it, and asks until one comes.
+TEST_F(SmallRange, Pds156_AckRequestForWhatCameLongAgoIsAnswered) {
+  build_for(1, 0);
+  accept(333);
+  for (std::uint32_t psn = 334; psn < 434; ++psn) answer_to(request(psn));
+  for (const std::uint32_t psn : {333U, 400U, 432U}) {
+    const auto answers = acks(answer_to(control(wire::CpType::AckRequest, psn)));
+    ASSERT_EQ(answers.size(), 1U) << psn;
+    EXPECT_EQ(answers[0].cack_psn, Psn{433});
+  }
+  EXPECT_TRUE(answer_to(control(wire::CpType::AckRequest, 433 - 5000)).empty());
+}
+
 class SmallRanges : public Pair, public ::testing::WithParamInterface<std::tuple<int, bool>> {};
 
 // Both directions, in every traffic class, with every tenth packet lost, and closed in the end.
