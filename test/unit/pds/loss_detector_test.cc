@@ -246,8 +246,10 @@ TEST_F(LossDetectorTest, Pds122_RefusedPacketLeavesWhenItsTimeIsOver) {
 }
 
 TEST_F(LossDetectorTest, Pds127_PacketOutsideTheWindowWaitsForIt) {
-  EXPECT_EQ(check(0, seconds(1), true, false).verdict, Verdict::OutsideWindow);
+  const auto [verdict, again] = check(0, seconds(1), true, false);
+  EXPECT_EQ(verdict, Verdict::OutsideWindow);
   EXPECT_EQ(record(0).last_sent, at(seconds(1)));
+  EXPECT_EQ(again, at(seconds(1) + parameters_.rto_init)) << "the window may have moved by then";
 }
 
 TEST_F(LossDetectorTest, Pds90_ReportedPacketIsAskedForItsResponse) {
