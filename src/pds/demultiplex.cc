@@ -394,12 +394,17 @@ void Demultiplexer::on_nack_packet(const RxPacket& packet, Time now) {
 }
 
 // PDS-222: a target that refuses a request may need the proof that we hear it. The NOOP that opens
-// a PDC is none: its source may be invented, too. One that names the peer's PDC id is.
+// a PDC is none: its source may be invented, too. One that names the peer's PDC id is. The flow may
+// hold the last context that other PDCs may take, and would wait for itself (PDS-182).
 void Demultiplexer::prove_address(RudiFlow& flow, Time now) {
   Destination destination = flow.destination;
   destination.mode = DeliveryMode::Rud;
   if (env_.peer_limits.refuses(destination.address, wire::CpType::Noop)) return;
-  const Result<PdcId> pdc = connections_.connect(destination, now);
+  Result<PdcId> pdc = connections_.connect(destination, now);
+  if (!pdc) {
+    destination.reserved_pool = true;
+    pdc = connections_.connect(destination, now);
+  }
   if (!pdc || pdc.value() == flow.proof) return;
   Pdc& open = *pdcs_.at(pdc.value());
   if (open.state() != PdcState::Creating && open.send_side().send_control(wire::CpType::Noop, now))

@@ -371,6 +371,24 @@ TEST_F(RudiTest, Pds222_RefusedReadOpensAPdcAsProof) {
   EXPECT_TRUE(controls(turn()).empty()) << "once for each PDC";
 }
 
+// The reads that need the proof hold the last context that a PDC of ours may take, as credit has
+// contexts of its own (CMS-204).
+TEST_F(RudiTest, Pds222_ProofTakesTheReservedPoolInAShortage) {
+  Parameters parameters = test_parameters();
+  parameters.ccc_count = 4;
+  parameters.reserved_target_pdcs = 2;
+  parameters.reserved_pool_pdcs = 1;
+  cms::Parameters credit = open_window();
+  credit.algorithm = cms::Algorithm::Rccc;
+  build(parameters, credit);
+  rudi(1);
+  refuse(NackCode::NoResource, headers(turn()).at(0).pkt_id);
+  const auto opening = controls(turn());
+  ASSERT_EQ(opening.size(), 1U);
+  EXPECT_TRUE(opening[0].syn);
+  EXPECT_TRUE(wire::wants_reserved_pool(opening[0].pdc_info));
+}
+
 // A peer that knows no NOOP (PDS-221) has its budget.
 TEST_F(RudiTest, Pds222_PeerWithoutNoopIsSentNone) {
   Pdc& open = RudiTest::open();
