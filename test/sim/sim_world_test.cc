@@ -305,6 +305,42 @@ TEST(WireMonitor, ReplayedAckOpensTheWindowForgedOneDoesNot) {
   }
 }
 
+// An attacker opens a PDC in the name of a node, with an id that the node had. The target's answers
+// go to that node and say nothing of what the node has sent.
+TEST(WireMonitor, AckOfAForgedSynIsNotHeldAgainstAnEndedPdc) {
+  for (const bool forged : {true, false}) {
+    WireMonitor monitor({1, 1}, 1);
+    SimPacket packet;
+    packet.source = packet.destination = address_of(1, 1);
+    const auto show = [&](const auto& header, int from, int to, auto member) {
+      packet.bytes.assign(wire::kMaxPdsHeaderBytes, std::byte{});
+      packet.bytes.resize(header.encode(packet.bytes.data()));
+      const auto parsed = wire::parse(packet.bytes);
+      (monitor.*
+       member)(Sighting{.at = {}, .from = from, .to = to, .packet = &packet, .parsed = &parsed});
+    };
+    wire::RequestHeader data;
+    data.spdcid = PdcId{5};
+    data.psn = Psn{100};
+    data.syn = true;
+    show(data, 1, 0, &WireMonitor::sent);
+    data.psn = Psn{7000};
+    data.psn_offset = 10;
+    if (forged) show(data, -1, 0, &WireMonitor::delivered);
+    wire::AckHeader ack;
+    ack.type = wire::PdsType::AckCc;
+    ack.dpdcid = PdcId{5};
+    for (const std::uint32_t cack : {6989U, 7000U}) {
+      ack.cack_psn = Psn{cack};
+      show(ack, 0, 1, &WireMonitor::sent);
+      EXPECT_EQ(monitor.complaint().empty(), forged) << cack;
+    }
+    ack.cack_psn = Psn{7001};
+    show(ack, 0, 1, &WireMonitor::sent);
+    EXPECT_NE(monitor.complaint().find("PDS-83"), std::string::npos);
+  }
+}
+
 TEST(Oracles, PatternsNameTheirMessage) {
   std::vector<std::byte> bytes(100);
   fill_pattern(5, bytes.data(), bytes.size());

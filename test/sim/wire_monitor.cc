@@ -87,13 +87,35 @@ void WireMonitor::ack_sent(const Sighting& sighting, const wire::AckHeader& ack)
   const auto found = flows_.find({sighting.to, ack.dpdcid.value});
   if (found == flows_.end() || !found->second.known) return;
   Flow& flow = found->second;
-  if (!flow.may_acknowledge(ack.cack_psn))
+  if (!flow.may_acknowledge(ack.cack_psn)) {
+    if (answers_forged(sighting, ack)) return;
     complain(sighting, "PDS-83: CACK_PSN beyond what was sent");
+  }
   if (flow.acked && ack.cack_psn > flow.cack) flow.cack = ack.cack_psn;
   flow.acked = true;
 }
 
+void WireMonitor::note_forged(const Sighting& sighting) {
+  const auto* request = sighting.header<wire::RequestHeader>();
+  const auto* control = sighting.header<wire::ControlHeader>();
+  const FepAddress& source = sighting.packet->source;
+  if (request != nullptr && request->syn) {
+    forged_.push_back({source, request->spdcid, request->start_psn() - 1, request->psn});
+  } else if (control != nullptr && control->syn) {
+    forged_.push_back({source, control->spdcid, control->start_psn() - 1, control->psn});
+  }
+}
+
+// A PDC id may have been in use before.
+bool WireMonitor::answers_forged(const Sighting& sighting, const wire::AckHeader& ack) const {
+  return std::ranges::any_of(forged_, [&](const Forged& forged) {
+    return forged.source == sighting.packet->destination && forged.spdcid == ack.dpdcid &&
+           ack.cack_psn >= forged.first && ack.cack_psn <= forged.last;
+  });
+}
+
 void WireMonitor::delivered(const Sighting& sighting) {
+  if (sighting.from < 0) note_forged(sighting);
   const auto* ack = sighting.header<wire::AckHeader>();
   // A copy of a protected packet, sent again by an attacker, is authentic (TSS-46): it may be the
   // first one to arrive.

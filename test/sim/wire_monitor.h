@@ -42,11 +42,21 @@ class WireMonitor {
 
     bool may_acknowledge(Psn psn) const;
   };
+  // The PDC id that an invented packet with SYN names, and its source, which is another node's: its
+  // target answers to there. First and last PSN that the packet lets it acknowledge.
+  struct Forged {
+    FepAddress source;
+    PdcId spdcid;
+    Psn first;
+    Psn last;
+  };
 
   void request_sent(const Sighting& sighting, const wire::RequestHeader& request);
   void ack_sent(const Sighting& sighting, const wire::AckHeader& ack);
   void restart(Flow& flow, Psn start, int from);
   void note_psn(Flow& flow, Psn psn);
+  void note_forged(const Sighting& sighting);
+  bool answers_forged(const Sighting& sighting, const wire::AckHeader& ack) const;
   void complain(const Sighting& sighting, const std::string& what);
 
   std::uint8_t mpr_of(int node) const {
@@ -62,6 +72,7 @@ class WireMonitor {
   std::uint8_t mpr_zero_psns_;
   bool rebases_;
   std::map<FlowKey, Flow> flows_;
+  std::vector<Forged> forged_;
   std::string complaint_;
 };
 
