@@ -41,7 +41,10 @@ PdcCore::PdcCore(Environment& environment, Role role, PdcId id, PdcId peer_id,
 
 PdcCore::~PdcCore() {
   if (!proved_) --env_.unproved;
-  if (proved_ && peer_id_ != PdcId{}) env_.proved_hosts.remove(destination_.address.ip);
+  if (proved_ && peer_id_ != PdcId{}) {
+    if (!error_) env_.proved_hosts.keep(destination_.address.ip, last_activity_);
+    env_.proved_hosts.remove(destination_.address.ip);
+  }
   env_.wheel.cancel(*this);
   env_.turns.remove(static_cast<Pdc&>(*this));
   if (ListNode<WaitingForCccTag>::linked()) ccc_.waiting.remove(static_cast<Pdc&>(*this));

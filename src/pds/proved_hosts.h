@@ -4,6 +4,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <unordered_map>
 
@@ -19,6 +21,10 @@ class ProvedHosts {
   static constexpr std::uint64_t kBurstBytes = 64 << 10;
   static constexpr std::uint64_t kBytesPerSecond = 1'000'000;
 
+  // How long the proof lasts beyond a PDC that closes: longer than a packet is repeated, so that a
+  // read of which each answer is lost fails by its time-outs, although the PDC closes in between.
+  static constexpr Duration kLasts = std::chrono::seconds(60);
+
   // A PDC with a peer at this host is proved, or such a PDC has ended. Each add() needs its
   // remove(). add() may throw bad_alloc; nothing has changed then.
   void add(const FabricAddress& ip) { ++pdcs_[ip]; }
@@ -26,10 +32,12 @@ class ProvedHosts {
     const auto at = pdcs_.find(ip);
     if (--at->second == 0) pdcs_.erase(at);
   }
+  // Such a PDC, used last at `last`, is about to end without an error.
+  void keep(const FabricAddress& ip, Time last) { recent_[position(ip)] = {ip, last + kLasts}; }
 
   // May an answer of `bytes` go to the source `ip` of a packet of `came` bytes? If so, it counts.
   bool may_answer(const FabricAddress& ip, std::uint32_t came, std::uint32_t bytes, Time now) {
-    if (bytes <= 3 * came || pdcs_.contains(ip)) return true;
+    if (bytes <= 3 * came || is_proved(ip, now)) return true;
     const Time begin = std::max(budget_used_until_, now);
     const Time end = begin + time_of(bytes);
     if (end - now > time_of(kBurstBytes)) return false;
@@ -38,14 +46,26 @@ class ProvedHosts {
   }
 
  private:
+  static constexpr std::size_t kRecent = 512;  // places; a host takes that of an older one
+
   struct Hash {
     std::size_t operator()(const FabricAddress& ip) const noexcept { return host_hash(ip); }
   };
+  struct Recent {
+    FabricAddress ip;
+    Time until{};
+  };
+  static std::size_t position(const FabricAddress& ip) { return host_hash(ip) % kRecent; }
+  bool is_proved(const FabricAddress& ip, Time now) const {
+    const Recent& recent = recent_[position(ip)];
+    return pdcs_.contains(ip) || (recent.ip == ip && now < recent.until);
+  }
   static constexpr Duration time_of(std::uint64_t bytes) {
     return std::chrono::nanoseconds(bytes * 1'000'000'000 / kBytesPerSecond);
   }
 
   std::unordered_map<FabricAddress, std::uint32_t, Hash> pdcs_;  // how many PDCs prove the host
+  std::array<Recent, kRecent> recent_{};
   Time budget_used_until_{};  // the bytes sent so far take until then at kBytesPerSecond
 };
 

@@ -37,15 +37,41 @@ TEST(ProvedHosts, Pds222_TheBudgetIsThatOfAllAndComesBack) {
   EXPECT_EQ(answered(hosts, 3, kStart + std::chrono::hours(1)), first) << "it does not add up";
 }
 
-TEST(ProvedHosts, Pds222_ProofLastsAsLongAsTheLastPdc) {
+TEST(ProvedHosts, Pds222_ProofOutlivesAClosedPdcForATime) {
   ProvedHosts hosts;
   hosts.add(host(1));
   hosts.add(host(1));
   hosts.remove(host(1));
-  EXPECT_EQ(answered(hosts, 1, kStart), 1'000'000U);
-  EXPECT_GT(answered(hosts, 2, kStart), 0U) << "its answers cost the budget nothing";
+  const Time later = kStart + 2 * ProvedHosts::kLasts;
+  EXPECT_EQ(answered(hosts, 1, later), 1'000'000U);
+  EXPECT_GT(answered(hosts, 2, later), 0U) << "its answers cost the budget nothing";
+  hosts.keep(host(1), later);
   hosts.remove(host(1));
-  EXPECT_EQ(answered(hosts, 1, kStart), 0U);
+  const Time end = later + ProvedHosts::kLasts;
+  EXPECT_EQ(answered(hosts, 1, end - milliseconds(1)), 1'000'000U);
+  EXPECT_LT(answered(hosts, 1, end), 1'000'000U);
+}
+
+TEST(ProvedHosts, Pds222_ProofsThatLastAreBounded) {
+  ProvedHosts hosts;
+  for (int i = 0; i < 100'000; ++i) {
+    FabricAddress ip = host(1);
+    ip.bytes[1] = static_cast<std::uint8_t>(i);
+    ip.bytes[2] = static_cast<std::uint8_t>(i >> 8);
+    ip.bytes[3] = static_cast<std::uint8_t>(i >> 16);
+    hosts.keep(ip, kStart);
+  }
+  int proved = 0;
+  answered(hosts, 2, kStart);  // the budget is used up
+  for (int i = 0; i < 100'000; ++i) {
+    FabricAddress ip = host(1);
+    ip.bytes[1] = static_cast<std::uint8_t>(i);
+    ip.bytes[2] = static_cast<std::uint8_t>(i >> 8);
+    ip.bytes[3] = static_cast<std::uint8_t>(i >> 16);
+    proved += hosts.may_answer(ip, 100, 1000, kStart) ? 1 : 0;
+  }
+  EXPECT_GT(proved, 0);
+  EXPECT_LT(proved, 1000);
 }
 
 }  // namespace

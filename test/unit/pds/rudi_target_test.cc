@@ -151,7 +151,19 @@ TEST_F(RudiRead, Pds222_HostWithAProvedPdcHasAllItsReads) {
   for (int i = 0; i < 100; ++i) EXPECT_GT(read_from(2), kData);
   node->manager->find(pdc)->fail(PdsError::PeerLost, now);
   node->manager->free_finished(now);
-  EXPECT_LT(read_from(2), kThrice) << "the proof ends with its PDC";
+  EXPECT_LT(read_from(2), kThrice) << "the proof ends with a PDC that failed";
+}
+
+TEST_F(RudiRead, Pds222_ProofOutlivesAPdcThatCloses) {
+  node->client.respond = {};
+  accept(333);
+  receive(control(wire::CpType::Close, 334));
+  turn();
+  node->manager->free_finished(now);
+  ASSERT_EQ(node->manager->find(pdc), nullptr);
+  node->client.respond = [this](const Delivered&) { return answer_of(*node, now); };
+  use_up_budget();
+  EXPECT_GT(read_from(2), kData);
 }
 
 TEST_F(RudiRead, Pds222_OurAnsweredPdcIsAProofToo) {
