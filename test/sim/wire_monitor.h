@@ -43,7 +43,7 @@ class WireMonitor {
     bool may_acknowledge(Psn psn) const;
   };
   // The PDC id that an invented packet with SYN names, and its source, which is another node's: its
-  // target answers to there. First and last PSN that the packet lets it acknowledge.
+  // target answers to there. First and last PSN that it may acknowledge then.
   struct Forged {
     FepAddress source;
     PdcId spdcid;

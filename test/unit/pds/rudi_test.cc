@@ -371,7 +371,7 @@ TEST_F(RudiTest, Pds222_RefusedReadOpensAPdcAsProof) {
   EXPECT_TRUE(controls(turn()).empty()) << "once for each PDC";
 }
 
-// The reads that need the proof hold the last context that a PDC of ours may take, as credit has
+// The reads that need the proof hold the last context that an ordinary PDC may take, as credit has
 // contexts of its own (CMS-204).
 TEST_F(RudiTest, Pds222_ProofTakesTheReservedPoolInAShortage) {
   Parameters parameters = test_parameters();
