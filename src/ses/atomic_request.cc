@@ -68,7 +68,7 @@ bool write_operands(TxMessage& message, const AtomicOp& op, PieceStore& pieces) 
     write_compare_swap(header, op, length);
     return true;
   }
-  Piece* piece = pieces.take(length);
+  Piece* piece = pieces.take(length, pieces.for_answers());
   if (piece == nullptr) return false;
   message.gathered = piece;
   if (op.op == wire::AmoOp::Read) {  // nothing looks at them, but their number counts

@@ -64,6 +64,11 @@ class PieceStore {
     return sizeof(Piece) + (length <= kSmallBytes ? kSmallBytes : full_.buffer_bytes());
   }
   std::size_t capacity() const { return full_.capacity(); }
+  // Full buffers that operations which begin here leave to answers to reads: the operations may
+  // wait for reads that the peer answers only after its own.
+  std::size_t for_answers() const { return (capacity() + 8) / 16; }
+  // Full buffers that unexpected messages, which wait for the application, leave to all others.
+  std::size_t for_expected() const { return 2 * for_answers(); }
   std::size_t available_bytes() const { return full_.available() * full_.buffer_bytes(); }
   std::uint32_t largest() const { return static_cast<std::uint32_t>(full_.buffer_bytes()); }
   std::size_t in_use() const { return pieces_.in_use(); }

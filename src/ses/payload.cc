@@ -19,7 +19,7 @@ bool gather_pieces(TxMessage& message, bool inject, std::uint32_t payload_mtu, P
     packets_seen = packet + 1;
     const std::uint32_t length = piece_length(message, offset, payload_mtu);
     if (!inject && point(message.slices(), offset, length, unused)) continue;
-    Piece* piece = pieces.take(length);
+    Piece* piece = pieces.take(length, pieces.for_answers());
     if (piece == nullptr) return false;
     gather(message.slices(), offset, length, piece->data);
     piece->offset = static_cast<std::uint32_t>(offset);

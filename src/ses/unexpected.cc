@@ -13,9 +13,6 @@ using pds::NackCode;
 
 namespace {
 
-// Unexpected messages leave 1/8 of the payload buffers to traffic that a receive or region waits
-// for.
-constexpr std::size_t kBufferReserve = 8;
 // Of a message that can be read again nothing is kept when this part of the memory, of the context
 // or of the host, is full: the rest is for those that must be kept or refused.
 constexpr std::size_t kReadableShare = 2;
@@ -73,7 +70,7 @@ Piece* Unexpected::take_piece(const wire::SesRequest& request, const FepAddress&
   if (full && !buffer_shares_.allows(host, pieces_.largest(), pieces_.available_bytes())) {
     return nullptr;
   }
-  Piece* piece = pieces_.take(length, pieces_.capacity() / kBufferReserve);
+  Piece* piece = pieces_.take(length, pieces_.for_expected());
   if (piece == nullptr) return nullptr;
   std::copy(request.payload.begin(), request.payload.end(), piece->data);
   piece->offset = request.message_offset;

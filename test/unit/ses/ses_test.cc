@@ -117,6 +117,35 @@ TEST_F(SesTest, Ses54_RefusedLongMessageEndsAtBothSides) {
   expect_idle();
 }
 
+// Operations that wait for a read of the peer would else keep the answers to the peer's reads back,
+// and these the answer to that read.
+TEST_F(SesTest, CopiesLeaveBuffersToAnswers) {
+  Parameters parameters = small_parameters();
+  parameters.tx_messages = 64;
+  ContextConfig config = small_config();
+  config.tx_size = 64;
+  Node tight(3, parameters, config, 16);
+  Bytes memory = pattern(300);
+  const Peer peer = b.peer();
+  const std::vector<IoSlice> local{slice_of(memory)};
+  SendOp op;
+  op.peer = &peer;
+  op.local = local;
+  op.inject = true;
+  Result<void> posted;
+  for (int i = 0; i < 64 && posted; ++i)
+    posted = tight.ses.initiator().post(*tight.context, op, kNow);
+  EXPECT_EQ(posted.error(), Error::Again);
+  EXPECT_EQ(tight.buffers.available(), 1U);
+  AtomicOp sum;
+  sum.peer = &peer;
+  sum.local = local;
+  sum.datatype = wire::AmoDatatype::Uint8;
+  EXPECT_EQ(tight.ses.initiator().post(*tight.context, sum, kNow).error(), Error::Again);
+  op.inject = false;
+  EXPECT_TRUE(tight.ses.initiator().post(*tight.context, op, kNow)) << "it needs no copy";
+}
+
 TEST_F(SesTest, DestinationNamesPeerJobModeAndClass) {
   ContextConfig config = small_config();
   config.resource_index = ResourceIndex{11};
