@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Memory regions, fi_mr(3): in every mr_mode that an application may offer, in every form of the
-// call, with keys that may be used once, and gone when they are closed.
+// call, with keys that may be used once, and gone when they are closed, also where other memory has
+// their address then.
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <array>
 
 #include "common.h"
@@ -109,7 +113,53 @@ void keys(Link& link) {
   node.meet();
 }
 
-constexpr Case kCases[] = {{"modes", modes}, {"forms", forms}, {"keys", keys}};
+// Fresh pages of the kernel in place of what was there.
+std::span<std::byte> map(void* at, std::size_t bytes) {
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (at != nullptr ? MAP_FIXED : 0);
+  void* const memory = mmap(at, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+  CHECK(memory != MAP_FAILED);
+  return {static_cast<std::byte*>(memory), bytes};
+}
+
+// Other pages at an address that was registered before: nothing goes through what was known of it,
+// neither where a peer reads nor where a write comes from.
+void mapped_anew(Link& link) {
+  constexpr std::size_t kBytes = std::size_t{1} << 20;
+  Node node(link);
+  node.connect();
+  std::span<std::byte> memory = map(nullptr, 2 * kBytes);
+  for (std::uint64_t round = 0; round < 4; ++round) {
+    const std::span<std::byte> ours = memory.first(kBytes);
+    const std::span<std::byte> arrives = memory.last(kBytes);
+    const Bytes fresh = pattern(kBytes, 2 * round + (link.server() ? 1 : 0));
+    std::ranges::copy(fresh, ours.begin());
+    {
+      const Region region(node, memory, kAccess | FI_WRITE | FI_READ, 17);
+      link.send_value(region.remote);
+      const Remote there = link.receive_value<Remote>(&node);
+      void* const descriptor = fi_mr_desc(region.mr);
+      if (!link.server()) {
+        POST(node, fi_read(node.ep, arrives.data(), kBytes, descriptor, node.peer, there.address,
+                           there.key, nullptr));
+        node.completion(node.tx);
+        CHECK(same(arrives, 2 * round + 1));
+        POST(node, fi_write(node.ep, ours.data(), kBytes, descriptor, node.peer,
+                            there.address + kBytes, there.key, nullptr));
+        node.completion(node.tx);
+        node.meet();
+      } else {
+        node.meet();
+        CHECK(same(arrives, 2 * round));
+      }
+      node.meet();
+    }
+    memory = map(memory.data(), 2 * kBytes);
+  }
+  CHECK(munmap(memory.data(), memory.size()) == 0);
+}
+
+constexpr Case kCases[] = {
+    {"modes", modes}, {"forms", forms}, {"keys", keys}, {"mapped_anew", mapped_anew}};
 
 }  // namespace
 
