@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "pds/nack.h"
-#include "pds/pdc.h"
 #include "pds/retransmit.h"
+#include "pds/window_wait.h"
 
 namespace uet::pds {
 
@@ -188,7 +188,7 @@ void Rudi::on_response(const wire::RudiHeader& header, std::span<const std::byte
   Message& message = *record->message;
   const std::uint32_t tag = record->tag;
   release(*record);
-  wake_waiters(flow);
+  wake_waiters(flow.ccc);
   message.owner->rx_rsp(
       message, tag, {.next_hdr = header.next_hdr, .bytes = ses, .psn = Psn{header.pkt_id}}, now);
 }
@@ -214,7 +214,7 @@ RudiFlow* Rudi::on_nack(const wire::NackHeader& nack, const FepAddress& from, Ti
   if (record->in_flight) {
     record->in_flight = false;
     flow.ccc.ccc->on_nack(nack.nack_code, record->nominal_bytes, nack.ce, std::nullopt, now);
-    wake_waiters(flow);
+    wake_waiters(flow.ccc);
   }
   record->state = State::ToResend;
   ++env_.counters.nack_retransmissions;
@@ -299,7 +299,7 @@ void Rudi::lose(Record& record, cms::LossCause cause, Time now) {
   record.in_flight = false;
   record.flow->ccc.ccc->on_inferred_loss(record.nominal_bytes, cause, now);
   record.flow->path.on_feedback(record.entropy, cms::PathFeedback::Timeout, now);
-  wake_waiters(*record.flow);
+  wake_waiters(record.flow->ccc);
 }
 
 // CMS-12: a retransmission needs space in the window too.
@@ -314,10 +314,6 @@ void Rudi::resend(Record& record, Time now) {
 }
 
 // ---- the end ------------------------------------------------------------------------------------
-
-void Rudi::wake_waiters(RudiFlow& flow) {
-  for (Pdc& pdc : flow.ccc.waiting) pdc.make_ready();
-}
 
 void Rudi::release(Record& record) {
   if (record.in_flight) record.flow->ccc.ccc->forget(record.nominal_bytes);
@@ -334,7 +330,7 @@ void Rudi::fail(Record& record, PdsError error, Time now) {
   Message& message = *record.message;
   const std::uint32_t tag = record.tag;
   release(record);
-  wake_waiters(flow);
+  wake_waiters(flow.ccc);
   message.owner->pds_error(message, tag, error, now);
 }
 
@@ -378,7 +374,7 @@ bool Rudi::cancel(Message& message) {
     if (record.flow == nullptr || record.message != &message) continue;
     RudiFlow& flow = *record.flow;
     release(record);
-    wake_waiters(flow);
+    wake_waiters(flow.ccc);
     found = true;
   }
   return found;

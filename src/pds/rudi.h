@@ -129,7 +129,6 @@ class Rudi {
   void lose(Record& record, cms::LossCause cause, Time now);
   void release(Record& record);
   void fail(Record& record, PdsError error, Time now);
-  static void wake_waiters(RudiFlow& flow);
   void drop_drained_flows();
 
   Environment& env_;
