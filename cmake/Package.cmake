@@ -2,7 +2,7 @@
 # What is installed beside the provider, the Debian and RPM packages, and the target that takes it all
 # away.
 
-install(FILES examples/active_messages.cc examples/mpi_ring.c examples/object_push.cc examples/rma_example.cc examples/uet_bench.cc
+install(FILES examples/active_messages.cc examples/four_ranks.cc examples/mpi_ring.c examples/object_push.cc examples/rma_example.cc examples/uet_bench.cc
   examples/common.h examples/README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libfabric-uet/examples)
 install(FILES scripts/wireshark/uet.lua DESTINATION ${CMAKE_INSTALL_DATADIR}/uet/wireshark)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libfabric-uet RENAME copyright)
