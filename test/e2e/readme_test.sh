@@ -1,32 +1,32 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# Runs the block of docs/getting-started.md below the heading HEADING as it stands, and demands that it succeeds
-# and that packets went over uet. Ends with 77, and says why, if one of PROGRAMs is not there.
+# Runs the block of DOCUMENT below the heading HEADING as it stands, and demands that it succeeds and that packets
+# went over uet. Ends with 77, and says why, if a NEED is not there: the name of a program, or VARIABLE:PATH, the
+# file PATH below the directory that VARIABLE names (or, without PATH, the file that it names).
 # BUILD is where the blocks say build/release.
-# Use: readme_test.sh REPOSITORY BUILD HEADING PROGRAM...    with FI_PROVIDER_PATH
+# Use: readme_test.sh REPOSITORY BUILD DOCUMENT HEADING NEED...    with FI_PROVIDER_PATH
 set -euo pipefail
 
-repository="$1" build="$2" heading="$3"
-shift 3
-for program in "$@"; do
-  command -v "$program" >/dev/null || {
-    echo "skipped: $program is not installed"
+repository="$1" build="$2" document="$3" heading="$4"
+shift 4
+for need in "$@"; do
+  if [[ "$need" == *:* ]]; then
+    variable="${need%%:*}"
+    [[ -n "${!variable:-}" && -r "${!variable}${need#*:}" ]] || {
+      echo "skipped: $variable names nothing with ${need#*:} ($document says what it is)"
+      exit 77
+    }
+    continue
+  fi
+  command -v "$need" >/dev/null || {
+    echo "skipped: $need is not installed"
     exit 77
   }
 done
-# Blocks that name a plug-in of NCCL's need it.
-if [[ "$heading" == *NCCL* && ! -r "${UET_NCCL_PLUGIN:-}" ]]; then
-  echo "skipped: UET_NCCL_PLUGIN names no plug-in (test/nccl/README.md)"
-  exit 77
-fi
-if [[ "$heading" == *MPICH* && ! -x "${UET_MPICH:-/nowhere}/bin/mpiexec" ]]; then
-  echo "skipped: UET_MPICH names no MPICH that was built for libfabric (docs/getting-started.md, '$heading')"
-  exit 77
-fi
 # A name space of its own keeps the ports of these programs apart from those of others.
 if [[ -z "${UET_README_NETWORK:-}" ]] && unshare --net true 2>/dev/null; then
   export UET_README_NETWORK=own
-  exec unshare --net "$0" "$repository" "$build" "$heading" "$@"
+  exec unshare --net "$0" "$repository" "$build" "$document" "$heading" "$@"
 fi
 [[ "${UET_README_NETWORK:-}" != own ]] || ip link set lo up
 
@@ -36,12 +36,12 @@ ln -s "$repository/examples" "$repository/scripts" "$scratch/"
 mkdir "$scratch/build"
 ln -s "$build" "$scratch/build/release"
 cd "$scratch"
-awk -v heading="### $heading" '
-  /^#/ && !inside { here = ($0 == heading) }
+awk -v heading="$heading" '
+  /^#/ && !inside { here = ($0 == "## " heading || $0 == "### " heading) }
   /^```/ { inside = !inside; next }
-  here && inside { print }' "$repository/docs/getting-started.md" >block
+  here && inside { print }' "$repository/$document" >block
 [[ -s block ]] || {
-  echo "docs/getting-started.md has no block below '### $heading'"
+  echo "$document has no block below '$heading'"
   exit 1
 }
 cat block

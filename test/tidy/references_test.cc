@@ -62,7 +62,7 @@ std::vector<std::string> documents() {
     if (name.ends_with(".md") && name != "CHANGELOG.md") files.push_back(name);
   }
   for (const char* folder :
-       {"docs", "src", "prov", "netsim", "fabtests", "examples", "tools", "test"}) {
+       {"docs", "src", "prov", "netsim", "fabtests", "examples", "tools", "test", "contrib"}) {
     for (std::string& file : files_under(kSource, folder)) {
       if (file.ends_with(".md") && !file.starts_with("docs/decisions/")) {
         files.push_back(std::move(file));
