@@ -72,7 +72,23 @@ TEST_F(SharedTransmit, MustBeBoundWhereItWasAskedFor) {
   EXPECT_EQ(fi_ep_bind(ep.get(), &stx_->fid, 0), 0);
   EXPECT_EQ(fi_ep_bind(ep.get(), &stx_->fid, 0), -FI_EINVAL);
   EXPECT_EQ(fi_enable(ep.get()), 0);
-  EXPECT_EQ(fi_close(&stx_->fid), -FI_EBUSY);
+}
+
+// As Sandia OpenSHMEM ends. Its endpoints go on with its slots.
+TEST_F(SharedTransmit, MayBeClosedBeforeItsEndpoints) {
+  const auto first = sharing();
+  const auto second = sharing();
+  for (fid_ep* ep : {first.get(), second.get()}) {
+    ASSERT_EQ(fi_ep_bind(ep, &stx_->fid, 0), 0);
+    ASSERT_EQ(fi_enable(ep), 0);
+  }
+  EXPECT_EQ(fi_close(&stx_.release()->fid), 0);
+  for (std::size_t i = 0; i < kSize; ++i) {
+    fid_ep* const ep = i % 2 == 0 ? first.get() : second.get();
+    ASSERT_EQ(fi_send(ep, "x", 1, nullptr, to_other_, nullptr), 0) << i;
+  }
+  EXPECT_EQ(fi_send(first.get(), "x", 1, nullptr, to_other_, nullptr), -FI_EAGAIN);
+  for (std::size_t i = 0; i < kSize; ++i) ASSERT_EQ(a_.next(b_).error, 0);
 }
 
 TEST_F(SharedTransmit, BelongsToItsDomainAndHasItsLimits) {

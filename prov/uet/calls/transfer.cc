@@ -200,7 +200,7 @@ ssize_t TxSide::size_left() noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (!state_.may_send) return -FI_EOPBADSTATE;
   const Guard guard(engine_.lock());
-  if (bindings_.stx() != nullptr) return static_cast<ssize_t>(bindings_.stx()->left());
+  if (const TxSlots* shared = bindings_.shared_slots()) return static_cast<ssize_t>(shared->left());
   return static_cast<ssize_t>(state_.config.tx_size - bindings_.tx_in_progress());
 }
 

@@ -183,18 +183,16 @@ int Endpoint::bind_stx(Stx& stx) {
   if (&stx.engine() != &engine_) {
     return refuse_endpoint(-FI_EDOMAIN, "the shared transmit context belongs to another domain");
   }
-  if (bindings_.stx() != nullptr) {
+  if (bindings_.shared_slots() != nullptr) {
     return refuse_endpoint(-FI_EINVAL, "a shared transmit context is bound already");
   }
-  holds_.emplace_back(stx.references());
-  const std::size_t own_size = std::exchange(state_.config.tx_size, stx.size());
+  const std::size_t own_size = std::exchange(state_.config.tx_size, stx.slots()->size());
   if (const int result = state_.enabled ? 0 : open_context(); result != 0) {
     state_.config.tx_size = own_size;
-    holds_.pop_back();
     return result;
   }
   const Guard guard(engine_.lock());
-  bindings_.share_tx(stx);
+  bindings_.share_tx(stx.slots());
   bindings_changed();
   return 0;
 }
@@ -289,7 +287,7 @@ int Endpoint::enable() {
   if ((sends() || receives()) && !reports) {
     return refuse_endpoint(-FI_ENOCQ, "no CQ or counter is bound");
   }
-  if (shares_tx_ && bindings_.stx() == nullptr) {
+  if (shares_tx_ && bindings_.shared_slots() == nullptr) {
     return refuse_endpoint(-FI_EOPBADSTATE,
                            "no shared transmit context is bound; call fi_ep_bind first");
   }
@@ -375,7 +373,7 @@ int Endpoint::set_queue_size(int name, std::size_t wanted) noexcept {
   if (wanted == 0 || wanted > (tx ? kMaxTxSize : kMaxRxSize)) {
     return refuse_endpoint(-FI_EINVAL, "fi_setopt: the queue size is 0 or too large");
   }
-  if (tx && bindings_.stx() != nullptr) {
+  if (tx && bindings_.shared_slots() != nullptr) {
     return refuse_endpoint(-FI_EINVAL,
                            "fi_setopt: set the size in the attributes of fi_stx_context");
   }

@@ -67,7 +67,7 @@ int EpBindings::bind_counter(Cntr& counter, std::uint64_t flags) {
 }
 
 void EpBindings::return_all() noexcept {
-  if (stx_ != nullptr) stx_->give_back(tx_in_progress_);
+  if (slots_ != nullptr) slots_->give_back(tx_in_progress_);
   if (tx_cq_ != nullptr) tx_cq_->release(tx_in_progress_);
   if (rx_cq_ != nullptr) rx_cq_->release(rx_in_progress_);
 }

@@ -7,6 +7,8 @@
 #include <rdma/fi_endpoint.h>
 
 #include <array>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "objects/cntr.h"
@@ -25,16 +27,17 @@ class EpBindings {
  public:
   EpBindings(Engine& engine, EndpointRole role) : engine_(engine), role_(role) {}
 
-  // fi_ep_bind(3): 0 or a negative fi_errno, with the reason logged. An object that is bound
-  // cannot be closed before the endpoint.
+  // fi_ep_bind(3): 0 or a negative fi_errno, with the reason logged. A queue or counter
+  // that is bound cannot be closed before the endpoint.
   int bind_cq(Cq& cq, std::uint64_t flags);
   int bind_counter(Cntr& counter, std::uint64_t flags);
-  // Operations in progress count in `stx` from now on.
-  void share_tx(Stx& stx) {
-    stx_ = &stx;
-    stx.take_over(tx_in_progress_);
+  // Operations in progress take `slots` from now on.
+  void share_tx(std::shared_ptr<TxSlots> slots) {
+    slots_ = std::move(slots);
+    slots_->take_over(tx_in_progress_);
   }
-  Stx* stx() const { return stx_; }
+  // nullptr: the endpoint has slots of its own.
+  const TxSlots* shared_slots() const { return slots_.get(); }
 
   // Some CQ or counter reports ...
   bool report_sends() const {
@@ -62,9 +65,9 @@ class EpBindings {
   // A slot for one operation, also in the shared context, and a CQ entry for its completion.
   // False: none is free now.
   bool take_tx() noexcept {
-    if (stx_ != nullptr && !stx_->take()) return false;
+    if (slots_ != nullptr && !slots_->take()) return false;
     if (tx_cq_ != nullptr && !tx_cq_->reserve()) {
-      if (stx_ != nullptr) stx_->give_back();
+      if (slots_ != nullptr) slots_->give_back();
       return false;
     }
     ++tx_in_progress_;
@@ -73,7 +76,7 @@ class EpBindings {
   // The operation has completed: the completion uses the CQ entry, or gives it back itself.
   void finish_tx() noexcept {
     --tx_in_progress_;
-    if (stx_ != nullptr) stx_->give_back();
+    if (slots_ != nullptr) slots_->give_back();
   }
   // The operation was not posted after all.
   void return_tx() noexcept {
@@ -101,7 +104,7 @@ class EpBindings {
   Engine& engine_;
   const EndpointRole role_;
   std::vector<Hold> holds_;
-  Stx* stx_ = nullptr;
+  std::shared_ptr<TxSlots> slots_;  // of a shared transmit context
   Cq* tx_cq_ = nullptr;
   Cq* rx_cq_ = nullptr;
   std::array<Cntr*, kCounters> counters_{};

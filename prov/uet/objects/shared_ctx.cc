@@ -42,7 +42,7 @@ Stx::Stx(Domain& domain, const fi_tx_attr& attr, void* context)
     : fid_stx{},
       engine_(domain.engine()),
       hold_(domain.references()),
-      size_(attr.size != 0 ? attr.size : engine_.params().tx_size) {
+      slots_(std::make_shared<TxSlots>(attr.size != 0 ? attr.size : engine_.params().tx_size)) {
   fid.fclass = FI_CLASS_STX_CTX;
   fid.context = context;
   fid.ops = &stx_fid_ops;
@@ -50,7 +50,6 @@ Stx::Stx(Domain& domain, const fi_tx_attr& attr, void* context)
 }
 
 int Stx::close() noexcept {
-  if (references_.any()) return -FI_EBUSY;
   delete this;
   return 0;
 }

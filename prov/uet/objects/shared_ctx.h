@@ -26,20 +26,12 @@ int srx_open(fid_domain* domain, fi_rx_attr* attr, fid_ep** srx, void* context) 
 
 class Endpoint;
 
-// All its endpoints together have as many operations in progress as one context. Completions go to
-// each endpoint's own CQ.
-class Stx final : public fid_stx {
+// Slots for the operations in progress of several endpoints. Belongs to the fid_stx and to each
+// endpoint bound to it. Everything with the domain's lock.
+class TxSlots {
  public:
-  static Stx& from(struct fid* fid) { return static_cast<Stx&>(*reinterpret_cast<fid_stx*>(fid)); }
-  // attr.size 0: the domain's default.
-  Stx(Domain& domain, const fi_tx_attr& attr, void* context);
-  int close() noexcept;
-
-  Engine& engine() { return engine_; }
-  References& references() { return references_; }
+  explicit TxSlots(std::size_t size) : size_(size) {}
   std::size_t size() const { return size_; }
-
-  // The rest with the domain's lock.
   std::size_t left() const { return in_progress_ < size_ ? size_ - in_progress_ : 0; }
   // Adds the operations that an endpoint has in progress when it is bound; may exceed `size`.
   void take_over(std::size_t count) { in_progress_ += count; }
@@ -52,11 +44,27 @@ class Stx final : public fid_stx {
   void give_back(std::size_t count = 1) { in_progress_ -= count; }
 
  private:
-  Engine& engine_;
-  Hold hold_;
-  References references_;
   const std::size_t size_;
   std::size_t in_progress_ = 0;
+};
+
+// All its endpoints together have as many operations in progress as one context. Completions go to
+// each endpoint's own CQ. It may be closed before its endpoints, as Sandia OpenSHMEM does: those
+// keep the slots.
+class Stx final : public fid_stx {
+ public:
+  static Stx& from(struct fid* fid) { return static_cast<Stx&>(*reinterpret_cast<fid_stx*>(fid)); }
+  // attr.size 0: the domain's default.
+  Stx(Domain& domain, const fi_tx_attr& attr, void* context);
+  int close() noexcept;
+
+  Engine& engine() { return engine_; }
+  const std::shared_ptr<TxSlots>& slots() const { return slots_; }
+
+ private:
+  Engine& engine_;
+  Hold hold_;
+  std::shared_ptr<TxSlots> slots_;
 };
 
 // Messages to any of its endpoints take the receives posted here; each completes in the CQ of the

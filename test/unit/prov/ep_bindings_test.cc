@@ -93,15 +93,15 @@ TEST_F(Bindings, SharedContextBoundsOperationsInProgress) {
       stx, [&](auto** out) { return fi_stx_context(domain.domain.get(), &attr, out, nullptr); });
   EpBindings bindings = of(EndpointRole::Both);
   EXPECT_TRUE(bindings.take_tx());
-  Stx& shared = Stx::from(&stx->fid);
+  const std::shared_ptr<TxSlots> shared = Stx::from(&stx->fid).slots();
   bindings.share_tx(shared);
-  EXPECT_EQ(shared.left(), 1U) << "the operation in progress counts";
+  EXPECT_EQ(shared->left(), 1U) << "the operation in progress counts";
   EXPECT_TRUE(bindings.take_tx());
   EXPECT_FALSE(bindings.take_tx());
   bindings.finish_tx();
   EXPECT_TRUE(bindings.take_tx());
   bindings.return_all();
-  EXPECT_EQ(shared.left(), 2U);
+  EXPECT_EQ(shared->left(), 2U);
 }
 
 TEST_F(Bindings, LateCqTakesOverWhatIsPosted) {
