@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# Shows that a recipe of docs/guides works: on a path between two hosts that is bad, or that the settings of the start
+# do not fit, uet_bench measures less than a tenth of the rate that the path allows; after the block of the guide, which
+# runs on both hosts as it stands, much more. Runs in the network of in_network; the path is made here.
+# Use: recipe_test.sh REPOSITORY UET_BENCH UET_LONG_WIRE RECIPE      with FI_PROVIDER_PATH. Ends with 77, and says why, if
+# something is not there.
+set -euo pipefail
+repository="$1" bench="$2" wire="$3" recipe="$4"
+
+# Each recipe: the heading of its block, the path, the settings before, two plans of uet_bench (before, after), and the
+# rate that the path allows in the unit of uet_bench: 100 Mbit/s are 12.5 MB/s. The plan before has two parts, of which
+# the second counts: the first congestion window, which does not know the path yet, is in the first.
+start=: before=bw:65536:24:64,bw:65536:16:64 after=bw:65536:200:64 allowed=12.5 needs=()
+link="tc qdisc add dev port-1 root tbf rate 100mbit burst 16kb limit"
+bridge_rule() { # of a switch that filters
+  nft add table bridge path
+  nft 'add chain bridge path forward { type filter hook forward priority 0; }'
+  nft add rule bridge path forward "$@"
+}
+long_wire() { # delay of each direction in us
+  ip link set port-1 nomaster
+  ip link set port-2 nomaster
+  "$wire" port-1 port-2 "delay_us=$1,rate_mbps=100,queue_bytes=1000000" &
+  wire_pid=$!
+}
+case "$recipe" in
+  long_path)
+    guide=paths.md heading="A long path"
+    start="export FI_UET_CC_LINK_RATE_MBPS=100"
+    path() { long_wire 20000; }
+    ;;
+  few_operations)
+    guide=paths.md heading="Few operations in progress"
+    start="export FI_UET_TX_SIZE=16" before=rate:64:200:1024 after=rate:64:8000:1024 allowed=6400
+    path() { long_wire 20000; }
+    ;;
+  control_class)
+    guide=paths.md heading="A class that is limited" needs=(nft)
+    path() { $link 300000 && bridge_rule ip dscp 46 limit rate over 20/second drop; }
+    ;;
+  mtu_hole)
+    guide=paths.md heading="Long packets vanish" start="export FI_UET_CC_LINK_RATE_MBPS=50"
+    allowed=6.25 before=bw:65536:8:64 after=bw:65536:100:64
+    path() { ${link/100mbit/50mbit} 500000 && ip link set port-1 mtu 1500; }
+    ;;
+  firewall)
+    guide=firewall.md heading="Open the ports" needs=(nft)
+    start="nft -f /dev/stdin <<<'table inet filter {
+      chain input { type filter hook input priority 0; policy drop; meta l4proto { tcp, icmp } accept; }
+    }'"
+    path() { $link 300000; }
+    ;;
+  *)
+    echo "no recipe $recipe"
+    exit 1
+    ;;
+esac
+for program in tc "${needs[@]}"; do
+  command -v "$program" >/dev/null || {
+    echo "SKIPPED: $program is not installed (Debian: apt-get install iproute2 nftables)"
+    exit 77
+  }
+done
+scratch="$(mktemp -d)"
+wire_pid=""
+trap '[[ -z "$wire_pid" ]] || kill "$wire_pid" 2>/dev/null || true; rm -rf "$scratch"' EXIT
+path >"$scratch/path" 2>&1 || {
+  cat "$scratch/path"
+  echo "SKIPPED: this kernel cannot make the path (tc with tbf, nft)"
+  exit 77
+}
+block="$scratch/block"
+awk -v heading="### $heading" '
+  /^#/ && !inside { here = ($0 == heading) }
+  /^```/ { inside = !inside; if (!inside && here) exit; next }
+  here && inside { print }' "$repository/docs/guides/$guide" >"$block"
+[[ -s "$block" ]] || {
+  echo "docs/guides/$guide has no block below '### $heading'"
+  exit 1
+}
+
+# rate SETTINGS PLAN SECONDS: sets result, the rate of uet_bench after both hosts have run SETTINGS. If the measurement
+# does not end in time, it is the most that the rate can have been.
+rate() {
+  local server limit="$3"
+  ip netns exec host-1 bash -c "$1"$'\n'"exec timeout $limit $bench --server --plan $2" >"$scratch/server" 2>&1 &
+  server=$!
+  sleep 0.3
+  ip netns exec host-2 bash -c "$1"$'\n'"exec timeout $limit $bench --client 10.85.0.1 --plan $2" \
+    >"$scratch/client" 2>&1 || true
+  kill "$server" 2>/dev/null || true
+  wait "$server" 2>/dev/null || true
+  result="$(awk -v plan="$2" -v limit="$limit" '
+    $1 == "result:" { ++found; last = $2 }
+    END {
+      parts = split(plan, part, ",")
+      for (i = 1; i <= parts; ++i) { split(part[i], field, ":"); count += field[3] }
+      if (found < parts) last = field[1] == "rate" ? count / limit : field[2] * count / limit / 1e6
+      print last
+    }' "$scratch/client")"
+}
+holds() { awk "BEGIN { exit !($1) }"; }
+percent() { awk "BEGIN { printf \"%.1f %%\", 100 * $1 / $allowed }"; }
+
+rate "$start" "$before" 3
+slow="$result"
+echo "before: $slow, at most $(percent "$slow") of what the path allows"
+holds "$slow < 0.1 * $allowed" || {
+  cat "$scratch/client"
+  echo "the path is not slow before the recipe"
+  exit 1
+}
+cat "$block"
+# The recipe reaches 80 %. A machine that is busy with other things may take a part of that away.
+best=0
+for _ in 1 2 3; do
+  rate "$start"$'\n'"$(<"$block")" "$after" 8
+  echo "after: $result, $(percent "$result")"
+  ! holds "$result > $best" || best="$result"
+  ! holds "$best >= 0.8 * $allowed" || exit 0
+done
+holds "$best >= 0.5 * $allowed" || {
+  cat "$scratch/client"
+  exit 1
+}
