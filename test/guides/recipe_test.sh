@@ -10,8 +10,9 @@ repository="$1" bench="$2" wire="$3" recipe="$4"
 
 # Each recipe: the heading of its block, the path, the settings before, two plans of uet_bench (before, after), and the
 # rate that the path allows in the unit of uet_bench: 100 Mbit/s are 12.5 MB/s. The plan before has two parts, of which
-# the second counts: the first congestion window, which does not know the path yet, is in the first.
-start=: before=bw:65536:24:64,bw:65536:16:64 after=bw:65536:200:64 allowed=12.5 needs=()
+# the second counts: the first congestion window, which does not know the path yet, is in the first. `as` runs programs
+# with fewer rights.
+start=: as="" before=bw:65536:24:64,bw:65536:16:64 after=bw:65536:200:64 allowed=12.5 needs=()
 link="tc qdisc add dev port-1 root tbf rate 100mbit burst 16kb limit"
 bridge_rule() { # of a switch that filters
   nft add table bridge path
@@ -48,7 +49,13 @@ case "$recipe" in
     guide=firewall.md heading="Open the ports" needs=(nft)
     start="nft -f /dev/stdin <<<'table inet filter {
       chain input { type filter hook input priority 0; policy drop; meta l4proto { tcp, icmp } accept; }
-    }'"
+    }'; export FI_UET_CC_LINK_RATE_MBPS=100"
+    path() { $link 300000; }
+    ;;
+  no_right)
+    guide=containers.md heading="A right is missing" needs=(setpriv)
+    start="export FI_UET_NIC=packet FI_UET_CC_LINK_RATE_MBPS=100" before=bw:65536:8:64
+    as="setpriv --bounding-set -net_raw --inh-caps -net_raw"
     path() { $link 300000; }
     ;;
   *)
@@ -84,10 +91,10 @@ awk -v heading="### $heading" '
 # does not end in time, it is the most that the rate can have been.
 rate() {
   local server limit="$3"
-  ip netns exec host-1 bash -c "$1"$'\n'"exec timeout $limit $bench --server --plan $2" >"$scratch/server" 2>&1 &
+  ip netns exec host-1 bash -c "$1"$'\n'"exec $as timeout $limit $bench --server --plan $2" >"$scratch/server" 2>&1 &
   server=$!
   sleep 0.3
-  ip netns exec host-2 bash -c "$1"$'\n'"exec timeout $limit $bench --client 10.85.0.1 --plan $2" \
+  ip netns exec host-2 bash -c "$1"$'\n'"exec $as timeout $limit $bench --client 10.85.0.1 --plan $2" \
     >"$scratch/client" 2>&1 || true
   kill "$server" 2>/dev/null || true
   wait "$server" 2>/dev/null || true
