@@ -43,7 +43,7 @@ std::vector<Section> bench_sections(const std::string& json) {
                     {}};
     for (const std::string& metric : order) {
       section.figures.push_back(
-          bar_chart({metric, "transport", units[metric]}, bars[metric], targets[metric]));
+          bar_chart({metric, "transport", units[metric], 0}, bars[metric], targets[metric]));
     }
     return {section};
   } catch (const nlohmann::json::exception& error) {

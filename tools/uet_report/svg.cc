@@ -11,8 +11,9 @@ namespace uet::report {
 namespace {
 
 constexpr double kWidth = 600, kHeight = 300;
-constexpr double kLeft = 70, kRight = 590, kTop = 50, kBottom = 250;
-constexpr int kTicks = 5;
+constexpr double kLeft = 70, kRight = 575, kTop = 50, kBottom = 250;
+constexpr int kTicks = 5;          // about as many
+constexpr double kWidestBar = 80;  // few bars do not fill the chart
 // Distinct for people who see few colours, and in grey print by their order of lightness.
 constexpr std::array<const char*, 6> kColours{"#0072b2", "#d55e00", "#009e73",
                                               "#cc79a7", "#56b4e9", "#e69f00"};
@@ -63,16 +64,39 @@ struct Axis {
   double at(double value) const {
     return from + (to - from) * (value - least) / (most > least ? most - least : 1);
   }
-  double tick(int i) const { return least + (most - least) * i / kTicks; }
+  // Distance of the ticks: 1, 2 or 5 times a power of ten.
+  double step() const {
+    const double wanted = (most - least) / kTicks;
+    if (!(wanted > 0)) return 1;
+    const double power = std::pow(10, std::floor(std::log10(wanted)));
+    for (const double factor : {1.0, 2.0, 5.0}) {
+      if (factor * power >= wanted * 0.999) return factor * power;
+    }
+    return 10 * power;
+  }
+  // Moves both ends outwards to a tick.
+  void round() {
+    const double by = step();
+    least = std::floor(least / by) * by;
+    most = std::max(std::ceil(most / by - 1e-9) * by, least + by);
+  }
+  std::vector<double> ticks() const {
+    const double by = step();
+    std::vector<double> out;
+    for (double i = std::ceil(least / by - 1e-9); i * by <= most + by * 1e-6; ++i) {
+      out.push_back(i * by + 0.0);  // no -0
+    }
+    return out;
+  }
 };
 
 std::string vertical_axis(const Plot& plot, const Axis& axis) {
   std::string out;
-  for (int i = 0; i <= kTicks; ++i) {
-    const double y = axis.at(axis.tick(i));
+  for (const double tick : axis.ticks()) {
+    const double y = axis.at(tick);
     out += "<line class=\"grid\" x1=\"" + fixed(kLeft) + "\" x2=\"" + fixed(kRight) + "\" y1=\"" +
            fixed(y) + "\" y2=\"" + fixed(y) + "\"/>\n" +
-           text_at(kLeft - 6, y + 4, short_number(axis.tick(i)), "end");
+           text_at(kLeft - 6, y + 4, short_number(tick), "end");
   }
   return out + text_at(14, (kTop + kBottom) / 2, plot.y_label, "middle",
                        " transform=\"rotate(-90 14 " + fixed((kTop + kBottom) / 2) + ")\"");
@@ -145,9 +169,11 @@ std::string line_chart(const Plot& plot, const std::vector<Series>& series) {
     }
   }
   if (!any) return nothing(plot);
+  x.include(plot.x_end);
+  y.round();
   std::string out = begin(plot, kWidth, kHeight) + vertical_axis(plot, y) + horizontal_label(plot);
-  for (int i = 0; i <= kTicks; ++i) {
-    out += text_at(x.at(x.tick(i)), kBottom + 16, short_number(x.tick(i)), "middle");
+  for (const double tick : x.ticks()) {
+    out += text_at(x.at(tick), kBottom + 16, short_number(tick), "middle");
   }
   double legend = kLeft;
   for (std::size_t i = 0; i < series.size(); ++i) {
@@ -166,12 +192,14 @@ std::string bar_chart(const Plot& plot, const std::vector<Bar>& bars,
   for (const Bar& bar : bars) y.include(std::max(bar.value, bar.most));
   if (y.most <= 0) return nothing(plot);
   for (const Target& target : targets) y.include(target.value);
+  y.round();
   std::string out = begin(plot, kWidth, kHeight) + vertical_axis(plot, y) + horizontal_label(plot);
   const double step = (kRight - kLeft) / static_cast<double>(bars.size());
   for (std::size_t i = 0; i < bars.size(); ++i) {
     const double x = kLeft + step * static_cast<double>(i);
     const double top = y.at(bars[i].value);
-    out += rectangle(x + step * 0.1, top, step * 0.8, kBottom - top, kColours[0],
+    const double width = std::min(step * 0.8, kWidestBar);
+    out += rectangle(x + (step - width) / 2, top, width, kBottom - top, kColours[0],
                      bars[i].label + ": " + short_number(bars[i].value)) +
            text_at(x + step / 2, kBottom + 16, bars[i].label, "middle");
     if (bars[i].most > bars[i].least) {

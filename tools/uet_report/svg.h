@@ -19,9 +19,11 @@ struct Plot {
   std::string title;
   std::string x_label;
   std::string y_label;
+  double x_end = 0;  // of line charts: the x axis leads at least to here, so that charts compare
 };
 
-// Lines and marks; both axes begin at 0 or at the least number, whichever is lower.
+// Lines and marks; both axes begin at 0 or at the least number, whichever is lower. Ticks are at 1,
+// 2 or 5 times a power of ten, and the y axis ends at one.
 std::string line_chart(const Plot& plot, const std::vector<Series>& series);
 
 struct Bar {

@@ -134,6 +134,9 @@ std::vector<Section> trace_sections(const std::vector<live::TraceDump>& dumps) {
     reader.add(event.record, event.realtime_ns, curves[event.dump][peer->second],
                unanswered[{event.dump, event.record.pdc}], second);
   }
+  const double end =
+      events.empty() ? 0
+                     : static_cast<double>(events.back().realtime_ns - events[0].realtime_ns) / 1e9;
   std::vector<Section> sections;
   for (std::size_t i = 0; i < dumps.size(); ++i) {
     const std::string who =
@@ -142,10 +145,11 @@ std::vector<Section> trace_sections(const std::vector<live::TraceDump>& dumps) {
     for (const auto& [name, peer] : curves[i]) {
       sections.push_back(
           {who + " to " + name,
-           {line_chart({"Congestion window", "seconds", "bytes"}, {peer.window, peer.in_flight}),
-            line_chart({"Round trip time", "seconds", "us"}, {peer.rtt}),
-            line_chart({"Goodput", "seconds", "Gb/s"}, {goodput_of(peer)}),
-            line_chart({"Losses and marks", "seconds", "count since the first event"},
+           {line_chart({"Congestion window", "seconds", "bytes", end},
+                       {peer.window, peer.in_flight}),
+            line_chart({"Round trip time", "seconds", "us", end}, {peer.rtt}),
+            line_chart({"Goodput", "seconds", "Gb/s", end}, {goodput_of(peer)}),
+            line_chart({"Losses and marks", "seconds", "count since the first event", end},
                        {peer.losses, peer.marks})}});
     }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The page of uet_report, read by an XML parser: labels are there, and no plot is empty. No browser
-// looks at it: chromium is not among the packages that tests need (docs/dependencies.md).
+// The page of uet_report, read by an XML parser: labels are there, and no plot is empty. Chromium
+// draws it where it is installed; it is not among the packages that tests need.
 #include "uet_report/page.h"
 
 #include <gmock/gmock.h>
@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <sstream>
 
 #include "uet_report/sections.h"
 #include "uet_report/svg.h"
@@ -64,18 +66,59 @@ for e in page.iter():
     if "href" in e.attrib or "src" in e.attrib or e.tag.endswith("script"): print("LOADS", e.tag)
 ' )";
 
+std::string output_of(const std::string& command) {
+  std::string out;
+  FILE* const pipe = ::popen(command.c_str(), "r");
+  char line[4096];
+  while (pipe != nullptr && std::fgets(line, sizeof line, pipe) != nullptr) out += line;
+  EXPECT_TRUE(pipe != nullptr && ::pclose(pipe) == 0) << out;
+  return out;
+}
+
 std::string parsed(const std::string& text) {
   const auto file = std::filesystem::temp_directory_path() /
                     ("uet_report_" + std::to_string(::getpid()) + ".html");
   std::ofstream(file, std::ios::binary) << text;
-  std::string out;
-  FILE* const pipe = ::popen((kParser + file.string() + " 2>&1").c_str(), "r");
-  char line[4096];
-  while (pipe != nullptr && std::fgets(line, sizeof line, pipe) != nullptr) out += line;
-  EXPECT_TRUE(pipe != nullptr && ::pclose(pipe) == 0) << out;
+  const std::string out = output_of(kParser + file.string() + " 2>&1");
   std::filesystem::remove(file);
   return out;
 }
+
+// Python reads the screenshot (PNG, 8 bits for each of 3 or 4 channels) and prints for each colour
+// of plots how many columns of pixels have it, then how many columns at the right edge are empty.
+constexpr const char* kPixels = R"(python3 -c '
+import struct, sys, zlib
+data = open(sys.argv[1], "rb").read()
+at, packed = 8, b""
+while at < len(data):
+    size, kind = struct.unpack(">I4s", data[at:at + 8])
+    if kind == b"IHDR": width, height, _, form = struct.unpack(">IIBB", data[at + 8:at + 18])
+    if kind == b"IDAT": packed += data[at + 8:at + 8 + size]
+    at += 12 + size
+step = 4 if form == 6 else 3
+raw, line, last, count = zlib.decompress(packed), width * step, None, {}
+right = 0
+for y in range(height):
+    way = raw[y * (line + 1)]
+    row = bytearray(raw[y * (line + 1) + 1:(y + 1) * (line + 1)])
+    up = last or bytearray(line)
+    for i in range(line if way else 0):
+        a, b, c = row[i - step] if i >= step else 0, up[i], up[i - step] if i >= step else 0
+        if way == 1: add = a
+        elif way == 2: add = b
+        elif way == 3: add = (a + b) // 2
+        else:
+            p = a + b - c
+            add = min((abs(p - a), 0, a), (abs(p - b), 1, b), (abs(p - c), 2, c))[2]
+        row[i] = (row[i] + add) & 255
+    last = row
+    for i in range(0, line, step):
+        colour = bytes(row[i:i + 3])
+        if colour != b"\xff\xff\xff": right = max(right, i // step)
+        count.setdefault(colour, set()).add(i)
+for colour in ("0072b2", "d55e00", "2828ff"): print(colour, len(count.get(bytes.fromhex(colour), ())))
+print("margin", width - 1 - right)
+' )";
 
 TEST(ReportPage, Parser_FindsLabelsAndNoEmptyPlot) {
   if (std::system("python3 -c 'import xml.etree' 2>/dev/null") != 0) {
@@ -94,6 +137,54 @@ TEST(ReportPage, Parser_FindsLabelsAndNoEmptyPlot) {
   }
   EXPECT_THAT(out, Not(HasSubstr("EMPTY")));
   EXPECT_THAT(out, Not(HasSubstr("LOADS")));
+}
+
+// At 1,280 pixels, and without loading anything.
+TEST(ReportPage, Chromium_DrawsEachPlot) {
+  if (std::system("command -v chromium >/dev/null && python3 -c 'import zlib'") != 0) {
+    GTEST_SKIP() << "chromium or python3 is not there to draw the page";
+  }
+  std::vector<Section> sections =
+      domain_sections({domain_with_peer("10.0.0.1:4793", "10.0.0.2:4793")});
+  for (Section& one : trace_sections({dump_with_traffic()})) sections.push_back(std::move(one));
+  const auto directory = std::filesystem::temp_directory_path() /
+                         ("uet_report_" + std::to_string(::getpid()) + ".chromium");
+  std::filesystem::create_directory(directory);
+  std::ofstream(directory / "page.html", std::ios::binary) << page("report", sections);
+  const std::string chromium =
+      "HOME=" + directory.string() +
+      " timeout 60 chromium --headless --no-sandbox --disable-gpu --hide-scrollbars"
+      " --window-size=1280,1500 --user-data-dir=" +
+      directory.string() + "/data --screenshot=" + directory.string() +
+      "/page.png --dump-dom file://" + directory.string() + "/page.html 2>/dev/null";
+  const std::string dom = output_of(chromium);
+  for (const char* text : {">Congestion window<", ">Round trip time<", ">Goodput<", ">seconds<",
+                           ">Latency of operations<", ">ECN marks<"}) {
+    EXPECT_THAT(dom, HasSubstr(text));
+  }
+  std::map<std::string, int> columns;
+  std::istringstream lines(output_of(kPixels + (directory / "page.png").string()));
+  std::string name;
+  for (int number = 0; lines >> name >> number;) columns[name] = number;
+  EXPECT_GT(columns["0072b2"], 200);  // bars
+  EXPECT_GT(columns["d55e00"], 50);   // a second line and marks; the legends have 20
+  EXPECT_GT(columns["2828ff"], 20);   // the darkest cell of a map
+  EXPECT_GE(columns["margin"], 8);    // no plot is wider than the page
+  std::filesystem::remove_all(directory);
+}
+
+TEST(ReportPage, Ticks_AreRoundNumbers) {
+  const std::string chart =
+      line_chart({"T", "s", "us", 0.02}, {{"a", false, {{0.001, 3}, {0.0173, 97}}}});
+  for (const char* tick : {">0<", ">20<", ">100<", ">0.005<", ">0.02<"}) {
+    EXPECT_THAT(chart, HasSubstr(tick));
+  }
+  EXPECT_THAT(chart, Not(HasSubstr(">97<")));
+  EXPECT_THAT(chart, Not(HasSubstr(">-0<")));
+}
+
+TEST(ReportPage, FewBars_DoNotFillTheChart) {
+  EXPECT_THAT(bar_chart({"B", "x", "y"}, {{"a", 1}}), HasSubstr("width=\"80.00\""));
 }
 
 TEST(ReportPage, Trace_RoundTripTimeAndGoodput) {
@@ -124,7 +215,7 @@ TEST(ReportPage, Bench_BarsWithSpreadAndTarget) {
   EXPECT_THAT(chart, HasSubstr("half of tcp: 4</text>"));
   EXPECT_THAT(chart, HasSubstr("<line class=\"target\" x1=\"70.00\" y1=\"150.00\""));
   // From 1 to 4 of 8.
-  EXPECT_THAT(chart, HasSubstr("y1=\"225.00\" x2=\"200.00\" y2=\"150.00\"/>"));
+  EXPECT_THAT(chart, HasSubstr("y1=\"225.00\" x2=\"196.25\" y2=\"150.00\"/>"));
   EXPECT_THAT(chart, HasSubstr("uet: 2"));
   EXPECT_THROW(bench_sections("{\"results\": 1}"), std::runtime_error);
 }
