@@ -23,6 +23,7 @@ using namespace uet;  // NOLINT(google-build-using-namespace)
 
 struct Input {
   std::vector<live::TraceDump> dumps;
+  std::vector<tracing::Capture> captures;
   std::vector<view::Domain> domains;
   std::vector<report::Section> sections;  // of measurements
   std::vector<std::string> problems;
@@ -73,9 +74,7 @@ void add(Input& input, const std::string& word) {
     add_page_numbers(input, word);
   }
   tracing::Sources sources = tracing::read_sources({word});
-  if (!sources.captures.empty()) {
-    input.problems.push_back(word + ": a capture; uet_trace shows it beside traces");
-  }
+  std::move(sources.captures.begin(), sources.captures.end(), std::back_inserter(input.captures));
   std::move(sources.dumps.begin(), sources.dumps.end(), std::back_inserter(input.dumps));
   std::move(sources.problems.begin(), sources.problems.end(), std::back_inserter(input.problems));
 }
@@ -105,8 +104,9 @@ int run(const std::vector<std::string>& words, const std::string& output) {
   for (const std::string& problem : input.problems) {
     std::fprintf(stderr, "uet_report: %s\n", problem.c_str());
   }
-  if (input.dumps.empty() && input.domains.empty() && input.sections.empty()) {
-    std::fprintf(stderr, "uet_report: no source holds statistics or a trace\n");
+  if (input.dumps.empty() && input.domains.empty() && input.sections.empty() &&
+      input.captures.empty()) {
+    std::fprintf(stderr, "uet_report: no source holds statistics, a trace or packets\n");
     return view::kNothingFound;
   }
   std::vector<report::Section> sections = std::move(input.sections);
@@ -116,6 +116,9 @@ int run(const std::vector<std::string>& words, const std::string& output) {
     }
   }
   for (report::Section& section : report::trace_sections(input.dumps)) {
+    sections.push_back(std::move(section));
+  }
+  for (report::Section& section : report::capture_sections(input.captures)) {
     sections.push_back(std::move(section));
   }
   std::ofstream out(output, std::ios::binary);
@@ -133,10 +136,12 @@ int main(int argc, char** argv) {
   std::vector<std::string> words;
   std::string output = "uet-report.html";
   return view::run_command(
-      "uet_report", "Makes one HTML page with plots out of statistics and traces", argc, argv,
+      "uet_report", "Makes one HTML page with plots out of statistics, traces and captures", argc,
+      argv,
       [&](CLI::App& app) {
         app.add_option("source", words,
-                       "Process (PID), live page, file with dumps, JSON of uet_stats, results.json "
+                       "Process (PID), live page, file with dumps, capture, JSON of uet_stats, "
+                       "results.json "
                        "of scripts/bench, or a "
                        "directory of such files")
             ->required();

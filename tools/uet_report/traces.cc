@@ -78,24 +78,6 @@ class Curves {
   }
 };
 
-Series goodput_of(const PeerCurves& peer) {
-  Series out{"goodput", false, {}};
-  if (peer.answered.empty()) return out;
-  const double begin = peer.answered.front().first;
-  const double length = peer.answered.back().first - begin;
-  if (length <= 0) return out;
-  std::vector<double> bytes(kPeriods);
-  for (const auto& [second, count] : peer.answered) {
-    const auto period = static_cast<std::size_t>((second - begin) / length * kPeriods);
-    bytes[std::min<std::size_t>(period, kPeriods - 1)] += count;
-  }
-  for (int i = 0; i < kPeriods; ++i) {
-    out.points.emplace_back(begin + length * (i + 0.5) / kPeriods,
-                            bytes[static_cast<std::size_t>(i)] * 8e-9 / (length / kPeriods));
-  }
-  return out;
-}
-
 // How long operations took, in powers of two.
 std::string latency_of(const live::TraceDump& dump) {
   std::map<std::uint32_t, std::int64_t> posted;
@@ -119,6 +101,24 @@ std::string latency_of(const live::TraceDump& dump) {
 }
 
 }  // namespace
+
+Series goodput_of(const std::vector<std::pair<double, double>>& acknowledged) {
+  Series out{"goodput", false, {}};
+  if (acknowledged.empty()) return out;
+  const double begin = acknowledged.front().first;
+  const double length = acknowledged.back().first - begin;
+  if (length <= 0) return out;
+  std::vector<double> bytes(kPeriods);
+  for (const auto& [second, count] : acknowledged) {
+    const auto period = static_cast<std::size_t>((second - begin) / length * kPeriods);
+    bytes[std::min<std::size_t>(period, kPeriods - 1)] += count;
+  }
+  for (int i = 0; i < kPeriods; ++i) {
+    out.points.emplace_back(begin + length * (i + 0.5) / kPeriods,
+                            bytes[static_cast<std::size_t>(i)] * 8e-9 / (length / kPeriods));
+  }
+  return out;
+}
 
 std::vector<Section> trace_sections(const std::vector<live::TraceDump>& dumps) {
   const std::vector<Event> events = tracing::merge(dumps);
@@ -148,7 +148,7 @@ std::vector<Section> trace_sections(const std::vector<live::TraceDump>& dumps) {
            {line_chart({"Congestion window", "seconds", "bytes", end},
                        {peer.window, peer.in_flight}),
             line_chart({"Round trip time", "seconds", "us", end}, {peer.rtt}),
-            line_chart({"Goodput", "seconds", "Gb/s", end}, {goodput_of(peer)}),
+            line_chart({"Goodput", "seconds", "Gb/s", end}, {goodput_of(peer.answered)}),
             line_chart({"Losses and marks", "seconds", "count since the first event", end},
                        {peer.losses, peer.marks})}});
     }

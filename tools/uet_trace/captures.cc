@@ -47,12 +47,24 @@ CapturedPacket captured(const CapturePacket& packet) {
   if (!packet.comment.empty()) out.words += "  [" + packet.comment + "]";
   const auto parsed = wire::parse(packet.frame.packet);
   if (!parsed) return out;
+  out.bytes = parsed->rest.size() + packet.frame.missing;
   const auto take = [&](const auto& header) {
     out.has_psn = true;
     out.pdc = header.spdcid.value;
     out.psn = header.psn.value;
   };
-  if (const auto* request = std::get_if<wire::RequestHeader>(&parsed->header)) take(*request);
+  if (const auto* request = std::get_if<wire::RequestHeader>(&parsed->header)) {
+    take(*request);
+    out.request = true;
+    out.again = request->retx;
+  }
+  if (const auto* ack = std::get_if<wire::AckHeader>(&parsed->header)) {
+    out.ack = true;
+    out.acked_pdc = ack->dpdcid.value;
+    out.acked_psn = ack->ack_psn().value;
+    out.cack = ack->cack_psn.value;
+    out.marked = ack->ce;
+  }
   if (const auto* control = std::get_if<wire::ControlHeader>(&parsed->header)) take(*control);
   return out;
 }

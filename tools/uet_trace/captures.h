@@ -19,7 +19,15 @@ struct CapturedPacket {
   bool has_psn = false;          // a request or control packet of a PDC; if not, the next two are 0
   std::uint16_t pdc = 0;         // the sender's id
   std::uint32_t psn = 0;
-  std::string words;  // of the dissector, with the comment of the file
+  std::size_t bytes = 0;  // behind the header of PDS
+  bool request = false;
+  bool again = false;           // a request that says that it is a retransmission
+  bool ack = false;             // then the next four count, and `has_psn` is not set
+  std::uint16_t acked_pdc = 0;  // of the sender of the requests
+  std::uint32_t acked_psn = 0;  // of the packet that it answers
+  std::uint32_t cack = 0;       // this one and all before it have arrived
+  bool marked = false;          // the answered packet had an ECN mark
+  std::string words;            // of the dissector, with the comment of the file
 };
 
 struct Capture {

@@ -196,6 +196,47 @@ TEST(ReportPage, Trace_RoundTripTimeAndGoodput) {
   EXPECT_THAT(sections[1].figures.at(1), HasSubstr(">20</text>"));  // us, the top of the axis
 }
 
+// Packet 1 is answered after 40 us with a mark, packet 2 is sent twice.
+TEST(ReportPage, Capture_RttGoodputAndRetransmissions) {
+  const auto sent = [](std::int64_t time_ns, std::uint32_t psn, bool again = false) {
+    tracing::CapturedPacket packet;
+    packet.realtime_ns = time_ns;
+    packet.source = "10.0.0.1";
+    packet.destination = "10.0.0.2:4793";
+    packet.pdc = 7;
+    packet.psn = psn;
+    packet.bytes = 5000;
+    packet.has_psn = packet.request = true;
+    packet.again = again;
+    return packet;
+  };
+  const auto answer = [](std::int64_t time_ns, std::uint32_t psn, bool marked) {
+    tracing::CapturedPacket packet;
+    packet.realtime_ns = time_ns;
+    packet.source = "10.0.0.2";
+    packet.destination = "10.0.0.1:4793";
+    packet.acked_pdc = 7;
+    packet.acked_psn = packet.cack = psn;
+    packet.ack = true;
+    packet.marked = marked;
+    return packet;
+  };
+  const tracing::Capture capture{.file = "a.pcap",
+                                 .packets = {sent(0, 1), sent(1'000, 2), answer(40'000, 1, true),
+                                             sent(50'000, 2, true), answer(90'000, 2, false)},
+                                 .problem = ""};
+  const auto sections = capture_sections({capture});
+  ASSERT_EQ(sections.size(), 1U);
+  EXPECT_EQ(sections[0].heading, "a.pcap: 10.0.0.1 to 10.0.0.2:4793");
+  EXPECT_THAT(sections[0].figures.at(0), HasSubstr(">40</text>"));  // us, the only sample
+  // 5,000 bytes in the last of 50 periods of 50 us.
+  EXPECT_THAT(sections[0].figures.at(1), HasSubstr(">40</text>"));
+  const std::string& losses = sections[0].figures.at(2);
+  EXPECT_THAT(losses, HasSubstr("retransmitted packets"));
+  EXPECT_THAT(losses, HasSubstr("ECN marks"));
+  EXPECT_EQ(capture_sections({}).size(), 0U);
+}
+
 TEST(ReportPage, NoNumbers_ASentenceInsteadOfAPlot) {
   EXPECT_EQ(line_chart({"RTT", "s", "us"}, {{"a", false, {}}}),
             "<p class=\"none\">RTT: the sources hold no such numbers.</p>\n");

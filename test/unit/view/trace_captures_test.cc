@@ -48,10 +48,12 @@ class TraceCaptures : public testing::Test {
   // A request from 10.0.0.`from` to 10.0.0.`to`.
   void packet(std::int64_t time_ns, std::uint8_t from, std::uint8_t to, std::uint16_t pdc,
               std::uint32_t psn) {
+    frame(time_ns, from, to,
+          wire::RequestHeader{.psn = Psn{psn}, .spdcid = PdcId{pdc}, .dpdcid = PdcId{9}});
+  }
+  void frame(std::int64_t time_ns, std::uint8_t from, std::uint8_t to, const auto& what) {
     std::array<std::byte, 64> header{};
-    const std::size_t length =
-        wire::RequestHeader{.psn = Psn{psn}, .spdcid = PdcId{pdc}, .dpdcid = PdcId{9}}.encode(
-            header.data());
+    const std::size_t length = what.encode(header.data());
     const std::array<Slice, 1> pieces{Slice{header.data(), static_cast<std::uint32_t>(length)}};
     std::array<std::byte, wire::kMaxFrameHeaderBytes> front{};
     wire::FrameFields fields;
@@ -76,6 +78,21 @@ class TraceCaptures : public testing::Test {
   std::filesystem::path file_;
   std::string bytes_;
 };
+
+TEST_F(TraceCaptures, Ack_NamesThePacketThatItAnswers) {
+  packet(kStart, 1, 2, 7, 100);
+  frame(kStart + 1000, 2, 1,
+        wire::AckHeader{.ce = true, .ack_psn_offset = 3, .cack_psn = Psn{97}, .dpdcid = PdcId{7}});
+  const Sources sources = read();
+  ASSERT_THAT(sources.captures, SizeIs(1));
+  ASSERT_THAT(sources.captures[0].packets, SizeIs(2));
+  EXPECT_TRUE(sources.captures[0].packets[0].request);
+  const CapturedPacket& ack = sources.captures[0].packets[1];
+  EXPECT_TRUE(ack.ack && ack.marked && !ack.has_psn);
+  EXPECT_EQ(ack.acked_pdc, 7);
+  EXPECT_EQ(ack.acked_psn, 100U);
+  EXPECT_EQ(ack.cack, 97U);
+}
 
 TEST_F(TraceCaptures, Merge_PacketNamesItsSender) {
   packet(kStart + 5'500, 1, 2, 0x4A21, 1);
