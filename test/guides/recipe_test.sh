@@ -38,7 +38,7 @@ case "$recipe" in
     ;;
   control_class)
     guide=paths.md heading="A class that is limited" needs=(nft)
-    path() { $link 300000 && bridge_rule ip dscp 46 limit rate over 20/second drop; }
+    path() { $link 300000 && bridge_rule ip dscp 46 limit rate over 5/second drop; }
     ;;
   mtu_hole)
     guide=paths.md heading="Long packets vanish" start="export FI_UET_CC_LINK_RATE_MBPS=50"
@@ -49,12 +49,12 @@ case "$recipe" in
     guide=firewall.md heading="Open the ports" needs=(nft)
     start="nft -f /dev/stdin <<<'table inet filter {
       chain input { type filter hook input priority 0; policy drop; meta l4proto { tcp, icmp } accept; }
-    }'; export FI_UET_CC_LINK_RATE_MBPS=100"
+    }'"
     path() { $link 300000; }
     ;;
   no_right)
     guide=containers.md heading="A right is missing" needs=(setpriv)
-    start="export FI_UET_NIC=packet FI_UET_CC_LINK_RATE_MBPS=100" before=bw:65536:8:64
+    start="export FI_UET_NIC=packet" before=bw:65536:8:64
     as="setpriv --bounding-set -net_raw --inh-caps -net_raw"
     path() { $link 300000; }
     ;;
@@ -87,8 +87,8 @@ awk -v heading="### $heading" '
   exit 1
 }
 
-# rate SETTINGS PLAN SECONDS: sets result, the rate of uet_bench after both hosts have run SETTINGS. If the measurement
-# does not end in time, it is the most that the rate can have been.
+# rate SETTINGS PLAN SECONDS UNFINISHED: sets result, the rate of uet_bench after both hosts have run SETTINGS. If the
+# measurement does not end in time, result is 0, or with UNFINISHED "most" the most that the rate can have been.
 rate() {
   local server limit="$3"
   ip netns exec host-1 bash -c "$1"$'\n'"exec $as timeout $limit $bench --server --plan $2" >"$scratch/server" 2>&1 &
@@ -98,36 +98,35 @@ rate() {
     >"$scratch/client" 2>&1 || true
   kill "$server" 2>/dev/null || true
   wait "$server" 2>/dev/null || true
-  result="$(awk -v plan="$2" -v limit="$limit" '
+  result="$(awk -v plan="$2" -v limit="$limit" -v unfinished="$4" '
     $1 == "result:" { ++found; last = $2 }
     END {
       parts = split(plan, part, ",")
       for (i = 1; i <= parts; ++i) { split(part[i], field, ":"); count += field[3] }
-      if (found < parts) last = field[1] == "rate" ? count / limit : field[2] * count / limit / 1e6
+      if (found < parts && unfinished == 0) last = 0
+      else if (found < parts) last = field[1] == "rate" ? count / limit : field[2] * count / limit / 1e6
       print last
     }' "$scratch/client")"
 }
 holds() { awk "BEGIN { exit !($1) }"; }
 percent() { awk "BEGIN { printf \"%.1f %%\", 100 * $1 / $allowed }"; }
 
-rate "$start" "$before" 3
+rate "$start" "$before" 3 most
 slow="$result"
 echo "before: $slow, at most $(percent "$slow") of what the path allows"
-holds "$slow < 0.1 * $allowed" || {
-  cat "$scratch/client"
-  echo "the path is not slow before the recipe"
-  exit 1
-}
 cat "$block"
-# The recipe reaches 80 %. A machine that is busy with other things may take a part of that away.
+# Below 10 % before and 80 % after. On a machine that is busy with other things both may be missed: then the first must
+# be less than half of the second.
 best=0
 for _ in 1 2 3; do
-  rate "$start"$'\n'"$(<"$block")" "$after" 8
+  rate "$start"$'\n'"$(<"$block")" "$after" 8 0
   echo "after: $result, $(percent "$result")"
   ! holds "$result > $best" || best="$result"
-  ! holds "$best >= 0.8 * $allowed" || exit 0
+  ! holds "$slow < 0.1 * $allowed && $best >= 0.8 * $allowed" || exit 0
 done
-holds "$best >= 0.5 * $allowed" || {
+holds "$slow < 0.5 * $best" || {
   cat "$scratch/client"
+  echo "the recipe does not help"
   exit 1
 }
+echo "this machine is busy: the path before the recipe has less than half of the rate after it"
