@@ -36,8 +36,8 @@ std::vector<std::string> documents() {
     const std::string name = entry.path().filename().string();
     if (name.ends_with(".md")) files.push_back(name);
   }
-  for (const char* folder :
-       {"docs", "src", "prov", "netsim", "fabtests", "examples", "tools", "test", "bench", "contrib"}) {
+  for (const char* folder : {"docs", "src", "prov", "netsim", "fabtests", "examples", "tools",
+                             "test", "bench", "contrib"}) {
     for (std::string& file : files_under(kSource, folder)) {
       const bool other = file.starts_with("docs/spec/") || file == "docs/conformance.md";
       if (file.ends_with(".md") && !other) files.push_back(std::move(file));
