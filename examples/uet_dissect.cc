@@ -21,7 +21,7 @@ namespace {
 
 // The packet in words, with its text if `keys` open it.
 std::string words_of(const uet::CapturePacket& packet, uet::CaptureKeys* keys) {
-  const std::string words = uet::wire::dissect(packet.frame.packet, packet.frame.missing);
+  std::string words = uet::wire::dissect(packet.frame.packet, packet.frame.missing);
   if (keys == nullptr) return words;
   const auto text = keys->text_of(packet.frame, packet.native);
   return text ? words + "  " + uet::wire::dissect(*text) : words;

@@ -146,19 +146,19 @@ inline void set_counter_limits(fi_domain_attr& attr) {
 // a new interface.
 template <class Attr>
 consteval bool has_known_layout() {
-  constexpr std::size_t tail = kDomainAttrBytes;
+  constexpr std::size_t kTail = kDomainAttrBytes;
   if (offsetof(Attr, tclass) + 8 != kDomainAttrBytes) return false;
   bool known = true;
   if constexpr (requires(Attr a) { a.max_ep_auth_key; }) {
-    known &= offsetof(Attr, max_ep_auth_key) == tail + offsetof(DomainAttrTail, max_ep_auth_key);
+    known &= offsetof(Attr, max_ep_auth_key) == kTail + offsetof(DomainAttrTail, max_ep_auth_key);
   }
   if constexpr (requires(Attr a) { a.max_group_id; }) {
-    known &= offsetof(Attr, max_group_id) == tail + offsetof(DomainAttrTail, max_group_id);
+    known &= offsetof(Attr, max_group_id) == kTail + offsetof(DomainAttrTail, max_group_id);
   }
   if constexpr (requires(Attr a) { a.max_cntr_value; }) {
-    known &= offsetof(Attr, max_cntr_value) == tail + offsetof(DomainAttrTail, max_cntr_value);
+    known &= offsetof(Attr, max_cntr_value) == kTail + offsetof(DomainAttrTail, max_cntr_value);
     known &=
-        offsetof(Attr, max_err_cntr_value) == tail + offsetof(DomainAttrTail, max_err_cntr_value);
+        offsetof(Attr, max_err_cntr_value) == kTail + offsetof(DomainAttrTail, max_err_cntr_value);
   }
   return known;
 }

@@ -20,6 +20,7 @@ class ZeroedArray {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
 
   explicit ZeroedArray(std::size_t count)
+      // T may be a pointer. NOLINTNEXTLINE(bugprone-sizeof-expression)
       : items_(static_cast<T*>(std::calloc(count, sizeof(T)))), count_(count) {
     if (items_ == nullptr) throw std::bad_alloc();
   }

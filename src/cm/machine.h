@@ -49,10 +49,10 @@ class Machine {
   // the peer repeats its question (CM-40).
   static constexpr std::size_t kMostWaiting = 1024;
 
-  void queue(Outgoing message) { outgoing_.push_back(std::move(message)); }
+  void queue(Outgoing message) { outgoing_.push_back(message); }
   void answer(Outgoing message) {
     message.about = 0;
-    if (outgoing_.size() < kMostWaiting) queue(std::move(message));
+    if (outgoing_.size() < kMostWaiting) queue(message);
   }
 
  private:

@@ -79,6 +79,8 @@ struct Parameters {
 // threads.
 class SharedParameters {
  public:
+  // The analyser does not follow the count of holders.
+  // NOLINTBEGIN(clang-analyzer-cplusplus.NewDelete)
   SharedParameters(const Parameters& parameters) : held_(new Held{parameters}) {}
   SharedParameters(const SharedParameters& other) : held_(other.held_) { ++held_->holders; }
   SharedParameters& operator=(SharedParameters other) {
@@ -88,13 +90,11 @@ class SharedParameters {
   ~SharedParameters() {
     if (--held_->holders == 0) delete held_;
   }
-  // The analyser does not follow the count of holders.
-  // NOLINTBEGIN(clang-analyzer-cplusplus.NewDelete)
   const Parameters& operator*() const { return held_->parameters; }
   const Parameters* operator->() const { return &held_->parameters; }
-  // NOLINTEND(clang-analyzer-cplusplus.NewDelete)
   // The counts of all contexts, ended ones included. Their present holdings are not in it.
   Counters& counts() const { return held_->counts; }
+  // NOLINTEND(clang-analyzer-cplusplus.NewDelete)
 
  private:
   struct Held {

@@ -263,12 +263,13 @@ std::string lower_case(std::string_view text) {
 // One direction: a counter for each code that has a name, and one for the rest.
 void add_nack_names(const std::string& direction, std::vector<CounterName>& names) {
   const std::string prefix = "pds_nacks_" + direction + "_";
+  const std::string help = "NACKs " + direction;
   for (std::size_t code = 0; code < kCodes; ++code) {
     if (!has_name(code)) continue;
     const std::string name(wire::name_of(static_cast<wire::NackCode>(code)));
-    names.push_back({prefix + lower_case(name), "NACKs " + direction + ", code " + name, false});
+    names.push_back({prefix + lower_case(name), help + ", code " + name, false});
   }
-  names.push_back({prefix + "other", "NACKs " + direction + ", reserved codes", false});
+  names.push_back({prefix + "other", help + ", reserved codes", false});
 }
 
 std::uint64_t* read_nacks(const std::array<std::uint64_t, kCodes>& counts, std::uint64_t* out) {

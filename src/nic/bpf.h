@@ -27,13 +27,13 @@ inline FileDescriptor duplicate(int fd) { return FileDescriptor(::fcntl(fd, F_DU
 // libbpf logs to standard error, which is the application's; our messages say the same better.
 class QuietBpf {
  public:
-  QuietBpf() : lock_(mutex_), before_(libbpf_set_print(nullptr)) {}
+  QuietBpf() : lock_(printer), before_(libbpf_set_print(nullptr)) {}
   ~QuietBpf() { libbpf_set_print(before_); }
   QuietBpf(const QuietBpf&) = delete;
   QuietBpf& operator=(const QuietBpf&) = delete;
 
  private:
-  inline static std::mutex mutex_;
+  inline static std::mutex printer;
   std::lock_guard<std::mutex> lock_;
   libbpf_print_fn_t before_;
 };

@@ -431,6 +431,10 @@ void operand_to_wire(const wire::AtomicOperand& operand, std::span<std::byte, 16
   wire::store(to.data() + sizeof(std::uint64_t), wire::be64{operand.low});
 }
 
-void execute(const AtomicWork& work) { lookup(work.datatype).run(work); }
+void execute(const AtomicWork& work) {
+  const Datatype& type = lookup(work.datatype);
+  UET_ASSERT(type.run != nullptr);
+  type.run(work);
+}
 
 }  // namespace uet::ses

@@ -34,12 +34,11 @@ bool Reads::ask(TxMessage& message, std::uint32_t length) {
 void Reads::on_answer(TxMessage& message, std::uint64_t offset,
                       const wire::SesResponseHeader& header, Time now) {
   const std::uint32_t outstanding_before = message.pieces_awaited;
-  if (!is_success(header.return_code)) {
-    resolve(message, offset);
-  } else if (header.next_hdr != wire::NextHdr::Response) {
-    place(message, offset, header.payload, now);
-  } else if (message.length == 0) {
+  const bool without_data = header.next_hdr == wire::NextHdr::Response;
+  if (!is_success(header.return_code) || (without_data && message.length == 0)) {
     resolve(message, offset);  // no data will follow
+  } else if (!without_data) {
+    place(message, offset, header.payload, now);
   } else {
     await_data(message, now);
   }

@@ -107,14 +107,15 @@ void examine_back_ends(Report& report) {
       if (line.starts_with(kStarted)) started = line;
       // Each reason comes once for every provider that asks.
       if (warning != std::string::npos && line.find(":uet:") < warning) {
-        reason = line.substr(warning + std::strlen("<warn> "));
+        reason = ": ";
+        reason += line.substr(warning + std::strlen("<warn> "));
       }
     }
     if (!started.empty()) {
       report.good(name + " " + started);
-      if (!reason.empty()) report.note(name + ": " + reason);
+      if (!reason.empty()) report.note(name + reason);
     } else {
-      report.note(name + " cannot start" + (reason.empty() ? "" : ": " + reason));
+      report.note(name + " cannot start" + reason);
     }
   }
 }

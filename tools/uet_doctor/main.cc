@@ -80,6 +80,7 @@ int run(const Options& options) {
     uet::doctor::examine_buffers(report);
     uet::doctor::examine_rights(report);
     std::vector<std::string> interfaces;
+    interfaces.reserve(addresses.size());
     for (const auto& address : addresses) interfaces.push_back(address.interface);
     uet::doctor::examine_machine(report, interfaces);
     uet::doctor::examine_back_ends(report);

@@ -18,7 +18,7 @@ namespace uet::exporter {
 namespace {
 
 constexpr unsigned kConnections = 16;
-constexpr unsigned kPatience_s = 10;  // with a connection that says nothing
+constexpr unsigned kPatienceSeconds = 10;  // with a connection that says nothing
 
 MHD_Result answer(MHD_Connection* connection, unsigned status, const std::string& text,
                   const char* type) {
@@ -72,7 +72,7 @@ Server::Server(const std::string& address, std::uint16_t port, std::function<std
   daemon_ = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO | family, port, nullptr,
                              nullptr, handle, &text_, MHD_OPTION_SOCK_ADDR, where,
                              MHD_OPTION_CONNECTION_LIMIT, kConnections,
-                             MHD_OPTION_CONNECTION_TIMEOUT, kPatience_s, MHD_OPTION_END);
+                             MHD_OPTION_CONNECTION_TIMEOUT, kPatienceSeconds, MHD_OPTION_END);
   if (daemon_ == nullptr) {
     throw std::runtime_error("cannot listen at " + address + " port " + std::to_string(port) +
                              ": " + std::strerror(errno));

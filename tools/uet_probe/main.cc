@@ -91,14 +91,14 @@ int run(const Arguments& a) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Opens a PDC at a FEP by hand and says whether its answers are UET 1.0.3");
-  Arguments arguments;
   try {
-    add_options(app, arguments).parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsedWrongly;
-  }
-  try {
+    CLI::App app("Opens a PDC at a FEP by hand and says whether its answers are UET 1.0.3");
+    Arguments arguments;
+    try {
+      add_options(app, arguments).parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      return app.exit(error) == 0 ? 0 : kUsedWrongly;
+    }
     arguments.ends.peer = {resolve(arguments.peer), arguments.port};
     arguments.ends.own =
         arguments.from.empty() ? local_address_to(arguments.ends.peer.ip) : resolve(arguments.from);

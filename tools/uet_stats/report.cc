@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kNameWidth = 40;
 constexpr std::size_t kValueWidth = 20;
-constexpr double kOldAfter_ns = 1e9;
+constexpr double kOldAfterNs = 1e9;
 
 // Columns of the table of peers. Causes of retransmission are added up.
 struct PeerColumn {
@@ -21,7 +21,7 @@ struct PeerColumn {
   std::vector<const char*> names;
 };
 const std::vector<PeerColumn>& table() {
-  static const std::vector<PeerColumn> columns{
+  static const std::vector<PeerColumn> kColumns{
       {"pdcs", {"pdcs"}},
       {"rtt", {"rtt_ns"}},
       {"window", {"window_bytes"}},
@@ -33,7 +33,7 @@ const std::vector<PeerColumn>& table() {
       {"oldest", {"oldest_outstanding_ns"}},
       {"silent", {"silent_ns"}},
   };
-  return columns;
+  return kColumns;
 }
 
 std::string left(std::string text, std::size_t width) {
@@ -96,7 +96,7 @@ std::string title(const view::Domain& domain, std::uint64_t now_ns) {
   const double age = static_cast<double>(now_ns) - static_cast<double>(domain.updated_ns);
   if (domain.updated_ns == 0) {
     text += ", no numbers yet";
-  } else if (age > kOldAfter_ns) {
+  } else if (age > kOldAfterNs) {
     text += ", numbers " + view::short_time(age) + " old";
   }
   if (domain.torn) text += ", numbers perhaps of two moments";

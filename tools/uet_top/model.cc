@@ -180,9 +180,9 @@ std::size_t Model::first_row(std::size_t page) {
 }
 
 const std::deque<double>& Model::history(const std::string& row) const {
-  static const std::deque<double> none;
+  static const std::deque<double> kNone;
   const auto found = histories_.find(row);
-  return found != histories_.end() ? found->second : none;
+  return found != histories_.end() ? found->second : kNone;
 }
 
 }  // namespace uet::top

@@ -253,17 +253,22 @@ class Explanation {
   void say_peer(const std::string& address) {
     for (const TraceDump& other : others_) {
       if (other.address != address) continue;
-      const std::string who = "the peer is process " +
-                              number(static_cast<std::uint64_t>(other.pid)) + " (" + other.program +
-                              ") of this user: it ";
+      std::string text = "the peer is process " + number(static_cast<std::uint64_t>(other.pid)) +
+                         " (" + other.program + ") of this user: it ";
       const std::string absent = absence(other);
       const bool sleeps = other.sleeping_since_ns >= other.last_pass_ns && other.last_pass_ns != 0;
-      cause(who +
-            (!absent.empty() ? (absent == "has ended" ? absent : "is alive but " + absent)
-             : sleeps        ? "sleeps in libfabric until packets come"
-                             : "calls libfabric; if nothing came from it, packets to it or its "
-                               "answers are lost on the way") +
-            ".");
+      if (!absent.empty()) {
+        if (absent != "has ended") text += "is alive but ";
+        text += absent;
+      } else if (sleeps) {
+        text += "sleeps in libfabric until packets come";
+      } else {
+        text +=
+            "calls libfabric; if nothing came from it, packets to it or its answers are lost on "
+            "the way";
+      }
+      text += '.';
+      cause(text);
       return;
     }
   }

@@ -89,7 +89,7 @@ bool RocrMemory::holds(const void* address, std::size_t bytes) noexcept {
 
 // Never destroyed: objects may be closed when the process ends.
 CopiedMemory* rocr_memory() noexcept {
-  static RocrMemory* const memory = [] {
+  static RocrMemory* memory = [] {
     RocrMemory* opened = nullptr;
     guarded([&] {
       auto fresh = std::make_unique<RocrMemory>();

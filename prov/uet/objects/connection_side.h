@@ -25,7 +25,7 @@ class ConnectionSide final : public ConnectionUser {
 
   // The request that fi_accept answers. `gone`: its initiator has withdrawn it.
   void set_request(std::optional<cm::PeerRequest> request) {
-    request_ = std::move(request);
+    request_ = request;
     has_request_ = true;
   }
   bool has_request() const { return has_request_; }

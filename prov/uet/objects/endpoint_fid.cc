@@ -224,7 +224,7 @@ int take_handle(const fi_info& info, Endpoint& endpoint) {
     return refuse_endpoint(-FI_EINVAL,
                            "fi_endpoint: info.handle is not that of an unanswered FI_CONNREQ");
   }
-  endpoint.connection()->set_request(std::move(*request));
+  endpoint.connection()->set_request(*request);
   return 0;
 }
 
@@ -257,8 +257,9 @@ int endpoint_open(fid_domain* domain, fi_info* info, fid_ep** ep, void* context)
     if (result == 0) result = Endpoint::open(parent, config, context, opened);
     if (result == 0 && config.connections != nullptr) result = take_handle(*info, *opened);
     if (result != 0) return result;
-    *ep = new EndpointFid(std::move(opened), info->tx_attr->op_flags, info->rx_attr->op_flags,
-                          context);
+    *ep = std::make_unique<EndpointFid>(std::move(opened), info->tx_attr->op_flags,
+                                        info->rx_attr->op_flags, context)
+              .release();
     return 0;
   });
 }

@@ -143,8 +143,8 @@ void Eq::forget(const struct fid& of) noexcept {
     const struct fid* about = nullptr;
     const bool ours = event.is_error || event.number == FI_CONNREQ ||
                       event.number == FI_CONNECTED || event.number == FI_SHUTDOWN;
-    if (!ours || event.data.size() < sizeof about) return false;
-    std::memcpy(&about, event.data.data(), sizeof about);
+    if (!ours || event.data.size() < sizeof(void*)) return false;
+    std::memcpy(&about, event.data.data(), sizeof(void*));
     return about == &of;
   });
 }

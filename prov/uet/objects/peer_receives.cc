@@ -11,7 +11,7 @@
 
 namespace uet::prov {
 
-PeerSrxPeerOps PeerReceives::peer_ops_ = {
+PeerSrxPeerOps PeerReceives::peer_ops = {
     .size = sizeof(PeerSrxPeerOps),
     .start_msg = start,
     .start_tag = start,
@@ -21,7 +21,7 @@ PeerSrxPeerOps PeerReceives::peer_ops_ = {
 
 PeerReceives::PeerReceives(Srx& srx, PeerSrx& owner, std::size_t capacity)
     : srx_(srx), owner_(owner), slab_(capacity) {
-  owner_.peer_ops = &peer_ops_;
+  owner_.peer_ops = &peer_ops;
 }
 
 // The owner keeps the entries, and will not start them any more.

@@ -45,7 +45,7 @@ class PeerReceives final : public ses::ReceiveOwner {
 
   static int start(PeerRxEntry* entry) noexcept;
   static int discard(PeerRxEntry* entry) noexcept;
-  static PeerSrxPeerOps peer_ops_;
+  static PeerSrxPeerOps peer_ops;
   void forget(Kept& kept) noexcept;
   int give(PeerRxEntry& entry, Engine& engine) noexcept UET_REQUIRES(engine.lock());
   void fill(PeerRxEntry& entry, ses::ReceiveOp& op) noexcept;
