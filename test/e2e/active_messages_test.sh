@@ -19,7 +19,7 @@ fail() {
   cat "$scratch"/* >&2
   exit 1
 }
-client() { timeout 100 "$program" --client 127.0.0.1 "$@" >>"$scratch/client" 2>&1; }
+client() { timeout 500 "$program" --client 127.0.0.1 "$@" >>"$scratch/client" 2>&1; }
 
 "$program" --server --ring 32768 >"$scratch/server" 2>&1 &
 server=$!
