@@ -126,6 +126,7 @@ void Source::opened(std::uint32_t id, std::map<std::uint64_t, std::uint64_t> has
     if (one.file->id != id) continue;
     one.opened = true;
     one.has = std::move(has);
+    return;
   }
 }
 

@@ -98,6 +98,7 @@ std::vector<std::string> arguments(const EalChoice& choice) {
 int init(const EalChoice& choice) {
   std::vector<std::string> texts = arguments(choice);
   std::vector<char*> pointers;
+  pointers.reserve(texts.size());
   for (std::string& text : texts) pointers.push_back(text.data());
   if (rte_eal_init(static_cast<int>(pointers.size()), pointers.data()) >= 0) return 0;
   return rte_errno != 0 ? rte_errno : EINVAL;
