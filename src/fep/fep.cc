@@ -200,10 +200,9 @@ void Fep::refused(const FepAddress& peer) { manager_->on_refusal(peer); }
 void Fep::watch_peers(pds::PeerWatcher* watcher) { manager_->watch_peers(watcher); }
 
 Result<void> Fep::open_pdc(const pds::Destination& destination, Time now) {
-  const Result<PdcId> opened = manager_->connect(destination, now);
+  const Result<void> opened = manager_->open_ahead(destination, now);
   push(now);
-  if (!opened) return opened.error();
-  return {};
+  return opened;
 }
 
 void Fep::forget(const FepAddress& address, Time now) {

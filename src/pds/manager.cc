@@ -128,11 +128,6 @@ bool Manager::cancel(Message& message) {
   return true;
 }
 
-std::size_t Manager::copy_payload(const Message& message, std::byte* to) {
-  Pdc* pdc = find(message.pdc);
-  return pdc != nullptr ? pdc->send_side().outstanding().copy_payload(message, to) : 0;
-}
-
 void Manager::kick(PdcId id) {
   if (id == PdcId{}) rudi_.kick();
   if (Pdc* pdc = find(id); pdc != nullptr) pdc->make_ready();
@@ -168,6 +163,12 @@ void Manager::abort(PdcId id, Time now) {
 Result<PdcId> Manager::connect(const Destination& destination, Time now) {
   if (!may_go_to(destination)) return Error::Invalid;
   return connections_.connect(destination, now);
+}
+
+Result<void> Manager::open_ahead(const Destination& destination, Time now) {
+  const Result<PdcId> pdc = connect(destination, now);
+  if (!pdc) return pdc.error();
+  return {};
 }
 
 // ---- progress ---------------------------------------------------------------------------------

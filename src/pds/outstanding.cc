@@ -2,7 +2,6 @@
 // How records of packets end, and which packets wait to leave again.
 #include "pds/outstanding.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "pds/credits.h"
@@ -15,23 +14,6 @@ bool Outstanding::has_data() {
     if (record != nullptr && record->message != nullptr) return true;
   }
   return false;
-}
-
-std::size_t Outstanding::copy_payload(const Message& message, std::byte* to) {
-  std::size_t bytes = 0;
-  for (Psn psn = window_.base(); psn != window_.next_psn(); ++psn) {
-    const TxRecord* record = window_.find(psn);
-    if (record == nullptr || record->message != &message) continue;
-    Packet& packet = *record->packet;
-    const std::uint32_t length = packet.payload_length();
-    if (to != nullptr && length > 0) {
-      std::byte* end = to + bytes;
-      for (const Slice& slice : packet.payload) end = std::copy_n(slice.data, slice.length, end);
-      packet.payload = {Slice{to + bytes, length}, Slice{}};
-    }
-    bytes += length;
-  }
-  return bytes;
 }
 
 Packet* Outstanding::withdraw(PdcCore& core, TxRecord& record) {

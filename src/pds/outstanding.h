@@ -27,8 +27,6 @@ class Outstanding {
   bool empty() const { return window_.empty(); }
   // A packet of a message is outstanding, not only control packets.
   bool has_data();
-  // Delivery::copy_payload().
-  std::size_t copy_payload(const Message& message, std::byte* to);
 
   // Data packets sent since one asked for an ACK (CMS-124).
   std::uint16_t unasked() const { return unasked_; }

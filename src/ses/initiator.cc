@@ -8,8 +8,6 @@
 #include "ses/initiator.h"
 
 #include <algorithm>
-#include <memory>
-#include <new>
 #include <utility>
 
 #include "ses/atomic_request.h"
@@ -72,25 +70,6 @@ bool is_done(const TxMessage& message) {
   const bool unread = message.awaits_read && !message.read_out && !message.failed();
   return message.ended && message.packets_answered == message.packets_made &&
          message.pieces_awaited == 0 && !unread && !message.owes_error && message.answers.empty();
-}
-
-// Of a message whose context closes: the packets on their way have a copy of their payload now,
-// which is kept in `copies`, so that the PDC, which other contexts use, goes on as well. False:
-// data are to come, the target is to read the memory, or there is no memory for a copy.
-bool goes_on_without_user_memory(const TxMessage& message, pds::Delivery& delivery,
-                                 PayloadCopies& copies) {
-  const bool waits = message.awaits_read || message.deferred || !message.answers.empty();
-  if (returns_data(message.kind) || waits) return false;
-  const std::size_t bytes = delivery.copy_payload(message, nullptr);
-  if (bytes == 0) return true;
-  try {
-    std::unique_ptr<std::byte[]>& copy = copies[&message];
-    copy = std::make_unique<std::byte[]>(bytes);
-    delivery.copy_payload(message, copy.get());
-    return true;
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
 }
 
 }  // namespace
@@ -512,11 +491,7 @@ void Initiator::close_context(Context& context, Time now) {
     }
     if (!gone()) finish_if_done(message);
     if (gone()) continue;
-    if (!goes_on_without_user_memory(message, *delivery_, payload_copies_)) {
-      delivery_->abort(message.pdc, now);
-    } else if (!message.ended) {
-      abandon(message, now);
-    }
+    delivery_->abort(message.pdc, now);
     if (gone()) continue;
     // PDS will still answer for packets of it, but no context gets a completion.
     IntrusiveList<TxMessage, OutstandingTag>::remove(message);
@@ -620,7 +595,6 @@ void Initiator::finish(TxMessage& message, Status status) {
 
 void Initiator::release(TxMessage& message) {
   pieces_.give_back_all(message.gathered);
-  if (!payload_copies_.empty()) payload_copies_.erase(&message);
   IntrusiveList<TxMessage, OutstandingTag>::remove(message);
   if (Fences::is_held(message)) fences_.unhold(message);
   rendezvous_.stop_awaiting(message);

@@ -5,9 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
-#include <unordered_map>
 
 #include "base/trace.h"
 #include "ses/context.h"
@@ -32,10 +30,6 @@
 #include "uet/ses/api.h"
 
 namespace uet::ses {
-
-// Of operations of closed contexts: the payload of packets on their way, which pointed to user
-// memory.
-using PayloadCopies = std::unordered_map<const TxMessage*, std::unique_ptr<std::byte[]>>;
 
 class Initiator final : public pds::MessageOwner {
  public:
@@ -137,7 +131,6 @@ class Initiator final : public pds::MessageOwner {
   Retries retries_;
   Pulls pulls_;
   RequestPackets packets_;
-  PayloadCopies payload_copies_;
   IntrusiveList<TxMessage, OutstandingTag> orphans_;  // of closed contexts, still with PDS
 };
 

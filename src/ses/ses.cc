@@ -22,7 +22,6 @@ class NoDelivery final : public pds::Delivery {
   Result<void> send_on(PdcId, pds::Message&, Time) override { return Error::NotFound; }
   void answer(PdcId, Psn, const pds::Response&) override {}
   bool cancel(pds::Message&) override { return false; }
-  std::size_t copy_payload(const pds::Message&, std::byte*) override { return 0; }
   void kick(PdcId) override {}
   void request_acks_now(PdcId) override {}
   void lock(PdcId) override {}

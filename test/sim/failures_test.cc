@@ -223,43 +223,6 @@ TEST(Failure, TwoUnexpectedMessagesAreCompleteThoughTheReceiverHearsNoMore) {
   EXPECT_TRUE(stage.completes(1, 2));
 }
 
-// The PDC that its unanswered packets are on is also that of another context.
-TEST(Failure, ClosedContextCostsTheOthersOnItsPdcNothing) {
-  StageConfig config;
-  Stage stage(config);
-  const Time healed = stage.world().now() + milliseconds(3);
-  stage.world().filter = [&stage, healed, heard = 0](const Sighting& sighting) mutable {
-    return stage.world().now() < healed && (sighting.from == 1 || ++heard % 2 == 0);
-  };
-  ses::Ses& ses = stage.fep(0).ses();
-  ses::ContextConfig second = ses.config(*stage.actor(0).context);
-  second.resource_index = ResourceIndex{77};
-  RecordingSink sink;
-  ses::Context* const closing = ses.open_context(second, sink).value();
-  std::vector<std::byte> bytes(8192);
-  for (std::size_t i = 0; i < bytes.size(); ++i)
-    bytes[i] = static_cast<std::byte>(i * 37 + (i >> 8));
-  const std::vector<std::byte> original = bytes;
-  const std::vector<ses::IoSlice> local{{bytes.data(), bytes.size()}};
-  ses::RmaOp write;
-  write.kind = ses::Kind::Write;
-  write.peer = &stage.actor(1).peer;
-  write.key = stage.actor(1).key;
-  write.local = local;
-  ASSERT_TRUE(ses.initiator().post(*closing, write, stage.world().now()).ok());
-  ASSERT_TRUE(stage.write(0, 1, 65536, 8192).ok());
-  stage.world().run_for(milliseconds(1));
-  ses.close_context(*closing, stage.world().now());
-  std::ranges::fill(bytes, std::byte{0xEE});
-
-  ASSERT_TRUE(stage.completes(0, 1));
-  EXPECT_EQ(stage.actor(0).sink.completions[0].status, ses::Status::Ok);
-  EXPECT_TRUE(stage.world().run_until([&] { return ses.idle(); }, milliseconds(100)));
-  EXPECT_TRUE(std::ranges::equal(std::span(stage.actor(1).memory).first(8192), original));
-  EXPECT_TRUE(sink.completions.empty());
-  EXPECT_EQ(stage.counters(0).pdcs_opened, 1U);
-}
-
 // PDS-9: with a second PDC a short message overtakes the long ones that were posted before it.
 TEST(Failure, Pds9_AShortMessageOvertakesLongOnesOnAPdcOfItsOwn) {
   for (const std::size_t pdcs : {1U, 2U, 4U}) {

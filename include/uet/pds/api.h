@@ -6,7 +6,6 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -244,10 +243,6 @@ class Delivery {
   // packet and all, unless the NIC has it already: then false, and its answer comes. Of a Rudi
   // message nothing is answered any more.
   virtual bool cancel(Message& message) = 0;
-  // Copies the payload of the message's packets that are still to be acknowledged to `to`, one
-  // behind the other: from there they are repeated, so that the memory which they pointed to may
-  // go. Returns the number of bytes. nullptr: they are counted only.
-  virtual std::size_t copy_payload(const Message& message, std::byte* to) = 0;
   // The message at the head of the backlog can make packets again (after PacketPlan::NotNow).
   virtual void kick(PdcId pdc) = 0;
   // From now on the application waits for the answers to all messages of the PDC.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "pds/outstanding.h"
 
-#include <algorithm>
-#include <array>
 #include <optional>
 
 #include "pds/pdc.h"
@@ -44,31 +42,6 @@ TEST_F(OutstandingTest, TellsDataFromControlPackets) {
   EXPECT_FALSE(outstanding_->has_data());
   put(&message_);
   EXPECT_TRUE(outstanding_->has_data());
-}
-
-TEST_F(OutstandingTest, CopiesThePayloadOfOneMessage) {
-  std::array<std::byte, 12> memory{};
-  for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<std::byte>(i + 1);
-  TestMessage other{2, 8, 64};
-  put(nullptr);
-  Packet& first = *put(&message_).packet;
-  Packet& others = *put(&other).packet;
-  Packet& second = *put(&message_).packet;
-  first.payload = {Slice{memory.data(), 2}, Slice{memory.data() + 4, 3}};
-  others.payload = {Slice{memory.data() + 7, 1}, Slice{}};
-  second.payload = {Slice{memory.data() + 8, 4}, Slice{}};
-  ASSERT_EQ(outstanding_->copy_payload(message_, nullptr), 9U);
-  EXPECT_EQ(first.payload[0].data, memory.data()) << "only counted";
-  std::array<std::byte, 9> copy{};
-  EXPECT_EQ(outstanding_->copy_payload(message_, copy.data()), 9U);
-  memory.fill(std::byte{});
-  const std::array<int, 9> expected{1, 2, 5, 6, 7, 9, 10, 11, 12};
-  EXPECT_TRUE(std::ranges::equal(copy, expected, {}, [](std::byte b) { return int(b); }));
-  EXPECT_EQ(first.payload[0].data, copy.data());
-  EXPECT_EQ(first.payload_length(), 5U);
-  EXPECT_EQ(first.payload[1].length, 0U);
-  EXPECT_EQ(second.payload[0].data, copy.data() + 5);
-  EXPECT_EQ(others.payload[0].data, memory.data() + 7);
 }
 
 TEST_F(OutstandingTest, WithdrawnPacketIsTheCallers) {

@@ -96,10 +96,6 @@ struct Lists final : pds::Delivery {
     answers.push_back({pdc, psn, response});
   }
   bool cancel(pds::Message& message) override { return std::erase(backlog, &message) > 0; }
-  std::size_t copy_payload(const pds::Message&, std::byte* to) override {
-    if (to != nullptr) std::fill_n(to, outstanding_bytes, std::byte{});
-    return outstanding_bytes;
-  }
   void kick(PdcId) override { ++kicks; }
   void request_acks_now(PdcId) override { ++requested_acks; }
   void lock(PdcId) override { ++locks; }
@@ -133,7 +129,6 @@ struct Lists final : pds::Delivery {
   bool pdc_closes = false;  // its Close Command has left
   bool pdc_gone = false;
   bool source_proved = true;
-  std::size_t outstanding_bytes = 0;  // what copy_payload() finds
   int kicks = 0;
   int requested_acks = 0;
   int locks = 0;  // and watches

@@ -242,33 +242,9 @@ TEST_F(SesTest, CloseContextEndsReceivesAndMessagesSilently) {
   EXPECT_EQ(code_of(b.take(request, {})), ReturnCode::BadPid);
 }
 
-// Other contexts use the PDC, too.
-TEST_F(SesTest, CloseContextLeavesThePdcOfASendThatHasLeft) {
+TEST_F(SesTest, CloseContextAbortsThePdcOfAMessageThatHasLeft) {
   Bytes memory = pattern(2 * kMtu);
   ASSERT_TRUE(a.send(b, {slice_of(memory)}));
-  const Sent whole = a.packet().value();
-  const Sent rest = a.packet().value();
-  ASSERT_TRUE(a.send(b, {slice_of(memory)}));
-  const Sent half = a.packet().value();
-  a.delivery.outstanding_bytes = 2 * kMtu;
-  a.ses.close_context(*a.context, kNow);
-  EXPECT_EQ(a.delivery.aborts, 0);
-  EXPECT_TRUE(a.delivery.backlog.empty());
-  a.answered(whole, {});
-  a.answered(rest, {});
-  EXPECT_FALSE(a.ses.idle());
-  a.answered(half, {});
-  const Sent end = a.packet().value();
-  EXPECT_EQ(end.request().opcode, SesOpcode::MsgError) << "SES-113: of the half-sent one";
-  a.answered(end, {});
-  EXPECT_TRUE(a.sink.all.empty());
-  expect_idle();
-}
-
-TEST_F(SesTest, CloseContextAbortsThePdcWhoseDataAreToCome) {
-  Bytes memory = pattern(2 * kMtu);
-  const Rkey key = b.expose(memory);
-  ASSERT_TRUE(a.read(b, {slice_of(memory)}, key));
   ASSERT_TRUE(a.send(b, {slice_of(memory)}));
   const Sent sent = a.packet().value();
   a.delivery.on_abort = [&](PdcId, Time now) {
