@@ -2,12 +2,11 @@
 // A parallel job without MPI: each rank opens one network interface ("rail"), tells the others its
 // address and memory through uet_run, and writes 16,384 bytes into the memory of a rank on the
 // other half of the job. With four ranks on two hosts, and two rails, rank 0 writes to rank 2 over
-// the first rail and rank 1 to rank 3 over the second, and back. The numbers of
+// the first rail and rank 1 to rank 3 over the second, and back. JobID and keys are those of
 // docs/walkthrough.md:
 //
-//   uet_run -n 4 --job-id 101 four_ranks lo lo                             on one host
-//   uet_run -n 4 --job-id 101 --hosts FILE four_ranks eth0 eth1            FILE: two hosts, two
-//   slots each
+//   uet_run -n 4 --job-id 101 four_ranks lo lo                       on one host
+//   uet_run -n 4 --job-id 101 --hosts FILE four_ranks eth0 eth1      on the two hosts of FILE
 //
 // Rank r uses the interface r modulo the number of interfaces; its PIDonFEP is r, its resource
 // index 0x00a, the key of its memory 0xacce5. Uses libfabric, uet/uet_job.h, and of

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Memory regions, fi_mr(3): in every mr_mode that an application may offer, in every form of the
-// call, with keys that may be used once, and gone when they are closed, also where other memory has
-// their address then.
+// call, with keys that may be used once, and gone when they are closed. Other memory may be mapped
+// at the address of a closed region and registered.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -113,7 +113,7 @@ void keys(Link& link) {
   node.meet();
 }
 
-// Fresh pages of the kernel in place of what was there.
+// Maps `bytes` of zeroed pages. `at`, if not nullptr: the address of a mapping that they replace.
 std::span<std::byte> map(void* at, std::size_t bytes) {
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (at != nullptr ? MAP_FIXED : 0);
   void* const memory = mmap(at, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
@@ -121,8 +121,8 @@ std::span<std::byte> map(void* at, std::size_t bytes) {
   return {static_cast<std::byte*>(memory), bytes};
 }
 
-// Other pages at an address that was registered before: nothing goes through what was known of it,
-// neither where a peer reads nor where a write comes from.
+// Maps other pages at an address that was registered before, and registers them. The peer's reads
+// and the writes from there must use the new pages.
 void mapped_anew(Link& link) {
   constexpr std::size_t kBytes = std::size_t{1} << 20;
   Node node(link);

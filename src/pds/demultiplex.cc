@@ -394,8 +394,9 @@ void Demultiplexer::on_nack_packet(const RxPacket& packet, Time now) {
 }
 
 // PDS-222: a target that refuses a request may need the proof that we hear it. The NOOP that opens
-// a PDC is none: its source may be invented, too. One that names the peer's PDC id is. The flow may
-// hold the last context that other PDCs may take, and would wait for itself (PDS-182).
+// a PDC is none: its source may be invented, too. One that names the peer's PDC id is. If no
+// ordinary PDC can be opened, one of the reserved pool serves: the flow itself may hold the last
+// ordinary context, and would wait for its own end.
 void Demultiplexer::prove_address(RudiFlow& flow, Time now) {
   Destination destination = flow.destination;
   destination.mode = DeliveryMode::Rud;

@@ -138,7 +138,8 @@ LossDetector::Judgement LossDetector::check(const LossContext& at, TxWindow& win
     return {answers_exhausted(parameters, record.unanswered) ? Verdict::Dead : Verdict::Resend};
   }
   if (!standing.in_window) {
-    record.last_sent = now;  // no ACK that moves the window may come while it is looked at
+    // The ACK that moves the window may be the last one, so that time alone brings the next look.
+    record.last_sent = now;
     return {Verdict::OutsideWindow, now + rto(parameters, 0)};
   }
   if (record.waits_for_nic()) {

@@ -46,7 +46,7 @@ class ProvedHosts {
   }
 
  private:
-  static constexpr std::size_t kRecent = 512;  // places; a host takes that of an older one
+  static constexpr std::size_t kRecent = 512;  // hosts; one takes the place of an older one
 
   struct Hash {
     std::size_t operator()(const FabricAddress& ip) const noexcept { return host_hash(ip); }

@@ -218,6 +218,19 @@ TEST(SimWorld, PacketsTravelAsFrames) {
   }
 }
 
+// Calls `member` of the monitor with a packet that is this header. `sealed`: it was protected.
+template <class Header>
+void show_to(WireMonitor& monitor, SimPacket& packet, const Header& header, int from, int to,
+             void (WireMonitor::*member)(const Sighting&), bool sealed = false) {
+  packet.bytes.assign(wire::kMaxPdsHeaderBytes, std::byte{});
+  packet.bytes.resize(header.encode(packet.bytes.data()));
+  packet.plain.clear();
+  if (sealed) packet.plain = packet.bytes;
+  const auto parsed = wire::parse(packet.bytes);
+  (monitor.*
+   member)(Sighting{.at = {}, .from = from, .to = to, .packet = &packet, .parsed = &parsed});
+}
+
 TEST(WireMonitor, ComplainsAboutAPsnBeyondTheWindow) {
   WireMonitor monitor({1}, 0);
   const auto sent = [&](std::uint32_t psn, bool syn, std::uint16_t offset) {
@@ -245,11 +258,7 @@ TEST(WireMonitor, FirstAckOfReturnDataLeavesTheAssumedWindow) {
   WireMonitor monitor({1, 1}, 1);
   SimPacket packet;
   const auto show = [&](const auto& header, int from, int to, auto member) {
-    packet.bytes.assign(wire::kMaxPdsHeaderBytes, std::byte{});
-    packet.bytes.resize(header.encode(packet.bytes.data()));
-    const auto parsed = wire::parse(packet.bytes);
-    (monitor.*
-     member)(Sighting{.at = {}, .from = from, .to = to, .packet = &packet, .parsed = &parsed});
+    show_to(monitor, packet, header, from, to, member);
   };
   wire::AckHeader ack;
   ack.type = wire::PdsType::AckCc;
@@ -278,13 +287,7 @@ TEST(WireMonitor, ReplayedAckOpensTheWindowForgedOneDoesNot) {
     WireMonitor monitor({0, 0}, 1, true);
     SimPacket packet;
     const auto show = [&](const auto& header, int from, int to, auto member) {
-      packet.bytes.assign(wire::kMaxPdsHeaderBytes, std::byte{});
-      packet.bytes.resize(header.encode(packet.bytes.data()));
-      packet.plain.clear();
-      if (copied) packet.plain = packet.bytes;
-      const auto parsed = wire::parse(packet.bytes);
-      (monitor.*
-       member)(Sighting{.at = {}, .from = from, .to = to, .packet = &packet, .parsed = &parsed});
+      show_to(monitor, packet, header, from, to, member, copied);
     };
     wire::RequestHeader data;
     data.spdcid = PdcId{5};
@@ -306,18 +309,17 @@ TEST(WireMonitor, ReplayedAckOpensTheWindowForgedOneDoesNot) {
 }
 
 // An attacker opens a PDC in the name of a node, with an id that the node had. The target's answers
-// go to that node and say nothing of what the node has sent.
+// go to that node and say nothing of what the node has sent. A copy of a protected SYN is no such
+// packet: the node sent it.
 TEST(WireMonitor, AckOfAForgedSynIsNotHeldAgainstAnEndedPdc) {
-  for (const bool forged : {true, false}) {
+  for (const auto& [comes, copied] :
+       {std::pair(true, false), std::pair(true, true), std::pair(false, false)}) {
+    const bool forged = comes && !copied;
     WireMonitor monitor({1, 1}, 1);
     SimPacket packet;
     packet.source = packet.destination = address_of(1, 1);
     const auto show = [&](const auto& header, int from, int to, auto member) {
-      packet.bytes.assign(wire::kMaxPdsHeaderBytes, std::byte{});
-      packet.bytes.resize(header.encode(packet.bytes.data()));
-      const auto parsed = wire::parse(packet.bytes);
-      (monitor.*
-       member)(Sighting{.at = {}, .from = from, .to = to, .packet = &packet, .parsed = &parsed});
+      show_to(monitor, packet, header, from, to, member, copied);
     };
     wire::RequestHeader data;
     data.spdcid = PdcId{5};
@@ -326,7 +328,7 @@ TEST(WireMonitor, AckOfAForgedSynIsNotHeldAgainstAnEndedPdc) {
     show(data, 1, 0, &WireMonitor::sent);
     data.psn = Psn{7000};
     data.psn_offset = 10;
-    if (forged) show(data, -1, 0, &WireMonitor::delivered);
+    if (comes) show(data, -1, 0, &WireMonitor::delivered);
     wire::AckHeader ack;
     ack.type = wire::PdsType::AckCc;
     ack.dpdcid = PdcId{5};

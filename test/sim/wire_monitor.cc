@@ -115,11 +115,11 @@ bool WireMonitor::answers_forged(const Sighting& sighting, const wire::AckHeader
 }
 
 void WireMonitor::delivered(const Sighting& sighting) {
-  if (sighting.from < 0) note_forged(sighting);
   const auto* ack = sighting.header<wire::AckHeader>();
   // A copy of a protected packet, sent again by an attacker, is authentic (TSS-46): it may be the
   // first one to arrive.
   const bool authentic = sighting.from >= 0 || !sighting.packet->plain.empty();
+  if (!authentic) note_forged(sighting);
   if (ack == nullptr || !authentic) return;
   const auto found = flows_.find({sighting.to, ack->dpdcid.value});
   if (found == flows_.end()) return;
