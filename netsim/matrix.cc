@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "netsim/traffic.h"
 #include "uet/pds/api.h"
@@ -62,20 +63,24 @@ struct Header {
   std::optional<std::uint64_t> connections, triggers, failures;
 };
 
-// A time with a unit, or picoseconds as a decimal number.
+// A time with a unit, or microseconds as a decimal number.
 bool read_start(Line& line, Flow& flow) {
   std::string_view text = line.word();
   const std::string_view whole = text;
-  double unit = 1;
-  if (text.ends_with("ns")) unit = 1e3;
-  if (text.ends_with("us")) unit = 1e6;
-  if (text.ends_with("ms")) unit = 1e9;
-  if (unit > 1) text.remove_suffix(2);
+  constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"ps", 1}, {"ns", 1e3}, {"us", 1e6}, {"ms", 1e9}};
+  double unit = 1e6;
+  for (const auto& [name, picoseconds] : kUnits) {
+    if (!text.ends_with(name)) continue;
+    unit = picoseconds;
+    text.remove_suffix(name.size());
+    break;
+  }
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool good = error == std::errc{} && end == text.data() + text.size() && value >= 0;
   if (!good || value * unit > 1e15) {
-    return line.refuse("after 'start' comes a time (picoseconds, or with ns, us, ms), not '" +
+    return line.refuse("after 'start' comes a time (microseconds, or with ps, ns, us, ms), not '" +
                        std::string(whole) + "'");
   }
   flow.start = std::llround(value * unit);
@@ -219,6 +224,15 @@ bool agrees(const std::optional<std::uint64_t>& promised, std::size_t found, con
   return false;
 }
 
+// Picoseconds as microseconds, to the last digit: "3", "1.5".
+std::string text_in_us(Picoseconds picoseconds) {
+  std::string text = std::to_string(picoseconds / 1'000'000);
+  if (picoseconds % 1'000'000 == 0) return text;
+  text += "." + std::to_string(1'000'000 + picoseconds % 1'000'000).substr(1);
+  text.resize(text.find_last_not_of('0') + 1);
+  return text;
+}
+
 }  // namespace
 
 std::optional<Traffic> read_matrix(std::istream& in, std::string& complaint) {
@@ -250,7 +264,7 @@ void write_matrix(const Traffic& traffic, std::ostream& out) {
   for (const Flow& flow : traffic.flows) {
     out << flow.source << "->" << flow.destination;
     if (flow.id != 0) out << " id " << flow.id;
-    if (flow.start) out << " start " << *flow.start;
+    if (flow.start) out << " start " << text_in_us(*flow.start);
     if (flow.trigger != 0) out << " trigger " << flow.trigger;
     out << " size " << flow.bytes;
     if (flow.done_trigger != 0) out << " send_done_trigger " << flow.done_trigger;

@@ -30,19 +30,21 @@ std::string refusal(const std::string& text) {
   return complaint;
 }
 
-TEST(Matrix, ReadsConnectionsWithStartsInPicosecondsOrUnits) {
+TEST(Matrix, ReadsConnectionsWithStartsInMicrosecondsOrUnits) {
   const auto traffic = read(
-      "Nodes 16\nConnections 3\n# a comment\n\n0->13 start 0 size 2000000\n"
-      "13->0 id 7 start 40 size 64 prio 3\n1->2 start 1.5us size 4294963200\r\n");
+      "Nodes 16\nConnections 4\n# a comment\n\n0->13 start 0 size 2000000\n"
+      "13->0 id 7 start 40 size 64 prio 3\n1->2 start 1.5us size 4294963200\r\n"
+      "3->4 start 7ps size 1\n");
   ASSERT_TRUE(traffic);
   EXPECT_EQ(traffic->nodes, 16U);
-  ASSERT_EQ(traffic->flows.size(), 3U);
+  ASSERT_EQ(traffic->flows.size(), 4U);
   EXPECT_EQ(traffic->flows[0].source, 0U);
   EXPECT_EQ(traffic->flows[0].destination, 13U);
   EXPECT_EQ(traffic->flows[0].bytes, 2'000'000U);
   EXPECT_EQ(traffic->flows[1].id, 7U);
-  EXPECT_EQ(traffic->flows[1].start, 40);
+  EXPECT_EQ(traffic->flows[1].start, 40'000'000);
   EXPECT_EQ(traffic->flows[2].start, 1'500'000);
+  EXPECT_EQ(traffic->flows[3].start, 7);
 }
 
 TEST(Matrix, ReadsTriggersAndFailures) {
@@ -100,7 +102,7 @@ TEST(Matrix, RefusesWhatDoesNotFitTogether) {
 
 TEST(Matrix, ReadsModeAndClassOfAConnection) {
   const std::string text =
-      "Nodes 4\nConnections 2\n0->1 start 0 size 5 rod\n1->2 start 0 size 5 class 8\n";
+      "Nodes 4\nConnections 2\n0->1 start 0.000007 size 5 rod\n1->2 start 12.5 size 5 class 8\n";
   const auto traffic = read(text);
   ASSERT_TRUE(traffic);
   EXPECT_TRUE(traffic->flows[0].rod);
