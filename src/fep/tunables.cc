@@ -18,6 +18,7 @@ using Ses = ses::Parameters;
 using Cms = cms::Parameters;
 using Cc = cms::Tuning;
 
+// NOLINTBEGIN(readability-identifier-naming): called like functions
 template <auto Member>
 constexpr auto pds_count = whole<Config, &Config::pds, Member>;
 template <class Unit, auto Member>
@@ -32,6 +33,7 @@ template <auto Member>
 constexpr auto cc_count = whole_real<Config, &Config::cms, &Cms::tuning, Member>;
 template <auto Member>
 constexpr auto cms_switch = on_off<Config, &Config::cms, Member>;
+// NOLINTEND(readability-identifier-naming)
 
 constexpr std::uint64_t kMostMemory = std::uint64_t{1} << 40;
 constexpr std::uint64_t kMostMbps = 10'000'000;
@@ -498,9 +500,9 @@ constexpr Tunable kPaths[] = {
 };
 
 constexpr auto kAll = [] {
-  constexpr std::size_t count =
+  constexpr std::size_t kCount =
       std::size(kDelivery) + std::size(kMessages) + std::size(kCongestion) + std::size(kPaths);
-  std::array<Tunable, count> all{};
+  std::array<Tunable, kCount> all{};
   auto* end = std::copy(std::begin(kDelivery), std::end(kDelivery), all.begin());
   end = std::copy(std::begin(kMessages), std::end(kMessages), end);
   end = std::copy(std::begin(kCongestion), std::end(kCongestion), end);
@@ -522,6 +524,7 @@ std::optional<std::string> tune(Config& config, std::string_view list) {
                  " is not valid; allowed: " + range_text(row);
         }
         std::vector<std::string_view> names;
+        names.reserve(kAll.size());
         for (const Tunable& row : kAll) names.emplace_back(row.name);
         return "'" + std::string(name) + "' is not a parameter" + near_names_text(name, names);
       });
