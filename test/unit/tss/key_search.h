@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <memory_resource>
 #include <new>
@@ -51,10 +52,17 @@ constexpr std::uint8_t kSearchMask = 0x5A;
 // words of the other byte order. `masked`: the key with each byte XORed with kSearchMask, so that
 // no copy of the key is made for the search.
 inline int places_of_key(std::string_view masked, SearchIn where) {
+  std::uint32_t first = 0;
+  std::memcpy(&first, masked.data(), sizeof first);
+  const std::uint32_t swapped = __builtin_bswap32(first);
+  constexpr std::uint32_t kWordMask = 0x01010101U * kSearchMask;
   int found = 0;
   for (const MemoryPart& part : memory_parts(where)) {
+    const auto* const words = reinterpret_cast<const volatile std::uint32_t*>(part.begin);
     const auto* const bytes = reinterpret_cast<const volatile std::uint8_t*>(part.begin);
-    for (std::size_t at = 0; at + masked.size() <= part.end - part.begin; at += 4) {
+    for (std::size_t at = 0; at + masked.size() <= part.end - part.begin; at += sizeof first) {
+      const std::uint32_t word = words[at / sizeof first] ^ kWordMask;
+      if (word != first && word != swapped) continue;
       for (const std::size_t swap : {0, 3}) {
         std::size_t equal = 0;
         while (equal < masked.size() &&
