@@ -37,14 +37,14 @@ inline CLI::Option* add_interval(CLI::App& app, double& seconds, const std::stri
 template <class Declare, class Run>
 int run_command(const std::string& name, const std::string& purpose, int argc, char** argv,
                 Declare declare, Run run) {
-  CLI::App app(purpose, name);
   try {
+    CLI::App app(purpose, name);
     declare(app);
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsedWrongly;
-  }
-  try {
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      return app.exit(error) == 0 ? 0 : kUsedWrongly;
+    }
     return run();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: %s\n", name.c_str(), error.what());

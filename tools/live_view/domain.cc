@@ -41,8 +41,8 @@ Columns make_columns() {
 }
 
 const Columns& columns() {
-  static const Columns all = make_columns();
-  return all;
+  static const Columns kAll = make_columns();
+  return kAll;
 }
 
 Peer peer_of(const live::PeerRecord& record) {

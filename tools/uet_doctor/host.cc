@@ -117,7 +117,7 @@ std::string owner_of(std::uint16_t port) {
     for (const auto& entry : fs::directory_iterator(process.path() / "fd", error)) {
       const std::string target = fs::read_symlink(entry.path(), error).string();
       for (const std::string& inode : inodes) {
-        if (target != std::string("socket:[").append(inode).append("]")) continue;
+        if (target != "socket:[" + inode + "]") continue;
         std::ifstream command(process.path() / "comm");
         std::string name;
         std::getline(command, name);

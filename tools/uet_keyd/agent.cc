@@ -86,10 +86,10 @@ bool parse_request(std::string_view text, Request& out) {
 
 std::string socket_of(const std::string& run_directory) { return run_directory + "/socket"; }
 
-Agent::Agent(const std::string& run_directory, const std::string& state_directory, tss::Key secret,
+Agent::Agent(const std::string& run_directory, const std::string& state_directory, const tss::Key& secret,
              const Rotation& rotation)
     : store_(run_directory, state_directory),
-      secret_(std::move(secret)),
+      secret_(secret),
       rotation_(rotation),
       socket_name_(socket_of(run_directory)),
       listener_(listen_on(socket_name_)) {}

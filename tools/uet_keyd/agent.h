@@ -35,8 +35,8 @@ class Agent {
 
   // Listens on RUN_DIRECTORY/socket, which is replaced if an earlier agent left it behind. Throws
   // std::runtime_error, also if another agent serves there.
-  Agent(const std::string& run_directory, const std::string& state_directory, tss::Key secret,
-        const Rotation& rotation);
+  Agent(const std::string& run_directory, const std::string& state_directory,
+        const tss::Key& secret, const Rotation& rotation);
   ~Agent();
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;

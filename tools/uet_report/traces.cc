@@ -125,6 +125,7 @@ std::vector<Section> trace_sections(const std::vector<live::TraceDump>& dumps) {
   std::vector<std::map<std::string, PeerCurves>> curves(dumps.size());
   std::map<std::pair<std::size_t, std::uint16_t>, Unanswered> unanswered;
   std::vector<tracing::Peers> peers;
+  peers.reserve(dumps.size());
   for (const live::TraceDump& dump : dumps) peers.push_back(tracing::peers_of(dump));
   Curves reader;
   for (const Event& event : events) {

@@ -59,6 +59,7 @@ void print_events(const tracing::Sources& sources, const Arguments& arguments) {
   }
   if (arguments.chrome) return print(tracing::to_chrome(events, dumps, sources.captures));
   std::vector<tracing::Peers> peers;
+  peers.reserve(dumps.size());
   for (const live::TraceDump& dump : dumps) peers.push_back(tracing::peers_of(dump));
   for (const tracing::Event& event : events) {
     print((event.packet != nullptr
