@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <new>
-#include <utility>
 
 namespace uet::cm {
 
@@ -48,7 +47,7 @@ void Listener::say_no(const av::UetAddress& to, ConnectionId id, RejectReason re
   out.message.to = id;
   out.message.answers = answers_;
   out.message.data = data;
-  answer(std::move(out));
+  answer(out);
 }
 
 std::optional<PeerRequest> Listener::take(const RequestKey& key, Time now) {
@@ -105,7 +104,7 @@ void Listener::on_request(const Message& message, const RequestKey& key, Time no
                    message.data, answers_,        message.keep_alive_ms};
   unannounced_.push_back(key);
   try {
-    entries_.emplace(key, std::move(entry));
+    entries_.emplace(key, entry);
   } catch (const std::bad_alloc&) {
     unannounced_.pop_back();
     throw;
