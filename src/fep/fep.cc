@@ -200,9 +200,10 @@ void Fep::refused(const FepAddress& peer) { manager_->on_refusal(peer); }
 void Fep::watch_peers(pds::PeerWatcher* watcher) { manager_->watch_peers(watcher); }
 
 Result<void> Fep::open_pdc(const pds::Destination& destination, Time now) {
-  const Result<void> opened = manager_->open_ahead(destination, now);
+  const Result<PdcId> opened = manager_->connect(destination, now);
   push(now);
-  return opened;
+  if (!opened) return opened.error();
+  return {};
 }
 
 void Fep::forget(const FepAddress& address, Time now) {

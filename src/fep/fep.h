@@ -73,7 +73,7 @@ class Fep {
   const pds::CccPool& contexts() const;
 
   // Opens a PDC ahead of the first message, which then waits for no shortage at the peer; as
-  // pds::Manager::open_ahead. A message opens one itself where there is none.
+  // pds::Delivery::connect. A message opens one itself where there is none.
   Result<void> open_pdc(const pds::Destination& destination, Time now);
   // The application knows the peer at `address` no more: its PDCs are closed when they are done,
   // and a later process at that address is met with new ones.

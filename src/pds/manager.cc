@@ -128,6 +128,12 @@ bool Manager::cancel(Message& message) {
   return true;
 }
 
+void Manager::edit_packets(const Message& message, PacketEditor& editor) {
+  if (Pdc* pdc = find(message.pdc); pdc != nullptr) {
+    pdc->send_side().outstanding().edit(message, editor);
+  }
+}
+
 void Manager::kick(PdcId id) {
   if (id == PdcId{}) rudi_.kick();
   if (Pdc* pdc = find(id); pdc != nullptr) pdc->make_ready();
@@ -163,12 +169,6 @@ void Manager::abort(PdcId id, Time now) {
 Result<PdcId> Manager::connect(const Destination& destination, Time now) {
   if (!may_go_to(destination)) return Error::Invalid;
   return connections_.connect(destination, now);
-}
-
-Result<void> Manager::open_ahead(const Destination& destination, Time now) {
-  const Result<PdcId> pdc = connect(destination, now);
-  if (!pdc) return pdc.error();
-  return {};
 }
 
 // ---- progress ---------------------------------------------------------------------------------

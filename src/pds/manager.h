@@ -46,6 +46,7 @@ class Manager final : public Delivery {
   Result<void> send_on(PdcId pdc, Message& message, Time now) override;
   void answer(PdcId pdc, Psn psn, const Response& response) override;
   bool cancel(Message& message) override;
+  void edit_packets(const Message& message, PacketEditor& editor) override;
   void kick(PdcId pdc) override;
   void request_acks_now(PdcId pdc) override;
   void lock(PdcId pdc) override;
@@ -74,8 +75,6 @@ class Manager final : public Delivery {
     return std::min({wheel_.next_deadline(), rudi_.next_deadline(), credits_.next_deadline()});
   }
 
-  // connect() ahead of the first message.
-  Result<void> open_ahead(const Destination& destination, Time now);
   // Begins to close the PDCs that lead to `address`. Later messages to it open new PDCs:
   // another process may be there then, which would refuse the old ones (PDS-134).
   void forget(const FepAddress& address, Time now) { connections_.forget(address, now); }

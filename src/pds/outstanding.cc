@@ -16,6 +16,21 @@ bool Outstanding::has_data() {
   return false;
 }
 
+// A packet that waits for the NIC has its PDS header already. The congestion context goes on to
+// count the bytes that were in flight before.
+void Outstanding::edit(const Message& message, PacketEditor& editor) {
+  for (Psn psn = window_.base(); psn != window_.next_psn(); ++psn) {
+    TxRecord* record = window_.find(psn);
+    if (record == nullptr || record->message != &message) continue;
+    Packet& packet = *record->packet;
+    PreparedPacket prepared{.next_hdr = record->next_hdr, .tag = record->tag};
+    if (!editor.edit(packet, prepared)) continue;
+    record->next_hdr = prepared.next_hdr;
+    record->tag = prepared.tag;
+    if (record->waits_for_nic()) wire::set_next_hdr(packet.prepend(0), prepared.next_hdr);
+  }
+}
+
 Packet* Outstanding::withdraw(PdcCore& core, TxRecord& record) {
   if (record.resend) unqueue(core, record);
   core.env().outbox.withdraw(*record.packet);

@@ -13,6 +13,7 @@
 #include "uet/base/packet.h"
 #include "uet/base/time.h"
 #include "uet/base/types.h"
+#include "uet/pds/api.h"
 
 namespace uet::pds {
 
@@ -27,6 +28,8 @@ class Outstanding {
   bool empty() const { return window_.empty(); }
   // A packet of a message is outstanding, not only control packets.
   bool has_data();
+  // As Delivery::edit_packets.
+  void edit(const Message& message, PacketEditor& editor);
 
   // Data packets sent since one asked for an ACK (CMS-124).
   std::uint16_t unasked() const { return unasked_; }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "ses/atomic_request.h"
+#include "ses/memory_release.h"
 #include "ses/payload.h"
 #include "ses/request_header.h"
 #include "ses/return_code.h"
@@ -471,6 +472,8 @@ bool Initiator::cancel(Context& context, const void* operation, Time now) {
   return true;
 }
 
+// What has left goes on without the memory of the application, as other contexts use the same PDCs
+// (SES-165).
 void Initiator::close_context(Context& context, Time now) {
   context.closing = true;
   generations_.forget(context);
@@ -480,19 +483,13 @@ void Initiator::close_context(Context& context, Time now) {
       release(message);
       continue;
     }
-    const auto gone = [&] {
-      return context.transmitting.empty() || &context.transmitting.front() != &message;
-    };
     if (!message.failed()) message.status = Status::Cancelled;  // refuse further reads of it
-    while (!gone() && !message.answers.empty()) {
-      const ReadAnswer* answer = &message.answers.front();
-      delivery_->abort(answer->pdc, now);
-      if (!gone() && !message.answers.empty() && &message.answers.front() == answer) break;
+    if (release_memory(message, *delivery_)) {
+      abandon(message, now);
+    } else {
+      finish_if_done(message);
     }
-    if (!gone()) finish_if_done(message);
-    if (gone()) continue;
-    delivery_->abort(message.pdc, now);
-    if (gone()) continue;
+    if (context.transmitting.empty() || &context.transmitting.front() != &message) continue;
     // PDS will still answer for packets of it, but no context gets a completion.
     IntrusiveList<TxMessage, OutstandingTag>::remove(message);
     --context.transmitting_count;

@@ -52,6 +52,21 @@ std::byte* open_in_ack(const RequestView& view, const wire::SesRequest& request,
   return response.bytes.data() + header_bytes;
 }
 
+// Of the one packet of an answer.
+class Refusal final : public pds::PacketEditor {
+ public:
+  explicit Refusal(const wire::SesResponseHeader& header) : header_(header) {}
+  bool edit(Packet& packet, pds::PreparedPacket&) override {
+    packet.payload = {};
+    packet.drop_appended();
+    header_.encode(packet.append(bytes_of(header_)));
+    return true;
+  }
+
+ private:
+  const wire::SesResponseHeader& header_;
+};
+
 }  // namespace
 
 ReadAnswers::ReadAnswers(const Parameters& parameters, PieceStore& pieces, pds::MessageOwner* owner)
@@ -101,6 +116,17 @@ pds::PacketPlan ReadAnswers::next_packet(ReadAnswer& answer, Packet& packet,
   packet.payload = answer.payload;
   prepared.next_hdr = answer.header.next_hdr;
   return pds::PacketPlan::Last;
+}
+
+void ReadAnswers::refuse(ReadAnswer& answer, pds::Delivery& delivery) {
+  answer.source->answers.remove(answer);
+  answer.source = nullptr;
+  if (answer.piece != nullptr) return;
+  answer.payload = {};
+  answer.header.return_code = wire::ReturnCode::BadMkey;
+  answer.header.payload_length = 0;
+  Refusal refusal(answer.header);
+  delivery.edit_packets(answer, refusal);
 }
 
 TxMessage* ReadAnswers::done(ReadAnswer& answer) {

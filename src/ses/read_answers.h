@@ -37,6 +37,9 @@ class ReadAnswers {
   // As pds::MessageOwner::next_packet.
   static pds::PacketPlan next_packet(ReadAnswer& answer, Packet& packet,
                                      pds::PreparedPacket& prepared);
+  // The memory of the message that the answer is read from goes: the answer, which may be on its
+  // way already, becomes a refusal unless it is a copy, and knows the message no more.
+  static void refuse(ReadAnswer& answer, pds::Delivery& delivery);
   // PDS needs the answer no longer. The message whose memory it pointed to, or nullptr.
   TxMessage* done(ReadAnswer& answer);
 

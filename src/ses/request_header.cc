@@ -79,6 +79,21 @@ void append_end_header(Packet& packet, const TxMessage& message, wire::SesOpcode
   append_header(packet, header);
 }
 
+void append_no_op_header(Packet& packet, const TxMessage& message) {
+  wire::SesRequest header;
+  header.opcode = wire::SesOpcode::NoOp;
+  header.som = true;
+  header.eom = true;
+  header.rel = message.header.rel;
+  header.message_id = message.header.message_id;
+  header.ri_generation = message.header.ri_generation;
+  header.job_id = message.header.job_id;
+  header.pid_on_fep = message.header.pid_on_fep;
+  header.resource_index = message.header.resource_index;
+  header.initiator = message.header.initiator;
+  append(packet, header);
+}
+
 void append_atomic_header(Packet& packet, TxMessage& message) {
   message.header.som = true;
   message.header.eom = true;

@@ -21,6 +21,9 @@ void append_piece_header(Packet& packet, TxMessage& message, std::uint32_t lengt
 // Appends the header of a packet without payload that ends the message at `message.offset`:
 // MSG_ERROR gives it up (SES-113), its own opcode ends its eager part (SES-69).
 void append_end_header(Packet& packet, const TxMessage& message, wire::SesOpcode opcode);
+// Appends the header of a packet that carries nothing and changes nothing at the target, which
+// answers it (SES-165).
+void append_no_op_header(Packet& packet, const TxMessage& message);
 // Appends the header of the one packet of an atomic (SES-90).
 void append_atomic_header(Packet& packet, TxMessage& message);
 

@@ -22,6 +22,7 @@ class NoDelivery final : public pds::Delivery {
   Result<void> send_on(PdcId, pds::Message&, Time) override { return Error::NotFound; }
   void answer(PdcId, Psn, const pds::Response&) override {}
   bool cancel(pds::Message&) override { return false; }
+  void edit_packets(const pds::Message&, pds::PacketEditor&) override {}
   void kick(PdcId) override {}
   void request_acks_now(PdcId) override {}
   void lock(PdcId) override {}

@@ -146,6 +146,10 @@ bool RequestHeader::decode(std::span<const std::byte> bytes, RequestHeader& head
   return true;
 }
 
+void set_next_hdr(std::byte* header, NextHdr next_hdr) {
+  PdsRequest::NextHdrField::set(overlay<PdsRequest>(header), to_underlying(next_hdr));
+}
+
 std::size_t AckHeader::encode(std::byte* out) const {
   using A = PdsAck;
   auto& raw = overlay<PdsAck>(out);

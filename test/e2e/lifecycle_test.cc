@@ -3,6 +3,7 @@
 // parent working while the child can neither disturb it nor crash.
 #include <gtest/gtest.h>
 #include <malloc.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -153,6 +154,118 @@ TEST(OpenAndClose, FabricAndDomainAndQueuesRefuseToCloseWhileInUse) {
   });
   EXPECT_EQ(process.wait(), "");
 }
+
+// ---- an endpoint with work
+// -----------------------------------------------------------------------
+
+constexpr std::size_t kShared = 1 << 20;  // bytes of the target that both endpoints write to
+constexpr std::uint64_t kOwnMessages = 8;
+constexpr std::size_t kOwnBytes = 20000;
+
+// A second endpoint of the node's domain, with a queue of its own.
+struct SecondEndpoint {
+  explicit SecondEndpoint(Node& node) {
+    fi_cq_attr attr{};
+    attr.format = FI_CQ_FORMAT_TAGGED;
+    fid_cq* cq_fid = nullptr;
+    check(fi_cq_open(node.domain.get(), &attr, &cq_fid, nullptr), "fi_cq_open");
+    cq.reset(cq_fid);
+    fid_ep* ep_fid = nullptr;
+    check(fi_endpoint(node.domain.get(), node.info.get(), &ep_fid, nullptr), "fi_endpoint");
+    ep.reset(ep_fid);
+    check(fi_ep_bind(ep_fid, &node.av->fid, 0), "bind AV");
+    check(fi_ep_bind(ep_fid, &cq->fid, FI_TRANSMIT | FI_RECV), "bind CQ");
+    check(fi_enable(ep_fid), "fi_enable");
+  }
+  Owned<fid_cq> cq;
+  Owned<fid_ep> ep;
+};
+
+// The target makes no call while the second endpoint posts operations and closes, and its memory is
+// unmapped: none of them can have ended.
+void close_with_work(Channel& channel, std::uint64_t order) {
+  NodeOptions options;
+  options.order = order;
+  Node node(options);
+  const fi_addr_t peer = node.connect(channel);
+  const auto remote = channel.receive<RemoteRegion>(&node);
+  std::vector<std::vector<std::byte>> own(kOwnMessages, std::vector<std::byte>(kOwnBytes));
+  {
+    SecondEndpoint second(node);
+    void* const mapped =
+        ::mmap(nullptr, kShared, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    require(mapped != MAP_FAILED, "mmap");
+    std::byte* const memory = static_cast<std::byte*>(mapped);
+    fid_ep* const ep = second.ep.get();
+    channel.meet(&node);
+    for (std::uint64_t i = 0; i < 4; ++i) {
+      node.post("sending", [&] {
+        return fi_tsend(ep, memory + i * 1000, 100000, nullptr, peer, 1000 + i, nullptr);
+      });
+      node.post("sending", [&] { return fi_tsend(ep, memory, 64, nullptr, peer, 1000, nullptr); });
+      node.post("writing", [&] {
+        return fi_write(ep, memory, 50000, nullptr, peer, remote.address, remote.key, nullptr);
+      });
+      node.post("reading", [&] {
+        return fi_read(ep, memory, 50000, nullptr, peer, remote.address, remote.key, nullptr);
+      });
+    }
+    for (std::uint64_t tag = 0; tag < kOwnMessages; ++tag) {
+      fill_pattern(own[tag], tag);
+      node.post("sending", [&, tag] {
+        return fi_tsend(node.ep.get(), own[tag].data(), kOwnBytes, nullptr, peer, tag, nullptr);
+      });
+    }
+    second.ep.reset();
+    require(::munmap(mapped, kShared) == 0, "munmap");
+  }
+  channel.send('g');
+  node.drain(kOwnMessages, "sends of the endpoint that stays");
+  node.write_and_read_back(peer, remote, kOwnBytes, 2);
+  channel.meet(&node);
+}
+
+void be_their_target(Channel& channel, std::uint64_t order) {
+  NodeOptions options;
+  options.order = order;
+  Node node(options);
+  node.connect(channel);
+  std::vector<std::byte> shared(kShared);
+  const Region region = node.expose(shared.data(), shared.size(), 3);
+  std::vector<std::vector<std::byte>> in(kOwnMessages, std::vector<std::byte>(kOwnBytes));
+  for (std::uint64_t tag = 0; tag < kOwnMessages; ++tag) {
+    node.post("posting a receive", [&, tag] {
+      return fi_trecv(node.ep.get(), in[tag].data(), kOwnBytes, nullptr, FI_ADDR_UNSPEC, tag, 0,
+                      nullptr);
+    });
+  }
+  channel.send(RemoteRegion{region.address, region.key});
+  channel.meet(&node);
+  channel.receive<char>();  // without progress
+  node.drain(kOwnMessages, "messages of the endpoint that stays");
+  for (std::uint64_t tag = 0; tag < kOwnMessages; ++tag) require_pattern(in[tag], tag, "message");
+  channel.meet(&node);
+}
+
+class EndpointWithWork : public ::testing::TestWithParam<std::tuple<bool, bool>> {};
+
+TEST_P(EndpointWithWork, Ses165_ClosesWithoutHarmToOthers) {
+  const bool ordered = std::get<0>(GetParam());
+  const std::uint64_t order = ordered ? FI_ORDER_SAS : 0;
+  Environment environment;
+  if (std::get<1>(GetParam())) environment["FI_UET_FAULTS"] = "loss=5%,dup=3%,reorder=5%,seed=11";
+  ChannelPair pair;
+  Process sender("sender", environment, [&] { close_with_work(pair.left, order); });
+  Process target("target", environment, [&] { be_their_target(pair.right, order); });
+  EXPECT_EQ(wait_for_all({&sender, &target}), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EndpointWithWork,
+                         ::testing::Combine(::testing::Bool(), ::testing::Bool()),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param) ? "Ordered" : "Unordered") +
+                                  (std::get<1>(info.param) ? "WithFaults" : "");
+                         });
 
 // ---- fork --------------------------------------------------------------------------------------
 

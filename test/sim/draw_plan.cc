@@ -521,6 +521,10 @@ void draw_limits(Plan& plan, Rng rng) {
   pds.rto_cap = milliseconds(50);
 }
 
+// Contexts that close while they have work. Drawn from numbers of their own: what else the seed
+// says stays.
+void draw_closing_contexts(Plan& plan, Rng rng) { plan.closing_contexts = rng.chance(0.25); }
+
 // How long a packet may live: in the queues of its sender and of the link, on its way, and in the
 // receiver until that looks.
 Duration packet_life(const Plan& plan) {
@@ -592,6 +596,7 @@ Plan draw_plan(std::uint64_t seed) {
   draw_small_ranges(plan, Rng(seed ^ 0x12819));
   if (rng.chance(0.25)) plan.nasty_sequences = static_cast<int>(rng.between(1, 30));
   draw_security(plan, Rng(seed ^ 0x7551));
+  draw_closing_contexts(plan, Rng(seed ^ 0xC105));
   return plan;
 }
 
@@ -623,7 +628,8 @@ std::string Plan::describe() const {
       << (hpc ? "above " : "off, ") << fep.ses.rendezvous_threshold_bytes << ", "
       << fep.ses.eager_bytes << " kept, " << fep.ses.pulls << " pulls"
       << (cancels ? ", cancels" : "") << (directed_receive ? ", directed" : "")
-      << (multi_receives ? ", multi-receives" : "") << (looks ? ", looks" : "")
+      << (multi_receives ? ", multi-receives" : "")
+      << (closing_contexts ? ", closing contexts" : "") << (looks ? ", looks" : "")
       << kAlgorithms[static_cast<std::size_t>(fep.cms.algorithm)] << ", CCCs " << fep.pds.ccc_count
       << (fep.ses.rudi ? ", RUDI" : "") << (fep.ses.no_match ? ", NO_MATCH" : "")
       << (fep.ses.short_headers ? ", short headers" : "") << ", nasty sequences "

@@ -305,6 +305,7 @@ void Run::on_remote_write(int context, const ses::Completion& completion) {
 }
 
 bool Run::all_done() const {
+  if (!closing_.all_closed()) return false;
   for (std::size_t i = 0; i < operations_.size(); ++i) {
     const OperationPlan& plan = plan_.operations[i];
     if (lives(context_of(plan.from).node) && operations_[i].completions == 0) return false;

@@ -84,6 +84,7 @@ Run::Run(const Plan& plan, bool verbose)
       monitor_(mprs_of(plan), plan.fep.pds.mpr_zero_psns, plan.security.has_value()),
       rng_(plan.seed ^ 0xF00D),
       strangers_(world_, kJob, plan.seed ^ 0x5741),
+      closing_(world_, plan),
       replay_rng_(plan.seed ^ 0x2EB1A7) {
   world_.on_sent = [this](const Sighting& sighting) {
     strangers_.heard(sighting);
@@ -226,6 +227,10 @@ void Run::build() {
     endpoint.peer.hpc = make.hpc;
     endpoint.peer.ai_full = make.ai_full;
     endpoint.peer.optimized = make.optimized;
+    const bool first = i == 0 || plan_.contexts[i - 1].node != endpoint.plan->node;
+    if (plan_.closing_contexts && first && config.mode != DeliveryMode::Uud) {
+      closing_.open(endpoint.plan->node, config, endpoint.peer);
+    }
   }
   for (std::size_t i = 0; i < plan_.operations.size(); ++i) {
     const OperationPlan& op = plan_.operations[i];
@@ -273,6 +278,7 @@ void Run::schedule() {
     world_.after(Duration(static_cast<std::int64_t>(when)),
                  [this, node] { strangers_.begin(node); });
   }
+  closing_.start();
   if (keys_ != nullptr) keys_->start();
   if (plan_.killed_node >= 0) {
     world_.after(plan_.kill_at, [this] { world_.kill(plan_.killed_node); });
@@ -561,6 +567,7 @@ Outcome Run::execute() {
   outcome.virtual_time = world_.now() - begin;
   if (failure_.empty()) finish();
   if (failure_.empty()) check_memory();
+  if (failure_.empty() && !closing_.complaint().empty()) fail(closing_.complaint());
   if (failure_.empty()) check_fetched();
   if (failure_.empty()) check_order();
   if (failure_.empty()) check_order_in_buffers();

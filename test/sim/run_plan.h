@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/closing_contexts.h"
 #include "sim/key_management.h"
 #include "sim/nasty.h"
 #include "sim/sim_world.h"
@@ -170,6 +171,7 @@ class Run {
   std::unique_ptr<KeyManagement> keys_;  // if the nodes are secured
   Rng rng_;                              // of the workload alone
   Strangers strangers_;
+  ClosingContexts closing_;
   std::vector<Endpoint> endpoints_;
   std::vector<Operation> operations_;
   std::vector<Receive> receives_;

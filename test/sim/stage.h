@@ -58,6 +58,8 @@ struct StageConfig {
   std::size_t memory_bytes = 1 << 20;
   fep::Config fep;
   LinkConfig link;
+  std::size_t nic_tx_queue = 16384;
+  std::uint64_t nic_rate_bps = NicConfig{}.rate_bps;
   // Changes `fep` for one node; empty: all are alike.
   std::function<void(int node, fep::Config& fep)> configure;
   // Transport security of a node; empty: packets in clear.

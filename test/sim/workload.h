@@ -117,7 +117,8 @@ struct Plan {
   std::vector<ReceivePlan> receives;      // per context in this order
   std::vector<PartitionPlan> partitions;
   int hostile_packets = 0;
-  int nasty_sequences = 0;  // of strangers: each packet is legal, the whole is not (nasty.h)
+  bool closing_contexts = false;  // some contexts are closed while they have work
+  int nasty_sequences = 0;        // of strangers: each packet is legal, the whole is not (nasty.h)
   int killed_node = -1;
   Duration returns_after{0};  // another process at its address, so long after; 0 = none
   Duration kill_at{0};

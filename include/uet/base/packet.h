@@ -80,6 +80,8 @@ class Packet : public ListNode<OutboxTag> {
   }
   // Forgets the headers in front of the first appended byte, so that they can be written again.
   void drop_prepended() { begin_ = kHeadroom; }
+  // Forgets the appended bytes, so that others can be appended; those in front stay.
+  void drop_appended() { end_ = kHeadroom; }
   void reset() {
     begin_ = end_ = kHeadroom;
     payload = {};

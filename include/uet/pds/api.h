@@ -219,6 +219,16 @@ class PeerWatcher {
   virtual void peer_given_up(const FepAddress& address, PdsError error) noexcept = 0;
 };
 
+// Changes packets that were made and are not yet answered for; see Delivery::edit_packets.
+class PacketEditor {
+ public:
+  virtual ~PacketEditor() = default;
+  // `packet` holds what next_packet wrote, and `prepared` states its properties. False: both stay.
+  // True: the editor has replaced the SES header (Packet::drop_appended), the payload and the
+  // properties; the payload is not longer than before.
+  virtual bool edit(Packet& packet, PreparedPacket& prepared) = 0;
+};
+
 // The calls that SES makes to PDS; pds::Manager is the implementation.
 class Delivery {
  public:
@@ -243,6 +253,10 @@ class Delivery {
   // packet and all, unless the NIC has it already: then false, and its answer comes. Of a Rudi
   // message nothing is answered any more.
   virtual bool cancel(Message& message) = 0;
+  // Calls editor.edit() for each packet of the message on its PDC that PDS may send (again), in the
+  // order of their PSNs, also for those that wait for the NIC. The peer gets the first version or
+  // the edited one, never both, and does not tell which.
+  virtual void edit_packets(const Message& message, PacketEditor& editor) = 0;
   // The message at the head of the backlog can make packets again (after PacketPlan::NotNow).
   virtual void kick(PdcId pdc) = 0;
   // From now on the application waits for the answers to all messages of the PDC.

@@ -368,6 +368,9 @@ struct RequestHeader {
   friend bool operator==(const RequestHeader&, const RequestHeader&) = default;
 };
 
+// Changes the kind of SES header that a request header, which `encode` wrote to `header`, states.
+void set_next_hdr(std::byte* header, NextHdr next_hdr);
+
 // ACK, ACK_CC, ACK_CCX (WIRE 2.3, 2.4).
 struct AckHeader {
   PdsType type = PdsType::Ack;

@@ -13,7 +13,7 @@ using wire::CpType;
 class OpenAhead : public Bench {
  protected:
   std::vector<wire::ControlHeader> open_ahead(DeliveryMode mode) {
-    EXPECT_TRUE(node->manager->open_ahead(to_peer(mode), now).ok());
+    EXPECT_TRUE(node->manager->connect(to_peer(mode), now).ok());
     return controls(turn());
   }
 };
@@ -86,19 +86,19 @@ TEST_F(OpenAhead, Pds57_Pds122_ARefusedNoopIsSentAgainLater) {
 
 TEST_F(OpenAhead, OnlyWhereThereIsAPdcToOpen) {
   for (const DeliveryMode mode : {DeliveryMode::Rudi, DeliveryMode::Uud}) {
-    EXPECT_EQ(node->manager->open_ahead(to_peer(mode), now).error(), Error::Invalid);
+    EXPECT_EQ(node->manager->connect(to_peer(mode), now).error(), Error::Invalid);
   }
   Parameters parameters = test_parameters();
   parameters.pdc_count = 1;
   build(parameters);
   send(1);
-  EXPECT_EQ(node->manager->open_ahead(to_peer(DeliveryMode::Rod), now).error(), Error::Again);
+  EXPECT_EQ(node->manager->connect(to_peer(DeliveryMode::Rod), now).error(), Error::Again);
 }
 
 TEST_F(OpenAhead, WithoutAPacketThereIsNoPdcEither) {
   std::vector<Packet*> taken;
   while (Packet* packet = node->packets.take()) taken.push_back(packet);
-  EXPECT_EQ(node->manager->open_ahead(to_peer(), now).error(), Error::Again);
+  EXPECT_EQ(node->manager->connect(to_peer(), now).error(), Error::Again);
   for (Packet* packet : taken) node->packets.give_back(packet);
   EXPECT_TRUE(turn().empty());
   EXPECT_EQ(node->manager->open_pdcs(), 0U);
@@ -129,7 +129,7 @@ class OpenClose : public Pair {
 TEST_F(OpenClose, Pds57_NoopOpensBothEndsAndMessagesFollow) {
   for (const DeliveryMode mode : {DeliveryMode::Rud, DeliveryMode::Rod}) {
     build(test_parameters(), target_parameters());
-    ASSERT_TRUE(a->manager->open_ahead(to_b(mode), now).ok());
+    ASSERT_TRUE(a->manager->connect(to_b(mode), now).ok());
     run_for(milliseconds(1));
     ASSERT_NE(only_pdc(*b), nullptr);
     EXPECT_EQ(only_pdc(*b)->destination().mode, mode);

@@ -44,6 +44,67 @@ TEST_F(OutstandingTest, TellsDataFromControlPackets) {
   EXPECT_TRUE(outstanding_->has_data());
 }
 
+// Replaces the header and the payload by one byte.
+class OneByte final : public PacketEditor {
+ public:
+  explicit OneByte(const Packet& kept) : kept_(kept) {}
+  bool edit(Packet& packet, PreparedPacket& prepared) override {
+    EXPECT_EQ(prepared.tag, 7U);
+    ++seen;
+    if (&packet == &kept_) return false;
+    packet.payload = {};
+    packet.drop_appended();
+    *packet.append(1) = std::byte{0x99};
+    prepared = {.next_hdr = NextHdr::RequestStd, .tag = 8};
+    return true;
+  }
+  int seen = 0;
+
+ private:
+  const Packet& kept_;
+};
+
+TEST_F(OutstandingTest, Ses165_EditsThePacketsOfOneMessage) {
+  TestMessage other{2, 8, 64};
+  put(nullptr);
+  TxRecord* const records[] = {&put(&message_), &put(&other), &put(&message_), &put(&message_)};
+  std::byte memory{};
+  for (TxRecord* record : records) {
+    record->tag = 7;
+    record->next_hdr = NextHdr::RequestMedium;
+    record->packet->append(20);
+    record->packet->payload = {Slice{&memory, 1}, Slice{}};
+  }
+  wire::RequestHeader header;
+  header.type = wire::PdsType::RodReq;
+  header.next_hdr = NextHdr::RequestMedium;
+  header.psn = Psn{103};
+  Packet& waiting = *records[2]->packet;
+  header.encode(waiting.prepend(sizeof(wire::PdsRequest)));
+  core_.env().outbox.push(waiting);
+  OneByte editor(*records[3]->packet);
+  outstanding_->edit(message_, editor);
+  EXPECT_EQ(editor.seen, 3);
+  for (TxRecord* edited : {records[0], records[2]}) {
+    EXPECT_EQ(edited->tag, 8U);
+    EXPECT_EQ(edited->next_hdr, NextHdr::RequestStd);
+    EXPECT_EQ(edited->packet->payload_length(), 0U);
+    EXPECT_EQ(edited->packet->head().back(), std::byte{0x99});
+    EXPECT_EQ(edited->nominal_bytes, kBytes) << "so many are in flight";
+  }
+  EXPECT_EQ(records[0]->packet->head().size(), 1U);
+  EXPECT_TRUE(Outbox::holds(waiting)) << "in its place";
+  ASSERT_TRUE(wire::RequestHeader::decode(waiting.head(), header));
+  EXPECT_EQ(header.type, wire::PdsType::RodReq);
+  EXPECT_EQ(header.next_hdr, NextHdr::RequestStd);
+  EXPECT_EQ(header.psn, Psn{103});
+  for (TxRecord* same : {records[1], records[3]}) {
+    EXPECT_EQ(same->tag, 7U);
+    EXPECT_EQ(same->next_hdr, NextHdr::RequestMedium);
+    EXPECT_EQ(same->packet->payload_length(), 1U);
+  }
+}
+
 TEST_F(OutstandingTest, WithdrawnPacketIsTheCallers) {
   TxRecord& record = put(&message_);
   outstanding_->queue(core_, record);

@@ -247,6 +247,10 @@ TEST_F(DeferrableTest, ParkedMessageCanBeCancelledAndClosed) {
   sender.sink.all.clear();
   parked(memory);
   sender.ses.close_context(*sender.context, kNow);
+  const std::vector<Sent> last = sender.packets();
+  ASSERT_EQ(last.size(), 1u);
+  EXPECT_EQ(last[0].request().opcode, SesOpcode::MsgError);
+  sender.answered(last[0], {});
   EXPECT_TRUE(sender.ses.idle());
   EXPECT_EQ(sender.delivery.locks, 0);
 }

@@ -96,6 +96,9 @@ struct Lists final : pds::Delivery {
     answers.push_back({pdc, psn, response});
   }
   bool cancel(pds::Message& message) override { return std::erase(backlog, &message) > 0; }
+  void edit_packets(const pds::Message& message, pds::PacketEditor& editor) override {
+    if (on_edit) on_edit(message, editor);
+  }
   void kick(PdcId) override { ++kicks; }
   void request_acks_now(PdcId) override { ++requested_acks; }
   void lock(PdcId) override { ++locks; }
@@ -136,6 +139,7 @@ struct Lists final : pds::Delivery {
   int aborts = 0;
   PdcId aborted;
   std::function<void(PdcId, Time)> on_abort;
+  std::function<void(const pds::Message&, pds::PacketEditor&)> on_edit;
 };
 
 // A packet that has been made and not yet been answered.

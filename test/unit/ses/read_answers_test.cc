@@ -127,5 +127,53 @@ TEST_F(ReadAnswersTest, BytesInManyPartsAreCopied) {
   for (Piece* piece : taken) pieces.give_back(piece);
 }
 
+TEST_F(ReadAnswersTest, Ses165_AnswerWhoseSourceClosesIsARefusal) {
+  Bytes memory = pattern(3 * kMtu);
+  TxMessage& source = open(memory.size());
+  source.iov[0] = slice_of(memory);
+  source.iov_count = 1;
+  const SesRequest request = read_of(kMtu);
+  ASSERT_TRUE(answers.answer_from(source, from(1), request, all_of(request), kNow));
+  ReadAnswer& answer = queued();
+  Packet packet;
+  pds::PreparedPacket prepared;
+  ReadAnswers::next_packet(answer, packet, prepared);
+  ASSERT_EQ(packet.payload[0].data, memory.data());
+  delivery.on_edit = [&](const pds::Message& edited, pds::PacketEditor& editor) {
+    EXPECT_EQ(&edited, &answer);
+    EXPECT_TRUE(editor.edit(packet, prepared));
+  };
+  ReadAnswers::refuse(answer, delivery);
+  EXPECT_TRUE(source.answers.empty());
+  Packet later;  // had it not been made before
+  ReadAnswers::next_packet(answer, later, prepared);
+  for (const Packet* each : {&packet, &later}) {
+    EXPECT_EQ(each->payload_length(), 0u);
+    wire::SesResponseHeader header;
+    ASSERT_TRUE(wire::SesResponseHeader::decode(prepared.next_hdr, each->head(), header));
+    EXPECT_EQ(header.return_code, ReturnCode::BadMkey);
+    EXPECT_EQ(header.read_request_message_id, MsgId{33});
+    EXPECT_EQ(header.payload_length, 0u);
+  }
+  EXPECT_EQ(answers.done(answer), nullptr) << "the message does not wait for it";
+}
+
+TEST_F(ReadAnswersTest, Ses165_CopyForAReaderStays) {
+  Bytes memory = pattern(3);
+  TxMessage& source = open(memory.size());
+  source.iov_count = 3;
+  for (std::size_t i = 0; i < 3; ++i) source.iov[i] = {&memory[i], 1};
+  const SesRequest request = read_of(3);
+  ASSERT_TRUE(answers.answer_from(source, from(1), request, all_of(request), kNow));
+  delivery.on_edit = [](const pds::Message&, pds::PacketEditor&) { ADD_FAILURE(); };
+  ReadAnswers::refuse(queued(), delivery);
+  EXPECT_TRUE(source.answers.empty());
+  Packet packet;
+  pds::PreparedPacket prepared;
+  ReadAnswers::next_packet(queued(), packet, prepared);
+  EXPECT_EQ(packet.payload_length(), 3u);
+  EXPECT_EQ(answers.done(queued()), nullptr);
+}
+
 }  // namespace
 }  // namespace uet::ses::test

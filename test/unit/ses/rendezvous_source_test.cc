@@ -379,21 +379,39 @@ TEST_F(RendezvousTest, SenderClosedWhileItIsReadHasNoPacketPointingToItsMemory) 
   const std::vector<Sent> asked = turn(b);
   deliver(b, a, asked.at(0));
   const Sent answer = a.packet().value();
-  a.delivery.on_abort = [&](PdcId, Time) {
-    answer.message->owner->pds_error(*answer.message, answer.tag, pds::PdsError::LocalClose, kNow);
+  Packet packet;
+  packet.payload = {Slice{out.data(), kMtu}, Slice{}};
+  pds::PreparedPacket prepared{.next_hdr = answer.next_hdr, .tag = answer.tag};
+  a.delivery.on_edit = [&](const pds::Message& message, pds::PacketEditor& editor) {
+    if (&message == answer.message) {
+      EXPECT_TRUE(editor.edit(packet, prepared));
+    }
   };
   a.ses.close_context(*a.context, kNow);
-  EXPECT_EQ(a.delivery.aborts, 1);
+  EXPECT_EQ(packet.payload_length(), 0u);
+  Sent refusal{answer.message, prepared.tag, prepared.next_hdr, {}};
+  refusal.bytes.assign(packet.head().begin(), packet.head().end());
+  deliver(a, b, refusal);
+  for (std::size_t i = 1; i < asked.size(); ++i) deliver(b, a, asked[i]);  // refused as well
+  for (const Sent& sent : a.packets()) deliver(a, b, sent);
+  exchange();
   EXPECT_TRUE(a.ses.idle());
   EXPECT_TRUE(a.sink.all.empty());
+  ASSERT_EQ(b.sink.all.size(), 1u);
+  EXPECT_NE(b.sink.all[0].status, Status::Ok);
+  EXPECT_EQ(b.delivery.locks, 0);
   a.context = a.ses.open_context(small_config(), a.sink).value();
 }
 
-TEST_F(RendezvousTest, SenderClosedWhileItWaitsIsGoneAtOnce) {
+TEST_F(RendezvousTest, Ses113_SenderClosedWhileItWaitsEndsItsMessage) {
   Bytes out = pattern(8 * kMtu);
   send_unexpected(out);
   a.ses.close_context(*a.context, kNow);
-  EXPECT_TRUE(a.ses.idle());
+  const std::vector<Sent> sent = a.packets();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].request().opcode, SesOpcode::MsgError);
+  deliver(a, b, sent[0]);
+  expect_idle();
   EXPECT_EQ(a.delivery.aborts, 0);
   a.context = a.ses.open_context(small_config(), a.sink).value();
 }

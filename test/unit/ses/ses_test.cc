@@ -242,19 +242,27 @@ TEST_F(SesTest, CloseContextEndsReceivesAndMessagesSilently) {
   EXPECT_EQ(code_of(b.take(request, {})), ReturnCode::BadPid);
 }
 
-TEST_F(SesTest, CloseContextAbortsThePdcOfAMessageThatHasLeft) {
+// Other contexts use the PDC, too. SES-113: the half-sent message is ended at its target.
+TEST_F(SesTest, Ses165_ClosedContextLeavesThePdcToOthers) {
   Bytes memory = pattern(2 * kMtu);
   ASSERT_TRUE(a.send(b, {slice_of(memory)}));
+  const Sent whole = a.packet().value();
+  const Sent rest = a.packet().value();
   ASSERT_TRUE(a.send(b, {slice_of(memory)}));
-  const Sent sent = a.packet().value();
-  a.delivery.on_abort = [&](PdcId, Time now) {
-    a.delivery.backlog.pop_front();
-    sent.message->owner->pds_error(*sent.message, sent.tag, pds::PdsError::LocalClose, now);
-    sent.message->owner->message_failed(*sent.message, pds::PdsError::LocalClose, now);
-  };
+  const Sent half = a.packet().value();
+  ASSERT_TRUE(a.send(b, {slice_of(memory)}));
   a.ses.close_context(*a.context, kNow);
-  EXPECT_EQ(a.delivery.aborts, 1);
+  EXPECT_EQ(a.delivery.aborts, 0);
   EXPECT_TRUE(a.delivery.backlog.empty());
+  a.answered(whole, {});
+  a.answered(rest, {});
+  EXPECT_FALSE(a.ses.idle());
+  a.answered(half, {});
+  ASSERT_EQ(a.delivery.backlog.size(), 1u);
+  const Sent end = a.packet().value();
+  EXPECT_EQ(end.request().opcode, SesOpcode::MsgError);
+  EXPECT_EQ(end.request().message_offset, kMtu);
+  a.answered(end, {});
   EXPECT_TRUE(a.sink.all.empty());
   expect_idle();
 }
@@ -263,10 +271,26 @@ TEST_F(SesTest, AnswersAfterTheirContextClosedAreIgnored) {
   Bytes memory = pattern(4);
   ASSERT_TRUE(a.send(b, {slice_of(memory)}));
   const Sent sent = a.packet().value();
-  a.ses.close_context(*a.context, kNow);  // this Delivery's abort answers for nothing
+  a.ses.close_context(*a.context, kNow);
   EXPECT_FALSE(a.ses.idle());
   a.answered(sent, {});
   EXPECT_TRUE(a.sink.all.empty());
+  expect_idle();
+}
+
+TEST_F(SesTest, Ses165_DataForAClosedContextAreDropped) {
+  Bytes region = pattern(2 * kMtu);
+  const Rkey key = b.expose(region);
+  Bytes memory(2 * kMtu);
+  ASSERT_TRUE(a.read(b, {slice_of(memory)}, key));
+  for (const Sent& sent : a.packets()) deliver(a, b, sent);
+  const std::vector<Sent> data = b.packets();
+  ASSERT_EQ(data.size(), 2u);
+  a.ses.close_context(*a.context, kNow);
+  EXPECT_FALSE(a.ses.idle());
+  for (const Sent& sent : data) deliver(b, a, sent);
+  EXPECT_EQ(memory, Bytes(2 * kMtu));
+  EXPECT_EQ(a.ses.counters().stray_responses, 0u);
   expect_idle();
 }
 

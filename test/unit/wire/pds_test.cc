@@ -50,6 +50,13 @@ TEST(RequestHeader, RandomFieldsComeBack) {
         h.credit_target = random_bits<std::uint32_t>(rng, 24);
       }
       expect_round_trip(h, pds_header_bytes(type));
+      Bytes bytes(kMaxPdsHeaderBytes);
+      h.encode(bytes.data());
+      h.next_hdr = random_bits<NextHdr>(rng, 4);
+      set_next_hdr(bytes.data(), h.next_hdr);
+      RequestHeader changed;
+      ASSERT_TRUE(RequestHeader::decode(bytes, changed));
+      EXPECT_EQ(changed, h);
     }
   }
 }
