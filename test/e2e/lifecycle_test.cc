@@ -216,11 +216,14 @@ void close_with_work(Channel& channel, std::uint64_t order) {
         return fi_tsend(node.ep.get(), own[tag].data(), kOwnBytes, nullptr, peer, tag, nullptr);
       });
     }
+    const Clock::time_point start = Clock::now();
     second.ep.reset();
+    require(Clock::now() - start > std::chrono::milliseconds(100), "fi_close waited for nothing");
     require(::munmap(mapped, kShared) == 0, "munmap");
   }
   channel.send('g');
   node.drain(kOwnMessages, "sends of the endpoint that stays");
+  require(node.counter("pds_pdcs_failed") == 0, "a PDC has failed");
   node.write_and_read_back(peer, remote, kOwnBytes, 2);
   channel.meet(&node);
 }
