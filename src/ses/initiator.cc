@@ -472,8 +472,8 @@ bool Initiator::cancel(Context& context, const void* operation, Time now) {
   return true;
 }
 
-// What has left goes on without the memory of the application, as other contexts use the same PDCs
-// (SES-165).
+// Packets that have left go on without the memory of the application, as other contexts use the
+// same PDCs (SES-165).
 void Initiator::close_context(Context& context, Time now) {
   context.closing = true;
   generations_.forget(context);

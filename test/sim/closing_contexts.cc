@@ -168,7 +168,7 @@ void ClosingContexts::receive(Actor& actor) {
   (void)world_.fep(actor.node).ses().receive(*actor.context, op, world_.now());
 }
 
-// What was received is looked at last before the memory is the application's again.
+// The memory of the operations is the application's again at once.
 void ClosingContexts::close(Actor& actor) {
   world_.fep(actor.node).ses().close_context(*actor.context, world_.now());
   actor.context = nullptr;

@@ -21,7 +21,8 @@ class ClosingContexts {
   ClosingContexts(SimWorld& world, const Plan& plan);
   ~ClosingContexts();
 
-  // Opens the context of a node that was just built, like one of the plan's.
+  // Opens the context of a node that was just built. Its configuration is `like`, and its address
+  // `peer`, but for the resource index and the initiator id.
   void open(int node, const ses::ContextConfig& like, const ses::Peer& peer);
   // Plans what the contexts do and when they close.
   void start();
