@@ -21,8 +21,8 @@ class ClosingContexts {
   ClosingContexts(SimWorld& world, const Plan& plan);
   ~ClosingContexts();
 
-  // Opens the context of a node that was just built. Its configuration is `like`, and its address
-  // `peer`, but for the resource index and the initiator id.
+  // Opens the context of a node that was just built. `like` and `peer` are the configuration and
+  // the address of one of its other contexts.
   void open(int node, const ses::ContextConfig& like, const ses::Peer& peer);
   // Plans what the contexts do and when they close.
   void start();
