@@ -66,6 +66,7 @@ bool Fep::take(Time now) {
   }
   HostCopy* const host_copy = config_.ses.host_copy;
   pds::Demultiplexer& demultiplexer = manager_->demultiplexer();
+  if (host_copy != nullptr) host_copy->joins = count > 1;
   took_from_network_ = false;
   taken_ = count;
   newest_arrival_ = count > 0 ? arrived_[count - 1].arrived : Time{};
@@ -80,7 +81,10 @@ bool Fep::take(Time now) {
     demultiplexer.on_packet(packet, now);
     packet = kBlank;
   }
-  if (host_copy != nullptr) host_copy->through_memory = false;
+  if (host_copy != nullptr) {
+    host_copy->through_memory = host_copy->joins = false;
+    host_copy->run.end();
+  }
   note_receive_load(count > 0);
   return manager_->expire(now) || count > 0;
 }

@@ -41,6 +41,12 @@ constexpr Row ses(const char* name, const char* meaning) {
   return {name, meaning, [](const Stats& stats) { return stats.ses.*Member; }};
 }
 template <auto Member>
+constexpr Row ses_now(const char* name, const char* meaning) {
+  Row row = ses<Member>(name, meaning);
+  row.gauge = true;
+  return row;
+}
+template <auto Member>
 constexpr Row nic(const char* name, const char* meaning) {
   return {name, meaning, [](const Stats& stats) { return stats.nic.*Member; }};
 }
@@ -214,6 +220,12 @@ constexpr Row kRows[] = {
                                "datagrams dropped: no receive to take them, or no memory"),
     ses<&S::stray_responses>("ses_stray_responses",
                              "packets dropped: data or response that belongs to no operation"),
+    ses<&S::staged_bytes>("ses_staged_bytes",
+                          "bytes copied from device memory to be sent or read from the copy"),
+    ses_now<&S::staging_bytes>("ses_staging_bytes",
+                               "memory in use now for copies of device memory, in bytes"),
+    ses<&S::staging_waits>("ses_staging_waits",
+                           "times that a send from device memory waited for memory for its copy"),
 
     nic<&N::packets_sent>("nic_packets_sent", "packets sent"),
     nic<&N::bytes_sent>("nic_bytes_sent", "bytes sent, from the PDS header on"),

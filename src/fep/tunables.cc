@@ -214,6 +214,15 @@ constexpr Tunable kMessages[] = {
      "is an optimized one (bit 62 set), to peers whose address says that they take it. All headers "
      "are always accepted.",
      on_off<Config, &Config::ses, &Ses::short_headers>()},
+    {"staging_chunk_bytes",
+     "Memory for copies of device memory is taken from the device's driver in chunks of this size, "
+     "in bytes. A message is copied in parts of at most a quarter of a chunk.",
+     ses_count<&Ses::staging_chunk_bytes>(64 << 10, 1 << 30)},
+    {"staging_bytes",
+     "Largest memory of a domain for copies of the memory of one device, in bytes; one chunk at "
+     "least. If all of the memory is in use, sends from that device wait until a peer has "
+     "acknowledged earlier ones.",
+     ses_count<&Ses::staging_bytes>(64 << 10, kMostMemory)},
     {"deferrable_threshold",
      "Length in bytes from which unordered messages are sent deferrable. A target without a "
      "receive "

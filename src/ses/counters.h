@@ -21,6 +21,9 @@ struct Counters {
   std::uint64_t errors_received = 0;
   std::uint64_t datagrams_dropped = 0;  // no receive, or no memory (PDS-193)
   std::uint64_t stray_responses = 0;    // data or responses that belong to nothing
+  std::uint64_t staged_bytes = 0;       // copied from device memory to chunks (staging.h)
+  std::uint64_t staging_bytes = 0;      // of the chunks that are in use now
+  std::uint64_t staging_waits = 0;      // times that a message waited for a chunk
 };
 
 }  // namespace uet::ses

@@ -46,7 +46,7 @@ bool is_idempotent(const Context& context, const RmaOp& op) {
 bool is_provisional(const TxMessage& message, std::uint32_t tag,
                     const wire::SesResponseHeader& header) {
   return header.opcode == wire::ResponseOpcode::NoResponse && is_success(header.return_code) &&
-         message.mode != DeliveryMode::Rudi && (message.header.dc || tag != kNoPiece);
+         message.mode != DeliveryMode::Rudi && (message.header.dc || is_piece(tag));
 }
 
 // The answer of most packets: they were taken, and the target waits for nothing.
@@ -82,6 +82,7 @@ Initiator::Initiator(const Parameters& parameters, PieceStore& pieces, Counters&
       pieces_(pieces),
       counters_(counters),
       operations_(parameters.tx_messages, parameters.pulls, this),
+      staging_(parameters, counters),
       reads_(parameters, counters),
       rendezvous_(parameters, operations_, watches_),
       deferred_(parameters, watches_),
@@ -93,6 +94,7 @@ Initiator::Initiator(const Parameters& parameters, PieceStore& pieces, Counters&
       packets_(parameters.payload_mtu, reads_) {}
 
 Initiator::~Initiator() {
+  staging_.detach();
   operations_.for_each([this](TxMessage& message) {
     message.watched = false;  // PDS may be gone
     release(message);
@@ -102,6 +104,7 @@ Initiator::~Initiator() {
 void Initiator::attach(pds::Delivery& delivery) {
   delivery_ = &delivery;
   watches_.attach(delivery);
+  staging_.attach(delivery);
   reads_.attach(delivery);
   retries_.attach(delivery);
   pulls_.attach(delivery);
@@ -116,9 +119,12 @@ Result<void> Initiator::post(Context& context, const Op& op, Time now) {
   if (!made) return made.error();
   TxMessage& message = *made.value();
   const bool cut = message.kind != Kind::Read && !is_atomic(message.kind);
-  if (cut && !gather_pieces(message, op.inject, payload_mtu_, pieces_)) {
-    release(message);
-    return Error::Again;
+  if (cut) {
+    const Copying when{op.inject, max_inject_bytes(), payload_mtu_};
+    if (const auto held = hold_payload(message, when, pieces_, staging_); !held) {
+      release(message);
+      return held;
+    }
   }
   if (op.peer->optimized && short_headers_) choose_header(message, payload_mtu_);
   message.posted = now;
@@ -258,19 +264,25 @@ pds::PacketPlan Initiator::next_packet(pds::Message& message, Packet& packet,
   auto& operation = static_cast<TxMessage&>(message);
   forms_.choose_again(operation);
   if (operation.failed()) {
+    staging_.pause(operation);
     return RequestPackets::end(operation, wire::SesOpcode::MsgError, packet, prepared);
   }
   if (operation.kind == Kind::Read) return packets_.read(operation, packet, prepared);
   if (is_atomic(operation.kind)) return packets_.atomic(operation, packet, prepared);
   if (operation.awaits_read || operation.deferred) {
+    staging_.pause(operation);
     return RequestPackets::end(operation, operation.header.opcode, packet, prepared);
   }
   const std::uint32_t length = piece_length(operation, operation.offset, payload_mtu_);
   const bool last = operation.offset + length == operation.eager_bytes();
-  append_piece_header(packet, operation, length, last);
-  point_next(operation, length, packet.payload);
-  prepared.next_hdr = operation.header.next_hdr;
   prepared.tag = kNoPiece;
+  if (operation.staging == nullptr) [[likely]] {
+    point_next(operation, length, packet.payload);
+  } else if (!staging_.point_next(operation, length, packet.payload, prepared.tag)) {
+    return pds::PacketPlan::NotNow;
+  }
+  append_piece_header(packet, operation, length, last);
+  prepared.next_hdr = operation.header.next_hdr;
   operation.offset += length;
   return count_packet(operation, last);
 }
@@ -322,10 +334,13 @@ pds::Verdict Initiator::rx_rsp(pds::Message& answered, std::uint32_t tag,
   if (is_provisional(message, tag, header)) return pds::Verdict::Provisional;
   ++message.packets_answered;
   if (!is_success(header.return_code)) retries_.refused(message, header, now);
-  if (tag != kNoPiece) {
+  if (is_piece(tag)) {
     reads_.on_answer(message, std::uint64_t{tag} * payload_mtu_, header, now);
-  } else if (is_success(header.return_code) && !says_nothing(message, header)) {
-    on_answer(message, header, now);
+  } else {
+    if (tag != kNoPiece) staging_.answered(message, tag);
+    if (is_success(header.return_code) && !says_nothing(message, header)) {
+      on_answer(message, header, now);
+    }
   }
   // SES-164: no answer states that the rest is to be read.
   if (is_outsized(message) && message.ended && !message.failed()) {
@@ -350,6 +365,7 @@ void Initiator::on_answer(TxMessage& message, const wire::SesResponseHeader& hea
   const bool told = header.opcode == wire::ResponseOpcode::Response && to_be_read;
   if (told && message.readable) rendezvous_.await_read(message, now);
   if (told && message.restart_token != 0) deferred_.park(message, now);
+  if (told) staging_.resume(message);
   if (message.cancelled && message.waits_for_target() && !message.failed()) {
     message.status = Status::Cancelled;
     message.owes_error = message.ended;
@@ -390,7 +406,11 @@ void Initiator::pds_error(pds::Message& failed, std::uint32_t tag, pds::PdsError
   } else if (message.packets_unconsumed == 1) {
     retries_.not_consumed(message, now);
   }
-  if (tag != kNoPiece) reads_.resolve(message, std::uint64_t{tag} * payload_mtu_);
+  if (is_piece(tag)) {
+    reads_.resolve(message, std::uint64_t{tag} * payload_mtu_);
+  } else if (tag != kNoPiece) {
+    staging_.answered(message, tag);
+  }
   finish_if_done(message);
 }
 
@@ -550,13 +570,14 @@ bool Initiator::is_over(TxMessage& message) {
     if (read) pulls_.report_end(message);
     if (!is_done(message)) return false;
   }
-  if (message.deferred && !message.failed()) {
-    if (message.restart) retries_.rewind(message);
-    return false;
+  const bool parked = message.deferred && !message.failed();
+  const bool refused = message.try_again && message.context != nullptr && !message.context->closing;
+  const bool again = parked ? message.restart : refused;
+  if (again) {
+    staging_.drop(message);
+    retries_.rewind(message);
   }
-  const bool again = message.try_again && message.context != nullptr && !message.context->closing;
-  if (again) retries_.rewind(message);
-  return !again;
+  return !parked && !again;
 }
 
 // The end of every operation: nothing refers to the user's memory any more.
@@ -579,6 +600,7 @@ void Initiator::finish(TxMessage& message, Status status) {
   completion.user_flags = message.user_flags;
   completion.length = message.length;
   Context* context = message.context;
+  if (message.kind == Kind::Read) reads_.end_run();
   pulls_.report_end(message);
   note_end_in_trace(message, completion.status);
   if (status == Status::Ok) forms_.note_plain_answer(message, true);
@@ -592,6 +614,7 @@ void Initiator::finish(TxMessage& message, Status status) {
 
 void Initiator::release(TxMessage& message) {
   pieces_.give_back_all(message.gathered);
+  if (message.staging != nullptr) staging_.drop(message);
   IntrusiveList<TxMessage, OutstandingTag>::remove(message);
   if (Fences::is_held(message)) fences_.unhold(message);
   rendezvous_.stop_awaiting(message);

@@ -22,6 +22,7 @@
 #include "ses/rendezvous_source.h"
 #include "ses/request_packets.h"
 #include "ses/retries.h"
+#include "ses/staging.h"
 #include "ses/watches.h"
 #include "uet/base/intrusive_list.h"
 #include "uet/base/result.h"
@@ -77,6 +78,8 @@ class Initiator final : public pds::MessageOwner {
   }
   // DEFERRABLE_RTR: the FEP `source` has a receive now for a message that it had put off.
   wire::ReturnCode restart(const wire::SesRequest& request, const FepAddress& source, Time now);
+  // The copies of device memory that messages are sent from.
+  Staging& staging() { return staging_; }
   // The requests of this FEP to the senders of messages to it: reads and restarts.
   Pulls& pulls() { return pulls_; }
 
@@ -123,6 +126,7 @@ class Initiator final : public pds::MessageOwner {
   OperationTable operations_;
   Generations generations_;
   Watches watches_;
+  Staging staging_;
   Reads reads_;
   RendezvousSource rendezvous_;
   DeferredSends deferred_;

@@ -24,6 +24,7 @@ bool MatchedMessages::take_single(SingleMessage& message, PostedReceive& receive
   parts_.receives.bind(message, placement, receive);
   const bool more = receive.multi && !receive.closed;
   placement.placed = scatter(receive.slices(), placement.base, message.payload(), host_copy_);
+  end_run(host_copy_);
   parts_.messages.answer(message, placement, ReturnCode::Ok);
   CompletionSink& sink = message.context->sink;
   const ReceiveEnd ended = parts_.receives.end(message, placement, Status::Ok);
@@ -64,6 +65,7 @@ void MatchedMessages::eager_part_is_here(RxMessage& message) {
 }
 
 void MatchedMessages::complete(RxMessage& message) {
+  end_run(host_copy_);
   CompletionSink& sink = message.context->sink;
   const ReceiveEnd ended = parts_.receives.end(message, message, Status::Ok);
   parts_.rendezvous.dismiss(message);
@@ -72,6 +74,7 @@ void MatchedMessages::complete(RxMessage& message) {
 }
 
 void MatchedMessages::fail(RxMessage& message, ReturnCode code, Status status) {
+  end_run(host_copy_);
   CompletionSink& sink = message.context->sink;
   const ReceiveEnd ended = parts_.receives.end(message, message, status);
   if (message.undelivered) {  // its sender waits for the read that has failed

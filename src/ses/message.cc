@@ -58,8 +58,20 @@ std::uint32_t scatter(std::span<const IoSlice> to, std::uint64_t offset,
 void gather(std::span<const IoSlice> from, std::uint64_t offset, std::uint32_t length,
             std::byte* to) {
   for_each_part(from, offset, length,
-                [&](const std::byte* at, std::uint32_t count, const IoSlice&) {
-                  std::memcpy(to, at, count);
+                [&](const std::byte* at, std::uint32_t count, const IoSlice& slice) {
+                  fetch(slice.device, {to, count}, at);
+                  to += count;
+                  return true;
+                });
+}
+
+void stage(std::span<const IoSlice> from, std::uint64_t offset, std::uint32_t length, std::byte* to,
+           const StagingMemory& memory) {
+  for_each_part(from, offset, length,
+                [&](const std::byte* at, std::uint32_t count, const IoSlice& slice) {
+                  const bool own = slice.device != nullptr && &slice.device->staging() == &memory;
+                  if (own) slice.device->fetch_staged({to, count}, at);
+                  if (!own) fetch(slice.device, {to, count}, at);
                   to += count;
                   return true;
                 });

@@ -31,6 +31,9 @@ std::uint32_t scatter(std::span<const IoSlice> to, std::uint64_t offset,
 // Copies `length` bytes from byte `offset` of the slices, which must hold them.
 void gather(std::span<const IoSlice> from, std::uint64_t offset, std::uint32_t length,
             std::byte* to);
+// As gather, to memory that `memory` has given.
+void stage(std::span<const IoSlice> from, std::uint64_t offset, std::uint32_t length, std::byte* to,
+           const StagingMemory& memory);
 // Points `out` at bytes [offset, offset + length) of the slices, which must hold them. False, with
 // `out` unspecified, when they lie in more than two pieces.
 bool point(std::span<const IoSlice> from, std::uint64_t offset, std::uint32_t length,
@@ -89,11 +92,20 @@ struct AwaitingReadTag;
 struct AwaitingDataTag;
 struct DeferrableTag;
 struct ServedTag;
+struct AwaitingChunkTag;
+struct StagingPool;
+struct Train;
 struct ReadAnswer;
 struct RxMessage;
 
 // The request_length of a rendezvous send that is longer than it can state (SES-164).
 inline constexpr std::uint32_t kOutsized = UINT32_MAX;
+
+// The bytes of a message that lie on a device and are sent from copies (staging.h).
+struct StagedBytes : ListNode<AwaitingChunkTag> {
+  StagingPool* staging = nullptr;  // nullptr: the message has no such bytes
+  Train* trains = nullptr;         // the copies, the newest first
+};
 
 // An operation of the initiator, from the post to its completion.
 struct TxMessage : pds::Message,
@@ -101,7 +113,8 @@ struct TxMessage : pds::Message,
                    ListNode<HeldTag>,
                    ListNode<AwaitingReadTag>,
                    ListNode<AwaitingDataTag>,
-                   ListNode<DeferrableTag> {
+                   ListNode<DeferrableTag>,
+                   StagedBytes {
   std::span<const IoSlice> slices() const { return {iov.data(), iov_count}; }
   bool failed() const { return status != Status::Ok; }
   // The first error wins (SES-109).
@@ -204,6 +217,7 @@ struct ReadAnswer : pds::Message, ListNode<AnsweringTag>, ListNode<ServedTag> {
   std::uint64_t host = 0;  // host_hash of the initiator
   Piece* piece = nullptr;
   TxMessage* source = nullptr;
+  Train* train = nullptr;          // of `source`, if the payload lies in one
   std::array<Slice, 2> payload{};  // in the memory of `source`
 };
 

@@ -43,6 +43,7 @@ Response MessageReads::serve(const pds::RequestView& view, const wire::SesReques
   }
   const bool reaches_end = begin + length == source->length;
   initiator_.readable().served(*source, reaches_end, asked.length, request.request_length, now);
+  initiator_.staging().resume(*source);  // of its bytes no more are sent
   initiator_.finish_if_done(*source);
   return default_response(request, request.request_length);
 }

@@ -55,7 +55,11 @@ struct Parameters {
   std::uint64_t seed = 1;                 // of waits, and of which hosts share a share
   ri::KeySecret key_secret{};     // of the read keys: a peer must not learn others' from its own
   HostCopy* host_copy = nullptr;  // writes payload to memory, if not memcpy; outlives SES
-  bool rudi = false;              // use RUDI where it is safe (SES-137, SES-138)
+  // Sends from device memory are copied to chunks of so many bytes, of at most so many altogether
+  // for each StagingMemory; at least one chunk, which holds at least one packet.
+  std::size_t staging_chunk_bytes = 1 << 20;
+  std::size_t staging_bytes = 128 << 20;
+  bool rudi = false;  // use RUDI where it is safe (SES-137, SES-138)
 };
 
 }  // namespace uet::ses

@@ -34,6 +34,20 @@ bool gather_pieces(TxMessage& message, bool inject, std::uint32_t payload_mtu, P
   return true;
 }
 
+Result<void> hold_payload(TxMessage& message, const Copying& copying, PieceStore& pieces,
+                          Staging& staging) {
+  const auto is_on_device = [](const IoSlice& slice) { return slice.device != nullptr; };
+  const auto slices = message.slices();
+  bool all = copying.all;
+  if (std::any_of(slices.begin(), slices.end(), is_on_device)) [[unlikely]] {
+    // A datagram is made during the post, so that it cannot wait for a chunk.
+    all = message.length <= copying.from_device || message.mode == DeliveryMode::Uud;
+    if (!all) return staging.begin(message) ? Result<void>{} : Error::NoMemory;
+  }
+  if (!gather_pieces(message, all, copying.payload_mtu, pieces)) return Error::Again;
+  return {};
+}
+
 bool point_at(const TxMessage& message, std::uint64_t offset, std::uint32_t length,
               std::array<Slice, 2>& out) {
   if (point(message.slices(), offset, length, out)) return true;

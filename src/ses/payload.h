@@ -8,8 +8,10 @@
 #include <cstdint>
 
 #include "ses/message.h"
+#include "ses/staging.h"
 #include "uet/base/check.h"
 #include "uet/base/packet.h"
+#include "uet/base/result.h"
 
 namespace uet::ses {
 
@@ -23,6 +25,17 @@ inline std::uint32_t piece_length(const TxMessage& message, std::uint64_t offset
 // making a packet never waits for a buffer. False: there is no buffer; the caller releases the
 // message, pieces included.
 bool gather_pieces(TxMessage& message, bool inject, std::uint32_t payload_mtu, PieceStore& pieces);
+
+// The bytes that hold_payload() copies at once.
+struct Copying {
+  bool all;                 // inject
+  std::size_t from_device;  // bytes of a message on a device, at most
+  std::uint32_t payload_mtu;
+};
+// Sees to all that the message's packets cannot point to: copies it, or leaves the memory of a
+// device to `staging`. Again, NoMemory: as gather_pieces(), or for Staging::begin().
+Result<void> hold_payload(TxMessage& message, const Copying& copying, PieceStore& pieces,
+                          Staging& staging);
 
 // Points `out` at the `length` bytes of the next packet, which begins at `message.offset`.
 inline void point_next(TxMessage& message, std::uint32_t length, std::array<Slice, 2>& out) {

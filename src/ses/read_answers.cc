@@ -69,8 +69,10 @@ class Refusal final : public pds::PacketEditor {
 
 }  // namespace
 
-ReadAnswers::ReadAnswers(const Parameters& parameters, PieceStore& pieces, pds::MessageOwner* owner)
+ReadAnswers::ReadAnswers(const Parameters& parameters, PieceStore& pieces, Staging& staging,
+                         pds::MessageOwner* owner)
     : pieces_(pieces),
+      staging_(staging),
       owner_(owner),
       answers_(parameters.return_messages),
       shares_(kWeight, parameters.seed) {}
@@ -98,7 +100,7 @@ bool ReadAnswers::answer_from(TxMessage& source, const RequestView& view,
   answer->source = &source;
   source.answers.push_back(*answer);
   const std::uint64_t offset = request.buffer_offset + asked.offset;
-  if (!point_at(source, offset, asked.length, answer->payload)) {
+  if (!point(*answer, offset, asked.length)) {
     answer->piece = pieces_.take(asked.length);
     if (answer->piece == nullptr) {
       done(*answer);
@@ -108,6 +110,14 @@ bool ReadAnswers::answer_from(TxMessage& source, const RequestView& view,
     answer->payload = {Slice{answer->piece->data, asked.length}, Slice{}};
   }
   return send(*answer, view, request, asked, now);
+}
+
+// Points the answer at these bytes of its source, or at a train that holds them. False: neither.
+bool ReadAnswers::point(ReadAnswer& answer, std::uint64_t offset, std::uint32_t length) {
+  TxMessage& source = *answer.source;
+  if (source.staging == nullptr) return point_at(source, offset, length, answer.payload);
+  answer.train = staging_.point_at(source, offset, length, answer.payload);
+  return answer.train != nullptr;
 }
 
 pds::PacketPlan ReadAnswers::next_packet(ReadAnswer& answer, Packet& packet,
@@ -121,6 +131,7 @@ pds::PacketPlan ReadAnswers::next_packet(ReadAnswer& answer, Packet& packet,
 void ReadAnswers::refuse(ReadAnswer& answer, pds::Delivery& delivery) {
   answer.source->answers.remove(answer);
   answer.source = nullptr;
+  answer.train = nullptr;  // ends with the message
   if (answer.piece != nullptr) return;
   answer.payload = {};
   answer.header.return_code = wire::ReturnCode::BadMkey;
@@ -132,6 +143,7 @@ void ReadAnswers::refuse(ReadAnswer& answer, pds::Delivery& delivery) {
 TxMessage* ReadAnswers::done(ReadAnswer& answer) {
   if (answer.piece != nullptr) pieces_.give_back(answer.piece);
   TxMessage* source = answer.source;
+  if (answer.train != nullptr) staging_.read(*source, *answer.train);
   if (source != nullptr) source->answers.remove(answer);
   answering_.remove(answer);
   shares_.give_back(answer.host, 1);

@@ -10,6 +10,7 @@
 #include "ses/message.h"
 #include "ses/parameters.h"
 #include "ses/return_code.h"
+#include "ses/staging.h"
 #include "uet/base/intrusive_list.h"
 #include "uet/base/packet.h"
 #include "uet/base/slab.h"
@@ -21,7 +22,8 @@ namespace uet::ses {
 class ReadAnswers {
  public:
   // `owner` is asked for the packets of the answers. All arguments outlive it.
-  ReadAnswers(const Parameters& parameters, PieceStore& pieces, pds::MessageOwner* owner);
+  ReadAnswers(const Parameters& parameters, PieceStore& pieces, Staging& staging,
+              pds::MessageOwner* owner);
   void attach(pds::Delivery& delivery) { delivery_ = &delivery; }
 
   // Allocates memory for the data of a request; the caller fills it before it calls PDS again, and
@@ -30,7 +32,7 @@ class ReadAnswers {
   std::byte* open(const pds::RequestView& view, const wire::SesRequest& request,
                   const ReadPiece& asked, pds::Response& response, Time now);
   // Answers out of the memory of a message that this FEP sends; it must stay valid until done().
-  // The bytes are copied if they lie in more than two parts. False: no memory now.
+  // The bytes are copied if they lie in more than two parts, or on a device. False: no memory now.
   bool answer_from(TxMessage& source, const pds::RequestView& view, const wire::SesRequest& request,
                    const ReadPiece& asked, Time now);
 
@@ -48,11 +50,13 @@ class ReadAnswers {
   bool idle() const { return answers_.in_use() == 0; }
 
  private:
+  bool point(ReadAnswer& answer, std::uint64_t offset, std::uint32_t length);
   ReadAnswer* take(const pds::RequestView& view);
   bool send(ReadAnswer& answer, const pds::RequestView& view, const wire::SesRequest& request,
             const ReadPiece& asked, Time now);
 
   PieceStore& pieces_;
+  Staging& staging_;
   pds::MessageOwner* const owner_;
   pds::Delivery* delivery_ = nullptr;
   Slab<ReadAnswer> answers_;

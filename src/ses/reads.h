@@ -17,8 +17,11 @@
 
 namespace uet::ses {
 
-// The tag of packets that ask for no data. That of others is the number of the piece.
+// The tag of packets that ask for no data and point to memory of the user; packets that point to a
+// train (staging.h) have a tag from kFirstStaged on. That of others is the number of the piece.
 inline constexpr std::uint32_t kNoPiece = UINT32_MAX;
+inline constexpr std::uint32_t kFirstStaged = std::uint32_t{1} << 31;
+constexpr bool is_piece(std::uint32_t tag) { return tag < kFirstStaged; }
 
 class Reads {
  public:
@@ -39,6 +42,8 @@ class Reads {
   // Writes a piece to the user's memory and resolves it. A piece that was not asked for, or has
   // another length, is counted; the latter fails the message.
   void place(TxMessage& message, std::uint64_t offset, std::span<const std::byte> data, Time now);
+  // The placed pieces are in the user's memory, also if it is a device's.
+  void end_run() { uet::end_run(host_copy_); }
   // PDS answers nothing of the message any more (RUDI).
   void drop(TxMessage& message);
 

@@ -60,6 +60,7 @@ Response RmaTarget::place(const wire::SesRequest& request, RxMessage& message,
 
 // The last byte of a write has been placed.
 void RmaTarget::complete_write(RxMessage& message, bool has_data, const ri::MrAccess& memory) {
+  end_run(host_copy_);
   CompletionSink& sink = message.context->sink;
   Completion completion;
   completion.kind = Kind::RemoteWrite;
@@ -96,6 +97,7 @@ Response RmaTarget::read(const pds::RequestView& view, const wire::SesRequest& r
   if (asked.length > 0) {
     std::byte* data = answers_.open(view, request, asked, response, now);
     if (data == nullptr) return nack_response(NackCode::NoResource);
+    end_run(host_copy_);  // what came before the read is what it finds
     memory.fetch({data, asked.length}, asked.offset);
   }
   if (request.eom && view.mode != DeliveryMode::Rudi) {  // RUDI may come again: not counted

@@ -33,7 +33,7 @@ Target::Target(const Parameters& parameters, PieceStore& pieces, ri::MrTable& re
       counters_(counters),
       messages_(parameters.rx_messages, pieces, parameters.seed),
       receiver_(parameters, pieces, messages_, initiator.pulls(), counters),
-      answers_(parameters, pieces, this),
+      answers_(parameters, pieces, initiator.staging(), this),
       errors_(messages_, counters),
       rma_(parameters, checks_, messages_, answers_, errors_, counters),
       atomics_(parameters.payload_mtu, checks_, answers_, errors_, counters),

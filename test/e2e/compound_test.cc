@@ -20,15 +20,6 @@ constexpr std::uint64_t kOtherKey = 6;
 constexpr std::uint64_t kLargeKey = 7;
 constexpr int kOptMaxRmaSize = 14;  // FI_OPT_MAX_RMA_SIZE
 
-// Sets a variable for as long as it lives.
-struct Variable {
-  Variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
-  ~Variable() { ::unsetenv(name_); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-  const char* name_;
-};
-
 class CompoundRma : public testing::TestWithParam<std::uint64_t> {
  protected:
   CompoundRma() {

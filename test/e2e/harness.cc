@@ -415,15 +415,15 @@ std::optional<Event> Node::read_one() {
   return Event{error.op_context, error.flags, error.len, error.data, error.tag, error.err};
 }
 
-std::uint64_t Node::counter(const std::string& name) const {
+std::uint64_t read_counter(fid_domain& domain, const std::string& name) {
   fi_uet_stats_ops* stats = nullptr;
-  check(fi_open_ops(&domain->fid, FI_UET_STATS_OPS, 0, reinterpret_cast<void**>(&stats), nullptr),
+  check(fi_open_ops(&domain.fid, FI_UET_STATS_OPS, 0, reinterpret_cast<void**>(&stats), nullptr),
         "fi_open_ops");
-  std::vector<std::uint64_t> values(stats->count(domain.get()));
-  stats->read(domain.get(), values.data(), values.size());
+  std::vector<std::uint64_t> values(stats->count(&domain));
+  stats->read(&domain, values.data(), values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     fi_uet_counter description{};
-    check(stats->describe(domain.get(), i, &description), "describe");
+    check(stats->describe(&domain, i, &description), "describe");
     if (name == description.name) return values[i];
   }
   fail("there is no counter " + name);

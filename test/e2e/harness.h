@@ -200,6 +200,9 @@ struct RemoteRegion {
 // This process's own address: 127.0.0.1, or that of its host.
 std::string own_address();
 
+// The counter of the domain with this name (fi_ext_uet.h); fails if there is none.
+std::uint64_t read_counter(fid_domain& domain, const std::string& name);
+
 // Everything one process needs: fabric, domain, AV, CQ, endpoint on own_address(), enabled.
 class Node {
  public:
@@ -227,8 +230,7 @@ class Node {
   void write_and_read_back(fi_addr_t peer, const RemoteRegion& remote, std::size_t bytes,
                            std::uint64_t rounds);
 
-  // The counter of the domain with this name (fi_ext_uet.h); fails if there is none.
-  std::uint64_t counter(const std::string& name) const;
+  std::uint64_t counter(const std::string& name) const { return read_counter(*domain, name); }
 
   // The next completion; nothing when there is none now. Error entries come as events as well.
   std::optional<Event> poll();

@@ -16,6 +16,15 @@
 
 namespace uet::e2e {
 
+// Sets a variable for as long as it lives.
+struct Variable {
+  Variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
+  ~Variable() { ::unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+  const char* name_;
+};
+
 struct SideOptions {
   std::uint64_t capabilities = 0;  // 0: all that the provider gives by default
   int rx_ctx_bits = 0;             // of the AV

@@ -26,9 +26,7 @@ struct IoSlice {
 
   std::byte* data;
   std::size_t length;
-  // Not nullptr: `data` is not for the CPU. Only where bytes are placed (receives, reads); what is
-  // sent has to be in the CPU's memory.
-  DeviceMemory* device;
+  DeviceMemory* device;  // not nullptr: `data` is not for the CPU; not of an atomic
 };
 
 inline constexpr std::size_t kMaxIoSlices = 16;                // iov_limit

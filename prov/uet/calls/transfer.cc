@@ -2,10 +2,8 @@
 // The transmit side of an endpoint: from a call to an operation of SES.
 // Nothing here allocates memory, except that a CQ grows when a post needs more entries than before.
 #include <algorithm>
-#include <memory>
 #include <span>
 #include <type_traits>
-#include <utility>
 
 #include "errors.h"
 #include "objects/av_fid.h"
@@ -30,10 +28,6 @@ ses::Kind kind_of(const ses::SendOp& op) {
   return op.tag ? ses::Kind::TaggedSend : ses::Kind::Send;
 }
 ses::Kind kind_of(const ses::RmaOp& op) { return op.kind; }
-
-// The pieces of the call receive bytes: device memory is written to directly.
-bool comes_back(const ses::SendOp&) { return false; }
-bool comes_back(const ses::RmaOp& op) { return op.kind == ses::Kind::Read; }
 
 }  // namespace
 
@@ -62,19 +56,12 @@ ssize_t TxSide::defer(ses::Kind kind, const TxCall& call, Post post) noexcept {
   return guarded([&] { return engine_.works().defer(endpoint_, kind, call, post); });
 }
 
-// Data from device memory are sent from a copy, made here before anything is locked. 0 or a
-// negative fi_errno.
-int TxSide::stage_devices(const TxCall& call, std::span<ses::IoSlice> slices, bool comes_back,
-                          std::unique_ptr<Staged>& staged) noexcept {
+// Marks the pieces that lie in device memory. 0 or a negative fi_errno.
+int TxSide::find_devices(const TxCall& call, std::span<ses::IoSlice> slices) noexcept {
   const Buffers buffers = mark_devices(call.descriptors, slices);
   if (buffers == Buffers::Wrong) return -FI_EINVAL;
-  if (buffers == Buffers::Host || comes_back) return 0;
-  if ((call.flags & FI_INJECT) != 0) {
-    return refuse_endpoint(-FI_EINVAL, "FI_INJECT needs buffers of FI_HMEM_SYSTEM");
-  }
-  staged.reset(stage(slices));
-  return staged != nullptr ? 0
-                           : refuse_endpoint(-FI_ENOMEM, "no memory to copy the device buffers to");
+  if (buffers == Buffers::Host || (call.flags & FI_INJECT) == 0) return 0;
+  return refuse_endpoint(-FI_EINVAL, "FI_INJECT needs buffers of FI_HMEM_SYSTEM");
 }
 
 // The checks that all kinds have in common. Fills in `op`, whose pieces are in `slices`. 0 or a
@@ -147,13 +134,8 @@ ssize_t TxSide::post(const TxCall& call, Op op) noexcept {
   }
   Slices slices;
   int result = prepare(call, transfer_kind(op), op, slices);
-  std::unique_ptr<Staged> staged;
   if (result == 0 && engine_.knows_hmem()) [[unlikely]] {
-    result = stage_devices(call, std::span(slices.data(), call.count), comes_back(op), staged);
-    if (staged != nullptr) {
-      staged->context = std::exchange(op.context, staged.get());
-      staged->user_flags = std::exchange(op.user_flags, op.user_flags | kStaged);
-    }
+    result = find_devices(call, std::span(slices.data(), call.count));
   }
   if (result != 0) return result;
 
@@ -170,7 +152,6 @@ ssize_t TxSide::post(const TxCall& call, Op op) noexcept {
     engine_.progress(now);
     return -FI_EAGAIN;
   }
-  if (staged != nullptr) staged_.push_back(*staged);  // it may complete at once
   Result<void> posted;
   if (is_compound(op)) {
     if constexpr (std::is_base_of_v<ses::RmaOp, Op>) posted = post_compound(op, now);
@@ -178,13 +159,11 @@ ssize_t TxSide::post(const TxCall& call, Op op) noexcept {
     posted = engine_.fep().ses().initiator().post(*state_.context, op, now);
   }
   if (posted) {
-    (void)staged.release();
     const bool more = (call.flags & FI_MORE) != 0;
     if (!more && engine_.fep().wants_push_after_post()) engine_.fep().push(now);
     engine_.end_post(now);
     return 0;
   }
-  if (staged != nullptr) StagedList::remove(*staged);
   bindings_.return_tx();
   // Progress here: the application may repeat the post without reading a queue.
   if (posted.error() == Error::Again) engine_.progress(now);
@@ -202,17 +181,6 @@ ssize_t TxSide::size_left() noexcept {
   const Guard guard(engine_.lock());
   if (const TxSlots* shared = bindings_.shared_slots()) return static_cast<ssize_t>(shared->left());
   return static_cast<ssize_t>(state_.config.tx_size - bindings_.tx_in_progress());
-}
-
-void* TxSide::operation_of(void* context) noexcept {
-  for (Staged& staged : staged_) {
-    if (staged.context == context) return &staged;
-  }
-  return context;
-}
-
-void TxSide::drop_staged() noexcept {
-  while (!staged_.empty()) delete &staged_.pop_front();
 }
 
 }  // namespace uet::prov

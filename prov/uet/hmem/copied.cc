@@ -3,8 +3,6 @@
 
 #include <dlfcn.h>
 
-#include <cstdlib>
-
 #include "provider.h"
 
 namespace uet::prov {
@@ -25,17 +23,6 @@ void CopiedMemory::place(std::byte* there, std::span<const std::byte> bytes) noe
 
 void CopiedMemory::fetch(std::span<std::byte> bytes, const std::byte* there) noexcept {
   copy_or_warn(bytes.data(), there, bytes.size());
-}
-
-std::byte* CopiedMemory::take_staging(std::size_t bytes) noexcept {
-  return static_cast<std::byte*>(std::malloc(bytes != 0 ? bytes : 1));
-}
-
-void CopiedMemory::give_back_staging(std::byte* memory, std::size_t) noexcept { std::free(memory); }
-
-void CopiedMemory::fetch_staged(std::byte* staging, const std::byte* there,
-                                std::size_t bytes) noexcept {
-  copy_or_warn(staging, there, bytes);
 }
 
 DriverLibrary::DriverLibrary(const char* name, const char* iface)

@@ -6,18 +6,17 @@
 #include <cstddef>
 #include <span>
 
-#include "hmem/hmem.h"
+#include "uet/base/device_memory.h"
 
 namespace uet::prov {
 
-class CopiedMemory : public Hmem {
+class CopiedMemory : public DeviceMemory {
  public:
   void place(std::byte* there, std::span<const std::byte> bytes) noexcept override;
   void fetch(std::span<std::byte> bytes, const std::byte* there) noexcept override;
-  std::byte* take_staging(std::size_t bytes) noexcept override;
-  void give_back_staging(std::byte* memory, std::size_t bytes) noexcept override;
-  void fetch_staged(std::byte* staging, const std::byte* there,
-                    std::size_t bytes) noexcept override;
+  // Its own, which has a limit of its own.
+  StagingMemory& staging() noexcept override { return staging_; }
+  bool wants_long_copies() const noexcept override { return true; }
   // Lies all of this in one allocation of a device?
   virtual bool holds(const void* address, std::size_t bytes) noexcept = 0;
 
@@ -31,6 +30,7 @@ class CopiedMemory : public Hmem {
   void copy_or_warn(void* to, const void* from, std::size_t bytes) noexcept;
 
   const char* const driver_;
+  HeapStaging staging_;
 };
 
 // A library of a driver, and its functions by name.

@@ -6,7 +6,6 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <cstring>
 
@@ -33,8 +32,6 @@ struct CudaFunctions {
 namespace {
 
 constexpr std::size_t kBounceBytes = 65536;
-constexpr std::size_t kSmallestPinned = 65536;
-constexpr std::size_t kMostSpareBytes = 64 << 20;  // more goes back to the driver
 
 CudaFunctions::DevicePointer number_of(const void* there) {
   return reinterpret_cast<std::uintptr_t>(there);
@@ -148,45 +145,26 @@ bool CudaMemory::holds(const void* address, std::size_t bytes) noexcept {
   return start >= base && start - base <= length && bytes <= length - (start - base);
 }
 
-std::size_t CudaMemory::room_for(std::size_t bytes) {
-  return std::bit_ceil(std::max(bytes, kSmallestPinned));
-}
-
-std::byte* CudaMemory::take_staging(std::size_t bytes) noexcept {
-  const std::size_t room = room_for(bytes);
-  const std::lock_guard lock(mutex_);
-  const auto spare = std::find_if(spare_.begin(), spare_.end(),
-                                  [room](const Pinned& one) { return one.bytes == room; });
-  if (spare != spare_.end()) {
-    std::byte* memory = spare->memory;
-    spare_bytes_ -= room;
-    spare_.erase(spare);
-    return memory;
-  }
+std::byte* CudaMemory::take(std::size_t bytes) noexcept {
   void* fresh = nullptr;
-  const int result = in_context([&] { return functions_.host_allocate(&fresh, room); });
+  const int result = in_context([&] { return functions_.host_allocate(&fresh, bytes); });
   return result == 0 ? static_cast<std::byte*>(fresh) : nullptr;
 }
 
-void CudaMemory::give_back_staging(std::byte* memory, std::size_t bytes) noexcept {
-  const std::size_t room = room_for(bytes);
-  const std::lock_guard lock(mutex_);
-  const bool kept = spare_bytes_ + room <= kMostSpareBytes && guarded([&] {
-                                                                spare_.push_back({memory, room});
-                                                                return 0;
-                                                              }) == 0;
-  if (kept) {
-    spare_bytes_ += room;
-  } else {
-    in_context([&] { return functions_.host_free(memory); });
-  }
+void CudaMemory::give_back(std::byte* memory, std::size_t) noexcept {
+  in_context([&] { return functions_.host_free(memory); });
 }
 
-void CudaMemory::fetch_staged(std::byte* staging, const std::byte* there,
-                              std::size_t bytes) noexcept {
-  const int result =
-      in_context([&] { return functions_.copy_from_device(staging, number_of(there), bytes); });
+void CudaMemory::fetch_staged(std::span<std::byte> bytes, const std::byte* there) noexcept {
+  const int result = in_context(
+      [&] { return functions_.copy_from_device(bytes.data(), number_of(there), bytes.size()); });
   if (result != 0) warn("a copy from the device", result);
+}
+
+void CudaMemory::place_staged(std::byte* there, std::span<const std::byte> bytes) noexcept {
+  const int result = in_context(
+      [&] { return functions_.copy_to_device(number_of(there), bytes.data(), bytes.size()); });
+  if (result != 0) warn("a copy to the device", result);
 }
 
 Cuda::Cuda(std::unique_ptr<CudaFunctions> functions, int devices)

@@ -8,15 +8,15 @@
 #include <mutex>
 #include <vector>
 
-#include "hmem/hmem.h"
+#include "uet/base/device_memory.h"
 
 namespace uet::prov {
 
 struct CudaFunctions;
 
 // Copies between one device's memory and the CPU's, through a pinned buffer of its own where the
-// CPU's is not pinned. Calls may come from any thread.
-class CudaMemory final : public Hmem {
+// CPU's is not pinned. Gives pinned memory to copy to. Calls may come from any thread.
+class CudaMemory final : public DeviceMemory, public StagingMemory {
  public:
   // `context`: the device's primary one (CUcontext).
   CudaMemory(const CudaFunctions& functions, void* context);
@@ -25,18 +25,15 @@ class CudaMemory final : public Hmem {
   void fetch(std::span<std::byte> bytes, const std::byte* there) noexcept override;
   // Lies all of this in one allocation of a device?
   bool holds(const void* address, std::size_t bytes) noexcept;
-  // Page-locked, kept for the next one who needs as much when it comes back.
-  std::byte* take_staging(std::size_t bytes) noexcept override;
-  void give_back_staging(std::byte* memory, std::size_t bytes) noexcept override;
-  void fetch_staged(std::byte* staging, const std::byte* there,
-                    std::size_t bytes) noexcept override;
+  StagingMemory& staging() noexcept override { return *this; }
+  void fetch_staged(std::span<std::byte> bytes, const std::byte* there) noexcept override;
+  void place_staged(std::byte* there, std::span<const std::byte> bytes) noexcept override;
+  bool wants_long_copies() const noexcept override { return true; }
+  // Pinned.
+  std::byte* take(std::size_t bytes) noexcept override;
+  void give_back(std::byte* memory, std::size_t bytes) noexcept override;
 
  private:
-  struct Pinned {
-    std::byte* memory;
-    std::size_t bytes;
-  };
-  static std::size_t room_for(std::size_t bytes);
   template <class Call>
   int in_context(Call call) noexcept;
   template <class Copy>
@@ -45,10 +42,8 @@ class CudaMemory final : public Hmem {
 
   const CudaFunctions& functions_;
   void* const context_;
-  std::mutex mutex_;  // of all that follows
+  std::mutex mutex_;  // of the buffer
   std::byte* bounce_ = nullptr;
-  std::vector<Pinned> spare_;
-  std::size_t spare_bytes_ = 0;
 };
 
 class Cuda {

@@ -9,8 +9,8 @@ namespace uet::prov {
 namespace {
 
 template <class Memory>
-Hmem* if_it_holds(Memory* memory, const void* address, std::size_t bytes,
-                  const char*& why) noexcept {
+DeviceMemory* if_it_holds(Memory* memory, const void* address, std::size_t bytes,
+                          const char*& why) noexcept {
   if (memory == nullptr) {
     why = "fi_mr_regattr: there is no such device";
     return nullptr;
@@ -42,8 +42,8 @@ bool has_any_device_driver() noexcept {
          has_device_driver(FI_HMEM_ZE);
 }
 
-Hmem* memory_of_device(const fi_mr_attr& attr, const void* address, std::size_t bytes,
-                       const char*& why) noexcept {
+DeviceMemory* memory_of_device(const fi_mr_attr& attr, const void* address, std::size_t bytes,
+                               const char*& why) noexcept {
   switch (attr.iface) {
     case FI_HMEM_CUDA:
       return if_it_holds(Cuda::driver()->memory_of(attr.device.cuda), address, bytes, why);

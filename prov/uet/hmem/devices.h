@@ -6,7 +6,7 @@
 
 #include <cstddef>
 
-#include "hmem/hmem.h"
+#include "uet/base/device_memory.h"
 
 namespace uet::prov {
 
@@ -17,7 +17,7 @@ bool has_any_device_driver() noexcept;
 
 // The memory that attr.iface and attr.device name, if it holds all of these bytes. nullptr: it does
 // not, or there is no such device; `why` is a text for the log.
-Hmem* memory_of_device(const fi_mr_attr& attr, const void* address, std::size_t bytes,
-                       const char*& why) noexcept;
+DeviceMemory* memory_of_device(const fi_mr_attr& attr, const void* address, std::size_t bytes,
+                               const char*& why) noexcept;
 
 }  // namespace uet::prov

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <new>
 
 namespace uet::prov {
 
@@ -50,14 +49,6 @@ void Dmabuf::fetch(std::span<std::byte> bytes, const std::byte* there) noexcept 
   synchronise(DMA_BUF_SYNC_START | DMA_BUF_SYNC_READ);
   std::memcpy(bytes.data(), here(there), bytes.size());
   synchronise(DMA_BUF_SYNC_END | DMA_BUF_SYNC_READ);
-}
-
-std::byte* Dmabuf::take_staging(std::size_t bytes) noexcept {
-  return new (std::nothrow) std::byte[bytes];
-}
-
-void Dmabuf::give_back_staging(std::byte* memory, std::size_t /*bytes*/) noexcept {
-  delete[] memory;
 }
 
 }  // namespace uet::prov

@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <memory>
 
-#include "hmem/hmem.h"
+#include "uet/base/device_memory.h"
 
 namespace uet::prov {
 
-class Dmabuf final : public Hmem {
+class Dmabuf final : public DeviceMemory {
  public:
   // Maps `bytes` from `offset` of `fd` on, which the device knows at `base`. nullptr: it cannot be
   // mapped, errno says why.
@@ -23,12 +23,6 @@ class Dmabuf final : public Hmem {
 
   void place(std::byte* there, std::span<const std::byte> bytes) noexcept override;
   void fetch(std::span<std::byte> bytes, const std::byte* there) noexcept override;
-  std::byte* take_staging(std::size_t bytes) noexcept override;
-  void give_back_staging(std::byte* memory, std::size_t bytes) noexcept override;
-  void fetch_staged(std::byte* staging, const std::byte* there,
-                    std::size_t bytes) noexcept override {
-    fetch({staging, bytes}, there);
-  }
   // Where the CPU has this address of the device.
   std::byte* here(const std::byte* there) const { return memory_ + (there - base_); }
 

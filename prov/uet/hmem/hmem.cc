@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// From descriptors to device memory, and its copies for sending: one for all pieces of a message.
 #include "hmem/hmem.h"
-
-#include <memory>
-#include <new>
 
 #include "objects/mr_fid.h"
 #include "provider.h"
@@ -34,26 +30,6 @@ bool name_devices(void* const* descriptors, std::size_t count) noexcept {
     }
   }
   return false;
-}
-
-Staged* stage(std::span<ses::IoSlice> slices) noexcept {
-  std::unique_ptr<Staged> staged(new (std::nothrow) Staged);
-  if (staged == nullptr) return nullptr;
-  for (const ses::IoSlice& slice : slices) {
-    if (slice.device == nullptr) continue;
-    staged->owner = static_cast<Hmem*>(slice.device);
-    staged->bytes += slice.length;
-  }
-  staged->memory = staged->owner->take_staging(staged->bytes);
-  if (staged->memory == nullptr) return nullptr;
-  std::byte* to = staged->memory;
-  for (ses::IoSlice& slice : slices) {
-    if (slice.device == nullptr) continue;
-    static_cast<Hmem*>(slice.device)->fetch_staged(to, slice.data, slice.length);
-    slice = {to, slice.length};
-    to += slice.length;
-  }
-  return staged.release();
 }
 
 }  // namespace uet::prov

@@ -98,7 +98,6 @@ Endpoint::~Endpoint() {
   if (connection_) connection_->leave();
   engine_.works().drop(*this, true);
   tx_.compounds().drop();
-  tx_.drop_staged();
   if (srx_ != nullptr) srx_->leave(*this);
   bindings_.return_all();
 }
@@ -386,7 +385,6 @@ ssize_t Endpoint::cancel(void* operation_context) noexcept {
   if (!state_.enabled) return refuse_endpoint(-FI_EOPBADSTATE, "not enabled; call fi_enable first");
   const Guard guard(engine_.lock());
   if (engine_.works().cancel(*this, operation_context)) return 0;
-  operation_context = tx_.operation_of(operation_context);
   const Time now = clock_now();
   if (tx_.compounds().cancel(operation_context, now)) {
     engine_.posted(now, false);

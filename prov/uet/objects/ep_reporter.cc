@@ -3,11 +3,9 @@
 
 #include <rdma/fi_errno.h>
 
-#include <memory>
 #include <new>
 
 #include "errors.h"
-#include "hmem/hmem.h"
 #include "objects/av_fid.h"
 #include "objects/compound.h"
 #include "objects/connection_side.h"
@@ -21,18 +19,7 @@ namespace uet::prov {
 namespace {
 
 // The context of such an operation is not the application's.
-constexpr std::uint64_t kStandsForAnother = kCompound | kStaged | kDeferred | kOfOwner;
-
-// The completion of an operation on a copy of device memory, as the application's operation would
-// have had it; the copy is freed.
-ses::Completion unstage(const ses::Completion& completion) noexcept {
-  const std::unique_ptr<Staged> staged(static_cast<Staged*>(completion.context));
-  StagedList::remove(*staged);
-  ses::Completion told = completion;
-  told.context = staged->context;
-  told.user_flags = staged->user_flags;
-  return told;
-}
+constexpr std::uint64_t kStandsForAnother = kCompound | kDeferred | kOfOwner;
 
 // CM-35: an operation ended because the transport has given up, or the peer's endpoint is gone.
 bool tells_of_lost_peer(const ses::Completion& completion) {
@@ -49,7 +36,6 @@ bool tells_of_lost_peer(const ses::Completion& completion) {
 // Completes the operation for which that of SES stands.
 void EpReporter::complete_original(const ses::Completion& completion) noexcept {
   if ((completion.user_flags & kCompound) != 0) return Compounds::piece_ended(completion);
-  if ((completion.user_flags & kStaged) != 0) return complete(unstage(completion));
   if ((completion.user_flags & kDeferred) != 0) {
     return complete(state_.engine.works().finish(completion, bindings_.counter_of(completion.kind),
                                                  counts(completion)));

@@ -44,7 +44,7 @@ class Mr final : public fid_mr, public ri::AccessObserver {
     return *static_cast<const Mr*>(static_cast<fid_mr*>(descriptor));
   }
   // The device interface that copies its bytes; nullptr for memory of the CPU.
-  Hmem* hmem() const { return hmem_; }
+  DeviceMemory* hmem() const { return hmem_; }
   // Does all of this lie in it?
   bool holds(const std::byte* address, std::size_t bytes) const {
     return address >= base_ && bytes <= length_ &&
@@ -82,7 +82,7 @@ class Mr final : public fid_mr, public ri::AccessObserver {
   std::uint64_t flags_;
   std::byte* base_ = nullptr;  // where it is, for the CPU or for its device
   std::size_t length_ = 0;
-  Hmem* hmem_ = nullptr;
+  DeviceMemory* hmem_ = nullptr;
   std::unique_ptr<Dmabuf> dmabuf_;
   std::uint64_t base_address_ = 0;  // what peers give for the first byte
   bool entered_ = false;            // in the table: a peer can reach it

@@ -67,12 +67,8 @@ class TxSide {
   ssize_t size_left() noexcept;
 
   // The rest with the domain's lock.
-  // The context under which SES knows the operation that the application posted with `context`.
-  void* operation_of(void* context) noexcept;
   // Its operations of several pieces.
   Compounds& compounds() noexcept { return compounds_; }
-  // Frees all copies: no operation is left.
-  void drop_staged() noexcept;
 
  private:
   bool needs_prompt_ack(const TxCall& call) const noexcept;
@@ -81,8 +77,7 @@ class TxSide {
   template <class Post>
   ssize_t defer(ses::Kind kind, const TxCall& call, Post post) noexcept;
   int prepare(const TxCall& call, TransferKind kind, ses::TxOp& op, Slices& slices) const noexcept;
-  int stage_devices(const TxCall& call, std::span<ses::IoSlice> slices, bool comes_back,
-                    std::unique_ptr<Staged>& staged) noexcept;
+  static int find_devices(const TxCall& call, std::span<ses::IoSlice> slices) noexcept;
   template <class Op>
   bool is_compound(const Op& op) const noexcept;
   Result<void> post_compound(const ses::RmaOp& op, Time now) noexcept;
@@ -94,7 +89,6 @@ class TxSide {
   const EpOptions& options_;
   Endpoint& endpoint_;
   const bool may_tag_;  // the endpoint's type has tagged messages
-  StagedList staged_;   // operations that send copies of device memory
   Compounds compounds_;
 };
 

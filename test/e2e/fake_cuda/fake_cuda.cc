@@ -5,6 +5,7 @@
 // installed.
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -38,6 +39,9 @@ struct Device {
   std::map<std::uintptr_t, std::size_t> pinned;
   std::size_t bytes_to_device = 0;
   std::size_t bytes_from_device = 0;
+  std::size_t copies_to_device = 0;
+  std::size_t pinned_bytes = 0;
+  std::size_t most_pinned_bytes = 0;
 };
 
 Device& device() {
@@ -137,12 +141,17 @@ int cuMemAllocHost_v2(void** memory, std::size_t bytes) {
   *memory = std::malloc(bytes);
   if (*memory == nullptr) return kOutOfMemory;
   device().pinned[reinterpret_cast<std::uintptr_t>(*memory)] = bytes;
+  device().pinned_bytes += bytes;
+  device().most_pinned_bytes = std::max(device().most_pinned_bytes, device().pinned_bytes);
   return kOk;
 }
 
 int cuMemFreeHost(void* memory) {
   const std::lock_guard lock(device().mutex);
-  if (device().pinned.erase(reinterpret_cast<std::uintptr_t>(memory)) != 1) return kInvalidValue;
+  const auto found = device().pinned.find(reinterpret_cast<std::uintptr_t>(memory));
+  if (found == device().pinned.end()) return kInvalidValue;
+  device().pinned_bytes -= found->second;
+  device().pinned.erase(found);
   std::free(memory);
   return kOk;
 }
@@ -153,6 +162,7 @@ int cuMemcpyHtoD_v2(DevicePointer to, const void* from, std::size_t bytes) {
   if (result != kOk) return result;
   std::memcpy(at(to), from, bytes);
   device().bytes_to_device += bytes;
+  ++device().copies_to_device;
   return kOk;
 }
 
@@ -180,6 +190,17 @@ void fake_cuda_copied(std::size_t* to_device, std::size_t* from_device) {
   const std::lock_guard lock(device().mutex);
   *to_device = device().bytes_to_device;
   *from_device = device().bytes_from_device;
+}
+std::size_t fake_cuda_copies_to_device() {
+  const std::lock_guard lock(device().mutex);
+  return device().copies_to_device;
+}
+// Bytes of pinned memory now, and the most since the last call.
+void fake_cuda_pinned(std::size_t* now, std::size_t* most) {
+  const std::lock_guard lock(device().mutex);
+  *now = device().pinned_bytes;
+  *most = device().most_pinned_bytes;
+  device().most_pinned_bytes = device().pinned_bytes;
 }
 std::byte* fake_cuda_memory(DevicePointer address) { return at(address); }
 

@@ -3,6 +3,7 @@
 #include "ses/message.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "unit/ses/harness.h"
 
@@ -36,6 +37,64 @@ TEST(Scatter, DevicesPlaceTheirPartThemselves) {
   const Bytes data = pattern(6);
   EXPECT_EQ(scatter(to, 0, data, nullptr), 6u);
   EXPECT_EQ(memory, (Bytes{data[0], data[1], ~data[2], ~data[3], ~data[4], data[5]}));
+}
+
+// A device whose driver takes long to begin a copy.
+struct SlowDevice final : DeviceMemory {
+  void place(std::byte*, std::span<const std::byte>) noexcept override { ++places; }
+  void fetch(std::span<std::byte>, const std::byte*) noexcept override {}
+  void place_staged(std::byte* there, std::span<const std::byte> bytes) noexcept override {
+    std::copy(bytes.begin(), bytes.end(), there);
+    copies.push_back(bytes.size());
+  }
+  bool wants_long_copies() const noexcept override { return true; }
+  int places = 0;
+  std::vector<std::size_t> copies;
+};
+
+struct PlainCopy final : HostCopy {
+  void copy(std::byte* there, std::span<const std::byte> bytes) noexcept override {
+    std::copy(bytes.begin(), bytes.end(), there);
+  }
+};
+
+TEST(Scatter, BytesThatFollowEachOtherBecomeOneCopy) {
+  SlowDevice device;
+  PlainCopy host;
+  Bytes memory(10);
+  const Bytes data = pattern(10);
+  const std::vector<IoSlice> to{{memory.data(), memory.size(), &device}};
+  const auto put = [&](std::size_t begin, std::size_t count) {
+    scatter(to, begin, std::span(data).subspan(begin, count), &host);
+  };
+  put(0, 1);
+  EXPECT_EQ(device.places, 1) << "no other packets are at hand";
+  host.joins = true;
+  put(0, 3);
+  put(3, 2);
+  EXPECT_TRUE(device.copies.empty());
+  put(7, 3);  // a packet is missing
+  EXPECT_EQ(device.copies, (std::vector<std::size_t>{5}));
+  put(5, 2);
+  end_run(&host);
+  EXPECT_EQ(device.copies, (std::vector<std::size_t>{5, 3, 2}));
+  end_run(&host);
+  EXPECT_EQ(device.copies.size(), 3u);
+  EXPECT_EQ(memory, data);
+  EXPECT_EQ(device.places, 1);
+}
+
+TEST(Scatter, ARunIsNoLongerThanItsBuffer) {
+  SlowDevice device;
+  PlainCopy host;
+  host.joins = true;
+  Bytes memory(DeviceRun::kBytes + 2);
+  const std::vector<IoSlice> to{{memory.data(), memory.size(), &device}};
+  scatter(to, 0, Bytes(DeviceRun::kBytes - 1), &host);
+  scatter(to, DeviceRun::kBytes - 1, Bytes(2), &host);
+  EXPECT_EQ(device.copies, (std::vector<std::size_t>{DeviceRun::kBytes - 1}));
+  end_run(&host);
+  EXPECT_EQ(device.copies.back(), 2u);
 }
 
 TEST(Scatter, HostCopyTakesLongPiecesThatCameThroughMemory) {

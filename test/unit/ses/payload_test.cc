@@ -95,5 +95,52 @@ TEST_F(PayloadTest, CopiedPacketCanBeReadFromItsBeginning) {
   give_back(message);
 }
 
+// ---- device memory -----------------------------------------------------------------------------
+
+class DevicePayloadTest : public PayloadTest {
+ protected:
+  TxMessage& send_from_device(std::size_t bytes) {
+    TxMessage& message = send({bytes});
+    message.iov[0].device = &device;
+    return message;
+  }
+  Result<void> hold(TxMessage& message) {
+    return hold_payload(message, {false, kMtu / 2, kMtu}, pieces, staging);
+  }
+  Bytes on_device() {
+    Bytes bytes(memory.size());
+    device.fetch(bytes, memory.data());
+    return bytes;
+  }
+
+  FakeDevice device;
+  Staging staging{parameters, counters};
+};
+
+TEST_F(DevicePayloadTest, FewBytesOfADeviceAreCopiedAtOnce) {
+  TxMessage& message = send_from_device(kMtu / 2);
+  ASSERT_TRUE(hold(message));
+  EXPECT_EQ(message.staging, nullptr);
+  EXPECT_EQ(next(message), on_device());
+  give_back(message);
+}
+
+TEST_F(DevicePayloadTest, MoreAreLeftToStaging) {
+  TxMessage& message = send_from_device(kMtu / 2 + 1);
+  ASSERT_TRUE(hold(message));
+  EXPECT_NE(message.staging, nullptr);
+  EXPECT_EQ(message.gathered, nullptr);
+  EXPECT_EQ(counters.staged_bytes, 0u);
+}
+
+TEST_F(DevicePayloadTest, ADatagramWaitsForNoChunk) {
+  TxMessage& message = send_from_device(kMtu);
+  message.mode = DeliveryMode::Uud;
+  ASSERT_TRUE(hold(message));
+  EXPECT_EQ(message.staging, nullptr);
+  EXPECT_EQ(next(message), on_device());
+  give_back(message);
+}
+
 }  // namespace
 }  // namespace uet::ses::test

@@ -8,7 +8,9 @@ namespace {
 
 class ReadAnswersTest : public OperationTest {
  protected:
-  ReadAnswersTest() : answers(of_four(parameters), pieces, nullptr) { answers.attach(delivery); }
+  ReadAnswersTest() : answers(of_four(parameters), pieces, staging, nullptr) {
+    answers.attach(delivery);
+  }
   static const Parameters& of_four(Parameters& parameters) {
     parameters.return_messages = 4;
     return parameters;
@@ -45,6 +47,7 @@ class ReadAnswersTest : public OperationTest {
 
   BufferPool buffers{kMtu, 16};
   PieceStore pieces{buffers};
+  Staging staging{parameters, counters};
   ReadAnswers answers;
   pds::Response response;
 };
