@@ -487,6 +487,20 @@ TEST_F(CudaTrains, ACancelledWriteGivesItsCopiesBack) {
   expect_arrived();
 }
 
+// Of what it has sent, part is on its way and part waits for a receive, to be read.
+TEST_F(CudaTrains, Ses165_AnEndpointThatClosesGivesItsCopiesBack) {
+  write();
+  ASSERT_EQ(fi_send(ep_.get(), from_.data, kStream, from_.desc(), to_, nullptr), 0);
+  for (int i = 0; i < 3; ++i) fi_cq_read(b_.cq.get(), nullptr, 0);
+  EXPECT_GT(read_counter(*a_.domain, "ses_staging_bytes"), 0U);
+  ep_ = a_.open_endpoint(0);  // closes the old one
+  write();
+  EXPECT_EQ(a_.next(b_).error, 0);
+  expect_arrived();
+  EXPECT_EQ(read_counter(*a_.domain, "pds_pdcs_failed"), 0U);
+  expect_within_limit();
+}
+
 TEST(CudaPeer, ADeadOneKeepsNoCopies) {
   ChannelPair channels;
   const Environment environment{{"FI_UET_LOCAL", "auto"},

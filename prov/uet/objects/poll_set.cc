@@ -3,6 +3,7 @@
 #include "objects/poll_set.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "objects/cntr.h"
 #include "objects/cq.h"
@@ -111,7 +112,7 @@ int poll_open(fid_domain* domain, fi_poll_attr* attr, fid_poll** set) noexcept {
     Domain& parent = Domain::from(domain);
     if (parent.engine().dead()) return -FI_EOPNOTSUPP;
     if (attr != nullptr && attr->flags != 0) return refuse_poll_set(-FI_EINVAL, "flags must be 0");
-    *set = new PollSet(parent);
+    *set = std::make_unique<PollSet>(parent).release();
     return 0;
   });
 }

@@ -3,6 +3,7 @@
 #include "objects/shared_ctx.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "objects/domain.h"
 #include "objects/endpoint.h"
@@ -67,7 +68,7 @@ int stx_open(fid_domain* domain, fi_tx_attr* attr, fid_stx** stx, void* context)
       FI_WARN(&provider, FI_LOG_EP_CTRL, "fi_stx_context: attribute refused: %s\n", why);
       return -FI_EINVAL;
     }
-    *stx = new Stx(parent, asked, context);
+    *stx = std::make_unique<Stx>(parent, asked, context).release();
     return 0;
   });
 }
@@ -345,14 +346,14 @@ int srx_open(fid_domain* domain, fi_rx_attr* attr, fid_ep** srx, void* context) 
                 "of the libfabric in use\n");
         return -FI_EINVAL;
       }
-      *srx = new Srx(parent, *peer->srx);
+      *srx = std::make_unique<Srx>(parent, *peer->srx).release();
       return 0;
     }
     if (const char* why = refuse_rx(asked, Limits{})) {
       FI_WARN(&provider, FI_LOG_EP_CTRL, "fi_srx_context: attribute refused: %s\n", why);
       return -FI_EINVAL;
     }
-    *srx = new Srx(parent, asked, context);
+    *srx = std::make_unique<Srx>(parent, asked, context).release();
     return 0;
   });
 }
