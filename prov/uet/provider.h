@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "nic/socket.h"
 
@@ -34,6 +35,12 @@ unsigned raw_number(const Enum& value) {
 template <class Enum>
 bool is_beyond(const Enum& value, Enum last) {
   return raw_number(value) > static_cast<unsigned>(last);
+}
+
+// Makes an object in the body of guarded().
+template <class Object, class... Arguments>
+Object* create(Arguments&&... arguments) {
+  return new Object(std::forward<Arguments>(arguments)...);
 }
 
 // Runs a control call; the only exception that may come out of it is a lack of memory. The

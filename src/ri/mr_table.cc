@@ -114,7 +114,8 @@ MrAccess MrTable::check(Rkey key, JobId job, const ContextName& through, std::ui
   }
   // As numbers, since all memory begins at the null pointer.
   const auto address = reinterpret_cast<std::uintptr_t>(region.base) + start;
-  return {MrVerdict::Ok, reinterpret_cast<std::byte*>(address), region.observer, region.device};
+  auto* const place = reinterpret_cast<std::byte*>(address);  // NOLINT(performance-no-int-to-ptr)
+  return {MrVerdict::Ok, place, region.observer, region.device};
 }
 
 }  // namespace uet::ri

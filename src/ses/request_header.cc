@@ -39,13 +39,12 @@ bool states_part(const TxMessage& message) {
 void choose_header(TxMessage& message, std::uint32_t payload_mtu) {
   wire::SesRequest& header = message.header;
   if (message.length > std::min(payload_mtu, wire::kMaxShortLength)) return;  // SES-4
-  if (header.opcode == wire::SesOpcode::Send || header.opcode == wire::SesOpcode::TaggedSend) {
-    header.next_hdr = wire::NextHdr::RequestMedium;
-  } else if (header.opcode != wire::SesOpcode::Write || states_part(message)) {
-    return;
-  } else if (is_optimized(Rkey{header.match_bits}) && !message.has_data) {
+  const bool send =
+      header.opcode == wire::SesOpcode::Send || header.opcode == wire::SesOpcode::TaggedSend;
+  if (!send && (header.opcode != wire::SesOpcode::Write || states_part(message))) return;
+  if (!send && is_optimized(Rkey{header.match_bits}) && !message.has_data) {
     header.next_hdr = wire::NextHdr::RequestSmall;
-  } else if (header.buffer_offset == 0 || !message.has_data) {
+  } else if (send || header.buffer_offset == 0 || !message.has_data) {
     header.next_hdr = wire::NextHdr::RequestMedium;
   }
 }

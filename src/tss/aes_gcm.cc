@@ -30,13 +30,13 @@ const unsigned char* chars(std::span<const std::byte> bytes) {
 
 const AesGcm* AesGcm::get() {
   // Kept by this pointer to the end of the process: contexts may end after static objects.
-  static const AesGcm* const only = []() -> const AesGcm* {
+  static const AesGcm* const kOnly = []() -> const AesGcm* {
     std::unique_ptr<AesGcm> functions(new AesGcm);
     if (!functions->fetch()) return nullptr;
     functions->relocates_ = functions->try_relocation();
     return functions.release();
   }();
-  return only;
+  return kOnly;
 }
 
 bool AesGcm::fetch() {

@@ -29,8 +29,8 @@ class HeapStaging final : public StagingMemory {
   void give_back(std::byte* memory, std::size_t) noexcept override { delete[] memory; }
   // Never destroyed: objects may be closed when the process ends.
   static HeapStaging& shared() {
-    static HeapStaging* const one = new HeapStaging;
-    return *one;
+    static HeapStaging* const kShared = new HeapStaging;
+    return *kShared;
   }
 };
 

@@ -174,7 +174,7 @@ Cuda::~Cuda() = default;
 
 // Never destroyed: objects may be closed when the process ends.
 Cuda* Cuda::driver() noexcept {
-  static Cuda* const cuda = [] {
+  static Cuda* const kDriver = [] {
     Cuda* loaded = nullptr;
     guarded([&] {
       loaded = load().release();
@@ -182,7 +182,7 @@ Cuda* Cuda::driver() noexcept {
     });
     return loaded;
   }();
-  return cuda;
+  return kDriver;
 }
 
 CudaMemory* Cuda::memory_of(int device) noexcept {

@@ -152,7 +152,7 @@ CopiedMemory* LevelZero::memory_of(int device) {
 
 // Never destroyed: objects may be closed when the process ends.
 LevelZero* level_zero() noexcept {
-  static LevelZero* const loader = [] {
+  static LevelZero* const kLoader = [] {
     LevelZero* opened = nullptr;
     guarded([&] {
       auto fresh = std::make_unique<LevelZero>();
@@ -161,7 +161,7 @@ LevelZero* level_zero() noexcept {
     });
     return opened;
   }();
-  return loader;
+  return kLoader;
 }
 
 }  // namespace

@@ -43,8 +43,8 @@ PersistentMemory best_of_this_cpu() {
 PersistentMemory* PersistentMemory::of_this_cpu() noexcept {
 #ifdef __x86_64__
   // Never destroyed: objects may be closed when the process ends.
-  static PersistentMemory* const memory = new (std::nothrow) PersistentMemory(best_of_this_cpu());
-  return memory;
+  static PersistentMemory* const kMemory = new (std::nothrow) PersistentMemory(best_of_this_cpu());
+  return kMemory;
 #else
   return nullptr;
 #endif

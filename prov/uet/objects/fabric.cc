@@ -5,8 +5,6 @@
 #include <rdma/fi_eq.h>
 #include <strings.h>
 
-#include <memory>
-
 #include "objects/domain.h"
 #include "objects/eq.h"
 #include "objects/passive_ep.h"
@@ -94,7 +92,7 @@ int prov_fabric(fi_fabric_attr* attr, fid_fabric** fabric, void* context) noexce
     }
     // Clients older than 1.5 leave api_version 0.
     const std::uint32_t version = attr->api_version != 0 ? attr->api_version : FI_VERSION(1, 4);
-    *fabric = std::make_unique<Fabric>(version, context).release();
+    *fabric = create<Fabric>(version, context);
     return 0;
   });
 }

@@ -3,7 +3,6 @@
 #include "objects/poll_set.h"
 
 #include <algorithm>
-#include <memory>
 
 #include "objects/cntr.h"
 #include "objects/cq.h"
@@ -112,7 +111,7 @@ int poll_open(fid_domain* domain, fi_poll_attr* attr, fid_poll** set) noexcept {
     Domain& parent = Domain::from(domain);
     if (parent.engine().dead()) return -FI_EOPNOTSUPP;
     if (attr != nullptr && attr->flags != 0) return refuse_poll_set(-FI_EINVAL, "flags must be 0");
-    *set = std::make_unique<PollSet>(parent).release();
+    *set = create<PollSet>(parent);
     return 0;
   });
 }

@@ -3,7 +3,6 @@
 #include "objects/shared_ctx.h"
 
 #include <algorithm>
-#include <memory>
 
 #include "objects/domain.h"
 #include "objects/endpoint.h"
@@ -68,7 +67,7 @@ int stx_open(fid_domain* domain, fi_tx_attr* attr, fid_stx** stx, void* context)
       FI_WARN(&provider, FI_LOG_EP_CTRL, "fi_stx_context: attribute refused: %s\n", why);
       return -FI_EINVAL;
     }
-    *stx = std::make_unique<Stx>(parent, asked, context).release();
+    *stx = create<Stx>(parent, asked, context);
     return 0;
   });
 }
@@ -346,14 +345,14 @@ int srx_open(fid_domain* domain, fi_rx_attr* attr, fid_ep** srx, void* context) 
                 "of the libfabric in use\n");
         return -FI_EINVAL;
       }
-      *srx = std::make_unique<Srx>(parent, *peer->srx).release();
+      *srx = create<Srx>(parent, *peer->srx);
       return 0;
     }
     if (const char* why = refuse_rx(asked, Limits{})) {
       FI_WARN(&provider, FI_LOG_EP_CTRL, "fi_srx_context: attribute refused: %s\n", why);
       return -FI_EINVAL;
     }
-    *srx = std::make_unique<Srx>(parent, asked, context).release();
+    *srx = create<Srx>(parent, asked, context);
     return 0;
   });
 }
