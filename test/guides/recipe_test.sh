@@ -7,6 +7,8 @@
 # something is not there.
 set -euo pipefail
 repository="$1" bench="$2" wire="$3" recipe="$4"
+# shellcheck source=test/guides/block.sh
+source "$(dirname "$0")/block.sh"
 
 # Each recipe: the heading of its block, the path, the settings before, two plans of uet_bench (before, after), and the
 # rate that the path allows in the unit of uet_bench: 100 Mbit/s are 12.5 MB/s. The plan before has two parts, of which
@@ -19,11 +21,33 @@ bridge_rule() { # of a switch that filters
   nft 'add chain bridge path forward { type filter hook forward priority 0; }'
   nft add rule bridge path forward "$@"
 }
-long_wire() { # delay of each direction in us
+long_wire() { # delay of each direction in us, jitter in us
   ip link set port-1 nomaster
   ip link set port-2 nomaster
-  "$wire" port-1 port-2 "delay_us=$1,rate_mbps=100,queue_bytes=1000000" &
-  wire_pid=$!
+  nice -n -15 "$wire" port-1 port-2 "delay_us=$1,jitter_us=${2:-0},rate_mbps=100,queue_bytes=1000000" &
+  helpers+=($!)
+}
+# A link with two queues: packets of DSCP 8 have one, all others the other; each has half of the rate if both are full.
+two_queues() {
+  tc qdisc add dev port-1 root handle 1: htb default 1
+  tc class add dev port-1 parent 1: classid 1:9 htb rate 100mbit burst 16kb quantum 60000
+  tc class add dev port-1 parent 1:9 classid 1:1 htb rate 50mbit ceil 100mbit burst 16kb quantum 60000
+  tc class add dev port-1 parent 1:9 classid 1:2 htb rate 50mbit ceil 100mbit burst 16kb quantum 60000
+  bridge_rule ip dscp 8 meta priority set 1:2
+}
+# Three streams of TCP from host-3 to host-1, without end, which fill the queue.
+tcp_load() {
+  ip netns exec host-3 bash -c "echo reno >/proc/sys/net/ipv4/tcp_congestion_control"
+  local port tcp=("$bench" --provider "tcp;ofi_rxm" --plan bw:65536:1000000000:64)
+  for port in 7500 7501 7502; do
+    ip netns exec host-1 "${tcp[@]}" --port "$port" --server &
+    helpers+=($!)
+    sleep 0.5
+    ip netns exec host-3 "${tcp[@]}" --port "$port" --client 10.85.0.1 &
+    helpers+=($!)
+  done
+  sleep 2
+  kill -0 "${helpers[@]}"
 }
 case "$recipe" in
   long_path)
@@ -39,6 +63,24 @@ case "$recipe" in
   control_class)
     guide=paths.md heading="A class that is limited" needs=(nft)
     path() { $link 300000 && bridge_rule ip dscp 46 limit rate over 5/second drop; }
+    ;;
+  lossy_link)
+    guide=paths.md heading="One of several links loses packets" needs=(nft)
+    # Eight links, chosen by a hash of the port that a packet leaves from; port 4793 gets the one that loses packets.
+    start="export FI_UET_CC_LINK_RATE_MBPS=100 FI_UET_CC_BASE_RTT_US=5000" after=bw:65536:100:64,bw:65536:300:64
+    path() {
+      $link 300000 && bridge_rule udp dport 4793-5816 jhash udp sport mod 8 seed 8 0 numgen random mod 2 0 drop
+    }
+    ;;
+  jitter)
+    guide=paths.md heading="The RTT varies" start="export FI_UET_CC_LINK_RATE_MBPS=100"
+    after=bw:65536:50:64,bw:65536:300:64
+    path() { long_wire 500 60000; }
+    ;;
+  shared_queue)
+    guide=paths.md heading="TCP in the same queue" start="export FI_UET_CC_LINK_RATE_MBPS=100" needs=(nft)
+    before=bw:65536:2:64,bw:65536:16:64 after=bw:65536:16:64,bw:65536:150:64 allowed=6.25 # half of the link
+    path() { two_queues && tcp_load; }
     ;;
   mtu_hole)
     guide=paths.md heading="Long packets vanish" start="export FI_UET_CC_LINK_RATE_MBPS=50"
@@ -70,31 +112,25 @@ for program in tc "${needs[@]}"; do
   }
 done
 scratch="$(mktemp -d)"
-wire_pid=""
-trap '[[ -z "$wire_pid" ]] || kill "$wire_pid" 2>/dev/null || true; rm -rf "$scratch"' EXIT
+helpers=()
+trap '[[ ${#helpers[@]} -eq 0 ]] || kill -9 "${helpers[@]}" 2>/dev/null || true; rm -rf "$scratch"' EXIT
 path >"$scratch/path" 2>&1 || {
   cat "$scratch/path"
-  echo "SKIPPED: this kernel cannot make the path (tc with tbf, nft)"
+  echo "SKIPPED: this machine cannot make the path (tc with tbf and htb, nft, TCP of libfabric)"
   exit 77
 }
 block="$scratch/block"
-awk -v heading="### $heading" '
-  /^#/ && !inside { here = ($0 == heading) }
-  /^```/ { inside = !inside; if (!inside && here) exit; next }
-  here && inside { print }' "$repository/docs/guides/$guide" >"$block"
-[[ -s "$block" ]] || {
-  echo "docs/guides/$guide has no block below '### $heading'"
-  exit 1
-}
+read_block "$repository/docs/guides/$guide" "$heading" "$block"
 
-# rate SETTINGS PLAN SECONDS UNFINISHED: sets result, the rate of uet_bench after both hosts have run SETTINGS. If the
+# rate SETTINGS PLAN SECONDS UNFINISHED: with more right to the processors than what else runs here, so that the path
+# is what limits the rate. Sets result, the rate of uet_bench after both hosts have run SETTINGS. If the
 # measurement does not end in time, result is 0, or with UNFINISHED "most" the most that the rate can have been.
 rate() {
   local server limit="$3"
-  ip netns exec host-1 bash -c "$1"$'\n'"exec $as timeout $limit $bench --server --plan $2" >"$scratch/server" 2>&1 &
+  ip netns exec host-1 bash -c "$1"$'\n'"exec nice -n -10 $as timeout -k 1 $limit $bench --server --plan $2" >"$scratch/server" 2>&1 &
   server=$!
   sleep 0.3
-  ip netns exec host-2 bash -c "$1"$'\n'"exec $as timeout $limit $bench --client 10.85.0.1 --plan $2" \
+  ip netns exec host-2 bash -c "$1"$'\n'"exec nice -n -10 $as timeout -k 1 $limit $bench --client 10.85.0.1 --plan $2" \
     >"$scratch/client" 2>&1 || true
   kill "$server" 2>/dev/null || true
   wait "$server" 2>/dev/null || true
@@ -108,7 +144,6 @@ rate() {
       print last
     }' "$scratch/client")"
 }
-holds() { awk "BEGIN { exit !($1) }"; }
 percent() { awk "BEGIN { printf \"%.1f %%\", 100 * $1 / $allowed }"; }
 
 rate "$start" "$before" 3 most
