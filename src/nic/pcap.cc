@@ -44,7 +44,7 @@ constexpr std::uint16_t kOptionTimeResolution = 9;
 constexpr std::uint32_t kFlagInbound = 1;
 constexpr std::uint32_t kFlagOutbound = 2;
 constexpr std::uint16_t kLinkEthernet = 1;
-constexpr int kMostFiles = 100;
+constexpr int kMostFiles = 4096;  // all processes of a host may share a name
 
 // Locally administered, and telling which IP address it stands for.
 wire::MacAddress mac_of(const FabricAddress& ip) {

@@ -201,24 +201,51 @@ TEST(Live, UetTopShowsPeersOnATerminal) {
 #endif
 
 #ifdef UET_EXPORTER
-TEST(Live, UetExporterWritesAFileThatPromtoolTakes) {
+// A file of all counters and of a peer, named "uet.PID.prom".
+std::string write_textfile() {
+  std::string file = "uet." + std::to_string(::getpid()) + ".prom";
+  const Output output = run_program(std::string(UET_EXPORTER) + " --textfile " + file, {});
+  require(WEXITSTATUS(output.status) == 0, output.text);
+  return file;
+}
+
+TEST(Live, UetExporterWritesAFile) {
   Process process("process", {}, [&] {
     const Node node;
-    const std::string file = "uet." + std::to_string(::getpid()) + ".prom";
-    const Output output = run_program(std::string(UET_EXPORTER) + " --textfile " + file, {});
-    require(WEXITSTATUS(output.status) == 0, output.text);
+    const std::string file = write_textfile();
     const Output text = run_program("cat " + file, {});
+    ::unlink(file.c_str());
     require(has(text.text, "uet_pds_acks_sent_total{pid=\"" + std::to_string(::getpid())),
             text.text);
-    // Debian package prometheus, where it is installed.
-    const Output lint =
-        run_program("sh -c 'command -v promtool >/dev/null || exit 0; promtool check metrics < " +
-                        file + "' 2>&1",
-                    {});
-    ::unlink(file.c_str());
-    require(WEXITSTATUS(lint.status) == 0, lint.text);
   });
   EXPECT_EQ(process.wait(), "");
+}
+
+TEST(Live, PromtoolFindsNoFaultInUetExporter) {
+  if (std::system("command -v promtool >/dev/null") != 0) {
+    GTEST_SKIP() << "promtool is not installed (Debian: apt-get install prometheus)";
+  }
+  ChannelPair pair;
+  Process sender("sender", {}, [&] {
+    Node node;
+    const fi_addr_t peer = node.connect(pair.left);
+    stream(node, peer, true, kMessages, kBytes);
+    page_with(::getpid(), "ses_messages_sent", kMessages, [&] { node.keep_events(); });
+    const std::string file = write_textfile();
+    const Output peers = run_program("grep -c uet_peer_ " + file, {});
+    const Output lint = run_program("sh -c 'promtool check metrics < " + file + "' 2>&1", {});
+    ::unlink(file.c_str());
+    require(WEXITSTATUS(peers.status) == 0, "the file has no peer");
+    require(WEXITSTATUS(lint.status) == 0 && lint.text.empty(), lint.text);
+    pair.left.meet(&node);
+  });
+  Process receiver("receiver", {}, [&] {
+    Node node;
+    const fi_addr_t peer = node.connect(pair.right);
+    stream(node, peer, false, kMessages, kBytes);
+    pair.right.meet(&node);
+  });
+  EXPECT_EQ(wait_for_all({&sender, &receiver}), "");
 }
 #endif
 

@@ -162,15 +162,8 @@ TEST(Stats, ExitWritesAllCountersOfAClosedDomain) {
   std::remove((file + ".names").c_str());
 }
 
-// The page outlives its domain, in a directory that the provider has made.
-TEST(Stats, PagesAreCopiedWhenTheDomainCloses) {
-  const std::string directory = scratch_file("pages");
-  std::filesystem::remove_all(directory);
-  Process process("process", {{"FI_UET_STATS", "pages:" + directory}}, [&] {
-    Node node;
-    node.ep.reset();
-  });
-  EXPECT_EQ(process.wait(), "");
+// One page, which outlives its domain, in a directory that the provider has made.
+void expect_copied_page(const std::string& directory) {
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
     ++files;
@@ -183,6 +176,39 @@ TEST(Stats, PagesAreCopiedWhenTheDomainCloses) {
   }
   EXPECT_EQ(files, 1U);
   std::filesystem::remove_all(directory);
+}
+
+TEST(Stats, PagesAreCopiedWhenTheDomainCloses) {
+  const std::string directory = scratch_file("pages");
+  std::filesystem::remove_all(directory);
+  Process process("process", {{"FI_UET_STATS", "pages:" + directory}}, [&] {
+    Node node;
+    node.ep.reset();
+  });
+  EXPECT_EQ(process.wait(), "");
+  expect_copied_page(directory);
+}
+
+// Ends as a program does that exits with an open domain.
+void exit_with_open_domain(const std::string& stats) {
+  // Not in a Process: those leave without running destructors.
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setenv("FI_UET_STATS", stats.c_str(), 1);
+    new Node;
+    std::exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(Stats, PagesAreCopiedWhenTheProcessEnds) {
+  const std::string directory = scratch_file("pages_at_exit");
+  std::filesystem::remove_all(directory);
+  exit_with_open_domain("pages:" + directory);
+  ASSERT_TRUE(std::filesystem::exists(directory));
+  expect_copied_page(directory);
 }
 
 TEST(Stats, ExitWritesAFileForEachProcess) {
@@ -207,16 +233,7 @@ TEST(Stats, ExitWritesAFileForEachProcess) {
 TEST(Stats, ExitWritesWhenTheProcessEndsWithAnOpenDomain) {
   const std::string file = scratch_file("open");
   std::remove(file.c_str());
-  // Not in a Process: those leave without running destructors.
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::setenv("FI_UET_STATS", ("exit:" + file).c_str(), 1);
-    new Node;
-    std::exit(0);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+  exit_with_open_domain("exit:" + file);
   EXPECT_GT(parse_dump(contents(file)).size(), 50U);
   std::remove(file.c_str());
 }

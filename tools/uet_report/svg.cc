@@ -227,10 +227,12 @@ std::string heat_map(const Plot& plot, const std::vector<std::string>& rows,
       std::clamp(440 / static_cast<double>(std::max(rows.size(), columns.size())), 4.0, 40.0);
   const double height = kTop + cell * static_cast<double>(rows.size()) + kLabels;
   std::string out = begin(plot, kWidth, std::max(height, kHeight));
-  const bool labelled = cell >= 10;
+  // Labels need 10 pixels: of a large map each n-th row and column has one, and every cell has its
+  // tooltip.
+  const auto each = static_cast<std::size_t>(std::ceil(10 / cell));
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const double y = kTop + cell * static_cast<double>(r);
-    if (labelled) out += text_at(kLabels - 4, y + cell / 2 + 4, rows[r], "end");
+    if (r % each == 0) out += text_at(kLabels - 4, y + cell / 2 + 4, rows[r], "end");
     for (std::size_t c = 0; c < columns.size(); ++c) {
       const double share = std::max(0.0, values[r][c]) / most;
       const int light = static_cast<int>(std::lround(255 - 215 * share));
@@ -240,7 +242,7 @@ std::string heat_map(const Plot& plot, const std::vector<std::string>& rows,
                        rows[r] + " to " + columns[c] + ": " + short_number(values[r][c]));
     }
   }
-  for (std::size_t c = 0; labelled && c < columns.size(); ++c) {
+  for (std::size_t c = 0; c < columns.size(); c += each) {
     const double x = kLabels + cell * (static_cast<double>(c) + 0.5);
     const double y = kTop + cell * static_cast<double>(rows.size()) + 8;
     out += text_at(x, y, columns[c], "end",

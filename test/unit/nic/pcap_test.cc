@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <vector>
 
 #include "nic/middleware.h"
 #include "nic_testing.h"
@@ -277,6 +278,13 @@ TEST_F(Pcap, SecondCaptureOfTheSameNameGetsANumber) {
   const auto second = open();
   EXPECT_EQ(first->file_name(), file);
   EXPECT_EQ(second->file_name(), (directory / "a-2.pcapng").string());
+}
+
+// A job of many ranks, all with one name.
+TEST_F(Pcap, ManyCapturesOfTheSameNameGetNumbers) {
+  std::vector<std::unique_ptr<PcapNic>> captures;
+  for (int i = 0; i < 130; ++i) captures.push_back(open());
+  EXPECT_EQ(captures.back()->file_name(), (directory / "a-130.pcapng").string());
 }
 
 TEST_F(Pcap, FileOfAnEarlierRunIsReplaced) {

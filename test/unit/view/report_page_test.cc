@@ -187,6 +187,18 @@ TEST(ReportPage, FewBars_DoNotFillTheChart) {
   EXPECT_THAT(bar_chart({"B", "x", "y"}, {{"a", 1}}), HasSubstr("width=\"80.00\""));
 }
 
+TEST(ReportPage, LargeMap_LabelsSomeRowsAndColumns) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < 100; ++i) names.push_back("host-" + std::to_string(i) + "-end");
+  const std::vector<std::vector<double>> values(names.size(), std::vector<double>(names.size(), 1));
+  const std::string map = heat_map({"T", "x", "y"}, names, names, values);
+  std::size_t labels = 0;
+  for (std::size_t at = 0; (at = map.find("-end</text>", at)) != std::string::npos; ++at) ++labels;
+  EXPECT_EQ(labels, 68U);  // each third of the rows and of the columns
+  EXPECT_THAT(map, HasSubstr(">host-0-end</text>"));
+  EXPECT_THAT(map, HasSubstr(">host-99-end</text>"));
+}
+
 TEST(ReportPage, Trace_RoundTripTimeAndGoodput) {
   const auto sections = trace_sections({dump_with_traffic()});
   ASSERT_EQ(sections.size(), 2U);
