@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # Runs the block of docs/debugging.md below "### Make a program hang" as it stands, and demands that each sentence that
-# the page quotes from the dump is in the output. Ends with 77, and says why, if one of PROGRAMs is not there.
+# the page quotes from the dump is in the output, and that the log warns once of the peer. Ends with 77, and says why, if one of PROGRAMs is not there.
 # Use: debugging_test.sh REPOSITORY TOOLS PROGRAM...    with FI_PROVIDER_PATH; TOOLS: where uet_trace is
 set -euo pipefail
 
@@ -36,7 +36,7 @@ section "The dump in words" >expected
   exit 1
 }
 cat block
-timeout 100 bash block >output 2>&1 &
+FI_LOG_LEVEL=warn FI_LOG_PROV=uet timeout 100 bash block >output 2>&1 &
 group=$!
 trap 'kill -- "-$group" 2>/dev/null || true; rm -rf "$scratch"' EXIT
 wait "$group" || true # both programs end with an error
@@ -49,3 +49,8 @@ while IFS= read -r line; do
     exit 1
   }
 done <expected
+warnings="$(grep -c "peer .* does not answer and is given up; see whether its process runs" output || true)"
+[[ "$warnings" == 1 ]] || {
+  echo "$warnings warnings of a peer that is given up, not 1"
+  exit 1
+}

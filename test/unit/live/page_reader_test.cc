@@ -160,6 +160,13 @@ TEST_F(PageReaderTest, EndedProcessAndOtherNameSpaceAreReported) {
   EXPECT_EQ(read_page(page->file(), why)->owner, Owner::Unknown);
 }
 
+TEST_F(PageReaderTest, PageOfAnotherUserIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file to another user";
+  const auto page = make_page();
+  ASSERT_EQ(::chown(page->file().c_str(), 1, 1), 0);
+  EXPECT_EQ(reason(page->file()), "belongs to another user");
+}
+
 TEST_F(PageReaderTest, BrokenPagesAreRefusedWithAReason) {
   const auto page = make_page();
   const std::string& file = page->file();

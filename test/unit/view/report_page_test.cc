@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -139,38 +140,64 @@ TEST(ReportPage, Parser_FindsLabelsAndNoEmptyPlot) {
   EXPECT_THAT(out, Not(HasSubstr("LOADS")));
 }
 
-// At 1,280 pixels, and without loading anything.
-TEST(ReportPage, Chromium_DrawsEachPlot) {
+// A page with plots of each kind, and Chromium to draw it.
+class Chromium {
+ public:
+  Chromium() {
+    std::vector<Section> sections =
+        domain_sections({domain_with_peer("10.0.0.1:4793", "10.0.0.2:4793")});
+    for (Section& one : trace_sections({dump_with_traffic()})) sections.push_back(std::move(one));
+    std::filesystem::create_directory(directory_);
+    std::ofstream(directory_ / "page.html", std::ios::binary) << page("report", sections);
+  }
+  ~Chromium() { std::filesystem::remove_all(directory_); }
+  Chromium(const Chromium&) = delete;
+  Chromium& operator=(const Chromium&) = delete;
+
+  std::string file(const std::string& name) const { return directory_ / name; }
+  // Without loading anything. Returns what it prints.
+  std::string draw(const std::string& options) const {
+    return output_of("HOME=" + directory_.string() +
+                     " timeout 60 chromium --headless --no-sandbox --disable-gpu "
+                     "--hide-scrollbars --user-data-dir=" +
+                     file("data") + " " + options + " file://" + file("page.html") +
+                     " 2>/dev/null");
+  }
+
+ private:
+  std::filesystem::path directory_ = std::filesystem::temp_directory_path() /
+                                     ("uet_report_" + std::to_string(::getpid()) + ".chromium");
+};
+
+constexpr std::array kTitles = {"Congestion window", "Round trip time",       "Goodput",
+                                "seconds",           "Latency of operations", "ECN marks"};
+
+TEST(ReportPage, Chromium_DrawsEachPlotAt1280Pixels) {
   if (std::system("command -v chromium >/dev/null && python3 -c 'import zlib'") != 0) {
     GTEST_SKIP() << "chromium or python3 is not there to draw the page";
   }
-  std::vector<Section> sections =
-      domain_sections({domain_with_peer("10.0.0.1:4793", "10.0.0.2:4793")});
-  for (Section& one : trace_sections({dump_with_traffic()})) sections.push_back(std::move(one));
-  const auto directory = std::filesystem::temp_directory_path() /
-                         ("uet_report_" + std::to_string(::getpid()) + ".chromium");
-  std::filesystem::create_directory(directory);
-  std::ofstream(directory / "page.html", std::ios::binary) << page("report", sections);
-  const std::string chromium =
-      "HOME=" + directory.string() +
-      " timeout 60 chromium --headless --no-sandbox --disable-gpu --hide-scrollbars"
-      " --window-size=1280,1500 --user-data-dir=" +
-      directory.string() + "/data --screenshot=" + directory.string() +
-      "/page.png --dump-dom file://" + directory.string() + "/page.html 2>/dev/null";
-  const std::string dom = output_of(chromium);
-  for (const char* text : {">Congestion window<", ">Round trip time<", ">Goodput<", ">seconds<",
-                           ">Latency of operations<", ">ECN marks<"}) {
-    EXPECT_THAT(dom, HasSubstr(text));
-  }
+  const Chromium chromium;
+  const std::string dom =
+      chromium.draw("--window-size=1280,1500 --dump-dom --screenshot=" + chromium.file("page.png"));
+  for (const std::string text : kTitles) EXPECT_THAT(dom, HasSubstr(">" + text + "<"));
   std::map<std::string, int> columns;
-  std::istringstream lines(output_of(kPixels + (directory / "page.png").string()));
+  std::istringstream lines(output_of(kPixels + chromium.file("page.png")));
   std::string name;
   for (int number = 0; lines >> name >> number;) columns[name] = number;
   EXPECT_GT(columns["0072b2"], 200);  // bars
   EXPECT_GT(columns["d55e00"], 50);   // a second line and marks; the legends have 20
   EXPECT_GT(columns["2828ff"], 20);   // the darkest cell of a map
   EXPECT_GE(columns["margin"], 8);    // no plot is wider than the page
-  std::filesystem::remove_all(directory);
+}
+
+TEST(ReportPage, Chromium_PrintsEachPlot) {
+  if (std::system("command -v chromium >/dev/null && command -v pdftotext >/dev/null") != 0) {
+    GTEST_SKIP() << "chromium or pdftotext (Debian: poppler-utils) is not there to print the page";
+  }
+  const Chromium chromium;
+  chromium.draw("--print-to-pdf=" + chromium.file("page.pdf"));
+  const std::string print = output_of("pdftotext -layout " + chromium.file("page.pdf") + " -");
+  for (const char* text : kTitles) EXPECT_THAT(print, HasSubstr(text));
 }
 
 TEST(ReportPage, Ticks_AreRoundNumbers) {
