@@ -61,7 +61,7 @@ case "$recipe" in
     tc qdisc add dev port-1 root tbf rate 20mbit burst 16kb limit 40000 2>"$scratch/tc" || skip "tc cannot make a slow link"
     # Four clients on host-2. The one whose number is printed has sent as many packets as each other one.
     measure() {
-      local run=(bash -c "$1"$'\n''exec "$@"' bash timeout -k 1 30 "$bench" --clients 4
+      local run=(bash -c "$1"$'\n''exec "$@"' bash nice -n -10 timeout -k 1 30 "$bench" --clients 4
         --plan "bw:65536:4:16,bw:65536:12:16")
       ip netns exec host-1 "${run[@]}" --server >"$scratch/server" 2>&1 &
       helpers=($!)
