@@ -126,6 +126,7 @@ std::vector<const view::Domain*> chosen(const view::Reading& reading) {
     if (place == nullptr || place->opened_ns < domain.opened_ns) place = &domain;
   }
   std::vector<const view::Domain*> domains;
+  domains.reserve(found.size());
   for (const auto& [key, domain] : found) domains.push_back(domain);
   return domains;
 }

@@ -227,6 +227,7 @@ void Run::start(std::uint32_t number) {
   Rank& rank = ranks_[number];
   const std::vector<std::string> words = command_for(rank.host);
   std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
   for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
   pointers.push_back(nullptr);
   const Pipe control = open_pipe();
@@ -443,10 +444,8 @@ int program_at(const CLI::App& app, int argc, char** argv) {
   return std::min(at, argc);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  if (argc == 2 && std::strcmp(argv[1], "--agent") == 0) return run::run_agent();
+// Returns the exit status; the reason for kUsedWrongly is on standard error.
+int start_job(int argc, char** argv) {
   Arguments arguments;
   CLI::App app("Starts the ranks of a parallel job and ends them together.", "uet_run");
   app.footer("PROGRAM and its arguments follow the options of uet_run; '--' may stand between.");
@@ -470,9 +469,16 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : kUsedWrongly;
   }
   signal(SIGPIPE, SIG_IGN);
+  const auto places = run::place_ranks(read_hosts(arguments), arguments.ranks);
+  return Run(arguments, places).run();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
   try {
-    const auto places = run::place_ranks(read_hosts(arguments), arguments.ranks);
-    return Run(arguments, places).run();
+    if (argc == 2 && std::strcmp(argv[1], "--agent") == 0) return run::run_agent();
+    return start_job(argc, argv);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "uet_run: %s\n", error.what());
     return kUsedWrongly;

@@ -39,16 +39,17 @@ DpdkRegions::~DpdkRegions() {
 }
 
 std::uint64_t DpdkRegions::add(std::span<const std::byte> memory) {
-  Region region{std::make_unique<rte_mbuf_ext_shared_info>(), {}};
-  region.users->free_cb = on_last_user;
-  region.users->fcb_opaque = nullptr;
-  rte_mbuf_ext_refcnt_set(region.users.get(), 1);
+  auto users = std::make_unique<rte_mbuf_ext_shared_info>();
+  users->free_cb = on_last_user;
+  users->fcb_opaque = nullptr;
+  rte_mbuf_ext_refcnt_set(users.get(), 1);
+  std::span<std::byte> pages;
   if (by_hardware_) {
     const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
     const auto begin = reinterpret_cast<std::uintptr_t>(memory.data()) & ~(page - 1);
     const auto end =
         (reinterpret_cast<std::uintptr_t>(memory.data()) + memory.size() + page - 1) & ~(page - 1);
-    auto* const at = reinterpret_cast<std::byte*>(begin);
+    auto* const at = reinterpret_cast<std::byte*>(begin);  // NOLINT(performance-no-int-to-ptr)
     // Without an IOMMU the addresses of the device are physical, and pages may move.
     if (rte_eal_iova_mode() != RTE_IOVA_VA) return 0;
     if (rte_extmem_register(at, end - begin, nullptr, 0, page) != 0) return 0;
@@ -56,9 +57,9 @@ std::uint64_t DpdkRegions::add(std::span<const std::byte> memory) {
       rte_extmem_unregister(at, end - begin);
       return 0;
     }
-    region.pages = {at, end - begin};
+    pages = {at, end - begin};
   }
-  return regions_.add(memory, std::move(region));
+  return regions_.add(memory, {std::move(users), pages});
 }
 
 void DpdkRegions::unmap(const Region& region) {
