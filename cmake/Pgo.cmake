@@ -5,7 +5,7 @@
 # uet_compile_by_profile(TARGET), which gives them to it. No two training runs count the same, so
 # that packages which shall be equal are built by one profile (UET_PROFILE).
 set(uet_pgo)
-set(UET_PROFILE "" CACHE PATH "With UET_PGO: the profile of another build (its training/profile) in place of a training run")
+set(UET_PROFILE "" CACHE PATH "With UET_PGO: the profile of another build (its training/profile) instead of a training run")
 set(UET_TRAINING OFF CACHE INTERNAL "This is the build with counters")
 if(UET_TRAINING)
   set(uet_pgo -fprofile-generate=${PROJECT_BINARY_DIR}/profile -fprofile-update=prefer-atomic

@@ -82,8 +82,8 @@ void forms(Link& link) {
   }
 }
 
-// A key of one's own choice may be in use once; when its region is closed it is free, and nobody
-// reaches the memory any more.
+// A key that the application has chosen may be in use once. When its region is closed, the key is
+// free, and no peer reaches the memory.
 void keys(Link& link) {
   Node node(link);
   node.connect();

@@ -108,7 +108,7 @@ clean_up() {
 }
 trap clean_up EXIT
 
-# port_listens PORT: somebody on this host listens on that TCP port. Reads the kernel's table, since
+# port_listens PORT: a process of this host listens on that TCP port. Reads the kernel's table, since
 # a trial connection would be taken for the client by a server that accepts only one.
 port_listens() {
   local hex
@@ -116,7 +116,7 @@ port_listens() {
   grep -qsE "^ *[0-9]+: [0-9A-F]+:$hex [0-9A-F]+:0000 0A " /proc/net/tcp /proc/net/tcp6
 }
 
-# Sets free_port to a TCP port on which nobody listens.
+# Sets free_port to a TCP port on which no process listens.
 choose_free_port() {
   free_port=$((20000 + RANDOM % 10000))
   while port_listens "$free_port"; do

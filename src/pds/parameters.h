@@ -77,8 +77,7 @@ struct Parameters {
   std::size_t bitmap_count = 65536;       // receive windows of a FEP: one for each PDC (PDS-66)
   std::size_t reserved_target_pdcs = 32;  // kept for accepting SYNs (PDS-182)
   std::size_t reserved_pool_pdcs = 16;    // kept in each role for Destination::reserved_pool
-  // Of the congestion contexts and the receive windows as many are kept as of the PDCs.
-  std::uint8_t dscp_data = 0;                       // PDS-160
+  std::uint8_t dscp_data = 0;             // PDS-160
   std::optional<std::uint8_t> dscp_retransmission;  // of data (CMS-504); empty: as dscp_data
   std::uint8_t dscp_no_trim = 0;                    // of data that was trimmed too often (CMS-507)
   std::uint8_t dscp_control = 46;

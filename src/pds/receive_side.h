@@ -90,7 +90,7 @@ class ReceiveSide {
 
   PdcCore& core_;
   CreditSender* credit_sender_ = nullptr;
-  [[no_unique_address]] AckScheduler acks_;  // its last four bytes are rod_next_'s
+  [[no_unique_address]] AckScheduler acks_;  // rod_next_ lies in its padding
   Psn rod_next_;                             // next PSN to deliver in order
   [[no_unique_address]] RxWindow rx_;
   std::uint64_t rcvd_bytes_ = 0;  // CMS-111

@@ -481,6 +481,11 @@ void draw_makes(Plan& plan, Rng& rng) {
   if (!rng.chance(0.5)) return;
   for (MakePlan& each : plan.makes) {
     if (rng.chance(0.7)) draw_make(each, rng);
+    if (!plan.shipped_limits) continue;
+    each.fep.cms.ack_gen_trigger_bytes = plan.fep.cms.ack_gen_trigger_bytes;
+    each.fep.pds.ack_gen_trigger_bytes = plan.fep.pds.ack_gen_trigger_bytes;
+    each.fep.pds.rto_init = plan.fep.pds.rto_init;
+    each.fep.pds.max_rto_retransmissions = plan.fep.pds.max_rto_retransmissions;
   }
 }
 
@@ -503,6 +508,7 @@ void draw_limits(Plan& plan, Rng rng) {
   const std::uint32_t largest = pick<std::uint32_t, 3>(rng, {200, 700, plan.fep.ses.payload_mtu});
   const bool stays = rng.chance(0.5);
   const auto node = static_cast<int>(rng.below(static_cast<std::uint64_t>(plan.nodes)));
+  plan.shipped_limits = shipped;
   if (shipped) pds.ack_gen_trigger_bytes = cms::kDefaultAckTrigger;
   plan.fep.cms.ack_gen_trigger_bytes = pds.ack_gen_trigger_bytes;
   if (plan.killed_node >= 0) return;

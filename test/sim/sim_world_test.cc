@@ -364,6 +364,23 @@ TEST(Oracles, GuardedMemoryNoticesWritesOutside) {
   EXPECT_FALSE(memory.guards_intact());
 }
 
+TEST(DrawPlan, HalfOfTheRunsHaveTheShippedLimits) {
+  constexpr int kPlans = 400;
+  const pds::Parameters shipped;
+  int found = 0;
+  for (int seed = 0; seed < kPlans; ++seed) {
+    const Plan plan = draw_plan(static_cast<std::uint64_t>(seed));
+    found += std::ranges::all_of(plan.makes, [&](const MakePlan& make) {
+      const pds::Parameters& pds = make.fep.pds;
+      return pds.ack_gen_trigger_bytes == cms::kDefaultAckTrigger &&
+             (plan.killed_node >= 0 || plan.behind_black_hole >= 0 ||
+              (pds.rto_init == shipped.rto_init &&
+               pds.max_rto_retransmissions == shipped.max_rto_retransmissions));
+    });
+  }
+  EXPECT_GE(found, kPlans * 45 / 100);
+}
+
 // A run whose network never recovers must be reported, with the way to repeat it.
 TEST(Oracles, RunThatCannotFinishIsReported) {
   Plan plan = draw_plan(1);

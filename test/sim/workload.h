@@ -125,7 +125,8 @@ struct Plan {
   // Large packets from and to this node are lost for ever (LinkConfig::largest_packet); -1: none.
   // Operations of it may fail, each in bounded time.
   int behind_black_hole = -1;
-  Duration faults_end{0};  // after this the network is good
+  bool shipped_limits = false;  // every node has the limits that the provider ships
+  Duration faults_end{0};       // after this the network is good
 
   std::string describe() const;
 };

@@ -48,6 +48,7 @@ std::vector<std::string> documents() {
 
 constexpr const char* kManuals[] = {"prov/uet/fi_uet.7",
                                     "tools/uet_doctor/uet_doctor.1",
+                                    "tools/uet_keyd/uet_keyd.1",
                                     "tools/uet_keys/uet_keys.1",
                                     "tools/uet_probe/uet_probe.1",
                                     "tools/uet_run/uet_run.1",
@@ -214,7 +215,8 @@ TEST(TreeDocuments, WordsArePlain) {
   };
   for (const std::string& file : documents()) look(file, Markup::Markdown);
   for (const char* file : kManuals) look(file, Markup::Manual);
-  for (const char* tree : {"include", "src", "prov", "netsim", "examples", "tools", "test"}) {
+  for (const char* tree :
+       {"include", "src", "prov", "netsim", "examples", "fabtests", "tools", "test"}) {
     for (const std::string& file : files_under(kSource, tree)) {
       const bool shows_bad_examples = file.starts_with("test/tidy/");
       if (is_cpp(file) && !shows_bad_examples) look(file, Markup::Cpp);

@@ -72,6 +72,21 @@ TEST(Manual, EachVariableHasItsRangeAndDefault) {
   EXPECT_EQ(entries, variables) << "fi_uet.7 has entries of variables that do not exist";
 }
 
+TEST(Manual, NamesOnlyVariablesThatExist) {
+  const std::string header = read(kSource / "include/uet/fi_ext_uet.h");
+  const auto names_in = [](const std::string& text) {
+    static const std::regex kName("FI_UET_[A-Z0-9_]*[A-Z0-9]");
+    return std::set<std::string>(std::sregex_token_iterator(text.begin(), text.end(), kName), {});
+  };
+  std::set<std::string> known = names_in(header);
+  for (const ParamText& row : param_texts()) {
+    if (row.variable) known.insert(variable_name(row.name));
+  }
+  for (const std::string& name : names_in(manual())) {
+    EXPECT_TRUE(known.contains(name)) << name << " is neither a variable nor in fi_ext_uet.h";
+  }
+}
+
 TEST(Markdown, ListsEveryParameter) {
   const std::string text = parameters_in_markdown();
   for (const ParamText& row : param_texts()) {
