@@ -188,7 +188,8 @@ constexpr std::size_t kPlaces = 64;
 
 std::array<StatsSignal::Place, kPlaces> places;
 std::atomic<pid_t> subscriber{0};
-static_assert(std::atomic<int>::is_always_lock_free && std::atomic<pid_t>::is_always_lock_free);
+static_assert(std::atomic<int>::is_always_lock_free);
+static_assert(std::atomic<pid_t>::is_always_lock_free);
 
 // Async-signal-safe. A forked child shares the parent's events and must leave them alone.
 void on_signal(int) {
