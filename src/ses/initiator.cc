@@ -147,8 +147,8 @@ template Result<void> Initiator::post(Context&, const AtomicOp&, Time);
 // Each make() checks an operation, takes a message for it and fills in its header.
 Result<TxMessage*> Initiator::make(Context& context, const SendOp& op) {
   const bool datagram = context.config.mode == DeliveryMode::Uud;
-  if (datagram && (op.tag || op.delivery_complete)) return Error::Invalid;
-  const std::uint64_t most = op.peer == nullptr ? 0 : rendezvous_.most_bytes(*op.peer);
+  if (op.peer == nullptr || (datagram && (op.tag || op.delivery_complete))) return Error::Invalid;
+  const std::uint64_t most = rendezvous_.most_bytes(*op.peer);
   const auto checked = check(context, op, max_inject_bytes(), payload_mtu_, most);
   if (!checked) return checked.error();
   if (datagram && total_length(op.local) > payload_mtu_) return Error::TooLong;
