@@ -163,6 +163,23 @@ consteval bool has_known_layout() {
   return known;
 }
 static_assert(has_known_layout<fi_domain_attr>());
+
+// True if the members that 1.17 has lie where they lay: main adds xpu_ctx at the end of each.
+template <class Attr>
+consteval bool has_known_ep_attr() {
+  return offsetof(Attr, auth_key) == 88;
+}
+template <class Attr>
+consteval bool has_known_cq_attr() {
+  return offsetof(Attr, wait_set) == 32;
+}
+template <class Attr>
+consteval bool has_known_cntr_attr() {
+  return offsetof(Attr, flags) == 16;
+}
+static_assert(has_known_ep_attr<fi_ep_attr>());
+static_assert(has_known_cq_attr<fi_cq_attr>());
+static_assert(has_known_cntr_attr<fi_cntr_attr>());
 static_assert(offsetof(fi_cq_err_entry, err_data_size) + sizeof(std::size_t) == 80);
 static_assert(offsetof(fi_mr_attr, device) + sizeof(fi_mr_attr::device) == 80);
 

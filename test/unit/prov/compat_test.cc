@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <memory>
 
+#include "mr_attr_testing.h"
+
 namespace uet::prov {
 namespace {
 
@@ -23,15 +25,12 @@ TEST(Compat, AnMrAttrIsReadAsFarAsItsCallersApiHasIt) {
 }
 
 TEST(Compat, BaseOfARegionIsReadFromApi20On) {
-  struct {
-    fi_mr_attr attr{};
-    MrAttrTail tail{};
-  } attr;
-  static_assert(offsetof(decltype(attr), tail) == 80);
+  static_assert(kMrAttrBytes == 80);
   fid_mr base{};
-  attr.tail.base_mr = &base;
-  EXPECT_EQ(base_mr_of(attr.attr, FI_VERSION(1, 22)), nullptr);
-  EXPECT_EQ(base_mr_of(attr.attr, FI_VERSION(2, 0)), &base);
+  MrAttr2x attr;
+  attr.tail().base_mr = &base;
+  EXPECT_EQ(base_mr_of(attr.attr(), FI_VERSION(1, 22)), nullptr);
+  EXPECT_EQ(base_mr_of(attr.attr(), FI_VERSION(2, 0)), &base);
 }
 
 TEST(Compat, CounterLimitsLieBehindTheDomainAttrOf117) {
@@ -109,6 +108,62 @@ TEST(Compat, HeadersOfAllVersionsAreTaken) {
 TEST(Compat, HeadersWithAnotherLayoutAreRefused) {
   EXPECT_FALSE(has_known_layout<ShorterAttr>());
   EXPECT_FALSE(has_known_layout<AttrWithAMemberBetween>());
+}
+
+// The attributes of endpoints, CQs and counters, with xpu_ctx at the end as main's headers have it.
+struct EpAttr117 {
+  std::byte before[88];
+  std::uint8_t* auth_key;
+};
+struct EpAttrMain {
+  std::byte before[88];
+  std::uint8_t* auth_key;
+  void* xpu_ctx;
+};
+struct EpAttrWithAMemberBetween {
+  std::byte before[88];
+  void* between;
+  std::uint8_t* auth_key;
+};
+struct CqAttr117 {
+  std::byte before[32];
+  void* wait_set;
+};
+struct CqAttrMain {
+  std::byte before[32];
+  void* wait_set;
+  void* xpu_ctx;
+};
+struct CqAttrWithAMemberBetween {
+  std::byte before[32];
+  void* between;
+  void* wait_set;
+};
+struct CntrAttr117 {
+  std::byte before[16];
+  std::uint64_t flags;
+};
+struct CntrAttrMain {
+  std::byte before[16];
+  std::uint64_t flags;
+  void* xpu_ctx;
+};
+struct CntrAttrWithAMemberBetween {
+  std::byte before[16];
+  void* between;
+  std::uint64_t flags;
+};
+
+TEST(Compat, AttrsOfObjectsMayEndWithMoreMembers) {
+  EXPECT_TRUE(has_known_ep_attr<EpAttr117>());
+  EXPECT_TRUE(has_known_ep_attr<EpAttrMain>());
+  EXPECT_FALSE(has_known_ep_attr<EpAttrWithAMemberBetween>());
+  EXPECT_TRUE(has_known_cq_attr<CqAttr117>());
+  EXPECT_TRUE(has_known_cq_attr<CqAttrMain>());
+  EXPECT_FALSE(has_known_cq_attr<CqAttrWithAMemberBetween>());
+  EXPECT_TRUE(has_known_cntr_attr<CntrAttr117>());
+  EXPECT_TRUE(has_known_cntr_attr<CntrAttrMain>());
+  EXPECT_FALSE(has_known_cntr_attr<CntrAttrWithAMemberBetween>());
 }
 
 TEST(Compat, NumbersOfOldNames) {

@@ -9,6 +9,7 @@
 
 #include "domain_testing.h"
 #include "objects/stats.h"
+#include "pair_testing.h"
 
 namespace uet::prov {
 namespace {
@@ -81,11 +82,25 @@ TEST_F(ProfileTest, SnapshotStandsStillAndResetBeginsAtZero) {
     return 0U;
   };
   const std::uint32_t id = id_of("ses_messages_sent");
+  const EndpointPair pair(domain);
+  const auto send = [&] {
+    char byte = 0;
+    EXPECT_EQ(fi_recv(pair.target.get(), &byte, 1, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+    EXPECT_EQ(fi_send(pair.initiator.get(), "x", 1, nullptr, pair.to, nullptr), 0);
+    EXPECT_EQ(pair.next_error(), 0);
+    EXPECT_EQ(pair.next_error(), 0);
+  };
+  send();
   profile->ops->start_reads(profile, 0);
-  EXPECT_EQ(read(id), 0U);
+  EXPECT_EQ(read(id), 1U);
+  send();
+  EXPECT_EQ(read(id), 1U) << "the snapshot moves";
   profile->ops->end_reads(profile, 0);
+  EXPECT_EQ(read(id), 2U);
   profile->ops->reset(profile, 0);
   EXPECT_EQ(read(id), 0U);
+  send();
+  EXPECT_EQ(read(id), 1U);
 }
 
 TEST_F(ProfileTest, ProfileHoldsItsDomain) { EXPECT_EQ(fi_close(&domain.domain->fid), -FI_EBUSY); }
