@@ -3,6 +3,7 @@
 // apart, and the address vector call by call. Domains of one process, on loopback.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <rdma/fi_collective.h>
 #include <rdma/fi_eq.h>
@@ -11,6 +12,8 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <set>
+#include <string>
 
 #include "objects.h"
 #include "uet/fi_ext_uet.h"
@@ -224,14 +227,20 @@ constexpr std::size_t kFlagsAt = 1;
 constexpr std::size_t kIdsAt = 20;  // PIDonFEP, first resource index
 constexpr std::size_t kInitiatorAt = 28;
 
+using SourceName = std::array<unsigned char, FI_ADDR_UET_SIZE>;
+
 // A source hint without fabric address: its ids are for an endpoint of any NIC.
-TEST(UetAddress, SourceWithoutFabricAddressSelectsTheIdsOnEveryNic) {
-  std::array<unsigned char, FI_ADDR_UET_SIZE> wanted{};
+SourceName source_ids() {
+  SourceName wanted{};
   wanted[kFlagsAt] = 0x04 | 0x08 | 0x10;
   wanted[kIdsAt + 1] = 5;
   wanted[kIdsAt + 3] = 7;
   wanted[kIdsAt + 5] = 1;
   wanted[kInitiatorAt + 3] = 99;
+  return wanted;
+}
+
+std::unique_ptr<fi_info, Node::FreeInfo> infos_of(const SourceName& wanted) {
   const std::unique_ptr<fi_info, Node::FreeInfo> hints(fi_allocinfo());
   hints->fabric_attr->prov_name = strdup(provider().c_str());
   hints->addr_format = FI_ADDR_UET;
@@ -239,15 +248,24 @@ TEST(UetAddress, SourceWithoutFabricAddressSelectsTheIdsOnEveryNic) {
   std::memcpy(hints->src_addr, wanted.data(), wanted.size());
   hints->src_addrlen = wanted.size();
   fi_info* list = nullptr;
-  ASSERT_EQ(fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, hints.get(), &list), 0);
-  const std::unique_ptr<fi_info, Node::FreeInfo> found(list);
-  for (const fi_info* item = list; item != nullptr; item = item->next) {
-    const auto* source = static_cast<const unsigned char*>(item->src_addr);
-    ASSERT_EQ(item->src_addrlen, wanted.size());
-    EXPECT_EQ(source[kFlagsAt] & 0x1E, 0x1E) << item->domain_attr->name;
-    EXPECT_TRUE(std::equal(source + kIdsAt, source + kIdsAt + 4, &wanted[kIdsAt]));
-    EXPECT_EQ(source[kInitiatorAt + 3], 99);
-  }
+  EXPECT_EQ(fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, hints.get(), &list), 0);
+  return std::unique_ptr<fi_info, Node::FreeInfo>(list);
+}
+
+void expect_ids(const fi_info& info) {
+  const SourceName wanted = source_ids();
+  const auto* source = static_cast<const unsigned char*>(info.src_addr);
+  ASSERT_EQ(info.src_addrlen, wanted.size());
+  EXPECT_EQ(source[kFlagsAt] & 0x1E, 0x1E) << info.domain_attr->name;
+  EXPECT_TRUE(std::equal(source + kIdsAt, source + kIdsAt + 4, &wanted[kIdsAt]));
+  EXPECT_EQ(source[kInitiatorAt + 3], 99);
+}
+
+TEST(UetAddress, SourceWithoutFabricAddressSelectsTheIdsOnEveryNic) {
+  const std::unique_ptr<fi_info, Node::FreeInfo> found = infos_of(source_ids());
+  fi_info* const list = found.get();
+  ASSERT_NE(list, nullptr);
+  for (const fi_info* item = list; item != nullptr; item = item->next) expect_ids(*item);
   Owned<fid_fabric> fabric;
   Owned<fid_domain> domain;
   Owned<fid_ep> ep;
@@ -261,6 +279,29 @@ TEST(UetAddress, SourceWithoutFabricAddressSelectsTheIdsOnEveryNic) {
   EXPECT_EQ(name[kIdsAt + 1], std::byte{5});
   EXPECT_EQ(name[kIdsAt + 3], std::byte{7});
   EXPECT_EQ(name[kInitiatorAt + 3], std::byte{99});
+}
+
+bool add_interface() {
+  return std::system(
+             "ip link add uet0 type veth peer name uet1 && ip link set uet1 up && "
+             "ip addr add 192.0.2.1/24 dev uet0 && ip link set uet0 up") == 0;
+}
+
+TEST(UetAddress, SourceIdsAreForASecondNicToo) {
+  struct if_nameindex* const list = ::if_nameindex();
+  ASSERT_NE(list, nullptr);
+  const bool only_loopback = list[0].if_index != 0 && list[1].if_index == 0;
+  ::if_freenameindex(list);
+  if (!only_loopback) GTEST_SKIP() << "needs a network name space of its own (own_network)";
+  if (!add_interface()) GTEST_SKIP() << "no veth pair can be made here";
+  const std::unique_ptr<fi_info, Node::FreeInfo> found = infos_of(source_ids());
+  ASSERT_NE(found, nullptr);
+  std::set<std::string> domains;
+  for (const fi_info* item = found.get(); item != nullptr; item = item->next) {
+    expect_ids(*item);
+    domains.insert(item->domain_attr->name);
+  }
+  EXPECT_GE(domains.size(), 2U) << *domains.begin();
 }
 
 TEST(UetAddress, PeerOfOneMtuGetsNoLongerMessages) {

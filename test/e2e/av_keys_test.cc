@@ -221,6 +221,35 @@ TEST(AvKeys, RegionOfOneKeyIsForItsJobAlone) {
             "");
 }
 
+// fi_av_set_user_id(3): completions name the peer by the id that was set last.
+TEST(AvKeys, CompletionsNameThePeerByItsUserId) {
+  EXPECT_EQ(in_child([] {
+              Side client(of_job(7));
+              const auto sender = client.open_endpoint(0);
+              Side server(with_keys_in_av());
+              fi_av_attr attr{};
+              attr.flags = FI_AV_USER_ID;
+              server.av.reset();
+              Side::open(server.av, "fi_av_open", [&](auto** out) {
+                return fi_av_open(server.domain.get(), &attr, out, nullptr);
+              });
+              const fi_addr_t key = add_key(server, 7);
+              const auto ep = server.open_endpoint(0);
+              const fi_addr_t peer = insert(server, *sender, key);
+              const fi_addr_t to = client.insert(*ep);
+              for (const fi_addr_t id : {fi_addr_t{77}, fi_addr_t{78}}) {
+                check(calls(server).set_user_id(server.av.get(), peer, id, 0), "fi_av_set_user_id");
+                char byte = 0;
+                check(fi_recv(ep.get(), &byte, 1, nullptr, FI_ADDR_UNSPEC, nullptr), "fi_recv");
+                check(fi_inject(sender.get(), "x", 1, to), "fi_inject");
+                fi_addr_t source = FI_ADDR_UNSPEC;
+                require(Side::next(*server.cq, client, &source).error == 0, "the receive");
+                require(source == id, "the source is " + std::to_string(source));
+              }
+            }),
+            "");
+}
+
 TEST(AvKeys, CallsKeepToTheManPage) {
   EXPECT_EQ(
       in_child([] {

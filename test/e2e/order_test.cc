@@ -5,6 +5,8 @@
 
 #include <fstream>
 #include <iterator>
+#include <string>
+#include <vector>
 
 #include "harness.h"
 
@@ -66,6 +68,67 @@ TEST_P(Order, Ses124_DecidesTheDeliveryMode) {
   constexpr int kRud = 2, kRod = 3, kRudCc = 13, kRodCc = 14;
   EXPECT_EQ(has_first_send(bytes, kRod, 12) || has_first_send(bytes, kRodCc, 16), GetParam().rod);
   EXPECT_EQ(has_first_send(bytes, kRud, 12) || has_first_send(bytes, kRudCc, 16), !GetParam().rod);
+  ::unlink(capture.c_str());
+}
+
+// A TAGGED_SEND of one packet with this generation and job 1 (WIRE 3.2).
+bool has_send_of_generation(const std::string& bytes, char generation) {
+  const std::string send{0x09, 0x0B};
+  const std::string job{generation, 0, 0, 1};
+  for (std::size_t at = bytes.find(send); at != std::string::npos; at = bytes.find(send, at + 1)) {
+    if (bytes.compare(at + 4, job.size(), job) == 0) return true;
+  }
+  return false;
+}
+
+// An ordered message that the target has no memory for disables the generation, and the receive
+// that is posted next makes it 1: the way to generation 1 through the API (decision 060).
+TEST(Generation, Ses52_RefusedOrderedSendReachesOne) {
+  if (provider() != "uet") GTEST_SKIP() << "looks at packets of uet";
+  if (captures_are_encrypted()) GTEST_SKIP() << "looks into packets, which are encrypted here";
+  constexpr std::uint64_t kMessages = 100;
+  constexpr std::size_t kBytes = 1000;
+  const std::string capture = ::testing::TempDir() + "uet_order_" + std::to_string(::getpid());
+  ChannelPair channels;
+  const Environment little{{"FI_UET_UNEXPECTED_BYTES", "65536"}, {"tune.no_match", "yes"}};
+  Process receiver("receiver", little, [&] {
+    Node node;
+    node.connect(channels.left);
+    const Clock::time_point start = Clock::now();
+    while (node.counter("ses_no_match_answered") == 0) {
+      node.keep_events();
+      require(Clock::now() - start < kDeadline / 2, "no message was refused");
+    }
+    std::vector<std::byte> room(kBytes);
+    for (std::uint64_t i = 0; i < kMessages; ++i) {
+      node.post("receiving", [&] {
+        return fi_trecv(node.ep.get(), room.data(), kBytes, nullptr, FI_ADDR_UNSPEC, 1, 0, nullptr);
+      });
+      node.next("the receive");
+      require_pattern(room, i, "a message, in order");
+    }
+    channels.left.meet(&node);
+  });
+  Process sender("sender", {{"tune.short_headers", "no"}, {"FI_UET_PCAP", capture}}, [&] {
+    NodeOptions options;
+    options.order = FI_ORDER_SAS;
+    Node node(options);
+    const fi_addr_t peer = node.connect(channels.right);
+    std::vector<std::vector<std::byte>> memory(kMessages, std::vector<std::byte>(kBytes));
+    for (std::uint64_t i = 0; i < kMessages; ++i) {
+      fill_pattern(memory[i], i);
+      node.post("sending", [&] {
+        return fi_tsend(node.ep.get(), memory[i].data(), kBytes, nullptr, peer, 1, nullptr);
+      });
+    }
+    node.drain(kMessages, "the sends");
+    channels.right.meet(&node);
+  });
+  EXPECT_EQ(wait_for_all({&receiver, &sender}), "");
+  std::ifstream file(capture, std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(file), {});
+  EXPECT_TRUE(has_send_of_generation(bytes, 0));
+  EXPECT_TRUE(has_send_of_generation(bytes, 1));
   ::unlink(capture.c_str());
 }
 
