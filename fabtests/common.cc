@@ -226,7 +226,7 @@ Node::Node(Link& link, Setup setup) : link_(link) {
   if (setup.hints) setup.hints(*hints);
   const std::string& address = setup.address.empty() ? link.address() : setup.address;
   const char* service = setup.service.empty() ? nullptr : setup.service.c_str();
-  OK(fi_getinfo(FI_VERSION(1, 17), address.c_str(), service, FI_SOURCE, hints, &info));
+  OK(fi_getinfo(setup.version, address.c_str(), service, FI_SOURCE, hints, &info));
   fi_freeinfo(hints);
 
   OK(fi_fabric(info->fabric_attr, &fabric, nullptr));

@@ -125,6 +125,7 @@ struct Setup {
   bool one_cq = false;                        // one queue for both directions
   std::string address;                        // IP address of this side, if not link.address()
   std::string service;                        // with it, to be found by host and service
+  std::uint32_t version = FI_VERSION(1, 17);  // of the API that is asked for
   bool endpoint = true;                       // false: `ep` stays null, the program opens its own
 };
 
