@@ -242,15 +242,16 @@ constexpr std::array kAttacks{
     Attack{"WrongKeys", 8000, wrong_keys},
     Attack{"HalfWrites", 8000, half_writes},
     Attack{"Unexpected", 8000, unexpected},
-    Attack{"InventedRequests", 5000, invented_requests, true},
-    Attack{"InventedNoops", 5000, invented_noops, true},
-    Attack{"RudiReads", 5000, rudi_reads, true},
+    Attack{"InventedRequests", 5000, invented_requests, Reflected::Three, 0.9},
+    Attack{"FewRequests", 500, invented_requests, Reflected::Three, 0.8, 100},
+    Attack{"InventedNoops", 5000, invented_noops, Reflected::Three},
+    Attack{"RudiReads", 5000, rudi_reads, Reflected::Rudi},
     Attack{"IdsOfThePeer", 5000, ids_of_the_peer},
     Attack{"ForgedAcks", 8000, forged_acks},
     Attack{"ForgedNacks", 8000, forged_nacks},
     Attack{"ForgedControl", 8000, forged_control},
     Attack{"KeyScan", 8000, key_scan},
-    Attack{"WithoutPdc", 8000, without_pdc, true},
+    Attack{"WithoutPdc", 8000, without_pdc, Reflected::Three},
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 // The attacks that the suite of hostile hosts makes. Each goes on until it is told to stop.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
 
@@ -9,12 +10,22 @@
 
 namespace uet::hostile {
 
+// What the addresses of no host in whose name an attack speaks may get.
+enum class Reflected : std::uint8_t {
+  Anything,  // it speaks in no such name
+  Three,     // three bytes for each that came from there
+  Rudi,      // and the budget of RUDI beyond that (PDS-222)
+};
+
 struct Attack {
   const char* name;  // letters and digits
   double packets_per_second;
   void (*run)(Stranger& stranger, const std::function<bool()>& goes_on);
-  // Its sources are addresses of no host: they get three bytes for each that came from there.
-  bool invents_sources = false;
+  Reflected most = Reflected::Anything;
+  // For scripts/hostile alone: of its rate before, the peer keeps so much during the attack; a
+  // newcomer is answered within this time (0: any).
+  double kept_rate = 0.8;
+  double contact_ms = 0;
 };
 
 std::span<const Attack> attacks();
