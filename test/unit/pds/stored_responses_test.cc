@@ -63,5 +63,14 @@ TEST_F(StoredResponsesTest, Pds118_ClearIsLateOncePerTwoClearTimes) {
   EXPECT_GE(stored_.waits_for_clear(begin_ + milliseconds(4)), milliseconds(3)) << "still waits";
 }
 
+// Times are kept in units of 1.024 us, so that a time can be hit.
+TEST_F(StoredResponsesTest, Pds118_ClearIsLateBeyondTwoClearTimes) {
+  constexpr Duration kUnit = std::chrono::nanoseconds(1024);
+  constexpr Duration kClear = 1000 * kUnit;
+  store({});
+  EXPECT_FALSE(stored_.clear_is_late(kClear, begin_ + 2 * kClear));
+  EXPECT_TRUE(stored_.clear_is_late(kClear, begin_ + 2 * kClear + kUnit));
+}
+
 }  // namespace
 }  // namespace uet::pds

@@ -120,6 +120,19 @@ TEST_F(DeferredReceivesTest, Pds142_UnconsumedRequestIsSentAgain) {
   release(deferred.drop(parked, ReturnCode::Dropped));
 }
 
+TEST_F(DeferredReceivesTest, Pds142_UnconsumedRequestIsSentSoManyTimesAgain) {
+  RxMessage& parked = match(park());
+  for (int i = 0; i < parameters.retries; ++i) {
+    ask_all();
+    EXPECT_EQ(deferred.asked(parked, Status::PdsError, true), nullptr) << i;
+    EXPECT_EQ(queue.next_try() == Time{}, i == 0) << "the first time at once";
+    answer();
+  }
+  ask_all();
+  release(deferred.asked(parked, Status::PdsError, true));
+  EXPECT_EQ(messages.in_use(), 0u);
+}
+
 TEST_F(DeferredReceivesTest, Ses76_MessageThatIsLeftIsAskedForAllTheSame) {
   RxMessage& parked = match(park(), this);
   EXPECT_EQ(deferred.find_reserved(context.receives, this), &parked);
