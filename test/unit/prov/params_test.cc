@@ -48,8 +48,9 @@ TEST(Params, Wire11_OwnPortsDoNotOverlapTheStandardsRange) {
 }
 
 // Ignored where the program has more rights than its user.
-TEST(Params, FilesAreNamedByFourOfThem) {
+TEST(Params, FilesAreNamedByFiveOfThem) {
   EXPECT_TRUE(names_file("pcap", "/tmp/a.pcapng"));
+  EXPECT_TRUE(names_file("tss_keys", "/tmp/a"));
   EXPECT_TRUE(names_file("stats", "exit:/tmp/a"));
   EXPECT_TRUE(names_file("nic", "dpdk:net_memif,socket=/tmp/a"));
   EXPECT_TRUE(names_file("tuning", "@/tmp/a"));

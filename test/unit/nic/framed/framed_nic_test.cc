@@ -3,6 +3,7 @@
 // neighbour, which does not exist.
 #include "nic/framed/framed_nic.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -139,6 +140,12 @@ class FramedNicTest : public ::testing::Test {
     return send(to, bytes, [](Packet&) {});
   }
 
+  static FabricAddress ipv6(const char* text) {
+    FabricAddress address;
+    address.is_ipv6 = true;
+    EXPECT_EQ(::inet_pton(AF_INET6, text, address.bytes.data()), 1) << text;
+    return address;
+  }
   static void run(const std::string& command) {
     EXPECT_EQ(std::system(command.c_str()), 0) << command;
   }
@@ -524,6 +531,29 @@ TEST_F(FramedNicTest, SourcesThatAreNoHostAreRefused) {
   EXPECT_EQ(nic_->counters().frames_refused, std::size(kWrong));
   device_.arriving.push_back(frame_of(to_us(), Bytes(100, std::byte{7})));
   EXPECT_EQ(receive().size(), 1U);
+}
+
+TEST_F(FramedNicTest, Ipv6SourcesThatAreNoHostAreRefused) {
+  run("ip -6 address add fd00:85::1/64 dev eth0 nodad");
+  NicConfig config;
+  config.ip = ipv6("fd00:85::1");
+  ASSERT_TRUE(open_well(config));
+  wire::FrameFields fields = to_us();
+  fields.destination = config.ip;
+  const char* const kWrong[] = {"::",      "::1",     "::ffff:10.85.0.2",
+                                "ff02::1", "ff05::2", "fd00:85::1"};
+  for (const char* source : kWrong) {
+    fields.source = ipv6(source);
+    device_.arriving.push_back(frame_of(fields, Bytes(100, std::byte{7})));
+    EXPECT_TRUE(receive().empty()) << source;
+  }
+  EXPECT_EQ(nic_->counters().frames_refused, std::size(kWrong));
+  for (const char* source : {"fd00:85::2", "2001:db8::1"}) {
+    fields.source = ipv6(source);
+    device_.arriving.push_back(frame_of(fields, Bytes(100, std::byte{7})));
+    EXPECT_EQ(receive().size(), 1U) << source;
+  }
+  run("ip -6 address delete fd00:85::1/64 dev eth0");
 }
 
 TEST_F(FramedNicTest, BrokenFramesAreCounted) {
