@@ -92,6 +92,35 @@ TEST(PersistentRegion, CommitCompleteWritesAndPartsOfIt) {
   EXPECT_EQ(memory, source);
 }
 
+// ---- no bytes -----------------------------------------------------------------------------------
+
+// As Open MPI's alltoallw posts them: no address, no bytes, and a region all the same.
+TEST_F(MemoryRegion, NullBufferWithoutBytesIsTaken) {
+  const auto mr = expose();
+  fid_mr* local = nullptr;
+  ASSERT_EQ(reg(a_, &to_, sizeof to_, FI_SEND | FI_RECV | FI_READ | FI_WRITE, kKey, 0, &local), 0);
+  const Owned<fid_mr> owned(local);
+  void* desc = fi_mr_desc(local);
+  void* target_desc = fi_mr_desc(mr.get());
+  ASSERT_EQ(fi_write(ep_.get(), nullptr, 0, desc, to_, 0, kKey, nullptr), 0);
+  EXPECT_EQ(a_.next(b_).error, 0);
+  ASSERT_EQ(fi_read(ep_.get(), nullptr, 0, desc, to_, 0, kKey, nullptr), 0);
+  EXPECT_EQ(a_.next(b_).error, 0);
+  const iovec piece{};
+  const fi_rma_iov remote{0, 0, kKey};
+  const fi_msg_rma msg{&piece, &desc, 1, to_, &remote, 1, nullptr, 0};
+  ASSERT_EQ(fi_writemsg(ep_.get(), &msg, FI_COMPLETION), 0);
+  EXPECT_EQ(a_.next(b_).error, 0);
+  ASSERT_EQ(fi_readmsg(ep_.get(), &msg, FI_COMPLETION), 0);
+  EXPECT_EQ(a_.next(b_).error, 0);
+  ASSERT_EQ(fi_recv(target_.get(), nullptr, 0, target_desc, FI_ADDR_UNSPEC, nullptr), 0);
+  ASSERT_EQ(fi_send(ep_.get(), nullptr, 0, desc, to_, nullptr), 0);
+  EXPECT_EQ(a_.next(b_).error, 0);
+  const Event received = b_.next(a_);
+  EXPECT_EQ(received.error, 0);
+  EXPECT_EQ(received.length, 0U);
+}
+
 // ---- counters of remote operations -------------------------------------------------------------
 
 TEST_F(MemoryRegion, CountersCountWhatTouchesTheRegion) {

@@ -464,6 +464,32 @@ TEST_F(ReceiveCase, ManyUnexpectedMessagesWaitForTheirReceives) {
   }
 }
 
+// rx_attr.size is each endpoint's own, however many others have as many receives.
+TEST_F(ReceiveCase, EachEndpointHasItsOwnReceiveQueue) {
+  open(0);
+  const std::size_t size = b->info->rx_attr->size;
+  const std::size_t endpoints = 8192 / size + 2;
+  std::vector<Owned<fid_ep>> receivers;
+  std::uint64_t in64 = 0;
+  for (std::size_t i = 0; i < endpoints; ++i) {
+    receivers.push_back(b->open_endpoint(0));
+    for (std::size_t posted = 0; posted < size; ++posted) {
+      ASSERT_EQ(fi_trecv(receivers.back().get(), &in64, sizeof in64, nullptr, FI_ADDR_UNSPEC,
+                         posted, 0, nullptr),
+                0)
+          << "receive " << posted << " of endpoint " << i;
+    }
+  }
+  for (std::size_t i = 0; i < endpoints; ++i) {
+    const fi_addr_t to = a->insert(*receivers[i]);
+    const std::uint64_t out64 = i + 1;
+    ASSERT_EQ(fi_tsend(sender.get(), &out64, sizeof out64, nullptr, to, size - 1, nullptr), 0);
+    ASSERT_EQ(a->next(*b).error, 0);
+    ASSERT_EQ(b->next(*a).error, 0);
+    EXPECT_EQ(in64, out64) << "the last receive of endpoint " << i;
+  }
+}
+
 // tx_attr.size is each endpoint's own, however many others wait for a peer that makes no progress.
 TEST_F(ReceiveCase, EachEndpointHasItsOwnTransmitQueue) {
   open(0);
