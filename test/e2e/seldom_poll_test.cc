@@ -2,6 +2,7 @@
 // A target that calls libfabric seldom: one call takes all that has come before it. Two domains in
 // one process, on loopback.
 #include <gtest/gtest.h>
+#include <rdma/fi_rma.h>
 #include <unistd.h>
 
 #include <array>
@@ -72,6 +73,43 @@ TEST_F(SeldomPoll, ReadsOfAFullQueueMakeProgress) {
   ASSERT_EQ(fi_cq_read(b.cq.get(), &entry, 1), 1);
   const Clock::time_point begun = Clock::now();
   while (!a.poll()) ASSERT_LT(Clock::now() - begun, kDeadline) << "the call took nothing";
+}
+
+// One look a second is life enough: no write of a peer fails.
+TEST(SeldomTarget, WritesToOneThatLooksOnceASecondAreDone) {
+  constexpr std::size_t kBytes = 300'000;
+  constexpr int kWrites = 8;
+  Side a;
+  Side b;
+  const auto source = a.open_endpoint(0);
+  const auto target = b.open_endpoint(0);
+  const fi_addr_t to = a.insert(*target);
+  std::vector<std::byte> out(kBytes * kWrites);
+  std::vector<std::byte> in(out.size());
+  fill_pattern(out, 5);
+  fid_mr* registered = nullptr;
+  ASSERT_EQ(fi_mr_reg(b.domain.get(), in.data(), in.size(), FI_REMOTE_WRITE, 0, 5, 0, &registered,
+                      nullptr),
+            0);
+  const Owned<fid_mr> mr(registered);
+  for (std::size_t i = 0; i < kWrites; ++i) {
+    ASSERT_EQ(fi_write(source.get(), &out[i * kBytes], kBytes, nullptr, to, i * kBytes, 5, nullptr),
+              0);
+  }
+  Clock::time_point look = Clock::now() + std::chrono::seconds(1);
+  const Clock::time_point end = Clock::now() + 2 * kDeadline;
+  for (int done = 0; done < kWrites;) {
+    if (const auto event = a.poll()) {
+      ASSERT_EQ(event->error, 0) << "write " << done;
+      ++done;
+    }
+    if (Clock::now() >= look) {
+      fi_cq_read(b.cq.get(), nullptr, 0);
+      look = Clock::now() + std::chrono::seconds(1);
+    }
+    ASSERT_LT(Clock::now(), end) << done << " writes are done";
+  }
+  require_pattern(in, 5, "what was written");
 }
 
 }  // namespace

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The counters of a domain from outside: fi_open_ops, and FI_UET_STATS at the end and by signal.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <rdma/providers/fi_prov.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +16,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <thread>
 
@@ -236,6 +242,106 @@ TEST(Stats, ExitWritesWhenTheProcessEndsWithAnOpenDomain) {
   exit_with_open_domain("exit:" + file);
   EXPECT_GT(parse_dump(contents(file)).size(), 50U);
   std::remove(file.c_str());
+}
+
+// A domain that is closed and one that is open at the end: each writes its table.
+TEST(Stats, ExitWritesWhatAClosedAndAnOpenDomainCounted) {
+  const std::string file = scratch_file("both");
+  std::remove(file.c_str());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setenv("FI_UET_STATS", ("exit:" + file).c_str(), 1);
+    { const Node closed; }
+    new Node;
+    std::exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  const std::string text = contents(file);
+  const std::size_t second = text.find("uet statistics:", 1);
+  ASSERT_NE(second, std::string::npos) << text;
+  EXPECT_GT(parse_dump(text.substr(0, second)).size(), 50U);
+  EXPECT_GT(parse_dump(text.substr(second)).size(), 50U);
+  std::remove(file.c_str());
+}
+
+// libfabric itself frees its list of providers at exit: the plug-in is called without it.
+TEST(Stats, ThreadsThatAskForInfoSurviveTheEndOfTheProgram) {
+  if (std::getenv("FI_PROVIDER_PATH") == nullptr) GTEST_SKIP() << "needs the plug-in's place";
+  for (int round = 0; round < 20; ++round) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::setenv("FI_UET_STATS", "exit:/dev/null", 1);
+      const std::string plug_in = std::string(std::getenv("FI_PROVIDER_PATH")) + "/libuet-fi.so";
+      void* const library = ::dlopen(plug_in.c_str(), RTLD_NOW);
+      if (library == nullptr) std::_Exit(2);
+      const auto entry = reinterpret_cast<fi_provider* (*)()>(::dlsym(library, "fi_prov_ini"));
+      const fi_provider* const uet = entry();
+      new Node;
+      std::atomic<int> asked{0};
+      for (int i = 0; i < 3; ++i) {
+        std::thread([&asked, uet] {
+          for (;;) {
+            fi_info* found = nullptr;
+            if (uet->getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, nullptr, &found) == 0) {
+              fi_freeinfo(found);
+            }
+            asked.fetch_add(1);
+          }
+        }).detach();
+      }
+      while (asked.load() < 3 + round) std::this_thread::yield();
+      std::exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << "round " << round;
+  }
+}
+
+// ---- a program with other rights ---------------------------------------------------------------
+
+// Runs a copy of this program as another user, with variables that name two files `files`*; returns
+// how many of them it writes, nothing if it does not end well.
+std::optional<int> files_written_by(const std::string& program, const std::string& files) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    constexpr uid_t kNobody = 65534;
+    ::setenv("FI_UET_PCAP", (files + ".pcapng").c_str(), 1);
+    ::setenv("FI_UET_STATS", ("exit:" + files + ".stats").c_str(), 1);
+    if (::setresuid(kNobody, kNobody, kNobody) != 0) std::_Exit(3);
+    ::execl(program.c_str(), program.c_str(), "--gtest_filter=Stats.WrongCallsAreRefused", nullptr);
+    std::_Exit(4);
+  }
+  int status = 0;
+  if (::waitpid(child, &status, 0) != child || status != 0) return {};
+  return static_cast<int>(std::filesystem::exists(files + ".pcapng")) +
+         static_cast<int>(std::filesystem::exists(files + ".stats"));
+}
+
+// It opens no file that its user names.
+TEST(Stats, ProgramWithOtherRightsWritesNoFiles) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, who can set the set-uid bit";
+  const std::string directory = scratch_file("other_rights");
+  std::filesystem::remove_all(directory);
+  std::filesystem::create_directory(directory);
+  ::chmod(directory.c_str(), 0777);
+  const std::string program = directory + "/program";
+  std::filesystem::copy_file("/proc/self/exe", program);
+  ::chmod(program.c_str(), 0755);
+  const std::optional<int> with_own = files_written_by(program, directory + "/own");
+  ::chmod(program.c_str(), 04755);
+  const std::optional<int> with_other = files_written_by(program, directory + "/other");
+  struct statvfs place {};
+  const bool bit_counts = ::statvfs(directory.c_str(), &place) == 0 &&
+                          (place.f_flag & ST_NOSUID) == 0 &&
+                          ::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0;
+  std::filesystem::remove_all(directory);
+  if (!with_own) GTEST_SKIP() << "another user cannot run a program of this tree";
+  if (!bit_counts) GTEST_SKIP() << "the set-uid bit means nothing here";
+  EXPECT_EQ(with_own, 2);
+  EXPECT_EQ(with_other, 0);
 }
 
 void expect_dumps(const NodeOptions& options, bool progress) {
