@@ -80,6 +80,27 @@ void check_setting(const Feature& feature, const Tree& tree, Complaints& complai
   }
 }
 
+// "TSS" to FI_UET_TSS: a feature may have the name of the parameter that turns it on.
+std::string parameter_named_as(const std::string& feature) {
+  std::string name = "FI_UET_" + feature;
+  std::ranges::transform(name, name.begin(), [](unsigned char letter) {
+    return letter == ' ' ? '_' : std::toupper(letter);
+  });
+  return name;
+}
+
+// Of a feature that no profile has.
+void check_reason(const Feature& feature, const Tree& tree, Complaints& complaints) {
+  const std::string parameter = parameter_named_as(feature.name);
+  if (tree.parameters.contains(parameter)) {
+    complaints.push_back(feature.name + ": no profile has it, and there is a parameter " +
+                         parameter);
+  }
+  if (feature.setting.find("to be built") != std::string::npos) {
+    complaints.push_back(feature.name + ": \"to be built\" is a plan, not a reason");
+  }
+}
+
 std::string text_of(const Cell& cell) {
   if (cell.wanted == Wanted::No) return cell.have ? "not asked for: yes" : "not asked for";
   static constexpr std::array<std::string_view, 4> kWords = {"must", "optional", "", "open"};
@@ -146,8 +167,11 @@ Complaints check(const Matrix& matrix, const Tree& tree) {
     if (is_there(feature)) {
       if (feature.tests.empty()) complaints.push_back(feature.name + ": no test shows it");
       check_setting(feature, tree, complaints);
-    } else if (!feature.tests.empty()) {
-      complaints.push_back(feature.name + ": no profile has it, and a test shows it");
+    } else {
+      if (!feature.tests.empty()) {
+        complaints.push_back(feature.name + ": no profile has it, and a test shows it");
+      }
+      check_reason(feature, tree, complaints);
     }
   }
   return complaints;

@@ -44,8 +44,9 @@ struct Tree {
 void add_tests(std::string_view source, Tree& tree);
 void add_parameters(std::string_view params_source, Tree& tree);
 
-// Each test and setting that the matrix names exists, what a profile has is shown by a test, and no
-// "must" is without a word.
+// Each test and setting that the matrix names exists, and a test shows each feature that a profile
+// has. A feature that no profile has must have no parameter of its name, and a reason that is no
+// plan.
 Complaints check(const Matrix& matrix, const Tree& tree);
 
 std::string page_of(const Matrix& matrix);

@@ -51,7 +51,8 @@ TEST(Attestation, TrueLinesAreTaken) {
               IsEmpty());
   EXPECT_THAT(complaints_of("X | no no | no no | must yes | A.Works | FI_UET_CRC=yes"), IsEmpty());
   EXPECT_THAT(complaints_of("X | no no | no no | must yes | A.Works | FI_ORDER_SAS"), IsEmpty());
-  EXPECT_THAT(complaints_of("X | must no | no no | no no | - | to be built"), IsEmpty());
+  EXPECT_THAT(complaints_of("X | must no | no no | no no | - | its messages are not public"),
+              IsEmpty());
 }
 
 TEST(Attestation, TestThatDoesNotExistIsFound) {
@@ -75,8 +76,15 @@ TEST(Attestation, SettingThatDoesNotExistIsFound) {
 TEST(Attestation, YesWithoutATestIsFound) {
   EXPECT_THAT(complaints_of("X | must yes | no no | no no | - | always"),
               ElementsAre("X: no test shows it"));
-  EXPECT_THAT(complaints_of("X | must no | no no | no no | A.Works | to be built"),
+  EXPECT_THAT(complaints_of("X | must no | no no | no no | A.Works | not public"),
               ElementsAre("X: no profile has it, and a test shows it"));
+}
+
+TEST(Attestation, UntrueReasonIsFound) {
+  EXPECT_THAT(complaints_of("X | must no | no no | no no | - | to be built"),
+              ElementsAre("X: \"to be built\" is a plan, not a reason"));
+  EXPECT_THAT(complaints_of("CRC | optional no | no no | no no | - | not public"),
+              ElementsAre("CRC: no profile has it, and there is a parameter FI_UET_CRC"));
 }
 
 TEST(Attestation, BrokenLinesAreFound) {

@@ -210,6 +210,13 @@ std::string conformance_page(const LawBook& rules, const Citations& citations,
          << " | " << count([&](const RuleName& rule) { return exceptions.open.contains(rule); })
          << " |\n";
   }
+  page << "\n## Deviation\n"
+          "WIRE 1.1 wants a UDP checksum of 0 on send, and no check of it on receive. Back ends "
+          "that "
+          "make whole frames (`packet`, `xdp`, `dpdk`, `verbs`) do so. On the kernel's UDP sockets "
+          "the kernel writes a right checksum and drops datagrams with a false one, because a "
+          "socket that sends 0 cannot use segmentation offload (fi_uet(7), "
+          "`docs/decisions/011`).\n";
   std::string chapter;
   for (const LawBook::Rule& rule : rules.rules) {
     const std::string here =

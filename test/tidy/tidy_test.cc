@@ -444,6 +444,7 @@ TEST(TidyRules, ThePageSaysWhatIsTestedAndWhatIsNot) {
   EXPECT_THAT(page, HasSubstr("(/spec/pds.md#pds-4) | x4 | not applicable: nothing to see |"));
   EXPECT_THAT(page, HasSubstr("(/spec/pds.md#pds-5) | x5 | **open**: not built |"));
   EXPECT_THAT(page, HasSubstr("- rud_write\n"));
+  EXPECT_THAT(page, HasSubstr("On the kernel's UDP sockets the kernel writes a right checksum"));
 }
 
 // --- the tree -----------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Receiver credit to a peer that does not know it and refuses it (PDS-221); for the other control
-// packets see pdc_probe_test.cc and the foreign peer of the simulator.
+// packets see base_rtt_probe_test.cc and the foreign peer of the simulator.
 #include "unit/pds/pds_harness.h"
 
 namespace uet::pds::testing {
