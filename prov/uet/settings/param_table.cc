@@ -21,10 +21,12 @@ namespace {
 using Row = Parameter<Params>;
 using Choice = Row::Choice;
 
+// NOLINTBEGIN(readability-identifier-naming): called like functions
 template <auto Member>
 constexpr auto number = whole<Params, Member>;
 template <auto Member>
 constexpr auto yes_no = on_off<Params, Member>;
+// NOLINTEND(readability-identifier-naming)
 
 constexpr std::size_t kMostTuningBytes = 64 << 10;
 
