@@ -22,8 +22,8 @@ TEST(Cm, DataFlowBothWaysInOrder) {
               std::vector<std::byte> in(kBytes);
               for (std::uint64_t round = 0; round < 50; ++round) {
                 const bool forth = round % 2 == 0;
-                Side& from = forth ? pair.client : pair.server;
-                Side& to = forth ? pair.server : pair.client;
+                CmSide& from = forth ? pair.client : pair.server;
+                CmSide& to = forth ? pair.server : pair.client;
                 fill_pattern(out, round);
                 pair.post("fi_recv", [&] {
                   return fi_recv(to.ep.get(), in.data(), in.size(), nullptr, FI_ADDR_UNSPEC, &in);
@@ -153,7 +153,7 @@ TEST(Cm, Cm36_StrangersAreRefused) {
               check(fi_recv(pair.client.ep.get(), &in, 1, nullptr, 0, &in), "fi_recv");
               const Info hints = msg_hints();
               hints->ep_attr->type = FI_EP_RDM;
-              Side stranger;
+              CmSide stranger;
               stranger.info = get_info("127.0.0.1", nullptr, FI_SOURCE, hints.get());
               open(stranger.fabric, "fi_fabric",
                    [&](auto** out) { return fi_fabric(stranger.info->fabric_attr, out, nullptr); });

@@ -97,7 +97,7 @@ inline std::optional<CmEvent> poll_eq(fid_eq& eq) {
 }
 
 // One domain's objects, and an endpoint.
-struct Side {
+struct CmSide {
   Info info;
   Owned<fid_fabric> fabric;
   Owned<fid_eq> eq;
@@ -155,13 +155,13 @@ class Pair {
   }
 
   void progress() const {
-    for (const Side* side : {&server, &client}) {
+    for (const CmSide* side : {&server, &client}) {
       if (side->cq != nullptr) fi_cq_read(side->cq.get(), nullptr, 0);
       std::uint32_t event = 0;
       fi_eq_read(side->eq.get(), &event, nullptr, 0, FI_PEEK);
     }
   }
-  CmEvent next(const Side& side) const {
+  CmEvent next(const CmSide& side) const {
     const Clock::time_point start = Clock::now();
     for (;;) {
       if (auto event = poll_eq(*side.eq)) return std::move(*event);
@@ -169,7 +169,7 @@ class Pair {
       require(Clock::now() - start < kDeadline / 2, "no event of a connection came");
     }
   }
-  CmEvent expect(const Side& side, std::uint32_t number) const {
+  CmEvent expect(const CmSide& side, std::uint32_t number) const {
     CmEvent event = next(side);
     require(event.number == number, "event " + std::to_string(event.number) + " with error " +
                                         std::to_string(event.error) + " came instead of " +
@@ -177,7 +177,7 @@ class Pair {
     return event;
   }
   // The next completion of a side.
-  fi_cq_err_entry completion(const Side& side) const {
+  fi_cq_err_entry completion(const CmSide& side) const {
     const Clock::time_point start = Clock::now();
     for (;;) {
       fi_cq_tagged_entry entry{};
@@ -224,8 +224,8 @@ class Pair {
     expect(server, FI_CONNECTED);
   }
 
-  Side server;
-  Side client;
+  CmSide server;
+  CmSide client;
   sockaddr_in address{};
 };
 

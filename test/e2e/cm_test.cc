@@ -117,7 +117,7 @@ TEST(Cm, Cm2_EndpointsKeepTheLowestIndices) {
 TEST(Cm, Cm3_ListenerHasThePortAskedFor) {
   EXPECT_EQ(in_child([] {
               const Info hints = msg_hints();
-              Side server;
+              CmSide server;
               server.info = get_info("127.0.0.1", "4900", FI_SOURCE, hints.get());
               open(server.fabric, "fi_fabric",
                    [&](auto** out) { return fi_fabric(server.info->fabric_attr, out, nullptr); });
@@ -553,7 +553,7 @@ TEST(Cm, Cm37_ComputingPeerIsNotGivenUp) {
 TEST(Cm, PassiveEndpointGivesItsAddressUp) {
   EXPECT_EQ(in_child([] {
               Pair pair;
-              Side side;
+              CmSide side;
               const Info hints = msg_hints();
               const Info own = get_info("127.0.0.1", nullptr, FI_SOURCE, hints.get());
               open(side.fabric, "fi_fabric",

@@ -7,11 +7,16 @@
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
+#include <rdma/fi_trigger.h>
+#include <rdma/providers/fi_prov.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <functional>
+#include <optional>
+#include <utility>
 
+#include "cm_pair.h"
 #include "objects.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -223,6 +228,15 @@ void open_objects() {
                          nullptr);
       },
       [&] { fi_close(&mr->fid); });
+  const iovec piece{memory, sizeof memory};
+  fi_mr_attr mr_attr{};
+  mr_attr.mr_iov = &piece;
+  mr_attr.iov_count = 1;
+  mr_attr.access = FI_REMOTE_WRITE;
+  mr_attr.requested_key = 6;
+  sweep(
+      "fi_mr_regattr", -FI_ENOMEM, [&] { return fi_mr_regattr(a.domain.get(), &mr_attr, 0, &mr); },
+      [&] { fi_close(&mr->fid); });
   fid_cq* cq = nullptr;
   fi_cq_attr attr{};
   attr.wait_obj = FI_WAIT_FD;
@@ -319,14 +333,119 @@ void work_for_the_first_time() {
   }
 }
 
-// The entry function, as libfabric calls it when it loads the plug-in.
+// Calls of connections. What the other side and the clean-up need is there.
+class WithMemory {
+ public:
+  WithMemory() : kept_(failing) { failing = 0; }
+  ~WithMemory() { failing = kept_; }
+  WithMemory(const WithMemory&) = delete;
+  WithMemory& operator=(const WithMemory&) = delete;
+
+ private:
+  long kept_;
+};
+
+void connect_endpoints() {
+  Pair pair;
+  const auto clear_events = [&] {
+    for (int i = 0; i < 100; ++i) {
+      pair.progress();
+      while (poll_eq(*pair.server.eq)) continue;
+      while (poll_eq(*pair.client.eq)) continue;
+    }
+  };
+  sweep(
+      "fi_passive_ep and fi_listen", -FI_ENOMEM,
+      [&] {
+        fid_pep* pep = nullptr;
+        int result = fi_passive_ep(pair.server.fabric.get(), pair.server.info.get(), &pep, nullptr);
+        if (result != 0) return result;
+        result = fi_pep_bind(pep, &pair.server.eq->fid, 0);
+        if (result == 0) result = fi_listen(pep);
+        const WithMemory with;
+        fi_close(&pep->fid);
+        return result;
+      },
+      [] {});
+  sweep(
+      "fi_connect", -FI_ENOMEM,
+      [&] {
+        std::optional<WithMemory> with(std::in_place);
+        pair.client.ep = pair.client.open_endpoint(*pair.client.info);
+        with.reset();
+        const int result = fi_connect(pair.client.ep.get(), &pair.address, "data", 4);
+        with.emplace();
+        pair.client.ep.reset();
+        clear_events();
+        return result;
+      },
+      [] {});
+  sweep(
+      "fi_accept", -FI_ENOMEM,
+      [&] {
+        std::optional<WithMemory> with(std::in_place);
+        pair.connect();
+        pair.open_acceptor(pair.request());
+        with.reset();
+        const int result = fi_accept(pair.server.ep.get(), "data", 4);
+        with.emplace();
+        pair.server.ep.reset();
+        pair.client.ep.reset();
+        clear_events();
+        return result;
+      },
+      [] {});
+}
+
+void defer_work() {
+  NodeOptions options;
+  options.capabilities = FI_MSG | FI_TRIGGER;
+  options.counters = true;
+  Node node(options);
+  const fi_addr_t self = node.insert(node.name());
+  char text[] = "text";
+  const iovec iov{text, sizeof text};
+  fi_op_msg op{};
+  op.ep = node.ep.get();
+  op.msg.msg_iov = &iov;
+  op.msg.iov_count = 1;
+  op.msg.addr = self;
+  fi_deferred_work work{};
+  work.threshold = 1;
+  work.triggering_cntr = node.received.get();
+  work.completion_cntr = node.sent.get();
+  work.op_type = FI_OP_SEND;
+  work.op.msg = &op;
+  op.msg.context = &work.context;
+  sweep(
+      "FI_QUEUE_WORK", -FI_ENOMEM,
+      [&] { return static_cast<int>(fi_control(&node.domain->fid, FI_QUEUE_WORK, &work)); },
+      [&] { check(fi_control(&node.domain->fid, FI_FLUSH_WORK, nullptr), "FI_FLUSH_WORK"); });
+}
+
+// The entry function, as libfabric calls it when it loads the plug-in, and what it tells.
 void load() {
   const std::string file = std::string(std::getenv("FI_PROVIDER_PATH")) + "/libuet-fi.so";
   void* const library = ::dlopen(file.c_str(), RTLD_NOW);
   require(library != nullptr, "cannot load " + file);
-  const auto entry = reinterpret_cast<void* (*)()>(::dlsym(library, "fi_prov_ini"));
+  const auto entry = reinterpret_cast<fi_provider* (*)()>(::dlsym(library, "fi_prov_ini"));
   sweep(
       "fi_prov_ini", -FI_ENOMEM, [&] { return entry() != nullptr ? 0 : -FI_ENOMEM; }, [] {});
+  const fi_provider* const uet = entry();
+  fi_info* found = nullptr;
+  sweep(
+      "fi_getinfo", -FI_ENOMEM,
+      [&] {
+        const int result = uet->getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, nullptr, &found);
+        return result == -FI_ENODATA ? -FI_ENOMEM : result;  // the C library lists no interface
+      },
+      [&] { fi_freeinfo(found); });
+  check(uet->getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, nullptr, &found), "fi_getinfo");
+  fid_fabric* fabric = nullptr;
+  sweep(
+      "fi_fabric", -FI_ENOMEM, [&] { return uet->fabric(found->fabric_attr, &fabric, nullptr); },
+      [&] { fi_close(&fabric->fid); });
+  fi_freeinfo(found);
 }
 
 TEST(NoMemory, ThePlugInIsNotLoaded) {
@@ -338,6 +457,18 @@ TEST(NoMemory, ThePlugInIsNotLoaded) {
 TEST(NoMemory, ControlCallsRefuse) {
   if (provider() != "uet") GTEST_SKIP() << "about uet";
   Process process("process", {}, open_objects);
+  EXPECT_EQ(process.wait(), "");
+}
+
+TEST(NoMemory, ConnectionsAreRefused) {
+  if (provider() != "uet") GTEST_SKIP() << "about uet";
+  Process process("process", {}, connect_endpoints, 4 * kDeadline);
+  EXPECT_EQ(process.wait(), "");
+}
+
+TEST(NoMemory, DeferredWorkIsRefused) {
+  if (provider() != "uet") GTEST_SKIP() << "about uet";
+  Process process("process", {}, defer_work);
   EXPECT_EQ(process.wait(), "");
 }
 

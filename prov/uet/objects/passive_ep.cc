@@ -301,7 +301,7 @@ int PassiveEndpoint::open(Fabric& fabric, const fi_info& info, void* context,
   if (!complete || info.ep_attr->type != FI_EP_MSG) {
     return refuse_passive_ep(-FI_EINVAL, "fi_passive_ep: the info is not for FI_EP_MSG");
   }
-  InfoPtr copy(fi_dupinfo(&info));
+  InfoPtr copy = copy_info(info);
   if (copy == nullptr) return -FI_ENOMEM;
   copy->handle = nullptr;
   std::unique_ptr<PassiveEndpoint> pep(new PassiveEndpoint(fabric, std::move(copy), context));
@@ -338,7 +338,7 @@ int PassiveEndpoint::check_open() const {
 // The address is free when the call returns.
 InfoPtr PassiveEndpoint::hand_over() {
   if (check_open() != 0 || listens_) return {};
-  InfoPtr info(fi_dupinfo(info_.get()));
+  InfoPtr info = copy_info(*info_);
   if (info == nullptr) throw std::bad_alloc();
   set_handle_address(info->src_addr, info->src_addrlen, format_.encode(name_));
   eq_.reset();
@@ -445,7 +445,7 @@ int PassiveEndpoint::reject(const cm::RequestKey& key, std::span<const std::byte
 
 // fi_cm(3): an info to open a domain and an endpoint with, from which fi_accept is called.
 InfoPtr PassiveEndpoint::make_info(const cm::PeerRequest& request) const {
-  InfoPtr info(fi_dupinfo(info_.get()));
+  InfoPtr info = copy_info(*info_);
   if (info == nullptr) throw std::bad_alloc();
   set_handle_address(info->src_addr, info->src_addrlen, format_.encode(name_));
   set_handle_address(info->dest_addr, info->dest_addrlen, format_.encode(request.endpoint));

@@ -74,6 +74,7 @@ NicPtr copy_nic(const fid_nic& from) {
 
 int nic_control(fid* fid, int command, void* argument) noexcept {
   if (command != FI_DUP) return -FI_ENOSYS;
+  *static_cast<struct fid**>(argument) = nullptr;  // fi_dupinfo closes what is there on an error
   return guarded([&] {
     auto copy = copy_nic(*reinterpret_cast<fid_nic*>(fid));
     *static_cast<struct fid**>(argument) = &copy.release()->fid;
