@@ -85,11 +85,12 @@ void Reads::unblock(PdcId pdc) {
 }
 
 // Only a piece that was asked for in this form is taken (SES-88). One of another length comes from
-// a peer with another payload MTU (SES-25): the right one never will.
+// a peer with another payload MTU (SES-25): the right one never will. An empty read asks for one
+// empty piece, which some targets answer with an empty piece of data.
 void Reads::place(TxMessage& message, std::uint64_t offset, std::span<const std::byte> data,
                   Time now) {
-  const bool asked =
-      message.pieces_awaited > 0 && offset < message.offset && offset % payload_mtu_ == 0;
+  const bool in_reach = offset < message.offset || (offset == 0 && message.length == 0);
+  const bool asked = message.pieces_awaited > 0 && in_reach && offset % payload_mtu_ == 0;
   if (!asked || data.size() != piece_length(message, offset, payload_mtu_)) {
     ++counters_.stray_responses;
     if (!asked) return;

@@ -23,10 +23,13 @@ FepAddress address_ending(std::uint8_t last, std::uint16_t port) {
 
 std::optional<wire::SesRequest> Answer::ses_request() const {
   const auto header = request();
+  const auto idempotent = rudi();
   wire::SesRequest ses;
-  if (!header) return std::nullopt;
-  const auto rest = std::span(bytes).subspan(wire::pds_header_bytes(header->type));
-  if (!wire::SesRequest::decode(header->next_hdr, rest, ses)) return std::nullopt;
+  if (!header && !idempotent) return std::nullopt;
+  const auto next_hdr = header ? header->next_hdr : idempotent->next_hdr;
+  const auto type = header ? header->type : idempotent->type;
+  const auto rest = std::span(bytes).subspan(wire::pds_header_bytes(type));
+  if (!wire::SesRequest::decode(next_hdr, rest, ses)) return std::nullopt;
   return ses;
 }
 
@@ -38,6 +41,9 @@ std::optional<wire::SesResponseHeader> Answer::ses_response() const {
   } else if (const auto forward = request()) {
     const auto rest = std::span(bytes).subspan(wire::pds_header_bytes(forward->type));
     if (wire::SesResponseHeader::decode(forward->next_hdr, rest, ses)) return ses;
+  } else if (const auto idempotent = rudi()) {
+    const auto rest = std::span(bytes).subspan(wire::pds_header_bytes(idempotent->type));
+    if (wire::SesResponseHeader::decode(idempotent->next_hdr, rest, ses)) return ses;
   }
   return std::nullopt;
 }
@@ -67,12 +73,14 @@ std::size_t ForeignPeer::ScriptNic::tx_burst(std::span<const Packet* const> in) 
 
 FepAddress ForeignPeer::ScriptNic::local_address() const { return address_ending(1, kUetUdpPort); }
 
-ForeignPeer::ForeignPeer(DeliveryMode mode) : memory(kMemoryBytes), now_(time_from_ns(1 << 30)) {
+ForeignPeer::ForeignPeer(DeliveryMode mode, const std::function<void(fep::Config&)>& configure)
+    : memory(kMemoryBytes), now_(time_from_ns(1 << 30)) {
   fep::Config config = StageConfig().fep;
   config.pds.start_psn = 0x0200'0000;
   config.pds.first_pdc_id = 0x0700;
   config.ses.deferrable = true;
   config.ses.eager_bytes = ForeignPeer::kEager;
+  if (configure) configure(config);
   fep_ = std::make_unique<fep::Fep>(config, nic_, now_);
   ri::MemoryRegion region;
   region.base = memory.data();

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -34,6 +35,7 @@ struct Answer {
   std::optional<wire::AckHeader> ack() const { return header<wire::AckHeader>(); }
   std::optional<wire::NackHeader> nack() const { return header<wire::NackHeader>(); }
   std::optional<wire::ControlHeader> control() const { return header<wire::ControlHeader>(); }
+  std::optional<wire::RudiHeader> rudi() const { return header<wire::RudiHeader>(); }
   // The SES header behind a request or an ACK; its payload points into `bytes`.
   std::optional<wire::SesRequest> ses_request() const;
   std::optional<wire::SesResponseHeader> ses_response() const;
@@ -60,7 +62,9 @@ class ForeignPeer {
   static constexpr PdcId kPdc{0x0C41};  // its PDC id
   static constexpr Psn kStart{0x0005'1000};
 
-  explicit ForeignPeer(DeliveryMode mode = DeliveryMode::Rud);
+  // `configure` changes the configuration of the Fep.
+  explicit ForeignPeer(DeliveryMode mode = DeliveryMode::Rud,
+                       const std::function<void(fep::Config&)>& configure = {});
   ~ForeignPeer();
 
   // Hands a packet to the Fep, which then has a pass.
