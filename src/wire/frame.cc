@@ -237,15 +237,16 @@ struct IpPacket {
   std::span<const std::byte> payload;
 };
 
-FrameVerdict parse_ipv4(std::span<const std::byte> bytes, const TrimMarks& marks,
-                        FrameFields& fields, IpPacket& out) {
+FrameVerdict parse_ipv4(std::span<const std::byte> bytes, const FrameFormat& format,
+                        const TrimMarks& marks, FrameFields& fields, IpPacket& out) {
   if (bytes.size() < sizeof(Ipv4)) return FrameVerdict::Malformed;
   const auto ip = load<Ipv4>(bytes);
   const std::size_t header_bytes = std::size_t{ip.version_and_length & 0xFU} * 4;
   if (header_bytes < sizeof ip || bytes.size() < header_bytes) return FrameVerdict::Malformed;
   Checksum sum;
   sum.add(bytes.first(header_bytes));
-  if (sum.value() != 0 && !marks.on(ip.tos >> 2)) return FrameVerdict::BadChecksum;
+  const bool unfinished = format.ip_checksum_may_be_0 && ip.checksum == 0;
+  if (sum.value() != 0 && !unfinished && !marks.on(ip.tos >> 2)) return FrameVerdict::BadChecksum;
   std::copy(ip.source.begin(), ip.source.end(), fields.source.bytes.begin());
   std::copy(ip.destination.begin(), ip.destination.end(), fields.destination.bytes.begin());
   fields.dscp = ip.tos >> 2;
@@ -341,7 +342,7 @@ FrameVerdict parse_ip(std::span<const std::byte> bytes, const FrameFormat& forma
   IpPacket ip;
   const unsigned version = std::to_integer<unsigned>(bytes[0]) >> 4;
   if (version != 4 && version != 6) return FrameVerdict::NotUet;
-  FrameVerdict verdict = version == 4 ? parse_ipv4(bytes, marks, out.fields, ip)
+  FrameVerdict verdict = version == 4 ? parse_ipv4(bytes, format, marks, out.fields, ip)
                                       : parse_ipv6(bytes, marks, out.fields, ip);
   if (verdict != FrameVerdict::Ok) return verdict;
   out.missing = format.crc ? std::max(ip.missing, kCrcTrailerBytes) - kCrcTrailerBytes : ip.missing;

@@ -32,6 +32,9 @@ struct FrameFormat {
   // Sent: false = 0, which IPv6 receivers must be told to accept. Received: false = not looked at
   // (and 0 is always accepted). UET wants false (WIRE 1.1).
   bool udp_checksum = true;
+  // Received: true = an IPv4 header checksum of 0 is not looked at. A capture on the sending host
+  // may hold it before the NIC has filled it in.
+  bool ip_checksum_may_be_0 = false;
 };
 
 inline constexpr std::uint16_t kVlanIdMask = 0x0FFF;  // of a tag

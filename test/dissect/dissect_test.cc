@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// uet_dissect on captures that PcapNic has written, and the comments of pcapng files of both byte
-// orders and of damaged ones.
+// uet_dissect on captures that PcapNic has written, on pcap files of whole and cut frames over UDP
+// and in the native form, and the comments of pcapng files of both byte orders and of damaged ones.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <span>
 
 #include "capture/pcapng_comments.h"
 #include "nic/middleware.h"
 #include "tss/key_file.h"
+#include "uet/wire/ses.h"
 #include "unit/nic/nic_testing.h"
+#include "wire/frame.h"
 
 namespace uet::nic {
 namespace {
@@ -146,6 +149,95 @@ TEST_F(Dissect, ProtectedPacketsAreShownWithTheirText) {
   EXPECT_THAT(with[0], HasSubstr("sdi 2748"));
   EXPECT_THAT(with[0], HasSubstr("CLOSING"));
   EXPECT_THAT(with[0], HasSubstr("0x4711"));
+}
+
+// A WRITE of one packet with 200 bytes, as an Ethernet frame.
+std::vector<std::byte> frame_of_a_write(const wire::FrameFormat& format) {
+  wire::RequestHeader pds;
+  pds.next_hdr = wire::NextHdr::RequestStd;
+  pds.psn = Psn{0x1234};
+  wire::SesRequest ses;
+  ses.opcode = wire::SesOpcode::Write;
+  ses.request_length = 200;
+  std::vector<std::byte> packet(wire::kMaxPdsHeaderBytes + wire::kMaxSesHeaderBytes);
+  std::size_t length = pds.encode(packet.data());
+  length += ses.encode(packet.data() + length);
+  packet.resize(length + 200);
+  const Slice piece{packet.data(), static_cast<std::uint32_t>(packet.size())};
+  const wire::FrameFields fields{
+      .source = kSelf.ip, .destination = kPeer.ip, .entropy = 777, .port = 4793};
+  std::vector<std::byte> frame(wire::kMaxFrameHeaderBytes);
+  frame.resize(wire::write_frame_headers(frame.data(), format, fields, {&piece, 1}));
+  const auto trailer = wire::frame_trailer(frame, {&piece, 1});
+  frame.insert(frame.end(), packet.begin(), packet.end());
+  if (format.crc) frame.insert(frame.end(), trailer.begin(), trailer.end());
+  return frame;
+}
+
+// A file in libpcap's older format, of this host's byte order, of Ethernet frames.
+std::string pcap_of(const std::vector<std::vector<std::byte>>& frames) {
+  std::string file;
+  const auto add = [&](const auto& words) {
+    file.append(reinterpret_cast<const char*>(words.data()), words.size() * sizeof words[0]);
+  };
+  add(std::array<std::uint32_t, 6>{0xA1B2C3D4, 2 | 4 << 16, 0, 0, 65535, 1});
+  for (const auto& frame : frames) {
+    const auto length = static_cast<std::uint32_t>(frame.size());
+    add(std::array<std::uint32_t, 4>{1, 0, length, length});
+    add(frame);
+  }
+  return file;
+}
+
+std::vector<std::byte> cut(std::vector<std::byte> frame, std::size_t bytes) {
+  frame.resize(frame.size() - bytes);
+  return frame;
+}
+
+// Over UDP, and in the native form with and without trailer: whole, without 10 bytes of payload,
+// and without most of the SES header.
+TEST_F(Dissect, WholeAndCutFramesOfEachFormAreShown) {
+  for (const bool native : {false, true}) {
+    for (const bool crc : {false, true}) {
+      if (crc && !native) continue;
+      const wire::FrameFormat format{
+          .encapsulation = native ? wire::Encapsulation::NativeIp : wire::Encapsulation::Udp,
+          .crc = crc,
+          .udp_checksum = false};
+      const auto whole = frame_of_a_write(format);
+      const std::size_t trailer = crc ? wire::kCrcTrailerBytes : 0;
+      write(pcap_of({whole, cut(whole, trailer + 10), cut(whole, trailer + 200 + 40)}));
+      const auto printed = lines();
+      ASSERT_EQ(printed.size(), 3U) << native << crc;
+      for (const std::string& line : printed) {
+        EXPECT_THAT(line, HasSubstr(native ? "10.0.0.1:777 > 10.0.0.2:native" : "10.0.0.2:4793"));
+        EXPECT_THAT(line, HasSubstr("RUD_REQ"));
+        EXPECT_THAT(line, HasSubstr("0x1234"));
+        EXPECT_THAT(line, Not(HasSubstr("malformed")));
+      }
+      EXPECT_THAT(printed[0], HasSubstr("payload 200"));
+      EXPECT_THAT(printed[0], Not(HasSubstr("missing")));
+      EXPECT_THAT(printed[1], HasSubstr("payload 200 missing 10")) << crc;
+      EXPECT_THAT(printed[2], HasSubstr("cut short REQUEST_STD"));
+    }
+  }
+}
+
+// A host captures what it sends before its NIC has filled in the checksum of the IPv4 header.
+TEST_F(Dissect, UnfinishedIpChecksumIsUet) {
+  for (const bool native : {false, true}) {
+    auto frame = frame_of_a_write(
+        {.encapsulation = native ? wire::Encapsulation::NativeIp : wire::Encapsulation::Udp});
+    constexpr std::size_t kChecksum = 14 + 10;
+    auto wrong = frame;
+    frame[kChecksum] = frame[kChecksum + 1] = std::byte{0};
+    wrong[kChecksum] ^= std::byte{1};
+    write(pcap_of({frame, wrong}));
+    const auto printed = lines();
+    ASSERT_EQ(printed.size(), 2U) << native;
+    EXPECT_THAT(printed[0], HasSubstr("RUD_REQ"));
+    EXPECT_THAT(printed[1], HasSubstr("(1 frames that are not UET)"));
+  }
 }
 
 TEST_F(Dissect, CommentsAreReadInBothByteOrders) {

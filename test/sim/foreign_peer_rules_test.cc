@@ -211,6 +211,38 @@ class ModifiedLength : public ::testing::Test {
       EXPECT_EQ(response->modified_length, expected) << "packet " << i;
     }
   }
+  // A RUDI access of two packets; `payload` is empty for a READ.
+  void expect_in_all_rudi(SesOpcode opcode, std::size_t length,
+                          const std::vector<std::byte>& payload, NextHdr expected) {
+    auto request = rma(opcode);
+    ri::MemoryRegion region;
+    region.base = peer.memory.data();
+    region.length = peer.memory.size();
+    region.access = ri::kRemoteRead | ri::kRemoteWrite;
+    request.match_bits = std::uint64_t{1} << 63 | 0x1234;  // IDEMPOTENT_SAFE
+    ASSERT_TRUE(peer.fep().regions().add_with_key(region, Rkey{request.match_bits}));
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      wire::RudiHeader header;
+      header.next_hdr = NextHdr::RequestStd;
+      header.pkt_id = 7 + i;
+      std::vector<std::byte> bytes(wire::kMaxPdsHeaderBytes + wire::kMaxSesHeaderBytes);
+      std::size_t end = header.encode(bytes.data());
+      end += packet_of(request, length, i).encode(bytes.data() + end);
+      bytes.resize(end);
+      if (!payload.empty()) {
+        const auto part = piece(payload, i);
+        bytes.insert(bytes.end(), part.begin(), part.end());
+      }
+      peer.say(bytes);
+      const Answer answer = peer.hear();
+      ASSERT_TRUE(answer.rudi().has_value());
+      EXPECT_EQ(answer.rudi()->next_hdr, expected);
+      const auto response = answer.ses_response();
+      ASSERT_TRUE(response.has_value());
+      EXPECT_EQ(response->return_code, ReturnCode::Ok);
+      EXPECT_EQ(response->modified_length, length) << "packet " << i;
+    }
+  }
   wire::SesRequest rma(SesOpcode opcode) {
     auto request = peer.to_context(opcode, 1);
     request.match_bits = peer.key.value;
@@ -264,32 +296,26 @@ TEST_F(ModifiedLength, ReadSaysTheWholeMessageInEachResponse) {
 }
 
 TEST_F(ModifiedLength, RudiWriteSaysTheWholeMessage) {
-  auto write = rma(SesOpcode::Write);
-  ri::MemoryRegion region;
-  region.base = peer.memory.data();
-  region.length = peer.memory.size();
-  region.access = ri::kRemoteWrite;
-  write.match_bits = std::uint64_t{1} << 63 | 0x1234;  // IDEMPOTENT_SAFE
-  ASSERT_TRUE(peer.fep().regions().add_with_key(region, Rkey{write.match_bits}));
   const auto data = pattern(kMtu + 100);
-  for (std::uint32_t i = 0; i < 2; ++i) {
-    wire::RudiHeader header;
-    header.next_hdr = NextHdr::RequestStd;
-    header.pkt_id = 7 + i;
-    std::vector<std::byte> bytes(wire::kMaxPdsHeaderBytes + wire::kMaxSesHeaderBytes);
-    std::size_t length = header.encode(bytes.data());
-    length += packet_of(write, data.size(), i).encode(bytes.data() + length);
-    bytes.resize(length);
-    const auto payload = piece(data, i);
-    bytes.insert(bytes.end(), payload.begin(), payload.end());
-    peer.say(bytes);
-    const Answer answer = peer.hear();
-    wire::SesResponseHeader response;
-    const auto rest = std::span(answer.bytes).subspan(header.encode(bytes.data()));
-    ASSERT_TRUE(wire::SesResponseHeader::decode(NextHdr::Response, rest, response));
-    EXPECT_EQ(response.return_code, ReturnCode::Ok);
-    EXPECT_EQ(response.modified_length, data.size()) << "packet " << i;
-  }
+  expect_in_all_rudi(SesOpcode::Write, data.size(), data, NextHdr::Response);
+}
+
+TEST_F(ModifiedLength, RudiReadSaysTheWholeMessage) {
+  expect_in_all_rudi(SesOpcode::Read, kMtu + 100, {}, NextHdr::ResponseData);
+}
+
+TEST_F(ModifiedLength, FetchingAtomicSaysItsOperand) {
+  auto atomic = rma(SesOpcode::FetchingAtomic);
+  atomic.request_length = 8;
+  atomic.atomic = {.op = wire::AmoOp::Sum, .datatype = wire::AmoDatatype::Uint64};
+  auto header = peer.request(0);
+  header.ar = true;
+  peer.say(header, atomic, pattern(8));
+  const Answer answer = peer.hear();
+  const auto response = answer.ses_response();
+  ASSERT_TRUE(response.has_value());
+  EXPECT_EQ(response->opcode, ResponseOpcode::ResponseWData);
+  EXPECT_EQ(response->modified_length, 8U);
 }
 
 // ---- requests in the forms of other implementations (WIRE 3.12) --------------------------------
@@ -365,6 +391,21 @@ TEST_F(ForeignTarget, ReadDataAreAcknowledgedWithAResponse) {
   EXPECT_EQ(response->return_code, ReturnCode::Ok);
   EXPECT_EQ(response->message_id, read_id) << "by which it keeps the data";
   EXPECT_EQ(response->job_id, ForeignPeer::kJob);
+}
+
+// In an ACK; RUDI is in reference_peer_test.cc.
+TEST_F(ForeignTarget, EmptyReadEndsByAnEmptyPieceOfData) {
+  establish();
+  std::vector<std::byte> room;
+  const auto [read, data_packet] = ask_for(room);
+  auto answer = ack(read);
+  answer.next_hdr = NextHdr::ResponseData;
+  auto data = response(ResponseOpcode::ResponseWData, ReturnCode::Ok);
+  data.next_hdr = NextHdr::ResponseData;
+  data.response_message_id = data.read_request_message_id = read_id;
+  peer.say(answer, &data);
+  ASSERT_EQ(peer.sink.completions.size(), 1U);
+  EXPECT_EQ(peer.sink.completions[0].status, ses::Status::Ok);
 }
 
 // ---- limits of other implementations -----------------------------------------------------------
@@ -482,9 +523,11 @@ class UnknownOpcode : public ForeignTarget {
     SesOpcode opcode{};
     std::vector<std::byte> payload;
     MsgId id;
+    std::uint64_t tag = 0;
   };
-  // A send to a peer with these profiles.
-  void send_to(const std::vector<std::byte>& data, bool hpc, bool ai_full) {
+  // A send to a peer with these profiles; its tag if it has one.
+  void send_to(const std::vector<std::byte>& data, bool hpc, bool ai_full,
+               std::optional<std::uint64_t> tag = std::nullopt) {
     const ses::IoSlice slice{const_cast<std::byte*>(data.data()), data.size()};
     ses::Peer to = peer.as_peer();
     to.hpc = hpc;
@@ -492,6 +535,7 @@ class UnknownOpcode : public ForeignTarget {
     ses::SendOp op;
     op.peer = &to;
     op.local = {&slice, 1};
+    op.tag = tag;
     ASSERT_TRUE(peer.fep().ses().initiator().post(peer.context(), op, peer.now()).ok());
     peer.push();
   }
@@ -505,7 +549,8 @@ class UnknownOpcode : public ForeignTarget {
       heard.push_back({answer.request().value(),
                        ses->opcode,
                        {ses->payload.begin(), ses->payload.end()},
-                       ses->message_id});
+                       ses->message_id,
+                       ses->match_bits});
     }
     return heard;
   }
@@ -517,12 +562,12 @@ class UnknownOpcode : public ForeignTarget {
     const auto said = response(opcode, code);
     peer.say(header, &said);
   }
-  // Every request is refused, until a SEND comes: its packets, not answered.
-  std::vector<Heard> refuse_all_but_sends(SesOpcode unknown) {
+  // Every request is refused, until a `plain` comes: its packets, not answered.
+  std::vector<Heard> refuse_all_but(SesOpcode plain, SesOpcode unknown) {
     std::size_t refused = 0;
     for (int round = 0; round < 10; ++round) {
       const auto heard = hear_all();
-      if (!heard.empty() && heard[0].opcode == SesOpcode::Send) {
+      if (!heard.empty() && heard[0].opcode == plain) {
         EXPECT_GT(refused, 0U);
         return heard;
       }
@@ -534,15 +579,18 @@ class UnknownOpcode : public ForeignTarget {
     }
     return {};
   }
-  void expect_plain_instead_of(SesOpcode unknown, bool hpc, bool ai_full) {
+  void expect_plain_instead_of(SesOpcode unknown, bool hpc, bool ai_full,
+                               std::optional<std::uint64_t> tag = std::nullopt) {
+    const SesOpcode plain = tag ? SesOpcode::TaggedSend : SesOpcode::Send;
     establish();
     const auto data = pattern(12 * kMtu);
-    send_to(data, hpc, ai_full);
-    auto sends = refuse_all_but_sends(unknown);
+    send_to(data, hpc, ai_full, tag);
+    auto sends = refuse_all_but(plain, unknown);
     ASSERT_EQ(sends.size(), 12U);
+    EXPECT_EQ(sends[0].tag, tag.value_or(0));
     std::vector<std::byte> came;
     for (const Heard& packet : sends) {
-      EXPECT_EQ(packet.opcode, SesOpcode::Send);
+      EXPECT_EQ(packet.opcode, plain);
       came.insert(came.end(), packet.payload.begin(), packet.payload.end());
       answer(packet, ReturnCode::Ok);
     }
@@ -550,11 +598,11 @@ class UnknownOpcode : public ForeignTarget {
     ASSERT_EQ(peer.sink.completions.size(), 1U);
     EXPECT_EQ(peer.sink.completions[0].status, ses::Status::Ok);
     // The peer is remembered.
-    send_to(data, hpc, ai_full);
+    send_to(data, hpc, ai_full, tag);
     sends = hear_all();
     ASSERT_EQ(sends.size(), 12U);
     for (const Heard& packet : sends) {
-      EXPECT_EQ(packet.opcode, SesOpcode::Send);
+      EXPECT_EQ(packet.opcode, plain);
       answer(packet, ReturnCode::Ok);
     }
     EXPECT_EQ(peer.sink.completions.size(), 2U);
@@ -563,6 +611,10 @@ class UnknownOpcode : public ForeignTarget {
 
 TEST_F(UnknownOpcode, RendezvousIsSentAgainAsSend) {
   expect_plain_instead_of(SesOpcode::RendezvousSend, true, false);
+}
+
+TEST_F(UnknownOpcode, TaggedRendezvousIsSentAgainAsTagged) {
+  expect_plain_instead_of(SesOpcode::RendezvousTsend, true, false, 4711);
 }
 
 // Of a burst only what leaves before the first refusal comes is refused.
@@ -609,11 +661,15 @@ TEST_F(UnknownOpcode, DeferrableIsSentAgainAsSend) {
   expect_plain_instead_of(SesOpcode::DeferrableSend, false, true);
 }
 
+TEST_F(UnknownOpcode, TaggedDeferrableIsSentAgainAsTagged) {
+  expect_plain_instead_of(SesOpcode::DeferrableTsend, false, true, 4711);
+}
+
 TEST_F(UnknownOpcode, SendThatIsRefusedAsWellFails) {
   establish();
   const auto data = pattern(12 * kMtu);
   send_to(data, true, false);
-  for (const Heard& packet : refuse_all_but_sends(SesOpcode::RendezvousSend)) {
+  for (const Heard& packet : refuse_all_but(SesOpcode::Send, SesOpcode::RendezvousSend)) {
     answer(packet, ReturnCode::UnsupportedOp);
   }
   for (const Heard& packet : hear_all()) answer(packet, ReturnCode::UnsupportedOp);

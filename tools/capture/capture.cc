@@ -16,8 +16,9 @@ using Bytes = std::span<const std::byte>;
 using wire::FrameFormat;
 using wire::FrameVerdict;
 
-// Kernels leave the checksums of packets that stay on the host unfinished.
-constexpr FrameFormat kAnyUdp{.udp_checksum = false};
+// Kernels leave the checksums of packets that stay on the host, or that the NIC completes,
+// unfinished.
+constexpr FrameFormat kAnyUdp{.udp_checksum = false, .ip_checksum_may_be_0 = true};
 
 bool is_uet_port(std::uint16_t port) { return port >= kUetUdpPort && port <= kUetLastUdpPort; }
 
@@ -69,8 +70,10 @@ bool CaptureReader::read_frame(Bytes frame, CapturePacket& packet) {
   FrameVerdict verdict = parse(frame, ethernet_, kAnyUdp, parsed);
   packet.native = verdict == FrameVerdict::NotUet;
   if (!packet.native) return verdict == FrameVerdict::Ok && is_uet_port(parsed.fields.port);
-  FrameFormat format{
-      .encapsulation = wire::Encapsulation::NativeIp, .native_protocol = protocol_, .crc = true};
+  FrameFormat format{.encapsulation = wire::Encapsulation::NativeIp,
+                     .native_protocol = protocol_,
+                     .crc = true,
+                     .ip_checksum_may_be_0 = true};
   verdict = parse(frame, ethernet_, format, parsed);
   const bool is_cut = verdict == FrameVerdict::Ok && parsed.missing > 0;
   if (verdict == FrameVerdict::BadCrc || (is_cut && !crc_)) {

@@ -195,6 +195,18 @@ TEST(Frame, UdpChecksumMayBeLeftOut) {
   EXPECT_EQ(verdict(unfinished, format), FrameVerdict::Ok);
 }
 
+TEST(Frame, IpChecksumOf0MayBeTakenForUnfinished) {
+  Bytes frame = make(kUdp, fields_of(false), Bytes(30));
+  const std::size_t checksum = kIpAt + 10;
+  frame[checksum] = frame[checksum + 1] = std::byte{0};
+  FrameFormat captured = kUdp;
+  captured.ip_checksum_may_be_0 = true;
+  EXPECT_EQ(verdict(frame, kUdp), FrameVerdict::BadChecksum);
+  EXPECT_EQ(verdict(frame, captured), FrameVerdict::Ok);
+  frame[checksum] = std::byte{1};
+  EXPECT_EQ(verdict(frame, captured), FrameVerdict::BadChecksum);
+}
+
 // The CRC that a back end computes without seeing the headers is that of the frame (WIRE 1.4).
 // RFC 1071 leaves the grouping open; the pieces here have every remainder of 8 and of 2.
 TEST(Frame, UdpChecksumDoesNotDependOnHowThePacketIsCut) {
