@@ -164,8 +164,10 @@ std::vector<std::byte> frame_of_a_write(const wire::FrameFormat& format) {
   length += ses.encode(packet.data() + length);
   packet.resize(length + 200);
   const Slice piece{packet.data(), static_cast<std::uint32_t>(packet.size())};
-  const wire::FrameFields fields{
-      .source = kSelf.ip, .destination = kPeer.ip, .entropy = 777, .port = 4793};
+  wire::FrameFields fields;
+  fields.source = kSelf.ip;
+  fields.destination = kPeer.ip;
+  fields.entropy = 777;
   std::vector<std::byte> frame(wire::kMaxFrameHeaderBytes);
   frame.resize(wire::write_frame_headers(frame.data(), format, fields, {&piece, 1}));
   const auto trailer = wire::frame_trailer(frame, {&piece, 1});

@@ -256,23 +256,8 @@ ReferencePeer::Response ReferencePeer::respond(Incoming* pdc, const Answer& answ
       if (pdc == nullptr) return {.header = response_to(ses), .data = {}};
       return respond_to_message(pdc->partial, ses);
     }
-    case SesOpcode::Read: {
-      const std::uint32_t length =
-          ses.som ? std::min(kMtu, ses.request_length) : ses.payload_length;
-      const auto from =
-          memory.begin() + static_cast<std::ptrdiff_t>(ses.buffer_offset + offset_of(ses));
-      Response response{.header = response_to(ses), .data = {from, from + length}};
-      if (pdc == nullptr) {
-        response.header.next_hdr = NextHdr::ResponseData;
-        response.header.opcode = ResponseOpcode::ResponseWData;
-        response.header.payload_length = length;
-        response.header.message_offset = offset_of(ses);
-        return response;
-      }
-      send_back(*pdc, ses, response.data);
-      response.data.clear();
-      return response;
-    }
+    case SesOpcode::Read:
+      return respond_to_read(pdc, ses);
     case SesOpcode::Atomic:
     case SesOpcode::FetchingAtomic:
       return respond_to_atomic(ses);
@@ -287,6 +272,24 @@ ReferencePeer::Response ReferencePeer::respond(Incoming* pdc, const Answer& answ
       return response;
     }
   }
+}
+
+ReferencePeer::Response ReferencePeer::respond_to_read(Incoming* pdc, const wire::SesRequest& ses) {
+  const std::uint32_t length = ses.som ? std::min(kMtu, ses.request_length) : ses.payload_length;
+  const auto from =
+      memory.begin() + static_cast<std::ptrdiff_t>(ses.buffer_offset + offset_of(ses));
+  const std::vector<std::byte> data(from, from + length);
+  Response response{.header = response_to(ses), .data = {}};
+  if (pdc != nullptr) {
+    send_back(*pdc, ses, data);
+    return response;
+  }
+  response.header.next_hdr = NextHdr::ResponseData;
+  response.header.opcode = ResponseOpcode::ResponseWData;
+  response.header.payload_length = length;
+  response.header.message_offset = offset_of(ses);
+  response.data = data;
+  return response;
 }
 
 ReferencePeer::Response ReferencePeer::respond_to_message(std::map<std::uint16_t, Partial>& partial,

@@ -121,6 +121,7 @@ class ReferencePeer {
   Response respond(Incoming* pdc, const Answer& answer);
   Response respond_to_message(std::map<std::uint16_t, Partial>& partial,
                               const wire::SesRequest& ses);
+  Response respond_to_read(Incoming* pdc, const wire::SesRequest& ses);
   Response respond_to_atomic(const wire::SesRequest& ses);
   void send_back(Incoming& pdc, const wire::SesRequest& ses, const std::vector<std::byte>& data);
   void acknowledge(Incoming& pdc, std::int32_t index, bool retx);
