@@ -34,6 +34,7 @@ struct DomainConfig {
   std::vector<Client> clients;        // of a server whose domain uses SSIs
   std::vector<std::uint32_t> jobs;    // JobIDs that may use the domain (TSS-67); empty: all
   bool ipv6 = false;                  // the FEP has an IPv6 address
+  bool pdc_only = false;              // neither RUDI nor UUD (TSS-50)
   RekeyRule rekey;                    // cluster mode
   std::optional<TscRange> tsc;        // nullopt: default_range()
   bool check_epoch = false;           // drop packets of old epochs (TSS-41)

@@ -174,8 +174,8 @@ class Parser {
   }
 
   const char* rest(const Words& words, DomainConfig& config) {
-    if (words.size() == 1 && words[0] == "ipv6") {
-      config.ipv6 = true;
+    if (words.size() == 1 && (words[0] == "ipv6" || words[0] == "pdc-only")) {
+      (words[0] == "ipv6" ? config.ipv6 : config.pdc_only) = true;
       return nullptr;
     }
     std::uint32_t number = 0;
@@ -252,6 +252,7 @@ const char* mode_name(const DomainConfig& config) {
 std::string config_text(const DomainConfig& config) {
   std::string text = "\ndomain " + hex_text(config.sdi) + "\nmode " + mode_name(config) + "\n";
   if (config.ipv6) text += "ipv6\n";
+  if (config.pdc_only) text += "pdc-only\n";
   if (config.ssi) text += "ssi " + hex_text(*config.ssi) + "\n";
   for (const Client& client : config.clients) {
     text += "client " + hex_text(client.ssi) + " " + address_text(client.address) + "\n";

@@ -47,6 +47,10 @@ listing="$("$keys" show "$file")"
 [[ "$listing" != *"$(secrets | cut -c1-16)"* ]] || fail "the listing shows a key"
 [[ "$("$keys" show fd:7 7<"$file")" == "$listing" ]] || fail "inherited descriptor"
 
+"$keys" new "$scratch/pdc" --sdi 1 --pdc-only
+grep -qx "pdc-only" "$scratch/pdc" || fail "--pdc-only"
+[[ "$("$keys" show "$scratch/pdc")" == *"pdc-only"* ]] || fail "pdc-only in the listing"
+
 chmod 640 "$file"
 refused "chmod 600" "$keys" show "$file"
 refused "No such file" "$keys" show "$scratch/none"

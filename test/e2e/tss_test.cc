@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +24,19 @@
 #include <utility>
 
 #include "harness.h"
+
+namespace {
+// Messages that the plug-in has handed to the kernel in this process.
+std::atomic<std::uint64_t> messages_to_kernel{0};
+}  // namespace
+
+// The one that the plug-in calls, since a program's symbols come before those of libraries.
+extern "C" __attribute__((visibility("default"), used)) int sendmmsg(int fd, mmsghdr* messages,
+                                                                     unsigned count, int flags) {
+  const long sent = ::syscall(SYS_sendmmsg, fd, messages, count, flags);
+  if (sent > 0) messages_to_kernel += static_cast<std::uint64_t>(sent);
+  return static_cast<int>(sent);
+}
 
 namespace uet::e2e {
 namespace {
@@ -287,11 +301,18 @@ TEST_F(Tss, Tss66_TrimmedPacketsAreCountedAndSentAgain) {
             "");
 }
 
+// A message to the kernel is a packet or a train of them (UDP_SEGMENT).
 TEST_F(Tss, Tss62_TrainsStayTrains) {
   const Environment udp = secured({{"FI_UET_LOCAL", "off"}});
   EXPECT_EQ(transfer(udp, udp, 1 << 20, 20,
                      [](Node& node) {
                        require(node.counter("nic_gso_switched_off") == 0, "trains were refused");
+                       const std::uint64_t packets = node.counter("nic_packets_sent");
+                       const std::uint64_t messages = messages_to_kernel;
+                       const bool sender = node.counter("nic_bytes_sent") > 20'000'000;
+                       require(!sender || (messages > 0 && packets > 3 * messages),
+                               std::to_string(messages) + " messages for " +
+                                   std::to_string(packets) + " packets");
                      }),
             "");
 }
@@ -520,6 +541,56 @@ TEST_F(Tss, Tss67And68_AProcessHasADomainForEachSdi) {
     eight.right.meet(&node);
   });
   EXPECT_EQ(wait_for_all({&middle, &from, &to}), "");
+}
+
+// A member whose key file says pdc-only, and one that writes to it under a key with the promise
+// that repeating is harmless, for which it uses RUDI unless its key file says pdc-only too.
+TEST_F(Tss, Tss50_APdcOnlyDomainHasNeitherRudiNorUud) {
+  constexpr std::uint64_t kRepeatable = std::uint64_t{1} << 63 | 7;
+  write_keys("open", key_line(0, kKey) + "active 0\n");
+  write_keys("pdc_only", "pdc-only\n" + key_line(0, kKey) + "active 0\n");
+  for (const bool both : {true, false}) {
+    Environment target_side = secured(kSoon);
+    Environment initiator_side = secured(kSoon);
+    target_side["FI_UET_TSS_KEYS"] = path("pdc_only");
+    initiator_side["FI_UET_TSS_KEYS"] = path(both ? "pdc_only" : "open");
+    initiator_side["tune.rudi"] = "yes";
+    ChannelPair pair;
+    Process target("target", target_side, [&] {
+      Node node;
+      node.connect(pair.left);
+      std::vector<std::byte> memory(10'000);
+      const Region region = node.expose(memory.data(), memory.size(), kRepeatable);
+      pair.left.send(RemoteRegion{region.address, region.key});
+      pair.left.meet(&node);
+      require((memory == canaries(memory.size())) == both, both ? "other data" : "RUDI wrote");
+      require((node.counter("pds_replayable_refused") == 0) == both, "what was refused");
+    });
+    Process initiator("initiator", initiator_side, [&] {
+      Node node;
+      const fi_addr_t peer = node.connect(pair.right);
+      const auto remote = pair.right.receive<RemoteRegion>(&node);
+      const std::vector<std::byte> memory = canaries(10'000);
+      node.post("writing", [&] {
+        return fi_write(node.ep.get(), memory.data(), memory.size(), nullptr, peer, remote.address,
+                        remote.key, nullptr);
+      });
+      std::optional<Event> event;
+      while (!event) event = node.poll();
+      require(event->error == (both ? 0 : FI_ETIMEDOUT), "error " + std::to_string(event->error));
+      require((node.counter("pds_rudi_requests_sent") == 0) == both, "the mode of the write");
+      pair.right.meet(&node);
+    });
+    EXPECT_EQ(wait_for_all({&target, &initiator}), "") << "both: " << both;
+  }
+  Environment opener = secured({{"FI_LOG_LEVEL", "warn"}});
+  opener["FI_UET_TSS_KEYS"] = path("pdc_only");
+  Process datagrams("opener", opener, [&] {
+    require(::freopen(path("log").c_str(), "w", stderr) != nullptr, "freopen");
+    Node node({.type = FI_EP_DGRAM, .capabilities = FI_MSG});
+  });
+  EXPECT_NE(datagrams.wait(), "");
+  EXPECT_THAT(text_of(path("log")), HasSubstr("pdc-only"));
 }
 
 // One fi_domain has one SDI and one SSI (TSS-67): its objects cannot name others.

@@ -117,6 +117,7 @@ int run(int argc, char** argv) {
       ->transform(CLI::CheckedTransformer(modes));
   const auto* const ssi = fresh->add_option("--ssi", a.ssi, "secure source identifier, 32 bits");
   fresh->add_flag("--ipv6", a.config.ipv6, "the FEP has an IPv6 address");
+  fresh->add_flag("--pdc-only", a.config.pdc_only, "neither datagrams (UUD) nor RUDI");
   fresh->add_option("--guard", a.guard_seconds, "seconds that a replaced key still opens packets")
       ->check(CLI::Range(0U, 86400U))
       ->capture_default_str();

@@ -41,6 +41,11 @@ const AddressFormat& Identity::format() const { return domain_.format(); }
 
 int Identity::make(Domain& domain, const fi_info& info, std::shared_ptr<Identity>& out) {
   JobId job = domain.job();
+  if (info.ep_attr->type == FI_EP_DGRAM && domain.engine().params().core.pds.refuses_replayable) {
+    return refuse_identity(-FI_EOPNOTSUPP,
+                           "FI_UET_TSS_KEYS: pdc-only: the secure domain has no FI_EP_DGRAM, whose "
+                           "packets can be replayed (TSS-50)");
+  }
   if (info.ep_attr->auth_key_size != 0 && domain.has_av_keys()) {
     return refuse_identity(-FI_EINVAL, "auth_key: the domain takes the keys of its AVs");
   }

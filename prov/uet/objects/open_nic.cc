@@ -93,6 +93,13 @@ int open_protection(const fi_info& info, Params& params, const char* caller, Pro
   }
   // Another process of this address may have used the key before.
   params.core.pds.random_start = out.security != nullptr;
+  if (out.security != nullptr && out.security->pdc_only()) {
+    params.core.pds.refuses_replayable = true;
+    if (std::exchange(params.core.ses.rudi, false)) {
+      FI_INFO(&provider, FI_LOG_DOMAIN,
+              "FI_UET_TSS_KEYS: pdc-only: FI_UET_TUNING: rudi has no effect\n");
+    }
+  }
   return 0;
 }
 

@@ -70,6 +70,8 @@ class TransportSecurity {
   std::uint32_t sdi() const { return sdi_; }
   // Of this process in the secure domain.
   std::optional<std::uint32_t> ssi() const { return first_.config.ssi; }
+  // Its packets are those of PDCs: neither RUDI nor UUD (TSS-50).
+  bool pdc_only() const { return first_.config.pdc_only; }
   // After wrap().
   tss::SdTable& table() { return *table_; }
   // Why the last call that needed TSCs had none, or empty.

@@ -34,6 +34,7 @@ constexpr const char* kWhole = R"(uet-tss-keys 1
 domain 0xabcd
 mode cluster
 ipv6
+pdc-only
 ssi 0xa1b2c3d4
 jobs 0x7 0xffffff
 rekey 0xffff00 8
@@ -61,6 +62,8 @@ TEST(KeyFile, TextOfAParsedFileIsTheFile) {
   EXPECT_EQ(first.config.rekey, (RekeyRule{0xFFFF00, 8}));
   EXPECT_EQ(first.config.guard, std::chrono::seconds(7));
   EXPECT_THAT(first.config.jobs, testing::ElementsAre(7U, 0xFFFFFFU));  // TSS-67
+  EXPECT_TRUE(first.config.pdc_only);                                   // TSS-50
+  EXPECT_FALSE(file.domains[1].config.pdc_only);
   ASSERT_TRUE(first.keys[0].has_value());
   EXPECT_EQ(to_hex(first.keys[0]->material.key.bytes()), kFirst);
   EXPECT_EQ(first.keys[0]->start.epoch, 3);
