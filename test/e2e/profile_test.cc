@@ -137,7 +137,9 @@ TEST_P(ProfileTest, Ses161_DecidesHowLongMessagesAreSent) {
     require_pattern(memory, 1, "the message");
     channels.left.meet(&node);
   });
-  Process sender("sender", {{"FI_UET_PROFILE", profile.name}, {"FI_UET_PCAP", capture}}, [&] {
+  const Environment sending = {{"FI_UET_PROFILE", profile.name},
+                               {"FI_UET_PCAP", capture + ",clear"}};  // TSS-70
+  Process sender("sender", sending, [&] {
     Node node(options_of(profile));
     const fi_addr_t peer = node.connect(channels.right);
     std::vector<std::byte> memory(kLong);
@@ -150,10 +152,12 @@ TEST_P(ProfileTest, Ses161_DecidesHowLongMessagesAreSent) {
     channels.right.meet(&node);
   });
   EXPECT_EQ(wait_for_all({&receiver, &sender}), "");
+  const std::string clear = captures_are_encrypted() ? capture + ".clear" : capture;
   for (const int opcode : {0x05, 0x06, 0x08}) {
-    EXPECT_EQ(has_request(capture, opcode), opcode == profile.long_send) << opcode;
+    EXPECT_EQ(has_request(clear, opcode), opcode == profile.long_send) << opcode;
   }
   ::unlink(capture.c_str());
+  ::unlink((capture + ".clear").c_str());
 }
 
 constexpr std::size_t kPutOff = 8;
