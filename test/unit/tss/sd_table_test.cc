@@ -5,29 +5,68 @@
 #include <openssl/crypto.h>
 
 #include <cstdlib>
+#include <memory_resource>
+#include <new>
 
 #include "unit/tss/key_search.h"
 #include "unit/tss/tss_testing.h"
 #include "wire/frame.h"
+
+namespace {
+
+// Of this process so far, by the operators below and by OpenSSL.
+std::uint64_t operator_allocations = 0;
+std::uint64_t openssl_allocations = 0;
+
+void* allocate_or_throw(std::size_t bytes) {
+  ++operator_allocations;
+  void* const memory = std::malloc(bytes == 0 ? 1 : bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+// Those that these two stand for (nothrow, arrays) call them, except under AddressSanitizer.
+void* operator new(std::size_t bytes) { return allocate_or_throw(bytes); }
+void* operator new[](std::size_t bytes) { return allocate_or_throw(bytes); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace uet::tss {
 namespace {
 
 using testing::Each;
 
-// Allocations of OpenSSL in this process so far.
-std::uint64_t allocations = 0;
 void* counted_malloc(std::size_t size, const char*, int) {
-  ++allocations;
+  ++openssl_allocations;
   return std::malloc(size);
 }
 void* counted_realloc(void* memory, std::size_t size, const char*, int) {
-  ++allocations;
+  ++openssl_allocations;
   return std::realloc(memory, size);
 }
 void uncounted_free(void* memory, const char*, int) { std::free(memory); }
 const int kCountsAllocations =
     CRYPTO_set_mem_functions(counted_malloc, counted_realloc, uncounted_free);
+
+// The memory of keys and key schedules.
+class CountingMemory final : public std::pmr::memory_resource {
+ public:
+  std::uint64_t allocations = 0;
+
+ private:
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+    ++allocations;
+    return std::pmr::new_delete_resource()->allocate(bytes, alignment);
+  }
+  void do_deallocate(void* memory, std::size_t bytes, std::size_t alignment) override {
+    std::pmr::new_delete_resource()->deallocate(memory, bytes, alignment);
+  }
+  bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+};
 
 constexpr std::uint32_t kSdi = 0x00ABCD;
 const FabricAddress kHere = ipv4(10, 0, 0, 9);
@@ -79,8 +118,13 @@ class SdTableTest : public testing::Test {
   void flip_each_bit(const OuterFields& outer);
   void overwrite_and_open(KeyMode mode);
 
-  SdTable sender_;
-  SdTable receiver_;
+  std::uint64_t all_allocations() const {
+    return operator_allocations + openssl_allocations + secrets_.allocations;
+  }
+
+  CountingMemory secrets_;  // outlives the tables
+  SdTable sender_{{.secrets = &secrets_}};
+  SdTable receiver_{{.secrets = &secrets_}};
   Bytes plain_;
 };
 
@@ -298,9 +342,11 @@ TEST_F(SdTableTest, Tss56_GuardTimesOfAllDomains) {
   EXPECT_EQ(receiver_.next_deadline(), kNever);
 }
 
-// TSS-63: after the first packet, sealing and opening allocate nothing.
+// TSS-63: after the first packet, sealing and opening allocate nothing: neither OpenSSL nor the
+// table, nor anything from the memory of the secrets.
 TEST_F(SdTableTest, Tss63_SteadyStateAllocatesNothing) {
   ASSERT_EQ(kCountsAllocations, 1);
+  const std::uint64_t by_operators = operator_allocations;
   use(KeyMode::Cluster, 7);
   const OuterFields outer = udp_fields({kThere, 1}, {kHere, 4793});
   const Bytes plain = counting(0, 200);
@@ -314,10 +360,12 @@ TEST_F(SdTableTest, Tss63_SteadyStateAllocatesNothing) {
     EXPECT_EQ(opened.verdict, OpenVerdict::Opened);
   };
   pass();
-  EXPECT_GT(allocations, 0U);
-  const std::uint64_t before = allocations;
+  EXPECT_GT(openssl_allocations, 0U);
+  EXPECT_GT(secrets_.allocations, 0U);
+  EXPECT_GT(operator_allocations, by_operators);
+  const std::uint64_t before = all_allocations();
   for (int i = 0; i < 1000; ++i) pass();
-  EXPECT_EQ(allocations, before);
+  EXPECT_EQ(all_allocations(), before);
 }
 
 }  // namespace

@@ -25,15 +25,25 @@ bool holds(std::span<const std::byte> bytes, std::span<const std::byte> wanted) 
   return !std::ranges::search(bytes, wanted).empty();
 }
 
+DomainConfig cluster_member(std::uint32_t ssi) {
+  DomainConfig config;
+  config.sdi = kSdi;
+  config.ssi = ssi;
+  return config;
+}
+
 // A Fep, its table of secure domains, and a NIC that is memory.
 class SecuredNode {
  public:
-  SecuredNode(std::uint8_t last_byte, std::uint32_t ssi) : nic(last_byte) {
-    DomainConfig config;
-    config.sdi = kSdi;
-    config.ssi = ssi;
+  SecuredNode(std::uint8_t last_byte, std::uint32_t ssi)
+      : SecuredNode(last_byte, cluster_member(ssi)) {}
+  SecuredNode(std::uint8_t last_byte, const DomainConfig& config) : nic(last_byte) {
     EXPECT_TRUE(table.add(config).ok());
-    install(false, known_key());
+    if (config.client) {
+      install_derived(config);
+    } else {
+      install(false, known_key());
+    }
     EXPECT_TRUE(domain().activate(false, fep::kStart).ok());
     secure = std::make_unique<SecureNic>(nic, table, kSdi, true, wire::kDefaultTrimMarks);
     fep = std::make_unique<fep::Fep>(fep::small_config(last_byte), *secure, fep::kStart);
@@ -51,6 +61,14 @@ class SecuredNode {
     fep->ses().enable(*context);
   }
   void install(bool an, const Key& key) { EXPECT_TRUE(domain().install(an, key, {}).ok()); }
+  // What the management gives to a client of the domain of known_key().
+  void install_derived(const DomainConfig& config) {
+    KeyMaterial derived;
+    Result<Kdf> kdf = Kdf::make(known_key());
+    const Identity identity{nic.local_address().ip, config.ssi};
+    EXPECT_TRUE(kdf.value().derive(KeyMode::Server, {0, 0, identity}, derived));
+    EXPECT_TRUE(domain().install(false, derived, {}).ok());
+  }
   SecureDomain& domain() { return *table.find(kSdi); }
 
   MemoryNic nic;
@@ -63,7 +81,8 @@ class SecuredNode {
 
 class SecurePair : public testing::Test {
  protected:
-  SecurePair() : a(1, 11), b(2, 12) {
+  SecurePair() : SecurePair(cluster_member(11), cluster_member(12)) {}
+  SecurePair(const DomainConfig& of_a, const DomainConfig& of_b) : a(1, of_a), b(2, of_b) {
     a.nic.peer = &b.nic;
     b.nic.peer = &a.nic;
     peer = {.fep = b.nic.local_address(),
@@ -189,6 +208,76 @@ TEST_F(SecurePair, Tss3And9_EveryPacketIsProtected) {
   EXPECT_EQ(canaries, 0U);
   EXPECT_EQ(a.domain().counters().out_auth, b.domain().counters().in_auth);
   EXPECT_EQ(b.domain().counters().out_auth, a.domain().counters().in_auth);
+}
+
+// TSS-16 to TSS-21: a client with its derived key, and a server that derives the same one. With and
+// without SSIs.
+class ServerPair : public SecurePair {
+ protected:
+  explicit ServerPair(std::optional<std::uint32_t> ssi)
+      : SecurePair(of_client(ssi), of_server(ssi)) {}
+  static DomainConfig of_client(std::optional<std::uint32_t> ssi) {
+    DomainConfig config;
+    config.sdi = kSdi;
+    config.mode = KeyMode::Server;
+    config.client = true;
+    config.ssi = ssi;
+    return config;
+  }
+  static DomainConfig of_server(std::optional<std::uint32_t> ssi) {
+    DomainConfig config;
+    config.sdi = kSdi;
+    config.mode = KeyMode::Server;
+    if (ssi) config.clients = {{MemoryNic(1).local_address().ip, *ssi}, {ipv4(10, 0, 0, 3), 13}};
+    return config;
+  }
+  void transfer_and_close() {
+    Bytes from = text(100'000);
+    Bytes to(from.size());
+    post(from, to);
+    ASSERT_TRUE(run([&] { return done(1); }));
+    EXPECT_EQ(to, from);
+    a.fep->begin_close(now);
+    b.fep->begin_close(now);
+    ASSERT_TRUE(run([&] { return a.fep->closed() && b.fep->closed(); }));
+    EXPECT_GT(seen, 100U);
+    EXPECT_EQ(clear + canaries, 0U);
+    EXPECT_EQ(a.domain().counters().out_auth, b.domain().counters().in_auth);
+    EXPECT_EQ(b.domain().counters().out_auth, a.domain().counters().in_auth);
+    EXPECT_GT(a.domain().counters().in_auth, 0U);
+  }
+};
+struct ServerPairBySsi : ServerPair {
+  ServerPairBySsi() : ServerPair(11) {}
+};
+struct ServerPairByAddress : ServerPair {
+  ServerPairByAddress() : ServerPair(std::nullopt) {}
+};
+
+TEST_F(ServerPairBySsi, Tss17And18_MessagesAndCloseBetweenClientAndServer) { transfer_and_close(); }
+
+TEST_F(ServerPairByAddress, Tss20And21_MessagesAndCloseBetweenClientAndServer) {
+  transfer_and_close();
+}
+
+// TSS-21: what the server and this client say to each other is noise to another client. Another
+// table with the server's key opens what the client says, so the packets are given as they came.
+TEST_F(ServerPairBySsi, Tss21_AnotherClientOpensNothing) {
+  SecuredNode other(3, of_client(13));
+  SecuredNode twin(2, of_server(11));
+  const FepAddress from = a.nic.local_address();
+  change = [&](RxPacket& packet) {
+    const bool up = packet.source == from;
+    const OuterFields fields = udp_fields(packet.source, up ? b.nic.local_address() : from);
+    Bytes out(packet.bytes.size());
+    EXPECT_NE(other.table.open(fields, packet.bytes, false, out, now).verdict, OpenVerdict::Opened);
+    if (!up) return;
+    EXPECT_EQ(twin.table.open(fields, packet.bytes, false, out, now).verdict, OpenVerdict::Opened);
+  };
+  transfer_and_close();
+  EXPECT_EQ(other.domain().counters().in_auth, 0U);
+  EXPECT_GT(other.domain().counters().in_auth_fail, 0U);
+  EXPECT_EQ(twin.domain().counters().in_auth, b.domain().counters().in_auth);
 }
 
 // TSS-35, TSS-39: lost and damaged packets are sent again as new packets, and nothing is answered.
