@@ -140,7 +140,10 @@ TEST_F(Dissect, ProtectedPacketsAreShownWithTheirText) {
   const std::string key_file = file.string() + ".keys";
   std::ofstream(key_file) << keys;
   const auto without = lines();
-  const auto with = lines(" --keys '" + key_file + "'");
+  const std::string clear_file = file.string() + ".clear";
+  const auto with = lines(" --keys '" + key_file + "' --clear '" + clear_file + "'");
+  std::filesystem::rename(clear_file, file);
+  const auto clear = lines();
   std::filesystem::remove(key_file);
   ASSERT_EQ(without.size(), 1U);
   ASSERT_EQ(with.size(), 1U);
@@ -149,6 +152,14 @@ TEST_F(Dissect, ProtectedPacketsAreShownWithTheirText) {
   EXPECT_THAT(with[0], HasSubstr("sdi 2748"));
   EXPECT_THAT(with[0], HasSubstr("CLOSING"));
   EXPECT_THAT(with[0], HasSubstr("0x4711"));
+  // What --clear writes is the same packet in clear.
+  ASSERT_EQ(clear.size(), 1U);
+  EXPECT_THAT(clear[0], Not(HasSubstr("sdi")));
+  EXPECT_THAT(clear[0], HasSubstr("CLOSING"));
+  const auto addresses = [](const std::string& line) {
+    return line.substr(line.find("us  "), line.rfind(":4793") - line.find("us  "));
+  };
+  EXPECT_EQ(addresses(clear[0]), addresses(with[0]));
 }
 
 // A WRITE of one packet with 200 bytes, as an Ethernet frame.

@@ -5,8 +5,10 @@
 #include <pcap/pcap.h>
 
 #include <array>
+#include <cstdio>
 #include <cstring>
 #include <span>
+#include <vector>
 
 namespace uet {
 
@@ -125,6 +127,45 @@ std::string ip_text(const FabricAddress& ip) {
   char text[INET6_ADDRSTRLEN] = "";
   inet_ntop(ip.is_ipv6 ? AF_INET6 : AF_INET, ip.bytes.data(), text, sizeof text);
   return ip.is_ipv6 ? "[" + std::string(text) + "]" : text;
+}
+
+// ---- writing ------------------------------------------------------------------------------------
+
+void CaptureWriter::Close::operator()(pcap* capture) const { pcap_close(capture); }
+void CaptureWriter::Close::operator()(pcap_dumper* file) const { pcap_dump_close(file); }
+
+std::optional<CaptureWriter> CaptureWriter::open(const std::string& file, std::string& why,
+                                                 std::uint8_t protocol) {
+  constexpr int kMostBytes = 262144;
+  pcap_t* const format =
+      pcap_open_dead_with_tstamp_precision(DLT_EN10MB, kMostBytes, PCAP_TSTAMP_PRECISION_NANO);
+  CaptureWriter writer(format, format != nullptr ? pcap_dump_open(format, file.c_str()) : nullptr,
+                       protocol);
+  if (writer.file_ != nullptr) return writer;
+  why = format != nullptr ? pcap_geterr(format) : "no memory";
+  return {};
+}
+
+void CaptureWriter::write(const CapturePacket& packet, std::span<const std::byte> bytes) {
+  FrameFormat format{.native_protocol = protocol_, .udp_checksum = false};
+  if (packet.native) format.encapsulation = wire::Encapsulation::NativeIp;
+  const Slice text{bytes.data(), static_cast<std::uint32_t>(bytes.size())};
+  std::vector<std::byte> frame(wire::kMaxFrameHeaderBytes);
+  frame.resize(
+      wire::write_frame_headers(frame.data(), format, packet.frame.fields, std::span(&text, 1)));
+  frame.insert(frame.end(), bytes.begin(), bytes.end());
+  constexpr std::int64_t kNsPerSecond = 1'000'000'000;
+  pcap_pkthdr header{};
+  header.ts.tv_sec = static_cast<time_t>(packet.realtime_ns / kNsPerSecond);
+  header.ts.tv_usec = static_cast<suseconds_t>(packet.realtime_ns % kNsPerSecond);  // nanoseconds
+  header.caplen = static_cast<std::uint32_t>(frame.size());
+  header.len = header.caplen;
+  pcap_dump(reinterpret_cast<u_char*>(file_.get()), &header,
+            reinterpret_cast<const u_char*>(frame.data()));
+}
+
+bool CaptureWriter::finish() {
+  return pcap_dump_flush(file_.get()) == 0 && std::ferror(pcap_dump_file(file_.get())) == 0;
 }
 
 }  // namespace uet

@@ -12,6 +12,7 @@
 #include "wire/frame.h"
 
 struct pcap;
+struct pcap_dumper;
 
 namespace uet {
 
@@ -53,6 +54,31 @@ class CaptureReader {
   std::uint64_t frames_ = 0;
   std::uint64_t others_ = 0;
   std::string problem_;
+};
+
+// Writes packets to a pcap file that Wireshark reads: frames of Ethernet, without MAC addresses.
+class CaptureWriter {
+ public:
+  // nullopt, and `why` says the reason: the file cannot be written.
+  static std::optional<CaptureWriter> open(const std::string& file, std::string& why,
+                                           std::uint8_t protocol = wire::kExperimentalProtocol);
+
+  // The packet with `bytes` from the PDS prologue on, at its time and with its addresses.
+  void write(const CapturePacket& packet, std::span<const std::byte> bytes);
+  // All that was written is in the file.
+  bool finish();
+
+ private:
+  struct Close {
+    void operator()(pcap* capture) const;
+    void operator()(pcap_dumper* file) const;
+  };
+  CaptureWriter(pcap* format, pcap_dumper* file, std::uint8_t protocol)
+      : format_(format), file_(file), protocol_(protocol) {}
+
+  std::unique_ptr<pcap, Close> format_;
+  std::unique_ptr<pcap_dumper, Close> file_;
+  std::uint8_t protocol_;
 };
 
 // Does a file that begins with `bytes` claim to be a capture (pcap or pcapng)?
