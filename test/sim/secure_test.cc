@@ -59,40 +59,47 @@ std::uint64_t bad_packets(Stage& stage, int node) {
          port.in_errored + port.in_rx_encryption_bypass + port.in_trimmed;
 }
 
-// One write after the other for this long; the number of completions.
-std::size_t write_for(Stage& stage, Duration span) {
-  const Time end = stage.world().now() + span;
-  std::size_t count = stage.actor(0).sink.completions.size();
-  while (stage.world().now() < end) {
-    EXPECT_TRUE(stage.write(0, 1, 0, 20'000).ok());
-    if (!stage.completes(0, ++count)) ADD_FAILURE() << "a write does not complete";
-    stage.sent.clear();
-    if (testing::Test::HasFailure()) return count;
-    stage.world().run_for(milliseconds(20));
+// Writes of 20,000 bytes, two in flight, without a pause until `end`. The number of completions.
+std::size_t write_until(Stage& stage, Time end) {
+  stage.actor(0).sink.completions.clear();
+  stage.sent.clear();
+  std::size_t posted = 0;
+  std::size_t done = 0;
+  while (stage.world().now() < end && !testing::Test::HasFailure()) {
+    while (posted < done + 2) {
+      EXPECT_TRUE(stage.write(0, 1, posted % 2 * 20'000, 20'000).ok());
+      ++posted;
+    }
+    if (!stage.completes(0, ++done)) ADD_FAILURE() << "a write does not complete";
   }
-  return count;
+  if (!stage.completes(0, posted)) ADD_FAILURE() << "a last write does not complete";
+  for (const ses::Completion& completion : stage.actor(0).sink.completions) {
+    EXPECT_EQ(completion.status, ses::Status::Ok);
+  }
+  return posted;
 }
 
 // A rotation each second under load, 100 times: no failed operation, and no more retransmissions
-// than without.
+// than without. The members take each of the two steps within the skew; the wire is busy from
+// before the first step until after the last one, and idle for the rest of the second.
 TEST(SecureFeps, Tss53And57_AHundredRotationsUnderLoadCostNothing) {
   std::array<std::uint64_t, 2> again{};
   for (const bool rotates : {false, true}) {
     Stage stage(secured());
     SecurityPlan plan;
     plan.guard = milliseconds(100);
-    plan.skew = milliseconds(2);
+    plan.skew = microseconds(300);
     if (rotates) plan.rotation = seconds(1);
     KeyManagement keys(stage.world(), plan, 5,
                        [](const std::string& what) { ADD_FAILURE() << what; });
+    const Time begin = stage.world().now();
     keys.start();
-    const std::size_t count = write_for(stage, seconds(101));
-    for (const ses::Completion& completion : stage.actor(0).sink.completions) {
-      EXPECT_EQ(completion.status, ses::Status::Ok);
-    }
-    EXPECT_GT(count, 1000U);
-    if (rotates) {
-      EXPECT_GE(keys.rotations(), 100U);
+    for (int second = 1; second <= 100 && !HasFailure(); ++second) {
+      const Time rotation = begin + seconds(second);
+      stage.world().run_for(rotation - microseconds(100) - stage.world().now());
+      const std::uint64_t before = keys.rotations();
+      EXPECT_GE(write_until(stage, rotation + 2 * plan.skew + microseconds(100)), 10U);
+      EXPECT_EQ(keys.rotations(), before + (rotates ? 1 : 0));
     }
     again[rotates ? 1 : 0] = retransmissions(stage);
     EXPECT_EQ(bad_packets(stage, 0) + bad_packets(stage, 1), 0U);
