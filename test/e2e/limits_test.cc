@@ -148,6 +148,62 @@ TEST(Descriptors, ADomainWithoutThemSaysSo) {
   EXPECT_EQ(process.wait(), "");
 }
 
+// The call works without a descriptor, or says that there is none; so does FI_GETWAIT afterwards,
+// if `waits`. Returns what was said last.
+template <class Fid, class Call>
+int open_without(const char* what, bool waits, Call call) {
+  Fid* object = nullptr;
+  int result = call(&object);
+  if (result == 0) {
+    int fd = -1;
+    if (waits) result = fi_control(&object->fid, FI_GETWAIT, &fd);
+    fi_close(&object->fid);
+  }
+  require(result == 0 || result == -EMFILE, std::string(what) + " gives " + std::to_string(result));
+  return result;
+}
+
+TEST(Descriptors, CallsThatNeedOneSaySo) {
+  Process process("process", {}, [] {
+    Side a;
+    const int first = ::dup(0);
+    ::close(first);
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = static_cast<rlim_t>(first);
+    check(::setrlimit(RLIMIT_NOFILE, &limit), "setrlimit");
+    fid_domain* domain = a.domain.get();
+    fid_fabric* fabric = a.fabric.get();
+    fi_cq_attr cq{};
+    fi_cntr_attr counter{};
+    fi_eq_attr eq{};
+    fi_wait_attr set{};
+    cq.wait_obj = counter.wait_obj = eq.wait_obj = set.wait_obj = FI_WAIT_FD;
+    const int told[] = {
+        open_without<fid_cq>("a CQ", true,
+                             [&](auto** out) { return fi_cq_open(domain, &cq, out, nullptr); }),
+        open_without<fid_cntr>(
+            "a counter", true,
+            [&](auto** out) { return fi_cntr_open(domain, &counter, out, nullptr); }),
+        open_without<fid_eq>("an EQ", true,
+                             [&](auto** out) { return fi_eq_open(fabric, &eq, out, nullptr); }),
+        open_without<fid_wait>("a wait set", true,
+                               [&](auto** out) { return fi_wait_open(fabric, &set, out); })};
+    for (const int result : told) require(result == -EMFILE, "a wait object without a descriptor");
+    open_without<fid_ep>("fi_endpoint", false, [&](auto** out) {
+      return fi_endpoint(domain, a.info.get(), out, nullptr);
+    });
+    // Of a provider that does not answer, libfabric itself says no more than FI_ENODATA.
+    fi_info* found = nullptr;
+    const int asked =
+        fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", nullptr, FI_SOURCE, a.info.get(), &found);
+    require(asked == 0 || asked == -EMFILE || asked == -FI_ENODATA,
+            "fi_getinfo gives " + std::to_string(asked));
+    fi_freeinfo(found);
+  });
+  EXPECT_EQ(process.wait(), "");
+}
+
 // ---- many endpoints ----------------------------------------------------------------------------
 
 std::size_t resident_bytes() {
