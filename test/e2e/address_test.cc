@@ -287,6 +287,7 @@ bool add_interface() {
              "ip addr add 192.0.2.1/24 dev uet0 && ip link set uet0 up") == 0;
 }
 
+// Alone in its process, as ctest runs it: the provider searches for interfaces once.
 TEST(UetAddress, SourceIdsAreForASecondNicToo) {
   struct if_nameindex* const list = ::if_nameindex();
   ASSERT_NE(list, nullptr);
