@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 #include "pds/retransmit.h"
 #include "ses/initiator.h"
@@ -377,6 +379,44 @@ INSTANTIATE_TEST_SUITE_P(Modes, PsnWrap, testing::Values(DeliveryMode::Rud, Deli
                          [](const auto& info) {
                            return info.param == DeliveryMode::Rud ? "Rud" : "Rod";
                          });
+
+// A target that looks at its packets once in so many seconds, for an hour: it is not given up. It
+// gets each packet at most twice, but the oldest one of each message again at each time-out, which
+// doubles: it finds all copies in one look, and its answer to the last of them teaches nothing.
+class SeldomTarget : public testing::TestWithParam<int> {};
+
+TEST_P(SeldomTarget, Pds120_Pds121_IsServedForAnHour) {
+  StageConfig config;
+  config.target_interval = seconds(GetParam());
+  Stage stage(config);
+  std::size_t writes = 0;
+  std::size_t learned = 0;  // of `sent`: behind the first write
+  const Time end = stage.world().now() + std::chrono::hours(1);
+  while (stage.world().now() < end) {
+    ASSERT_TRUE(stage.write(0, 1, 0, 8 * 1024).ok());
+    ASSERT_TRUE(stage.completes(0, ++writes));
+    if (writes == 1) learned = stage.sent.size();
+  }
+  for (const auto& completion : stage.actor(0).sink.completions) {
+    ASSERT_EQ(completion.status, ses::Status::Ok);
+  }
+  EXPECT_GE(writes, 3000u / static_cast<unsigned>(GetParam()));
+  EXPECT_EQ(stage.counters(0).pdcs_failed, 0u);
+  std::map<std::uint32_t, int> transmissions;
+  for (std::size_t i = learned; i < stage.sent.size(); ++i) {
+    const auto& request = stage.sent[i].request;
+    if (stage.sent[i].from == 0 && request) ++transmissions[request->psn.value];
+  }
+  std::size_t often = 0;
+  for (const auto& [psn, count] : transmissions) {
+    EXPECT_LE(count, 12) << psn;
+    often += count > 2 ? 1 : 0;
+  }
+  EXPECT_LE(often, writes);
+}
+
+INSTANTIATE_TEST_SUITE_P(Gaps, SeldomTarget, testing::Values(1, 3, 7),
+                         [](const auto& gap) { return std::to_string(gap.param) + "s"; });
 
 // Idea 12; PDS-171, PDS-175.
 TEST(Failure, Idea12_LostClosingAckEndsWithoutErrorOrLeak) {

@@ -75,6 +75,7 @@ Stage::Stage(const StageConfig& config) : world_(config.fep.seed) {
     NodeConfig node_config;
     node_config.fep = config.fep;
     node_config.fep.seed = config.fep.seed + static_cast<std::uint64_t>(node);
+    if (node == 1) node_config.progress_interval = config.target_interval;
     if (config.configure) config.configure(node, node_config.fep);
     node_config.nic.address = address_of(1, static_cast<std::uint8_t>(node + 1));
     node_config.nic.caps.ip_mtu = config.fep.ses.payload_mtu + 148;

@@ -62,6 +62,8 @@ struct StageConfig {
   std::uint64_t nic_rate_bps = NicConfig{}.rate_bps;
   // Changes `fep` for one node; empty: all are alike.
   std::function<void(int node, fep::Config& fep)> configure;
+  // Node 1 gets time only at multiples of this; 0: always.
+  Duration target_interval{0};
   // Transport security of a node; empty: packets in clear.
   std::function<NodeSecurity(int node)> security;
 
