@@ -41,7 +41,7 @@ void print_packet(const uet::CapturePacket& packet, double time_us, const Text& 
 }
 
 // Prints up to `count` UET packets. `keys`: nullptr, or what opens protected packets. `clear`:
-// nullptr, or where the packets go with their text in place of the protected form.
+// nullptr, or where the packets go in clear.
 void print_packets(uet::CaptureReader& capture, std::uint64_t count, uet::CaptureKeys* keys,
                    uet::CaptureWriter* clear) {
   std::optional<std::int64_t> start_ns;

@@ -140,7 +140,7 @@ class Node {
   Node& operator=(const Node&) = delete;
 
   // Enables the endpoint, exchanges names with the other side and inserts its name as `peer`.
-  // What else is to be bound to the endpoint is bound before.
+  // All else must be bound to the endpoint before.
   void connect();
   // The second half of it, for an endpoint of the program's own: the other side's address.
   fi_addr_t exchange(fid_ep* endpoint);

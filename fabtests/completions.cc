@@ -100,7 +100,7 @@ void delivery_means_placed(Link& link) {
   node.meet();
 }
 
-// A fenced write begins when all before it is done: whoever sees its flag sees the data as well.
+// A fenced write begins when all before it is done: a target that sees its flag sees the data, too.
 void fence(Link& link) {
   Setup setup;
   setup.hints = [](fi_info& hints) { hints.caps |= FI_FENCE; };

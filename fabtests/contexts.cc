@@ -134,7 +134,7 @@ void scalable(Link& link) {
     hints.ep_attr->rx_ctx_cnt = kContexts;
   };
   Node node(link, setup);
-  // An AV whose addresses have room for the index.
+  // An AV whose addresses have bits for the index.
   fid_av* av = nullptr;
   fi_av_attr av_attr{};
   av_attr.type = FI_AV_MAP;

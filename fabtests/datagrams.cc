@@ -97,7 +97,7 @@ void sizes(Link& link) {
   link.meet();
 }
 
-// What the endpoint offers, and what it refuses.
+// The endpoint states its limits and refuses other calls.
 void limits(Link& link) {
   Node node(link, datagrams());
   node.connect();

@@ -149,7 +149,7 @@ void accept_one(Link& link) {
   CHECK(await(node, eq, event, &entry, sizeof entry) > 0 && event == FI_CONNECTED);
 }
 
-// Connects, lets the peer end as `how` says, and expects FI_SHUTDOWN, or none for a while.
+// Connects; the peer ends as `how` says. Expects FI_SHUTDOWN, or none for a while.
 void connect_and_watch(Link& link, void (*how)(Link&), bool ends) {
   Node node(link, for_connections());
   fid_eq* const eq = open_eq(node);

@@ -85,7 +85,7 @@ void unexpected_flood(Link& link) {
   std::uint64_t value = 0;
   if (!link.server()) {
     std::uint64_t sent = 0;
-    // Half of them before the receiver begins, or as many as it lets through.
+    // Half of them before the receiver begins, or as many as it accepts.
     for (; sent < kMessages / 2; ++sent) {
       if (fi_tinject(node.ep, &sent, sizeof sent, node.peer, sent) != 0) break;
     }
@@ -116,7 +116,7 @@ void queue_of_one(Link& link) {
   int completed = 0;
   for (int i = 0; i < kMessages; ++i) {
     const auto post = [&](auto call) {
-      // Room in the queue is made by reading it.
+      // Reading the queue frees entries.
       for (ssize_t result; (result = call()) != 0;) {
         CHECK(result == -FI_EAGAIN);
         fi_cq_tagged_entry entry{};

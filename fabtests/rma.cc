@@ -170,7 +170,7 @@ void data_for_the_target(Link& link) {
   node.meet();
 }
 
-// What the target refuses ends with an error at the initiator, and nothing is changed.
+// An operation that the target refuses ends with an error at the initiator, and nothing is changed.
 void refusals(Link& link) {
   Node node(link);
   node.connect();

@@ -14,7 +14,7 @@ namespace {
 constexpr int kThreads = 4;
 constexpr int kRounds = 200;
 
-// Each thread echoes messages of its own tag; completions go to whoever reads them.
+// Each thread echoes messages of its own tag; completions go to the thread that reads them.
 void one_endpoint(Link& link) {
   Setup setup;
   setup.hints = [](fi_info& hints) { hints.domain_attr->threading = FI_THREAD_SAFE; };

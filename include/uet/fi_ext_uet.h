@@ -58,9 +58,9 @@ extern "C" {
  *
  * An error entry (fi_eq_readerr) whose fid is the bound object and whose err is
  *   FI_ETIMEDOUT   a peer does not answer and is given up: all operations to it have failed
- *   FI_ECONNRESET  the process of a peer has ended: known on this host through rings (FI_UET_LOCAL),
- *                  on any host, with keep_alive_ms of FI_UET_TUNING, from an ICMP message over
- *                  kernel UDP that says that no process has the port
+ *   FI_ECONNRESET  the process of a peer has ended: known on this host through rings
+ *                  (FI_UET_LOCAL); on any host, with keep_alive_ms of FI_UET_TUNING, from an
+ *                  ICMP message over kernel UDP that says that no process has the port
  *   FI_ENETDOWN    the interface of the domain is down
  * For a peer, err_data is its address in the endpoint's format. If the EQ is bound to an endpoint
  * and the endpoint's AV knows the peer, data is its fi_addr_t, and there is an entry for each

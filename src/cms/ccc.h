@@ -19,8 +19,8 @@
 
 namespace uet::cms {
 
-// None: a fixed window (CMS-722). Both: a packet needs room in the window of NSCC and credit of
-// RCCC.
+// None: a fixed window (CMS-722). Both: a packet must fit into the window of NSCC and needs credit
+// of RCCC.
 enum class Algorithm : std::uint8_t { None, Nscc, Rccc, Both };
 // CMS 5.2. The last three learn from what becomes of packets.
 enum class PathPolicy : std::uint8_t { Single, Oblivious, RoundRobin, Bitmap, Reps, Mixed };

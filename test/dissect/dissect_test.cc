@@ -152,7 +152,7 @@ TEST_F(Dissect, ProtectedPacketsAreShownWithTheirText) {
   EXPECT_THAT(with[0], HasSubstr("sdi 2748"));
   EXPECT_THAT(with[0], HasSubstr("CLOSING"));
   EXPECT_THAT(with[0], HasSubstr("0x4711"));
-  // What --clear writes is the same packet in clear.
+  // --clear writes the same packet in clear.
   ASSERT_EQ(clear.size(), 1U);
   EXPECT_THAT(clear[0], Not(HasSubstr("sdi")));
   EXPECT_THAT(clear[0], HasSubstr("CLOSING"));

@@ -333,7 +333,7 @@ void work_for_the_first_time() {
   }
 }
 
-// Calls of connections. What the other side and the clean-up need is there.
+// Calls of connections. The other side and the clean-up have their memory.
 class WithMemory {
  public:
   WithMemory() : kept_(failing) { failing = 0; }

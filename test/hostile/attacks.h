@@ -10,7 +10,7 @@
 
 namespace uet::hostile {
 
-// What the addresses of no host in whose name an attack speaks may get.
+// The bytes that may go to the invented addresses of an attack.
 enum class Reflected : std::uint8_t {
   Anything,  // it speaks in no such name
   Three,     // three bytes for each that came from there

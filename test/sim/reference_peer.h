@@ -42,7 +42,7 @@ class ReferencePeer {
   ReferencePeer(DeliveryMode mode, Loss loss, std::uint64_t seed);
 
   // One operation of the peer; the next one waits until this one has ended. `request` is complete
-  // but for what each packet says of itself; `bytes`: its payload, `length`: its request_length.
+  // except the fields of each packet; `bytes`: its payload, `length`: its request_length.
   void post(wire::SesRequest request, std::vector<std::byte> bytes, std::uint32_t length);
   // Until `done`; false after `limit` of virtual time.
   bool run_until(const std::function<bool()>& done, Duration limit);

@@ -162,7 +162,7 @@ class ReferenceTarget : public Reference {
     ASSERT_TRUE(wire.fep().ses().initiator().post(wire.context(), op, wire.now()).ok()) << i;
     wire.push();
   }
-  // What the operation has done to the peer or brought from it.
+  // The effect of the operation at the peer, or the data that it has brought.
   void expect_done(std::size_t i) {
     const auto expected = pattern(length_of(i), static_cast<unsigned>(i));
     const auto at = std::span(peer.memory).subspan(offset_of(i), expected.size());

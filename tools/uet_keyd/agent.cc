@@ -86,8 +86,8 @@ bool parse_request(std::string_view text, Request& out) {
 
 std::string socket_of(const std::string& run_directory) { return run_directory + "/socket"; }
 
-Agent::Agent(const std::string& run_directory, const std::string& state_directory, const tss::Key& secret,
-             const Rotation& rotation)
+Agent::Agent(const std::string& run_directory, const std::string& state_directory,
+             const tss::Key& secret, const Rotation& rotation)
     : store_(run_directory, state_directory),
       secret_(secret),
       rotation_(rotation),

@@ -40,7 +40,8 @@ struct Protection {
 };
 
 // From auth_key and the parameters, which it adapts: security excludes trimming (TSS-66) and wants
-// random start PSNs (TSS-51), and may exclude RUDI and UUD (TSS-50). 0 or a negative fi_errno, with the reason logged.
+// random start PSNs (TSS-51), and may exclude RUDI and UUD (TSS-50). 0 or a negative fi_errno, with
+// the reason logged.
 int open_protection(const fi_info& info, Params& params, const char* caller, Protection& out);
 
 // Opens the NIC that the info names; `caller` (fi_domain ...) begins the log lines. 0 or a negative

@@ -27,7 +27,7 @@ void* allocate_or_throw(std::size_t bytes) {
 
 }  // namespace
 
-// Those that these two stand for (nothrow, arrays) call them, except under AddressSanitizer.
+// The other forms (nothrow, arrays) call these two, except under AddressSanitizer.
 void* operator new(std::size_t bytes) { return allocate_or_throw(bytes); }
 void* operator new[](std::size_t bytes) { return allocate_or_throw(bytes); }
 void operator delete(void* memory) noexcept { std::free(memory); }

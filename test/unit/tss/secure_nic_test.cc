@@ -61,7 +61,7 @@ class SecuredNode {
     fep->ses().enable(*context);
   }
   void install(bool an, const Key& key) { EXPECT_TRUE(domain().install(an, key, {}).ok()); }
-  // What the management gives to a client of the domain of known_key().
+  // The key that the management gives to a client of the domain of known_key().
   void install_derived(const DomainConfig& config) {
     KeyMaterial derived;
     Result<Kdf> kdf = Kdf::make(known_key());
