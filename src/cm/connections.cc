@@ -132,7 +132,7 @@ void Connections::say_unknown(const Message& message) {
   out.message.to = message.from;
   out.message.from = message.to;
   out.message.answers = answers_;
-  answer(std::move(out));
+  answer(out);
 }
 
 // ---- calls of the host -------------------------------------------------------------------------
@@ -198,7 +198,7 @@ void Connections::give_up_accepting(Connection& connection) {
   Outgoing out;
   out.to = connection.to;
   out.message = message_of(connection, MessageType::Shutdown);
-  answer(std::move(out));
+  answer(out);
   fail(connection, Failure::Aborted, {});
 }
 
@@ -298,7 +298,7 @@ void Connections::take_message(const Message& message, Time now) {
       out.message.reason = RejectReason::NoListener;
       out.message.to = message.from;
       out.message.answers = answers_;
-      return answer(std::move(out));
+      return answer(out);
     }
     case MessageType::Cancel:
       return;
@@ -379,7 +379,7 @@ void Connections::await_answer(Connection& connection, Time now) {
     Outgoing out;  // the peer may live
     out.to = connection.to;
     out.message = message_of(connection, MessageType::Shutdown);
-    answer(std::move(out));
+    answer(out);
     lose(connection);
   }
 }

@@ -74,7 +74,7 @@ std::optional<std::uint16_t> PathSelector::index_of(std::uint16_t entropy) const
 
 // CMS-410, CMS-411. `oblivious` draws a new start for every round, so that senders are not in step.
 std::uint16_t PathSelector::walk(Rng& rng) {
-  if (count_ == 1) return value(0);
+  if (count_ <= 1) return value(0);
   if (taken_ == 0 && policy_ == PathPolicy::Oblivious) {
     start_ = static_cast<std::uint16_t>(rng.below(count_));
   }
