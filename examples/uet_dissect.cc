@@ -65,8 +65,8 @@ int usage() {
       "that\n"
       "a switch or the capture has cut off. [...]: the comment of the packet in the capture.\n"
       "--keys: a file of uet_keys; a packet that a key of it opens is shown with its text.\n"
-      "--clear: writes the packets, those that a key opens in clear, to a pcap file for "
-      "Wireshark.\n",
+      "--clear: writes a pcap file for Wireshark: packets that a key opens in clear, others as "
+      "they are.\n",
       stderr);
   return EXIT_FAILURE;
 }

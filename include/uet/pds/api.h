@@ -254,8 +254,8 @@ class Delivery {
   // message nothing is answered any more.
   virtual bool cancel(Message& message) = 0;
   // Calls editor.edit() for each packet of the message on its PDC that PDS may send (again), in the
-  // order of their PSNs, also for those that wait for the NIC. The peer gets the first version or
-  // the edited one, never both, and does not tell which.
+  // order of their PSNs, also for those that wait for the NIC. The peer accepts the first version
+  // or the edited one, whichever arrives first; its answer does not say which.
   virtual void edit_packets(const Message& message, PacketEditor& editor) = 0;
   // The message at the head of the backlog can make packets again (after PacketPlan::NotNow).
   virtual void kick(PdcId pdc) = 0;
