@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // FI_EP_MSG, fi_cm(3) and fi_endpoint(3): a listener, connections with data, rejected ones, names,
 // what travels over a connection, and its end.
+#include <arpa/inet.h>
+#include <unistd.h>
+
 #include <array>
 #include <cstring>
 #include <string>
@@ -53,9 +56,13 @@ class Connector {
   Connector(const Connector&) = delete;
   Connector& operator=(const Connector&) = delete;
 
-  // Listens, and tells the other side where.
-  void listen() {
-    OK(fi_passive_ep(node_.fabric, node_.info, &pep_, this));
+  // Listens, at `port` if it is not 0, and tells the other side where.
+  void listen(std::uint16_t port = 0) {
+    fi_info* const info = fi_dupinfo(node_.info);
+    CHECK(info != nullptr && info->src_addr != nullptr);
+    static_cast<sockaddr_in*>(info->src_addr)->sin_port = htons(port);
+    OK(fi_passive_ep(node_.fabric, info, &pep_, this));
+    fi_freeinfo(info);
     OK(fi_pep_bind(pep_, &eq_->fid, 0));
     OK(fi_listen(pep_));
     link_.send(name_of(pep_->fid));
@@ -181,12 +188,13 @@ void rejected_with_reason(Link& link) {
   }
 }
 
-// The listener is there to learn an address of this host; nothing listens at it any more.
+// Nothing listens at the address any more. It is one that no program beside this one gets without
+// asking for it: else that program may have the port by now, and takes the request.
 void nobody_listens(Link& link) {
   if (link.server()) {
     {
       Connector side(link);
-      side.listen();
+      side.listen(static_cast<std::uint16_t>(5300 + getpid() % 500));
     }
     link.meet();
   } else {

@@ -226,11 +226,16 @@ TEST(Cm, Cm21_NoListenerRefusesAtOnce) {
             "");
 }
 
+// An address that no program beside this one takes.
+in_addr address_of_this_process() {
+  return {htonl(INADDR_LOOPBACK + (static_cast<std::uint32_t>(getpid()) & 0xFFFFU) + 256)};
+}
+
 TEST(Cm, Cm22_SilentAddressIsRefusedInBoundedTime) {
   EXPECT_EQ(in_child([] {
               Pair pair;
               const Clock::time_point start = Clock::now();
-              pair.address.sin_port = htons(5700);
+              pair.address.sin_addr = address_of_this_process();
               const int silent = ::socket(AF_INET, SOCK_DGRAM, 0);
               require(::bind(silent, reinterpret_cast<const sockaddr*>(&pair.address),
                              sizeof pair.address) == 0,
@@ -249,7 +254,7 @@ TEST(Cm, Cm29_PortWithoutSocketIsRefused) {
     GTEST_SKIP() << "the back end " << nic << " reads no ICMP";
   EXPECT_EQ(in_child([] {
               Pair pair;
-              pair.address.sin_port = htons(5700);  // no process is there
+              pair.address.sin_addr = address_of_this_process();
               pair.connect();
               const CmEvent event = pair.next(pair.client);
               require(event.error == FI_ECONNREFUSED, "no FI_ECONNREFUSED");
