@@ -11,7 +11,8 @@
 // 3. a ROD packet that arrives before its predecessors: the first of a gap, together with the NACK
 //    ROD_OOO, and those for which one of the reasons 6, 8, 11, 12 holds; names CACK (PDS-164);
 // 4. a duplicate that the source has sent again (PDS-96, PDS-203) or an ACK Request (PDS-156), once
-//    while the NIC has not taken that answer; a Probe (CMS-140);
+//    while the NIC has not taken that answer, unless the first ACK for the packet still waits for
+//    the turn (PDS-204); a Probe (CMS-140);
 // 5. the Close Command (PDS-170).
 //
 // An ACK leaves with the next turn of the PDC, as a rule in the pass that received the packet. It
@@ -124,6 +125,12 @@ class AckScheduler {
   // ---- the ACK that waits -----------------------------------------------------------------------
 
   bool is_owed() const { return waiting_ != nullptr; }
+  // The ACK that waits is the first one for this packet: it answers copies of the packet too, as
+  // the answer to the first transmission. So a source whose packets wait for a host learns how long
+  // its answers take (PDS-204).
+  bool answers_soon(Psn psn, Psn cack) const {
+    return is_owed() && psn > reported_cack_ && psn <= cack;
+  }
   // The ACK of this packet leaves with the next turn. It replaces an ACK that waits, whose ECN mark
   // it keeps (CMS-721). False: there is no memory for it to wait in, so that it must leave now.
   [[nodiscard]] bool owe(Memory& memory, const PacketMeta& packet, const Response& response);

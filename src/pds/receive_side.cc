@@ -168,6 +168,7 @@ void ReceiveSide::on_duplicate(const Incoming& request, Time now) {
     return core_.send_nack(NackCode::RcvdSesProcg, request.meta);
   }
   ++env().counters.duplicates_acked;
+  if (acks_.answers_soon(request.meta.psn, rx_.cack_psn())) return;
   std::optional<RequestName> name;
   if (!request.ctl_type) name = env().client.name_of(request.view);
   resend_ack(request.meta, name, request.ctl_type.has_value(), now);

@@ -465,6 +465,19 @@ TEST_F(PdcDestination, Pds204_DuplicatesGetOneAnswerWhileItWaitsForTheNic) {
   EXPECT_EQ(acks(answer_to(retransmission(334))).size(), 1U);  // it has left: once more
 }
 
+// A host that polls seldom finds all transmissions of a packet at once.
+TEST_F(PdcDestination, Pds204_FirstAckOfAPacketAnswersItsCopiesToo) {
+  arrive(1);
+  receive(asking(334));
+  receive(retransmission(334));
+  receive(retransmission(334));
+  const auto sent = acks(turn());
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].ack_psn(), Psn{334});
+  EXPECT_FALSE(sent[0].retx) << "the first transmission has arrived";
+  EXPECT_TRUE(acks(answer_to(retransmission(334))).at(0).retx);
+}
+
 TEST_F(PdcDestination, Pds205_DuplicateThatStillWaitsIsBeingProcessed) {
   arrive(1, DeliveryMode::Rod);
   receive(request(335));
