@@ -40,7 +40,7 @@ struct Arguments {
   bool strict = false, separate_trimmed = false;
   // endpoints
   cms::Algorithm algorithm = cms::Algorithm::Nscc;
-  cms::PathPolicy paths = cms::PathPolicy::Oblivious;
+  cms::PathPolicy paths = cms::kDefaultPaths;
   std::uint16_t path_count = cms::Parameters{}.path_count;
   bool rod = false, ack_per_packet = false, synthetic_ecn = false, recovery = true;
   bool path_inference = true;
@@ -166,7 +166,7 @@ void add_queues(CLI::App& app, Arguments& a) {
 void add_endpoints(CLI::App& app, Arguments& a) {
   auto* group = app.add_option_group("Endpoints");
   choice(group, "--cc", a.algorithm, kAlgorithms, "Congestion control; default nscc");
-  choice(group, "--paths", a.paths, kPathPolicies, "Choice of paths; default oblivious");
+  choice(group, "--paths", a.paths, kPathPolicies, "Choice of paths; default mixed");
   group->add_option("--evs", a.path_count, "Entropy values of a context")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));

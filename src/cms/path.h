@@ -30,6 +30,10 @@ inline constexpr std::pair<std::string_view, PathPolicy> kPathPolicyNames[] = {
     {"reps", PathPolicy::Reps},
     {"mixed", PathPolicy::Mixed}};
 
+// Where packets can take several paths. The table "Path schemes" of netsim/README.md is the reason:
+// it is the best or next to it in each line, faults and slow links included.
+inline constexpr PathPolicy kDefaultPaths = PathPolicy::Mixed;
+
 // CMS-20. Timeout: a loss that was inferred.
 enum class PathFeedback : std::uint8_t { Good, Ecn, Nack, Timeout };
 

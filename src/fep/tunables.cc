@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "cms/path.h"
+
 
 namespace uet::fep {
 namespace {
@@ -76,22 +76,6 @@ constexpr Tunable::Whole syn_retx_safety_time() {
         if (ms != 0) c.pds.syn_retx_safety_time = milliseconds(ms);
       },
       0, kDayMs};
-}
-
-bool set_paths(Config& config, std::string_view text) {
-  for (const auto& [name, policy] : cms::kPathPolicyNames) {
-    if (text != name) continue;
-    config.cms.paths = policy;
-    return true;
-  }
-  return false;
-}
-
-std::string paths_text(const Config& config) {
-  for (const auto& [name, policy] : cms::kPathPolicyNames) {
-    if (policy == config.cms.paths) return std::string(name);
-  }
-  return {};
 }
 
 bool set_dscp_retransmission(Config& config, std::string_view text) {
@@ -261,15 +245,6 @@ constexpr Tunable kMessages[] = {
 };
 
 constexpr Tunable kCongestion[] = {
-    {"paths",
-     "Choice of the network path of a packet: single uses one path per packet delivery context; "
-     "oblivious draws a path per packet; round_robin takes paths in turn; bitmap takes paths with "
-     "ECN marks, trimmed or lost packets less often; reps reuses paths whose packets arrived "
-     "without ECN mark; mixed is reps, else bitmap. Needs a NIC that can set the entropy of a "
-     "packet; kernel UDP does so with udp_source_ports. Ordered traffic keeps one path.",
-     Tunable::Choice{set_paths, paths_text,
-                     "single, oblivious, round_robin, bitmap, reps or mixed"},
-     true},
     {"cc_base_rtt_us",
      "Round-trip time of the idle network for congestion control, in microseconds. 0: measured.",
      base_rtt(), true},

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/parameter.h"
+#include "cms/path.h"
 #include "fep/tunables.h"
 #include "nic/registry.h"
 #include "settings/params.h"
@@ -75,6 +76,22 @@ std::string algorithm_text(const Params& params) {
     if (params.cc_algorithm == algorithm) return std::string(name);
   }
   return "nscc, and none to peers on this host";
+}
+
+bool set_paths(Params& params, std::string_view text) {
+  for (const auto& [name, policy] : cms::kPathPolicyNames) {
+    if (text != name) continue;
+    params.paths = policy;
+    return true;
+  }
+  return false;
+}
+
+std::string paths_text(const Params& params) {
+  for (const auto& [name, policy] : cms::kPathPolicyNames) {
+    if (policy == params.paths) return std::string(name);
+  }
+  return "mixed, and single over kernel UDP";
 }
 
 constexpr std::pair<std::string_view, Profile> kProfiles[] = {
@@ -247,6 +264,13 @@ constexpr Row kRows[] = {
      "uses a fixed window. TFC is not implemented.",
      Choice{set_algorithm, algorithm_text, "nscc, rccc, both or none (TFC is not implemented)"},
      true},
+    {"paths",
+     "Choice of the network path of a packet: single uses one path per packet delivery context; "
+     "oblivious draws a path per packet; round_robin takes paths in turn; bitmap takes paths with "
+     "ECN marks, trimmed or lost packets less often; reps reuses paths whose packets arrived "
+     "without ECN mark; mixed is reps, else bitmap. Needs a NIC that can set the entropy of a "
+     "packet; kernel UDP does so with udp_source_ports. Ordered traffic keeps one path.",
+     Choice{set_paths, paths_text, "single, oblivious, round_robin, bitmap, reps or mixed"}, true},
     {"cc_link_rate_mbps",
      "Link rate for congestion control, in Mbit/s. 0: as the interface reports, 100000 for a veth.",
      number<&Params::cc_link_rate_mbps>(0, 10'000'000), true},
@@ -272,7 +296,7 @@ constexpr Row kRows[] = {
      yes_no<&Params::mpr_zero>()},
     {"udp_source_ports",
      "UDP ports that the back end udp sends from, so that packets take several paths. 0: 8 if "
-     "FI_UET_PATHS is not single, else 1. The ports are a row from the range 49152 to 65535, with "
+     "FI_UET_PATHS is set and not single, else 1. The ports are a row from the range 49152 to 65535, with "
      "one socket each; a firewall must accept packets from any port to port 4793. Only a process "
      "at "
      "port 4793 of its address has more than one.",
@@ -493,7 +517,7 @@ PcapFiles pcap_files(const Params& params) {
 
 std::uint16_t source_ports(const Params& params) {
   if (params.udp_source_ports != 0) return static_cast<std::uint16_t>(params.udp_source_ports);
-  return params.core.cms.paths == cms::PathPolicy::Single ? 1 : 8;
+  return params.paths.value_or(cms::PathPolicy::Single) == cms::PathPolicy::Single ? 1 : 8;
 }
 
 wire::TrimMarks trim_marks(const Params& params) {

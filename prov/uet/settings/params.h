@@ -50,7 +50,8 @@ struct Params {
   std::uint64_t tx_size = 1024;
   std::uint64_t rx_size = 8192;  // MPI ranks post all receives of a phase before any send
   std::uint64_t socket_buffer_bytes = nic::kSocketBufferBytes;
-  std::uint64_t udp_source_ports = 0;  // 0: by `paths`
+  std::optional<cms::PathPolicy> paths;  // empty: kDefaultPaths, but one source port
+  std::uint64_t udp_source_ports = 0;    // 0: by `paths`
   std::uint16_t udp_port = kUetUdpPort;
   bool gso = true;
   bool gro = true;

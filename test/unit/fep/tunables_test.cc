@@ -41,7 +41,6 @@ std::string other_value(const Tunable& row) {
   if (const auto* real = std::get_if<Tunable::Real>(&row.kind)) {
     return preset == text_of(real->high) ? text_of(real->low) : text_of(real->high);
   }
-  if (std::string_view(row.name) == "paths") return "mixed";
   if (std::holds_alternative<Tunable::Choice>(row.kind)) return "63";
   return preset == "yes" ? "no" : "yes";
 }

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "cms/path.h"
+
 namespace uet::prov {
 namespace {
 
@@ -35,10 +37,11 @@ TEST(CoreConfig, LoopbackNeedsNoCongestionControl) {
 TEST(CoreConfig, Cms404_PathsAreThoseOfTheNic) {
   StillNic nic;
   Params params;
-  params.core.cms.paths = cms::PathPolicy::RoundRobin;
   params.core.cms.path_count = 64;
   EXPECT_EQ(fep_config(params, nic, kMtu).cms.paths, cms::PathPolicy::Single);
   nic.capabilities.per_packet_entropy = true;
+  EXPECT_EQ(fep_config(params, nic, kMtu).cms.paths, cms::kDefaultPaths);
+  params.paths = cms::PathPolicy::RoundRobin;
   nic.capabilities.source_ports = 8;
   const cms::Parameters cms = fep_config(params, nic, kMtu).cms;
   EXPECT_EQ(cms.paths, cms::PathPolicy::RoundRobin);

@@ -160,7 +160,7 @@ TEST(SetParam, ChoicesAndFaults) {
   EXPECT_EQ(set_param(params, "cc_algorithm", "none"), std::nullopt);
   EXPECT_EQ(params.cc_algorithm, cms::Algorithm::None);
   EXPECT_EQ(set_param(params, "paths", "oblivious"), std::nullopt);
-  EXPECT_EQ(params.core.cms.paths, cms::PathPolicy::Oblivious);
+  EXPECT_EQ(params.paths, cms::PathPolicy::Oblivious);
   EXPECT_THAT(refusal("cc_algorithm", "cubic"), HasSubstr("nscc, rccc, both or none"));
   EXPECT_THAT(refusal("cc_algorithm", "tfc"), HasSubstr("TFC is not implemented"));  // CMS-312
   EXPECT_EQ(set_param(params, "cc_algorithm", "rccc"), std::nullopt);
