@@ -203,6 +203,10 @@ void Fep::refused(const FepAddress& peer) { manager_->on_refusal(peer); }
 
 void Fep::watch_peers(pds::PeerWatcher* watcher) { manager_->watch_peers(watcher); }
 
+void Fep::note_gaps(Time now) { manager_->demultiplexer().gaps().note(now); }
+
+bool Fep::gaps_over(Time now) const { return manager_->demultiplexer().gaps().over(now); }
+
 Result<void> Fep::open_pdc(const pds::Destination& destination, Time now) {
   const Result<PdcId> opened = manager_->connect(destination, now);
   push(now);

@@ -91,6 +91,9 @@ class Fep {
   void refused(const FepAddress& peer);
   // As pds::Manager: `watcher` outlives the Fep, or nullptr is set before it ends.
   void watch_peers(pds::PeerWatcher* watcher);
+  // As pds::Gaps: packets of peers that are missing now, and whether they are waited for no more.
+  void note_gaps(Time now);
+  bool gaps_over(Time now) const;
   // From now on events go to `ring`, which outlives the Fep or the next call; nullptr: nowhere.
   void keep_trace_in(trace::Ring* ring);
   // Begins to close all PDCs (handshake); progress until closed() or until patience ends.

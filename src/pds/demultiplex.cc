@@ -276,7 +276,7 @@ Pdc* Demultiplexer::resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid,
       return nullptr;
     }
     if (asks ? !pdc->send_side().has_sent(request.meta.psn)
-             : !pdc->receive_side().expects(request.meta.psn)) {
+             : pdc->receive_side().window().place(request.meta.psn) != RxWindow::Place::New) {
       refuse(packet, NackCode::PdcHdrMismatch, spdcid, request.meta);
       return nullptr;
     }

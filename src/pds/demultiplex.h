@@ -6,6 +6,7 @@
 
 #include "pds/connections.h"
 #include "pds/environment.h"
+#include "pds/gaps.h"
 #include "pds/incoming.h"
 #include "pds/rudi.h"
 #include "pds/rudi_target.h"
@@ -26,11 +27,14 @@ class Demultiplexer {
         connections_(connections),
         pdcs_(connections.pdcs()),
         rudi_(rudi),
-        rudi_target_(rudi_target) {}
+        rudi_target_(rudi_target),
+        gaps_(pdcs_) {}
 
   // A packet has arrived; its bytes are valid during the call. If memory is short, the packet is
   // dropped and counted, and its sender repeats it.
   void on_packet(const RxPacket& packet, Time now);
+  // Packets that have not arrived (PDS-235).
+  Gaps& gaps() { return gaps_; }
 
  private:
   void note_in_trace(const Pdc& pdc, const Incoming& request);
@@ -67,6 +71,7 @@ class Demultiplexer {
   PdcTable& pdcs_;
   Rudi& rudi_;
   RudiTarget& rudi_target_;
+  Gaps gaps_;
 };
 
 }  // namespace uet::pds

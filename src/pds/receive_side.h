@@ -44,8 +44,8 @@ class ReceiveSide {
   // Gives back all that it holds.
   void discard();
 
-  // A packet of the peer may have this PSN and has not come yet.
-  bool expects(Psn psn) const { return rx_.place(psn) == RxWindow::Place::New; }
+  // Which packets of the peer have come.
+  const RxWindow& window() const { return rx_; }
   // For the tombstone of the PDC.
   Delivered delivered() const;
   Duration waits_for_clear(Time now) const { return stored_.waits_for_clear(now); }

@@ -60,6 +60,13 @@ class RxWindow {
     if (psn <= cack_) return Slot::Finished;
     return psn - cack_ > static_cast<std::int32_t>(range()) ? Slot::Missing : slot(psn);
   }
+  // A packet up to `psn`, at or below the highest one that arrived, has not come.
+  bool misses_up_to(Psn psn) const {
+    for (Psn next = cack_ + 1; next <= psn && next <= highest_; ++next) {
+      if (slot(next) == Slot::Missing) return true;
+    }
+    return false;
+  }
   // Of what is stored.
   std::uint16_t index(Psn psn) const { return entries_[position(psn)].index; }
   // The message of the Finished packet `psn`, at or above CACK; 0: unknown, or it had none.

@@ -270,6 +270,49 @@ INSTANTIATE_TEST_SUITE_P(All, EndpointWithWork,
                                   (std::get<1>(info.param) ? "WithFaults" : "");
                          });
 
+// ---- endpoints that close while packets are missing ---------------------------------------------
+
+constexpr std::uint64_t kWords = 8;
+
+void say_words(Channel& channel) {
+  Node node;
+  const fi_addr_t peer = node.connect(channel);
+  channel.meet(&node);
+  for (std::uint64_t word = 0; word < kWords; ++word) {
+    node.post("sending", [&] {
+      return fi_tsend(node.ep.get(), &word, sizeof(word), nullptr, peer, word, nullptr);
+    });
+  }
+  node.drain(kWords, "sends to an endpoint that closes after the last one");
+  channel.meet(&node);
+}
+
+void close_after_the_last_word(Channel& channel) {
+  Node node;
+  node.connect(channel);
+  std::uint64_t heard = 0;
+  node.post("posting a receive", [&] {
+    return fi_trecv(node.ep.get(), &heard, sizeof(heard), nullptr, FI_ADDR_UNSPEC, kWords - 1, 0,
+                    nullptr);
+  });
+  channel.meet(&node);
+  node.next("the last word");
+  node.ep.reset();
+  channel.meet(&node);
+}
+
+// Sends are not ordered: the last one may come while one before it must be sent again.
+TEST(EndpointThatCloses, Pds235_WaitsForPacketsThatAreMissing) {
+  for (int seed = 1; seed <= 10; ++seed) {
+    ChannelPair pair;
+    const std::string faults = "loss=20%,seed=" + std::to_string(seed);
+    Process sender("sender", {}, [&] { say_words(pair.left); });
+    Process target("target", {{"FI_UET_FAULTS", faults}, {"FI_UET_LOCAL", "off"}},
+                   [&] { close_after_the_last_word(pair.right); });
+    EXPECT_EQ(wait_for_all({&sender, &target}), "") << faults;
+  }
+}
+
 // ---- fork --------------------------------------------------------------------------------------
 
 constexpr std::size_t kBytes = 100000;

@@ -93,7 +93,12 @@ Endpoint::~Endpoint() {
   auto& ses = engine_.fep().ses();
   engine_.works().drop(*this, false);
   ses.initiator().request_acks_now(*state_.context);
-  engine_.linger([&] { return ses.outstanding(*state_.context) == 0 && !tx_.compounds().any(); });
+  auto& fep = engine_.fep();
+  if (role_ != EndpointRole::Transmit) fep.note_gaps(clock_now());  // PDS-235
+  engine_.linger([&] {
+    const bool sent = ses.outstanding(*state_.context) == 0 && !tx_.compounds().any();
+    return sent && (role_ == EndpointRole::Transmit || fep.gaps_over(clock_now()));
+  });
   ses.close_context(*state_.context, clock_now());
   if (connection_) connection_->leave();
   engine_.works().drop(*this, true);
