@@ -75,10 +75,12 @@ struct Arguments {
 };
 
 // Names of the choices that a library enumeration offers.
-const std::map<std::string, cms::Algorithm> kAlgorithms = {{"nscc", cms::Algorithm::Nscc},
-                                                           {"rccc", cms::Algorithm::Rccc},
-                                                           {"both", cms::Algorithm::Both},
-                                                           {"none", cms::Algorithm::None}};
+const std::map<std::string, cms::Algorithm> kAlgorithms = [] {
+  std::map<std::string, cms::Algorithm> names;
+  for (const cms::AlgorithmRow& row : cms::kAlgorithms)
+    names[std::string(row.name)] = row.algorithm;
+  return names;
+}();
 const std::map<std::string, cms::PathPolicy> kPathPolicies(std::begin(cms::kPathPolicyNames),
                                                            std::end(cms::kPathPolicyNames));
 const std::map<std::string, Shape> kShapes = {{"one-switch", Shape::OneSwitch},

@@ -11,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "cms/algorithms.h"
 #include "cms/counters.h"
 #include "cms/tuning.h"
 #include "uet/base/address.h"
@@ -19,9 +20,6 @@
 
 namespace uet::cms {
 
-// None: a fixed window (CMS-722). Both: a packet must fit into the window of NSCC and needs credit
-// of RCCC.
-enum class Algorithm : std::uint8_t { None, Nscc, Rccc, Both };
 // CMS 5.2. The last three learn from what becomes of packets.
 enum class PathPolicy : std::uint8_t { Single, Oblivious, RoundRobin, Bitmap, Reps, Mixed };
 
@@ -187,13 +185,8 @@ class Ccc {
   virtual Counters holdings() const = 0;
 };
 
-// Does sending need the receiver's credit?
-constexpr bool uses_credit(Algorithm algorithm) {
-  return algorithm == Algorithm::Rccc || algorithm == Algorithm::Both;
-}
-
 // A context for one remote FEP. Called when a PDC opens, not on the data path. `ccc_id`: its name
-// in requests (CMS-204); without one it does not use credit, but NSCC in its place. `base_rtt`:
+// in requests (CMS-204); without one an algorithm of credit is replaced by NSCC. `base_rtt`:
 // what an earlier context learnt (CMS-141).
 std::unique_ptr<Ccc> make_ccc(const SharedParameters& parameters, Time now,
                               std::optional<std::uint8_t> ccc_id = {},

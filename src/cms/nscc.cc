@@ -451,6 +451,10 @@ Nscc::Nscc(const SharedParameters& parameters, Time now, std::optional<Duration>
   if (base_rtt) nscc_resume(state_, constants_, *base_rtt);
 }
 
+std::unique_ptr<Ccc> make_nscc(const NewContext& context) {
+  return std::make_unique<Nscc>(context.parameters, context.now, context.base_rtt);
+}
+
 bool Nscc::may_send(std::uint32_t bytes) const { return state_.may_send(bytes); }
 
 void Nscc::on_sent(std::uint32_t bytes, Time now) { nscc_on_sent(state_, bytes, now); }
@@ -509,30 +513,37 @@ std::optional<Duration> Nscc::base_rtt() const {
 
 // More bytes above a gap than paths of different length explain, and a longer silence than a queue
 // of the target delay does.
-std::optional<RecoveryRules> Nscc::recovery() const {
-  if (!constants_.recovery) return std::nullopt;
+std::optional<RecoveryRules> recovery_rules(const NsccConstants& constants, const Window& state,
+                                            const RecoveryTimes& times) {
+  if (!constants.recovery) return std::nullopt;
   const auto us = [](double count) { return Duration(std::llround(count * 1000)); };
-  const Tuning& tuning = constants_.tuning();
-  const double window = std::min(tuning.recovery_windows * state_.cwnd_bytes, state_.max_bytes);
-  const double least = tuning.recovery_packets * state_.mtu_bytes;
-  const double target_us = nscc_target_qdelay_us(state_, constants_);
-  const double loop_us = nscc_loop_us(state_);
+  const Tuning& tuning = constants.tuning();
+  const double window = std::min(tuning.recovery_windows * state.cwnd_bytes, state.max_bytes);
+  const double least = tuning.recovery_packets * state.mtu_bytes;
   // Where a full queue loses what it trimmed, too, only time-outs that double calm it.
-  const Time not_before = constants_.recovery_by_count || state_.last_trim == Time{}
+  const Time not_before = constants.recovery_by_count || times.last_trim == Time{}
                               ? Time{}
-                              : state_.last_trim + us(kCalmRtts * loop_us);
+                              : times.last_trim + us(kCalmRtts * times.loop_us);
   // The order of a single path proves what a count would only suggest (CMS-153).
-  const std::uint64_t bytes = constants_.in_order
+  const std::uint64_t bytes = constants.in_order
                                   ? std::numeric_limits<std::uint64_t>::max()
                                   : static_cast<std::uint64_t>(std::max(window, least));
   return RecoveryRules{.bytes = bytes,
-                       .silence = us(tuning.recovery_silence_rtts * loop_us),
-                       .silence_at_end = us(loop_us + target_us),
-                       .retry = us(tuning.recovery_retry_rtts * loop_us),
+                       .silence = us(tuning.recovery_silence_rtts * times.loop_us),
+                       .silence_at_end = us(times.loop_us + times.target_us),
+                       .retry = us(tuning.recovery_retry_rtts * times.loop_us),
                        .not_before = not_before,
-                       .only_probe_at_end = !constants_.recovery_by_count,
-                       .unqueued_rtt = us(state_.base_rtt_us + target_us),
-                       .in_order = constants_.in_order};
+                       .only_probe_at_end = !constants.recovery_by_count,
+                       .unqueued_rtt = us(times.base_us + times.target_us),
+                       .in_order = constants.in_order};
+}
+
+std::optional<RecoveryRules> Nscc::recovery() const {
+  return recovery_rules(constants_, state_,
+                        {.base_us = state_.base_rtt_us,
+                         .loop_us = nscc_loop_us(state_),
+                         .target_us = nscc_target_qdelay_us(state_, constants_),
+                         .last_trim = state_.last_trim});
 }
 
 void Nscc::on_nack(wire::NackCode code, std::uint32_t bytes, bool ce, std::optional<Duration> rtt,

@@ -168,6 +168,17 @@ void nscc_on_inferred_loss(NsccState& state, std::uint32_t bytes, LossCause caus
 void nscc_on_spurious_loss(NsccState& state, std::uint32_t bytes);
 void nscc_on_sent(NsccState& state, std::uint32_t bytes, Time now);  // CMS-133
 
+// What recovery_rules() needs of a context besides its window, in microseconds.
+struct RecoveryTimes {
+  double base_us;    // base RTT
+  double loop_us;    // with the time in hosts
+  double target_us;  // target queueing delay
+  Time last_trim;    // Time{} = none yet
+};
+// Ccc::recovery of a context with such a window (CMS-150 to CMS-153).
+std::optional<RecoveryRules> recovery_rules(const NsccConstants& constants, const Window& window,
+                                            const RecoveryTimes& times);
+
 // Base RTT from the traffic itself (CMS-710): the smallest of the first samples and a tenth more.
 class BaseRttMeasurement {
  public:

@@ -64,6 +64,11 @@ Rccc::Rccc(const SharedParameters& parameters, std::uint8_t ccc_id, Time now,
   start_speculation();
 }
 
+std::unique_ptr<Ccc> make_rccc(const NewContext& context) {
+  return std::make_unique<Rccc>(context.parameters, context.ccc_id.value(), context.now,
+                                context.base_rtt);
+}
+
 // CMS-210.
 void Rccc::start_speculation() {
   const double bdp_bytes = window_.state().max_bytes / parameters_->tuning.max_window_bdp;

@@ -31,6 +31,9 @@ struct Tuning {
   double decrease_spacing_rtts = 1;      // between two decreases
   double raise_after_rtts = 1000;        // CMS-142
   double synthetic_ecn_at = 1.5;         // delay that counts as a mark, in target delays (CMS-703)
+  // Swift (swift.h)
+  double swift_increase_packets = 1;  // per round trip below the target
+  double swift_scaling_range = 1;     // most that a small window adds to the target, base targets
   // RCCC (CMS 9.3)
   double speculative_bdp = 1.0;  // may be sent before there is credit, BDPs (CMS-210)
   double grant_bytes = 0;        // of one turn; 0 = 4 MTU (CMS-221)

@@ -352,6 +352,13 @@ constexpr Tunable kCongestion[] = {
      "Time without a short round-trip sample after which the base round-trip time is raised, in "
      "base round-trip times.",
      cc<&Cc::raise_after_rtts>(1, 1000000000)},
+    {"cc_swift_increase_packets",
+     "Window increase of swift in one round trip that is shorter than the target, in packets.",
+     cc<&Cc::swift_increase_packets>(0.001, 1000)},
+    {"cc_swift_scaling_range",
+     "Longest time that swift adds to its target round-trip time because its window is small, a "
+     "factor: of base round-trip time and cc_target_qdelay_us together.",
+     cc<&Cc::swift_scaling_range>(0, 100)},
     {"cc_speculative_bdp",
      "Bytes that rccc sends before the first credit, in bandwidth-delay products.",
      cc<&Cc::speculative_bdp>(0, 16)},

@@ -573,6 +573,11 @@ void draw_security(Plan& plan, Rng rng) {
   }
 }
 
+// Those for research, in a part of the plans without changing what is drawn besides.
+void draw_algorithm(Plan& plan, Rng rng) {
+  if (rng.chance(0.15)) plan.fep.cms.algorithm = cms::Algorithm::Swift;
+}
+
 }  // namespace
 
 Plan draw_plan(std::uint64_t seed) {
@@ -587,6 +592,7 @@ Plan draw_plan(std::uint64_t seed) {
   plan.cancels = rng.chance(0.15);
   if (rng.chance(0.2)) plan.refuse_events = 0.3;
   draw_fep(plan, rng);
+  draw_algorithm(plan, Rng(seed ^ 0x5317F7));
   draw_network(plan, rng);
   draw_contexts(plan, rng);
   draw_operations(plan, rng);
@@ -605,8 +611,6 @@ Plan draw_plan(std::uint64_t seed) {
   draw_closing_contexts(plan, Rng(seed ^ 0xC105));
   return plan;
 }
-
-constexpr std::array kAlgorithms{", fixed window", ", NSCC", ", RCCC", ", NSCC and RCCC"};
 
 std::string Plan::describe() const {
   std::ostringstream out;
@@ -636,7 +640,7 @@ std::string Plan::describe() const {
       << (cancels ? ", cancels" : "") << (directed_receive ? ", directed" : "")
       << (multi_receives ? ", multi-receives" : "")
       << (closing_contexts ? ", closing contexts" : "") << (looks ? ", looks" : "")
-      << kAlgorithms[static_cast<std::size_t>(fep.cms.algorithm)] << ", CCCs " << fep.pds.ccc_count
+      << ", algorithm " << cms::row_of(fep.cms.algorithm).name << ", CCCs " << fep.pds.ccc_count
       << (fep.ses.rudi ? ", RUDI" : "") << (fep.ses.no_match ? ", NO_MATCH" : "")
       << (fep.ses.short_headers ? ", short headers" : "") << ", nasty sequences "
       << nasty_sequences;

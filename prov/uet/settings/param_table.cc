@@ -56,25 +56,19 @@ bool set_payload_mtu(Params& params, std::string_view text) {
 
 std::string payload_mtu_text(const Params& params) { return std::to_string(params.payload_mtu); }
 
-constexpr std::pair<std::string_view, cms::Algorithm> kAlgorithms[] = {
-    {"nscc", cms::Algorithm::Nscc},
-    {"rccc", cms::Algorithm::Rccc},
-    {"both", cms::Algorithm::Both},
-    {"none", cms::Algorithm::None}};
+constexpr cms::AlgorithmText kAlgorithmNames =
+    cms::algorithm_names(" (TFC is not implemented)");  // CMS-312
+constexpr cms::AlgorithmText kAlgorithmHelp =
+    cms::algorithm_summaries("Congestion control: ", ". TFC is not implemented.");
 
 bool set_algorithm(Params& params, std::string_view text) {
-  for (const auto& [name, algorithm] : kAlgorithms) {
-    if (text != name) continue;
-    params.cc_algorithm = algorithm;
-    return true;
-  }
-  return false;
+  const std::optional<cms::Algorithm> algorithm = cms::algorithm_named(text);
+  if (algorithm) params.cc_algorithm = algorithm;
+  return algorithm.has_value();
 }
 
 std::string algorithm_text(const Params& params) {
-  for (const auto& [name, algorithm] : kAlgorithms) {
-    if (params.cc_algorithm == algorithm) return std::string(name);
-  }
+  if (params.cc_algorithm) return std::string(cms::row_of(*params.cc_algorithm).name);
   return "nscc, and none to peers on this host";
 }
 
@@ -258,12 +252,8 @@ constexpr Row kRows[] = {
      "Size of the UDP socket's buffers that the kernel is asked for, in each direction, in bytes. "
      "A ring in shared memory has the same size.",
      number<&Params::socket_buffer_bytes>(64 << 10, 1 << 30), true},
-    {"cc_algorithm",
-     "Congestion control: nscc adapts a window to ECN marks and queueing delay; with rccc the "
-     "receiver grants credit, set it at both ends; both needs the consent of each; none "
-     "uses a fixed window. TFC is not implemented.",
-     Choice{set_algorithm, algorithm_text, "nscc, rccc, both or none (TFC is not implemented)"},
-     true},
+    {"cc_algorithm", kAlgorithmHelp.text.data(),
+     Choice{set_algorithm, algorithm_text, kAlgorithmNames.text.data()}, true},
     {"paths",
      "Choice of the network path of a packet: single uses one path per packet delivery context; "
      "oblivious draws a path per packet; round_robin takes paths in turn; bitmap takes paths with "

@@ -161,12 +161,16 @@ TEST(SetParam, ChoicesAndFaults) {
   EXPECT_EQ(params.cc_algorithm, cms::Algorithm::None);
   EXPECT_EQ(set_param(params, "paths", "oblivious"), std::nullopt);
   EXPECT_EQ(params.paths, cms::PathPolicy::Oblivious);
-  EXPECT_THAT(refusal("cc_algorithm", "cubic"), HasSubstr("nscc, rccc, both or none"));
+  EXPECT_THAT(refusal("cc_algorithm", "cubic"), HasSubstr("none, nscc, rccc, both"));
   EXPECT_THAT(refusal("cc_algorithm", "tfc"), HasSubstr("TFC is not implemented"));  // CMS-312
   EXPECT_EQ(set_param(params, "cc_algorithm", "rccc"), std::nullopt);
   EXPECT_EQ(params.cc_algorithm, cms::Algorithm::Rccc);
   EXPECT_EQ(set_param(params, "cc_algorithm", "both"), std::nullopt);
   EXPECT_EQ(params.cc_algorithm, cms::Algorithm::Both);
+  for (const cms::AlgorithmRow& row : cms::kAlgorithms) {
+    EXPECT_EQ(set_param(params, "cc_algorithm", row.name), std::nullopt);
+    EXPECT_EQ(params.cc_algorithm, row.algorithm) << row.name;
+  }
   EXPECT_THAT(refusal("paths", "all"),
               HasSubstr("single, oblivious, round_robin, bitmap, reps or mixed"));
   EXPECT_EQ(refusal("faults", "loss=1%,seed=7"), "taken");
