@@ -246,7 +246,7 @@ void Checks::check_contexts(std::uint32_t host) {
     }
     // Below zero while what was given up as lost is reported after all (CMS-104).
     const auto most = static_cast<std::int64_t>(highest) + config.cms.mtu_bytes;
-    const bool by_window = config.cms.algorithm != cms::Algorithm::Rccc;  // else by credit alone
+    const bool by_window = !cms::needs_credit_alone(config.cms.algorithm);  // else by credit alone
     if (by_window && (flight < -residue - most || flight > most)) {
       complain_of("bytes in flight are out of their bounds");
     }

@@ -19,7 +19,7 @@ class Ccc;
 class SharedParameters;
 
 // In the order of kAlgorithms.
-enum class Algorithm : std::uint8_t { None, Nscc, Rccc, Both, Swift };
+enum class Algorithm : std::uint8_t { None, Nscc, Rccc, Both, Swift, Sird };
 
 // What a new context is made from. `ccc_id`: its name in credit requests (CMS-204), if it has one.
 // `base_rtt`: what an earlier context learnt (CMS-141).
@@ -36,22 +36,30 @@ std::unique_ptr<Ccc> make_fixed_window(const NewContext& context);
 std::unique_ptr<Ccc> make_nscc(const NewContext& context);
 std::unique_ptr<Ccc> make_rccc(const NewContext& context);  // Rccc and Both
 std::unique_ptr<Ccc> make_swift(const NewContext& context);
+std::unique_ptr<Ccc> make_sird(const NewContext& context);
+
+// Does sending need the receiver's credit: not, it alone, or together with a window?
+enum class Credit : std::uint8_t { No, Alone, AndWindow };
 
 struct AlgorithmRow {
   Algorithm algorithm;
   std::string_view name;
   std::string_view summary;  // follows the name in help texts
-  bool credit;               // sending needs the receiver's credit: Rccc or a class derived from it
+  Credit credit;             // not No: `make` makes an Rccc
   MakeContext make;
 };
 
 inline constexpr AlgorithmRow kAlgorithms[] = {
-    {Algorithm::None, "none", "uses a fixed window", false, make_fixed_window},
-    {Algorithm::Nscc, "nscc", "adapts a window to ECN marks and queueing delay", false, make_nscc},
-    {Algorithm::Rccc, "rccc", "waits for credit of the receiver, set it at both ends", true,
+    {Algorithm::None, "none", "uses a fixed window", Credit::No, make_fixed_window},
+    {Algorithm::Nscc, "nscc", "adapts a window to ECN marks and queueing delay", Credit::No,
+     make_nscc},
+    {Algorithm::Rccc, "rccc", "waits for credit of the receiver, set it at both ends",
+     Credit::Alone, make_rccc},
+    {Algorithm::Both, "both", "needs the consent of nscc and of rccc", Credit::AndWindow,
      make_rccc},
-    {Algorithm::Both, "both", "needs the consent of nscc and of rccc", true, make_rccc},
-    {Algorithm::Swift, "swift", "adapts a window to the round-trip time alone", false, make_swift},
+    {Algorithm::Swift, "swift", "adapts a window to the round-trip time alone", Credit::No,
+     make_swift},
+    {Algorithm::Sird, "sird", "is rccc with a bound for unused credit", Credit::Alone, make_sird},
 };
 
 constexpr const AlgorithmRow& row_of(Algorithm algorithm) {
@@ -68,7 +76,11 @@ constexpr bool algorithms_are_in_order() {
 static_assert(algorithms_are_in_order());
 
 // Does sending need the receiver's credit?
-constexpr bool uses_credit(Algorithm algorithm) { return row_of(algorithm).credit; }
+constexpr bool uses_credit(Algorithm algorithm) { return row_of(algorithm).credit != Credit::No; }
+// Is credit all that it needs?
+constexpr bool needs_credit_alone(Algorithm algorithm) {
+  return row_of(algorithm).credit == Credit::Alone;
+}
 
 // The algorithm of this name.
 constexpr std::optional<Algorithm> algorithm_named(std::string_view name) {

@@ -46,7 +46,7 @@ std::unique_ptr<Ccc> make_ccc(const SharedParameters& parameters, Time now,
                               std::optional<Duration> base_rtt) {
   const NewContext context{parameters, now, ccc_id, base_rtt};
   const AlgorithmRow& row = row_of(parameters->algorithm);
-  return row.credit && !ccc_id ? make_nscc(context) : row.make(context);
+  return row.credit != Credit::No && !ccc_id ? make_nscc(context) : row.make(context);
 }
 
 }  // namespace uet::cms

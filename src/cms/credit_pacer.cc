@@ -25,6 +25,7 @@ std::uint32_t turn_units_of(const Parameters& parameters) {
 }  // namespace
 
 std::uint32_t unsolicited_units(const Parameters& parameters) {
+  if (parameters.algorithm == Algorithm::Sird) return 0;  // it would count as unused
   const Duration rtt = parameters.base_rtt.value_or(parameters.default_base_rtt);
   const double bdp_bytes = static_cast<double>(parameters.path_rate_bps()) / 8e6 * to_us(rtt);
   const double units = parameters.tuning.unsolicited_bdp * bdp_bytes / kCreditUnit;
@@ -39,7 +40,11 @@ CreditPacer::CreditPacer(const Parameters& parameters, Duration rto)
       turn_units_(turn_units_of(parameters)),
       zero_grant_units_(units_of(parameters.tuning.zero_grant_bytes)),
       rto_(rto),
-      unsolicited_units_(unsolicited_units(parameters)) {}
+      unsolicited_units_(unsolicited_units(parameters)),
+      mtu_bytes_(parameters.mtu_bytes) {
+  if (parameters.algorithm != Algorithm::Sird) return;
+  limits_ = sird_limits(parameters, double{kCreditUnit} * turn_units_);
+}
 
 Duration CreditPacer::spacing(std::uint32_t units) const {
   return Duration(std::llround(units * double{kCreditUnit} / (bytes_per_ns_ * rate_factor_)));
@@ -53,12 +58,26 @@ bool CreditPacer::on_target(CreditSource& source, std::uint32_t target, Time now
   if (active || credit_ahead(source.target_units, source.granted_units) == 0) return true;
   remove(source);
   if (active_.empty()) next_turn_ = std::max(next_turn_, now);
+  blocked_until_.reset();
   active_.push_back(source);
   return true;
 }
 
-void CreditPacer::on_arrival(CreditSource& source, std::uint32_t bytes) {
-  source.unseen_bytes -= std::min<std::uint64_t>(bytes, source.unseen_bytes);
+void CreditPacer::on_arrival(CreditSource& source, const CreditArrival& arrival, Time now) {
+  source.unseen_bytes -= std::min<std::uint64_t>(arrival.bytes, source.unseen_bytes);
+  if (!limits_) return;
+  SirdSource& sird = source.sird;
+  outstanding_.enter(period(now));
+  sird.outstanding.enter(period(now));
+  // A trimmed packet has used up its credit. Its size is not known.
+  const std::uint32_t bytes = arrival.trimmed ? mtu_bytes_ : arrival.bytes;
+  outstanding_.arrive(bytes);
+  sird.outstanding.arrive(bytes);
+  const bool could_ask = credit_ahead(source.target_units, source.granted_units) > 0;
+  const bool asks = credit_ahead(arrival.target, source.granted_units) > 0;
+  sird.by_sender.on_arrival(bytes, could_ask && !asks, *limits_);
+  sird.by_network.on_arrival(bytes, arrival.ce, *limits_);
+  blocked_until_.reset();
 }
 
 void CreditPacer::remove(CreditSource& source) {
@@ -79,7 +98,21 @@ void CreditPacer::grant_units(CreditSource& source, std::uint32_t units, Time no
   last_grant_bytes_ = std::uint64_t{units} * kCreditUnit;
   source.unseen_bytes += last_grant_bytes_;
   if (source.first_granted <= source.last_heard) source.first_granted = now;
+  if (limits_) {
+    source.sird.outstanding.grant(last_grant_bytes_);
+    outstanding_.grant(last_grant_bytes_);
+  }
   take_time(units, now);
+}
+
+// Within the bound of all sources and the bucket of this one (sird.h). Always without SIRD.
+bool CreditPacer::may_have(CreditSource& source, std::uint32_t units, Time now) {
+  if (!limits_) return true;
+  const double bytes = units * double{kCreditUnit};
+  outstanding_.enter(period(now));
+  source.sird.outstanding.enter(period(now));
+  return outstanding_.bytes() + bytes <= limits_->all &&
+         source.sird.outstanding.bytes() + bytes <= source.sird.bucket_bytes(*limits_);
 }
 
 // A source that waits for its turn does not wait longer because of it.
@@ -100,7 +133,14 @@ void CreditPacer::rest(CreditSource& source) {
 }
 
 CreditSource* CreditPacer::grant(Time now) {
+  if (blocked_until_ && now < *blocked_until_) return nullptr;
+  blocked_until_.reset();
+  const CreditSource* refused = nullptr;  // the first
   while (!active_.empty() && now >= next_turn_) {
+    if (&active_.front() == refused) {  // and all others since
+      blocked_until_ = Time{} + (period(now) + 1) * limits_->period;
+      return nullptr;
+    }
     CreditSource& source = active_.pop_front();
     if (silent(source, now)) {
       source.target_units = source.granted_units;
@@ -108,6 +148,11 @@ CreditSource* CreditPacer::grant(Time now) {
     }
     const std::uint32_t demand = credit_ahead(source.target_units, source.granted_units);
     const std::uint32_t units = std::min(demand, turn_units_);
+    if (!may_have(source, units, now)) {
+      if (refused == nullptr) refused = &source;
+      active_.push_back(source);
+      continue;
+    }
     grant_units(source, units, now);
     if (units < demand) {
       active_.push_back(source);

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "cms/ccc.h"
+#include "cms/sird.h"
 #include "uet/base/intrusive_list.h"
 #include "uet/base/time.h"
 
@@ -22,6 +24,15 @@ struct CreditSource : ListNode<ActiveSourceTag> {
   Time last_heard{};
   Time first_granted{};  // since then nothing was heard, if it is later than last_heard
   bool idle = false;     // in line for unsolicited credit (CMS-223)
+  SirdSource sird;       // with Algorithm::Sird
+};
+
+// A request that arrived.
+struct CreditArrival {
+  std::uint32_t target = 0;  // credit_target
+  std::uint32_t bytes = 0;   // nominal; 0 if it was trimmed
+  bool ce = false;           // ECN mark, or trimmed before the last hop
+  bool trimmed = false;
 };
 
 // CMS-223: the units that a source is granted beyond its target at most; 0: none.
@@ -34,8 +45,8 @@ class CreditPacer {
 
   // CMS-220: a request, whole or trimmed, or a Credit Request. True if the target is newer.
   bool on_target(CreditSource& source, std::uint32_t target, Time now);
-  // Nominal bytes of a packet that arrived whole.
-  static void on_arrival(CreditSource& source, std::uint32_t bytes);
+  // After on_target with the same target.
+  void on_arrival(CreditSource& source, const CreditArrival& arrival, Time now);
   // The source is gone.
   void remove(CreditSource& source);
 
@@ -48,7 +59,10 @@ class CreditPacer {
   // CMS-232: grants at this part of the rate from the next turn on; above 0, 1 at most.
   void set_rate_factor(double factor) { rate_factor_ = factor; }
   // When the next turn is; kNever if no source asks for credit or may get it unsolicited.
-  Time next_turn() const { return active_.empty() && idle_.empty() ? kNever : next_turn_; }
+  Time next_turn() const {
+    if (active_.empty() && idle_.empty()) return kNever;
+    return blocked_until_ ? std::max(next_turn_, *blocked_until_) : next_turn_;
+  }
 
   // Between two turns that grant so many units (CMS-222).
   Duration spacing(std::uint32_t units) const;
@@ -60,6 +74,8 @@ class CreditPacer {
   void grant_units(CreditSource& source, std::uint32_t units, Time now);
   CreditSource* grant_unasked(Time now);
   void rest(CreditSource& source);
+  bool may_have(CreditSource& source, std::uint32_t units, Time now);
+  std::int64_t period(Time now) const { return now.time_since_epoch() / limits_->period; }
 
   double bytes_per_ns_;  // of grants, before rate_factor_
   double rate_factor_ = 1;
@@ -71,6 +87,11 @@ class CreditPacer {
   IntrusiveList<CreditSource, ActiveSourceTag> idle_;  // those that have had what they asked for
   Time next_turn_{};
   std::uint64_t last_grant_bytes_ = 0;
+  std::uint32_t mtu_bytes_;
+  std::optional<SirdLimits> limits_;  // with Algorithm::Sird
+  OutstandingCredit outstanding_;     // of all sources
+  // All that ask have as much credit as they may: until data arrive, or so long.
+  std::optional<Time> blocked_until_;
 };
 
 }  // namespace uet::cms

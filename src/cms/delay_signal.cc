@@ -8,12 +8,6 @@
 namespace uet::cms {
 namespace {
 
-constexpr double kTargetOfJitter = 4;     // as NSCC (CMS-711)
-constexpr double kLightLoadOfBdp = 0.25;  // the load at which samples show jitter and no queue
-constexpr double kCloseOfTarget = 0.25;
-constexpr double kNoiseAgeRtts = 1000;
-constexpr double kRaiseLimitOfConfig = 4;  // CMS-142
-
 Duration first_config(const Parameters& parameters, std::optional<Duration> base_rtt) {
   if (parameters.base_rtt) return *parameters.base_rtt;
   return base_rtt ? BaseRttMeasurement::config_base_rtt(*base_rtt) : parameters.default_base_rtt;

@@ -14,12 +14,7 @@ namespace {
 constexpr double kQaThresholdFactor = 4;  // queue of 5 Plane_BDP before a drop
 constexpr double kQuietUs = 1;
 constexpr double kQuietOfBaseRtt = 0.02;
-constexpr double kTargetOfJitter = 4;
-constexpr double kLightLoadOfBdp = 0.25;  // "light load" of CMS-711
-constexpr double kCloseOfTarget = 0.25;   // and "close to the base RTT" (RttNoise)
-constexpr double kNoiseAgeRtts = 1000;
-constexpr double kCalmRtts = 16;  // without a trim, before a Probe
-constexpr double kRaiseLimitOfConfig = 4;
+constexpr double kCalmRtts = 16;           // without a trim, before a Probe
 constexpr double kLeastBaseRttUs = 0.001;  // the resolution of Duration
 
 // An application of what has accumulated, or its loss.

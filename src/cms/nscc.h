@@ -23,6 +23,13 @@
 
 namespace uet::cms {
 
+// Of the measured base RTT and its noise (CMS-711, CMS-142), for all that judge delay.
+inline constexpr double kTargetOfJitter = 4;
+inline constexpr double kLightLoadOfBdp = 0.25;  // "light load" of CMS-711
+inline constexpr double kCloseOfTarget = 0.25;   // and "close to the base RTT" (RttNoise)
+inline constexpr double kNoiseAgeRtts = 1000;
+inline constexpr double kRaiseLimitOfConfig = 4;
+
 // Constants that follow from the configuration (CMS 2.1). Each context has its own, since the base
 // RTT may be measured; so only constants whose computation takes a division are stored.
 struct NsccConstants {

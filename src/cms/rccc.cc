@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "cms/sird.h"
+
 namespace uet::cms {
 namespace {
 
@@ -124,7 +126,7 @@ void Rccc::on_inferred_loss(std::uint32_t bytes, LossCause cause, Time now) {
 // With both algorithms that would take late packets for lost and cut the window for them.
 std::optional<RecoveryRules> Rccc::recovery() const {
   std::optional<RecoveryRules> rules = window_.recovery();
-  if (!rules || rules->in_order || fallen_back_ || parameters_->algorithm != Algorithm::Rccc)
+  if (!rules || rules->in_order || fallen_back_ || !needs_credit_alone(parameters_->algorithm))
     return rules;
   const Tuning& tuning = parameters_->tuning;
   const auto flight = static_cast<double>(std::max<std::int64_t>(window_.inflight_bytes(), 0));
@@ -168,13 +170,22 @@ void Rccc::on_credit(std::uint32_t credit, Time now) {
   credit_on_update(state_, credit, static_cast<std::uint64_t>(window_.state().max_bytes));
 }
 
+// The mark of SIRD.
+bool Rccc::has_enough() const {
+  return !state_.speculative && state_.credit_bytes >= sird_enough_bytes(*parameters_);
+}
+
 std::uint32_t Rccc::take_target(std::size_t active) {
   TargetLimits limits;
   limits.max_bytes = static_cast<std::uint64_t>(window_.state().max_bytes);
   if (parameters_->algorithm == Algorithm::Both) limits.window_bytes = window_.window_bytes();
   limits.mtu_bytes = parameters_->mtu_bytes;
   limits.active = active;
-  last_target_ = credit_target(state_, limits);
+  if (parameters_->algorithm == Algorithm::Sird) {  // the mark takes the place of shares
+    limits.active = 1;
+  }
+  const bool enough = parameters_->algorithm == Algorithm::Sird && has_enough();
+  last_target_ = enough ? state_.granted_units : credit_target(state_, limits);
   return last_target_;
 }
 

@@ -53,7 +53,8 @@ std::uint32_t credit_target(const CreditState& state, const TargetLimits& limits
 
 class Rccc final : public Ccc {
  public:
-  // parameters.algorithm: Rccc or Both. `ccc_id`: what requests call this context (CMS-204).
+  // parameters.algorithm: one that uses credit. `ccc_id`: what requests call this context
+  // (CMS-204).
   Rccc(const SharedParameters& parameters, std::uint8_t ccc_id, Time now,
        std::optional<Duration> base_rtt = {});
 
@@ -109,6 +110,7 @@ class Rccc final : public Ccc {
 
  private:
   Duration rtt() const;
+  bool has_enough() const;
   void on_answer(Time now);
   void let_one_go();
 

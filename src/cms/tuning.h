@@ -34,6 +34,9 @@ struct Tuning {
   // Swift (swift.h)
   double swift_increase_packets = 1;  // per round trip below the target
   double swift_scaling_range = 1;     // most that a small window adds to the target, base targets
+  // SIRD (sird.h)
+  double sird_credit_bdp = 1.5;  // granted to all sources and not arrived, at most, BDPs
+  double sird_enough_bdp = 0.5;  // credit with which a source asks for no more, BDPs
   // RCCC (CMS 9.3)
   double speculative_bdp = 1.0;  // may be sent before there is credit, BDPs (CMS-210)
   double grant_bytes = 0;        // of one turn; 0 = 4 MTU (CMS-221)

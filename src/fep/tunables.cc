@@ -359,6 +359,12 @@ constexpr Tunable kCongestion[] = {
      "Longest time that swift adds to its target round-trip time because its window is small, a "
      "factor: of base round-trip time and cc_target_qdelay_us together.",
      cc<&Cc::swift_scaling_range>(0, 100)},
+    {"cc_sird_credit_bdp",
+     "Credit of sird that all peers together may have and not use, in bandwidth-delay products.",
+     cc<&Cc::sird_credit_bdp>(0.01, 1000)},
+    {"cc_sird_enough_bdp",
+     "Credit with which a sender of sird asks for no more, in bandwidth-delay products.",
+     cc<&Cc::sird_enough_bdp>(0, 1000)},
     {"cc_speculative_bdp",
      "Bytes that rccc sends before the first credit, in bandwidth-delay products.",
      cc<&Cc::speculative_bdp>(0, 16)},

@@ -36,7 +36,7 @@ Credits::Credits(Environment& environment, Time now)
 
 // ---- receiver -----------------------------------------------------------------------------------
 
-void Credits::on_request(Pdc& pdc, std::uint8_t ccc_id, std::uint32_t target, std::uint32_t bytes,
+void Credits::on_request(Pdc& pdc, std::uint8_t ccc_id, const cms::CreditArrival& arrival,
                          Time now) {
   CreditSender* sender = pdc.receive_side().credit_sender();
   if (sender == nullptr || sender->ccc_id != ccc_id) {
@@ -49,8 +49,8 @@ void Credits::on_request(Pdc& pdc, std::uint8_t ccc_id, std::uint32_t target, st
     pdc.receive_side().set_credit_sender(sender);
   }
   sender->speaker = &pdc;
-  pacer_.on_target(*sender, target, now);
-  cms::CreditPacer::on_arrival(*sender, bytes);
+  pacer_.on_target(*sender, arrival.target, now);
+  pacer_.on_arrival(*sender, arrival, now);
 }
 
 void Credits::note_arrival(bool ce, bool trimmed, bool trimmed_last_hop, Time now) {
@@ -157,7 +157,7 @@ bool Credits::expire(Time now) {
     const auto& sender = static_cast<CreditSender&>(*source);
     // With RCCC alone each ACK says what is granted (CMS-202).
     const bool rides =
-        env_.cms.algorithm == cms::Algorithm::Rccc && sender.speaker->receive_side().ack_is_due();
+        cms::needs_credit_alone(env_.cms.algorithm) && sender.speaker->receive_side().ack_is_due();
     if (!rides) send_credit(*sender.speaker, sender.granted_units);
     fired = true;
   }

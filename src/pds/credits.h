@@ -33,10 +33,8 @@ class Credits {
   // `environment` outlives it.
   Credits(Environment& environment, Time now);
 
-  // Receiver. A request of the peer's context `ccc_id` arrived with this target; `bytes`: its
-  // nominal size, 0 if it was trimmed.
-  void on_request(Pdc& pdc, std::uint8_t ccc_id, std::uint32_t target, std::uint32_t bytes,
-                  Time now);
+  // Receiver. A request of the peer's context `ccc_id` arrived.
+  void on_request(Pdc& pdc, std::uint8_t ccc_id, const cms::CreditArrival& arrival, Time now);
   // Takes ECN mark and trimming of a request, to control an oversubscribed fabric (CMS-230).
   void note_arrival(bool ce, bool trimmed, bool trimmed_last_hop, Time now);
   // Received here and not taken by anybody yet: grants become rarer (CMS-231).

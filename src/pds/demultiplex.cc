@@ -128,8 +128,11 @@ void Demultiplexer::on_request_packet(const RxPacket& packet, Time now) {
     return pdc->send_nack(NackCode::PdcModeMismatch, request.meta);
   if (with_credit && cms::uses_credit(env_.cms.algorithm)) {
     const std::uint32_t bytes = request.trimmed ? 0 : request.nominal_bytes;
-    env_.credits->note_arrival(packet.ecn == Ecn::Ce, packet.trimmed, packet.trimmed_last_hop, now);
-    env_.credits->on_request(*pdc, header.ccc_id, header.credit_target, bytes, now);
+    const bool ce = packet.ecn == Ecn::Ce;
+    env_.credits->note_arrival(ce, packet.trimmed, packet.trimmed_last_hop, now);
+    const bool congested = ce || (packet.trimmed && !packet.trimmed_last_hop);
+    env_.credits->on_request(*pdc, header.ccc_id,
+                             {header.credit_target, bytes, congested, packet.trimmed}, now);
   }
   if (header.retx) {
     note_in_trace(*pdc, request);

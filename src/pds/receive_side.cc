@@ -459,8 +459,8 @@ bool ReceiveSide::send_ack(const AckDue& due, wire::AckRequestCode code, Time no
   ack.rc = report.restore;
   env().counters.pend_sent += report.pend > 0 ? 1 : 0;
   env().counters.restores_sent += report.restore ? 1 : 0;
-  ack.ooo_count = UINT16_MAX;                                                      // not tracked
-  if (credit_sender_ != nullptr && env().cms.algorithm == cms::Algorithm::Rccc) {  // CMS-202
+  ack.ooo_count = UINT16_MAX;                                                       // not tracked
+  if (credit_sender_ != nullptr && cms::needs_credit_alone(env().cms.algorithm)) {  // CMS-202
     ack.cc_type = wire::CcType::Credit;
     ack.credit = credit_sender_->granted_units;
   }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// FI_UET_CC_ALGORITHM=rccc and both over real sockets, with loss and with a peer that grants
-// nothing. CMS-5, CMS-203, CMS-241.
+// FI_UET_CC_ALGORITHM=rccc, both and sird over real sockets, with loss and with a peer that grants
+// nothing; swift, which needs no credit. CMS-5, CMS-203, CMS-241.
 #include <gtest/gtest.h>
+
+#include <optional>
 
 #include "harness.h"
 
@@ -35,20 +37,23 @@ void receive_all(Node& node, fi_addr_t peer) {
   }
 }
 
-void exchange(const char* of_sender, const char* of_receiver, const char* faults, bool granted) {
+void exchange(const char* of_sender, const char* of_receiver, const char* faults,
+              std::optional<bool> granted) {
   ChannelPair pair;
   Process sender("sender", {{"FI_UET_CC_ALGORITHM", of_sender}, {"FI_UET_FAULTS", faults}}, [&] {
     Node node;
     send_all(node, node.connect(pair.left));
     pair.left.meet(&node);
-    require((node.counter("pds_credit_fallbacks") == 0) == granted, "fallback to NSCC");
+    const bool kept = node.counter("pds_credit_fallbacks") == 0;
+    require(kept == granted.value_or(true), "fallback to NSCC");
   });
   Process receiver("receiver", {{"FI_UET_CC_ALGORITHM", of_receiver}, {"FI_UET_FAULTS", faults}},
                    [&] {
                      Node node;
                      receive_all(node, node.connect(pair.right));
                      pair.right.meet(&node);
-                     require((node.counter("pds_credits_sent") > 0) == granted, "credits");
+                     const bool grants = node.counter("pds_credits_sent") > 0;
+                     require(grants == granted.value_or(false), "credits");
                    });
   EXPECT_EQ(wait_for_all({&sender, &receiver}), "");
 }
@@ -56,6 +61,12 @@ void exchange(const char* of_sender, const char* of_receiver, const char* faults
 TEST(Credit, Cms5_RcccCarriesMessages) { exchange("rccc", "rccc", "", true); }
 TEST(Credit, Cms240_BothCarryMessages) { exchange("both", "both", "", true); }
 TEST(Credit, Cms203_LossDelaysOnly) { exchange("rccc", "rccc", "loss=1%,seed=7", true); }
+TEST(Credit, Sird_CarriesMessagesWithLoss) { exchange("sird", "sird", "loss=1%,seed=7", true); }
+TEST(Credit, Sird_WorksWithRccc) {
+  exchange("sird", "rccc", "", true);
+  exchange("rccc", "sird", "", true);
+}
+TEST(Credit, Swift_NeedsNone) { exchange("swift", "swift", "loss=1%,seed=7", {}); }
 TEST(Credit, Cms241_APeerThatGrantsNothing) { exchange("rccc", "nscc", "", false); }
 
 }  // namespace

@@ -172,6 +172,17 @@ TEST_F(Parameters, LinkRateBoundsTheWindow) {
   EXPECT_GT(window("1000000"), 2 * kOnePacket);
 }
 
+// A round trip above its target cuts the window of swift. Without marks nothing cuts that of nscc.
+TEST_F(Parameters, Swift_CutsByDelayAlone) {
+  const auto cut = [](const char* algorithm) {
+    return counter_after("cms_acks_cut", {{"FI_UET_CC_ALGORITHM", algorithm},
+                                          {"FI_UET_CC_BASE_RTT_US", "1"},
+                                          {"FI_UET_TUNING", "cc_synthetic_ecn=no"}});
+  };
+  EXPECT_GT(cut("swift"), 0U);
+  EXPECT_EQ(cut("nscc"), 0U);
+}
+
 // PDS-219: the 8 packets of the message leave one by one, each after the ACK of the one before.
 // Else one ACK answers several.
 TEST_F(Parameters, MprZeroIsAWindowOfFewPackets) {

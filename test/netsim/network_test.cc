@@ -102,10 +102,28 @@ TEST(Network, LostPacketsAreCountedAndSentAgain) {
   EXPECT_GE(results.retransmissions, 20U);
 }
 
+// run_line() expects that no property of CMS 8.4 is violated.
+TEST(Network, EveryAlgorithm_FillsTheLinkOfAnIncast) {
+  for (const cms::AlgorithmRow& row : cms::kAlgorithms) {
+    const std::string line = "--hosts 16 --incast 4 --size 1000000 --cc " + std::string(row.name);
+    const Results results = run_line(line);
+    EXPECT_GT(results.goodput_gbps, 75) << line;
+    EXPECT_GT(results.jain, 0.9) << line;
+  }
+}
+
+// Each target has two of the sources that it shares with others: a sender cannot use all credit.
+TEST(Network, Sird_LeavesLessCreditUnusedThanRccc) {
+  const std::string line = "--hosts 16 --all-to-all 16 --size 200000 --cc ";
+  const Results sird = run_line(line + "sird");
+  const Results rccc = run_line(line + "rccc");
+  EXPECT_LT(sird.last_hop_queue.mean, rccc.last_hop_queue.mean);
+}
+
 // CMS 8.4, 7: nonsense in what peers report neither stops a flow (one packet per round trip at
 // least: 2.3 Gb/s) nor breaks what must hold in every run.
 TEST(Network, Cms820_GarbageInFeedbackStopsNothing) {
-  for (const char* cc : {"nscc", "rccc", "both"}) {
+  for (const char* cc : {"nscc", "rccc", "both", "swift", "sird"}) {
     for (const char* garbage :
          {"0.2 --garbage-kind any", "1 --garbage-kind rcvd-bytes", "1 --garbage-kind service-time",
           "0.2 --garbage-kind credit", "1 --garbage-kind pend", "1 --garbage-kind mark"}) {

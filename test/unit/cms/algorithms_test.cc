@@ -49,7 +49,7 @@ class EveryAlgorithm : public testing::TestWithParam<AlgorithmRow> {
 };
 
 TEST_P(EveryAlgorithm, Make_CreditOnlyWhereTheRowSaysSo) {
-  EXPECT_EQ(make(7)->by_credit() != nullptr, GetParam().credit);
+  EXPECT_EQ(make(7)->by_credit() != nullptr, GetParam().credit != Credit::No);
   EXPECT_EQ(make({})->by_credit(), nullptr);
 }
 

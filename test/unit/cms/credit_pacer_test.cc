@@ -132,7 +132,7 @@ TEST_F(CreditPacerTest, Cms226_ASilentSourceIsSuspendedUntilItSpeaks) {
   now += milliseconds(1);
   EXPECT_EQ(pacer.grant(now), &sources[0]);
   now += milliseconds(41);
-  CreditPacer::on_arrival(sources[1], 0);
+  pacer.on_arrival(sources[1], {}, now);
   sources[1].last_heard = now;
   EXPECT_EQ(pacer.grant(now), &sources[1]);
   EXPECT_EQ(pacer.grant(now), &sources[1]);  // the first one has lost its place
@@ -160,9 +160,9 @@ TEST_F(CreditPacerTest, Cms226_ArrivedBytesAreNoLongerUnseen) {
   pacer.on_target(sources[0], 64, now);
   run();
   EXPECT_EQ(sources[0].unseen_bytes, 64U * 256);
-  CreditPacer::on_arrival(sources[0], 10'000);
+  pacer.on_arrival(sources[0], {.bytes = 10'000}, now);
   EXPECT_EQ(sources[0].unseen_bytes, 64U * 256 - 10'000);
-  CreditPacer::on_arrival(sources[0], 100'000);  // speculative packets count too
+  pacer.on_arrival(sources[0], {.bytes = 100'000}, now);  // speculative packets count too
   EXPECT_EQ(sources[0].unseen_bytes, 0U);
 }
 
