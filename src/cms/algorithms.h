@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The table of congestion control algorithms: one row each, with the name by which
 // FI_UET_CC_ALGORITHM and `uet-sim --cc` choose it. docs/research.md says how to add one. An
-// algorithm is one file; all that others know of it is its row and the interface Ccc (ccc.h).
+// algorithm is one file; others know its row and the interface Ccc only (ccc.h).
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ class SharedParameters;
 // In the order of kAlgorithms.
 enum class Algorithm : std::uint8_t { None, Nscc, Rccc, Both, Swift, Sird };
 
-// What a new context is made from. `ccc_id`: its name in credit requests (CMS-204), if it has one.
+// The origin of a new context. `ccc_id`: its name in credit requests (CMS-204), if it has one.
 // `base_rtt`: what an earlier context learnt (CMS-141).
 struct NewContext {
   const SharedParameters& parameters;

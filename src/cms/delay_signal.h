@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What round trip samples tell an algorithm that is driven by delay: the base RTT, configured or
-// measured (CMS 2.5), the time that hosts add to it, the target for queues and the largest window.
-// NSCC has the same rules in its own state; this is for the others.
+// Round trip samples for algorithms that are driven by delay: the base RTT, configured or measured
+// (CMS 2.5), the time that hosts add to it, the target for queues and the largest window. NSCC has
+// the same rules in its own state; this is for the others.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ class DelaySignal {
   std::optional<double> add(const AckFeedback& feedback, std::int64_t inflight_bytes, Time now);
   // The answer to a Probe, which waited behind no data (CMS-140).
   void on_probe_answer(Duration rtt);
-  // Sending begins after a pause, or a packet was lost: the time without a short sample begins anew
-  // (CMS-142).
+  // Sending begins after a pause, or a packet was lost: the time without a short sample begins
+  // again (CMS-142).
   void restart_raise(Time now);
   // The base RTT has risen since the last question (CMS-142).
   bool take_raised();

@@ -175,7 +175,7 @@ void nscc_on_inferred_loss(NsccState& state, std::uint32_t bytes, LossCause caus
 void nscc_on_spurious_loss(NsccState& state, std::uint32_t bytes);
 void nscc_on_sent(NsccState& state, std::uint32_t bytes, Time now);  // CMS-133
 
-// What recovery_rules() needs of a context besides its window, in microseconds.
+// Input of recovery_rules() besides the window of a context, in microseconds.
 struct RecoveryTimes {
   double base_us;    // base RTT
   double loop_us;    // with the time in hosts

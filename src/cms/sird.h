@@ -9,11 +9,11 @@
 // bucket: one by the sender's mark, which says that credit accumulates there since other receivers
 // grant as well, one by ECN marks of the network. Packets and counters are those of RCCC.
 //
-// What differs from the paper, and why:
+// Differences from the paper, with reasons:
 // - The sender's mark needs no field that UET lacks. A source that has enough credit asks for
 //   nothing: its credit_target is the credit that it knows. A receiver that has granted less than
 //   the source once asked for reads that as the mark.
-// - Credit whose packet was lost never comes back as data. What is older than two periods counts as
+// - Credit whose packet was lost never comes back as data. Credit older than two periods counts as
 //   lost: the paper's receivers learn of losses from time-outs of their own.
 // - A packet that was trimmed inside the network counts as one with an ECN mark.
 // - Sources take turns; the paper may prefer the shortest remaining message, which CMS-225 forbids.

@@ -5,7 +5,7 @@
 // The window grows by a packet per round trip while a round trip takes less than its target, and is
 // multiplied by a factor at most once per round trip when it takes longer. ECN marks mean nothing.
 //
-// What differs from the paper, and why:
+// Differences from the paper, with reasons:
 // - Target: the base RTT (configured or measured, CMS 2.5) stands for base and per-hop delay, since
 //   a host does not know the hops of its many paths.
 // - No pacing of less than a packet per round trip: CMS-101 and CMS-133 permit one packet always.
@@ -31,8 +31,8 @@ double swift_flow_scaling_us(double range_us, double window_packets);
 inline constexpr double kSwiftFewPackets = 0.1;
 inline constexpr double kSwiftFullPackets = 100;
 
-// What is left of a window, a fraction: 1 - beta x excess of the round trip over the target, not
-// less than `least`.
+// The part of a window that a decrease leaves: 1 - beta x excess of the round trip over the target,
+// not less than `least`.
 double swift_decrease(double rtt_us, double target_us, double beta, double least);
 
 class Swift final : public WindowCcc {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What all algorithms have in common that decide by one window: the bytes in flight, permission to
+// The common part of all algorithms that decide by one window: the bytes in flight, permission to
 // send, destination flow control and the counts. An algorithm derives from it, says in on_ack what
 // an ACK does to the window, and overrides what else it needs. It must not change inflight_bytes.
 #pragma once
