@@ -105,6 +105,7 @@ TEST(Network, LostPacketsAreCountedAndSentAgain) {
 // run_line() expects that no property of CMS 8.4 is violated.
 TEST(Network, EveryAlgorithm_FillsTheLinkOfAnIncast) {
   for (const cms::AlgorithmRow& row : cms::kAlgorithms) {
+    if (row.algorithm == cms::Algorithm::None) continue;  // nothing shrinks its windows
     const std::string line = "--hosts 16 --incast 4 --size 1000000 --cc " + std::string(row.name);
     const Results results = run_line(line);
     EXPECT_GT(results.goodput_gbps, 75) << line;

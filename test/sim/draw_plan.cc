@@ -573,7 +573,7 @@ void draw_security(Plan& plan, Rng rng) {
   }
 }
 
-// Those for research, in a part of the plans without changing what is drawn besides.
+// Algorithms for research, in a part of the plans without changing what is drawn besides.
 void draw_algorithm(Plan& plan, Rng rng) {
   if (!rng.chance(0.3)) return;
   plan.fep.cms.algorithm = rng.chance(0.5) ? cms::Algorithm::Swift : cms::Algorithm::Sird;

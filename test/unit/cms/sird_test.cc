@@ -101,7 +101,7 @@ TEST_F(SirdPacer, Bound_OfOneAndOfAllSources) {
   EXPECT_EQ(grant_for(30), 4U * 16'384);  // within 225,000 together
 }
 
-TEST_F(SirdPacer, Arrival_MakesRoomForTheNextTurn) {
+TEST_F(SirdPacer, Arrival_PermitsTheNextTurn) {
   pacer.on_target(sources[0], 4000, now);
   grant_for(30);
   EXPECT_GT(pacer.next_turn(), now);
