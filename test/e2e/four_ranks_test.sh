@@ -68,7 +68,7 @@ for path in "10.0.0.11 10.0.1.11 2" "10.0.0.12 10.0.1.12 3" "10.0.1.11 10.0.0.11
     # At least once at each end: a packet may be sent again.
     [[ "$found" -ge 2 ]] || fail "from $from to $to: $part: $found times in the captures"
   done
-  cat "$scratch"/words* | grep -qE "$to:[0-9]+ > $from:[0-9]+ .* DEFAULT_RESPONSE OK .* job 101 msg 1 .* modified 16384" ||
+  grep -qE "$to:[0-9]+ > $from:[0-9]+ .* DEFAULT_RESPONSE OK .* job 101 msg 1 .* modified 16384" "$scratch"/words* ||
     fail "no response from $to to $from"
 done
 # Nothing of one rail on the other: each capture knows the addresses of its rail only.
