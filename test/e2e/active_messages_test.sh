@@ -30,14 +30,24 @@ done
 client || fail "one sender"
 FI_UET_FAULTS="loss=1%,seed=5" client --threads 4 --rounds 5 || fail "four senders with loss"
 
+# Until so many processes and senders have their UDP ports of 4793 to 5816.
+await_ports() {
+  for _ in $(seq 1500); do
+    [[ "$(awk '{ split($2, at, ":"); n += at[2] >= "12B9" && at[2] <= "16B8" } END { print n }' /proc/net/udp)" -lt "$1" ]] ||
+      return 0
+    sleep 0.02
+  done
+  fail "no $1 ports after 30 s"
+}
+
 # The second client starts while the first one lives: at the address of a dead process it could get
-# the answers to that one.
+# the answers to that one. The server has a port, and each sender.
 "$program" --client 127.0.0.1 --rounds 1000000 >/dev/null 2>&1 &
 killed=$!
-sleep 0.5
+await_ports 2
 client --threads 2 --rounds 200 &
 served=$!
-sleep 0.5
+await_ports 4
 kill -9 "$killed"
 wait "$killed" 2>/dev/null || true
 wait "$served" || fail "a sender beside one that was killed"
