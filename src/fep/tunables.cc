@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <array>
 
-
-
 namespace uet::fep {
 namespace {
 

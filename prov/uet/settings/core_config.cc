@@ -38,8 +38,8 @@ cms::Parameters cms_parameters(const Params& params, const nic::Nic& nic,
   cms::Parameters cms = params.core.cms;
   const auto preset = caps.loopback ? cms::Algorithm::None : cms::Algorithm::Nscc;
   cms.algorithm = params.cc_algorithm.value_or(preset);
-  cms.paths = caps.per_packet_entropy ? params.paths.value_or(cms::kDefaultPaths)
-                                      : cms::PathPolicy::Single;
+  cms.paths =
+      caps.per_packet_entropy ? params.paths.value_or(cms::kDefaultPaths) : cms::PathPolicy::Single;
   if (caps.source_ports != 0) {
     cms.path_count = std::min(cms.path_count, caps.source_ports);
     cms.train_packets = params.gso ? static_cast<std::uint32_t>(params.cc_train_packets) : 1;

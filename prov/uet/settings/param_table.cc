@@ -286,7 +286,8 @@ constexpr Row kRows[] = {
      yes_no<&Params::mpr_zero>()},
     {"udp_source_ports",
      "UDP ports that the back end udp sends from, so that packets take several paths. 0: 8 if "
-     "FI_UET_PATHS is set and not single, else 1. The ports are a row from the range 49152 to 65535, with "
+     "FI_UET_PATHS is set and not single, else 1. The ports are a row from the range 49152 to "
+     "65535, with "
      "one socket each; a firewall must accept packets from any port to port 4793. Only a process "
      "at "
      "port 4793 of its address has more than one.",
