@@ -59,6 +59,7 @@ class Checks {
   static std::uint64_t key(std::uint32_t source, PdcId pdc) {
     return std::uint64_t{source} << 16 | pdc.value;
   }
+  static void note_entropy(Stream& stream, std::uint16_t entropy);
   void request_sent(const NetPacket& packet, const wire::RequestHeader& request);
   void ack_sent(const NetPacket& packet, const wire::AckHeader& ack);
   Credit& credit_of(std::uint32_t source, std::uint32_t destination, const Stream& stream);

@@ -72,9 +72,7 @@ void DelaySignal::restart_raise(Time now) {
 
 bool DelaySignal::take_raised() { return std::exchange(raised_, false); }
 
-void DelaySignal::set_config_base_rtt(Duration config) {
-  constants_ = nscc_constants(constants_.parameters, config);
-}
+void DelaySignal::set_config_base_rtt(Duration config) { nscc_set_base_rtt(constants_, config); }
 
 bool DelaySignal::measure(Duration rtt) {
   const std::optional<Duration> measured = measurement_.add(rtt);

@@ -216,9 +216,14 @@ double NsccConstants::max_window(double rtt_us) const {
 }
 
 NsccConstants nscc_constants(const SharedParameters& shared, Duration config_base_rtt) {
-  const Parameters& parameters = *shared;
+  NsccConstants constants(shared);
+  nscc_set_base_rtt(constants, config_base_rtt);
+  return constants;
+}
+
+void nscc_set_base_rtt(NsccConstants& c, Duration config_base_rtt) {
+  const Parameters& parameters = *c.parameters;
   const Tuning& tuning = parameters.tuning;
-  NsccConstants c(shared);
   c.rate_bytes_per_us = static_cast<double>(parameters.path_rate_bps()) / 8e6;
   c.config_base_rtt_us = to_us(std::max(config_base_rtt, Duration(1)));
   c.target_qdelay_us =
@@ -231,7 +236,6 @@ NsccConstants nscc_constants(const SharedParameters& shared, Duration config_bas
   // With trimming windows that exceed themselves do harm (CMS-152): credit cannot be exceeded.
   c.recovery_by_count = !parameters.trimming || uses_credit(parameters.algorithm);
   c.synthetic_ecn = parameters.synthetic_ecn && !parameters.trimming;
-  return c;
 }
 
 void RttNoise::add(Duration rtt, double close_us, Time now) {
@@ -477,14 +481,14 @@ void Nscc::follow_base_rtt() {
   const Duration config =
       std::max(BaseRttMeasurement::config_base_rtt(base), constants_.parameters->default_base_rtt);
   if (to_us(config) >= constants_.config_base_rtt_us) return;
-  constants_ = nscc_constants(constants_.parameters, config);
+  nscc_set_base_rtt(constants_, config);
   nscc_rebase(state_, constants_, base);
 }
 
 bool Nscc::measure(Duration rtt) {
   const std::optional<Duration> measured = measurement_.add(rtt);
   if (!measured) return false;
-  constants_ = nscc_constants(constants_.parameters, *measured);
+  nscc_set_base_rtt(constants_, *measured);
   nscc_rebase(state_, constants_, measurement_.smallest());
   measuring_ = false;
   return true;

@@ -75,6 +75,8 @@ struct NsccConstants {
 };
 
 NsccConstants nscc_constants(const SharedParameters& parameters, Duration config_base_rtt);
+// The same of another base RTT: it was measured, or found to be shorter (CMS-143).
+void nscc_set_base_rtt(NsccConstants& constants, Duration config_base_rtt);
 
 // Scheduling noise (CMS-711): the median distance of consecutive round trip samples. Only batches
 // in which some sample came close to the base RTT count: noise leaves such samples, a standing

@@ -8,9 +8,8 @@
 // Differences from the paper, with reasons:
 // - Target: the base RTT (configured or measured, CMS 2.5) stands for base and per-hop delay, since
 //   a host does not know the hops of its many paths.
-// - No pacing of less than a packet per round trip: CMS-101 and CMS-133 permit one packet always.
-// So
-//   more senders than a BDP has packets leave a queue of a packet each.
+// - No pacing of less than a packet per round trip: CMS-101 and CMS-133 permit one packet
+//   always. So more senders than a BDP has packets leave a queue of a packet each.
 // - No window for the delay of end hosts: an ACK's service time takes that out of samples, and the
 //   receiver protects itself (CMS 4.1). Window and spacing are made for the loop with host time.
 #pragma once
@@ -62,8 +61,8 @@ class Swift final : public WindowCcc {
 
   DelaySignal signal_;
   double last_rtt_us_ = 0;
-  double before_loss_bytes_ =
-      0;  // window before the last reduction for a loss; 0: an ACK came since
+  // The window before the last reduction for a loss; 0: an ACK came since.
+  double before_loss_bytes_ = 0;
   Time last_decrease_;
   Time last_trim_{};
   std::uint32_t timeouts_ = 0;  // in a row, without an ACK
