@@ -65,7 +65,7 @@ void Checks::on_sent(const NetPacket& packet) {
     ack_sent(packet, ack);
   } else if (wire::ControlHeader::decode(head_of(packet), control)) {
     using wire::CpType;
-    // Those with a PSN take the values of the PDC in turn with its requests.
+    // A control packet with a PSN takes the values of the PDC in turn with its requests.
     const auto stream = streams_.find(key(packet.source, control.spdcid));
     if (stream != streams_.end()) note_entropy(stream->second, packet.entropy);
     if (control.ctl_type == CpType::Credit) credit_given(packet, control.dpdcid, control.payload);

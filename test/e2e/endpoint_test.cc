@@ -3,14 +3,7 @@
 // process, on loopback.
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
-#include <string>
 
 #include "objects.h"
 
@@ -456,38 +449,6 @@ TEST(Endpoints, OfOneDomainShareQueueAndAddressVector) {
     EXPECT_EQ(b.next(a).length, 4U);
     EXPECT_STREQ(back, i == 0 ? "one" : "two");
     EXPECT_EQ(a.next(b).context, eps[i]);
-  }
-}
-
-// ---- traffic class -----------------------------------------------------------------------------
-
-// The IP headers in a capture begin with version and length (0x45), then DSCP and ECN.
-TEST(TrafficClass, Ses130_OfTheEndpointOrTheDomainIsTheDscpOfItsData) {
-  const std::string file =
-      testing::TempDir() + "uet_traffic_class_" + std::to_string(getpid()) + ".pcapng";
-  const auto ecn_capable = [](unsigned dscp) {
-    return std::string({'\x45', static_cast<char>(dscp << 2 | 2)});
-  };
-  for (const bool of_domain : {false, true}) {
-    {
-      ASSERT_EQ(setenv("FI_UET_PCAP", file.c_str(), 1), 0);
-      Side a({.hints = [&](fi_info& hints) {
-        (of_domain ? hints.domain_attr->tclass : hints.tx_attr->tclass) = fi_tc_dscp_set(18);
-      }});
-      ASSERT_EQ(unsetenv("FI_UET_PCAP"), 0);
-      Side b;
-      const auto from = a.open_endpoint(0);
-      const auto to = b.open_endpoint(0);
-      char room[4] = "";
-      ASSERT_EQ(fi_recv(to.get(), room, sizeof room, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
-      ASSERT_EQ(fi_send(from.get(), "abc", 4, nullptr, a.insert(*to), nullptr), 0);
-      a.next(b);
-    }
-    std::ifstream capture(file, std::ios::binary);
-    const std::string bytes(std::istreambuf_iterator<char>(capture), {});
-    EXPECT_NE(bytes.find(ecn_capable(18)), std::string::npos) << bytes.size();
-    EXPECT_EQ(bytes.find(ecn_capable(0)), std::string::npos);
-    EXPECT_EQ(std::remove(file.c_str()), 0);
   }
 }
 
