@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::uint32_t kTurnPackets = 4;  // CMS-221
 constexpr double kSilenceFactor = 4;       // CMS-226
+constexpr int kLooksATurn = 8;             // at sources that may get credit unasked
 
 std::uint32_t units_of(double bytes) {
   return (static_cast<std::uint32_t>(bytes) + kCreditUnit - 1) / kCreditUnit;
@@ -41,7 +42,8 @@ CreditPacer::CreditPacer(const Parameters& parameters, Duration rto)
       zero_grant_units_(units_of(parameters.tuning.zero_grant_bytes)),
       rto_(rto),
       unsolicited_units_(unsolicited_units(parameters)),
-      mtu_bytes_(parameters.mtu_bytes) {
+      mtu_bytes_(parameters.mtu_bytes),
+      period_(credit_period(parameters)) {
   if (parameters.algorithm != Algorithm::Sird) return;
   limits_ = sird_limits(parameters, double{kCreditUnit} * turn_units_);
 }
@@ -65,14 +67,14 @@ bool CreditPacer::on_target(CreditSource& source, std::uint32_t target, Time now
 
 void CreditPacer::on_arrival(CreditSource& source, const CreditArrival& arrival, Time now) {
   source.unseen_bytes -= std::min<std::uint64_t>(arrival.bytes, source.unseen_bytes);
+  // A trimmed packet has used up its credit. Its size is not known.
+  const std::uint32_t bytes = arrival.trimmed ? mtu_bytes_ : arrival.bytes;
+  source.outstanding.enter(period(now));
+  source.outstanding.arrive(bytes);
   if (!limits_) return;
   SirdSource& sird = source.sird;
   outstanding_.enter(period(now));
-  sird.outstanding.enter(period(now));
-  // A trimmed packet has used up its credit. Its size is not known.
-  const std::uint32_t bytes = arrival.trimmed ? mtu_bytes_ : arrival.bytes;
   outstanding_.arrive(bytes);
-  sird.outstanding.arrive(bytes);
   const bool could_ask = credit_ahead(source.target_units, source.granted_units) > 0;
   const bool asks = credit_ahead(arrival.target, source.granted_units) > 0;
   sird.by_sender.on_arrival(bytes, could_ask && !asks, *limits_);
@@ -98,10 +100,9 @@ void CreditPacer::grant_units(CreditSource& source, std::uint32_t units, Time no
   last_grant_bytes_ = std::uint64_t{units} * kCreditUnit;
   source.unseen_bytes += last_grant_bytes_;
   if (source.first_granted <= source.last_heard) source.first_granted = now;
-  if (limits_) {
-    source.sird.outstanding.grant(last_grant_bytes_);
-    outstanding_.grant(last_grant_bytes_);
-  }
+  source.outstanding.enter(period(now));
+  source.outstanding.grant(last_grant_bytes_);
+  if (limits_) outstanding_.grant(last_grant_bytes_);
   take_time(units, now);
 }
 
@@ -110,9 +111,9 @@ bool CreditPacer::may_have(CreditSource& source, std::uint32_t units, Time now) 
   if (!limits_) return true;
   const double bytes = units * double{kCreditUnit};
   outstanding_.enter(period(now));
-  source.sird.outstanding.enter(period(now));
+  source.outstanding.enter(period(now));
   return outstanding_.bytes() + bytes <= limits_->all &&
-         source.sird.outstanding.bytes() + bytes <= source.sird.bucket_bytes(*limits_);
+         source.outstanding.bytes() + bytes <= source.sird.bucket_bytes(*limits_);
 }
 
 // A source that waits for its turn does not wait longer because of it.
@@ -138,7 +139,7 @@ CreditSource* CreditPacer::grant(Time now) {
   const CreditSource* refused = nullptr;  // the first
   while (!active_.empty() && now >= next_turn_) {
     if (&active_.front() == refused) {  // and all others since
-      blocked_until_ = Time{} + (period(now) + 1) * limits_->period;
+      blocked_until_ = Time{} + (period(now) + 1) * period_;
       return nullptr;
     }
     CreditSource& source = active_.pop_front();
@@ -164,17 +165,29 @@ CreditSource* CreditPacer::grant(Time now) {
   return grant_unasked(now);
 }
 
-// CMS-223: a source that starts again then has credit at once.
+// CMS-223: a source that starts again then has credit at once. A source whose window limits what it
+// asks for may have much to send; more credit would fill the queues between. What it was granted at
+// its request has to be used up first.
+bool CreditPacer::has_used(CreditSource& source, std::uint32_t beyond, Time now) const {
+  source.outstanding.enter(period(now));
+  return source.outstanding.bytes() <= (beyond + turn_units_) * double{kCreditUnit};
+}
+
 CreditSource* CreditPacer::grant_unasked(Time now) {
-  while (active_.empty() && !idle_.empty() && now >= next_turn_) {
+  const auto is_turn = [this, now] {
+    return active_.empty() && !idle_.empty() && now >= next_turn_;
+  };
+  for (int looks = 0; looks < kLooksATurn && is_turn(); ++looks) {
     CreditSource& source = idle_.pop_front();
     source.idle = false;
     const std::uint32_t beyond = credit_ahead(source.granted_units, source.target_units);
     if (beyond >= unsolicited_units_) continue;  // it has had its share
-    grant_units(source, std::min(turn_units_, unsolicited_units_ - beyond), now);
     rest(source);
+    if (!has_used(source, beyond, now)) continue;
+    grant_units(source, std::min(turn_units_, unsolicited_units_ - beyond), now);
     return &source;
   }
+  if (is_turn()) take_time(turn_units_, now);
   return nullptr;
 }
 

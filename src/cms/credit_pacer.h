@@ -24,7 +24,8 @@ struct CreditSource : ListNode<ActiveSourceTag> {
   Time last_heard{};
   Time first_granted{};  // since then nothing was heard, if it is later than last_heard
   bool idle = false;     // in line for unsolicited credit (CMS-223)
-  SirdSource sird;       // with Algorithm::Sird
+  OutstandingCredit outstanding;
+  SirdSource sird;  // with Algorithm::Sird
 };
 
 // A request that arrived.
@@ -72,10 +73,11 @@ class CreditPacer {
   bool silent(const CreditSource& source, Time now) const;
   void take_time(std::uint32_t units, Time now);
   void grant_units(CreditSource& source, std::uint32_t units, Time now);
+  bool has_used(CreditSource& source, std::uint32_t beyond, Time now) const;
   CreditSource* grant_unasked(Time now);
   void rest(CreditSource& source);
   bool may_have(CreditSource& source, std::uint32_t units, Time now);
-  std::int64_t period(Time now) const { return now.time_since_epoch() / limits_->period; }
+  std::int64_t period(Time now) const { return now.time_since_epoch() / period_; }
 
   double bytes_per_ns_;  // of grants, before rate_factor_
   double rate_factor_ = 1;
@@ -88,6 +90,7 @@ class CreditPacer {
   Time next_turn_{};
   std::uint64_t last_grant_bytes_ = 0;
   std::uint32_t mtu_bytes_;
+  Duration period_;                   // of OutstandingCredit
   std::optional<SirdLimits> limits_;  // with Algorithm::Sird
   OutstandingCredit outstanding_;     // of all sources
   // All that ask have as much credit as they may: until data arrive, or so long.

@@ -10,6 +10,7 @@ namespace {
 
 constexpr double kLargestBucketBdp = 1;
 constexpr int kPeriodRtts = 8;
+constexpr int kUnsolicitedPeriodRtts = 1;  // without SIRD (CMS-223)
 
 Duration rtt_of(const Parameters& parameters) {
   return parameters.base_rtt.value_or(parameters.default_base_rtt);
@@ -21,6 +22,11 @@ double bdp_bytes(const Parameters& parameters) {
 
 }  // namespace
 
+Duration credit_period(const Parameters& parameters) {
+  const int rtts = parameters.algorithm == Algorithm::Sird ? kPeriodRtts : kUnsolicitedPeriodRtts;
+  return std::max(rtts * rtt_of(parameters), Duration(1));
+}
+
 SirdLimits sird_limits(const Parameters& parameters, double turn_bytes) {
   const double bdp = bdp_bytes(parameters);
   SirdLimits limits;
@@ -28,7 +34,6 @@ SirdLimits sird_limits(const Parameters& parameters, double turn_bytes) {
   limits.largest = std::max(kLargestBucketBdp * bdp, turn_bytes);
   limits.all = std::max(parameters.tuning.sird_credit_bdp * bdp, turn_bytes);
   limits.step = std::max<std::uint32_t>(parameters.mtu_bytes, 1);
-  limits.period = std::max(kPeriodRtts * rtt_of(parameters), Duration(1));
   return limits;
 }
 

@@ -36,8 +36,9 @@ struct SirdLimits {
   double largest = 0;  // bucket of one source
   double least = 0;    // one turn of the pacer: a smaller bucket would never be served
   double step = 0;     // a bucket grows by so much per bucket of data without mark
-  Duration period{};   // outstanding credit becomes lost after one to two of them
 };
+// Outstanding credit becomes lost after one to two of them. Above 0.
+Duration credit_period(const Parameters& parameters);
 SirdLimits sird_limits(const Parameters& parameters, double turn_bytes);
 // A source with so much credit asks for no more (SThr).
 std::int64_t sird_enough_bytes(const Parameters& parameters);
@@ -81,7 +82,6 @@ class OutstandingCredit {
 struct SirdSource {
   SirdBucket by_sender;
   SirdBucket by_network;
-  OutstandingCredit outstanding;
 
   double bucket_bytes(const SirdLimits& limits) const {
     return std::min(by_sender.bytes(limits), by_network.bytes(limits));

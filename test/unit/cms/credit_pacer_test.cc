@@ -210,17 +210,18 @@ class UnsolicitedCredit : public CreditPacerTest {
 TEST_F(UnsolicitedCredit, Cms223_InTurnUpToTheBoundWithoutRequests) {
   pacer.on_target(sources[0], 100, now);
   pacer.on_target(sources[1], 10, now);
+  const auto asked = run(3);
+  ASSERT_EQ(asked.size(), 3U);
+  EXPECT_EQ(asked[2].source, 'A') << "what was asked for goes first";
+  EXPECT_EQ(sources[0].granted_units, 100U);
+  EXPECT_EQ(sources[1].granted_units, 10U);
+  pacer.on_arrival(sources[0], {.target = 100, .bytes = 100 * 256}, now);
   const auto turns = run();
-  std::uint32_t granted[2] = {0, 0};
-  for (std::size_t i = 0; i < turns.size(); ++i) {
-    granted[turns[i].source - 'A'] += turns[i].units;
-    if (i < 3) continue;
+  for (std::size_t i = 1; i < turns.size(); ++i) {
     EXPECT_NE(turns[i].source, turns[i - 1].source) << "round robin";
   }
-  ASSERT_GE(turns.size(), 3U);
-  EXPECT_EQ(turns[2].source, 'A') << "what was asked for goes first";
-  EXPECT_EQ(granted[0], 100U + 161U);
-  EXPECT_EQ(granted[1], 10U + 161U);
+  EXPECT_EQ(sources[0].granted_units, 100U + 161U);
+  EXPECT_EQ(sources[1].granted_units, 10U + 161U);
 }
 
 TEST_F(UnsolicitedCredit, Cms223_WhoAsksAgainGoesBeforeTheIdle) {
@@ -237,6 +238,45 @@ TEST_F(UnsolicitedCredit, Cms223_WhoAsksAgainGoesBeforeTheIdle) {
   EXPECT_EQ(sources[0].granted_units, 500U + 161U);
   EXPECT_EQ(sources[1].granted_units, 10U + 161U);
   EXPECT_EQ(sources[2].granted_units, 200U + 161U);
+}
+
+// Its window limits what it asks for: more credit would leave at once and wait in the network.
+TEST_F(UnsolicitedCredit, Cms223_AfterWhatWasAskedForHasArrived) {
+  pacer.on_target(sources[0], 200, now);
+  EXPECT_EQ(run(4).size(), 4U);
+  EXPECT_EQ(pacer.grant(pacer.next_turn()), nullptr);
+  pacer.on_arrival(sources[0], {.target = 200, .bytes = 135 * 256}, now);
+  EXPECT_EQ(pacer.grant(pacer.next_turn()), nullptr);
+  pacer.on_arrival(sources[0], {.target = 200, .bytes = 256}, now);
+  EXPECT_EQ(pacer.grant(pacer.next_turn()), &sources[0]) << "all but one turn has arrived";
+  EXPECT_EQ(sources[0].granted_units, 264U);
+}
+
+TEST_F(UnsolicitedCredit, Cms223_ATrimmedPacketHasUsedItsCredit) {
+  pacer.on_target(sources[0], 80, now);
+  EXPECT_EQ(run(2).size(), 2U);
+  EXPECT_EQ(pacer.grant(pacer.next_turn()), nullptr);
+  pacer.on_arrival(sources[0], {.target = 80, .trimmed = true}, now);
+  EXPECT_EQ(pacer.grant(pacer.next_turn()), &sources[0]);
+}
+
+// Packets that are lost never arrive, and their repetition needs credit.
+TEST_F(UnsolicitedCredit, Cms223_CreditIsLostAfterOneToTwoRoundTrips) {
+  pacer.on_target(sources[0], 200, now);
+  EXPECT_EQ(run(4).size(), 4U);
+  const std::vector<Turn> unasked = run(1);
+  ASSERT_EQ(unasked.size(), 1U);
+  EXPECT_GE(unasked[0].t_us, 12);
+  EXPECT_LE(unasked[0].t_us, 24 + to_us(pacer.spacing(pacer.turn_units())));
+}
+
+// Many sources cost no more.
+TEST_F(UnsolicitedCredit, Cms223_ALookInVainTakesTheTimeOfATurn) {
+  pacer.on_target(sources[0], 200, now);
+  run(4);
+  now = pacer.next_turn();
+  EXPECT_EQ(pacer.grant(now), nullptr);
+  EXPECT_EQ(pacer.next_turn(), now + pacer.spacing(pacer.turn_units()));
 }
 
 TEST_F(UnsolicitedCredit, Cms223_WhoIsGoneGetsNothing) {

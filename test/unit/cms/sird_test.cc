@@ -32,7 +32,7 @@ TEST(SirdLimits, Bounds_FollowTheBdp) {
   const SirdLimits limits = sird_limits(network(), 16'384);
   EXPECT_DOUBLE_EQ(limits.all, 225'000);
   EXPECT_DOUBLE_EQ(limits.largest, 150'000);
-  EXPECT_EQ(limits.period, Duration(microseconds(96)));
+  EXPECT_EQ(credit_period(network()), Duration(microseconds(96)));
   EXPECT_EQ(sird_enough_bytes(network()), 75'000);
   Parameters slow = network();
   slow.link_rate_bps = 1'000'000;
