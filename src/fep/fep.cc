@@ -77,12 +77,11 @@ bool Fep::take(Time now) {
       packet.trimmed_last_hop = packet.dscp == config_.trim_marks.trimmed_last_hop;
     }
     took_from_network_ |= !packet.through_memory;
-    if (host_copy != nullptr) host_copy->through_memory = packet.through_memory;
     demultiplexer.on_packet(packet, now);
     packet = kBlank;
   }
   if (host_copy != nullptr) {
-    host_copy->through_memory = host_copy->joins = false;
+    host_copy->joins = false;
     host_copy->run.end();
   }
   note_receive_load(count > 0);

@@ -131,6 +131,10 @@ template class AdaptiveCopy<RingChoice>;
 template class AdaptiveCopy<PlacingChoice>;
 
 void PlacingCopy::copy(std::byte* there, std::span<const std::byte> bytes) noexcept {
+  if (memory_ == nullptr || !memory_->contains(bytes.data())) {
+    std::memcpy(there, bytes.data(), bytes.size());
+    return;
+  }
   copy_.write(there, {bytes.data(), static_cast<std::uint32_t>(bytes.size())});
   copy_.finish();  // another thread may read it next
 }

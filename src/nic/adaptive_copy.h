@@ -16,6 +16,7 @@
 #include "uet/base/device_memory.h"
 #include "uet/base/packet.h"
 #include "uet/base/time.h"
+#include "uet/nic/memory_ranges.h"
 
 namespace uet::nic {
 
@@ -108,9 +109,13 @@ extern template class AdaptiveCopy<PlacingChoice>;
 // Copies the payload that a Fep writes to the application's memory.
 class PlacingCopy final : public HostCopy {
  public:
+  // Only payload that lies there is copied adaptively: payload that the kernel or a device has just
+  // written is fastest copied by memcpy. `memory`: outlives the copies; nullptr: all by memcpy.
+  void adapt_to(const MemoryRanges* memory) { memory_ = memory; }
   void copy(std::byte* there, std::span<const std::byte> bytes) noexcept override;
 
  private:
+  const MemoryRanges* memory_ = nullptr;
   AdaptiveCopy<PlacingChoice> copy_;
 };
 

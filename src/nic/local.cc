@@ -376,8 +376,7 @@ bool LocalNic::attach(LocalIncoming& from, const LocalOffer& offer, FileDescript
     return false;
   auto memory = SharedMemory::attach(std::move(descriptor), ring_memory_bytes(offer.ring_bytes));
   if (!memory) return false;
-  from.memory = std::move(memory).value();
-  from.ring.emplace(from.memory->bytes());
+  incoming_.attach(from, std::move(memory).value());
   from.instance.number = offer.instance;
   from.peer = claimed;
   // A peer that has ended already cannot be welcomed, but what it has sent before counts.

@@ -48,6 +48,7 @@ class LocalNic final : public Middleware {
   bool prepare_wait() override;
   std::optional<LostPeer> take_lost_peer() override;
   Time next_deadline() const override;
+  const MemoryRanges* shared_memory() const override { return &incoming_.memory(); }
   NicCounters counters() const override;
   // For tests: addresses that are remembered.
   std::size_t routes() const { return routes_.size(); }

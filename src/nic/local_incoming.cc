@@ -40,8 +40,15 @@ bool LocalIncomings::has_room_for(const LocalInstance& peer) const {
 }
 
 LocalIncoming& LocalIncomings::add(std::unique_ptr<LocalIncoming> from) {
+  memory_.reserve(list_.size() + 1);
   list_.push_back(std::move(from));
   return *list_.back();
+}
+
+void LocalIncomings::attach(LocalIncoming& from, SharedMemory memory) {
+  from.memory = std::move(memory);
+  from.ring.emplace(from.memory->bytes());
+  memory_.add(from.memory->bytes());
 }
 
 void LocalIncomings::release() {

@@ -18,6 +18,7 @@
 #include "uet/base/address.h"
 #include "uet/base/packet.h"
 #include "uet/base/time.h"
+#include "uet/nic/memory_ranges.h"
 #include "uet/nic/nic.h"
 
 namespace uet::nic {
@@ -66,8 +67,13 @@ class LocalIncomings {
 
   // One process may have a quarter of all connections.
   bool has_room_for(const LocalInstance& peer) const;
+  // The rings of all, for Nic::shared_memory().
+  const MemoryRanges& memory() const { return memory_; }
+
   // May throw bad_alloc.
   LocalIncoming& add(std::unique_ptr<LocalIncoming> from);
+  // The ring of a connection that add() has taken.
+  void attach(LocalIncoming& from, SharedMemory memory);
 
   // The packets handed out before are no longer read.
   void release();
@@ -95,6 +101,7 @@ class LocalIncomings {
 
   const std::size_t most_;
   std::vector<std::unique_ptr<LocalIncoming>> list_;
+  MemoryRanges memory_;
   std::size_t first_ = 0;  // of list_, the one to begin with
   bool any_ended_ = false;
 };
@@ -152,6 +159,7 @@ void LocalIncomings::free_drained(OnFree on_free) {
       return false;
     }
     on_free(*from);
+    if (from->memory) memory_.remove(from->memory->bytes().data());
     return true;
   });
 }

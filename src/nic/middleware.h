@@ -40,6 +40,7 @@ class Middleware : public Nic {
   void thin_out_unprotected(bool on) override { inner_->thin_out_unprotected(on); }
   Time next_deadline() const override { return inner_->next_deadline(); }
   std::uint64_t receive_backlog_bytes() const override { return inner_->receive_backlog_bytes(); }
+  const MemoryRanges* shared_memory() const override { return inner_->shared_memory(); }
   const NicCaps& caps() const override { return inner_->caps(); }
   FepAddress local_address() const override { return inner_->local_address(); }
   NicCounters counters() const override { return inner_->counters(); }

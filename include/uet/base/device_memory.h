@@ -101,8 +101,8 @@ class DeviceRun {
   std::byte* buffer_ = nullptr;
 };
 
-// Memory of the CPU, for a host that knows when something is quicker than memcpy: the core has no
-// clock to find out. And how bytes for a device wait for the bytes that follow.
+// Copies to memory of the CPU, for a host that knows when something is faster than memcpy: the core
+// has no clock to find out. And how bytes for a device wait for the bytes that follow.
 class HostCopy {
  public:
   // For less it is not asked.
@@ -112,9 +112,6 @@ class HostCopy {
   // Has ended when it returns. The two do not overlap.
   virtual void copy(std::byte* there, std::span<const std::byte> bytes) noexcept = 0;
 
-  // The packet being taken came through memory that is shared with its sender; else it is not asked
-  // either: what the kernel or a device has just written is quickest stored.
-  bool through_memory = false;
   // Packets are being taken: bytes for a device may wait in `run`, which ends before the ACKs
   // leave, and before a completion or a read that depends on the bytes.
   bool joins = false;
@@ -135,7 +132,7 @@ inline void place(DeviceMemory* device, HostCopy* host, std::byte* there,
     const bool joins = host != nullptr && host->joins && device->wants_long_copies();
     if (joins) host->run.add(*device, there, bytes);
     if (!joins) device->place(there, bytes);
-  } else if (host != nullptr && host->through_memory && bytes.size() >= HostCopy::kLeastBytes) {
+  } else if (host != nullptr && bytes.size() >= HostCopy::kLeastBytes) {
     host->copy(there, bytes);
   } else {
     std::memcpy(there, bytes.data(), bytes.size());

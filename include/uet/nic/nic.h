@@ -88,6 +88,8 @@ inline std::uint16_t source_port(const NicCaps& caps, std::uint16_t own, std::ui
   return static_cast<std::uint16_t>(caps.first_source_port + entropy % caps.source_ports);
 }
 
+class MemoryRanges;
+
 class Nic {
  public:
   virtual ~Nic() = default;
@@ -137,6 +139,8 @@ class Nic {
   // Bytes that have arrived and wait unread, as far as known; call it after bursts that came back
   // full. At NicCaps::receive_credit_bytes packets are lost.
   virtual std::uint64_t receive_backlog_bytes() const { return 0; }
+  // Where packets lie that another processor of this host has just written; nullptr: nowhere.
+  virtual const MemoryRanges* shared_memory() const { return nullptr; }
   virtual const NicCaps& caps() const = 0;
   // The address that peers reach this NIC at.
   virtual FepAddress local_address() const = 0;

@@ -67,6 +67,7 @@ int Engine::open_fep() {
     return -FI_EINVAL;
   }
   fep::Config config = fep_config(params_, *nic_, payload_mtu_);
+  placing_copy_.adapt_to(nic_->shared_memory());
   config.ses.host_copy = &placing_copy_;
   piece_bytes_ = config.ses.rma_piece_bytes;
   fep_ = std::make_unique<fep::Fep>(config, *nic_, clock_now());

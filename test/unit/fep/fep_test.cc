@@ -474,39 +474,6 @@ TEST_F(DatagramPair, DatagramsAllocateNothing) {
 
 // ---- allocation guard ---------------------------------------------------------------------------
 
-TEST_F(FepPair, TellsTheHostsCopyWhatCameThroughMemory) {
-  struct : HostCopy {
-    void copy(std::byte*, std::span<const std::byte>) noexcept override {}
-  } host;
-  struct Place final : DeviceMemory {
-    explicit Place(const HostCopy& asked) : host(asked) {}
-    void place(std::byte*, std::span<const std::byte>) noexcept override {
-      through_memory.push_back(host.through_memory);
-    }
-    void fetch(std::span<std::byte>, const std::byte*) noexcept override {}
-    const HostCopy& host;
-    std::vector<bool> through_memory;
-  } place(host);
-  Config config = small_config(2);
-  config.ses.host_copy = &host;
-  b.fep = std::make_unique<Fep>(config, b.nic, now);
-  b.open();
-  std::vector<std::byte> source = pattern(100);
-  std::vector<std::byte> memory(source.size());
-  const ses::IoSlice from{source.data(), source.size()};
-  const ses::IoSlice to{memory.data(), memory.size(), &place};
-  for (const bool through_memory : {false, true}) {
-    b.nic.on_the_way = [=](RxPacket& packet) { packet.through_memory = through_memory; };
-    ASSERT_TRUE(receive({&to, 1}).ok());
-    ASSERT_TRUE(send({&from, 1}).ok());
-    const std::size_t before = place.through_memory.size();
-    ASSERT_TRUE(run_while_not([&] { return place.through_memory.size() > before; }));
-    EXPECT_FALSE(host.through_memory) << "a copy outside of a pass is of no packet";
-  }
-  EXPECT_EQ(place.through_memory, (std::vector<bool>{false, true}));
-  b.fep.reset();
-}
-
 TEST_F(FepPair, DataPathAllocatesNothing) {
   std::vector<std::byte> remote(20'000);
   std::vector<std::byte> local = pattern(remote.size());

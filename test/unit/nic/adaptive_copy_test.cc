@@ -145,7 +145,10 @@ TEST_F(IntoMemory, PausesInCopiesChangeNothing) {
 TEST(PlacingCopy, WritesWhatIsThere) {
   std::vector<std::byte> from(8192);
   for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i * 5 + i / 256);
+  MemoryRanges ring;
+  ring.add(from);
   PlacingCopy placing;
+  placing.adapt_to(&ring);
   for (int turn = 0; turn < 512; ++turn) {
     std::vector<std::byte> to(from.size());
     placing.copy(to.data(), from);

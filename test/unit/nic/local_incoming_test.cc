@@ -20,7 +20,9 @@ struct Incomings : ::testing::Test {
 
   Feed& feed(std::uint16_t id, std::uint64_t number = 1) {
     feeds.push_back(std::make_unique<Feed>(id, number));
-    list.add(std::move(feeds.back()->incoming));
+    LocalIncoming& added = list.add(std::move(feeds.back()->incoming));
+    SharedMemory memory = std::move(*added.memory);
+    list.attach(added, std::move(memory));
     return *feeds.back();
   }
   LocalIncoming& silent(std::uint16_t id, Time accepted) {
@@ -100,6 +102,21 @@ TEST_F(Incomings, EndedPeerStaysUntilItsPacketsAreTaken) {
   EXPECT_THAT(free_drained(), ElementsAre(1));
   EXPECT_FALSE(list.has_ring_of(instance));
   EXPECT_EQ(list.find(1), nullptr);
+}
+
+TEST_F(Incomings, MemoryIsThatOfTheRings) {
+  Feed& first = feed(1);
+  feed(2).send();
+  RxPacket packet;
+  ASSERT_EQ(list.take({&packet, 1}, counters, [](LocalIncoming&) {}), 1U);
+  EXPECT_TRUE(list.memory().contains(packet.bytes.data()));
+  EXPECT_FALSE(list.memory().contains(reinterpret_cast<const std::byte*>(&packet)));
+  const std::byte* const ring = first.end->memory->bytes().data();
+  EXPECT_TRUE(list.memory().contains(ring));
+  list.stop(*first.end);
+  EXPECT_THAT(free_drained(), ElementsAre(1));
+  EXPECT_FALSE(list.memory().contains(ring));
+  EXPECT_TRUE(list.memory().contains(packet.bytes.data()));
 }
 
 TEST_F(Incomings, BrokenRingIsReportedAndFreed) {

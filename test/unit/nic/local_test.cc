@@ -52,6 +52,16 @@ TEST_F(Local, PacketsToAPeerOfThisHostStayOutOfTheNetwork) {
   EXPECT_EQ(b.nic->counters().bytes_received, a.nic->counters().bytes_sent);
 }
 
+TEST_F(Local, SharedMemoryIsWherePacketsOfRingsLie) {
+  to_b.add(b.address, 20, 100);
+  ASSERT_EQ(a.send(to_b), 1U);
+  LoopbackNic above(std::move(b.nic));
+  RxPacket packet;
+  ASSERT_EQ(above.rx_burst({&packet, 1}, Time{}), 1U);
+  ASSERT_NE(above.shared_memory(), nullptr) << "wrappers ask the NIC below";
+  EXPECT_TRUE(above.shared_memory()->contains(packet.bytes.data()));
+}
+
 // A ring carries plain packets: members of different secure domains, or of none, have none.
 TEST_F(Local, Tss64_NoRingLeadsToAnotherSecureDomain) {
   Host seven{4795, kMinRingBytes, 7};

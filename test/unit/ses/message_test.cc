@@ -97,7 +97,7 @@ TEST(Scatter, ARunIsNoLongerThanItsBuffer) {
   EXPECT_EQ(device.copies.back(), 2u);
 }
 
-TEST(Scatter, HostCopyTakesLongPiecesThatCameThroughMemory) {
+TEST(Scatter, HostCopyTakesLongPiecesOfHostMemory) {
   struct : HostCopy {
     void copy(std::byte* there, std::span<const std::byte> bytes) noexcept override {
       copied += bytes.size();
@@ -112,9 +112,6 @@ TEST(Scatter, HostCopyTakesLongPiecesThatCameThroughMemory) {
                                 {&memory[kLeast], kLeast - 1},
                                 {&memory[2 * kLeast - 1], kLeast, &device}};
   const Bytes data = pattern(memory.size());
-  EXPECT_EQ(scatter(to, 0, data, &host), memory.size());
-  EXPECT_EQ(host.copied, 0U) << "it came from the network";
-  host.through_memory = true;
   EXPECT_EQ(scatter(to, 0, data, &host), memory.size());
   EXPECT_EQ(host.copied, kLeast) << "neither the shorter slice nor the one in device memory";
   EXPECT_TRUE(std::equal(data.begin(), data.begin() + kLeast, memory.rend() - kLeast));
