@@ -165,9 +165,9 @@ CreditSource* CreditPacer::grant(Time now) {
   return grant_unasked(now);
 }
 
-// CMS-223: a source that starts again then has credit at once. A source whose window limits what it
-// asks for may have much to send; more credit would fill the queues between. What it was granted at
-// its request has to be used up first.
+// CMS-223: a source that starts again then has credit at once. A source whose window limits its
+// target may have much to send, and more credit would fill the queues between. Therefore credit that
+// it has asked for must be used up first.
 bool CreditPacer::has_used(CreditSource& source, std::uint32_t beyond, Time now) const {
   source.outstanding.enter(period(now));
   return source.outstanding.bytes() <= (beyond + turn_units_) * double{kCreditUnit};

@@ -271,7 +271,7 @@ TEST_F(UnsolicitedCredit, Cms223_CreditIsLostAfterOneToTwoRoundTrips) {
 }
 
 // Many sources cost no more.
-TEST_F(UnsolicitedCredit, Cms223_ALookInVainTakesTheTimeOfATurn) {
+TEST_F(UnsolicitedCredit, Cms223_ALookWithoutGrantTakesATurn) {
   pacer.on_target(sources[0], 200, now);
   run(4);
   now = pacer.next_turn();
