@@ -166,8 +166,8 @@ CreditSource* CreditPacer::grant(Time now) {
 }
 
 // CMS-223: a source that starts again then has credit at once. A source whose window limits its
-// target may have much to send, and more credit would fill the queues between. Therefore credit that
-// it has asked for must be used up first.
+// target may have much to send, and more credit would fill the queues between. Therefore credit
+// that it has asked for must be used up first.
 bool CreditPacer::has_used(CreditSource& source, std::uint32_t beyond, Time now) const {
   source.outstanding.enter(period(now));
   return source.outstanding.bytes() <= (beyond + turn_units_) * double{kCreditUnit};
