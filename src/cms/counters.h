@@ -8,15 +8,8 @@
 
 namespace uet::cms {
 
-// Of one context, or of all that are and were.
-struct Counters {
-  // The present holdings of the contexts.
-  std::uint64_t contexts = 0;
-  std::uint64_t window_bytes = 0;
-  std::uint64_t inflight_bytes = 0;
-  std::uint64_t base_rtt_ns = 0;   // the longest of all contexts
-  std::uint64_t avg_delay_ns = 0;  // likewise
-  // ACKs by what they did to the window (NsccReaction).
+// ACKs by what they did to the window (NsccReaction).
+struct WindowCounters {
   std::uint64_t acks_without_sample = 0;
   std::uint64_t acks_fair = 0;
   std::uint64_t acks_rise = 0;
@@ -30,7 +23,10 @@ struct Counters {
   std::uint64_t cuts = 0;  // windows that a CUT or HOLD made smaller
   std::uint64_t fast_increase_bytes = 0;
   std::uint64_t bytes_ignored = 0;
-  // Signals.
+};
+
+// Signals of the network and of the peers.
+struct SignalCounters {
   std::uint64_t marks_received = 0;
   std::uint64_t trims_in_fabric = 0;
   std::uint64_t trims_at_last_hop = 0;
@@ -42,17 +38,33 @@ struct Counters {
   std::uint64_t rtt_invalid = 0;
   std::uint64_t pend_received = 0;
   std::uint64_t restores_received = 0;
-  // Credit, at the source.
+};
+
+// Credit, at the source.
+struct CreditCounters {
   std::uint64_t credit_received_bytes = 0;
   std::uint64_t credit_spent_bytes = 0;
   std::uint64_t credit_dropped_bytes = 0;  // left over from speculation (CMS-212)
-  // Paths, of contexts that learn from what becomes of packets.
+};
+
+// Paths, of contexts that learn from what becomes of packets.
+struct PathCounters {
   std::uint64_t paths = 0;            // entropy values in use at the moment
   std::uint64_t paths_penalised = 0;  // of these, avoided at the moment
   std::uint64_t paths_banned = 0;     // of these, not used at all at the moment (CMS-419)
   std::uint64_t paths_recycled = 0;   // packets that took a path from the ring of REPS
   std::uint64_t paths_random = 0;     // packets of REPS that took one at random
   std::uint64_t paths_frozen = 0;     // times that REPS kept to the paths it knew
+};
+
+// Of one context, or of all that are and were.
+struct Counters : WindowCounters, SignalCounters, CreditCounters, PathCounters {
+  // The present holdings of the contexts.
+  std::uint64_t contexts = 0;
+  std::uint64_t window_bytes = 0;
+  std::uint64_t inflight_bytes = 0;
+  std::uint64_t base_rtt_ns = 0;   // the longest of all contexts
+  std::uint64_t avg_delay_ns = 0;  // likewise
 
   // A context has ended: what it holds is gone, what it counted stays.
   void forget_holdings() {

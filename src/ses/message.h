@@ -107,6 +107,35 @@ struct StagedBytes : ListNode<AwaitingChunkTag> {
   Train* trains = nullptr;         // the copies, the newest first
 };
 
+// A message that was refused with a code that passes (retries.h).
+struct RetriedMessage {
+  bool refused = false;    // at least once, or it may have been: on ROD all later ones wait for it
+  bool try_again = false;  // to be sent again instead of completing
+  bool plain = false;      // its target does not know the opcode that it had first
+  bool trial = false;      // a plain send until it is known how its target takes long ones
+  std::uint16_t tries = 0;
+  std::uint32_t packets_unconsumed = 0;  // of those answered, by PdsError::NotConsumed
+  Time not_before{};                     // of the next try
+};
+
+// A send that the target can read again (rendezvous_source.h).
+struct ReadableMessage {
+  bool readable = false;     // its packets say where
+  bool awaits_read = false;  // the target will: not complete before it has read to the end
+  bool watched = false;      // its PDC asks whether the target still lives
+  bool read_out = false;
+  std::uint64_t last_read_bytes = 0;  // answered of the read that reaches the end
+  Time awaiting_since{};
+};
+
+// A send that the target may put off (deferred_sends.h).
+struct DeferrableMessage {
+  std::uint32_t restart_token = 0;         // ours; not 0: it may
+  std::uint32_t target_restart_token = 0;  // of the next try
+  bool deferred = false;                   // it has: not complete before it was sent again
+  bool restart = false;                    // and asks for it now
+};
+
 // An operation of the initiator, from the post to its completion.
 struct TxMessage : pds::Message,
                    ListNode<OutstandingTag>,
@@ -114,7 +143,10 @@ struct TxMessage : pds::Message,
                    ListNode<AwaitingReadTag>,
                    ListNode<AwaitingDataTag>,
                    ListNode<DeferrableTag>,
-                   StagedBytes {
+                   StagedBytes,
+                   RetriedMessage,
+                   ReadableMessage,
+                   DeferrableMessage {
   std::span<const IoSlice> slices() const { return {iov.data(), iov_count}; }
   bool failed() const { return status != Status::Ok; }
   // The first error wins (SES-109).
@@ -148,20 +180,12 @@ struct TxMessage : pds::Message,
   Status status = Status::Ok;  // the first error (SES-109)
   wire::ReturnCode return_code{};
   pds::PdsError pds_error{};
-  bool ended = false;       // no packet will be made any more
-  bool owes_error = false;  // except a MSG_ERROR, when all others are answered
-  bool cancelled = false;   // when it had left whole: a failure is then FI_ECANCELED
-  // Refused with a code that passes (retries.h).
-  bool refused = false;    // at least once, or it may have been: on ROD all later ones wait for it
-  bool try_again = false;  // to be sent again instead of completing
-  bool plain = false;      // its target does not know the opcode that it had first
-  bool trial = false;      // a plain send until it is known how its target takes long ones
-  std::uint16_t tries = 0;
-  std::uint32_t packets_unconsumed = 0;  // of those answered, by PdsError::NotConsumed
-  Time not_before{};                     // of the next try
-  std::uint64_t sequence = 0;            // order of posting
-  bool has_data = false;                 // remote CQ data go with the first packet
-  bool fence = false;  // waits for all earlier ones of its context to the same peer
+  bool ended = false;          // no packet will be made any more
+  bool owes_error = false;     // except a MSG_ERROR, when all others are answered
+  bool cancelled = false;      // when it had left whole: a failure is then FI_ECANCELED
+  std::uint64_t sequence = 0;  // order of posting
+  bool has_data = false;       // remote CQ data go with the first packet
+  bool fence = false;          // waits for all earlier ones of its context to the same peer
   FepAddress to;
   wire::SesRequest header;         // what all its packets repeat (SES-23)
   wire::LaterHeader later_header;  // of those behind the first, if there are such
@@ -169,20 +193,8 @@ struct TxMessage : pds::Message,
   std::uint64_t offset = 0;  // bytes that packets have been made for
   std::uint64_t packets_made = 0;
   std::uint64_t packets_answered = 0;
-  std::uint32_t pieces_awaited = 0;  // read requests without data or error yet
-  std::uint64_t bytes_awaited = 0;   // and the bytes they asked for
-  // A send that the target can read again (rendezvous_source.h).
-  bool readable = false;     // its packets say where
-  bool awaits_read = false;  // the target will: not complete before it has read to the end
-  bool watched = false;      // its PDC asks whether the target still lives
-  bool read_out = false;
-  std::uint64_t last_read_bytes = 0;  // answered of the read that reaches the end
-  Time awaiting_since{};
-  // A send that the target may put off (deferred_sends.h).
-  std::uint32_t restart_token = 0;               // ours; not 0: it may
-  std::uint32_t target_restart_token = 0;        // of the next try
-  bool deferred = false;                         // it has: not complete before it was sent again
-  bool restart = false;                          // and asks for it now
+  std::uint32_t pieces_awaited = 0;              // read requests without data or error yet
+  std::uint64_t bytes_awaited = 0;               // and the bytes they asked for
   IntrusiveList<ReadAnswer, ServedTag> answers;  // that point into its memory
   bool pull = false;                             // a read of the target's own,
   RxMessage* pull_for = nullptr;                 // for this message, until its bytes are here
