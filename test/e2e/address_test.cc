@@ -261,7 +261,7 @@ void expect_ids(const fi_info& info) {
   EXPECT_EQ(source[kInitiatorAt + 3], 99);
 }
 
-TEST(UetAddress, SourceWithoutFabricAddressSelectsTheIdsOnEveryNic) {
+TEST(UetAddress, SourceWithoutFabricAddress_TakesIdsOnAnyNic) {
   const std::unique_ptr<fi_info, Node::FreeInfo> found = infos_of(source_ids());
   fi_info* const list = found.get();
   ASSERT_NE(list, nullptr);
@@ -399,7 +399,7 @@ class AddressVector : public testing::Test {
   std::array<fi_addr_t, 3> addresses_{1, 1, 1};
 };
 
-TEST_F(AddressVector, AsynchronousInsertionTellsEachErrorThenTheCount) {
+TEST_F(AddressVector, AsyncInsertion_ReportsErrorsThenTheCount) {
   fi_av_attr attr{};
   attr.flags = FI_EVENT;
   const auto av = open(attr);

@@ -562,7 +562,7 @@ TEST_P(Transfer, WriteReadAndWriteWithData) {
   EXPECT_EQ(close_fid(mr), 0);
 }
 
-TEST_P(Transfer, Ses156_DataOfAWriteTakeNoReceiveThoseOfASendComeWithIt) {
+TEST_P(Transfer, Ses156_WriteDataTakeNoReceive_SendDataDo) {
   char remote[4] = "";
   fid_mr* mr = nullptr;
   ASSERT_EQ(fi_mr_reg(b_->domain, remote, sizeof remote, FI_REMOTE_WRITE, 0, 12, 0, &mr, nullptr),
@@ -612,7 +612,7 @@ TEST_P(Transfer, DifferentPayloadMtusAreAnErrorAtTheSender) {
   EXPECT_EQ(error_.prov_errno, 0x18);
 }
 
-TEST_P(Transfer, MoreCompletionsThanTheQueueWasOpenedForAreKept) {
+TEST_P(Transfer, MoreCompletionsThanTheQueueSize_AreKept) {
   constexpr int kMessages = 200;
   std::vector<std::array<char, 4>> rooms(kMessages);
   for (auto& room : rooms) {

@@ -192,7 +192,7 @@ TEST_F(Options, LimitTheSizeOfOneKindOfOperation) {
   EXPECT_EQ(fi_inject(ep_.get(), memory, 8, self), 0);
 }
 
-TEST_F(Options, ForDeviceMemoryAreKeptButCannotRequireTransfersBetweenDevices) {
+TEST_F(Options, DeviceMemoryOptions_KeptButDirectRefused) {
   for (const int mode : {FI_HMEM_P2P_DISABLED, FI_HMEM_P2P_PREFERRED, FI_HMEM_P2P_ENABLED}) {
     EXPECT_EQ(set(FI_OPT_FI_HMEM_P2P, mode), 0);
     EXPECT_EQ(get<int>(FI_OPT_FI_HMEM_P2P), mode);

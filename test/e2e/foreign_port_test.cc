@@ -128,7 +128,7 @@ class ForeignPort : public testing::Test {
   fi_addr_t source_ = FI_ADDR_UNSPEC;
 };
 
-TEST_F(ForeignPort, Wire11_SendReachesThePortAndTakesTheAnswerFromAnother) {
+TEST_F(ForeignPort, Wire11_SendToForeignPort_ReplyFromAnother) {
   const fi_addr_t peer = insert();
   char context = 0;
   ASSERT_EQ(fi_send(ep_.get(), "abc", 4, nullptr, peer, &context), 0);
@@ -188,7 +188,7 @@ TEST_F(ForeignPort, Wire11_AnswerToAStrangerGoesTo4793) {
 
 // ---- our own port -------------------------------------------------------------------------------
 
-TEST(OwnPort, BaseOfAnotherPortServesProcessesThatDoNotKnowEachOther) {
+TEST(OwnPort, OtherBasePort_ServesUnrelatedProcesses) {
   ChannelPair channels;
   const Environment environment{{"FI_UET_UDP_PORT", "20000"}};
   char text[8] = "";

@@ -54,7 +54,7 @@ TEST(HmemOffer, IsNotMadeWithoutARequest) {
   }
 }
 
-TEST(HmemOffer, IsNotMadeBeforeRegionsCouldSayWhoseMemoryTheyAre) {
+TEST(HmemOffer, OldApiWithoutMemoryInterface_NotOffered) {
   const auto wish = [](fi_info& hints) { hints.caps = FI_MSG | FI_HMEM; };
   EXPECT_EQ(get_info(FI_VERSION(1, 8), wish), nullptr);
   EXPECT_NE(get_info(FI_VERSION(1, 9), wish), nullptr);
@@ -98,7 +98,7 @@ struct NoHmem : Hmem {
   NoHmem() : Hmem(0) {}
 };
 
-TEST_F(Hmem, RegionsOfInterfacesThatAreNotHereAreNotSupported) {
+TEST_F(Hmem, RegionOfMissingInterface_NotSupported) {
   EXPECT_EQ(reg(FI_HMEM_SYSTEM, 0), 0);
   for (const fi_hmem_iface iface : {FI_HMEM_CUDA, FI_HMEM_ROCR, FI_HMEM_ZE, FI_HMEM_NEURON,
                                     FI_HMEM_SYNAPSEAI, static_cast<fi_hmem_iface>(7)}) {

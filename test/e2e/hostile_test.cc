@@ -199,7 +199,7 @@ void receive_through(Channel& channel) {
   channel.meet(&node);
 }
 
-TEST(Hostile, RandomAndMutatedDatagramsDuringATransferChangeNothing) {
+TEST(Hostile, RandomDatagramsDuringTransfer_ChangeNothing) {
   if (provider() != "uet") GTEST_SKIP() << "needs the UDP port of a uet endpoint";
   ChannelPair channels;
   ChannelPair attackers;

@@ -122,7 +122,7 @@ std::vector<Verdict> try_all(Side& side, fid_ep& ep, fi_addr_t to, Side& target)
 struct Jobs : ::testing::TestWithParam<std::tuple<KeyOf, bool>> {};
 
 // SES-12, SES-13, SES-16
-TEST_P(Jobs, Ses17_Ses19_ReachNeitherMemoryNorReceivesOfEachOther) {
+TEST_P(Jobs, Ses17_Ses19_TwoJobs_ShareNoMemoryNorReceives) {
   const auto [whose, absolute] = GetParam();
   Target target(options_of(2, whose, absolute));
   Side stranger(options_of(1, whose, absolute));
@@ -159,7 +159,7 @@ INSTANTIATE_TEST_SUITE_P(Keys, Jobs,
                          });
 
 // SES-16: without an auth_key of its own an absolute name is there for every job.
-TEST(JobsOfTheDefault, AbsoluteNamesWithoutAKeyAreOpenRelativeOnesAreNot) {
+TEST(JobsOfTheDefault, NoKey_AbsoluteNamesOpen_RelativeClosed) {
   for (const bool absolute : {false, true}) {
     Target target(options_of(0, KeyOf::Endpoint, absolute));
     Side stranger(options_of(9, KeyOf::Endpoint, absolute));
@@ -171,7 +171,7 @@ TEST(JobsOfTheDefault, AbsoluteNamesWithoutAKeyAreOpenRelativeOnesAreNot) {
 }
 
 // SES-16: a region that names a job decides for itself where the name is absolute.
-TEST(JobsOfTheDefault, RegionOfAnotherJobIsReachedByThatJobThroughAnAbsoluteName) {
+TEST(JobsOfTheDefault, AbsoluteName_OwnerJobReachesItsRegion) {
   Target target(options_of(0, KeyOf::Endpoint, true));
   target.mr.reset();
   const iovec iov{target.memory, sizeof target.memory};

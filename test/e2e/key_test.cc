@@ -99,7 +99,7 @@ void use(std::uint64_t key) {
 }
 
 // SES-5, SES-132, SES-137, WIRE 3.4, WIRE 4.3
-TEST_P(Keys, Ses5_Ses132_ReachTheirRegionAndOnlyOptimizedOnesBySmallHeaders) {
+TEST_P(Keys, Ses5_Ses132_OnlyOptimizedKeysUseSmallHeaders) {
   if (provider() != "uet") GTEST_SKIP() << "keys of uet";
   const Case& param = GetParam();
   const std::string capture = ::testing::TempDir() + "uet_key_" + std::to_string(::getpid());

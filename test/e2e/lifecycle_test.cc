@@ -144,7 +144,7 @@ TEST(OpenAndClose, ASendCompletesWhileTheReceiverComputes) {
   EXPECT_EQ(wait_for_all({&sender, &receiver}), "");
 }
 
-TEST(OpenAndClose, FabricAndDomainAndQueuesRefuseToCloseWhileInUse) {
+TEST(OpenAndClose, FabricDomainAndQueuesInUse_RefuseToClose) {
   Process process("opener", {}, [] {
     Node node;
     require(fi_close(&node.fabric->fid) == -FI_EBUSY, "the fabric closed under its domain");

@@ -115,7 +115,7 @@ TEST_P(LongSend, Ses164_PeekStatesTheWholeLength) {
   expect_one_each(out_.size());
 }
 
-TEST_P(LongSend, Ses164_LaterShortSendDoesNotOvertakeInMatching) {
+TEST_P(LongSend, Ses164_LaterShortSend_MatchesAfterLongOne) {
   if (GetParam() == 0) GTEST_SKIP() << "without order messages may overtake each other";
   std::vector<std::byte> shorter(100);
   send(out_);

@@ -226,7 +226,7 @@ TEST_F(EndpointMode, Ses134_EndpointMayCloseFirst) {
   EXPECT_EQ(memory_[0], 0);
 }
 
-TEST_F(EndpointMode, RegionOfAScalableEndpointIsReachedThroughAllItsContexts) {
+TEST_F(EndpointMode, ScalableEndpoint_RegionReachedByAnyContext) {
   Owned<fid_ep> sep;
   Side::open(sep, "fi_scalable_ep", [&](auto** out) {
     return fi_scalable_ep(b_.domain.get(), b_.info.get(), out, nullptr);

@@ -207,7 +207,7 @@ void send_one(Node& node, Channel& channel, fi_addr_t peer) {
 // address, or inserts the new one, reaches the successor, though its PDC was to the old process.
 class Successor : public ::testing::TestWithParam<bool> {};
 
-TEST_P(Successor, AtTheSameAddressIsReachedOnceItsAddressWasInserted) {
+TEST_P(Successor, NewProcessAtOldAddress_ReachedOnceInserted) {
   const bool remove_first = GetParam();
   ChannelPair firsts;
   ChannelPair seconds;

@@ -221,7 +221,7 @@ TEST(PeerInterface, IsOfferedOnlyWhereItIsKnown) {
   EXPECT_EQ(fi_srx_context(plain.domain.get(), &rx, &srx, &srx_context), -FI_EINVAL);
 }
 
-TEST_F(Peer, MessageTakesTheOwnersReceiveAndCompletesInItsQueue) {
+TEST_F(Peer, OwnedReceive_CompletesInTheOwnersQueue) {
   know_the_sender();
   owner_.make(memory_.data(), memory_.size(), 5, &context_);
   send(text_, 5);
@@ -308,7 +308,7 @@ TEST_F(Peer, StartOfAMessageWhoseSenderIsGoneIsAnError) {
   EXPECT_EQ(owner_.freed, 1);
 }
 
-TEST_F(Peer, StartOfALostMessageGivesTheReceiveBackWhenNoEndpointIsLeft) {
+TEST_F(Peer, LostMessageWithoutEndpoint_FreesTheReceive) {
   take_back_a_message_that_waits();
   ep_.reset();
   Owner::Receive& entry = *owner_.waiting.front();

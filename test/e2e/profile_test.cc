@@ -170,7 +170,7 @@ class PutOffTest : public ::testing::TestWithParam<const char*> {
 };
 
 // Messages that come before their receives, which are posted in the other order.
-TEST_P(PutOffTest, Ses66_Ses70_TargetKeepsNothingAndAsksWhenItHasAReceive) {
+TEST_P(PutOffTest, Ses66_Ses70_NoReceive_TargetAsksWhenItHasOne) {
   const Environment environment{{"FI_UET_PROFILE", "ai_full"}, {"FI_UET_FAULTS", GetParam()}};
   ChannelPair channels;
   NodeOptions options;

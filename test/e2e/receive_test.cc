@@ -104,7 +104,7 @@ TEST_F(ReceiveCase, MultiReceiveHoldsOneMessageAfterTheOther) {
   EXPECT_FALSE(b->poll());
 }
 
-TEST_F(ReceiveCase, MessageThatDoesNotFitReleasesTheBufferByAnEntryOfItsOwn) {
+TEST_F(ReceiveCase, MessageTooLong_BufferReleasedByOwnEntry) {
   open(FI_MULTI_RECV, FI_SELECTIVE_COMPLETION);
   const std::size_t min = 1;
   ASSERT_EQ(fi_setopt(&receiver->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &min, sizeof min), 0);
@@ -122,7 +122,7 @@ TEST_F(ReceiveCase, MessageThatDoesNotFitReleasesTheBufferByAnEntryOfItsOwn) {
   EXPECT_EQ(room[250], 'b');
 }
 
-TEST_F(ReceiveCase, OperationFlagsMakeUntaggedReceivesMultiReceives) {
+TEST_F(ReceiveCase, OperationFlags_MakeUntaggedMultiReceives) {
   open(FI_MULTI_RECV, 0, FI_MULTI_RECV);
   const std::size_t min = 10;
   ASSERT_EQ(fi_setopt(&receiver->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &min, sizeof min), 0);
@@ -145,7 +145,7 @@ TEST_F(ReceiveCase, TaggedMultiReceiveNeedsItsCapability) {
   EXPECT_EQ(received().flags, FI_TAGGED | FI_RECV | FI_MULTI_RECV);  // 200 are less than 16 KiB
 }
 
-TEST_F(ReceiveCase, TaggedMultiReceiveWithoutItsCapabilityIsRefused) {
+TEST_F(ReceiveCase, TaggedMultiReceiveWithoutCapability_Refused) {
   open(FI_MULTI_RECV);
   EXPECT_EQ(receive_tagged(room, 300, FI_MULTI_RECV, &context, 7), -FI_EINVAL);
 }
@@ -252,7 +252,7 @@ TEST_F(ReceiveCase, DirectedPeeksAndReceivesWaitForTheirPeer) {
   EXPECT_EQ(received().context, &other_context);
 }
 
-TEST_F(ReceiveCase, DirectionOfTaggedReceivesAloneLeavesOthersOpen) {
+TEST_F(ReceiveCase, TaggedDirectedOnly_UntaggedTakesAnyPeer) {
   open(kTaggedDirectedRecv);
   const auto stranger = a->open_endpoint(0);
   const fi_addr_t from_stranger = b->insert(*stranger);

@@ -57,7 +57,7 @@ struct Scalable : Side {
 };
 
 // Ses15: a peer addresses each receive context by its place in the run of resource indices.
-TEST(ScalableEndpoint, Ses15_NamedReceiveContextsTakeWhatIsSentToThem) {
+TEST(ScalableEndpoint, Ses15_NamedReceiveContext_TakesItsMessages) {
   Scalable a;
   Scalable b;
   const fi_addr_t b_at_a = a.insert(*b.sep);
@@ -85,7 +85,7 @@ TEST(ScalableEndpoint, Ses15_NamedReceiveContextsTakeWhatIsSentToThem) {
   check_way(b, a_at_b, a, b_at_a);
 }
 
-TEST(ScalableEndpoint, PlainAddressReachesTheFirstReceiveContextAndItsMemory) {
+TEST(ScalableEndpoint, PlainAddress_ReachesFirstReceiveContext) {
   Scalable a;
   Scalable b;
   const fi_addr_t peer = a.insert(*b.sep);

@@ -190,7 +190,7 @@ TEST_F(SharedReceive, HonoursTheSource) {
   EXPECT_EQ(fi_recv(srx_.get(), &in_[0], sizeof(int), nullptr, 99, nullptr), -FI_EINVAL);
 }
 
-TEST_F(SharedReceive, MultiReceiveTakesMessagesToAllAndIsGivenBackByTheFirstEndpoint) {
+TEST_F(SharedReceive, MultiReceive_ServesAll_FirstReturnsIt) {
   const std::size_t min = 1;
   ASSERT_EQ(fi_setopt(&srx_->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &min, sizeof min), 0);
   const iovec iov{in_, 2 * sizeof(int)};
@@ -272,7 +272,7 @@ TEST_F(SharedReceive, ReceivesForItsEndpointsAndDoesNothingElse) {
   EXPECT_EQ(size, a_.info->rx_attr->size);
 }
 
-TEST_F(SharedReceive, MustBeBoundWhereItWasAskedForWithOneAddressVector) {
+TEST_F(SharedReceive, AskedFor_MustBeBoundWithTheSameAv) {
   fi_av_attr attr{};
   Owned<fid_av> other;
   Side::open(other, "fi_av_open",

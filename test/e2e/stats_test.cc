@@ -267,7 +267,7 @@ TEST(Stats, ExitWritesWhatAClosedAndAnOpenDomainCounted) {
 }
 
 // libfabric itself frees its list of providers at exit: the plug-in is called without it.
-TEST(Stats, ThreadsThatAskForInfoSurviveTheEndOfTheProgram) {
+TEST(Stats, ThreadsAskingForInfo_SurviveTheExit) {
   if (std::getenv("FI_PROVIDER_PATH") == nullptr) GTEST_SKIP() << "needs the plug-in's place";
   for (int round = 0; round < 20; ++round) {
     const pid_t child = ::fork();

@@ -460,7 +460,7 @@ TEST(Progress, AutomaticServesATargetThatNeverCalls) {
 
 // Both sides compute; what the application has posted is sent, acknowledged and sent again where
 // packets are lost, all without a call.
-TEST(Progress, AutomaticFinishesWhatAComputingInitiatorPostedDespiteLoss) {
+TEST(Progress, AutoProgress_ComputingInitiatorLosesNothing) {
   const Environment lossy{{"FI_UET_FAULTS", "loss=5%,seed=3"}};
   constexpr std::uint64_t kWrites = 20;
   NodeOptions options;
@@ -534,7 +534,7 @@ TEST(Progress, IdleAutomaticUsesLessThanAHundredthOfACore) {
   EXPECT_EQ(wait_for_all({&first, &second}), "");
 }
 
-TEST(Progress, ManualTargetThatComputesForASecondAndAHalfIsNotGivenUp) {
+TEST(Progress, ManualTargetBusyFor1500Ms_IsNotGivenUp) {
   ChannelPair channels;
   Process target("target", {}, [&] {
     Node node;

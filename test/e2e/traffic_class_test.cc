@@ -37,7 +37,7 @@ void send_captured(const std::string& file, bool of_domain) {
 }
 
 // Data packets are the ones that switches may mark (ECN-capable).
-TEST(TrafficClass, Ses130_OfTheEndpointOrTheDomainIsTheDscpOfItsData) {
+TEST(TrafficClass, Ses130_ClassOfEndpointOrDomain_SetsDataDscp) {
   const std::string file =
       testing::TempDir() + "uet_traffic_class_" + std::to_string(getpid()) + ".pcapng";
   for (const bool of_domain : {false, true}) {

@@ -78,7 +78,7 @@ struct Loop {
 
 // ---- triggered operations ----------------------------------------------------------------------
 
-TEST(Trigger, OperationsLeaveInTheOrderOfThresholdsAndOfPosting) {
+TEST(Trigger, Operations_LeaveByThresholdThenPostingOrder) {
   in_child([] {
     Loop loop;
     constexpr std::array<std::size_t, 8> kThresholds{5, 2, 7, 2, 5, 1, 2, 5};
@@ -176,7 +176,7 @@ TEST(Trigger, DueOperationsLeaveAtOnce) {
   });
 }
 
-TEST(Trigger, AnAliasMayTriggerAllItsOperationsAndInjectIsCopied) {
+TEST(Trigger, AliasTriggersAllOperations_InjectIsCopied) {
   in_child([] {
     Loop loop;
     fid_ep* alias = nullptr;
@@ -447,7 +447,7 @@ TEST(DeferredWork, TellsTheEndpointTooIfAskedWithFiCompletion) {
   });
 }
 
-TEST(DeferredWork, SetsAndAddsToCountersInOrderHoweverLongTheChain) {
+TEST(DeferredWork, LongChainOfSetsAndAdds_KeepsItsOrder) {
   in_child([] {
     Loop loop;
     constexpr std::uint64_t kLinks = 5000;

@@ -272,7 +272,7 @@ TEST_F(Tss, Tss64_NoRingLeadsToAnotherSecureDomain) {
   EXPECT_THAT(text_of(path("log")), HasSubstr("another secure domain"));
 }
 
-TEST_F(Tss, Tss39And40_DamagedPacketsAreDroppedAndSentAgain) {
+TEST_F(Tss, Tss39And40_DamagedPacket_DroppedAndResent) {
   const Environment faulty =
       secured({{"FI_UET_FAULTS", "corrupt=2%,loss=1%,dup=1%,seed=5"}, {"FI_UET_LOCAL", "off"}});
   EXPECT_EQ(transfer(faulty, faulty, 60'000, 100,
@@ -470,7 +470,7 @@ TEST_F(Tss, Tss37_WithoutFilesOnlyANewerEpochOpens) {
   });
 }
 
-TEST_F(Tss, Tss68_RequireWithoutKeysRefusesAndPreferIsClear) {
+TEST_F(Tss, Tss68_NoKeys_RequireRefusesPreferIsClear) {
   Environment none = secured();
   none["FI_UET_TSS_KEYS"] = path("none");
   EXPECT_EQ(open_result(none, path("log")), -FI_ENOKEY);
@@ -748,7 +748,7 @@ TEST_F(Tss, Tss73_TransfersGoOnInAFlood) {
   EXPECT_EQ(wait_for_all({&from, &to, &flood}), "");
 }
 
-TEST_F(Tss, AClearSenderFailsAndTheSecuredTargetNamesTheCause) {
+TEST_F(Tss, ClearSender_FailsAndSecureTargetSaysWhy) {
   expect_failure_with_cause(kSoon, secured(kSoon), path("log"));
   EXPECT_THAT(text_of(path("log")), HasSubstr("they are not protected"));
 }

@@ -294,7 +294,7 @@ TEST(WaitForSeveral, AQueueACounterAnEqAndAWaitSetMissNothing) {
   EXPECT_EQ(wait_for_all({&waiter, &peer}), "");
 }
 
-TEST(WaitForSeveral, FourThreadsInSreadOfOneQueueShareTheCompletions) {
+TEST(WaitForSeveral, FourThreadsInSread_ShareTheCompletions) {
   ChannelPair channels;
   constexpr int kMessages = 2000;
   Process waiter("waiter", {}, [&] {

@@ -11,7 +11,7 @@ constexpr double kRttUs = 14.02;
 constexpr double kPacketShare = 4086.0 / 4150;  // of what is on the wire
 
 // CMS-300 to 305: 25 Gb/s drained of 100, a pool of 1 MB.
-TEST(SlowReceiver, S35_Cms301_NothingIsLostAfterTenRoundTripsAndTheDrainIsUsed) {
+TEST(SlowReceiver, S35_Cms301_TenRoundTrips_NoLossAndDrainUsed) {
   for (const int senders : {1, 4}) {
     const Results results = run_line("--incast " + std::to_string(senders) +
                                      " --size 8000000 --drain-gbps 25 --receive-pool 1000000");
@@ -23,7 +23,7 @@ TEST(SlowReceiver, S35_Cms301_NothingIsLostAfterTenRoundTripsAndTheDrainIsUsed) 
 }
 
 // CMS-302: the window comes back. 1 ms at 25 Gb/s, the rest at 100.
-TEST(SlowReceiver, S35_Cms302_RecoversWhenTheDrainIsAsFastAsTheLink) {
+TEST(SlowReceiver, S35_Cms302_DrainAsFastAsLink_Recovers) {
   const Results results =
       run_line("--incast 4 --size 4000000 --drain-gbps 25 --drain-until-us 1000");
   const double wire_bytes = 16e6 / kPacketShare;

@@ -30,7 +30,7 @@ std::string refusal(const std::string& text) {
   return complaint;
 }
 
-TEST(Matrix, ReadsConnectionsWithStartsInMicrosecondsOrUnits) {
+TEST(Matrix, Connections_StartInMicrosecondsOrUnits) {
   const auto traffic = read(
       "Nodes 16\nConnections 4\n# a comment\n\n0->13 start 0 size 2000000\n"
       "13->0 id 7 start 40 size 64 prio 3\n1->2 start 1.5us size 4294963200\r\n"

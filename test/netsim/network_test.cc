@@ -153,7 +153,7 @@ TEST(Network, SlowLinksSlowTheFlowsThatUseThem) {
   EXPECT_LT(run_line("--topology two-tier", matrix).fct.worst, 200);
 }
 
-TEST(Network, SlowPodLinksAreThoseOfTheFirstAggregationSwitch) {
+TEST(Network, SlowPodLinks_AreOfFirstAggregationSwitch) {
   std::string flows, slow;  // of half of its pod, so that they need half of its links
   for (int i = 0; i < 8; ++i) {
     flows += std::to_string(i) + "->" + std::to_string(127 - i) + " start 0 size 1000000\n";
@@ -214,7 +214,7 @@ TEST(Network, RatesAreThoseOfTheIntervalOnly) {
 }
 
 // CMS-150, CMS-151: what an incast loses at its beginning is found long before the time-out.
-TEST(Network, Cms150_WithoutTrimmingLossesAreFoundWithoutTimeOuts) {
+TEST(Network, Cms150_NoTrimming_LossesFoundBeforeTimeOut) {
   const std::string line = "--incast 8 --paths mixed --no-trimming --size 500000";
   const Results with = run_line(line);
   const Results without = run_line(line + " --no-recovery");

@@ -84,7 +84,7 @@ TEST_F(PortTest, Cms31_OnlyDataIsMarked) {
   EXPECT_EQ(port_.dequeue(rng_, now_)->ecn, Ecn::Ce);
 }
 
-TEST_F(PortTest, Cms500_FullQueueTrimsTheArrivingOrTheYoungestPacket) {
+TEST_F(PortTest, Cms500_FullQueue_TrimsArrivingOrYoungest) {
   port_.config.trimming = true;
   port_.config.data_limit_bytes = 3000;
   port_.link.last_hop = true;
@@ -110,7 +110,7 @@ TEST_F(PortTest, Cms500_FullQueueTrimsTheArrivingOrTheYoungestPacket) {
   EXPECT_EQ(trimmed->wire_bytes, 64U);
 }
 
-TEST_F(PortTest, Cms501_TrimmedPacketsAreDroppedBeyondTheControlLimit) {
+TEST_F(PortTest, Cms501_TrimmedBeyondControlLimit_AreDropped) {
   port_.config = {.data_limit_bytes = 1000, .control_limit_bytes = 128, .trimming = true};
   put(TrafficClass::Data, 3);
   EXPECT_NE(port_.enqueue(make(TrafficClass::Data), rng_, now_), nullptr);

@@ -182,7 +182,7 @@ void exchange_all_to_all(const std::function<void(std::size_t)>& prepare) {
   for (std::size_t i = 0; i + 1 < kProcesses; ++i) EXPECT_EQ(all[i]->wait(), "");
 }
 
-TEST(BackEnd, FourProcessesAtOneAddressExchangeAllToAllAndOutliveOne) {
+TEST(BackEnd, FourProcessesAllToAll_OutliveOneExit) {
   if (hosts_say(":native")) {
     GTEST_SKIP() << "the native form has no ports, so that one process has the whole address";
   }
@@ -193,7 +193,7 @@ TEST(BackEnd, FourProcessesAtOneAddressExchangeAllToAllAndOutliveOne) {
 }
 
 // Some processes use packet sockets, others do not.
-TEST(BackEnd, FourProcessesThatShareAPortMayTakeItsPacketsInDifferentWays) {
+TEST(BackEnd, FourProcesses_HalfByPacketSocket_AllArrive) {
   if (!over_shared_packet()) GTEST_SKIP() << "only for the back end shared:packet";
   exchange_all_to_all([](std::size_t self) {
     const char* nic = std::getenv("FI_UET_NIC");
@@ -316,7 +316,7 @@ TEST(BackEnd, UnsegmentedTrainsAreCountedAndRecoveredFrom) {
 // Payload in registered memory is read by the device, and no longer than it is registered: the
 // stand-in for verbs reads as late as it may and fails where the memory has gone. Drivers of DPDK's
 // virtual devices read it at once.
-TEST(BackEnd, GathersFromRegisteredMemoryAsLongAsItIsRegistered) {
+TEST(BackEnd, RegisteredMemory_GatheredUntilDeregistered) {
   const auto gathers_over = [](const std::string& nic) {
     const bool dpdk = nic.starts_with("dpdk") && nic.find("net_af_xdp") == std::string::npos;
     return nic.starts_with("verbs") || dpdk;

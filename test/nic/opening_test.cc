@@ -172,7 +172,7 @@ bool is_installed(const std::string& nic) {
 }
 
 // The message says why the choice is wrong, and which choices are right.
-TEST(BackEnd, SaysWhatIsWrongWithItsNameItsOptionsOrItsInterface) {
+TEST(BackEnd, BadNameOptionOrInterface_IsNamed) {
   if (!hosts_say(",udp;") || !plain_network()) GTEST_SKIP() << "once is enough";
   struct Case {
     std::string nic;

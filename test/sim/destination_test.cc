@@ -54,8 +54,7 @@ class DestinationFlowControl : public testing::TestWithParam<cms::Algorithm> {
   std::size_t sent_ = 0;
 };
 
-TEST_P(DestinationFlowControl,
-       Cms300_Cms301_Cms302_AFullPoolSlowsItsSourcesAndAnEmptyOneLetsThemGo) {
+TEST_P(DestinationFlowControl, Cms300_Cms301_Cms302_FullPoolSlows_EmptyRestores) {
   send_from_all(4);
   EXPECT_EQ(stage_.counters(0).pend_sent, 0U) << "three sixteenths of the pool";
   const std::uint64_t before = window(1);

@@ -27,7 +27,7 @@ std::function<bool(const Sighting&)> from_node(int node,
 }
 
 // Idea 1; PDS-58, PDS-60.
-TEST(Failure, Idea1_FirstSynOfFiveIsLostAndAllFiveArriveOnce) {
+TEST(Failure, Idea1_FirstSynLost_AllFiveArriveOnce) {
   Stage stage{StageConfig()};
   stage.world().filter = drop_first(
       1, from_node<wire::RequestHeader>(0, [](const auto& r) { return r.psn_offset == 0; }));
@@ -84,7 +84,7 @@ TEST(Failure, Idea3_LostClearIsRepairedByTheNextRequest) {
 }
 
 // Idea 4; PDS-40, PDS-52.
-TEST(Failure, Idea4_NoMoreThan4096PsnsBeforeThePdcIsEstablished) {
+TEST(Failure, Idea4_BeforeEstablished_AtMost4096Psns) {
   StageConfig config;
   config.memory_bytes = 6 << 20;
   config.fep.pds.default_mpr = 32;
@@ -126,7 +126,7 @@ TEST(Failure, Idea5_SynReplayedAfterCloseDeliversNothing) {
 
 // Idea 6; PDS-20, PDS-121, PDS-134, PDS-137, PDS-139. With the default parameters, as the
 // application sees it: within 15 s.
-TEST(Failure, Idea6_KilledPeerFailsItsOperationsInTimeAndNoOthers) {
+TEST(Failure, Idea6_KilledPeer_FailsOnlyItsOperations) {
   StageConfig config;
   config.nodes = 3;
   Stage stage(config);
@@ -162,7 +162,7 @@ TEST(Failure, Idea6_KilledPeerFailsItsOperationsInTimeAndNoOthers) {
 
 // A new process at the address of a dead one knows none of its PDCs: it refuses what still comes
 // for them, so that the sender need not wait for its time-outs to run out.
-TEST(Failure, SuccessorAtTheAddressOfADeadPeerRefusesItsPackets) {
+TEST(Failure, SuccessorOfDeadPeer_RefusesOldPackets) {
   StageConfig config;
   Stage stage(config);
   ASSERT_TRUE(stage.write(0, 1, 0, 524288, std::nullopt, 100).ok());
@@ -209,7 +209,7 @@ TEST(Failure, PeerKilledInMidMessageEndsReceivesAndReads) {
 
 // PDS-86, PDS-93, SES-105: an application that has all its messages may make no more progress.
 // These messages are unexpected, so a response that holds CACK reports the end of each.
-TEST(Failure, TwoUnexpectedMessagesAreCompleteThoughTheReceiverHearsNoMore) {
+TEST(Failure, ReceiverHearsNoMore_BothUnexpectedComplete) {
   StageConfig config;
   Stage stage(config);
   stage.world().filter = [heard = 0](const Sighting& sighting) mutable {
@@ -226,7 +226,7 @@ TEST(Failure, TwoUnexpectedMessagesAreCompleteThoughTheReceiverHearsNoMore) {
 }
 
 // PDS-9: with a second PDC a short message overtakes the long ones that were posted before it.
-TEST(Failure, Pds9_AShortMessageOvertakesLongOnesOnAPdcOfItsOwn) {
+TEST(Failure, Pds9_ShortMessage_OvertakesOnItsOwnPdc) {
   for (const std::size_t pdcs : {1U, 2U, 4U}) {
     StageConfig config;
     config.memory_bytes = 16 << 20;

@@ -86,7 +86,7 @@ TEST_F(LostAcks, Pds204_RepeatedRequestGetsItsOwnResponse) {
   EXPECT_TRUE(peer.silent());
 }
 
-TEST_F(LostAcks, Pds204_RepeatedRequestBehindAGapGetsItsResponse) {
+TEST_F(LostAcks, Pds204_RepeatBehindGap_GetsItsResponse) {
   write(2, 3);
   expect_response(peer.hear(), 3, "behind the gap");
   while (!peer.silent()) peer.hear();
@@ -172,7 +172,7 @@ TEST(LostRodAcks, AckOfAnEarlyPacketHasTheResponseOfCack) {
 }
 
 // PDS-104: a control packet has no response, repeated or not.
-TEST_F(LostAcks, Pds104_RepeatedNoopIsAcknowledgedWithoutResponse) {
+TEST_F(LostAcks, Pds104_RepeatedNoop_AckedWithoutResponse) {
   wire::ControlHeader noop;
   noop.ctl_type = CpType::Noop;
   noop.ar = true;

@@ -28,7 +28,7 @@ constexpr auto kStart = ForeignPeer::kStart;
 // ---- the peer as initiator ---------------------------------------------------------------------
 
 // WIRE 1.1, PDS-50, PDS-59, PDS-94: three packets with SYN before the first answer.
-TEST(ForeignInitiator, FirstMessageIsAcknowledgedPacketByPacketAndPlaced) {
+TEST(ForeignInitiator, FirstMessage_AckedPerPacketAndPlaced) {
   ForeignPeer peer;
   const auto data = pattern(2 * kMtu + 100);
   auto write = peer.to_context(SesOpcode::Write, 1);
@@ -274,7 +274,7 @@ TEST(ForeignInitiator, NoopOpensARodPdc) {
 
 // PDS-169, PDS-104, PDS-175: the closing ACK got lost and the Close Command comes again; then a
 // late copy of the first packet, which must not be executed again.
-TEST(ForeignInitiator, CloseIsAcknowledgedTwiceAndALateSynOpensNothing) {
+TEST(ForeignInitiator, Close_AckedTwice_LateSynOpensNothing) {
   ForeignPeer peer;
   first_write(peer, 10);
   wire::ControlHeader close;

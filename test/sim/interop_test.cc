@@ -280,7 +280,7 @@ class InteropMtu : public testing::TestWithParam<Mtus> {
   std::size_t next_ = 0;
 };
 
-TEST_P(InteropMtu, Ses25_Ses26_WhatDoesNotFitOnePacketIsRefusedAndTheRestWorks) {
+TEST_P(InteropMtu, Ses25_Ses26_TooLongForOnePacket_OnlyItIsRefused) {
   const auto [left, right, mode] = GetParam();
   const std::size_t small = std::min(left, right);
   const std::size_t large = std::max(left, right);

@@ -116,7 +116,7 @@ TEST_F(NoResponse, Ses49_EndsASendThatAskedForNoMore) {
 }
 
 // SES-47, SES-48: once, and only by the response that follows, which is cleared.
-TEST_F(NoResponse, Ses47_Ses48_SendThatAskedForDeliveryWaitsForWhatFollows) {
+TEST_F(NoResponse, Ses47_Ses48_DeliveryComplete_WaitsForAnswer) {
   for (const ReturnCode code : {ReturnCode::Ok, ReturnCode::Dropped}) {
     peer.sink.completions.clear();
     const auto request = send(true);
@@ -164,7 +164,7 @@ TEST_F(NoResponse, Ses47_ReadWaitsForWhatFollows) {
 // The other way round: a plain send that asks for delivery, which we cannot read.
 // SES-46, SES-48, SES-110: answered when a receive has it; PDS-86: what comes behind it is taken,
 // and CACK stays below.
-TEST(NoResponseOfOurs, Ses46_Ses110_UnexpectedSendIsAnsweredWhenItIsDelivered) {
+TEST(NoResponseOfOurs, Ses46_Ses110_UnexpectedSend_AnsweredOnDelivery) {
   ForeignPeer peer;
   const std::vector<std::byte> data(100, std::byte{0x5A});
   const auto say = [&](std::uint32_t index, bool dc) {

@@ -82,7 +82,7 @@ std::size_t write_until(Stage& stage, Time end) {
 // A rotation each second under load, 100 times: no failed operation, and no more retransmissions
 // than without. The members take each of the two steps within the skew; the wire is busy from
 // before the first step until after the last one, and idle for the rest of the second.
-TEST(SecureFeps, Tss53And57_AHundredRotationsUnderLoadCostNothing) {
+TEST(SecureFeps, Tss53And57_HundredRotations_LoseNothing) {
   std::array<std::uint64_t, 2> again{};
   for (const bool rotates : {false, true}) {
     Stage stage(secured());

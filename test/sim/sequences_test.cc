@@ -44,7 +44,7 @@ StageConfig starting_at(std::uint32_t start_psn, DeliveryMode mode = DeliveryMod
 }
 
 // PDS section 9, S1; PDS-85, PDS-93, PDS-105.
-TEST(Sequence, S1_NonGuaranteedResponseIsAckedAndNothingElseIsSent) {
+TEST(Sequence, S1_NonGuaranteedResponse_OnlyAckIsSent) {
   Stage stage(starting_at(333));
   ASSERT_TRUE(stage.write(0, 1, 0, 100).ok());
   stage.world().run_for(milliseconds(100));

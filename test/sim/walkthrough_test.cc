@@ -113,7 +113,7 @@ TEST_F(WalkthroughTest, ResponseRidesInTheAck) {
   EXPECT_EQ(ses.modified_length, 16384u);
 }
 
-TEST_F(WalkthroughTest, OneCompletionWithThePostedContextAndTheDataInPlace) {
+TEST_F(WalkthroughTest, FiWrite_CompletesOnceWithContextAndData) {
   ASSERT_EQ(walk_.initiator.completions.size(), 1u);
   EXPECT_EQ(walk_.initiator.completions[0].context, &mark_);
   EXPECT_EQ(walk_.initiator.completions[0].status, ses::Status::Ok);

@@ -6,6 +6,7 @@
 #include <array>
 #include <cctype>
 #include <optional>
+#include <regex>
 #include <sstream>
 
 namespace uet::tidy {
@@ -345,6 +346,30 @@ Findings check_words(std::string_view path, std::string_view text, Markup markup
       findings.push_back(at(path, tokens[i].line) + "double genitive: 'of " + tokens[i + 1].text +
                          " ...'s'");
     }
+  }
+  return findings;
+}
+
+Findings check_test_names(std::string_view path, std::string_view cpp) {
+  static const std::regex test(R"(^(?:TYPED_)?TEST(?:_[FP])?\(\s*\w+\s*,\s*(\w+)\s*\).*)");
+  static const std::regex rule(R"((?:Pds|Ses|Cms|Tss|Cm|Wire)[0-9]+(?:And[0-9]+)*_)");
+  const std::vector<std::string> lines = lines_of(cpp);
+  Findings findings;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (!lines[i].starts_with("TEST") && !lines[i].starts_with("TYPED_TEST")) continue;
+    const std::string text = lines[i] + (i + 1 < lines.size() ? lines[i + 1] : "");
+    std::smatch match;
+    if (!std::regex_match(text, match, test)) continue;
+    const std::string name = match[1];
+    std::size_t length = name.size();
+    std::sregex_iterator further(name.begin(), name.end(), rule);
+    const std::sregex_iterator end;
+    if (further != end) ++further;
+    for (; further != end; ++further) length -= further->str().size();
+    if (length <= kMaxTestName) continue;
+    findings.push_back(at(path, i + 1) + "the name " + name + " has " + std::to_string(length) +
+                       " characters (rules after the first not counted), at most " +
+                       std::to_string(kMaxTestName) + " are allowed");
   }
   return findings;
 }

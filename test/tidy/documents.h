@@ -45,6 +45,11 @@ enum class Markup { Markdown, Manual, Cpp };
 Findings check_words(std::string_view path, std::string_view text, Markup markup,
                      const Phrases& phrases);
 
+// Names of tests with more than kMaxTestName characters in `cpp`: the name without its suite. Only
+// the first rule counts: Pds12_Ses3_Condition_Outcome has the length of Pds12_Condition_Outcome.
+inline constexpr std::size_t kMaxTestName = 45;
+Findings check_test_names(std::string_view path, std::string_view cpp);
+
 // The list of files, and of folders of sources, with findings that have not been rewritten yet:
 // lines "COUNT PATH", # begins a comment.
 struct Backlog {

@@ -165,6 +165,17 @@ TEST(TidyWords, ReadCommentsTextsAndTestNamesOfSources) {
   EXPECT_THAT(found("TEST(A, DataArrives) {\n"), IsEmpty());
 }
 
+TEST(TidyTestNames, RefusesLongOnes) {
+  const auto found = [](const std::string& text) { return check_test_names("a.cc", text); };
+  const std::string most(kMaxTestName - 6, 'x');
+  EXPECT_THAT(found("TEST(Suite, Pds12_" + most + ") {\n"), IsEmpty());
+  EXPECT_THAT(found("\nTEST(Suite, Pds12_" + most + "x) {\n"),
+              ElementsAre(HasSubstr("a.cc:2: the name Pds12_" + most + "x has 46 characters")));
+  EXPECT_THAT(found("TEST_P(Suite, Pds12_Ses3And4_Wire38_" + most + ") {\n"), IsEmpty());
+  EXPECT_THAT(found("TEST_F(Suite, Pds12_Ses3_" + most + "x) {\n"), SizeIs(1));
+  EXPECT_THAT(found("TYPED_TEST(Suite,\n     Pds12_" + most + "x) {\n"), SizeIs(1));
+}
+
 TEST(TidyWords, BacklogOnlyShrinks) {
   const Backlog backlog = parse_backlog("# c\n3 a.md\n");
   EXPECT_THAT(backlog.complaints, IsEmpty());
@@ -234,6 +245,16 @@ TEST(TreeDocuments, WordsArePlain) {
     if (!findings.contains(path)) complaints.push_back("plain_words.txt: there is no " + path);
   }
   EXPECT_TRUE(complaints.empty()) << listed(complaints);
+}
+
+TEST(TreeDocuments, TestNamesAreShort) {
+  Findings findings;
+  for (const char* tree : {"test", "fabtests", "examples", "tools", "netsim"}) {
+    for (const std::string& file : files_under(kSource, tree)) {
+      if (file.ends_with(".cc")) append(findings, check_test_names(file, read(file)));
+    }
+  }
+  EXPECT_TRUE(findings.empty()) << listed(findings);
 }
 
 TEST(TreeDocuments, ParametersAndCountersExist) {

@@ -82,12 +82,12 @@ void expect_true_crcs(const Referee& referee) {
   EXPECT_THAT(faulty(frames.capture, referee), ElementsAre("5", "6", "7", "8"));
 }
 
-TEST(Referee, Wire14_OurDissectorFindsTheFalseTrailersAndNoOthers) {
+TEST(Referee, Wire14_OurDissector_FindsOnlyFalseTrailers) {
   if (tshark_program().empty()) GTEST_SKIP() << "tshark is not installed: apt-get install tshark";
   expect_true_crcs({tshark, "-o uet.crc:always"});
 }
 
-TEST(Referee, Wire14_WiresharksOwnFindsTheFalseTrailersAndNoOthers) {
+TEST(Referee, Wire14_Wireshark_FindsOnlyFalseTrailers) {
   if (tshark_program().empty()) GTEST_SKIP() << "tshark is not installed: apt-get install tshark";
   const std::string preferences = tshark_alone("-G currentprefs");
   for (const char* needed : {"uet.has_crc:", "uet.validate_crc:"}) {
@@ -101,7 +101,7 @@ TEST(Referee, Wire14_WiresharksOwnFindsTheFalseTrailersAndNoOthers) {
 }
 
 // Wireshark 4.6 has a dissector of UET without CRC.
-TEST(Referee, Wire11_WiresharksOwnFindsNoFaultInFramesWithoutTrailer) {
+TEST(Referee, Wire11_Wireshark_NoFaultWithoutTrailer) {
   if (tshark_program().empty()) GTEST_SKIP() << "tshark is not installed: apt-get install tshark";
   if (("\n" + tshark_alone("-G protocols")).find("\tUET\tuet\n") == std::string::npos) {
     GTEST_SKIP() << "this tshark has no dissector of UET ('tshark -G protocols' names none)";

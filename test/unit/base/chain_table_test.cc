@@ -51,7 +51,7 @@ TEST(ChainTable, AnElementMayBeInTwoTables) {
 }
 
 // One chain for all, so that every place of a chain is inserted at and removed from.
-TEST(ChainTable, EveryPlaceOfAChainMayBeInsertedAtAndRemovedFrom) {
+TEST(ChainTable, EveryPosition_CanBeInsertedAndRemoved) {
   Rng rng(1);
   Table table(1);
   std::vector<Element> elements(16);

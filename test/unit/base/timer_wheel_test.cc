@@ -39,7 +39,7 @@ TEST(TimerWheel, EmptyWheelHasNoDeadline) {
   EXPECT_EQ(fire(wheel, kStart + 1h), 0);
 }
 
-TEST(TimerWheel, FiresNotBeforeItsDeadlineAndAtMostOneTickAfter) {
+TEST(TimerWheel, Timer_FiresWithinOneTickAfterDeadline) {
   for (Duration after :
        {Duration(1), Duration(15999), Duration(16000), Duration(16001), Duration(1ms),
         Duration(1100us), Duration(70ms), Duration(5s), Duration(250s), Duration(1000s)}) {

@@ -52,7 +52,7 @@ TEST(Trace, FullRing_KeepsNewest) {
   EXPECT_EQ(ring->records[3].a, 3U);
 }
 
-TEST(Trace, Received_ConsecutivePacketsOfACallShareARecord) {
+TEST(Trace, Received_ConsecutivePackets_ShareARecord) {
   Time now{};
   const auto ring = std::make_unique<Ring>();
   const char owners[3] = {};  // of PDCs 1 and 2

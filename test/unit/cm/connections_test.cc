@@ -150,7 +150,7 @@ TEST_F(CmConnections, Cm21_DomainWithoutListenerRejects) {
   EXPECT_EQ(no.reason, RejectReason::NoListener);
 }
 
-TEST_F(CmConnections, Cm22_SilentAddressFailsWhenTheTransportGivesUp) {
+TEST_F(CmConnections, Cm22_SilentAddress_FailsWithTheTransport) {
   const ConnectionId id = connect();
   expect_message(initiator_, MessageType::Request);
   now_ += seconds(5);

@@ -271,7 +271,7 @@ TEST_F(UnsolicitedCredit, Cms223_CreditIsLostAfterOneToTwoRoundTrips) {
 }
 
 // Many sources cost no more.
-TEST_F(UnsolicitedCredit, Cms223_ALookWithoutGrantTakesATurn) {
+TEST_F(UnsolicitedCredit, Cms223_FruitlessLook_TakesTheTimeOfATurn) {
   pacer.on_target(sources[0], 200, now);
   run(4);
   now = pacer.next_turn();

@@ -127,7 +127,7 @@ TEST(OversubscriptionControl, Cms230_MarksSlowTheRiseDown) {
   EXPECT_NEAR(control.rate(), 0.52, 1e-9);
 }
 
-TEST(OversubscriptionControl, Cms230_PeriodsOfOneAndAHalfRoundTripsAQuarterMoreOrLess) {
+TEST(OversubscriptionControl, Cms230_Period_OneAndAHalfRttPlusMinusQuarter) {
   const OversubscriptionControl control{Tuning{}};
   Rng rng(1);
   Duration shortest = Duration::max(), longest{};

@@ -96,7 +96,7 @@ TEST(NsccHostTime, AStreamHasItsWindowWithinMilliseconds) {
   EXPECT_LT(hosts.now_us - start_us, 20'000);
 }
 
-TEST(NsccHostTime, TheWindowReturnsToTheNetworksSizeWithQuickHosts) {
+TEST(NsccHostTime, QuickHosts_WindowReturnsToNetworkSize) {
   SlowHosts hosts(virtual_network());
   for (int i = 0; i < 8; ++i) hosts.ping(10);
   for (int i = 0; i < 10; ++i) hosts.bulk(50'000, false, false);

@@ -91,7 +91,7 @@ TEST(NsccExample, Cms2_6_Example1_Rise) {
   expect_close(m.s.cwnd_bytes, 104'026.53184);
 }
 
-TEST(NsccExample, Cms2_6_Example1_RiseWithEtaWhenThePeriodIsOver) {
+TEST(NsccExample, Cms2_6_Example1_PeriodOver_RiseWithEta) {
   Model m;
   m.s.cwnd_bytes = 100'000;
   for (double t : {3.0, 6.0, 12.0}) m.ack(t, 16'384, false, 15);
@@ -205,7 +205,7 @@ TEST(NsccExample, Cms2_6_Example7_BaseRttFalls) {
   expect_close(nscc_target_qdelay_us(m.s, m.c), 9);
 }
 
-TEST(NsccExample, Cms2_6_Example8_QuickAdaptByDelayWithoutTrimming) {
+TEST(NsccExample, Cms2_6_Example8_NoTrimming_AdaptByDelay) {
   Model fires(reference_network(false));
   fires.s.qa_end_time = at(20);
   fires.s.achieved_bytes = 20'000 - 4096;

@@ -232,14 +232,14 @@ TEST(NsccOnAck, Cms2_3_QuickAdaptByAnArmedTrigger) {
   EXPECT_EQ(m.s.received_bytes, 0U);
 }
 
-TEST(NsccOnAck, Cms114_MarksAreMutedOnlyUntilTheOldFlightIsReported) {
+TEST(NsccOnAck, Cms114_MarksMuted_UntilOldFlightReported) {
   Model m;
   m.s.bytes_to_ignore = 8192;
   EXPECT_EQ(m.ack(1, 4096, true, 30), NsccReaction::Ignored);
   EXPECT_EQ(m.ack(2, 4096, true, 30), NsccReaction::Cut);
 }
 
-TEST(NsccOnTrim, Cms130_WindowShrinksByThePacketAndDelayCountsAsFull) {
+TEST(NsccOnTrim, Cms130_Trim_ShrinksByPacketAtFullDelay) {
   Model m;
   m.s.inflight_bytes = 100'000;
   m.trim(6, 4096);
@@ -395,7 +395,7 @@ TEST(NsccOnAck, Cms142_BaseRttRisesAfterAThousandRtts) {
   expect_close(m.s.max_bytes, 562'500);
 }
 
-TEST(NsccOnAck, Cms142_BaseRttRisesToFourTimesTheConfiguredAtMost) {
+TEST(NsccOnAck, Cms142_BaseRtt_RisesAtMostFourfold) {
   Model m;
   m.s.inflight_bytes = 1 << 30;
   for (double t = 10; t <= 12'000; t += 10) m.ack(t, 4096, false, 100);
@@ -612,7 +612,7 @@ TEST(NsccQuiet, Cms711_TwoPercentOfALongBaseRtt) {
 }
 
 // CMS 8.4 property 7: nonsense from the peer never stops the sender.
-TEST(Nscc, Cms8_4_GarbageFeedbackLeavesAtLeastOnePacketPerRoundTrip) {
+TEST(Nscc, Cms8_4_GarbageFeedback_LeavesOnePacketPerRtt) {
   Rng rng(4);
   Nscc nscc(reference_network(false), at(0));
   double t = 0;

@@ -66,7 +66,7 @@ TEST_F(Health, Cms406_UnlessItHasAnsweredUnmarkedSince) {
   EXPECT_FALSE(usable(3)) << "marked once more";
 }
 
-TEST_F(Health, Cms406_WhatAnsweredStillCountsAmongThoseThatRest) {
+TEST_F(Health, Cms406_AnsweredPaths_CountWhileResting) {
   for (std::size_t path = 0; path < 5; ++path) health_.rest(path, now_);
   health_.on_good(4);
   for (std::size_t path = 0; path < 8; ++path) EXPECT_TRUE(usable(path)) << path;
@@ -237,7 +237,7 @@ TEST_P(RestingScheme, Cms406_NoPathIsTakenWhileItRests) {
   EXPECT_TRUE(again);
 }
 
-TEST_P(RestingScheme, Cms406_APathThatAnsweredUnmarkedSinceIsTakenAgain) {
+TEST_P(RestingScheme, Cms406_UnmarkedAnswer_PathIsTakenAgain) {
   Rng rng(5);
   PathSelector paths(learnt_paths(4), false, rng);
   const Time now = time_from_ns(1'000'000'000);

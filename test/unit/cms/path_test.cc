@@ -129,7 +129,7 @@ TEST(PathSelector, Cms410_SameSeedSameValues) {
   EXPECT_EQ(runs[0], runs[1]);
 }
 
-TEST(SinglePath, Cms401_IsChangedNoSoonerThanToldAndOnlyWhereThereIsOne) {
+TEST(SinglePath, Cms401_SinglePath_ChangesNoSoonerThanTold) {
   constexpr Duration kSpacing = std::chrono::microseconds(120);
   Rng rng(7);
   PathSelector single(oblivious(8), true, rng);
@@ -252,7 +252,7 @@ TEST_F(Scheme, Cms412_GoodNewsTakePenaltiesBack) {
   EXPECT_EQ(next(), v[1]);
 }
 
-TEST_F(Scheme, Cms413_RepsExploresOneBdpAndRecyclesOnlyGoodOnes) {
+TEST_F(Scheme, Cms413_Reps_ExploresOneBdpRecyclesGoodOnes) {
   with(PathPolicy::Reps, 64);
   const std::uint16_t first = next();
   tell(first, kGood);
@@ -269,7 +269,7 @@ TEST_F(Scheme, Cms413_RepsExploresOneBdpAndRecyclesOnlyGoodOnes) {
   EXPECT_GE(std::set<std::uint16_t>(random.begin(), random.end()).size(), 15U);
 }
 
-TEST_F(Scheme, Cms414_RepsFreezesForAtLeast100UsThenExplores16Packets) {
+TEST_F(Scheme, Cms414_Freeze_100UsThenExplores16Packets) {
   with(PathPolicy::Reps, 64);
   const auto explored = explore();
   const std::vector<std::uint16_t> good{explored[0], explored[1], explored[2]};
@@ -306,7 +306,7 @@ TEST_F(Scheme, Cms414_ALongPathFreezesFor8Rtts) {
   EXPECT_FALSE(selector_->frozen());
 }
 
-TEST_F(Scheme, Cms414_NoFreezeWhileExploringNorWithoutTrimming) {
+TEST_F(Scheme, Cms414_ExploringOrNoTrimming_NoFreeze) {
   with(PathPolicy::Reps, 64);
   tell(next(), kTimeout);
   EXPECT_FALSE(selector_->frozen());

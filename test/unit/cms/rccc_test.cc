@@ -143,7 +143,7 @@ TEST_F(RcccTest, Cms211_CreditIsSpentByRetransmissionsToo) {
   EXPECT_FALSE(rccc.may_send(1));
 }
 
-TEST_F(RcccTest, Cms215_AsksAtOnceIfTheReceiverHasNotBeenToldThenAfterTwoRtts) {
+TEST_F(RcccTest, Cms215_NotTold_AsksAtOnceThenAfterTwoRtts) {
   rccc.on_new_data(4096, now);
   send_all();
   EXPECT_EQ(rccc.request_due(now), kNever);  // something is in flight
@@ -202,7 +202,7 @@ TEST_F(RcccTest, Cms216_AfterALongPauseOneBdpMayGoAgain) {
   EXPECT_EQ(send_all(), 37U * 4096);
 }
 
-TEST_F(RcccTest, Cms241_FallsBackToNsccWhenThreeRequestsAreNotAnswered) {
+TEST_F(RcccTest, Cms241_ThreeSilentRequests_FallBackToNscc) {
   rccc.on_new_data(1'000'000, now);
   send_all();
   ack(37 * 4096);
@@ -222,7 +222,7 @@ TEST_F(RcccTest, Cms241_FallsBackToNsccWhenThreeRequestsAreNotAnswered) {
   EXPECT_TRUE(rccc.asks_for_credit());
 }
 
-TEST_F(RcccTest, Cms241_WithoutAnyAckThePeerIsNotKnownToGiveNone) {
+TEST_F(RcccTest, Cms241_NoAckYet_GoesOnAskingForCredit) {
   rccc.on_new_data(1'000'000, now);
   send_all();
   rccc.on_nack(wire::NackCode::NoPdcAvail, 37 * 4096, false, {}, now);

@@ -47,7 +47,7 @@ TEST(Tuning, BdpsAreThoseOfTheSlowerEnd) {
   EXPECT_EQ(nscc_constants(p, us(12)).bdp_bytes(), 150'000);
 }
 
-TEST(Tuning, Cms102_TheLeastWindowHoldsForAShorterBaseRttToo) {
+TEST(Tuning, Cms102_LeastWindow_HoldsForShorterBaseRtt) {
   Model m(tuned([](Tuning& t) { t.min_window_bytes = 200'000; }));
   m.ack(1, 4096, false, 4);  // Wmax would be 75,000
   EXPECT_EQ(m.s.max_bytes, 200'000);

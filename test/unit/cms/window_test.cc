@@ -58,7 +58,7 @@ TEST(Window, WantsAck_Cms124_WindowBelowTheTrigger) {
 
 // A trigger of 64 KiB: a window of 96 KiB asks four times, one of 40 KiB after 16 KiB as if the
 // peer counted to that, one of 256 KiB leaves it to the peer.
-TEST(Window, WantsAck_Cms124_APeerThatCollectsMuchIsAskedFourTimesAWindow) {
+TEST(Window, WantsAck_Cms124_CollectingPeer_FourPerWindow) {
   const std::uint32_t trigger = 64 << 10;
   EXPECT_FALSE(window(96 << 10, 0).wants_ack(4096, 4, trigger));
   EXPECT_TRUE(window(96 << 10, 0).wants_ack(4096, 5, trigger));
@@ -87,7 +87,7 @@ TEST(Window, DestinationFlowControl_Cms301_Cms302_WorkedExample) {
   EXPECT_EQ(w.saved_cwnd_bytes, 0);
 }
 
-TEST(Window, DestinationFlowControl_Cms302_RestoredWithinTheMaximum) {
+TEST(Window, Destination_Cms302_RestoreUpToMaximum) {
   Window w = window(120'000, 50'000);
   w.apply_destination_flow_control(ack(4096, 64));
   w.max_bytes = 100'000;  // the base RTT fell meanwhile
@@ -95,19 +95,19 @@ TEST(Window, DestinationFlowControl_Cms302_RestoredWithinTheMaximum) {
   EXPECT_EQ(w.cwnd_bytes, 100'000);
 }
 
-TEST(Window, DestinationFlowControl_Cms302_RestoreWithNothingSavedDoesNothing) {
+TEST(Window, Destination_Cms302_NothingSaved_NoRestore) {
   Window w = window(50'000, 0);
   EXPECT_FALSE(w.apply_destination_flow_control(ack(4096, 0, true)));
   EXPECT_EQ(w.cwnd_bytes, 50'000);
 }
 
-TEST(Window, DestinationFlowControl_Cms303_HalfAWindowPerWindow) {
+TEST(Window, Destination_Cms303_HalfAWindowPerWindow) {
   Window w = window(100'000, 1'000'000);
   for (int i = 0; i < 10; ++i) w.apply_destination_flow_control(ack(10'000, 64));
   EXPECT_EQ(w.cwnd_bytes, 50'000);
 }
 
-TEST(Window, DestinationFlowControl_Cms300_PenaltyIsAtMost127) {
+TEST(Window, Destination_Cms300_PenaltyIsAtMost127) {
   Window w = window(100'000, 100'000);
   w.apply_destination_flow_control(ack(12'800, 255));
   EXPECT_EQ(w.cwnd_bytes, 100'000 - 12'700);

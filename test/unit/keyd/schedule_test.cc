@@ -76,7 +76,7 @@ TEST(KeydSchedule, FileSaysTheKeysOfTheMoment) {
 
 // A member that reads each version of the file one second late, as providers do, never drops a
 // packet of one that reads at once, and the other way round.
-TEST(KeydSchedule, Tss53_MembersOneSecondApartUnderstandEachOther) {
+TEST(KeydSchedule, Tss53_MembersOneSecondApart_Interoperate) {
   tss::SdTable early;
   tss::SdTable late;
   const auto apply_at = [](tss::SdTable& table, seconds now) {

@@ -25,7 +25,7 @@ TEST(LocalPace, SilentNicIsLookedAtOncePerInterval) {
   EXPECT_TRUE(pace.is_due(kNow + LocalPace::kInterval));
 }
 
-TEST(LocalPace, BusyRingsStretchTheIntervalToAnEighthOfTheSilence) {
+TEST(LocalPace, BusyRings_IntervalIsAnEighthOfSilence) {
   LocalPace pace;
   pace.looked(kNow, true);
   const Time later = kNow + microseconds(80);

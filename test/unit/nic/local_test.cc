@@ -102,7 +102,7 @@ TEST_F(Local, PacketsThroughARingLeaveFromTheKnownPort) {
   }
 }
 
-TEST_F(Local, FullNetworkEndsThePrefixButWhatWentBeforeIsThere) {
+TEST_F(Local, FullNetwork_EndsPrefixButEarlierLeft) {
   a.below->tx_room = 0;
   to_b.add(b.address, 4, 11);
   to_b.add({ipv4(192, 0, 2, 1), 4793}, 4, 10);
@@ -123,7 +123,7 @@ TEST_F(Local, FullRingOfAPeerThatReadsIsAFullQueue) {
   EXPECT_TRUE(a.below->sent.empty());
 }
 
-TEST_F(Local, FullRingOfAPeerThatDoesNotReadIsPassedOverUntilItIsEmpty) {
+TEST_F(Local, FullRing_IsSkippedUntilItIsEmpty) {
   for (int i = 0; i < 40; ++i) to_b.add(b.address, 24, 8000);
   ASSERT_EQ(a.send(to_b), kFullRing);
   EXPECT_EQ(a.send(to_b), 0U);
@@ -143,7 +143,7 @@ TEST_F(Local, FullRingOfAPeerThatDoesNotReadIsPassedOverUntilItIsEmpty) {
 }
 
 // One ring at each visit would be so little that the peer gives up what waits behind it.
-TEST_F(Local, FullRingIsPassedOverByAProcessThatLeftItFullAndComesSeldom) {
+TEST_F(Local, LeftFullByRareCaller_RingIsSkipped) {
   for (int i = 0; i < 40; ++i) to_b.add(b.address, 24, 8000);
   ASSERT_EQ(a.send(to_b), kFullRing);
   EXPECT_EQ(a.send(to_b), 0U);
@@ -186,7 +186,7 @@ TEST_F(Local, PacketsFromBelowAndFromRingsAreBothTaken) {
 }
 
 // It costs a system call, which packets in a ring would wait for.
-TEST_F(Local, SilentNetworkIsSeldomLookedAtWhileRingsAreBusy) {
+TEST_F(Local, BusyRings_SilentNetworkIsSeldomPolled) {
   connect();
   std::array<RxPacket, 4> out;
   // How often in a millisecond of bursts, one each microsecond.
@@ -243,7 +243,7 @@ TEST_F(Local, WakeUpOfOneWhoIsAwake_EndsWithTheNextSleep) {
   EXPECT_FALSE(b.readable());
 }
 
-TEST_F(Local, SleeperIsWokenThoughAnotherThreadHasLookedMeanwhile) {
+TEST_F(Local, OtherThreadPolled_SleeperIsStillWoken) {
   connect();
   EXPECT_FALSE(b.nic->prepare_wait());
   EXPECT_EQ(b.receive().size(), 0U) << "the other thread's look";
@@ -251,7 +251,7 @@ TEST_F(Local, SleeperIsWokenThoughAnotherThreadHasLookedMeanwhile) {
   EXPECT_TRUE(b.readable());
 }
 
-TEST_F(Local, SleeperIsWokenByAPeerThatAnotherThreadHasMetMeanwhile) {
+TEST_F(Local, OtherThreadMetPeer_SleeperIsStillWoken) {
   EXPECT_FALSE(b.nic->prepare_wait());
   to_b.add(b.address, 4, 0);
   ASSERT_EQ(a.send(to_b), 1U);
@@ -482,7 +482,7 @@ TEST(LocalProcesses, KilledPeerWithAForkedChild_IsNoticed) {
 }
 
 // The kernel may show the end of a process before its connection request, if many others end.
-TEST(LocalProcesses, PeerThatAnswersAndExits_IsHeardBeforeItsLossIsTold) {
+TEST(LocalProcesses, PeerAnswersAndExits_AnswerBeforeItsLoss) {
   Host a(4793);
   Pipe up;
   Pipe down;

@@ -71,7 +71,7 @@ TEST_F(Loopback, FullNetworkEndsThePrefix) {
   EXPECT_EQ(nic.tx_burst(packets.all()), 2U);
 }
 
-TEST_F(Loopback, FullRingEndsThePrefixAndEmptiesOnlyAfterTheNextBurst) {
+TEST_F(Loopback, FullRing_EndsPrefixUntilNextBurst) {
   for (std::size_t i = 0; i < LoopbackNic::kRingPackets + 5; ++i) packets.add(kSelf, 8, 100 + i);
   ASSERT_EQ(nic.tx_burst(packets.all()), LoopbackNic::kRingPackets);
   ASSERT_EQ(nic.rx_burst(out, Time{}), LoopbackNic::kRingPackets);

@@ -31,7 +31,7 @@ std::unique_ptr<Nic> open(const NicConfig& config) {
   return nic ? std::move(nic).value() : nullptr;
 }
 
-TEST(SetBackEnd, NameAndOptionsStandOnTheTwoSidesOfTheFirstColon) {
+TEST(SetBackEnd, FirstColon_SeparatesNameFromOptions) {
   NicConfig config;
   EXPECT_TRUE(set_back_end(config, "dpdk:net_memif:id=1"));
   EXPECT_EQ(config.back_end, "dpdk");
@@ -44,7 +44,7 @@ TEST(SetBackEnd, NameAndOptionsStandOnTheTwoSidesOfTheFirstColon) {
   }
 }
 
-TEST(IpMtuOn, UdpCarriesWhatTheInterfaceDoesAndTakesNoOptions) {
+TEST(IpMtuOn, Udp_TakesMtuOfInterfaceAndNoOptions) {
   Interface interface;
   interface.mtu = 1234;
   NicConfig config;
@@ -182,7 +182,7 @@ class MarkingNic final : public Middleware {
 };
 
 // TSS-64, TSS-70: security is above the capture, and below self-delivery and rings.
-TEST(OpenNic, Tss64And70_SecurityIsAboveTheCaptureAndBelowSelfDelivery) {
+TEST(OpenNic, Tss64And70_Security_BetweenCaptureAndSelf) {
   const std::string file = testing::TempDir() + "uet_registry_secure.pcapng";
   NicConfig config = own_config();
   config.pcap_file = file;

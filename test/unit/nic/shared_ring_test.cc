@@ -58,7 +58,7 @@ TEST_F(SharedRing, PacketComesOutWithItsMarks) {
   EXPECT_EQ(next(), RingConsumer::Next::Empty);
 }
 
-TEST_F(SharedRing, NothingIsHandedOutThatWasNotThereAtTheLastLook) {
+TEST_F(SharedRing, PacketsAfterLastLook_AreNotHandedOut) {
   packets.add(kPeer, 20, 0);
   for (int round = 0; round < 2; ++round) {
     ASSERT_TRUE(producer.put(packets.last()));

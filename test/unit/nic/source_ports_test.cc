@@ -67,7 +67,7 @@ class SourcePorts : public ::testing::Test {
 
 class SourcePortsOfFamily : public SourcePorts, public ::testing::WithParamInterface<bool> {};
 
-TEST_P(SourcePortsOfFamily, Cms404_APacketLeavesFromThePortOfItsEntropyValue) {
+TEST_P(SourcePortsOfFamily, Cms404_Packet_LeavesFromPortOfItsEntropy) {
   const FabricAddress ip = GetParam() ? ipv6_loopback() : own_loopback_address();
   if (!UdpNic::open(options_of(ip, 1), message)) GTEST_SKIP() << message;
   open_both(options_of(ip));
@@ -98,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(All, SourcePortsOfFamily, ::testing::Bool(), [](const a
 });
 
 // An ACK takes over the source port of its packet; that of a peer without entropy values is none.
-TEST_F(SourcePorts, Cms402_ThePortThatNamesAProcessIsNoEntropyValue) {
+TEST_F(SourcePorts, Cms402_PortOfAProcess_IsNoEntropyValue) {
   open_both(options_of(own_loopback_address()));
   add(4, {0, kUetUdpPort, kUetUdpPort + 1, kLastPlacePort});
   ASSERT_EQ(sender->tx_burst(packets.all()), 4U);

@@ -96,7 +96,7 @@ TEST(UdpNic, Burst_OnePacketArrivesWholeWhateverItsLength) {
 }
 
 // The first is asked for alone.
-TEST(UdpNic, RxBurst_WhatCameTogetherAfterNothingIsTakenInOrder) {
+TEST(UdpNic, RxBurst_BatchAfterIdle_IsTakenInOrder) {
   const Pair pair = open_pair();
   std::array<RxPacket, kRxBurst> out;
   EXPECT_EQ(pair.receiver->rx_burst(out, Time{}), 0U);
@@ -204,7 +204,7 @@ TEST(UdpNic, Burst_TrainsOf8KiBPayloadArrive) {
 
 // The kernel shrinks the control buffer of a datagram to the bytes used, and writes more control
 // messages for a train than for one packet: the ECN marks would no longer fit.
-TEST(UdpNic, Burst_TrainKeepsItsMarksWhereAPacketAloneWasBefore) {
+TEST(UdpNic, Burst_TrainAfterSinglePacket_KeepsMarks) {
   const Pair pair = open_pair();
   for (const std::size_t count : {1, 4, 1, 4}) {
     PacketSet packets;
@@ -441,7 +441,7 @@ Pair open_unwilling_pair(std::vector<int> script, unsigned most_messages = 1000)
   return open_pair(options);
 }
 
-TEST(UdpNic, TxBurst_FullQueueIsAShorterPrefixAndNothingIsLost) {
+TEST(UdpNic, TxBurst_FullQueue_ShorterPrefixNoLoss) {
   for (const int error : {EAGAIN, ENOBUFS}) {
     const Pair pair = open_unwilling_pair({0, error, error}, 2);
     PacketSet packets;
@@ -466,7 +466,7 @@ TEST(UdpNic, TxBurst_InterruptedCallIsRepeated) {
   expect_same(receive(*pair.receiver, 1), packets);
 }
 
-TEST(UdpNic, TxBurst_KernelWithoutSegmentationGetsSinglePackets) {
+TEST(UdpNic, TxBurst_NoSegmentation_SendsSinglePackets) {
   const Pair pair = open_unwilling_pair({});
   g_segmentation_works = false;
   PacketSet packets;
@@ -504,7 +504,7 @@ TEST(UdpNic, TxBurst_ARetransmissionLeavesAlone) {
   EXPECT_EQ(g_slices, (std::vector<unsigned>{4, 2, 4, 2, 2, 2})) << "head and payload of each";
 }
 
-TEST(UdpNic, TxBurst_TooLongForThePathDoesNotBlameSegmentation) {
+TEST(UdpNic, TxBurst_TooLongForPath_KeepsSegmentation) {
   const Pair pair = open_unwilling_pair({EMSGSIZE, EMSGSIZE});  // the train, then its first packet
   PacketSet packets;
   for (int i = 0; i < 5; ++i) packets.add(pair.to(), 10, 100);
@@ -514,7 +514,7 @@ TEST(UdpNic, TxBurst_TooLongForThePathDoesNotBlameSegmentation) {
   EXPECT_EQ(receive(*pair.receiver, 4).size(), 4U);
 }
 
-TEST(UdpNic, TxBurst_PacketThatCanNeverLeaveIsDroppedAndCounted) {
+TEST(UdpNic, TxBurst_ImpossiblePacket_DroppedAndCounted) {
   const Pair pair = open_unwilling_pair({ENETUNREACH});
   PacketSet packets;
   packets.add(pair.to(), 10, 10);
@@ -527,7 +527,7 @@ TEST(UdpNic, TxBurst_PacketThatCanNeverLeaveIsDroppedAndCounted) {
   EXPECT_EQ(arrivals[0].bytes, packets.bytes(1));
 }
 
-TEST(UdpNic, TxBurst_RealKernelRefusesWhatIsTooLongOrHasNoPort) {
+TEST(UdpNic, TxBurst_RealKernel_RefusesTooLongOrNoPort) {
   const Pair pair = open_pair();
   PacketSet packets;
   packets.add(pair.to(), 56, 65507);                       // 56 bytes too long

@@ -83,7 +83,7 @@ TEST_F(AckIntakeTest, Pds108_Step2_ForeignSpdcidIsDropped) {
 }
 
 // Test idea 7 of the reference.
-TEST_F(AckIntakeTest, Pds108_Step3_CackBeyondWhatWasSentDropsTheWholeAck) {
+TEST_F(AckIntakeTest, Pds108_Step3_CackBeyondSent_DropsWholeAck) {
   TestMessage& message = outstanding(3);
   wire::AckHeader beyond = ack(70004, 70002);
   beyond.mpr = 1;
@@ -94,7 +94,7 @@ TEST_F(AckIntakeTest, Pds108_Step3_CackBeyondWhatWasSentDropsTheWholeAck) {
   EXPECT_EQ(node->manager->find(pdc)->state(), PdcState::Established);
 }
 
-TEST_F(AckIntakeTest, Pds108_Step3_CreatingPdcLearnsNothingFromANonsenseAck) {
+TEST_F(AckIntakeTest, Pds108_Step3_NonsenseAck_PdcStaysCreating) {
   TestMessage& message = send(1);
   turn();
   pdc = message.pdc;
@@ -219,7 +219,7 @@ class PdcPaths : public AckIntakeTest {
   }
 };
 
-TEST_F(PdcPaths, Cms418_AnUnmarkedAckVouchesForAllThatItNewlyReports) {
+TEST_F(PdcPaths, Cms418_UnmarkedAck_ClearsAllNewlyReported) {
   open();
   const auto v = send_on(8);  // 70001 to 70008
   ASSERT_EQ(v.size(), 8U);
@@ -254,7 +254,7 @@ TEST_F(PdcPaths, Cms21_ATrimAtTheLastHopIsNotThePathsFault) {
 
 // A path that works there may swallow every ACK that comes back by it: only one whose own ACK came
 // is known to work both ways.
-TEST_F(PdcPaths, Cms402_WhatTimedOutTakesThePathOfTheLastAckEveryOtherTime) {
+TEST_F(PdcPaths, Cms402_TimeOut_OddRetriesTakePathOfLastAck) {
   open();
   const auto v = send_on(6);          // 70001 to 70006
   receive(sack(70002, 70002, 0b10));  // by the path of 70002; reports 70001 and 70004, too

@@ -51,7 +51,7 @@ class SlowPeer : public Bench {
   }
 };
 
-TEST_F(SlowPeer, Pds120_NothingIsSentTwiceToAPeerThatIsSlowButAnswers) {
+TEST_F(SlowPeer, Pds120_SlowAnsweringPeer_NothingSentTwice) {
   answer_slowly(2);
   const std::uint64_t before = counters().rto_retransmissions;
   for (std::uint32_t i = 3; i <= 12; ++i) {

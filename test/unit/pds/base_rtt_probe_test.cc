@@ -140,7 +140,7 @@ TEST_F(PdcProbe, Cms140_AlsoWithANack) {
 }
 
 // 40 us after it left, of which the peer has had it for 10.
-TEST_F(PdcProbe, Cms113_Cms140_ItsAnswerIsARoundTripWithoutTheServiceTime) {
+TEST_F(PdcProbe, Cms113_Cms140_ProbeAnswer_RttLessServiceTime) {
   open();
   send(100, DeliveryMode::Rud, 4000);
   turn();
@@ -159,7 +159,7 @@ TEST_F(PdcProbe, Cms113_Cms140_ItsAnswerIsARoundTripWithoutTheServiceTime) {
 }
 
 // Window 40,960: nine packets of 4,096 leave 4,096; behind the next nothing would fit.
-TEST_F(PdcProbe, Cms124_ThePacketThatFillsTheWindowAsksForAnAck) {
+TEST_F(PdcProbe, Cms124_PacketFillsWindow_AsksForAnAck) {
   open();
   const std::uint32_t payload = 4096 - 48 - sizeof(wire::PdsRequest) - 8;
   send(100, DeliveryMode::Rud, payload);

@@ -43,7 +43,7 @@ TEST(CccPool, TheLastUserGivesItBack) {
 }
 
 // CMS-722: no network, no congestion control. Whatever the port is that the peer has.
-TEST(CccPool, Cms722_PeersAtTheOwnIpAddressHaveAlgorithmsOfTheirOwn) {
+TEST(CccPool, Cms722_PeersAtOwnIp_HaveOwnAlgorithms) {
   cms::Parameters cms = open_window();
   cms.algorithm = cms::Algorithm::Both;
   cms.probes_base_rtt = true;
@@ -96,7 +96,7 @@ TEST(CccPool, CountsWhatHappensToAllContexts) {
 }
 
 // An initiator that joins a target's context would keep it from the targets when that one is gone.
-TEST(CccPool, Pds182_AnInitiatorDoesNotComeToWhatIsKeptForTargets) {
+TEST(CccPool, Pds182_Initiator_JoinsNoContextOfTargets) {
   const cms::Parameters cms = open_window();
   CccPool pool(cms, 2, 1, 0);
   ASSERT_NE(pool.share(key_of(1), kInitiator, kStart), nullptr);
@@ -107,7 +107,7 @@ TEST(CccPool, Pds182_AnInitiatorDoesNotComeToWhatIsKeptForTargets) {
   EXPECT_EQ(pool.in_use(), 2U);
 }
 
-TEST(CccPool, WhenTheInitiatorLeavesTheContextCountsForTheTarget) {
+TEST(CccPool, InitiatorLeaves_ContextCountsForTarget) {
   const cms::Parameters cms = open_window();
   CccPool pool(cms, 2, 1, 0);
   SharedCcc* shared = pool.share(key_of(1), kTarget, kStart);
@@ -182,7 +182,7 @@ TEST(CccPool, Cms201_ContextsOfRodPdcsAndOfCreditEndAtOnce) {
   EXPECT_GT(rod.share(key_of(1, 0, 7), kInitiator, kStart)->ccc->window_bytes(), left);
 }
 
-TEST(CccPool, Cms140_NoProbeWithAConfiguredBaseRttOrAFixedWindow) {
+TEST(CccPool, Cms140_KnownRttOrFixedWindow_NoProbe) {
   cms::Parameters configured;
   configured.base_rtt = microseconds(100);
   for (const cms::Parameters& cms : {configured, open_window()}) {
@@ -191,7 +191,7 @@ TEST(CccPool, Cms140_NoProbeWithAConfiguredBaseRttOrAFixedWindow) {
   }
 }
 
-TEST(CccPool, Cms404_UsersOfAContextShareItsPathsUnlessTheyKeepOneEach) {
+TEST(CccPool, Cms404_ContextPathsShared_UnlessOneEach) {
   cms::Parameters cms = open_window();
   cms.path_count = 64;
   Rng rng(1);
@@ -266,7 +266,7 @@ TEST_F(CccShortage, Pds66_Pds174_IdlePdcClosesForTheRefusedOne) {
   EXPECT_EQ(node->client.delivered.size(), 2U);
 }
 
-TEST_F(CccShortage, Pds180_WithoutAContextTheMessageIsToBeSentAgain) {
+TEST_F(CccShortage, Pds180_NoContext_MessageIsSentAgain) {
   with_cccs(4);
   EXPECT_TRUE(try_send(0).ok());
   EXPECT_TRUE(try_send(1).ok());

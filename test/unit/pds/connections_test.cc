@@ -118,7 +118,7 @@ TEST_F(ConnectionsTest, Pds174_Pds180_ShortageClosesTheLongestIdlePdc) {
 }
 
 // The only PDC is never idle, and a message to another destination waits for it.
-TEST_F(ConnectionsTest, Pds181_ABusyPdcIsClosedForWhoHasWaitedForPendTimeout) {
+TEST_F(ConnectionsTest, Pds181_PendTimeout_ClosesBusyPdcForWaiter) {
   with_pdcs(2);  // one for each side
   const PdcId busy = open().id();
   TestMessage* last = &send(1);

@@ -111,7 +111,7 @@ TEST_F(CreditSourceTest, Cms200_CreditInAnAckCounts) {
   EXPECT_EQ(requests(answer_to(with_state)).size(), 11U);
 }
 
-TEST_F(CreditSourceTest, Cms215_AsksForCreditWhenDataWaitsAndNothingIsInFlight) {
+TEST_F(CreditSourceTest, Cms215_DataWaitNothingInFlight_AsksForCredit) {
   open_without_credit();
   send(100, DeliveryMode::Rud, 1024);
   turn();
@@ -222,7 +222,7 @@ TEST_F(CreditSourceTest, Cms505_ATrimmedPacketNamesTheContext) {
 }
 
 // The same in the return direction: the request names the context, a Credit Request could not.
-TEST_F(CreditSourceTest, Cms204_APdcWhosePeerDoesNotKnowTheContextAsksWithAPacket) {
+TEST_F(CreditSourceTest, Cms204_ContextUnknownToPeer_AsksWithPacket) {
   open_without_credit();
   peer_start = 333;
   wire::RequestHeader syn = request(333, true);

@@ -26,7 +26,7 @@ class DatagramsTest : public Bench {
   }
 };
 
-TEST_F(DatagramsTest, Pds191_OnePacketWithoutPdcNumberOrRetransmission) {
+TEST_F(DatagramsTest, Pds191_OnePacket_NoPdcNumberNoResend) {
   TestMessage& message = datagram();
   const std::vector<Sent> sent = taken();
   ASSERT_EQ(sent.size(), 1U);
@@ -51,7 +51,7 @@ TEST_F(DatagramsTest, Pds12_TheyHaveATrafficClassOfTheirOwnAndNoEcn) {
   EXPECT_EQ(sent[0].ecn, Ecn::NotEct);
 }
 
-TEST_F(DatagramsTest, Pds192_TheAnswerComesWhenTheNicHasTakenThePacket) {
+TEST_F(DatagramsTest, Pds192_NicTookPacket_AnswerComes) {
   TestMessage& message = datagram();
   node->turn(now);
   node->manager->answer_datagrams(now);
@@ -155,7 +155,7 @@ TEST_F(DatagramsTest, DestructionGivesPacketsBackWithoutAnAnswer) {
 
 // ---- receiving ----------------------------------------------------------------------------------
 
-TEST_F(DatagramsTest, ArrivingOnesAreDeliveredEachTimeAndOpenNothing) {
+TEST_F(DatagramsTest, EachArrival_IsDeliveredAndOpensNoPdc) {
   arrive(NextHdr::RequestStd, 72);
   arrive(NextHdr::RequestStd, 72);  // a copy is delivered again: the target keeps no record
   ASSERT_EQ(node->client.delivered.size(), 2U);
@@ -168,7 +168,7 @@ TEST_F(DatagramsTest, ArrivingOnesAreDeliveredEachTimeAndOpenNothing) {
   EXPECT_EQ(counters().datagrams_received, 2U);
 }
 
-TEST_F(DatagramsTest, Pds213_WhateverSesSaysOfADatagramNothingIsSent) {
+TEST_F(DatagramsTest, Pds213_AnySesAnswer_SendsNothing) {
   const std::vector<Response> responses = {default_response(), guaranteed_response(),
                                            refusal(NackCode::NoResource)};
   for (const Response& response : responses) {

@@ -404,7 +404,7 @@ TEST_F(Demultiplex, Pds210_TheEarlierStepDecides) {
 }
 
 // Step 8 comes before the steps that refuse a packet: its CLEAR_PSN counts all the same.
-TEST_F(Demultiplex, Pds210_Step8_ClearPsnOfARefusedPacketIsApplied) {
+TEST_F(Demultiplex, Pds210_Step8_RefusedPacket_ClearPsnApplied) {
   for (const bool cut : {true, false}) {
     build(test_parameters());
     accept(333);
@@ -448,7 +448,7 @@ TEST_F(Demultiplex, UnknownTypesAreCounted) {
   EXPECT_EQ(counters().protected_dropped, 1U);
 }
 
-TEST_F(Demultiplex, Pds108_Step1_AckForAnUnknownPdcIsDroppedAndCounted) {
+TEST_F(Demultiplex, Pds108_Step1_UnknownPdc_AckDroppedAndCounted) {
   pdc = PdcId{4444};
   receive(ack(333, 333));
   EXPECT_EQ(counters().acks_invalid, 1U);
@@ -512,7 +512,7 @@ TEST_F(Demultiplex, Pds157_Pds199_ControlPacketsMayOvertakeTheFirstAck) {
 
 // PDS-31, PDS-199: a stranger can guess the id of a PDC that waits for its first answer, but no
 // PSN.
-TEST_F(Demultiplex, Pds199_PacketsOutsideTheWindowTellNoIdOfThePeer) {
+TEST_F(Demultiplex, Pds199_OutsideWindow_PeerIdIsNotLearned) {
   send(1);
   const auto sent = requests(turn());
   ASSERT_EQ(sent.size(), 1U);
@@ -542,7 +542,7 @@ TEST_F(Demultiplex, UnwantedControlPacketsAreCountedAndDropped) {
 
 // The answer repeats the opaque value, says what has arrived from the wanted PSN on, and carries no
 // response; it consumes nothing.
-TEST_F(Demultiplex, Pds106_ProbeIsAnsweredWithItsOpaqueValueAndABitmap) {
+TEST_F(Demultiplex, Pds106_Probe_AnsweredWithOpaqueAndBitmap) {
   accept(333);
   for (const std::uint32_t psn : {335U, 337U, 440U}) receive(request(psn));
   turn();
@@ -733,7 +733,7 @@ TEST_F(SecureDemultiplex, Tss11_TombstonesAreBoundAsWell) {
 }
 
 // TSS-9: what a secure domain is to protect does not leave a FEP that protects nothing.
-TEST_F(Demultiplex, Tss9_DestinationsOfASecureDomainNeedTransportSecurity) {
+TEST_F(Demultiplex, Tss9_SecureDomain_DestinationsNeedTss) {
   Destination secure = to_peer();
   secure.address.sdi = 5;
   for (const DeliveryMode mode : {DeliveryMode::Rud, DeliveryMode::Rudi, DeliveryMode::Uud}) {

@@ -68,7 +68,7 @@ TEST_F(OwnDestinations, Pds53_FinishedPdcCountsBeforeItIsFreed) {
 
 class DestinationsTest : public Bench {};
 
-TEST_F(DestinationsTest, Pds53_StartPsnIsFarFromWhereThePreviousPdcEnded) {
+TEST_F(DestinationsTest, Pds53_StartPsn_FarFromEndOfPreviousPdc) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     Parameters parameters = test_parameters();
     parameters.start_psn.reset();

@@ -10,7 +10,7 @@ using wire::CpType;
 
 class PdcFailure : public Bench {};
 
-TEST_F(PdcFailure, Pds20_Pds134_FailureReportsEachUnacknowledgedPacketOnce) {
+TEST_F(PdcFailure, Pds20_Pds134_Failure_ReportsEachUnackedPacketOnce) {
   TestMessage& message = outstanding(10);
   receive(ack(70003, 70003));
   wire::AckHeader reported = ack(70003, 70005);
@@ -60,7 +60,7 @@ TEST_F(PdcFailure, Pds136_LateAcksOfAFailedPdcAreSwallowed) {
   EXPECT_EQ(counters().acks_invalid, invalid + 1);
 }
 
-TEST_F(PdcFailure, Pds139_QueuedRequestsFailTooAndTheNextOneTriesAFreshPdc) {
+TEST_F(PdcFailure, Pds139_QueuedRequestsFail_NextTriesFreshPdc) {
   TestMessage& message = outstanding(1100 - 76);  // the whole window
   TestMessage& queued = send(1);
   turn();

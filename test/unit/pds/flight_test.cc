@@ -110,13 +110,13 @@ TEST_F(FlightTest, Cms110_OlderAckReportsNothing) {
   EXPECT_EQ(inform(ack_of(kBytes), false, kBytes), 0U);
 }
 
-TEST_F(FlightTest, Cms115_AckWithoutCountReportsWhatItAcknowledges) {
+TEST_F(FlightTest, Cms115_AckWithoutCount_ReportsWhatItAcks) {
   wire::AckHeader plain;
   EXPECT_EQ(inform(plain, false, kBytes), kBytes);
   EXPECT_LE(inform(plain, false, kBytes), cms::kRcvdBytesUnit);  // each packet once
 }
 
-TEST_F(FlightTest, Cms104_NothingOutstandingLeavesNothingInFlight) {
+TEST_F(FlightTest, Cms104_NothingOutstanding_NoneInFlight) {
   flight_.reconcile(ccc_, false);
   EXPECT_EQ(ccc_.inflight, kBytes);
   flight_.reconcile(ccc_, true);

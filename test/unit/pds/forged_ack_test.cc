@@ -54,7 +54,7 @@ TEST_F(ForgedAck, Cms820_CountBeyondWhatWasSentIsNotBelieved) {
 }
 
 // A peer that counts otherwise: what it acknowledges counts, and its count when nothing is out.
-TEST_F(ForgedAck, Cms115_AcknowledgedBytesCountForAnUnlikelyCount) {
+TEST_F(ForgedAck, Cms115_UnlikelyCount_AckedBytesCount) {
   outstanding(20);
   const std::int64_t sent = ccc().inflight_bytes();
   receive(counting(70010, 0x100000));

@@ -18,7 +18,7 @@ class GiveWay : public Bench {
 };
 
 // PDS-15: what is locked does not close, since data have to come on it.
-TEST_F(GiveWay, Pds172_InitiatorClosesWhatIsWatchedIfItIsAsked) {
+TEST_F(GiveWay, Pds172_WatchedPdc_InitiatorClosesIfAsked) {
   for (const bool locked : {false, true}) {
     build(test_parameters());
     open();
@@ -102,7 +102,7 @@ TEST_F(GiveWay, Pds177_SlowInitiatorCostsNothingThatIsWatched) {
 
 // PDS section 6.3: the target has its own return packets in mind, which are all here. INV_DPDCID
 // says that the PDC, and what its SES held, may have gone before.
-TEST_F(GiveWay, Pds171_RefusedCloseOfWhatIsWatchedIsAnErrorOnlyWithoutAPdc) {
+TEST_F(GiveWay, Pds171_WatchedPdcCloseRefused_ErrorIfNoPdc) {
   for (const NackCode code : {NackCode::ClosingInErr, NackCode::InvDpdcid}) {
     build(test_parameters());
     open();
@@ -140,7 +140,7 @@ TEST_F(GiveWay, Pds57_ConnectOpensOnceAndNamesThePdc) {
 }
 
 // A peer that is short of PDCs lives. A PDC that carries nothing closes, so that others can try.
-TEST_F(GiveWay, Pds66_RefusedForLackOfPdcsItEndsIfItCarriesNothing) {
+TEST_F(GiveWay, Pds66_NoPdcsAtPeer_EmptyOneEnds) {
   for (const bool carries : {false, true}) {
     build(test_parameters());
     const PdcId id = connect().value();

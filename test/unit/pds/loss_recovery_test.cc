@@ -55,7 +55,7 @@ TEST_F(PathInference, Cms420_Pds131_AnyNumberOfPathsIsDistinguished) {
   }
 }
 
-TEST_F(PathInference, Pds130_AWindowOfLaterPacketsMeansLostWhereThatIsMoreThanTheThreshold) {
+TEST_F(PathInference, Pds130_WindowAboveThreshold_WindowMeansLost) {
   const auto later_when_sent_again = [this](std::uint32_t window) {
     cms::Parameters cms = open_window();
     cms.fixed_window_bytes = std::uint64_t{window} * cms.mtu_bytes;
@@ -72,7 +72,7 @@ TEST_F(PathInference, Pds130_AWindowOfLaterPacketsMeansLostWhereThatIsMoreThanTh
   EXPECT_EQ(later_when_sent_again(1 << 18), 512U) << "half of the peer's window, MPR 8";
 }
 
-TEST_F(PathInference, Cms421_NothingHappensBeforeAQuarterOfTheBaseRtt) {
+TEST_F(PathInference, Cms421_BeforeQuarterOfBaseRtt_NothingIsLost) {
   build_with(2);
   send_many(4);
   receive(only(70003));
@@ -99,7 +99,7 @@ TEST_F(PathInference, Cms421_APacketThatArrivesMeanwhileWasNotLost) {
   EXPECT_TRUE(requests(after(kWait)).empty());
 }
 
-TEST_F(PathInference, Cms421_WhatLeftBeforeTheRetransmissionProvesNothingOfIt) {
+TEST_F(PathInference, Cms421_LeftBeforeResend_ProvesNothingOfIt) {
   build_with(1);
   send_many(3);
   receive(only(70002));
@@ -108,7 +108,7 @@ TEST_F(PathInference, Cms421_WhatLeftBeforeTheRetransmissionProvesNothingOfIt) {
   EXPECT_TRUE(requests(after(test_parameters().rto_init - milliseconds(1))).empty());
 }
 
-TEST_F(PathInference, Cms421_ARouteThatChangedProvesNothingOfWhatWasUnderWay) {
+TEST_F(PathInference, Cms421_RouteChanged_ProvesNothingInFlight) {
   cms::Parameters cms = open_window();
   cms.base_rtt = microseconds(100);
   build(test_parameters(), cms);
@@ -235,7 +235,7 @@ TEST_F(Retransmission, Cms504_MayHaveADscpOfItsOwn) {
   EXPECT_EQ(dscp_after(NackCode::Trimmed), 4);
 }
 
-TEST_F(Retransmission, Cms507_TrimmedThreeTimesMoreItGoesWhereNothingIsTrimmed) {
+TEST_F(Retransmission, Cms507_TrimmedThreeTimes_GoesUntrimmable) {
   for (const NackCode code : {NackCode::Trimmed, NackCode::TrimmedLastHop}) {
     build_with(8);
     for (int i = 0; i < 3; ++i) EXPECT_EQ(dscp_after(code), 8) << i;
@@ -280,7 +280,7 @@ TEST_F(CongestionRules, Cms402_AnAckTakesTheEntropyOfItsPacket) {
   }
 }
 
-TEST_F(CongestionRules, Cms503_ATrimmedPacketIsRefusedAtOnceAlongItsPath) {
+TEST_F(CongestionRules, Cms503_TrimmedPacket_RefusedAlongItsPath) {
   accept(333);
   turn();
   rx_entropy = 50123;
@@ -319,7 +319,7 @@ TEST_F(CongestionRules, Cms131_Cms311_RefusalForLackOfMemoryIsNoCongestion) {
 }
 
 // CMS-504: the packet follows at once; the window has become smaller by it (CMS-130).
-TEST_F(CongestionRules, Cms509_ATrimmedNackIsHonouredWhereTrimmingIsNotExpected) {
+TEST_F(CongestionRules, Cms509_TrimmingUnexpected_NackIsHonoured) {
   build(test_parameters(), nscc());
   ASSERT_FALSE(nscc().trimming);
   open();
@@ -331,7 +331,7 @@ TEST_F(CongestionRules, Cms509_ATrimmedNackIsHonouredWhereTrimmingIsNotExpected)
   EXPECT_LT(window(), before);
 }
 
-TEST_F(CongestionRules, Cms224_Cms505_ATrimTakesNoCreditBackAndItsTargetCounts) {
+TEST_F(CongestionRules, Cms224_Cms505_Trim_KeepsCreditAndCountsTarget) {
   cms::Parameters cms = nscc();
   cms.algorithm = cms::Algorithm::Rccc;
   cms.tuning.unsolicited_bdp = 0;
@@ -388,7 +388,7 @@ class PdcTrains : public Bench {
   }
 };
 
-TEST_F(PdcTrains, Cms700_SixteenPacketsAQuarterOfTheWindowOr64KiB) {
+TEST_F(PdcTrains, Cms700_Train_16PacketsQuarterWindowOr64KiB) {
   EXPECT_EQ(trains(1024, 200, 16), std::set<std::size_t>{16});
   EXPECT_EQ(trains(1024, 40, 16), std::set<std::size_t>{10});
   EXPECT_EQ(trains(8192, 400, 16), std::set<std::size_t>{8});
@@ -438,7 +438,7 @@ class SharedAcks : public Bench {
   using Psns = std::vector<std::uint32_t>;
 };
 
-TEST_F(SharedAcks, Pds128_OneOfSixteenMessagesAsksWithoutPromptAck) {
+TEST_F(SharedAcks, Pds128_NoPromptAck_OneOfSixteenAsks) {
   EXPECT_EQ(asking(post_unawaited(40)), (Psns{70016, 70032}));
   EXPECT_TRUE(ack_requests(answer_to(ack(70040, 70040))).empty());
 }
@@ -499,7 +499,7 @@ TEST_F(SharedAcks, Pds124_WhatIsSentAgainBeforeHasAsked) {
   EXPECT_TRUE(ack_requests(after(10 * kTailLossTime)).empty());
 }
 
-TEST_F(SharedAcks, Pds128_AnAnswerThatWasAskedForTellsNoRoundTripTime) {
+TEST_F(SharedAcks, Pds128_AnswerToRequest_GivesNoRoundTrip) {
   cms::Parameters cms;
   cms.base_rtt = microseconds(100);
   start(parameters(), cms);
@@ -520,7 +520,7 @@ TEST_F(SharedAcks, Pds128_AnAnswerThatWasAskedForTellsNoRoundTripTime) {
 }
 
 // Under an incast there may be no other packets.
-TEST_F(SharedAcks, Cms113_AnswerAfterTrimmedTransmissionsTellsTheRoundTrip) {
+TEST_F(SharedAcks, Cms113_AnswerAfterTrims_GivesTheRoundTrip) {
   cms::Parameters cms;
   cms.base_rtt = microseconds(100);
   start(parameters(), cms);
@@ -616,7 +616,7 @@ TEST_F(SharedAcks, Pds101_NoPacketInMidMessageIsAskedFor) {
   EXPECT_TRUE(ack_requests(after(3 * kTailLossTime)).empty());
 }
 
-TEST_F(SharedAcks, Cms151_TheProbeWaitsUntilTheTailHasBeenAskedFor) {
+TEST_F(SharedAcks, Cms151_TailAskedFor_ProbeWaits) {
   cms::Parameters cms;
   cms.base_rtt = microseconds(100);
   cms.synthetic_ecn = false;

@@ -68,7 +68,7 @@ TEST_F(NackIntakeTest, Pds121_LargestCountNeverFails) {
   EXPECT_EQ(counters().rto_retransmissions, 99U);
 }
 
-TEST_F(NackIntakeTest, Pds124_RetransmissionIsTheSamePacketWithRetxAndAr) {
+TEST_F(NackIntakeTest, Pds124_Retransmission_SamePacketRetxAndAr) {
   open();
   send(2);
   const auto first = turn();
@@ -273,7 +273,7 @@ TEST_F(RefusedPdc, Pds223_NoNewPacketLeavesMeanwhile) {
 
 // Data that a full window has stopped wait for the target now, and not in the line of the
 // congestion context, which may have space meanwhile.
-TEST_F(RefusedPdc, Cms12_HeldDataDoNotWaitForTheCongestionContext) {
+TEST_F(RefusedPdc, Cms12_HeldData_DoNotWaitForTheContext) {
   outstanding_with_syn(2, DeliveryMode::Rud);
   Pdc& refused = *node->manager->find(pdc);
   refused.send_side().wait().begin_for_ccc(refused, now);
@@ -450,7 +450,7 @@ TEST_F(NackIntakeTest, Pds134_Pds142_FatalNackFailsEverythingOnce) {
 }
 
 // A copy of it may have been consumed before the peer closed the PDC.
-TEST_F(NackIntakeTest, Pds142_APacketThatWasSentTwiceOrIsReportedMayHaveBeenConsumed) {
+TEST_F(NackIntakeTest, Pds142_SentTwiceOrReported_MayBeConsumed) {
   TestMessage& resent = outstanding(1);
   ASSERT_EQ(requests(after(milliseconds(20))).size(), 1U);
   receive(nack(NackCode::InvDpdcid, 70001));
@@ -494,7 +494,7 @@ TEST_F(NackIntakeTest, Pds142_WhoKnowsNoSuchPdcIsNotAskedToCloseIt) {
   EXPECT_EQ(controls(turn()).size(), 1U);
 }
 
-TEST_F(NackIntakeTest, Pds143_SesAtWorkRestartsTheTimeOutWithoutCountingARetry) {
+TEST_F(NackIntakeTest, Pds143_SesAtWork_RestartsTimerWithoutRetry) {
   TestMessage& message = outstanding(1);
   for (int i = 0; i < 100; ++i) {  // many more than Max_RTO_Retx_Cnt
     now += milliseconds(20);

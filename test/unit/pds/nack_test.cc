@@ -55,7 +55,7 @@ TEST(NackAction, ReservedCodesAreIgnored) {
 }
 
 // PDS-142: which of the fatal codes leave the operation possibly done at the peer.
-TEST(NackError, ClosedInErrorWhereThePeerClosedOrLostTheResponse) {
+TEST(NackError, PeerClosedOrLostResponse_ClosedInError) {
   EXPECT_EQ(nack_error(NackCode::Closing), PdsError::ClosedInError);
   EXPECT_EQ(nack_error(NackCode::ClosingInErr), PdsError::ClosedInError);
   EXPECT_EQ(nack_error(NackCode::GtdRespUnavail), PdsError::ClosedInError);
@@ -168,7 +168,7 @@ TEST_F(NackSource, Pds119_EachCodeIsActedOnByItsClass) {
 
 // The peer takes 128 PSNs, we began with more: what its window refuses comes again, without SYN
 // once it can (PDS-54), and the message goes on.
-TEST_F(NackSource, Pds46_InvalidSynBeyondTheSmallestWindowIsNoEnd) {
+TEST_F(NackSource, Pds46_InvalidSynBeyondSmallestWindow_NoEnd) {
   Parameters parameters = test_parameters();
   parameters.default_mpr = 2;
   for (const bool known : {false, true}) {
@@ -249,7 +249,7 @@ TEST_F(NackSource, Pds122_RefusedPacketsTakeTurnsWithNewOnes) {
   EXPECT_EQ(seen.size(), 4U) << "each of them has been sent";
 }
 
-TEST_F(NackSource, Pds118_ALostClearIsRepeatedOnlyForAnotherAckThatAsks) {
+TEST_F(NackSource, Pds118_LostClear_RepeatedOnlyForAskingAck) {
   open();
   send(1);
   turn();
@@ -265,7 +265,7 @@ TEST_F(NackSource, Pds118_ALostClearIsRepeatedOnlyForAnotherAckThatAsks) {
   EXPECT_EQ(again[0].payload, 70001U);
 }
 
-TEST_F(NackSource, Pds117_ARequestThatLeavesAnywayAnswersAClearRequest) {
+TEST_F(NackSource, Pds117_LeavingRequest_AnswersClearRequest) {
   open();
   receive(control(CpType::ClearRequest, 0));
   send(1);
@@ -313,7 +313,7 @@ TEST_F(NackSource, Pds74_Pds76_Pds77_NewStartPsnMovesEverything) {
   }
 }
 
-TEST_F(NackSource, Pds77_RetriesRestartAndQueuedPacketsAreUpdated) {
+TEST_F(NackSource, Pds77_Restart_ClearsRetriesUpdatesQueue) {
   TestMessage& message = send(2);
   turn();
   pdc = message.pdc;
@@ -612,7 +612,7 @@ TEST_F(NackDestination, Pds152_AcksAndNacksAreNotTrimmable) {
   for (const Sent& packet : sent) EXPECT_EQ(packet.dscp, test_parameters().dscp_control);
 }
 
-TEST_F(NackDestination, Pds160_TheDscpsOfDataAndOfTheRestAreConfigured) {
+TEST_F(NackDestination, Pds160_DscpsOfDataAndControl_AreConfigured) {
   Parameters parameters = test_parameters();
   parameters.dscp_data = 12;
   parameters.dscp_control = 40;

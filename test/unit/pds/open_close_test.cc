@@ -174,7 +174,7 @@ TEST_F(OpenClose, Pds169_BothEndsMayBegin) {
 }
 
 // Section 6.3, CLOSE_ACK_WAIT: retries used up, free and count.
-TEST_F(OpenClose, Pds121_CloseCommandWithoutAnAnswerEndsWithoutAnError) {
+TEST_F(OpenClose, Pds121_CloseUnanswered_EndsWithoutError) {
   opened();
   fate = [](const Node&, const Sent&) { return Fate{.copies = 0}; };
   a->manager->begin_close_all(now);
@@ -186,7 +186,7 @@ TEST_F(OpenClose, Pds121_CloseCommandWithoutAnAnswerEndsWithoutAnError) {
 }
 
 // The other end of the wait of PDS-177: the Close Request itself is never answered.
-TEST_F(OpenClose, Pds173_CloseRequestThatRunsOutOfRetriesClosesInError) {
+TEST_F(OpenClose, Pds173_CloseRequestNoRetriesLeft_ErrorClose) {
   Parameters for_b = target_parameters();
   for_b.max_rto_retransmissions = 2;
   build(test_parameters(), for_b);
@@ -203,7 +203,7 @@ TEST_F(OpenClose, Pds173_CloseRequestThatRunsOutOfRetriesClosesInError) {
 
 // Section 6.4: return data are under way when the Close Command comes. The initiator had its own
 // reasons, and its PDC ends in order (section 6.3, CLOSING_IN_ERR).
-TEST_F(OpenClose, Pds20_CloseWithReturnDataUnderWayIsAnErrorAtTheTarget) {
+TEST_F(OpenClose, Pds20_CloseDuringReturnData_IsTargetError) {
   opened();
   bool cut = true;
   fate = [&](const Node& from, const Sent& packet) {
@@ -245,7 +245,7 @@ TEST_F(OpenClose, Pds175_LateSynAfterEitherEndClosed) {
 
 // PDS-136, PDS-142: only what never arrived is refused, and may then be sent again on a new PDC. Of
 // what has arrived the network may bring another copy, which must not look like the only one.
-TEST_F(OpenAhead, Pds136_Pds142_OnlyWhatNeverArrivedIsRefusedAfterAFailure) {
+TEST_F(OpenAhead, Pds136_Pds142_Failure_RefusesOnlyNeverArrived) {
   accept(333);
   for (const std::uint32_t psn : {334U, 336U}) receive(request(psn));
   node->manager->abort(pdc, now);
@@ -309,7 +309,7 @@ TEST_F(OpenClose, Pds142_RetriedMessagesAreDeliveredOnce) {
 class CloseRequest : public Bench {};
 
 // Once it has been asked, its time runs, even if each repetition has to wait for the NIC.
-TEST_F(CloseRequest, Pds177_ASlowNicPutsTheEndOffOnlyUntilTheInitiatorHasBeenAsked) {
+TEST_F(CloseRequest, Pds177_FullNic_ExtendsCloseTimerUntilRequest) {
   Pdc& accepted = accept();
   accepted.begin_close(now);
   for (int i = 0; i < 600; ++i) node->turn(now += milliseconds(5));

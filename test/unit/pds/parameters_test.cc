@@ -54,7 +54,7 @@ TEST_P(SmallRangeSource, Pds218_Pds219_SourceStopsAtTheRangeOfMprZero) {
 }
 
 // PDS-220: before the peer has said anything, each refusal halves what is assumed, down to there.
-TEST_P(SmallRangeSource, Pds220_RefusalsHalveTheAssumedRangeToTheSmallest) {
+TEST_P(SmallRangeSource, Pds220_Refusals_HalveRangeToTheSmallest) {
   const auto range = static_cast<std::uint32_t>(GetParam());
   build_for(static_cast<std::uint8_t>(range));
   pdc = send(1000).pdc;
@@ -191,7 +191,7 @@ TEST_F(SynAgain, Pds217_RepeatedSynIsRememberedForItsOwnTime) {
   }
 }
 
-TEST_F(SynAgain, Pds217_InitiatorThatSentSynAgainStaysSilentAsLong) {
+TEST_F(SynAgain, Pds217_SynSentAgain_InitiatorSilentAsLong) {
   Parameters parameters = test_parameters();
   parameters.syn_retx_safety_time = seconds(10);
   build(parameters, open_window());

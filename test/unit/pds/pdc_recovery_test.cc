@@ -105,7 +105,7 @@ TEST_F(Recovery, Cms150_WhatLeftJustNowMayStillCome) {
   EXPECT_TRUE(resent(answer_to(reported(70002, last))).empty());
 }
 
-TEST_F(Recovery, Cms151_AProbeAsksAfterASilenceAndWhatItsAnswerMissesIsLost) {
+TEST_F(Recovery, Cms151_ProbeAfterSilence_UnansweredIsLost) {
   send_and_wait_for_the_probe();
   now += kRtt;
   EXPECT_EQ(resent(answer_to(answer(70003, 70009))),
@@ -239,7 +239,7 @@ class RecoveryOnASinglePath : public Recovery {
 
 const Duration kPatience = tail_loss_time(test_parameters());
 
-TEST_F(RecoveryOnASinglePath, Cms151_AProbeAsksForTheTailLongBeforeTheTimeOut) {
+TEST_F(RecoveryOnASinglePath, Cms151_OnePath_ProbeLongBeforeTheTimeOut) {
   send(10);
   turn();
   EXPECT_TRUE(probes(after(kPatience - TimerWheel::kTick)).empty());

@@ -13,7 +13,7 @@ namespace {
 
 using wire::CpType;
 
-TEST(Rto, Pds121_PauseGrowsAfterUnansweredRetransmissions) {
+TEST(Rto, Pds121_UnansweredResends_PauseGrows) {
   Parameters parameters;
   parameters.rto_init = milliseconds(20);
   parameters.rto_cap = milliseconds(1000);
@@ -170,7 +170,7 @@ class Silence : public Bench {
   Duration limit{};
 };
 
-TEST_F(Silence, Pds120_OnlyTheOldestPacketIsRepeatedAgainAndAgain) {
+TEST_F(Silence, Pds120_Silence_OnlyOldestPacketRepeated) {
   TestMessage& message = outstanding(100);
   EXPECT_LE(requests_during(seconds(7)), 100U + 15);
   EXPECT_TRUE(message.errors.empty());
@@ -180,7 +180,7 @@ TEST_F(Silence, Pds120_OnlyTheOldestPacketIsRepeatedAgainAndAgain) {
 }
 
 // The peer takes up one packet after the other when it comes back.
-TEST_F(Silence, Pds120_FirstWordAfterItBringsNothingBackAtOnce) {
+TEST_F(Silence, Pds120_FirstAnswer_TriggersNoResend) {
   outstanding(100);
   requests_during(seconds(3));
   now += microseconds(10);
@@ -201,7 +201,7 @@ TEST_F(Silence, Pds120_ItsLengthIsLearned) {
   }
 }
 
-TEST_F(Silence, Pds120_AnswersOfUnknownTransmissionsTeachNothing) {
+TEST_F(Silence, Pds120_AnswerOfUnknownSend_TeachesNothing) {
   open();
   send(1);
   turn();
@@ -235,7 +235,7 @@ TEST_F(Silence, Pds125_AnyPacketOfThePeerIsASignOfLife) {
 }
 
 // Its time-out may come while the packet waits for the pause after unanswered retransmissions.
-TEST_F(Silence, Pds121_PeerThatSpeaksNowAndThenLeavesNoPacketWithoutATimeOut) {
+TEST_F(Silence, Pds121_RarelySpeakingPeer_StillTimesOut) {
   parameters.rto_cap = milliseconds(50);
   build(parameters);
   TestMessage& message = outstanding(1);
@@ -271,7 +271,7 @@ TEST_F(Silence, Pds121_LivingPeerHasTheTimeOfASilentOne) {
   EXPECT_LE(sent, parameters.max_rto_retransmissions + kQuickRetransmissions + before_it_spoke);
 }
 
-TEST_F(Silence, Pds137_AfterSlowAnswersItStaysBelowFifteenSeconds) {
+TEST_F(Silence, Pds137_SlowAnswers_SilenceBelow15Seconds) {
   open();
   for (std::uint32_t psn = 70001; psn <= 70006; ++psn) {
     send(1);

@@ -142,7 +142,7 @@ TEST_F(PdcTableTest, Pds31_FreedIdIsNotSoonGivenOutAgain) {
   EXPECT_EQ(node->manager->open_pdcs(), 0U);
 }
 
-TEST_F(PdcTableTest, Pds175_RepeatedCloseHasItsAckAgainForTombstoneTime) {
+TEST_F(PdcTableTest, Pds175_RepeatedClose_AckedForTombstoneTime) {
   accept(333);
   receive(control(CpType::Close, 334));
   turn();
@@ -166,7 +166,7 @@ TEST_F(PdcTableTest, Pds175_RepeatedCloseHasItsAckAgainForTombstoneTime) {
 }
 
 // Test idea 5 of the reference.
-TEST_F(PdcTableTest, Pds175_ReplayedSynAfterTheCloseDeliversNothing) {
+TEST_F(PdcTableTest, Pds175_SynReplayedAfterClose_NotDelivered) {
   accept(333);
   receive(control(CpType::Close, 334));
   turn();
@@ -213,7 +213,7 @@ TEST_F(PdcTableTest, Pds176_RequestBehindTheCloseIsRefused) {
 }
 
 // An initiator that polls seldom sends again what the target had delivered before it ended the PDC.
-TEST_F(PdcTableTest, Pds175_Pds176_TombstoneOfAFailedPdcSaysWhatWasDelivered) {
+TEST_F(PdcTableTest, Pds175_Pds176_FailedPdc_TombstoneSaysDelivered) {
   accept(333);
   receive(request(334));
   receive(request(336));

@@ -35,7 +35,7 @@ class PdcTest : public Bench {
 
 // ---- closing ------------------------------------------------------------------------------------
 
-TEST_F(PdcTest, Pds169_CloseCommandTakesTheNextPsnAndEndsWithItsAck) {
+TEST_F(PdcTest, Pds169_CloseCommand_TakesNextPsnEndsByAck) {
   Pdc& open_pdc = open();
   open_pdc.begin_close(now);
   const auto sent = turn();
@@ -52,7 +52,7 @@ TEST_F(PdcTest, Pds169_CloseCommandTakesTheNextPsnAndEndsWithItsAck) {
   EXPECT_EQ(counters().pdcs_closed, 1U);
 }
 
-TEST_F(PdcTest, Pds169_EverythingSentAndAcknowledgedBeforeTheClose) {
+TEST_F(PdcTest, Pds169_Close_WaitsUntilAllIsSentAndAcked) {
   Pdc& open_pdc = open();
   send(2);
   open_pdc.begin_close(now);
@@ -92,7 +92,7 @@ TEST_F(PdcTest, Pds15_LockKeepsThePdcOpen) {
 }
 
 // The last response may announce that the peer will read the data of the message.
-TEST_F(PdcTest, Pds15_LockThatComesWithTheLastResponseStillKeepsThePdcOpen) {
+TEST_F(PdcTest, Pds15_LockWithLastResponse_KeepsPdcOpen) {
   Pdc& open_pdc = open();
   send(1);
   turn();
@@ -131,7 +131,7 @@ TEST_F(PdcTest, PdcThatNeverSentIsClosedWithoutAWord) {
   EXPECT_EQ(node->manager->open_pdcs(), 0U);
 }
 
-TEST_F(PdcTest, Pds172_CloseRequestIsAcknowledgedBeforeClosingStarts) {
+TEST_F(PdcTest, Pds172_CloseRequest_AckedBeforeClosing) {
   open();
   receive(control(CpType::CloseRequest, 70000));
   const auto sent = turn();
@@ -306,7 +306,7 @@ TEST_F(PdcTest, Pds155_NoopObeysTheWindow) {
   for (const auto& header : controls(after(seconds(1)))) EXPECT_NE(header.ctl_type, CpType::Noop);
 }
 
-TEST_F(PdcTest, Pds135_FailedInitiatorSaysCloseFailedTargetAsksForIt) {
+TEST_F(PdcTest, Pds135_FailedInitiatorCloses_TargetAsks) {
   open();
   node->manager->abort(pdc, now);
   auto last = controls(node->drain());

@@ -161,7 +161,7 @@ TEST_F(Provisional, Pds156_PktNotRcvdBringsThePacketBack) {
   EXPECT_TRUE(sent[0].retx);
 }
 
-TEST_F(Provisional, Pds134_ClientThatAbortsWhileItIsToldHearsOfThePacketOnce) {
+TEST_F(Provisional, Pds134_AbortInCallback_PacketReportedOnce) {
   TestMessage& message = outstanding(2);
   node->client.on_answer = [&](const Answer&) { node->manager->abort(pdc, now); };
   no_response(70000, 70001);

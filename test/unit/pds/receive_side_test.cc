@@ -42,7 +42,7 @@ class PdcDestination : public Bench {
 
 // ---- delivery -----------------------------------------------------------------------------------
 
-TEST_F(PdcDestination, Pds18_EachRequestIsHandedOverOnceWithWhatSesNeeds) {
+TEST_F(PdcDestination, Pds18_EachRequest_HandedOverOnceAsSesNeeds) {
   accept(333);
   receive(request(334), 77, 100);
   ASSERT_EQ(node->client.delivered.size(), 2U);
@@ -176,7 +176,7 @@ TEST_F(PdcDestination, Pds98_LastGapBelowAnArPacketTriggersAnAck) {
   EXPECT_EQ(answers[0].cack_psn, Psn{336});
 }
 
-TEST_F(PdcDestination, Pds99_MarkedPacketIsAcknowledgedAtOnceAndReflected) {
+TEST_F(PdcDestination, Pds99_MarkedPacket_AckedAtOnceAndReflected) {
   arrive(1);
   rx_ecn = Ecn::Ce;
   const auto answers = acks_of(request(334));
@@ -249,7 +249,7 @@ TEST_F(PdcDestination, Pds37_Pds38_OffsetsOfAnAckAreSigned) {
   EXPECT_EQ(answers[0].ack_psn_offset, 340 - 433);
 }
 
-TEST_F(PdcDestination, Pds91_Pds92_BitmapBeginsAboveCackOrWithTheTriggersBlock) {
+TEST_F(PdcDestination, Pds91_Pds92_Bitmap_FromCackOrTriggersBlock) {
   arrive(1);
   for (const std::uint32_t psn : {335U, 350U, 397U}) {
     const auto answers = acks_of(asking(psn));
@@ -287,7 +287,7 @@ TEST_F(PdcDestination, Pds83_Pds85_CackCoversWhatIsFinished) {
   EXPECT_EQ(acks_of(asking(334)).at(0).cack_psn, Psn{335});
 }
 
-TEST_F(PdcDestination, Pds86_ClearMovesCackOverAllThatIsFinishedBehind) {
+TEST_F(PdcDestination, Pds86_Clear_MovesCackOverFinishedOnes) {
   arrive(1);
   guarantee([](std::uint32_t psn) { return psn == 334; });
   receive(request(334));
@@ -353,7 +353,7 @@ TEST_F(PdcDestination, Pds112_Pds203_StoredResponseIsResentUntilCleared) {
   EXPECT_EQ(counters().duplicates_acked, 3U);
 }
 
-TEST_F(PdcDestination, Pds204_ClearedAndPlainDuplicatesGetTheDefaultResponse) {
+TEST_F(PdcDestination, Pds204_Duplicates_GetTheDefaultResponse) {
   arrive(1);
   guarantee([](std::uint32_t) { return true; });
   receive(request(334));
@@ -413,7 +413,7 @@ TEST_F(PdcDestination, Pds113_WithoutASlotThePacketIsNotConsumed) {
 }
 
 // A source whose window was held must learn that it has moved on.
-TEST_F(PdcDestination, Pds48_ClearThatMovesTheWindowFarIsAcknowledged) {
+TEST_F(PdcDestination, Pds48_ClearMovesWindowFar_IsAcked) {
   arrive(1);
   guarantee([](std::uint32_t) { return true; });
   for (std::uint32_t i = 1; i <= 1024; ++i) receive(request(333 + i));
@@ -434,7 +434,7 @@ TEST_F(PdcDestination, Pds201_Pds206_CopyMadeByTheNetworkIsDropped) {
   EXPECT_EQ(delivered_psns(), (std::vector<std::uint32_t>{333, 334, 335}));
 }
 
-TEST_F(PdcDestination, Pds202_DuplicateIsFoundBeforeResourcesAreLookedAt) {
+TEST_F(PdcDestination, Pds202_Duplicate_FoundBeforeResourceCheck) {
   arrive(2);
   answer_with(refusal(NackCode::NoResource));
   const auto sent = answer_to(retransmission(334));
@@ -452,7 +452,7 @@ TEST_F(PdcDestination, Pds204_FinishedDuplicateIsAcknowledgedAgain) {
 }
 
 // A NIC that takes fewer packets in a time-out than sources repeat would never catch up.
-TEST_F(PdcDestination, Pds204_DuplicatesGetOneAnswerWhileItWaitsForTheNic) {
+TEST_F(PdcDestination, Pds204_NicFull_DuplicatesGetOneAnswer) {
   arrive(2);
   receive(retransmission(334));
   receive(retransmission(334));
@@ -478,7 +478,7 @@ TEST_F(PdcDestination, Pds204_FirstAckOfAPacketAnswersItsCopiesToo) {
   EXPECT_TRUE(acks(answer_to(retransmission(334))).at(0).retx);
 }
 
-TEST_F(PdcDestination, Pds205_DuplicateThatStillWaitsIsBeingProcessed) {
+TEST_F(PdcDestination, Pds205_DuplicateOfWaiting_IsInProgress) {
   arrive(1, DeliveryMode::Rod);
   receive(request(335));
   turn();
@@ -605,7 +605,7 @@ TEST_F(PdcDestination, Pds97_Pds164_WhatIsBufferedIsToldToo) {
   EXPECT_EQ(acks(answer_to(asking(350))).size(), 1U) << "PDS-93";
 }
 
-TEST_F(PdcDestination, Pds164_TooLargeForTheBufferIsDroppedAndComesAgain) {
+TEST_F(PdcDestination, Pds164_TooLargeForBuffer_DroppedAndResent) {
   arrive(1, DeliveryMode::Rod);
   receive(request(335), 1, Node::kEarlyBytes + 1);
   const auto sent = turn();
@@ -618,7 +618,7 @@ TEST_F(PdcDestination, Pds164_TooLargeForTheBufferIsDroppedAndComesAgain) {
   EXPECT_TRUE(node->manager->quiescent());
 }
 
-TEST_F(PdcDestination, Pds162_RefusedEarlyPacketComesAgainBeforeItsSuccessors) {
+TEST_F(PdcDestination, Pds162_RefusedEarlyPacket_ComesBeforeNext) {
   arrive(1, DeliveryMode::Rod);
   for (const std::uint32_t psn : {335U, 336U, 337U}) receive(request(psn));
   turn();
@@ -692,7 +692,7 @@ TEST_F(PdcDestination, ClientMayAbortThePdcWhileItIsServed) {
 
 // ---- trimmed ------------------------------------------------------------------------------------
 
-TEST_F(PdcDestination, Pds149_Pds150_TrimmedRequestIsRefusedTrimmedDuplicateIsADuplicate) {
+TEST_F(PdcDestination, Pds149_Pds150_Trimmed_RequestRefusedCopyIsDuplicate) {
   arrive(1);
   rx_trimmed = true;
   const auto sent = answer_to(asking(334));

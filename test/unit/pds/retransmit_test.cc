@@ -88,7 +88,7 @@ TEST(PresumedLost, Pds130_ThresholdOfPsnsReportedAbove) {
   EXPECT_TRUE(presumed_lost(Parameters{}, evidence));
 }
 
-TEST(PresumedLost, Pds130_AsManyAsTheLargestWindowHasWhereThatIsMore) {
+TEST(PresumedLost, Pds130_LargestWindowAboveThreshold_Counts) {
   constexpr std::uint32_t kRange = 512;
   EXPECT_EQ(out_of_order_threshold(Parameters{}, 10, kRange), 64U);
   EXPECT_EQ(out_of_order_threshold(Parameters{}, 64, kRange), 64U);

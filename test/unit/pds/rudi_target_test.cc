@@ -9,7 +9,7 @@ namespace {
 
 class RudiTargetTest : public RudiBench {};
 
-TEST_F(RudiTargetTest, Pds184_EachArrivalIsDeliveredAndAnsweredWithItsId) {
+TEST_F(RudiTargetTest, Pds184_EachArrival_DeliveredAnsweredById) {
   rx_ecn = Ecn::Ce;
   for (int copy = 0; copy < 2; ++copy) {
     wire::RudiHeader header = request_with(0xCAFE);
@@ -53,7 +53,7 @@ TEST_F(RudiTargetTest, Pds187_ARefusalIsANackWithTheIdAndNoPdc) {
   EXPECT_EQ(sent[0].entropy, rx_entropy);
 }
 
-TEST_F(RudiTargetTest, Pds149_ATrimmedRequestIsRefusedAndATrimmedResponseDropped) {
+TEST_F(RudiTargetTest, Pds149_Trimmed_RequestRefusedResponseDropped) {
   rx_trimmed = true;
   arrive(request_with(77), 0);
   const std::vector<Sent> sent = turn();

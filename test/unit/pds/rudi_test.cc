@@ -69,7 +69,7 @@ TEST_F(RudiTest, Pds22_ResponsesInAnyOrderEndEachPacketOnce) {
   expect_nothing_left();
 }
 
-TEST_F(RudiTest, Pds186_ResponsesWithAnUnknownIdOrFromElsewhereAreIgnored) {
+TEST_F(RudiTest, Pds186_UnknownIdOrSource_ResponseIgnored) {
   TestMessage& message = rudi(1);
   const std::vector<wire::RudiHeader> sent = headers(turn());
   ASSERT_EQ(sent.size(), 1U);
@@ -82,7 +82,7 @@ TEST_F(RudiTest, Pds186_ResponsesWithAnUnknownIdOrFromElsewhereAreIgnored) {
   EXPECT_EQ(message.responses, 1U);
 }
 
-TEST_F(RudiTest, Pds185_ATimeOutSendsItAgainWithTheSameIdAndRetx) {
+TEST_F(RudiTest, Pds185_TimeOut_ResendsWithSameIdAndRetx) {
   TestMessage& message = rudi(1);
   const std::vector<Sent> first = turn();
   ASSERT_EQ(first.size(), 1U);
@@ -424,7 +424,7 @@ TEST_F(RudiReads, Pds222_OfALivingInitiatorAllSucceed) {
 }
 
 // Step 11 of TSS section 6 for packets without a PDC.
-TEST_F(RudiTest, Tss11_ResponsesAndNacksOfAnotherSdiAreCountedAndDropped) {
+TEST_F(RudiTest, Tss11_OtherSdi_AnswersCountedAndDropped) {
   Parameters parameters = test_parameters();
   parameters.secured = true;
   build(parameters);

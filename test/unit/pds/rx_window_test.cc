@@ -157,7 +157,7 @@ TEST_P(RxWindowTest, FinishInOrderIsMarkAndAdvanceOfTheNextOne) {
   EXPECT_TRUE(window.finish_in_order(start + 3));
 }
 
-TEST_P(RxWindowTest, HoldsABlockOnlyWhileSomethingAboveCackHasArrived) {
+TEST_P(RxWindowTest, NothingAboveCack_HoldsNoBlock) {
   EXPECT_EQ(pool.in_use(), 0U);
   window.mark(start + 1, Slot::Finished);
   EXPECT_EQ(pool.in_use(), 1U);

@@ -74,7 +74,7 @@ TEST_F(SendSideTest, Pds55_NackWithoutPdcLeavesSynSet) {
 
 // ---- CLEAR --------------------------------------------------------------------------------------
 
-TEST_F(SendSideTest, Pds115_Pds116_OwedClearGoesAsACommandIfNothingElseDoes) {
+TEST_F(SendSideTest, Pds115_Pds116_NothingElseLeaves_ClearIsCommand) {
   open();
   send(1);
   turn();
@@ -108,7 +108,7 @@ TEST_F(SendSideTest, Pds115_OwedClearRidesInTheNextRequest) {
 }
 
 // CLEAR was asked for while an older packet was missing: it is owed until CLEAR_PSN gets there.
-TEST_F(SendSideTest, Pds115_ClearHeldBackByAGapFollowsWhenTheGapCloses) {
+TEST_F(SendSideTest, Pds115_GapCloses_HeldBackClearFollows) {
   open();
   send(2);
   turn();

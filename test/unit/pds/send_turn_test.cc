@@ -122,7 +122,7 @@ TEST_F(SendTurnTest, Pds48_UnansweredClearClosesTheWindow) {
   EXPECT_EQ(clears[0].payload, 70128U);
 }
 
-TEST_F(SendTurnTest, Pds48_ClosedWindowWithNothingOutstandingAsksForAnAck) {
+TEST_F(SendTurnTest, Pds48_ClosedWindowNothingOut_AsksForAck) {
   with_mpr(1);
   open();
   TestMessage& message = send(300);
@@ -186,7 +186,7 @@ TEST_F(SendTurnTest, Pds48_ClosedWindowOfALivingPeerIsWaitedFor) {
 }
 
 // mpr shrinks below what acknowledged but uncleared packets occupy, and the CLEAR was lost.
-TEST_F(SendTurnTest, Pds127_OutstandingPacketsBeyondTheWindowAskForAnAck) {
+TEST_F(SendTurnTest, Pds127_OutstandingBeyondWindow_AskForAck) {
   open();
   send(300);
   turn();
@@ -263,7 +263,7 @@ TEST_F(SendTurnTest, Pds1_PayloadPassesUntouched) {
   for (std::size_t i = 8; i < 1008; ++i) ASSERT_EQ(sent[0].body()[i], std::byte{0x5A});
 }
 
-TEST_F(SendTurnTest, Pds3_RequestsWaitForTheCongestionWindowAcksAndControlDoNot) {
+TEST_F(SendTurnTest, Pds3_ClosedWindow_HoldsRequestsNotAcks) {
   cms::Parameters narrow = open_window();
   narrow.fixed_window_bytes = narrow.mtu_bytes = 4096;
   build(test_parameters(), narrow);
@@ -281,7 +281,7 @@ TEST_F(SendTurnTest, Pds3_RequestsWaitForTheCongestionWindowAcksAndControlDoNot)
 // ---- few packets
 // ----------------------------------------------------------------------------------
 
-TEST_F(SendTurnTest, DataLeavesPacketsForAcksAndGoesOnWhenSomeComeBack) {
+TEST_F(SendTurnTest, FewBuffers_DataLeaveSomeForAcks) {
   build(test_parameters(), open_window(), 64);
   TestMessage& message = send(100);
   EXPECT_EQ(sends_now(), 48U);  // a quarter is kept

@@ -220,7 +220,7 @@ TEST_F(Sequences, S7_Close) {
   EXPECT_EQ(a->manager->open_pdcs() + b->manager->open_pdcs(), 0U);
 }
 
-TEST_F(Sequences, S8_Pds164_RodWithReorderBufferResendsOnlyTheGap) {
+TEST_F(Sequences, S8_Pds164_RodReorderBuffer_ResendsOnlyGap) {
   Parameters parameters = test_parameters();
   parameters.start_psn = 1;
   build(parameters, target_parameters());
@@ -238,7 +238,7 @@ TEST_F(Sequences, S8_Pds164_RodWithReorderBufferResendsOnlyTheGap) {
 
 // ---- section 22 ---------------------------------------------------------------------------------
 
-TEST_F(Sequences, Idea2_Pds112_ThreeLostAcksOfAGuaranteedResponse) {
+TEST_F(Sequences, Idea2_Pds112_ThreeLostAcks_AnsweredOnce) {
   open_up_to(332);
   b->client.respond = [](const Delivered&) { return guaranteed_response(0x77); };
   lose(*b, 3, [](const Sent& packet) { return packet.ack().has_value(); });
@@ -251,7 +251,7 @@ TEST_F(Sequences, Idea2_Pds112_ThreeLostAcksOfAGuaranteedResponse) {
   EXPECT_EQ(a->client.answered[0].bytes, std::vector(12, std::byte{0x77}));
 }
 
-TEST_F(Sequences, Idea3_Pds118_LostClearIsRepairedByTheNextRequest) {
+TEST_F(Sequences, Idea3_Pds118_LostClear_RepairedByRequest) {
   open_up_to(332);
   b->client.respond = [](const Delivered& packet) {
     return packet.psn == Psn{333} ? guaranteed_response() : default_response();
@@ -284,7 +284,7 @@ TEST_F(Sequences, Pds123_LostNacksAreCoveredByTheTimeOut) {
 
 // A guaranteed response holds CACK (PDS-86), and the target hears of no CLEAR: what is behind it
 // needs nothing but the ACKs that the target sends when it is asked for one.
-TEST_F(Sequences, Pds86_Pds93_PacketsBehindAHeldResponseHaveAcksOfTheirOwn) {
+TEST_F(Sequences, Pds86_Pds93_BehindHeldResponse_AcksOfTheirOwn) {
   for (const bool last_too : {false, true}) {
     for (const bool swapped : {false, true}) {
       SCOPED_TRACE(::testing::Message() << last_too << swapped);
@@ -315,7 +315,7 @@ TEST_F(Sequences, Pds86_Pds93_PacketsBehindAHeldResponseHaveAcksOfTheirOwn) {
 }
 
 // Guaranteed responses hold the window; CLEARs and ACKs are lost all the time.
-TEST_F(Sequences, Pds48_Pds86_GuaranteedResponsesDoNotDeadlockTheWindow) {
+TEST_F(Sequences, Pds48_Pds86_GuaranteedResponses_NoDeadlock) {
   for (const std::uint8_t mpr : {1, 8}) {
     Parameters for_a = test_parameters();
     Parameters for_b = target_parameters();
@@ -466,7 +466,7 @@ TEST_F(Sequences, Idea12_Pds175_CloseWithALostClosingAck) {
   EXPECT_EQ(a->packets.in_use() + b->packets.in_use(), 0U);
 }
 
-TEST_F(Sequences, Idea12_Pds171_LostClosingAckAndForgottenTombstone) {
+TEST_F(Sequences, Idea12_Pds171_AckAndTombstoneLost_ClosesOk) {
   Parameters for_b = target_parameters();
   for_b.tombstone_time = Duration{};
   build(test_parameters(), for_b);
@@ -481,7 +481,7 @@ TEST_F(Sequences, Idea12_Pds171_LostClosingAckAndForgottenTombstone) {
 }
 
 // Test idea 14 of the reference: each side has two PDCs for itself and needs eight.
-TEST_F(Sequences, Idea14_Pds182_BothExhaustTheirPdcsTowardEachOther) {
+TEST_F(Sequences, Idea14_Pds182_BothOutOfPdcs_AllAreAnswered) {
   Parameters for_a = test_parameters();
   Parameters for_b = target_parameters();
   for_a.pdc_count = for_b.pdc_count = 4;
@@ -519,7 +519,7 @@ class LossyWire : public Sequences, public ::testing::WithParamInterface<Deliver
 INSTANTIATE_TEST_SUITE_P(Modes, LossyWire, ::testing::Values(DeliveryMode::Rud, DeliveryMode::Rod));
 
 // PDS-119: the time-out alone suffices, whatever else is lost.
-TEST_P(LossyWire, Pds119_EverythingArrivesOnceDespiteLossCopiesAndReordering) {
+TEST_P(LossyWire, Pds119_LossCopiesReordering_ArrivesOnce) {
   Rng rng(99);
   b->client.respond = [](const Delivered& packet) {
     return packet.number % 7 == 0 ? guaranteed_response() : default_response();
@@ -550,7 +550,7 @@ TEST_P(LossyWire, Pds119_EverythingArrivesOnceDespiteLossCopiesAndReordering) {
   expect_clean_close();
 }
 
-TEST_P(LossyWire, Pds211_RefusalsOfTheClientAreRetriedUntilAccepted) {
+TEST_P(LossyWire, Pds211_ClientRefuses_RetriedUntilAccepted) {
   Rng rng(5);
   b->client.respond = [&](const Delivered&) {
     if (rng.chance(0.3)) return refusal(NackCode::NoSesMsgAvail);

@@ -103,7 +103,7 @@ TEST_F(Stranger, Pds113_PdcThatNeverClearsEndsInAShortage) {
 
 // A request that matches no endpoint is refused above a small number, and its response is not
 // forgotten: a retransmission would get a success.
-TEST_F(Stranger, Pds111_AnswersWithoutEndpointAreFewAndNeverUnstored) {
+TEST_F(Stranger, Pds111_NoEndpoint_AnswersFewAndStored) {
   with_pdcs(32);
   node->client.respond = [](const Delivered&) {
     Response response = guaranteed_response();
@@ -130,7 +130,7 @@ TEST_F(Stranger, Pds111_AnswersWithoutEndpointAreFewAndNeverUnstored) {
 
 // No CLEAR can come over a gap: the packet that CACK waits for is answered, however many are stored
 // behind it.
-TEST_F(Stranger, Pds111_AnswerWithoutEndpointThatClosesTheGapIsStored) {
+TEST_F(Stranger, Pds111_NoEndpointAnswerClosesGap_IsStored) {
   with_pdcs(32);
   open_from(3, 500);
   node->client.respond = [](const Delivered&) {
@@ -431,7 +431,7 @@ TEST_F(Stranger, Pds177_UnprovedPeerHasCloseReqTimeOnly) {
 
 // Another implementation may not know the question. A host that was named by a stranger knows no
 // PDC.
-TEST_F(Stranger, Pds221_RefusalOfTheQuestionProvesUnlessThereIsNoPdc) {
+TEST_F(Stranger, Pds221_QuestionRefused_ProvesUnlessNoPdc) {
   for (const NackCode code : {NackCode::UnexpEvent, NackCode::PktNotRcvd, NackCode::InvDpdcid}) {
     with_pdcs(8);
     from(2, syn(kPeerPdc.value), 40);

@@ -27,13 +27,13 @@ TEST_F(TransmissionTest, Pds49_Pds50_FirstPacketsCarryDataSynAndTheirOffset) {
   }
 }
 
-TEST_F(TransmissionTest, Pds2_ForwardRequestsCarryTheHeaderThatSesWrote) {
+TEST_F(TransmissionTest, Pds2_ForwardRequest_CarriesTheSesHeader) {
   node->client.next_hdr = NextHdr::RequestMedium;
   send(1);
   EXPECT_EQ(requests(turn()).at(0).next_hdr, NextHdr::RequestMedium);
 }
 
-TEST_F(TransmissionTest, Pds51_SynUntilTheFirstValidAckTellsTheTargetsId) {
+TEST_F(TransmissionTest, Pds51_Syn_UntilFirstAckTellsTargetId) {
   TestMessage& message = send(1);
   EXPECT_TRUE(requests(turn()).at(0).syn);
   pdc = message.pdc;
@@ -53,7 +53,7 @@ TEST_F(TransmissionTest, Pds33_FirstRequestSaysClearBelowStart) {
   EXPECT_EQ(header.clear_psn(), Psn{69999});
 }
 
-TEST_F(TransmissionTest, Pds54_RetransmissionAfterEstablishmentHasNoSyn) {
+TEST_F(TransmissionTest, Pds54_EstablishedRetransmission_HasNoSyn) {
   TestMessage& message = send(2);
   turn();
   pdc = message.pdc;

@@ -96,7 +96,7 @@ TEST_F(TurnsTest, CongestionContextOfOnePeerIsSharedAndWakesAll) {
 }
 
 // CMS-11: three PDCs of one class get as much as one of another. A turn is 32 packets.
-TEST_F(TurnsTest, Cms11_ContextsTakeTurnsHoweverManyPdcsTheyHave) {
+TEST_F(TurnsTest, Cms11_Contexts_TakeTurnsDespitePdcCounts) {
   Destination many = to_peer(), one = to_peer();
   many.traffic_class = class_of_dscp(18);
   one.traffic_class = class_of_dscp(20);

@@ -158,7 +158,7 @@ TEST_F(WindowOfAPdc, Pds47_AnAckIsAskedForAtHalfOfThePeersWindow) {
   for (std::size_t i = 0; i < headers.size(); ++i) EXPECT_EQ(headers[i].ar, i % 64 == 63) << i;
 }
 
-TEST_F(WindowOfAPdc, Pds3_ControlPacketsPassAClosedCongestionWindow) {
+TEST_F(WindowOfAPdc, Pds3_ClosedWindow_PassesControlPackets) {
   cms::Parameters narrow = open_window();
   narrow.fixed_window_bytes = narrow.mtu_bytes = 4096;
   build(test_parameters(), narrow);
@@ -178,7 +178,7 @@ TEST_F(WindowOfAPdc, Pds3_ControlPacketsPassAClosedCongestionWindow) {
 
 // A message that the window holds back is not late: all packets inside have been acknowledged, a
 // response that is not cleared holds CACK, and the peer, which answers, takes any time.
-TEST_F(WindowOfAPdc, Pds127_TheClockOfWhatTheWindowForbidsStandsStill) {
+TEST_F(WindowOfAPdc, Pds127_ForbiddenByWindow_ClockStandsStill) {
   open();
   TestMessage& message = send(200);
   EXPECT_EQ(requests(turn()).size(), 200U);

@@ -40,7 +40,7 @@ TEST(Compat, CounterLimitsLieBehindTheDomainAttrOf117) {
   EXPECT_EQ(kDomainAttrBytes + offsetof(DomainAttrTail, max_err_cntr_value), 216U);
 }
 
-TEST(Compat, CounterLimitsAreWrittenOnlyWhereTheLibraryHasThem) {
+TEST(Compat, CounterLimits_WrittenIfLibraryHasThem) {
   alignas(fi_domain_attr) std::array<std::byte, 224> room;
   room.fill(std::byte{0x5a});
   auto* attr = new (room.data()) fi_domain_attr;

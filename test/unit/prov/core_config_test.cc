@@ -60,7 +60,7 @@ TEST(CoreConfig, LinkRateOfTheUserComesBeforeThatOfTheNic) {
   EXPECT_EQ(fep_config(params, nic, kMtu).cms.link_rate_bps, 25'000'000'000u);
 }
 
-TEST(CoreConfig, WindowFillsHalfOfAPeersSocketButHoldsFourPackets) {
+TEST(CoreConfig, Window_HalfOfPeerSocketAtLeastFourPackets) {
   StillNic nic;
   nic.capabilities.receive_credit_bytes = 4 << 20;
   EXPECT_EQ(fep_config({}, nic, kMtu).cms.max_window_bytes, 2u << 20);

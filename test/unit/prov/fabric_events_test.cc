@@ -52,7 +52,7 @@ struct Events : ::testing::Test {
   FabricEvents events;
 };
 
-TEST_F(Events, PeerOutsideTheAddressVectorComesWithItsAddressAlone) {
+TEST_F(Events, PeerOutsideVector_ComesWithAddressAlone) {
   events.peer_given_up(peer(7), pds::PdsError::RtoExhausted);
   const fi_eq_err_entry error = next();
   EXPECT_EQ(error.err, FI_ETIMEDOUT);

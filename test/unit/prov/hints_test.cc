@@ -32,7 +32,7 @@ TEST(RefuseHints, EmptyHintsAreMet) {
   EXPECT_EQ(refuse_hints(*make_hints(), kVersion, kLimits), nullptr);
 }
 
-TEST(RefuseHints, ContextsOfAScalableEndpointAndSharedOnesAreMet) {
+TEST(RefuseHints, ContextsScalableAndShared_AreMet) {
   const Info hints = make_hints();
   hints->ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT;
   hints->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;

@@ -18,7 +18,7 @@ std::uint8_t dscp_of(std::uint32_t tclass) {
   return pds::dscp_of_class(traffic_class_of(tclass), kDefault);
 }
 
-TEST(TrafficClass, Ses130_UnspecifiedLeavesTheDscpToTheParameters) {
+TEST(TrafficClass, Ses130_UnspecifiedClass_DscpFromParameters) {
   EXPECT_EQ(traffic_class_of(FI_TC_UNSPEC), 0);
   EXPECT_EQ(dscp_of(FI_TC_UNSPEC), kDefault);
 }

@@ -94,7 +94,7 @@ TEST_F(TransportSecurityTest, Tss68_RequireRefusesADomainWithoutKeys) {
   EXPECT_EQ(security_, nullptr);
 }
 
-TEST_F(TransportSecurityTest, Tss68_PreferIsClearWithoutKeysAndSecuredWithThem) {
+TEST_F(TransportSecurityTest, Tss68_Prefer_ClearUnlessItHasKeys) {
   params_.tss = TssMode::Prefer;
   EXPECT_EQ(open(), 0);
   EXPECT_EQ(security_, nullptr);
@@ -104,7 +104,7 @@ TEST_F(TransportSecurityTest, Tss68_PreferIsClearWithoutKeysAndSecuredWithThem) 
 }
 
 // A mistake must not open a domain in clear that has keys.
-TEST_F(TransportSecurityTest, Tss60_KeysThatMustNotBeUsedAreRefusedInEitherMode) {
+TEST_F(TransportSecurityTest, Tss60_ForbiddenKeys_RefusedInEitherMode) {
   for (const TssMode mode : {TssMode::Prefer, TssMode::Require}) {
     params_.tss = mode;
     write_keys(good());
@@ -229,7 +229,7 @@ TEST_F(TransportSecurityTest, Tss51_KeysOfTheFirstLookAreOldOnes) {
   EXPECT_EQ(changes, 0);
 }
 
-TEST_F(TransportSecurityTest, Tss68_AFileThatIsBrokenOrGoneLeavesTheKeysInForce) {
+TEST_F(TransportSecurityTest, Tss68_BrokenOrMissingFile_KeepsKeysInForce) {
   write_keys(good());
   ASSERT_EQ(open(), 0);
   ASSERT_EQ(wrap(), "");

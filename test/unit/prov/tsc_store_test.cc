@@ -166,7 +166,7 @@ void seal_in_threads(const std::string& directory, std::size_t packets, int out)
   }
 }
 
-TEST_F(TscStoreTest, Tss33And34_AMillionPacketsOfProcessesAndThreadsHaveAMillionTscs) {
+TEST_F(TscStoreTest, Tss33And34_MillionPackets_TscsAreUnique) {
   constexpr std::size_t kProcesses = 4;
   constexpr std::size_t kPackets = 62'500;  // of each of 16 threads
   std::array<int, 2> pipe_ends{};

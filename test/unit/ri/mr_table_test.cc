@@ -91,7 +91,7 @@ TEST_F(MrTableTest, Check_Ses135_SameIndexOfAnotherPidIsAnother) {
   EXPECT_EQ(table_.find(key)->pid, kPid);
 }
 
-TEST_F(MrTableTest, MoveContext_Ses134_RegionOfAnEndedContextIsGoneForItsSuccessor) {
+TEST_F(MrTableTest, MoveContext_Ses134_EndedRegion_GoneForNext) {
   const Rkey key = add(region());
   table_.find(key)->ri = kRi;
   table_.move_context(kHere, std::nullopt);
@@ -131,7 +131,7 @@ TEST_F(MrTableTest, Add_KeysTellNothingOfEachOther) {
 }
 
 // 12c would tell that there is such a key, 12e how long the region is.
-TEST_F(MrTableTest, Check_Ses119_RegionWithoutRemoteRightsLooksLikeNone) {
+TEST_F(MrTableTest, Check_Ses119_NoRemoteRights_LooksMissing) {
   MemoryRegion local = region();
   local.access = 0;
   const Rkey key = add(local);
@@ -176,7 +176,7 @@ TEST_F(MrTableTest, AddWithKey_Ses132_EachReservedBitIsInvalid) {
 }
 
 // WIRE 4.3
-TEST_F(MrTableTest, AddWithKey_Ses132_IdempotentAndOptimizedBitsAreAllowed) {
+TEST_F(MrTableTest, AddWithKey_Ses132_FlagBits_AreAllowed) {
   EXPECT_TRUE(table_.add_with_key(region(), Rkey{(std::uint64_t{1} << 63) | 7}).ok());
   EXPECT_TRUE(table_.add_with_key(region(), Rkey{(std::uint64_t{1} << 62) | 0xFFF}).ok());
   EXPECT_TRUE(table_.add_with_key(region(), Rkey{0x0000'FFFF'FFFF'FFFF}).ok());
@@ -301,7 +301,7 @@ TEST_F(MrTableTest, Check_Ses115_VerdictsComeInOrder) {
 }
 
 // The target answers both with BAD_MKEY; here they stay apart so that it can count them.
-TEST_F(MrTableTest, Check_Ses119_JobMismatchDiffersFromAnUnknownKey) {
+TEST_F(MrTableTest, Check_Ses119_WrongJob_IsNotUnknownKey) {
   MemoryRegion r = region();
   r.job = JobId{7};
   const Rkey key = add(r);

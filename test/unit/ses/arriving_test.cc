@@ -72,7 +72,7 @@ TEST_F(ArrivingTest, MessageOfOnePacketIsNotLookedFor) {
   messages.release(*message);
 }
 
-TEST_F(ArrivingTest, Ses35_AbandonedMessageRemembersItsFirstErrorUntilItsEnd) {
+TEST_F(ArrivingTest, Ses35_Abandoned_KeepsFirstErrorUntilEnd) {
   RxMessage* message = open(7);
   messages.abandon(*message, ReturnCode::Dropped);
   EXPECT_EQ(delivery.locks, 0);
@@ -162,7 +162,7 @@ TEST_F(ArrivingTest, ShortageOfOneHostEndsNoOthersPdc) {
 }
 
 // One state per PDC: else a host that sends only first packets would use up all memory.
-TEST_F(ArrivingTest, Pds211_EachPdcHasAStateForThePacketThatHoldsCack) {
+TEST_F(ArrivingTest, Pds211_EachPdc_RemembersPacketHoldingCack) {
   std::vector<RxMessage*> opened;
   for (std::uint16_t id = 1; RxMessage* message = open(id, 1); ++id) opened.push_back(message);
   view.holds_cack = true;

@@ -19,7 +19,7 @@ class InitiatorAtomicTest : public AtomicNodes {
   }
 };
 
-TEST_F(InitiatorAtomicTest, Ses90_BaseAtomicIsOnePacketWithItsOperandsBigEndian) {
+TEST_F(InitiatorAtomicTest, Ses90_BaseAtomic_OnePacketBigEndian) {
   std::uint64_t values[] = {1, 0x0102030405060708};
   AtomicOp add = op(Kind::Atomic, AmoOp::Sum, {slice(values, 1), slice(values + 1, 1)});
   const std::vector<IoSlice> local = {slice(values, 1), slice(values + 1, 1)};

@@ -76,7 +76,7 @@ TEST_F(TargetAtomicTest, Ses94_BaseAtomicNeedsNoStoredResponse) {
   EXPECT_TRUE(b.sink.all.empty());
 }
 
-TEST_F(TargetAtomicTest, Ses93_FetchedValueIsAGuaranteedResponseWithData) {
+TEST_F(TargetAtomicTest, Ses93_FetchedValue_IsGuaranteedResponse) {
   cells[2] = 40;
   SesRequest fetch = request(SesOpcode::FetchingAtomic, AmoOp::Sum);
   fetch.buffer_offset = 16;
@@ -158,7 +158,7 @@ TEST_F(TargetAtomicTest, CompareAndSwapOfTheHeader) {
   EXPECT_EQ(cells[0], 10u);
 }
 
-TEST_F(TargetAtomicTest, CompareAndSwapAtTheEndOfARegionCountsOneElement) {
+TEST_F(TargetAtomicTest, CompareAndSwapAtRegionEnd_CountsOneElement) {
   SesRequest last = swap(0, 1);
   last.buffer_offset = sizeof cells - 8;
   EXPECT_EQ(fetched(b.take(last)), 0u);

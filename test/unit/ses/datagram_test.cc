@@ -155,7 +155,7 @@ TEST_F(DatagramTest, UnexpectedOnesAreKeptInOrder) {
   EXPECT_TRUE(b.ses.idle());
 }
 
-TEST_F(DatagramTest, Pds193_UnexpectedOnesBeyondTheMemoryAreDroppedAndCounted) {
+TEST_F(DatagramTest, Pds193_MemoryFull_UnexpectedDroppedCounted) {
   const Bytes payload = pattern(kMtu);
   for (int i = 0; i < 200; ++i) arrive(b, request_for(b, kMtu), payload);
   const Counters& counters = b.ses.counters();
@@ -228,7 +228,7 @@ TEST_F(DatagramTest, OnlyWholeUntaggedSendsAreDatagrams) {
   EXPECT_TRUE(b.ses.idle());
 }
 
-TEST_F(DatagramTest, ReliableAndDatagramContextsTakeNothingOfEachOther) {
+TEST_F(DatagramTest, ReliableAndDatagramContexts_StayApart) {
   EXPECT_EQ(code_of(b.take(b.request_for(SesOpcode::Send))), ReturnCode::UnsupportedOp);
   EXPECT_EQ(code_of(b.take(b.request_for(SesOpcode::Write))), ReturnCode::UnsupportedOp);
   EXPECT_EQ(code_of(b.take(b.request_for(SesOpcode::Read))), ReturnCode::UnsupportedOp);

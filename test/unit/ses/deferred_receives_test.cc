@@ -120,7 +120,7 @@ TEST_F(DeferredReceivesTest, Pds142_UnconsumedRequestIsSentAgain) {
   release(deferred.drop(parked, ReturnCode::Dropped));
 }
 
-TEST_F(DeferredReceivesTest, Pds142_UnconsumedRequestIsSentSoManyTimesAgain) {
+TEST_F(DeferredReceivesTest, Pds142_UnconsumedRequest_ResendsAreLimited) {
   RxMessage& parked = match(park());
   for (int i = 0; i < parameters.retries; ++i) {
     ask_all();

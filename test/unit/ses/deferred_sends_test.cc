@@ -152,7 +152,7 @@ TEST_F(DeferrableTest, Ses67_Ses69_SenderStopsWithAnEmptyPacketAndParks) {
   expect_sent_whole(turn(), first.request().message_id);
 }
 
-TEST_F(DeferrableTest, Idea6_Ses70_Ses72_RestartIsFromTheBeginningAsANewMessage) {
+TEST_F(DeferrableTest, Idea6_Ses70_Ses72_Restart_IsANewWholeMessage) {
   const Sent first = parked(memory);
   SesRequest restart = restart_of(first);
   restart.buffer_offset = 2 * kMtu;  // whatever position it names
@@ -160,7 +160,7 @@ TEST_F(DeferrableTest, Idea6_Ses70_Ses72_RestartIsFromTheBeginningAsANewMessage)
   expect_sent_whole(turn(), first.request().message_id);
 }
 
-TEST_F(DeferrableTest, Ses71_OnlyTheTargetItselfMayRestartOnlyThatMessage) {
+TEST_F(DeferrableTest, Ses71_OnlyTheTarget_RestartsItsMessage) {
   const Sent first = parked(memory);
   SesRequest wrong = restart_of(first);
   EXPECT_EQ(code_of(sender.take(wrong, {}, 9)), ReturnCode::OpViolation) << "another FEP";

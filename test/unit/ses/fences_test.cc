@@ -23,7 +23,7 @@ class FenceTest : public TwoNodes {
   const pds::Response bare_ack{};
 };
 
-TEST_F(FenceTest, FencedAndLaterOnesWaitUntilAllEarlierOnesHaveCompleted) {
+TEST_F(FenceTest, FencedAndLater_WaitForAllEarlierOnes) {
   const Peer peer = b.peer();
   ASSERT_TRUE(send(peer, false));
   ASSERT_TRUE(send(peer, false));

@@ -52,7 +52,7 @@ TEST_F(InitiatorTest, Ses8_StandardHeaderIsSentAlways) {
   }
 }
 
-TEST_F(InitiatorTest, Ses21And22_AllButTheLastPacketAreFullAndMarksAreRight) {
+TEST_F(InitiatorTest, Ses21And22_LongMessage_FullPacketsAndMarks) {
   Bytes memory = pattern(2 * kMtu + 5);
   ASSERT_TRUE(a.send(b, {slice_of(memory)}));
   const std::vector<Sent> sent = a.packets();
@@ -143,7 +143,7 @@ TEST_F(InitiatorTest, Ses32_LongestMessageIsTakenOneByteMoreIsNot) {
   EXPECT_TRUE(a.ses.cancel(*a.context, &memory, kNow));
 }
 
-TEST_F(InitiatorTest, Ses108_CompletesOnceWhenEveryPacketIsAnsweredInAnyOrder) {
+TEST_F(InitiatorTest, Ses108_AllPacketsAnswered_CompletesOnce) {
   Bytes memory = pattern(3 * kMtu);
   int operation = 0;
   ASSERT_TRUE(a.send(b, {slice_of(memory)}, {}, &operation));
@@ -169,7 +169,7 @@ TEST_F(InitiatorTest, Ses49_NoResponseCountsAsAcknowledged) {
 }
 
 // A sender that asked for delivery waits for the response that follows; so does a read for data.
-TEST_F(InitiatorTest, Ses47_Ses49_NoResponseIsProvisionalForDeliveryCompleteAndReads) {
+TEST_F(InitiatorTest, Ses47_Ses49_DeliveryOrRead_NoResponseProvisional) {
   Bytes memory = pattern(64);
   const Peer target = b.peer();
   const IoSlice local[] = {slice_of(memory)};
@@ -198,14 +198,14 @@ TEST_F(InitiatorTest, Ses47_Ses49_NoResponseIsProvisionalForDeliveryCompleteAndR
   EXPECT_TRUE(a.ses.idle());
 }
 
-TEST_F(InitiatorTest, Ses43_ShorterModifiedLengthIsSuccessForTheSender) {
+TEST_F(InitiatorTest, Ses43_ShorterModifiedLength_IsSuccess) {
   Bytes memory = pattern(10);
   ASSERT_TRUE(a.send(b, {slice_of(memory)}));
   a.answered(a.packets().at(0), answer(ReturnCode::Ok));  // modified_length 0
   EXPECT_EQ(a.sink.all.at(0).status, Status::Ok);
 }
 
-TEST_F(InitiatorTest, Ses109_FirstErrorWinsAndMsgErrorEndsTheMessage) {
+TEST_F(InitiatorTest, Ses109_FirstErrorWins_MsgErrorEndsMessage) {
   Bytes memory = pattern(10 * kMtu);
   ASSERT_TRUE(a.send(b, {slice_of(memory)}));
   const Sent first = a.packet().value();
@@ -506,7 +506,7 @@ TEST_F(InitiatorTest, Ses81_ReadAsksForOneMtuPerPacket) {
   for (const Sent& packet : sent) a.answered(packet, bare_ack);
 }
 
-TEST_F(InitiatorTest, Ses85_ReadCompletesWhenAllBytesHaveArrivedInAnyOrder) {
+TEST_F(InitiatorTest, Ses85_AllBytesInAnyOrder_ReadCompletes) {
   Bytes memory(2 * kMtu + 1);
   const Bytes remote = pattern(memory.size());
   ASSERT_TRUE(a.read(b, {slice_of(memory)}, Rkey{1}));

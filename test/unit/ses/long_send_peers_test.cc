@@ -76,7 +76,7 @@ TEST_F(LongSend, Ses161_OneAtATimeIsPlain) {
   for (const Sent& packet : third) a.answered(packet, {});
 }
 
-TEST_F(LongSend, Ses161_PeerWithoutReceivesGetsRendezvousFromThenOn) {
+TEST_F(LongSend, Ses161_NoReceivesAtPeer_RendezvousNext) {
   deliver_all(post(out));
   ASSERT_EQ(a.sink.all.size(), 1U) << "kept whole, nothing is read";
   for (int i = 0; i < 2; ++i) {

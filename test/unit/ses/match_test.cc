@@ -52,7 +52,7 @@ TEST(Matches, Ses20_DirectedWantsInitiatorIdAndAddress) {
   EXPECT_FALSE(matches(receive, message(0, 5, 2)));
 }
 
-TEST(MatchQueue, Ses40_OldestReceiveThatMatchesWinsThoughALaterOneIsExact) {
+TEST(MatchQueue, Ses40_LaterExactReceive_OldestMatchWins) {
   PostedReceive wildcard;
   PostedReceive exact;
   set(wildcard, 0, 0, UINT64_MAX);
@@ -69,7 +69,7 @@ TEST(MatchQueue, Ses40_OldestReceiveThatMatchesWinsThoughALaterOneIsExact) {
 }
 
 // One that is bound to the sender does not go first either, as it would in the reference.
-TEST(MatchQueue, Ses40_OldestReceiveThatMatchesWinsThoughALaterOneIsForTheSender) {
+TEST(MatchQueue, Ses40_LaterReceiveForSender_OldestWins) {
   PostedReceive open_to_all;
   PostedReceive bound;
   set(open_to_all, 0, 7);
@@ -87,7 +87,7 @@ TEST(MatchQueue, Ses40_OldestReceiveThatMatchesWinsThoughALaterOneIsForTheSender
   MatchQueue::remove(bound);
 }
 
-TEST(MatchQueue, Ses51_UnexpectedMessagesAreTakenInOrderOfArrival) {
+TEST(MatchQueue, Ses51_UnexpectedMessages_InArrivalOrder) {
   RxMessage first;
   RxMessage second;
   RxMessage other;
@@ -107,7 +107,7 @@ TEST(MatchQueue, Ses51_UnexpectedMessagesAreTakenInOrderOfArrival) {
 }
 
 // The indices grow with the messages, no more than these are charged for, and keep their order.
-TEST(MatchQueue, Ses51_ManyMessagesAreFoundByTagInOrderOfArrival) {
+TEST(MatchQueue, Ses51_ManyTags_FoundInArrivalOrder) {
   constexpr std::size_t kTags = 3000;
   MatchQueue queue(true, 4);
   const std::size_t small = queue.index_bytes();
@@ -137,7 +137,7 @@ TEST(MatchQueue, Ses51_ManyMessagesAreFoundByTagInOrderOfArrival) {
 
 // Few bits that receives ignore, as those of Open MPI's protocol, leave them for one tag: messages
 // and receives that were in the indices before are found, too, in their order.
-TEST(MatchQueue, Ses38_IndicesLeaveOutTheFewBitsThatReceivesIgnore) {
+TEST(MatchQueue, Ses38_FewIgnoredBits_IndexLeavesThemOut) {
   constexpr std::uint64_t kProtocol = 3;
   const auto tag_of = [](std::uint64_t number, std::uint64_t bits) { return number << 2 | bits; };
   MatchQueue queue(true, 64);
@@ -180,7 +180,7 @@ TEST(MatchQueue, Ses38_IndicesLeaveOutTheFewBitsThatReceivesIgnore) {
 }
 
 // A receive that finds its message is posted nowhere.
-TEST(MatchQueue, Ses38_SearchAloneLeavesOutTheBitsThatItIgnores) {
+TEST(MatchQueue, Ses38_SearchAlone_OmitsTheBitsItIgnores) {
   MatchQueue queue(true, 64);
   std::vector<RxMessage> messages(2);
   for (std::size_t i = 0; i < messages.size(); ++i) {
@@ -274,7 +274,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, MatchQueueOf,
                          testing::Combine(testing::Values(1, 64), testing::Bool(),
                                           testing::Bool()));
 
-TEST_P(MatchQueueOf, Ses40_ReceiveFoundIsTheOldestOfTheListThatMatches) {
+TEST_P(MatchQueueOf, Ses40_ReceiveFound_OldestMatchOfList) {
   Rng rng(3);
   MatchQueue queue(tagged(), size(), directed());
   std::vector<PostedReceive> receives(48);
@@ -306,7 +306,7 @@ TEST_P(MatchQueueOf, Ses40_ReceiveFoundIsTheOldestOfTheListThatMatches) {
   }
 }
 
-TEST_P(MatchQueueOf, Ses51_UnexpectedMessageFoundIsTheOldestOfTheListThatMatches) {
+TEST_P(MatchQueueOf, Ses51_MessageFound_OldestMatchOfList) {
   Rng rng(4);
   MatchQueue queue(tagged(), size(), directed());
   std::vector<RxMessage> messages(48);

@@ -58,7 +58,7 @@ TEST_F(MemoryReleaseTest, Ses165_PacketWithUserMemoryBecomesANoOp) {
   EXPECT_EQ(message.offset, 0u) << "MSG_ERROR names it";
 }
 
-TEST_F(MemoryReleaseTest, Ses165_TargetKeepsNothingOfAnEmptiedSinglePacket) {
+TEST_F(MemoryReleaseTest, Ses165_EmptiedSinglePacket_IsNotKept) {
   message.packets_made = 1;
   EXPECT_FALSE(release_memory(message, delivery));
   EXPECT_TRUE(changed);

@@ -51,7 +51,7 @@ class MultiReceiveTest : public TwoNodes {
   int second = 0;
 };
 
-TEST_F(MultiReceiveTest, MessagesFollowOneAnotherAndTheLastOneReleasesTheBuffer) {
+TEST_F(MultiReceiveTest, MessagesFollow_LastReleasesTheBuffer) {
   ASSERT_TRUE(post(memory, kMtu, &first));
   const Bytes one = pattern(100, 1);
   const Bytes two = pattern(kMtu, 2);
@@ -74,7 +74,7 @@ TEST_F(MultiReceiveTest, BufferWithExactlyMinFreeBytesIsKept) {
   EXPECT_EQ(released(), (std::vector{false, false, false, true}));
 }
 
-TEST_F(MultiReceiveTest, MessageTooLongForTheRestClosesTheBufferAndGoesToTheNext) {
+TEST_F(MultiReceiveTest, TooLongForRest_ClosesBufferUsesNext) {
   Bytes next(2 * kMtu);
   ASSERT_TRUE(post(memory, 1, &first));
   ASSERT_TRUE(post(next, 1, &second));
@@ -96,7 +96,7 @@ TEST_F(MultiReceiveTest, MessageTooLongForTheRestClosesTheBufferAndGoesToTheNext
   EXPECT_TRUE(b.sink.all[4].released);
 }
 
-TEST_F(MultiReceiveTest, OnlyAMessageLongerThanTheWholeBufferIsTruncated) {
+TEST_F(MultiReceiveTest, LongerThanWholeBuffer_OnlyItIsTruncated) {
   Bytes small(kMtu);
   ASSERT_TRUE(post(small, 100, &first));
   const Bytes message = pattern(2 * kMtu);
@@ -111,7 +111,7 @@ TEST_F(MultiReceiveTest, OnlyAMessageLongerThanTheWholeBufferIsTruncated) {
   EXPECT_TRUE(b.sink.all[1].released);
 }
 
-TEST_F(MultiReceiveTest, LastMessageToCompleteReleasesTheBufferWhateverTheOrderOfArrival) {
+TEST_F(MultiReceiveTest, AnyArrivalOrder_LastCompletedReleasesBuffer) {
   ASSERT_TRUE(post(memory, kMtu, &first));
   const Bytes one = pattern(2 * kMtu, 1);
   const Bytes two = pattern(2 * kMtu, 2);
@@ -140,7 +140,7 @@ TEST_F(MultiReceiveTest, UnexpectedMessagesFillTheBufferInOrder) {
   EXPECT_EQ(released(), (std::vector{false, false, false}));
 }
 
-TEST_F(MultiReceiveTest, UnexpectedMessageThatDoesNotFitWaitsForTheNextBuffer) {
+TEST_F(MultiReceiveTest, UnexpectedTooLong_WaitsForNextBuffer) {
   Bytes small(kMtu);
   take(pattern(600, 1));
   take(pattern(600, 2));
@@ -221,7 +221,7 @@ TEST_F(MultiReceiveTest, WithoutEntriesTheNextTryHasADeadline) {
   EXPECT_EQ(b.ses.next_deadline(), kNever);
 }
 
-TEST_F(MultiReceiveTest, CancelledBufferCompletesAfterTheMessagesUnderWay) {
+TEST_F(MultiReceiveTest, CancelledBuffer_CompletesAfterItsMessages) {
   ASSERT_TRUE(post(memory, 1, &first));
   const Bytes message = pattern(2 * kMtu);
   take_half(message, 0, 7);
@@ -262,7 +262,7 @@ TEST_F(MultiReceiveTest, Ses113_BytesOfAnAbandonedMessageAreNotReused) {
   expect_message(1, memory, 2 * kMtu, pattern(100));
 }
 
-TEST_F(MultiReceiveTest, Ses122_LostSendersEndTheirMessagesAndTheBuffer) {
+TEST_F(MultiReceiveTest, Ses122_LostSenders_EndMessagesAndBuffer) {
   ASSERT_TRUE(post(memory, kMtu, &first));
   take_half(pattern(2 * kMtu, 1), 0, 7);
   take_half(pattern(2 * kMtu, 2), 0, 8);
@@ -275,7 +275,7 @@ TEST_F(MultiReceiveTest, Ses122_LostSendersEndTheirMessagesAndTheBuffer) {
   expect_idle();
 }
 
-TEST_F(MultiReceiveTest, ClosingTheContextEndsBuffersAndMessagesUnderWay) {
+TEST_F(MultiReceiveTest, ContextCloses_EndsBuffersAndMessages) {
   Bytes full(2 * kMtu);
   ASSERT_TRUE(post(full, 1));
   ASSERT_TRUE(post(memory, 1));

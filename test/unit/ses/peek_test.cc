@@ -78,7 +78,7 @@ TEST_P(PeekTest, DescribesTheMessageAndLeavesIt) {
   EXPECT_EQ(peek(op()).status, Status::NoMessage);
 }
 
-TEST_P(PeekTest, HalfArrivedMessageIsFoundOnceItsFirstPacketIsHere) {
+TEST_P(PeekTest, HalfArrived_FoundAfterItsFirstPacket) {
   const Bytes message = pattern(2 * kMtu);
   take_half(message, 1);
   EXPECT_EQ(peek(op()).status, Status::NoMessage);  // its data are not known yet

@@ -10,7 +10,7 @@ namespace {
 
 // ---- expected ----------------------------------------------------------------------------------
 
-TEST_F(RendezvousTest, Ses57_ExpectedMessageIsPlacedAsAPlainSendAndNothingIsRead) {
+TEST_F(RendezvousTest, Ses57_Expected_PlacedLikeSendWithoutRead) {
   Bytes out = pattern(9 * kMtu + 3);
   Bytes in(out.size());
   ASSERT_TRUE(b.receive({slice_of(in)}));
@@ -114,7 +114,7 @@ TEST_F(OutsizedTest, Ses164_ReadBehindTheEndFailsTheSend) {
   EXPECT_EQ(a.sink.all[0].return_code, ReturnCode::BadAddr);
 }
 
-TEST_F(OutsizedTest, Ses164_PeerWithoutRendezvousGetsNoLongerMessage) {
+TEST_F(OutsizedTest, Ses164_NoRendezvousAtPeer_NoLongerMessage) {
   Bytes memory(1);
   const Peer peer = b.peer();
   const std::array<IoSlice, 1> huge = {IoSlice{memory.data(), kMaxMessageBytes + 1}};
@@ -126,7 +126,7 @@ TEST_F(OutsizedTest, Ses164_PeerWithoutRendezvousGetsNoLongerMessage) {
 
 // ---- unexpected --------------------------------------------------------------------------------
 
-TEST_F(RendezvousTest, Ses62_UnexpectedMessageKeepsABoundedPartAndReadsTheRest) {
+TEST_F(RendezvousTest, Ses62_Unexpected_KeepsPartAndReadsRest) {
   Bytes out = pattern(20 * kMtu + 7);
   Bytes in(out.size());
   send_unexpected(out);
@@ -156,7 +156,7 @@ TEST_F(RendezvousTest, NothingIsKeptWhenMemoryIsShort) {
   expect_idle();
 }
 
-TEST_F(RendezvousTest, ReceiveThatComesWhilePacketsArriveTakesThemAndReadsTheRest) {
+TEST_F(RendezvousTest, ReceiveDuringArrival_TakesPacketsReadsRest) {
   Bytes out = pattern(12 * kMtu);
   Bytes in(out.size());
   ASSERT_TRUE(send(out));
@@ -190,7 +190,7 @@ TEST_F(RendezvousTest, PacketsOfTheEagerPartMayComeInAnyOrder) {
 
 // ---- truncation --------------------------------------------------------------------------------
 
-TEST_F(RendezvousTest, Ses63_ShorterReceiveReadsWhatFitsAndTellsTheSender) {
+TEST_F(RendezvousTest, Ses63_ShorterReceive_ReadsPartTellsSender) {
   for (const std::size_t capacity : {std::size_t{0}, std::size_t{10}, 5 * kMtu + std::size_t{1}}) {
     Bytes out = pattern(8 * kMtu);
     Bytes in(capacity);
@@ -212,7 +212,7 @@ TEST_F(RendezvousTest, Ses63_ShorterReceiveReadsWhatFitsAndTellsTheSender) {
 
 // ---- delivery complete -------------------------------------------------------------------------
 
-TEST_F(RendezvousTest, Ses111_UnexpectedDeliveryCompleteWaitsForTheReceive) {
+TEST_F(RendezvousTest, Ses111_UnexpectedDelivery_WaitsForReceive) {
   for (const std::size_t length : {std::size_t{0}, std::size_t{5}, kMtu + std::size_t{1}}) {
     Bytes out = pattern(length);
     Bytes in(length);
@@ -255,7 +255,7 @@ TEST_F(RendezvousTest, ShortageOfPdcsAndMessagesDelaysTheRead) {
   expect_idle();
 }
 
-TEST_F(RendezvousTest, OneHostCannotTakeAllMemoryForUnexpectedMessages) {
+TEST_F(RendezvousTest, OneHost_CannotTakeAllUnexpectedMemory) {
   Parameters parameters = small_parameters();
   parameters.unexpected_bytes_per_peer = 8 * kMtu;
   Node c{2, parameters};
@@ -309,7 +309,7 @@ TEST_F(RendezvousTest, MsgErrorFindsAMessageThatWaitsForItsRead) {
   expect_idle();
 }
 
-TEST_F(RendezvousTest, Ses64_FailureOfTheReadEndsTheReceiveAndTheSend) {
+TEST_F(RendezvousTest, Ses64_ReadFails_EndsReceiveAndSend) {
   Bytes out = pattern(8 * kMtu);
   Bytes in(out.size());
   send_unexpected(out);
@@ -444,7 +444,7 @@ TEST_F(RendezvousTest, Pds142_ReadsThatAreNeverConsumedAreGivenUp) {
   a.ses.client().pdc_closed(kPdc, pds::PdsError::RtoExhausted, kNow);
 }
 
-TEST_F(RendezvousTest, Pds142_AContextThatClosesMeanwhileStillTellsTheSender) {
+TEST_F(RendezvousTest, Pds142_ContextCloses_SenderIsStillTold) {
   Bytes out = pattern(8 * kMtu);
   Bytes in(kKept + 10);
   send_unexpected(out);
@@ -462,7 +462,7 @@ TEST_F(RendezvousTest, Pds142_AContextThatClosesMeanwhileStillTellsTheSender) {
 }
 
 // Its receive is gone, and so is the memory that the read was to fill.
-TEST_F(RendezvousTest, Ses64_AContextThatClosesDuringAReadThatFailsTellsTheSender) {
+TEST_F(RendezvousTest, Ses64_ContextClosesInFailingRead_SenderTold) {
   Bytes out = pattern(8 * kMtu);
   Bytes in(out.size());
   send_unexpected(out);
@@ -514,7 +514,7 @@ TEST_F(RendezvousTest, ClosedTargetEndsSendsAndFailsDeliveryComplete) {
   }
 }
 
-TEST_F(RendezvousTest, TargetClosedWhileItReadsWritesNoMoreToItsMemory) {
+TEST_F(RendezvousTest, TargetClosedWhileReading_WritesNoMore) {
   Bytes out = pattern(8 * kMtu);
   Bytes in(out.size());
   send_unexpected(out);
@@ -619,7 +619,7 @@ TEST_F(ForeignRendezvousTest, Ses56_ReadGoesWhereTheExtensionSays) {
   EXPECT_TRUE(b.ses.idle());
 }
 
-TEST_F(ForeignRendezvousTest, Ses62_UnexpectedOneIsKeptAndReadWhenAReceiveComes) {
+TEST_F(ForeignRendezvousTest, Ses62_Unexpected_KeptAndReadOnReceive) {
   const wire::SesResponseHeader header = header_of(second_packet());
   EXPECT_EQ(header.list, wire::List::Overflow);
   EXPECT_EQ(header.modified_length, out.size());
@@ -645,7 +645,7 @@ TEST_F(ForeignRendezvousTest, Ses58_NoEagerPartAtAll) {
   expect_idle();
 }
 
-TEST_F(ForeignRendezvousTest, Ses63_ReceiveNoLongerThanTheEagerPartStillReadsTheEnd) {
+TEST_F(ForeignRendezvousTest, Ses63_ReceiveWithinEager_StillReadsTheEnd) {
   Bytes in(kEager);
   ASSERT_TRUE(b.receive({slice_of(in)}));
   first_packet();
@@ -676,7 +676,7 @@ TEST_F(ForeignRendezvousTest, Ses64_RefusedReadEndsTheReceiveWithAnError) {
   expect_idle();
 }
 
-TEST_F(ForeignRendezvousTest, MemoryShortageIsANackSinceOnlyTheRemainderMayBeReadable) {
+TEST_F(ForeignRendezvousTest, MemoryShort_NackSinceOnlyRestIsReadable) {
   b.context->unexpected_bytes = 64 * kMtu - 500;
   EXPECT_TRUE(first_packet().nack.has_value());
   b.context->unexpected_bytes = 0;

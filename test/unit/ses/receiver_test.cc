@@ -9,7 +9,7 @@ namespace {
 
 using ReceiveTest = TwoNodes;
 
-TEST_F(ReceiveTest, Idea1_TenPacketsInReverseOrderCompleteOnceWithTheDataOfSom) {
+TEST_F(ReceiveTest, Idea1_TenReversed_CompleteOnceWithSomData) {
   const Bytes message = pattern(10 * kMtu);
   Bytes memory(message.size());
   ASSERT_TRUE(b.receive({slice_of(memory)}));
@@ -87,7 +87,7 @@ TEST_F(ReceiveTest, Ses31_ZeroLengthUnexpectedIsKept) {
 }
 
 // PDS hands them over as they come on RUD, and they match in that order.
-TEST_F(ReceiveTest, Ses129_SendsThatSwapOnTheWayMatchInOrderOfArrival) {
+TEST_F(ReceiveTest, Ses129_SwappedSends_MatchInArrivalOrder) {
   Bytes first(4);
   Bytes second(4);
   ASSERT_TRUE(b.receive({slice_of(first)}));
@@ -180,7 +180,7 @@ TEST_F(ReceiveTest, Idea8_Ses42_TruncationByOneByte) {
 // ---- unexpected --------------------------------------------------------------------------------
 
 // An earlier one would hold CACK for all packets behind it (PDS-86).
-TEST_F(ReceiveTest, Ses45_Ses105_OnlyTheLastPacketOfAnUnexpectedMessageIsGuaranteed) {
+TEST_F(ReceiveTest, Ses45_Ses105_Unexpected_OnlyLastPacketGuaranteed) {
   const Bytes message = pattern(3 * kMtu);
   const SesRequest request = b.request_for(SesOpcode::Send);
   for (const std::uint32_t offset : {kMtu, 0u}) {  // the first to come is not SOM (SES-23)
@@ -202,7 +202,7 @@ TEST_F(ReceiveTest, Ses45_Ses105_OnlyTheLastPacketOfAnUnexpectedMessageIsGuarant
   expect_idle();
 }
 
-TEST_F(ReceiveTest, Ses37_ReceivePostedLaterTakesOverAPartialMessage) {
+TEST_F(ReceiveTest, Ses37_LaterReceive_TakesPartialMessage) {
   const Bytes message = pattern(4 * kMtu);
   const SesRequest request = b.request_for(SesOpcode::Send);
   take_part(request, message, 3 * kMtu, kMtu);
@@ -229,7 +229,7 @@ TEST_F(ReceiveTest, Idea5_Ses51_UnexpectedMessagesKeepTheirOrder) {
   EXPECT_EQ(b.sink.all.size(), 3u);
 }
 
-TEST_F(ReceiveTest, Ses44_MemoryOfUnexpectedMessagesIsBoundedPerContext) {
+TEST_F(ReceiveTest, Ses44_UnexpectedMemory_BoundedPerContext) {
   const SesRequest request = b.request_for(SesOpcode::Send);
   const Bytes message = pattern(kMtu);
   int kept = 0;
@@ -249,7 +249,7 @@ TEST_F(ReceiveTest, Ses44_MemoryOfUnexpectedMessagesIsBoundedPerContext) {
 }
 
 // CMS-305: with rendezvous, the first half of the memory does not count as occupied.
-TEST_F(ReceiveTest, Cms305_OccupancyOfTheMemoryOfUnexpectedMessages) {
+TEST_F(ReceiveTest, Cms305_UnexpectedMemory_SaysItsOccupancy) {
   for (const bool rendezvous : {false, true}) {
     Parameters parameters = small_parameters();
     parameters.rendezvous = rendezvous;
@@ -301,7 +301,7 @@ TEST_F(ReceiveTest, Ses44_PacketRefusedInMidMessageComesAgain) {
   EXPECT_EQ(tight.sink.all.size(), 1u);
 }
 
-TEST_F(ReceiveTest, Ses115_Step17_NoStateForAMatchedMessageKeepsTheReceive) {
+TEST_F(ReceiveTest, Ses115_Step17_NoState_KeepsTheReceive) {
   Parameters parameters = small_parameters();
   parameters.rx_messages = 1;
   Node tight(3, parameters);
@@ -322,7 +322,7 @@ TEST_F(ReceiveTest, Ses115_Step17_NoStateForAMatchedMessageKeepsTheReceive) {
 
 // ---- the end of messages -----------------------------------------------------------------------
 
-TEST_F(ReceiveTest, Idea13_Ses113_AbandonedMessageEndsItsReceiveAndNoOther) {
+TEST_F(ReceiveTest, Idea13_Ses113_Abandoned_EndsOnlyItsReceive) {
   const Bytes message = pattern(4 * kMtu);
   Bytes first(message.size());
   Bytes second(message.size());
@@ -345,7 +345,7 @@ TEST_F(ReceiveTest, Idea13_Ses113_AbandonedMessageEndsItsReceiveAndNoOther) {
   EXPECT_EQ(second, message);
 }
 
-TEST_F(ReceiveTest, Ses113_ReceiveOfWhichNothingWasPlacedIsPutBack) {
+TEST_F(ReceiveTest, Ses113_NothingPlaced_ReceiveIsPutBack) {
   Bytes memory(10);
   int operation = 0;
   ASSERT_TRUE(b.receive({slice_of(memory)}, {}, 0, &operation));
@@ -492,7 +492,7 @@ TEST_F(OwedAnswer, Ses110_ExpectedSendIsAnsweredAtOnce) {
   EXPECT_TRUE(b.delivery.answers.empty());
 }
 
-TEST_F(OwedAnswer, Ses46_Ses48_Ses110_UnexpectedSendIsAnsweredWhenAReceiveHasIt) {
+TEST_F(OwedAnswer, Ses46_Ses48_Ses110_Unexpected_AnsweredByReceive) {
   EXPECT_TRUE(is_put_off(arrives(0, 100, 100)));
   turn(b);
   EXPECT_TRUE(b.delivery.answers.empty());
@@ -562,7 +562,7 @@ TEST_F(OwedAnswer, UnwantedMessageIsAnsweredWithAnError) {
 }
 
 // SES-113: its sender gives the message up between its packets.
-TEST_F(OwedAnswer, Ses113_MessageThatIsGivenUpIsAnsweredWithAnError) {
+TEST_F(OwedAnswer, Ses113_MessageGivenUp_AnsweredWithError) {
   arrives(kMtu, kMtu, 2 * kMtu);
   b.take(part(b.request_for(SesOpcode::MsgError), kMtu, 0, 2 * kMtu));
   EXPECT_EQ(answer(1).return_code, ReturnCode::Dropped);

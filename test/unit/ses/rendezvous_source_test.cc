@@ -11,7 +11,7 @@
 namespace uet::ses::test {
 namespace {
 
-TEST_F(RendezvousTest, Ses56_Ses59_EveryPacketOfALongSendSaysWhereItCanBeRead) {
+TEST_F(RendezvousTest, Ses56_Ses59_LongSend_EachPacketSaysItsSource) {
   Bytes memory = pattern(kThreshold + 1);
   ASSERT_TRUE(send(memory));
   const std::vector<Sent> sent = a.packets();
@@ -73,7 +73,7 @@ TEST_F(RendezvousTest, Ses110_OnlyToBeReadDelaysASendWithoutBytes) {
 
 // With DC too: the default response is all that a target says which has delivered at once
 // (SES-111).
-TEST_F(RendezvousTest, Ses110_Ses111_DefaultResponseSaysThatAMessageIsDelivered) {
+TEST_F(RendezvousTest, Ses110_Ses111_DefaultResponse_MeansDelivered) {
   Bytes memory = pattern(100);
   ASSERT_TRUE(send(memory, true));
   a.answered(a.packet().value(), {});
@@ -100,7 +100,7 @@ TEST_F(RendezvousTest, Ses161_WithoutTheProfileNothingIsReadable) {
 }
 
 // The first dropped packet is answered in a way that cannot get lost; the sender stops there.
-TEST_F(RendezvousTest, Ses67_Ses69_SenderStopsWhenItHearsThatTheRestIsDropped) {
+TEST_F(RendezvousTest, Ses67_Ses69_RestIsDropped_SenderStops) {
   Bytes out = pattern(20 * kMtu);
   ASSERT_TRUE(send(out));
   for (std::uint32_t i = 0; i < 3; ++i) {
@@ -154,7 +154,7 @@ TEST_F(RendezvousTest, Ses54_MessageThatWillBeReadIsNotSentAgain) {
 }
 
 // The send must not complete while packets of the answer still point to its memory.
-TEST_F(RendezvousTest, Ses61_SendCompletesWhenTheDataReadAreAcknowledged) {
+TEST_F(RendezvousTest, Ses61_ReadDataAcked_SendCompletes) {
   Bytes out = pattern(6 * kMtu);
   Bytes in(out.size());
   send_unexpected(out);
@@ -203,7 +203,7 @@ TEST_F(RendezvousTest, Ses113_CancelWhileItWaitsForTheRead) {
   EXPECT_TRUE(b.sink.all.empty()) << "the unexpected message has vanished";
 }
 
-TEST_F(RendezvousTest, Ses113_CancelBeforeTheTargetSaysThatItWillRead) {
+TEST_F(RendezvousTest, Ses113_CancelBeforeTargetReads_Cancels) {
   Bytes out = pattern(8 * kMtu);
   int operation = 0;
   ASSERT_TRUE(send(out, false, &operation));
@@ -219,7 +219,7 @@ TEST_F(RendezvousTest, Ses113_CancelBeforeTheTargetSaysThatItWillRead) {
   expect_idle();
 }
 
-TEST_F(RendezvousTest, Ses64_CancelWhileItIsReadEndsTheReceiveWithAnError) {
+TEST_F(RendezvousTest, Ses64_CancelWhileRead_ReceiveEndsInError) {
   Bytes out = pattern(12 * kMtu);
   Bytes in(out.size());
   int operation = 0;
@@ -371,7 +371,7 @@ TEST_F(RendezvousTest, LossOfThePdcEndsTheWaitAtBothEnds) {
   EXPECT_TRUE(b.sink.all.empty());
 }
 
-TEST_F(RendezvousTest, SenderClosedWhileItIsReadHasNoPacketPointingToItsMemory) {
+TEST_F(RendezvousTest, SenderClosed_NoPacketPointsToItsMemory) {
   Bytes out = pattern(8 * kMtu);
   Bytes in(out.size());
   send_unexpected(out);

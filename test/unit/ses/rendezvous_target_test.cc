@@ -73,7 +73,7 @@ TEST_F(RendezvousTargetTest, PlainMessageIsFreedAtOnce) {
   EXPECT_TRUE(queue.empty());
 }
 
-TEST_F(RendezvousTargetTest, Pds142_UnconsumedReadIsRepeatedAtOnceThenByTime) {
+TEST_F(RendezvousTargetTest, Pds142_UnconsumedRead_AtOnceThenByTime) {
   RxMessage& message = bound(place);
   ASSERT_TRUE(rendezvous.read_rest(message));
   for (int i = 0; i < parameters.retries; ++i) {

@@ -78,7 +78,7 @@ class HeaderTest : public TwoNodes {
   Bytes region = Bytes(256);
 };
 
-TEST_F(HeaderTest, Ses3_OnePacketSendsToAPeerThatTakesThemAreMedium) {
+TEST_F(HeaderTest, Ses3_OnePacketToAblePeer_IsMedium) {
   EXPECT_EQ(send(0), NextHdr::RequestMedium);
   EXPECT_EQ(send(kMtu), NextHdr::RequestMedium);
   EXPECT_EQ(send(64, true, 0xFFEE'DDCC'BBAA'9988), NextHdr::RequestMedium);
@@ -153,7 +153,7 @@ TEST_F(HeaderTest, Ses162_PartOfAnOperationHasTheStandardHeader) {
   expect_idle();
 }
 
-TEST_F(HeaderTest, Ses135_SmallRequestComesThroughTheIndexThatTheRegionIsBoundTo) {
+TEST_F(HeaderTest, Ses135_SmallRequest_UsesIndexOfTheRegion) {
   ContextConfig config = small_config();
   config.resource_index = ResourceIndex{20};
   Context* second = b.ses.open_context(config, b.sink).value();
@@ -195,7 +195,7 @@ TEST_F(HeaderTest, Ses8_StandardOnlyWhenSoConfigured) {
 }
 
 // SES-7: nothing that could be given up in the middle.
-TEST_F(HeaderTest, Ses7_RefusedMediumMessageIsNotFollowedByMsgError) {
+TEST_F(HeaderTest, Ses7_RefusedMedium_NoMsgErrorFollows) {
   const Peer peer = to_b();
   SendOp op;
   op.peer = &peer;

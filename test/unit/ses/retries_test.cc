@@ -43,7 +43,7 @@ class RetryTest : public TwoNodes {
   }
 };
 
-TEST_F(RetryTest, Ses54_RefusedMessageIsEndedAndSentAgainAfterAWait) {
+TEST_F(RetryTest, Ses54_Refused_EndedAndResentAfterAWait) {
   Bytes memory = pattern(3 * kMtu);
   ASSERT_TRUE(a.send(b, {slice_of(memory)}));
   const Sent first = *a.packet();
@@ -114,7 +114,7 @@ TEST_F(RetryTest, Ses54_WaitsGrowAndTheLastRefusalFails) {
   EXPECT_EQ(node.ses.next_deadline(), kNever);
 }
 
-TEST_F(RetryTest, Ses55_Ses154_NewGenerationIsTakenAtOnceForThatPeerAndIndex) {
+TEST_F(RetryTest, Ses55_Ses154_NewGeneration_TakenForPeerAndIndex) {
   ASSERT_TRUE(a.send(b, {}));
   const Sent stale = only(a);
   EXPECT_EQ(stale.request().ri_generation, RiGeneration{0});
@@ -190,7 +190,7 @@ TEST_F(RetryTest, Ses55_GenerationThatNeverFitsFailsInTheEnd) {
   expect_idle();
 }
 
-TEST_F(RetryTest, Idea12_ReadsWritesAndInjectedSendsAreSentAgainWhole) {
+TEST_F(RetryTest, Idea12_ReadsWritesInjects_ResentWhole) {
   Bytes window = pattern(4 * kMtu);
   Bytes copy(3 * kMtu);
   Bytes source = pattern(2 * kMtu, 3);
@@ -243,7 +243,7 @@ TEST_F(RetryTest, WaitingMessageCanBeCancelledAndClosed) {
   EXPECT_EQ(a.ses.next_deadline(), kNever);
 }
 
-TEST_F(RetryTest, MessageUnderWayThatIsToBeTriedAgainCanBeCancelled) {
+TEST_F(RetryTest, MessageToBeRetried_CanBeCancelled) {
   int name = 0;
   Bytes memory(2 * kMtu);
   ASSERT_TRUE(a.send(b, {slice_of(memory)}, {}, &name));
@@ -320,7 +320,7 @@ TEST_F(RetryTest, Pds142_MessageWithAnotherPacketUnderWayFails) {
 }
 
 // The peer's process has ended before it read any of them.
-TEST_F(RetryTest, Pds142_AllPacketsUnconsumed_MessageIsSentAgain) {
+TEST_F(RetryTest, Pds142_NoPacketConsumed_MessageIsResent) {
   Bytes memory = pattern(2 * kMtu);
   ASSERT_TRUE(a.send(b, {slice_of(memory)}));
   const std::vector<Sent> sent = turn(a);
@@ -335,7 +335,7 @@ TEST_F(RetryTest, Pds142_AllPacketsUnconsumed_MessageIsSentAgain) {
   expect_idle();
 }
 
-TEST_F(RetryTest, Pds142_FirstPacketAnswered_RestUnconsumed_Fails) {
+TEST_F(RetryTest, Pds142_FirstAnsweredRestUnconsumed_Fails) {
   Bytes memory(2 * kMtu);
   ASSERT_TRUE(a.send(b, {slice_of(memory)}));
   const std::vector<Sent> sent = turn(a);
@@ -347,7 +347,7 @@ TEST_F(RetryTest, Pds142_FirstPacketAnswered_RestUnconsumed_Fails) {
 }
 
 // The rest of the message was still in the backlog of the PDC.
-TEST_F(RetryTest, Pds142_MessageThatHadOnlyBegunIsSentAgainFromTheStart) {
+TEST_F(RetryTest, Pds142_OnlyBegun_ResentFromTheStart) {
   Bytes memory = pattern(3 * kMtu);
   ASSERT_TRUE(a.send(b, {slice_of(memory)}));
   const Sent first = *a.packet();
@@ -363,7 +363,7 @@ TEST_F(RetryTest, Pds142_MessageThatHadOnlyBegunIsSentAgainFromTheStart) {
   expect_idle();
 }
 
-TEST_F(RetryTest, Pds142_MessageThatHadNotBegunGoesToTheNewPdcToo) {
+TEST_F(RetryTest, Pds142_NotBegun_GoesToTheNewPdcToo) {
   ASSERT_TRUE(a.send(b, {}));
   pds::Message& message = *a.delivery.backlog.front();
   a.delivery.backlog.clear();
@@ -373,7 +373,7 @@ TEST_F(RetryTest, Pds142_MessageThatHadNotBegunGoesToTheNewPdcToo) {
   EXPECT_EQ(a.sink.all[0].status, Status::Ok);
 }
 
-TEST_F(RetryTest, Pds142_MessageWhoseFirstPacketWasAnsweredIsNotSentAgain) {
+TEST_F(RetryTest, Pds142_FirstPacketAnswered_NotResent) {
   Bytes memory(2 * kMtu);
   ASSERT_TRUE(a.send(b, {slice_of(memory)}));
   const Sent first = *a.packet();
@@ -463,7 +463,7 @@ TEST_F(OrderedRetryTest, Ses54_WhatMayHaveBeenRefusedIsNotOvertaken) {
 }
 
 // The same where the first one is given up: the generation is known then as well.
-TEST_F(OrderedRetryTest, Ses54_WhatMayHaveBeenRefusedIsNotOvertakenAfterAFailure) {
+TEST_F(OrderedRetryTest, Ses54_MayBeRefused_NotOvertakenAfterFailure) {
   Parameters once = small_parameters();
   once.retries = 0;
   Node impatient{5, once, ordered_config()};
@@ -531,7 +531,7 @@ class NoMatchTest : public RetryTest {
   Node full{4, no_room(), ordered_config()};
 };
 
-TEST_F(NoMatchTest, Idea5_Ses52_RefusedMessagesComeInOrderOnceAReceiveIsPosted) {
+TEST_F(NoMatchTest, Idea5_Ses52_Refused_ComeInOrderOnceReceived) {
   Bytes first = pattern(2 * kMtu, 1);
   Bytes second = pattern(8, 2);
   ASSERT_TRUE(sender.send(full, {slice_of(first)}));
@@ -555,7 +555,7 @@ TEST_F(NoMatchTest, Idea5_Ses52_RefusedMessagesComeInOrderOnceAReceiveIsPosted) 
   EXPECT_TRUE(full.ses.idle());
 }
 
-TEST_F(NoMatchTest, Ses52_Ses153_OnlyAReceiveAfterARefusalChangesTheGeneration) {
+TEST_F(NoMatchTest, Ses52_Ses153_ReceiveAfterRefusal_NewGeneration) {
   Bytes buffer(8);
   ASSERT_TRUE(full.receive({slice_of(buffer)}));
   SesRequest request = full.request_for(SesOpcode::Send);
@@ -586,7 +586,7 @@ TEST_F(NoMatchTest, Ses152_GenerationWrapsAndIsTold) {
 }
 
 // Packets that find a receive later must not be taken for a message that is sent again (SES-35).
-TEST_F(NoMatchTest, Ses35_RefusalThatCannotBeRememberedIsLeftToPds) {
+TEST_F(NoMatchTest, Ses35_RefusalNotRemembered_LeftToPds) {
   Parameters parameters = no_room();
   parameters.rx_messages = 6;  // one host has half of them
   Node node(5, parameters);

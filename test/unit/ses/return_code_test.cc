@@ -94,7 +94,7 @@ TEST_F(ReturnCodeTest, Ses115_Steps6To10_FirstFailureWins) {
   EXPECT_EQ(context_code(), ReturnCode::Ok);
 }
 
-TEST_F(ReturnCodeTest, Ses116_OfAReadThePieceAndIeComeBeforeTheGeneration) {
+TEST_F(ReturnCodeTest, Ses116_Read_PieceAndIeBeforeGeneration) {
   request.opcode = SesOpcode::Read;
   request.som = false;
   request.request_length = 100;
@@ -160,7 +160,7 @@ TEST_F(ReturnCodeTest, Ses21_PayloadIsAtMostOneMtu) {
   EXPECT_EQ(check_extent(request, kMtu), ReturnCode::OpViolation);
 }
 
-TEST_F(ReturnCodeTest, Ses22_LaterPacketCarriesSomethingBehindTheFirst) {
+TEST_F(ReturnCodeTest, Ses22_LaterPacket_CarriesDataBehindFirst) {
   request.som = false;
   request.request_length = 2 * kMtu;
   request.message_offset = kMtu;

@@ -32,7 +32,7 @@ class TargetRmaTest : public TwoNodes {
 };
 
 // SES-33
-TEST_F(TargetRmaTest, Ses78_WriteLandsAtRegionPlusBufferOffsetPlusMessageOffset) {
+TEST_F(TargetRmaTest, Ses78_Write_LandsAtRegionPlusBothOffsets) {
   SesRequest second = rma(SesOpcode::Write, kMtu, 7, kMtu + 7);
   second.buffer_offset = 100;
   const pds::Response response = b.take(second, pattern(7, 2));
@@ -65,7 +65,7 @@ TEST_F(TargetRmaTest, RegionsOfADeviceAreCopiedByIt) {
   EXPECT_TRUE(std::ranges::equal(header_of(response).payload, pattern(16)));
 }
 
-TEST_F(TargetRmaTest, Idea9_Ses79_ImmediateDataComeOnlyAfterTheLastByte) {
+TEST_F(TargetRmaTest, Idea9_Ses79_Immediate_AfterTheLastByte) {
   const std::uint32_t total = 3 * kMtu;
   SesRequest som = rma(SesOpcode::Write, 0, kMtu, total);
   som.hd = true;
@@ -95,7 +95,7 @@ TEST_F(TargetRmaTest, Ses30_WriteIsNotCompleteWithoutItsFirstPacket) {
   b.ses.client().pdc_closed(kPdc, {}, kNow);
 }
 
-TEST_F(TargetRmaTest, Ses79_FullQueueRefusesThePacketThatWouldComplete) {
+TEST_F(TargetRmaTest, Ses79_FullQueue_RefusesCompletingPacket) {
   SesRequest request = rma(SesOpcode::Write, 0, 8, 8);
   request.hd = true;
   b.sink.room = false;
@@ -157,7 +157,7 @@ TEST_F(TargetRmaTest, Ses162_ImmediateDataAreNoPart) {
   EXPECT_EQ(b.sink.all[0].data, 1U);
 }
 
-TEST_F(TargetRmaTest, Ses157_WriteWithDataOfLengthZeroGivesOnlyTheCompletion) {
+TEST_F(TargetRmaTest, Ses157_EmptyWriteWithData_OnlyCompletes) {
   SesRequest request = rma(SesOpcode::Write, 0, 0, 0);
   request.hd = true;
   request.header_data = 5;
@@ -233,7 +233,7 @@ TEST_F(TargetRmaTest, Ses135_RightsAndResourceIndexOfTheRegionCount) {
   EXPECT_TRUE(untouched());
 }
 
-TEST_F(TargetRmaTest, Ses117_MessageThatWouldEndOutsideIsRefusedAtItsFirstPacket) {
+TEST_F(TargetRmaTest, Ses117_EndsOutside_RefusedAtFirstPacket) {
   SesRequest request = rma(SesOpcode::Write, 0, kMtu, 8 * kMtu + 1);
   EXPECT_EQ(code_of(b.take(request, pattern(kMtu))), ReturnCode::BadAddr);
   EXPECT_TRUE(untouched());
@@ -258,7 +258,7 @@ TEST_F(TargetRmaTest, Ses140_ClosedRegionStopsARunningMessage) {
   EXPECT_TRUE(b.sink.accesses.empty());
 }
 
-TEST_F(TargetRmaTest, Ses115_Step13_PayloadBeyondTheMessageIsRefused) {
+TEST_F(TargetRmaTest, Ses115_Step13_PayloadBeyondMessage_Refused) {
   SesRequest request = rma(SesOpcode::Write, kMtu, 100, 2 * kMtu);
   request.request_length = kMtu + 50;
   EXPECT_EQ(code_of(b.take(request, pattern(100))), ReturnCode::OpViolation);
@@ -330,7 +330,7 @@ TEST_F(TargetRmaTest, Ses5_SmallWriteUsesTheOptimisedKey) {
 
 // WIRE 3.12: the data in the return direction.
 // PDS-194: the small last piece too, on the PDC that the request came on.
-TEST_F(TargetRmaTest, Ses82_EachReadPacketIsAnsweredByOneInTheReturnDirection) {
+TEST_F(TargetRmaTest, Ses82_EachReadPacket_HasOneReturnPacket) {
   fill();
   const std::uint32_t total = kMtu + 3;
   constexpr PdcId kOfTheRequest{0x99};
@@ -411,7 +411,7 @@ TEST_F(TargetRmaTest, Ses82_ReadsOfEverySizeBringTheirData) {
   expect_idle();
 }
 
-TEST_F(TargetRmaTest, Ses126_ReadTakesTheBytesBeforeAWriteThatFollows) {
+TEST_F(TargetRmaTest, Ses126_ReadBeforeWrite_TakesOldBytes) {
   fill();
   const Bytes before(region.begin(), region.begin() + 100);
   b.take(rma(SesOpcode::Read, 0, 100, 100));

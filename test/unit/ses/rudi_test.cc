@@ -107,7 +107,7 @@ TEST_F(RudiTest, Ses137_OnlyIdempotentSafeKeysUseRudi) {
 }
 
 // SES-151
-TEST_F(RudiTest, Ses138_NotForWritesWithDataNorForOtherProfiles) {
+TEST_F(RudiTest, Ses138_DataWritesAndOtherProfiles_NoRudi) {
   RmaOp with_data = op(kSafeKey);
   with_data.data = 7;
   ASSERT_TRUE(a.ses.initiator().post(*a.context, with_data, kNow));
@@ -208,7 +208,7 @@ TEST_F(RudiTest, ReadsStopAtTheLimitOfOutstandingBytes) {
 
 // ---- the target refuses -------------------------------------------------------------------------
 
-TEST_F(RudiTest, Idea11_Ses139_ARegionWithoutThePromiseIsAViolation) {
+TEST_F(RudiTest, Idea11_Ses139_NoPromise_IsAViolation) {
   const Bytes payload = pattern(16);
   const Bytes before = memory;
   EXPECT_EQ(code_of(arrive(request_for(SesOpcode::Write, 16, kPlainKey), payload)),
@@ -218,7 +218,7 @@ TEST_F(RudiTest, Idea11_Ses139_ARegionWithoutThePromiseIsAViolation) {
 }
 
 // WIRE 3.4: a small header carries no bit 63; the region knows whether it has it.
-TEST_F(RudiTest, Ses139_SmallHeaderReachesARegionWithThePromiseOnly) {
+TEST_F(RudiTest, Ses139_SmallHeader_OnlyWithThePromise) {
   ri::MemoryRegion region;
   region.base = memory.data();
   region.length = memory.size();

@@ -166,7 +166,7 @@ TEST_F(SesTest, DestinationNamesPeerJobModeAndClass) {
 
 // ---- contexts ----------------------------------------------------------------------------------
 
-TEST_F(SesTest, Ses14_SecondContextWithTheSameAddressIsRefused) {
+TEST_F(SesTest, Ses14_SecondContextAtAddress_IsRefused) {
   EXPECT_EQ(b.ses.open_context(small_config(), b.sink).error(), Error::KeyInUse);
 }
 
@@ -315,7 +315,7 @@ TEST_F(SesTest, DestructionWithEverythingInProgressIsClean) {
 // region and the posted buffers may be touched (the sanitizer build watches), and when the PDC
 // goes, everything is free again.
 // SES-103: whatever the request, one response or one NACK.
-TEST_F(SesTest, Ses117And118_AnyRequestIsAnsweredAndTouchesOnlyItsMemory) {
+TEST_F(SesTest, Ses117And118_AnyRequest_TouchesOnlyItsMemory) {
   Rng rng(11);
   Bytes region(2 * kMtu);
   const Rkey key = b.expose(region);

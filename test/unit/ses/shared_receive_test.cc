@@ -45,7 +45,7 @@ class SharedReceiveTest : public TwoNodes {
   int operation = 0;
 };
 
-TEST_F(SharedReceiveTest, MessageToAnyContextTakesTheOldestReceiveAndCompletesAtItsOwn) {
+TEST_F(SharedReceiveTest, AnyContext_TakesOldestReceiveEndsAtItsOwn) {
   Bytes first(100);
   Bytes second(100);
   ASSERT_TRUE(post(first));
@@ -68,7 +68,7 @@ TEST_F(SharedReceiveTest, ContextWithAQueueOfItsOwnDoesNotUseIt) {
   EXPECT_TRUE(b.sink.all.empty());
 }
 
-TEST_F(SharedReceiveTest, Ses51_UnexpectedMessagesAreTakenInOrderOfArrivalAcrossContexts) {
+TEST_F(SharedReceiveTest, Ses51_AcrossContexts_UnexpectedInOrder) {
   take(0, pattern(100, 1));
   take(1, pattern(100, 2));
   Bytes memory(100);
@@ -147,7 +147,7 @@ TEST_F(SharedReceiveTest, BytesOfAMessageOfAClosedContextAreReused) {
   EXPECT_EQ(sinks[0].receive_room, 1000u);
 }
 
-TEST_F(SharedReceiveTest, ReceiveBoundToAMessageOfAClosedContextWaitsAgain) {
+TEST_F(SharedReceiveTest, BoundReceiveOfClosedContext_WaitsAgain) {
   const Bytes message = pattern(2 * kMtu, 1);
   Bytes memory(2 * kMtu);
   ASSERT_TRUE(post(memory, false, &operation));

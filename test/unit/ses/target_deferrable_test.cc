@@ -157,7 +157,7 @@ TEST_F(TargetDeferrableTest, Ses70_Ses72_ReceiveAsksForItWithBothTokens) {
   expect_idle();
 }
 
-TEST_F(TargetDeferrableTest, Ses70_RequestNeedNotWaitForTheRestOfTheFirstTry) {
+TEST_F(TargetDeferrableTest, Ses70_Request_NeedNotWaitForFirstTry) {
   ASSERT_TRUE(send(message));
   const std::vector<Sent> sent = a.packets();
   const pds::Response first = b.take(sent[1].next_hdr, sent[1].bytes, 1);
@@ -304,7 +304,7 @@ TEST_F(TargetDeferrableTest, Ses74_NothingIsPutOffOnAnOrderedStream) {
   EXPECT_EQ(b.delivery.locks, 1) << "also for one packet";
 }
 
-TEST_F(TargetDeferrableTest, Ses75_OnlyInTheAiFullProfileAndNeverWithoutBytes) {
+TEST_F(TargetDeferrableTest, Ses75_OnlyAiFull_NeverWithoutBytes) {
   Node base{3};
   SesRequest request = base.request_for(SesOpcode::DeferrableSend);
   request.set_restart_tokens(3, 0);
@@ -316,7 +316,7 @@ TEST_F(TargetDeferrableTest, Ses75_OnlyInTheAiFullProfileAndNeverWithoutBytes) {
   EXPECT_EQ(b.ses.counters().messages_parked, 0u);
 }
 
-TEST_F(TargetDeferrableTest, Ses76_CancelledReceiveMakesTheRestartedMessageUnexpected) {
+TEST_F(TargetDeferrableTest, Ses76_ReceiveCancelled_RestartIsUnexpected) {
   for (const bool asked : {false, true}) {
     send_unexpected(message);
     ASSERT_TRUE(b.receive({slice_of(memory)}, {}, 0, &name));
@@ -352,7 +352,7 @@ TEST_F(TargetDeferrableTest, DiscardedMessageComesAgainAndIsDropped) {
   expect_idle();
 }
 
-TEST_F(TargetDeferrableTest, ClaimedMessageIsAskedForByTheReceiveThatClaimsIt) {
+TEST_F(TargetDeferrableTest, ClaimedMessage_AskedForByItsReceive) {
   send_unexpected(message);
   EXPECT_EQ(peek(false, true).length, kLength);
   Bytes other(kLength);
@@ -469,7 +469,7 @@ TEST_F(TargetDeferrableTest, ReceiveWaitsAgainIfThePeerOrTheRequestFails) {
 
 // The sender needs the PDC of the first try no more once it has been asked; the receive stays its
 // own (SES-71).
-TEST_F(TargetDeferrableTest, Ses71_PdcOfTheFirstTryMayCloseWhenItHasBeenAskedFor) {
+TEST_F(TargetDeferrableTest, Ses71_AskedFor_PdcOfFirstTryMayClose) {
   send_unexpected(message);
   ASSERT_TRUE(b.receive({slice_of(memory)}));
   deliver(b, a, asks());

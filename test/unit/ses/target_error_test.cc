@@ -44,7 +44,7 @@ class TargetErrorTest : public TwoNodes {
 
 // ---- IE ----------------------------------------------------------------------------------------
 
-TEST_F(TargetErrorTest, Ses112_BadPacketInTheMiddleFailsTheMessageAndPlacesNothing) {
+TEST_F(TargetErrorTest, Ses112_BadMiddlePacket_FailsPlacesNothing) {
   post();
   take_part(send(), message, 0, kMtu);
   const pds::Response answer = part_with_bad_data(send(), kMtu, kMtu);
@@ -83,7 +83,7 @@ TEST_F(TargetErrorTest, Ses112_BadUnexpectedMessageIsNotKept) {
   expect_receive_waits();
 }
 
-TEST_F(TargetErrorTest, Ses112_BadPacketOfAWriteMeansNoDataForTheTarget) {
+TEST_F(TargetErrorTest, Ses112_BadWritePacket_NoDataForTarget) {
   take_part(write(true), message, 0, kMtu);
   EXPECT_EQ(code_of(part_with_bad_data(write(false), 2 * kMtu, kMtu)), ReturnCode::InitiatorErr);
   take_part(write(false), message, kMtu, kMtu);
@@ -127,7 +127,7 @@ TEST_F(TargetErrorAtomicTest, Ses112_BadAtomicIsNotExecuted) {
 
 // ---- MSG_ERROR ---------------------------------------------------------------------------------
 
-TEST_F(TargetErrorTest, Ses113_WriteThatIsGivenUpTellsNothingAndLeavesTheRegionUsable) {
+TEST_F(TargetErrorTest, Ses113_WriteGivenUp_RegionStaysUsable) {
   take_part(write(true), message, 0, kMtu);
   EXPECT_EQ(code_of(b.take(end_at(kMtu))), ReturnCode::Ok);
   EXPECT_TRUE(b.sink.all.empty());

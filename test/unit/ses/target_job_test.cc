@@ -68,7 +68,7 @@ TEST_F(SharedName, Ses12_Ses13_ModeAndJobSayWhichContextIsMeant) {
 }
 
 // SES-12, SES-13: the same numbers in the other mode name another context, or none.
-TEST_F(SharedName, Ses13_ClosedContextOfOneModeIsNotReplacedByTheOther) {
+TEST_F(SharedName, Ses13_ClosedContext_OtherModeDoesNotAnswer) {
   node.ses.close_context(*absolute, kNow);
   EXPECT_EQ(send(kOwn, false), ReturnCode::BadPid);
   absolute = open(kOwn, false, absolute_sink);
@@ -136,7 +136,7 @@ class AbsoluteNode : public ::testing::Test {
   Rkey for_other;
 };
 
-TEST_F(AbsoluteNode, Ses17_MemoryOfAContextForItsJobOnlyIsReachedByNoOther) {
+TEST_F(AbsoluteNode, Ses17_ContextForItsJob_OthersReachNothing) {
   Node node(3, small_parameters(), config(true));
   expose(node);
   for (const SesOpcode opcode : kAccesses) {

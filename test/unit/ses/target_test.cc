@@ -27,7 +27,7 @@ TEST_F(TargetTest, Ses115_Step1_TooShortIsUncor) {
   EXPECT_EQ(b.ses.counters().malformed, bytes.size());
 }
 
-TEST_F(TargetTest, Ses16_Ses17_ReceivesOfAnAbsoluteContextMayBeForItsJobOnly) {
+TEST_F(TargetTest, Ses16_Ses17_AbsoluteContext_ReceivesOfItsJobOnly) {
   ContextConfig config = small_config();
   config.relative = false;
   for (const bool own_job_only : {false, true}) {
@@ -96,7 +96,7 @@ TEST_F(TargetTest, Ses106_BadGenerationNamesTheRightOne) {
   EXPECT_EQ(header_of(response).ri_generation, RiGeneration{4});
 }
 
-TEST_F(TargetTest, Ses35And105_LaterPacketsOfARefusedMessageGetTheSameCodeNotGuaranteed) {
+TEST_F(TargetTest, Ses35And105_LaterPacketsOfRefused_SameCode) {
   SesRequest request = b.request_for(SesOpcode::Send);
   request.ie = true;  // SES-112
   const Bytes message = pattern(3 * kMtu);
@@ -118,7 +118,7 @@ TEST_F(TargetTest, Ses35And105_LaterPacketsOfARefusedMessageGetTheSameCodeNotGua
   b.ses.client().pdc_closed(kPdc, {}, kNow);
 }
 
-TEST_F(TargetTest, Ses36_RememberedErrorEndsWithMsgErrorAndWithThePdc) {
+TEST_F(TargetTest, Ses36_RememberedError_EndsWithMsgErrorOrPdc) {
   SesRequest request = b.request_for(SesOpcode::Send);
   request.ie = true;
   const Bytes message = pattern(9 * kMtu);
@@ -133,7 +133,7 @@ TEST_F(TargetTest, Ses36_RememberedErrorEndsWithMsgErrorAndWithThePdc) {
   EXPECT_TRUE(b.ses.idle());
 }
 
-TEST_F(TargetTest, Ses36_RememberedErrorDoesNotHitAnotherMessageWithTheId) {
+TEST_F(TargetTest, Ses36_RememberedError_SparesTheNextMessage) {
   SesRequest request = b.request_for(SesOpcode::Send);
   request.ie = true;
   take_part(request, pattern(9 * kMtu), 0, kMtu);  // its end never comes
@@ -147,7 +147,7 @@ TEST_F(TargetTest, Ses36_RememberedErrorDoesNotHitAnotherMessageWithTheId) {
   EXPECT_TRUE(b.ses.idle());
 }
 
-TEST_F(TargetTest, Ses115_Step15_LaterPacketThatSaysSomethingElseFailsTheMessage) {
+TEST_F(TargetTest, Ses115_Step15_LaterPacketDiffers_Fails) {
   const Bytes message = pattern(3 * kMtu);
   Bytes memory(message.size());
   ASSERT_TRUE(b.receive({slice_of(memory)}));

@@ -121,7 +121,7 @@ TEST_F(UnexpectedMessagesTest, ClosedContextForgetsItsMessages) {
 }
 
 // Its sender fails with the next packet, so that no read need inform it.
-TEST_F(UnexpectedMessagesTest, ClosedContextReadsNothingOfAnIncompleteMessage) {
+TEST_F(UnexpectedMessagesTest, ContextCloses_IncompleteMessageIsNotRead) {
   RxMessage& message = open(request_of(7, 2 * kMtu), RxState::Unexpected);
   message.readable = true;
   ASSERT_TRUE(memory.admit(message, false));

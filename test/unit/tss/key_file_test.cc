@@ -179,7 +179,7 @@ TEST_F(KeyFileApply, Tss37And38_EpochsOfTheFile) {
 
 // A member that has read no file for two rotations: the slots of the file hold other keys than its
 // own, and no member seals with those any more.
-TEST_F(KeyFileApply, Tss56_RotationsThatWereMissedAreMadeUpForAtOnce) {
+TEST_F(KeyFileApply, Tss56_MissedRotations_MadeUpForAtOnce) {
   EXPECT_EQ(apply_lines(old_key_ + new_key_ + "active 0\n", 0), "");
   const std::string third = key_line(0,
                                      "ff0102030405060708090a0b0c0d0e0f"

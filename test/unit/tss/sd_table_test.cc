@@ -170,7 +170,7 @@ void SdTableTest::flip_each_bit(const OuterFields& outer) {
   EXPECT_EQ(plain_, plain);
 }
 
-TEST_F(SdTableTest, Tss6And39And40_FlippedBitIsDroppedAndCountedOnce) {
+TEST_F(SdTableTest, Tss6And39And40_FlippedBit_DroppedCountedOnce) {
   use(KeyMode::Cluster, 0xA1B2C3D4);
   flip_each_bit(udp_fields({kThere, 0xC123}, {kHere, 4793}));
 }

@@ -486,7 +486,7 @@ TEST(SecureDomain, Tss42_NewerEpochOfAPeerChangesNothing) {
   EXPECT_EQ(receiver.domain.position(false)->epoch, 0);
 }
 
-TEST(SecureDomain, Step7_PacketWithoutSsiIsInvalidWhereSsisAreUsed) {
+TEST(SecureDomain, Step7_SsisInUse_PacketWithoutIsInvalid) {
   Member without(config_of(KeyMode::Cluster));
   Member with(config_of(KeyMode::Cluster, 1, 5));
   without.start();
@@ -541,7 +541,7 @@ TEST(SecureDomain, Tss44_AlarmCountsSecondsOfManyFailures) {
 
 // TSS-31, TSS-46: old packets open again (PDS drops duplicates), and invented sources push out no
 // peer.
-TEST(SecureDomain, Tss31And46_ReplayOpensAndGarbagePushesOutNoPeer) {
+TEST(SecureDomain, Tss31And46_ReplayOrGarbage_EvictsNoPeer) {
   Member sender(config_of(KeyMode::Cluster));
   Member receiver(config_of(KeyMode::Cluster));
   sender.start();
@@ -594,7 +594,7 @@ std::uint64_t tsc_of(const Bytes& packet) {
   return header.counter;
 }
 
-TEST(SecureDomain, Tss34And36_TscsComeFromTheirSourceUntilItHasNoMore) {
+TEST(SecureDomain, Tss34And36_Tscs_FromSourceUntilExhausted) {
   FewTscs tscs(2);
   DomainServices services(64, &tscs);
   SecureDomain domain(config_of(KeyMode::Cluster, 1, 9), services);

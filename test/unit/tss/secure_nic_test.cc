@@ -254,11 +254,9 @@ struct ServerPairByAddress : ServerPair {
   ServerPairByAddress() : ServerPair(std::nullopt) {}
 };
 
-TEST_F(ServerPairBySsi, Tss17And18_MessagesAndCloseBetweenClientAndServer) { transfer_and_close(); }
+TEST_F(ServerPairBySsi, Tss17And18_ClientServer_MessagesAndClose) { transfer_and_close(); }
 
-TEST_F(ServerPairByAddress, Tss20And21_MessagesAndCloseBetweenClientAndServer) {
-  transfer_and_close();
-}
+TEST_F(ServerPairByAddress, Tss20And21_ClientServer_MessagesAndClose) { transfer_and_close(); }
 
 // TSS-21: what the server and this client say to each other is noise to another client. Another
 // table with the server's key opens what the client says, so the packets are given as they came.
@@ -348,7 +346,7 @@ TEST_F(SecurePair, Tss53_RotationUnderLoadDropsNothing) {
 }
 
 // TSS-46, TSS-47: an old packet is authentic; PDS drops the duplicate.
-TEST_F(SecurePair, Tss46And47_ReplayDuringTheTransferDeliversNothingTwice) {
+TEST_F(SecurePair, Tss46And47_Replay_DeliversNothingTwice) {
   Bytes from = text(20'000);
   Bytes to(from.size());
   Bytes copy;
@@ -574,7 +572,7 @@ void write_request(Packet& packet, JobId job, const FepAddress& to, std::uint32_
 }
 
 // TSS-67: the JobIDs that a secure domain may use are a property of that domain.
-TEST_F(SecurePair, Tss67_RequestOfAJobThatTheDomainLacksIsABindingFailure) {
+TEST_F(SecurePair, Tss67_JobNotInDomain_IsABindingFailure) {
   DomainConfig other;
   other.sdi = 5;
   other.jobs = {3};

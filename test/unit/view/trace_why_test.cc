@@ -20,7 +20,7 @@ std::string why(const live::TraceDump& dump, std::vector<live::TraceDump> others
   return explain(dump, others);
 }
 
-TEST(TraceWhy, SilentPeer_IsNamedWithItsTransmissionsAndLosses) {
+TEST(TraceWhy, SilentPeer_NamedWithSendsAndLosses) {
   live::TraceDump dump = hanging_dump();
   dump.records.push_back(
       {.kind = Kind::Lost, .detail = 0, .pdc = 0x4A21, .psn = 0x4021, .a = 5, .b = 1});

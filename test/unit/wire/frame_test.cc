@@ -330,7 +330,7 @@ TEST(Frame, EveryFlippedBitThatTheCrcCoversIsFound) {
   }
 }
 
-TEST(Frame, EveryFlippedBitOfAPacketIsFoundByTheUdpChecksum) {
+TEST(Frame, EveryFlippedBit_FoundByUdpChecksum) {
   for (const bool is_ipv6 : {false, true}) {
     const Bytes good = make(kUdp, fields_of(is_ipv6), vector_bytes("rud_write_last"));
     for (std::size_t bit = (kIpAt + (is_ipv6 ? 40 : 20) + 8) * 8; bit < good.size() * 8; ++bit) {
@@ -399,7 +399,7 @@ TEST(Frame, RandomBytesBehindAnEthernetHeaderAreHarmless) {
 // ---- trimmed packets (WIRE 1.3) -----------------------------------------------------------------
 
 // A switch cuts, changes the DSCP and leaves or repairs everything else.
-TEST(Frame, TrimmedPacketsAreTakenWhateverTheLengthsAndChecksumsSay) {
+TEST(Frame, TrimmedPacket_AnyLengthOrChecksum_IsTaken) {
   const Bytes packet = vector_bytes("rud_write_last");
   for (const bool is_ipv6 : {false, true}) {
     for (const FrameFormat& format : kFormats) {

@@ -21,7 +21,7 @@ std::size_t header_bytes_of(const Bytes& packet) {
   return (std::to_integer<unsigned>(packet[0]) & 4) != 0 ? sizeof(TssHeaderSsi) : sizeof(TssHeader);
 }
 
-TEST(Parse, EveryVectorIsRefusedAtEveryLengthShortOfItsHeader) {
+TEST(Parse, EveryVectorShortOfItsHeader_IsRefused) {
   for (const auto& vector : wire_vectors()) {
     const Bytes whole = from_hex(vector["hex"].get<std::string>());
     const std::size_t header_bytes = header_bytes_of(whole);
@@ -36,7 +36,7 @@ TEST(Parse, EveryVectorIsRefusedAtEveryLengthShortOfItsHeader) {
   }
 }
 
-TEST(Parse, EveryTypeIsRefusedShortOfItsHeaderAndTakenWithIt) {
+TEST(Parse, EveryType_RefusedShortTakenWithItsHeader) {
   for (unsigned type = 0; type < 32; ++type) {
     const std::size_t header_bytes = type == to_underlying(PdsType::Tss)
                                          ? sizeof(TssHeader)

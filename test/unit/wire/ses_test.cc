@@ -165,7 +165,7 @@ TEST(LaterHeader, IsWhatEncodeWritesForALaterPacket) {
   }
 }
 
-TEST(SesRequest, HeaderOrExtensionCutShortIsRefusedAtEveryLength) {
+TEST(SesRequest, HeaderOrExtensionCutShort_IsRefused) {
   Rng rng(10);
   for (int i = 0; i < 300; ++i) {
     for (NextHdr form : {NextHdr::RequestSmall, NextHdr::RequestMedium, NextHdr::RequestStd}) {
@@ -189,14 +189,14 @@ TEST(SesRequest, NoRequestFormIsRefused) {
 }
 
 // SES-25: the first row of WIRE 3.8.
-TEST(SesRequest, Wire38_FirstPacketTakesTheSmallerOfMessageAndRest) {
+TEST(SesRequest, Wire38_FirstPacket_LesserOfMessageAndRest) {
   EXPECT_EQ(payload_found(standard(SesOpcode::Send, 100), 60), 60);
   EXPECT_EQ(payload_found(standard(SesOpcode::Send, 60), 60), 60);
   EXPECT_EQ(payload_found(standard(SesOpcode::Write, 60), 64), 60);
   EXPECT_EQ(payload_found(standard(SesOpcode::Send, 0), 0), 0);
 }
 
-TEST(SesRequest, Wire38_RendezvousFirstPacketTakesAtMostEagerLength) {
+TEST(SesRequest, Wire38_Rendezvous_FirstPacketWithinEager) {
   SesRequest r = standard(SesOpcode::RendezvousSend, 1U << 20);
   r.rendezvous.eager_length = 16;
   EXPECT_EQ(payload_found(r, 20), 16);
@@ -222,7 +222,7 @@ TEST(SesRequest, Wire38_MediumAndSmallHaveTheirRequestLength) {
   }
 }
 
-TEST(SesRequest, Wire38_ReadHasNoPayloadAndKeepsThePieceItAsksFor) {
+TEST(SesRequest, Wire38_Read_NoPayloadButItsPiece) {
   EXPECT_EQ(payload_found(standard(SesOpcode::Read, 100), 50), 0);
   SesRequest piece = standard(SesOpcode::Read, 100000, false);
   piece.payload_length = 1024;
@@ -339,7 +339,7 @@ void expect_equal(const SesResponseHeader& a, const SesResponseHeader& b) {
   EXPECT_EQ(a.original_request_psn, b.original_request_psn);
 }
 
-TEST(SesResponseHeader, RandomFieldsComeBackAndEveryShorterPacketIsRefused) {
+TEST(SesResponseHeader, RandomFields_ComeBackShorterRefused) {
   Rng rng(11);
   for (int i = 0; i < 500; ++i) {
     for (NextHdr form : {NextHdr::Response, NextHdr::ResponseData, NextHdr::ResponseDataSmall}) {

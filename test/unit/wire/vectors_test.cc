@@ -509,7 +509,7 @@ TEST(FrameVector, UdpFrameHoldsTheVectorBehindUdp) {
 }
 
 // WIRE 5.2, WIRE 1.4
-TEST(FrameVector, NativeFrameHoldsTheVectorBehindEntropyHeaderAndEndsInItsCrc) {
+TEST(FrameVector, NativeFrame_HoldsTheVectorAndEndsInItsCrc) {
   const Bytes bytes = frame("frame_native_ipv4_write_last_crc");
   const Bytes vector = vector_bytes("rud_write_last");
   ASSERT_EQ(bytes.size(), kAboveIpAt + 4 + vector.size() + kCrcTrailerBytes);

@@ -608,7 +608,7 @@ TEST_F(FramedNicTest, PacketsOfThisHostComeThroughTheKernel) {
 
 // ---- the rest -----------------------------------------------------------------------------------
 
-TEST_F(FramedNicTest, WaitersOfADeviceWithoutADescriptorSleepForShortWhiles) {
+TEST_F(FramedNicTest, NoDescriptor_WaitersSleepForShortTimes) {
   ASSERT_TRUE(open_well());
   pollfd ready{.fd = nic_->wait_fd(), .events = POLLIN, .revents = 0};
   EXPECT_EQ(::poll(&ready, 1, 0), 0);

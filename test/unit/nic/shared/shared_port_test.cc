@@ -440,7 +440,7 @@ class PlaceFilter : public SharedPort, public ::testing::WithParamInterface<bool
   FileDescriptor far_;
 };
 
-TEST_P(PlaceFilter, TakesEachKindOfPacketForThePlaceAndNoneForOthers) {
+TEST_P(PlaceFilter, EachKindForTheSlot_IsTakenOthersAreNot) {
   for (std::uint8_t place = 0; place < kSharedPlaces; ++place) {
     const std::vector<Bytes> packets = packets_for(place);
     for (std::size_t i = 0; i < packets.size(); ++i) {

@@ -257,7 +257,7 @@ TEST_F(XdpQueueTest, FramesAreSentWholeWhateverTheirPieces) {
   }
 }
 
-TEST_F(XdpQueueTest, AFullQueueTakesAPrefixAndGoesOnWhenChunksComeBack) {
+TEST_F(XdpQueueTest, FullQueue_TakesPrefixUntilChunksReturn) {
   ASSERT_EQ(open(8, 4), 0);
   std::vector<std::vector<std::byte>> frames;
   for (unsigned i = 0; i < 6; ++i) frames.push_back(pattern(500, i));
@@ -352,7 +352,7 @@ TEST_F(XdpQueueTest, FramesThatAreTooLongAreThrownAwayAndCounted) {
   EXPECT_EQ(truncated_, 2U);
 }
 
-TEST_F(XdpQueueTest, KicksOnlyAKernelThatSleepsAndHasSomethingToSend) {
+TEST_F(XdpQueueTest, Kicks_OnlyASleepingKernelWithPackets) {
   ASSERT_EQ(open(), 0);
   send({pattern(60)});
   EXPECT_EQ(queue_->kick(), 0);
