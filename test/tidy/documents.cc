@@ -350,6 +350,28 @@ Findings check_words(std::string_view path, std::string_view text, Markup markup
   return findings;
 }
 
+Findings check_first_words(std::string_view path, std::string_view text, Markup markup) {
+  static const std::regex leans(
+      R"((it|its|they|their|the same|of these|also|and|or)(?![A-Za-z0-9_-]).*)", std::regex::icase);
+  Findings findings;
+  bool code = false;
+  std::size_t number = 0;
+  for (const std::string& line : lines_of(text)) {
+    ++number;
+    if (begins_code(line)) code = !code;
+    const bool row = markup == Markup::Manual ? !line.starts_with('.') : line.starts_with('|');
+    if (code || !row) continue;
+    const std::string whole = markup == Markup::Manual ? "|" + line + "|" : line;
+    if (markup == Markup::Manual && line.find('|') == std::string::npos) continue;
+    for (const std::string& cell : cells_of(whole)) {
+      if (!std::regex_match(cell, leans)) continue;
+      findings.push_back(at(path, number) + "a table cell begins with a word that needs another " +
+                         "row: '" + cell.substr(0, 40) + "'");
+    }
+  }
+  return findings;
+}
+
 Findings check_test_names(std::string_view path, std::string_view cpp) {
   static const std::regex test(R"(^(?:TYPED_)?TEST(?:_[FP])?\(\s*\w+\s*,\s*(\w+)\s*\).*)");
   static const std::regex rule(R"((?:Pds|Ses|Cms|Tss|Cm|Wire)[0-9]+(?:And[0-9]+)*_)");

@@ -45,6 +45,11 @@ enum class Markup { Markdown, Manual, Cpp };
 Findings check_words(std::string_view path, std::string_view text, Markup markup,
                      const Phrases& phrases);
 
+// Table cells and rows of counters that begin with a word which needs the row above: "It", "Its",
+// "They", "Their", "The same", "Of these", "Also", "And", "Or", in any case. In a manual page the
+// cells of "name|meaning" are looked at.
+Findings check_first_words(std::string_view path, std::string_view text, Markup markup);
+
 // Names of tests with more than kMaxTestName characters in `cpp`: the name without its suite. Only
 // the first rule counts: Pds12_Ses3_Condition_Outcome has the length of Pds12_Condition_Outcome.
 inline constexpr std::size_t kMaxTestName = 45;

@@ -165,6 +165,18 @@ TEST(TidyWords, ReadCommentsTextsAndTestNamesOfSources) {
   EXPECT_THAT(found("TEST(A, DataArrives) {\n"), IsEmpty());
 }
 
+TEST(TidyFirstWords, RefuseCellsThatNeedAnotherRow) {
+  const auto found = [](const char* text, Markup markup = Markup::Markdown) {
+    return check_first_words("a.md", text, markup);
+  };
+  EXPECT_THAT(found("| a | Its length |\n"), ElementsAre(HasSubstr("a.md:1: a table cell begins")));
+  EXPECT_THAT(found("| a | the same |\n| also b | c |\n"), SizeIs(2));
+  EXPECT_THAT(found("| item | orders; and the same |\n"), IsEmpty());
+  EXPECT_THAT(found("It is text.\n```\n| it |\n```\n"), IsEmpty());
+  EXPECT_THAT(found("pds_x|their bytes\n", Markup::Manual), SizeIs(1));
+  EXPECT_THAT(found("pds_x|bytes sent\nAnd text.\n", Markup::Manual), IsEmpty());
+}
+
 TEST(TidyTestNames, RefusesLongOnes) {
   const auto found = [](const std::string& text) { return check_test_names("a.cc", text); };
   const std::string most(kMaxTestName - 6, 'x');
@@ -193,6 +205,17 @@ TEST(TreeDocuments, CellsAreShort) {
   std::vector<std::string> files = documents();
   for (std::string& file : files_under(kSource, "docs/spec")) files.push_back(std::move(file));
   for (const std::string& file : files) append(findings, check_cells(file, read(file)));
+  EXPECT_TRUE(findings.empty()) << listed(findings);
+}
+
+TEST(TreeDocuments, CellsStandAlone) {
+  Findings findings;
+  for (const std::string& file : documents()) {
+    append(findings, check_first_words(file, read(file), Markup::Markdown));
+  }
+  for (const char* file : kManuals) {
+    append(findings, check_first_words(file, read(file), Markup::Manual));
+  }
   EXPECT_TRUE(findings.empty()) << listed(findings);
 }
 

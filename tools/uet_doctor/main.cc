@@ -22,10 +22,10 @@ namespace {
 constexpr const char* kUsage =
     "usage: uet_doctor [--peer HOST | --serve] [--port N] [--path DIR]\n"
     "Says whether this machine is ready for the libfabric provider uet, and why not.\n"
-    "  --peer HOST  also examines the path to HOST, where 'uet_doctor --serve' runs\n"
+    "  --peer HOST  examines this host and the path to HOST, where 'uet_doctor --serve' runs\n"
     "  --serve      then serves such examinations until it is ended\n"
     "  --port N     TCP port on which the two meet, 1 to 65535 (7474)\n"
-    "  --path DIR   also examines the disk of DIR: O_DIRECT, queue depth\n"
+    "  --path DIR   examines this host and the disk of DIR: O_DIRECT, queue depth\n"
     "Ends with 0: ready, 1: not ready, 2: used wrongly.\n";
 
 struct Options {

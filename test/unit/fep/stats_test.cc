@@ -47,13 +47,22 @@ TEST(CounterTable, NamesAreWordsThatBeginWithTheirModule) {
   std::set<std::string> seen;
   for (const CounterName& counter : counter_names()) {
     EXPECT_TRUE(seen.insert(counter.name).second) << counter.name;
-    const std::string room = counter.name.substr(0, 4);
-    const bool known = room == "pds_" || room == "cms_" || room == "ses_" || room == "nic_";
+    const std::string module = counter.name.substr(0, 4);
+    const bool known = module == "pds_" || module == "cms_" || module == "ses_" || module == "nic_";
     EXPECT_TRUE(known) << counter.name;
     for (const char c : counter.name) {
       EXPECT_TRUE(std::islower(c) || std::isdigit(c) || c == '_') << counter.name;
     }
     EXPECT_FALSE(counter.meaning.empty()) << counter.name;
+  }
+}
+
+TEST(CounterTable, MeaningsStandAlone) {
+  for (const CounterName& counter : counter_names()) {
+    for (const char* word :
+         {"it ", "its ", "they ", "their ", "also ", "and ", "or ", "the same"}) {
+      EXPECT_FALSE(counter.meaning.starts_with(word)) << counter.name << ": " << counter.meaning;
+    }
   }
 }
 

@@ -274,7 +274,8 @@ TEST(ParamTexts, AreFewVariablesAndEachStandsAlone) {
     EXPECT_TRUE(row.help.ends_with('.')) << row.name << ": " << row.help;
     EXPECT_FALSE(row.range.empty()) << row.name;
     EXPECT_FALSE(row.preset.empty()) << row.name;
-    for (const char* word : {"It ", "Its ", "And ", "Or ", "The same"}) {
+    for (const char* word :
+         {"It ", "Its ", "They ", "Their ", "Also ", "And ", "Or ", "The same", "Of these"}) {
       EXPECT_FALSE(row.help.starts_with(word)) << row.name << ": " << row.help;
     }
   }
